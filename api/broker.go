@@ -1,0 +1,38 @@
+// Package api serves HTTP: step 1 of a job's way. It never imports a coordination backend or a handler.
+package api
+
+import (
+	"context"
+	"io"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+)
+
+// Broker is what the API needs of the broker it stands before. Errors wrap
+// node's documented ones, or are a *node.ElsewhereError.
+type Broker interface {
+	// Submit accepts jobs: one answer per request, in order.
+	Submit(ctx context.Context, reqs []node.Request) []node.Answer
+	Job(ctx context.Context, id fsm.JobID) (node.Job, error)
+	Jobs(ctx context.Context, q node.JobQuery) (node.JobPage, error)
+	// Tasks returns up to limit tasks with index ≥ from, and the next index
+	// (0 when there are no more).
+	Tasks(ctx context.Context, id fsm.JobID, from uint32, limit int) ([]node.Task, uint32, error)
+	Logs(ctx context.Context, q node.LogQuery) (io.ReadCloser, error)
+	Cancel(ctx context.Context, id fsm.JobID) error
+	Sites() []node.Site
+	Queue() []fsm.QueueView
+	Ledger() fsm.LedgerView
+	Params() fsm.Params
+	SetParams(ctx context.Context, p fsm.Params) error
+	// Status computes the state's hash if hash is true.
+	Status(hash bool) node.Status
+	// Index is the number of the last entry applied here.
+	Index() uint64
+	// Site is this broker's own.
+	Site() string
+	// Live and Ready return nil or why not.
+	Live() error
+	Ready() error
+}

@@ -1,0 +1,158 @@
+// Package executor is the contract between a broker and what runs tasks: steps
+// 4 and 6 of a job's way.
+//
+// A [Handler] is a resource driver: local processes (executor/local), later
+// containers, Kubernetes and Slurm. executortest is the suite that every
+// handler passes. Handlers import this package and nothing of the broker.
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Errors of a handler.
+var (
+	// ErrBusy: no room on the machine now; the assignment is declined.
+	ErrBusy = errors.New("no room")
+	// ErrUnfit: this handler can never run it (image without a container runtime …).
+	ErrUnfit = errors.New("cannot run this task")
+	// ErrUnknownAttempt: the handler has no such attempt, or its files are gone.
+	ErrUnknownAttempt = errors.New("unknown attempt")
+)
+
+// ID names one attempt for ever; Token and Attempt fence it.
+type ID struct {
+	Job     string // "site-1.42"
+	Task    uint32
+	Attempt uint32
+	Token   uint64
+}
+
+// String is also the name of the attempt's directory or object: it holds only
+// [a-z0-9.-].
+func (id ID) String() string {
+	return fmt.Sprintf("%s-%d-%d-%d", id.Job, id.Task, id.Attempt, id.Token)
+}
+
+// Resources of a task or machine.
+type Resources struct {
+	MilliCPU int64
+	MemMiB   int64 // 0 = no limit for a task
+	GPU      int64
+}
+
+// Task is what to run.
+type Task struct {
+	ID
+	Owner, Site string // owner's and executor's site ids
+	Machine     string // one of Capacity's machines
+	Need        Resources
+	Command     []string
+	Image       string
+	Env         map[string]string
+	Timeout     time.Duration // 0 = none
+	// Fence, if not zero, is the absolute CLOCK_BOOTTIME moment (nanoseconds)
+	// at which the attempt must be dead unless Extend moved it. 0 for a
+	// site's own work.
+	Fence int64
+}
+
+// Machine is one machine a handler can run tasks on: totals, in use or not.
+type Machine struct {
+	Name string
+	Resources
+	// Shared says that others use it beside the broker, so that its capacity
+	// is only partly exposed (the paper's 30 % threshold).
+	Shared bool
+}
+
+// Cause of an attempt's end.
+type Cause uint8
+
+// The causes.
+const (
+	Exited   Cause = iota // by itself: see ExitCode and Signal
+	TimedOut              // killed at its timeout
+	Stopped               // killed by Stop
+	Fenced                // killed at its fence: it counts as lost
+	Vanished              // the handler lost track of it: it counts as lost
+	NoStart               // could not be started: Detail says why; it counts as failed
+)
+
+// Result is how an attempt ended.
+type Result struct {
+	Cause    Cause
+	ExitCode int
+	Signal   int // 0 = none
+	Started  time.Time
+	Run      time.Duration // exec → end, on CLOCK_BOOTTIME
+	Detail   string        // one line for people
+}
+
+// Event is what a handler tells its broker.
+type Event struct {
+	ID      ID
+	Started bool    // the process runs now
+	Ended   *Result // or it ended
+	// Capacity true: Capacity() may have changed; ID is empty.
+	Capacity bool
+}
+
+// State of an attempt a handler has: running, or ended with Ended.
+type State struct {
+	Task
+	Running bool
+	Ended   *Result
+}
+
+// Demand tells a handler what waits in the federation that it could run, so
+// that a pilot kind can ask its own scheduler for room. Level, not edge.
+type Demand struct {
+	Tasks    uint64
+	MilliCPU int64
+}
+
+// Extender moves fences; handlers with a watchdog implement it.
+type Extender interface {
+	// Extend moves the fences of all foreign attempts to at least boottime.
+	Extend(boottime int64) error
+}
+
+// Handler runs tasks. All methods are safe for concurrent use.
+type Handler interface {
+	// Name is "local", "container", …
+	Name() string
+	// Status is one line for people, e.g. why memory limits are not enforced.
+	Status() string
+	// Capacity returns the machines, sorted by name.
+	Capacity() []Machine
+	// Adopt returns every attempt found from earlier lives of the broker,
+	// running or ended and not yet forgotten. Called once, before any Start.
+	// Ends of adopted running attempts arrive as events.
+	Adopt(ctx context.Context) ([]State, error)
+	// Start begins an attempt and returns when it is certain that it will be
+	// found by Adopt, running or ended. A repeat of a known ID is one run.
+	Start(ctx context.Context, t Task) error
+	// Stop ends an attempt (TERM, grace, KILL of the whole group). The end
+	// arrives as an event. Unknown or ended attempts: no error.
+	Stop(ctx context.Context, id ID, why string) error
+	// Forget drops what Adopt would return for an ended attempt; its logs stay
+	// for the retention.
+	Forget(ctx context.Context, id ID) error
+	// Logs reads an attempt's output; stream is "stdout" or "stderr". With
+	// follow it ends when the attempt has ended and all is read, or ctx ends.
+	Logs(ctx context.Context, id ID, stream string, follow bool) (io.ReadCloser, error)
+	// Published tells the demand of the federation.
+	Published(d Demand)
+	// Events is never closed before Close.
+	Events() <-chan Event
+	// Close detaches; attempts go on. End stops every attempt first.
+	Close() error
+	// End stops all attempts and waits until they are dead, for a broker that
+	// shuts down together with its work.
+	End(ctx context.Context) error
+}

@@ -1,0 +1,254 @@
+// Package fsm is the replicated state machine: steps 5, 7 and 8 of a job's way.
+//
+// It imports sched, the standard library and its wire encoding, and never sees
+// a clock, randomness, a network, a disk, map order or floats.
+package fsm
+
+// Kind numbers a command on the wire. Numbers are never reused.
+type Kind uint8
+
+// The commands of apply version 1.
+const (
+	KindGenesis   Kind = 1  // the first entry of a federation
+	KindRegister  Kind = 2  // a broker presents itself (a new incarnation)
+	KindSubmit    Kind = 3  // publish jobs
+	KindOffer     Kind = 4  // the capacity a site exposes now
+	KindStarted   Kind = 5  // attempts began to run
+	KindComplete  Kind = 6  // attempts ended
+	KindDecline   Kind = 7  // a site cannot run what it was assigned
+	KindCancel    Kind = 8  // the owner wants a job, or one task, ended
+	KindUsage     Kind = 9  // what a site ran for itself outside the log
+	KindSiteLost  Kind = 10 // the lead found a site's lease expired
+	KindForget    Kind = 11 // a lost or left site will not come back: its waiting jobs end
+	KindPolicy    Kind = 12 // change the federation's parameters
+	KindSuspect   Kind = 13 // rest or wake a site's offers (a hint, no loss)
+	KindAddresses Kind = 14 // a site's addresses changed
+)
+
+// CommandID names a command for ever: its site, that site's incarnation and a
+// sequence number that starts at 1 in each incarnation. A repeat of an id
+// within the window gives the old result; one below the floor is Stale.
+type CommandID struct {
+	Site        string
+	Incarnation uint64
+	Seq         uint64
+}
+
+// Command is one proposal of one site.
+type Command struct {
+	ID CommandID
+	// Ack raises the site's floor: results of all its sequence numbers ≤ Ack
+	// have reached it. Seq > Ack, and Seq ≤ Ack+Window.
+	Ack  uint64
+	Body Body
+}
+
+// Window is how many results the state keeps per site: a site has at most
+// this many commands under way.
+const Window = 1024
+
+// Batch is one entry of the total order, stamped by the lead (architecture D3).
+type Batch struct {
+	// Term of the lead that stamped it; grows with every change of lead.
+	Term uint64
+	// Elapsed is milliseconds on the lead's monotonic clock since its first
+	// entry of Term. State time = time at the term's start + Elapsed, never
+	// backwards, at most MaxStep ahead in one entry.
+	Elapsed  int64
+	Commands []Command // empty: an idle tick
+}
+
+// MaxStep caps how far one entry may move log time, in milliseconds.
+const MaxStep = 60_000
+
+// Body is a command's content; its concrete type gives the kind.
+type Body interface{ Kind() Kind }
+
+// Genesis creates the federation. Only valid as the very first command.
+type Genesis struct {
+	Federation [16]byte // uuid
+	CreatedMs  int64    // unix milliseconds, for people
+	Seed       uint64   // of the replayable random choice of machines
+	Params     Params
+}
+
+// Register presents a broker. The state answers with the new incarnation and
+// the smallest job number it may use (Result.Incarnation, Result.NextJob).
+// Its CommandID has Incarnation 0 and Seq 0: it is made idempotent by Boot.
+type Register struct {
+	Node       [16]byte // identity of the data directory; a known name with another Node is refused
+	Boot       [16]byte // one start of the process; the same Boot again gives the same incarnation
+	HTTP, Peer string   // addresses host:port
+	MaxVersion uint32   // the newest apply version the broker knows
+	// Held are the attempts the site still answers for (running, or ended with
+	// the completion on its way). Lost are those it started and lost track of.
+	// What it was assigned before and names in neither was never started and
+	// goes back to the queue.
+	Held, Lost []AttemptRef
+}
+
+// Submit publishes jobs of the command's own site.
+type Submit struct {
+	// Settled: the site will never publish a job with a number < Settled that
+	// is not in the state yet; such a submission is refused as JobRetired.
+	Settled uint64
+	Jobs    []JobSpec
+}
+
+// JobSpec is a job as the order sees it: what matching needs, and a payload it
+// never looks into (the command line, image, environment, name and labels).
+type JobSpec struct {
+	Num         uint64 // the job is Site.Num with the command's site
+	Count       uint32 // tasks, 1 … MaxCount
+	Need        Resources
+	TimeoutMs   int64 // 0 = none
+	MaxAttempts uint32
+	OnLoss      OnLoss
+	Priority    int32
+	Only, Not   []string // sites; sorted, unique
+	CreatedMs   int64    // unix milliseconds, for people
+	Payload     []byte
+}
+
+// Resources of one task, or free on one machine.
+type Resources struct {
+	MilliCPU int64 // 1000 = one core
+	MemMiB   int64 // 0 = no limit
+	GPU      int64
+}
+
+// OnLoss says what happens to a task whose site is lost.
+type OnLoss uint8
+
+// The three answers to a loss; Fenced is the default.
+const (
+	Fenced    OnLoss = iota // requeued once its attempt must have stopped
+	Immediate               // requeued at the first hint; attempts may overlap
+	Never                   // ends as lost
+)
+
+// Machine is what a site exposes of one of its machines: a total, from which
+// the state subtracts what it has assigned there.
+type Machine struct {
+	Name string
+	Resources
+}
+
+// Offer replaces the site's standing offer when Version is greater.
+type Offer struct {
+	Version  uint64
+	Machines []Machine // sorted by name
+	Capacity Resources // the whole site, for people
+	Home     Resources // in use by tasks started outside the log
+}
+
+// AttemptRef names one attempt.
+type AttemptRef struct {
+	Job     JobID
+	Task    uint32 // index from 0
+	Attempt uint32 // from 1
+	Token   uint64 // number of the entry that assigned it
+}
+
+// Started reports attempts that run; DelayMs from assignment to exec.
+type Started struct{ Attempts []StartedAttempt }
+
+// StartedAttempt is one line of Started.
+type StartedAttempt struct {
+	AttemptRef
+	DelayMs int64
+}
+
+// Complete reports attempts that ended.
+type Complete struct{ Attempts []Ended }
+
+// Ended is the compact outcome of an attempt.
+type Ended struct {
+	AttemptRef
+	Outcome  Outcome
+	ExitCode int32
+	Signal   int32
+	DelayMs  int64  // assignment → exec
+	RunMs    int64  // exec → end; 0 if it never ran
+	Detail   string // ≤ MaxDetail bytes, e.g. "timeout after 90s"
+}
+
+// Outcome of an attempt as its site saw it.
+type Outcome uint8
+
+// The outcomes.
+const (
+	Succeeded Outcome = iota
+	Failed            // counts towards MaxAttempts; so does TimedOut
+	TimedOut
+	Stopped // because the state said so
+	Lost    // ended by the lease or lost track of: advances the attempt, is no failure
+)
+
+// Decline hands assignments back. Offer, if present, is installed before matching.
+type Decline struct {
+	Attempts []AttemptRef
+	Reason   string
+	Offer    *Offer
+}
+
+// Cancel ends a job of the command's own site, or one task of it.
+type Cancel struct {
+	Job  JobID
+	Task int64 // −1 = all
+}
+
+// Usage reports runs outside the log, in order: applied only if Batch is one
+// more than the site's last. Rows are bounded by MaxUsageRows.
+type Usage struct {
+	Batch uint64
+	Rows  []UsageRow
+}
+
+// UsageRow is one ended home run. s = entry time − AgoMs − RunMs, e = s + RunMs,
+// r = s − WaitMs, none of them below 0.
+type UsageRow struct {
+	Job                  uint64
+	Task                 uint32
+	Need                 Resources
+	AgoMs, RunMs, WaitMs int64
+}
+
+// SiteLost parks a site (architecture D6). Only the lead of Term proposes it.
+type SiteLost struct {
+	Site        string
+	Incarnation uint64
+	Term        uint64
+}
+
+// Forget ends a lost or left site's waiting jobs as lost. The account stays.
+type Forget struct{ Site string }
+
+// SetParams changes the federation's parameters.
+type SetParams struct{ Params Params }
+
+// Suspect rests (On) or wakes a site's offers.
+type Suspect struct {
+	Site        string
+	Incarnation uint64
+	On          bool
+}
+
+// Addresses updates where a site's broker listens.
+type Addresses struct{ HTTP, Peer string }
+
+// Kind implements Body.
+func (*Genesis) Kind() Kind   { return KindGenesis }
+func (*Register) Kind() Kind  { return KindRegister }
+func (*Submit) Kind() Kind    { return KindSubmit }
+func (*Offer) Kind() Kind     { return KindOffer }
+func (*Started) Kind() Kind   { return KindStarted }
+func (*Complete) Kind() Kind  { return KindComplete }
+func (*Decline) Kind() Kind   { return KindDecline }
+func (*Cancel) Kind() Kind    { return KindCancel }
+func (*Usage) Kind() Kind     { return KindUsage }
+func (*SiteLost) Kind() Kind  { return KindSiteLost }
+func (*Forget) Kind() Kind    { return KindForget }
+func (*SetParams) Kind() Kind { return KindPolicy }
+func (*Suspect) Kind() Kind   { return KindSuspect }
+func (*Addresses) Kind() Kind { return KindAddresses }

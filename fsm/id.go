@@ -1,0 +1,37 @@
+package fsm
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// JobID names a job by its owner's site and that site's number for it; it is
+// written "site-1.42". A task is "site-1.42/7".
+type JobID struct {
+	Site string
+	Num  uint64
+}
+
+// ErrBadID is returned for text that is no site, job or task id.
+var ErrBadID = errors.New("malformed id")
+
+var siteName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+// ValidSite reports whether s can name a site: a DNS label in lower case.
+func ValidSite(s string) bool { return siteName.MatchString(s) }
+
+// String gives the form that ParseJobID reads.
+func (id JobID) String() string { return id.Site + "." + strconv.FormatUint(id.Num, 10) }
+
+// ParseJobID reads "site.number".
+func ParseJobID(s string) (JobID, error) {
+	site, num, ok := strings.Cut(s, ".")
+	n, err := strconv.ParseUint(num, 10, 64)
+	if !ok || err != nil || n == 0 || !ValidSite(site) || strconv.FormatUint(n, 10) != num {
+		return JobID{}, fmt.Errorf("%w: %.80q is not SITE.NUMBER", ErrBadID, s)
+	}
+	return JobID{Site: site, Num: n}, nil
+}

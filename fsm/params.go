@@ -1,0 +1,39 @@
+package fsm
+
+import "github.com/cloudshare/cloudshare/sched"
+
+// Params are the federation's replicated parameters; Validate bounds each.
+type Params struct {
+	Policy  string     `json:"policy"`
+	Running sched.Mode `json:"-"`
+	// PreferOwn: a task goes to a fitting free machine of its own site if there is one.
+	PreferOwn bool `json:"prefer_own"`
+	// FixedOrder takes free machines in (site, name) order instead of the
+	// keyed random choice; for goldens.
+	FixedOrder bool `json:"fixed_order"`
+	// ReserveAfterMs: a task that fits some machine's offer but found no room
+	// for this long gets a machine reserved, so that narrower tasks cannot
+	// starve it. 0 = off.
+	ReserveAfterMs int64 `json:"reserve_after_ms"`
+	// RetainMs and RetainJobs bound how long and how many ended jobs stay.
+	RetainMs   int64 `json:"retain_ms"`
+	RetainJobs int64 `json:"retain_jobs"`
+	// DepartureMs after which a lost site's waiting jobs end as lost. 0 = never.
+	DepartureMs int64 `json:"departure_ms"`
+	// Charge rates: weight = MilliCPU·RateCPU + MemMiB·RateMem + GPU·RateGPU.
+	RateCPU int64 `json:"rate_cpu"`
+	RateMem int64 `json:"rate_mem"`
+	RateGPU int64 `json:"rate_gpu"`
+	// QuantumMs is the length of a time quantum of the utilities: 1 live, 1000
+	// in the simulator. Changing it after genesis is refused.
+	QuantumMs int64 `json:"quantum_ms"`
+}
+
+// DefaultParams are those of a new live federation.
+func DefaultParams() Params {
+	return Params{
+		Policy: sched.Default, PreferOwn: true,
+		ReserveAfterMs: 60_000, RetainMs: 24 * 3600_000, RetainJobs: 100_000,
+		DepartureMs: 30 * 24 * 3600_000, RateCPU: 1, QuantumMs: 1,
+	}
+}

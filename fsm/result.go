@@ -1,0 +1,39 @@
+package fsm
+
+// Code is the outcome of a command, or of one job of a Submit.
+type Code uint8
+
+// The codes. OK is the only success.
+const (
+	OK             Code = iota
+	Stale               // below the floor: whether it was executed is not known any more
+	WindowFull          // more than Window commands under way
+	OldIncarnation      // a newer broker of the site has registered
+	UnknownSite         // the site never registered
+	NameTaken           // the name belongs to another data directory
+	UnknownJob          // no such job here
+	NotOwner            // only the owner may do that
+	AlreadyEnded        // the job or task has ended
+	JobExists           // that job number is known: the submission is a repeat
+	JobRetired          // that job number was used or settled before
+	TooManyShapes       // the site has too many different requirements waiting
+	TooManyJobs         // the federation's queue is full
+	OutOfRange          // a number exceeds its bound
+	BadParams           // the parameters are not valid
+	OldTerm             // a SiteLost of a former lead
+	OldOffer            // a newer offer stands
+	OutOfOrder          // a usage batch that is not the next one
+	AlreadyFounded      // a second Genesis
+	NotFounded          // a command before Genesis
+	VersionTooNew       // an apply version some member does not know
+)
+
+// Result answers a command; it is what a repeat of the command gives again.
+type Result struct {
+	Code  Code
+	Index uint64 // entry number that executed it
+	// Jobs holds a Submit's code per job; nil when all are OK.
+	Jobs []Code
+	// Incarnation, NextJob and NextUsage answer a Register.
+	Incarnation, NextJob, NextUsage uint64
+}

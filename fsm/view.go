@@ -1,0 +1,132 @@
+package fsm
+
+// Views are copies: nothing in them points into the state.
+
+// TaskState is where a task is in its life.
+type TaskState uint8
+
+// The task states; from Succeeded to TaskLost they are ends.
+const (
+	Queued TaskState = iota
+	Assigned
+	Running
+	Stopping
+	TaskSucceeded
+	TaskFailed
+	TaskCancelled
+	TaskLost
+	Withdrawn
+)
+
+// Counts of a job's tasks per state, indexed by TaskState.
+type Counts [Withdrawn + 1]uint32
+
+// JobView is one job.
+type JobView struct {
+	ID                           JobID
+	Spec                         JobSpec
+	State                        TaskState // of the job as a whole, see Counts.JobState
+	Counts                       Counts
+	Seq                          uint64 // order of arrival in the state; the list's cursor
+	Entry                        uint64 // entry that published it
+	QueuedMs, StartedMs, EndedMs int64  // log time; −1 = not yet
+	Reason                       string // why it waits or ended so, one line
+}
+
+// TaskView is one task.
+type TaskView struct {
+	Index                                    uint32
+	State                                    TaskState
+	Reason                                   string
+	Site                                     string // executor of the current or last attempt
+	Machine                                  string
+	Attempt                                  uint32 // 0 before the first assignment
+	Token                                    uint64
+	QueuedMs, AssignedMs, StartedMs, EndedMs int64 // log time; −1 = not yet
+	ExitCode                                 int32
+	Signal                                   int32
+	Failures, Losses                         uint32
+}
+
+// Assignment is a live attempt at a site, what its broker must be running
+// (Stop false) or must be ending (Stop true).
+type Assignment struct {
+	AttemptRef
+	Machine   string
+	Need      Resources
+	TimeoutMs int64
+	OnLoss    OnLoss
+	Started   bool
+	Stop      bool
+	StopWhy   string
+	Payload   []byte
+}
+
+// SiteState of a registered site.
+type SiteState uint8
+
+// The site states.
+const (
+	Alive SiteState = iota
+	Suspected
+	SiteGone // lost: its lease ran out
+	Left
+)
+
+// SiteView is one site.
+type SiteView struct {
+	ID                                string
+	Node                              [16]byte
+	State                             SiteState
+	Incarnation                       uint64
+	HTTP, Peer                        string
+	MaxVersion                        uint32
+	Capacity, Exposed, Assigned, Home Resources
+	Machines                          []MachineView
+	OfferVersion                      uint64
+}
+
+// MachineView is one exposed machine.
+type MachineView struct {
+	Name          string
+	Exposed, Free Resources
+	Reserved      string // the job a machine is held for, or ""
+}
+
+// QueueView is what one site has waiting.
+type QueueView struct {
+	Site     string
+	Waiting  uint64 // tasks
+	MilliCPU int64
+	OldestMs int64  // log time the oldest was queued
+	Priority string // decimal, in the policy's unit
+}
+
+// AccountView is one site's standing, decimal strings in LedgerView.Unit.
+type AccountView struct {
+	Site, Contribution, Utility, Priority string
+}
+
+// CellView is what Owner's tasks used of Executor's machines: ended tasks
+// only. A = Σw, B = Σw(s+e−1), R = Σw·r, decimal.
+type CellView struct {
+	Owner, Executor string
+	Tasks           uint64
+	A, B, R         string
+}
+
+// LedgerView is the whole ledger.
+type LedgerView struct {
+	Index  uint64
+	TimeMs int64
+	Unit   string
+	Sites  []AccountView
+	Matrix []CellView
+}
+
+// JobFilter selects jobs in a list; zero fields select all.
+type JobFilter struct {
+	Owner string
+	State string                    // a job state's name
+	Match func(payload []byte) bool // nil: all
+}

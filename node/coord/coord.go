@@ -1,0 +1,94 @@
+// Package coord orders commands: step 3 of a job's way.
+//
+// A backend (raftlog, mem, later zk) delivers the same entries in the same
+// order to one [Machine] at every member (architecture.md D1). coordtest is the
+// suite that every backend passes. This package and its backends import fsm and
+// never the broker.
+package coord
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/cloudshare/cloudshare/fsm"
+)
+
+// Errors of a proposal. Everything else that Propose returns, a cancelled
+// context included, is an unknown outcome: the command may or may not be
+// executed, now or later, and is to be proposed again under the same id.
+var (
+	// ErrRefused: certainly not executed and never will be by this call.
+	ErrRefused = errors.New("proposal refused")
+	// ErrUnknown: it may have been executed.
+	ErrUnknown = errors.New("proposal outcome unknown")
+	// ErrClosed: the log was closed before the proposal was sent.
+	ErrClosed = errors.New("log closed")
+	// ErrNoLead: no lead is known or reachable now; certainly not sent.
+	ErrNoLead = errors.New("no lead")
+	// ErrForeign: the peer belongs to another federation.
+	ErrForeign = errors.New("another federation's node")
+	// ErrJoinRefused: the federation does not admit the node under that name.
+	ErrJoinRefused = errors.New("join refused")
+)
+
+// Machine is the replicated state machine as a backend drives it: one call at
+// a time, in entry order.
+type Machine interface {
+	// Apply executes one encoded fsm.Batch and returns its commands' results.
+	// An error means that the entry cannot be understood: the backend stops
+	// the node and never skips the entry.
+	Apply(entry []byte) ([]fsm.Result, error)
+	// Snapshot returns a point-in-time copy quickly; Write runs beside Apply.
+	Snapshot() (Snapshot, error)
+	// Restore replaces the state. On error the old state stays.
+	Restore(r io.Reader) error
+	// Result returns the recorded result of a command, for proposals that a
+	// restored snapshot has executed.
+	Result(id fsm.CommandID) (fsm.Result, bool)
+	// Index is the number of the last entry applied; Term the last term seen.
+	Index() uint64
+	// Admit says whether a node may join under a site's name; an error carries
+	// the reason for the operator.
+	Admit(site string, node [16]byte) error
+}
+
+// Snapshot is a frozen state.
+type Snapshot interface {
+	Write(w io.Writer) error
+	Release()
+}
+
+// Log is the total order.
+type Log interface {
+	// Propose has the commands ordered, and returns their results once *this*
+	// member has applied them. Commands of one call stand in one entry, in
+	// order. Concurrent calls are batched. It works at every member: one that
+	// is not the lead forwards.
+	Propose(ctx context.Context, cmds ...fsm.Command) ([]fsm.Result, error)
+	// Sync returns once this member has applied all that was committed
+	// anywhere before the call (a current read), with the entry number.
+	Sync(ctx context.Context) (uint64, error)
+	// Status tells what this member knows now; it never blocks.
+	Status() Status
+	// Changed is signalled (capacity 1, coalesced) after Status changed.
+	Changed() <-chan struct{}
+	// Remove takes a site's node out of the group; used when it left for good.
+	Remove(ctx context.Context, site string) error
+	// Failed is closed when the log stopped by itself; Err then says why.
+	Failed() <-chan struct{}
+	Err() error
+	// Close stops it: idempotent, waits for its goroutines; proposals under
+	// way end as ErrUnknown or ErrClosed.
+	Close() error
+}
+
+// Status of a member.
+type Status struct {
+	Lead     string // site id, "" when unknown
+	IsLead   bool
+	Term     uint64
+	Voters   []string // site ids, sorted
+	Members  []string // voters and non-voters, sorted
+	CaughtUp bool     // has applied what was committed when it last heard the lead
+}

@@ -1,0 +1,140 @@
+// Package node is the broker: steps 2, 4 and 6 of a job's way.
+package node
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cloudshare/cloudshare/fsm"
+)
+
+// Errors of the broker's requests; api maps each to one HTTP status.
+var (
+	ErrNotFound    = errors.New("not found")                               // 404
+	ErrEnded       = errors.New("already ended")                           // 409
+	ErrKeyReused   = errors.New("idempotency key reused for another body") // 422
+	ErrUnfit       = errors.New("no present site could run it")            // 422, strict only
+	ErrFull        = errors.New("queue full")                              // 429
+	ErrKeysFull    = errors.New("too many idempotency keys held")          // 503
+	ErrNoQuorum    = errors.New("no quorum")                               // 503
+	ErrNotReady    = errors.New("broker not ready")                        // 503
+	ErrStopping    = errors.New("broker stopping")                         // 503
+	ErrUnreachable = errors.New("site unreachable")                        // 503
+	ErrBadParams   = errors.New("invalid parameters")                      // 422
+)
+
+// ElsewhereError says that another site's broker answers the question: api
+// passes the request on to HTTP.
+type ElsewhereError struct {
+	Site string
+	HTTP string // host:port, "" when unknown
+	Role string // "owner" or "executor"
+}
+
+// Error implements error.
+func (e *ElsewhereError) Error() string {
+	return fmt.Sprintf("ask %s %s at %q", e.Role, e.Site, e.HTTP)
+}
+
+// Request is one job to accept.
+type Request struct {
+	Spec Spec
+	// Key is the idempotency key, "" for none; Body is a hash of the client's
+	// bytes, compared when the key is seen again.
+	Key    string
+	Body   [32]byte
+	Strict bool // refuse what no present site could run
+}
+
+// Durability of an acknowledged job.
+const (
+	DurableFederation = "federation" // committed by the quorum
+	DurableSite       = "site"       // synced in this broker's journal only
+)
+
+// Answer is what became of one Request.
+type Answer struct {
+	ID         fsm.JobID
+	State      string
+	Reason     string
+	Durability string
+	Replayed   bool
+	Err        error // the job was not accepted; wraps one of the errors above
+}
+
+// Job is a job as people see it, run at home or by the federation.
+type Job struct {
+	ID          fsm.JobID
+	Spec        Spec
+	State       string
+	Reason      string
+	Durability  string
+	Counts      map[string]uint32 // every task state, zero ones too
+	SubmittedAt time.Time
+	StartedAt   time.Time // zero = not yet
+	EndedAt     time.Time
+}
+
+// Task is one task as people see it.
+type Task struct {
+	Index     uint32
+	State     string
+	Reason    string
+	Site      string // executor, "" = none yet
+	Machine   string
+	Attempt   uint32
+	Token     uint64
+	StartedAt time.Time
+	EndedAt   time.Time
+	ExitCode  *int
+	Signal    *int
+}
+
+// JobQuery selects and pages jobs, newest first.
+type JobQuery struct {
+	State, Site string
+	Labels      map[string]string
+	Limit       int    // 1 … 1000
+	Cursor      string // "" = from the newest
+}
+
+// JobPage is one page; Next is "" on the last.
+type JobPage struct {
+	Items []Job
+	Next  string
+}
+
+// LogQuery names one stream of one attempt.
+type LogQuery struct {
+	Job     fsm.JobID
+	Task    uint32
+	Attempt uint32 // 0 = the latest
+	Stream  string // stdout | stderr
+	Follow  bool
+}
+
+// Status is what a broker knows of itself and the federation.
+type Status struct {
+	Site        string
+	Lead        string
+	Term        uint64
+	Index       uint64
+	HashIndex   uint64 // the state's hash was taken at this entry
+	Hash        string
+	Version     string
+	Federation  string // uuid
+	Voters      []string
+	Members     []string
+	Handlers    []HandlerStatus
+	Incarnation uint64
+}
+
+// HandlerStatus is one handler's line for people.
+type HandlerStatus struct{ Name, Status string }
+
+// Site is one site as people see it.
+type Site struct {
+	fsm.SiteView
+	Voter bool
+}

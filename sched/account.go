@@ -6,7 +6,7 @@ const (
 	// MaxNow is the greatest log time: 10 years of milliseconds, in quanta.
 	MaxNow = 10 * 366 * 24 * 3600 * 1000
 	// MaxWeight bounds the weights of all tasks that run at one moment. The
-	// proof needs 2⁴⁸ (2.8e14) at most; one task may weigh 1e12.
+	// proof holds up to 8.5e14.
 	MaxWeight = 100_000_000_000_000
 )
 
@@ -30,8 +30,8 @@ type Account struct {
 //
 //	A += w(e−s)    B += w(e−s)(s+e−1)    R += w(e−s)r
 //
-// so that at every later time T its 2ψ is 2A·T − B, its 2ψ' is 2ψ + 2R and its
-// ψ'' is A.
+// so that at every later time T its 2ψ is 2A·T − B, its 2ψ′ is 2ψ + 2R and its
+// ψ″ is A.
 type Sums struct{ A, B, R Int128 }
 
 // Add charges one ended task. weight is per quantum, not multiplied by the

@@ -10,9 +10,9 @@ var (
 type utility uint8
 
 const (
-	simpl utility = iota // ψ''
+	simpl utility = iota // ψ″
 	orig                 // ψ
-	rel                  // ψ'
+	rel                  // ψ′
 )
 
 // utilityOf returns the utility of a policy's standings.
@@ -27,7 +27,7 @@ func utilityOf(name string) utility {
 }
 
 // doubled returns twice the utility at now of the tasks that ended and, if the
-// mode is Partial, of those that run: ψ and ψ' hold halves, their doubles are
+// mode is Partial, of those that run: ψ and ψ′ hold halves, their doubles are
 // whole (theory: 2ψ = 2A·T − B).
 func (u utility) doubled(ended *Sums, running *RunSums, mode Mode, now int64) Int128 {
 	var sum Int128
@@ -47,7 +47,7 @@ func (u utility) doubled(ended *Sums, running *RunSums, mode Mode, now int64) In
 }
 
 // runningDoubled returns twice the utility of running tasks. With a = T − s:
-// ψ'' = w·a, 2ψ = w·a(a+1), 2ψ' = 2ψ + 2w·a·r.
+// ψ″ = w·a, 2ψ = w·a(a+1), 2ψ′ = 2ψ + 2w·a·r.
 func (u utility) runningDoubled(t *RunSums, now int64) Int128 {
 	work := t.N.MulInt64(now).Sub(t.S) // Σw(T−s)
 	if u == simpl {

@@ -19,8 +19,8 @@ import (
 // Names of the policies, as users write them.
 const (
 	OrigDirect  = "ORIG_DIRECT"  // DirectContr with ψ
-	RelDirect   = "REL_DIRECT"   // DirectContr with ψ'
-	SimplDirect = "SIMPL_DIRECT" // DirectContr with ψ'', the default
+	RelDirect   = "REL_DIRECT"   // DirectContr with ψ′
+	SimplDirect = "SIMPL_DIRECT" // DirectContr with ψ″, the default
 	FairShare   = "FAIRSHARE"    // smallest usage / share
 	RoundRobin  = "ROUND_ROBIN"  // never chosen first, else the oldest latest start
 	Default     = SimplDirect

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// event is one line of `go test -json`.
+type event struct {
+	Action     string
+	Package    string
+	ImportPath string
+	Test       string
+	Output     string
+	Elapsed    float64
+}
+
+// summary counts tests and keeps the output of those under way, so that only
+// what failed is shown.
+type summary struct {
+	out                     io.Writer
+	passed, failed, skipped int
+	badPackages             []string
+	failedTests             []string
+	output                  map[string]*strings.Builder // package + " " + test
+}
+
+func newSummary(out io.Writer) *summary {
+	return &summary{out: out, output: map[string]*strings.Builder{}}
+}
+
+// maxLine bounds one line of test output; longer ones end the reading.
+const maxLine = 16 << 20
+
+func (s *summary) read(r io.Reader) error {
+	sc := bufio.NewScanner(r)
+	sc.Buffer(make([]byte, 64<<10), maxLine)
+	for sc.Scan() {
+		var e event
+		if err := json.Unmarshal(sc.Bytes(), &e); err != nil {
+			fmt.Fprintln(s.out, sc.Text()) // a tool's own words, not an event
+			continue
+		}
+		s.take(e)
+	}
+	return sc.Err()
+}
+
+func (s *summary) take(e event) {
+	key := e.Package + " " + e.Test
+	switch e.Action {
+	case "output":
+		b := s.output[key]
+		if b == nil {
+			b = &strings.Builder{}
+			s.output[key] = b
+		}
+		b.WriteString(e.Output)
+	case "build-output":
+		fmt.Fprint(s.out, e.Output)
+	case "pass", "fail", "skip":
+		if e.Test == "" {
+			s.endPackage(e, key)
+		} else {
+			s.endTest(e, key)
+		}
+		delete(s.output, key)
+	}
+}
+
+func (s *summary) endTest(e event, key string) {
+	switch e.Action {
+	case "pass":
+		s.passed++
+	case "skip":
+		s.skipped++
+	case "fail":
+		s.failed++
+		s.failedTests = append(s.failedTests, key)
+		s.show(key)
+	}
+}
+
+func (s *summary) endPackage(e event, key string) {
+	switch e.Action {
+	case "pass":
+		fmt.Fprintf(s.out, "ok    %7.1fs  %s\n", e.Elapsed, e.Package)
+	case "fail":
+		s.badPackages = append(s.badPackages, e.Package)
+		s.showUnfinished(e.Package)
+		s.show(key)
+		fmt.Fprintf(s.out, "FAIL  %7.1fs  %s\n", e.Elapsed, e.Package)
+	}
+}
+
+// showUnfinished prints the tests of a package that never reached an end: a
+// panic or a timeout ends the process, not the test.
+func (s *summary) showUnfinished(pkg string) {
+	for key := range s.output {
+		if strings.HasPrefix(key, pkg+" ") && key != pkg+" " {
+			s.failed++
+			s.failedTests = append(s.failedTests, key+" (did not end)")
+			s.show(key)
+			delete(s.output, key)
+		}
+	}
+}
+
+func (s *summary) show(key string) {
+	if b := s.output[key]; b != nil {
+		fmt.Fprint(s.out, b.String())
+	}
+}
+
+// ok: something ran, and nothing failed.
+func (s *summary) ok() bool {
+	return s.failed == 0 && len(s.badPackages) == 0 && s.passed > 0
+}
+
+func (s *summary) close(took time.Duration) {
+	for _, t := range s.failedTests {
+		fmt.Fprintln(s.out, "failed:", t)
+	}
+	for _, p := range s.badPackages {
+		fmt.Fprintln(s.out, "failed package:", p)
+	}
+	fmt.Fprintf(s.out, "%d passed, %d failed, %d skipped, %d packages broken in %.1f min\n",
+		s.passed, s.failed, s.skipped, len(s.badPackages), took.Minutes())
+}

@@ -1,0 +1,110 @@
+# CloudShare. `make` or `make help` lists the targets.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+GO      ?= go
+TOOLS   := $(CURDIR)/bin/tools
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+# The race detector is part of the tests; `make test RACE=` runs without it.
+RACE    ?= -race
+# Whole-system tests drive real processes: they run after the others, so that
+# the two do not disturb each other's timing.
+UNIT    := $$($(GO) list ./... | grep -v /test/)
+SYSTEM  := ./test/...
+FUZZTIME ?= 10s
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: need-go ## build bin/cloudshare
+	@CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/cloudshare ./cmd/cloudshare
+
+.PHONY: run
+run: build ## start three sites on this machine with a sample workload to watch
+	@bin/cloudshare dev --sites 3 --sample
+
+.PHONY: test
+test: need-go need-cc bin/tools/testsum ## run all tests with the race detector
+	@bin/tools/testsum \
+		-- $(GO) test -json $(RACE) -timeout 5m $(UNIT) \
+		-- $(GO) test -json $(RACE) -timeout 5m $(SYSTEM)
+
+.PHONY: test-short
+test-short: need-go bin/tools/testsum ## run the packages' own tests, without the race detector
+	@bin/tools/testsum -- $(GO) test -json -timeout 3m $(UNIT)
+
+.PHONY: lint
+lint: need-go need-git tools ## check style, import arrows and house rules
+	@bin/tools/golangci-lint run ./...
+	@bin/tools/housecheck .
+	@$(GO) -C .ci/tools vet ./...
+	@bin/tools/testsum -- $(GO) -C .ci/tools test -json ./...
+
+.PHONY: fmt
+fmt: need-go tools ## format all Go files and sort their imports
+	@bin/tools/golangci-lint fmt ./...
+	@bin/tools/gofumpt -w .ci/tools
+
+.PHONY: bench
+bench: build ## measure the figures, each beside its own limit (about five minutes)
+	@$(GO) run -buildvcs=false ./test/bench -binary bin/cloudshare -out bench.txt
+
+.PHONY: fuzz-short
+fuzz-short: need-go ## run every fuzz target for FUZZTIME (10s)
+	@for pkg in $$($(GO) list ./...); do \
+		for target in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+			echo "$$pkg $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
+		done; \
+	done
+
+.PHONY: tidy-check
+tidy-check: need-go ## check that go.mod and go.sum are tidy and the modules unchanged
+	@$(GO) mod tidy -diff
+	@$(GO) -C .ci/tools mod tidy -diff
+	@$(GO) mod verify
+
+.PHONY: vuln
+vuln: need-go tools ## look for known vulnerabilities (asks vuln.go.dev)
+	@bin/tools/govulncheck ./...
+
+.PHONY: tools
+tools: bin/tools/.built ## build the pinned development tools into bin/tools
+
+bin/tools/.built: .ci/tools/go.mod .ci/tools/go.sum $(wildcard .ci/tools/*/*.go)
+	@mkdir -p bin/tools
+	@$(GO) -C .ci/tools build -buildvcs=false -o $(TOOLS)/ tool ./...
+	@touch $@
+
+# Only the standard library: `make test` downloads no tool.
+bin/tools/testsum: $(wildcard .ci/tools/testsum/*.go)
+	@mkdir -p bin/tools
+	@$(GO) -C .ci/tools build -buildvcs=false -o $(TOOLS)/ ./testsum
+
+.PHONY: clean
+clean: ## remove what was built or measured
+	@rm -rf bin bench.txt coverage.out
+
+# Prerequisites, each with its remedy.
+
+.PHONY: need-go
+need-go:
+	@command -v $(GO) >/dev/null || { echo "Go is missing: install Go 1.26 or newer from https://go.dev/dl/"; exit 1; }
+	@v=$$($(GO) env GOVERSION | sed 's/^go//; s/[^0-9.].*//'); \
+	major=$${v%%.*}; rest=$${v#*.}; minor=$${rest%%.*}; \
+	[ "$${major:-0}" -gt 1 ] || [ "$${minor:-0}" -ge 26 ] || \
+		{ echo "Go $$v is too old: install Go 1.26 or newer from https://go.dev/dl/"; exit 1; }
+
+.PHONY: need-git
+need-git:
+	@command -v git >/dev/null || { echo "git is missing: install it, e.g. apt-get install git"; exit 1; }
+
+.PHONY: need-cc
+need-cc:
+	@[ -z "$(RACE)" ] || command -v $$($(GO) env CC) >/dev/null || \
+		{ echo "The race detector needs a C compiler: install gcc (apt-get install gcc), or run: make test RACE="; exit 1; }

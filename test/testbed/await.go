@@ -1,0 +1,69 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"time"
+)
+
+// pollEvery is how often a condition outside of this process is looked at.
+const pollEvery = 20 * time.Millisecond
+
+// finalError ends an Await at once.
+type finalError struct{ error }
+
+func (e finalError) Unwrap() error { return e.error }
+
+// Final marks a condition's error as one that no waiting mends.
+func Final(err error) error { return finalError{err} }
+
+// Await looks at cond until it returns nil, ctx ends or the error is Final;
+// the error names what was awaited and why it was not so.
+func Await(ctx context.Context, what string, cond func() error) error {
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		err := cond()
+		if err == nil {
+			return nil
+		}
+		var final finalError
+		if errors.As(err, &final) {
+			return fmt.Errorf("await %s: %w", what, err)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("await %s: %w: %w", what, context.Cause(ctx), err)
+		case <-tick.C:
+		}
+	}
+}
+
+func hostPort(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+// freePorts returns the first of n consecutive ports that are free now. They
+// lie below the range from which the system takes ports by itself.
+func freePorts(n int) (int, error) {
+	for range 200 {
+		first := 12000 + rand.IntN(18000)
+		if allFree(first, n) {
+			return first, nil
+		}
+	}
+	return 0, fmt.Errorf("found no %d consecutive free ports", n)
+}
+
+func allFree(first, n int) bool {
+	for port := first; port < first+n; port++ {
+		l, err := net.Listen("tcp", hostPort(port))
+		if err != nil {
+			return false
+		}
+		l.Close()
+	}
+	return true
+}

@@ -1,0 +1,22 @@
+package testbed
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// Build builds the cloudshare binary into dir, as `make build` does, and
+// returns its path.
+func Build(ctx context.Context, dir string) (string, error) {
+	bin := filepath.Join(dir, "cloudshare")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", bin,
+		"github.com/cloudshare/cloudshare/cmd/cloudshare")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build cloudshare: %w\n%s", err, out)
+	}
+	return bin, nil
+}

@@ -1,0 +1,141 @@
+// Package testbed runs a federation of real broker processes on this machine
+// for the whole-system tests (test/e2e) and the figures (test/bench).
+//
+// It walks all eight steps of a job's way from outside: it starts the binary
+// as a user would and talks to it over HTTP with its own few types, written
+// from the API's contract, so that a mistake in the product's client cannot
+// hide one in its server. It imports nothing of the product.
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Options of a federation.
+type Options struct {
+	Binary string // path of the cloudshare binary
+	Dir    string // data of all sites; kept by the caller
+	Sites  int
+	Cores  int // of each site
+	// StartTimeout until every site is ready; 0 means a minute.
+	StartTimeout time.Duration
+}
+
+// Federation is `cloudshare dev` with its sites. Its methods are not safe for
+// concurrent use; those of Site are.
+type Federation struct {
+	Sites []*Site
+	opts  Options
+	dev   *child
+	// restarted are the `dev start` commands that stay beside their broker.
+	restarted []*child
+	stop      sync.Once
+	stopErr   error
+}
+
+// Start runs `cloudshare dev` and returns when every site is ready.
+func Start(ctx context.Context, opts Options) (*Federation, error) {
+	if opts.StartTimeout == 0 {
+		opts.StartTimeout = time.Minute
+	}
+	port, err := freePorts(3 * opts.Sites)
+	if err != nil {
+		return nil, err
+	}
+	f := &Federation{opts: opts}
+	for i := range opts.Sites {
+		name := "site-" + strconv.Itoa(i+1)
+		f.Sites = append(f.Sites, &Site{
+			Name: name,
+			URL:  &url.URL{Scheme: "http", Host: hostPort(port + i)},
+			Dir:  filepath.Join(opts.Dir, name),
+		})
+	}
+	f.dev, err = f.command("dev", "dev", "--sites", strconv.Itoa(opts.Sites),
+		"--http", hostPort(port), "--cores", strconv.Itoa(opts.Cores), "--data-dir", opts.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.awaitReady(ctx, f.dev, f.Sites...); err != nil {
+		return nil, errors.Join(err, f.Stop())
+	}
+	return f, nil
+}
+
+// Restart starts a killed site's broker again and waits until it is ready.
+func (f *Federation) Restart(ctx context.Context, s *Site) error {
+	c, err := f.command("start-"+s.Name, "dev", "start", s.Name, "--data-dir", f.opts.Dir)
+	if err != nil {
+		return err
+	}
+	f.restarted = append(f.restarted, c)
+	return f.awaitReady(ctx, c, s)
+}
+
+// Stop ends the brokers and their tasks, by force if need be. It is idempotent.
+func (f *Federation) Stop() error {
+	f.stop.Do(func() {
+		for _, c := range append(f.restarted, f.dev) {
+			c.signal(syscall.SIGTERM)
+		}
+		for _, c := range append(f.restarted, f.dev) {
+			f.stopErr = errors.Join(f.stopErr, c.wait(20*time.Second))
+		}
+		for _, s := range f.Sites {
+			// What is left after an orderly end is a fault, except a broker
+			// that `dev start` left running on its own.
+			if s.Alive() {
+				_ = s.Signal(syscall.SIGTERM)
+				if s.awaitGone(10*time.Second) != nil {
+					f.stopErr = errors.Join(f.stopErr, fmt.Errorf("%s outlived SIGTERM", s.Name), s.Kill())
+				}
+			}
+		}
+	})
+	return f.stopErr
+}
+
+// awaitReady waits for /readyz of the sites; a failed command ends the wait.
+func (f *Federation) awaitReady(ctx context.Context, c *child, sites ...*Site) error {
+	ctx, cancel := context.WithTimeout(ctx, f.opts.StartTimeout)
+	defer cancel()
+	for _, s := range sites {
+		err := Await(ctx, s.Name+" ready", func() error {
+			if err := c.failed(); err != nil {
+				return Final(err)
+			}
+			return s.Ready(ctx)
+		})
+		if err != nil {
+			return fmt.Errorf("%w\n%s\n%s", err, c.output(), s.LogTail(20))
+		}
+	}
+	return nil
+}
+
+// command starts the binary with its output in a file of the data folder.
+func (f *Federation) command(name string, args ...string) (*child, error) {
+	out, err := os.Create(filepath.Join(f.opts.Dir, name+".out"))
+	if err != nil {
+		return nil, fmt.Errorf("create output file: %w", err)
+	}
+	defer out.Close()
+	cmd := exec.Command(f.opts.Binary, args...)
+	cmd.Stdout, cmd.Stderr = out, out
+	// A terminal's ^C goes to the test, which ends the federation itself.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", f.opts.Binary, err)
+	}
+	return watch(cmd, out.Name()), nil
+}

@@ -1,0 +1,153 @@
+package testbed
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+)
+
+// Spec is the part of a job's specification that the tests use.
+type Spec struct {
+	Name      string            `json:"name,omitempty"`
+	Command   []string          `json:"command"`
+	Env       map[string]string `json:"env,omitempty"`
+	Count     int               `json:"count,omitempty"`
+	Timeout   string            `json:"timeout,omitempty"`
+	Resources *Resources        `json:"resources,omitempty"`
+	Retry     *Retry            `json:"retry,omitempty"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	Sites     *Where            `json:"sites,omitempty"`
+}
+
+// Resources of one task.
+type Resources struct {
+	CPU int `json:"cpu,omitempty"`
+}
+
+// Retry says what failures and losses mean.
+type Retry struct {
+	MaxAttempts int    `json:"max_attempts,omitempty"`
+	OnLoss      string `json:"on_loss,omitempty"`
+}
+
+// Where restricts the sites that may run a job.
+type Where struct {
+	Only []string `json:"only,omitempty"`
+	Not  []string `json:"not,omitempty"`
+}
+
+// Accepted answers a submission.
+type Accepted struct{ ID, State, Reason, Durability string }
+
+// Job is one job as the API shows it.
+type Job struct {
+	ID, Name, State, Reason, Site string
+	Counts                        map[string]int
+}
+
+// Task is one task as the API shows it.
+type Task struct {
+	Index               int
+	State, Reason, Site string
+	Attempt             int
+	Token               json.Number
+	ExitCode            *int `json:"exit_code"`
+}
+
+// list is the form of every list.
+type list[T any] struct {
+	Items []T
+	Next  string
+}
+
+// Submit sends one job.
+func (s *Site) Submit(ctx context.Context, spec Spec) (Accepted, error) {
+	var a Accepted
+	body, err := json.Marshal(spec)
+	if err != nil {
+		return a, fmt.Errorf("encode spec: %w", err)
+	}
+	data, _, err := s.Do(ctx, http.MethodPost, "/v1/jobs", "application/json", body)
+	if err != nil {
+		return a, err
+	}
+	return a, json.Unmarshal(data, &a)
+}
+
+// SubmitLines sends NDJSON and returns the answers in order; a line that was
+// not accepted has no id.
+func (s *Site) SubmitLines(ctx context.Context, lines []byte) ([]Accepted, error) {
+	data, _, err := s.Do(ctx, http.MethodPost, "/v1/jobs", "application/x-ndjson", lines)
+	if err != nil {
+		return nil, err
+	}
+	var out []Accepted
+	for line := range bytes.Lines(data) {
+		var a Accepted
+		if err := json.Unmarshal(line, &a); err != nil {
+			return nil, fmt.Errorf("decode result line %d: %w", len(out), err)
+		}
+		out = append(out, a)
+	}
+	return out, nil
+}
+
+// Job returns one job.
+func (s *Site) Job(ctx context.Context, id string) (Job, error) {
+	return get[Job](ctx, s, "/v1/jobs/"+id)
+}
+
+// Jobs returns the newest jobs that the query selects.
+func (s *Site) Jobs(ctx context.Context, query string) ([]Job, error) {
+	l, err := get[list[Job]](ctx, s, "/v1/jobs?"+query)
+	return l.Items, err
+}
+
+// Tasks returns all tasks of a job.
+func (s *Site) Tasks(ctx context.Context, id string) ([]Task, error) {
+	var all []Task
+	for path := "/v1/jobs/" + id + "/tasks"; ; {
+		l, err := get[list[Task]](ctx, s, path)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, l.Items...)
+		if l.Next == "" {
+			return all, nil
+		}
+		path = "/v1/jobs/" + id + "/tasks?cursor=" + l.Next
+	}
+}
+
+// Logs returns a task's standard output.
+func (s *Site) Logs(ctx context.Context, id string, task int) (string, error) {
+	data, _, err := s.Do(ctx, http.MethodGet,
+		"/v1/jobs/"+id+"/logs?stream=stdout&task="+strconv.Itoa(task), "", nil)
+	return string(data), err
+}
+
+// Cancel ends a job.
+func (s *Site) Cancel(ctx context.Context, id string) error {
+	_, _, err := s.Do(ctx, http.MethodDelete, "/v1/jobs/"+id, "", nil)
+	return err
+}
+
+// AwaitJob waits until the job's state is one of those given, and returns it.
+func (s *Site) AwaitJob(ctx context.Context, id string, states ...string) (Job, error) {
+	var job Job
+	err := Await(ctx, fmt.Sprintf("job %s %v", id, states), func() (err error) {
+		if job, err = s.Job(ctx, id); err != nil {
+			return err
+		}
+		for _, want := range states {
+			if job.State == want {
+				return nil
+			}
+		}
+		return fmt.Errorf("it is %s (%s), tasks %v", job.State, job.Reason, job.Counts)
+	})
+	return job, err
+}

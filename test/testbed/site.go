@@ -1,0 +1,104 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Site is one broker process and its HTTP API.
+type Site struct {
+	Name string
+	URL  *url.URL
+	Dir  string // its data, config.yaml, broker.pid and broker.log
+}
+
+// PID of the broker as its pid file says.
+func (s *Site) PID() (int, error) {
+	data, err := os.ReadFile(filepath.Join(s.Dir, "broker.pid"))
+	if err != nil {
+		return 0, fmt.Errorf("read pid of %s: %w", s.Name, err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	if err != nil || pid <= 1 {
+		return 0, fmt.Errorf("pid file of %s holds %q", s.Name, data)
+	}
+	return pid, nil
+}
+
+// Signal sends a signal to the broker alone.
+func (s *Site) Signal(sig syscall.Signal) error {
+	pid, err := s.PID()
+	if err != nil {
+		return err
+	}
+	if err := syscall.Kill(pid, sig); err != nil {
+		return fmt.Errorf("send %s to %s: %w", sig, s.Name, err)
+	}
+	return nil
+}
+
+// Kill ends the broker like a crash and waits until it is gone. Its tasks stay.
+func (s *Site) Kill() error {
+	if err := s.Signal(syscall.SIGKILL); err != nil {
+		return err
+	}
+	return s.awaitGone(10 * time.Second)
+}
+
+// Alive says whether the broker's process runs (a zombie does not).
+func (s *Site) Alive() bool {
+	pid, err := s.PID()
+	if err != nil {
+		return false
+	}
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return false
+	}
+	// "pid (name) state …": the name may hold spaces and brackets.
+	_, rest, ok := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')')+1:]), " ")
+	return ok && !strings.HasPrefix(rest, "Z") && s.ours(pid)
+}
+
+// ours guards against a reused pid: the broker was started with this folder.
+func (s *Site) ours(pid int) bool {
+	cmdline, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+	return err == nil && strings.Contains(string(cmdline), s.Dir)
+}
+
+func (s *Site) awaitGone(d time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	return Await(ctx, s.Name+" gone", func() error {
+		if s.Alive() {
+			return errors.New("still runs")
+		}
+		return nil
+	})
+}
+
+// LogTail returns the last n lines of the broker's log.
+func (s *Site) LogTail(n int) string { return tail(filepath.Join(s.Dir, "broker.log"), n) }
+
+// PeerAddress is where the broker listens for other brokers.
+func (s *Site) PeerAddress() (string, error) {
+	path := filepath.Join(s.Dir, "config.yaml")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("read configuration of %s: %w", s.Name, err)
+	}
+	for line := range strings.Lines(string(data)) {
+		if v, ok := strings.CutPrefix(line, "peer:"); ok {
+			return strings.Trim(strings.TrimSpace(v), `"'`), nil
+		}
+	}
+	return "", fmt.Errorf("%s names no peer address", path)
+}

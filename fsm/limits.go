@@ -25,8 +25,8 @@ const (
 	MaxPayload = 1<<20 + 64<<10
 	// MaxJobsPerSubmit jobs in one Submit; see also MaxCommand and SizeBound.
 	MaxJobsPerSubmit = 4096
-	// MaxSites names in a job's Only or Not.
-	MaxSites = 1000
+	// MaxSiteNames in a job's Only or Not.
+	MaxSiteNames = 1000
 	// MaxMachines in one offer.
 	MaxMachines = 10_000
 	// MaxMachineName bytes in a machine's name.
@@ -38,7 +38,7 @@ const (
 	// MaxReports attempts in one Started, Complete or Decline.
 	MaxReports = 10_000
 	// MaxHeld attempts in each list of a Register.
-	MaxHeld = 100_000
+	MaxHeld = 80_000
 	// MaxUsageRows in one Usage.
 	MaxUsageRows = 1000
 	// MaxAttempts bounds a job's max_attempts.
@@ -102,9 +102,8 @@ func Clip(s string) string {
 	}, s)
 }
 
-// Validate checks everything that a command may hold except its encoded size,
-// which AppendCommand's caller compares with MaxCommand. A command that
-// passes is one that DecodeCommand accepts.
+// Validate checks everything that a command may hold. A command that passes
+// is encoded in at most MaxCommand bytes, and DecodeCommand accepts it.
 func (c *Command) Validate() error {
 	if err := inSite("command's site", c.ID.Site); err != nil {
 		return err
@@ -148,7 +147,7 @@ const MaxSubmit = MaxCommand - 1024
 // SizeBound returns an upper bound of the bytes that the job takes in an
 // encoded command, for those who fill Submits.
 func (j *JobSpec) SizeBound() int {
-	const numbers = 12 * 10 // each field, and each list's length, as the longest varint
+	const numbers = 13 * 10 // each field, and each list's length, as the longest varint
 	size := numbers + len(j.Payload)
 	for _, list := range [...][]string{j.Only, j.Not} {
 		for _, s := range list {
@@ -367,7 +366,7 @@ func inSite(field, s string) error {
 }
 
 func inSites(field string, list []string) error {
-	if err := within(field, int64(len(list)), 0, MaxSites); err != nil {
+	if err := within(field, int64(len(list)), 0, MaxSiteNames); err != nil {
 		return err
 	}
 	for i, s := range list {

@@ -1,0 +1,580 @@
+package fsm
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+	"google.golang.org/protobuf/encoding/protowire"
+	"pgregory.net/rapid"
+
+	"github.com/cloudshare/cloudshare/sched"
+)
+
+var specimenID = CommandID{Site: "site-1", Incarnation: 3, Seq: 300}
+
+func specimenRef(task uint32) AttemptRef {
+	return AttemptRef{Job: JobID{Site: "b", Num: 7}, Task: task, Attempt: 2, Token: 1 << 40}
+}
+
+func specimenOffer() *Offer {
+	return &Offer{
+		Version:  9,
+		Machines: []Machine{{"m1", Resources{2000, 4096, 0}}, {"m2", Resources{64_000, 0, 8}}},
+		Capacity: Resources{70_000, 8192, 8}, Home: Resources{1000, 512, 0},
+	}
+}
+
+// specimens has one command of every kind, by name; goldens and fuzz seeds.
+func specimens() map[string]Body {
+	params := DefaultParams()
+	params.Running = sched.Completed
+	id := [16]byte{0: 1, 15: 0xff}
+	return map[string]Body{
+		"genesis":  &Genesis{Federation: id, CreatedMs: 1_700_000_000_000, Seed: math.MaxUint64, Params: DefaultParams()},
+		"register": &Register{Node: id, Boot: id, HTTP: "127.0.0.1:7700", Peer: "127.0.0.1:7800", MaxVersion: 1, Held: []AttemptRef{specimenRef(0)}, Lost: []AttemptRef{specimenRef(1), specimenRef(2)}},
+		"submit": &Submit{Settled: 4, Jobs: []JobSpec{
+			{Num: 5, Count: 1, Need: Resources{MilliCPU: 1000}, MaxAttempts: 1, Payload: []byte("{}")},
+			{
+				Num: 6, Count: MaxCount, Need: Resources{2000, 256, 1}, TimeoutMs: 90_000, MaxAttempts: 3, OnLoss: Never,
+				Priority: -5, Only: []string{"a", "b"}, Not: []string{"c"}, CreatedMs: 1_700_000_000_000, Payload: []byte{0, 255},
+			},
+		}},
+		"offer":    specimenOffer(),
+		"started":  &Started{Attempts: []StartedAttempt{{specimenRef(0), 12}}},
+		"complete": &Complete{Attempts: []Ended{{AttemptRef: specimenRef(0), Outcome: Failed, ExitCode: -1, Signal: 9, DelayMs: 5, RunMs: 1234, Detail: "killed"}}},
+		"decline":  &Decline{Attempts: []AttemptRef{specimenRef(0)}, Reason: "busy", Offer: specimenOffer()},
+		"cancel":   &Cancel{Job: JobID{Site: "site-1", Num: 5}, Task: -1},
+		"usage":    &Usage{Batch: 2, Rows: []UsageRow{{Job: 5, Task: 1, Need: Resources{MilliCPU: 1000}, AgoMs: 1, RunMs: 2, WaitMs: 3}}},
+		"sitelost": &SiteLost{Site: "b", Incarnation: 2, Term: 8},
+		"forget":   &Forget{Site: "b"}, "policy": &SetParams{Params: params},
+		"suspect": &Suspect{Site: "b", Incarnation: 2, On: true}, "addresses": &Addresses{HTTP: "h:1", Peer: "h:2"},
+	}
+}
+
+func specimenBatch() *Batch {
+	b := &Batch{Term: 8, Elapsed: 1_000_000}
+	bodies := specimens()
+	for _, name := range slices.Sorted(maps.Keys(bodies)) {
+		b.Commands = append(b.Commands, Command{ID: specimenID, Ack: 299, Body: bodies[name]})
+	}
+	return b
+}
+
+// TestCodecGoldens guards the stored form: bytes in testdata/codec never
+// change for a format, `-rewrite` is for new kinds only.
+func TestCodecGoldens(t *testing.T) {
+	datadriven.RunTest(t, "testdata/codec", func(t *testing.T, d *datadriven.TestData) string {
+		body, ok := specimens()[d.Cmd]
+		if !ok {
+			t.Fatalf("%s: no specimen %q", d.Pos, d.Cmd)
+		}
+		c := Command{ID: specimenID, Ack: 299, Body: body}
+		if d.HasArg("batch") {
+			return hex.EncodeToString((&Batch{Term: 8, Elapsed: 300, Commands: []Command{c}}).Append(nil)) + "\n"
+		}
+		return hex.EncodeToString(AppendCommand(nil, c)) + "\n"
+	})
+}
+
+func TestBatchRoundTripOfEveryKind(t *testing.T) {
+	want := specimenBatch()
+	if kinds := int(KindAddresses); len(want.Commands) != kinds {
+		t.Fatalf("%d specimens for %d kinds", len(want.Commands), kinds)
+	}
+	data := want.Append([]byte("before"))
+	got, err := DecodeBatch(data[len("before"):])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Fatalf("got %+v, want %+v", got, want)
+	}
+	var parts [][]byte
+	for _, c := range want.Commands {
+		parts = append(parts, AppendCommand(nil, c))
+	}
+	if !bytes.Equal(AppendBatch([]byte("before"), want.Term, want.Elapsed, parts), data) {
+		t.Fatal("AppendBatch of encoded commands differs from Append")
+	}
+}
+
+func TestDecodeCommandReturnsTheRest(t *testing.T) {
+	first := Command{ID: specimenID, Ack: 1, Body: &Forget{Site: "x"}}
+	second := Command{ID: specimenID, Ack: 2, Body: &Forget{Site: "y"}}
+	got, rest, err := DecodeCommand(AppendCommand(AppendCommand(nil, first), second))
+	if err != nil || !reflect.DeepEqual(got, first) {
+		t.Fatalf("first = %+v, %v", got, err)
+	}
+	got, rest, err = DecodeCommand(rest)
+	if err != nil || !reflect.DeepEqual(got, second) || len(rest) != 0 {
+		t.Fatalf("second = %+v, %d left, %v", got, len(rest), err)
+	}
+}
+
+func TestNegativeElapsedIsWrittenAsZero(t *testing.T) {
+	got, err := DecodeBatch((&Batch{Term: 1, Elapsed: -5}).Append(nil))
+	if err != nil || got.Elapsed != 0 {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+}
+
+// number draws mostly valid values, and some at and beyond the bounds.
+func number(t *rapid.T, low, high int64, what string) int64 {
+	return rapid.OneOf(rapid.Int64Range(low, high), rapid.Int64Range(low, high),
+		rapid.SampledFrom([]int64{low, high, low, high, low, high, low - 1, high + 1, math.MinInt64, math.MaxInt64})).Draw(t, what)
+}
+
+func drawSite(t *rapid.T) string {
+	return rapid.OneOf(rapid.StringMatching(`[a-z0-9]([a-z0-9-]{0,5}[a-z0-9])?`), rapid.StringMatching(`[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?`),
+		rapid.SampledFrom([]string{"a", "a", "a", "b", "b", "-", ""})).Draw(t, "site")
+}
+
+func drawSites(t *rapid.T) []string {
+	list := rapid.SliceOfN(rapid.Custom(drawSite), 0, 4).Draw(t, "sites")
+	if rapid.IntRange(0, 9).Draw(t, "leave unsorted") > 0 {
+		slices.Sort(list)
+		list = slices.Compact(list)
+	}
+	return list
+}
+
+func drawResources(t *rapid.T) Resources {
+	return Resources{number(t, 0, MaxMilliCPU, "cpu"), number(t, 0, MaxMemMiB, "mem"), number(t, 0, MaxGPU, "gpu")}
+}
+
+func drawRef(t *rapid.T) AttemptRef {
+	return AttemptRef{
+		Job:  JobID{Site: drawSite(t), Num: rapid.Uint64().Draw(t, "num")},
+		Task: uint32(number(t, 0, MaxCount-1, "task")), Attempt: rapid.Uint32().Draw(t, "attempt"), Token: rapid.Uint64().Draw(t, "token"),
+	}
+}
+
+func drawMachine(t *rapid.T) Machine {
+	name := rapid.StringMatching(`[a-z]{1,9}`).Draw(t, "name")
+	return Machine{Name: name, Resources: Resources{MilliCPU: number(t, 0, 4000, "cpu"), MemMiB: rapid.Int64Range(0, 9).Draw(t, "mem")}}
+}
+
+func drawOffer(t *rapid.T) *Offer {
+	machines := rapid.SliceOfN(rapid.Custom(drawMachine), 0, 4).Draw(t, "machines")
+	slices.SortFunc(machines, func(a, b Machine) int { return strings.Compare(a.Name, b.Name) })
+	return &Offer{Version: rapid.Uint64().Draw(t, "version"), Machines: machines, Capacity: drawResources(t), Home: drawResources(t)}
+}
+
+func drawJob(t *rapid.T) JobSpec {
+	need := drawResources(t)
+	need.MilliCPU = max(need.MilliCPU, 1)
+	return JobSpec{
+		Num: rapid.Uint64().Draw(t, "num"), Count: uint32(number(t, 1, MaxCount, "count")), Need: need,
+		TimeoutMs: number(t, 0, MaxTimeoutMs, "timeout"), MaxAttempts: uint32(number(t, 1, MaxAttempts, "attempts")),
+		OnLoss: OnLoss(number(t, 0, int64(Never), "on_loss")), Priority: int32(number(t, -MaxPriority, MaxPriority, "priority")),
+		Only: drawSites(t), Not: drawSites(t), CreatedMs: number(t, 0, MaxUnixMs, "created"),
+		Payload: rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "payload"),
+	}
+}
+
+func drawParams(t *rapid.T) Params {
+	return Params{
+		Policy:  rapid.SampledFrom(append(sched.Names(), "LOTTERY", strings.Repeat("x", 99))).Draw(t, "policy"),
+		Running: sched.Mode(rapid.SampledFrom([]int{0, 0, 1, 1, 2, 200}).Draw(t, "mode")), PreferOwn: rapid.Bool().Draw(t, "own"), FixedOrder: rapid.Bool().Draw(t, "fixed"),
+		ReserveAfterMs: number(t, 0, MaxTimeoutMs, "reserve"), RetainMs: number(t, 0, MaxTimeoutMs, "retain"), RetainJobs: number(t, 0, MaxRetainJobs, "jobs"),
+		DepartureMs: number(t, 0, MaxTimeoutMs, "departure"), RateCPU: number(t, 0, MaxRate, "cpu"), RateMem: number(t, 0, MaxRate, "mem"),
+		RateGPU: number(t, 0, MaxRate, "gpu"), QuantumMs: number(t, 1, MaxQuantumMs, "quantum"),
+	}
+}
+
+func drawEnded(t *rapid.T) Ended {
+	return Ended{
+		AttemptRef: drawRef(t), Outcome: Outcome(number(t, 0, int64(Lost), "outcome")), ExitCode: rapid.Int32().Draw(t, "exit"), Signal: rapid.Int32().Draw(t, "signal"),
+		DelayMs: number(t, 0, MaxTimeoutMs, "delay"), RunMs: number(t, 0, MaxTimeoutMs, "run"), Detail: rapid.StringN(0, -1, MaxDetail+1).Draw(t, "detail"),
+	}
+}
+
+func drawBody(t *rapid.T) Body {
+	refs := func(what string) []AttemptRef { return rapid.SliceOfN(rapid.Custom(drawRef), 0, 3).Draw(t, what) }
+	text := func(what string, most int) string { return rapid.StringN(0, -1, most+1).Draw(t, what) }
+	switch kind := Kind(rapid.IntRange(int(KindGenesis), int(KindAddresses)).Draw(t, "kind")); kind {
+	case KindGenesis:
+		return &Genesis{Federation: [16]byte{rapid.Byte().Draw(t, "id")}, CreatedMs: number(t, 0, MaxUnixMs, "created"), Seed: rapid.Uint64().Draw(t, "seed"), Params: drawParams(t)}
+	case KindRegister:
+		return &Register{Node: [16]byte{rapid.Byte().Draw(t, "node")}, HTTP: text("http", MaxAddress), Peer: text("peer", MaxAddress), MaxVersion: rapid.Uint32().Draw(t, "v"), Held: refs("held"), Lost: refs("lost")}
+	case KindSubmit:
+		return &Submit{Settled: rapid.Uint64().Draw(t, "settled"), Jobs: rapid.SliceOfN(rapid.Custom(drawJob), 0, 3).Draw(t, "jobs")}
+	case KindOffer:
+		return drawOffer(t)
+	case KindStarted:
+		return &Started{Attempts: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) StartedAttempt {
+			return StartedAttempt{drawRef(t), number(t, 0, MaxTimeoutMs, "delay")}
+		}), 0, 3).Draw(t, "attempts")}
+	case KindComplete:
+		return &Complete{Attempts: rapid.SliceOfN(rapid.Custom(drawEnded), 0, 3).Draw(t, "attempts")}
+	case KindDecline:
+		d := &Decline{Attempts: refs("attempts"), Reason: text("reason", MaxDetail)}
+		if rapid.Bool().Draw(t, "offer") {
+			d.Offer = drawOffer(t)
+		}
+		return d
+	case KindCancel:
+		return &Cancel{Job: drawRef(t).Job, Task: number(t, -1, MaxCount-1, "task")}
+	case KindUsage:
+		return &Usage{Batch: rapid.Uint64().Draw(t, "batch"), Rows: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) UsageRow {
+			return UsageRow{
+				Job: rapid.Uint64().Draw(t, "job"), Task: uint32(number(t, 0, MaxCount-1, "task")), Need: drawResources(t),
+				AgoMs: number(t, 0, MaxTimeoutMs, "ago"), RunMs: number(t, 0, MaxTimeoutMs, "run"), WaitMs: number(t, 0, MaxTimeoutMs, "wait"),
+			}
+		}), 0, 3).Draw(t, "rows")}
+	case KindSiteLost:
+		return &SiteLost{Site: drawSite(t), Incarnation: rapid.Uint64().Draw(t, "inc"), Term: rapid.Uint64().Draw(t, "term")}
+	case KindForget:
+		return &Forget{Site: drawSite(t)}
+	case KindPolicy:
+		return &SetParams{Params: drawParams(t)}
+	case KindSuspect:
+		return &Suspect{Site: drawSite(t), Incarnation: rapid.Uint64().Draw(t, "inc"), On: rapid.Bool().Draw(t, "on")}
+	default:
+		return &Addresses{HTTP: text("http", MaxAddress), Peer: text("peer", MaxAddress)}
+	}
+}
+
+// TestValidIsDecodable: exactly the commands that Validate accepts come back
+// from their encoding, as they were and with the same bytes.
+func TestValidIsDecodable(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := Command{
+			ID:  CommandID{Site: drawSite(t), Incarnation: rapid.Uint64().Draw(t, "inc"), Seq: rapid.Uint64().Draw(t, "seq")},
+			Ack: rapid.Uint64().Draw(t, "ack"), Body: drawBody(t),
+		}
+		data := AppendCommand(nil, c)
+		got, rest, err := DecodeCommand(data)
+		invalid := c.Validate()
+		switch {
+		case (invalid == nil) != (err == nil):
+			t.Fatalf("Validate says %v, DecodeCommand %v", invalid, err)
+		case invalid != nil:
+			if !errors.Is(invalid, ErrOutOfBounds) || !errors.Is(err, ErrFormat) {
+				t.Fatalf("errors without their sentinels: %v, %v", invalid, err)
+			}
+			return
+		}
+		if again := AppendCommand(nil, got); !bytes.Equal(again, data) || len(rest) != 0 {
+			t.Fatalf("not canonical: %x, then %x with %d left", data, again, len(rest))
+		}
+		if want, have := describe(c.Body), describe(got.Body); want != have || got.ID != c.ID || got.Ack != c.Ack {
+			t.Fatalf("got %+v, want %+v", have, want)
+		}
+	})
+}
+
+// describe prints a body without pointers and without telling an empty list
+// from none.
+func describe(body Body) string {
+	if d, ok := body.(*Decline); ok && d.Offer != nil {
+		return fmt.Sprintf("%+v %q %+v", d.Attempts, d.Reason, *d.Offer)
+	}
+	return fmt.Sprintf("%+v", body)
+}
+
+func TestEveryTruncationIsRefused(t *testing.T) {
+	data := specimenBatch().Append(nil)
+	for n := range data {
+		if _, err := DecodeBatch(data[:n]); !errors.Is(err, ErrFormat) {
+			t.Fatalf("the first %d of %d bytes: %v, want ErrFormat", n, len(data), err)
+		}
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	id := []byte{1, 'a', 1, 1, 0} // site a, incarnation 1, seq 1, ack 0
+	record := func(kind byte, body ...byte) []byte {
+		r := slices.Concat([]byte{kind}, id, body)
+		return slices.Concat([]byte{Format, 1, 0, 1, byte(len(r))}, r)
+	}
+	long := protowire.AppendVarint(nil, math.MaxUint64)
+	for _, c := range []struct {
+		name string
+		data []byte
+		is   error
+		text string
+	}{
+		{"nothing", nil, ErrFormat, "byte 0"},
+		{"another format", []byte{2, 1, 0, 0}, ErrVersion, "upgrade"},
+		{"bytes after the end", []byte{Format, 1, 0, 0, 7}, ErrFormat, "1 bytes after the last command"},
+		{"number in too many bytes", []byte{Format, 0x81, 0, 0, 0}, ErrFormat, "byte 1: a number takes 2 bytes where 1"},
+		{"number beyond 64 bits", slices.Concat([]byte{Format}, bytes.Repeat([]byte{0xff}, 10), []byte{0, 0}), ErrFormat, "64 bits"},
+		{"elapsed beyond int64", slices.Concat([]byte{Format, 1}, long, []byte{0}), ErrFormat, "elapsed"},
+		{"more commands than bytes", []byte{Format, 1, 0, 100, 0}, ErrFormat, "100 do not fit"},
+		{"more commands than allowed", slices.Concat([]byte{Format, 1, 0}, long), ErrFormat, "more than 65536"},
+		{"command longer than the batch", []byte{Format, 1, 0, 1, 9, 0, 0, 0, 0, 0, 0}, ErrFormat, "9 do not fit"},
+		{"unknown kind", record(99), ErrUnknownKind, "kind 99 at byte 5, site a: upgrade"},
+		{"kind 0", record(0), ErrUnknownKind, "kind 0"},
+		{"body too short", record(byte(KindForget)), ErrFormat, "cut off"},
+		{"body too long", record(byte(KindForget), 1, 'b', 0), ErrFormat, "1 bytes after the command's body"},
+		{"site in upper case", record(byte(KindForget), 1, 'B'), ErrFormat, `"B" is no site name`},
+		{"boolean of 2", record(byte(KindSuspect), 1, 'b', 1, 2), ErrFormat, "on 2 is more than 1"},
+		{"task −2", record(byte(KindCancel), 1, 'b', 1, 3), ErrFormat, "task -2"},
+		{"job number 0", record(byte(KindCancel), 1, 'b', 0, 0), ErrFormat, "numbered from 1"},
+		{"more jobs than bytes", record(byte(KindSubmit), 0, 127), ErrFormat, "127 do not fit"},
+	} {
+		_, err := DecodeBatch(c.data)
+		if !errors.Is(err, c.is) || err != nil && !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s: %v, want %v with %q", c.name, err, c.is, c.text)
+		}
+	}
+}
+
+// TestCountsAllocateOnlyWhatTheInputHolds: a batch of few bytes that claims
+// the greatest list of each kind must not make room for it.
+func TestCountsAllocateOnlyWhatTheInputHolds(t *testing.T) {
+	count := protowire.AppendVarint(nil, MaxReports)
+	var heads [][]byte
+	for _, kind := range []Kind{KindStarted, KindComplete, KindDecline} {
+		heads = append(heads, []byte{byte(kind), 1, 'a', 1, 1, 0})
+	}
+	heads = append(heads, []byte{byte(KindUsage), 1, 'a', 1, 1, 0, 0}, []byte{byte(KindOffer), 1, 'a', 1, 1, 0, 0})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for _, head := range heads {
+		r := slices.Concat(head, count, make([]byte, 80))
+		data := slices.Concat(protowire.AppendVarint(nil, uint64(len(r))), r)
+		if _, _, err := DecodeCommand(data); !errors.Is(err, ErrFormat) {
+			t.Errorf("kind %d: %v, want ErrFormat", head[0], err)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if spent := after.TotalAlloc - before.TotalAlloc; spent > 64<<10 {
+		t.Errorf("%d bytes allocated for inputs of 100 bytes", spent)
+	}
+}
+
+func TestDecodeRefusesTooLargeABatch(t *testing.T) {
+	if _, err := DecodeBatch(make([]byte, MaxBatch+1)); !errors.Is(err, ErrFormat) {
+		t.Fatalf("got %v, want ErrFormat", err)
+	}
+}
+
+func TestSiteLabelsAreThoseOfValidSite(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.OneOf(rapid.StringMatching(`[a-z0-9-]{0,65}`), rapid.StringMatching(`[ -~]{0,3}`), rapid.String()).Draw(t, "s")
+		if got, want := isLabel(s), ValidSite(s); got != want {
+			t.Fatalf("isLabel(%q) = %v, ValidSite %v", s, got, want)
+		}
+	})
+}
+
+func TestValidateNamesFieldAndBound(t *testing.T) {
+	for _, c := range []struct {
+		spoil func(*JobSpec)
+		want  string
+	}{
+		{func(j *JobSpec) { j.Num = 0 }, "num 0"},
+		{func(j *JobSpec) { j.Count = 0 }, "count 0 is not in 1…1000000"},
+		{func(j *JobSpec) { j.Count = MaxCount + 1 }, "count 1000001 is not in 1…1000000"},
+		{func(j *JobSpec) { j.Need.MilliCPU = 0 }, "milli_cpu 0 is not in 1…1000000000"},
+		{func(j *JobSpec) { j.Need.MemMiB = -1 }, "mem_mib -1 is not in 0…1000000000"},
+		{func(j *JobSpec) { j.Need.GPU = MaxGPU + 1 }, "gpu 1000001 is not in 0…1000000"},
+		{func(j *JobSpec) { j.TimeoutMs = math.MaxInt64 }, "timeout_ms 9223372036854775807 is not in 0…316224000000"},
+		{func(j *JobSpec) { j.MaxAttempts = 0 }, "max_attempts 0 is not in 1…1000"},
+		{func(j *JobSpec) { j.OnLoss = 3 }, "on_loss 3 is not in 0…2"},
+		{func(j *JobSpec) { j.Priority = -MaxPriority - 1 }, "priority -1000001 is not in -1000000…1000000"},
+		{func(j *JobSpec) { j.Only = []string{"b", "a"} }, `only: "b", "a" are not sorted`},
+		{func(j *JobSpec) { j.Not = []string{"a", "a"} }, `not: "a", "a" are not sorted`},
+		{func(j *JobSpec) { j.Not = []string{"A"} }, `not "A" is no site name`},
+		{func(j *JobSpec) { j.Only = make([]string, MaxSiteNames+1) }, "only 1001 is not in 0…1000"},
+		{func(j *JobSpec) { j.CreatedMs = -1 }, "created_ms -1"},
+		{func(j *JobSpec) { j.Payload = make([]byte, MaxPayload+1) }, "bytes of payload"},
+	} {
+		j := JobSpec{Num: 1, Count: 1, Need: Resources{MilliCPU: 1}, MaxAttempts: 1}
+		if err := j.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		c.spoil(&j)
+		if err := j.Validate(); !errors.Is(err, ErrOutOfBounds) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("got %v, want %q", err, c.want)
+		}
+	}
+}
+
+func TestParamsValidate(t *testing.T) {
+	if err := DefaultParams().Validate(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		spoil func(*Params)
+		want  string
+	}{
+		{func(p *Params) { p.Policy = "LOTTERY" }, "ROUND_ROBIN"},
+		{func(p *Params) { p.Running = 2 }, "running mode"},
+		{func(p *Params) { p.RateCPU = 0 }, "all 0"},
+		{func(p *Params) { p.RateGPU = MaxRate + 1 }, "rate_gpu 1001 is not in 0…1000"},
+		{func(p *Params) { p.QuantumMs = 0 }, "quantum_ms 0 is not in 1…3600000"},
+		{func(p *Params) { p.RetainJobs = -1 }, "retain_jobs -1"},
+		{func(p *Params) { p.ReserveAfterMs = -1 }, "reserve_after_ms -1"},
+	} {
+		p := DefaultParams()
+		c.spoil(&p)
+		if err := p.Validate(); !errors.Is(err, ErrOutOfBounds) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("got %v, want %q", err, c.want)
+		}
+	}
+}
+
+func TestOfferValidate(t *testing.T) {
+	for _, c := range []struct {
+		spoil func(*Offer)
+		want  string
+	}{
+		{func(o *Offer) { o.Machines[1].Name = "m1" }, "not sorted and unique"},
+		{func(o *Offer) { o.Machines[0].Name = "" }, "machine's name 0"},
+		{func(o *Offer) { o.Machines[0].Name = "a\nb" }, "printable"},
+		{func(o *Offer) { o.Machines[0].MilliCPU = MaxMilliCPU }, "all machines' milli_cpu 1000064000 is not in 0…1000000000"},
+		{func(o *Offer) { o.Home.GPU = -1 }, "home's gpu -1"},
+		{func(o *Offer) { o.Machines = make([]Machine, MaxMachines+1) }, "machines 10001"},
+	} {
+		o := specimenOffer()
+		if err := o.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		c.spoil(o)
+		if err := o.Validate(); !errors.Is(err, ErrOutOfBounds) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("got %v, want %q", err, c.want)
+		}
+	}
+}
+
+// alien is a body that no version encodes.
+type alien struct{}
+
+func (alien) Kind() Kind { return 200 }
+
+func TestValidateRefusesWhatCannotBeEncoded(t *testing.T) {
+	for _, body := range []Body{nil, alien{}} {
+		c := Command{ID: specimenID, Body: body}
+		if err := c.Validate(); !errors.Is(err, ErrOutOfBounds) {
+			t.Errorf("%T: %v, want ErrOutOfBounds", body, err)
+		}
+	}
+}
+
+// TestGreatestCommandsFit: what Validate accepts never exceeds MaxCommand.
+func TestGreatestCommandsFit(t *testing.T) {
+	site := strings.Repeat("s", 63)
+	id := CommandID{Site: site, Incarnation: math.MaxUint64, Seq: math.MaxUint64}
+	ref := AttemptRef{Job: JobID{site, math.MaxUint64}, Task: MaxCount - 1, Attempt: math.MaxUint32, Token: math.MaxUint64}
+	ended := Ended{AttemptRef: ref, Outcome: Lost, ExitCode: math.MinInt32, Signal: math.MinInt32, DelayMs: MaxTimeoutMs, RunMs: MaxTimeoutMs, Detail: strings.Repeat("d", MaxDetail)}
+	job := JobSpec{
+		Num: math.MaxUint64, Count: MaxCount, Need: Resources{MaxMilliCPU, MaxMemMiB, MaxGPU}, TimeoutMs: MaxTimeoutMs, MaxAttempts: MaxAttempts,
+		OnLoss: Never, Priority: -MaxPriority, Only: []string{site}, Not: []string{site}, CreatedMs: MaxUnixMs,
+	}
+	job.Payload = make([]byte, MaxSubmit/MaxJobsPerSubmit-(&job).SizeBound())
+	for _, body := range []Body{
+		&Register{HTTP: strings.Repeat("h", MaxAddress), Peer: strings.Repeat("p", MaxAddress), MaxVersion: math.MaxUint32, Held: slices.Repeat([]AttemptRef{ref}, MaxHeld), Lost: slices.Repeat([]AttemptRef{ref}, MaxHeld)},
+		&Complete{Attempts: slices.Repeat([]Ended{ended}, MaxReports)},
+		&Submit{Settled: math.MaxUint64, Jobs: slices.Repeat([]JobSpec{job}, MaxJobsPerSubmit)},
+	} {
+		c := Command{ID: id, Ack: math.MaxUint64, Body: body}
+		if err := c.Validate(); err != nil {
+			t.Fatalf("%T: %v", body, err)
+		}
+		data := AppendCommand(nil, c)
+		if len(data) > MaxCommand {
+			t.Errorf("%T takes %d bytes, at most %d allowed", body, len(data), MaxCommand)
+		}
+		if _, _, err := DecodeCommand(data); err != nil {
+			t.Errorf("%T: %v", body, err)
+		}
+	}
+	over := &Submit{Jobs: slices.Repeat([]JobSpec{job}, 17)}
+	for i := range over.Jobs {
+		over.Jobs[i].Payload = make([]byte, MaxPayload)
+	}
+	if err := over.Validate(); !errors.Is(err, ErrOutOfBounds) {
+		t.Errorf("17 payloads of the greatest size: %v, want ErrOutOfBounds", err)
+	}
+}
+
+func TestClip(t *testing.T) {
+	for _, c := range []struct{ in, want string }{
+		{"timeout after 90s", "timeout after 90s"},
+		{"two\nlines\x00", "two lines "},
+		{"bad \xff byte", "bad ? byte"},
+		{strings.Repeat("a", MaxDetail+1), strings.Repeat("a", MaxDetail)},
+		{strings.Repeat("a", MaxDetail-1) + "…", strings.Repeat("a", MaxDetail-1)},
+		{strings.Repeat("a", MaxDetail-3) + "…b", strings.Repeat("a", MaxDetail-3) + "…"},
+		{strings.Repeat("\xff", MaxDetail+9), ""},
+	} {
+		if got := Clip(c.in); c.want != "" && got != c.want || len(got) > MaxDetail {
+			t.Errorf("Clip(%.20q…) = %q, want %q", c.in, got, c.want)
+		}
+	}
+}
+
+func FuzzDecodeBatch(f *testing.F) {
+	f.Add(specimenBatch().Append(nil))
+	f.Add((&Batch{Term: 1}).Append(nil))
+	for _, body := range specimens() {
+		f.Add((&Batch{Term: 1, Elapsed: 1, Commands: []Command{{ID: specimenID, Body: body}}}).Append(nil))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		b, err := DecodeBatch(data)
+		if err != nil {
+			if !errors.Is(err, ErrFormat) && !errors.Is(err, ErrUnknownKind) && !errors.Is(err, ErrVersion) {
+				t.Fatalf("no sentinel in %v", err)
+			}
+			return
+		}
+		if again := b.Append(nil); !bytes.Equal(again, data) {
+			t.Fatalf("not canonical:\n%x\n%x", data, again)
+		}
+	})
+}
+
+// benchBatch is n jobs of a usual size, perSubmit of them in a command.
+func benchBatch(n, perSubmit int) *Batch {
+	b := &Batch{Term: 3, Elapsed: 123_456}
+	payload := bytes.Repeat([]byte("x"), 100)
+	for i := range n / perSubmit {
+		jobs := make([]JobSpec, perSubmit)
+		for k := range jobs {
+			jobs[k] = JobSpec{Num: uint64(100_000 + i*perSubmit + k), Count: 1, Need: Resources{1000, 256, 0}, MaxAttempts: 1, CreatedMs: 1_700_000_000_000, Payload: payload}
+		}
+		b.Commands = append(b.Commands, Command{ID: CommandID{"site-1", 1, uint64(i + 1000)}, Ack: uint64(i + 990), Body: &Submit{Settled: 100_000, Jobs: jobs}})
+	}
+	return b
+}
+
+func BenchmarkCodec(b *testing.B) {
+	const jobs = 1000
+	for _, perSubmit := range []int{1, jobs} {
+		batch := benchBatch(jobs, perSubmit)
+		data := batch.Append(nil)
+		perJob := func(b *testing.B) {
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/jobs, "ns/job")
+		}
+		b.Run(fmt.Sprintf("decode/jobs-per-command=%d", perSubmit), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := DecodeBatch(data); err != nil {
+					b.Fatal(err)
+				}
+			}
+			perJob(b)
+		})
+		b.Run(fmt.Sprintf("encode/jobs-per-command=%d", perSubmit), func(b *testing.B) {
+			b.ReportAllocs()
+			buf := make([]byte, 0, len(data))
+			for b.Loop() {
+				buf = batch.Append(buf[:0])
+			}
+			perJob(b)
+		})
+	}
+}

@@ -1,0 +1,263 @@
+package fsm
+
+import (
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// Format is the first byte of every batch. A change of what follows takes a
+// new number.
+const Format = 1
+
+// The encoding is positional: a batch is
+//
+//	Format, term, elapsed, number of commands, command…
+//
+// and a command is the length of what follows, then
+//
+//	kind, site, incarnation, seq, ack, body
+//
+// Integers are varints in the fewest bytes, those that may be negative in
+// zigzag form; strings, bytes and lists are preceded by their length; booleans
+// are 0 or 1; uuids stand bare. So a value has one encoding only.
+
+// Append appends the batch's encoding to dst. An Elapsed below 0 is written
+// as 0.
+func (b *Batch) Append(dst []byte) []byte {
+	dst = appendHeader(dst, b.Term, b.Elapsed, len(b.Commands))
+	for i := range b.Commands {
+		dst = AppendCommand(dst, b.Commands[i])
+	}
+	return dst
+}
+
+// AppendBatch appends the encoding of a batch whose commands are encoded
+// already, each by AppendCommand.
+func AppendBatch(dst []byte, term uint64, elapsed int64, commands [][]byte) []byte {
+	dst = appendHeader(dst, term, elapsed, len(commands))
+	for _, c := range commands {
+		dst = append(dst, c...)
+	}
+	return dst
+}
+
+// AppendCommand appends the command's encoding to dst.
+//
+// REQUIRES: c.Validate() = nil; otherwise DecodeCommand may refuse it.
+func AppendCommand(dst []byte, c Command) []byte {
+	start := len(dst)
+	dst = append(dst, 0) // the length, most often of one byte
+	dst = append(dst, byte(c.Body.Kind()))
+	dst = appendString(dst, c.ID.Site)
+	dst = protowire.AppendVarint(dst, c.ID.Incarnation)
+	dst = protowire.AppendVarint(dst, c.ID.Seq)
+	dst = protowire.AppendVarint(dst, c.Ack)
+	dst = appendBody(dst, c.Body)
+	return setLength(dst, start)
+}
+
+// setLength writes the length of dst[start+1:] to start, and moves it if the
+// length takes more than the one byte that was left.
+func setLength(dst []byte, start int) []byte {
+	n := len(dst) - start - 1
+	if size := protowire.SizeVarint(uint64(n)); size > 1 {
+		var room [9]byte
+		dst = append(dst, room[:size-1]...)
+		copy(dst[start+size:], dst[start+1:start+1+n])
+	}
+	protowire.AppendVarint(dst[:start], uint64(n))
+	return dst
+}
+
+func appendHeader(dst []byte, term uint64, elapsed int64, commands int) []byte {
+	dst = append(dst, Format)
+	dst = protowire.AppendVarint(dst, term)
+	dst = appendInt(dst, max(elapsed, 0))
+	return appendLen(dst, commands)
+}
+
+func appendBody(dst []byte, body Body) []byte {
+	switch b := body.(type) {
+	case *Genesis:
+		dst = append(dst, b.Federation[:]...)
+		dst = appendInt(dst, b.CreatedMs)
+		dst = protowire.AppendVarint(dst, b.Seed)
+		return appendParams(dst, &b.Params)
+	case *Register:
+		return appendRegister(dst, b)
+	case *Submit:
+		dst = protowire.AppendVarint(dst, b.Settled)
+		dst = appendLen(dst, len(b.Jobs))
+		for i := range b.Jobs {
+			dst = appendJob(dst, &b.Jobs[i])
+		}
+		return dst
+	case *Offer:
+		return appendOffer(dst, b)
+	case *Started:
+		return appendStarted(dst, b)
+	case *Complete:
+		return appendComplete(dst, b)
+	case *Decline:
+		return appendDecline(dst, b)
+	case *Cancel:
+		return appendSigned(appendJobID(dst, b.Job), b.Task)
+	case *Usage:
+		return appendUsage(dst, b)
+	case *SiteLost:
+		dst = protowire.AppendVarint(appendString(dst, b.Site), b.Incarnation)
+		return protowire.AppendVarint(dst, b.Term)
+	case *Forget:
+		return appendString(dst, b.Site)
+	case *SetParams:
+		return appendParams(dst, &b.Params)
+	case *Suspect:
+		dst = protowire.AppendVarint(appendString(dst, b.Site), b.Incarnation)
+		return appendBool(dst, b.On)
+	case *Addresses:
+		return appendString(appendString(dst, b.HTTP), b.Peer)
+	}
+	return dst
+}
+
+func appendParams(dst []byte, p *Params) []byte {
+	dst = appendString(dst, p.Policy)
+	dst = append(dst, byte(p.Running))
+	dst = appendBool(dst, p.PreferOwn)
+	dst = appendBool(dst, p.FixedOrder)
+	for _, v := range [...]int64{
+		p.ReserveAfterMs, p.RetainMs, p.RetainJobs, p.DepartureMs,
+		p.RateCPU, p.RateMem, p.RateGPU, p.QuantumMs,
+	} {
+		dst = appendInt(dst, v)
+	}
+	return dst
+}
+
+func appendRegister(dst []byte, b *Register) []byte {
+	dst = append(dst, b.Node[:]...)
+	dst = append(dst, b.Boot[:]...)
+	dst = appendString(dst, b.HTTP)
+	dst = appendString(dst, b.Peer)
+	dst = protowire.AppendVarint(dst, uint64(b.MaxVersion))
+	return appendAttempts(appendAttempts(dst, b.Held), b.Lost)
+}
+
+func appendJob(dst []byte, j *JobSpec) []byte {
+	dst = protowire.AppendVarint(dst, j.Num)
+	dst = protowire.AppendVarint(dst, uint64(j.Count))
+	dst = appendResources(dst, j.Need)
+	dst = appendInt(dst, j.TimeoutMs)
+	dst = protowire.AppendVarint(dst, uint64(j.MaxAttempts))
+	dst = append(dst, byte(j.OnLoss))
+	dst = appendSigned(dst, int64(j.Priority))
+	dst = appendStrings(dst, j.Only)
+	dst = appendStrings(dst, j.Not)
+	dst = appendInt(dst, j.CreatedMs)
+	return protowire.AppendBytes(dst, j.Payload)
+}
+
+func appendOffer(dst []byte, b *Offer) []byte {
+	dst = protowire.AppendVarint(dst, b.Version)
+	dst = appendLen(dst, len(b.Machines))
+	for i := range b.Machines {
+		dst = appendString(dst, b.Machines[i].Name)
+		dst = appendResources(dst, b.Machines[i].Resources)
+	}
+	return appendResources(appendResources(dst, b.Capacity), b.Home)
+}
+
+func appendStarted(dst []byte, b *Started) []byte {
+	dst = appendLen(dst, len(b.Attempts))
+	for i := range b.Attempts {
+		dst = appendAttempt(dst, &b.Attempts[i].AttemptRef)
+		dst = appendInt(dst, b.Attempts[i].DelayMs)
+	}
+	return dst
+}
+
+func appendComplete(dst []byte, b *Complete) []byte {
+	dst = appendLen(dst, len(b.Attempts))
+	for i := range b.Attempts {
+		a := &b.Attempts[i]
+		dst = appendAttempt(dst, &a.AttemptRef)
+		dst = append(dst, byte(a.Outcome))
+		dst = appendSigned(dst, int64(a.ExitCode))
+		dst = appendSigned(dst, int64(a.Signal))
+		dst = appendInt(dst, a.DelayMs)
+		dst = appendInt(dst, a.RunMs)
+		dst = appendString(dst, a.Detail)
+	}
+	return dst
+}
+
+func appendDecline(dst []byte, b *Decline) []byte {
+	dst = appendAttempts(dst, b.Attempts)
+	dst = appendString(dst, b.Reason)
+	dst = appendBool(dst, b.Offer != nil)
+	if b.Offer != nil {
+		dst = appendOffer(dst, b.Offer)
+	}
+	return dst
+}
+
+func appendUsage(dst []byte, b *Usage) []byte {
+	dst = protowire.AppendVarint(dst, b.Batch)
+	dst = appendLen(dst, len(b.Rows))
+	for i := range b.Rows {
+		r := &b.Rows[i]
+		dst = protowire.AppendVarint(dst, r.Job)
+		dst = protowire.AppendVarint(dst, uint64(r.Task))
+		dst = appendResources(dst, r.Need)
+		dst = appendInt(dst, r.AgoMs)
+		dst = appendInt(dst, r.RunMs)
+		dst = appendInt(dst, r.WaitMs)
+	}
+	return dst
+}
+
+func appendAttempts(dst []byte, refs []AttemptRef) []byte {
+	dst = appendLen(dst, len(refs))
+	for i := range refs {
+		dst = appendAttempt(dst, &refs[i])
+	}
+	return dst
+}
+
+func appendAttempt(dst []byte, a *AttemptRef) []byte {
+	dst = appendJobID(dst, a.Job)
+	dst = protowire.AppendVarint(dst, uint64(a.Task))
+	dst = protowire.AppendVarint(dst, uint64(a.Attempt))
+	return protowire.AppendVarint(dst, a.Token)
+}
+
+func appendJobID(dst []byte, id JobID) []byte {
+	return protowire.AppendVarint(appendString(dst, id.Site), id.Num)
+}
+
+func appendResources(dst []byte, r Resources) []byte {
+	return appendInt(appendInt(appendInt(dst, r.MilliCPU), r.MemMiB), r.GPU)
+}
+
+func appendStrings(dst []byte, list []string) []byte {
+	dst = appendLen(dst, len(list))
+	for _, s := range list {
+		dst = appendString(dst, s)
+	}
+	return dst
+}
+
+func appendString(dst []byte, s string) []byte { return protowire.AppendString(dst, s) }
+
+func appendLen(dst []byte, n int) []byte { return protowire.AppendVarint(dst, uint64(n)) }
+
+// appendInt writes a number that is never negative; should it be, the reader
+// refuses it.
+func appendInt(dst []byte, v int64) []byte { return protowire.AppendVarint(dst, uint64(v)) }
+
+func appendSigned(dst []byte, v int64) []byte {
+	return protowire.AppendVarint(dst, protowire.EncodeZigZag(v))
+}
+
+func appendBool(dst []byte, v bool) []byte {
+	return protowire.AppendVarint(dst, protowire.EncodeBool(v))
+}

@@ -18,7 +18,13 @@ const Format = 1
 //
 // Integers are varints in the fewest bytes, those that may be negative in
 // zigzag form; strings, bytes and lists are preceded by their length; booleans
-// are 0 or 1; uuids stand bare. So a value has one encoding only.
+// are 0 or 1; uuids stand bare. So a value has one encoding only, and equal
+// entries are equal bytes on every backend.
+//
+// Why by position and not protobuf messages: a member must never act on part
+// of an entry, so there are no optional fields to skip. What a kind holds
+// changes by a new kind or a new Format, both behind a raised apply version,
+// and a member that does not know it stops.
 
 // Append appends the batch's encoding to dst. An Elapsed below 0 is written
 // as 0.

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+// entryBytes is about what one small job takes in the log.
+const entryBytes = 256
+
+// syncedFile is the bare journal: append and fsync.
+type syncedFile struct{ f *os.File }
+
+func openSyncedFile(dir string) (*syncedFile, error) {
+	f, err := os.Create(filepath.Join(dir, "bare-journal"))
+	if err != nil {
+		return nil, fmt.Errorf("open bare journal: %w", err)
+	}
+	return &syncedFile{f}, nil
+}
+
+// add appends one record and returns once it is on the disk.
+func (s *syncedFile) add(record []byte) error {
+	if _, err := s.f.Write(record); err != nil {
+		return fmt.Errorf("write bare journal: %w", err)
+	}
+	if err := s.f.Sync(); err != nil {
+		return fmt.Errorf("sync bare journal: %w", err)
+	}
+	return nil
+}
+
+func (s *syncedFile) close() { s.f.Close() }
+
+// forkLoop runs /bin/true n times, at most parallel at once, and returns how
+// many a second.
+func forkLoop(ctx context.Context, n, parallel int) (float64, error) {
+	left := make(chan struct{}, n)
+	for range n {
+		left <- struct{}{}
+	}
+	close(left)
+	errs := make(chan error, parallel)
+	began := time.Now()
+	for range parallel {
+		go func() {
+			var err error
+			for range left {
+				if err == nil {
+					err = exec.CommandContext(ctx, "/bin/true").Run()
+				}
+			}
+			errs <- err
+		}()
+	}
+	for range parallel {
+		if err := <-errs; err != nil {
+			return 0, fmt.Errorf("run /bin/true: %w", err)
+		}
+	}
+	return float64(n) / time.Since(began).Seconds(), nil
+}

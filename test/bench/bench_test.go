@@ -1,0 +1,143 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"math"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestQuantileIsNearestRank(t *testing.T) {
+	var s sample
+	for i := 100; i >= 1; i-- {
+		s = append(s, time.Duration(i)*time.Millisecond)
+	}
+	for q, want := range map[float64]float64{0: 1, 0.5: 50, 0.99: 99, 1: 100} {
+		if got := s.quantile(q); got != want {
+			t.Errorf("quantile %v is %v, want %v", q, got, want)
+		}
+	}
+	if one := (sample{time.Second}); one.quantile(0.5) != 1000 || one.quantile(0.99) != 1000 {
+		t.Error("a single value is every quantile")
+	}
+	if !math.IsNaN(sample(nil).quantile(0.5)) {
+		t.Error("no value has no quantile")
+	}
+}
+
+func TestVerdict(t *testing.T) {
+	for _, c := range []struct {
+		f    figure
+		want string
+	}{
+		{figure{measured: 7, limit: 10, aim: aim{minRatio: .7}}, "met"},
+		{figure{measured: 6.9, limit: 10, aim: aim{minRatio: .7}}, "MISSED"},
+		{figure{measured: 20, limit: 10, aim: aim{maxRatio: 2}}, "met"},
+		{figure{measured: 21, limit: 10, aim: aim{maxRatio: 2}}, "MISSED"},
+		{figure{measured: 50_000, aim: aim{atLeast: 50_000}}, "met"},
+		{figure{measured: 49_999, aim: aim{atLeast: 50_000}}, "MISSED"},
+		{figure{measured: 5, aim: aim{maxRatio: 2}}, "MISSED"}, // nothing to stand beside
+		{figure{measured: math.NaN(), aim: aim{atLeast: 1}}, "MISSED"},
+		{figure{measured: 1}, ""},
+	} {
+		if got := c.f.verdict(); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.f, got, c.want)
+		}
+	}
+}
+
+func TestTableShowsFigureLimitRatioAndAim(t *testing.T) {
+	tab := newTable("2 cores")
+	tab.add(figure{name: "singles", measured: 700, limit: 1000, unit: "jobs/s", aim: aim{minRatio: .7}})
+	tab.addLine("BenchmarkX 1")
+	var b strings.Builder
+	tab.write(&b)
+	for _, want := range []string{"2 cores\n", "singles  700 jobs/s  1000", "0.70", "≥ 0.70 of limit", "met", "\nBenchmarkX 1\n"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in:\n%s", want, b.String())
+		}
+	}
+}
+
+func TestChoose(t *testing.T) {
+	if got, err := choose("fsm,latency"); err != nil || len(got) != 2 || got[0].name != "fsm" {
+		t.Errorf("chose %v, %v", got, err)
+	}
+	if _, err := choose("nothing"); err == nil {
+		t.Error("an unknown section was accepted")
+	}
+}
+
+func TestCountInWindowAddsAllClients(t *testing.T) {
+	var calls atomic.Int64
+	began := time.Now()
+	rate, err := countInWindow(t.Context(), 4, 30*time.Millisecond, func(int) (int, error) {
+		calls.Add(1)
+		return 10, nil
+	})
+	most := float64(10*calls.Load()) / 0.03
+	least := float64(10*calls.Load()) / time.Since(began).Seconds()
+	if err != nil || rate > most || rate < least {
+		t.Fatalf("rate %v of %d calls, %v", rate, calls.Load(), err)
+	}
+}
+
+func TestCountInWindowReportsErrors(t *testing.T) {
+	bad := errors.New("refused")
+	if _, err := countInWindow(t.Context(), 2, time.Minute, func(int) (int, error) { return 0, bad }); !errors.Is(err, bad) {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func TestStartsTimesAProcess(t *testing.T) {
+	dir := t.TempDir()
+	env := environment{dir: dir, stamp: filepath.Join(dir, "stamp"), notes: io.Discard}
+	if err := buildStamp(t.Context(), env.stamp); err != nil {
+		t.Fatal(err)
+	}
+	st, err := listenStarts(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.close()
+	before := time.Now()
+	cmd := exec.Command(env.stamp, st.path)
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	at, err := st.next(t.Context())
+	if err != nil || at.Before(before) || at.After(time.Now()) {
+		t.Fatalf("started at %v, %v; asked at %v", at, err, before)
+	}
+}
+
+func TestBenchmarkLinesKeepsOnlyResults(t *testing.T) {
+	text := "goos: linux\nBenchmarkApply/x-2   10   12 ns/op\nsome log\nPASS\nok  pkg 1s\n"
+	if got := benchmarkLines(text); len(got) != 1 || !strings.HasPrefix(got[0], "BenchmarkApply/x-2") {
+		t.Fatalf("kept %q", got)
+	}
+}
+
+func TestBareLimitsRun(t *testing.T) {
+	env := environment{dir: t.TempDir(), stamp: filepath.Join(t.TempDir(), "stamp"), notes: io.Discard}
+	if err := buildStamp(t.Context(), env.stamp); err != nil {
+		t.Fatal(err)
+	}
+	st, err := listenStarts(env.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.close()
+	home, published, err := bareSequence(t.Context(), env, st, 3)
+	if err != nil || len(home) != 3 || len(published) != 3 || published[0] <= home[0] {
+		t.Fatalf("home %v, published %v, %v", home, published, err)
+	}
+	if rate, err := forkLoop(t.Context(), 10, 3); err != nil || rate <= 0 {
+		t.Fatalf("fork loop: %v, %v", rate, err)
+	}
+}

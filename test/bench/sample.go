@@ -1,0 +1,21 @@
+package main
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// sample is a set of durations.
+type sample []time.Duration
+
+// quantile returns the smallest element that at least the share q of all is
+// not above (nearest rank), in milliseconds; NaN when there are none.
+func (s sample) quantile(q float64) float64 {
+	if len(s) == 0 {
+		return math.NaN()
+	}
+	sorted := slices.Sorted(slices.Values(s))
+	rank := int(math.Ceil(q * float64(len(sorted))))
+	return float64(sorted[min(max(rank, 1), len(sorted))-1]) / float64(time.Millisecond)
+}

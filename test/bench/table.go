@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"runtime"
+	"strings"
+	"text/tabwriter"
+)
+
+// figure is one measured number beside its limit.
+type figure struct {
+	name     string
+	measured float64
+	limit    float64 // what the bare mechanism did in the same run; 0 = none
+	unit     string
+	aim      aim
+	note     string
+}
+
+// aim is what a figure should reach; the zero value asks for nothing.
+type aim struct {
+	atLeast  float64 // of measured
+	minRatio float64 // of measured / limit
+	maxRatio float64
+}
+
+// verdict says whether the aim is met.
+func (f figure) verdict() string {
+	switch {
+	case f.aim == aim{}:
+		return ""
+	case math.IsNaN(f.measured),
+		f.aim.atLeast > 0 && f.measured < f.aim.atLeast,
+		f.aim.minRatio > 0 && !(f.ratio() >= f.aim.minRatio),
+		f.aim.maxRatio > 0 && !(f.ratio() <= f.aim.maxRatio):
+		return "MISSED"
+	}
+	return "met"
+}
+
+// ratio is NaN without a limit.
+func (f figure) ratio() float64 {
+	if f.limit == 0 {
+		return math.NaN()
+	}
+	return f.measured / f.limit
+}
+
+func (a aim) String() string {
+	switch {
+	case a.atLeast > 0:
+		return "≥ " + number(a.atLeast)
+	case a.minRatio > 0:
+		return fmt.Sprintf("≥ %.2f of limit", a.minRatio)
+	case a.maxRatio > 0:
+		return fmt.Sprintf("≤ %.1f × limit", a.maxRatio)
+	}
+	return ""
+}
+
+// table collects figures and plain lines.
+type table struct {
+	machine string
+	figures []figure
+	lines   []string
+}
+
+func newTable(machine string) *table { return &table{machine: machine} }
+
+func (t *table) add(f figure)        { t.figures = append(t.figures, f) }
+func (t *table) addLine(line string) { t.lines = append(t.lines, line) }
+
+// write prints everything; a reader that went away is no fault of the figures.
+func (t *table) write(w io.Writer) {
+	fmt.Fprintln(w, t.machine)
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "figure\tmeasured\tlimit, same run\tratio\taim\t\t")
+	for _, f := range t.figures {
+		fmt.Fprintf(tw, "%s\t%s %s\t%s\t%s\t%s\t%s\t%s\n", f.name, number(f.measured), f.unit,
+			number(f.limit), ratioText(f.ratio()), f.aim, f.verdict(), f.note)
+	}
+	_ = tw.Flush()
+	if len(t.lines) > 0 {
+		fmt.Fprintln(w, "\n"+strings.Join(t.lines, "\n"))
+	}
+}
+
+// number keeps three digits that mean something.
+func number(v float64) string {
+	switch {
+	case math.IsNaN(v):
+		return "-"
+	case v == 0:
+		return "-"
+	case v >= 100:
+		return fmt.Sprintf("%.0f", v)
+	case v >= 10:
+		return fmt.Sprintf("%.1f", v)
+	}
+	return fmt.Sprintf("%.2f", v)
+}
+
+func ratioText(r float64) string {
+	if math.IsNaN(r) {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f", r)
+}
+
+func describeMachine() string {
+	kernel, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	if err != nil {
+		kernel = []byte("unknown")
+	}
+	return fmt.Sprintf("%d cores, %s, Linux %s: compare only within one run",
+		runtime.NumCPU(), runtime.Version(), strings.TrimSpace(string(kernel)))
+}

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// countInWindow has n clients call do again and again for about d, and returns
+// how many units a second they finished. do returns the units of one call. A
+// call under way at the end is waited for and counts, and so does its time.
+func countInWindow(ctx context.Context, n int, d time.Duration, do func(client int) (int, error)) (float64, error) {
+	var (
+		units atomic.Int64
+		wg    sync.WaitGroup
+		mu    sync.Mutex
+		errs  error
+	)
+	began := time.Now()
+	for c := range n {
+		wg.Go(func() {
+			for time.Since(began) < d && ctx.Err() == nil {
+				k, err := do(c)
+				if err != nil {
+					mu.Lock()
+					defer mu.Unlock()
+					errs = errors.Join(errs, err)
+					return
+				}
+				units.Add(int64(k))
+			}
+		})
+	}
+	wg.Wait()
+	return float64(units.Load()) / time.Since(began).Seconds(), errs
+}

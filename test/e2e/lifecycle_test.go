@@ -1,0 +1,126 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cloudshare/cloudshare/test/testbed"
+)
+
+// TestJobLifecycle walks a job's way through a federation of three sites with
+// one core each, in the eight steps of the architecture.
+func TestJobLifecycle(t *testing.T) {
+	fed := start(t, 3, 1)
+	alice, bob, carol := fed.Sites[0], fed.Sites[1], fed.Sites[2]
+
+	// 1. submit: the broker answers once the job is durable, with an id that
+	// names the owner.
+	homeBag := newGated(t)
+	first := submit(t, alice, homeBag.spec(1))
+	if !strings.HasPrefix(first.ID, alice.Name+".") {
+		t.Errorf("job id %q does not name its owner %s", first.ID, alice.Name)
+	}
+
+	// 2. home or federation: with an own core free and nobody waiting, the job
+	// starts at once where it was submitted; with none free it is published.
+	if at := awaitRunning(t, alice, first.ID, 1)[0].Site; at != alice.Name {
+		t.Errorf("with its own core free, %s had its job run at %s", alice.Name, at)
+	}
+	awayBag := newGated(t)
+	second := submit(t, alice, awayBag.spec(3))
+	if second.Durability != "federation" {
+		t.Errorf("a published job was acknowledged with durability %q", second.Durability)
+	}
+
+	// 3. order: all brokers apply the same commands in the same order.
+	must(t, testbed.AwaitEqualState(within(t), fed.Sites...))
+
+	// 4. offer: every site exposes its machine.
+	for _, s := range fed.Sites {
+		if info, err := bob.Info(within(t), s.Name); err != nil || info.State != "alive" {
+			t.Errorf("%s sees %s as %q: %v", bob.Name, s.Name, info.State, err)
+		}
+	}
+
+	// 5. decide: two tasks are matched with the two free cores, under a token
+	// each; the third waits.
+	tasks := awaitRunning(t, carol, second.ID, 2)
+	if at := sitesOf(tasks); at[bob.Name] != 1 || at[carol.Name] != 1 {
+		t.Errorf("tasks run at %v, want one at each free core", at)
+	}
+	for _, task := range tasks[:2] {
+		if task.Attempt != 1 || task.Token == "" || task.Token == "0" {
+			t.Errorf("task %d runs as attempt %d with token %q", task.Index, task.Attempt, task.Token)
+		}
+	}
+	if tasks[2].State != "queued" {
+		t.Errorf("the third task is %s", tasks[2].State)
+	}
+
+	// 6. run: the task knows who it is, and its output can be had anywhere.
+	hello := submit(t, bob, testbed.Spec{Command: []string{
+		"/bin/sh", "-c", `echo "I am $CLOUDSHARE_JOB/$CLOUDSHARE_TASK of $CLOUDSHARE_OWNER at $CLOUDSHARE_SITE"`,
+	}})
+
+	// 7. complete: freed cores take what waits; the ledger moves, and stays even.
+	awayBag.open(t)
+	awaitEnd(t, alice, second.ID)
+	awayBag.onceEach(t, 3)
+	awaitEnd(t, bob, hello.ID)
+	ran := tasksOf(t, carol, hello.ID)[0]
+	for _, s := range fed.Sites {
+		out, err := s.Logs(within(t), hello.ID, 0)
+		want := fmt.Sprintf("I am %s/0 of %s at %s\n", hello.ID, bob.Name, ran.Site)
+		if err != nil || out != want {
+			t.Errorf("%s shows the output %q, %v; want %q", s.Name, out, err, want)
+		}
+	}
+	agree(t, fed)
+	ledger, err := carol.Ledger(within(t))
+	must(t, err)
+	for _, acc := range ledger.Sites {
+		if acc.Site == alice.Name && !strings.HasPrefix(acc.Priority, "-") {
+			t.Errorf("%s had two sites work for it, but stands at %s", alice.Name, acc.Priority)
+		}
+	}
+
+	// 8. lost: carol's broker dies. What it ran for bob goes back to the queue;
+	// carol's own waiting job leaves it until carol returns.
+	lostBag := newGated(t)
+	only := lostBag.spec(1)
+	only.Sites = &testbed.Where{Only: []string{carol.Name}}
+	foreign := submit(t, bob, only)
+	awaitRunning(t, bob, foreign.ID, 1)
+	own := submit(t, carol, only) // no room: it waits
+	must(t, carol.Kill())
+	awaitState(t, alice, own.ID, "withdrawn")
+	awaitState(t, alice, foreign.ID, "queued")
+
+	must(t, fed.Restart(within(t), carol))
+	lostBag.open(t)
+	awaitEnd(t, alice, own.ID)
+	awaitEnd(t, alice, foreign.ID)
+	homeBag.open(t)
+	awaitEnd(t, carol, first.ID)
+	lostBag.noOverlap(t)
+	agree(t, fed)
+}
+
+// awaitState waits until the job's only task has the state.
+func awaitState(t *testing.T, s *testbed.Site, id, state string) {
+	t.Helper()
+	await(t, id+" "+state, func() error {
+		tasks, err := s.Tasks(t.Context(), id)
+		switch {
+		case err != nil:
+			return err
+		case len(tasks) != 1:
+			return errors.New("it has not one task")
+		case tasks[0].State != state:
+			return fmt.Errorf("it is %s (%s)", tasks[0].State, tasks[0].Reason)
+		}
+		return nil
+	})
+}

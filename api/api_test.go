@@ -1,0 +1,177 @@
+package api
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"testing"
+
+	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/node"
+)
+
+var rewrite = flag.Bool("rewrite", false, "rewrite golden files")
+
+const (
+	js = wire.TypeJSON
+	nd = wire.TypeNDJSON
+)
+
+// TestAnswers runs requests in order against one broker and compares status,
+// the headers that matter and the body with testdata/answers.txt.
+func TestAnswers(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	requests := []struct {
+		method, target, kind, body string
+		headers                    []string
+	}{
+		{"POST", "/v1/jobs", js, `{"command":["sleep","1"],"name":"first","labels":{"a":"b"}}`, nil},
+		{"POST", "/v1/jobs", "", `{"command":["true"],"count":3}`, nil},
+		{"POST", "/v1/jobs", js + "; charset=utf-8", `{"command":["k"]}`, []string{"Idempotency-Key", "k1"}},
+		{"POST", "/v1/jobs", js, `{"command":["k"]}`, []string{"Idempotency-Key", "k1"}},
+		{"POST", "/v1/jobs", js, `{"command":["other"]}`, []string{"Idempotency-Key", "k1"}},
+		{"POST", "/v1/jobs", js, `{"command":["k"]}`, []string{"Idempotency-Key", strings.Repeat("k", 256)}},
+		{"POST", "/v1/jobs", js, `{"command":["k"]}`, []string{"Idempotency-Key", "a\tb"}},
+		{"POST", "/v1/jobs?strict=true", js, `{"command":["k"],"resources":{"cpu":99}}`, nil},
+		{"POST", "/v1/jobs?strict=maybe", js, `{"command":["k"]}`, nil},
+		{"POST", "/v1/jobs?color=red", js, `{"command":["k"]}`, nil},
+		{"POST", "/v1/jobs", js, ``, nil},
+		{"POST", "/v1/jobs", js, `{"command":`, nil},
+		{"POST", "/v1/jobs", js, `{"command":["a"],"count":0}`, nil},
+		{"POST", "/v1/jobs", js, `{"command":["a"],"cout":2}`, nil},
+		{"POST", "/v1/jobs", js, `{"name":"` + long + `"}`, nil},
+		{"POST", "/v1/jobs", "text/yaml", `command: [a]`, nil},
+		{"POST", "/v1/jobs", js + "; charset=latin1", `{}`, nil},
+		{"POST", "/v1/jobs", nd, "{\"command\":[\"a\"]}\r\n\nnonsense\n{\"command\":[\"b\"]}", nil},
+		{"GET", "/v1/jobs/site-1.1", "", "", nil},
+		{"GET", "/v1/jobs/site-1.99", "", "", nil},
+		{"GET", "/v1/jobs/nonsense", "", "", nil},
+		{"GET", "/v1/jobs/site-1.18446744073709551616", "", "", nil},
+		{"GET", "/v1/jobs/%00%ff", "", "", nil},
+		{"GET", "/v1/jobs?limit=1&label=a%3Db&label=c%3D&state=queued&site=site-1", "", "", nil},
+		{"GET", "/v1/jobs?limit=0", "", "", nil},
+		{"GET", "/v1/jobs?limit=many", "", "", nil},
+		{"GET", "/v1/jobs?state=asleep", "", "", nil},
+		{"GET", "/v1/jobs?label=novalue", "", "", nil},
+		{"GET", "/v1/jobs?site=Bad+Site", "", "", nil},
+		{"GET", "/v1/jobs?colour=red", "", "", nil},
+		{"GET", "/v1/jobs/site-1.2/tasks?limit=2", "", "", nil},
+		{"GET", "/v1/jobs/site-1.2/tasks?limit=2&cursor=2", "", "", nil},
+		{"GET", "/v1/jobs/site-1.2/tasks?cursor=-1", "", "", nil},
+		{"GET", "/v1/jobs/site-1.1/logs", "", "", nil},
+		{"GET", "/v1/jobs/site-1.1/logs?task=2&attempt=3&stream=stderr", "", "", nil},
+		{"GET", "/v1/jobs/site-1.1/logs?stream=stdin", "", "", nil},
+		{"GET", "/v1/jobs/site-1.1/logs?task=-1", "", "", nil},
+		{"GET", "/v1/jobs/site-1.1/logs?attempt=0", "", "", nil},
+		{"GET", "/v1/jobs/site-1.1/logs?task=0&task=1", "", "", nil},
+		{"DELETE", "/v1/jobs/site-1.1", "", "", nil},
+		{"DELETE", "/v1/jobs/site-1.1", "", "", nil},
+		{"DELETE", "/v1/jobs/site-9.1", "", "", nil},
+		{"GET", "/v1/sites", "", "", nil},
+		{"GET", "/v1/sites?x=1", "", "", nil},
+		{"GET", "/v1/queue", "", "", nil},
+		{"GET", "/v1/ledger", "", "", nil},
+		{"GET", "/v1/status", "", "", nil},
+		{"GET", "/v1/status?hash=false", "", "", nil},
+		{"GET", "/v1/policy", "", "", nil},
+		{"PUT", "/v1/policy", js, `{"policy":"FAIRSHARE","running":"completed"}`, nil},
+		{"PUT", "/v1/policy", js, `{"running":"sometimes"}`, nil},
+		{"PUT", "/v1/policy", js, `{"retain_jobs":-1}`, nil},
+		{"PUT", "/v1/policy", js, `{"retain_jobs":1e99}`, nil},
+		{"PUT", "/v1/policy", js, `{"polcy":"x"}`, nil},
+		{"PUT", "/v1/policy", js, `{"policy":`, nil},
+		{"PUT", "/v1/policy", js, `{} {}`, nil},
+		{"PUT", "/v1/policy", "text/plain", `{}`, nil},
+		{"GET", "/livez", "", "", nil},
+		{"GET", "/readyz", "", "", nil},
+		{"GET", "/", "", "", nil},
+		{"GET", "/v1/nothing", "", "", nil},
+		{"PATCH", "/v1/jobs", js, "{}", nil},
+		{"DELETE", "/v1/ledger", "", "", nil},
+	}
+	s := newServer(newFake("site-1"))
+	var out strings.Builder
+	for _, q := range requests {
+		w := ask(s, q.method, q.target, q.kind, q.body, q.headers...)
+		fmt.Fprintf(&out, "%s %s %s\n%.200s\n→ %d %s\n", q.method, q.target, q.kind, q.body, w.Code, w.Header().Get("Content-Type"))
+		for _, name := range []string{"X-CloudShare-Index", "Idempotency-Replayed", "Location", "Retry-After", "Allow"} {
+			if v := w.Header().Get(name); v != "" {
+				fmt.Fprintf(&out, "%s: %s\n", name, v)
+			}
+		}
+		fmt.Fprintf(&out, "%s\n", w.Body)
+		if w.Header().Get("X-CloudShare-Index") == "" {
+			t.Errorf("%s %s: no index", q.method, q.target)
+		}
+		if w.Code >= 400 && w.Header().Get("Content-Type") != wire.TypeProblem {
+			t.Errorf("%s %s: %d is no problem body", q.method, q.target, w.Code)
+		}
+	}
+	golden(t, "answers.txt", out.String())
+}
+
+// TestErrorTable gives every documented error of the broker to a client.
+func TestErrorTable(t *testing.T) {
+	f := newFake("site-1")
+	s := newServer(f)
+	var lines []string
+	for _, row := range errorTable {
+		f.submit = fmt.Errorf("submit: %w", row.err)
+		w := ask(s, "POST", "/v1/jobs", js, `{"command":["a"]}`)
+		lines = append(lines, fmt.Sprintf("%-40v %d retry %-2s %s", row.err, w.Code, w.Header().Get("Retry-After"), typeOf(t, w.Body.Bytes())))
+	}
+	f.submit = errDisk
+	w := ask(s, "POST", "/v1/jobs", js, `{"command":["a"]}`)
+	if w.Code != 500 || strings.Contains(w.Body.String(), "fire") {
+		t.Errorf("an unknown error: %d %s", w.Code, w.Body)
+	}
+	f.ready, f.live = node.ErrNotReady, errDisk
+	for _, path := range []string{"/readyz", "/livez"} {
+		w := ask(s, "GET", path, "", "")
+		lines = append(lines, fmt.Sprintf("%-40s %d retry %-2s %s", path, w.Code, w.Header().Get("Retry-After"), typeOf(t, w.Body.Bytes())))
+	}
+	sort.Strings(lines)
+	golden(t, "errors.txt", strings.Join(lines, "\n")+"\n")
+}
+
+func typeOf(t *testing.T, body []byte) string {
+	t.Helper()
+	var p wire.Problem
+	if err := json.Unmarshal(body, &p); err != nil || p.Status == 0 || p.Title == "" {
+		t.Fatalf("no problem: %s (%v)", body, err)
+	}
+	return p.Type
+}
+
+// golden compares with a file; -rewrite writes it.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *rewrite {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got == string(want) {
+		return
+	}
+	g, w := strings.Split(got, "\n"), strings.Split(string(want), "\n")
+	for i := range g {
+		if i >= len(w) || g[i] != w[i] {
+			t.Fatalf("%s line %d:\n got %s\nwant %s", path, i+1, g[i], append(w, "end")[min(i, len(w))])
+		}
+	}
+	t.Fatalf("%s: %d lines, want %d", path, len(g), len(w))
+}

@@ -1,0 +1,169 @@
+package api
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/sched"
+)
+
+// moment is nil for a time that has not come.
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+func memory(mib int64) string {
+	if mib == 0 {
+		return "0"
+	}
+	return strconv.FormatInt(mib, 10) + "Mi"
+}
+
+func resourcesOf(r fsm.Resources) wire.Resources {
+	return wire.Resources{CPU: float64(r.MilliCPU) / 1000, Memory: memory(r.MemMiB), GPU: r.GPU}
+}
+
+// full replaces nil, so that lists and maps never are null on the wire.
+func full[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+func fullMap(m map[string]string) map[string]string {
+	if m == nil {
+		return map[string]string{}
+	}
+	return m
+}
+
+func optional(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+func specOf(s node.Spec) wire.Spec {
+	timeout := ""
+	if s.Timeout > 0 {
+		timeout = s.Timeout.String()
+	}
+	return wire.Spec{
+		Name: s.Name, Command: full(s.Command), Image: optional(s.Image), Env: fullMap(s.Env), Count: s.Count,
+		Timeout:   optional(timeout),
+		Resources: wire.SpecResources{CPU: s.Resources.CPU, Memory: memory(s.Resources.Memory), GPU: s.Resources.GPU},
+		Retry:     wire.SpecRetry{MaxAttempts: s.Retry.MaxAttempts, OnLoss: s.Retry.LossName()},
+		Priority:  s.Priority, Labels: fullMap(s.Labels),
+		Sites: wire.SpecSites{Only: full(s.Sites.Only), Not: full(s.Sites.Not)},
+	}
+}
+
+func jobOf(j node.Job) wire.Job {
+	counts := j.Counts
+	if counts == nil {
+		counts = map[string]uint32{}
+	}
+	return wire.Job{
+		ID: j.ID.String(), Name: j.Spec.Name, Site: j.ID.Site, State: j.State, Reason: j.Reason,
+		Durability: j.Durability, SubmittedAt: moment(j.SubmittedAt), StartedAt: moment(j.StartedAt),
+		EndedAt: moment(j.EndedAt), Counts: counts, Spec: specOf(j.Spec),
+	}
+}
+
+func taskOf(t node.Task) wire.Task {
+	return wire.Task{
+		Index: t.Index, State: t.State, Reason: t.Reason, Site: t.Site, Machine: t.Machine,
+		Attempt: t.Attempt, Token: t.Token, StartedAt: moment(t.StartedAt), EndedAt: moment(t.EndedAt),
+		ExitCode: t.ExitCode, Signal: t.Signal,
+	}
+}
+
+// siteStates are the contract's words.
+var siteStates = map[fsm.SiteState]string{
+	fsm.Alive: "alive", fsm.Suspected: "suspect", fsm.SiteGone: "lost", fsm.Left: "left",
+}
+
+func siteOf(s node.Site) wire.Site {
+	machines := make([]wire.Machine, 0, len(s.Machines))
+	for _, m := range s.Machines {
+		machines = append(machines, wire.Machine{
+			Name: m.Name, Exposed: resourcesOf(m.Exposed), Free: resourcesOf(m.Free), Reserved: m.Reserved,
+		})
+	}
+	return wire.Site{
+		ID: s.ID, State: siteStates[s.State], Voter: s.Voter, Incarnation: s.Incarnation,
+		Addresses: wire.Addresses{HTTP: s.HTTP, Peer: s.Peer},
+		Capacity:  resourcesOf(s.Capacity), Exposed: resourcesOf(s.Exposed),
+		Assigned: resourcesOf(s.Assigned), Home: resourcesOf(s.Home), Machines: machines,
+	}
+}
+
+func queueOf(q fsm.QueueView) wire.Queue {
+	return wire.Queue{
+		Site: q.Site, Waiting: q.Waiting, CPU: float64(q.MilliCPU) / 1000, OldestMs: q.OldestMs, Priority: q.Priority,
+	}
+}
+
+func ledgerOf(l fsm.LedgerView) wire.Ledger {
+	out := wire.Ledger{
+		Index: l.Index, Time: l.TimeMs, Unit: l.Unit,
+		Sites: make([]wire.Account, 0, len(l.Sites)), Matrix: make([]wire.Cell, 0, len(l.Matrix)),
+	}
+	for _, a := range l.Sites {
+		out.Sites = append(out.Sites, wire.Account(a))
+	}
+	for _, c := range l.Matrix {
+		out.Matrix = append(out.Matrix, wire.Cell(c))
+	}
+	return out
+}
+
+func statusOf(s node.Status, hash bool) wire.Status {
+	out := wire.Status{
+		Site: s.Site, Lead: s.Lead, Term: s.Term, Index: s.Index, Version: s.Version, Federation: s.Federation,
+		Incarnation: s.Incarnation, Voters: full(s.Voters), Members: full(s.Members), Handlers: []wire.Handler{},
+	}
+	for _, h := range s.Handlers {
+		out.Handlers = append(out.Handlers, wire.Handler(h))
+	}
+	if hash {
+		out.StateHash = &wire.StateHash{Index: s.HashIndex, Hash: s.Hash}
+	}
+	return out
+}
+
+// runningModes are the words for sched.Mode.
+var runningModes = map[sched.Mode]string{sched.Partial: "partial", sched.Completed: "completed"}
+
+func policyOf(p fsm.Params) wire.Policy {
+	return wire.Policy{
+		Policy: p.Policy, Running: runningModes[p.Running], PreferOwn: p.PreferOwn, FixedOrder: p.FixedOrder,
+		ReserveAfterMs: p.ReserveAfterMs, RetainMs: p.RetainMs, RetainJobs: p.RetainJobs, DepartureMs: p.DepartureMs,
+		RateCPU: p.RateCPU, RateMem: p.RateMem, RateGPU: p.RateGPU, QuantumMs: p.QuantumMs,
+	}
+}
+
+func paramsOf(p wire.Policy) (fsm.Params, error) {
+	out := fsm.Params{
+		Policy: p.Policy, PreferOwn: p.PreferOwn, FixedOrder: p.FixedOrder, ReserveAfterMs: p.ReserveAfterMs,
+		RetainMs: p.RetainMs, RetainJobs: p.RetainJobs, DepartureMs: p.DepartureMs,
+		RateCPU: p.RateCPU, RateMem: p.RateMem, RateGPU: p.RateGPU, QuantumMs: p.QuantumMs,
+	}
+	for mode, name := range runningModes {
+		if name == p.Running {
+			out.Running = mode
+			return out, nil
+		}
+	}
+	return out, fmt.Errorf("%w: running is %.40q, must be partial or completed", node.ErrBadParams, p.Running)
+}

@@ -1,0 +1,236 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+)
+
+// fakeBroker is a broker of site-1 that knows what the tests need.
+type fakeBroker struct {
+	mu      sync.Mutex
+	site    string
+	index   uint64
+	jobs    []node.Job
+	keys    map[string]fsm.JobID
+	chunks  []int // sizes of Submit calls
+	params  fsm.Params
+	live    error
+	ready   error
+	submit  error // every submission's error
+	elseErr error // what Job, Tasks, Logs and Cancel answer
+	log     func(ctx context.Context, q node.LogQuery) (io.ReadCloser, error)
+	query   node.JobQuery // the last one
+}
+
+var _ Broker = (*fakeBroker)(nil)
+
+func newFake(site string) *fakeBroker {
+	return &fakeBroker{site: site, index: 7, keys: map[string]fsm.JobID{}, params: fsm.DefaultParams()}
+}
+
+func (f *fakeBroker) Submit(_ context.Context, reqs []node.Request) []node.Answer {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.chunks = append(f.chunks, len(reqs))
+	out := make([]node.Answer, len(reqs))
+	for i, r := range reqs {
+		body := fmt.Sprintf("%s %x", r.Key, r.Body)
+		id, known := f.keys[body]
+		switch {
+		case f.submit != nil:
+			out[i].Err = f.submit
+			continue
+		case r.Strict:
+			out[i].Err = fmt.Errorf("%w: needs %d cores", node.ErrUnfit, r.Spec.Resources.CPU)
+			continue
+		case r.Key != "" && known:
+			out[i] = node.Answer{ID: id, State: "queued", Durability: node.DurableFederation, Replayed: true}
+			continue
+		case r.Key != "" && f.keys[r.Key].Num != 0:
+			out[i].Err = node.ErrKeyReused
+			continue
+		}
+		f.index++
+		id = fsm.JobID{Site: f.site, Num: uint64(len(f.jobs) + 1)}
+		f.jobs = append(f.jobs, node.Job{
+			ID: id, Spec: r.Spec, State: "queued", Durability: node.DurableFederation,
+			SubmittedAt: time.UnixMilli(1_000_000).UTC(), Counts: map[string]uint32{"queued": r.Spec.Count},
+		})
+		if r.Key != "" {
+			f.keys[body], f.keys[r.Key] = id, id
+		}
+		out[i] = node.Answer{ID: id, State: "queued", Durability: node.DurableFederation}
+	}
+	return out
+}
+
+func (f *fakeBroker) find(id fsm.JobID) (node.Job, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.elseErr != nil {
+		return node.Job{}, f.elseErr
+	}
+	if id.Site != f.site || id.Num > uint64(len(f.jobs)) {
+		return node.Job{}, fmt.Errorf("job %s: %w", id, node.ErrNotFound)
+	}
+	return f.jobs[id.Num-1], nil
+}
+
+func (f *fakeBroker) Job(_ context.Context, id fsm.JobID) (node.Job, error) { return f.find(id) }
+
+func (f *fakeBroker) Jobs(_ context.Context, q node.JobQuery) (node.JobPage, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.query = q
+	return node.JobPage{Items: f.jobs[:min(len(f.jobs), q.Limit)], Next: ""}, nil
+}
+
+func (f *fakeBroker) Tasks(_ context.Context, id fsm.JobID, from uint32, limit int) ([]node.Task, uint32, error) {
+	job, err := f.find(id)
+	if err != nil {
+		return nil, 0, err
+	}
+	var out []node.Task
+	for i := from; i < job.Spec.Count; i++ {
+		if len(out) == limit {
+			return out, i, nil
+		}
+		out = append(out, node.Task{Index: i, State: "queued"})
+	}
+	return out, 0, nil
+}
+
+func (f *fakeBroker) Logs(ctx context.Context, q node.LogQuery) (io.ReadCloser, error) {
+	if _, err := f.find(q.Job); err != nil {
+		return nil, err
+	}
+	if f.log != nil {
+		return f.log(ctx, q)
+	}
+	return io.NopCloser(strings.NewReader(fmt.Sprintf("%s of task %d attempt %d\n", q.Stream, q.Task, q.Attempt))), nil
+}
+
+func (f *fakeBroker) Cancel(_ context.Context, id fsm.JobID) error {
+	if _, err := f.find(id); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	j := &f.jobs[id.Num-1]
+	if j.State == "cancelled" {
+		return fmt.Errorf("job %s: %w", id, node.ErrEnded)
+	}
+	j.State = "cancelled"
+	f.index++
+	return nil
+}
+
+func (f *fakeBroker) Sites() []node.Site {
+	return []node.Site{{SiteView: fsm.SiteView{
+		ID: "site-1", HTTP: "127.0.0.1:1", Peer: "127.0.0.1:2", Incarnation: 3,
+		Capacity: fsm.Resources{MilliCPU: 2000, MemMiB: 512},
+		Machines: []fsm.MachineView{{Name: "local", Exposed: fsm.Resources{MilliCPU: 2000}}},
+	}, Voter: true}}
+}
+
+func (f *fakeBroker) Queue() []fsm.QueueView {
+	return []fsm.QueueView{{Site: "site-1", Waiting: 3, MilliCPU: 3000, OldestMs: 5, Priority: "-12"}}
+}
+
+func (f *fakeBroker) Ledger() fsm.LedgerView {
+	return fsm.LedgerView{
+		Index: 7, TimeMs: 99, Unit: "mcpu·ms",
+		Sites:  []fsm.AccountView{{Site: "site-1", Contribution: "5", Utility: "3", Priority: "2"}},
+		Matrix: []fsm.CellView{{Owner: "site-1", Executor: "site-1", Tasks: 1, A: "3", B: "9", R: "0"}},
+	}
+}
+
+func (f *fakeBroker) Params() fsm.Params {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.params
+}
+
+func (f *fakeBroker) SetParams(_ context.Context, p fsm.Params) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if p.RetainJobs < 0 {
+		return fmt.Errorf("%w: retain_jobs is %d", node.ErrBadParams, p.RetainJobs)
+	}
+	f.params = p
+	return nil
+}
+
+func (f *fakeBroker) Status(hash bool) node.Status {
+	s := node.Status{
+		Site: f.site, Lead: "site-1", Term: 2, Index: 7, Version: "v", Federation: "uuid", Incarnation: 3,
+		Voters: []string{"site-1"}, Members: []string{"site-1"}, Handlers: []node.HandlerStatus{{Name: "local", Status: "ok"}},
+	}
+	if hash {
+		s.HashIndex, s.Hash = 7, "abc"
+	}
+	return s
+}
+
+func (f *fakeBroker) Index() uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.index
+}
+func (f *fakeBroker) Site() string { return f.site }
+func (f *fakeBroker) Live() error  { return f.live }
+func (f *fakeBroker) Ready() error { return f.ready }
+
+var errDisk = errors.New("disk on fire")
+
+// serve starts a server before the fake, on a free port.
+func serve(t *testing.T, f *fakeBroker, cfg Config) *Server {
+	t.Helper()
+	cfg.Listen = "127.0.0.1:0"
+	s := New(cfg, f, prometheus.NewRegistry(), zerolog.Nop())
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if err := s.Shutdown(ctx); err != nil {
+			t.Errorf("shutdown: %v", err)
+		}
+	})
+	return s
+}
+
+// ask answers one request without a network.
+func ask(s *Server, method, target, contentType, body string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	if contentType != "" {
+		r.Header.Set("Content-Type", contentType)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w
+}
+
+func newServer(f *fakeBroker) *Server {
+	return New(Config{}, f, prometheus.NewRegistry(), zerolog.Nop())
+}
+
+var _ http.Handler = (*Server)(nil)

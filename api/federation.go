@@ -1,0 +1,146 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+)
+
+// answer is huma's form of a JSON answer.
+type answer[T any] struct{ Body T }
+
+// none is an operation without input.
+type none struct{}
+
+type jobsInput struct {
+	State  string   `query:"state" enum:"queued,running,succeeded,failed,cancelled,lost,withdrawn" doc:"only jobs in this state"`
+	Site   string   `query:"site" doc:"only jobs of this owner"`
+	Label  []string `query:"label,explode" doc:"KEY=VALUE, may be repeated"`
+	Limit  int      `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+	Cursor string   `query:"cursor" maxLength:"200" doc:"next of the page before"`
+}
+
+type statusInput struct {
+	Hash bool `query:"hash" default:"true" doc:"compute the state's hash; false saves the time"`
+}
+
+// humaOps registers the plain reads, whose queries huma parses.
+func (s *Server) humaOps() {
+	read(s, "jobs", "/v1/jobs", "Jobs, newest first", s.jobs)
+	read(s, "sites", "/v1/sites", "The sites of the federation", func(_ context.Context, _ *none) (*answer[wire.List[wire.Site]], error) {
+		return listOf(s.broker.Sites(), siteOf), nil
+	})
+	read(s, "queue", "/v1/queue", "What waits, per owner, with the priorities now", func(_ context.Context, _ *none) (*answer[wire.List[wire.Queue]], error) {
+		return listOf(s.broker.Queue(), queueOf), nil
+	})
+	read(s, "ledger", "/v1/ledger", "Who used how much of whose machines", func(_ context.Context, _ *none) (*answer[wire.Ledger], error) {
+		return &answer[wire.Ledger]{ledgerOf(s.broker.Ledger())}, nil
+	})
+	read(s, "policy", "/v1/policy", "The federation's policy", func(_ context.Context, _ *none) (*answer[wire.Policy], error) {
+		return &answer[wire.Policy]{policyOf(s.broker.Params())}, nil
+	})
+	read(s, "status", "/v1/status", "This broker's view of itself and the federation", func(_ context.Context, in *statusInput) (*answer[wire.Status], error) {
+		return &answer[wire.Status]{statusOf(s.broker.Status(in.Hash), in.Hash)}, nil
+	})
+}
+
+func read[I, O any](s *Server, id, path, summary string, h func(context.Context, *I) (*O, error)) {
+	huma.Register(s.huma, huma.Operation{
+		OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Errors: []int{400, 503},
+	}, func(ctx context.Context, in *I) (*O, error) {
+		out, err := h(ctx, in)
+		if err != nil {
+			return nil, s.logged(err)
+		}
+		return out, nil
+	})
+}
+
+// logged keeps an unexpected error's text for the log.
+func (s *Server) logged(err error) *problem {
+	p := problemOf(err)
+	if p.Status == http.StatusInternalServerError {
+		s.log.Error().Err(err).Msg("request failed")
+	}
+	return p
+}
+
+func listOf[T, W any](items []T, form func(T) W) *answer[wire.List[W]] {
+	out := &answer[wire.List[W]]{}
+	out.Body.Items = make([]W, 0, len(items))
+	for _, item := range items {
+		out.Body.Items = append(out.Body.Items, form(item))
+	}
+	return out
+}
+
+func (s *Server) jobs(ctx context.Context, in *jobsInput) (*answer[wire.List[wire.Job]], error) {
+	q := node.JobQuery{State: in.State, Site: in.Site, Limit: in.Limit, Cursor: in.Cursor}
+	if q.Site != "" && !fsm.ValidSite(q.Site) {
+		return nil, badQuery("site", q.Site, "is not a site's name")
+	}
+	for _, label := range in.Label {
+		key, value, ok := strings.Cut(label, "=")
+		if !ok || key == "" {
+			return nil, badQuery("label", label, "must be KEY=VALUE")
+		}
+		if q.Labels == nil {
+			q.Labels = make(map[string]string)
+		}
+		q.Labels[key] = value
+	}
+	page, err := s.broker.Jobs(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	out := listOf(page.Items, jobOf)
+	out.Body.Next = page.Next
+	return out, nil
+}
+
+// setPolicy reads the fields given on top of the policy as it is, so that a
+// client may send what it wants to change only.
+func (s *Server) setPolicy(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
+	if err := contentType(r, wire.TypeJSON); err != nil {
+		return err
+	}
+	body, err := s.readBody(w, r)
+	if err != nil {
+		return err
+	}
+	policy := policyOf(s.broker.Params())
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&policy); err != nil {
+		return badPolicy(body, err)
+	}
+	if _, err := dec.Token(); err != io.EOF { //nolint:errorlint // the decoder returns it bare
+		return newProblem(http.StatusBadRequest, "malformed", "The body is not a JSON document", "unexpected data after the policy")
+	}
+	params, err := paramsOf(policy)
+	if err != nil {
+		return err
+	}
+	if err := s.broker.SetParams(r.Context(), params); err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, policyOf(s.broker.Params()))
+}
+
+// badPolicy tells no JSON (400) from JSON that is no policy (422).
+func badPolicy(body []byte, err error) error {
+	if !json.Valid(body) {
+		return newProblem(http.StatusBadRequest, "malformed", "The body is not a JSON document", oneLine(err.Error()))
+	}
+	return newProblem(http.StatusUnprocessableEntity, "invalid-policy", "The policy is not valid",
+		strings.TrimPrefix(oneLine(err.Error()), "json: ")+"; GET /v1/policy shows the fields")
+}

@@ -1,0 +1,95 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"net/http"
+	"time"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+)
+
+// logs streams one attempt's output. The header goes out before the first
+// byte, so that a follower knows that it is connected.
+func (s *Server) logs(w http.ResponseWriter, r *http.Request, param func(string) string) error {
+	q, err := logQuery(r, param("id"))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := s.untilStop(r.Context())
+	defer cancel()
+	body, err := s.broker.Logs(ctx, q)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	defer context.AfterFunc(ctx, func() { _ = body.Close() })() // wakes a reader that waits for more
+
+	h := w.Header()
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusOK)
+	if err := s.stream(w, body); err != nil && ctx.Err() == nil {
+		s.log.Warn().Err(err).Str("job", q.Job.String()).Uint32("task", q.Task).Msg("log stream broke off")
+		panic(http.ErrAbortHandler) // a cut connection: the client must not take it for the whole
+	}
+	return nil
+}
+
+func logQuery(r *http.Request, id string) (q node.LogQuery, err error) {
+	if q.Job, err = fsm.ParseJobID(id); err != nil {
+		return q, err
+	}
+	task, err := queryUint(r, "task", 0, 0, fsm.MaxCount-1)
+	if err != nil {
+		return q, err
+	}
+	attempt, err := queryUint(r, "attempt", 0, 1, math.MaxUint32)
+	if err != nil && r.URL.Query().Get("attempt") != "" { // "attempt=" is the latest
+		return q, err
+	}
+	if q.Follow, err = queryBool(r, "follow"); err != nil {
+		return q, err
+	}
+	q.Task, q.Attempt, q.Stream = uint32(task), uint32(attempt), r.URL.Query().Get("stream")
+	switch q.Stream {
+	case "":
+		q.Stream = "stdout"
+	case "stdout", "stderr":
+	default:
+		return q, badQuery("stream", q.Stream, "must be stdout or stderr")
+	}
+	return q, nil
+}
+
+// stream copies what comes as it comes. A client that takes nothing for
+// BodyTimeout is cut, so that it cannot hold the broker's memory for ever.
+func (s *Server) stream(w http.ResponseWriter, body io.Reader) error {
+	out := http.NewResponseController(w)
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := body.Read(buf)
+		if n > 0 {
+			_ = out.SetWriteDeadline(time.Now().Add(s.cfg.BodyTimeout)) // not every writer has one
+			if _, werr := w.Write(buf[:n]); werr != nil {
+				return werr
+			}
+			if ferr := out.Flush(); ferr != nil {
+				return ferr
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+)
+
+// problem is a wire.Problem as handlers and huma return it.
+type problem struct{ wire.Problem }
+
+var (
+	_ huma.StatusError       = (*problem)(nil)
+	_ huma.ContentTypeFilter = (*problem)(nil)
+)
+
+// GetStatus implements huma.StatusError.
+func (p *problem) GetStatus() int { return p.Status }
+
+// ContentType implements huma.ContentTypeFilter.
+func (p *problem) ContentType(string) string { return wire.TypeProblem }
+
+// GetHeaders lets huma send Retry-After too.
+func (p *problem) GetHeaders() http.Header {
+	if p.RetryAfter == 0 {
+		return nil
+	}
+	return http.Header{"Retry-After": {strconv.Itoa(p.RetryAfter)}}
+}
+
+// newProblem makes a problem of the given stable name.
+func newProblem(status int, name, title, detail string) *problem {
+	return &problem{wire.Problem{Type: wire.ProblemPrefix + name, Title: title, Status: status, Detail: detail}}
+}
+
+// errorTable is the one place where errors become statuses.
+var errorTable = []struct {
+	err         error
+	status      int
+	name, title string
+	retryAfter  int // seconds
+}{
+	{fsm.ErrBadID, http.StatusNotFound, "not-found", "No such job", 0},
+	{node.ErrNotFound, http.StatusNotFound, "not-found", "Not found", 0},
+	{node.ErrEnded, http.StatusConflict, "already-ended", "The job has ended", 0},
+	{node.ErrKeyReused, http.StatusUnprocessableEntity, "key-reused", "The idempotency key belongs to another body", 0},
+	{node.ErrUnfit, http.StatusUnprocessableEntity, "unfit", "No present site could run it", 0},
+	{node.ErrBadParams, http.StatusUnprocessableEntity, "invalid-policy", "The policy is not valid", 0},
+	{node.ErrFull, http.StatusTooManyRequests, "queue-full", "The queue is full", 5},
+	{node.ErrKeysFull, http.StatusServiceUnavailable, "keys-full", "Too many idempotency keys are held", 60},
+	{node.ErrNoQuorum, http.StatusServiceUnavailable, "no-quorum", "The federation has no quorum now", 2},
+	{node.ErrNotReady, http.StatusServiceUnavailable, "not-ready", "The broker is not ready", 1},
+	{node.ErrStopping, http.StatusServiceUnavailable, "stopping", "The broker is stopping", 5},
+	{node.ErrUnreachable, http.StatusServiceUnavailable, "site-unreachable", "A site cannot be reached", 5},
+	{context.DeadlineExceeded, http.StatusServiceUnavailable, "timeout", "It took too long", 2},
+	{context.Canceled, http.StatusServiceUnavailable, "cancelled", "The request was abandoned", 1},
+}
+
+// problemOf turns any error into a problem. An error that is in no table is
+// this broker's fault: its text goes to the log, not to the client.
+func problemOf(err error) *problem {
+	var p *problem
+	if errors.As(err, &p) {
+		return p
+	}
+	var spec *node.SpecError
+	if errors.As(err, &spec) {
+		return specProblem(spec)
+	}
+	var elsewhere *node.ElsewhereError
+	if errors.As(err, &elsewhere) {
+		return unreachable(elsewhere, "its address is not known")
+	}
+	for _, row := range errorTable {
+		if errors.Is(err, row.err) {
+			p = newProblem(row.status, row.name, row.title, oneLine(err.Error()))
+			p.RetryAfter = row.retryAfter
+			return p
+		}
+	}
+	return newProblem(http.StatusInternalServerError, "internal", "The broker failed", "the reason is in its log")
+}
+
+func specProblem(e *node.SpecError) *problem {
+	p := newProblem(http.StatusUnprocessableEntity, "invalid-job", "The job is not valid", e.Error())
+	if e.Malformed {
+		p = newProblem(http.StatusBadRequest, "malformed", "The body is not a JSON document", e.Error())
+	}
+	p.Field, p.Value = e.Field, e.Value
+	return p
+}
+
+// unreachable is "owner-unreachable" or "executor-unreachable".
+func unreachable(e *node.ElsewhereError, why string) *problem {
+	role := e.Role
+	if role != "executor" {
+		role = "owner"
+	}
+	p := newProblem(http.StatusServiceUnavailable, role+"-unreachable", "The "+role+"'s site cannot be reached",
+		e.Site+": "+oneLine(why)+"; ask again when it is back")
+	p.RetryAfter = 5
+	return p
+}
+
+// badQuery is a 400 for a query parameter, path or header.
+func badQuery(field, value, reason string) *problem {
+	p := newProblem(http.StatusBadRequest, "invalid-parameter", "A parameter is not valid", field+": "+reason)
+	p.Field, p.Value = field, oneLine(value)
+	return p
+}
+
+// oneLine bounds text that may come from outside.
+func oneLine(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < 0x20 || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, s)
+	if len(s) > 500 {
+		s = strings.ToValidUTF8(s[:500], "") + "…"
+	}
+	return s
+}
+
+// write sends the problem.
+func (p *problem) write(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Type", wire.TypeProblem)
+	h.Del("Content-Length")
+	for k, v := range p.GetHeaders() {
+		h[k] = v
+	}
+	body, err := json.Marshal(p.Problem)
+	if err != nil {
+		body = []byte("{}")
+	}
+	w.WriteHeader(p.Status)
+	_, _ = w.Write(append(body, '\n')) // the client may be gone: nothing to be done
+}
+
+// humaProblem replaces huma's error model, so that every error of the API has
+// one form. Only queries are parsed by huma here, so a validation error is 400.
+func humaProblem(status int, msg string, errs ...error) huma.StatusError {
+	for _, err := range errs {
+		var detail huma.ErrorDetailer
+		if errors.As(err, &detail) {
+			d := detail.ErrorDetail()
+			name := strings.TrimPrefix(d.Location, "query.")
+			return badQuery(name, "", oneLine(d.Message))
+		}
+		if err != nil {
+			return problemOf(err)
+		}
+	}
+	return statusProblem(status, msg)
+}
+
+// statusProblem names what the router refuses by itself.
+func statusProblem(status int, detail string) *problem {
+	switch status {
+	case http.StatusNotFound:
+		return newProblem(status, "not-found", "No such path", detail)
+	case http.StatusMethodNotAllowed:
+		return newProblem(status, "method-not-allowed", "The path does not know this method", detail)
+	case http.StatusRequestEntityTooLarge:
+		return newProblem(status, "too-large", "The body is too large", detail)
+	case http.StatusUnsupportedMediaType:
+		return newProblem(status, "unsupported-type", "The content type is not supported", detail)
+	case http.StatusBadRequest, http.StatusUnprocessableEntity:
+		return newProblem(http.StatusBadRequest, "invalid-parameter", "A parameter is not valid", detail)
+	}
+	return newProblem(status, "internal", http.StatusText(status), detail)
+}
+
+func init() { // huma has one error model per process, read at each error
+	huma.NewError = humaProblem
+}

@@ -1,0 +1,80 @@
+package api
+
+import (
+	"context"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/node"
+)
+
+// maxHops lets a request go to a job's owner and on to a task's executor, and
+// ends it when two brokers each believe that the other one knows.
+const maxHops = 2
+
+// elsewhereKey carries the *node.ElsewhereError of a request to the proxy.
+type elsewhereKey struct{}
+
+func newPeerTransport(timeout time.Duration) *http.Transport {
+	return &http.Transport{
+		DialContext:         (&net.Dialer{Timeout: timeout}).DialContext,
+		TLSHandshakeTimeout: timeout, ResponseHeaderTimeout: timeout,
+		MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10,
+		DisableCompression: true, // logs are passed on as they come
+	}
+}
+
+// newProxy passes requests on to the broker named in their context.
+func (s *Server) newProxy() *httputil.ReverseProxy {
+	return &httputil.ReverseProxy{
+		Transport:     s.peers,
+		FlushInterval: -1, // at once: it may be a followed log
+		ErrorLog:      log.New(lineWriter{s.log}, "", 0),
+		Rewrite: func(r *httputil.ProxyRequest) {
+			e, _ := r.In.Context().Value(elsewhereKey{}).(*node.ElsewhereError)
+			r.SetURL(&url.URL{Scheme: "http", Host: e.HTTP})
+			r.Out.Header.Set(wire.HeaderHops, strconv.Itoa(hops(r.In)+1))
+		},
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			e, _ := r.Context().Value(elsewhereKey{}).(*node.ElsewhereError)
+			if r.Context().Err() == nil { // else it is the client that left
+				s.log.Info().Err(err).Str("site", e.Site).Str("addr", e.HTTP).Msg("broker unreachable")
+			}
+			unreachable(e, "its broker at "+e.HTTP+" does not answer").write(w)
+		},
+	}
+}
+
+// forward has another broker answer. The client never sees a redirect.
+func (s *Server) forward(w http.ResponseWriter, r *http.Request, e *node.ElsewhereError) {
+	switch {
+	case e.HTTP == "":
+		unreachable(e, "its address is not known").write(w)
+	case hops(r) >= maxHops:
+		unreachable(e, "the request was passed on "+strconv.Itoa(maxHops)+" times without finding it").write(w)
+	default:
+		ctx, cancel := s.untilStop(r.Context())
+		defer cancel()
+		s.proxy.ServeHTTP(w, r.WithContext(context.WithValue(ctx, elsewhereKey{}, e)))
+	}
+}
+
+// hops counts how often a request was passed on. What cannot be read counts as
+// too often.
+func hops(r *http.Request) int {
+	text := r.Header.Get(wire.HeaderHops)
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 || n > maxHops {
+		return maxHops
+	}
+	return n
+}

@@ -1,0 +1,144 @@
+package api
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/labstack/echo/v4"
+
+	"github.com/cloudshare/cloudshare/api/wire"
+)
+
+// This is the one file that knows the router. huma's own adapter package is
+// not used because it links two major versions of echo.
+
+// router is the adapter between echo and huma.
+type router struct{ *echo.Echo }
+
+var _ huma.Adapter = router{}
+
+// newRouter returns a router on which every answer, also 404 and 405, carries
+// the index, is counted, and is a problem if it is an error.
+func (s *Server) newRouter() router {
+	e := echo.New()
+	e.HTTPErrorHandler = func(err error, c echo.Context) {
+		if c.Response().Committed {
+			return
+		}
+		s.routerProblem(err, c).write(c.Response())
+	}
+	e.Use(s.around)
+	return router{e}
+}
+
+// around wraps every request.
+func (s *Server) around(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		begin := s.metrics.now()
+		res := c.Response()
+		res.Before(func() {
+			if h := res.Header(); h.Get(wire.HeaderIndex) == "" { // a forwarded answer has its own
+				h.Set(wire.HeaderIndex, strconv.FormatUint(s.broker.Index(), 10))
+			}
+		})
+		if err := next(c); err != nil {
+			c.Error(err)
+		}
+		route := c.Path()
+		if route == "" {
+			route = "unknown"
+		}
+		s.metrics.observe(route, c.Request().Method, res.Status, begin)
+		return nil
+	}
+}
+
+// routerProblem words what echo refuses.
+func (s *Server) routerProblem(err error, c echo.Context) *problem {
+	var he *echo.HTTPError
+	if !errors.As(err, &he) {
+		s.log.Error().Err(err).Str("path", oneLine(c.Request().URL.Path)).Msg("router failed")
+		return problemOf(err)
+	}
+	detail := oneLine(c.Request().Method + " " + c.Request().URL.Path)
+	if he.Code == http.StatusNotFound {
+		detail += "; see /docs for what exists"
+	}
+	return statusProblem(he.Code, detail)
+}
+
+// Handle implements huma.Adapter: {name} becomes :name.
+func (r router) Handle(op *huma.Operation, handler func(huma.Context)) {
+	path := strings.NewReplacer("{", ":", "}", "").Replace(op.Path)
+	r.Add(op.Method, path, func(c echo.Context) error {
+		handler(&routed{op: op, c: c})
+		return nil
+	})
+}
+
+// exchange returns what a handler that streams or forwards works on.
+func exchange(ctx huma.Context) (http.ResponseWriter, *http.Request) {
+	c := ctx.(*routed).c
+	return c.Response(), c.Request()
+}
+
+// routed is one request as huma sees it.
+type routed struct {
+	op     *huma.Operation
+	c      echo.Context
+	status int
+}
+
+var _ huma.Context = (*routed)(nil)
+
+func (r *routed) Operation() *huma.Operation      { return r.op }
+func (r *routed) Context() context.Context        { return r.c.Request().Context() }
+func (r *routed) TLS() *tls.ConnectionState       { return r.c.Request().TLS }
+func (r *routed) Method() string                  { return r.c.Request().Method }
+func (r *routed) Host() string                    { return r.c.Request().Host }
+func (r *routed) RemoteAddr() string              { return r.c.Request().RemoteAddr }
+func (r *routed) URL() url.URL                    { return *r.c.Request().URL }
+func (r *routed) Param(name string) string        { return r.c.Param(name) }
+func (r *routed) Query(name string) string        { return r.c.QueryParam(name) }
+func (r *routed) Header(name string) string       { return r.c.Request().Header.Get(name) }
+func (r *routed) BodyReader() io.Reader           { return r.c.Request().Body }
+func (r *routed) SetHeader(name, value string)    { r.c.Response().Header().Set(name, value) }
+func (r *routed) AppendHeader(name, value string) { r.c.Response().Header().Add(name, value) }
+func (r *routed) BodyWriter() io.Writer           { return r.c.Response() }
+func (r *routed) Status() int                     { return r.status }
+func (r *routed) SetReadDeadline(when time.Time) error {
+	return huma.SetReadDeadline(r.c.Response(), when)
+}
+
+// GetMultipartForm implements huma.Context: no operation takes forms.
+func (r *routed) GetMultipartForm() (*multipart.Form, error) { return nil, http.ErrNotMultipart }
+
+// EachHeader implements huma.Context.
+func (r *routed) EachHeader(each func(name, value string)) {
+	for name, values := range r.c.Request().Header {
+		for _, value := range values {
+			each(name, value)
+		}
+	}
+}
+
+// SetStatus implements huma.Context.
+func (r *routed) SetStatus(code int) {
+	r.status = code
+	r.c.Response().WriteHeader(code)
+}
+
+// Version implements huma.Context.
+func (r *routed) Version() huma.ProtoVersion {
+	q := r.c.Request()
+	return huma.ProtoVersion{Proto: q.Proto, ProtoMajor: q.ProtoMajor, ProtoMinor: q.ProtoMinor}
+}

@@ -1,0 +1,207 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/node"
+)
+
+// handler answers one operation on the bare exchange: those that stream, that
+// may be passed on to another broker, or that read bodies by themselves. Its
+// error becomes a problem, or a question to another broker.
+type handler func(w http.ResponseWriter, r *http.Request, param func(string) string) error
+
+// routes registers every operation; humaOps lists the plain reads.
+func (s *Server) routes() {
+	s.humaOps()
+	id := pathParam("id", "SITE.NUMBER")
+	s.raw(huma.Operation{
+		OperationID: "submit", Method: http.MethodPost, Path: "/v1/jobs", Summary: "Submit a job, or many",
+		Description: "application/json holds one job; application/x-ndjson one job a line, answered by one line each in order, not atomic.",
+		Parameters: []*huma.Param{
+			queryParam("strict", huma.TypeBoolean, "refuse what no present site could run"),
+			{Name: wire.HeaderKey, In: "header", Schema: &huma.Schema{Type: huma.TypeString}, Description: "the same key and body give the first answer again; with NDJSON the key of line n is KEY/n"},
+		},
+		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+			wire.TypeJSON:   {Schema: s.schema(wire.Spec{})},
+			wire.TypeNDJSON: {Schema: s.schema(wire.Spec{})},
+		}},
+		Responses: s.responses(http.StatusAccepted, wire.TypeJSON, s.schema(wire.Accepted{}), 400, 413, 415, 422, 429, 503),
+	}, s.submit)
+	s.raw(huma.Operation{
+		OperationID: "job", Method: http.MethodGet, Path: "/v1/jobs/{id}", Summary: "One job",
+		Parameters: []*huma.Param{id},
+		Responses:  s.responses(http.StatusOK, wire.TypeJSON, s.schema(wire.Job{}), 404, 503),
+	}, s.job)
+	s.raw(huma.Operation{
+		OperationID: "cancel", Method: http.MethodDelete, Path: "/v1/jobs/{id}", Summary: "Cancel a job",
+		Parameters: []*huma.Param{id},
+		Responses:  s.responses(http.StatusAccepted, wire.TypeJSON, s.schema(wire.Job{}), 404, 409, 503),
+	}, s.cancel)
+	s.raw(huma.Operation{
+		OperationID: "tasks", Method: http.MethodGet, Path: "/v1/jobs/{id}/tasks", Summary: "The tasks of a job",
+		Parameters: []*huma.Param{
+			id, queryParam("limit", huma.TypeInteger, "1 to 1000, default 100"), queryParam("cursor", huma.TypeString, "next of the page before"),
+		},
+		Responses: s.responses(http.StatusOK, wire.TypeJSON, s.schema(wire.List[wire.Task]{}), 400, 404, 503),
+	}, s.tasks)
+	s.raw(huma.Operation{
+		OperationID: "logs", Method: http.MethodGet, Path: "/v1/jobs/{id}/logs", Summary: "A task's output",
+		Parameters: []*huma.Param{
+			id, queryParam("task", huma.TypeInteger, "index, default 0"), queryParam("attempt", huma.TypeInteger, "from 1; default the latest"),
+			queryParam("stream", huma.TypeString, "stdout (default) or stderr"), queryParam("follow", huma.TypeBoolean, "go on until the attempt ends"),
+		},
+		Responses: s.responses(http.StatusOK, "text/plain", &huma.Schema{Type: huma.TypeString}, 400, 404, 503),
+	}, s.logs)
+	s.raw(huma.Operation{
+		OperationID: "set-policy", Method: http.MethodPut, Path: "/v1/policy", Summary: "Change the federation's policy",
+		Description: "Fields left out keep their value.",
+		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{wire.TypeJSON: {Schema: s.schema(wire.Policy{})}}},
+		Responses:   s.responses(http.StatusOK, wire.TypeJSON, s.schema(wire.Policy{}), 400, 413, 415, 422, 503),
+	}, s.setPolicy)
+	s.health()
+}
+
+// raw registers an operation and documents it.
+func (s *Server) raw(op huma.Operation, h handler) {
+	var known []string
+	for _, p := range op.Parameters {
+		if p.In == "query" {
+			known = append(known, p.Name)
+		}
+	}
+	s.huma.Adapter().Handle(&op, func(ctx huma.Context) {
+		w, r := exchange(ctx)
+		err := onlyQueries(r, known)
+		if err == nil {
+			err = h(w, r, ctx.Param)
+		}
+		if err != nil {
+			s.fail(w, r, err)
+		}
+	})
+	s.huma.OpenAPI().AddOperation(&op)
+}
+
+// onlyQueries refuses unknown and repeated parameters: one that is silently
+// ignored hurts whoever mistyped it.
+func onlyQueries(r *http.Request, known []string) error {
+	if r.URL.RawQuery == "" {
+		return nil
+	}
+	for name, values := range r.URL.Query() {
+		if !slices.Contains(known, name) {
+			return badQuery(oneLine(name), "", "is not a parameter of this path")
+		}
+		if len(values) > 1 {
+			return badQuery(name, values[1], "stands twice")
+		}
+	}
+	return nil
+}
+
+// fail answers with a problem, or has another broker answer.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	var elsewhere *node.ElsewhereError
+	if errors.As(err, &elsewhere) {
+		s.forward(w, r, elsewhere)
+		return
+	}
+	p := problemOf(err)
+	if p.Status == http.StatusInternalServerError {
+		s.log.Error().Err(err).Str("path", oneLine(r.URL.Path)).Msg("request failed")
+	}
+	p.write(w)
+}
+
+// writeJSON answers with v.
+func writeJSON(w http.ResponseWriter, status int, v any) error {
+	w.Header().Set("Content-Type", wire.TypeJSON)
+	w.WriteHeader(status)
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(v) // the header is out and the client may be gone
+	return nil
+}
+
+// untilStop ends with ctx, or when the server stops.
+func (s *Server) untilStop(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-s.stopping:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+// queryUint reads an unsigned parameter; absent means def.
+func queryUint(r *http.Request, name string, def, lo, hi uint64) (uint64, error) {
+	text := r.URL.Query().Get(name)
+	if text == "" && !r.URL.Query().Has(name) {
+		return def, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || n < lo || n > hi {
+		return 0, badQuery(name, text, "must be a whole number from "+strconv.FormatUint(lo, 10)+" to "+strconv.FormatUint(hi, 10))
+	}
+	return n, nil
+}
+
+// queryBool reads true or false; absent means false.
+func queryBool(r *http.Request, name string) (bool, error) {
+	switch text := r.URL.Query().Get(name); text {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	case "":
+		if !r.URL.Query().Has(name) {
+			return false, nil
+		}
+		fallthrough
+	default:
+		return false, badQuery(name, text, "must be true or false")
+	}
+}
+
+func pathParam(name, doc string) *huma.Param {
+	return &huma.Param{Name: name, In: "path", Required: true, Description: doc, Schema: &huma.Schema{Type: huma.TypeString}}
+}
+
+func queryParam(name, kind, doc string) *huma.Param {
+	return &huma.Param{Name: name, In: "query", Description: doc, Schema: &huma.Schema{Type: kind}}
+}
+
+// schema documents a wire type.
+func (s *Server) schema(v any) *huma.Schema {
+	return s.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeOf(v), true, "")
+}
+
+// responses documents the good answer and the problems.
+func (s *Server) responses(ok int, kind string, schema *huma.Schema, problems ...int) map[string]*huma.Response {
+	index := map[string]*huma.Param{wire.HeaderIndex: {
+		Schema: &huma.Schema{Type: huma.TypeInteger}, Description: "number of the last log entry applied by who answers",
+	}}
+	out := map[string]*huma.Response{strconv.Itoa(ok): {
+		Description: http.StatusText(ok), Headers: index, Content: map[string]*huma.MediaType{kind: {Schema: schema}},
+	}}
+	for _, status := range problems {
+		out[strconv.Itoa(status)] = &huma.Response{
+			Description: http.StatusText(status), Headers: index,
+			Content: map[string]*huma.MediaType{wire.TypeProblem: {Schema: s.schema(problem{})}},
+		}
+	}
+	return out
+}

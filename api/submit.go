@@ -1,0 +1,198 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/node"
+)
+
+// maxKey bounds an idempotency key, in bytes.
+const maxKey = 255
+
+// submit is the hot path: the body is read once and parsed once.
+func (s *Server) submit(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
+	strict, err := queryBool(r, "strict")
+	if err != nil {
+		return err
+	}
+	key, err := idempotencyKey(r)
+	if err != nil {
+		return err
+	}
+	kind, err := mediaType(r, wire.TypeJSON, wire.TypeNDJSON)
+	if err != nil {
+		return err
+	}
+	if kind == wire.TypeNDJSON {
+		return s.submitLines(w, r, key, strict)
+	}
+	body, err := s.readBody(w, r)
+	if err != nil {
+		return err
+	}
+	req, err := request(body, key, strict)
+	if err != nil {
+		s.metrics.refused.Inc()
+		return err
+	}
+	answer := s.broker.Submit(r.Context(), []node.Request{req})[0]
+	if answer.Err != nil {
+		s.metrics.refused.Inc()
+		return answer.Err
+	}
+	s.metrics.accepted.Inc()
+	if answer.Replayed {
+		w.Header().Set(wire.HeaderReplayed, "true")
+	}
+	w.Header().Set("Content-Type", wire.TypeJSON)
+	w.Header().Set("Location", "/v1/jobs/"+answer.ID.String())
+	w.WriteHeader(http.StatusAccepted)
+	_, _ = w.Write(appendAccepted(nil, answer)) // the job is accepted even if the client is gone
+	return nil
+}
+
+// request reads one job. The body's hash is only needed beside a key.
+func request(body []byte, key string, strict bool) (node.Request, error) {
+	spec, err := node.ParseSpec(body)
+	if err != nil {
+		return node.Request{}, err
+	}
+	req := node.Request{Spec: spec, Key: key, Strict: strict}
+	if key != "" {
+		req.Body = sha256.Sum256(body)
+	}
+	return req, nil
+}
+
+// appendAccepted writes a wire.Accepted and a newline. None of its strings but
+// the reason needs an escape.
+func appendAccepted(b []byte, a node.Answer) []byte {
+	b = append(append(b, `{"id":"`...), a.ID.String()...)
+	b = append(append(b, `","state":"`...), a.State...)
+	if a.Reason != "" {
+		b = append(b, `","reason":`...)
+		b = append(appendReason(b, a.Reason), `,"durability":"`...)
+	} else {
+		b = append(b, `","durability":"`...)
+	}
+	b = append(append(b, a.Durability...), '"')
+	return append(b, '}', '\n')
+}
+
+func appendReason(b []byte, reason string) []byte {
+	text, err := json.Marshal(reason)
+	if err != nil {
+		return append(b, '"', '"')
+	}
+	return append(b, text...)
+}
+
+// idempotencyKey reads the header: at most maxKey printable ASCII bytes.
+func idempotencyKey(r *http.Request) (string, error) {
+	values := r.Header.Values(wire.HeaderKey)
+	if len(values) == 0 {
+		return "", nil
+	}
+	key := values[0]
+	printable := !strings.ContainsFunc(key, func(c rune) bool { return c < ' ' || c > '~' })
+	if len(values) > 1 || key == "" || len(key) > maxKey || !printable {
+		return "", badQuery(wire.HeaderKey, "", fmt.Sprintf("must be given once, with 1 to %d printable ASCII characters", maxKey))
+	}
+	return key, nil
+}
+
+// mediaType returns which of known the request's body is. A missing type is
+// the first: curl users forget it, and the parser is strict anyway.
+func mediaType(r *http.Request, known ...string) (string, error) {
+	header := r.Header.Get("Content-Type")
+	if header == "" {
+		return known[0], nil
+	}
+	kind, params, err := mime.ParseMediaType(header)
+	charset := strings.ToLower(params["charset"])
+	if err != nil || !slices.Contains(known, kind) || charset != "" && charset != "utf-8" {
+		return "", statusProblem(http.StatusUnsupportedMediaType,
+			fmt.Sprintf("Content-Type is %q; send %s in UTF-8", oneLine(header), strings.Join(known, " or ")))
+	}
+	return kind, nil
+}
+
+func contentType(r *http.Request, known string) error {
+	_, err := mediaType(r, known)
+	return err
+}
+
+// readBody reads a whole body of at most MaxBody bytes. The deadline moves
+// with each read, and is taken back: one that passes later would end the
+// request's context.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if r.ContentLength > s.cfg.MaxBody {
+		return nil, s.tooLarge(s.cfg.MaxBody)
+	}
+	in := s.newDeadlineReader(w, http.MaxBytesReader(w, r.Body, s.cfg.MaxBody))
+	defer in.stop()
+	var body []byte
+	if r.ContentLength > 0 {
+		body = make([]byte, 0, r.ContentLength+1) // room to see the end without growing
+	}
+	for {
+		if len(body) == cap(body) {
+			body = slices.Grow(body, 4<<10)
+		}
+		n, err := in.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		if errors.Is(err, io.EOF) {
+			return body, nil
+		}
+		if err != nil {
+			return nil, s.bodyError(err, s.cfg.MaxBody)
+		}
+	}
+}
+
+func (s *Server) tooLarge(limit int64) error {
+	return statusProblem(http.StatusRequestEntityTooLarge, fmt.Sprintf("it may have %d bytes; send many jobs as %s", limit, wire.TypeNDJSON))
+}
+
+// bodyError words what went wrong while a body was read.
+func (s *Server) bodyError(err error, limit int64) error {
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return s.tooLarge(limit)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return newProblem(http.StatusRequestTimeout, "slow-body", "The body came too slowly",
+			fmt.Sprintf("no byte came for %s", s.cfg.BodyTimeout))
+	}
+	return newProblem(http.StatusBadRequest, "malformed", "The body could not be read", oneLine(err.Error()))
+}
+
+// deadlineReader gives up on a client that sends nothing for a while.
+type deadlineReader struct {
+	io.Reader
+	out  *http.ResponseController
+	wait time.Duration
+}
+
+func (s *Server) newDeadlineReader(w http.ResponseWriter, r io.Reader) *deadlineReader {
+	return &deadlineReader{Reader: r, out: http.NewResponseController(w), wait: s.cfg.BodyTimeout}
+}
+
+// Read implements io.Reader.
+func (d *deadlineReader) Read(p []byte) (int, error) {
+	_ = d.out.SetReadDeadline(time.Now().Add(d.wait)) // not every connection has one
+	return d.Reader.Read(p)
+}
+
+func (d *deadlineReader) stop() { _ = d.out.SetReadDeadline(time.Time{}) }

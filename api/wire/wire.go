@@ -1,0 +1,238 @@
+// Package wire holds the JSON forms of the HTTP API, shared by the server
+// (step 1 of a job's way) and its Go client. It imports the standard library
+// only.
+//
+// Field tags beside json are read by the OpenAPI generator.
+package wire
+
+import "time"
+
+// Header names of the API.
+const (
+	HeaderIndex    = "X-CloudShare-Index"   // number of the last entry applied by who answers
+	HeaderHops     = "X-CloudShare-Hops"    // how often brokers passed the request on
+	HeaderKey      = "Idempotency-Key"      // names a submission
+	HeaderReplayed = "Idempotency-Replayed" // "true": the answer of an earlier one
+	TypeJSON       = "application/json"
+	TypeNDJSON     = "application/x-ndjson"
+	TypeProblem    = "application/problem+json"
+)
+
+// Spec is a job as users write it. Nil and empty fields take the defaults.
+type Spec struct {
+	Name      string            `json:"name" required:"false" maxLength:"255" doc:"for people"`
+	Command   []string          `json:"command" required:"false" doc:"program and arguments; command or image is required"`
+	Image     *string           `json:"image" required:"false" doc:"container image"`
+	Env       map[string]string `json:"env" required:"false" doc:"added to each task's environment"`
+	Count     uint32            `json:"count" required:"false" minimum:"1" maximum:"1000000" default:"1" doc:"number of tasks"`
+	Timeout   *string           `json:"timeout" required:"false" example:"90s" doc:"a task running longer is ended; null = none"`
+	Resources SpecResources     `json:"resources" required:"false" doc:"of each task"`
+	Retry     SpecRetry         `json:"retry" required:"false"`
+	Priority  int32             `json:"priority" required:"false" default:"0" doc:"higher first, within the owner"`
+	Labels    map[string]string `json:"labels" required:"false"`
+	Sites     SpecSites         `json:"sites" required:"false" doc:"where tasks may run"`
+}
+
+// SpecResources is what one task needs.
+type SpecResources struct {
+	CPU    int64  `json:"cpu" required:"false" minimum:"1" default:"1" doc:"whole cores, exclusive"`
+	Memory string `json:"memory" required:"false" default:"0" example:"256Mi" doc:"0 = no limit"`
+	GPU    int64  `json:"gpu" required:"false" minimum:"0" default:"0"`
+}
+
+// SpecRetry says how often a failed task is tried, and what a loss means.
+type SpecRetry struct {
+	MaxAttempts uint32 `json:"max_attempts" required:"false" minimum:"1" default:"1"`
+	OnLoss      string `json:"on_loss" required:"false" enum:"fenced,immediate,never" default:"fenced"`
+}
+
+// SpecSites names sites.
+type SpecSites struct {
+	Only []string `json:"only" required:"false"`
+	Not  []string `json:"not" required:"false"`
+}
+
+// Accepted answers a submission.
+type Accepted struct {
+	ID         string `json:"id" example:"site-1.42"`
+	State      string `json:"state"`
+	Reason     string `json:"reason,omitempty" doc:"why it waits"`
+	Durability string `json:"durability" enum:"federation,site" doc:"committed by the quorum, or synced at this site only"`
+}
+
+// List is the form of every list; Next is "" on the last page.
+type List[T any] struct {
+	Items []T    `json:"items"`
+	Next  string `json:"next" doc:"cursor of the next page; empty on the last"`
+}
+
+// Job is a job as people see it.
+type Job struct {
+	ID          string            `json:"id"`
+	Name        string            `json:"name"`
+	Site        string            `json:"site" doc:"its owner"`
+	State       string            `json:"state" enum:"queued,running,succeeded,failed,cancelled,lost,withdrawn"`
+	Reason      string            `json:"reason"`
+	Durability  string            `json:"durability"`
+	SubmittedAt *time.Time        `json:"submitted_at"`
+	StartedAt   *time.Time        `json:"started_at"`
+	EndedAt     *time.Time        `json:"ended_at"`
+	Counts      map[string]uint32 `json:"counts" doc:"tasks per state"`
+	Spec        Spec              `json:"spec"`
+}
+
+// Task is one task of a job.
+type Task struct {
+	Index     uint32     `json:"index" doc:"from 0"`
+	State     string     `json:"state"`
+	Reason    string     `json:"reason"`
+	Site      string     `json:"site" doc:"its executor"`
+	Machine   string     `json:"machine"`
+	Attempt   uint32     `json:"attempt" doc:"from 1; 0 before the first"`
+	Token     uint64     `json:"token" doc:"(token, attempt) only grows"`
+	StartedAt *time.Time `json:"started_at"`
+	EndedAt   *time.Time `json:"ended_at"`
+	ExitCode  *int       `json:"exit_code"`
+	Signal    *int       `json:"signal"`
+}
+
+// Resources of a site or machine.
+type Resources struct {
+	CPU    float64 `json:"cpu" doc:"cores"`
+	Memory string  `json:"memory"`
+	GPU    int64   `json:"gpu"`
+}
+
+// Site is one member of the federation.
+type Site struct {
+	ID          string    `json:"id"`
+	State       string    `json:"state" enum:"alive,suspect,lost,left"`
+	Voter       bool      `json:"voter"`
+	Incarnation uint64    `json:"incarnation"`
+	Addresses   Addresses `json:"addresses"`
+	Capacity    Resources `json:"capacity" doc:"all it has"`
+	Exposed     Resources `json:"exposed" doc:"what it lends"`
+	Assigned    Resources `json:"assigned" doc:"what the federation uses of that"`
+	Home        Resources `json:"home" doc:"what it uses itself, outside the order"`
+	Machines    []Machine `json:"machines"`
+}
+
+// Addresses of a broker, host:port.
+type Addresses struct {
+	HTTP string `json:"http"`
+	Peer string `json:"peer"`
+}
+
+// Machine is one exposed machine.
+type Machine struct {
+	Name     string    `json:"name"`
+	Exposed  Resources `json:"exposed"`
+	Free     Resources `json:"free"`
+	Reserved string    `json:"reserved,omitempty" doc:"the job it is held for"`
+}
+
+// Queue is what one owner has waiting.
+type Queue struct {
+	Site     string  `json:"site"`
+	Waiting  uint64  `json:"waiting" doc:"tasks"`
+	CPU      float64 `json:"cpu" doc:"cores they need together"`
+	OldestMs int64   `json:"oldest_ms" doc:"log time, in ms, at which the oldest was queued"`
+	Priority string  `json:"priority" doc:"now, decimal, in the ledger's unit"`
+}
+
+// Ledger is who used how much of whose machines.
+type Ledger struct {
+	Index  uint64    `json:"index" doc:"entry number it is of"`
+	Time   int64     `json:"time" doc:"log time in ms"`
+	Unit   string    `json:"unit"`
+	Sites  []Account `json:"sites"`
+	Matrix []Cell    `json:"matrix"`
+}
+
+// Account is one site's standing; decimal strings in the ledger's unit.
+type Account struct {
+	Site         string `json:"site"`
+	Contribution string `json:"contribution"`
+	Utility      string `json:"utility"`
+	Priority     string `json:"priority" doc:"contribution less utility; all sum to zero"`
+}
+
+// Cell is what an owner's ended tasks used of an executor's machines.
+type Cell struct {
+	Owner    string `json:"owner"`
+	Executor string `json:"executor"`
+	Tasks    uint64 `json:"tasks"`
+	A        string `json:"a" doc:"Σw"`
+	B        string `json:"b" doc:"Σw(s+e−1)"`
+	R        string `json:"r" doc:"Σw·r"`
+}
+
+// Status is what a broker knows of itself and the federation.
+type Status struct {
+	Site        string     `json:"site"`
+	Lead        string     `json:"lead" doc:"the site that orders; empty when unknown"`
+	Term        uint64     `json:"term"`
+	Index       uint64     `json:"index" doc:"entry number applied here"`
+	StateHash   *StateHash `json:"state_hash" doc:"null with hash=false"`
+	Version     string     `json:"version"`
+	Federation  string     `json:"federation"`
+	Incarnation uint64     `json:"incarnation"`
+	Voters      []string   `json:"voters"`
+	Members     []string   `json:"members"`
+	Handlers    []Handler  `json:"handlers"`
+}
+
+// StateHash is the hash of the state right after entry Index.
+type StateHash struct {
+	Index uint64 `json:"index"`
+	Hash  string `json:"hash"`
+}
+
+// Handler is one resource driver's line for people.
+type Handler struct {
+	Name   string `json:"name"`
+	Status string `json:"status"`
+}
+
+// Policy is the federation's replicated parameters. In a PUT, fields left out
+// keep their value.
+type Policy struct {
+	Policy         string `json:"policy" required:"false" enum:"ORIG_DIRECT,REL_DIRECT,SIMPL_DIRECT,FAIRSHARE,ROUND_ROBIN"`
+	Running        string `json:"running" required:"false" enum:"partial,completed" doc:"how a running task counts"`
+	PreferOwn      bool   `json:"prefer_own" required:"false" doc:"a task goes to its own site's free machine if one fits"`
+	FixedOrder     bool   `json:"fixed_order" required:"false" doc:"machines by name instead of the keyed random choice"`
+	ReserveAfterMs int64  `json:"reserve_after_ms" required:"false" doc:"a task too wide for the free machines gets one reserved after this; 0 = off"`
+	RetainMs       int64  `json:"retain_ms" required:"false" doc:"how long ended jobs stay"`
+	RetainJobs     int64  `json:"retain_jobs" required:"false" doc:"how many ended jobs stay"`
+	DepartureMs    int64  `json:"departure_ms" required:"false" doc:"a lost site's waiting jobs end after this; 0 = never"`
+	RateCPU        int64  `json:"rate_cpu" required:"false" doc:"charge for a milli-core"`
+	RateMem        int64  `json:"rate_mem" required:"false" doc:"charge for a MiB"`
+	RateGPU        int64  `json:"rate_gpu" required:"false" doc:"charge for a gpu"`
+	QuantumMs      int64  `json:"quantum_ms" required:"false" doc:"fixed at the federation's start"`
+}
+
+// Problem is an RFC 9457 answer. Type is stable: "urn:cloudshare:problem:NAME".
+type Problem struct {
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail,omitempty"`
+	// Field and Value point at what was wrong in a job or a query.
+	Field string `json:"field,omitempty"`
+	Value string `json:"value,omitempty"`
+	// Line is the input line of an NDJSON answer, from 1; 0 elsewhere.
+	Line int `json:"line,omitempty"`
+	// RetryAfter is seconds, as in the header of that name; 0 = not worth it.
+	RetryAfter int `json:"retry_after,omitempty"`
+}
+
+// ProblemPrefix opens every Problem's Type.
+const ProblemPrefix = "urn:cloudshare:problem:"
+
+// Error implements error in one line.
+func (p *Problem) Error() string {
+	if p.Detail == "" {
+		return p.Title
+	}
+	return p.Title + ": " + p.Detail
+}

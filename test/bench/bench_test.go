@@ -4,12 +4,17 @@ import (
 	"errors"
 	"io"
 	"math"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/cloudshare/cloudshare/test/testbed"
 )
 
 func TestQuantileIsNearestRank(t *testing.T) {
@@ -139,5 +144,34 @@ func TestBareLimitsRun(t *testing.T) {
 	}
 	if rate, err := forkLoop(t.Context(), 10, 3); err != nil || rate <= 0 {
 		t.Fatalf("fork loop: %v, %v", rate, err)
+	}
+}
+
+func TestLaneCountsCommits(t *testing.T) {
+	answers := []string{`{"id":"a.1","durability":"federation"}`, `{"id":"a.2","durability":"site"}`}
+	var asked int
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || string(body) != "{}" || r.Header.Get("Content-Type") != "application/json" {
+			w.WriteHeader(http.StatusBadRequest)
+		}
+		w.Write([]byte(answers[asked]))
+		asked++
+	}))
+	defer srv.Close()
+	u, err := url.Parse(srv.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := dialLane(t.Context(), &testbed.Site{Name: "fake", URL: u}, "application/json", []byte("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeLanes([]*lane{l})
+	if n, err := l.postJobs(1); n != 1 || err != nil {
+		t.Errorf("a commit counts %d, %v", n, err)
+	}
+	if n, err := l.postJobs(1); n != 0 || err == nil {
+		t.Errorf("a job that one site holds counts %d, %v", n, err)
 	}
 }

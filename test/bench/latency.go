@@ -31,24 +31,51 @@ func measureLatency(ctx context.Context, env environment, t *table) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, fed.Stop()) }()
-	from := fed.Sites[0]
+	lead, others, err := leadAndOthers(ctx, fed)
+	if err != nil {
+		return err
+	}
 	for _, c := range []struct {
-		name, where string
-		bare        sample
-	}{{"home", from.Name, home}, {"published", fed.Sites[1].Name, published}} {
-		spec := testbed.Spec{Command: []string{env.stamp, st.path}, Sites: &testbed.Where{Only: []string{c.where}}}
-		got, err := timeStarts(ctx, from, spec, st)
+		name     string
+		from, to *testbed.Site
+		bare     sample
+	}{
+		{"home", others[0], others[0], home},
+		{"published by the lead", lead, others[0], published},
+		{"published by a follower", others[0], others[1], published},
+	} {
+		spec := testbed.Spec{Command: []string{env.stamp, st.path}, Sites: &testbed.Where{Only: []string{c.to.Name}}}
+		got, err := timeStarts(ctx, c.from, spec, st)
 		if err != nil {
-			return fmt.Errorf("time %s starts: %w", c.name, err)
+			return fmt.Errorf("time starts, %s: %w", c.name, err)
 		}
 		addLatency(t, c.name, got, c.bare)
 	}
 	return nil
 }
 
+// leadAndOthers tells the broker that orders from the others.
+func leadAndOthers(ctx context.Context, fed *testbed.Federation) (lead *testbed.Site, others []*testbed.Site, err error) {
+	st, err := fed.Sites[0].Status(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, s := range fed.Sites {
+		if s.Name == st.Lead {
+			lead = s
+		} else {
+			others = append(others, s)
+		}
+	}
+	if lead == nil {
+		return nil, nil, fmt.Errorf("no site leads: %+v", st)
+	}
+	return lead, others, nil
+}
+
 func addLatency(t *table, name string, got, bare sample) {
 	what := "fsync + fork/exec"
-	if name == "published" {
+	if name != "home" {
 		what = "fsync + raft commit + fork/exec"
 	}
 	for _, q := range []struct {

@@ -38,10 +38,9 @@ func measureSubmissions(ctx context.Context, env environment, t *table) (err err
 		return err
 	}
 	spec := testbed.Spec{Command: []string{"/bin/true"}, Sites: &testbed.Where{Only: []string{fed.Sites[2].Name}}}
+	one := mustJSON(spec)
 	for i, n := range clientCounts {
-		rate, err := countInWindow(ctx, n, window, func(c int) (int, error) {
-			return submitOne(ctx, fed.Sites[c%len(fed.Sites)], spec)
-		})
+		rate, err := submitFor(ctx, fed, n, "application/json", one, 1)
 		if err != nil {
 			return fmt.Errorf("submit singles with %d clients: %w", n, err)
 		}
@@ -54,15 +53,9 @@ func measureSubmissions(ctx context.Context, env environment, t *table) (err err
 		}
 		t.add(f)
 	}
-	return submitBulk(ctx, fed, spec, t)
-}
-
-func submitBulk(ctx context.Context, fed *testbed.Federation, spec testbed.Spec, t *table) error {
-	lines := repeatLine(spec, linesPerRequest)
+	many := bytes.Repeat(append(one, '\n'), linesPerRequest)
 	for _, n := range clientCounts {
-		rate, err := countInWindow(ctx, n, window, func(c int) (int, error) {
-			return submitLines(ctx, fed.Sites[c%len(fed.Sites)], lines)
-		})
+		rate, err := submitFor(ctx, fed, n, "application/x-ndjson", many, linesPerRequest)
 		if err != nil {
 			return fmt.Errorf("submit NDJSON with %d clients: %w", n, err)
 		}
@@ -74,37 +67,14 @@ func submitBulk(ctx context.Context, fed *testbed.Federation, spec testbed.Spec,
 	return nil
 }
 
-func submitOne(ctx context.Context, s *testbed.Site, spec testbed.Spec) (int, error) {
-	a, err := s.Submit(ctx, spec)
+// submitFor has n clients post the body, of so many jobs, for one window.
+func submitFor(ctx context.Context, fed *testbed.Federation, n int, contentType string, body []byte, jobs int) (float64, error) {
+	lanes, err := dialLanes(ctx, fed, n, contentType, body)
 	if err != nil {
 		return 0, err
 	}
-	return 1, committed(a)
-}
-
-func submitLines(ctx context.Context, s *testbed.Site, lines []byte) (int, error) {
-	answers, err := s.SubmitLines(ctx, lines)
-	if err != nil {
-		return 0, err
-	}
-	for _, a := range answers {
-		if err := committed(a); err != nil {
-			return 0, err
-		}
-	}
-	return len(answers), nil
-}
-
-// committed: a figure of commits must not count what one disk holds.
-func committed(a testbed.Accepted) error {
-	if a.ID == "" || a.Durability != "federation" {
-		return fmt.Errorf("job %q was acknowledged with durability %q (%s %s)", a.ID, a.Durability, a.State, a.Reason)
-	}
-	return nil
-}
-
-func repeatLine(spec testbed.Spec, n int) []byte {
-	return bytes.Repeat(append(mustJSON(spec), '\n'), n)
+	defer closeLanes(lanes)
+	return countInWindow(ctx, n, window, func(c int) (int, error) { return lanes[c].postJobs(jobs) })
 }
 
 // occupy takes all cores of a site (one) until the federation ends.

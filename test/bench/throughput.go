@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -56,7 +57,8 @@ func runArray(ctx context.Context, s *testbed.Site) error {
 
 func runSeparate(ctx context.Context, s *testbed.Site) error {
 	spec := testbed.Spec{Command: []string{"/bin/true"}, Labels: map[string]string{"bench": "separate"}}
-	if n, err := s.SubmitLines(ctx, repeatLine(spec, shortTasks)); err != nil || len(n) != shortTasks {
+	lines := bytes.Repeat(append(mustJSON(spec), '\n'), shortTasks)
+	if n, err := s.SubmitLines(ctx, lines); err != nil || len(n) != shortTasks {
 		return fmt.Errorf("submit: %d of %d accepted: %w", len(n), shortTasks, err)
 	}
 	return testbed.Await(ctx, "all separate jobs", func() error {

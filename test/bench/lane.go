@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/cloudshare/cloudshare/test/testbed"
+)
+
+// lane is one client's connection that sends one prepared POST again and
+// again. It costs a fraction of net/http's client, which would take the cores
+// from the brokers that are measured.
+type lane struct {
+	conn    net.Conn
+	in      *bufio.Reader
+	request []byte
+	body    bytes.Buffer
+}
+
+// answerLimit bounds one request.
+const answerLimit = 30 * time.Second
+
+func dialLane(ctx context.Context, s *testbed.Site, contentType string, body []byte) (*lane, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", s.URL.Host)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", s.Name, err)
+	}
+	head := "POST /v1/jobs HTTP/1.1\r\nHost: " + s.URL.Host + "\r\nContent-Type: " + contentType +
+		"\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n"
+	return &lane{conn: conn, in: bufio.NewReader(conn), request: append([]byte(head), body...)}, nil
+}
+
+// dialLanes connects n clients to the brokers in turn.
+func dialLanes(ctx context.Context, fed *testbed.Federation, n int, contentType string, body []byte) ([]*lane, error) {
+	lanes := make([]*lane, 0, n)
+	for i := range n {
+		l, err := dialLane(ctx, fed.Sites[i%len(fed.Sites)], contentType, body)
+		if err != nil {
+			closeLanes(lanes)
+			return nil, err
+		}
+		lanes = append(lanes, l)
+	}
+	return lanes, nil
+}
+
+func closeLanes(lanes []*lane) {
+	for _, l := range lanes {
+		l.conn.Close()
+	}
+}
+
+// post sends the request and returns the body of a 2xx answer, valid until the
+// next call.
+func (l *lane) post() ([]byte, error) {
+	if err := l.conn.SetDeadline(time.Now().Add(answerLimit)); err != nil {
+		return nil, fmt.Errorf("send: %w", err)
+	}
+	if _, err := l.conn.Write(l.request); err != nil {
+		return nil, fmt.Errorf("send: %w", err)
+	}
+	resp, err := http.ReadResponse(l.in, nil)
+	if err != nil {
+		return nil, fmt.Errorf("receive: %w", err)
+	}
+	defer resp.Body.Close()
+	l.body.Reset()
+	if _, err := l.body.ReadFrom(resp.Body); err != nil {
+		return nil, fmt.Errorf("receive: %w", err)
+	}
+	if resp.StatusCode/100 != 2 {
+		return nil, fmt.Errorf("answered %s: %.300s", resp.Status, l.body.Bytes())
+	}
+	return l.body.Bytes(), nil
+}
+
+// postJobs posts and checks that the answer acknowledges n commits: a figure
+// of commits must not count what one disk holds.
+func (l *lane) postJobs(n int) (int, error) {
+	answer, err := l.post()
+	if err != nil {
+		return 0, err
+	}
+	if got := bytes.Count(answer, []byte(`"federation"`)); got != n {
+		return 0, fmt.Errorf("%d of %d jobs were committed: %.300s", got, n, answer)
+	}
+	return n, nil
+}

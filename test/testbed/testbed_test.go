@@ -116,8 +116,16 @@ func TestKillWaitsForTheEnd(t *testing.T) {
 	if err := os.WriteFile(pidFile, []byte(strconv.Itoa(cmd.Process.Pid)+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if !s.Alive() {
-		t.Fatal("the process is not seen")
+	// The kernel shows the command line a moment after exec.
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if err := Await(ctx, "sight of the process", func() error {
+		if !s.Alive() {
+			return errors.New("not seen")
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
 	}
 	if err := s.Kill(); err != nil || s.Alive() {
 		t.Fatalf("killed: %v, alive %v", err, s.Alive())

@@ -1,0 +1,151 @@
+package fsm
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/cloudshare/cloudshare/sched"
+)
+
+// Apply executes one entry: it moves log time, executes the commands in order
+// and then matches what waits with what is free. It returns one result per
+// command. The entry's number is one more than the last one's, whatever it holds.
+//
+// An error means that the entry cannot be understood by this version; the state
+// is unchanged and the node must stop.
+func (s *State) Apply(b *Batch) ([]Result, error) {
+	for i := range b.Commands {
+		if err := b.Commands[i].known(); err != nil {
+			return nil, fmt.Errorf("apply entry %d: command %d: %w", s.index+1, i, err)
+		}
+	}
+	s.index++
+	s.advance(b.Term, b.Elapsed)
+	s.depart()
+	results := make([]Result, len(b.Commands))
+	for i := range b.Commands {
+		results[i] = s.execute(&b.Commands[i], b.Elapsed)
+	}
+	if s.founded != 0 {
+		s.match()
+		s.reserve()
+		s.retain()
+	}
+	return results, nil
+}
+
+// known reports whether this version can execute the command.
+func (c *Command) known() error {
+	switch c.Body.(type) {
+	case *Genesis, *Register, *Submit, *Offer, *Started, *Complete, *Decline, *Cancel, *Usage,
+		*SiteLost, *Forget, *SetParams, *Suspect, *Addresses:
+		return nil
+	}
+	return fmt.Errorf("%w: %T from site %q", ErrUnknownCommand, c.Body, c.ID.Site)
+}
+
+// advance moves log time by the lead's clock (D3). Time stands still before
+// genesis.
+func (s *State) advance(term uint64, elapsed int64) {
+	if term < s.term {
+		return
+	}
+	if term > s.term {
+		s.term, s.termBase = term, s.time
+	}
+	if s.founded == 0 || elapsed <= 0 || elapsed > math.MaxInt64/2 {
+		return
+	}
+	s.time = max(s.time, min(s.termBase+elapsed, s.time+MaxStep, sched.MaxNow))
+}
+
+// execute gives a command's result: the recorded one for a repeat, else that of
+// executing it.
+func (s *State) execute(c *Command, elapsed int64) Result {
+	if c.Validate() != nil {
+		return Result{Code: OutOfRange, Index: s.index}
+	}
+	switch body := c.Body.(type) {
+	case *Genesis:
+		return s.genesis(body, elapsed)
+	case *Register:
+		if s.founded == 0 {
+			return Result{Code: NotFounded, Index: s.index}
+		}
+		return s.register(c.ID.Site, body)
+	}
+	x, r, done := s.admit(c)
+	if done {
+		return r
+	}
+	r = s.dispatch(x, c.Body)
+	r.Index = s.index
+	x.record(c.ID.Seq, r)
+	return r
+}
+
+// dispatch executes a command of a registered site for the first time.
+func (s *State) dispatch(x *site, body Body) Result {
+	switch c := body.(type) {
+	case *Submit:
+		return s.submit(x, c)
+	case *Offer:
+		return s.offer(x, c)
+	case *Started:
+		return s.started(x, c)
+	case *Complete:
+		return s.complete(x, c)
+	case *Decline:
+		return s.decline(x, c)
+	case *Cancel:
+		return s.cancel(x, c)
+	case *Usage:
+		return s.usage(x, c)
+	case *SiteLost:
+		return s.siteLost(c)
+	case *Forget:
+		return s.forget(x, c)
+	case *SetParams:
+		return s.setParams(c)
+	case *Suspect:
+		return s.suspect(c)
+	case *Addresses:
+		x.http, x.peer = c.HTTP, c.Peer
+	}
+	return Result{}
+}
+
+// genesis founds the federation; a repeat of the same genesis is one.
+func (s *State) genesis(c *Genesis, elapsed int64) Result {
+	switch {
+	case s.founded != 0 && s.federation == c.Federation:
+		return Result{Index: s.founded}
+	case s.founded != 0:
+		return Result{Code: AlreadyFounded, Index: s.index}
+	}
+	s.founded, s.federation, s.createdMs, s.seed = s.index, c.Federation, c.CreatedMs, c.Seed
+	s.termBase = -max(0, min(elapsed, math.MaxInt64/2)) // time 0 is now
+	s.useParams(c.Params)
+	return Result{Index: s.index}
+}
+
+// setParams executes a SetParams.
+func (s *State) setParams(c *SetParams) Result {
+	if c.Params.QuantumMs != s.params.QuantumMs {
+		return Result{Code: BadParams}
+	}
+	s.useParams(c.Params)
+	if c.Params.ReserveAfterMs == 0 {
+		for len(s.reservations) > 0 {
+			s.unhold(s.reservations[0].seq)
+		}
+	}
+	return Result{}
+}
+
+// useParams puts valid parameters in force.
+func (s *State) useParams(p Params) {
+	s.params = p
+	s.policy, _ = sched.New(p.Policy, p.Running) // Validate has tried it
+	s.plan()
+}

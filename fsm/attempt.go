@@ -1,0 +1,190 @@
+package fsm
+
+import (
+	"slices"
+
+	"github.com/cloudshare/cloudshare/sched"
+)
+
+// attempt is one live assignment of a task: assigned, running, or being
+// stopped. Its capacity stays taken until its site reports the end.
+type attempt struct {
+	seq        uint64
+	token      uint64 // entry that assigned it
+	site       int32
+	task       uint32
+	attempt    uint32 // Invariant: grows per task
+	failures   uint32
+	losses     uint32
+	way        way
+	off        way // what it was before wayAway or wayStopping
+	machine    *machine
+	weight     int64 // per quantum; frozen at assignment
+	queuedMs   int64
+	assignedMs int64
+	startedMs  int64 // provisional; −1 = not yet
+	why        string
+	bars       []bar
+	pos        int32 // derived: position in site.live
+}
+
+// assign starts a task's next attempt on a machine.
+func (s *State) assign(c choice, m *machine) {
+	s.decisions++
+	j := s.mutJob(c.seq)
+	t := j.set(s.epoch)
+	a := attempt{
+		seq: c.seq, task: c.task, token: s.index, site: m.site.id, machine: m, attempt: 1,
+		weight: s.weight(j.class.need), queuedMs: j.queuedMs, assignedMs: s.time, startedMs: -1,
+	}
+	if c.back {
+		i, _ := t.findBack(c.task)
+		b := t.back[i]
+		a.attempt, a.failures, a.losses = b.attempt+1, b.failures, b.losses
+		a.queuedMs, a.bars = b.queuedMs, b.bars
+		s.dropBack(j, t, i)
+	} else {
+		j.next++
+		j.skip()
+	}
+	t.live[wayAssigned]++
+	s.addAttempt(&a)
+	m.used = m.used.plus(j.class.need)
+	s.unhold(c.seq)
+	s.weigh(m)
+	owner := s.sites[j.owner]
+	owner.lastStart, owner.account.LastStart = s.decisions, s.decisions
+	s.dequeue(j, 1)
+	if s.params.Policy == sched.RoundRobin { // the only one whose ranks an assignment moves
+		s.rerank(owner)
+	}
+}
+
+// dropBack removes the i-th returned task.
+func (s *State) dropBack(j *job, t *taskSet, i int) {
+	if len(t.back[i].bars) > 0 {
+		j.class.barred--
+	}
+	if i == 0 {
+		t.back = t.back[1:]
+	} else {
+		t.back = slices.Delete(t.back, i, i+1)
+	}
+}
+
+// addAttempt enters an attempt into the state's table and indexes.
+func (s *State) addAttempt(a *attempt) {
+	slot := s.nextSlot
+	if n := len(s.slots); n > 0 {
+		slot, s.slots = s.slots[n-1], s.slots[:n-1]
+	} else {
+		s.nextSlot++
+	}
+	x := s.sites[a.site]
+	a.pos = int32(len(x.live))
+	*s.attempts.put(slot, s.epoch) = *a
+	s.live[taskKey{a.seq, a.task}] = slot
+	x.live = append(x.live, slot)
+	x.changed = s.index
+	if a.way == wayAssigned {
+		s.assigned++
+	}
+}
+
+// dropAttempt removes an attempt: its capacity is free again.
+func (s *State) dropAttempt(slot uint64) {
+	a := s.attempts.get(slot)
+	x, m := s.sites[a.site], a.machine
+	j := s.mutJob(a.seq)
+	j.set(s.epoch).live[a.way]--
+	if a.way == wayAssigned {
+		s.assigned--
+	}
+	delete(s.live, taskKey{a.seq, a.task})
+	last := len(x.live) - 1
+	if pos := int(a.pos); pos != last {
+		x.live[pos] = x.live[last]
+		s.attempts.mut(x.live[pos], s.epoch).pos = int32(pos)
+	}
+	x.live = x.live[:last]
+	x.changed = s.index
+	m.used = m.used.minus(j.class.need)
+	s.attempts.drop(slot, s.epoch)
+	s.slots = append(s.slots, slot)
+	if m.offered {
+		s.rouse(m)
+	} else if m.used == (Resources{}) {
+		s.dropMachine(m)
+	}
+}
+
+// turn changes how far an attempt is.
+func (s *State) turn(a *attempt, to way) {
+	t := s.mutJob(a.seq).set(s.epoch)
+	t.live[a.way]--
+	t.live[to]++
+	if a.way == wayAssigned {
+		s.assigned--
+	}
+	if to == wayAssigned {
+		s.assigned++
+	}
+	a.way = to
+	s.sites[a.site].changed = s.index
+}
+
+// findAttempt returns the slot of the live attempt that ref names at site x, or
+// false: reports about anything else are fenced, and change nothing.
+func (s *State) findAttempt(ref *AttemptRef, x *site) (uint64, bool) {
+	seq := s.findJob(ref.Job)
+	if seq == 0 {
+		return 0, false
+	}
+	slot, ok := s.live[taskKey{seq, ref.Task}]
+	if !ok {
+		return 0, false
+	}
+	a := s.attempts.get(slot)
+	return slot, a.site == x.id && a.attempt == ref.Attempt && a.token == ref.Token
+}
+
+// started executes a Started.
+func (s *State) started(x *site, c *Started) Result {
+	for i := range c.Attempts {
+		r := &c.Attempts[i]
+		slot, ok := s.findAttempt(&r.AttemptRef, x)
+		if !ok || s.attempts.get(slot).startedMs >= 0 {
+			continue
+		}
+		a := s.attempts.mut(slot, s.epoch)
+		s.setStarted(a, min(a.assignedMs+r.DelayMs, s.time))
+		if a.way == wayAssigned {
+			s.turn(a, wayRunning)
+		}
+		x.changed = s.index
+	}
+	return Result{}
+}
+
+// setStarted sets an attempt's provisional start: it counts as running from
+// there on.
+func (s *State) setStarted(a *attempt, ms int64) {
+	j := s.mutJob(a.seq)
+	if j.startedMs < 0 || ms < j.startedMs {
+		j.startedMs = ms
+	}
+	a.startedMs = ms
+	start, queued := s.quanta(ms), s.quanta(a.queuedMs)
+	s.sites[a.site].account.GaveRun.Add(a.weight, start, queued)
+	s.sites[j.owner].account.UsedRun.Add(a.weight, start, queued)
+}
+
+// unsetStarted takes exactly what setStarted added.
+func (s *State) unsetStarted(a *attempt) {
+	if a.startedMs < 0 {
+		return
+	}
+	start, queued := s.quanta(a.startedMs), s.quanta(a.queuedMs)
+	s.sites[a.site].account.GaveRun.Sub(a.weight, start, queued)
+	s.sites[s.jobs.get(a.seq).owner].account.UsedRun.Sub(a.weight, start, queued)
+}

@@ -1,0 +1,150 @@
+package fsm
+
+// cancel executes a Cancel: what waits ends at once, what is live is to be
+// stopped and ends when its site says so.
+func (s *State) cancel(x *site, c *Cancel) Result {
+	if c.Job.Site != x.name {
+		return Result{Code: NotOwner}
+	}
+	seq := x.nums[c.Job.Num]
+	switch {
+	case seq == 0 && c.Job.Num != 0 && c.Job.Num <= x.maxNum && (c.Job.Num < x.settled || x.retired.has(c.Job.Num)):
+		return Result{Code: AlreadyEnded}
+	case seq == 0:
+		return Result{Code: UnknownJob}
+	case s.jobs.get(seq).over():
+		return Result{Code: AlreadyEnded}
+	case c.Task < 0:
+		s.stopAll(seq, TaskCancelled, "cancelled by its owner")
+		return Result{}
+	}
+	return Result{Code: s.cancelTask(seq, uint32(c.Task))}
+}
+
+// cancelTask ends or stops one task.
+func (s *State) cancelTask(seq uint64, task uint32) Code {
+	j := s.mutJob(seq)
+	if task >= j.count {
+		return OutOfRange
+	}
+	if slot, ok := s.live[taskKey{seq, task}]; ok {
+		s.stop(slot, "cancelled by its owner")
+		return OK
+	}
+	t := j.set(s.epoch)
+	if i, ok := t.findBack(task); ok {
+		b := t.back[i]
+		s.dropBack(j, t, i)
+		s.dequeue(j, 1)
+		s.unholdIdle(seq, j)
+		s.endTask(seq, TaskCancelled, b.record(s.time))
+		return OK
+	}
+	if task < j.next {
+		return AlreadyEnded
+	}
+	if _, ended := t.findRun(task); task < j.next || ended {
+		return AlreadyEnded
+	}
+	t.ahead++ // a hole in the range, skipped when the range comes to it
+	r := record{task: task, site: -1, queuedMs: j.queuedMs, assignedMs: -1, startedMs: -1, endedMs: s.time}
+	s.noteEnd(j, t, TaskCancelled, r)
+	j.skip()
+	s.dequeue(j, 1)
+	s.unholdIdle(seq, j)
+	s.endJob(seq, j)
+	return OK
+}
+
+// record keeps what is known of a returned task that ends while it waits.
+func (b *backTask) record(now int64) record {
+	return record{
+		task: b.task, attempt: b.attempt, failures: b.failures, losses: b.losses, site: -1,
+		queuedMs: b.queuedMs, assignedMs: -1, startedMs: -1, endedMs: now,
+	}
+}
+
+// stopAll ends all that waits of a job in a state and stops all that is live.
+func (s *State) stopAll(seq uint64, state TaskState, why string) {
+	for _, slot := range s.liveOf(seq) {
+		s.stop(slot, why)
+	}
+	s.endWaiting(seq, state, why)
+}
+
+// endWaiting ends all waiting tasks of a job.
+func (s *State) endWaiting(seq uint64, state TaskState, why string) {
+	j := s.mutJob(seq)
+	n := j.waiting()
+	if n == 0 {
+		return
+	}
+	t := j.set(s.epoch)
+	back := t.back
+	t.back = nil
+	for j.next < j.count { // between the holes
+		to := j.count
+		if i, _ := t.findRun(j.next); i < len(t.runs) {
+			to = t.runs[i].from
+		}
+		t.addRun(run{from: j.next, to: to, state: state, endedMs: s.time})
+		j.next = to
+		j.skip()
+	}
+	for i := range back {
+		if len(back[i].bars) > 0 {
+			j.class.barred--
+		}
+		if j.count <= DetailTasks && back[i].attempt > 0 {
+			t.addRecord(back[i].record(s.time))
+		}
+		t.addRun(run{from: back[i].task, to: back[i].task + 1, state: state, endedMs: s.time})
+	}
+	if t.why == "" {
+		t.why = why
+	}
+	s.dequeue(j, n)
+	s.unhold(seq)
+	s.endJob(seq, j)
+}
+
+// stop asks for the end of a live attempt; its capacity stays taken until its
+// site reports. One whose site is lost has nobody to ask: it ends.
+func (s *State) stop(slot uint64, why string) {
+	a := s.attempts.mut(slot, s.epoch)
+	switch a.way {
+	case wayStopping:
+		return
+	case wayAway:
+		a.off = wayStopping
+		a.why = why
+		s.drop(slot, Lost)
+		return
+	}
+	a.why = why
+	s.turn(a, wayStopping)
+}
+
+// liveOf returns the slots of a job's live attempts, by task.
+func (s *State) liveOf(seq uint64) []uint64 {
+	j := s.jobs.get(seq)
+	if j.tasks == nil {
+		return nil
+	}
+	var slots []uint64
+	var task uint32
+	back, runs := j.tasks.back, j.tasks.runs
+	for task < j.next {
+		switch {
+		case len(runs) > 0 && runs[0].from <= task:
+			task, runs = max(task, runs[0].to), runs[1:]
+			continue
+		case len(back) > 0 && back[0].task == task:
+			back = back[1:]
+		default:
+			slots = append(slots, s.live[taskKey{seq, task}])
+		}
+		task++
+	}
+	return slots
+}

@@ -1,0 +1,242 @@
+package fsm
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/cloudshare/cloudshare/sched"
+)
+
+// check recounts from the primary data everything that is derived or that must
+// add up, and returns the first contradiction.
+func (s *State) check() error {
+	for _, f := range []func() error{s.checkLedger, s.checkAttempts, s.checkJobs, s.checkQueues, s.checkMachines} {
+		if err := f(); err != nil {
+			return fmt.Errorf("entry %d: %w", s.index, err)
+		}
+	}
+	return nil
+}
+
+func (s *State) checkLedger() error {
+	if s.founded == 0 {
+		return nil
+	}
+	want := make([]sched.Account, len(s.sites))
+	for _, x := range s.sites {
+		for _, c := range x.row {
+			want[x.id].Used.Plus(c.sums)
+			want[c.executor].Gave.Plus(c.sums)
+		}
+	}
+	for _, a := range s.attempts.all() {
+		if a.startedMs >= 0 {
+			start, queued := s.quanta(a.startedMs), s.quanta(a.queuedMs)
+			want[a.site].GaveRun.Add(a.weight, start, queued)
+			want[s.jobs.get(a.seq).owner].UsedRun.Add(a.weight, start, queued)
+		}
+	}
+	for _, policy := range []string{sched.OrigDirect, sched.RelDirect, sched.SimplDirect} {
+		for _, mode := range []sched.Mode{sched.Partial, sched.Completed} {
+			var sum sched.Int128
+			for _, x := range s.sites {
+				_, _, p := sched.Standing(policy, mode, &x.account, s.quanta(s.time))
+				sum = sum.Add(p)
+			}
+			if !sum.IsZero() {
+				return fmt.Errorf("priorities sum to %v under %s", sum, policy)
+			}
+		}
+	}
+	for i, x := range s.sites {
+		a := x.account
+		a.Share, a.LastStart = 0, 0
+		if a != want[i] {
+			return fmt.Errorf("account of %s is %+v, its history says %+v", x.name, a, want[i])
+		}
+		if x.account.LastStart != x.lastStart {
+			return fmt.Errorf("last start of %s", x.name)
+		}
+	}
+	return nil
+}
+
+func (s *State) checkAttempts() error {
+	n, assigned := 0, 0
+	for slot, a := range s.attempts.all() {
+		n++
+		if a.way == wayAssigned {
+			assigned++
+		}
+		if s.live[taskKey{a.seq, a.task}] != slot {
+			return fmt.Errorf("task %d/%d has two live attempts", a.seq, a.task)
+		}
+		if x := s.sites[a.site]; x.live[a.pos] != slot {
+			return fmt.Errorf("attempt %d is not at its place in %s", slot, x.name)
+		}
+		if s.jobs.get(a.seq) == nil {
+			return fmt.Errorf("attempt of no job %d", a.seq)
+		}
+	}
+	if n != len(s.live) || n != s.attempts.n || assigned != s.assigned {
+		return fmt.Errorf("%d attempts, %d indexed, %d counted", n, len(s.live), s.attempts.n)
+	}
+	return nil
+}
+
+func (s *State) checkJobs() error {
+	n, ended := 0, 0
+	for seq, j := range s.jobs.all() {
+		n++
+		c := s.counts(j)
+		var sum, seen Counts
+		total := uint32(0)
+		for i := range j.count {
+			seen[s.viewTask(seq, j, i).State]++
+		}
+		for _, v := range c {
+			total += v
+		}
+		if sum = c; sum != seen || total != j.count {
+			return fmt.Errorf("job %d of %d tasks counts %v, its tasks are %v", seq, j.count, c, seen)
+		}
+		if over := c[TaskSucceeded]+c[TaskFailed]+c[TaskCancelled]+c[TaskLost] == j.count; over != j.over() {
+			return fmt.Errorf("job %d ended: %v, its tasks: %v", seq, j.over(), over)
+		}
+		if j.over() {
+			ended++
+		}
+		if s.sites[j.owner].nums[j.num] != seq {
+			return fmt.Errorf("job %d is not in its owner's index", seq)
+		}
+	}
+	if n != s.jobs.n || ended != len(s.ended) {
+		return fmt.Errorf("%d jobs, %d counted; %d ended, %d queued to leave", n, s.jobs.n, ended, len(s.ended))
+	}
+	return nil
+}
+
+func (s *State) checkQueues() error {
+	waiting := map[*class]uint64{}
+	bars := map[*class]int{}
+	var all, present uint64
+	for _, j := range s.jobs.all() {
+		w := uint64(j.waiting())
+		all += w
+		if s.sites[j.owner].present() {
+			waiting[j.class] += w
+			present += w
+		}
+		if j.tasks != nil {
+			for _, b := range j.tasks.back {
+				if len(b.bars) > 0 {
+					bars[j.class]++
+				}
+			}
+		}
+	}
+	if all != s.waiting || present != s.present {
+		return fmt.Errorf("%d wait, %d counted; %d present, %d counted", all, s.waiting, present, s.present)
+	}
+	active := 0
+	for _, c := range s.classes {
+		if c.waiting != waiting[c] || c.barred != bars[c] {
+			return fmt.Errorf("class %v: %d wait, %d counted; %d barred, %d counted", c.need, waiting[c], c.waiting, bars[c], c.barred)
+		}
+		if c.waiting > 0 {
+			active++
+		}
+	}
+	if active != len(s.active) {
+		return fmt.Errorf("%d active classes, %d listed", active, len(s.active))
+	}
+	return s.checkHeads()
+}
+
+// checkHeads compares each lane's head with a scan of all jobs.
+func (s *State) checkHeads() error {
+	type head struct {
+		prio int32
+		seq  uint64
+	}
+	type key struct {
+		owner int32
+		class *class
+	}
+	first := map[key]head{}
+	for seq, j := range s.jobs.all() {
+		k := key{j.owner, j.class}
+		h, ok := first[k]
+		if j.waiting() > 0 && (!ok || j.priority > h.prio) {
+			first[k] = head{j.priority, seq}
+		}
+	}
+	n := 0
+	for _, x := range s.sites {
+		for _, l := range x.lanes {
+			n++
+			if h := first[key{x.id, l.class}]; h.seq != l.seq || l.queuedMs != s.jobs.get(l.seq).headMs() {
+				return fmt.Errorf("head of %s is job %d, should be %d", x.name, l.seq, h.seq)
+			}
+			if (l.heapAt >= 0) != x.present() {
+				return fmt.Errorf("lane of %s (present %v) at %d", x.name, x.present(), l.heapAt)
+			}
+		}
+	}
+	if n != len(first) {
+		return fmt.Errorf("%d lanes, should be %d", n, len(first))
+	}
+	return nil
+}
+
+func (s *State) checkMachines() error {
+	used := map[*machine]Resources{}
+	for _, a := range s.attempts.all() {
+		used[a.machine] = used[a.machine].plus(s.jobs.get(a.seq).class.need)
+	}
+	resting, held := 0, 0
+	for _, x := range s.sites {
+		var total int64
+		for i, m := range x.machines {
+			if m.used != used[m] || m.pos != i || m.site != x {
+				return fmt.Errorf("machine %s/%s uses %v, its attempts %v", x.name, m.name, m.used, used[m])
+			}
+			if !m.offered && m.used == (Resources{}) {
+				return fmt.Errorf("machine %s/%s is kept for nothing", x.name, m.name)
+			}
+			if m.resting {
+				resting++
+			} else if m.offered {
+				total += max(0, m.exposed.MilliCPU-m.used.MilliCPU)
+			}
+			if m.held != 0 {
+				held++
+			}
+		}
+		if total != x.free.total || s.supply.weights[x.pos] != x.supply() {
+			return fmt.Errorf("supply of %s is %d, should be %d", x.name, x.free.total, total)
+		}
+	}
+	if resting != s.resting || held != len(s.reservations) {
+		return fmt.Errorf("%d resting, %d counted; %d held, %d reservations", resting, s.resting, held, len(s.reservations))
+	}
+	return nil
+}
+
+// reborn is the state after its own snapshot was written and restored.
+func reborn(s *State) (*State, error) {
+	var b bytes.Buffer
+	f := s.Snapshot()
+	if err := f.Write(&b); err != nil {
+		return nil, err
+	}
+	f.Release()
+	r, err := Restore(&b)
+	if err != nil {
+		return nil, err
+	}
+	if r.Hash() != s.Hash() {
+		return nil, fmt.Errorf("hash differs after restore at entry %d", s.index)
+	}
+	return r, r.check()
+}

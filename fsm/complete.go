@@ -1,0 +1,151 @@
+package fsm
+
+import "strings"
+
+// complete executes a Complete: each report ends one attempt, if it is live.
+func (s *State) complete(x *site, c *Complete) Result {
+	for i := range c.Attempts {
+		e := &c.Attempts[i]
+		if slot, ok := s.findAttempt(&e.AttemptRef, x); ok {
+			s.finish(slot, e)
+		}
+	}
+	return Result{}
+}
+
+// finish ends an attempt as its site reported: charge it, free its room, and
+// decide what becomes of the task.
+func (s *State) finish(slot uint64, e *Ended) {
+	a := *s.attempts.get(slot)
+	s.unsetStarted(&a)
+	r := s.recordOf(&a)
+	start, end := s.span(&a, e)
+	r.endedMs, r.exit, r.signal, r.detail = s.time, e.ExitCode, e.Signal, strings.Clone(e.Detail)
+	if e.Outcome != Lost {
+		owner := s.sites[s.jobs.get(a.seq).owner]
+		s.charge(owner, s.sites[a.site], a.weight, s.quanta(start), s.quanta(end), s.quanta(a.queuedMs))
+		if a.startedMs >= 0 || e.RunMs > 0 {
+			r.startedMs, r.endedMs = start, end
+			if j := s.mutJob(a.seq); j.startedMs < 0 || start < j.startedMs {
+				j.startedMs = start
+			}
+		}
+	}
+	s.dropAttempt(slot)
+	s.settle(&a, r, e.Outcome)
+}
+
+// span returns the run that is charged, in log milliseconds: measured, but
+// bounded by the log's own entries, so that a late report cannot inflate it.
+func (s *State) span(a *attempt, e *Ended) (start, end int64) {
+	start = min(a.assignedMs+e.DelayMs, s.time)
+	end = min(start+e.RunMs, s.time)
+	if limit := s.jobs.get(a.seq).timeoutMs; limit > 0 {
+		end = min(end, start+limit)
+	}
+	return start, end
+}
+
+// recordOf keeps what is known of an attempt that ends.
+func (s *State) recordOf(a *attempt) record {
+	return record{
+		task: a.task, attempt: a.attempt, failures: a.failures, losses: a.losses, site: a.site, token: a.token,
+		queuedMs: a.queuedMs, assignedMs: a.assignedMs, startedMs: a.startedMs, endedMs: s.time, machine: a.machine.name,
+	}
+}
+
+// settle decides what becomes of a task whose attempt is gone.
+func (s *State) settle(a *attempt, r record, o Outcome) {
+	j := s.jobs.get(a.seq)
+	stopping := a.way == wayStopping || a.way == wayAway && a.off == wayStopping
+	switch {
+	case o == Succeeded:
+		s.endTask(a.seq, TaskSucceeded, r)
+	case stopping:
+		if r.detail == "" {
+			r.detail = a.why
+		}
+		s.endTask(a.seq, TaskCancelled, r)
+	case o == Failed || o == TimedOut:
+		r.failures++
+		if r.failures >= j.maxAttempts {
+			s.endTask(a.seq, TaskFailed, r)
+			return
+		}
+		s.requeue(a.seq, r, a.bars)
+	default: // Lost, or stopped though nobody asked for it
+		s.lose(a, r)
+	}
+}
+
+// lose decides what becomes of a task that its site lost.
+func (s *State) lose(a *attempt, r record) {
+	r.losses++
+	if r.detail == "" {
+		r.detail = "lost by " + s.sites[a.site].name
+	}
+	if s.jobs.get(a.seq).onLoss == Never || r.losses >= MaxLosses {
+		s.endTask(a.seq, TaskLost, r)
+		return
+	}
+	s.requeue(a.seq, r, a.bars)
+}
+
+// requeue returns a task to the head of its job: it keeps its place in the
+// order of arrival and gets a new queue time. If its owner's departure is
+// over, it ends as lost instead.
+func (s *State) requeue(seq uint64, r record, bars []bar) {
+	j := s.mutJob(seq)
+	if s.sites[j.owner].state == Left {
+		r.detail = "owner left the federation"
+		s.endTask(seq, TaskLost, r)
+		return
+	}
+	bars = s.validBars(bars)
+	if len(bars) > 0 {
+		j.class.barred++
+	}
+	j.set(s.epoch).insertBack(backTask{
+		task: r.task, attempt: r.attempt, failures: r.failures, losses: r.losses, queuedMs: s.time, bars: bars,
+	})
+	s.enqueue(seq, j, 1)
+}
+
+// validBars returns the bars whose sites have not made a later offer.
+func (s *State) validBars(bars []bar) []bar {
+	var out []bar
+	for _, b := range bars {
+		if s.sites[b.site].offers == b.offers {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// endTask ends one task whose attempt is gone already, or that was waiting
+// again.
+func (s *State) endTask(seq uint64, state TaskState, r record) {
+	j := s.mutJob(seq)
+	s.noteEnd(j, j.set(s.epoch), state, r)
+	s.endJob(seq, j)
+}
+
+// noteEnd writes one task's end into its job.
+func (s *State) noteEnd(j *job, t *taskSet, state TaskState, r record) {
+	if j.count <= DetailTasks {
+		t.addRecord(r)
+	}
+	t.addRun(run{from: r.task, to: r.task + 1, state: state, exit: r.exit, endedMs: -1})
+	if t.why == "" && state != TaskSucceeded && r.detail != "" {
+		t.why = r.detail
+	}
+}
+
+// endJob ends a job whose tasks have all ended.
+func (s *State) endJob(seq uint64, j *job) {
+	if j.over() || j.tasks == nil || j.tasks.endedTasks() < j.count {
+		return
+	}
+	j.endedMs = s.time
+	s.retire(seq, j)
+}

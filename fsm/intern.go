@@ -1,0 +1,150 @@
+package fsm
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+	"slices"
+	"strings"
+)
+
+// class is a requirement that jobs share: what one task needs and where it may
+// run. Jobs of one class are alike to every machine, so matching looks at
+// classes and never scans jobs.
+type class struct {
+	need      Resources
+	only, not []string // sorted, unique; never changed
+	key       string   // of State.classes
+	refs      int      // jobs in the state; at 0 the class is dropped
+
+	// Below: derived from what waits, for matching.
+	lanes    []*lane // with waiting tasks whose owner is present; a heap while heapAt = index
+	heapAt   uint64  // entry whose ranks order lanes
+	waiting  uint64  // tasks in lanes
+	activeAt int     // position in State.active, −1 when waiting = 0
+	barred   int     // waiting tasks with bars, of absent owners too
+}
+
+// allows reports whether the class's tasks may run at a site.
+func (c *class) allows(site string) bool {
+	if len(c.only) > 0 {
+		if _, ok := slices.BinarySearch(c.only, site); !ok {
+			return false
+		}
+	}
+	if len(c.not) > 0 {
+		if _, ok := slices.BinarySearch(c.not, site); ok {
+			return false
+		}
+	}
+	return true
+}
+
+func classKey(need Resources, only, not []string) string {
+	b := make([]byte, 0, 32)
+	b = binary.AppendVarint(b, need.MilliCPU)
+	b = binary.AppendVarint(b, need.MemMiB)
+	b = binary.AppendVarint(b, need.GPU)
+	b = binary.AppendUvarint(b, uint64(len(only)))
+	for _, names := range [][]string{only, not} {
+		for _, n := range names {
+			b = append(append(b, n...), 0)
+		}
+	}
+	return string(b)
+}
+
+// findClass returns the interned class of a requirement, or nil.
+func (s *State) findClass(need Resources, only, not []string) *class {
+	return s.classes[classKey(need, only, not)]
+}
+
+// holdClass interns a requirement for one more job.
+func (s *State) holdClass(need Resources, only, not []string) *class {
+	key := classKey(need, only, not)
+	c := s.classes[key]
+	if c == nil {
+		c = &class{need: need, only: cloneNames(only), not: cloneNames(not), key: key, activeAt: -1}
+		s.classes[key] = c
+	}
+	c.refs++
+	return c
+}
+
+func cloneNames(names []string) []string {
+	out := slices.Clone(names)
+	for i, n := range out {
+		out[i] = strings.Clone(n)
+	}
+	return out
+}
+
+func (s *State) releaseClass(c *class) {
+	if c.refs--; c.refs == 0 {
+		delete(s.classes, c.key)
+	}
+}
+
+// payload is what jobs with equal payloads share.
+type payload struct {
+	data []byte // never changed
+	hash uint64
+	refs int
+	next *payload // same hash
+}
+
+// holdPayload interns data for one more job.
+func (s *State) holdPayload(data []byte) *payload {
+	h := hashBytes(s.seed, data)
+	head := s.payloads[h]
+	for p := head; p != nil; p = p.next {
+		if bytes.Equal(p.data, data) {
+			p.refs++
+			return p
+		}
+	}
+	p := &payload{data: slices.Clip(slices.Clone(data)), hash: h, refs: 1, next: head}
+	s.payloads[h] = p
+	return p
+}
+
+func (s *State) releasePayload(p *payload) {
+	if p.refs--; p.refs > 0 {
+		return
+	}
+	if head := s.payloads[p.hash]; head != p {
+		for head.next != p {
+			head = head.next
+		}
+		head.next = p.next
+	} else if p.next == nil {
+		delete(s.payloads, p.hash)
+	} else {
+		s.payloads[p.hash] = p.next
+	}
+}
+
+// hashBytes is a fast keyed hash for tables; equality is always checked.
+func hashBytes(key uint64, data []byte) uint64 {
+	h := mix(key ^ uint64(len(data)))
+	for ; len(data) >= 8; data = data[8:] {
+		h = fold(h ^ binary.LittleEndian.Uint64(data))
+	}
+	var last [8]byte
+	copy(last[:], data)
+	return mix(fold(h ^ binary.LittleEndian.Uint64(last[:])))
+}
+
+func fold(x uint64) uint64 {
+	hi, lo := bits.Mul64(x, 0x9e3779b97f4a7c15)
+	return hi ^ lo
+}
+
+// mix is the finalizer of splitmix64: a bijection whose output bits each
+// depend on every input bit.
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}

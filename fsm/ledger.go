@@ -1,0 +1,65 @@
+package fsm
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/cloudshare/cloudshare/sched"
+)
+
+// cell is what one owner's tasks used of one executor's machines. A row of the
+// matrix is an owner's cells, sorted by executor.
+type cell struct {
+	executor int32
+	tasks    uint64
+	sums     sched.Sums
+}
+
+// charge enters one ended run into the ledger: the same sums to the matrix, to
+// what the executor gave and to what the owner used, so priorities sum to zero.
+func (s *State) charge(owner, executor *site, weight, start, end, queued int64) {
+	var sums sched.Sums
+	sums.Add(weight, start, end, queued)
+	c := s.cell(owner, executor.id)
+	c.tasks++
+	c.sums.Plus(sums)
+	owner.account.Used.Plus(sums)
+	executor.account.Gave.Plus(sums)
+}
+
+// cell returns an owner's cell for writing.
+func (s *State) cell(owner *site, executor int32) *cell {
+	if owner.rowEpoch != s.epoch {
+		owner.row, owner.rowEpoch = slices.Clone(owner.row), s.epoch
+	}
+	i := sort.Search(len(owner.row), func(i int) bool { return owner.row[i].executor >= executor })
+	if i == len(owner.row) || owner.row[i].executor != executor {
+		owner.row = slices.Insert(owner.row, i, cell{executor: executor})
+	}
+	return &owner.row[i]
+}
+
+// usage executes a Usage: what a site ran for itself outside the log.
+func (s *State) usage(x *site, c *Usage) Result {
+	if c.Batch != x.usageBatch+1 {
+		return Result{Code: OutOfOrder, NextUsage: x.usageBatch + 1}
+	}
+	x.usageBatch = c.Batch
+	for i := range c.Rows {
+		r := &c.Rows[i]
+		end := max(0, s.time-r.AgoMs)
+		start := max(0, s.time-r.AgoMs-r.RunMs)
+		queued := max(0, start-r.WaitMs)
+		s.charge(x, x, s.weight(r.Need), s.quanta(start), s.quanta(end), s.quanta(queued))
+	}
+	return Result{NextUsage: x.usageBatch + 1}
+}
+
+// setShare recomputes what a site contributes now: what it exposes and what it
+// uses itself outside the log.
+func (x *site) setShare() {
+	x.account.Share = 0
+	if x.present() {
+		x.account.Share = x.exposed.MilliCPU + x.home.MilliCPU
+	}
+}

@@ -1,0 +1,227 @@
+package fsm
+
+import "math/bits"
+
+// maxBarWalk bounds how many barred jobs of one queue a machine looks past.
+const maxBarWalk = 1024
+
+// choice is a task and the lane it waits in.
+type choice struct {
+	lane *lane
+	seq  uint64
+	task uint32
+	back bool // task is in taskSet.back, else it is job.next
+}
+
+// match hands waiting tasks to machines until no machine fits any (D2). It
+// runs once, after all commands of an entry.
+//
+// A machine that fits nothing rests, so that it is tried again only when its
+// room grew or something new waits; resting is part of the state, because it
+// decides which machine a draw finds.
+func (s *State) match() {
+	if s.wake {
+		s.wakeAll()
+	}
+	for retry := uint64(0); s.present > 0 && s.supply.total > 0; {
+		m := s.draw(retry)
+		pick, ok := s.pick(m)
+		if !ok {
+			s.rest(m)
+			retry++
+			continue
+		}
+		if s.params.PreferOwn {
+			m = s.preferOwn(m, pick)
+		}
+		s.assign(pick, m)
+		retry = 0
+	}
+}
+
+// draw chooses a machine worth trying, by a keyed hash of the decision's
+// number weighted by free milli-cores, or the first by site and name.
+func (s *State) draw(retry uint64) *machine {
+	var r uint64
+	if !s.params.FixedOrder {
+		h := mix(mix(s.seed^s.decisions) ^ retry)
+		r, _ = bits.Mul64(h, uint64(s.supply.total)) // h scaled to [0, total)
+	}
+	pos, rest := s.supply.find(int64(r))
+	x := s.order[pos]
+	i, _ := x.free.find(rest)
+	return x.machines[i]
+}
+
+// pick returns the task that a machine should run, by theory.md §2.
+func (s *State) pick(m *machine) (choice, bool) {
+	room := m.room()
+	if m.held != 0 {
+		return s.pickHeld(m, room)
+	}
+	owner := s.pickOwner(m, room)
+	if owner == nil {
+		return choice{}, false
+	}
+	var best choice
+	for _, l := range owner.lanes {
+		if !l.class.need.fits(room) || !l.class.allows(m.site.name) {
+			continue
+		}
+		c, ok := s.first(l, m.site)
+		if ok && (best.lane == nil || s.sooner(c, best)) {
+			best = c
+		}
+	}
+	return best, best.lane != nil
+}
+
+// sooner orders one owner's tasks: priority, then arrival.
+func (s *State) sooner(a, b choice) bool {
+	p, q := s.jobs.get(a.seq).priority, s.jobs.get(b.seq).priority
+	if p != q {
+		return p > q
+	}
+	return a.seq < b.seq
+}
+
+// pickOwner returns the site whose turn it is among those with a task that
+// fits the machine.
+func (s *State) pickOwner(m *machine, room Resources) *site {
+	var best *lane
+	for _, c := range s.active {
+		if !c.need.fits(room) || !c.allows(m.site.name) {
+			continue
+		}
+		l := s.bestLane(c, m.site)
+		if l != nil && (best == nil || s.before(l, best)) {
+			best = l
+		}
+	}
+	if best == nil || best.owner == m.site {
+		if best == nil {
+			return nil
+		}
+		return best.owner
+	}
+	if s.ownTie(m, room, best.owner) {
+		return m.site
+	}
+	return best.owner
+}
+
+// ownTie reports whether the machine's own site has a fitting task and ranks
+// equal to the best.
+func (s *State) ownTie(m *machine, room Resources, best *site) bool {
+	x := m.site
+	if x.waiting == 0 || !x.present() || s.rankOf(x).Compare(*s.rankOf(best)) != 0 {
+		return false
+	}
+	for _, l := range x.lanes {
+		if l.class.need.fits(room) && l.class.allows(x.name) {
+			if _, ok := s.first(l, x); ok {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// bestLane returns the class's lane whose turn it is and that has a task not
+// barred from site x.
+func (s *State) bestLane(c *class, x *site) *lane {
+	s.heap(c)
+	if c.barred == 0 {
+		return c.lanes[0]
+	}
+	var best *lane
+	for _, l := range c.lanes {
+		if best != nil && !s.before(l, best) {
+			continue
+		}
+		if _, ok := s.first(l, x); ok {
+			best = l
+		}
+	}
+	return best
+}
+
+// first returns the lane's first task that is not barred from site x.
+func (s *State) first(l *lane, x *site) (choice, bool) {
+	if l.class.barred == 0 {
+		task, back, _ := s.next(s.jobs.get(l.seq), x)
+		return choice{l, l.seq, task, back}, true
+	}
+	var found choice
+	left := maxBarWalk
+	for _, q := range l.queues {
+		if !q.each(s, func(seq uint64) bool {
+			task, back, ok := s.next(s.jobs.get(seq), x)
+			if ok {
+				found = choice{l, seq, task, back}
+			} else {
+				left--
+			}
+			return !ok && left > 0
+		}) {
+			break
+		}
+	}
+	return found, found.lane != nil
+}
+
+// next returns the job's next task that is not barred from site x: returned
+// ones first, lowest index first.
+func (s *State) next(j *job, x *site) (task uint32, back, ok bool) {
+	if j.tasks != nil {
+		for i := range j.tasks.back {
+			if b := &j.tasks.back[i]; !s.isBarred(b.bars, x) {
+				return b.task, true, true
+			}
+		}
+	}
+	return j.next, false, j.next < j.count
+}
+
+// isBarred reports whether bars keep a task from x's standing offer.
+func (s *State) isBarred(bars []bar, x *site) bool {
+	for _, b := range bars {
+		if b.site == x.id && b.offers == x.offers {
+			return true
+		}
+	}
+	return false
+}
+
+// pickHeld returns the next task of the job that a machine is reserved for.
+func (s *State) pickHeld(m *machine, room Resources) (choice, bool) {
+	j := s.jobs.get(m.held)
+	if !j.class.need.fits(room) {
+		return choice{}, false
+	}
+	task, back, ok := s.next(j, m.site)
+	return choice{s.sites[j.owner].findLane(j.class), m.held, task, back}, ok
+}
+
+// preferOwn returns a free machine of the task's own site, else m. The first by
+// name is taken.
+func (s *State) preferOwn(m *machine, c choice) *machine {
+	x := c.lane.owner
+	cl := c.lane.class
+	if x == m.site || x.supply() == 0 || !cl.allows(x.name) {
+		return m
+	}
+	if c.back {
+		j := s.jobs.get(c.seq)
+		i, _ := j.tasks.findBack(c.task)
+		if s.isBarred(j.tasks.back[i].bars, x) {
+			return m
+		}
+	}
+	for _, own := range x.machines {
+		if own.offered && !own.resting && cl.need.fits(own.room()) && (own.held == 0 || own.held == c.seq) {
+			return own
+		}
+	}
+	return m
+}

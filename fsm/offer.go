@@ -1,0 +1,96 @@
+package fsm
+
+import (
+	"slices"
+	"strings"
+)
+
+// offer executes an Offer: it replaces the site's standing one.
+func (s *State) offer(x *site, c *Offer) Result {
+	if c.Version <= x.offerVersion {
+		return Result{Code: OldOffer}
+	}
+	s.install(x, c)
+	return Result{}
+}
+
+// install puts an offer in force. A machine that is no longer offered stays
+// while attempts are on it, with no room. All machines are worth trying again:
+// their room may have grown, and bars against the former offer are lifted.
+func (s *State) install(x *site, c *Offer) {
+	x.offerVersion = c.Version
+	x.offers++
+	x.capacity, x.home, x.exposed = c.Capacity, c.Home, Resources{}
+	old := x.machines
+	x.machines = make([]*machine, 0, len(c.Machines))
+	for i := range c.Machines {
+		n := &c.Machines[i]
+		for len(old) > 0 && old[0].name < n.Name {
+			s.retract(old[0])
+			old = old[1:]
+		}
+		var m *machine
+		if len(old) > 0 && old[0].name == n.Name {
+			m, old = old[0], old[1:]
+		} else {
+			m = &machine{site: x, name: strings.Clone(n.Name)}
+		}
+		if m.resting {
+			m.resting = false
+			s.resting--
+		}
+		m.exposed, m.offered = n.Resources, true
+		x.exposed = x.exposed.plus(n.Resources)
+		x.machines = append(x.machines, m)
+	}
+	for _, m := range old {
+		s.retract(m)
+	}
+	x.setShare()
+	s.weighSite(x)
+	s.checkHolds(x)
+}
+
+// retract keeps a machine that is offered no more only while it is in use.
+func (s *State) retract(m *machine) {
+	if m.resting {
+		m.resting = false
+		s.resting--
+	}
+	m.exposed, m.offered = Resources{}, false
+	if m.used != (Resources{}) {
+		m.site.machines = append(m.site.machines, m)
+	}
+}
+
+// dropMachine forgets a machine that is neither offered nor in use.
+func (s *State) dropMachine(m *machine) {
+	x := m.site
+	x.machines = slices.Delete(x.machines, m.pos, m.pos+1)
+	s.weighSite(x)
+}
+
+// decline executes a Decline: the assignments go back to the queue, barred from
+// the site until its next offer. The replacement offer counts first.
+func (s *State) decline(x *site, c *Decline) Result {
+	if c.Offer != nil && c.Offer.Version > x.offerVersion {
+		s.install(x, c.Offer)
+	}
+	for i := range c.Attempts {
+		slot, ok := s.findAttempt(&c.Attempts[i], x)
+		if !ok {
+			continue
+		}
+		a := *s.attempts.get(slot)
+		if a.way == wayStopping {
+			s.drop(slot, Lost)
+			continue
+		}
+		s.unsetStarted(&a)
+		r := s.recordOf(&a)
+		s.dropAttempt(slot)
+		bars := append(s.validBars(a.bars), bar{x.id, x.offers})
+		s.requeue(a.seq, r, bars)
+	}
+	return Result{}
+}

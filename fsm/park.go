@@ -1,0 +1,152 @@
+package fsm
+
+import (
+	"cmp"
+	"slices"
+)
+
+// siteLost executes a SiteLost (D6): unless it comes from a former lead or
+// means a former incarnation, the site is parked.
+func (s *State) siteLost(c *SiteLost) Result {
+	x := s.byName[c.Site]
+	switch {
+	case c.Term != s.term:
+		return Result{Code: OldTerm}
+	case x == nil:
+		return Result{Code: UnknownSite}
+	case x.incarnation != c.Incarnation:
+		return Result{Code: OldIncarnation}
+	case x.present():
+		s.away(x)
+	}
+	return Result{}
+}
+
+// away parks a site: its offers are void, what it ran for others returns to the
+// queue, its own waiting jobs leave matching. Its tasks that run elsewhere go
+// on; those it runs itself wait for it.
+func (s *State) away(x *site) {
+	x.state, x.lostMs = SiteGone, s.time
+	s.park(x)
+	s.install(x, &Offer{})
+	for _, slot := range s.liveAt(x) {
+		a := s.attempts.mut(slot, s.epoch)
+		if s.jobs.get(a.seq).owner != x.id || a.way == wayStopping {
+			s.drop(slot, Lost)
+			continue
+		}
+		s.unsetStarted(a)
+		a.startedMs = -1
+		a.off = a.way
+		s.turn(a, wayAway)
+	}
+	for _, l := range x.lanes {
+		s.unholdLane(l)
+	}
+	s.plan()
+}
+
+// liveAt returns the slots of a site's live attempts, by arrival of the job and
+// task.
+func (s *State) liveAt(x *site) []uint64 {
+	slots := slices.Clone(x.live)
+	slices.SortFunc(slots, func(a, b uint64) int {
+		p, q := s.attempts.get(a), s.attempts.get(b)
+		return cmp.Or(cmp.Compare(p.seq, q.seq), cmp.Compare(p.task, q.task))
+	})
+	return slots
+}
+
+// suspect executes a Suspect: the site's offers rest or wake.
+func (s *State) suspect(c *Suspect) Result {
+	x := s.byName[c.Site]
+	switch {
+	case x == nil:
+		return Result{Code: UnknownSite}
+	case x.incarnation != c.Incarnation:
+		return Result{Code: OldIncarnation}
+	case c.On && x.state == Alive:
+		x.state = Suspected
+		s.checkHolds(x)
+	case !c.On && x.state == Suspected:
+		x.state = Alive
+	}
+	s.supply.set(x.pos, x.supply())
+	return Result{}
+}
+
+// forget executes a Forget: the departure of a lost site ends now. A site that
+// is present may only forget itself: it leaves.
+func (s *State) forget(by *site, c *Forget) Result {
+	x := s.byName[c.Site]
+	switch {
+	case x == nil:
+		return Result{Code: UnknownSite}
+	case x.present() && x != by:
+		return Result{Code: NotOwner}
+	case x.present():
+		s.away(x)
+	}
+	if x.state != Left {
+		s.left(x)
+	}
+	s.plan()
+	return Result{}
+}
+
+// left ends all that a lost site has waiting. Its account stays.
+func (s *State) left(x *site) {
+	x.state = Left
+	const why = "owner left the federation"
+	for _, slot := range s.liveAt(x) { // own tasks on its own machines
+		a := *s.attempts.get(slot)
+		r := s.recordOf(&a)
+		r.detail = why
+		s.dropAttempt(slot)
+		s.endTask(a.seq, TaskLost, r)
+	}
+	for _, seq := range s.waitingOf(x) {
+		s.endWaiting(seq, TaskLost, why)
+	}
+}
+
+// waitingOf returns the seqs of a site's jobs with waiting tasks, in order.
+func (s *State) waitingOf(x *site) []uint64 {
+	var seqs []uint64
+	for _, l := range x.lanes {
+		for _, q := range l.queues {
+			q.each(s, func(seq uint64) bool {
+				seqs = append(seqs, seq)
+				return true
+			})
+		}
+	}
+	slices.Sort(seqs)
+	return slices.Compact(seqs)
+}
+
+// depart ends departures that are over.
+func (s *State) depart() {
+	if s.parkedUntil == 0 || s.time < s.parkedUntil {
+		return
+	}
+	for _, x := range s.sites {
+		if x.state == SiteGone && s.time >= x.lostMs+s.params.DepartureMs {
+			s.left(x)
+		}
+	}
+	s.plan()
+}
+
+// plan computes when the next departure ends.
+func (s *State) plan() {
+	s.parkedUntil = 0
+	if s.params.DepartureMs == 0 {
+		return
+	}
+	for _, x := range s.sites {
+		if until := x.lostMs + s.params.DepartureMs; x.state == SiteGone && (s.parkedUntil == 0 || until < s.parkedUntil) {
+			s.parkedUntil = until
+		}
+	}
+}

@@ -1,0 +1,234 @@
+package fsm
+
+import (
+	"cmp"
+	"slices"
+)
+
+// lane is what one site has waiting of one class: a queue per priority. It
+// exists while a task waits in it.
+type lane struct {
+	owner   *site
+	class   *class
+	queues  []*queue // by priority, greatest first
+	waiting uint64   // tasks
+	heapAt  int      // position in class.lanes, −1 while its owner is away
+	// The head: the first task of the highest priority.
+	seq      uint64
+	queuedMs int64
+}
+
+// queue is jobs of equal owner, class and priority in order of arrival. An
+// entry counts only while its job has waiting tasks; others are dropped when
+// they are met, so that cancelling costs nothing here.
+type queue struct {
+	priority int32
+	fresh    []uint64 // seqs in order of submission; [at:] count
+	at       int
+	back     []uint64 // seqs that returned, sorted
+}
+
+// first returns the first job with waiting tasks, 0 if there is none, without
+// changing anything; fresh and back say how many dead entries precede it.
+func (q *queue) first(s *State) (seq uint64, fresh, back int) {
+	fresh = q.at
+	for fresh < len(q.fresh) && !s.isWaiting(q.fresh[fresh]) {
+		fresh++
+	}
+	for back < len(q.back) && !s.isWaiting(q.back[back]) {
+		back++
+	}
+	switch {
+	case fresh == len(q.fresh) && back == len(q.back):
+		return 0, fresh, back
+	case back == len(q.back):
+		return q.fresh[fresh], fresh, back
+	case fresh == len(q.fresh):
+		return q.back[back], fresh, back
+	}
+	return min(q.fresh[fresh], q.back[back]), fresh, back
+}
+
+// trim drops the dead entries that first stepped over.
+func (q *queue) trim(fresh, back int) {
+	q.back = q.back[back:]
+	if q.at = fresh; q.at > len(q.fresh)/2 {
+		q.fresh = append(q.fresh[:0:0], q.fresh[q.at:]...)
+		q.at = 0
+	}
+}
+
+// insertBack enters a job that returned.
+func (q *queue) insertBack(seq uint64) {
+	if i, ok := slices.BinarySearch(q.back, seq); !ok {
+		q.back = slices.Insert(q.back, i, seq)
+	}
+}
+
+// each calls f on jobs with waiting tasks in order until it returns false.
+func (q *queue) each(s *State, f func(seq uint64) bool) bool {
+	fresh, back, last := q.fresh[q.at:], q.back, uint64(0)
+	for len(fresh) > 0 || len(back) > 0 {
+		var seq uint64
+		switch {
+		case len(back) == 0 || len(fresh) > 0 && fresh[0] < back[0]:
+			seq, fresh = fresh[0], fresh[1:]
+		default:
+			seq, back = back[0], back[1:]
+		}
+		if seq != last && s.isWaiting(seq) && !f(seq) { // a dead entry may have a living twin
+			return false
+		}
+		last = seq
+	}
+	return true
+}
+
+func (s *State) isWaiting(seq uint64) bool {
+	j := s.jobs.get(seq)
+	return j != nil && j.waiting() > 0
+}
+
+// head returns the queue time of the job's next task.
+func (j *job) headMs() int64 {
+	if j.tasks != nil && len(j.tasks.back) > 0 {
+		return j.tasks.back[0].queuedMs
+	}
+	return j.queuedMs
+}
+
+// refresh finds the lane's head again after its queues changed.
+func (l *lane) refresh(s *State) {
+	for len(l.queues) > 0 {
+		q := l.queues[0]
+		seq, fresh, back := q.first(s)
+		q.trim(fresh, back)
+		if seq != 0 {
+			l.seq, l.queuedMs = seq, s.jobs.get(seq).headMs()
+			return
+		}
+		l.queues = l.queues[1:]
+	}
+	l.seq, l.queuedMs = 0, 0
+}
+
+// queue returns the lane's queue of a priority.
+func (l *lane) queue(priority int32) *queue {
+	i, ok := slices.BinarySearchFunc(l.queues, priority, func(q *queue, p int32) int {
+		return cmp.Compare(p, q.priority)
+	})
+	if !ok {
+		l.queues = slices.Insert(l.queues, i, &queue{priority: priority})
+	}
+	return l.queues[i]
+}
+
+// findLane returns the owner's lane of a class, or nil.
+func (x *site) findLane(c *class) *lane {
+	for _, l := range x.lanes {
+		if l.class == c {
+			return l
+		}
+	}
+	return nil
+}
+
+// enqueue counts n more waiting tasks of a job whose record already has them.
+func (s *State) enqueue(seq uint64, j *job, n uint32) {
+	x := s.sites[j.owner]
+	l := x.findLane(j.class)
+	if l == nil {
+		l = &lane{owner: x, class: j.class, heapAt: -1}
+		x.lanes = append(x.lanes, l)
+	}
+	if j.waiting() == n { // it had none before: no entry, or a dead one
+		q := l.queue(j.priority)
+		if last := len(q.fresh) - 1; last < q.at || q.fresh[last] < seq {
+			q.fresh = append(q.fresh, seq)
+		} else {
+			q.insertBack(seq)
+		}
+	}
+	l.waiting += uint64(n)
+	x.waiting += uint64(n)
+	x.cpu += int64(n) * j.class.need.MilliCPU
+	s.waiting += uint64(n)
+	l.refresh(s)
+	if x.present() {
+		s.attract(l, uint64(n))
+	}
+}
+
+// attract adds a lane's n tasks to what is matched.
+func (s *State) attract(l *lane, n uint64) {
+	c := l.class
+	if l.heapAt < 0 {
+		l.heapAt = len(c.lanes)
+		c.lanes = append(c.lanes, l)
+	}
+	if c.waiting == 0 {
+		c.activeAt = len(s.active)
+		s.active = append(s.active, c)
+		s.wake = true
+	}
+	if c.barred > 0 { // machines may rest only because of bars
+		s.wake = true
+	}
+	c.waiting += n
+	s.present += n
+}
+
+// dequeue counts n tasks less of a job whose record no longer has them.
+func (s *State) dequeue(j *job, n uint32) {
+	x := s.sites[j.owner]
+	l := x.findLane(j.class)
+	l.waiting -= uint64(n)
+	x.waiting -= uint64(n)
+	x.cpu -= int64(n) * j.class.need.MilliCPU
+	s.waiting -= uint64(n)
+	l.refresh(s)
+	if x.present() {
+		s.repel(l, uint64(n))
+	}
+	if l.waiting == 0 {
+		i := slices.Index(x.lanes, l)
+		x.lanes = slices.Delete(x.lanes, i, i+1)
+	}
+}
+
+// repel takes n of a lane's tasks out of what is matched.
+func (s *State) repel(l *lane, n uint64) {
+	c := l.class
+	c.waiting -= n
+	s.present -= n
+	if l.waiting == 0 || !l.owner.present() {
+		s.leaveHeap(l)
+	} else if c.heapAt == s.index {
+		s.fixHeap(c, l.heapAt)
+	}
+	if c.waiting == 0 {
+		last := s.active[len(s.active)-1]
+		s.active[c.activeAt], last.activeAt = last, c.activeAt
+		s.active = s.active[:len(s.active)-1]
+		c.activeAt = -1
+	}
+}
+
+// park takes all that a site has waiting out of matching; its queues stay, so
+// the cost does not grow with them.
+//
+// REQUIRES: x.present() is false already.
+func (s *State) park(x *site) {
+	for _, l := range x.lanes {
+		s.repel(l, l.waiting)
+	}
+}
+
+// unpark is park's inverse.
+//
+// REQUIRES: x.present() is true already, and was false.
+func (s *State) unpark(x *site) {
+	for _, l := range x.lanes {
+		s.attract(l, l.waiting)
+	}
+}

@@ -1,0 +1,115 @@
+package fsm
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// maxBoots is how many earlier processes of a site are remembered.
+const maxBoots = 8
+
+// Admit says whether a data directory may join under a site's name.
+func (s *State) Admit(name string, node [16]byte) error {
+	if !ValidSite(name) {
+		return fmt.Errorf("%w: %.80q is no site name (a DNS label in lower case)", ErrBadID, name)
+	}
+	if x := s.byName[name]; x != nil && x.node != node {
+		return fmt.Errorf("%w: site %s belongs to another data directory: start it there, or choose another name", ErrNameTaken, name)
+	}
+	for _, x := range s.sites {
+		if x.node == node && x.name != name {
+			return fmt.Errorf("%w: this data directory belongs to site %s, not %s", ErrNameTaken, x.name, name)
+		}
+	}
+	return nil
+}
+
+// register executes a Register: a new incarnation, unless the same process asks
+// again.
+func (s *State) register(name string, c *Register) Result {
+	x := s.byName[name]
+	switch {
+	case s.Admit(name, c.Node) != nil:
+		return Result{Code: NameTaken, Index: s.index}
+	case c.MaxVersion < Version:
+		return Result{Code: VersionTooNew, Index: s.index}
+	case x == nil && len(s.sites) >= MaxMembers:
+		return Result{Code: OutOfRange, Index: s.index}
+	case x == nil:
+		x = s.addSite(name)
+		x.node = c.Node
+	case x.boots[0] == c.Boot:
+		return x.registered
+	case slices.Contains(x.boots, c.Boot):
+		return Result{Code: OldIncarnation, Index: s.index}
+	}
+	s.incarnate(x, c)
+	x.registered = Result{
+		Index: s.index, Incarnation: x.incarnation, NextJob: max(x.maxNum+1, x.settled, 1), NextUsage: x.usageBatch + 1,
+	}
+	return x.registered
+}
+
+// incarnate starts a site's next incarnation.
+func (s *State) incarnate(x *site, c *Register) {
+	x.boots = slices.Insert(x.boots[:min(len(x.boots), maxBoots-1):min(len(x.boots), maxBoots-1)], 0, c.Boot)
+	x.http, x.peer, x.maxVersion = strings.Clone(c.HTTP), strings.Clone(c.Peer), c.MaxVersion
+	x.incarnation++
+	x.floor, x.window = 0, nil
+	away := !x.present()
+	x.state, x.lostMs = Alive, 0
+	if away {
+		s.unpark(x)
+		s.plan()
+	}
+	s.install(x, &Offer{})
+	x.offerVersion = 0
+	s.answerFor(x, c)
+}
+
+// answerFor settles each attempt of a site's earlier incarnation: held ones stay
+// as they are, lost ones count as a loss, and one named in neither was never
+// started and returns to the queue without a loss.
+func (s *State) answerFor(x *site, c *Register) {
+	held, lost := map[uint64]bool{}, map[uint64]bool{} // by slot; never ranged over
+	for i := range c.Held {
+		if slot, ok := s.findAttempt(&c.Held[i], x); ok {
+			held[slot] = true
+		}
+	}
+	for i := range c.Lost {
+		if slot, ok := s.findAttempt(&c.Lost[i], x); ok {
+			lost[slot] = true
+		}
+	}
+	for _, slot := range s.liveAt(x) {
+		a := s.attempts.mut(slot, s.epoch)
+		if a.way == wayAway {
+			s.turn(a, a.off)
+		}
+		switch {
+		case held[slot]:
+		case lost[slot] || a.startedMs >= 0:
+			s.drop(slot, Lost)
+		default:
+			s.drop(slot, neverRan)
+		}
+	}
+}
+
+// neverRan is the inner outcome of an attempt that was not started: no loss.
+const neverRan Outcome = 255
+
+// drop ends an attempt without its site's report: nobody is charged.
+func (s *State) drop(slot uint64, o Outcome) {
+	a := *s.attempts.get(slot)
+	s.unsetStarted(&a)
+	r := s.recordOf(&a)
+	s.dropAttempt(slot)
+	if o == neverRan && a.way != wayStopping {
+		s.requeue(a.seq, r, a.bars)
+		return
+	}
+	s.settle(&a, r, Lost)
+}

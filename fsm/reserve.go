@@ -1,0 +1,205 @@
+package fsm
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Bounds of the search for reservations.
+const (
+	reserveEveryMs = 1000 // log time between searches
+	reserveAtOnce  = 16   // reservations made in one search
+)
+
+// reservation holds a machine for a job whose tasks found no room for long, so
+// that narrower tasks cannot starve it. It ends with the job's next assignment.
+type reservation struct {
+	seq     uint64
+	machine *machine
+}
+
+// reserve gives the longest starving heads one machine each. It runs after
+// matching, so a head that still waits fits no free machine.
+func (s *State) reserve() {
+	if s.params.ReserveAfterMs == 0 || s.present == 0 || s.time < s.nextReserve {
+		return
+	}
+	s.nextReserve = s.time + reserveEveryMs
+	starving := s.starving()
+	if len(starving) == 0 {
+		return
+	}
+	free := (s.offeredMachines()+1)/2 - len(s.reservations)
+	for _, l := range starving[:min(len(starving), reserveAtOnce)] {
+		if free <= 0 {
+			return
+		}
+		if m := s.soonest(l); m != nil {
+			s.reservations = append(s.reservations, reservation{l.seq, m})
+			m.held = l.seq
+			s.rouse(m) // it may fit nothing else now, or the job at once
+			free--
+		}
+	}
+}
+
+// starving returns the lanes to reserve for: sites by whose turn it is, within
+// a site its lanes in order, as long as each waits too long. A task behind one
+// that does not starve is late by policy, not by its width, and a machine held
+// for it would let it jump the queue. Lanes that no machine could ever serve
+// are passed over.
+func (s *State) starving() []*lane {
+	var out []*lane
+	for _, lanes := range s.byTurn() {
+		for i, l := range lanes {
+			if l.queuedMs+s.params.ReserveAfterMs > s.time {
+				if i == 0 {
+					return out
+				}
+				break
+			}
+			if !s.isHeld(l.seq) {
+				out = append(out, l)
+			}
+		}
+	}
+	return out
+}
+
+// byTurn returns each present site's lanes that some machine could serve, in the
+// order in which they are to be served.
+func (s *State) byTurn() [][]*lane {
+	able := map[*class]bool{}
+	for _, c := range s.active {
+		able[c] = s.anyMachine(c)
+	}
+	var out [][]*lane
+	for _, x := range s.sites {
+		var lanes []*lane
+		for _, l := range x.lanes {
+			if able[l.class] {
+				lanes = append(lanes, l)
+			}
+		}
+		if len(lanes) > 0 && x.present() {
+			slices.SortFunc(lanes, func(a, b *lane) int {
+				return cmp.Or(cmp.Compare(b.queues[0].priority, a.queues[0].priority), cmp.Compare(a.seq, b.seq))
+			})
+			out = append(out, lanes)
+		}
+	}
+	slices.SortFunc(out, func(a, b []*lane) int {
+		if s.before(a[0], b[0]) {
+			return -1
+		}
+		return 1
+	})
+	return out
+}
+
+// anyMachine reports whether some standing offer has room for the class at all.
+func (s *State) anyMachine(c *class) bool {
+	for _, x := range s.sites {
+		if x.state == Alive && x.couldRun(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// couldRun reports whether one of the site's machines, if it were empty, fits
+// the class.
+func (x *site) couldRun(c *class) bool {
+	if !c.allows(x.name) {
+		return false
+	}
+	return slices.ContainsFunc(x.machines, func(m *machine) bool { return m.offered && c.need.fits(m.exposed) })
+}
+
+func (s *State) isHeld(seq uint64) bool {
+	return slices.ContainsFunc(s.reservations, func(r reservation) bool { return r.seq == seq })
+}
+
+func (s *State) offeredMachines() int {
+	n := 0
+	for _, x := range s.sites {
+		if x.state == Alive {
+			for _, m := range x.machines {
+				if m.offered {
+					n++
+				}
+			}
+		}
+	}
+	return n
+}
+
+// soonest returns the machine where a lane's head will likely fit first: of those
+// whose whole offer has room for it, the one with the least in use, then the
+// first by site and name.
+func (s *State) soonest(l *lane) *machine {
+	j := s.jobs.get(l.seq)
+	var best *machine
+	for _, x := range s.order {
+		if x.state != Alive || !l.class.allows(x.name) {
+			continue
+		}
+		if _, _, ok := s.next(j, x); !ok {
+			continue
+		}
+		for _, m := range x.machines {
+			if m.offered && m.held == 0 && l.class.need.fits(m.exposed) &&
+				(best == nil || m.used.MilliCPU < best.used.MilliCPU) {
+				best = m
+			}
+		}
+	}
+	return best
+}
+
+// unhold ends a job's reservation, if it has one.
+func (s *State) unhold(seq uint64) {
+	i := slices.IndexFunc(s.reservations, func(r reservation) bool { return r.seq == seq })
+	if i < 0 {
+		return
+	}
+	m := s.reservations[i].machine
+	s.reservations = slices.Delete(s.reservations, i, i+1)
+	m.held = 0
+	if m.offered {
+		s.rouse(m)
+	}
+}
+
+// unholdIdle ends the reservation of a job with nothing left to wait.
+func (s *State) unholdIdle(seq uint64, j *job) {
+	if j.waiting() == 0 {
+		s.unhold(seq)
+	}
+}
+
+// unholdLane ends the reservations of a lane's jobs.
+func (s *State) unholdLane(l *lane) {
+	for i := 0; i < len(s.reservations); {
+		seq := s.reservations[i].seq
+		if j := s.jobs.get(seq); s.sites[j.owner] == l.owner && j.class == l.class {
+			s.unhold(seq)
+			continue
+		}
+		i++
+	}
+}
+
+// checkHolds ends the reservations of a site's machines that can no longer
+// serve them.
+func (s *State) checkHolds(x *site) {
+	for i := 0; i < len(s.reservations); {
+		r := s.reservations[i]
+		m := r.machine
+		if m.site == x && (x.state != Alive || !m.offered || !s.jobs.get(r.seq).class.need.fits(m.exposed)) {
+			s.unhold(r.seq)
+			continue
+		}
+		i++
+	}
+}

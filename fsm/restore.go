@@ -1,0 +1,293 @@
+package fsm
+
+import (
+	"io"
+	"slices"
+
+	"github.com/cloudshare/cloudshare/sched"
+)
+
+// Restore reads a snapshot. It refuses, with ErrBadSnapshot, what no State
+// wrote: it never panics, and the memory it takes grows with what it reads. All
+// derived data is rebuilt.
+func Restore(in io.Reader) (*State, error) {
+	r := newSnapReader(in)
+	s := New()
+	for i := range len(snapshotMagic) {
+		b, err := r.ReadByte()
+		r.check(err == nil && b == snapshotMagic[i], "not a snapshot of this version")
+	}
+	r.scalars(s)
+	r.sites(s)
+	r.jobs(s)
+	r.reservations(s)
+	r.finish()
+	if r.err != nil {
+		return nil, r.err
+	}
+	s.wake = false
+	s.plan()
+	return s, nil
+}
+
+func (r *snapReader) scalars(s *State) {
+	s.index, s.term, s.founded, s.seed = r.uint(), r.uint(), r.uint(), r.uint()
+	s.termBase, s.time, s.createdMs = r.int(), r.within(0, sched.MaxNow, "log time"), r.within(0, MaxUnixMs, "date")
+	s.federation = r.id()
+	s.decisions, s.nextSeq = r.uint(), r.uint()
+	s.nextReserve = r.within(0, sched.MaxNow+reserveEveryMs, "log time")
+	p := &s.params
+	p.Policy = r.text(64, "policy")
+	p.Running = sched.Mode(r.upTo(uint64(sched.Completed), "mode"))
+	p.PreferOwn, p.FixedOrder = r.bool(), r.bool()
+	p.ReserveAfterMs, p.RetainMs, p.RetainJobs, p.DepartureMs = r.int(), r.int(), r.int(), r.int()
+	p.RateCPU, p.RateMem, p.RateGPU, p.QuantumMs = r.int(), r.int(), r.int(), r.int()
+	r.check(s.founded <= s.index && s.nextSeq > 0 && s.nextSeq < 1<<62 && s.termBase <= sched.MaxNow, "numbers contradict each other")
+	if s.founded == 0 || r.err != nil {
+		r.check(r.err != nil || *p == Params{}, "parameters before genesis")
+		return
+	}
+	if err := p.Validate(); err != nil {
+		r.fail("parameters: %v", err)
+		return
+	}
+	s.policy, _ = sched.New(p.Policy, p.Running)
+}
+
+func (r *snapReader) sites(s *State) {
+	n := r.upTo(MaxMembers, "sites")
+	r.check(n == 0 || s.founded > 0, "sites before genesis")
+	for range n {
+		if r.err != nil {
+			return
+		}
+		name := r.text(63, "site")
+		if r.err == nil && (!isLabel(name) || s.byName[name] != nil) {
+			r.fail("site %.80q is no name, or twice here", name)
+		}
+		if r.err == nil {
+			r.site(s, s.addSite(name), int32(n))
+		}
+	}
+	for _, x := range s.sites {
+		for _, c := range x.row {
+			x.account.Used.Plus(c.sums)
+			if int(c.executor) < len(s.sites) {
+				s.sites[c.executor].account.Gave.Plus(c.sums)
+			}
+		}
+	}
+}
+
+func (r *snapReader) site(s *State, x *site, members int32) {
+	x.node = r.id()
+	for range r.upTo(maxBoots, "boots") {
+		x.boots = append(x.boots, r.id())
+	}
+	x.http, x.peer = r.text(MaxAddress, "address"), r.text(MaxAddress, "address")
+	x.maxVersion, x.state = r.u32("version"), SiteState(r.upTo(uint64(Left), "site state"))
+	x.lostMs = r.ms(0, s.time)
+	x.incarnation, x.floor = r.uint(), r.uint()
+	for range r.upTo(Window, "results") {
+		a := answer{seq: r.uint(), result: r.result(s)}
+		last := x.floor
+		if n := len(x.window); n > 0 {
+			last = x.window[n-1].seq
+		}
+		r.check(a.seq > last && a.seq-x.floor <= Window, "results out of order")
+		x.window = append(x.window, a)
+	}
+	x.registered = r.result(s)
+	x.settled, x.maxNum = r.uint(), r.uint()
+	r.retired(x)
+	x.usageBatch, x.lastStart, x.offerVersion, x.offers = r.uint(), r.uint(), r.uint(), r.uint()
+	x.account.LastStart, x.changed = x.lastStart, s.index
+	r.check(len(x.boots) > 0 && x.incarnation > 0 && x.lastStart <= s.decisions, "a site that never registered")
+	r.machines(s, x)
+	r.row(x, members)
+}
+
+func (r *snapReader) result(s *State) Result {
+	v := Result{Code: Code(r.upTo(uint64(VersionTooNew), "code")), Index: r.upTo(s.index, "entry")}
+	for range r.upTo(MaxJobsPerSubmit, "codes") {
+		v.Jobs = append(v.Jobs, Code(r.upTo(uint64(VersionTooNew), "code")))
+	}
+	v.Incarnation, v.NextJob, v.NextUsage = r.uint(), r.uint(), r.uint()
+	return v
+}
+
+func (r *snapReader) retired(x *site) {
+	last := uint64(0)
+	for range r.upTo(MaxJobs, "retired ranges") {
+		v := span{r.uint(), r.uint()}
+		n := len(x.retired)
+		r.check(v.from <= v.to && v.from > 0 && (n == 0 || v.from > last && v.from-last > 1) && v.from >= x.settled && v.to <= x.maxNum,
+			"retired numbers out of order")
+		if r.err != nil {
+			return
+		}
+		last = v.to
+		x.retired = append(x.retired, v)
+	}
+}
+
+func (r *snapReader) machines(s *State, x *site) {
+	x.capacity, x.home = r.res(), r.res()
+	for range r.upTo(MaxMachines, "machines") {
+		m := &machine{site: x, name: r.text(MaxMachineName, "machine"), exposed: r.res(), offered: true, resting: r.bool()}
+		if n := len(x.machines); r.err == nil && (inMachine(m.name) != nil || n > 0 && x.machines[n-1].name >= m.name) {
+			r.fail("machine %.140q is no name, or out of order", m.name)
+		}
+		if r.err != nil {
+			return
+		}
+		if m.resting {
+			s.resting++
+		}
+		x.exposed = x.exposed.plus(m.exposed)
+		x.machines = append(x.machines, m)
+	}
+	if err := inResources("all machines' ", x.exposed); err != nil {
+		r.fail("%v", err)
+	}
+	x.setShare()
+	s.weighSite(x)
+}
+
+func (r *snapReader) row(x *site, members int32) {
+	last := int32(-1)
+	for range r.upTo(MaxMembers, "cells") {
+		c := cell{executor: int32(r.upTo(MaxMembers, "executor")), tasks: r.uint()}
+		for _, v := range []*sched.Int128{&c.sums.A, &c.sums.B, &c.sums.R} {
+			v.Hi, v.Lo = r.int(), r.uint()
+		}
+		r.check(c.executor > last && c.executor < members, "cells out of order")
+		if r.err != nil {
+			return
+		}
+		last = c.executor
+		x.row = append(x.row, c)
+	}
+}
+
+func (r *snapReader) jobs(s *State) {
+	seq := uint64(0)
+	for range r.upTo(MaxJobs, "jobs") {
+		d := r.upTo(s.nextSeq, "seq")
+		r.check(d > 0 && d < s.nextSeq-seq, "jobs out of order")
+		if r.err != nil {
+			return
+		}
+		seq += d
+		r.job(s, seq)
+	}
+	slices.SortStableFunc(s.ended, func(a, b uint64) int {
+		return int(min(1, max(-1, s.jobs.get(a).endedMs-s.jobs.get(b).endedMs)))
+	})
+}
+
+func (r *snapReader) job(s *State, seq uint64) {
+	var j job
+	owner := r.upTo(MaxMembers, "owner")
+	j.owner, j.num, j.entry = int32(owner), r.uint(), r.upTo(s.index, "entry")
+	j.timeoutMs, j.createdMs = r.within(0, MaxTimeoutMs, "timeout"), r.within(0, MaxUnixMs, "date")
+	j.queuedMs, j.startedMs, j.endedMs = r.ms(0, s.time), r.ms(-1, s.time), r.ms(-1, s.time)
+	j.priority = int32(r.within(-MaxPriority, MaxPriority, "priority"))
+	j.count, j.next = uint32(r.upTo(MaxCount, "count")), uint32(r.upTo(MaxCount, "next"))
+	j.maxAttempts, j.onLoss = uint32(r.upTo(MaxAttempts, "attempts")), OnLoss(r.upTo(uint64(Never), "on loss"))
+	j.class, j.payload = r.class(s), r.payload(s)
+	r.check(j.count > 0 && j.next <= j.count && j.maxAttempts > 0 && owner < uint64(len(s.sites)), "job's numbers contradict each other")
+	if r.err != nil {
+		return
+	}
+	x := s.sites[owner]
+	r.check(j.num > 0 && j.num <= x.maxNum && x.nums[j.num] == 0 && !x.retired.has(j.num), "job's number is not its own")
+	if r.err != nil {
+		return
+	}
+	x.nums[j.num] = seq
+	p := s.jobs.put(seq, s.epoch)
+	*p = j
+	if r.bool() {
+		p.tasks = &taskSet{epoch: s.epoch}
+		r.tasks(s, seq, p)
+	}
+	r.index(s, seq, p)
+}
+
+// index enters a job into the derived structures.
+func (r *snapReader) index(s *State, seq uint64, j *job) {
+	r.check(j.tasks != nil || j.next == 0, "assigned tasks without a record")
+	if r.err != nil {
+		return
+	}
+	done := j.tasks != nil && j.tasks.endedTasks() == j.count
+	r.check(done == j.over(), "a job's end contradicts its tasks")
+	if n := j.waiting(); n > 0 {
+		x := s.sites[j.owner]
+		r.check(x.state != Left && s.waiting+uint64(n) <= 2*MaxWaiting, "too many tasks wait")
+		if r.err == nil {
+			s.enqueue(seq, j, n)
+		}
+	}
+	if j.over() {
+		s.ended = append(s.ended, seq)
+		s.records += len(j.tasks.records)
+	}
+}
+
+func (r *snapReader) class(s *State) *class {
+	no := r.upTo(uint64(len(r.classes)), "shape")
+	if r.err == nil && no == uint64(len(r.classes)) {
+		need, only, not := r.res(), r.names(), r.names()
+		if r.err != nil {
+			return nil
+		}
+		r.check(s.findClass(need, only, not) == nil && need.MilliCPU > 0, "a shape twice, or with no cpu")
+		c := s.holdClass(need, only, not)
+		r.classes = append(r.classes, c)
+		return c
+	}
+	if r.err != nil {
+		return nil
+	}
+	r.classes[no].refs++
+	return r.classes[no]
+}
+
+func (r *snapReader) payload(s *State) *payload {
+	no := r.upTo(uint64(len(r.loads)), "payload")
+	if r.err == nil && no == uint64(len(r.loads)) {
+		p := s.holdPayload(r.blob(MaxPayload, "payload"))
+		r.check(p.refs == 1, "a payload twice")
+		r.loads = append(r.loads, p)
+		return p
+	}
+	if r.err != nil {
+		return nil
+	}
+	r.loads[no].refs++
+	return r.loads[no]
+}
+
+func (r *snapReader) reservations(s *State) {
+	for range r.upTo(MaxJobs, "reservations") {
+		seq, id := r.uint(), r.upTo(MaxMembers, "site")
+		name := r.text(MaxMachineName, "machine")
+		if r.err != nil {
+			return
+		}
+		j := s.jobs.get(seq)
+		if j == nil || j.waiting() == 0 || !s.sites[j.owner].present() || s.isHeld(seq) || id >= uint64(len(s.sites)) {
+			r.fail("a reservation for job %d that does not wait", seq)
+			return
+		}
+		m := s.sites[id].machine(name)
+		if m == nil || !m.offered || m.held != 0 {
+			r.fail("a reservation of no such machine %.140q", name)
+			return
+		}
+		m.held = seq
+		s.reservations = append(s.reservations, reservation{seq, m})
+	}
+}

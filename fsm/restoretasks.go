@@ -1,0 +1,156 @@
+package fsm
+
+import (
+	"slices"
+	"strings"
+)
+
+// machine returns the site's machine of a name, or nil.
+func (x *site) machine(name string) *machine {
+	i, ok := slices.BinarySearchFunc(x.machines, name, func(m *machine, n string) int { return strings.Compare(m.name, n) })
+	if !ok {
+		return nil
+	}
+	return x.machines[i]
+}
+
+// tasks reads a job's task set and checks that every task is in exactly one
+// place.
+func (r *snapReader) tasks(s *State, seq uint64, j *job) {
+	t := j.tasks
+	t.why = r.text(MaxDetail, "detail")
+	r.runs(s, j, t)
+	r.back(s, j, t)
+	r.live(s, seq, j, t)
+	r.records(s, j, t)
+	if r.err != nil {
+		return
+	}
+	live := t.live[0] + t.live[1] + t.live[2] + t.live[3]
+	below := t.endedTasks() - t.ahead
+	r.check(below+uint32(len(t.back))+live == j.next, "tasks are missing")
+	if _, hole := t.findRun(j.next); hole && j.next < j.count {
+		r.fail("the range starts with an ended task")
+	}
+}
+
+func (r *snapReader) runs(s *State, j *job, t *taskSet) {
+	var last run
+	for i := range r.upTo(uint64(j.count), "runs") {
+		v := run{from: r.u32("task"), to: r.u32("task"), state: TaskState(r.upTo(uint64(TaskLost), "state"))}
+		v.exit, v.endedMs = r.i32("exit code"), r.ms(-1, s.time)
+		r.check(v.from < v.to && v.to <= j.count && v.state.Ended() && v.from >= last.to, "runs out of order")
+		r.check(i == 0 || v.from > last.to || !v.like(last), "runs not joined")
+		r.check(v.from >= j.next || v.to <= j.next || v.to > j.next, "runs out of order")
+		if r.err != nil {
+			return
+		}
+		last = v
+		t.runs = append(t.runs, v)
+		t.ends[v.state-TaskSucceeded] += v.to - v.from
+		if v.to > j.next {
+			t.ahead += v.to - max(v.from, j.next)
+		}
+	}
+}
+
+func (r *snapReader) back(s *State, j *job, t *taskSet) {
+	for range r.upTo(uint64(j.count), "returned tasks") {
+		b := backTask{task: r.u32("task"), attempt: r.u32("attempt"), failures: r.u32("failures"), losses: r.u32("losses")}
+		b.queuedMs, b.bars = r.ms(0, s.time), r.bars(s)
+		n := len(t.back)
+		_, ended := t.findRun(b.task)
+		r.check(b.task < j.next && !ended && b.attempt > 0 && (n == 0 || t.back[n-1].task < b.task), "returned tasks out of order")
+		if r.err != nil {
+			return
+		}
+		if len(b.bars) > 0 {
+			j.class.barred++
+		}
+		t.back = append(t.back, b)
+	}
+}
+
+func (r *snapReader) bars(s *State) []bar {
+	var out []bar
+	for range r.upTo(MaxMembers, "bars") {
+		b := bar{site: int32(r.upTo(MaxMembers, "site")), offers: r.uint()}
+		if int(b.site) >= len(s.sites) || b.offers > s.sites[b.site].offers {
+			r.fail("a bar against an offer that never was")
+			return nil
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+func (r *snapReader) live(s *State, seq uint64, j *job, t *taskSet) {
+	last := int64(-1)
+	for range r.upTo(uint64(j.count), "attempts") {
+		a := attempt{seq: seq, task: r.u32("task"), attempt: r.u32("attempt"), token: r.upTo(s.index, "token")}
+		a.site = int32(r.upTo(MaxMembers, "site"))
+		a.failures, a.losses = r.u32("failures"), r.u32("losses")
+		a.way, a.off = way(r.upTo(uint64(wayAway), "state")), way(r.upTo(uint64(wayAway), "state"))
+		name := r.text(MaxMachineName, "machine")
+		a.weight = r.within(0, MaxTaskWeight, "weight")
+		a.queuedMs, a.assignedMs, a.startedMs = r.ms(0, s.time), r.ms(0, s.time), r.ms(-1, s.time)
+		a.why, a.bars = r.text(MaxDetail, "reason"), r.bars(s)
+		_, ended := t.findRun(a.task)
+		_, waits := t.findBack(a.task)
+		r.check(a.task < j.next && int64(a.task) > last && !ended && !waits && a.attempt > 0 && int(a.site) < len(s.sites),
+			"attempts out of order")
+		if r.err != nil {
+			return
+		}
+		last = int64(a.task)
+		r.attempt(s, &a, j, t, name)
+	}
+}
+
+// attempt enters a live attempt, on a machine that may not be offered any more.
+func (r *snapReader) attempt(s *State, a *attempt, j *job, t *taskSet, name string) {
+	x := s.sites[a.site]
+	if err := inMachine(name); err != nil {
+		r.fail("%v", err)
+		return
+	}
+	r.check(a.way != wayAway || a.site == j.owner && x.state == SiteGone && a.startedMs < 0, "an attempt is away from a site that is here")
+	r.check(a.startedMs < 0 || a.queuedMs <= a.startedMs, "an attempt started before it was queued")
+	if r.err != nil {
+		return
+	}
+	if a.machine = x.machine(name); a.machine == nil {
+		a.machine = &machine{site: x, name: name}
+		i, _ := slices.BinarySearchFunc(x.machines, name, func(m *machine, n string) int { return strings.Compare(m.name, n) })
+		x.machines = slices.Insert(x.machines, i, a.machine)
+		s.weighSite(x)
+	}
+	a.machine.used = a.machine.used.plus(j.class.need)
+	s.weigh(a.machine)
+	t.live[a.way]++
+	start := a.startedMs
+	a.startedMs = -1
+	s.addAttempt(a)
+	if start >= 0 {
+		began := j.startedMs
+		s.setStarted(s.attempts.mut(s.live[taskKey{a.seq, a.task}], s.epoch), start)
+		r.check(began >= 0 && began <= start, "a job started after its task")
+	}
+}
+
+func (r *snapReader) records(s *State, j *job, t *taskSet) {
+	for range r.upTo(DetailTasks, "records") {
+		v := record{task: r.u32("task"), attempt: r.u32("attempt"), failures: r.u32("failures"), losses: r.u32("losses"), token: r.uint()}
+		v.exit, v.signal, v.site = r.i32("exit code"), r.i32("signal"), r.i32("site")
+		v.queuedMs, v.assignedMs = r.ms(0, s.time), r.ms(-1, s.time)
+		v.startedMs, v.endedMs = r.ms(-1, s.time), r.ms(-1, s.time)
+		v.machine, v.detail = r.text(MaxMachineName, "machine"), r.text(MaxDetail, "detail")
+		n := len(t.records)
+		_, ended := t.findRun(v.task)
+		r.check(ended && v.site >= -1 && int(v.site) < len(s.sites) && (n == 0 || t.records[n-1].task < v.task), "records out of order")
+		if r.err != nil {
+			return
+		}
+		t.records = append(t.records, v)
+	}
+}

@@ -1,0 +1,184 @@
+package fsm
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/cloudshare/cloudshare/sched"
+)
+
+// site is a member of the federation. It is never removed: its account stays,
+// so that coming back under a clean name's cover gains nothing.
+type site struct {
+	id   int32 // position in State.sites
+	pos  int   // position in State.order
+	name string
+	node [16]byte
+
+	// Boots: the present process first, then earlier ones, so that a late
+	// duplicate of an old registration cannot depose its successor.
+	boots      [][16]byte
+	http, peer string
+	maxVersion uint32
+	state      SiteState
+	lostMs     int64 // log time of the loss, while state ≥ SiteGone
+
+	incarnation uint64   // Invariant: grows by one with each registration
+	floor       uint64   // results ≤ floor are forgotten
+	window      []answer // sorted by seq, floor < seq ≤ floor+Window
+	registered  Result   // of the latest Register
+
+	settled    uint64   // numbers below it that are not here are refused
+	maxNum     uint64   // greatest number seen
+	retired    numRange // numbers ≥ settled whose jobs left
+	usageBatch uint64   // last batch of home runs
+	lastStart  uint64   // decision number of the latest start of its tasks
+
+	offerVersion uint64
+	offers       uint64     // offers ever installed; Invariant: only grows; lifts bars
+	machines     []*machine // by name: offered ones, and others while used
+	capacity     Resources
+	home         Resources
+
+	row      []cell // what its tasks used, by executor
+	rowEpoch uint64
+
+	// Derived.
+	account sched.Account
+	nums    map[uint64]uint64 // job number → seq
+	live    []uint64          // slots of attempts here, in no order
+	changed uint64            // entry of the last change in Assignments
+	free    fenwick           // by machine.pos
+	exposed Resources         // sum over offered machines
+	lanes   []*lane           // with waiting tasks
+	waiting uint64            // tasks
+	cpu     int64             // milli-cores of waiting tasks
+	rank    sched.Rank        // as of entry rankAt
+	rankAt  uint64
+}
+
+// answer is a command's recorded result.
+type answer struct {
+	seq    uint64
+	result Result
+}
+
+// machine is one exposed machine of a site.
+type machine struct {
+	site    *site
+	pos     int
+	name    string    // never changed
+	exposed Resources // zero once it is no longer offered
+	offered bool
+	resting bool   // tried in vain since its room last grew
+	held    uint64 // seq of the job it is reserved for, or 0
+	used    Resources
+}
+
+// present reports whether the site's waiting jobs take part in matching.
+func (x *site) present() bool { return x.state == Alive || x.state == Suspected }
+
+// room is what the state may still assign to the machine.
+func (m *machine) room() Resources {
+	return Resources{
+		MilliCPU: m.exposed.MilliCPU - m.used.MilliCPU,
+		MemMiB:   m.exposed.MemMiB - m.used.MemMiB,
+		GPU:      m.exposed.GPU - m.used.GPU,
+	}
+}
+
+// fits reports whether r is within room.
+func (r Resources) fits(room Resources) bool {
+	return r.MilliCPU <= room.MilliCPU && r.MemMiB <= room.MemMiB && r.GPU <= room.GPU
+}
+
+func (r Resources) plus(o Resources) Resources {
+	return Resources{r.MilliCPU + o.MilliCPU, r.MemMiB + o.MemMiB, r.GPU + o.GPU}
+}
+
+func (r Resources) minus(o Resources) Resources {
+	return Resources{r.MilliCPU - o.MilliCPU, r.MemMiB - o.MemMiB, r.GPU - o.GPU}
+}
+
+// addSite makes room for a new member.
+func (s *State) addSite(name string) *site {
+	x := &site{id: int32(len(s.sites)), name: strings.Clone(name), nums: map[uint64]uint64{}}
+	s.sites = append(s.sites, x)
+	s.indexSite(x)
+	return x
+}
+
+// indexSite enters a site into the derived orders.
+func (s *State) indexSite(x *site) {
+	s.byName[x.name] = x
+	at, _ := slices.BinarySearchFunc(s.order, x.name, func(o *site, n string) int {
+		return strings.Compare(o.name, n)
+	})
+	s.order = slices.Insert(s.order, at, x)
+	s.supply.reset(len(s.order))
+	for i, o := range s.order {
+		o.pos = i
+		s.supply.set(i, o.supply())
+	}
+}
+
+// supply is the site's weight in the choice of a machine.
+func (x *site) supply() int64 {
+	if x.state != Alive {
+		return 0
+	}
+	return x.free.total
+}
+
+// weigh recomputes a machine's weight after its room or rest changed.
+func (s *State) weigh(m *machine) {
+	w := max(0, m.exposed.MilliCPU-m.used.MilliCPU)
+	if m.resting || !m.offered {
+		w = 0
+	}
+	m.site.free.set(m.pos, w)
+	s.supply.set(m.site.pos, m.site.supply())
+}
+
+// weighSite recomputes a whole site.
+func (s *State) weighSite(x *site) {
+	x.free.reset(len(x.machines))
+	for i, m := range x.machines {
+		m.pos = i
+		if w := m.exposed.MilliCPU - m.used.MilliCPU; m.offered && !m.resting && w > 0 {
+			x.free.set(i, w)
+		}
+	}
+	s.supply.set(x.pos, x.supply())
+}
+
+// rest takes a machine out of the choice until its room grows or wakeAll.
+func (s *State) rest(m *machine) {
+	m.resting = true
+	s.resting++
+	s.weigh(m)
+}
+
+// rouse puts a machine back into the choice.
+func (s *State) rouse(m *machine) {
+	if m.resting {
+		m.resting = false
+		s.resting--
+	}
+	s.weigh(m)
+}
+
+// wakeAll puts every machine back into the choice.
+func (s *State) wakeAll() {
+	s.wake = false
+	if s.resting == 0 {
+		return
+	}
+	for _, x := range s.sites {
+		for _, m := range x.machines {
+			if m.resting {
+				s.rouse(m)
+			}
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package fsm
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"hash"
+	"io"
+)
+
+// snapReader reads what snapWriter wrote. It never trusts a number: every count
+// is bounded and memory grows with bytes that were really read. The first
+// fault sticks; reads after it return zeros.
+type snapReader struct {
+	in      *bufio.Reader
+	hash    hash.Hash
+	seen    []byte // read but not hashed yet
+	err     error
+	classes []*class
+	loads   []*payload
+}
+
+func newSnapReader(in io.Reader) *snapReader {
+	return &snapReader{in: bufio.NewReaderSize(in, 256<<10), hash: sha256.New()}
+}
+
+// fail notes the first fault.
+func (r *snapReader) fail(format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf("%w: "+format, append([]any{ErrBadSnapshot}, args...)...)
+	}
+}
+
+// check fails with what if ok is false.
+func (r *snapReader) check(ok bool, what string) {
+	if !ok {
+		r.fail("%s", what)
+	}
+}
+
+// ReadByte implements io.ByteReader for varints.
+func (r *snapReader) ReadByte() (byte, error) {
+	b, err := r.in.ReadByte()
+	if err == nil {
+		r.note(b)
+	}
+	return b, err
+}
+
+func (r *snapReader) note(b ...byte) {
+	if r.seen = append(r.seen, b...); len(r.seen) > 32<<10 {
+		r.hash.Write(r.seen)
+		r.seen = r.seen[:0]
+	}
+}
+
+func (r *snapReader) uint() uint64 {
+	if r.err != nil {
+		return 0
+	}
+	v, err := binary.ReadUvarint(r)
+	if err != nil {
+		r.fail("read number: %v", err)
+		return 0
+	}
+	return v
+}
+
+func (r *snapReader) int() int64 {
+	if r.err != nil {
+		return 0
+	}
+	v, err := binary.ReadVarint(r)
+	if err != nil {
+		r.fail("read number: %v", err)
+		return 0
+	}
+	return v
+}
+
+// upTo reads a number ≤ most.
+func (r *snapReader) upTo(most uint64, what string) uint64 {
+	v := r.uint()
+	if v > most {
+		r.fail("%s %d exceeds %d", what, v, most)
+		return 0
+	}
+	return v
+}
+
+// within reads a number in [low, high].
+func (r *snapReader) within(low, high int64, what string) int64 {
+	v := r.int()
+	if r.err == nil && (v < low || v > high) {
+		r.fail("%s %d is not in %d…%d", what, v, low, high)
+	}
+	if r.err != nil {
+		return low
+	}
+	return v
+}
+
+func (r *snapReader) bool() bool { return r.upTo(1, "flag") == 1 }
+
+func (r *snapReader) u32(what string) uint32 { return uint32(r.upTo(1<<32-1, what)) }
+
+func (r *snapReader) i32(what string) int32 {
+	return int32(r.within(-1<<31, 1<<31-1, what))
+}
+
+// ms reads a log time, or −1 where that stands for "not yet".
+func (r *snapReader) ms(low int64, now int64) int64 { return r.within(low, now, "log time") }
+
+func (r *snapReader) id() (v [16]byte) {
+	if r.err == nil {
+		if _, err := io.ReadFull(r.in, v[:]); err != nil {
+			r.fail("read id: %v", err)
+		}
+		r.note(v[:]...)
+	}
+	return v
+}
+
+// blob reads at most most bytes.
+func (r *snapReader) blob(most uint64, what string) []byte {
+	n := r.upTo(most, "length of "+what)
+	if n == 0 || r.err != nil {
+		return nil
+	}
+	var b bytes.Buffer
+	if _, err := io.CopyN(&b, r.in, int64(n)); err != nil {
+		r.fail("read %s: %v", what, err)
+		return nil
+	}
+	r.note(b.Bytes()...)
+	return bytes.Clone(b.Bytes())
+}
+
+func (r *snapReader) text(most uint64, what string) string { return string(r.blob(most, what)) }
+
+func (r *snapReader) res() (v Resources) {
+	v.MilliCPU, v.MemMiB, v.GPU = r.int(), r.int(), r.int()
+	if r.err == nil && inResources("", v) != nil {
+		r.fail("%v", inResources("", v))
+	}
+	return v
+}
+
+func (r *snapReader) names() []string {
+	n := r.upTo(MaxSiteNames, "sites")
+	var out []string
+	for range n {
+		out = append(out, r.text(63, "site"))
+	}
+	if r.err == nil && inSites("sites", out) != nil {
+		r.fail("%v", inSites("sites", out))
+	}
+	return out
+}
+
+// finish checks the trailing SHA-256 and that nothing follows.
+func (r *snapReader) finish() {
+	r.hash.Write(r.seen)
+	want := r.hash.Sum(nil)
+	got := make([]byte, sha256.Size)
+	if r.err != nil {
+		return
+	}
+	if _, err := io.ReadFull(r.in, got); err != nil {
+		r.fail("read checksum: %v", err)
+		return
+	}
+	r.check(bytes.Equal(got, want), "checksum differs: the bytes are damaged")
+	_, err := r.in.ReadByte()
+	r.check(err == io.EOF, "bytes after the checksum")
+}

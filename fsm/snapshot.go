@@ -1,0 +1,362 @@
+package fsm
+
+import (
+	"bufio"
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"hash"
+	"io"
+	"slices"
+
+	"github.com/cloudshare/cloudshare/sched"
+)
+
+// snapshotMagic starts every snapshot; the last byte is the format's version.
+const snapshotMagic = "cloudshare-state\x01"
+
+// Frozen is a state at one entry. It is safe for use beside Apply on the state
+// it came from, and by several goroutines.
+type Frozen struct {
+	scalars
+	sites        []frozenSite
+	jobs         pages[job]
+	attempts     pages[attempt]
+	reservations []reservation
+}
+
+// scalars are the state's plain numbers, in the order they are written.
+type scalars struct {
+	index, term, founded, seed uint64
+	termBase, time, createdMs  int64
+	federation                 [16]byte
+	params                     Params
+	decisions, nextSeq         uint64
+	nextReserve                int64
+}
+
+// frozenSite is a site and the machines it offers.
+type frozenSite struct {
+	site
+	offered []machine
+}
+
+// Snapshot returns a point-in-time copy without copying jobs: later writes copy
+// the pages they touch. It changes the state (not its content), so it must not
+// run beside any other method.
+func (s *State) Snapshot() *Frozen {
+	f := s.freeze()
+	s.epoch++
+	return f
+}
+
+// freeze is Snapshot for as long as nobody writes.
+func (s *State) freeze() *Frozen {
+	f := &Frozen{
+		scalars: scalars{
+			index: s.index, term: s.term, founded: s.founded, seed: s.seed,
+			termBase: s.termBase, time: s.time, createdMs: s.createdMs, federation: s.federation, params: s.params,
+			decisions: s.decisions, nextSeq: s.nextSeq, nextReserve: s.nextReserve,
+		},
+		sites: make([]frozenSite, len(s.sites)), jobs: s.jobs.frozen(), attempts: s.attempts.frozen(),
+		reservations: slices.Clone(s.reservations),
+	}
+	for i, x := range s.sites {
+		c := &f.sites[i]
+		c.site = *x
+		for _, m := range x.machines {
+			if m.offered {
+				c.offered = append(c.offered, *m)
+			}
+		}
+	}
+	return f
+}
+
+// Hash is the SHA-256 of the canonical snapshot: equal states, and only they,
+// have equal hashes.
+func (s *State) Hash() [32]byte { return s.freeze().Hash() }
+
+// Index is the number of the entry the copy was taken after.
+func (f *Frozen) Index() uint64 { return f.index }
+
+// Release lets the copy's memory go. The copy must not be used afterwards.
+func (f *Frozen) Release() { *f = Frozen{} }
+
+// Hash is the state's hash.
+func (f *Frozen) Hash() [32]byte {
+	w := newSnapWriter(io.Discard)
+	f.encode(w)
+	return w.sum()
+}
+
+// Write writes the canonical snapshot and its SHA-256.
+func (f *Frozen) Write(out io.Writer) error {
+	w := newSnapWriter(out)
+	f.encode(w)
+	sum := w.sum()
+	if w.err == nil {
+		_, w.err = out.Write(sum[:])
+	}
+	return w.err
+}
+
+// snapWriter writes primitives and hashes what it writes. Its first error
+// sticks.
+type snapWriter struct {
+	out     *bufio.Writer
+	hash    hash.Hash
+	scratch []byte
+	err     error
+	classes map[*class]uint64
+	loads   map[*payload]uint64
+}
+
+func newSnapWriter(out io.Writer) *snapWriter {
+	h := sha256.New()
+	return &snapWriter{
+		out: bufio.NewWriterSize(io.MultiWriter(h, out), 256<<10), hash: h,
+		classes: map[*class]uint64{}, loads: map[*payload]uint64{},
+	}
+}
+
+func (w *snapWriter) sum() (sum [32]byte) {
+	if err := w.out.Flush(); w.err == nil {
+		w.err = err
+	}
+	w.hash.Sum(sum[:0])
+	return sum
+}
+
+func (w *snapWriter) flush() {
+	if w.err == nil {
+		_, w.err = w.out.Write(w.scratch)
+	}
+	w.scratch = w.scratch[:0]
+}
+
+func (w *snapWriter) uint(vs ...uint64) {
+	for _, v := range vs {
+		w.scratch = binary.AppendUvarint(w.scratch, v)
+	}
+}
+
+func (w *snapWriter) int(vs ...int64) {
+	for _, v := range vs {
+		w.scratch = binary.AppendVarint(w.scratch, v)
+	}
+}
+
+func (w *snapWriter) bool(v bool) {
+	if v {
+		w.uint(1)
+	} else {
+		w.uint(0)
+	}
+}
+
+func (w *snapWriter) text(v string) { w.uint(uint64(len(v))); w.scratch = append(w.scratch, v...) }
+
+func (w *snapWriter) blob(v []byte)   { w.uint(uint64(len(v))); w.scratch = append(w.scratch, v...) }
+func (w *snapWriter) id(v [16]byte)   { w.scratch = append(w.scratch, v[:]...) }
+func (w *snapWriter) res(r Resources) { w.int(r.MilliCPU, r.MemMiB, r.GPU) }
+
+func (w *snapWriter) texts(vs []string) {
+	w.uint(uint64(len(vs)))
+	for _, v := range vs {
+		w.text(v)
+	}
+}
+
+// encode writes the state, with nothing in it that depends on how the state
+// came about: no addresses, no map order, no derived data.
+func (f *Frozen) encode(w *snapWriter) {
+	w.scratch = append(w.scratch, snapshotMagic...)
+	f.encodeScalars(w)
+	w.uint(uint64(len(f.sites)))
+	for i := range f.sites {
+		f.sites[i].encode(w)
+		w.flush()
+	}
+	live := f.liveInOrder()
+	w.uint(uint64(f.jobs.n))
+	last := uint64(0)
+	for seq, j := range f.jobs.all() {
+		w.uint(seq - last)
+		last = seq
+		n := 0
+		for n < len(live) && live[n].seq == seq {
+			n++
+		}
+		j.encode(w, live[:n])
+		live = live[n:]
+		w.flush()
+	}
+	w.uint(uint64(len(f.reservations)))
+	for _, r := range f.reservations {
+		w.uint(r.seq, uint64(r.machine.site.id))
+		w.text(r.machine.name)
+	}
+	w.flush()
+}
+
+func (f *Frozen) encodeScalars(w *snapWriter) {
+	w.uint(f.index, f.term, f.founded, f.seed)
+	w.int(f.termBase, f.time, f.createdMs)
+	w.id(f.federation)
+	w.uint(f.decisions, f.nextSeq)
+	w.int(f.nextReserve)
+	p := f.params
+	w.text(p.Policy)
+	w.uint(uint64(p.Running))
+	w.bool(p.PreferOwn)
+	w.bool(p.FixedOrder)
+	w.int(p.ReserveAfterMs, p.RetainMs, p.RetainJobs, p.DepartureMs, p.RateCPU, p.RateMem, p.RateGPU, p.QuantumMs)
+}
+
+// liveInOrder returns the live attempts by job and task.
+func (f *Frozen) liveInOrder() []*attempt {
+	out := make([]*attempt, 0, f.attempts.n)
+	for _, a := range f.attempts.all() {
+		out = append(out, a)
+	}
+	slices.SortFunc(out, func(a, b *attempt) int {
+		return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.task, b.task))
+	})
+	return out
+}
+
+func (x *frozenSite) encode(w *snapWriter) {
+	w.text(x.name)
+	w.id(x.node)
+	w.uint(uint64(len(x.boots)))
+	for _, b := range x.boots {
+		w.id(b)
+	}
+	w.text(x.http)
+	w.text(x.peer)
+	w.uint(uint64(x.maxVersion), uint64(x.state))
+	w.int(x.lostMs)
+	w.uint(x.incarnation, x.floor, uint64(len(x.window)))
+	for i := range x.window {
+		w.uint(x.window[i].seq)
+		x.window[i].result.encode(w)
+	}
+	x.registered.encode(w)
+	w.uint(x.settled, x.maxNum, uint64(len(x.retired)))
+	for _, r := range x.retired {
+		w.uint(r.from, r.to)
+	}
+	w.uint(x.usageBatch, x.lastStart, x.offerVersion, x.offers)
+	w.res(x.capacity)
+	w.res(x.home)
+	w.uint(uint64(len(x.offered)))
+	for i := range x.offered {
+		w.text(x.offered[i].name)
+		w.res(x.offered[i].exposed)
+		w.bool(x.offered[i].resting)
+	}
+	w.uint(uint64(len(x.row)))
+	for _, c := range x.row {
+		w.uint(uint64(c.executor), c.tasks)
+		for _, v := range [...]sched.Int128{c.sums.A, c.sums.B, c.sums.R} {
+			w.int(v.Hi)
+			w.uint(v.Lo)
+		}
+	}
+}
+
+func (r *Result) encode(w *snapWriter) {
+	w.uint(uint64(r.Code), r.Index, uint64(len(r.Jobs)))
+	for _, c := range r.Jobs {
+		w.uint(uint64(c))
+	}
+	w.uint(r.Incarnation, r.NextJob, r.NextUsage)
+}
+
+func (j *job) encode(w *snapWriter, live []*attempt) {
+	w.uint(uint64(j.owner), j.num, j.entry)
+	w.int(j.timeoutMs, j.createdMs, j.queuedMs, j.startedMs, j.endedMs, int64(j.priority))
+	w.uint(uint64(j.count), uint64(j.next), uint64(j.maxAttempts), uint64(j.onLoss))
+	w.class(j.class)
+	w.payload(j.payload)
+	w.bool(j.tasks != nil)
+	if j.tasks != nil {
+		j.tasks.encode(w, live)
+	}
+}
+
+// class writes a class where it is first used, and its number from then on.
+func (w *snapWriter) class(c *class) {
+	no, ok := w.classes[c]
+	if !ok {
+		no = uint64(len(w.classes))
+		w.classes[c] = no
+	}
+	w.uint(no)
+	if !ok {
+		w.res(c.need)
+		w.texts(c.only)
+		w.texts(c.not)
+	}
+}
+
+// payload writes a payload likewise.
+func (w *snapWriter) payload(p *payload) {
+	no, ok := w.loads[p]
+	if !ok {
+		no = uint64(len(w.loads))
+		w.loads[p] = no
+	}
+	w.uint(no)
+	if !ok {
+		w.blob(p.data)
+	}
+}
+
+func (t *taskSet) encode(w *snapWriter, live []*attempt) {
+	w.text(t.why)
+	w.uint(uint64(len(t.runs)))
+	for _, r := range t.runs {
+		w.uint(uint64(r.from), uint64(r.to), uint64(r.state))
+		w.int(int64(r.exit), r.endedMs)
+	}
+	w.uint(uint64(len(t.back)))
+	for i := range t.back {
+		b := &t.back[i]
+		w.uint(uint64(b.task), uint64(b.attempt), uint64(b.failures), uint64(b.losses))
+		w.int(b.queuedMs)
+		w.bars(b.bars)
+	}
+	w.uint(uint64(len(live)))
+	for _, a := range live {
+		a.encode(w)
+	}
+	w.uint(uint64(len(t.records)))
+	for i := range t.records {
+		t.records[i].encode(w)
+	}
+}
+
+func (w *snapWriter) bars(bars []bar) {
+	w.uint(uint64(len(bars)))
+	for _, b := range bars {
+		w.uint(uint64(b.site), b.offers)
+	}
+}
+
+func (a *attempt) encode(w *snapWriter) {
+	w.uint(uint64(a.task), uint64(a.attempt), a.token, uint64(a.site), uint64(a.failures), uint64(a.losses))
+	w.uint(uint64(a.way), uint64(a.off))
+	w.text(a.machine.name)
+	w.int(a.weight, a.queuedMs, a.assignedMs, a.startedMs)
+	w.text(a.why)
+	w.bars(a.bars)
+}
+
+func (r *record) encode(w *snapWriter) {
+	w.uint(uint64(r.task), uint64(r.attempt), uint64(r.failures), uint64(r.losses), r.token)
+	w.int(int64(r.exit), int64(r.signal), int64(r.site), r.queuedMs, r.assignedMs, r.startedMs, r.endedMs)
+	w.text(r.machine)
+	w.text(r.detail)
+}

@@ -1,0 +1,137 @@
+package fsm
+
+import (
+	"errors"
+
+	"github.com/cloudshare/cloudshare/sched"
+)
+
+// Version is the newest apply version this code knows: what a batch does to a
+// state never changes within a version.
+const Version = 1
+
+// Bounds of the replicated state. They are constants of the apply version:
+// every member must refuse the same submissions.
+const (
+	// MaxWaiting and MaxJobs bound what is queued and what is kept.
+	MaxWaiting = 10_000_000
+	MaxJobs    = 4_000_000
+	// MaxShapes bounds the different requirements one site has waiting.
+	MaxShapes = 256
+	// MaxMembers bounds the sites that ever registered.
+	MaxMembers = 10_000
+	// MaxLosses ends a task: one that kills its site must not walk through all.
+	MaxLosses = 5
+	// DetailTasks: a job with at most so many tasks keeps a record of each ended
+	// task; a larger one keeps runs of equal ends only.
+	DetailTasks = 10_000
+	// maxRecords bounds those records over all ended jobs: beyond it the oldest
+	// jobs keep their runs only.
+	maxRecords = 1_000_000
+	// maxRetire bounds how many jobs leave in one entry.
+	maxRetire = 8192
+)
+
+// Errors of the state.
+var (
+	// ErrNameTaken: another data directory owns the site's name, or this one
+	// owns another name.
+	ErrNameTaken = errors.New("name taken")
+	// ErrUnknownCommand: an entry holds what this version does not know. The
+	// node must stop: skipping it would make replicas differ.
+	ErrUnknownCommand = errors.New("unknown command")
+	// ErrBadSnapshot: bytes that no State wrote.
+	ErrBadSnapshot = errors.New("bad snapshot")
+)
+
+// State is the federation after some entry. It is not safe for concurrent use;
+// methods that do not say that they change it never do, not even hidden.
+//
+// What matching needs (queues, free capacity, accounts, indexes) is derived
+// from the rest and rebuilt by Restore, so it is in no snapshot.
+type State struct {
+	index uint64 // Invariant: grows by one with each Apply
+	epoch uint64 // pages of this epoch are not shared with a snapshot
+
+	term     uint64 // Invariant: never falls
+	termBase int64  // log time at the first entry of term, ms
+	time     int64  // Invariant: never falls; ms since genesis
+
+	founded    uint64 // entry of Genesis, 0 = not yet
+	federation [16]byte
+	createdMs  int64
+	seed       uint64
+	params     Params
+	policy     sched.Policy
+
+	decisions   uint64 // assignments made; keys the choice of machines
+	nextSeq     uint64 // of the next job; seqs start at 1
+	nextReserve int64  // log time before which no reservation is looked for
+	parkedUntil int64  // earliest log time at which a lost site's departure ends, 0 = none
+
+	sites []*site // by registration; site.id is the position
+	jobs  pages[job]
+	ended []uint64 // seqs of ended jobs by (endedMs, seq)
+
+	attempts     pages[attempt] // live ones, by slot
+	reservations []reservation  // by creation
+
+	// Derived.
+	byName   map[string]*site
+	order    []*site // by name; site.pos is the position
+	supply   fenwick // by site.pos: free milli-cores of machines worth trying
+	slots    []uint64
+	nextSlot uint64
+	live     map[taskKey]uint64 // slots
+	classes  map[string]*class
+	payloads map[uint64]*payload
+	active   []*class // with waiting > 0
+	waiting  uint64   // tasks of all sites
+	present  uint64   // those whose owner is present: only they are matched
+	resting  int      // machines that were tried in vain
+	wake     bool     // something changed that resting machines might fit
+	records  int      // ended-task records in ended jobs
+	trimmed  int      // ended[:trimmed] have no records
+	assigned int      // live attempts not reported running
+}
+
+// taskKey names a task inside the state.
+type taskKey struct {
+	seq  uint64
+	task uint32
+}
+
+// New returns the empty state before the first entry.
+func New() *State {
+	return &State{
+		nextSeq: 1, byName: map[string]*site{}, live: map[taskKey]uint64{},
+		classes: map[string]*class{}, payloads: map[uint64]*payload{},
+	}
+}
+
+// Index is the number of the last entry applied.
+func (s *State) Index() uint64 { return s.index }
+
+// Time is the log time, milliseconds since genesis.
+func (s *State) Time() int64 { return s.time }
+
+// Term is the greatest lead's term seen.
+func (s *State) Term() uint64 { return s.term }
+
+// Federation is the uuid given at genesis, zero before.
+func (s *State) Federation() [16]byte { return s.federation }
+
+// CreatedMs is the genesis date in unix milliseconds, for people.
+func (s *State) CreatedMs() int64 { return s.createdMs }
+
+// Params are the parameters in force.
+func (s *State) Params() Params { return s.params }
+
+// quanta turns log milliseconds into the utilities' unit.
+func (s *State) quanta(ms int64) int64 { return ms / s.params.QuantumMs }
+
+// weight is the charge rate of a task, per quantum, at the rates in force. It
+// is at most MaxTaskWeight.
+func (s *State) weight(r Resources) int64 {
+	return r.MilliCPU*s.params.RateCPU + r.MemMiB*s.params.RateMem + r.GPU*s.params.RateGPU
+}

@@ -1,0 +1,103 @@
+package fsm
+
+import "slices"
+
+// submit executes a Submit: each job is accepted or refused by itself.
+func (s *State) submit(x *site, c *Submit) Result {
+	if c.Settled > x.settled {
+		x.settled = c.Settled
+		x.retired = x.retired.from(c.Settled)
+	}
+	var codes []Code
+	for i := range c.Jobs {
+		code := s.accept(x, &c.Jobs[i])
+		if code != OK && codes == nil {
+			codes = make([]Code, len(c.Jobs))
+		}
+		if codes != nil {
+			codes[i] = code
+		}
+	}
+	return Result{Jobs: codes}
+}
+
+// accept enters one job, or says why not.
+func (s *State) accept(x *site, j *JobSpec) Code {
+	switch {
+	case x.nums[j.Num] != 0:
+		return JobExists
+	case j.Num < x.settled || x.retired.has(j.Num):
+		return JobRetired
+	case s.jobs.n >= MaxJobs || s.waiting+uint64(j.Count) > MaxWaiting:
+		return TooManyJobs
+	case len(x.lanes) >= MaxShapes:
+		if c := s.findClass(j.Need, j.Only, j.Not); c == nil || x.findLane(c) == nil {
+			return TooManyShapes
+		}
+	}
+	s.enter(x, j)
+	return OK
+}
+
+// enter adds an accepted job to the state and the queue.
+func (s *State) enter(x *site, spec *JobSpec) {
+	seq := s.nextSeq
+	s.nextSeq++
+	j := s.jobs.put(seq, s.epoch)
+	*j = job{
+		num: spec.Num, entry: s.index, timeoutMs: spec.TimeoutMs, createdMs: spec.CreatedMs,
+		queuedMs: s.time, startedMs: -1, endedMs: -1,
+		class: s.holdClass(spec.Need, spec.Only, spec.Not), payload: s.holdPayload(spec.Payload),
+		owner: x.id, priority: spec.Priority, count: spec.Count, maxAttempts: spec.MaxAttempts, onLoss: spec.OnLoss,
+	}
+	x.nums[spec.Num] = seq
+	x.maxNum = max(x.maxNum, spec.Num)
+	s.enqueue(seq, j, j.count)
+}
+
+// retire enters a job that just ended into the order in which jobs leave.
+func (s *State) retire(seq uint64, j *job) {
+	s.unhold(seq)
+	s.records += len(j.tasks.records)
+	at := len(s.ended)
+	for at > 0 && s.ended[at-1] > seq && s.jobs.get(s.ended[at-1]).endedMs == j.endedMs {
+		at--
+	}
+	s.ended = slices.Insert(s.ended, at, seq)
+	s.trimmed = min(s.trimmed, at)
+}
+
+// retain lets ended jobs leave, oldest first: by age and by number. Their
+// numbers stay refused.
+func (s *State) retain() {
+	left := maxRetire
+	for len(s.ended) > 0 && left > 0 {
+		if int64(len(s.ended)) <= s.params.RetainJobs && s.jobs.get(s.ended[0]).endedMs > s.time-s.params.RetainMs {
+			break
+		}
+		s.leave(s.ended[0])
+		s.ended = s.ended[1:]
+		s.trimmed = max(0, s.trimmed-1)
+		left--
+	}
+	for s.records > maxRecords && s.trimmed < len(s.ended) {
+		t := s.mutJob(s.ended[s.trimmed]).set(s.epoch)
+		s.records -= len(t.records)
+		t.records = nil
+		s.trimmed++
+	}
+}
+
+// leave removes an ended job.
+func (s *State) leave(seq uint64) {
+	j := s.jobs.get(seq)
+	x := s.sites[j.owner]
+	delete(x.nums, j.num)
+	if j.num >= x.settled {
+		x.retired = x.retired.with(j.num)
+	}
+	s.records -= len(j.tasks.records)
+	s.releaseClass(j.class)
+	s.releasePayload(j.payload)
+	s.jobs.drop(seq, s.epoch)
+}

@@ -1,0 +1,219 @@
+package fsm
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+)
+
+var stateNames = [...]string{
+	"queued", "assigned", "running", "stopping", "succeeded", "failed", "cancelled", "lost", "withdrawn",
+}
+
+// String is the state's name in the API.
+func (t TaskState) String() string {
+	if int(t) < len(stateNames) {
+		return stateNames[t]
+	}
+	return fmt.Sprintf("TaskState(%d)", uint8(t))
+}
+
+// Ended reports whether the state is an end.
+func (t TaskState) Ended() bool { return t >= TaskSucceeded && t <= TaskLost }
+
+// JobState is the state of a job with these tasks.
+func (c *Counts) JobState() TaskState {
+	switch {
+	case c[Running]+c[Assigned]+c[Stopping] > 0:
+		return Running
+	case c[Queued] > 0:
+		return Queued
+	case c[Withdrawn] > 0:
+		return Withdrawn
+	}
+	for _, t := range [...]TaskState{TaskFailed, TaskLost, TaskCancelled} {
+		if c[t] > 0 {
+			return t
+		}
+	}
+	return TaskSucceeded
+}
+
+// counts of a job's tasks per state.
+func (s *State) counts(j *job) Counts {
+	var c Counts
+	if s.sites[j.owner].present() {
+		c[Queued] = j.waiting()
+	} else {
+		c[Withdrawn] = j.waiting()
+	}
+	if t := j.tasks; t != nil {
+		c[Assigned], c[Running], c[Stopping] = t.live[wayAssigned], t.live[wayRunning], t.live[wayStopping]
+		c[Withdrawn] += t.live[wayAway]
+		copy(c[TaskSucceeded:], t.ends[:])
+	}
+	return c
+}
+
+// Job returns one job.
+func (s *State) Job(id JobID) (JobView, bool) {
+	seq := s.findJob(id)
+	if seq == 0 {
+		return JobView{}, false
+	}
+	return s.viewJob(seq, s.jobs.get(seq), map[*class]string{}), true
+}
+
+// viewJob copies a job; unfit remembers, per class, why nothing runs it.
+func (s *State) viewJob(seq uint64, j *job, unfit map[*class]string) JobView {
+	c := s.counts(j)
+	v := JobView{
+		ID: JobID{s.sites[j.owner].name, j.num}, Spec: j.spec(), State: c.JobState(), Counts: c, Seq: seq,
+		Entry: j.entry, QueuedMs: j.queuedMs, StartedMs: j.startedMs, EndedMs: j.endedMs,
+	}
+	switch {
+	case v.State == Withdrawn:
+		v.Reason = fmt.Sprintf("its owner %s is away", v.ID.Site)
+	case v.State == Queued:
+		why, ok := unfit[j.class]
+		if !ok {
+			_, why = s.anyFits(j.class)
+			unfit[j.class] = why
+		}
+		if v.Reason = why; why == "" {
+			v.Reason = "waiting for its turn and a free machine"
+		}
+	case j.over() && v.State != TaskSucceeded:
+		v.Reason = j.tasks.why
+	}
+	return v
+}
+
+func (j *job) spec() JobSpec {
+	return JobSpec{
+		Num: j.num, Count: j.count, Need: j.class.need, TimeoutMs: j.timeoutMs, MaxAttempts: j.maxAttempts,
+		OnLoss: j.onLoss, Priority: j.priority, Only: slices.Clone(j.class.only), Not: slices.Clone(j.class.not),
+		CreatedMs: j.createdMs, Payload: slices.Clone(j.payload.data),
+	}
+}
+
+// maxScan bounds how many jobs one call of Jobs looks at.
+const maxScan = 20_000
+
+// Jobs returns up to limit jobs that arrived before the given Seq (0 = the
+// newest), newest first, and the Seq to go on with (0 = no more). It looks at
+// a bounded number of jobs, so a page may be short, even empty, before the end.
+func (s *State) Jobs(f JobFilter, before uint64, limit int) ([]JobView, uint64) {
+	if before == 0 {
+		before = s.nextSeq
+	}
+	var out []JobView
+	unfit := map[*class]string{}
+	scanned := 0
+	for seq, j := range s.jobs.below(before) {
+		if len(out) >= limit || scanned >= maxScan {
+			return out, before
+		}
+		scanned++
+		before = seq
+		if s.matches(f, j) {
+			out = append(out, s.viewJob(seq, j, unfit))
+		}
+	}
+	return out, 0
+}
+
+func (s *State) matches(f JobFilter, j *job) bool {
+	if f.Owner != "" && s.sites[j.owner].name != f.Owner {
+		return false
+	}
+	if f.State != "" {
+		if c := s.counts(j); c.JobState().String() != f.State {
+			return false
+		}
+	}
+	return f.Match == nil || f.Match(j.payload.data)
+}
+
+// OwnJobs yields the jobs of a site in the state, by number.
+func (s *State) OwnJobs(name string) iter.Seq[JobView] {
+	return func(yield func(JobView) bool) {
+		x := s.byName[name]
+		if x == nil {
+			return
+		}
+		nums := make([]uint64, 0, len(x.nums))
+		for n := range x.nums {
+			nums = append(nums, n)
+		}
+		slices.Sort(nums)
+		unfit := map[*class]string{}
+		for _, n := range nums {
+			seq := x.nums[n]
+			if !yield(s.viewJob(seq, s.jobs.get(seq), unfit)) {
+				return
+			}
+		}
+	}
+}
+
+// Tasks returns up to limit tasks of a job with index ≥ from, and the next
+// index, 0 when there are no more (or no such job).
+func (s *State) Tasks(id JobID, from uint32, limit int) ([]TaskView, uint32) {
+	seq := s.findJob(id)
+	if seq == 0 || limit <= 0 {
+		return nil, 0
+	}
+	j := s.jobs.get(seq)
+	var out []TaskView
+	for i := from; i < j.count; i++ {
+		if len(out) == limit {
+			return out, i
+		}
+		out = append(out, s.viewTask(seq, j, i))
+	}
+	return out, 0
+}
+
+func (s *State) viewTask(seq uint64, j *job, i uint32) TaskView {
+	v := TaskView{Index: i, QueuedMs: j.queuedMs, AssignedMs: -1, StartedMs: -1, EndedMs: -1}
+	if v.State = Queued; !s.sites[j.owner].present() {
+		v.State = Withdrawn
+	}
+	if j.tasks == nil {
+		return v
+	}
+	if slot, ok := s.live[taskKey{seq, i}]; ok {
+		s.viewLive(&v, s.attempts.get(slot))
+		return v
+	}
+	if at, ok := j.tasks.findBack(i); ok {
+		b := &j.tasks.back[at]
+		v.QueuedMs, v.Attempt, v.Failures, v.Losses = b.queuedMs, b.attempt, b.failures, b.losses
+		return v
+	}
+	if at, ok := j.tasks.findRun(i); ok {
+		s.viewEnded(&v, &j.tasks.runs[at], j.tasks.findRecord(i))
+	}
+	return v
+}
+
+func (s *State) viewLive(v *TaskView, a *attempt) {
+	v.State = [...]TaskState{Assigned, Running, Stopping, Withdrawn}[a.way]
+	v.Site, v.Machine, v.Attempt, v.Token = s.sites[a.site].name, a.machine.name, a.attempt, a.token
+	v.QueuedMs, v.AssignedMs, v.StartedMs = a.queuedMs, a.assignedMs, a.startedMs
+	v.Failures, v.Losses, v.Reason = a.failures, a.losses, a.why
+}
+
+func (s *State) viewEnded(v *TaskView, u *run, r *record) {
+	v.State, v.ExitCode, v.EndedMs = u.state, u.exit, u.endedMs
+	if r == nil {
+		return
+	}
+	if r.site >= 0 {
+		v.Site = s.sites[r.site].name
+	}
+	v.Machine, v.Attempt, v.Token, v.Reason = r.machine, r.attempt, r.token, r.detail
+	v.QueuedMs, v.AssignedMs, v.StartedMs, v.EndedMs = r.queuedMs, r.assignedMs, r.startedMs, r.endedMs
+	v.ExitCode, v.Signal, v.Failures, v.Losses = r.exit, r.signal, r.failures, r.losses
+}

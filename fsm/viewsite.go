@@ -1,0 +1,218 @@
+package fsm
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/cloudshare/cloudshare/sched"
+)
+
+// Sites returns every site that ever registered, by id.
+func (s *State) Sites() []SiteView {
+	out := make([]SiteView, 0, len(s.order))
+	for _, x := range s.order {
+		out = append(out, s.viewSite(x))
+	}
+	return out
+}
+
+// Site returns one site.
+func (s *State) Site(id string) (SiteView, bool) {
+	x := s.byName[id]
+	if x == nil {
+		return SiteView{}, false
+	}
+	return s.viewSite(x), true
+}
+
+func (s *State) viewSite(x *site) SiteView {
+	v := SiteView{
+		ID: x.name, Node: x.node, State: x.state, Incarnation: x.incarnation, HTTP: x.http, Peer: x.peer,
+		MaxVersion: x.maxVersion, Capacity: x.capacity, Exposed: x.exposed, Home: x.home, OfferVersion: x.offerVersion,
+	}
+	for _, m := range x.machines {
+		v.Assigned = v.Assigned.plus(m.used)
+		if m.offered {
+			room := m.room()
+			room = Resources{max(0, room.MilliCPU), max(0, room.MemMiB), max(0, room.GPU)}
+			v.Machines = append(v.Machines, MachineView{Name: m.name, Exposed: m.exposed, Free: room, Reserved: s.heldFor(m)})
+		}
+	}
+	return v
+}
+
+func (s *State) heldFor(m *machine) string {
+	if m.held == 0 {
+		return ""
+	}
+	j := s.jobs.get(m.held)
+	return JobID{s.sites[j.owner].name, j.num}.String()
+}
+
+// String is the state's name in the API.
+func (t SiteState) String() string {
+	switch t {
+	case Alive:
+		return "alive"
+	case Suspected:
+		return "suspect"
+	case SiteGone:
+		return "lost"
+	case Left:
+		return "left"
+	}
+	return fmt.Sprintf("SiteState(%d)", uint8(t))
+}
+
+// Queue returns what each site has waiting, by site; withdrawn tasks included.
+func (s *State) Queue() []QueueView {
+	var out []QueueView
+	for _, x := range s.order {
+		if x.waiting == 0 {
+			continue
+		}
+		v := QueueView{Site: x.name, Waiting: x.waiting, MilliCPU: x.cpu, OldestMs: s.time}
+		for _, l := range x.lanes {
+			for _, q := range l.queues {
+				if seq, _, _ := q.first(s); seq != 0 {
+					v.OldestMs = min(v.OldestMs, s.jobs.get(seq).headMs())
+				}
+			}
+		}
+		_, _, p := sched.Standing(s.params.Policy, s.params.Running, &x.account, s.quanta(s.time))
+		v.Priority = p.String()
+		out = append(out, v)
+	}
+	return out
+}
+
+// Ledger returns every account and the matrix they come from.
+func (s *State) Ledger() LedgerView {
+	v := LedgerView{Index: s.index, TimeMs: s.time}
+	if s.founded == 0 {
+		return v
+	}
+	v.Unit = sched.Unit(s.params.Policy)
+	for _, x := range s.order {
+		c, u, p := sched.Standing(s.params.Policy, s.params.Running, &x.account, s.quanta(s.time))
+		v.Sites = append(v.Sites, AccountView{Site: x.name, Contribution: c.String(), Utility: u.String(), Priority: p.String()})
+		row := slices.SortedFunc(slices.Values(x.row), func(a, b cell) int {
+			return cmp.Compare(s.sites[a.executor].name, s.sites[b.executor].name)
+		})
+		for _, c := range row {
+			v.Matrix = append(v.Matrix, CellView{
+				Owner: x.name, Executor: s.sites[c.executor].name, Tasks: c.tasks,
+				A: c.sums.A.String(), B: c.sums.B.String(), R: c.sums.R.String(),
+			})
+		}
+	}
+	return v
+}
+
+// Assignments returns all live attempts at a site, those being stopped
+// included, by job and task: what its broker must be running or ending.
+func (s *State) Assignments(name string) []Assignment {
+	x := s.byName[name]
+	if x == nil {
+		return nil
+	}
+	out := make([]Assignment, 0, len(x.live))
+	for _, slot := range x.live {
+		a := s.attempts.get(slot)
+		j := s.jobs.get(a.seq)
+		out = append(out, Assignment{
+			AttemptRef: AttemptRef{Job: JobID{s.sites[j.owner].name, j.num}, Task: a.task, Attempt: a.attempt, Token: a.token},
+			Machine:    a.machine.name, Need: j.class.need, TimeoutMs: j.timeoutMs, OnLoss: j.onLoss,
+			Started: a.startedMs >= 0, Stop: a.way == wayStopping, StopWhy: a.why, Payload: slices.Clone(j.payload.data),
+		})
+	}
+	slices.SortFunc(out, func(a, b Assignment) int {
+		return cmp.Or(cmp.Compare(a.Job.Site, b.Job.Site), cmp.Compare(a.Job.Num, b.Job.Num), cmp.Compare(a.Task, b.Task))
+	})
+	return out
+}
+
+// SiteChange is the number of the last entry that changed what Assignments
+// returns for a site, 0 for an unknown one. After Restore it is the restored
+// entry's.
+func (s *State) SiteChange(name string) uint64 {
+	if x := s.byName[name]; x != nil {
+		return x.changed
+	}
+	return 0
+}
+
+// WaitingFits reports whether some waiting task, of any present owner, could
+// ever run on what the site exposes (event 1 of the paper).
+func (s *State) WaitingFits(name string) bool {
+	x := s.byName[name]
+	return x != nil && slices.ContainsFunc(s.active, x.couldRun)
+}
+
+// Fits reports whether a site's exposed machines, if they were empty, could run
+// a task with such needs.
+func (s *State) Fits(name string, need Resources, only, not []string) bool {
+	x := s.byName[name]
+	return x != nil && x.present() && x.couldRun(&class{need: need, only: only, not: not})
+}
+
+// AnyFits reports whether any present site could run the job, or why not.
+func (s *State) AnyFits(spec JobSpec) (bool, string) {
+	return s.anyFits(&class{need: spec.Need, only: spec.Only, not: spec.Not})
+}
+
+func (s *State) anyFits(c *class) (bool, string) {
+	allowed := 0
+	for _, x := range s.sites {
+		if !x.present() || !c.allows(x.name) {
+			continue
+		}
+		allowed++
+		if x.couldRun(c) {
+			return true, ""
+		}
+	}
+	if allowed == 0 {
+		return false, "no present site is allowed by its sites.only and sites.not"
+	}
+	return false, fmt.Sprintf("no present site exposes a machine with %s", c.need)
+}
+
+// String lists what is asked for.
+func (r Resources) String() string {
+	out := fmt.Sprintf("%d.%03d cores", r.MilliCPU/1000, r.MilliCPU%1000)
+	if r.MilliCPU%1000 == 0 {
+		out = fmt.Sprintf("%d cores", r.MilliCPU/1000)
+	}
+	if r.MemMiB > 0 {
+		out += fmt.Sprintf(", %d MiB", r.MemMiB)
+	}
+	if r.GPU > 0 {
+		out += fmt.Sprintf(", %d GPUs", r.GPU)
+	}
+	return out
+}
+
+// Stats are the state's sizes, for metrics.
+type Stats struct {
+	Sites        int
+	Jobs         int // kept, ended ones included
+	EndedJobs    int
+	Waiting      uint64 // tasks, withdrawn ones included
+	Assigned     int    // tasks assigned and not reported running
+	Running      int    // tasks running, stopping ones included
+	Shapes       int    // different requirements
+	Payloads     int    // different payloads
+	Reservations int
+	Decisions    uint64 // assignments since genesis
+}
+
+// Stats returns the state's sizes.
+func (s *State) Stats() Stats {
+	return Stats{
+		Sites: len(s.sites), Jobs: s.jobs.n, EndedJobs: len(s.ended), Waiting: s.waiting,
+		Assigned: s.assigned, Running: len(s.live) - s.assigned, Shapes: len(s.classes),
+		Payloads: len(s.payloads), Reservations: len(s.reservations), Decisions: s.decisions,
+	}
+}

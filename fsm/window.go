@@ -1,0 +1,93 @@
+package fsm
+
+import (
+	"slices"
+	"sort"
+)
+
+// admit finds the command's site and, if the command must not be executed now,
+// the result it gets instead.
+func (s *State) admit(c *Command) (x *site, r Result, done bool) {
+	refuse := func(code Code) (*site, Result, bool) { return nil, Result{Code: code, Index: s.index}, true }
+	if s.founded == 0 {
+		return refuse(NotFounded)
+	}
+	x = s.byName[c.ID.Site]
+	switch {
+	case x == nil:
+		return refuse(UnknownSite)
+	case c.ID.Incarnation != x.incarnation || x.state >= SiteGone:
+		return refuse(OldIncarnation)
+	case c.Ack >= c.ID.Seq:
+		return refuse(OutOfRange)
+	}
+	x.raise(c.Ack)
+	switch {
+	case c.ID.Seq <= x.floor:
+		return refuse(Stale)
+	case c.ID.Seq-x.floor > Window:
+		return refuse(WindowFull)
+	}
+	if i, ok := x.find(c.ID.Seq); ok {
+		return x, x.window[i].result.copy(), true
+	}
+	return x, Result{}, false
+}
+
+// Result returns the recorded result of a command, if the state still holds
+// it. Genesis and Register have no number and so no recorded result: their
+// repeats are recognised by what they hold.
+func (s *State) Result(id CommandID) (Result, bool) {
+	x := s.byName[id.Site]
+	if x == nil || x.incarnation != id.Incarnation {
+		return Result{}, false
+	}
+	i, ok := x.find(id.Seq)
+	if !ok {
+		return Result{}, false
+	}
+	return x.window[i].result.copy(), true
+}
+
+// copy keeps the caller's slice apart from the state's.
+func (r Result) copy() Result {
+	r.Jobs = slices.Clone(r.Jobs)
+	return r
+}
+
+// find returns the position of a command's result in the window.
+func (x *site) find(seq uint64) (int, bool) {
+	if n := len(x.window); n == 0 || x.window[n-1].seq < seq {
+		return n, false
+	}
+	i := sort.Search(len(x.window), func(i int) bool { return x.window[i].seq >= seq })
+	return i, x.window[i].seq == seq
+}
+
+// raise forgets the results that have reached the site. What is forgotten may
+// still be read by a snapshot: the window is only resliced.
+func (x *site) raise(ack uint64) {
+	if ack <= x.floor {
+		return
+	}
+	x.floor = ack
+	i, ok := x.find(ack)
+	if ok {
+		i++
+	}
+	x.window = x.window[i:]
+}
+
+// record keeps a result. A snapshot may hold a prefix of the same array, so
+// nothing inside it is overwritten: an insertion copies.
+func (x *site) record(seq uint64, r Result) {
+	r = r.copy()
+	i, _ := x.find(seq)
+	if i == len(x.window) {
+		x.window = append(x.window, answer{seq, r})
+		return
+	}
+	out := make([]answer, 0, len(x.window)+1)
+	out = append(append(out, x.window[:i]...), answer{seq, r})
+	x.window = append(out, x.window[i:]...)
+}

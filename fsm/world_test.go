@@ -1,0 +1,131 @@
+package fsm
+
+import (
+	"fmt"
+	"testing"
+)
+
+// world drives a state with commands as brokers would: it keeps each site's
+// sequence numbers and offer versions.
+type world struct {
+	t     testing.TB
+	s     *State
+	term  uint64
+	base  int64 // log time at the term's start
+	seq   map[string]uint64
+	inc   map[string]uint64
+	offer map[string]uint64
+	num   map[string]uint64
+	boots byte
+}
+
+func params() Params {
+	p := DefaultParams()
+	p.FixedOrder, p.PreferOwn, p.ReserveAfterMs = true, false, 0
+	return p
+}
+
+func newWorld(t testing.TB, p Params, sites ...string) *world {
+	w := &world{
+		t: t, s: New(), term: 1,
+		seq: map[string]uint64{}, inc: map[string]uint64{}, offer: map[string]uint64{}, num: map[string]uint64{},
+	}
+	w.apply(Command{ID: CommandID{Site: "genesis"}, Body: &Genesis{Federation: [16]byte{7}, Seed: 42, Params: p}})
+	for _, x := range sites {
+		w.register(x)
+	}
+	return w
+}
+
+// at moves log time: the next entries carry it.
+func (w *world) at(ms int64) { w.base = ms }
+
+// apply runs one entry.
+func (w *world) apply(cmds ...Command) []Result {
+	w.t.Helper()
+	res, err := w.s.Apply(&Batch{Term: w.term, Elapsed: w.base, Commands: cmds})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return res
+}
+
+// cmd is the site's next command.
+func (w *world) cmd(site string, b Body) Command {
+	w.seq[site]++
+	return Command{ID: CommandID{site, w.inc[site], w.seq[site]}, Ack: w.seq[site] - 1, Body: b}
+}
+
+// do runs a command of a site in an entry of its own.
+func (w *world) do(site string, b Body) Result {
+	w.t.Helper()
+	return w.apply(w.cmd(site, b))[0]
+}
+
+// must is do for a command that has to succeed.
+func (w *world) must(site string, b Body) Result {
+	w.t.Helper()
+	r := w.do(site, b)
+	if r.Code != OK {
+		w.t.Fatalf("%T of %s: %v", b, site, r.Code)
+	}
+	return r
+}
+
+func (w *world) registration(site string, held, lost []AttemptRef) Command {
+	w.boots++
+	id := nodeOf(site)
+	return Command{ID: CommandID{Site: site}, Body: &Register{
+		Node: id, Boot: [16]byte{w.boots}, HTTP: site + ":7700", Peer: site + ":7701", MaxVersion: Version, Held: held, Lost: lost,
+	}}
+}
+
+func nodeOf(site string) (id [16]byte) {
+	copy(id[:], site)
+	return id
+}
+
+func (w *world) register(site string) Result {
+	w.t.Helper()
+	r := w.apply(w.registration(site, nil, nil))[0]
+	if r.Code != OK {
+		w.t.Fatalf("register %s: %v", site, r.Code)
+	}
+	w.inc[site], w.seq[site], w.offer[site] = r.Incarnation, 0, 0
+	return r
+}
+
+// offering is the site's next offer: machines named by the site, of so many
+// cores each.
+func (w *world) offering(site string, cores ...int64) *Offer {
+	w.offer[site]++
+	o := &Offer{Version: w.offer[site]}
+	for i, c := range cores {
+		o.Machines = append(o.Machines, Machine{fmt.Sprintf("m%d", i), Resources{MilliCPU: c * 1000, MemMiB: 1 << 20}})
+		o.Capacity.MilliCPU += c * 1000
+	}
+	return o
+}
+
+// job is the site's next job of 1-core tasks.
+func (w *world) job(site string, count uint32) JobSpec {
+	w.num[site]++
+	return JobSpec{Num: w.num[site], Count: count, Need: Resources{MilliCPU: 1000}, MaxAttempts: 1, Payload: []byte("true")}
+}
+
+func (w *world) submit(site string, jobs ...JobSpec) Result {
+	w.t.Helper()
+	return w.must(site, &Submit{Jobs: jobs})
+}
+
+// ended reports an assignment's end.
+func ended(a Assignment, o Outcome, runMs int64) Ended {
+	return Ended{AttemptRef: a.AttemptRef, Outcome: o, RunMs: runMs}
+}
+
+func (w *world) check() {
+	w.t.Helper()
+	if err := w.s.check(); err != nil {
+		w.t.Fatal(err)
+	}
+}

@@ -84,3 +84,36 @@ func TestDeadSitesTasksMove(t *testing.T) {
 	})
 	agree(t, fed)
 }
+
+// TestAllBrokersDieAtOnce: the power fails at every site, and the tasks'
+// supervisors are the only ones left. Everything that was acknowledged is
+// there when the brokers are back.
+func TestAllBrokersDieAtOnce(t *testing.T) {
+	fed := start(t, 3, 1)
+	home := fed.Sites[0]
+	bag := newGated(t)
+	a := submit(t, home, bag.spec(5))
+	keyed, err := home.SubmitKeyed(within(t), "render-1", bag.spec(1))
+	must(t, err)
+	awaitRunning(t, home, a.ID, 3)
+
+	for _, s := range fed.Sites {
+		must(t, s.Kill())
+	}
+	must(t, fed.Restart(within(t), fed.Sites...))
+
+	again, err := home.SubmitKeyed(within(t), "render-1", bag.spec(1))
+	if err != nil || again.ID != keyed.ID || !again.Replayed {
+		t.Errorf("key render-1 gave %q and now %+v, %v", keyed.ID, again, err)
+	}
+	other := bag.spec(2)
+	var refused *testbed.HTTPError
+	if _, err := home.SubmitKeyed(within(t), "render-1", other); !errors.As(err, &refused) || refused.Status != 422 {
+		t.Errorf("the key with another body: %v, want 422", err)
+	}
+	bag.open(t)
+	awaitEnd(t, home, a.ID)
+	awaitEnd(t, home, keyed.ID)
+	bag.noOverlap(t)
+	agree(t, fed)
+}

@@ -72,14 +72,24 @@ func Start(ctx context.Context, opts Options) (*Federation, error) {
 	return f, nil
 }
 
-// Restart starts a killed site's broker again and waits until it is ready.
-func (f *Federation) Restart(ctx context.Context, s *Site) error {
-	c, err := f.command("start-"+s.Name, "dev", "start", s.Name, "--data-dir", f.opts.Dir)
-	if err != nil {
-		return err
+// Restart starts the brokers of killed sites again and waits until all are
+// ready. They are started together: one alone may have no quorum.
+func (f *Federation) Restart(ctx context.Context, sites ...*Site) error {
+	var started []*child
+	for _, s := range sites {
+		c, err := f.command("start-"+s.Name, "dev", "start", s.Name, "--data-dir", f.opts.Dir)
+		if err != nil {
+			return err
+		}
+		started = append(started, c)
+		f.restarted = append(f.restarted, c)
 	}
-	f.restarted = append(f.restarted, c)
-	return f.awaitReady(ctx, c, s)
+	for i, s := range sites {
+		if err := f.awaitReady(ctx, started[i], s); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Stop ends the brokers and their tasks, by force if need be. It is idempotent.

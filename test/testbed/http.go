@@ -41,13 +41,13 @@ const maxAnswer = 256 << 20
 
 // Do sends one request to the site and returns the answer's body. A status of
 // 400 or more is an *HTTPError.
-func (s *Site) Do(ctx context.Context, method, path, contentType string, body []byte) ([]byte, http.Header, error) {
+func (s *Site) Do(ctx context.Context, method, path string, header http.Header, body []byte) ([]byte, http.Header, error) {
 	req, err := http.NewRequestWithContext(ctx, method, s.URL.String()+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, nil, fmt.Errorf("build request: %w", err)
 	}
-	if contentType != "" {
-		req.Header.Set("Content-Type", contentType)
+	if header != nil {
+		req.Header = header
 	}
 	resp, err := client.Do(req)
 	if err != nil {
@@ -69,7 +69,7 @@ func (s *Site) Do(ctx context.Context, method, path, contentType string, body []
 // get decodes the answer to a GET.
 func get[T any](ctx context.Context, s *Site, path string) (T, error) {
 	var v T
-	data, _, err := s.Do(ctx, http.MethodGet, path, "", nil)
+	data, _, err := s.Do(ctx, http.MethodGet, path, nil, nil)
 	if err != nil {
 		return v, err
 	}
@@ -81,6 +81,6 @@ func get[T any](ctx context.Context, s *Site, path string) (T, error) {
 
 // Ready returns nil once the broker says that it is.
 func (s *Site) Ready(ctx context.Context) error {
-	_, _, err := s.Do(ctx, http.MethodGet, "/readyz", "", nil)
+	_, _, err := s.Do(ctx, http.MethodGet, "/readyz", nil, nil)
 	return err
 }

@@ -40,7 +40,11 @@ type Where struct {
 }
 
 // Accepted answers a submission.
-type Accepted struct{ ID, State, Reason, Durability string }
+type Accepted struct {
+	ID, State, Reason, Durability string
+
+	Replayed bool `json:"-"` // the broker had accepted the same key before
+}
 
 // Job is one job as the API shows it.
 type Job struct {
@@ -65,22 +69,32 @@ type list[T any] struct {
 
 // Submit sends one job.
 func (s *Site) Submit(ctx context.Context, spec Spec) (Accepted, error) {
+	return s.SubmitKeyed(ctx, "", spec)
+}
+
+// SubmitKeyed sends one job under an idempotency key, "" for none.
+func (s *Site) SubmitKeyed(ctx context.Context, key string, spec Spec) (Accepted, error) {
 	var a Accepted
 	body, err := json.Marshal(spec)
 	if err != nil {
 		return a, fmt.Errorf("encode spec: %w", err)
 	}
-	data, _, err := s.Do(ctx, http.MethodPost, "/v1/jobs", "application/json", body)
+	header := http.Header{"Content-Type": {"application/json"}}
+	if key != "" {
+		header.Set("Idempotency-Key", key)
+	}
+	data, got, err := s.Do(ctx, http.MethodPost, "/v1/jobs", header, body)
 	if err != nil {
 		return a, err
 	}
+	a.Replayed = got.Get("Idempotency-Replayed") == "true"
 	return a, json.Unmarshal(data, &a)
 }
 
 // SubmitLines sends NDJSON and returns the answers in order; a line that was
 // not accepted has no id.
 func (s *Site) SubmitLines(ctx context.Context, lines []byte) ([]Accepted, error) {
-	data, _, err := s.Do(ctx, http.MethodPost, "/v1/jobs", "application/x-ndjson", lines)
+	data, _, err := s.Do(ctx, http.MethodPost, "/v1/jobs", http.Header{"Content-Type": {"application/x-ndjson"}}, lines)
 	if err != nil {
 		return nil, err
 	}
@@ -125,13 +139,13 @@ func (s *Site) Tasks(ctx context.Context, id string) ([]Task, error) {
 // Logs returns a task's standard output.
 func (s *Site) Logs(ctx context.Context, id string, task int) (string, error) {
 	data, _, err := s.Do(ctx, http.MethodGet,
-		"/v1/jobs/"+id+"/logs?stream=stdout&task="+strconv.Itoa(task), "", nil)
+		"/v1/jobs/"+id+"/logs?stream=stdout&task="+strconv.Itoa(task), nil, nil)
 	return string(data), err
 }
 
 // Cancel ends a job.
 func (s *Site) Cancel(ctx context.Context, id string) error {
-	_, _, err := s.Do(ctx, http.MethodDelete, "/v1/jobs/"+id, "", nil)
+	_, _, err := s.Do(ctx, http.MethodDelete, "/v1/jobs/"+id, nil, nil)
 	return err
 }
 

@@ -20,6 +20,9 @@ import (
 var (
 	// ErrRefused: certainly not executed and never will be by this call.
 	ErrRefused = errors.New("proposal refused")
+	// ErrTooLarge: the commands of one call exceed what an entry may hold. It
+	// comes together with ErrRefused.
+	ErrTooLarge = errors.New("proposal too large")
 	// ErrUnknown: it may have been executed.
 	ErrUnknown = errors.New("proposal outcome unknown")
 	// ErrClosed: the log was closed before the proposal was sent.

@@ -1,0 +1,329 @@
+package mem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node/coord"
+)
+
+// Log is one member.
+type Log struct {
+	g        *Group
+	site     string
+	m        coord.Machine
+	changed  chan struct{}
+	failed   chan struct{}
+	progress broadcast // entries were applied here
+
+	// Guarded by g.mu.
+	applied  uint64
+	cut, lag bool
+	lose     bool
+	closed   bool
+	err      error
+	calls    []*call // not settled
+}
+
+var _ coord.Log = (*Log)(nil)
+
+// call is one Propose. Its fields are guarded by the group's mu.
+type call struct {
+	from    *Log
+	ids     []fsm.CommandID
+	cmds    [][]byte
+	bytes   int
+	term    uint64 // if not 0: for the lead of this term only
+	ordered uint64 // entry, 0 = not yet
+	gone    bool   // its caller gave up before it was ordered
+	settled chan struct{}
+	ended   bool
+	results []fsm.Result
+	err     error
+}
+
+type callState uint8
+
+const (
+	orderable callState = iota
+	waiting             // no lead can be reached
+	ended
+)
+
+// REQUIRES: g.mu held.
+func (c *call) state() callState {
+	l := c.from
+	switch {
+	case c.ended || c.gone || l.closed || c.ordered > 0:
+		return ended
+	case !l.reachable() || l.g.lead == "":
+		return waiting
+	}
+	return orderable
+}
+
+// REQUIRES: g.mu held.
+func (c *call) settle(res []fsm.Result, err error) {
+	if c.ended {
+		return
+	}
+	c.ended, c.results, c.err = true, res, err
+	c.from.calls = slices.DeleteFunc(c.from.calls, func(o *call) bool { return o == c })
+	close(c.settled)
+}
+
+// reachable: it runs and is not cut off.
+//
+// REQUIRES: g.mu held.
+func (l *Log) reachable() bool { return !l.closed && !l.cut && l.err == nil }
+
+// Propose implements coord.Log.
+func (l *Log) Propose(ctx context.Context, cmds ...fsm.Command) ([]fsm.Result, error) {
+	c, err := l.encode(cmds)
+	if err != nil {
+		return nil, fmt.Errorf("propose: %w: %w", coord.ErrRefused, err)
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("propose: %w: %w", coord.ErrRefused, context.Cause(ctx))
+	}
+	for {
+		changed := l.g.changed.wait()
+		if err := l.send(c); err != nil {
+			return nil, fmt.Errorf("propose: %w", err)
+		}
+		select {
+		case <-c.settled:
+			return c.results, c.err
+		default:
+		}
+		select {
+		case <-c.settled:
+			return c.results, c.err
+		case <-changed:
+		case <-ctx.Done():
+			return l.abandon(ctx, c)
+		}
+	}
+}
+
+// send has the call ordered if a lead can be reached and that has not happened.
+func (l *Log) send(c *call) error {
+	l.g.qmu.Lock()
+	l.g.queue = append(l.g.queue, c)
+	l.g.qmu.Unlock()
+	l.g.mu.Lock()
+	defer l.g.mu.Unlock()
+	if !c.ended && l.closed {
+		return l.closedErr()
+	}
+	if c.term != 0 && (l.g.lead != l.site || l.g.term != c.term || !l.reachable()) {
+		c.gone = true
+		return fmt.Errorf("%w: this member does not lead term %d", coord.ErrRefused, c.term)
+	}
+	if c.ordered == 0 && !c.ended && !slices.Contains(l.calls, c) {
+		l.calls = append(l.calls, c)
+	}
+	l.g.flush()
+	return nil
+}
+
+func (l *Log) abandon(ctx context.Context, c *call) ([]fsm.Result, error) {
+	l.g.mu.Lock()
+	defer l.g.mu.Unlock()
+	if c.ended {
+		return c.results, c.err
+	}
+	class := coord.ErrNoLead
+	if c.ordered > 0 {
+		class = coord.ErrUnknown
+	}
+	c.gone = true
+	err := fmt.Errorf("propose: %w: %w", class, context.Cause(ctx))
+	c.settle(nil, err)
+	return nil, err
+}
+
+func (l *Log) encode(cmds []fsm.Command) (*call, error) {
+	if len(cmds) == 0 {
+		return nil, errors.New("no commands")
+	}
+	if len(cmds) > maxCallCommands {
+		return nil, fmt.Errorf("%w: %d commands, the limit of one call is %d", coord.ErrTooLarge, len(cmds), maxCallCommands)
+	}
+	c := &call{from: l, settled: make(chan struct{})}
+	for i := range cmds {
+		cmd := &cmds[i]
+		if cmd.ID.Site != l.site {
+			return nil, fmt.Errorf("command %d is of site %.80q, this is %s", i, cmd.ID.Site, l.site)
+		}
+		if err := cmd.Validate(); err != nil {
+			return nil, fmt.Errorf("command %d: %w", i, err)
+		}
+		if lost, ok := cmd.Body.(*fsm.SiteLost); ok {
+			if len(cmds) != 1 || lost.Term == 0 {
+				return nil, fmt.Errorf("command %d: a site loss stands alone and names its term", i)
+			}
+			c.term = lost.Term
+		}
+		b := fsm.AppendCommand(nil, *cmd)
+		c.ids = append(c.ids, cmd.ID)
+		c.cmds = append(c.cmds, b)
+		if c.bytes += len(b); c.bytes > fsm.MaxCommand {
+			return nil, fmt.Errorf("%w: more than %d bytes in one call: split it", coord.ErrTooLarge, fsm.MaxCommand)
+		}
+	}
+	return c, nil
+}
+
+// restored settles the calls that a snapshot has executed; others that were
+// ordered below it are proposed again.
+//
+// REQUIRES: g.mu held.
+func (l *Log) restored() {
+	for _, c := range slices.Clone(l.calls) {
+		if c.ordered == 0 || c.ordered > l.applied {
+			continue
+		}
+		res := make([]fsm.Result, 0, len(c.ids))
+		for _, id := range c.ids {
+			if r, ok := l.m.Result(id); ok && id.Seq > 0 {
+				res = append(res, r)
+			}
+		}
+		if len(res) == len(c.ids) {
+			c.settle(res, nil)
+			continue
+		}
+		c.ordered = 0
+		l.g.changed.fire() // its Propose sends it again
+	}
+}
+
+// Sync implements coord.Log.
+func (l *Log) Sync(ctx context.Context) (uint64, error) {
+	var want uint64 // entry to reach, once a lead has told it
+	for {
+		changed, progress := l.g.changed.wait(), l.progress.wait()
+		l.g.mu.Lock()
+		closed, err := l.closed || l.err != nil, l.closedErr()
+		if want == 0 && l.reachable() && l.g.lead != "" {
+			want = l.g.last()
+		}
+		reached, index := want > 0 && l.applied >= want, l.m.Index()
+		l.g.mu.Unlock()
+		switch {
+		case closed:
+			return 0, fmt.Errorf("sync: %w", err)
+		case reached:
+			return index, nil
+		}
+		select {
+		case <-changed:
+		case <-progress:
+		case <-ctx.Done():
+			return 0, fmt.Errorf("sync: %w: %w", coord.ErrNoLead, context.Cause(ctx))
+		}
+	}
+}
+
+// Status implements coord.Log.
+func (l *Log) Status() coord.Status {
+	l.g.mu.Lock()
+	defer l.g.mu.Unlock()
+	s := coord.Status{
+		Term: l.g.term, Voters: slices.Clone(l.g.order), Members: slices.Clone(l.g.order),
+		CaughtUp: l.applied == l.g.last(),
+	}
+	if l.reachable() && l.g.lead != "" {
+		s.Lead, s.Term = l.g.lead, l.g.term
+		s.IsLead = l.g.lead == l.site
+	}
+	return s
+}
+
+// Changed implements coord.Log.
+func (l *Log) Changed() <-chan struct{} { return l.changed }
+
+// Remove implements coord.Log.
+func (l *Log) Remove(ctx context.Context, site string) error {
+	if _, err := l.Sync(ctx); err != nil {
+		return fmt.Errorf("remove site %s from the group: %w", site, err)
+	}
+	l.g.mu.Lock()
+	defer l.g.mu.Unlock()
+	i, found := slices.BinarySearch(l.g.order, site)
+	if found && len(l.g.order) == 1 {
+		return fmt.Errorf("remove site %s from the group: %w: %w", site, coord.ErrRefused, errNotVoter)
+	}
+	if found {
+		gone := l.g.members[site]
+		l.g.order = slices.Delete(l.g.order, i, i+1)
+		delete(l.g.members, site)
+		gone.cut = true
+		if l.g.lead == site {
+			l.g.lead = ""
+		}
+		l.g.elect()
+		l.g.deliver()
+		l.g.notify()
+	}
+	return nil
+}
+
+// Failed implements coord.Log.
+func (l *Log) Failed() <-chan struct{} { return l.failed }
+
+// Err implements coord.Log.
+func (l *Log) Err() error {
+	l.g.mu.Lock()
+	defer l.g.mu.Unlock()
+	return l.err
+}
+
+// REQUIRES: g.mu held.
+func (l *Log) fail(err error) {
+	if l.err != nil {
+		return
+	}
+	l.err = err
+	close(l.failed)
+	l.end()
+}
+
+// REQUIRES: g.mu held.
+func (l *Log) closedErr() error {
+	if l.err != nil {
+		return fmt.Errorf("%w: %w", coord.ErrClosed, l.err)
+	}
+	return coord.ErrClosed
+}
+
+// end settles the calls under way and leaves the group's quorum.
+//
+// REQUIRES: g.mu held.
+func (l *Log) end() {
+	l.closed = true
+	for _, c := range slices.Clone(l.calls) {
+		err := l.closedErr()
+		if c.ordered > 0 {
+			err = fmt.Errorf("%w: %w", coord.ErrUnknown, err)
+		}
+		c.settle(nil, err)
+	}
+	l.progress.fire()
+	l.g.elect()
+}
+
+// Close implements coord.Log.
+func (l *Log) Close() error {
+	l.g.mu.Lock()
+	defer l.g.mu.Unlock()
+	if !l.closed {
+		l.end()
+		l.g.notify()
+	}
+	return nil
+}

@@ -1,0 +1,161 @@
+package raftlog
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node/coord"
+)
+
+// Errors of Open; each message names the directory and the remedy.
+var (
+	// ErrExistingData: bootstrap or join was asked for, but the directory
+	// already holds a member.
+	ErrExistingData = errors.New("data directory is in use by a member")
+	// ErrNoData: neither bootstrap nor join, and the directory holds nothing.
+	ErrNoData = errors.New("data directory is empty")
+	// ErrLocked: another process runs on the directory.
+	ErrLocked = errors.New("data directory is locked")
+	// ErrIdentity: the directory belongs to another site, node or federation.
+	ErrIdentity = errors.New("data directory has another identity")
+	// ErrConfig: a Config that cannot work.
+	ErrConfig = errors.New("invalid configuration")
+)
+
+// Profile selects the timing.
+type Profile uint8
+
+// The profiles.
+const (
+	LAN Profile = iota // members a few milliseconds apart
+	WAN                // members up to some hundred milliseconds apart
+)
+
+// Limits of one Propose call and of one entry. A call larger than the soft
+// limits of an entry stands in an entry of its own.
+const (
+	MaxCallCommands  = 4096
+	MaxCallBytes     = 8 << 20
+	maxEntryCommands = 4096
+	maxEntryBytes    = 1 << 20
+)
+
+// Config of a member. Site, Node, Dir, Listen and Machine are required.
+type Config struct {
+	Site       string   // this member's id; a DNS label
+	Node       [16]byte // identity of the data directory
+	Federation [16]byte // zero with Join: take it from the federation joined
+	Dir        string   // created if absent
+
+	// Listen is the peer address to bind, host:port; port 0 picks one.
+	// Advertise is what others dial; empty means the bound address.
+	Listen, Advertise string
+
+	// Exactly one of Bootstrap and Join on an empty directory, neither on one
+	// in use. Join holds peer addresses of any members.
+	Bootstrap bool
+	Join      []string
+
+	Profile Profile
+	Machine coord.Machine
+	Logger  zerolog.Logger
+	Hooks   Hooks
+
+	// timing replaces the profile's timing in tests.
+	timing *timing
+	// net replaces the network, and disk wraps the store, in tests.
+	net  *network
+	disk func(disk) disk
+}
+
+// Hooks observe; each may be nil, must not block, and may be called from any
+// goroutine.
+type Hooks struct {
+	Entry   func(commands, bytes int)       // the lead sent an entry to raft
+	Store   func(took time.Duration, n int) // n entries were synced
+	Forward func(groups int)                // a frame of calls went to the lead
+	Lead    func(site string)               // the lead changed; "" = none
+}
+
+// Validate reports the first reason why the configuration cannot work.
+func (c *Config) Validate() error {
+	switch {
+	case !fsm.ValidSite(c.Site):
+		return fmt.Errorf("%w: site name %.80q is not a DNS label", ErrConfig, c.Site)
+	case c.Node == [16]byte{}:
+		return fmt.Errorf("%w: node id is zero", ErrConfig)
+	case c.Dir == "":
+		return fmt.Errorf("%w: no data directory", ErrConfig)
+	case c.Machine == nil:
+		return fmt.Errorf("%w: no state machine", ErrConfig)
+	case c.Profile > WAN:
+		return fmt.Errorf("%w: profile %d does not exist", ErrConfig, c.Profile)
+	case c.Bootstrap && len(c.Join) > 0:
+		return fmt.Errorf("%w: bootstrap and join exclude each other", ErrConfig)
+	case c.Bootstrap && c.Federation == [16]byte{}:
+		return fmt.Errorf("%w: bootstrap needs a federation id", ErrConfig)
+	}
+	return c.validateAddresses()
+}
+
+func (c *Config) validateAddresses() error {
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		return fmt.Errorf("%w: listen address %.80q: %w", ErrConfig, c.Listen, err)
+	}
+	if c.Advertise != "" {
+		host, port, err := net.SplitHostPort(c.Advertise)
+		if err != nil || host == "" || port == "" || port == "0" {
+			return fmt.Errorf("%w: advertise address %.80q is not HOST:PORT", ErrConfig, c.Advertise)
+		}
+	}
+	for _, a := range c.Join {
+		if _, _, err := net.SplitHostPort(a); err != nil {
+			return fmt.Errorf("%w: join address %.80q: %w", ErrConfig, a, err)
+		}
+	}
+	return nil
+}
+
+// timing is everything that a profile decides; DESIGN.md has the reasons.
+type timing struct {
+	heartbeat, election, lease time.Duration // raft's
+	commit                     time.Duration // raft's fallback to tell followers a commit
+	rpc                        time.Duration // one raft RPC, one dial
+	reply                      time.Duration // the lead's answer to a forwarded frame
+	tick                       time.Duration // idle entry
+	stable                     time.Duration // non-voter healthy before promotion
+	promote                    time.Duration // how often the lead looks
+	enqueue                    time.Duration // raft accepts an entry, or it is refused
+	backoff, maxBackoff        time.Duration // between attempts of a proposal
+	handshake                  time.Duration // first bytes of a connection
+	drain                      time.Duration // Close waits so long for raft's futures
+	slots                      int           // entries in flight
+	maxAppend                  int           // entries a raft RPC
+	snapshotEntries            uint64
+	snapshotBytes              int64
+	trailing                   uint64
+	snapshotEvery              time.Duration
+}
+
+func (p Profile) timing() timing {
+	t := timing{
+		heartbeat: 500 * time.Millisecond, election: 500 * time.Millisecond, lease: 500 * time.Millisecond,
+		commit: 50 * time.Millisecond, rpc: 2 * time.Second, reply: 5 * time.Second,
+		tick: time.Second, stable: 3 * time.Second, promote: 500 * time.Millisecond,
+		enqueue: time.Second, backoff: 5 * time.Millisecond, maxBackoff: 250 * time.Millisecond,
+		handshake: 3 * time.Second, drain: 3 * time.Second, slots: 4, maxAppend: 64,
+		snapshotEntries: 8192, snapshotBytes: 64 << 20, trailing: 10240, snapshotEvery: 20 * time.Second,
+	}
+	if p == WAN {
+		t.heartbeat, t.election, t.lease = 3*time.Second, 3*time.Second, 3*time.Second
+		t.commit, t.rpc, t.reply = 200*time.Millisecond, 10*time.Second, 30*time.Second
+		t.stable, t.enqueue, t.maxBackoff = 30*time.Second, 5*time.Second, time.Second
+		t.handshake, t.drain, t.slots, t.maxAppend = 10*time.Second, 8*time.Second, 16, 512
+	}
+	return t
+}

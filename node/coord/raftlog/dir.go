@@ -1,0 +1,126 @@
+package raftlog
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// The data directory holds lock, member.json, raft.db and snapshots/.
+
+// member is the identity of a data directory. It is written before anything
+// depends on it: its presence means that the directory is in use.
+type member struct {
+	Version    int    `json:"version"`
+	Site       string `json:"site"`
+	Node       string `json:"node"`
+	Federation string `json:"federation"`
+	// Founder: this member bootstraps the group, if it has not done so yet.
+	Founder bool `json:"founder"`
+}
+
+const memberVersion = 1
+
+// lockDir makes the directory and locks it against a second broker; the lock
+// goes with the process.
+func lockDir(dir string) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make data directory: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open lock: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = f.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, fmt.Errorf("%w: another broker runs on %s: stop it, or use another directory", ErrLocked, dir)
+		}
+		return nil, fmt.Errorf("lock %s: %w", dir, err)
+	}
+	return f, nil
+}
+
+// loadMember returns nil if the directory is not in use.
+func loadMember(dir string) (*member, error) {
+	b, err := os.ReadFile(filepath.Join(dir, "member.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read member: %w", err)
+	}
+	var m member
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&m); err != nil || m.Version != memberVersion {
+		return nil, fmt.Errorf("%w: %s/member.json is not of version %d: run the version that wrote it", ErrIdentity, dir, memberVersion)
+	}
+	return &m, nil
+}
+
+// save writes the file so that a crash leaves the old or the new one.
+func (m *member) save(dir string) error {
+	b, err := json.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("encode member: %w", err)
+	}
+	path := filepath.Join(dir, "member.json")
+	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("write member: %w", err)
+	}
+	_, err = f.Write(append(b, '\n'))
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		return fmt.Errorf("write member: %w", err)
+	}
+	return syncDir(dir)
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", dir, err)
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+func newMember(cfg *Config, federation [16]byte) *member {
+	return &member{
+		Version: memberVersion, Site: cfg.Site, Node: hex.EncodeToString(cfg.Node[:]),
+		Federation: hex.EncodeToString(federation[:]), Founder: cfg.Bootstrap,
+	}
+}
+
+// check compares a directory in use with the configuration, and returns its
+// federation.
+func (m *member) check(cfg *Config) (federation [16]byte, err error) {
+	if cfg.Bootstrap || len(cfg.Join) > 0 {
+		return federation, fmt.Errorf("%w: %s holds site %s of federation %s: start it without --bootstrap and --join, "+
+			"or use an empty directory", ErrExistingData, cfg.Dir, m.Site, m.Federation)
+	}
+	fed, err := hex.DecodeString(m.Federation)
+	if err != nil || len(fed) != 16 {
+		return federation, fmt.Errorf("%w: %s/member.json names no federation: restore the directory", ErrIdentity, cfg.Dir)
+	}
+	copy(federation[:], fed)
+	switch {
+	case m.Site != cfg.Site:
+		err = fmt.Errorf("%w: %s holds site %s, not %s: start it under its own name", ErrIdentity, cfg.Dir, m.Site, cfg.Site)
+	case m.Node != hex.EncodeToString(cfg.Node[:]):
+		err = fmt.Errorf("%w: %s holds node %s, not %x: the directory was mixed from two", ErrIdentity, cfg.Dir, m.Node, cfg.Node)
+	case cfg.Federation != [16]byte{} && cfg.Federation != federation:
+		err = fmt.Errorf("%w: %s belongs to federation %s, not %x", ErrIdentity, cfg.Dir, m.Federation, cfg.Federation)
+	}
+	return federation, err
+}

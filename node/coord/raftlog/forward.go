@@ -1,0 +1,303 @@
+package raftlog
+
+import (
+	"bufio"
+	"context"
+	"net"
+	"sync"
+	"time"
+)
+
+// forwarder sends this member's calls and questions to the lead over one
+// connection, which lasts as long as the lead does.
+type forwarder struct {
+	ctx    context.Context // ends with the log
+	dialer *dialer
+	fed    [16]byte
+	origin uint64
+	t      timing
+	hooks  Hooks
+	// outcome is told each call's outcome, once per submitted call.
+	outcome func(c *proposal, o outcome, index uint64)
+
+	mu   sync.Mutex
+	link *link
+	wg   sync.WaitGroup
+}
+
+// link is one connection to one lead.
+type link struct {
+	f    *forwarder
+	addr string
+	stop context.CancelFunc
+	kick chan struct{}
+
+	mu      sync.Mutex
+	dead    bool
+	queue   []*proposal          // not sent
+	sent    map[uint64]*proposal // no outcome yet
+	asks    []ask                // questions not sent
+	asked   map[uint64]chan answer
+	nextAsk uint64
+	// heard is when the lead last answered, or when it last owed nothing.
+	heard time.Time
+}
+
+type ask struct {
+	kind byte
+	id   uint64
+	site string
+}
+
+// submit sends calls to the lead at addr.
+func (f *forwarder) submit(addr string, calls []*proposal) {
+	l := f.to(addr)
+	l.mu.Lock()
+	if l.dead {
+		l.mu.Unlock()
+		f.tell(calls, refused)
+		return
+	}
+	l.queue = append(l.queue, calls...)
+	l.mu.Unlock()
+	signal(l.kick)
+}
+
+func (f *forwarder) tell(calls []*proposal, o outcome) {
+	for _, c := range calls {
+		f.outcome(c, o, 0)
+	}
+}
+
+// question asks the lead at addr; a lost answer is answerRetry.
+func (f *forwarder) question(ctx context.Context, addr string, kind byte, site string) (answer, error) {
+	l := f.to(addr)
+	ch := make(chan answer, 1)
+	l.mu.Lock()
+	if l.dead {
+		l.mu.Unlock()
+		return answer{code: answerRetry}, nil
+	}
+	l.nextAsk++
+	id := l.nextAsk
+	l.asks = append(l.asks, ask{kind, id, site})
+	l.asked[id] = ch
+	l.mu.Unlock()
+	signal(l.kick)
+	select {
+	case a := <-ch:
+		return a, nil
+	case <-ctx.Done():
+		l.mu.Lock()
+		delete(l.asked, id)
+		l.mu.Unlock()
+		return answer{}, context.Cause(ctx)
+	}
+}
+
+// to returns the link to addr, replacing one to another lead or a dead one.
+func (f *forwarder) to(addr string) *link {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if l := f.link; l != nil {
+		if l.addr == addr && !l.isDead() {
+			return l
+		}
+		l.stop()
+	}
+	ctx, stop := context.WithCancel(f.ctx)
+	l := &link{
+		f: f, addr: addr, stop: stop, kick: make(chan struct{}, 1),
+		sent: map[uint64]*proposal{}, asked: map[uint64]chan answer{},
+	}
+	f.link = l
+	if f.ctx.Err() != nil {
+		l.dead = true
+		return l
+	}
+	f.wg.Go(func() { l.run(ctx) })
+	return l
+}
+
+// drop ends the link if it goes to another lead than addr.
+func (f *forwarder) drop(addr string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.link != nil && f.link.addr != addr {
+		f.link.stop()
+	}
+}
+
+// watch ends a link whose lead owes an answer for too long.
+func (f *forwarder) watch(now time.Time) {
+	f.mu.Lock()
+	l := f.link
+	f.mu.Unlock()
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	if len(l.sent) == 0 && len(l.asked) == 0 {
+		l.heard = now
+	}
+	late := !l.dead && !l.heard.IsZero() && now.Sub(l.heard) > f.t.reply
+	l.mu.Unlock()
+	if late {
+		l.stop()
+	}
+}
+
+func (l *link) isDead() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.dead
+}
+
+// run dials, writes until the link ends, and settles what is left.
+func (l *link) run(ctx context.Context) {
+	defer l.stop()
+	dial, cancel := context.WithTimeout(ctx, l.f.t.rpc)
+	conn, err := l.f.dialer.dial(dial, l.addr, kindForward, l.f.fed)
+	cancel()
+	if err == nil {
+		unhook := context.AfterFunc(ctx, func() { _ = conn.Close() })
+		var reader sync.WaitGroup
+		reader.Go(func() {
+			defer l.stop()
+			l.read(conn)
+		})
+		l.write(ctx, conn)
+		unhook()
+		_ = conn.Close()
+		reader.Wait()
+	}
+	l.end()
+}
+
+// end settles everything: what was sent is unknown, what was not is refused.
+func (l *link) end() {
+	l.mu.Lock()
+	l.dead = true
+	queue, sent, asked := l.queue, l.sent, l.asked
+	l.queue, l.sent, l.asked = nil, nil, nil
+	l.mu.Unlock()
+	for _, c := range sent {
+		l.f.outcome(c, unknown, 0)
+	}
+	l.f.tell(queue, refused)
+	for _, ch := range asked {
+		ch <- answer{code: answerRetry}
+	}
+}
+
+func (l *link) write(ctx context.Context, conn net.Conn) {
+	var buf []byte
+	for {
+		select {
+		case <-l.kick:
+		case <-ctx.Done():
+			return
+		}
+		for {
+			b, calls := l.next(buf[:0])
+			if len(b) == 0 {
+				break
+			}
+			if l.f.hooks.Forward != nil && calls > 0 {
+				l.f.hooks.Forward(calls)
+			}
+			_ = conn.SetWriteDeadline(time.Now().Add(l.f.t.reply))
+			if _, err := conn.Write(b); err != nil {
+				l.stop()
+				return
+			}
+			if buf = b; cap(buf) > 2*frameSoftSize {
+				buf = nil
+			}
+		}
+	}
+}
+
+// next encodes what waits, marked as sent, into one or more frames.
+func (l *link) next(b []byte) (frames []byte, calls int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, a := range l.asks {
+		b = append(b, endFrame(appendQuestion(frame(nil), a.kind, a.id, a.site))...)
+	}
+	l.asks = l.asks[:0]
+	size := 0
+	for _, c := range l.queue {
+		if calls > 0 && (calls == frameMaxCalls || size+c.bytes > frameSoftSize) {
+			break
+		}
+		size += c.bytes
+		calls++
+		l.sent[c.seq] = c
+	}
+	if calls > 0 {
+		at := len(b)
+		b = appendCalls(frame(b), l.f.origin, l.queue[:calls])
+		endFrame(b[at:])
+		l.queue = append(l.queue[:0:0], l.queue[calls:]...)
+	}
+	if len(b) > 0 && l.heard.IsZero() {
+		l.heard = time.Now()
+	}
+	return b, calls
+}
+
+func (l *link) read(conn net.Conn) {
+	r := bufio.NewReaderSize(conn, 64<<10)
+	var buf []byte
+	for {
+		b, err := readFrame(r, buf, maxFrame)
+		if err != nil || len(b) == 0 {
+			return
+		}
+		buf = b
+		switch b[0] {
+		case frameDone:
+			all, err := parseDone(b[1:])
+			if err != nil {
+				return
+			}
+			l.done(all)
+		case frameAnswer:
+			id, a, err := parseAnswer(b[1:])
+			if err != nil {
+				return
+			}
+			l.answer(id, a)
+		default:
+			return
+		}
+	}
+}
+
+func (l *link) done(all []done) {
+	calls := make([]*proposal, len(all))
+	l.mu.Lock()
+	l.heard = time.Now()
+	for i, d := range all {
+		calls[i] = l.sent[d.seq]
+		delete(l.sent, d.seq)
+	}
+	l.mu.Unlock()
+	for i, d := range all {
+		if calls[i] != nil {
+			l.f.outcome(calls[i], min(d.outcome, rejected), d.index)
+		}
+	}
+}
+
+func (l *link) answer(id uint64, a answer) {
+	l.mu.Lock()
+	l.heard = time.Now()
+	ch := l.asked[id]
+	delete(l.asked, id)
+	l.mu.Unlock()
+	if ch != nil {
+		ch <- a
+	}
+}

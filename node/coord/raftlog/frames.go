@@ -1,0 +1,141 @@
+package raftlog
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// Frames of a forward connection: u32 length · kind · body.
+const (
+	frameCalls  = 1 // → lead: u64 origin · n · n × (seq · n · n × bytes)
+	frameRead   = 2 // → lead: id; wants an index that a current read must reach
+	frameRemove = 3 // → lead: id · site
+	frameDone   = 4 // ← n · n × (seq · outcome · raft index)
+	frameAnswer = 5 // ← id · answer code · raft index · text
+)
+
+// answer to a read or removal.
+type answer struct {
+	code  answerCode
+	index uint64
+	text  string
+}
+
+type answerCode uint8
+
+const (
+	answerOK      answerCode = iota
+	answerRetry              // no lead here now
+	answerRefused            // text says why
+)
+
+// done is one call's outcome on its way back.
+type done struct {
+	seq     uint64
+	outcome outcome
+	index   uint64
+}
+
+// Bounds of a frame of calls that the forwarding side fills.
+const (
+	frameMaxCalls = 4096
+	frameSoftSize = 1 << 20
+)
+
+func appendCalls(dst []byte, origin uint64, calls []*proposal) []byte {
+	dst = append(dst, frameCalls)
+	dst = binary.BigEndian.AppendUint64(dst, origin)
+	dst = binary.AppendUvarint(dst, uint64(len(calls)))
+	for _, c := range calls {
+		dst = binary.AppendUvarint(dst, c.seq)
+		dst = binary.AppendUvarint(dst, uint64(len(c.cmds)))
+		for _, cmd := range c.cmds {
+			dst = binary.AppendUvarint(dst, uint64(len(cmd)))
+			dst = append(dst, cmd...)
+		}
+	}
+	return dst
+}
+
+// parseCalls returns items whose commands point into b.
+func parseCalls(b []byte) ([]item, error) {
+	d := decoder{b: b}
+	origin := d.uint64()
+	n := d.count(frameMaxCalls, 2)
+	items := make([]item, 0, n)
+	for range n {
+		it := item{call: call{origin: origin, seq: d.uvarint()}}
+		it.commands = d.count(MaxCallCommands, 1)
+		it.cmds = make([][]byte, 0, it.commands)
+		for range it.commands {
+			cmd := d.bytes(MaxCallBytes)
+			it.cmds = append(it.cmds, cmd)
+			it.bytes += len(cmd)
+		}
+		items = append(items, it)
+	}
+	if d.bad || len(d.b) != 0 {
+		return nil, fmt.Errorf("%w: calls", errFrame)
+	}
+	return items, nil
+}
+
+func appendDone(dst []byte, all []done) []byte {
+	dst = append(dst, frameDone)
+	dst = binary.AppendUvarint(dst, uint64(len(all)))
+	for _, d := range all {
+		dst = binary.AppendUvarint(dst, d.seq)
+		dst = append(dst, byte(d.outcome))
+		dst = binary.AppendUvarint(dst, d.index)
+	}
+	return dst
+}
+
+func parseDone(b []byte) ([]done, error) {
+	d := decoder{b: b}
+	n := d.count(maxFrame, 3)
+	all := make([]done, 0, n)
+	for range n {
+		all = append(all, done{seq: d.uvarint(), outcome: outcome(d.byte()), index: d.uvarint()})
+	}
+	if d.bad || len(d.b) != 0 {
+		return nil, fmt.Errorf("%w: outcomes", errFrame)
+	}
+	return all, nil
+}
+
+func appendAnswer(dst []byte, id uint64, a answer) []byte {
+	dst = append(dst, frameAnswer)
+	dst = binary.AppendUvarint(dst, id)
+	dst = append(dst, byte(a.code))
+	dst = binary.AppendUvarint(dst, a.index)
+	dst = binary.AppendUvarint(dst, uint64(len(a.text)))
+	return append(dst, a.text...)
+}
+
+func parseAnswer(b []byte) (id uint64, a answer, err error) {
+	d := decoder{b: b}
+	id = d.uvarint()
+	a = answer{code: answerCode(d.byte()), index: d.uvarint(), text: string(d.bytes(4096))}
+	if d.bad || len(d.b) != 0 {
+		return 0, answer{}, fmt.Errorf("%w: answer", errFrame)
+	}
+	return id, a, nil
+}
+
+// question is a read or removal.
+func appendQuestion(dst []byte, kind byte, id uint64, site string) []byte {
+	dst = append(dst, kind)
+	dst = binary.AppendUvarint(dst, id)
+	dst = binary.AppendUvarint(dst, uint64(len(site)))
+	return append(dst, site...)
+}
+
+func parseQuestion(b []byte) (id uint64, site string, err error) {
+	d := decoder{b: b}
+	id, site = d.uvarint(), string(d.bytes(63))
+	if d.bad || len(d.b) != 0 {
+		return 0, "", fmt.Errorf("%w: question", errFrame)
+	}
+	return id, site, nil
+}

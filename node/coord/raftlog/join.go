@@ -1,0 +1,262 @@
+package raftlog
+
+import (
+	"bufio"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node/coord"
+)
+
+// maxJoinFrame bounds a question or answer of a join connection, in bytes.
+const maxJoinFrame = 8 << 10
+
+// joinRequest asks to be a member at an address (the first time, or again when
+// the address changed), or, with Who, only who answers there.
+type joinRequest struct {
+	Who        bool   `json:"who,omitempty"`
+	Site       string `json:"site,omitempty"`
+	Node       string `json:"node,omitempty"`
+	Federation string `json:"federation,omitempty"` // "" = whichever it is
+	Addr       string `json:"addr,omitempty"`
+	Hops       int    `json:"hops,omitempty"`
+}
+
+type joinReply struct {
+	Code       string `json:"code"` // one of the codes below
+	Text       string `json:"text,omitempty"`
+	Site       string `json:"site,omitempty"` // of the member that answers
+	Node       string `json:"node,omitempty"`
+	Federation string `json:"federation,omitempty"`
+}
+
+const (
+	joinOK      = "ok"
+	joinRetry   = "retry"   // no lead now
+	joinForeign = "foreign" // another federation
+	joinRefused = "refused"
+)
+
+// serveJoin answers one question.
+func (l *Log) serveJoin(conn net.Conn, _ preamble) {
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(l.t.handshake + 2*l.t.rpc + l.t.enqueue))
+	b, err := readFrame(bufio.NewReader(conn), nil, maxJoinFrame)
+	var q joinRequest
+	if err == nil {
+		err = json.Unmarshal(b, &q)
+	}
+	if err != nil {
+		l.mux.refuse(conn, fmt.Errorf("join: %w", err))
+		return
+	}
+	ctx, cancel := context.WithTimeout(l.ctx, 2*l.t.rpc+l.t.enqueue)
+	defer cancel()
+	a := l.admit(ctx, q)
+	a.Site, a.Node, a.Federation = l.cfg.Site, hex.EncodeToString(l.cfg.Node[:]), hex.EncodeToString(l.fed[:])
+	if b, err = json.Marshal(a); err == nil {
+		_, _ = conn.Write(endFrame(append(frame(nil), b...)))
+	}
+}
+
+// admit decides at the lead; other members pass the question on.
+func (l *Log) admit(ctx context.Context, q joinRequest) joinReply {
+	addr, self := l.lead()
+	switch {
+	case q.Who:
+		return joinReply{Code: joinOK}
+	case q.Federation != "" && q.Federation != hex.EncodeToString(l.fed[:]):
+		return joinReply{Code: joinForeign, Text: fmt.Sprintf("this is federation %x, not %s", l.fed, q.Federation)}
+	case self:
+		return l.admitHere(ctx, q)
+	case addr == "" || q.Hops > 1:
+		return joinReply{Code: joinRetry, Text: "no lead is known now"}
+	}
+	q.Hops++
+	a, err := l.dialer.join(ctx, addr, q)
+	if err != nil {
+		return joinReply{Code: joinRetry, Text: "the lead cannot be reached: " + err.Error()}
+	}
+	return a
+}
+
+func (l *Log) admitHere(ctx context.Context, q joinRequest) joinReply {
+	node, err := hex.DecodeString(q.Node)
+	_, port, addrErr := net.SplitHostPort(q.Addr)
+	switch {
+	case err != nil || len(node) != 16 || !fsm.ValidSite(q.Site) || addrErr != nil || port == "0" || len(q.Addr) > fsm.MaxAddress:
+		return joinReply{Code: joinRefused, Text: fmt.Sprintf("malformed site %.80q, node %.40q or address %.300q", q.Site, q.Node, q.Addr)}
+	case !l.seq.leads():
+		return joinReply{Code: joinRetry, Text: "the lead is new and not ready"}
+	case q.Site == l.cfg.Site && [16]byte(node) != l.cfg.Node:
+		return joinReply{Code: joinRefused, Text: "site " + q.Site + " is the lead itself: choose another name"}
+	}
+	l.machine.call(func(m coord.Machine) { err = m.Admit(q.Site, [16]byte(node)) })
+	if err != nil {
+		return joinReply{Code: joinRefused, Text: err.Error()}
+	}
+	return l.enlist(ctx, q)
+}
+
+// enlist adds the node as a non-voter, or changes its address.
+func (l *Log) enlist(ctx context.Context, q joinRequest) joinReply {
+	id, addr := raft.ServerID(q.Site), raft.ServerAddress(q.Addr)
+	add := l.raft.AddNonvoter
+	for _, s := range l.raft.GetConfiguration().Configuration().Servers {
+		switch {
+		case s.ID != id && s.Address == addr:
+			return joinReply{Code: joinRefused, Text: fmt.Sprintf("address %s is site %s's: advertise another", addr, s.ID)}
+		case s.ID != id:
+			continue
+		case s.Address == addr:
+			return joinReply{Code: joinOK}
+		case l.answersAs(ctx, string(s.Address), q):
+			return joinReply{Code: joinRefused, Text: fmt.Sprintf("site %s runs at %s with another data directory: stop it or choose another name", q.Site, s.Address)}
+		case s.Suffrage == raft.Voter:
+			add = l.raft.AddVoter
+		}
+	}
+	if err := add(id, addr, 0, l.t.enqueue).Error(); err != nil {
+		return joinReply{Code: joinRetry, Text: err.Error()}
+	}
+	l.log.Info().Str("site", q.Site).Str("peer", q.Addr).Msg("member joined or moved")
+	return joinReply{Code: joinOK}
+}
+
+// answersAs says whether the site's former address answers as the same site
+// with another node: two new nodes of one name, before either is registered.
+func (l *Log) answersAs(ctx context.Context, addr string, q joinRequest) bool {
+	ctx, cancel := context.WithTimeout(ctx, l.t.rpc/2)
+	defer cancel()
+	a, err := l.dialer.join(ctx, addr, joinRequest{Who: true})
+	return err == nil && a.Site == q.Site && a.Node != q.Node
+}
+
+// join asks one member.
+func (d *dialer) join(ctx context.Context, addr string, q joinRequest) (joinReply, error) {
+	conn, err := d.dial(ctx, addr, kindJoin, [16]byte{})
+	if err != nil {
+		return joinReply{}, err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	b, err := json.Marshal(q)
+	if err != nil {
+		return joinReply{}, fmt.Errorf("encode join: %w", err)
+	}
+	if _, err := conn.Write(endFrame(append(frame(nil), b...))); err != nil {
+		return joinReply{}, fmt.Errorf("ask %s: %w", addr, err)
+	}
+	b, err = readFrame(conn, nil, maxJoinFrame)
+	var a joinReply
+	if err == nil {
+		err = json.Unmarshal(b, &a)
+	}
+	if err != nil {
+		return joinReply{}, fmt.Errorf("answer of %s: %w", addr, err)
+	}
+	return a, nil
+}
+
+// join asks the configured members in turn until one admits this node; it
+// returns the federation.
+func (l *Log) join(ctx context.Context) ([16]byte, error) {
+	q := joinRequest{Site: l.cfg.Site, Node: hex.EncodeToString(l.cfg.Node[:]), Addr: string(l.stream.addr)}
+	if l.cfg.Federation != [16]byte{} {
+		q.Federation = hex.EncodeToString(l.cfg.Federation[:])
+	}
+	last := errors.New("no answer")
+	for try := 0; ; try++ {
+		for _, addr := range l.cfg.Join {
+			once, cancel := context.WithTimeout(ctx, 3*l.t.rpc+l.t.enqueue)
+			a, err := l.dialer.join(once, addr, q)
+			cancel()
+			if err == nil {
+				var fed [16]byte
+				if fed, err = a.verdict(addr); err == nil {
+					return fed, nil
+				}
+			}
+			if errors.Is(err, coord.ErrForeign) || errors.Is(err, coord.ErrJoinRefused) {
+				return [16]byte{}, err
+			}
+			last = err
+		}
+		if err := sleep(ctx, l.backoff(try)); err != nil {
+			return [16]byte{}, fmt.Errorf("join: %w (last: %w)", err, last)
+		}
+	}
+}
+
+func (a joinReply) verdict(addr string) (fed [16]byte, err error) {
+	b, err := hex.DecodeString(a.Federation)
+	switch {
+	case a.Code == joinForeign:
+		return fed, fmt.Errorf("join %s: %w: %s", addr, coord.ErrForeign, a.Text)
+	case a.Code == joinRefused:
+		return fed, fmt.Errorf("join %s: %w: %s", addr, coord.ErrJoinRefused, a.Text)
+	case a.Code != joinOK || err != nil || len(b) != 16:
+		return fed, fmt.Errorf("join %s: not now: %s", addr, a.Text)
+	}
+	return [16]byte(b), nil
+}
+
+// settleAddress tells the lead this member's address for as long as the
+// group's configuration has another one.
+func (l *Log) settleAddress(ctx context.Context) {
+	q := joinRequest{
+		Site: l.cfg.Site, Node: hex.EncodeToString(l.cfg.Node[:]), Federation: hex.EncodeToString(l.fed[:]),
+		Addr: string(l.stream.addr),
+	}
+	for try := 0; ; try++ {
+		servers := l.raft.GetConfiguration().Configuration().Servers
+		known := false
+		for _, s := range servers {
+			known = known || string(s.ID) == q.Site && string(s.Address) == q.Addr
+		}
+		if known {
+			return
+		}
+		for _, s := range servers {
+			if string(s.ID) == q.Site && len(servers) > 1 {
+				continue
+			}
+			once, cancel := context.WithTimeout(ctx, 3*l.t.rpc)
+			a, err := joinReply{}, error(nil)
+			if string(s.ID) == q.Site {
+				a = l.admit(once, q)
+			} else {
+				a, err = l.dialer.join(once, string(s.Address), q)
+			}
+			cancel()
+			if err == nil && a.Code == joinRefused {
+				l.log.Warn().Str("reason", a.Text).Msg("the lead does not take this member's address")
+			}
+			if err == nil && a.Code == joinOK {
+				break
+			}
+		}
+		if sleep(ctx, l.backoff(try+4)) != nil {
+			return
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

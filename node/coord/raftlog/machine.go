@@ -1,0 +1,237 @@
+package raftlog
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/cloudshare/cloudshare/node/coord"
+)
+
+// errVoid answers an entry whose stamp is of another term than raft's: its lead
+// lost and regained the leadership between stamping and appending. Every member
+// sees the same two numbers and skips it, so that stamped terms never go back.
+var errVoid = errors.New("entry stamped in another term")
+
+// machine lets raft drive a coord.Machine.
+type machine struct {
+	// mu serializes all calls of the Machine.
+	mu     sync.Mutex
+	m      coord.Machine
+	broken error // after it nothing is applied any more
+
+	own      *pending
+	again    func([]*proposal) // retries calls that a snapshot swallowed
+	fail     func(error)
+	onApply  func(*raft.Log) // tells the followers
+	onConfig func()
+	begun    chan struct{} // closed once the callbacks may be used
+	header   header
+	index    atomic.Uint64 // the Machine's entry number
+	position position      // raft's index
+	grown    atomic.Int64  // bytes applied since the last snapshot
+}
+
+var (
+	_ raft.FSM                = (*machine)(nil)
+	_ raft.ConfigurationStore = (*machine)(nil)
+)
+
+// Apply implements raft.FSM.
+func (m *machine) Apply(l *raft.Log) any {
+	<-m.begun
+	m.onApply(l)
+	m.grown.Add(int64(len(l.Data)))
+	m.mu.Lock()
+	err := m.apply(l)
+	m.mu.Unlock()
+	if err != nil && !errors.Is(err, errVoid) {
+		m.fail(err)
+		return err
+	}
+	m.position.advance(l.Index)
+	if err != nil {
+		return err
+	}
+	return nil
+}
+
+// REQUIRES: m.mu held.
+func (m *machine) apply(l *raft.Log) error {
+	if m.broken != nil {
+		return m.broken
+	}
+	if err := parseHeader(l.Extensions, &m.header); err != nil {
+		return m.stop(l, err)
+	}
+	if m.header.term != l.Term {
+		return errVoid
+	}
+	results, err := m.m.Apply(l.Data)
+	if err != nil {
+		return m.stop(l, err)
+	}
+	if n := m.header.commands(); n != len(results) {
+		return m.stop(l, fmt.Errorf("%w: %d commands, %d results", errHeader, n, len(results)))
+	}
+	m.index.Store(m.m.Index())
+	m.own.apply(m.header.calls, results)
+	return nil
+}
+
+func (m *machine) stop(l *raft.Log, err error) error {
+	m.broken = fmt.Errorf("apply entry %d of term %d: %w; this broker stops rather than skip it: "+
+		"run the version that wrote it, or restore the data directory", l.Index, l.Term, err)
+	return m.broken
+}
+
+func (h *header) commands() (n int) {
+	for _, c := range h.calls {
+		n += c.commands
+	}
+	return n
+}
+
+// StoreConfiguration implements raft.ConfigurationStore: configuration entries
+// count as applied, so that a raft index handed out by a read is always reached.
+func (m *machine) StoreConfiguration(index uint64, _ raft.Configuration) {
+	<-m.begun
+	m.position.advance(index)
+	m.onConfig()
+}
+
+// call runs f beside no Apply.
+func (m *machine) call(f func(coord.Machine)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f(m.m)
+}
+
+// A snapshot is magic · raft index of the last entry in it · the Machine's own.
+var snapshotMagic = [8]byte{'C', 'S', 'L', 'O', 'G', 0, 0, 1}
+
+// Snapshot implements raft.FSM.
+func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.broken != nil {
+		return nil, m.broken
+	}
+	s, err := m.m.Snapshot()
+	if err != nil {
+		return nil, fmt.Errorf("snapshot: %w", err)
+	}
+	m.grown.Store(0)
+	return &frozen{s: s, index: m.position.now()}, nil
+}
+
+// Restore implements raft.FSM.
+func (m *machine) Restore(rc io.ReadCloser) error {
+	defer rc.Close()
+	r := bufio.NewReaderSize(rc, 64<<10)
+	var head [16]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return fmt.Errorf("restore: read header: %w", err)
+	}
+	if [8]byte(head[:8]) != snapshotMagic {
+		return fmt.Errorf("restore: not a snapshot of this version: %x", head[:8])
+	}
+	at := binary.BigEndian.Uint64(head[8:])
+	m.mu.Lock()
+	err := m.m.Restore(r)
+	var again []*proposal
+	if err == nil {
+		m.grown.Store(0)
+		m.index.Store(m.m.Index())
+		again = m.own.restored(at, m.m.Result)
+		m.position.advance(at)
+	}
+	m.mu.Unlock()
+	m.again(again)
+	if err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	return nil
+}
+
+// frozen writes one snapshot.
+type frozen struct {
+	s     coord.Snapshot
+	index uint64
+}
+
+// Persist implements raft.FSMSnapshot.
+func (f *frozen) Persist(sink raft.SnapshotSink) error {
+	w := bufio.NewWriterSize(sink, 64<<10)
+	head := binary.BigEndian.AppendUint64(snapshotMagic[:len(snapshotMagic):len(snapshotMagic)], f.index)
+	_, err := w.Write(head)
+	if err == nil {
+		err = f.s.Write(w)
+	}
+	if err == nil {
+		err = w.Flush()
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("write snapshot: %w", err), sink.Cancel())
+	}
+	return sink.Close()
+}
+
+// Release implements raft.FSMSnapshot.
+func (f *frozen) Release() { f.s.Release() }
+
+// position is the raft index of the last entry that the Machine has behind it.
+type position struct {
+	mu      sync.Mutex
+	at      uint64
+	waiting map[chan struct{}]uint64
+}
+
+func (p *position) now() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.at
+}
+
+func (p *position) advance(to uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.at = max(p.at, to)
+	for ch, want := range p.waiting {
+		if want <= p.at {
+			close(ch)
+			delete(p.waiting, ch)
+		}
+	}
+}
+
+// wait returns once the position has reached index, or with the context's cause.
+func (p *position) wait(ctx context.Context, index uint64) error {
+	p.mu.Lock()
+	if p.at >= index {
+		p.mu.Unlock()
+		return nil
+	}
+	ch := make(chan struct{})
+	if p.waiting == nil {
+		p.waiting = map[chan struct{}]uint64{}
+	}
+	p.waiting[ch] = index
+	p.mu.Unlock()
+	select {
+	case <-ch:
+		return nil
+	case <-ctx.Done():
+		p.mu.Lock()
+		delete(p.waiting, ch)
+		p.mu.Unlock()
+		return context.Cause(ctx)
+	}
+}

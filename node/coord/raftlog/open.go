@@ -1,0 +1,223 @@
+package raftlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"path/filepath"
+	"sync"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+)
+
+// Open starts a member. With Join it returns once a member has admitted this
+// node, or when ctx ends; ctx is not used afterwards.
+func Open(ctx context.Context, cfg Config) (*Log, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("open log: %w", err)
+	}
+	l := &Log{
+		cfg: cfg, t: cfg.Profile.timing(), log: cfg.Logger,
+		poke: make(chan struct{}, 1), changed: make(chan struct{}, 1), failed: make(chan struct{}),
+	}
+	if cfg.timing != nil {
+		l.t = *cfg.timing
+	}
+	if l.cfg.net == nil {
+		l.cfg.net = &network{}
+	}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	if err := l.open(ctx); err != nil {
+		l.cancel()
+		return nil, fmt.Errorf("open log: %w", errors.Join(err, l.release()))
+	}
+	l.start()
+	return l, nil
+}
+
+// release gives back what Open took, whatever of it there is.
+func (l *Log) release() error {
+	var errs []error
+	if l.mux != nil {
+		_ = l.mux.ln.Close()
+	}
+	if l.store != nil {
+		errs = append(errs, l.store.bolt.Close())
+	}
+	if l.lock != nil {
+		errs = append(errs, l.lock.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func (l *Log) open(ctx context.Context) error {
+	var err error
+	if l.lock, err = lockDir(l.cfg.Dir); err != nil {
+		return err
+	}
+	m, err := loadMember(l.cfg.Dir)
+	if err != nil {
+		return err
+	}
+	if m != nil {
+		if l.fed, err = m.check(&l.cfg); err != nil {
+			return err
+		}
+	} else if !l.cfg.Bootstrap && len(l.cfg.Join) == 0 {
+		return fmt.Errorf("%w: %s: start it with --bootstrap to found a federation, or --join HOST:PORT to enter one",
+			ErrNoData, l.cfg.Dir)
+	}
+	if err := l.listen(); err != nil {
+		return err
+	}
+	if m == nil {
+		if m, err = l.enter(ctx); err != nil {
+			return err
+		}
+	}
+	l.stream.fed = l.fed
+	l.mux.setFederation(l.fed)
+	return l.openRaft(m.Founder)
+}
+
+// enter makes an empty directory a member's.
+func (l *Log) enter(ctx context.Context) (*member, error) {
+	l.fed = l.cfg.Federation
+	if len(l.cfg.Join) > 0 {
+		fed, err := l.join(ctx)
+		if err != nil {
+			return nil, err
+		}
+		l.fed = fed
+	}
+	m := newMember(&l.cfg, l.fed)
+	return m, m.save(l.cfg.Dir)
+}
+
+// listen binds the peer port; connections wait in the kernel until start.
+func (l *Log) listen() error {
+	ln, err := net.Listen("tcp", l.cfg.Listen)
+	if err != nil {
+		return fmt.Errorf("listen for peers: %w: free the address or choose another", err)
+	}
+	addr := l.cfg.Advertise
+	if addr == "" {
+		addr = ln.Addr().String()
+		if ln.Addr().(*net.TCPAddr).IP.IsUnspecified() {
+			_ = ln.Close()
+			return fmt.Errorf("%w: peers cannot dial %s: set an advertise address", ErrConfig, addr)
+		}
+	}
+	l.mux = newMux(ln, l.t.handshake, l.log, l.cfg.net)
+	l.dialer = &dialer{net: l.cfg.net, site: l.cfg.Site}
+	l.stream = newStream(addr, l.dialer, l.mux)
+	return nil
+}
+
+func (l *Log) openRaft(founder bool) error {
+	bolt, err := openBolt(filepath.Join(l.cfg.Dir, "raft.db"))
+	if err != nil {
+		return err
+	}
+	if l.cfg.disk != nil {
+		bolt = l.cfg.disk(bolt)
+	}
+	logger := raftLogger(l.log)
+	l.store = newStore(bolt, l.cfg.Hooks, l.fail)
+	snaps, err := raft.NewFileSnapshotStoreWithLogger(l.cfg.Dir, 2, logger)
+	if err != nil {
+		return fmt.Errorf("open snapshots: %w", err)
+	}
+	l.trans = newTransport(l.stream, l.cfg.Site, l.t, logger)
+	l.pending = newPending(rand.Uint64())
+	begun := make(chan struct{})
+	l.machine = &machine{
+		m: l.cfg.Machine, own: l.pending, fail: l.fail, begun: begun, onApply: l.applying,
+		again:    func(calls []*proposal) { each(calls, l.again) },
+		onConfig: func() { signal(l.poke) },
+	}
+	rc := l.raftConfig()
+	rc.Logger = logger
+	if founder {
+		err = l.bootstrap(rc, snaps)
+	}
+	if err == nil {
+		l.raft, err = raft.NewRaft(rc, l.machine, l.store, l.store, snaps, l.trans)
+	}
+	if err != nil {
+		_ = l.trans.Close()
+		return fmt.Errorf("start raft in %s: %w", l.cfg.Dir, err)
+	}
+	l.halt = sync.OnceFunc(func() { _ = l.raft.Shutdown().Error() })
+	l.seq = newSequencer(l.raft, l.t, l.cfg.Hooks, func() { signal(l.poke) })
+	l.forward = &forwarder{
+		ctx: l.ctx, dialer: l.dialer, fed: l.fed, origin: l.pending.origin, t: l.t, hooks: l.cfg.Hooks, outcome: l.outcome,
+	}
+	l.reads = &reads{l: l}
+	l.store.running.Store(true)
+	close(begun)
+	return nil
+}
+
+func each(calls []*proposal, f func(*proposal)) {
+	for _, c := range calls {
+		f(c)
+	}
+}
+
+// applying tells the followers of a commit, if this member leads.
+func (l *Log) applying(e *raft.Log) {
+	if l.raft.State() == raft.Leader && l.raft.CurrentTerm() == e.Term {
+		l.trans.commit(e, l.seq.busy())
+	}
+}
+
+func (l *Log) raftConfig() *raft.Config {
+	c := raft.DefaultConfig()
+	c.LocalID = raft.ServerID(l.cfg.Site)
+	c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = l.t.heartbeat, l.t.election, l.t.lease
+	c.CommitTimeout, c.MaxAppendEntries = l.t.commit, l.t.maxAppend
+	c.SnapshotThreshold, c.SnapshotInterval, c.TrailingLogs = l.t.snapshotEntries, l.t.snapshotEvery, l.t.trailing
+	c.NoLegacyTelemetry = true
+	return c
+}
+
+// bootstrap founds the group, unless an earlier start has done so.
+func (l *Log) bootstrap(rc *raft.Config, snaps raft.SnapshotStore) error {
+	done, err := raft.HasExistingState(l.store, l.store, snaps)
+	if err != nil || done {
+		return err
+	}
+	return raft.BootstrapCluster(rc, l.store, l.store, snaps, l.trans, raft.Configuration{
+		Servers: []raft.Server{{ID: rc.LocalID, Address: l.trans.LocalAddr()}},
+	})
+}
+
+func newTransport(s *stream, site string, t timing, logger hclog.Logger) *transport {
+	nt := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream: s, MaxPool: 4, MaxRPCsInFlight: 1, Timeout: t.rpc, Logger: logger,
+	})
+	return &transport{
+		NetworkTransport: nt,
+		self: raft.RPCHeader{
+			ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(site), Addr: nt.EncodePeer(raft.ServerID(site), nt.LocalAddr()),
+		},
+		peers: map[raft.ServerID]*progress{},
+	}
+}
+
+// start runs the goroutines.
+func (l *Log) start() {
+	l.mux.handler[kindRaft] = l.stream.hand
+	l.mux.handler[kindForward] = l.serveForward
+	l.mux.handler[kindJoin] = l.serveJoin
+	l.mux.serve()
+	l.flying.Go(func() { l.seq.order(l.ctx) })
+	l.flying.Go(l.seq.settle)
+	for _, run := range []func(context.Context){l.watch, l.catchUp, l.promote, l.snapshots, l.settleAddress} {
+		l.wg.Go(func() { run(l.ctx) })
+	}
+}

@@ -1,0 +1,241 @@
+package raftlog
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node/coord"
+)
+
+// outcome of one attempt to have a call ordered.
+type outcome uint8
+
+const (
+	ordered  outcome = iota // it stands in the log; the result comes by local apply
+	refused                 // certainly not ordered by this attempt
+	unknown                 // it may be ordered, now or later
+	rejected                // the lead will never order it: it cannot be decoded, or is another's
+)
+
+// attempts is what is known about all attempts of a call so far.
+type attempts struct {
+	made     int
+	underWay bool   // sent, no outcome yet
+	refused  bool   // some attempt was refused
+	unknown  bool   // Invariant: once set, the call may be executed, for ever.
+	index    uint64 // raft index of an attempt that was ordered, 0 = none
+}
+
+// maybe says whether the call may be executed.
+func (a attempts) maybe() bool { return a.underWay || a.unknown || a.index != 0 }
+
+// proposal is one Propose call under way.
+type proposal struct {
+	seq   uint64
+	ids   []fsm.CommandID
+	cmds  [][]byte
+	bytes int
+	// term, if not 0, is the only term whose lead, this member, may order it;
+	// it is never forwarded or retried.
+	term uint64
+
+	done    chan struct{} // closed under pending.mu when settled
+	settled bool
+	results []fsm.Result
+	err     error
+
+	attempts attempts
+}
+
+// pending is the table of this member's calls. A call is in the table from
+// Propose until it is settled or abandoned; in the queue while it waits for a
+// route; otherwise an attempt is under way.
+type pending struct {
+	mu     sync.Mutex
+	origin uint64
+	next   uint64
+	calls  map[uint64]*proposal
+	queue  []*proposal
+	closed error
+}
+
+func newPending(origin uint64) *pending {
+	return &pending{origin: origin, calls: map[uint64]*proposal{}}
+}
+
+// add puts a new call at the end of the queue.
+func (p *pending) add(c *proposal) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed != nil {
+		return p.closed
+	}
+	p.next++
+	c.seq = p.next
+	p.calls[c.seq] = c
+	p.queue = append(p.queue, c)
+	return nil
+}
+
+// requeue puts a call whose attempt failed back into the queue.
+func (p *pending) requeue(c *proposal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.calls[c.seq] == c {
+		p.queue = append(p.queue, c)
+	}
+}
+
+// take empties the queue: an attempt is under way for each call returned.
+func (p *pending) take() []*proposal {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	calls := p.queue
+	p.queue = nil
+	for _, c := range calls {
+		c.attempts.made++
+		c.attempts.underWay = true
+	}
+	return calls
+}
+
+// drop settles the waiting calls that must not wait for a lead.
+func (p *pending) drop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := 0; i < len(p.queue); {
+		if c := p.queue[i]; c.term != 0 {
+			p.settle(c, nil, fmt.Errorf("propose %s: %w", name(c.ids), coord.ErrNoLead))
+			continue
+		}
+		i++
+	}
+}
+
+// find settles a call that the state has executed.
+func (p *pending) find(c *proposal, result func(fsm.CommandID) (fsm.Result, bool)) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c.settled {
+		return true
+	}
+	res, ok := recorded(c.ids, result)
+	if ok && p.calls[c.seq] == c {
+		p.settle(c, res, nil)
+	}
+	return ok
+}
+
+// note records the outcome of an attempt; live says whether the call still
+// waits for its result.
+func (p *pending) note(c *proposal, o outcome, index uint64) (live bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	a := &c.attempts
+	a.underWay = false
+	switch o {
+	case ordered:
+		a.index = index
+	case unknown:
+		a.unknown = true
+	case refused, rejected:
+		a.refused = true
+	}
+	return p.calls[c.seq] == c
+}
+
+// abandon removes a call whose caller gave up, and tells what is known. ok is
+// false if it was settled just before.
+func (p *pending) abandon(c *proposal) (a attempts, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c.settled {
+		return attempts{}, false
+	}
+	p.unqueue(c)
+	delete(p.calls, c.seq)
+	return c.attempts, true
+}
+
+// REQUIRES: p.mu held.
+func (p *pending) unqueue(c *proposal) bool {
+	for i, q := range p.queue {
+		if q == c {
+			p.queue = append(p.queue[:i:i], p.queue[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// apply settles those of an entry's calls that are ours.
+func (p *pending) apply(calls []call, results []fsm.Result) {
+	at := 0
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range calls {
+		if own := p.calls[c.seq]; c.origin == p.origin && own != nil && len(own.ids) == c.commands {
+			p.settle(own, append([]fsm.Result(nil), results[at:at+c.commands]...), nil)
+		}
+		at += c.commands
+	}
+}
+
+// restored settles the calls that a snapshot up to a raft index has executed.
+// Those that were ordered below it and cannot be found in the state (a
+// registration has no id of its own) come back as again: the caller retries
+// them, which is harmless under the same ids.
+func (p *pending) restored(index uint64, result func(fsm.CommandID) (fsm.Result, bool)) (again []*proposal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.calls {
+		if res, ok := recorded(c.ids, result); ok {
+			p.settle(c, res, nil)
+		} else if c.attempts.index != 0 && c.attempts.index <= index {
+			again = append(again, c)
+		}
+	}
+	return again
+}
+
+func recorded(ids []fsm.CommandID, result func(fsm.CommandID) (fsm.Result, bool)) ([]fsm.Result, bool) {
+	out := make([]fsm.Result, 0, len(ids))
+	for _, id := range ids {
+		r, ok := result(id)
+		if !ok || id.Seq == 0 {
+			return nil, false
+		}
+		out = append(out, r)
+	}
+	return out, true
+}
+
+// fail settles one call with an error.
+func (p *pending) fail(c *proposal, err func(attempts) error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.calls[c.seq] == c {
+		p.settle(c, nil, err(c.attempts))
+	}
+}
+
+// close settles every call with an error, and refuses new ones with closed.
+func (p *pending) close(closed error, err func(attempts) error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed == nil {
+		p.closed = closed
+	}
+	for _, c := range p.calls {
+		p.settle(c, nil, err(c.attempts))
+	}
+}
+
+// REQUIRES: p.mu held.
+func (p *pending) settle(c *proposal, res []fsm.Result, err error) {
+	delete(p.calls, c.seq)
+	p.unqueue(c)
+	c.results, c.err, c.settled = res, err, true
+	close(c.done)
+}

@@ -1,0 +1,178 @@
+package raftlog
+
+import (
+	"bufio"
+	"context"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/cloudshare/cloudshare/fsm"
+)
+
+// maxOwed bounds the calls of one connection that have no outcome yet, and
+// maxAsked its questions; beyond them the lead stops reading.
+const (
+	maxOwed  = 4 * frameMaxCalls
+	maxAsked = 256
+)
+
+// session is the lead's end of a forward connection. Any member serves it; one
+// that does not lead refuses.
+type session struct {
+	l    *Log
+	conn net.Conn
+	site string // the dialer's; commands of other sites are rejected
+	kick chan struct{}
+	room *sync.Cond // on mu
+
+	mu     sync.Mutex
+	ended  bool
+	done   []done
+	frames []byte // answers, already framed
+	owed   int
+	asked  int
+}
+
+func (l *Log) serveForward(conn net.Conn, p preamble) {
+	s := &session{l: l, conn: conn, site: p.site, kick: make(chan struct{}, 1)}
+	s.room = sync.NewCond(&s.mu)
+	ctx, cancel := context.WithCancel(l.ctx)
+	var writer sync.WaitGroup
+	writer.Go(func() { s.write(ctx) })
+	unhook := context.AfterFunc(ctx, func() { s.end() })
+	s.read(ctx, &writer)
+	cancel()
+	unhook()
+	s.end()
+	writer.Wait()
+}
+
+// end closes the connection and wakes a reader that waits for room.
+func (s *session) end() {
+	_ = s.conn.Close()
+	s.mu.Lock()
+	s.ended = true
+	s.mu.Unlock()
+	s.room.Broadcast()
+}
+
+func (s *session) read(ctx context.Context, wg *sync.WaitGroup) {
+	r := bufio.NewReaderSize(s.conn, 64<<10)
+	for {
+		// The commands of a frame stay in use until they are encoded: no reuse.
+		b, err := readFrame(r, nil, maxFrame)
+		if err != nil || len(b) == 0 {
+			return
+		}
+		switch b[0] {
+		case frameCalls:
+			err = s.calls(b[1:])
+		case frameRead, frameRemove:
+			err = s.question(ctx, wg, b[0], b[1:])
+		default:
+			err = errFrame
+		}
+		if err != nil {
+			s.l.mux.refuse(s.conn, err)
+			return
+		}
+	}
+}
+
+func (s *session) calls(b []byte) error {
+	items, err := parseCalls(b)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	for s.owed+len(items) > maxOwed && !s.ended {
+		s.room.Wait()
+	}
+	s.owed += len(items)
+	s.mu.Unlock()
+	good := items[:0]
+	for _, it := range items {
+		it.done = func(o outcome, index uint64) { s.settle(done{it.seq, o, index}) }
+		if s.orders(it.cmds) {
+			good = append(good, it)
+		} else {
+			it.done(rejected, 0)
+		}
+	}
+	s.l.seq.submit(good...)
+	return nil
+}
+
+// orders checks commands before they enter the log, where one that cannot be
+// decoded would stop every member.
+func (s *session) orders(cmds [][]byte) bool {
+	for _, b := range cmds {
+		c, rest, err := fsm.DecodeCommand(b)
+		if err != nil || len(rest) > 0 || c.ID.Site != s.site || c.Body.Kind() == fsm.KindSiteLost {
+			return false
+		}
+	}
+	return len(cmds) > 0
+}
+
+func (s *session) settle(d done) {
+	s.mu.Lock()
+	s.done = append(s.done, d)
+	s.mu.Unlock()
+	signal(s.kick)
+}
+
+func (s *session) question(ctx context.Context, wg *sync.WaitGroup, kind byte, b []byte) error {
+	id, site, err := parseQuestion(b)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	for s.asked >= maxAsked && !s.ended {
+		s.room.Wait()
+	}
+	s.asked++
+	s.mu.Unlock()
+	wg.Go(func() {
+		var a answer
+		if kind == frameRead {
+			a = s.l.reads.answer(ctx)
+		} else {
+			a = s.l.removeHere(ctx, site)
+		}
+		s.mu.Lock()
+		s.asked--
+		s.frames = append(s.frames, endFrame(appendAnswer(frame(nil), id, a))...)
+		s.mu.Unlock()
+		s.room.Broadcast()
+		signal(s.kick)
+	})
+	return nil
+}
+
+func (s *session) write(ctx context.Context) {
+	for {
+		select {
+		case <-s.kick:
+		case <-ctx.Done():
+			return
+		}
+		s.mu.Lock()
+		out, all := s.frames, s.done
+		s.frames, s.done = nil, nil
+		s.owed -= len(all)
+		s.mu.Unlock()
+		s.room.Broadcast()
+		if len(all) > 0 {
+			at := len(out)
+			out = appendDone(frame(out), all)
+			endFrame(out[at:])
+		}
+		_ = s.conn.SetWriteDeadline(time.Now().Add(s.l.t.reply))
+		if _, err := s.conn.Write(out); err != nil {
+			s.end()
+			return
+		}
+	}
+}

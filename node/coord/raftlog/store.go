@@ -1,0 +1,182 @@
+package raftlog
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
+	"go.etcd.io/bbolt"
+)
+
+// cacheBytes bounds the recent entries kept in memory for replication.
+const cacheBytes = 32 << 20
+
+// store is raft's log and stable store: bolt, a cache bounded in bytes, and the
+// rule that an error of the disk ends this member. raft panics when it cannot
+// read a committed entry or save its term; once the member runs, the goroutine
+// that met the error ends instead, and the log shuts raft down.
+type store struct {
+	bolt    disk
+	hooks   Hooks
+	fail    func(error)
+	running atomic.Bool // false while Open still reads: errors are returned then
+
+	mu     sync.RWMutex
+	recent map[uint64]*raft.Log
+	low    uint64 // Invariant: recent holds low … high without a gap, or is empty.
+	high   uint64
+	bytes  int
+}
+
+// disk is what the store needs of raft-boltdb; tests inject faults.
+type disk interface {
+	raft.LogStore
+	raft.StableStore
+	Close() error
+}
+
+var (
+	_ raft.LogStore    = (*store)(nil)
+	_ raft.StableStore = (*store)(nil)
+)
+
+func openBolt(path string) (disk, error) {
+	b, err := raftboltdb.New(raftboltdb.Options{
+		Path:        path,
+		BoltOptions: &bbolt.Options{Timeout: time.Second, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open raft store %s: %w", path, err)
+	}
+	return b, nil
+}
+
+func newStore(d disk, hooks Hooks, fail func(error)) *store {
+	return &store{bolt: d, hooks: hooks, fail: fail, recent: map[uint64]*raft.Log{}}
+}
+
+// check reports a fault of the disk.
+func (s *store) check(what string, err error) error {
+	if err == nil || errors.Is(err, raft.ErrLogNotFound) || errors.Is(err, raftboltdb.ErrKeyNotFound) {
+		return err
+	}
+	err = fmt.Errorf("%s: %w: check the disk, then start the broker again", what, err)
+	if s.running.Load() {
+		s.fail(err)
+	}
+	return err
+}
+
+// fatal is check for the calls whose error raft answers with a panic.
+func (s *store) fatal(what string, err error) error {
+	if err = s.check(what, err); err != nil && s.running.Load() &&
+		!errors.Is(err, raft.ErrLogNotFound) && !errors.Is(err, raftboltdb.ErrKeyNotFound) {
+		runtime.Goexit()
+	}
+	return err
+}
+
+// FirstIndex implements raft.LogStore.
+func (s *store) FirstIndex() (uint64, error) {
+	i, err := s.bolt.FirstIndex()
+	return i, s.check("read first log index", err)
+}
+
+// LastIndex implements raft.LogStore.
+func (s *store) LastIndex() (uint64, error) {
+	i, err := s.bolt.LastIndex()
+	return i, s.check("read last log index", err)
+}
+
+// GetLog implements raft.LogStore.
+func (s *store) GetLog(index uint64, l *raft.Log) error {
+	s.mu.RLock()
+	c := s.recent[index]
+	s.mu.RUnlock()
+	if c != nil {
+		*l = *c
+		return nil
+	}
+	return s.fatal(fmt.Sprintf("read log entry %d", index), s.bolt.GetLog(index, l))
+}
+
+// StoreLog implements raft.LogStore.
+func (s *store) StoreLog(l *raft.Log) error { return s.StoreLogs([]*raft.Log{l}) }
+
+// StoreLogs implements raft.LogStore.
+func (s *store) StoreLogs(logs []*raft.Log) error {
+	begin := time.Now()
+	if err := s.check("write log entries", s.bolt.StoreLogs(logs)); err != nil {
+		return err
+	}
+	if s.hooks.Store != nil {
+		s.hooks.Store(time.Since(begin), len(logs))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range logs {
+		s.remember(l)
+	}
+	return nil
+}
+
+// REQUIRES: s.mu held.
+func (s *store) remember(l *raft.Log) {
+	if len(s.recent) > 0 && l.Index != s.high+1 {
+		s.forget()
+	}
+	if len(s.recent) == 0 {
+		s.low = l.Index
+	}
+	s.high = l.Index
+	s.recent[l.Index] = l
+	s.bytes += size(l)
+	for s.bytes > cacheBytes && s.low < s.high {
+		s.bytes -= size(s.recent[s.low])
+		delete(s.recent, s.low)
+		s.low++
+	}
+}
+
+func size(l *raft.Log) int { return len(l.Data) + len(l.Extensions) + 256 }
+
+// REQUIRES: s.mu held.
+func (s *store) forget() {
+	clear(s.recent)
+	s.bytes = 0
+}
+
+// DeleteRange implements raft.LogStore.
+func (s *store) DeleteRange(from, to uint64) error {
+	s.mu.Lock()
+	if to >= s.low {
+		s.forget()
+	}
+	s.mu.Unlock()
+	return s.check("delete log entries", s.bolt.DeleteRange(from, to))
+}
+
+// Set implements raft.StableStore.
+func (s *store) Set(k, v []byte) error { return s.fatal("save vote", s.bolt.Set(k, v)) }
+
+// Get implements raft.StableStore.
+func (s *store) Get(k []byte) ([]byte, error) {
+	v, err := s.bolt.Get(k)
+	return v, s.check("read vote", err)
+}
+
+// SetUint64 implements raft.StableStore.
+func (s *store) SetUint64(k []byte, v uint64) error {
+	return s.fatal("save term", s.bolt.SetUint64(k, v))
+}
+
+// GetUint64 implements raft.StableStore.
+func (s *store) GetUint64(k []byte) (uint64, error) {
+	v, err := s.bolt.GetUint64(k)
+	return v, s.check("read term", err)
+}

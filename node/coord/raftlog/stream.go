@@ -1,0 +1,78 @@
+package raftlog
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// stream is raft's view of the peer listener.
+type stream struct {
+	addr     advertised
+	dialer   *dialer
+	mux      *mux // tracks connections, so that Close ends them
+	fed      [16]byte
+	accepted chan net.Conn
+	closed   chan struct{}
+	once     sync.Once
+}
+
+var _ raft.StreamLayer = (*stream)(nil)
+
+// advertised is the address that others dial.
+type advertised string
+
+// Network implements net.Addr.
+func (advertised) Network() string { return "tcp" }
+
+// String implements net.Addr.
+func (a advertised) String() string { return string(a) }
+
+func newStream(addr string, d *dialer, m *mux) *stream {
+	return &stream{
+		addr: advertised(addr), dialer: d, mux: m,
+		accepted: make(chan net.Conn), closed: make(chan struct{}),
+	}
+}
+
+// hand gives an accepted connection to raft.
+func (s *stream) hand(conn net.Conn, _ preamble) {
+	select {
+	case s.accepted <- conn:
+	case <-s.closed:
+		_ = conn.Close()
+	}
+}
+
+// Accept implements net.Listener.
+func (s *stream) Accept() (net.Conn, error) {
+	select {
+	case c := <-s.accepted:
+		return c, nil
+	case <-s.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener.
+func (s *stream) Close() error {
+	s.once.Do(func() { close(s.closed) })
+	return nil
+}
+
+// Addr implements net.Listener.
+func (s *stream) Addr() net.Addr { return s.addr }
+
+// Dial implements raft.StreamLayer.
+func (s *stream) Dial(address raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	conn, err := s.dialer.dial(ctx, string(address), kindRaft, s.fed)
+	if err != nil {
+		return nil, err
+	}
+	return s.mux.track(conn)
+}

@@ -1,0 +1,118 @@
+package raftlog
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/cloudshare/cloudshare/node/coord"
+)
+
+// watch follows raft's state until ctx ends.
+func (l *Log) watch(ctx context.Context) {
+	seen := make(chan raft.Observation, 64)
+	observer := raft.NewObserver(seen, false, func(o *raft.Observation) bool {
+		switch o.Data.(type) {
+		case raft.LeaderObservation, raft.RaftState, raft.PeerObservation:
+			return true
+		}
+		return false
+	})
+	l.raft.RegisterObserver(observer)
+	defer l.raft.DeregisterObserver(observer)
+	// Half a tick: see sequencer.idle. It also covers observations that raft dropped.
+	tick := time.NewTicker(l.t.tick / 2)
+	defer tick.Stop()
+	var last coord.Status
+	for {
+		last = l.refresh(last)
+		select {
+		case <-ctx.Done():
+			return
+		case <-seen:
+		case <-l.poke:
+		case now := <-tick.C:
+			l.forward.watch(now)
+			l.dispatch()
+			if l.raft.State() == raft.Leader {
+				l.seq.idle()
+			}
+		}
+	}
+}
+
+// refresh acts on what changed since last.
+func (l *Log) refresh(last coord.Status) coord.Status {
+	now := l.Status()
+	if now.Lead != last.Lead || now.Term != last.Term {
+		l.caught.Store(false)
+		addr, self := l.lead()
+		l.forward.drop(addr)
+		if self {
+			l.seq.tick() // the first entry of the term
+		}
+		l.leadChange.fire()
+		l.dispatch()
+		if l.cfg.Hooks.Lead != nil && now.Lead != last.Lead {
+			l.cfg.Hooks.Lead(now.Lead)
+		}
+		l.log.Info().Str("lead", now.Lead).Uint64("term", now.Term).Msg("lead changed")
+	}
+	if !reflect.DeepEqual(now, last) {
+		signal(l.changed)
+	}
+	return now
+}
+
+// catchUp makes one current read after each change of lead: then this member
+// has applied what the lead had committed.
+func (l *Log) catchUp(ctx context.Context) {
+	for {
+		changed := l.leadChange.wait()
+		if addr, self := l.lead(); addr != "" || self {
+			if _, err := l.Sync(ctx); err == nil {
+				l.caught.Store(true)
+				signal(l.poke)
+			}
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// snapshots takes one when many bytes were applied since the last; raft itself
+// counts entries only. The trailing log is bounded in bytes the same way.
+func (l *Log) snapshots(ctx context.Context) {
+	tick := time.NewTicker(l.t.snapshotEvery / 20)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		grown := l.machine.grown.Load()
+		if grown < l.t.snapshotBytes {
+			continue
+		}
+		first, err := l.store.FirstIndex()
+		entries := max(int64(l.raft.LastIndex()-first), 1)
+		if err == nil {
+			rc := l.raft.ReloadableConfig()
+			rc.TrailingLogs = uint64(min(int64(l.t.trailing), max(l.t.snapshotBytes/max(grown/entries, 1), 64)))
+			err = l.raft.ReloadConfig(rc)
+		}
+		if err == nil {
+			err = l.raft.Snapshot().Error()
+		}
+		if err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) && ctx.Err() == nil {
+			l.log.Warn().Err(err).Msg("snapshot failed: will try again")
+		}
+	}
+}

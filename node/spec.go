@@ -193,7 +193,7 @@ var (
 	_ json.Unmarshaler = (*Spec)(nil)
 )
 
-// formatMemory writes MiB as parseMemory reads it.
+// formatMemory writes MiB as ParseMemory reads it.
 func formatMemory(mib int64) string {
 	if mib == 0 {
 		return "0"

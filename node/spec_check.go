@@ -86,7 +86,7 @@ func (p *specParser) checkSize() error {
 
 // taskEnv are the names that the executor sets for each task.
 var taskEnv = []string{
-	"CLOUDSHARE_JOB", "CLOUDSHARE_TASK", "CLOUDSHARE_ATTEMPT", "CLOUDSHARE_TOKEN", "CLOUDSHARE_SITE", "CLOUDSHARE_OWNER",
+	"CLOUDSHARE_JOB", "CLOUDSHARE_TASK", "CLOUDSHARE_ATTEMPT", "CLOUDSHARE_TOKEN", "CLOUDSHARE_SITE", "CLOUDSHARE_OWNER", "CLOUDSHARE_WORKDIR",
 }
 
 func checkEnv(key, value string) string {

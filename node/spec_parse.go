@@ -323,7 +323,7 @@ func (p *specParser) memory(name string) error {
 	if err := p.text(name, &text); err != nil {
 		return err
 	}
-	mib, ok := parseMemory(text)
+	mib, ok := ParseMemory(text)
 	if !ok {
 		return &SpecError{Field: name, Value: quoted(text), Reason: want}
 	}
@@ -340,8 +340,8 @@ var memoryUnits = map[string]uint64{
 	"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12,
 }
 
-// parseMemory reads a quantity as MiB, rounded up.
-func parseMemory(text string) (int64, bool) {
+// ParseMemory reads a quantity of bytes such as "256Mi" as MiB, rounded up.
+func ParseMemory(text string) (int64, bool) {
 	digits := len(text)
 	for digits > 0 && (text[digits-1] < '0' || text[digits-1] > '9') {
 		digits--

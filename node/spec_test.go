@@ -155,8 +155,8 @@ func TestSpecMemoryRoundsUp(t *testing.T) {
 	for text, want := range map[string]int64{
 		"0": 0, "1": 1, "1Ki": 1, "256Mi": 256, "2Gi": 2048, "1M": 1, "1G": 954, "1Ti": 1 << 20,
 	} {
-		if got, ok := parseMemory(text); !ok || got != want {
-			t.Errorf("parseMemory(%q) = %d %v, want %d", text, got, ok, want)
+		if got, ok := ParseMemory(text); !ok || got != want {
+			t.Errorf("ParseMemory(%q) = %d %v, want %d", text, got, ok, want)
 		}
 	}
 }

@@ -1,0 +1,326 @@
+// Package client is the Go client of a broker's HTTP API (step 1 of a job's
+// way). It imports the wire forms and the standard library, never the server.
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/cloudshare/cloudshare/api/wire"
+)
+
+// Problem is what the API answers instead of what was asked for; errors.As
+// finds it in every error of this package that a broker gave.
+type Problem = wire.Problem
+
+// Errors of the client itself.
+var (
+	// ErrUnreachable: no broker answered at the address; whether the request
+	// was executed is not known unless the connection was refused.
+	ErrUnreachable = errors.New("no broker answers")
+	// ErrBadAddr: the address is not an http URL or host:port.
+	ErrBadAddr = errors.New("bad address")
+	// ErrBadAnswer: something that is no broker answered.
+	ErrBadAnswer = errors.New("not a broker's answer")
+)
+
+// maxAnswer bounds an answer that is read into memory, in bytes.
+const maxAnswer = 256 << 20
+
+// Client asks one broker. It is safe for concurrent use.
+type Client struct {
+	base *url.URL
+	http *http.Client
+}
+
+// New returns a client of the broker at addr, an http URL or host:port.
+func New(addr string) (*Client, error) {
+	if !strings.Contains(addr, "://") {
+		addr = "http://" + addr
+	}
+	u, err := url.Parse(addr)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.User != nil {
+		return nil, fmt.Errorf("%w: %.200q; use http://HOST:PORT", ErrBadAddr, addr)
+	}
+	u.Path = strings.TrimSuffix(u.Path, "/")
+	return &Client{base: u, http: &http.Client{Transport: &http.Transport{
+		DialContext:         (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
+		MaxIdleConnsPerHost: 128, IdleConnTimeout: time.Minute, DisableCompression: true,
+	}}}, nil
+}
+
+// Addr is the broker's base URL.
+func (c *Client) Addr() string { return c.base.String() }
+
+// Close drops idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// do sends a request; an answer from 400 on becomes a *Problem.
+func (c *Client) do(ctx context.Context, method, path string, query url.Values, body io.Reader, header http.Header) (*http.Response, error) {
+	u := *c.base
+	u.Path += path
+	u.RawQuery = query.Encode()
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), body)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBadAddr, err)
+	}
+	for k, v := range header {
+		req.Header[k] = v
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, fmt.Errorf("%w at %s: %w", ErrUnreachable, c.base, cause(err))
+	}
+	if res.StatusCode < 400 {
+		return res, nil
+	}
+	defer res.Body.Close()
+	return nil, problemIn(res)
+}
+
+// cause drops the URL that net/http puts before its errors.
+func cause(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}
+
+// problemIn reads a refusal.
+func problemIn(res *http.Response) error {
+	text, err := io.ReadAll(io.LimitReader(res.Body, 64<<10))
+	p := new(Problem)
+	if err != nil || json.Unmarshal(text, p) != nil || p.Status == 0 {
+		return fmt.Errorf("%w: %s", ErrBadAnswer, res.Status)
+	}
+	return p
+}
+
+// get reads one JSON answer.
+func get[T any](ctx context.Context, c *Client, method, path string, query url.Values, body io.Reader, header http.Header) (T, *http.Response, error) {
+	var out T
+	res, err := c.do(ctx, method, path, query, body, header)
+	if err != nil {
+		return out, nil, err
+	}
+	defer res.Body.Close()
+	if err := json.NewDecoder(io.LimitReader(res.Body, maxAnswer)).Decode(&out); err != nil {
+		if ctx.Err() != nil {
+			return out, nil, ctx.Err()
+		}
+		return out, nil, fmt.Errorf("%w: %s %s: %w", ErrBadAnswer, method, path, err)
+	}
+	return out, res, nil
+}
+
+// SubmitOptions of a submission.
+type SubmitOptions struct {
+	Key    string // idempotency key, "" for none
+	Strict bool   // refuse what no present site could run
+}
+
+func (o SubmitOptions) query() url.Values {
+	if o.Strict {
+		return url.Values{"strict": {"true"}}
+	}
+	return nil
+}
+
+func (o SubmitOptions) header(kind string) http.Header {
+	h := http.Header{"Content-Type": {kind}}
+	if o.Key != "" {
+		h[wire.HeaderKey] = []string{o.Key}
+	}
+	return h
+}
+
+// Accepted answers a submission.
+type Accepted struct {
+	wire.Accepted
+	Replayed bool // it is the answer of an earlier one
+}
+
+// Submit submits one job, given as its JSON text so that nothing of it is lost
+// or added on the way.
+func (c *Client) Submit(ctx context.Context, spec []byte, o SubmitOptions) (Accepted, error) {
+	a, res, err := get[wire.Accepted](ctx, c, http.MethodPost, "/v1/jobs", o.query(), bytes.NewReader(spec), o.header(wire.TypeJSON))
+	if err != nil {
+		return Accepted{}, err
+	}
+	return Accepted{a, res.Header.Get(wire.HeaderReplayed) == "true"}, nil
+}
+
+// Result is the answer to one line of SubmitMany: one of the two.
+type Result struct {
+	Accepted *wire.Accepted
+	Problem  *Problem
+}
+
+// SubmitMany submits a job for each line and calls each for every result, in
+// order, while lines are still sent. It ends at the first error of each.
+func (c *Client) SubmitMany(ctx context.Context, lines io.Reader, o SubmitOptions, each func(Result) error) error {
+	res, err := c.do(ctx, http.MethodPost, "/v1/jobs", o.query(), lines, o.header(wire.TypeNDJSON))
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	for dec := json.NewDecoder(res.Body); ; {
+		var both struct {
+			wire.Accepted
+			Problem
+		}
+		err := dec.Decode(&both)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%w: result line: %w", ErrBadAnswer, err)
+		}
+		result := Result{Accepted: &both.Accepted}
+		if both.Type != "" {
+			result = Result{Problem: &both.Problem}
+		}
+		if err := each(result); err != nil {
+			return err
+		}
+	}
+}
+
+// Job asks for one job.
+func (c *Client) Job(ctx context.Context, id string) (wire.Job, error) {
+	return plain[wire.Job](ctx, c, jobPath(id), nil)
+}
+
+// Cancel asks to end a job, and returns it as it then is.
+func (c *Client) Cancel(ctx context.Context, id string) (wire.Job, error) {
+	job, _, err := get[wire.Job](ctx, c, http.MethodDelete, jobPath(id), nil, nil, nil)
+	return job, err
+}
+
+// JobQuery selects jobs; zero fields select all.
+type JobQuery struct {
+	State, Site string
+	Labels      []string // KEY=VALUE
+	Limit       int
+	Cursor      string
+}
+
+// Jobs lists jobs, newest first.
+func (c *Client) Jobs(ctx context.Context, q JobQuery) (wire.List[wire.Job], error) {
+	v := values("state", q.State, "site", q.Site, "cursor", q.Cursor)
+	if q.Limit > 0 {
+		v.Set("limit", fmt.Sprint(q.Limit))
+	}
+	for _, l := range q.Labels {
+		v.Add("label", l)
+	}
+	return plain[wire.List[wire.Job]](ctx, c, "/v1/jobs", v)
+}
+
+// Tasks lists the tasks of a job from a cursor on.
+func (c *Client) Tasks(ctx context.Context, id string, limit int, cursor string) (wire.List[wire.Task], error) {
+	v := values("cursor", cursor)
+	if limit > 0 {
+		v.Set("limit", fmt.Sprint(limit))
+	}
+	return plain[wire.List[wire.Task]](ctx, c, jobPath(id)+"/tasks", v)
+}
+
+// LogQuery names one stream of one attempt; zero fields are the API's defaults.
+type LogQuery struct {
+	Task    uint32
+	Attempt uint32
+	Stream  string
+	Follow  bool
+}
+
+// Logs reads a task's output; the caller closes it. A read error other than
+// io.EOF means that the output is not whole.
+func (c *Client) Logs(ctx context.Context, id string, q LogQuery) (io.ReadCloser, error) {
+	v := values("stream", q.Stream)
+	v.Set("task", fmt.Sprint(q.Task))
+	if q.Attempt > 0 {
+		v.Set("attempt", fmt.Sprint(q.Attempt))
+	}
+	if q.Follow {
+		v.Set("follow", "true")
+	}
+	res, err := c.do(ctx, http.MethodGet, jobPath(id)+"/logs", v, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	return res.Body, nil
+}
+
+// Sites lists the federation's sites.
+func (c *Client) Sites(ctx context.Context) (wire.List[wire.Site], error) {
+	return plain[wire.List[wire.Site]](ctx, c, "/v1/sites", nil)
+}
+
+// Queue lists what waits, per owner.
+func (c *Client) Queue(ctx context.Context) (wire.List[wire.Queue], error) {
+	return plain[wire.List[wire.Queue]](ctx, c, "/v1/queue", nil)
+}
+
+// Ledger asks for the whole ledger.
+func (c *Client) Ledger(ctx context.Context) (wire.Ledger, error) {
+	return plain[wire.Ledger](ctx, c, "/v1/ledger", nil)
+}
+
+// Policy asks for the federation's parameters.
+func (c *Client) Policy(ctx context.Context) (wire.Policy, error) {
+	return plain[wire.Policy](ctx, c, "/v1/policy", nil)
+}
+
+// SetPolicy changes the fields given (by their JSON names) and returns all.
+func (c *Client) SetPolicy(ctx context.Context, fields map[string]any) (wire.Policy, error) {
+	body, err := json.Marshal(fields)
+	if err != nil {
+		return wire.Policy{}, fmt.Errorf("encode policy: %w", err)
+	}
+	p, _, err := get[wire.Policy](ctx, c, http.MethodPut, "/v1/policy", nil, bytes.NewReader(body),
+		http.Header{"Content-Type": {wire.TypeJSON}})
+	return p, err
+}
+
+// Status asks what the broker knows of itself; the state's hash takes time.
+func (c *Client) Status(ctx context.Context, hash bool) (wire.Status, error) {
+	return plain[wire.Status](ctx, c, "/v1/status", values("hash", fmt.Sprint(hash)))
+}
+
+// Ready returns nil, or why the broker is not ready.
+func (c *Client) Ready(ctx context.Context) error {
+	_, err := plain[map[string]string](ctx, c, "/readyz", nil)
+	return err
+}
+
+func plain[T any](ctx context.Context, c *Client, path string, query url.Values) (T, error) {
+	out, _, err := get[T](ctx, c, http.MethodGet, path, query, nil, nil)
+	return out, err
+}
+
+func jobPath(id string) string { return "/v1/jobs/" + url.PathEscape(id) }
+
+// values builds a query of the pairs whose value is not empty.
+func values(pairs ...string) url.Values {
+	v := url.Values{}
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			v.Set(pairs[i], pairs[i+1])
+		}
+	}
+	return v
+}

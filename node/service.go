@@ -1,4 +1,3 @@
-// Package node is the broker: steps 2, 4 and 6 of a job's way.
 package node
 
 import (

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/rs/zerolog"
+
+	"github.com/cloudshare/cloudshare/api"
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/local"
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/coord/raftlog"
+)
+
+// raftDir holds the coordination backend's files inside the data directory.
+const raftDir = "raft"
+
+// brokerParts are a broker's parts in the order in which they are opened.
+type brokerParts struct {
+	journal *node.Journal
+	log     *raftlog.Log
+	handler *local.Handler
+	broker  *node.Broker
+	server  *api.Server
+}
+
+// runBroker wires a broker and runs it until ctx ends or it fails.
+func runBroker(ctx context.Context, cfg Config, log zerolog.Logger) error {
+	var p brokerParts
+	err := p.start(ctx, cfg, log)
+	if err == nil {
+		log.Info().Str("http", p.server.Addr()).Str("peer", p.log.Addr()).Str("data", cfg.DataDir).Msg("broker runs")
+		select {
+		case <-ctx.Done():
+			log.Info().Msg("broker stops")
+		case <-p.broker.Failed():
+			err = p.broker.Err()
+		}
+	}
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = nil // told to stop while it started
+	}
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.StopWait)
+	defer cancel()
+	return errors.Join(err, p.stop(stop, cfg.StopTasks))
+}
+
+func (p *brokerParts) start(ctx context.Context, cfg Config, log zerolog.Logger) error {
+	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
+		return fmt.Errorf("make data_dir: %w", err)
+	}
+	var err error
+	if p.journal, err = node.OpenJournal(cfg.DataDir); err != nil {
+		return err
+	}
+	id, err := p.journal.Identify(cfg.Site, uuid.New())
+	if err != nil {
+		return err
+	}
+	replica := node.NewReplica()
+	if p.log, err = raftlog.Open(ctx, raftConfig(cfg, id, replica, log)); err != nil {
+		return err
+	}
+	p.handler, err = local.Open(local.Config{
+		Dir: filepath.Join(cfg.DataDir, "local"), Site: cfg.Site,
+		Cores: cfg.Cores, MemMiB: cfg.MemoryMiB(), Pin: cfg.Pin, Grace: cfg.KillGrace,
+	})
+	if err != nil {
+		return err
+	}
+	exposure := node.DefaultExposure()
+	exposure.ReserveCores = int64(cfg.Reserve)
+	p.broker, err = node.New(node.Config{
+		Site: cfg.Site, Node: id, Boot: uuid.New(), Version: version, Exposure: exposure,
+		Journal: p.journal, Replica: replica, Log: p.log, Handlers: []executor.Handler{p.handler},
+		Genesis: genesis(p.log.Federation()), Logger: log,
+	})
+	if err != nil {
+		return err
+	}
+	return p.serve(ctx, cfg, log)
+}
+
+// serve opens the API first: its port is part of what the broker registers.
+func (p *brokerParts) serve(ctx context.Context, cfg Config, log zerolog.Logger) error {
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		newBrokerCollector(p.broker))
+	server := api.New(api.Config{Listen: cfg.HTTP, Version: version}, p.broker, reg, log)
+	if err := server.Start(); err != nil {
+		return err
+	}
+	p.server = server
+	return p.broker.Start(ctx, reachable(server.Addr(), p.log.Addr()), p.log.Addr())
+}
+
+// reachable gives an API that listens on all addresses the host of the peer
+// listener, which is always one that others can dial.
+func reachable(http, peer string) string {
+	host, port, err := net.SplitHostPort(http)
+	if err != nil || !net.ParseIP(host).IsUnspecified() {
+		return http
+	}
+	peerHost, _, err := net.SplitHostPort(peer)
+	if err != nil {
+		return http
+	}
+	return net.JoinHostPort(peerHost, port)
+}
+
+// stop closes the parts in reverse; those that were not opened are nil.
+func (p *brokerParts) stop(ctx context.Context, endTasks bool) error {
+	var errs []error
+	if p.server != nil {
+		errs = append(errs, p.server.Shutdown(ctx))
+	}
+	switch {
+	case p.broker != nil:
+		errs = append(errs, p.broker.Stop(ctx, endTasks))
+	case p.handler != nil:
+		errs = append(errs, p.handler.Close())
+	}
+	if p.log != nil {
+		errs = append(errs, p.log.Close())
+	}
+	if p.journal != nil {
+		errs = append(errs, p.journal.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func raftConfig(cfg Config, id [16]byte, replica *node.Replica, log zerolog.Logger) raftlog.Config {
+	rc := raftlog.Config{
+		Site: cfg.Site, Node: id, Dir: filepath.Join(cfg.DataDir, raftDir),
+		Listen: cfg.Peer, Bootstrap: cfg.Bootstrap, Join: cfg.Join,
+		Machine: replica, Logger: log,
+	}
+	if cfg.Profile == "wan" {
+		rc.Profile = raftlog.WAN
+	}
+	if cfg.Bootstrap {
+		rc.Federation = uuid.New()
+	}
+	return rc
+}
+
+// genesis is what this broker would found the federation with.
+func genesis(federation [16]byte) fsm.Genesis {
+	var seed [8]byte
+	_, _ = rand.Read(seed[:]) // never fails
+	return fsm.Genesis{
+		Federation: federation, CreatedMs: time.Now().UnixMilli(),
+		Seed: binary.LittleEndian.Uint64(seed[:]), Params: fsm.DefaultParams(),
+	}
+}

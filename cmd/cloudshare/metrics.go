@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/cloudshare/cloudshare/node"
+)
+
+// brokerCollector gives the broker's figures to /metrics, read when scraped.
+type brokerCollector struct {
+	broker *node.Broker
+	descs  []*prometheus.Desc
+}
+
+// brokerFigures are the metrics with what they read.
+var brokerFigures = []struct {
+	name, help string
+	kind       prometheus.ValueType
+	value      func(node.Metrics) float64
+}{
+	{"cloudshare_entries_applied", "Number of the last log entry applied here.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.Index) }},
+	{"cloudshare_journal_syncs_total", "Syncs of the broker's journal.", prometheus.CounterValue, func(m node.Metrics) float64 { return float64(m.JournalSyncs) }},
+	{"cloudshare_journal_sync_seconds_total", "Time spent in syncs of the journal.", prometheus.CounterValue, func(m node.Metrics) float64 { return m.JournalSyncSeconds }},
+	{"cloudshare_attempts", "Attempts on this site's machines that are not settled.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.Attempts) }},
+	{"cloudshare_home_waiting_tasks", "Home tasks that wait for room.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.HomeWaiting) }},
+	{"cloudshare_publishing_jobs", "Jobs on their way to the federation's queue.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.Publishing) }},
+	{"cloudshare_idempotency_keys", "Idempotency keys held.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.Keys) }},
+}
+
+func newBrokerCollector(b *node.Broker) *brokerCollector {
+	c := &brokerCollector{broker: b}
+	for _, f := range brokerFigures {
+		c.descs = append(c.descs, prometheus.NewDesc(f.name, f.help, nil, nil))
+	}
+	return c
+}
+
+var _ prometheus.Collector = (*brokerCollector)(nil)
+
+// Describe implements prometheus.Collector.
+func (c *brokerCollector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range c.descs {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *brokerCollector) Collect(out chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	m := c.broker.Metrics(ctx)
+	for i, f := range brokerFigures {
+		out <- prometheus.MustNewConstMetric(c.descs[i], f.kind, f.value(m))
+	}
+}

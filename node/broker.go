@@ -1,0 +1,289 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/sys/unix"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node/coord"
+)
+
+// Config is what a broker is made of. The caller opens the parts and closes
+// Log and Journal after Stop.
+type Config struct {
+	Site     string
+	Node     [16]byte // identity of the data directory, from Journal.Identify
+	Boot     [16]byte // unique for this start of the process
+	Version  string   // of the program, for people
+	Exposure Exposure
+	Journal  *Journal
+	Replica  *Replica
+	Log      coord.Log
+	Handlers []executor.Handler
+	// Genesis founds the federation if nobody has; only the first one counts.
+	Genesis fsm.Genesis
+	Logger  zerolog.Logger
+}
+
+// Validate names the first thing that is wrong.
+func (c *Config) Validate() error {
+	switch {
+	case !fsm.ValidSite(c.Site):
+		return fmt.Errorf("site %q: must be a lower-case DNS label, e.g. site-1", c.Site)
+	case c.Journal == nil || c.Replica == nil || c.Log == nil:
+		return errors.New("a broker needs a journal, a replica and a log")
+	}
+	return c.Exposure.Validate()
+}
+
+// Broker is one site's daemon: the shell around [core].
+type Broker struct {
+	cfg    Config
+	events chan event
+	ctx    context.Context //nolint:containedctx // the life of the broker's goroutines
+	cancel context.CancelCauseFunc
+	wg     sync.WaitGroup
+	core   *core // owned by the loop's goroutine
+
+	handlers map[string]executor.Handler
+	forgets  chan handlerID
+
+	mu         sync.Mutex
+	registered uint64 // incarnation, 0 = not yet
+	failure    error
+	failed     chan struct{}
+	stopping   bool
+	metrics    counters
+}
+
+// New checks the configuration and returns a broker that has not started.
+func New(cfg Config) (*Broker, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("configure broker: %w", err)
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	b := &Broker{
+		cfg: cfg, ctx: ctx, cancel: cancel,
+		events:   make(chan event, 1024),
+		forgets:  make(chan handlerID, 4096),
+		failed:   make(chan struct{}),
+		handlers: map[string]executor.Handler{},
+		core:     newCore(cfg.Site, cfg.Exposure),
+	}
+	for _, h := range cfg.Handlers {
+		b.handlers[h.Name()] = h
+	}
+	return b, nil
+}
+
+// Start adopts what earlier lives of the broker left, and begins to work. It
+// does not wait for the federation: Ready tells when it was found. http and
+// peer are the addresses (host:port) under which other brokers reach it.
+func (b *Broker) Start(ctx context.Context, http, peer string) error {
+	found := map[string][]executor.State{}
+	for name, h := range b.handlers {
+		states, err := h.Adopt(ctx)
+		if err != nil {
+			return fmt.Errorf("adopt attempts of handler %s: %w", name, err)
+		}
+		found[name] = states
+	}
+	fx := &effects{}
+	b.core.now = readClock()
+	for name, h := range b.handlers {
+		b.core.capacity(capacityEvent{name, h.Capacity()})
+	}
+	if err := b.core.recover(b.cfg.Journal, found, fx); err != nil {
+		return fmt.Errorf("recover from the journal: %w", err)
+	}
+	held, lost := b.core.registration()
+	if len(held)+len(lost) > 0 {
+		b.cfg.Logger.Info().Int("adopted", len(held)).Int("lost", len(lost)).Msg("attempts of the last life settled")
+	}
+	if err := b.cfg.Journal.commit(fx.writes); err != nil {
+		return err
+	}
+	fx.writes = nil
+	b.goroutine(b.forgetLoop)
+	b.goroutine(b.loop)
+	b.perform(fx)
+	for _, h := range b.handlers {
+		b.goroutine(func() { b.listen(h) })
+	}
+	reg := &fsm.Register{
+		Node: b.cfg.Node, Boot: b.cfg.Boot, HTTP: http, Peer: peer,
+		MaxVersion: fsm.Version, Held: held, Lost: lost,
+	}
+	b.goroutine(func() { b.register(reg) })
+	b.goroutine(b.watchLog)
+	return nil
+}
+
+func (b *Broker) goroutine(f func()) {
+	b.wg.Add(1)
+	go func() {
+		defer b.wg.Done()
+		f()
+	}()
+}
+
+// register founds the federation if nobody has, and presents this broker. The
+// log retries inside, so it returns early only when the broker stops.
+func (b *Broker) register(reg *fsm.Register) {
+	if err := b.found(); err != nil {
+		b.endUnless(fmt.Errorf("found the federation: %w", err))
+		return
+	}
+	cmd := fsm.Command{ID: fsm.CommandID{Site: b.cfg.Site}, Body: reg}
+	results, err := b.cfg.Log.Propose(b.ctx, cmd)
+	if err != nil {
+		b.endUnless(fmt.Errorf("register site %s: %w", b.cfg.Site, err))
+		return
+	}
+	if r := results[0]; r.Code != fsm.OK {
+		b.fail(fmt.Errorf("register site %s: refused: %s", b.cfg.Site, r.Code))
+		return
+	}
+	b.post(registeredEvent{results[0]})
+	b.mu.Lock()
+	b.registered = results[0].Incarnation
+	b.mu.Unlock()
+	b.cfg.Logger.Info().Uint64("incarnation", results[0].Incarnation).Msg("registered with the federation")
+}
+
+// endUnless fails the broker with err unless it is being stopped anyway.
+func (b *Broker) endUnless(err error) {
+	if b.ctx.Err() == nil {
+		b.fail(err)
+	}
+}
+
+// found proposes Genesis if a current look at the state shows none.
+func (b *Broker) found() error {
+	if err := b.sync(); err != nil || b.founded() {
+		return err
+	}
+	cmd := fsm.Command{ID: fsm.CommandID{Site: b.cfg.Site}, Body: &b.cfg.Genesis}
+	_, err := b.cfg.Log.Propose(b.ctx, cmd)
+	return err
+}
+
+// sync reads the state as it is now, however long it takes to find a lead.
+func (b *Broker) sync() error {
+	for {
+		_, err := b.cfg.Log.Sync(b.ctx)
+		if err == nil || b.ctx.Err() != nil {
+			return err
+		}
+		b.cfg.Logger.Debug().Err(err).Msg("the federation does not answer yet")
+		select {
+		case <-time.After(tickEvery):
+		case <-b.cfg.Log.Failed():
+			return b.cfg.Log.Err()
+		case <-b.ctx.Done():
+			return context.Cause(b.ctx)
+		}
+	}
+}
+
+func (b *Broker) founded() (yes bool) {
+	b.cfg.Replica.View(func(s *fsm.State) { yes = s.Federation() != [16]byte{} })
+	return yes
+}
+
+// watchLog fails the broker when its coordination backend stopped by itself.
+func (b *Broker) watchLog() {
+	select {
+	case <-b.cfg.Log.Failed():
+		b.fail(fmt.Errorf("coordination stopped: %w", b.cfg.Log.Err()))
+	case <-b.ctx.Done():
+	}
+}
+
+// fail stops the broker for good; Failed is closed and Err says why.
+func (b *Broker) fail(err error) {
+	b.mu.Lock()
+	first := b.failure == nil
+	if first {
+		b.failure = err
+		close(b.failed)
+	}
+	b.mu.Unlock()
+	if first {
+		b.cfg.Logger.Error().Err(err).Msg("broker stops")
+		b.cancel(err)
+	}
+}
+
+// Failed is closed when the broker stopped by itself.
+func (b *Broker) Failed() <-chan struct{} { return b.failed }
+
+// Err says why it failed, nil while it works.
+func (b *Broker) Err() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.failure
+}
+
+// Stop ends the broker: idempotent. With endTasks it first ends everything that
+// runs on this site's machines; without, supervisors keep it for the next start.
+func (b *Broker) Stop(ctx context.Context, endTasks bool) error {
+	b.mu.Lock()
+	again := b.stopping
+	b.stopping = true
+	b.mu.Unlock()
+	if again {
+		b.wg.Wait()
+		return nil
+	}
+	var errs []error
+	if endTasks {
+		for name, h := range b.handlers {
+			if err := h.End(ctx); err != nil {
+				errs = append(errs, fmt.Errorf("end tasks of handler %s: %w", name, err))
+			}
+		}
+		b.drain(ctx)
+	}
+	b.cancel(ErrStopping)
+	for name, h := range b.handlers {
+		if err := h.Close(); err != nil {
+			errs = append(errs, fmt.Errorf("close handler %s: %w", name, err))
+		}
+	}
+	b.wg.Wait()
+	return errors.Join(errs...)
+}
+
+// drain waits a moment for the last outcomes to be ordered.
+func (b *Broker) drain(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		left := 0
+		if err := b.ask(ctx, func(c *core) { left = len(c.attempts) }); err != nil || left == 0 {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// readClock reads both clocks for a turn of the loop.
+func readClock() clock {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts) // cannot fail on Linux
+	return clock{wall: time.Now(), boot: ts.Nano()}
+}

@@ -1,0 +1,122 @@
+package node
+
+import (
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/fsm"
+)
+
+// maxReports bounds the attempts in one Started or Complete command.
+const maxReports = 1000
+
+// hasStarted notes that an attempt's process runs. The federation hears of it
+// with the next tick, unless the attempt has ended by then.
+func (c *core) hasStarted(ev startedEvent) {
+	a := c.attempts[ev.id]
+	if a == nil || a.ended != nil {
+		return
+	}
+	if a.Home {
+		if _, t := c.homeTaskOf(a.ID); t != nil && t.Attempt == a.ID.Attempt {
+			t.StartedMs = c.now.wall.UnixMilli()
+			if t.State == fsm.Assigned {
+				t.State = fsm.Running
+			}
+		}
+		return
+	}
+	ref, err := attemptRef(ev.id)
+	if err != nil {
+		return // ids of attempts were made from references
+	}
+	delay := max(0, c.now.wall.UnixMilli()-a.AssignedMs)
+	c.started = append(c.started, fsm.StartedAttempt{AttemptRef: ref, DelayMs: delay})
+}
+
+// reportStarted tells the federation what runs; never waited for.
+func (c *core) reportStarted() {
+	alive := c.started[:0]
+	for _, st := range c.started {
+		if a := c.attempts[attemptID(st.AttemptRef)]; a != nil && a.ended == nil {
+			alive = append(alive, st)
+		}
+	}
+	for len(alive) > 0 {
+		n := min(len(alive), maxReports)
+		c.out.add(&fsm.Started{Attempts: append([]fsm.StartedAttempt(nil), alive[:n]...)}, nil)
+		alive = alive[n:]
+	}
+	c.started = c.started[:0]
+}
+
+// hasEnded takes the end of an attempt (step 7). What it took is free again.
+func (c *core) hasEnded(id executor.ID, r executor.Result, fx *effects) {
+	a := c.attempts[id]
+	if a == nil || a.ended != nil {
+		return
+	}
+	if a.Home {
+		c.homeEnded(a, r, fx)
+		return
+	}
+	if a.fenced {
+		c.drop(a, fx)
+		return
+	}
+	c.used.add(a, -1)
+	a.ended = &r
+	a.settled()
+	ref, err := attemptRef(id)
+	if err != nil {
+		return // ids of attempts were made from references
+	}
+	end := fsm.Ended{
+		AttemptRef: ref, Outcome: outcomeOf(r, a.stopping),
+		ExitCode: int32(r.ExitCode), Signal: int32(r.Signal),
+		RunMs: r.Run.Milliseconds(), Detail: fsm.Clip(r.Detail),
+	}
+	if !r.Started.IsZero() {
+		end.DelayMs = max(0, r.Started.UnixMilli()-a.AssignedMs)
+	}
+	c.ends = append(c.ends, end)
+}
+
+// reportEnds has the outcomes of this turn ordered; each attempt is kept, here
+// and by its handler, until the state has its outcome.
+func (c *core) reportEnds() {
+	for len(c.ends) > 0 {
+		n := min(len(c.ends), maxReports)
+		ends := append([]fsm.Ended(nil), c.ends[:n]...)
+		c.ends = append(c.ends[:0], c.ends[n:]...)
+		c.out.add(&fsm.Complete{Attempts: ends}, func(_ fsm.Result, _ stateReader, fx *effects) {
+			for _, e := range ends {
+				if a := c.attempts[attemptID(e.AttemptRef)]; a != nil {
+					c.drop(a, fx)
+				}
+			}
+		})
+	}
+}
+
+// outcomeOf translates a handler's result. A stop that the state did not ask
+// for (the broker went down together with its work) is a loss.
+func outcomeOf(r executor.Result, asked bool) fsm.Outcome {
+	switch r.Cause {
+	case executor.Exited:
+		if r.ExitCode == 0 && r.Signal == 0 {
+			return fsm.Succeeded
+		}
+		return fsm.Failed
+	case executor.TimedOut:
+		return fsm.TimedOut
+	case executor.Stopped:
+		if asked {
+			return fsm.Stopped
+		}
+		return fsm.Lost
+	case executor.Fenced, executor.Vanished:
+		return fsm.Lost
+	case executor.NoStart:
+		return fsm.Failed
+	}
+	return fsm.Lost
+}

@@ -1,0 +1,171 @@
+package node
+
+import (
+	"time"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/fsm"
+)
+
+// stateReader is what the core reads of the replicated state.
+type stateReader interface {
+	Index() uint64
+	Assignments(site string) []fsm.Assignment
+	SiteChange(site string) uint64
+	WaitingFits(site string) bool
+	AnyFits(spec fsm.JobSpec) (bool, string)
+	Job(id fsm.JobID) (fsm.JobView, bool)
+}
+
+// clock is the moment of an event, read by the shell.
+type clock struct {
+	wall time.Time
+	boot int64 // CLOCK_BOOTTIME in nanoseconds
+}
+
+// effects are what the shell must do after a step, in this order: sync the
+// writes, then all the rest.
+type effects struct {
+	writes  []write
+	starts  []startEffect
+	stops   []stopEffect
+	forgets []handlerID
+	// propose stands in one entry, in order.
+	propose []fsm.Command
+	replies []func()
+}
+
+type handlerID struct {
+	handler string
+	id      executor.ID
+}
+
+type startEffect struct {
+	handlerID
+	task executor.Task
+}
+
+type stopEffect struct {
+	handlerID
+	why string
+}
+
+// core is the broker's state and rules without any input or output: events in,
+// effects out. One goroutine owns it.
+type core struct {
+	site   string
+	limits Exposure
+	out    outbox
+	// incarnation is 0 until this start of the broker has been registered;
+	// before that it starts nothing for the federation and offers nothing.
+	incarnation uint64
+
+	// machines is what the handlers have, by name; order holds the names sorted.
+	machines map[string]machine
+	order    []string
+
+	// attempts is everything handed to a handler and not settled yet.
+	// Invariant: each has a record in the journal.
+	attempts map[executor.ID]*attempt
+	// used counts every attempt from begin until it ended or was dropped.
+	used occupancy
+	// seen is the entry whose assignments were reconciled last.
+	seen uint64
+
+	nextJob uint64
+	home    homeBook
+	pubs    publicationBook
+	keys    keyBook
+	offers  offerBook
+	usage   usageBook
+	started []fsm.StartedAttempt // reported with the next tick
+	ends    []fsm.Ended          // of this turn
+	ticks   uint64
+	now     clock
+}
+
+type machine struct {
+	executor.Machine
+	handler string
+}
+
+// attempt is one run of a task on one of this site's machines.
+type attempt struct {
+	attemptRecord
+	handler string
+	// accepted: the handler has it, so that it can be told to stop.
+	accepted bool
+	// stopping: the handler was told to stop it.
+	stopping bool
+	// fenced: the state no longer knows it, its end is of no interest.
+	fenced bool
+	ended  *executor.Result
+	// waiters are closed once the handler has it, or never will.
+	waiters []chan struct{}
+}
+
+// settled tells those who wait that no start is under way any more.
+func (a *attempt) settled() {
+	for _, w := range a.waiters {
+		close(w)
+	}
+	a.waiters = nil
+}
+
+func newCore(site string, limits Exposure) *core {
+	return &core{
+		site: site, limits: limits, nextJob: 1,
+		machines: map[string]machine{},
+		attempts: map[executor.ID]*attempt{},
+		used:     occupancy{all: map[string]fsm.Resources{}, home: map[string]fsm.Resources{}},
+		home:     homeBook{jobs: map[uint64]*homeJob{}},
+		pubs:     publicationBook{byJob: map[uint64]*publication{}},
+		keys:     keyBook{byHash: map[[32]byte]keyRecord{}},
+		out:      outbox{site: site, inflight: map[uint64]func(fsm.Result, stateReader, *effects){}},
+	}
+}
+
+// step takes one event. The events are the paper's five, as they reach a
+// broker: 1 submitEvent, 2 stateEvent, 3 capacityEvent, 4 endedEvent; 5 (a site
+// left) arrives through the state.
+func (c *core) step(ev event, s stateReader, fx *effects) {
+	switch ev := ev.(type) {
+	case submitEvent:
+		c.submit(ev, s, fx)
+	case stateEvent: // settle reconciles
+	case capacityEvent:
+		c.capacity(ev)
+	case acceptedEvent:
+		c.accepted(ev.id)
+	case startedEvent:
+		c.hasStarted(ev)
+	case endedEvent:
+		c.hasEnded(ev.id, ev.result, fx)
+	case refusedEvent:
+		c.refused(ev, fx)
+	case resultEvent:
+		c.out.done(ev, s, fx)
+	case cancelEvent:
+		c.cancel(ev, fx)
+	case registeredEvent:
+		c.registered(ev, s, fx)
+	case tickEvent:
+		c.tick(fx)
+	case askEvent:
+		ev(c)
+	}
+}
+
+// settle brings journal, handlers and offers in line after all events of a turn.
+func (c *core) settle(s stateReader, fx *effects) {
+	c.startHome(s, fx)
+	c.journalPublications(fx)
+	if c.incarnation == 0 {
+		return
+	}
+	c.reconcile(s, fx)
+	c.publish()
+	c.reportEnds()
+	c.offer()
+	c.out.flush(fx)
+}

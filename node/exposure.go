@@ -1,0 +1,142 @@
+package node
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/fsm"
+)
+
+// Exposure says how much of a site's capacity the federation may use (step 4):
+// max(0, ⌊(1−θ)·capacity⌋ − home use − reserve) per machine, home use being
+// what was started outside the log. θ is 0 for handlers that account exactly
+// and SharedThreshold for machines that others use too (the paper's 30 %).
+type Exposure struct {
+	// ReserveCores are whole cores kept back for the site's own use, taken
+	// from the machines in the order of their names.
+	ReserveCores int64
+	// SharedThreshold is θ for shared machines, in percent.
+	SharedThreshold int64
+}
+
+// DefaultExposure keeps nothing back and uses the paper's threshold.
+func DefaultExposure() Exposure { return Exposure{SharedThreshold: 30} }
+
+// Validate names the first value out of its range.
+func (e Exposure) Validate() error {
+	if e.ReserveCores < 0 {
+		return fmt.Errorf("reserve is %d cores: must be 0 or more", e.ReserveCores)
+	}
+	if e.SharedThreshold < 0 || e.SharedThreshold > 100 {
+		return fmt.Errorf("shared threshold is %d%%: must be 0 to 100", e.SharedThreshold)
+	}
+	return nil
+}
+
+// less subtracts, not below zero.
+func less(a, b int64) int64 { return max(0, a-b) }
+
+// exposed computes what is offered of one machine and what is left of the reserve.
+func (e Exposure) exposed(m executor.Machine, home fsm.Resources, reserve int64) (fsm.Resources, int64) {
+	open := int64(100)
+	if m.Shared {
+		open -= e.SharedThreshold
+	}
+	r := fsm.Resources{
+		MilliCPU: less(m.MilliCPU*open/100, home.MilliCPU),
+		MemMiB:   less(m.MemMiB*open/100, home.MemMiB),
+		GPU:      less(m.GPU*open/100, home.GPU),
+	}
+	kept := min(reserve, r.MilliCPU)
+	r.MilliCPU -= kept
+	return r, reserve - kept
+}
+
+// offerBook keeps the last offer made.
+type offerBook struct {
+	count    uint64 // offers made in this incarnation
+	last     []fsm.Machine
+	lastHome fsm.Resources
+	inflight bool
+}
+
+// offer proposes a new offer when what is exposed changed (step 4). One is
+// under way at a time: a burst of home starts costs two entries, not many.
+func (c *core) offer() {
+	if c.offers.inflight {
+		return
+	}
+	o := c.exposedNow()
+	if c.offers.count > 0 && o.Home == c.offers.lastHome && slices.Equal(o.Machines, c.offers.last) {
+		return
+	}
+	c.stamp(o)
+	c.offers.inflight = true
+	c.out.add(o, func(fsm.Result, stateReader, *effects) { c.offers.inflight = false })
+}
+
+// exposedNow is what this site would offer now.
+func (c *core) exposedNow() *fsm.Offer {
+	reserve := c.limits.ReserveCores * 1000
+	o := &fsm.Offer{}
+	for _, name := range c.order {
+		m := c.machines[name]
+		var r fsm.Resources
+		r, reserve = c.limits.exposed(m.Machine, c.used.home[name], reserve)
+		o.Machines = append(o.Machines, fsm.Machine{Name: name, Resources: r})
+		o.Capacity = plus(o.Capacity, fsm.Resources(m.Resources))
+		o.Home = plus(o.Home, c.used.home[name])
+	}
+	return o
+}
+
+// stamp gives an offer the next version. Versions grow over all incarnations.
+func (c *core) stamp(o *fsm.Offer) {
+	c.offers.count++
+	c.offers.last, c.offers.lastHome = o.Machines, o.Home
+	o.Version = c.incarnation<<32 | c.offers.count
+}
+
+// occupancy is what attempts take on the machines now.
+type occupancy struct {
+	all  map[string]fsm.Resources // by machine
+	home map[string]fsm.Resources // of these, what was started outside the log
+}
+
+// add counts an attempt in (sign 1) or out (sign −1).
+func (o *occupancy) add(a *attempt, sign int64) {
+	need := fsm.Resources{MilliCPU: sign * a.Need.MilliCPU, MemMiB: sign * a.Need.MemMiB, GPU: sign * a.Need.GPU}
+	o.all[a.Machine] = plus(o.all[a.Machine], need)
+	if a.Home {
+		o.home[a.Machine] = plus(o.home[a.Machine], need)
+	}
+}
+
+func plus(a, b fsm.Resources) fsm.Resources {
+	return fsm.Resources{MilliCPU: a.MilliCPU + b.MilliCPU, MemMiB: a.MemMiB + b.MemMiB, GPU: a.GPU + b.GPU}
+}
+
+// fits reports whether need fits in total less used.
+func fits(total, used, need fsm.Resources) bool {
+	return used.MilliCPU+need.MilliCPU <= total.MilliCPU &&
+		used.MemMiB+need.MemMiB <= total.MemMiB &&
+		used.GPU+need.GPU <= total.GPU
+}
+
+// capacity takes a handler's machines as they are now.
+func (c *core) capacity(ev capacityEvent) {
+	for name, m := range c.machines {
+		if m.handler == ev.handler {
+			delete(c.machines, name)
+		}
+	}
+	for _, m := range ev.machines {
+		c.machines[m.Name] = machine{Machine: m, handler: ev.handler}
+	}
+	c.order = c.order[:0]
+	for name := range c.machines {
+		c.order = append(c.order, name)
+	}
+	slices.Sort(c.order)
+}

@@ -1,0 +1,287 @@
+package node
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/fsm"
+)
+
+// Home jobs run on their own site's machines outside the log (step 2). A job is
+// home or published as a whole, so that its counts live in one place; the
+// federation hears of the runs afterwards, as usage.
+
+// maxHomeEnded is how many ended home jobs a broker remembers.
+const maxHomeEnded = 10_000
+
+// maxLosses after which a task ends as lost, at home as in the federation.
+const maxLosses = 5
+
+// homeTask is one task of a home job; it is also its journal record.
+type homeTask struct {
+	State    fsm.TaskState `json:"state"`
+	Reason   string        `json:"reason,omitempty"`
+	Machine  string        `json:"machine,omitempty"`
+	Attempt  uint32        `json:"attempt"`
+	Token    uint64        `json:"token"`
+	ExitCode int           `json:"exit_code"`
+	Signal   int           `json:"signal"`
+	Failures uint32        `json:"failures,omitempty"`
+	Losses   uint32        `json:"losses,omitempty"`
+	// Moments in unix milliseconds, 0 = not yet.
+	StartedMs int64 `json:"started_ms,omitempty"`
+	EndedMs   int64 `json:"ended_ms,omitempty"`
+}
+
+// homeJob is a job that runs at home; it is also its journal record.
+type homeJob struct {
+	Spec  fsm.JobSpec `json:"spec"`
+	Tasks []homeTask  `json:"tasks"`
+}
+
+type homeWaiting struct {
+	num  uint64
+	task uint32
+}
+
+// homeBook holds the home jobs of this site.
+type homeBook struct {
+	jobs  map[uint64]*homeJob
+	order []uint64 // all of jobs, ascending
+	ended []uint64 // of these the ended ones, oldest first
+	// waiting tasks want another attempt.
+	waiting []homeWaiting
+}
+
+func (h *homeBook) add(num uint64, job *homeJob) {
+	h.jobs[num] = job
+	h.order = append(h.order, num)
+}
+
+// place finds a machine for every task of a job, all at once; nil if there is
+// no room now.
+func (c *core) place(js *fsm.JobSpec) []string {
+	var total int64
+	for _, m := range c.machines {
+		total += m.MilliCPU
+	}
+	if int64(js.Count) > total/max(1, js.Need.MilliCPU) {
+		return nil
+	}
+	places := make([]string, 0, js.Count)
+	for _, name := range c.order {
+		total, used := fsm.Resources(c.machines[name].Resources), c.used.all[name]
+		for len(places) < int(js.Count) && fits(total, used, js.Need) {
+			used = plus(used, js.Need)
+			places = append(places, name)
+		}
+	}
+	if len(places) < int(js.Count) {
+		return nil
+	}
+	return places
+}
+
+// homeOpen reports whether a job may run here at all.
+func (c *core) homeOpen(js *fsm.JobSpec) bool {
+	return (len(js.Only) == 0 || slices.Contains(js.Only, c.site)) && !slices.Contains(js.Not, c.site)
+}
+
+// runHome starts a job here; the record and its attempts are synced together.
+func (c *core) runHome(js fsm.JobSpec, places []string, s stateReader, fx *effects) {
+	job := &homeJob{Spec: js, Tasks: make([]homeTask, js.Count)}
+	c.home.add(js.Num, job)
+	for i, place := range places {
+		c.startHomeTask(js.Num, uint32(i), place, s.Index(), fx)
+	}
+}
+
+// startHomeTask begins the next attempt of a home task.
+func (c *core) startHomeTask(num uint64, task uint32, place string, token uint64, fx *effects) {
+	job := c.home.jobs[num]
+	t := &job.Tasks[task]
+	t.State, t.Machine, t.Reason = fsm.Assigned, place, ""
+	t.Attempt++
+	t.Token = token
+	id := executor.ID{Job: fsm.JobID{Site: c.site, Num: num}.String(), Task: task, Attempt: t.Attempt, Token: token}
+	c.begin(attemptRecord{ID: id, Home: true, Machine: place, Need: executor.Resources(job.Spec.Need)},
+		c.site, job.Spec.TimeoutMs, job.Spec.Payload, fx)
+	c.writeHome(num, fx)
+}
+
+func (c *core) writeHome(num uint64, fx *effects) {
+	fx.writes = append(fx.writes, write{bucketHome, number(num), record(c.home.jobs[num])})
+}
+
+// startHome gives waiting home tasks their next attempt where there is room.
+func (c *core) startHome(s stateReader, fx *effects) {
+	kept := c.home.waiting[:0]
+	for _, w := range c.home.waiting {
+		spec := c.home.jobs[w.num].Spec
+		spec.Count = 1
+		if c.home.jobs[w.num].Tasks[w.task].State != fsm.Queued {
+			continue
+		}
+		if places := c.place(&spec); places != nil {
+			c.startHomeTask(w.num, w.task, places[0], s.Index(), fx)
+			continue
+		}
+		kept = append(kept, w)
+	}
+	c.home.waiting = kept
+}
+
+// homeTaskOf finds the task of a home attempt; nil if the job is forgotten.
+func (c *core) homeTaskOf(id executor.ID) (uint64, *homeTask) {
+	job, err := fsm.ParseJobID(id.Job)
+	if err != nil {
+		return 0, nil
+	}
+	h := c.home.jobs[job.Num]
+	if h == nil || int(id.Task) >= len(h.Tasks) {
+		return 0, nil
+	}
+	return job.Num, &h.Tasks[id.Task]
+}
+
+// homeAgain queues a home task whose machine turned out to be full.
+func (c *core) homeAgain(a *attempt, fx *effects) {
+	num, t := c.homeTaskOf(a.ID)
+	c.drop(a, fx)
+	if t == nil || t.Attempt != a.ID.Attempt || isEnd(t.State) {
+		return
+	}
+	if t.State == fsm.Stopping {
+		t.State, t.EndedMs = fsm.TaskCancelled, c.now.wall.UnixMilli()
+		c.writeHome(num, fx)
+		c.homeRetire(num, fx)
+		return
+	}
+	t.State, t.Reason = fsm.Queued, "waiting for room"
+	c.home.waiting = append(c.home.waiting, homeWaiting{num, a.ID.Task})
+	c.writeHome(num, fx)
+}
+
+// homeEnded settles a home attempt: retry, or the task's end.
+func (c *core) homeEnded(a *attempt, r executor.Result, fx *effects) {
+	num, t := c.homeTaskOf(a.ID)
+	c.drop(a, fx)
+	if t == nil || t.Attempt != a.ID.Attempt {
+		return
+	}
+	c.addUsage(num, a, r, fx)
+	spec := &c.home.jobs[num].Spec
+	t.ExitCode, t.Signal = r.ExitCode, r.Signal
+	t.Reason = r.Detail
+	if !r.Started.IsZero() {
+		t.StartedMs = r.Started.UnixMilli()
+	}
+	outcome := outcomeOf(r, a.stopping)
+	switch outcome {
+	case fsm.Failed, fsm.TimedOut:
+		t.Failures++
+	case fsm.Lost:
+		t.Losses++
+	case fsm.Succeeded, fsm.Stopped:
+	}
+	t.State = homeStateAfter(t, outcome, spec)
+	if t.State == fsm.Queued {
+		c.home.waiting = append(c.home.waiting, homeWaiting{num, a.ID.Task})
+	} else {
+		t.EndedMs = c.now.wall.UnixMilli()
+	}
+	c.writeHome(num, fx)
+	c.homeRetire(num, fx)
+}
+
+// homeStateAfter is the same rule as the federation's (fsm): failures count
+// towards max_attempts, losses do not, five losses are an end.
+func homeStateAfter(t *homeTask, outcome fsm.Outcome, spec *fsm.JobSpec) fsm.TaskState {
+	switch outcome {
+	case fsm.Succeeded:
+		return fsm.TaskSucceeded
+	case fsm.Stopped:
+		return fsm.TaskCancelled
+	case fsm.Lost:
+		if t.Losses >= maxLosses || spec.OnLoss == fsm.Never {
+			return fsm.TaskLost
+		}
+		return fsm.Queued
+	case fsm.Failed, fsm.TimedOut:
+		if t.Failures < spec.MaxAttempts {
+			return fsm.Queued
+		}
+		return fsm.TaskFailed
+	}
+	return fsm.TaskFailed
+}
+
+// homeRetire remembers an ended job for a while and drops the oldest.
+func (c *core) homeRetire(num uint64, fx *effects) {
+	if !c.home.jobs[num].ended() {
+		return
+	}
+	c.home.ended = append(c.home.ended, num)
+	for len(c.home.ended) > maxHomeEnded {
+		old := c.home.ended[0]
+		c.home.ended = c.home.ended[1:]
+		delete(c.home.jobs, old)
+		if i, ok := slices.BinarySearch(c.home.order, old); ok {
+			c.home.order = slices.Delete(c.home.order, i, i+1)
+		}
+		fx.writes = append(fx.writes, write{bucketHome, number(old), nil})
+	}
+}
+
+func (j *homeJob) ended() bool {
+	for i := range j.Tasks {
+		if !isEnd(j.Tasks[i].State) {
+			return false
+		}
+	}
+	return true
+}
+
+// cancelHome ends what waits and stops what runs.
+func (c *core) cancelHome(num uint64, fx *effects) error {
+	job := c.home.jobs[num]
+	if job.ended() {
+		return fmt.Errorf("cancel job %s.%d: %w", c.site, num, ErrEnded)
+	}
+	for i := range job.Tasks {
+		t := &job.Tasks[i]
+		switch t.State {
+		case fsm.Queued:
+			t.State, t.Reason, t.EndedMs = fsm.TaskCancelled, "cancelled by its owner", c.now.wall.UnixMilli()
+		case fsm.Assigned, fsm.Running:
+			t.State, t.Reason = fsm.Stopping, "cancelled by its owner"
+		default:
+		}
+	}
+	c.writeHome(num, fx)
+	c.stopHome(fx)
+	c.homeRetire(num, fx)
+	return nil
+}
+
+// stopHome tells the handlers of home attempts that must end.
+func (c *core) stopHome(fx *effects) {
+	for _, a := range c.attempts {
+		if !a.Home {
+			continue
+		}
+		if _, t := c.homeTaskOf(a.ID); t != nil && t.State == fsm.Stopping {
+			c.stop(a, t.Reason, fx)
+		}
+	}
+}
+
+// unixMs turns a journal moment into a time; 0 is the zero time.
+func unixMs(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
+}

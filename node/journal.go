@@ -1,0 +1,196 @@
+package node
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/fsm"
+)
+
+// Journal is what a broker must not forget (architecture D5), in one bbolt
+// file. The broker's loop collects the writes of all events it has taken, and
+// commits them with one sync before it forks, sends or answers anything: that
+// is the group commit.
+//
+// Assumption: a sync that returned survives a crash of the machine.
+type Journal struct{ db *bolt.DB }
+
+// Errors of the journal.
+var (
+	// ErrForeignData: the data directory belongs to another site or federation.
+	ErrForeignData = errors.New("data directory belongs to another site")
+	// ErrDataInUse: another broker has the data directory open.
+	ErrDataInUse = errors.New("data directory is in use by another broker")
+)
+
+var (
+	bucketMeta       = []byte("meta")       // fixed names → values
+	bucketHome       = []byte("home")       // job number → homeRecord, own jobs run outside the log
+	bucketPublishing = []byte("publishing") // first job number → encoded fsm.Command with a Submit
+	bucketAttempts   = []byte("attempts")   // attempt's name → attemptRecord
+	bucketKeys       = []byte("keys")       // hash of idempotency key → keyRecord
+	bucketRows       = []byte("rows")       // sequence → usageRow, ended home runs not yet in a batch
+	bucketUsage      = []byte("usage")      // batch number → []usageRow, batches not yet applied
+	allBuckets       = [][]byte{bucketMeta, bucketHome, bucketPublishing, bucketAttempts, bucketKeys, bucketRows, bucketUsage}
+)
+
+var (
+	keyIdentity = []byte("identity")
+	keyNextJob  = []byte("next-job")
+)
+
+// identity of a data directory; written once.
+type identity struct {
+	Site string   `json:"site"`
+	Node [16]byte `json:"node"`
+}
+
+// attemptRecord is synced before the attempt is started anywhere: a record
+// without a supervisor or a result is settled as lost, never started again.
+type attemptRecord struct {
+	ID      executor.ID        `json:"id"`
+	Home    bool               `json:"home,omitempty"`
+	Machine string             `json:"machine"`
+	Need    executor.Resources `json:"need"`
+	// AssignedMs is when this broker first saw the assignment, unix milliseconds.
+	AssignedMs int64 `json:"assigned_ms"`
+}
+
+// keyRecord is what an idempotency key stands for.
+type keyRecord struct {
+	Job  uint64   `json:"job"`
+	Body [32]byte `json:"body"`
+	AtMs int64    `json:"at_ms"` // unix milliseconds; forgotten after keyLife
+}
+
+// usageRow is an ended home run, kept until a usage batch with it is applied.
+type usageRow struct {
+	Job     uint64        `json:"job"`
+	Task    uint32        `json:"task"`
+	Need    fsm.Resources `json:"need"`
+	EndedMs int64         `json:"ended_ms"` // unix milliseconds
+	RunMs   int64         `json:"run_ms"`
+	WaitMs  int64         `json:"wait_ms"`
+}
+
+// OpenJournal opens or creates the journal in dir.
+func OpenJournal(dir string) (*Journal, error) {
+	path := filepath.Join(dir, "journal.db")
+	db, err := bolt.Open(path, 0o600, &bolt.Options{
+		Timeout: time.Second, NoFreelistSync: true, FreelistType: bolt.FreelistMapType,
+	})
+	if errors.Is(err, bolt.ErrTimeout) {
+		return nil, fmt.Errorf("open %s: %w: stop that broker first", path, ErrDataInUse)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open journal %s: %w", path, err)
+	}
+	err = db.Update(func(tx *bolt.Tx) error {
+		for _, name := range allBuckets {
+			if _, err := tx.CreateBucketIfNotExists(name); err != nil {
+				return fmt.Errorf("create bucket %s: %w", name, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("prepare journal %s: %w", path, err), db.Close())
+	}
+	return &Journal{db: db}, nil
+}
+
+// Close closes the file; idempotent.
+func (j *Journal) Close() error {
+	if err := j.db.Close(); err != nil {
+		return fmt.Errorf("close journal: %w", err)
+	}
+	return nil
+}
+
+// write is one change of the journal; a nil value deletes.
+type write struct {
+	bucket, key, value []byte
+}
+
+// commit makes all writes durable, in order, with one sync.
+func (j *Journal) commit(writes []write) error {
+	err := j.db.Update(func(tx *bolt.Tx) error {
+		for _, w := range writes {
+			b := tx.Bucket(w.bucket)
+			if w.value == nil {
+				if err := b.Delete(w.key); err != nil {
+					return fmt.Errorf("delete from %s: %w", w.bucket, err)
+				}
+				continue
+			}
+			if err := b.Put(w.key, w.value); err != nil {
+				return fmt.Errorf("put to %s: %w", w.bucket, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("sync journal: %w", err)
+	}
+	return nil
+}
+
+// Identify binds a new directory to the site, and refuses one of another site.
+func (j *Journal) Identify(site string, node [16]byte) ([16]byte, error) {
+	id := identity{Site: site, Node: node}
+	err := j.db.Update(func(tx *bolt.Tx) error {
+		meta := tx.Bucket(bucketMeta)
+		if v := meta.Get(keyIdentity); v != nil {
+			return json.Unmarshal(v, &id)
+		}
+		v, err := json.Marshal(id)
+		if err != nil {
+			return err
+		}
+		return meta.Put(keyIdentity, v)
+	})
+	if err != nil {
+		return node, fmt.Errorf("read identity of the data directory: %w", err)
+	}
+	if id.Site != site {
+		return node, fmt.Errorf("%w: it is %s's, this broker is %s: give the right --data-dir or --site", ErrForeignData, id.Site, site)
+	}
+	return id.Node, nil
+}
+
+// each calls f for every record of a bucket in key order.
+func (j *Journal) each(bucket []byte, f func(k, v []byte) error) error {
+	err := j.db.View(func(tx *bolt.Tx) error { return tx.Bucket(bucket).ForEach(f) })
+	if err != nil {
+		return fmt.Errorf("read journal bucket %s: %w", bucket, err)
+	}
+	return nil
+}
+
+// get returns a copy of one record, nil if there is none.
+func (j *Journal) get(bucket, key []byte) (v []byte) {
+	_ = j.db.View(func(tx *bolt.Tx) error { // the function returns nil
+		v = append(v, tx.Bucket(bucket).Get(key)...)
+		return nil
+	})
+	return v
+}
+
+// number is a bbolt key that keeps numeric order.
+func number(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
+
+// record encodes v; the types used here always encode.
+func record(v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic("journal record does not encode: " + err.Error())
+	}
+	return data
+}

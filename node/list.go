@@ -1,0 +1,144 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cloudshare/cloudshare/fsm"
+)
+
+// cursor is a place in the merged list of the federation's jobs and this site's
+// own ones: the next job is older than both.
+type cursor struct {
+	seq uint64 // federation jobs with a smaller Seq; 0 = from the newest
+	num uint64 // own jobs with a smaller number; 0 = from the newest
+	// fedDone and ownDone: nothing more of that kind.
+	fedDone, ownDone bool
+}
+
+// parseCursor reads what String wrote; "" is the start.
+func parseCursor(s string) (c cursor, err error) {
+	if s == "" {
+		return c, nil
+	}
+	fed, own, ok := strings.Cut(s, ".")
+	if !ok {
+		return c, fmt.Errorf("cursor %.40q: %w", s, fsm.ErrBadID)
+	}
+	if c.seq, c.fedDone, err = parsePlace(fed); err != nil {
+		return c, err
+	}
+	c.num, c.ownDone, err = parsePlace(own)
+	return c, err
+}
+
+func parsePlace(s string) (n uint64, done bool, err error) {
+	if s == "-" {
+		return 0, true, nil
+	}
+	n, err = strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		return 0, false, fmt.Errorf("cursor part %.40q: %w", s, fsm.ErrBadID)
+	}
+	return n, false, nil
+}
+
+// String is the form for clients; "" at the end of the list.
+func (c cursor) String() string {
+	if c.fedDone && c.ownDone {
+		return ""
+	}
+	place := func(n uint64, done bool) string {
+		if done {
+			return "-"
+		}
+		return strconv.FormatUint(n, 10)
+	}
+	return place(c.seq, c.fedDone) + "." + place(c.num, c.ownDone)
+}
+
+// Jobs lists the federation's jobs and this site's own, newest first. A page
+// may hold fewer than the limit although Next is set.
+func (b *Broker) Jobs(ctx context.Context, q JobQuery) (JobPage, error) {
+	cur, err := parseCursor(q.Cursor)
+	if err != nil {
+		return JobPage{}, err
+	}
+	own, err := b.ownPage(ctx, q, cur)
+	if err != nil {
+		return JobPage{}, err
+	}
+	fed, fedNext := b.federationPage(q, cur)
+	return merge(fed, own, fedNext, q.Limit, cur), nil
+}
+
+type listed struct {
+	Job
+	place uint64 // Seq or number
+}
+
+func (b *Broker) ownPage(ctx context.Context, q JobQuery, cur cursor) (page []listed, err error) {
+	if cur.ownDone || (q.Site != "" && q.Site != b.cfg.Site) {
+		return nil, nil
+	}
+	err = b.ask(ctx, func(c *core) {
+		end := len(c.home.order)
+		if cur.num > 0 {
+			end, _ = slices.BinarySearch(c.home.order, cur.num)
+		}
+		for i := end - 1; i >= 0 && len(page) <= q.Limit; i-- {
+			num := c.home.order[i]
+			h := c.home.jobs[num]
+			state := h.state().String()
+			if (q.State == "" || q.State == state) && MatchLabels(h.Spec.Payload, q.Labels) {
+				page = append(page, listed{c.homeJobView(num, h), num})
+			}
+		}
+	})
+	return page, err
+}
+
+func (b *Broker) federationPage(q JobQuery, cur cursor) (page []listed, next uint64) {
+	if cur.fedDone {
+		return nil, 0
+	}
+	f := fsm.JobFilter{Owner: q.Site, State: q.State}
+	if len(q.Labels) > 0 {
+		f.Match = func(payload []byte) bool { return MatchLabels(payload, q.Labels) }
+	}
+	b.cfg.Replica.View(func(s *fsm.State) {
+		var views []fsm.JobView
+		views, next = s.Jobs(f, cur.seq, q.Limit)
+		for i := range views {
+			page = append(page, listed{b.jobOf(&views[i]), views[i].Seq})
+		}
+	})
+	return page, next
+}
+
+// merge takes the newest of both lists. own holds one more than the limit if
+// there are more.
+func merge(fed, own []listed, fedNext uint64, limit int, cur cursor) JobPage {
+	page := JobPage{Items: []Job{}}
+	f, o := 0, 0
+	for len(page.Items) < limit && (f < len(fed) || o < len(own)) {
+		if o == len(own) || (f < len(fed) && !fed[f].SubmittedAt.Before(own[o].SubmittedAt)) {
+			page.Items = append(page.Items, fed[f].Job)
+			cur.seq = fed[f].place
+			f++
+			continue
+		}
+		page.Items = append(page.Items, own[o].Job)
+		cur.num = own[o].place
+		o++
+	}
+	cur.ownDone = o == len(own)
+	if f == len(fed) {
+		cur.seq, cur.fedDone = fedNext, fedNext == 0
+	}
+	page.Next = cur.String()
+	return page
+}

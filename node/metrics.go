@@ -1,0 +1,28 @@
+package node
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// counters are what the loop counts for /metrics; read by Metrics.
+type counters struct {
+	syncs     atomic.Uint64
+	syncNanos atomic.Uint64
+}
+
+func (m *counters) synced(d time.Duration) {
+	m.syncs.Add(1)
+	m.syncNanos.Add(uint64(d))
+}
+
+// Metrics are the broker's figures at this moment.
+type Metrics struct {
+	JournalSyncs       uint64
+	JournalSyncSeconds float64
+	Index              uint64
+	Attempts           int
+	HomeWaiting        int
+	Publishing         int
+	Keys               int
+}

@@ -1,0 +1,149 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/fsm"
+)
+
+// reconcile compares the state with what the handlers run, and starts or stops
+// the difference (step 6). It looks at levels, never at a stream of changes.
+func (c *core) reconcile(s stateReader, fx *effects) {
+	change := s.SiteChange(c.site)
+	if change == c.seen {
+		return
+	}
+	c.seen = change
+	wanted := map[executor.ID]bool{}
+	for _, as := range s.Assignments(c.site) {
+		id := attemptID(as.AttemptRef)
+		wanted[id] = true
+		a := c.attempts[id]
+		switch {
+		case a == nil && as.Stop:
+			c.ends = append(c.ends, fsm.Ended{AttemptRef: as.AttemptRef, Outcome: fsm.Stopped, Detail: "never started"})
+		case a == nil:
+			c.take(id, as, fx)
+		case as.Stop && a.ended == nil:
+			c.stop(a, as.StopWhy, fx)
+		}
+	}
+	for id, a := range c.attempts {
+		if !a.Home && !wanted[id] && a.ended == nil {
+			a.fenced = true
+			c.stop(a, "no longer assigned to this site", fx)
+		}
+	}
+}
+
+// take starts an assignment, or declines it if the room is gone: home runs may
+// have taken it while the assignment was on its way.
+func (c *core) take(id executor.ID, as fsm.Assignment, fx *effects) {
+	m, ok := c.machines[as.Machine]
+	if !ok {
+		c.decline(as.AttemptRef, fmt.Sprintf("machine %s is gone", as.Machine))
+		return
+	}
+	if !fits(fsm.Resources(m.Resources), c.used.all[as.Machine], as.Need) {
+		c.decline(as.AttemptRef, fmt.Sprintf("no room on %s", as.Machine))
+		return
+	}
+	c.begin(attemptRecord{ID: id, Machine: as.Machine, Need: executor.Resources(as.Need)},
+		as.Job.Site, as.TimeoutMs, as.Payload, fx)
+}
+
+// decline hands an assignment back together with what is exposed now.
+func (c *core) decline(ref fsm.AttemptRef, why string) {
+	o := c.exposedNow()
+	c.stamp(o)
+	c.out.add(&fsm.Decline{Attempts: []fsm.AttemptRef{ref}, Reason: why, Offer: o}, nil)
+}
+
+// begin records an attempt and has its handler start it after the sync.
+func (c *core) begin(rec attemptRecord, owner string, timeoutMs int64, payload []byte, fx *effects) {
+	rec.AssignedMs = c.now.wall.UnixMilli()
+	handler := c.machines[rec.Machine].handler
+	a := &attempt{attemptRecord: rec, handler: handler}
+	c.attempts[rec.ID] = a
+	c.used.add(a, 1)
+	fx.writes = append(fx.writes, write{bucketAttempts, []byte(rec.ID.String()), record(rec)})
+	task := executor.Task{
+		ID: rec.ID, Owner: owner, Site: c.site, Machine: rec.Machine, Need: rec.Need,
+		Timeout: time.Duration(timeoutMs) * time.Millisecond,
+	}
+	spec, err := SpecOf(fsm.JobSpec{Payload: payload})
+	if err != nil {
+		c.hasEnded(rec.ID, executor.Result{Cause: executor.NoStart, Detail: "unreadable job: " + err.Error()}, fx)
+		return
+	}
+	task.Command, task.Image, task.Env = spec.Command, spec.Image, spec.Env
+	fx.starts = append(fx.starts, startEffect{handlerID{handler, rec.ID}, task})
+}
+
+// stop tells the handler once, as soon as it has the attempt.
+func (c *core) stop(a *attempt, why string, fx *effects) {
+	if a.stopping || !a.accepted || a.ended != nil {
+		return
+	}
+	a.stopping = true
+	fx.stops = append(fx.stops, stopEffect{handlerID{a.handler, a.ID}, why})
+}
+
+// accepted: from now on the attempt can be stopped; look whether it should be.
+func (c *core) accepted(id executor.ID) {
+	if a := c.attempts[id]; a != nil {
+		a.accepted = true
+		a.settled()
+		c.seen = 0
+	}
+}
+
+// refused settles an attempt that its handler did not take.
+func (c *core) refused(ev refusedEvent, fx *effects) {
+	a := c.attempts[ev.id]
+	if a == nil {
+		return
+	}
+	switch {
+	case a.Home && errors.Is(ev.err, executor.ErrBusy):
+		c.homeAgain(a, fx)
+		return
+	case a.Home, !errors.Is(ev.err, executor.ErrBusy) && !errors.Is(ev.err, executor.ErrUnfit):
+		c.hasEnded(ev.id, executor.Result{Cause: executor.NoStart, Detail: ev.err.Error()}, fx)
+		return
+	}
+	ref, err := attemptRef(ev.id)
+	if err != nil {
+		return // ids of attempts were made from references
+	}
+	c.drop(a, fx)
+	c.decline(ref, ev.err.Error())
+}
+
+// drop forgets a settled attempt, here and at its handler.
+func (c *core) drop(a *attempt, fx *effects) {
+	a.settled()
+	if a.ended == nil {
+		c.used.add(a, -1)
+	}
+	delete(c.attempts, a.ID)
+	fx.writes = append(fx.writes, write{bucketAttempts, []byte(a.ID.String()), nil})
+	fx.forgets = append(fx.forgets, handlerID{a.handler, a.ID})
+}
+
+// attemptID is the handlers' name of an attempt of the state.
+func attemptID(ref fsm.AttemptRef) executor.ID {
+	return executor.ID{Job: ref.Job.String(), Task: ref.Task, Attempt: ref.Attempt, Token: ref.Token}
+}
+
+// attemptRef is the inverse of attemptID.
+func attemptRef(id executor.ID) (fsm.AttemptRef, error) {
+	job, err := fsm.ParseJobID(id.Job)
+	if err != nil {
+		return fsm.AttemptRef{}, fmt.Errorf("read attempt %s: %w", id, err)
+	}
+	return fsm.AttemptRef{Job: job, Task: id.Task, Attempt: id.Attempt, Token: id.Token}, nil
+}

@@ -1,0 +1,209 @@
+package node
+
+import (
+	"cmp"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/fsm"
+)
+
+// recover rebuilds the core from the journal and from what the handlers found
+// (step 8, from this site's own side). Every attempt with a record is adopted
+// if a handler still has it, and lost if not; none is ever started again.
+func (c *core) recover(j *Journal, found map[string][]executor.State, fx *effects) error {
+	steps := []func(*Journal) error{c.recoverNumbers, c.recoverHome, c.recoverKeys, c.recoverPublishing, c.recoverUsage}
+	for _, step := range steps {
+		if err := step(j); err != nil {
+			return err
+		}
+	}
+	if err := c.recoverAttempts(j, found, fx); err != nil {
+		return err
+	}
+	c.requeueHome()
+	return nil
+}
+
+func (c *core) recoverNumbers(j *Journal) error {
+	if v := j.get(bucketMeta, keyNextJob); len(v) == 8 {
+		c.nextJob = decodeNumber(v)
+	}
+	return nil
+}
+
+func (c *core) recoverHome(j *Journal) error {
+	return j.each(bucketHome, func(k, v []byte) error {
+		job := &homeJob{}
+		if err := json.Unmarshal(v, job); err != nil {
+			return fmt.Errorf("home job %d: %w", decodeNumber(k), err)
+		}
+		c.home.add(decodeNumber(k), job)
+		if job.ended() {
+			c.home.ended = append(c.home.ended, decodeNumber(k))
+		}
+		return nil
+	})
+}
+
+func (c *core) recoverKeys(j *Journal) error {
+	err := j.each(bucketKeys, func(k, v []byte) error {
+		var rec keyRecord
+		if err := json.Unmarshal(v, &rec); err != nil || len(k) != 32 {
+			return errors.Join(fmt.Errorf("idempotency key %x is malformed", k), err)
+		}
+		c.keys.byHash[[32]byte(k)] = rec
+		c.keys.order = append(c.keys.order, [32]byte(k))
+		return nil
+	})
+	slices.SortFunc(c.keys.order, func(a, b [32]byte) int {
+		return cmp.Compare(c.keys.byHash[a].AtMs, c.keys.byHash[b].AtMs)
+	})
+	return err
+}
+
+func (c *core) recoverPublishing(j *Journal) error {
+	return j.each(bucketPublishing, func(k, v []byte) error {
+		cmd, rest, err := fsm.DecodeCommand(slices.Clone(v)) // bbolt's memory must not be kept
+		submit, ok := cmd.Body.(*fsm.Submit)
+		if err != nil || !ok || len(rest) > 0 {
+			return errors.Join(fmt.Errorf("publication %d is malformed", decodeNumber(k)), err)
+		}
+		p := &publication{since: c.now.wall, jobs: make([]pendingJob, len(submit.Jobs))}
+		for i := range submit.Jobs {
+			p.jobs[i] = pendingJob{spec: submit.Jobs[i]}
+		}
+		c.addPublication(p)
+		return nil
+	})
+}
+
+// recoverAttempts matches the records with what the handlers found.
+func (c *core) recoverAttempts(j *Journal, found map[string][]executor.State, fx *effects) error {
+	type held struct {
+		handler string
+		state   executor.State
+	}
+	have := map[executor.ID]held{}
+	for handler, states := range found {
+		for _, st := range states {
+			have[st.ID] = held{handler, st}
+		}
+	}
+	err := j.each(bucketAttempts, func(k, v []byte) error {
+		a := &attempt{}
+		if err := json.Unmarshal(v, &a.attemptRecord); err != nil {
+			return fmt.Errorf("attempt %s: %w", k, err)
+		}
+		h, ok := have[a.ID]
+		delete(have, a.ID)
+		a.handler, a.accepted = h.handler, ok
+		c.attempts[a.ID] = a
+		c.used.add(a, 1)
+		switch {
+		case !ok:
+			c.hasEnded(a.ID, executor.Result{Cause: executor.Vanished, Detail: "lost with the broker's machine"}, fx)
+		case h.state.Ended != nil:
+			c.hasEnded(a.ID, *h.state.Ended, fx)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for id, h := range have { // settled before the restart
+		fx.stops = append(fx.stops, stopEffect{handlerID{h.handler, id}, "not in the broker's journal"})
+		fx.forgets = append(fx.forgets, handlerID{h.handler, id})
+	}
+	return nil
+}
+
+// requeueHome gives home tasks without an attempt another one.
+func (c *core) requeueHome() {
+	live := map[executor.ID]bool{}
+	for id := range c.attempts {
+		live[executor.ID{Job: id.Job, Task: id.Task, Attempt: id.Attempt}] = true
+	}
+	queued := map[homeWaiting]bool{}
+	for _, w := range c.home.waiting {
+		queued[w] = true
+	}
+	for _, num := range c.home.order {
+		job := c.home.jobs[num]
+		name := fsm.JobID{Site: c.site, Num: num}.String()
+		for i := range job.Tasks {
+			t, w := &job.Tasks[i], homeWaiting{num, uint32(i)}
+			if isEnd(t.State) || queued[w] || live[executor.ID{Job: name, Task: w.task, Attempt: t.Attempt}] {
+				continue
+			}
+			t.State = fsm.Queued
+			c.home.waiting = append(c.home.waiting, w)
+		}
+	}
+}
+
+// registration is the command that presents this start of the broker: what it
+// still answers for, and what it lost track of.
+func (c *core) registration() (held, lost []fsm.AttemptRef) {
+	lostIDs := map[fsm.AttemptRef]bool{}
+	for _, e := range c.ends {
+		lostIDs[e.AttemptRef] = e.Outcome == fsm.Lost
+	}
+	for id, a := range c.attempts {
+		if a.Home {
+			continue
+		}
+		ref, err := attemptRef(id)
+		if err != nil {
+			continue // ids of attempts were made from references
+		}
+		if lostIDs[ref] {
+			lost = append(lost, ref)
+		} else {
+			held = append(held, ref)
+		}
+	}
+	slices.SortFunc(held, compareRefs)
+	slices.SortFunc(lost, compareRefs)
+	return held, lost
+}
+
+func compareRefs(a, b fsm.AttemptRef) int {
+	return cmp.Or(cmp.Compare(a.Job.Site, b.Job.Site), cmp.Compare(a.Job.Num, b.Job.Num),
+		cmp.Compare(a.Task, b.Task), cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.Token, b.Token))
+}
+
+// registered starts the work for the federation.
+func (c *core) registered(ev registeredEvent, s stateReader, fx *effects) {
+	c.incarnation = ev.result.Incarnation
+	c.out.incarnation = ev.result.Incarnation
+	c.nextJob = max(c.nextJob, ev.result.NextJob)
+	c.resumeUsage(ev.result.NextUsage, fx)
+	c.dropSettled(s, fx)
+}
+
+// dropSettled drops attempts that ended as lost: the registration said so.
+func (c *core) dropSettled(_ stateReader, fx *effects) {
+	kept := c.ends[:0]
+	for _, e := range c.ends {
+		if e.Outcome != fsm.Lost {
+			kept = append(kept, e)
+			continue
+		}
+		if a := c.attempts[attemptID(e.AttemptRef)]; a != nil {
+			c.drop(a, fx)
+		}
+	}
+	c.ends = kept
+}
+
+func decodeNumber(k []byte) uint64 {
+	if len(k) != 8 {
+		return 0
+	}
+	return binary.BigEndian.Uint64(k)
+}

@@ -1,0 +1,151 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node/coord"
+)
+
+// Replica is this site's copy of the replicated state: the coordination
+// backend writes it entry by entry, everybody else reads copies (step 5).
+type Replica struct {
+	mu    sync.RWMutex
+	state *fsm.State
+	// changed is closed and replaced by every change of the state.
+	changed chan struct{}
+	// anchorMs of log time was reached at anchorWall, as this broker saw it.
+	anchorMs   int64
+	anchorWall time.Time
+	// wake is signalled (capacity 1) after every change, for the broker's loop.
+	wake chan struct{}
+}
+
+var _ coord.Machine = (*Replica)(nil)
+
+// NewReplica returns an empty replica.
+func NewReplica() *Replica {
+	return &Replica{state: fsm.New(), changed: make(chan struct{}), wake: make(chan struct{}, 1)}
+}
+
+// Apply implements coord.Machine.
+func (r *Replica) Apply(entry []byte) ([]fsm.Result, error) {
+	batch, err := fsm.DecodeBatch(entry)
+	if err != nil {
+		return nil, fmt.Errorf("decode entry %d: %w", r.Index()+1, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	results, err := r.state.Apply(batch)
+	if err != nil {
+		return nil, fmt.Errorf("apply entry: %w", err)
+	}
+	r.signal()
+	return results, nil
+}
+
+// signal tells readers that the state changed. REQUIRES: r.mu held.
+func (r *Replica) signal() {
+	if now := r.state.Time(); now != r.anchorMs {
+		r.anchorMs, r.anchorWall = now, time.Now()
+	}
+	close(r.changed)
+	r.changed = make(chan struct{})
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Snapshot implements coord.Machine.
+func (r *Replica) Snapshot() (coord.Snapshot, error) {
+	r.mu.Lock() // copy-on-write marks are set in the state
+	defer r.mu.Unlock()
+	return r.state.Snapshot(), nil
+}
+
+// Restore implements coord.Machine.
+func (r *Replica) Restore(src io.Reader) error {
+	state, err := fsm.Restore(src)
+	if err != nil {
+		return fmt.Errorf("restore snapshot: %w", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.state = state
+	r.signal()
+	return nil
+}
+
+// Result implements coord.Machine.
+func (r *Replica) Result(id fsm.CommandID) (fsm.Result, bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.state.Result(id)
+}
+
+// Index implements coord.Machine.
+func (r *Replica) Index() uint64 {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.state.Index()
+}
+
+// Admit implements coord.Machine.
+func (r *Replica) Admit(site string, node [16]byte) error {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.state.Admit(site, node)
+}
+
+// View runs f on the state, which f must not keep or change.
+func (r *Replica) View(f func(*fsm.State)) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	f(r.state)
+}
+
+// Hash computes the state's hash beside Apply and returns it with its entry.
+func (r *Replica) Hash() (uint64, [32]byte) {
+	r.mu.Lock()
+	frozen := r.state.Snapshot()
+	index := r.state.Index()
+	r.mu.Unlock()
+	defer frozen.Release()
+	return index, frozen.Hash()
+}
+
+// Await returns when cond holds; it is asked again after every change.
+func (r *Replica) Await(ctx context.Context, cond func(*fsm.State) bool) error {
+	for {
+		r.mu.RLock()
+		ok, changed := cond(r.state), r.changed
+		r.mu.RUnlock()
+		if ok {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("await state: %w", context.Cause(ctx))
+		}
+	}
+}
+
+// wallOf turns log time into a date for people, not before earliest; a negative
+// ms is the zero time. It is right to about a second for what this broker saw
+// happen. REQUIRES: r.mu held, as inside View.
+func (r *Replica) wallOf(ms int64, earliest time.Time) time.Time {
+	if ms < 0 {
+		return time.Time{}
+	}
+	t := r.anchorWall.Add(time.Duration(ms-r.anchorMs) * time.Millisecond)
+	if t.Before(earliest) {
+		return earliest
+	}
+	return t
+}

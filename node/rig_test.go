@@ -1,0 +1,229 @@
+package node
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/fsm"
+)
+
+// rig is a federation of cores without goroutines, sockets or processes: a
+// test decides when entries are ordered and when tasks end.
+type rig struct {
+	t     *testing.T
+	state *fsm.State
+	now   time.Time
+	sites []*rigSite
+	boots byte
+}
+
+type rigSite struct {
+	rig     *rig
+	name    string
+	cores   int64
+	journal *Journal
+	core    *core
+	// what the handler has: it survives the broker.
+	running map[executor.ID]executor.Task
+	ended   map[executor.ID]executor.Result
+	// everything ever started here, in order.
+	history []executor.ID
+	stops   []executor.ID
+	pending []fsm.Command // proposed, not ordered yet
+	answers []Answer
+}
+
+// newRig founds a federation; sites are named a, b, … with the given cores.
+func newRig(t *testing.T, params fsm.Params, cores ...int64) *rig {
+	t.Helper()
+	r := &rig{t: t, state: fsm.New(), now: time.Unix(1_700_000_000, 0)}
+	r.apply(fsm.Command{ID: fsm.CommandID{Site: "a"}, Body: &fsm.Genesis{
+		Federation: [16]byte{1}, CreatedMs: r.now.UnixMilli(), Seed: 7, Params: params,
+	}})
+	r.now = r.now.Add(30 * time.Second)
+	for i, n := range cores {
+		s := &rigSite{
+			rig: r, name: string(rune('a' + i)), cores: n,
+			running: map[executor.ID]executor.Task{}, ended: map[executor.ID]executor.Result{},
+		}
+		var err error
+		if s.journal, err = OpenJournal(t.TempDir()); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.journal.Close() })
+		r.sites = append(r.sites, s)
+		s.boot()
+	}
+	r.settle()
+	return r
+}
+
+// apply orders one batch.
+func (r *rig) apply(cmds ...fsm.Command) []fsm.Result {
+	r.t.Helper()
+	batch := fsm.Batch{Term: 1, Elapsed: r.now.UnixMilli() - 1_700_000_000_000, Commands: cmds}
+	decoded, err := fsm.DecodeBatch(batch.Append(nil))
+	if err != nil {
+		r.t.Fatalf("a core proposed what does not decode: %v", err)
+	}
+	results, err := r.state.Apply(decoded)
+	if err != nil {
+		r.t.Fatalf("apply: %v", err)
+	}
+	return results
+}
+
+// boot starts the site's broker on its journal and on what its handler has.
+func (s *rigSite) boot() {
+	s.rig.t.Helper()
+	s.rig.boots++
+	s.pending = nil
+	s.core = newCore(s.name, DefaultExposure())
+	s.core.now = clock{wall: s.rig.now}
+	s.core.capacity(capacityEvent{"local", []executor.Machine{{
+		Name: s.name + "-local", Resources: executor.Resources{MilliCPU: s.cores * 1000, MemMiB: 1024},
+	}}})
+	var found []executor.State
+	for id, task := range s.running {
+		found = append(found, executor.State{Task: withID(task, id), Running: true})
+	}
+	for id, res := range s.ended {
+		found = append(found, executor.State{Task: executor.Task{ID: id}, Ended: &res})
+	}
+	fx := &effects{}
+	if err := s.core.recover(s.journal, map[string][]executor.State{"local": found}, fx); err != nil {
+		s.rig.t.Fatal(err)
+	}
+	held, lost := s.core.registration()
+	s.perform(fx)
+	results := s.rig.apply(fsm.Command{ID: fsm.CommandID{Site: s.name}, Body: &fsm.Register{
+		Node: [16]byte{s.name[0]}, Boot: [16]byte{s.rig.boots}, HTTP: "127.0.0.1:1", Peer: "127.0.0.1:2",
+		MaxVersion: fsm.Version, Held: held, Lost: lost,
+	}})
+	if results[0].Code != fsm.OK {
+		s.rig.t.Fatalf("register %s: %s", s.name, results[0].Code)
+	}
+	s.turn(registeredEvent{results[0]})
+}
+
+func withID(t executor.Task, id executor.ID) executor.Task { t.ID = id; return t }
+
+// turn is one turn of the broker's loop.
+func (s *rigSite) turn(evs ...event) {
+	s.rig.t.Helper()
+	fx := &effects{}
+	s.core.now = clock{wall: s.rig.now}
+	for _, ev := range evs {
+		s.core.step(ev, s.rig.state, fx)
+	}
+	s.core.settle(s.rig.state, fx)
+	s.perform(fx)
+}
+
+// perform syncs and then plays handler, log and client.
+func (s *rigSite) perform(fx *effects) {
+	s.rig.t.Helper()
+	if err := s.journal.commit(fx.writes); err != nil {
+		s.rig.t.Fatal(err)
+	}
+	for _, f := range fx.forgets {
+		delete(s.ended, f.id)
+	}
+	for _, st := range fx.stops {
+		s.stops = append(s.stops, st.id)
+	}
+	s.pending = append(s.pending, fx.propose...)
+	for _, reply := range fx.replies {
+		reply()
+	}
+	for _, st := range fx.starts {
+		if _, again := s.running[st.id]; again {
+			s.rig.t.Fatalf("%s started twice", st.id)
+		}
+		s.running[st.id] = st.task
+		s.history = append(s.history, st.id)
+	}
+	for _, st := range fx.starts {
+		s.turn(acceptedEvent{st.id}, startedEvent{st.id})
+	}
+}
+
+// settle orders everything proposed until nothing moves any more.
+func (r *rig) settle() {
+	r.t.Helper()
+	for range 1000 {
+		var cmds []fsm.Command
+		for _, s := range r.sites {
+			cmds = append(cmds, s.pending...)
+		}
+		if len(cmds) == 0 {
+			return
+		}
+		results := r.apply(cmds...)
+		for _, s := range r.sites {
+			mine := s.pending
+			s.pending = nil
+			got := results[:len(mine)]
+			results = results[len(mine):]
+			s.turn(resultEvent{cmds: mine, results: got})
+		}
+		for _, s := range r.sites {
+			s.turn(stateEvent{})
+		}
+	}
+	r.t.Fatal("the federation never settles")
+}
+
+// submit sends a spec to the site's broker, without ordering anything.
+func (s *rigSite) submit(json string, key string) int {
+	s.rig.t.Helper()
+	spec, err := ParseSpec([]byte(json))
+	if err != nil {
+		s.rig.t.Fatal(err)
+	}
+	i := len(s.answers)
+	s.answers = append(s.answers, Answer{Err: fmt.Errorf("unanswered")})
+	req := Request{Spec: spec, Key: key}
+	copy(req.Body[:], json)
+	s.turn(submitEvent{reqs: []Request{req}, reply: func(_ int, a Answer) { s.answers[i] = a }})
+	return i
+}
+
+// finish ends one running attempt with an exit code.
+func (s *rigSite) finish(id executor.ID, exit int) {
+	s.rig.t.Helper()
+	if _, ok := s.running[id]; !ok {
+		s.rig.t.Fatalf("%s does not run at %s", id, s.name)
+	}
+	delete(s.running, id)
+	res := executor.Result{ExitCode: exit, Started: s.rig.now.Add(-time.Second), Run: time.Second}
+	s.ended[id] = res
+	s.turn(endedEvent{id, res})
+}
+
+// only returns the one attempt that runs at the site.
+func (s *rigSite) only() executor.ID {
+	s.rig.t.Helper()
+	if len(s.running) != 1 {
+		s.rig.t.Fatalf("%d attempts run at %s, want 1", len(s.running), s.name)
+	}
+	for id := range s.running {
+		return id
+	}
+	panic("unreachable")
+}
+
+func (r *rig) job(id string) fsm.JobView {
+	r.t.Helper()
+	jid, err := fsm.ParseJobID(id)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	v, ok := r.state.Job(jid)
+	if !ok {
+		r.t.Fatalf("the federation does not know job %s", id)
+	}
+	return v
+}

@@ -1,0 +1,170 @@
+package node
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/cloudshare/cloudshare/fsm"
+)
+
+// Job returns a job that the federation knows, or that runs at home here.
+func (b *Broker) Job(ctx context.Context, id fsm.JobID) (Job, error) {
+	for range 2 { // a job may be published between the two looks
+		if j, ok := b.federationJob(id); ok {
+			return j, nil
+		}
+		if id.Site != b.cfg.Site {
+			return Job{}, b.elsewhere(id.Site, "owner")
+		}
+		var j Job
+		found := false
+		if err := b.ask(ctx, func(c *core) { j, found = c.ownJob(id.Num) }); err != nil {
+			return Job{}, err
+		}
+		if found {
+			return j, nil
+		}
+	}
+	return Job{}, fmt.Errorf("job %s: %w", id, ErrNotFound)
+}
+
+func (b *Broker) federationJob(id fsm.JobID) (j Job, ok bool) {
+	b.cfg.Replica.View(func(s *fsm.State) {
+		var v fsm.JobView
+		if v, ok = s.Job(id); ok {
+			j = b.jobOf(&v)
+		}
+	})
+	return j, ok
+}
+
+// jobOf translates a view. REQUIRES: called inside Replica.View.
+func (b *Broker) jobOf(v *fsm.JobView) Job {
+	spec, err := SpecOf(v.Spec)
+	if err != nil {
+		spec = Spec{Name: "unreadable: " + err.Error()}
+	}
+	j := Job{
+		ID: v.ID, Spec: spec, State: v.State.String(), Reason: v.Reason,
+		Durability: DurableFederation, Counts: countsOf(v.Counts),
+		SubmittedAt: time.UnixMilli(v.Spec.CreatedMs),
+	}
+	j.StartedAt = b.cfg.Replica.wallOf(v.StartedMs, j.SubmittedAt)
+	j.EndedAt = b.cfg.Replica.wallOf(v.EndedMs, j.StartedAt)
+	return j
+}
+
+func countsOf(c fsm.Counts) map[string]uint32 {
+	m := make(map[string]uint32, len(c))
+	for state, n := range c {
+		m[fsm.TaskState(state).String()] = n
+	}
+	return m
+}
+
+// Tasks returns up to limit tasks with index ≥ from, and the next index, 0 when
+// there are no more.
+func (b *Broker) Tasks(ctx context.Context, id fsm.JobID, from uint32, limit int) ([]Task, uint32, error) {
+	for range 2 {
+		if tasks, next, ok := b.federationTasks(id, from, limit); ok {
+			return tasks, next, nil
+		}
+		if id.Site != b.cfg.Site {
+			return nil, 0, b.elsewhere(id.Site, "owner")
+		}
+		var tasks []Task
+		var next uint32
+		found := false
+		if err := b.ask(ctx, func(c *core) { tasks, next, found = c.ownTasks(id.Num, from, limit) }); err != nil {
+			return nil, 0, err
+		}
+		if found {
+			return tasks, next, nil
+		}
+	}
+	return nil, 0, fmt.Errorf("job %s: %w", id, ErrNotFound)
+}
+
+func (b *Broker) federationTasks(id fsm.JobID, from uint32, limit int) (tasks []Task, next uint32, ok bool) {
+	b.cfg.Replica.View(func(s *fsm.State) {
+		var job fsm.JobView
+		if job, ok = s.Job(id); !ok {
+			return
+		}
+		var views []fsm.TaskView
+		views, next = s.Tasks(id, from, limit)
+		tasks = make([]Task, len(views))
+		for i := range views {
+			tasks[i] = b.taskOf(&views[i], time.UnixMilli(job.Spec.CreatedMs))
+		}
+	})
+	return tasks, next, ok
+}
+
+func (b *Broker) taskOf(v *fsm.TaskView, submitted time.Time) Task {
+	t := Task{
+		Index: v.Index, State: v.State.String(), Reason: v.Reason, Site: v.Site, Machine: v.Machine,
+		Attempt: v.Attempt, Token: v.Token,
+		StartedAt: b.cfg.Replica.wallOf(v.StartedMs, submitted),
+	}
+	t.EndedAt = b.cfg.Replica.wallOf(v.EndedMs, t.StartedAt)
+	t.ExitCode, t.Signal = codes(v.State, v.ExitCode, v.Signal)
+	return t
+}
+
+// codes are an ended task's exit code, or the signal that ended it.
+func codes(state fsm.TaskState, exit, signal int32) (exitCode, sig *int) {
+	if state != fsm.TaskSucceeded && state != fsm.TaskFailed {
+		return nil, nil
+	}
+	if signal != 0 {
+		s := int(signal)
+		return nil, &s
+	}
+	e := int(exit)
+	return &e, nil
+}
+
+// Sites returns all sites the federation ever knew.
+func (b *Broker) Sites() []Site {
+	voters := map[string]bool{}
+	for _, v := range b.cfg.Log.Status().Voters {
+		voters[v] = true
+	}
+	var sites []Site
+	b.cfg.Replica.View(func(s *fsm.State) {
+		for _, v := range s.Sites() {
+			sites = append(sites, Site{SiteView: v, Voter: voters[v.ID]})
+		}
+	})
+	return sites
+}
+
+// Status tells what the broker knows; with hash it hashes the state, which
+// takes time in a large federation but holds nothing up.
+func (b *Broker) Status(hash bool) Status {
+	log := b.cfg.Log.Status()
+	st := Status{
+		Site: b.cfg.Site, Lead: log.Lead, Term: log.Term, Voters: log.Voters, Members: log.Members,
+		Version: b.cfg.Version,
+	}
+	b.cfg.Replica.View(func(s *fsm.State) {
+		st.Index = s.Index()
+		st.Federation = uuid.UUID(s.Federation()).String()
+	})
+	if hash {
+		index, sum := b.cfg.Replica.Hash()
+		st.HashIndex, st.Hash = index, hex.EncodeToString(sum[:])
+	}
+	for _, h := range b.cfg.Handlers {
+		st.Handlers = append(st.Handlers, HandlerStatus{Name: h.Name(), Status: h.Status()})
+	}
+	b.mu.Lock()
+	st.Incarnation = b.registered
+	b.mu.Unlock()
+	return st
+}

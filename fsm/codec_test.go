@@ -29,7 +29,7 @@ func specimenRef(task uint32) AttemptRef {
 func specimenOffer() *Offer {
 	return &Offer{
 		Version:  9,
-		Machines: []Machine{{"m1", Resources{2000, 4096, 0}}, {"m2", Resources{64_000, 0, 8}}},
+		Machines: []Machine{{"m1", Resources{2000, 4096, 0}, Resources{4000, 4096, 0}}, {"m2", Resources{64_000, 0, 8}, Resources{}}},
 		Capacity: Resources{70_000, 8192, 8}, Home: Resources{1000, 512, 0},
 	}
 }
@@ -161,7 +161,10 @@ func drawRef(t *rapid.T) AttemptRef {
 
 func drawMachine(t *rapid.T) Machine {
 	name := rapid.StringMatching(`[a-z]{1,9}`).Draw(t, "name")
-	return Machine{Name: name, Resources: Resources{MilliCPU: number(t, 0, 4000, "cpu"), MemMiB: rapid.Int64Range(0, 9).Draw(t, "mem")}}
+	return Machine{
+		Name: name, Resources: Resources{MilliCPU: number(t, 0, 4000, "cpu"), MemMiB: rapid.Int64Range(0, 9).Draw(t, "mem")},
+		Whole: Resources{MilliCPU: number(t, 0, 4000, "whole cpu")},
+	}
 }
 
 func drawOffer(t *rapid.T) *Offer {

@@ -132,6 +132,10 @@ const (
 type Machine struct {
 	Name string
 	Resources
+	// Whole is what it would expose if nothing ran outside the log: a task that
+	// fits Whole can run here some day, and is worth waiting or reserving for.
+	// Less than Resources in any part counts as Resources there.
+	Whole Resources
 }
 
 // Offer replaces the site's standing offer when Version is greater.

@@ -67,7 +67,7 @@ func DecodeCommand(data []byte) (Command, []byte, error) {
 const (
 	minCommand = 6 // length, kind, site's length, incarnation, seq, ack
 	minJob     = 13
-	minMachine = 4
+	minMachine = 7
 	minAttempt = 5
 	minRow     = 8
 )
@@ -209,7 +209,7 @@ func (r *reader) offer() *Offer {
 }
 
 func (r *reader) machine(m *Machine) {
-	m.Name, m.Resources = r.string("machine's name", MaxMachineName), r.resources()
+	m.Name, m.Resources, m.Whole = r.string("machine's name", MaxMachineName), r.resources(), r.resources()
 }
 
 func (r *reader) started(a *StartedAttempt) {

@@ -168,6 +168,7 @@ func appendOffer(dst []byte, b *Offer) []byte {
 	for i := range b.Machines {
 		dst = appendString(dst, b.Machines[i].Name)
 		dst = appendResources(dst, b.Machines[i].Resources)
+		dst = appendResources(dst, b.Machines[i].Whole)
 	}
 	return appendResources(appendResources(dst, b.Capacity), b.Home)
 }

@@ -186,7 +186,7 @@ func (b *Offer) Validate() error {
 	var sum Resources // at most MaxMachines·1e9: no overflow
 	for i := range b.Machines {
 		m := &b.Machines[i]
-		if err := cmp.Or(inMachine(m.Name), inResources("machine's ", m.Resources)); err != nil {
+		if err := cmp.Or(inMachine(m.Name), inResources("machine's ", m.Resources), inResources("whole machine's ", m.Whole)); err != nil {
 			return err
 		}
 		if i > 0 && b.Machines[i-1].Name >= m.Name {

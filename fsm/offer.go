@@ -39,7 +39,7 @@ func (s *State) install(x *site, c *Offer) {
 			m.resting = false
 			s.resting--
 		}
-		m.exposed, m.offered = n.Resources, true
+		m.exposed, m.whole, m.offered = n.Resources, n.Resources.greater(n.Whole), true
 		x.exposed = x.exposed.plus(n.Resources)
 		x.machines = append(x.machines, m)
 	}
@@ -57,7 +57,7 @@ func (s *State) retract(m *machine) {
 		m.resting = false
 		s.resting--
 	}
-	m.exposed, m.offered = Resources{}, false
+	m.exposed, m.whole, m.offered = Resources{}, Resources{}, false
 	if m.used != (Resources{}) {
 		m.site.machines = append(m.site.machines, m)
 	}

@@ -113,7 +113,7 @@ func (x *site) couldRun(c *class) bool {
 	if !c.allows(x.name) {
 		return false
 	}
-	return slices.ContainsFunc(x.machines, func(m *machine) bool { return m.offered && c.need.fits(m.exposed) })
+	return slices.ContainsFunc(x.machines, func(m *machine) bool { return m.offered && c.need.fits(m.whole) })
 }
 
 func (s *State) isHeld(seq uint64) bool {
@@ -148,7 +148,7 @@ func (s *State) soonest(l *lane) *machine {
 			continue
 		}
 		for _, m := range x.machines {
-			if m.offered && m.held == 0 && l.class.need.fits(m.exposed) &&
+			if m.offered && m.held == 0 && l.class.need.fits(m.whole) &&
 				(best == nil || m.used.MilliCPU < best.used.MilliCPU) {
 				best = m
 			}
@@ -196,7 +196,7 @@ func (s *State) checkHolds(x *site) {
 	for i := 0; i < len(s.reservations); {
 		r := s.reservations[i]
 		m := r.machine
-		if m.site == x && (x.state != Alive || !m.offered || !s.jobs.get(r.seq).class.need.fits(m.exposed)) {
+		if m.site == x && (x.state != Alive || !m.offered || !s.jobs.get(r.seq).class.need.fits(m.whole)) {
 			s.unhold(r.seq)
 			continue
 		}

@@ -134,13 +134,14 @@ func (r *snapReader) retired(x *site) {
 func (r *snapReader) machines(s *State, x *site) {
 	x.capacity, x.home = r.res(), r.res()
 	for range r.upTo(MaxMachines, "machines") {
-		m := &machine{site: x, name: r.text(MaxMachineName, "machine"), exposed: r.res(), offered: true, resting: r.bool()}
+		m := &machine{site: x, name: r.text(MaxMachineName, "machine"), exposed: r.res(), whole: r.res(), offered: true, resting: r.bool()}
 		if n := len(x.machines); r.err == nil && (inMachine(m.name) != nil || n > 0 && x.machines[n-1].name >= m.name) {
 			r.fail("machine %.140q is no name, or out of order", m.name)
 		}
 		if r.err != nil {
 			return
 		}
+		r.check(m.whole == m.exposed.greater(m.whole) && inResources("", m.whole) == nil, "a machine is less than what it exposes")
 		if m.resting {
 			s.resting++
 		}

@@ -69,6 +69,7 @@ type machine struct {
 	pos     int
 	name    string    // never changed
 	exposed Resources // zero once it is no longer offered
+	whole   Resources // Invariant: ≥ exposed in every part
 	offered bool
 	resting bool   // tried in vain since its room last grew
 	held    uint64 // seq of the job it is reserved for, or 0
@@ -90,6 +91,11 @@ func (m *machine) room() Resources {
 // fits reports whether r is within room.
 func (r Resources) fits(room Resources) bool {
 	return r.MilliCPU <= room.MilliCPU && r.MemMiB <= room.MemMiB && r.GPU <= room.GPU
+}
+
+// greater is the greater of both in every part.
+func (r Resources) greater(o Resources) Resources {
+	return Resources{max(r.MilliCPU, o.MilliCPU), max(r.MemMiB, o.MemMiB), max(r.GPU, o.GPU)}
 }
 
 func (r Resources) plus(o Resources) Resources {

@@ -254,6 +254,7 @@ func (x *frozenSite) encode(w *snapWriter) {
 	for i := range x.offered {
 		w.text(x.offered[i].name)
 		w.res(x.offered[i].exposed)
+		w.res(x.offered[i].whole)
 		w.bool(x.offered[i].resting)
 	}
 	w.uint(uint64(len(x.row)))

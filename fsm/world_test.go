@@ -1,14 +1,18 @@
 package fsm
 
-import (
-	"fmt"
-	"testing"
-)
+import "fmt"
+
+// tb is what both testing and rapid offer.
+type tb interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
 
 // world drives a state with commands as brokers would: it keeps each site's
 // sequence numbers and offer versions.
 type world struct {
-	t     testing.TB
+	t     tb
 	s     *State
 	term  uint64
 	base  int64 // log time at the term's start
@@ -25,7 +29,7 @@ func params() Params {
 	return p
 }
 
-func newWorld(t testing.TB, p Params, sites ...string) *world {
+func newWorld(t tb, p Params, sites ...string) *world {
 	w := &world{
 		t: t, s: New(), term: 1,
 		seq: map[string]uint64{}, inc: map[string]uint64{}, offer: map[string]uint64{}, num: map[string]uint64{},
@@ -101,7 +105,7 @@ func (w *world) offering(site string, cores ...int64) *Offer {
 	w.offer[site]++
 	o := &Offer{Version: w.offer[site]}
 	for i, c := range cores {
-		o.Machines = append(o.Machines, Machine{fmt.Sprintf("m%d", i), Resources{MilliCPU: c * 1000, MemMiB: 1 << 20}})
+		o.Machines = append(o.Machines, Machine{Name: fmt.Sprintf("m%d", i), Resources: Resources{MilliCPU: c * 1000, MemMiB: 1 << 20}})
 		o.Capacity.MilliCPU += c * 1000
 	}
 	return o

@@ -15,6 +15,7 @@ type stateReader interface {
 	WaitingFits(site string) bool
 	AnyFits(spec fsm.JobSpec) (bool, string)
 	Job(id fsm.JobID) (fsm.JobView, bool)
+	Queue() []fsm.QueueView
 }
 
 // clock is the moment of an event, read by the shell.
@@ -33,6 +34,7 @@ type effects struct {
 	// propose stands in one entry, in order.
 	propose []fsm.Command
 	replies []func()
+	demand  *executor.Demand // nil: as before
 }
 
 type handlerID struct {
@@ -81,6 +83,7 @@ type core struct {
 	started []fsm.StartedAttempt // reported with the next tick
 	ends    []fsm.Ended          // of this turn
 	ticks   uint64
+	demand  executor.Demand // last told to the handlers
 	now     clock
 }
 
@@ -150,7 +153,7 @@ func (c *core) step(ev event, s stateReader, fx *effects) {
 	case registeredEvent:
 		c.registered(ev, s, fx)
 	case tickEvent:
-		c.tick(fx)
+		c.tick(s, fx)
 	case askEvent:
 		ev(c)
 	}

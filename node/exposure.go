@@ -82,9 +82,10 @@ func (c *core) exposedNow() *fsm.Offer {
 	o := &fsm.Offer{}
 	for _, name := range c.order {
 		m := c.machines[name]
-		var r fsm.Resources
-		r, reserve = c.limits.exposed(m.Machine, c.used.home[name], reserve)
-		o.Machines = append(o.Machines, fsm.Machine{Name: name, Resources: r})
+		whole, _ := c.limits.exposed(m.Machine, fsm.Resources{}, reserve)
+		var now fsm.Resources
+		now, reserve = c.limits.exposed(m.Machine, c.used.home[name], reserve)
+		o.Machines = append(o.Machines, fsm.Machine{Name: name, Resources: now, Whole: whole})
 		o.Capacity = plus(o.Capacity, fsm.Resources(m.Resources))
 		o.Home = plus(o.Home, c.used.home[name])
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
@@ -86,7 +87,7 @@ func OpenJournal(dir string) (*Journal, error) {
 	db, err := bolt.Open(path, 0o600, &bolt.Options{
 		Timeout: time.Second, NoFreelistSync: true, FreelistType: bolt.FreelistMapType,
 	})
-	if errors.Is(err, bolt.ErrTimeout) {
+	if errors.Is(err, bolterrors.ErrTimeout) {
 		return nil, fmt.Errorf("open %s: %w: stop that broker first", path, ErrDataInUse)
 	}
 	if err != nil {
@@ -94,8 +95,8 @@ func OpenJournal(dir string) (*Journal, error) {
 	}
 	err = db.Update(func(tx *bolt.Tx) error {
 		for _, name := range allBuckets {
-			if _, err := tx.CreateBucketIfNotExists(name); err != nil {
-				return fmt.Errorf("create bucket %s: %w", name, err)
+			if _, cause := tx.CreateBucketIfNotExists(name); cause != nil {
+				return fmt.Errorf("create bucket %s: %w", name, cause)
 			}
 		}
 		return nil

@@ -86,6 +86,11 @@ func (b *Broker) perform(fx *effects) {
 	for _, reply := range fx.replies {
 		reply()
 	}
+	if fx.demand != nil {
+		for _, h := range b.handlers {
+			h.Published(*fx.demand)
+		}
+	}
 	for _, f := range fx.forgets {
 		select {
 		case b.forgets <- f:

@@ -13,7 +13,7 @@ const tickEvery = 100 * time.Millisecond
 const usageTicks = 10
 
 // tick does what is not worth an entry or a sync of its own.
-func (c *core) tick(fx *effects) {
+func (c *core) tick(s stateReader, fx *effects) {
 	c.ticks++
 	c.keys.expire(c.now.wall, fx)
 	c.impatient(fx)
@@ -24,21 +24,20 @@ func (c *core) tick(fx *effects) {
 	c.reportStarted()
 	if c.ticks%usageTicks == 0 {
 		c.reportUsage(fx)
+		if d := demand(s); d != c.demand {
+			c.demand = d
+			fx.demand = &d
+		}
 	}
 }
 
-// demand is what waits in the federation, for handlers that fetch room on
-// demand (the paper's event 2).
-func demand(queues []queueSize) executor.Demand {
+// demand is what waits in the federation, for handlers that fetch room when it
+// is wanted (the paper's event 2).
+func demand(s stateReader) executor.Demand {
 	var d executor.Demand
-	for _, q := range queues {
-		d.Tasks += q.tasks
-		d.MilliCPU += q.milliCPU
+	for _, q := range s.Queue() {
+		d.Tasks += q.Waiting
+		d.MilliCPU += q.MilliCPU
 	}
 	return d
-}
-
-type queueSize struct {
-	tasks    uint64
-	milliCPU int64
 }

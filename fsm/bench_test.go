@@ -1,0 +1,205 @@
+package fsm
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"runtime"
+	"testing"
+)
+
+// fill makes a state of so many sites, each with a machine of cores that are
+// all in use by 1-core tasks, and so many tasks waiting besides, as arrays (one
+// a site) or as separate jobs. Site names sort like their numbers.
+func fill(b *testing.B, sites, waiting int, separate bool, p Params) *world {
+	names := make([]string, sites)
+	for i := range names {
+		names[i] = fmt.Sprintf("s%05d", i)
+	}
+	w := newWorld(b, p, names...)
+	per := max(1, waiting/sites)
+	for i, x := range names {
+		if i*per >= waiting {
+			break
+		}
+		if !separate {
+			w.submit(x, w.job(x, uint32(per)))
+			continue
+		}
+		for left := per; left > 0; left -= 1000 {
+			jobs := make([]JobSpec, 0, 1000)
+			for range min(left, 1000) {
+				jobs = append(jobs, w.job(x, 1))
+			}
+			w.submit(x, jobs...)
+		}
+	}
+	return w
+}
+
+// sizes are the grid of the issue: sites, waiting tasks, arrays or jobs.
+func sizes(b *testing.B, f func(b *testing.B, sites, waiting int, separate bool)) {
+	for _, sites := range []int{10, 100, 1000} {
+		for _, waiting := range []int{1_000, 1_000_000} {
+			for _, separate := range []bool{false, true} {
+				kind := "array"
+				if separate {
+					kind = "jobs"
+				}
+				b.Run(fmt.Sprintf("sites=%d/waiting=%d/%s", sites, waiting, kind), func(b *testing.B) {
+					f(b, sites, waiting, separate)
+				})
+			}
+		}
+	}
+}
+
+func benchParams() Params {
+	p := DefaultParams()
+	p.PreferOwn, p.RetainJobs = false, 1000
+	return p
+}
+
+var batches = []int{1, 64, 1024}
+
+// BenchmarkSubmit enters jobs of one task; ns/op is per job.
+func BenchmarkSubmit(b *testing.B) {
+	sizes(b, func(b *testing.B, sites, waiting int, separate bool) {
+		w := fill(b, sites, waiting, separate, benchParams())
+		for _, batch := range batches {
+			b.Run(fmt.Sprintf("batch=%d", batch), func(b *testing.B) {
+				b.ReportAllocs()
+				for n := 0; n < b.N; n += batch {
+					cmds := make([]Command, 0, batch)
+					for i := range min(batch, b.N-n) {
+						x := w.s.sites[(n+i)%sites].name
+						cmds = append(cmds, w.cmd(x, &Submit{Jobs: []JobSpec{w.job(x, 1)}}))
+					}
+					w.apply(cmds...)
+				}
+			})
+		}
+	})
+}
+
+// BenchmarkTurnover completes running tasks, each of which frees the core on
+// which the same entry starts the next one: one op is one completion and one
+// assignment.
+func BenchmarkTurnover(b *testing.B) {
+	sizes(b, func(b *testing.B, sites, waiting int, separate bool) {
+		for _, batch := range batches {
+			b.Run(fmt.Sprintf("batch=%d", batch), func(b *testing.B) {
+				w := fill(b, sites, waiting, separate, benchParams())
+				cores := int64(max(2, 2048/sites))
+				for _, x := range w.s.sites {
+					w.must(x.name, w.offering(x.name, cores))
+				}
+				b.ReportAllocs()
+				b.ResetTimer()
+				for n := 0; n < b.N; n += batch {
+					b.StopTimer()
+					cmds := w.completions(n, min(batch, b.N-n))
+					b.StartTimer()
+					w.base++
+					w.apply(cmds...)
+				}
+			})
+		}
+	})
+}
+
+// completions ends so many running tasks, spread over the sites, and keeps the
+// queue long by as many new tasks.
+func (w *world) completions(from, n int) []Command {
+	ends := map[int][]Ended{}
+	sites := len(w.s.sites)
+	for i := 0; n > 0 && i < sites*64; i++ {
+		k := (from + i) % sites
+		x := w.s.sites[k]
+		at := len(ends[k])
+		if at >= len(x.live) {
+			continue
+		}
+		a := w.s.attempts.get(x.live[at])
+		j := w.s.jobs.get(a.seq)
+		id := JobID{w.s.sites[j.owner].name, j.num}
+		ends[k] = append(ends[k], Ended{AttemptRef: AttemptRef{id, a.task, a.attempt, a.token}, RunMs: 1})
+		n--
+	}
+	var cmds []Command
+	for k := range sites {
+		if len(ends[k]) > 0 {
+			cmds = append(cmds, w.cmd(w.s.sites[k].name, &Complete{Attempts: ends[k]}))
+		}
+	}
+	return cmds
+}
+
+// BenchmarkMatch assigns waiting tasks to machines offered by one command: one
+// op is one assignment.
+func BenchmarkMatch(b *testing.B) {
+	sizes(b, func(b *testing.B, sites, waiting int, separate bool) {
+		for _, batch := range batches {
+			b.Run(fmt.Sprintf("batch=%d", batch), func(b *testing.B) {
+				w := fill(b, sites, waiting, separate, benchParams())
+				b.ReportAllocs()
+				b.ResetTimer()
+				for n := 0; n < b.N; {
+					b.StopTimer()
+					if w.s.waiting < uint64(batch) {
+						w = fill(b, sites, waiting, separate, benchParams())
+					}
+					x := w.s.sites[n%sites].name
+					cmd := w.cmd(x, w.offering(x, int64(len(w.s.byName[x].live)+batch)))
+					w.base++
+					b.StartTimer()
+					before := w.s.decisions
+					w.apply(cmd)
+					n += int(w.s.decisions - before)
+				}
+			})
+		}
+	})
+}
+
+// BenchmarkSnapshot measures 1e6 separate waiting jobs with payloads of their own.
+func BenchmarkSnapshot(b *testing.B) {
+	const jobs, sites = 1_000_000, 1000
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	w := fill(b, sites, jobs, true, benchParams())
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	perJob := float64(after.HeapAlloc-before.HeapAlloc) / jobs
+	b.Run("pause", func(b *testing.B) {
+		for b.Loop() {
+			w.s.Snapshot().Release()
+		}
+		b.ReportMetric(perJob, "heapB/job")
+	})
+	var bytesOut bytes.Buffer
+	b.Run("write", func(b *testing.B) {
+		for b.Loop() {
+			if err := w.s.Snapshot().Write(io.Discard); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	if err := w.s.Snapshot().Write(&bytesOut); err != nil {
+		b.Fatal(err)
+	}
+	b.Run("restore", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := Restore(bytes.NewReader(bytesOut.Bytes())); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(float64(bytesOut.Len())/jobs, "B/job")
+	})
+	b.Run("hash", func(b *testing.B) {
+		for b.Loop() {
+			w.s.Hash()
+		}
+	})
+}

@@ -1,0 +1,372 @@
+package fsm
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/cloudshare/cloudshare/sched"
+	"pgregory.net/rapid"
+)
+
+// TestStateMachine sends random commands of several sites to two replicas and
+// checks every invariant after every entry. One replica is the plain one; the
+// other also gets repeats of old commands, and is written and restored between
+// entries: both must stay equal.
+func TestStateMachine(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		m := newModel(rt)
+		rt.Repeat(map[string]func(*rapid.T){
+			"":         m.invariants,
+			"submit":   m.submit,
+			"submit2":  m.submit,
+			"offer":    m.offer,
+			"offer2":   m.offer,
+			"started":  m.started,
+			"complete": m.complete,
+			"finish":   m.complete,
+			"decline":  m.decline,
+			"cancel":   m.cancel,
+			"usage":    m.usage,
+			"lost":     m.lost,
+			"register": m.register,
+			"forget":   m.forget,
+			"suspect":  m.suspect,
+			"params":   m.params,
+			"tick":     m.tick,
+			"term":     m.newTerm,
+			"restore":  m.restore,
+		})
+	})
+}
+
+var modelSites = []string{"a", "b", "c", "d"}
+
+type model struct {
+	w    *world
+	twin *State
+	past []Command // executed ones
+	seen map[CommandID]Result
+	t    *rapid.T
+}
+
+func newModel(t *rapid.T) *model {
+	m := &model{t: t, seen: map[CommandID]Result{}, twin: New()}
+	m.w = &world{
+		t: t, s: New(), term: 1,
+		seq: map[string]uint64{}, inc: map[string]uint64{}, offer: map[string]uint64{}, num: map[string]uint64{},
+	}
+	m.send(Command{ID: CommandID{Site: "a"}, Body: &Genesis{Federation: [16]byte{7}, Seed: rapid.Uint64().Draw(t, "seed"), Params: modelParams(t)}})
+	for _, x := range modelSites[:3] {
+		m.enrol(x)
+	}
+	return m
+}
+
+func modelParams(t *rapid.T) Params {
+	return Params{
+		Policy: rapid.SampledFrom([]string{
+			sched.OrigDirect, sched.RelDirect, sched.SimplDirect, sched.FairShare, sched.RoundRobin,
+		}).Draw(t, "policy"),
+		Running: sched.Mode(rapid.IntRange(0, 1).Draw(t, "mode")), PreferOwn: rapid.Bool().Draw(t, "preferOwn"),
+		FixedOrder: rapid.Bool().Draw(t, "fixed"), ReserveAfterMs: rapid.SampledFrom([]int64{0, 1, 3000}).Draw(t, "reserve"),
+		RetainMs: rapid.SampledFrom([]int64{0, 5000, 1 << 30}).Draw(t, "retain"), RetainJobs: rapid.Int64Range(0, 20).Draw(t, "jobs"),
+		DepartureMs: rapid.SampledFrom([]int64{0, 5000, 1 << 30}).Draw(t, "departure"), RateCPU: 1, QuantumMs: 1, RateGPU: rapid.Int64Range(0, 9).Draw(t, "rate"),
+	}
+}
+
+// send applies one entry to both replicas, to the twin with repeats.
+func (m *model) send(cmds ...Command) []Result {
+	b := &Batch{Term: m.w.term, Elapsed: m.w.base, Commands: cmds}
+	got, err := m.w.s.Apply(b)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	var twice []Command
+	for i, c := range cmds {
+		twice = append(twice, c)
+		for range rapid.IntRange(0, 2).Draw(m.t, "repeats") {
+			pool := append(slices.Clone(m.past), cmds[:i+1]...)
+			c := pool[rapid.IntRange(0, len(pool)-1).Draw(m.t, "which")]
+			if !m.forgotten(c) {
+				twice = append(twice, c)
+			}
+		}
+	}
+	again, err := m.twin.Apply(&Batch{Term: b.Term, Elapsed: b.Elapsed, Commands: twice})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	for i, c := range cmds {
+		if c.ID.Seq > 0 {
+			m.seen[c.ID] = got[i]
+		}
+	}
+	for i, c := range twice {
+		if want, ok := m.seen[c.ID]; ok && again[i].Code != Stale && again[i].Code != OldIncarnation &&
+			(again[i].Code != want.Code || again[i].Index != want.Index || !slices.Equal(again[i].Jobs, want.Jobs)) {
+			m.t.Fatalf("repeat of %v %T gave %+v, first %+v", c.ID, c.Body, again[i], want)
+		}
+	}
+	m.past = append(m.past, cmds...)
+	return got
+}
+
+// forgotten reports whether c is a registration of a process so long dead that
+// the state does not know it any more.
+func (m *model) forgotten(c Command) bool {
+	r, ok := c.Body.(*Register)
+	x := m.twin.byName[c.ID.Site]
+	return ok && x != nil && !slices.Contains(x.boots[:min(len(x.boots), maxBoots-1)], r.Boot)
+}
+
+func (m *model) enrol(site string) {
+	c := m.w.registration(site, nil, nil)
+	reg := c.Body.(*Register)
+	for _, a := range m.w.s.Assignments(site) {
+		switch rapid.IntRange(0, 2).Draw(m.t, "fate") {
+		case 0:
+			reg.Held = append(reg.Held, a.AttemptRef)
+		case 1:
+			reg.Lost = append(reg.Lost, a.AttemptRef)
+		}
+	}
+	r := m.send(c)[0]
+	if r.Code != OK {
+		m.t.Fatalf("register %s: %v", site, r.Code)
+	}
+	m.w.inc[site], m.w.seq[site], m.w.offer[site], m.w.num[site] = r.Incarnation, 0, 0, r.NextJob-1
+}
+
+func (m *model) site() string {
+	return rapid.SampledFrom(modelSites[:len(m.w.inc)]).Draw(m.t, "site")
+}
+
+// do sends one command, sometimes beside others.
+func (m *model) do(site string, b Body) {
+	m.send(m.w.cmd(site, b))
+}
+
+func (m *model) submit(t *rapid.T) {
+	m.t = t
+	site := m.site()
+	var jobs []JobSpec
+	for range rapid.IntRange(1, 4).Draw(t, "jobs") {
+		j := m.w.job(site, uint32(rapid.SampledFrom([]int{1, 1, 2, 5, 30}).Draw(t, "count")))
+		j.Need.MilliCPU = rapid.Int64Range(1, 4).Draw(t, "cores") * 1000
+		j.Need.GPU = rapid.SampledFrom([]int64{0, 0, 0, 1}).Draw(t, "gpus")
+		j.Priority = int32(rapid.IntRange(0, 1).Draw(t, "priority"))
+		j.MaxAttempts = uint32(rapid.IntRange(1, 3).Draw(t, "attempts"))
+		j.OnLoss = OnLoss(rapid.IntRange(0, 2).Draw(t, "onLoss"))
+		j.TimeoutMs = rapid.SampledFrom([]int64{0, 500}).Draw(t, "timeout")
+		j.Payload = []byte{byte(rapid.IntRange(0, 3).Draw(t, "payload"))}
+		switch rapid.IntRange(0, 5).Draw(t, "where") {
+		case 0:
+			j.Only = []string{m.site()}
+		case 1:
+			j.Not = []string{m.site()}
+		}
+		if rapid.IntRange(0, 9).Draw(t, "oldNumber") == 0 {
+			j.Num = rapid.Uint64Range(1, j.Num).Draw(t, "num")
+		}
+		jobs = append(jobs, j)
+	}
+	m.do(site, &Submit{Jobs: jobs, Settled: rapid.Uint64Range(0, m.w.num[site]/2).Draw(t, "settled")})
+}
+
+func (m *model) drawOffer(site string) *Offer {
+	o := m.w.offering(site)
+	for i := range rapid.IntRange(0, 3).Draw(m.t, "machines") {
+		o.Machines = append(o.Machines, Machine{
+			Name:      string(rune('k' + 2*i + rapid.IntRange(0, 1).Draw(m.t, "name"))),
+			Resources: Resources{rapid.Int64Range(0, 6).Draw(m.t, "cores") * 1000, 0, rapid.Int64Range(0, 2).Draw(m.t, "gpus")},
+			Whole:     Resources{MilliCPU: rapid.Int64Range(0, 6).Draw(m.t, "whole") * 1000},
+		})
+	}
+	o.Home.MilliCPU = rapid.Int64Range(0, 2).Draw(m.t, "home")
+	return o
+}
+
+func (m *model) offer(t *rapid.T) {
+	m.t = t
+	site := m.site()
+	m.do(site, m.drawOffer(site))
+}
+
+// someAttempts are live ones of the site, now and then with a wrong token.
+func (m *model) someAttempts(site string) []AttemptRef {
+	var out []AttemptRef
+	for _, a := range m.w.s.Assignments(site) {
+		ref := a.AttemptRef
+		switch rapid.IntRange(0, 7).Draw(m.t, "pick") {
+		case 0:
+			ref.Token--
+		case 1, 2, 3:
+			continue
+		}
+		out = append(out, ref)
+	}
+	return out
+}
+
+func (m *model) started(t *rapid.T) {
+	m.t = t
+	site := m.site()
+	c := &Started{}
+	for _, ref := range m.someAttempts(site) {
+		c.Attempts = append(c.Attempts, StartedAttempt{ref, rapid.Int64Range(0, 2000).Draw(t, "delay")})
+	}
+	m.do(site, c)
+}
+
+func (m *model) complete(t *rapid.T) {
+	m.t = t
+	site := m.site()
+	c := &Complete{}
+	for _, ref := range m.someAttempts(site) {
+		c.Attempts = append(c.Attempts, Ended{
+			AttemptRef: ref, Outcome: Outcome(rapid.IntRange(0, 4).Draw(t, "outcome")), ExitCode: int32(rapid.IntRange(0, 2).Draw(t, "exit")),
+			DelayMs: rapid.Int64Range(0, 2000).Draw(t, "delay"), RunMs: rapid.Int64Range(0, 5000).Draw(t, "run"),
+			Detail: rapid.SampledFrom([]string{"", "why"}).Draw(t, "detail"),
+		})
+	}
+	m.do(site, c)
+}
+
+func (m *model) decline(t *rapid.T) {
+	m.t = t
+	site := m.site()
+	c := &Decline{Attempts: m.someAttempts(site), Reason: "busy"}
+	if rapid.Bool().Draw(t, "withOffer") {
+		c.Offer = m.drawOffer(site)
+	}
+	m.do(site, c)
+}
+
+func (m *model) cancel(t *rapid.T) {
+	m.t = t
+	site := m.site()
+	num := rapid.Uint64Range(1, m.w.num[site]+1).Draw(t, "num")
+	m.do(site, &Cancel{Job: JobID{site, num}, Task: rapid.Int64Range(-1, 30).Draw(t, "task")})
+}
+
+func (m *model) usageRows(t *rapid.T) []UsageRow {
+	var rows []UsageRow
+	for range rapid.IntRange(0, 3).Draw(t, "rows") {
+		rows = append(rows, UsageRow{
+			Job: 1, Need: Resources{MilliCPU: 1000}, AgoMs: rapid.Int64Range(0, 3000).Draw(t, "ago"),
+			RunMs: rapid.Int64Range(0, 3000).Draw(t, "run"), WaitMs: rapid.Int64Range(0, 3000).Draw(t, "wait"),
+		})
+	}
+	return rows
+}
+
+func (m *model) usage(t *rapid.T) {
+	m.t = t
+	site := m.site()
+	next := m.w.s.byName[site].usageBatch + uint64(rapid.IntRange(0, 1).Draw(t, "next"))
+	m.do(site, &Usage{Batch: next, Rows: m.usageRows(t)})
+}
+
+func (m *model) lost(t *rapid.T) {
+	m.t = t
+	by, site := m.site(), m.site()
+	m.do(by, &SiteLost{Site: site, Incarnation: m.w.inc[site], Term: m.w.term - uint64(rapid.IntRange(0, 4).Draw(t, "old")/4)})
+}
+
+func (m *model) register(t *rapid.T) {
+	m.t = t
+	site := rapid.SampledFrom(modelSites).Draw(t, "site")
+	if n := len(m.w.inc); slices.Index(modelSites, site) > n {
+		site = modelSites[n]
+	}
+	m.enrol(site)
+}
+
+func (m *model) forget(t *rapid.T) {
+	m.t = t
+	if rapid.IntRange(0, 2).Draw(t, "rarely") == 0 {
+		m.do(m.site(), &Forget{Site: m.site()})
+	}
+}
+
+func (m *model) suspect(t *rapid.T) {
+	m.t = t
+	by, site := m.site(), m.site()
+	m.do(by, &Suspect{Site: site, Incarnation: m.w.inc[site], On: rapid.Bool().Draw(t, "on")})
+}
+
+func (m *model) params(t *rapid.T) {
+	m.t = t
+	m.do(m.site(), &SetParams{Params: modelParams(t)})
+}
+
+func (m *model) tick(t *rapid.T) {
+	m.t = t
+	m.w.base += rapid.Int64Range(0, 2000).Draw(t, "ms")
+	m.send()
+}
+
+func (m *model) newTerm(t *rapid.T) {
+	m.t = t
+	m.w.term++
+	m.w.base = 0
+	m.send()
+}
+
+// restore replaces the twin by what its snapshot gives, taken before another
+// entry is applied and written after.
+func (m *model) restore(t *rapid.T) {
+	m.t = t
+	f := m.twin.Snapshot()
+	before := m.twin.Hash()
+	m.tick(t)
+	if f.Hash() != before {
+		t.Fatal("an entry changed a snapshot taken before it")
+	}
+	f.Release()
+	r, err := reborn(m.twin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.twin = r
+}
+
+func (m *model) invariants(t *rapid.T) {
+	m.t = t
+	m.w.t = t
+	for _, s := range []*State{m.w.s, m.twin} {
+		if err := s.check(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if m.w.s.Hash() != m.twin.Hash() {
+		t.Fatalf("replicas differ at entry %d", m.w.s.index)
+	}
+	m.newAttempts(t)
+}
+
+// newAttempts checks what the last entry assigned: it fits, and nothing that
+// arrived earlier with equal shape and priority of the same owner was passed over.
+func (m *model) newAttempts(t *rapid.T) {
+	s := m.w.s
+	for _, a := range s.attempts.all() {
+		if a.token != s.index {
+			continue
+		}
+		j := s.jobs.get(a.seq)
+		if room := a.machine.room(); !(Resources{}).fits(room) {
+			t.Fatalf("machine %s is overcommitted: %+v", a.machine.name, room)
+		}
+		if !j.class.allows(s.sites[a.site].name) || s.isBarred(a.bars, s.sites[a.site]) {
+			t.Fatalf("job %d may not run at site %d", a.seq, a.site)
+		}
+		if s.params.ReserveAfterMs > 0 || j.class.barred > 0 {
+			continue // a held machine takes its job first, a bar lets others by
+		}
+		for seq, o := range s.jobs.all() {
+			if seq < a.seq && o.class == j.class && o.owner == j.owner && o.priority == j.priority && o.waiting() > 0 {
+				t.Fatalf("job %d was assigned before job %d", a.seq, seq)
+			}
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/spf13/cobra"
+)
+
+// maxDevSites bounds `dev`: every site is a process with its own logs.
+const maxDevSites = 64
+
+// dev is a federation on this machine.
+type dev struct {
+	*app
+	sites    int
+	http     string
+	httpSet  bool // --http was given: it wins over what the data say
+	cores    int
+	coresSet bool
+	dataDir  string
+	given    bool // the folder is the user's: never deleted
+	keep     bool
+	sample   bool
+}
+
+func (a *app) devCommand() *cobra.Command {
+	d := &dev{app: a}
+	cmd := &cobra.Command{
+		Use: "dev", Short: "Run a whole federation on this machine", Args: cobra.NoArgs,
+		Long: `Run a whole federation on this machine: brokers site-1, site-2, … as child
+processes on loopback, until SIGINT or SIGTERM ends them and their tasks.
+
+Data go to a temporary folder that is removed at the end, or to --data-dir,
+which is never deleted and can be started again. A broker that is killed stays
+down; start it again with: cloudshare dev start SITE --data-dir DIR`,
+		Example: `  cloudshare dev
+  cloudshare dev --sites 5 --cores 1 --http 127.0.0.1:8800 --data-dir /tmp/fed`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			d.httpSet, d.coresSet = cmd.Flags().Changed("http"), cmd.Flags().Changed("cores")
+			return d.run(cmd.Context())
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&d.sites, "sites", 3, "number of sites")
+	f.StringVar(&d.http, "http", "127.0.0.1:7700", "API of the first site; the others follow on the next ports")
+	f.IntVar(&d.cores, "cores", 2, "cores of each site")
+	f.StringVar(&d.dataDir, "data-dir", "", "keep all data in this folder")
+	f.BoolVar(&d.keep, "keep", false, "do not remove the temporary folder at the end")
+	f.BoolVar(&d.sample, "sample", false, "submit a small workload and show who runs what for whom")
+	cmd.AddCommand(a.devStartCommand())
+	return cmd
+}
+
+// run starts the sites, stays until ctx ends, and ends them.
+func (d *dev) run(ctx context.Context) (err error) {
+	host, port, err := d.check()
+	if err != nil {
+		return err
+	}
+	if err := d.openDir(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.closeDir()) }()
+	sites, err := d.plan(host, port)
+	if err != nil {
+		return err
+	}
+	if err := freePorts(sites); err != nil {
+		return err
+	}
+	defer d.end(sites)
+	d.note("starting %d sites in %s", len(sites), d.dataDir)
+	if err := d.start(ctx, sites); err != nil {
+		if ctx.Err() != nil {
+			return nil // told to stop while starting: that is no fault
+		}
+		return err
+	}
+	d.table(sites)
+	if d.sample {
+		if err := d.runSample(ctx, sites); err != nil && ctx.Err() == nil {
+			d.note("sample: %s", explain(err))
+		}
+	}
+	<-ctx.Done()
+	d.note("stopping brokers and tasks")
+	return nil
+}
+
+// check judges the flags.
+func (d *dev) check() (host string, port int, err error) {
+	host, text, err := net.SplitHostPort(d.http)
+	if err == nil {
+		port, err = strconv.Atoi(text)
+	}
+	switch ip := net.ParseIP(host); {
+	case err != nil || port < 1:
+		return "", 0, usage("--http %q: must be HOST:PORT", d.http)
+	case host != "localhost" && (ip == nil || !ip.IsLoopback()):
+		return "", 0, usage("--http %s: dev runs on loopback only, e.g. 127.0.0.1:7700", d.http)
+	case d.sites < 1 || d.sites > maxDevSites:
+		return "", 0, usage("--sites %d: must be 1 to %d", d.sites, maxDevSites)
+	case d.cores < 1 || d.cores > 1024:
+		return "", 0, usage("--cores %d: must be 1 to 1024", d.cores)
+	case port+2*d.sites-1 > 65535:
+		return "", 0, usage("--http %s: %d sites need two ports each, up to %d", d.http, d.sites, port+2*d.sites-1)
+	}
+	return host, port, nil
+}
+
+func (d *dev) openDir() (err error) {
+	d.given = d.dataDir != ""
+	if !d.given {
+		if d.dataDir, err = os.MkdirTemp("", "cloudshare-dev-"); err != nil {
+			return fmt.Errorf("make data folder: %w", err)
+		}
+	}
+	d.dataDir, err = realDir(d.dataDir)
+	return err
+}
+
+// realDir makes the folder and returns it without links, as /proc shows it.
+func realDir(dir string) (string, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("make data folder: %w", err)
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("find data folder: %w", err)
+	}
+	return filepath.EvalSymlinks(abs)
+}
+
+func (d *dev) closeDir() error {
+	if d.given {
+		return nil
+	}
+	if d.keep {
+		d.note("data are in %s", d.dataDir)
+		return nil
+	}
+	if err := os.RemoveAll(d.dataDir); err != nil {
+		return fmt.Errorf("remove data folder: %w", err)
+	}
+	return nil
+}
+
+// table says where everything is and what to type next.
+func (d *dev) table(sites []*devSite) {
+	_ = d.show(siteRows(sites), func(w io.Writer) {
+		row(w, "SITE", "HTTP", "PEER", "CORES", "LOG")
+		for _, s := range sites {
+			row(w, s.Name, "http://"+s.HTTP, s.Peer, s.Cores, s.file("broker.log"))
+		}
+	})
+	env := ""
+	if addr := "http://" + sites[0].HTTP; addr != defaultAddr {
+		env = "CLOUDSHARE_ADDR=" + addr + " "
+	}
+	d.note(`
+try:   %scloudshare submit --wait --count 10 -- sleep 2
+       %scloudshare jobs
+       %scloudshare sites
+read:  http://%s/docs
+stop:  Ctrl-C ends the brokers and their tasks`, env, env, env, sites[0].HTTP)
+}
+
+// siteRows is the table for programs.
+func siteRows(sites []*devSite) []map[string]any {
+	var out []map[string]any
+	for _, s := range sites {
+		out = append(out, map[string]any{
+			"site": s.Name, "http": "http://" + s.HTTP, "peer": s.Peer, "cores": s.Cores, "dir": s.Dir,
+		})
+	}
+	return out
+}

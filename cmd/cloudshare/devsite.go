@@ -1,0 +1,234 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/pflag"
+
+	"github.com/cloudshare/cloudshare/fsm"
+)
+
+// devSite is one site of a dev federation: a folder with config.yaml, the
+// broker's data, its log and its pid.
+type devSite struct {
+	Name       string
+	Dir        string
+	HTTP, Peer string
+	Cores      int
+	fresh      bool // it has no data yet: it must found or join
+	child      *child
+}
+
+func (s *devSite) file(name string) string { return filepath.Join(s.Dir, name) }
+
+// plan finds the sites' ports: the old ones of a folder that was used before,
+// else consecutive ones, HTTP first.
+func (d *dev) plan(host string, port int) ([]*devSite, error) {
+	sites := make([]*devSite, d.sites)
+	for i := range sites {
+		s := &devSite{
+			Name: "site-" + strconv.Itoa(i+1), Cores: d.cores, fresh: true,
+			HTTP: net.JoinHostPort(host, strconv.Itoa(port+i)),
+			Peer: net.JoinHostPort(host, strconv.Itoa(port+d.sites+i)),
+		}
+		s.Dir = filepath.Join(d.dataDir, s.Name)
+		if err := d.recall(s); err != nil {
+			return nil, err
+		}
+		sites[i] = s
+	}
+	return sites, d.settlePeers(host, sites)
+}
+
+// recall takes over what an earlier run wrote, except for flags given now.
+func (d *dev) recall(s *devSite) error {
+	old, err := readSite(s.Dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	s.Peer = old.Peer
+	if !d.httpSet {
+		s.HTTP = old.HTTP
+	}
+	if !d.coresSet {
+		s.Cores = old.Cores
+	}
+	s.fresh = old.fresh
+	return nil
+}
+
+// readSite reads a site's folder; the error is os.ErrNotExist if it has none.
+func readSite(dir string) (*devSite, error) {
+	path := filepath.Join(dir, "config.yaml")
+	if _, err := os.Stat(path); err != nil {
+		return nil, err
+	}
+	cfg, err := loadConfig(path, pflag.NewFlagSet("", pflag.ContinueOnError), func() []string { return nil })
+	if err != nil {
+		return nil, err
+	}
+	old, err := hasData(cfg.DataDir)
+	if err != nil {
+		return nil, fmt.Errorf("look into the data of %s: %w", cfg.Site, err)
+	}
+	return &devSite{Name: cfg.Site, Dir: dir, HTTP: cfg.HTTP, Peer: cfg.Peer, Cores: cfg.Cores, fresh: !old}, nil
+}
+
+// settlePeers moves the peer ports of fresh sites that are taken: they are
+// nobody's business but the federation's.
+func (d *dev) settlePeers(host string, sites []*devSite) error {
+	for _, s := range sites {
+		if !s.fresh || portFree(s.Peer) == nil {
+			continue
+		}
+		l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+		if err != nil {
+			return fmt.Errorf("find a free port: %w", err)
+		}
+		s.Peer = l.Addr().String()
+		if err := l.Close(); err != nil {
+			return fmt.Errorf("find a free port: %w", err)
+		}
+	}
+	return nil
+}
+
+func portFree(addr string) error {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+// freePorts refuses to start anything while an address is taken.
+func freePorts(sites []*devSite) error {
+	for _, s := range sites {
+		for key, addr := range map[string]string{"http": s.HTTP, "peer": s.Peer} {
+			if err := portFree(addr); err != nil {
+				return fmt.Errorf("%s address %s of %s is taken (%w): stop what listens there, or choose others with --http", key, addr, s.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// write writes the site's config.yaml. How it was founded does not stand in
+// it: the next start is one on existing data.
+func (s *devSite) write() error {
+	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
+		return fmt.Errorf("make folder of %s: %w", s.Name, err)
+	}
+	text := fmt.Sprintf(`# Written by cloudshare dev.
+site: %s
+data_dir: %q
+http: %s
+peer: %s
+cores: %d
+stop_tasks: true
+stop_wait: 8s
+`, s.Name, s.file("data"), s.HTTP, s.Peer, s.Cores)
+	if err := os.WriteFile(s.file("config.yaml"), []byte(text), 0o600); err != nil {
+		return fmt.Errorf("write configuration of %s: %w", s.Name, err)
+	}
+	return nil
+}
+
+// launch starts the site's broker. A fresh one founds the federation, or joins
+// through peers; that goes by the environment, so that the command line is the
+// same at every start.
+func (s *devSite) launch(peers []string, detached bool) error {
+	if err := s.write(); err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find own program: %w", err)
+	}
+	out, err := os.OpenFile(s.file("broker.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("open log of %s: %w", s.Name, err)
+	}
+	defer out.Close() // the child has its own
+	cmd := exec.Command(self, "broker", "--config", s.file("config.yaml"))
+	cmd.Env = append(cleanEnv(os.Environ()), s.founding(peers)...)
+	cmd.Stdout, cmd.Stderr = out, out
+	// Its own group or session: a Ctrl-C is for dev, which then ends its children in order.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: !detached, Setsid: detached}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start broker of %s: %w", s.Name, err)
+	}
+	s.child = watch(cmd)
+	if err := os.WriteFile(s.file("broker.pid"), []byte(strconv.Itoa(cmd.Process.Pid)+"\n"), 0o600); err != nil {
+		return fmt.Errorf("write pid of %s: %w", s.Name, err)
+	}
+	return nil
+}
+
+func (s *devSite) founding(peers []string) []string {
+	switch {
+	case !s.fresh:
+		return nil
+	case len(peers) == 0:
+		return []string{envPrefix + "BOOTSTRAP=true"}
+	}
+	return []string{envPrefix + "JOIN=" + strings.Join(peers, ",")}
+}
+
+// cleanEnv drops settings that were meant for this process.
+func cleanEnv(env []string) []string {
+	var out []string
+	for _, kv := range env {
+		if !strings.HasPrefix(kv, envPrefix) {
+			out = append(out, kv)
+		}
+	}
+	return out
+}
+
+// pid of the site's broker if it runs, whoever started it; else 0.
+func (s *devSite) pid() int {
+	text, err := os.ReadFile(s.file("broker.pid"))
+	if err != nil {
+		return 0
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || pid <= 1 {
+		return 0
+	}
+	for _, arg := range cmdline(pid) { // the number may be another process's by now
+		if arg == s.file("config.yaml") {
+			return pid
+		}
+	}
+	return 0
+}
+
+// logTail is the last lines of the broker's log, for an error message.
+func (s *devSite) logTail(n int) string {
+	text, err := os.ReadFile(s.file("broker.log"))
+	if err != nil {
+		return ""
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+// validSiteDir checks a name before it becomes a path.
+func validSiteDir(dataDir, name string) (string, error) {
+	if !fsm.ValidSite(name) {
+		return "", usage("site %q: must be lower-case letters, digits and '-'", name)
+	}
+	return filepath.Join(dataDir, name), nil
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) devStartCommand() *cobra.Command {
+	var dataDir string
+	cmd := &cobra.Command{
+		Use: "start SITE --data-dir DIR", Short: "Start a killed site of a dev federation again", Args: cobra.ExactArgs(1),
+		Long: `Start a site of a dev federation again, with its old ports and data. It goes on
+in the background; the dev command of that folder ends it with the others.`,
+		Example: "  cloudshare dev start site-2 --data-dir /tmp/fed",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, peers, err := findSite(dataDir, args[0])
+			if err != nil {
+				return err
+			}
+			if pid := s.pid(); pid != 0 {
+				return &exitCode{exitRefused, errors.New(s.Name + " runs already")}
+			}
+			if err := freePorts([]*devSite{s}); err != nil {
+				return err
+			}
+			if err := s.launch(peers, true); err != nil {
+				return err
+			}
+			if err := s.await(cmd.Context()); err != nil {
+				return err
+			}
+			return a.show(siteRows([]*devSite{s})[0], func(w io.Writer) { row(w, s.Name, "http://"+s.HTTP) })
+		},
+	}
+	cmd.Flags().StringVar(&dataDir, "data-dir", "", "the federation's folder (required)")
+	return cmd
+}
+
+// findSite reads a site's folder, and the peer addresses of the others in case
+// it has never joined.
+func findSite(dataDir, name string) (*devSite, []string, error) {
+	if dataDir == "" {
+		return nil, nil, usage("--data-dir is missing: the folder given to cloudshare dev")
+	}
+	if _, err := os.Stat(dataDir); err != nil {
+		return nil, nil, usage("--data-dir %s: %w", dataDir, err)
+	}
+	dataDir, err := realDir(dataDir)
+	if err != nil {
+		return nil, nil, err
+	}
+	dir, err := validSiteDir(dataDir, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := readSite(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil, &exitCode{exitNotFound, errors.New("no site " + name + " in " + dataDir)}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	configs, err := filepath.Glob(filepath.Join(dataDir, "*", "config.yaml"))
+	if err != nil {
+		return nil, nil, err
+	}
+	var peers []string
+	for _, path := range configs {
+		if other, err := readSite(filepath.Dir(path)); err == nil && other.Name != name && !other.fresh {
+			peers = append(peers, other.Peer)
+		}
+	}
+	return s, peers, nil
+}

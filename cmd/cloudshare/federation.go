@@ -1,0 +1,190 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/cloudshare/cloudshare/api/client"
+	"github.com/cloudshare/cloudshare/api/wire"
+)
+
+// simple is a command without arguments that shows one answer.
+func simple[T any](a *app, use, short, example string, ask func(cmd *cobra.Command, c *client.Client) (T, error), table func(io.Writer, T)) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Example: example, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := a.client()
+			if err != nil {
+				return err
+			}
+			v, err := ask(cmd, c)
+			if err != nil {
+				return err
+			}
+			return a.show(v, func(w io.Writer) { table(w, v) })
+		},
+	}
+}
+
+func (a *app) sitesCommand() *cobra.Command {
+	return simple(a, "sites", "List the sites of the federation", "  cloudshare sites",
+		func(cmd *cobra.Command, c *client.Client) (wire.List[wire.Site], error) {
+			return c.Sites(cmd.Context())
+		},
+		func(w io.Writer, l wire.List[wire.Site]) {
+			row(w, "SITE", "STATE", "VOTER", "CORES", "LENT", "ASSIGNED", "HOME", "HTTP")
+			for _, s := range l.Items {
+				row(w, s.ID, s.State, yes(s.Voter), s.Capacity.CPU, s.Exposed.CPU, s.Assigned.CPU, s.Home.CPU, s.Addresses.HTTP)
+			}
+		})
+}
+
+func yes(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+func (a *app) queueCommand() *cobra.Command {
+	return simple(a, "queue", "Show what waits, per owner", "  cloudshare queue",
+		func(cmd *cobra.Command, c *client.Client) (wire.List[wire.Queue], error) {
+			return c.Queue(cmd.Context())
+		},
+		func(w io.Writer, l wire.List[wire.Queue]) {
+			row(w, "OWNER", "WAITING", "CORES", "PRIORITY")
+			for _, q := range l.Items {
+				row(w, q.Site, q.Waiting, q.CPU, q.Priority)
+			}
+		})
+}
+
+func (a *app) ledgerCommand() *cobra.Command {
+	return simple(a, "ledger", "Show who used how much of whose machines", "  cloudshare ledger\n  cloudshare ledger -o json",
+		func(cmd *cobra.Command, c *client.Client) (wire.Ledger, error) { return c.Ledger(cmd.Context()) },
+		func(w io.Writer, l wire.Ledger) {
+			row(w, "SITE", "CONTRIBUTION", "UTILITY", "PRIORITY")
+			for _, s := range l.Sites {
+				row(w, s.Site, s.Contribution, s.Utility, s.Priority)
+			}
+			fmt.Fprintf(w, "\nunit %s, entry %d\n\n", cell(l.Unit), l.Index)
+			row(w, "OWNER", "RAN ON", "TASKS", "USED")
+			for _, c := range l.Matrix {
+				row(w, c.Owner, c.Executor, c.Tasks, c.A)
+			}
+		})
+}
+
+func (a *app) statusCommand() *cobra.Command {
+	var hash bool
+	cmd := simple(a, "status", "Show what a broker knows of itself and the federation", "  cloudshare status",
+		func(cmd *cobra.Command, c *client.Client) (wire.Status, error) { return c.Status(cmd.Context(), hash) },
+		func(w io.Writer, s wire.Status) {
+			row(w, "site", s.Site)
+			row(w, "lead", s.Lead)
+			row(w, "term", s.Term)
+			row(w, "entry", s.Index)
+			if s.StateHash != nil {
+				row(w, "state hash", fmt.Sprintf("%s at entry %d", s.StateHash.Hash, s.StateHash.Index))
+			}
+			row(w, "federation", s.Federation)
+			row(w, "voters", strings.Join(s.Voters, " "))
+			row(w, "members", strings.Join(s.Members, " "))
+			row(w, "version", s.Version)
+			for _, h := range s.Handlers {
+				row(w, "handler "+h.Name, h.Status)
+			}
+		})
+	cmd.Flags().BoolVar(&hash, "hash", true, "have the state's hash computed")
+	return cmd
+}
+
+// policyFlags are the fields of a policy that can be set, by flag.
+func policyFlags(f *pflag.FlagSet) {
+	f.String("policy", "", "ORIG_DIRECT, REL_DIRECT, SIMPL_DIRECT, FAIRSHARE or ROUND_ROBIN")
+	f.String("running", "", "how a running task counts: partial or completed")
+	f.Bool("prefer-own", false, "a task goes to its own site's free machine if one fits")
+	f.Bool("fixed-order", false, "machines by name instead of the keyed random choice")
+	f.Int64("reserve-after-ms", 0, "a task too wide for the free machines gets one reserved after this; 0 = off")
+	f.Int64("retain-ms", 0, "how long ended jobs stay")
+	f.Int64("retain-jobs", 0, "how many ended jobs stay")
+	f.Int64("departure-ms", 0, "a lost site's waiting jobs end after this; 0 = never")
+	f.Int64("rate-cpu", 0, "charge for a milli-core")
+	f.Int64("rate-mem", 0, "charge for a MiB")
+	f.Int64("rate-gpu", 0, "charge for a gpu")
+}
+
+// policyFields collects the flags that were given, by their JSON names.
+func policyFields(f *pflag.FlagSet) (map[string]any, error) {
+	fields := map[string]any{}
+	var bad error
+	f.Visit(func(flag *pflag.Flag) {
+		var v any
+		var err error
+		switch flag.Value.Type() {
+		case "bool":
+			v, err = f.GetBool(flag.Name)
+		case "int64":
+			v, err = f.GetInt64(flag.Name)
+		default:
+			v = flag.Value.String()
+		}
+		if err != nil {
+			bad = err
+		}
+		fields[strings.ReplaceAll(flag.Name, "-", "_")] = v
+	})
+	return fields, bad
+}
+
+func (a *app) policyCommand() *cobra.Command {
+	get := func(cmd *cobra.Command, c *client.Client) (wire.Policy, error) { return c.Policy(cmd.Context()) }
+	cmd := simple(a, "policy", "Show the federation's policy, or change it with `policy set`",
+		"  cloudshare policy\n  cloudshare policy set --policy FAIRSHARE", get, showPolicy)
+	set := simple(a, "set", "Change the federation's policy; what is not named stays",
+		"  cloudshare policy set --policy FAIRSHARE --prefer-own=false",
+		func(cmd *cobra.Command, c *client.Client) (wire.Policy, error) {
+			fields, err := policyFields(cmd.LocalNonPersistentFlags())
+			if err != nil {
+				return wire.Policy{}, err
+			}
+			if len(fields) == 0 {
+				return wire.Policy{}, usage("nothing to set; see cloudshare policy set --help")
+			}
+			return c.SetPolicy(cmd.Context(), fields)
+		}, showPolicy)
+	policyFlags(set.Flags())
+	get1 := simple(a, "get", "Show the federation's policy", "  cloudshare policy get", get, showPolicy)
+	cmd.AddCommand(get1, set)
+	return cmd
+}
+
+func showPolicy(w io.Writer, p wire.Policy) {
+	row(w, "policy", p.Policy)
+	row(w, "running", p.Running)
+	row(w, "prefer_own", p.PreferOwn)
+	row(w, "fixed_order", p.FixedOrder)
+	row(w, "reserve_after_ms", p.ReserveAfterMs)
+	row(w, "retain_ms", p.RetainMs)
+	row(w, "retain_jobs", p.RetainJobs)
+	row(w, "departure_ms", p.DepartureMs)
+	row(w, "rate_cpu", p.RateCPU)
+	row(w, "rate_mem", p.RateMem)
+	row(w, "rate_gpu", p.RateGPU)
+	row(w, "quantum_ms", p.QuantumMs)
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs, Example: "  cloudshare version -o json",
+		RunE: func(*cobra.Command, []string) error {
+			v := map[string]string{"version": version, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}
+			return a.show(v, func(w io.Writer) { fmt.Fprintf(w, "cloudshare %s (%s, %s)\n", version, v["go"], v["platform"]) })
+		},
+	}
+}

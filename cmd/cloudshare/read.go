@@ -1,0 +1,169 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cloudshare/cloudshare/api/client"
+	"github.com/cloudshare/cloudshare/api/wire"
+)
+
+func (a *app) jobsCommand() *cobra.Command {
+	var q client.JobQuery
+	cmd := &cobra.Command{
+		Use: "jobs", Short: "List jobs, newest first", Args: cobra.NoArgs,
+		Example: `  cloudshare jobs --state running
+  cloudshare jobs --label team=render --limit 5 -o json`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := a.client()
+			if err != nil {
+				return err
+			}
+			page, err := c.Jobs(cmd.Context(), q)
+			if err != nil {
+				return err
+			}
+			if page.Next != "" && a.format == "table" {
+				defer a.note("more: --cursor %s", page.Next)
+			}
+			return a.show(page, func(w io.Writer) {
+				row(w, "ID", "NAME", "STATE", "TASKS", "SUBMITTED", "REASON")
+				for _, j := range page.Items {
+					row(w, j.ID, j.Name, j.State, tally(j.Counts), j.SubmittedAt, j.Reason)
+				}
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&q.State, "state", "", "only jobs in this `STATE`")
+	f.StringVar(&q.Site, "site", "", "only jobs of this owner")
+	f.StringArrayVar(&q.Labels, "label", nil, "only jobs with this `KEY=VALUE` (may be repeated)")
+	f.IntVar(&q.Limit, "limit", 20, "how many at most, 1 to 1000")
+	f.StringVar(&q.Cursor, "cursor", "", "go on where a page ended")
+	return cmd
+}
+
+// tally words the counts that are not zero, the most advanced states last.
+func tally(counts map[string]uint32) string {
+	var parts []string
+	for _, state := range slices.Sorted(maps.Keys(counts)) {
+		if counts[state] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", counts[state], state))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (a *app) jobCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "job ID", Short: "Show one job", Args: cobra.ExactArgs(1),
+		Example: "  cloudshare job site-1.42 -o yaml",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := a.client()
+			if err != nil {
+				return err
+			}
+			job, err := c.Job(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return a.showJob(job)
+		},
+	}
+}
+
+func (a *app) showJob(j wire.Job) error {
+	return a.show(j, func(w io.Writer) {
+		row(w, "id", j.ID)
+		row(w, "name", j.Name)
+		row(w, "owner", j.Site)
+		row(w, "state", j.State)
+		row(w, "reason", j.Reason)
+		row(w, "durability", j.Durability)
+		row(w, "tasks", tally(j.Counts))
+		row(w, "submitted", j.SubmittedAt)
+		row(w, "started", j.StartedAt)
+		row(w, "ended", j.EndedAt)
+		row(w, "command", strings.Join(j.Spec.Command, " "))
+		row(w, "each task", fmt.Sprintf("%d cores, memory %s, %d gpus", j.Spec.Resources.CPU, j.Spec.Resources.Memory, j.Spec.Resources.GPU))
+	})
+}
+
+func (a *app) tasksCommand() *cobra.Command {
+	var limit int
+	var cursor string
+	cmd := &cobra.Command{
+		Use: "tasks ID", Short: "List the tasks of a job", Args: cobra.ExactArgs(1),
+		Example: "  cloudshare tasks site-1.42",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := a.client()
+			if err != nil {
+				return err
+			}
+			page, err := c.Tasks(cmd.Context(), args[0], limit, cursor)
+			if err != nil {
+				return err
+			}
+			if page.Next != "" && a.format == "table" {
+				defer a.note("more: --cursor %s", page.Next)
+			}
+			return a.show(page, func(w io.Writer) {
+				row(w, "TASK", "STATE", "SITE", "ATTEMPT", "EXIT", "SIGNAL", "STARTED", "ENDED", "REASON")
+				for _, t := range page.Items {
+					row(w, t.Index, t.State, t.Site, t.Attempt, t.ExitCode, t.Signal, t.StartedAt, t.EndedAt, t.Reason)
+				}
+			})
+		},
+	}
+	cmd.Flags().IntVar(&limit, "limit", 100, "how many at most, 1 to 1000")
+	cmd.Flags().StringVar(&cursor, "cursor", "", "go on where a page ended")
+	return cmd
+}
+
+func (a *app) cancelCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "cancel ID", Short: "Cancel a job", Args: cobra.ExactArgs(1),
+		Example: "  cloudshare cancel site-1.42",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := a.client()
+			if err != nil {
+				return err
+			}
+			job, err := c.Cancel(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return a.show(job, func(w io.Writer) { row(w, job.ID, job.State) })
+		},
+	}
+}
+
+func (a *app) logsCommand() *cobra.Command {
+	var q client.LogQuery
+	cmd := &cobra.Command{
+		Use: "logs ID", Short: "Print a task's output", Args: cobra.ExactArgs(1),
+		Example: `  cloudshare logs site-1.42 --follow
+  cloudshare logs site-1.42 --task 7 --stream stderr`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if q.Stream != "stdout" && q.Stream != "stderr" {
+				return usage("--stream %q: must be stdout or stderr", q.Stream)
+			}
+			c, err := a.client()
+			if err != nil {
+				return err
+			}
+			return copyLogs(cmd.Context(), c, args[0], q, a.out)
+		},
+	}
+	f := cmd.Flags()
+	f.Uint32Var(&q.Task, "task", 0, "the task's index")
+	f.Uint32Var(&q.Attempt, "attempt", 0, "the attempt, from 1 (default the latest)")
+	f.StringVar(&q.Stream, "stream", "stdout", "stdout or stderr")
+	f.BoolVarP(&q.Follow, "follow", "F", false, "go on until the attempt ends")
+	return cmd
+}

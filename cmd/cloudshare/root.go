@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/cloudshare/cloudshare/api/client"
+)
+
+const defaultAddr = "http://127.0.0.1:7700"
+
+// streams of the process; tests give others. Data goes to out, notes to err.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// app is what every command shares.
+type app struct {
+	streams
+	getenv func(string) string
+	addr   string // --addr
+	format string // -o
+}
+
+// run executes the command line and returns the exit code.
+func run(ctx context.Context, args []string, s streams, getenv func(string) string) int {
+	a := &app{streams: s, getenv: getenv}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(s.in)
+	root.SetOut(s.out)
+	root.SetErr(s.err)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	if text := explain(err); text != "" {
+		fmt.Fprintf(s.err, "cloudshare: %s\n", text)
+	}
+	return codeOf(err)
+}
+
+// root builds the command tree.
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "cloudshare",
+		Short: "Sites lend each other idle machines, fairly and without money",
+		Long: `CloudShare lets independent sites lend each other idle machines, fairly and
+without money or a central server. Every site runs one broker.
+
+Exit codes: 0 ok, 1 error, 2 usage, 3 unreachable, 4 not found, 5 refused;
+under --wait: 10 failed, 11 cancelled, 12 lost.`,
+		Example: `  cloudshare dev --sites 3                 # a federation on this machine
+  cloudshare submit -- sh -c 'echo hello'  # a job of one task
+  cloudshare jobs`,
+		SilenceErrors: true, SilenceUsage: true,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("unknown command %q", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	addr := a.getenv("CLOUDSHARE_ADDR")
+	if addr == "" {
+		addr = defaultAddr
+	}
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.addr, "addr", addr, "a broker's `URL` (environment: CLOUDSHARE_ADDR)")
+	flags.StringVarP(&a.format, "output", "o", "table", "table, json or yaml")
+	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.checkFormat() }
+	root.AddCommand(
+		a.brokerCommand(), a.devCommand(), a.submitCommand(), a.jobsCommand(), a.jobCommand(), a.tasksCommand(),
+		a.logsCommand(), a.cancelCommand(), a.sitesCommand(), a.ledgerCommand(), a.queueCommand(), a.policyCommand(),
+		a.statusCommand(), a.versionCommand(),
+	)
+	finish(root)
+	return root
+}
+
+// finish gives every command the same manners: what cobra finds wrong is
+// usage, what a command itself returns keeps its own code.
+func finish(cmd *cobra.Command) {
+	cmd.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		if errors.Is(err, pflag.ErrHelp) {
+			return err
+		}
+		return usage("%w; see %s --help", err, c.CommandPath())
+	})
+	if args := cmd.Args; args != nil {
+		cmd.Args = func(c *cobra.Command, list []string) error {
+			if err := args(c, list); err != nil {
+				return usage("%w; see %s --help", err, c.CommandPath())
+			}
+			return nil
+		}
+	}
+	cmd.DisableFlagsInUseLine = true
+	for _, sub := range cmd.Commands() {
+		finish(sub)
+	}
+}
+
+// client of the broker at --addr.
+func (a *app) client() (*client.Client, error) { return client.New(a.addr) }
+
+// note tells people something beside the data.
+func (a *app) note(format string, args ...any) { fmt.Fprintf(a.err, format+"\n", args...) }

@@ -1,0 +1,265 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/cloudshare/cloudshare/api/client"
+	"github.com/cloudshare/cloudshare/api/wire"
+)
+
+// submission is what `submit` was asked for.
+type submission struct {
+	file         string
+	key          string
+	strict       bool
+	wait, follow bool
+}
+
+func (a *app) submitCommand() *cobra.Command {
+	var s submission
+	cmd := &cobra.Command{
+		Use: "submit [flags] -- COMMAND [ARG…] | -f FILE", Short: "Submit a job",
+		Long: `Submit a job of one or many equal tasks, and print its id.
+
+The command stands after "--". With -f the job comes from a YAML or JSON file
+("-" reads standard input); several documents in it are several jobs.`,
+		Example: `  cloudshare submit -- sh -c 'echo hello from $CLOUDSHARE_SITE'
+  cloudshare submit --count 20 --cpu 1 --timeout 1m --wait -- sleep 5
+  cloudshare submit --follow -- make -C /srv/render
+  cloudshare submit -f job.yaml`,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.submit(cmd, args, s) },
+	}
+	f := cmd.Flags()
+	f.SetInterspersed(false) // flags after the command are the command's
+	f.StringVarP(&s.file, "file", "f", "", "read the job from `FILE`, YAML or JSON, - for standard input")
+	f.StringVar(&s.key, "key", "", "idempotency key: the same key and job again is one job")
+	f.BoolVar(&s.strict, "strict", false, "refuse a job that no present site could run")
+	f.BoolVar(&s.wait, "wait", false, "wait for the end; exit 10 if it failed, 11 cancelled, 12 lost")
+	f.BoolVar(&s.follow, "follow", false, "print the task's output as it comes, and wait")
+	specFlags(f)
+	return cmd
+}
+
+// specFlags are a job's fields, by flag.
+func specFlags(f *pflag.FlagSet) {
+	f.String("name", "", "a name for people")
+	f.String("image", "", "container image")
+	f.StringArray("env", nil, "`NAME=VALUE` for the tasks (may be repeated)")
+	f.Int64("count", 1, "number of tasks")
+	f.String("timeout", "", "end a task that runs longer, e.g. 90s")
+	f.Int64("cpu", 1, "cores a task needs")
+	f.String("memory", "0", "memory a task may use, e.g. 256Mi; 0 = no limit")
+	f.Int64("gpu", 0, "gpus a task needs")
+	f.Int64("max-attempts", 1, "how often a failing task is tried")
+	f.String("on-loss", "fenced", "when its site is lost: fenced, immediate or never")
+	f.Int64("priority", 0, "higher first, among your own jobs")
+	f.StringArray("label", nil, "`KEY=VALUE` (may be repeated)")
+	f.StringSlice("only", nil, "run on these `SITES` only")
+	f.StringSlice("not", nil, "never run on these `SITES`")
+}
+
+// specPaths are where the flags stand in a job's JSON.
+var specPaths = map[string]string{
+	"name": "name", "image": "image", "env": "env", "count": "count", "timeout": "timeout",
+	"cpu": "resources.cpu", "memory": "resources.memory", "gpu": "resources.gpu",
+	"max-attempts": "retry.max_attempts", "on-loss": "retry.on_loss", "priority": "priority",
+	"label": "labels", "only": "sites.only", "not": "sites.not",
+}
+
+// specOf builds a job's JSON of the flags given; the broker knows the defaults
+// and judges the values.
+func specOf(f *pflag.FlagSet, command []string) ([]byte, error) {
+	spec := map[string]any{}
+	if len(command) > 0 {
+		spec["command"] = command
+	}
+	var bad error
+	f.Visit(func(flag *pflag.Flag) {
+		path, known := specPaths[flag.Name]
+		if !known {
+			return
+		}
+		v, err := flagValue(f, flag)
+		if err != nil && bad == nil {
+			bad = err
+		}
+		at := spec
+		if group, field, nested := strings.Cut(path, "."); nested {
+			inner, ok := spec[group].(map[string]any)
+			if !ok {
+				inner = map[string]any{}
+				spec[group] = inner
+			}
+			at, path = inner, field
+		}
+		at[path] = v
+	})
+	if bad != nil {
+		return nil, bad
+	}
+	return json.Marshal(spec)
+}
+
+func flagValue(f *pflag.FlagSet, flag *pflag.Flag) (any, error) {
+	switch flag.Value.Type() {
+	case "int64":
+		return f.GetInt64(flag.Name)
+	case "stringSlice":
+		return f.GetStringSlice(flag.Name)
+	case "stringArray":
+		pairs, err := f.GetStringArray(flag.Name)
+		if err != nil {
+			return nil, err
+		}
+		m := map[string]string{}
+		for _, pair := range pairs {
+			k, v, ok := strings.Cut(pair, "=")
+			if _, twice := m[k]; !ok || twice {
+				return nil, usage("--%s %q: must be NAME=VALUE, each name once", flag.Name, pair)
+			}
+			m[k] = v
+		}
+		return m, nil
+	}
+	return flag.Value.String(), nil
+}
+
+// submit sends one job, or the documents of a file.
+func (a *app) submit(cmd *cobra.Command, args []string, s submission) error {
+	if s.file != "" {
+		if err := onlyFile(cmd.Flags(), args); err != nil {
+			return err
+		}
+		specs, err := a.readSpecs(s.file)
+		if err != nil {
+			return err
+		}
+		if len(specs) != 1 {
+			return a.submitMany(cmd, specs, s)
+		}
+		return a.submitOne(cmd, specs[0], s)
+	}
+	spec, err := specOf(cmd.Flags(), args)
+	if err != nil {
+		return err
+	}
+	if len(args) == 0 && !cmd.Flags().Changed("image") {
+		return usage("no command: cloudshare submit [flags] -- COMMAND, or -f FILE")
+	}
+	return a.submitOne(cmd, spec, s)
+}
+
+// onlyFile refuses to mix a file with a job on the command line.
+func onlyFile(f *pflag.FlagSet, args []string) error {
+	if len(args) > 0 {
+		return usage("-f and a command: give one of them")
+	}
+	var bad error
+	f.Visit(func(flag *pflag.Flag) {
+		if _, ok := specPaths[flag.Name]; ok {
+			bad = usage("-f and --%s: put %s into the file", flag.Name, specPaths[flag.Name])
+		}
+	})
+	return bad
+}
+
+func (a *app) submitOne(cmd *cobra.Command, spec []byte, s submission) error {
+	if s.follow && taskCount(spec) > 1 {
+		return usage("--follow prints one task's output; use --wait, then cloudshare logs ID --task N")
+	}
+	c, err := a.client()
+	if err != nil {
+		return err
+	}
+	accepted, err := c.Submit(cmd.Context(), spec, client.SubmitOptions{Key: s.key, Strict: s.strict})
+	if err != nil {
+		return err
+	}
+	if accepted.Replayed {
+		a.note("submitted before under this key")
+	}
+	if accepted.Reason != "" {
+		a.note("%s: %s", accepted.State, accepted.Reason)
+	}
+	if !s.follow { // else the data is the output
+		if err := a.show(accepted.Accepted, func(w io.Writer) { fmt.Fprintln(w, accepted.ID) }); err != nil {
+			return err
+		}
+	}
+	switch {
+	case s.follow:
+		a.note("job %s", accepted.ID)
+		return a.follow(cmd.Context(), c, accepted.ID)
+	case s.wait:
+		return a.wait(cmd.Context(), c, []string{accepted.ID})
+	}
+	return nil
+}
+
+// taskCount reads only the count; what is wrong with a job the broker says.
+func taskCount(spec []byte) int64 {
+	var s struct {
+		Count int64 `json:"count"`
+	}
+	if json.Unmarshal(spec, &s) != nil {
+		return 1
+	}
+	return s.Count
+}
+
+// submitMany sends each job as a line. One refused job does not stop others.
+func (a *app) submitMany(cmd *cobra.Command, specs [][]byte, s submission) error {
+	if s.follow {
+		return usage("--follow prints one job's output; the file holds %d", len(specs))
+	}
+	if len(specs) == 0 {
+		return usage("%s holds no job", s.file)
+	}
+	c, err := a.client()
+	if err != nil {
+		return err
+	}
+	var ids []string
+	var first error
+	var results []any
+	n := 0
+	err = c.SubmitMany(cmd.Context(), lines(specs), client.SubmitOptions{Key: s.key, Strict: s.strict}, func(r client.Result) error {
+		n++
+		if r.Problem != nil {
+			results = append(results, r.Problem)
+			a.note("job %d of %s: %s", n, s.file, explain(r.Problem))
+			if first == nil {
+				first = r.Problem
+			}
+			return nil
+		}
+		results = append(results, r.Accepted)
+		ids = append(ids, r.Accepted.ID)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := a.show(wire.List[any]{Items: results}, func(w io.Writer) {
+		for _, id := range ids {
+			fmt.Fprintln(w, id)
+		}
+	}); err != nil {
+		return err
+	}
+	if s.wait && len(ids) > 0 {
+		if err := a.wait(cmd.Context(), c, ids); err != nil && first == nil {
+			return err
+		}
+	}
+	if first != nil {
+		return &exitCode{codeOf(first), fmt.Errorf("%d of %d jobs were refused", n-len(ids), n)}
+	}
+	return nil
+}

@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"time"
+
+	"github.com/cloudshare/cloudshare/node/coord/coordtest"
 )
 
 // entryBytes is about what one small job takes in the log.
@@ -63,4 +66,32 @@ func forkLoop(ctx context.Context, n, parallel int) (float64, error) {
 		}
 	}
 	return float64(n) / time.Since(began).Seconds(), nil
+}
+
+// openBareRaft starts as many bare raft nodes as the federation has sites. All
+// live in this process, which favours them.
+func openBareRaft(env environment, name string) (*coordtest.BareRaft, error) {
+	dir := filepath.Join(env.dir, name)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make folder of bare raft: %w", err)
+	}
+	return coordtest.OpenBareRaft(dir, siteCount)
+}
+
+// measureBareRaft returns committed entries a second per number of clients.
+func measureBareRaft(ctx context.Context, env environment) (rates []float64, err error) {
+	b, err := openBareRaft(env, "bare-submissions")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	entry := make([]byte, entryBytes)
+	for _, n := range clientCounts {
+		rate, err := countInWindow(ctx, n, window, func(int) (int, error) { return 1, b.Apply(entry) })
+		if err != nil {
+			return nil, err
+		}
+		rates = append(rates, rate)
+	}
+	return rates, nil
 }

@@ -121,11 +121,11 @@ func bareSequence(ctx context.Context, env environment, st *starts, runs int) (h
 		return nil, nil, err
 	}
 	defer file.close()
-	raft, err := openBareRaft(ctx, env, "bare-latency")
+	raft, err := openBareRaft(env, "bare-latency")
 	if err != nil {
 		return nil, nil, err
 	}
-	defer raft.close()
+	defer func() { err = errors.Join(err, raft.Close()) }()
 	record := make([]byte, entryBytes)
 	for range runs {
 		began := time.Now()
@@ -134,7 +134,7 @@ func bareSequence(ctx context.Context, env environment, st *starts, runs int) (h
 		}
 		synced := time.Since(began)
 		began = time.Now()
-		if err := raft.apply(record); err != nil {
+		if err := raft.Apply(record); err != nil {
 			return nil, nil, err
 		}
 		ordered := time.Since(began)

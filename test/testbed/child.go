@@ -1,6 +1,7 @@
 package testbed
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -38,6 +39,16 @@ func (c *child) failed() error {
 	default:
 	}
 	return nil
+}
+
+// await the end by itself.
+func (c *child) await(ctx context.Context) error {
+	select {
+	case <-c.done:
+		return c.failed()
+	case <-ctx.Done():
+		return fmt.Errorf("await end of %s: %w", c.cmd, context.Cause(ctx))
+	}
 }
 
 func (c *child) signal(sig syscall.Signal) {
@@ -84,4 +95,23 @@ func tail(path string, n int) string {
 	}
 	lines := strings.Split(strings.TrimRight(string(data), "\n"), "\n")
 	return "--- " + filepath.Base(path) + "\n" + strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+// noneLeft reports processes that still work in the data folder: an orderly
+// end takes all tasks and supervisors along.
+func noneLeft(dir string) error {
+	links, err := filepath.Glob("/proc/[0-9]*/cwd")
+	if err != nil {
+		return fmt.Errorf("look for processes left: %w", err)
+	}
+	var left []error
+	for _, link := range links {
+		cwd, err := os.Readlink(link)
+		if err != nil || !strings.HasPrefix(cwd, dir+string(filepath.Separator)) {
+			continue // gone, or not ours
+		}
+		args, _ := os.ReadFile(filepath.Join(filepath.Dir(link), "cmdline")) // for the message
+		left = append(left, fmt.Errorf("left behind: %s %q", filepath.Dir(link), args))
+	}
+	return errors.Join(left...)
 }

@@ -16,6 +16,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -34,11 +35,10 @@ type Options struct {
 // Federation is `cloudshare dev` with its sites. Its methods are not safe for
 // concurrent use; those of Site are.
 type Federation struct {
-	Sites []*Site
-	opts  Options
-	dev   *child
-	// restarted are the `dev start` commands that stay beside their broker.
-	restarted []*child
+	Sites     []*Site
+	opts      Options
+	dev       *child
+	restarted []*child // `dev start` commands, ended or not
 	stop      sync.Once
 	stopErr   error
 }
@@ -66,7 +66,13 @@ func Start(ctx context.Context, opts Options) (*Federation, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := f.awaitReady(ctx, f.dev, f.Sites...); err != nil {
+	ctx, cancel := context.WithTimeout(ctx, opts.StartTimeout)
+	defer cancel()
+	err = f.awaitReady(ctx, f.dev, f.Sites...)
+	if err == nil {
+		err = f.awaitAnnounced(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, f.Stop())
 	}
 	return f, nil
@@ -84,8 +90,14 @@ func (f *Federation) Restart(ctx context.Context, sites ...*Site) error {
 		started = append(started, c)
 		f.restarted = append(f.restarted, c)
 	}
+	ctx, cancel := context.WithTimeout(ctx, f.opts.StartTimeout)
+	defer cancel()
 	for i, s := range sites {
 		if err := f.awaitReady(ctx, started[i], s); err != nil {
+			return err
+		}
+		// The command ends by itself; the broker goes on.
+		if err := started[i].await(ctx); err != nil {
 			return err
 		}
 	}
@@ -111,14 +123,13 @@ func (f *Federation) Stop() error {
 				}
 			}
 		}
+		f.stopErr = errors.Join(f.stopErr, noneLeft(f.opts.Dir))
 	})
 	return f.stopErr
 }
 
 // awaitReady waits for /readyz of the sites; a failed command ends the wait.
 func (f *Federation) awaitReady(ctx context.Context, c *child, sites ...*Site) error {
-	ctx, cancel := context.WithTimeout(ctx, f.opts.StartTimeout)
-	defer cancel()
 	for _, s := range sites {
 		err := Await(ctx, s.Name+" ready", func() error {
 			if err := c.failed(); err != nil {
@@ -131,6 +142,19 @@ func (f *Federation) awaitReady(ctx context.Context, c *child, sites ...*Site) e
 		}
 	}
 	return nil
+}
+
+// awaitAnnounced waits until dev has told the last site's address: until then
+// it takes a site's end for a failed start.
+func (f *Federation) awaitAnnounced(ctx context.Context) error {
+	last := f.Sites[len(f.Sites)-1].URL.String()
+	return Await(ctx, "the addresses from dev", func() error {
+		out, err := os.ReadFile(f.dev.file)
+		if err == nil && !strings.Contains(string(out), last) {
+			err = fmt.Errorf("no %s in its output", last)
+		}
+		return err
+	})
 }
 
 // command starts the binary with its output in a file of the data folder.

@@ -1,0 +1,84 @@
+package executortest
+
+import (
+	"time"
+
+	"github.com/cloudshare/cloudshare/executor"
+)
+
+// foreign is a task with a fence that far away; it tells when it is dead.
+func (r *rig) foreign(d time.Duration) (executor.Task, <-chan struct{}) {
+	r.Helper()
+	fifo := r.fifo()
+	t := r.shell(`exec 3>` + fifo + `; trap "" TERM; ` + forever)
+	t.Fence = executor.Boottime() + int64(d)
+	return t, r.holders(fifo)
+}
+
+func (r *rig) lease() time.Duration { return r.env.Grace + 1500*time.Millisecond }
+
+// testFence: dead at the fence, not a moment later, though it ignores TERM.
+func testFence(r *rig) {
+	t, gone := r.foreign(r.lease())
+	id := r.start(t)
+	r.within(gone, "it is dead")
+	if now := executor.Boottime(); now > t.Fence {
+		r.Errorf("dead %s after its fence", time.Duration(now-t.Fence))
+	}
+	if res := r.end(id); res.Cause != executor.Fenced {
+		r.Errorf("got %+v, want Fenced", res)
+	}
+}
+
+// testFenceMoves: extended it lives on, and an own task has no fence at all.
+func testFenceMoves(r *rig) {
+	t, gone := r.foreign(r.lease())
+	ext, ok := r.h.(executor.Extender)
+	if !ok {
+		r.Fatal("a handler that fences must implement Extender")
+	}
+	own := r.start(r.shell(forever))
+	id := r.start(t)
+	moved := t.Fence + int64(2*time.Second)
+	r.must(ext.Extend(moved))
+	r.must(ext.Extend(t.Fence)) // never backwards
+	r.within(gone, "it is dead")
+	if now := executor.Boottime(); now < t.Fence || now > moved {
+		r.Errorf("dead %s after the first fence, want between 0 and 2s", time.Duration(now-t.Fence))
+	}
+	if res := r.end(id); res.Cause != executor.Fenced {
+		r.Errorf("got %+v, want Fenced", res)
+	}
+	if _, dead := r.ended[own]; dead {
+		r.Error("a fence ended an own task")
+	}
+}
+
+// testFenceAlone: nobody is there to kill it, and yet it dies.
+func testFenceAlone(r *rig) {
+	t, gone := r.foreign(r.lease())
+	r.running(r.start(t))
+	r.must(r.h.Close())
+	r.within(gone, "it is dead")
+	if now := executor.Boottime(); now > t.Fence {
+		r.Errorf("dead %s after its fence", time.Duration(now-t.Fence))
+	}
+	st := r.find(r.open(), t.ID)
+	if st.Running {
+		r.end(t.ID)
+	} else if st.Ended.Cause != executor.Fenced {
+		r.Errorf("got %+v, want Fenced", st.Ended)
+	}
+}
+
+// testFencePassed: no process ever runs.
+func testFencePassed(r *rig) {
+	t := r.shell("echo ran")
+	t.Fence = executor.Boottime() - 1
+	if res := r.run(t); res.Cause != executor.Fenced {
+		r.Errorf("got %+v, want Fenced", res)
+	}
+	if r.started[t.ID] || r.output(t.ID, "stdout") != "" {
+		r.Error("it ran after its fence")
+	}
+}

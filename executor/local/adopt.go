@@ -1,0 +1,276 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cloudshare/cloudshare/executor"
+)
+
+// Adopt implements executor.Handler: it reads every slot's journal. A slot
+// whose journal is locked has a living supervisor.
+func (h *Handler) Adopt(ctx context.Context) ([]executor.State, error) {
+	dirs, err := os.ReadDir(filepath.Join(h.cfg.Dir, "slots"))
+	if err != nil {
+		return nil, fmt.Errorf("adopt: %w", err)
+	}
+	for _, d := range dirs {
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("adopt: %w", err)
+		}
+		if err := h.adoptSlot(d.Name()); err != nil {
+			return nil, fmt.Errorf("adopt slot %s: %w", d.Name(), err)
+		}
+	}
+	h.sweepGroups()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return nil, fmt.Errorf("adopt: %w", ErrClosed)
+	}
+	h.adopted = true
+	h.dropStrayLogs()
+	h.life.Go(h.warm)
+	return h.states(), nil
+}
+
+// states are the attempts not forgotten, by name. REQUIRES: h.mu held.
+func (h *Handler) states() []executor.State {
+	var out []executor.State
+	for _, w := range h.attempts {
+		if w.forgotten {
+			continue
+		}
+		st := executor.State{Task: w.task, Running: w.ended == nil}
+		if w.ended != nil {
+			r := w.ended.Result
+			st.Ended = &r
+		}
+		out = append(out, st)
+	}
+	slices.SortFunc(out, func(a, b executor.State) int { return strings.Compare(a.ID.String(), b.ID.String()) })
+	return out
+}
+
+// adoptSlot takes over one slot and its attempts.
+func (h *Handler) adoptSlot(name string) error {
+	s := &slot{name: name, dir: filepath.Join(h.cfg.Dir, "slots", name)}
+	f, err := os.OpenFile(filepath.Join(s.dir, "journal"), os.O_RDWR|os.O_APPEND, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return os.RemoveAll(s.dir) // a crash before anything was written
+	}
+	if err != nil {
+		return err
+	}
+	s.journal = f
+	s.dead = !locked(f)
+	lines, err := readJournal(f)
+	if err != nil {
+		f.Close()
+		return err
+	}
+	if !s.dead {
+		s.dead = !s.findSupervisor(lines)
+	}
+	// Only now is it certain that a slot taken for dead will write no more.
+	if s.dead {
+		if _, err = f.Seek(0, 0); err == nil {
+			lines, err = readJournal(f)
+		}
+		if err != nil {
+			f.Close()
+			return err
+		}
+	}
+	h.takeOver(s, lines)
+	return nil
+}
+
+// locked says that a living process holds the journal.
+func locked(f *os.File) bool {
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); err != nil {
+		return true
+	}
+	_ = unix.Flock(int(f.Fd()), unix.LOCK_UN)
+	return false
+}
+
+// findSupervisor gets hold of the process that has the lock; false means that
+// it is gone. As long as the lock is held the pid in the journal is its own.
+func (s *slot) findSupervisor(lines []line) bool {
+	for _, l := range lines {
+		if l.Sup != nil {
+			s.pid = l.Sup.Pid
+		}
+	}
+	if s.pid == 0 {
+		return true // its broker died before naming it: it got no attempt and leaves
+	}
+	fd, err := unix.PidfdOpen(s.pid, unix.PIDFD_NONBLOCK)
+	if err != nil {
+		return false
+	}
+	if !locked(s.journal) {
+		unix.Close(fd)
+		return false
+	}
+	s.pidfd = os.NewFile(uintptr(fd), "pidfd")
+	return true
+}
+
+// takeOver enters a slot and its attempts into the books.
+func (h *Handler) takeOver(s *slot, lines []line) {
+	works := h.replay(s, lines)
+	for _, w := range works {
+		if w.ended == nil && s.dead {
+			w.ended = h.lastWord(s, w.name)
+		}
+	}
+	if s.dead {
+		h.removeGroups(s)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, w := range works {
+		h.enter(s, w)
+	}
+	if s.dead {
+		s.detach()
+		s.journal = nil
+		h.dropIfUnused(s)
+		return
+	}
+	h.slots[s.name] = s
+	if s.pidfd != nil {
+		h.life.Add(1)
+		go h.watch(s)
+	}
+}
+
+// enter books one attempt. REQUIRES: h.mu held.
+func (h *Handler) enter(s *slot, w *work) {
+	h.attempts[w.name] = w
+	s.refs++
+	if w.ended == nil {
+		h.use.adopt(w, w.cpus)
+		s.current = w
+		return
+	}
+	close(w.done)
+	if w.forgotten {
+		h.keep(w)
+	}
+}
+
+// replay turns a journal into attempts, in the order of their start.
+func (h *Handler) replay(s *slot, lines []line) []*work {
+	var order []*work
+	byName := map[string]*work{}
+	for _, l := range lines {
+		switch {
+		case l.Ask != nil:
+			name := l.Ask.Task.ID.String()
+			if !validName(name) || byName[name] != nil {
+				continue
+			}
+			w := &work{
+				task: l.Ask.Task, name: name, limit: l.Ask.MaxLog, cpus: l.Ask.CPUs, slot: s,
+				accepted: make(chan struct{}), running: make(chan struct{}), done: make(chan struct{}),
+			}
+			close(w.accepted)
+			byName[name] = w
+			order = append(order, w)
+		case l.Run != nil && byName[l.Run.Name] != nil:
+			byName[l.Run.Name].runs()
+		case l.End != nil && byName[l.End.Name] != nil:
+			byName[l.End.Name].ended = l.End
+		case l.Drop != nil && byName[*l.Drop] != nil:
+			byName[*l.Drop].forgotten = true
+		case l.Void != nil:
+			name := *l.Void
+			order = slices.DeleteFunc(order, func(w *work) bool { return w.name == name })
+			delete(byName, name)
+		}
+	}
+	return order
+}
+
+// watch waits for the end of a supervisor that an earlier broker started.
+func (h *Handler) watch(s *slot) {
+	defer h.life.Done()
+	raw, err := s.pidfd.SyscallConn()
+	if err == nil {
+		err = raw.Read(func(fd uintptr) bool {
+			n, perr := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+			return perr == nil && n > 0
+		})
+	}
+	if err != nil {
+		return // closed
+	}
+	// It is our own child if that earlier broker was a handler of this process.
+	_, _ = unix.Wait4(s.pid, nil, unix.WNOHANG, nil)
+	h.gone(s)
+}
+
+func signalFile(f *os.File, sig unix.Signal) error {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var serr error
+	if err = raw.Control(func(fd uintptr) { serr = unix.PidfdSendSignal(int(fd), sig, nil, 0) }); err != nil {
+		return err
+	}
+	if errors.Is(serr, syscall.ESRCH) {
+		return nil // its end is on the way
+	}
+	return serr
+}
+
+// sweepGroups empties and removes cgroups of supervisors that are no more.
+func (h *Handler) sweepGroups() {
+	for _, base := range []string{h.groups.kill, h.groups.mem} {
+		if base == "" {
+			continue
+		}
+		entries, err := os.ReadDir(base)
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			h.mu.Lock()
+			_, alive := h.slots[e.Name()]
+			h.mu.Unlock()
+			if e.IsDir() && !alive {
+				killGroup(filepath.Join(base, e.Name()))
+				_ = os.Remove(filepath.Join(base, e.Name()))
+			}
+		}
+	}
+}
+
+// warm starts a few supervisors, so that the first attempts need not wait.
+func (h *Handler) warm() {
+	for range min(h.cfg.Cores, 4) {
+		s, err := h.spawn()
+		if err != nil {
+			return // Start will meet the same and say so
+		}
+		h.mu.Lock()
+		if h.closed {
+			h.mu.Unlock()
+			return
+		}
+		h.idle = append(h.idle, s)
+		h.mu.Unlock()
+	}
+}

@@ -1,0 +1,266 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cloudshare/cloudshare/executor"
+)
+
+// Output sizes are looked at this often: a little after the start, and less
+// often while little is written.
+const (
+	minLook = int64(50 * time.Millisecond)
+	maxLook = int64(time.Second)
+)
+
+// attempt is a supervisor's work on one attempt.
+type attempt struct {
+	*supervisor
+	asked
+	name string
+
+	plan   plan
+	pid    int
+	child  int // pidfd of pid
+	status syscall.WaitStatus
+	exited bool
+	why    string  // of Stop
+	cut    [2]bool // output that went over the limit
+}
+
+// run starts the task and sees it to its end: when run returns, no process of
+// the attempt is left.
+func (a *attempt) run() executor.Result {
+	now := executor.Boottime()
+	a.plan = plan{fence: a.Task.Fence, grace: int64(a.Grace)}
+	if a.plan.tooLate(now, a.fence.load()) {
+		return executor.Result{Cause: executor.Fenced, Detail: "not started: the lease was about to end"}
+	}
+	if err := a.start(); err != nil {
+		return noStart(err)
+	}
+	started, at := time.Now(), executor.Boottime()
+	if a.Task.Timeout > 0 {
+		a.plan.timeout = satAdd(at, int64(a.Task.Timeout))
+	}
+	a.say(line{Run: &begun{Name: a.name, Pid: a.pid, At: started}})
+	a.watch()
+	r := executor.Result{Cause: executor.Exited, Started: started, Run: time.Duration(executor.Boottime() - at)}
+	a.reapAll()
+	unix.Close(a.child)
+	a.explain(&r)
+	return r
+}
+
+func satAdd(a, b int64) int64 {
+	if a > never-b {
+		return never - 1
+	}
+	return a + b
+}
+
+// noStart is the result of a task that could not be run, with a shell's codes.
+func noStart(err error) executor.Result {
+	r := executor.Result{Cause: executor.NoStart, ExitCode: 126, Detail: err.Error()}
+	if errors.Is(err, errNoCommand) || errors.Is(err, os.ErrNotExist) {
+		r.ExitCode = 127
+	}
+	return r
+}
+
+func (a *attempt) start() error {
+	work := filepath.Join(a.slot, "work")
+	env, err := environ(a.Task, work)
+	if err != nil {
+		return err
+	}
+	if len(a.Task.Command) == 0 {
+		return errors.New("no command given")
+	}
+	path, err := lookPath(a.Task.Command[0], env)
+	if err != nil {
+		return err
+	}
+	if err = a.group.setLimit(a.Task.Need.MemMiB); err != nil {
+		return err
+	}
+	if err = a.pin(); err != nil {
+		return err
+	}
+	if err = a.fork(path, env, work); err != nil {
+		return fmt.Errorf("start %s: %w", a.Task.Command[0], err)
+	}
+	return nil
+}
+
+// fork execs the task in a session of its own. It dies with this thread.
+func (a *attempt) fork(path string, env []string, work string) (err error) {
+	sys := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, PidFD: &a.child}
+	if a.group.fd >= 0 {
+		sys.UseCgroupFD, sys.CgroupFD = true, a.group.fd
+	}
+	a.pid, err = syscall.ForkExec(path, a.Task.Command, &syscall.ProcAttr{
+		Dir: work, Env: env, Sys: sys,
+		Files: []uintptr{a.null.Fd(), a.out[0].Fd(), a.out[1].Fd()},
+	})
+	return err
+}
+
+// pin ties this thread, and so what it forks, to the attempt's CPUs.
+func (a *attempt) pin() error {
+	if len(a.CPUs) == 0 && !a.pinned {
+		return nil
+	}
+	var set unix.CPUSet
+	for _, cpu := range a.CPUs {
+		set.Set(cpu)
+	}
+	if len(a.CPUs) == 0 {
+		set = a.allCPUs
+	}
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return fmt.Errorf("pin to CPUs %v: %w", a.CPUs, err)
+	}
+	a.pinned = len(a.CPUs) > 0
+	return nil
+}
+
+// watch returns when the task's own process has ended, by itself or by us.
+func (a *attempt) watch() {
+	look, pace := executor.Boottime()+minLook, minLook
+	stop := false
+	for !a.exited {
+		now := executor.Boottime()
+		act, wake := a.plan.step(now, a.fence.load(), stop)
+		a.act(act)
+		if now >= look {
+			a.reap() // orphans that the task left to us
+			pace = a.lookAtOutput(pace)
+			look = now + pace
+			continue
+		}
+		from, err := a.poll(a.child, min(wake, look))
+		if err != nil {
+			// Nothing can be watched any more: end it rather than lose it.
+			_, _ = a.plan.step(executor.Boottime(), a.fence.load(), true)
+			a.why = err.Error()
+			a.act(kill)
+			_, _ = unix.Wait4(a.pid, (*unix.WaitStatus)(&a.status), 0, nil)
+			return
+		}
+		if from&fromChild != 0 {
+			a.reap()
+		}
+		stop = a.hear(from) || stop
+	}
+}
+
+// hear takes what the broker says and reports whether it wants a stop.
+func (a *attempt) hear(from int) (stop bool) {
+	if from&fromTerm != 0 && drain(a.termed) {
+		stop = true
+	}
+	if from&fromBroker == 0 {
+		return stop
+	}
+	msg, err := a.receive()
+	if err != nil {
+		a.orphan = true
+	}
+	if rest, ok := strings.CutPrefix(msg, "stop "+a.name+" "); ok {
+		a.why, stop = rest, true
+	}
+	return stop
+}
+
+func (a *attempt) act(act action) {
+	switch act {
+	case term:
+		_ = unix.Kill(-a.pid, unix.SIGTERM)
+		_ = unix.Kill(-a.pid, unix.SIGCONT)
+		signalTree(os.Getpid(), unix.SIGTERM)
+	case kill:
+		_ = unix.Kill(-a.pid, unix.SIGKILL)
+		killGroup(a.group.kill)
+		signalTree(os.Getpid(), unix.SIGKILL)
+	case rest:
+	}
+}
+
+// reap collects dead children without waiting; left says that some live.
+func (a *attempt) reap() (left bool) {
+	for {
+		var ws unix.WaitStatus
+		pid, err := unix.Wait4(-1, &ws, unix.WNOHANG, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return false
+		case pid == 0:
+			return true
+		case pid == a.pid:
+			a.status, a.exited = syscall.WaitStatus(ws), true
+		}
+	}
+}
+
+// reapAll kills what the task left behind until nothing is. We are the
+// subreaper: no children means no descendants.
+func (a *attempt) reapAll() {
+	pause := int64(time.Millisecond)
+	for a.reap() {
+		killGroup(a.group.kill)
+		signalTree(os.Getpid(), unix.SIGKILL)
+		until := unix.NsecToTimespec(pause)
+		// The dying are reported to nobody here; such leftovers are rare.
+		_, _ = unix.Ppoll(nil, &until, nil)
+		pause = min(pause*2, rekill)
+	}
+}
+
+// explain fills in how the process ended and why.
+func (a *attempt) explain(r *executor.Result) {
+	if a.plan.termAt != 0 {
+		r.Cause = a.plan.cause
+	}
+	switch {
+	case a.status.Signaled():
+		r.Signal = int(a.status.Signal())
+		r.ExitCode = 128 + r.Signal
+		r.Detail = "killed by signal " + unix.SignalName(a.status.Signal())
+	case a.status.ExitStatus() != 0:
+		r.ExitCode = a.status.ExitStatus()
+		r.Detail = fmt.Sprintf("exited with code %d", r.ExitCode)
+	}
+	switch r.Cause {
+	case executor.TimedOut:
+		r.Detail = fmt.Sprintf("killed: over its timeout of %s", a.Task.Timeout)
+	case executor.Stopped:
+		r.Detail = "stopped: " + orElse(a.why, "the broker asked for it")
+	case executor.Fenced:
+		r.Detail = "killed: its site's lease ended"
+	case executor.Exited:
+		if r.ExitCode != 0 && a.group.oomKilled() {
+			r.Detail = fmt.Sprintf("killed: out of memory (limit %dMi)", a.Task.Need.MemMiB)
+		}
+	case executor.Vanished, executor.NoStart:
+	}
+}
+
+// report settles the attempt's files, then records and tells its end.
+func (a *attempt) report(r executor.Result) {
+	e := &ended{Name: a.name, Result: r, At: time.Now()}
+	e.Out, e.Err = a.keepOutput(0), a.keepOutput(1)
+	if err := cleanWork(filepath.Join(a.slot, "work")); err != nil {
+		fmt.Fprintf(os.Stderr, "supervise: clean up after %s: %v\n", a.name, err)
+	}
+	a.say(line{End: e})
+}

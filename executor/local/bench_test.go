@@ -1,0 +1,148 @@
+package local
+
+import (
+	"os/exec"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cloudshare/cloudshare/executor"
+)
+
+// inParallel calls f b.N times from p goroutines and reports the rate.
+func inParallel(b *testing.B, p int, f func(i int64)) {
+	b.Helper()
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	b.ResetTimer()
+	for range p {
+		wg.Go(func() {
+			for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
+				f(i)
+			}
+		})
+	}
+	wg.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tasks/s")
+}
+
+// router hands each attempt's events to who waits for them.
+type router struct {
+	h  *Handler
+	mu sync.Mutex
+	by map[executor.ID]chan executor.Event
+}
+
+func newRouter(b *testing.B, cores int) *router {
+	b.Helper()
+	h, err := Open(Config{Dir: b.TempDir(), Site: "site-1", Cores: cores})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err = h.Adopt(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	r := &router{h: h, by: map[executor.ID]chan executor.Event{}}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for e := range h.Events() {
+			r.mu.Lock()
+			ch := r.by[e.ID]
+			r.mu.Unlock()
+			ch <- e
+		}
+	}()
+	b.Cleanup(func() {
+		h.Close()
+		<-done
+	})
+	return r
+}
+
+// run runs one attempt and forgets it; it returns the time to its start.
+func (r *router) run(b *testing.B, i int64) time.Duration {
+	id := executor.ID{Job: "site-1.1", Task: uint32(i), Attempt: 1, Token: uint64(i)}
+	ch := make(chan executor.Event, 2)
+	r.mu.Lock()
+	r.by[id] = ch
+	r.mu.Unlock()
+	began := time.Now()
+	if err := r.h.Start(b.Context(), executor.Task{ID: id, Command: []string{"/bin/true"}, Need: executor.Resources{MilliCPU: 1000}}); err != nil {
+		b.Error(err)
+		return 0
+	}
+	<-ch
+	started := time.Since(began)
+	if e := <-ch; e.Ended == nil || e.Ended.Cause != executor.Exited || e.Ended.ExitCode != 0 {
+		b.Errorf("got %+v, want a clean exit", e.Ended)
+	}
+	r.mu.Lock()
+	delete(r.by, id)
+	r.mu.Unlock()
+	if err := r.h.Forget(b.Context(), id); err != nil {
+		b.Error(err)
+	}
+	return started
+}
+
+// BenchmarkTasks: /bin/true through the handler, beside its own limit.
+func BenchmarkTasks(b *testing.B) {
+	for _, p := range []int{1, 2, 8} {
+		name := "P=" + string(rune('0'+p))
+		b.Run("limit=fork-exec/"+name, func(b *testing.B) {
+			inParallel(b, p, func(int64) { bare(b) })
+		})
+		b.Run("handler/"+name, func(b *testing.B) {
+			r := newRouter(b, p)
+			for i := range int64(4 * p) {
+				r.run(b, 1_000_000+i+int64(b.N)*1000) // warm up
+			}
+			inParallel(b, p, func(i int64) { r.run(b, i+int64(b.N)*1000) })
+		})
+	}
+}
+
+func bare(b *testing.B) {
+	if err := exec.Command("/bin/true").Run(); err != nil {
+		b.Error(err)
+	}
+}
+
+// BenchmarkStart: Start → Started event, beside a bare fork and exec.
+func BenchmarkStart(b *testing.B) {
+	b.Run("limit=fork-exec", func(b *testing.B) {
+		quantiles(b, func(int64) time.Duration {
+			cmd := exec.Command("/bin/true")
+			began := time.Now()
+			if err := cmd.Start(); err != nil {
+				b.Error(err)
+				return 0
+			}
+			d := time.Since(began)
+			if err := cmd.Wait(); err != nil {
+				b.Error(err)
+			}
+			return d
+		})
+	})
+	b.Run("handler", func(b *testing.B) {
+		r := newRouter(b, 1)
+		r.run(b, 0)
+		quantiles(b, func(i int64) time.Duration { return r.run(b, i+1+int64(b.N)*1000) })
+	})
+}
+
+func quantiles(b *testing.B, f func(i int64) time.Duration) {
+	b.Helper()
+	ds := make([]time.Duration, 0, b.N)
+	b.ResetTimer()
+	for i := range int64(b.N) {
+		ds = append(ds, f(i))
+	}
+	slices.Sort(ds)
+	b.ReportMetric(float64(ds[len(ds)/2].Microseconds()), "p50-µs")
+	b.ReportMetric(float64(ds[len(ds)*99/100].Microseconds()), "p99-µs")
+}

@@ -1,0 +1,109 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+)
+
+// Errors of this handler beside the contract's.
+var (
+	// ErrClosed: the handler was closed.
+	ErrClosed = errors.New("handler closed")
+	// ErrInUse: another broker holds the directory.
+	ErrInUse = errors.New("directory in use by another broker")
+	// ErrNotAdopted: Start before Adopt; the machine's use is not known yet.
+	ErrNotAdopted = errors.New("start before adopt")
+	// ErrRunning: Forget of an attempt that has not ended.
+	ErrRunning = errors.New("attempt still running")
+)
+
+// machineName is the only machine of this handler.
+const machineName = "local"
+
+// Retention bounds what stays of forgotten attempts (their logs). The oldest
+// go first; attempts that are not forgotten always stay.
+type Retention struct {
+	Age   time.Duration // since the end; 0 = 24 h
+	Bytes int64         // logs of all; 0 = 4 GiB
+	Count int           // attempts; 0 = 10,000
+}
+
+// Config of a local handler. The zero value of a field means its default.
+type Config struct {
+	Dir    string // absolute or relative, made if missing; one broker at a time
+	Site   string
+	Cores  int   // 0 = every CPU that this process may use
+	MemMiB int64 // 0 = the machine's memory
+	Pin    bool  // give each attempt CPUs of its own
+	// Grace is the time between TERM and KILL; 0 = 1 s.
+	Grace time.Duration
+	// MaxLogBytes bounds each of stdout and stderr of an attempt; 0 = 64 MiB.
+	MaxLogBytes int64
+	Retention   Retention
+	// Executable is run as `Executable supervise …`; "" = this very program,
+	// even if its file was replaced meanwhile.
+	Executable string
+	// NoCgroups leaves cgroups alone: no memory limits, and trees are killed
+	// by walking them.
+	NoCgroups bool
+}
+
+// Validate names the first thing that cannot work.
+func (c Config) Validate() error {
+	switch {
+	case c.Dir == "":
+		return errors.New("local: dir is empty: name a directory for attempts")
+	case c.Site == "":
+		return errors.New("local: site is empty")
+	case c.Cores < 0:
+		return fmt.Errorf("local: cores is %d: give 1 or more, or 0 for all", c.Cores)
+	case c.MemMiB < 0:
+		return fmt.Errorf("local: memory is %d MiB: give 1 or more, or 0 for all", c.MemMiB)
+	case c.Grace < 0:
+		return fmt.Errorf("local: grace is %s: it cannot be negative", c.Grace)
+	case c.MaxLogBytes < 0:
+		return fmt.Errorf("local: max log bytes is %d: it cannot be negative", c.MaxLogBytes)
+	case c.Retention.Age < 0 || c.Retention.Bytes < 0 || c.Retention.Count < 0:
+		return errors.New("local: retention cannot be negative")
+	}
+	if c.Pin {
+		if cpus := allowedCPUs(); c.Cores > len(cpus) {
+			return fmt.Errorf("local: pin with %d cores, but this process may use only %d CPUs: lower cores or drop pin", c.Cores, len(cpus))
+		}
+	}
+	return nil
+}
+
+// withDefaults fills in the zero fields.
+func (c Config) withDefaults() (Config, error) {
+	dir, err := filepath.Abs(c.Dir)
+	if err != nil {
+		return c, fmt.Errorf("local: find %s: %w", c.Dir, err)
+	}
+	c.Dir = dir
+	if c.Cores == 0 {
+		c.Cores = len(allowedCPUs())
+	}
+	if c.MemMiB == 0 {
+		c.MemMiB = physicalMiB()
+	}
+	c.Grace = orElse(c.Grace, time.Second)
+	c.MaxLogBytes = orElse(c.MaxLogBytes, 64<<20)
+	c.Retention.Age = orElse(c.Retention.Age, 24*time.Hour)
+	c.Retention.Bytes = orElse(c.Retention.Bytes, 4<<30)
+	c.Retention.Count = orElse(c.Retention.Count, 10_000)
+	if c.Executable == "" {
+		c.Executable = "/proc/self/exe"
+	}
+	return c, nil
+}
+
+func orElse[T comparable](v, def T) T {
+	var zero T
+	if v == zero {
+		return def
+	}
+	return v
+}

@@ -1,0 +1,77 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cloudshare/cloudshare/executor"
+)
+
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// workdirVar marks every process of an attempt with its private directory, so
+// that leftovers of a killed supervisor can be found.
+const workdirVar = "CLOUDSHARE_WORKDIR"
+
+// environ is a task's whole environment, sorted: a few basics, then what the
+// job declares, then what the contract promises. Nothing of the broker's own.
+func environ(t executor.Task, work string) ([]string, error) {
+	env := map[string]string{"PATH": defaultPath, "HOME": work, "TMPDIR": work, "LANG": "C.UTF-8"}
+	for k, v := range t.Env {
+		if k == "" || strings.ContainsAny(k, "=\x00") || strings.ContainsRune(v, 0) {
+			return nil, fmt.Errorf("environment variable %q cannot be set: empty name, '=' or a NUL", k)
+		}
+		env[k] = v
+	}
+	maps.Copy(env, map[string]string{
+		"CLOUDSHARE_JOB":     t.Job,
+		"CLOUDSHARE_TASK":    strconv.FormatUint(uint64(t.ID.Task), 10),
+		"CLOUDSHARE_ATTEMPT": strconv.FormatUint(uint64(t.Attempt), 10),
+		"CLOUDSHARE_TOKEN":   strconv.FormatUint(t.Token, 10),
+		"CLOUDSHARE_SITE":    t.Site,
+		"CLOUDSHARE_OWNER":   t.Owner,
+		workdirVar:           work,
+	})
+	out := make([]string, 0, len(env))
+	for k, v := range env {
+		out = append(out, k+"="+v)
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// errNoCommand: nothing of that name can be run; a shell's 127.
+var errNoCommand = errors.New("no such command")
+
+// lookPath finds a command by the task's own PATH. A name with a slash is
+// taken from the task's directory, where it will be run.
+func lookPath(name string, env []string) (string, error) {
+	if strings.Contains(name, "/") {
+		return name, nil
+	}
+	path := ""
+	for _, kv := range env {
+		if v, ok := strings.CutPrefix(kv, "PATH="); ok {
+			path = v
+		}
+	}
+	for _, dir := range filepath.SplitList(path) {
+		// Relative entries would mean the supervisor's directory, not the task's.
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		file := filepath.Join(dir, name)
+		if st, err := os.Stat(file); err == nil && !st.IsDir() && unix.Access(file, unix.X_OK) == nil {
+			return file, nil
+		}
+	}
+	return "", fmt.Errorf("%w %q in PATH %s", errNoCommand, name, path)
+}

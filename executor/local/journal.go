@@ -1,0 +1,105 @@
+package local
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"time"
+
+	"github.com/cloudshare/cloudshare/executor"
+)
+
+// maxLine bounds a journal's line: a task's command and environment come from
+// a request body of at most 1 MiB, and JSON escapes cost up to six times that.
+const maxLine = 8 << 20
+
+// line is one line of a slot's journal; exactly one field is set. Handler and
+// supervisor both append to it, each line in one write.
+type line struct {
+	Sup  *owner  `json:"sup,omitempty"`
+	Ask  *asked  `json:"ask,omitempty"`
+	Run  *begun  `json:"run,omitempty"`
+	End  *ended  `json:"end,omitempty"`
+	Drop *string `json:"drop,omitempty"` // attempt's name: forgotten
+	Void *string `json:"void,omitempty"` // attempt's name: never handed over
+}
+
+// owner is the process that holds the journal's lock.
+type owner struct {
+	Pid  int    `json:"pid"`
+	Boot string `json:"boot"`
+}
+
+// asked is an attempt handed to the supervisor.
+type asked struct {
+	Task   executor.Task `json:"task"`
+	Grace  time.Duration `json:"grace"`
+	MaxLog int64         `json:"maxLog"`
+	CPUs   []int         `json:"cpus,omitempty"`
+}
+
+// begun is an attempt whose process runs.
+type begun struct {
+	Name string    `json:"name"`
+	Pid  int       `json:"pid"`
+	At   time.Time `json:"at"`
+}
+
+// ended is an attempt's result; At is the moment of recording it.
+type ended struct {
+	Name   string          `json:"name"`
+	Result executor.Result `json:"result"`
+	Out    int64           `json:"out"` // bytes of stdout kept
+	Err    int64           `json:"err"`
+	At     time.Time       `json:"at"`
+}
+
+var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,199}$`)
+
+// validName says that an attempt's name can be a file's name.
+func validName(name string) bool { return nameForm.MatchString(name) }
+
+// appendLine writes one line. It begins with a newline as well, so that a line
+// torn by a full disk cannot swallow the next one.
+func appendLine(f *os.File, l line) (n int, err error) {
+	b, err := json.Marshal(l)
+	if err != nil {
+		return 0, fmt.Errorf("encode journal line: %w", err)
+	}
+	if len(b) > maxLine {
+		return 0, fmt.Errorf("journal line of %d bytes: at most %d", len(b), maxLine)
+	}
+	out := make([]byte, 0, len(b)+2)
+	out = append(append(append(out, '\n'), b...), '\n')
+	if n, err = f.Write(out); err != nil {
+		return n, fmt.Errorf("append to journal: %w", err)
+	}
+	return n, nil
+}
+
+// readJournal returns the lines that can be read; a torn or foreign line is
+// as good as unwritten.
+func readJournal(r io.Reader) ([]line, error) {
+	b, err := io.ReadAll(io.LimitReader(r, maxJournal+2*maxLine))
+	if err != nil {
+		return nil, fmt.Errorf("read journal: %w", err)
+	}
+	var lines []line
+	for raw := range bytes.SplitSeq(b, []byte("\n")) {
+		if l, ok := parseLine(raw); ok {
+			lines = append(lines, l)
+		}
+	}
+	return lines, nil
+}
+
+func parseLine(raw []byte) (line, bool) {
+	var l line
+	if len(raw) == 0 || json.Unmarshal(raw, &l) != nil {
+		return line{}, false
+	}
+	return l, true
+}

@@ -1,0 +1,41 @@
+package local
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/executortest"
+)
+
+// TestMain lets the test binary be its own supervisor, as cmd/cloudshare is.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "supervise" {
+		os.Exit(Supervise(os.Args[2:]))
+	}
+	os.Exit(m.Run())
+}
+
+func suite(change func(*Config)) executortest.Factory {
+	return func(t *testing.T) executortest.Env {
+		cfg := Config{Dir: t.TempDir(), Site: "site-2", Cores: 2, Grace: 300 * time.Millisecond}
+		change(&cfg)
+		return executortest.Env{Site: cfg.Site, Grace: cfg.Grace, Open: func(t *testing.T) executor.Handler {
+			t.Helper()
+			h, err := Open(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return h
+		}}
+	}
+}
+
+func TestConformance(t *testing.T) {
+	executortest.Run(t, suite(func(*Config) {}))
+}
+
+func TestConformanceWithoutCgroups(t *testing.T) {
+	executortest.Run(t, suite(func(c *Config) { c.NoCgroups = true }))
+}

@@ -1,0 +1,83 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// lookAtOutput cuts output that went over its limit and returns when to look
+// again, in nanoseconds. The task writes straight into its files, so between
+// two looks a file can be larger than its limit; readers never see more.
+func (a *attempt) lookAtOutput(pace int64) int64 {
+	near := false
+	for i, f := range a.out {
+		st, err := f.Stat()
+		if err != nil {
+			continue
+		}
+		near = near || st.Size() > a.MaxLog/2
+		if st.Size() > a.MaxLog {
+			a.cut[i] = true
+			_ = f.Truncate(a.MaxLog)
+		}
+	}
+	if near {
+		return minLook
+	}
+	return min(pace*2, maxLook)
+}
+
+// marker ends output that was cut.
+func marker(limit int64) string {
+	return fmt.Sprintf("\n[cloudshare: output cut at %d bytes]\n", limit)
+}
+
+// keepOutput moves one stream's output to its place, if there is any, and
+// returns its size. REQUIRES: no process of the attempt is left.
+func (a *attempt) keepOutput(stream int) int64 {
+	f := a.out[stream]
+	a.lookAtOutput(minLook)
+	if a.cut[stream] {
+		_, _ = f.WriteString(marker(a.MaxLog))
+	}
+	st, err := f.Stat()
+	if err == nil && st.Size() == 0 {
+		return 0 // the file serves the next attempt
+	}
+	f.Close()
+	a.out[stream] = nil
+	if err = os.Rename(streams[stream], logPath("../..", a.name, stream)); err != nil {
+		fmt.Fprintf(os.Stderr, "supervise: keep output of %s: %v\n", a.name, err)
+		return 0
+	}
+	return st.Size()
+}
+
+// cleanWork makes the private directory empty and private again, cheaply when
+// it still is.
+func cleanWork(dir string) error {
+	st, err := os.Lstat(dir)
+	if err == nil && st.Mode() == os.ModeDir|0o700 && isEmpty(dir) {
+		return nil
+	}
+	if err == nil && st.IsDir() {
+		// One that denies us its contents can be opened up by its owner.
+		_ = os.Chmod(dir, 0o700)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	return os.Mkdir(dir, 0o700)
+}
+
+func isEmpty(dir string) bool {
+	d, err := os.Open(dir)
+	if err != nil {
+		return false
+	}
+	defer d.Close()
+	_, err = d.Readdirnames(1)
+	return errors.Is(err, io.EOF)
+}

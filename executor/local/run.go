@@ -1,0 +1,228 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cloudshare/cloudshare/executor"
+)
+
+func nowUnix() int64 { return time.Now().UnixNano() }
+
+// Start implements executor.Handler.
+func (h *Handler) Start(ctx context.Context, t executor.Task) error {
+	name := t.ID.String()
+	if !validName(name) {
+		return fmt.Errorf("start %.80q: %w: an id holds only [a-z0-9.-], at most 200", name, executor.ErrUnfit)
+	}
+	w, first, err := h.admit(t, name)
+	if err != nil {
+		return fmt.Errorf("start %s: %w", name, err)
+	}
+	if !first {
+		select {
+		case <-w.accepted:
+			return w.startErr
+		case <-ctx.Done():
+			return fmt.Errorf("start %s: %w", name, ctx.Err())
+		}
+	}
+	if err = h.handOver(w); err != nil {
+		err = fmt.Errorf("start %s: %w", name, err)
+		h.mu.Lock()
+		h.use.release(w)
+		delete(h.attempts, name)
+		h.mu.Unlock()
+	}
+	w.startErr = err
+	close(w.accepted)
+	return err
+}
+
+// admit takes room for a new attempt, or finds the one of that name.
+func (h *Handler) admit(t executor.Task, name string) (w *work, first bool, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closing {
+		return nil, false, ErrClosed
+	}
+	if !h.adopted {
+		return nil, false, ErrNotAdopted
+	}
+	if known := h.attempts[name]; known != nil {
+		if known.forgotten {
+			return nil, false, fmt.Errorf("%w: it has run and was forgotten", executor.ErrUnknownAttempt)
+		}
+		return known, false, nil
+	}
+	if err := h.use.fit(t); err != nil {
+		return nil, false, err
+	}
+	w = &work{
+		task: t, name: name, limit: h.cfg.MaxLogBytes,
+		accepted: make(chan struct{}), running: make(chan struct{}), done: make(chan struct{}),
+	}
+	if err := h.use.take(w); err != nil {
+		return nil, false, err
+	}
+	h.attempts[name] = w
+	return w, true, nil
+}
+
+// handOver finds a supervisor and gives it the attempt. A supervisor that has
+// died cannot have taken it, so the next one may.
+func (h *Handler) handOver(w *work) error {
+	for range 3 {
+		s, err := h.slotFor(w)
+		if err != nil {
+			return err
+		}
+		if err = h.give(s, w); err == nil {
+			return nil
+		}
+		h.mu.Lock()
+		s.current, s.refs, w.slot = nil, s.refs-1, nil
+		h.mu.Unlock()
+		if _, verr := appendLine(s.journal, line{Void: &w.name}); verr != nil {
+			return verr
+		}
+		h.retire(s)
+	}
+	return fmt.Errorf("%w: three supervisors in turn died: see %s", executor.ErrBusy, h.stderr.Name())
+}
+
+// slotFor takes a warm supervisor, or starts one.
+func (h *Handler) slotFor(w *work) (*slot, error) {
+	h.mu.Lock()
+	if n := len(h.idle); n > 0 {
+		s := h.idle[n-1]
+		h.idle = h.idle[:n-1]
+		s.assign(w)
+		h.mu.Unlock()
+		return s, nil
+	}
+	h.mu.Unlock()
+	s, err := h.spawn()
+	if err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	s.assign(w)
+	h.mu.Unlock()
+	return s, nil
+}
+
+// assign makes w the slot's attempt. REQUIRES: Handler.mu held.
+func (s *slot) assign(w *work) {
+	s.current, w.slot = w, s
+	s.refs++
+}
+
+// give records the attempt, then sends it; the record names the supervisor by
+// standing in its journal.
+func (h *Handler) give(s *slot, w *work) error {
+	n, err := appendLine(s.journal, line{Ask: &asked{
+		Task: w.task, Grace: h.cfg.Grace, MaxLog: h.cfg.MaxLogBytes, CPUs: w.cpus,
+	}})
+	if err != nil {
+		return err
+	}
+	// After a write in append mode the position is the end of what was written.
+	end, err := s.journal.Seek(0, 1)
+	if err != nil {
+		return fmt.Errorf("find place in journal: %w", err)
+	}
+	h.mu.Lock()
+	s.size = end
+	h.mu.Unlock()
+	if _, err = fmt.Fprintf(s.conn, "run %d %d", end-int64(n), n); err != nil {
+		return fmt.Errorf("hand over: %w", err)
+	}
+	return nil
+}
+
+// Stop implements executor.Handler.
+func (h *Handler) Stop(ctx context.Context, id executor.ID, why string) error {
+	w := h.find(id)
+	if w == nil {
+		return nil
+	}
+	// A stop that overtakes its start would be lost.
+	select {
+	case <-w.accepted:
+	case <-ctx.Done():
+		return fmt.Errorf("stop %s: %w", w.name, ctx.Err())
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if w.ended != nil || w.startErr != nil {
+		return nil
+	}
+	if h.closed {
+		return fmt.Errorf("stop %s: %w", w.name, ErrClosed)
+	}
+	s := w.slot
+	if s.conn != nil {
+		if _, err := fmt.Fprintf(s.conn, "stop %s %.1000s", w.name, why); err != nil && !s.dead {
+			return fmt.Errorf("stop %s: %w", w.name, err)
+		}
+		return nil
+	}
+	// Its supervisor was started by an earlier broker: a signal is its only ear.
+	if err := signalFile(s.pidfd, unix.SIGTERM); err != nil {
+		return fmt.Errorf("stop %s: signal supervisor %d: %w", w.name, s.pid, err)
+	}
+	return nil
+}
+
+// find is the attempt of that id, nil = none.
+func (h *Handler) find(id executor.ID) *work {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.attempts[id.String()]
+}
+
+// Forget implements executor.Handler.
+func (h *Handler) Forget(_ context.Context, id executor.ID) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	name := id.String()
+	w := h.attempts[name]
+	switch {
+	case h.closed:
+		return fmt.Errorf("forget %s: %w", name, ErrClosed)
+	case w == nil:
+		return fmt.Errorf("forget %s: %w", name, executor.ErrUnknownAttempt)
+	case w.forgotten:
+		return nil
+	case w.ended == nil:
+		return fmt.Errorf("forget %s: %w", name, ErrRunning)
+	}
+	if err := h.noteForgotten(w); err != nil {
+		return fmt.Errorf("forget %s: %w", name, err)
+	}
+	h.keep(w)
+	return nil
+}
+
+// noteForgotten writes it where Adopt reads. REQUIRES: h.mu held.
+func (h *Handler) noteForgotten(w *work) error {
+	s := w.slot
+	if !s.dead {
+		n, err := appendLine(s.journal, line{Drop: &w.name})
+		s.size += int64(n)
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(s.dir, "journal"), os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = appendLine(f, line{Drop: &w.name})
+	return err
+}

@@ -1,0 +1,183 @@
+package local
+
+import (
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cloudshare/cloudshare/executor"
+)
+
+// heard takes a supervisor's word.
+func (h *Handler) heard(s *slot, l line, n int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s.size += n
+	w := s.current
+	switch {
+	case w == nil || h.closed:
+	case l.Run != nil && l.Run.Name == w.name:
+		w.runs()
+		h.events.put(executor.Event{ID: w.task.ID, Started: true})
+	case l.End != nil && l.End.Name == w.name:
+		h.free(s)
+		h.settle(w, l.End)
+	}
+}
+
+// runs notes that its process runs; a repeat changes nothing.
+// REQUIRES: Handler.mu held, or w not shared yet.
+func (w *work) runs() {
+	select {
+	case <-w.running:
+	default:
+		close(w.running)
+	}
+}
+
+// free makes the supervisor ready for another attempt, or lets it go.
+// REQUIRES: h.mu held.
+func (h *Handler) free(s *slot) {
+	s.current = nil
+	if s.dead || s.conn == nil {
+		return
+	}
+	if s.size > maxJournal || len(h.idle) >= maxIdle {
+		h.retire(s)
+		return
+	}
+	h.idle = append(h.idle, s)
+}
+
+// settle ends an attempt. REQUIRES: h.mu held.
+func (h *Handler) settle(w *work, e *ended) {
+	h.use.release(w)
+	w.ended = e
+	close(w.done)
+	r := e.Result
+	h.events.put(executor.Event{ID: w.task.ID, Ended: &r})
+}
+
+// gone settles what a dead supervisor left: an attempt that it ended without
+// being heard, or one that it lost.
+func (h *Handler) gone(s *slot) {
+	h.mu.Lock()
+	s.dead = true
+	for i, o := range h.idle {
+		if o == s {
+			h.idle = append(h.idle[:i], h.idle[i+1:]...)
+			break
+		}
+	}
+	w := s.current
+	h.mu.Unlock()
+	var e *ended
+	if w != nil {
+		// handOver may have noticed too and be giving it to another supervisor.
+		<-w.accepted
+		h.mu.Lock()
+		ours := s.current == w
+		h.mu.Unlock()
+		if ours {
+			e = h.lastWord(s, w.name)
+		}
+	}
+	h.removeGroups(s)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if e != nil {
+		s.current = nil
+		h.settle(w, e)
+	}
+	s.detach()
+	h.dropIfUnused(s)
+}
+
+// lastWord is how an attempt ended whose supervisor is dead. One without a
+// result has vanished: what may be left of it is killed first.
+func (h *Handler) lastWord(s *slot, name string) *ended {
+	path := filepath.Join(s.dir, "journal")
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
+	if err != nil {
+		return vanished(name, "its journal cannot be read: "+err.Error())
+	}
+	defer f.Close()
+	lines, err := readJournal(f)
+	if err != nil {
+		return vanished(name, err.Error())
+	}
+	e := vanished(name, "its supervisor died")
+	for _, l := range lines {
+		switch {
+		case l.End != nil && l.End.Name == name:
+			return l.End
+		case l.Sup != nil && l.Sup.Boot != h.boot:
+			e.Result.Detail = "the machine was restarted"
+		case l.Run != nil && l.Run.Name == name:
+			e.Result.Started = l.Run.At
+		}
+	}
+	h.sweep(s)
+	e.Out, e.Err = h.rescue(s, name, 0), h.rescue(s, name, 1)
+	if _, err := appendLine(f, line{End: e}); err != nil {
+		e.Result.Detail += "; " + err.Error()
+	}
+	return e
+}
+
+func vanished(name, why string) *ended {
+	return &ended{Name: name, At: time.Now(), Result: executor.Result{Cause: executor.Vanished, Detail: "lost: " + why}}
+}
+
+// sweep kills what a dead supervisor left running: its cgroup, and every
+// process that carries the slot's mark.
+func (h *Handler) sweep(s *slot) {
+	const rounds = 50
+	for range rounds {
+		if h.groups.kill != "" {
+			killGroup(filepath.Join(h.groups.kill, s.name))
+		}
+		left := marked(s.workMark())
+		if len(left) == 0 {
+			return
+		}
+		for _, p := range left {
+			p.signal(unix.SIGKILL)
+			awaitExit(p, 100*time.Millisecond)
+		}
+	}
+}
+
+// awaitExit waits until a process is gone, at most for d.
+func awaitExit(p process, d time.Duration) {
+	fd, err := unix.PidfdOpen(p.pid, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	_, _ = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(d.Milliseconds()))
+}
+
+// rescue moves the output of a lost attempt to its place.
+func (h *Handler) rescue(s *slot, name string, stream int) int64 {
+	from := filepath.Join(s.dir, streams[stream])
+	st, err := os.Stat(from)
+	if err != nil || st.Size() == 0 {
+		return 0
+	}
+	if os.Rename(from, logPath(h.cfg.Dir, name, stream)) != nil {
+		return 0
+	}
+	return st.Size()
+}
+
+// removeGroups removes a dead supervisor's cgroups.
+func (h *Handler) removeGroups(s *slot) {
+	for _, base := range []string{h.groups.kill, h.groups.mem} {
+		if base != "" {
+			_ = os.Remove(filepath.Join(base, s.name))
+		}
+	}
+}

@@ -1,0 +1,167 @@
+package local
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxJournal is the size at which a supervisor is replaced, so that journals
+// stay short.
+const maxJournal = 1 << 20
+
+// maxIdle bounds the supervisors kept warm.
+const maxIdle = 32
+
+// slot is a supervisor and its folder, as the handler sees them.
+type slot struct {
+	name, dir string
+	pid       int
+	journal   *os.File // for appending; nil once the supervisor is dead
+	size      int64    // of the journal
+	// One of the two is nil: conn is the socket to a supervisor of our own,
+	// pidfd watches one that an earlier broker started.
+	conn  *os.File
+	pidfd *os.File
+	proc  *os.Process
+	// current is the attempt it has, nil = idle. Guarded by Handler.mu.
+	current *work
+	// refs counts attempts whose lines still matter. Guarded by Handler.mu.
+	refs int
+	dead bool
+}
+
+// detach lets go of the supervisor; its reader or watcher ends.
+// REQUIRES: Handler.mu held.
+func (s *slot) detach() {
+	for _, f := range []*os.File{s.conn, s.pidfd, s.journal} {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+// workMark is the environment entry that every process of the slot carries.
+func (s *slot) workMark() string { return workdirVar + "=" + filepath.Join(s.dir, "work") }
+
+// spawn starts a supervisor in a new slot.
+func (h *Handler) spawn() (*slot, error) {
+	h.mu.Lock()
+	h.nslot++
+	// Unique across lives of the broker and boots of the machine.
+	name := strconv.FormatInt(nowUnix(), 36) + "-" + strconv.Itoa(h.nslot)
+	h.mu.Unlock()
+	s := &slot{name: name, dir: filepath.Join(h.cfg.Dir, "slots", name)}
+	if err := os.Mkdir(s.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make slot: %w", err)
+	}
+	if err := h.launch(s); err != nil {
+		_ = os.RemoveAll(s.dir)
+		return nil, fmt.Errorf("start supervisor: %w", err)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		s.detach()
+		_ = s.proc.Release()
+		return nil, ErrClosed
+	}
+	h.slots[name] = s
+	h.life.Add(1)
+	go h.listen(s)
+	return s, nil
+}
+
+// launch forks the supervisor. The journal's lock goes with it: it is held
+// exactly as long as that process lives.
+func (h *Handler) launch(s *slot) (err error) {
+	path := filepath.Join(s.dir, "journal")
+	locked, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer locked.Close()
+	if err = unix.Flock(int(locked.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return fmt.Errorf("lock journal: %w", err)
+	}
+	if s.journal, err = os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0); err != nil {
+		return err
+	}
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		s.journal.Close()
+		return fmt.Errorf("make socket: %w", err)
+	}
+	theirs := os.NewFile(uintptr(pair[1]), "supervisor")
+	defer theirs.Close()
+	if err = unix.SetNonblock(pair[0], true); err == nil {
+		s.conn = os.NewFile(uintptr(pair[0]), "broker")
+		err = h.exec(s, []*os.File{theirs, h.fenceF, locked})
+	}
+	if err != nil {
+		s.detach()
+		return err
+	}
+	n, err := appendLine(s.journal, line{Sup: &owner{Pid: s.pid, Boot: h.boot}})
+	s.size = int64(n)
+	if err != nil {
+		s.detach()
+		_ = s.proc.Release()
+	}
+	return err
+}
+
+func (h *Handler) exec(s *slot, files []*os.File) error {
+	args := []string{"supervise"}
+	if h.groups.kill != "" {
+		args = append(args, "-kill", filepath.Join(h.groups.kill, s.name))
+	}
+	if h.groups.mem != "" {
+		args = append(args, "-memory", filepath.Join(h.groups.mem, s.name), "-v2="+strconv.FormatBool(h.groups.v2))
+	}
+	cmd := exec.Command(h.cfg.Executable, args...)
+	cmd.Dir, cmd.ExtraFiles, cmd.Stderr = s.dir, files, h.stderr
+	// One thread polls and the rest sleeps; more would only cost memory.
+	cmd.Env = []string{"GOMAXPROCS=1", "GOTRACEBACK=all"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	s.proc, s.pid = cmd.Process, cmd.Process.Pid
+	return nil
+}
+
+// listen hears one supervisor until it is gone or we are.
+func (h *Handler) listen(s *slot) {
+	defer h.life.Done()
+	buf := make([]byte, maxPacket)
+	for {
+		n, err := s.conn.Read(buf)
+		if err != nil || n == 0 {
+			break
+		}
+		if l, ok := parseLine(buf[:n]); ok {
+			h.heard(s, l, int64(n))
+		}
+	}
+	h.mu.Lock()
+	left := h.closed && s.current != nil
+	h.mu.Unlock()
+	if left {
+		// It finishes without us; a later life adopts it.
+		_ = s.proc.Release()
+		return
+	}
+	_, _ = s.proc.Wait()
+	h.gone(s)
+}
+
+// retire lets an idle supervisor go. REQUIRES: h.mu held.
+func (h *Handler) retire(s *slot) {
+	s.conn.Close()
+}

@@ -1,0 +1,276 @@
+package local
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Files that a supervisor inherits beside the standard three.
+const (
+	fdControl = 3 + iota // socket to the broker, packets
+	fdFence              // the shared fence
+	fdJournal            // the slot's journal, locked as long as we live
+)
+
+// maxPacket bounds what handler and supervisor say to each other in one
+// packet; tasks are not in it, they stand in the journal.
+const maxPacket = 64 << 10
+
+// supervisor owns one attempt at a time. It is one thread that polls; the Go
+// scheduler has nothing else to do in this process.
+type supervisor struct {
+	slot    string // the slot's folder, our working directory
+	journal *os.File
+	fence   *fence
+	group   *group
+	timer   int // timerfd on CLOCK_BOOTTIME
+	termed  int // eventfd, readable after SIGTERM
+	null    *os.File
+	out     [2]*os.File // stdout, stderr, empty between attempts
+	orphan  bool        // the broker is gone
+	pinned  bool        // our thread is tied to an attempt's CPUs
+	allCPUs unix.CPUSet
+}
+
+// Supervise is the life of a supervisor process; args is what follows
+// "supervise" on the command line. It returns the exit code.
+func Supervise(args []string) int {
+	// A supervisor must stay small: there is one for every running attempt.
+	debug.SetGCPercent(50)
+	debug.SetMemoryLimit(32 << 20)
+	unix.Umask(0o022)
+	code := make(chan int)
+	onSideThread(func() {
+		if err := supervise(args); err != nil {
+			fmt.Fprintf(os.Stderr, "supervise: %v\n", err)
+			code <- 1
+			return
+		}
+		code <- 0
+	})
+	return <-code
+}
+
+// onSideThread runs f in a goroutine that owns a thread other than the
+// process's first: children die with the thread that forked them (see
+// PR_SET_PDEATHSIG), and a v1 cgroup must not catch the whole process.
+func onSideThread(f func()) {
+	go func() {
+		runtime.LockOSThread()
+		if unix.Gettid() != unix.Getpid() {
+			f()
+			return
+		}
+		onSideThread(f) // this one holds the first thread meanwhile
+		select {}
+	}()
+}
+
+func supervise(args []string) error {
+	fs := flag.NewFlagSet("supervise", flag.ContinueOnError)
+	kill := fs.String("kill", "", "cgroup (v2) for the attempt's processes")
+	mem := fs.String("memory", "", "cgroup that limits memory")
+	v2 := fs.Bool("v2", false, "the memory cgroup is of v2")
+	if err := fs.Parse(args); err != nil {
+		return err
+	}
+	s, err := newSupervisor()
+	if err != nil {
+		return err
+	}
+	s.group = openGroup(*kill, *mem, *v2)
+	defer s.group.close()
+	return s.serve()
+}
+
+func newSupervisor() (s *supervisor, err error) {
+	s = &supervisor{journal: os.NewFile(fdJournal, "journal")}
+	for fd := fdControl; fd <= fdJournal; fd++ {
+		unix.CloseOnExec(fd)
+	}
+	if s.slot, err = os.Getwd(); err != nil {
+		return nil, fmt.Errorf("find own slot: %w", err)
+	}
+	if s.fence, err = mapFence(fdFence, unix.PROT_READ); err != nil {
+		return nil, err
+	}
+	if err = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return nil, fmt.Errorf("become subreaper: %w", err)
+	}
+	if s.timer, err = unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK); err != nil {
+		return nil, fmt.Errorf("make timer: %w", err)
+	}
+	if s.termed, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		return nil, fmt.Errorf("make eventfd: %w", err)
+	}
+	if s.null, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
+		return nil, fmt.Errorf("open null: %w", err)
+	}
+	if err = unix.SchedGetaffinity(0, &s.allCPUs); err != nil {
+		return nil, fmt.Errorf("read affinity: %w", err)
+	}
+	s.catchTerm()
+	if err = s.freshOutputs(); err != nil {
+		return nil, err
+	}
+	return s, os.MkdirAll("work", 0o700)
+}
+
+// catchTerm turns SIGTERM, by which a later broker stops an adopted attempt,
+// into something that can be polled. SIGINT and SIGHUP are not for us.
+func (s *supervisor) catchTerm() {
+	signal.Ignore(unix.SIGHUP)
+	ch := make(chan os.Signal, 1)
+	signal.Notify(ch, unix.SIGTERM, unix.SIGINT)
+	go func() {
+		for sig := range ch {
+			if sig == unix.SIGTERM {
+				_, _ = unix.Write(s.termed, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+			}
+		}
+	}()
+}
+
+// serve runs attempts until the broker is gone.
+func (s *supervisor) serve() error {
+	for !s.orphan {
+		if _, err := s.poll(-1, never); err != nil {
+			return err
+		}
+		drain(s.termed)
+		msg, err := s.receive()
+		if err != nil {
+			return err
+		}
+		var off, n int64
+		if _, err := fmt.Sscanf(msg, "run %d %d", &off, &n); err != nil {
+			continue // a stop that came too late
+		}
+		if err := s.serveOne(off, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// serveOne runs the attempt that stands in the journal at off.
+func (s *supervisor) serveOne(off, n int64) error {
+	if off < 0 || n <= 0 || n > maxLine {
+		return fmt.Errorf("run of %d bytes at %d", n, off)
+	}
+	raw := make([]byte, n)
+	if _, err := s.journal.ReadAt(raw, off); err != nil {
+		return fmt.Errorf("read task: %w", err)
+	}
+	l, ok := parseLine([]byte(strings.TrimSpace(string(raw))))
+	if !ok || l.Ask == nil {
+		return errors.New("journal holds no task where one was announced")
+	}
+	a := &attempt{supervisor: s, asked: *l.Ask, name: l.Ask.Task.ID.String(), child: -1}
+	a.report(a.run())
+	return s.freshOutputs()
+}
+
+// say records a line and tells the broker, in this order. Without a broker, or
+// with a full disk, one of the two has to do.
+func (s *supervisor) say(l line) {
+	if _, err := appendLine(s.journal, l); err != nil {
+		fmt.Fprintf(os.Stderr, "supervise: %v\n", err)
+	}
+	if b, err := json.Marshal(l); err == nil && !s.orphan {
+		_ = unix.Send(fdControl, b, unix.MSG_NOSIGNAL)
+	}
+}
+
+// receive takes one packet, "" if none is there. It notes the broker's end.
+func (s *supervisor) receive() (string, error) {
+	buf := make([]byte, 4<<10)
+	n, _, err := unix.Recvfrom(fdControl, buf, unix.MSG_DONTWAIT)
+	switch {
+	case err == nil && n > 0:
+		return string(buf[:n]), nil
+	case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
+		return "", nil
+	case err == nil || errors.Is(err, unix.ECONNRESET):
+		s.orphan = true
+		return "", nil
+	}
+	return "", fmt.Errorf("hear from broker: %w", err)
+}
+
+// Sources that poll reports.
+const (
+	fromBroker = 1 << iota
+	fromChild
+	fromTerm
+)
+
+// poll waits until something happens or wake (CLOCK_BOOTTIME ns) has come.
+// child is a pidfd or -1.
+func (s *supervisor) poll(child int, wake int64) (from int, err error) {
+	spec := unix.ItimerSpec{}
+	if wake != never {
+		spec.Value = unix.NsecToTimespec(max(wake, 1))
+	}
+	if err := unix.TimerfdSettime(s.timer, unix.TFD_TIMER_ABSTIME, &spec, nil); err != nil {
+		return 0, fmt.Errorf("set timer: %w", err)
+	}
+	fds := []unix.PollFd{
+		{Fd: fdControl, Events: unix.POLLIN},
+		{Fd: int32(child), Events: unix.POLLIN},
+		{Fd: int32(s.termed), Events: unix.POLLIN},
+		{Fd: int32(s.timer), Events: unix.POLLIN},
+	}
+	if s.orphan {
+		fds[0].Fd = -1 // it would be readable for ever
+	}
+	if _, err := unix.Poll(fds, -1); err != nil && !errors.Is(err, unix.EINTR) {
+		return 0, fmt.Errorf("poll: %w", err)
+	}
+	for i := range 3 {
+		if fds[i].Revents != 0 {
+			from |= 1 << i
+		}
+	}
+	return from, nil
+}
+
+// drain empties an eventfd and says whether it was set.
+func drain(fd int) bool {
+	var buf [8]byte
+	n, err := unix.Read(fd, buf[:])
+	return err == nil && n == len(buf)
+}
+
+// freshOutputs makes the two output files of the next attempt, unless the last
+// one wrote nothing and they can serve again: making a file costs more than
+// running a small task.
+func (s *supervisor) freshOutputs() (err error) {
+	for i, name := range streams {
+		if s.out[i] != nil {
+			continue
+		}
+		if s.out[i], err = os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_APPEND|os.O_TRUNC, 0o600); err != nil {
+			return fmt.Errorf("make output file: %w", err)
+		}
+	}
+	return nil
+}
+
+// streams are the outputs by number.
+var streams = [2]string{"stdout", "stderr"}
+
+// logPath is where an attempt's output stays after its end.
+func logPath(dir, name string, stream int) string {
+	return filepath.Join(dir, "logs", name+"."+streams[stream])
+}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -76,22 +75,4 @@ func openBareRaft(env environment, name string) (*coordtest.BareRaft, error) {
 		return nil, fmt.Errorf("make folder of bare raft: %w", err)
 	}
 	return coordtest.OpenBareRaft(dir, siteCount)
-}
-
-// measureBareRaft returns committed entries a second per number of clients.
-func measureBareRaft(ctx context.Context, env environment) (rates []float64, err error) {
-	b, err := openBareRaft(env, "bare-submissions")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, b.Close()) }()
-	entry := make([]byte, entryBytes)
-	for _, n := range clientCounts {
-		rate, err := countInWindow(ctx, n, window, func(int) (int, error) { return 1, b.Apply(entry) })
-		if err != nil {
-			return nil, err
-		}
-		rates = append(rates, rate)
-	}
-	return rates, nil
 }

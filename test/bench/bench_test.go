@@ -133,14 +133,17 @@ func TestBareLimitsRun(t *testing.T) {
 	if err := buildStamp(t.Context(), env.stamp); err != nil {
 		t.Fatal(err)
 	}
-	st, err := listenStarts(env.dir)
+	bare, err := openBareSequence(env)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer st.close()
-	home, published, err := bareSequence(t.Context(), env, st, 3)
-	if err != nil || len(home) != 3 || len(published) != 3 || published[0] <= home[0] {
-		t.Fatalf("home %v, published %v, %v", home, published, err)
+	for _, ordered := range []bool{false, true} {
+		if took, err := bare.run(t.Context(), ordered); err != nil || took <= 0 {
+			t.Errorf("bare sequence, ordered %v: %v, %v", ordered, took, err)
+		}
+	}
+	if err := bare.close(); err != nil {
+		t.Error(err)
 	}
 	if rate, err := forkLoop(t.Context(), 10, 3); err != nil || rate <= 0 {
 		t.Fatalf("fork loop: %v, %v", rate, err)

@@ -7,25 +7,24 @@ import (
 	"os/exec"
 	"time"
 
+	"github.com/cloudshare/cloudshare/node/coord/coordtest"
 	"github.com/cloudshare/cloudshare/test/testbed"
 )
 
-// latencyRuns per figure: enough for a 99th percentile.
-const latencyRuns = 200
+const (
+	latencyRuns = 200 // enough for a 99th percentile
+	warmUps     = 5   // connections and supervisors
+)
 
 // measureLatency times the way from a client's request to a running process in
 // an idle federation: at home, and at another site. Nothing is subtracted: the
 // time ends when the process itself reads the clock, in the bare sequence too.
 func measureLatency(ctx context.Context, env environment, t *table) (err error) {
-	st, err := listenStarts(env.dir)
+	bare, err := openBareSequence(env)
 	if err != nil {
 		return err
 	}
-	defer st.close()
-	home, published, err := bareSequence(ctx, env, st, latencyRuns)
-	if err != nil {
-		return fmt.Errorf("measure bare sequence: %w", err)
-	}
+	defer func() { err = errors.Join(err, bare.close()) }()
 	fed, err := startSites(ctx, env, "latency", 1)
 	if err != nil {
 		return err
@@ -38,18 +37,20 @@ func measureLatency(ctx context.Context, env environment, t *table) (err error) 
 	for _, c := range []struct {
 		name     string
 		from, to *testbed.Site
-		bare     sample
 	}{
-		{"home", others[0], others[0], home},
-		{"published by the lead", lead, others[0], published},
-		{"published by a follower", others[0], others[1], published},
+		{"home", others[0], others[0]},
+		{"published by the lead", lead, others[0]},
+		{"published by a follower", others[0], others[1]},
 	} {
-		spec := testbed.Spec{Command: []string{env.stamp, st.path}, Sites: &testbed.Where{Only: []string{c.to.Name}}}
-		got, err := timeStarts(ctx, c.from, spec, st)
+		spec := testbed.Spec{
+			Command: []string{env.stamp, bare.starts.path},
+			Sites:   &testbed.Where{Only: []string{c.to.Name}},
+		}
+		got, limit, err := timeStarts(ctx, c.from, spec, bare, c.from != c.to)
 		if err != nil {
 			return fmt.Errorf("time starts, %s: %w", c.name, err)
 		}
-		addLatency(t, c.name, got, c.bare)
+		addLatency(t, c.name, got, limit, c.from != c.to)
 	}
 	return nil
 }
@@ -73,9 +74,9 @@ func leadAndOthers(ctx context.Context, fed *testbed.Federation) (lead *testbed.
 	return lead, others, nil
 }
 
-func addLatency(t *table, name string, got, bare sample) {
+func addLatency(t *table, name string, got, limit sample, ordered bool) {
 	what := "fsync + fork/exec"
-	if name != "home" {
+	if ordered {
 		what = "fsync + raft commit + fork/exec"
 	}
 	for _, q := range []struct {
@@ -85,74 +86,92 @@ func addLatency(t *table, name string, got, bare sample) {
 	}{{"p50", 0.5, aim{maxRatio: 2}}, {"p99", 0.99, aim{}}} {
 		t.add(figure{
 			name: "submit → running, " + name + ", " + q.name, measured: got.quantile(q.q),
-			limit: bare.quantile(q.q), unit: "ms", aim: q.aim, note: "limit: " + what,
+			limit: limit.quantile(q.q), unit: "ms", aim: q.aim, note: "limit: " + what,
 		})
 	}
 }
 
-// timeStarts submits one job after the other, each into an idle federation.
-func timeStarts(ctx context.Context, s *testbed.Site, spec testbed.Spec, st *starts) (sample, error) {
-	var got sample
-	for i := range latencyRuns + 5 {
+// timeStarts submits one job after the other, each into an idle federation,
+// and runs the bare sequence before each, so that both see the same machine.
+func timeStarts(ctx context.Context, s *testbed.Site, spec testbed.Spec, bare *bareSequence, ordered bool) (got, limit sample, err error) {
+	for i := range warmUps + latencyRuns {
+		took, err := bare.run(ctx, ordered)
+		if err != nil {
+			return nil, nil, fmt.Errorf("run bare sequence: %w", err)
+		}
 		began := time.Now()
 		a, err := s.Submit(ctx, spec)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		at, err := st.next(ctx)
+		at, err := bare.starts.next(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("job %s: %w", a.ID, err)
+			return nil, nil, fmt.Errorf("job %s: %w", a.ID, err)
 		}
-		if i >= 5 { // the first ones warm connections and supervisors
-			got = append(got, time.Duration(at.UnixNano()-began.UnixNano()))
+		if i >= warmUps {
+			limit, got = append(limit, took), append(got, since(began, at))
 		}
 		if _, err := s.AwaitJob(ctx, a.ID, "succeeded"); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return got, nil
+	return got, limit, nil
 }
 
-// bareSequence runs the same steps by bare means, one after the other: sync a
-// record, have an entry committed (the second sample), start the process.
-func bareSequence(ctx context.Context, env environment, st *starts, runs int) (home, published sample, err error) {
-	file, err := openSyncedFile(env.dir)
-	if err != nil {
-		return nil, nil, err
+// since compares by the wall clock, the only one that two processes share.
+func since(began, at time.Time) time.Duration {
+	return time.Duration(at.UnixNano() - began.UnixNano())
+}
+
+// bareSequence is a start by bare means, one step after the other.
+type bareSequence struct {
+	stamp  string
+	starts *starts
+	file   *syncedFile
+	raft   *coordtest.BareRaft
+}
+
+func openBareSequence(env environment) (*bareSequence, error) {
+	b := &bareSequence{stamp: env.stamp}
+	var err error
+	if b.starts, err = listenStarts(env.dir); err != nil {
+		return nil, err
 	}
-	defer file.close()
-	raft, err := openBareRaft(env, "bare-latency")
-	if err != nil {
-		return nil, nil, err
+	if b.file, err = openSyncedFile(env.dir); err == nil {
+		b.raft, err = openBareRaft(env, "bare-latency")
 	}
-	defer func() { err = errors.Join(err, raft.Close()) }()
+	if err != nil {
+		return nil, errors.Join(err, b.close())
+	}
+	return b, nil
+}
+
+func (b *bareSequence) close() error {
+	b.starts.close()
+	if b.file != nil {
+		b.file.close()
+	}
+	if b.raft != nil {
+		return b.raft.Close()
+	}
+	return nil
+}
+
+// run syncs a record, has an entry committed if ordered, and starts a process.
+func (b *bareSequence) run(ctx context.Context, ordered bool) (time.Duration, error) {
 	record := make([]byte, entryBytes)
-	for range runs {
-		began := time.Now()
-		if err := file.add(record); err != nil {
-			return nil, nil, err
-		}
-		synced := time.Since(began)
-		began = time.Now()
-		if err := raft.Apply(record); err != nil {
-			return nil, nil, err
-		}
-		ordered := time.Since(began)
-		started, err := startBare(ctx, env, st)
-		if err != nil {
-			return nil, nil, err
-		}
-		home = append(home, synced+started)
-		published = append(published, synced+ordered+started)
-	}
-	return home, published, nil
-}
-
-func startBare(ctx context.Context, env environment, st *starts) (time.Duration, error) {
 	began := time.Now()
-	if err := exec.CommandContext(ctx, env.stamp, st.path).Run(); err != nil {
+	if err := b.file.add(record); err != nil {
+		return 0, err
+	}
+	if ordered {
+		if err := b.raft.Apply(record); err != nil {
+			return 0, err
+		}
+	}
+	if err := exec.CommandContext(ctx, b.stamp, b.starts.path).Run(); err != nil {
 		return 0, fmt.Errorf("run stamp: %w", err)
 	}
-	at, err := st.next(ctx)
-	return time.Duration(at.UnixNano() - began.UnixNano()), err
+	at, err := b.starts.next(ctx)
+	return since(began, at), err
 }

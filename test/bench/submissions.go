@@ -25,10 +25,11 @@ var clientCounts = []int{1, 16, 64}
 // every acknowledgement is a commit by the federation. Client n talks to the
 // n-th broker, in turn.
 func measureSubmissions(ctx context.Context, env environment, t *table) (err error) {
-	bare, err := measureBareRaft(ctx, env)
+	bare, err := openBareRaft(env, "bare-submissions")
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, bare.Close()) }()
 	fed, err := startSites(ctx, env, "submissions", 1)
 	if err != nil {
 		return err
@@ -39,14 +40,19 @@ func measureSubmissions(ctx context.Context, env environment, t *table) (err err
 	}
 	spec := testbed.Spec{Command: []string{"/bin/true"}, Sites: &testbed.Where{Only: []string{fed.Sites[2].Name}}}
 	one := mustJSON(spec)
-	for i, n := range clientCounts {
+	entry := make([]byte, entryBytes)
+	for _, n := range clientCounts {
+		limit, err := countInWindow(ctx, n, window, func(int) (int, error) { return 1, bare.Apply(entry) })
+		if err != nil {
+			return err
+		}
 		rate, err := submitFor(ctx, fed, n, "application/json", one, 1)
 		if err != nil {
 			return fmt.Errorf("submit singles with %d clients: %w", n, err)
 		}
 		f := figure{
 			name: fmt.Sprintf("submissions, singles, %d clients", n), measured: rate,
-			limit: bare[i], unit: "jobs/s", note: "limit: bare raft Apply loop",
+			limit: limit, unit: "jobs/s", note: "limit: bare raft Apply loop",
 		}
 		if n == 64 {
 			f.aim = aim{minRatio: 0.7}

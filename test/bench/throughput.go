@@ -18,10 +18,6 @@ const (
 // measureThroughput runs 1000 × /bin/true through three sites, as one array
 // and as separate jobs, beside a bare loop with as many processes at once.
 func measureThroughput(ctx context.Context, env environment, t *table) (err error) {
-	bare, err := forkLoop(ctx, shortTasks, siteCount*coresPerSite)
-	if err != nil {
-		return err
-	}
 	fed, err := startSites(ctx, env, "throughput", coresPerSite)
 	if err != nil {
 		return err
@@ -33,6 +29,10 @@ func measureThroughput(ctx context.Context, env environment, t *table) (err erro
 		name string
 		run  func(context.Context, *testbed.Site) error
 	}{{"one array", runArray}, {"separate jobs", runSeparate}} {
+		bare, err := forkLoop(ctx, shortTasks, siteCount*coresPerSite)
+		if err != nil {
+			return err
+		}
 		began := time.Now()
 		if err := c.run(ctx, fed.Sites[0]); err != nil {
 			return fmt.Errorf("run %d tasks as %s: %w", shortTasks, c.name, err)

@@ -90,7 +90,7 @@ func (s *State) answerFor(x *site, c *Register) {
 		}
 		switch {
 		case held[slot]:
-		case lost[slot] || a.startedMs >= 0:
+		case lost[slot] || a.way == wayRunning: // it was reported running, so it did start
 			s.drop(slot, Lost)
 		default:
 			s.drop(slot, neverRan)

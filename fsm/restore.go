@@ -14,8 +14,7 @@ func Restore(in io.Reader) (*State, error) {
 	r := newSnapReader(in)
 	s := New()
 	for i := range len(snapshotMagic) {
-		b, err := r.ReadByte()
-		r.check(err == nil && b == snapshotMagic[i], "not a snapshot of this version")
+		r.check(r.byte() == snapshotMagic[i], "not a snapshot of this version")
 	}
 	r.scalars(s)
 	r.sites(s)

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"hash"
 	"io"
@@ -40,44 +39,48 @@ func (r *snapReader) check(ok bool, what string) {
 	}
 }
 
-// ReadByte implements io.ByteReader for varints.
-func (r *snapReader) ReadByte() (byte, error) {
+func (r *snapReader) byte() byte {
+	if r.err != nil {
+		return 0
+	}
 	b, err := r.in.ReadByte()
-	if err == nil {
-		r.note(b)
-	}
-	return b, err
-}
-
-func (r *snapReader) note(b ...byte) {
-	if r.seen = append(r.seen, b...); len(r.seen) > 32<<10 {
-		r.hash.Write(r.seen)
-		r.seen = r.seen[:0]
-	}
-}
-
-func (r *snapReader) uint() uint64 {
-	if r.err != nil {
-		return 0
-	}
-	v, err := binary.ReadUvarint(r)
 	if err != nil {
-		r.fail("read number: %v", err)
+		r.fail("read: %v", err)
 		return 0
 	}
-	return v
+	if r.seen = append(r.seen, b); len(r.seen) >= 32<<10 {
+		r.drain()
+	}
+	return b
 }
 
+// drain hashes what was read.
+func (r *snapReader) drain() {
+	r.hash.Write(r.seen)
+	r.seen = r.seen[:0]
+}
+
+// uint reads a varint in its shortest form, the only one that is written.
+func (r *snapReader) uint() (v uint64) {
+	for shift := 0; ; shift += 7 {
+		b := r.byte()
+		if shift == 63 && b > 1 || shift > 0 && b == 0 {
+			r.fail("a number is too long")
+		}
+		if r.err != nil {
+			return 0
+		}
+		v |= uint64(b&0x7f) << shift
+		if b < 0x80 {
+			return v
+		}
+	}
+}
+
+// int reads a zigzag varint.
 func (r *snapReader) int() int64 {
-	if r.err != nil {
-		return 0
-	}
-	v, err := binary.ReadVarint(r)
-	if err != nil {
-		r.fail("read number: %v", err)
-		return 0
-	}
-	return v
+	v := r.uint()
+	return int64(v>>1) ^ -int64(v&1)
 }
 
 // upTo reads a number ≤ most.
@@ -118,7 +121,7 @@ func (r *snapReader) id() (v [16]byte) {
 		if _, err := io.ReadFull(r.in, v[:]); err != nil {
 			r.fail("read id: %v", err)
 		}
-		r.note(v[:]...)
+		r.seen = append(r.seen, v[:]...)
 	}
 	return v
 }
@@ -129,13 +132,14 @@ func (r *snapReader) blob(most uint64, what string) []byte {
 	if n == 0 || r.err != nil {
 		return nil
 	}
-	var b bytes.Buffer
+	var b bytes.Buffer // grows with what is there, not with what is announced
 	if _, err := io.CopyN(&b, r.in, int64(n)); err != nil {
 		r.fail("read %s: %v", what, err)
 		return nil
 	}
-	r.note(b.Bytes()...)
-	return bytes.Clone(b.Bytes())
+	r.seen = append(r.seen, b.Bytes()...)
+	r.drain()
+	return b.Bytes()
 }
 
 func (r *snapReader) text(most uint64, what string) string { return string(r.blob(most, what)) }
@@ -162,7 +166,7 @@ func (r *snapReader) names() []string {
 
 // finish checks the trailing SHA-256 and that nothing follows.
 func (r *snapReader) finish() {
-	r.hash.Write(r.seen)
+	r.drain()
 	want := r.hash.Sum(nil)
 	got := make([]byte, sha256.Size)
 	if r.err != nil {

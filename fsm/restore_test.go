@@ -1,0 +1,132 @@
+package fsm
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+)
+
+// busy is a state with something in every part of a snapshot.
+func busy(t tb) *world {
+	p := params()
+	p.ReserveAfterMs = 10
+	w := newWorld(t, p, "a", "b", "c")
+	w.must("a", w.offering("a", 2, 1))
+	w.must("b", w.offering("b", 2))
+	wide := w.job("b", 1)
+	wide.Need.MilliCPU = 2000
+	odd := w.job("c", 2)
+	odd.Only, odd.Not, odd.Payload = []string{"x", "y"}, []string{"z"}, []byte("other")
+	w.submit("c", w.job("c", 40), odd)
+	w.submit("b", wide)
+	w.at(20)
+	as := w.s.Assignments("a")
+	bs := w.s.Assignments("b")
+	w.must("a", &Started{Attempts: []StartedAttempt{{as[0].AttemptRef, 1}, {as[1].AttemptRef, 1}}})
+	w.must("a", &Complete{Attempts: []Ended{ended(as[0], Failed, 15), ended(as[1], Succeeded, 19)}})
+	w.must("b", &Decline{Attempts: []AttemptRef{bs[0].AttemptRef}, Reason: "no room", Offer: w.offering("b")})
+	w.must("a", &Usage{Batch: 1, Rows: []UsageRow{{Job: 9, Need: Resources{MilliCPU: 5}, RunMs: 3}}})
+	w.must("c", &Cancel{Job: JobID{"c", 2}, Task: 30})
+	w.must("c", &Cancel{Job: JobID{"c", 2}, Task: 2})
+	w.submit("a", w.job("a", 1), w.job("a", 1))
+	w.must("a", &Cancel{Job: JobID{"a", 1}, Task: -1})
+	w.must("c", &SiteLost{Site: "b", Incarnation: 1, Term: w.term})
+	return w
+}
+
+func snapshotOf(t tb, s *State) []byte {
+	var b bytes.Buffer
+	if err := s.Snapshot().Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestRestoreRefusesDamage(t *testing.T) {
+	w := busy(t)
+	w.check()
+	good := snapshotOf(t, w.s)
+	if _, err := reborn(w.s); err != nil {
+		t.Fatal(err)
+	}
+	for i := range good {
+		if _, err := Restore(bytes.NewReader(good[:i])); !errors.Is(err, ErrBadSnapshot) {
+			t.Fatalf("cut at %d of %d: %v", i, len(good), err)
+		}
+		bad := bytes.Clone(good)
+		bad[i] ^= 1 << (i % 8)
+		if _, err := Restore(bytes.NewReader(bad)); !errors.Is(err, ErrBadSnapshot) {
+			t.Fatalf("bit flipped in byte %d of %d: %v", i, len(good), err)
+		}
+	}
+	if _, err := Restore(bytes.NewReader(append(bytes.Clone(good), 0))); !errors.Is(err, ErrBadSnapshot) {
+		t.Fatalf("a byte too many: %v", err)
+	}
+	if _, err := Restore(strings.NewReader("")); !errors.Is(err, ErrBadSnapshot) {
+		t.Fatalf("nothing: %v", err)
+	}
+}
+
+// shortWriter fails after some bytes.
+type shortWriter struct{ left int }
+
+func (w *shortWriter) Write(p []byte) (int, error) {
+	if w.left -= len(p); w.left < 0 {
+		return 0, io.ErrShortWrite
+	}
+	return len(p), nil
+}
+
+func TestWriteReportsErrors(t *testing.T) {
+	w := busy(t)
+	n := len(snapshotOf(t, w.s))
+	for _, left := range []int{0, n - 1} {
+		if err := w.s.Snapshot().Write(&shortWriter{left}); !errors.Is(err, io.ErrShortWrite) {
+			t.Fatalf("room for %d of %d bytes: %v", left, n, err)
+		}
+	}
+}
+
+// FuzzRestore restores arbitrary bytes, and arbitrary bytes with a right
+// checksum: a fault is an error, never a panic, and what is accepted is a state
+// that stands all checks and writes the same bytes again.
+func FuzzRestore(f *testing.F) {
+	w := busy(f)
+	good := snapshotOf(f, w.s)
+	f.Add(good)
+	f.Add(snapshotOf(f, New()))
+	f.Add(snapshotOf(f, newWorld(f, params(), "a").s))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, in := range [][]byte{data, sealed(data)} {
+			s, err := Restore(bytes.NewReader(in))
+			if err != nil {
+				if !errors.Is(err, ErrBadSnapshot) {
+					t.Fatal(err)
+				}
+				continue
+			}
+			if err = s.check(); err != nil {
+				t.Fatal(err)
+			}
+			if out := snapshotOf(t, s); !bytes.Equal(out, in) {
+				t.Fatal("an accepted snapshot is not canonical")
+			}
+			if _, err = s.Apply(&Batch{Term: s.term, Elapsed: 1}); err != nil {
+				t.Fatal(err)
+			}
+			if err = s.check(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// sealed gives data the checksum that belongs to it.
+func sealed(data []byte) []byte {
+	body := data[:max(0, len(data)-sha256.Size)]
+	sum := sha256.Sum256(body)
+	return append(bytes.Clone(body), sum[:]...)
+}

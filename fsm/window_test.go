@@ -1,0 +1,204 @@
+package fsm
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+)
+
+// foreign is a Body of no known kind.
+type foreign struct{ Body }
+
+func TestUnknownCommandChangesNothing(t *testing.T) {
+	w := newWorld(t, params(), "a")
+	before := w.s.Hash()
+	_, err := w.s.Apply(&Batch{Term: 9, Elapsed: 50, Commands: []Command{
+		w.cmd("a", &Submit{Jobs: []JobSpec{w.job("a", 1)}}), {ID: CommandID{"a", 1, 2}, Body: foreign{}},
+	}})
+	if !errors.Is(err, ErrUnknownCommand) || w.s.Hash() != before {
+		t.Fatalf("err %v, state changed: %v", err, w.s.Hash() != before)
+	}
+}
+
+func TestCommandsBeforeGenesis(t *testing.T) {
+	w := &world{t: t, s: New(), seq: map[string]uint64{}, inc: map[string]uint64{}, offer: map[string]uint64{}, num: map[string]uint64{}}
+	res := w.apply(w.registration("a", nil, nil), w.cmd("a", &Submit{}))
+	if res[0].Code != NotFounded || res[1].Code != NotFounded || w.s.Index() != 1 {
+		t.Fatalf("%+v", res)
+	}
+	w.base = 77
+	g := Command{ID: CommandID{Site: "a"}, Body: &Genesis{Federation: [16]byte{1}, Params: params()}}
+	other := Command{ID: CommandID{Site: "b"}, Body: &Genesis{Federation: [16]byte{2}, Params: params()}}
+	res = w.apply(g, g, other)
+	if res[0].Code != OK || res[1].Code != OK || res[1].Index != res[0].Index || res[2].Code != AlreadyFounded {
+		t.Fatalf("%+v", res)
+	}
+	if w.apply(); w.s.Time() != 0 {
+		t.Fatalf("time starts at genesis, not at %d", w.s.Time())
+	}
+	if w.base = 80; w.apply() != nil && w.s.Time() != 3 {
+		t.Fatalf("time is %d, want 3", w.s.Time())
+	}
+}
+
+func TestTimeFollowsTheLead(t *testing.T) {
+	w := newWorld(t, params())
+	step := func(term uint64, elapsed, want int64) {
+		t.Helper()
+		if _, err := w.s.Apply(&Batch{Term: term, Elapsed: elapsed}); err != nil || w.s.Time() != want {
+			t.Fatalf("term %d elapsed %d: time %d, want %d", term, elapsed, w.s.Time(), want)
+		}
+	}
+	step(1, 100, 100)
+	step(1, 90, 100)                // never backwards
+	step(3, 0, 100)                 // a new term goes on from here
+	step(3, 5, 105)                 //
+	step(2, 99999, 105)             // a former lead moves nothing
+	step(3, 500_000, 105+MaxStep)   // a cap for one entry
+	step(3, 500_000, 105+2*MaxStep) //
+	step(3, -7, 105+2*MaxStep)      //
+	step(3, 1<<63-1, 105+2*MaxStep) // nonsense moves nothing
+	if w.s.Term() != 3 {
+		t.Fatalf("term %d", w.s.Term())
+	}
+}
+
+func TestWindow(t *testing.T) {
+	w := newWorld(t, params(), "a")
+	send := func(inc, seq, ack uint64) Result {
+		c := Command{ID: CommandID{"a", inc, seq}, Ack: ack, Body: &Submit{Jobs: []JobSpec{{
+			Num: 100 + seq, Count: 1, Need: Resources{MilliCPU: 1}, MaxAttempts: 1,
+		}}}}
+		return w.apply(c)[0]
+	}
+	want := func(what string, r Result, code Code) {
+		t.Helper()
+		if r.Code != code {
+			t.Fatalf("%s: %v, want %v", what, r.Code, code)
+		}
+	}
+	second := send(1, 2, 0)
+	want("out of order", second, OK)
+	first := send(1, 1, 0)
+	want("the gap", first, OK)
+	if again := send(1, 2, 0); again.Index != second.Index {
+		t.Fatalf("a repeat gave %+v, first %+v", again, second)
+	}
+	if r, ok := w.s.Result(CommandID{"a", 1, 2}); !ok || r.Index != second.Index {
+		t.Fatalf("recorded: %+v %v", r, ok)
+	}
+	want("last of the window", send(1, Window, 0), OK)
+	want("beyond the window", send(1, Window+1, 0), WindowFull)
+	want("own ack", send(1, 7, 7), OutOfRange)
+	want("acknowledged", send(1, Window+1, 2), OK)
+	want("below the floor", send(1, 2, 0), Stale)
+	if _, ok := w.s.Result(CommandID{"a", 1, 2}); ok {
+		t.Fatal("a result below the floor is still there")
+	}
+	want("future incarnation", send(2, 1, 0), OldIncarnation)
+	w.register("a")
+	want("former incarnation", send(1, 9, 2), OldIncarnation)
+	want("a new window", send(2, 9, 0), OK)
+	want("unknown site", w.apply(Command{ID: CommandID{"zz", 1, 1}, Body: &Submit{}})[0], UnknownSite)
+	w.check()
+}
+
+func TestRegistration(t *testing.T) {
+	w := newWorld(t, params(), "a")
+	first := w.registration("b", nil, nil)
+	r := w.apply(first)[0]
+	if again := w.apply(first)[0]; again.Incarnation != r.Incarnation || again.Index != r.Index {
+		t.Fatalf("the same boot again: %+v, first %+v", again, r)
+	}
+	thief := w.registration("b", nil, nil)
+	thief.Body.(*Register).Node = [16]byte{9, 9}
+	if r = w.apply(thief)[0]; r.Code != NameTaken {
+		t.Fatalf("another data directory: %v", r.Code)
+	}
+	moved := w.registration("c", nil, nil)
+	moved.Body.(*Register).Node = nodeOf("a")
+	if r = w.apply(moved)[0]; r.Code != NameTaken {
+		t.Fatalf("a's directory as c: %v", r.Code)
+	}
+	if err := w.s.Admit("c", nodeOf("a")); !errors.Is(err, ErrNameTaken) {
+		t.Fatalf("admit: %v", err)
+	}
+	if err := w.s.Admit("c", nodeOf("c")); err != nil {
+		t.Fatalf("admit a newcomer: %v", err)
+	}
+	if err := w.s.Admit("C!", nodeOf("c")); !errors.Is(err, ErrBadID) {
+		t.Fatalf("admit a malformed name: %v", err)
+	}
+	if r = w.apply(w.registration("b", nil, nil))[0]; r.Incarnation != 2 {
+		t.Fatalf("another boot: %+v", r)
+	}
+	if r = w.apply(first)[0]; r.Code != OldIncarnation {
+		t.Fatalf("a late duplicate of the first boot: %v", r.Code)
+	}
+	old := w.registration("d", nil, nil)
+	old.Body.(*Register).MaxVersion = 0
+	if r = w.apply(old)[0]; r.Code != VersionTooNew {
+		t.Fatalf("a broker too old: %v", r.Code)
+	}
+}
+
+func TestSubmissions(t *testing.T) {
+	w := newWorld(t, params(), "a")
+	five, six := w.job("a", 1), w.job("a", 1)
+	five.Num, six.Num = 5, 6
+	if r := w.submit("a", five); r.Jobs != nil {
+		t.Fatalf("%+v", r)
+	}
+	r := w.submit("a", five, six)
+	if fmt.Sprint(r.Jobs) != fmt.Sprint([]Code{JobExists, OK}) {
+		t.Fatalf("%+v", r)
+	}
+	r.Jobs[0] = OK // the caller's copy
+	if again, _ := w.s.Result(CommandID{"a", 1, w.seq["a"]}); again.Jobs[0] != JobExists {
+		t.Fatal("a result was shared with the caller")
+	}
+	three, seven := five, five
+	three.Num, seven.Num = 3, 7
+	r = w.must("a", &Submit{Settled: 5, Jobs: []JobSpec{three, seven}})
+	if fmt.Sprint(r.Jobs) != fmt.Sprint([]Code{JobRetired, OK}) {
+		t.Fatalf("%+v", r)
+	}
+	bad := five
+	bad.Num, bad.Count = 8, 0
+	if r = w.do("a", &Submit{Jobs: []JobSpec{bad}}); r.Code != OutOfRange {
+		t.Fatalf("count 0: %v", r.Code)
+	}
+	w.seq["a"]--
+	if got := w.register("a"); got.NextJob != 8 {
+		t.Fatalf("next job %d, want 8", got.NextJob)
+	}
+}
+
+func TestShapesAreBounded(t *testing.T) {
+	w := newWorld(t, params(), "a")
+	for i := range int64(MaxShapes) {
+		j := w.job("a", 1)
+		j.Need.MemMiB = i
+		w.submit("a", j)
+	}
+	more := w.job("a", 1)
+	more.Need.MemMiB = MaxShapes
+	known := w.job("a", 1)
+	if r := w.submit("a", more, known); r.Jobs[0] != TooManyShapes || r.Jobs[1] != OK {
+		t.Fatalf("%+v", r.Jobs)
+	}
+	w.must("a", &Cancel{Job: JobID{"a", 7}, Task: -1})
+	if r := w.submit("a", more); r.Jobs != nil {
+		t.Fatalf("a shape has left the queue, still %+v", r.Jobs)
+	}
+}
+
+func TestQueueIsBounded(t *testing.T) {
+	w := newWorld(t, params(), "a")
+	for range MaxWaiting / MaxCount {
+		w.submit("a", w.job("a", MaxCount))
+	}
+	if r := w.submit("a", w.job("a", 1)); len(r.Jobs) != 1 || r.Jobs[0] != TooManyJobs {
+		t.Fatalf("%+v", r)
+	}
+}

@@ -1,6 +1,6 @@
 // Package coordtest is the conformance suite of coord: what every backend of
 // step 3 promises, shown on a small state machine. It imports coord and fsm and
-// no backend.
+// no backend of coord; [BareRaft] is the library itself, for benchmarks.
 package coordtest
 
 import (

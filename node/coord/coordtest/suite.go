@@ -132,7 +132,7 @@ func Node(site string) [16]byte { return boot(site, 0) }
 func registration(site string, n byte) fsm.Command {
 	return fsm.Command{
 		ID:   fsm.CommandID{Site: site},
-		Body: &fsm.Register{Node: Node(site), Boot: boot(site, n), HTTP: "h:1", Peer: "p:1"},
+		Body: &fsm.Register{Node: Node(site), Boot: boot(site, n), HTTP: "h:1", Peer: "p:1", MaxVersion: 1},
 	}
 }
 

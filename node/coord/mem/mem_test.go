@@ -16,6 +16,10 @@ func TestConformance(t *testing.T) {
 	coordtest.Run(t, func(t *testing.T) coordtest.Cluster { return newCluster() })
 }
 
+func TestState(t *testing.T) {
+	coordtest.RunState(t, func(t *testing.T) coordtest.Cluster { return newCluster() })
+}
+
 // cluster adapts a Group to the suite; its clock moves with Idle only.
 type cluster struct {
 	*Group

@@ -24,6 +24,10 @@ func TestConformance(t *testing.T) {
 	coordtest.Run(t, func(t *testing.T) coordtest.Cluster { return newCluster(t) })
 }
 
+func TestState(t *testing.T) {
+	coordtest.RunState(t, func(t *testing.T) coordtest.Cluster { return newCluster(t) })
+}
+
 // quick is LAN timing for tests: shorter timeouts, no waiting for stability.
 func quick() *timing {
 	t := LAN.timing()

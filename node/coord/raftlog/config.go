@@ -135,6 +135,7 @@ type timing struct {
 	handshake                  time.Duration // first bytes of a connection
 	drain                      time.Duration // Close waits so long for raft's futures
 	slots                      int           // entries in flight
+	gather                     int           // commands that do not wait for the entry in flight
 	maxAppend                  int           // entries a raft RPC
 	snapshotEntries            uint64
 	snapshotBytes              int64
@@ -148,14 +149,14 @@ func (p Profile) timing() timing {
 		commit: 50 * time.Millisecond, rpc: 2 * time.Second, reply: 5 * time.Second,
 		tick: time.Second, stable: 3 * time.Second, promote: 500 * time.Millisecond,
 		enqueue: time.Second, backoff: 5 * time.Millisecond, maxBackoff: 250 * time.Millisecond,
-		handshake: 3 * time.Second, drain: 3 * time.Second, slots: 4, maxAppend: 64,
+		handshake: 3 * time.Second, drain: 3 * time.Second, slots: 4, gather: 256, maxAppend: 64,
 		snapshotEntries: 8192, snapshotBytes: 64 << 20, trailing: 10240, snapshotEvery: 20 * time.Second,
 	}
 	if p == WAN {
 		t.heartbeat, t.election, t.lease = 3*time.Second, 3*time.Second, 3*time.Second
 		t.commit, t.rpc, t.reply = 200*time.Millisecond, 10*time.Second, 30*time.Second
 		t.stable, t.enqueue, t.maxBackoff = 30*time.Second, 5*time.Second, time.Second
-		t.handshake, t.drain, t.slots, t.maxAppend = 10*time.Second, 8*time.Second, 16, 512
+		t.handshake, t.drain, t.slots, t.gather, t.maxAppend = 10*time.Second, 8*time.Second, 16, 1, 512
 	}
 	return t
 }

@@ -13,7 +13,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// cacheBytes bounds the recent entries kept in memory for replication.
+// cacheBytes bounds the recent entries kept in memory for replication; the
+// newest is always kept.
 const cacheBytes = 32 << 20
 
 // store is raft's log and stable store: bolt, a cache bounded in bytes, and the
@@ -25,6 +26,8 @@ type store struct {
 	hooks   Hooks
 	fail    func(error)
 	running atomic.Bool // false while Open still reads: errors are returned then
+
+	limit int // of bytes
 
 	mu     sync.RWMutex
 	recent map[uint64]*raft.Log
@@ -57,7 +60,7 @@ func openBolt(path string) (disk, error) {
 }
 
 func newStore(d disk, hooks Hooks, fail func(error)) *store {
-	return &store{bolt: d, hooks: hooks, fail: fail, recent: map[uint64]*raft.Log{}}
+	return &store{bolt: d, hooks: hooks, fail: fail, limit: cacheBytes, recent: map[uint64]*raft.Log{}}
 }
 
 // check reports a fault of the disk.
@@ -136,7 +139,7 @@ func (s *store) remember(l *raft.Log) {
 	s.high = l.Index
 	s.recent[l.Index] = l
 	s.bytes += size(l)
-	for s.bytes > cacheBytes && s.low < s.high {
+	for s.bytes > s.limit && s.low < s.high {
 		s.bytes -= size(s.recent[s.low])
 		delete(s.recent, s.low)
 		s.low++

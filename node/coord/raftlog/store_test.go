@@ -1,0 +1,166 @@
+package raftlog
+
+import (
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node/coord"
+)
+
+var errDisk = errors.New("injected EIO")
+
+// badDisk fails what its switches say.
+type badDisk struct {
+	disk
+	logs, reads, votes atomic.Bool
+}
+
+func (b *badDisk) StoreLogs(l []*raft.Log) error {
+	if b.logs.Load() {
+		return errDisk
+	}
+	return b.disk.StoreLogs(l)
+}
+
+func (b *badDisk) GetLog(i uint64, l *raft.Log) error {
+	if b.reads.Load() {
+		return errDisk
+	}
+	return b.disk.GetLog(i, l)
+}
+
+func (b *badDisk) SetUint64(k []byte, v uint64) error {
+	if b.votes.Load() {
+		return errDisk
+	}
+	return b.disk.SetUint64(k, v)
+}
+
+func (c *cluster) openBad(t *testing.T, site string) (*Log, *badDisk) {
+	t.Helper()
+	var bad *badDisk
+	c.disk = func(d disk) disk { bad = &badDisk{disk: d}; return bad }
+	defer func() { c.disk = nil }()
+	return c.open(t, site), bad
+}
+
+func failed(t *testing.T, l *Log) {
+	t.Helper()
+	select {
+	case <-l.Failed():
+	case <-patience(t).Done():
+		t.Fatal("the member goes on with a bad disk")
+	}
+	if err := l.Err(); !errors.Is(err, errDisk) || !strings.Contains(err.Error(), "check the disk") {
+		t.Errorf("it failed of %v", err)
+	}
+	if err := l.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+}
+
+func TestLeadWithBadDisk(t *testing.T) {
+	c := newCluster(t)
+	a, bad := c.openBad(t, "a")
+	b := c.open(t, "b")
+	c.open(t, "cc")
+	register(t, b)
+	id := register(t, a)
+	if !a.seq.leads() {
+		t.Fatal("the founder does not lead")
+	}
+	bad.logs.Store(true)
+	_, err := a.Propose(patience(t), fsm.Command{ID: id, Body: &fsm.Addresses{}})
+	if !errors.Is(err, coord.ErrUnknown) {
+		t.Errorf("a proposal that the disk refused: %v", err)
+	}
+	failed(t, a)
+	if _, err := b.Propose(patience(t), fsm.Command{ID: fsm.CommandID{Site: "b", Incarnation: 1, Seq: 1}, Body: &fsm.Addresses{}}); err != nil {
+		t.Errorf("the others: %v", err)
+	}
+}
+
+func TestFollowerWithBadDisk(t *testing.T) {
+	c := newCluster(t)
+	a := c.open(t, "a")
+	b, bad := c.openBad(t, "b")
+	c.open(t, "cc")
+	bad.logs.Store(true)
+	register(t, a)
+	failed(t, b)
+}
+
+// raft panics when it cannot save its term: the member fails instead.
+func TestTermNotSaved(t *testing.T) {
+	c := newCluster(t)
+	c.open(t, "a")
+	b, bad := c.openBad(t, "b")
+	c.open(t, "cc")
+	bad.votes.Store(true)
+	_ = c.leader(t).raft.LeadershipTransfer().Error() // to b, or b is asked to vote
+	failed(t, b)
+}
+
+// raft panics when it cannot read a committed entry: the member fails instead.
+func TestEntryNotRead(t *testing.T) {
+	c := newCluster(t)
+	c.open(t, "a")
+	b, bad := c.openBad(t, "b")
+	c.open(t, "cc")
+	bad.reads.Store(true)
+	b.store.mu.Lock()
+	b.store.forget()
+	b.store.mu.Unlock()
+	// The entry in the cache would hide the fault: apply one that left it.
+	index := b.raft.AppliedIndex()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = b.store.GetLog(index, new(raft.Log))
+		t.Error("the goroutine that met the error goes on")
+	}()
+	<-ended
+	failed(t, b)
+}
+
+func TestStoreCache(t *testing.T) {
+	b, err := openBolt(t.TempDir() + "/raft.db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	bad := &badDisk{disk: b}
+	s := newStore(bad, Hooks{}, func(error) {})
+	s.limit = 32 << 10
+	const n = 40
+	for i := uint64(1); i <= n; i++ {
+		if err := s.StoreLog(&raft.Log{Index: i, Term: 1, Data: make([]byte, 1<<10)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.bytes > s.limit || s.low < 2 || s.high != n {
+		t.Errorf("%d bytes cached, entries %d to %d", s.bytes, s.low, s.high)
+	}
+	var l raft.Log
+	for i := uint64(1); i <= n; i++ {
+		if err := s.GetLog(i, &l); err != nil || l.Index != i {
+			t.Fatalf("entry %d: %d, %v", i, l.Index, err)
+		}
+	}
+	bad.reads.Store(true)
+	if err := s.GetLog(n, &l); err != nil {
+		t.Errorf("a recent entry is read from the disk: %v", err)
+	}
+	// A follower's suffix is replaced by another lead's.
+	if err := s.DeleteRange(n-1, n); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.GetLog(n, &l); !errors.Is(err, errDisk) {
+		t.Errorf("a deleted entry is still cached: %v", err)
+	}
+}

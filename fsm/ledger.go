@@ -47,6 +47,7 @@ func (s *State) usage(x *site, c *Usage) Result {
 	x.usageBatch = c.Batch
 	for i := range c.Rows {
 		r := &c.Rows[i]
+		x.maxNum = max(x.maxNum, r.Job) // a number used at home is used
 		end := max(0, s.time-r.AgoMs)
 		start := max(0, s.time-r.AgoMs-r.RunMs)
 		queued := max(0, start-r.WaitMs)

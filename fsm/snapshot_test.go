@@ -1,0 +1,72 @@
+package fsm
+
+import (
+	"bytes"
+	"testing"
+)
+
+// TestSnapshotBesideApply writes a snapshot while entries change everything it
+// shows (run it with -race), and finds the state it was taken of.
+func TestSnapshotBesideApply(t *testing.T) {
+	w := busy(t)
+	for range 30 {
+		f, want := w.s.Snapshot(), w.s.Hash()
+		done := make(chan []byte)
+		go func() {
+			var b bytes.Buffer
+			if err := f.Write(&b); err != nil {
+				t.Error(err)
+			}
+			done <- b.Bytes()
+		}()
+		w.at(w.base + 20)
+		w.churn()
+		r, err := Restore(bytes.NewReader(<-done))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Hash() != want || w.s.Hash() == want {
+			t.Fatalf("entry %d: the snapshot is not of its moment", w.s.Index())
+		}
+	}
+}
+
+// churn ends, fails, declines, cancels and submits at once.
+func (w *world) churn() {
+	w.must("a", w.offering("a", 3, 2, 1))
+	w.submit("c", w.job("c", 5), w.job("c", 1))
+	as := w.s.Assignments("a")
+	w.must("a", &Started{Attempts: []StartedAttempt{{as[0].AttemptRef, 3}, {as[1].AttemptRef, 3}}})
+	w.must("a", &Complete{Attempts: []Ended{ended(as[0], Succeeded, 9), ended(as[1], Failed, 9)}})
+	w.must("a", &Decline{Attempts: []AttemptRef{as[2].AttemptRef}})
+	w.must("c", &Cancel{Job: JobID{"c", w.num["c"]}, Task: -1})
+	w.must("a", &Usage{Batch: w.s.byName["a"].usageBatch + 1, Rows: []UsageRow{{Job: 1, Need: Resources{MilliCPU: 1}, RunMs: 2}}})
+	w.register("b")
+	w.must("b", w.offering("b", 2))
+}
+
+func TestViewsAreCopies(t *testing.T) {
+	w := busy(t)
+	before := w.s.Hash()
+	jobs, _ := w.s.Jobs(JobFilter{}, 0, 100)
+	for _, j := range jobs {
+		j.Spec.Payload = append(j.Spec.Payload[:0], "scribble"...)
+		for i := range j.Spec.Only {
+			j.Spec.Only[i] = "scribble"
+		}
+		for i := range j.Spec.Not {
+			j.Spec.Not[i] = "scribble"
+		}
+	}
+	for _, x := range w.s.Sites() {
+		for _, a := range w.s.Assignments(x.ID) {
+			a.Payload[0] = 'X'
+		}
+		for i := range x.Machines {
+			x.Machines[i].Name = "scribble"
+		}
+	}
+	if w.s.Hash() != before {
+		t.Fatal("a view points into the state")
+	}
+}

@@ -178,3 +178,16 @@ func TestLaneCountsCommits(t *testing.T) {
 		t.Errorf("a job that one site holds counts %d, %v", n, err)
 	}
 }
+
+func TestNsPerOpReadsTheRightLine(t *testing.T) {
+	lines := []string{
+		"BenchmarkMatch/sites=10/batch=1-2   5000   12.5 ns/op   3 B/op",
+		"BenchmarkMatch/sites=10/batch=1024-2   5000   7 ns/op",
+	}
+	if got := nsPerOp(lines, "BenchmarkMatch/sites=10/batch=1"); got != 12.5 {
+		t.Errorf("got %v", got)
+	}
+	if got := nsPerOp(lines, "BenchmarkMatch/sites=10"); !math.IsNaN(got) {
+		t.Errorf("a name that is not there has %v", got)
+	}
+}

@@ -115,6 +115,11 @@ func describeMachine() string {
 	if err != nil {
 		kernel = []byte("unknown")
 	}
-	return fmt.Sprintf("%d cores, %s, Linux %s: compare only within one run",
-		runtime.NumCPU(), runtime.Version(), strings.TrimSpace(string(kernel)))
+	load, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		load = []byte("unknown")
+	}
+	one, _, _ := strings.Cut(string(load), " ")
+	return fmt.Sprintf("%d cores, load %s before, %s, Linux %s: compare only within one run",
+		runtime.NumCPU(), one, runtime.Version(), strings.TrimSpace(string(kernel)))
 }

@@ -10,11 +10,12 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 )
 
-// maxOwed bounds the calls of one connection that have no outcome yet, and
-// maxAsked its questions; beyond them the lead stops reading.
+// maxOwed and maxOwedBytes bound the calls of one connection that have no
+// outcome yet, maxAsked its questions; beyond them the lead stops reading.
 const (
-	maxOwed  = 4 * frameMaxCalls
-	maxAsked = 256
+	maxOwed      = 4 * frameMaxCalls
+	maxOwedBytes = 4 * maxFrame
+	maxAsked     = 256
 )
 
 // session is the lead's end of a forward connection. Any member serves it; one
@@ -26,12 +27,13 @@ type session struct {
 	kick chan struct{}
 	room *sync.Cond // on mu
 
-	mu     sync.Mutex
-	ended  bool
-	done   []done
-	frames []byte // answers, already framed
-	owed   int
-	asked  int
+	mu        sync.Mutex
+	ended     bool
+	done      []done
+	frames    []byte // answers, already framed
+	owed      int
+	owedBytes int
+	asked     int
 }
 
 func (l *Log) serveForward(conn net.Conn, p preamble) {
@@ -86,14 +88,17 @@ func (s *session) calls(b []byte) error {
 		return err
 	}
 	s.mu.Lock()
-	for s.owed+len(items) > maxOwed && !s.ended {
+	for (s.owed+len(items) > maxOwed || s.owedBytes+len(b) > maxOwedBytes) && !s.ended {
 		s.room.Wait()
 	}
 	s.owed += len(items)
+	for _, it := range items {
+		s.owedBytes += it.bytes
+	}
 	s.mu.Unlock()
 	good := items[:0]
 	for _, it := range items {
-		it.done = func(o outcome, index uint64) { s.settle(done{it.seq, o, index}) }
+		it.done = func(o outcome, index uint64) { s.settle(done{it.seq, o, index}, it.bytes) }
 		if s.orders(it.cmds) {
 			good = append(good, it)
 		} else {
@@ -116,8 +121,9 @@ func (s *session) orders(cmds [][]byte) bool {
 	return len(cmds) > 0
 }
 
-func (s *session) settle(d done) {
+func (s *session) settle(d done, bytes int) {
 	s.mu.Lock()
+	s.owedBytes -= bytes
 	s.done = append(s.done, d)
 	s.mu.Unlock()
 	signal(s.kick)

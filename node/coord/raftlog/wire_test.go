@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -185,15 +186,15 @@ func FuzzFrames(f *testing.F) {
 				}
 			}
 		}
-		if all, err := parseDone(b[1:]); err == nil && !bytes.Equal(mustDone(appendDone(nil, all)), mustDone(appendDone(nil, all))) {
-			t.Error("outcomes are not stable")
+		if all, err := parseDone(b[1:]); err == nil {
+			if again, err := parseDone(appendDone(nil, all)[1:]); err != nil || !slices.Equal(again, all) {
+				t.Errorf("%v became %v, %v", all, again, err)
+			}
 		}
 		_, _, _ = parseAnswer(b[1:])
 		_, _, _ = parseQuestion(b[1:])
 	})
 }
-
-func mustDone(b []byte) []byte { return b }
 
 func FuzzPreamble(f *testing.F) {
 	f.Add(preamble{kind: kindJoin, federation: [16]byte{1}, site: "a"}.append(nil))

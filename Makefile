@@ -75,6 +75,7 @@ vuln: need-go tools ## look for known vulnerabilities (asks vuln.go.dev)
 
 .PHONY: tools
 tools: bin/tools/.built ## build the pinned development tools into bin/tools
+	@:
 
 bin/tools/.built: .ci/tools/go.mod .ci/tools/go.sum $(wildcard .ci/tools/*/*.go)
 	@mkdir -p bin/tools

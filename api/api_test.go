@@ -97,7 +97,7 @@ func TestAnswers(t *testing.T) {
 	var out strings.Builder
 	for _, q := range requests {
 		w := ask(s, q.method, q.target, q.kind, q.body, q.headers...)
-		fmt.Fprintf(&out, "%s %s %s\n%.200s\n→ %d %s\n", q.method, q.target, q.kind, q.body, w.Code, w.Header().Get("Content-Type"))
+		fmt.Fprintf(&out, "%s %s %s\n%.200s\n→ %d %s\n", q.method, q.target, q.kind, strings.ReplaceAll(q.body, "\r", "␍"), w.Code, w.Header().Get("Content-Type"))
 		for _, name := range []string{"X-CloudShare-Index", "Idempotency-Replayed", "Location", "Retry-After", "Allow"} {
 			if v := w.Header().Get(name); v != "" {
 				fmt.Fprintf(&out, "%s: %s\n", name, v)

@@ -44,84 +44,60 @@ func (s *Server) submitLines(w http.ResponseWriter, r *http.Request, key string,
 	w.Header().Set("Content-Type", wire.TypeNDJSON)
 	w.WriteHeader(http.StatusAccepted)
 
-	results := newPending(maxPending)
-	chunks := make(chan []line)
+	lines, results := newPending[line](chunkLines), newPending[byte](maxPending)
 	var stages sync.WaitGroup
 	stages.Go(func() {
 		s.writeResults(w, out, results)
 		cancel() // after the last result, or when the client is gone
 	})
-	stages.Go(func() {
-		defer results.close()
-		s.submitChunks(ctx, chunks, results)
-	})
+	stages.Go(func() { s.submitChunks(ctx, lines, results) })
 	in := s.newDeadlineReader(w, http.MaxBytesReader(w, r.Body, s.cfg.MaxLines))
-	s.readLines(ctx, in, key, strict, chunks)
-	close(chunks)
+	whole := s.readLines(in, key, strict, lines)
+	lines.close()
 	stages.Wait()
-	in.stop()
+	if whole { // else the rest of the body must not be waited for
+		in.stop()
+	}
 	_ = out.SetWriteDeadline(time.Time{})
 	return nil
 }
 
-// readLines sends chunks of what has arrived: a slow client's line is not kept
-// waiting for a full chunk, a fast one's go a thousand at a time.
-func (s *Server) readLines(ctx context.Context, in io.Reader, key string, strict bool, chunks chan<- []line) {
-	lines := lineReader{in: bufio.NewReaderSize(in, lineBuffer), most: int(s.cfg.MaxBody)}
-	var chunk []line
-	for n := 1; ; n++ {
-		text, err := lines.next()
+// readLines parses ahead of the submitter, which takes what has arrived: a
+// slow client's line is not kept waiting for a full chunk, a fast one's go a
+// thousand at a time. It reports whether the body was read to its end.
+func (s *Server) readLines(in io.Reader, key string, strict bool, lines *pending[line]) (whole bool) {
+	split := lineReader{in: bufio.NewReaderSize(in, lineBuffer), most: int(s.cfg.MaxBody)}
+	for n := 1; !split.failed; n++ {
+		text, err := split.next()
 		if errors.Is(err, io.EOF) {
-			break
+			return true
 		}
 		l := line{err: err}
-		if err == nil {
-			lineKey := ""
-			if key != "" {
-				lineKey = key + "/" + strconv.Itoa(n)
-			}
-			l.req, l.err = request(text, lineKey, strict)
-		} else if !errors.Is(err, errLongLine) {
-			l.err = s.bodyError(err, s.cfg.MaxLines) // the body ends here: say why in a last line
+		switch {
+		case err == nil && key == "":
+			l.req, l.err = request(text, "", strict)
+		case err == nil:
+			l.req, l.err = request(text, key+"/"+strconv.Itoa(n), strict)
+		case !errors.Is(err, errLongLine): // the body ends here: the last line says why
+			l.err = s.bodyError(err, s.cfg.MaxLines)
 		}
-		chunk = append(chunk, l)
-		if len(chunk) < chunkLines && lines.in.Buffered() > 0 && !lines.failed {
-			continue
-		}
-		if !send(ctx, chunks, &chunk, len(chunk) >= chunkLines || lines.failed) || lines.failed {
-			return
+		if !lines.put(l) {
+			return false
 		}
 	}
-	if len(chunk) > 0 {
-		send(ctx, chunks, &chunk, true)
-	}
+	return false
 }
 
-// send hands the chunk over and empties it; without must, only if the
-// submitter is free, else more lines join it. It reports false when ctx ended.
-func send(ctx context.Context, chunks chan<- []line, chunk *[]line, must bool) bool {
-	if !must {
-		select {
-		case chunks <- *chunk:
-			*chunk = nil
-		default:
-		}
-		return ctx.Err() == nil
-	}
-	select {
-	case chunks <- *chunk:
-		*chunk = nil
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// submitChunks turns lines into results.
-func (s *Server) submitChunks(ctx context.Context, chunks <-chan []line, results *pending) {
+// submitChunks turns lines into results, until there are no more or nobody
+// takes them.
+func (s *Server) submitChunks(ctx context.Context, lines *pending[line], results *pending[byte]) {
+	defer results.close()
+	defer lines.abandon()
 	n := 0
 	var buf []byte
-	for chunk := range chunks {
+	for more := true; more; {
+		var chunk []line
+		chunk, more = lines.take()
 		reqs := make([]node.Request, 0, len(chunk))
 		for _, l := range chunk {
 			if l.err == nil {
@@ -141,9 +117,7 @@ func (s *Server) submitChunks(ctx context.Context, chunks <-chan []line, results
 			}
 			buf = s.appendResult(buf, a, n)
 		}
-		if !results.put(buf) {
-			for range chunks { //nolint:revive // the reader must not block on a client that is gone
-			}
+		if !results.put(buf...) {
 			return
 		}
 	}
@@ -166,7 +140,7 @@ func (s *Server) appendResult(b []byte, a node.Answer, n int) []byte {
 }
 
 // writeResults writes as fast as the client takes them.
-func (s *Server) writeResults(w io.Writer, out *http.ResponseController, results *pending) {
+func (s *Server) writeResults(w io.Writer, out *http.ResponseController, results *pending[byte]) {
 	defer results.abandon()
 	for {
 		buf, more := results.take()
@@ -235,50 +209,52 @@ type longLine struct{ *problem }
 
 func (e *longLine) Unwrap() []error { return []error{errLongLine, e.problem} }
 
-// pending is the bounded buffer of results between submitter and writer.
-type pending struct {
+// pending is a bounded buffer between two stages.
+type pending[T any] struct {
 	mu        sync.Mutex
 	changed   *sync.Cond
-	buf       []byte
+	buf       []T
 	most      int
-	closed    bool // no more results will come
-	abandoned bool // nobody takes results any more
+	closed    bool // no more will come
+	abandoned bool // nobody takes any more
 }
 
-func newPending(most int) *pending {
-	p := &pending{most: most}
+func newPending[T any](most int) *pending[T] {
+	p := &pending[T]{most: most}
 	p.changed = sync.NewCond(&p.mu)
 	return p
 }
 
-// put adds results once there is room; false means that nobody takes them.
-func (p *pending) put(b []byte) bool {
+// put adds items once there is room; false means that nobody takes them.
+func (p *pending[T]) put(items ...T) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for len(p.buf) > 0 && len(p.buf)+len(b) > p.most && !p.abandoned {
+	for len(p.buf) > 0 && len(p.buf)+len(items) > p.most && !p.abandoned {
 		p.changed.Wait()
 	}
-	p.buf = append(p.buf, b...)
-	p.changed.Broadcast()
+	if len(p.buf) == 0 {
+		p.changed.Broadcast()
+	}
+	p.buf = append(p.buf, items...)
 	return !p.abandoned
 }
 
-// take waits for results and returns all there are; more is false on the last.
-func (p *pending) take() (b []byte, more bool) {
+// take waits for items and returns all there are; more is false on the last.
+func (p *pending[T]) take() (items []T, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for len(p.buf) == 0 && !p.closed {
 		p.changed.Wait()
 	}
-	b, p.buf = p.buf, nil
+	items, p.buf = p.buf, nil
 	p.changed.Broadcast()
-	return b, !p.closed
+	return items, !p.closed
 }
 
-func (p *pending) close()   { p.set(&p.closed) }
-func (p *pending) abandon() { p.set(&p.abandoned) }
+func (p *pending[T]) close()   { p.set(&p.closed) }
+func (p *pending[T]) abandon() { p.set(&p.abandoned) }
 
-func (p *pending) set(flag *bool) {
+func (p *pending[T]) set(flag *bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	*flag = true

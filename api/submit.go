@@ -134,14 +134,13 @@ func contentType(r *http.Request, known string) error {
 }
 
 // readBody reads a whole body of at most MaxBody bytes. The deadline moves
-// with each read, and is taken back: one that passes later would end the
-// request's context.
+// with each read, and is taken back once all has come: one that passes later
+// would end the request's context.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if r.ContentLength > s.cfg.MaxBody {
 		return nil, s.tooLarge(s.cfg.MaxBody)
 	}
 	in := s.newDeadlineReader(w, http.MaxBytesReader(w, r.Body, s.cfg.MaxBody))
-	defer in.stop()
 	var body []byte
 	if r.ContentLength > 0 {
 		body = make([]byte, 0, r.ContentLength+1) // room to see the end without growing
@@ -153,9 +152,11 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 		n, err := in.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
 		if errors.Is(err, io.EOF) {
+			in.stop()
 			return body, nil
 		}
 		if err != nil {
+			w.Header().Set("Connection", "close") // net/http must not wait for the rest
 			return nil, s.bodyError(err, s.cfg.MaxBody)
 		}
 	}

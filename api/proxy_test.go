@@ -1,0 +1,115 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/node"
+)
+
+// onceLog closes its pipe once, from whichever side comes first.
+type onceLog struct {
+	pipeLog
+	once sync.Once
+	err  error
+}
+
+func (o *onceLog) Close() error {
+	o.once.Do(func() { o.err = o.pipeLog.Close() })
+	return o.err
+}
+
+// TestForward: any broker answers for any other, streaming too.
+func TestForward(t *testing.T) {
+	owner := newFake("site-2")
+	there := serve(t, owner, Config{})
+	ask(there, "POST", "/v1/jobs", js, `{"command":["a"],"count":2}`)
+	asked := newFake("site-1")
+	asked.elseErr = &node.ElsewhereError{Site: "site-2", HTTP: there.Addr(), Role: "owner"}
+	here := serve(t, asked, Config{})
+	owner.index = 99
+
+	for path, want := range map[string]string{
+		"/v1/jobs/site-2.1":                    `"id":"site-2.1"`,
+		"/v1/jobs/site-2.1/tasks?limit=1":      `"next":"1"`,
+		"/v1/jobs/site-2.1/logs?stream=stderr": "stderr of task 0",
+		"/v1/jobs/site-2.7":                    "not-found",
+	} {
+		res := request1(t, limit(t), "GET", "http://"+here.Addr()+path, "", nil)
+		body, err := io.ReadAll(res.Body)
+		if err != nil || !strings.Contains(string(body), want) {
+			t.Errorf("%s: %s %v, want %s", path, body, err, want)
+		}
+		if index := res.Header.Values(wire.HeaderIndex); len(index) != 1 || index[0] != "99" {
+			t.Errorf("%s: index %v, want that of the broker that answered", path, index)
+		}
+	}
+	feed, closed := follow(owner)
+	res := request1(t, limit(t), "GET", "http://"+here.Addr()+"/v1/jobs/site-2.1/logs?follow=true", "", nil)
+	if _, err := io.WriteString(feed, "live\n"); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, 5)
+	if _, err := io.ReadFull(res.Body, got); err != nil || string(got) != "live\n" {
+		t.Fatalf("followed through two brokers: %q %v", got, err)
+	}
+	_ = res.Body.Close()
+	<-closed
+	if res := request1(t, limit(t), "DELETE", "http://"+here.Addr()+"/v1/jobs/site-2.1", "", nil); res.StatusCode != 202 || owner.jobs[0].State != "cancelled" {
+		t.Errorf("cancel: %s", res.Status)
+	}
+}
+
+// TestForwardEnds: brokers that each believe in the other one end in a
+// problem, and so do sites that are away.
+func TestForwardEnds(t *testing.T) {
+	a, b := newFake("site-1"), newFake("site-2")
+	atA, atB := serve(t, a, Config{}), serve(t, b, Config{})
+	a.elseErr = &node.ElsewhereError{Site: "site-2", HTTP: atB.Addr(), Role: "owner"}
+	b.elseErr = &node.ElsewhereError{Site: "site-1", HTTP: atA.Addr(), Role: "executor"}
+	expect(t, atA, "owner-unreachable")
+
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil { // nobody listens there now
+		t.Fatal(err)
+	}
+	a.elseErr = fmt.Errorf("logs: %w", &node.ElsewhereError{Site: "site-2", HTTP: l.Addr().String(), Role: "executor"})
+	expect(t, atA, "executor-unreachable")
+	a.elseErr = &node.ElsewhereError{Site: "site-2", Role: "executor"}
+	expect(t, atA, "executor-unreachable")
+}
+
+func expect(t *testing.T, s *Server, name string) {
+	t.Helper()
+	res := request1(t, limit(t), "GET", "http://"+s.Addr()+"/v1/jobs/site-2.1/logs", "", nil)
+	var p wire.Problem
+	if err := json.NewDecoder(res.Body).Decode(&p); err != nil {
+		t.Fatal(err)
+	}
+	if res.StatusCode != 503 || p.Type != wire.ProblemPrefix+name || res.Header.Get("Retry-After") == "" {
+		t.Errorf("%s %s, want 503 %s", res.Status, p.Type, name)
+	}
+}
+
+// TestForeignHops: what a client writes into the header cannot make brokers
+// pass a request on for ever.
+func TestForeignHops(t *testing.T) {
+	f := newFake("site-1")
+	f.elseErr = &node.ElsewhereError{Site: "site-2", HTTP: "127.0.0.1:1", Role: "owner"}
+	s := newServer(f)
+	for _, hops := range []string{"2", "-1", "99999999999999999999", "x"} {
+		w := ask(s, "GET", "/v1/jobs/site-2.1", "", "", wire.HeaderHops, hops)
+		if w.Code != 503 || !strings.Contains(w.Body.String(), "passed on") {
+			t.Errorf("hops %q: %d %s", hops, w.Code, w.Body)
+		}
+	}
+}

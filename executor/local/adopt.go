@@ -157,6 +157,14 @@ func (h *Handler) takeOver(s *slot, lines []line) {
 
 // enter books one attempt. REQUIRES: h.mu held.
 func (h *Handler) enter(s *slot, w *work) {
+	if old := h.attempts[w.name]; old != nil {
+		// Handed to a second supervisor after the first had died: the one that
+		// did something with it counts.
+		if old.ended == nil || (w.ended != nil && w.ended.Result.Cause == executor.Vanished) {
+			return
+		}
+		old.slot.refs--
+	}
 	h.attempts[w.name] = w
 	s.refs++
 	if w.ended == nil {

@@ -189,7 +189,7 @@ func (a *attempt) act(act action) {
 		signalTree(os.Getpid(), unix.SIGTERM)
 	case kill:
 		_ = unix.Kill(-a.pid, unix.SIGKILL)
-		killGroup(a.group.kill)
+		a.group.killAll()
 		signalTree(os.Getpid(), unix.SIGKILL)
 	case rest:
 	}
@@ -217,7 +217,7 @@ func (a *attempt) reap() (left bool) {
 func (a *attempt) reapAll() {
 	pause := int64(time.Millisecond)
 	for a.reap() {
-		killGroup(a.group.kill)
+		a.group.killAll()
 		signalTree(os.Getpid(), unix.SIGKILL)
 		until := unix.NsecToTimespec(pause)
 		// The dying are reported to nobody here; such leftovers are rare.

@@ -184,6 +184,37 @@ type group struct {
 	joined bool  // v1: the forking thread is in mem
 	limit  int64 // MiB in force, 0 = none
 	ooms   int64 // kills for memory counted before this attempt
+	killed bool  // killAll was used since the group was made
+}
+
+// killAll kills all in the group.
+func (g *group) killAll() {
+	if g.kill != "" {
+		killGroup(g.kill)
+		g.killed = true
+	}
+}
+
+// renew replaces a group that was killed: Linux 6.18 goes on killing whatever
+// is cloned into it (it compares the kill count of the wrong group).
+// REQUIRES: no process is left in it.
+func (g *group) renew() {
+	if !g.killed {
+		return
+	}
+	g.killed = false
+	unix.Close(g.fd)
+	if err := os.Remove(g.kill); err == nil {
+		if n := openGroup(g.kill, "", g.v2); n.fd >= 0 {
+			g.fd = n.fd
+			if g.v2 {
+				g.limit = 0 // the new one has none
+			}
+			return
+		}
+	}
+	// Without it trees are walked.
+	g.kill, g.fd = "", -1
 }
 
 // openGroup makes the groups; what cannot be made is done without.

@@ -199,6 +199,10 @@ func (h *Handler) Close() error {
 // End implements executor.Handler.
 func (h *Handler) End(ctx context.Context) error {
 	h.mu.Lock()
+	if h.closed {
+		h.mu.Unlock()
+		return nil
+	}
 	h.closing = true
 	var running []*work
 	for _, w := range h.attempts {

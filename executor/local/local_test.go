@@ -14,6 +14,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "supervise" {
 		os.Exit(Supervise(os.Args[2:]))
 	}
+	if dir := os.Getenv("BE_BROKER"); dir != "" {
+		os.Exit(beBroker(dir))
+	}
 	os.Exit(m.Run())
 }
 

@@ -8,8 +8,8 @@ import (
 )
 
 // killMargin is how long before its fence an attempt gets KILL, so that it is
-// dead, not dying, when the fence comes.
-const killMargin = int64(200 * time.Millisecond)
+// dead, not dying, when the fence comes, also on a machine under load.
+const killMargin = int64(500 * time.Millisecond)
 
 // rekill is how long after a KILL the tree is looked at again.
 const rekill = int64(20 * time.Millisecond)

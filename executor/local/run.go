@@ -88,7 +88,7 @@ func (h *Handler) handOver(w *work) error {
 		h.mu.Lock()
 		s.current, s.refs, w.slot = nil, s.refs-1, nil
 		h.mu.Unlock()
-		if _, verr := appendLine(s.journal, line{Void: &w.name}); verr != nil {
+		if _, _, verr := s.record(line{Void: &w.name}); verr != nil {
 			return verr
 		}
 		h.retire(s)
@@ -126,20 +126,12 @@ func (s *slot) assign(w *work) {
 // give records the attempt, then sends it; the record names the supervisor by
 // standing in its journal.
 func (h *Handler) give(s *slot, w *work) error {
-	n, err := appendLine(s.journal, line{Ask: &asked{
+	end, n, err := s.record(line{Ask: &asked{
 		Task: w.task, Grace: h.cfg.Grace, MaxLog: h.cfg.MaxLogBytes, CPUs: w.cpus,
 	}})
 	if err != nil {
 		return err
 	}
-	// After a write in append mode the position is the end of what was written.
-	end, err := s.journal.Seek(0, 1)
-	if err != nil {
-		return fmt.Errorf("find place in journal: %w", err)
-	}
-	h.mu.Lock()
-	s.size = end
-	h.mu.Unlock()
 	if _, err = fmt.Fprintf(s.conn, "run %d %d", end-int64(n), n); err != nil {
 		return fmt.Errorf("hand over: %w", err)
 	}
@@ -214,8 +206,7 @@ func (h *Handler) Forget(_ context.Context, id executor.ID) error {
 func (h *Handler) noteForgotten(w *work) error {
 	s := w.slot
 	if !s.dead {
-		n, err := appendLine(s.journal, line{Drop: &w.name})
-		s.size += int64(n)
+		_, _, err := s.record(line{Drop: &w.name})
 		return err
 	}
 	f, err := os.OpenFile(filepath.Join(s.dir, "journal"), os.O_WRONLY|os.O_APPEND, 0)

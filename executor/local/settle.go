@@ -11,10 +11,9 @@ import (
 )
 
 // heard takes a supervisor's word.
-func (h *Handler) heard(s *slot, l line, n int64) {
+func (h *Handler) heard(s *slot, l line) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s.size += n
 	w := s.current
 	switch {
 	case w == nil || h.closed:
@@ -44,7 +43,7 @@ func (h *Handler) free(s *slot) {
 	if s.dead || s.conn == nil {
 		return
 	}
-	if s.size > maxJournal || len(h.idle) >= maxIdle {
+	if s.size.Load() > maxJournal || len(h.idle) >= maxIdle {
 		h.retire(s)
 		return
 	}

@@ -2,10 +2,13 @@ package local
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -22,8 +25,9 @@ const maxIdle = 32
 type slot struct {
 	name, dir string
 	pid       int
-	journal   *os.File // for appending; nil once the supervisor is dead
-	size      int64    // of the journal
+	journal   *os.File     // for appending; closed once the supervisor is dead
+	writing   sync.Mutex   // held around a write and its measuring
+	size      atomic.Int64 // of the journal, after our latest line
 	// One of the two is nil: conn is the socket to a supervisor of our own,
 	// pidfd watches one that an earlier broker started.
 	conn  *os.File
@@ -44,6 +48,22 @@ func (s *slot) detach() {
 			f.Close()
 		}
 	}
+}
+
+// record appends a line of n bytes that ends at end. The supervisor writes only
+// while it has an attempt.
+func (s *slot) record(l line) (end int64, n int, err error) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if n, err = appendLine(s.journal, l); err != nil {
+		return 0, n, err
+	}
+	// After a write in append mode the position is the end of what was written.
+	if end, err = s.journal.Seek(0, io.SeekCurrent); err != nil {
+		return 0, n, fmt.Errorf("find place in journal: %w", err)
+	}
+	s.size.Store(end)
+	return end, n, nil
 }
 
 // workMark is the environment entry that every process of the slot carries.
@@ -107,9 +127,7 @@ func (h *Handler) launch(s *slot) (err error) {
 		s.detach()
 		return err
 	}
-	n, err := appendLine(s.journal, line{Sup: &owner{Pid: s.pid, Boot: h.boot}})
-	s.size = int64(n)
-	if err != nil {
+	if _, _, err = s.record(line{Sup: &owner{Pid: s.pid, Boot: h.boot}}); err != nil {
 		s.detach()
 		_ = s.proc.Release()
 	}
@@ -146,7 +164,7 @@ func (h *Handler) listen(s *slot) {
 			break
 		}
 		if l, ok := parseLine(buf[:n]); ok {
-			h.heard(s, l, int64(n))
+			h.heard(s, l)
 		}
 	}
 	h.mu.Lock()

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -95,8 +96,9 @@ func supervise(args []string) error {
 
 func newSupervisor() (s *supervisor, err error) {
 	s = &supervisor{journal: os.NewFile(fdJournal, "journal")}
-	for fd := fdControl; fd <= fdJournal; fd++ {
-		unix.CloseOnExec(fd)
+	// All that was inherited, also what the broker itself was given by mistake.
+	if err = sealFiles(); err != nil {
+		return nil, fmt.Errorf("keep files from tasks: %w", err)
 	}
 	if s.slot, err = os.Getwd(); err != nil {
 		return nil, fmt.Errorf("find own slot: %w", err)
@@ -126,12 +128,26 @@ func newSupervisor() (s *supervisor, err error) {
 	return s, os.MkdirAll("work", 0o700)
 }
 
+// sealFiles marks every open file but the standard three as closed on exec.
+func sealFiles() error {
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return err
+	}
+	for _, e := range open {
+		if fd, err := strconv.Atoi(e.Name()); err == nil && fd >= fdControl {
+			unix.CloseOnExec(fd)
+		}
+	}
+	return nil
+}
+
 // catchTerm turns SIGTERM, by which a later broker stops an adopted attempt,
 // into something that can be polled. SIGINT and SIGHUP are not for us.
 func (s *supervisor) catchTerm() {
-	signal.Ignore(unix.SIGHUP)
 	ch := make(chan os.Signal, 1)
-	signal.Notify(ch, unix.SIGTERM, unix.SIGINT)
+	// Caught, not ignored: tasks would inherit that.
+	signal.Notify(ch, unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
 	go func() {
 		for sig := range ch {
 			if sig == unix.SIGTERM {
@@ -178,6 +194,7 @@ func (s *supervisor) serveOne(off, n int64) error {
 	}
 	a := &attempt{supervisor: s, asked: *l.Ask, name: l.Ask.Task.ID.String(), child: -1}
 	a.report(a.run())
+	s.group.renew()
 	return s.freshOutputs()
 }
 

@@ -24,7 +24,10 @@ func newUsage(c Config) usage {
 }
 
 // coresOf counts cores whole.
-func coresOf(r executor.Resources) int { return int((max(r.MilliCPU, 1) + 999) / 1000) }
+func coresOf(r executor.Resources) int {
+	milli := max(r.MilliCPU, 1)
+	return int((milli-1)/1000 + 1)
+}
 
 // fit says why a task can never run here.
 func (u *usage) fit(t executor.Task) error {

@@ -1,0 +1,68 @@
+package local
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/cloudshare/cloudshare/executor"
+)
+
+// FuzzAdoptJournal: whatever a slot's journal holds, Adopt takes it or says
+// why not, and what it takes has an end.
+func FuzzAdoptJournal(f *testing.F) {
+	f.Add([]byte(`{"ask":{"task":{"Job":"a","Task":1,"Attempt":1,"Token":1}}}` + "\n" + `{"end":{"name":"a-1-1-1","out":5}}`))
+	f.Add([]byte(`{"ask":{"task":{"Job":"a","Task":1}}}` + "\n" + `{"run":{"name":"a-1-0-0"}}` + "\n" + `{"run":{"name":"a-1-0-0"}}`))
+	f.Add([]byte(`{"ask":{"task":{"Job":"../x"}}}` + "\n" + `{"drop":"a"}` + "\n" + `{"void":"a"}`))
+	f.Add([]byte("\x00\xff{\n\n{\"ask\":null}\n{\"end\":{}}"))
+	f.Add([]byte(`{"ask":{"task":{"Job":"a","Need":{"MilliCPU":9223372036854775807}},"cpus":[-1,99999999]}}`))
+	f.Fuzz(func(t *testing.T, journal []byte) {
+		h := &Handler{
+			cfg: Config{Dir: t.TempDir()}, attempts: map[string]*work{}, slots: map[string]*slot{},
+			events: newQueue(), use: newUsage(Config{Cores: 1, Pin: true}),
+		}
+		defer h.events.close()
+		h.janitor = startJanitor(h.cfg.Dir, Retention{Age: 1e18, Bytes: 1 << 60, Count: 1 << 30}, h.evict)
+		defer h.janitor.close()
+		dir := filepath.Join(h.cfg.Dir, "slots", "s")
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "journal"), journal, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.adoptSlot("s"); err != nil {
+			t.Fatal(err)
+		}
+		for _, st := range h.states() {
+			if st.Running || st.Ended == nil || !validName(st.ID.String()) {
+				t.Errorf("got %+v, want an end: its supervisor is dead", st)
+			}
+		}
+	})
+}
+
+// TestJournalSurvivesATornLine: a line cut by a full disk or a crash costs
+// itself only.
+func TestJournalSurvivesATornLine(t *testing.T) {
+	f, err := os.OpenFile(filepath.Join(t.TempDir(), "journal"), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err = f.WriteString(`{"end":{"name":"to`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = appendLine(f, line{End: &ended{Name: "whole", Result: executor.Result{ExitCode: 3}}}); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(f.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := readJournal(bytes.NewReader(b))
+	if err != nil || len(lines) != 1 || lines[0].End.Name != "whole" || lines[0].End.Result.ExitCode != 3 {
+		t.Errorf("got %+v, %v; want the whole line", lines, err)
+	}
+}

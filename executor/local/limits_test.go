@@ -1,0 +1,223 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cloudshare/cloudshare/executor"
+)
+
+func TestValidate(t *testing.T) {
+	good := Config{Dir: "x", Site: "site-1"}
+	if err := good.Validate(); err != nil {
+		t.Errorf("defaults: %v", err)
+	}
+	for name, change := range map[string]func(*Config){
+		"dir":       func(c *Config) { c.Dir = "" },
+		"site":      func(c *Config) { c.Site = "" },
+		"cores":     func(c *Config) { c.Cores = -1 },
+		"memory":    func(c *Config) { c.MemMiB = -1 },
+		"grace":     func(c *Config) { c.Grace = -1 },
+		"log":       func(c *Config) { c.MaxLogBytes = -1 },
+		"retention": func(c *Config) { c.Retention.Count = -1 },
+		"pin":       func(c *Config) { c.Pin, c.Cores = true, 1<<20 },
+	} {
+		c := good
+		change(&c)
+		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("bad %s: got %v, want an error that names it", name, err)
+		}
+	}
+}
+
+func TestStartBeforeAdopt(t *testing.T) {
+	o := open(t, config(t))
+	if err := o.Start(t.Context(), shell(1, "exit 0")); !errors.Is(err, ErrNotAdopted) {
+		t.Errorf("got %v, want ErrNotAdopted", err)
+	}
+}
+
+// TestNothingLeaks: a task has three open files, catches and blocks nothing.
+func TestNothingLeaks(t *testing.T) {
+	o, _ := adopted(t, config(t))
+	for n := uint32(1); n < 4; n++ {
+		task := shell(n, "")
+		// No shell: it would have files and signals of its own.
+		task.Command = []string{"/bin/ls", "/proc/self/fd"}
+		o.run(task)
+		// The fourth is ls's own, of the directory.
+		if got := strings.Fields(o.output(task)); len(got) != 4 {
+			t.Errorf("open files %v, want 0, 1, 2 and the directory", got)
+		}
+	}
+	task := shell(9, "")
+	task.Command = []string{"/bin/grep", "-E", "Sig(Blk|Ign)", "/proc/self/status"}
+	o.run(task)
+	for l := range strings.Lines(o.output(task)) {
+		if f := strings.Fields(l); len(f) != 2 || strings.Trim(f[1], "0") != "" {
+			t.Errorf("%s: want no signals", strings.TrimSpace(l))
+		}
+	}
+}
+
+// TestOutputIsCut: the head stays, a marker follows, and the task lives on.
+func TestOutputIsCut(t *testing.T) {
+	cfg := config(t)
+	cfg.MaxLogBytes = 1000
+	o, _ := adopted(t, cfg)
+	task := shell(1, "i=0; while [ $i -lt 1000 ]; do echo line $i; i=$((i+1)); done; echo done >&2")
+	o.begin(task)
+	rc, err := o.Logs(t.Context(), task.ID, "stdout", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rc.Close()
+	followed := make(chan string, 1)
+	go func() {
+		b := make([]byte, 0, 1<<16)
+		for {
+			n, rerr := rc.Read(b[len(b):cap(b)])
+			b = b[:len(b)+n]
+			if rerr != nil {
+				followed <- string(b)
+				return
+			}
+		}
+	}()
+	if r := o.end(task); r.Cause != executor.Exited || r.ExitCode != 0 {
+		t.Errorf("got %+v, want a clean exit", r)
+	}
+	got := o.output(task)
+	if !strings.HasPrefix(got, "line 0\nline 1\n") || !strings.HasSuffix(got, marker(1000)) || len(got) != 1000+len(marker(1000)) {
+		t.Errorf("got %d bytes that end with %q", len(got), got[max(0, len(got)-80):])
+	}
+	if f := <-followed; f != got {
+		t.Errorf("followed %d bytes, read %d", len(f), len(got))
+	}
+}
+
+// TestMemoryLimit: enforced, or the status says why it is not.
+func TestMemoryLimit(t *testing.T) {
+	o, _ := adopted(t, config(t))
+	task := shell(1, "x=$(head -c 200000000 /dev/zero | tr '\\0' x); echo ${#x}")
+	task.Need.MemMiB = 32
+	r := o.run(task)
+	if o.groups.mem == "" {
+		if !strings.Contains(o.Status(), "not enforced: ") {
+			t.Errorf("status %q does not say why memory is not limited", o.Status())
+		}
+		return
+	}
+	if !strings.Contains(r.Detail, "out of memory (limit 32Mi)") {
+		t.Errorf("got %+v, want it out of memory", r)
+	}
+	// The same supervisor, without a limit.
+	free := shell(2, task.Command[2])
+	if r = o.run(free); r.Cause != executor.Exited || r.ExitCode != 0 {
+		t.Errorf("without a limit: got %+v, want a clean exit", r)
+	}
+}
+
+func TestStatusWithoutCgroups(t *testing.T) {
+	cfg := config(t)
+	cfg.NoCgroups = true
+	if s := open(t, cfg).Status(); !strings.Contains(s, "not enforced: cgroups are switched off") {
+		t.Errorf("got %q", s)
+	}
+}
+
+// TestPin: attempts that run together have CPUs of their own, and give them back.
+func TestPin(t *testing.T) {
+	cfg := config(t)
+	cfg.Pin, cfg.Cores = true, len(allowedCPUs())
+	o, _ := adopted(t, cfg)
+	for round := range uint32(2) {
+		seen := map[string]bool{}
+		var tasks []executor.Task
+		for i := range uint32(cfg.Cores) {
+			task := shell(round*1000+i, "grep Cpus_allowed_list /proc/self/status; while :; do sleep 3600; done")
+			o.begin(task)
+			cpu := o.firstLine(task)
+			if seen[cpu] || strings.ContainsAny(cpu, ",-") {
+				t.Errorf("pinned to %q, others have %v", cpu, seen)
+			}
+			seen[cpu] = true
+			tasks = append(tasks, task)
+		}
+		for _, task := range tasks {
+			if err := o.Stop(t.Context(), task.ID, "done"); err != nil {
+				t.Fatal(err)
+			}
+			o.end(task)
+		}
+	}
+}
+
+// TestLargeTasks: journals stay bounded, since full ones are left behind.
+func TestLargeTasks(t *testing.T) {
+	o, _ := adopted(t, config(t))
+	slots := map[string]bool{}
+	for n := range uint32(10) {
+		task := shell(n, `test ${#V4} = 100000`)
+		task.Env = map[string]string{}
+		for i := range 5 {
+			task.Env[fmt.Sprintf("V%d", i)] = strings.Repeat("v", 100_000)
+		}
+		if r := o.run(task); r.Cause != executor.Exited || r.ExitCode != 0 {
+			t.Fatalf("got %+v, want a clean exit", r)
+		}
+		slots[o.find(task.ID).slot.name] = true
+	}
+	if len(slots) < 3 {
+		t.Errorf("10 tasks of 500 kB went into %d journals, want three or more", len(slots))
+	}
+}
+
+func TestBadEnvironment(t *testing.T) {
+	o, _ := adopted(t, config(t))
+	for i, key := range []string{"", "A=B", "A\x00"} {
+		task := shell(uint32(i), "exit 0")
+		task.Env = map[string]string{key: "x"}
+		if r := o.run(task); r.Cause != executor.NoStart {
+			t.Errorf("%q: got %+v, want NoStart", key, r)
+		}
+	}
+}
+
+// TestRetention: of the forgotten only the latest stay, also over a restart.
+func TestRetention(t *testing.T) {
+	cfg := config(t)
+	cfg.Retention = Retention{Count: 2, Age: time.Hour}
+	o, _ := adopted(t, cfg)
+	keep := shell(100, "echo not forgotten")
+	o.run(keep)
+	for n := range uint32(6) {
+		task := shell(n, "echo here")
+		o.run(task)
+		if err := o.Forget(t.Context(), task.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.Close()
+	o, states := adopted(t, cfg)
+	if len(states) != 1 || states[0].ID != keep.ID {
+		t.Fatalf("got %+v, want only the one not forgotten", states)
+	}
+	for o.janitor.dropOldest() {
+	}
+	logs, err := os.ReadDir(filepath.Join(cfg.Dir, "logs"))
+	if err != nil || len(logs) != 3 {
+		t.Errorf("got %v, %v; want the logs of three attempts", logs, err)
+	}
+	if got := o.output(keep); got != "not forgotten\n" {
+		t.Errorf("got %q", got)
+	}
+	if _, err := o.Logs(t.Context(), shell(0, "").ID, "stdout", false); !errors.Is(err, executor.ErrUnknownAttempt) {
+		t.Errorf("dropped logs: got %v, want ErrUnknownAttempt", err)
+	}
+}

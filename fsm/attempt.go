@@ -113,8 +113,6 @@ func (s *State) dropAttempt(slot uint64) {
 	s.slots = append(s.slots, slot)
 	if m.offered {
 		s.rouse(m)
-	} else if m.used == (Resources{}) {
-		s.dropMachine(m)
 	}
 }
 

@@ -194,31 +194,38 @@ func (s *State) checkMachines() error {
 	for _, a := range s.attempts.all() {
 		used[a.machine] = used[a.machine].plus(s.jobs.get(a.seq).class.need)
 	}
-	resting, held := 0, 0
+	held := 0
 	for _, x := range s.sites {
-		var total int64
+		var free, stock int64
 		for i, m := range x.machines {
 			if m.used != used[m] || m.pos != i || m.site != x {
 				return fmt.Errorf("machine %s/%s uses %v, its attempts %v", x.name, m.name, m.used, used[m])
 			}
-			if !m.offered && m.used == (Resources{}) {
-				return fmt.Errorf("machine %s/%s is kept for nothing", x.name, m.name)
-			}
-			if m.resting {
-				resting++
-			} else if m.offered {
-				total += max(0, m.exposed.MilliCPU-m.used.MilliCPU)
+			if m.offered {
+				stock += max(0, m.exposed.MilliCPU-m.used.MilliCPU)
+				if !m.resting {
+					free += max(0, m.exposed.MilliCPU-m.used.MilliCPU)
+				}
 			}
 			if m.held != 0 {
 				held++
 			}
+			if m.tried || m.held != 0 && s.held[m.held] != m {
+				return fmt.Errorf("machine %s/%s: tried %v, held for %d", x.name, m.name, m.tried, m.held)
+			}
 		}
-		if total != x.free.total || s.supply.weights[x.pos] != x.supply() {
-			return fmt.Errorf("supply of %s is %d, should be %d", x.name, x.free.total, total)
+		if free != x.free.total || stock != x.stock.total {
+			return fmt.Errorf("%s has %d free of %d, should be %d of %d", x.name, x.free.total, x.stock.total, free, stock)
+		}
+		if x.state != Alive {
+			free, stock = 0, 0
+		}
+		if s.supply.weights[x.pos] != free || s.stock.weights[x.pos] != stock {
+			return fmt.Errorf("totals of %s", x.name)
 		}
 	}
-	if resting != s.resting || held != len(s.reservations) {
-		return fmt.Errorf("%d resting, %d counted; %d held, %d reservations", resting, s.resting, held, len(s.reservations))
+	if held != len(s.reservations) || held != len(s.held) || len(s.fresh) != 0 {
+		return fmt.Errorf("%d held, %d reservations; %d fresh", held, len(s.reservations), len(s.fresh))
 	}
 	return nil
 }

@@ -23,6 +23,7 @@ type class struct {
 	waiting  uint64  // tasks in lanes
 	activeAt int     // position in State.active, −1 when waiting = 0
 	barred   int     // waiting tasks with bars, of absent owners too
+	fresh    bool    // it is in State.fresh
 }
 
 // allows reports whether the class's tasks may run at a site.

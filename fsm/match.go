@@ -16,18 +16,26 @@ type choice struct {
 // match hands waiting tasks to machines until no machine fits any (D2). It
 // runs once, after all commands of an entry.
 //
-// A machine that fits nothing rests, so that it is tried again only when its
-// room grew or something new waits; resting is part of the state, because it
-// decides which machine a draw finds.
+// A machine that fits nothing rests until its room grows. What begins to wait
+// later is fresh: while it waits, resting machines are drawn too, but tried with
+// nothing else; so what nobody can run costs later entries nothing. Resting is
+// part of the state, because it decides which machine a draw finds.
 func (s *State) match() {
-	if s.wake {
-		s.wakeAll()
-	}
-	for retry := uint64(0); s.present > 0 && s.supply.total > 0; {
-		m := s.draw(retry)
+	var tried []*machine
+	for retry := uint64(0); s.present > 0; {
+		from := &s.supply
+		if s.anyFresh() {
+			from = &s.stock
+		}
+		if from.total == 0 {
+			break
+		}
+		m := s.draw(from, retry)
 		pick, ok := s.pick(m)
 		if !ok {
-			s.rest(m)
+			m.resting, m.tried = true, true
+			s.weigh(m)
+			tried = append(tried, m)
 			retry++
 			continue
 		}
@@ -37,19 +45,44 @@ func (s *State) match() {
 		s.assign(pick, m)
 		retry = 0
 	}
+	for _, m := range tried {
+		m.tried = false
+		s.weigh(m)
+	}
+	for _, c := range s.fresh {
+		c.fresh = false
+	}
+	s.fresh = s.fresh[:0]
 }
 
-// draw chooses a machine worth trying, by a keyed hash of the decision's
-// number weighted by free milli-cores, or the first by site and name.
-func (s *State) draw(retry uint64) *machine {
+// anyFresh reports whether something fresh still waits.
+func (s *State) anyFresh() bool {
+	for len(s.fresh) > 0 {
+		last := len(s.fresh) - 1
+		if s.fresh[last].waiting > 0 {
+			return true
+		}
+		s.fresh[last].fresh = false
+		s.fresh = s.fresh[:last]
+	}
+	return false
+}
+
+// draw chooses a machine by a keyed hash of the decision's number, weighted by
+// free milli-cores, or the first by site and name.
+func (s *State) draw(from *fenwick, retry uint64) *machine {
 	var r uint64
 	if !s.params.FixedOrder {
 		h := mix(mix(s.seed^s.decisions) ^ retry)
-		r, _ = bits.Mul64(h, uint64(s.supply.total)) // h scaled to [0, total)
+		r, _ = bits.Mul64(h, uint64(from.total)) // h scaled to [0, total)
 	}
-	pos, rest := s.supply.find(int64(r))
+	pos, rest := from.find(int64(r))
 	x := s.order[pos]
-	i, _ := x.free.find(rest)
+	in := &x.free
+	if from == &s.stock {
+		in = &x.stock
+	}
+	i, _ := in.find(rest)
 	return x.machines[i]
 }
 
@@ -89,8 +122,12 @@ func (s *State) sooner(a, b choice) bool {
 // fits the machine.
 func (s *State) pickOwner(m *machine, room Resources) *site {
 	var best *lane
-	for _, c := range s.active {
-		if !c.need.fits(room) || !c.allows(m.site.name) {
+	classes := s.active
+	if m.resting {
+		classes = s.fresh
+	}
+	for _, c := range classes {
+		if c.waiting == 0 || !c.need.fits(room) || !c.allows(m.site.name) {
 			continue
 		}
 		l := s.bestLane(c, m.site)
@@ -208,7 +245,7 @@ func (s *State) pickHeld(m *machine, room Resources) (choice, bool) {
 func (s *State) preferOwn(m *machine, c choice) *machine {
 	x := c.lane.owner
 	cl := c.lane.class
-	if x == m.site || x.supply() == 0 || !cl.allows(x.name) {
+	if x == m.site || s.stock.weights[x.pos] == 0 || !cl.allows(x.name) {
 		return m
 	}
 	if c.back {
@@ -219,7 +256,7 @@ func (s *State) preferOwn(m *machine, c choice) *machine {
 		}
 	}
 	for _, own := range x.machines {
-		if own.offered && !own.resting && cl.need.fits(own.room()) && (own.held == 0 || own.held == c.seq) {
+		if own.offered && cl.need.fits(own.room()) && (own.held == 0 || own.held == c.seq) {
 			return own
 		}
 	}

@@ -1,9 +1,6 @@
 package fsm
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // offer executes an Offer: it replaces the site's standing one.
 func (s *State) offer(x *site, c *Offer) Result {
@@ -35,11 +32,8 @@ func (s *State) install(x *site, c *Offer) {
 		} else {
 			m = &machine{site: x, name: strings.Clone(n.Name)}
 		}
-		if m.resting {
-			m.resting = false
-			s.resting--
-		}
 		m.exposed, m.whole, m.offered = n.Resources, n.Resources.greater(n.Whole), true
+		m.resting = false
 		x.exposed = x.exposed.plus(n.Resources)
 		x.machines = append(x.machines, m)
 	}
@@ -53,21 +47,10 @@ func (s *State) install(x *site, c *Offer) {
 
 // retract keeps a machine that is offered no more only while it is in use.
 func (s *State) retract(m *machine) {
-	if m.resting {
-		m.resting = false
-		s.resting--
-	}
-	m.exposed, m.whole, m.offered = Resources{}, Resources{}, false
+	m.exposed, m.whole, m.offered, m.resting = Resources{}, Resources{}, false, false
 	if m.used != (Resources{}) {
 		m.site.machines = append(m.site.machines, m)
 	}
-}
-
-// dropMachine forgets a machine that is neither offered nor in use.
-func (s *State) dropMachine(m *machine) {
-	x := m.site
-	x.machines = slices.Delete(x.machines, m.pos, m.pos+1)
-	s.weighSite(x)
 }
 
 // decline executes a Decline: the assignments go back to the queue, barred from

@@ -43,6 +43,7 @@ func (s *State) away(x *site) {
 	for _, l := range x.lanes {
 		s.unholdLane(l)
 	}
+	s.sweep(x)
 	s.plan()
 }
 
@@ -71,7 +72,7 @@ func (s *State) suspect(c *Suspect) Result {
 	case !c.On && x.state == Suspected:
 		x.state = Alive
 	}
-	s.supply.set(x.pos, x.supply())
+	s.weighTotals(x)
 	return Result{}
 }
 

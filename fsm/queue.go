@@ -26,6 +26,21 @@ type queue struct {
 	fresh    []uint64 // seqs in order of submission; [at:] count
 	at       int
 	back     []uint64 // seqs that returned, sorted
+	jobs     int      // entries that count
+}
+
+// compact drops dead entries once they outnumber the others: a head that nobody
+// can run would keep them for ever.
+func (q *queue) compact(s *State) {
+	if len(q.fresh)-q.at+len(q.back) <= 2*q.jobs+64 {
+		return
+	}
+	var alive []uint64
+	q.each(s, func(seq uint64) bool {
+		alive = append(alive, seq)
+		return true
+	})
+	q.fresh, q.at, q.back = alive, 0, nil
 }
 
 // first returns the first job with waiting tasks, 0 if there is none, without
@@ -143,6 +158,7 @@ func (s *State) enqueue(seq uint64, j *job, n uint32) {
 	}
 	if j.waiting() == n { // it had none before: no entry, or a dead one
 		q := l.queue(j.priority)
+		q.jobs++
 		if last := len(q.fresh) - 1; last < q.at || q.fresh[last] < seq {
 			q.fresh = append(q.fresh, seq)
 		} else {
@@ -169,10 +185,12 @@ func (s *State) attract(l *lane, n uint64) {
 	if c.waiting == 0 {
 		c.activeAt = len(s.active)
 		s.active = append(s.active, c)
-		s.wake = true
 	}
-	if c.barred > 0 { // machines may rest only because of bars
-		s.wake = true
+	// Machines rest because no task of the class fitted or, with bars, because
+	// the site may not run those that waited.
+	if !c.fresh && (c.waiting == 0 || c.barred > 0) {
+		c.fresh = true
+		s.fresh = append(s.fresh, c)
 	}
 	c.waiting += n
 	s.present += n
@@ -186,6 +204,11 @@ func (s *State) dequeue(j *job, n uint32) {
 	x.waiting -= uint64(n)
 	x.cpu -= int64(n) * j.class.need.MilliCPU
 	s.waiting -= uint64(n)
+	if j.waiting() == 0 {
+		q := l.queue(j.priority)
+		q.jobs--
+		q.compact(s)
+	}
 	l.refresh(s)
 	if x.present() {
 		s.repel(l, uint64(n))

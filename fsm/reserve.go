@@ -36,7 +36,7 @@ func (s *State) reserve() {
 		}
 		if m := s.soonest(l); m != nil {
 			s.reservations = append(s.reservations, reservation{l.seq, m})
-			m.held = l.seq
+			m.held, s.held[l.seq] = l.seq, m
 			s.rouse(m) // it may fit nothing else now, or the job at once
 			free--
 		}
@@ -116,9 +116,7 @@ func (x *site) couldRun(c *class) bool {
 	return slices.ContainsFunc(x.machines, func(m *machine) bool { return m.offered && c.need.fits(m.whole) })
 }
 
-func (s *State) isHeld(seq uint64) bool {
-	return slices.ContainsFunc(s.reservations, func(r reservation) bool { return r.seq == seq })
-}
+func (s *State) isHeld(seq uint64) bool { return s.held[seq] != nil }
 
 func (s *State) offeredMachines() int {
 	n := 0
@@ -159,12 +157,12 @@ func (s *State) soonest(l *lane) *machine {
 
 // unhold ends a job's reservation, if it has one.
 func (s *State) unhold(seq uint64) {
-	i := slices.IndexFunc(s.reservations, func(r reservation) bool { return r.seq == seq })
-	if i < 0 {
+	m := s.held[seq]
+	if m == nil {
 		return
 	}
-	m := s.reservations[i].machine
-	s.reservations = slices.Delete(s.reservations, i, i+1)
+	delete(s.held, seq)
+	s.reservations = slices.DeleteFunc(s.reservations, func(r reservation) bool { return r.seq == seq })
 	m.held = 0
 	if m.offered {
 		s.rouse(m)

@@ -24,7 +24,10 @@ func Restore(in io.Reader) (*State, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
-	s.wake = false
+	for _, c := range s.fresh { // what waits has been tried, or a machine would not rest
+		c.fresh = false
+	}
+	s.fresh = nil
 	s.plan()
 	return s, nil
 }
@@ -141,9 +144,6 @@ func (r *snapReader) machines(s *State, x *site) {
 			return
 		}
 		r.check(m.whole == m.exposed.greater(m.whole) && inResources("", m.whole) == nil, "a machine is less than what it exposes")
-		if m.resting {
-			s.resting++
-		}
 		x.exposed = x.exposed.plus(m.exposed)
 		x.machines = append(x.machines, m)
 	}
@@ -287,7 +287,7 @@ func (r *snapReader) reservations(s *State) {
 			r.fail("a reservation of no such machine %.140q", name)
 			return
 		}
-		m.held = seq
+		m.held, s.held[seq] = seq, m
 		s.reservations = append(s.reservations, reservation{seq, m})
 	}
 }

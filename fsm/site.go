@@ -48,7 +48,8 @@ type site struct {
 	nums    map[uint64]uint64 // job number → seq
 	live    []uint64          // slots of attempts here, in no order
 	changed uint64            // entry of the last change in Assignments
-	free    fenwick           // by machine.pos
+	free    fenwick           // by machine.pos: free milli-cores of machines that do not rest
+	stock   fenwick           // the same of all machines not tried in this entry
 	exposed Resources         // sum over offered machines
 	lanes   []*lane           // with waiting tasks
 	waiting uint64            // tasks
@@ -71,7 +72,8 @@ type machine struct {
 	exposed Resources // zero once it is no longer offered
 	whole   Resources // Invariant: ≥ exposed in every part
 	offered bool
-	resting bool   // tried in vain since its room last grew
+	resting bool   // fits nothing that waited at the end of an earlier entry; see State.match
+	tried   bool   // fits nothing that waits; only during a match
 	held    uint64 // seq of the job it is reserved for, or 0
 	used    Resources
 }
@@ -122,69 +124,66 @@ func (s *State) indexSite(x *site) {
 	})
 	s.order = slices.Insert(s.order, at, x)
 	s.supply.reset(len(s.order))
+	s.stock.reset(len(s.order))
 	for i, o := range s.order {
 		o.pos = i
-		s.supply.set(i, o.supply())
+		s.weighTotals(o)
 	}
 }
 
-// supply is the site's weight in the choice of a machine.
-func (x *site) supply() int64 {
+// weighTotals enters a site's totals into the choice of a machine. Only sites
+// that are alive offer anything.
+func (s *State) weighTotals(x *site) {
 	if x.state != Alive {
-		return 0
+		s.supply.set(x.pos, 0)
+		s.stock.set(x.pos, 0)
+		return
 	}
-	return x.free.total
+	s.supply.set(x.pos, x.free.total)
+	s.stock.set(x.pos, x.stock.total)
 }
 
-// weigh recomputes a machine's weight after its room or rest changed.
-func (s *State) weigh(m *machine) {
-	w := max(0, m.exposed.MilliCPU-m.used.MilliCPU)
-	if m.resting || !m.offered {
-		w = 0
+// weights are a machine's in x.free and x.stock.
+func (m *machine) weights() (free, stock int64) {
+	if !m.offered || m.tried {
+		return 0, 0
 	}
-	m.site.free.set(m.pos, w)
-	s.supply.set(m.site.pos, m.site.supply())
+	stock = max(0, m.exposed.MilliCPU-m.used.MilliCPU)
+	if !m.resting {
+		free = stock
+	}
+	return free, stock
+}
+
+// weigh recomputes a machine's weights after its room or rest changed.
+func (s *State) weigh(m *machine) {
+	free, stock := m.weights()
+	m.site.free.set(m.pos, free)
+	m.site.stock.set(m.pos, stock)
+	s.weighTotals(m.site)
 }
 
 // weighSite recomputes a whole site.
 func (s *State) weighSite(x *site) {
 	x.free.reset(len(x.machines))
+	x.stock.reset(len(x.machines))
 	for i, m := range x.machines {
 		m.pos = i
-		if w := m.exposed.MilliCPU - m.used.MilliCPU; m.offered && !m.resting && w > 0 {
-			x.free.set(i, w)
-		}
+		free, stock := m.weights()
+		x.free.set(i, free)
+		x.stock.set(i, stock)
 	}
-	s.supply.set(x.pos, x.supply())
+	s.weighTotals(x)
 }
 
-// rest takes a machine out of the choice until its room grows or wakeAll.
-func (s *State) rest(m *machine) {
-	m.resting = true
-	s.resting++
-	s.weigh(m)
-}
-
-// rouse puts a machine back into the choice.
+// rouse makes a machine worth trying again: its room grew, or it is held anew.
 func (s *State) rouse(m *machine) {
-	if m.resting {
-		m.resting = false
-		s.resting--
-	}
+	m.resting = false
 	s.weigh(m)
 }
 
-// wakeAll puts every machine back into the choice.
-func (s *State) wakeAll() {
-	s.wake = false
-	if s.resting == 0 {
-		return
-	}
-	for _, x := range s.sites {
-		for _, m := range x.machines {
-			if m.resting {
-				s.rouse(m)
-			}
-		}
-	}
+// sweep forgets machines that are neither offered nor in use.
+func (s *State) sweep(x *site) {
+	x.machines = slices.DeleteFunc(x.machines, func(m *machine) bool { return !m.offered && m.used == Resources{} })
+	s.weighSite(x)
 }

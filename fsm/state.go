@@ -79,17 +79,18 @@ type State struct {
 	// Derived.
 	byName   map[string]*site
 	order    []*site // by name; site.pos is the position
-	supply   fenwick // by site.pos: free milli-cores of machines worth trying
+	supply   fenwick // by site.pos: totals of site.free
+	stock    fenwick // by site.pos: totals of site.stock
 	slots    []uint64
 	nextSlot uint64
-	live     map[taskKey]uint64 // slots
+	live     map[taskKey]uint64  // slots
+	held     map[uint64]*machine // by seq of the job it is reserved for
 	classes  map[string]*class
 	payloads map[uint64]*payload
 	active   []*class // with waiting > 0
 	waiting  uint64   // tasks of all sites
 	present  uint64   // those whose owner is present: only they are matched
-	resting  int      // machines that were tried in vain
-	wake     bool     // something changed that resting machines might fit
+	fresh    []*class // with something that waits since the last match
 	records  int      // ended-task records in ended jobs
 	trimmed  int      // ended[:trimmed] have no records
 	assigned int      // live attempts not reported running
@@ -104,7 +105,7 @@ type taskKey struct {
 // New returns the empty state before the first entry.
 func New() *State {
 	return &State{
-		nextSeq: 1, byName: map[string]*site{}, live: map[taskKey]uint64{},
+		nextSeq: 1, byName: map[string]*site{}, live: map[taskKey]uint64{}, held: map[uint64]*machine{},
 		classes: map[string]*class{}, payloads: map[uint64]*payload{},
 	}
 }

@@ -1,6 +1,9 @@
 package fsm
 
-import "slices"
+import (
+	"slices"
+	"sort"
+)
 
 // submit executes a Submit: each job is accepted or refused by itself.
 func (s *State) submit(x *site, c *Submit) Result {
@@ -59,10 +62,10 @@ func (s *State) enter(x *site, spec *JobSpec) {
 func (s *State) retire(seq uint64, j *job) {
 	s.unhold(seq)
 	s.records += len(j.tasks.records)
-	at := len(s.ended)
-	for at > 0 && s.ended[at-1] > seq && s.jobs.get(s.ended[at-1]).endedMs == j.endedMs {
-		at--
-	}
+	at := sort.Search(len(s.ended), func(i int) bool {
+		o := s.jobs.get(s.ended[i])
+		return o.endedMs > j.endedMs || o.endedMs == j.endedMs && s.ended[i] > seq
+	})
 	s.ended = slices.Insert(s.ended, at, seq)
 	s.trimmed = min(s.trimmed, at)
 }

@@ -111,20 +111,25 @@ func (s *State) Ledger() LedgerView {
 }
 
 // Assignments returns all live attempts at a site, those being stopped
-// included, by job and task: what its broker must be running or ending.
+// included, by job and task: what its broker must be running or ending. Equal
+// payloads share one copy.
 func (s *State) Assignments(name string) []Assignment {
 	x := s.byName[name]
 	if x == nil {
 		return nil
 	}
 	out := make([]Assignment, 0, len(x.live))
+	copies := map[*payload][]byte{} // one for all tasks of a job
 	for _, slot := range x.live {
 		a := s.attempts.get(slot)
 		j := s.jobs.get(a.seq)
+		if copies[j.payload] == nil {
+			copies[j.payload] = slices.Clone(j.payload.data)
+		}
 		out = append(out, Assignment{
 			AttemptRef: AttemptRef{Job: JobID{s.sites[j.owner].name, j.num}, Task: a.task, Attempt: a.attempt, Token: a.token},
 			Machine:    a.machine.name, Need: j.class.need, TimeoutMs: j.timeoutMs, OnLoss: j.onLoss,
-			Started: a.startedMs >= 0, Stop: a.way == wayStopping, StopWhy: a.why, Payload: slices.Clone(j.payload.data),
+			Started: a.startedMs >= 0, Stop: a.way == wayStopping, StopWhy: a.why, Payload: copies[j.payload],
 		})
 	}
 	slices.SortFunc(out, func(a, b Assignment) int {

@@ -112,16 +112,15 @@ func (s *State) endWaiting(seq uint64, state TaskState, why string) {
 // site reports. One whose site is lost has nobody to ask: it ends.
 func (s *State) stop(slot uint64, why string) {
 	a := s.attempts.mut(slot, s.epoch)
-	switch a.way {
-	case wayStopping:
-		return
-	case wayAway:
-		a.off = wayStopping
-		a.why = why
-		s.drop(slot, Lost)
+	if a.way == wayStopping {
 		return
 	}
 	a.why = why
+	if a.way == wayAway {
+		a.off = wayStopping
+		s.drop(slot, Lost)
+		return
+	}
 	s.turn(a, wayStopping)
 }
 

@@ -6,8 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cloudshare/cloudshare/sched"
 	"github.com/cockroachdb/datadriven"
+
+	"github.com/cloudshare/cloudshare/sched"
 )
 
 // TestPaper plays the worked example of the paper (theory.md §4) through real

@@ -4,8 +4,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/cloudshare/cloudshare/sched"
 	"pgregory.net/rapid"
+
+	"github.com/cloudshare/cloudshare/sched"
 )
 
 // TestStateMachine sends random commands of several sites to two replicas and

@@ -139,7 +139,11 @@ func (r *snapReader) attempt(s *State, a *attempt, j *job, t *taskSet, name stri
 }
 
 func (r *snapReader) records(s *State, j *job, t *taskSet) {
-	for range r.upTo(DetailTasks, "records") {
+	most := uint64(j.count)
+	if j.count > DetailTasks {
+		most = 0
+	}
+	for range r.upTo(most, "records") {
 		v := record{task: r.u32("task"), attempt: r.u32("attempt"), failures: r.u32("failures"), losses: r.u32("losses"), token: r.uint()}
 		v.exit, v.signal, v.site = r.i32("exit code"), r.i32("signal"), r.i32("site")
 		v.queuedMs, v.assignedMs = r.ms(0, s.time), r.ms(-1, s.time)

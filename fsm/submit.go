@@ -83,7 +83,12 @@ func (s *State) retain() {
 		s.trimmed = max(0, s.trimmed-1)
 		left--
 	}
-	for s.records > maxRecords && s.trimmed < len(s.ended) {
+	s.trim(maxRecords)
+}
+
+// trim drops the task records of the oldest ended jobs beyond a number.
+func (s *State) trim(most int) {
+	for s.records > most && s.trimmed < len(s.ended) {
 		t := s.mutJob(s.ended[s.trimmed]).set(s.epoch)
 		s.records -= len(t.records)
 		t.records = nil

@@ -1,6 +1,10 @@
 package fsm
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // tb is what both testing and rapid offer.
 type tb interface {
@@ -108,6 +112,7 @@ func (w *world) offering(site string, cores ...int64) *Offer {
 		o.Machines = append(o.Machines, Machine{Name: fmt.Sprintf("m%d", i), Resources: Resources{MilliCPU: c * 1000, MemMiB: 1 << 20}})
 		o.Capacity.MilliCPU += c * 1000
 	}
+	slices.SortFunc(o.Machines, func(a, b Machine) int { return strings.Compare(a.Name, b.Name) })
 	return o
 }
 

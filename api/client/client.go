@@ -67,7 +67,11 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 // do sends a request; an answer from 400 on becomes a *Problem.
 func (c *Client) do(ctx context.Context, method, path string, query url.Values, body io.Reader, header http.Header) (*http.Response, error) {
 	u := *c.base
-	u.Path += path
+	u.RawPath = u.EscapedPath() + path // path is escaped
+	var err error
+	if u.Path, err = url.PathUnescape(u.RawPath); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBadAddr, err)
+	}
 	u.RawQuery = query.Encode()
 	req, err := http.NewRequestWithContext(ctx, method, u.String(), body)
 	if err != nil {

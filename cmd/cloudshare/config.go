@@ -134,6 +134,9 @@ func loadConfig(path string, flags *pflag.FlagSet, environ func() []string) (Con
 	if err := k.Unmarshal("", &cfg); err != nil {
 		return Config{}, usage("configuration: %s", strings.Join(strings.Fields(err.Error()), " "))
 	}
+	if len(cfg.Join) > 0 { // one text may hold several, as in the environment
+		cfg.Join = strings.Split(strings.Join(cfg.Join, ","), ",")
+	}
 	return cfg, cfg.Validate()
 }
 

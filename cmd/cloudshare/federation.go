@@ -121,9 +121,14 @@ func policyFlags(f *pflag.FlagSet) {
 
 // policyFields collects the flags that were given, by their JSON names.
 func policyFields(f *pflag.FlagSet) (map[string]any, error) {
+	known := pflag.NewFlagSet("", pflag.ContinueOnError)
+	policyFlags(known)
 	fields := map[string]any{}
 	var bad error
 	f.Visit(func(flag *pflag.Flag) {
+		if known.Lookup(flag.Name) == nil { // --addr, -o
+			return
+		}
 		var v any
 		var err error
 		switch flag.Value.Type() {
@@ -149,7 +154,7 @@ func (a *app) policyCommand() *cobra.Command {
 	set := simple(a, "set", "Change the federation's policy; what is not named stays",
 		"  cloudshare policy set --policy FAIRSHARE --prefer-own=false",
 		func(cmd *cobra.Command, c *client.Client) (wire.Policy, error) {
-			fields, err := policyFields(cmd.LocalNonPersistentFlags())
+			fields, err := policyFields(cmd.Flags())
 			if err != nil {
 				return wire.Policy{}, err
 			}

@@ -143,7 +143,10 @@ func (p *progress) close() {
 // follow prints the output of a job's one task, stdout to stdout and stderr to
 // stderr, and then waits for the end.
 func (a *app) follow(ctx context.Context, c *client.Client, id string) error {
-	_, err := poll(ctx, c, id, func(j wire.Job) bool { return j.StartedAt != nil || j.EndedAt != nil })
+	_, err := poll(ctx, c, id, func(j wire.Job) bool {
+		_, ended := ends[j.State]
+		return ended || j.StartedAt != nil
+	})
 	if err != nil {
 		return err
 	}

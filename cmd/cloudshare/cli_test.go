@@ -1,0 +1,249 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cloudshare/cloudshare/api/wire"
+)
+
+var rewrite = flag.Bool("rewrite", false, "rewrite golden files")
+
+// cli runs the command line with nothing in the environment.
+func cli(t *testing.T, stdin string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = run(context.Background(), args, streams{in: strings.NewReader(stdin), out: &out, err: &errs},
+		func(string) string { return "" })
+	return code, out.String(), errs.String()
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *rewrite {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs; -rewrite writes it anew, then read the change\n%s", path, got)
+	}
+}
+
+// TestHelp shows the help of every command, each with an example.
+func TestHelp(t *testing.T) {
+	var all strings.Builder
+	var walk func(*cobra.Command)
+	walk = func(c *cobra.Command) {
+		path := strings.Fields(c.CommandPath())[1:]
+		code, out, errs := cli(t, "", append(path, "--help")...)
+		if code != 0 || errs != "" {
+			t.Errorf("%v --help: exit %d %s", path, code, errs)
+		}
+		if c.Example == "" {
+			t.Errorf("%s has no example", c.CommandPath())
+		}
+		fmt.Fprintf(&all, "==== %s ====\n%s\n", c.CommandPath(), out)
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	a := &app{getenv: func(string) string { return "" }}
+	walk(a.root())
+	golden(t, "help.txt", all.String())
+}
+
+// TestUsage: what is typed wrong is exit 2, with the reason in one line, and
+// nothing on stdout.
+func TestUsage(t *testing.T) {
+	var all strings.Builder
+	for _, line := range []string{
+		"bogus", "jobs --bogus", "jobs extra", "job", "job a b", "tasks", "logs", "logs x --stream stdin", "logs x --task -1",
+		"sites -o xml", "policy bogus", "policy set", "policy set --rate-cpu much", "submit", "submit --count many -- true",
+		"submit --env NOVALUE -- true", "submit --env A=1 --env A=2 -- true", "submit -f testdata/none.yaml",
+		"submit -f x -- true", "submit -f x --count 3", "submit --count 2 --follow -- true",
+		"dev --sites 0", "dev --sites 99", "dev --cores 0", "dev --http 7700", "dev --http 0.0.0.0:7700", "dev --http 127.0.0.1:65535",
+		"dev start", "dev start site-1", "dev start site-1 --data-dir testdata/none", "sites --addr ftp://x",
+		"broker", "broker --site Bad_Name", "broker --site a --bootstrap --join 127.0.0.1:1", "broker --site a --profile moon",
+		"broker --site a --data-dir testdata/none", "broker --site a --http 0.0.0.0:0 --bootstrap", "broker --site a --http nowhere",
+		"broker --site a --peer 127.0.0.1:99999", "broker --site a --join nowhere", "broker --site a --cores -1",
+		"broker --site a --cores 2 --reserve 3", "broker --site a --memory lots", "broker --site a --log-level loud",
+		"broker --site a --log-format xml", "broker --site a --lease -1s", "broker --site a --http 127.0.0.1:1 --peer 127.0.0.1:1",
+		"broker --config testdata/none.yaml", "broker --config testdata/typo.yaml", "broker --config testdata/type.yaml",
+		"broker --config testdata/twice.yaml",
+	} {
+		code, out, errs := cli(t, "", strings.Fields(line)...)
+		if code != exitUsage || out != "" || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%s: exit %d, stdout %q, stderr %q", line, code, out, errs)
+		}
+		fmt.Fprintf(&all, "$ cloudshare %s\n%s", line, errs)
+	}
+	golden(t, "usage.txt", all.String())
+}
+
+// broker answers like one that knows the job site-1.1.
+func broker(t *testing.T) string {
+	t.Helper()
+	const job = `{"id":"site-1.1","name":"n","site":"site-1","state":"succeeded","reason":"","durability":"federation",
+"submitted_at":null,"started_at":null,"ended_at":null,"counts":{"succeeded":2,"failed":0},"spec":{"command":["true"],"resources":{"cpu":1,"memory":"0"}}}`
+	answers := map[string]string{
+		"POST /v1/jobs": `{"id":"site-1.1","state":"queued","durability":"federation","reason":"no room"}`,
+		"GET /v1/jobs":  `{"items":[` + job + `],"next":"more"}`, "GET /v1/jobs/site-1.1": job,
+		"GET /v1/jobs/site-1.9":       strings.Replace(job, "succeeded", "failed", 1),
+		"GET /v1/jobs/site-1.10":      strings.Replace(job, "succeeded", "cancelled", 1),
+		"GET /v1/jobs/site-1.11":      strings.Replace(job, "succeeded", "lost", 1),
+		"GET /v1/jobs/site-1.1/tasks": `{"items":[{"index":0,"state":"failed","reason":"a\u001b[31mb\nc","site":"site-2","attempt":1,"exit_code":3}],"next":""}`,
+		"GET /v1/jobs/site-1.1/logs":  "hello\n",
+		"DELETE /v1/jobs/site-1.1":    job,
+		"GET /v1/sites":               `{"items":[{"id":"site-1","state":"alive","voter":true,"capacity":{"cpu":2},"exposed":{"cpu":1.5},"addresses":{"http":"127.0.0.1:1"}}],"next":""}`,
+		"GET /v1/queue":               `{"items":[{"site":"site-1","waiting":3,"cpu":3,"priority":"-5"}],"next":""}`,
+		"GET /v1/ledger":              `{"index":7,"time":5,"unit":"u","sites":[{"site":"site-1","contribution":"1","utility":"2","priority":"-1"}],"matrix":[{"owner":"site-1","executor":"site-2","tasks":1,"a":"9","b":"8","r":"7"}]}`,
+		"GET /v1/policy":              `{"policy":"SIMPL_DIRECT","running":"partial"}`,
+		"PUT /v1/policy":              `{"policy":"FAIRSHARE","running":"partial"}`,
+		"GET /v1/status":              `{"site":"site-1","lead":"site-2","term":3,"index":9,"state_hash":{"index":9,"hash":"ab"},"version":"v","federation":"f","voters":["site-1","site-2"],"members":["site-1"],"handlers":[{"name":"local","status":"ok"}]}`,
+	}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost && r.Header.Get("Content-Type") == wire.TypeNDJSON {
+			body, _ := io.ReadAll(r.Body)
+			for i, line := range strings.Split(strings.TrimSpace(string(body)), "\n") {
+				if strings.Contains(line, "bad") {
+					_, _ = io.WriteString(w, `{"type":"urn:cloudshare:problem:invalid-job","title":"Not valid","status":422,"line":2}`+"\n")
+					continue
+				}
+				fmt.Fprintf(w, `{"id":"site-1.%d","state":"queued"}`+"\n", i+1)
+			}
+			return
+		}
+		answer, ok := answers[r.Method+" "+r.URL.Path]
+		if ok {
+			_, _ = io.WriteString(w, answer)
+			return
+		}
+		status, name := http.StatusNotFound, "not-found"
+		switch r.URL.Path {
+		case "/v1/jobs/full.1":
+			status, name = http.StatusTooManyRequests, "queue-full"
+		case "/v1/jobs/away.1":
+			status, name = http.StatusServiceUnavailable, "owner-unreachable"
+		case "/v1/jobs/over.1":
+			status, name = http.StatusConflict, "already-ended"
+		case "/v1/jobs/broken.1":
+			status, name = http.StatusInternalServerError, "internal"
+		}
+		w.WriteHeader(status)
+		fmt.Fprintf(w, `{"type":"urn:cloudshare:problem:%s","title":"No","status":%d,"detail":"%s"}`, name, status, r.URL.Path)
+	}))
+	t.Cleanup(srv.Close)
+	return srv.URL
+}
+
+// TestCommands shows what every command prints, in each form.
+func TestCommands(t *testing.T) {
+	addr := broker(t)
+	var all strings.Builder
+	for _, c := range []struct {
+		line, stdin string
+		code        int
+	}{
+		{"submit --count 2 -- sleep 1", "", 0},
+		{"submit --wait -- true", "", 0},
+		{"submit --follow -- true", "", 0},
+		{"submit -o json true -o ignored", "", 0},
+		{"submit -f -", "command: [true]\nresources: {cpu: 2}\n", 0},
+		{"submit -f -", "command: [a]\n---\n---\nname: bad\n", exitRefused},
+		{"submit -f - -o json", `{"command":["a"]} {"command":["b"]}`, 0},
+		{"submit -f -", "a: [b", exitUsage},
+		{"submit -f -", "", exitUsage},
+		{"submit -f -", "1: {2: 3}", exitUsage},
+		{"jobs", "", 0},
+		{"job site-1.1", "", 0},
+		{"job site-1.1 -o yaml", "", 0},
+		{"job site-1.2", "", exitNotFound},
+		{"job full.1", "", exitRefused},
+		{"job away.1", "", exitUnreachable},
+		{"cancel over.1", "", exitRefused},
+		{"job broken.1", "", exitError},
+		{"tasks site-1.1", "", 0},
+		{"logs site-1.1", "", 0},
+		{"cancel site-1.1", "", 0},
+		{"sites", "", 0},
+		{"queue", "", 0},
+		{"ledger", "", 0},
+		{"policy", "", 0},
+		{"policy set --policy FAIRSHARE --prefer-own=false -o json", "", 0},
+		{"status", "", 0},
+	} {
+		code, out, errs := cli(t, c.stdin, append(strings.Fields(c.line), "--addr="+addr)...)
+		if strings.HasPrefix(c.line, "submit") { // its flags end at the command
+			code, out, errs = cli(t, c.stdin, append([]string{"--addr=" + addr}, strings.Fields(c.line)...)...)
+		}
+		if code != c.code {
+			t.Errorf("%s: exit %d, want %d: %s", c.line, code, c.code, errs)
+		}
+		fmt.Fprintf(&all, "$ cloudshare %s\n%sstderr: %s\n", c.line, out, errs)
+	}
+	golden(t, "commands.txt", all.String())
+}
+
+// TestWaitCodes: under --wait the exit code says how the job ended.
+func TestWaitCodes(t *testing.T) {
+	addr := broker(t)
+	a := &app{streams: streams{out: io.Discard, err: io.Discard}, addr: addr}
+	c, err := a.client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[string]int{"site-1.1": 0, "site-1.9": 10, "site-1.10": 11, "site-1.11": 12, "site-1.5": exitNotFound} {
+		if got := codeOf(a.wait(context.Background(), c, []string{id})); got != want {
+			t.Errorf("%s: exit %d, want %d", id, got, want)
+		}
+	}
+	if got := codeOf(a.wait(context.Background(), c, []string{"site-1.1", "site-1.11", "site-1.9"})); got != 12 {
+		t.Errorf("several jobs: exit %d, want that of the first that did not succeed", got)
+	}
+}
+
+// TestUnreachable: nobody at the address is exit 3 with what to do.
+func TestUnreachable(t *testing.T) {
+	srv := httptest.NewServer(nil)
+	srv.Close()
+	code, out, errs := cli(t, "", "jobs", "--addr", srv.URL)
+	if code != exitUnreachable || out != "" || !strings.Contains(errs, "cloudshare dev") {
+		t.Errorf("exit %d %q %q", code, out, errs)
+	}
+}
+
+// TestAddrFromEnvironment: CLOUDSHARE_ADDR is the default of --addr.
+func TestAddrFromEnvironment(t *testing.T) {
+	addr := broker(t)
+	var out, errs bytes.Buffer
+	code := run(context.Background(), []string{"queue"}, streams{strings.NewReader(""), &out, &errs}, func(name string) string {
+		if name == "CLOUDSHARE_ADDR" {
+			return addr
+		}
+		return ""
+	})
+	if code != 0 || !strings.Contains(out.String(), "site-1") {
+		t.Errorf("exit %d: %s%s", code, &out, &errs)
+	}
+}

@@ -116,11 +116,10 @@ func testAdoptRunning(r *rig) {
 func testAdoptEnded(r *rig) {
 	t := r.shell("echo said; exit 3")
 	res := r.run(t)
-	fifo := r.fifo()
-	blind := r.shell("read x <" + fifo + "; exit 4")
+	fifo, held := r.fifo(), r.fifo()
+	gone := r.holders(held)
+	blind := r.shell("exec 3>" + held + "; read x <" + fifo + "; exit 4")
 	r.start(blind)
-	r.running(blind.ID)
-	gone := r.holders(fifo)
 	r.must(r.h.Close())
 	r.write(fifo) // it ends while nobody looks
 	r.within(gone, "the writer is done")

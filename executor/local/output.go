@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"time"
 )
 
 // lookAtOutput cuts output that went over its limit and returns when to look
@@ -63,13 +65,25 @@ func cleanWork(dir string) error {
 		return nil
 	}
 	if err == nil && st.IsDir() {
-		// One that denies us its contents can be opened up by its owner.
-		_ = os.Chmod(dir, 0o700)
+		openUp(dir)
 	}
-	if err := os.RemoveAll(dir); err != nil {
-		return err
+	if err = os.RemoveAll(dir); err != nil {
+		// The next attempt must not see it; it goes with the slot.
+		if rerr := os.Rename(dir, fmt.Sprintf("%s-%d", dir, time.Now().UnixNano())); rerr != nil {
+			return errors.Join(err, rerr)
+		}
 	}
-	return os.Mkdir(dir, 0o700)
+	return errors.Join(err, os.Mkdir(dir, 0o700))
+}
+
+// openUp lets us delete below directories that deny it to their owner.
+func openUp(dir string) {
+	_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, _ error) error {
+		if d != nil && d.IsDir() {
+			_ = os.Chmod(path, 0o700) // before it is read
+		}
+		return nil
+	})
 }
 
 func isEmpty(dir string) bool {

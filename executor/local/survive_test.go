@@ -196,8 +196,14 @@ func killSupervisor(t *testing.T, pid int) {
 	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(patience.Milliseconds())); n != 1 {
-		t.Fatalf("the process does not end: %v", err)
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(patience.Milliseconds()))
+		if n == 1 {
+			return
+		}
+		if !errors.Is(err, unix.EINTR) {
+			t.Fatalf("the process does not end: %v", err)
+		}
 	}
 }
 

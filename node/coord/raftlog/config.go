@@ -145,7 +145,7 @@ type timing struct {
 
 func (p Profile) timing() timing {
 	t := timing{
-		heartbeat: 500 * time.Millisecond, election: 500 * time.Millisecond, lease: 500 * time.Millisecond,
+		heartbeat: 400 * time.Millisecond, election: 400 * time.Millisecond, lease: 400 * time.Millisecond,
 		commit: 50 * time.Millisecond, rpc: 2 * time.Second, reply: 5 * time.Second,
 		tick: time.Second, stable: 3 * time.Second, promote: 500 * time.Millisecond,
 		enqueue: time.Second, backoff: 5 * time.Millisecond, maxBackoff: 250 * time.Millisecond,

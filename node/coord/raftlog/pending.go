@@ -2,6 +2,8 @@ package raftlog
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/cloudshare/cloudshare/fsm"
@@ -57,11 +59,14 @@ type pending struct {
 	next   uint64
 	calls  map[uint64]*proposal
 	queue  []*proposal
-	closed error
+	// resting calls wait out a pause before they are queued again; a change of
+	// lead ends it.
+	resting map[*proposal]struct{}
+	closed  error
 }
 
 func newPending(origin uint64) *pending {
-	return &pending{origin: origin, calls: map[uint64]*proposal{}}
+	return &pending{origin: origin, calls: map[uint64]*proposal{}, resting: map[*proposal]struct{}{}}
 }
 
 // add puts a new call at the end of the queue.
@@ -78,12 +83,27 @@ func (p *pending) add(c *proposal) error {
 	return nil
 }
 
-// requeue puts a call whose attempt failed back into the queue.
-func (p *pending) requeue(c *proposal) {
+// rest marks a call whose attempt failed; made is how many were.
+func (p *pending) rest(c *proposal) (made int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.calls[c.seq] == c {
-		p.queue = append(p.queue, c)
+		p.resting[c] = struct{}{}
+	}
+	return c.attempts.made
+}
+
+// wake puts resting calls back into the queue: one, or all for nil.
+func (p *pending) wake(one *proposal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, ok := p.resting[one]; ok {
+		p.queue = append(p.queue, one)
+		delete(p.resting, one)
+	}
+	if one == nil {
+		p.queue = slices.AppendSeq(p.queue, maps.Keys(p.resting))
+		clear(p.resting)
 	}
 }
 
@@ -155,6 +175,7 @@ func (p *pending) abandon(c *proposal) (a attempts, ok bool) {
 	}
 	p.unqueue(c)
 	delete(p.calls, c.seq)
+	delete(p.resting, c)
 	return c.attempts, true
 }
 
@@ -235,6 +256,7 @@ func (p *pending) close(closed error, err func(attempts) error) {
 // REQUIRES: p.mu held.
 func (p *pending) settle(c *proposal, res []fsm.Result, err error) {
 	delete(p.calls, c.seq)
+	delete(p.resting, c)
 	p.unqueue(c)
 	c.results, c.err, c.settled = res, err, true
 	close(c.done)

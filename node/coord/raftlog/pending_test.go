@@ -40,7 +40,8 @@ func TestOutcomeClasses(t *testing.T) {
 		c := newCall(t, p, 1)
 		for i := range tc.sent {
 			if i > 0 {
-				p.requeue(c)
+				p.rest(c)
+				p.wake(c)
 			}
 			if got := p.take(); len(got) != 1 {
 				t.Fatalf("%s: %d calls taken", tc.name, len(got))

@@ -158,9 +158,9 @@ func (l *Log) swallowed(c *proposal) {
 
 // again sends a call once more after a pause that grows.
 func (l *Log) again(c *proposal) {
-	time.AfterFunc(l.backoff(c.attempts.made), func() {
+	time.AfterFunc(l.backoff(l.pending.rest(c)), func() {
 		if l.ctx.Err() == nil {
-			l.pending.requeue(c)
+			l.pending.wake(c)
 			l.dispatch()
 		}
 	})

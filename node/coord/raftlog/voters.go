@@ -68,28 +68,38 @@ func (l *Log) promote(ctx context.Context) {
 	}
 }
 
-// look promotes who is due. A non-voter is healthy while it answers and has
-// what was committed when the lead looked last.
+// look promotes who is due. A member is healthy while it answers and has what
+// was committed when the lead looked last.
+//
+// Nobody is promoted while a voter is not healthy: raft refuses its vote to a
+// voter that it does not know as one yet. If the lead died after a promotion
+// that one of two voters had not heard of, the two could not elect a lead.
 func (l *Log) look(since map[raft.ServerID]time.Time, before uint64) {
 	now := time.Now()
 	servers := l.raft.GetConfiguration().Configuration().Servers
 	addr := map[raft.ServerID]raft.ServerAddress{}
 	var candidates []candidate
 	voters := 0
+	whole := true
 	for _, s := range servers {
+		match, at := l.trans.follower(s.ID)
+		healthy := before != 0 && match >= before && now.Sub(at) <= l.t.heartbeat+l.t.promote
 		if s.Suffrage == raft.Voter {
 			voters++
+			whole = whole && (healthy || string(s.ID) == l.cfg.Site)
 			continue
 		}
-		match, at := l.trans.follower(s.ID)
 		switch {
-		case before == 0 || match < before || now.Sub(at) > l.t.heartbeat+l.t.promote:
+		case !healthy:
 			delete(since, s.ID)
 		case since[s.ID].IsZero():
 			since[s.ID] = now
 		}
 		addr[s.ID] = s.Address
 		candidates = append(candidates, candidate{s.ID, since[s.ID]})
+	}
+	if !whole {
+		return
 	}
 	for _, id := range promotions(voters, candidates, now, l.t.stable) {
 		if err := l.raft.AddVoter(id, addr[id], 0, l.t.enqueue).Error(); err != nil {

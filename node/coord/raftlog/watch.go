@@ -55,6 +55,7 @@ func (l *Log) refresh(last coord.Status) coord.Status {
 			l.seq.tick() // the first entry of the term
 		}
 		l.leadChange.fire()
+		l.pending.wake(nil)
 		l.dispatch()
 		if l.cfg.Hooks.Lead != nil && now.Lead != last.Lead {
 			l.cfg.Hooks.Lead(now.Lead)

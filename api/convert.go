@@ -8,7 +8,6 @@ import (
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
-	"github.com/cloudshare/cloudshare/sched"
 )
 
 // moment is nil for a time that has not come.
@@ -142,12 +141,15 @@ func statusOf(s node.Status, hash bool) wire.Status {
 	return out
 }
 
-// runningModes are the words for sched.Mode.
-var runningModes = map[sched.Mode]string{sched.Partial: "partial", sched.Completed: "completed"}
+// runningModes are the words for fsm.Params.Running, by its number.
+var runningModes = [...]string{"partial", "completed"}
+
+// setNumber writes n into a number of a type that this package may not name.
+func setNumber[T ~uint8](to *T, n int) { *to = T(n) }
 
 func policyOf(p fsm.Params) wire.Policy {
 	return wire.Policy{
-		Policy: p.Policy, Running: runningModes[p.Running], PreferOwn: p.PreferOwn, FixedOrder: p.FixedOrder,
+		Policy: p.Policy, Running: runningModes[min(int(p.Running), len(runningModes)-1)], PreferOwn: p.PreferOwn, FixedOrder: p.FixedOrder,
 		ReserveAfterMs: p.ReserveAfterMs, RetainMs: p.RetainMs, RetainJobs: p.RetainJobs, DepartureMs: p.DepartureMs,
 		RateCPU: p.RateCPU, RateMem: p.RateMem, RateGPU: p.RateGPU, QuantumMs: p.QuantumMs,
 	}
@@ -161,7 +163,7 @@ func paramsOf(p wire.Policy) (fsm.Params, error) {
 	}
 	for mode, name := range runningModes {
 		if name == p.Running {
-			out.Running = mode
+			setNumber(&out.Running, mode)
 			return out, nil
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -120,10 +121,10 @@ func (s *Server) setPolicy(w http.ResponseWriter, r *http.Request, _ func(string
 	policy := policyOf(s.broker.Params())
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(&policy); err != nil {
+	if err = dec.Decode(&policy); err != nil {
 		return badPolicy(body, err)
 	}
-	if _, err := dec.Token(); err != io.EOF { //nolint:errorlint // the decoder returns it bare
+	if _, err = dec.Token(); !errors.Is(err, io.EOF) {
 		return newProblem(http.StatusBadRequest, "malformed", "The body is not a JSON document", "unexpected data after the policy")
 	}
 	params, err := paramsOf(policy)

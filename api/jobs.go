@@ -32,7 +32,7 @@ func (s *Server) cancel(w http.ResponseWriter, r *http.Request, param func(strin
 	if err != nil {
 		return err
 	}
-	if err := s.broker.Cancel(r.Context(), id); err != nil {
+	if err = s.broker.Cancel(r.Context(), id); err != nil {
 		return err
 	}
 	job, err := s.broker.Job(r.Context(), id)

@@ -117,7 +117,7 @@ func TestRefusals(t *testing.T) {
 		t.Errorf("a problem: %v", err)
 	}
 	for _, body := range []string{"<html>", "", `{"a":1}`} {
-		c, _, _ := answering(t, 502, body)
+		c, _, _ = answering(t, 502, body)
 		if _, err := c.Job(context.Background(), "x"); !errors.Is(err, ErrBadAnswer) {
 			t.Errorf("%q: %v", body, err)
 		}

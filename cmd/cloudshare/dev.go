@@ -64,7 +64,7 @@ func (d *dev) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := d.openDir(); err != nil {
+	if err = d.openDir(); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.closeDir()) }()

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"errors"
-	"fmt"
 	"testing"
 
 	"github.com/cloudshare/cloudshare/test/testbed"
@@ -39,50 +38,6 @@ func TestKilledBrokerAdoptsItsTasks(t *testing.T) {
 		bag.onceEach(t, 8)
 		agree(t, fed)
 	}
-}
-
-// TestDeadSitesTasksMove kills a broker for good: its tasks for others stop by
-// themselves before they start elsewhere (promise 2).
-func TestDeadSitesTasksMove(t *testing.T) {
-	fed := start(t, 3, 1)
-	home, victim := fed.Sites[0], fed.Sites[2]
-	bag := newGated(t)
-	a := submit(t, home, bag.spec(3))
-	before := awaitRunning(t, home, a.ID, 3)
-
-	must(t, victim.Kill())
-	await(t, "loss of "+victim.Name, func() error {
-		info, err := home.Info(t.Context(), victim.Name)
-		if err == nil && info.State != "lost" {
-			err = fmt.Errorf("%s is %s", victim.Name, info.State)
-		}
-		return err
-	})
-	// The other two have no room until the gate opens.
-	tasks := awaitRunning(t, home, a.ID, 2)
-	for i, was := range before {
-		if was.Site == victim.Name && tasks[i].State != "queued" {
-			t.Errorf("task %d of the dead site is %+v", i, tasks[i])
-		}
-	}
-	bag.open(t)
-	awaitEnd(t, home, a.ID)
-	for i, task := range tasksOf(t, home, a.ID) {
-		if before[i].Site == victim.Name && (task.Attempt != 2 || task.Site == victim.Name) {
-			t.Errorf("task %d ended as attempt %d at %s", i, task.Attempt, task.Site)
-		}
-	}
-	bag.noOverlap(t)
-
-	must(t, fed.Restart(within(t), victim))
-	await(t, "return of "+victim.Name, func() error {
-		info, err := home.Info(t.Context(), victim.Name)
-		if err == nil && (info.State != "alive" || info.Incarnation < 2) {
-			err = errors.New(info.State)
-		}
-		return err
-	})
-	agree(t, fed)
 }
 
 // TestAllBrokersDieAtOnce: the power fails at every site, and the tasks'

@@ -152,7 +152,7 @@ func (d *dialer) join(ctx context.Context, addr string, q joinRequest) (joinRepl
 	if err != nil {
 		return joinReply{}, fmt.Errorf("encode join: %w", err)
 	}
-	if _, err := conn.Write(endFrame(append(frame(nil), b...))); err != nil {
+	if _, err = conn.Write(endFrame(append(frame(nil), b...))); err != nil {
 		return joinReply{}, fmt.Errorf("ask %s: %w", addr, err)
 	}
 	b, err = readFrame(conn, nil, maxJoinFrame)

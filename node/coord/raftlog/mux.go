@@ -46,8 +46,8 @@ type preamble struct {
 	site       string
 }
 
-func (p preamble) append(dst []byte) []byte {
-	dst = append(dst, magic[:]...)
+func (p preamble) encode() []byte {
+	dst := append(make([]byte, 0, preambleFixed+len(p.site)), magic[:]...)
 	dst = append(dst, protocolVersion, byte(p.kind))
 	dst = append(dst, p.federation[:]...)
 	dst = append(dst, byte(len(p.site)))
@@ -275,7 +275,7 @@ func (d *dialer) dial(ctx context.Context, addr string, k kind, federation [16]b
 		_ = conn.SetWriteDeadline(at)
 	}
 	p := preamble{kind: k, federation: federation, site: d.site}
-	if _, err := conn.Write(p.append(nil)); err != nil {
+	if _, err := conn.Write(p.encode()); err != nil {
 		_ = conn.Close()
 		return nil, fmt.Errorf("greet %s: %w", addr, err)
 	}

@@ -70,7 +70,7 @@ func (l *Log) open(ctx context.Context) error {
 		return fmt.Errorf("%w: %s: start it with --bootstrap to found a federation, or --join HOST:PORT to enter one",
 			ErrNoData, l.cfg.Dir)
 	}
-	if err := l.listen(); err != nil {
+	if err = l.listen(); err != nil {
 		return err
 	}
 	if m == nil {
@@ -151,7 +151,7 @@ func (l *Log) openRaft(founder bool) error {
 		_ = l.trans.Close()
 		return fmt.Errorf("start raft in %s: %w", l.cfg.Dir, err)
 	}
-	l.halt = sync.OnceFunc(func() { _ = l.raft.Shutdown().Error() })
+	l.halt = sync.OnceFunc(func() { _, _ = l.raft.Shutdown().Error(), l.trans.Close() })
 	l.seq = newSequencer(l.raft, l.t, l.cfg.Hooks, func() { signal(l.poke) })
 	l.forward = &forwarder{
 		ctx: l.ctx, dialer: l.dialer, fed: l.fed, origin: l.pending.origin, t: l.t, hooks: l.cfg.Hooks, outcome: l.outcome,

@@ -180,14 +180,10 @@ func (p *pending) abandon(c *proposal) (a attempts, ok bool) {
 }
 
 // REQUIRES: p.mu held.
-func (p *pending) unqueue(c *proposal) bool {
-	for i, q := range p.queue {
-		if q == c {
-			p.queue = append(p.queue[:i:i], p.queue[i+1:]...)
-			return true
-		}
+func (p *pending) unqueue(c *proposal) {
+	if i := slices.Index(p.queue, c); i >= 0 {
+		p.queue = append(p.queue[:i:i], p.queue[i+1:]...)
 	}
-	return false
 }
 
 // apply settles those of an entry's calls that are ours.

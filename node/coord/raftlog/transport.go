@@ -121,7 +121,7 @@ func (t *transport) nudge(id raft.ServerID, p *progress) {
 	}
 	p.nudging = true
 	req := &raft.AppendEntriesRequest{
-		RPCHeader: t.self, Leader: t.self.Addr, Term: t.term,
+		RPCHeader: t.self, Term: t.term,
 		PrevLogEntry: t.committed, PrevLogTerm: t.term, LeaderCommitIndex: t.committed,
 	}
 	target := p.addr

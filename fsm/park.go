@@ -71,6 +71,10 @@ func (s *State) suspect(c *Suspect) Result {
 		s.checkHolds(x)
 	case !c.On && x.state == Suspected:
 		x.state = Alive
+		for _, m := range x.machines { // none was drawn for what came meanwhile
+			m.resting = false
+		}
+		s.weighSite(x)
 	}
 	s.weighTotals(x)
 	return Result{}

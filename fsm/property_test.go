@@ -78,9 +78,16 @@ func modelParams(t *rapid.T) Params {
 // send applies one entry to both replicas, to the twin with repeats.
 func (m *model) send(cmds ...Command) []Result {
 	b := &Batch{Term: m.w.term, Elapsed: m.w.base, Commands: cmds}
+	want, asked := "", m.w.s.params.FixedOrder
+	if asked {
+		want = m.w.s.oracle(m.t, b)
+	}
 	got, err := m.w.s.Apply(b)
 	if err != nil {
 		m.t.Fatal(err)
+	}
+	if have := m.w.s.lives(); asked && m.w.s.params.FixedOrder && have != want {
+		m.t.Fatalf("entry %d\nlive:\n%s\nthe oracle says:\n%s", m.w.s.index, have, want)
 	}
 	var twice []Command
 	for i, c := range cmds {
@@ -344,6 +351,11 @@ func (m *model) invariants(t *rapid.T) {
 		t.Fatalf("replicas differ at entry %d", m.w.s.index)
 	}
 	m.newAttempts(t)
+	for _, mc := range m.w.s.machinesInOrder() {
+		if seqs := m.w.s.fitting(mc); len(seqs) > 0 {
+			t.Fatalf("machine %s/%s is idle, jobs %v wait and fit", mc.site.name, mc.name, seqs)
+		}
+	}
 }
 
 // newAttempts checks what the last entry assigned: it fits, and nothing that

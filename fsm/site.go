@@ -176,9 +176,10 @@ func (s *State) weighSite(x *site) {
 	s.weighTotals(x)
 }
 
-// rouse makes a machine worth trying again: its room grew, or it is held anew.
+// rouse makes a machine worth trying again: its room grew, or it is held anew,
+// or no more.
 func (s *State) rouse(m *machine) {
-	m.resting = false
+	m.resting, m.tried = false, false
 	s.weigh(m)
 }
 

@@ -1,0 +1,197 @@
+package fsm
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"pgregory.net/rapid"
+)
+
+// The oracle decides as theory.md §2 reads, by looking at every machine and
+// every job each time: no queues, heaps, weights, rest, or cached ranks.
+
+// fitting returns the jobs with a task that machine m could take now.
+func (s *State) fitting(m *machine) (seqs []uint64) {
+	for seq, j := range s.jobs.all() {
+		if j.waiting() == 0 || !s.sites[j.owner].present() || !j.class.need.fits(m.room()) || !j.class.allows(m.site.name) {
+			continue
+		}
+		if m.held != 0 && m.held != seq {
+			continue
+		}
+		if _, _, ok := s.next(j, m.site); ok {
+			seqs = append(seqs, seq)
+		}
+	}
+	return seqs
+}
+
+// machinesInOrder returns what is offered now, by site and name.
+func (s *State) machinesInOrder() (out []*machine) {
+	for _, x := range s.order {
+		for _, m := range x.machines {
+			if x.state == Alive && m.offered {
+				out = append(out, m)
+			}
+		}
+	}
+	return out
+}
+
+// decide returns the first machine that fits something, and what it should run.
+func (s *State) decide() (m *machine, seq uint64) {
+	for _, m = range s.machinesInOrder() {
+		seqs := s.fitting(m)
+		if len(seqs) == 0 {
+			continue
+		}
+		owner := s.turnOf(m, seqs)
+		for _, q := range seqs {
+			if s.jobs.get(q).owner != owner.id {
+				continue
+			}
+			if seq == 0 || s.jobs.get(q).priority > s.jobs.get(seq).priority {
+				seq = q
+			}
+		}
+		if s.params.PreferOwn {
+			m = s.ownMachine(m, owner, seq)
+		}
+		return m, seq
+	}
+	return nil, 0
+}
+
+// turnOf returns the site to serve: rank, own machine, oldest head, name. A
+// held machine serves its job's site.
+func (s *State) turnOf(m *machine, seqs []uint64) *site {
+	var best *site
+	for _, q := range seqs {
+		x := s.sites[s.jobs.get(q).owner]
+		if best == nil || x != best && s.betterTurn(m, seqs, x, best) {
+			best = x
+		}
+	}
+	return best
+}
+
+func (s *State) betterTurn(m *machine, seqs []uint64, a, b *site) bool {
+	now := s.quanta(s.time)
+	if c := s.policy.Rank(&a.account, now).Compare(s.policy.Rank(&b.account, now)); c != 0 {
+		return c > 0
+	}
+	if a == m.site || b == m.site {
+		return a == m.site
+	}
+	aMs, aSeq := s.oldest(seqs, a)
+	bMs, bSeq := s.oldest(seqs, b)
+	if aMs != bMs {
+		return aMs < bMs
+	}
+	if aSeq != bSeq {
+		return aSeq < bSeq
+	}
+	return strings.Compare(a.name, b.name) < 0
+}
+
+// oldest returns the oldest head among a site's fitting shapes.
+func (s *State) oldest(seqs []uint64, x *site) (ms int64, seq uint64) {
+	for _, q := range seqs {
+		if s.jobs.get(q).owner != x.id {
+			continue
+		}
+		h := s.headOf(x, s.jobs.get(q).class)
+		if t := s.jobs.get(h).headMs(); seq == 0 || t < ms || t == ms && h < seq {
+			ms, seq = t, h
+		}
+	}
+	return ms, seq
+}
+
+// headOf returns the first waiting job of a site and shape.
+func (s *State) headOf(x *site, c *class) (head uint64) {
+	for seq, j := range s.jobs.all() {
+		if j.owner == x.id && j.class == c && j.waiting() > 0 && (head == 0 || j.priority > s.jobs.get(head).priority) {
+			head = seq
+		}
+	}
+	return head
+}
+
+func (s *State) ownMachine(m *machine, owner *site, seq uint64) *machine {
+	j := s.jobs.get(seq)
+	task, _, _ := s.next(j, m.site)
+	if m.site == owner {
+		return m
+	}
+	for _, own := range s.machinesInOrder() {
+		if own.site == owner && slices.Contains(s.fitting(own), seq) && !s.taskBarred(j, task, owner) {
+			return own
+		}
+	}
+	return m
+}
+
+func (s *State) taskBarred(j *job, task uint32, x *site) bool {
+	if j.tasks == nil {
+		return false
+	}
+	i, ok := j.tasks.findBack(task)
+	return ok && s.isBarred(j.tasks.back[i].bars, x)
+}
+
+// oracle applies a batch to a copy of the state, matching as decide says, and
+// returns what is live afterwards.
+func (s *State) oracle(t *rapid.T, b *Batch) string {
+	var buf bytes.Buffer
+	if err := s.freeze().Write(&buf); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Restore(&buf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.index++
+	c.advance(b.Term, b.Elapsed)
+	c.depart()
+	for i := range b.Commands {
+		c.execute(&b.Commands[i], b.Elapsed)
+	}
+	for c.founded != 0 {
+		m, seq := c.decide()
+		if m == nil {
+			break
+		}
+		j := c.jobs.get(seq)
+		from := m.site
+		if c.params.PreferOwn && m.site.id == j.owner {
+			from = c.drawnSite(m, seq)
+		}
+		task, back, _ := c.next(j, from)
+		c.assign(choice{c.sites[j.owner].findLane(j.class), seq, task, back}, m)
+	}
+	return c.lives()
+}
+
+// drawnSite is the site of the machine that was drawn, which names the task,
+// before the owner's own machine was preferred.
+func (s *State) drawnSite(m *machine, seq uint64) *site {
+	for _, d := range s.machinesInOrder() {
+		if len(s.fitting(d)) > 0 {
+			return d.site
+		}
+	}
+	return m.site
+}
+
+// lives prints every live attempt.
+func (s *State) lives() string {
+	var out strings.Builder
+	f := s.freeze()
+	for _, a := range f.liveInOrder() {
+		fmt.Fprintf(&out, "%d/%d attempt %d token %d at %d/%s\n", a.seq, a.task, a.attempt, a.token, a.site, a.machine.name)
+	}
+	return out.String()
+}

@@ -245,12 +245,14 @@ func (b *Broker) Stop(ctx context.Context, endTasks bool) error {
 	}
 	var errs []error
 	if endTasks {
+		_ = b.ask(ctx, func(c *core) { c.closing = true }) // ends with the broker
+		b.drain(ctx, func(c *core) bool { return len(c.offers.last) == 0 && !c.offers.inflight })
 		for name, h := range b.handlers {
 			if err := h.End(ctx); err != nil {
 				errs = append(errs, fmt.Errorf("end tasks of handler %s: %w", name, err))
 			}
 		}
-		b.drain(ctx)
+		b.drain(ctx, func(c *core) bool { return len(c.attempts) == 0 })
 	}
 	b.cancel(ErrStopping)
 	for name, h := range b.handlers {
@@ -262,15 +264,15 @@ func (b *Broker) Stop(ctx context.Context, endTasks bool) error {
 	return errors.Join(errs...)
 }
 
-// drain waits a moment for the last outcomes to be ordered.
-func (b *Broker) drain(ctx context.Context) {
+// drain waits a moment for the order to take what the broker still has to say.
+func (b *Broker) drain(ctx context.Context, done func(*core) bool) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		left := 0
-		if err := b.ask(ctx, func(c *core) { left = len(c.attempts) }); err != nil || left == 0 {
+		over := false
+		if err := b.ask(ctx, func(c *core) { over = done(c) }); err != nil || over {
 			return
 		}
 		select {

@@ -82,6 +82,7 @@ type core struct {
 	usage   usageBook
 	started []fsm.StartedAttempt // reported with the next tick
 	ends    []fsm.Ended          // of this turn
+	closing bool                 // the site offers nothing any more
 	ticks   uint64
 	demand  executor.Demand // last told to the handlers
 	now     clock

@@ -80,6 +80,9 @@ func (c *core) offer() {
 func (c *core) exposedNow() *fsm.Offer {
 	reserve := c.limits.ReserveCores * 1000
 	o := &fsm.Offer{}
+	if c.closing {
+		return o
+	}
 	for _, name := range c.order {
 		m := c.machines[name]
 		whole, _ := c.limits.exposed(m.Machine, fsm.Resources{}, reserve)

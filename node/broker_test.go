@@ -1,0 +1,266 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node/coord/mem"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// testSite is a broker on an in-memory log with a handler that runs nothing.
+type testSite struct {
+	*Broker
+	handler *fakeHandler
+	journal *Journal
+	log     *mem.Log
+	dir     string
+	name    string
+	group   *mem.Group
+	boot    byte
+}
+
+func startSites(t *testing.T, cores ...int64) []*testSite {
+	t.Helper()
+	begin := time.Now()
+	group := mem.New(func() int64 { return time.Since(begin).Milliseconds() })
+	var sites []*testSite
+	for i, n := range cores {
+		s := &testSite{
+			name: "site-" + string(rune('1'+i)), group: group,
+			dir: t.TempDir(), handler: newFakeHandler(n),
+		}
+		s.start(t)
+		t.Cleanup(func() { s.stop(t) })
+		sites = append(sites, s)
+	}
+	return sites
+}
+
+func (s *testSite) start(t *testing.T) {
+	t.Helper()
+	var err error
+	if s.journal, err = OpenJournal(s.dir); err != nil {
+		t.Fatal(err)
+	}
+	id, err := s.journal.Identify(s.name, [16]byte{s.name[5], 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	replica := NewReplica()
+	if s.log, err = s.group.Open(s.name, replica); err != nil {
+		t.Fatal(err)
+	}
+	s.boot++
+	s.Broker, err = New(Config{
+		Site: s.name, Node: id, Boot: [16]byte{s.name[5], s.boot}, Version: "test", Exposure: DefaultExposure(),
+		Journal: s.journal, Replica: replica, Log: s.log, Handlers: []executor.Handler{s.handler},
+		Genesis: fsm.Genesis{Federation: [16]byte{9}, CreatedMs: time.Now().UnixMilli(), Params: fsm.DefaultParams()},
+		Logger:  zerolog.New(zerolog.NewTestWriter(t)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Start(t.Context(), "127.0.0.1:1", "127.0.0.1:2"); err != nil {
+		t.Fatal(err)
+	}
+	s.await(t, func(st *fsm.State) bool {
+		v, ok := st.Site(s.name)
+		return ok && len(v.Machines) > 0
+	})
+}
+
+func (s *testSite) stop(t *testing.T) {
+	t.Helper()
+	if s.journal == nil {
+		return
+	}
+	if err := errors.Join(s.Stop(context.Background(), false), s.log.Close(), s.journal.Close()); err != nil {
+		t.Error(err)
+	}
+	s.journal = nil
+}
+
+func (s *testSite) await(t *testing.T, cond func(*fsm.State) bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := s.cfg.Replica.Await(ctx, cond); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *testSite) accept(t *testing.T, json string) Answer {
+	t.Helper()
+	spec, err := ParseSpec([]byte(json))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := s.Submit(t.Context(), []Request{{Spec: spec}})[0]
+	if a.Err != nil {
+		t.Fatal(a.Err)
+	}
+	return a
+}
+
+func TestBrokersShareAndAdopt(t *testing.T) {
+	sites := startSites(t, 1, 1)
+	a, b := sites[0], sites[1]
+	home := a.accept(t, sleepJob)
+	away := a.accept(t, sleepJob)
+	if home.Durability != DurableSite || away.Durability != DurableFederation {
+		t.Fatalf("durability %s and %s", home.Durability, away.Durability)
+	}
+	<-a.handler.started
+	id := <-b.handler.started
+	if id.Job != away.ID.String() {
+		t.Fatalf("%s runs at site-2, want %s", id, away.ID)
+	}
+	b.stop(t) // the broker goes, its task goes on
+	b.handler = b.handler.reopen()
+	b.start(t)
+	b.handler.end(id, executor.Result{Started: time.Now(), Run: time.Second})
+	a.await(t, func(s *fsm.State) bool {
+		v, ok := s.Job(away.ID)
+		return ok && v.State == fsm.TaskSucceeded
+	})
+	if len(b.handler.started) != 0 {
+		t.Error("the restarted broker started the task again")
+	}
+	tasks, _, err := a.Tasks(t.Context(), away.ID, 0, 10)
+	if err != nil || len(tasks) != 1 || tasks[0].Site != "site-2" || *tasks[0].ExitCode != 0 {
+		t.Errorf("tasks = %+v, %v", tasks, err)
+	}
+}
+
+func TestQuestionsAreRoutedBySite(t *testing.T) {
+	sites := startSites(t, 1, 1)
+	a, b := sites[0], sites[1]
+	home := a.accept(t, sleepJob)
+	var elsewhere *ElsewhereError
+	if _, err := b.Job(t.Context(), home.ID); !errors.As(err, &elsewhere) || elsewhere.Site != "site-1" {
+		t.Errorf("site-2 on a home job of site-1: %v", err)
+	}
+	if _, err := a.Job(t.Context(), fsm.JobID{Site: "site-1", Num: 99}); !errors.Is(err, ErrNotFound) {
+		t.Errorf("unknown job: %v", err)
+	}
+	if _, err := a.Job(t.Context(), fsm.JobID{Site: "nowhere", Num: 1}); !errors.Is(err, ErrNotFound) {
+		t.Errorf("unknown site: %v", err)
+	}
+	away := a.accept(t, sleepJob)
+	<-b.handler.started
+	if _, err := a.Logs(t.Context(), LogQuery{Job: away.ID, Stream: "stdout"}); !errors.As(err, &elsewhere) || elsewhere.Role != "executor" {
+		t.Errorf("logs of a task at site-2, asked at site-1: %v", err)
+	}
+	r, err := b.Logs(t.Context(), LogQuery{Job: away.ID, Stream: "stdout", Follow: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, _ := io.ReadAll(r); len(text) == 0 {
+		t.Error("no logs at the executor")
+	}
+}
+
+func TestListMergesHomeAndFederationJobs(t *testing.T) {
+	a := startSites(t, 2)[0]
+	var want []string
+	for range 7 { // two at home, five through the queue
+		want = append([]string{a.accept(t, sleepJob).ID.String()}, want...)
+	}
+	var got []string
+	cursor := ""
+	for {
+		page, err := a.Jobs(t.Context(), JobQuery{Limit: 2, Cursor: cursor})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, j := range page.Items {
+			got = append(got, j.ID.String())
+		}
+		if cursor = page.Next; cursor == "" {
+			break
+		}
+	}
+	seen := map[string]bool{}
+	for _, id := range got {
+		if seen[id] {
+			t.Errorf("%s is listed twice", id)
+		}
+		seen[id] = true
+	}
+	if len(got) != len(want) {
+		t.Errorf("listed %v, want %v", got, want)
+	}
+	if _, err := a.Jobs(t.Context(), JobQuery{Limit: 2, Cursor: "junk"}); !errors.Is(err, fsm.ErrBadID) {
+		t.Errorf("a malformed cursor: %v", err)
+	}
+}
+
+func TestHandlersHearOfTheDemand(t *testing.T) {
+	a := startSites(t, 1)[0]
+	a.accept(t, sleepJob)
+	a.accept(t, `{"command":["true"],"count":5}`)
+	<-a.handler.asked
+	a.handler.mu.Lock()
+	defer a.handler.mu.Unlock()
+	if a.handler.demand != (executor.Demand{Tasks: 5, MilliCPU: 5000}) {
+		t.Errorf("demand %+v", a.handler.demand)
+	}
+}
+
+func TestStopWithTasksReportsThem(t *testing.T) {
+	sites := startSites(t, 1, 1)
+	a, b := sites[0], sites[1]
+	a.accept(t, sleepJob)
+	away := a.accept(t, sleepJob)
+	<-b.handler.started
+	if err := b.Stop(t.Context(), true); err != nil {
+		t.Fatal(err)
+	}
+	// The task counts as lost by site-2 and waits again, for others: site-2
+	// offers nothing any more.
+	a.await(t, func(s *fsm.State) bool {
+		tasks, _ := s.Tasks(away.ID, 0, 1)
+		return len(tasks) == 1 && tasks[0].Losses == 1 && tasks[0].State == fsm.Queued
+	})
+	if err := b.Stop(t.Context(), true); err != nil {
+		t.Error("second stop:", err)
+	}
+	if b.Ready() == nil {
+		t.Error("a stopped broker is ready")
+	}
+}
+
+func TestDataDirectoryBelongsToOneSite(t *testing.T) {
+	dir := t.TempDir()
+	j, err := OpenJournal(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := j.Identify("site-1", [16]byte{1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := j.Identify("site-1", [16]byte{2}); err != nil || again != first {
+		t.Errorf("second look: %v, %v", again, err)
+	}
+	if _, err := j.Identify("site-2", [16]byte{3}); !errors.Is(err, ErrForeignData) {
+		t.Errorf("another site's directory: %v", err)
+	}
+	if _, err := OpenJournal(dir); !errors.Is(err, ErrDataInUse) {
+		t.Errorf("second broker on %s: %v", filepath.Base(dir), err)
+	}
+	if err := j.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -132,14 +132,24 @@ func (r *snapReader) blob(most uint64, what string) []byte {
 	if n == 0 || r.err != nil {
 		return nil
 	}
-	var b bytes.Buffer // grows with what is there, not with what is announced
-	if _, err := io.CopyN(&b, r.in, int64(n)); err != nil {
+	var data []byte
+	var err error
+	if n <= 4096 {
+		data = make([]byte, n)
+		_, err = io.ReadFull(r.in, data)
+	} else { // grows with what is there, not with what is announced
+		var b bytes.Buffer
+		_, err = io.CopyN(&b, r.in, int64(n))
+		data = b.Bytes()
+	}
+	if err != nil {
 		r.fail("read %s: %v", what, err)
 		return nil
 	}
-	r.seen = append(r.seen, b.Bytes()...)
-	r.drain()
-	return b.Bytes()
+	if r.seen = append(r.seen, data...); len(r.seen) >= 32<<10 {
+		r.drain()
+	}
+	return data
 }
 
 func (r *snapReader) text(most uint64, what string) string { return string(r.blob(most, what)) }

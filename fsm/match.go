@@ -2,8 +2,9 @@ package fsm
 
 import "math/bits"
 
-// maxBarWalk bounds how many barred jobs of one queue a machine looks past.
-const maxBarWalk = 1024
+// maxBarWalk bounds how many barred jobs a machine looks past in each of a
+// queue's two lists.
+const maxBarWalk = 256
 
 // choice is a task and the lane it waits in.
 type choice struct {
@@ -189,22 +190,34 @@ func (s *State) first(l *lane, x *site) (choice, bool) {
 		task, back, _ := s.next(s.jobs.get(l.seq), x)
 		return choice{l, l.seq, task, back}, true
 	}
-	var found choice
-	left := maxBarWalk
 	for _, q := range l.queues {
-		if !q.each(s, func(seq uint64) bool {
-			task, back, ok := s.next(s.jobs.get(seq), x)
-			if ok {
-				found = choice{l, seq, task, back}
-			} else {
-				left--
-			}
-			return !ok && left > 0
-		}) {
+		fresh, ok1 := s.walk(l, q.fresh[q.at:], x)
+		back, ok2 := s.walk(l, q.back, x)
+		switch {
+		case ok1 && (!ok2 || fresh.seq < back.seq):
+			return fresh, true
+		case ok2:
+			return back, true
+		}
+	}
+	return choice{}, false
+}
+
+// walk returns the first task in a list of jobs that is not barred from site x.
+func (s *State) walk(l *lane, seqs []uint64, x *site) (choice, bool) {
+	left := maxBarWalk
+	for _, seq := range seqs {
+		if !s.isWaiting(seq) {
+			continue
+		}
+		if task, back, ok := s.next(s.jobs.get(seq), x); ok {
+			return choice{l, seq, task, back}, true
+		}
+		if left--; left == 0 {
 			break
 		}
 	}
-	return found, found.lane != nil
+	return choice{}, false
 }
 
 // next returns the job's next task that is not barred from site x: returned

@@ -97,3 +97,29 @@ func TestOwnMachineBreaksTies(t *testing.T) {
 		t.Fatalf("%+v", as)
 	}
 }
+
+// TestDecliningManyDoesNotBlockTheNext: a site that declined more than a machine
+// looks past still gets what it has not declined.
+func TestDecliningManyDoesNotBlockTheNext(t *testing.T) {
+	const n = 2 * maxBarWalk
+	w := newWorld(t, params(), "a", "b")
+	for range 3 * n {
+		w.submit("b", w.job("b", 1))
+	}
+	w.must("a", w.offering("a", n))
+	for round := 1; round <= 2; round++ {
+		as := w.s.Assignments("a")
+		if len(as) != n || as[0].Job.Num != uint64((round-1)*n+1) {
+			t.Fatalf("round %d: %d assigned, the first is %v", round, len(as), as[0].Job)
+		}
+		var c Decline
+		for _, a := range as {
+			c.Attempts = append(c.Attempts, a.AttemptRef)
+		}
+		w.must("a", &c)
+	}
+	if as := w.s.Assignments("a"); len(as) != n || as[0].Job.Num != 2*n+1 || as[0].Attempt != 1 {
+		t.Fatalf("%d assigned, the first is %v attempt %d", len(as), as[0].Job, as[0].Attempt)
+	}
+	w.check()
+}

@@ -1,0 +1,91 @@
+// Mark is the task of the chaos tests: it runs for a while and leaves marks in
+// a file that all attempts at all sites share.
+//
+//	mark [-for 3s] [-beat 50ms] [-stubborn] [-exit 0] FILE
+//
+// A mark is one line, one append with O_APPEND, so it is whole and in order:
+//
+//	WHAT JOB TASK ATTEMPT TOKEN SITE PID NANOSECONDS CODE
+//
+// WHAT is start (the first act), beat, term (TERM came) or end (the last act);
+// NANOSECONDS are CLOCK_BOOTTIME, one clock for all sites of one machine. An
+// attempt without an end was killed; it ran at least until its last beat.
+// A stubborn one does not end at TERM and goes on until it is killed.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// exitMarks: the marks cannot be written, so the attempt must not pass for one.
+const exitMarks = 99
+
+func main() {
+	length := flag.Duration("for", 3*time.Second, "how long to run")
+	beat := flag.Duration("beat", 50*time.Millisecond, "between two marks")
+	stubborn := flag.Bool("stubborn", false, "do not end at TERM")
+	code := flag.Int("exit", 0, "exit code after the whole time")
+	flag.Parse()
+	m, err := open(flag.Arg(0))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(exitMarks)
+	}
+	os.Exit(m.live(*length, *beat, *stubborn, *code))
+}
+
+// marks writes one attempt's.
+type marks struct {
+	file *os.File
+	who  string
+}
+
+func open(path string) (*marks, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open marks: %w", err)
+	}
+	env := func(name string) string { return os.Getenv("CLOUDSHARE_" + name) }
+	return &marks{f, fmt.Sprintf("%s %s %s %s %s %d",
+		env("JOB"), env("TASK"), env("ATTEMPT"), env("TOKEN"), env("SITE"), os.Getpid())}, nil
+}
+
+// live runs and returns the exit code.
+func (m *marks) live(length, beat time.Duration, stubborn bool, code int) int {
+	term := make(chan os.Signal, 1)
+	signal.Notify(term, syscall.SIGTERM)
+	m.put("start", 0)
+	over, tick := time.After(length), time.NewTicker(beat)
+	for {
+		select {
+		case <-tick.C:
+			m.put("beat", 0)
+		case <-term:
+			m.put("term", 0)
+			if !stubborn {
+				return m.put("end", 128+int(syscall.SIGTERM))
+			}
+		case <-over:
+			return m.put("end", code)
+		}
+	}
+}
+
+// put appends one mark and returns its code.
+func (m *marks) put(what string, code int) int {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
+		os.Exit(exitMarks)
+	}
+	if _, err := fmt.Fprintf(m.file, "%s %s %d %d\n", what, m.who, now.Nano(), code); err != nil {
+		os.Exit(exitMarks)
+	}
+	return code
+}

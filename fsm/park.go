@@ -69,6 +69,7 @@ func (s *State) suspect(c *Suspect) Result {
 	case c.On && x.state == Alive:
 		x.state = Suspected
 		s.checkHolds(x)
+		s.requeueImmediate(x)
 	case !c.On && x.state == Suspected:
 		x.state = Alive
 		for _, m := range x.machines { // none was drawn for what came meanwhile
@@ -78,6 +79,17 @@ func (s *State) suspect(c *Suspect) Result {
 	}
 	s.weighTotals(x)
 	return Result{}
+}
+
+// requeueImmediate returns a suspected site's idempotent tasks for others to the
+// queue at once: their attempts may overlap, as their owners chose.
+func (s *State) requeueImmediate(x *site) {
+	for _, slot := range s.liveAt(x) {
+		a := s.attempts.get(slot)
+		if j := s.jobs.get(a.seq); j.onLoss == Immediate && j.owner != x.id && a.way != wayStopping {
+			s.drop(slot, Lost)
+		}
+	}
 }
 
 // forget executes a Forget: the departure of a lost site ends now. A site that
@@ -120,14 +132,11 @@ func (s *State) waitingOf(x *site) []uint64 {
 	var seqs []uint64
 	for _, l := range x.lanes {
 		for _, q := range l.queues {
-			q.each(s, func(seq uint64) bool {
-				seqs = append(seqs, seq)
-				return true
-			})
+			seqs = append(seqs, q.waiting(s)...)
 		}
 	}
 	slices.Sort(seqs)
-	return slices.Compact(seqs)
+	return seqs
 }
 
 // depart ends departures that are over.

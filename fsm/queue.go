@@ -35,12 +35,7 @@ func (q *queue) compact(s *State) {
 	if len(q.fresh)-q.at+len(q.back) <= 2*q.jobs+64 {
 		return
 	}
-	var alive []uint64
-	q.each(s, func(seq uint64) bool {
-		alive = append(alive, seq)
-		return true
-	})
-	q.fresh, q.at, q.back = alive, 0, nil
+	q.fresh, q.at, q.back = q.waiting(s), 0, nil
 }
 
 // first returns the first job with waiting tasks, 0 if there is none, without
@@ -80,23 +75,17 @@ func (q *queue) insertBack(seq uint64) {
 	}
 }
 
-// each calls f on jobs with waiting tasks in order until it returns false.
-func (q *queue) each(s *State, f func(seq uint64) bool) bool {
-	fresh, back, last := q.fresh[q.at:], q.back, uint64(0)
-	for len(fresh) > 0 || len(back) > 0 {
-		var seq uint64
-		switch {
-		case len(back) == 0 || len(fresh) > 0 && fresh[0] < back[0]:
-			seq, fresh = fresh[0], fresh[1:]
-		default:
-			seq, back = back[0], back[1:]
+// waiting returns the seqs of jobs with waiting tasks, in order.
+func (q *queue) waiting(s *State) (seqs []uint64) {
+	for _, list := range [...][]uint64{q.fresh[q.at:], q.back} {
+		for _, seq := range list {
+			if s.isWaiting(seq) {
+				seqs = append(seqs, seq)
+			}
 		}
-		if seq != last && s.isWaiting(seq) && !f(seq) { // a dead entry may have a living twin
-			return false
-		}
-		last = seq
 	}
-	return true
+	slices.Sort(seqs)
+	return slices.Compact(seqs) // a dead entry may have a living twin
 }
 
 func (s *State) isWaiting(seq uint64) bool {

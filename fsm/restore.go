@@ -222,7 +222,9 @@ func (r *snapReader) index(s *State, seq uint64, j *job) {
 		return
 	}
 	done := j.tasks != nil && j.tasks.endedTasks() == j.count
-	r.check(done == j.over(), "a job's end contradicts its tasks")
+	if r.check(done == j.over(), "a job's end contradicts its tasks"); r.err != nil {
+		return
+	}
 	if n := j.waiting(); n > 0 {
 		x := s.sites[j.owner]
 		r.check(x.state != Left && s.waiting+uint64(n) <= 2*MaxWaiting, "too many tasks wait")

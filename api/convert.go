@@ -152,6 +152,7 @@ func policyOf(p fsm.Params) wire.Policy {
 		Policy: p.Policy, Running: runningModes[min(int(p.Running), len(runningModes)-1)], PreferOwn: p.PreferOwn, FixedOrder: p.FixedOrder,
 		ReserveAfterMs: p.ReserveAfterMs, RetainMs: p.RetainMs, RetainJobs: p.RetainJobs, DepartureMs: p.DepartureMs,
 		RateCPU: p.RateCPU, RateMem: p.RateMem, RateGPU: p.RateGPU, QuantumMs: p.QuantumMs,
+		LeaseMs: p.LeaseMs, MarginMs: p.MarginMs,
 	}
 }
 
@@ -160,6 +161,7 @@ func paramsOf(p wire.Policy) (fsm.Params, error) {
 		Policy: p.Policy, PreferOwn: p.PreferOwn, FixedOrder: p.FixedOrder, ReserveAfterMs: p.ReserveAfterMs,
 		RetainMs: p.RetainMs, RetainJobs: p.RetainJobs, DepartureMs: p.DepartureMs,
 		RateCPU: p.RateCPU, RateMem: p.RateMem, RateGPU: p.RateGPU, QuantumMs: p.QuantumMs,
+		LeaseMs: p.LeaseMs, MarginMs: p.MarginMs,
 	}
 	for mode, name := range runningModes {
 		if name == p.Running {

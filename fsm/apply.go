@@ -131,7 +131,8 @@ func (s *State) genesis(c *Genesis, elapsed int64) Result {
 
 // setParams executes a SetParams.
 func (s *State) setParams(c *SetParams) Result {
-	if c.Params.QuantumMs != s.params.QuantumMs {
+	p := &s.params
+	if c.Params.QuantumMs != p.QuantumMs || c.Params.LeaseMs != p.LeaseMs || c.Params.MarginMs != p.MarginMs {
 		return Result{Code: BadParams}
 	}
 	s.useParams(c.Params)

@@ -192,6 +192,7 @@ func drawParams(t *rapid.T) Params {
 		ReserveAfterMs: number(t, 0, MaxTimeoutMs, "reserve"), RetainMs: number(t, 0, MaxTimeoutMs, "retain"), RetainJobs: number(t, 0, MaxRetainJobs, "jobs"),
 		DepartureMs: number(t, 0, MaxTimeoutMs, "departure"), RateCPU: number(t, 0, MaxRate, "cpu"), RateMem: number(t, 0, MaxRate, "mem"),
 		RateGPU: number(t, 0, MaxRate, "gpu"), QuantumMs: number(t, 1, MaxQuantumMs, "quantum"),
+		LeaseMs: number(t, 0, MaxTimeoutMs, "lease"), MarginMs: number(t, 0, MaxTimeoutMs, "margin"),
 	}
 }
 

@@ -175,6 +175,7 @@ func (r *reader) params(p *Params) {
 	p.DepartureMs = r.int("departure_ms")
 	p.RateCPU, p.RateMem, p.RateGPU = r.int("rate_cpu"), r.int("rate_mem"), r.int("rate_gpu")
 	p.QuantumMs = r.int("quantum_ms")
+	p.LeaseMs, p.MarginMs = r.int("lease_ms"), r.int("margin_ms")
 }
 
 func (r *reader) register() *Register {

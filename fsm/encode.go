@@ -132,7 +132,7 @@ func appendParams(dst []byte, p *Params) []byte {
 	dst = appendBool(dst, p.FixedOrder)
 	for _, v := range [...]int64{
 		p.ReserveAfterMs, p.RetainMs, p.RetainJobs, p.DepartureMs,
-		p.RateCPU, p.RateMem, p.RateGPU, p.QuantumMs,
+		p.RateCPU, p.RateMem, p.RateGPU, p.QuantumMs, p.LeaseMs, p.MarginMs,
 	} {
 		dst = appendInt(dst, v)
 	}

@@ -307,6 +307,8 @@ func (p Params) Validate() error {
 		within("rate_mem", p.RateMem, 0, MaxRate),
 		within("rate_gpu", p.RateGPU, 0, MaxRate),
 		within("quantum_ms", p.QuantumMs, 1, MaxQuantumMs),
+		within("lease_ms", p.LeaseMs, 0, MaxTimeoutMs),
+		within("margin_ms", p.MarginMs, 0, MaxTimeoutMs),
 	)
 }
 

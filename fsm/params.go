@@ -27,6 +27,12 @@ type Params struct {
 	// QuantumMs is the length of a time quantum of the utilities: 1 live, 1000
 	// in the simulator. Changing it after genesis is refused.
 	QuantumMs int64 `json:"quantum_ms"`
+	// LeaseMs is how long a site's foreign attempts may run without word from
+	// the lead, MarginMs how much longer the lead waits before it gives the site
+	// up. Every site must use the same, so changing them after genesis is
+	// refused. 0 in the simulator: no leases.
+	LeaseMs  int64 `json:"lease_ms"`
+	MarginMs int64 `json:"margin_ms"`
 }
 
 // DefaultParams are those of a new live federation.
@@ -35,5 +41,6 @@ func DefaultParams() Params {
 		Policy: sched.Default, PreferOwn: true,
 		ReserveAfterMs: 60_000, RetainMs: 24 * 3600_000, RetainJobs: 100_000,
 		DepartureMs: 30 * 24 * 3600_000, RateCPU: 1, QuantumMs: 1,
+		LeaseMs: 6000, MarginMs: 1000,
 	}
 }

@@ -44,6 +44,7 @@ func (r *snapReader) scalars(s *State) {
 	p.PreferOwn, p.FixedOrder = r.bool(), r.bool()
 	p.ReserveAfterMs, p.RetainMs, p.RetainJobs, p.DepartureMs = r.int(), r.int(), r.int(), r.int()
 	p.RateCPU, p.RateMem, p.RateGPU, p.QuantumMs = r.int(), r.int(), r.int(), r.int()
+	p.LeaseMs, p.MarginMs = r.int(), r.int()
 	r.check(s.founded <= s.index && s.nextSeq > 0 && s.nextSeq < 1<<62 && s.termBase <= sched.MaxNow, "numbers contradict each other")
 	if s.founded == 0 || r.err != nil {
 		r.check(r.err != nil || *p == Params{}, "parameters before genesis")

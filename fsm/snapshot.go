@@ -211,7 +211,7 @@ func (f *Frozen) encodeScalars(w *snapWriter) {
 	w.uint(uint64(p.Running))
 	w.bool(p.PreferOwn)
 	w.bool(p.FixedOrder)
-	w.int(p.ReserveAfterMs, p.RetainMs, p.RetainJobs, p.DepartureMs, p.RateCPU, p.RateMem, p.RateGPU, p.QuantumMs)
+	w.int(p.ReserveAfterMs, p.RetainMs, p.RetainJobs, p.DepartureMs, p.RateCPU, p.RateMem, p.RateGPU, p.QuantumMs, p.LeaseMs, p.MarginMs)
 }
 
 // liveInOrder returns the live attempts by job and task.

@@ -209,6 +209,8 @@ type Policy struct {
 	RateMem        int64  `json:"rate_mem" required:"false" doc:"charge for a MiB"`
 	RateGPU        int64  `json:"rate_gpu" required:"false" doc:"charge for a gpu"`
 	QuantumMs      int64  `json:"quantum_ms" required:"false" doc:"fixed at the federation's start"`
+	LeaseMs        int64  `json:"lease_ms" required:"false" doc:"foreign tasks run so long without word from the lead; fixed at the start"`
+	MarginMs       int64  `json:"margin_ms" required:"false" doc:"the lead waits so much longer; fixed at the start"`
 }
 
 // Problem is an RFC 9457 answer. Type is stable: "urn:cloudshare:problem:NAME".

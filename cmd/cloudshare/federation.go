@@ -182,6 +182,8 @@ func showPolicy(w io.Writer, p wire.Policy) {
 	row(w, "rate_mem", p.RateMem)
 	row(w, "rate_gpu", p.RateGPU)
 	row(w, "quantum_ms", p.QuantumMs)
+	row(w, "lease_ms", p.LeaseMs)
+	row(w, "margin_ms", p.MarginMs)
 }
 
 func (a *app) versionCommand() *cobra.Command {

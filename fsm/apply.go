@@ -38,7 +38,7 @@ func (s *State) Apply(b *Batch) ([]Result, error) {
 func (c *Command) known() error {
 	switch c.Body.(type) {
 	case *Genesis, *Register, *Submit, *Offer, *Started, *Complete, *Decline, *Cancel, *Usage,
-		*SiteLost, *Forget, *SetParams, *Suspect, *Addresses:
+		*SiteLost, *Forget, *SetParams, *Suspect, *Addresses, *Leave:
 		return nil
 	}
 	return fmt.Errorf("%w: %T from site %q", ErrUnknownCommand, c.Body, c.ID.Site)
@@ -111,6 +111,8 @@ func (s *State) dispatch(x *site, body Body) Result {
 		return s.suspect(c)
 	case *Addresses:
 		x.http, x.peer = c.HTTP, c.Peer
+	case *Leave:
+		s.away(x, Left)
 	}
 	return Result{}
 }

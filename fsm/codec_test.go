@@ -58,6 +58,7 @@ func specimens() map[string]Body {
 		"sitelost": &SiteLost{Site: "b", Incarnation: 2, Term: 8},
 		"forget":   &Forget{Site: "b"}, "policy": &SetParams{Params: params},
 		"suspect": &Suspect{Site: "b", Incarnation: 2, On: true}, "addresses": &Addresses{HTTP: "h:1", Peer: "h:2"},
+		"leave": &Leave{},
 	}
 }
 
@@ -88,7 +89,7 @@ func TestCodecGoldens(t *testing.T) {
 
 func TestBatchRoundTripOfEveryKind(t *testing.T) {
 	want := specimenBatch()
-	if kinds := int(KindAddresses); len(want.Commands) != kinds {
+	if kinds := int(KindLeave); len(want.Commands) != kinds {
 		t.Fatalf("%d specimens for %d kinds", len(want.Commands), kinds)
 	}
 	data := want.Append([]byte("before"))
@@ -206,7 +207,7 @@ func drawEnded(t *rapid.T) Ended {
 func drawBody(t *rapid.T) Body {
 	refs := func(what string) []AttemptRef { return rapid.SliceOfN(rapid.Custom(drawRef), 0, 3).Draw(t, what) }
 	text := func(what string, most int) string { return rapid.StringN(0, -1, most+1).Draw(t, what) }
-	switch kind := Kind(rapid.IntRange(int(KindGenesis), int(KindAddresses)).Draw(t, "kind")); kind {
+	switch kind := Kind(rapid.IntRange(int(KindGenesis), int(KindLeave)).Draw(t, "kind")); kind {
 	case KindGenesis:
 		return &Genesis{Federation: [16]byte{rapid.Byte().Draw(t, "id")}, CreatedMs: number(t, 0, MaxUnixMs, "created"), Seed: rapid.Uint64().Draw(t, "seed"), Params: drawParams(t)}
 	case KindRegister:
@@ -244,6 +245,8 @@ func drawBody(t *rapid.T) Body {
 		return &SetParams{Params: drawParams(t)}
 	case KindSuspect:
 		return &Suspect{Site: drawSite(t), Incarnation: rapid.Uint64().Draw(t, "inc"), On: rapid.Bool().Draw(t, "on")}
+	case KindLeave:
+		return &Leave{}
 	default:
 		return &Addresses{HTTP: text("http", MaxAddress), Peer: text("peer", MaxAddress)}
 	}

@@ -23,6 +23,7 @@ const (
 	KindPolicy    Kind = 12 // change the federation's parameters
 	KindSuspect   Kind = 13 // rest or wake a site's offers (a hint, no loss)
 	KindAddresses Kind = 14 // a site's addresses changed
+	KindLeave     Kind = 15 // a site goes by its own will, and may come back
 )
 
 // CommandID names a command for ever: its site, that site's incarnation and a
@@ -231,12 +232,17 @@ type Forget struct{ Site string }
 // SetParams changes the federation's parameters.
 type SetParams struct{ Params Params }
 
-// Suspect rests (On) or wakes a site's offers.
+// Suspect rests (On) or wakes a site's offers. On also returns the site's
+// Immediate tasks for others to the queue.
 type Suspect struct {
 	Site        string
 	Incarnation uint64
 	On          bool
 }
+
+// Leave parks the command's own site: its attempts have ended, its waiting jobs
+// stay withdrawn until it registers again or its departure period is over.
+type Leave struct{}
 
 // Addresses updates where a site's broker listens.
 type Addresses struct{ HTTP, Peer string }
@@ -256,3 +262,4 @@ func (*Forget) Kind() Kind    { return KindForget }
 func (*SetParams) Kind() Kind { return KindPolicy }
 func (*Suspect) Kind() Kind   { return KindSuspect }
 func (*Addresses) Kind() Kind { return KindAddresses }
+func (*Leave) Kind() Kind     { return KindLeave }

@@ -96,7 +96,7 @@ func (s *State) lose(a *attempt, r record) {
 // over, it ends as lost instead.
 func (s *State) requeue(seq uint64, r record, bars []bar) {
 	j := s.mutJob(seq)
-	if s.sites[j.owner].state == Left {
+	if s.sites[j.owner].gone {
 		r.detail = "owner left the federation"
 		s.endTask(seq, TaskLost, r)
 		return

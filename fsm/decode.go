@@ -161,6 +161,8 @@ func (r *reader) body(c *Command, kind uint64, start int) {
 		c.Body = &Suspect{Site: r.site(), Incarnation: r.number(), On: r.bool("on")}
 	case uint64(KindAddresses):
 		c.Body = &Addresses{HTTP: r.string("http", MaxAddress), Peer: r.string("peer", MaxAddress)}
+	case uint64(KindLeave):
+		c.Body = &Leave{}
 	default:
 		r.err = fmt.Errorf("%w %d at byte %d, site %s: upgrade this broker", ErrUnknownKind, kind, start, c.ID.Site)
 	}

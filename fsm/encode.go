@@ -121,6 +121,8 @@ func appendBody(dst []byte, body Body) []byte {
 		return appendBool(dst, b.On)
 	case *Addresses:
 		return appendString(appendString(dst, b.HTTP), b.Peer)
+	case *Leave:
+		return dst
 	}
 	return dst
 }

@@ -284,6 +284,9 @@ func (b *Suspect) Validate() error { return inSite("site", b.Site) }
 // Validate checks the addresses' lengths.
 func (b *Addresses) Validate() error { return inAddresses(b.HTTP, b.Peer) }
 
+// Validate implements Body.
+func (b *Leave) Validate() error { return nil }
+
 // Validate checks the job's name and the task's index.
 func (a *AttemptRef) Validate() error {
 	return cmp.Or(inJob(a.Job), within("task", int64(a.Task), 0, MaxCount-1))

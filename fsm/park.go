@@ -17,7 +17,7 @@ func (s *State) siteLost(c *SiteLost) Result {
 	case x.incarnation != c.Incarnation:
 		return Result{Code: OldIncarnation}
 	case x.present():
-		s.away(x)
+		s.away(x, SiteGone)
 	}
 	return Result{}
 }
@@ -25,8 +25,8 @@ func (s *State) siteLost(c *SiteLost) Result {
 // away parks a site: its offers are void, what it ran for others returns to the
 // queue, its own waiting jobs leave matching. Its tasks that run elsewhere go
 // on; those it runs itself wait for it.
-func (s *State) away(x *site) {
-	x.state, x.lostMs = SiteGone, s.time
+func (s *State) away(x *site, to SiteState) {
+	x.state, x.lostMs = to, s.time
 	s.park(x)
 	s.install(x, &Offer{})
 	for _, slot := range s.liveAt(x) {
@@ -102,18 +102,19 @@ func (s *State) forget(by *site, c *Forget) Result {
 	case x.present() && x != by:
 		return Result{Code: NotOwner}
 	case x.present():
-		s.away(x)
+		s.away(x, Left)
 	}
-	if x.state != Left {
-		s.left(x)
+	if !x.gone {
+		s.end(x)
 	}
 	s.plan()
 	return Result{}
 }
 
-// left ends all that a lost site has waiting. Its account stays.
-func (s *State) left(x *site) {
-	x.state = Left
+// end ends all that an absent site has waiting: its departure is over. Its
+// account stays.
+func (s *State) end(x *site) {
+	x.state, x.gone = Left, true
 	const why = "owner left the federation"
 	for _, slot := range s.liveAt(x) { // own tasks on its own machines
 		a := *s.attempts.get(slot)
@@ -145,12 +146,15 @@ func (s *State) depart() {
 		return
 	}
 	for _, x := range s.sites {
-		if x.state == SiteGone && s.time >= x.lostMs+s.params.DepartureMs {
-			s.left(x)
+		if x.parked() && s.time >= x.lostMs+s.params.DepartureMs {
+			s.end(x)
 		}
 	}
 	s.plan()
 }
+
+// parked reports whether the site is away and its waiting jobs wait for it.
+func (x *site) parked() bool { return !x.present() && !x.gone }
 
 // plan computes when the next departure ends.
 func (s *State) plan() {
@@ -159,7 +163,7 @@ func (s *State) plan() {
 		return
 	}
 	for _, x := range s.sites {
-		if until := x.lostMs + s.params.DepartureMs; x.state == SiteGone && (s.parkedUntil == 0 || until < s.parkedUntil) {
+		if until := x.lostMs + s.params.DepartureMs; x.parked() && (s.parkedUntil == 0 || until < s.parkedUntil) {
 			s.parkedUntil = until
 		}
 	}

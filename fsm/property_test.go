@@ -31,6 +31,7 @@ func TestStateMachine(t *testing.T) {
 			"lost":     m.lost,
 			"register": m.register,
 			"forget":   m.forget,
+			"leave":    m.leave,
 			"suspect":  m.suspect,
 			"params":   m.params,
 			"tick":     m.tick,
@@ -294,6 +295,13 @@ func (m *model) forget(t *rapid.T) {
 	m.t = t
 	if rapid.IntRange(0, 2).Draw(t, "rarely") == 0 {
 		m.do(m.site(), &Forget{Site: m.site()})
+	}
+}
+
+func (m *model) leave(t *rapid.T) {
+	m.t = t
+	if rapid.IntRange(0, 2).Draw(t, "rarely") == 0 {
+		m.do(m.site(), &Leave{})
 	}
 }
 

@@ -58,7 +58,7 @@ func (s *State) incarnate(x *site, c *Register) {
 	x.incarnation++
 	x.floor, x.window = 0, nil
 	away := !x.present()
-	x.state, x.lostMs = Alive, 0
+	x.state, x.lostMs, x.gone = Alive, 0, false
 	if away {
 		s.unpark(x)
 		s.plan()

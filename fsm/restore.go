@@ -89,7 +89,8 @@ func (r *snapReader) site(s *State, x *site, members int32) {
 	}
 	x.http, x.peer = r.text(MaxAddress, "address"), r.text(MaxAddress, "address")
 	x.maxVersion, x.state = r.u32("version"), SiteState(r.upTo(uint64(Left), "site state"))
-	x.lostMs = r.ms(0, s.time)
+	x.lostMs, x.gone = r.ms(0, s.time), r.bool()
+	r.check(!x.gone || x.state == Left, "a site that did not leave is gone")
 	x.incarnation, x.floor = r.uint(), r.uint()
 	for range r.upTo(Window, "results") {
 		a := answer{seq: r.uint(), result: r.result(s)}
@@ -228,7 +229,7 @@ func (r *snapReader) index(s *State, seq uint64, j *job) {
 	}
 	if n := j.waiting(); n > 0 {
 		x := s.sites[j.owner]
-		r.check(x.state != Left && s.waiting+uint64(n) <= 2*MaxWaiting, "too many tasks wait")
+		r.check(!x.gone && s.waiting+uint64(n) <= 2*MaxWaiting, "too many tasks wait")
 		if r.err == nil {
 			s.enqueue(seq, j, n)
 		}

@@ -114,7 +114,7 @@ func (r *snapReader) attempt(s *State, a *attempt, j *job, t *taskSet, name stri
 		r.fail("%v", err)
 		return
 	}
-	r.check(a.way != wayAway || a.site == j.owner && x.state == SiteGone && a.startedMs < 0, "an attempt is away from a site that is here")
+	r.check(a.way != wayAway || a.site == j.owner && x.parked() && a.startedMs < 0, "an attempt is away from a site that is here")
 	r.check(a.startedMs < 0 || a.queuedMs <= a.startedMs, "an attempt started before it was queued")
 	if r.err != nil {
 		return

@@ -22,6 +22,7 @@ type site struct {
 	maxVersion uint32
 	state      SiteState
 	lostMs     int64 // log time of the loss, while state ≥ SiteGone
+	gone       bool  // its departure is over. Invariant: then nothing of it waits
 
 	incarnation uint64   // Invariant: grows by one with each registration
 	floor       uint64   // results ≤ floor are forgotten

@@ -237,6 +237,7 @@ func (x *frozenSite) encode(w *snapWriter) {
 	w.text(x.peer)
 	w.uint(uint64(x.maxVersion), uint64(x.state))
 	w.int(x.lostMs)
+	w.bool(x.gone)
 	w.uint(x.incarnation, x.floor, uint64(len(x.window)))
 	for i := range x.window {
 		w.uint(x.window[i].seq)

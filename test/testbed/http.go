@@ -49,7 +49,11 @@ func (s *Site) Do(ctx context.Context, method, path string, header http.Header, 
 	if header != nil {
 		req.Header = header
 	}
-	resp, err := client.Do(req)
+	c := s.HTTP
+	if c == nil {
+		c = client
+	}
+	resp, err := c.Do(req)
 	if err != nil {
 		return nil, nil, fmt.Errorf("ask %s: %w", s.Name, err)
 	}

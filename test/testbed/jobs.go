@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
+	"time"
 )
 
 // Spec is the part of a job's specification that the tests use.
@@ -58,7 +60,9 @@ type Task struct {
 	State, Reason, Site string
 	Attempt             int
 	Token               json.Number
-	ExitCode            *int `json:"exit_code"`
+	ExitCode            *int       `json:"exit_code"`
+	StartedAt           *time.Time `json:"started_at"`
+	EndedAt             *time.Time `json:"ended_at"`
 }
 
 // list is the form of every list.
@@ -118,6 +122,22 @@ func (s *Site) Job(ctx context.Context, id string) (Job, error) {
 func (s *Site) Jobs(ctx context.Context, query string) ([]Job, error) {
 	l, err := get[list[Job]](ctx, s, "/v1/jobs?"+query)
 	return l.Items, err
+}
+
+// AllJobs returns all jobs that the query selects, page by page.
+func (s *Site) AllJobs(ctx context.Context, query string) ([]Job, error) {
+	var all []Job
+	for cursor := ""; ; {
+		l, err := get[list[Job]](ctx, s, "/v1/jobs?limit=1000&"+query+cursor)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, l.Items...)
+		if l.Next == "" {
+			return all, nil
+		}
+		cursor = "&cursor=" + url.QueryEscape(l.Next)
+	}
 }
 
 // Tasks returns all tasks of a job.

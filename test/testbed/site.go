@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -18,6 +19,8 @@ type Site struct {
 	Name string
 	URL  *url.URL
 	Dir  string // its data, config.yaml, broker.pid and broker.log
+	// HTTP asks the site; nil means a client that all sites share.
+	HTTP *http.Client
 }
 
 // PID of the broker as its pid file says.

@@ -25,9 +25,18 @@ type StateHash struct {
 
 // Ledger is who used and gave how much.
 type Ledger struct {
-	Index uint64
-	Unit  string
-	Sites []Account
+	Index  uint64
+	Unit   string
+	Sites  []Account
+	Matrix []Cell
+}
+
+// Cell is what an owner's ended runs used of an executor's machines: how many,
+// and the sum of their weights (decimal).
+type Cell struct {
+	Owner, Executor string
+	Tasks           uint64
+	A               string
 }
 
 // Account is one site's standing, decimal.

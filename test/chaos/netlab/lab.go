@@ -22,7 +22,7 @@ var subnet = [3]byte{10, 77, 0}
 // maxHosts fit into the subnet.
 const maxHosts = 250
 
-// ErrNotRoot: namespaces and tun devices need root.
+// ErrNotRoot says that namespaces and tun devices need root.
 var ErrNotRoot = errors.New("making network namespaces needs root: run it with sudo")
 
 // Lab is a set of hosts and the switch between them.

@@ -32,7 +32,7 @@ func configure(name string, addr [4]byte) error {
 	if err != nil {
 		return fmt.Errorf("open socket: %w", err)
 	}
-	defer unix.Close(fd) //nolint:errcheck // nothing was written
+	defer unix.Close(fd)
 	if err := up(fd, "lo"); err != nil {
 		return err
 	}

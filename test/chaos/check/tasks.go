@@ -1,0 +1,134 @@
+package check
+
+import (
+	"slices"
+	"time"
+)
+
+// Tasks judges the marks of one job: overlaps, second starts, tokens.
+func Tasks(o Ordered, id string, m Marks) []Violation {
+	var out []Violation
+	for i := range o.Count {
+		list := m.Of(id, i)
+		out = append(out, tokens(list)...)
+		switch o.OnLoss {
+		case Fenced:
+			out = append(out, overlaps(list)...)
+		case Never:
+			out = append(out, twice(o, list)...)
+		}
+	}
+	return out
+}
+
+// twice finds starts of a never task after anything but a failure that its job
+// wants tried again.
+func twice(o Ordered, list []Attempt) []Violation {
+	for i := 1; i < len(list); i++ {
+		was := list[i-1]
+		if failed := was.Ended && was.Code == o.Exit && o.Exit != 0; !failed || i >= o.Tries {
+			return []Violation{broken(Twice, "never task started again: %s, then %s", was, list[i])}
+		}
+	}
+	return nil
+}
+
+// overlaps finds attempts that began while an earlier one still left marks.
+func overlaps(list []Attempt) []Violation {
+	var out []Violation
+	for i, a := range list {
+		for _, b := range list[i+1:] {
+			if over := time.Duration(a.Last - b.Start); over >= 0 {
+				out = append(out, broken(Overlap, "%s ran on for %s (at least) after %s had started", a, over.Round(time.Millisecond), b))
+			}
+		}
+	}
+	return out
+}
+
+// tokens checks that no process started under a token and attempt that another
+// had, and that whoever starts later has a greater attempt and no smaller token.
+// Starts of one task at different sites may come in another order only if they
+// were assigned in another order; then the later token must not be the smaller.
+func tokens(list []Attempt) []Violation {
+	var out []Violation
+	for i, a := range list {
+		for _, b := range list[i+1:] {
+			switch {
+			case a.Attempt == b.Attempt && a.Token == b.Token:
+				out = append(out, broken(TokenGrow, "started twice under one token: %s and %s", a, b))
+			case (a.Attempt < b.Attempt) != (a.Token < b.Token) && a.Token != b.Token:
+				out = append(out, broken(TokenGrow, "token and attempt disagree: %s and %s", a, b))
+			}
+		}
+	}
+	return out
+}
+
+// End judges the end of one job as it is shown.
+func End(o Ordered, shown Shown, m Marks) []Violation {
+	var out []Violation
+	if !isEnd(shown.State) {
+		return []Violation{broken(OneEnd, "%s (%s) of %s did not end, it is %s", shown.ID, o.Name, o.Owner, shown.State)}
+	}
+	if len(shown.Tasks) != o.Count {
+		out = append(out, broken(OneEnd, "%s (%s) shows %d tasks of %d", shown.ID, o.Name, len(shown.Tasks), o.Count))
+	}
+	for _, t := range shown.Tasks {
+		if !isEnd(t.State) {
+			out = append(out, broken(OneEnd, "%s/%d is %s in a job that is %s", shown.ID, t.Index, t.State, shown.State))
+			continue
+		}
+		if v, bad := trueEnd(o, shown.ID, t, m.Of(shown.ID, t.Index)); bad {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// maxLosses end a task that is requeued after a loss.
+const maxLosses = 5
+
+// trueEnd compares a task's end with what its attempts did.
+func trueEnd(o Ordered, id string, t ShownTask, list []Attempt) (Violation, bool) {
+	where := func(format string, args ...any) (Violation, bool) {
+		v := broken(TrueEnd, "%s/%d is shown %s as attempt %d token %d at %s", id, t.Index, t.State, t.Attempt, t.Token, t.Site)
+		v.Text += ", but " + broken("", format, args...).Text
+		return v, true
+	}
+	var last Attempt // the greatest that started
+	for _, a := range list {
+		if a.Attempt >= last.Attempt {
+			last = a
+		}
+	}
+	at := slices.IndexFunc(list, func(a Attempt) bool { return a.Attempt == t.Attempt && a.Token == t.Token })
+	switch t.State {
+	case "succeeded", "failed":
+		if at < 0 {
+			return where("that attempt left no marks")
+		}
+		a := list[at]
+		code := 0
+		if t.State == "failed" {
+			code = o.Exit
+		}
+		switch {
+		case t.State == "failed" && o.Exit == 0:
+			return where("it never fails")
+		case !a.Ended || a.Code != code:
+			return where("that attempt ended %t with %d", a.Ended, a.Code)
+		case last.Attempt > t.Attempt:
+			return where("%s had started by then", last)
+		}
+	case "cancelled":
+		if !o.Cancel {
+			return where("nobody cancelled it")
+		}
+	case "lost":
+		if o.OnLoss != Never && t.Attempt < maxLosses {
+			return where("it is to be tried %d times", maxLosses)
+		}
+	}
+	return Violation{}, false
+}

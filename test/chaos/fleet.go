@@ -1,0 +1,291 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/cloudshare/cloudshare/test/chaos/netlab"
+	"github.com/cloudshare/cloudshare/test/testbed"
+)
+
+// Ports of every broker: each has an address of its own.
+const (
+	httpPort   = 7700
+	peerPort   = 7701
+	gossipPort = 7702
+)
+
+// Patience with a broker.
+const (
+	answerWait = 10 * time.Second // for one answer
+	readyWait  = 40 * time.Second
+	stopWait   = 20 * time.Second
+)
+
+// fleetOptions say what runs.
+type fleetOptions struct {
+	binary string
+	dir    string
+	sites  int
+	cores  int
+	disks  bool     // each site's data are on a disk that can lose power
+	lines  []string // more lines of every broker's configuration
+	env    []string // more of every broker's environment
+}
+
+// fleet is a federation of brokers, each on a host of the lab.
+type fleet struct {
+	fleetOptions
+
+	lab     *netlab.Lab
+	members []*member
+}
+
+// member is one site: its host, its broker and its disk.
+type member struct {
+	*testbed.Site
+
+	host   *netlab.Host
+	disk   *disk // nil: its data are on this machine's
+	opts   *fleetOptions
+	others []string // peer addresses
+	ended  chan<- string
+
+	mu      sync.Mutex
+	broker  *process // nil: never started
+	expects bool     // the end of the broker is wanted
+}
+
+// process is a broker that was started; done is closed when it has ended.
+type process struct {
+	cmd  *exec.Cmd
+	done chan struct{}
+}
+
+// newFleet makes hosts and folders; nothing runs yet. Brokers that end by
+// themselves are told of on ended, which must have room.
+func newFleet(ctx context.Context, opts fleetOptions, ended chan<- string) (*fleet, error) {
+	lab, err := netlab.New(opts.sites)
+	if err != nil {
+		return nil, err
+	}
+	f := &fleet{fleetOptions: opts, lab: lab}
+	for i, h := range lab.Hosts {
+		name := "site-" + strconv.Itoa(i+1)
+		m := &member{
+			Site: &testbed.Site{
+				Name: name, Dir: filepath.Join(opts.dir, name),
+				URL:  &url.URL{Scheme: "http", Host: address(h, httpPort)},
+				HTTP: &http.Client{Timeout: answerWait, Transport: &http.Transport{DialContext: h.Dial, MaxIdleConnsPerHost: 8}},
+			},
+			host: h, opts: &f.fleetOptions, ended: ended,
+		}
+		f.members = append(f.members, m)
+		for j, other := range lab.Hosts {
+			if i != j {
+				m.others = append(m.others, address(other, peerPort))
+			}
+		}
+		if err := m.prepare(ctx); err != nil {
+			return nil, errors.Join(err, f.stop())
+		}
+	}
+	return f, nil
+}
+
+func address(h *netlab.Host, port int) string { return net.JoinHostPort(h.Addr, strconv.Itoa(port)) }
+
+// prepare makes the site's folder and configuration.
+func (m *member) prepare(ctx context.Context) error {
+	data := filepath.Join(m.Dir, "data")
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		return fmt.Errorf("make folder of %s: %w", m.Name, err)
+	}
+	if m.opts.disks {
+		var err error
+		if m.disk, err = newDisk(ctx, m.host, filepath.Join(m.Dir, "disk"), data); err != nil {
+			return err
+		}
+	}
+	lines := append([]string{
+		"site: " + m.Name,
+		"data_dir: " + data,
+		"http: " + address(m.host, httpPort),
+		"peer: " + address(m.host, peerPort),
+		"cores: " + strconv.Itoa(m.opts.cores),
+		"insecure: true",
+		"stop_tasks: true",
+	}, m.opts.lines...)
+	text := strings.Join(lines, "\n") + "\n"
+	if err := os.WriteFile(m.config(), []byte(text), 0o600); err != nil {
+		return fmt.Errorf("write configuration of %s: %w", m.Name, err)
+	}
+	return nil
+}
+
+func (m *member) config() string { return filepath.Join(m.Dir, "config.yaml") }
+
+// start brings all brokers up: the first founds, the others join it.
+func (f *fleet) start(ctx context.Context) error {
+	for i, m := range f.members {
+		how := []string{"--bootstrap"}
+		if i > 0 {
+			how = []string{"--join", address(f.members[0].host, peerPort)}
+		}
+		if err := m.launch(how...); err != nil {
+			return err
+		}
+		if i == 0 {
+			if err := m.awaitReady(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	for _, m := range f.members {
+		if err := m.awaitReady(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// launch starts the broker; it does not wait until it is ready.
+func (m *member) launch(args ...string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.broker != nil && !m.broker.over() {
+		return nil
+	}
+	log, err := os.OpenFile(filepath.Join(m.Dir, "broker.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("open log of %s: %w", m.Name, err)
+	}
+	defer log.Close()
+	cmd := exec.Command(m.opts.binary, append([]string{"broker", "--config", m.config()}, args...)...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Env = append(cleanEnv(os.Environ()), m.opts.env...)
+	// A terminal's ^C goes to the run, which ends the brokers itself.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := m.host.Start(cmd); err != nil {
+		return fmt.Errorf("start broker of %s: %w", m.Name, err)
+	}
+	p := &process{cmd, make(chan struct{})}
+	m.broker, m.expects = p, false
+	go m.reap(p)
+	pid := strconv.Itoa(cmd.Process.Pid) + "\n"
+	if err := os.WriteFile(filepath.Join(m.Dir, "broker.pid"), []byte(pid), 0o600); err != nil {
+		return fmt.Errorf("write pid of %s: %w", m.Name, err)
+	}
+	return nil
+}
+
+// cleanEnv keeps settings of this process's own broker, if it has one, away.
+func cleanEnv(env []string) []string {
+	var out []string
+	for _, kv := range env {
+		if !strings.HasPrefix(kv, "CLOUDSHARE_") {
+			out = append(out, kv)
+		}
+	}
+	return out
+}
+
+// reap waits for the end and tells of one that nobody wanted.
+func (m *member) reap(p *process) {
+	err := p.cmd.Wait()
+	m.mu.Lock()
+	expected := m.expects
+	m.mu.Unlock()
+	close(p.done)
+	if !expected {
+		m.ended <- fmt.Sprintf("the broker of %s ended by itself (%v)\n%s", m.Name, err, m.LogTail(15))
+	}
+}
+
+func (p *process) over() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// end signals the broker and waits until it is gone, in the end by force.
+func (m *member) end(sig syscall.Signal) error {
+	m.mu.Lock()
+	p := m.broker
+	m.expects = true
+	m.mu.Unlock()
+	if p == nil || p.over() {
+		return nil
+	}
+	_ = p.cmd.Process.Signal(sig)             // it may have ended by now
+	_ = p.cmd.Process.Signal(syscall.SIGCONT) // a stopped one takes only KILL
+	timer := time.NewTimer(stopWait)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+		return nil
+	case <-timer.C:
+		_ = p.cmd.Process.Kill()
+		<-p.done
+		return fmt.Errorf("the broker of %s did not end within %s of %s", m.Name, stopWait, sig)
+	}
+}
+
+// up says whether the broker's process runs or is stopped.
+func (m *member) up() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.broker != nil && !m.broker.over()
+}
+
+// awaitReady waits for /readyz.
+func (m *member) awaitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, readyWait, fmt.Errorf("not ready within %s", readyWait))
+	defer cancel()
+	err := testbed.Await(ctx, m.Name+" ready", func() error {
+		if !m.up() {
+			return testbed.Final(errors.New("its broker has ended"))
+		}
+		return m.Ready(ctx)
+	})
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, m.LogTail(15))
+	}
+	return nil
+}
+
+// stop ends everything and lets go of hosts and disks.
+func (f *fleet) stop() error {
+	errs := make([]error, len(f.members))
+	var all sync.WaitGroup
+	for i, m := range f.members {
+		all.Go(func() {
+			errs[i] = m.end(syscall.SIGTERM)
+			left, err := killUnder(m.Dir)
+			errs[i] = errors.Join(errs[i], err)
+			if left > 0 {
+				errs[i] = errors.Join(errs[i], fmt.Errorf("%d processes of %s outlived an orderly stop", left, m.Name))
+			}
+			if m.disk != nil {
+				errs[i] = errors.Join(errs[i], m.disk.close())
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(errors.Join(errs...), f.lab.Close())
+}

@@ -1,0 +1,107 @@
+package plan
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// Order is one request of a client, under one idempotency key.
+type Order struct {
+	At   time.Duration
+	Site int // addressed, from 1
+	Key  string
+	Jobs []Job // several: one NDJSON request
+	// Again repeats the acknowledged request under its key.
+	Again bool
+	// CancelAfter its acknowledgement the first job is cancelled; 0 = not.
+	CancelAfter time.Duration
+}
+
+// Job is one job of an order; no two have the same name.
+type Job struct {
+	Name     string
+	Count    int
+	Length   time.Duration // of each task
+	OnLoss   string
+	Home     bool // may run at its owner's only
+	Stubborn bool // its tasks do not end at TERM
+	Exit     int
+	Tries    int // max_attempts
+}
+
+// String is one line, without the time.
+func (o Order) String() string {
+	s := fmt.Sprintf("order %s at site-%d:", o.Key, o.Site)
+	for _, j := range o.Jobs {
+		s += " " + j.String()
+	}
+	if o.Again {
+		s += " again"
+	}
+	if o.CancelAfter > 0 {
+		s += " cancel after " + seconds(o.CancelAfter)
+	}
+	return s
+}
+
+// String is a few words.
+func (j Job) String() string {
+	s := fmt.Sprintf("[%d×%s %s", j.Count, seconds(j.Length), j.OnLoss)
+	if j.Home {
+		s += " home"
+	}
+	if j.Stubborn {
+		s += " stubborn"
+	}
+	if j.Exit != 0 {
+		s += fmt.Sprintf(" exit %d of %d", j.Exit, j.Tries)
+	}
+	return s + "]"
+}
+
+// orderGap is the mean time between two orders at one site: it keeps two cores
+// of each site about three quarters busy.
+const orderGap = 4 * time.Second
+
+func orders(r *rand.Rand, size Size) []Order {
+	var out []Order
+	gap := orderGap / time.Duration(size.Sites)
+	for at := between(r, 0, gap); at < size.Length; at += between(r, gap/4, gap*7/4) {
+		out = append(out, order(r, at, 1+r.IntN(size.Sites), fmt.Sprintf("k%d", len(out)+1)))
+	}
+	return out
+}
+
+func order(r *rand.Rand, at time.Duration, site int, key string) Order {
+	o := Order{At: at, Site: site, Key: key, Again: r.IntN(5) == 0}
+	switch pick(r, 50, 30, 20) {
+	case 0:
+		o.Jobs = []Job{job(r, key, 1)}
+	case 1:
+		o.Jobs = []Job{job(r, key, 3+r.IntN(6))}
+	default:
+		for i := range 2 + r.IntN(4) {
+			o.Jobs = append(o.Jobs, job(r, fmt.Sprintf("%s.%d", key, i+1), 1))
+		}
+	}
+	if r.IntN(6) == 0 {
+		o.CancelAfter = between(r, 50*time.Millisecond, 4*time.Second)
+	}
+	return o
+}
+
+func job(r *rand.Rand, name string, count int) Job {
+	j := Job{Name: name, Count: count, Tries: 1, Length: between(r, 200*time.Millisecond, 3500*time.Millisecond)}
+	if r.IntN(6) == 0 { // long enough to be met by a lease that ends
+		j.Length = between(r, 6*time.Second, 12*time.Second)
+		j.Count = min(j.Count, 3)
+	}
+	j.OnLoss = []string{"fenced", "immediate", "never"}[pick(r, 60, 20, 20)]
+	j.Home = r.IntN(8) == 0
+	j.Stubborn = r.IntN(4) == 0
+	if r.IntN(8) == 0 {
+		j.Exit, j.Tries = 7, 1+r.IntN(2)
+	}
+	return j
+}

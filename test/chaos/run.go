@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/cloudshare/cloudshare/test/chaos/check"
+	"github.com/cloudshare/cloudshare/test/chaos/plan"
+)
+
+// run is one federation under test and all that is found out about it.
+type run struct {
+	*fleet
+
+	marker string // path of the mark binary
+	marks  string // path of the file that tasks write to
+	began  time.Time
+	out    io.Writer
+
+	faults faultSet // who is down, stopped or cut
+
+	mu       sync.Mutex
+	orders   []*order
+	found    []check.Violation
+	hashes   check.Hashes
+	steady   check.Steady
+	watching context.CancelFunc
+	watched  sync.WaitGroup
+	ended    chan string
+}
+
+// newRun starts a federation in a folder of its own.
+func newRun(ctx context.Context, opts fleetOptions, marker string, out io.Writer) (*run, error) {
+	r := &run{marker: marker, marks: filepath.Join(opts.dir, "marks"), began: time.Now(), out: out, ended: make(chan string, 64)}
+	if err := os.WriteFile(r.marks, nil, 0o600); err != nil {
+		return nil, fmt.Errorf("make file of marks: %w", err)
+	}
+	var err error
+	if r.fleet, err = newFleet(ctx, opts, r.ended); err != nil {
+		return nil, err
+	}
+	if err := r.fleet.start(ctx); err != nil {
+		return nil, errors.Join(err, r.fleet.stop())
+	}
+	r.began = time.Now()
+	r.watch(ctx)
+	return r, nil
+}
+
+// say prints one line with the time since the beginning.
+func (r *run) say(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fmt.Fprintf(r.out, "%7.2fs %s\n", time.Since(r.began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// blame records violations and prints each when it is found.
+func (r *run) blame(list ...check.Violation) {
+	for _, v := range list {
+		r.say("VIOLATION %s", v)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.found = append(r.found, list...)
+}
+
+func (r *run) violated(rule check.Rule, format string, args ...any) {
+	r.blame(check.Violation{Rule: rule, Text: fmt.Sprintf(format, args...)})
+}
+
+// sleep until a moment of the run.
+func (r *run) sleepUntil(ctx context.Context, at time.Duration) error {
+	return sleep(ctx, at-time.Since(r.began))
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}
+
+// play carries a plan out, heals everything and judges what came of it.
+func (r *run) play(ctx context.Context, p plan.Plan) error {
+	traffic, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var clients sync.WaitGroup
+	for _, o := range p.Orders {
+		if err := r.sleepUntilFaults(ctx, &p, o.At); err != nil {
+			return err
+		}
+		tracked := r.track(o)
+		clients.Go(func() { r.place(traffic, tracked) })
+	}
+	if err := r.sleepUntilFaults(ctx, &p, 1<<62); err != nil {
+		return err
+	}
+	return r.finish(ctx, &clients, cancel)
+}
+
+// finish heals everything, waits until all is done and judges.
+func (r *run) finish(ctx context.Context, clients *sync.WaitGroup, stopClients context.CancelFunc) error {
+	if err := r.healAll(ctx); err != nil {
+		return err
+	}
+	r.settle(ctx, clients, stopClients)
+	return r.judge(ctx)
+}
+
+// close ends the federation and returns what was found.
+func (r *run) close() ([]check.Violation, error) {
+	r.watching()
+	r.watched.Wait()
+	err := r.fleet.stop()
+	for {
+		select {
+		case text := <-r.ended:
+			r.violated(check.NoPanic, "%s", text)
+		default:
+			r.readLogs()
+			return r.found, err
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/cloudshare/cloudshare/test/chaos/check"
+	"github.com/cloudshare/cloudshare/test/chaos/plan"
+	"github.com/cloudshare/cloudshare/test/testbed"
+)
+
+// retryEvery is how long a client waits before it sends a request again.
+const retryEvery = 250 * time.Millisecond
+
+// order is a planned order with what its client was told. Its fields below the
+// plan are guarded by the run's mu.
+type order struct {
+	plan.Order
+
+	ids     [][]string // by job: of every acknowledgement
+	refused string
+	cancel  bool // a cancel was sent
+}
+
+// track makes an order part of the run.
+func (r *run) track(o plan.Order) *order {
+	tracked := &order{Order: o, ids: make([][]string, len(o.Jobs))}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.orders = append(r.orders, tracked)
+	return tracked
+}
+
+// place sends an order until it is acknowledged, then does what the plan says.
+func (r *run) place(ctx context.Context, o *order) {
+	r.say("%s", o.Order)
+	if !r.untilAcknowledged(ctx, o) {
+		return
+	}
+	if o.Again {
+		r.untilAcknowledged(ctx, o)
+	}
+	if o.CancelAfter > 0 && sleep(ctx, o.CancelAfter) == nil {
+		r.cancelFirst(ctx, o)
+	}
+}
+
+// untilAcknowledged repeats the same request under the same key at the same
+// broker until every job has an id.
+func (r *run) untilAcknowledged(ctx context.Context, o *order) bool {
+	m := r.members[o.Site-1]
+	for {
+		ids, err := m.send(ctx, o.Key, r.specs(o))
+		r.mu.Lock()
+		for i, id := range ids {
+			if id != "" {
+				o.ids[i] = append(o.ids[i], id)
+			}
+		}
+		if refusal(err) {
+			o.refused = err.Error()
+		}
+		r.mu.Unlock()
+		if err == nil || refusal(err) {
+			return err == nil
+		}
+		if sleep(ctx, retryEvery) != nil {
+			return false
+		}
+	}
+}
+
+// refusal says whether an answer is one that repeating does not mend.
+func refusal(err error) bool {
+	var he *testbed.HTTPError
+	return errors.As(err, &he) && he.Status < 500 && he.Status != http.StatusTooManyRequests
+}
+
+// send places the jobs: one as JSON, several as lines. A job that was not
+// acknowledged has the id "", and then there is an error.
+func (m *member) send(ctx context.Context, key string, specs []testbed.Spec) ([]string, error) {
+	if len(specs) == 1 {
+		a, err := m.SubmitKeyed(ctx, key, specs[0])
+		if err == nil && a.ID == "" {
+			err = fmt.Errorf("%s accepted %s without an id", m.Name, key)
+		}
+		return []string{a.ID}, err
+	}
+	var body bytes.Buffer
+	for _, s := range specs {
+		if err := json.NewEncoder(&body).Encode(s); err != nil {
+			return nil, fmt.Errorf("encode spec: %w", err)
+		}
+	}
+	header := http.Header{"Content-Type": {"application/x-ndjson"}, "Idempotency-Key": {key}}
+	data, _, err := m.Do(ctx, http.MethodPost, "/v1/jobs", header, body.Bytes())
+	if err != nil {
+		return nil, err
+	}
+	return parseLines(data, len(specs))
+}
+
+// resultLine is an id or a problem.
+type resultLine struct {
+	ID     string
+	Status int
+	Title  string
+	Detail string
+}
+
+// parseLines reads the answer to n lines; it may have been cut short.
+func parseLines(data []byte, n int) ([]string, error) {
+	var ids []string
+	var err error
+	for line := range bytes.Lines(data) {
+		var res resultLine
+		if e := json.Unmarshal(line, &res); e != nil {
+			return ids, fmt.Errorf("decode result line %d: %w", len(ids)+1, e)
+		}
+		ids = append(ids, res.ID)
+		if res.ID == "" {
+			err = &testbed.HTTPError{Status: res.Status, Body: string(line)}
+		}
+	}
+	if err == nil && len(ids) != n {
+		err = fmt.Errorf("%d result lines for %d jobs", len(ids), n)
+	}
+	return ids, err
+}
+
+// specs of an order's jobs: the same bytes each time.
+func (r *run) specs(o *order) []testbed.Spec {
+	var out []testbed.Spec
+	for _, j := range o.Jobs {
+		out = append(out, r.spec(j, r.members[o.Site-1].Name))
+	}
+	return out
+}
+
+func (r *run) spec(j plan.Job, owner string) testbed.Spec {
+	s := testbed.Spec{
+		Name: j.Name, Count: j.Count,
+		Command: []string{r.marker, "-for", j.Length.String()},
+		Retry:   &testbed.Retry{MaxAttempts: j.Tries, OnLoss: j.OnLoss},
+	}
+	if j.Stubborn {
+		s.Command = append(s.Command, "-stubborn")
+	}
+	if j.Exit != 0 {
+		s.Command = append(s.Command, "-exit", fmt.Sprint(j.Exit))
+	}
+	s.Command = append(s.Command, r.marks)
+	if j.Home {
+		s.Sites = &testbed.Where{Only: []string{owner}}
+	}
+	return s
+}
+
+// cancelFirst cancels the order's first job, at the broker that took it, until
+// that is acknowledged.
+func (r *run) cancelFirst(ctx context.Context, o *order) {
+	r.mu.Lock()
+	id := o.ids[0][0]
+	o.cancel = true
+	r.mu.Unlock()
+	r.say("cancel %s (%s)", id, o.Jobs[0].Name)
+	for {
+		err := r.members[o.Site-1].Cancel(ctx, id)
+		var he *testbed.HTTPError
+		if err == nil || errors.As(err, &he) && he.Status == http.StatusConflict {
+			return
+		}
+		if refusal(err) {
+			r.violated(check.NoError, "cancel %s at its owner: %s", id, err)
+			return
+		}
+		if sleep(ctx, retryEvery) != nil {
+			return
+		}
+	}
+}
+
+// ordered is what the checker looks at.
+func (r *run) ordered() []check.Ordered {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []check.Ordered
+	for _, o := range r.orders {
+		for i, j := range o.Jobs {
+			out = append(out, check.Ordered{
+				Name: j.Name, Owner: r.members[o.Site-1].Name, OnLoss: j.OnLoss, Count: j.Count, Exit: j.Exit, Tries: j.Tries,
+				IDs: slices.Clone(o.ids[i]), Cancel: o.cancel && i == 0, Refused: o.refused,
+			})
+		}
+	}
+	return out
+}

@@ -110,7 +110,7 @@ func (s *State) dispatch(x *site, body Body) Result {
 	case *Suspect:
 		return s.suspect(c)
 	case *Addresses:
-		x.http, x.peer = c.HTTP, c.Peer
+		x.http, x.peer, x.gossip = c.HTTP, c.Peer, c.Gossip
 	case *Leave:
 		s.away(x, Left)
 	}

@@ -77,10 +77,11 @@ type Genesis struct {
 // the smallest job number it may use (Result.Incarnation, Result.NextJob).
 // Its CommandID has Incarnation 0 and Seq 0: it is made idempotent by Boot.
 type Register struct {
-	Node       [16]byte // identity of the data directory; a known name with another Node is refused
-	Boot       [16]byte // one start of the process; the same Boot again gives the same incarnation
-	HTTP, Peer string   // addresses host:port
-	MaxVersion uint32   // the newest apply version the broker knows
+	Node [16]byte // identity of the data directory; a known name with another Node is refused
+	Boot [16]byte // one start of the process; the same Boot again gives the same incarnation
+	// Addresses host:port; Gossip may be empty.
+	HTTP, Peer, Gossip string
+	MaxVersion         uint32 // the newest apply version the broker knows
 	// Held are the attempts the site still answers for (running, or ended with
 	// the completion on its way). Lost are those it started and lost track of.
 	// What it was assigned before and names in neither was never started and
@@ -245,7 +246,7 @@ type Suspect struct {
 type Leave struct{}
 
 // Addresses updates where a site's broker listens.
-type Addresses struct{ HTTP, Peer string }
+type Addresses struct{ HTTP, Peer, Gossip string }
 
 // Kind implements Body.
 func (*Genesis) Kind() Kind   { return KindGenesis }

@@ -160,7 +160,7 @@ func (r *reader) body(c *Command, kind uint64, start int) {
 	case uint64(KindSuspect):
 		c.Body = &Suspect{Site: r.site(), Incarnation: r.number(), On: r.bool("on")}
 	case uint64(KindAddresses):
-		c.Body = &Addresses{HTTP: r.string("http", MaxAddress), Peer: r.string("peer", MaxAddress)}
+		c.Body = &Addresses{HTTP: r.string("http", MaxAddress), Peer: r.string("peer", MaxAddress), Gossip: r.string("gossip", MaxAddress)}
 	case uint64(KindLeave):
 		c.Body = &Leave{}
 	default:
@@ -184,7 +184,7 @@ func (r *reader) register() *Register {
 	b := new(Register)
 	r.uuid(&b.Node)
 	r.uuid(&b.Boot)
-	b.HTTP, b.Peer = r.string("http", MaxAddress), r.string("peer", MaxAddress)
+	b.HTTP, b.Peer, b.Gossip = r.string("http", MaxAddress), r.string("peer", MaxAddress), r.string("gossip", MaxAddress)
 	b.MaxVersion = r.uint32("max_version")
 	b.Held = list(r, "held", MaxHeld, minAttempt, (*reader).attempt)
 	b.Lost = list(r, "lost", MaxHeld, minAttempt, (*reader).attempt)

@@ -120,7 +120,7 @@ func appendBody(dst []byte, body Body) []byte {
 		dst = protowire.AppendVarint(appendString(dst, b.Site), b.Incarnation)
 		return appendBool(dst, b.On)
 	case *Addresses:
-		return appendString(appendString(dst, b.HTTP), b.Peer)
+		return appendString(appendString(appendString(dst, b.HTTP), b.Peer), b.Gossip)
 	case *Leave:
 		return dst
 	}
@@ -146,6 +146,7 @@ func appendRegister(dst []byte, b *Register) []byte {
 	dst = append(dst, b.Boot[:]...)
 	dst = appendString(dst, b.HTTP)
 	dst = appendString(dst, b.Peer)
+	dst = appendString(dst, b.Gossip)
 	dst = protowire.AppendVarint(dst, uint64(b.MaxVersion))
 	return appendAttempts(appendAttempts(dst, b.Held), b.Lost)
 }

@@ -121,7 +121,7 @@ func (b *Genesis) Validate() error {
 
 // Validate checks the bounds.
 func (b *Register) Validate() error {
-	return cmp.Or(inAddresses(b.HTTP, b.Peer),
+	return cmp.Or(inAddresses(b.HTTP, b.Peer, b.Gossip),
 		inAttempts("held", b.Held, MaxHeld), inAttempts("lost", b.Lost, MaxHeld))
 }
 
@@ -282,7 +282,7 @@ func (b *SetParams) Validate() error { return b.Params.Validate() }
 func (b *Suspect) Validate() error { return inSite("site", b.Site) }
 
 // Validate checks the addresses' lengths.
-func (b *Addresses) Validate() error { return inAddresses(b.HTTP, b.Peer) }
+func (b *Addresses) Validate() error { return inAddresses(b.HTTP, b.Peer, b.Gossip) }
 
 // Validate implements Body.
 func (b *Leave) Validate() error { return nil }
@@ -351,9 +351,10 @@ func inAttempts(field string, refs []AttemptRef, most int64) error {
 	return nil
 }
 
-func inAddresses(http, peer string) error {
+func inAddresses(http, peer, gossip string) error {
 	return cmp.Or(within("bytes of http", int64(len(http)), 0, MaxAddress),
-		within("bytes of peer", int64(len(peer)), 0, MaxAddress))
+		within("bytes of peer", int64(len(peer)), 0, MaxAddress),
+		within("bytes of gossip", int64(len(gossip)), 0, MaxAddress))
 }
 
 func inJob(id JobID) error {

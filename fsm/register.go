@@ -54,7 +54,8 @@ func (s *State) register(name string, c *Register) Result {
 // incarnate starts a site's next incarnation.
 func (s *State) incarnate(x *site, c *Register) {
 	x.boots = slices.Insert(x.boots[:min(len(x.boots), maxBoots-1):min(len(x.boots), maxBoots-1)], 0, c.Boot)
-	x.http, x.peer, x.maxVersion = strings.Clone(c.HTTP), strings.Clone(c.Peer), c.MaxVersion
+	x.http, x.peer, x.gossip = strings.Clone(c.HTTP), strings.Clone(c.Peer), strings.Clone(c.Gossip)
+	x.maxVersion = c.MaxVersion
 	x.incarnation++
 	x.floor, x.window = 0, nil
 	away := !x.present()

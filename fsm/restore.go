@@ -87,7 +87,7 @@ func (r *snapReader) site(s *State, x *site, members int32) {
 	for range r.upTo(maxBoots, "boots") {
 		x.boots = append(x.boots, r.id())
 	}
-	x.http, x.peer = r.text(MaxAddress, "address"), r.text(MaxAddress, "address")
+	x.http, x.peer, x.gossip = r.text(MaxAddress, "address"), r.text(MaxAddress, "address"), r.text(MaxAddress, "address")
 	x.maxVersion, x.state = r.u32("version"), SiteState(r.upTo(uint64(Left), "site state"))
 	x.lostMs, x.gone = r.ms(0, s.time), r.bool()
 	r.check(!x.gone || x.state == Left, "a site that did not leave is gone")

@@ -17,12 +17,12 @@ type site struct {
 
 	// Boots: the present process first, then earlier ones, so that a late
 	// duplicate of an old registration cannot depose its successor.
-	boots      [][16]byte
-	http, peer string
-	maxVersion uint32
-	state      SiteState
-	lostMs     int64 // log time of the loss, while state ≥ SiteGone
-	gone       bool  // its departure is over. Invariant: then nothing of it waits
+	boots              [][16]byte
+	http, peer, gossip string
+	maxVersion         uint32
+	state              SiteState
+	lostMs             int64 // log time of the loss, while state ≥ SiteGone
+	gone               bool  // its departure is over. Invariant: then nothing of it waits
 
 	incarnation uint64   // Invariant: grows by one with each registration
 	floor       uint64   // results ≤ floor are forgotten

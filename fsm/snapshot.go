@@ -235,6 +235,7 @@ func (x *frozenSite) encode(w *snapWriter) {
 	}
 	w.text(x.http)
 	w.text(x.peer)
+	w.text(x.gossip)
 	w.uint(uint64(x.maxVersion), uint64(x.state))
 	w.int(x.lostMs)
 	w.bool(x.gone)

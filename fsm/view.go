@@ -79,7 +79,7 @@ type SiteView struct {
 	Node                              [16]byte
 	State                             SiteState
 	Incarnation                       uint64
-	HTTP, Peer                        string
+	HTTP, Peer, Gossip                string
 	MaxVersion                        uint32
 	Capacity, Exposed, Assigned, Home Resources
 	Machines                          []MachineView

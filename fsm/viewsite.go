@@ -28,7 +28,7 @@ func (s *State) Site(id string) (SiteView, bool) {
 
 func (s *State) viewSite(x *site) SiteView {
 	v := SiteView{
-		ID: x.name, Node: x.node, State: x.state, Incarnation: x.incarnation, HTTP: x.http, Peer: x.peer,
+		ID: x.name, Node: x.node, State: x.state, Incarnation: x.incarnation, HTTP: x.http, Peer: x.peer, Gossip: x.gossip,
 		MaxVersion: x.maxVersion, Capacity: x.capacity, Exposed: x.exposed, Home: x.home, OfferVersion: x.offerVersion,
 	}
 	for _, m := range x.machines {

@@ -1,0 +1,248 @@
+package membership
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+	"github.com/rs/zerolog"
+)
+
+// Gossip is this site's part in the gossip. All methods may be called from any
+// goroutine.
+type Gossip struct {
+	cfg   Config
+	t     timing
+	log   zerolog.Logger
+	limit *limiter
+
+	table    *table
+	delegate *delegate
+	chatter  *chatter
+	trans    *transport
+	list     *memberlist.Memberlist
+
+	events  chan Event
+	changed chan struct{} // capacity 1: our metadata changed
+
+	ctx    context.Context // ends when Close begins
+	cancel context.CancelFunc
+	active context.Context // ends when Leave or Close begins
+	rest   context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu      sync.Mutex    // guards the next two, and writes of delegate.mine
+	closed  bool          // Invariant: only becomes true.
+	leaving chan struct{} // nil until Leave; closed when the leave is over
+	leave   error         // set before leaving is closed
+
+	telling   sync.Mutex // held while memberlist sends news of ours
+	closeOnce sync.Once
+	closeErr  error
+}
+
+// Open starts to gossip. It waits for nobody: without a member that answers,
+// it goes on trying, and others may join through this one.
+func Open(cfg Config) (*Gossip, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	g := &Gossip{
+		cfg: cfg, t: cfg.Profile.timing(), log: cfg.Logger,
+		events: make(chan Event), changed: make(chan struct{}, 1),
+	}
+	if cfg.timing != nil {
+		g.t = *cfg.timing
+	}
+	g.limit = newLimiter(g.t.logEvery, time.Now)
+	g.table = newTable(cfg.Site, time.Now)
+	g.chatter = &chatter{log: cfg.Logger, limit: g.limit, suspect: g.table.suspected}
+	g.delegate = &delegate{table: g.table, federation: cfg.Federation, conflict: g.warnConflict}
+	g.delegate.mine.Store(&meta{Meta: cfg.Meta, federation: cfg.Federation, incarnation: cfg.Incarnation})
+	var err error
+	if g.trans, err = listen(&cfg, g.t, g.limit); err != nil {
+		return nil, err
+	}
+	if g.list, err = memberlist.Create(g.memberlistConfig()); err != nil {
+		return nil, fmt.Errorf("start gossip: %w", errors.Join(err, g.trans.Shutdown()))
+	}
+	g.ctx, g.cancel = context.WithCancel(context.Background())
+	g.active, g.rest = context.WithCancel(g.ctx)
+	g.wg.Go(g.pump)
+	g.wg.Go(g.tellLoop)
+	g.wg.Go(g.rejoinLoop)
+	return g, nil
+}
+
+func (g *Gossip) memberlistConfig() *memberlist.Config {
+	c := memberlist.DefaultLANConfig()
+	c.Name = g.cfg.Site
+	c.Label, c.SkipInboundLabelCheck = g.cfg.label(), true // the transport has checked it
+	c.SecretKey = g.cfg.secret()
+	c.Transport = g.trans
+	if g.cfg.wrap != nil {
+		c.Transport = g.cfg.wrap(g.trans)
+	}
+	c.BindPort = int(g.trans.advertise.Port())
+	c.Delegate, c.Alive, c.Events, c.Conflict, c.Ping = g.delegate, g.delegate, g.delegate, g.delegate, g.delegate
+	c.Logger = g.chatter.logger()
+
+	c.ProbeInterval, c.ProbeTimeout = g.t.probe, g.t.ack
+	c.SuspicionMult, c.SuspicionMaxTimeoutMult = g.t.suspicion, 1
+	c.AwarenessMaxMultiplier = g.t.patience
+	c.GossipInterval, c.GossipNodes, c.RetransmitMult = g.t.gossip, g.t.k, g.t.retransmit
+	c.GossipToTheDeadTime, c.DeadNodeReclaimTime = g.t.deadTime, g.t.reclaim
+	c.PushPullInterval, c.TCPTimeout = g.t.syncing, g.t.stream
+	c.UDPBufferSize = packetFill
+	c.EnableCompression = false // news is small, and a packet stays what it looks like
+	return c
+}
+
+// Addr is the gossip address that others send to.
+func (g *Gossip) Addr() netip.AddrPort { return g.trans.advertise }
+
+// Members returns every site heard of, this one included, in the order of
+// their names; those that died or left stay until MaxMembers are known.
+func (g *Gossip) Members() []Member { return g.table.members() }
+
+// Events brings each change of a member, this site included, beginning with
+// the members found at Open. A reader that is slow misses steps between, never
+// a member's last state. The channel is closed by Close.
+func (g *Gossip) Events() <-chan Event { return g.events }
+
+// pump offers the oldest news, as it stands at the moment it is taken.
+func (g *Gossip) pump() {
+	defer close(g.events)
+	for {
+		m, version, ok := g.table.next()
+		out := g.events
+		if !ok {
+			out = nil
+		}
+		select {
+		case out <- Event{Member: m}:
+			g.table.read(m.Site, version)
+		case <-g.table.poke:
+		case <-g.ctx.Done():
+			return
+		}
+	}
+}
+
+// SetMeta changes what this site tells about itself; the others learn it
+// within moments. It fails with ErrConfig or ErrClosed.
+func (g *Gossip) SetMeta(m Meta) error {
+	if err := m.validate(); err != nil {
+		return err
+	}
+	return g.say(func(mine *meta) { mine.Meta = m })
+}
+
+// UpdateIncarnation tells the others under which registration the broker runs.
+// It fails with ErrClosed.
+func (g *Gossip) UpdateIncarnation(n uint64) error {
+	return g.say(func(mine *meta) { mine.incarnation = n })
+}
+
+func (g *Gossip) say(change func(*meta)) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed || g.leaving != nil {
+		return fmt.Errorf("%w: nothing more is told of %s", ErrClosed, g.cfg.Site)
+	}
+	mine := *g.delegate.mine.Load()
+	change(&mine)
+	g.delegate.mine.Store(&mine)
+	select {
+	case g.changed <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+func (g *Gossip) tellLoop() {
+	for {
+		select {
+		case <-g.active.Done():
+			return
+		case <-g.changed:
+			g.tell()
+		}
+	}
+}
+
+// tell sends our metadata. What is not sent in time goes on in the background.
+func (g *Gossip) tell() {
+	g.telling.Lock()
+	defer g.telling.Unlock()
+	if err := g.list.UpdateNode(g.t.spread); err != nil {
+		g.log.Debug().Err(err).Msg("gossip: our news is late")
+	}
+}
+
+// Leave tells the others that this site goes on purpose, and waits until the
+// news has been sent; members show it as Left. Call Close afterwards. If ctx
+// ends first, leaving goes on. It fails with ErrClosed after Close.
+func (g *Gossip) Leave(ctx context.Context) error {
+	g.mu.Lock()
+	if g.closed {
+		g.mu.Unlock()
+		return fmt.Errorf("leave gossip: %w", ErrClosed)
+	}
+	if g.leaving == nil {
+		g.leaving = make(chan struct{})
+		mine := *g.delegate.mine.Load()
+		mine.leaving = true
+		g.delegate.mine.Store(&mine)
+		g.rest()
+		g.wg.Go(g.depart)
+	}
+	g.mu.Unlock()
+	select {
+	case <-g.leaving:
+		return g.leave
+	case <-ctx.Done():
+		return fmt.Errorf("leave gossip: %w", context.Cause(ctx))
+	}
+}
+
+// depart says twice that we go: in the metadata, which tells those that will
+// find us gone that we have not died, and in memberlist's own way.
+func (g *Gossip) depart() {
+	defer close(g.leaving)
+	g.tell()
+	if err := g.list.Leave(g.t.spread); err != nil {
+		g.leave = fmt.Errorf("leave gossip: not all were told: %w", err)
+	}
+}
+
+// Close stops; without Leave, the others will find this site dead. A leave
+// under way ends first, within seconds. Close waits for all goroutines but
+// memberlist's last probe, which ends by itself within a few probe intervals.
+// It may be called again.
+func (g *Gossip) Close() error {
+	g.closeOnce.Do(func() {
+		g.mu.Lock()
+		g.closed = true
+		leaving := g.leaving
+		g.mu.Unlock()
+		if leaving != nil {
+			<-leaving
+		}
+		g.chatter.quiet.Store(true)
+		g.cancel()
+		err := g.trans.Shutdown()
+		g.wg.Wait()
+		g.closeErr = errors.Join(err, g.list.Shutdown())
+	})
+	return g.closeErr
+}
+
+func (g *Gossip) warnConflict(site string, held, other netip.AddrPort) {
+	g.limit.warn(&g.log, "conflict "+site).Str("site", site).Stringer("held", held).Stringer("other", other).
+		Msg("gossip: two addresses claim one site name: if both brokers run, stop one of them")
+}

@@ -72,18 +72,54 @@ type Log interface {
 	// Sync returns once this member has applied all that was committed
 	// anywhere before the call (a current read), with the entry number.
 	Sync(ctx context.Context) (uint64, error)
+	// Renew asks the lead to extend this site's lease (architecture D4). It
+	// returns nil only if the lead took the renewal after the call began, then
+	// confirmed that it leads, its Grantor said yes at the moment of sending,
+	// and this member has applied all that was committed before. So a lease may
+	// be counted from the moment before the call. It asks whoever leads until
+	// ctx ends: a late lease is worth nothing.
+	// ErrRefused: the Grantor said no, or the renewal is another site's.
+	Renew(ctx context.Context, r Renewal) error
+	// Grant sets who decides on renewals while this member leads; before it is
+	// set every renewal is refused. Call it once, before the first Renew.
+	Grant(g Grantor)
 	// Status tells what this member knows now; it never blocks.
 	Status() Status
 	// Changed is signalled (capacity 1, coalesced) after Status changed.
 	Changed() <-chan struct{}
 	// Remove takes a site's node out of the group; used when it left for good.
 	Remove(ctx context.Context, site string) error
+	// Demote lays down this site's vote, if it has one, before a graceful
+	// leave: the node stays a member and follows, and is not made a voter again
+	// until it restarts or Stand is called. ErrRefused: it is another site's, or
+	// the other voters cannot form a quorum without it; then nothing changed.
+	// After any other error it may be demoted and does not stand.
+	Demote(ctx context.Context, site string) error
+	// Stand undoes Demote: this node may be made a voter again.
+	Stand()
 	// Failed is closed when the log stopped by itself; Err then says why.
 	Failed() <-chan struct{}
 	Err() error
 	// Close stops it: idempotent, waits for its goroutines; proposals under
 	// way end as ErrUnknown or ErrClosed.
 	Close() error
+}
+
+// Renewal is one site's wish to keep its lease.
+type Renewal struct {
+	Site        string
+	Incarnation uint64
+}
+
+// Grantor decides on renewals at the lead. Its methods must not block.
+type Grantor interface {
+	// Received is called when a renewal has arrived and this member leads term.
+	// False refuses it.
+	Received(r Renewal, term uint64) bool
+	// Confirmed is called after leadership in term was confirmed later than
+	// Received, at the moment of sending the acknowledgement. False drops it:
+	// the loss of the site was proposed meanwhile.
+	Confirmed(r Renewal, term uint64) bool
 }
 
 // Status of a member.

@@ -69,6 +69,14 @@ func Run(t *testing.T, f Factory) {
 		{"SiteLostIsNeverRetried", siteLost},
 		{"IdleTime", idleTime},
 		{"Remove", remove},
+		{"RenewGranted", renewGranted},
+		{"RenewRefused", renewRefused},
+		{"RenewApplies", renewApplies},
+		{"RenewDeposed", renewDeposed},
+		{"RenewFormerLead", renewFormerLead},
+		{"RenewEnds", renewEnds},
+		{"Demote", demote},
+		{"DemoteLast", demoteLast},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.run(t, &group{t: t, c: f(t), members: map[string]*member{}})

@@ -26,6 +26,8 @@ type Log struct {
 	closed   bool
 	err      error
 	calls    []*call // not settled
+	grantor  coord.Grantor
+	resting  bool // it laid down its vote
 }
 
 var _ coord.Log = (*Log)(nil)
@@ -234,7 +236,7 @@ func (l *Log) Status() coord.Status {
 	l.g.mu.Lock()
 	defer l.g.mu.Unlock()
 	s := coord.Status{
-		Term: l.g.term, Voters: slices.Clone(l.g.order), Members: slices.Clone(l.g.order),
+		Term: l.g.term, Voters: l.g.voters(), Members: slices.Clone(l.g.order),
 		CaughtUp: l.applied == l.g.last(),
 	}
 	if l.reachable() && l.g.lead != "" {
@@ -255,7 +257,7 @@ func (l *Log) Remove(ctx context.Context, site string) error {
 	l.g.mu.Lock()
 	defer l.g.mu.Unlock()
 	i, found := slices.BinarySearch(l.g.order, site)
-	if found && len(l.g.order) == 1 {
+	if found && slices.Equal(l.g.voters(), []string{site}) {
 		return fmt.Errorf("remove site %s from the group: %w: %w", site, coord.ErrRefused, errNotVoter)
 	}
 	if found {

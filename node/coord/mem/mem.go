@@ -44,6 +44,7 @@ type Group struct {
 	start    int64 // clock at the term's first entry
 	elapsed  int64 // of the newest entry
 	changed  broadcast
+	hold     chan struct{} // see HoldRenewals; nil = no hold
 }
 
 // entry is one element of the order.
@@ -96,11 +97,11 @@ func (g *Group) Tick() {
 	}
 }
 
-// SetLead makes a running, connected member the lead of a new term.
+// SetLead makes a running, connected voter the lead of a new term.
 func (g *Group) SetLead(site string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if l := g.members[site]; l == nil || !l.reachable() {
+	if l := g.members[site]; l == nil || !l.reachable() || l.resting {
 		return fmt.Errorf("lead %s: %w", site, coord.ErrNoLead)
 	}
 	g.newTerm(site)
@@ -136,6 +137,7 @@ func (g *Group) fault(site string, f func(*Log)) {
 		f(l)
 		g.elect()
 		g.deliver()
+		g.notify() // who waits for a lead looks again
 	}
 }
 
@@ -168,7 +170,8 @@ func (g *Group) Compact() error {
 func (g *Group) elect() {
 	up := 0
 	first := ""
-	for _, s := range g.order {
+	voters := g.voters()
+	for _, s := range voters {
 		if g.members[s].reachable() {
 			up++
 			if first == "" && !g.members[s].lag {
@@ -177,9 +180,9 @@ func (g *Group) elect() {
 		}
 	}
 	switch lead := g.members[g.lead]; {
-	case 2*up <= len(g.order):
+	case 2*up <= len(voters):
 		g.lead = ""
-	case lead != nil && lead.reachable():
+	case lead != nil && lead.reachable() && !lead.resting:
 		return
 	case first != "":
 		g.newTerm(first)
@@ -306,7 +309,7 @@ func (g *Group) deliverTo(l *Log) error {
 	return nil
 }
 
-var errNotVoter = errors.New("the last member cannot be removed")
+var errNotVoter = errors.New("it is the only voter: another site must become one first")
 
 // broadcast wakes everyone who waits.
 type broadcast struct {

@@ -167,12 +167,35 @@ func report(b *testing.B, name string, d []time.Duration) {
 // BenchmarkIdle reports the CPU that three members at rest use together.
 func BenchmarkIdle(b *testing.B) {
 	benchGroup(b, nil)
-	var before, after syscall.Rusage
 	b.ResetTimer()
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &before)
-	begin := time.Now()
+	before, begin := cpu(), time.Now()
 	<-time.After(3 * time.Second)
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &after)
-	used := time.Duration(after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano())
-	b.ReportMetric(100*used.Seconds()/time.Since(begin).Seconds()/3, "%core/member")
+	b.ReportMetric(100*(cpu()-before).Seconds()/time.Since(begin).Seconds()/3, "%core/member")
+}
+
+// BenchmarkRenew: renewals of one site, so many at a time; those that wait
+// together share a confirmation. The CPU is that of all three members.
+func BenchmarkRenew(b *testing.B) {
+	for _, n := range []int{1, 16, 256} {
+		for _, at := range []string{"lead", "follower"} {
+			b.Run(fmt.Sprintf("%s/%d", at, n), func(b *testing.B) {
+				l, follower := benchGroup(b, nil)
+				l.Grant(&yes{})
+				if at == "follower" {
+					l = follower
+				}
+				r := coord.Renewal{Site: l.cfg.Site, Incarnation: 1}
+				before := cpu()
+				load(b, n, func(int64) error { return l.Renew(context.Background(), r) })
+				b.ReportMetric(float64((cpu()-before).Microseconds())/float64(b.N), "cpu-µs/call")
+			})
+		}
+	}
+}
+
+// cpu is what this process has used.
+func cpu() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -34,6 +34,7 @@ func quick() *timing {
 	t.heartbeat, t.election, t.lease = 250*time.Millisecond, 250*time.Millisecond, 250*time.Millisecond
 	t.rpc, t.reply, t.tick = time.Second, time.Second, 200*time.Millisecond
 	t.stable, t.promote = 50*time.Millisecond, 20*time.Millisecond
+	t.replace = time.Hour // only where a test wants it
 	return &t
 }
 

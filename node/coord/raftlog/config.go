@@ -27,6 +27,10 @@ var (
 	ErrConfig = errors.New("invalid configuration")
 )
 
+// ErrStalled is in what Log.Err returns when the disk has not answered for too
+// long.
+var ErrStalled = errors.New("the disk does not answer")
+
 // Profile selects the timing.
 type Profile uint8
 
@@ -129,11 +133,13 @@ type timing struct {
 	reply                      time.Duration // the lead's answer to a forwarded frame
 	tick                       time.Duration // idle entry
 	stable                     time.Duration // non-voter healthy before promotion
+	replace                    time.Duration // voter absent before another takes its place
 	promote                    time.Duration // how often the lead looks
 	enqueue                    time.Duration // raft accepts an entry, or it is refused
 	backoff, maxBackoff        time.Duration // between attempts of a proposal
 	handshake                  time.Duration // first bytes of a connection
 	drain                      time.Duration // Close waits so long for raft's futures
+	stall, hang                time.Duration // a write under way: the lead is handed over, the member fails
 	slots                      int           // entries in flight
 	gather                     int           // commands that do not wait for the entry in flight
 	maxAppend                  int           // entries a raft RPC
@@ -147,15 +153,16 @@ func (p Profile) timing() timing {
 	t := timing{
 		heartbeat: 400 * time.Millisecond, election: 400 * time.Millisecond, lease: 400 * time.Millisecond,
 		commit: 50 * time.Millisecond, rpc: 2 * time.Second, reply: 5 * time.Second,
-		tick: time.Second, stable: 3 * time.Second, promote: 500 * time.Millisecond,
+		tick: time.Second, stable: 3 * time.Second, replace: 10 * time.Second, promote: 500 * time.Millisecond,
 		enqueue: time.Second, backoff: 5 * time.Millisecond, maxBackoff: 250 * time.Millisecond,
-		handshake: 3 * time.Second, drain: 3 * time.Second, slots: 4, gather: 256, maxAppend: 64,
+		handshake: 3 * time.Second, drain: 3 * time.Second, stall: 3 * time.Second, hang: 15 * time.Second, slots: 4, gather: 256, maxAppend: 64,
 		snapshotEntries: 8192, snapshotBytes: 64 << 20, trailing: 10240, snapshotEvery: 20 * time.Second,
 	}
 	if p == WAN {
 		t.heartbeat, t.election, t.lease = 3*time.Second, 3*time.Second, 3*time.Second
 		t.commit, t.rpc, t.reply = 200*time.Millisecond, 10*time.Second, 30*time.Second
-		t.stable, t.enqueue, t.maxBackoff = 30*time.Second, 5*time.Second, time.Second
+		t.stable, t.replace, t.enqueue, t.maxBackoff = 30*time.Second, time.Minute, 5*time.Second, time.Second
+		t.stall, t.hang = 8*time.Second, 30*time.Second
 		t.handshake, t.drain, t.slots, t.gather, t.maxAppend = 10*time.Second, 8*time.Second, 16, 1, 512
 	}
 	return t

@@ -43,10 +43,12 @@ type link struct {
 	heard time.Time
 }
 
+// ask is a question to the lead.
 type ask struct {
-	kind byte
-	id   uint64
-	site string
+	kind        byte
+	id          uint64 // of the answer, per connection
+	site        string // to remove
+	incarnation uint64 // to renew
 }
 
 // submit sends calls to the lead at addr.
@@ -70,7 +72,7 @@ func (f *forwarder) tell(calls []*proposal, o outcome) {
 }
 
 // question asks the lead at addr; a lost answer is answerRetry.
-func (f *forwarder) question(ctx context.Context, addr string, kind byte, site string) (answer, error) {
+func (f *forwarder) question(ctx context.Context, addr string, q ask) (answer, error) {
 	l := f.to(addr)
 	ch := make(chan answer, 1)
 	l.mu.Lock()
@@ -79,9 +81,9 @@ func (f *forwarder) question(ctx context.Context, addr string, kind byte, site s
 		return answer{code: answerRetry}, nil
 	}
 	l.nextAsk++
-	id := l.nextAsk
-	l.asks = append(l.asks, ask{kind, id, site})
-	l.asked[id] = ch
+	q.id = l.nextAsk
+	l.asks = append(l.asks, q)
+	l.asked[q.id] = ch
 	l.mu.Unlock()
 	signal(l.kick)
 	select {
@@ -89,7 +91,7 @@ func (f *forwarder) question(ctx context.Context, addr string, kind byte, site s
 		return a, nil
 	case <-ctx.Done():
 		l.mu.Lock()
-		delete(l.asked, id)
+		delete(l.asked, q.id)
 		l.mu.Unlock()
 		return answer{}, context.Cause(ctx)
 	}
@@ -223,7 +225,7 @@ func (l *link) next(b []byte) (frames []byte, calls int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, a := range l.asks {
-		b = append(b, endFrame(appendQuestion(frame(nil), a.kind, a.id, a.site))...)
+		b = append(b, endFrame(appendQuestion(frame(nil), a))...)
 	}
 	l.asks = l.asks[:0]
 	size := 0

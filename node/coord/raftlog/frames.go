@@ -11,13 +11,17 @@ const (
 	frameRead   = 2 // → lead: id; wants an index that a current read must reach
 	frameRemove = 3 // → lead: id · site
 	frameDone   = 4 // ← n · n × (seq · outcome · raft index)
-	frameAnswer = 5 // ← id · answer code · raft index · text
+	frameAnswer = 5 // ← id · answer code · raft index · term · text
+	// The site of these two is the connection's.
+	frameRenew  = 6 // → lead: id · incarnation
+	frameDemote = 7 // → lead: id
 )
 
-// answer to a read or removal.
+// answer to a question.
 type answer struct {
 	code  answerCode
-	index uint64
+	index uint64 // to be applied by the asker
+	term  uint64 // that the answering member leads, 0 = not said
 	text  string
 }
 
@@ -109,6 +113,7 @@ func appendAnswer(dst []byte, id uint64, a answer) []byte {
 	dst = binary.AppendUvarint(dst, id)
 	dst = append(dst, byte(a.code))
 	dst = binary.AppendUvarint(dst, a.index)
+	dst = binary.AppendUvarint(dst, a.term)
 	dst = binary.AppendUvarint(dst, uint64(len(a.text)))
 	return append(dst, a.text...)
 }
@@ -116,26 +121,41 @@ func appendAnswer(dst []byte, id uint64, a answer) []byte {
 func parseAnswer(b []byte) (id uint64, a answer, err error) {
 	d := decoder{b: b}
 	id = d.uvarint()
-	a = answer{code: answerCode(d.byte()), index: d.uvarint(), text: string(d.bytes(4096))}
+	a = answer{code: answerCode(d.byte()), index: d.uvarint(), term: d.uvarint(), text: string(d.bytes(4096))}
 	if d.bad || len(d.b) != 0 {
 		return 0, answer{}, fmt.Errorf("%w: answer", errFrame)
 	}
 	return id, a, nil
 }
 
-// question is a read or removal.
-func appendQuestion(dst []byte, kind byte, id uint64, site string) []byte {
-	dst = append(dst, kind)
-	dst = binary.AppendUvarint(dst, id)
-	dst = binary.AppendUvarint(dst, uint64(len(site)))
-	return append(dst, site...)
+func appendQuestion(dst []byte, q ask) []byte {
+	dst = append(dst, q.kind)
+	dst = binary.AppendUvarint(dst, q.id)
+	switch q.kind {
+	case frameRemove:
+		dst = binary.AppendUvarint(dst, uint64(len(q.site)))
+		dst = append(dst, q.site...)
+	case frameRenew:
+		dst = binary.AppendUvarint(dst, q.incarnation)
+	}
+	return dst
 }
 
-func parseQuestion(b []byte) (id uint64, site string, err error) {
+// parseQuestion reads a frame with its kind.
+func parseQuestion(b []byte) (ask, error) {
 	d := decoder{b: b}
-	id, site = d.uvarint(), string(d.bytes(63))
-	if d.bad || len(d.b) != 0 {
-		return 0, "", fmt.Errorf("%w: question", errFrame)
+	q := ask{kind: d.byte(), id: d.uvarint()}
+	switch q.kind {
+	case frameRead, frameDemote:
+	case frameRemove:
+		q.site = string(d.bytes(63))
+	case frameRenew:
+		q.incarnation = d.uvarint()
+	default:
+		d.fail()
 	}
-	return id, site, nil
+	if d.bad || len(d.b) != 0 {
+		return ask{}, fmt.Errorf("%w: question", errFrame)
+	}
+	return q, nil
 }

@@ -36,6 +36,7 @@ type joinReply struct {
 	Site       string `json:"site,omitempty"` // of the member that answers
 	Node       string `json:"node,omitempty"`
 	Federation string `json:"federation,omitempty"`
+	Resting    bool   `json:"resting,omitempty"` // it does not want to be a voter
 }
 
 const (
@@ -72,7 +73,7 @@ func (l *Log) admit(ctx context.Context, q joinRequest) joinReply {
 	addr, self := l.lead()
 	switch {
 	case q.Who:
-		return joinReply{Code: joinOK}
+		return joinReply{Code: joinOK, Resting: l.resting.Load()}
 	case q.Federation != "" && q.Federation != hex.EncodeToString(l.fed[:]):
 		return joinReply{Code: joinForeign, Text: fmt.Sprintf("this is federation %x, not %s", l.fed, q.Federation)}
 	case self:

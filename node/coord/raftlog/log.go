@@ -54,7 +54,9 @@ type Log struct {
 	seq     *sequencer
 	forward *forwarder
 	reads   *reads
-	halt    func() // shuts raft down, once, and waits
+	grantor atomic.Pointer[coord.Grantor]
+	resting atomic.Bool // after Demote: this member does not stand for voter
+	halt    func()      // shuts raft down, once, and waits
 
 	poke       chan struct{} // something in the status may have changed
 	changed    chan struct{}
@@ -65,7 +67,8 @@ type Log struct {
 	failed    chan struct{}
 	err       error // set before failed is closed
 	closeOnce sync.Once
-	closeErr  error
+	closed    chan struct{} // Close has ended
+	closeErr  error         // set before closed is closed
 }
 
 var _ coord.Log = (*Log)(nil)
@@ -147,22 +150,39 @@ func (l *Log) endCalls() {
 	})
 }
 
-// Close implements coord.Log.
+// Close implements coord.Log. It gives up waiting for a disk that hangs: then
+// only the end of the process frees the directory.
 func (l *Log) Close() error {
 	l.closeOnce.Do(func() {
 		l.endCalls()
-		l.handOver()
-		l.cancel()
-		waitAtMost(&l.flying, l.t.drain)
-		l.mux.close()
-		l.reads.close()
-		l.halt()
-		l.trans.wg.Wait()
-		l.forward.wg.Wait()
-		l.wg.Wait()
-		l.closeErr = l.release()
+		go l.shut()
 	})
-	return l.closeErr
+	look := time.NewTicker(l.t.stall / 4)
+	defer look.Stop()
+	for {
+		select {
+		case <-l.closed:
+			return l.closeErr
+		case <-look.C:
+			if what, took := l.store.oldest(time.Now()); took > l.t.hang {
+				return fmt.Errorf("close log: %s: %w for %v: end the process", what, ErrStalled, took.Round(time.Second))
+			}
+		}
+	}
+}
+
+func (l *Log) shut() {
+	defer close(l.closed)
+	l.handOver()
+	l.cancel()
+	waitAtMost(&l.flying, l.t.drain)
+	l.mux.close()
+	l.reads.close()
+	l.halt()
+	l.trans.wg.Wait()
+	l.forward.wg.Wait()
+	l.wg.Wait()
+	l.closeErr = l.release()
 }
 
 // handOver gives the lead away before leaving, so that the others need no

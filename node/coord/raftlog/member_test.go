@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/coordtest"
@@ -205,6 +207,137 @@ func TestPromotions(t *testing.T) {
 	}
 }
 
+func TestDemotion(t *testing.T) {
+	now := time.Unix(1000, 0)
+	old, fresh := now.Add(-time.Minute), now.Add(-time.Second)
+	spare := []candidate{{"x", old}}
+	for _, tc := range []struct {
+		name string
+		c    census
+		want raft.ServerID
+	}{
+		{"nobody is away", census{voters: 3, healthy: 3, candidates: spare}, ""},
+		{"one of three", census{voters: 3, healthy: 2, away: []candidate{{"b", old}}, candidates: spare}, "b"},
+		{"not before it is away for long", census{voters: 3, healthy: 2, away: []candidate{{"b", fresh}}, candidates: spare}, ""},
+		{"nobody to take the place", census{voters: 3, healthy: 2, away: []candidate{{"b", old}}}, ""},
+		{"who could take it is not stable", census{voters: 3, healthy: 2, away: []candidate{{"b", old}}, candidates: []candidate{{"x", fresh}, {"y", time.Time{}}}}, ""},
+		{"one after the other, longest first", census{voters: 5, healthy: 3, away: []candidate{{"b", old}, {"c", old.Add(-1)}}, candidates: spare}, "c"},
+		{"not while another is doubtful", census{voters: 5, healthy: 3, away: []candidate{{"b", old}, {"c", fresh}}, candidates: spare}, ""},
+		{"not while another lags", census{voters: 5, healthy: 3, away: []candidate{{"b", old}}, candidates: spare}, ""},
+		{"the rest is no quorum", census{voters: 5, healthy: 2, away: []candidate{{"b", old}, {"c", old}, {"d", old}}, candidates: spare}, ""},
+	} {
+		tc.c.now = now
+		got, ok := tc.c.demotion(30*time.Second, 30*time.Second)
+		if got != tc.want || ok != (tc.want != "") {
+			t.Errorf("%s: %q, not %q", tc.name, got, tc.want)
+		}
+	}
+}
+
+// voters waits until these are the voters, as the lead of the moment sees it.
+func (c *cluster) voters(t *testing.T, want ...string) {
+	t.Helper()
+	for ctx := patience(t); ; {
+		got := c.leader(t).Status().Voters
+		if slices.Equal(got, want) {
+			return
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-ctx.Done():
+			t.Fatalf("voters %v, not %v", got, want)
+		}
+	}
+}
+
+// A voter that stays away gives its place to a non-voter, so that the group
+// survives the next loss; when it returns it is a member without a vote.
+func TestAbsentVoterIsReplaced(t *testing.T) {
+	c := newCluster(t)
+	c.time.replace = 400 * time.Millisecond
+	a := c.open(t, "a")
+	b := c.open(t, "b")
+	c.open(t, "cc")
+	c.voters(t, "a", "b", "cc")
+	c.open(t, "d")
+	register(t, b)
+	c.Cut("b")
+	c.voters(t, "a", "cc", "d")
+	c.Cut("cc") // two of the founding three are away
+	register(t, a)
+	c.Heal("b")
+	c.voters(t, "a", "b", "d")
+	c.Heal("cc")
+	register(t, b)
+	if _, err := c.logs["cc"].Sync(patience(t)); err != nil {
+		t.Errorf("the one that was replaced: %v", err)
+	}
+}
+
+// Five voters of seven sites: two are lost at once, and two more later. Three
+// are a quorum only because the first two were replaced.
+func TestSevenSitesLoseFourInTurn(t *testing.T) {
+	c := newCluster(t)
+	c.time.replace = 400 * time.Millisecond
+	for _, s := range []string{"a", "b", "cc", "d", "e"} {
+		c.open(t, s)
+	}
+	c.voters(t, "a", "b", "cc", "d", "e")
+	c.open(t, "f")
+	c.open(t, "g")
+	c.Cut("b")
+	c.Cut("d")
+	c.voters(t, "a", "cc", "e", "f", "g")
+	c.Cut("a")
+	c.Cut("cc") // four of the first five are gone
+	register(t, c.logs["f"])
+}
+
+// Who laid down its vote is not chosen again until it stands.
+func TestRestingIsNotPromoted(t *testing.T) {
+	c := newCluster(t)
+	a := c.open(t, "a")
+	c.open(t, "b")
+	c.open(t, "cc")
+	d := c.open(t, "d")
+	if err := d.Demote(patience(t), "d"); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Remove(patience(t), "b"); err != nil {
+		t.Fatal(err)
+	}
+	c.voters(t, "a", "cc")
+	// Several looks at a stable d.
+	<-time.After(5 * c.time.stable)
+	c.voters(t, "a", "cc")
+	d.Stand()
+	c.voters(t, "a", "cc", "d")
+}
+
+// The others could not order anything without it.
+func TestDemoteNeedsTheOthers(t *testing.T) {
+	c := newCluster(t)
+	for _, s := range []string{"a", "b", "cc"} {
+		c.open(t, s)
+	}
+	lead := c.leader(t)
+	var rest []*Log
+	for _, l := range c.running() {
+		if l != lead {
+			rest = append(rest, l)
+		}
+	}
+	c.Cut(rest[0].cfg.Site)
+	err := rest[1].Demote(patience(t), rest[1].cfg.Site)
+	if !errors.Is(err, coord.ErrRefused) || !strings.Contains(err.Error(), "no quorum") {
+		t.Errorf("demoting one of the last two: %v", err)
+	}
+	if rest[1].resting.Load() {
+		t.Error("refused, and yet it does not stand")
+	}
+	register(t, lead)
+}
+
 func TestVotersStayOdd(t *testing.T) {
 	c := newCluster(t)
 	a := c.open(t, "a")
@@ -270,8 +403,7 @@ func TestNewLeadAfterDeath(t *testing.T) {
 	}
 }
 
-// The two gates against the wedge of default pipelining (a follower that never
-// catches up after short store errors): raft must not pipeline.
+// raft must not pipeline: see TestStoreErrorsDoNotWedge.
 func TestNoPipelining(t *testing.T) {
 	c := newCluster(t)
 	a := c.open(t, "a")

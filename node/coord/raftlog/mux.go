@@ -29,7 +29,7 @@ const (
 )
 
 const (
-	protocolVersion = 1
+	protocolVersion = 2
 	preambleFixed   = 4 + 1 + 1 + 16 + 1
 	maxConns        = 2048 // accepted and open
 	maxHandshakes   = 64   // of them, still without a preamble

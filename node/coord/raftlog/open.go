@@ -21,7 +21,7 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 	}
 	l := &Log{
 		cfg: cfg, t: cfg.Profile.timing(), log: cfg.Logger,
-		poke: make(chan struct{}, 1), changed: make(chan struct{}, 1), failed: make(chan struct{}),
+		poke: make(chan struct{}, 1), changed: make(chan struct{}, 1), failed: make(chan struct{}), closed: make(chan struct{}),
 	}
 	if cfg.timing != nil {
 		l.t = *cfg.timing
@@ -217,7 +217,7 @@ func (l *Log) start() {
 	l.mux.serve()
 	l.flying.Go(func() { l.seq.order(l.ctx) })
 	l.flying.Go(l.seq.settle)
-	for _, run := range []func(context.Context){l.watch, l.catchUp, l.promote, l.snapshots, l.settleAddress} {
+	for _, run := range []func(context.Context){l.watch, l.catchUp, l.promote, l.snapshots, l.settleAddress, l.watchDisk} {
 		l.wg.Go(func() { run(l.ctx) })
 	}
 }

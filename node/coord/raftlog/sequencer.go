@@ -247,7 +247,14 @@ func classify(f raft.ApplyFuture) outcome {
 
 // leads says whether this member leads and has applied an entry of its term.
 func (s *sequencer) leads() bool {
-	return s.raft.State() == raft.Leader && s.ready.Load() == s.raft.CurrentTerm()
+	_, ok := s.leading()
+	return ok
+}
+
+// leading is leads, with the term.
+func (s *sequencer) leading() (term uint64, ok bool) {
+	term = s.ready.Load()
+	return term, term != 0 && s.raft.State() == raft.Leader && s.raft.CurrentTerm() == term
 }
 
 // busy says whether more entries than the one being applied are in flight.

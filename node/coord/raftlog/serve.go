@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node/coord"
 )
 
 // maxOwed and maxOwedBytes bound the calls of one connection that have no
@@ -70,8 +71,8 @@ func (s *session) read(ctx context.Context, wg *sync.WaitGroup) {
 		switch b[0] {
 		case frameCalls:
 			err = s.calls(b[1:])
-		case frameRead, frameRemove:
-			err = s.question(ctx, wg, b[0], b[1:])
+		case frameRead, frameRemove, frameRenew, frameDemote:
+			err = s.question(ctx, wg, b)
 		default:
 			err = errFrame
 		}
@@ -129,8 +130,8 @@ func (s *session) settle(d done, bytes int) {
 	signal(s.kick)
 }
 
-func (s *session) question(ctx context.Context, wg *sync.WaitGroup, kind byte, b []byte) error {
-	id, site, err := parseQuestion(b)
+func (s *session) question(ctx context.Context, wg *sync.WaitGroup, b []byte) error {
+	q, err := parseQuestion(b)
 	if err != nil {
 		return err
 	}
@@ -141,20 +142,29 @@ func (s *session) question(ctx context.Context, wg *sync.WaitGroup, kind byte, b
 	s.asked++
 	s.mu.Unlock()
 	wg.Go(func() {
-		var a answer
-		if kind == frameRead {
-			a = s.l.reads.answer(ctx)
-		} else {
-			a = s.l.removeHere(ctx, site)
-		}
+		a := s.answer(ctx, q)
 		s.mu.Lock()
 		s.asked--
-		s.frames = append(s.frames, endFrame(appendAnswer(frame(nil), id, a))...)
+		s.frames = append(s.frames, endFrame(appendAnswer(frame(nil), q.id, a))...)
 		s.mu.Unlock()
 		s.room.Broadcast()
 		signal(s.kick)
 	})
 	return nil
+}
+
+// answer decides here. A broker renews and demotes itself only: the site is the
+// connection's.
+func (s *session) answer(ctx context.Context, q ask) answer {
+	switch q.kind {
+	case frameRenew:
+		return s.l.renewHere(ctx, coord.Renewal{Site: s.site, Incarnation: q.incarnation})
+	case frameRemove:
+		return s.l.removeHere(ctx, q.site)
+	case frameDemote:
+		return s.l.demoteHere(ctx, s.site)
+	}
+	return s.l.reads.answer(ctx)
 }
 
 func (s *session) write(ctx context.Context) {

@@ -28,6 +28,7 @@ type store struct {
 	running atomic.Bool // false while Open still reads: errors are returned then
 
 	limit int // of bytes
+	ops   operations
 
 	mu     sync.RWMutex
 	recent map[uint64]*raft.Log
@@ -114,7 +115,11 @@ func (s *store) StoreLog(l *raft.Log) error { return s.StoreLogs([]*raft.Log{l})
 // StoreLogs implements raft.LogStore.
 func (s *store) StoreLogs(logs []*raft.Log) error {
 	begin := time.Now()
-	if err := s.check("write log entries", s.bolt.StoreLogs(logs)); err != nil {
+	const what = "write log entries"
+	end := s.ops.begin(what, begin)
+	err := s.bolt.StoreLogs(logs)
+	end()
+	if err = s.check(what, err); err != nil {
 		return err
 	}
 	if s.hooks.Store != nil {
@@ -165,7 +170,13 @@ func (s *store) DeleteRange(from, to uint64) error {
 }
 
 // Set implements raft.StableStore.
-func (s *store) Set(k, v []byte) error { return s.fatal("save vote", s.bolt.Set(k, v)) }
+func (s *store) Set(k, v []byte) error {
+	const what = "save vote"
+	end := s.ops.begin(what, time.Now())
+	err := s.bolt.Set(k, v)
+	end()
+	return s.fatal(what, err)
+}
 
 // Get implements raft.StableStore.
 func (s *store) Get(k []byte) ([]byte, error) {
@@ -175,7 +186,11 @@ func (s *store) Get(k []byte) ([]byte, error) {
 
 // SetUint64 implements raft.StableStore.
 func (s *store) SetUint64(k []byte, v uint64) error {
-	return s.fatal("save term", s.bolt.SetUint64(k, v))
+	const what = "save term"
+	end := s.ops.begin(what, time.Now())
+	err := s.bolt.SetUint64(k, v)
+	end()
+	return s.fatal(what, err)
 }
 
 // GetUint64 implements raft.StableStore.

@@ -3,6 +3,7 @@ package raftlog
 import (
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -18,10 +19,15 @@ var errDisk = errors.New("injected EIO")
 type badDisk struct {
 	disk
 	logs, reads, votes atomic.Bool
+	failures           atomic.Int64
+	hang               sync.RWMutex // held: writes of entries hang
 }
 
 func (b *badDisk) StoreLogs(l []*raft.Log) error {
+	b.hang.RLock()
+	defer b.hang.RUnlock()
 	if b.logs.Load() {
+		b.failures.Add(1)
 		return errDisk
 	}
 	return b.disk.StoreLogs(l)

@@ -24,7 +24,11 @@ type transport struct {
 	peers     map[raft.ServerID]*progress
 	committed uint64 // newest committed index of an entry of term
 	term      uint64
+	seen      uint64 // greatest term in an answer
+	round     uint64 // see confirm.go; only grows
+	muted     bool   // see disk.go
 	closed    bool
+	acked     broadcast // some follower answered
 	wg        sync.WaitGroup
 }
 
@@ -41,6 +45,10 @@ type progress struct {
 	told    uint64    // newest commit index it has heard
 	at      time.Time // last answer
 	nudging bool
+	// Of confirm.go: acked is the newest round in which a request was sent that
+	// the follower answered in this term, wanted the newest that waits for it.
+	acked, wanted uint64
+	probing       bool
 }
 
 // REQUIRES: t.mu held.
@@ -55,18 +63,33 @@ func (t *transport) peer(id raft.ServerID) *progress {
 
 // AppendEntries implements raft.Transport.
 func (t *transport) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
-	if err := t.NetworkTransport.AppendEntries(id, target, args, resp); err != nil {
-		return err
-	}
-	if resp.Success {
-		t.progressed(id, target, args)
-	}
-	return nil
+	_, err := t.send(id, target, args, resp)
+	return err
 }
 
-func (t *transport) progressed(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest) {
+// send is AppendEntries; it returns the round in which it began.
+func (t *transport) send(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (uint64, error) {
+	t.mu.Lock()
+	round, muted := t.round, t.muted
+	t.mu.Unlock()
+	if muted {
+		return round, errStalled
+	}
+	if err := t.NetworkTransport.AppendEntries(id, target, args, resp); err != nil {
+		return round, err
+	}
+	t.answered(id, target, args, resp, round)
+	return round, nil
+}
+
+func (t *transport) answered(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse, round uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	defer t.acked.fire()
+	t.seen = max(t.seen, resp.Term)
+	if !resp.Success {
+		return
+	}
 	t.begin(args.Term)
 	p := t.peer(id)
 	p.at, p.addr = time.Now(), target
@@ -77,6 +100,7 @@ func (t *transport) progressed(id raft.ServerID, target raft.ServerAddress, args
 	if args.Term == t.term {
 		p.match = max(p.match, stored)
 		p.told = max(p.told, min(args.LeaderCommitIndex, p.match))
+		p.acked = max(p.acked, round)
 	}
 	t.nudge(id, p)
 }
@@ -88,7 +112,7 @@ func (t *transport) begin(term uint64) {
 	if term > t.term {
 		t.term, t.committed = term, 0
 		for _, p := range t.peers {
-			p.match, p.told = 0, 0
+			p.match, p.told, p.acked = 0, 0, 0
 		}
 	}
 }
@@ -116,7 +140,7 @@ func (t *transport) commit(l *raft.Log, more bool) {
 //
 // REQUIRES: t.mu held.
 func (t *transport) nudge(id raft.ServerID, p *progress) {
-	if p.nudging || t.closed || t.committed == 0 || p.told >= t.committed || p.match < t.committed {
+	if p.nudging || t.closed || t.muted || t.committed == 0 || p.told >= t.committed || p.match < t.committed {
 		return
 	}
 	p.nudging = true

@@ -20,7 +20,7 @@ type candidate struct {
 
 // promotions says which non-voters become voters now: as many as bring the
 // number of voters to the next odd one, all of them stable. Voters are counted
-// present or not: an absent voter is an operator's decision (architecture D7).
+// present or not; demotion makes room for those that stay away.
 func promotions(voters int, candidates []candidate, now time.Time, stable time.Duration) []raft.ServerID {
 	need := 1 + voters%2 // from an odd number two at once, so that it stays odd
 	if voters == 0 || voters+need > maxVoters {
@@ -32,12 +32,7 @@ func promotions(voters int, candidates []candidate, now time.Time, stable time.D
 	if len(ready) < need {
 		return nil
 	}
-	slices.SortFunc(ready, func(a, b candidate) int {
-		if c := a.since.Compare(b.since); c != 0 {
-			return c
-		}
-		return cmp.Compare(a.id, b.id)
-	})
+	slices.SortFunc(ready, longest)
 	out := make([]raft.ServerID, need)
 	for i := range out {
 		out[i] = ready[i].id
@@ -45,12 +40,48 @@ func promotions(voters int, candidates []candidate, now time.Time, stable time.D
 	return out
 }
 
+// census is the group as the lead sees it at one look.
+type census struct {
+	now        time.Time
+	voters     int
+	healthy    int         // voters that answer and keep up, the lead among them
+	away       []candidate // voters without contact, since when
+	candidates []candidate
+	addr       map[raft.ServerID]raft.ServerAddress
+}
+
+// demotion says which voter gives its place to a non-voter: the one that is away
+// for longest, if some non-voter is stable, all voters that are not away for
+// long are healthy, and they are a quorum of what is left. The place is filled
+// by promotions afterwards: at no time are more members needed for a quorum
+// than before, and a voter that is away counts against nothing any more.
+func (c *census) demotion(stable, replace time.Duration) (raft.ServerID, bool) {
+	ready := func(x candidate) bool { return !x.since.IsZero() && c.now.Sub(x.since) >= stable }
+	gone := slices.DeleteFunc(slices.Clone(c.away), func(x candidate) bool { return c.now.Sub(x.since) < replace })
+	if len(gone) == 0 || !slices.ContainsFunc(c.candidates, ready) ||
+		c.healthy+len(gone) < c.voters || c.healthy < (c.voters-1)/2+1 {
+		return "", false
+	}
+	return slices.MinFunc(gone, longest).id, true
+}
+
+// longest orders by the time since when, then by name.
+func longest(a, b candidate) int {
+	return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.id, b.id))
+}
+
+// electorate is what the lead has seen of its members, from look to look.
+type electorate struct {
+	healthy map[raft.ServerID]time.Time // non-voters, since when without a break
+	away    map[raft.ServerID]time.Time // voters without contact, since when
+	before  uint64                      // commit index at the last look; 0 = none in this term
+}
+
 // promote runs at every member and acts at the lead.
 func (l *Log) promote(ctx context.Context) {
 	tick := time.NewTicker(l.t.promote)
 	defer tick.Stop()
-	since := map[raft.ServerID]time.Time{}
-	var before uint64 // commit index at the last look
+	e := &electorate{healthy: map[raft.ServerID]time.Time{}, away: map[raft.ServerID]time.Time{}}
 	for {
 		select {
 		case <-tick.C:
@@ -58,54 +89,107 @@ func (l *Log) promote(ctx context.Context) {
 			return
 		}
 		if !l.seq.leads() {
-			clear(since)
-			before = 0
+			clear(e.healthy)
+			clear(e.away)
+			e.before = 0
 			continue
 		}
 		commit := l.raft.CommitIndex()
-		l.look(since, before)
-		before = commit
+		l.look(ctx, e)
+		e.before = commit
 	}
 }
 
-// look promotes who is due. A member is healthy while it answers and has what
-// was committed when the lead looked last.
+// look changes the voters if that is due. A member is healthy while it answers
+// and has what was committed when the lead looked last, away while it does not
+// answer.
 //
 // Nobody is promoted while a voter is not healthy: raft refuses its vote to a
 // voter that it does not know as one yet. If the lead died after a promotion
-// that one of two voters had not heard of, the two could not elect a lead.
-func (l *Log) look(since map[raft.ServerID]time.Time, before uint64) {
-	now := time.Now()
-	servers := l.raft.GetConfiguration().Configuration().Servers
-	addr := map[raft.ServerID]raft.ServerAddress{}
-	var candidates []candidate
-	voters := 0
-	whole := true
-	for _, s := range servers {
-		match, at := l.trans.follower(s.ID)
-		healthy := before != 0 && match >= before && now.Sub(at) <= l.t.heartbeat+l.t.promote
-		if s.Suffrage == raft.Voter {
-			voters++
-			whole = whole && (healthy || string(s.ID) == l.cfg.Site)
-			continue
-		}
-		switch {
-		case !healthy:
-			delete(since, s.ID)
-		case since[s.ID].IsZero():
-			since[s.ID] = now
-		}
-		addr[s.ID] = s.Address
-		candidates = append(candidates, candidate{s.ID, since[s.ID]})
-	}
-	if !whole {
+// that one of two voters had not heard of, the two could not elect a lead. A
+// demotion has no such moment: the voters that are left know each other.
+func (l *Log) look(ctx context.Context, e *electorate) {
+	c := l.census(e)
+	l.standing(ctx, e, &c)
+	if gone, ok := c.demotion(l.t.stable, l.t.replace); ok {
+		err := l.raft.DemoteVoter(gone, 0, l.t.enqueue).Error()
+		l.log.Info().Err(err).Str("site", string(gone)).Msg("a voter that stays away gives its vote to another site")
 		return
 	}
-	for _, id := range promotions(voters, candidates, now, l.t.stable) {
-		if err := l.raft.AddVoter(id, addr[id], 0, l.t.enqueue).Error(); err != nil {
+	if c.healthy < c.voters {
+		return
+	}
+	for _, id := range promotions(c.voters, c.candidates, c.now, l.t.stable) {
+		if err := l.raft.AddVoter(id, c.addr[id], 0, l.t.enqueue).Error(); err != nil {
 			l.log.Warn().Err(err).Str("site", string(id)).Msg("promotion to voter failed: will try again")
 			return
 		}
 		l.log.Info().Str("site", string(id)).Msg("promoted to voter")
 	}
+}
+
+func (l *Log) census(e *electorate) census {
+	c := census{now: time.Now(), addr: map[raft.ServerID]raft.ServerAddress{}}
+	for _, s := range l.raft.GetConfiguration().Configuration().Servers {
+		c.addr[s.ID] = s.Address
+		match, at := l.trans.follower(s.ID)
+		answers := c.now.Sub(at) <= l.t.heartbeat+l.t.promote
+		well := e.before != 0 && match >= e.before && answers
+		if s.Suffrage != raft.Voter {
+			delete(e.away, s.ID)
+			c.candidates = append(c.candidates, candidate{s.ID, since(e.healthy, s.ID, well, c.now)})
+			continue
+		}
+		self := string(s.ID) == l.cfg.Site
+		delete(e.healthy, s.ID)
+		c.voters++
+		if well || self {
+			c.healthy++
+		}
+		if gone := since(e.away, s.ID, !answers && !self, c.now); !gone.IsZero() {
+			c.away = append(c.away, candidate{s.ID, gone})
+		}
+	}
+	return c
+}
+
+// since keeps the moment since when a condition holds without a break.
+func since(at map[raft.ServerID]time.Time, id raft.ServerID, holds bool, now time.Time) time.Time {
+	switch {
+	case !holds:
+		delete(at, id)
+	case at[id].IsZero():
+		at[id] = now
+	}
+	return at[id]
+}
+
+// standing drops the candidates that do not want to be voters (Log.Demote).
+// They are asked when they are about to be chosen; one that refuses or does not
+// answer begins its stable time anew, so that it is not asked at every look.
+func (l *Log) standing(ctx context.Context, e *electorate, c *census) {
+	for {
+		chosen := promotions(c.voters, c.candidates, c.now, l.t.stable)
+		if c.healthy < c.voters {
+			chosen = promotions(2, c.candidates, c.now, l.t.stable) // one, to fill a place
+		}
+		asked := len(c.candidates)
+		for _, id := range chosen {
+			if !l.stands(ctx, id, c.addr[id]) {
+				e.healthy[id] = c.now
+				c.candidates = slices.DeleteFunc(c.candidates, func(x candidate) bool { return x.id == id })
+			}
+		}
+		if len(c.candidates) == asked {
+			return
+		}
+	}
+}
+
+// stands asks a member whether it wants to be a voter.
+func (l *Log) stands(ctx context.Context, id raft.ServerID, addr raft.ServerAddress) bool {
+	ctx, cancel := context.WithTimeout(ctx, l.t.rpc/2)
+	defer cancel()
+	a, err := l.dialer.join(ctx, string(addr), joinRequest{Who: true})
+	return err == nil && a.Site == string(id) && !a.Resting
 }

@@ -175,8 +175,9 @@ func FuzzHeader(f *testing.F) {
 func FuzzFrames(f *testing.F) {
 	f.Add(appendCalls(nil, 1, []*proposal{{seq: 2, cmds: [][]byte{[]byte("x"), nil}}}))
 	f.Add(appendDone(nil, []done{{1, refused, 0}, {2, ordered, 9}}))
-	f.Add(appendAnswer(nil, 3, answer{answerRefused, 4, "no"}))
-	f.Add(appendQuestion(nil, frameRemove, 1, "a"))
+	f.Add(appendAnswer(nil, 3, answer{answerRefused, 4, 2, "no"}))
+	f.Add(appendQuestion(nil, ask{kind: frameRemove, id: 1, site: "a"}))
+	f.Add(appendQuestion(nil, ask{kind: frameRenew, id: 1, incarnation: 9}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) == 0 {
 			return
@@ -194,7 +195,11 @@ func FuzzFrames(f *testing.F) {
 			}
 		}
 		_, _, _ = parseAnswer(b[1:])
-		_, _, _ = parseQuestion(b[1:])
+		if q, err := parseQuestion(b); err == nil {
+			if again, err := parseQuestion(appendQuestion(nil, q)); err != nil || again != q {
+				t.Errorf("%+v became %+v, %v", q, again, err)
+			}
+		}
 	})
 }
 

@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/rs/zerolog"
-	"golang.org/x/sys/unix"
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
@@ -20,16 +21,27 @@ import (
 type Config struct {
 	Site     string
 	Node     [16]byte // identity of the data directory, from Journal.Identify
-	Boot     [16]byte // unique for this start of the process
 	Version  string   // of the program, for people
 	Exposure Exposure
-	Journal  *Journal
-	Replica  *Replica
-	Log      coord.Log
-	Handlers []executor.Handler
+	// KillGrace between TERM and KILL of a task; 0 = 1 s.
+	KillGrace time.Duration
+	// Hints of gossip, nil = none.
+	Hints Hints
+	// Registered, if set, is called with each new incarnation; it must not block.
+	Registered func(incarnation uint64)
+	Journal    *Journal
+	Replica    *Replica
+	Log        coord.Log
+	Handlers   []executor.Handler
 	// Genesis founds the federation if nobody has; only the first one counts.
 	Genesis fsm.Genesis
 	Logger  zerolog.Logger
+}
+
+// Addresses are those under which other brokers reach this one, host:port.
+type Addresses struct {
+	HTTP, Peer string
+	Gossip     string // "" = none
 }
 
 // Validate names the first thing that is wrong.
@@ -51,15 +63,24 @@ type Broker struct {
 	cancel context.CancelCauseFunc
 	wg     sync.WaitGroup
 	core   *core // owned by the loop's goroutine
+	// commits are turns whose records are to be synced; unsynced is commitLoop's.
+	commits  chan *effects
+	unsynced []write
 
-	handlers map[string]executor.Handler
-	forgets  chan handlerID
+	handlers   map[string]executor.Handler
+	forgets    chan handlerID
+	warden     *warden
+	renewNow   chan struct{} // capacity 1
+	leaseUntil atomic.Int64  // CLOCK_BOOTTIME, as last granted
+	addresses  Addresses     // set by Start
 
 	mu         sync.Mutex
 	registered uint64 // incarnation, 0 = not yet
 	failure    error
 	failed     chan struct{}
 	stopping   bool
+	leaving    bool
+	left       chan struct{} // closed once the site has left
 	metrics    counters
 }
 
@@ -68,13 +89,23 @@ func New(cfg Config) (*Broker, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("configure broker: %w", err)
 	}
+	if cfg.KillGrace == 0 {
+		cfg.KillGrace = time.Second
+	}
+	if cfg.Hints == nil {
+		cfg.Hints = noHints{}
+	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	b := &Broker{
 		cfg: cfg, ctx: ctx, cancel: cancel,
 		events:   make(chan event, 1024),
+		commits:  make(chan *effects, maxGroup),
 		forgets:  make(chan handlerID, 4096),
 		failed:   make(chan struct{}),
+		left:     make(chan struct{}),
 		handlers: map[string]executor.Handler{},
+		warden:   newWarden(time.Now),
+		renewNow: make(chan struct{}, 1),
 		core:     newCore(cfg.Site, cfg.Exposure),
 	}
 	for _, h := range cfg.Handlers {
@@ -84,9 +115,8 @@ func New(cfg Config) (*Broker, error) {
 }
 
 // Start adopts what earlier lives of the broker left, and begins to work. It
-// does not wait for the federation: Ready tells when it was found. http and
-// peer are the addresses (host:port) under which other brokers reach it.
-func (b *Broker) Start(ctx context.Context, http, peer string) error {
+// does not wait for the federation: Ready tells when it was found.
+func (b *Broker) Start(ctx context.Context, addresses Addresses) error {
 	found := map[string][]executor.State{}
 	for name, h := range b.handlers {
 		states, err := h.Adopt(ctx)
@@ -112,16 +142,18 @@ func (b *Broker) Start(ctx context.Context, http, peer string) error {
 	}
 	fx.writes = nil
 	b.goroutine(b.forgetLoop)
+	b.goroutine(b.commitLoop)
 	b.goroutine(b.loop)
+	b.performNow(fx)
 	b.perform(fx)
 	for _, h := range b.handlers {
 		b.goroutine(func() { b.listen(h) })
 	}
-	reg := &fsm.Register{
-		Node: b.cfg.Node, Boot: b.cfg.Boot, HTTP: http, Peer: peer,
-		MaxVersion: fsm.Version, Held: held, Lost: lost,
-	}
-	b.goroutine(func() { b.register(reg) })
+	b.addresses = addresses
+	b.cfg.Log.Grant(b.warden)
+	b.goroutine(func() { b.register(held, lost) })
+	b.goroutine(b.renewLoop)
+	b.goroutine(b.watchLoop)
 	b.goroutine(b.watchLog)
 	return nil
 }
@@ -136,12 +168,20 @@ func (b *Broker) goroutine(f func()) {
 
 // register founds the federation if nobody has, and presents this broker. The
 // log retries inside, so it returns early only when the broker stops.
-func (b *Broker) register(reg *fsm.Register) {
+func (b *Broker) register(held, lost []fsm.AttemptRef) {
+	b.setIncarnation(0)
 	if err := b.found(); err != nil {
 		b.endUnless(fmt.Errorf("found the federation: %w", err))
 		return
 	}
-	cmd := fsm.Command{ID: fsm.CommandID{Site: b.cfg.Site}, Body: reg}
+	if err := timingOf(b.Params(), b.cfg.KillGrace).Validate(); err != nil {
+		b.fail(fmt.Errorf("the federation's timing and this site's do not fit: %w", err))
+		return
+	}
+	cmd := fsm.Command{ID: fsm.CommandID{Site: b.cfg.Site}, Body: &fsm.Register{
+		Node: b.cfg.Node, Boot: uuid.New(), HTTP: b.addresses.HTTP, Peer: b.addresses.Peer, Gossip: b.addresses.Gossip,
+		MaxVersion: fsm.Version, Held: held, Lost: lost,
+	}}
 	results, err := b.cfg.Log.Propose(b.ctx, cmd)
 	if err != nil {
 		b.endUnless(fmt.Errorf("register site %s: %w", b.cfg.Site, err))
@@ -152,10 +192,28 @@ func (b *Broker) register(reg *fsm.Register) {
 		return
 	}
 	b.post(registeredEvent{results[0]})
-	b.mu.Lock()
-	b.registered = results[0].Incarnation
-	b.mu.Unlock()
+	b.setIncarnation(results[0].Incarnation)
+	if b.cfg.Registered != nil {
+		b.cfg.Registered(results[0].Incarnation)
+	}
+	select {
+	case b.renewNow <- struct{}{}:
+	default:
+	}
 	b.cfg.Logger.Info().Uint64("incarnation", results[0].Incarnation).Msg("registered with the federation")
+}
+
+func (b *Broker) setIncarnation(n uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.registered = n
+}
+
+// incarnation is 0 while this broker is not registered.
+func (b *Broker) incarnation() uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.registered
 }
 
 // endUnless fails the broker with err unless it is being stopped anyway.
@@ -167,7 +225,7 @@ func (b *Broker) endUnless(err error) {
 
 // found proposes Genesis if a current look at the state shows none.
 func (b *Broker) found() error {
-	if err := b.sync(); err != nil || b.founded() {
+	if err := b.catchUp(); err != nil || b.founded() {
 		return err
 	}
 	cmd := fsm.Command{ID: fsm.CommandID{Site: b.cfg.Site}, Body: &b.cfg.Genesis}
@@ -175,8 +233,8 @@ func (b *Broker) found() error {
 	return err
 }
 
-// sync reads the state as it is now, however long it takes to find a lead.
-func (b *Broker) sync() error {
+// catchUp reads the state as it is now, however long it takes to find a lead.
+func (b *Broker) catchUp() error {
 	for {
 		_, err := b.cfg.Log.Sync(b.ctx)
 		if err == nil || b.ctx.Err() != nil {
@@ -246,13 +304,13 @@ func (b *Broker) Stop(ctx context.Context, endTasks bool) error {
 	var errs []error
 	if endTasks {
 		_ = b.ask(ctx, func(c *core) { c.closing = true }) // ends with the broker
-		b.drain(ctx, func(c *core) bool { return len(c.offers.last) == 0 && !c.offers.inflight })
+		b.drainOut(ctx, func(c *core) bool { return len(c.offers.last) == 0 && !c.offers.inflight })
 		for name, h := range b.handlers {
 			if err := h.End(ctx); err != nil {
 				errs = append(errs, fmt.Errorf("end tasks of handler %s: %w", name, err))
 			}
 		}
-		b.drain(ctx, func(c *core) bool { return len(c.attempts) == 0 })
+		b.drainOut(ctx, func(c *core) bool { return len(c.attempts) == 0 })
 	}
 	b.cancel(ErrStopping)
 	for name, h := range b.handlers {
@@ -264,28 +322,14 @@ func (b *Broker) Stop(ctx context.Context, endTasks bool) error {
 	return errors.Join(errs...)
 }
 
-// drain waits a moment for the order to take what the broker still has to say.
-func (b *Broker) drain(ctx context.Context, done func(*core) bool) {
+// drainOut waits a moment for the order to take what the broker still has to say.
+func (b *Broker) drainOut(ctx context.Context, done func(*core) bool) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		over := false
-		if err := b.ask(ctx, func(c *core) { over = done(c) }); err != nil || over {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-	}
+	b.until(ctx, done)
 }
 
 // readClock reads both clocks for a turn of the loop.
 func readClock() clock {
-	var ts unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts) // cannot fail on Linux
-	return clock{wall: time.Now(), boot: ts.Nano()}
+	return clock{wall: time.Now(), boot: executor.Boottime()}
 }

@@ -27,7 +27,6 @@ type testSite struct {
 	dir     string
 	name    string
 	group   *mem.Group
-	boot    byte
 }
 
 func startSites(t *testing.T, cores ...int64) []*testSite {
@@ -61,9 +60,8 @@ func (s *testSite) start(t *testing.T) {
 	if s.log, err = s.group.Open(s.name, replica); err != nil {
 		t.Fatal(err)
 	}
-	s.boot++
 	s.Broker, err = New(Config{
-		Site: s.name, Node: id, Boot: [16]byte{s.name[5], s.boot}, Version: "test", Exposure: DefaultExposure(),
+		Site: s.name, Node: id, Version: "test", Exposure: DefaultExposure(),
 		Journal: s.journal, Replica: replica, Log: s.log, Handlers: []executor.Handler{s.handler},
 		Genesis: fsm.Genesis{Federation: [16]byte{9}, CreatedMs: time.Now().UnixMilli(), Params: fsm.DefaultParams()},
 		Logger:  zerolog.New(zerolog.NewTestWriter(t)),
@@ -71,13 +69,21 @@ func (s *testSite) start(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Start(t.Context(), "127.0.0.1:1", "127.0.0.1:2"); err != nil {
+	if err := s.Start(t.Context(), Addresses{HTTP: "127.0.0.1:1", Peer: "127.0.0.1:2"}); err != nil {
 		t.Fatal(err)
 	}
 	s.await(t, func(st *fsm.State) bool {
 		v, ok := st.Site(s.name)
 		return ok && len(v.Machines) > 0
 	})
+	for s.Ready() != nil { // the lease comes by itself
+		if err := s.ask(t.Context(), func(*core) {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.ask(t.Context(), func(*core) {}); err != nil { // and was taken before this
+		t.Fatal(err)
+	}
 }
 
 func (s *testSite) stop(t *testing.T) {

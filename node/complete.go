@@ -65,17 +65,30 @@ func (c *core) hasEnded(id executor.ID, r executor.Result, fx *effects) {
 	c.used.add(a, -1)
 	a.ended = &r
 	a.settled()
+	if !c.expelled {
+		c.noteEnd(id, a, fx)
+	}
+}
+
+// noteEnd has the end of a federation attempt reported with this turn.
+func (c *core) noteEnd(id executor.ID, a *attempt, fx *effects) {
 	ref, err := attemptRef(id)
 	if err != nil {
 		return // ids of attempts were made from references
 	}
+	r := a.ended
 	end := fsm.Ended{
-		AttemptRef: ref, Outcome: outcomeOf(r, a.stopping),
+		AttemptRef: ref, Outcome: outcomeOf(*r, a.stopping),
 		ExitCode: int32(r.ExitCode), Signal: int32(r.Signal),
 		RunMs: r.Run.Milliseconds(), Detail: fsm.Clip(r.Detail),
 	}
 	if !r.Started.IsZero() {
 		end.DelayMs = max(0, r.Started.UnixMilli()-a.AssignedMs)
+	}
+	if c.handingBack && end.Outcome == fsm.Lost {
+		c.drop(a, fx)
+		c.decline(ref, "the site leaves the federation")
+		return
 	}
 	c.ends = append(c.ends, end)
 }

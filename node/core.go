@@ -5,6 +5,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node/coord"
 )
 
 // stateReader is what the core reads of the replicated state.
@@ -16,6 +17,7 @@ type stateReader interface {
 	AnyFits(spec fsm.JobSpec) (bool, string)
 	Job(id fsm.JobID) (fsm.JobView, bool)
 	Queue() []fsm.QueueView
+	Site(name string) (fsm.SiteView, bool)
 }
 
 // clock is the moment of an event, read by the shell.
@@ -34,7 +36,11 @@ type effects struct {
 	// propose stands in one entry, in order.
 	propose []fsm.Command
 	replies []func()
-	demand  *executor.Demand // nil: as before
+	// fence, if not 0, is the new CLOCK_BOOTTIME fence of all foreign attempts.
+	fence int64
+	// register, if set, presents this broker again: it was declared lost.
+	register *registration
+	demand   *executor.Demand // nil: as before
 }
 
 type handlerID struct {
@@ -82,10 +88,20 @@ type core struct {
 	usage   usageBook
 	started []fsm.StartedAttempt // reported with the next tick
 	ends    []fsm.Ended          // of this turn
-	closing bool                 // the site offers nothing any more
-	ticks   uint64
-	demand  executor.Demand // last told to the handlers
-	now     clock
+	lease   lease
+	judging map[coord.Renewal]bool // verdicts being ordered
+	// expelled: the state says that this incarnation is lost; foreign attempts
+	// are ended before the site registers again.
+	expelled bool
+	drain    drain
+	closing  bool // the site offers nothing any more
+	// handingBack: ended federation attempts are declined, not lost.
+	handingBack bool
+	// gone: the site has left; the state saying so is no reason to come back.
+	gone   bool
+	ticks  uint64
+	demand executor.Demand // last told to the handlers
+	now    clock
 }
 
 type machine struct {
@@ -125,7 +141,8 @@ func newCore(site string, limits Exposure) *core {
 		home:     homeBook{jobs: map[uint64]*homeJob{}},
 		pubs:     publicationBook{byJob: map[uint64]*publication{}},
 		keys:     keyBook{byHash: map[[32]byte]keyRecord{}},
-		out:      outbox{site: site, inflight: map[uint64]func(fsm.Result, stateReader, *effects){}},
+		judging:  map[coord.Renewal]bool{},
+		out:      outbox{site: site, inflight: map[uint64]waitingCommand{}},
 	}
 }
 
@@ -149,8 +166,15 @@ func (c *core) step(ev event, s stateReader, fx *effects) {
 		c.refused(ev, fx)
 	case resultEvent:
 		c.out.done(ev, s, fx)
+	case drainEvent:
+		c.setDrain(ev.drain, fx)
+		fx.replies = append(fx.replies, ev.done)
 	case cancelEvent:
 		c.cancel(ev, fx)
+	case leaseEvent:
+		c.renewed(ev, fx)
+	case verdictEvent:
+		c.verdict(ev)
 	case registeredEvent:
 		c.registered(ev, s, fx)
 	case tickEvent:
@@ -163,8 +187,13 @@ func (c *core) step(ev event, s stateReader, fx *effects) {
 // settle brings journal, handlers and offers in line after all events of a turn.
 func (c *core) settle(s stateReader, fx *effects) {
 	c.startHome(s, fx)
+	c.publishUnstarted(fx)
 	c.journalPublications(fx)
+	if c.incarnation != 0 {
+		c.checkExpelled(s)
+	}
 	if c.incarnation == 0 {
+		c.expel(fx)
 		return
 	}
 	c.reconcile(s, fx)

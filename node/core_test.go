@@ -293,3 +293,24 @@ func TestWithoutQuorumTheAnswerSaysSite(t *testing.T) {
 		t.Errorf("the job is %s once the order is back", v.State)
 	}
 }
+
+// Found by making every lazy write be lost: the record of a settled attempt
+// stays behind, and must not bring its task back.
+func TestRestartLeavesEndedHomeTasksAlone(t *testing.T) {
+	r := newRig(t, fsm.DefaultParams(), 1)
+	a := r.sites[0]
+	a.submit(sleepJob, "")
+	a.finish(a.only(), 0)
+	a.submit(`{"command":["false"]}`, "")
+	a.finish(a.only(), 1)
+	a.boot()
+	r.settle()
+	if len(a.running) != 0 {
+		t.Fatalf("%v runs again", a.only())
+	}
+	for num, want := range map[uint64]string{1: "succeeded", 2: "failed"} {
+		if view, _ := a.core.ownJob(num); view.State != want {
+			t.Errorf("a.%d is %s after the restart, want %s", num, view.State, want)
+		}
+	}
+}

@@ -80,7 +80,7 @@ func (c *core) offer() {
 func (c *core) exposedNow() *fsm.Offer {
 	reserve := c.limits.ReserveCores * 1000
 	o := &fsm.Offer{}
-	if c.closing {
+	if c.closing || c.drain.On {
 		return o
 	}
 	for _, name := range c.order {

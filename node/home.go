@@ -35,10 +35,10 @@ type homeTask struct {
 	EndedMs   int64 `json:"ended_ms,omitempty"`
 }
 
-// homeJob is a job that runs at home; it is also its journal record.
+// homeJob is a job that runs at home.
 type homeJob struct {
-	Spec  fsm.JobSpec `json:"spec"`
-	Tasks []homeTask  `json:"tasks"`
+	Spec  fsm.JobSpec
+	Tasks []homeTask
 }
 
 type homeWaiting struct {
@@ -89,10 +89,15 @@ func (c *core) homeOpen(js *fsm.JobSpec) bool {
 	return (len(js.Only) == 0 || slices.Contains(js.Only, c.site)) && !slices.Contains(js.Not, c.site)
 }
 
+// keepHome takes a job as a home job; its tasks wait.
+func (c *core) keepHome(js fsm.JobSpec, fx *effects) {
+	c.home.add(js.Num, &homeJob{Spec: js, Tasks: make([]homeTask, js.Count)})
+	fx.writes = append(fx.writes, put(bucketHome, number(js.Num), record(js)))
+}
+
 // runHome starts a job here; the record and its attempts are synced together.
 func (c *core) runHome(js fsm.JobSpec, places []string, s stateReader, fx *effects) {
-	job := &homeJob{Spec: js, Tasks: make([]homeTask, js.Count)}
-	c.home.add(js.Num, job)
+	c.keepHome(js, fx)
 	for i, place := range places {
 		c.startHomeTask(js.Num, uint32(i), place, s.Index(), fx)
 	}
@@ -108,29 +113,34 @@ func (c *core) startHomeTask(num uint64, task uint32, place string, token uint64
 	id := executor.ID{Job: fsm.JobID{Site: c.site, Num: num}.String(), Task: task, Attempt: t.Attempt, Token: token}
 	c.begin(attemptRecord{ID: id, Home: true, Machine: place, Need: executor.Resources(job.Spec.Need)},
 		c.site, job.Spec.TimeoutMs, job.Spec.Payload, fx)
-	c.writeHome(num, fx)
+	c.writeHome(num, task, fx)
 }
 
-func (c *core) writeHome(num uint64, fx *effects) {
-	fx.writes = append(fx.writes, write{bucketHome, number(num), record(c.home.jobs[num])})
+func (c *core) writeHome(num uint64, task uint32, fx *effects) {
+	fx.writes = append(fx.writes, put(bucketTasks, taskKey(num, task), record(c.home.jobs[num].Tasks[task])))
 }
 
-// startHome gives waiting home tasks their next attempt where there is room.
+// startHome gives waiting home tasks their next attempt, in order, as long as
+// there is room.
 func (c *core) startHome(s stateReader, fx *effects) {
-	kept := c.home.waiting[:0]
-	for _, w := range c.home.waiting {
-		spec := c.home.jobs[w.num].Spec
-		spec.Count = 1
-		if c.home.jobs[w.num].Tasks[w.task].State != fsm.Queued {
-			continue
-		}
-		if places := c.place(&spec); places != nil {
-			c.startHomeTask(w.num, w.task, places[0], s.Index(), fx)
-			continue
-		}
-		kept = append(kept, w)
+	if c.drain.Own {
+		return
 	}
-	c.home.waiting = kept
+	n := 0
+	for _, w := range c.home.waiting {
+		job := c.home.jobs[w.num]
+		if job != nil && job.Tasks[w.task].State == fsm.Queued {
+			spec := job.Spec
+			spec.Count = 1
+			places := c.place(&spec)
+			if places == nil {
+				break
+			}
+			c.startHomeTask(w.num, w.task, places[0], s.Index(), fx)
+		}
+		n++
+	}
+	c.home.waiting = slices.Delete(c.home.waiting, 0, n)
 }
 
 // homeTaskOf finds the task of a home attempt; nil if the job is forgotten.
@@ -150,26 +160,26 @@ func (c *core) homeTaskOf(id executor.ID) (uint64, *homeTask) {
 func (c *core) homeAgain(a *attempt, fx *effects) {
 	num, t := c.homeTaskOf(a.ID)
 	c.drop(a, fx)
-	if t == nil || t.Attempt != a.ID.Attempt || isEnd(t.State) {
+	if t == nil || t.Attempt != a.ID.Attempt || !isLive(t.State) {
 		return
 	}
 	if t.State == fsm.Stopping {
 		t.State, t.EndedMs = fsm.TaskCancelled, c.now.wall.UnixMilli()
-		c.writeHome(num, fx)
+		c.writeHome(num, a.ID.Task, fx)
 		c.homeRetire(num, fx)
 		return
 	}
 	t.State, t.Reason = fsm.Queued, "waiting for room"
 	c.home.waiting = append(c.home.waiting, homeWaiting{num, a.ID.Task})
-	c.writeHome(num, fx)
+	c.writeHome(num, a.ID.Task, fx)
 }
 
 // homeEnded settles a home attempt: retry, or the task's end.
 func (c *core) homeEnded(a *attempt, r executor.Result, fx *effects) {
 	num, t := c.homeTaskOf(a.ID)
 	c.drop(a, fx)
-	if t == nil || t.Attempt != a.ID.Attempt {
-		return
+	if t == nil || t.Attempt != a.ID.Attempt || !isLive(t.State) {
+		return // its record stayed behind; the task's own has the outcome
 	}
 	c.addUsage(num, a, r, fx)
 	spec := &c.home.jobs[num].Spec
@@ -192,7 +202,7 @@ func (c *core) homeEnded(a *attempt, r executor.Result, fx *effects) {
 	} else {
 		t.EndedMs = c.now.wall.UnixMilli()
 	}
-	c.writeHome(num, fx)
+	c.writeHome(num, a.ID.Task, fx)
 	c.homeRetire(num, fx)
 }
 
@@ -227,11 +237,21 @@ func (c *core) homeRetire(num uint64, fx *effects) {
 	for len(c.home.ended) > maxHomeEnded {
 		old := c.home.ended[0]
 		c.home.ended = c.home.ended[1:]
-		delete(c.home.jobs, old)
-		if i, ok := slices.BinarySearch(c.home.order, old); ok {
-			c.home.order = slices.Delete(c.home.order, i, i+1)
+		c.homeForget(old, fx)
+	}
+}
+
+// homeForget drops all that is known of a home job.
+func (c *core) homeForget(num uint64, fx *effects) {
+	for i := range c.home.jobs[num].Tasks {
+		if c.home.jobs[num].Tasks[i] != (homeTask{}) {
+			fx.writes = append(fx.writes, remove(bucketTasks, taskKey(num, uint32(i))))
 		}
-		fx.writes = append(fx.writes, write{bucketHome, number(old), nil})
+	}
+	fx.writes = append(fx.writes, remove(bucketHome, number(num)))
+	delete(c.home.jobs, num)
+	if i, ok := slices.BinarySearch(c.home.order, num); ok {
+		c.home.order = slices.Delete(c.home.order, i, i+1)
 	}
 }
 
@@ -258,9 +278,10 @@ func (c *core) cancelHome(num uint64, fx *effects) error {
 		case fsm.Assigned, fsm.Running:
 			t.State, t.Reason = fsm.Stopping, "cancelled by its owner"
 		default:
+			continue
 		}
+		c.writeHome(num, uint32(i), fx)
 	}
-	c.writeHome(num, fx)
 	c.stopHome(fx)
 	c.homeRetire(num, fx)
 	return nil

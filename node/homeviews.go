@@ -106,6 +106,11 @@ func (c *core) homeTaskView(index uint32, t *homeTask) Task {
 // isEnd reports whether a task in this state will not change any more.
 func isEnd(s fsm.TaskState) bool { return s >= fsm.TaskSucceeded && s <= fsm.TaskLost }
 
+// isLive reports whether a task in this state has an attempt.
+func isLive(s fsm.TaskState) bool {
+	return s == fsm.Assigned || s == fsm.Running || s == fsm.Stopping
+}
+
 // isEndName is isEnd for a state's name.
 func isEndName(name string) bool {
 	for s := fsm.TaskSucceeded; s <= fsm.TaskLost; s++ {

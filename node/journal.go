@@ -33,13 +33,14 @@ var (
 
 var (
 	bucketMeta       = []byte("meta")       // fixed names → values
-	bucketHome       = []byte("home")       // job number → homeRecord, own jobs run outside the log
+	bucketHome       = []byte("home")       // job number → fsm.JobSpec, own jobs run outside the log
+	bucketTasks      = []byte("tasks")      // job number, task → homeTask; without one it waits for its first attempt
 	bucketPublishing = []byte("publishing") // first job number → encoded fsm.Command with a Submit
 	bucketAttempts   = []byte("attempts")   // attempt's name → attemptRecord
 	bucketKeys       = []byte("keys")       // hash of idempotency key → keyRecord
 	bucketRows       = []byte("rows")       // sequence → usageRow, ended home runs not yet in a batch
 	bucketUsage      = []byte("usage")      // batch number → []usageRow, batches not yet applied
-	allBuckets       = [][]byte{bucketMeta, bucketHome, bucketPublishing, bucketAttempts, bucketKeys, bucketRows, bucketUsage}
+	allBuckets       = [][]byte{bucketMeta, bucketHome, bucketTasks, bucketPublishing, bucketAttempts, bucketKeys, bucketRows, bucketUsage}
 )
 
 var (
@@ -118,7 +119,19 @@ func (j *Journal) Close() error {
 // write is one change of the journal; a nil value deletes.
 type write struct {
 	bucket, key, value []byte
+	// lazy writes only tidy up: a crash that undoes them is harmless, so they
+	// are synced with the next others, not by themselves.
+	lazy bool
 }
+
+// put is a write that must be durable before the turn's effects.
+func put(bucket, key, value []byte) write { return write{bucket: bucket, key: key, value: value} }
+
+// remove is a deletion that must be durable before the turn's effects.
+func remove(bucket, key []byte) write { return write{bucket: bucket, key: key} }
+
+// tidy is a lazy deletion.
+func tidy(bucket, key []byte) write { return write{bucket: bucket, key: key, lazy: true} }
 
 // commit makes all writes durable, in order, with one sync.
 func (j *Journal) commit(writes []write) error {
@@ -186,6 +199,11 @@ func (j *Journal) get(bucket, key []byte) (v []byte) {
 
 // number is a bbolt key that keeps numeric order.
 func number(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
+
+// taskKey is a home task's key; those of one job follow each other.
+func taskKey(num uint64, task uint32) []byte {
+	return binary.BigEndian.AppendUint32(number(num), task)
+}
 
 // record encodes v; the types used here always encode.
 func record(v any) []byte {

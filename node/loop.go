@@ -3,17 +3,19 @@ package node
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
 )
 
-// maxTurn bounds the events of one turn of the loop, and so its group commit.
+// maxTurn bounds the events of one turn of the loop.
 const maxTurn = 512
 
 // loop is the one goroutine that drives the core: it takes the events that have
-// come, steps through them, syncs the journal once, and carries out the rest.
+// come and steps through them. commitLoop syncs behind it, so that a slow disk
+// delays what must be recorded first, and nothing else.
 func (b *Broker) loop() {
 	tick := time.NewTicker(tickEvery)
 	defer tick.Stop()
@@ -30,11 +32,7 @@ func (b *Broker) loop() {
 		case <-b.ctx.Done():
 			return
 		}
-		evs = b.more(evs)
-		if err := b.turn(evs); err != nil {
-			b.fail(err)
-			return
-		}
+		b.turn(b.more(evs))
 	}
 }
 
@@ -51,8 +49,10 @@ func (b *Broker) more(evs []event) []event {
 	return evs
 }
 
-// turn is one group of events, one sync, and then the effects.
-func (b *Broker) turn(evs []event) error {
+// turn steps through one group of events. What needs no record goes out at
+// once: outcomes and fences must not wait for a disk. The rest waits for the
+// sync in its order.
+func (b *Broker) turn(evs []event) {
 	fx := &effects{}
 	b.core.now = readClock()
 	b.cfg.Replica.View(func(s *fsm.State) {
@@ -61,14 +61,108 @@ func (b *Broker) turn(evs []event) error {
 		}
 		b.core.settle(s, fx)
 	})
-	if len(fx.writes) > 0 {
-		start := time.Now()
-		if err := b.cfg.Journal.commit(fx.writes); err != nil {
-			return err
+	b.performNow(fx)
+	if fx.recorded() {
+		select {
+		case b.commits <- fx:
+		case <-b.ctx.Done():
 		}
-		b.metrics.synced(time.Since(start))
 	}
-	b.perform(fx)
+}
+
+// recorded reports whether anything of the turn waits for the journal.
+func (fx *effects) recorded() bool {
+	return len(fx.writes)+len(fx.starts)+len(fx.replies)+len(fx.forgets)+len(fx.propose) > 0
+}
+
+// performNow carries out what depends on no record of this turn.
+func (b *Broker) performNow(fx *effects) {
+	if fx.fence != 0 {
+		b.extend(fx.fence)
+	}
+	for _, st := range fx.stops {
+		b.goroutine(func() { b.stop(st) })
+	}
+	var ready []fsm.Command
+	ready, fx.propose = splitReady(fx.propose)
+	b.proposeAll(ready)
+	if fx.register != nil {
+		b.goroutine(func() { b.register(fx.register.held, fx.register.lost) })
+	}
+	if fx.demand != nil {
+		for _, h := range b.handlers {
+			h.Published(*fx.demand)
+		}
+	}
+}
+
+// splitReady parts commands that say what has happened from those that must
+// not be sent before their record is synced (architecture D5).
+func splitReady(cmds []fsm.Command) (ready, recorded []fsm.Command) {
+	for _, cmd := range cmds {
+		switch cmd.Body.(type) {
+		case *fsm.Submit, *fsm.Usage:
+			recorded = append(recorded, cmd)
+		default:
+			ready = append(ready, cmd)
+		}
+	}
+	return ready, recorded
+}
+
+// commitLoop syncs what turns have left, all that waits in one sync, and then
+// carries out the effects in the order of the turns.
+func (b *Broker) commitLoop() {
+	group := make([]*effects, 0, maxGroup)
+	for {
+		select {
+		case fx := <-b.commits:
+			group = append(group[:0], fx)
+		case <-b.ctx.Done():
+			return
+		}
+		for more := true; more && len(group) < maxGroup; {
+			select {
+			case fx := <-b.commits:
+				group = append(group, fx)
+			default:
+				more = false
+			}
+		}
+		if mutated("no-journal-sync") {
+			b.syncLater(group)
+		} else if err := b.sync(group); err != nil {
+			b.fail(err)
+			return
+		}
+		for _, fx := range group {
+			b.perform(fx)
+		}
+	}
+}
+
+const (
+	// maxGroup bounds the turns of one sync.
+	maxGroup = 64
+	// maxLazy is how many lazy writes wait for a sync at most.
+	maxLazy = 1000
+)
+
+// sync makes the turns' writes durable, and what was put off until now.
+func (b *Broker) sync(group []*effects) error {
+	for _, fx := range group {
+		b.unsynced = append(b.unsynced, fx.writes...)
+	}
+	urgent := slices.ContainsFunc(b.unsynced, func(w write) bool { return !w.lazy })
+	if !urgent && len(b.unsynced) < maxLazy {
+		return nil
+	}
+	start := time.Now()
+	if err := b.cfg.Journal.commit(b.unsynced); err != nil {
+		return err
+	}
+	b.unsynced = b.unsynced[:0]
+	b.metrics.synced(time.Since(start))
 	return nil
 }
 
@@ -77,19 +171,9 @@ func (b *Broker) perform(fx *effects) {
 	for _, st := range fx.starts {
 		b.goroutine(func() { b.start(st) })
 	}
-	for _, st := range fx.stops {
-		b.goroutine(func() { b.stop(st) })
-	}
-	if len(fx.propose) > 0 {
-		b.goroutine(func() { b.propose(fx.propose) })
-	}
+	b.proposeAll(fx.propose)
 	for _, reply := range fx.replies {
 		reply()
-	}
-	if fx.demand != nil {
-		for _, h := range b.handlers {
-			h.Published(*fx.demand)
-		}
 	}
 	for _, f := range fx.forgets {
 		select {
@@ -120,6 +204,21 @@ func (b *Broker) stop(st stopEffect) {
 	}
 	if err := h.Stop(b.ctx, st.id, st.why); err != nil && b.ctx.Err() == nil {
 		b.cfg.Logger.Warn().Err(err).Stringer("attempt", st.id).Msg("attempt could not be stopped")
+	}
+}
+
+// proposeAll sends what has numbers: a site's loss by itself, all else together.
+func (b *Broker) proposeAll(cmds []fsm.Command) {
+	rest := cmds[:0:0]
+	for _, cmd := range cmds {
+		if _, loss := cmd.Body.(*fsm.SiteLost); loss {
+			b.goroutine(func() { b.proposeLoss(cmd) })
+			continue
+		}
+		rest = append(rest, cmd)
+	}
+	if len(rest) > 0 {
+		b.goroutine(func() { b.propose(rest) })
 	}
 }
 

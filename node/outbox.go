@@ -1,6 +1,10 @@
 package node
 
-import "github.com/cloudshare/cloudshare/fsm"
+import (
+	"slices"
+
+	"github.com/cloudshare/cloudshare/fsm"
+)
 
 // outbox numbers this incarnation's commands and keeps at most half a window
 // of them under way, so that the state can always recognise a repeat (step 3).
@@ -8,9 +12,9 @@ type outbox struct {
 	site        string
 	incarnation uint64
 	seq         uint64 // last number given
-	// done results up to floor: everything ≤ floor is finished.
+	// floor: results of all numbers ≤ floor are here.
 	floor    uint64
-	inflight map[uint64]func(fsm.Result, stateReader, *effects)
+	inflight map[uint64]waitingCommand
 	waiting  []waitingCommand
 }
 
@@ -33,7 +37,7 @@ func (o *outbox) flush(fx *effects) {
 	for n < len(o.waiting) && o.seq-o.floor < maxInflight {
 		w := o.waiting[n]
 		o.seq++
-		o.inflight[o.seq] = w.then
+		o.inflight[o.seq] = w
 		fx.propose = append(fx.propose, fsm.Command{
 			ID:   fsm.CommandID{Site: o.site, Incarnation: o.incarnation, Seq: o.seq},
 			Ack:  o.floor,
@@ -41,22 +45,23 @@ func (o *outbox) flush(fx *effects) {
 		})
 		n++
 	}
-	o.waiting = append(o.waiting[:0], o.waiting[n:]...)
+	o.waiting = slices.Delete(o.waiting, 0, n)
 }
 
-// done settles commands. An error reaches it only when the broker stops.
+// done settles commands. An error reaches it only when the broker stops. What
+// came too late for its incarnation waits for the next one.
 func (o *outbox) done(ev resultEvent, s stateReader, fx *effects) {
 	if ev.err != nil {
 		return
 	}
 	for i, cmd := range ev.cmds {
-		then, ok := o.inflight[cmd.ID.Seq]
-		if !ok || cmd.ID.Incarnation != o.incarnation {
+		w, ok := o.inflight[cmd.ID.Seq]
+		if !ok || cmd.ID.Incarnation != o.incarnation || ev.results[i].Code == fsm.OldIncarnation {
 			continue
 		}
 		delete(o.inflight, cmd.ID.Seq)
-		if then != nil {
-			then(ev.results[i], s, fx)
+		if w.then != nil {
+			w.then(ev.results[i], s, fx)
 		}
 	}
 	for o.floor < o.seq {
@@ -65,4 +70,29 @@ func (o *outbox) done(ev resultEvent, s stateReader, fx *effects) {
 		}
 		o.floor++
 	}
+}
+
+// begin starts a new incarnation's numbers. What the last one left without a
+// result is said again: every such command names jobs and attempts by ids that
+// are executed once. Offers, usage and verdicts are made anew by their owners.
+func (o *outbox) begin(incarnation uint64) {
+	if incarnation == o.incarnation {
+		return
+	}
+	var again []waitingCommand
+	for seq := o.floor + 1; seq <= o.seq; seq++ {
+		if w, ok := o.inflight[seq]; ok {
+			again = append(again, w)
+		}
+	}
+	o.waiting = append(again, o.waiting...)
+	o.waiting = slices.DeleteFunc(o.waiting, func(w waitingCommand) bool {
+		switch w.body.(type) {
+		case *fsm.Offer, *fsm.Usage, *fsm.SiteLost, *fsm.Suspect:
+			return true
+		}
+		return false
+	})
+	o.incarnation, o.seq, o.floor = incarnation, 0, 0
+	clear(o.inflight)
 }

@@ -30,7 +30,7 @@ type publication struct {
 // publicationBook holds what is on its way.
 type publicationBook struct {
 	open []pendingJob // of this turn, not yet in a group
-	// order holds the groups, oldest first; their numbers only grow.
+	// order holds the groups, oldest first.
 	order []*publication
 	byJob map[uint64]*publication
 }
@@ -70,7 +70,10 @@ func (c *core) journalPublications(fx *effects) {
 		p := &publication{jobs: jobs[:n:n], since: c.now.wall}
 		jobs = jobs[n:]
 		c.addPublication(p)
-		fx.writes = append(fx.writes, write{bucketPublishing, number(p.jobs[0].spec.Num), c.encodePublication(p)})
+		fx.writes = append(fx.writes, put(bucketPublishing, number(p.jobs[0].spec.Num), c.encodePublication(p)))
+		if c.alone() {
+			c.answerSite(p, fx)
+		}
 	}
 }
 
@@ -123,15 +126,14 @@ func (c *core) sendPublications(ps []*publication) {
 	for _, p := range ps {
 		p.sent = true
 		cmd := p.command()
-		// Nothing below the oldest group will be published any more.
-		cmd.Settled = c.pubs.order[0].jobs[0].spec.Num
+		cmd.Settled = c.settledBelow()
 		c.out.add(cmd, func(r fsm.Result, s stateReader, fx *effects) { c.published(p, r, s, fx) })
 	}
 }
 
 // published answers the clients of a group that the order has taken.
 func (c *core) published(p *publication, r fsm.Result, s stateReader, fx *effects) {
-	fx.writes = append(fx.writes, write{bucketPublishing, number(p.jobs[0].spec.Num), nil})
+	fx.writes = append(fx.writes, tidy(bucketPublishing, number(p.jobs[0].spec.Num))) // a repeat is recognised
 	for i := range p.jobs {
 		code := r.Code
 		if code == fsm.OK && r.Jobs != nil {
@@ -197,15 +199,16 @@ func (c *core) impatient(fx *effects) {
 		if c.now.wall.Sub(p.since) < publishPatience {
 			return
 		}
-		for i := range p.jobs {
-			j := &p.jobs[i]
-			if j.reply == nil && len(j.repeats) == 0 {
-				continue
-			}
-			c.reply(j, Answer{
-				ID: fsm.JobID{Site: c.site, Num: j.spec.Num}, State: fsm.Queued.String(),
-				Reason: "no quorum now: kept at this site, published as soon as there is one", Durability: DurableSite,
-			}, fx)
-		}
+		c.answerSite(p, fx)
+	}
+}
+
+// answerSite acknowledges a group from the journal.
+func (c *core) answerSite(p *publication, fx *effects) {
+	for i := range p.jobs {
+		c.reply(&p.jobs[i], Answer{
+			ID: fsm.JobID{Site: c.site, Num: p.jobs[i].spec.Num}, State: fsm.Queued.String(),
+			Reason: "no quorum now: kept at this site, published as soon as there is one", Durability: DurableSite,
+		}, fx)
 	}
 }

@@ -41,7 +41,11 @@ func (c *core) reconcile(s stateReader, fx *effects) {
 
 // take starts an assignment, or declines it if the room is gone: home runs may
 // have taken it while the assignment was on its way.
+// Foreign work needs a lease; without one it is looked at again when it comes.
 func (c *core) take(id executor.ID, as fsm.Assignment, fx *effects) {
+	if as.Job.Site != c.site && !c.leased() {
+		return
+	}
 	m, ok := c.machines[as.Machine]
 	if !ok {
 		c.decline(as.AttemptRef, fmt.Sprintf("machine %s is gone", as.Machine))
@@ -69,10 +73,13 @@ func (c *core) begin(rec attemptRecord, owner string, timeoutMs int64, payload [
 	a := &attempt{attemptRecord: rec, handler: handler}
 	c.attempts[rec.ID] = a
 	c.used.add(a, 1)
-	fx.writes = append(fx.writes, write{bucketAttempts, []byte(rec.ID.String()), record(rec)})
+	fx.writes = append(fx.writes, put(bucketAttempts, []byte(rec.ID.String()), record(rec)))
 	task := executor.Task{
 		ID: rec.ID, Owner: owner, Site: c.site, Machine: rec.Machine, Need: rec.Need,
 		Timeout: time.Duration(timeoutMs) * time.Millisecond,
+	}
+	if owner != c.site && !mutated("no-fence") {
+		task.Fence = c.lease.until
 	}
 	spec, err := SpecOf(fsm.JobSpec{Payload: payload})
 	if err != nil {
@@ -130,7 +137,9 @@ func (c *core) drop(a *attempt, fx *effects) {
 		c.used.add(a, -1)
 	}
 	delete(c.attempts, a.ID)
-	fx.writes = append(fx.writes, write{bucketAttempts, []byte(a.ID.String()), nil})
+	// The order, or the home task's record, has the outcome: a record that stays
+	// behind is found to be settled.
+	fx.writes = append(fx.writes, tidy(bucketAttempts, []byte(a.ID.String())))
 	fx.forgets = append(fx.forgets, handlerID{a.handler, a.ID})
 }
 

@@ -16,7 +16,7 @@ import (
 // (step 8, from this site's own side). Every attempt with a record is adopted
 // if a handler still has it, and lost if not; none is ever started again.
 func (c *core) recover(j *Journal, found map[string][]executor.State, fx *effects) error {
-	steps := []func(*Journal) error{c.recoverNumbers, c.recoverHome, c.recoverKeys, c.recoverPublishing, c.recoverUsage}
+	steps := []func(*Journal) error{c.recoverNumbers, c.recoverDrain, c.recoverHome, c.recoverKeys, c.recoverPublishing, c.recoverUsage}
 	for _, step := range steps {
 		if err := step(j); err != nil {
 			return err
@@ -37,17 +37,40 @@ func (c *core) recoverNumbers(j *Journal) error {
 }
 
 func (c *core) recoverHome(j *Journal) error {
-	return j.each(bucketHome, func(k, v []byte) error {
+	err := j.each(bucketHome, func(k, v []byte) error {
 		job := &homeJob{}
-		if err := json.Unmarshal(v, job); err != nil {
+		if err := json.Unmarshal(v, &job.Spec); err != nil {
 			return fmt.Errorf("home job %d: %w", decodeNumber(k), err)
 		}
+		job.Tasks = make([]homeTask, job.Spec.Count)
 		c.home.add(decodeNumber(k), job)
-		if job.ended() {
-			c.home.ended = append(c.home.ended, decodeNumber(k))
-		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	err = j.each(bucketTasks, c.recoverTask)
+	for _, num := range c.home.order {
+		if c.home.jobs[num].ended() {
+			c.home.ended = append(c.home.ended, num)
+		}
+	}
+	return err
+}
+
+func (c *core) recoverTask(k, v []byte) error {
+	if len(k) != 12 {
+		return fmt.Errorf("home task %x: malformed key", k)
+	}
+	job := c.home.jobs[decodeNumber(k[:8])]
+	task := binary.BigEndian.Uint32(k[8:])
+	if job == nil || int(task) >= len(job.Tasks) {
+		return fmt.Errorf("home task %x has no job", k)
+	}
+	if err := json.Unmarshal(v, &job.Tasks[task]); err != nil {
+		return fmt.Errorf("home task %x: %w", k, err)
+	}
+	return nil
 }
 
 func (c *core) recoverKeys(j *Journal) error {
@@ -146,8 +169,13 @@ func (c *core) requeueHome() {
 	}
 }
 
-// registration is the command that presents this start of the broker: what it
-// still answers for, and what it lost track of.
+// registration presents a broker: what it still answers for, and what it lost
+// track of.
+type registration struct {
+	held, lost []fsm.AttemptRef
+}
+
+// registration names this site's attempts for the federation.
 func (c *core) registration() (held, lost []fsm.AttemptRef) {
 	lostIDs := map[fsm.AttemptRef]bool{}
 	for _, e := range c.ends {
@@ -180,7 +208,8 @@ func compareRefs(a, b fsm.AttemptRef) int {
 // registered starts the work for the federation.
 func (c *core) registered(ev registeredEvent, s stateReader, fx *effects) {
 	c.incarnation = ev.result.Incarnation
-	c.out.incarnation = ev.result.Incarnation
+	c.out.begin(ev.result.Incarnation)
+	c.seen = 0
 	c.nextJob = max(c.nextJob, ev.result.NextJob)
 	c.resumeUsage(ev.result.NextUsage, fx)
 	c.dropSettled(s, fx)

@@ -256,6 +256,8 @@ func (b *Broker) Ready() error {
 		return fmt.Errorf("no lead is known: %w", ErrNoQuorum)
 	case registered == 0:
 		return fmt.Errorf("not registered with the federation yet: %w", ErrNotReady)
+	case executor.Boottime() >= b.leaseUntil.Load():
+		return fmt.Errorf("this site has no lease from the lead: %w", ErrNotReady)
 	case !status.CaughtUp:
 		return fmt.Errorf("the state is behind the federation's: %w", ErrNotReady)
 	}

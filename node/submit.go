@@ -47,7 +47,7 @@ func (c *core) submitOne(req Request, reply func(Answer), s stateReader, fx *eff
 		reason = why
 	}
 	c.nextJob++
-	fx.writes = append(fx.writes, write{bucketMeta, keyNextJob, number(c.nextJob)})
+	fx.writes = append(fx.writes, put(bucketMeta, keyNextJob, number(c.nextJob)))
 	if req.Key != "" {
 		c.keys.add(key, keyRecord{Job: js.Num, Body: req.Body, AtMs: js.CreatedMs}, fx)
 	}
@@ -57,20 +57,24 @@ func (c *core) submitOne(req Request, reply func(Answer), s stateReader, fx *eff
 		fx.reply(reply, Answer{ID: id, State: fsm.Running.String(), Durability: DurableSite})
 		return
 	}
+	if c.alone() && c.homeAlone(&js, req.Spec) {
+		c.queueHome(js, fx)
+		fx.reply(reply, Answer{ID: id, State: fsm.Queued.String(), Reason: aloneReason, Durability: DurableSite})
+		return
+	}
 	c.pubs.open = append(c.pubs.open, pendingJob{spec: js, reason: reason, key: key, keyed: req.Key != "", reply: reply})
 }
 
 // homePlaces applies event 1 of the paper: own capacity is free and no waiting
 // task could run on it. A job that is still on its way to the queue waits, too.
 func (c *core) homePlaces(js *fsm.JobSpec, spec Spec, s stateReader) []string {
-	if spec.Image != "" || !c.homeOpen(js) || len(c.home.waiting) > 0 || !c.pubs.empty() {
+	if spec.Image != "" || !c.homeOpen(js) || len(c.home.waiting) > 0 || c.drain.Own {
 		return nil
 	}
-	places := c.place(js)
-	if places == nil || s.WaitingFits(c.site) {
+	if !c.alone() && (!c.pubs.empty() || s.WaitingFits(c.site)) {
 		return nil
 	}
-	return places
+	return c.place(js)
 }
 
 // reply has an answer sent once the writes of this turn are durable.
@@ -87,12 +91,12 @@ type keyBook struct {
 func (k *keyBook) add(hash [32]byte, rec keyRecord, fx *effects) {
 	k.byHash[hash] = rec
 	k.order = append(k.order, hash)
-	fx.writes = append(fx.writes, write{bucketKeys, hash[:], record(rec)})
+	fx.writes = append(fx.writes, put(bucketKeys, hash[:], record(rec)))
 }
 
 func (k *keyBook) drop(hash [32]byte, fx *effects) {
 	delete(k.byHash, hash)
-	fx.writes = append(fx.writes, write{bucketKeys, hash[:], nil})
+	fx.writes = append(fx.writes, tidy(bucketKeys, hash[:]))
 }
 
 // expire forgets keys older than keyLife, a bounded number at a time.

@@ -31,7 +31,7 @@ func (c *core) addUsage(num uint64, a *attempt, r executor.Result, fx *effects) 
 	}
 	c.usage.seq++
 	c.usage.rows = append(c.usage.rows, row)
-	fx.writes = append(fx.writes, write{bucketRows, number(c.usage.seq), record(row)})
+	fx.writes = append(fx.writes, put(bucketRows, number(c.usage.seq), record(row)))
 }
 
 // reportUsage binds waiting rows into a batch and has it ordered.
@@ -43,11 +43,11 @@ func (c *core) reportUsage(fx *effects) {
 	first := u.seq - uint64(len(u.rows)) + 1
 	n := min(len(u.rows), fsm.MaxUsageRows)
 	for i := range n {
-		fx.writes = append(fx.writes, write{bucketRows, number(first + uint64(i)), nil})
+		fx.writes = append(fx.writes, remove(bucketRows, number(first+uint64(i))))
 	}
 	u.open, u.rows = u.rows[:n:n], u.rows[n:]
 	u.openNo = u.next
-	fx.writes = append(fx.writes, write{bucketUsage, number(u.openNo), record(u.open)})
+	fx.writes = append(fx.writes, put(bucketUsage, number(u.openNo), record(u.open)))
 	c.sendUsage()
 }
 
@@ -62,7 +62,7 @@ func (c *core) sendUsage() {
 		})
 	}
 	c.out.add(cmd, func(_ fsm.Result, _ stateReader, fx *effects) {
-		fx.writes = append(fx.writes, write{bucketUsage, number(u.openNo), nil})
+		fx.writes = append(fx.writes, tidy(bucketUsage, number(u.openNo)))
 		u.next, u.open = u.openNo+1, nil
 	})
 }
@@ -99,7 +99,7 @@ func (c *core) resumeUsage(next uint64, fx *effects) {
 		return
 	}
 	if u.openNo != next { // it was applied before the restart
-		fx.writes = append(fx.writes, write{bucketUsage, number(u.openNo), nil})
+		fx.writes = append(fx.writes, tidy(bucketUsage, number(u.openNo)))
 		u.open = nil
 		return
 	}

@@ -163,8 +163,6 @@ func (b *Broker) Status(hash bool) Status {
 	for _, h := range b.cfg.Handlers {
 		st.Handlers = append(st.Handlers, HandlerStatus{Name: h.Name(), Status: h.Status()})
 	}
-	b.mu.Lock()
-	st.Incarnation = b.registered
-	b.mu.Unlock()
+	st.Incarnation = b.incarnation()
 	return st
 }

@@ -32,6 +32,7 @@ type brokerParts struct {
 	journal *node.Journal
 	log     *raftlog.Log
 	handler *local.Handler
+	hints   *hints
 	broker  *node.Broker
 	server  *api.Server
 }
@@ -47,6 +48,8 @@ func runBroker(ctx context.Context, cfg Config, log zerolog.Logger) error {
 			log.Info().Msg("broker stops")
 		case <-p.broker.Failed():
 			err = p.broker.Err()
+		case <-p.broker.Left():
+			log.Info().Msg("the site has left; start the broker again to come back")
 		}
 	}
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
@@ -75,17 +78,25 @@ func (p *brokerParts) start(ctx context.Context, cfg Config, log zerolog.Logger)
 	}
 	p.handler, err = local.Open(local.Config{
 		Dir: filepath.Join(cfg.DataDir, "local"), Site: cfg.Site,
-		Cores: cfg.Cores, MemMiB: cfg.MemoryMiB(), Pin: cfg.Pin, Grace: cfg.KillGrace,
+		Cores: cfg.Cores, MemMiB: cfg.MemoryMiB(), Pin: cfg.Pin, Grace: cfg.timing().Grace,
 	})
 	if err != nil {
+		return err
+	}
+	if p.hints, err = openGossip(cfg, p.log.Federation(), replica, log); err != nil {
 		return err
 	}
 	exposure := node.DefaultExposure()
 	exposure.ReserveCores = int64(cfg.Reserve)
 	p.broker, err = node.New(node.Config{
-		Site: cfg.Site, Node: id, Boot: uuid.New(), Version: version, Exposure: exposure,
+		Site: cfg.Site, Node: id, Version: version, Exposure: exposure, KillGrace: cfg.timing().Grace,
 		Journal: p.journal, Replica: replica, Log: p.log, Handlers: []executor.Handler{p.handler},
-		Genesis: genesis(p.log.Federation()), Logger: log,
+		Genesis: genesis(p.log.Federation(), cfg.timing()), Logger: log,
+		Hints: p.hints, Registered: func(n uint64) {
+			if cause := p.hints.gossip.UpdateIncarnation(n); cause != nil {
+				log.Warn().Err(cause).Msg("gossip does not tell the new incarnation")
+			}
+		},
 	})
 	if err != nil {
 		return err
@@ -103,7 +114,9 @@ func (p *brokerParts) serve(ctx context.Context, cfg Config, log zerolog.Logger)
 		return err
 	}
 	p.server = server
-	return p.broker.Start(ctx, reachable(server.Addr(), p.log.Addr()), p.log.Addr())
+	return p.broker.Start(ctx, node.Addresses{
+		HTTP: reachable(server.Addr(), p.log.Addr()), Peer: p.log.Addr(), Gossip: p.hints.gossip.Addr().String(),
+	})
 }
 
 // reachable gives an API that listens on all addresses the host of the peer
@@ -132,6 +145,9 @@ func (p *brokerParts) stop(ctx context.Context, endTasks bool) error {
 	case p.handler != nil:
 		errs = append(errs, p.handler.Close())
 	}
+	if p.hints != nil {
+		errs = append(errs, p.hints.gossip.Leave(ctx), p.hints.gossip.Close())
+	}
 	if p.log != nil {
 		errs = append(errs, p.log.Close())
 	}
@@ -157,11 +173,13 @@ func raftConfig(cfg Config, id [16]byte, replica *node.Replica, log zerolog.Logg
 }
 
 // genesis is what this broker would found the federation with.
-func genesis(federation [16]byte) fsm.Genesis {
+func genesis(federation [16]byte, t node.Timing) fsm.Genesis {
 	var seed [8]byte
 	_, _ = rand.Read(seed[:]) // never fails
+	params := fsm.DefaultParams()
+	params.LeaseMs, params.MarginMs = t.Lease.Milliseconds(), t.Margin.Milliseconds()
 	return fsm.Genesis{
 		Federation: federation, CreatedMs: time.Now().UnixMilli(),
-		Seed: binary.LittleEndian.Uint64(seed[:]), Params: fsm.DefaultParams(),
+		Seed: binary.LittleEndian.Uint64(seed[:]), Params: params,
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
 )
 
 // Config of a broker. Defaults < file < environment (CLOUDSHARE_NAME) < flags;
@@ -29,6 +30,7 @@ type Config struct {
 	DataDir   string   `koanf:"data_dir" doc:"folder of everything the broker must not forget"`
 	HTTP      string   `koanf:"http" doc:"host:port of the API"`
 	Peer      string   `koanf:"peer" doc:"host:port for other brokers"`
+	Gossip    string   `koanf:"gossip" doc:"host:port (TCP and UDP) for gossip; port 0 takes a free one"`
 	Bootstrap bool     `koanf:"bootstrap" doc:"found a new federation (empty data only)"`
 	Join      []string `koanf:"join" doc:"peer addresses of members to join through (empty data only)"`
 	Profile   string   `koanf:"profile" doc:"timing: lan or wan"`
@@ -39,8 +41,8 @@ type Config struct {
 	Pin     bool   `koanf:"pin" doc:"tie tasks to their cores"`
 	Memory  string `koanf:"memory" doc:"memory to use, such as 8Gi; 0 = all"`
 
-	Lease     time.Duration `koanf:"lease" doc:"how long others' tasks run here without contact; 0 = the profile's"`
-	Margin    time.Duration `koanf:"margin" doc:"added before a lease counts as over; 0 = the profile's"`
+	Lease     time.Duration `koanf:"lease" doc:"with --bootstrap: how long tasks for others run without word from the lead; 0 = the profile's"`
+	Margin    time.Duration `koanf:"margin" doc:"with --bootstrap: how much longer the lead waits for a silent site; 0 = the profile's"`
 	KillGrace time.Duration `koanf:"kill_grace" doc:"between TERM and KILL of a task; 0 = the profile's"`
 
 	StopTasks bool          `koanf:"stop_tasks" doc:"end this machine's tasks when the broker is told to stop"`
@@ -52,7 +54,7 @@ type Config struct {
 // DefaultConfig is a broker on loopback that uses the whole machine.
 func DefaultConfig() Config {
 	return Config{
-		DataDir: "data", HTTP: "127.0.0.1:7700", Peer: "127.0.0.1:7701", Join: []string{}, Profile: "lan",
+		DataDir: "data", HTTP: "127.0.0.1:7700", Peer: "127.0.0.1:7701", Gossip: "127.0.0.1:7702", Join: []string{}, Profile: "lan",
 		Memory: "0", StopWait: 15 * time.Second, LogLevel: "info", LogFormat: "console",
 	}
 }
@@ -196,7 +198,25 @@ func (c Config) Validate() error {
 			return err
 		}
 	}
-	return errors.Join(c.checkListener("http", c.HTTP), c.checkListener("peer", c.Peer))
+	if err := c.timing().Validate(); err != nil {
+		return usage("%w", err)
+	}
+	return errors.Join(c.checkListener("http", c.HTTP), c.checkListener("peer", c.Peer), c.checkListener("gossip", c.Gossip))
+}
+
+// timing is what the profile gives, unless a key says otherwise. Lease and
+// margin count when the federation is founded; later its own do.
+func (c Config) timing() node.Timing {
+	t := node.Timing{Lease: 6 * time.Second, Margin: time.Second, Grace: time.Second}
+	if c.Profile == "wan" {
+		t = node.Timing{Lease: 30 * time.Second, Margin: 3 * time.Second, Grace: 5 * time.Second}
+	}
+	for _, o := range []struct{ to, from *time.Duration }{{&t.Lease, &c.Lease}, {&t.Margin, &c.Margin}, {&t.Grace, &c.KillGrace}} {
+		if *o.from != 0 {
+			*o.to = *o.from
+		}
+	}
+	return t
 }
 
 // MemoryMiB is Memory in MiB, 0 = all.

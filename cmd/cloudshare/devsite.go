@@ -124,6 +124,13 @@ func freePorts(sites []*devSite) error {
 	return nil
 }
 
+// gossip listens on the peers' host, on a port that nobody needs to know: it is
+// registered at every start.
+func (s *devSite) gossip() string {
+	host, _, _ := net.SplitHostPort(s.Peer) // made by plan
+	return net.JoinHostPort(host, "0")
+}
+
 // write writes the site's config.yaml. How it was founded does not stand in
 // it: the next start is one on existing data.
 func (s *devSite) write() error {
@@ -135,10 +142,11 @@ site: %s
 data_dir: %q
 http: %s
 peer: %s
+gossip: %s
 cores: %d
 stop_tasks: true
 stop_wait: 8s
-`, s.Name, s.file("data"), s.HTTP, s.Peer, s.Cores)
+`, s.Name, s.file("data"), s.HTTP, s.Peer, s.gossip(), s.Cores)
 	if err := os.WriteFile(s.file("config.yaml"), []byte(text), 0o600); err != nil {
 		return fmt.Errorf("write configuration of %s: %w", s.Name, err)
 	}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/rs/zerolog"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/membership"
+	"github.com/cloudshare/cloudshare/node"
+)
+
+// hints gives the broker what gossip sees.
+type hints struct {
+	gossip  *membership.Gossip
+	changed chan struct{} // capacity 1
+}
+
+var _ node.Hints = (*hints)(nil)
+
+// openGossip starts gossip and joins through the sites that the state knows.
+func openGossip(cfg Config, federation [16]byte, replica *node.Replica, log zerolog.Logger) (*hints, error) {
+	mc := membership.Config{
+		Site: cfg.Site, Federation: federation, Listen: cfg.Gossip, Logger: log,
+		Join: func() []string { return gossipAddresses(replica, cfg.Site) },
+	}
+	if cfg.Profile == "wan" {
+		mc.Profile = membership.WAN
+	}
+	g, err := membership.Open(mc)
+	if err != nil {
+		return nil, fmt.Errorf("open gossip: %w", err)
+	}
+	h := &hints{gossip: g, changed: make(chan struct{}, 1)}
+	go h.follow()
+	return h, nil
+}
+
+// follow ends when gossip is closed.
+func (h *hints) follow() {
+	for range h.gossip.Events() {
+		select {
+		case h.changed <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Absent implements node.Hints: a site that was never seen is not absent.
+func (h *hints) Absent(site string) bool {
+	for _, m := range h.gossip.Members() {
+		if m.Site == site {
+			return m.State == membership.Dead || m.State == membership.Left
+		}
+	}
+	return false
+}
+
+// Changed implements node.Hints.
+func (h *hints) Changed() <-chan struct{} { return h.changed }
+
+// gossipAddresses are those of the other sites that registered.
+func gossipAddresses(replica *node.Replica, self string) (list []string) {
+	replica.View(func(s *fsm.State) {
+		for _, v := range s.Sites() {
+			if v.ID != self && v.Gossip != "" {
+				list = append(list, v.Gossip)
+			}
+		}
+	})
+	return list
+}

@@ -1,0 +1,76 @@
+package node
+
+import (
+	"slices"
+
+	"github.com/cloudshare/cloudshare/fsm"
+)
+
+// A site alone (architecture D5): cut off from the quorum it goes on with its
+// own users' jobs as far as nobody else can have heard of them. What may have
+// been sent waits: only the federation knows who runs it.
+
+// maxAloneTasks is the largest array that waits at home; a larger one waits for
+// the quorum.
+const maxAloneTasks = 10_000
+
+const aloneReason = "the federation is out of reach: waits for room at this site"
+
+// homeAlone reports whether a job may wait at home while the site is alone.
+func (c *core) homeAlone(js *fsm.JobSpec, spec Spec) bool {
+	if c.drain.Own || spec.Image != "" || js.Count > maxAloneTasks || !c.homeOpen(js) || len(c.home.waiting)+int(js.Count) > 10*maxAloneTasks {
+		return false
+	}
+	return slices.ContainsFunc(c.order, func(name string) bool {
+		return fits(fsm.Resources(c.machines[name].Resources), fsm.Resources{}, js.Need)
+	})
+}
+
+// queueHome has all tasks of a job wait at home.
+func (c *core) queueHome(js fsm.JobSpec, fx *effects) {
+	c.keepHome(js, fx)
+	for i := range js.Count {
+		c.home.waiting = append(c.home.waiting, homeWaiting{js.Num, i})
+	}
+}
+
+// publishUnstarted gives the federation the home jobs that have not begun, once
+// it is in reach again.
+func (c *core) publishUnstarted(fx *effects) {
+	if c.alone() || len(c.home.waiting) == 0 {
+		return
+	}
+	kept := c.home.waiting[:0]
+	for _, w := range c.home.waiting {
+		job := c.home.jobs[w.num]
+		switch {
+		case job == nil: // moved with an earlier task
+		case job.untouched():
+			c.homeForget(w.num, fx)
+			c.pubs.open = append(c.pubs.open, pendingJob{spec: job.Spec})
+		default:
+			kept = append(kept, w)
+		}
+	}
+	c.home.waiting = kept
+}
+
+// untouched reports whether no task of the job was ever started or ended.
+func (j *homeJob) untouched() bool {
+	return !slices.ContainsFunc(j.Tasks, func(t homeTask) bool { return t != (homeTask{}) })
+}
+
+// settledBelow is the number below which this site will publish no job that
+// the federation does not know yet.
+func (c *core) settledBelow() uint64 {
+	settled := c.nextJob
+	for _, p := range c.pubs.order {
+		settled = min(settled, p.jobs[0].spec.Num)
+	}
+	for _, w := range c.home.waiting {
+		if w.num < settled && c.home.jobs[w.num] != nil && c.home.jobs[w.num].untouched() {
+			settled = w.num
+		}
+	}
+	return settled
+}

@@ -1,0 +1,173 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/cloudshare/cloudshare/fsm"
+)
+
+// drain is a site's wish to run nothing for others, and, with Own, nothing for
+// itself either. What runs already goes on. It survives restarts.
+type drain struct {
+	On  bool `json:"on"`
+	Own bool `json:"own"`
+}
+
+var keyDrain = []byte("drain")
+
+// leavePatience is how long a leave waits for what runs here.
+const leavePatience = 10 * time.Minute
+
+// setDrain changes what the site takes on.
+func (c *core) setDrain(d drain, fx *effects) {
+	c.drain = d
+	fx.writes = append(fx.writes, put(bucketMeta, keyDrain, record(d)))
+}
+
+// recoverDrain reads the site's wish of an earlier life.
+func (c *core) recoverDrain(j *Journal) error {
+	v := j.get(bucketMeta, keyDrain)
+	if len(v) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(v, &c.drain); err != nil {
+		return fmt.Errorf("drain: %w", err)
+	}
+	return nil
+}
+
+// drainEvent: the operator drains or resumes the site; done is called once it
+// is durable.
+type drainEvent struct {
+	drain
+	done func()
+}
+
+func (drainEvent) isEvent() {}
+
+// Drain has the site take on nothing for others any more; with own, its own
+// users' work goes to the federation, too. What runs here goes on.
+func (b *Broker) Drain(ctx context.Context, own bool) error {
+	return b.wish(ctx, drain{On: true, Own: own})
+}
+
+// Resume ends a drain.
+func (b *Broker) Resume(ctx context.Context) error { return b.wish(ctx, drain{}) }
+
+func (b *Broker) wish(ctx context.Context, d drain) error {
+	done := make(chan struct{})
+	if !b.post(drainEvent{d, func() { close(done) }}) {
+		return fmt.Errorf("drain: %w", ErrStopping)
+	}
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("drain: %w", context.Cause(ctx))
+	case <-b.ctx.Done():
+		return fmt.Errorf("drain: %w", ErrStopping)
+	}
+}
+
+// Draining tells what the site takes on: nothing for others (on), nothing for
+// its own users either (own).
+func (b *Broker) Draining(ctx context.Context) (on, own bool) {
+	_ = b.ask(ctx, func(c *core) { on, own = c.drain.On, c.drain.Own }) // false when stopping
+	return on, own
+}
+
+// Leave takes the site out of the federation: it drains for up to ten minutes
+// (not at all with now), hands back what still runs, and says goodbye. Its
+// waiting jobs are withdrawn until it comes back; with forget they end as lost.
+// The broker is to be stopped afterwards: Left is closed. Leave returns once
+// the drain has begun; its progress is in the state.
+func (b *Broker) Leave(ctx context.Context, now, forget bool) error {
+	if err := b.wish(ctx, drain{On: true, Own: true}); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	again := b.leaving
+	b.leaving = true
+	b.mu.Unlock()
+	if !again {
+		b.goroutine(func() { b.leave(now, forget) })
+	}
+	return nil
+}
+
+// Left is closed when the site has left.
+func (b *Broker) Left() <-chan struct{} { return b.left }
+
+func (b *Broker) leave(now, forget bool) {
+	patience := leavePatience
+	if now {
+		patience = 0
+	}
+	b.cfg.Logger.Info().Dur("patience", patience).Msg("the site leaves the federation")
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	b.until(ctx, func(c *core) bool { return len(c.attempts) == 0 })
+	cancel()
+	b.handBack()
+	done := make(chan fsm.Code, 1)
+	body := fsm.Body(&fsm.Leave{})
+	if forget {
+		body = &fsm.Forget{Site: b.cfg.Site}
+	}
+	err := b.ask(b.ctx, func(c *core) {
+		c.out.add(body, func(r fsm.Result, _ stateReader, _ *effects) {
+			c.gone = r.Code == fsm.OK // the state calls the site left: not a reason to come back
+			done <- r.Code
+		})
+	})
+	if err != nil {
+		return
+	}
+	select {
+	case code := <-done:
+		if code != fsm.OK {
+			b.cfg.Logger.Error().Stringer("reason", code).Msg("the site could not leave")
+			return
+		}
+	case <-b.ctx.Done():
+		return
+	}
+	_ = b.ask(b.ctx, func(c *core) { c.closing = true }) // ends with the broker
+	if err := b.wish(b.ctx, drain{}); err != nil {       // a return is a fresh start
+		return
+	}
+	if err := b.cfg.Log.Demote(b.ctx, b.cfg.Site); err != nil && b.ctx.Err() == nil {
+		b.cfg.Logger.Warn().Err(err).Msg("the site left, but still counts as a voter")
+	}
+	close(b.left)
+}
+
+// handBack stops what still runs and returns it to the queue, without a loss.
+func (b *Broker) handBack() {
+	_ = b.ask(b.ctx, func(c *core) { c.handingBack = true })
+	for name, h := range b.handlers {
+		if err := h.End(b.ctx); err != nil && b.ctx.Err() == nil {
+			b.cfg.Logger.Warn().Err(err).Str("handler", name).Msg("tasks not ended")
+		}
+	}
+	b.until(b.ctx, func(c *core) bool { return len(c.attempts) == 0 })
+}
+
+// until waits for a condition of the core, or for ctx.
+func (b *Broker) until(ctx context.Context, cond func(*core) bool) {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		over := false
+		if err := b.ask(ctx, func(c *core) { over = cond(c) }); err != nil || over {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,85 @@
+package node
+
+import (
+	"testing"
+	"time"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/fsm"
+)
+
+func TestDrainedSiteTakesNothingOn(t *testing.T) {
+	r := newRig(t, fsm.DefaultParams(), 1, 1)
+	a, b := r.sites[0], r.sites[1]
+	b.turn(drainEvent{drain{On: true}, func() {}})
+	r.settle()
+	a.submit(sleepJob, "")
+	a.submit(sleepJob, "")
+	b.submit(sleepJob, "")
+	r.settle()
+	if id := b.only(); id.Job != "b.1" {
+		t.Errorf("a drained site runs %s, want only its own users' work", id)
+	}
+	b.finish(b.only(), 0)
+	b.turn(drainEvent{drain{On: true, Own: true}, func() {}})
+	b.boot() // the wish survives
+	r.settle()
+	b.submit(sleepJob, "")
+	r.settle()
+	if len(b.running) != 0 {
+		t.Errorf("a wholly drained site runs %s", b.only())
+	}
+	b.turn(drainEvent{drain{}, func() {}})
+	r.settle()
+	if len(b.running) != 1 {
+		t.Error("after resume nothing runs")
+	}
+}
+
+func TestLeaveHandsBackWithoutALoss(t *testing.T) {
+	sites := startSites(t, 1, 1)
+	a, b := sites[0], sites[1]
+	a.accept(t, sleepJob)
+	away := a.accept(t, sleepJob)
+	<-b.handler.started
+	if err := b.Leave(t.Context(), true, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Leave(t.Context(), true, false); err != nil {
+		t.Error("a second leave:", err)
+	}
+	<-b.Left()
+	a.await(t, func(s *fsm.State) bool {
+		v, _ := s.Site("site-2")
+		tasks, _ := s.Tasks(away.ID, 0, 1)
+		return v.State == fsm.Left && tasks[0].State == fsm.Queued && tasks[0].Losses == 0
+	})
+	b.stop(t)
+	b.handler = b.handler.reopen()
+	b.start(t) // the site comes back and takes on work again
+	if id := <-b.handler.started; id.Job != away.ID.String() || id.Attempt != 2 {
+		t.Errorf("%s runs after the return, want attempt 2 of %s", id, away.ID)
+	}
+}
+
+func TestLeaveWaitsForWhatRuns(t *testing.T) {
+	sites := startSites(t, 1, 1)
+	a, b := sites[0], sites[1]
+	a.accept(t, sleepJob)
+	away := a.accept(t, sleepJob)
+	id := <-b.handler.started
+	if err := b.Leave(t.Context(), false, true); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-b.Left():
+		t.Fatal("the site left while a task ran")
+	default:
+	}
+	b.handler.end(id, executor.Result{Started: time.Now(), Run: time.Second})
+	<-b.Left()
+	a.await(t, func(s *fsm.State) bool {
+		v, ok := s.Job(away.ID)
+		return ok && v.State == fsm.TaskSucceeded
+	})
+}

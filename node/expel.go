@@ -1,0 +1,69 @@
+package node
+
+import (
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/fsm"
+)
+
+// checkExpelled notices that the federation has given this incarnation up: its
+// lease ran out as the lead saw it. Nothing of the federation is started or
+// reported any more until the site has registered again.
+func (c *core) checkExpelled(s stateReader) {
+	v, ok := s.Site(c.site)
+	if !ok || c.gone || v.State == fsm.Alive || v.State == fsm.Suspected || v.Incarnation != c.incarnation {
+		return
+	}
+	c.incarnation, c.expelled = 0, true
+	clear(c.judging)
+	c.offers = offerBook{}
+	c.ends = c.ends[:0] // the registration settles them
+	c.started = c.started[:0]
+}
+
+// expel ends every attempt for another site, and then registers again with what
+// is left: this site's own tasks, which the state kept for it.
+func (c *core) expel(fx *effects) {
+	if !c.expelled {
+		return
+	}
+	dead := true
+	for _, a := range c.attempts {
+		if a.Home || a.own(c.site) {
+			continue
+		}
+		a.fenced = true
+		if a.ended != nil {
+			c.drop(a, fx)
+			continue
+		}
+		dead = false
+		c.stop(a, "this site lost touch with the federation", fx)
+	}
+	if !dead {
+		return
+	}
+	c.expelled = false
+	c.resumeEnds(fx)
+	held, lost := c.registration()
+	fx.register = &registration{held: held, lost: lost}
+}
+
+// own reports whether an attempt's task belongs to the site itself.
+func (a *attempt) own(site string) bool { return ownerOf(a.ID) == site }
+
+func ownerOf(id executor.ID) string {
+	job, err := fsm.ParseJobID(id.Job)
+	if err != nil {
+		return ""
+	}
+	return job.Site
+}
+
+// resumeEnds reports ends again that the state may not have taken.
+func (c *core) resumeEnds(fx *effects) {
+	for id, a := range c.attempts {
+		if !a.Home && a.ended != nil {
+			c.noteEnd(id, a, fx)
+		}
+	}
+}

@@ -1,0 +1,11 @@
+//go:build !mutate
+
+package node
+
+// mutated is a hook of the mutation checks in test/chaos: a build with the tag
+// "mutate" can switch one safeguard off, to show that a check notices. This is
+// the build that users get.
+func mutated(string) bool { return false }
+
+// syncLater is never called in this build.
+func (b *Broker) syncLater([]*effects) {}

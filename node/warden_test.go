@@ -1,0 +1,133 @@
+package node
+
+import (
+	"testing"
+	"time"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node/coord"
+)
+
+var testTiming = Timing{Lease: 6 * time.Second, Margin: time.Second, Grace: time.Second}
+
+// testWarden is a warden on a clock that the test moves.
+type testWarden struct {
+	*warden
+	clock time.Time
+	sites []fsm.SiteView
+	gone  string // what gossip does not see
+}
+
+func newTestWarden() *testWarden {
+	w := &testWarden{clock: time.Unix(1_700_000_000, 0)}
+	w.warden = newWarden(func() time.Time { return w.clock })
+	w.sites = []fsm.SiteView{{ID: "a", Incarnation: 1}, {ID: "b", Incarnation: 1}}
+	return w
+}
+
+func (w *testWarden) pass(d time.Duration) verdicts {
+	w.clock = w.clock.Add(d)
+	return w.look(w.sites, testTiming, func(site string) bool { return site == w.gone })
+}
+
+func (w *testWarden) renewAs(site string, term uint64) bool {
+	r := coord.Renewal{Site: site, Incarnation: 1}
+	return w.Received(r, term) && w.Confirmed(r, term)
+}
+
+func TestNewLeadWaitsAFullLease(t *testing.T) {
+	w := newTestWarden()
+	w.lead(3)
+	if v := w.pass(time.Hour); len(v.lost) != 0 {
+		t.Fatal("a lead without its barrier judged")
+	}
+	w.barrier(3)
+	w.pass(0)
+	if v := w.pass(testTiming.Lease + testTiming.Margin); len(v.lost) != 0 {
+		t.Fatal("the lead judged before the former lead's leases were over")
+	}
+	if !w.renewAs("b", 3) {
+		t.Fatal("renewal refused")
+	}
+	v := w.pass(time.Millisecond)
+	if len(v.lost) != 1 || v.lost[0].Site != "a" || v.term != 3 {
+		t.Fatalf("verdicts %+v, want the loss of a in term 3", v)
+	}
+}
+
+func TestCondemnedSiteGetsNoLease(t *testing.T) {
+	w := newTestWarden()
+	w.lead(1)
+	w.barrier(1)
+	w.pass(0)
+	a := coord.Renewal{Site: "a", Incarnation: 1}
+	w.pass(testTiming.Lease + testTiming.Margin)
+	if !w.Received(a, 1) { // it arrives in the last moment and is being confirmed
+		t.Fatal("renewal refused before the loss")
+	}
+	if v := w.pass(time.Millisecond); len(v.lost) == 0 {
+		t.Fatal("no loss")
+	}
+	if w.Confirmed(a, 1) {
+		t.Error("a renewal was acknowledged after the loss was proposed")
+	}
+	if w.Received(a, 1) {
+		t.Error("a condemned incarnation renews")
+	}
+	if !w.Received(coord.Renewal{Site: "a", Incarnation: 2}, 1) {
+		t.Error("the next incarnation is refused")
+	}
+	if v := w.pass(time.Second); len(v.lost) == 0 {
+		t.Error("a loss that did not come through is not proposed again")
+	}
+	w.lead(2) // another term knows nothing of it: the proposal died with its term
+	if !w.Received(a, 2) {
+		t.Error("the next term's lead refuses a site that was never lost")
+	}
+}
+
+func TestOnlyTheLeadOfTheTermGrants(t *testing.T) {
+	w := newTestWarden()
+	if w.renewAs("a", 0) {
+		t.Error("a follower grants")
+	}
+	if !w.renewAs("a", 2) {
+		t.Error("a lead refuses that has not looked around yet")
+	}
+	if w.renewAs("a", 1) {
+		t.Error("an acknowledgement of a former term")
+	}
+	r := coord.Renewal{Site: "a", Incarnation: 1}
+	w.Received(r, 2)
+	w.lead(0) // deposed while it confirms
+	if w.Confirmed(r, 2) {
+		t.Error("a deposed lead grants")
+	}
+}
+
+func TestSuspicionRestsOffersAndEnds(t *testing.T) {
+	w := newTestWarden()
+	w.lead(1)
+	w.barrier(1)
+	w.pass(0)
+	w.renewAs("a", 1)
+	w.gone = "b"
+	if v := w.pass(testTiming.Lease / 3); len(v.suspect) != 1 || v.suspect[0].Site != "b" {
+		t.Fatalf("verdicts %+v, want b suspected on gossip's word", v)
+	}
+	w.sites[1].State = fsm.Suspected
+	w.gone = ""
+	w.renewAs("b", 1)
+	if v := w.pass(time.Millisecond); len(v.trust) != 1 || v.trust[0].Site != "b" {
+		t.Fatalf("verdicts %+v, want b trusted again", v)
+	}
+	w.sites[1].State = fsm.Alive
+	w.renewAs("a", 1)
+	if v := w.pass(testTiming.Lease * 2 / 3); len(v.suspect) != 2 {
+		t.Errorf("verdicts %+v, want both suspected for their silence", v)
+	}
+	w.sites[0].State = fsm.SiteGone
+	if v := w.pass(time.Hour); len(v.lost) != 1 {
+		t.Errorf("verdicts %+v: a lost site is lost once", v)
+	}
+}

@@ -26,6 +26,17 @@ type Broker interface {
 	Ledger() fsm.LedgerView
 	Params() fsm.Params
 	SetParams(ctx context.Context, p fsm.Params) error
+	// Drain has the site take on nothing for others; with own, nothing for its
+	// own users either. What runs goes on.
+	Drain(ctx context.Context, own bool) error
+	// Resume ends a drain.
+	Resume(ctx context.Context) error
+	// Draining tells what the site takes on: nothing for others (on), nothing
+	// for its own users (own).
+	Draining(ctx context.Context) (on, own bool)
+	// Leave begins to take the site out of the federation; the broker ends by
+	// itself once the site has left.
+	Leave(ctx context.Context, now, forget bool) error
 	// Status computes the state's hash if hash is true.
 	Status(hash bool) node.Status
 	// Index is the number of the last entry applied here.

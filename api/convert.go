@@ -127,10 +127,11 @@ func ledgerOf(l fsm.LedgerView) wire.Ledger {
 	return out
 }
 
-func statusOf(s node.Status, hash bool) wire.Status {
+func statusOf(s node.Status, drain wire.Drain, hash bool) wire.Status {
 	out := wire.Status{
 		Site: s.Site, Lead: s.Lead, Term: s.Term, Index: s.Index, Version: s.Version, Federation: s.Federation,
 		Incarnation: s.Incarnation, Voters: full(s.Voters), Members: full(s.Members), Handlers: []wire.Handler{},
+		Drain: drain,
 	}
 	for _, h := range s.Handlers {
 		out.Handlers = append(out.Handlers, wire.Handler(h))

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
 )
@@ -34,6 +35,8 @@ type fakeBroker struct {
 	elseErr error // what Job, Tasks, Logs and Cancel answer
 	log     func(ctx context.Context, q node.LogQuery) (io.ReadCloser, error)
 	query   node.JobQuery // the last one
+	drain   wire.Drain
+	left    []string // what Leave was asked
 }
 
 var _ Broker = (*fakeBroker)(nil)
@@ -173,6 +176,33 @@ func (f *fakeBroker) SetParams(_ context.Context, p fsm.Params) error {
 	}
 	f.params = p
 	return nil
+}
+
+// wish keeps what the site is to take on.
+func (f *fakeBroker) wish(ctx context.Context, d wire.Drain) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.drain = d
+	return ctx.Err()
+}
+
+func (f *fakeBroker) Drain(ctx context.Context, own bool) error {
+	return f.wish(ctx, wire.Drain{Draining: true, Own: own})
+}
+
+func (f *fakeBroker) Resume(ctx context.Context) error { return f.wish(ctx, wire.Drain{}) }
+
+func (f *fakeBroker) Draining(context.Context) (on, own bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.drain.Draining, f.drain.Own
+}
+
+func (f *fakeBroker) Leave(ctx context.Context, now, forget bool) error {
+	f.mu.Lock()
+	f.left = append(f.left, fmt.Sprintf("now %t forget %t", now, forget))
+	f.mu.Unlock()
+	return f.Drain(ctx, true)
 }
 
 func (f *fakeBroker) Status(hash bool) node.Status {

@@ -49,8 +49,8 @@ func (s *Server) humaOps() {
 	read(s, "policy", "/v1/policy", "The federation's policy", func(_ context.Context, _ *none) (*answer[wire.Policy], error) {
 		return &answer[wire.Policy]{policyOf(s.broker.Params())}, nil
 	})
-	read(s, "status", "/v1/status", "This broker's view of itself and the federation", func(_ context.Context, in *statusInput) (*answer[wire.Status], error) {
-		return &answer[wire.Status]{statusOf(s.broker.Status(in.Hash), in.Hash)}, nil
+	read(s, "status", "/v1/status", "This broker's view of itself and the federation", func(ctx context.Context, in *statusInput) (*answer[wire.Status], error) {
+		return &answer[wire.Status]{statusOf(s.broker.Status(in.Hash), s.drainOf(ctx), in.Hash)}, nil
 	})
 }
 

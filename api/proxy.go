@@ -40,6 +40,8 @@ func (s *Server) newProxy() *httputil.ReverseProxy {
 			e, _ := r.In.Context().Value(elsewhereKey{}).(*node.ElsewhereError)
 			r.SetURL(&url.URL{Scheme: "http", Host: e.HTTP})
 			r.Out.Header.Set(wire.HeaderHops, strconv.Itoa(hops(r.In)+1))
+			r.Out.Header.Del("Origin") // judged here, by this broker's name
+			r.Out.Header.Del("Sec-Fetch-Site")
 		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			e, _ := r.Context().Value(elsewhereKey{}).(*node.ElsewhereError)

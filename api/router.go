@@ -50,7 +50,13 @@ func (s *Server) around(next echo.HandlerFunc) echo.HandlerFunc {
 				h.Set(wire.HeaderIndex, strconv.FormatUint(s.broker.Index(), 10))
 			}
 		})
-		if err := next(c); err != nil {
+		err := s.origins.Check(c.Request())
+		if err != nil {
+			err = errForeignPage
+		} else {
+			err = next(c)
+		}
+		if err != nil {
 			c.Error(err)
 		}
 		route := c.Path()
@@ -62,8 +68,15 @@ func (s *Server) around(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// routerProblem words what echo refuses.
+// errForeignPage: a web page of somebody else had the user's browser ask.
+var errForeignPage = newProblem(http.StatusForbidden, "foreign-page", "A web page of another origin may not change anything",
+	"the browser says that another site's page sent this; ask from the API's own pages or from a program")
+
+// routerProblem words what is refused before an operation is reached.
 func (s *Server) routerProblem(err error, c echo.Context) *problem {
+	if errors.Is(err, errForeignPage) {
+		return errForeignPage
+	}
 	var he *echo.HTTPError
 	if !errors.As(err, &he) {
 		s.log.Error().Err(err).Str("path", oneLine(c.Request().URL.Path)).Msg("router failed")

@@ -74,6 +74,7 @@ type Server struct {
 	http    *http.Server
 	proxy   *httputil.ReverseProxy
 	peers   *http.Transport
+	origins http.CrossOriginProtection // a browser on this machine reaches the loopback, too
 
 	// stopping is closed when Shutdown begins: it ends streams that would
 	// never end by themselves.

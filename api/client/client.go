@@ -300,6 +300,35 @@ func (c *Client) SetPolicy(ctx context.Context, fields map[string]any) (wire.Pol
 	return p, err
 }
 
+// Drain has the broker's site take on nothing for others; with own, nothing for
+// its own users either.
+func (c *Client) Drain(ctx context.Context, own bool) (wire.Drain, error) {
+	return tell[wire.Drain](ctx, c, "/v1/drain", wire.DrainRequest{Own: own})
+}
+
+// Resume ends a drain.
+func (c *Client) Resume(ctx context.Context) (wire.Drain, error) {
+	return tell[wire.Drain](ctx, c, "/v1/resume", struct{}{})
+}
+
+// Leave has the broker begin to take its site out of the federation. It drains
+// for up to ten minutes first, not at all with now; then the site's state is
+// "left" and the broker ends. With forget the site's waiting jobs end as lost.
+func (c *Client) Leave(ctx context.Context, now, forget bool) (wire.Leaving, error) {
+	return tell[wire.Leaving](ctx, c, "/v1/leave", wire.LeaveRequest{Now: now, Forget: forget})
+}
+
+// tell posts a JSON body.
+func tell[T any](ctx context.Context, c *Client, path string, body any) (T, error) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		var none T
+		return none, fmt.Errorf("encode request: %w", err)
+	}
+	out, _, err := get[T](ctx, c, http.MethodPost, path, nil, bytes.NewReader(text), http.Header{"Content-Type": {wire.TypeJSON}})
+	return out, err
+}
+
 // Status asks what the broker knows of itself; the state's hash takes time.
 func (c *Client) Status(ctx context.Context, hash bool) (wire.Status, error) {
 	return plain[wire.Status](ctx, c, "/v1/status", values("hash", fmt.Sprint(hash)))

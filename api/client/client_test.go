@@ -52,6 +52,9 @@ func TestRequests(t *testing.T) {
 			return err
 		},
 		"GET /v1/jobs/site-1.2/tasks?cursor=7&limit=3": func(c *Client) error { _, err := c.Tasks(ctx, "site-1.2", 3, "7"); return err },
+		"POST /v1/drain":  func(c *Client) error { _, err := c.Drain(ctx, true); return err },
+		"POST /v1/resume": func(c *Client) error { _, err := c.Resume(ctx); return err },
+		"POST /v1/leave":  func(c *Client) error { _, err := c.Leave(ctx, true, false); return err },
 		"PUT /v1/policy": func(c *Client) error {
 			_, err := c.SetPolicy(ctx, map[string]any{"policy": "FAIRSHARE"})
 			return err
@@ -71,6 +74,21 @@ func TestRequests(t *testing.T) {
 		if have := got.Method + " " + got.URL.RequestURI(); have != want {
 			t.Errorf("asked %s, want %s", have, want)
 		}
+	}
+}
+
+// TestSwitches: what is asked of a site is in the body.
+func TestSwitches(t *testing.T) {
+	ctx := context.Background()
+	c, _, sent := answering(t, 200, `{"draining":true,"own":true,"leaving":true}`)
+	if d, err := c.Drain(ctx, true); err != nil || !d.Draining || !d.Own || string(*sent) != `{"own":true}` {
+		t.Errorf("drain: %+v %v, sent %s", d, err, *sent)
+	}
+	if l, err := c.Leave(ctx, true, false); err != nil || !l.Leaving || string(*sent) != `{"now":true,"forget":false}` {
+		t.Errorf("leave: %+v %v, sent %s", l, err, *sent)
+	}
+	if _, err := c.Resume(ctx); err != nil || string(*sent) != `{}` {
+		t.Errorf("resume: %v, sent %s", err, *sent)
 	}
 }
 
@@ -115,6 +133,9 @@ func TestRefusals(t *testing.T) {
 	var p *Problem
 	if !errors.As(err, &p) || p.Status != 404 || p.Error() != "Not found: job x" {
 		t.Errorf("a problem: %v", err)
+	}
+	if p.Detail = "job x: not found"; p.Error() != p.Detail {
+		t.Errorf("said twice: %v", p)
 	}
 	for _, body := range []string{"<html>", "", `{"a":1}`} {
 		c, _, _ = answering(t, 502, body)

@@ -5,7 +5,10 @@
 // Field tags beside json are read by the OpenAPI generator.
 package wire
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Header names of the API.
 const (
@@ -180,6 +183,30 @@ type Status struct {
 	Voters      []string   `json:"voters"`
 	Members     []string   `json:"members"`
 	Handlers    []Handler  `json:"handlers"`
+	Drain
+}
+
+// Drain says what a site takes on.
+type Drain struct {
+	Draining bool `json:"draining" doc:"nothing for other sites; what runs goes on"`
+	Own      bool `json:"own" doc:"nothing for its own users either: their jobs go to the federation"`
+}
+
+// DrainRequest asks a broker to drain its site.
+type DrainRequest struct {
+	Own bool `json:"own" required:"false" default:"false" doc:"take on nothing for the site's own users either"`
+}
+
+// LeaveRequest asks a broker to take its site out of the federation.
+type LeaveRequest struct {
+	Now    bool `json:"now" required:"false" default:"false" doc:"end what runs and hand it back at once, instead of waiting up to 10 minutes"`
+	Forget bool `json:"forget" required:"false" default:"false" doc:"end the site's own waiting jobs as lost, instead of keeping them until it comes back"`
+}
+
+// Leaving answers a LeaveRequest: the site drains, and its broker ends once it
+// has left.
+type Leaving struct {
+	Leaving bool `json:"leaving"`
 }
 
 // StateHash is the hash of the state right after entry Index.
@@ -231,10 +258,13 @@ type Problem struct {
 // ProblemPrefix opens every Problem's Type.
 const ProblemPrefix = "urn:cloudshare:problem:"
 
-// Error implements error in one line.
+// Error implements error in one line. It does not say the same twice.
 func (p *Problem) Error() string {
 	if p.Detail == "" {
 		return p.Title
+	}
+	if strings.Contains(strings.ToLower(p.Detail), strings.ToLower(p.Title)) {
+		return p.Detail
 	}
 	return p.Title + ": " + p.Detail
 }

@@ -137,12 +137,17 @@ func (d *dev) sampleEnd(ctx context.Context, c *client.Client) error {
 	if err != nil {
 		return err
 	}
-	d.note("the sample has ended; who used whose machines (%s):", ledger.Unit)
+	policy, err := c.Policy(ctx)
+	if err != nil {
+		return err
+	}
+	in := amounts{policy}
+	d.note("the sample has ended; who used whose machines (%s):", in.unit(ledger.Unit))
 	for _, cell := range ledger.Matrix {
-		d.note("  %s ran %d tasks of %s, %s", cell.Executor, cell.Tasks, cell.Owner, cell.A)
+		d.note("  %s ran %d tasks of %s, %s", cell.Executor, cell.Tasks, cell.Owner, in.used(cell.A))
 	}
 	for _, s := range ledger.Sites {
-		d.note("  %s has priority %s", s.Site, s.Priority)
+		d.note("  %s has priority %s", s.Site, in.standing(s.Priority))
 	}
 	d.note("the federation goes on; Ctrl-C ends it")
 	return nil

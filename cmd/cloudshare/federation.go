@@ -52,32 +52,50 @@ func yes(b bool) string {
 }
 
 func (a *app) queueCommand() *cobra.Command {
+	var in amounts
 	return simple(a, "queue", "Show what waits, per owner", "  cloudshare queue",
-		func(cmd *cobra.Command, c *client.Client) (wire.List[wire.Queue], error) {
-			return c.Queue(cmd.Context())
+		func(cmd *cobra.Command, c *client.Client) (list wire.List[wire.Queue], err error) {
+			if list, err = c.Queue(cmd.Context()); err == nil {
+				in, err = a.amounts(cmd.Context(), c)
+			}
+			return list, err
 		},
 		func(w io.Writer, l wire.List[wire.Queue]) {
 			row(w, "OWNER", "WAITING", "CORES", "PRIORITY")
 			for _, q := range l.Items {
-				row(w, q.Site, q.Waiting, q.CPU, q.Priority)
+				row(w, q.Site, q.Waiting, q.CPU, in.standing(q.Priority))
 			}
 		})
 }
 
 func (a *app) ledgerCommand() *cobra.Command {
-	return simple(a, "ledger", "Show who used how much of whose machines", "  cloudshare ledger\n  cloudshare ledger -o json",
-		func(cmd *cobra.Command, c *client.Client) (wire.Ledger, error) { return c.Ledger(cmd.Context()) },
-		func(w io.Writer, l wire.Ledger) {
-			row(w, "SITE", "CONTRIBUTION", "UTILITY", "PRIORITY")
-			for _, s := range l.Sites {
-				row(w, s.Site, s.Contribution, s.Utility, s.Priority)
+	var in amounts
+	cmd := simple(a, "ledger", "Show who used how much of whose machines", "  cloudshare ledger\n  cloudshare ledger -o json",
+		func(cmd *cobra.Command, c *client.Client) (ledger wire.Ledger, err error) {
+			if ledger, err = c.Ledger(cmd.Context()); err == nil {
+				in, err = a.amounts(cmd.Context(), c)
 			}
-			fmt.Fprintf(w, "\nunit %s, entry %d\n\n", cell(l.Unit), l.Index)
-			row(w, "OWNER", "RAN ON", "TASKS", "USED")
-			for _, c := range l.Matrix {
-				row(w, c.Owner, c.Executor, c.Tasks, c.A)
-			}
-		})
+			return ledger, err
+		},
+		func(w io.Writer, l wire.Ledger) { showLedger(w, l, in) })
+	cmd.Long = `Show who used how much of whose machines.
+
+The table is in core-hours where the policy counts time on cores; ORIG_DIRECT
+and REL_DIRECT also count how long ago it was. -o json has the exact sums, in
+the unit that it names.`
+	return cmd
+}
+
+func showLedger(w io.Writer, l wire.Ledger, in amounts) {
+	row(w, "SITE", "CONTRIBUTION", "UTILITY", "PRIORITY")
+	for _, s := range l.Sites {
+		row(w, s.Site, in.standing(s.Contribution), in.standing(s.Utility), in.standing(s.Priority))
+	}
+	fmt.Fprintf(w, "\nunit %s, entry %d\n\n", in.unit(l.Unit), l.Index)
+	row(w, "OWNER", "RAN ON", "TASKS", "USED")
+	for _, c := range l.Matrix {
+		row(w, c.Owner, c.Executor, c.Tasks, in.used(c.A))
+	}
 }
 
 func (a *app) statusCommand() *cobra.Command {
@@ -96,6 +114,7 @@ func (a *app) statusCommand() *cobra.Command {
 			row(w, "voters", strings.Join(s.Voters, " "))
 			row(w, "members", strings.Join(s.Members, " "))
 			row(w, "version", s.Version)
+			row(w, "draining", drainWord(s.Drain))
 			for _, h := range s.Handlers {
 				row(w, "handler "+h.Name, h.Status)
 			}

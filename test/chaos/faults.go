@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/cloudshare/cloudshare/test/chaos/check"
 	"github.com/cloudshare/cloudshare/test/chaos/netlab"
 	"github.com/cloudshare/cloudshare/test/chaos/plan"
 	"github.com/cloudshare/cloudshare/test/testbed"
@@ -262,7 +263,8 @@ func (r *run) pause(ctx context.Context, d time.Duration, m *member) error {
 	return errors.Join(ignoreEnd(ctx, err), m.Signal(syscall.SIGCONT))
 }
 
-// healAll waits for the faults' ends and takes back what may be left.
+// healAll waits for the faults' ends and takes back what may be left. A broker
+// that does not get ready then breaks a promise, and nothing more can be judged.
 func (r *run) healAll(ctx context.Context) error {
 	r.faults.going.Wait()
 	r.lab.HealAll()
@@ -279,7 +281,7 @@ func (r *run) healAll(ctx context.Context) error {
 	}
 	for _, m := range r.members {
 		if err := m.awaitReady(ctx); err != nil {
-			r.violated("progress", "%s", err)
+			return broke(check.Progress, "%s", err)
 		}
 	}
 	return nil

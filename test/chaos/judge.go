@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -82,11 +81,7 @@ func (r *run) judge(ctx context.Context) error {
 	if err := r.agree(ctx); err != nil {
 		r.violated(check.SameState, "%s", err)
 	}
-	text, err := os.ReadFile(r.marks)
-	if err != nil {
-		return fmt.Errorf("read marks: %w", err)
-	}
-	marks, err := check.ReadMarks(string(text))
+	marks, err := r.readMarks()
 	if err != nil {
 		return err
 	}
@@ -111,9 +106,7 @@ func (r *run) judge(ctx context.Context) error {
 			}
 		}
 	}
-	for _, m := range r.members {
-		r.blame(r.recount(ctx, m, owners, shown, marks)...)
-	}
+	r.blame(r.recount(ctx, owners, shown, marks)...)
 	r.say("%d jobs, %d attempts, states of %d entries compared", len(shown), len(marks.All()), r.hashes.Compared())
 	return nil
 }
@@ -134,17 +127,21 @@ func (r *run) keep(name string, what any) error {
 // reported afterwards, in batches.
 const usageWithin = 10 * time.Second
 
-// recount compares a broker's ledger with the runs, until it has them all.
-func (r *run) recount(ctx context.Context, m *member, owners map[string]string, shown []check.Shown, marks check.Marks) []check.Violation {
+// recount compares every broker's ledger with the runs, until it has them all.
+func (r *run) recount(ctx context.Context, owners map[string]string, shown []check.Shown, marks check.Marks) []check.Violation {
 	ctx, cancel := context.WithTimeoutCause(ctx, usageWithin, fmt.Errorf("not within %s", usageWithin))
 	defer cancel()
 	var found []check.Violation
-	err := testbed.Await(ctx, "a full ledger at "+m.Name, func() error {
-		l, err := m.ledger(ctx)
-		if err != nil {
-			return err
+	err := testbed.Await(ctx, "full ledgers", func() error {
+		found = nil
+		for _, m := range r.members {
+			l, err := m.ledger(ctx)
+			if err != nil {
+				return err
+			}
+			found = append(append(found, l.Zero()...), l.Recount(owners, shown, marks)...)
 		}
-		if found = append(l.Zero(), l.Recount(owners, shown, marks)...); len(found) > 0 {
+		if len(found) > 0 {
 			return errFound
 		}
 		return nil
@@ -231,6 +228,3 @@ func shownTasks(tasks []testbed.Task) []check.ShownTask {
 	}
 	return out
 }
-
-// errFound ends a run that broke a promise.
-var errFound = errors.New("promises were broken")

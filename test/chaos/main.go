@@ -1,7 +1,10 @@
 // Chaos breaks a federation of real brokers on purpose, while clients use it,
 // and checks from outside what it promises: see DESIGN.md beside this file.
 //
-//	go run ./test/chaos -seed 7 -sites 5 -for 2m
+//	chaos -seed 7 -sites 5 -for 2m     a drawn run
+//	chaos -scenario fence,power        written ones; "all" for all, -list names them
+//	chaos -suite short -seed 1         a number of both, as make chaos-short
+//	chaos -mutations                   each broken promise is found: make chaos-mutations
 //
 // It needs root: the brokers' network is made of namespaces. The same seed
 // gives the same traffic and the same faults at the same times.
@@ -20,29 +23,35 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/cloudshare/cloudshare/test/chaos/plan"
 	"github.com/cloudshare/cloudshare/test/testbed"
 )
 
+// options are the flags.
 type options struct {
-	seed   uint64
-	sites  int
-	cores  int
-	length time.Duration
-	disks  bool
-	dir    string
-	binary string
+	seed      uint64
+	sites     int
+	length    time.Duration
+	disks     bool
+	dir       string
+	binary    string
+	scenario  string
+	suite     string
+	mutations bool
+	list      bool
 }
 
 func main() {
 	var o options
 	flag.Uint64Var(&o.seed, "seed", 0, "draw traffic and faults from this; 0 = a random one")
-	flag.IntVar(&o.sites, "sites", 5, "number of sites")
-	flag.IntVar(&o.cores, "cores", 2, "cores of each site")
-	flag.DurationVar(&o.length, "for", time.Minute, "how long traffic and faults last; settling takes up to a minute more")
-	flag.BoolVar(&o.disks, "disks", true, "give every site a disk that loses what was not synced")
-	flag.StringVar(&o.dir, "dir", "", "make the folder of the run here; default: the system's temporary folder")
+	flag.IntVar(&o.sites, "sites", 5, "number of sites of a drawn run")
+	flag.DurationVar(&o.length, "for", time.Minute, "how long traffic and faults of a drawn run last; settling takes up to a minute more")
+	flag.BoolVar(&o.disks, "disks", true, "give every site of a drawn run a disk that loses what was not synced")
+	flag.StringVar(&o.dir, "dir", os.TempDir(), "make the folder of the run here")
 	flag.StringVar(&o.binary, "binary", "", "test this cloudshare binary instead of building one")
+	flag.StringVar(&o.scenario, "scenario", "", "play these scenarios, separated by commas; all = every one")
+	flag.StringVar(&o.suite, "suite", "", "play a suite: short (3 minutes) or long (10 minutes)")
+	flag.BoolVar(&o.mutations, "mutations", false, "switch off one safeguard after the other: its scenario must fail")
+	flag.BoolVar(&o.list, "list", false, "list the scenarios")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
@@ -53,49 +62,48 @@ func main() {
 }
 
 func (o options) run(ctx context.Context) error {
+	if o.list {
+		for _, s := range scenarios() {
+			fmt.Printf("%-16s %s\n", s.name, s.says)
+		}
+		return nil
+	}
 	if o.seed == 0 {
-		o.seed = rand.Uint64N(1e9) + 1
+		o.seed = rand.Uint64N(1e6) + 1
+	}
+	parts, err := o.parts()
+	if err != nil {
+		return err
 	}
 	dir, lock, err := makeDir(o.dir)
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
-	err = o.inDir(ctx, dir)
+	err = o.inDir(ctx, dir, parts)
 	if err == nil {
 		return os.RemoveAll(dir)
 	}
 	return errors.Join(err, os.WriteFile(filepath.Join(dir, keptFile), nil, 0o600),
-		fmt.Errorf("seed %d; logs and marks are in %s", o.seed, dir))
+		fmt.Errorf("logs and marks are in %s", dir))
 }
 
-// inDir builds what is needed and plays one plan.
-func (o options) inDir(ctx context.Context, dir string) error {
-	marker, err := buildMarker(ctx, dir)
-	if err != nil {
+// inDir builds what is needed and plays the parts.
+func (o options) inDir(ctx context.Context, dir string, parts []part) error {
+	s := stage{dir: dir, binary: o.binary}
+	var err error
+	if s.marker, err = buildMarker(ctx, dir); err != nil {
 		return err
 	}
-	if o.binary == "" {
-		if o.binary, err = testbed.Build(ctx, dir); err != nil {
+	if o.mutations {
+		return s.mutations(ctx)
+	}
+	if s.binary == "" {
+		if s.binary, err = testbed.Build(ctx, dir); err != nil {
 			return err
 		}
 	}
-	fmt.Printf("seed %d, %d sites, %s\n", o.seed, o.sites, o.length)
-	p := plan.New(o.seed, plan.Size{Sites: o.sites, Length: o.length, Disks: o.disks})
-	r, err := newRun(ctx, fleetOptions{binary: o.binary, dir: dir, sites: o.sites, cores: o.cores, disks: o.disks}, marker, os.Stdout)
-	if err != nil {
-		return err
-	}
-	played := r.play(ctx, p)
-	found, closed := r.close()
-	if err := errors.Join(played, closed); err != nil {
-		return err
-	}
-	if len(found) > 0 {
-		return fmt.Errorf("%w: %d violations", errFound, len(found))
-	}
-	fmt.Printf("seed %d: all promises kept\n", o.seed)
-	return nil
+	return s.play(ctx, parts)
 }
 
 // buildMarker builds the task's program: static, so that it starts at once.

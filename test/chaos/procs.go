@@ -53,6 +53,15 @@ func belongs(proc, dir string) bool {
 	return err == nil && bytes.Contains(env, []byte(workdirVar+inside))
 }
 
+// argument returns one of a process's arguments, "" if there is none.
+func argument(proc string, n int) string {
+	args, err := os.ReadFile(filepath.Join(proc, "cmdline"))
+	if fields := bytes.Split(args, []byte{0}); err == nil && n < len(fields) {
+		return string(fields[n])
+	}
+	return ""
+}
+
 // killUnder kills every process of a folder, waits until they are gone, and
 // says how many there were.
 func killUnder(dir string) (int, error) {
@@ -116,9 +125,6 @@ func lockDir(dir string) (*os.File, error) {
 
 // makeDir makes and locks the folder of a run.
 func makeDir(parent string) (string, *os.File, error) {
-	if parent == "" {
-		parent = os.TempDir()
-	}
 	if err := sweep(parent); err != nil {
 		return "", nil, err
 	}

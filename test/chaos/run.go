@@ -108,13 +108,25 @@ func (r *run) play(ctx context.Context, p plan.Plan) error {
 	return r.finish(ctx, &clients, cancel)
 }
 
-// finish heals everything, waits until all is done and judges.
+// finish heals everything, waits until all is done and judges. If it does not
+// get that far because a promise is broken, that is what it found.
 func (r *run) finish(ctx context.Context, clients *sync.WaitGroup, stopClients context.CancelFunc) error {
-	if err := r.healAll(ctx); err != nil {
-		return err
+	err := r.healAll(ctx)
+	if err == nil {
+		r.settle(ctx, clients, stopClients)
+		err = r.judge(ctx)
 	}
-	r.settle(ctx, clients, stopClients)
-	return r.judge(ctx)
+	return r.blameBroken(err)
+}
+
+// blameBroken turns a broken promise that ended a step into a violation.
+func (r *run) blameBroken(err error) error {
+	var b *brokenError
+	if errors.As(err, &b) {
+		r.blame(b.Violation)
+		return nil
+	}
+	return err
 }
 
 // close ends the federation and returns what was found.

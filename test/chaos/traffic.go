@@ -155,9 +155,18 @@ func (r *run) spec(j plan.Job, owner string) testbed.Spec {
 	if j.Exit != 0 {
 		s.Command = append(s.Command, "-exit", fmt.Sprint(j.Exit))
 	}
+	if j.First > 0 {
+		s.Command = append(s.Command, "-first", j.First.String())
+	}
 	s.Command = append(s.Command, r.marks)
 	if j.Home {
 		s.Sites = &testbed.Where{Only: []string{owner}}
+	}
+	if j.Sites != nil {
+		s.Sites = &testbed.Where{}
+		for _, n := range j.Sites {
+			s.Sites.Only = append(s.Sites.Only, r.members[n-1].Name)
+		}
 	}
 	return s
 }

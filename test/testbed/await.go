@@ -26,11 +26,16 @@ func Final(err error) error { return finalError{err} }
 func Await(ctx context.Context, what string, cond func() error) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
+	var last error
 	for {
 		err := cond()
 		if err == nil {
 			return nil
 		}
+		if last != nil && errors.Is(err, context.Cause(ctx)) && ctx.Err() != nil {
+			err = last // the last look was cut short: it says nothing new
+		}
+		last = err
 		var final finalError
 		if errors.As(err, &final) {
 			return fmt.Errorf("await %s: %w", what, err)

@@ -27,6 +27,8 @@ const (
 	NoPanic   Rule = "no-panic"   // no broker panics or ends by itself
 	Withdrawn Rule = "withdrawn"  // what cannot end waits for an absent owner, visibly
 	Stopped   Rule = "stopped"    // a cut-off site stops foreign tasks inside the lease
+	Once      Rule = "once"       // a command is executed once, however often it is sent
+	Alone     Rule = "alone"      // a site alone goes on with its own users' jobs
 )
 
 // Violation is a broken promise.

@@ -41,6 +41,10 @@ func (l Ledger) Zero() []Violation {
 // reaping a process on a busy machine.
 const slack = 1500 * time.Millisecond
 
+// rounding of a run: its start and its end are each cut to milliseconds more
+// than once on their way.
+const rounding = 3 * time.Millisecond
+
 // milliCores of every task of the chaos tests.
 const milliCores = 1000
 
@@ -73,7 +77,7 @@ func (l Ledger) Recount(owners map[string]string, shown []Shown, m Marks) []Viol
 				switch {
 				case last && (t.State == "succeeded" || t.State == "failed") && t.RunMs >= 0:
 					run := time.Duration(t.RunMs) * time.Millisecond
-					b.add(run-time.Millisecond, run+time.Millisecond, 1, 1)
+					b.add(run-rounding, run+rounding, 1, 1)
 				default:
 					b.add(0, a.Length()+slack, 0, 1)
 				}

@@ -1,7 +1,7 @@
 // Mark is the task of the chaos tests: it runs for a while and leaves marks in
 // a file that all attempts at all sites share.
 //
-//	mark [-for 3s] [-beat 50ms] [-stubborn] [-exit 0] FILE
+//	mark [-for 3s] [-first 1s] [-beat 50ms] [-stubborn] [-exit 0] FILE
 //
 // A mark is one line, one append with O_APPEND, so it is whole and in order:
 //
@@ -10,7 +10,8 @@
 // WHAT is start (the first act), beat, term (TERM came) or end (the last act);
 // NANOSECONDS are CLOCK_BOOTTIME, one clock for all sites of one machine. An
 // attempt without an end was killed; it ran at least until its last beat.
-// A stubborn one does not end at TERM and goes on until it is killed.
+// A stubborn one does not end at TERM and goes on until it is killed. With
+// -first, attempt 1 runs that long and exits with -exit, later ones with 0.
 package main
 
 import (
@@ -32,7 +33,15 @@ func main() {
 	beat := flag.Duration("beat", 50*time.Millisecond, "between two marks")
 	stubborn := flag.Bool("stubborn", false, "do not end at TERM")
 	code := flag.Int("exit", 0, "exit code after the whole time")
+	first := flag.Duration("first", 0, "how long attempt 1 runs, if not as long as others")
 	flag.Parse()
+	switch {
+	case *first == 0:
+	case os.Getenv("CLOUDSHARE_ATTEMPT") == "1":
+		*length = *first
+	default:
+		*code = 0
+	}
 	m, err := open(flag.Arg(0))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

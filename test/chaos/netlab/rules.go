@@ -10,11 +10,12 @@ import (
 // Any stands for every host or every port in a [Rule].
 const Any = 0
 
-// Rule drops packets silently. Hosts count from 1; a port matches at either
-// end, so both directions of a connection to it can be named.
+// Rule drops packets silently. Hosts count from 1. Port matches at either end,
+// so that both directions of a connection to it can be named; ToPort matches
+// where the packet goes: a connection's requests but not its answers.
 type Rule struct {
-	From, To int
-	Port     uint16
+	From, To     int
+	Port, ToPort uint16
 }
 
 // String says what is cut.
@@ -26,8 +27,8 @@ func (r Rule) String() string {
 		return fmt.Sprint(host)
 	}
 	s := end(r.From) + "→" + end(r.To)
-	if r.Port != Any {
-		s += fmt.Sprintf(":%d", r.Port)
+	if port := max(r.Port, r.ToPort); port != Any {
+		s += fmt.Sprintf(":%d", port)
 	}
 	return s
 }
@@ -75,7 +76,8 @@ func hostOf(ip []byte, hosts int) int {
 
 func (r Rule) drops(p packet) bool {
 	return (r.From == Any || r.From == p.from) && (r.To == Any || r.To == p.to) &&
-		(r.Port == Any || r.Port == p.src || r.Port == p.dst)
+		(r.Port == Any || r.Port == p.src || r.Port == p.dst) &&
+		(r.ToPort == Any || r.ToPort == p.dst)
 }
 
 // Cuts are the rules in force; safe for concurrent use.

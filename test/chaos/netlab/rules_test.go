@@ -66,6 +66,11 @@ func TestCuts(t *testing.T) {
 		t.Error("healing took back more or less than its own rules")
 	}
 	healOut()
+	heal = c.Cut(Rule{From: 1, To: 2, ToPort: 7701})
+	if passes(1, 2, 7701) || !answers(1, 2, 7701) {
+		t.Error("a cut of 1's requests to 2, and not of its answers")
+	}
+	heal()
 	c.Cut(Rule{From: 1, To: 2})
 	c.HealAll()
 	if !passes(1, 2, 80) || !passes(2, 1, 80) {

@@ -28,6 +28,13 @@ type Job struct {
 	Stubborn bool // its tasks do not end at TERM
 	Exit     int
 	Tries    int // max_attempts
+
+	// Scenarios, which are written and not drawn, say more.
+
+	Sites []int // may run at these only, from 1; nil = anywhere
+	// First is how long attempt 1 runs until it exits with Exit; later ones run
+	// Length and exit with 0. 0 = all attempts are alike.
+	First time.Duration
 }
 
 // String is one line, without the time.

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/cloudshare/cloudshare/test/chaos/check"
+	"github.com/cloudshare/cloudshare/test/testbed"
+)
+
+// mutation switches one safeguard of the product off. Its scenario must then
+// break one of the rules, which shows that the scenario would notice if the
+// safeguard were missing.
+type mutation struct {
+	name     string
+	scenario string
+	rules    []check.Rule
+}
+
+// mutateVar names the mutations to a binary built with the tag mutate; any
+// other ignores it.
+const mutateVar = "CLOUDSHARE_MUTATE"
+
+func mutations() []mutation {
+	return []mutation{
+		{"no-fence", "fence", []check.Rule{check.Overlap}},
+		{"no-lease-margin", "slow-supervisor", []check.Rule{check.Overlap}},
+		{"no-lead-change-wait", "lead-change", []check.Rule{check.Overlap}},
+		{"no-token-check", "stale-report", []check.Rule{check.TrueEnd}},
+		{"no-command-window", "repeat", []check.Rule{check.Once}},
+		// A journal that was not synced is gone, or torn so that it does not open.
+		{"no-journal-sync", "power", []check.Rule{check.OneEnd, check.OneJob, check.Progress}},
+	}
+}
+
+// mutations plays each scenario as it is and then without its safeguard.
+func (s stage) mutations(ctx context.Context) error {
+	var err error
+	if s.binary, err = testbed.Build(ctx, s.dir, "mutate"); err != nil {
+		return err
+	}
+	var errs []error
+	var report []string
+	for _, m := range mutations() {
+		caught, err := s.mutate(ctx, m)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		line := fmt.Sprintf("%-20s %-16s %s", m.name, m.scenario, caught)
+		if err != nil {
+			errs = append(errs, err)
+			line += " " + err.Error()
+		}
+		report = append(report, line)
+	}
+	fmt.Println("===\n" + strings.Join(report, "\n"))
+	return errors.Join(errs...)
+}
+
+// mutate returns the violation that gave the mutation away.
+func (s stage) mutate(ctx context.Context, m mutation) (string, error) {
+	sc := pick(m.scenario)[0]
+	fmt.Printf("=== %s as it is\n", m.scenario)
+	found, err := s.one(ctx, part{play: func(ctx context.Context, s stage, dir string) ([]check.Violation, error) {
+		return playScenario(ctx, sc, s, dir, nil)
+	}}, filepath.Join(s.dir, m.scenario))
+	if err == nil && len(found) > 0 {
+		err = fmt.Errorf("%s fails without a mutation: %s", m.scenario, summary(found))
+	}
+	if err != nil {
+		return "", err
+	}
+	fmt.Printf("=== %s with %s\n", m.scenario, m.name)
+	found, err = s.one(ctx, part{play: func(ctx context.Context, s stage, dir string) ([]check.Violation, error) {
+		return playScenario(ctx, sc, s, dir, []string{mutateVar + "=" + m.name})
+	}}, filepath.Join(s.dir, m.name))
+	i := slices.IndexFunc(found, func(v check.Violation) bool { return slices.Contains(m.rules, v.Rule) })
+	if i < 0 {
+		return "", errors.Join(fmt.Errorf("%s was not noticed by %s: want one of %v, found: %s", m.name, m.scenario, m.rules, summary(found)), err)
+	}
+	return found[i].String(), nil
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/cloudshare/cloudshare/test/chaos/check"
+	"github.com/cloudshare/cloudshare/test/chaos/plan"
+	"github.com/cloudshare/cloudshare/test/testbed"
+)
+
+// The timing of every scenario that does not say otherwise: the LAN profile.
+const (
+	lease  = 6 * time.Second
+	margin = time.Second
+	// lag of what follows a lease's end: noticing it, ordering the loss,
+	// starting elsewhere, on a busy machine.
+	lag = 5 * time.Second
+)
+
+// scenario is a written course of events that makes one promise hard to keep.
+type scenario struct {
+	name string
+	says string // what happens, and what must not
+	fleetOptions
+	play func(ctx context.Context, r *run) error
+}
+
+func scenarios() []scenario {
+	three := fleetOptions{sites: 3, cores: 1}
+	disks := three
+	disks.disks = true
+	wide := three
+	wide.lines = []string{"margin: " + wideMargin.String()}
+	return []scenario{
+		{"dead-site", "a broker dies for good: its foreign task ends by itself, then runs elsewhere; its own waiting job is withdrawn until it returns", three, deadSite},
+		{"fence", "a cut-off site's stubborn foreign task is killed before it is requeued: no overlap", three, fence},
+		{"slow-supervisor", "a supervisor that runs late by less than the margin still kills in time: no overlap", wide, slowSupervisor},
+		{"lead-change", "the lead dies as a site is cut off: the next lead knows no leases and waits: no overlap", fleetOptions{sites: 5, cores: 1}, leadChange},
+		{"stale-report", "an attempt that was given up reports its end later: the task's end stays that of the later attempt", three, staleReport},
+		{"repeat", "an answer is lost and the command sent again, after a later one undid it: it is executed once", three, repeat},
+		{"power", "the power fails right after an acknowledgement: the job and its key are still known", disks, power},
+		{"alone", "a cut-off site goes on with its own users' jobs and says so; what may have been sent runs once", three, alone},
+	}
+}
+
+// playScenario runs one in a folder and returns what it found. env is added to
+// the brokers' environment.
+func playScenario(ctx context.Context, s scenario, on stage, dir string, env []string) ([]check.Violation, error) {
+	opts := s.fleetOptions
+	opts.binary, opts.dir, opts.env = on.binary, dir, env
+	fmt.Println(s.says)
+	r, err := newRun(ctx, opts, on.marker, os.Stdout)
+	if err != nil {
+		return nil, err
+	}
+	err = r.blameBroken(s.play(ctx, r)) // what a step waited for did not come
+	if err == nil {
+		var none sync.WaitGroup
+		err = r.finish(ctx, &none, func() {})
+	}
+	found, closed := r.close()
+	return found, errors.Join(err, closed)
+}
+
+// brokenError ends a scenario because a promise was broken.
+type brokenError struct{ check.Violation }
+
+// Error implements error.
+func (e *brokenError) Error() string { return e.String() }
+
+func broke(rule check.Rule, format string, args ...any) error {
+	return &brokenError{check.Violation{Rule: rule, Text: fmt.Sprintf(format, args...)}}
+}
+
+// submit has a site take one job and returns its id.
+func (r *run) submit(ctx context.Context, site int, j plan.Job) (string, error) {
+	if j.Tries == 0 {
+		j.Tries = 1
+	}
+	if j.OnLoss == "" {
+		j.OnLoss = check.Fenced
+	}
+	o := r.track(plan.Order{At: time.Since(r.began), Site: site, Key: j.Name, Jobs: []plan.Job{j}})
+	ctx, cancel := context.WithTimeout(ctx, agreeWithin)
+	defer cancel()
+	r.say("%s", o.Order)
+	if !r.untilAcknowledged(ctx, o) {
+		return "", broke(check.Progress, "%s was not acknowledged within %s", j.Name, agreeWithin)
+	}
+	return o.ids[0][0], nil
+}
+
+// within waits for a condition; not to see it in time breaks the rule.
+func within(ctx context.Context, d time.Duration, rule check.Rule, what string, cond func() error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, d, fmt.Errorf("not within %s", d))
+	defer cancel()
+	if err := testbed.Await(ctx, what, cond); err != nil {
+		return broke(rule, "%s", err)
+	}
+	return nil
+}
+
+// attempt waits until an attempt of a job's only task has left its first mark.
+func (r *run) attempt(ctx context.Context, id string, number int, d time.Duration) (check.Attempt, error) {
+	var found check.Attempt
+	err := within(ctx, d, check.Progress, fmt.Sprintf("attempt %d of %s", number, id), func() error {
+		m, err := r.readMarks()
+		if err != nil {
+			return testbed.Final(err)
+		}
+		for _, a := range m.Of(id, 0) {
+			if a.Attempt == number {
+				found = a
+				return nil
+			}
+		}
+		return errors.New("it left no mark")
+	})
+	return found, err
+}
+
+func (r *run) readMarks() (check.Marks, error) {
+	text, err := os.ReadFile(r.marks)
+	if err != nil {
+		return check.Marks{}, fmt.Errorf("read marks: %w", err)
+	}
+	return check.ReadMarks(string(text))
+}
+
+// siteState waits until a broker shows a site as it should be.
+func (r *run) siteState(ctx context.Context, at, of *member, d time.Duration, state string) error {
+	return within(ctx, d, check.Progress, of.Name+" "+state, func() error {
+		info, err := at.Info(ctx, of.Name)
+		if err == nil && info.State != state {
+			err = fmt.Errorf("%s shows it as %s", at.Name, info.State)
+		}
+		return err
+	})
+}
+
+// policy is the parameter that scenarios set and read.
+type policy struct {
+	ReserveAfterMs int64 `json:"reserve_after_ms"`
+}
+
+func (m *member) setPolicy(ctx context.Context, p policy) error {
+	body, err := json.Marshal(p)
+	if err != nil {
+		return fmt.Errorf("encode policy: %w", err)
+	}
+	_, _, err = m.Do(ctx, http.MethodPut, "/v1/policy", http.Header{"Content-Type": {"application/json"}}, body)
+	return err
+}
+
+func (m *member) policy(ctx context.Context) (policy, error) {
+	var p policy
+	data, _, err := m.Do(ctx, http.MethodGet, "/v1/policy", nil, nil)
+	if err == nil {
+		err = json.Unmarshal(data, &p)
+	}
+	return p, err
+}

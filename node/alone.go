@@ -18,7 +18,7 @@ const aloneReason = "the federation is out of reach: waits for room at this site
 
 // homeAlone reports whether a job may wait at home while the site is alone.
 func (c *core) homeAlone(js *fsm.JobSpec, spec Spec) bool {
-	if c.drain.Own || spec.Image != "" || js.Count > maxAloneTasks || !c.homeOpen(js) || len(c.home.waiting)+int(js.Count) > 10*maxAloneTasks {
+	if c.drain.Own || c.closing || spec.Image != "" || js.Count > maxAloneTasks || !c.homeOpen(js) || len(c.home.waiting)+int(js.Count) > 10*maxAloneTasks {
 		return false
 	}
 	return slices.ContainsFunc(c.order, func(name string) bool {

@@ -80,6 +80,8 @@ type Broker struct {
 	failed     chan struct{}
 	stopping   bool
 	leaving    bool
+	hurried    bool
+	hurry      chan struct{} // closed by the first leave with now
 	left       chan struct{} // closed once the site has left
 	metrics    counters
 }
@@ -103,6 +105,7 @@ func New(cfg Config) (*Broker, error) {
 		forgets:  make(chan handlerID, 4096),
 		failed:   make(chan struct{}),
 		left:     make(chan struct{}),
+		hurry:    make(chan struct{}),
 		handlers: map[string]executor.Handler{},
 		warden:   newWarden(time.Now),
 		renewNow: make(chan struct{}, 1),

@@ -54,8 +54,16 @@ func (b *Broker) Drain(ctx context.Context, own bool) error {
 	return b.wish(ctx, drain{On: true, Own: own})
 }
 
-// Resume ends a drain.
-func (b *Broker) Resume(ctx context.Context) error { return b.wish(ctx, drain{}) }
+// Resume ends a drain; a site that leaves cannot be resumed.
+func (b *Broker) Resume(ctx context.Context) error {
+	b.mu.Lock()
+	leaving := b.leaving
+	b.mu.Unlock()
+	if leaving {
+		return fmt.Errorf("resume: %w: start the broker again to come back", ErrLeaving)
+	}
+	return b.wish(ctx, drain{})
+}
 
 func (b *Broker) wish(ctx context.Context, d drain) error {
 	done := make(chan struct{})
@@ -83,7 +91,8 @@ func (b *Broker) Draining(ctx context.Context) (on, own bool) {
 // (not at all with now), hands back what still runs, and says goodbye. Its
 // waiting jobs are withdrawn until it comes back; with forget they end as lost.
 // The broker is to be stopped afterwards: Left is closed. Leave returns once
-// the drain has begun; its progress is in the state.
+// the drain has begun; its progress is in the state. A second call with now
+// ends the waiting.
 func (b *Broker) Leave(ctx context.Context, now, forget bool) error {
 	if err := b.wish(ctx, drain{On: true, Own: true}); err != nil {
 		return err
@@ -91,9 +100,13 @@ func (b *Broker) Leave(ctx context.Context, now, forget bool) error {
 	b.mu.Lock()
 	again := b.leaving
 	b.leaving = true
+	if now && !b.hurried {
+		b.hurried = true
+		close(b.hurry)
+	}
 	b.mu.Unlock()
 	if !again {
-		b.goroutine(func() { b.leave(now, forget) })
+		b.goroutine(func() { b.leave(forget) })
 	}
 	return nil
 }
@@ -101,41 +114,15 @@ func (b *Broker) Leave(ctx context.Context, now, forget bool) error {
 // Left is closed when the site has left.
 func (b *Broker) Left() <-chan struct{} { return b.left }
 
-func (b *Broker) leave(now, forget bool) {
-	patience := leavePatience
-	if now {
-		patience = 0
-	}
-	b.cfg.Logger.Info().Dur("patience", patience).Msg("the site leaves the federation")
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
-	b.until(ctx, func(c *core) bool { return len(c.attempts) == 0 })
-	cancel()
+func (b *Broker) leave(forget bool) {
+	b.cfg.Logger.Info().Msg("the site leaves the federation")
+	b.awaitIdle()
 	b.handBack()
-	done := make(chan fsm.Code, 1)
-	body := fsm.Body(&fsm.Leave{})
-	if forget {
-		body = &fsm.Forget{Site: b.cfg.Site}
-	}
-	err := b.ask(b.ctx, func(c *core) {
-		c.out.add(body, func(r fsm.Result, _ stateReader, _ *effects) {
-			c.gone = r.Code == fsm.OK // the state calls the site left: not a reason to come back
-			done <- r.Code
-		})
-	})
-	if err != nil {
+	if err := b.sayGoodbye(forget); err != nil {
+		b.endUnless(err)
 		return
 	}
-	select {
-	case code := <-done:
-		if code != fsm.OK {
-			b.cfg.Logger.Error().Stringer("reason", code).Msg("the site could not leave")
-			return
-		}
-	case <-b.ctx.Done():
-		return
-	}
-	_ = b.ask(b.ctx, func(c *core) { c.closing = true }) // ends with the broker
-	if err := b.wish(b.ctx, drain{}); err != nil {       // a return is a fresh start
+	if err := b.wish(b.ctx, drain{}); err != nil { // a return is a fresh start
 		return
 	}
 	if err := b.cfg.Log.Demote(b.ctx, b.cfg.Site); err != nil && b.ctx.Err() == nil {
@@ -144,9 +131,48 @@ func (b *Broker) leave(now, forget bool) {
 	close(b.left)
 }
 
+// awaitIdle waits until nothing runs here, patience is over, or somebody hurries.
+func (b *Broker) awaitIdle() {
+	ctx, cancel := context.WithTimeout(b.ctx, leavePatience)
+	defer cancel()
+	b.goroutine(func() {
+		select {
+		case <-b.hurry:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	b.until(ctx, func(c *core) bool { return len(c.attempts) == 0 })
+}
+
+// sayGoodbye has the federation park the site, or forget it.
+func (b *Broker) sayGoodbye(forget bool) error {
+	body := fsm.Body(&fsm.Leave{})
+	if forget {
+		body = &fsm.Forget{Site: b.cfg.Site}
+	}
+	done := make(chan fsm.Code, 1)
+	err := b.ask(b.ctx, func(c *core) {
+		c.gone = true // when the state says so, it is no reason to come back
+		c.out.add(body, func(r fsm.Result, _ stateReader, _ *effects) { done <- r.Code })
+	})
+	if err != nil {
+		return err
+	}
+	select {
+	case code := <-done:
+		if code != fsm.OK {
+			return fmt.Errorf("leave the federation: refused: %s", code)
+		}
+		return nil
+	case <-b.ctx.Done():
+		return fmt.Errorf("leave the federation: %w", ErrStopping)
+	}
+}
+
 // handBack stops what still runs and returns it to the queue, without a loss.
 func (b *Broker) handBack() {
-	_ = b.ask(b.ctx, func(c *core) { c.handingBack = true })
+	_ = b.ask(b.ctx, func(c *core) { c.closing, c.handingBack = true, true }) // ends with the broker
 	for name, h := range b.handlers {
 		if err := h.End(b.ctx); err != nil && b.ctx.Err() == nil {
 			b.cfg.Logger.Warn().Err(err).Str("handler", name).Msg("tasks not ended")

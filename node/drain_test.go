@@ -1,6 +1,7 @@
 package node
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -62,6 +63,34 @@ func TestLeaveHandsBackWithoutALoss(t *testing.T) {
 	}
 }
 
+// Found by typing it: the lead saw itself gone in the state before it knew that
+// its goodbye had been taken, and registered again.
+func TestLeadLeavesForGood(t *testing.T) {
+	sites := startSites(t, 1, 1)
+	a, b := sites[0], sites[1]
+	a.accept(t, sleepJob) // at home
+	a.accept(t, sleepJob) // at b
+	a.accept(t, sleepJob) // waits
+	<-a.handler.started
+	if err := a.Leave(t.Context(), true, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Resume(t.Context()); !errors.Is(err, ErrLeaving) {
+		t.Errorf("resume of a leaving site: %v", err)
+	}
+	<-a.Left()
+	if err := a.ask(t.Context(), func(*core) {}); err != nil { // a whole turn later
+		t.Fatal(err)
+	}
+	b.await(t, func(s *fsm.State) bool {
+		v, _ := s.Site("site-1")
+		return v.State == fsm.Left && v.Incarnation == 1
+	})
+	if len(a.handler.started) != 0 {
+		t.Errorf("%s was started while the site left", <-a.handler.started)
+	}
+}
+
 func TestLeaveWaitsForWhatRuns(t *testing.T) {
 	sites := startSites(t, 1, 1)
 	a, b := sites[0], sites[1]
@@ -75,6 +104,14 @@ func TestLeaveWaitsForWhatRuns(t *testing.T) {
 	case <-b.Left():
 		t.Fatal("the site left while a task ran")
 	default:
+	}
+	var site fsm.SiteView
+	a.await(t, func(s *fsm.State) bool {
+		site, _ = s.Site("site-2")
+		return len(site.Machines) == 0 || site.Machines[0].Exposed.MilliCPU == 0
+	})
+	if site.Capacity.MilliCPU != 1000 {
+		t.Errorf("a draining site shows capacity %d", site.Capacity.MilliCPU)
 	}
 	b.handler.end(id, executor.Result{Started: time.Now(), Run: time.Second})
 	<-b.Left()

@@ -80,15 +80,14 @@ func (c *core) offer() {
 func (c *core) exposedNow() *fsm.Offer {
 	reserve := c.limits.ReserveCores * 1000
 	o := &fsm.Offer{}
-	if c.closing || c.drain.On {
-		return o
-	}
 	for _, name := range c.order {
 		m := c.machines[name]
 		whole, _ := c.limits.exposed(m.Machine, fsm.Resources{}, reserve)
 		var now fsm.Resources
 		now, reserve = c.limits.exposed(m.Machine, c.used.home[name], reserve)
-		o.Machines = append(o.Machines, fsm.Machine{Name: name, Resources: now, Whole: whole})
+		if !c.closing && !c.drain.On {
+			o.Machines = append(o.Machines, fsm.Machine{Name: name, Resources: now, Whole: whole})
+		}
 		o.Capacity = plus(o.Capacity, fsm.Resources(m.Resources))
 		o.Home = plus(o.Home, c.used.home[name])
 	}

@@ -123,7 +123,7 @@ func (c *core) writeHome(num uint64, task uint32, fx *effects) {
 // startHome gives waiting home tasks their next attempt, in order, as long as
 // there is room.
 func (c *core) startHome(s stateReader, fx *effects) {
-	if c.drain.Own {
+	if c.drain.Own || c.closing {
 		return
 	}
 	n := 0

@@ -127,7 +127,7 @@ func (b *Broker) Logs(ctx context.Context, q LogQuery) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	if task.Attempt == 0 {
+	if task.Attempt == 0 || task.Site == "" {
 		return nil, fmt.Errorf("task %s/%d has not started: %w", q.Job, q.Task, ErrNotFound)
 	}
 	if task.Site != b.cfg.Site {

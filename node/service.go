@@ -18,6 +18,7 @@ var (
 	ErrKeysFull    = errors.New("too many idempotency keys held")          // 503
 	ErrNoQuorum    = errors.New("no quorum")                               // 503
 	ErrNotReady    = errors.New("broker not ready")                        // 503
+	ErrLeaving     = errors.New("the site is leaving the federation")      // 409
 	ErrStopping    = errors.New("broker stopping")                         // 503
 	ErrUnreachable = errors.New("site unreachable")                        // 503
 	ErrBadParams   = errors.New("invalid parameters")                      // 422

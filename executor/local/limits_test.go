@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -59,8 +60,15 @@ func TestNothingLeaks(t *testing.T) {
 	task.Command = []string{"/bin/grep", "-E", "Sig(Blk|Ign)", "/proc/self/status"}
 	o.run(task)
 	for l := range strings.Lines(o.output(task)) {
-		if f := strings.Fields(l); len(f) != 2 || strings.Trim(f[1], "0") != "" {
-			t.Errorf("%s: want no signals", strings.TrimSpace(l))
+		name, mask, _ := strings.Cut(strings.TrimSpace(l), ":")
+		set, err := strconv.ParseUint(strings.TrimSpace(mask), 16, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// 32 and 33 are the C library's own: what a test runner made of them
+		// before this process began is not ours to undo.
+		if set &^= 1<<31 | 1<<32; set != 0 {
+			t.Errorf("%s %x: want no signals", name, set)
 		}
 	}
 }

@@ -17,6 +17,9 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv("BE_BROKER"); dir != "" {
 		os.Exit(beBroker(dir))
 	}
+	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
+		panic(err)
+	}
 	os.Exit(m.Run())
 }
 

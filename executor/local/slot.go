@@ -146,6 +146,9 @@ func (h *Handler) exec(s *slot, files []*os.File) error {
 	cmd.Dir, cmd.ExtraFiles, cmd.Stderr = s.dir, files, h.stderr
 	// One thread polls and the rest sleeps; more would only cost memory.
 	cmd.Env = []string{"GOMAXPROCS=1", "GOTRACEBACK=all"}
+	if race, set := os.LookupEnv("GORACE"); set { // a build with the race detector waits a second at exit
+		cmd.Env = append(cmd.Env, "GORACE="+race)
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return err

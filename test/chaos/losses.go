@@ -33,8 +33,8 @@ func (r *run) away(ctx context.Context, j plan.Job) (id string, at *member, err 
 }
 
 // moved waits for the second attempt and says how long it took since the fault.
-func (r *run) moved(ctx context.Context, id string, since time.Time, margin time.Duration) error {
-	most := lease + margin + lag
+// At most after most it must be there.
+func (r *run) moved(ctx context.Context, id string, since time.Time, most time.Duration) error {
 	a, err := r.attempt(ctx, id, 2, most-time.Since(since))
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func deadSite(ctx context.Context, r *run) error {
 		return err
 	}
 	r.say("%s is lost, %s after the fault", victim.Name, time.Since(began).Round(10*time.Millisecond))
-	if err = r.moved(ctx, id, began, margin); err != nil {
+	if err = r.moved(ctx, id, began, lease+margin+lag); err != nil {
 		return err
 	}
 	err = within(ctx, lag, check.Withdrawn, never+" withdrawn", func() error {
@@ -99,7 +99,7 @@ func fence(ctx context.Context, r *run) error {
 	r.say("cut %s", victim.Name)
 	heal := r.lab.Cut(netlab.Isolate(r.number(victim), netlab.Any)...)
 	defer heal()
-	return r.moved(ctx, id, began, margin)
+	return r.moved(ctx, id, began, lease+margin+lag)
 }
 
 // wideMargin leaves room to put a delay well inside it.
@@ -128,7 +128,7 @@ func slowSupervisor(ctx context.Context, r *run) error {
 	}
 	signalAll(pids, syscall.SIGCONT)
 	r.say("supervisors of %s go on", victim.Name)
-	return r.moved(ctx, id, began, wideMargin)
+	return r.moved(ctx, id, began, lease+wideMargin+lag)
 }
 
 func signalAll(pids []int, sig syscall.Signal) {
@@ -163,7 +163,7 @@ func leadChange(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
-	id, victim, err := r.away(ctx, plan.Job{Name: "foreign", Length: 12 * time.Second, Stubborn: true})
+	id, victim, err := r.away(ctx, plan.Job{Name: "foreign", Length: 2 * wideLease, Stubborn: true})
 	if err != nil {
 		return err
 	}
@@ -175,19 +175,23 @@ func leadChange(ctx context.Context, r *run) error {
 	if err := lead.end(syscall.SIGKILL); err != nil {
 		return err
 	}
-	// An election, then the full wait of the new lead. The dead lead's own tasks
-	// wait for it, so it is back before that is over.
-	if err := sleep(ctx, lease/2); err != nil {
+	// An election, then the full wait of the new lead. The dead lead owns the
+	// task, so it is back before that is over.
+	if err := sleep(ctx, wideLease/2); err != nil {
 		return err
 	}
 	if err := lead.launch(); err != nil {
 		return err
 	}
-	return r.moved(ctx, id, began, margin+electionWithin)
+	return r.moved(ctx, id, began, electionWithin+wideLease+margin+lag)
 }
 
-// electionWithin a new lead leads.
-const electionWithin = 3 * time.Second
+const (
+	// wideLease is long beside an election.
+	wideLease = 12 * time.Second
+	// electionWithin a new lead leads.
+	electionWithin = 3 * time.Second
+)
 
 // staleReport has an idempotent task given up at the first hint. Its first
 // attempt then fails, and tells so when its site is heard again.

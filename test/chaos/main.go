@@ -37,6 +37,8 @@ type options struct {
 	scenario  string
 	suite     string
 	mutations bool
+	mutate    string
+	keep      bool
 	list      bool
 }
 
@@ -51,6 +53,8 @@ func main() {
 	flag.StringVar(&o.scenario, "scenario", "", "play these scenarios, separated by commas; all = every one")
 	flag.StringVar(&o.suite, "suite", "", "play a suite: short (3 minutes) or long (10 minutes)")
 	flag.BoolVar(&o.mutations, "mutations", false, "switch off one safeguard after the other: its scenario must fail")
+	flag.StringVar(&o.mutate, "mutate", "", "play without these safeguards, separated by commas; needs a binary built with -tags mutate")
+	flag.BoolVar(&o.keep, "keep", false, "keep logs and marks also when nothing was found")
 	flag.BoolVar(&o.list, "list", false, "list the scenarios")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -81,7 +85,7 @@ func (o options) run(ctx context.Context) error {
 	}
 	defer lock.Close()
 	err = o.inDir(ctx, dir, parts)
-	if err == nil {
+	if err == nil && !o.keep {
 		return os.RemoveAll(dir)
 	}
 	return errors.Join(err, os.WriteFile(filepath.Join(dir, keptFile), nil, 0o600),
@@ -90,7 +94,7 @@ func (o options) run(ctx context.Context) error {
 
 // inDir builds what is needed and plays the parts.
 func (o options) inDir(ctx context.Context, dir string, parts []part) error {
-	s := stage{dir: dir, binary: o.binary}
+	s := stage{dir: dir, binary: o.binary, mutate: o.mutate, keep: o.keep}
 	var err error
 	if s.marker, err = buildMarker(ctx, dir); err != nil {
 		return err

@@ -46,7 +46,7 @@ func (s stage) mutations(ctx context.Context) error {
 	var errs []error
 	var report []string
 	for _, m := range mutations() {
-		caught, err := s.mutate(ctx, m)
+		caught, err := s.catch(ctx, m)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -61,13 +61,11 @@ func (s stage) mutations(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// mutate returns the violation that gave the mutation away.
-func (s stage) mutate(ctx context.Context, m mutation) (string, error) {
-	sc := pick(m.scenario)[0]
+// catch returns the violation that gave the mutation away.
+func (s stage) catch(ctx context.Context, m mutation) (string, error) {
+	p := written(pick(m.scenario))[0]
 	fmt.Printf("=== %s as it is\n", m.scenario)
-	found, err := s.one(ctx, part{play: func(ctx context.Context, s stage, dir string) ([]check.Violation, error) {
-		return playScenario(ctx, sc, s, dir, nil)
-	}}, filepath.Join(s.dir, m.scenario))
+	found, err := s.one(ctx, p, filepath.Join(s.dir, m.scenario))
 	if err == nil && len(found) > 0 {
 		err = fmt.Errorf("%s fails without a mutation: %s", m.scenario, summary(found))
 	}
@@ -75,9 +73,8 @@ func (s stage) mutate(ctx context.Context, m mutation) (string, error) {
 		return "", err
 	}
 	fmt.Printf("=== %s with %s\n", m.scenario, m.name)
-	found, err = s.one(ctx, part{play: func(ctx context.Context, s stage, dir string) ([]check.Violation, error) {
-		return playScenario(ctx, sc, s, dir, []string{mutateVar + "=" + m.name})
-	}}, filepath.Join(s.dir, m.name))
+	s.mutate = m.name
+	found, err = s.one(ctx, p, filepath.Join(s.dir, m.name))
 	i := slices.IndexFunc(found, func(v check.Violation) bool { return slices.Contains(m.rules, v.Rule) })
 	if i < 0 {
 		return "", errors.Join(fmt.Errorf("%s was not noticed by %s: want one of %v, found: %s", m.name, m.scenario, m.rules, summary(found)), err)

@@ -13,20 +13,33 @@ import (
 	"github.com/cloudshare/cloudshare/test/testbed"
 )
 
-// replyWithin is how long a broker waits for the lead's answer before it hangs
-// up and sends its commands again.
-const replyWithin = 5 * time.Second
+const (
+	// replyWithin is how long a broker waits for the lead's answer before it
+	// hangs up and sends its commands again.
+	replyWithin = 5 * time.Second
+	// longLease outlasts that: the sender must not be given up meanwhile.
+	longLease = 20 * time.Second
+	// small packets carry heartbeats and calls; an entry with largeEnv in it
+	// does not come through where only they do.
+	small    = 700
+	largeEnv = 8 << 10
+)
 
 // repeat loses the answer to a command, has another site undo what it did, and
 // then lets the command come again, before its sender can see what has become
-// of it.
+// of it: heartbeats reach the sender, but no entries.
 func repeat(ctx context.Context, r *run) error {
-	sender, other := r.members[1], r.members[2]
+	lead, sender, other := r.members[0], r.members[1], r.members[2]
 	before, after := policy{111_000}, policy{222_000}
-	r.say("nothing reaches %s", sender.Name)
+	noEntries := r.lab.Cut(netlab.Rule{To: r.number(sender), Over: small})
+	defer noEntries()
+	if _, err := r.submit(ctx, r.number(other), plan.Job{Name: "large", Count: 1, Length: time.Second, Sites: []int{r.number(lead)}, Env: largeEnv}); err != nil {
+		return err
+	}
+	noAnswers := r.lab.Cut(netlab.Rule{To: r.number(sender), FromPort: peerPort})
+	defer noAnswers()
+	r.say("%s gets no entries and no answers", sender.Name)
 	began := time.Now()
-	healIn := r.lab.Cut(netlab.Rule{To: r.number(sender)})
-	defer healIn()
 	var client sync.WaitGroup
 	defer client.Wait()
 	client.Go(func() {
@@ -44,17 +57,15 @@ func repeat(ctx context.Context, r *run) error {
 	if err = sleep(ctx, replyWithin+500*time.Millisecond-time.Since(began)); err != nil {
 		return err
 	}
-	// Calls of the sender are answered again, but it hears of no entries.
-	r.say("%s may call again", sender.Name)
-	healLog := r.lab.Cut(netlab.Rule{To: r.number(sender), ToPort: peerPort})
-	healIn()
-	err = sleep(ctx, 4*time.Second)
-	healLog()
-	if err != nil {
+	r.say("%s gets answers again", sender.Name)
+	noAnswers()
+	if err = sleep(ctx, 3*time.Second); err != nil {
 		return err
 	}
+	r.say("%s gets entries again", sender.Name)
+	noEntries()
 	for _, m := range r.members {
-		err := within(ctx, agreeWithin, check.Once, "the later policy at "+m.Name, func() error { return shows(ctx, m, after) })
+		err = within(ctx, agreeWithin, check.Once, "the later policy at "+m.Name, func() error { return shows(ctx, m, after) })
 		if err != nil {
 			return err
 		}

@@ -36,25 +36,27 @@ func scenarios() []scenario {
 	three := fleetOptions{sites: 3, cores: 1}
 	disks := three
 	disks.disks = true
+	long := three
+	long.lines = []string{"lease: " + longLease.String()}
+	five := fleetOptions{sites: 5, cores: 1, lines: []string{"lease: " + wideLease.String()}}
 	wide := three
 	wide.lines = []string{"margin: " + wideMargin.String()}
 	return []scenario{
 		{"dead-site", "a broker dies for good: its foreign task ends by itself, then runs elsewhere; its own waiting job is withdrawn until it returns", three, deadSite},
 		{"fence", "a cut-off site's stubborn foreign task is killed before it is requeued: no overlap", three, fence},
 		{"slow-supervisor", "a supervisor that runs late by less than the margin still kills in time: no overlap", wide, slowSupervisor},
-		{"lead-change", "the lead dies as a site is cut off: the next lead knows no leases and waits: no overlap", fleetOptions{sites: 5, cores: 1}, leadChange},
+		{"lead-change", "the lead dies as a site is cut off: the next lead knows no leases and waits: no overlap", five, leadChange},
 		{"stale-report", "an attempt that was given up reports its end later: the task's end stays that of the later attempt", three, staleReport},
-		{"repeat", "an answer is lost and the command sent again, after a later one undid it: it is executed once", three, repeat},
+		{"repeat", "an answer is lost and the command sent again, after a later one undid it: it is executed once", long, repeat},
 		{"power", "the power fails right after an acknowledgement: the job and its key are still known", disks, power},
 		{"alone", "a cut-off site goes on with its own users' jobs and says so; what may have been sent runs once", three, alone},
 	}
 }
 
-// playScenario runs one in a folder and returns what it found. env is added to
-// the brokers' environment.
-func playScenario(ctx context.Context, s scenario, on stage, dir string, env []string) ([]check.Violation, error) {
+// playScenario runs one in a folder and returns what it found.
+func playScenario(ctx context.Context, s scenario, on stage, dir string) ([]check.Violation, error) {
 	opts := s.fleetOptions
-	opts.binary, opts.dir, opts.env = on.binary, dir, env
+	opts.binary, opts.dir, opts.env = on.binary, dir, on.env()
 	fmt.Println(s.says)
 	r, err := newRun(ctx, opts, on.marker, os.Stdout)
 	if err != nil {

@@ -17,6 +17,17 @@ import (
 // stage is where parts are played: a folder and what was built.
 type stage struct {
 	dir, binary, marker string
+
+	mutate string // safeguards that the brokers work without; "" = none
+	keep   bool   // folders stay
+}
+
+// env is what the brokers' environment has beside this process's.
+func (s stage) env() []string {
+	if s.mutate == "" {
+		return nil
+	}
+	return []string{mutateVar + "=" + s.mutate}
 }
 
 // part is one federation's life: drawn or written.
@@ -65,7 +76,7 @@ func written(list []scenario) []part {
 	var out []part
 	for _, sc := range list {
 		out = append(out, part{"scenario " + sc.name, func(ctx context.Context, s stage, dir string) ([]check.Violation, error) {
-			return playScenario(ctx, sc, s, dir, nil)
+			return playScenario(ctx, sc, s, dir)
 		}})
 	}
 	return out
@@ -74,7 +85,7 @@ func written(list []scenario) []part {
 func drawn(seed uint64, size plan.Size) part {
 	name := fmt.Sprintf("seed %d, %d sites, %s", seed, size.Sites, size.Length)
 	return part{name, func(ctx context.Context, s stage, dir string) ([]check.Violation, error) {
-		opts := fleetOptions{binary: s.binary, dir: dir, sites: size.Sites, cores: 2, disks: size.Disks}
+		opts := fleetOptions{binary: s.binary, dir: dir, env: s.env(), sites: size.Sites, cores: 2, disks: size.Disks}
 		r, err := newRun(ctx, opts, s.marker, os.Stdout)
 		if err != nil {
 			return nil, err
@@ -107,13 +118,13 @@ func (s stage) play(ctx context.Context, parts []part) error {
 	return errors.Join(errs...)
 }
 
-// one plays a part; its folder stays only if something was found.
+// one plays a part; its folder stays if something was found.
 func (s stage) one(ctx context.Context, p part, dir string) ([]check.Violation, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make folder: %w", err)
 	}
 	found, err := p.play(ctx, s, dir)
-	if err == nil && len(found) == 0 {
+	if err == nil && len(found) == 0 && !s.keep {
 		err = os.RemoveAll(dir)
 	}
 	return found, err

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cloudshare/cloudshare/test/chaos/check"
@@ -161,6 +162,9 @@ func (r *run) spec(j plan.Job, owner string) testbed.Spec {
 	s.Command = append(s.Command, r.marks)
 	if j.Home {
 		s.Sites = &testbed.Where{Only: []string{owner}}
+	}
+	if j.Env > 0 {
+		s.Env = map[string]string{"LARGE": strings.Repeat("x", j.Env)}
 	}
 	if j.Sites != nil {
 		s.Sites = &testbed.Where{}

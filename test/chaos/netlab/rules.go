@@ -12,10 +12,13 @@ const Any = 0
 
 // Rule drops packets silently. Hosts count from 1. Port matches at either end,
 // so that both directions of a connection to it can be named; ToPort matches
-// where the packet goes: a connection's requests but not its answers.
+// where the packet goes, FromPort where it comes from: requests or answers of
+// connections alone. Over matches packets of more bytes, as a path does that
+// swallows large ones.
 type Rule struct {
-	From, To     int
-	Port, ToPort uint16
+	From, To               int
+	Port, FromPort, ToPort uint16
+	Over                   int
 }
 
 // String says what is cut.
@@ -27,8 +30,11 @@ func (r Rule) String() string {
 		return fmt.Sprint(host)
 	}
 	s := end(r.From) + "→" + end(r.To)
-	if port := max(r.Port, r.ToPort); port != Any {
+	if port := max(r.Port, r.FromPort, r.ToPort); port != Any {
 		s += fmt.Sprintf(":%d", port)
+	}
+	if r.Over > 0 {
+		s += fmt.Sprintf(" over %d bytes", r.Over)
 	}
 	return s
 }
@@ -41,6 +47,7 @@ func Isolate(host int, port uint16) []Rule {
 // packet is what the rules look at.
 type packet struct {
 	from, to int
+	size     int    // in bytes, all of it
 	src, dst uint16 // 0 for later fragments and protocols without ports
 }
 
@@ -55,6 +62,7 @@ func parse(b []byte, hosts int) (p packet, ok bool) {
 	if len(b) < 20 || b[0]>>4 != 4 {
 		return p, false
 	}
+	p.size = len(b)
 	p.from, p.to = hostOf(b[12:16], hosts), hostOf(b[16:20], hosts)
 	if p.from == 0 || p.to == 0 {
 		return p, false
@@ -77,7 +85,9 @@ func hostOf(ip []byte, hosts int) int {
 func (r Rule) drops(p packet) bool {
 	return (r.From == Any || r.From == p.from) && (r.To == Any || r.To == p.to) &&
 		(r.Port == Any || r.Port == p.src || r.Port == p.dst) &&
-		(r.ToPort == Any || r.ToPort == p.dst)
+		(r.FromPort == Any || r.FromPort == p.src) &&
+		(r.ToPort == Any || r.ToPort == p.dst) &&
+		p.size > r.Over
 }
 
 // Cuts are the rules in force; safe for concurrent use.

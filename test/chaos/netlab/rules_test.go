@@ -17,7 +17,7 @@ func tcp(from, to byte, src, dst uint16) []byte {
 
 func TestParse(t *testing.T) {
 	p, ok := parse(tcp(1, 3, 40000, 7701), 3)
-	if want := (packet{1, 3, 40000, 7701}); !ok || p != want {
+	if want := (packet{1, 3, 40, 40000, 7701}); !ok || p != want {
 		t.Errorf("got %+v %v", p, ok)
 	}
 	later := tcp(1, 3, 40000, 7701)
@@ -46,10 +46,10 @@ func TestParse(t *testing.T) {
 func TestCuts(t *testing.T) {
 	var c Cuts
 	passes := func(from, to int, port uint16) bool {
-		return !c.drops(packet{from: from, to: to, src: 40000, dst: port})
+		return !c.drops(packet{from: from, to: to, size: 40, src: 40000, dst: port})
 	}
 	answers := func(from, to int, port uint16) bool {
-		return !c.drops(packet{from: from, to: to, src: port, dst: 40000})
+		return !c.drops(packet{from: from, to: to, size: 40, src: port, dst: 40000})
 	}
 
 	healOut := c.Cut(Rule{From: 2})
@@ -69,6 +69,16 @@ func TestCuts(t *testing.T) {
 	heal = c.Cut(Rule{From: 1, To: 2, ToPort: 7701})
 	if passes(1, 2, 7701) || !answers(1, 2, 7701) {
 		t.Error("a cut of 1's requests to 2, and not of its answers")
+	}
+	heal()
+	heal = c.Cut(Rule{From: 1, To: 2, FromPort: 7701})
+	if !passes(1, 2, 7701) || answers(1, 2, 7701) {
+		t.Error("a cut of 1's answers to 2, and not of its requests")
+	}
+	heal()
+	heal = c.Cut(Rule{To: 2, Over: 40}, Rule{To: 3, Over: 39})
+	if !passes(1, 2, 80) || passes(1, 3, 80) {
+		t.Error("a path that swallows large packets")
 	}
 	heal()
 	c.Cut(Rule{From: 1, To: 2})

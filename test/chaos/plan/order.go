@@ -32,6 +32,7 @@ type Job struct {
 	// Scenarios, which are written and not drawn, say more.
 
 	Sites []int // may run at these only, from 1; nil = anywhere
+	Env   int   // bytes of environment
 	// First is how long attempt 1 runs until it exits with Exit; later ones run
 	// Length and exit with 0. 0 = all attempts are alike.
 	First time.Duration

@@ -20,6 +20,8 @@ var (
 	ErrBusy = errors.New("no room")
 	// ErrUnfit: this handler can never run it (image without a container runtime …).
 	ErrUnfit = errors.New("cannot run this task")
+	// ErrLate: the attempt could outlive its fence if it began now; nothing runs.
+	ErrLate = errors.New("too late to end before its fence")
 	// ErrUnknownAttempt: the handler has no such attempt, or its files are gone.
 	ErrUnknownAttempt = errors.New("unknown attempt")
 )
@@ -56,8 +58,8 @@ type Task struct {
 	Env         map[string]string
 	Timeout     time.Duration // 0 = none
 	// Fence, if not zero, is the absolute CLOCK_BOOTTIME moment (nanoseconds)
-	// at which the attempt must be dead unless Extend moved it. 0 for a
-	// site's own work.
+	// at which the attempt must be dead, unless Extend moved it: see Extender
+	// and Bounded. 0 for a site's own work.
 	Fence int64
 }
 
@@ -116,10 +118,30 @@ type Demand struct {
 	MilliCPU int64
 }
 
+// A foreign attempt must be dead for certain before another site may run its
+// task (architecture D4). A handler is an Extender or Bounded, or it runs its own
+// site's work only. One that is both is taken for an Extender.
+
 // Extender moves fences; handlers with a watchdog implement it.
 type Extender interface {
 	// Extend moves the fences of all foreign attempts to at least boottime.
 	Extend(boottime int64) error
+}
+
+// Bounded is a handler whose attempts nobody may be there to stop, but that end
+// by a limit of their own: a pod's active deadline, a batch job's wall time. The
+// federation hears of the fence before the start and waits for it after a loss.
+type Bounded interface {
+	// Bound is how long after Start looked at the clock the attempt is certainly
+	// dead, whatever happens to the broker, this handler and the site's network:
+	// the timeout, and what waiting, starting and killing may add to it. False
+	// if there is no such limit, as without a timeout. It depends on t only (not
+	// on t.Fence) and answers at once.
+	//
+	// Start of a task whose fence is less than its bound away is ErrLate. It
+	// looks as late as it can before the task is out of its hands: this process
+	// may have been stopped for hours.
+	Bound(t Task) (time.Duration, bool)
 }
 
 // Handler runs tasks. All methods are safe for concurrent use.
@@ -135,7 +157,9 @@ type Handler interface {
 	// Ends of adopted running attempts arrive as events.
 	Adopt(ctx context.Context) ([]State, error)
 	// Start begins an attempt and returns when it is certain that it will be
-	// found by Adopt, running or ended. A repeat of a known ID is one run.
+	// found by Adopt, running or ended. A repeat of a known ID is one run. After
+	// an error nothing runs, now or later: a handler that cannot tell returns
+	// nil, and an event with the end (Vanished at worst) follows.
 	Start(ctx context.Context, t Task) error
 	// Stop ends an attempt (TERM, grace, KILL of the whole group). The end
 	// arrives as an event. Unknown or ended attempts: no error.

@@ -31,13 +31,16 @@ type Env struct {
 // Factory makes fresh storage.
 type Factory func(t *testing.T) Env
 
-// Run runs the suite.
+// testCase is one behaviour of the contract.
+type testCase struct {
+	name string
+	run  func(*rig)
+}
+
+// Run runs the suite, with the cases for the kind of fence that the handler has.
 func Run(t *testing.T, f Factory) {
 	t.Helper()
-	for _, c := range []struct {
-		name string
-		run  func(*rig)
-	}{
+	runAll(t, f, []testCase{
 		{"Finish", testFinish},
 		{"ExitCode", testExitCode},
 		{"Signal", testSignal},
@@ -64,13 +67,43 @@ func Run(t *testing.T, f Factory) {
 		{"Forget", testForget},
 		{"CloseLeavesAttempts", testCloseLeaves},
 		{"EndKillsAll", testEnd},
-		{"FenceKills", testFence},
-		{"FenceMoves", testFenceMoves},
-		{"FenceWithoutHandler", testFenceAlone},
-		{"FencePassed", testFencePassed},
 		{"Published", testPublished},
 		{"ManyInTurn", testMany},
-	} {
+	})
+	RunFence(t, f)
+}
+
+// RunFence runs the cases of foreign attempts only: those of an Extender, or
+// those of a Bounded handler.
+func RunFence(t *testing.T, f Factory) {
+	t.Helper()
+	watchdog, bounded := false, false
+	t.Run("FenceKind", func(t *testing.T) {
+		r := newRig(t, f(t))
+		_, watchdog = r.h.(executor.Extender)
+		_, bounded = r.h.(executor.Bounded)
+	})
+	switch {
+	case watchdog:
+		runAll(t, f, []testCase{
+			{"FenceKills", testFence},
+			{"FenceMoves", testFenceMoves},
+			{"FenceWithoutHandler", testFenceAlone},
+			{"FencePassed", testFencePassed},
+		})
+	case bounded:
+		runAll(t, f, []testCase{
+			{"BoundHolds", testBound},
+			{"BoundWithoutHandler", testBoundAlone},
+			{"BoundNeedsALimit", testBoundLimit},
+			{"BoundTooLate", testBoundLate},
+		})
+	}
+}
+
+func runAll(t *testing.T, f Factory, cases []testCase) {
+	t.Helper()
+	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) { c.run(newRig(t, f(t))) })
 	}
 }

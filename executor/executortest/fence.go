@@ -33,10 +33,7 @@ func testFence(r *rig) {
 // testFenceMoves: extended it lives on, and an own task has no fence at all.
 func testFenceMoves(r *rig) {
 	t, gone := r.foreign(r.lease())
-	ext, ok := r.h.(executor.Extender)
-	if !ok {
-		r.Fatal("a handler that fences must implement Extender")
-	}
+	ext := r.h.(executor.Extender)
 	own := r.start(r.shell(forever))
 	id := r.start(t)
 	moved := t.Fence + int64(2*time.Second)

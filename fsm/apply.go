@@ -22,6 +22,7 @@ func (s *State) Apply(b *Batch) ([]Result, error) {
 	s.index++
 	s.advance(b.Term, b.Elapsed)
 	s.depart()
+	s.expire()
 	results := make([]Result, len(b.Commands))
 	for i := range b.Commands {
 		results[i] = s.execute(&b.Commands[i], b.Elapsed)
@@ -38,7 +39,7 @@ func (s *State) Apply(b *Batch) ([]Result, error) {
 func (c *Command) known() error {
 	switch c.Body.(type) {
 	case *Genesis, *Register, *Submit, *Offer, *Started, *Complete, *Decline, *Cancel, *Usage,
-		*SiteLost, *Forget, *SetParams, *Suspect, *Addresses, *Leave:
+		*SiteLost, *Forget, *SetParams, *Suspect, *Addresses, *Leave, *Bound:
 		return nil
 	}
 	return fmt.Errorf("%w: %T from site %q", ErrUnknownCommand, c.Body, c.ID.Site)
@@ -113,6 +114,8 @@ func (s *State) dispatch(x *site, body Body) Result {
 		x.http, x.peer, x.gossip = c.HTTP, c.Peer, c.Gossip
 	case *Leave:
 		s.away(x, Left)
+	case *Bound:
+		s.bound(x, c)
 	}
 	return Result{}
 }

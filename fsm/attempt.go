@@ -17,15 +17,18 @@ type attempt struct {
 	failures   uint32
 	losses     uint32
 	way        way
-	off        way // what it was before wayAway or wayStopping
+	off        way // what it was before wayAway or wayDying; not one of these
 	machine    *machine
 	weight     int64 // per quantum; frozen at assignment
 	queuedMs   int64
 	assignedMs int64
 	startedMs  int64 // provisional; −1 = not yet
+	boundMs    int64 // log time when it is certainly dead, 0 = its site vouches for it
+	given      bool  // wayDying because its own site lost it: no registration brings it back
 	why        string
 	bars       []bar
 	pos        int32 // derived: position in site.live
+	rank       int32 // derived: position in State.dying, on wayDying
 }
 
 // assign starts a task's next attempt on a machine.
@@ -86,8 +89,12 @@ func (s *State) addAttempt(a *attempt) {
 	s.live[taskKey{a.seq, a.task}] = slot
 	x.live = append(x.live, slot)
 	x.changed = s.index
-	if a.way == wayAssigned {
+	switch a.way {
+	case wayAssigned:
 		s.assigned++
+	case wayDying:
+		s.watch(slot)
+	case wayRunning, wayStopping, wayAway:
 	}
 }
 
@@ -97,8 +104,12 @@ func (s *State) dropAttempt(slot uint64) {
 	x, m := s.sites[a.site], a.machine
 	j := s.mutJob(a.seq)
 	j.set(s.epoch).live[a.way]--
-	if a.way == wayAssigned {
+	switch a.way {
+	case wayAssigned:
 		s.assigned--
+	case wayDying:
+		s.unwatch(slot)
+	case wayRunning, wayStopping, wayAway:
 	}
 	delete(s.live, taskKey{a.seq, a.task})
 	last := len(x.live) - 1
@@ -151,7 +162,7 @@ func (s *State) started(x *site, c *Started) Result {
 	for i := range c.Attempts {
 		r := &c.Attempts[i]
 		slot, ok := s.findAttempt(&r.AttemptRef, x)
-		if !ok || s.attempts.get(slot).startedMs >= 0 {
+		if !ok || s.attempts.get(slot).startedMs >= 0 || s.attempts.get(slot).way == wayDying {
 			continue
 		}
 		a := s.attempts.mut(slot, s.epoch)

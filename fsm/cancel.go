@@ -109,19 +109,24 @@ func (s *State) endWaiting(seq uint64, state TaskState, why string) {
 }
 
 // stop asks for the end of a live attempt; its capacity stays taken until its
-// site reports. One whose site is lost has nobody to ask: it ends.
+// site reports. One whose site is lost has nobody to ask: it ends, at once or
+// by its bound.
 func (s *State) stop(slot uint64, why string) {
 	a := s.attempts.mut(slot, s.epoch)
-	if a.way == wayStopping {
+	if a.stopping() {
 		return
 	}
 	a.why = why
-	if a.way == wayAway {
+	switch a.way {
+	case wayAway:
 		a.off = wayStopping
 		s.drop(slot, Lost)
-		return
+	case wayDying:
+		a.off = wayStopping
+		s.sites[a.site].changed = s.index
+	case wayAssigned, wayRunning, wayStopping:
+		s.turn(a, wayStopping)
 	}
-	s.turn(a, wayStopping)
 }
 
 // liveOf returns the slots of a job's live attempts, by task.

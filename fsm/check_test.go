@@ -62,11 +62,20 @@ func (s *State) checkLedger() error {
 }
 
 func (s *State) checkAttempts() error {
-	n, assigned := 0, 0
+	n, assigned, dying := 0, 0, 0
 	for slot, a := range s.attempts.all() {
 		n++
 		if a.way == wayAssigned {
 			assigned++
+		}
+		if a.way == wayDying {
+			dying++
+			if i := int(a.rank); s.dying[i] != slot || i > 0 && (*reaper)(s).Less(i, (i-1)/2) {
+				return fmt.Errorf("attempt %d is not at its place among the dying", slot)
+			}
+			if a.boundMs <= s.time || !a.given && s.sites[a.site].present() {
+				return fmt.Errorf("attempt %d dies by %d at %d, given up %v", slot, a.boundMs, s.time, a.given)
+			}
 		}
 		if s.live[taskKey{a.seq, a.task}] != slot {
 			return fmt.Errorf("task %d/%d has two live attempts", a.seq, a.task)
@@ -77,6 +86,9 @@ func (s *State) checkAttempts() error {
 		if s.jobs.get(a.seq) == nil {
 			return fmt.Errorf("attempt of no job %d", a.seq)
 		}
+	}
+	if dying != len(s.dying) {
+		return fmt.Errorf("%d attempts are dying, %d watched", dying, len(s.dying))
 	}
 	if n != len(s.live) || n != s.attempts.n || assigned != s.assigned {
 		return fmt.Errorf("%d attempts, %d indexed, %d counted", n, len(s.live), s.attempts.n)

@@ -59,6 +59,7 @@ func specimens() map[string]Body {
 		"forget":   &Forget{Site: "b"}, "policy": &SetParams{Params: params},
 		"suspect": &Suspect{Site: "b", Incarnation: 2, On: true}, "addresses": &Addresses{HTTP: "h:1", Peer: "h:2", Gossip: "h:3"},
 		"leave": &Leave{},
+		"bound": &Bound{Attempts: []BoundAttempt{{specimenRef(0), 90_000}}},
 	}
 }
 
@@ -89,7 +90,7 @@ func TestCodecGoldens(t *testing.T) {
 
 func TestBatchRoundTripOfEveryKind(t *testing.T) {
 	want := specimenBatch()
-	if kinds := int(KindLeave); len(want.Commands) != kinds {
+	if kinds := int(KindBound); len(want.Commands) != kinds {
 		t.Fatalf("%d specimens for %d kinds", len(want.Commands), kinds)
 	}
 	data := want.Append([]byte("before"))
@@ -207,7 +208,7 @@ func drawEnded(t *rapid.T) Ended {
 func drawBody(t *rapid.T) Body {
 	refs := func(what string) []AttemptRef { return rapid.SliceOfN(rapid.Custom(drawRef), 0, 3).Draw(t, what) }
 	text := func(what string, most int) string { return rapid.StringN(0, -1, most+1).Draw(t, what) }
-	switch kind := Kind(rapid.IntRange(int(KindGenesis), int(KindLeave)).Draw(t, "kind")); kind {
+	switch kind := Kind(rapid.IntRange(int(KindGenesis), int(KindBound)).Draw(t, "kind")); kind {
 	case KindGenesis:
 		return &Genesis{Federation: [16]byte{rapid.Byte().Draw(t, "id")}, CreatedMs: number(t, 0, MaxUnixMs, "created"), Seed: rapid.Uint64().Draw(t, "seed"), Params: drawParams(t)}
 	case KindRegister:
@@ -247,6 +248,10 @@ func drawBody(t *rapid.T) Body {
 		return &Suspect{Site: drawSite(t), Incarnation: rapid.Uint64().Draw(t, "inc"), On: rapid.Bool().Draw(t, "on")}
 	case KindLeave:
 		return &Leave{}
+	case KindBound:
+		return &Bound{Attempts: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) BoundAttempt {
+			return BoundAttempt{drawRef(t), number(t, 1, MaxTimeoutMs, "bound")}
+		}), 0, 3).Draw(t, "attempts")}
 	default:
 		return &Addresses{HTTP: text("http", MaxAddress), Peer: text("peer", MaxAddress), Gossip: text("gossip", MaxAddress)}
 	}

@@ -24,6 +24,7 @@ const (
 	KindSuspect   Kind = 13 // rest or wake a site's offers (a hint, no loss)
 	KindAddresses Kind = 14 // a site's addresses changed
 	KindLeave     Kind = 15 // a site goes by its own will, and may come back
+	KindBound     Kind = 16 // when attempts without a watchdog are certainly dead
 )
 
 // CommandID names a command for ever: its site, that site's incarnation and a
@@ -85,7 +86,7 @@ type Register struct {
 	// Held are the attempts the site still answers for (running, or ended with
 	// the completion on its way). Lost are those it started and lost track of.
 	// What it was assigned before and names in neither was never started and
-	// goes back to the queue.
+	// goes back to the queue. A Lost one with a Bound goes back when that passes.
 	Held, Lost []AttemptRef
 }
 
@@ -168,6 +169,19 @@ type StartedAttempt struct {
 // Complete reports attempts that ended.
 type Complete struct{ Attempts []Ended }
 
+// Bound declares when attempts that nothing can stop from outside (a batch
+// system's job, a cluster's pod) are certainly dead, whatever becomes of their
+// site. Their site starts them only once this is in the state: a loss does not
+// return them to the queue before.
+type Bound struct{ Attempts []BoundAttempt }
+
+// BoundAttempt is one line of Bound: dead at the latest BoundMs after this
+// entry, as the state's clock goes. The state waits MarginMs longer.
+type BoundAttempt struct {
+	AttemptRef
+	BoundMs int64
+}
+
 // Ended is the compact outcome of an attempt.
 type Ended struct {
 	AttemptRef
@@ -188,7 +202,10 @@ const (
 	Failed            // counts towards MaxAttempts; so does TimedOut
 	TimedOut
 	Stopped // because the state said so
-	Lost    // ended by the lease or lost track of: advances the attempt, is no failure
+	// Lost: ended by the lease or lost track of; advances the attempt, is no
+	// failure. One with a Bound is not taken for dead before that has passed: a
+	// site that knows it dead says Stopped.
+	Lost
 )
 
 // Decline hands assignments back. Offer, if present, is installed before matching.
@@ -264,3 +281,4 @@ func (*SetParams) Kind() Kind { return KindPolicy }
 func (*Suspect) Kind() Kind   { return KindSuspect }
 func (*Addresses) Kind() Kind { return KindAddresses }
 func (*Leave) Kind() Kind     { return KindLeave }
+func (*Bound) Kind() Kind     { return KindBound }

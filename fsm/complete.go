@@ -1,6 +1,9 @@
 package fsm
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // complete executes a Complete: each report ends one attempt, if it is live.
 func (s *State) complete(x *site, c *Complete) Result {
@@ -16,6 +19,10 @@ func (s *State) complete(x *site, c *Complete) Result {
 // finish ends an attempt as its site reported: charge it, free its room, and
 // decide what becomes of the task.
 func (s *State) finish(slot uint64, e *Ended) {
+	if e.Outcome == Lost && s.mayLive(slot) {
+		s.doom(slot, e.Detail)
+		return
+	}
 	a := *s.attempts.get(slot)
 	s.unsetStarted(&a)
 	r := s.recordOf(&a)
@@ -57,7 +64,7 @@ func (s *State) recordOf(a *attempt) record {
 // settle decides what becomes of a task whose attempt is gone.
 func (s *State) settle(a *attempt, r record, o Outcome) {
 	j := s.jobs.get(a.seq)
-	stopping := a.way == wayStopping || a.way == wayAway && a.off == wayStopping
+	stopping := a.stopping()
 	switch {
 	case o == Succeeded:
 		s.endTask(a.seq, TaskSucceeded, r)
@@ -81,9 +88,7 @@ func (s *State) settle(a *attempt, r record, o Outcome) {
 // lose decides what becomes of a task that its site lost.
 func (s *State) lose(a *attempt, r record) {
 	r.losses++
-	if r.detail == "" {
-		r.detail = "lost by " + s.sites[a.site].name
-	}
+	r.detail = cmp.Or(r.detail, a.why, "lost by "+s.sites[a.site].name)
 	if s.jobs.get(a.seq).onLoss == Never || r.losses >= MaxLosses {
 		s.endTask(a.seq, TaskLost, r)
 		return

@@ -163,6 +163,8 @@ func (r *reader) body(c *Command, kind uint64, start int) {
 		c.Body = &Addresses{HTTP: r.string("http", MaxAddress), Peer: r.string("peer", MaxAddress), Gossip: r.string("gossip", MaxAddress)}
 	case uint64(KindLeave):
 		c.Body = &Leave{}
+	case uint64(KindBound):
+		c.Body = &Bound{Attempts: list(r, "attempts", MaxReports, minAttempt+1, (*reader).bound)}
 	default:
 		r.err = fmt.Errorf("%w %d at byte %d, site %s: upgrade this broker", ErrUnknownKind, kind, start, c.ID.Site)
 	}
@@ -218,6 +220,11 @@ func (r *reader) machine(m *Machine) {
 func (r *reader) started(a *StartedAttempt) {
 	r.attempt(&a.AttemptRef)
 	a.DelayMs = r.int("delay_ms")
+}
+
+func (r *reader) bound(a *BoundAttempt) {
+	r.attempt(&a.AttemptRef)
+	a.BoundMs = r.int("bound_ms")
 }
 
 func (r *reader) ended(a *Ended) {

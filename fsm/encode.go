@@ -123,6 +123,8 @@ func appendBody(dst []byte, body Body) []byte {
 		return appendString(appendString(appendString(dst, b.HTTP), b.Peer), b.Gossip)
 	case *Leave:
 		return dst
+	case *Bound:
+		return appendBound(dst, b)
 	}
 	return dst
 }
@@ -181,6 +183,15 @@ func appendStarted(dst []byte, b *Started) []byte {
 	for i := range b.Attempts {
 		dst = appendAttempt(dst, &b.Attempts[i].AttemptRef)
 		dst = appendInt(dst, b.Attempts[i].DelayMs)
+	}
+	return dst
+}
+
+func appendBound(dst []byte, b *Bound) []byte {
+	dst = appendLen(dst, len(b.Attempts))
+	for i := range b.Attempts {
+		dst = appendAttempt(dst, &b.Attempts[i].AttemptRef)
+		dst = appendInt(dst, b.Attempts[i].BoundMs)
 	}
 	return dst
 }

@@ -196,6 +196,8 @@ func (s *script) body(site string) Body {
 	case "lost":
 		who := s.str("who")
 		return &SiteLost{Site: who, Incarnation: s.w.inc[who], Term: uint64(s.num("term", int64(s.w.term)))}
+	case "bound":
+		return &Bound{Attempts: []BoundAttempt{{s.ref(), s.num("ms", 1)}}}
 	case "leave":
 		return &Leave{}
 	case "forget":

@@ -34,7 +34,7 @@ type taskSet struct {
 	runs    []run      // ended, by from
 	records []record   // of ended tasks, by task; small jobs only
 	ends    [4]uint32  // ended tasks by state − TaskSucceeded
-	live    [4]uint32  // live attempts by way
+	live    [5]uint32  // live attempts by way
 	ahead   uint32     // ended tasks ≥ job.next; they are in runs
 	why     string     // of the first bad end
 }
@@ -80,7 +80,8 @@ const (
 	wayAssigned way = iota
 	wayRunning
 	wayStopping
-	wayAway // owner and executor are the same lost site
+	wayAway  // owner and executor are the same lost site
+	wayDying // lost, but not certainly dead before its bound
 )
 
 // waiting is the number of queued tasks.

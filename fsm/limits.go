@@ -35,7 +35,7 @@ const (
 	MaxAddress = 300
 	// MaxDetail bytes in an outcome's detail or a decline's reason; see Clip.
 	MaxDetail = 256
-	// MaxReports attempts in one Started, Complete or Decline.
+	// MaxReports attempts in one Started, Bound, Complete or Decline.
 	MaxReports = 10_000
 	// MaxHeld attempts in each list of a Register.
 	MaxHeld = 80_000
@@ -208,6 +208,20 @@ func (b *Started) Validate() error {
 	for i := range b.Attempts {
 		a := &b.Attempts[i]
 		if err := cmp.Or(a.Validate(), within("delay_ms", a.DelayMs, 0, MaxTimeoutMs)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Validate checks that every attempt has a bound within the longest duration.
+func (b *Bound) Validate() error {
+	if err := within("attempts", int64(len(b.Attempts)), 0, MaxReports); err != nil {
+		return err
+	}
+	for i := range b.Attempts {
+		a := &b.Attempts[i]
+		if err := cmp.Or(a.Validate(), within("bound_ms", a.BoundMs, 1, MaxTimeoutMs)); err != nil {
 			return err
 		}
 	}

@@ -65,9 +65,13 @@ func (s *State) decline(x *site, c *Decline) Result {
 			continue
 		}
 		a := *s.attempts.get(slot)
-		if a.way == wayStopping {
+		switch a.way {
+		case wayStopping:
 			s.drop(slot, Lost)
 			continue
+		case wayDying: // it did start
+			continue
+		case wayAssigned, wayRunning, wayAway:
 		}
 		s.unsetStarted(&a)
 		r := s.recordOf(&a)

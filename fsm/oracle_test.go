@@ -156,6 +156,7 @@ func (s *State) oracle(t *rapid.T, b *Batch) string {
 	c.index++
 	c.advance(b.Term, b.Elapsed)
 	c.depart()
+	c.expire()
 	for i := range b.Commands {
 		c.execute(&b.Commands[i], b.Elapsed)
 	}

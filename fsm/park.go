@@ -23,22 +23,21 @@ func (s *State) siteLost(c *SiteLost) Result {
 }
 
 // away parks a site: its offers are void, what it ran for others returns to the
-// queue, its own waiting jobs leave matching. Its tasks that run elsewhere go
+// queue, now or when its bound has passed, its own waiting jobs leave matching. Its tasks that run elsewhere go
 // on; those it runs itself wait for it.
 func (s *State) away(x *site, to SiteState) {
 	x.state, x.lostMs = to, s.time
 	s.park(x)
 	s.install(x, &Offer{})
 	for _, slot := range s.liveAt(x) {
-		a := s.attempts.mut(slot, s.epoch)
-		if s.jobs.get(a.seq).owner != x.id || a.way == wayStopping {
-			s.drop(slot, Lost)
-			continue
+		a := s.attempts.get(slot)
+		switch {
+		case a.way == wayDying: // already out of its hands
+		case s.jobs.get(a.seq).owner != x.id || a.way == wayStopping:
+			s.lost(slot)
+		default:
+			s.shelve(slot, wayAway)
 		}
-		s.unsetStarted(a)
-		a.startedMs = -1
-		a.off = a.way
-		s.turn(a, wayAway)
 	}
 	for _, l := range x.lanes {
 		s.unholdLane(l)
@@ -118,6 +117,9 @@ func (s *State) end(x *site) {
 	const why = "owner left the federation"
 	for _, slot := range s.liveAt(x) { // own tasks on its own machines
 		a := *s.attempts.get(slot)
+		if s.jobs.get(a.seq).owner != x.id {
+			continue // of others, and dying: its owner gets it back
+		}
 		r := s.recordOf(&a)
 		r.detail = why
 		s.dropAttempt(slot)

@@ -23,6 +23,8 @@ func TestStateMachine(t *testing.T) {
 			"offer":    m.offer,
 			"offer2":   m.offer,
 			"started":  m.started,
+			"bound":    m.bound,
+			"bound2":   m.bound,
 			"complete": m.complete,
 			"finish":   m.complete,
 			"decline":  m.decline,
@@ -49,10 +51,14 @@ type model struct {
 	past []Command // executed ones
 	seen map[CommandID]Result
 	t    *rapid.T
+	// bounded are the attempts with a bound before this step, dead those that
+	// their sites said in it to be dead.
+	bounded map[taskKey]attempt
+	dead    map[taskKey]bool
 }
 
 func newModel(t *rapid.T) *model {
-	m := &model{t: t, seen: map[CommandID]Result{}, twin: New()}
+	m := &model{t: t, seen: map[CommandID]Result{}, twin: New(), dead: map[taskKey]bool{}}
 	m.w = &world{
 		t: t, s: New(), term: 1,
 		seq: map[string]uint64{}, inc: map[string]uint64{}, offer: map[string]uint64{}, num: map[string]uint64{},
@@ -72,7 +78,7 @@ func modelParams(t *rapid.T) Params {
 		Running: sched.Mode(rapid.IntRange(0, 1).Draw(t, "mode")), PreferOwn: rapid.Bool().Draw(t, "preferOwn"),
 		FixedOrder: rapid.Bool().Draw(t, "fixed"), ReserveAfterMs: rapid.SampledFrom([]int64{0, 1, 3000}).Draw(t, "reserve"),
 		RetainMs: rapid.SampledFrom([]int64{0, 5000, 1 << 30}).Draw(t, "retain"), RetainJobs: rapid.Int64Range(0, 20).Draw(t, "jobs"),
-		DepartureMs: rapid.SampledFrom([]int64{0, 5000, 1 << 30}).Draw(t, "departure"), RateCPU: 1, QuantumMs: 1, RateGPU: rapid.Int64Range(0, 9).Draw(t, "rate"),
+		DepartureMs: rapid.SampledFrom([]int64{0, 5000, 1 << 30}).Draw(t, "departure"), RateCPU: 1, QuantumMs: 1, RateGPU: rapid.Int64Range(0, 9).Draw(t, "rate"), MarginMs: 700,
 	}
 }
 
@@ -227,6 +233,17 @@ func (m *model) started(t *rapid.T) {
 	m.do(site, c)
 }
 
+// bound declares bounds, for started attempts too: those are ignored.
+func (m *model) bound(t *rapid.T) {
+	m.t = t
+	site := m.site()
+	c := &Bound{}
+	for _, ref := range m.someAttempts(site) {
+		c.Attempts = append(c.Attempts, BoundAttempt{ref, rapid.Int64Range(1, 6000).Draw(t, "bound")})
+	}
+	m.do(site, c)
+}
+
 func (m *model) complete(t *rapid.T) {
 	m.t = t
 	site := m.site()
@@ -237,6 +254,9 @@ func (m *model) complete(t *rapid.T) {
 			DelayMs: rapid.Int64Range(0, 2000).Draw(t, "delay"), RunMs: rapid.Int64Range(0, 5000).Draw(t, "run"),
 			Detail: rapid.SampledFrom([]string{"", "why"}).Draw(t, "detail"),
 		})
+		if c.Attempts[len(c.Attempts)-1].Outcome != Lost {
+			m.dead[taskKey{m.w.s.findJob(ref.Job), ref.Task}] = true
+		}
 	}
 	m.do(site, c)
 }
@@ -359,6 +379,7 @@ func (m *model) invariants(t *rapid.T) {
 		t.Fatalf("replicas differ at entry %d", m.w.s.index)
 	}
 	m.newAttempts(t)
+	m.bounds(t)
 	for _, mc := range m.w.s.machinesInOrder() {
 		if seqs := m.w.s.fitting(mc); len(seqs) > 0 {
 			t.Fatalf("machine %s/%s is idle, jobs %v wait and fit", mc.site.name, mc.name, seqs)
@@ -388,6 +409,27 @@ func (m *model) newAttempts(t *rapid.T) {
 			if seq < a.seq && o.class == j.class && o.owner == j.owner && o.priority == j.priority && o.waiting() > 0 {
 				t.Fatalf("job %d was assigned before job %d", a.seq, seq)
 			}
+		}
+	}
+}
+
+// bounds checks that no task was given up in this step while its attempt could
+// still run: a loss comes after the bound, or by the site's own word of an end.
+func (m *model) bounds(t *rapid.T) {
+	s := m.w.s
+	for key, a := range m.bounded {
+		j := s.jobs.get(key.seq)
+		if j == nil || m.dead[key] || j.onLoss == Immediate || a.boundMs <= s.time {
+			continue
+		}
+		if v := s.viewTask(key.seq, j, key.task); v.Losses > a.losses {
+			t.Fatalf("task %d/%d counts a loss at %d, its attempt may run until %d", key.seq, key.task, s.time, a.boundMs)
+		}
+	}
+	m.bounded, m.dead = map[taskKey]attempt{}, map[taskKey]bool{}
+	for _, a := range s.attempts.all() {
+		if a.boundMs > 0 {
+			m.bounded[taskKey{a.seq, a.task}] = *a
 		}
 	}
 }

@@ -71,7 +71,9 @@ func (s *State) incarnate(x *site, c *Register) {
 
 // answerFor settles each attempt of a site's earlier incarnation: held ones stay
 // as they are, lost ones count as a loss, and one named in neither was never
-// started and returns to the queue without a loss.
+// started and returns to the queue without a loss: its site would have a record.
+// Bounds change that for lost ones only, which may still run. What the site
+// once called lost stays so.
 func (s *State) answerFor(x *site, c *Register) {
 	held, lost := map[uint64]bool{}, map[uint64]bool{} // by slot; never ranged over
 	for i := range c.Held {
@@ -86,13 +88,14 @@ func (s *State) answerFor(x *site, c *Register) {
 	}
 	for _, slot := range s.liveAt(x) {
 		a := s.attempts.mut(slot, s.epoch)
-		if a.way == wayAway {
-			s.turn(a, a.off)
+		if a.given {
+			continue
 		}
+		s.unshelve(slot)
 		switch {
 		case held[slot]:
 		case lost[slot] || a.way == wayRunning: // it was reported running, so it did start
-			s.drop(slot, Lost)
+			s.giveUp(slot)
 		default:
 			s.drop(slot, neverRan)
 		}
@@ -108,7 +111,7 @@ func (s *State) drop(slot uint64, o Outcome) {
 	s.unsetStarted(&a)
 	r := s.recordOf(&a)
 	s.dropAttempt(slot)
-	if o == neverRan && a.way != wayStopping {
+	if o == neverRan && !a.stopping() {
 		s.requeue(a.seq, r, a.bars)
 		return
 	}

@@ -26,6 +26,7 @@ func busy(t tb) *world {
 	as := w.s.Assignments("a")
 	bs := w.s.Assignments("b")
 	w.must("a", &Started{Attempts: []StartedAttempt{{as[0].AttemptRef, 1}, {as[1].AttemptRef, 1}}})
+	w.must("b", &Bound{Attempts: []BoundAttempt{{bs[len(bs)-1].AttemptRef, 5000}}})
 	w.must("a", &Complete{Attempts: []Ended{ended(as[0], Failed, 15), ended(as[1], Succeeded, 19)}})
 	w.must("b", &Decline{Attempts: []AttemptRef{bs[0].AttemptRef}, Reason: "no room", Offer: w.offering("b")})
 	w.must("a", &Usage{Batch: 1, Rows: []UsageRow{{Job: 9, Need: Resources{MilliCPU: 5}, RunMs: 3}}})

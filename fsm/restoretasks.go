@@ -26,7 +26,7 @@ func (r *snapReader) tasks(s *State, seq uint64, j *job) {
 	if r.err != nil {
 		return
 	}
-	live := t.live[0] + t.live[1] + t.live[2] + t.live[3]
+	live := t.live[0] + t.live[1] + t.live[2] + t.live[3] + t.live[4]
 	below := t.endedTasks() - t.ahead
 	r.check(below+uint32(len(t.back))+live == j.next, "tasks are missing")
 	if _, hole := t.findRun(j.next); hole && j.next < j.count {
@@ -90,10 +90,11 @@ func (r *snapReader) live(s *State, seq uint64, j *job, t *taskSet) {
 		a := attempt{seq: seq, task: r.u32("task"), attempt: r.u32("attempt"), token: r.upTo(s.index, "token")}
 		a.site = int32(r.upTo(MaxMembers, "site"))
 		a.failures, a.losses = r.u32("failures"), r.u32("losses")
-		a.way, a.off = way(r.upTo(uint64(wayAway), "state")), way(r.upTo(uint64(wayAway), "state"))
+		a.way, a.off = way(r.upTo(uint64(wayDying), "state")), way(r.upTo(uint64(wayStopping), "state"))
 		name := r.text(MaxMachineName, "machine")
 		a.weight = r.within(0, MaxTaskWeight, "weight")
 		a.queuedMs, a.assignedMs, a.startedMs = r.ms(0, s.time), r.ms(0, s.time), r.ms(-1, s.time)
+		a.boundMs, a.given = r.within(0, maxBoundMs, "bound"), r.bool()
 		a.why, a.bars = r.text(MaxDetail, "reason"), r.bars(s)
 		_, ended := t.findRun(a.task)
 		_, waits := t.findBack(a.task)
@@ -115,6 +116,8 @@ func (r *snapReader) attempt(s *State, a *attempt, j *job, t *taskSet, name stri
 		return
 	}
 	r.check(a.way != wayAway || a.site == j.owner && x.parked() && a.startedMs < 0, "an attempt is away from a site that is here")
+	r.check(a.way != wayDying || a.boundMs > s.time && a.startedMs < 0 && (a.given || !x.present()), "an attempt is dying without a bound or a loss")
+	r.check(a.way == wayDying || !a.given, "an attempt is given up and goes on")
 	r.check(a.startedMs < 0 || a.queuedMs <= a.startedMs, "an attempt started before it was queued")
 	if r.err != nil {
 		return

@@ -352,7 +352,8 @@ func (a *attempt) encode(w *snapWriter) {
 	w.uint(uint64(a.task), uint64(a.attempt), a.token, uint64(a.site), uint64(a.failures), uint64(a.losses))
 	w.uint(uint64(a.way), uint64(a.off))
 	w.text(a.machine.name)
-	w.int(a.weight, a.queuedMs, a.assignedMs, a.startedMs)
+	w.int(a.weight, a.queuedMs, a.assignedMs, a.startedMs, a.boundMs)
+	w.bool(a.given)
 	w.text(a.why)
 	w.bars(a.bars)
 }

@@ -94,6 +94,7 @@ type State struct {
 	records  int      // ended-task records in ended jobs
 	trimmed  int      // ended[:trimmed] have no records
 	assigned int      // live attempts not reported running
+	dying    []uint64 // slots on wayDying, a heap by their bounds; see reaper
 }
 
 // taskKey names a task inside the state.

@@ -49,7 +49,8 @@ type TaskView struct {
 }
 
 // Assignment is a live attempt at a site, what its broker must be running
-// (Stop false) or must be ending (Stop true).
+// (Stop false) or must be ending (Stop true). While the site is lost it is what
+// a registration may still answer for.
 type Assignment struct {
 	AttemptRef
 	Machine   string
@@ -59,6 +60,7 @@ type Assignment struct {
 	Started   bool
 	Stop      bool
 	StopWhy   string
+	BoundMs   int64 // log time by which it is certainly dead, 0 = none was declared
 	Payload   []byte
 }
 

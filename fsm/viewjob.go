@@ -48,7 +48,7 @@ func (s *State) counts(j *job) Counts {
 		c[Withdrawn] = j.waiting()
 	}
 	if t := j.tasks; t != nil {
-		c[Assigned], c[Running], c[Stopping] = t.live[wayAssigned], t.live[wayRunning], t.live[wayStopping]
+		c[Assigned], c[Running], c[Stopping] = t.live[wayAssigned], t.live[wayRunning], t.live[wayStopping]+t.live[wayDying]
 		c[Withdrawn] += t.live[wayAway]
 		copy(c[TaskSucceeded:], t.ends[:])
 	}
@@ -199,10 +199,18 @@ func (s *State) viewTask(seq uint64, j *job, i uint32) TaskView {
 }
 
 func (s *State) viewLive(v *TaskView, a *attempt) {
-	v.State = [...]TaskState{Assigned, Running, Stopping, Withdrawn}[a.way]
+	v.State = [...]TaskState{Assigned, Running, Stopping, Withdrawn, Stopping}[a.way]
 	v.Site, v.Machine, v.Attempt, v.Token = s.sites[a.site].name, a.machine.name, a.attempt, a.token
 	v.QueuedMs, v.AssignedMs, v.StartedMs = a.queuedMs, a.assignedMs, a.startedMs
 	v.Failures, v.Losses, v.Reason = a.failures, a.losses, a.why
+	if a.way != wayDying {
+		return
+	}
+	left := (a.boundMs - s.time + 999) / 1000
+	v.Reason = fmt.Sprintf("%s lost it: certainly dead within %d s", v.Site, left)
+	if a.why != "" {
+		v.Reason = a.why + "; " + v.Reason
+	}
 }
 
 func (s *State) viewEnded(v *TaskView, u *run, r *record) {

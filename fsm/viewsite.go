@@ -110,9 +110,9 @@ func (s *State) Ledger() LedgerView {
 	return v
 }
 
-// Assignments returns all live attempts at a site, those being stopped
-// included, by job and task: what its broker must be running or ending. Equal
-// payloads share one copy.
+// Assignments returns the live attempts at a site, those being stopped included,
+// by job and task: what its broker must be running or ending. What the site
+// itself lost is not among them. Equal payloads share one copy.
 func (s *State) Assignments(name string) []Assignment {
 	x := s.byName[name]
 	if x == nil {
@@ -122,6 +122,9 @@ func (s *State) Assignments(name string) []Assignment {
 	copies := map[*payload][]byte{} // one for all tasks of a job
 	for _, slot := range x.live {
 		a := s.attempts.get(slot)
+		if a.given {
+			continue
+		}
 		j := s.jobs.get(a.seq)
 		if copies[j.payload] == nil {
 			copies[j.payload] = slices.Clone(j.payload.data)
@@ -129,7 +132,7 @@ func (s *State) Assignments(name string) []Assignment {
 		out = append(out, Assignment{
 			AttemptRef: AttemptRef{Job: JobID{s.sites[j.owner].name, j.num}, Task: a.task, Attempt: a.attempt, Token: a.token},
 			Machine:    a.machine.name, Need: j.class.need, TimeoutMs: j.timeoutMs, OnLoss: j.onLoss,
-			Started: a.startedMs >= 0, Stop: a.way == wayStopping, StopWhy: a.why, Payload: copies[j.payload],
+			Started: a.startedMs >= 0, Stop: a.stopping(), StopWhy: a.why, BoundMs: a.boundMs, Payload: copies[j.payload],
 		})
 	}
 	slices.SortFunc(out, func(a, b Assignment) int {

@@ -113,6 +113,7 @@ func New(cfg Config) (*Broker, error) {
 	}
 	for _, h := range cfg.Handlers {
 		b.handlers[h.Name()] = h
+		b.core.guards[h.Name()] = guardOf(h)
 	}
 	return b, nil
 }

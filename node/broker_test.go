@@ -22,6 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type testSite struct {
 	*Broker
 	handler *fakeHandler
+	kind    func(*fakeHandler) executor.Handler
 	journal *Journal
 	log     *mem.Log
 	dir     string
@@ -38,6 +39,7 @@ func startSites(t *testing.T, cores ...int64) []*testSite {
 		s := &testSite{
 			name: "site-" + string(rune('1'+i)), group: group,
 			dir: t.TempDir(), handler: newFakeHandler(n),
+			kind: func(h *fakeHandler) executor.Handler { return fencedFake{h} },
 		}
 		s.start(t)
 		t.Cleanup(func() { s.stop(t) })
@@ -62,7 +64,7 @@ func (s *testSite) start(t *testing.T) {
 	}
 	s.Broker, err = New(Config{
 		Site: s.name, Node: id, Version: "test", Exposure: DefaultExposure(),
-		Journal: s.journal, Replica: replica, Log: s.log, Handlers: []executor.Handler{s.handler},
+		Journal: s.journal, Replica: replica, Log: s.log, Handlers: []executor.Handler{s.kind(s.handler)},
 		Genesis: fsm.Genesis{Federation: [16]byte{9}, CreatedMs: time.Now().UnixMilli(), Params: fsm.DefaultParams()},
 		Logger:  zerolog.New(zerolog.NewTestWriter(t)),
 	})

@@ -85,10 +85,16 @@ func (c *core) noteEnd(id executor.ID, a *attempt, fx *effects) {
 	if !r.Started.IsZero() {
 		end.DelayMs = max(0, r.Started.UnixMilli()-a.AssignedMs)
 	}
-	if c.handingBack && end.Outcome == fsm.Lost {
+	// One with a bound whose handler lost it may still run: that is for the state
+	// to wait for. Otherwise the end is certain.
+	certain := !a.Bounded || r.Cause != executor.Vanished
+	if c.handingBack && end.Outcome == fsm.Lost && certain {
 		c.drop(a, fx)
 		c.decline(ref, "the site leaves the federation")
 		return
+	}
+	if a.Bounded && end.Outcome == fsm.Lost && certain {
+		end.Outcome = fsm.Stopped // by itself, at no one's request: a loss that needs no wait
 	}
 	c.ends = append(c.ends, end)
 }

@@ -17,6 +17,7 @@ type stateReader interface {
 	AnyFits(spec fsm.JobSpec) (bool, string)
 	Job(id fsm.JobID) (fsm.JobView, bool)
 	Queue() []fsm.QueueView
+	Params() fsm.Params
 	Site(name string) (fsm.SiteView, bool)
 }
 
@@ -71,6 +72,8 @@ type core struct {
 	// machines is what the handlers have, by name; order holds the names sorted.
 	machines map[string]machine
 	order    []string
+	// guards say how each handler's foreign attempts end, by its name.
+	guards map[string]guard
 
 	// attempts is everything handed to a handler and not settled yet.
 	// Invariant: each has a record in the journal.
@@ -89,6 +92,7 @@ type core struct {
 	started []fsm.StartedAttempt // reported with the next tick
 	ends    []fsm.Ended          // of this turn
 	lease   lease
+	pledges pledgeBook
 	judging map[coord.Renewal]bool // verdicts being ordered
 	// expelled: the state says that this incarnation is lost; foreign attempts
 	// are ended before the site registers again.
@@ -135,13 +139,14 @@ func (a *attempt) settled() {
 func newCore(site string, limits Exposure) *core {
 	return &core{
 		site: site, limits: limits, nextJob: 1,
-		machines: map[string]machine{},
+		machines: map[string]machine{}, guards: map[string]guard{},
 		attempts: map[executor.ID]*attempt{},
 		used:     occupancy{all: map[string]fsm.Resources{}, home: map[string]fsm.Resources{}},
 		home:     homeBook{jobs: map[uint64]*homeJob{}},
 		pubs:     publicationBook{byJob: map[uint64]*publication{}},
 		keys:     keyBook{byHash: map[[32]byte]keyRecord{}},
 		judging:  map[coord.Renewal]bool{},
+		pledges:  pledgeBook{byID: map[executor.ID]*pledge{}},
 		out:      outbox{site: site, inflight: map[uint64]waitingCommand{}},
 	}
 }
@@ -197,6 +202,7 @@ func (c *core) settle(s stateReader, fx *effects) {
 		return
 	}
 	c.reconcile(s, fx)
+	c.declareBounds()
 	c.publish()
 	c.reportEnds()
 	c.offer()

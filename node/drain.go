@@ -172,7 +172,7 @@ func (b *Broker) sayGoodbye(forget bool) error {
 
 // handBack stops what still runs and returns it to the queue, without a loss.
 func (b *Broker) handBack() {
-	_ = b.ask(b.ctx, func(c *core) { c.closing, c.handingBack = true, true }) // ends with the broker
+	_ = b.ask(b.ctx, func(c *core) { c.closing, c.handingBack, c.seen = true, true, 0 }) // ends with the broker
 	for name, h := range b.handlers {
 		if err := h.End(b.ctx); err != nil && b.ctx.Err() == nil {
 			b.cfg.Logger.Warn().Err(err).Str("handler", name).Msg("tasks not ended")

@@ -15,20 +15,22 @@ func (c *core) checkExpelled(s stateReader) {
 	}
 	c.incarnation, c.expelled = 0, true
 	clear(c.judging)
+	c.pledges.clear()
 	c.offers = offerBook{}
 	c.ends = c.ends[:0] // the registration settles them
 	c.started = c.started[:0]
 }
 
 // expel ends every attempt for another site, and then registers again with what
-// is left: this site's own tasks, which the state kept for it.
+// is left and the state kept for it: this site's own tasks, and those with a
+// bound that has not passed.
 func (c *core) expel(fx *effects) {
 	if !c.expelled {
 		return
 	}
 	dead := true
 	for _, a := range c.attempts {
-		if a.Home || a.own(c.site) {
+		if a.Home || a.Bounded || a.own(c.site) {
 			continue
 		}
 		a.fenced = true

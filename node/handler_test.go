@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
 )
@@ -23,7 +24,25 @@ type fakeHandler struct {
 	asked  chan struct{} // closed once demand was told
 }
 
-var _ executor.Handler = (*fakeHandler)(nil)
+var (
+	_ executor.Handler  = (*fakeHandler)(nil)
+	_ executor.Extender = (*fencedFake)(nil)
+	_ executor.Bounded  = (*boundedFake)(nil)
+)
+
+// fencedFake says that it has a watchdog.
+type fencedFake struct{ *fakeHandler }
+
+// Extend implements executor.Extender: nothing runs, nothing has a fence.
+func (fencedFake) Extend(int64) error { return nil }
+
+// boundedFake says that its tasks end by their timeout, and a minute later.
+type boundedFake struct{ *fakeHandler }
+
+// Bound implements executor.Bounded.
+func (boundedFake) Bound(t executor.Task) (time.Duration, bool) {
+	return t.Timeout + time.Minute, t.Timeout > 0
+}
 
 func newFakeHandler(cores int64) *fakeHandler {
 	return &fakeHandler{

@@ -111,8 +111,9 @@ func (c *core) startHomeTask(num uint64, task uint32, place string, token uint64
 	t.Attempt++
 	t.Token = token
 	id := executor.ID{Job: fsm.JobID{Site: c.site, Num: num}.String(), Task: task, Attempt: t.Attempt, Token: token}
-	c.begin(attemptRecord{ID: id, Home: true, Machine: place, Need: executor.Resources(job.Spec.Need)},
-		c.site, job.Spec.TimeoutMs, job.Spec.Payload, fx)
+	rec := attemptRecord{ID: id, Home: true, Machine: place, Need: executor.Resources(job.Spec.Need)}
+	run, err := c.taskOf(rec, c.site, job.Spec.TimeoutMs, job.Spec.Payload)
+	c.begin(rec, run, err, fx)
 	c.writeHome(num, task, fx)
 }
 

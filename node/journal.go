@@ -61,6 +61,8 @@ type attemptRecord struct {
 	Home    bool               `json:"home,omitempty"`
 	Machine string             `json:"machine"`
 	Need    executor.Resources `json:"need"`
+	// Bounded: it ends by a bound that the federation knows, not by the lease.
+	Bounded bool `json:"bounded,omitempty"`
 	// AssignedMs is when this broker first saw the assignment, unix milliseconds.
 	AssignedMs int64 `json:"assigned_ms"`
 }

@@ -74,7 +74,7 @@ func (o *outbox) done(ev resultEvent, s stateReader, fx *effects) {
 
 // begin starts a new incarnation's numbers. What the last one left without a
 // result is said again: every such command names jobs and attempts by ids that
-// are executed once. Offers, usage and verdicts are made anew by their owners.
+// are executed once. Offers, bounds, usage and verdicts are made anew by their owners.
 func (o *outbox) begin(incarnation uint64) {
 	if incarnation == o.incarnation {
 		return
@@ -88,7 +88,7 @@ func (o *outbox) begin(incarnation uint64) {
 	o.waiting = append(again, o.waiting...)
 	o.waiting = slices.DeleteFunc(o.waiting, func(w waitingCommand) bool {
 		switch w.body.(type) {
-		case *fsm.Offer, *fsm.Usage, *fsm.SiteLost, *fsm.Suspect:
+		case *fsm.Offer, *fsm.Usage, *fsm.SiteLost, *fsm.Suspect, *fsm.Bound:
 			return true
 		}
 		return false

@@ -26,11 +26,12 @@ func (c *core) reconcile(s stateReader, fx *effects) {
 		case a == nil && as.Stop:
 			c.ends = append(c.ends, fsm.Ended{AttemptRef: as.AttemptRef, Outcome: fsm.Stopped, Detail: "never started"})
 		case a == nil:
-			c.take(id, as, fx)
+			c.take(id, as, s, fx)
 		case as.Stop && a.ended == nil:
 			c.stop(a, as.StopWhy, fx)
 		}
 	}
+	c.pledges.keep(wanted)
 	for id, a := range c.attempts {
 		if !a.Home && !wanted[id] && a.ended == nil {
 			a.fenced = true
@@ -42,7 +43,11 @@ func (c *core) reconcile(s stateReader, fx *effects) {
 // take starts an assignment, or declines it if the room is gone: home runs may
 // have taken it while the assignment was on its way.
 // Foreign work needs a lease; without one it is looked at again when it comes.
-func (c *core) take(id executor.ID, as fsm.Assignment, fx *effects) {
+func (c *core) take(id executor.ID, as fsm.Assignment, s stateReader, fx *effects) {
+	if c.handingBack {
+		c.decline(as.AttemptRef, "the site leaves the federation")
+		return
+	}
 	if as.Job.Site != c.site && !c.leased() {
 		return
 	}
@@ -55,8 +60,12 @@ func (c *core) take(id executor.ID, as fsm.Assignment, fx *effects) {
 		c.decline(as.AttemptRef, fmt.Sprintf("no room on %s", as.Machine))
 		return
 	}
-	c.begin(attemptRecord{ID: id, Machine: as.Machine, Need: executor.Resources(as.Need)},
-		as.Job.Site, as.TimeoutMs, as.Payload, fx)
+	rec := attemptRecord{ID: id, Machine: as.Machine, Need: executor.Resources(as.Need)}
+	task, err := c.taskOf(rec, as.Job.Site, as.TimeoutMs, as.Payload)
+	if err == nil && as.Job.Site != c.site && !c.fence(&rec, &task, as, s) {
+		return
+	}
+	c.begin(rec, task, err, fx)
 }
 
 // decline hands an assignment back together with what is exposed now.
@@ -66,27 +75,33 @@ func (c *core) decline(ref fsm.AttemptRef, why string) {
 	c.out.add(&fsm.Decline{Attempts: []fsm.AttemptRef{ref}, Reason: why, Offer: o}, nil)
 }
 
-// begin records an attempt and has its handler start it after the sync.
-func (c *core) begin(rec attemptRecord, owner string, timeoutMs int64, payload []byte, fx *effects) {
+// taskOf says what to run; the error is that of an unreadable payload.
+func (c *core) taskOf(rec attemptRecord, owner string, timeoutMs int64, payload []byte) (executor.Task, error) {
+	task := executor.Task{
+		ID: rec.ID, Owner: owner, Site: c.site, Machine: rec.Machine, Need: rec.Need,
+		Timeout: time.Duration(timeoutMs) * time.Millisecond,
+	}
+	spec, err := SpecOf(fsm.JobSpec{Payload: payload})
+	if err != nil {
+		return task, fmt.Errorf("unreadable job: %w", err)
+	}
+	task.Command, task.Image, task.Env = spec.Command, spec.Image, spec.Env
+	return task, nil
+}
+
+// begin records an attempt and has its handler start it after the sync; with
+// err, why it cannot be, it ends at once.
+func (c *core) begin(rec attemptRecord, task executor.Task, err error, fx *effects) {
 	rec.AssignedMs = c.now.wall.UnixMilli()
 	handler := c.machines[rec.Machine].handler
 	a := &attempt{attemptRecord: rec, handler: handler}
 	c.attempts[rec.ID] = a
 	c.used.add(a, 1)
 	fx.writes = append(fx.writes, put(bucketAttempts, []byte(rec.ID.String()), record(rec)))
-	task := executor.Task{
-		ID: rec.ID, Owner: owner, Site: c.site, Machine: rec.Machine, Need: rec.Need,
-		Timeout: time.Duration(timeoutMs) * time.Millisecond,
-	}
-	if owner != c.site && !mutated("no-fence") {
-		task.Fence = c.lease.until
-	}
-	spec, err := SpecOf(fsm.JobSpec{Payload: payload})
 	if err != nil {
-		c.hasEnded(rec.ID, executor.Result{Cause: executor.NoStart, Detail: "unreadable job: " + err.Error()}, fx)
+		c.hasEnded(rec.ID, executor.Result{Cause: executor.NoStart, Detail: err.Error()}, fx)
 		return
 	}
-	task.Command, task.Image, task.Env = spec.Command, spec.Image, spec.Env
 	fx.starts = append(fx.starts, startEffect{handlerID{handler, rec.ID}, task})
 }
 
@@ -118,7 +133,7 @@ func (c *core) refused(ev refusedEvent, fx *effects) {
 	case a.Home && errors.Is(ev.err, executor.ErrBusy):
 		c.homeAgain(a, fx)
 		return
-	case a.Home, !errors.Is(ev.err, executor.ErrBusy) && !errors.Is(ev.err, executor.ErrUnfit):
+	case a.Home, !handsBack(ev.err):
 		c.hasEnded(ev.id, executor.Result{Cause: executor.NoStart, Detail: ev.err.Error()}, fx)
 		return
 	}
@@ -128,6 +143,12 @@ func (c *core) refused(ev refusedEvent, fx *effects) {
 	}
 	c.drop(a, fx)
 	c.decline(ref, ev.err.Error())
+}
+
+// handsBack reports whether a handler's refusal says nothing against the task:
+// another site may run it, or this one at another time.
+func handsBack(err error) bool {
+	return errors.Is(err, executor.ErrBusy) || errors.Is(err, executor.ErrUnfit) || errors.Is(err, executor.ErrLate)
 }
 
 // drop forgets a settled attempt, here and at its handler.

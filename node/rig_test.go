@@ -24,6 +24,7 @@ type rigSite struct {
 	rig     *rig
 	name    string
 	cores   int64
+	guard   guard
 	journal *Journal
 	core    *core
 	// what the handler has: it survives the broker.
@@ -47,7 +48,7 @@ func newRig(t *testing.T, params fsm.Params, cores ...int64) *rig {
 	r.now = r.now.Add(30 * time.Second)
 	for i, n := range cores {
 		s := &rigSite{
-			rig: r, name: string(rune('a' + i)), cores: n,
+			rig: r, name: string(rune('a' + i)), cores: n, guard: guard{watchdog: true},
 			running: map[executor.ID]executor.Task{}, ended: map[executor.ID]executor.Result{},
 		}
 		var err error
@@ -82,6 +83,7 @@ func (s *rigSite) boot() {
 	s.rig.t.Helper()
 	s.pending = nil
 	s.core = newCore(s.name, DefaultExposure())
+	s.core.guards["local"] = s.guard
 	s.core.now = clock{wall: s.rig.now, boot: s.rig.boottime()}
 	s.core.capacity(capacityEvent{"local", []executor.Machine{{
 		Name: s.name + "-local", Resources: executor.Resources{MilliCPU: s.cores * 1000, MemMiB: 1024},

@@ -87,6 +87,10 @@ func TestBoundIsKnownBeforeTheStart(t *testing.T) {
 		t.Fatalf("%d commands and %d running at b, want its declaration before the start", len(b.pending), len(b.running))
 	}
 	r.now = r.now.Add(2 * time.Second) // the order takes its time
+	b.lease(2 * time.Hour)             // and all is looked at again
+	if len(b.running) != 0 {
+		t.Fatal("started before the federation knows the bound")
+	}
 	r.order(b)
 	task := b.running[b.only()]
 	margin, dead := time.Second, b.deadBy()

@@ -208,7 +208,6 @@ func compareRefs(a, b fsm.AttemptRef) int {
 // registered starts the work for the federation.
 func (c *core) registered(ev registeredEvent, s stateReader, fx *effects) {
 	c.incarnation = ev.result.Incarnation
-	c.pledges.clear()
 	c.out.begin(ev.result.Incarnation)
 	c.seen = 0
 	c.nextJob = max(c.nextJob, ev.result.NextJob)

@@ -23,6 +23,7 @@ var codeTexts = [...]string{
 	AlreadyFounded: "the federation has been founded",
 	NotFounded:     "the federation has not been founded",
 	VersionTooNew:  "a member does not know this version",
+	OlderData:      "the data directory is older than what the federation has seen of this site (was a backup put back?): start it with its newest data, or join with an empty directory under another name",
 }
 
 // String says what the code means, in words that can end an error's text.

@@ -41,7 +41,7 @@ func specimens() map[string]Body {
 	id := [16]byte{0: 1, 15: 0xff}
 	return map[string]Body{
 		"genesis":  &Genesis{Federation: id, CreatedMs: 1_700_000_000_000, Seed: math.MaxUint64, Params: DefaultParams()},
-		"register": &Register{Node: id, Boot: id, HTTP: "127.0.0.1:7700", Peer: "127.0.0.1:7800", Gossip: "h:3", MaxVersion: 1, Held: []AttemptRef{specimenRef(0)}, Lost: []AttemptRef{specimenRef(1), specimenRef(2)}},
+		"register": &Register{Node: id, Boot: id, Known: [][16]byte{id, {7}}, HTTP: "127.0.0.1:7700", Peer: "127.0.0.1:7800", Gossip: "h:3", MaxVersion: 1, Held: []AttemptRef{specimenRef(0)}, Lost: []AttemptRef{specimenRef(1), specimenRef(2)}},
 		"submit": &Submit{Settled: 4, Jobs: []JobSpec{
 			{Num: 5, Count: 1, Need: Resources{MilliCPU: 1000}, MaxAttempts: 1, Payload: []byte("{}")},
 			{
@@ -212,7 +212,7 @@ func drawBody(t *rapid.T) Body {
 	case KindGenesis:
 		return &Genesis{Federation: [16]byte{rapid.Byte().Draw(t, "id")}, CreatedMs: number(t, 0, MaxUnixMs, "created"), Seed: rapid.Uint64().Draw(t, "seed"), Params: drawParams(t)}
 	case KindRegister:
-		return &Register{Node: [16]byte{rapid.Byte().Draw(t, "node")}, HTTP: text("http", MaxAddress), Peer: text("peer", MaxAddress), Gossip: text("gossip", MaxAddress), MaxVersion: rapid.Uint32().Draw(t, "v"), Held: refs("held"), Lost: refs("lost")}
+		return &Register{Node: [16]byte{rapid.Byte().Draw(t, "node")}, Known: make([][16]byte, rapid.IntRange(0, MaxKnown+1).Draw(t, "known")), HTTP: text("http", MaxAddress), Peer: text("peer", MaxAddress), Gossip: text("gossip", MaxAddress), MaxVersion: rapid.Uint32().Draw(t, "v"), Held: refs("held"), Lost: refs("lost")}
 	case KindSubmit:
 		return &Submit{Settled: rapid.Uint64().Draw(t, "settled"), Jobs: rapid.SliceOfN(rapid.Custom(drawJob), 0, 3).Draw(t, "jobs")}
 	case KindOffer:

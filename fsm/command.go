@@ -80,6 +80,11 @@ type Genesis struct {
 type Register struct {
 	Node [16]byte // identity of the data directory; a known name with another Node is refused
 	Boot [16]byte // one start of the process; the same Boot again gives the same incarnation
+	// Known are the Boots that the data directory remembers, this one included.
+	// If the site's latest is not among them, the directory is older than what
+	// the federation has seen (a backup was put back), and is refused: it may
+	// have forgotten what it promised. Empty: not checked.
+	Known [][16]byte
 	// Addresses host:port; Gossip may be empty.
 	HTTP, Peer, Gossip string
 	MaxVersion         uint32 // the newest apply version the broker knows

@@ -186,6 +186,7 @@ func (r *reader) register() *Register {
 	b := new(Register)
 	r.uuid(&b.Node)
 	r.uuid(&b.Boot)
+	b.Known = list(r, "known", MaxKnown, len(b.Boot), (*reader).uuid)
 	b.HTTP, b.Peer, b.Gossip = r.string("http", MaxAddress), r.string("peer", MaxAddress), r.string("gossip", MaxAddress)
 	b.MaxVersion = r.uint32("max_version")
 	b.Held = list(r, "held", MaxHeld, minAttempt, (*reader).attempt)

@@ -146,6 +146,10 @@ func appendParams(dst []byte, p *Params) []byte {
 func appendRegister(dst []byte, b *Register) []byte {
 	dst = append(dst, b.Node[:]...)
 	dst = append(dst, b.Boot[:]...)
+	dst = appendLen(dst, len(b.Known))
+	for i := range b.Known {
+		dst = append(dst, b.Known[i][:]...)
+	}
 	dst = appendString(dst, b.HTTP)
 	dst = appendString(dst, b.Peer)
 	dst = appendString(dst, b.Gossip)

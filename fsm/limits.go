@@ -37,6 +37,8 @@ const (
 	MaxDetail = 256
 	// MaxReports attempts in one Started, Bound, Complete or Decline.
 	MaxReports = 10_000
+	// MaxKnown boots in a Register.
+	MaxKnown = 64
 	// MaxHeld attempts in each list of a Register.
 	MaxHeld = 80_000
 	// MaxUsageRows in one Usage.
@@ -121,7 +123,7 @@ func (b *Genesis) Validate() error {
 
 // Validate checks the bounds.
 func (b *Register) Validate() error {
-	return cmp.Or(inAddresses(b.HTTP, b.Peer, b.Gossip),
+	return cmp.Or(inAddresses(b.HTTP, b.Peer, b.Gossip), within("known", int64(len(b.Known)), 0, MaxKnown),
 		inAttempts("held", b.Held, MaxHeld), inAttempts("lost", b.Lost, MaxHeld))
 }
 

@@ -26,6 +26,7 @@ const (
 	AlreadyFounded      // a second Genesis
 	NotFounded          // a command before Genesis
 	VersionTooNew       // an apply version some member does not know
+	OlderData           // the data directory does not remember the site\'s latest registration
 )
 
 // Result answers a command; it is what a repeat of the command gives again.

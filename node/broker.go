@@ -182,8 +182,14 @@ func (b *Broker) register(held, lost []fsm.AttemptRef) {
 		b.fail(fmt.Errorf("the federation's timing and this site's do not fit: %w", err))
 		return
 	}
+	boot := uuid.New()
+	known, err := b.cfg.Journal.Boot(boot)
+	if err != nil {
+		b.endUnless(err)
+		return
+	}
 	cmd := fsm.Command{ID: fsm.CommandID{Site: b.cfg.Site}, Body: &fsm.Register{
-		Node: b.cfg.Node, Boot: uuid.New(), HTTP: b.addresses.HTTP, Peer: b.addresses.Peer, Gossip: b.addresses.Gossip,
+		Node: b.cfg.Node, Boot: boot, Known: known, HTTP: b.addresses.HTTP, Peer: b.addresses.Peer, Gossip: b.addresses.Gossip,
 		MaxVersion: fsm.Version, Held: held, Lost: lost,
 	}}
 	results, err := b.cfg.Log.Propose(b.ctx, cmd)
@@ -195,7 +201,7 @@ func (b *Broker) register(held, lost []fsm.AttemptRef) {
 		b.fail(fmt.Errorf("register site %s: refused: %s", b.cfg.Site, r.Code))
 		return
 	}
-	b.post(registeredEvent{results[0]})
+	b.post(registeredEvent{results[0], boot})
 	b.setIncarnation(results[0].Incarnation)
 	if b.cfg.Registered != nil {
 		b.cfg.Registered(results[0].Incarnation)

@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/rs/zerolog"
+	bolt "go.etcd.io/bbolt"
 	"go.uber.org/goleak"
 
 	"github.com/cloudshare/cloudshare/executor"
@@ -48,7 +52,8 @@ func startSites(t *testing.T, cores ...int64) []*testSite {
 	return sites
 }
 
-func (s *testSite) start(t *testing.T) {
+// open starts a broker on the site's data.
+func (s *testSite) open(t *testing.T) {
 	t.Helper()
 	var err error
 	if s.journal, err = OpenJournal(s.dir); err != nil {
@@ -74,6 +79,12 @@ func (s *testSite) start(t *testing.T) {
 	if err := s.Start(t.Context(), Addresses{HTTP: "127.0.0.1:1", Peer: "127.0.0.1:2"}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// start opens the site and waits until it has a lease.
+func (s *testSite) start(t *testing.T) {
+	t.Helper()
+	s.open(t)
 	s.await(t, func(st *fsm.State) bool {
 		v, ok := st.Site(s.name)
 		return ok && len(v.Machines) > 0
@@ -270,5 +281,46 @@ func TestDataDirectoryBelongsToOneSite(t *testing.T) {
 	}
 	if err := j.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A site that returns with a backup of its data may have forgotten what it
+// promised: it is refused, not believed.
+func TestOlderDataIsRefused(t *testing.T) {
+	s := startSites(t, 1, 1)[1]
+	backup := filepath.Join(t.TempDir(), "journal.db")
+	if err := s.journal.db.View(func(tx *bolt.Tx) error { return tx.CopyFile(backup, 0o600) }); err != nil {
+		t.Fatal(err)
+	}
+	s.stop(t)
+	s.start(t) // the federation sees a newer life
+	s.stop(t)
+	if err := os.Rename(backup, filepath.Join(s.dir, "journal.db")); err != nil {
+		t.Fatal(err)
+	}
+	s.open(t)
+	t.Cleanup(func() { s.stop(t) })
+	<-s.Failed()
+	if err := s.Err(); err == nil || !strings.Contains(err.Error(), "backup") {
+		t.Errorf("older data: %v", err)
+	}
+}
+
+// However often it starts without ever registering, its own data are not old.
+func TestManyStartsWithoutAQuorum(t *testing.T) {
+	j, err := OpenJournal(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	first := [16]byte{1}
+	if err := j.commit([]write{registeredAs(first)}); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 200 {
+		known, err := j.Boot([16]byte{2, byte(n)})
+		if err != nil || len(known) > fsm.MaxKnown || !slices.Contains(known, first) {
+			t.Fatalf("start %d: %d known, %v", n, len(known), err)
+		}
 	}
 }

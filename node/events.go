@@ -56,7 +56,10 @@ type cancelEvent struct {
 }
 
 // registeredEvent: the federation knows this start of the broker.
-type registeredEvent struct{ result fsm.Result }
+type registeredEvent struct {
+	result fsm.Result
+	boot   [16]byte
+}
 
 // tickEvent: some time passed.
 type tickEvent struct{}

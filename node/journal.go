@@ -46,6 +46,7 @@ var (
 var (
 	keyIdentity = []byte("identity")
 	keyNextJob  = []byte("next-job")
+	keyBoots    = []byte("boots")
 )
 
 // identity of a data directory; written once.
@@ -180,6 +181,33 @@ func (j *Journal) Identify(site string, node [16]byte) ([16]byte, error) {
 	}
 	return id.Node, nil
 }
+
+// Boot records a new boot, synced before it is registered, and returns all that
+// may be the site's latest registration, this one first: they prove that the
+// journal is not an old copy. The last one is the boot that is known to have
+// been registered; it stays however often the broker starts without a quorum.
+func (j *Journal) Boot(boot [16]byte) (known [][16]byte, err error) {
+	err = j.db.Update(func(tx *bolt.Tx) error {
+		meta := tx.Bucket(bucketMeta)
+		if v := meta.Get(keyBoots); v != nil {
+			if cause := json.Unmarshal(v, &known); cause != nil {
+				return cause
+			}
+		}
+		known = append([][16]byte{boot}, known...)
+		if n := len(known); n > fsm.MaxKnown {
+			known = append(known[:fsm.MaxKnown-1], known[n-1])
+		}
+		return meta.Put(keyBoots, record(known))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("record the broker's start: %w", err)
+	}
+	return known, nil
+}
+
+// registeredAs is a write that notes that a boot was registered.
+func registeredAs(boot [16]byte) write { return put(bucketMeta, keyBoots, record([][16]byte{boot})) }
 
 // each calls f for every record of a bucket in key order.
 func (j *Journal) each(bucket []byte, f func(k, v []byte) error) error {

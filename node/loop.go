@@ -259,7 +259,10 @@ func (b *Broker) forget(f handlerID) {
 func (b *Broker) listen(h executor.Handler) {
 	for {
 		select {
-		case ev := <-h.Events():
+		case ev, open := <-h.Events():
+			if !open {
+				return
+			}
 			b.handle(h, ev)
 		case <-b.ctx.Done():
 			return

@@ -208,6 +208,7 @@ func compareRefs(a, b fsm.AttemptRef) int {
 // registered starts the work for the federation.
 func (c *core) registered(ev registeredEvent, s stateReader, fx *effects) {
 	c.incarnation = ev.result.Incarnation
+	fx.writes = append(fx.writes, registeredAs(ev.boot))
 	c.out.begin(ev.result.Incarnation)
 	c.seen = 0
 	c.nextJob = max(c.nextJob, ev.result.NextJob)

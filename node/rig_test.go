@@ -109,14 +109,19 @@ func (s *rigSite) boot() {
 func (s *rigSite) register(held, lost []fsm.AttemptRef) {
 	s.rig.t.Helper()
 	s.rig.boots++
+	boot := [16]byte{s.rig.boots}
+	known, err := s.journal.Boot(boot)
+	if err != nil {
+		s.rig.t.Fatal(err)
+	}
 	results := s.rig.apply(fsm.Command{ID: fsm.CommandID{Site: s.name}, Body: &fsm.Register{
-		Node: [16]byte{s.name[0]}, Boot: [16]byte{s.rig.boots}, HTTP: "127.0.0.1:1", Peer: "127.0.0.1:2",
+		Node: [16]byte{s.name[0]}, Boot: boot, Known: known, HTTP: "127.0.0.1:1", Peer: "127.0.0.1:2",
 		MaxVersion: fsm.Version, Held: held, Lost: lost,
 	}})
 	if results[0].Code != fsm.OK {
 		s.rig.t.Fatalf("register %s: %s", s.name, results[0].Code)
 	}
-	s.turn(registeredEvent{results[0]})
+	s.turn(registeredEvent{results[0], boot})
 }
 
 // lease renews the site's lease from now on.

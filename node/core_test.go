@@ -314,3 +314,18 @@ func TestRestartLeavesEndedHomeTasksAlone(t *testing.T) {
 		}
 	}
 }
+
+// Found by chaos: a broker that restarted had not applied its log yet, and gave
+// a home task's next attempt a smaller token than the last one's.
+func TestHomeTokenNeverFalls(t *testing.T) {
+	r := newRig(t, fsm.DefaultParams(), 1)
+	a := r.sites[0]
+	a.submit(`{"command":["false"],"retry":{"max_attempts":2}}`, "")
+	first := a.only()
+	ahead := r.state.Index() + 100
+	a.core.home.jobs[1].Tasks[0].Token = ahead // as seen before the restart
+	a.finish(first, 1)
+	if again := a.only(); again.Token < ahead {
+		t.Errorf("token %d after %d", again.Token, ahead)
+	}
+}

@@ -109,6 +109,9 @@ func (c *core) startHomeTask(num uint64, task uint32, place string, token uint64
 	t := &job.Tasks[task]
 	t.State, t.Machine, t.Reason = fsm.Assigned, place, ""
 	t.Attempt++
+	// After a restart the state here may be older than the one of the last
+	// attempt; (token, attempt) only grows all the same.
+	token = max(token, t.Token)
 	t.Token = token
 	id := executor.ID{Job: fsm.JobID{Site: c.site, Num: num}.String(), Task: task, Attempt: t.Attempt, Token: token}
 	rec := attemptRecord{ID: id, Home: true, Machine: place, Need: executor.Resources(job.Spec.Need)}

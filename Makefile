@@ -18,7 +18,7 @@ FUZZTIME ?= 10s
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: need-go ## build bin/cloudshare
@@ -53,6 +53,22 @@ fmt: need-go tools ## format all Go files and sort their imports
 .PHONY: bench
 bench: build ## measure the figures, each beside its own limit (about five minutes)
 	@$(GO) run -buildvcs=false ./test/bench -binary bin/cloudshare -out bench.txt
+
+# Chaos needs root for its network namespaces. SEED= draws one and prints it.
+CHAOS := $(GO) run -buildvcs=false ./test/chaos
+SEED  ?= 0
+
+.PHONY: chaos
+chaos: need-root build ## break a federation for ten minutes and check it (root; SEED=n repeats a run)
+	@$(CHAOS) -binary bin/cloudshare -suite long -seed $(SEED)
+
+.PHONY: chaos-short
+chaos-short: need-root build ## the same for three minutes, always alike (root)
+	@$(CHAOS) -binary bin/cloudshare -suite short -seed 1
+
+.PHONY: chaos-mutations
+chaos-mutations: need-root need-go ## switch off one safeguard after the other: chaos must notice (root)
+	@$(CHAOS) -mutations
 
 .PHONY: fuzz-short
 fuzz-short: need-go ## run every fuzz target for FUZZTIME (10s)
@@ -100,6 +116,10 @@ need-go:
 	major=$${v%%.*}; rest=$${v#*.}; minor=$${rest%%.*}; \
 	[ "$${major:-0}" -gt 1 ] || [ "$${minor:-0}" -ge 26 ] || \
 		{ echo "Go $$v is too old: install Go 1.26 or newer from https://go.dev/dl/"; exit 1; }
+
+.PHONY: need-root
+need-root:
+	@[ "$$(id -u)" = 0 ] || { echo "Root is needed to make network namespaces: run sudo make, or leave this target out"; exit 1; }
 
 .PHONY: need-git
 need-git:

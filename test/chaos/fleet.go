@@ -124,6 +124,7 @@ func (m *member) prepare(ctx context.Context) error {
 		"data_dir: " + data,
 		"http: " + address(m.host, httpPort),
 		"peer: " + address(m.host, peerPort),
+		"gossip: " + address(m.host, gossipPort),
 		"cores: " + strconv.Itoa(m.opts.cores),
 		"insecure: true",
 		"stop_tasks: true",

@@ -215,7 +215,7 @@ func shownTasks(tasks []testbed.Task) []check.ShownTask {
 	var out []check.ShownTask
 	for _, t := range tasks {
 		s := check.ShownTask{
-			Index: t.Index, State: t.State, Site: t.Site, Attempt: t.Attempt, RunMs: -1, ExitCode: t.ExitCode,
+			Index: t.Index, State: t.State, Reason: t.Reason, Site: t.Site, Attempt: t.Attempt, RunMs: -1, ExitCode: t.ExitCode,
 		}
 		token, err := t.Token.Int64()
 		if err == nil {

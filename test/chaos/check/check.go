@@ -72,12 +72,13 @@ type Shown struct {
 
 // ShownTask is a task as a broker shows it.
 type ShownTask struct {
-	Index       int
-	State, Site string
-	Attempt     int
-	Token       uint64
-	RunMs       int64 // ended_at − started_at, -1 if one is missing
-	ExitCode    *int
+	Index         int
+	State, Reason string
+	Site          string
+	Attempt       int
+	Token         uint64
+	RunMs         int64 // ended_at − started_at, -1 if one is missing
+	ExitCode      *int
 }
 
 // Ends are the states that do not change any more.

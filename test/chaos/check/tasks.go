@@ -92,7 +92,7 @@ const maxLosses = 5
 // trueEnd compares a task's end with what its attempts did.
 func trueEnd(o Ordered, id string, t ShownTask, list []Attempt) (Violation, bool) {
 	where := func(format string, args ...any) (Violation, bool) {
-		v := broken(TrueEnd, "%s/%d is shown %s as attempt %d token %d at %s", id, t.Index, t.State, t.Attempt, t.Token, t.Site)
+		v := broken(TrueEnd, "%s/%d is shown %s (%s) as attempt %d token %d at %s", id, t.Index, t.State, t.Reason, t.Attempt, t.Token, t.Site)
 		v.Text += ", but " + broken("", format, args...).Text
 		return v, true
 	}

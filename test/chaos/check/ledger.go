@@ -58,8 +58,10 @@ type bounds struct {
 }
 
 // Recount judges the matrix by the runs. The last attempt of each task that
-// ended by running is charged exactly as shown; whether an earlier one was
-// charged (a failure is, a loss is not) can only be bounded by its marks.
+// ended by running is charged as shown; a home run is shown as its broker saw
+// it and charged as it was measured, which is at least what its marks show.
+// Whether an earlier attempt was charged (a failure is, a loss is not) can only
+// be bounded by its marks.
 func (l Ledger) Recount(owners map[string]string, shown []Shown, m Marks) []Violation {
 	want := map[pair]*bounds{}
 	at := func(owner, executor string) *bounds {
@@ -77,7 +79,7 @@ func (l Ledger) Recount(owners map[string]string, shown []Shown, m Marks) []Viol
 				switch {
 				case last && (t.State == "succeeded" || t.State == "failed") && t.RunMs >= 0:
 					run := time.Duration(t.RunMs) * time.Millisecond
-					b.add(run-rounding, run+rounding, 1, 1)
+					b.add(min(run, a.Length())-rounding, run+rounding, 1, 1)
 				default:
 					b.add(0, a.Length()+slack, 0, 1)
 				}

@@ -47,7 +47,7 @@ func (c *core) publishUnstarted(fx *effects) {
 		case job == nil: // moved with an earlier task
 		case job.untouched():
 			c.homeForget(w.num, fx)
-			c.pubs.open = append(c.pubs.open, pendingJob{spec: job.Spec})
+			c.pubs.open = append(c.pubs.open, pendingJob{spec: job.Spec, promised: true})
 		default:
 			kept = append(kept, w)
 		}

@@ -28,7 +28,7 @@ func (c *core) hasStarted(ev startedEvent) {
 	if err != nil {
 		return // ids of attempts were made from references
 	}
-	delay := max(0, c.now.wall.UnixMilli()-a.AssignedMs)
+	delay := span(c.now.wall.UnixMilli() - a.AssignedMs)
 	c.started = append(c.started, fsm.StartedAttempt{AttemptRef: ref, DelayMs: delay})
 }
 
@@ -80,10 +80,10 @@ func (c *core) noteEnd(id executor.ID, a *attempt, fx *effects) {
 	end := fsm.Ended{
 		AttemptRef: ref, Outcome: outcomeOf(*r, a.stopping),
 		ExitCode: int32(r.ExitCode), Signal: int32(r.Signal),
-		RunMs: r.Run.Milliseconds(), Detail: fsm.Clip(r.Detail),
+		RunMs: span(r.Run.Milliseconds()), Detail: fsm.Clip(r.Detail),
 	}
 	if !r.Started.IsZero() {
-		end.DelayMs = max(0, r.Started.UnixMilli()-a.AssignedMs)
+		end.DelayMs = span(r.Started.UnixMilli() - a.AssignedMs)
 	}
 	// One with a bound whose handler lost it may still run: that is for the state
 	// to wait for. Otherwise the end is certain.
@@ -139,3 +139,7 @@ func outcomeOf(r executor.Result, asked bool) fsm.Outcome {
 	}
 	return fsm.Lost
 }
+
+// span makes a difference of wall clocks fit to be reported: they may have been
+// set in between, by any amount.
+func span(ms int64) int64 { return min(max(ms, 0), fsm.MaxTimeoutMs) }

@@ -91,9 +91,17 @@ type core struct {
 	usage   usageBook
 	started []fsm.StartedAttempt // reported with the next tick
 	ends    []fsm.Ended          // of this turn
-	lease   lease
-	pledges pledgeBook
-	judging map[coord.Renewal]bool // verdicts being ordered
+	// declined are assignments whose Decline is being ordered.
+	declined map[executor.ID]bool
+	// namedLost are the attempts that the registration under way gives up.
+	namedLost map[fsm.AttemptRef]bool
+	// sickUntil: CLOCK_BOOTTIME until which nothing is started.
+	sickUntil int64
+	// unstopped: a handler failed to stop an attempt; looked at again with a tick.
+	unstopped bool
+	lease     lease
+	pledges   pledgeBook
+	judging   map[coord.Renewal]bool // verdicts being ordered
 	// expelled: the state says that this incarnation is lost; foreign attempts
 	// are ended before the site registers again.
 	expelled bool
@@ -145,6 +153,7 @@ func newCore(site string, limits Exposure) *core {
 		home:     homeBook{jobs: map[uint64]*homeJob{}},
 		pubs:     publicationBook{byJob: map[uint64]*publication{}},
 		keys:     keyBook{byHash: map[[32]byte]keyRecord{}},
+		declined: map[executor.ID]bool{},
 		judging:  map[coord.Renewal]bool{},
 		pledges:  pledgeBook{byID: map[executor.ID]*pledge{}},
 		out:      outbox{site: site, inflight: map[uint64]waitingCommand{}},
@@ -163,6 +172,10 @@ func (c *core) step(ev event, s stateReader, fx *effects) {
 		c.capacity(ev)
 	case acceptedEvent:
 		c.accepted(ev.id)
+	case unstoppedEvent:
+		if a := c.attempts[ev.id]; a != nil {
+			a.stopping, c.unstopped = false, true
+		}
 	case startedEvent:
 		c.hasStarted(ev)
 	case endedEvent:
@@ -181,7 +194,7 @@ func (c *core) step(ev event, s stateReader, fx *effects) {
 	case verdictEvent:
 		c.verdict(ev)
 	case registeredEvent:
-		c.registered(ev, s, fx)
+		c.registered(ev, fx)
 	case tickEvent:
 		c.tick(s, fx)
 	case askEvent:

@@ -161,6 +161,9 @@ func (b *Broker) sayGoodbye(forget bool) error {
 	}
 	select {
 	case code := <-done:
+		if code == fsm.OldIncarnation && !forget {
+			return nil // given up before the goodbye came: parked all the same
+		}
 		if code != fsm.OK {
 			return fmt.Errorf("leave the federation: refused: %s", code)
 		}

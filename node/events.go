@@ -27,6 +27,9 @@ type capacityEvent struct {
 // acceptedEvent: a handler took an attempt.
 type acceptedEvent struct{ id executor.ID }
 
+// unstoppedEvent: a handler could not stop an attempt.
+type unstoppedEvent struct{ id executor.ID }
+
 // startedEvent: an attempt's process runs.
 type startedEvent struct{ id executor.ID }
 
@@ -71,6 +74,7 @@ func (submitEvent) isEvent()     {}
 func (stateEvent) isEvent()      {}
 func (capacityEvent) isEvent()   {}
 func (acceptedEvent) isEvent()   {}
+func (unstoppedEvent) isEvent()  {}
 func (startedEvent) isEvent()    {}
 func (endedEvent) isEvent()      {}
 func (refusedEvent) isEvent()    {}

@@ -68,12 +68,17 @@ func (c *core) offer() {
 		return
 	}
 	o := c.exposedNow()
-	if c.offers.count > 0 && o.Home == c.offers.lastHome && slices.Equal(o.Machines, c.offers.last) {
+	if !c.offerChanged(o) {
 		return
 	}
 	c.stamp(o)
 	c.offers.inflight = true
 	c.out.add(o, func(fsm.Result, stateReader, *effects) { c.offers.inflight = false })
+}
+
+// offerChanged reports whether an offer says anything new.
+func (c *core) offerChanged(o *fsm.Offer) bool {
+	return c.offers.count == 0 || o.Home != c.offers.lastHome || !slices.Equal(o.Machines, c.offers.last)
 }
 
 // exposedNow is what this site would offer now.
@@ -85,7 +90,7 @@ func (c *core) exposedNow() *fsm.Offer {
 		whole, _ := c.limits.exposed(m.Machine, fsm.Resources{}, reserve)
 		var now fsm.Resources
 		now, reserve = c.limits.exposed(m.Machine, c.used.home[name], reserve)
-		if !c.closing && !c.drain.On {
+		if !c.closing && !c.drain.On && !c.sick() {
 			o.Machines = append(o.Machines, fsm.Machine{Name: name, Resources: now, Whole: whole})
 		}
 		o.Capacity = plus(o.Capacity, fsm.Resources(m.Resources))

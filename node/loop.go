@@ -203,7 +203,8 @@ func (b *Broker) stop(st stopEffect) {
 		return
 	}
 	if err := h.Stop(b.ctx, st.id, st.why); err != nil && b.ctx.Err() == nil {
-		b.cfg.Logger.Warn().Err(err).Stringer("attempt", st.id).Msg("attempt could not be stopped")
+		b.cfg.Logger.Warn().Err(err).Stringer("attempt", st.id).Msg("attempt could not be stopped, will be tried again")
+		b.post(unstoppedEvent{st.id})
 	}
 }
 
@@ -217,9 +218,34 @@ func (b *Broker) proposeAll(cmds []fsm.Command) {
 		}
 		rest = append(rest, cmd)
 	}
-	if len(rest) > 0 {
-		b.goroutine(func() { b.propose(rest) })
+	for len(rest) > 0 {
+		n := callSize(rest)
+		call := rest[:n:n]
+		rest = rest[n:]
+		b.goroutine(func() { b.propose(call) })
 	}
+}
+
+const (
+	// One call to the log holds at most so many commands and about so many bytes.
+	maxCallCommands = 256
+	maxCallBytes    = 2 << 20
+)
+
+// callSize is how many of the first commands make one call: at least one.
+func callSize(cmds []fsm.Command) int {
+	bytes := 0
+	for i := range cmds {
+		if submit, ok := cmds[i].Body.(*fsm.Submit); ok {
+			for j := range submit.Jobs {
+				bytes += submit.Jobs[j].SizeBound()
+			}
+		}
+		if i > 0 && (i == maxCallCommands || bytes > maxCallBytes) {
+			return i
+		}
+	}
+	return len(cmds)
 }
 
 // propose has commands ordered; the log retries under the same ids until they

@@ -56,7 +56,8 @@ func (o *outbox) done(ev resultEvent, s stateReader, fx *effects) {
 	}
 	for i, cmd := range ev.cmds {
 		w, ok := o.inflight[cmd.ID.Seq]
-		if !ok || cmd.ID.Incarnation != o.incarnation || ev.results[i].Code == fsm.OldIncarnation {
+		late := ev.results[i].Code == fsm.OldIncarnation && !lastWord(cmd.Body)
+		if !ok || cmd.ID.Incarnation != o.incarnation || late {
 			continue
 		}
 		delete(o.inflight, cmd.ID.Seq)
@@ -70,6 +71,15 @@ func (o *outbox) done(ev resultEvent, s stateReader, fx *effects) {
 		}
 		o.floor++
 	}
+}
+
+// lastWord reports whether a command is of no use to a later incarnation.
+func lastWord(body fsm.Body) bool {
+	switch body.(type) {
+	case *fsm.Leave, *fsm.Forget, *fsm.SetParams:
+		return true
+	}
+	return false
 }
 
 // begin starts a new incarnation's numbers. What the last one left without a
@@ -87,6 +97,10 @@ func (o *outbox) begin(incarnation uint64) {
 	}
 	o.waiting = append(again, o.waiting...)
 	o.waiting = slices.DeleteFunc(o.waiting, func(w waitingCommand) bool {
+		if lastWord(w.body) { // whoever waits for it must look
+			w.then(fsm.Result{Code: fsm.OldIncarnation}, nil, nil)
+			return true
+		}
 		switch w.body.(type) {
 		case *fsm.Offer, *fsm.Usage, *fsm.SiteLost, *fsm.Suspect, *fsm.Bound:
 			return true

@@ -15,6 +15,9 @@ type pendingJob struct {
 	keyed   bool
 	reply   func(Answer) // nil once answered
 	repeats []func(Answer)
+	// promised: a client was told that the job is durable here. Invariant: it
+	// then stays in the journal until the order has it.
+	promised bool
 }
 
 // publication is a group of jobs that one Submit command publishes. Its record
@@ -23,6 +26,8 @@ type publication struct {
 	jobs  []pendingJob
 	since time.Time
 	sent  bool
+	// after: not to be sent before; a full queue is asked again later.
+	after time.Time
 	// cancels are jobs whose owner cancelled them before they were published.
 	cancels []cancelEvent
 }
@@ -113,17 +118,10 @@ func (c *core) encodePublication(p *publication) []byte {
 
 // publish sends the groups that were not sent in this incarnation.
 func (c *core) publish() {
-	for i := len(c.pubs.order); i > 0; i-- {
-		if c.pubs.order[i-1].sent {
-			c.sendPublications(c.pubs.order[i:])
-			return
+	for _, p := range c.pubs.order {
+		if p.sent || c.now.wall.Before(p.after) {
+			continue
 		}
-	}
-	c.sendPublications(c.pubs.order)
-}
-
-func (c *core) sendPublications(ps []*publication) {
-	for _, p := range ps {
 		p.sent = true
 		cmd := p.command()
 		cmd.Settled = c.settledBelow()
@@ -134,12 +132,17 @@ func (c *core) sendPublications(ps []*publication) {
 // published answers the clients of a group that the order has taken.
 func (c *core) published(p *publication, r fsm.Result, s stateReader, fx *effects) {
 	fx.writes = append(fx.writes, tidy(bucketPublishing, number(p.jobs[0].spec.Num))) // a repeat is recognised
+	var again []pendingJob
 	for i := range p.jobs {
 		code := r.Code
 		if code == fsm.OK && r.Jobs != nil {
 			code = r.Jobs[i]
 		}
 		delete(c.pubs.byJob, p.jobs[i].spec.Num)
+		if submitError(code) != nil && p.jobs[i].promised {
+			again = append(again, p.jobs[i])
+			continue
+		}
 		c.answer(&p.jobs[i], code, s, fx)
 	}
 	for i, other := range c.pubs.order {
@@ -148,8 +151,21 @@ func (c *core) published(p *publication, r fsm.Result, s stateReader, fx *effect
 			break
 		}
 	}
+	c.keepPromises(again, fx)
 	for _, cancel := range p.cancels {
 		c.cancel(cancel, fx)
+	}
+}
+
+// fullPause is how long a job that was promised waits when the queue is full.
+const fullPause = 5 * time.Second
+
+// keepPromises journals refused jobs again that clients were told to be durable.
+func (c *core) keepPromises(jobs []pendingJob, fx *effects) {
+	for i := range jobs {
+		p := &publication{jobs: jobs[i : i+1 : i+1], since: c.now.wall, after: c.now.wall.Add(fullPause)}
+		c.addPublication(p)
+		fx.writes = append(fx.writes, put(bucketPublishing, number(jobs[i].spec.Num), c.encodePublication(p)))
 	}
 }
 
@@ -206,6 +222,7 @@ func (c *core) impatient(fx *effects) {
 // answerSite acknowledges a group from the journal.
 func (c *core) answerSite(p *publication, fx *effects) {
 	for i := range p.jobs {
+		p.jobs[i].promised = true
 		c.reply(&p.jobs[i], Answer{
 			ID: fsm.JobID{Site: c.site, Num: p.jobs[i].spec.Num}, State: fsm.Queued.String(),
 			Reason: "no quorum now: kept at this site, published as soon as there is one", Durability: DurableSite,

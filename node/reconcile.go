@@ -23,6 +23,7 @@ func (c *core) reconcile(s stateReader, fx *effects) {
 		wanted[id] = true
 		a := c.attempts[id]
 		switch {
+		case a == nil && c.declined[id]: // on its way back
 		case a == nil && as.Stop:
 			c.ends = append(c.ends, fsm.Ended{AttemptRef: as.AttemptRef, Outcome: fsm.Stopped, Detail: "never started"})
 		case a == nil:
@@ -68,11 +69,27 @@ func (c *core) take(id executor.ID, as fsm.Assignment, s stateReader, fx *effect
 	c.begin(rec, task, err, fx)
 }
 
-// decline hands an assignment back together with what is exposed now.
+// sickPause is how long a site that could not start a task, for a reason of its
+// own (no space, no processes), offers nothing and starts nothing: it must not
+// draw the queue and fail it.
+const sickPause = 5 * time.Second
+
+// sick reports whether such a pause is on.
+func (c *core) sick() bool { return c.now.boot < c.sickUntil }
+
+// decline hands an assignment back, together with what is exposed now if that
+// changed: a new offer lifts the bars of all that was declined before. Until the
+// order has taken it, the assignment still stands in the state, and must not be
+// started.
 func (c *core) decline(ref fsm.AttemptRef, why string) {
-	o := c.exposedNow()
-	c.stamp(o)
-	c.out.add(&fsm.Decline{Attempts: []fsm.AttemptRef{ref}, Reason: why, Offer: o}, nil)
+	d := &fsm.Decline{Attempts: []fsm.AttemptRef{ref}, Reason: fsm.Clip(why)}
+	if o := c.exposedNow(); c.offerChanged(o) {
+		c.stamp(o)
+		d.Offer = o
+	}
+	id := attemptID(ref)
+	c.declined[id] = true
+	c.out.add(d, func(fsm.Result, stateReader, *effects) { delete(c.declined, id) })
 }
 
 // taskOf says what to run; the error is that of an unreadable payload.
@@ -129,12 +146,15 @@ func (c *core) refused(ev refusedEvent, fx *effects) {
 	if a == nil {
 		return
 	}
+	if !handsBack(ev.err) { // not the task's fault: this site is in trouble
+		c.sickUntil = c.now.boot + int64(sickPause)
+	}
 	switch {
-	case a.Home && errors.Is(ev.err, executor.ErrBusy):
-		c.homeAgain(a, fx)
-		return
-	case a.Home, !handsBack(ev.err):
+	case a.Home && errors.Is(ev.err, executor.ErrUnfit):
 		c.hasEnded(ev.id, executor.Result{Cause: executor.NoStart, Detail: ev.err.Error()}, fx)
+		return
+	case a.Home:
+		c.homeAgain(a, fx)
 		return
 	}
 	ref, err := attemptRef(ev.id)

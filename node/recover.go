@@ -98,7 +98,7 @@ func (c *core) recoverPublishing(j *Journal) error {
 		}
 		p := &publication{since: c.now.wall, jobs: make([]pendingJob, len(submit.Jobs))}
 		for i := range submit.Jobs {
-			p.jobs[i] = pendingJob{spec: submit.Jobs[i]}
+			p.jobs[i] = pendingJob{spec: submit.Jobs[i], promised: true}
 		}
 		c.addPublication(p)
 		return nil
@@ -195,6 +195,10 @@ func (c *core) registration() (held, lost []fsm.AttemptRef) {
 			held = append(held, ref)
 		}
 	}
+	c.namedLost = map[fsm.AttemptRef]bool{}
+	for _, ref := range lost {
+		c.namedLost[ref] = true
+	}
 	slices.SortFunc(held, compareRefs)
 	slices.SortFunc(lost, compareRefs)
 	return held, lost
@@ -206,27 +210,27 @@ func compareRefs(a, b fsm.AttemptRef) int {
 }
 
 // registered starts the work for the federation.
-func (c *core) registered(ev registeredEvent, s stateReader, fx *effects) {
+func (c *core) registered(ev registeredEvent, fx *effects) {
 	c.incarnation = ev.result.Incarnation
 	fx.writes = append(fx.writes, registeredAs(ev.boot))
 	c.out.begin(ev.result.Incarnation)
 	c.seen = 0
 	c.nextJob = max(c.nextJob, ev.result.NextJob)
 	c.resumeUsage(ev.result.NextUsage, fx)
-	c.dropSettled(s, fx)
+	c.dropSettled(fx)
 }
 
-// dropSettled drops attempts that ended as lost: the registration said so.
-func (c *core) dropSettled(_ stateReader, fx *effects) {
+// dropSettled drops the attempts that the registration gave up. What was lost
+// after it was named as held is reported like any other end.
+func (c *core) dropSettled(fx *effects) {
 	kept := c.ends[:0]
 	for _, e := range c.ends {
-		if e.Outcome != fsm.Lost {
+		a := c.attempts[attemptID(e.AttemptRef)]
+		if a == nil || !c.namedLost[e.AttemptRef] {
 			kept = append(kept, e)
 			continue
 		}
-		if a := c.attempts[attemptID(e.AttemptRef)]; a != nil {
-			c.drop(a, fx)
-		}
+		c.drop(a, fx)
 	}
 	c.ends = kept
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
@@ -53,6 +54,10 @@ func (b *Broker) Submit(ctx context.Context, reqs []Request) []Answer {
 	return slices.Clone(got.list)
 }
 
+// orderPatience is how long a change waits for the quorum; it may be executed
+// after that all the same.
+const orderPatience = 10 * time.Second
+
 // Cancel ends a job of this site; other sites' jobs are an *ElsewhereError.
 func (b *Broker) Cancel(ctx context.Context, id fsm.JobID) error {
 	if id.Site != b.cfg.Site {
@@ -61,6 +66,8 @@ func (b *Broker) Cancel(ctx context.Context, id fsm.JobID) error {
 		}
 		return b.elsewhere(id.Site, "owner")
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, orderPatience, ErrNoQuorum)
+	defer cancel()
 	done := make(chan error, 1)
 	if !b.post(cancelEvent{num: id.Num, reply: func(err error) { done <- err }}) {
 		return fmt.Errorf("cancel job %s: %w", id, ErrStopping)
@@ -95,6 +102,8 @@ func (b *Broker) SetParams(ctx context.Context, p fsm.Params) error {
 	if err := p.Validate(); err != nil {
 		return fmt.Errorf("%w: %w", ErrBadParams, err)
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, orderPatience, ErrNoQuorum)
+	defer cancel()
 	done := make(chan fsm.Code, 1)
 	err := b.ask(ctx, func(c *core) {
 		c.out.add(&fsm.SetParams{Params: p}, func(r fsm.Result, _ stateReader, _ *effects) { done <- r.Code })
@@ -191,6 +200,8 @@ func (b *Broker) task(ctx context.Context, id fsm.JobID, index uint32) (Task, er
 
 // awaitStart returns when the task has an attempt here or has ended.
 func (b *Broker) awaitStart(ctx context.Context, q LogQuery) error {
+	tick := time.NewTicker(tickEvery)
+	defer tick.Stop()
 	for {
 		var changed <-chan struct{}
 		b.cfg.Replica.mu.RLock()
@@ -205,6 +216,7 @@ func (b *Broker) awaitStart(ctx context.Context, q LogQuery) error {
 		}
 		select {
 		case <-changed:
+		case <-tick.C: // a home task's start changes no replicated state
 		case <-ctx.Done():
 			return fmt.Errorf("wait for task %s/%d: %w", q.Job, q.Task, context.Cause(ctx))
 		case <-b.ctx.Done():

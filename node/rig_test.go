@@ -1,6 +1,7 @@
 package node
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -36,7 +37,11 @@ type rigSite struct {
 	pending []fsm.Command // proposed, not ordered yet
 	answers []Answer
 	fence   int64 // as last told to the handler
+	refuse  error // what the handler says to every start, nil = it starts
 }
+
+// errSick is a handler's trouble that no task is to blame for.
+var errSick = errors.New("no space left on device")
 
 // newRig founds a federation; sites are named a, b, … with the given cores.
 func newRig(t *testing.T, params fsm.Params, cores ...int64) *rig {
@@ -81,6 +86,14 @@ func (r *rig) apply(cmds ...fsm.Command) []fsm.Result {
 // boot starts the site's broker on its journal and on what its handler has.
 func (s *rigSite) boot() {
 	s.rig.t.Helper()
+	held, lost := s.reopen()
+	s.register(held, lost)
+	s.lease(time.Hour)
+}
+
+// reopen is boot without a quorum; it returns what is to be registered.
+func (s *rigSite) reopen() (held, lost []fsm.AttemptRef) {
+	s.rig.t.Helper()
 	s.pending = nil
 	s.core = newCore(s.name, DefaultExposure())
 	s.core.guards["local"] = s.guard
@@ -99,10 +112,9 @@ func (s *rigSite) boot() {
 	if err := s.core.recover(s.journal, map[string][]executor.State{"local": found}, fx); err != nil {
 		s.rig.t.Fatal(err)
 	}
-	held, lost := s.core.registration()
+	held, lost = s.core.registration()
 	s.perform(fx)
-	s.register(held, lost)
-	s.lease(time.Hour)
+	return held, lost
 }
 
 // register presents the broker, as its shell does.
@@ -171,6 +183,12 @@ func (s *rigSite) perform(fx *effects) {
 	}
 	if fx.register != nil {
 		s.register(fx.register.held, fx.register.lost)
+	}
+	if s.refuse != nil {
+		for _, st := range fx.starts {
+			s.turn(refusedEvent{st.id, s.refuse})
+		}
+		return
 	}
 	for _, st := range fx.starts {
 		if _, again := s.running[st.id]; again {

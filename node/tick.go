@@ -18,6 +18,9 @@ func (c *core) tick(s stateReader, fx *effects) {
 	c.keys.expire(c.now.wall, fx)
 	c.impatient(fx)
 	c.stopHome(fx)
+	if c.unstopped {
+		c.unstopped, c.seen = false, 0
+	}
 	if c.incarnation == 0 {
 		return
 	}

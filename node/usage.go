@@ -27,7 +27,7 @@ func (c *core) addUsage(num uint64, a *attempt, r executor.Result, fx *effects) 
 	row := usageRow{
 		Job: num, Task: a.ID.Task, Need: fsm.Resources(a.Need),
 		EndedMs: r.Started.Add(r.Run).UnixMilli(), RunMs: r.Run.Milliseconds(),
-		WaitMs: max(0, r.Started.UnixMilli()-c.home.jobs[num].Spec.CreatedMs),
+		WaitMs: span(r.Started.UnixMilli() - c.home.jobs[num].Spec.CreatedMs),
 	}
 	c.usage.seq++
 	c.usage.rows = append(c.usage.rows, row)
@@ -58,7 +58,7 @@ func (c *core) sendUsage() {
 	for _, r := range u.open {
 		cmd.Rows = append(cmd.Rows, fsm.UsageRow{
 			Job: r.Job, Task: r.Task, Need: r.Need,
-			AgoMs: max(0, now-r.EndedMs), RunMs: r.RunMs, WaitMs: r.WaitMs,
+			AgoMs: span(now - r.EndedMs), RunMs: span(r.RunMs), WaitMs: span(r.WaitMs),
 		})
 	}
 	c.out.add(cmd, func(_ fsm.Result, _ stateReader, fx *effects) {

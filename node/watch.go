@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
@@ -103,7 +104,10 @@ func (b *Broker) proposeLoss(cmd fsm.Command) {
 			b.cfg.Logger.Debug().Err(err).Msg("loss of a site not ordered")
 		}
 		cmd.Body = &fsm.Started{}
-		results, err = b.cfg.Log.Propose(b.ctx, cmd)
+		if results, err = b.cfg.Log.Propose(b.ctx, cmd); err != nil && b.ctx.Err() == nil {
+			b.fail(fmt.Errorf("fill the number of a site's loss: %w", err))
+			return
+		}
 	}
 	b.post(resultEvent{cmds: []fsm.Command{cmd}, results: results, err: err})
 }

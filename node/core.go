@@ -27,8 +27,8 @@ type clock struct {
 	boot int64 // CLOCK_BOOTTIME in nanoseconds
 }
 
-// effects are what the shell must do after a step, in this order: sync the
-// writes, then all the rest.
+// effects are what the shell must do after a step: stops, fences and commands
+// that only say what has happened at once; then sync the writes; then the rest.
 type effects struct {
 	writes  []write
 	starts  []startEffect

@@ -16,9 +16,8 @@ import (
 )
 
 // Journal is what a broker must not forget (architecture D5), in one bbolt
-// file. The broker's loop collects the writes of all events it has taken, and
-// commits them with one sync before it forks, sends or answers anything: that
-// is the group commit.
+// file. All writes that wait are committed with one sync, before anything that
+// depends on them is forked, sent or answered: that is the group commit.
 //
 // Assumption: a sync that returned survives a crash of the machine.
 type Journal struct{ db *bolt.DB }

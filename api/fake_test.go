@@ -27,7 +27,8 @@ type fakeBroker struct {
 	index   uint64
 	jobs    []node.Job
 	keys    map[string]fsm.JobID
-	chunks  []int // sizes of Submit calls
+	asked   context.Context // of the last Submit
+	chunks  []int           // sizes of Submit calls
 	params  fsm.Params
 	live    error
 	ready   error
@@ -45,9 +46,10 @@ func newFake(site string) *fakeBroker {
 	return &fakeBroker{site: site, index: 7, keys: map[string]fsm.JobID{}, params: fsm.DefaultParams()}
 }
 
-func (f *fakeBroker) Submit(_ context.Context, reqs []node.Request) []node.Answer {
+func (f *fakeBroker) Submit(ctx context.Context, reqs []node.Request) []node.Answer {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.asked = ctx
 	f.chunks = append(f.chunks, len(reqs))
 	out := make([]node.Answer, len(reqs))
 	for i, r := range reqs {

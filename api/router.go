@@ -50,6 +50,12 @@ func (s *Server) around(next echo.HandlerFunc) echo.HandlerFunc {
 				h.Set(wire.HeaderIndex, strconv.FormatUint(s.broker.Index(), 10))
 			}
 		})
+		// What a client has asked to be changed is answered even when it closed
+		// its half of the connection, and is executed even when it has gone: it
+		// cannot know which. Each of these requests has its own bound in time.
+		if r := c.Request(); r.Method != http.MethodGet && r.Method != http.MethodHead {
+			c.SetRequest(r.WithContext(context.WithoutCancel(r.Context())))
+		}
 		err := s.origins.Check(c.Request())
 		if err != nil {
 			err = errForeignPage

@@ -152,10 +152,22 @@ func (s *State) SiteChange(name string) uint64 {
 }
 
 // WaitingFits reports whether some waiting task, of any present owner, could
-// ever run on what the site exposes (event 1 of the paper).
+// ever run on what the site exposes (event 1 of the paper). What the site has
+// declined does not count.
 func (s *State) WaitingFits(name string) bool {
 	x := s.byName[name]
-	return x != nil && slices.ContainsFunc(s.active, x.couldRun)
+	return x != nil && slices.ContainsFunc(s.active, func(c *class) bool {
+		return x.couldRun(c) && (c.barred == 0 || s.hasUnbarred(c, x))
+	})
+}
+
+// hasUnbarred reports whether a waiting task of the class was not declined by
+// the site under its present offer.
+func (s *State) hasUnbarred(c *class, x *site) bool {
+	return slices.ContainsFunc(c.lanes, func(l *lane) bool {
+		_, ok := s.first(l, x)
+		return ok
+	})
 }
 
 // Fits reports whether a site's exposed machines, if they were empty, could run

@@ -59,7 +59,7 @@ func (s *testSite) open(t *testing.T) {
 	if s.journal, err = OpenJournal(s.dir); err != nil {
 		t.Fatal(err)
 	}
-	id, err := s.journal.Identify(s.name, [16]byte{s.name[5], 1})
+	id, err := s.journal.Identify(s.name, [16]byte{s.name[5], 1}, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func TestListMergesHomeAndFederationJobs(t *testing.T) {
 	if len(got) != len(want) {
 		t.Errorf("listed %v, want %v", got, want)
 	}
-	if _, err := a.Jobs(t.Context(), JobQuery{Limit: 2, Cursor: "junk"}); !errors.Is(err, fsm.ErrBadID) {
+	if _, err := a.Jobs(t.Context(), JobQuery{Limit: 2, Cursor: "junk"}); !errors.Is(err, ErrBadCursor) {
 		t.Errorf("a malformed cursor: %v", err)
 	}
 }
@@ -266,14 +266,14 @@ func TestDataDirectoryBelongsToOneSite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, err := j.Identify("site-1", [16]byte{1})
+	first, err := j.Identify("site-1", [16]byte{1}, true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := j.Identify("site-1", [16]byte{2}); err != nil || again != first {
+	if again, err := j.Identify("site-1", [16]byte{2}, true); err != nil || again != first {
 		t.Errorf("second look: %v, %v", again, err)
 	}
-	if _, err := j.Identify("site-2", [16]byte{3}); !errors.Is(err, ErrForeignData) {
+	if _, err := j.Identify("site-2", [16]byte{3}, true); !errors.Is(err, ErrForeignData) {
 		t.Errorf("another site's directory: %v", err)
 	}
 	if _, err := OpenJournal(dir); !errors.Is(err, ErrDataInUse) {

@@ -94,6 +94,9 @@ func (b *Broker) Draining(ctx context.Context) (on, own bool) {
 // the drain has begun; its progress is in the state. A second call with now
 // ends the waiting.
 func (b *Broker) Leave(ctx context.Context, now, forget bool) error {
+	if b.cfg.Log.Status().Lead == "" {
+		return fmt.Errorf("leave: the federation is out of reach and cannot be told: stop the broker instead: %w", ErrNoQuorum)
+	}
 	if err := b.wish(ctx, drain{On: true, Own: true}); err != nil {
 		return err
 	}

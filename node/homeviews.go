@@ -40,11 +40,18 @@ func (c *core) homeJobView(num uint64, h *homeJob) Job {
 func (c *core) pendingView(p *pendingJob) Job {
 	j := c.newView(&p.spec)
 	j.ID = fsm.JobID{Site: c.site, Num: p.spec.Num}
-	j.Durability, j.State, j.Reason = DurableSite, fsm.Queued.String(), "being published to the federation"
+	j.Durability, j.State, j.Reason = DurableSite, fsm.Queued.String(), c.pendingReason()
 	var counts fsm.Counts
 	counts[fsm.Queued] = p.spec.Count
 	j.Counts = countsOf(counts)
 	return j
+}
+
+func (c *core) pendingReason() string {
+	if c.alone() {
+		return "no quorum now: kept at this site, published as soon as there is one"
+	}
+	return "being published to the federation"
 }
 
 func (c *core) newView(js *fsm.JobSpec) Job {
@@ -77,7 +84,7 @@ func (c *core) ownTasks(num uint64, from uint32, limit int) (tasks []Task, next 
 	}
 	if p := c.pubs.find(num); p != nil {
 		for i := from; i < p.spec.Count && len(tasks) < limit; i++ {
-			tasks = append(tasks, Task{Index: i, State: fsm.Queued.String(), Reason: "being published to the federation"})
+			tasks = append(tasks, Task{Index: i, State: fsm.Queued.String(), Reason: c.pendingReason()})
 		}
 		return tasks, nextIndex(from, len(tasks), int(p.spec.Count)), true
 	}

@@ -158,13 +158,18 @@ func (j *Journal) commit(writes []write) error {
 	return nil
 }
 
-// Identify binds a new directory to the site, and refuses one of another site.
-func (j *Journal) Identify(site string, node [16]byte) ([16]byte, error) {
+// Identify binds a directory to the site, and refuses one of another site that
+// has joined a federation: before that nothing was promised under its name.
+func (j *Journal) Identify(site string, node [16]byte, joined bool) ([16]byte, error) {
 	id := identity{Site: site, Node: node}
 	err := j.db.Update(func(tx *bolt.Tx) error {
 		meta := tx.Bucket(bucketMeta)
 		if v := meta.Get(keyIdentity); v != nil {
-			return json.Unmarshal(v, &id)
+			old := identity{}
+			if cause := json.Unmarshal(v, &old); cause != nil || joined || old.Site == site {
+				id = old
+				return cause
+			}
 		}
 		v, err := json.Marshal(id)
 		if err != nil {

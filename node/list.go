@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,7 +27,7 @@ func parseCursor(s string) (c cursor, err error) {
 	}
 	fed, own, ok := strings.Cut(s, ".")
 	if !ok {
-		return c, fmt.Errorf("cursor %.40q: %w", s, fsm.ErrBadID)
+		return c, fmt.Errorf("%w %.40q", ErrBadCursor, s)
 	}
 	if c.seq, c.fedDone, err = parsePlace(fed); err != nil {
 		return c, err
@@ -41,7 +42,7 @@ func parsePlace(s string) (n uint64, done bool, err error) {
 	}
 	n, err = strconv.ParseUint(s, 10, 64)
 	if err != nil {
-		return 0, false, fmt.Errorf("cursor part %.40q: %w", s, fsm.ErrBadID)
+		return 0, false, fmt.Errorf("%w: part %.40q", ErrBadCursor, s)
 	}
 	return n, false, nil
 }
@@ -85,20 +86,47 @@ func (b *Broker) ownPage(ctx context.Context, q JobQuery, cur cursor) (page []li
 		return nil, nil
 	}
 	err = b.ask(ctx, func(c *core) {
-		end := len(c.home.order)
-		if cur.num > 0 {
-			end, _ = slices.BinarySearch(c.home.order, cur.num)
-		}
-		for i := end - 1; i >= 0 && len(page) <= q.Limit; i-- {
-			num := c.home.order[i]
-			h := c.home.jobs[num]
-			state := h.state().String()
-			if (q.State == "" || q.State == state) && MatchLabels(h.Spec.Payload, q.Labels) {
-				page = append(page, listed{c.homeJobView(num, h), num})
+		for num := range c.ownNumbers(cur.num) {
+			if len(page) > q.Limit {
+				return
+			}
+			state, payload := c.ownState(num)
+			if (q.State == "" || q.State == state) && MatchLabels(payload, q.Labels) {
+				j, _ := c.ownJob(num)
+				page = append(page, listed{j, num})
 			}
 		}
 	})
 	return page, err
+}
+
+// ownNumbers yields the numbers of the jobs that only this broker knows, those
+// below a number (0 = all), greatest first.
+func (c *core) ownNumbers(below uint64) iter.Seq[uint64] {
+	nums := slices.Clone(c.home.order)
+	for num := range c.pubs.byJob {
+		nums = append(nums, num)
+	}
+	slices.Sort(nums)
+	if below > 0 {
+		i, _ := slices.BinarySearch(nums, below)
+		nums = nums[:i]
+	}
+	return func(yield func(uint64) bool) {
+		for _, num := range slices.Backward(nums) {
+			if !yield(num) {
+				return
+			}
+		}
+	}
+}
+
+// ownState is what a list filters by.
+func (c *core) ownState(num uint64) (state string, payload []byte) {
+	if h := c.home.jobs[num]; h != nil {
+		return h.state().String(), h.Spec.Payload
+	}
+	return fsm.Queued.String(), c.pubs.find(num).spec.Payload
 }
 
 func (b *Broker) federationPage(q JobQuery, cur cursor) (page []listed, next uint64) {

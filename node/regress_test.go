@@ -1,6 +1,9 @@
 package node
 
 import (
+	"context"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -197,5 +200,74 @@ func TestCallsStayUnderTheLogsLimit(t *testing.T) {
 	}
 	if calls < 10 {
 		t.Errorf("%d calls", calls)
+	}
+}
+
+// What was accepted without a quorum stands in the list, too.
+func TestListShowsWhatIsOnItsWay(t *testing.T) {
+	a := startSites(t, 1)[0]
+	a.accept(t, sleepJob)
+	a.group.Cut("site-1")
+	a.group.Tick()
+	spec, err := ParseSpec([]byte(sleepJob))
+	if err != nil {
+		t.Fatal(err)
+	}
+	go a.Submit(t.Context(), []Request{{Spec: spec}})
+	known := func(c *core) bool { return c.pubs.find(2) != nil }
+	a.until(t.Context(), known)
+	page, err := a.Jobs(t.Context(), JobQuery{Limit: 10})
+	if err != nil || len(page.Items) != 2 {
+		t.Fatalf("%d jobs listed, %v; want both", len(page.Items), err)
+	}
+	if page.Items[0].ID.Num != 2 && page.Items[1].ID.Num != 2 {
+		t.Errorf("listed %s and %s", page.Items[0].ID, page.Items[1].ID)
+	}
+}
+
+// A client that stops waiting is not told that the broker stops.
+func TestImpatientClientIsToldTheTruth(t *testing.T) {
+	a := startSites(t, 1)[0]
+	a.accept(t, sleepJob)
+	a.group.Cut("site-1")
+	spec, err := ParseSpec([]byte(sleepJob))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	got := a.Submit(ctx, []Request{{Spec: spec}})[0]
+	if got.Err == nil || errors.Is(got.Err, ErrStopping) || !errors.Is(got.Err, context.DeadlineExceeded) {
+		t.Errorf("answer %+v", got)
+	}
+}
+
+// A task that nobody here can run must not keep others from starting at home.
+func TestDeclinedTasksDoNotBlockHomeStarts(t *testing.T) {
+	r := newRig(t, fsm.DefaultParams(), 1)
+	a := r.sites[0]
+	a.refuse = executor.ErrUnfit
+	a.submit(`{"image":"alpine"}`, "")
+	r.settle()
+	a.refuse = nil
+	i := a.submit(sleepJob, "")
+	if a.answers[i].Durability != DurableSite || len(a.running) != 1 {
+		t.Errorf("answer %+v", a.answers[i])
+	}
+}
+
+// Parameters that would strand everybody are refused with their names.
+func TestParamsThatStrandAreRefused(t *testing.T) {
+	now := fsm.DefaultParams()
+	for name, change := range map[string]func(*fsm.Params){
+		"lease_ms":    func(p *fsm.Params) { p.LeaseMs = 1 },
+		"retain_jobs": func(p *fsm.Params) { p.RetainJobs = 0 },
+		"retain_ms":   func(p *fsm.Params) { p.RetainMs = 0 },
+	} {
+		p := now
+		change(&p)
+		if err := checkParams(now, p); !errors.Is(err, ErrBadParams) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -38,9 +38,6 @@ func (b *Broker) Submit(ctx context.Context, reqs []Request) []Answer {
 		return nil
 	}
 	got := &answers{list: make([]Answer, len(reqs)), left: len(reqs), done: make(chan struct{})}
-	for i := range got.list {
-		got.list[i].Err = ErrStopping
-	}
 	if b.post(submitEvent{reqs: reqs, reply: got.set}) {
 		select {
 		case <-got.done:
@@ -49,9 +46,24 @@ func (b *Broker) Submit(ctx context.Context, reqs []Request) []Answer {
 		case <-b.ctx.Done():
 		}
 	}
-	got.mu.Lock()
-	defer got.mu.Unlock()
-	return slices.Clone(got.list)
+	why := error(ErrStopping)
+	if ctx.Err() != nil {
+		why = context.Cause(ctx)
+	}
+	return got.rest(why)
+}
+
+// rest gives those that have no answer an error: they may be accepted all the same.
+func (a *answers) rest(why error) []Answer {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	list := slices.Clone(a.list)
+	for i := range list {
+		if list[i].Err == nil && list[i].ID == (fsm.JobID{}) {
+			list[i].Err = fmt.Errorf("no answer in time, the job may be accepted all the same: %w", why)
+		}
+	}
+	return list
 }
 
 // orderPatience is how long a change waits for the quorum; it may be executed
@@ -97,10 +109,32 @@ func (b *Broker) elsewhere(site, role string) error {
 	return e
 }
 
-// SetParams changes the federation's parameters.
-func (b *Broker) SetParams(ctx context.Context, p fsm.Params) error {
+// Least retention of ended jobs: whoever waits for a job must be able to see its end.
+const (
+	leastRetainMs   = 60_000
+	leastRetainJobs = 1000
+)
+
+// checkParams refuses what a running federation cannot use.
+func checkParams(now, p fsm.Params) error {
 	if err := p.Validate(); err != nil {
 		return fmt.Errorf("%w: %w", ErrBadParams, err)
+	}
+	switch {
+	case p.LeaseMs != now.LeaseMs || p.MarginMs != now.MarginMs || p.QuantumMs != now.QuantumMs:
+		return fmt.Errorf("%w: lease_ms %d, margin_ms %d and quantum_ms %d are fixed since the federation was founded",
+			ErrBadParams, now.LeaseMs, now.MarginMs, now.QuantumMs)
+	case p.RetainMs < leastRetainMs || p.RetainJobs < leastRetainJobs:
+		return fmt.Errorf("%w: retain_ms must be at least %d and retain_jobs %d, or nobody could see how a job ended",
+			ErrBadParams, leastRetainMs, leastRetainJobs)
+	}
+	return nil
+}
+
+// SetParams changes the federation's parameters.
+func (b *Broker) SetParams(ctx context.Context, p fsm.Params) error {
+	if err := checkParams(b.Params(), p); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, orderPatience, ErrNoQuorum)
 	defer cancel()

@@ -68,9 +68,16 @@ func (p *brokerParts) start(ctx context.Context, cfg Config, log zerolog.Logger)
 	if p.journal, err = node.OpenJournal(cfg.DataDir); err != nil {
 		return err
 	}
-	id, err := p.journal.Identify(cfg.Site, uuid.New())
+	joined, err := hasData(cfg.DataDir)
 	if err != nil {
 		return err
+	}
+	id, err := p.journal.Identify(cfg.Site, uuid.New(), joined)
+	if err != nil {
+		return err
+	}
+	if cause := portFree(cfg.HTTP); cause != nil { // before anything is founded
+		return fmt.Errorf("http address %s is taken: %w", cfg.HTTP, cause)
 	}
 	replica := node.NewReplica()
 	if p.log, err = raftlog.Open(ctx, raftConfig(cfg, id, replica, log)); err != nil {

@@ -179,6 +179,8 @@ func (c Config) Validate() error {
 		return usage("profile %q: must be lan or wan", c.Profile)
 	case c.Cores < 0 || c.Reserve < 0:
 		return usage("cores %d, reserve %d: must not be negative", c.Cores, c.Reserve)
+	case int64(c.Cores)*1000 > fsm.MaxMilliCPU:
+		return usage("cores %d: a site has at most %d", c.Cores, fsm.MaxMilliCPU/1000)
 	case c.Cores > 0 && c.Reserve > c.Cores:
 		return usage("reserve %d: must be at most cores (%d)", c.Reserve, c.Cores)
 	case c.Lease < 0 || c.Margin < 0 || c.KillGrace < 0 || c.StopWait <= 0:

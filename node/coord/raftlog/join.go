@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -91,9 +92,12 @@ func (l *Log) admit(ctx context.Context, q joinRequest) joinReply {
 
 func (l *Log) admitHere(ctx context.Context, q joinRequest) joinReply {
 	node, err := hex.DecodeString(q.Node)
-	_, port, addrErr := net.SplitHostPort(q.Addr)
+	host, port, addrErr := net.SplitHostPort(q.Addr)
+	if n, cause := strconv.ParseUint(port, 10, 16); cause != nil || n == 0 || host == "" {
+		addrErr = errors.Join(addrErr, errors.New("not HOST:PORT"))
+	}
 	switch {
-	case err != nil || len(node) != 16 || !fsm.ValidSite(q.Site) || addrErr != nil || port == "0" || len(q.Addr) > fsm.MaxAddress:
+	case err != nil || len(node) != 16 || !fsm.ValidSite(q.Site) || addrErr != nil || len(q.Addr) > fsm.MaxAddress:
 		return joinReply{Code: joinRefused, Text: fmt.Sprintf("malformed site %.80q, node %.40q or address %.300q", q.Site, q.Node, q.Addr)}
 	case !l.seq.leads():
 		return joinReply{Code: joinRetry, Text: "the lead is new and not ready"}
@@ -190,6 +194,9 @@ func (l *Log) join(ctx context.Context) ([16]byte, error) {
 				return [16]byte{}, err
 			}
 			last = err
+			if try%4 == 0 {
+				l.log.Info().Str("through", addr).Err(err).Msg("not joined yet: trying again")
+			}
 		}
 		if err := sleep(ctx, l.backoff(try)); err != nil {
 			return [16]byte{}, fmt.Errorf("join: %w (last: %w)", err, last)

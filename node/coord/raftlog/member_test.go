@@ -297,10 +297,13 @@ func TestSevenSitesLoseFourInTurn(t *testing.T) {
 func TestRestingIsNotPromoted(t *testing.T) {
 	c := newCluster(t)
 	a := c.open(t, "a")
-	c.open(t, "b")
+	b := c.open(t, "b")
 	c.open(t, "cc")
 	d := c.open(t, "d")
 	if err := d.Demote(patience(t), "d"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Close(); err != nil { // a member that goes on would ask to join again
 		t.Fatal(err)
 	}
 	if err := a.Remove(patience(t), "b"); err != nil {

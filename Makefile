@@ -58,6 +58,10 @@ bench: build ## measure the figures, each beside its own limit (about five minut
 CHAOS := $(GO) run -buildvcs=false ./test/chaos
 SEED  ?= 0
 
+.PHONY: bench-losses
+bench-losses: build ## measure what killed and paused brokers cost (about seven minutes)
+	@$(GO) run -buildvcs=false ./test/bench -binary bin/cloudshare -out bench-losses.txt -only losses
+
 .PHONY: chaos
 chaos: need-root build ## break a federation for ten minutes and check it (root; SEED=n repeats a run)
 	@$(CHAOS) -binary bin/cloudshare -suite long -seed $(SEED)
@@ -105,7 +109,7 @@ bin/tools/testsum: $(wildcard .ci/tools/testsum/*.go)
 
 .PHONY: clean
 clean: ## remove what was built or measured
-	@rm -rf bin bench.txt coverage.out
+	@rm -rf bin bench.txt bench-losses.txt coverage.out
 
 # Prerequisites, each with its remedy.
 

@@ -47,6 +47,11 @@ func TestVerdict(t *testing.T) {
 		{figure{measured: 50_000, aim: aim{atLeast: 50_000}}, "met"},
 		{figure{measured: 49_999, aim: aim{atLeast: 50_000}}, "MISSED"},
 		{figure{measured: 5, aim: aim{maxRatio: 2}}, "MISSED"}, // nothing to stand beside
+		{figure{measured: 0.9, aim: aim{below: 1}}, "met"},
+		{figure{measured: 1, aim: aim{below: 1}}, "MISSED"},
+		{figure{measured: 0, aim: aim{none: true}}, "met"},
+		{figure{measured: 1, aim: aim{none: true}}, "MISSED"},
+		{figure{measured: math.NaN(), aim: aim{none: true}}, "MISSED"},
 		{figure{measured: math.NaN(), aim: aim{atLeast: 1}}, "MISSED"},
 		{figure{measured: 1}, ""},
 	} {
@@ -72,6 +77,12 @@ func TestTableShowsFigureLimitRatioAndAim(t *testing.T) {
 func TestChoose(t *testing.T) {
 	if got, err := choose("fsm,latency"); err != nil || len(got) != 2 || got[0].name != "fsm" {
 		t.Errorf("chose %v, %v", got, err)
+	}
+	if got, err := choose(""); err != nil || len(got) == 0 || budget(got) != total {
+		t.Errorf("by default %v, %v", got, err)
+	}
+	if got, err := choose("losses"); err != nil || len(got) < 2 || budget(got) <= total {
+		t.Errorf("the group is %v, %v", got, err)
 	}
 	if _, err := choose("nothing"); err == nil {
 		t.Error("an unknown section was accepted")
@@ -115,9 +126,17 @@ func TestStartsTimesAProcess(t *testing.T) {
 	if err := cmd.Run(); err != nil {
 		t.Fatal(err)
 	}
-	at, err := st.next(t.Context())
-	if err != nil || at.Before(before) || at.After(time.Now()) {
-		t.Fatalf("started at %v, %v; asked at %v", at, err, before)
+	got, err := st.next(t.Context())
+	if err != nil || got.at.Before(before) || got.at.After(time.Now()) || got.attempt != 0 {
+		t.Fatalf("started %+v, %v; asked at %v", got, err, before)
+	}
+	task := exec.Command(env.stamp, st.path)
+	task.Env = []string{"CLOUDSHARE_JOB=a.7", "CLOUDSHARE_ATTEMPT=2", "CLOUDSHARE_SITE=b"}
+	if err := task.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err = st.next(t.Context()); err != nil || got.job != "a.7" || got.attempt != 2 || got.site != "b" {
+		t.Fatalf("task started %+v, %v", got, err)
 	}
 }
 

@@ -25,7 +25,7 @@ func measureLatency(ctx context.Context, env environment, t *table) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, bare.close()) }()
-	fed, err := startSites(ctx, env, "latency", 1)
+	fed, err := startSites(ctx, env, "latency", siteCount, 1)
 	if err != nil {
 		return err
 	}
@@ -104,12 +104,12 @@ func timeStarts(ctx context.Context, s *testbed.Site, spec testbed.Spec, bare *b
 		if err != nil {
 			return nil, nil, err
 		}
-		at, err := bare.starts.next(ctx)
+		st, err := bare.starts.next(ctx)
 		if err != nil {
 			return nil, nil, fmt.Errorf("job %s: %w", a.ID, err)
 		}
 		if i >= warmUps {
-			limit, got = append(limit, took), append(got, since(began, at))
+			limit, got = append(limit, took), append(got, since(began, st.at))
 		}
 		if _, err := s.AwaitJob(ctx, a.ID, "succeeded"); err != nil {
 			return nil, nil, err
@@ -172,6 +172,6 @@ func (b *bareSequence) run(ctx context.Context, ordered bool) (time.Duration, er
 	if err := exec.CommandContext(ctx, b.stamp, b.starts.path).Run(); err != nil {
 		return 0, fmt.Errorf("run stamp: %w", err)
 	}
-	at, err := b.starts.next(ctx)
-	return since(began, at), err
+	st, err := b.starts.next(ctx)
+	return since(began, st.at), err
 }

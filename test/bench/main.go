@@ -1,9 +1,10 @@
 // Bench measures the figures that the README quotes, each beside its own limit
 // in the same run: submissions, time to a running process, tasks per second,
-// and the state machine's benchmarks. It drives real broker processes over
-// HTTP (steps 1 to 7 of a job's way) and imports nothing of the broker.
+// memory, the state machine's benchmarks, and, when asked for, what the loss of
+// a broker costs. It drives real broker processes over HTTP (all steps of a
+// job's way) and imports nothing of the broker.
 //
-// Usage: go run ./test/bench -binary bin/cloudshare [-out FILE] [-only NAME]
+// Usage: go run ./test/bench -binary bin/cloudshare [-out FILE] [-only NAME,…]
 package main
 
 import (
@@ -19,7 +20,7 @@ import (
 	"time"
 )
 
-// total bounds the whole run, whatever hangs.
+// total bounds the sections that always run, whatever hangs.
 const total = 6 * time.Minute
 
 // section measures some figures. It fills the table with what it has measured
@@ -27,13 +28,22 @@ const total = 6 * time.Minute
 type section struct {
 	name string
 	run  func(ctx context.Context, env environment, t *table) error
+	// group of sections that run only when they or the group are asked for.
+	group string
+	// limit of a section in a group.
+	limit time.Duration
 }
 
 var sections = []section{
-	{"submissions", measureSubmissions},
-	{"latency", measureLatency},
-	{"throughput", measureThroughput},
-	{"fsm", runStateBenchmarks},
+	{name: "submissions", run: measureSubmissions},
+	{name: "latency", run: measureLatency},
+	{name: "throughput", run: measureThroughput},
+	{name: "memory", run: measureMemory},
+	{name: "fsm", run: runStateBenchmarks},
+	{name: "lead", run: measureLeadLoss, group: "losses", limit: 6 * time.Minute},
+	{name: "executor", run: measureExecutorLoss, group: "losses", limit: 4 * time.Minute},
+	{name: "pauses", run: measurePauses, group: "losses", limit: 7 * time.Minute},
+	{name: "kept", run: measureKept, group: "losses", limit: 3 * time.Minute},
 }
 
 // environment of a run.
@@ -47,12 +57,10 @@ type environment struct {
 func main() {
 	binary := flag.String("binary", "bin/cloudshare", "the cloudshare `file` to measure")
 	out := flag.String("out", "", "also write the table to this `file`")
-	only := flag.String("only", "", "comma-separated `sections`: submissions, latency, throughput, fsm")
+	only := flag.String("only", "", "comma-separated `sections`: submissions, latency, throughput, memory, fsm; losses, or some of it: lead, executor, pauses, kept")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, total)
-	defer cancel()
 	if err := bench(ctx, *binary, *out, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -76,14 +84,16 @@ func bench(ctx context.Context, binary, out, only string) error {
 	if err := buildStamp(ctx, env.stamp); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, budget(chosen))
+	defer cancel()
 	t := newTable(describeMachine())
 	var failed []error
 	for _, s := range chosen {
-		began := time.Now()
-		if err := s.run(ctx, env, t); err != nil {
+		began, before := time.Now(), load()
+		if err := s.within(ctx, env, t); err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", s.name, err))
 		}
-		fmt.Fprintf(env.notes, "%s: %.0f s\n", s.name, time.Since(began).Seconds())
+		fmt.Fprintf(env.notes, "%s: %.0f s, load %s before, %s after\n", s.name, time.Since(began).Seconds(), before, load())
 	}
 	t.write(os.Stdout)
 	if out != "" {
@@ -92,20 +102,39 @@ func bench(ctx context.Context, binary, out, only string) error {
 	return errors.Join(failed...)
 }
 
-func choose(only string) ([]section, error) {
-	if only == "" {
-		return sections, nil
+// budget bounds the whole run.
+func budget(chosen []section) time.Duration {
+	d := total
+	for _, s := range chosen {
+		d += s.limit
 	}
+	return d
+}
+
+// within runs the section inside its own limit.
+func (s section) within(ctx context.Context, env environment, t *table) error {
+	if s.limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.limit)
+		defer cancel()
+	}
+	return s.run(ctx, env, t)
+}
+
+// choose returns the named sections and groups; without names, the sections
+// that are in no group.
+func choose(only string) ([]section, error) {
 	var chosen []section
-next:
 	for name := range strings.SplitSeq(only, ",") {
+		found := false
 		for _, s := range sections {
-			if s.name == name {
-				chosen = append(chosen, s)
-				continue next
+			if s.name == name || s.group == name {
+				chosen, found = append(chosen, s), true
 			}
 		}
-		return nil, fmt.Errorf("no section is called %q", name)
+		if !found {
+			return nil, fmt.Errorf("no section is called %q", name)
+		}
 	}
 	return chosen, nil
 }

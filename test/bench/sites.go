@@ -3,27 +3,102 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/cloudshare/cloudshare/test/testbed"
 )
 
-// siteCount of every figure.
+// siteCount of most figures.
 const siteCount = 3
 
-// startSites starts a fresh federation for one section.
-func startSites(ctx context.Context, env environment, name string, cores int) (*testbed.Federation, error) {
+// startSites starts a fresh federation for one section, on the LAN profile.
+func startSites(ctx context.Context, env environment, name string, sites, cores int) (*testbed.Federation, error) {
 	dir := filepath.Join(env.dir, name)
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make folder of %s: %w", name, err)
 	}
-	fed, err := testbed.Start(ctx, testbed.Options{Binary: env.binary, Dir: dir, Sites: siteCount, Cores: cores})
+	fed, err := testbed.Start(ctx, testbed.Options{Binary: env.binary, Dir: dir, Sites: sites, Cores: cores})
 	if err != nil {
 		return nil, fmt.Errorf("start federation: %w", err)
 	}
 	return fed, nil
+}
+
+// startWhole starts a federation in which every site votes.
+func startWhole(ctx context.Context, env environment, name string, sites, cores int) (*testbed.Federation, error) {
+	fed, err := startSites(ctx, env, name, sites, cores)
+	if err != nil {
+		return nil, err
+	}
+	if err := awaitWhole(ctx, fed); err != nil {
+		return nil, errors.Join(err, fed.Stop())
+	}
+	return fed, nil
+}
+
+// wholeLimit bounds the wait for a whole federation: five sites have become
+// voters after two promotions of three stable seconds each.
+const wholeLimit = 45 * time.Second
+
+// awaitWhole waits until all brokers have caught up and follow one lead, to
+// which every site is present and votes.
+func awaitWhole(ctx context.Context, fed *testbed.Federation) error {
+	ctx, cancel := context.WithTimeout(ctx, wholeLimit)
+	defer cancel()
+	return testbed.Await(ctx, "a whole federation", func() error {
+		var lead string
+		for _, s := range fed.Sites {
+			if err := s.Ready(ctx); err != nil {
+				return err
+			}
+			st, err := s.Status(ctx)
+			switch {
+			case err != nil:
+				return err
+			case lead == "":
+				lead = st.Lead
+			}
+			if st.Lead == "" || st.Lead != lead || len(st.Voters) != len(fed.Sites) {
+				return fmt.Errorf("%s follows %q with voters %v, %s follows %q", s.Name, st.Lead, st.Voters, fed.Sites[0].Name, lead)
+			}
+		}
+		return allPresent(ctx, fed, lead)
+	})
+}
+
+// allPresent asks the lead.
+func allPresent(ctx context.Context, fed *testbed.Federation, lead string) error {
+	for _, asked := range fed.Sites {
+		if asked.Name != lead {
+			continue
+		}
+		for _, s := range fed.Sites {
+			info, err := asked.Info(ctx, s.Name)
+			if err != nil {
+				return err
+			}
+			if info.State != "alive" || !info.Voter {
+				return fmt.Errorf("%s is %s, votes %v", s.Name, info.State, info.Voter)
+			}
+		}
+	}
+	return nil
+}
+
+// pause waits a while inside a measurement.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // mustJSON encodes a value of our own types, which cannot fail.

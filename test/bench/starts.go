@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -40,25 +41,47 @@ func listenStarts(dir string) (*starts, error) {
 // startLimit bounds the wait for one process.
 const startLimit = 20 * time.Second
 
-// next waits for one process and returns when it began, by its wall clock.
-func (s *starts) next(ctx context.Context) (time.Time, error) {
+// start is one process that began to run.
+type start struct {
+	at        time.Time // by its wall clock
+	job, site string    // of a task, else ""
+	attempt   int       // from 1; 0 = not a task
+}
+
+// next waits for one process.
+func (s *starts) next(ctx context.Context) (start, error) {
 	deadline := time.Now().Add(startLimit)
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
 		deadline = d
 	}
 	if err := s.conn.SetReadDeadline(deadline); err != nil {
-		return time.Time{}, fmt.Errorf("await start: %w", err)
+		return start{}, fmt.Errorf("await start: %w", err)
 	}
-	buf := make([]byte, 32)
+	buf := make([]byte, 512)
 	n, err := s.conn.Read(buf)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("await start: %w", err)
+		return start{}, fmt.Errorf("await start: %w", err)
 	}
-	ns, err := strconv.ParseInt(string(buf[:n]), 10, 64)
+	return parseStart(string(buf[:n]))
+}
+
+// parseStart reads what the stamp program sends.
+func parseStart(text string) (start, error) {
+	f := strings.Split(text, " ")
+	if len(f) != 4 {
+		return start{}, fmt.Errorf("parse start %q: want four words", text)
+	}
+	ns, err := strconv.ParseInt(f[0], 10, 64)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("await start: %w", err)
+		return start{}, fmt.Errorf("parse start %q: %w", text, err)
 	}
-	return time.Unix(0, ns), nil
+	st := start{at: time.Unix(0, ns), job: f[1], site: f[3]}
+	if f[2] != "" {
+		if st.attempt, err = strconv.Atoi(f[2]); err != nil {
+			return start{}, fmt.Errorf("parse start %q: %w", text, err)
+		}
+	}
+	return st, nil
 }
 
 func (s *starts) close() {

@@ -30,12 +30,12 @@ func measureSubmissions(ctx context.Context, env environment, t *table) (err err
 		return err
 	}
 	defer func() { err = errors.Join(err, bare.Close()) }()
-	fed, err := startSites(ctx, env, "submissions", 1)
+	fed, err := startSites(ctx, env, "submissions", siteCount, 1)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, fed.Stop()) }()
-	if err := occupy(ctx, fed.Sites[2]); err != nil {
+	if _, err := occupy(ctx, fed.Sites[2], 1); err != nil {
 		return err
 	}
 	spec := testbed.Spec{Command: []string{"/bin/true"}, Sites: &testbed.Where{Only: []string{fed.Sites[2].Name}}}
@@ -83,18 +83,23 @@ func submitFor(ctx context.Context, fed *testbed.Federation, n int, contentType 
 	return countInWindow(ctx, n, window, func(c int) (int, error) { return lanes[c].postJobs(jobs) })
 }
 
-// occupy takes all cores of a site (one) until the federation ends.
-func occupy(ctx context.Context, s *testbed.Site) error {
+// occupy takes so many cores of a site until the returned job is cancelled or
+// the federation ends.
+func occupy(ctx context.Context, s *testbed.Site, cores int) (string, error) {
 	a, err := s.Submit(ctx, testbed.Spec{
-		Command: []string{"sleep", "900"}, Sites: &testbed.Where{Only: []string{s.Name}},
+		Command: []string{"sleep", "900"}, Count: cores, Sites: &testbed.Where{Only: []string{s.Name}},
 	})
 	if err != nil {
-		return fmt.Errorf("occupy %s: %w", s.Name, err)
+		return "", fmt.Errorf("occupy %s: %w", s.Name, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	if _, err := s.AwaitJob(ctx, a.ID, "running"); err != nil {
-		return fmt.Errorf("occupy %s: %w", s.Name, err)
-	}
-	return nil
+	err = testbed.Await(ctx, "all cores of "+s.Name, func() error {
+		job, e := s.Job(ctx, a.ID)
+		if e == nil && job.Counts["running"] != cores {
+			e = fmt.Errorf("job %s has tasks %v", a.ID, job.Counts)
+		}
+		return e
+	})
+	return a.ID, err
 }

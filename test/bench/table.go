@@ -23,6 +23,8 @@ type figure struct {
 // aim is what a figure should reach; the zero value asks for nothing.
 type aim struct {
 	atLeast  float64 // of measured
+	below    float64 // of measured
+	none     bool    // measured is to be 0
 	minRatio float64 // of measured / limit
 	maxRatio float64
 }
@@ -34,6 +36,8 @@ func (f figure) verdict() string {
 		return ""
 	case math.IsNaN(f.measured),
 		f.aim.atLeast > 0 && f.measured < f.aim.atLeast,
+		f.aim.below > 0 && f.measured >= f.aim.below,
+		f.aim.none && f.measured != 0,
 		f.aim.minRatio > 0 && !(f.ratio() >= f.aim.minRatio),
 		f.aim.maxRatio > 0 && !(f.ratio() <= f.aim.maxRatio):
 		return "MISSED"
@@ -53,6 +57,10 @@ func (a aim) String() string {
 	switch {
 	case a.atLeast > 0:
 		return "≥ " + number(a.atLeast)
+	case a.below > 0:
+		return "< " + number(a.below)
+	case a.none:
+		return "0"
 	case a.minRatio > 0:
 		return fmt.Sprintf("≥ %.2f of limit", a.minRatio)
 	case a.maxRatio > 0:
@@ -80,7 +88,7 @@ func (t *table) write(w io.Writer) {
 	fmt.Fprintln(tw, "figure\tmeasured\tlimit, same run\tratio\taim\t\t")
 	for _, f := range t.figures {
 		fmt.Fprintf(tw, "%s\t%s %s\t%s\t%s\t%s\t%s\t%s\n", f.name, number(f.measured), f.unit,
-			number(f.limit), ratioText(f.ratio()), f.aim, f.verdict(), f.note)
+			limitText(f.limit), ratioText(f.ratio()), f.aim, f.verdict(), f.note)
 	}
 	_ = tw.Flush()
 	if len(t.lines) > 0 {
@@ -93,14 +101,21 @@ func number(v float64) string {
 	switch {
 	case math.IsNaN(v):
 		return "-"
-	case v == 0:
-		return "-"
+	case v == math.Trunc(v) && v < 100:
+		return fmt.Sprintf("%.0f", v)
 	case v >= 100:
 		return fmt.Sprintf("%.0f", v)
 	case v >= 10:
 		return fmt.Sprintf("%.1f", v)
 	}
 	return fmt.Sprintf("%.2f", v)
+}
+
+func limitText(v float64) string {
+	if v == 0 {
+		return "-"
+	}
+	return number(v)
 }
 
 func ratioText(r float64) string {
@@ -115,11 +130,16 @@ func describeMachine() string {
 	if err != nil {
 		kernel = []byte("unknown")
 	}
-	load, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		load = []byte("unknown")
-	}
-	one, _, _ := strings.Cut(string(load), " ")
 	return fmt.Sprintf("%d cores, load %s before, %s, Linux %s: compare only within one run",
-		runtime.NumCPU(), one, runtime.Version(), strings.TrimSpace(string(kernel)))
+		runtime.NumCPU(), load(), runtime.Version(), strings.TrimSpace(string(kernel)))
+}
+
+// load of the last minute: how busy others kept the machine, too.
+func load() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	one, _, _ := strings.Cut(string(text), " ")
+	return one
 }

@@ -18,7 +18,7 @@ const (
 // measureThroughput runs 1000 × /bin/true through three sites, as one array
 // and as separate jobs, beside a bare loop with as many processes at once.
 func measureThroughput(ctx context.Context, env environment, t *table) (err error) {
-	fed, err := startSites(ctx, env, "throughput", coresPerSite)
+	fed, err := startSites(ctx, env, "throughput", siteCount, coresPerSite)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,12 @@ func measureThroughput(ctx context.Context, env environment, t *table) (err erro
 }
 
 func runArray(ctx context.Context, s *testbed.Site) error {
-	a, err := s.Submit(ctx, testbed.Spec{Command: []string{"/bin/true"}, Count: shortTasks})
+	return runBag(ctx, s, shortTasks, "/bin/true")
+}
+
+// runBag runs n tasks of one job.
+func runBag(ctx context.Context, s *testbed.Site, n int, command ...string) error {
+	a, err := s.Submit(ctx, testbed.Spec{Command: command, Count: n})
 	if err != nil {
 		return err
 	}

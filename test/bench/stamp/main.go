@@ -1,4 +1,5 @@
 // Stamp tells when it began to run: it sends the wall clock, in nanoseconds,
+// and the job, attempt and site of its environment (empty outside of a task),
 // as a datagram to the unix socket named by its only argument. The figures use
 // it as the task whose start they time, and as the process of the bare
 // fork/exec beside it, so that its own start counts on both sides.
@@ -20,7 +21,11 @@ func main() {
 	if err != nil {
 		os.Exit(1)
 	}
-	if _, err := conn.Write(strconv.AppendInt(nil, now, 10)); err != nil {
+	text := strconv.FormatInt(now, 10)
+	for _, name := range [...]string{"CLOUDSHARE_JOB", "CLOUDSHARE_ATTEMPT", "CLOUDSHARE_SITE"} {
+		text += " " + os.Getenv(name)
+	}
+	if _, err := conn.Write([]byte(text)); err != nil {
 		os.Exit(1)
 	}
 }

@@ -59,6 +59,10 @@ type offerBook struct {
 	last     []fsm.Machine
 	lastHome fsm.Resources
 	inflight bool
+	// owed: an assignment was declined for lack of room, without a new offer. The
+	// state bars it from here until the next one, so one is made when the room
+	// may be back, though it says nothing new.
+	owed, repeat bool
 }
 
 // offer proposes a new offer when what is exposed changed (step 4). One is
@@ -78,7 +82,7 @@ func (c *core) offer() {
 
 // offerChanged reports whether an offer says anything new.
 func (c *core) offerChanged(o *fsm.Offer) bool {
-	return c.offers.count == 0 || o.Home != c.offers.lastHome || !slices.Equal(o.Machines, c.offers.last)
+	return c.offers.count == 0 || c.offers.repeat || o.Home != c.offers.lastHome || !slices.Equal(o.Machines, c.offers.last)
 }
 
 // exposedNow is what this site would offer now.
@@ -103,6 +107,7 @@ func (c *core) exposedNow() *fsm.Offer {
 func (c *core) stamp(o *fsm.Offer) {
 	c.offers.count++
 	c.offers.last, c.offers.lastHome = o.Machines, o.Home
+	c.offers.owed, c.offers.repeat = false, false
 	o.Version = c.incarnation<<32 | c.offers.count
 }
 

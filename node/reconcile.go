@@ -58,7 +58,7 @@ func (c *core) take(id executor.ID, as fsm.Assignment, s stateReader, fx *effect
 		return
 	}
 	if !fits(fsm.Resources(m.Resources), c.used.all[as.Machine], as.Need) {
-		c.decline(as.AttemptRef, fmt.Sprintf("no room on %s", as.Machine))
+		c.declineBusy(as.AttemptRef, fmt.Sprintf("no room on %s", as.Machine))
 		return
 	}
 	rec := attemptRecord{ID: id, Machine: as.Machine, Need: executor.Resources(as.Need)}
@@ -81,12 +81,18 @@ func (c *core) sick() bool { return c.now.boot < c.sickUntil }
 // changed: a new offer lifts the bars of all that was declined before. Until the
 // order has taken it, the assignment still stands in the state, and must not be
 // started.
-func (c *core) decline(ref fsm.AttemptRef, why string) {
+func (c *core) decline(ref fsm.AttemptRef, why string) { c.handBack(ref, why, false) }
+
+// declineBusy declines what may have room here in a moment.
+func (c *core) declineBusy(ref fsm.AttemptRef, why string) { c.handBack(ref, why, true) }
+
+func (c *core) handBack(ref fsm.AttemptRef, why string, busy bool) {
 	d := &fsm.Decline{Attempts: []fsm.AttemptRef{ref}, Reason: fsm.Clip(why)}
 	if o := c.exposedNow(); c.offerChanged(o) {
 		c.stamp(o)
 		d.Offer = o
 	}
+	c.offers.owed = c.offers.owed || busy
 	id := attemptID(ref)
 	c.declined[id] = true
 	c.out.add(d, func(fsm.Result, stateReader, *effects) { delete(c.declined, id) })
@@ -162,7 +168,11 @@ func (c *core) refused(ev refusedEvent, fx *effects) {
 		return // ids of attempts were made from references
 	}
 	c.drop(a, fx)
-	c.decline(ref, ev.err.Error())
+	if errors.Is(ev.err, executor.ErrUnfit) {
+		c.decline(ref, ev.err.Error())
+	} else {
+		c.declineBusy(ref, ev.err.Error())
+	}
 }
 
 // handsBack reports whether a handler's refusal says nothing against the task:

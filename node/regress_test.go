@@ -9,6 +9,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node/coord"
 )
 
 // Each test here is a bug that a reviewer or chaos found.
@@ -269,5 +270,36 @@ func TestParamsThatStrandAreRefused(t *testing.T) {
 		if err := checkParams(now, p); !errors.Is(err, ErrBadParams) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// Found by measuring pauses: a task returned to the site that was still stopping
+// its former attempt, was declined for lack of room, and then stayed barred from
+// the only site that could run it.
+func TestDeclinedForRoomComesBack(t *testing.T) {
+	r := newRig(t, fsm.DefaultParams(), 1, 1)
+	a, b := r.sites[0], r.sites[1]
+	a.submit(sleepJob, "") // keeps a busy
+	a.submit(`{"command":["true"],"retry":{"on_loss":"immediate"}}`, "")
+	r.settle()
+	old := b.only()
+	suspect := func(on bool) {
+		v := verdicts{term: 1, suspect: []coord.Renewal{{Site: "b", Incarnation: 1}}}
+		if !on {
+			v.suspect, v.trust = nil, v.suspect
+		}
+		a.turn(verdictEvent{v})
+		r.settle()
+	}
+	suspect(true)
+	suspect(false) // the task comes back while its first attempt is being stopped
+	delete(b.running, old)
+	b.turn(endedEvent{old, executor.Result{Cause: executor.Stopped, Started: r.now, Run: 1}})
+	for range usageTicks {
+		b.turn(tickEvent{})
+	}
+	r.settle()
+	if id := b.only(); id.Attempt < 2 {
+		t.Errorf("%s runs", id)
 	}
 }

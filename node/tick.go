@@ -27,6 +27,7 @@ func (c *core) tick(s stateReader, fx *effects) {
 	c.reportStarted()
 	if c.ticks%usageTicks == 0 {
 		c.reportUsage(fx)
+		c.offers.repeat = c.offers.owed
 		if d := demand(s); d != c.demand {
 			c.demand = d
 			fx.demand = &d

@@ -128,7 +128,9 @@ func (w *warden) look(sites []fsm.SiteView, t Timing, absent func(site string) b
 		r := coord.Renewal{Site: x.ID, Incarnation: x.Incarnation}
 		s := w.site(r)
 		silent := now.Sub(later(s.renewed, w.since))
-		late := silent > t.Lease/2+t.Lease/8 || absent(x.ID) && silent > t.Lease/4
+		// A pause of a third of the lease must not count: with the renewal
+		// before it, the site is silent for up to a quarter longer.
+		late := silent > 3*t.Lease/4 || absent(x.ID) && silent > 5*t.Lease/8
 		switch {
 		case silent > t.Lease+t.Margin, mutated("no-lease-margin") && silent > t.Lease/2:
 			s.condemned = true

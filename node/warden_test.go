@@ -112,7 +112,7 @@ func TestSuspicionRestsOffersAndEnds(t *testing.T) {
 	w.pass(0)
 	w.renewAs("a", 1)
 	w.gone = "b"
-	if v := w.pass(testTiming.Lease / 3); len(v.suspect) != 1 || v.suspect[0].Site != "b" {
+	if v := w.pass(testTiming.Lease * 2 / 3); len(v.suspect) != 1 || v.suspect[0].Site != "b" {
 		t.Fatalf("verdicts %+v, want b suspected on gossip's word", v)
 	}
 	w.sites[1].State = fsm.Suspected
@@ -123,7 +123,7 @@ func TestSuspicionRestsOffersAndEnds(t *testing.T) {
 	}
 	w.sites[1].State = fsm.Alive
 	w.renewAs("a", 1)
-	if v := w.pass(testTiming.Lease * 2 / 3); len(v.suspect) != 2 {
+	if v := w.pass(testTiming.Lease * 4 / 5); len(v.suspect) != 2 {
 		t.Errorf("verdicts %+v, want both suspected for their silence", v)
 	}
 	w.sites[0].State = fsm.SiteGone

@@ -11,7 +11,8 @@ LDFLAGS := -s -w -X main.version=$(VERSION)
 # The race detector is part of the tests; `make test RACE=` runs without it.
 RACE    ?= -race
 # Whole-system tests drive real processes: they run after the others, so that
-# the two do not disturb each other's timing.
+# the two do not disturb each other's timing, and always: Go's test cache does
+# not know the binary that they start.
 UNIT    := $$($(GO) list ./... | grep -v /test/)
 SYSTEM  := ./test/...
 FUZZTIME ?= 10s
@@ -32,7 +33,7 @@ run: build ## start three sites on this machine with a sample workload to watch
 test: need-go need-cc bin/tools/testsum ## run all tests with the race detector
 	@bin/tools/testsum \
 		-- $(GO) test -json $(RACE) -timeout 5m $(UNIT) \
-		-- $(GO) test -json $(RACE) -timeout 5m $(SYSTEM)
+		-- $(GO) test -json $(RACE) -count=1 -timeout 5m $(SYSTEM)
 
 .PHONY: test-short
 test-short: need-go bin/tools/testsum ## run the packages' own tests, without the race detector

@@ -37,16 +37,22 @@ func (e Exposure) Validate() error {
 // less subtracts, not below zero.
 func less(a, b int64) int64 { return max(0, a-b) }
 
+// open is what of a machine the federation may fill together with home runs.
+func (e Exposure) open(m executor.Machine) fsm.Resources {
+	percent := int64(100)
+	if m.Shared {
+		percent -= e.SharedThreshold
+	}
+	return fsm.Resources{MilliCPU: m.MilliCPU * percent / 100, MemMiB: m.MemMiB * percent / 100, GPU: m.GPU * percent / 100}
+}
+
 // exposed computes what is offered of one machine and what is left of the reserve.
 func (e Exposure) exposed(m executor.Machine, home fsm.Resources, reserve int64) (fsm.Resources, int64) {
-	open := int64(100)
-	if m.Shared {
-		open -= e.SharedThreshold
-	}
+	open := e.open(m)
 	r := fsm.Resources{
-		MilliCPU: less(m.MilliCPU*open/100, home.MilliCPU),
-		MemMiB:   less(m.MemMiB*open/100, home.MemMiB),
-		GPU:      less(m.GPU*open/100, home.GPU),
+		MilliCPU: less(open.MilliCPU, home.MilliCPU),
+		MemMiB:   less(open.MemMiB, home.MemMiB),
+		GPU:      less(open.GPU, home.GPU),
 	}
 	kept := min(reserve, r.MilliCPU)
 	r.MilliCPU -= kept

@@ -57,7 +57,7 @@ func (c *core) take(id executor.ID, as fsm.Assignment, s stateReader, fx *effect
 		c.decline(as.AttemptRef, fmt.Sprintf("machine %s is gone", as.Machine))
 		return
 	}
-	if !fits(fsm.Resources(m.Resources), c.used.all[as.Machine], as.Need) {
+	if !fits(c.limits.open(m.Machine), c.used.all[as.Machine], as.Need) { // checked again: others share it
 		c.declineBusy(as.AttemptRef, fmt.Sprintf("no room on %s", as.Machine))
 		return
 	}

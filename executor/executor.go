@@ -144,6 +144,13 @@ type Bounded interface {
 	Bound(t Task) (time.Duration, bool)
 }
 
+// Finder finds attempts by what users know of them; handlers that keep the logs
+// of earlier attempts implement it.
+type Finder interface {
+	// Find returns the attempt's full name, false if it is not or no longer here.
+	Find(job string, task, attempt uint32) (ID, bool)
+}
+
 // Handler runs tasks. All methods are safe for concurrent use.
 type Handler interface {
 	// Name is "local", "container", …

@@ -173,16 +173,37 @@ func (b *Broker) Logs(ctx context.Context, q LogQuery) (io.ReadCloser, error) {
 	if task.Attempt == 0 || task.Site == "" {
 		return nil, fmt.Errorf("task %s/%d has not started: %w", q.Job, q.Task, ErrNotFound)
 	}
+	if q.Attempt != 0 && q.Attempt != task.Attempt {
+		return b.earlierLogs(ctx, q)
+	}
 	if task.Site != b.cfg.Site {
 		return nil, b.elsewhere(task.Site, "executor")
-	}
-	if q.Attempt != 0 && q.Attempt != task.Attempt {
-		return nil, fmt.Errorf("only attempt %d of task %s/%d can be read: %w", task.Attempt, q.Job, q.Task, ErrNotFound)
 	}
 	id := executor.ID{Job: q.Job.String(), Task: q.Task, Attempt: task.Attempt, Token: task.Token}
 	if err := b.awaitAccepted(ctx, id); err != nil {
 		return nil, err
 	}
+	return b.logsOf(ctx, id, q)
+}
+
+// earlierLogs reads an attempt that is not the task's last one. Only the site
+// that ran it knows it.
+func (b *Broker) earlierLogs(ctx context.Context, q LogQuery) (io.ReadCloser, error) {
+	for _, h := range b.handlers {
+		f, ok := h.(executor.Finder)
+		if !ok {
+			continue
+		}
+		if id, found := f.Find(q.Job.String(), q.Task, q.Attempt); found {
+			return b.logsOf(ctx, id, q)
+		}
+	}
+	return nil, fmt.Errorf("attempt %d of task %s/%d did not run at this site, or its logs are gone: ask the broker of the site that ran it: %w",
+		q.Attempt, q.Job, q.Task, ErrNotFound)
+}
+
+// logsOf opens a stream of an attempt that one of this site's handlers has.
+func (b *Broker) logsOf(ctx context.Context, id executor.ID, q LogQuery) (io.ReadCloser, error) {
 	for _, h := range b.handlers {
 		r, err := h.Logs(ctx, id, q.Stream, q.Follow)
 		if errors.Is(err, executor.ErrUnknownAttempt) {

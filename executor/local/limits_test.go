@@ -229,3 +229,20 @@ func TestRetention(t *testing.T) {
 		t.Errorf("dropped logs: got %v, want ErrUnknownAttempt", err)
 	}
 }
+
+// TestFindsEarlierAttempts: what users ask for by number, also once forgotten.
+func TestFindsEarlierAttempts(t *testing.T) {
+	o, _ := adopted(t, config(t))
+	task := shell(4, "echo kept")
+	o.run(task)
+	if err := o.Forget(t.Context(), task.ID); err != nil {
+		t.Fatal(err)
+	}
+	id, ok := o.Find(task.Job, task.ID.Task, task.Attempt)
+	if !ok || id != task.ID {
+		t.Errorf("found %v, %v", id, ok)
+	}
+	if _, ok := o.Find(task.Job, task.ID.Task, task.Attempt+1); ok {
+		t.Error("found an attempt that never was")
+	}
+}

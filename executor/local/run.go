@@ -179,6 +179,21 @@ func (h *Handler) find(id executor.ID) *work {
 	return h.attempts[id.String()]
 }
 
+var _ executor.Finder = (*Handler)(nil)
+
+// Find implements executor.Finder: forgotten attempts count as long as they are
+// retained.
+func (h *Handler) Find(job string, task, attempt uint32) (executor.ID, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, w := range h.attempts {
+		if id := w.task.ID; id.Job == job && id.Task == task && id.Attempt == attempt {
+			return id, true
+		}
+	}
+	return executor.ID{}, false
+}
+
 // Forget implements executor.Handler.
 func (h *Handler) Forget(_ context.Context, id executor.ID) error {
 	h.mu.Lock()

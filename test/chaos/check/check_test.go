@@ -163,10 +163,11 @@ func TestHashes(t *testing.T) {
 
 func TestLedger(t *testing.T) {
 	marks := script(t, `
-		start a.1 0 1 10 b 1000
-		beat  a.1 0 1 10 b 1400
-		start a.1 0 2 20 b 2000
-		end   a.1 0 2 20 b 2500 0`)
+		start z.1 0 1 1 z 1000
+		start a.1 0 1 10 b 20000
+		beat  a.1 0 1 10 b 20400
+		start a.1 0 2 20 b 21000
+		end   a.1 0 2 20 b 21500 0`)
 	shown := []Shown{{ID: "a.1", Tasks: []ShownTask{{State: "succeeded", Attempt: 2, Token: 20, Site: "b", RunMs: 510}}}}
 	owners := map[string]string{"a.1": "a"}
 	cell := func(tasks uint64, ms int) []Cell {
@@ -189,6 +190,10 @@ func TestLedger(t *testing.T) {
 		if got := rules(Ledger{Broker: "b", Matrix: c.matrix}.Recount(owners, shown, marks)); got != c.want {
 			t.Errorf("%s: found %q, want %q", c.name, got, c.want)
 		}
+	}
+	early := script(t, "start a.1 0 2 20 b 1000\nend a.1 0 2 20 b 1500")
+	if got := rules(Ledger{Broker: "b", Matrix: cell(1, 100)}.Recount(owners, shown, early)); got != "" {
+		t.Errorf("a run before log time began, cut: found %q", got)
 	}
 	for priorities, want := range map[[2]string]string{{"5", "-5"}: "", {"5", "-4"}: "zero-sum", {"5", "?"}: "zero-sum"} {
 		l := Ledger{Priorities: map[string]string{"a": priorities[0], "b": priorities[1]}}

@@ -42,6 +42,7 @@ type task struct {
 // Marks are all attempts of a run, by task, each list in order of start.
 type Marks struct {
 	tasks map[task][]Attempt
+	first int64 // time of the first mark
 }
 
 // Jobs are the jobs that left marks, sorted.
@@ -102,6 +103,9 @@ func ReadMarks(text string) (Marks, error) {
 	m := Marks{tasks: map[task][]Attempt{}}
 	for p, a := range found {
 		m.tasks[p.of] = append(m.tasks[p.of], *a)
+		if m.first == 0 || a.Start < m.first {
+			m.first = a.Start
+		}
 	}
 	for _, list := range m.tasks {
 		slices.SortFunc(list, func(a, b Attempt) int { return cmp.Compare(a.Start, b.Start) })

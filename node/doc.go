@@ -21,7 +21,7 @@
 //	 5. decide: [Replica] applies entries to fsm.State, which matches.
 //	 6. run: [core.reconcile] compares the state's assignments with the attempts
 //	    here, and starts or stops the difference.
-//	 7. complete: [core.ended] reports outcome and measured times.
+//	 7. complete: [core.hasEnded] reports outcome and measured times.
 //	 8. lost: the lead's warden gives up sites whose lease ran out (watch.go,
 //	    warden.go, lease.go); the state requeues their tasks (fsm). A site that
 //	    returns, or restarts, settles or adopts every attempt (recover.go,
@@ -30,6 +30,7 @@
 // [core] is pure: events go in, effects come out (core.go). One goroutine, the
 // [Broker]'s loop, drives it. A second one syncs the journal behind it, and only
 // then forks, publishes and answers; what needs no record (outcomes, stops,
-// fences) goes out at once (loop.go). The package imports the contracts of coordination and executors,
-// never an implementation of them, and never api or cmd.
+// fences) goes out at once (loop.go). The package imports the contracts of
+// coordination and executors, never an implementation of them, and never api or
+// cmd.
 package node

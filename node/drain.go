@@ -21,6 +21,10 @@ var keyDrain = []byte("drain")
 // leavePatience is how long a leave waits for what runs here.
 const leavePatience = 10 * time.Minute
 
+// homePaused reports whether nothing is started at home now: the operator wants
+// it so, the site leaves, or it is in trouble.
+func (c *core) homePaused() bool { return c.drain.Own || c.closing || c.sick() }
+
 // setDrain changes what the site takes on.
 func (c *core) setDrain(d drain, fx *effects) {
 	c.drain = d

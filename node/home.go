@@ -127,7 +127,7 @@ func (c *core) writeHome(num uint64, task uint32, fx *effects) {
 // startHome gives waiting home tasks their next attempt, in order, as long as
 // there is room.
 func (c *core) startHome(s stateReader, fx *effects) {
-	if c.drain.Own || c.closing || c.sick() {
+	if c.homePaused() {
 		return
 	}
 	n := 0

@@ -68,7 +68,7 @@ func (c *core) submitOne(req Request, reply func(Answer), s stateReader, fx *eff
 // homePlaces applies event 1 of the paper: own capacity is free and no waiting
 // task could run on it. A job that is still on its way to the queue waits, too.
 func (c *core) homePlaces(js *fsm.JobSpec, spec Spec, s stateReader) []string {
-	if spec.Image != "" || !c.homeOpen(js) || len(c.home.waiting) > 0 || c.drain.Own || c.closing || c.sick() {
+	if spec.Image != "" || !c.homeOpen(js) || len(c.home.waiting) > 0 || c.homePaused() {
 		return nil
 	}
 	if !c.alone() && (!c.pubs.empty() || s.WaitingFits(c.site)) {

@@ -1,4 +1,4 @@
-// Bench measures the product's figures, each beside its own limit where it has one,
+// Command bench measures the product's figures, each beside its own limit where it has one,
 // in the same run: submissions, time to a running process, tasks per second,
 // memory, the state machine's benchmarks, and, when asked for, what the loss of
 // a broker costs. It drives real broker processes over HTTP (all steps of a

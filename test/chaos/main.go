@@ -1,4 +1,4 @@
-// Chaos breaks a federation of real brokers on purpose, while clients use it,
+// Command chaos breaks a federation of real brokers on purpose, while clients use it,
 // and checks from outside what it promises: see DESIGN.md beside this file.
 //
 //	chaos -seed 7 -sites 5 -for 2m     a drawn run

@@ -1,4 +1,4 @@
-// Housecheck looks for what linters do not: files that grew too long, skipped
+// Command housecheck looks for what linters do not: files that grew too long, skipped
 // or sleeping tests, paths of one machine, packages without a doc comment.
 //
 // Usage: housecheck [DIR]. It reads what git knows or would add.

@@ -1,4 +1,4 @@
-// Testsum runs `go test -json` commands one after the other, prints what a
+// Command testsum runs `go test -json` commands one after the other, prints what a
 // reader needs (one line a package, the output of what failed) and ends with
 // one line that shows that tests ran: "N passed, N failed, N skipped".
 //

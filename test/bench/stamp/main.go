@@ -1,4 +1,4 @@
-// Stamp tells when it began to run: it sends the wall clock, in nanoseconds,
+// Command stamp tells when it began to run: it sends the wall clock, in nanoseconds,
 // and the job, attempt and site of its environment (empty outside of a task),
 // as a datagram to the unix socket named by its only argument. The figures use
 // it as the task whose start they time, and as the process of the bare

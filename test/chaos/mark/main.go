@@ -1,4 +1,4 @@
-// Mark is the task of the chaos tests: it runs for a while and leaves marks in
+// Command mark is the task of the chaos tests: it runs for a while and leaves marks in
 // a file that all attempts at all sites share.
 //
 //	mark [-for 3s] [-first 1s] [-beat 50ms] [-stubborn] [-exit 0] FILE

@@ -152,11 +152,12 @@ func leadChange(t *testing.T, g *group) {
 				}
 				text := fmt.Sprintf("%s-%d", m.site, i)
 				cmd := m.next(text)
-				cmd.Ack = cmd.ID.Seq - 1
+				cmd.Ack = m.ack()
 				if r, err := m.log.Propose(g.ctx(), cmd); err != nil || r[0].Code != fsm.OK {
 					t.Errorf("propose %s: %v %v", text, r, err)
 					return
 				}
+				m.settled(cmd)
 				mu.Lock()
 				said[text] = true
 				mu.Unlock()

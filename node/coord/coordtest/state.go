@@ -101,7 +101,7 @@ func RunState(t *testing.T, f Factory) {
 	}
 	machine := fsm.Machine{Name: "m", Resources: fsm.Resources{MilliCPU: 8000}}
 	for i, site := range []string{"a", "b", "c"} {
-		m := &member{site: site}
+		m := &member{site: site, open: map[uint64]bool{}}
 		g.members[site] = m
 		start(m)
 		if i == 0 {

@@ -98,8 +98,9 @@ type member struct {
 	m    *Machine
 	inc  uint64
 
-	mu  sync.Mutex
-	seq uint64
+	mu   sync.Mutex
+	seq  uint64
+	open map[uint64]bool // numbers given out whose result is not known
 }
 
 func (g *group) ctx() context.Context {
@@ -118,7 +119,7 @@ func boot(site string, n byte) (b [16]byte) {
 func (g *group) open(sites ...string) {
 	g.t.Helper()
 	for _, s := range sites {
-		m := &member{site: s, m: NewMachine()}
+		m := &member{site: s, m: NewMachine(), open: map[uint64]bool{}}
 		m.log = g.c.Open(g.t, s, m.m)
 		g.members[s] = m
 		g.register(m, 1)
@@ -132,6 +133,7 @@ func (g *group) register(m *member, n byte) {
 		g.t.Fatalf("register %s: %v %v", m.site, r, err)
 	}
 	m.inc, m.seq = r[0].Incarnation, 0
+	clear(m.open)
 }
 
 // Node is the node id that the suite registers a site with.
@@ -155,19 +157,41 @@ func (m *member) next(text string) fsm.Command {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.seq++
+	m.open[m.seq] = true
 	return fsm.Command{
 		ID:   fsm.CommandID{Site: m.site, Incarnation: m.inc, Seq: m.seq},
 		Body: &fsm.Addresses{HTTP: text},
 	}
 }
 
+// settled notes that the command's result is known.
+func (m *member) settled(cmd fsm.Command) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.open, cmd.ID.Seq)
+}
+
+// ack is the number up to which all results are known: a command that claims
+// more makes an older one stale that is still on its way.
+func (m *member) ack() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	low := m.seq + 1
+	for n := range m.open {
+		low = min(low, n)
+	}
+	return low - 1
+}
+
 // say proposes a text until it is executed.
 func (g *group) say(m *member, text string) fsm.Result {
 	g.t.Helper()
-	r, err := m.log.Propose(g.ctx(), m.next(text))
+	cmd := m.next(text)
+	r, err := m.log.Propose(g.ctx(), cmd)
 	if err != nil || r[0].Code != fsm.OK {
 		g.t.Fatalf("propose %q at %s: %v %v", text, m.site, r, err)
 	}
+	m.settled(cmd)
 	return r[0]
 }
 

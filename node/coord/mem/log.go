@@ -17,7 +17,7 @@ type Log struct {
 	m        coord.Machine
 	changed  chan struct{}
 	failed   chan struct{}
-	progress broadcast // entries were applied here
+	progress coord.Broadcast // entries were applied here
 
 	// Guarded by g.mu.
 	applied  uint64
@@ -92,7 +92,7 @@ func (l *Log) Propose(ctx context.Context, cmds ...fsm.Command) ([]fsm.Result, e
 		return nil, fmt.Errorf("propose: %w: %w", coord.ErrRefused, context.Cause(ctx))
 	}
 	for {
-		changed := l.g.changed.wait()
+		changed := l.g.changed.Wait()
 		if err := l.send(c); err != nil {
 			return nil, fmt.Errorf("propose: %w", err)
 		}
@@ -200,7 +200,7 @@ func (l *Log) restored() {
 			continue
 		}
 		c.ordered = 0
-		l.g.changed.fire() // its Propose sends it again
+		l.g.changed.Fire() // its Propose sends it again
 	}
 }
 
@@ -208,7 +208,7 @@ func (l *Log) restored() {
 func (l *Log) Sync(ctx context.Context) (uint64, error) {
 	var want uint64 // entry to reach, once a lead has told it
 	for {
-		changed, progress := l.g.changed.wait(), l.progress.wait()
+		changed, progress := l.g.changed.Wait(), l.progress.Wait()
 		l.g.mu.Lock()
 		closed, err := l.closed || l.err != nil, l.closedErr()
 		if want == 0 && l.reachable() && l.g.lead != "" {
@@ -265,12 +265,7 @@ func (l *Log) Remove(ctx context.Context, site string) error {
 		l.g.order = slices.Delete(l.g.order, i, i+1)
 		delete(l.g.members, site)
 		gone.cut = true
-		if l.g.lead == site {
-			l.g.lead = ""
-		}
-		l.g.elect()
-		l.g.deliver()
-		l.g.notify()
+		l.g.depose(site)
 	}
 	return nil
 }
@@ -315,7 +310,7 @@ func (l *Log) end() {
 		}
 		c.settle(nil, err)
 	}
-	l.progress.fire()
+	l.progress.Fire()
 	l.g.elect()
 }
 

@@ -43,7 +43,7 @@ type Group struct {
 	term     uint64
 	start    int64 // clock at the term's first entry
 	elapsed  int64 // of the newest entry
-	changed  broadcast
+	changed  coord.Broadcast
 	hold     chan struct{} // see HoldRenewals; nil = no hold
 }
 
@@ -135,9 +135,7 @@ func (g *Group) fault(site string, f func(*Log)) {
 	defer g.mu.Unlock()
 	if l := g.members[site]; l != nil {
 		f(l)
-		g.elect()
-		g.deliver()
-		g.notify() // who waits for a lead looks again
+		g.react()
 	}
 }
 
@@ -162,6 +160,26 @@ func (g *Group) Compact() error {
 	g.entries = append([]entry(nil), g.entries[l.applied-g.base:]...)
 	g.base = l.applied
 	return nil
+}
+
+// depose takes the lead from a site that is to have it no longer.
+//
+// REQUIRES: g.mu held.
+func (g *Group) depose(site string) {
+	if g.lead == site {
+		g.lead = ""
+	}
+	g.react()
+}
+
+// react is what follows a change of who is there: a lead, the entries that now
+// arrive, and another look for all who wait for either.
+//
+// REQUIRES: g.mu held.
+func (g *Group) react() {
+	g.elect()
+	g.deliver()
+	g.notify()
 }
 
 // elect keeps the lead if it can lead, else chooses the first site that can.
@@ -203,7 +221,7 @@ func (g *Group) newTerm(lead string) {
 
 // REQUIRES: g.mu held.
 func (g *Group) notify() {
-	g.changed.fire()
+	g.changed.Fire()
 	for _, l := range g.members {
 		select {
 		case l.changed <- struct{}{}:
@@ -305,32 +323,8 @@ func (g *Group) deliverTo(l *Log) error {
 			at += len(c.cmds)
 		}
 	}
-	l.progress.fire()
+	l.progress.Fire()
 	return nil
 }
 
 var errNotVoter = errors.New("it is the only voter: another site must become one first")
-
-// broadcast wakes everyone who waits.
-type broadcast struct {
-	mu sync.Mutex
-	ch chan struct{}
-}
-
-func (b *broadcast) wait() <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.ch == nil {
-		b.ch = make(chan struct{})
-	}
-	return b.ch
-}
-
-func (b *broadcast) fire() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.ch != nil {
-		close(b.ch)
-		b.ch = nil
-	}
-}

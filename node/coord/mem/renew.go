@@ -38,7 +38,7 @@ func (l *Log) Renew(ctx context.Context, r coord.Renewal) error {
 		return fmt.Errorf("renew lease of %.80q: %w: this is %s, and a broker renews for itself", r.Site, coord.ErrRefused, l.site)
 	}
 	for {
-		changed := l.g.changed.wait()
+		changed := l.g.changed.Wait()
 		want, err := l.renew(ctx, r)
 		if err == nil && want > 0 {
 			err = l.reach(ctx, want)
@@ -109,7 +109,7 @@ func (l *Log) renew(ctx context.Context, r coord.Renewal) (want uint64, err erro
 // reach returns once this member has applied an entry.
 func (l *Log) reach(ctx context.Context, want uint64) error {
 	for {
-		progress := l.progress.wait()
+		progress := l.progress.Wait()
 		l.g.mu.Lock()
 		closed, err, reached := l.closed || l.err != nil, l.closedErr(), l.applied >= want
 		l.g.mu.Unlock()
@@ -151,12 +151,7 @@ func (l *Log) Demote(ctx context.Context, site string) error {
 		return fmt.Errorf("demote site %s: %w: the other voters form no quorum without it", site, coord.ErrRefused)
 	}
 	l.resting = true
-	if l.g.lead == site {
-		l.g.lead = ""
-	}
-	l.g.elect()
-	l.g.deliver()
-	l.g.notify()
+	l.g.depose(site)
 	return nil
 }
 
@@ -165,9 +160,7 @@ func (l *Log) Stand() {
 	l.g.mu.Lock()
 	defer l.g.mu.Unlock()
 	l.resting = false
-	l.g.elect()
-	l.g.deliver()
-	l.g.notify()
+	l.g.react()
 }
 
 // voters are the members that did not lay down their vote, sorted.

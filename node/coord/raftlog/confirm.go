@@ -29,7 +29,7 @@ func (t *transport) confirm(ctx context.Context, term uint64, voters func() []ra
 	round := t.round
 	t.mu.Unlock()
 	for {
-		wait := t.acked.wait()
+		wait := t.acked.Wait()
 		switch ok, err := t.majority(term, round, voters()); {
 		case err != nil:
 			return err

@@ -1,7 +1,6 @@
 package raftlog
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -60,26 +59,16 @@ func (s *store) oldest(now time.Time) (what string, took time.Duration) {
 	return what, took
 }
 
-// watchDisk runs at every member until ctx ends.
-func (l *Log) watchDisk(ctx context.Context) {
-	tick := time.NewTicker(l.t.stall / 6)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-		switch what, took := l.store.oldest(time.Now()); {
-		case took > l.t.hang:
-			l.fail(fmt.Errorf("%s to %s: %w for %v: check the disk, then start the broker again",
-				what, l.cfg.Dir, ErrStalled, took.Round(time.Millisecond)))
-			return
-		case took > l.t.stall:
-			l.yield(what, took)
-		default:
-			l.trans.mute(false)
-		}
+// watchDisk looks at the writes under way at every member.
+func (l *Log) watchDisk() {
+	switch what, took := l.store.oldest(time.Now()); {
+	case took > l.t.hang:
+		l.fail(fmt.Errorf("%s to %s: %w for %v: check the disk, then start the broker again",
+			what, l.cfg.Dir, ErrStalled, took.Round(time.Millisecond)))
+	case took > l.t.stall:
+		l.yield(what, took)
+	default:
+		l.trans.mute(false)
 	}
 }
 

@@ -60,7 +60,7 @@ type Log struct {
 
 	poke       chan struct{} // something in the status may have changed
 	changed    chan struct{}
-	leadChange broadcast
+	leadChange coord.Broadcast
 	caught     atomic.Bool
 
 	failOnce  sync.Once
@@ -222,28 +222,4 @@ func (l *Log) waitApplied(ctx context.Context, index uint64) error {
 	defer cancel(nil)
 	defer context.AfterFunc(l.ctx, func() { cancel(l.closedErr()) })()
 	return l.machine.position.wait(ctx, index)
-}
-
-// broadcast wakes everyone who waits.
-type broadcast struct {
-	mu sync.Mutex
-	ch chan struct{}
-}
-
-func (b *broadcast) wait() <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.ch == nil {
-		b.ch = make(chan struct{})
-	}
-	return b.ch
-}
-
-func (b *broadcast) fire() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.ch != nil {
-		close(b.ch)
-		b.ch = nil
-	}
 }

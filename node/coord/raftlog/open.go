@@ -217,7 +217,11 @@ func (l *Log) start() {
 	l.mux.serve()
 	l.flying.Go(func() { l.seq.order(l.ctx) })
 	l.flying.Go(l.seq.settle)
-	for _, run := range []func(context.Context){l.watch, l.catchUp, l.promote, l.snapshots, l.settleAddress, l.watchDisk} {
+	for _, run := range []func(context.Context){l.watch, l.catchUp, l.settleAddress} {
 		l.wg.Go(func() { run(l.ctx) })
 	}
+	e := newElectorate()
+	l.wg.Go(func() { every(l.ctx, l.t.promote, func() { l.promote(l.ctx, e) }) })
+	l.wg.Go(func() { every(l.ctx, l.t.snapshotEvery/20, l.snapshot) })
+	l.wg.Go(func() { every(l.ctx, l.t.stall/6, l.watchDisk) })
 }

@@ -120,7 +120,7 @@ func (l *Log) Sync(ctx context.Context) (uint64, error) {
 // not count.
 func (l *Log) ask(ctx context.Context, q ask, here func(context.Context) answer) (answer, error) {
 	for try := 0; ; try++ {
-		changed := l.leadChange.wait()
+		changed := l.leadChange.Wait()
 		a := answer{code: answerRetry}
 		addr, self := l.lead()
 		var err error

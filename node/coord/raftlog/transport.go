@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/cloudshare/cloudshare/node/coord"
 )
 
 // transport is raft's network transport, which also keeps each follower's
@@ -28,7 +30,7 @@ type transport struct {
 	round     uint64 // see confirm.go; only grows
 	muted     bool   // see disk.go
 	closed    bool
-	acked     broadcast // some follower answered
+	acked     coord.Broadcast // some follower answered
 	wg        sync.WaitGroup
 }
 
@@ -85,7 +87,7 @@ func (t *transport) send(id raft.ServerID, target raft.ServerAddress, args *raft
 func (t *transport) answered(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse, round uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	defer t.acked.fire()
+	defer t.acked.Fire()
 	t.seen = max(t.seen, resp.Term)
 	if !resp.Success {
 		return

@@ -77,27 +77,21 @@ type electorate struct {
 	before  uint64                      // commit index at the last look; 0 = none in this term
 }
 
-// promote runs at every member and acts at the lead.
-func (l *Log) promote(ctx context.Context) {
-	tick := time.NewTicker(l.t.promote)
-	defer tick.Stop()
-	e := &electorate{healthy: map[raft.ServerID]time.Time{}, away: map[raft.ServerID]time.Time{}}
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-		if !l.seq.leads() {
-			clear(e.healthy)
-			clear(e.away)
-			e.before = 0
-			continue
-		}
-		commit := l.raft.CommitIndex()
-		l.look(ctx, e)
-		e.before = commit
+func newElectorate() *electorate {
+	return &electorate{healthy: map[raft.ServerID]time.Time{}, away: map[raft.ServerID]time.Time{}}
+}
+
+// promote looks at every member and acts at the lead.
+func (l *Log) promote(ctx context.Context, e *electorate) {
+	if !l.seq.leads() {
+		clear(e.healthy)
+		clear(e.away)
+		e.before = 0
+		return
 	}
+	commit := l.raft.CommitIndex()
+	l.look(ctx, e)
+	e.before = commit
 }
 
 // look changes the voters if that is due. A member is healthy while it answers

@@ -54,7 +54,7 @@ func (l *Log) refresh(last coord.Status) coord.Status {
 		if self {
 			l.seq.tick() // the first entry of the term
 		}
-		l.leadChange.fire()
+		l.leadChange.Fire()
 		l.pending.wake(nil)
 		l.dispatch()
 		if l.cfg.Hooks.Lead != nil && now.Lead != last.Lead {
@@ -72,7 +72,7 @@ func (l *Log) refresh(last coord.Status) coord.Status {
 // has applied what the lead had committed.
 func (l *Log) catchUp(ctx context.Context) {
 	for {
-		changed := l.leadChange.wait()
+		changed := l.leadChange.Wait()
 		if addr, self := l.lead(); addr != "" || self {
 			if _, err := l.Sync(ctx); err == nil {
 				l.caught.Store(true)
@@ -87,33 +87,38 @@ func (l *Log) catchUp(ctx context.Context) {
 	}
 }
 
-// snapshots takes one when many bytes were applied since the last; raft itself
+// snapshot takes one when many bytes were applied since the last; raft itself
 // counts entries only. The trailing log is bounded in bytes the same way.
-func (l *Log) snapshots(ctx context.Context) {
-	tick := time.NewTicker(l.t.snapshotEvery / 20)
+func (l *Log) snapshot() {
+	grown := l.machine.grown.Load()
+	if grown < l.t.snapshotBytes {
+		return
+	}
+	first, err := l.store.FirstIndex()
+	entries := max(int64(l.raft.LastIndex()-first), 1)
+	if err == nil {
+		rc := l.raft.ReloadableConfig()
+		rc.TrailingLogs = uint64(min(int64(l.t.trailing), max(l.t.snapshotBytes/max(grown/entries, 1), 64)))
+		err = l.raft.ReloadConfig(rc)
+	}
+	if err == nil {
+		err = l.raft.Snapshot().Error()
+	}
+	if err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) && l.ctx.Err() == nil {
+		l.log.Warn().Err(err).Msg("snapshot failed: will try again")
+	}
+}
+
+// every looks once a period until ctx ends.
+func every(ctx context.Context, period time.Duration, look func()) {
+	tick := time.NewTicker(period)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
+			look()
 		case <-ctx.Done():
 			return
-		}
-		grown := l.machine.grown.Load()
-		if grown < l.t.snapshotBytes {
-			continue
-		}
-		first, err := l.store.FirstIndex()
-		entries := max(int64(l.raft.LastIndex()-first), 1)
-		if err == nil {
-			rc := l.raft.ReloadableConfig()
-			rc.TrailingLogs = uint64(min(int64(l.t.trailing), max(l.t.snapshotBytes/max(grown/entries, 1), 64)))
-			err = l.raft.ReloadConfig(rc)
-		}
-		if err == nil {
-			err = l.raft.Snapshot().Error()
-		}
-		if err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) && ctx.Err() == nil {
-			l.log.Warn().Err(err).Msg("snapshot failed: will try again")
 		}
 	}
 }

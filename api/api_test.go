@@ -2,19 +2,17 @@ package api
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"sort"
 	"strings"
 	"testing"
 
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/test/goldenfile"
 )
 
-var rewrite = flag.Bool("rewrite", false, "rewrite golden files")
+var golden = goldenfile.Match
 
 const (
 	js = wire.TypeJSON
@@ -168,33 +166,4 @@ func typeOf(t *testing.T, body []byte) string {
 		t.Fatalf("no problem: %s (%v)", body, err)
 	}
 	return p.Type
-}
-
-// golden compares with a file; -rewrite writes it.
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *rewrite {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got == string(want) {
-		return
-	}
-	g, w := strings.Split(got, "\n"), strings.Split(string(want), "\n")
-	for i := range g {
-		if i >= len(w) || g[i] != w[i] {
-			t.Fatalf("%s line %d:\n got %s\nwant %s", path, i+1, g[i], append(w, "end")[min(i, len(w))])
-		}
-	}
-	t.Fatalf("%s: %d lines, want %d", path, len(g), len(w))
 }

@@ -3,22 +3,20 @@ package main
 import (
 	"bytes"
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/test/goldenfile"
 )
 
-var rewrite = flag.Bool("rewrite", false, "rewrite golden files")
+var golden = goldenfile.Match
 
 // cli runs the command line with nothing in the environment.
 func cli(t *testing.T, stdin string, args ...string) (code int, stdout, stderr string) {
@@ -27,27 +25,6 @@ func cli(t *testing.T, stdin string, args ...string) (code int, stdout, stderr s
 	code = run(context.Background(), args, streams{in: strings.NewReader(stdin), out: &out, err: &errs},
 		func(string) string { return "" })
 	return code, out.String(), errs.String()
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *rewrite {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs; -rewrite writes it anew, then read the change\n%s", path, got)
-	}
 }
 
 // TestHelp shows the help of every command, each with an example.

@@ -29,7 +29,7 @@ func specimenRef(task uint32) AttemptRef {
 func specimenOffer() *Offer {
 	return &Offer{
 		Version:  9,
-		Machines: []Machine{{"m1", Resources{2000, 4096, 0}, Resources{4000, 4096, 0}}, {"m2", Resources{64_000, 0, 8}, Resources{}}},
+		Machines: []Machine{{"m1", Resources{2000, 4096, 0}, Resources{4000, 4096, 0}, RunsCommands}, {"m2", Resources{64_000, 0, 8}, Resources{}, RunsBoth}},
 		Capacity: Resources{70_000, 8192, 8}, Home: Resources{1000, 512, 0},
 	}
 }
@@ -45,7 +45,7 @@ func specimens() map[string]Body {
 		"submit": &Submit{Settled: 4, Jobs: []JobSpec{
 			{Num: 5, Count: 1, Need: Resources{MilliCPU: 1000}, MaxAttempts: 1, Payload: []byte("{}")},
 			{
-				Num: 6, Count: MaxCount, Need: Resources{2000, 256, 1}, TimeoutMs: 90_000, MaxAttempts: 3, OnLoss: Never,
+				Num: 6, Count: MaxCount, Need: Resources{2000, 256, 1}, Image: true, TimeoutMs: 90_000, MaxAttempts: 3, OnLoss: Never,
 				Priority: -5, Only: []string{"a", "b"}, Not: []string{"c"}, CreatedMs: 1_700_000_000_000, Payload: []byte{0, 255},
 			},
 		}},
@@ -73,7 +73,7 @@ func specimenBatch() *Batch {
 }
 
 // TestCodecGoldens guards the stored form: bytes in testdata/codec never
-// change for a format, `-rewrite` is for new kinds only.
+// change for a released format, `-rewrite` is for new kinds only.
 func TestCodecGoldens(t *testing.T) {
 	datadriven.RunTest(t, "testdata/codec", func(t *testing.T, d *datadriven.TestData) string {
 		body, ok := specimens()[d.Cmd]
@@ -166,6 +166,7 @@ func drawMachine(t *rapid.T) Machine {
 	return Machine{
 		Name: name, Resources: Resources{MilliCPU: number(t, 0, 4000, "cpu"), MemMiB: rapid.Int64Range(0, 9).Draw(t, "mem")},
 		Whole: Resources{MilliCPU: number(t, 0, 4000, "whole cpu")},
+		Runs:  Runs(number(t, 0, int64(RunsBoth), "runs")),
 	}
 }
 
@@ -179,7 +180,7 @@ func drawJob(t *rapid.T) JobSpec {
 	need := drawResources(t)
 	need.MilliCPU = max(need.MilliCPU, 1)
 	return JobSpec{
-		Num: rapid.Uint64().Draw(t, "num"), Count: uint32(number(t, 1, MaxCount, "count")), Need: need,
+		Num: rapid.Uint64().Draw(t, "num"), Count: uint32(number(t, 1, MaxCount, "count")), Need: need, Image: rapid.Bool().Draw(t, "image"),
 		TimeoutMs: number(t, 0, MaxTimeoutMs, "timeout"), MaxAttempts: uint32(number(t, 1, MaxAttempts, "attempts")),
 		OnLoss: OnLoss(number(t, 0, int64(Never), "on_loss")), Priority: int32(number(t, -MaxPriority, MaxPriority, "priority")),
 		Only: drawSites(t), Not: drawSites(t), CreatedMs: number(t, 0, MaxUnixMs, "created"),
@@ -449,6 +450,7 @@ func TestOfferValidate(t *testing.T) {
 		{func(o *Offer) { o.Machines[0].Name = "a\nb" }, "printable"},
 		{func(o *Offer) { o.Machines[0].MilliCPU = MaxMilliCPU }, "all machines' milli_cpu 1000064000 is not in 0…1000000000"},
 		{func(o *Offer) { o.Home.GPU = -1 }, "home's gpu -1"},
+		{func(o *Offer) { o.Machines[1].Runs = RunsBoth + 1 }, "runs 3 is not in 0…2"},
 		{func(o *Offer) { o.Machines = make([]Machine, MaxMachines+1) }, "machines 10001"},
 	} {
 		o := specimenOffer()
@@ -483,7 +485,7 @@ func TestGreatestCommandsFit(t *testing.T) {
 	ref := AttemptRef{Job: JobID{site, math.MaxUint64}, Task: MaxCount - 1, Attempt: math.MaxUint32, Token: math.MaxUint64}
 	ended := Ended{AttemptRef: ref, Outcome: Lost, ExitCode: math.MinInt32, Signal: math.MinInt32, DelayMs: MaxTimeoutMs, RunMs: MaxTimeoutMs, Detail: strings.Repeat("d", MaxDetail)}
 	job := JobSpec{
-		Num: math.MaxUint64, Count: MaxCount, Need: Resources{MaxMilliCPU, MaxMemMiB, MaxGPU}, TimeoutMs: MaxTimeoutMs, MaxAttempts: MaxAttempts,
+		Num: math.MaxUint64, Count: MaxCount, Need: Resources{MaxMilliCPU, MaxMemMiB, MaxGPU}, Image: true, TimeoutMs: MaxTimeoutMs, MaxAttempts: MaxAttempts,
 		OnLoss: Never, Priority: -MaxPriority, Only: []string{site}, Not: []string{site}, CreatedMs: MaxUnixMs,
 	}
 	job.Payload = make([]byte, MaxSubmit/MaxJobsPerSubmit-(&job).SizeBound())

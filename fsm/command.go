@@ -109,6 +109,7 @@ type JobSpec struct {
 	Num         uint64 // the job is Site.Num with the command's site
 	Count       uint32 // tasks, 1 … MaxCount
 	Need        Resources
+	Image       bool  // the payload names a container image to run it in
 	TimeoutMs   int64 // 0 = none
 	MaxAttempts uint32
 	OnLoss      OnLoss
@@ -144,6 +145,7 @@ type Machine struct {
 	// fits Whole can run here some day, and is worth waiting or reserving for.
 	// Less than Resources in any part counts as Resources there.
 	Whole Resources
+	Runs  Runs // which tasks, whatever their size
 }
 
 // Offer replaces the site's standing offer when Version is greater.

@@ -66,8 +66,8 @@ func DecodeCommand(data []byte) (Command, []byte, error) {
 // the input cannot hold is refused before anything is allocated for it.
 const (
 	minCommand = 6 // length, kind, site's length, incarnation, seq, ack
-	minJob     = 13
-	minMachine = 7
+	minJob     = 14
+	minMachine = 8
 	minAttempt = 5
 	minRow     = 8
 )
@@ -196,7 +196,7 @@ func (r *reader) register() *Register {
 
 func (r *reader) job(j *JobSpec) {
 	j.Num, j.Count = r.number(), r.uint32("count")
-	j.Need = r.resources()
+	j.Need, j.Image = r.resources(), r.bool("image")
 	j.TimeoutMs = r.int("timeout_ms")
 	j.MaxAttempts = r.uint32("max_attempts")
 	j.OnLoss = OnLoss(r.uint("on_loss", math.MaxUint8))
@@ -216,6 +216,7 @@ func (r *reader) offer() *Offer {
 
 func (r *reader) machine(m *Machine) {
 	m.Name, m.Resources, m.Whole = r.string("machine's name", MaxMachineName), r.resources(), r.resources()
+	m.Runs = Runs(r.uint("runs", math.MaxUint8))
 }
 
 func (r *reader) started(a *StartedAttempt) {

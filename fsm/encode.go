@@ -161,6 +161,7 @@ func appendJob(dst []byte, j *JobSpec) []byte {
 	dst = protowire.AppendVarint(dst, j.Num)
 	dst = protowire.AppendVarint(dst, uint64(j.Count))
 	dst = appendResources(dst, j.Need)
+	dst = appendBool(dst, j.Image)
 	dst = appendInt(dst, j.TimeoutMs)
 	dst = protowire.AppendVarint(dst, uint64(j.MaxAttempts))
 	dst = append(dst, byte(j.OnLoss))
@@ -178,6 +179,7 @@ func appendOffer(dst []byte, b *Offer) []byte {
 		dst = appendString(dst, b.Machines[i].Name)
 		dst = appendResources(dst, b.Machines[i].Resources)
 		dst = appendResources(dst, b.Machines[i].Whole)
+		dst = append(dst, byte(b.Machines[i].Runs))
 	}
 	return appendResources(appendResources(dst, b.Capacity), b.Home)
 }

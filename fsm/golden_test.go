@@ -159,6 +159,9 @@ func (s *script) run() string {
 		return s.show()
 	case "tasks":
 		return s.tasks()
+	case "why":
+		v, _ := s.w.s.Job(s.job())
+		return v.Reason + "\n"
 	case "ledger":
 		return s.ledger()
 	}
@@ -259,7 +262,7 @@ func (s *script) submit(site string) Body {
 	j := s.w.job(site, uint32(s.num("count", 1)))
 	j.Need.MilliCPU = s.num("cpu", 1) * 1000
 	j.Priority, j.MaxAttempts = int32(s.num("priority", 0)), uint32(s.num("attempts", 1))
-	j.TimeoutMs = s.num("timeout", 0)
+	j.TimeoutMs, j.Image = s.num("timeout", 0), s.str("image") == "yes"
 	if v := s.str("only"); v != "" {
 		j.Only = strings.Split(v, "+")
 	}
@@ -279,7 +282,12 @@ func (s *script) offer(site string) *Offer {
 		}
 		cores = append(cores, n)
 	}
-	return s.w.offering(site, cores...)
+	o := s.w.offering(site, cores...)
+	runs := map[string]Runs{"": RunsCommands, "images": RunsImages, "both": RunsBoth}[s.str("runs")]
+	for i := range o.Machines {
+		o.Machines[i].Runs = runs
+	}
+	return o
 }
 
 func (s *script) ref() AttemptRef {

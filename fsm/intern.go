@@ -8,14 +8,22 @@ import (
 	"strings"
 )
 
-// class is a requirement that jobs share: what one task needs and where it may
-// run. Jobs of one class are alike to every machine, so matching looks at
-// classes and never scans jobs.
-type class struct {
+// shape is a requirement: what one task needs and where it may run.
+type shape struct {
 	need      Resources
+	image     bool     // it runs in a container image
 	only, not []string // sorted, unique; never changed
-	key       string   // of State.classes
-	refs      int      // jobs in the state; at 0 the class is dropped
+}
+
+// shape of the job's tasks; it shares the lists.
+func (j *JobSpec) shape() shape { return shape{j.Need, j.Image, j.Only, j.Not} }
+
+// class is a shape that jobs share. Jobs of one class are alike to every
+// machine, so matching looks at classes and never scans jobs.
+type class struct {
+	shape
+	key  string // of State.classes
+	refs int    // jobs in the state; at 0 the class is dropped
 
 	// Below: derived from what waits, for matching.
 	lanes    []*lane // with waiting tasks whose owner is present; a heap while heapAt = index
@@ -26,28 +34,40 @@ type class struct {
 	fresh    bool    // it is in State.fresh
 }
 
-// allows reports whether the class's tasks may run at a site.
-func (c *class) allows(site string) bool {
-	if len(c.only) > 0 {
-		if _, ok := slices.BinarySearch(c.only, site); !ok {
+// allows reports whether such tasks may run at a site.
+func (h *shape) allows(site string) bool {
+	if len(h.only) > 0 {
+		if _, ok := slices.BinarySearch(h.only, site); !ok {
 			return false
 		}
 	}
-	if len(c.not) > 0 {
-		if _, ok := slices.BinarySearch(c.not, site); ok {
+	if len(h.not) > 0 {
+		if _, ok := slices.BinarySearch(h.not, site); ok {
 			return false
 		}
 	}
 	return true
 }
 
-func classKey(need Resources, only, not []string) string {
+// fits reports whether a machine runs such tasks and has room for one: m.room(),
+// or m.whole for some day.
+func (h *shape) fits(m *machine, room Resources) bool {
+	return h.need.fits(room) && m.runs.Takes(h.image)
+}
+
+// suits is fits at a site where such tasks may run.
+func (h *shape) suits(m *machine, room Resources) bool {
+	return h.fits(m, room) && h.allows(m.site.name)
+}
+
+func (h *shape) encoded() string {
 	b := make([]byte, 0, 32)
-	b = binary.AppendVarint(b, need.MilliCPU)
-	b = binary.AppendVarint(b, need.MemMiB)
-	b = binary.AppendVarint(b, need.GPU)
-	b = binary.AppendUvarint(b, uint64(len(only)))
-	for _, names := range [][]string{only, not} {
+	b = binary.AppendVarint(b, h.need.MilliCPU)
+	b = binary.AppendVarint(b, h.need.MemMiB)
+	b = binary.AppendVarint(b, h.need.GPU)
+	b = appendBool(b, h.image)
+	b = binary.AppendUvarint(b, uint64(len(h.only)))
+	for _, names := range [][]string{h.only, h.not} {
 		for _, n := range names {
 			b = append(append(b, n...), 0)
 		}
@@ -56,16 +76,15 @@ func classKey(need Resources, only, not []string) string {
 }
 
 // findClass returns the interned class of a requirement, or nil.
-func (s *State) findClass(need Resources, only, not []string) *class {
-	return s.classes[classKey(need, only, not)]
-}
+func (s *State) findClass(h shape) *class { return s.classes[h.encoded()] }
 
 // holdClass interns a requirement for one more job.
-func (s *State) holdClass(need Resources, only, not []string) *class {
-	key := classKey(need, only, not)
+func (s *State) holdClass(h shape) *class {
+	key := h.encoded()
 	c := s.classes[key]
 	if c == nil {
-		c = &class{need: need, only: cloneNames(only), not: cloneNames(not), key: key, activeAt: -1}
+		h.only, h.not = cloneNames(h.only), cloneNames(h.not)
+		c = &class{shape: h, key: key, activeAt: -1}
 		s.classes[key] = c
 	}
 	c.refs++

@@ -149,7 +149,7 @@ const MaxSubmit = MaxCommand - 1024
 // SizeBound returns an upper bound of the bytes that the job takes in an
 // encoded command, for those who fill Submits.
 func (j *JobSpec) SizeBound() int {
-	const numbers = 13 * 10 // each field, and each list's length, as the longest varint
+	const numbers = 14 * 10 // each field, and each list's length, as the longest varint
 	size := numbers + len(j.Payload)
 	for _, list := range [...][]string{j.Only, j.Not} {
 		for _, s := range list {
@@ -188,7 +188,10 @@ func (b *Offer) Validate() error {
 	var sum Resources // at most MaxMachines·1e9: no overflow
 	for i := range b.Machines {
 		m := &b.Machines[i]
-		if err := cmp.Or(inMachine(m.Name), inResources("machine's ", m.Resources), inResources("whole machine's ", m.Whole)); err != nil {
+		if err := cmp.Or(
+			inMachine(m.Name), inResources("machine's ", m.Resources), inResources("whole machine's ", m.Whole),
+			within("runs", int64(m.Runs), 0, int64(RunsBoth)),
+		); err != nil {
 			return err
 		}
 		if i > 0 && b.Machines[i-1].Name >= m.Name {

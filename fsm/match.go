@@ -99,7 +99,7 @@ func (s *State) pick(m *machine) (choice, bool) {
 	}
 	var best choice
 	for _, l := range owner.lanes {
-		if !l.class.need.fits(room) || !l.class.allows(m.site.name) {
+		if !l.class.suits(m, room) {
 			continue
 		}
 		c, ok := s.first(l, m.site)
@@ -128,7 +128,7 @@ func (s *State) pickOwner(m *machine, room Resources) *site {
 		classes = s.fresh
 	}
 	for _, c := range classes {
-		if c.waiting == 0 || !c.need.fits(room) || !c.allows(m.site.name) {
+		if c.waiting == 0 || !c.suits(m, room) {
 			continue
 		}
 		l := s.bestLane(c, m.site)
@@ -156,7 +156,7 @@ func (s *State) ownTie(m *machine, room Resources, best *site) bool {
 		return false
 	}
 	for _, l := range x.lanes {
-		if l.class.need.fits(room) && l.class.allows(x.name) {
+		if l.class.suits(m, room) {
 			if _, ok := s.first(l, x); ok {
 				return true
 			}
@@ -246,7 +246,7 @@ func (s *State) isBarred(bars []bar, x *site) bool {
 // pickHeld returns the next task of the job that a machine is reserved for.
 func (s *State) pickHeld(m *machine, room Resources) (choice, bool) {
 	j := s.jobs.get(m.held)
-	if !j.class.need.fits(room) {
+	if !j.class.fits(m, room) {
 		return choice{}, false
 	}
 	task, back, ok := s.next(j, m.site)
@@ -269,7 +269,7 @@ func (s *State) preferOwn(m *machine, c choice) *machine {
 		}
 	}
 	for _, own := range x.machines {
-		if own.offered && cl.need.fits(own.room()) && (own.held == 0 || own.held == c.seq) {
+		if own.offered && cl.fits(own, own.room()) && (own.held == 0 || own.held == c.seq) {
 			return own
 		}
 	}

@@ -32,7 +32,7 @@ func (s *State) install(x *site, c *Offer) {
 		} else {
 			m = &machine{site: x, name: strings.Clone(n.Name)}
 		}
-		m.exposed, m.whole, m.offered = n.Resources, n.Resources.greater(n.Whole), true
+		m.exposed, m.whole, m.runs, m.offered = n.Resources, n.Resources.greater(n.Whole), n.Runs, true
 		m.resting = false
 		x.exposed = x.exposed.plus(n.Resources)
 		x.machines = append(x.machines, m)
@@ -47,7 +47,7 @@ func (s *State) install(x *site, c *Offer) {
 
 // retract keeps a machine that is offered no more only while it is in use.
 func (s *State) retract(m *machine) {
-	m.exposed, m.whole, m.offered, m.resting = Resources{}, Resources{}, false, false
+	m.exposed, m.whole, m.runs, m.offered, m.resting = Resources{}, Resources{}, 0, false, false
 	if m.used != (Resources{}) {
 		m.site.machines = append(m.site.machines, m)
 	}

@@ -12,10 +12,15 @@ import (
 // The oracle decides as theory.md §2 reads, by looking at every machine and
 // every job each time: no queues, heaps, weights, rest, or cached ranks.
 
+// oracleRuns says which kinds run tasks without and with an image.
+var oracleRuns = map[Runs]map[bool]bool{
+	RunsCommands: {false: true}, RunsImages: {true: true}, RunsBoth: {false: true, true: true},
+}
+
 // fitting returns the jobs with a task that machine m could take now.
 func (s *State) fitting(m *machine) (seqs []uint64) {
 	for seq, j := range s.jobs.all() {
-		if j.waiting() == 0 || !s.sites[j.owner].present() || !j.class.need.fits(m.room()) || !j.class.allows(m.site.name) {
+		if j.waiting() == 0 || !s.sites[j.owner].present() || !j.class.need.fits(m.room()) || !oracleRuns[m.runs][j.class.image] || !j.class.allows(m.site.name) {
 			continue
 		}
 		if m.held != 0 && m.held != seq {

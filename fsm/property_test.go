@@ -169,6 +169,7 @@ func (m *model) submit(t *rapid.T) {
 		j := m.w.job(site, uint32(rapid.SampledFrom([]int{1, 1, 2, 5, 30}).Draw(t, "count")))
 		j.Need.MilliCPU = rapid.Int64Range(1, 4).Draw(t, "cores") * 1000
 		j.Need.GPU = rapid.SampledFrom([]int64{0, 0, 0, 1}).Draw(t, "gpus")
+		j.Image = rapid.IntRange(0, 3).Draw(t, "image") == 0
 		j.Priority = int32(rapid.IntRange(0, 1).Draw(t, "priority"))
 		j.MaxAttempts = uint32(rapid.IntRange(1, 3).Draw(t, "attempts"))
 		j.OnLoss = OnLoss(rapid.IntRange(0, 2).Draw(t, "onLoss"))
@@ -195,6 +196,7 @@ func (m *model) drawOffer(site string) *Offer {
 			Name:      string(rune('k' + 2*i + rapid.IntRange(0, 1).Draw(m.t, "name"))),
 			Resources: Resources{rapid.Int64Range(0, 6).Draw(m.t, "cores") * 1000, 0, rapid.Int64Range(0, 2).Draw(m.t, "gpus")},
 			Whole:     Resources{MilliCPU: rapid.Int64Range(0, 6).Draw(m.t, "whole") * 1000},
+			Runs:      rapid.SampledFrom([]Runs{RunsCommands, RunsCommands, RunsImages, RunsBoth}).Draw(m.t, "runs"),
 		})
 	}
 	o.Home.MilliCPU = rapid.Int64Range(0, 2).Draw(m.t, "home")
@@ -398,6 +400,9 @@ func (m *model) newAttempts(t *rapid.T) {
 		j := s.jobs.get(a.seq)
 		if room := a.machine.room(); !(Resources{}).fits(room) {
 			t.Fatalf("machine %s is overcommitted: %+v", a.machine.name, room)
+		}
+		if !oracleRuns[a.machine.runs][j.class.image] {
+			t.Fatalf("job %d (image %v) is at machine %s, which runs %s", a.seq, j.class.image, a.machine.name, a.machine.runs)
 		}
 		if !j.class.allows(s.sites[a.site].name) || s.isBarred(a.bars, s.sites[a.site]) {
 			t.Fatalf("job %d may not run at site %d", a.seq, a.site)

@@ -100,7 +100,7 @@ func (s *State) byTurn() [][]*lane {
 // anyMachine reports whether some standing offer has room for the class at all.
 func (s *State) anyMachine(c *class) bool {
 	for _, x := range s.sites {
-		if x.state == Alive && x.couldRun(c) {
+		if x.state == Alive && x.couldRun(&c.shape) {
 			return true
 		}
 	}
@@ -108,12 +108,12 @@ func (s *State) anyMachine(c *class) bool {
 }
 
 // couldRun reports whether one of the site's machines, if it were empty, fits
-// the class.
-func (x *site) couldRun(c *class) bool {
-	if !c.allows(x.name) {
+// such a task.
+func (x *site) couldRun(h *shape) bool {
+	if !h.allows(x.name) {
 		return false
 	}
-	return slices.ContainsFunc(x.machines, func(m *machine) bool { return m.offered && c.need.fits(m.whole) })
+	return slices.ContainsFunc(x.machines, func(m *machine) bool { return m.offered && h.fits(m, m.whole) })
 }
 
 func (s *State) isHeld(seq uint64) bool { return s.held[seq] != nil }
@@ -146,7 +146,7 @@ func (s *State) soonest(l *lane) *machine {
 			continue
 		}
 		for _, m := range x.machines {
-			if m.offered && m.held == 0 && l.class.need.fits(m.whole) &&
+			if m.offered && m.held == 0 && l.class.fits(m, m.whole) &&
 				(best == nil || m.used.MilliCPU < best.used.MilliCPU) {
 				best = m
 			}
@@ -194,7 +194,7 @@ func (s *State) checkHolds(x *site) {
 	for i := 0; i < len(s.reservations); {
 		r := s.reservations[i]
 		m := r.machine
-		if m.site == x && (x.state != Alive || !m.offered || !s.jobs.get(r.seq).class.need.fits(m.whole)) {
+		if m.site == x && (x.state != Alive || !m.offered || !s.jobs.get(r.seq).class.fits(m, m.whole)) {
 			s.unhold(r.seq)
 			continue
 		}

@@ -138,7 +138,7 @@ func (r *snapReader) retired(x *site) {
 func (r *snapReader) machines(s *State, x *site) {
 	x.capacity, x.home = r.res(), r.res()
 	for range r.upTo(MaxMachines, "machines") {
-		m := &machine{site: x, name: r.text(MaxMachineName, "machine"), exposed: r.res(), whole: r.res(), offered: true, resting: r.bool()}
+		m := &machine{site: x, name: r.text(MaxMachineName, "machine"), exposed: r.res(), whole: r.res(), offered: true, runs: Runs(r.upTo(uint64(RunsBoth), "runs")), resting: r.bool()}
 		if n := len(x.machines); r.err == nil && (inMachine(m.name) != nil || n > 0 && x.machines[n-1].name >= m.name) {
 			r.fail("machine %.140q is no name, or out of order", m.name)
 		}
@@ -243,12 +243,12 @@ func (r *snapReader) index(s *State, seq uint64, j *job) {
 func (r *snapReader) class(s *State) *class {
 	no := r.upTo(uint64(len(r.classes)), "shape")
 	if r.err == nil && no == uint64(len(r.classes)) {
-		need, only, not := r.res(), r.names(), r.names()
+		h := shape{need: r.res(), image: r.bool(), only: r.names(), not: r.names()}
 		if r.err != nil {
 			return nil
 		}
-		r.check(s.findClass(need, only, not) == nil && need.MilliCPU > 0, "a shape twice, or with no cpu")
-		c := s.holdClass(need, only, not)
+		r.check(s.findClass(h) == nil && h.need.MilliCPU > 0, "a shape twice, or with no cpu")
+		c := s.holdClass(h)
 		r.classes = append(r.classes, c)
 		return c
 	}

@@ -72,6 +72,7 @@ type machine struct {
 	name    string    // never changed
 	exposed Resources // zero once it is no longer offered
 	whole   Resources // Invariant: ≥ exposed in every part
+	runs    Runs      // while it is offered
 	offered bool
 	resting bool   // fits nothing that waited at the end of an earlier entry; see State.match
 	tried   bool   // fits nothing that waits; only during a match

@@ -257,6 +257,7 @@ func (x *frozenSite) encode(w *snapWriter) {
 		w.text(x.offered[i].name)
 		w.res(x.offered[i].exposed)
 		w.res(x.offered[i].whole)
+		w.uint(uint64(x.offered[i].runs))
 		w.bool(x.offered[i].resting)
 	}
 	w.uint(uint64(len(x.row)))
@@ -299,6 +300,7 @@ func (w *snapWriter) class(c *class) {
 	w.uint(no)
 	if !ok {
 		w.res(c.need)
+		w.bool(c.image)
 		w.texts(c.only)
 		w.texts(c.not)
 	}

@@ -34,7 +34,7 @@ func (s *State) accept(x *site, j *JobSpec) Code {
 	case s.jobs.n >= MaxJobs || s.waiting+uint64(j.Count) > MaxWaiting:
 		return TooManyJobs
 	case len(x.lanes) >= MaxShapes:
-		if c := s.findClass(j.Need, j.Only, j.Not); c == nil || x.findLane(c) == nil {
+		if c := s.findClass(j.shape()); c == nil || x.findLane(c) == nil {
 			return TooManyShapes
 		}
 	}
@@ -50,7 +50,7 @@ func (s *State) enter(x *site, spec *JobSpec) {
 	*j = job{
 		num: spec.Num, entry: s.index, timeoutMs: spec.TimeoutMs, createdMs: spec.CreatedMs,
 		queuedMs: s.time, startedMs: -1, endedMs: -1,
-		class: s.holdClass(spec.Need, spec.Only, spec.Not), payload: s.holdPayload(spec.Payload),
+		class: s.holdClass(spec.shape()), payload: s.holdPayload(spec.Payload),
 		owner: x.id, priority: spec.Priority, count: spec.Count, maxAttempts: spec.MaxAttempts, onLoss: spec.OnLoss,
 	}
 	x.nums[spec.Num] = seq

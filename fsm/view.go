@@ -92,6 +92,7 @@ type SiteView struct {
 type MachineView struct {
 	Name          string
 	Exposed, Free Resources
+	Runs          Runs
 	Reserved      string // the job a machine is held for, or ""
 }
 

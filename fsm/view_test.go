@@ -95,8 +95,9 @@ func TestReasonsAndFits(t *testing.T) {
 	if ok, _ := w.s.AnyFits(w.job("a", 1)); !ok {
 		t.Error("one core fits b")
 	}
-	if !w.s.Fits("b", Resources{MilliCPU: 1000}, nil, nil) || w.s.Fits("b", Resources{MilliCPU: 1001}, nil, nil) ||
-		w.s.Fits("b", Resources{MilliCPU: 1}, []string{"a"}, nil) || w.s.Fits("zz", Resources{}, nil, nil) {
+	if !w.s.Fits("b", JobSpec{Need: Resources{MilliCPU: 1000}}) || w.s.Fits("b", JobSpec{Need: Resources{MilliCPU: 1001}}) ||
+		w.s.Fits("b", JobSpec{Need: Resources{MilliCPU: 1}, Only: []string{"a"}}) || w.s.Fits("zz", JobSpec{}) ||
+		w.s.Fits("b", JobSpec{Need: Resources{MilliCPU: 1}, Image: true}) {
 		t.Error("Fits")
 	}
 	if w.s.WaitingFits("a") || w.s.WaitingFits("b") {

@@ -77,7 +77,7 @@ func (s *State) viewJob(seq uint64, j *job, unfit map[*class]string) JobView {
 	case v.State == Queued:
 		why, ok := unfit[j.class]
 		if !ok {
-			_, why = s.anyFits(j.class)
+			_, why = s.anyFits(&j.class.shape)
 			unfit[j.class] = why
 		}
 		if v.Reason = why; why == "" {
@@ -91,7 +91,7 @@ func (s *State) viewJob(seq uint64, j *job, unfit map[*class]string) JobView {
 
 func (j *job) spec() JobSpec {
 	return JobSpec{
-		Num: j.num, Count: j.count, Need: j.class.need, TimeoutMs: j.timeoutMs, MaxAttempts: j.maxAttempts,
+		Num: j.num, Count: j.count, Need: j.class.need, Image: j.class.image, TimeoutMs: j.timeoutMs, MaxAttempts: j.maxAttempts,
 		OnLoss: j.onLoss, Priority: j.priority, Only: slices.Clone(j.class.only), Not: slices.Clone(j.class.not),
 		CreatedMs: j.createdMs, Payload: slices.Clone(j.payload.data),
 	}

@@ -36,7 +36,9 @@ func (s *State) viewSite(x *site) SiteView {
 		if m.offered {
 			room := m.room()
 			room = Resources{max(0, room.MilliCPU), max(0, room.MemMiB), max(0, room.GPU)}
-			v.Machines = append(v.Machines, MachineView{Name: m.name, Exposed: m.exposed, Free: room, Reserved: s.heldFor(m)})
+			v.Machines = append(v.Machines, MachineView{
+				Name: m.name, Exposed: m.exposed, Free: room, Runs: m.runs, Reserved: s.heldFor(m),
+			})
 		}
 	}
 	return v
@@ -157,7 +159,7 @@ func (s *State) SiteChange(name string) uint64 {
 func (s *State) WaitingFits(name string) bool {
 	x := s.byName[name]
 	return x != nil && slices.ContainsFunc(s.active, func(c *class) bool {
-		return x.couldRun(c) && (c.barred == 0 || s.hasUnbarred(c, x))
+		return x.couldRun(&c.shape) && (c.barred == 0 || s.hasUnbarred(c, x))
 	})
 }
 
@@ -171,32 +173,54 @@ func (s *State) hasUnbarred(c *class, x *site) bool {
 }
 
 // Fits reports whether a site's exposed machines, if they were empty, could run
-// a task with such needs.
-func (s *State) Fits(name string, need Resources, only, not []string) bool {
-	x := s.byName[name]
-	return x != nil && x.present() && x.couldRun(&class{need: need, only: only, not: not})
+// a task of the job.
+func (s *State) Fits(name string, spec JobSpec) bool {
+	x, h := s.byName[name], spec.shape()
+	return x != nil && x.present() && x.couldRun(&h)
 }
 
 // AnyFits reports whether any present site could run the job, or why not.
 func (s *State) AnyFits(spec JobSpec) (bool, string) {
-	return s.anyFits(&class{need: spec.Need, only: spec.Only, not: spec.Not})
+	h := spec.shape()
+	return s.anyFits(&h)
 }
 
-func (s *State) anyFits(c *class) (bool, string) {
-	allowed := 0
+func (s *State) anyFits(h *shape) (bool, string) {
+	allowed, offered, taking := 0, false, false
 	for _, x := range s.sites {
-		if !x.present() || !c.allows(x.name) {
+		if !x.present() || !h.allows(x.name) {
 			continue
 		}
 		allowed++
-		if x.couldRun(c) {
+		if x.couldRun(h) {
 			return true, ""
 		}
+		for _, m := range x.machines {
+			offered = offered || m.offered
+			taking = taking || m.offered && m.runs.Takes(h.image)
+		}
 	}
-	if allowed == 0 {
-		return false, "no present site is allowed by its sites.only and sites.not"
+	return false, h.unfit(allowed > 0, offered && !taking)
+}
+
+// unfit says in one line why no present site can run such tasks: whether one is
+// allowed to, and whether every machine of those runs the other kind.
+func (h *shape) unfit(allowed, otherKind bool) string {
+	which := "no present site"
+	if len(h.only)+len(h.not) > 0 {
+		which = "no present site allowed by its sites.only and sites.not"
 	}
-	return false, fmt.Sprintf("no present site exposes a machine with %s", c.need)
+	switch {
+	case !allowed:
+		return "no present site is allowed by its sites.only and sites.not"
+	case otherKind && h.image:
+		return which + " runs container images"
+	case otherKind:
+		return which + " runs commands without a container image"
+	case h.image:
+		return fmt.Sprintf("%s runs container images on a machine with %s", which, h.need)
+	}
+	return fmt.Sprintf("%s exposes a machine with %s", which, h.need)
 }
 
 // String lists what is asked for.

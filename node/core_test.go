@@ -257,12 +257,7 @@ func TestHomeTaskRetries(t *testing.T) {
 func TestHomeRunsAreReportedExactlyOnce(t *testing.T) {
 	r := newRig(t, fsm.DefaultParams(), 1)
 	a := r.sites[0]
-	ticks := func() {
-		for range usageTicks {
-			r.now = r.now.Add(tickEvery)
-			a.turn(tickEvent{})
-		}
-	}
+	ticks := func() { a.ticks(usageTicks) }
 	a.submit(sleepJob, "")
 	a.finish(a.only(), 0)
 	a.boot() // rows survive
@@ -281,13 +276,7 @@ func TestHomeRunsAreReportedExactlyOnce(t *testing.T) {
 func TestWithoutQuorumTheAnswerSaysSite(t *testing.T) {
 	r := newRig(t, fsm.DefaultParams(), 1)
 	a := r.sites[0]
-	a.submit(sleepJob, "")
-	i := a.submit(sleepJob, "")
-	r.now = r.now.Add(publishPatience)
-	a.turn(tickEvent{})
-	if got := a.answers[i]; got.Err != nil || got.Durability != DurableSite {
-		t.Fatalf("answer after %s without an order: %+v", publishPatience, got)
-	}
+	a.promise()
 	r.settle()
 	if v := r.job("a.2"); v.State != fsm.Queued {
 		t.Errorf("the job is %s once the order is back", v.State)

@@ -94,9 +94,7 @@ func TestClockStepsStayReportable(t *testing.T) {
 		res := executor.Result{Started: r.now.Add(step), Run: time.Second}
 		s.ended[id] = res
 		s.turn(endedEvent{id, res})
-		for range usageTicks {
-			s.turn(tickEvent{})
-		}
+		s.ticks(usageTicks)
 	}
 	r.settle() // fails if a command does not decode
 	if v := r.job("a.2"); v.State != fsm.TaskSucceeded {
@@ -108,13 +106,7 @@ func TestClockStepsStayReportable(t *testing.T) {
 func TestPromisedJobSurvivesAFullQueue(t *testing.T) {
 	r := newRig(t, fsm.DefaultParams(), 1)
 	a := r.sites[0]
-	a.submit(sleepJob, "")
-	i := a.submit(sleepJob, "")
-	r.now = r.now.Add(publishPatience)
-	a.turn(tickEvent{})
-	if a.answers[i].Durability != DurableSite {
-		t.Fatalf("answer %+v", a.answers[i])
-	}
+	a.promise()
 	mine := a.pending
 	a.pending = nil
 	full := make([]fsm.Result, len(mine))
@@ -295,9 +287,7 @@ func TestDeclinedForRoomComesBack(t *testing.T) {
 	suspect(false) // the task comes back while its first attempt is being stopped
 	delete(b.running, old)
 	b.turn(endedEvent{old, executor.Result{Cause: executor.Stopped, Started: r.now, Run: 1}})
-	for range usageTicks {
-		b.turn(tickEvent{})
-	}
+	b.ticks(usageTicks)
 	r.settle()
 	if id := b.only(); id.Attempt < 2 {
 		t.Errorf("%s runs", id)

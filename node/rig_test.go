@@ -243,6 +243,28 @@ func (s *rigSite) submit(json string, key string) int {
 	return i
 }
 
+// promise has the site run one job at home and acknowledge a second one from
+// its journal, because no order comes in time.
+func (s *rigSite) promise() {
+	s.rig.t.Helper()
+	s.submit(sleepJob, "")
+	i := s.submit(sleepJob, "")
+	s.rig.now = s.rig.now.Add(publishPatience)
+	s.turn(tickEvent{})
+	if got := s.answers[i]; got.Err != nil || got.Durability != DurableSite {
+		s.rig.t.Fatalf("answer after %s without an order: %+v", publishPatience, got)
+	}
+}
+
+// ticks lets n ticks of the broker's clock pass.
+func (s *rigSite) ticks(n int) {
+	s.rig.t.Helper()
+	for range n {
+		s.rig.now = s.rig.now.Add(tickEvery)
+		s.turn(tickEvent{})
+	}
+}
+
 // finish ends one running attempt with an exit code.
 func (s *rigSite) finish(id executor.ID, exit int) {
 	s.rig.t.Helper()

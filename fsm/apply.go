@@ -131,6 +131,7 @@ func (s *State) genesis(c *Genesis, elapsed int64) Result {
 	s.founded, s.federation, s.createdMs, s.seed = s.index, c.Federation, c.CreatedMs, c.Seed
 	s.termBase = -max(0, min(elapsed, math.MaxInt64/2)) // time 0 is now
 	s.useParams(c.Params)
+	s.tell(EventFounded)
 	return Result{Index: s.index}
 }
 
@@ -146,6 +147,7 @@ func (s *State) setParams(c *SetParams) Result {
 			s.unhold(s.reservations[0].seq)
 		}
 	}
+	s.tell(EventParamsChanged)
 	return Result{}
 }
 

@@ -52,6 +52,7 @@ func (s *State) assign(c choice, m *machine) {
 	}
 	t.live[wayAssigned]++
 	s.addAttempt(&a)
+	s.tellAttempt(EventTaskAssigned, &a)
 	m.used = m.used.plus(j.class.need)
 	s.unhold(c.seq)
 	s.weigh(m)
@@ -170,6 +171,7 @@ func (s *State) started(x *site, c *Started) Result {
 		if a.way == wayAssigned {
 			s.turn(a, wayRunning)
 		}
+		s.tellAttempt(EventTaskStarted, a)
 		x.changed = s.index
 	}
 	return Result{}

@@ -80,7 +80,10 @@ func (s *State) shelve(slot uint64, to way) {
 	s.turn(a, to)
 	if to == wayDying {
 		s.watch(slot)
+		s.tellAttempt(EventTaskDying, a)
+		return
 	}
+	s.tellAttempt(EventTaskWithdrawn, a)
 }
 
 // unshelve gives an attempt back to its site, as it was.

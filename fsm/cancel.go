@@ -15,6 +15,7 @@ func (s *State) cancel(x *site, c *Cancel) Result {
 	case s.jobs.get(seq).over():
 		return Result{Code: AlreadyEnded}
 	case c.Task < 0:
+		s.tellCancel(s.jobs.get(seq), c.Task)
 		s.stopAll(seq, TaskCancelled, "cancelled by its owner")
 		return Result{}
 	}
@@ -28,6 +29,7 @@ func (s *State) cancelTask(seq uint64, task uint32) Code {
 		return OutOfRange
 	}
 	if slot, ok := s.live[taskKey{seq, task}]; ok {
+		s.tellCancel(j, int64(task))
 		s.stop(slot, "cancelled by its owner")
 		return OK
 	}
@@ -88,6 +90,7 @@ func (s *State) endWaiting(seq uint64, state TaskState, why string) {
 			to = t.runs[i].from
 		}
 		t.addRun(run{from: j.next, to: to, state: state, endedMs: s.time})
+		s.tellEnded(j, j.next, to, state, why)
 		j.next = to
 		j.skip()
 	}
@@ -99,6 +102,7 @@ func (s *State) endWaiting(seq uint64, state TaskState, why string) {
 			t.addRecord(back[i].record(s.time))
 		}
 		t.addRun(run{from: back[i].task, to: back[i].task + 1, state: state, endedMs: s.time})
+		s.tellEnded(j, back[i].task, back[i].task+1, state, why)
 	}
 	if t.why == "" {
 		t.why = why
@@ -126,6 +130,7 @@ func (s *State) stop(slot uint64, why string) {
 		s.sites[a.site].changed = s.index
 	case wayAssigned, wayRunning, wayStopping:
 		s.turn(a, wayStopping)
+		s.tellAttempt(EventTaskStopping, a)
 	}
 }
 

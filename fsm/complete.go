@@ -31,6 +31,7 @@ func (s *State) finish(slot uint64, e *Ended) {
 	if e.Outcome != Lost {
 		owner := s.sites[s.jobs.get(a.seq).owner]
 		s.charge(owner, s.sites[a.site], a.weight, s.quanta(start), s.quanta(end), s.quanta(a.queuedMs))
+		s.charged = end - start
 		if a.startedMs >= 0 || e.RunMs > 0 {
 			r.startedMs, r.endedMs = start, end
 			if j := s.mutJob(a.seq); j.startedMs < 0 || start < j.startedMs {
@@ -40,6 +41,7 @@ func (s *State) finish(slot uint64, e *Ended) {
 	}
 	s.dropAttempt(slot)
 	s.settle(&a, r, e.Outcome)
+	s.charged = 0
 }
 
 // span returns the run that is charged, in log milliseconds: measured, but
@@ -79,27 +81,27 @@ func (s *State) settle(a *attempt, r record, o Outcome) {
 			s.endTask(a.seq, TaskFailed, r)
 			return
 		}
-		s.requeue(a.seq, r, a.bars)
+		s.requeue(a.seq, r, o, a.bars)
 	default: // Lost, or stopped though nobody asked for it
-		s.lose(a, r)
+		s.lose(a, r, o)
 	}
 }
 
 // lose decides what becomes of a task that its site lost.
-func (s *State) lose(a *attempt, r record) {
+func (s *State) lose(a *attempt, r record, o Outcome) {
 	r.losses++
 	r.detail = cmp.Or(r.detail, a.why, "lost by "+s.sites[a.site].name)
 	if s.jobs.get(a.seq).onLoss == Never || r.losses >= MaxLosses {
 		s.endTask(a.seq, TaskLost, r)
 		return
 	}
-	s.requeue(a.seq, r, a.bars)
+	s.requeue(a.seq, r, o, a.bars)
 }
 
 // requeue returns a task to the head of its job: it keeps its place in the
 // order of arrival and gets a new queue time. If its owner's departure is
 // over, it ends as lost instead.
-func (s *State) requeue(seq uint64, r record, bars []bar) {
+func (s *State) requeue(seq uint64, r record, o Outcome, bars []bar) {
 	j := s.mutJob(seq)
 	if s.sites[j.owner].gone {
 		r.detail = "owner left the federation"
@@ -113,6 +115,7 @@ func (s *State) requeue(seq uint64, r record, bars []bar) {
 	j.set(s.epoch).insertBack(backTask{
 		task: r.task, attempt: r.attempt, failures: r.failures, losses: r.losses, queuedMs: s.time, bars: bars,
 	})
+	s.tellRecord(EventTaskRequeued, j, &r, o.ending())
 	s.enqueue(seq, j, 1)
 }
 
@@ -141,6 +144,7 @@ func (s *State) noteEnd(j *job, t *taskSet, state TaskState, r record) {
 		t.addRecord(r)
 	}
 	t.addRun(run{from: r.task, to: r.task + 1, state: state, exit: r.exit, endedMs: -1})
+	s.tellRecord(EventTaskEnded, j, &r, endingOf(state))
 	if t.why == "" && state != TaskSucceeded && r.detail != "" {
 		t.why = r.detail
 	}
@@ -152,5 +156,6 @@ func (s *State) endJob(seq uint64, j *job) {
 		return
 	}
 	j.endedMs = s.time
+	s.tellJob(EventJobEnded, j)
 	s.retire(seq, j)
 }

@@ -51,6 +51,7 @@ func (s *State) usage(x *site, c *Usage) Result {
 		end := max(0, s.time-r.AgoMs)
 		start := max(0, s.time-r.AgoMs-r.RunMs)
 		queued := max(0, start-r.WaitMs)
+		s.tellHome(x, r, queued, start, end)
 		s.charge(x, x, s.weight(r.Need), s.quanta(start), s.quanta(end), s.quanta(queued))
 	}
 	return Result{NextUsage: x.usageBatch + 1}

@@ -17,6 +17,7 @@ func (s *State) offer(x *site, c *Offer) Result {
 func (s *State) install(x *site, c *Offer) {
 	x.offerVersion = c.Version
 	x.offers++
+	before := x.exposed
 	x.capacity, x.home, x.exposed = c.Capacity, c.Home, Resources{}
 	old := x.machines
 	x.machines = make([]*machine, 0, len(c.Machines))
@@ -40,6 +41,7 @@ func (s *State) install(x *site, c *Offer) {
 	for _, m := range old {
 		s.retract(m)
 	}
+	s.tellOffer(x, before)
 	x.setShare()
 	s.weighSite(x)
 	s.checkHolds(x)
@@ -76,8 +78,9 @@ func (s *State) decline(x *site, c *Decline) Result {
 		s.unsetStarted(&a)
 		r := s.recordOf(&a)
 		s.dropAttempt(slot)
+		r.detail = strings.Clone(c.Reason)
 		bars := append(s.validBars(a.bars), bar{x.id, x.offers})
-		s.requeue(a.seq, r, bars)
+		s.requeue(a.seq, r, declined, bars)
 	}
 	return Result{}
 }

@@ -27,6 +27,7 @@ func (s *State) siteLost(c *SiteLost) Result {
 // on; those it runs itself wait for it.
 func (s *State) away(x *site, to SiteState) {
 	x.state, x.lostMs = to, s.time
+	s.tellAway(x)
 	s.park(x)
 	s.install(x, &Offer{})
 	for _, slot := range s.liveAt(x) {
@@ -67,10 +68,12 @@ func (s *State) suspect(c *Suspect) Result {
 		return Result{Code: OldIncarnation}
 	case c.On && x.state == Alive:
 		x.state = Suspected
+		s.tellSite(EventSiteSuspected, x)
 		s.checkHolds(x)
 		s.requeueImmediate(x)
 	case !c.On && x.state == Suspected:
 		x.state = Alive
+		s.tellSite(EventSiteTrusted, x)
 		for _, m := range x.machines { // none was drawn for what came meanwhile
 			m.resting = false
 		}
@@ -114,6 +117,7 @@ func (s *State) forget(by *site, c *Forget) Result {
 // account stays.
 func (s *State) end(x *site) {
 	x.state, x.gone = Left, true
+	s.tellSite(EventSiteForgotten, x)
 	const why = "owner left the federation"
 	for _, slot := range s.liveAt(x) { // own tasks on its own machines
 		a := *s.attempts.get(slot)

@@ -65,6 +65,9 @@ func (s *State) incarnate(x *site, c *Register) {
 	if away {
 		s.unpark(x)
 		s.plan()
+		s.tellSite(EventSiteReturned, x)
+	} else {
+		s.tellSite(EventSiteRegistered, x)
 	}
 	s.install(x, &Offer{})
 	x.offerVersion = 0
@@ -96,6 +99,7 @@ func (s *State) answerFor(x *site, c *Register) {
 		s.unshelve(slot)
 		switch {
 		case held[slot]:
+			s.tellAttempt(EventTaskAdopted, a)
 		case lost[slot] || a.way == wayRunning: // it was reported running, so it did start
 			s.giveUp(slot)
 		default:
@@ -104,8 +108,11 @@ func (s *State) answerFor(x *site, c *Register) {
 	}
 }
 
-// neverRan is the inner outcome of an attempt that was not started: no loss.
-const neverRan Outcome = 255
+// Inner outcomes of attempts that were not started: no losses.
+const (
+	neverRan Outcome = 255
+	declined Outcome = 254
+)
 
 // drop ends an attempt without its site's report: nobody is charged.
 func (s *State) drop(slot uint64, o Outcome) {
@@ -114,7 +121,7 @@ func (s *State) drop(slot uint64, o Outcome) {
 	r := s.recordOf(&a)
 	s.dropAttempt(slot)
 	if o == neverRan && !a.stopping() {
-		s.requeue(a.seq, r, a.bars)
+		s.requeue(a.seq, r, o, a.bars)
 		return
 	}
 	s.settle(&a, r, Lost)

@@ -95,6 +95,10 @@ type State struct {
 	trimmed  int      // ended[:trimmed] have no records
 	assigned int      // live attempts not reported running
 	dying    []uint64 // slots on wayDying, a heap by their bounds; see reaper
+
+	// Of one Apply; no part of the state.
+	events  *[]Event // nil = nobody observes
+	charged int64    // log milliseconds charged for the attempt that is being settled
 }
 
 // taskKey names a task inside the state.

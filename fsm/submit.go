@@ -55,6 +55,7 @@ func (s *State) enter(x *site, spec *JobSpec) {
 	}
 	x.nums[spec.Num] = seq
 	x.maxNum = max(x.maxNum, spec.Num)
+	s.tellJob(EventJobSubmitted, j)
 	s.enqueue(seq, j, j.count)
 }
 

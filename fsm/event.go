@@ -1,0 +1,149 @@
+package fsm
+
+// Event is one thing that an entry did, in the terms of the state. Equal states
+// that apply equal entries emit equal events in equal order, so (Index, position
+// in the entry) names an event at every replica. Events are no part of the state:
+// they are in no hash and no snapshot, and cost nothing while nobody observes.
+//
+// Fields that a kind does not speak of are zero. Strings are never changed, so
+// an event may be kept and shared.
+type Event struct {
+	Index uint64 // entry
+	Time  int64  // log time, ms
+	Kind  EventKind
+	End   Ending // of EventTaskEnded, EventTaskRequeued, EventJobEnded
+	Job   JobID  // Job.Site is the owner
+	// Task and the Count−1 that follow it, alike; Count ≥ 1 where a task is meant.
+	Task, Count uint32
+	Attempt     uint32 // 0 = it was never assigned
+	Token       uint64
+	Site        string // executor, or the site that the event is about
+	Machine     string
+	ExitCode    int32
+	Signal      int32
+	Need        Resources // of one task; what a site exposes in EventSiteOffered
+	// QueuedMs and StartedMs are log time, −1 = not yet; RunMs is the run that was
+	// charged to the ledger, 0 = nothing was.
+	QueuedMs, StartedMs, RunMs int64
+	Reason                     string
+}
+
+// EventKind says what happened.
+type EventKind uint8
+
+// The kinds. Numbers are not on any wire; names are (see String).
+const (
+	EventFounded        EventKind = iota // the federation began
+	EventParamsChanged                   // policy or limits
+	EventJobSubmitted                    // Count tasks wait
+	EventJobCancelling                   // its owner asked for the end of it, or of one task (Count = 1)
+	EventJobEnded                        // every task has ended
+	EventTaskAssigned                    // a machine was reserved for it
+	EventTaskStarted                     // its process runs
+	EventTaskStopping                    // its site is to end it
+	EventTaskRequeued                    // its attempt is gone, it waits again
+	EventTaskEnded                       // for good
+	EventTaskAdopted                     // its site, registered anew, answers for it
+	EventTaskWithdrawn                   // owner and executor are the same lost site
+	EventTaskDying                       // lost, but not certainly dead before its bound
+	EventHomeRan                         // a site reported a run outside the log
+	EventSiteRegistered                  // a broker presented itself (first time, or restarted)
+	EventSiteReturned                    // the same, of a site that was lost or had left
+	EventSiteOffered                     // what it exposes changed
+	EventSiteSuspected                   // its offers rest
+	EventSiteTrusted                     // and count again
+	EventSiteLost                        // its lease ran out
+	EventSiteLeft                        // by its own will
+	EventSiteForgotten                   // its departure is over
+	eventKinds
+)
+
+var eventNames = [eventKinds]string{
+	EventFounded: "federation.founded", EventParamsChanged: "policy.changed",
+	EventJobSubmitted: "job.submitted", EventJobCancelling: "job.cancelling", EventJobEnded: "job.ended",
+	EventTaskAssigned: "task.assigned", EventTaskStarted: "task.started", EventTaskStopping: "task.stopping",
+	EventTaskRequeued: "task.requeued", EventTaskEnded: "task.ended", EventTaskAdopted: "task.adopted", EventTaskWithdrawn: "task.withdrawn",
+	EventTaskDying: "task.dying", EventHomeRan: "home.ran",
+	EventSiteRegistered: "site.registered", EventSiteReturned: "site.returned", EventSiteOffered: "site.offered", EventSiteSuspected: "site.suspected",
+	EventSiteTrusted: "site.trusted", EventSiteLost: "site.lost", EventSiteLeft: "site.left", EventSiteForgotten: "site.forgotten",
+}
+
+// String is the kind's name in the API.
+func (k EventKind) String() string {
+	if k < eventKinds {
+		return eventNames[k]
+	}
+	return "unknown"
+}
+
+// EventKinds returns all kinds, in order.
+func EventKinds() []EventKind {
+	out := make([]EventKind, eventKinds)
+	for i := range out {
+		out[i] = EventKind(i)
+	}
+	return out
+}
+
+// Ending says how an attempt, a task or a job ended.
+type Ending uint8
+
+// The endings; NoEnding is that of an event which speaks of none.
+const (
+	NoEnding     Ending = iota
+	EndSucceeded        // exit code 0
+	EndFailed           // a task: for good; requeued: it has attempts left
+	EndTimedOut         // requeued only; for good it is EndFailed
+	EndCancelled        // its owner asked
+	EndStopped          // requeued only: stopped though nobody asked
+	EndLost             // requeued: its site lost it
+	EndDeclined         // requeued only: its site handed it back
+	EndUnstarted        // requeued only: its site never began it
+)
+
+var endingNames = [...]string{"", "succeeded", "failed", "timed-out", "cancelled", "stopped", "lost", "declined", "unstarted"}
+
+// String is the ending's name in the API.
+func (e Ending) String() string {
+	if int(e) < len(endingNames) {
+		return endingNames[e]
+	}
+	return "unknown"
+}
+
+// endingOf turns a state that is an end into an ending.
+func endingOf(t TaskState) Ending {
+	switch t {
+	case TaskSucceeded:
+		return EndSucceeded
+	case TaskFailed:
+		return EndFailed
+	case TaskCancelled:
+		return EndCancelled
+	case TaskLost:
+		return EndLost
+	case Queued, Assigned, Running, Stopping, Withdrawn:
+	}
+	return NoEnding
+}
+
+// ending turns an attempt's outcome into the ending of a task that waits again.
+func (o Outcome) ending() Ending {
+	switch o {
+	case Succeeded:
+		return EndSucceeded
+	case Failed:
+		return EndFailed
+	case TimedOut:
+		return EndTimedOut
+	case Stopped:
+		return EndStopped
+	case Lost:
+		return EndLost
+	case neverRan:
+		return EndUnstarted
+	case declined:
+		return EndDeclined
+	}
+	return NoEnding
+}

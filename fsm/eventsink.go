@@ -1,0 +1,125 @@
+package fsm
+
+// Observe has Apply append the events of each entry to *sink, in order, until
+// another call; nil ends it. The caller owns the slice and empties it. A state
+// that Restore returns is not observed.
+func (s *State) Observe(sink *[]Event) { s.events = sink }
+
+// Each function below is called where its event happens, and is small enough to
+// be inlined: unobserved, it is one comparison.
+
+func (s *State) tell(kind EventKind) {
+	if s.events != nil {
+		s.emit(Event{Kind: kind})
+	}
+}
+
+func (s *State) tellSite(kind EventKind, x *site) {
+	if s.events != nil {
+		s.emit(Event{Kind: kind, Site: x.name})
+	}
+}
+
+// tellAway tells how a site went.
+func (s *State) tellAway(x *site) {
+	if x.state == Left {
+		s.tellSite(EventSiteLeft, x)
+		return
+	}
+	s.tellSite(EventSiteLost, x)
+}
+
+func (s *State) tellJob(kind EventKind, j *job) {
+	if s.events != nil {
+		s.emitJob(kind, j)
+	}
+}
+
+func (s *State) tellAttempt(kind EventKind, a *attempt) {
+	if s.events != nil {
+		s.emitAttempt(kind, a)
+	}
+}
+
+// tellRecord tells of a task whose attempt is gone, or that never had one.
+func (s *State) tellRecord(kind EventKind, j *job, r *record, e Ending) {
+	if s.events != nil {
+		s.emitRecord(kind, j, r, e)
+	}
+}
+
+// tellEnded tells of waiting tasks [from, to) that ended alike.
+func (s *State) tellEnded(j *job, from, to uint32, state TaskState, why string) {
+	if s.events != nil {
+		s.emit(Event{
+			Kind: EventTaskEnded, End: endingOf(state), Job: s.idOf(j), Task: from, Count: to - from, Need: j.class.need,
+			QueuedMs: j.queuedMs, StartedMs: -1, Reason: why,
+		})
+	}
+}
+
+func (s *State) tellOffer(x *site, before Resources) {
+	if s.events != nil && x.exposed != before {
+		s.emit(Event{Kind: EventSiteOffered, Site: x.name, Need: x.exposed})
+	}
+}
+
+func (s *State) tellHome(x *site, r *UsageRow, queued, start, end int64) {
+	if s.events != nil {
+		s.emit(Event{
+			Kind: EventHomeRan, Job: JobID{x.name, r.Job}, Task: r.Task, Count: 1, Site: x.name, Need: r.Need,
+			QueuedMs: queued, StartedMs: start, RunMs: end - start,
+		})
+	}
+}
+
+// tellCancel tells that the owner wants a job (task < 0), or one task, ended.
+func (s *State) tellCancel(j *job, task int64) {
+	if s.events == nil {
+		return
+	}
+	e := Event{Kind: EventJobCancelling, Job: s.idOf(j), Count: j.count}
+	if task >= 0 {
+		e.Task, e.Count = uint32(task), 1
+	}
+	s.emit(e)
+}
+
+func (s *State) idOf(j *job) JobID { return JobID{s.sites[j.owner].name, j.num} }
+
+func (s *State) emit(e Event) {
+	e.Index, e.Time = s.index, s.time
+	*s.events = append(*s.events, e)
+}
+
+func (s *State) emitJob(kind EventKind, j *job) {
+	e := Event{Kind: kind, Job: s.idOf(j), Count: j.count, Need: j.class.need, QueuedMs: j.queuedMs, StartedMs: j.startedMs}
+	if kind == EventJobEnded {
+		c := s.counts(j)
+		e.End = endingOf(c.JobState())
+		if e.End != EndSucceeded {
+			e.Reason = j.tasks.why
+		}
+	}
+	s.emit(e)
+}
+
+func (s *State) emitAttempt(kind EventKind, a *attempt) {
+	j := s.jobs.get(a.seq)
+	s.emit(Event{
+		Kind: kind, Job: s.idOf(j), Task: a.task, Count: 1, Attempt: a.attempt, Token: a.token, Site: s.sites[a.site].name,
+		Machine: a.machine.name, Need: j.class.need, QueuedMs: a.queuedMs, StartedMs: a.startedMs, Reason: a.why,
+	})
+}
+
+func (s *State) emitRecord(kind EventKind, j *job, r *record, end Ending) {
+	e := Event{
+		Kind: kind, End: end, Job: s.idOf(j), Task: r.task, Count: 1, Attempt: r.attempt, Token: r.token, Machine: r.machine,
+		ExitCode: r.exit, Signal: r.signal, Need: j.class.need, QueuedMs: r.queuedMs, StartedMs: r.startedMs, RunMs: s.charged,
+		Reason: r.detail,
+	}
+	if r.site >= 0 {
+		e.Site = s.sites[r.site].name
+	}
+	s.emit(e)
+}

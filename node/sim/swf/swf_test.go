@@ -1,0 +1,206 @@
+package swf
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// readAll reads a log and what was wrong with it.
+func readAll(t *testing.T, src io.Reader, name string) (jobs []Job, problems []string, r *Reader) {
+	t.Helper()
+	r = NewReader(src, name, func(p Problem) { problems = append(problems, p.String()) })
+	for {
+		j, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return jobs, problems, r
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		jobs = append(jobs, j)
+	}
+}
+
+func TestEveryOddLineIsReported(t *testing.T) {
+	f, err := os.Open("testdata/odd.swf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	jobs, problems, r := readAll(t, f, "odd.swf")
+	want := []string{
+		"odd.swf:7: 8 fields, want 18: skipped",
+		`odd.swf:9: field 12 (user) is "x": not a number: skipped`,
+		"odd.swf:10: more than 18 fields: the rest of the line was ignored",
+		`odd.swf:11: field 5 (allocated processors) is "1.5": not a whole number: skipped`,
+		`odd.swf:12: field 4 (run time) is "NaN": not a number: skipped`,
+	}
+	if !slices.Equal(problems, want) {
+		t.Errorf("problems:\n%s\nwant:\n%s", strings.Join(problems, "\n"), strings.Join(want, "\n"))
+	}
+	var numbers []int64
+	for i := range jobs {
+		numbers = append(numbers, jobs[i].Number)
+	}
+	if !slices.Equal(numbers, []int64{1, 2, 5, 8}) {
+		t.Errorf("jobs %v were read", numbers)
+	}
+	if j := jobs[1]; j.Submit != 10.5 || j.Run != 100.25 || j.User != 4 || j.Width() != 4 {
+		t.Errorf("job 2 is %+v", j)
+	}
+	if v, ok := r.Field("maxprocs"); !ok || v != "12" || len(r.Header()) != 4 {
+		t.Errorf("MaxProcs is %q in header %q", v, r.Header())
+	}
+}
+
+func TestGzippedOrPlainIsTheSame(t *testing.T) {
+	plain, err := os.ReadFile("testdata/odd.swf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, _, _ := readAll(t, bytes.NewReader(plain), "a")
+	got, _, _ := readAll(t, bytes.NewReader(compress(t, plain)), "a")
+	if !slices.Equal(got, want) {
+		t.Errorf("gzipped: %v, plain: %v", got, want)
+	}
+}
+
+func compress(t *testing.T, data []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := w.Write(data); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestBadFilesNameTheLineAndTheRemedy(t *testing.T) {
+	line := "1 0 5 3600 2 -1 -1 2 7200 -1 1 3 1 -1 1 -1 -1 -1\n"
+	whole := compress(t, []byte(strings.Repeat(line, 1000)))
+	for name, c := range map[string]struct {
+		data []byte
+		want error
+		text string
+	}{
+		"cut":     {whole[:len(whole)-8], ErrTruncated, "log:1001: the compressed file is cut off or damaged: fetch it again"},
+		"damaged": {append(slices.Clone(whole[:len(whole)-8]), 1, 2, 3, 4, 5, 6, 7, 8), ErrTruncated, "fetch it again"},
+		"header":  {[]byte{0x1f, 0x8b, 9}, ErrTruncated, "log:1: "},
+		"empty":   {nil, ErrEmpty, "log:0: no job in the log: is it in the Standard Workload Format?"},
+		"garbage": {[]byte("hello\n"), ErrEmpty, "log:1: no job"},
+	} {
+		r := NewReader(bytes.NewReader(c.data), "log", nil)
+		var err error
+		for err == nil {
+			_, err = r.Next()
+		}
+		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s: %v, want %q", name, err, c.text)
+		}
+	}
+}
+
+func TestLongLinesAreSkipped(t *testing.T) {
+	line := "1 0 5 3600 2 -1 -1 2 7200 -1 1 3 1 -1 1 -1 -1 -1\n"
+	text := strings.Repeat("9", 3*MaxLine) + "\n" + line + ";" + strings.Repeat("c", 2*MaxLine)
+	jobs, problems, _ := readAll(t, strings.NewReader(text), "long")
+	if len(jobs) != 1 || len(problems) != 2 || problems[0] != "long:1: longer than 65536 bytes: skipped" {
+		t.Errorf("%d jobs, problems %q", len(jobs), problems)
+	}
+}
+
+// What is written is read back, whatever it is.
+func TestRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		jobs := make([]Job, rapid.IntRange(1, 5).Draw(t, "jobs"))
+		for i := range jobs {
+			for f := range Fields {
+				if whole, real := jobs[i].field(f); whole != nil {
+					*whole = rapid.Int64Range(-1, 1e12).Draw(t, "whole")
+				} else {
+					*real = rapid.Float64Range(-1, 1e12).Draw(t, "real")
+				}
+			}
+		}
+		var b bytes.Buffer
+		w := NewWriter(&b, "; Version: 2.2", "two\nlines")
+		for i := range jobs {
+			if err := w.Write(&jobs[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		r := NewReader(&b, "back", func(p Problem) { t.Fatal(p) })
+		for i := range jobs {
+			got, err := r.Next()
+			if err != nil || got != jobs[i] {
+				t.Fatalf("read %+v, %v; wrote %+v", got, err, jobs[i])
+			}
+		}
+		if want := []string{"; Version: 2.2", "; two lines"}; !slices.Equal(r.Header(), want) {
+			t.Fatalf("header %q", r.Header())
+		}
+	})
+}
+
+func FuzzReader(f *testing.F) {
+	for _, seed := range []string{"", "; x\n1 2", "1 0 5 3600 2 -1 -1 2 7200 -1 1 3 1 -1 1 -1 -1 -1", "\x1f\x8b\x08"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r := NewReader(bytes.NewReader(data), "fuzz", nil)
+		for {
+			if _, err := r.Next(); err != nil {
+				return
+			}
+		}
+	})
+}
+
+// TestArchiveLogs compares with the counts that the archive's logs are known to
+// have; it needs them in SWF_DIR (make sim-real).
+func TestArchiveLogs(t *testing.T) {
+	dir := os.Getenv("SWF_DIR")
+	if dir == "" {
+		t.Log("SWF_DIR is not set: the real logs are not read")
+		return
+	}
+	for name, want := range map[string][3]int{ // jobs, users, malformed lines
+		"HPC2N-2002-2.2-cln": {202871, 257}, "LPC-EGEE-2004-1.2-cln": {234889, 56}, "METACENTRUM-2009-2": {103656, 147},
+		"HPC2N-2002-2.1-cln": {202876, 257}, "CEA-Curie-2011-2.1-cln": {312826, 582}, "KTH-SP2-1996-2": {28489, 214},
+		"KTH-SP2-1996-2.1-cln": {28476, 214}, "LANL-CM5-1994-4.1-cln": {122060, 213}, "LCG-2005-1": {188041, 216},
+		"LLNL-Thunder-2007-1.1-cln": {121039, 283}, "NASA-iPSC-1993-3.1-cln": {18239, 69}, "RICC-2010-2": {447794, 176},
+		"SDSC-BLUE-2000-4.2-cln": {243306, 468}, "SDSC-Par-1996-3.1-cln": {32135, 60}, "Sandia-Ross-2001-1.1-cln": {57882, 203},
+	} {
+		f, err := os.Open(filepath.Join(dir, name+".swf.gz"))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		jobs, problems, _ := readAll(t, f, name)
+		f.Close()
+		users := map[int64]bool{}
+		for i := range jobs {
+			users[jobs[i].User] = true
+		}
+		if got := [3]int{len(jobs), len(users), len(problems)}; got != want {
+			t.Errorf("%s: jobs, users, malformed lines %v, want %v; %q", name, got, want, problems[:min(3, len(problems))])
+		}
+	}
+}

@@ -64,13 +64,13 @@ const maxValue = 1e15
 
 // set parses field i (from 0).
 func (j *Job) set(i int, text string) error {
-	whole, real := j.field(i)
+	whole, frac := j.field(i)
 	if whole == nil {
 		v, err := parseReal(text)
 		if err != nil {
 			return fmt.Errorf("field %d (%s) is %.40q: %w", i+1, fieldNames[i], text, err)
 		}
-		*real = v
+		*frac = v
 		return nil
 	}
 	v, err := parseWhole(text)
@@ -82,7 +82,7 @@ func (j *Job) set(i int, text string) error {
 }
 
 // field returns where field i (from 0) is kept: a whole number or a real one.
-func (j *Job) field(i int) (whole *int64, real *float64) {
+func (j *Job) field(i int) (whole *int64, frac *float64) {
 	switch i {
 	case 0:
 		return &j.Number, nil

@@ -127,10 +127,10 @@ func TestRoundTrip(t *testing.T) {
 		jobs := make([]Job, rapid.IntRange(1, 5).Draw(t, "jobs"))
 		for i := range jobs {
 			for f := range Fields {
-				if whole, real := jobs[i].field(f); whole != nil {
+				if whole, frac := jobs[i].field(f); whole != nil {
 					*whole = rapid.Int64Range(-1, 1e12).Draw(t, "whole")
 				} else {
-					*real = rapid.Float64Range(-1, 1e12).Draw(t, "real")
+					*frac = rapid.Float64Range(-1, 1e12).Draw(t, "real")
 				}
 			}
 		}

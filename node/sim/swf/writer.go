@@ -34,10 +34,10 @@ func (w *Writer) Write(j *Job) error {
 		if i > 0 {
 			w.buf = append(w.buf, ' ')
 		}
-		if whole, real := j.field(i); whole != nil {
+		if whole, frac := j.field(i); whole != nil {
 			w.buf = strconv.AppendInt(w.buf, *whole, 10)
 		} else {
-			w.buf = strconv.AppendFloat(w.buf, *real, 'f', -1, 64)
+			w.buf = strconv.AppendFloat(w.buf, *frac, 'f', -1, 64)
 		}
 	}
 	if _, err := w.out.Write(append(w.buf, '\n')); err != nil {

@@ -109,6 +109,46 @@ func TestReasonsAndFits(t *testing.T) {
 	}
 }
 
+// TestReasonsOfImages: whether the kind, the size or the rule keeps a job from
+// running is said apart.
+func TestReasonsOfImages(t *testing.T) {
+	w := newWorld(t, params(), "a", "b")
+	command, boxed := w.job("a", 1), w.job("a", 1)
+	boxed.Image = true
+	wide, ruled := boxed, boxed
+	wide.Need.MilliCPU, ruled.Not = 9000, []string{"b"}
+	offer := func(site string, r Runs) {
+		o := w.offering(site, 2)
+		o.Machines[0].Runs = r
+		w.must(site, o)
+	}
+	reasons := func(want map[string]JobSpec) {
+		t.Helper()
+		for reason, spec := range want {
+			if ok, got := w.s.AnyFits(spec); got != reason || ok != (reason == "") {
+				t.Errorf("%v %q, want %q", ok, got, reason)
+			}
+		}
+	}
+	reasons(map[string]JobSpec{
+		"no present site runs container images on a machine with 1 cores": boxed, // nothing is offered yet
+		"no present site exposes a machine with 1 cores":                  command,
+	})
+	offer("a", RunsCommands)
+	reasons(map[string]JobSpec{"": command, "no present site runs container images": boxed})
+	offer("b", RunsBoth)
+	reasons(map[string]JobSpec{
+		"": boxed, "no present site runs container images on a machine with 9 cores": wide,
+		"no present site allowed by its sites.only and sites.not runs container images": ruled,
+	})
+	offer("a", RunsImages)
+	offer("b", RunsImages)
+	reasons(map[string]JobSpec{"": ruled, "no present site runs commands without a container image": command})
+	if x, _ := w.s.Site("b"); x.Machines[0].Runs != RunsImages || x.Machines[0].Runs.String() != "images" {
+		t.Errorf("%+v", x.Machines)
+	}
+}
+
 func TestSiteChangeMarksAssignments(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
 	w.must("a", w.offering("a", 1))

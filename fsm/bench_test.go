@@ -1,56 +1,49 @@
 package fsm
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"runtime"
 	"testing"
 )
 
-// fill makes a state of so many sites and so many 1-core tasks waiting, as arrays
-// (one a site) or as separate jobs.
-func fill(b *testing.B, sites, waiting int, separate bool, p Params) *world {
-	names := make([]string, sites)
-	for i := range names {
-		names[i] = fmt.Sprintf("s%05d", i)
-	}
-	w := newWorld(b, p, names...)
-	per := max(min(1, waiting), waiting/sites)
-	for i, x := range names {
-		if i*per >= waiting {
-			break
-		}
-		if !separate {
-			w.submit(x, w.job(x, uint32(per)))
-			continue
-		}
-		for left := per; left > 0; left -= 1000 {
-			jobs := make([]JobSpec, 0, 1000)
-			for range min(left, 1000) {
-				jobs = append(jobs, w.job(x, 1))
-			}
-			w.submit(x, jobs...)
-		}
-	}
-	return w
+// The figures' grid: growth is read from one column to the next.
+var (
+	benchSites   = []int{10, 100, 1000}
+	benchWaiting = []int{1_000, 10_000, 100_000, 1_000_000}
+	benchBatches = []int{1, 64, 1024}
+)
+
+// crowd is a state in which a number of 1-core tasks wait: as one array a site,
+// or as separate jobs.
+type crowd struct {
+	*world
+	waiting  int
+	separate bool
+	turn     int // whose turn it is to submit
 }
 
-// sizes are the grid of the issue: sites, waiting tasks, arrays or jobs.
-func sizes(b *testing.B, f func(b *testing.B, sites, waiting int, separate bool)) {
-	for _, sites := range []int{10, 100, 1000} {
-		for _, waiting := range []int{1_000, 1_000_000} {
-			for _, separate := range []bool{false, true} {
-				kind := "array"
-				if separate {
-					kind = "jobs"
-				}
+// crowds runs f for every size of the grid. One state serves all batches: what
+// they change is small beside it, and the queue is kept full.
+func crowds(b *testing.B, f func(b *testing.B, c *crowd)) {
+	for _, sites := range benchSites {
+		for _, waiting := range benchWaiting {
+			for _, kind := range []string{"arrays", "jobs"} {
 				b.Run(fmt.Sprintf("sites=%d/waiting=%d/%s", sites, waiting, kind), func(b *testing.B) {
-					f(b, sites, waiting, separate)
+					f(b, newCrowd(b, sites, waiting, kind == "jobs"))
 				})
 			}
 		}
 	}
+}
+
+func newCrowd(b *testing.B, sites, waiting int, separate bool) *crowd {
+	names := make([]string, sites)
+	for i := range names {
+		names[i] = fmt.Sprintf("s%05d", i)
+	}
+	c := &crowd{world: newWorld(b, benchParams(), names...), separate: separate}
+	c.more(waiting)
+	return c
 }
 
 func benchParams() Params {
@@ -59,60 +52,116 @@ func benchParams() Params {
 	return p
 }
 
-var batches = []int{1, 64, 1024}
+// more has so many more tasks wait, an equal share of each site's.
+func (c *crowd) more(n int) {
+	c.waiting += n
+	for range c.s.sites {
+		c.enter(min(c.waiting-int(c.s.waiting), max(1, n/len(c.s.sites))))
+	}
+	c.enter(c.waiting - int(c.s.waiting))
+	runtime.GC() // what was left over by the last size is not this one's
+}
 
-// BenchmarkSubmit enters jobs of one task; ns/op is per job.
-func BenchmarkSubmit(b *testing.B) {
-	sizes(b, func(b *testing.B, sites, waiting int, separate bool) {
-		w := fill(b, sites, waiting, separate, benchParams())
-		for _, batch := range batches {
-			b.Run(fmt.Sprintf("batch=%d", batch), func(b *testing.B) {
-				b.ReportAllocs()
-				for n := 0; n < b.N; n += batch {
-					cmds := make([]Command, 0, batch)
-					for i := range min(batch, b.N-n) {
-						x := w.s.sites[(n+i)%sites].name
-						cmds = append(cmds, w.cmd(x, &Submit{Jobs: []JobSpec{w.job(x, 1)}}))
-					}
-					w.apply(cmds...)
-				}
-			})
+// enter submits n tasks of the next site.
+func (c *crowd) enter(n int) {
+	if n <= 0 {
+		return
+	}
+	x := c.s.sites[c.turn%len(c.s.sites)].name
+	c.turn++
+	if !c.separate {
+		c.submit(x, c.job(x, uint32(n)))
+		return
+	}
+	for ; n > 0; n -= 1000 {
+		jobs := make([]JobSpec, 0, 1000)
+		for range min(n, 1000) {
+			jobs = append(jobs, c.job(x, 1))
 		}
+		c.submit(x, jobs...)
+	}
+}
+
+// inBatches runs f once for every batch size. f enters one entry of at most so
+// many operations, with the timer stopped while it prepares it, and says how
+// many it did. The queue is refilled outside the measured time.
+func (c *crowd) inBatches(b *testing.B, f func(b *testing.B, at, batch int) int) {
+	for _, batch := range benchBatches {
+		b.Run(fmt.Sprintf("batch=%d", batch), func(b *testing.B) {
+			b.ReportAllocs()
+			for n := 0; n < b.N; {
+				b.StopTimer()
+				if left := int(c.s.waiting); left < max(batch, c.waiting-c.waiting/8) {
+					c.enter(max(batch, c.waiting) - left)
+				}
+				n += f(b, n, min(batch, b.N-n))
+			}
+		})
+	}
+}
+
+// timed applies one entry on the clock.
+func (c *crowd) timed(b *testing.B, cmds ...Command) {
+	b.StartTimer()
+	c.apply(cmds...)
+	b.StopTimer()
+}
+
+// BenchmarkSubmit enters jobs of one task, from all sites in turn: one op is one
+// job. They stay, so the smallest queue grows to some thousands.
+func BenchmarkSubmit(b *testing.B) {
+	crowds(b, func(b *testing.B, c *crowd) {
+		c.inBatches(b, func(b *testing.B, at, batch int) int {
+			cmds := make([]Command, 0, batch)
+			for i := range batch {
+				x := c.s.sites[(at+i)%len(c.s.sites)].name
+				cmds = append(cmds, c.cmd(x, &Submit{Jobs: []JobSpec{c.job(x, 1)}}))
+			}
+			c.timed(b, cmds...)
+			return batch
+		})
 	})
 }
+
+// BenchmarkMatch assigns waiting tasks to machines offered by one command: one
+// op is one assignment.
+func BenchmarkMatch(b *testing.B) {
+	crowds(b, func(b *testing.B, c *crowd) {
+		c.inBatches(b, func(b *testing.B, at, batch int) int {
+			x := c.s.sites[at%len(c.s.sites)].name
+			cmd := c.cmd(x, c.offering(x, int64(len(c.s.byName[x].live)+batch)))
+			c.base++
+			before := c.s.decisions
+			c.timed(b, cmd)
+			if got := int(c.s.decisions - before); got != batch {
+				b.Fatalf("%d of %d assigned", got, batch)
+			}
+			return batch
+		})
+	})
+}
+
+// running is how many tasks run while BenchmarkTurnover ends some.
+const running = 4096
 
 // BenchmarkTurnover completes running tasks, each of which frees the core on
 // which the same entry starts the next one: one op is one completion and one
-// assignment. The queue is refilled outside the measured time.
+// assignment.
 func BenchmarkTurnover(b *testing.B) {
-	sizes(b, func(b *testing.B, sites, waiting int, separate bool) {
-		for _, batch := range batches {
-			b.Run(fmt.Sprintf("batch=%d", batch), func(b *testing.B) {
-				w := busyWorld(b, sites, waiting, separate)
-				b.ReportAllocs()
-				b.ResetTimer()
-				for n := 0; n < b.N; n += batch {
-					b.StopTimer()
-					if w.s.waiting < uint64(batch) {
-						w = busyWorld(b, sites, waiting, separate)
-					}
-					cmds := w.completions(n, min(batch, b.N-n))
-					w.base++
-					b.StartTimer()
-					w.apply(cmds...)
-				}
-			})
+	crowds(b, func(b *testing.B, c *crowd) {
+		c.more(running)
+		sites := len(c.s.sites)
+		for i, x := range c.s.sites {
+			c.must(x.name, c.offering(x.name, int64((running+sites-1-i)/sites)))
 		}
+		c.waiting -= running
+		c.inBatches(b, func(b *testing.B, at, batch int) int {
+			cmds := c.completions(at, batch)
+			c.base++
+			c.timed(b, cmds...)
+			return batch
+		})
 	})
-}
-
-// busyWorld is fill with about 2048 of the tasks running.
-func busyWorld(b *testing.B, sites, waiting int, separate bool) *world {
-	w := fill(b, sites, max(waiting, 4096), separate, benchParams())
-	for _, x := range w.s.sites {
-		w.must(x.name, w.offering(x.name, int64(max(2, 2048/sites))))
-	}
-	return w
 }
 
 // completions ends so many running tasks, spread over the sites.
@@ -139,88 +188,4 @@ func (w *world) completions(from, n int) []Command {
 		}
 	}
 	return cmds
-}
-
-// BenchmarkMatch assigns waiting tasks to machines offered by one command: one
-// op is one assignment.
-func BenchmarkMatch(b *testing.B) {
-	sizes(b, func(b *testing.B, sites, waiting int, separate bool) {
-		for _, batch := range batches {
-			b.Run(fmt.Sprintf("batch=%d", batch), func(b *testing.B) {
-				w := fill(b, sites, waiting, separate, benchParams())
-				b.ReportAllocs()
-				b.ResetTimer()
-				for n := 0; n < b.N; {
-					b.StopTimer()
-					if w.s.waiting < uint64(batch) {
-						w = fill(b, sites, waiting, separate, benchParams())
-					}
-					x := w.s.sites[n%sites].name
-					cmd := w.cmd(x, w.offering(x, int64(len(w.s.byName[x].live)+batch)))
-					w.base++
-					b.StartTimer()
-					before := w.s.decisions
-					w.apply(cmd)
-					n += int(w.s.decisions - before)
-				}
-			})
-		}
-	})
-}
-
-// BenchmarkSnapshot measures 1e6 separate waiting jobs of 1000 sites, with one
-// payload for all and with 64 bytes of its own for each; heapB/job includes the
-// payload.
-func BenchmarkSnapshot(b *testing.B) {
-	b.Run("shared", func(b *testing.B) { benchSnapshot(b, false) })
-	b.Run("own", func(b *testing.B) { benchSnapshot(b, true) })
-}
-
-func benchSnapshot(b *testing.B, own bool) {
-	const jobs, sites = 1_000_000, 1000
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	w := fill(b, sites, 0, true, benchParams())
-	for _, x := range w.s.sites {
-		batch := make([]JobSpec, 0, jobs/sites)
-		for range jobs / sites {
-			j := w.job(x.name, 1)
-			if own {
-				j.Payload = fmt.Appendf(nil, "%64s", JobID{x.name, j.Num})
-			}
-			batch = append(batch, j)
-		}
-		w.submit(x.name, batch...)
-	}
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	perJob := float64(after.HeapAlloc-before.HeapAlloc) / jobs
-	snapshot := snapshotOf(b, w.s)
-	b.Run("pause", func(b *testing.B) {
-		for b.Loop() {
-			w.s.Snapshot().Release()
-		}
-		b.ReportMetric(perJob, "heapB/job")
-	})
-	b.Run("write", func(b *testing.B) {
-		for b.Loop() {
-			if err := w.s.Snapshot().Write(io.Discard); err != nil {
-				b.Fatal(err)
-			}
-		}
-		b.ReportMetric(float64(len(snapshot))/jobs, "B/job")
-	})
-	b.Run("restore", func(b *testing.B) {
-		for b.Loop() {
-			if _, err := Restore(bytes.NewReader(snapshot)); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("hash", func(b *testing.B) {
-		for b.Loop() {
-			w.s.Hash()
-		}
-	})
 }

@@ -54,7 +54,7 @@ type Task struct {
 	Machine     string // one of Capacity's machines
 	Need        Resources
 	Command     []string
-	Image       string
+	Image       string // "" = a bare command
 	Env         map[string]string
 	Timeout     time.Duration // 0 = none
 	// Fence, if not zero, is the absolute CLOCK_BOOTTIME moment (nanoseconds)
@@ -70,7 +70,23 @@ type Machine struct {
 	// Shared says that others use it beside the broker, so that its capacity
 	// is only partly exposed (the paper's 30 % threshold).
 	Shared bool
+	// Runs: the federation sends no other tasks here, and Start refuses them as
+	// ErrUnfit.
+	Runs Runs
 }
+
+// Runs says which tasks a machine runs. The zero value is bare commands.
+type Runs uint8
+
+// What machines run.
+const (
+	RunsCommands Runs = iota // bare commands only
+	RunsImages               // container images only: a cluster has nothing else
+	RunsBoth
+)
+
+// Takes reports whether a task is of a kind that runs here.
+func (r Runs) Takes(t Task) bool { return r == RunsBoth || (r == RunsImages) == (t.Image != "") }
 
 // Cause of an attempt's end.
 type Cause uint8

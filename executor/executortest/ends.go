@@ -72,6 +72,22 @@ func testUnfit(r *rig) {
 	}
 }
 
+// testKinds: what a machine says it does not run is refused, for good.
+func testKinds(r *rig) {
+	for _, m := range r.h.Capacity() {
+		for _, image := range []string{"", "example.org/task:1"} {
+			t := r.task("/bin/true")
+			t.Machine, t.Image = m.Name, image
+			if m.Runs.Takes(t) {
+				continue
+			}
+			if err := r.h.Start(r.Context(), t); !errors.Is(err, executor.ErrUnfit) {
+				r.Errorf("image %q on %s: got %v, want ErrUnfit", image, m.Name, err)
+			}
+		}
+	}
+}
+
 func testTimeout(r *rig) {
 	t := r.shell(forever)
 	t.Timeout = 300 * time.Millisecond

@@ -46,6 +46,7 @@ func Run(t *testing.T, f Factory) {
 		{"Signal", testSignal},
 		{"NoSuchCommand", testNoSuchCommand},
 		{"Unfit", testUnfit},
+		{"Kinds", testKinds},
 		{"Timeout", testTimeout},
 		{"Stop", testStop},
 		{"StopTreeThatIgnoresTERM", testStopTree},

@@ -17,12 +17,13 @@ const maxAloneTasks = 10_000
 const aloneReason = "the federation is out of reach: waits for room at this site"
 
 // homeAlone reports whether a job may wait at home while the site is alone.
-func (c *core) homeAlone(js *fsm.JobSpec, spec Spec) bool {
-	if c.drain.Own || c.closing || spec.Image != "" || js.Count > maxAloneTasks || !c.homeOpen(js) || len(c.home.waiting)+int(js.Count) > 10*maxAloneTasks {
+func (c *core) homeAlone(js *fsm.JobSpec) bool {
+	if c.drain.Own || c.closing || js.Count > maxAloneTasks || !c.homeOpen(js) || len(c.home.waiting)+int(js.Count) > 10*maxAloneTasks {
 		return false
 	}
 	return slices.ContainsFunc(c.order, func(name string) bool {
-		return fits(fsm.Resources(c.machines[name].Resources), fsm.Resources{}, js.Need)
+		m := c.machines[name]
+		return m.takes(js.Image) && fits(fsm.Resources(m.Resources), fsm.Resources{}, js.Need)
 	})
 }
 

@@ -101,13 +101,20 @@ func (c *core) exposedNow() *fsm.Offer {
 		var now fsm.Resources
 		now, reserve = c.limits.exposed(m.Machine, c.used.home[name], reserve)
 		if !c.closing && !c.drain.On && !c.sick() {
-			o.Machines = append(o.Machines, fsm.Machine{Name: name, Resources: now, Whole: whole})
+			o.Machines = append(o.Machines, fsm.Machine{Name: name, Resources: now, Whole: whole, Runs: runsOf(m.Machine)})
 		}
 		o.Capacity = plus(o.Capacity, fsm.Resources(m.Resources))
 		o.Home = plus(o.Home, c.used.home[name])
 	}
 	return o
 }
+
+// runsOf is which tasks a machine runs, as the order knows it: both packages
+// number the kinds alike.
+func runsOf(m executor.Machine) fsm.Runs { return fsm.Runs(m.Runs) }
+
+// takes reports whether the machine runs tasks with, or without, an image.
+func (m machine) takes(image bool) bool { return runsOf(m.Machine).Takes(image) }
 
 // stamp gives an offer the next version. Versions grow over all incarnations.
 func (c *core) stamp(o *fsm.Offer) {

@@ -7,6 +7,16 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 )
 
+func TestKindsAreNumberedAlike(t *testing.T) {
+	for kind, want := range map[executor.Runs]fsm.Runs{
+		executor.RunsCommands: fsm.RunsCommands, executor.RunsImages: fsm.RunsImages, executor.RunsBoth: fsm.RunsBoth,
+	} {
+		if got := runsOf(executor.Machine{Runs: kind}); got != want {
+			t.Errorf("%d is %s to the order, want %s", kind, got, want)
+		}
+	}
+}
+
 // max(0, ⌊(1−θ)·capacity⌋ − home use − reserve), machine by machine.
 func TestExposure(t *testing.T) {
 	e := Exposure{ReserveCores: 2, SharedThreshold: 30}

@@ -73,7 +73,7 @@ func (c *core) place(js *fsm.JobSpec) []string {
 	places := make([]string, 0, js.Count)
 	for _, name := range c.order {
 		total, used := fsm.Resources(c.machines[name].Resources), c.used.all[name]
-		for len(places) < int(js.Count) && fits(total, used, js.Need) {
+		for c.machines[name].takes(js.Image) && len(places) < int(js.Count) && fits(total, used, js.Need) {
 			used = plus(used, js.Need)
 			places = append(places, name)
 		}

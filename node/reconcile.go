@@ -63,6 +63,10 @@ func (c *core) take(id executor.ID, as fsm.Assignment, s stateReader, fx *effect
 	}
 	rec := attemptRecord{ID: id, Machine: as.Machine, Need: executor.Resources(as.Need)}
 	task, err := c.taskOf(rec, as.Job.Site, as.TimeoutMs, as.Payload)
+	if err == nil && !m.takes(task.Image != "") {
+		c.decline(as.AttemptRef, fmt.Sprintf("machine %s runs %s only now", as.Machine, runsOf(m.Machine)))
+		return
+	}
 	if err == nil && as.Job.Site != c.site && !c.fence(&rec, &task, as, s) {
 		return
 	}

@@ -48,7 +48,7 @@ func TestUnfitTasksComeToRest(t *testing.T) {
 	for _, s := range r.sites {
 		s.refuse = executor.ErrUnfit
 	}
-	r.sites[0].submit(`{"image":"alpine","count":3}`, "")
+	r.sites[0].submit(`{"command":["true"],"count":3}`, "")
 	r.settle()
 	if v := r.job("a.1"); v.State != fsm.Queued {
 		t.Errorf("job is %s", v.State)
@@ -240,7 +240,7 @@ func TestDeclinedTasksDoNotBlockHomeStarts(t *testing.T) {
 	r := newRig(t, fsm.DefaultParams(), 1)
 	a := r.sites[0]
 	a.refuse = executor.ErrUnfit
-	a.submit(`{"image":"alpine"}`, "")
+	a.submit(`{"command":["true"],"count":2}`, "") // wider than home: it goes through the queue
 	r.settle()
 	a.refuse = nil
 	i := a.submit(sleepJob, "")

@@ -25,6 +25,7 @@ type rigSite struct {
 	rig     *rig
 	name    string
 	cores   int64
+	runs    executor.Runs
 	guard   guard
 	journal *Journal
 	core    *core
@@ -98,9 +99,7 @@ func (s *rigSite) reopen() (held, lost []fsm.AttemptRef) {
 	s.core = newCore(s.name, DefaultExposure())
 	s.core.guards["local"] = s.guard
 	s.core.now = clock{wall: s.rig.now, boot: s.rig.boottime()}
-	s.core.capacity(capacityEvent{"local", []executor.Machine{{
-		Name: s.name + "-local", Resources: executor.Resources{MilliCPU: s.cores * 1000, MemMiB: 1024},
-	}}})
+	s.core.capacity(capacityEvent{"local", []executor.Machine{s.machine()}})
 	var found []executor.State
 	for id, task := range s.running {
 		found = append(found, executor.State{Task: withID(task, id), Running: true})
@@ -115,6 +114,13 @@ func (s *rigSite) reopen() (held, lost []fsm.AttemptRef) {
 	held, lost = s.core.registration()
 	s.perform(fx)
 	return held, lost
+}
+
+// machine is what the site's handler has.
+func (s *rigSite) machine() executor.Machine {
+	return executor.Machine{
+		Name: s.name + "-local", Resources: executor.Resources{MilliCPU: s.cores * 1000, MemMiB: 1024}, Runs: s.runs,
+	}
 }
 
 // register presents the broker, as its shell does.

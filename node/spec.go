@@ -64,7 +64,7 @@ func (s Spec) JobSpec(num uint64, createdMs int64) fsm.JobSpec {
 		Need: fsm.Resources{
 			MilliCPU: s.Resources.CPU * 1000, MemMiB: s.Resources.Memory, GPU: s.Resources.GPU,
 		},
-		TimeoutMs:   s.Timeout.Milliseconds(),
+		Image: s.Image != "", TimeoutMs: s.Timeout.Milliseconds(),
 		MaxAttempts: s.Retry.MaxAttempts, OnLoss: s.Retry.OnLoss, Priority: s.Priority,
 		Only: slices.Clone(s.Sites.Only), Not: slices.Clone(s.Sites.Not),
 		CreatedMs: createdMs, Payload: s.appendPayload(nil),

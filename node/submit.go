@@ -52,12 +52,12 @@ func (c *core) submitOne(req Request, reply func(Answer), s stateReader, fx *eff
 		c.keys.add(key, keyRecord{Job: js.Num, Body: req.Body, AtMs: js.CreatedMs}, fx)
 	}
 	id := fsm.JobID{Site: c.site, Num: js.Num}
-	if places := c.homePlaces(&js, req.Spec, s); places != nil {
+	if places := c.homePlaces(&js, s); places != nil {
 		c.runHome(js, places, s, fx)
 		fx.reply(reply, Answer{ID: id, State: fsm.Running.String(), Durability: DurableSite})
 		return
 	}
-	if c.alone() && c.homeAlone(&js, req.Spec) {
+	if c.alone() && c.homeAlone(&js) {
 		c.queueHome(js, fx)
 		fx.reply(reply, Answer{ID: id, State: fsm.Queued.String(), Reason: aloneReason, Durability: DurableSite})
 		return
@@ -67,8 +67,8 @@ func (c *core) submitOne(req Request, reply func(Answer), s stateReader, fx *eff
 
 // homePlaces applies event 1 of the paper: own capacity is free and no waiting
 // task could run on it. A job that is still on its way to the queue waits, too.
-func (c *core) homePlaces(js *fsm.JobSpec, spec Spec, s stateReader) []string {
-	if spec.Image != "" || !c.homeOpen(js) || len(c.home.waiting) > 0 || c.homePaused() {
+func (c *core) homePlaces(js *fsm.JobSpec, s stateReader) []string {
+	if !c.homeOpen(js) || len(c.home.waiting) > 0 || c.homePaused() {
 		return nil
 	}
 	if !c.alone() && (!c.pubs.empty() || s.WaitingFits(c.site)) {

@@ -1,0 +1,118 @@
+package node
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/fsm"
+)
+
+const imageJob = `{"image":"alpine","command":["true"]}`
+
+// equip gives the site's machine another kind of tasks, as a handler does whose
+// container engine comes or goes.
+func (s *rigSite) equip(runs executor.Runs) {
+	s.rig.t.Helper()
+	s.runs = runs
+	s.turn(capacityEvent{"local", []executor.Machine{s.machine()}})
+}
+
+// A job with an image is no home run where only commands run, and goes to
+// the site that has containers. Nobody declines anything.
+func TestImageJobGoesWhereImagesRun(t *testing.T) {
+	r := newRig(t, fsm.DefaultParams(), 2, 2)
+	a, b := r.sites[0], r.sites[1]
+	a.submit(imageJob, "")
+	r.settle()
+	if v := r.job("a.1"); v.State != fsm.Queued || v.Reason != "no present site runs container images" {
+		t.Fatalf("%s: %q", v.State, v.Reason)
+	}
+	b.equip(executor.RunsImages)
+	r.settle()
+	if id := b.only(); b.running[id].Image != "alpine" || id.Attempt != 1 || len(a.history) != 0 {
+		t.Fatalf("%s runs %q at b; a started %v", id, b.running[id].Image, a.history)
+	}
+}
+
+// Event 1 asks the machine: images start at home where they run, commands do not
+// start on what runs images only.
+func TestHomeStartsByKind(t *testing.T) {
+	for _, c := range []struct {
+		runs           executor.Runs
+		command, image bool
+	}{
+		{executor.RunsCommands, true, false},
+		{executor.RunsImages, false, true},
+		{executor.RunsBoth, true, true},
+	} {
+		r := newRig(t, fsm.DefaultParams(), 2)
+		a := r.sites[0]
+		a.equip(c.runs)
+		r.settle()
+		for spec, want := range map[string]bool{sleepJob: c.command, imageJob: c.image} {
+			i := a.submit(spec, "")
+			r.settle()
+			if home := a.answers[i].Durability == DurableSite; home != want {
+				t.Errorf("%d: %s at home: %v, want %v: %+v", c.runs, spec, home, want, a.answers[i])
+			}
+		}
+	}
+}
+
+// A site alone keeps only what it could run some day; the rest waits for the
+// quorum.
+func TestAloneByKind(t *testing.T) {
+	r := newRig(t, fsm.DefaultParams(), 1)
+	a := r.sites[0]
+	a.submit(sleepJob, "") // keeps a busy
+	r.settle()
+	a.lease(time.Millisecond)
+	r.now = r.now.Add(time.Hour)
+	if i := a.submit(sleepJob, ""); a.answers[i].Reason != aloneReason {
+		t.Errorf("a command: %+v", a.answers[i])
+	}
+	if i := a.submit(imageJob, ""); a.answers[i].Reason == aloneReason {
+		t.Errorf("an image waits for a machine of this site: %+v", a.answers[i])
+	}
+}
+
+// The kind is looked at again at the start: the engine may have gone since.
+func TestMachineThatNoLongerRunsImagesDeclines(t *testing.T) {
+	r := newRig(t, fsm.DefaultParams(), 1, 1)
+	a, b := r.sites[0], r.sites[1]
+	b.equip(executor.RunsBoth)
+	r.settle()
+	a.submit(imageJob, "")
+	r.apply(a.pending...) // b is assigned the task and has not looked yet
+	a.pending = nil
+	b.equip(executor.RunsCommands)
+	r.settle()
+	if len(b.history) != 0 {
+		t.Fatalf("b started %v", b.history)
+	}
+	if v := r.job("a.1"); v.State != fsm.Queued || !strings.Contains(v.Reason, "runs container images") {
+		t.Errorf("%s: %q", v.State, v.Reason)
+	}
+}
+
+func TestStrictRefusesImagesNobodyRuns(t *testing.T) {
+	r := newRig(t, fsm.DefaultParams(), 1)
+	a := r.sites[0]
+	spec, err := ParseSpec([]byte(imageJob))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got Answer
+	ask := submitEvent{reqs: []Request{{Spec: spec, Strict: true}}, reply: func(_ int, ans Answer) { got = ans }}
+	a.turn(ask)
+	if want := ErrUnfit.Error() + ": no present site runs container images"; got.Err == nil || got.Err.Error() != want {
+		t.Fatalf("got %v, want %q", got.Err, want)
+	}
+	a.equip(executor.RunsBoth)
+	r.settle()
+	if a.turn(ask); got.Err != nil {
+		t.Error(got.Err)
+	}
+}

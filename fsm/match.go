@@ -1,7 +1,5 @@
 package fsm
 
-import "math/bits"
-
 // maxBarWalk bounds how many barred jobs a machine looks past in each of a
 // queue's two lists.
 const maxBarWalk = 256
@@ -72,12 +70,11 @@ func (s *State) anyFresh() bool {
 // draw chooses a machine by a keyed hash of the decision's number, weighted by
 // free milli-cores, or the first by site and name.
 func (s *State) draw(from *fenwick, retry uint64) *machine {
-	var r uint64
+	var r int64
 	if !s.params.FixedOrder {
-		h := mix(mix(s.seed^s.decisions) ^ retry)
-		r, _ = bits.Mul64(h, uint64(from.total)) // h scaled to [0, total)
+		r = Draw(s.seed, s.decisions, retry, from.total)
 	}
-	pos, rest := from.find(int64(r))
+	pos, rest := from.find(r)
 	x := s.order[pos]
 	in := &x.free
 	if from == &s.stock {

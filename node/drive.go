@@ -1,0 +1,104 @@
+package node
+
+import (
+	"math"
+	"time"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/fsm"
+)
+
+// StateReader is what a broker's core reads of the replicated state; a
+// *fsm.State is one.
+type StateReader = stateReader
+
+// Driver is a broker's core with another shell: instead of goroutines, a
+// journal, a network and processes, its caller. The caller decides when entries
+// are ordered, when tasks end and what time it is; nothing else differs from a
+// Broker's core (architecture D11). Not safe for concurrent use.
+//
+// A turn is any number of events followed by Settle, as in Broker.turn. What the
+// core would have synced counts as synced, and the lease never ends.
+type Driver struct {
+	core *core
+	fx   effects
+	zero time.Time
+}
+
+// Orders is what a turn asks of the shell.
+type Orders struct {
+	// Starts are for the handler; it answers with Started, then Ended.
+	Starts []executor.Task
+	// Propose stands in one entry, in order; its results come back by Executed.
+	Propose []fsm.Command
+}
+
+// driverHandler is the name of a driven site's only handler.
+const driverHandler = "virtual"
+
+// NewDriver returns the core of a site whose clock starts at zero.
+func NewDriver(site string, limits Exposure, zero time.Time) *Driver {
+	d := &Driver{core: newCore(site, limits), zero: zero}
+	d.core.guards[driverHandler] = guard{watchdog: true}
+	d.core.lease.until = math.MaxInt64
+	d.At(0)
+	return d
+}
+
+// At sets the clock of the events that follow.
+func (d *Driver) At(elapsed time.Duration) {
+	d.core.now = clock{wall: d.zero.Add(elapsed), boot: int64(elapsed)}
+}
+
+// Registered gives the core the result of its site's Register.
+func (d *Driver) Registered(r fsm.Result, s StateReader) {
+	d.core.step(registeredEvent{result: r}, s, &d.fx)
+}
+
+// Machines says what the site's handler has now.
+func (d *Driver) Machines(machines []executor.Machine) {
+	d.core.step(capacityEvent{driverHandler, machines}, nil, &d.fx)
+}
+
+// Submit is the paper's event 1. It returns the job's number, and whether the
+// job is on its way to the queue; if not, its tasks start at home with this turn.
+func (d *Driver) Submit(spec Spec, s StateReader) (num uint64, published bool) {
+	num, before := d.core.nextJob, len(d.core.pubs.open)
+	ev := submitEvent{reqs: []Request{{Spec: spec}}, reply: func(int, Answer) {}}
+	d.core.step(ev, s, &d.fx)
+	return num, len(d.core.pubs.open) > before
+}
+
+// Started says that the handler runs an attempt.
+func (d *Driver) Started(id executor.ID, s StateReader) {
+	d.core.step(acceptedEvent{id}, s, &d.fx)
+	d.core.step(startedEvent{id}, s, &d.fx)
+}
+
+// Ended says how an attempt ended.
+func (d *Driver) Ended(id executor.ID, r executor.Result, s StateReader) {
+	d.core.step(endedEvent{id, r}, s, &d.fx)
+}
+
+// Second lets a second's ticks pass: starts and home runs are reported.
+func (d *Driver) Second(s StateReader) {
+	d.core.ticks += usageTicks - 1 - d.core.ticks%usageTicks
+	d.core.step(tickEvent{}, s, &d.fx)
+}
+
+// Executed gives the core the results of what it proposed.
+func (d *Driver) Executed(cmds []fsm.Command, results []fsm.Result, s StateReader) {
+	d.core.step(resultEvent{cmds: cmds, results: results}, s, &d.fx)
+}
+
+// Settle ends a turn and returns what it asks for; the slices are valid until
+// the next call.
+func (d *Driver) Settle(s StateReader) Orders {
+	d.core.settle(s, &d.fx)
+	o := Orders{Propose: d.fx.propose}
+	for i := range d.fx.starts {
+		o.Starts = append(o.Starts, d.fx.starts[i].task)
+	}
+	d.fx = effects{}
+	return o
+}

@@ -31,6 +31,17 @@ func (s *State) accept(x *site, j *JobSpec) Code {
 		return JobExists
 	case j.Num < x.settled || x.retired.has(j.Num):
 		return JobRetired
+	}
+	if code := s.refusal(x, j); code != OK {
+		return code
+	}
+	s.enter(x, j)
+	return OK
+}
+
+// refusal is why a job cannot be taken, whatever its number; OK if it can.
+func (s *State) refusal(x *site, j *JobSpec) Code {
+	switch {
 	case s.jobs.n >= MaxJobs || s.waiting+uint64(j.Count) > MaxWaiting:
 		return TooManyJobs
 	case len(x.lanes) >= MaxShapes:
@@ -38,7 +49,6 @@ func (s *State) accept(x *site, j *JobSpec) Code {
 			return TooManyShapes
 		}
 	}
-	s.enter(x, j)
 	return OK
 }
 

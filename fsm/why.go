@@ -1,0 +1,204 @@
+package fsm
+
+import "github.com/cloudshare/cloudshare/sched"
+
+// WhyView says why a job waits, in facts, as of one entry: what match would do
+// if room appeared now. Standings move with every run, so the order is today's,
+// no promise.
+type WhyView struct {
+	Index  uint64
+	TimeMs int64
+	Params Params
+	Job    JobID // Num is 0 for a job that is only asked about
+	// Refused, if not OK, is why a submission would not be accepted; the rest is
+	// as if it were.
+	Refused Code
+	State   TaskState // of the job
+	Need    Resources // of one task
+	Waiting uint32    // queued tasks; without any, nothing stands below
+	Ahead   AheadView
+	// Turns are the sites with tasks that compete, whose turn it is first; at most
+	// MaxTurns, and the job's own site always.
+	Turns []TurnView
+	Sites []SiteWhy // every site that ever registered, by name
+}
+
+// MaxTurns bounds the sites in a WhyView's Turns.
+const MaxTurns = 20
+
+// AheadView counts what goes first: waiting tasks that could run on a machine
+// on which the job could run, too.
+type AheadView struct {
+	Own      uint64 // tasks of the same site: higher priority, or earlier
+	Others   uint64 // tasks of the sites whose turn is before
+	MilliCPU int64  // that both need together
+	Sites    int    // whose turn is before
+	Exact    bool   // else Own is counted by a sample
+}
+
+// TurnView is one site's claim to the next machine. Decimals are in the units
+// of sched.Standing and, for Usage, in weight·quantum.
+type TurnView struct {
+	Site                            string
+	Place                           int    // from 1; 1 goes first
+	Waiting                         uint64 // tasks that compete
+	OldestMs                        int64  // log time at which the oldest of their heads was queued
+	Contribution, Utility, Priority string
+	Usage                           string // FAIRSHARE: what it used
+	Share                           int64  // FAIRSHARE: milli-cores that it contributes now
+	Chosen                          bool   // ROUND_ROBIN: ever; then
+	StartsAgo                       uint64 // how many starts of the federation ago
+	Tied                            bool   // equal to the job's own site
+}
+
+// SiteWhy says why one site does not run the job.
+type SiteWhy struct {
+	Site     string
+	Why      Hindrance
+	Machines int       // that could run a task if they were empty
+	Slots    uint64    // HinderedFree, HinderedTurn: tasks that fit now
+	Machine  string    // the one with the least missing
+	Short    Resources // HinderedFull, HinderedShape: what it is short of, for one task
+	// First is the job that takes the first room for one of these tasks on
+	// Machine; HinderedReserved: the one for which Machine is held.
+	First JobID
+}
+
+// Hindrance is the reason of a SiteWhy.
+type Hindrance uint8
+
+// The hindrances; the first that holds counts, the last ones first.
+const (
+	HinderedFree     Hindrance = iota // nothing: a task starts with the next entry
+	HinderedTurn                      // there is room, others go first
+	HinderedFull                      // machines that could run it are busy
+	HinderedReserved                  // there is room, held for another job
+	HinderedDeclined                  // it declined the tasks, until its next offer
+	HinderedSuspect                   // its offers rest: it does not answer
+	HinderedShape                     // no machine would fit a task, even empty
+	HinderedKind                      // its machines run the other kind of task
+	HinderedClosed                    // it offers no machine
+	HinderedLost                      // its lease ran out
+	HinderedRule                      // sites.only or sites.not
+	HinderedLeft                      // it left the federation
+)
+
+var hindranceNames = [...]string{
+	"free", "turn", "full", "reserved", "declined", "suspect", "shape", "kind", "closed", "lost", "rule", "left",
+}
+
+// String is the hindrance's name in the API.
+func (h Hindrance) String() string {
+	if int(h) < len(hindranceNames) {
+		return hindranceNames[h]
+	}
+	return "unknown"
+}
+
+// Why says why a job waits; false if there is no such job. It looks at classes,
+// lanes and machines, and at a bounded sample of jobs.
+func (s *State) Why(id JobID) (WhyView, bool) {
+	seq := s.findJob(id)
+	if seq == 0 {
+		return WhyView{}, false
+	}
+	j := s.jobs.get(seq)
+	c := s.counts(j)
+	v := s.whyHead(id, j.class.need, c[Queued])
+	if v.State = c.JobState(); c[Queued] > 0 {
+		q := inquiry{s: s, owner: s.sites[j.owner], shape: &j.class.shape, job: j, seq: seq, priority: j.priority}
+		q.answer(&v)
+	}
+	return v, true
+}
+
+// WhySpec says what Why would if a site submitted the job now; false if there is
+// no such site, or it is not present. It changes nothing.
+func (s *State) WhySpec(site string, spec *JobSpec) (WhyView, bool) {
+	x := s.byName[site]
+	if x == nil || !x.present() {
+		return WhyView{}, false
+	}
+	h := spec.shape()
+	v := s.whyHead(JobID{Site: site}, spec.Need, spec.Count)
+	v.Refused, v.State = s.refusal(x, spec), Queued
+	q := inquiry{s: s, owner: x, shape: &h, seq: s.nextSeq, priority: spec.Priority}
+	q.answer(&v)
+	return v, true
+}
+
+func (s *State) whyHead(id JobID, need Resources, waiting uint32) WhyView {
+	return WhyView{Index: s.index, TimeMs: s.time, Params: s.params, Job: id, Need: need, Waiting: waiting}
+}
+
+// inquiry is one question: the job, or one as if it had just been submitted.
+type inquiry struct {
+	s        *State
+	owner    *site
+	shape    *shape
+	job      *job   // nil: it is not in the state
+	seq      uint64 // of the job, or the next one
+	priority int32
+
+	reach    reach
+	competes map[*class]bool
+	turns    []turn        // by rank, then by the oldest head; of sites with competing tasks
+	places   map[*site]int // in turns
+}
+
+func (q *inquiry) answer(v *WhyView) {
+	q.reach = q.s.reachOf(q.shape)
+	q.competes, q.places = map[*class]bool{}, map[*site]int{}
+	q.rankSites()
+	q.count(v)
+	v.Sites = make([]SiteWhy, 0, len(q.s.order))
+	for _, x := range q.s.order {
+		v.Sites = append(v.Sites, q.site(x))
+	}
+}
+
+// count fills in what goes first.
+func (q *inquiry) count(v *WhyView) {
+	v.Ahead.Exact = true
+	me := q.places[q.owner]
+	for i := range q.turns[:me] {
+		t := &q.turns[i]
+		v.Ahead.Sites++
+		v.Ahead.Others += t.waiting
+		v.Ahead.MilliCPU += t.cpu
+	}
+	for _, h := range q.turns[me].heads {
+		if h.lane == nil {
+			continue
+		}
+		n, exact := q.s.aheadIn(h.lane, q.priority, q.seq, max(whyWalk/len(q.turns[me].heads), 64))
+		v.Ahead.Own += n
+		v.Ahead.MilliCPU += int64(n) * h.lane.class.need.MilliCPU
+		v.Ahead.Exact = v.Ahead.Exact && exact
+	}
+	for i := range q.turns {
+		if i < MaxTurns-1 || i == me || (i == MaxTurns-1 && me < i) {
+			v.Turns = append(v.Turns, q.viewTurn(i, me))
+		}
+	}
+}
+
+func (q *inquiry) viewTurn(i, me int) TurnView {
+	s, t := q.s, &q.turns[i]
+	a := &t.site.account
+	c, u, p := sched.Standing(s.params.Policy, s.params.Running, a, s.quanta(s.time))
+	v := TurnView{
+		Site: t.site.name, Place: i + 1, Waiting: t.waiting, OldestMs: t.first.ms,
+		Contribution: c.String(), Utility: u.String(), Priority: p.String(),
+		Tied: i != me && t.rank.Compare(q.turns[me].rank) == 0,
+	}
+	switch s.params.Policy {
+	case sched.FairShare:
+		v.Usage, v.Share = t.rank.Num.Neg().String(), a.Share
+	case sched.RoundRobin:
+		if v.Chosen = a.LastStart > 0; v.Chosen {
+			v.StartsAgo = s.decisions - a.LastStart
+		}
+	}
+	return v
+}

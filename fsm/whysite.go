@@ -1,0 +1,147 @@
+package fsm
+
+// site says why one site does not run the job.
+func (q *inquiry) site(x *site) SiteWhy {
+	v := SiteWhy{Site: x.name, Why: q.standing(x)}
+	if v.Why != HinderedFree {
+		return v
+	}
+	near := q.nearest(x, &v)
+	if near == nil {
+		return v
+	}
+	v.Machine = near.name
+	switch {
+	case x.state == Suspected:
+		v.Why = HinderedSuspect
+	case !q.unbarred(x):
+		v.Why = HinderedDeclined
+	case q.heldFromUs(near) && q.shape.need.fits(near.room()):
+		v.Why, v.First = HinderedReserved, q.id(near.held)
+	case q.heldFromUs(near):
+		v.Why, v.First, v.Short = HinderedFull, q.id(near.held), q.missing(near.room())
+	case q.shape.need.fits(near.room()):
+		v.First = q.id(q.firstAt(near, near.room()))
+		if v.First != q.id(q.seq) {
+			v.Why = HinderedTurn
+		}
+	default:
+		v.Why = HinderedFull
+		v.Short = q.missing(near.room())
+		v.First = q.id(q.firstAt(near, near.room().greater(q.shape.need)))
+	}
+	return v
+}
+
+// standing is what keeps a site out whatever its machines are.
+func (q *inquiry) standing(x *site) Hindrance {
+	switch {
+	case x.state == Left:
+		return HinderedLeft
+	case !q.shape.allows(x.name):
+		return HinderedRule
+	case x.state == SiteGone:
+		return HinderedLost
+	}
+	return HinderedFree
+}
+
+// nearest returns the machine that needs least to run a task: one with room,
+// then one with room that is held for others, then the least short. If none
+// ever could, it says why and returns nil.
+func (q *inquiry) nearest(x *site, v *SiteWhy) *machine {
+	var best, small *machine
+	offered := false
+	for _, m := range x.machines {
+		switch {
+		case !m.offered:
+		case !m.runs.Takes(q.shape.image):
+			offered = true
+		case !q.shape.need.fits(m.whole):
+			offered = true
+			if small == nil || less(q.missing(m.whole), q.missing(small.whole)) {
+				small = m
+			}
+		default:
+			v.Machines++
+			if !q.heldFromUs(m) {
+				v.Slots += q.slots(m.room())
+			}
+			if best == nil || q.nearer(m, best) {
+				best = m
+			}
+		}
+	}
+	switch {
+	case best != nil:
+	case small != nil:
+		v.Why, v.Machine, v.Short = HinderedShape, small.name, q.missing(small.whole)
+	case offered:
+		v.Why = HinderedKind
+	default:
+		v.Why = HinderedClosed
+	}
+	return best
+}
+
+func (q *inquiry) nearer(a, b *machine) bool {
+	short, other := q.missing(a.room()), q.missing(b.room())
+	if short != other {
+		return less(short, other)
+	}
+	return !q.heldFromUs(a) && q.heldFromUs(b)
+}
+
+// heldFromUs reports whether a machine is reserved for another job.
+func (q *inquiry) heldFromUs(m *machine) bool { return m.held != 0 && m.held != q.seq }
+
+// less orders what is missing: gpus, then cores, then memory. Gpus are the
+// rarest, so a machine with one free is nearer than any without.
+func less(a, b Resources) bool {
+	switch {
+	case a.GPU != b.GPU:
+		return a.GPU < b.GPU
+	case a.MilliCPU != b.MilliCPU:
+		return a.MilliCPU < b.MilliCPU
+	}
+	return a.MemMiB < b.MemMiB
+}
+
+// missing is what room lacks for one task, in no part below zero.
+func (q *inquiry) missing(room Resources) Resources {
+	return q.shape.need.minus(room).greater(Resources{})
+}
+
+// slots is how many tasks fit into room.
+func (q *inquiry) slots(room Resources) uint64 {
+	n := uint64(MaxWaiting)
+	for _, p := range [...][2]int64{
+		{room.MilliCPU, q.shape.need.MilliCPU}, {room.MemMiB, q.shape.need.MemMiB}, {room.GPU, q.shape.need.GPU},
+	} {
+		if p[1] > 0 {
+			n = min(n, uint64(max(0, p[0])/p[1]))
+		}
+	}
+	return n
+}
+
+// unbarred reports whether the site may be given a task of the job.
+func (q *inquiry) unbarred(x *site) bool {
+	if q.job == nil {
+		return true
+	}
+	_, _, ok := q.s.next(q.job, x)
+	return ok
+}
+
+// id names a job that waits; the one that is only asked about has Num 0.
+func (q *inquiry) id(seq uint64) JobID {
+	if seq == 0 {
+		return JobID{}
+	}
+	if q.job == nil && seq == q.seq {
+		return JobID{Site: q.owner.name}
+	}
+	j := q.s.jobs.get(seq)
+	return JobID{q.s.sites[j.owner].name, j.num}
+}

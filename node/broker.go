@@ -66,6 +66,7 @@ type Broker struct {
 	// commits are turns whose records are to be synced; unsynced is commitLoop's.
 	commits  chan *effects
 	unsynced []write
+	synced   chan struct{} // a publication's records are synced
 
 	handlers   map[string]executor.Handler
 	forgets    chan handlerID
@@ -102,6 +103,7 @@ func New(cfg Config) (*Broker, error) {
 		cfg: cfg, ctx: ctx, cancel: cancel,
 		events:   make(chan event, 1024),
 		commits:  make(chan *effects, maxGroup),
+		synced:   make(chan struct{}, 1),
 		forgets:  make(chan handlerID, 4096),
 		failed:   make(chan struct{}),
 		left:     make(chan struct{}),

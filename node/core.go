@@ -37,6 +37,8 @@ type effects struct {
 	// propose stands in one entry, in order.
 	propose []fsm.Command
 	replies []func()
+	// publishes: a publication is among the writes.
+	publishes bool
 	// fence, if not 0, is the new CLOCK_BOOTTIME fence of all foreign attempts.
 	fence int64
 	// register, if set, presents this broker again: it was declared lost.

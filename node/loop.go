@@ -20,11 +20,14 @@ func (b *Broker) loop() {
 	tick := time.NewTicker(tickEvery)
 	defer tick.Stop()
 	evs := make([]event, 0, maxTurn)
+	var gate submitGate
 	for {
 		evs = evs[:0]
 		select {
 		case ev := <-b.events:
 			evs = append(evs, ev)
+		case <-b.synced:
+			evs = gate.open(evs)
 		case <-b.cfg.Replica.wake:
 			evs = append(evs, stateEvent{})
 		case <-tick.C:
@@ -32,8 +35,41 @@ func (b *Broker) loop() {
 		case <-b.ctx.Done():
 			return
 		}
-		b.turn(b.more(evs))
+		if evs = gate.pass(b.more(evs)); len(evs) > 0 {
+			gate.closed = b.turn(evs) || gate.closed
+		}
 	}
+}
+
+// submitGate holds submissions back while a publication is being synced: all
+// that come meanwhile share the next one. A publication costs a sync, a command
+// and an answer of the order, whatever the number of its jobs; without the gate
+// each turn of a busy loop would make its own.
+type submitGate struct {
+	closed bool
+	held   []event
+}
+
+// pass keeps the submissions of evs back while the gate is closed.
+func (g *submitGate) pass(evs []event) []event {
+	if !g.closed {
+		return evs
+	}
+	return slices.DeleteFunc(evs, func(ev event) bool {
+		_, submit := ev.(submitEvent)
+		if submit {
+			g.held = append(g.held, ev)
+		}
+		return submit
+	})
+}
+
+// open lets the held submissions go, in their order and before what came later.
+func (g *submitGate) open(evs []event) []event {
+	evs = append(evs, g.held...)
+	clear(g.held)
+	g.closed, g.held = false, g.held[:0]
+	return evs
 }
 
 // more takes the events that are there already.
@@ -51,8 +87,8 @@ func (b *Broker) more(evs []event) []event {
 
 // turn steps through one group of events. What needs no record goes out at
 // once: outcomes and fences must not wait for a disk. The rest waits for the
-// sync in its order.
-func (b *Broker) turn(evs []event) {
+// sync in its order. It reports whether a publication is among it.
+func (b *Broker) turn(evs []event) (publishes bool) {
 	fx := &effects{}
 	b.core.now = readClock()
 	b.cfg.Replica.View(func(s *fsm.State) {
@@ -68,6 +104,7 @@ func (b *Broker) turn(evs []event) {
 		case <-b.ctx.Done():
 		}
 	}
+	return fx.publishes
 }
 
 // recorded reports whether anything of the turn waits for the journal.
@@ -134,6 +171,12 @@ func (b *Broker) commitLoop() {
 		} else if err := b.sync(group); err != nil {
 			b.fail(err)
 			return
+		}
+		if slices.ContainsFunc(group, func(fx *effects) bool { return fx.publishes }) {
+			select {
+			case b.synced <- struct{}{}:
+			default: // one signal opens the gate
+			}
 		}
 		for _, fx := range group {
 			b.perform(fx)

@@ -75,6 +75,7 @@ func (c *core) journalPublications(fx *effects) {
 		p := &publication{jobs: jobs[:n:n], since: c.now.wall}
 		jobs = jobs[n:]
 		c.addPublication(p)
+		fx.publishes = true
 		fx.writes = append(fx.writes, put(bucketPublishing, number(p.jobs[0].spec.Num), c.encodePublication(p)))
 		if c.alone() {
 			c.answerSite(p, fx)

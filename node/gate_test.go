@@ -1,0 +1,42 @@
+package node
+
+import (
+	"slices"
+	"testing"
+)
+
+// While a publication is being synced, submissions wait and everything else
+// goes on; what waited then goes first, in its order.
+func TestSubmitGate(t *testing.T) {
+	sub := func(n int) event { return submitEvent{reqs: make([]Request, n)} }
+	sizes := func(evs []event) (n []int) {
+		for _, ev := range evs {
+			if s, ok := ev.(submitEvent); ok {
+				n = append(n, len(s.reqs))
+			} else {
+				n = append(n, 0)
+			}
+		}
+		return n
+	}
+	var g submitGate
+	if got := sizes(g.pass([]event{sub(1), tickEvent{}})); !slices.Equal(got, []int{1, 0}) {
+		t.Fatalf("an open gate let %v through, want all", got)
+	}
+	g.closed = true
+	for _, step := range []struct{ in, want []event }{
+		{[]event{sub(2), tickEvent{}, sub(3)}, []event{tickEvent{}}},
+		{[]event{sub(4)}, nil},
+	} {
+		if got, want := sizes(g.pass(step.in)), sizes(step.want); !slices.Equal(got, want) {
+			t.Fatalf("a closed gate let %v through, want %v", got, want)
+		}
+	}
+	got := sizes(g.pass(append(g.open(nil), sub(5))))
+	if want := []int{2, 3, 4, 5}; !slices.Equal(got, want) {
+		t.Fatalf("the opened gate let %v through, want %v", got, want)
+	}
+	if got := g.open(nil); len(got) != 0 {
+		t.Fatalf("opened again, the gate gave out %d events twice", len(got))
+	}
+}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -93,18 +94,30 @@ var siteStates = map[fsm.SiteState]string{
 }
 
 func siteOf(s node.Site) wire.Site {
-	machines := make([]wire.Machine, 0, len(s.Machines))
+	machines, runs := make([]wire.Machine, 0, len(s.Machines)), make([]fsm.Runs, 0, len(s.Machines))
 	for _, m := range s.Machines {
 		machines = append(machines, wire.Machine{
-			Name: m.Name, Exposed: resourcesOf(m.Exposed), Free: resourcesOf(m.Free), Reserved: m.Reserved,
+			Name: m.Name, Exposed: resourcesOf(m.Exposed), Free: resourcesOf(m.Free), Runs: kindsOf(m.Runs), Reserved: m.Reserved,
 		})
+		runs = append(runs, m.Runs)
 	}
 	return wire.Site{
 		ID: s.ID, State: siteStates[s.State], Voter: s.Voter, Incarnation: s.Incarnation,
 		Addresses: wire.Addresses{HTTP: s.HTTP, Peer: s.Peer},
 		Capacity:  resourcesOf(s.Capacity), Exposed: resourcesOf(s.Exposed),
-		Assigned: resourcesOf(s.Assigned), Home: resourcesOf(s.Home), Machines: machines,
+		Assigned: resourcesOf(s.Assigned), Home: resourcesOf(s.Home), Runs: kindsOf(runs...), Machines: machines,
 	}
+}
+
+// kindsOf names the tasks that one or another of these machines runs.
+func kindsOf(machines ...fsm.Runs) []string {
+	kinds := []string{}
+	for image, name := range [...]string{"commands", "images"} {
+		if slices.ContainsFunc(machines, func(r fsm.Runs) bool { return r.Takes(image == 1) }) {
+			kinds = append(kinds, name)
+		}
+	}
+	return kinds
 }
 
 func queueOf(q fsm.QueueView) wire.Queue {

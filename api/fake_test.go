@@ -148,7 +148,10 @@ func (f *fakeBroker) Sites() []node.Site {
 	return []node.Site{{SiteView: fsm.SiteView{
 		ID: "site-1", HTTP: "127.0.0.1:1", Peer: "127.0.0.1:2", Incarnation: 3,
 		Capacity: fsm.Resources{MilliCPU: 2000, MemMiB: 512},
-		Machines: []fsm.MachineView{{Name: "local", Exposed: fsm.Resources{MilliCPU: 2000}}},
+		Machines: []fsm.MachineView{
+			{Name: "local", Exposed: fsm.Resources{MilliCPU: 2000}},
+			{Name: "pods", Exposed: fsm.Resources{MilliCPU: 1000}, Runs: fsm.RunsImages},
+		},
 	}, Voter: true}}
 }
 

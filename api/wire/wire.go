@@ -117,6 +117,7 @@ type Site struct {
 	Exposed     Resources `json:"exposed" doc:"what it lends"`
 	Assigned    Resources `json:"assigned" doc:"what the federation uses of that"`
 	Home        Resources `json:"home" doc:"what it uses itself, outside the order"`
+	Runs        []string  `json:"runs" doc:"the tasks its exposed machines run: commands, images or both"`
 	Machines    []Machine `json:"machines"`
 }
 
@@ -131,6 +132,7 @@ type Machine struct {
 	Name     string    `json:"name"`
 	Exposed  Resources `json:"exposed"`
 	Free     Resources `json:"free"`
+	Runs     []string  `json:"runs" doc:"commands, images or both"`
 	Reserved string    `json:"reserved,omitempty" doc:"the job it is held for"`
 }
 

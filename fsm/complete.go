@@ -144,7 +144,7 @@ func (s *State) noteEnd(j *job, t *taskSet, state TaskState, r record) {
 		t.addRecord(r)
 	}
 	t.addRun(run{from: r.task, to: r.task + 1, state: state, exit: r.exit, endedMs: -1})
-	s.tellRecord(EventTaskEnded, j, &r, endingOf(state))
+	s.tellRecord(EventTaskEnded, j, &r, EndingOf(state))
 	if t.why == "" && state != TaskSucceeded && r.detail != "" {
 		t.why = r.detail
 	}

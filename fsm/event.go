@@ -111,8 +111,8 @@ func (e Ending) String() string {
 	return "unknown"
 }
 
-// endingOf turns a state that is an end into an ending.
-func endingOf(t TaskState) Ending {
+// EndingOf turns a state that is an end into an ending.
+func EndingOf(t TaskState) Ending {
 	switch t {
 	case TaskSucceeded:
 		return EndSucceeded

@@ -52,7 +52,7 @@ func (s *State) tellRecord(kind EventKind, j *job, r *record, e Ending) {
 func (s *State) tellEnded(j *job, from, to uint32, state TaskState, why string) {
 	if s.events != nil {
 		s.emit(Event{
-			Kind: EventTaskEnded, End: endingOf(state), Job: s.idOf(j), Task: from, Count: to - from, Need: j.class.need,
+			Kind: EventTaskEnded, End: EndingOf(state), Job: s.idOf(j), Task: from, Count: to - from, Need: j.class.need,
 			QueuedMs: j.queuedMs, StartedMs: -1, Reason: why,
 		})
 	}
@@ -96,7 +96,7 @@ func (s *State) emitJob(kind EventKind, j *job) {
 	e := Event{Kind: kind, Job: s.idOf(j), Count: j.count, Need: j.class.need, QueuedMs: j.queuedMs, StartedMs: j.startedMs}
 	if kind == EventJobEnded {
 		c := s.counts(j)
-		e.End = endingOf(c.JobState())
+		e.End = EndingOf(c.JobState())
 		if e.End != EndSucceeded {
 			e.Reason = j.tasks.why
 		}

@@ -113,6 +113,7 @@ func New(cfg Config) (*Broker, error) {
 		renewNow: make(chan struct{}, 1),
 		core:     newCore(cfg.Site, cfg.Exposure),
 	}
+	b.core.feed = cfg.Replica.feed
 	for _, h := range cfg.Handlers {
 		b.handlers[h.Name()] = h
 		b.core.guards[h.Name()] = guardOf(h)

@@ -16,10 +16,11 @@ func (c *core) hasStarted(ev startedEvent) {
 		return
 	}
 	if a.Home {
-		if _, t := c.homeTaskOf(a.ID); t != nil && t.Attempt == a.ID.Attempt {
+		if num, t := c.homeTaskOf(a.ID); t != nil && t.Attempt == a.ID.Attempt {
 			t.StartedMs = c.now.wall.UnixMilli()
 			if t.State == fsm.Assigned {
 				t.State = fsm.Running
+				c.tellHome(num, a.ID.Task)
 			}
 		}
 		return

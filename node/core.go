@@ -116,6 +116,9 @@ type core struct {
 	ticks  uint64
 	demand executor.Demand // last told to the handlers
 	now    clock
+	// told are events of home jobs, on their way to the feed (nil in tests).
+	told []Event
+	feed *Feed
 }
 
 type machine struct {
@@ -209,6 +212,7 @@ func (c *core) settle(s stateReader, fx *effects) {
 	c.startHome(s, fx)
 	c.publishUnstarted(fx)
 	c.journalPublications(fx)
+	c.passEvents(fx)
 	if c.incarnation != 0 {
 		c.checkExpelled(s)
 	}

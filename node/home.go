@@ -93,6 +93,7 @@ func (c *core) homeOpen(js *fsm.JobSpec) bool {
 func (c *core) keepHome(js fsm.JobSpec, fx *effects) {
 	c.home.add(js.Num, &homeJob{Spec: js, Tasks: make([]homeTask, js.Count)})
 	fx.writes = append(fx.writes, put(bucketHome, number(js.Num), record(js)))
+	c.tellHomeJob(fsm.EventJobSubmitted, js.Num)
 }
 
 // runHome starts a job here; the record and its attempts are synced together.
@@ -122,6 +123,7 @@ func (c *core) startHomeTask(num uint64, task uint32, place string, token uint64
 
 func (c *core) writeHome(num uint64, task uint32, fx *effects) {
 	fx.writes = append(fx.writes, put(bucketTasks, taskKey(num, task), record(c.home.jobs[num].Tasks[task])))
+	c.tellHome(num, task)
 }
 
 // startHome gives waiting home tasks their next attempt, in order, as long as
@@ -173,7 +175,7 @@ func (c *core) homeAgain(a *attempt, fx *effects) {
 		c.homeRetire(num, fx)
 		return
 	}
-	t.State, t.Reason = fsm.Queued, "waiting for room"
+	t.State, t.Reason = fsm.Queued, noRoom
 	c.home.waiting = append(c.home.waiting, homeWaiting{num, a.ID.Task})
 	c.writeHome(num, a.ID.Task, fx)
 }
@@ -238,6 +240,7 @@ func (c *core) homeRetire(num uint64, fx *effects) {
 		return
 	}
 	c.home.ended = append(c.home.ended, num)
+	c.tellHomeJob(fsm.EventJobEnded, num)
 	for len(c.home.ended) > maxHomeEnded {
 		old := c.home.ended[0]
 		c.home.ended = c.home.ended[1:]

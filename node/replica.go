@@ -23,13 +23,21 @@ type Replica struct {
 	anchorWall time.Time
 	// wake is signalled (capacity 1) after every change, for the broker's loop.
 	wake chan struct{}
+	// feed takes each entry's events; told are those of the entry under way.
+	feed *Feed
+	told []fsm.Event
 }
 
 var _ coord.Machine = (*Replica)(nil)
 
 // NewReplica returns an empty replica.
 func NewReplica() *Replica {
-	return &Replica{state: fsm.New(), changed: make(chan struct{}), wake: make(chan struct{}, 1)}
+	r := &Replica{
+		state: fsm.New(), changed: make(chan struct{}), wake: make(chan struct{}, 1),
+		feed: newFeed(uint64(max(0, time.Now().UnixMicro()))),
+	}
+	r.state.Observe(&r.told)
+	return r
 }
 
 // Apply implements coord.Machine.
@@ -44,8 +52,22 @@ func (r *Replica) Apply(entry []byte) ([]fsm.Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("apply entry: %w", err)
 	}
+	r.tell()
 	r.signal()
 	return results, nil
+}
+
+// maxTold is the room kept for the events of one entry.
+const maxTold = 4096
+
+// tell passes the entry's events on. REQUIRES: r.mu held.
+func (r *Replica) tell() {
+	r.feed.add(r.told)
+	clear(r.told)
+	r.told = r.told[:0]
+	if cap(r.told) > maxTold {
+		r.told = nil
+	}
 }
 
 // signal tells readers that the state changed. REQUIRES: r.mu held.
@@ -77,6 +99,8 @@ func (r *Replica) Restore(src io.Reader) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.state = state
+	r.state.Observe(&r.told)
+	r.feed.reset(r.state.Index())
 	r.signal()
 	return nil
 }
@@ -148,4 +172,16 @@ func (r *Replica) wallOf(ms int64, earliest time.Time) time.Time {
 		return earliest
 	}
 	return t
+}
+
+// dated gives events of the log their dates for people.
+func (r *Replica) dated(events []Event) []Event {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for i := range events {
+		if e := &events[i]; e.ID.Home == 0 {
+			e.At = r.wallOf(e.Time, time.Time{})
+		}
+	}
+	return events
 }

@@ -1,0 +1,240 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cloudshare/cloudshare/fsm"
+)
+
+// maxFeed is how many events a broker holds for those who resume.
+const maxFeed = 1 << 16
+
+// EventID is an event's place in a broker's feed. Entry and N are the same at
+// every broker; Home is 0 for what the log holds. It is written "120.2", or
+// "120.2.1700000000000001".
+type EventID struct {
+	Entry uint64 // of the event, or the last entry with one before it
+	N     uint32 // from 1 within the entry
+	Home  uint64 // numbers this broker's home events; only grows, also over restarts
+}
+
+// AfterEntry is the place after all of an entry. Home events are not left out.
+func AfterEntry(index uint64) EventID { return EventID{Entry: index, N: math.MaxUint32} }
+
+// String gives the form that ParseEventID reads.
+func (id EventID) String() string {
+	out := strconv.FormatUint(id.Entry, 10)
+	if id.N == math.MaxUint32 && id.Home == 0 {
+		return out
+	}
+	out += "." + strconv.FormatUint(uint64(id.N), 10)
+	if id.Home > 0 {
+		out += "." + strconv.FormatUint(id.Home, 10)
+	}
+	return out
+}
+
+// ParseEventID reads "ENTRY", "ENTRY.N" or "ENTRY.N.HOME"; the first is
+// AfterEntry.
+func ParseEventID(s string) (EventID, error) {
+	bad := func() (EventID, error) {
+		return EventID{}, fmt.Errorf("%w: event id %.60q is not ENTRY, ENTRY.N or ENTRY.N.HOME", ErrBadCursor, s)
+	}
+	parts := strings.Split(s, ".")
+	if len(parts) > 3 {
+		return bad()
+	}
+	id := EventID{N: math.MaxUint32}
+	for i, p := range parts {
+		n, err := strconv.ParseUint(p, 10, []int{64, 32, 64}[i])
+		if err != nil {
+			return bad()
+		}
+		switch i {
+		case 0:
+			id.Entry = n
+		case 1:
+			id.N = uint32(n)
+		case 2:
+			id.Home = n
+		}
+	}
+	return id, nil
+}
+
+// compareLog orders by the log's part.
+func (id EventID) compareLog(o EventID) int {
+	return cmp.Or(cmp.Compare(id.Entry, o.Entry), cmp.Compare(id.N, o.N))
+}
+
+// Event is one event of a broker's feed: what an entry did, or what happened to
+// a home job of this broker's site.
+type Event struct {
+	fsm.Event
+	ID EventID
+	// At is a date for people, as Replica.wallOf. Home events have no log time:
+	// their Time, QueuedMs and StartedMs are −1.
+	At time.Time
+	// Durability is DurableSite for home events: no other broker has them, and
+	// this one holds them in memory only.
+	Durability string
+	// Seq numbers the events of this process, from 1.
+	Seq uint64
+}
+
+// EventFilter selects events; a zero field selects all.
+type EventFilter struct {
+	Kinds map[fsm.EventKind]bool
+	Job   fsm.JobID
+	Site  string // owner of the job, executor, or the site that the event is about
+	// Labels of the job's spec. An event without a job, or whose job nobody knows
+	// any more, has none.
+	Labels map[string]string
+}
+
+// Feed holds a broker's latest events and wakes those who wait for more. It
+// keeps nothing per reader: a reader that falls behind what is held is told of
+// the gap.
+type Feed struct {
+	mu    sync.RWMutex
+	ring  []Event // by ID; grows up to maxFeed
+	head  int     // of the oldest, once the ring is full
+	seq   uint64  // of the newest event
+	last  EventID // of the newest event, or where the feed begins
+	floor EventID // events at or before it are not held any more
+	// moved is the newest entry that did anything that is told of.
+	moved uint64
+	home  uint64
+	// changed is closed and replaced by every event.
+	changed chan struct{}
+}
+
+// newFeed numbers home events from first on.
+func newFeed(first uint64) *Feed {
+	return &Feed{home: first, changed: make(chan struct{})}
+}
+
+// add takes the events of one entry.
+func (f *Feed) add(events []fsm.Event) {
+	if len(events) == 0 {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range events {
+		e := &events[i]
+		id := EventID{Entry: e.Index, N: 1}
+		if e.Index == f.last.Entry && f.last.N != math.MaxUint32 {
+			id.N = f.last.N + 1
+		}
+		f.push(Event{Event: *e, ID: id, Durability: DurableFederation})
+	}
+	f.moved = events[len(events)-1].Index
+	f.signal()
+}
+
+// addHome takes events of home jobs.
+func (f *Feed) addHome(events []Event) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, e := range events {
+		f.home++
+		e.ID = EventID{Entry: f.last.Entry, N: f.last.N, Home: f.home}
+		e.Index, e.Time, e.QueuedMs, e.StartedMs, e.Durability = f.last.Entry, -1, -1, -1, DurableSite
+		f.push(e)
+	}
+	f.signal()
+}
+
+// reset begins anew after a snapshot replaced the state: what lies between is
+// not known.
+func (f *Feed) reset(index uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ring, f.head = nil, 0
+	f.last = AfterEntry(index)
+	f.floor, f.moved = f.last, index
+	f.signal()
+}
+
+// signal wakes all readers. REQUIRES: f.mu held.
+func (f *Feed) signal() {
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
+// push appends one event, over the oldest if the ring is full. REQUIRES: f.mu
+// held.
+func (f *Feed) push(e Event) {
+	f.seq++
+	e.Seq = f.seq
+	f.last = e.ID
+	f.last.Home = 0
+	if len(f.ring) < maxFeed {
+		f.ring = append(f.ring, e)
+		return
+	}
+	f.floor = f.ring[f.head].ID
+	f.ring[f.head] = e
+	f.head = (f.head + 1) % maxFeed
+}
+
+// at is the i-th oldest event. REQUIRES: f.mu held.
+func (f *Feed) at(i int) *Event { return &f.ring[(f.head+i)%len(f.ring)] }
+
+// seek returns the position of the first event after a place, false if events
+// after it are not held any more. REQUIRES: f.mu held.
+func (f *Feed) seek(from EventID) (int, bool) {
+	if c := from.compareLog(f.floor); c < 0 || c == 0 && from.Home < f.floor.Home {
+		return 0, false
+	}
+	i := sort.Search(len(f.ring), func(i int) bool { return f.at(i).ID.compareLog(from) > 0 })
+	for i > 0 && f.at(i-1).ID.Home > from.Home {
+		i--
+	}
+	return i, true
+}
+
+// Now is the place after all that has happened so far.
+func (f *Feed) Now() EventID {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.now()
+}
+
+// now is Now. REQUIRES: f.mu held.
+func (f *Feed) now() EventID { return EventID{Entry: f.last.Entry, N: f.last.N, Home: f.home} }
+
+// Moved is the newest entry that told of something, and the number of the newest
+// home event.
+func (f *Feed) Moved() (entry, home uint64) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.moved, f.home
+}
+
+// AwaitMove returns when something happened after an entry or, at home, after a
+// number; nil then, else the context's error.
+func (f *Feed) AwaitMove(ctx context.Context, entry, home uint64) error {
+	for {
+		f.mu.RLock()
+		moved, changed := f.moved > entry || f.home > home, f.changed
+		f.mu.RUnlock()
+		if moved {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("await a change: %w", context.Cause(ctx))
+		}
+	}
+}

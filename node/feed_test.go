@@ -1,0 +1,197 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/fsm"
+)
+
+// feedOf is a broker with nothing but a feed.
+func feedOf(t *testing.T) (*Broker, *Feed) {
+	t.Helper()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	t.Cleanup(func() { cancel(nil) })
+	b := &Broker{cfg: Config{Site: "a", Replica: NewReplica()}, ctx: ctx, cancel: cancel}
+	b.cfg.Replica.feed = newFeed(100)
+	return b, b.cfg.Replica.feed
+}
+
+// entry is n events of an entry.
+func entry(index uint64, n int) (out []fsm.Event) {
+	for range n {
+		out = append(out, fsm.Event{Index: index, Kind: fsm.EventJobSubmitted, Job: fsm.JobID{Site: "a", Num: index}})
+	}
+	return out
+}
+
+// applied makes the replica as old as so many entries.
+func applied(t *testing.T, b *Broker, n int) {
+	t.Helper()
+	for range n {
+		if _, err := b.cfg.Replica.Apply((&fsm.Batch{Term: 1}).Append(nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// drain reads what is there, as the ids of the events.
+func drainEvents(t *testing.T, s *Subscription) string {
+	t.Helper()
+	var ids []string
+	for {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		events, err := s.Next(ctx)
+		if errors.Is(err, context.Canceled) {
+			return strings.Join(ids, " ")
+		}
+		if err != nil {
+			ids = append(ids, "lost")
+			if !errors.Is(err, ErrEventsLost) {
+				t.Fatal(err)
+			}
+		}
+		for i := range events {
+			ids = append(ids, events[i].ID.String())
+		}
+	}
+}
+
+func TestFeedResumesAtAnyPlace(t *testing.T) {
+	b, f := feedOf(t)
+	applied(t, b, 9)
+	f.add(entry(3, 2))
+	f.addHome(make([]Event, 2))
+	f.add(entry(5, 1))
+	f.add(entry(9, 1))
+	f.addHome(make([]Event, 1))
+	for from, want := range map[string]string{
+		"0":                                 "3.1 3.2 3.2.101 3.2.102 5.1 9.1 9.1.103",
+		"3.1":                               "3.2 3.2.101 3.2.102 5.1 9.1 9.1.103",
+		"3.2.101":                           "3.2.102 5.1 9.1 9.1.103",
+		"3.2.7":                             "3.2.101 3.2.102 5.1 9.1 9.1.103", // of an earlier process: home numbers only grow
+		"3":                                 "3.2.101 3.2.102 5.1 9.1 9.1.103", // all of the entry, home events are not left out
+		"4":                                 "3.2.101 3.2.102 5.1 9.1 9.1.103",
+		"5.1":                               "9.1 9.1.103",
+		"9":                                 "9.1.103",
+		"9.1.103":                           "",
+		"9.7":                               "9.1.103",
+		"12":                                "lost", // ahead of this broker
+		"18446744073709551615.4294967295.1": "lost",
+	} {
+		id, err := ParseEventID(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := drainEvents(t, b.Events(id, EventFilter{})); got != want {
+			t.Errorf("from %s: %q, want %q", from, got, want)
+		}
+	}
+}
+
+func TestFeedTellsOfGaps(t *testing.T) {
+	b, f := feedOf(t)
+	slow := b.Events(AfterEntry(0), EventFilter{})
+	for i := uint64(1); i <= maxFeed/8+2; i++ {
+		f.add(entry(i, 8))
+	}
+	applied(t, b, maxFeed/8+2)
+	got := drainEvents(t, slow)
+	if !strings.HasPrefix(got, "lost 3.1 3.2") || strings.Count(got, " ") != maxFeed {
+		t.Errorf("a slow reader got %.40s… (%d)", got, strings.Count(got, " "))
+	}
+	f.reset(20_000)
+	if got := drainEvents(t, slow); got != "lost" {
+		t.Errorf("after a snapshot: %q", got)
+	}
+	f.addHome(make([]Event, 1))
+	f.add(entry(20_001, 1))
+	applied(t, b, 20_001-maxFeed/8-2)
+	want := fmt.Sprintf("20000.%d.101 20001.1", uint32(math.MaxUint32))
+	if got := drainEvents(t, slow); got != want {
+		t.Errorf("after the snapshot: %q, want %q", got, want)
+	}
+	if moved, _ := f.Moved(); moved != 20_001 {
+		t.Errorf("moved at %d", moved)
+	}
+}
+
+func TestEventIDsFromOutside(t *testing.T) {
+	for _, s := range []string{"0", "7.1", "7.1.9", fmt.Sprintf("7.%d.9", uint32(math.MaxUint32))} {
+		if id, err := ParseEventID(s); err != nil || id.String() != s {
+			t.Errorf("%q is read as %q, %v", s, id, err)
+		}
+	}
+	for _, s := range []string{"", ".", "1.", "-1", "1.2.3.4", "1.4294967296", "x", "1e3", strings.Repeat("1", 100)} {
+		if id, err := ParseEventID(s); !errors.Is(err, ErrBadCursor) {
+			t.Errorf("%.20q is read as %v, %v", s, id, err)
+		}
+	}
+}
+
+// TestEventsOfARunningFederation follows a home job and one that overflows, at
+// both brokers.
+func TestEventsOfARunningFederation(t *testing.T) {
+	sites := startSites(t, 1, 1)
+	a, b := sites[0], sites[1]
+	from := b.Feed().Now()
+	here, there := a.Events(from, EventFilter{Labels: map[string]string{"k": "v"}}), b.Events(from, EventFilter{Kinds: map[fsm.EventKind]bool{
+		fsm.EventJobSubmitted: true, fsm.EventTaskAssigned: true, fsm.EventTaskEnded: true, fsm.EventJobEnded: true,
+	}})
+	const job = `{"command":["true"],"labels":{"k":"v"}}`
+	home, away := a.accept(t, job), a.accept(t, job)
+	a.accept(t, `{"command":["true"]}`)
+	a.handler.end(<-a.handler.started, executor.Result{})
+	b.handler.end(<-b.handler.started, executor.Result{})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	seen := map[string]string{}
+	for ends := 0; ends < 2; {
+		events, err := here.Next(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range events {
+			e := &events[i]
+			if e.At.IsZero() {
+				t.Errorf("%s has no date", e.Kind)
+			}
+			seen[e.Job.String()] += fmt.Sprintf("%s %s;", e.Kind, e.Durability)
+			if e.Kind == fsm.EventJobEnded {
+				ends++
+			}
+		}
+	}
+	for id, want := range map[fsm.JobID]string{
+		home.ID: "job.submitted site;task.assigned site;task.ended site;job.ended site;",
+		away.ID: "job.submitted federation;task.assigned federation;task.ended federation;job.ended federation;",
+	} {
+		if got := strings.ReplaceAll(strings.ReplaceAll(seen[id.String()], "task.started site;", ""), "task.started federation;", ""); got != want {
+			t.Errorf("%s: %s, want %s", id, got, want)
+		}
+	}
+	if len(seen) != 2 {
+		t.Errorf("the label lets %v by", seen)
+	}
+	for {
+		events, err := there.Next(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range events {
+			if events[i].Job == home.ID {
+				t.Fatalf("%s of a home job at another broker", events[i].Kind)
+			}
+			if events[i].Job == away.ID && events[i].Kind == fsm.EventJobEnded {
+				return
+			}
+		}
+	}
+}

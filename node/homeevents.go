@@ -1,0 +1,74 @@
+package node
+
+import "github.com/cloudshare/cloudshare/fsm"
+
+// Home jobs are not in the log, so their events are told by their own broker
+// alone. They leave it after the record of what they tell is synced.
+
+// tellHome tells what became of a home task, by the state it now has.
+func (c *core) tellHome(num uint64, task uint32) {
+	job := c.home.jobs[num]
+	t := &job.Tasks[task]
+	e := c.homeEvent(num, job)
+	e.Task, e.Count, e.Attempt, e.Token, e.Machine, e.Reason = task, 1, t.Attempt, t.Token, t.Machine, t.Reason
+	if t.Attempt > 0 {
+		e.Site = c.site
+	}
+	switch t.State {
+	case fsm.Assigned:
+		e.Kind = fsm.EventTaskAssigned
+	case fsm.Running:
+		e.Kind = fsm.EventTaskStarted
+	case fsm.Stopping:
+		e.Kind = fsm.EventTaskStopping
+	case fsm.Queued, fsm.Withdrawn:
+		e.Kind, e.End = fsm.EventTaskRequeued, t.requeuedAs()
+	case fsm.TaskSucceeded, fsm.TaskFailed, fsm.TaskCancelled, fsm.TaskLost:
+		e.Kind, e.End = fsm.EventTaskEnded, fsm.EndingOf(t.State)
+		e.ExitCode, e.Signal = int32(t.ExitCode), int32(t.Signal)
+		if t.StartedMs > 0 && t.State != fsm.TaskLost {
+			e.RunMs = max(0, t.EndedMs-t.StartedMs)
+		}
+	}
+	c.told = append(c.told, e)
+}
+
+// noRoom is the reason of a home task whose machine turned out to be full.
+const noRoom = "waiting for room"
+
+// requeuedAs says why a task waits again: its handler had no room, or its
+// attempt failed or was lost.
+func (t *homeTask) requeuedAs() fsm.Ending {
+	switch {
+	case t.Reason == noRoom:
+		return fsm.EndDeclined
+	case t.ExitCode != 0 || t.Signal != 0:
+		return fsm.EndFailed
+	}
+	return fsm.EndLost
+}
+
+// tellHomeJob tells of a home job as a whole.
+func (c *core) tellHomeJob(kind fsm.EventKind, num uint64) {
+	job := c.home.jobs[num]
+	e := c.homeEvent(num, job)
+	e.Kind, e.Count = kind, job.Spec.Count
+	if kind == fsm.EventJobEnded {
+		e.End = fsm.EndingOf(job.state())
+	}
+	c.told = append(c.told, e)
+}
+
+func (c *core) homeEvent(num uint64, job *homeJob) Event {
+	return Event{
+		Event: fsm.Event{Job: fsm.JobID{Site: c.site, Num: num}, Need: job.Spec.Need}, At: c.now.wall,
+	}
+}
+
+// passEvents hands what was told to the feed once this turn's writes are durable.
+func (c *core) passEvents(fx *effects) {
+	told := c.told
+	if c.told = nil; len(told) > 0 && c.feed != nil {
+		fx.replies = append(fx.replies, func() { c.feed.addHome(told) })
+	}
+}

@@ -1,0 +1,142 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/cloudshare/cloudshare/fsm"
+)
+
+// ErrEventsLost says that events between the reader's place and the next one
+// held are not known here: it fell behind, asked for too old ones, or a snapshot
+// replaced the state. Whoever keeps a picture must read it anew.
+var ErrEventsLost = errors.New("events lost")
+
+const (
+	// maxEvents is how many events one Next returns at most.
+	maxEvents = 256
+	// maxLook bounds how many events one look in the feed passes over, so that a
+	// narrow filter does not hold it.
+	maxLook = 4096
+	// maxKnown bounds the jobs whose labels a subscription remembers.
+	maxKnown = 4096
+)
+
+// Subscription reads a broker's feed from a place on. It holds nothing at the
+// broker and needs no closing. It is not safe for concurrent use.
+type Subscription struct {
+	broker *Broker
+	filter EventFilter
+	place  EventID
+	match  map[fsm.JobID]bool // by job: its labels match
+}
+
+// Events subscribes to what happens after a place (AfterEntry, the ID of the
+// last event read, or Now): what the log's entries did, the same at every
+// broker, and what happened to this site's home jobs, which only this broker
+// knows. A place ahead of this broker's state is taken as lost.
+func (b *Broker) Events(from EventID, filter EventFilter) *Subscription {
+	return &Subscription{broker: b, filter: filter, place: from, match: map[fsm.JobID]bool{}}
+}
+
+// Feed is where the broker's events come from.
+func (b *Broker) Feed() *Feed { return b.cfg.Replica.feed }
+
+// Place is where the next call of Next goes on: to be given to Events again.
+func (s *Subscription) Place() EventID { return s.place }
+
+// Next waits for events after the place and returns at least one, in order. An
+// error is the context's, ErrStopping, or ErrEventsLost: then the place has
+// moved to what is held, and the next call goes on from there.
+func (s *Subscription) Next(ctx context.Context) ([]Event, error) {
+	for {
+		found, changed, err := s.look()
+		if err != nil {
+			return nil, err
+		}
+		if found = s.labelled(found); len(found) > 0 {
+			return s.broker.cfg.Replica.dated(found), nil
+		}
+		if changed == nil {
+			continue // a look passed over maxLook events
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("await events: %w", context.Cause(ctx))
+		case <-s.broker.ctx.Done():
+			return nil, fmt.Errorf("await events: %w", ErrStopping)
+		}
+	}
+}
+
+// look copies what the filter selects, labels aside, and moves the place. The
+// channel, nil if more is held already, tells of more.
+func (s *Subscription) look() ([]Event, <-chan struct{}, error) {
+	f := s.broker.Feed()
+	applied := s.broker.cfg.Replica.Index()
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	i, ok := f.seek(s.place)
+	if !ok || s.place.Entry > max(applied, f.last.Entry) {
+		lost := s.place
+		s.place = f.floor
+		if s.place.compareLog(lost) < 0 { // ahead of this broker: from now on
+			s.place = f.now()
+		}
+		return nil, nil, fmt.Errorf("%w: %s is not held, the feed goes on after %s", ErrEventsLost, lost, s.place)
+	}
+	var out []Event
+	end := min(len(f.ring), i+maxLook)
+	for ; i < end && len(out) < maxEvents; i++ {
+		e := f.at(i)
+		s.place = e.ID
+		if s.filter.selects(e) {
+			out = append(out, *e)
+		}
+	}
+	if i < len(f.ring) {
+		return out, nil, nil
+	}
+	return out, f.changed, nil
+}
+
+// selects reports whether an event passes, labels aside.
+func (f *EventFilter) selects(e *Event) bool {
+	return (len(f.Kinds) == 0 || f.Kinds[e.Kind]) &&
+		(f.Job == fsm.JobID{} || f.Job == e.Job) &&
+		(f.Site == "" || f.Site == e.Site || f.Site == e.Job.Site) &&
+		(len(f.Labels) == 0 || e.Job.Num > 0)
+}
+
+// labelled keeps the events whose jobs have the filter's labels.
+func (s *Subscription) labelled(events []Event) []Event {
+	if len(s.filter.Labels) == 0 {
+		return events
+	}
+	kept := events[:0]
+	for _, e := range events {
+		if s.hasLabels(e.Job) {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+func (s *Subscription) hasLabels(id fsm.JobID) bool {
+	if yes, known := s.match[id]; known {
+		return yes
+	}
+	if len(s.match) >= maxKnown {
+		clear(s.match)
+	}
+	j, err := s.broker.Job(s.broker.ctx, id)
+	yes := err == nil
+	for k, v := range s.filter.Labels {
+		have, ok := j.Spec.Labels[k]
+		yes = yes && ok && have == v
+	}
+	s.match[id] = yes
+	return yes
+}

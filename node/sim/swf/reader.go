@@ -58,17 +58,23 @@ type Reader struct {
 // the file's, for messages; report hears of every malformed line, nil drops them.
 func NewReader(src io.Reader, name string, report func(Problem)) *Reader {
 	r := &Reader{name: name, report: report}
+	plain, err := Plain(src)
+	if err != nil {
+		r.err = r.wrap(err)
+		return r
+	}
+	r.in = bufio.NewReaderSize(plain, 64<<10)
+	return r
+}
+
+// Plain returns the content of src, uncompressed if it is gzipped (found by its
+// first bytes).
+func Plain(src io.Reader) (io.Reader, error) {
 	in := bufio.NewReaderSize(src, 64<<10)
 	if magic, _ := in.Peek(2); len(magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b {
-		gz, err := gzip.NewReader(in)
-		if err != nil {
-			r.err = r.wrap(err)
-			return r
-		}
-		in = bufio.NewReaderSize(gz, 64<<10)
+		return gzip.NewReader(in)
 	}
-	r.in = in
-	return r
+	return in, nil
 }
 
 // Next returns the next job, io.EOF after the last one. Any other error names

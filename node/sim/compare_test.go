@@ -1,0 +1,195 @@
+package sim
+
+import (
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/cloudshare/cloudshare/sched"
+)
+
+// randomCase draws a small case: equal unit tasks with background, or tasks of
+// any width and length.
+func randomCase(rng *rand.Rand, sites int) *Case {
+	c := &Case{Params: Params(sched.Names()[rng.IntN(5)]), Seed: rng.Uint64(), Home: Home(rng.IntN(3))}
+	c.Params.Running = sched.Mode(rng.IntN(2))
+	c.Params.FixedOrder = rng.IntN(4) == 0
+	for range sites {
+		c.Cores = append(c.Cores, 1+rng.Int64N(3))
+	}
+	unit, wide := 1+rng.Int64N(6), rng.IntN(3) == 0
+	horizon := 1 + rng.Int64N(25)
+	for i := range 1 + rng.IntN(25) {
+		t := Task{Release: rng.Int64N(horizon), Run: unit, Width: 1, Site: rng.IntN(sites), Job: int64(rng.IntN(8)), Index: int32(i)}
+		if wide {
+			c.Params.FixedOrder = true
+			t.Run, t.Width = 1+rng.Int64N(9), 1+rng.Int64N(slices.Max(c.Cores))
+		} else {
+			t.Background = rng.IntN(4) == 0
+		}
+		c.Tasks = append(c.Tasks, t)
+	}
+	slices.SortFunc(c.Tasks, func(a, b Task) int { return compareTasks(&a, &b) })
+	return c
+}
+
+// The product's code and the naive one start every task at the same second, at
+// the same site.
+func TestPlayIsNaive(t *testing.T) {
+	for seed := range uint64(4000) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		c := randomCase(rng, 1+rng.IntN(4))
+		out, err := Play(c)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		want := naivePlay(c)
+		for i := range c.Tasks {
+			if out.Start[i] != want.start[i] || out.Site[i] != want.site[i] {
+				t.Fatalf("seed %d, %s, task %d %+v: starts at %d at site %d, naively at %d at %d\n%+v\n%v %v\n%v %v",
+					seed, c.Params.Policy, i, c.Tasks[i], out.Start[i], out.Site[i], want.start[i], want.site[i], c, out.Start, out.Site, want.start, want.site)
+			}
+		}
+	}
+}
+
+// unitCase draws a case for which the theorem of theory.md §5 holds.
+func unitCase(rng *rand.Rand, sites int) *Case {
+	for {
+		c := randomCase(rng, sites)
+		if _, err := TotalWait(c); err == nil {
+			c.Params.Running = sched.Partial
+			return c
+		}
+	}
+}
+
+func naiveTotal(c *Case) (sum int64) {
+	for _, w := range naiveWaits(c) {
+		sum += w
+	}
+	return sum
+}
+
+func naiveWaits(c *Case) []int64 {
+	n := naivePlay(c)
+	waits := make([]int64, len(c.Cores))
+	for i, t := range c.Tasks {
+		if !t.Background {
+			waits[t.Site] += n.start[i] - t.Release
+		}
+	}
+	return waits
+}
+
+// Coalitions, φ, unfairness and scores are the naive ones to the last integer.
+func TestEvaluationIsNaive(t *testing.T) {
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 2))
+		sites := 1 + rng.IntN(4)
+		c := unitCase(rng, sites)
+		v := make([]int64, 1<<sites)
+		for s := Coalition(1); s <= Grand(sites); s++ {
+			sub := c.Of(s)
+			got, err := TotalWait(sub)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := naiveTotal(sub); got != want {
+				t.Fatalf("seed %d: coalition %b waits %d, naively %d", seed, s, got, want)
+			}
+			v[s] = got
+		}
+		checkEvaluation(t, seed, c, v)
+	}
+}
+
+func checkEvaluation(t *testing.T, seed uint64, c *Case, v []int64) {
+	t.Helper()
+	fair, err := Shapley(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	phi := naiveShapley(len(c.Cores), func(members []int) int64 {
+		s := 0
+		for _, o := range members {
+			s |= 1 << o
+		}
+		return v[s]
+	})
+	for o := range phi {
+		if big.NewRat(fair.Phi[o], fair.Scale).Cmp(phi[o]) != 0 {
+			t.Fatalf("seed %d: φ of site %d is %d/%d, naively %s", seed, o, fair.Phi[o], fair.Scale, phi[o])
+		}
+	}
+	var unfair []sched.Int128
+	var naively []*big.Rat
+	for _, policy := range sched.Names() {
+		c.Params.Policy = policy
+		waits := naiveWaits(c)
+		out, err := Play(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := out.Waits(c); !slices.Equal(got, waits) {
+			t.Fatalf("seed %d, %s: waits %v, naively %v", seed, policy, got, waits)
+		}
+		distance := new(big.Rat)
+		for o, w := range waits {
+			d := new(big.Rat).Sub(big.NewRat(w, 1), phi[o])
+			distance.Add(distance, d.Abs(d))
+		}
+		naively = append(naively, distance)
+		unfair = append(unfair, fair.Unfairness(waits, L1))
+		if got := big.NewRat(fair.L1(waits), fair.Scale); got.Cmp(distance) != 0 || unfair[len(unfair)-1] != sched.Int64(fair.L1(waits)) {
+			t.Fatalf("seed %d, %s: unfairness %s, naively %s", seed, policy, got, distance)
+		}
+	}
+	for i, score := range Scores(unfair) {
+		want := 0
+		for k := range naively {
+			if naively[i].Cmp(naively[k]) < 0 {
+				want++
+			}
+		}
+		if score != want {
+			t.Fatalf("seed %d: %s scores %d, naively %d", seed, sched.Names()[i], score, want)
+		}
+	}
+}
+
+// The theorem: with equal tasks, every policy's waits have the same sum, and it
+// is the counted one.
+func TestTotalWaitIsEveryPolicys(t *testing.T) {
+	for seed := range uint64(500) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		c := unitCase(rng, 1+rng.IntN(5))
+		want, err := TotalWait(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c.Params.Policy = range sched.Names() {
+			out, err := Play(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var sum int64
+			for _, w := range out.Waits(c) {
+				sum += w
+			}
+			if sum != want {
+				t.Fatalf("seed %d: %s waits %d, counted %d", seed, c.Params.Policy, sum, want)
+			}
+		}
+	}
+}
+
+func TestScoresOfThePaper(t *testing.T) {
+	if got := Scores([]sched.Int128{sched.Int64(60), sched.Int64(80), sched.Int64(60)}); !slices.Equal(got, []int{1, 0, 1}) {
+		t.Errorf("60, 80, 60 score %v", got)
+	}
+	if d := denominator(5); d != 60 {
+		t.Errorf("five sites have the denominator %d", d)
+	}
+}

@@ -1,0 +1,261 @@
+package sim
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+)
+
+// Nowhere is the executor of a task that did not start.
+const Nowhere = -1
+
+// Outcome is where and when every task of a case ran.
+type Outcome struct {
+	Start []int64 // seconds, by task; −1 = never
+	Site  []int   // executor, by task
+	// Order holds the tasks as they started.
+	Order []int32
+	// Entries, Decisions and Home count the log's entries, the state machine's
+	// assignments, and the tasks that started at home outside the queue.
+	Entries, Decisions, Home uint64
+	// Hash is the state's at the end.
+	Hash [32]byte
+}
+
+// Waits sums what the federation's tasks waited, by owner, in seconds.
+func (o *Outcome) Waits(c *Case) []int64 {
+	waits := make([]int64, len(c.Cores))
+	for i := range c.Tasks {
+		if t := &c.Tasks[i]; !t.Background {
+			waits[t.Site] += o.Start[i] - t.Release
+		}
+	}
+	return waits
+}
+
+// player is one run: what a federation's shells would do, in one goroutine.
+//
+// At each second that something happens: tasks end; machines' own users take
+// what they wait for; tasks arrive one by one, each by event 1 of the paper; then
+// one entry is ordered with all that the brokers propose, and the state machine
+// matches once. What follows from it (none here, for equal tasks) is ordered in
+// more entries of the same second.
+type player struct {
+	c     *Case
+	state *fsm.State
+	view  view
+	sites []*siteShell
+	ends  endHeap
+	now   int64
+	next  int // of c.Tasks
+	open  int // tasks that have not ended
+	out   Outcome
+	batch []fsm.Command
+}
+
+// zero is the date on which all simulations begin; nothing depends on it.
+var zero = time.Unix(946_684_800, 0).UTC()
+
+// Play runs a case to its end. The same case gives the same outcome, whatever
+// else the machine does.
+func Play(c *Case) (*Outcome, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	p := newPlayer(c)
+	if err := p.found(); err != nil {
+		return nil, err
+	}
+	for p.open > 0 {
+		t, ok := p.nextSecond()
+		if !ok {
+			return nil, fmt.Errorf("%w: %d tasks are left at second %d", ErrStuck, p.open, p.now)
+		}
+		if err := p.second(t); err != nil {
+			return nil, err
+		}
+	}
+	return p.finish(), nil
+}
+
+func newPlayer(c *Case) *player {
+	p := &player{c: c, state: fsm.New(), open: len(c.Tasks)}
+	p.view = view{State: p.state, shells: map[string]*siteShell{}}
+	p.out.Start, p.out.Site = make([]int64, len(c.Tasks)), make([]int, len(c.Tasks))
+	for i := range p.out.Start {
+		p.out.Start[i], p.out.Site[i] = -1, Nowhere
+	}
+	for i := range c.Cores {
+		s := newShell(p, i)
+		p.sites = append(p.sites, s)
+		p.view.shells[s.name] = s
+	}
+	return p
+}
+
+// found orders the genesis and every site's registration, and their first offers.
+func (p *player) found() error {
+	params := p.c.Params
+	params.QuantumMs = 1000
+	cmds := []fsm.Command{{ID: fsm.CommandID{Site: SiteName(0)}, Body: &fsm.Genesis{
+		Federation: [16]byte{1}, CreatedMs: zero.UnixMilli(), Seed: p.c.Seed, Params: params,
+	}}}
+	for i := range p.sites {
+		cmds = append(cmds, fsm.Command{ID: fsm.CommandID{Site: SiteName(i)}, Body: &fsm.Register{
+			Node: [16]byte{byte(i + 1)}, Boot: [16]byte{byte(i + 1)}, MaxVersion: fsm.Version,
+		}})
+	}
+	results, err := p.apply(cmds)
+	if err != nil {
+		return err
+	}
+	for i, s := range p.sites {
+		s.driver.Registered(results[i+1], &p.view)
+		s.dirty = true
+	}
+	return p.order()
+}
+
+// nextSecond is when the next task arrives or ends.
+func (p *player) nextSecond() (int64, bool) {
+	t := int64(math.MaxInt64)
+	if p.next < len(p.c.Tasks) {
+		t = p.c.Tasks[p.next].Release
+	}
+	if len(p.ends) > 0 {
+		t = min(t, p.ends[0].at)
+	}
+	return t, t != math.MaxInt64
+}
+
+// second plays everything that happens at second t.
+func (p *player) second(t int64) error {
+	if err := p.advance(t); err != nil {
+		return err
+	}
+	for len(p.ends) > 0 && p.ends[0].at == t {
+		e := p.ends.pop()
+		p.sites[e.site].end(e)
+		p.open--
+	}
+	from := p.next
+	for p.next < len(p.c.Tasks) && p.c.Tasks[p.next].Release == t {
+		if task := &p.c.Tasks[p.next]; task.Background {
+			p.sites[task.Site].enqueue(p.next)
+		}
+		p.next++
+	}
+	for _, s := range p.sites {
+		s.runOwn()
+		s.report()
+	}
+	for i := from; i < p.next; i++ {
+		if !p.c.Tasks[i].Background {
+			p.sites[p.c.Tasks[i].Site].submit(i)
+		}
+	}
+	return p.order()
+}
+
+// advance moves the clocks. Log time moves by a bounded step in one entry, so
+// that a longer pause takes idle ticks, as it does live.
+func (p *player) advance(t int64) error {
+	for t*1000-p.state.Time() > fsm.MaxStep {
+		p.now = p.state.Time()/1000 + fsm.MaxStep/1000
+		if _, err := p.apply(nil); err != nil {
+			return err
+		}
+	}
+	p.now = t
+	for _, s := range p.sites {
+		s.driver.At(time.Duration(t) * time.Second)
+	}
+	return nil
+}
+
+// order settles the brokers' turns and orders what they propose, until nothing
+// is proposed any more.
+func (p *player) order() error {
+	for {
+		p.batch = p.batch[:0]
+		for _, s := range p.sites {
+			s.settle()
+			p.batch = append(p.batch, s.proposed...)
+		}
+		if len(p.batch) == 0 {
+			return nil
+		}
+		results, err := p.apply(p.batch)
+		if err != nil {
+			return err
+		}
+		p.view.ordered()
+		for _, s := range p.sites {
+			n := len(s.proposed)
+			s.executed(results[:n])
+			results = results[n:]
+		}
+	}
+}
+
+func (p *player) apply(cmds []fsm.Command) ([]fsm.Result, error) {
+	p.out.Entries++
+	results, err := p.state.Apply(&fsm.Batch{Term: 1, Elapsed: p.now * 1000, Commands: cmds})
+	if err != nil {
+		return nil, fmt.Errorf("second %d: %w", p.now, err)
+	}
+	return results, nil
+}
+
+// started notes a task's start and when it will end.
+func (p *player) started(task, site int, id executor.ID) {
+	p.out.Start[task], p.out.Site[task] = p.now, site
+	p.out.Order = append(p.out.Order, int32(task))
+	p.ends.push(end{at: p.now + p.c.Tasks[task].Run, n: len(p.out.Order), task: task, site: site, id: id})
+}
+
+func (p *player) finish() *Outcome {
+	p.out.Decisions = p.state.Stats().Decisions
+	snapshot := p.state.Snapshot()
+	defer snapshot.Release()
+	p.out.Hash = snapshot.Hash()
+	return &p.out
+}
+
+// view is the state as brokers read it: with what was published in this second
+// and stands in the next entry.
+type view struct {
+	*fsm.State
+	shells map[string]*siteShell
+	// narrowest is the width of the narrowest task published in this second, 0 =
+	// none: it waits already, in the sense of event 1.
+	narrowest int64
+}
+
+var _ node.StateReader = (*view)(nil)
+
+// WaitingFits reports whether a task waits that the site could run.
+func (v *view) WaitingFits(site string) bool {
+	s := v.shells[site]
+	return v.narrowest > 0 && v.narrowest <= s.cores ||
+		v.State.WaitingFits(site) ||
+		s.changed && v.Stats().Waiting > 0 // the state's offer of the site is older than its machines
+}
+
+func (v *view) published(width int64) {
+	if v.narrowest == 0 || width < v.narrowest {
+		v.narrowest = width
+	}
+}
+
+// ordered: the state has everything now.
+func (v *view) ordered() {
+	v.narrowest = 0
+	for _, s := range v.shells {
+		s.changed = false
+	}
+}

@@ -1,0 +1,164 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+)
+
+// siteShell is what surrounds one site's broker core: a machine that runs tasks
+// by the clock, and users of its own beside the federation's.
+type siteShell struct {
+	p      *player
+	at     int // its number
+	name   string
+	driver *node.Driver
+	cores  int64
+	used   int64   // by the broker's attempts
+	own    int64   // by background tasks
+	queue  []int32 // background tasks that wait
+	// jobs are the tasks of the jobs it submitted, by number.
+	jobs []int32
+	// changed: its machine has changed since the state heard of it.
+	changed bool
+	// dirty: its core has events to settle.
+	dirty bool
+	// unreported: it has starts or home runs to report.
+	unreported bool
+	change     uint64 // last SiteChange it has seen
+	proposed   []fsm.Command
+}
+
+func newShell(p *player, i int) *siteShell {
+	s := &siteShell{p: p, at: i, name: SiteName(i), cores: p.c.Cores[i], jobs: make([]int32, 1)}
+	s.driver = node.NewDriver(s.name, node.DefaultExposure(), zero)
+	s.showMachine()
+	return s
+}
+
+// showMachine tells the broker what its machine has for it.
+func (s *siteShell) showMachine() {
+	s.driver.Machines([]executor.Machine{{Name: "m", Resources: executor.Resources{MilliCPU: (s.cores - s.own) * 1000}}})
+	s.changed, s.dirty = true, true
+}
+
+// end frees what a task took.
+func (s *siteShell) end(e end) {
+	t := &s.p.c.Tasks[e.task]
+	if t.Background {
+		s.own -= t.Width
+		s.changed = true
+		return
+	}
+	s.used -= t.Width
+	s.dirty, s.unreported = true, true
+	run := time.Duration(t.Run) * time.Second
+	s.driver.Ended(e.id, executor.Result{Started: zero.Add(time.Duration(s.p.now)*time.Second - run), Run: run}, &s.p.view)
+}
+
+// enqueue takes a background task.
+func (s *siteShell) enqueue(task int) { s.queue = append(s.queue, int32(task)) }
+
+// runOwn starts background tasks on what is free, before anybody else.
+func (s *siteShell) runOwn() {
+	for len(s.queue) > 0 {
+		task := int(s.queue[0])
+		width := s.p.c.Tasks[task].Width
+		if width > s.cores-s.used-s.own {
+			break
+		}
+		s.queue = s.queue[1:]
+		s.own += width
+		s.changed = true
+		s.p.started(task, s.at, executor.ID{})
+	}
+	if s.changed {
+		s.showMachine()
+	}
+}
+
+// report has starts and home runs told to the federation before the next
+// decision: they happened in an earlier second.
+func (s *siteShell) report() {
+	if s.unreported {
+		s.driver.Second(&s.p.view)
+		s.unreported, s.dirty = false, true
+	}
+}
+
+// submit gives a task to the site's broker: the paper's event 1.
+func (s *siteShell) submit(task int) {
+	t := &s.p.c.Tasks[task]
+	spec := node.DefaultSpec()
+	spec.Command, spec.Resources.CPU = taskCommand, t.Width
+	v := &s.p.view
+	if s.p.c.Home == HomeNever {
+		v.published(1) // something always waits
+	}
+	num, published := s.driver.Submit(spec, v)
+	if num != uint64(len(s.jobs)) {
+		panic(fmt.Sprintf("site %s numbered a job %d, want %d", s.name, num, len(s.jobs)))
+	}
+	s.jobs = append(s.jobs, int32(task))
+	s.dirty = true
+	if published {
+		v.published(t.Width)
+		return
+	}
+	s.p.out.Home++
+}
+
+// taskCommand is what every simulated task would run.
+var taskCommand = []string{"sleep"}
+
+// settle ends the core's turn and plays its handler.
+func (s *siteShell) settle() {
+	s.proposed = s.proposed[:0]
+	if !s.dirty && s.p.state.SiteChange(s.name) == s.change {
+		return
+	}
+	s.change = s.p.state.SiteChange(s.name)
+	for s.dirty = true; s.dirty; {
+		s.dirty = false
+		o := s.driver.Settle(&s.p.view)
+		s.proposed = s.keep(s.proposed, o.Propose)
+		s.start(o.Starts)
+	}
+}
+
+// keep copies what is proposed, as far as the case's rules let it through.
+func (s *siteShell) keep(to, cmds []fsm.Command) []fsm.Command {
+	for _, cmd := range cmds {
+		if u, ok := cmd.Body.(*fsm.Usage); ok && s.p.c.Home == HomeUnreported {
+			cmd.Body = &fsm.Usage{Batch: u.Batch}
+		}
+		to = append(to, cmd)
+	}
+	return to
+}
+
+// start runs what the core wants to run.
+func (s *siteShell) start(tasks []executor.Task) {
+	for i := range tasks {
+		id, err := fsm.ParseJobID(tasks[i].Job)
+		if err != nil {
+			panic("the core starts a job without a name: " + err.Error())
+		}
+		task := int(s.p.view.shells[id.Site].jobs[id.Num])
+		s.used += s.p.c.Tasks[task].Width
+		s.p.started(task, s.at, tasks[i].ID)
+		s.driver.Started(tasks[i].ID, &s.p.view)
+		s.dirty, s.unreported = true, true
+	}
+}
+
+// executed passes on what became of the commands it proposed.
+func (s *siteShell) executed(results []fsm.Result) {
+	if len(s.proposed) > 0 {
+		s.driver.Executed(s.proposed, results, &s.p.view)
+		s.dirty = true
+	}
+}

@@ -1,0 +1,132 @@
+package sim
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/cloudshare/cloudshare/node/sim/swf"
+)
+
+// Job is a job of a workload that ran: whole seconds, whole processors.
+type Job struct {
+	Number int64
+	Submit int64 // seconds since the first submission of its workload
+	Run    int64 // seconds, rounded up; ≥ 1
+	Width  int64 // processors; ≥ 1
+	User   int64
+}
+
+// Workload is what one log asks for.
+type Workload struct {
+	Name string
+	Jobs []Job // by (Submit, Number)
+	// Lines are the log's jobs, Dropped those that never ran or had no
+	// processors, Malformed the lines that could not be read as one.
+	Lines, Dropped, Malformed int
+	// Unsorted is how many jobs stand after one that was submitted later.
+	Unsorted int
+	// MaxProcs is the header's, 0 if there is none.
+	MaxProcs string
+	// SHA256 of the log, uncompressed, in hex.
+	SHA256 string
+	key    uint64
+}
+
+// ReadWorkload reads a log, plain or gzipped. report hears of each malformed
+// line. Errors are those of package swf, and ErrNoWork.
+func ReadWorkload(src io.Reader, name string, report func(swf.Problem)) (*Workload, error) {
+	plain, err := swf.Plain(src)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	sum := sha256.New()
+	r := swf.NewReader(io.TeeReader(plain, sum), name, report)
+	w := &Workload{Name: name}
+	latest := math.Inf(-1)
+	for {
+		j, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read workload: %w", err)
+		}
+		if j.Submit < latest {
+			w.Unsorted++
+		}
+		latest = max(latest, j.Submit)
+		w.add(&j)
+	}
+	w.Lines, w.Malformed = r.Jobs(), r.Problems()
+	w.MaxProcs, _ = r.Field("MaxProcs")
+	digest := sum.Sum(nil)
+	w.SHA256 = hex.EncodeToString(digest)
+	for _, b := range digest[:8] {
+		w.key = w.key<<8 | uint64(b)
+	}
+	return w, w.settle()
+}
+
+// OpenWorkload reads a log's file and names the workload after it.
+func OpenWorkload(path string, report func(swf.Problem)) (*Workload, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open log: %w", err)
+	}
+	defer f.Close()
+	name := filepath.Base(path)
+	w, err := ReadWorkload(f, name, report)
+	if err != nil {
+		return nil, err
+	}
+	w.Name = strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".swf")
+	return w, nil
+}
+
+// add takes a job that ran. A log's times are whole seconds almost always: a
+// fraction of a submission is cut off, one of a run counts as a second.
+func (w *Workload) add(j *swf.Job) {
+	if j.Run <= 0 || j.Width() <= 0 || j.Submit < 0 {
+		w.Dropped++
+		return
+	}
+	w.Jobs = append(w.Jobs, Job{
+		Number: j.Number, Submit: int64(math.Floor(j.Submit)), Run: int64(math.Ceil(j.Run)), Width: j.Width(), User: j.User,
+	})
+}
+
+// settle sorts the jobs and lets time begin with the first.
+func (w *Workload) settle() error {
+	if len(w.Jobs) == 0 {
+		return fmt.Errorf("read %s: %w: %d jobs were dropped", w.Name, ErrNoWork, w.Dropped)
+	}
+	slices.SortStableFunc(w.Jobs, func(a, b Job) int {
+		return cmp.Or(cmp.Compare(a.Submit, b.Submit), cmp.Compare(a.Number, b.Number))
+	})
+	first := w.Jobs[0].Submit
+	for i := range w.Jobs {
+		w.Jobs[i].Submit -= first
+	}
+	return nil
+}
+
+// Span is the seconds from the first submission to the last.
+func (w *Workload) Span() int64 { return w.Jobs[len(w.Jobs)-1].Submit }
+
+// Between returns the jobs submitted in [from, to), counted from the first.
+func (w *Workload) Between(from, to int64) []Job {
+	at := func(t int64) int {
+		i, _ := slices.BinarySearchFunc(w.Jobs, t, func(j Job, t int64) int { return cmp.Compare(j.Submit, t) })
+		return i
+	}
+	return w.Jobs[at(from):at(to)]
+}

@@ -64,10 +64,11 @@ func TestVerdict(t *testing.T) {
 func TestTableShowsFigureLimitRatioAndAim(t *testing.T) {
 	tab := newTable("2 cores")
 	tab.add(figure{name: "singles", measured: 700, limit: 1000, unit: "jobs/s", aim: aim{minRatio: .7}})
-	tab.addLine("BenchmarkX 1")
+	tab.figures[0].peers = "Nomad 450"
+	tab.addSheet(sheet{title: "growth", head: []string{"operation", "batch"}, rows: [][]string{{"submit", "64"}}})
 	var b strings.Builder
 	tab.write(&b)
-	for _, want := range []string{"2 cores\n", "singles  700 jobs/s  1000", "0.70", "≥ 0.70 of limit", "met", "\nBenchmarkX 1\n"} {
+	for _, want := range []string{"2 cores\n", "singles  700 jobs/s  1000", "0.70", "≥ 0.70 of limit", "met", "Nomad 450", "\ngrowth\noperation  batch\nsubmit     64\n"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in:\n%s", want, b.String())
 		}
@@ -100,6 +101,13 @@ func TestCountInWindowAddsAllClients(t *testing.T) {
 	least := float64(10*calls.Load()) / time.Since(began).Seconds()
 	if err != nil || rate > most || rate < least {
 		t.Fatalf("rate %v of %d calls, %v", rate, calls.Load(), err)
+	}
+}
+
+func TestCountToMakesSoManyCalls(t *testing.T) {
+	var calls atomic.Int64
+	if _, err := countTo(t.Context(), 4, 10, func(int) (int, error) { return int(calls.Add(1)), nil }); err != nil || calls.Load() != 10 {
+		t.Fatalf("%d calls, %v", calls.Load(), err)
 	}
 }
 
@@ -137,13 +145,6 @@ func TestStartsTimesAProcess(t *testing.T) {
 	}
 	if got, err = st.next(t.Context()); err != nil || got.job != "a.7" || got.attempt != 2 || got.site != "b" {
 		t.Fatalf("task started %+v, %v", got, err)
-	}
-}
-
-func TestBenchmarkLinesKeepsOnlyResults(t *testing.T) {
-	text := "goos: linux\nBenchmarkApply/x-2   10   12 ns/op\nsome log\nPASS\nok  pkg 1s\n"
-	if got := benchmarkLines(text); len(got) != 1 || !strings.HasPrefix(got[0], "BenchmarkApply/x-2") {
-		t.Fatalf("kept %q", got)
 	}
 }
 
@@ -195,18 +196,5 @@ func TestLaneCountsCommits(t *testing.T) {
 	}
 	if n, err := l.postJobs(1); n != 0 || err == nil {
 		t.Errorf("a job that one site holds counts %d, %v", n, err)
-	}
-}
-
-func TestNsPerOpReadsTheRightLine(t *testing.T) {
-	lines := []string{
-		"BenchmarkMatch/sites=10/batch=1-2   5000   12.5 ns/op   3 B/op",
-		"BenchmarkMatch/sites=10/batch=1024-2   5000   7 ns/op",
-	}
-	if got := nsPerOp(lines, "BenchmarkMatch/sites=10/batch=1"); got != 12.5 {
-		t.Errorf("got %v", got)
-	}
-	if got := nsPerOp(lines, "BenchmarkMatch/sites=10"); !math.IsNaN(got) {
-		t.Errorf("a name that is not there has %v", got)
 	}
 }

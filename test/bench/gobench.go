@@ -11,76 +11,43 @@ import (
 	"time"
 )
 
-// stateBenchmarks are those of package fsm that answer for its figures: the
-// smallest and the largest federation, and a fixed number of operations, since
-// each of Go's usual trial runs would fill a queue of a million first.
-var stateBenchmarks = []struct{ pattern, benchtime string }{
-	{"^Benchmark(Submit|Turnover|Match)$/^sites=(10|1000)$", "5000x"},
-	{"^BenchmarkSnapshot$", "3x"},
+// stateBenchmarks are those of package fsm that answer for its figures, with a
+// fixed number of operations, since each of Go's usual trial runs would fill a
+// queue of a million first.
+var stateBenchmarks = []struct{ pattern, quick, benchtime string }{
+	{"^Benchmark(Submit|Match|Turnover)$", "^Benchmark(Submit|Match|Turnover)$/^sites=(10|1000)$/^waiting=(1000|1000000)$", "2048x"},
+	{"^BenchmarkList$", "^BenchmarkList$", "200x"},
+	{"^BenchmarkSnapshot$", "^BenchmarkSnapshot$/^shared$", "3x"},
 }
 
 // stateLimit bounds each of them.
 const stateLimit = 100 * time.Second
 
-// runStateBenchmarks includes the lines of package fsm's own benchmarks: ns and
-// allocations per submit, match and completion, snapshot, restore and hash.
-func runStateBenchmarks(ctx context.Context, _ environment, t *table) error {
+// runStateBenchmarks runs package fsm's own benchmarks: ns and allocations per
+// submit, match and completion in the grid of sizes, pages of jobs, snapshot,
+// restore and hash.
+func runStateBenchmarks(ctx context.Context, env environment, t *table) error {
+	var all []result
 	for _, b := range stateBenchmarks {
-		out, err := goBenchmark(ctx, b.pattern, b.benchtime)
-		lines := benchmarkLines(out)
-		for _, line := range lines {
-			t.addLine(line)
-		}
+		pattern := pick(env, b.pattern, b.quick)
+		out, err := goBenchmark(ctx, pattern, b.benchtime)
+		results := parseResults(out)
+		all = append(all, results...)
 		if err != nil {
-			return fmt.Errorf("run benchmarks %s of fsm: %w\n%s", b.pattern, err, out)
+			return fmt.Errorf("run benchmarks %s of fsm: %w\n%s", pattern, err, out)
 		}
-		if len(lines) == 0 {
-			return fmt.Errorf("fsm has no benchmarks %s:\n%s", b.pattern, out)
+		if len(results) == 0 {
+			return fmt.Errorf("fsm has no benchmarks %s:\n%s", pattern, out)
 		}
 	}
-	addAssignments(t)
+	g := gridOf(all)
+	g.addAssignments(t)
+	g.addGrowth(t)
+	t.addSheet(g.sheet())
+	t.addSheet(g.growthSheet())
+	addPages(t, all)
+	addSnapshots(t, all)
 	return nil
-}
-
-// addAssignments turns the largest case's matching into the figures with an
-// aim: assignments a second, and growth beside that of the input. A benchmark
-// that is not there any more shows as NaN, hence as missed.
-func addAssignments(t *table) {
-	ns := func(sites int, waiting string) float64 {
-		return nsPerOp(t.lines, fmt.Sprintf("BenchmarkMatch/sites=%d/waiting=%s/jobs/batch=1024", sites, waiting))
-	}
-	most := ns(1000, "1000000")
-	t.add(figure{
-		name: "assignments, 1000 sites, 1e6 jobs, batches of 1024", measured: 1e9 / most,
-		unit: "/s", aim: aim{atLeast: 100_000},
-	})
-	for _, g := range []struct {
-		name  string
-		from  float64
-		times float64
-	}{
-		{"10 → 1000 sites", ns(10, "1000000"), 100},
-		{"1e3 → 1e6 jobs", ns(1000, "1000"), 1000},
-	} {
-		t.add(figure{
-			name: "growth of an assignment, " + g.name, measured: most / g.from, unit: "×",
-			limit: g.times, aim: aim{maxRatio: 0.1}, note: "limit: growth of the input; the time of one is to grow far less",
-		})
-	}
-}
-
-// nsPerOp finds a benchmark's line by its name without the number of cores.
-func nsPerOp(lines []string, name string) float64 {
-	for _, line := range lines {
-		f := strings.Fields(line)
-		if len(f) < 4 || f[3] != "ns/op" || f[0][:max(0, strings.LastIndexByte(f[0], '-'))] != name {
-			continue
-		}
-		if v, err := strconv.ParseFloat(f[2], 64); err == nil {
-			return v
-		}
-	}
-	return math.NaN()
 }
 
 func goBenchmark(ctx context.Context, pattern, benchtime string) (string, error) {
@@ -95,12 +62,49 @@ func goBenchmark(ctx context.Context, pattern, benchtime string) (string, error)
 	return string(out), err
 }
 
-func benchmarkLines(text string) []string {
-	var lines []string
+// result is one line of a Go benchmark.
+type result struct {
+	name   string             // without "Benchmark" and the number of cores
+	values map[string]float64 // by unit
+}
+
+// value is NaN where the unit is missing.
+func (r result) value(unit string) float64 {
+	if v, ok := r.values[unit]; ok {
+		return v
+	}
+	return math.NaN()
+}
+
+// parseResults reads what `go test -bench` printed; other lines are passed over.
+func parseResults(text string) []result {
+	var out []result
 	for line := range strings.Lines(text) {
-		if strings.HasPrefix(line, "Benchmark") {
-			lines = append(lines, strings.TrimRight(line, "\n"))
+		f := strings.Fields(line)
+		if len(f) < 4 || !strings.HasPrefix(f[0], "Benchmark") {
+			continue
+		}
+		r := result{name: strings.TrimPrefix(f[0], "Benchmark"), values: map[string]float64{}}
+		if i := strings.LastIndexByte(r.name, '-'); i > 0 {
+			r.name = r.name[:i]
+		}
+		for i := 2; i+1 < len(f); i += 2 {
+			if v, err := strconv.ParseFloat(f[i], 64); err == nil {
+				r.values[f[i+1]] = v
+			}
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// find returns the result of that name; one that is not there any more has no
+// values, hence shows as missed.
+func find(results []result, name string) result {
+	for _, r := range results {
+		if r.name == name {
+			return r
 		}
 	}
-	return lines
+	return result{}
 }

@@ -1,10 +1,14 @@
 // Command bench measures the product's figures, each beside its own limit where it has one,
 // in the same run: submissions, time to a running process, tasks per second,
-// memory, the state machine's benchmarks, and, when asked for, what the loss of
-// a broker costs. It drives real broker processes over HTTP (all steps of a
-// job's way) and imports nothing of the broker.
+// memory, lists of a million jobs, the state machine's benchmarks, and, when
+// asked for, what the loss of a broker costs. It drives real broker processes
+// over HTTP (all steps of a job's way) and imports nothing of the broker.
 //
-// Usage: go run ./test/bench -binary bin/cloudshare [-out FILE] [-only NAME,…]
+// Usage: go run ./test/bench -binary bin/cloudshare [-out FILE] [-only NAME,…] [-quick]
+//
+// -quick shows within about a minute that everything works: shorter windows,
+// fewer starts, smaller queues, the corners of the state machine's grid. Its
+// figures are no figures to quote.
 package main
 
 import (
@@ -39,6 +43,7 @@ var sections = []section{
 	{name: "latency", run: measureLatency},
 	{name: "throughput", run: measureThroughput},
 	{name: "memory", run: measureMemory},
+	{name: "lists", run: measureLists},
 	{name: "fsm", run: runStateBenchmarks},
 	{name: "lead", run: measureLeadLoss, group: "losses", limit: 6 * time.Minute},
 	{name: "executor", run: measureExecutorLoss, group: "losses", limit: 4 * time.Minute},
@@ -52,22 +57,32 @@ type environment struct {
 	stamp  string // absolute path of the stamp program
 	dir    string // scratch space on the disk that is measured
 	notes  io.Writer
+	quick  bool
+}
+
+// pick returns the value for this kind of run.
+func pick[T any](env environment, full, quick T) T {
+	if env.quick {
+		return quick
+	}
+	return full
 }
 
 func main() {
 	binary := flag.String("binary", "bin/cloudshare", "the cloudshare `file` to measure")
 	out := flag.String("out", "", "also write the table to this `file`")
-	only := flag.String("only", "", "comma-separated `sections`: submissions, latency, throughput, memory, fsm; losses, or some of it: lead, executor, pauses, kept")
+	only := flag.String("only", "", "comma-separated `sections`: submissions, latency, throughput, memory, lists, fsm; losses, or some of it: lead, executor, pauses, kept")
+	quick := flag.Bool("quick", false, "show that everything works, with small numbers")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := bench(ctx, *binary, *out, *only); err != nil {
+	if err := bench(ctx, *binary, *out, *only, *quick); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func bench(ctx context.Context, binary, out, only string) error {
+func bench(ctx context.Context, binary, out, only string, quick bool) error {
 	chosen, err := choose(only)
 	if err != nil {
 		return err
@@ -77,7 +92,7 @@ func bench(ctx context.Context, binary, out, only string) error {
 		return fmt.Errorf("make scratch folder: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	env := environment{dir: dir, notes: os.Stderr, stamp: filepath.Join(dir, "stamp")}
+	env := environment{dir: dir, notes: os.Stderr, quick: quick, stamp: filepath.Join(dir, "stamp")}
 	if env.binary, err = filepath.Abs(binary); err != nil {
 		return fmt.Errorf("find binary: %w", err)
 	}
@@ -87,6 +102,9 @@ func bench(ctx context.Context, binary, out, only string) error {
 	ctx, cancel := context.WithTimeout(ctx, budget(chosen))
 	defer cancel()
 	t := newTable(describeMachine())
+	if quick {
+		t.machine += "; QUICK: small numbers, nothing to quote"
+	}
 	var failed []error
 	for _, s := range chosen {
 		began, before := time.Now(), load()

@@ -3,22 +3,39 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/cloudshare/cloudshare/node/coord/coordtest"
 	"github.com/cloudshare/cloudshare/test/testbed"
 )
 
-const (
-	// window of one submission figure and of its bare loop.
-	window = 3 * time.Second
-	// linesPerRequest of the NDJSON figures.
-	linesPerRequest = 1000
-)
+// linesPerRequest of the NDJSON figures: the broker publishes them as one entry.
+const linesPerRequest = 1000
 
-// clientCounts at which submissions are measured.
-var clientCounts = []int{1, 16, 64}
+// window of one submission figure and of its bare loop.
+func window(env environment) time.Duration { return pick(env, 3*time.Second, 500*time.Millisecond) }
+
+// clientCounts at which submissions are measured, and what peers did there.
+var clientCounts = []struct {
+	n     int
+	peers string
+}{
+	{1, "Nomad 53"},
+	{16, "Nomad 321, Slurm 160 to 450 (8), Kubernetes 210"},
+	{64, "Nomad 450"},
+}
+
+// submissions is the set-up of these figures: a federation, and bare raft beside
+// it.
+type submissions struct {
+	env  environment
+	fed  *testbed.Federation
+	bare *coordtest.BareRaft
+	spec []byte // of one job
+}
 
 // measureSubmissions counts acknowledged jobs a second. The jobs may only run
 // at a site whose cores are taken, so that nothing starts in the window and
@@ -39,48 +56,82 @@ func measureSubmissions(ctx context.Context, env environment, t *table) (err err
 		return err
 	}
 	spec := testbed.Spec{Command: []string{"/bin/true"}, Sites: &testbed.Where{Only: []string{fed.Sites[2].Name}}}
-	one := mustJSON(spec)
+	s := &submissions{env: env, fed: fed, bare: bare, spec: mustJSON(spec)}
+	if err := s.singles(ctx, t); err != nil {
+		return err
+	}
+	return s.lines(ctx, t)
+}
+
+// singles sends one job a request, beside one bare entry each.
+func (s *submissions) singles(ctx context.Context, t *table) error {
 	entry := make([]byte, entryBytes)
-	for _, n := range clientCounts {
-		limit, err := countInWindow(ctx, n, window, func(int) (int, error) { return 1, bare.Apply(entry) })
+	for _, c := range clientCounts {
+		limit, err := countInWindow(ctx, c.n, window(s.env), func(int) (int, error) { return 1, s.bare.Apply(entry) })
 		if err != nil {
 			return err
 		}
-		rate, err := submitFor(ctx, fed, n, "application/json", one, 1)
+		rate, err := s.submitFor(ctx, c.n, "application/json", s.spec, 1)
 		if err != nil {
-			return fmt.Errorf("submit singles with %d clients: %w", n, err)
+			return fmt.Errorf("submit singles with %d clients: %w", c.n, err)
 		}
 		f := figure{
-			name: fmt.Sprintf("submissions, singles, %d clients", n), measured: rate,
-			limit: limit, unit: "jobs/s", note: "limit: bare raft Apply loop",
+			name: fmt.Sprintf("submissions, singles, %d clients", c.n), measured: rate,
+			limit: limit, unit: "jobs/s", peers: c.peers, note: "limit: bare raft Apply loop",
 		}
-		if n == 64 {
+		if c.n == 64 {
 			f.aim = aim{minRatio: 0.7}
 		}
 		t.add(f)
 	}
-	many := bytes.Repeat(append(one, '\n'), linesPerRequest)
-	for _, n := range clientCounts {
-		rate, err := submitFor(ctx, fed, n, "application/x-ndjson", many, linesPerRequest)
+	return nil
+}
+
+// lines sends many jobs a request, beside decoding the same lines and applying
+// the same bytes as one bare entry.
+func (s *submissions) lines(ctx context.Context, t *table) error {
+	many := bytes.Repeat(append(bytes.Clone(s.spec), '\n'), linesPerRequest)
+	for _, c := range clientCounts {
+		limit, err := countInWindow(ctx, c.n, window(s.env), func(int) (int, error) { return s.bareLines(many) })
 		if err != nil {
-			return fmt.Errorf("submit NDJSON with %d clients: %w", n, err)
+			return err
+		}
+		rate, err := s.submitFor(ctx, c.n, "application/x-ndjson", many, linesPerRequest)
+		if err != nil {
+			return fmt.Errorf("submit NDJSON with %d clients: %w", c.n, err)
 		}
 		t.add(figure{
-			name:     fmt.Sprintf("submissions, NDJSON of %d, %d clients", linesPerRequest, n),
-			measured: rate, unit: "jobs/s", aim: aim{atLeast: 50_000},
+			name:     fmt.Sprintf("submissions, NDJSON of %d, %d clients", linesPerRequest, c.n),
+			measured: rate, limit: limit, unit: "jobs/s", aim: aim{atLeast: 50_000}, peers: c.peers + " (singles)",
+			note: "limit: encoding/json of the same lines, then bare raft Apply of the same bytes, an entry a request; no HTTP, no answers",
 		})
 	}
 	return nil
 }
 
+// bareLines is what no submission of many lines can do without.
+func (s *submissions) bareLines(lines []byte) (int, error) {
+	n := 0
+	for line := range bytes.Lines(lines) {
+		var spec testbed.Spec
+		d := json.NewDecoder(bytes.NewReader(line))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&spec); err != nil {
+			return n, fmt.Errorf("decode line %d: %w", n, err)
+		}
+		n++
+	}
+	return n, s.bare.Apply(lines)
+}
+
 // submitFor has n clients post the body, of so many jobs, for one window.
-func submitFor(ctx context.Context, fed *testbed.Federation, n int, contentType string, body []byte, jobs int) (float64, error) {
-	lanes, err := dialLanes(ctx, fed, n, contentType, body)
+func (s *submissions) submitFor(ctx context.Context, n int, contentType string, body []byte, jobs int) (float64, error) {
+	lanes, err := dialLanes(ctx, s.fed, n, contentType, body)
 	if err != nil {
 		return 0, err
 	}
 	defer closeLanes(lanes)
-	return countInWindow(ctx, n, window, func(c int) (int, error) { return lanes[c].postJobs(jobs) })
+	return countInWindow(ctx, n, window(s.env), func(c int) (int, error) { return lanes[c].postJobs(jobs) })
 }
 
 // occupy takes so many cores of a site until the returned job is cancelled or

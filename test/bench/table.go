@@ -17,6 +17,7 @@ type figure struct {
 	limit    float64 // what the bare mechanism did in the same run; 0 = none
 	unit     string
 	aim      aim
+	peers    string // what others do, measured in other runs on such a machine
 	note     string
 }
 
@@ -69,31 +70,51 @@ func (a aim) String() string {
 	return ""
 }
 
-// table collects figures and plain lines.
+// table collects figures and sheets.
 type table struct {
 	machine string
 	figures []figure
-	lines   []string
+	sheets  []sheet
+}
+
+// sheet is a small table of one kind of number.
+type sheet struct {
+	title string
+	head  []string
+	rows  [][]string
 }
 
 func newTable(machine string) *table { return &table{machine: machine} }
 
-func (t *table) add(f figure)        { t.figures = append(t.figures, f) }
-func (t *table) addLine(line string) { t.lines = append(t.lines, line) }
+func (t *table) add(f figure)     { t.figures = append(t.figures, f) }
+func (t *table) addSheet(s sheet) { t.sheets = append(t.sheets, s) }
 
 // write prints everything; a reader that went away is no fault of the figures.
 func (t *table) write(w io.Writer) {
 	fmt.Fprintln(w, t.machine)
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "figure\tmeasured\tlimit, same run\tratio\taim\t\t")
+	rows := sheet{head: []string{"figure", "measured", "limit, same run", "ratio", "aim", "", "peers, other runs", "note"}}
 	for _, f := range t.figures {
-		fmt.Fprintf(tw, "%s\t%s %s\t%s\t%s\t%s\t%s\t%s\n", f.name, number(f.measured), f.unit,
-			limitText(f.limit), ratioText(f.ratio()), f.aim, f.verdict(), f.note)
+		rows.rows = append(rows.rows, []string{
+			f.name, number(f.measured) + " " + f.unit, limitText(f.limit), ratioText(f.ratio()),
+			f.aim.String(), f.verdict(), f.peers, f.note,
+		})
+	}
+	rows.write(w)
+	for _, s := range t.sheets {
+		fmt.Fprintln(w)
+		s.write(w)
+	}
+}
+
+func (s sheet) write(w io.Writer) {
+	if s.title != "" {
+		fmt.Fprintln(w, s.title)
+	}
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range append([][]string{s.head}, s.rows...) {
+		fmt.Fprintln(tw, strings.Join(row, "\t"))
 	}
 	_ = tw.Flush()
-	if len(t.lines) > 0 {
-		fmt.Fprintln(w, "\n"+strings.Join(t.lines, "\n"))
-	}
 }
 
 // number keeps three digits that mean something.

@@ -12,6 +12,17 @@ import (
 // how many units a second they finished. do returns the units of one call. A
 // call under way at the end is waited for and counts, and so does its time.
 func countInWindow(ctx context.Context, n int, d time.Duration, do func(client int) (int, error)) (float64, error) {
+	began := time.Now()
+	return countWhile(ctx, n, func() bool { return time.Since(began) < d }, do)
+}
+
+// countTo has them make so many calls in all.
+func countTo(ctx context.Context, n, calls int, do func(client int) (int, error)) (float64, error) {
+	var made atomic.Int64
+	return countWhile(ctx, n, func() bool { return made.Add(1) <= int64(calls) }, do)
+}
+
+func countWhile(ctx context.Context, n int, more func() bool, do func(client int) (int, error)) (float64, error) {
 	var (
 		units atomic.Int64
 		wg    sync.WaitGroup
@@ -21,7 +32,7 @@ func countInWindow(ctx context.Context, n int, d time.Duration, do func(client i
 	began := time.Now()
 	for c := range n {
 		wg.Go(func() {
-			for time.Since(began) < d && ctx.Err() == nil {
+			for ctx.Err() == nil && more() {
 				k, err := do(c)
 				if err != nil {
 					mu.Lock()
@@ -34,5 +45,5 @@ func countInWindow(ctx context.Context, n int, d time.Duration, do func(client i
 		})
 	}
 	wg.Wait()
-	return float64(units.Load()) / time.Since(began).Seconds(), errs
+	return float64(units.Load()) / time.Since(began).Seconds(), errors.Join(errs, ctx.Err())
 }

@@ -115,6 +115,9 @@ func portFree(addr string) error {
 // freePorts refuses to start anything while an address is taken.
 func freePorts(sites []*devSite) error {
 	for _, s := range sites {
+		if pid := s.pid(); pid != 0 {
+			return fmt.Errorf("a broker of %s runs already, as process %d (its dev was killed?): end it with kill %d, or choose another --data-dir", s.Name, pid, pid)
+		}
 		for key, addr := range map[string]string{"http": s.HTTP, "peer": s.Peer} {
 			if err := portFree(addr); err != nil {
 				return fmt.Errorf("%s address %s of %s is taken (%w): stop what listens there, or choose others with --http", key, addr, s.Name, err)

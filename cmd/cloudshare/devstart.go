@@ -1,10 +1,14 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -21,8 +25,8 @@ in the background; the dev command of that folder ends it with the others.`,
 			if err != nil {
 				return err
 			}
-			if pid := s.pid(); pid != 0 {
-				return &exitCode{exitRefused, errors.New(s.Name + " runs already")}
+			if err := s.awaitEnd(cmd.Context()); err != nil {
+				return err
 			}
 			if err := freePorts([]*devSite{s}); err != nil {
 				return err
@@ -38,6 +42,33 @@ in the background; the dev command of that folder ends it with the others.`,
 	}
 	cmd.Flags().StringVar(&dataDir, "data-dir", "", "the federation's folder (required)")
 	return cmd
+}
+
+// endPatience is how long a broker that closed its API may take to end.
+const endPatience = 30 * time.Second
+
+// awaitEnd returns once no broker of the site runs. One that still serves is
+// refused; one that has left or is stopping is waited for.
+func (s *devSite) awaitEnd(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, endPatience)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		pid := s.pid()
+		if pid == 0 {
+			return nil
+		}
+		if conn, err := net.DialTimeout("tcp", s.HTTP, time.Second); err == nil {
+			_ = conn.Close()
+			return &exitCode{exitRefused, fmt.Errorf("%s runs already, as process %d", s.Name, pid)}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return &exitCode{exitRefused, fmt.Errorf("%s is still being stopped, as process %d: see %s", s.Name, pid, s.file("broker.log"))}
+		}
+	}
 }
 
 // findSite reads a site's folder, and the peer addresses of the others in case

@@ -85,12 +85,12 @@ func (c *core) sick() bool { return c.now.boot < c.sickUntil }
 // changed: a new offer lifts the bars of all that was declined before. Until the
 // order has taken it, the assignment still stands in the state, and must not be
 // started.
-func (c *core) decline(ref fsm.AttemptRef, why string) { c.handBack(ref, why, false) }
+func (c *core) decline(ref fsm.AttemptRef, why string) { c.returnOne(ref, why, false) }
 
 // declineBusy declines what may have room here in a moment.
-func (c *core) declineBusy(ref fsm.AttemptRef, why string) { c.handBack(ref, why, true) }
+func (c *core) declineBusy(ref fsm.AttemptRef, why string) { c.returnOne(ref, why, true) }
 
-func (c *core) handBack(ref fsm.AttemptRef, why string, busy bool) {
+func (c *core) returnOne(ref fsm.AttemptRef, why string, busy bool) {
 	d := &fsm.Decline{Attempts: []fsm.AttemptRef{ref}, Reason: fsm.Clip(why)}
 	if o := c.exposedNow(); c.offerChanged(o) {
 		c.stamp(o)

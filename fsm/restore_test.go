@@ -76,6 +76,16 @@ func TestRestoreRefusesDamage(t *testing.T) {
 	}
 }
 
+// Found by FuzzRestore: an ended job that has no tasks which ended.
+func TestRestoreRefusesAnEndWithoutTasks(t *testing.T) {
+	w := newWorld(t, params(), "a")
+	w.submit("a", w.job("a", 1))
+	w.s.mutJob(1).endedMs = 0
+	if _, err := Restore(bytes.NewReader(snapshotOf(t, w.s))); !errors.Is(err, ErrBadSnapshot) {
+		t.Fatal(err)
+	}
+}
+
 // shortWriter fails after some bytes.
 type shortWriter struct{ left int }
 

@@ -22,9 +22,9 @@ type Event struct {
 	ExitCode    int32
 	Signal      int32
 	Need        Resources // of one task; what a site exposes in EventSiteOffered
-	// QueuedMs and StartedMs are log time, −1 = not yet; RunMs is the run that was
-	// charged to the ledger, 0 = nothing was.
-	QueuedMs, StartedMs, RunMs int64
+	// QueuedMs, AssignedMs and StartedMs are log time, −1 = not yet, or never;
+	// RunMs is the run that was charged to the ledger, 0 = nothing was.
+	QueuedMs, AssignedMs, StartedMs, RunMs int64
 	Reason                     string
 }
 

@@ -53,7 +53,7 @@ func (s *State) tellEnded(j *job, from, to uint32, state TaskState, why string) 
 	if s.events != nil {
 		s.emit(Event{
 			Kind: EventTaskEnded, End: EndingOf(state), Job: s.idOf(j), Task: from, Count: to - from, Need: j.class.need,
-			QueuedMs: j.queuedMs, StartedMs: -1, Reason: why,
+			QueuedMs: j.queuedMs, AssignedMs: -1, StartedMs: -1, Reason: why,
 		})
 	}
 }
@@ -68,7 +68,7 @@ func (s *State) tellHome(x *site, r *UsageRow, queued, start, end int64) {
 	if s.events != nil {
 		s.emit(Event{
 			Kind: EventHomeRan, Job: JobID{x.name, r.Job}, Task: r.Task, Count: 1, Site: x.name, Need: r.Need,
-			QueuedMs: queued, StartedMs: start, RunMs: end - start,
+			QueuedMs: queued, AssignedMs: -1, StartedMs: start, RunMs: end - start,
 		})
 	}
 }
@@ -108,15 +108,16 @@ func (s *State) emitAttempt(kind EventKind, a *attempt) {
 	j := s.jobs.get(a.seq)
 	s.emit(Event{
 		Kind: kind, Job: s.idOf(j), Task: a.task, Count: 1, Attempt: a.attempt, Token: a.token, Site: s.sites[a.site].name,
-		Machine: a.machine.name, Need: j.class.need, QueuedMs: a.queuedMs, StartedMs: a.startedMs, Reason: a.why,
+		Machine: a.machine.name, Need: j.class.need, QueuedMs: a.queuedMs, AssignedMs: a.assignedMs, StartedMs: a.startedMs,
+		Reason: a.why,
 	})
 }
 
 func (s *State) emitRecord(kind EventKind, j *job, r *record, end Ending) {
 	e := Event{
 		Kind: kind, End: end, Job: s.idOf(j), Task: r.task, Count: 1, Attempt: r.attempt, Token: r.token, Machine: r.machine,
-		ExitCode: r.exit, Signal: r.signal, Need: j.class.need, QueuedMs: r.queuedMs, StartedMs: r.startedMs, RunMs: s.charged,
-		Reason: r.detail,
+		ExitCode: r.exit, Signal: r.signal, Need: j.class.need, QueuedMs: r.queuedMs, AssignedMs: r.assignedMs, StartedMs: r.startedMs,
+		RunMs: s.charged, Reason: r.detail,
 	}
 	if r.site >= 0 {
 		e.Site = s.sites[r.site].name

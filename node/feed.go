@@ -148,7 +148,8 @@ func (f *Feed) addHome(events []Event) {
 	for _, e := range events {
 		f.home++
 		e.ID = EventID{Entry: f.last.Entry, N: f.last.N, Home: f.home}
-		e.Index, e.Time, e.QueuedMs, e.StartedMs, e.Durability = f.last.Entry, -1, -1, -1, DurableSite
+		e.Index, e.Time, e.Durability = f.last.Entry, -1, DurableSite
+		e.QueuedMs, e.AssignedMs, e.StartedMs = -1, -1, -1
 		f.push(e)
 	}
 	f.signal()

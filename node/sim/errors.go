@@ -17,6 +17,8 @@ var (
 	ErrUnequal = errors.New("tasks are not all one core wide and equally long")
 	// ErrTooLarge means waits whose Shapley value would not fit 64 bits.
 	ErrTooLarge = errors.New("waits are too long to be compared exactly")
+	// ErrOtherStudy means that a results file belongs to another study.
+	ErrOtherStudy = errors.New("the file holds results of another study")
 	// ErrTheorem means that a policy's total wait is not the counted one.
 	ErrTheorem = errors.New("the total wait depends on the policy")
 )

@@ -1,0 +1,86 @@
+package sim
+
+import (
+	"bufio"
+	"fmt"
+	"html"
+	"io"
+)
+
+// svg writes a drawing; an error stays for Flush.
+type svg struct {
+	*bufio.Writer
+}
+
+func newSVG(dst io.Writer, width, height int, title string) *svg {
+	s := &svg{bufio.NewWriter(dst)}
+	fmt.Fprintf(s, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n", width, height, width, height)
+	fmt.Fprintf(s, "<title>%s</title>\n<rect width=\"%d\" height=\"%d\" fill=\"white\"/>\n", html.EscapeString(title), width, height)
+	return s
+}
+
+func (s *svg) rect(x, y, w, h float64, fill, title string) {
+	fmt.Fprintf(s, `<rect x="%.2f" y="%.2f" width="%.2f" height="%.2f" fill="%s" stroke="white" stroke-width="0.5">`, x, y, w, h, fill)
+	fmt.Fprintf(s, "<title>%s</title></rect>\n", html.EscapeString(title))
+}
+
+// text writes at a point; anchor is start, middle or end.
+func (s *svg) text(x, y float64, anchor, text string) {
+	fmt.Fprintf(s, "<text x=\"%.2f\" y=\"%.2f\" text-anchor=\"%s\">%s</text>\n", x, y, anchor, html.EscapeString(text))
+}
+
+func (s *svg) line(x1, y1, x2, y2 float64) {
+	fmt.Fprintf(s, "<line x1=\"%.2f\" y1=\"%.2f\" x2=\"%.2f\" y2=\"%.2f\" stroke=\"#999\"/>\n", x1, y1, x2, y2)
+}
+
+func (s *svg) end() error {
+	fmt.Fprintln(s, "</svg>")
+	if err := s.Flush(); err != nil {
+		return fmt.Errorf("write drawing: %w", err)
+	}
+	return nil
+}
+
+// palette colours owners, and policies.
+var palette = [MaxSites]string{
+	"#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#332288", "#ddaa33", "#bb5566", "#004488", "#999933", "#882255",
+}
+
+// Chart draws the shares of the scores in each scenario, ours filled and the
+// paper's pale beside them.
+func (p *Report) Chart(dst io.Writer) error {
+	const (
+		bar, gap, left, top, high = 22.0, 6.0, 50.0, 40.0, 240.0
+		most                      = 0.35 // share at the top of the scale
+	)
+	scenarios := distinct(p.Rows, func(r *Row) Scenario { return r.Scenario })
+	group := float64(len(p.Study.Policies)) * (2*bar + gap)
+	width := left + float64(len(scenarios))*(group+40)
+	s := newSVG(dst, int(width), int(top+high+70), "Shares of the scores")
+	for share := 0; share <= 35; share += 5 {
+		y := top + high*(1-float64(share)/100/most)
+		s.line(left-5, y, width-20, y)
+		s.text(left-8, y+4, "end", fmt.Sprintf("%d%%", share))
+	}
+	s.text(left, 20, "start", "Share of the scores: measured (full colour) and the paper's Table 1 (pale)")
+	for g, scenario := range scenarios {
+		t := TallyOf(p.Rows, p.Study.Policies, L1, func(r *Row) bool { return r.Scenario == scenario })
+		x := left + float64(g)*(group+40)
+		s.text(x+group/2, top+high+60, "middle", fmt.Sprintf("scenario %d", scenario))
+		for i, share := range t.Shares() {
+			h := high * share / most
+			fill := palette[i%len(palette)]
+			s.rect(x, top+high-h, bar, h, fill, fmt.Sprintf("%s: %.3f", t.Policies[i], share))
+			if _, share, ok := paper(t.Policies[i], scenario); ok {
+				h := high * share / most
+				s.rect(x+bar, top+high-h, bar, h, fill+"66", fmt.Sprintf("%s in the paper: %.3f", t.Policies[i], share))
+			}
+			s.text(x+bar, top+high+16+float64(i%2)*16, "middle", short(t.Policies[i]))
+			x += 2*bar + gap
+		}
+	}
+	return s.end()
+}
+
+// short is a policy's name below its bar.
+func short(policy string) string { return policy[:min(len(policy), 7)] }

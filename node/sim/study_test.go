@@ -1,0 +1,219 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cloudshare/cloudshare/node/sim/swf"
+	"github.com/cloudshare/cloudshare/sched"
+)
+
+func sample(t *testing.T) *Workload {
+	t.Helper()
+	w, err := OpenWorkload("testdata/sample.swf", func(p swf.Problem) { t.Error(p) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// smallStudy is quick: 24 instances of half a day.
+func smallStudy(t *testing.T) *Study {
+	t.Helper()
+	s := DefaultStudy(sample(t))
+	s.Periods, s.Mappings, s.Loads, s.Sample = 2, 2, []float64{0.75, 1.5}, 5
+	s.Setup.Period, s.Setup.Sites = 12*3600, 4
+	return s
+}
+
+func report(t *testing.T, s *Study, rows []*Row) string {
+	t.Helper()
+	var b bytes.Buffer
+	p := &Report{Study: s, Rows: rows, Command: "cloudshare sim table1 sample.swf", Variants: []Variant{{"as above", s, rows}}}
+	for _, write := range []func(*Report, *bytes.Buffer) error{
+		func(p *Report, b *bytes.Buffer) error { return p.Markdown(b) },
+		func(p *Report, b *bytes.Buffer) error { return p.CSV(b) },
+		func(p *Report, b *bytes.Buffer) error { return p.Chart(b) },
+	} {
+		if err := write(p, &b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b.String()
+}
+
+// run plays what a results file lacks, and stops after so many rows.
+func run(t *testing.T, s *Study, path string, workers, stop int) []*Row {
+	t.Helper()
+	results, err := OpenResults(path, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer results.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	err = s.Run(ctx, workers, results.Done(), func(r *Row) error {
+		if stop--; stop == 0 {
+			cancel()
+		}
+		return results.Save(r)
+	})
+	if err != nil && !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	return results.Rows()
+}
+
+// The same study gives the same bytes, on one worker or many, in one go or
+// interrupted, with a torn last line.
+func TestStudyIsTheSameHoweverItRuns(t *testing.T) {
+	s := smallStudy(t)
+	dir := t.TempDir()
+	want := report(t, s, run(t, s, filepath.Join(dir, "one"), 1, -1))
+	if got := report(t, s, run(t, s, filepath.Join(dir, "many"), 8, -1)); got != want {
+		t.Error("eight workers give another report")
+	}
+	path := filepath.Join(dir, "cut")
+	if rows := run(t, s, path, 2, 5); len(rows) == 0 || len(rows) >= s.Size() {
+		t.Fatalf("%d of %d rows after an interruption", len(rows), s.Size())
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, text[:len(text)-7], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := report(t, s, run(t, s, path, 2, -1)); got != want {
+		t.Error("an interrupted study gives another report")
+	}
+	golden(t, "report.md", []byte(want[:strings.Index(want, "log,scenario")]))
+}
+
+func TestResultsOfAnotherStudyAreRefused(t *testing.T) {
+	s := smallStudy(t)
+	path := filepath.Join(t.TempDir(), "rows")
+	run(t, s, path, 1, 1)
+	s.Setup.Seed++
+	if _, err := OpenResults(path, s); !errors.Is(err, ErrOtherStudy) {
+		t.Errorf("another seed's results: %v", err)
+	}
+}
+
+func TestBadStudiesSayWhatToDo(t *testing.T) {
+	w := sample(t)
+	for name, c := range map[string]struct {
+		change func(*Study)
+		want   error
+	}{
+		"no log":        {func(s *Study) { s.Workloads = nil }, ErrBadCase},
+		"policy":        {func(s *Study) { s.Policies = []string{"BEST"} }, sched.ErrUnknownPolicy},
+		"load":          {func(s *Study) { s.Loads = []float64{0} }, ErrBadCase},
+		"sites":         {func(s *Study) { s.Setup.Sites = 13 }, ErrBadCase},
+		"jobs as given": {func(s *Study) { s.Setup.Unit = 0 }, ErrBadCase},
+		"long period":   {func(s *Study) { s.Setup.Period = 40 * 86400 }, ErrTooShort},
+		"few users":     {func(s *Study) { s.Setup.Sites, s.Setup.Period = 12, 60 }, ErrTooFew},
+	} {
+		s := DefaultStudy(w)
+		c.change(s)
+		if err := s.Run(t.Context(), 1, nil, func(*Row) error { return nil }); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+}
+
+func TestWorkloadDropsAndSorts(t *testing.T) {
+	line := " -1 -1 2 7200 -1 1 3 1 -1 1 -1 -1 -1\n"
+	text := "1 50 5 3600 2" + line + "2 40 5 0 2" + line + "3 45.9 5 10.2 -1" + line + "4 60 5 7 0 -1 -1 0 1 -1 1 3 1 -1 1 -1 -1 -1\nx\n"
+	var problems int
+	w, err := ReadWorkload(strings.NewReader(text), "four", func(swf.Problem) { problems++ })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.Lines != 4 || w.Dropped != 2 || w.Malformed != 1 || problems != 1 || w.Unsorted != 2 {
+		t.Errorf("%+v", w)
+	}
+	want := []Job{{Number: 3, Submit: 0, Run: 11, Width: 2, User: 3}, {Number: 1, Submit: 5, Run: 3600, Width: 2, User: 3}}
+	if len(w.Jobs) != 2 || w.Jobs[0] != want[0] || w.Jobs[1] != want[1] {
+		t.Errorf("jobs %+v", w.Jobs)
+	}
+	_, err = ReadWorkload(strings.NewReader("2 40 5 0 2"+line), "none", nil)
+	if !errors.Is(err, ErrNoWork) {
+		t.Errorf("a log in which nothing ran: %v", err)
+	}
+}
+
+func TestInstanceFollowsTheSetup(t *testing.T) {
+	w := sample(t)
+	s := DefaultSetup()
+	in, err := w.Instance(&s, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var units int64
+	for _, j := range w.Between(0, s.Period) {
+		units += j.Width * ((j.Run + 3599) / 3600)
+	}
+	if int64(len(in.Tasks)) != units {
+		t.Errorf("%d tasks of %d units", len(in.Tasks), units)
+	}
+	perSite := max(1, (units+60)/24/5)
+	if got := in.Cores; len(got) != 5 || got[0] != got[4] || got[0] < perSite-1 || got[0] > perSite+1 {
+		t.Errorf("cores %v for %d units", got, units)
+	}
+	if err := in.Validate(); err == nil {
+		t.Error("an instance without parameters is valid")
+	}
+	owner := map[int64]int{}
+	for i := range in.Tasks {
+		owner[in.Tasks[i].Job] = in.Tasks[i].Site
+	}
+	again, _ := w.Instance(&s, 0, 0)
+	other, _ := w.Instance(&s, 0, 1)
+	same := func(a *Instance) bool {
+		for i := range a.Tasks {
+			if owner[a.Tasks[i].Job] != a.Tasks[i].Site {
+				return false
+			}
+		}
+		return true
+	}
+	if !same(again) || same(other) {
+		t.Error("a mapping depends on its number only")
+	}
+}
+
+func TestApportion(t *testing.T) {
+	for _, c := range []struct {
+		total int64
+		e     float64
+		want  []int64
+	}{
+		{100, 1, []int64{44, 22, 15, 11, 9}}, // quotas 43.80 21.90 14.60 10.95 8.76; remainders .95 .90 .80 .76 first
+		{5, 3, []int64{1, 1, 1, 1, 1}},
+		{20, 0, []int64{4, 4, 4, 4, 4}},
+	} {
+		got := apportion(c.total, zipf(5, c.e))
+		var sum int64
+		for _, n := range got {
+			sum += n
+		}
+		if sum != c.total || c.e != 1 && !equal(got, c.want) || c.e == 1 && got[0] != 44 {
+			t.Errorf("%d by exponent %v: %v, want %v", c.total, c.e, got, c.want)
+		}
+	}
+}
+
+func equal(a, b []int64) bool {
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}

@@ -1,0 +1,119 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/cloudshare/cloudshare/sched"
+)
+
+// Tally sums up the rows of a study, or of a part of it.
+type Tally struct {
+	Policies  []string
+	Instances int
+	// Unwaited are the instances in which nobody had to wait: they give no points
+	// and are not in the means.
+	Unwaited int
+	Scores   []int   // by policy
+	Beats    [][]int // [a][b]: instances in which a was strictly fairer than b
+	// Distance is the mean of L1/v(N), Excess that of (L1 − floor)/v(N).
+	Distance, Excess []float64
+}
+
+// TallyOf sums up the rows that which accepts (nil: all), by a norm.
+func TallyOf(rows []*Row, policies []string, norm Norm, which func(*Row) bool) *Tally {
+	n := len(policies)
+	t := &Tally{Policies: policies, Scores: make([]int, n), Distance: make([]float64, n), Excess: make([]float64, n)}
+	for range n {
+		t.Beats = append(t.Beats, make([]int, n))
+	}
+	for _, r := range rows {
+		if which == nil || which(r) {
+			t.add(r, norm)
+		}
+	}
+	for i := range n {
+		if waited := t.Instances - t.Unwaited; waited > 0 {
+			t.Distance[i] /= float64(waited)
+			t.Excess[i] /= float64(waited)
+		}
+	}
+	return t
+}
+
+func (t *Tally) add(r *Row, norm Norm) {
+	t.Instances++
+	if r.Total == 0 {
+		t.Unwaited++
+		return
+	}
+	fair := r.Fair()
+	unfair := make([]sched.Int128, len(t.Policies))
+	whole := float64(fair.Total) * float64(fair.Scale)
+	for i := range t.Policies {
+		unfair[i] = fair.Unfairness(r.Waits[i], norm)
+		l1 := fair.L1(r.Waits[i])
+		t.Distance[i] += float64(l1) / whole
+		t.Excess[i] += float64(l1-fair.Floor()) / whole
+	}
+	for i, score := range Scores(unfair) {
+		t.Scores[i] += score
+		for k := range unfair {
+			if unfair[i].Cmp(unfair[k]) < 0 {
+				t.Beats[i][k]++
+			}
+		}
+	}
+}
+
+// Shares are the scores as shares of their sum.
+func (t *Tally) Shares() []float64 {
+	sum := 0
+	for _, s := range t.Scores {
+		sum += s
+	}
+	shares := make([]float64, len(t.Scores))
+	for i, s := range t.Scores {
+		if sum > 0 {
+			shares[i] = float64(s) / float64(sum)
+		}
+	}
+	return shares
+}
+
+// Wins counts the comparisons in which the policy was strictly fairer.
+func (t *Tally) Wins(i int) int { return t.Scores[i] }
+
+// Losses counts the comparisons in which another policy was strictly fairer.
+func (t *Tally) Losses(i int) (n int) {
+	for k := range t.Beats {
+		n += t.Beats[k][i]
+	}
+	return n
+}
+
+// paperScores is Table 1 of the paper, by policy, for scenarios 1 to 3.
+var paperScores = map[string][3]int{
+	sched.OrigDirect: {3051, 3095, 2110}, sched.RelDirect: {3840, 3793, 2420}, sched.SimplDirect: {4061, 3955, 2415},
+	sched.FairShare: {3108, 3436, 1621}, sched.RoundRobin: {1302, 917, 871},
+}
+
+// paper returns a policy's score in the paper and its share of the column; false
+// for a policy that the paper does not know.
+func paper(policy string, scenario Scenario) (score int, share float64, ok bool) {
+	column, sum := int(scenario-Equal), 0
+	for _, s := range paperScores { // a sum has no order
+		sum += s[column]
+	}
+	s, ok := paperScores[policy]
+	return s[column], float64(s[column]) / float64(sum), ok
+}
+
+// distinct returns the values of a field, in the order of the study.
+func distinct[T comparable](rows []*Row, field func(*Row) T) (values []T) {
+	for _, r := range rows {
+		if v := field(r); !slices.Contains(values, v) {
+			values = append(values, v)
+		}
+	}
+	return values
+}

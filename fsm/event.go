@@ -25,7 +25,7 @@ type Event struct {
 	// QueuedMs, AssignedMs and StartedMs are log time, −1 = not yet, or never;
 	// RunMs is the run that was charged to the ledger, 0 = nothing was.
 	QueuedMs, AssignedMs, StartedMs, RunMs int64
-	Reason                     string
+	Reason                                 string
 }
 
 // EventKind says what happened.

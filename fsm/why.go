@@ -20,7 +20,18 @@ type WhyView struct {
 	// Turns are the sites with tasks that compete, whose turn it is first; at most
 	// MaxTurns, and the job's own site always.
 	Turns []TurnView
-	Sites []SiteWhy // every site that ever registered, by name
+	// Claims are all sites with tasks that compete, in the same order.
+	Claims []Claim
+	Sites  []SiteWhy // every site that ever registered, by name
+}
+
+// Claim is what an estimate needs of a site that competes.
+type Claim struct {
+	Site     string
+	Rank     sched.Rank
+	Share    int64 // milli-cores that it contributes now
+	Waiting  uint64
+	MilliCPU int64 // that its competing tasks need
 }
 
 // MaxTurns bounds the sites in a WhyView's Turns.
@@ -56,6 +67,7 @@ type SiteWhy struct {
 	Site     string
 	Why      Hindrance
 	Machines int       // that could run a task if they were empty
+	InUse    int64     // milli-cores that the federation uses of those now
 	Slots    uint64    // HinderedFree, HinderedTurn: tasks that fit now
 	Machine  string    // the one with the least missing
 	Short    Resources // HinderedFull, HinderedShape: what it is short of, for one task
@@ -176,7 +188,10 @@ func (q *inquiry) count(v *WhyView) {
 		v.Ahead.MilliCPU += int64(n) * h.lane.class.need.MilliCPU
 		v.Ahead.Exact = v.Ahead.Exact && exact
 	}
+	v.Claims = make([]Claim, 0, len(q.turns))
 	for i := range q.turns {
+		t := &q.turns[i]
+		v.Claims = append(v.Claims, Claim{t.site.name, t.rank, t.site.account.Share, t.waiting, t.cpu})
 		if i < MaxTurns-1 || i == me || (i == MaxTurns-1 && me < i) {
 			v.Turns = append(v.Turns, q.viewTurn(i, me))
 		}
@@ -201,4 +216,16 @@ func (q *inquiry) viewTurn(i, me int) TurnView {
 		}
 	}
 	return v
+}
+
+// InUse yields how many milli-cores the federation uses of each site's machines
+// now, by site.
+func (s *State) InUse(yield func(site string, milliCPU int64)) {
+	for _, x := range s.order {
+		n := int64(0)
+		for _, m := range x.machines {
+			n += m.used.MilliCPU
+		}
+		yield(x.name, n)
+	}
 }

@@ -64,6 +64,7 @@ func (q *inquiry) nearest(x *site, v *SiteWhy) *machine {
 			}
 		default:
 			v.Machines++
+			v.InUse += m.used.MilliCPU
 			if !q.heldFromUs(m) {
 				v.Slots += q.slots(m.room())
 			}

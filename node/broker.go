@@ -85,6 +85,7 @@ type Broker struct {
 	hurry      chan struct{} // closed by the first leave with now
 	left       chan struct{} // closed once the site has left
 	metrics    counters
+	estimates  *estimator
 }
 
 // New checks the configuration and returns a broker that has not started.
@@ -112,6 +113,8 @@ func New(cfg Config) (*Broker, error) {
 		warden:   newWarden(time.Now),
 		renewNow: make(chan struct{}, 1),
 		core:     newCore(cfg.Site, cfg.Exposure),
+
+		estimates: newEstimator(),
 	}
 	b.core.feed = cfg.Replica.feed
 	for _, h := range cfg.Handlers {
@@ -162,6 +165,7 @@ func (b *Broker) Start(ctx context.Context, addresses Addresses) error {
 	b.goroutine(b.renewLoop)
 	b.goroutine(b.watchLoop)
 	b.goroutine(b.watchLog)
+	b.goroutine(b.estimateLoop)
 	return nil
 }
 

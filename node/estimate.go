@@ -1,0 +1,310 @@
+package node
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cloudshare/cloudshare/fsm"
+)
+
+// Estimates of when a waiting job's next task starts. The method and its
+// assumptions are in ESTIMATE.md. All of it is this broker's own, in memory and
+// bounded; nothing is decided by it.
+
+// Estimate is when a job's next task will probably start, counted from now.
+type Estimate struct {
+	// Unknown says why there is none, "" = there is.
+	Unknown string
+	// P50 and P90: it starts within so long with even odds, and nine times of ten.
+	P50, P90 time.Duration
+	// Calibrated: both are corrected by how earlier estimates of this kind came out.
+	Calibrated bool
+}
+
+// Calibration is how this broker's latest estimates came out.
+type Calibration struct {
+	Starts int // judged so far, the last 1000 at most
+	Held   int // of these started within their P90
+	Open   int // estimates that wait for their start
+}
+
+const (
+	// maxJudged estimates count in the calibration.
+	maxJudged = 1000
+	// maxOpen estimates of one band wait for their start at a time.
+	maxOpen = 64
+	// maxCandidates of the jobs that were just submitted may be followed.
+	maxCandidates = 4
+	// fewRatios are too few to correct by.
+	fewRatios = 20
+	// maxRatios of a band are kept.
+	maxRatios = 200
+	// The level of P90 follows what was missed, so that nine of ten hold in the
+	// long run though workloads change (adaptive conformal inference).
+	levelStep           = 0.01
+	levelLow, levelHigh = 0.8, 0.99
+	// startSlack widens the model's P90 as long as it cannot be corrected.
+	startSlack = 2
+	// overdue: an estimate is closed after so many times its P90.
+	overdue = 4
+)
+
+// estimator learns from the federation's events, and estimates. Safe for
+// concurrent use.
+type estimator struct {
+	mu         sync.Mutex
+	flows      map[string]*flow // by site
+	sampledMs  int64            // log time of the last sample, 0 = none
+	candidates []fsm.JobID
+	open       map[fsm.JobID]guess
+	bands      [bandCount]band
+	level      float64 // of the ratios, aimed at for P90
+	judged     []bool  // ring of whether P90 held
+	nextJudged int
+	held       int
+}
+
+// guess is an estimate whose start has not been seen.
+type guess struct {
+	atMs int64
+	base float64 // ms
+	p90  float64 // ms
+	band int
+	late bool // counted as failed already
+}
+
+func newEstimator() *estimator {
+	return &estimator{flows: map[string]*flow{}, open: map[fsm.JobID]guess{}, level: 0.9}
+}
+
+// observe takes one event of the log.
+func (e *estimator) observe(ev *fsm.Event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch ev.Kind {
+	case fsm.EventJobSubmitted:
+		if len(e.candidates) == maxCandidates {
+			e.candidates = slices.Delete(e.candidates, 0, 1)
+		}
+		e.candidates = append(e.candidates, ev.Job)
+	case fsm.EventTaskAssigned:
+		e.started(ev)
+	case fsm.EventTaskEnded, fsm.EventTaskRequeued:
+		if ev.Site != "" && ev.End != fsm.EndDeclined && ev.End != fsm.EndUnstarted {
+			e.flow(ev.Site).add(ev.Time, use{freed: ev.Need.MilliCPU, ends: 1})
+		}
+	case fsm.EventJobEnded: // cancelled before it started: nothing is learnt
+		if g, ok := e.open[ev.Job]; ok {
+			delete(e.open, ev.Job)
+			e.bands[g.band].open--
+		}
+	default:
+	}
+}
+
+func (e *estimator) flow(site string) *flow {
+	f := e.flows[site]
+	if f == nil {
+		f = newFlow()
+		e.flows[site] = f
+	}
+	return f
+}
+
+// sample notes what is in use, and follows some of the jobs that came lately.
+func (e *estimator) sample(s *fsm.State) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := s.Time()
+	if e.sampledMs > 0 && now > e.sampledMs {
+		s.InUse(func(site string, milliCPU int64) {
+			if f := e.flows[site]; f != nil || milliCPU > 0 {
+				e.flow(site).add(now, use{held: float64(milliCPU) * float64(now-e.sampledMs)})
+			}
+		})
+	}
+	e.sampledMs = now
+	for _, id := range e.candidates {
+		e.follow(s, id)
+	}
+	e.candidates = e.candidates[:0]
+	e.late(now)
+}
+
+// follow opens an estimate of a job that waits.
+func (e *estimator) follow(s *fsm.State, id fsm.JobID) {
+	v, ok := s.Why(id)
+	if !ok || v.Waiting == 0 {
+		return
+	}
+	base, order, unknown := e.base(&v)
+	if unknown != "" {
+		return
+	}
+	b := bandOf(order)
+	if e.bands[b].open == maxOpen {
+		return
+	}
+	if _, again := e.open[id]; again {
+		return
+	}
+	e.bands[b].open++
+	_, p90, _ := e.quantiles(base, order)
+	e.open[id] = guess{atMs: v.TimeMs, base: base, p90: p90, band: b}
+}
+
+// started judges an estimate.
+func (e *estimator) started(ev *fsm.Event) {
+	g, ok := e.open[ev.Job]
+	if !ok {
+		return
+	}
+	e.closeGuess(ev.Job, g, float64(ev.Time-g.atMs))
+}
+
+func (e *estimator) closeGuess(id fsm.JobID, g guess, waited float64) {
+	delete(e.open, id)
+	e.bands[g.band].open--
+	e.bands[g.band].add(waited / g.base)
+	if !g.late {
+		e.judge(waited <= g.p90)
+	}
+}
+
+// late counts estimates that failed without waiting for the start, so that
+// the figures are not made of the lucky ones.
+func (e *estimator) late(now int64) {
+	for _, id := range slices.SortedFunc(maps.Keys(e.open), compareJobs) {
+		g := e.open[id]
+		waited := float64(now - g.atMs)
+		switch {
+		case waited > overdue*g.p90:
+			if !g.late {
+				e.judge(false)
+				g.late = true
+			}
+			e.closeGuess(id, g, waited)
+		case waited > g.p90 && !g.late:
+			g.late = true
+			e.open[id] = g
+			e.judge(false)
+		}
+	}
+}
+
+func compareJobs(a, b fsm.JobID) int {
+	return cmp.Or(cmp.Compare(a.Site, b.Site), cmp.Compare(a.Num, b.Num))
+}
+
+func (e *estimator) judge(held bool) {
+	if held {
+		e.level -= levelStep * 0.1
+	} else {
+		e.level += levelStep * 0.9
+	}
+	e.level = min(max(e.level, levelLow), levelHigh)
+	if len(e.judged) < maxJudged {
+		e.judged = append(e.judged, held)
+	} else {
+		if e.judged[e.nextJudged] {
+			e.held--
+		}
+		e.judged[e.nextJudged] = held
+		e.nextJudged = (e.nextJudged + 1) % maxJudged
+	}
+	if held {
+		e.held++
+	}
+}
+
+// calibration tells how the latest estimates came out.
+func (e *estimator) calibration() Calibration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return Calibration{Starts: len(e.judged), Held: e.held, Open: len(e.open)}
+}
+
+// estimate says when the job's next task will probably start.
+func (e *estimator) estimate(v *fsm.WhyView) Estimate {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if slices.ContainsFunc(v.Sites, func(x fsm.SiteWhy) bool { return x.Why == fsm.HinderedFree }) {
+		return Estimate{Calibrated: true}
+	}
+	base, order, unknown := e.base(v)
+	if unknown != "" {
+		return Estimate{Unknown: unknown}
+	}
+	p50, p90, calibrated := e.quantiles(base, order)
+	return Estimate{P50: inMs(p50), P90: inMs(p90), Calibrated: calibrated}
+}
+
+// inMs turns milliseconds into a duration of at most ten years.
+func inMs(ms float64) time.Duration {
+	return time.Duration(min(ms, fsm.MaxTimeoutMs)) * time.Millisecond
+}
+
+// base is the mean wait in ms by the fluid model, and how many tasks of this
+// size end before; or why neither is known.
+func (e *estimator) base(v *fsm.WhyView) (ms, order float64, unknown string) {
+	var inUse float64
+	var sites []string
+	able := false
+	for i := range v.Sites {
+		switch x := &v.Sites[i]; x.Why {
+		case fsm.HinderedFree, fsm.HinderedTurn, fsm.HinderedFull, fsm.HinderedReserved:
+			able = true
+			inUse += float64(x.InUse)
+			sites = append(sites, x.Site)
+		default:
+		}
+	}
+	switch {
+	case !able:
+		return 0, 0, "no site could run it now"
+	case inUse == 0:
+		return 0, 0, "what occupies the machines is not the federation's"
+	}
+	rate, ends := e.hazard(sites, v.TimeMs)
+	if ends == 0 {
+		return 0, 0, "no task has ended lately at a site that could run it"
+	}
+	need := float64(v.Need.MilliCPU)
+	ahead := aheadOf(v, inUse, 1/rate)
+	return (ahead + need) / (inUse * rate), (ahead + need) / need, ""
+}
+
+// hazard is how many of the milli-cores in use at the sites fall free in a
+// millisecond, each, and of how many ends that is known.
+func (e *estimator) hazard(sites []string, now int64) (rate float64, ends int) {
+	flows := make([]*flow, 0, len(sites))
+	for _, x := range sites {
+		if f := e.flows[x]; f != nil {
+			flows = append(flows, f)
+		}
+	}
+	u := recent(flows, now)
+	if u.ends == 0 || u.held == 0 || u.freed == 0 {
+		return 0, 0
+	}
+	return float64(u.freed) / u.held, u.ends
+}
+
+// quantiles corrects the model's mean by how it came out before.
+func (e *estimator) quantiles(base, order float64) (p50, p90 float64, calibrated bool) {
+	if b := &e.bands[bandOf(order)]; len(b.ratios) >= fewRatios {
+		return base * b.quantile(0.5), base * b.quantile(e.level), true
+	}
+	return base * gammaRatio(order, 0), base * gammaRatio(order, 1.2816) * startSlack, false
+}
+
+// gammaRatio is a quantile, at z of the normal distribution, of the time until
+// the k-th of independent ends, as a part of its mean (Wilson and Hilferty).
+func gammaRatio(k, z float64) float64 {
+	k = max(k, 1)
+	return math.Pow(1-1/(9*k)+z/(3*math.Sqrt(k)), 3)
+}

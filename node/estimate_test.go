@@ -1,0 +1,260 @@
+package node
+
+import (
+	"container/heap"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/sched"
+)
+
+// workload drives a state with random jobs: seconds of virtual time, tasks of
+// log-normal durations, bursts, sites of different sizes.
+type workload struct {
+	t      *testing.T
+	rnd    *rand.Rand
+	state  *fsm.State
+	events []fsm.Event
+	now    int64
+	sites  []string
+	seq    map[string]uint64
+	num    map[string]uint64
+	inc    map[string]uint64
+	ends   endings
+	seen   map[string]uint64 // SiteChange per site
+	known  map[fsm.AttemptRef]bool
+	est    *estimator
+	asked  map[fsm.JobID]question
+	judged []judgement
+}
+
+type question struct {
+	atMs  int64
+	guess Estimate
+}
+
+type judgement struct{ p50, p90 bool }
+
+type ending struct {
+	atMs int64
+	site string
+	ref  fsm.AttemptRef
+	run  int64
+}
+
+type endings []ending
+
+func (e endings) Len() int           { return len(e) }
+func (e endings) Less(i, j int) bool { return e[i].atMs < e[j].atMs }
+func (e endings) Swap(i, j int)      { e[i], e[j] = e[j], e[i] }
+func (e *endings) Push(x any)        { *e = append(*e, x.(ending)) }
+func (e *endings) Pop() any {
+	last := (*e)[len(*e)-1]
+	*e = (*e)[:len(*e)-1]
+	return last
+}
+
+func newWorkload(t *testing.T, seed uint64, policy string) *workload {
+	w := &workload{
+		t: t, rnd: rand.New(rand.NewPCG(seed, 1)), state: fsm.New(), sites: []string{"a", "b", "c"},
+		seq: map[string]uint64{}, num: map[string]uint64{}, inc: map[string]uint64{}, seen: map[string]uint64{},
+		known: map[fsm.AttemptRef]bool{}, est: newEstimator(), asked: map[fsm.JobID]question{},
+	}
+	w.state.Observe(&w.events)
+	p := fsm.DefaultParams()
+	p.Policy = policy
+	w.apply(fsm.Command{ID: fsm.CommandID{Site: "a"}, Body: &fsm.Genesis{Federation: [16]byte{1}, Seed: seed, Params: p}})
+	for i, x := range w.sites {
+		r := w.apply(fsm.Command{ID: fsm.CommandID{Site: x}, Body: &fsm.Register{
+			Node: [16]byte{x[0]}, Boot: [16]byte{x[0]}, HTTP: x + ":1", Peer: x + ":2", MaxVersion: fsm.Version,
+		}})
+		w.inc[x] = r[0].Incarnation
+		o := &fsm.Offer{Version: 1}
+		for k := range i + 1 {
+			o.Machines = append(o.Machines, fsm.Machine{Name: fmt.Sprintf("m%d", k), Resources: fsm.Resources{MilliCPU: 4000}})
+		}
+		w.do(x, o)
+	}
+	return w
+}
+
+func (w *workload) apply(cmds ...fsm.Command) []fsm.Result {
+	w.t.Helper()
+	res, err := w.state.Apply(&fsm.Batch{Term: 1, Elapsed: w.now, Commands: cmds})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for i := range w.events {
+		w.event(&w.events[i])
+	}
+	w.events = w.events[:0]
+	return res
+}
+
+func (w *workload) do(site string, body fsm.Body) {
+	w.t.Helper()
+	w.seq[site]++
+	r := w.apply(fsm.Command{ID: fsm.CommandID{Site: site, Incarnation: w.inc[site], Seq: w.seq[site]}, Ack: w.seq[site] - 1, Body: body})
+	if r[0].Code != fsm.OK {
+		w.t.Fatalf("%T of %s: %s", body, site, r[0].Code)
+	}
+}
+
+// event passes an event on, ends what starts after a random time, and judges
+// the answers given before.
+func (w *workload) event(ev *fsm.Event) {
+	w.est.observe(ev)
+	if ev.Kind != fsm.EventTaskAssigned {
+		return
+	}
+	run := int64(20_000 * math.Exp(0.8*w.rnd.NormFloat64()))
+	ref := fsm.AttemptRef{Job: ev.Job, Task: ev.Task, Attempt: ev.Attempt, Token: ev.Token}
+	heap.Push(&w.ends, ending{w.now + run, ev.Site, ref, run})
+	if q, ok := w.asked[ev.Job]; ok {
+		delete(w.asked, ev.Job)
+		waited := time.Duration(w.now-q.atMs) * time.Millisecond
+		w.judged = append(w.judged, judgement{waited <= q.guess.P50, waited <= q.guess.P90})
+	}
+}
+
+// submit enters a job; one that waits is asked about.
+func (w *workload) submit(site string) {
+	w.num[site]++
+	id := fsm.JobID{Site: site, Num: w.num[site]}
+	w.do(site, &fsm.Submit{Jobs: []fsm.JobSpec{{
+		Num: id.Num, Count: uint32(1 + w.rnd.IntN(3)*w.rnd.IntN(5)), MaxAttempts: 1, Priority: int32(w.rnd.IntN(2)),
+		Need: fsm.Resources{MilliCPU: 1000 * int64(1+w.rnd.IntN(2))},
+	}}})
+	v, ok := w.state.Why(id)
+	if !ok || v.Waiting == 0 || v.Waiting != uint32(w.count(id)) {
+		return
+	}
+	if e := w.est.estimate(&v); e.Unknown == "" {
+		w.asked[id] = question{w.now, e}
+	}
+}
+
+func (w *workload) count(id fsm.JobID) int {
+	j, _ := w.state.Job(id)
+	return int(j.Spec.Count)
+}
+
+// run plays so many seconds; load is the part of all cores that is asked for.
+func (w *workload) run(seconds int, load float64) {
+	const cores, perJob = 24, 20 * 1.38 * 1.5 * 3 // core-seconds: mean run × width × tasks
+	for i := range seconds {
+		w.now += 1000
+		for len(w.ends) > 0 && w.ends[0].atMs <= w.now {
+			e := heap.Pop(&w.ends).(ending)
+			w.do(e.site, &fsm.Complete{Attempts: []fsm.Ended{{AttemptRef: e.ref, RunMs: e.run}}})
+		}
+		rate := load * cores / perJob * (1 + 0.8*math.Sin(float64(i)/300))
+		for p := w.rnd.ExpFloat64(); p < rate; p += w.rnd.ExpFloat64() {
+			w.submit(w.sites[min(w.rnd.IntN(4), 2)])
+		}
+		w.apply()
+		w.est.sample(w.state)
+	}
+}
+
+// TestCalibration: on random workloads under each policy P90 holds for about nine
+// of ten starts, and P50 for about half.
+func TestCalibration(t *testing.T) {
+	for i, policy := range sched.Names() {
+		t.Run(policy, func(t *testing.T) {
+			w := newWorkload(t, uint64(i+1), policy)
+			w.run(1500, 0.95)
+			w.judged = nil
+			w.run(4000, 0.95)
+			n, p50, p90 := w.held()
+			c := w.est.calibration()
+			published := float64(c.Held) / float64(c.Starts)
+			t.Logf("seed %d: of %d starts %.3f within p50, %.3f within p90; published %d of %d", i+1, n, p50, p90, c.Held, c.Starts)
+			if n < 200 || p90 < 0.8 || p50 < 0.35 || p50 > 0.65 {
+				t.Error("what was answered did not hold")
+			}
+			if c.Starts < 200 || published < 0.8 || math.Abs(published-p90) > 0.08 {
+				t.Error("what is published is not what was answered")
+			}
+		})
+	}
+}
+
+// held is what part of the answers held.
+func (w *workload) held() (n int, p50, p90 float64) {
+	for _, j := range w.judged {
+		if j.p50 {
+			p50++
+		}
+		if j.p90 {
+			p90++
+		}
+	}
+	n = len(w.judged)
+	return n, p50 / float64(n), p90 / float64(n)
+}
+
+// TestNoHistoryNoEstimate: without an end to learn from nothing is promised, and
+// where there is room the answer is now.
+func TestNoHistoryNoEstimate(t *testing.T) {
+	w := newWorkload(t, 1, sched.SimplDirect)
+	spec := fsm.JobSpec{Num: 1, Count: 1, MaxAttempts: 1, Need: fsm.Resources{MilliCPU: 1000}}
+	v, ok := w.state.WhySpec("a", &spec)
+	if e := w.est.estimate(&v); !ok || e.Unknown != "" || e.P90 != 0 {
+		t.Fatalf("%+v", e)
+	}
+	w.do("a", &fsm.Submit{Jobs: []fsm.JobSpec{{Num: 1, Count: 30, MaxAttempts: 1, Need: spec.Need}}})
+	v, _ = w.state.Why(fsm.JobID{Site: "a", Num: 1})
+	if e := w.est.estimate(&v); !strings.Contains(e.Unknown, "no task has ended") {
+		t.Fatalf("%+v", e)
+	}
+	spec.Need.MilliCPU = 9000
+	v, _ = w.state.WhySpec("a", &spec)
+	if e := w.est.estimate(&v); !strings.Contains(e.Unknown, "no site") {
+		t.Fatalf("%+v", e)
+	}
+}
+
+// TestSeriesForgets: an interval is emptied when its place is taken anew, also
+// after a jump in time.
+func TestSeriesForgets(t *testing.T) {
+	f := newFlow()
+	f.add(5_000, use{freed: 1, ends: 40, held: 1})
+	if u := recent([]*flow{f}, 6_000); u.ends != 40 {
+		t.Fatalf("%+v", u)
+	}
+	if u := recent([]*flow{f}, 700_000); u.ends != 40 {
+		t.Fatalf("the hours remember: %+v", u)
+	}
+	f.add(100*3600_000, use{ends: 1})
+	if u := recent([]*flow{f}, 100*3600_000); u.ends != 1 {
+		t.Fatalf("%+v", u)
+	}
+}
+
+// TestEstimatorIsBounded: what is never seen to start does not pile up, and
+// counts as missed.
+func TestEstimatorIsBounded(t *testing.T) {
+	e := newEstimator()
+	for i := range 5000 {
+		id := fsm.JobID{Site: "a", Num: uint64(i + 1)}
+		e.observe(&fsm.Event{Kind: fsm.EventJobSubmitted, Job: id})
+		e.open[id] = guess{base: 10, p90: 20}
+		e.bands[0].open++
+		if i%100 == 0 {
+			e.late(30) // all of them late
+		}
+	}
+	e.late(1000) // and given up
+	if len(e.candidates) != maxCandidates || len(e.open) != 0 || e.bands[0].open != 0 {
+		t.Fatalf("%d candidates, %d open, %d in the band", len(e.candidates), len(e.open), e.bands[0].open)
+	}
+	if c := e.calibration(); c != (Calibration{Starts: maxJudged}) || len(e.bands[0].ratios) != maxRatios {
+		t.Fatalf("%+v", c)
+	}
+}

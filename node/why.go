@@ -1,0 +1,201 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cloudshare/cloudshare/fsm"
+)
+
+// Why says why a job waits, or what would become of one that is only asked about.
+type Why struct {
+	Job     fsm.JobID // Num is 0 for a job that is only asked about
+	State   string    // of the job
+	Waiting uint32    // tasks
+	Summary string    // all of it in one line
+	// View are the facts of the federation's queue, nil if nothing of the job
+	// waits there.
+	View  *fsm.WhyView
+	Turn  string // who goes first, and by how much
+	Sites []SiteReason
+	// Estimate is of the next task's start.
+	Estimate    Estimate
+	Calibration Calibration
+}
+
+// SiteReason is a site's hindrance in words.
+type SiteReason struct {
+	fsm.SiteWhy
+	Text string
+}
+
+// Why says why a job waits: what goes first, what keeps each site from running
+// it, and when it will probably start. A job that the federation knows is
+// explained by any broker, a home job by its owner's.
+func (b *Broker) Why(ctx context.Context, id fsm.JobID) (Why, error) {
+	for range 2 { // a job may be published between the two looks
+		if w, ok := b.federationWhy(id); ok {
+			return w, nil
+		}
+		if id.Site != b.cfg.Site {
+			return Why{}, b.elsewhere(id.Site, "owner")
+		}
+		var w Why
+		found := false
+		if err := b.ask(ctx, func(c *core) { w, found = c.homeWhy(id.Num) }); err != nil {
+			return Why{}, err
+		}
+		if found {
+			w.Calibration = b.estimates.calibration()
+			return w, nil
+		}
+	}
+	return Why{}, fmt.Errorf("job %s: %w", id, ErrNotFound)
+}
+
+func (b *Broker) federationWhy(id fsm.JobID) (w Why, ok bool) {
+	var v fsm.WhyView
+	b.cfg.Replica.View(func(s *fsm.State) { v, ok = s.Why(id) })
+	if !ok {
+		return Why{}, false
+	}
+	w = Why{Job: id, State: v.State.String(), Waiting: v.Waiting, Calibration: b.estimates.calibration()}
+	if v.Waiting == 0 {
+		w.Summary = "none of its tasks waits: " + w.State
+		if v.State == fsm.Withdrawn {
+			w.Summary = fmt.Sprintf("its tasks wait for its owner %s, which is away", id.Site)
+		}
+		w.Estimate.Unknown = "nothing waits for its turn"
+		return w, true
+	}
+	b.explain(&w, &v)
+	return w, true
+}
+
+// explain puts the facts into words and adds the estimate.
+func (b *Broker) explain(w *Why, v *fsm.WhyView) {
+	w.View, w.Turn = v, turnText(v)
+	w.Sites = make([]SiteReason, 0, len(v.Sites))
+	for i := range v.Sites {
+		w.Sites = append(w.Sites, SiteReason{v.Sites[i], siteText(v, &v.Sites[i])})
+	}
+	w.Estimate = b.estimates.estimate(v)
+	w.Summary = summaryOf(v, w.Estimate)
+}
+
+// homeWhy explains a job that only this broker knows.
+func (c *core) homeWhy(num uint64) (Why, bool) {
+	j, ok := c.ownJob(num)
+	if !ok {
+		return Why{}, false
+	}
+	w := Why{Job: j.ID, State: j.State, Waiting: j.Counts[fsm.Queued.String()]}
+	switch before := c.homeBefore(num); {
+	case w.Waiting == 0:
+		w.Summary = "none of its tasks waits: " + w.State
+		w.Estimate.Unknown = "nothing waits for its turn"
+		return w, true
+	case c.home.jobs[num] == nil:
+		w.Summary = c.pendingReason()
+	case c.homePaused():
+		w.Summary = "nothing is started at this site now: it is drained for its own users too, leaves, or is in trouble"
+	default:
+		w.Summary = fmt.Sprintf("waits for room at its own site, outside the federation's queue, behind %s", plural(uint64(before), "task"))
+	}
+	w.Estimate.Unknown = "the job is not in the federation's queue"
+	return w, true
+}
+
+// homeBefore counts the home tasks that wait before a job's first one.
+func (c *core) homeBefore(num uint64) int {
+	return max(0, slices.IndexFunc(c.home.waiting, func(w homeWaiting) bool { return w.num == num }))
+}
+
+// DryRun says what would become of a job if it were submitted now, and accepts
+// nothing. Errors are those of a submission.
+func (b *Broker) DryRun(ctx context.Context, req Request) (Why, error) {
+	js := req.Spec.JobSpec(1, time.Now().UnixMilli())
+	var atHome, alone, idle bool
+	err := b.ask(ctx, func(c *core) {
+		alone = c.alone()
+		atHome = c.homeOpen(&js) && len(c.home.waiting) == 0 && !c.homePaused() && c.place(&js) != nil
+		idle = c.pubs.empty()
+	})
+	if err != nil {
+		return Why{}, err
+	}
+	w := Why{Job: fsm.JobID{Site: b.cfg.Site}, State: fsm.Queued.String(), Waiting: js.Count, Calibration: b.estimates.calibration()}
+	var v fsm.WhyView
+	var member, fits bool
+	var unfit string
+	b.cfg.Replica.View(func(s *fsm.State) {
+		v, member = s.WhySpec(b.cfg.Site, &js)
+		fits, unfit = s.AnyFits(js)
+		idle = idle && !s.WaitingFits(b.cfg.Site)
+	})
+	switch {
+	case req.Strict && !fits:
+		return Why{}, fmt.Errorf("%w: %s", ErrUnfit, unfit)
+	case atHome && (alone || idle):
+		w.State = fsm.Running.String()
+		w.Summary = fmt.Sprintf("all %d tasks would start at once at this site", js.Count)
+		return w, nil
+	case alone:
+		w.Summary = aloneReason
+		w.Estimate.Unknown = "there is no quorum"
+		return w, nil
+	case !member:
+		return Why{}, fmt.Errorf("ask about a job: %w: site %s is not registered with the federation yet", ErrNotReady, b.cfg.Site)
+	}
+	if err := submitError(v.Refused); err != nil {
+		return Why{}, fmt.Errorf("ask about a job: %w", err)
+	}
+	b.explain(&w, &v)
+	return w, nil
+}
+
+// estimateEvery is how often estimates learn from what happened.
+const estimateEvery = time.Second
+
+// estimateLoop feeds the estimates from the events of the log, aside from the
+// broker's own loop.
+func (b *Broker) estimateLoop() {
+	tick := time.NewTicker(estimateEvery)
+	defer tick.Stop()
+	sub := b.Events(b.Feed().Now(), EventFilter{Kinds: map[fsm.EventKind]bool{
+		fsm.EventJobSubmitted: true, fsm.EventTaskAssigned: true, fsm.EventTaskEnded: true,
+		fsm.EventTaskRequeued: true, fsm.EventJobEnded: true,
+	}})
+	for {
+		select {
+		case <-tick.C:
+			b.learn(sub)
+		case <-b.ctx.Done():
+			return
+		}
+	}
+}
+
+// learn takes the events that have come. Lost ones are only a little less known.
+func (b *Broker) learn(sub *Subscription) {
+	for {
+		events, more, err := sub.look()
+		for i := range events {
+			if e := &events[i]; e.ID.Home == 0 {
+				b.estimates.observe(&e.Event)
+			}
+		}
+		if err == nil && more != nil {
+			break
+		}
+		if b.ctx.Err() != nil {
+			return
+		}
+	}
+	b.cfg.Replica.View(b.estimates.sample)
+}
+
+// Calibration tells how this broker's latest estimates came out.
+func (b *Broker) Calibration() Calibration { return b.estimates.calibration() }

@@ -1,0 +1,185 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/sched"
+)
+
+// TestWhyAtAnyBroker: a federation job is explained alike by both brokers, a home
+// job by its owner's only.
+func TestWhyAtAnyBroker(t *testing.T) {
+	sites := startSites(t, 1, 1)
+	a, b := sites[0], sites[1]
+	home := a.accept(t, `{"command":["sleep"]}`)
+	bag := a.accept(t, `{"command":["sleep"],"count":5}`)
+	a.await(t, func(s *fsm.State) bool { j, _ := s.Job(bag.ID); return j.Counts[fsm.Queued] == 4 })
+	b.await(t, func(s *fsm.State) bool { j, _ := s.Job(bag.ID); return j.Counts[fsm.Queued] == 4 })
+	for _, s := range sites {
+		w, err := s.Why(t.Context(), bag.ID)
+		if err != nil || w.Waiting != 4 || len(w.Sites) != 2 {
+			t.Fatalf("%s: %+v %v", s.name, w, err)
+		}
+		for _, x := range w.Sites {
+			if x.Why != fsm.HinderedFull || !strings.Contains(x.Text, "short of 1 cores; the next room is this job's") {
+				t.Errorf("%s of %s: %s", s.name, x.Site, x.Text)
+			}
+		}
+		if !strings.Contains(w.Summary, "it is next") || w.Estimate.Unknown == "" {
+			t.Errorf("%s: %q %+v", s.name, w.Summary, w.Estimate)
+		}
+	}
+	if w, err := a.Why(t.Context(), home.ID); err != nil || w.View != nil || !strings.Contains(w.Summary, "none of its tasks waits") {
+		t.Errorf("home: %+v %v", w, err)
+	}
+	var elsewhere *ElsewhereError
+	if _, err := b.Why(t.Context(), home.ID); !errors.As(err, &elsewhere) || elsewhere.Site != "site-1" {
+		t.Errorf("a home job of another site: %v", err)
+	}
+	for _, id := range []fsm.JobID{{Site: "site-1", Num: 999}, {Site: "nobody", Num: 1}} {
+		if _, err := b.Why(t.Context(), id); id.Site == "nobody" && !errors.Is(err, ErrNotFound) {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+	if _, err := a.Why(t.Context(), fsm.JobID{Site: "site-1", Num: 999}); !errors.Is(err, ErrNotFound) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestDryRunAcceptsNothing: it tells what a submission would, and leaves no trace.
+func TestDryRunAcceptsNothing(t *testing.T) {
+	sites := startSites(t, 2, 1)
+	a := sites[0]
+	ask := func(json string, strict bool) (Why, error) {
+		spec, err := ParseSpec([]byte(json))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.DryRun(context.Background(), Request{Spec: spec, Strict: strict})
+	}
+	if w, err := ask(`{"command":["x"]}`, false); err != nil || w.State != "running" || w.Job.Num != 0 {
+		t.Fatalf("at home: %+v %v", w, err)
+	}
+	w, err := ask(`{"command":["x"],"count":9}`, false)
+	if err != nil || w.Waiting != 9 || !strings.Contains(w.Summary, "3 tasks of 9 would start at once") || w.Estimate.Unknown != "" {
+		t.Fatalf("too many for home: %+v %v", w, err)
+	}
+	w, err = ask(`{"command":["x"],"resources":{"cpu":7}}`, false)
+	if err != nil || w.Sites[0].Why != fsm.HinderedShape || w.Estimate.Unknown == "" {
+		t.Fatalf("too wide: %+v %v", w, err)
+	}
+	if _, err = ask(`{"command":["x"],"resources":{"cpu":7}}`, true); !errors.Is(err, ErrUnfit) {
+		t.Fatalf("strict: %v", err)
+	}
+	if first := a.accept(t, `{"command":["x"]}`); first.ID.Num != 1 {
+		t.Fatalf("the questions used numbers: %v", first.ID)
+	}
+	if j, err := a.Jobs(t.Context(), JobQuery{Limit: 10}); err != nil || len(j.Items) != 1 {
+		t.Fatalf("%d jobs %v", len(j.Items), err)
+	}
+}
+
+// TestHomeWhy: jobs that only their own broker knows.
+func TestHomeWhy(t *testing.T) {
+	r := newRig(t, fsm.DefaultParams(), 1)
+	a := r.sites[0]
+	a.submit(sleepJob, "")
+	a.lease(-time.Hour)
+	r.now = r.now.Add(time.Hour)
+	a.turn(tickEvent{})
+	a.submit(sleepJob, "")
+	a.submit(sleepJob, "")
+	w, ok := a.core.homeWhy(3)
+	if !ok || w.Waiting != 1 || !strings.Contains(w.Summary, "behind 1 task") || w.Estimate.Unknown == "" {
+		t.Fatalf("%+v", w)
+	}
+	if _, ok = a.core.homeWhy(99); ok {
+		t.Fatal("no such job")
+	}
+}
+
+// TestTurnText shows the ground of each policy in plain units.
+func TestTurnText(t *testing.T) {
+	const coreHour, coreHourHour = "3600000000", "12960000000000000" // milli-cores·ms, ·ms²
+	for policy, want := range map[string]string{
+		sched.SimplDirect: "b goes first: it lent 412 core-hours more than it used; you lent 3 core-hours more than you used",
+		sched.OrigDirect: "b goes first: it lent 1 core-hours more than it used, each counted by its age in hours; " +
+			"you used 2 core-hours more than you lent, each counted by its age in hours",
+		sched.RelDirect: "b goes first: it lent 1 core-hours more than it used, each counted by how promptly it was served; " +
+			"you used 2 core-hours more than you lent, each counted by how promptly it was served",
+		sched.FairShare:  "b goes first: it used 0.5 core-hours for each core contributed; you contribute no machine now",
+		sched.RoundRobin: "b goes first: none of its tasks was ever chosen; your last task was chosen 1 start ago",
+	} {
+		v := fsm.WhyView{Params: fsm.DefaultParams(), Job: fsm.JobID{Site: "a", Num: 1}}
+		v.Params.Policy = policy
+		b := fsm.TurnView{Site: "b", Priority: "1483200000000", Usage: coreHour, Share: 2000}
+		a := fsm.TurnView{Site: "a", Priority: "10800000000", Chosen: true, StartsAgo: 1}
+		if policy == sched.OrigDirect || policy == sched.RelDirect {
+			b.Priority, a.Priority = coreHourHour, "-25920000000000000"
+		}
+		v.Turns = []fsm.TurnView{b, a}
+		if got := turnText(&v); got != want {
+			t.Errorf("%s\n got %s\nwant %s", policy, got, want)
+		}
+	}
+	v := fsm.WhyView{Params: fsm.DefaultParams(), Job: fsm.JobID{Site: "a"}, Turns: []fsm.TurnView{{Site: "b", Tied: true}, {Site: "a"}}}
+	if got := turnText(&v); got != "b goes first: you stand equal, and its tasks wait longer" {
+		t.Error(got)
+	}
+	v.Turns = []fsm.TurnView{{Site: "a", Priority: "0"}, {Site: "b", Priority: "-3600000"}}
+	if got := turnText(&v); got != "a goes first: you lent as much as you used; next is b, it used 0.001 core-hours more than it lent" {
+		t.Error(got)
+	}
+}
+
+// TestAmountByRates: core-hours only where cores alone are charged for.
+func TestAmountByRates(t *testing.T) {
+	p := fsm.DefaultParams()
+	p.RateCPU, p.QuantumMs = 2, 1000
+	if n, unit := amount(&p, "7200000", 1); n != 1 || unit != "core-hours" {
+		t.Errorf("%v %s", n, unit)
+	}
+	p.RateGPU = 1
+	if _, unit := amount(&p, "1", 1); unit != "core-hours' worth" {
+		t.Error(unit)
+	}
+	p.RateCPU = 0
+	if _, unit := amount(&p, "1", 1); unit != "charged units·hours" {
+		t.Error(unit)
+	}
+	if n, unit := amount(&p, "x", 1); n != 0 || unit != "units" {
+		t.Errorf("%v %s", n, unit)
+	}
+}
+
+// TestRounded: one unit, never zero.
+func TestRounded(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "1 s", 1500 * time.Millisecond: "2 s", 89 * time.Second: "89 s", 2 * time.Minute: "2 min", 89 * time.Minute: "89 min",
+		90 * time.Minute: "2 h", 40 * time.Hour: "2 days",
+	} {
+		if got := rounded(d); got != want {
+			t.Errorf("%s: %s, want %s", d, got, want)
+		}
+	}
+}
+
+// TestEveryHindranceHasAText.
+func TestEveryHindranceHasAText(t *testing.T) {
+	seen := map[string]bool{}
+	for h := fsm.HinderedFree; h <= fsm.HinderedLeft; h++ {
+		text := siteText(&fsm.WhyView{}, &fsm.SiteWhy{Why: h})
+		if seen[text] || text == h.String() || strings.ContainsRune(text, '\n') {
+			t.Errorf("%s: %q", h, text)
+		}
+		seen[text] = true
+	}
+	if got := siteText(nil, &fsm.SiteWhy{Why: 99}); got != "unknown" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,195 @@
+package node
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"strconv"
+	"time"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/sched"
+)
+
+// siteText says why one site does not run the job.
+func siteText(v *fsm.WhyView, x *fsm.SiteWhy) string {
+	switch x.Why {
+	case fsm.HinderedFree:
+		return fmt.Sprintf("has room for %s now", plural(x.Slots, "task"))
+	case fsm.HinderedTurn:
+		return fmt.Sprintf("has room for %s, but %s goes first", plural(x.Slots, "task"), x.First)
+	case fsm.HinderedFull:
+		return fmt.Sprintf("full: %s short of %s; %s", x.Machine, x.Short, nextText(v, x.First))
+	case fsm.HinderedReserved:
+		return fmt.Sprintf("%s has room, but is held for %s, which found none for long", x.Machine, x.First)
+	case fsm.HinderedDeclined:
+		return "declined it; it is asked again after its next offer"
+	case fsm.HinderedSuspect:
+		return "does not answer now: its offers rest"
+	case fsm.HinderedShape:
+		return fmt.Sprintf("too small: even empty, %s would be short of %s", x.Machine, x.Short)
+	case fsm.HinderedKind:
+		return "its machines run the other kind of task: an image is needed, or none may be named"
+	case fsm.HinderedClosed:
+		return "offers no machine now: it drains, or keeps them for itself"
+	case fsm.HinderedLost:
+		return "lost: its lease ran out"
+	case fsm.HinderedRule:
+		return "excluded by the job's sites.only or sites.not"
+	case fsm.HinderedLeft:
+		return "left the federation"
+	}
+	return x.Why.String()
+}
+
+// nextText says who takes the next room.
+func nextText(v *fsm.WhyView, first fsm.JobID) string {
+	switch first {
+	case v.Job:
+		return "the next room is this job's"
+	case fsm.JobID{}:
+		return "the next room is free for it"
+	}
+	return fmt.Sprintf("the next room goes to %s", first)
+}
+
+func plural(n uint64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// turnText says which site goes first, and by how much, in plain units.
+func turnText(v *fsm.WhyView) string {
+	first := &v.Turns[0]
+	var me *fsm.TurnView
+	for i := range v.Turns {
+		if v.Turns[i].Site == v.Job.Site {
+			me = &v.Turns[i]
+		}
+	}
+	switch {
+	case me == first && len(v.Turns) == 1:
+		return fmt.Sprintf("no other site has tasks that want the same machines; %s goes first", me.Site)
+	case me == first:
+		return fmt.Sprintf("%s goes first: %s; next is %s, %s", me.Site, ground(v, me, "you"), v.Turns[1].Site, ground(v, &v.Turns[1], "it"))
+	case first.Tied:
+		return fmt.Sprintf("%s goes first: you stand equal, and its tasks wait longer", first.Site)
+	}
+	return fmt.Sprintf("%s goes first: %s; %s", first.Site, ground(v, first, "it"), ground(v, me, "you"))
+}
+
+// ground is what the policy goes by, for one site; who is "it" or "you".
+func ground(v *fsm.WhyView, t *fsm.TurnView, who string) string {
+	whose := map[string]string{"it": "its", "you": "your"}[who]
+	switch v.Params.Policy {
+	case sched.RoundRobin:
+		if !t.Chosen {
+			return "none of " + whose + " tasks was ever chosen"
+		}
+		return fmt.Sprintf("%s last task was chosen %s ago", whose, plural(t.StartsAgo, "start"))
+	case sched.FairShare:
+		if t.Share <= 0 {
+			return map[string]string{"it": "it contributes", "you": "you contribute"}[who] + " no machine now"
+		}
+		per, unit := amount(&v.Params, t.Usage, 1)
+		return fmt.Sprintf("%s used %s %s for each core contributed", who, figure(per*1000/float64(t.Share)), unit)
+	case sched.OrigDirect:
+		return balance(v, t, who, 2) + ", each counted by its age in hours"
+	case sched.RelDirect:
+		return balance(v, t, who, 2) + ", each counted by how promptly it was served"
+	}
+	return balance(v, t, who, 1)
+}
+
+// balance says what a site lent less what it used; power 2 is that of a unit
+// times time.
+func balance(v *fsm.WhyView, t *fsm.TurnView, who string, power int) string {
+	n, unit := amount(&v.Params, t.Priority, power)
+	switch {
+	case n > 0:
+		return fmt.Sprintf("%s lent %s %s more than %s used", who, figure(n), unit, who)
+	case n < 0:
+		return fmt.Sprintf("%s used %s %s more than %s lent", who, figure(-n), unit, who)
+	}
+	return fmt.Sprintf("%s lent as much as %s used", who, who)
+}
+
+// amount turns a decimal sum of weight·quantum^power into hours: core-hours if
+// cores alone are charged for.
+func amount(p *fsm.Params, sum string, power int) (n float64, unit string) {
+	f, ok := new(big.Float).SetString(sum)
+	if !ok {
+		return 0, "units"
+	}
+	n, _ = f.Float64()
+	n *= math.Pow(float64(p.QuantumMs)/3_600_000, float64(power))
+	switch {
+	case p.RateCPU == 0:
+		return n, "charged units·hours"
+	case p.RateMem != 0 || p.RateGPU != 0:
+		return n / 1000 / float64(p.RateCPU), "core-hours' worth"
+	}
+	return n / 1000 / float64(p.RateCPU), "core-hours"
+}
+
+// figure has three digits that count.
+func figure(n float64) string {
+	if n >= 100 {
+		return strconv.FormatFloat(n, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(n, 'g', 3, 64)
+}
+
+// summaryOf is the whole answer in a line.
+func summaryOf(v *fsm.WhyView, e Estimate) string {
+	able, free := 0, uint64(0)
+	for i := range v.Sites {
+		switch x := &v.Sites[i]; x.Why {
+		case fsm.HinderedFree:
+			able, free = able+1, free+x.Slots
+		case fsm.HinderedTurn, fsm.HinderedFull, fsm.HinderedReserved:
+			able++
+		default:
+		}
+	}
+	ahead := v.Ahead.Own + v.Ahead.Others
+	switch {
+	case able == 0:
+		return "no site can run it now; the reasons are given by site"
+	case free > 0:
+		return fmt.Sprintf("%s of %d would start at once", plural(min(free, uint64(v.Waiting)), "task"), v.Waiting)
+	case ahead == 0:
+		return "it is next: it waits for a machine to become free" + whenText(e)
+	}
+	about := ""
+	if !v.Ahead.Exact {
+		about = "about "
+	}
+	return fmt.Sprintf("%s%s with %s go first as things stand, %d of its own site%s",
+		about, plural(ahead, "task"), fsm.Resources{MilliCPU: v.Ahead.MilliCPU}, v.Ahead.Own, whenText(e))
+}
+
+// whenText words an estimate.
+func whenText(e Estimate) string {
+	if e.Unknown != "" {
+		return "; when is not known: " + e.Unknown
+	}
+	return fmt.Sprintf("; starts within %s with even odds, within %s nine times of ten", rounded(e.P50), rounded(e.P90))
+}
+
+// rounded is a duration in one unit: more would promise too much.
+func rounded(d time.Duration) string {
+	for _, u := range []struct {
+		until, unit time.Duration
+		name        string
+	}{
+		{90 * time.Second, time.Second, "s"}, {90 * time.Minute, time.Minute, "min"}, {36 * time.Hour, time.Hour, "h"},
+	} {
+		if d < u.until {
+			return fmt.Sprintf("%d %s", max(1, int(math.Ceil(float64(d)/float64(u.unit)))), u.name)
+		}
+	}
+	return fmt.Sprintf("%d days", int(math.Ceil(d.Hours()/24)))
+}

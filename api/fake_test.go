@@ -53,6 +53,9 @@ func (f *fakeBroker) Submit(ctx context.Context, reqs []node.Request) []node.Ans
 	f.chunks = append(f.chunks, len(reqs))
 	out := make([]node.Answer, len(reqs))
 	for i, r := range reqs {
+		if r.Key != "" && r.Line > 0 {
+			r.Key = fmt.Sprintf("%s/%d", r.Key, r.Line)
+		}
 		body := fmt.Sprintf("%s %x", r.Key, r.Body)
 		id, known := f.keys[body]
 		switch {

@@ -67,17 +67,16 @@ func (s *Server) submitLines(w http.ResponseWriter, r *http.Request, key string,
 // thousand at a time. It reports whether the body was read to its end.
 func (s *Server) readLines(in io.Reader, key string, strict bool, lines *pending[line]) (whole bool) {
 	split := lineReader{in: bufio.NewReaderSize(in, lineBuffer), most: int(s.cfg.MaxBody)}
-	for n := 1; !split.failed; n++ {
+	for n := uint32(1); !split.failed; n++ {
 		text, err := split.next()
 		if errors.Is(err, io.EOF) {
 			return true
 		}
 		l := line{err: err}
 		switch {
-		case err == nil && key == "":
-			l.req, l.err = request(text, "", strict)
 		case err == nil:
-			l.req, l.err = request(text, key+"/"+strconv.Itoa(n), strict)
+			l.req, l.err = request(text, key, strict)
+			l.req.Line = n
 		case !errors.Is(err, errLongLine): // the body ends here: the last line says why
 			l.err = s.bodyError(err, s.cfg.MaxLines)
 		}

@@ -157,7 +157,7 @@ func newCore(site string, limits Exposure) *core {
 		used:     occupancy{all: map[string]fsm.Resources{}, home: map[string]fsm.Resources{}},
 		home:     homeBook{jobs: map[uint64]*homeJob{}},
 		pubs:     publicationBook{byJob: map[uint64]*publication{}},
-		keys:     keyBook{byHash: map[[32]byte]keyRecord{}},
+		keys:     newKeyBook(),
 		declined: map[executor.ID]bool{},
 		judging:  map[coord.Renewal]bool{},
 		pledges:  pledgeBook{byID: map[executor.ID]*pledge{}},

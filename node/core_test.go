@@ -175,7 +175,7 @@ func TestCrashBetweenSyncAndSendPublishesOnce(t *testing.T) {
 	}
 	a.core.now.wall = r.now.Add(25 * time.Hour)
 	a.core.keys.expire(a.core.now.wall, &effects{})
-	if len(a.core.keys.byHash) != 0 {
+	if a.core.keys.held != 0 {
 		t.Error("keys are held for more than a day")
 	}
 }

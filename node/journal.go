@@ -36,7 +36,7 @@ var (
 	bucketTasks      = []byte("tasks")      // job number, task → homeTask; without one it waits for its first attempt
 	bucketPublishing = []byte("publishing") // first job number → encoded fsm.Command with a Submit
 	bucketAttempts   = []byte("attempts")   // attempt's name → attemptRecord
-	bucketKeys       = []byte("keys")       // hash of idempotency key → keyRecord
+	bucketKeys       = []byte("key-runs")   // hash of idempotency key, first line → keyRun
 	bucketRows       = []byte("rows")       // sequence → usageRow, ended home runs not yet in a batch
 	bucketUsage      = []byte("usage")      // batch number → []usageRow, batches not yet applied
 	allBuckets       = [][]byte{bucketMeta, bucketHome, bucketTasks, bucketPublishing, bucketAttempts, bucketKeys, bucketRows, bucketUsage}
@@ -65,13 +65,6 @@ type attemptRecord struct {
 	Bounded bool `json:"bounded,omitempty"`
 	// AssignedMs is when this broker first saw the assignment, unix milliseconds.
 	AssignedMs int64 `json:"assigned_ms"`
-}
-
-// keyRecord is what an idempotency key stands for.
-type keyRecord struct {
-	Job  uint64   `json:"job"`
-	Body [32]byte `json:"body"`
-	AtMs int64    `json:"at_ms"` // unix milliseconds; forgotten after keyLife
 }
 
 // usageRow is an ended home run, kept until a usage batch with it is applied.

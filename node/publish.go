@@ -11,7 +11,7 @@ import (
 type pendingJob struct {
 	spec    fsm.JobSpec
 	reason  string
-	key     [32]byte
+	key     keyName
 	keyed   bool
 	reply   func(Answer) // nil once answered
 	repeats []func(Answer)

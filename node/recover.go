@@ -73,22 +73,6 @@ func (c *core) recoverTask(k, v []byte) error {
 	return nil
 }
 
-func (c *core) recoverKeys(j *Journal) error {
-	err := j.each(bucketKeys, func(k, v []byte) error {
-		var rec keyRecord
-		if err := json.Unmarshal(v, &rec); err != nil || len(k) != 32 {
-			return errors.Join(fmt.Errorf("idempotency key %x is malformed", k), err)
-		}
-		c.keys.byHash[[32]byte(k)] = rec
-		c.keys.order = append(c.keys.order, [32]byte(k))
-		return nil
-	})
-	slices.SortFunc(c.keys.order, func(a, b [32]byte) int {
-		return cmp.Compare(c.keys.byHash[a].AtMs, c.keys.byHash[b].AtMs)
-	})
-	return err
-}
-
 func (c *core) recoverPublishing(j *Journal) error {
 	return j.each(bucketPublishing, func(k, v []byte) error {
 		cmd, rest, err := fsm.DecodeCommand(slices.Clone(v)) // bbolt's memory must not be kept

@@ -340,7 +340,7 @@ func (b *Broker) Metrics(ctx context.Context) Metrics {
 	}
 	_ = b.ask(ctx, func(c *core) { // a stopping broker shows zeros
 		m.Attempts, m.HomeWaiting = len(c.attempts), len(c.home.waiting)
-		m.Publishing, m.Keys = len(c.pubs.byJob), len(c.keys.byHash)
+		m.Publishing, m.Keys = len(c.pubs.byJob), c.keys.held
 	})
 	return m
 }

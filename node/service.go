@@ -43,8 +43,10 @@ type Request struct {
 	Spec Spec
 	// Key is the idempotency key, "" for none; Body is a hash of the client's
 	// bytes, compared when the key is seen again.
-	Key    string
-	Body   [32]byte
+	Key  string
+	Body [32]byte
+	// Line from 1, of a request with many jobs: the key is Key/Line; else 0.
+	Line   uint32
 	Strict bool // refuse what no present site could run
 }
 

@@ -1,0 +1,362 @@
+package node
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cloudshare/cloudshare/fsm"
+)
+
+// Idempotency keys (architecture D5). A key "k/n" is line n of "k", whether it
+// came as such or as the n-th line of a request under "k": so the lines of a
+// request share one entry, and stand in runs of consecutive lines that became
+// consecutive jobs. A run is also what the journal holds.
+
+const (
+	// maxKeys is how many keys a broker holds; the lines of one count once.
+	maxKeys = 1_000_000
+	// maxKeyBytes bounds what the lines of all keys cost.
+	maxKeyBytes = 256 << 20
+	// keyLife is how long a key is remembered at least, and up to keyStep more.
+	keyLife = 24 * time.Hour
+	// keyStep is the resolution of a key's age, so that lines can share it.
+	keyStep = time.Minute
+	// runLines bounds a run, so that a line more is a small record to write.
+	runLines = 256
+	// runBytes is what a run costs beside its lines, in memory; less on disk.
+	runBytes = 200
+	// slotLines bounds what has to be moved to put a run in its place.
+	slotLines = 4096
+)
+
+// keyHash stands for a key without its line.
+type keyHash [16]byte
+
+// bodyHash tells bodies under one key apart: against mistakes, 64 bits do.
+type bodyHash [8]byte
+
+// keyName is an idempotency key; line is 0 if it does not end in "/n".
+type keyName struct {
+	hash keyHash
+	line uint32
+}
+
+// nameKey parts a key from its line. Each text has one name, no two have the same.
+func nameKey(key string, line uint32) keyName {
+	if cut := strings.LastIndexByte(key, '/'); line == 0 && cut >= 0 {
+		n, err := strconv.ParseUint(key[cut+1:], 10, 32)
+		if err == nil && n > 0 && strconv.FormatUint(n, 10) == key[cut+1:] {
+			key, line = key[:cut], uint32(n)
+		}
+	}
+	sum := sha256.Sum256([]byte(key))
+	return keyName{keyHash(sum[:16]), line}
+}
+
+// keyRun is what consecutive lines of a key stand for: line first+i for job+i.
+type keyRun struct {
+	job    uint64
+	first  uint32
+	step   uint32 // of keyStep since 1970, in which the lines came, rounded up
+	bodies []bodyHash
+}
+
+// stepOf is the step of a moment.
+func stepOf(now time.Time) uint32 { return uint32(now.UnixMilli()/keyStep.Milliseconds()) + 1 }
+
+// over reports whether what came in a step is to be forgotten.
+func over(step uint32, now time.Time) bool {
+	return now.UnixMilli() >= int64(step)*keyStep.Milliseconds()+keyLife.Milliseconds()
+}
+
+// holds reports whether a line is one of the run's.
+func (r *keyRun) holds(line uint32) bool {
+	return line >= r.first && line-r.first < uint32(len(r.bodies))
+}
+
+// takes reports whether a line can be the run's next one.
+func (r *keyRun) takes(line uint32, job uint64, step uint32) bool {
+	n := uint32(len(r.bodies))
+	return line-r.first == n && job-r.job == uint64(n) && r.step == step && n < runLines
+}
+
+// heldRun names a run of a step.
+type heldRun struct {
+	hash  keyHash
+	first uint32
+	step  uint32
+}
+
+// keySlot is where the runs of slotLines lines of a key are.
+type keySlot struct {
+	hash keyHash
+	part uint32
+}
+
+func (n keyName) slot() keySlot { return keySlot{n.hash, n.line / slotLines} }
+
+// keyBook is what the idempotency keys stand for.
+type keyBook struct {
+	// runs by slot. Invariant: by first line, without overlaps, never none.
+	runs map[keySlot][]keyRun
+	// parts counts the slots beside the first, of keys that have such.
+	parts map[keyHash]int
+	// held is how many keys have a run.
+	held int
+	// due are all runs, oldest first but for what drop has split; those that
+	// are gone are passed over.
+	due []heldRun
+	// changed runs are not in the journal yet. Invariant: none between events.
+	changed []heldRun
+	// bytes is what the runs cost. Invariant: at most mostBytes, and a run.
+	bytes           int
+	most, mostBytes int
+}
+
+func newKeyBook() keyBook {
+	return keyBook{runs: map[keySlot][]keyRun{}, parts: map[keyHash]int{}, most: maxKeys, mostBytes: maxKeyBytes}
+}
+
+// knows reports whether any line of a key is held.
+func (k *keyBook) knows(hash keyHash) bool {
+	return k.parts[hash] > 0 || len(k.runs[keySlot{hash, 0}]) > 0
+}
+
+// at is where the run that holds the line stands in its slot, or would.
+func (k *keyBook) at(name keyName) (i int, held bool) {
+	runs := k.runs[name.slot()]
+	i, exact := slices.BinarySearchFunc(runs, name.line, func(r keyRun, line uint32) int { return cmp.Compare(r.first, line) })
+	if !exact {
+		i--
+	}
+	if i >= 0 && runs[i].holds(name.line) {
+		return i, true
+	}
+	return i + 1, false
+}
+
+// find returns the job and the body that a key stands for.
+func (k *keyBook) find(name keyName, now time.Time) (job uint64, body bodyHash, held bool) {
+	i, held := k.at(name)
+	if !held || over(k.runs[name.slot()][i].step, now) {
+		return 0, body, false
+	}
+	r := &k.runs[name.slot()][i]
+	return r.job + uint64(name.line-r.first), r.bodies[name.line-r.first], true
+}
+
+// full says why a key that is not held cannot be, or nil.
+func (k *keyBook) full(name keyName) error {
+	if k.held >= k.most && !k.knows(name.hash) {
+		return fmt.Errorf("%w: %d: wait, or submit without a key", ErrKeysFull, k.most)
+	}
+	if k.bytes >= k.mostBytes {
+		return fmt.Errorf("%w: their lines take %d bytes: wait, or submit without a key", ErrKeysFull, k.mostBytes)
+	}
+	return nil
+}
+
+// add holds a key that find does not know. REQUIRES: write before the event ends.
+func (k *keyBook) add(name keyName, job uint64, body bodyHash, now time.Time, fx *effects) {
+	slot, step := name.slot(), stepOf(now)
+	i, held := k.at(name)
+	if held { // it is over, but was not forgotten yet
+		fx.writes = append(fx.writes, remove(bucketKeys, runKey(name.hash, k.runs[slot][i].first)))
+		k.forget(slot, i)
+	}
+	if i > 0 && k.runs[slot][i-1].takes(name.line, job, step) {
+		i--
+		r := &k.runs[slot][i]
+		r.bodies = append(r.bodies, body)
+		k.bytes += len(body)
+	} else {
+		k.insert(slot, i, keyRun{job: job, first: name.line, step: step, bodies: []bodyHash{body}})
+	}
+	id := heldRun{name.hash, k.runs[slot][i].first, step}
+	if n := len(k.changed); n == 0 || k.changed[n-1] != id {
+		k.changed = append(k.changed, id)
+	}
+}
+
+// insert puts a run in its place.
+func (k *keyBook) insert(slot keySlot, i int, r keyRun) {
+	if len(k.runs[slot]) == 0 {
+		if !k.knows(slot.hash) {
+			k.held++
+		}
+		if slot.part > 0 {
+			k.parts[slot.hash]++
+		}
+	}
+	k.runs[slot] = slices.Insert(k.runs[slot], i, r)
+	k.bytes += runBytes + len(r.bodies)*len(bodyHash{})
+	k.due = append(k.due, heldRun{slot.hash, r.first, r.step})
+}
+
+// forget takes a run out.
+func (k *keyBook) forget(slot keySlot, i int) {
+	runs := k.runs[slot]
+	k.bytes -= runBytes + len(runs[i].bodies)*len(bodyHash{})
+	if len(runs) > 1 {
+		k.runs[slot] = slices.Delete(runs, i, i+1)
+		return
+	}
+	delete(k.runs, slot)
+	if slot.part > 0 {
+		if k.parts[slot.hash]--; k.parts[slot.hash] == 0 {
+			delete(k.parts, slot.hash)
+		}
+	}
+	if !k.knows(slot.hash) {
+		k.held--
+	}
+}
+
+// write has the journal hold what was added.
+func (k *keyBook) write(fx *effects) {
+	for _, c := range k.changed {
+		name := keyName{c.hash, c.first}
+		if i, held := k.at(name); held {
+			fx.writes = append(fx.writes, k.runs[name.slot()][i].put(c.hash))
+		}
+	}
+	k.changed = k.changed[:0]
+}
+
+// drop forgets one key: its job came to nothing. The rest of its run stays.
+func (k *keyBook) drop(name keyName, fx *effects) {
+	i, held := k.at(name)
+	if !held {
+		return
+	}
+	slot := name.slot()
+	r := k.runs[slot][i]
+	n := name.line - r.first
+	k.forget(slot, i)
+	fx.writes = append(fx.writes, remove(bucketKeys, runKey(name.hash, r.first)))
+	for _, part := range []keyRun{
+		{r.job, r.first, r.step, slices.Clone(r.bodies[:n])},
+		{r.job + uint64(n) + 1, name.line + 1, r.step, slices.Clone(r.bodies[n+1:])},
+	} {
+		if len(part.bodies) > 0 {
+			k.insert(slot, i, part)
+			fx.writes = append(fx.writes, part.put(name.hash))
+			i++
+		}
+	}
+}
+
+// expire forgets runs older than keyLife, a bounded number at a time.
+func (k *keyBook) expire(now time.Time, fx *effects) {
+	n := 0
+	for ; n < min(10_000, len(k.due)) && over(k.due[n].step, now); n++ {
+		d := k.due[n]
+		name := keyName{d.hash, d.first}
+		if i, held := k.at(name); held {
+			switch r := &k.runs[name.slot()][i]; {
+			case r.first == d.first && r.step != d.step:
+				continue // another one has taken its place, and its record's
+			case r.first == d.first:
+				k.forget(name.slot(), i)
+			}
+		}
+		fx.writes = append(fx.writes, tidy(bucketKeys, runKey(d.hash, d.first)))
+	}
+	k.due = k.due[n:]
+}
+
+func runKey(hash keyHash, first uint32) []byte { return binary.BigEndian.AppendUint32(hash[:], first) }
+
+// put is the write of the run's record: job, step, bodies.
+func (r *keyRun) put(hash keyHash) write {
+	v := make([]byte, 0, 12+len(r.bodies)*len(bodyHash{}))
+	v = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(v, r.job), r.step)
+	for i := range r.bodies {
+		v = append(v, r.bodies[i][:]...)
+	}
+	return put(bucketKeys, runKey(hash, r.first), v)
+}
+
+var errBadRun = errors.New("a record of idempotency keys is malformed")
+
+func decodeRun(key, v []byte) (hash keyHash, r keyRun, err error) {
+	const head, each = 12, len(bodyHash{})
+	n := (len(v) - head) / each
+	if len(key) != len(hash)+4 || n < 1 || n > runLines || len(v) != head+n*each {
+		return hash, r, fmt.Errorf("%w: %x", errBadRun, key)
+	}
+	hash = keyHash(key[:len(hash)])
+	r.first = binary.BigEndian.Uint32(key[len(hash):])
+	r.job, r.step = binary.BigEndian.Uint64(v), binary.BigEndian.Uint32(v[8:])
+	r.bodies = make([]bodyHash, n)
+	for i := range r.bodies {
+		r.bodies[i] = bodyHash(v[head+i*each:])
+	}
+	return hash, r, nil
+}
+
+// recoverKeys reads the runs; the journal has those of one key in their order.
+func (c *core) recoverKeys(j *Journal) error {
+	k := &c.keys
+	err := j.each(bucketKeys, func(key, v []byte) error {
+		hash, r, err := decodeRun(key, v)
+		if err != nil {
+			return err
+		}
+		if over(r.step, c.now.wall) {
+			k.due = append(k.due, heldRun{hash, r.first, r.step}) // its record is still to be deleted
+			return nil
+		}
+		name := keyName{hash, r.first}
+		if i, held := k.at(name); !held { // else of before the clock was set back
+			k.insert(name.slot(), i, r)
+		}
+		return nil
+	})
+	slices.SortStableFunc(k.due, func(a, b heldRun) int { return cmp.Compare(a.step, b.step) })
+	return err
+}
+
+// checkKey answers a request whose idempotency key decides it: a repeat gets
+// the original id, another body under the same key an error.
+func (c *core) checkKey(req Request, reply func(Answer), s stateReader, fx *effects) (name keyName, done bool) {
+	if req.Key == "" {
+		return name, false
+	}
+	name = nameKey(req.Key, req.Line)
+	job, body, held := c.keys.find(name, c.now.wall)
+	if !held {
+		err := c.keys.full(name)
+		if err != nil {
+			fx.reply(reply, Answer{Err: err})
+		}
+		return name, err != nil
+	}
+	if body != bodyHash(req.Body[:8]) {
+		fx.reply(reply, Answer{Err: fmt.Errorf("%w: it stands for job %s.%d", ErrKeyReused, c.site, job)})
+	} else {
+		c.replay(job, reply, s, fx)
+	}
+	return name, true
+}
+
+// replay answers a repeat of a keyed request.
+func (c *core) replay(num uint64, reply func(Answer), s stateReader, fx *effects) {
+	if c.pubs.follow(num, reply) {
+		return
+	}
+	a := Answer{ID: fsm.JobID{Site: c.site, Num: num}, Durability: DurableFederation, Replayed: true, State: fsm.Queued.String()}
+	if job := c.home.jobs[num]; job != nil {
+		a.Durability, a.State = DurableSite, job.state().String()
+	} else if v, ok := s.Job(a.ID); ok {
+		a.State, a.Reason = v.State.String(), v.Reason
+	}
+	fx.reply(reply, a)
+}

@@ -12,10 +12,18 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 )
 
+// tester is what both testing and rapid offer.
+type tester interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+	Cleanup(func())
+}
+
 // rig is a federation of cores without goroutines, sockets or processes: a
 // test decides when entries are ordered and when tasks end.
 type rig struct {
-	t     *testing.T
+	t     tester
 	state *fsm.State
 	now   time.Time
 	sites []*rigSite
@@ -48,6 +56,12 @@ var errSick = errors.New("no space left on device")
 // newRig founds a federation; sites are named a, b, … with the given cores.
 func newRig(t *testing.T, params fsm.Params, cores ...int64) *rig {
 	t.Helper()
+	return foundRig(t, func() (*Journal, error) { return OpenJournal(t.TempDir()) }, params, cores...)
+}
+
+// foundRig is newRig with the sites' journals from open.
+func foundRig(t tester, open func() (*Journal, error), params fsm.Params, cores ...int64) *rig {
+	t.Helper()
 	r := &rig{t: t, state: fsm.New(), now: time.Unix(1_700_000_000, 0)}
 	r.apply(fsm.Command{ID: fsm.CommandID{Site: "a"}, Body: &fsm.Genesis{
 		Federation: [16]byte{1}, CreatedMs: r.now.UnixMilli(), Seed: 7, Params: params,
@@ -59,7 +73,7 @@ func newRig(t *testing.T, params fsm.Params, cores ...int64) *rig {
 			running: map[executor.ID]executor.Task{}, ended: map[executor.ID]executor.Result{},
 		}
 		var err error
-		if s.journal, err = OpenJournal(t.TempDir()); err != nil {
+		if s.journal, err = open(); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = s.journal.Close() })

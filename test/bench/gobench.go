@@ -16,7 +16,7 @@ import (
 // queue of a million first.
 var stateBenchmarks = []struct{ pattern, quick, benchtime string }{
 	{"^Benchmark(Submit|Match|Turnover)$", "^Benchmark(Submit|Match|Turnover)$/^sites=(10|1000)$/^waiting=(1000|1000000)$", "2048x"},
-	{"^BenchmarkList$", "^BenchmarkList$", "200x"},
+	{"^Benchmark(List|Why)$", "^BenchmarkList$", "200x"},
 	{"^BenchmarkSnapshot$", "^BenchmarkSnapshot$/^shared$", "3x"},
 }
 

@@ -94,7 +94,8 @@ func (g grid) growthSheet() sheet {
 	return s
 }
 
-// addPages adds the pages of a list with a million jobs, without HTTP.
+// addPages adds what is asked of a state with a million waiting tasks, without
+// HTTP.
 func addPages(t *table, results []result) {
 	for _, c := range []struct{ name, what string }{
 		{"newest", "newest"},
@@ -106,6 +107,16 @@ func addPages(t *table, results []result) {
 			name: "state machine, page of 100 of 1e6 waiting jobs, " + c.what, unit: "ms",
 			measured: find(results, "List/"+c.name).value("ns/op") / 1e6,
 		})
+	}
+	for _, c := range []struct{ name, what string }{
+		{"jobs-a-site=1", "1000 arrays"},
+		{"jobs-a-site=1000", "1e6 jobs"},
+	} {
+		why := find(results, "Why/sites=1000/"+c.name).value("ns/op") / 1e6
+		if math.IsNaN(why) {
+			continue // left out of a quick run
+		}
+		t.add(figure{name: "state machine, why the last of " + c.what + " waits", unit: "ms", measured: why})
 	}
 }
 

@@ -79,7 +79,7 @@ under --wait: 10 failed, 11 cancelled, 12 lost.`,
 	root.AddCommand(
 		a.brokerCommand(), a.devCommand(), a.submitCommand(), a.jobsCommand(), a.jobCommand(), a.tasksCommand(),
 		a.logsCommand(), a.cancelCommand(), a.sitesCommand(), a.ledgerCommand(), a.queueCommand(), a.policyCommand(),
-		a.drainCommand(), a.resumeCommand(), a.leaveCommand(), a.statusCommand(), a.versionCommand(),
+		a.drainCommand(), a.resumeCommand(), a.leaveCommand(), a.statusCommand(), a.simCommand(), a.versionCommand(),
 	)
 	finish(root)
 	return root

@@ -117,3 +117,33 @@ func distinct[T comparable](rows []*Row, field func(*Row) T) (values []T) {
 	}
 	return values
 }
+
+// Score is one cell of Table 1.
+type Score struct {
+	Scenario Scenario `json:"scenario"`
+	Policy   string   `json:"policy"`
+	Score    int      `json:"score"`
+	Share    float64  `json:"share"`
+	Paper    float64  `json:"paper_share"` // 0 for a policy that the paper does not know
+	Losses   int      `json:"losses"`
+	Distance float64  `json:"l1_over_v"`
+	Excess   float64  `json:"excess_over_v"`
+}
+
+// Scores is the table that the paper shows.
+func (p *Report) Scores() (scores []Score) {
+	for _, scenario := range distinct(p.Rows, func(r *Row) Scenario { return r.Scenario }) {
+		t := TallyOf(p.Rows, p.Study.Policies, L1, func(r *Row) bool { return r.Scenario == scenario })
+		for i, policy := range t.Policies {
+			s := Score{
+				Scenario: scenario, Policy: policy, Score: t.Scores[i], Share: t.Shares()[i], Losses: t.Losses(i),
+				Distance: t.Distance[i], Excess: t.Excess[i],
+			}
+			if _, share, ok := paper(policy, scenario); ok {
+				s.Paper = share
+			}
+			scores = append(scores, s)
+		}
+	}
+	return scores
+}

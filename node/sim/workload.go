@@ -109,9 +109,7 @@ func (w *Workload) settle() error {
 	if len(w.Jobs) == 0 {
 		return fmt.Errorf("read %s: %w: %d jobs were dropped", w.Name, ErrNoWork, w.Dropped)
 	}
-	slices.SortStableFunc(w.Jobs, func(a, b Job) int {
-		return cmp.Or(cmp.Compare(a.Submit, b.Submit), cmp.Compare(a.Number, b.Number))
-	})
+	slices.SortStableFunc(w.Jobs, compareJobs)
 	first := w.Jobs[0].Submit
 	for i := range w.Jobs {
 		w.Jobs[i].Submit -= first
@@ -129,4 +127,30 @@ func (w *Workload) Between(from, to int64) []Job {
 		return i
 	}
 	return w.Jobs[at(from):at(to)]
+}
+
+// Merge plays several logs as one: their first submissions coincide, and equal
+// users of different logs are different people. REQUIRES: at least one.
+func Merge(logs ...*Workload) *Workload {
+	if len(logs) == 1 {
+		return logs[0]
+	}
+	all := &Workload{}
+	for i, w := range logs {
+		all.Name = strings.TrimPrefix(all.Name+"+"+w.Name, "+")
+		all.Lines, all.Dropped, all.Malformed, all.Unsorted = all.Lines+w.Lines, all.Dropped+w.Dropped, all.Malformed+w.Malformed, all.Unsorted+w.Unsorted
+		all.key = keyed(all.key, w.key).key
+		for _, j := range w.Jobs {
+			j.User = j.User*int64(len(logs)) + int64(i)
+			j.Number = j.Number*int64(len(logs)) + int64(i)
+			all.Jobs = append(all.Jobs, j)
+		}
+	}
+	slices.SortStableFunc(all.Jobs, compareJobs)
+	return all
+}
+
+// compareJobs is the order of a workload.
+func compareJobs(a, b Job) int {
+	return cmp.Or(cmp.Compare(a.Submit, b.Submit), cmp.Compare(a.Number, b.Number))
 }

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cloudshare/cloudshare/node/sim"
+	"github.com/cloudshare/cloudshare/node/sim/swf"
+)
+
+// maxLogNotes bounds what is told of one log's malformed lines.
+const maxLogNotes = 20
+
+func (a *app) simCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "sim", Short: "Simulate a federation on a real workload",
+		Long: `Simulate a federation on a real workload, with the broker, state machine and
+policies of the product, on a virtual clock.
+
+Workloads are logs in the Standard Workload Format, plain or gzipped, as in
+https://www.cs.huji.ac.il/labs/parallel/workload/.`,
+		Example: `  cloudshare sim run --load 1.5 node/sim/testdata/sample.swf
+  cloudshare sim table1 --quick node/sim/testdata/sample.swf`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.simRunCommand(), a.simTableCommand())
+	return cmd
+}
+
+// openLogs reads logs and tells what was odd about them.
+func (a *app) openLogs(paths []string) ([]*sim.Workload, error) {
+	var logs []*sim.Workload
+	for _, path := range paths {
+		told := 0
+		w, err := sim.OpenWorkload(path, func(p swf.Problem) {
+			if told++; told <= maxLogNotes {
+				a.note("%s", p)
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		if told > maxLogNotes {
+			a.note("%s: %d more malformed lines", path, told-maxLogNotes)
+		}
+		a.note("%s: %d jobs, %d of them never ran, %d malformed lines, %d submitted out of order", w.Name, w.Lines, w.Dropped, w.Malformed, w.Unsorted)
+		logs = append(logs, w)
+	}
+	return logs, nil
+}
+
+// simError: what cannot be simulated was asked for wrongly.
+func simError(err error) error {
+	for _, asked := range []error{sim.ErrBadCase, sim.ErrTooShort, sim.ErrTooFew, sim.ErrOtherStudy} {
+		if errors.Is(err, asked) {
+			return usage("%w", err)
+		}
+	}
+	return err
+}
+
+// writeFile creates a file, written as a whole or named in the error.
+func writeFile(path string, write func(io.Writer) error) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("create file: %w", err)
+	}
+	if err := errors.Join(write(f), f.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const sampleLog = "../../node/sim/testdata/sample.swf"
+
+func TestSimRunWritesWhatWasAskedFor(t *testing.T) {
+	dir := t.TempDir()
+	starts, schedule, gantt := filepath.Join(dir, "s.csv"), filepath.Join(dir, "s.swf"), filepath.Join(dir, "s.svg")
+	code, out, errs := cli(t, "", "sim", "run", "--load", "1.5", "--starts", starts, "--schedule", schedule, "--gantt", gantt, sampleLog)
+	if code != exitOK || strings.Count(out, "\n") != 6 {
+		t.Fatalf("exit %d, %s%s", code, out, errs)
+	}
+	for path, begin := range map[string]string{starts: "start,end,site", schedule: "; Version: 2.2", gantt: "<svg"} {
+		text, err := os.ReadFile(path)
+		if err != nil || !strings.HasPrefix(string(text), begin) {
+			t.Errorf("%s: %.40q, %v", path, text, err)
+		}
+	}
+	// The schedule is a log itself.
+	if code, _, errs := cli(t, "", "sim", "run", "--sites", "1", "--unit", "0", "--cores", "50", "--period", "0", schedule); code != exitOK {
+		t.Errorf("the schedule cannot be played: %s", errs)
+	}
+	if code, out, errs := cli(t, "", "sim", "run", "-o", "json", "--unit", "0", "--cores", "5", sampleLog); code != exitOK || !strings.Contains(errs, "wider than every site") {
+		t.Errorf("jobs wider than every site: exit %d, %s%s", code, out, errs)
+	}
+}
+
+func TestSimTable(t *testing.T) {
+	dir := t.TempDir()
+	args := []string{"sim", "table1", "--quick", "--period", "6h", "--sites", "3", "--out", dir, sampleLog}
+	code, first, errs := cli(t, "", args...)
+	if code != exitOK || strings.Count(first, "\n") != 16 {
+		t.Fatalf("exit %d, %s%s", code, first, errs)
+	}
+	for _, name := range []string{"report.md", "instances.csv", "shares.svg", "rows.jsonl"} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() == 0 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if code, again, _ := cli(t, "", args...); code != exitOK || again != first {
+		t.Errorf("a second time: exit %d, %s", code, again)
+	}
+	code, _, errs = cli(t, "", append(args, "--seed", "9")...)
+	if code != exitUsage || !strings.Contains(errs, "another study") {
+		t.Errorf("another seed in the same folder: exit %d, %s", code, errs)
+	}
+}
+
+// What is asked for wrongly is exit 2, what cannot be read exit 1, with the
+// reason and the remedy in one line.
+func TestSimRefusals(t *testing.T) {
+	dir := t.TempDir()
+	empty := filepath.Join(dir, "empty.swf")
+	if err := os.WriteFile(empty, []byte("; nothing\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, c := range []struct {
+		line string
+		code int
+	}{
+		{"sim run", exitUsage},
+		{"sim table1", exitUsage},
+		{"sim run --cores 3 SAMPLE", exitUsage},
+		{"sim run --load 0 SAMPLE", exitUsage},
+		{"sim run --scenario 4 SAMPLE", exitUsage},
+		{"sim run --sites 13 SAMPLE", exitUsage},
+		{"sim run --policy BEST SAMPLE", exitUsage},
+		{"sim run --running never SAMPLE", exitUsage},
+		{"sim run --home maybe SAMPLE", exitUsage},
+		{"sim run --unit 1500ms SAMPLE", exitUsage},
+		{"sim run --period 1000h SAMPLE", exitUsage},
+		{"sim run --period 1s SAMPLE", exitUsage},
+		{"sim table1 --periods 0 SAMPLE", exitUsage},
+		{"sim table1 --loads -1 SAMPLE", exitUsage},
+		{"sim table1 --workers -1 SAMPLE", exitUsage},
+		{"sim run EMPTY", exitError},
+		{"sim run none.swf", exitError},
+	} {
+		line := strings.NewReplacer("SAMPLE", sampleLog, "EMPTY", empty).Replace(c.line)
+		code, out, errs := cli(t, "", strings.Fields(line)...)
+		errs = errs[strings.Index(errs, "cloudshare: "):]
+		if code != c.code || out != "" || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%s: exit %d, stdout %q, stderr %q", line, code, out, errs)
+		}
+		fmt.Fprintf(&all, "$ cloudshare %s\n%s", c.line, strings.ReplaceAll(errs, dir+"/", ""))
+	}
+	golden(t, "sim.txt", all.String())
+}

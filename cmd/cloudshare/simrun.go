@@ -1,0 +1,213 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cloudshare/cloudshare/node/sim"
+	"github.com/cloudshare/cloudshare/sched"
+)
+
+// simRun is what `sim run` was asked for.
+type simRun struct {
+	setup    sim.Setup
+	scenario int
+	period   time.Duration
+	unit     time.Duration
+	reserve  time.Duration
+	from     int64
+	mapping  int
+	policy   string
+	running  string
+	home     string
+	starts   string
+	schedule string
+	gantt    string
+}
+
+func (a *app) simRunCommand() *cobra.Command {
+	r := simRun{setup: sim.DefaultSetup()}
+	s := &r.setup
+	cmd := &cobra.Command{
+		Use: "run [flags] LOG…", Short: "Play one period of a workload",
+		Long: `Play one period of a workload, and print what each site's tasks waited.
+
+Jobs become tasks of one core and --unit length; with --unit 0 they stay as wide
+and as long as they are, and those wider than every site are left out and counted.
+Several logs are played together: their first submissions coincide, and their
+users are different people.`,
+		Example: `  cloudshare sim run --load 1.5 --gantt run.svg node/sim/testdata/sample.swf
+  cloudshare sim run --unit 0 --period 0 --sites 1 --cores 100 KTH-SP2-1996-2.1-cln.swf.gz`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return a.simRun(args, r) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&r.policy, "policy", sched.Default, "policy")
+	f.IntVar(&r.scenario, "scenario", 1, "1 equal cores, 2 cores by Zipf's law, 3 background load")
+	f.IntVar(&s.Sites, "sites", s.Sites, "sites")
+	f.Int64Var(&s.Cores, "cores", 0, "cores of all sites, 0 = as many as --load says")
+	f.Float64Var(&s.Load, "load", s.Load, "work of the period over the cores' time in it")
+	f.DurationVar(&r.period, "period", 24*time.Hour, "length of the period of submissions, 0 = the whole log")
+	f.Int64Var(&r.from, "from", -1, "second of the log at which the period begins, -1 = drawn by the seed")
+	f.IntVar(&r.mapping, "mapping", 0, "which mapping of users to sites")
+	f.Uint64Var(&s.Seed, "seed", s.Seed, "of every random choice")
+	f.DurationVar(&r.unit, "unit", time.Hour, "length of a unit task, 0 = the jobs as they are")
+	f.DurationVar(&r.reserve, "reserve-after", 0, "reserve a machine for what waits so long, 0 = never")
+	f.Float64Var(&s.Exponent, "zipf", s.Exponent, "exponent of Zipf's law, in scenario 2")
+	f.Float64Var(&s.BackgroundShare, "background", s.BackgroundShare, "probability that a user is background, in scenario 3")
+	f.StringVar(&r.running, "running", sched.Partial.String(), "how running tasks count: partial or completed")
+	f.StringVar(&r.home, "home", "reported", "home runs: reported, unreported, never")
+	f.StringVar(&r.starts, "starts", "", "write every start to `FILE`, CSV")
+	f.StringVar(&r.schedule, "schedule", "", "write the schedule to `FILE`, SWF")
+	f.StringVar(&r.gantt, "gantt", "", "draw the schedule to `FILE`, SVG")
+	return cmd
+}
+
+func (a *app) simRun(args []string, r simRun) error {
+	logs, err := a.openLogs(args)
+	if err != nil {
+		return err
+	}
+	w := sim.Merge(logs...)
+	in, err := r.instance(w)
+	if err != nil {
+		return simError(err)
+	}
+	if in.TooWide > 0 {
+		a.note("%d jobs are wider than every site they could run at: left out; give the sites more --cores", in.TooWide)
+	}
+	began := time.Now()
+	out, err := sim.Play(&in.Case)
+	if err != nil {
+		return simError(err)
+	}
+	took := time.Since(began)
+	a.note("%d tasks in %s (%.0f a second), %d entries", len(in.Tasks), took.Round(time.Millisecond), float64(len(in.Tasks))/took.Seconds(), out.Entries)
+	title := fmt.Sprintf("%s from second %d: scenario %d, %s, seed %d", w.Name, in.From, r.scenario, r.policy, r.setup.Seed)
+	if err := r.write(in, out, title); err != nil {
+		return err
+	}
+	return a.showRun(in, out)
+}
+
+// instance makes the case that the flags ask for.
+func (r *simRun) instance(w *sim.Workload) (*sim.Instance, error) {
+	for name, d := range map[string]time.Duration{"period": r.period, "unit": r.unit, "reserve-after": r.reserve} {
+		if d < 0 || d%time.Second != 0 {
+			return nil, usage("--%s %s: must be whole seconds, 0 or more", name, d)
+		}
+	}
+	s := &r.setup
+	s.Scenario, s.Period, s.Unit = sim.Scenario(r.scenario), int64(r.period/time.Second), int64(r.unit/time.Second)
+	from := r.from
+	if s.Period == 0 {
+		s.Period, from = w.Span()+1, 0
+	}
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	if from < 0 {
+		var err error
+		if from, _, err = w.Draw(s, 0); err != nil {
+			return nil, err
+		}
+	}
+	in, err := w.Instance(s, from, r.mapping)
+	if err != nil {
+		return nil, err
+	}
+	in.Params = sim.Params(r.policy)
+	in.Params.ReserveAfterMs = r.reserve.Milliseconds()
+	if in.Params.Running, err = sched.ParseMode(r.running); err != nil {
+		return nil, usage("--running: %w", err)
+	}
+	switch r.home {
+	case "reported":
+		in.Home = sim.HomeReported
+	case "unreported":
+		in.Home = sim.HomeUnreported
+	case "never":
+		in.Home = sim.HomeNever
+	default:
+		return nil, usage("--home %q: must be reported, unreported or never", r.home)
+	}
+	return in, nil
+}
+
+// write writes the files that were asked for.
+func (r *simRun) write(in *sim.Instance, out *sim.Outcome, title string) error {
+	for _, f := range []struct {
+		path  string
+		write func(io.Writer) error
+	}{
+		{r.starts, func(w io.Writer) error { return sim.StartLog(w, &in.Case, out) }},
+		{r.schedule, func(w io.Writer) error { return sim.Schedule(w, &in.Case, out, "; Note: "+title) }},
+		{r.gantt, func(w io.Writer) error { return sim.Gantt(w, &in.Case, out, title) }},
+	} {
+		if f.path != "" {
+			if err := writeFile(f.path, f.write); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// siteWaits is one site's line.
+type siteWaits struct {
+	Site       string  `json:"site"`
+	Cores      int64   `json:"cores"`
+	Tasks      int     `json:"tasks"`
+	Background int     `json:"background"`
+	Wait       int64   `json:"wait_s"`
+	Mean       float64 `json:"mean_wait_s"`
+	RanForAll  int     `json:"ran"`    // federation tasks on its machines
+	Lent       int     `json:"lent"`   // of these, for others
+	Longest    int64   `json:"most_s"` // longest wait
+}
+
+func waitsBySite(in *sim.Instance, out *sim.Outcome) []siteWaits {
+	sites := make([]siteWaits, len(in.Cores))
+	for i := range sites {
+		sites[i].Site, sites[i].Cores = sim.SiteName(i), in.Cores[i]
+	}
+	for i := range in.Tasks {
+		t := &in.Tasks[i]
+		s := &sites[t.Site]
+		if t.Background {
+			s.Background++
+			continue
+		}
+		wait := out.Start[i] - t.Release
+		s.Tasks++
+		s.Wait += wait
+		s.Longest = max(s.Longest, wait)
+		sites[out.Site[i]].RanForAll++
+		if out.Site[i] != t.Site {
+			sites[out.Site[i]].Lent++
+		}
+	}
+	for i := range sites {
+		if s := &sites[i]; s.Tasks > 0 {
+			s.Mean = float64(s.Wait) / float64(s.Tasks)
+		}
+	}
+	return sites
+}
+
+func (a *app) showRun(in *sim.Instance, out *sim.Outcome) error {
+	sites := waitsBySite(in, out)
+	return a.show(sites, func(w io.Writer) {
+		row(w, "SITE", "CORES", "TASKS", "BACKGROUND", "RAN", "LENT", "WAIT", "MEAN WAIT", "LONGEST")
+		for _, s := range sites {
+			row(w, s.Site, s.Cores, s.Tasks, s.Background, s.RanForAll, s.Lent, seconds(float64(s.Wait)), seconds(s.Mean), seconds(float64(s.Longest)))
+		}
+	})
+}
+
+func seconds(s float64) string {
+	return (time.Duration(s) * time.Second).String()
+}

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+
+	"github.com/cloudshare/cloudshare/node/sim"
+)
+
+// table is what `sim table1` was asked for.
+type table struct {
+	study     sim.Study
+	period    time.Duration
+	scenarios []int
+	out       string
+	workers   int
+	open      int // periods for the sensitivity table
+	quick     bool
+}
+
+func (a *app) simTableCommand() *cobra.Command {
+	t := table{study: *sim.DefaultStudy(), period: 24 * time.Hour}
+	cmd := &cobra.Command{
+		Use: "table1 [flags] LOG…", Short: "Evaluate the policies as the paper does (its Table 1)",
+		Long: `Evaluate the policies as the paper does: random days of each log, users spread
+over five sites, several loads, three scenarios; in each instance every policy
+plays, all coalitions give the Shapley value, and the fairer policy gets a point.
+
+Results are kept in --out as they come: after Ctrl-C the same command goes on.
+The same logs, flags and seed give the same files, byte for byte.`,
+		Example: `  cloudshare sim table1 --quick node/sim/testdata/sample.swf
+  cloudshare sim table1 --out study HPC2N-2002-2.2-cln.swf.gz LPC-EGEE-2004-1.2-cln.swf.gz`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.simTable(cmd, args, t) },
+	}
+	f, s := cmd.Flags(), &t.study
+	f.StringVar(&t.out, "out", "table1", "`DIR` for the results and the report")
+	f.Uint64Var(&s.Setup.Seed, "seed", s.Setup.Seed, "of every random choice")
+	f.IntVar(&s.Periods, "periods", s.Periods, "periods of each log")
+	f.DurationVar(&t.period, "period", t.period, "length of a period of submissions")
+	f.IntVar(&s.Mappings, "mappings", s.Mappings, "mappings of users to sites, of each period")
+	f.Float64SliceVar(&s.Loads, "loads", s.Loads, "work of a period over the cores' time in it")
+	f.IntSliceVar(&t.scenarios, "scenarios", []int{1, 2, 3}, "1 equal cores, 2 cores by Zipf's law, 3 background load")
+	f.StringSliceVar(&s.Policies, "policies", s.Policies, "policies to compare")
+	f.IntVar(&s.Setup.Sites, "sites", s.Setup.Sites, "sites")
+	f.Float64Var(&s.Setup.Exponent, "zipf", s.Setup.Exponent, "exponent of Zipf's law, in scenario 2")
+	f.Float64Var(&s.Setup.BackgroundShare, "background", s.Setup.BackgroundShare, "probability that a user is background, in scenario 3")
+	f.IntVar(&s.Sample, "sample", s.Sample, "let brokers play all coalitions in every `N`th instance, 0 = never")
+	f.IntVar(&t.open, "sensitivity", 4, "periods of each log for the choices that the paper leaves open, 0 = none")
+	f.IntVar(&t.workers, "workers", 0, "instances at a time, 0 = as many as there are cores")
+	f.BoolVar(&t.quick, "quick", false, "two periods, one mapping, two loads: a minute, no proof")
+	return cmd
+}
+
+func (a *app) simTable(cmd *cobra.Command, args []string, t table) error {
+	if t.period%time.Second != 0 {
+		return usage("--period %s: must be whole seconds", t.period)
+	}
+	if t.workers < 0 || t.workers > 4096 || t.open < 0 {
+		return usage("--workers %d, --sensitivity %d: must be 0 or more, at most 4096 workers", t.workers, t.open)
+	}
+	if t.workers == 0 {
+		t.workers = runtime.NumCPU()
+	}
+	s := &t.study
+	s.Setup.Period, s.Scenarios = int64(t.period/time.Second), nil
+	for _, n := range t.scenarios {
+		s.Scenarios = append(s.Scenarios, sim.Scenario(n))
+	}
+	if t.quick {
+		s.Periods, s.Mappings, s.Loads, t.open = min(s.Periods, 2), 1, []float64{0.75, 1.5}, min(t.open, 1)
+	}
+	logs, err := a.openLogs(args)
+	if err != nil {
+		return err
+	}
+	s.Workloads = logs
+	if err := s.Validate(); err != nil {
+		return simError(err)
+	}
+	return a.runTable(cmd.Context(), &t, typed(cmd, args))
+}
+
+// typed is the command line without where files are and what does not matter to
+// the result.
+func typed(cmd *cobra.Command, args []string) string {
+	words := []string{cmd.CommandPath()}
+	for _, name := range []string{
+		"seed", "periods", "period", "mappings", "loads", "scenarios", "policies", "sites", "zipf", "background", "sample", "sensitivity", "quick",
+	} {
+		if f := cmd.Flags().Lookup(name); f.Changed || name == "seed" {
+			words = append(words, "--"+name+"="+strings.Trim(f.Value.String(), "[]"))
+		}
+	}
+	for _, path := range args {
+		words = append(words, filepath.Base(path))
+	}
+	return strings.Join(words, " ")
+}
+
+func (a *app) runTable(ctx context.Context, t *table, command string) error {
+	if err := os.MkdirAll(t.out, 0o755); err != nil {
+		return fmt.Errorf("make folder: %w", err)
+	}
+	report := &sim.Report{Study: &t.study, Command: command}
+	if t.open > 0 {
+		report.Variants = t.study.Open(t.open)
+	}
+	bar := a.studyBar(report)
+	began := time.Now()
+	var err error
+	if report.Rows, err = a.runStudy(ctx, t, &t.study, "rows.jsonl", bar); err != nil {
+		return err
+	}
+	for i := range report.Variants {
+		v := &report.Variants[i]
+		if v.Rows, err = a.runStudy(ctx, t, v.Study, fmt.Sprintf("variant-%02d.jsonl", i), bar); err != nil {
+			return err
+		}
+	}
+	bar.close()
+	a.note("played in %s", time.Since(began).Round(time.Second/10))
+	for name, write := range map[string]func(io.Writer) error{
+		"report.md": report.Markdown, "instances.csv": report.CSV, "shares.svg": report.Chart,
+	} {
+		if err := writeFile(filepath.Join(t.out, name), write); err != nil {
+			return err
+		}
+	}
+	a.note("report: %s", filepath.Join(t.out, "report.md"))
+	return a.showTable(report)
+}
+
+// runStudy plays what the results file lacks.
+func (a *app) runStudy(ctx context.Context, t *table, s *sim.Study, name string, bar *studyBar) ([]*sim.Row, error) {
+	results, err := sim.OpenResults(filepath.Join(t.out, name), s)
+	if err != nil {
+		return nil, simError(err)
+	}
+	done := results.Done()
+	bar.add(len(done))
+	err = s.Run(ctx, t.workers, done, func(r *sim.Row) error {
+		bar.add(1)
+		return results.Save(r)
+	})
+	if err = errors.Join(err, results.Close()); err != nil {
+		bar.close()
+		if ctx.Err() != nil {
+			a.note("interrupted: the same command goes on from here")
+		}
+		return nil, simError(err)
+	}
+	return results.Rows(), nil
+}
+
+// showTable prints the scores.
+func (a *app) showTable(report *sim.Report) error {
+	scores := report.Scores()
+	return a.show(scores, func(w io.Writer) {
+		row(w, "SCENARIO", "POLICY", "SCORE", "SHARE", "PAPER", "WINS", "LOSSES", "L1/V", "(L1-FLOOR)/V")
+		for _, s := range scores {
+			row(w, int(s.Scenario), s.Policy, s.Score, fmt.Sprintf("%.3f", s.Share), fmt.Sprintf("%.3f", s.Paper), s.Score, s.Losses,
+				fmt.Sprintf("%.4f", s.Distance), fmt.Sprintf("%.4f", s.Excess))
+		}
+	})
+}
+
+// studyBar shows how far a study is, on a terminal only.
+type studyBar struct{ bar *progressbar.ProgressBar }
+
+func (a *app) studyBar(report *sim.Report) *studyBar {
+	if !isTerminal(a.err) {
+		return &studyBar{}
+	}
+	size := report.Study.Size()
+	for _, v := range report.Variants {
+		size += v.Study.Size()
+	}
+	return &studyBar{progressbar.NewOptions(size, progressbar.OptionSetWriter(a.err), progressbar.OptionShowCount(), progressbar.OptionShowIts(),
+		progressbar.OptionSetItsString("instances"), progressbar.OptionSetPredictTime(true), progressbar.OptionSetWidth(30),
+		progressbar.OptionThrottle(200*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetDescription("instances"))}
+}
+
+func (b *studyBar) add(n int) {
+	if b.bar != nil {
+		_ = b.bar.Add(n) // only a terminal that went away fails
+	}
+}
+
+func (b *studyBar) close() {
+	if b.bar != nil {
+		_ = b.bar.Clear() // see add
+	}
+}

@@ -1,0 +1,46 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/cloudshare/cloudshare/sched"
+)
+
+// variantLoads are those that other choices are played under.
+var variantLoads = []float64{0.5, 1, 2}
+
+// Open lists the study with each of the choices that the paper leaves open made
+// otherwise, on the first so many periods of each log; the first is the study's
+// own choice on the same instances.
+func (s *Study) Open(periods int) []Variant {
+	var out []Variant
+	add := func(name string, change func(*Study)) {
+		v := *s
+		v.Periods, v.Mappings, v.Loads, v.Sample = min(periods, s.Periods), 1, variantLoads, 0
+		change(&v)
+		if len(v.Scenarios) > 0 {
+			out = append(out, Variant{Name: name, Study: &v})
+		}
+	}
+	only := func(v *Study, scenario Scenario) {
+		v.Scenarios = nil
+		for _, x := range s.Scenarios {
+			if x == scenario {
+				v.Scenarios = []Scenario{x}
+			}
+		}
+	}
+	add("the study's own", func(*Study) {})
+	add("running tasks: "+sched.Completed.String(), func(v *Study) { v.Rules.Running = sched.Completed })
+	add("home runs: "+HomeUnreported.String(), func(v *Study) { v.Rules.Home = HomeUnreported })
+	add("home runs: "+HomeNever.String(), func(v *Study) { v.Rules.Home = HomeNever })
+	add("machines in order", func(v *Study) { v.Rules.FixedOrder = true })
+	add("last tie-break turned around", func(v *Study) { v.Rules.Reverse = true })
+	for _, e := range []float64{0.5, 2} {
+		add(fmt.Sprintf("Zipf exponent %v", e), func(v *Study) { v.Setup.Exponent = e; only(v, Zipf) })
+	}
+	for _, share := range []float64{0.25, 0.75} {
+		add(fmt.Sprintf("background share %v", share), func(v *Study) { v.Setup.BackgroundShare = share; only(v, Background) })
+	}
+	return out
+}

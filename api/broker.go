@@ -37,6 +37,9 @@ type Broker interface {
 	// Leave begins to take the site out of the federation; the broker ends by
 	// itself once the site has left.
 	Leave(ctx context.Context, now, forget bool) error
+	// Events subscribes to what happens after a place in the Feed.
+	Events(from node.EventID, f node.EventFilter) *node.Subscription
+	Feed() *node.Feed
 	// Status computes the state's hash if hash is true.
 	Status(hash bool) node.Status
 	// Index is the number of the last entry applied here.

@@ -38,12 +38,16 @@ type fakeBroker struct {
 	query   node.JobQuery // the last one
 	drain   wire.Drain
 	left    []string // what Leave was asked
+	replica *node.Replica
+	seq     uint64 // of its last command
 }
 
 var _ Broker = (*fakeBroker)(nil)
 
 func newFake(site string) *fakeBroker {
-	return &fakeBroker{site: site, index: 7, keys: map[string]fsm.JobID{}, params: fsm.DefaultParams()}
+	return &fakeBroker{
+		site: site, index: 7, keys: map[string]fsm.JobID{}, params: fsm.DefaultParams(), replica: node.NewReplica(),
+	}
 }
 
 func (f *fakeBroker) Submit(ctx context.Context, reqs []node.Request) []node.Answer {
@@ -223,6 +227,15 @@ func (f *fakeBroker) Status(hash bool) node.Status {
 	}
 	return s
 }
+
+func (f *fakeBroker) Events(from node.EventID, filter node.EventFilter) *node.Subscription {
+	return f.replica.Events(from, filter, func(id fsm.JobID) map[string]string {
+		j, _ := f.find(id)
+		return j.Spec.Labels
+	})
+}
+
+func (f *fakeBroker) Feed() *node.Feed { return f.replica.Feed() }
 
 func (f *fakeBroker) Index() uint64 {
 	f.mu.Lock()

@@ -23,6 +23,7 @@ type answer[T any] struct{ Body T }
 type none struct{}
 
 type jobsInput struct {
+	BlockingQuery
 	State  string   `query:"state" enum:"queued,running,succeeded,failed,cancelled,lost,withdrawn" doc:"only jobs in this state"`
 	Site   string   `query:"site" doc:"only jobs of this owner"`
 	Label  []string `query:"label,explode" doc:"KEY=VALUE, may be repeated"`
@@ -31,19 +32,20 @@ type jobsInput struct {
 }
 
 type statusInput struct {
+	BlockingQuery
 	Hash bool `query:"hash" default:"true" doc:"compute the state's hash; false saves the time"`
 }
 
 // humaOps registers the plain reads, whose queries huma parses.
 func (s *Server) humaOps() {
 	read(s, "jobs", "/v1/jobs", "Jobs, newest first", s.jobs)
-	read(s, "sites", "/v1/sites", "The sites of the federation", func(_ context.Context, _ *none) (*answer[wire.List[wire.Site]], error) {
+	read(s, "sites", "/v1/sites", "The sites of the federation", func(_ context.Context, _ *BlockingQuery) (*answer[wire.List[wire.Site]], error) {
 		return listOf(s.broker.Sites(), siteOf), nil
 	})
-	read(s, "queue", "/v1/queue", "What waits, per owner, with the priorities now", func(_ context.Context, _ *none) (*answer[wire.List[wire.Queue]], error) {
+	read(s, "queue", "/v1/queue", "What waits, per owner, with the priorities now", func(_ context.Context, _ *BlockingQuery) (*answer[wire.List[wire.Queue]], error) {
 		return listOf(s.broker.Queue(), queueOf), nil
 	})
-	read(s, "ledger", "/v1/ledger", "Who used how much of whose machines", func(_ context.Context, _ *none) (*answer[wire.Ledger], error) {
+	read(s, "ledger", "/v1/ledger", "Who used how much of whose machines", func(_ context.Context, _ *BlockingQuery) (*answer[wire.Ledger], error) {
 		return &answer[wire.Ledger]{ledgerOf(s.broker.Ledger())}, nil
 	})
 	read(s, "policy", "/v1/policy", "The federation's policy", func(_ context.Context, _ *none) (*answer[wire.Policy], error) {
@@ -55,9 +57,11 @@ func (s *Server) humaOps() {
 }
 
 func read[I, O any](s *Server, id, path, summary string, h func(context.Context, *I) (*O, error)) {
-	huma.Register(s.huma, huma.Operation{
-		OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Errors: []int{400, 503},
-	}, func(ctx context.Context, in *I) (*O, error) {
+	op := huma.Operation{OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Errors: []int{400, 503}}
+	if _, plain := any(new(I)).(*none); !plain {
+		op.Middlewares = huma.Middlewares{s.blockingRead}
+	}
+	huma.Register(s.huma, op, func(ctx context.Context, in *I) (*O, error) {
 		out, err := h(ctx, in)
 		if err != nil {
 			return nil, s.logged(err)
@@ -89,15 +93,9 @@ func (s *Server) jobs(ctx context.Context, in *jobsInput) (*answer[wire.List[wir
 	if q.Site != "" && !fsm.ValidSite(q.Site) {
 		return nil, badQuery("site", q.Site, "is not a site's name")
 	}
-	for _, label := range in.Label {
-		key, value, ok := strings.Cut(label, "=")
-		if !ok || key == "" {
-			return nil, badQuery("label", label, "must be KEY=VALUE")
-		}
-		if q.Labels == nil {
-			q.Labels = make(map[string]string)
-		}
-		q.Labels[key] = value
+	var err error
+	if q.Labels, err = labelsOf(in.Label); err != nil {
+		return nil, err
 	}
 	page, err := s.broker.Jobs(ctx, q)
 	if err != nil {

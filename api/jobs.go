@@ -19,11 +19,24 @@ func (s *Server) job(w http.ResponseWriter, r *http.Request, param func(string) 
 	if err != nil {
 		return err
 	}
+	if err = s.awaitJob(w, r, id); err != nil {
+		return err
+	}
 	job, err := s.broker.Job(r.Context(), id)
 	if err != nil {
 		return err
 	}
 	return writeJSON(w, http.StatusOK, jobOf(job))
+}
+
+// awaitJob is await, once it is known that this broker has the job.
+func (s *Server) awaitJob(w http.ResponseWriter, r *http.Request, id fsm.JobID) error {
+	if r.URL.Query().Has("index") {
+		if _, err := s.broker.Job(r.Context(), id); err != nil {
+			return err
+		}
+	}
+	return s.await(w, r)
 }
 
 // cancel answers with the job as it is once the cancellation was accepted.
@@ -54,6 +67,9 @@ func (s *Server) tasks(w http.ResponseWriter, r *http.Request, param func(string
 	}
 	from, err := taskCursor(r)
 	if err != nil {
+		return err
+	}
+	if err = s.awaitJob(w, r, id); err != nil {
 		return err
 	}
 	tasks, next, err := s.broker.Tasks(r.Context(), id, from, int(limit))

@@ -30,6 +30,29 @@ func newPeerTransport(timeout time.Duration) *http.Transport {
 	}
 }
 
+// peerTransport waits longer for the answer to a blocking read.
+type peerTransport struct{ plain, patient *http.Transport }
+
+func newPeers(timeout time.Duration) *peerTransport {
+	p := &peerTransport{plain: newPeerTransport(timeout), patient: newPeerTransport(timeout)}
+	p.patient.ResponseHeaderTimeout = timeout + maxWait
+	return p
+}
+
+// RoundTrip implements http.RoundTripper.
+func (p *peerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Query().Has("index") {
+		return p.patient.RoundTrip(r)
+	}
+	return p.plain.RoundTrip(r)
+}
+
+// CloseIdleConnections ends what is kept open.
+func (p *peerTransport) CloseIdleConnections() {
+	p.plain.CloseIdleConnections()
+	p.patient.CloseIdleConnections()
+}
+
 // newProxy passes requests on to the broker named in their context.
 func (s *Server) newProxy() *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
@@ -55,6 +78,8 @@ func (s *Server) newProxy() *httputil.ReverseProxy {
 
 // forward has another broker answer. The client never sees a redirect.
 func (s *Server) forward(w http.ResponseWriter, r *http.Request, e *node.ElsewhereError) {
+	w.Header().Del(wire.HeaderIndex) // the answer brings the other broker's
+	w.Header().Del(wire.HeaderHome)
 	switch {
 	case e.HTTP == "":
 		unreachable(e, "its address is not known").write(w)

@@ -45,6 +45,7 @@ func (s *Server) around(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		begin := s.metrics.now()
 		res := c.Response()
+		res.Writer = newDeadlineWriter(res.Writer, s.cfg.BodyTimeout)
 		res.Before(func() {
 			if h := res.Header(); h.Get(wire.HeaderIndex) == "" { // a forwarded answer has its own
 				h.Set(wire.HeaderIndex, strconv.FormatUint(s.broker.Index(), 10))

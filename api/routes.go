@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net/http"
 	"reflect"
-	"slices"
 	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -39,8 +38,8 @@ func (s *Server) routes() {
 	}, s.submit)
 	s.raw(huma.Operation{
 		OperationID: "job", Method: http.MethodGet, Path: "/v1/jobs/{id}", Summary: "One job",
-		Parameters: []*huma.Param{id},
-		Responses:  s.responses(http.StatusOK, wire.TypeJSON, s.schema(wire.Job{}), 404, 503),
+		Parameters: append(blockingParams(), id),
+		Responses:  s.responses(http.StatusOK, wire.TypeJSON, s.schema(wire.Job{}), 400, 404, 503),
 	}, s.job)
 	s.raw(huma.Operation{
 		OperationID: "cancel", Method: http.MethodDelete, Path: "/v1/jobs/{id}", Summary: "Cancel a job",
@@ -49,9 +48,9 @@ func (s *Server) routes() {
 	}, s.cancel)
 	s.raw(huma.Operation{
 		OperationID: "tasks", Method: http.MethodGet, Path: "/v1/jobs/{id}/tasks", Summary: "The tasks of a job",
-		Parameters: []*huma.Param{
+		Parameters: append(blockingParams(),
 			id, queryParam("limit", huma.TypeInteger, "1 to 1000, default 100"), queryParam("cursor", huma.TypeString, "next of the page before"),
-		},
+		),
 		Responses: s.responses(http.StatusOK, wire.TypeJSON, s.schema(wire.List[wire.Task]{}), 400, 404, 503),
 	}, s.tasks)
 	s.raw(huma.Operation{
@@ -69,15 +68,16 @@ func (s *Server) routes() {
 		Responses:   s.responses(http.StatusOK, wire.TypeJSON, s.schema(wire.Policy{}), 400, 403, 413, 415, 422, 503),
 	}, s.setPolicy)
 	s.siteOps()
+	s.eventOps()
 	s.health()
 }
 
 // raw registers an operation and documents it.
 func (s *Server) raw(op huma.Operation, h handler) {
-	var known []string
+	known := map[string]bool{} // may it stand twice?
 	for _, p := range op.Parameters {
 		if p.In == "query" {
-			known = append(known, p.Name)
+			known[p.Name] = p.Schema.Type == huma.TypeArray
 		}
 	}
 	s.huma.Adapter().Handle(&op, func(ctx huma.Context) {
@@ -95,15 +95,16 @@ func (s *Server) raw(op huma.Operation, h handler) {
 
 // onlyQueries refuses unknown and repeated parameters: one that is silently
 // ignored hurts whoever mistyped it.
-func onlyQueries(r *http.Request, known []string) error {
+func onlyQueries(r *http.Request, known map[string]bool) error {
 	if r.URL.RawQuery == "" {
 		return nil
 	}
 	for name, values := range r.URL.Query() {
-		if !slices.Contains(known, name) {
+		many, ok := known[name]
+		if !ok {
 			return badQuery(oneLine(name), "", "is not a parameter of this path")
 		}
-		if len(values) > 1 {
+		if len(values) > 1 && !many {
 			return badQuery(name, values[1], "stands twice")
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -26,6 +27,8 @@ type Config struct {
 	MaxBody  int64  // bytes of a body that is not NDJSON
 	MaxLines int64  // bytes of an NDJSON body
 	MaxConns int    // connections at a time; more wait to be accepted
+	// MaxWaiters bounds event streams and blocking reads at a time; more are refused.
+	MaxWaiters int
 
 	HeaderTimeout time.Duration // until a request's header has come
 	BodyTimeout   time.Duration // without a byte of a body, or without room to write an answer
@@ -38,7 +41,7 @@ func DefaultConfig() Config {
 	return Config{
 		Listen: "127.0.0.1:7700", Version: "dev", MaxBody: node.MaxSpecBytes, MaxLines: 64 << 20, MaxConns: 4096,
 		HeaderTimeout: 10 * time.Second, BodyTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
-		PeerTimeout: 10 * time.Second,
+		PeerTimeout: 10 * time.Second, MaxWaiters: 2048,
 	}
 }
 
@@ -50,6 +53,7 @@ func (c Config) withDefaults() Config {
 	orElse(&c.MaxBody, d.MaxBody)
 	orElse(&c.MaxLines, d.MaxLines)
 	orElse(&c.MaxConns, d.MaxConns)
+	orElse(&c.MaxWaiters, d.MaxWaiters)
 	orElse(&c.HeaderTimeout, d.HeaderTimeout)
 	orElse(&c.BodyTimeout, d.BodyTimeout)
 	orElse(&c.IdleTimeout, d.IdleTimeout)
@@ -73,8 +77,10 @@ type Server struct {
 	huma    huma.API
 	http    *http.Server
 	proxy   *httputil.ReverseProxy
-	peers   *http.Transport
+	peers   *peerTransport
 	origins http.CrossOriginProtection // a browser on this machine reaches the loopback, too
+	waiters atomic.Int64               // event streams and blocking reads; bounded by MaxWaiters
+	frames  frames
 
 	// stopping is closed when Shutdown begins: it ends streams that would
 	// never end by themselves.
@@ -92,7 +98,7 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 	s := &Server{
 		cfg: cfg.withDefaults(), broker: b, log: logger, metrics: newMetrics(reg), stopping: make(chan struct{}),
 	}
-	s.peers = newPeerTransport(s.cfg.PeerTimeout)
+	s.peers = newPeers(s.cfg.PeerTimeout)
 	s.proxy = s.newProxy()
 	handler := s.newRouter()
 	s.huma = huma.NewAPI(humaConfig(s.cfg.Version), handler)

@@ -212,7 +212,12 @@ func (f *Feed) Now() EventID {
 }
 
 // now is Now. REQUIRES: f.mu held.
-func (f *Feed) now() EventID { return EventID{Entry: f.last.Entry, N: f.last.N, Home: f.home} }
+func (f *Feed) now() EventID {
+	if n := len(f.ring); n > 0 {
+		return f.at(n - 1).ID
+	}
+	return f.last
+}
 
 // Moved is the newest entry that told of something, and the number of the newest
 // home event.

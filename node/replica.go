@@ -179,7 +179,7 @@ func (r *Replica) dated(events []Event) []Event {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	for i := range events {
-		if e := &events[i]; e.ID.Home == 0 {
+		if e := &events[i]; e.ID.Home == 0 && !r.anchorWall.IsZero() {
 			e.At = r.wallOf(e.Time, time.Time{})
 		}
 	}

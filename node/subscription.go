@@ -26,22 +26,37 @@ const (
 // Subscription reads a broker's feed from a place on. It holds nothing at the
 // broker and needs no closing. It is not safe for concurrent use.
 type Subscription struct {
-	broker *Broker
-	filter EventFilter
-	place  EventID
-	match  map[fsm.JobID]bool // by job: its labels match
+	replica *Replica
+	labels  func(fsm.JobID) map[string]string
+	stopped <-chan struct{} // nil = never
+	filter  EventFilter
+	place   EventID
+	match   map[fsm.JobID]bool // by job: its labels match
 }
 
 // Events subscribes to what happens after a place (AfterEntry, the ID of the
-// last event read, or Now): what the log's entries did, the same at every
+// last event read, or Feed.Now): what the log's entries did, the same at every
 // broker, and what happened to this site's home jobs, which only this broker
 // knows. A place ahead of this broker's state is taken as lost.
 func (b *Broker) Events(from EventID, filter EventFilter) *Subscription {
-	return &Subscription{broker: b, filter: filter, place: from, match: map[fsm.JobID]bool{}}
+	s := b.cfg.Replica.Events(from, filter, func(id fsm.JobID) map[string]string {
+		j, _ := b.Job(b.ctx, id) // none if nobody knows it any more
+		return j.Spec.Labels
+	})
+	s.stopped = b.ctx.Done()
+	return s
+}
+
+// Events subscribes like Broker.Events; labels gives those of a job.
+func (r *Replica) Events(from EventID, filter EventFilter, labels func(fsm.JobID) map[string]string) *Subscription {
+	return &Subscription{replica: r, labels: labels, filter: filter, place: from, match: map[fsm.JobID]bool{}}
 }
 
 // Feed is where the broker's events come from.
 func (b *Broker) Feed() *Feed { return b.cfg.Replica.feed }
+
+// Feed is where the replica's events go.
+func (r *Replica) Feed() *Feed { return r.feed }
 
 // Place is where the next call of Next goes on: to be given to Events again.
 func (s *Subscription) Place() EventID { return s.place }
@@ -56,7 +71,7 @@ func (s *Subscription) Next(ctx context.Context) ([]Event, error) {
 			return nil, err
 		}
 		if found = s.labelled(found); len(found) > 0 {
-			return s.broker.cfg.Replica.dated(found), nil
+			return s.replica.dated(found), nil
 		}
 		if changed == nil {
 			continue // a look passed over maxLook events
@@ -65,7 +80,7 @@ func (s *Subscription) Next(ctx context.Context) ([]Event, error) {
 		case <-changed:
 		case <-ctx.Done():
 			return nil, fmt.Errorf("await events: %w", context.Cause(ctx))
-		case <-s.broker.ctx.Done():
+		case <-s.stopped:
 			return nil, fmt.Errorf("await events: %w", ErrStopping)
 		}
 	}
@@ -74,8 +89,8 @@ func (s *Subscription) Next(ctx context.Context) ([]Event, error) {
 // look copies what the filter selects, labels aside, and moves the place. The
 // channel, nil if more is held already, tells of more.
 func (s *Subscription) look() ([]Event, <-chan struct{}, error) {
-	f := s.broker.Feed()
-	applied := s.broker.cfg.Replica.Index()
+	f := s.replica.feed
+	applied := s.replica.Index()
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	i, ok := f.seek(s.place)
@@ -131,10 +146,10 @@ func (s *Subscription) hasLabels(id fsm.JobID) bool {
 	if len(s.match) >= maxKnown {
 		clear(s.match)
 	}
-	j, err := s.broker.Job(s.broker.ctx, id)
-	yes := err == nil
+	yes := true
+	labels := s.labels(id)
 	for k, v := range s.filter.Labels {
-		have, ok := j.Spec.Labels[k]
+		have, ok := labels[k]
 		yes = yes && ok && have == v
 	}
 	s.match[id] = yes

@@ -13,6 +13,7 @@ import (
 // Header names of the API.
 const (
 	HeaderIndex    = "X-CloudShare-Index"   // number of the last entry applied by who answers
+	HeaderHome     = "X-CloudShare-Home"    // number of the last event of this site's home jobs; see blocking reads
 	HeaderHops     = "X-CloudShare-Hops"    // how often brokers passed the request on
 	HeaderKey      = "Idempotency-Key"      // names a submission
 	HeaderReplayed = "Idempotency-Replayed" // "true": the answer of an earlier one

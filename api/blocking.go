@@ -1,0 +1,115 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/cloudshare/cloudshare/api/wire"
+)
+
+// A blocking read is a read with ?index=N: it is answered once something has
+// happened after entry N, or after ?wait= (default and most maxWait), whichever
+// is first. N is the X-CloudShare-Index of an earlier answer. What happens to
+// home jobs moves no entry: it is counted by X-CloudShare-Home and ?home=.
+const maxWait = 5 * time.Minute
+
+// BlockingQuery are the parameters of a blocking read, for huma's reads.
+type BlockingQuery struct {
+	Index uint64 `query:"index" doc:"answer once something has happened after this entry"`
+	Home  uint64 `query:"home" doc:"or, to this site's home jobs, after this X-CloudShare-Home; default now"`
+	Wait  string `query:"wait" maxLength:"20" doc:"or after this time, e.g. 30s; default and most 5m"`
+}
+
+// blockingParams are the same for operations on the bare exchange.
+func blockingParams() []*huma.Param {
+	return []*huma.Param{
+		queryParam("index", huma.TypeInteger, "answer once something has happened after this entry"),
+		queryParam("home", huma.TypeInteger, "or, to this site's home jobs, after this X-CloudShare-Home; default now"),
+		queryParam("wait", huma.TypeString, "or after this time, e.g. 30s; default and most 5m"),
+	}
+}
+
+// blockingRead waits before one of huma's reads.
+func (s *Server) blockingRead(ctx huma.Context, next func(huma.Context)) {
+	w, r := exchange(ctx)
+	if err := s.await(w, r); err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	next(ctx)
+}
+
+// await holds a blocking read back, and notes how far the state is that it will
+// show.
+func (s *Server) await(w http.ResponseWriter, r *http.Request) error {
+	after, home, wait, err := s.waitQuery(r)
+	if err != nil {
+		return err
+	}
+	if after > 0 {
+		leave, err := s.enter()
+		if err != nil {
+			return err
+		}
+		ctx, cancel := s.untilStop(r.Context())
+		ctx, done := context.WithTimeout(ctx, wait)
+		_ = s.broker.Feed().AwaitMove(ctx, after, home) // or it took too long: the answer shows what is
+		done()
+		cancel()
+		leave()
+	}
+	s.mark(w)
+	return nil
+}
+
+// mark sets the headers from which a blocking read goes on. They must be read
+// before the state is: what happens in between is then seen twice, not missed.
+func (s *Server) mark(w http.ResponseWriter) {
+	_, home := s.broker.Feed().Moved()
+	w.Header().Set(wire.HeaderIndex, strconv.FormatUint(s.broker.Index(), 10))
+	w.Header().Set(wire.HeaderHome, strconv.FormatUint(home, 10))
+}
+
+// waitQuery reads a blocking read's parameters; after is 0 for a plain one.
+func (s *Server) waitQuery(r *http.Request) (after, home uint64, wait time.Duration, err error) {
+	const most = 1<<64 - 1
+	if r.URL.RawQuery == "" {
+		return 0, 0, 0, nil
+	}
+	for _, name := range []string{"index", "home", "wait"} {
+		if values := r.URL.Query()[name]; len(values) > 1 {
+			return 0, 0, 0, badQuery(name, values[1], "stands twice")
+		}
+	}
+	if after, err = queryUint(r, "index", 0, 0, most); err != nil {
+		return 0, 0, 0, err
+	}
+	_, now := s.broker.Feed().Moved()
+	if home, err = queryUint(r, "home", now, 0, most); err != nil {
+		return 0, 0, 0, err
+	}
+	wait = maxWait
+	if text := r.URL.Query().Get("wait"); text != "" {
+		wait, err = time.ParseDuration(text)
+		if err != nil || wait < 0 || wait > maxWait {
+			return 0, 0, 0, badQuery("wait", text, "must be a duration up to 5m, e.g. 30s")
+		}
+	}
+	return after, home, wait, nil
+}
+
+// enter counts a request that may stay for long; beyond the bound it is refused.
+func (s *Server) enter() (leave func(), err error) {
+	if s.waiters.Add(1) > int64(s.cfg.MaxWaiters) {
+		s.waiters.Add(-1)
+		p := newProblem(http.StatusServiceUnavailable, "too-many-waiters", "Too many clients wait for what happens",
+			"this broker keeps "+strconv.Itoa(s.cfg.MaxWaiters)+" event streams and blocking reads at a time: try again later, or ask another broker")
+		p.RetryAfter = 10
+		return nil, p
+	}
+	return func() { s.waiters.Add(-1) }, nil
+}

@@ -1,0 +1,318 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+)
+
+const (
+	// beat is how often a stream without events writes something, so that both
+	// ends find out when the other one is gone.
+	beat = 15 * time.Second
+	// pace is the least time between two writes of a stream: what happens
+	// meanwhile goes out together.
+	pace = 25 * time.Millisecond
+	// maxFrames is how many rendered events are shared by the streams.
+	maxFrames = 4096
+)
+
+// eventOps registers GET /v1/events.
+func (s *Server) eventOps() {
+	list := func(name, doc string) *huma.Param {
+		explode := true
+		return &huma.Param{
+			Name: name, In: "query", Description: doc, Explode: &explode,
+			Schema: &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}},
+		}
+	}
+	s.raw(huma.Operation{
+		OperationID: "events", Method: http.MethodGet, Path: "/v1/events", Summary: "What happens, as server-sent events",
+		Description: "Each event has its kind as its name, its id, and a JSON object as its data. The first one is `hello`; " +
+			"`reset` says that events were missed. Events of home jobs are told by their own site's broker only, from memory.",
+		Parameters: []*huma.Param{
+			queryParam("from", huma.TypeString, "an event's id, or an entry's number: begin after it; default now"),
+			{Name: "Last-Event-ID", In: "header", Schema: &huma.Schema{Type: huma.TypeString}, Description: "goes before from; browsers send it when they connect again"},
+			list("kind", "only this kind (task.ended) or group (task)"), queryParam("job", huma.TypeString, "only this job"),
+			queryParam("site", huma.TypeString, "only events about this site, or of its jobs"),
+			list("label", "KEY=VALUE: only of jobs with this label"),
+			queryParam("follow", huma.TypeBoolean, "false: end after what is held"),
+		},
+		Responses: s.responses(http.StatusOK, wire.TypeEvents, s.schema(wire.Event{}), 400, 503),
+	}, s.events)
+}
+
+// events streams until the client goes, takes nothing for BodyTimeout, or the
+// server stops.
+func (s *Server) events(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
+	from, filter, follow, err := s.eventQuery(r)
+	if err != nil {
+		return err
+	}
+	leave, err := s.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	ctx, cancel := s.untilStop(r.Context())
+	defer cancel()
+	h := w.Header()
+	h.Set("Content-Type", wire.TypeEvents)
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Accel-Buffering", "no") // a proxy must pass it on as it comes
+	w.WriteHeader(http.StatusOK)
+	st := &eventStream{server: s, out: w, flush: http.NewResponseController(w), from: s.broker.Events(from, filter)}
+	st.hello(from)
+	if follow {
+		st.follow(ctx)
+	} else {
+		st.held(ctx)
+	}
+	return nil
+}
+
+// eventQuery reads what a client wants.
+func (s *Server) eventQuery(r *http.Request) (from node.EventID, f node.EventFilter, follow bool, err error) {
+	q := r.URL.Query()
+	if from, err = s.eventPlace(r); err != nil {
+		return from, f, false, err
+	}
+	if f.Kinds, err = eventKinds(q["kind"]); err != nil {
+		return from, f, false, err
+	}
+	if f.Labels, err = labelsOf(q["label"]); err != nil {
+		return from, f, false, err
+	}
+	if id := q.Get("job"); id != "" {
+		if f.Job, err = fsm.ParseJobID(id); err != nil {
+			return from, f, false, badQuery("job", id, "is not SITE.NUMBER")
+		}
+	}
+	if f.Site = q.Get("site"); f.Site != "" && !fsm.ValidSite(f.Site) {
+		return from, f, false, badQuery("site", f.Site, "is not a site's name")
+	}
+	follow = true
+	if q.Has("follow") {
+		follow, err = queryBool(r, "follow")
+	}
+	return from, f, follow, err
+}
+
+// eventPlace is where a stream begins.
+func (s *Server) eventPlace(r *http.Request) (node.EventID, error) {
+	name, text := "Last-Event-ID", r.Header.Get("Last-Event-ID")
+	if text == "" {
+		name, text = "from", r.URL.Query().Get("from")
+	}
+	if text == "" {
+		return s.broker.Feed().Now(), nil
+	}
+	id, err := node.ParseEventID(text)
+	if err != nil {
+		return id, badQuery(name, text, "must be an event's id or an entry's number, e.g. 120.2 or 120")
+	}
+	return id, nil
+}
+
+// eventKinds takes kinds and their groups.
+func eventKinds(names []string) (map[fsm.EventKind]bool, error) {
+	kinds := map[fsm.EventKind]bool{}
+	for _, name := range names {
+		known := false
+		for _, k := range fsm.EventKinds() {
+			if group, _, _ := strings.Cut(k.String(), "."); k.String() == name || group == name {
+				kinds[k], known = true, true
+			}
+		}
+		if !known {
+			return nil, badQuery("kind", name, "is no kind of event, e.g. task.ended, nor a group, e.g. task")
+		}
+	}
+	return kinds, nil
+}
+
+// labelsOf reads KEY=VALUE pairs.
+func labelsOf(pairs []string) (map[string]string, error) {
+	var labels map[string]string
+	for _, label := range pairs {
+		key, value, ok := strings.Cut(label, "=")
+		if !ok || key == "" {
+			return nil, badQuery("label", label, "must be KEY=VALUE")
+		}
+		if labels == nil {
+			labels = make(map[string]string)
+		}
+		labels[key] = value
+	}
+	return labels, nil
+}
+
+// eventStream writes events to one client.
+type eventStream struct {
+	server *Server
+	out    http.ResponseWriter
+	flush  *http.ResponseController
+	from   *node.Subscription
+	err    error // of the first write that failed
+}
+
+// hello opens the stream, so that a client knows at once that it is connected.
+func (e *eventStream) hello(from node.EventID) {
+	b := append([]byte(nil), "retry: 2000\n"...)
+	e.write(appendFrame(b, "", wire.EventHello, wire.Hello{Site: e.server.broker.Site(), Index: e.server.broker.Index(), From: from.String()}))
+}
+
+// follow writes what comes, as it comes.
+func (e *eventStream) follow(ctx context.Context) {
+	rest := time.NewTimer(pace)
+	defer rest.Stop()
+	for e.err == nil {
+		e.next(ctx)
+		rest.Reset(pace)
+		select {
+		case <-rest.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// held writes what there is.
+func (e *eventStream) held(ctx context.Context) {
+	now, cancel := context.WithCancel(ctx)
+	cancel()
+	for e.err == nil && ctx.Err() == nil {
+		events, err := e.from.Next(now)
+		if err != nil && !errors.Is(err, node.ErrEventsLost) {
+			return
+		}
+		e.tell(events, err)
+	}
+}
+
+// next writes the next events, or a sign of life.
+func (e *eventStream) next(ctx context.Context) {
+	soon, cancel := context.WithTimeout(ctx, beat)
+	defer cancel()
+	events, err := e.from.Next(soon)
+	switch {
+	case err == nil, errors.Is(err, node.ErrEventsLost):
+		e.tell(events, err)
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+		e.write([]byte(": beat\n\n"))
+	default:
+		e.err = err
+	}
+}
+
+// tell writes events, or that some were missed.
+func (e *eventStream) tell(events []node.Event, err error) {
+	var b []byte
+	if err != nil {
+		id := e.from.Place().String()
+		b = appendFrame(b, id, wire.EventReset, wire.Reset{ID: id, Index: e.server.broker.Index(), Reason: oneLine(err.Error())})
+	}
+	for i := range events {
+		b = append(b, e.server.frames.of(&events[i])...)
+	}
+	e.write(b)
+}
+
+func (e *eventStream) write(b []byte) {
+	_, err := e.out.Write(b)
+	e.err = errors.Join(err, e.flush.Flush())
+}
+
+// frames shares rendered events between streams: a thousand of them write the
+// same bytes.
+type frames [maxFrames]atomic.Pointer[frame]
+
+type frame struct {
+	seq  uint64
+	text []byte // never changed
+}
+
+// of renders an event, once for most streams.
+func (f *frames) of(e *node.Event) []byte {
+	slot := &f[e.Seq%maxFrames]
+	if have := slot.Load(); have != nil && have.seq == e.Seq {
+		return have.text
+	}
+	made := &frame{e.Seq, appendFrame(nil, e.ID.String(), e.Kind.String(), eventOf(e))}
+	slot.Store(made)
+	return made.text
+}
+
+// appendFrame writes one server-sent event. JSON has no line breaks in it.
+func appendFrame(b []byte, id, name string, data any) []byte {
+	text, err := json.Marshal(data)
+	if err != nil {
+		text = []byte("{}")
+	}
+	if id != "" {
+		b = append(append(append(b, "id: "...), id...), '\n')
+	}
+	b = append(append(append(b, "event: "...), name...), "\ndata: "...)
+	return append(append(b, text...), "\n\n"...)
+}
+
+// eventOf is an event's form on the wire.
+func eventOf(e *node.Event) wire.Event {
+	out := wire.Event{
+		ID: e.ID.String(), Index: e.Index, Kind: e.Kind.String(), Time: moment(e.At), Durability: e.Durability,
+		Count: e.Count, Attempt: e.Attempt, Token: e.Token, Site: e.Site, Machine: e.Machine,
+		Outcome: e.End.String(), RunMs: e.RunMs, Reason: e.Reason,
+	}
+	if e.Time >= 0 {
+		out.LogMs = &e.Time
+	}
+	if e.Job.Num > 0 {
+		out.Job, out.Owner = e.Job.String(), e.Job.Site
+	}
+	if ofTask(e.Kind) {
+		out.Task = &e.Task
+	}
+	if e.Need != (fsm.Resources{}) || e.Kind == fsm.EventSiteOffered {
+		need := resourcesOf(e.Need)
+		out.Resources = &need
+	}
+	if wait := e.StartedMs - e.QueuedMs; e.StartedMs >= 0 && e.QueuedMs >= 0 && out.Task != nil {
+		out.WaitMs = &wait
+	}
+	out.ExitCode, out.Signal = exitOf(e)
+	return out
+}
+
+// ofTask reports whether events of a kind name a task.
+func ofTask(k fsm.EventKind) bool {
+	return k == fsm.EventHomeRan || strings.HasPrefix(k.String(), "task.")
+}
+
+// exitOf is how the attempt's process ended, if that is what the event tells.
+func exitOf(e *node.Event) (exit, signal *int) {
+	switch e.End {
+	case fsm.EndSucceeded, fsm.EndFailed, fsm.EndTimedOut:
+	default:
+		return nil, nil
+	}
+	code := int(e.ExitCode)
+	switch {
+	case e.Attempt == 0:
+		return nil, nil
+	case e.Signal != 0:
+		code = int(e.Signal)
+		return nil, &code
+	}
+	return &code, nil
+}

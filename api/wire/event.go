@@ -1,0 +1,57 @@
+package wire
+
+import "time"
+
+// TypeEvents is the content type of GET /v1/events: server-sent events.
+const TypeEvents = "text/event-stream"
+
+// Names of server-sent events that are not events of the federation.
+const (
+	EventHello = "hello" // the first of every stream; its data is a Hello
+	EventReset = "reset" // events were missed; its data is a Reset
+)
+
+// Event is one event: what an entry of the log did, or what happened to a home
+// job of the answering broker's site. Fields that a kind does not speak of are
+// left out.
+type Event struct {
+	ID         string     `json:"id" example:"120.2" doc:"to go on after it; the same at every broker, but for home jobs"`
+	Index      uint64     `json:"index" doc:"entry; of a home job the last one that told of something"`
+	Kind       string     `json:"kind" example:"task.ended"`
+	Time       *time.Time `json:"time" doc:"right to about a second"`
+	LogMs      *int64     `json:"log_ms,omitempty" doc:"log time; home jobs have none"`
+	Durability string     `json:"durability" enum:"federation,site" doc:"site: a home job, told by its own broker only"`
+
+	Job     string  `json:"job,omitempty"`
+	Owner   string  `json:"owner,omitempty"`
+	Task    *uint32 `json:"task,omitempty"`
+	Count   uint32  `json:"count,omitempty" doc:"tasks: of the job, or from task on, alike"`
+	Attempt uint32  `json:"attempt,omitempty"`
+	Token   uint64  `json:"token,omitempty"`
+	Site    string  `json:"site,omitempty" doc:"executor, or the site that the event is about"`
+	Machine string  `json:"machine,omitempty"`
+
+	Outcome  string `json:"outcome,omitempty" enum:"succeeded,failed,timed-out,cancelled,stopped,lost,declined,unstarted"`
+	ExitCode *int   `json:"exit_code,omitempty"`
+	Signal   *int   `json:"signal,omitempty"`
+	RunMs    int64  `json:"run_ms,omitempty" doc:"run that was charged to the ledger"`
+	WaitMs   *int64 `json:"wait_ms,omitempty" doc:"from queued to started"`
+
+	Resources *Resources `json:"resources,omitempty" doc:"of one task, or what a site exposes now"`
+	Reason    string     `json:"reason,omitempty"`
+}
+
+// Hello begins a stream: who tells, and where it begins.
+type Hello struct {
+	Site  string `json:"site"`
+	Index uint64 `json:"index" doc:"last entry applied"`
+	From  string `json:"from" doc:"the stream holds what comes after this id"`
+}
+
+// Reset says that events between the last one and ID are not known here: read
+// anew what you keep, as it is at Index or later; the stream goes on after ID.
+type Reset struct {
+	ID     string `json:"id"`
+	Index  uint64 `json:"index" doc:"last entry applied"`
+	Reason string `json:"reason"`
+}

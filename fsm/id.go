@@ -3,7 +3,6 @@ package fsm
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 )
@@ -18,10 +17,19 @@ type JobID struct {
 // ErrBadID is returned for text that is no site, job or task id.
 var ErrBadID = errors.New("malformed id")
 
-var siteName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
-
-// ValidSite reports whether s can name a site: a DNS label in lower case.
-func ValidSite(s string) bool { return siteName.MatchString(s) }
+// ValidSite reports whether s can name a site: a DNS label in lower case, that
+// is [a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?
+func ValidSite(s string) bool {
+	if s == "" || len(s) > 63 || s[0] == '-' || s[len(s)-1] == '-' {
+		return false
+	}
+	for _, c := range []byte(s) {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
+			return false
+		}
+	}
+	return true
+}
 
 // String gives the form that ParseJobID reads.
 func (id JobID) String() string { return id.Site + "." + strconv.FormatUint(id.Num, 10) }

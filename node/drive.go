@@ -27,7 +27,7 @@ type Driver struct {
 
 // Orders is what a turn asks of the shell.
 type Orders struct {
-	// Starts are for the handler; it answers with Started, then Ended.
+	// Starts are for the handler; it answers with Started, Accepted and Ended.
 	Starts []executor.Task
 	// Propose stands in one entry, in order; its results come back by Executed.
 	Propose []fsm.Command
@@ -69,15 +69,23 @@ func (d *Driver) Submit(spec Spec, s StateReader) (num uint64, published bool) {
 	return num, len(d.core.pubs.open) > before
 }
 
-// Started says that the handler runs an attempt.
-func (d *Driver) Started(id executor.ID, s StateReader) {
-	d.core.step(acceptedEvent{id}, s, &d.fx)
-	d.core.step(startedEvent{id}, s, &d.fx)
-}
+// Started says that an attempt runs.
+func (d *Driver) Started(id executor.ID, s StateReader) { d.core.step(startedEvent{id}, s, &d.fx) }
+
+// Accepted says that the handler has an attempt, so that it can be told to stop it.
+func (d *Driver) Accepted(id executor.ID, s StateReader) { d.core.step(acceptedEvent{id}, s, &d.fx) }
 
 // Ended says how an attempt ended.
 func (d *Driver) Ended(id executor.ID, r executor.Result, s StateReader) {
 	d.core.step(endedEvent{id, r}, s, &d.fx)
+}
+
+// Tick lets a moment pass: starts are reported.
+func (d *Driver) Tick(s StateReader) {
+	if (d.core.ticks+1)%usageTicks == 0 {
+		d.core.ticks++ // that one is Second's
+	}
+	d.core.step(tickEvent{}, s, &d.fx)
 }
 
 // Second lets a second's ticks pass: starts and home runs are reported.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/cloudshare/cloudshare/sched"
+	"github.com/cloudshare/cloudshare/test/goldenfile"
 )
 
 // paperCase is the example of the paper's Figures 1 and 2: two sites of one
@@ -61,6 +62,6 @@ func TestFiguresOfThePaper(t *testing.T) {
 		if err := Gantt(&b, c, out, name[:6]+" "+name[6:7]+" of the paper: "+policy); err != nil {
 			t.Fatal(err)
 		}
-		golden(t, name, b.Bytes())
+		goldenfile.Match(t, name, b.String())
 	}
 }

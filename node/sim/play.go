@@ -53,6 +53,8 @@ type player struct {
 	now   int64
 	next  int // of c.Tasks
 	open  int // tasks that have not ended
+	// atHome are the tasks that started at home, outside the queue.
+	atHome []bool
 	out   Outcome
 	batch []fsm.Command
 }
@@ -86,6 +88,7 @@ func newPlayer(c *Case) *player {
 	p := &player{c: c, state: fsm.New(), open: len(c.Tasks)}
 	p.view = view{State: p.state, shells: map[string]*siteShell{}}
 	p.out.Start, p.out.Site = make([]int64, len(c.Tasks)), make([]int, len(c.Tasks))
+	p.atHome = make([]bool, len(c.Tasks))
 	for i := range p.out.Start {
 		p.out.Start[i], p.out.Site[i] = -1, Nowhere
 	}
@@ -136,6 +139,9 @@ func (p *player) nextSecond() (int64, bool) {
 func (p *player) second(t int64) error {
 	if err := p.advance(t); err != nil {
 		return err
+	}
+	for _, s := range p.sites {
+		s.accept()
 	}
 	for len(p.ends) > 0 && p.ends[0].at == t {
 		e := p.ends.pop()

@@ -26,8 +26,10 @@ type siteShell struct {
 	changed bool
 	// dirty: its core has events to settle.
 	dirty bool
-	// unreported: it has starts or home runs to report.
-	unreported bool
+	// begun are attempts whose starts the federation has not heard of.
+	begun []executor.ID
+	// homeEnded: a home run ended, which the ledger has not heard of.
+	homeEnded bool
 	change     uint64 // last SiteChange it has seen
 	proposed   []fsm.Command
 }
@@ -54,7 +56,8 @@ func (s *siteShell) end(e end) {
 		return
 	}
 	s.used -= t.Width
-	s.dirty, s.unreported = true, true
+	s.dirty = true
+	s.homeEnded = s.homeEnded || s.p.atHome[e.task]
 	run := time.Duration(t.Run) * time.Second
 	s.driver.Ended(e.id, executor.Result{Started: zero.Add(time.Duration(s.p.now)*time.Second - run), Run: run}, &s.p.view)
 }
@@ -80,13 +83,25 @@ func (s *siteShell) runOwn() {
 	}
 }
 
-// report has starts and home runs told to the federation before the next
-// decision: they happened in an earlier second.
-func (s *siteShell) report() {
-	if s.unreported {
-		s.driver.Second(&s.p.view)
-		s.unreported, s.dirty = false, true
+// accept answers the core for what it started in an earlier second.
+func (s *siteShell) accept() {
+	for _, id := range s.begun {
+		s.driver.Accepted(id, &s.p.view)
 	}
+}
+
+// report has the starts of earlier seconds, and home runs that have ended, told to
+// the federation before it decides again.
+func (s *siteShell) report() {
+	switch {
+	case s.homeEnded:
+		s.driver.Second(&s.p.view)
+	case len(s.begun) > 0:
+		s.driver.Tick(&s.p.view)
+	default:
+		return
+	}
+	s.begun, s.homeEnded, s.dirty = s.begun[:0], false, true
 }
 
 // submit gives a task to the site's broker: the paper's event 1.
@@ -108,6 +123,7 @@ func (s *siteShell) submit(task int) {
 		v.published(t.Width)
 		return
 	}
+	s.p.atHome[task] = true
 	s.p.out.Home++
 }
 
@@ -151,7 +167,7 @@ func (s *siteShell) start(tasks []executor.Task) {
 		s.used += s.p.c.Tasks[task].Width
 		s.p.started(task, s.at, tasks[i].ID)
 		s.driver.Started(tasks[i].ID, &s.p.view)
-		s.dirty, s.unreported = true, true
+		s.begun = append(s.begun, tasks[i].ID)
 	}
 }
 

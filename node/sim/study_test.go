@@ -11,6 +11,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/node/sim/swf"
 	"github.com/cloudshare/cloudshare/sched"
+	"github.com/cloudshare/cloudshare/test/goldenfile"
 )
 
 func sample(t *testing.T) *Workload {
@@ -92,7 +93,7 @@ func TestStudyIsTheSameHoweverItRuns(t *testing.T) {
 	if got := report(t, s, run(t, s, path, 2, -1)); got != want {
 		t.Error("an interrupted study gives another report")
 	}
-	golden(t, "report.md", []byte(want[:strings.Index(want, "log,scenario")]))
+	goldenfile.Match(t, "report.md", want[:strings.Index(want, "log,scenario")])
 }
 
 func TestResultsOfAnotherStudyAreRefused(t *testing.T) {

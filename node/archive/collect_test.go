@@ -1,0 +1,260 @@
+package archive
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// feed is a broker of site a whose events a test tells.
+type feed struct {
+	events []node.Event
+	floor  node.EventID // events at or before it are lost
+	asked  int
+}
+
+var _ Source = (*feed)(nil)
+
+func (f *feed) Site() string { return "a" }
+func (f *feed) Ready() error { return nil }
+func (f *feed) Ledger() fsm.LedgerView {
+	return fsm.LedgerView{Index: 3, Unit: "u", Sites: []fsm.AccountView{{Site: "a", Contribution: "5", Utility: "7", Priority: "-2"}}}
+}
+
+func (f *feed) JobFacts(_ context.Context, ids []fsm.JobID) map[fsm.JobID]node.JobFacts {
+	out := map[fsm.JobID]node.JobFacts{}
+	for _, id := range ids {
+		f.asked++
+		out[id] = node.JobFacts{Name: "n" + id.String(), SubmittedAt: epoch}
+	}
+	return out
+}
+
+func (f *feed) Subscribe(from node.EventID) Reader { return &feedReader{feed: f, place: from} }
+
+// feedReader reads to the end and then says that the broker stops.
+type feedReader struct {
+	feed  *feed
+	place node.EventID
+	at    int
+}
+
+func (r *feedReader) Place() node.EventID { return r.place }
+
+func (r *feedReader) Next(context.Context) ([]node.Event, error) {
+	if r.at == 0 && isNew(r.place, r.feed.floor) {
+		r.place = r.feed.floor
+		r.at = len(r.feed.events) // those before are gone
+		for i, e := range r.feed.events {
+			if isNew(r.place, e.ID) {
+				r.at = i
+				break
+			}
+		}
+		return nil, node.ErrEventsLost
+	}
+	if r.at == len(r.feed.events) {
+		return nil, node.ErrStopping
+	}
+	e := r.feed.events[r.at]
+	r.at++
+	r.place = e.ID
+	return []node.Event{e}, nil
+}
+
+// tell appends an event of the log, ten seconds of log time after the last.
+func (f *feed) tell(e fsm.Event) {
+	n := uint64(len(f.events) + 1)
+	e.Index, e.Time, e.Count = n, int64(n)*10_000, max(1, e.Count)
+	f.events = append(f.events, node.Event{
+		Event: e, ID: node.EventID{Entry: n, N: 1}, At: epoch.Add(time.Duration(n) * 10 * time.Second), Seq: n, Durability: node.DurableFederation,
+	})
+}
+
+// home appends an event of a home job.
+func (f *feed) home(e fsm.Event) {
+	f.tell(e)
+	x := &f.events[len(f.events)-1]
+	x.Time, x.QueuedMs, x.AssignedMs, x.StartedMs = -1, -1, -1, -1
+	x.ID = node.EventID{Entry: 0, N: 0, Home: x.ID.Entry}
+}
+
+// collect reads the whole feed into an archive and Recent.
+func collect(t *testing.T, f *feed, a *Archive) *Recent {
+	t.Helper()
+	r := NewRecent("a", epoch)
+	c := NewCollector(f, a, r, zerolog.New(zerolog.NewTestWriter(t)))
+	c.run(t.Context())
+	return r
+}
+
+func lines(t *testing.T, a *Archive) (string, []Gap) {
+	t.Helper()
+	var out strings.Builder
+	gaps, err := a.Scan(t.Context(), Query{}, func(x *Attempt) error {
+		wait, _ := x.Wait()
+		fmt.Fprintf(&out, "%s/%d.%d at %q %q final %t home %t wait %s run %s charged %d name %s log %d\n",
+			x.Job, x.Task, x.Number, x.Site, x.Outcome, x.Final, x.Home, wait, x.Run(), x.ChargedMs, x.Name, x.LogMs(x.Started))
+		return nil
+	})
+	must(t, err)
+	return out.String(), gaps
+}
+
+var (
+	mine   = fsm.JobID{Site: "a", Num: 1}
+	theirs = fsm.JobID{Site: "b", Num: 2}
+)
+
+// run tells of one attempt from its assignment to its end.
+func (f *feed) run(job fsm.JobID, at string, kind fsm.EventKind, end fsm.Ending) {
+	f.tell(fsm.Event{Kind: fsm.EventTaskAssigned, Job: job, Attempt: 1, Site: at, QueuedMs: 1000, AssignedMs: 2000, StartedMs: -1})
+	f.tell(fsm.Event{Kind: fsm.EventTaskStarted, Job: job, Attempt: 1, Site: at, QueuedMs: 1000, AssignedMs: 2000, StartedMs: 3000})
+	f.tell(fsm.Event{
+		Kind: kind, End: end, Job: job, Attempt: 1, Site: at, QueuedMs: 1000, AssignedMs: 2000, StartedMs: 3000, RunMs: 4000,
+		Need: fsm.Resources{MilliCPU: 1000},
+	})
+}
+
+func TestTheArchiveTakesItsScope(t *testing.T) {
+	f := &feed{}
+	f.run(mine, "b", fsm.EventTaskRequeued, fsm.EndLost)
+	f.run(theirs, "a", fsm.EventTaskEnded, fsm.EndFailed)
+	f.run(theirs, "c", fsm.EventTaskEnded, fsm.EndSucceeded)
+	f.tell(fsm.Event{Kind: fsm.EventTaskEnded, End: fsm.EndCancelled, Job: mine, Task: 5, Count: 9, QueuedMs: 1000, AssignedMs: -1, StartedMs: -1})
+	f.tell(fsm.Event{Kind: fsm.EventHomeRan, Job: theirs, Site: "b", QueuedMs: 1000, AssignedMs: -1, StartedMs: 2000, RunMs: 3000})
+	const (
+		lost      = "a.1/0.1 at \"b\" \"lost\" final false home false wait 2s run 27s charged 4000 name na.1 log 3000\n"
+		failed    = "b.2/0.1 at \"a\" \"failed\" final true home false wait 2s run 57s charged 4000 name nb.2 log 3000\n"
+		others    = "b.2/0.1 at \"c\" \"succeeded\" final true home false wait 2s run 1m27s charged 4000 name nb.2 log 3000\n"
+		cancelled = "a.1/5.0 at \"\" \"cancelled\" final true home false wait 0s run 0s charged 0 name na.1 log -1\n"
+		ran       = "b.2/0.0 at \"b\" \"\" final true home true wait 1s run 3s charged 3000 name nb.2 log 2000\n"
+	)
+	for scope, want := range map[Scope]string{Own: lost + failed + cancelled, All: lost + failed + others + cancelled + ran} {
+		f.asked = 0
+		a := openTest(t, t.TempDir(), &clock{epoch}, func(c *Config) { c.Scope = scope })
+		collect(t, f, a)
+		if got, gaps := lines(t, a); got != want || len(gaps) > 0 || f.asked != 2 {
+			t.Errorf("%s, %d jobs asked for, gaps %v:\n%swant:\n%s", scope, f.asked, gaps, got, want)
+		}
+	}
+}
+
+// TestHomeRunsAreArchivedOnce: by their own event, or else by the log's.
+func TestHomeRunsAreArchivedOnce(t *testing.T) {
+	f := &feed{}
+	f.home(fsm.Event{Kind: fsm.EventJobSubmitted, Job: mine, Count: 2})
+	f.home(fsm.Event{Kind: fsm.EventTaskAssigned, Job: mine, Attempt: 1, Site: "a"})
+	f.home(fsm.Event{Kind: fsm.EventTaskStarted, Job: mine, Attempt: 1, Site: "a"})
+	f.home(fsm.Event{Kind: fsm.EventTaskEnded, End: fsm.EndSucceeded, Job: mine, Attempt: 1, Site: "a", RunMs: 9000})
+	f.tell(fsm.Event{Kind: fsm.EventHomeRan, Job: mine, Site: "a", QueuedMs: 1000, AssignedMs: -1, StartedMs: 2000, RunMs: 9000})
+	f.tell(fsm.Event{Kind: fsm.EventHomeRan, Job: mine, Task: 1, Site: "a", QueuedMs: 1000, AssignedMs: -1, StartedMs: 2000, RunMs: 5000})
+	const want = "a.1/0.1 at \"a\" \"succeeded\" final true home true wait 21s run 9s charged 9000 name na.1 log -1\n" +
+		"a.1/1.0 at \"a\" \"\" final true home true wait 1s run 5s charged 5000 name na.1 log 2000\n"
+	dir := t.TempDir()
+	for range 2 { // the second time the same log is read again
+		a := openTest(t, dir, &clock{epoch}, nil)
+		collect(t, f, a)
+		if got, _ := lines(t, a); got != want {
+			t.Errorf("got\n%swant\n%s", got, want)
+		}
+		must(t, a.Close())
+	}
+}
+
+// TestRestartsAndGaps: what the archive has is not taken twice, what the feed
+// does not hold any more is a gap.
+func TestRestartsAndGaps(t *testing.T) {
+	f, dir := &feed{}, t.TempDir()
+	f.run(mine, "b", fsm.EventTaskEnded, fsm.EndSucceeded)
+	a := openTest(t, dir, &clock{epoch}, nil)
+	collect(t, f, a)
+	must(t, a.Close())
+	f.run(theirs, "a", fsm.EventTaskEnded, fsm.EndSucceeded)
+	f.floor = node.AfterEntry(2) // older than what is archived: nothing is missing
+	a = openTest(t, dir, &clock{epoch}, nil)
+	r := collect(t, f, a)
+	got, gaps := lines(t, a)
+	if strings.Count(got, "\n") != 2 || len(gaps) != 0 {
+		t.Errorf("gaps %v:\n%s", gaps, got)
+	}
+	if n := len(r.Attempts(time.Time{}, "", 10)); n != 2 { // also what is archived already
+		t.Errorf("recent: %d", n)
+	}
+	must(t, a.Close())
+	f.run(mine, "b", fsm.EventTaskEnded, fsm.EndSucceeded)
+	f.floor = node.AfterEntry(8)
+	a = openTest(t, dir, &clock{epoch}, nil)
+	collect(t, f, a)
+	got, gaps = lines(t, a)
+	if strings.Count(got, "\n") != 3 || len(gaps) != 1 || gaps[0].From != 6 || gaps[0].To != 8 || gaps[0].Since.IsZero() {
+		t.Errorf("gaps %+v:\n%s", gaps, got)
+	}
+}
+
+func TestRecentShowsWhatRuns(t *testing.T) {
+	r := NewRecent("a", epoch)
+	f := &feed{}
+	f.run(mine, "b", fsm.EventTaskEnded, fsm.EndSucceeded)
+	f.run(theirs, "a", fsm.EventTaskAssigned, 0)
+	var b openBook
+	now := time.Now()
+	for i := range f.events {
+		e := &f.events[i]
+		e.At = now.Add(time.Duration(i-len(f.events)) * time.Second)
+		x, over := b.follow(e, true)
+		r.follow(e, &x, over)
+	}
+	got := r.Attempts(now.Add(-time.Hour), "", 10)
+	if len(got) != 2 || got[0].Job != theirs || !got[0].Ended.IsZero() || got[1].Job != mine || got[1].Outcome != fsm.EndSucceeded {
+		t.Errorf("%+v", got)
+	}
+	if got := r.Attempts(now.Add(-time.Hour), "b", 10); len(got) != 1 || got[0].Job != mine {
+		t.Errorf("at b: %+v", got)
+	}
+	if got := r.Attempts(now.Add(-time.Hour), "", 1); len(got) != 1 {
+		t.Errorf("limit 1: %d", len(got))
+	}
+	r.forgetLog()
+	if got := r.Attempts(now.Add(-time.Hour), "a", 10); len(got) != 0 {
+		t.Errorf("after a snapshot: %+v", got)
+	}
+}
+
+func TestSamplesAreBounded(t *testing.T) {
+	r := NewRecent("a", epoch)
+	l := fsm.LedgerView{Index: 1, Unit: "u"}
+	for i := range 100 {
+		l.Sites = append(l.Sites, fsm.AccountView{Site: fmt.Sprint(i), Contribution: "340282366920938463463374607431768211455", Utility: "1", Priority: "-1"})
+	}
+	for i := range 5000 {
+		r.sample(epoch.Add(time.Duration(i)*time.Minute), l)
+	}
+	got := r.Samples(epoch)
+	if len(got) != 1441 || r.held > maxStandings || got[0].Sites[0].Contribution < 1e38 {
+		t.Errorf("%d samples, %d standings", len(got), r.held)
+	}
+	if n := len(r.Samples(got[1440].At)); n != 1 {
+		t.Errorf("since the last: %d", n)
+	}
+}
+
+// TestCollectorStops: at any time, also before it starts.
+func TestCollectorStops(t *testing.T) {
+	a := openTest(t, t.TempDir(), &clock{epoch}, nil)
+	c := NewCollector(&feed{}, a, NewRecent("a", epoch), zerolog.Nop())
+	c.Stop()
+	c.Start()
+	c.Stop()
+	c.Stop()
+}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
 )
@@ -22,9 +23,24 @@ func (s *Server) logs(w http.ResponseWriter, r *http.Request, param func(string)
 	ctx, cancel := s.untilStop(r.Context())
 	defer cancel()
 	body, err := s.broker.Logs(ctx, q)
+	var anywhere *node.AnywhereError
+	if errors.As(err, &anywhere) {
+		found, cause := s.search(ctx, r.URL, anywhere)
+		if cause != nil {
+			return cause
+		}
+		w.Header().Set(wire.HeaderIndex, found.index)
+		body, err = found.body, nil
+	}
 	if err != nil {
 		return err
 	}
+	s.sendLogs(ctx, w, body, q)
+	return nil
+}
+
+// sendLogs answers with a log until it or ctx ends.
+func (s *Server) sendLogs(ctx context.Context, w http.ResponseWriter, body io.ReadCloser, q node.LogQuery) {
 	defer body.Close()
 	defer context.AfterFunc(ctx, func() { _ = body.Close() })() // wakes a reader that waits for more
 
@@ -37,7 +53,6 @@ func (s *Server) logs(w http.ResponseWriter, r *http.Request, param func(string)
 		s.log.Warn().Err(err).Str("job", q.Job.String()).Uint32("task", q.Task).Msg("log stream broke off")
 		panic(http.ErrAbortHandler) // a cut connection: the client must not take it for the whole
 	}
-	return nil
 }
 
 func logQuery(r *http.Request, id string) (q node.LogQuery, err error) {
@@ -55,6 +70,7 @@ func logQuery(r *http.Request, id string) (q node.LogQuery, err error) {
 	if q.Follow, err = queryBool(r, "follow"); err != nil {
 		return q, err
 	}
+	q.Here = r.Header.Get(headerHere) != ""
 	q.Task, q.Attempt, q.Stream = uint32(task), uint32(attempt), r.URL.Query().Get("stream")
 	switch q.Stream {
 	case "":

@@ -81,6 +81,8 @@ type Server struct {
 	origins http.CrossOriginProtection // a browser on this machine reaches the loopback, too
 	waiters atomic.Int64               // event streams and blocking reads; bounded by MaxWaiters
 	frames  frames
+	// searches has one for each search among all brokers that goes on.
+	searches chan struct{}
 
 	// stopping is closed when Shutdown begins: it ends streams that would
 	// never end by themselves.
@@ -96,7 +98,7 @@ type Server struct {
 // in reg, and serves all of reg's at /metrics.
 func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) *Server {
 	s := &Server{
-		cfg: cfg.withDefaults(), broker: b, log: logger, metrics: newMetrics(reg), stopping: make(chan struct{}),
+		cfg: cfg.withDefaults(), broker: b, log: logger, metrics: newMetrics(reg), stopping: make(chan struct{}), searches: make(chan struct{}, maxSearches),
 	}
 	s.peers = newPeers(s.cfg.PeerTimeout)
 	s.proxy = s.newProxy()

@@ -2,9 +2,7 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"sync"
 	"time"
@@ -155,128 +153,6 @@ func (b *Broker) SetParams(ctx context.Context, p fsm.Params) error {
 		return fmt.Errorf("set policy: %w", context.Cause(ctx))
 	case <-b.ctx.Done():
 		return fmt.Errorf("set policy: %w", ErrStopping)
-	}
-}
-
-// Logs opens a stream of an attempt that ran here, or names the broker that
-// has it. With Follow it first waits for the task to start.
-func (b *Broker) Logs(ctx context.Context, q LogQuery) (io.ReadCloser, error) {
-	if q.Follow {
-		if err := b.awaitStart(ctx, q); err != nil {
-			return nil, err
-		}
-	}
-	task, err := b.task(ctx, q.Job, q.Task)
-	if err != nil {
-		return nil, err
-	}
-	if task.Attempt == 0 || task.Site == "" {
-		return nil, fmt.Errorf("task %s/%d has not started: %w", q.Job, q.Task, ErrNotFound)
-	}
-	if q.Attempt != 0 && q.Attempt != task.Attempt {
-		return b.earlierLogs(ctx, q)
-	}
-	if task.Site != b.cfg.Site {
-		return nil, b.elsewhere(task.Site, "executor")
-	}
-	id := executor.ID{Job: q.Job.String(), Task: q.Task, Attempt: task.Attempt, Token: task.Token}
-	if err := b.awaitAccepted(ctx, id); err != nil {
-		return nil, err
-	}
-	return b.logsOf(ctx, id, q)
-}
-
-// earlierLogs reads an attempt that is not the task's last one. Only the site
-// that ran it knows it.
-func (b *Broker) earlierLogs(ctx context.Context, q LogQuery) (io.ReadCloser, error) {
-	for _, h := range b.handlers {
-		f, ok := h.(executor.Finder)
-		if !ok {
-			continue
-		}
-		if id, found := f.Find(q.Job.String(), q.Task, q.Attempt); found {
-			return b.logsOf(ctx, id, q)
-		}
-	}
-	return nil, fmt.Errorf("attempt %d of task %s/%d did not run at this site, or its logs are gone: ask the broker of the site that ran it: %w",
-		q.Attempt, q.Job, q.Task, ErrNotFound)
-}
-
-// logsOf opens a stream of an attempt that one of this site's handlers has.
-func (b *Broker) logsOf(ctx context.Context, id executor.ID, q LogQuery) (io.ReadCloser, error) {
-	for _, h := range b.handlers {
-		r, err := h.Logs(ctx, id, q.Stream, q.Follow)
-		if errors.Is(err, executor.ErrUnknownAttempt) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read logs of %s: %w", id, err)
-		}
-		return r, nil
-	}
-	return nil, fmt.Errorf("the logs of %s are gone: %w", id, ErrNotFound)
-}
-
-// awaitAccepted returns once no start of the attempt is under way here.
-func (b *Broker) awaitAccepted(ctx context.Context, id executor.ID) error {
-	ready := make(chan struct{})
-	err := b.ask(ctx, func(c *core) {
-		a := c.attempts[id]
-		if a == nil || a.accepted || a.ended != nil {
-			close(ready)
-			return
-		}
-		a.waiters = append(a.waiters, ready)
-	})
-	if err != nil {
-		return err
-	}
-	select {
-	case <-ready:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("wait for attempt %s: %w", id, context.Cause(ctx))
-	case <-b.ctx.Done():
-		return fmt.Errorf("wait for attempt %s: %w", id, ErrStopping)
-	}
-}
-
-// task reads one task, wherever its job runs.
-func (b *Broker) task(ctx context.Context, id fsm.JobID, index uint32) (Task, error) {
-	tasks, _, err := b.Tasks(ctx, id, index, 1)
-	if err != nil {
-		return Task{}, err
-	}
-	if len(tasks) == 0 || tasks[0].Index != index {
-		return Task{}, fmt.Errorf("job %s has no task %d: %w", id, index, ErrNotFound)
-	}
-	return tasks[0], nil
-}
-
-// awaitStart returns when the task has an attempt here or has ended.
-func (b *Broker) awaitStart(ctx context.Context, q LogQuery) error {
-	tick := time.NewTicker(tickEvery)
-	defer tick.Stop()
-	for {
-		var changed <-chan struct{}
-		b.cfg.Replica.mu.RLock()
-		changed = b.cfg.Replica.changed
-		b.cfg.Replica.mu.RUnlock()
-		t, err := b.task(ctx, q.Job, q.Task)
-		if err != nil {
-			return err
-		}
-		if t.Attempt > 0 || isEndName(t.State) {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-tick.C: // a home task's start changes no replicated state
-		case <-ctx.Done():
-			return fmt.Errorf("wait for task %s/%d: %w", q.Job, q.Task, context.Cause(ctx))
-		case <-b.ctx.Done():
-			return fmt.Errorf("wait for task %s/%d: %w", q.Job, q.Task, ErrStopping)
-		}
 	}
 }
 

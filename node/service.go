@@ -38,6 +38,18 @@ func (e *ElsewhereError) Error() string {
 	return fmt.Sprintf("ask %s %s at %q", e.Role, e.Site, e.HTTP)
 }
 
+// AnywhereError says that one of several other sites' brokers may have the
+// answer: api asks them, each for what is Here.
+type AnywhereError struct {
+	What  string // is sought, for people
+	Sites []ElsewhereError
+}
+
+// Error implements error.
+func (e *AnywhereError) Error() string {
+	return fmt.Sprintf("ask %d sites for %s", len(e.Sites), e.What)
+}
+
 // Request is one job to accept.
 type Request struct {
 	Spec Spec
@@ -98,6 +110,7 @@ type Task struct {
 type JobQuery struct {
 	State, Site string
 	Labels      map[string]string
+	Name        string // a part of the name, in lower case; "" = any
 	Limit       int    // 1 … 1000
 	Cursor      string // "" = from the newest
 }
@@ -115,6 +128,7 @@ type LogQuery struct {
 	Attempt uint32 // 0 = the latest
 	Stream  string // stdout | stderr
 	Follow  bool
+	Here    bool // only of what ran at the asked site; needs Attempt
 }
 
 // Status is what a broker knows of itself and the federation.

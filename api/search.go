@@ -1,0 +1,166 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/node"
+)
+
+// headerHere, set, asks a broker for what it has itself: it neither asks
+// others nor passes the question on, so a search cannot go round.
+const headerHere = "X-CloudShare-Here"
+
+const (
+	// searchWidth is how many brokers one search asks at a time.
+	searchWidth = 16
+	// maxSearches go on at a time; more wait. A question to one broker becomes
+	// questions to all, so they must not pile up.
+	maxSearches = 16
+	// namedSites of those that could not be asked are named to the client.
+	namedSites = 5
+)
+
+// foundLog is an answer that another broker has begun to send.
+type foundLog struct {
+	body  io.ReadCloser
+	index string // of the broker that answers
+}
+
+// finding is what one broker said: a log, "I have it not", or why not even that.
+type finding struct {
+	site string
+	log  *foundLog
+	miss error
+}
+
+// errHasNot: the broker was asked and has it not.
+var errHasNot = errors.New("it has it not")
+
+// search puts the question of a URL to the brokers that may have the answer,
+// and returns the first that does; the others are hung up on. It ends after
+// PeerTimeout, or as soon as all have answered. A 404 is certain: everybody was
+// asked.
+func (s *Server) search(ctx context.Context, question *url.URL, e *node.AnywhereError) (*foundLog, error) {
+	asking, hangUp := context.WithTimeout(ctx, s.cfg.PeerTimeout)
+	defer hangUp()
+	select {
+	case s.searches <- struct{}{}:
+		defer func() { <-s.searches }()
+	case <-asking.Done():
+		return nil, fmt.Errorf("look for %s: too many searches at a time: %w", e.What, asking.Err())
+	}
+	findings := s.askAll(ctx, asking, question, e.Sites)
+	var found *foundLog
+	var missed []finding
+	for f := range findings {
+		switch {
+		case f.log != nil && found == nil:
+			found = f.log
+			hangUp()
+		case f.log != nil: // a second one, at the same moment
+			_ = f.log.body.Close()
+		case !errors.Is(f.miss, errHasNot):
+			missed = append(missed, f)
+		}
+	}
+	switch {
+	case found != nil:
+		return found, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case len(missed) > 0:
+		return nil, notAsked(e.What, missed)
+	}
+	return nil, fmt.Errorf("%s did not run at any site of the federation, or its logs are gone: %w", e.What, node.ErrNotFound)
+}
+
+// askAll asks until asking ends; what was found by then goes on until ctx does.
+func (s *Server) askAll(ctx, asking context.Context, question *url.URL, sites []node.ElsewhereError) <-chan finding {
+	queue, findings := make(chan node.ElsewhereError), make(chan finding)
+	var workers sync.WaitGroup
+	for range min(searchWidth, len(sites)) {
+		workers.Go(func() {
+			for site := range queue {
+				log, miss := s.askOne(ctx, asking, question, site)
+				findings <- finding{site.Site, log, miss}
+			}
+		})
+	}
+	go func() {
+		for _, site := range sites {
+			queue <- site // after asking has ended each is answered at once
+		}
+		close(queue)
+		workers.Wait()
+		close(findings)
+	}()
+	return findings
+}
+
+// askOne asks one broker for what it has itself.
+func (s *Server) askOne(ctx, asking context.Context, question *url.URL, at node.ElsewhereError) (*foundLog, error) {
+	if at.HTTP == "" {
+		return nil, errors.New("its address is not known")
+	}
+	ctx, end := context.WithCancel(ctx)
+	keep := context.AfterFunc(asking, end)
+	u := url.URL{Scheme: "http", Host: at.HTTP, Path: question.Path, RawQuery: question.RawQuery}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		end()
+		return nil, fmt.Errorf("its address %s is malformed", at.HTTP)
+	}
+	req.Header.Set(headerHere, "true")
+	req.Header.Set(wire.HeaderHops, strconv.Itoa(maxHops))
+	res, err := s.peers.RoundTrip(req)
+	if err != nil {
+		end()
+		return nil, fmt.Errorf("its broker at %s does not answer: %w", at.HTTP, err)
+	}
+	if res.StatusCode == http.StatusOK && keep() {
+		return &foundLog{&endingBody{res.Body, end}, res.Header.Get(wire.HeaderIndex)}, nil
+	}
+	end()
+	_ = res.Body.Close()
+	if res.StatusCode == http.StatusNotFound {
+		return nil, errHasNot
+	}
+	return nil, fmt.Errorf("its broker at %s answers %d", at.HTTP, res.StatusCode)
+}
+
+// endingBody ends its request when it is closed.
+type endingBody struct {
+	io.ReadCloser
+	end context.CancelFunc
+}
+
+// Close implements io.Closer.
+func (b *endingBody) Close() error {
+	defer b.end()
+	return b.ReadCloser.Close()
+}
+
+// notAsked names the sites that could not be asked: one of them may have it.
+func notAsked(what string, missed []finding) *problem {
+	var names []string
+	for _, f := range missed[:min(len(missed), namedSites)] {
+		names = append(names, f.site)
+	}
+	list := strings.Join(names, ", ")
+	if n := len(missed) - len(names); n > 0 {
+		list += " and " + strconv.Itoa(n) + " more"
+	}
+	p := newProblem(http.StatusServiceUnavailable, "executor-unreachable", "A site that may have it cannot be reached",
+		oneLine(fmt.Sprintf("%s is at none of the sites that answer; %s cannot be asked (%s: %s); ask again when back", what, list, missed[0].site, missed[0].miss)))
+	p.RetryAfter = 5
+	return p
+}

@@ -1,0 +1,163 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/node"
+)
+
+// anywhere has a broker send the questions that are not for it alone to others.
+func anywhere(f *fakeBroker, sites ...node.ElsewhereError) {
+	f.log = func(_ context.Context, q node.LogQuery) (io.ReadCloser, error) {
+		if q.Here {
+			return nil, fmt.Errorf("attempt %d is not here: %w", q.Attempt, node.ErrNotFound)
+		}
+		return nil, &node.AnywhereError{What: "attempt 1 of task site-1.1/0", Sites: sites}
+	}
+}
+
+// nobody is an address where nobody listens.
+func nobody(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// member is a broker that knows job site-1.1 and no more.
+func member(t *testing.T, name string, cfg Config) (*fakeBroker, node.ElsewhereError) {
+	t.Helper()
+	f := newFake("site-1") // whose job it is
+	s := serve(t, f, cfg)
+	ask(s, "POST", "/v1/jobs", js, `{"command":["a"]}`)
+	return f, node.ElsewhereError{Site: name, HTTP: s.Addr(), Role: "executor"}
+}
+
+const earlier = "/v1/jobs/site-1.1/logs?attempt=1&stream=stderr"
+
+// TestSearch: an earlier attempt's log is found at whichever site has it, and
+// if nobody has it the answer says whether everybody was asked.
+func TestSearch(t *testing.T) {
+	asked, _ := member(t, "site-1", Config{})
+	has, atHas := member(t, "site-2", Config{})
+	not, atNot := member(t, "site-3", Config{})
+	away := node.ElsewhereError{Site: "site-4", HTTP: nobody(t)}
+	unknown := node.ElsewhereError{Site: "site-5"}
+	anywhere(not, node.ElsewhereError{Site: "site-1", HTTP: "127.0.0.1:1"}) // it would send us on
+	has.index = 99
+	has.log = func(_ context.Context, q node.LogQuery) (io.ReadCloser, error) {
+		if !q.Here || q.Attempt != 1 || q.Stream != "stderr" {
+			t.Errorf("site-2 is asked %+v", q)
+		}
+		return io.NopCloser(strings.NewReader("found")), nil
+	}
+	s := newServer(asked)
+	for name, c := range map[string]struct {
+		sites  []node.ElsewhereError
+		status int
+		text   []string
+	}{
+		"found":                 {[]node.ElsewhereError{atNot, atHas}, 200, []string{"found"}},
+		"found, one is away":    {[]node.ElsewhereError{away, unknown, atHas}, 200, []string{"found"}},
+		"nowhere":               {[]node.ElsewhereError{atNot}, 404, []string{"not-found", "attempt 1 of task site-1.1/0"}},
+		"nowhere, some is away": {[]node.ElsewhereError{away, atNot}, 503, []string{"executor-unreachable", "site-4", "attempt 1"}},
+		"unknown address":       {[]node.ElsewhereError{unknown}, 503, []string{"executor-unreachable", "site-5"}},
+	} {
+		anywhere(asked, c.sites...)
+		w := ask(s, "GET", earlier, "", "")
+		for _, text := range c.text {
+			if w.Code != c.status || !strings.Contains(w.Body.String(), text) {
+				t.Errorf("%s: %d %s, want %d and %q", name, w.Code, w.Body, c.status, text)
+			}
+		}
+		if w.Code == 503 && w.Header().Get("Retry-After") == "" {
+			t.Errorf("%s: no Retry-After", name)
+		}
+		if index := w.Header().Get(wire.HeaderIndex); (index == "99") != (w.Code == 200) {
+			t.Errorf("%s: index %s", name, index)
+		}
+	}
+}
+
+// TestSearchIsBounded: a few brokers are asked at a time, for a limited time,
+// and a long list of those that do not answer is not sent to the client.
+func TestSearchIsBounded(t *testing.T) {
+	asked, _ := member(t, "site-1", Config{})
+	slow, at := member(t, "site-2", Config{})
+	var mu sync.Mutex
+	now, most := 0, 0
+	slow.log = func(ctx context.Context, _ node.LogQuery) (io.ReadCloser, error) {
+		mu.Lock()
+		now++
+		most = max(most, now)
+		mu.Unlock()
+		<-ctx.Done()
+		mu.Lock()
+		now--
+		mu.Unlock()
+		return nil, ctx.Err()
+	}
+	var sites []node.ElsewhereError
+	for i := range 3 * searchWidth {
+		sites = append(sites, node.ElsewhereError{Site: fmt.Sprintf("slow-%d", i), HTTP: at.HTTP})
+	}
+	anywhere(asked, sites...)
+	s := serve(t, asked, Config{PeerTimeout: 300 * time.Millisecond})
+	res := request1(t, limit(t), "GET", "http://"+s.Addr()+earlier, "", nil)
+	var p wire.Problem
+	if err := json.NewDecoder(res.Body).Decode(&p); err != nil {
+		t.Fatal(err)
+	}
+	if res.StatusCode != 503 || !strings.Contains(p.Detail, fmt.Sprintf("and %d more", len(sites)-namedSites)) {
+		t.Errorf("%s: %+v", res.Status, p)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if most == 0 || most > searchWidth {
+		t.Errorf("%d brokers were asked at a time, want up to %d", most, searchWidth)
+	}
+}
+
+// TestFoundLogIsStreamed: what is found arrives as it is written, a log that
+// breaks off does not look whole, and a client that leaves ends it.
+func TestFoundLogIsStreamed(t *testing.T) {
+	asked, _ := member(t, "site-1", Config{})
+	has, at := member(t, "site-2", Config{})
+	anywhere(asked, at)
+	s := serve(t, asked, Config{PeerTimeout: 200 * time.Millisecond})
+	feed, closed := follow(has)
+	res := request1(t, limit(t), "GET", "http://"+s.Addr()+earlier+"&follow=true", "", nil)
+	for range 2 {
+		if _, err := io.WriteString(feed, "live\n"); err != nil {
+			t.Fatal(err)
+		}
+		got := make([]byte, 5)
+		if _, err := io.ReadFull(res.Body, got); err != nil || string(got) != "live\n" {
+			t.Fatalf("read %q, %v", got, err)
+		}
+	}
+	_ = res.Body.Close()
+	<-closed
+
+	feed, _ = follow(has)
+	go func() {
+		_, _ = io.WriteString(feed, "half")
+		_ = feed.CloseWithError(errDisk)
+	}()
+	res = request1(t, limit(t), "GET", "http://"+s.Addr()+earlier, "", nil)
+	if got, err := io.ReadAll(res.Body); err == nil {
+		t.Errorf("read %q without an error", got)
+	}
+}

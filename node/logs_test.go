@@ -1,0 +1,97 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/fsm"
+)
+
+// findingFake keeps the logs of all attempts that it ever started.
+type findingFake struct {
+	fencedFake
+
+	mu  sync.Mutex
+	ran []executor.ID
+}
+
+var _ executor.Finder = (*findingFake)(nil)
+
+// Start implements executor.Handler.
+func (h *findingFake) Start(ctx context.Context, t executor.Task) error {
+	h.mu.Lock()
+	h.ran = append(h.ran, t.ID)
+	h.mu.Unlock()
+	return h.fencedFake.Start(ctx, t)
+}
+
+// Find implements executor.Finder.
+func (h *findingFake) Find(job string, task, attempt uint32) (executor.ID, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, id := range h.ran {
+		if id.Job == job && id.Task == task && id.Attempt == attempt {
+			return id, true
+		}
+	}
+	return executor.ID{}, false
+}
+
+// TestLogsOfEarlierAttempts: an earlier attempt is read where it ran, and every
+// other broker names the sites that may have run it.
+func TestLogsOfEarlierAttempts(t *testing.T) {
+	sites := startSites(t, 1, 1, 1, 1)
+	for _, s := range sites {
+		s.stop(t)
+		s.handler = s.handler.reopen()
+		find := &findingFake{}
+		s.kind = func(h *fakeHandler) executor.Handler { find.fencedFake = fencedFake{h}; return find }
+		s.start(t)
+	}
+	asked, b, c := sites[0], sites[1], sites[2]
+	job := asked.accept(t, `{"command":["false"],"retry":{"max_attempts":2},"sites":{"only":["site-2","site-3"]}}`).ID
+	var ran []*testSite
+	for range 2 {
+		select {
+		case id := <-b.handler.started:
+			ran = append(ran, b)
+			b.handler.end(id, executor.Result{ExitCode: 1})
+		case id := <-c.handler.started:
+			ran = append(ran, c)
+			c.handler.end(id, executor.Result{ExitCode: 1})
+		}
+	}
+	for _, s := range sites {
+		s.await(t, func(st *fsm.State) bool { v, ok := st.Job(job); return ok && v.State == fsm.TaskFailed })
+	}
+
+	q := LogQuery{Job: job, Attempt: 1, Stream: "stdout"}
+	r, err := ran[0].Logs(t.Context(), q)
+	if err != nil {
+		t.Fatalf("at %s, which ran it: %v", ran[0].name, err)
+	}
+	if text, _ := io.ReadAll(r); !strings.Contains(string(text), job.String()+"-0-1-") {
+		t.Errorf("the log is of another attempt: %s", text)
+	}
+	var anywhere *AnywhereError
+	if _, err = asked.Logs(t.Context(), q); !errors.As(err, &anywhere) || len(anywhere.Sites) != 2 ||
+		anywhere.Sites[0].Site != "site-2" || anywhere.Sites[1].Site != "site-3" || anywhere.Sites[0].HTTP == "" {
+		t.Errorf("elsewhere: %v, %+v", err, anywhere)
+	}
+	q.Here = true
+	if _, err = asked.Logs(t.Context(), q); !errors.Is(err, ErrNotFound) {
+		t.Errorf("elsewhere, of what is there: %v", err)
+	}
+	var elsewhere *ElsewhereError
+	if _, err = asked.Logs(t.Context(), LogQuery{Job: job, Attempt: 2}); !errors.As(err, &elsewhere) || elsewhere.Site != ran[1].name {
+		t.Errorf("the last attempt: %v, want a pointer to %s", err, ran[1].name)
+	}
+	if _, err = asked.Logs(t.Context(), LogQuery{Job: job, Attempt: 3}); !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "2 attempts") {
+		t.Errorf("an attempt that was never made: %v", err)
+	}
+}

@@ -53,6 +53,8 @@ type homeBook struct {
 	ended []uint64 // of these the ended ones, oldest first
 	// waiting tasks want another attempt.
 	waiting []homeWaiting
+	// calm: no home task is being stopped, so that a tick need not look.
+	calm bool
 }
 
 func (h *homeBook) add(num uint64, job *homeJob) {
@@ -284,6 +286,7 @@ func (c *core) cancelHome(num uint64, fx *effects) error {
 			t.State, t.Reason, t.EndedMs = fsm.TaskCancelled, "cancelled by its owner", c.now.wall.UnixMilli()
 		case fsm.Assigned, fsm.Running:
 			t.State, t.Reason = fsm.Stopping, "cancelled by its owner"
+			c.home.calm = false
 		default:
 			continue
 		}
@@ -296,11 +299,16 @@ func (c *core) cancelHome(num uint64, fx *effects) error {
 
 // stopHome tells the handlers of home attempts that must end.
 func (c *core) stopHome(fx *effects) {
+	if c.home.calm {
+		return
+	}
+	c.home.calm = true
 	for _, a := range c.attempts {
 		if !a.Home {
 			continue
 		}
 		if _, t := c.homeTaskOf(a.ID); t != nil && t.State == fsm.Stopping {
+			c.home.calm = false
 			c.stop(a, t.Reason, fx)
 		}
 	}

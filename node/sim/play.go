@@ -55,8 +55,8 @@ type player struct {
 	open  int // tasks that have not ended
 	// atHome are the tasks that started at home, outside the queue.
 	atHome []bool
-	out   Outcome
-	batch []fsm.Command
+	out    Outcome
+	batch  []fsm.Command
 }
 
 // zero is the date on which all simulations begin; nothing depends on it.

@@ -30,8 +30,8 @@ type siteShell struct {
 	begun []executor.ID
 	// homeEnded: a home run ended, which the ledger has not heard of.
 	homeEnded bool
-	change     uint64 // last SiteChange it has seen
-	proposed   []fsm.Command
+	change    uint64 // last SiteChange it has seen
+	proposed  []fsm.Command
 }
 
 func newShell(p *player, i int) *siteShell {

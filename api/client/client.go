@@ -38,8 +38,9 @@ const maxAnswer = 256 << 20
 
 // Client asks one broker. It is safe for concurrent use.
 type Client struct {
-	base *url.URL
-	http *http.Client
+	base  *url.URL
+	http  *http.Client
+	watch *watch // nil: reads are answered at once
 }
 
 // New returns a client of the broker at addr, an http URL or host:port.
@@ -205,7 +206,7 @@ func (c *Client) SubmitMany(ctx context.Context, lines io.Reader, o SubmitOption
 
 // Job asks for one job.
 func (c *Client) Job(ctx context.Context, id string) (wire.Job, error) {
-	return plain[wire.Job](ctx, c, jobPath(id), nil)
+	return watched[wire.Job](ctx, c, jobPath(id), nil)
 }
 
 // Cancel asks to end a job, and returns it as it then is.
@@ -231,7 +232,7 @@ func (c *Client) Jobs(ctx context.Context, q JobQuery) (wire.List[wire.Job], err
 	for _, l := range q.Labels {
 		v.Add("label", l)
 	}
-	return plain[wire.List[wire.Job]](ctx, c, "/v1/jobs", v)
+	return watched[wire.List[wire.Job]](ctx, c, "/v1/jobs", v)
 }
 
 // Tasks lists the tasks of a job from a cursor on.
@@ -240,7 +241,7 @@ func (c *Client) Tasks(ctx context.Context, id string, limit int, cursor string)
 	if limit > 0 {
 		v.Set("limit", fmt.Sprint(limit))
 	}
-	return plain[wire.List[wire.Task]](ctx, c, jobPath(id)+"/tasks", v)
+	return watched[wire.List[wire.Task]](ctx, c, jobPath(id)+"/tasks", v)
 }
 
 // LogQuery names one stream of one attempt; zero fields are the API's defaults.
@@ -271,17 +272,17 @@ func (c *Client) Logs(ctx context.Context, id string, q LogQuery) (io.ReadCloser
 
 // Sites lists the federation's sites.
 func (c *Client) Sites(ctx context.Context) (wire.List[wire.Site], error) {
-	return plain[wire.List[wire.Site]](ctx, c, "/v1/sites", nil)
+	return watched[wire.List[wire.Site]](ctx, c, "/v1/sites", nil)
 }
 
 // Queue lists what waits, per owner.
 func (c *Client) Queue(ctx context.Context) (wire.List[wire.Queue], error) {
-	return plain[wire.List[wire.Queue]](ctx, c, "/v1/queue", nil)
+	return watched[wire.List[wire.Queue]](ctx, c, "/v1/queue", nil)
 }
 
 // Ledger asks for the whole ledger.
 func (c *Client) Ledger(ctx context.Context) (wire.Ledger, error) {
-	return plain[wire.Ledger](ctx, c, "/v1/ledger", nil)
+	return watched[wire.Ledger](ctx, c, "/v1/ledger", nil)
 }
 
 // Policy asks for the federation's parameters.
@@ -331,13 +332,22 @@ func tell[T any](ctx context.Context, c *Client, path string, body any) (T, erro
 
 // Status asks what the broker knows of itself; the state's hash takes time.
 func (c *Client) Status(ctx context.Context, hash bool) (wire.Status, error) {
-	return plain[wire.Status](ctx, c, "/v1/status", values("hash", fmt.Sprint(hash)))
+	return watched[wire.Status](ctx, c, "/v1/status", values("hash", fmt.Sprint(hash)))
 }
 
 // Ready returns nil, or why the broker is not ready.
 func (c *Client) Ready(ctx context.Context) error {
 	_, err := plain[map[string]string](ctx, c, "/readyz", nil)
 	return err
+}
+
+// watched is a read that blocks if the client watches.
+func watched[T any](ctx context.Context, c *Client, path string, query url.Values) (T, error) {
+	out, res, err := get[T](ctx, c, http.MethodGet, path, c.watch.query(query), nil, nil)
+	if err == nil {
+		c.watch.note(res.Header)
+	}
+	return out, err
 }
 
 func plain[T any](ctx context.Context, c *Client, path string, query url.Values) (T, error) {

@@ -12,6 +12,7 @@ import (
 // Broker is what the API needs of the broker it stands before. Errors wrap
 // node's documented ones, or are a *node.ElsewhereError.
 type Broker interface {
+	Explainer
 	// Submit accepts jobs: one answer per request, in order.
 	Submit(ctx context.Context, reqs []node.Request) []node.Answer
 	Job(ctx context.Context, id fsm.JobID) (node.Job, error)

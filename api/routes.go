@@ -28,13 +28,14 @@ func (s *Server) routes() {
 		Description: "application/json holds one job; application/x-ndjson one job a line, answered by one line each in order, not atomic.",
 		Parameters: []*huma.Param{
 			queryParam("strict", huma.TypeBoolean, "refuse what no present site could run"),
+			queryParam("dry_run", huma.TypeBoolean, "one job only: accept nothing, answer 200 with what would become of it"),
 			{Name: wire.HeaderKey, In: "header", Schema: &huma.Schema{Type: huma.TypeString}, Description: "the same key and body give the first answer again; with NDJSON the key of line n is KEY/n"},
 		},
 		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 			wire.TypeJSON:   {Schema: s.schema(wire.Spec{})},
 			wire.TypeNDJSON: {Schema: s.schema(wire.Spec{})},
 		}},
-		Responses: s.responses(http.StatusAccepted, wire.TypeJSON, s.schema(wire.Accepted{}), 400, 403, 413, 415, 422, 429, 503),
+		Responses: s.submitResponses(),
 	}, s.submit)
 	s.raw(huma.Operation{
 		OperationID: "job", Method: http.MethodGet, Path: "/v1/jobs/{id}", Summary: "One job",
@@ -68,6 +69,7 @@ func (s *Server) routes() {
 		Responses:   s.responses(http.StatusOK, wire.TypeJSON, s.schema(wire.Policy{}), 400, 403, 413, 415, 422, 503),
 	}, s.setPolicy)
 	s.siteOps()
+	s.whyOps()
 	s.eventOps()
 	s.health()
 }

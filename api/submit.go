@@ -26,6 +26,10 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request, _ func(string) s
 	if err != nil {
 		return err
 	}
+	dry, err := queryBool(r, "dry_run")
+	if err != nil {
+		return err
+	}
 	key, err := idempotencyKey(r)
 	if err != nil {
 		return err
@@ -35,11 +39,17 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request, _ func(string) s
 		return err
 	}
 	if kind == wire.TypeNDJSON {
+		if dry {
+			return badQuery("dry_run", "true", "is for one job, sent as "+wire.TypeJSON)
+		}
 		return s.submitLines(w, r, key, strict)
 	}
 	body, err := s.readBody(w, r)
 	if err != nil {
 		return err
+	}
+	if dry {
+		return s.dryRun(w, r, body, strict)
 	}
 	req, err := request(body, key, strict)
 	if err != nil {

@@ -39,6 +39,8 @@ const (
 	maxOpen = 64
 	// maxCandidates of the jobs that were just submitted may be followed.
 	maxCandidates = 4
+	// againEvery is how often, in ms, a job with several tasks is followed again.
+	againEvery = 15_000
 	// fewRatios are too few to correct by.
 	fewRatios = 20
 	// maxRatios of a band are kept.
@@ -60,6 +62,7 @@ type estimator struct {
 	flows      map[string]*flow // by site
 	sampledMs  int64            // log time of the last sample, 0 = none
 	candidates []fsm.JobID
+	again      fsm.JobID // to be followed once more, Num 0 = none
 	open       map[fsm.JobID]guess
 	bands      [bandCount]band
 	level      float64 // of the ratios, aimed at for P90
@@ -87,10 +90,7 @@ func (e *estimator) observe(ev *fsm.Event) {
 	defer e.mu.Unlock()
 	switch ev.Kind {
 	case fsm.EventJobSubmitted:
-		if len(e.candidates) == maxCandidates {
-			e.candidates = slices.Delete(e.candidates, 0, 1)
-		}
-		e.candidates = append(e.candidates, ev.Job)
+		e.nominate(ev.Job)
 	case fsm.EventTaskAssigned:
 		e.started(ev)
 	case fsm.EventTaskEnded, fsm.EventTaskRequeued:
@@ -127,43 +127,60 @@ func (e *estimator) sample(s *fsm.State) {
 			}
 		})
 	}
+	e.askAgain(now)
 	e.sampledMs = now
-	for _, id := range e.candidates {
-		e.follow(s, id)
-	}
-	e.candidates = e.candidates[:0]
+	e.candidates = slices.DeleteFunc(e.candidates, func(id fsm.JobID) bool { return e.follow(s, id) })
 	e.late(now)
 }
 
-// follow opens an estimate of a job that waits.
-func (e *estimator) follow(s *fsm.State, id fsm.JobID) {
+// follow opens an estimate of a job that waits; false if there is none yet.
+func (e *estimator) follow(s *fsm.State, id fsm.JobID) bool {
 	v, ok := s.Why(id)
-	if !ok || v.Waiting == 0 {
-		return
+	if _, again := e.open[id]; again || !ok || v.Waiting == 0 {
+		return true
 	}
 	base, order, unknown := e.base(&v)
 	if unknown != "" {
-		return
+		return false
 	}
 	b := bandOf(order)
 	if e.bands[b].open == maxOpen {
-		return
-	}
-	if _, again := e.open[id]; again {
-		return
+		return true
 	}
 	e.bands[b].open++
 	_, p90, _ := e.quantiles(base, order)
 	e.open[id] = guess{atMs: v.TimeMs, base: base, p90: p90, band: b}
+	return true
 }
 
-// started judges an estimate.
-func (e *estimator) started(ev *fsm.Event) {
-	g, ok := e.open[ev.Job]
-	if !ok {
+// nominate has a job followed with the next sample; the newest win.
+func (e *estimator) nominate(id fsm.JobID) {
+	if slices.Contains(e.candidates, id) {
 		return
 	}
-	e.closeGuess(ev.Job, g, float64(ev.Time-g.atMs))
+	if len(e.candidates) == maxCandidates {
+		e.candidates = slices.Delete(e.candidates, 0, 1)
+	}
+	e.candidates = append(e.candidates, id)
+}
+
+// started judges an estimate. The job's later tasks are worth one, too, but not
+// right after a start: only moments that do not depend on starts are fair.
+func (e *estimator) started(ev *fsm.Event) {
+	if g, ok := e.open[ev.Job]; ok {
+		e.closeGuess(ev.Job, g, float64(ev.Time-g.atMs))
+		if e.again.Num == 0 {
+			e.again = ev.Job
+		}
+	}
+}
+
+// askAgain follows one of the jobs with several tasks at fixed times.
+func (e *estimator) askAgain(now int64) {
+	if now/againEvery != e.sampledMs/againEvery && e.again.Num > 0 {
+		e.nominate(e.again)
+		e.again = fsm.JobID{}
+	}
 }
 
 func (e *estimator) closeGuess(id fsm.JobID, g guess, waited float64) {

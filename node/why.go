@@ -140,7 +140,7 @@ func (b *Broker) DryRun(ctx context.Context, req Request) (Why, error) {
 		return Why{}, fmt.Errorf("%w: %s", ErrUnfit, unfit)
 	case atHome && (alone || idle):
 		w.State = fsm.Running.String()
-		w.Summary = fmt.Sprintf("all %d tasks would start at once at this site", js.Count)
+		w.Summary = plural(uint64(js.Count), "task") + " would start at once at this site"
 		return w, nil
 	case alone:
 		w.Summary = aloneReason

@@ -30,9 +30,22 @@ var brokerFigures = []struct {
 	{"cloudshare_idempotency_keys", "Idempotency keys held.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.Keys) }},
 }
 
+// estimateFigures tell what the estimates of starts are worth.
+var estimateFigures = []struct {
+	name, help string
+	value      func(node.Calibration) int
+}{
+	{"cloudshare_estimates_judged", "Latest estimates of a start, at most 1000, of which it is known how they came out.", func(c node.Calibration) int { return c.Starts }},
+	{"cloudshare_estimates_p90_held", "Of the judged estimates, those whose task started within the p90.", func(c node.Calibration) int { return c.Held }},
+	{"cloudshare_estimates_open", "Estimates that wait for their start.", func(c node.Calibration) int { return c.Open }},
+}
+
 func newBrokerCollector(b *node.Broker) *brokerCollector {
 	c := &brokerCollector{broker: b}
 	for _, f := range brokerFigures {
+		c.descs = append(c.descs, prometheus.NewDesc(f.name, f.help, nil, nil))
+	}
+	for _, f := range estimateFigures {
 		c.descs = append(c.descs, prometheus.NewDesc(f.name, f.help, nil, nil))
 	}
 	return c
@@ -54,5 +67,10 @@ func (c *brokerCollector) Collect(out chan<- prometheus.Metric) {
 	m := c.broker.Metrics(ctx)
 	for i, f := range brokerFigures {
 		out <- prometheus.MustNewConstMetric(c.descs[i], f.kind, f.value(m))
+	}
+	estimates := c.broker.Calibration()
+	for i, f := range estimateFigures {
+		d := c.descs[len(brokerFigures)+i]
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(f.value(estimates)))
 	}
 }

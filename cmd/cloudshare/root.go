@@ -77,7 +77,7 @@ under --wait: 10 failed, 11 cancelled, 12 lost.`,
 	flags.StringVarP(&a.format, "output", "o", "table", "table, json or yaml")
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.checkFormat() }
 	root.AddCommand(
-		a.brokerCommand(), a.devCommand(), a.submitCommand(), a.jobsCommand(), a.jobCommand(), a.tasksCommand(),
+		a.brokerCommand(), a.devCommand(), a.submitCommand(), a.jobsCommand(), a.jobCommand(), a.tasksCommand(), a.whyCommand(),
 		a.logsCommand(), a.cancelCommand(), a.sitesCommand(), a.ledgerCommand(), a.queueCommand(), a.policyCommand(),
 		a.drainCommand(), a.resumeCommand(), a.leaveCommand(), a.statusCommand(), a.simCommand(), a.versionCommand(),
 	)

@@ -19,6 +19,7 @@ type submission struct {
 	key          string
 	strict       bool
 	wait, follow bool
+	dryRun       bool
 }
 
 func (a *app) submitCommand() *cobra.Command {
@@ -32,6 +33,7 @@ The command stands after "--". With -f the job comes from a YAML or JSON file
 		Example: `  cloudshare submit -- sh -c 'echo hello from $CLOUDSHARE_SITE'
   cloudshare submit --count 20 --cpu 1 --timeout 1m --wait -- sleep 5
   cloudshare submit --follow -- make -C /srv/render
+  cloudshare submit --dry-run --cpu 8 -- make -C /srv/render
   cloudshare submit -f job.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.submit(cmd, args, s) },
 	}
@@ -40,6 +42,7 @@ The command stands after "--". With -f the job comes from a YAML or JSON file
 	f.StringVarP(&s.file, "file", "f", "", "read the job from `FILE`, YAML or JSON, - for standard input")
 	f.StringVar(&s.key, "key", "", "idempotency key: the same key and job again is one job")
 	f.BoolVar(&s.strict, "strict", false, "refuse a job that no present site could run")
+	f.BoolVar(&s.dryRun, "dry-run", false, "submit nothing; tell what would become of the job, as cloudshare why does")
 	f.BoolVar(&s.wait, "wait", false, "wait for the end; exit 10 if it failed, 11 cancelled, 12 lost")
 	f.BoolVar(&s.follow, "follow", false, "print the task's output as it comes, and wait")
 	specFlags(f)
@@ -140,6 +143,9 @@ func (a *app) submit(cmd *cobra.Command, args []string, s submission) error {
 		if err != nil {
 			return err
 		}
+		if s.dryRun {
+			return a.dryRun(cmd, specs, s)
+		}
 		if len(specs) != 1 {
 			return a.submitMany(cmd, specs, s)
 		}
@@ -151,6 +157,9 @@ func (a *app) submit(cmd *cobra.Command, args []string, s submission) error {
 	}
 	if len(args) == 0 && !cmd.Flags().Changed("image") {
 		return usage("no command: cloudshare submit [flags] -- COMMAND, or -f FILE")
+	}
+	if s.dryRun {
+		return a.dryRun(cmd, [][]byte{spec}, s)
 	}
 	return a.submitOne(cmd, spec, s)
 }

@@ -55,6 +55,19 @@ fmt: need-go tools ## format all Go files and sort their imports
 bench: build ## measure the figures, each beside its own limit (about five minutes)
 	@$(GO) run -buildvcs=false ./test/bench -binary bin/cloudshare -out bench.txt
 
+# Any folder of logs; of the paper's logs those that are there, else all.
+SIM     ?=
+SIM_OUT ?= sim-real
+PAPER    = $(strip $(foreach l,HPC2N-2002-2.2-cln LPC-EGEE-2004-1.2-cln METACENTRUM-2009-2,$(wildcard $(SWF_DIR)/$(l).swf $(SWF_DIR)/$(l).swf.gz)))
+LOGS     = $(or $(PAPER),$(wildcard $(SWF_DIR)/*.swf $(SWF_DIR)/*.swf.gz))
+
+.PHONY: sim-real
+sim-real: build ## evaluate fairness on the real logs in SWF_DIR=… (SIM=--quick: a minute), report in SIM_OUT
+	@[ -n "$(SWF_DIR)" ] && [ -n "$(LOGS)" ] || \
+		{ echo "No log in SWF_DIR='$(SWF_DIR)': get some from https://www.cs.huji.ac.il/labs/parallel/workload/ and name their folder"; exit 1; }
+	@SWF_DIR="$(abspath $(SWF_DIR))" $(GO) test -count=1 -run TestArchiveLogs ./node/sim/swf
+	@bin/cloudshare sim table1 $(SIM) --out "$(SIM_OUT)" $(LOGS)
+
 # Chaos needs root for its network namespaces. SEED= draws one and prints it.
 CHAOS := $(GO) run -buildvcs=false ./test/chaos
 SEED  ?= 0

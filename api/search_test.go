@@ -63,7 +63,7 @@ func TestSearch(t *testing.T) {
 		}
 		return io.NopCloser(strings.NewReader("found")), nil
 	}
-	s := newServer(asked)
+	s := serve(t, asked, Config{})
 	for name, c := range map[string]struct {
 		sites  []node.ElsewhereError
 		status int

@@ -23,6 +23,8 @@ type Config struct {
 	Node     [16]byte // identity of the data directory, from Journal.Identify
 	Version  string   // of the program, for people
 	Exposure Exposure
+	// Disk is the file system of the data directory.
+	Disk Disk
 	// KillGrace between TERM and KILL of a task; 0 = 1 s.
 	KillGrace time.Duration
 	// Hints of gossip, nil = none.
@@ -52,7 +54,7 @@ func (c *Config) Validate() error {
 	case c.Journal == nil || c.Replica == nil || c.Log == nil:
 		return errors.New("a broker needs a journal, a replica and a log")
 	}
-	return c.Exposure.Validate()
+	return errors.Join(c.Exposure.Validate(), c.Disk.Validate())
 }
 
 // Broker is one site's daemon: the shell around [core].
@@ -71,6 +73,7 @@ type Broker struct {
 	handlers   map[string]executor.Handler
 	forgets    chan handlerID
 	warden     *warden
+	disk       *diskWatch
 	renewNow   chan struct{} // capacity 1
 	leaseUntil atomic.Int64  // CLOCK_BOOTTIME, as last granted
 	addresses  Addresses     // set by Start
@@ -111,6 +114,7 @@ func New(cfg Config) (*Broker, error) {
 		hurry:    make(chan struct{}),
 		handlers: map[string]executor.Handler{},
 		warden:   newWarden(time.Now),
+		disk:     newDiskWatch(cfg.Disk),
 		renewNow: make(chan struct{}, 1),
 		core:     newCore(cfg.Site, cfg.Exposure),
 
@@ -151,6 +155,8 @@ func (b *Broker) Start(ctx context.Context, addresses Addresses) error {
 		return err
 	}
 	fx.writes = nil
+	b.disk.report(b.diskChanged) // before the first job comes
+	b.goroutine(b.watchDisk)
 	b.goroutine(b.forgetLoop)
 	b.goroutine(b.commitLoop)
 	b.goroutine(b.loop)
@@ -284,6 +290,7 @@ func (b *Broker) watchLog() {
 
 // fail stops the broker for good; Failed is closed and Err says why.
 func (b *Broker) fail(err error) {
+	err = b.disk.remedy(err)
 	b.mu.Lock()
 	first := b.failure == nil
 	if first {

@@ -32,6 +32,7 @@ type testSite struct {
 	dir     string
 	name    string
 	group   *mem.Group
+	disk    Disk
 }
 
 func startSites(t *testing.T, cores ...int64) []*testSite {
@@ -69,7 +70,7 @@ func (s *testSite) open(t *testing.T) {
 	}
 	s.Broker, err = New(Config{
 		Site: s.name, Node: id, Version: "test", Exposure: DefaultExposure(),
-		Journal: s.journal, Replica: replica, Log: s.log, Handlers: []executor.Handler{s.kind(s.handler)},
+		Journal: s.journal, Replica: replica, Log: s.log, Handlers: []executor.Handler{s.kind(s.handler)}, Disk: s.disk,
 		Genesis: fsm.Genesis{Federation: [16]byte{9}, CreatedMs: time.Now().UnixMilli(), Params: fsm.DefaultParams()},
 		Logger:  zerolog.New(zerolog.NewTestWriter(t)),
 	})

@@ -11,7 +11,9 @@ type event interface{ isEvent() }
 // submitEvent: users of this site submit jobs (the paper's event 1). reply is
 // called once per request, from the shell, after what it acknowledges is durable.
 type submitEvent struct {
-	reqs  []Request
+	reqs []Request
+	// full, if set, is why no new job is taken; repeats are answered.
+	full  error
 	reply func(i int, a Answer)
 }
 

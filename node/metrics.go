@@ -25,4 +25,5 @@ type Metrics struct {
 	HomeWaiting        int
 	Publishing         int
 	Keys               int
+	FreeBytes          int64 // of the data directory's file system, 0 = not watched
 }

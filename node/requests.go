@@ -36,7 +36,7 @@ func (b *Broker) Submit(ctx context.Context, reqs []Request) []Answer {
 		return nil
 	}
 	got := &answers{list: make([]Answer, len(reqs)), left: len(reqs), done: make(chan struct{})}
-	if b.post(submitEvent{reqs: reqs, reply: got.set}) {
+	if b.post(submitEvent{reqs: reqs, full: b.disk.full(), reply: got.set}) {
 		select {
 		case <-got.done:
 			return got.list
@@ -184,7 +184,7 @@ func (b *Broker) Site() string { return b.cfg.Site }
 func (b *Broker) Live() error { return b.Err() }
 
 // Ready returns why requests should go elsewhere, or nil: the broker is
-// registered, a lead is known and the state is current.
+// registered, a lead is known, the state is current and the disk has room.
 func (b *Broker) Ready() error {
 	b.mu.Lock()
 	registered, stopping := b.registered, b.stopping
@@ -195,6 +195,8 @@ func (b *Broker) Ready() error {
 		return b.Err()
 	case stopping:
 		return ErrStopping
+	case b.disk.full() != nil:
+		return b.disk.full()
 	case status.Lead == "":
 		return fmt.Errorf("no lead is known: %w", ErrNoQuorum)
 	case registered == 0:
@@ -213,6 +215,7 @@ func (b *Broker) Metrics(ctx context.Context) Metrics {
 		JournalSyncs:       b.metrics.syncs.Load(),
 		JournalSyncSeconds: float64(b.metrics.syncNanos.Load()) / 1e9,
 		Index:              b.Index(),
+		FreeBytes:          b.disk.free.Load(),
 	}
 	_ = b.ask(ctx, func(c *core) { // a stopping broker shows zeros
 		m.Attempts, m.HomeWaiting = len(c.attempts), len(c.home.waiting)

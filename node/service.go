@@ -17,6 +17,7 @@ var (
 	ErrUnfit       = errors.New("no present site could run it")            // 422, strict only
 	ErrFull        = errors.New("queue full")                              // 429
 	ErrKeysFull    = errors.New("too many idempotency keys held")          // 503
+	ErrStorageFull = errors.New("storage full")                            // 503
 	ErrNoQuorum    = errors.New("no quorum")                               // 503
 	ErrNotReady    = errors.New("broker not ready")                        // 503
 	ErrLeaving     = errors.New("the site is leaving the federation")      // 409

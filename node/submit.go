@@ -23,14 +23,18 @@ func (c *core) submit(ev submitEvent, s stateReader, fx *effects) {
 		c.reconcile(s, fx) // what the state has assigned here is not free
 	}
 	for i, req := range ev.reqs {
-		c.submitOne(req, func(a Answer) { ev.reply(i, a) }, s, fx)
+		c.submitOne(req, ev.full, func(a Answer) { ev.reply(i, a) }, s, fx)
 	}
 	c.keys.write(fx)
 }
 
-func (c *core) submitOne(req Request, reply func(Answer), s stateReader, fx *effects) {
+func (c *core) submitOne(req Request, full error, reply func(Answer), s stateReader, fx *effects) {
 	key, done := c.checkKey(req, reply, s, fx)
 	if done {
+		return
+	}
+	if full != nil {
+		fx.reply(reply, Answer{Err: full})
 		return
 	}
 	js := req.Spec.JobSpec(c.nextJob, c.now.wall.UnixMilli())

@@ -64,7 +64,7 @@ func TestUsage(t *testing.T) {
 		"broker", "broker --site Bad_Name", "broker --site a --bootstrap --join 127.0.0.1:1", "broker --site a --profile moon",
 		"broker --site a --data-dir testdata/none", "broker --site a --http 0.0.0.0:0 --bootstrap", "broker --site a --http nowhere",
 		"broker --site a --peer 127.0.0.1:99999", "broker --site a --join nowhere", "broker --site a --cores -1",
-		"broker --site a --cores 2 --reserve 3", "broker --site a --memory lots", "broker --site a --log-level loud",
+		"broker --site a --cores 2 --reserve 3", "broker --site a --memory lots", "broker --site a --min-free some", "broker --site a --log-level loud",
 		"broker --site a --log-format xml", "broker --site a --lease -1s", "broker --site a --http 127.0.0.1:1 --peer 127.0.0.1:1",
 		"broker --config testdata/none.yaml", "broker --config testdata/typo.yaml", "broker --config testdata/type.yaml",
 		"broker --config testdata/twice.yaml",

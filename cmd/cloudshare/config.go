@@ -41,6 +41,8 @@ type Config struct {
 	Pin     bool   `koanf:"pin" doc:"tie tasks to their cores"`
 	Memory  string `koanf:"memory" doc:"memory to use, such as 8Gi; 0 = all"`
 
+	MinFree string `koanf:"min_free" doc:"take no new jobs while data_dir's file system has less free; 0 = always take them"`
+
 	Lease     time.Duration `koanf:"lease" doc:"with --bootstrap: how long tasks for others run without word from the lead; 0 = the profile's"`
 	Margin    time.Duration `koanf:"margin" doc:"with --bootstrap: how much longer the lead waits for a silent site; 0 = the profile's"`
 	KillGrace time.Duration `koanf:"kill_grace" doc:"between TERM and KILL of a task; 0 = the profile's"`
@@ -55,7 +57,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		DataDir: "data", HTTP: "127.0.0.1:7700", Peer: "127.0.0.1:7701", Gossip: "127.0.0.1:7702", Join: []string{}, Profile: "lan",
-		Memory: "0", StopWait: 15 * time.Second, LogLevel: "info", LogFormat: "console",
+		Memory: "0", MinFree: "256Mi", StopWait: 15 * time.Second, LogLevel: "info", LogFormat: "console",
 	}
 }
 
@@ -195,6 +197,9 @@ func (c Config) Validate() error {
 	if _, err := parseMemory(c.Memory); err != nil {
 		return err
 	}
+	if _, ok := node.ParseMemory(c.MinFree); !ok {
+		return usage("min_free %q: must be a quantity such as 256Mi, or 0 for no limit", c.MinFree)
+	}
 	for _, addr := range c.Join {
 		if err := checkAddr("join", addr); err != nil {
 			return err
@@ -225,6 +230,12 @@ func (c Config) timing() node.Timing {
 func (c Config) MemoryMiB() int64 {
 	mib, _ := parseMemory(c.Memory) // Validate has seen it
 	return mib
+}
+
+// disk is what the broker watches.
+func (c Config) disk() node.Disk {
+	mib, _ := node.ParseMemory(c.MinFree) // Validate has seen it
+	return node.Disk{Path: c.DataDir, MinFree: min(mib, 1<<40) << 20}
 }
 
 // checkListener keeps brokers off the network unless told otherwise: there is

@@ -27,6 +27,7 @@ var brokerFigures = []struct {
 	{"cloudshare_attempts", "Attempts on this site's machines that are not settled.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.Attempts) }},
 	{"cloudshare_home_waiting_tasks", "Home tasks that wait for room.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.HomeWaiting) }},
 	{"cloudshare_publishing_jobs", "Jobs on their way to the federation's queue.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.Publishing) }},
+	{"cloudshare_data_free_bytes", "Free space of the data directory's file system, at the last look.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.FreeBytes) }},
 	{"cloudshare_idempotency_keys", "Idempotency keys held.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.Keys) }},
 }
 

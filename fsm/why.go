@@ -79,7 +79,7 @@ type SiteWhy struct {
 // Hindrance is the reason of a SiteWhy.
 type Hindrance uint8
 
-// The hindrances; the first that holds counts, the last ones first.
+// The hindrances; of several that hold, the last one counts.
 const (
 	HinderedFree     Hindrance = iota // nothing: a task starts with the next entry
 	HinderedTurn                      // there is room, others go first

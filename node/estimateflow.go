@@ -137,39 +137,3 @@ func bigOf(x sched.Int128) *big.Int {
 	n := new(big.Int).Lsh(big.NewInt(x.Hi), 64)
 	return n.Add(n, new(big.Int).SetUint64(x.Lo))
 }
-
-// Bands part estimates by how many tasks end before: the fewer, the more a
-// single long one counts.
-const bandCount = 6
-
-func bandOf(order float64) int {
-	b := 0
-	for limit := 2.0; b < bandCount-1 && order >= limit; limit *= 4 {
-		b++
-	}
-	return b
-}
-
-// band is how estimates of one kind came out: actual waits as parts of the model's.
-type band struct {
-	ratios []float64 // ring
-	next   int
-	open   int
-}
-
-func (b *band) add(ratio float64) {
-	if len(b.ratios) < maxRatios {
-		b.ratios = append(b.ratios, ratio)
-		return
-	}
-	b.ratios[b.next] = ratio
-	b.next = (b.next + 1) % maxRatios
-}
-
-// quantile is the least ratio that a part p of n+1 such waits keeps below: the
-// split conformal bound.
-func (b *band) quantile(p float64) float64 {
-	sorted := slices.Sorted(slices.Values(b.ratios))
-	i := int(math.Ceil(p*float64(len(sorted)+1))) - 1
-	return sorted[min(max(i, 0), len(sorted)-1)]
-}

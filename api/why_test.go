@@ -110,3 +110,21 @@ func TestDryRun(t *testing.T) {
 		t.Errorf("%d", res.Code)
 	}
 }
+
+// TestWhyElsewhere: a job that only its owner's broker can explain is passed on.
+func TestWhyElsewhere(t *testing.T) {
+	owner := newFake("site-2")
+	server := serve(t, owner, Config{})
+	ask(server, "POST", "/v1/jobs", js, `{"command":["a"]}`)
+	asked := newFake("site-1")
+	asked.elseErr = &node.ElsewhereError{Site: "site-2", HTTP: server.Addr(), Role: "owner"}
+	res := ask(newServer(asked), "GET", "/v1/jobs/site-2.1/why", "", "")
+	if res.Code != 200 || !strings.Contains(res.Body.String(), `"id":"site-2.1"`) {
+		t.Fatalf("%d %s", res.Code, res.Body)
+	}
+	asked.elseErr = &node.ElsewhereError{Site: "site-2", Role: "owner"}
+	res = ask(newServer(asked), "GET", "/v1/jobs/site-2.1/why", "", "")
+	if res.Code != 503 || !strings.Contains(res.Body.String(), "owner-unreachable") {
+		t.Fatalf("%d %s", res.Code, res.Body)
+	}
+}

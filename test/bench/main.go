@@ -44,6 +44,7 @@ var sections = []section{
 	{name: "throughput", run: measureThroughput},
 	{name: "memory", run: measureMemory},
 	{name: "lists", run: measureLists},
+	{name: "simulator", run: measureSimulator},
 	{name: "fsm", run: runStateBenchmarks},
 	{name: "lead", run: measureLeadLoss, group: "losses", limit: 6 * time.Minute},
 	{name: "executor", run: measureExecutorLoss, group: "losses", limit: 4 * time.Minute},
@@ -71,7 +72,7 @@ func pick[T any](env environment, full, quick T) T {
 func main() {
 	binary := flag.String("binary", "bin/cloudshare", "the cloudshare `file` to measure")
 	out := flag.String("out", "", "also write the table to this `file`")
-	only := flag.String("only", "", "comma-separated `sections`: submissions, latency, throughput, memory, lists, fsm; losses, or some of it: lead, executor, pauses, kept")
+	only := flag.String("only", "", "comma-separated `sections`: submissions, latency, throughput, memory, lists, simulator, fsm; losses, or some of it: lead, executor, pauses, kept")
 	quick := flag.Bool("quick", false, "show that everything works, with small numbers")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

@@ -91,7 +91,7 @@ func (b *Broker) ownPage(ctx context.Context, q JobQuery, cur cursor) (page []li
 				return
 			}
 			state, payload := c.ownState(num)
-			if (q.State == "" || q.State == state) && MatchLabels(payload, q.Labels) {
+			if (q.State == "" || q.State == state) && q.matches(payload) {
 				j, _ := c.ownJob(num)
 				page = append(page, listed{j, num})
 			}
@@ -134,8 +134,8 @@ func (b *Broker) federationPage(q JobQuery, cur cursor) (page []listed, next uin
 		return nil, 0
 	}
 	f := fsm.JobFilter{Owner: q.Site, State: q.State}
-	if len(q.Labels) > 0 {
-		f.Match = func(payload []byte) bool { return MatchLabels(payload, q.Labels) }
+	if len(q.Labels) > 0 || q.Name != "" {
+		f.Match = q.matches
 	}
 	b.cfg.Replica.View(func(s *fsm.State) {
 		var views []fsm.JobView

@@ -1,0 +1,227 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+)
+
+// eventsView is the page of live events.
+type eventsView struct {
+	Rows       []eventRow // newest first
+	Stream     string     // where more come from
+	Site, Kind string
+	Job        string
+	Sites      []string
+	Kinds      []string
+}
+
+type eventRow struct {
+	ID   string
+	At   time.Time
+	Kind string
+	Tone string
+	Job  string // link text, "" = none
+	Site string
+	Text string
+}
+
+const (
+	// shownEvents is how many events the page begins with and keeps.
+	shownEvents = 100
+	// lookBack is how many entries it looks back for them.
+	lookBack = 400
+	// eventPace is the least time between two batches.
+	eventPace = 250 * time.Millisecond
+	// eventPatience is how long it waits for events of the past.
+	eventPatience = 150 * time.Millisecond
+)
+
+func (p *Pages) events(r *http.Request, _ func(string) string) (view, error) {
+	filter, v := p.eventFilter(r)
+	for _, s := range p.cfg.Source.Sites() {
+		v.Sites = append(v.Sites, s.ID)
+	}
+	v.Kinds = eventKinds()
+	past, from := p.past(r.Context(), filter)
+	for _, e := range slices.Backward(past) {
+		v.Rows = append(v.Rows, rowOfEvent(&e))
+	}
+	q := url.Values{"from": {from.String()}}
+	for name, value := range map[string]string{"site": v.Site, "kind": v.Kind, "job": v.Job} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	v.Stream = "/events/stream?" + q.Encode()
+	return view{template: "events", data: v}, nil
+}
+
+// past reads the latest events, and the place after them.
+func (p *Pages) past(ctx context.Context, filter node.EventFilter) ([]node.Event, node.EventID) {
+	entry, _ := p.cfg.Source.Moved()
+	sub := p.cfg.Source.Events(node.AfterEntry(entry-min(entry, lookBack)), filter)
+	ctx, cancel := context.WithTimeout(ctx, eventPatience)
+	defer cancel()
+	var all []node.Event
+	for len(all) < 100*shownEvents {
+		list, err := sub.Next(ctx)
+		if err != nil && !errors.Is(err, node.ErrEventsLost) {
+			break // there are no more now
+		}
+		all = append(all, list...)
+		if len(list) > 0 && list[len(list)-1].ID.Entry >= entry {
+			break
+		}
+	}
+	return all[max(0, len(all)-shownEvents):], sub.Place()
+}
+
+func (p *Pages) eventFilter(r *http.Request) (f node.EventFilter, v eventsView) {
+	in := r.URL.Query()
+	if site := in.Get("site"); fsm.ValidSite(site) {
+		f.Site, v.Site = site, site
+	}
+	if id, err := fsm.ParseJobID(in.Get("job")); err == nil {
+		f.Job, v.Job = id, id.String()
+	}
+	for _, k := range fsm.EventKinds() {
+		if k.String() == in.Get("kind") {
+			f.Kinds, v.Kind = map[fsm.EventKind]bool{k: true}, k.String()
+		}
+	}
+	return f, v
+}
+
+// eventStream sends events as rows of the page. One that fell too far behind is
+// told of the gap.
+func (p *Pages) eventStream(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
+	filter, _ := p.eventFilter(r)
+	from, err := node.ParseEventID(resumed(r, "from"))
+	if err != nil {
+		entry, home := p.cfg.Source.Moved()
+		from = node.EventID{Entry: entry, Home: home}
+	}
+	t := ticker{p.cfg.Source, filter, p.cfg.Source.Events(from, filter)}
+	p.serveStream(w, r, func(ctx context.Context, s *stream) error {
+		pace := time.NewTicker(eventPace)
+		defer pace.Stop()
+		for {
+			if err := t.pass(ctx, s); err != nil {
+				return err
+			}
+			select {
+			case <-pace.C:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+	})
+	return nil
+}
+
+// ticker passes events on to one page.
+type ticker struct {
+	source Source
+	filter node.EventFilter
+	events Events
+}
+
+// gap is the row that stands for events that a page does not get.
+const gap = `<li class="gap">more happened here than can be shown</li>`
+
+// pass sends the next events, a gap, or a sign of life. A page that fell behind
+// by more than it would keep goes on with the present.
+func (t *ticker) pass(ctx context.Context, s *stream) error {
+	if entry, _ := t.source.Moved(); entry > t.events.Place().Entry+lookBack {
+		t.events = t.source.Events(node.AfterEntry(entry-lookBack/4), t.filter)
+		return s.send("event", t.events.Place().String(), gap)
+	}
+	wait, cancel := context.WithTimeout(ctx, beat)
+	list, err := t.events.Next(wait)
+	cancel()
+	switch {
+	case errors.Is(err, node.ErrEventsLost):
+		return s.send("event", t.events.Place().String(), gap)
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, context.DeadlineExceeded):
+		return s.comment("still here")
+	case err != nil:
+		return err
+	}
+	var out bytes.Buffer
+	list = list[max(0, len(list)-shownEvents):]
+	for _, e := range slices.Backward(list) { // the page has the newest first
+		if err := templates["events"].ExecuteTemplate(&out, "event", rowOfEvent(&e)); err != nil {
+			return fmt.Errorf("draw event: %w", err)
+		}
+	}
+	return s.send("event", list[len(list)-1].ID.String(), strings.TrimSpace(out.String()))
+}
+
+// rowOfEvent words an event.
+func rowOfEvent(e *node.Event) eventRow {
+	row := eventRow{ID: e.ID.String(), At: e.At, Kind: e.Kind.String(), Site: e.Site, Tone: toneOf(&e.Event)}
+	if e.Job.Num > 0 {
+		row.Job = e.Job.String()
+	}
+	var words []string
+	if e.Job.Num > 0 && e.Kind != fsm.EventJobSubmitted && e.Kind != fsm.EventJobEnded {
+		words = append(words, taskWords(&e.Event))
+	}
+	if e.Kind == fsm.EventJobSubmitted {
+		words = append(words, count(e.Count)+" tasks")
+	}
+	if e.Kind == fsm.EventSiteOffered {
+		words = append(words, cores(e.Need.MilliCPU)+" cores")
+	}
+	if e.End != fsm.NoEnding {
+		words = append(words, e.End.String())
+	}
+	if e.RunMs > 0 {
+		words = append(words, "ran "+took(time.Duration(e.RunMs)*time.Millisecond))
+	}
+	if e.Reason != "" {
+		words = append(words, short(160, e.Reason))
+	}
+	row.Text = strings.Join(words, " · ")
+	return row
+}
+
+func taskWords(e *fsm.Event) string {
+	text := fmt.Sprintf("task %d", e.Task)
+	if e.Count > 1 {
+		text = fmt.Sprintf("tasks %d to %d", e.Task, e.Task+e.Count-1)
+	}
+	if e.Attempt > 1 {
+		text += fmt.Sprintf(" attempt %d", e.Attempt)
+	}
+	return text
+}
+
+func toneOf(e *fsm.Event) string {
+	switch e.Kind {
+	case fsm.EventSiteLost, fsm.EventSiteForgotten:
+		return "bad"
+	case fsm.EventSiteSuspected, fsm.EventTaskRequeued, fsm.EventTaskWithdrawn, fsm.EventTaskDying, fsm.EventSiteLeft:
+		return "warn"
+	case fsm.EventTaskStarted, fsm.EventTaskAssigned:
+		return "busy"
+	case fsm.EventSiteReturned, fsm.EventSiteTrusted:
+		return "good"
+	case fsm.EventTaskEnded, fsm.EventJobEnded:
+		return tone(e.End.String())
+	default:
+		return "quiet"
+	}
+}

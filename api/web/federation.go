@@ -1,0 +1,66 @@
+package web
+
+import (
+	"net/http"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+)
+
+// federationView is the first page: who is there and what their machines do.
+type federationView struct {
+	Status node.Status
+	Ready  string // "" or why the broker is not ready
+	Sites  []siteRow
+	// Sums over present sites, in milli-cores.
+	Capacity, Offered, Lent, Home int64
+	Present, Known                int
+	Waiting                       uint64 // tasks
+	Use                           bar
+	Policy                        string
+}
+
+type siteRow struct {
+	node.Site
+	State   string
+	Lead    bool
+	Here    bool
+	Present bool
+	Bar     bar
+}
+
+func (p *Pages) federation(_ *http.Request, _ func(string) string) (view, error) {
+	v := federationView{Status: p.cfg.Source.Status(false), Policy: p.cfg.Source.Params().Policy}
+	if err := p.cfg.Source.Ready(); err != nil {
+		v.Ready = err.Error()
+	}
+	for _, s := range p.cfg.Source.Sites() {
+		row := siteRow{
+			Site: s, State: s.State.String(), Lead: s.ID == v.Status.Lead, Here: s.ID == v.Status.Site, Bar: siteBar(s.SiteView),
+			Present: s.State == fsm.Alive || s.State == fsm.Suspected,
+		}
+		v.Sites = append(v.Sites, row)
+		v.Known++
+		if row.Present {
+			v.add(s.SiteView)
+		}
+	}
+	for _, q := range p.cfg.Source.Queue() {
+		v.Waiting += q.Waiting
+	}
+	whole := max(v.Capacity, v.Home+v.Offered)
+	v.Use = stack("cores of the federation", whole,
+		amount{v.Lent, "fill-lent", cores(v.Lent) + " cores run for the federation"},
+		amount{v.Home, "fill-home", cores(v.Home) + " cores run their own site's jobs"},
+		amount{v.Offered - v.Lent, "fill-free", cores(v.Offered-v.Lent) + " cores are offered and free"},
+		amount{whole - v.Offered - v.Home, "fill-kept", cores(whole-v.Offered-v.Home) + " cores are kept back"})
+	return view{template: "federation", data: v}, nil
+}
+
+func (v *federationView) add(s fsm.SiteView) {
+	v.Present++
+	v.Capacity += s.Capacity.MilliCPU
+	v.Offered += max(s.Exposed.MilliCPU, s.Assigned.MilliCPU)
+	v.Lent += s.Assigned.MilliCPU
+	v.Home += s.Home.MilliCPU
+}

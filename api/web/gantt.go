@@ -1,0 +1,171 @@
+package web
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+)
+
+// gantt is rows of bars over time, drawn by the template "gantt". Coordinates
+// are in units of the drawing.
+type gantt struct {
+	Width, Height, Left int
+	Rows                []ganttRow
+	Ticks               []tick
+	Owners              []owner // whose colours are used
+	from, to            time.Time
+	colors              map[string]int
+}
+
+type ganttRow struct {
+	Name   string
+	Link   string
+	Y, H   int
+	Middle int // of its name
+	Bars   []ganttBar
+	More   int // that overlap with so many others that they are not drawn
+}
+
+type ganttBar struct {
+	X, Y, W, H int
+	Class      string
+	Title      string
+	Link       string
+}
+
+type owner struct {
+	Name  string
+	Color int
+}
+
+const (
+	ganttWidth = 960
+	ganttLeft  = 130
+	laneHeight = 9
+	rowPadding = 5
+	maxLanes   = 12 // of one row
+	maxColors  = 12
+)
+
+func newGantt(from, to time.Time) gantt {
+	if !to.After(from) {
+		from = to.Add(-time.Second)
+	}
+	g := gantt{Width: ganttWidth, Left: ganttLeft, Height: 18, from: from, to: to, colors: map[string]int{}}
+	g.Ticks = timeTicks(from, to, ganttLeft, ganttWidth-10)
+	return g
+}
+
+// x is a time's place, within the drawing.
+func (g *gantt) x(t time.Time) int {
+	part := t.Sub(g.from).Seconds() / g.to.Sub(g.from).Seconds()
+	return ganttLeft + int(min(max(part, 0), 1)*float64(ganttWidth-10-ganttLeft))
+}
+
+// color gives each owner a colour, the first ones one of their own.
+func (g *gantt) color(site string) int {
+	n, ok := g.colors[site]
+	if !ok {
+		n = len(g.colors)%maxColors + 1
+		g.colors[site] = n
+		if len(g.colors) <= maxColors {
+			g.Owners = append(g.Owners, owner{site, n})
+		}
+	}
+	return n
+}
+
+// add appends a row. Attempts come by start; each takes the first lane that is
+// free by then, as cores would.
+func (g *gantt) add(name, link string, attempts []Attempt) {
+	row := ganttRow{Name: name, Link: link, Y: g.Height}
+	var free []int // per lane, from which x on
+	for i := range attempts {
+		a := &attempts[i]
+		end := a.Ended
+		if end.IsZero() {
+			end = g.to
+		}
+		x := g.x(a.Started)
+		w := max(2, g.x(end)-x)
+		lane := 0
+		for lane < len(free) && free[lane] > x {
+			lane++
+		}
+		if lane == maxLanes {
+			row.More++
+			continue
+		}
+		if lane == len(free) {
+			free = append(free, 0)
+		}
+		free[lane] = x + w
+		row.Bars = append(row.Bars, ganttBar{
+			X: x, Y: row.Y + rowPadding + lane*laneHeight, W: w, H: laneHeight - 2, Class: g.class(a), Title: g.title(a, end),
+			Link: "/jobs/" + a.Job.String(),
+		})
+	}
+	row.H = 2*rowPadding + max(1, len(free))*laneHeight
+	row.Middle = row.Y + row.H/2 + 4
+	g.Height += row.H
+	g.Rows = append(g.Rows, row)
+}
+
+func (g *gantt) class(a *Attempt) string {
+	class := fmt.Sprintf("series-%d", g.color(a.Job.Site))
+	switch {
+	case a.Ended.IsZero():
+		class += " runs"
+	case a.Outcome != fsm.EndSucceeded.String() && a.Outcome != "":
+		class += " broke"
+	}
+	return class
+}
+
+func (g *gantt) title(a *Attempt, end time.Time) string {
+	state := a.Outcome
+	switch {
+	case a.Ended.IsZero():
+		state = "running"
+	case state == "":
+		state = "ended"
+	}
+	return fmt.Sprintf("%s/%d attempt %d at %s: %s, %s", a.Job, a.Task, a.Attempt, a.Site, state, took(end.Sub(a.Started)))
+}
+
+// taskGantt draws the last attempts of some tasks of one job.
+func (p *Pages) taskGantt(id fsm.JobID, tasks []node.Task) gantt {
+	now := p.cfg.Now()
+	from, to := now, time.Time{}
+	var list []Attempt
+	for _, t := range tasks {
+		if t.StartedAt.IsZero() {
+			continue
+		}
+		a := Attempt{
+			Job: id, Task: t.Index, Attempt: t.Attempt, Site: t.Site, Started: t.StartedAt, Ended: t.EndedAt, Outcome: t.State,
+		}
+		list = append(list, a)
+		end := a.Ended
+		if end.IsZero() {
+			end = now
+		}
+		if a.Started.Before(from) {
+			from = a.Started
+		}
+		if end.After(to) {
+			to = end
+		}
+	}
+	if len(list) == 0 {
+		return gantt{}
+	}
+	g := newGantt(from, to)
+	for _, a := range list {
+		g.color(a.Site)
+		g.add(fmt.Sprintf("%d · %s", a.Task, a.Site), "", []Attempt{a})
+	}
+	return g
+}

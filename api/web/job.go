@@ -1,0 +1,182 @@
+package web
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+)
+
+// jobView is one job.
+type jobView struct {
+	jobRow
+	Ended   bool
+	Command string
+	Labels  []pair
+	Env     []pair
+	Why     Why
+	HasWhy  bool
+	Tasks   []taskRow
+	From    uint32 // first task shown
+	Next    uint32 // first of the next page, 0 = none
+	Gantt   gantt
+	Log     logPanel
+}
+
+type pair struct{ Key, Value string }
+
+type taskRow struct {
+	node.Task
+	Ran time.Duration // −1 = it did not start
+	End string        // exit code or signal, in words
+	Log string        // link, "" before the first attempt
+}
+
+// logPanel is the attempt whose output is shown.
+type logPanel struct {
+	Task, Attempt uint32
+	Stream        string
+	Streams       []logLink
+	URL           string // of the events, "" = nothing to show yet
+	Raw           string // of the text
+}
+
+type logLink struct {
+	Name, URL string
+	Current   bool
+}
+
+// pageTasks is how many tasks a page shows.
+const pageTasks = 50
+
+func (p *Pages) job(r *http.Request, param func(string) string) (view, error) {
+	id, err := fsm.ParseJobID(param("id"))
+	if err != nil {
+		return view{}, err
+	}
+	job, err := p.cfg.Source.Job(r.Context(), id)
+	if err != nil {
+		return view{}, err
+	}
+	v := jobView{jobRow: rowOf(job, p.cfg.Now()), From: parameter(r, "from", fsm.MaxCount-1)}
+	v.Ended = job.State != "queued" && job.State != "running" && job.State != "withdrawn"
+	v.Command = commandLine(job.Spec)
+	v.Labels, v.Env = pairs(job.Spec.Labels), pairs(job.Spec.Env)
+	tasks, next, err := p.cfg.Source.Tasks(r.Context(), id, v.From, pageTasks)
+	if err != nil {
+		return view{}, err
+	}
+	v.Next = next
+	for _, t := range tasks {
+		v.Tasks = append(v.Tasks, taskOf(id, t, p.cfg.Now()))
+	}
+	if job.State == "queued" && p.cfg.Whys != nil {
+		if why, err := p.cfg.Whys.Why(r.Context(), id); err == nil { // else the job's reason has to do
+			v.Why, v.HasWhy = why, true
+		}
+	}
+	v.Gantt = p.taskGantt(id, tasks)
+	v.Log = panel(r, id, job.Spec.Count)
+	return view{template: "job", data: v}, nil
+}
+
+func taskOf(id fsm.JobID, t node.Task, now time.Time) taskRow {
+	row := taskRow{Task: t, Ran: ran(t.StartedAt, t.EndedAt, now)}
+	switch {
+	case t.Signal != nil:
+		row.End = "signal " + strconv.Itoa(*t.Signal)
+	case t.ExitCode != nil:
+		row.End = "exit " + strconv.Itoa(*t.ExitCode)
+	}
+	if t.Attempt > 0 {
+		row.Log = logURL("/jobs/"+id.String(), t.Index, 0, "stdout") + "#log"
+	}
+	return row
+}
+
+// commandLine shows what runs as a shell would take it.
+func commandLine(s node.Spec) string {
+	var b strings.Builder
+	if s.Image != "" {
+		b.WriteString(s.Image + " ")
+	}
+	for i, a := range s.Command {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		if a == "" || strings.ContainsAny(a, " \t\n\"'$\\|&;<>()*?[]{}~#`!") {
+			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		}
+		b.WriteString(a)
+	}
+	return b.String()
+}
+
+func pairs(m map[string]string) []pair {
+	out := make([]pair, 0, len(m))
+	for k, v := range m {
+		out = append(out, pair{k, v})
+	}
+	slices.SortFunc(out, func(a, b pair) int { return strings.Compare(a.Key, b.Key) })
+	return out
+}
+
+// panel is what the query says of the log.
+func panel(r *http.Request, id fsm.JobID, tasks uint32) logPanel {
+	l := logPanel{
+		Task: min(parameter(r, "task", fsm.MaxCount-1), max(tasks, 1)-1), Attempt: parameter(r, "attempt", 1<<31), Stream: r.URL.Query().Get("stream"),
+	}
+	if l.Stream != "stderr" {
+		l.Stream = "stdout"
+	}
+	base := "/jobs/" + id.String()
+	for _, s := range []string{"stdout", "stderr"} {
+		l.Streams = append(l.Streams, logLink{s, logURL(base, l.Task, l.Attempt, s) + "#log", s == l.Stream})
+	}
+	l.URL = logURL(base+"/log", l.Task, l.Attempt, l.Stream)
+	l.Raw = logURL("/v1"+base+"/logs", l.Task, l.Attempt, l.Stream)
+	return l
+}
+
+// logURL names a task's output; attempt 0 is the latest.
+func logURL(path string, task, attempt uint32, stream string) string {
+	link := path + "?task=" + strconv.FormatUint(uint64(task), 10) + "&stream=" + stream
+	if attempt > 0 {
+		link += "&attempt=" + strconv.FormatUint(uint64(attempt), 10)
+	}
+	return link
+}
+
+// parameter reads a number of the query; what is none, or too large, is 0.
+func parameter(r *http.Request, name string, most uint64) uint32 {
+	n, err := strconv.ParseUint(r.URL.Query().Get(name), 10, 32)
+	if err != nil || n > most {
+		return 0
+	}
+	return uint32(n)
+}
+
+// cancel asks for a job's end and shows it. A page of another origin may not.
+func (p *Pages) cancel(w http.ResponseWriter, r *http.Request, param func(string) string) error {
+	if p.foreign(r) {
+		p.Refuse(w, r, Problem{http.StatusForbidden, "Not from this page", "a web page of another origin sent this; nothing was cancelled"})
+		return nil
+	}
+	id, err := fsm.ParseJobID(param("id"))
+	if err == nil {
+		err = p.cfg.Source.Cancel(r.Context(), id)
+	}
+	if err != nil {
+		return p.refuse(w, r, err)
+	}
+	guard(w.Header())
+	http.Redirect(w, r, "/jobs/"+id.String(), http.StatusSeeOther)
+	return nil
+}
+
+// foreign reports whether a browser says that another origin's page asks.
+func (p *Pages) foreign(r *http.Request) bool { return p.origins.Check(r) != nil }

@@ -1,0 +1,162 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+)
+
+// jobsView is one page of the list.
+type jobsView struct {
+	Query, State, Site string
+	States, Sites      []string
+	Rows               []jobRow
+	Next               string // link to older ones, "" on the last page
+	First              bool   // the newest jobs are on this page
+	Filtered           bool
+	Unfinished         bool // the search stopped at its bound
+}
+
+type jobRow struct {
+	node.Job
+	Bar  bar
+	Ran  time.Duration // −1 = it did not start
+	Done uint32        // tasks that ended
+}
+
+// jobStates are those of a whole job.
+var jobStates = []string{"queued", "running", "succeeded", "failed", "cancelled", "lost", "withdrawn"}
+
+const (
+	pageJobs  = 50  // jobs on a page
+	maxSearch = 200 // bytes of what is searched for
+	// maxLooks bounds a search: each look passes a bounded number of jobs.
+	maxLooks = 6
+	// searchTime is after what time a search shows what it has.
+	searchTime = 400 * time.Millisecond
+)
+
+// jobs lists jobs, newest first. The field takes a job's id, KEY=VALUE of a
+// label, or a part of the name.
+func (p *Pages) jobs(r *http.Request, _ func(string) string) (view, error) {
+	in := r.URL.Query()
+	v := jobsView{Query: strings.TrimSpace(in.Get("q")), State: in.Get("state"), Site: in.Get("site"), States: jobStates}
+	if !slices.Contains(jobStates, v.State) {
+		v.State = ""
+	}
+	if !fsm.ValidSite(v.Site) {
+		v.Site = ""
+	}
+	if len(v.Query) > maxSearch || len(in.Get("cursor")) > maxSearch {
+		return view{}, node.ErrBadCursor
+	}
+	for _, s := range p.cfg.Source.Sites() {
+		v.Sites = append(v.Sites, s.ID)
+	}
+	v.First = in.Get("cursor") == ""
+	v.Filtered = v.Query != "" || v.State != "" || v.Site != ""
+	if row, ok := p.byID(r.Context(), v.Query); ok {
+		v.Rows = []jobRow{row}
+		return view{template: "jobs", data: v}, nil
+	}
+	found, next, err := p.search(r.Context(), v.asked(in.Get("cursor")))
+	if err != nil {
+		return view{}, err
+	}
+	v.Rows = rowsOf(found, p.cfg.Now())
+	if next != "" {
+		v.Next = v.link(next)
+		v.Unfinished = len(found) < pageJobs
+	}
+	return view{template: "jobs", data: v}, nil
+}
+
+// byID finds the job that a search names.
+func (p *Pages) byID(ctx context.Context, query string) (jobRow, bool) {
+	id, err := fsm.ParseJobID(query)
+	if err != nil {
+		return jobRow{}, false
+	}
+	job, err := p.cfg.Source.Job(ctx, id)
+	if e, ok := asElsewhere(err); ok && e.HTTP != "" { // its owner knows; the link leads there
+		return jobRow{Job: node.Job{ID: id, State: "elsewhere"}, Ran: -1}, true
+	}
+	if err != nil {
+		return jobRow{}, false
+	}
+	return rowOf(job, p.cfg.Now()), true
+}
+
+func (v *jobsView) asked(cursor string) node.JobQuery {
+	q := node.JobQuery{State: v.State, Site: v.Site, Limit: pageJobs, Cursor: cursor}
+	key, value, isLabel := strings.Cut(v.Query, "=")
+	switch {
+	case isLabel:
+		q.Labels = map[string]string{strings.TrimSpace(key): strings.TrimSpace(value)}
+	default:
+		q.Name = strings.ToLower(v.Query)
+	}
+	return q
+}
+
+func (v *jobsView) link(cursor string) string {
+	q := url.Values{"cursor": {cursor}}
+	for name, value := range map[string]string{"q": v.Query, "state": v.State, "site": v.Site} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	return "/jobs?" + q.Encode()
+}
+
+// search goes on until a page is full, nothing is left, or it has looked long
+// enough.
+func (p *Pages) search(ctx context.Context, q node.JobQuery) (found []node.Job, next string, err error) {
+	until := time.Now().Add(searchTime)
+	limit := q.Limit
+	for range maxLooks {
+		page, err := p.cfg.Source.Jobs(ctx, q)
+		if err != nil {
+			return nil, "", err
+		}
+		found, next = append(found, page.Items...), page.Next
+		q.Cursor, q.Limit = next, limit-len(found)
+		if next == "" || q.Limit <= 0 || time.Now().After(until) {
+			break
+		}
+	}
+	return found, next, nil
+}
+
+func rowsOf(jobs []node.Job, now time.Time) []jobRow {
+	rows := make([]jobRow, 0, len(jobs))
+	for _, j := range jobs {
+		rows = append(rows, rowOf(j, now))
+	}
+	return rows
+}
+
+func rowOf(j node.Job, now time.Time) jobRow {
+	row := jobRow{Job: j, Bar: progress(j.Counts), Ran: ran(j.StartedAt, j.EndedAt, now)}
+	for _, end := range []string{"succeeded", "failed", "lost", "cancelled"} {
+		row.Done += j.Counts[end]
+	}
+	return row
+}
+
+// ran is how long something has run, −1 if it did not start.
+func ran(start, end, now time.Time) time.Duration {
+	switch {
+	case start.IsZero():
+		return -1
+	case end.IsZero():
+		end = now
+	}
+	return max(0, end.Sub(start))
+}

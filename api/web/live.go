@@ -1,0 +1,149 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// beat is how often a stream with nothing to say says so, which finds clients
+// that are gone.
+const beat = 20 * time.Second
+
+// stream is one answer of server-sent events.
+type stream struct {
+	pages *Pages
+	w     http.ResponseWriter
+	out   *http.ResponseController
+}
+
+// serveStream runs a stream until its client is gone, the server stops or run
+// ends.
+func (p *Pages) serveStream(w http.ResponseWriter, r *http.Request, run func(ctx context.Context, s *stream) error) {
+	if p.streams.Add(1) > int64(p.cfg.MaxStreams) {
+		p.streams.Add(-1)
+		w.Header().Set("Retry-After", "5")
+		p.Refuse(w, r, Problem{http.StatusServiceUnavailable, "Too many pages are open", "close some, or read from another broker"})
+		return
+	}
+	defer p.streams.Add(-1)
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	go func() {
+		select {
+		case <-p.cfg.Stopping:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	guard(w.Header())
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	s := &stream{pages: p, w: w, out: http.NewResponseController(w)}
+	w.WriteHeader(http.StatusOK)
+	if s.comment("here") == nil {
+		_ = run(ctx, s) // the client is gone, or reconnects
+	}
+}
+
+// send writes one event. Lines of data become lines of the event.
+func (s *stream) send(name, id, data string) error {
+	var b strings.Builder
+	b.WriteString("event: " + name + "\n")
+	if id != "" {
+		b.WriteString("id: " + id + "\n")
+	}
+	for line := range strings.SplitSeq(data, "\n") {
+		b.WriteString("data: " + line + "\n")
+	}
+	b.WriteString("\n")
+	return s.write(b.String())
+}
+
+// comment writes what clients ignore.
+func (s *stream) comment(text string) error { return s.write(": " + text + "\n\n") }
+
+func (s *stream) write(text string) error {
+	s.pages.patient(s.w)
+	if _, err := io.WriteString(s.w, text); err != nil {
+		return fmt.Errorf("write events: %w", err)
+	}
+	if err := s.out.Flush(); err != nil {
+		return fmt.Errorf("flush events: %w", err)
+	}
+	return nil
+}
+
+// live tells a page that something changed, at most once per Pace; the page
+// then asks for itself again. What changes in between is one change.
+func (p *Pages) live(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
+	entry, home := p.seen(r)
+	p.serveStream(w, r, func(ctx context.Context, s *stream) error {
+		pace := time.NewTicker(p.cfg.Pace)
+		defer pace.Stop()
+		for {
+			err := p.await(ctx, &entry, &home)
+			if ctx.Err() != nil {
+				return nil
+			}
+			if err != nil {
+				err = s.comment("still here")
+			} else {
+				err = s.send("changed", place(entry, home), strconv.FormatUint(entry, 10))
+			}
+			if err != nil {
+				return err
+			}
+			select {
+			case <-pace.C:
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	})
+	return nil
+}
+
+// await waits for a change, up to a beat, and notes it.
+func (p *Pages) await(ctx context.Context, entry, home *uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, beat)
+	defer cancel()
+	if err := p.cfg.Source.AwaitMove(ctx, *entry, *home); err != nil {
+		return err
+	}
+	*entry, *home = p.cfg.Source.Moved()
+	return nil
+}
+
+// place names a change; seen reads it.
+func place(entry, home uint64) string {
+	return strconv.FormatUint(entry, 10) + "." + strconv.FormatUint(home, 10)
+}
+
+// seen is the newest change that a page shows: as it says, or now.
+func (p *Pages) seen(r *http.Request) (entry, home uint64) {
+	e, h, _ := strings.Cut(resumed(r, "since"), ".")
+	entry, err1 := strconv.ParseUint(e, 10, 64)
+	home, err2 := strconv.ParseUint(h, 10, 64)
+	nowEntry, nowHome := p.cfg.Source.Moved()
+	if err1 != nil || err2 != nil || entry > nowEntry || home > nowHome {
+		return nowEntry, nowHome // another broker's, or nonsense
+	}
+	return entry, home
+}
+
+// resumed is where a browser goes on: after the last event that it saw, or from
+// where the page was drawn.
+func resumed(r *http.Request, name string) string {
+	if id := r.Header.Get("Last-Event-ID"); id != "" {
+		return id
+	}
+	if id := r.URL.Query().Get("resume"); id != "" {
+		return id
+	}
+	return r.URL.Query().Get(name)
+}

@@ -1,0 +1,104 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+)
+
+// Source is what the pages need of the broker that they stand before. Errors
+// wrap node's documented ones, or are a *node.ElsewhereError.
+type Source interface {
+	Job(ctx context.Context, id fsm.JobID) (node.Job, error)
+	Jobs(ctx context.Context, q node.JobQuery) (node.JobPage, error)
+	Tasks(ctx context.Context, id fsm.JobID, from uint32, limit int) ([]node.Task, uint32, error)
+	Logs(ctx context.Context, q node.LogQuery) (io.ReadCloser, error)
+	Cancel(ctx context.Context, id fsm.JobID) error
+	Sites() []node.Site
+	Queue() []fsm.QueueView
+	Ledger() fsm.LedgerView
+	Params() fsm.Params
+	Status(hash bool) node.Status
+	Ready() error
+	Site() string
+	// Moved numbers the newest change; AwaitMove returns nil once there is a
+	// newer one, else ctx's error.
+	Moved() (entry, home uint64)
+	AwaitMove(ctx context.Context, entry, home uint64) error
+	// Events reads what happens after a place.
+	Events(from node.EventID, filter node.EventFilter) Events
+}
+
+// Events is a place in the broker's feed, see node.Subscription.
+type Events interface {
+	Next(ctx context.Context) ([]node.Event, error)
+	Place() node.EventID
+}
+
+var _ Events = (*node.Subscription)(nil)
+
+// History is what the broker remembers of the last hours.
+type History interface {
+	// Attempts returns copies of those that run or ended after since, at one
+	// executor ("" = all): at most limit, those that run first, then by end, the
+	// latest first.
+	Attempts(since time.Time, site string, limit int) []Attempt
+	// Samples returns the ledger as it was, oldest first.
+	Samples(since time.Time) []Sample
+}
+
+// Attempt is one run of a task.
+type Attempt struct {
+	Job     fsm.JobID // Job.Site is the owner
+	Task    uint32
+	Attempt uint32
+	Site    string // executor
+	Started time.Time
+	Ended   time.Time // zero = it runs
+	Outcome string    // an ending's name, "" = it runs, or nobody knows
+}
+
+// Sample is the ledger at a moment.
+type Sample struct {
+	At    time.Time
+	Sites []Standing // by site
+}
+
+// Standing is one site in the ledger, in the ledger's unit, rounded.
+type Standing struct {
+	Site                            string
+	Contribution, Utility, Priority float64
+}
+
+// Whys says why jobs wait.
+type Whys interface {
+	// Why returns what to say of a job in words.
+	Why(ctx context.Context, id fsm.JobID) (Why, error)
+}
+
+// Why says why a job waits, in sentences.
+type Why struct {
+	Lines []string  // the most important one first
+	Sites []SiteWhy // per site why it does not run it now
+	Start string    // when it may start; "" = nothing is known
+}
+
+// SiteWhy is one site's reason.
+type SiteWhy struct{ Site, Why string }
+
+// asElsewhere finds the broker that answers instead of this one.
+func asElsewhere(err error) (*node.ElsewhereError, bool) {
+	var e *node.ElsewhereError
+	ok := errors.As(err, &e)
+	return e, ok
+}
+
+// isElsewhere reports whether another broker answers.
+func isElsewhere(err error) bool {
+	_, ok := asElsewhere(err)
+	return ok
+}

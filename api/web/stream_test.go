@@ -1,0 +1,228 @@
+package web_test
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/cloudshare/cloudshare/api/web"
+	"github.com/cloudshare/cloudshare/api/web/webtest"
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+)
+
+// sent is one event as a browser gets it.
+type sent struct{ name, id, data string }
+
+// browser reads a stream of a server.
+type browser struct {
+	t    *testing.T
+	body io.ReadCloser
+	in   *bufio.Scanner
+}
+
+// open asks a server for a stream.
+func open(t *testing.T, h http.Handler, path string, headers ...string) *browser {
+	t.Helper()
+	srv := httptest.NewServer(h)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	client := srv.Client()
+	answer, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = answer.Body.Close()
+		srv.CloseClientConnections()
+		srv.Close()
+	})
+	if answer.StatusCode != http.StatusOK || answer.Header.Get("Content-Type") != "text/event-stream" {
+		t.Fatalf("%s: %d %s", path, answer.StatusCode, answer.Header)
+	}
+	in := bufio.NewScanner(answer.Body)
+	in.Buffer(nil, 1<<20)
+	return &browser{t, answer.Body, in}
+}
+
+// next returns the next event; ok is false at the end of the stream.
+func (b *browser) next() (e sent, ok bool) {
+	b.t.Helper()
+	var data []string
+	for b.in.Scan() {
+		name, value, _ := strings.Cut(b.in.Text(), ": ")
+		switch name {
+		case "event":
+			e.name = value
+		case "id":
+			e.id = value
+		case "data":
+			data = append(data, value)
+		case "":
+			if b.in.Text() == "" && e.name != "" {
+				e.data = strings.Join(data, "\n")
+				return e, true
+			}
+		}
+	}
+	return e, false
+}
+
+func (b *browser) want(name, id, data string) {
+	b.t.Helper()
+	e, ok := b.next()
+	if !ok || e.name != name || e.id != id || !strings.Contains(e.data, data) {
+		b.t.Fatalf("got %v %q, want %s %s %q", ok, e, name, id, data)
+	}
+}
+
+// TestLive: a page hears of what changed after it was drawn, once.
+func TestLive(t *testing.T) {
+	b := webtest.New(3, 10)
+	h := newPages(t, b)
+	b.Tell(fsm.Event{Kind: fsm.EventSiteLost, Site: "site-002"}) // between drawing and connecting
+	late := open(t, h, "/live?since=1000.0")
+	late.want("changed", "1001.0", "1001")
+	now := open(t, h, "/live?since=9999.0") // of another broker
+	b.Tell(fsm.Event{Kind: fsm.EventSiteReturned, Site: "site-002"})
+	now.want("changed", "1002.0", "1002")
+	late.want("changed", "1002.0", "1002")
+	again := open(t, h, "/live?since=1000.0", "Last-Event-ID", "1001.0")
+	again.want("changed", "1002.0", "1002")
+	resumed := open(t, h, "/live?since=1000.0&resume=1001.0")
+	resumed.want("changed", "1002.0", "1002")
+}
+
+func TestEventStream(t *testing.T) {
+	b := webtest.New(3, 10)
+	h := newPages(t, b)
+	all, lost := open(t, h, "/events/stream?from=1000"), open(t, h, "/events/stream?from=1000&kind=site.lost")
+	b.Tell(fsm.Event{Kind: fsm.EventTaskEnded, End: fsm.EndFailed, Job: fsm.JobID{Site: "site-001", Num: 4}, Count: 1, Reason: "<script>alert(1)</script>\n\nevent: x"})
+	all.want("event", "1001.1", "&lt;script&gt;alert(1)&lt;/script&gt;  event: x")
+	b.Tell(fsm.Event{Kind: fsm.EventSiteLost, Site: "site-003"})
+	all.want("event", "1002.1", "site.lost")
+	lost.want("event", "1002.1", "site-003")
+}
+
+// TestEventStreamFallsBehind: a page is told of a gap, not of thousands of events.
+func TestEventStreamFallsBehind(t *testing.T) {
+	b := webtest.New(3, 10)
+	for range 1000 {
+		b.Tell(fsm.Event{Kind: fsm.EventSiteOffered, Site: "site-001"})
+	}
+	s := open(t, newPages(t, b), "/events/stream?from=1000")
+	s.want("event", "1900", `class="gap"`)
+	if e, _ := s.next(); e.id != "2000.1" || strings.Count(e.data, "<li>") != 100 {
+		t.Errorf("%d events up to %s", strings.Count(e.data, "<li>"), e.id)
+	}
+}
+
+// TestLog: what a task writes is text, whatever it is, and comes as it comes.
+func TestLog(t *testing.T) {
+	b := webtest.New(3, 10)
+	out, in := io.Pipe()
+	asked := make(chan node.LogQuery, 1)
+	b.Log = func(_ context.Context, q node.LogQuery) (io.ReadCloser, error) {
+		asked <- q
+		return out, nil
+	}
+	s := open(t, newPages(t, b), "/jobs/site-001.4/log?task=2&stream=stderr&attempt=3")
+	if q := <-asked; q.Task != 2 || q.Stream != "stderr" || q.Attempt != 3 || !q.Follow {
+		t.Errorf("asked %+v", q)
+	}
+	write := func(text string) {
+		if _, err := io.WriteString(in, text); err != nil {
+			t.Error(err)
+		}
+	}
+	write("<img src=x onerror=alert(1)>\n\nevent: end\n\x1b[31m\r\n")
+	s.want("log", "48", "&lt;img src=x onerror=alert(1)&gt;\n\nevent: end\n·[31m\n")
+	write("grün \xe2\x82") // half of a character
+	s.want("log", "54", "grün ")
+	write("\xac\xff")
+	s.want("log", "58", "€\uFFFD")
+	in.Close()
+	s.want("end", "", "")
+}
+
+// TestLogResumes: a browser that was cut off gets what it has not seen.
+func TestLogResumes(t *testing.T) {
+	h := newPages(t, webtest.New(3, 10))
+	s := open(t, h, "/jobs/site-001.4/log", "Last-Event-ID", "10")
+	s.want("log", "29", "task 0\nsecond line\n")
+	s.want("end", "", "")
+}
+
+// TestLogOfGigabytes: the end of a long output is shown, and what is left out is said.
+func TestLogOfGigabytes(t *testing.T) {
+	b := webtest.New(3, 10)
+	line := strings.Repeat("0123456789abcde\n", 4096)
+	b.Log = func(context.Context, node.LogQuery) (io.ReadCloser, error) {
+		return io.NopCloser(io.MultiReader(strings.NewReader(strings.Repeat(line, 50)), strings.NewReader("the end\n"))), nil
+	}
+	s := open(t, newPages(t, b), "/jobs/site-001.4/log")
+	size, text := 0, ""
+	for {
+		e, ok := s.next()
+		if !ok {
+			t.Fatal("cut off")
+		}
+		if e.name == "end" {
+			break
+		}
+		size, text = size+len(e.data), e.data
+	}
+	if size > 3<<20 || !strings.HasSuffix(text, "the end\n") {
+		t.Errorf("%d bytes, ending in %q", size, text[max(0, len(text)-20):])
+	}
+}
+
+func TestLogThatIsNotThere(t *testing.T) {
+	s := open(t, newPages(t, webtest.New(3, 10)), "/jobs/site-001.99/log")
+	s.want("note", "", "Not Found")
+	s.want("end", "", "")
+}
+
+// TestStreamsAreBounded, and end when the server stops.
+func TestStreamsAreBounded(t *testing.T) {
+	b := webtest.New(3, 10)
+	cfg := webtest.Config(b)
+	stopping := make(chan struct{})
+	cfg.MaxStreams, cfg.Stopping = 1, stopping
+	h := webtest.Serve(web.New(cfg))
+	first := open(t, h, "/live?since=1000.0")
+	if w := ask(h, "GET", "/live"); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {
+		t.Errorf("a second stream: %d", w.Code)
+	}
+	close(stopping)
+	if e, ok := first.next(); ok {
+		t.Errorf("got %v after the stop", e)
+	}
+}
+
+// cutAfterFirst cancels a request with its first written byte.
+func cutAfterFirst(r *http.Request, w http.ResponseWriter) (*http.Request, http.ResponseWriter) {
+	ctx, cancel := context.WithCancel(r.Context())
+	return r.WithContext(ctx), &cutter{w, cancel}
+}
+
+type cutter struct {
+	http.ResponseWriter
+	cancel func()
+}
+
+func (c *cutter) Write(p []byte) (int, error) {
+	c.cancel()
+	return c.ResponseWriter.Write(p)
+}
+
+func (c *cutter) Flush() {}

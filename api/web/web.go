@@ -1,0 +1,99 @@
+// Package web serves pages for people: step 1 of a job's way, seen in a
+// browser. It draws what package api's clients can read, on the server, as HTML
+// and SVG; it never imports package api, a coordination backend or a handler.
+package web
+
+import (
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// Config says what the pages stand on.
+type Config struct {
+	Source  Source
+	History History // nil: nothing is kept, and the pages say so
+	Whys    Whys    // nil: a waiting job's reason is all there is to say
+	Version string  // of the program
+	// Problem words an error that is no *node.ElsewhereError for people. Its
+	// texts may hold what came from outside.
+	Problem func(error) Problem
+	// Stopping is closed when streams are to end; nil never is.
+	Stopping <-chan struct{}
+	// WriteTimeout is how long a client may take nothing of an answer.
+	WriteTimeout time.Duration
+	// MaxStreams bounds the pages that are told of changes at a time.
+	MaxStreams int
+	// Pace is the least time between two changes that one page is told of.
+	Pace time.Duration
+	// Now is the clock for people; nil is time.Now.
+	Now func() time.Time
+}
+
+// Problem is an error for people.
+type Problem struct {
+	Status        int
+	Title, Detail string
+}
+
+// Handler answers one route. An error is a *node.ElsewhereError: another
+// broker answers the same request, whatever else went wrong has been shown.
+type Handler func(w http.ResponseWriter, r *http.Request, param func(string) string) error
+
+// Route is one path; {name} stands for a part that param gives.
+type Route struct {
+	Method, Path string
+	Handler      Handler
+}
+
+// Pages answers for one broker. It is safe for concurrent use.
+type Pages struct {
+	cfg     Config
+	streams atomic.Int64 // open ones; invariant: at most cfg.MaxStreams
+	origins http.CrossOriginProtection
+}
+
+// Defaults of a Config.
+const (
+	defaultWriteTimeout = 30 * time.Second
+	defaultMaxStreams   = 1200
+	defaultPace         = time.Second
+)
+
+// New builds the pages. Source and Problem are needed, the rest may be zero.
+func New(cfg Config) *Pages {
+	if cfg.WriteTimeout == 0 {
+		cfg.WriteTimeout = defaultWriteTimeout
+	}
+	if cfg.MaxStreams == 0 {
+		cfg.MaxStreams = defaultMaxStreams
+	}
+	if cfg.Pace == 0 {
+		cfg.Pace = defaultPace
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	return &Pages{cfg: cfg}
+}
+
+// Routes lists what the pages answer.
+func (p *Pages) Routes() []Route {
+	page := func(path string, h func(r *http.Request, param func(string) string) (view, error)) Route {
+		return Route{http.MethodGet, path, p.page(h)}
+	}
+	return []Route{
+		page("/", p.federation),
+		page("/fairness", p.fairness),
+		page("/queue", p.queue),
+		page("/jobs", p.jobs),
+		page("/jobs/{id}", p.job),
+		page("/timeline", p.timeline),
+		page("/events", p.events),
+		{http.MethodPost, "/jobs/{id}/cancel", p.cancel},
+		{http.MethodGet, "/jobs/{id}/log", p.log},
+		{http.MethodGet, "/events/stream", p.eventStream},
+		{http.MethodGet, "/live", p.live},
+		{http.MethodGet, "/assets/{name}", p.asset},
+	}
+}

@@ -1,0 +1,211 @@
+package web_test
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/cloudshare/cloudshare/api/web"
+	"github.com/cloudshare/cloudshare/api/web/webtest"
+	"github.com/cloudshare/cloudshare/node"
+)
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := goleak.Find(); err != nil && code == 0 {
+		_, _ = os.Stderr.WriteString(err.Error() + "\n")
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// newPages serves a fixture's pages.
+func newPages(t *testing.T, b *webtest.Broker) http.Handler {
+	t.Helper()
+	return webtest.Serve(web.New(webtest.Config(b)))
+}
+
+func ask(h http.Handler, method, target string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, target, nil)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// get returns a page that must be there.
+func get(t *testing.T, h http.Handler, target string) string {
+	t.Helper()
+	w := ask(h, "GET", target)
+	if w.Code != http.StatusOK {
+		t.Fatalf("%s: %d %s", target, w.Code, w.Body)
+	}
+	return w.Body.String()
+}
+
+// wants checks that a text is in a page, or with a leading "!" is not.
+func wants(t *testing.T, target, page string, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		without, not := strings.CutPrefix(text, "!")
+		if strings.Contains(page, without) == not {
+			t.Errorf("%s: wants %q\n%.3000s", target, text, page)
+		}
+	}
+}
+
+func TestPages(t *testing.T) {
+	h := newPages(t, webtest.New(5, 60))
+	for _, c := range []struct {
+		target string
+		wants  []string
+	}{
+		{"/", []string{"<h1>Federation</h1>", "site-005", "of 5", ">lead<", "http://10.0.0.2:7700/", "fill-lent"}},
+		{"/fairness", []string{"core-hours", "<polyline", "heat-6", `aria-current="true">priority`}},
+		{"/fairness?show=utility", []string{`aria-current="true">utility`}},
+		{"/fairness?show=nonsense", []string{`aria-current="true">priority`}},
+		{"/queue", []string{"24 ", "goes first (SIMPL_DIRECT)", "render frame 59"}},
+		{"/jobs", []string{"render frame 59", "render frame 10", "!render frame 9<", `rel="next"`}},
+		{"/jobs?cursor=10.-", []string{"render frame 9<", "render frame 0<", "!render frame 10", "!sse-connect", "Newest"}},
+		{"/jobs?q=FRAME+7", []string{"render frame 7<", "!render frame 6<", "all jobs"}},
+		{"/jobs?q=team%3Dmaps", []string{"render frame 58", "!render frame 57<"}},
+		{"/jobs?q=site-002.3", []string{"render frame 11<", "!render frame 12"}},
+		{"/jobs?state=queued&site=site-001", []string{"render frame 55", "!render frame 54<", "<option selected>queued"}},
+		{"/jobs?state=asleep&site=NO", []string{"render frame 59"}},
+		{"/jobs?q=nowhere", []string{"No job is like this"}},
+		{"/jobs/site-001.1", []string{"render frame 0", "sh -c &#39;render --frame 0&#39;", "exit 0", "team=film", "!popovertarget=\"confirm\">Cancel…"}},
+		{"/jobs/site-005.12", []string{"queued", "popovertarget=\"confirm\">Cancel…", "waiting for its turn"}},
+		{"/timeline", []string{"<svg class=\"gantt\"", "site-005", "cut"}},
+		{"/timeline?last=5m&site=site-003", []string{"site-003", "!>site-004</text>", `aria-current="true">5m`}},
+		{"/events", []string{`role="log"`, "task.assigned", "/events/stream?from=1000"}},
+		{"/events?kind=site.lost&site=site-002&job=site-001.4", []string{"kind=site.lost", "job=site-001.4", "site=site-002"}},
+	} {
+		page := get(t, h, c.target)
+		wants(t, c.target, page, c.wants...)
+		wants(t, c.target, page, `<html lang="en">`, `<main id="main"`, "</html>", "!style=", "!<script>", "! onclick")
+	}
+}
+
+// TestFragments: a page that asks for itself again gets what changes, alone.
+func TestFragments(t *testing.T) {
+	h := newPages(t, webtest.New(3, 10))
+	for _, target := range []string{"/", "/fairness", "/queue", "/jobs", "/jobs/site-001.1", "/timeline"} {
+		w := ask(h, "GET", target, "HX-Request", "true")
+		wants(t, target, w.Body.String(), "!<html", "!<header", "!sse-connect", "</")
+	}
+}
+
+func TestGuards(t *testing.T) {
+	h := newPages(t, webtest.New(3, 10))
+	for _, target := range []string{"/", "/jobs/nonsense", "/assets/app.css", "/assets/none", "/live?since=0.0"} {
+		r := httptest.NewRequest("GET", target, nil)
+		w := httptest.NewRecorder()
+		if target == "/live?since=0.0" {
+			cut, stop := cutAfterFirst(r, w)
+			h.ServeHTTP(stop, cut)
+		} else {
+			h.ServeHTTP(w, r)
+		}
+		csp := w.Header().Get("Content-Security-Policy")
+		if csp == "" || strings.Contains(csp, "unsafe") || !strings.Contains(csp, "default-src 'none'") {
+			t.Errorf("%s: policy %q", target, csp)
+		}
+		if w.Header().Get("X-Content-Type-Options") != "nosniff" || len(w.Result().Cookies()) > 0 {
+			t.Errorf("%s: headers %v", target, w.Header())
+		}
+	}
+}
+
+func TestAssets(t *testing.T) {
+	h := newPages(t, webtest.New(1, 0))
+	page := get(t, h, "/")
+	for _, name := range []string{"app.css", "app.js", "htmx.min.js", "htmx-sse.min.js", "icon.svg"} {
+		_, rest, ok := strings.Cut(page, `"/assets/`+name)
+		if !ok {
+			t.Fatalf("no link to %s", name)
+		}
+		version, _, _ := strings.Cut(rest, `"`)
+		if w := ask(h, "GET", "/assets/"+name+version); w.Code != 200 || !strings.Contains(w.Header().Get("Cache-Control"), "immutable") {
+			t.Errorf("%s%s: %d %s", name, version, w.Code, w.Header())
+		}
+		if w := ask(h, "GET", "/assets/"+name+"?v=old"); w.Header().Get("Cache-Control") != "no-cache" {
+			t.Errorf("another version of %s is kept: %s", name, w.Header())
+		}
+	}
+}
+
+func TestProblems(t *testing.T) {
+	b := webtest.New(3, 10)
+	h := newPages(t, b)
+	for target, status := range map[string]int{
+		"/jobs/site-001.999": 404, "/jobs/nonsense": 404, "/jobs/%3Cscript%3E.1": 404, "/jobs?cursor=nonsense": 400,
+		"/jobs?q=" + strings.Repeat("x", 201): 400, "/assets/..%2fweb.go": 404,
+	} {
+		w := ask(h, "GET", target)
+		if w.Code != status || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/html") {
+			t.Errorf("%s: %d %s", target, w.Code, w.Header())
+		}
+		wants(t, target, w.Body.String(), "!<script>", `role="alert"`)
+	}
+	b.NotReady = errors.New("no lead is known: <b>no quorum</b>")
+	wants(t, "/", get(t, h, "/"), "not ready", "&lt;b&gt;", "!<b>no")
+}
+
+// TestElsewhere: what another broker knows is asked of it.
+func TestElsewhere(t *testing.T) {
+	b := webtest.New(3, 10)
+	b.Err = &node.ElsewhereError{Site: "site-002", HTTP: "127.0.0.1:1", Role: "owner"}
+	h := newPages(t, b)
+	for _, c := range [][2]string{{"GET", "/jobs/site-002.1"}, {"GET", "/jobs/site-002.1/log"}, {"POST", "/jobs/site-002.1/cancel"}} {
+		if w := ask(h, c[0], c[1]); w.Code != http.StatusTeapot || w.Header().Get("Elsewhere") != "site-002" {
+			t.Errorf("%s %s: %d", c[0], c[1], w.Code)
+		}
+	}
+}
+
+func TestCancel(t *testing.T) {
+	b := webtest.New(3, 10)
+	h := newPages(t, b)
+	for _, hostile := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "https://evil.example"}} {
+		if w := ask(h, "POST", "/jobs/site-001.4/cancel", hostile...); w.Code != http.StatusForbidden {
+			t.Errorf("%v: %d", hostile, w.Code)
+		}
+	}
+	wants(t, "job", get(t, h, "/jobs/site-001.4"), ">queued<", "!>cancelled<")
+	w := ask(h, "POST", "/jobs/site-001.4/cancel", "Sec-Fetch-Site", "same-origin")
+	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/jobs/site-001.4" {
+		t.Fatalf("%d %v", w.Code, w.Header())
+	}
+	wants(t, "job", get(t, h, "/jobs/site-001.4"), ">cancelled<")
+	if w = ask(h, "POST", "/jobs/site-001.4/cancel"); w.Code != http.StatusConflict {
+		t.Errorf("again: %d", w.Code)
+	}
+	if w = ask(h, "GET", "/jobs/site-001.4/cancel"); w.Code != http.StatusMethodNotAllowed {
+		t.Errorf("GET: %d", w.Code)
+	}
+}
+
+// TestQuick: a federation of 100 sites with 100,000 jobs is drawn within the
+// bound of a page, whatever is asked.
+func TestQuick(t *testing.T) {
+	h := newPages(t, webtest.New(100, 100_000))
+	for _, target := range []string{
+		"/", "/fairness", "/queue", "/jobs", "/jobs?q=nowhere", "/jobs?q=team=none", "/jobs?state=lost&site=site-042", "/timeline?last=24h", "/events", "/jobs/site-100.1000",
+	} {
+		begin := time.Now()
+		page := get(t, h, target)
+		took := time.Since(begin)
+		t.Logf("%-40s %6d KiB %8s", target, len(page)>>10, took.Round(10*time.Microsecond))
+		if len(page) > 1<<20 || took > 2*time.Second {
+			t.Errorf("%s: %d bytes in %s", target, len(page), took)
+		}
+	}
+}

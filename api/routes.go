@@ -71,6 +71,7 @@ func (s *Server) routes() {
 	s.siteOps()
 	s.whyOps()
 	s.eventOps()
+	s.archiveOps()
 	s.health()
 }
 

@@ -34,6 +34,7 @@ type Config struct {
 	BodyTimeout   time.Duration // without a byte of a body, or without room to write an answer
 	IdleTimeout   time.Duration // of a connection between requests
 	PeerTimeout   time.Duration // until another broker begins to answer a request passed on
+	Archive       Archive       // nil = none is kept
 }
 
 // DefaultConfig returns the limits that fit a broker on a small machine.
@@ -83,6 +84,8 @@ type Server struct {
 	frames  frames
 	// searches has one for each search among all brokers that goes on.
 	searches chan struct{}
+	// archiveReads has one for each report or export that goes on.
+	archiveReads chan struct{}
 
 	// stopping is closed when Shutdown begins: it ends streams that would
 	// never end by themselves.
@@ -99,6 +102,7 @@ type Server struct {
 func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) *Server {
 	s := &Server{
 		cfg: cfg.withDefaults(), broker: b, log: logger, metrics: newMetrics(reg), stopping: make(chan struct{}), searches: make(chan struct{}, maxSearches),
+		archiveReads: make(chan struct{}, maxArchiveReads),
 	}
 	s.peers = newPeers(s.cfg.PeerTimeout)
 	s.proxy = s.newProxy()

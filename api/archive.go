@@ -1,0 +1,236 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node/archive"
+)
+
+// Archive is a broker's memory beyond the state's retention.
+type Archive interface {
+	Report(ctx context.Context, q archive.Query, by string) (*archive.Report, error)
+	Export(ctx context.Context, q archive.Query, format string, w io.Writer) error
+}
+
+var _ Archive = (*archive.Archive)(nil)
+
+// maxArchiveReads bounds how many reports and exports go on at a time: each
+// reads up to the whole archive.
+const maxArchiveReads = 2
+
+// exportTypes are the formats with their content types.
+var exportTypes = map[string]string{archive.NDJSON: wire.TypeNDJSON, archive.CSV: "text/csv; charset=utf-8", archive.SWF: "text/plain; charset=utf-8"}
+
+func (s *Server) archiveOps() {
+	period := []*huma.Param{
+		queryParam("since", huma.TypeString, "ended at or after: 2026-01-31, 2026-01-31T12:00:00Z, or how long ago, such as 36h or 7d"),
+		queryParam("until", huma.TypeString, "ended before, alike"),
+		queryParam("site", huma.TypeString, "only with this owner or executor"),
+		queryParam("label", huma.TypeString, "KEY=VALUE"),
+	}
+	s.raw(huma.Operation{
+		OperationID: "report", Method: http.MethodGet, Path: "/v1/report", Summary: "Core-hours lent and used, tasks and waits",
+		Description: "Of the asked broker's archive: what its site owned or ran, unless its archive.scope is all. An attempt counts whole where it ended.",
+		Parameters:  append([]*huma.Param{queryParam("by", huma.TypeString, "site (default), hour, day, month or label:KEY")}, period...),
+		Responses:   s.responses(http.StatusOK, wire.TypeJSON, s.schema(wire.Report{}), 400, 404, 429),
+	}, s.report)
+	s.raw(huma.Operation{
+		OperationID: "archive", Method: http.MethodGet, Path: "/v1/archive", Summary: "Ended attempts, streamed",
+		Description: "One attempt a line in nearly the order of their ends, in NDJSON with a line {\"gap\": …} for each stretch that is missing; or in the Standard Workload Format, one task a line by submission.",
+		Parameters:  append([]*huma.Param{queryParam("format", huma.TypeString, "ndjson (default), csv or swf")}, period...),
+		Responses:   s.responses(http.StatusOK, wire.TypeNDJSON, s.schema(archive.Line{}), 400, 404, 422, 429),
+	}, s.export)
+}
+
+func (s *Server) report(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
+	q, done, err := s.archiveQuery(r)
+	if err != nil {
+		return err
+	}
+	defer done()
+	by := r.URL.Query().Get("by")
+	if by == "" {
+		by = "site"
+	}
+	ctx, cancel := s.untilStop(r.Context())
+	defer cancel()
+	report, err := s.cfg.Archive.Report(ctx, q, by)
+	if err != nil {
+		return archiveProblem(err)
+	}
+	return writeJSON(w, http.StatusOK, reportOf(report))
+}
+
+func (s *Server) export(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
+	format := r.URL.Query().Get("format")
+	if format == "" {
+		format = archive.NDJSON
+	}
+	kind, ok := exportTypes[format]
+	if !ok {
+		return badQuery("format", format, "must be ndjson, csv or swf")
+	}
+	q, done, err := s.archiveQuery(r)
+	if err != nil {
+		return err
+	}
+	defer done()
+	ctx, cancel := s.untilStop(r.Context())
+	defer cancel()
+	out := &patientWriter{w: w, kind: kind, wait: s.cfg.BodyTimeout}
+	err = s.cfg.Archive.Export(ctx, q, format, out)
+	switch {
+	case err == nil:
+		out.begin() // an empty export is one, too
+		return nil
+	case !out.begun:
+		return archiveProblem(err)
+	}
+	if r.Context().Err() == nil {
+		s.log.Warn().Err(err).Msg("export broke off")
+	}
+	panic(http.ErrAbortHandler) // a cut connection: the client must not take it for the whole
+}
+
+// patientWriter answers 200 with the first byte, and gives up a client that
+// takes nothing for a while.
+type patientWriter struct {
+	w     http.ResponseWriter
+	kind  string
+	wait  time.Duration
+	begun bool
+}
+
+func (p *patientWriter) begin() {
+	if p.begun {
+		return
+	}
+	p.begun = true
+	h := p.w.Header()
+	h.Set("Content-Type", p.kind)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	p.w.WriteHeader(http.StatusOK)
+}
+
+// Write implements io.Writer.
+func (p *patientWriter) Write(b []byte) (int, error) {
+	p.begin()
+	_ = http.NewResponseController(p.w).SetWriteDeadline(time.Now().Add(p.wait)) // not every writer has one
+	return p.w.Write(b)
+}
+
+// archiveQuery reads what both operations share, and takes a place among the
+// reads under way until done is called.
+func (s *Server) archiveQuery(r *http.Request) (q archive.Query, done func(), err error) {
+	if s.cfg.Archive == nil {
+		return q, nil, archiveProblem(archive.ErrOff)
+	}
+	values, now := r.URL.Query(), time.Now()
+	if q.Since, err = instant("since", values.Get("since"), now); err != nil {
+		return q, nil, err
+	}
+	if q.Until, err = instant("until", values.Get("until"), now); err != nil {
+		return q, nil, err
+	}
+	if q.Site = values.Get("site"); q.Site != "" && !fsm.ValidSite(q.Site) {
+		return q, nil, badQuery("site", q.Site, "is not a site's name")
+	}
+	if label := values.Get("label"); label != "" {
+		key, value, ok := strings.Cut(label, "=")
+		if !ok || key == "" {
+			return q, nil, badQuery("label", label, "must be KEY=VALUE")
+		}
+		q.Labels = map[string]string{key: value}
+	}
+	select {
+	case s.archiveReads <- struct{}{}:
+		return q, func() { <-s.archiveReads }, nil
+	default:
+		p := newProblem(http.StatusTooManyRequests, "archive-busy", "The archive is being read", "two reports or exports are under way; ask again soon")
+		p.RetryAfter = 2
+		return q, nil, p
+	}
+}
+
+// instant reads a date, a moment, or how long ago; "" is the zero time.
+func instant(name, text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t, nil
+		}
+	}
+	if ago, err := longAgo(text); err == nil && ago >= 0 {
+		return now.Add(-ago), nil
+	}
+	return time.Time{}, badQuery(name, text, "must be a date (2026-01-31), a moment (2026-01-31T12:00:00Z), or how long ago (36h, 7d)")
+}
+
+// longAgo is time.ParseDuration with days alone, such as 7d.
+func longAgo(text string) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		d, err := time.ParseDuration(days + "h")
+		if err != nil || d > 1<<61/24 {
+			return -1, errors.Join(err, errTooLong)
+		}
+		return d * 24, nil
+	}
+	return time.ParseDuration(text)
+}
+
+var errTooLong = errors.New("too long ago")
+
+// archiveProblem words what the archive refuses.
+func archiveProblem(err error) error {
+	switch {
+	case errors.Is(err, archive.ErrOff):
+		return newProblem(http.StatusNotFound, "archive-off", "This broker keeps no archive", oneLine(err.Error()))
+	case errors.Is(err, archive.ErrBadGroup):
+		return badQuery("by", "", "must be site, hour, day, month or label:KEY")
+	case errors.Is(err, archive.ErrTooMany):
+		return newProblem(http.StatusUnprocessableEntity, "too-many", "There are too many attempts for this format", oneLine(err.Error())+", with since and until")
+	}
+	return err
+}
+
+// coreHours turns milli-cores times milliseconds into core-hours.
+func coreHours(coreMs int64) float64 { return float64(coreMs) / (1000 * 3600 * 1000) }
+
+func reportOf(r *archive.Report) wire.Report {
+	out := wire.Report{
+		Site: r.Site, Scope: string(r.Scope), By: r.By, First: moment(r.First), Last: moment(r.Last),
+		Rows: make([]wire.ReportRow, 0, len(r.Rows)), Total: reportRowOf(&r.Total), Gaps: make([]wire.ReportGap, 0, len(r.Gaps)),
+	}
+	for i := range r.Rows {
+		out.Rows = append(out.Rows, reportRowOf(&r.Rows[i]))
+	}
+	for i := range r.Gaps {
+		g := &r.Gaps[i]
+		out.Gaps = append(out.Gaps, wire.ReportGap{FromEntry: g.From, ToEntry: g.To, Since: moment(g.Since), Until: moment(g.Until), Reason: g.Reason})
+	}
+	return out
+}
+
+func reportRowOf(r *archive.Row) wire.ReportRow {
+	out := wire.ReportRow{
+		Key: r.Key, Own: coreHours(r.Own), Lent: coreHours(r.Lent), Used: coreHours(r.Used), Others: coreHours(r.Others), Attempts: r.Attempts,
+		Tasks: r.Tasks, Succeeded: r.Succeeded, Failed: r.Failed, Cancelled: r.Cancelled, Lost: r.Lost, Wait: wire.ReportWait{Count: r.Waits},
+	}
+	if r.Waits > 0 {
+		mean, p50, p95 := r.WaitMean.Seconds(), r.WaitP50.Seconds(), r.WaitP95.Seconds()
+		out.Wait.Mean, out.Wait.P50, out.Wait.P95 = &mean, &p50, &p95
+	}
+	return out
+}

@@ -14,8 +14,8 @@ import (
 // listLanes clients fill the queue; the jobs of each carry a label of its own.
 const listLanes = 10
 
-// measureLists asks one broker for pages of a very long list, and one job, while
-// a million jobs wait. No site may run them.
+// measureLists asks one broker for pages of a very long list, for one job, and
+// why it waits, while a million jobs wait. No site may run them.
 func measureLists(ctx context.Context, env environment, t *table) (err error) {
 	fed, err := startSites(ctx, env, "lists", siteCount, 1)
 	if err != nil {
@@ -39,6 +39,7 @@ func measurePages(ctx context.Context, t *table, fed *testbed.Federation, waitin
 	}
 	for _, c := range []struct{ name, path string }{
 		{"one job", "/v1/jobs/" + newest[0].ID},
+		{"why the last one waits", "/v1/jobs/" + newest[0].ID + "/why"},
 		{"newest 100", "/v1/jobs?limit=100"},
 		{"100 by state", "/v1/jobs?limit=100&state=queued"},
 		{"100 by site", "/v1/jobs?limit=100&site=" + s.Name},

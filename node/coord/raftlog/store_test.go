@@ -91,11 +91,18 @@ func TestLeadWithBadDisk(t *testing.T) {
 	}
 }
 
-func TestFollowerWithBadDisk(t *testing.T) {
-	c := newCluster(t)
-	a := c.open(t, "a")
-	b, bad := c.openBad(t, "b")
+// badFollower opens three members, of which b, no lead, has a disk that can fail.
+func badFollower(t *testing.T) (c *cluster, a, b *Log, bad *badDisk) {
+	t.Helper()
+	c = newCluster(t)
+	a = c.open(t, "a")
+	b, bad = c.openBad(t, "b")
 	c.open(t, "cc")
+	return c, a, b, bad
+}
+
+func TestFollowerWithBadDisk(t *testing.T) {
+	_, a, b, bad := badFollower(t)
 	bad.logs.Store(true)
 	register(t, a)
 	failed(t, b)
@@ -103,10 +110,7 @@ func TestFollowerWithBadDisk(t *testing.T) {
 
 // raft panics when it cannot save its term: the member fails instead.
 func TestTermNotSaved(t *testing.T) {
-	c := newCluster(t)
-	c.open(t, "a")
-	b, bad := c.openBad(t, "b")
-	c.open(t, "cc")
+	c, _, b, bad := badFollower(t)
 	bad.votes.Store(true)
 	_ = c.leader(t).raft.LeadershipTransfer().Error() // to b, or b is asked to vote
 	failed(t, b)
@@ -114,10 +118,7 @@ func TestTermNotSaved(t *testing.T) {
 
 // raft panics when it cannot read a committed entry: the member fails instead.
 func TestEntryNotRead(t *testing.T) {
-	c := newCluster(t)
-	c.open(t, "a")
-	b, bad := c.openBad(t, "b")
-	c.open(t, "cc")
+	_, _, b, bad := badFollower(t)
 	bad.reads.Store(true)
 	b.store.mu.Lock()
 	b.store.forget()

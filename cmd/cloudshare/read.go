@@ -78,6 +78,7 @@ func (a *app) jobCommand() *cobra.Command {
 }
 
 func (a *app) showJob(j wire.Job) error {
+	_, a.over = ends[j.State]
 	return a.show(j, func(w io.Writer) {
 		row(w, "id", j.ID)
 		row(w, "name", j.Name)

@@ -26,6 +26,9 @@ type app struct {
 	getenv func(string) string
 	addr   string // --addr
 	format string // -o
+
+	watcher *client.Client // of --watch, else nil
+	over    bool           // what is watched will not change any more
 }
 
 // run executes the command line and returns the exit code.
@@ -77,10 +80,14 @@ under --wait: 10 failed, 11 cancelled, 12 lost.`,
 	flags.StringVarP(&a.format, "output", "o", "table", "table, json or yaml")
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.checkFormat() }
 	root.AddCommand(
-		a.brokerCommand(), a.devCommand(), a.submitCommand(), a.jobsCommand(), a.jobCommand(), a.tasksCommand(), a.whyCommand(),
-		a.logsCommand(), a.cancelCommand(), a.sitesCommand(), a.ledgerCommand(), a.queueCommand(), a.policyCommand(),
-		a.drainCommand(), a.resumeCommand(), a.leaveCommand(), a.statusCommand(), a.simCommand(), a.versionCommand(),
+		a.brokerCommand(), a.devCommand(), a.submitCommand(), a.runCommand(), a.logsCommand(), a.cancelCommand(), a.eventsCommand(),
+		a.policyCommand(), a.drainCommand(), a.resumeCommand(), a.leaveCommand(), a.versionCommand(), a.whyCommand(), a.simCommand(),
 	)
+	for _, show := range []*cobra.Command{
+		a.jobsCommand(), a.jobCommand(), a.tasksCommand(), a.sitesCommand(), a.ledgerCommand(), a.queueCommand(), a.statusCommand(),
+	} {
+		root.AddCommand(a.watchable(show))
+	}
 	finish(root)
 	return root
 }
@@ -109,7 +116,12 @@ func finish(cmd *cobra.Command) {
 }
 
 // client of the broker at --addr.
-func (a *app) client() (*client.Client, error) { return client.New(a.addr) }
+func (a *app) client() (*client.Client, error) {
+	if a.watcher != nil {
+		return a.watcher, nil
+	}
+	return client.New(a.addr)
+}
 
 // note tells people something beside the data.
 func (a *app) note(format string, args ...any) { fmt.Fprintf(a.err, format+"\n", args...) }

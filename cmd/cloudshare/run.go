@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cloudshare/cloudshare/api/client"
+	"github.com/cloudshare/cloudshare/api/wire"
+)
+
+const (
+	// cancelWait is how long an interrupted run waits for its task to end.
+	cancelWait = 30 * time.Second
+	// signalled is what a shell adds to the number of the signal that ended a
+	// program.
+	signalled = 128
+)
+
+func (a *app) runCommand() *cobra.Command {
+	var o client.SubmitOptions
+	cmd := &cobra.Command{
+		Use: "run [flags] -- COMMAND [ARG…]", Short: "Run a command somewhere in the federation, as if it ran here",
+		Long: `Submit a job of one task, print its output as it comes, and exit with the
+task's own exit code; with 128+N if signal N ended it, 10 if it failed without
+one, 11 if it was cancelled, 12 if it was lost.
+
+Interrupting it (Ctrl-C) cancels the job and waits for its end; doing so twice
+leaves at once.`,
+		Example: `  cloudshare run -- make -C /srv/render
+  cloudshare run --cpu 4 --timeout 10m -- sh -c 'exit 7'; echo $?`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			spec, err := specOf(cmd.Flags(), args)
+			if err != nil {
+				return err
+			}
+			if len(args) == 0 && !cmd.Flags().Changed("image") {
+				return usage("no command: cloudshare run [flags] -- COMMAND")
+			}
+			if taskCount(spec) > 1 {
+				return usage("run is for one task: submit --count %d --wait runs many", taskCount(spec))
+			}
+			return a.run(cmd.Context(), spec, o)
+		},
+	}
+	f := cmd.Flags()
+	f.SetInterspersed(false) // flags after the command are the command's
+	f.StringVar(&o.Key, "key", "", "idempotency key: the same key and job again is one job")
+	f.BoolVar(&o.Strict, "strict", false, "refuse a job that no present site could run")
+	specFlags(f)
+	_ = f.MarkHidden("count") // it is there
+	return cmd
+}
+
+// run submits, follows, and ends as the task did.
+func (a *app) run(ctx context.Context, spec []byte, o client.SubmitOptions) error {
+	c, err := a.client()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	accepted, err := c.Submit(ctx, spec, o)
+	if err != nil {
+		return err
+	}
+	a.note("job %s", accepted.ID)
+	if accepted.Reason != "" {
+		a.note("%s: %s", accepted.State, accepted.Reason)
+	}
+	on, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	defer context.AfterFunc(ctx, func() { a.abandon(on, stop, c, accepted.ID) })()
+	task, err := a.followTask(on, c, accepted.ID)
+	if err != nil {
+		if ctx.Err() != nil {
+			return fmt.Errorf("interrupted; job %s may still run: %w", accepted.ID, err)
+		}
+		return err
+	}
+	return taskExit(accepted.ID, task)
+}
+
+// abandon cancels the job of a run that was interrupted, and gives its task time
+// to end.
+func (a *app) abandon(ctx context.Context, stop func(), c *client.Client, id string) {
+	signal.Reset(os.Interrupt, syscall.SIGTERM) // the next one ends this program
+	time.AfterFunc(cancelWait, stop)
+	a.note("cancelling job %s", id)
+	var p *client.Problem
+	if _, err := c.Cancel(ctx, id); err != nil && !(errors.As(err, &p) && p.Status == 409) {
+		a.note("job %s is not cancelled: %s", id, explain(err))
+		stop()
+	}
+}
+
+// followTask prints the output of every attempt of a job's one task, and
+// returns the task as it ended.
+func (a *app) followTask(ctx context.Context, c *client.Client, id string) (wire.Task, error) {
+	w := c.Watching(time.Minute)
+	for printed := uint32(0); ; {
+		task, err := awaitTask(ctx, w, id, printed)
+		if err != nil || !hasOutput(task, printed) {
+			return task, err
+		}
+		for printed < task.Attempt {
+			printed++
+			a.copyBoth(ctx, c, id, printed, printed < task.Attempt)
+		}
+	}
+}
+
+// hasOutput reports whether the task's attempt began and was not printed. One
+// that ended at once may not have been seen to start.
+func hasOutput(t wire.Task, printed uint32) bool {
+	return t.Attempt > printed && (t.StartedAt != nil || t.State == "succeeded" || t.State == "failed")
+}
+
+// awaitTask returns the task once it has output that was not printed, or has
+// ended.
+func awaitTask(ctx context.Context, w *client.Client, id string, printed uint32) (wire.Task, error) {
+	var away time.Time
+	for {
+		list, err := w.Tasks(ctx, id, 1, "")
+		switch {
+		case err == nil && len(list.Items) == 1:
+			t := list.Items[0]
+			if _, over := ends[t.State]; over || hasOutput(t, printed) {
+				return t, nil
+			}
+			away = time.Time{}
+			continue // the next answer comes when something has happened
+		case err == nil:
+			return wire.Task{}, fmt.Errorf("%w: job %s has %d tasks", client.ErrBadAnswer, id, len(list.Items))
+		case ctx.Err() != nil || !passing(err) || !away.IsZero() && time.Since(away) > patience:
+			return wire.Task{}, err
+		case away.IsZero():
+			away = time.Now()
+		}
+		select {
+		case <-time.After(pollMost):
+		case <-ctx.Done():
+			return wire.Task{}, ctx.Err()
+		}
+	}
+}
+
+// copyBoth prints both streams of an attempt until it ends. A former one may
+// never have begun (its site declined it): then nobody has output of it.
+func (a *app) copyBoth(ctx context.Context, c *client.Client, id string, attempt uint32, former bool) {
+	var streams sync.WaitGroup
+	for stream, to := range map[string]io.Writer{"stdout": a.out, "stderr": a.err} {
+		streams.Go(func() {
+			err := copyLogs(ctx, c, id, client.LogQuery{Stream: stream, Attempt: attempt, Follow: true}, to)
+			if err != nil && ctx.Err() == nil && !(former && codeOf(err) == exitNotFound) {
+				a.note("%s is not complete: %s", stream, explain(err))
+			}
+		})
+	}
+	streams.Wait()
+}
+
+// taskExit turns a task's end into the exit of this program.
+func taskExit(id string, t wire.Task) error {
+	why := ""
+	if t.Reason != "" {
+		why = ": " + t.Reason
+	}
+	switch {
+	case t.State == "succeeded":
+		return nil
+	case t.State == "failed" && t.Signal != nil:
+		return &exitCode{signalled + *t.Signal, fmt.Errorf("job %s was ended by signal %d%s", id, *t.Signal, why)}
+	case t.State == "failed" && t.ExitCode != nil && *t.ExitCode != 0:
+		return &exitCode{*t.ExitCode, nil}
+	}
+	return &exitCode{ends[t.State], fmt.Errorf("job %s %s%s", id, t.State, why)}
+}

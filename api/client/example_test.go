@@ -166,11 +166,12 @@ func ExampleClient_SubmitMany() {
 
 	lines := strings.NewReader(`{"command":["true"]}` + "\n" + `{"command":["true"],"count":0}` + "\n")
 	err = c.SubmitMany(context.Background(), lines, client.SubmitOptions{}, func(r client.Result) error {
-		if r.Problem != nil {
+		switch {
+		case r.Accepted != nil:
+			fmt.Println("accepted", r.Accepted.ID)
+		default:
 			fmt.Println("line", r.Problem.Line, "refused:", r.Problem.Detail)
-			return nil
 		}
-		fmt.Println("accepted", r.Accepted.ID)
 		return nil
 	})
 	fmt.Println(err)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/cloudshare/cloudshare/node/sim/swf"
@@ -217,4 +218,45 @@ func equal(a, b []int64) bool {
 		}
 	}
 	return len(a) == len(b)
+}
+
+// The same case gives the same start log, entries and state, however often and
+// beside whatever else it is played.
+func TestTheSameSeedGivesTheSameBytes(t *testing.T) {
+	w := sample(t)
+	s := DefaultSetup()
+	s.Scenario, s.Load = Background, 1.5
+	play := func(seed uint64) (string, Outcome) {
+		s := s
+		s.Seed = seed
+		in, err := w.Instance(&s, 3600, 0)
+		if err != nil {
+			t.Error(err)
+			return "", Outcome{}
+		}
+		in.obey(Rules{})
+		out, err := Play(&in.Case)
+		if err != nil {
+			t.Error(err)
+			return "", Outcome{}
+		}
+		var b bytes.Buffer
+		if err := errors.Join(StartLog(&b, &in.Case, out), Schedule(&b, &in.Case, out), Gantt(&b, &in.Case, out, "t")); err != nil {
+			t.Error(err)
+		}
+		return b.String(), *out
+	}
+	want, out := play(1)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			if got, o := play(1); got != want || o.Hash != out.Hash || o.Entries != out.Entries {
+				t.Error("the same seed gives other bytes")
+			}
+		})
+	}
+	wg.Wait()
+	if got, o := play(2); got == want || o.Hash == out.Hash {
+		t.Error("another seed gives the same bytes")
+	}
 }

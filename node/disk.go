@@ -118,7 +118,7 @@ func (d *diskWatch) report(changed func(error)) {
 // remedy adds to an error that comes from a full disk what helps.
 func (d *diskWatch) remedy(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return fmt.Errorf("%w: make room on the file system of %s, then start the broker again", err, d.Path)
+		return fmt.Errorf("%w (make room on the file system of %s)", err, d.Path)
 	}
 	return err
 }

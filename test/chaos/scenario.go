@@ -49,6 +49,7 @@ func scenarios() []scenario {
 		{"stale-report", "an attempt that was given up reports its end later: the task's end stays that of the later attempt", three, staleReport},
 		{"repeat", "an answer is lost and the command sent again, after a later one undid it: it is executed once", long, repeat},
 		{"power", "the power fails right after an acknowledgement: the job and its key are still known", disks, power},
+		{"full-disk", "a site's disk is nearly full: it takes no new jobs and goes on with what it has; a full one stops its broker, which says why and returns", disks, fullDisk},
 		{"alone", "a cut-off site goes on with its own users' jobs and says so; what may have been sent runs once", three, alone},
 	}
 }

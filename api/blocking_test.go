@@ -44,11 +44,7 @@ func TestBlockingReads(t *testing.T) {
 			_ = res.Body.Close()
 			got <- res.Header.Get(wire.HeaderIndex)
 		}()
-		for s.waiters.Load() == 0 {
-			if limit(t).Err() != nil {
-				t.Fatalf("%s does not wait", path)
-			}
-		}
+		awaitWaiters(t, s, 1)
 		f.apply(t) // a tick tells of nothing
 		select {
 		case <-got:

@@ -55,6 +55,21 @@ func submitted(num uint64) *fsm.Submit {
 	return &fsm.Submit{Jobs: []fsm.JobSpec{{Num: num, Count: 1, Need: fsm.Resources{MilliCPU: 1000}, MaxAttempts: 1, Payload: []byte("{}")}}}
 }
 
+// awaitWaiters returns once so many streams and blocking reads are held.
+func awaitWaiters(t *testing.T, s *Server, n int64) {
+	t.Helper()
+	ctx := limit(t)
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for s.waiters.Load() != n {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			t.Fatalf("%d streams and blocking reads are held, want %d", s.waiters.Load(), n)
+		}
+	}
+}
+
 // listener reads server-sent events.
 type listener struct {
 	t   *testing.T
@@ -207,11 +222,7 @@ func TestEventsAreBounded(t *testing.T) {
 		}
 	}
 	leave()
-	for s.waiters.Load() > 0 {
-		if limit(t).Err() != nil {
-			t.Fatal("streams of clients that left are still there")
-		}
-	}
+	awaitWaiters(t, s, 0)
 }
 
 // TestSlowListenerIsCut: a client that takes nothing does not hold a stream, and
@@ -222,11 +233,7 @@ func TestSlowListenerIsCut(t *testing.T) {
 	f.found(t)
 	conn := dial(t, s)
 	send1(t, conn, "GET /v1/events HTTP/1.1\r\nHost: x\r\n\r\n")
-	for s.waiters.Load() == 0 {
-		if limit(t).Err() != nil {
-			t.Fatal("no stream")
-		}
-	}
+	awaitWaiters(t, s, 1)
 	num := uint64(1)
 	for until := time.Now().Add(20 * time.Second); s.waiters.Load() > 0; {
 		if time.Now().After(until) {
@@ -271,11 +278,7 @@ func TestShutdownEndsStreams(t *testing.T) {
 		_ = res.Body.Close()
 		read <- res.StatusCode
 	}()
-	for s.waiters.Load() < 2 {
-		if limit(t).Err() != nil {
-			t.Fatal("no blocking read")
-		}
-	}
+	awaitWaiters(t, s, 2)
 	if err := s.Shutdown(limit(t)); err != nil {
 		t.Fatal(err)
 	}

@@ -195,3 +195,34 @@ func TestEventsOfARunningFederation(t *testing.T) {
 		}
 	}
 }
+
+// TestHomeJobsMoveReads: what happens to a home job moves no entry, and yet
+// wakes a blocking read.
+func TestHomeJobsMoveReads(t *testing.T) {
+	a := startSites(t, 2)[0]
+	answer := a.accept(t, sleepJob)
+	id := <-a.handler.started
+	entry, home := a.Feed().Moved()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	woken := make(chan error, 1)
+	go func() { woken <- a.Feed().AwaitMove(ctx, entry+1000, home+1000) }()
+	a.handler.end(id, executor.Result{})
+	for {
+		if err := a.Feed().AwaitMove(ctx, entry+1000, home); err != nil {
+			t.Fatal(err)
+		}
+		j, err := a.Job(ctx, answer.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if j.State == "succeeded" {
+			break
+		}
+		_, home = a.Feed().Moved()
+	}
+	cancel()
+	if err := <-woken; !errors.Is(err, context.Canceled) {
+		t.Errorf("a read that waits for much more: %v", err)
+	}
+}

@@ -1,0 +1,137 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cloudshare/cloudshare/node"
+)
+
+// TestSlowloris: connections that send their headers a byte at a time, or
+// nothing at all, are closed when their time is over, and meanwhile hold up
+// nobody as long as there is room for one more.
+func TestSlowloris(t *testing.T) {
+	const slow = 50
+	s := serve(t, newFake("site-1"), Config{MaxConns: slow + 1, HeaderTimeout: 200 * time.Millisecond})
+	var conns []net.Conn
+	for i := range slow {
+		conn := dial(t, s)
+		if i%2 == 0 {
+			send1(t, conn, "GET /v1/queue HTTP/1.1\r\nHost: x\r\nX-Slow: ")
+		}
+		conns = append(conns, conn)
+	}
+	if res := request1(t, limit(t), "GET", "http://"+s.Addr()+"/v1/queue", "", nil); res.StatusCode != 200 {
+		t.Errorf("beside them: %s", res.Status)
+	}
+	for i, conn := range conns {
+		if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if text, err := io.ReadAll(conn); err != nil || strings.HasPrefix(string(text), "HTTP/1.1 2") {
+			t.Fatalf("connection %d was not closed: %v %q", i, err, text)
+		}
+	}
+}
+
+// TestTooManyConnections: beyond MaxConns a connection waits for room, and gets
+// it when another one ends.
+func TestTooManyConnections(t *testing.T) {
+	const most, all = 20, 200
+	s := serve(t, newFake("site-1"), Config{MaxConns: most, HeaderTimeout: 300 * time.Millisecond})
+	errs := make(chan error, all)
+	for range all {
+		go func() {
+			conn, err := net.Dial("tcp", s.Addr())
+			if err != nil {
+				errs <- err
+				return
+			}
+			defer conn.Close()
+			_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
+			_, err = io.WriteString(conn, "GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+			if err == nil {
+				var status string
+				if status, err = bufio.NewReader(conn).ReadString('\n'); err == nil && !strings.Contains(status, "200") {
+					err = fmt.Errorf("answered %q", status)
+				}
+			}
+			errs <- err
+		}()
+	}
+	for range all {
+		if err := <-errs; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestReaderThatTakesNothing: an answer that its client does not take holds its
+// connection for BodyTimeout only.
+func TestReaderThatTakesNothing(t *testing.T) {
+	f := newFake("site-1")
+	spec, err := node.ParseSpec([]byte(`{"command":["` + strings.Repeat("x", 1<<16) + `"]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reqs := make([]node.Request, 500)
+	for i := range reqs {
+		reqs[i].Spec = spec
+	}
+	f.Submit(t.Context(), reqs)
+	s := serve(t, f, Config{BodyTimeout: 100 * time.Millisecond, MaxConns: 1})
+	conn := dial(t, s)
+	send1(t, conn, "GET /v1/jobs?limit=500 HTTP/1.1\r\nHost: x\r\n\r\n")
+	first := make([]byte, 1)
+	if _, err := io.ReadFull(conn, first); err != nil { // it is being answered
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.Addr()+"/livez", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req) // there is room for one
+	if err != nil {
+		t.Fatal("the connection is still held: ", err)
+	}
+	_ = res.Body.Close()
+}
+
+// TestSlowReaderIsNotCut: one that takes a large answer slowly gets all of it.
+func TestSlowReaderIsNotCut(t *testing.T) {
+	f := newFake("site-1")
+	spec, err := node.ParseSpec([]byte(`{"command":["` + strings.Repeat("x", 1<<16) + `"]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reqs := make([]node.Request, 300)
+	for i := range reqs {
+		reqs[i].Spec = spec
+	}
+	f.Submit(t.Context(), reqs)
+	s := serve(t, f, Config{BodyTimeout: 300 * time.Millisecond})
+	conn := dial(t, s)
+	send1(t, conn, "GET /v1/jobs?limit=300 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+	got, buf, begin := 0, make([]byte, 1<<20), time.Now()
+	pause := time.NewTicker(40 * time.Millisecond)
+	defer pause.Stop()
+	for {
+		n, err := conn.Read(buf)
+		if got += n; err != nil {
+			break
+		}
+		<-pause.C
+	}
+	if took := time.Since(begin); got < 300<<16 || took < 300*time.Millisecond {
+		t.Errorf("got %d bytes in %v", got, took)
+	}
+}

@@ -109,7 +109,7 @@ func TestAnswers(t *testing.T) {
 		{"GET", "/v1/jobs?state=&site=&label=&limit=&cursor=", "", "", nil},
 		{"GET", "/livez", "", "", nil},
 		{"GET", "/readyz", "", "", nil},
-		{"GET", "/", "", "", nil},
+		{"GET", "/nowhere", "", "", nil},
 		{"GET", "/v1/nothing", "", "", nil},
 		{"PATCH", "/v1/jobs", js, "{}", nil},
 		{"DELETE", "/v1/ledger", "", "", nil},

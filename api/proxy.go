@@ -71,7 +71,7 @@ func (s *Server) newProxy() *httputil.ReverseProxy {
 			if r.Context().Err() == nil { // else it is the client that left
 				s.log.Info().Err(err).Str("site", e.Site).Str("addr", e.HTTP).Msg("broker unreachable")
 			}
-			unreachable(e, "its broker at "+e.HTTP+" does not answer").write(w)
+			s.refuse(w, r, unreachable(e, "its broker at "+e.HTTP+" does not answer"))
 		},
 	}
 }
@@ -82,9 +82,9 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, e *node.Elsewhe
 	w.Header().Del(wire.HeaderHome)
 	switch {
 	case e.HTTP == "":
-		unreachable(e, "its address is not known").write(w)
+		s.refuse(w, r, unreachable(e, "its address is not known"))
 	case hops(r) >= maxHops:
-		unreachable(e, "the request was passed on "+strconv.Itoa(maxHops)+" times without finding it").write(w)
+		s.refuse(w, r, unreachable(e, "the request was passed on "+strconv.Itoa(maxHops)+" times without finding it"))
 	default:
 		ctx, cancel := s.untilStop(r.Context())
 		defer cancel()

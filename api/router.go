@@ -15,6 +15,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/labstack/echo/v4"
 
+	"github.com/cloudshare/cloudshare/api/web"
 	"github.com/cloudshare/cloudshare/api/wire"
 )
 
@@ -101,6 +102,15 @@ func (r router) Handle(op *huma.Operation, handler func(huma.Context)) {
 	path := strings.NewReplacer("{", ":", "}", "").Replace(op.Path)
 	r.Add(op.Method, path, func(c echo.Context) error {
 		handler(&routed{op: op, c: c})
+		return nil
+	})
+}
+
+// page lets people look, beside the API's operations.
+func (r router) page(route web.Route, h func(w http.ResponseWriter, r *http.Request, param func(string) string)) {
+	path := strings.NewReplacer("{", ":", "}", "").Replace(route.Path)
+	r.Add(route.Method, path, func(c echo.Context) error {
+		h(c.Response(), c.Request(), c.Param)
 		return nil
 	})
 }

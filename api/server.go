@@ -17,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/net/netutil"
 
+	"github.com/cloudshare/cloudshare/api/web"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -35,6 +36,7 @@ type Config struct {
 	IdleTimeout   time.Duration // of a connection between requests
 	PeerTimeout   time.Duration // until another broker begins to answer a request passed on
 	Archive       Archive       // nil = none is kept
+	Recent        Recent        // nil = pages show no past
 }
 
 // DefaultConfig returns the limits that fit a broker on a small machine.
@@ -82,6 +84,7 @@ type Server struct {
 	origins http.CrossOriginProtection // a browser on this machine reaches the loopback, too
 	waiters atomic.Int64               // event streams and blocking reads; bounded by MaxWaiters
 	frames  frames
+	pages   *web.Pages
 	// searches has one for each search among all brokers that goes on.
 	searches chan struct{}
 	// archiveReads has one for each report or export that goes on.
@@ -109,6 +112,8 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 	handler := s.newRouter()
 	s.huma = huma.NewAPI(humaConfig(s.cfg.Version), handler)
 	s.routes()
+	s.pages = s.newPages()
+	s.showPages(handler)
 	s.http = &http.Server{
 		Handler: handler, ReadHeaderTimeout: s.cfg.HeaderTimeout, IdleTimeout: s.cfg.IdleTimeout,
 		MaxHeaderBytes: 64 << 10, ErrorLog: log.New(lineWriter{logger}, "", 0),

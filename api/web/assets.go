@@ -61,7 +61,6 @@ func (p *Pages) asset(w http.ResponseWriter, r *http.Request, param func(string)
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
 	h.Set("Content-Length", strconv.Itoa(len(a.body)))
-	p.patient(w)
 	_, _ = w.Write(a.body) // the client may be gone
 	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/cloudshare/cloudshare/fsm"
 )
 
 // beat is how often a stream with nothing to say says so, which finds clients
@@ -16,9 +18,8 @@ const beat = 20 * time.Second
 
 // stream is one answer of server-sent events.
 type stream struct {
-	pages *Pages
-	w     http.ResponseWriter
-	out   *http.ResponseController
+	w   http.ResponseWriter
+	out *http.ResponseController
 }
 
 // serveStream runs a stream until its client is gone, the server stops or run
@@ -43,7 +44,7 @@ func (p *Pages) serveStream(w http.ResponseWriter, r *http.Request, run func(ctx
 	guard(w.Header())
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
-	s := &stream{pages: p, w: w, out: http.NewResponseController(w)}
+	s := &stream{w: w, out: http.NewResponseController(w)}
 	w.WriteHeader(http.StatusOK)
 	if s.comment("here") == nil {
 		_ = run(ctx, s) // the client is gone, or reconnects
@@ -68,7 +69,6 @@ func (s *stream) send(name, id, data string) error {
 func (s *stream) comment(text string) error { return s.write(": " + text + "\n\n") }
 
 func (s *stream) write(text string) error {
-	s.pages.patient(s.w)
 	if _, err := io.WriteString(s.w, text); err != nil {
 		return fmt.Errorf("write events: %w", err)
 	}
@@ -106,6 +106,19 @@ func (p *Pages) live(w http.ResponseWriter, r *http.Request, _ func(string) stri
 		}
 	})
 	return nil
+}
+
+// jobLive is live at the broker that has the job: what happens to a home job is
+// heard at its owner's only.
+func (p *Pages) jobLive(w http.ResponseWriter, r *http.Request, param func(string) string) error {
+	id, err := fsm.ParseJobID(param("id"))
+	if err == nil {
+		_, err = p.cfg.Source.Job(r.Context(), id)
+	}
+	if err != nil {
+		return p.refuse(w, r, err)
+	}
+	return p.live(w, r, param)
 }
 
 // await waits for a change, up to a beat, and notes it.

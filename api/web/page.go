@@ -145,14 +145,8 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request, v view, since strin
 	h.Set("Cache-Control", "no-store")
 	h.Set("Vary", "HX-Request")
 	h.Set("Content-Length", strconv.Itoa(out.Len()))
-	p.patient(w)
 	w.WriteHeader(max(v.status, http.StatusOK))
 	_, _ = w.Write(out.Bytes()) // the client may be gone
-}
-
-// patient gives the next write its time. Not every writer has a deadline.
-func (p *Pages) patient(w http.ResponseWriter) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(p.cfg.WriteTimeout))
 }
 
 // self is where a page asks for itself again.

@@ -20,8 +20,6 @@ type Config struct {
 	Problem func(error) Problem
 	// Stopping is closed when streams are to end; nil never is.
 	Stopping <-chan struct{}
-	// WriteTimeout is how long a client may take nothing of an answer.
-	WriteTimeout time.Duration
 	// MaxStreams bounds the pages that are told of changes at a time.
 	MaxStreams int
 	// Pace is the least time between two changes that one page is told of.
@@ -36,7 +34,7 @@ type Problem struct {
 	Title, Detail string
 }
 
-// Handler answers one route. An error is a *node.ElsewhereError: another
+// Handler answers one route. The writer cuts clients that take nothing. An error is a *node.ElsewhereError: another
 // broker answers the same request, whatever else went wrong has been shown.
 type Handler func(w http.ResponseWriter, r *http.Request, param func(string) string) error
 
@@ -55,16 +53,12 @@ type Pages struct {
 
 // Defaults of a Config.
 const (
-	defaultWriteTimeout = 30 * time.Second
-	defaultMaxStreams   = 1200
-	defaultPace         = time.Second
+	defaultMaxStreams = 1200
+	defaultPace       = time.Second
 )
 
 // New builds the pages. Source and Problem are needed, the rest may be zero.
 func New(cfg Config) *Pages {
-	if cfg.WriteTimeout == 0 {
-		cfg.WriteTimeout = defaultWriteTimeout
-	}
 	if cfg.MaxStreams == 0 {
 		cfg.MaxStreams = defaultMaxStreams
 	}
@@ -92,6 +86,7 @@ func (p *Pages) Routes() []Route {
 		page("/events", p.events),
 		{http.MethodPost, "/jobs/{id}/cancel", p.cancel},
 		{http.MethodGet, "/jobs/{id}/log", p.log},
+		{http.MethodGet, "/jobs/{id}/live", p.jobLive},
 		{http.MethodGet, "/events/stream", p.eventStream},
 		{http.MethodGet, "/live", p.live},
 		{http.MethodGet, "/assets/{name}", p.asset},

@@ -1,0 +1,145 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/cloudshare/cloudshare/api/web"
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/archive"
+)
+
+// Recent is what a broker remembers of the last hours.
+type Recent interface {
+	Attempts(since time.Time, site string, limit int) []archive.Attempt
+	Samples(since time.Time) []archive.Sample
+}
+
+var _ Recent = (*archive.Recent)(nil)
+
+// newPages builds the pages for people.
+func (s *Server) newPages() *web.Pages {
+	cfg := web.Config{
+		Source: pageSource{s.broker}, Whys: pageWhys{s.broker}, Version: s.cfg.Version, Problem: pageProblem, Stopping: s.stopping,
+		MaxStreams: s.cfg.MaxWaiters,
+	}
+	if s.cfg.Recent != nil {
+		cfg.History = pageHistory{s.cfg.Recent}
+	}
+	return web.New(cfg)
+}
+
+// pageKey marks the requests whose errors are shown as pages.
+type pageKey struct{}
+
+// showPages registers the pages. They are no operations of the API: they may
+// change with every version.
+func (s *Server) showPages(at router) {
+	for _, route := range s.pages.Routes() {
+		at.page(route, func(w http.ResponseWriter, r *http.Request, param func(string) string) {
+			r = r.WithContext(context.WithValue(r.Context(), pageKey{}, true))
+			if err := route.Handler(w, r, param); err != nil {
+				s.fail(w, r, err)
+			}
+		})
+	}
+}
+
+// refuse answers with a problem in the form that the client asked in.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, p *problem) {
+	if r.Context().Value(pageKey{}) == nil {
+		p.write(w)
+		return
+	}
+	s.pages.Refuse(w, r, web.Problem{Status: p.Status, Title: p.Title, Detail: p.Detail})
+}
+
+func pageProblem(err error) web.Problem {
+	p := problemOf(err)
+	return web.Problem{Status: p.Status, Title: p.Title, Detail: p.Detail}
+}
+
+// pageSource gives the pages the broker's feed in their own terms.
+type pageSource struct{ Broker }
+
+var _ web.Source = pageSource{}
+
+// Moved implements web.Source.
+func (p pageSource) Moved() (entry, home uint64) { return p.Feed().Moved() }
+
+// AwaitMove implements web.Source.
+func (p pageSource) AwaitMove(ctx context.Context, entry, home uint64) error {
+	return p.Feed().AwaitMove(ctx, entry, home)
+}
+
+// Events implements web.Source.
+func (p pageSource) Events(from node.EventID, f node.EventFilter) web.Events {
+	return p.Broker.Events(from, f)
+}
+
+// pageWhys words why a job waits.
+type pageWhys struct{ Explainer }
+
+// Why implements web.Whys.
+func (p pageWhys) Why(ctx context.Context, id fsm.JobID) (web.Why, error) {
+	why, err := p.Explainer.Why(ctx, id)
+	if err != nil {
+		return web.Why{}, err
+	}
+	out := web.Why{}
+	for _, line := range []string{why.Summary, why.Turn} {
+		if line != "" {
+			out.Lines = append(out.Lines, sentence(line))
+		}
+	}
+	for _, s := range why.Sites {
+		out.Sites = append(out.Sites, web.SiteWhy{Site: s.Site, Why: s.Text})
+	}
+	return out, nil
+}
+
+// sentence begins with a capital and ends with a stop.
+func sentence(s string) string {
+	if s[0] >= 'a' && s[0] <= 'z' && !strings.Contains(strings.Fields(s)[0], "-") { // else it is a site's name
+		s = strings.ToUpper(s[:1]) + s[1:]
+	}
+	return strings.TrimRight(s, ".") + "."
+}
+
+// pageHistory words the last hours.
+type pageHistory struct{ recent Recent }
+
+// Attempts implements web.History.
+func (p pageHistory) Attempts(since time.Time, site string, limit int) []web.Attempt {
+	var out []web.Attempt
+	for _, a := range p.recent.Attempts(since, site, limit) {
+		started := a.Started
+		if started.IsZero() {
+			started = a.Assigned
+		}
+		if a.Site == "" || started.IsZero() {
+			continue // it never came to run
+		}
+		out = append(out, web.Attempt{
+			Job: a.Job, Task: a.Task, Attempt: a.Number, Site: a.Site, Started: started, Ended: a.Ended, Outcome: a.Outcome.String(),
+		})
+	}
+	return out
+}
+
+// Samples implements web.History.
+func (p pageHistory) Samples(since time.Time) []web.Sample {
+	samples := p.recent.Samples(since)
+	out := make([]web.Sample, 0, len(samples))
+	for _, s := range samples {
+		sites := make([]web.Standing, 0, len(s.Sites))
+		for _, x := range s.Sites {
+			sites = append(sites, web.Standing(x))
+		}
+		out = append(out, web.Sample{At: s.At, Sites: sites})
+	}
+	return out
+}

@@ -72,7 +72,7 @@ func (b *Broker) Jobs(ctx context.Context, q JobQuery) (JobPage, error) {
 	if err != nil {
 		return JobPage{}, err
 	}
-	fed, fedNext := b.federationPage(q, cur)
+	fed, fedNext := b.federationPage(q, cur, &own)
 	return merge(fed, own, fedNext, q.Limit, cur), nil
 }
 
@@ -81,19 +81,27 @@ type listed struct {
 	place uint64 // Seq or number
 }
 
-func (b *Broker) ownPage(ctx context.Context, q JobQuery, cur cursor) (page []listed, err error) {
+// ownPage is what this site alone knows, at most the limit of it.
+type ownPage struct {
+	jobs []listed
+	// rest is the number below which there may be more; 0 = no more.
+	rest uint64
+}
+
+func (b *Broker) ownPage(ctx context.Context, q JobQuery, cur cursor) (page ownPage, err error) {
 	if cur.ownDone || (q.Site != "" && q.Site != b.cfg.Site) {
-		return nil, nil
+		return page, nil
 	}
 	err = b.ask(ctx, func(c *core) {
 		for num := range c.ownNumbers(cur.num) {
-			if len(page) > q.Limit {
+			if n := len(page.jobs); n == q.Limit {
+				page.rest = page.jobs[n-1].place
 				return
 			}
 			state, payload := c.ownState(num)
 			if (q.State == "" || q.State == state) && q.matches(payload) {
 				j, _ := c.ownJob(num)
-				page = append(page, listed{j, num})
+				page.jobs = append(page.jobs, listed{j, num})
 			}
 		}
 	})
@@ -129,15 +137,21 @@ func (c *core) ownState(num uint64) (state string, payload []byte) {
 	return fsm.Queued.String(), c.pubs.find(num).spec.Payload
 }
 
-func (b *Broker) federationPage(q JobQuery, cur cursor) (page []listed, next uint64) {
-	if cur.fedDone {
-		return nil, 0
-	}
+// federationPage reads the federation's jobs, and takes from own what has been
+// published since own was read, or is not known to be published yet.
+func (b *Broker) federationPage(q JobQuery, cur cursor, own *ownPage) (page []listed, next uint64) {
 	f := fsm.JobFilter{Owner: q.Site, State: q.State}
 	if len(q.Labels) > 0 || q.Name != "" {
 		f.Match = q.matches
 	}
 	b.cfg.Replica.View(func(s *fsm.State) {
+		own.jobs = slices.DeleteFunc(own.jobs, func(l listed) bool {
+			_, known := s.Job(l.ID)
+			return known
+		})
+		if cur.fedDone {
+			return
+		}
 		var views []fsm.JobView
 		views, next = s.Jobs(f, cur.seq, q.Limit)
 		for i := range views {
@@ -147,11 +161,10 @@ func (b *Broker) federationPage(q JobQuery, cur cursor) (page []listed, next uin
 	return page, next
 }
 
-// merge takes the newest of both lists. own holds one more than the limit if
-// there are more.
-func merge(fed, own []listed, fedNext uint64, limit int, cur cursor) JobPage {
+// merge takes the newest of both lists.
+func merge(fed []listed, mine ownPage, fedNext uint64, limit int, cur cursor) JobPage {
 	page := JobPage{Items: []Job{}}
-	f, o := 0, 0
+	f, o, own := 0, 0, mine.jobs
 	for len(page.Items) < limit && (f < len(fed) || o < len(own)) {
 		if o == len(own) || (f < len(fed) && !fed[f].SubmittedAt.Before(own[o].SubmittedAt)) {
 			page.Items = append(page.Items, fed[f].Job)
@@ -163,7 +176,9 @@ func merge(fed, own []listed, fedNext uint64, limit int, cur cursor) JobPage {
 		cur.num = own[o].place
 		o++
 	}
-	cur.ownDone = o == len(own)
+	if o == len(own) {
+		cur.num, cur.ownDone = mine.rest, mine.rest == 0
+	}
 	if f == len(fed) {
 		cur.seq, cur.fedDone = fedNext, fedNext == 0
 	}

@@ -36,6 +36,10 @@ type Case struct {
 	Seed uint64
 	// Home says what becomes of a task that could start at home.
 	Home Home
+	// WholeShare counts what background tasks take as contributed, for FAIRSHARE:
+	// then a site's share is its number of cores. The product does not know of
+	// them: its share is what the site exposes, and its home runs.
+	WholeShare bool
 }
 
 // Home is how event 1 of the paper and its accounting are played.
@@ -144,7 +148,7 @@ func Grand(n int) Coalition { return 1<<n - 1 }
 // Of returns the case of a coalition alone: its sites with their cores and
 // tasks, numbered anew in the same order, under a seed of its own.
 func (c *Case) Of(s Coalition) *Case {
-	sub := &Case{Params: c.Params, Seed: c.SeedOf(s), Home: c.Home}
+	sub := &Case{Params: c.Params, Seed: c.SeedOf(s), Home: c.Home, WholeShare: c.WholeShare}
 	var number [MaxSites]int
 	for i, cores := range c.Cores {
 		if s.Has(i) {

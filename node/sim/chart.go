@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"strings"
 )
 
 // svg writes a drawing; an error stays for Flush.
@@ -51,16 +52,16 @@ var palette = [MaxSites]string{
 func (p *Report) Chart(dst io.Writer) error {
 	const (
 		bar, gap, left, top, high = 22.0, 6.0, 50.0, 40.0, 240.0
-		most                      = 0.35 // share at the top of the scale
 	)
+	most := p.topShare()
 	scenarios := distinct(p.Rows, func(r *Row) Scenario { return r.Scenario })
 	group := float64(len(p.Study.Policies)) * (2*bar + gap)
 	width := left + float64(len(scenarios))*(group+40)
 	s := newSVG(dst, int(width), int(top+high+70), "Shares of the scores")
-	for share := 0; share <= 35; share += 5 {
-		y := top + high*(1-float64(share)/100/most)
+	for percent := 0; percent <= most; percent += 5 {
+		y := top + high*(1-float64(percent)/float64(most))
 		s.line(left-5, y, width-20, y)
-		s.text(left-8, y+4, "end", fmt.Sprintf("%d%%", share))
+		s.text(left-8, y+4, "end", fmt.Sprintf("%d%%", percent))
 	}
 	s.text(left, 20, "start", "Share of the scores: measured (full colour) and the paper's Table 1 (pale)")
 	for g, scenario := range scenarios {
@@ -68,11 +69,11 @@ func (p *Report) Chart(dst io.Writer) error {
 		x := left + float64(g)*(group+40)
 		s.text(x+group/2, top+high+60, "middle", fmt.Sprintf("scenario %d", scenario))
 		for i, share := range t.Shares() {
-			h := high * share / most
+			h := high * share * 100 / float64(most)
 			fill := palette[i%len(palette)]
 			s.rect(x, top+high-h, bar, h, fill, fmt.Sprintf("%s: %.3f", t.Policies[i], share))
 			if _, share, ok := paper(t.Policies[i], scenario); ok {
-				h := high * share / most
+				h := high * share * 100 / float64(most)
 				s.rect(x+bar, top+high-h, bar, h, fill+"66", fmt.Sprintf("%s in the paper: %.3f", t.Policies[i], share))
 			}
 			s.text(x+bar, top+high+16+float64(i%2)*16, "middle", short(t.Policies[i]))
@@ -82,5 +83,17 @@ func (p *Report) Chart(dst io.Writer) error {
 	return s.end()
 }
 
+// topShare is the top of the chart's scale, in percent.
+func (p *Report) topShare() int {
+	top := 0.0
+	for _, s := range p.Scores() {
+		top = max(top, s.Share, s.Paper)
+	}
+	return int(top*20+1) * 5
+}
+
 // short is a policy's name below its bar.
-func short(policy string) string { return policy[:min(len(policy), 7)] }
+func short(policy string) string {
+	name, _, _ := strings.Cut(policy, "_")
+	return name
+}

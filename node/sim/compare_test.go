@@ -14,7 +14,7 @@ import (
 func randomCase(rng *rand.Rand, sites int) *Case {
 	c := &Case{Params: Params(sched.Names()[rng.IntN(5)]), Seed: rng.Uint64(), Home: Home(rng.IntN(3))}
 	c.Params.Running = sched.Mode(rng.IntN(2))
-	c.Params.FixedOrder = rng.IntN(4) == 0
+	c.Params.FixedOrder, c.WholeShare = rng.IntN(4) == 0, rng.IntN(3) == 0
 	for range sites {
 		c.Cores = append(c.Cores, 1+rng.Int64N(3))
 	}

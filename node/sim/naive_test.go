@@ -178,7 +178,7 @@ func (n *naive) rank(site int) *big.Rat {
 	case sched.FairShare:
 		share := n.c.Cores[site]
 		for i, t := range n.c.Tasks {
-			if t.Background && n.site[i] == site && n.start[i] <= n.now && n.now < n.end(i) {
+			if !n.c.WholeShare && t.Background && n.site[i] == site && n.start[i] <= n.now && n.now < n.end(i) {
 				share -= t.Width
 			}
 		}

@@ -148,8 +148,17 @@ func (s *siteShell) settle() {
 // keep copies what is proposed, as far as the case's rules let it through.
 func (s *siteShell) keep(to, cmds []fsm.Command) []fsm.Command {
 	for _, cmd := range cmds {
-		if u, ok := cmd.Body.(*fsm.Usage); ok && s.p.c.Home == HomeUnreported {
-			cmd.Body = &fsm.Usage{Batch: u.Batch}
+		switch body := cmd.Body.(type) {
+		case *fsm.Usage:
+			if s.p.c.Home == HomeUnreported {
+				cmd.Body = &fsm.Usage{Batch: body.Batch}
+			}
+		case *fsm.Offer:
+			if s.p.c.WholeShare {
+				o := *body
+				o.Home.MilliCPU += s.own * 1000
+				cmd.Body = &o
+			}
 		}
 		to = append(to, cmd)
 	}

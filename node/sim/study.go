@@ -34,11 +34,12 @@ type Rules struct {
 	Home       Home       // how home runs count
 	FixedOrder bool       // machines in order, not by the keyed choice
 	Reverse    bool       // sites numbered backwards, which turns the last tie-break around
+	WholeShare bool       // FAIRSHARE's share is a site's number of cores; see Case
 }
 
 // String names what differs from the defaults.
 func (r Rules) String() string {
-	return fmt.Sprintf("running %s, home runs %s, fixed order %t, reversed %t", r.Running, r.Home, r.FixedOrder, r.Reverse)
+	return fmt.Sprintf("running %s, home runs %s, fixed order %t, reversed %t, whole share %t", r.Running, r.Home, r.FixedOrder, r.Reverse, r.WholeShare)
 }
 
 // DefaultStudy is the one of theory.md §5.
@@ -103,7 +104,7 @@ func (s *Study) Mark() string {
 		Study *Study
 		Logs  []string
 		Code  int // raised when results change
-	}{s, logs, 1})
+	}{s, logs, 2})
 	if err != nil {
 		panic("a study does not encode: " + err.Error()) // numbers and names only
 	}
@@ -229,7 +230,7 @@ func (s *Study) row(index int, k key) (*Row, error) {
 // obey puts the rules in force.
 func (in *Instance) obey(r Rules) {
 	in.Params = Params(sched.Default)
-	in.Params.Running, in.Params.FixedOrder, in.Home = r.Running, r.FixedOrder, r.Home
+	in.Params.Running, in.Params.FixedOrder, in.Home, in.WholeShare = r.Running, r.FixedOrder, r.Home, r.WholeShare
 	if r.Reverse {
 		slices.Reverse(in.Cores)
 		for i := range in.Tasks {

@@ -39,6 +39,7 @@ func (s *Study) Open(periods int) []Variant {
 	for _, e := range []float64{0.5, 2} {
 		add(fmt.Sprintf("Zipf exponent %v", e), func(v *Study) { v.Setup.Exponent = e; only(v, Zipf) })
 	}
+	add("share: all cores, as in the paper", func(v *Study) { v.Rules.WholeShare = true; only(v, Background) })
 	for _, share := range []float64{0.25, 0.75} {
 		add(fmt.Sprintf("background share %v", share), func(v *Study) { v.Setup.BackgroundShare = share; only(v, Background) })
 	}

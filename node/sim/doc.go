@@ -6,7 +6,7 @@
 //	swf log ─▶ Workload ─▶ Instance (period, users → sites, cores) ─▶ Run ─▶ waits
 //	                           └─ 2^N − 1 coalitions ─▶ v(S) ─▶ φ ─▶ unfairness, scores
 //
-// A [Case] is what one run plays, [Play] plays it with brokers, [Waits] gives
+// A [Case] is what one run plays, [Play] plays it with brokers, [TotalWait] gives
 // the same total by counting where theory says that it must be the same.
 // A [Study] is the paper's evaluation (Table 1).
 //

@@ -9,12 +9,15 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
 )
 
 // A blocking read is a read with ?index=N: it is answered once something has
 // happened after entry N, or after ?wait= (default and most maxWait), whichever
-// is first. N is the X-CloudShare-Index of an earlier answer. What happens to
-// home jobs moves no entry: it is counted by X-CloudShare-Home and ?home=.
+// is first; one of a single job, once something has happened to that job. N is
+// the X-CloudShare-Index of an earlier answer. What happens to home jobs moves no
+// entry: it is counted by X-CloudShare-Home and ?home=.
 const maxWait = 5 * time.Minute
 
 // BlockingQuery are the parameters of a blocking read, for huma's reads.
@@ -36,16 +39,16 @@ func blockingParams() []*huma.Param {
 // blockingRead waits before one of huma's reads.
 func (s *Server) blockingRead(ctx huma.Context, next func(huma.Context)) {
 	w, r := exchange(ctx)
-	if err := s.await(w, r); err != nil {
+	if err := s.await(w, r, fsm.JobID{}); err != nil {
 		s.fail(w, r, err)
 		return
 	}
 	next(ctx)
 }
 
-// await holds a blocking read back, and notes how far the state is that it will
-// show.
-func (s *Server) await(w http.ResponseWriter, r *http.Request) error {
+// await holds a blocking read back, of a job or (the zero id) of everything, and
+// notes how far the state is that it will show.
+func (s *Server) await(w http.ResponseWriter, r *http.Request, job fsm.JobID) error {
 	after, home, wait, err := s.waitQuery(r)
 	if err != nil {
 		return err
@@ -57,13 +60,25 @@ func (s *Server) await(w http.ResponseWriter, r *http.Request) error {
 		}
 		ctx, cancel := s.untilStop(r.Context())
 		ctx, done := context.WithTimeout(ctx, wait)
-		_ = s.broker.Feed().AwaitMove(ctx, after, home) // or it took too long: the answer shows what is
+		s.awaitEvent(ctx, after, home, job)
 		done()
 		cancel()
 		leave()
 	}
 	s.mark(w)
 	return nil
+}
+
+// awaitEvent returns when something has happened, or when it took too long: the
+// answer shows what is.
+func (s *Server) awaitEvent(ctx context.Context, after, home uint64, job fsm.JobID) {
+	if job.Num == 0 || after > s.broker.Index() {
+		_ = s.broker.Feed().AwaitMove(ctx, after, home)
+		return
+	}
+	from := node.AfterEntry(after)
+	from.Home = home
+	_, _ = s.broker.Events(from, node.EventFilter{Job: job}).Next(ctx) // an error says: look at once
 }
 
 // mark sets the headers from which a blocking read goes on. They must be read

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/fsm"
 )
 
 // TestBlockingReads: a read after an entry is answered once more has happened,
@@ -20,7 +21,10 @@ func TestBlockingReads(t *testing.T) {
 	f.mu.Lock()
 	f.index = 2
 	f.mu.Unlock()
-	num := uint64(0)
+	many := submitted(1)
+	many.Jobs[0].Count = 100
+	f.apply(t, many)
+	num := uint64(1)
 	for _, path := range []string{
 		"/v1/jobs", "/v1/jobs/site-1.1", "/v1/jobs/site-1.1/tasks", "/v1/sites", "/v1/queue", "/v1/ledger", "/v1/status",
 	} {
@@ -52,7 +56,17 @@ func TestBlockingReads(t *testing.T) {
 		case <-time.After(5 * time.Millisecond):
 		}
 		num++
-		f.apply(t, submitted(num))
+		if strings.HasPrefix(path, "/v1/jobs/") { // what happens to others does not answer it
+			f.apply(t, submitted(num))
+			select {
+			case <-got:
+				t.Fatalf("%s: another job answered it", path)
+			case <-time.After(5 * time.Millisecond):
+			}
+			f.apply(t, &fsm.Cancel{Job: fsm.JobID{Site: "site-1", Num: 1}, Task: int64(num)})
+		} else {
+			f.apply(t, submitted(num))
+		}
 		if now := <-got; now == index || now == "" {
 			t.Errorf("%s: answered at %s after %s", path, now, index)
 		}

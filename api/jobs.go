@@ -36,7 +36,7 @@ func (s *Server) awaitJob(w http.ResponseWriter, r *http.Request, id fsm.JobID) 
 			return err
 		}
 	}
-	return s.await(w, r)
+	return s.await(w, r, id)
 }
 
 // cancel answers with the job as it is once the cancellation was accepted.

@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/rs/zerolog"
 
 	"github.com/cloudshare/cloudshare/api"
@@ -34,7 +32,9 @@ type brokerParts struct {
 	handler *local.Handler
 	hints   *hints
 	broker  *node.Broker
+	records *records
 	server  *api.Server
+	debug   *debugServer
 }
 
 // runBroker wires a broker and runs it until ctx ends or it fails.
@@ -86,6 +86,7 @@ func (p *brokerParts) start(ctx context.Context, cfg Config, log zerolog.Logger)
 	p.handler, err = local.Open(local.Config{
 		Dir: filepath.Join(cfg.DataDir, "local"), Site: cfg.Site,
 		Cores: cfg.Cores, MemMiB: cfg.MemoryMiB(), Pin: cfg.Pin, Grace: cfg.timing().Grace,
+		MaxLogBytes: sizeOf(cfg.TaskLogs.Each), Retention: cfg.taskLogs(),
 	})
 	if err != nil {
 		return err
@@ -108,19 +109,26 @@ func (p *brokerParts) start(ctx context.Context, cfg Config, log zerolog.Logger)
 	if err != nil {
 		return err
 	}
+	if p.records, err = openRecords(cfg, p.log.Federation(), p.broker, log); err != nil {
+		return err
+	}
 	return p.serve(ctx, cfg, log)
 }
 
 // serve opens the API first: its port is part of what the broker registers.
 func (p *brokerParts) serve(ctx context.Context, cfg Config, log zerolog.Logger) error {
-	reg := prometheus.NewRegistry()
-	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		newBrokerCollector(p.broker))
-	server := api.New(api.Config{Listen: cfg.HTTP, Version: version}, p.broker, reg, log)
+	reg := newRegistry(p.broker, p.records)
+	server := api.New(api.Config{Listen: cfg.HTTP, Version: version, Archive: p.records.archive}, p.broker, reg, log)
 	if err := server.Start(); err != nil {
 		return err
 	}
 	p.server = server
+	debug, err := openDebug(cfg, log)
+	if err != nil {
+		return err
+	}
+	p.debug = debug
+	p.records.collector.Start()
 	return p.broker.Start(ctx, node.Addresses{
 		HTTP: reachable(server.Addr(), p.log.Addr()), Peer: p.log.Addr(), Gossip: p.hints.gossip.Addr().String(),
 	})
@@ -151,6 +159,12 @@ func (p *brokerParts) stop(ctx context.Context, endTasks bool) error {
 		errs = append(errs, p.broker.Stop(ctx, endTasks))
 	case p.handler != nil:
 		errs = append(errs, p.handler.Close())
+	}
+	if p.records != nil { // after the broker's last events
+		errs = append(errs, p.records.close())
+	}
+	if p.debug != nil {
+		errs = append(errs, p.debug.close())
 	}
 	if p.hints != nil {
 		errs = append(errs, p.hints.gossip.Leave(ctx), p.hints.gossip.Close())

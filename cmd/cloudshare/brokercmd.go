@@ -1,7 +1,10 @@
 package main
 
 import (
+	"io"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -12,6 +15,7 @@ import (
 
 func (a *app) brokerCommand() *cobra.Command {
 	var path string
+	var check bool
 	cmd := &cobra.Command{
 		Use: "broker", Short: "Run a site's broker", Args: cobra.NoArgs,
 		Long: `Run a site's broker.
@@ -20,6 +24,10 @@ On empty data it needs exactly one of --bootstrap (found a federation) and
 --join (become a member of one); on existing data neither. Each flag can also
 stand in the file of --config (data_dir for --data-dir) and in the environment
 (CLOUDSHARE_DATA_DIR). Flags win over the environment, that over the file.
+--check-config prints what would count and where it is from, and starts nothing;
+exit 2 names the key that is wrong.
+
+SIGUSR1 logs at level debug until it comes again.
 
 SIGTERM and SIGINT stop the broker. Its tasks go on under their supervisors and
 are found again at the next start, unless --stop-tasks is given.`,
@@ -27,32 +35,63 @@ are found again at the next start, unless --stop-tasks is given.`,
   cloudshare broker --site b --data-dir /var/lib/cloudshare --join 10.0.0.1:7701 \
     --http 10.0.0.2:7700 --peer 10.0.0.2:7701 --insecure`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := loadConfig(path, cmd.Flags(), os.Environ)
+			s, err := loadSettings(path, cmd.Flags(), os.Environ)
 			if err != nil {
 				return err
 			}
-			if err := cfg.checkFounding(); err != nil {
+			if check {
+				return a.showConfig(s)
+			}
+			if err := s.checkFounding(); err != nil {
 				return err
 			}
-			return runBroker(cmd.Context(), cfg, a.logger(cfg))
+			defer louder(s.Config)()
+			return runBroker(cmd.Context(), s.Config, a.logger(s.Config))
 		},
 	}
+	cmd.Flags().BoolVar(&check, "check-config", false, "check the configuration, print it with its sources, and end")
 	cmd.Flags().StringVar(&path, "config", "", "read a YAML `FILE`")
 	configFlags(cmd.Flags())
 	return cmd
 }
 
-// logger writes to stderr: stdout is for data.
+// logger writes to stderr: stdout is for data. The latest lines are held for a
+// debug bundle. Its level is the process's, see louder.
 func (a *app) logger(cfg Config) zerolog.Logger {
-	level, err := zerolog.ParseLevel(cfg.LogLevel)
-	if err != nil {
-		level = zerolog.InfoLevel
-	}
 	out := a.err
 	if cfg.LogFormat == "console" {
 		out = zerolog.ConsoleWriter{Out: a.err, NoColor: !isTerminal(a.err), TimeFormat: time.RFC3339}
 	}
-	return zerolog.New(out).Level(level).With().Timestamp().Str("site", cfg.Site).Logger()
+	return zerolog.New(io.MultiWriter(lastLines, out)).With().Timestamp().Str("site", cfg.Site).Logger()
+}
+
+// louder sets the process's log level and has SIGUSR1 switch between it and
+// debug, until the returned function is called.
+func louder(cfg Config) (end func()) {
+	level, err := zerolog.ParseLevel(cfg.LogLevel)
+	if err != nil {
+		level = zerolog.InfoLevel
+	}
+	before := zerolog.GlobalLevel()
+	zerolog.SetGlobalLevel(level)
+	signals, done := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(signals, syscall.SIGUSR1)
+	go func() {
+		defer close(done)
+		for range signals {
+			if zerolog.GlobalLevel() == zerolog.DebugLevel {
+				zerolog.SetGlobalLevel(level)
+			} else {
+				zerolog.SetGlobalLevel(zerolog.DebugLevel)
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(signals)
+		close(signals)
+		<-done
+		zerolog.SetGlobalLevel(before)
+	}
 }
 
 // parseMemory reads a quantity as jobs write it.

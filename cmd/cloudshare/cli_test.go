@@ -56,7 +56,7 @@ func TestUsage(t *testing.T) {
 	var all strings.Builder
 	for _, line := range []string{
 		"bogus", "jobs --bogus", "jobs extra", "job", "job a b", "tasks", "logs", "logs x --stream stdin", "logs x --task -1",
-		"sites -o xml", "policy bogus", "policy set", "policy set --rate-cpu much", "submit", "submit --count many -- true",
+		"sites -o xml", "sites -o csv", "report -o xml", "export --format xml", "debug bundle x", "docs man", "broker --site a --pprof 0.0.0.0:0", "policy bogus", "policy set", "policy set --rate-cpu much", "submit", "submit --count many -- true",
 		"submit --env NOVALUE -- true", "submit --env A=1 --env A=2 -- true", "submit -f testdata/none.yaml",
 		"submit -f x -- true", "submit -f x --count 3", "submit --count 2 --follow -- true",
 		"dev --sites 0", "dev --sites 99", "dev --cores 0", "dev --http 7700", "dev --http 0.0.0.0:7700", "dev --http 127.0.0.1:65535",
@@ -96,6 +96,8 @@ func broker(t *testing.T) string {
 		"GET /v1/queue":               `{"items":[{"site":"site-1","waiting":3,"cpu":3,"priority":"-8460000000"}],"next":""}`,
 		"GET /v1/ledger":              `{"index":7,"time":5,"unit":"weight·quantum","sites":[{"site":"site-1","contribution":"8460000000","utility":"48000000","priority":"8412000000"}],"matrix":[{"owner":"site-1","executor":"site-2","tasks":1,"a":"48000000","b":"8","r":"7"}]}`,
 		"GET /v1/policy":              `{"policy":"SIMPL_DIRECT","running":"partial","rate_cpu":1,"quantum_ms":1}`,
+		"GET /v1/report":              `{"site":"site-1","scope":"own","by":"site","first":"2026-01-02T03:04:05Z","last":null,"rows":[{"key":"=site-1","own_core_hours":1.5,"lent_core_hours":412.25,"used_core_hours":0.0012345,"attempts":3,"tasks":2,"succeeded":2,"wait":{"count":2,"mean":1.25,"p50":1,"p95":2}}],"total":{"key":"total","wait":{"count":0}},"gaps":[{"from_entry":3,"to_entry":9,"reason":"the broker was away"}]}`,
+		"GET /v1/archive":             "{\"job\":\"site-1.1\"}\n",
 		"POST /v1/drain":              `{"draining":true,"own":true}`,
 		"POST /v1/resume":             `{"draining":false,"own":false}`,
 		"POST /v1/leave":              `{"leaving":true}`,
@@ -177,6 +179,9 @@ func TestCommands(t *testing.T) {
 		{"drain --own", "", 0},
 		{"resume -o json", "", 0},
 		{"leave --no-wait", "", 0},
+		{"report", "", 0},
+		{"report --by day --since 7d -o csv", "", 0},
+		{"export --format csv --label a=b", "", 0},
 		{"leave --now --no-wait -o json", "", 0},
 	} {
 		code, out, errs := cli(t, c.stdin, append(strings.Fields(c.line), "--addr="+addr)...)

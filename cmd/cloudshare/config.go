@@ -6,25 +6,19 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/knadh/koanf/parsers/yaml"
-	"github.com/knadh/koanf/providers/env/v2"
-	"github.com/knadh/koanf/providers/file"
-	"github.com/knadh/koanf/providers/posflag"
-	"github.com/knadh/koanf/providers/structs"
-	"github.com/knadh/koanf/v2"
-	"github.com/spf13/pflag"
-
+	"github.com/cloudshare/cloudshare/executor/local"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/archive"
 )
 
 // Config of a broker. Defaults < file < environment (CLOUDSHARE_NAME) < flags;
-// a key's flag has "-" for "_".
+// a key's flag has "-" for "_" and ".", its variable "_" for ".". CONFIG.md is
+// generated from the tags. A key with the tag secret:"true" is never shown.
 type Config struct {
 	Site      string   `koanf:"site" doc:"this site's name: lower-case letters, digits and '-'"`
 	DataDir   string   `koanf:"data_dir" doc:"folder of everything the broker must not forget"`
@@ -51,6 +45,27 @@ type Config struct {
 	StopWait  time.Duration `koanf:"stop_wait" doc:"how long a stop may take"`
 	LogLevel  string        `koanf:"log_level" doc:"debug, info, warn or error"`
 	LogFormat string        `koanf:"log_format" doc:"console or json"`
+
+	TaskLogs TaskLogsConfig `koanf:"task_logs"`
+	Archive  ArchiveConfig  `koanf:"archive"`
+
+	PProf string `koanf:"pprof" doc:"loopback host:port for profiles; empty = off. What it shows is for the operator only"`
+}
+
+// TaskLogsConfig bounds what stays of attempts that have ended: their output,
+// oldest deleted first. Their working directories go when they end.
+type TaskLogsConfig struct {
+	Keep     time.Duration `koanf:"keep" doc:"how long the output of an ended attempt is kept"`
+	MaxBytes string        `koanf:"max_bytes" doc:"of the kept output of all ended attempts, such as 4Gi"`
+	MaxCount int           `koanf:"max_count" doc:"of the ended attempts whose output is kept"`
+	Each     string        `koanf:"each" doc:"of stdout, and of stderr, of one attempt, such as 64Mi; the rest is dropped"`
+}
+
+// ArchiveConfig says what is remembered of attempts for reports and exports.
+type ArchiveConfig struct {
+	Scope    string        `koanf:"scope" doc:"own (this site is owner or executor), all or off"`
+	Keep     time.Duration `koanf:"keep" doc:"how long an attempt stays in the archive, at least 1h"`
+	MaxBytes string        `koanf:"max_bytes" doc:"of the archive on disk, at least 16Mi; the oldest goes first"`
 }
 
 // DefaultConfig is a broker on loopback that uses the whole machine.
@@ -58,111 +73,9 @@ func DefaultConfig() Config {
 	return Config{
 		DataDir: "data", HTTP: "127.0.0.1:7700", Peer: "127.0.0.1:7701", Gossip: "127.0.0.1:7702", Join: []string{}, Profile: "lan",
 		Memory: "0", MinFree: "256Mi", StopWait: 15 * time.Second, LogLevel: "info", LogFormat: "console",
+		TaskLogs: TaskLogsConfig{Keep: 24 * time.Hour, MaxBytes: "4Gi", MaxCount: 10_000, Each: "64Mi"},
+		Archive:  ArchiveConfig{Scope: "own", Keep: 400 * 24 * time.Hour, MaxBytes: "256Mi"},
 	}
-}
-
-// envPrefix of the keys in the environment.
-const envPrefix = "CLOUDSHARE_"
-
-// configField is one key of Config.
-type configField struct {
-	key, doc string
-	value    any // the default
-}
-
-// configFields lists the keys in the order of the struct.
-func configFields() []configField {
-	v := reflect.ValueOf(DefaultConfig())
-	out := make([]configField, v.NumField())
-	for i := range out {
-		tag := v.Type().Field(i).Tag
-		out[i] = configField{tag.Get("koanf"), tag.Get("doc"), v.Field(i).Interface()}
-	}
-	return out
-}
-
-// configFlags defines a flag for every key.
-func configFlags(f *pflag.FlagSet) {
-	for _, c := range configFields() {
-		name := strings.ReplaceAll(c.key, "_", "-")
-		switch v := c.value.(type) {
-		case bool:
-			f.Bool(name, v, c.doc)
-		case int:
-			f.Int(name, v, c.doc)
-		case time.Duration:
-			f.Duration(name, v, c.doc)
-		case []string:
-			f.StringSlice(name, v, c.doc)
-		default:
-			f.String(name, fmt.Sprint(v), c.doc)
-		}
-	}
-}
-
-// loadConfig merges the sources and validates. Every error is exit 2.
-func loadConfig(path string, flags *pflag.FlagSet, environ func() []string) (Config, error) {
-	k := koanf.New(".")
-	if err := k.Load(structs.Provider(DefaultConfig(), "koanf"), nil); err != nil {
-		return Config{}, usage("configuration: %w", err)
-	}
-	known := k.Keys()
-	if path != "" {
-		if err := loadFile(k, path, known); err != nil {
-			return Config{}, err
-		}
-	}
-	// Only keys of a broker count: CLOUDSHARE_ADDR is the client's, and a
-	// broker may itself run inside a task.
-	fromEnv := env.Provider(".", env.Opt{Prefix: envPrefix, EnvironFunc: environ, TransformFunc: func(name, value string) (string, any) {
-		key := strings.ToLower(strings.TrimPrefix(name, envPrefix))
-		if !slices.Contains(known, key) || key == "site" && insideTask(environ) {
-			return "", nil
-		}
-		return key, value
-	}})
-	if err := k.Load(fromEnv, nil); err != nil {
-		return Config{}, usage("environment: %w", err)
-	}
-	fromFlags := posflag.ProviderWithFlag(flags, ".", nil, func(f *pflag.Flag) (string, any) {
-		key := strings.ReplaceAll(f.Name, "-", "_")
-		if !f.Changed || !slices.Contains(known, key) {
-			return "", nil
-		}
-		return key, posflag.FlagVal(flags, f)
-	})
-	if err := k.Load(fromFlags, nil); err != nil {
-		return Config{}, usage("flags: %w", err)
-	}
-	var cfg Config
-	if err := k.Unmarshal("", &cfg); err != nil {
-		return Config{}, usage("configuration: %s", strings.Join(strings.Fields(err.Error()), " "))
-	}
-	if len(cfg.Join) > 0 { // one text may hold several, as in the environment
-		cfg.Join = strings.Split(strings.Join(cfg.Join, ","), ",")
-	}
-	return cfg, cfg.Validate()
-}
-
-// insideTask: a task's CLOUDSHARE_SITE names its executor, not a broker's site.
-func insideTask(environ func() []string) bool {
-	return slices.ContainsFunc(environ(), func(s string) bool { return strings.HasPrefix(s, "CLOUDSHARE_TOKEN=") })
-}
-
-func loadFile(k *koanf.Koanf, path string, known []string) error {
-	f := koanf.New(".")
-	if err := f.Load(file.Provider(path), yaml.Parser()); err != nil {
-		return usage("configuration %s: %s", path, strings.Join(strings.Fields(err.Error()), " "))
-	}
-	for _, key := range f.Keys() {
-		if !slices.Contains(known, key) {
-			return usage("configuration %s: unknown key %q; did you mean %q?", path, key, nearest(key, known))
-		}
-	}
-	if err := k.Merge(f); err != nil {
-		return usage("configuration %s: %w", path, err)
-	}
-	return nil
 }
 
 // Validate returns the first thing that is wrong, with its remedy; it touches
@@ -200,6 +113,12 @@ func (c Config) Validate() error {
 	if _, ok := node.ParseMemory(c.MinFree); !ok {
 		return usage("min_free %q: must be a quantity such as 256Mi, or 0 for no limit", c.MinFree)
 	}
+	if err := c.checkKept(); err != nil {
+		return err
+	}
+	if err := checkPProf(c.PProf); err != nil {
+		return err
+	}
 	for _, addr := range c.Join {
 		if err := checkAddr("join", addr); err != nil {
 			return err
@@ -209,6 +128,47 @@ func (c Config) Validate() error {
 		return usage("%w", err)
 	}
 	return errors.Join(c.checkListener("http", c.HTTP), c.checkListener("peer", c.Peer), c.checkListener("gossip", c.Gossip))
+}
+
+// checkKept checks what is kept of attempts.
+func (c Config) checkKept() error {
+	for _, q := range [...]struct{ key, text string }{
+		{"task_logs.max_bytes", c.TaskLogs.MaxBytes}, {"task_logs.each", c.TaskLogs.Each}, {"archive.max_bytes", c.Archive.MaxBytes},
+	} {
+		if mib, ok := node.ParseMemory(q.text); !ok || mib == 0 || mib > maxKeptMiB {
+			return usage("%s %q: must be a quantity such as 64Mi, at most 1024Ti", q.key, q.text)
+		}
+	}
+	if c.TaskLogs.Keep <= 0 || c.TaskLogs.MaxCount <= 0 {
+		return usage("task_logs.keep %s, task_logs.max_count %d: must be positive", c.TaskLogs.Keep, c.TaskLogs.MaxCount)
+	}
+	kept := c.archive("")
+	if err := kept.Validate(); err != nil {
+		return usage("%w", err)
+	}
+	return nil
+}
+
+// maxKeptMiB is a pebibyte.
+const maxKeptMiB = 1 << 30
+
+// sizeOf reads a quantity that Validate has seen.
+func sizeOf(text string) int64 {
+	mib, _ := node.ParseMemory(text)
+	return min(mib, maxKeptMiB) << 20
+}
+
+// archive of a federation.
+func (c Config) archive(federation string) archive.Config {
+	return archive.Config{
+		Dir: filepath.Join(c.DataDir, "archive"), Site: c.Site, Federation: federation,
+		Scope: archive.Scope(c.Archive.Scope), Keep: c.Archive.Keep, MaxBytes: sizeOf(c.Archive.MaxBytes), Now: time.Now,
+	}
+}
+
+// taskLogs is what the local handler keeps.
+func (c Config) taskLogs() local.Retention {
+	return local.Retention{Age: c.TaskLogs.Keep, Bytes: sizeOf(c.TaskLogs.MaxBytes), Count: c.TaskLogs.MaxCount}
 }
 
 // timing is what the profile gives, unless a key says otherwise. Lease and
@@ -286,30 +246,4 @@ func hasData(dir string) (bool, error) {
 		return false, nil
 	}
 	return err == nil, err
-}
-
-// nearest returns the known key with the smallest edit distance.
-func nearest(key string, known []string) string {
-	return slices.MinFunc(known, func(a, b string) int { return distance(key, a) - distance(key, b) })
-}
-
-// distance is Levenshtein's.
-func distance(a, b string) int {
-	line := make([]int, len(b)+1)
-	for j := range line {
-		line[j] = j
-	}
-	for i := range len(a) {
-		diagonal := line[0]
-		line[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = line[j+1]
-			line[j+1] = min(change, line[j]+1, line[j+1]+1)
-		}
-	}
-	return line[len(b)]
 }

@@ -49,7 +49,7 @@ func TestEveryKeyHasAFlag(t *testing.T) {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	configFlags(flags)
 	for _, f := range configFields() {
-		if f.doc == "" || flags.Lookup(strings.ReplaceAll(f.key, "_", "-")) == nil {
+		if f.doc == "" || flags.Lookup(f.flag()) == nil {
 			t.Errorf("key %q has no flag or no words", f.key)
 		}
 	}

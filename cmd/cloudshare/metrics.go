@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/cloudshare/cloudshare/node"
 )
@@ -39,6 +40,16 @@ var estimateFigures = []struct {
 	{"cloudshare_estimates_judged", "Latest estimates of a start, at most 1000, of which it is known how they came out.", func(c node.Calibration) int { return c.Starts }},
 	{"cloudshare_estimates_p90_held", "Of the judged estimates, those whose task started within the p90.", func(c node.Calibration) int { return c.Held }},
 	{"cloudshare_estimates_open", "Estimates that wait for their start.", func(c node.Calibration) int { return c.Open }},
+}
+
+// newRegistry has every metric of a broker; METRICS.md lists them.
+func newRegistry(b *node.Broker, r *records) *prometheus.Registry {
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newBrokerCollector(b))
+	for _, f := range r.figures() {
+		reg.MustRegister(f)
+	}
+	return reg
 }
 
 func newBrokerCollector(b *node.Broker) *brokerCollector {

@@ -8,14 +8,21 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 )
 
+// formatsKey annotates a command with a further form that its -o takes.
+const formatsKey = "formats"
+
 // checkFormat refuses an unknown -o before anything is done.
-func (a *app) checkFormat() error {
-	switch a.format {
-	case "table", "json", "yaml":
+func (a *app) checkFormat(cmd *cobra.Command) error {
+	more := cmd.Annotations[formatsKey]
+	switch {
+	case a.format == "table", a.format == "json", a.format == "yaml", more != "" && a.format == more:
 		return nil
+	case more != "":
+		return usage("-o %q: must be table, json, yaml or %s", a.format, more)
 	}
 	return usage("-o %q: must be table, json or yaml", a.format)
 }

@@ -78,17 +78,20 @@ under --wait: 10 failed, 11 cancelled, 12 lost.`,
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.addr, "addr", addr, "a broker's `URL` (environment: CLOUDSHARE_ADDR)")
 	flags.StringVarP(&a.format, "output", "o", "table", "table, json or yaml")
-	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.checkFormat() }
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.checkFormat(cmd) }
 	root.AddCommand(
 		a.brokerCommand(), a.devCommand(), a.submitCommand(), a.runCommand(), a.logsCommand(), a.cancelCommand(), a.eventsCommand(),
 		a.policyCommand(), a.drainCommand(), a.resumeCommand(), a.leaveCommand(), a.versionCommand(), a.whyCommand(), a.simCommand(),
+		a.reportCommand(), a.exportCommand(), a.debugCommand(), a.docsCommand(),
 	)
 	for _, show := range []*cobra.Command{
 		a.jobsCommand(), a.jobCommand(), a.tasksCommand(), a.sitesCommand(), a.ledgerCommand(), a.queueCommand(), a.statusCommand(),
 	} {
 		root.AddCommand(a.watchable(show))
 	}
+	root.AddCommand(a.guideCommand())
 	finish(root)
+	a.completeIDs(root)
 	return root
 }
 

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestConfigReference: CONFIG.md has every key, with its default and meaning.
+func TestConfigReference(t *testing.T) {
+	text := configReference()
+	golden(t, "../CONFIG.md", text)
+	for _, f := range configFields() {
+		if f.doc == "" || f.key == "" || !strings.Contains(text, "| `"+f.key+"` |") {
+			t.Errorf("key %q is not documented: give it a koanf and a doc tag, and write CONFIG.md anew", f.key)
+		}
+	}
+	seen := map[string]string{}
+	for _, f := range configFields() {
+		for _, name := range []string{f.flag(), f.variable()} {
+			if other := seen[name]; other != "" {
+				t.Errorf("%s stands for %s and %s", name, other, f.key)
+			}
+			seen[name] = f.key
+		}
+	}
+}
+
+// TestCheckConfig: what counts, where it is from, and nothing else is done.
+func TestCheckConfig(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "c.yaml")
+	data := filepath.Join(dir, "data")
+	text := "site: here\ndata_dir: " + data + "\narchive: {scope: all, keep: 48h}\ntask_logs:\n  max_count: 7\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("CLOUDSHARE_ARCHIVE_MAX_BYTES", "1Gi")
+	t.Setenv("CLOUDSHARE_ARCHIVE_KEPT", "1h")
+	code, out, errs := cli(t, "", "broker", "--check-config", "--config", path, "--cores", "3", "--archive-keep", "72h", "-o", "json")
+	if code != 0 || errs != "CLOUDSHARE_ARCHIVE_KEPT is no key and is ignored; did you mean CLOUDSHARE_ARCHIVE_KEEP?\n" {
+		t.Fatalf("exit %d: %s", code, errs)
+	}
+	var keys []shownKey
+	if err := json.Unmarshal([]byte(out), &keys); err != nil {
+		t.Fatal(err)
+	}
+	if len(keys) != len(configFields()) {
+		t.Errorf("%d keys are shown of %d", len(keys), len(configFields()))
+	}
+	want := map[string]shownKey{
+		"site": {Value: "here", Source: "file " + path}, "archive.scope": {Value: "all", Source: "file " + path},
+		"task_logs.max_count": {Value: 7.0, Source: "file " + path}, "cores": {Value: 3.0, Source: "flag"},
+		"archive.keep": {Value: "72h0m0s", Source: "flag"}, "archive.max_bytes": {Value: "1Gi", Source: "environment"},
+		"profile": {Value: "lan", Source: "default"},
+	}
+	for _, k := range keys {
+		if w, ok := want[k.Key]; ok && (w.Value != k.Value || w.Source != k.Source) {
+			t.Errorf("%s: %v from %s, want %v from %s", k.Key, k.Value, k.Source, w.Value, w.Source)
+		}
+	}
+	if _, err := os.Stat(data); err == nil {
+		t.Error("the data directory was made")
+	}
+	code, out, _ = cli(t, "", "broker", "--check-config", "--site", "a")
+	if code != 0 || !strings.Contains(out, "archive.scope") || !strings.Contains(out, "default") {
+		t.Errorf("as a table: exit %d\n%s", code, out)
+	}
+}
+
+// TestWrongKeys: exit 2 names the key, what it must be, and the nearest one.
+func TestWrongKeys(t *testing.T) {
+	for text, want := range map[string]string{
+		"archive: {scop: own}":        `unknown key "archive.scop"; did you mean "archive.scope"?`,
+		"archive: {scope: some}":      `archive.scope "some": must be own, all or off`,
+		"archive: {keep: 1m}":         `archive.keep 1m0s: must be at least 1h0m0s`,
+		"archive: {max_bytes: 1Mi}":   `archive.max_bytes 1048576: must be at least 16777216`,
+		"archive: {max_bytes: big}":   `archive.max_bytes "big": must be a quantity`,
+		"archive: own":                `unknown key "archive"`,
+		"task_logs: {max_count: 0}":   `task_logs.max_count 0: must be positive`,
+		"task_logs: {max_count: few}": `task_logs.max_count`,
+		"pprof: 0.0.0.0:1":            `pprof 0.0.0.0:1 is not on loopback`,
+		"pprof: localhost:1":          `pprof localhost:1 is not on loopback`,
+		"archive: {scope: {a: b}}":    `unknown key "archive.scope.a"; did you mean "archive.scope"?`,
+	} {
+		path := filepath.Join(t.TempDir(), "c.yaml")
+		if err := os.WriteFile(path, []byte("site: a\n"+text+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		code, out, errs := cli(t, "", "broker", "--check-config", "--config", path)
+		if code != exitUsage || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, want) {
+			t.Errorf("%s: exit %d %q, want %q", text, code, errs, want)
+		}
+	}
+}
+
+// TestSecretsAreNotShown: a key that is marked is told to be set, no more.
+func TestSecretsAreNotShown(t *testing.T) {
+	type kept struct {
+		Token string        `koanf:"token" doc:"x" secret:"true"`
+		Empty string        `koanf:"empty" doc:"x" secret:"true"`
+		Age   time.Duration `koanf:"age" doc:"x"`
+	}
+	got := shownOf(reflect.ValueOf(kept{Token: "hush", Age: time.Hour}))
+	want := []shownKey{{Key: "token", Value: redacted}, {Key: "empty", Value: ""}, {Key: "age", Value: "1h0m0s"}}
+	if !slices.Equal(got, want) {
+		t.Errorf("%v", got)
+	}
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cloudshare/cloudshare/api/client"
+)
+
+// completeWithin bounds how long a shell waits for names.
+const completeWithin = 2 * time.Second
+
+// completeIDs has the shell ask the broker for what a command takes: jobs as
+// arguments, sites and states as flags. A broker that does not answer completes
+// nothing.
+func (a *app) completeIDs(cmd *cobra.Command) {
+	for _, c := range cmd.Commands() {
+		a.completeIDs(c)
+	}
+	if name, arg, ok := strings.Cut(cmd.Use, " "); ok && (arg == "ID" || arg == "JOB") && cmd.ValidArgsFunction == nil && name != "" {
+		cmd.ValidArgsFunction = a.completeJobs
+	}
+	for name, f := range map[string]cobra.CompletionFunc{
+		"site": a.completeSites, "only": a.completeSites, "not": a.completeSites, "job": a.completeJobFlag,
+		"state":  cobra.FixedCompletions([]string{"queued", "running", "succeeded", "failed", "cancelled", "lost", "withdrawn"}, cobra.ShellCompDirectiveNoFileComp),
+		"format": cobra.FixedCompletions([]string{"json", "csv", "swf"}, cobra.ShellCompDirectiveNoFileComp),
+		"by":     cobra.FixedCompletions([]string{"site", "hour", "day", "month", "label:"}, cobra.ShellCompDirectiveNoFileComp),
+		"output": cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp),
+	} {
+		if cmd.Flags().Lookup(name) != nil || cmd.PersistentFlags().Lookup(name) != nil {
+			_ = cmd.RegisterFlagCompletionFunc(name, f) // one that is there already stays
+		}
+	}
+}
+
+func (a *app) completeJobs(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.completeJobFlag(cmd, nil, typed)
+}
+
+// completeJobFlag offers the newest jobs, with their names and states beside.
+func (a *app) completeJobFlag(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	c, err := a.client()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	ctx, cancel := context.WithTimeout(contextOf(cmd), completeWithin)
+	defer cancel()
+	page, err := c.Jobs(ctx, client.JobQuery{Limit: 100})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var out []string
+	for _, j := range page.Items {
+		if strings.HasPrefix(j.ID, typed) {
+			out = append(out, cobra.CompletionWithDesc(j.ID, cell(strings.TrimSpace(j.State+" "+j.Name))))
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// completeSites offers the sites; of a list, its last part.
+func (a *app) completeSites(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	c, err := a.client()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	ctx, cancel := context.WithTimeout(contextOf(cmd), completeWithin)
+	defer cancel()
+	sites, err := c.Sites(ctx)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	before := typed[:strings.LastIndexByte(typed, ',')+1]
+	var out []string
+	for _, s := range sites.Items {
+		if name := before + s.ID; strings.HasPrefix(name, typed) {
+			out = append(out, cobra.CompletionWithDesc(name, s.State))
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+// contextOf is the command's, which a completion may lack.
+func contextOf(cmd *cobra.Command) context.Context {
+	if ctx := cmd.Context(); ctx != nil {
+		return ctx
+	}
+	return context.Background()
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cloudshare/cloudshare/api/client"
+)
+
+func (a *app) exportCommand() *cobra.Command {
+	var q client.ArchiveQuery
+	var format string
+	cmd := &cobra.Command{
+		Use: "export", Short: "Write a broker's archive of attempts", Args: cobra.NoArgs,
+		Long: `Write a broker's archive of attempts to stdout: json is one object a line (a
+line {"gap": …} says what is missing), csv has a heading, swf is the Standard
+Workload Format, one task a line, to be simulated.`,
+		Example: `  cloudshare export --since 7d > attempts.ndjson
+  cloudshare export --format csv --label team=render > render.csv
+  cloudshare export --format swf > site-1.swf && cloudshare sim run --help`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !slices.Contains([]string{"json", "csv", "swf"}, format) {
+				return usage("--format %q: must be json, csv or swf", format)
+			}
+			c, err := a.client()
+			if err != nil {
+				return err
+			}
+			if format == "json" {
+				format = "ndjson"
+			}
+			if err := c.Export(cmd.Context(), q, format, a.out); err != nil {
+				return fmt.Errorf("export: %w", err)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&format, "format", "json", "json, csv or swf")
+	archiveFlags(cmd.Flags(), &q)
+	return cmd
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+)
+
+// docsCommand writes what is generated from the program itself.
+func (a *app) docsCommand() *cobra.Command {
+	docs := &cobra.Command{
+		Use: "docs", Short: "Write manual pages and the reference of keys", Args: cobra.NoArgs,
+		Example: "  cloudshare docs man /usr/local/share/man/man1\n  cloudshare docs config",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	docs.AddCommand(
+		&cobra.Command{
+			Use: "man DIR", Short: "Write a manual page for each command into DIR", Args: cobra.ExactArgs(1),
+			Example: "  cloudshare docs man /usr/local/share/man/man1",
+			RunE: func(cmd *cobra.Command, args []string) error {
+				return a.writeMan(cmd.Root(), args[0])
+			},
+		},
+		&cobra.Command{
+			Use: "config", Short: "Print the reference of a broker's configuration", Args: cobra.NoArgs,
+			Example: "  cloudshare docs config > CONFIG.md",
+			RunE: func(*cobra.Command, []string) error {
+				_, err := a.out.Write([]byte(configReference()))
+				return err
+			},
+		},
+	)
+	return docs
+}
+
+func (a *app) writeMan(root *cobra.Command, dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("make the folder of manual pages: %w", err)
+	}
+	day := time.Unix(0, 0).UTC() // the same program writes the same pages
+	header := &doc.GenManHeader{Section: "1", Source: "CloudShare", Manual: "CloudShare " + version, Date: &day}
+	root.DisableAutoGenTag = true
+	if err := doc.GenManTree(root, header, dir); err != nil {
+		return fmt.Errorf("write manual pages: %w", err)
+	}
+	pages, err := filepath.Glob(filepath.Join(dir, "cloudshare*.1"))
+	if err != nil {
+		return err
+	}
+	a.note("%d manual pages in %s", len(pages), dir)
+	return nil
+}

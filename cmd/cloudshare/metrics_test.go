@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	"github.com/rs/zerolog"
+
+	"github.com/cloudshare/cloudshare/api"
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/coord/mem"
+)
+
+// scrape is /metrics of a broker that has not started, after one request.
+func scrape(t *testing.T) []byte {
+	t.Helper()
+	dir := t.TempDir()
+	journal, err := node.OpenJournal(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer journal.Close()
+	replica := node.NewReplica()
+	log, err := mem.New(func() int64 { return 0 }).Open("site-1", replica)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	cfg := DefaultConfig()
+	cfg.Site, cfg.DataDir = "site-1", dir
+	b, err := node.New(node.Config{
+		Site: "site-1", Exposure: node.DefaultExposure(), Journal: journal, Replica: replica, Log: log,
+		Genesis: fsm.Genesis{Params: fsm.DefaultParams()}, Logger: zerolog.Nop(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := openRecords(cfg, [16]byte{1}, b, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := r.close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	server := api.New(api.Config{}, b, newRegistry(b, r), zerolog.Nop())
+	var last *httptest.ResponseRecorder
+	for range 2 { // the first scrape is counted in the second
+		last = httptest.NewRecorder()
+		server.ServeHTTP(last, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	}
+	return last.Body.Bytes()
+}
+
+// TestMetricsAreListed: METRICS.md has what /metrics has, and promtool's rules
+// find no fault.
+func TestMetricsAreListed(t *testing.T) {
+	text := scrape(t)
+	problems, err := promlint.New(bytes.NewReader(text)).Lint()
+	if err != nil || len(problems) > 0 {
+		t.Errorf("lint: %v %v", problems, err)
+	}
+	golden(t, "../METRICS.md", metricsReference(string(text)))
+}
+
+const metricsIntro = `<!-- Written by "go test ./cmd/cloudshare -run TestMetricsAreListed -rewrite"; the test compares it with /metrics. -->
+# Metrics of a broker
+
+` + "`GET /metrics`" + ` in Prometheus' text format. Label values are bounded: ` + "`route`" + ` is a path of the API with its parameters unnamed,
+not what a client typed. Beside these there are Go's and the process's own: ` + "`go_*`, `process_*`, `promhttp_*`" + `.
+
+| metric | type | labels | meaning |
+|---|---|---|---|
+`
+
+// metricsReference reads the text format as far as it needs to.
+func metricsReference(text string) string {
+	var b strings.Builder
+	b.WriteString(metricsIntro)
+	help := ""
+	for line := range strings.Lines(text) {
+		name, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch kind, what, _ := strings.Cut(rest, " "); {
+		case name != "#" || kind != "HELP" && kind != "TYPE":
+		case kind == "HELP":
+			_, help, _ = strings.Cut(what, " ")
+		default:
+			metric, sort, _ := strings.Cut(what, " ")
+			if !strings.HasPrefix(metric, "go_") && !strings.HasPrefix(metric, "process_") && !strings.HasPrefix(metric, "promhttp_") {
+				fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", metric, sort, labelsOf(metric, text), help)
+			}
+		}
+	}
+	return b.String()
+}
+
+// labelsOf are the labels of a metric's first sample; a histogram's own aside.
+func labelsOf(metric, text string) string {
+	sample := regexp.MustCompile(`(?m)^` + metric + `(?:_bucket)?\{(.*)\} `).FindStringSubmatch(text)
+	if sample == nil {
+		return ""
+	}
+	var out []string
+	for _, l := range regexp.MustCompile(`(\w+)="`).FindAllStringSubmatch(sample[1], -1) {
+		if l[1] != "le" {
+			out = append(out, "`"+l[1]+"`")
+		}
+	}
+	return strings.Join(out, ", ")
+}

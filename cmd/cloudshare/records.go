@@ -1,0 +1,50 @@
+package main
+
+import (
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/archive"
+)
+
+// records are a broker's memory of what happened.
+type records struct {
+	archive   *archive.Archive
+	recent    *archive.Recent
+	collector *archive.Collector
+}
+
+func openRecords(cfg Config, federation [16]byte, b *node.Broker, log zerolog.Logger) (*records, error) {
+	a, err := archive.Open(cfg.archive(uuid.UUID(federation).String()))
+	if err != nil {
+		return nil, err
+	}
+	r := &records{archive: a, recent: archive.NewRecent(cfg.Site, time.Now())}
+	r.collector = archive.NewCollector(archive.Of(b), a, r.recent, log)
+	return r, nil
+}
+
+func (r *records) close() error {
+	r.collector.Stop()
+	if err := r.archive.Close(); err != nil {
+		return errors.Join(errors.New("the archive may lack its last second"), err)
+	}
+	return nil
+}
+
+// figures are the archive's metrics.
+func (r *records) figures() []prometheus.Collector {
+	return []prometheus.Collector{
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "cloudshare_archive_bytes", Help: "Size of the archive of ended attempts on disk.",
+		}, func() float64 { return float64(r.archive.Bytes()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "cloudshare_archive_entry", Help: "Number of the last log entry that the archive has read.",
+		}, func() float64 { return float64(r.archive.Place().Entry) }),
+	}
+}

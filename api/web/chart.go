@@ -107,7 +107,7 @@ func tickWords(n, step float64) string {
 
 // tickSteps are distances between marks of time.
 var tickSteps = []time.Duration{
-	5 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute,
+	time.Second, 2 * time.Second, 5 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute,
 	30 * time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour, 8 * time.Hour, 24 * time.Hour,
 }
 
@@ -127,7 +127,9 @@ func timeTicks(from, to time.Time, left, right int) []tick {
 	var out []tick
 	for t := from.UTC().Truncate(step).Add(step); !t.After(to) && len(out) < 12; t = t.Add(step) {
 		x := left + int(float64(right-left)*t.Sub(from).Seconds()/whole.Seconds())
-		out = append(out, tick{At: x, Label: t.Format(form)})
+		if x < right-14 { // a label has room
+			out = append(out, tick{At: x, Label: t.Format(form)})
+		}
 	}
 	return out
 }

@@ -222,6 +222,6 @@ func toneOf(e *fsm.Event) string {
 	case fsm.EventTaskEnded, fsm.EventJobEnded:
 		return tone(e.End.String())
 	default:
-		return "quiet"
+		return "plain"
 	}
 }

@@ -54,8 +54,11 @@ func (p *Pages) federation(_ *http.Request, _ func(string) string) (view, error)
 		amount{v.Home, "fill-home", cores(v.Home) + " cores run their own site's jobs"},
 		amount{v.Offered - v.Lent, "fill-free", cores(v.Offered-v.Lent) + " cores are offered and free"},
 		amount{whole - v.Offered - v.Home, "fill-kept", cores(whole-v.Offered-v.Home) + " cores are kept back"})
-	return view{template: "federation", data: v}, nil
+	return view{template: "federation", data: &v}, nil
 }
+
+// AtWork are the cores that run anything, in milli-cores.
+func (v *federationView) AtWork() int64 { return v.Lent + v.Home }
 
 func (v *federationView) add(s fsm.SiteView) {
 	v.Present++

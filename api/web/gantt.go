@@ -16,6 +16,7 @@ type gantt struct {
 	Ticks               []tick
 	Owners              []owner // whose colours are used
 	from, to            time.Time
+	byExecutor          bool // colours are those of executors, not of owners
 	colors              map[string]int
 }
 
@@ -114,7 +115,11 @@ func (g *gantt) add(name, link string, attempts []Attempt) {
 }
 
 func (g *gantt) class(a *Attempt) string {
-	class := fmt.Sprintf("series-%d", g.color(a.Job.Site))
+	of := a.Job.Site
+	if g.byExecutor {
+		of = a.Site
+	}
+	class := fmt.Sprintf("series-%d", g.color(of))
 	switch {
 	case a.Ended.IsZero():
 		class += " runs"
@@ -163,8 +168,8 @@ func (p *Pages) taskGantt(id fsm.JobID, tasks []node.Task) gantt {
 		return gantt{}
 	}
 	g := newGantt(from, to)
+	g.byExecutor = true
 	for _, a := range list {
-		g.color(a.Site)
 		g.add(fmt.Sprintf("%d · %s", a.Task, a.Site), "", []Attempt{a})
 	}
 	return g

@@ -74,7 +74,7 @@ func (p *Pages) job(r *http.Request, param func(string) string) (view, error) {
 	for _, t := range tasks {
 		v.Tasks = append(v.Tasks, taskOf(id, t, p.cfg.Now()))
 	}
-	if job.State == "queued" && p.cfg.Whys != nil {
+	if job.Counts["queued"] > 0 && p.cfg.Whys != nil {
 		if why, err := p.cfg.Whys.Why(r.Context(), id); err == nil { // else the job's reason has to do
 			v.Why, v.HasWhy = why, true
 		}

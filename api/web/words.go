@@ -73,7 +73,7 @@ func tone(state string) string {
 	case "suspect", "withdrawn", "timed-out", "declined":
 		return "warn"
 	}
-	return "quiet"
+	return "plain"
 }
 
 // short cuts text from outside to what fits a line.

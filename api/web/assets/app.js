@@ -108,7 +108,7 @@
   document.addEventListener("keydown", (e) => {
     if (e.key !== "/" || e.ctrlKey || e.metaKey || e.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(e.target.tagName)) return;
     const field = document.getElementById("find");
-    if (field) { e.preventDefault(); field.focus(); field.select(); }
+    if (field) { e.preventDefault(); setTimeout(() => { field.focus(); field.select(); }); }
   });
   localTimes(document);
 })();

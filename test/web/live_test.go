@@ -1,0 +1,80 @@
+package web
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/cloudshare/cloudshare/test/testbed"
+)
+
+// start runs a federation of three sites with one core each.
+func start(t *testing.T) *testbed.Federation {
+	t.Helper()
+	fed, err := testbed.Start(t.Context(), testbed.Options{Binary: *binary, Dir: t.TempDir(), Sites: 3, Cores: 1})
+	if err != nil {
+		t.Fatalf("%v (make build makes the broker)", err)
+	}
+	t.Cleanup(func() {
+		if err := fed.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return fed
+}
+
+// hostile is a name that a careless page would run.
+const hostile = `"><img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`
+
+// TestLiveFederation: what happens is seen without a reload, a log is followed,
+// and a job can be cancelled.
+func TestLiveFederation(t *testing.T) {
+	fed := start(t)
+	site := fed.Sites[0]
+	b := open(t)
+	b.look(1280, 900, "light")
+	b.visit(site.URL.String() + "/jobs")
+	b.do("mark the page", chromedp.Evaluate[chromedp.Void](`window.mark = "not loaded again"`))
+	b.await("a connection", `document.documentElement.dataset.live === "yes"`)
+
+	script := `i=0; while [ $i -lt 600 ]; do echo "line $i <b>bold</b>"; i=$((i+1)); sleep 0.2; done`
+	job, err := site.Submit(t.Context(), testbed.Spec{Name: hostile, Command: []string{"sh", "-c", script}, Count: 5, Labels: map[string]string{"team": hostile}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.await("the job", contains("main", job.ID))
+	b.await("its tasks running", contains("table.jobs", "running"))
+	if read[string](b, `window.mark`) != "not loaded again" || strings.Contains(read[string](b, `document.title`), "owned") {
+		t.Error("the page was loaded again, or somebody else's script ran")
+	}
+
+	b.visit(site.URL.String() + "/jobs/" + job.ID)
+	b.await("the log", contains("pre.log", "line 3 <b>bold</b>"))
+	b.await("more of the log", contains("pre.log", "line 12 <b>bold</b>"))
+	if n := read[int](b, `document.querySelectorAll("pre.log b, main img, main script").length`); n > 0 {
+		t.Errorf("%d elements came out of the log or the name", n)
+	}
+	b.await("why the others wait", contains("main", "Tasks"))
+	b.shoot("live-job")
+	b.audit("a job")
+
+	b.do("cancel", chromedp.Click("#cancel"), chromedp.WaitVisible("#confirm"))
+	b.shoot("live-confirm")
+	b.do("confirm", chromedp.Click("#confirm .danger"))
+	b.await("the end", contains(".head .state", "cancelled"))
+	b.await("the log's end", contains("#log-state", "ended"))
+
+	for _, path := range []string{"/", "/fairness", "/queue", "/timeline", "/events", "/jobs"} {
+		b.visit(site.URL.String() + path)
+		b.shoot("live" + strings.ReplaceAll(path, "/", "-"))
+		b.audit(path)
+	}
+	b.visit(site.URL.String() + "/events")
+	again, err := site.Submit(t.Context(), testbed.Spec{Command: []string{"true"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.await("the events", contains("ol.events", again.ID))
+	b.quiet()
+}

@@ -63,7 +63,7 @@ func (h Home) String() string {
 	case HomeUnreported:
 		return "not in the ledger"
 	case HomeNever:
-		return "no home runs"
+		return "none"
 	}
 	return fmt.Sprintf("Home(%d)", uint8(h))
 }

@@ -55,6 +55,7 @@ The same logs, flags and seed give the same files, byte for byte.`,
 	f.IntVar(&s.Setup.Sites, "sites", s.Setup.Sites, "sites")
 	f.Float64Var(&s.Setup.Exponent, "zipf", s.Setup.Exponent, "exponent of Zipf's law, in scenario 2")
 	f.Float64Var(&s.Setup.BackgroundShare, "background", s.Setup.BackgroundShare, "probability that a user is background, in scenario 3")
+	f.BoolVar(&s.Rules.WholeShare, "whole-share", false, "FAIRSHARE's share is a site's cores, as in the paper, not what it exposes now")
 	f.IntVar(&s.Sample, "sample", s.Sample, "let brokers play all coalitions in every `N`th instance, 0 = never")
 	f.IntVar(&t.open, "sensitivity", 8, "periods of each log for the choices that the paper leaves open, 0 = none")
 	f.IntVar(&t.workers, "workers", 0, "instances at a time, 0 = as many as there are cores")
@@ -96,7 +97,7 @@ func (a *app) simTable(cmd *cobra.Command, args []string, t table) error {
 func typed(cmd *cobra.Command, args []string) string {
 	words := []string{cmd.CommandPath()}
 	for _, name := range []string{
-		"seed", "periods", "period", "mappings", "loads", "scenarios", "policies", "sites", "zipf", "background", "sample", "sensitivity", "quick",
+		"seed", "periods", "period", "mappings", "loads", "scenarios", "policies", "sites", "zipf", "background", "whole-share", "sample", "sensitivity", "quick",
 	} {
 		if f := cmd.Flags().Lookup(name); f.Changed || name == "seed" {
 			words = append(words, "--"+name+"="+strings.Trim(f.Value.String(), "[]"))

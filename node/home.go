@@ -33,6 +33,8 @@ type homeTask struct {
 	// Moments in unix milliseconds, 0 = not yet.
 	StartedMs int64 `json:"started_ms,omitempty"`
 	EndedMs   int64 `json:"ended_ms,omitempty"`
+	// runMs is the run of the attempt that has just ended, until it is told.
+	runMs int64
 }
 
 // homeJob is a job that runs at home.

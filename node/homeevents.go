@@ -26,10 +26,8 @@ func (c *core) tellHome(num uint64, task uint32) {
 	case fsm.TaskSucceeded, fsm.TaskFailed, fsm.TaskCancelled, fsm.TaskLost:
 		e.Kind, e.End = fsm.EventTaskEnded, fsm.EndingOf(t.State)
 		e.ExitCode, e.Signal = int32(t.ExitCode), int32(t.Signal)
-		if t.StartedMs > 0 && t.State != fsm.TaskLost {
-			e.RunMs = max(0, t.EndedMs-t.StartedMs)
-		}
 	}
+	e.RunMs, t.runMs = t.runMs, 0 // what the ledger is told, of a failure too
 	c.told = append(c.told, e)
 }
 

@@ -29,6 +29,7 @@ func (c *core) addUsage(num uint64, a *attempt, r executor.Result, fx *effects) 
 		EndedMs: r.Started.Add(r.Run).UnixMilli(), RunMs: r.Run.Milliseconds(),
 		WaitMs: span(r.Started.UnixMilli() - c.home.jobs[num].Spec.CreatedMs),
 	}
+	c.home.jobs[num].Tasks[a.ID.Task].runMs = row.RunMs
 	c.usage.seq++
 	c.usage.rows = append(c.usage.rows, row)
 	fx.writes = append(fx.writes, put(bucketRows, number(c.usage.seq), record(row)))

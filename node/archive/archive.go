@@ -230,7 +230,7 @@ func (a *Archive) took(t *Attempt) {
 	if t.Ended.After(a.last) {
 		a.last = t.Ended
 	}
-	if k := (homeKey{t.Job.Num, t.Task}); t.Home && t.EndedMs < 0 && len(a.homes) < maxOpenHome {
+	if k := (homeKey{t.Job.Num, t.Task}); t.Home && t.EndedMs < 0 && t.ChargedMs > 0 && len(a.homes) < maxOpenHome {
 		a.homes[k]++
 	}
 }

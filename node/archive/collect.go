@@ -230,7 +230,8 @@ func (c *Collector) describe(a *Attempt) {
 }
 
 // wanted reports whether an end is to be archived: it is in the scope, and not a
-// home run of this site that its own event has told of.
+// home run of this site that its own event has told of. Runs of less than a
+// millisecond are told by their own events only.
 func (c *Collector) wanted(e *node.Event, a *Attempt) bool {
 	own := a.Owner() == c.source.Site() || a.Site == c.source.Site()
 	switch c.archive.Scope() {
@@ -242,5 +243,8 @@ func (c *Collector) wanted(e *node.Event, a *Attempt) bool {
 		}
 	case All:
 	}
-	return e.Kind != fsm.EventHomeRan || a.Owner() != c.source.Site() || !c.archive.TakeHome(a.Job, a.Task)
+	if e.Kind != fsm.EventHomeRan || a.Owner() != c.source.Site() {
+		return true
+	}
+	return a.ChargedMs > 0 && !c.archive.TakeHome(a.Job, a.Task)
 }

@@ -172,6 +172,25 @@ func TestHomeRunsAreArchivedOnce(t *testing.T) {
 	}
 }
 
+// TestHomeRetries: an attempt that failed is charged, too, and a task that is
+// cancelled while it waits for the next one has no second record of it.
+func TestHomeRetries(t *testing.T) {
+	f := &feed{}
+	f.home(fsm.Event{Kind: fsm.EventJobSubmitted, Job: mine})
+	f.home(fsm.Event{Kind: fsm.EventTaskAssigned, Job: mine, Attempt: 1, Site: "a"})
+	f.home(fsm.Event{Kind: fsm.EventTaskRequeued, End: fsm.EndFailed, Job: mine, Attempt: 1, Site: "a", RunMs: 9000})
+	f.tell(fsm.Event{Kind: fsm.EventHomeRan, Job: mine, Site: "a", QueuedMs: 1000, AssignedMs: -1, StartedMs: 2000, RunMs: 9000})
+	f.home(fsm.Event{Kind: fsm.EventTaskEnded, End: fsm.EndCancelled, Job: mine, Attempt: 1, Site: "a"})
+	f.tell(fsm.Event{Kind: fsm.EventHomeRan, Job: mine, Site: "a", QueuedMs: 1000, AssignedMs: -1, StartedMs: 2000}) // of no length
+	const want = "a.1/0.1 at \"a\" \"failed\" final false home true wait 11s run 9s charged 9000 name na.1 log -1\n" +
+		"a.1/0.0 at \"\" \"cancelled\" final true home true wait 0s run 0s charged 0 name na.1 log -1\n"
+	a := openTest(t, t.TempDir(), &clock{epoch}, nil)
+	collect(t, f, a)
+	if got, _ := lines(t, a); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
 // TestRestartsAndGaps: what the archive has is not taken twice, what the feed
 // does not hold any more is a gap.
 func TestRestartsAndGaps(t *testing.T) {

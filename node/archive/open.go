@@ -90,8 +90,22 @@ func (b *openBook) end(e *node.Event, k taskKey) Attempt {
 	if e.ID.Home > 0 {
 		b.endHome(e, k, &a)
 	}
+	if a.Site == "" || e.ID.Home > 0 && b.waits(k, &a) {
+		a.Number, a.Site, a.Machine, a.Token = 0, "", "", 0 // it was between two attempts
+	}
 	delete(b.live, k)
+	delete(b.queued, k)
+	if e.ID.Home > 0 && e.Kind == fsm.EventTaskRequeued && len(b.queued) < maxOpen {
+		b.queued[k] = e.At
+	}
 	return a
+}
+
+// waits reports whether a home task was cancelled while it waited for its next
+// attempt.
+func (b *openBook) waits(k taskKey, a *Attempt) bool {
+	_, requeued := b.queued[k]
+	return requeued && b.live[k] == nil && a.ChargedMs == 0 && a.Outcome == fsm.EndCancelled
 }
 
 // endHome dates a home attempt by what its broker saw, and its measured run.
@@ -107,9 +121,6 @@ func (b *openBook) endHome(e *node.Event, k taskKey, a *Attempt) {
 		if a.Started.Before(a.Queued) {
 			a.Started = a.Queued
 		}
-	}
-	if delete(b.queued, k); e.Kind == fsm.EventTaskRequeued && len(b.queued) < maxOpen {
-		b.queued[k] = e.At
 	}
 }
 

@@ -39,16 +39,36 @@ test: need-go need-cc bin/tools/testsum ## run all tests with the race detector
 test-short: need-go bin/tools/testsum ## run the packages' own tests, without the race detector
 	@bin/tools/testsum -- $(GO) test -json -timeout 3m $(UNIT)
 
+# The pages are looked at in Debian's chromium (CHROMIUM= names another one).
+.PHONY: test-web
+test-web: need-chromium build bin/tools/testsum ## look at the web pages in a headless Chromium
+	@CHROMIUM=$(CHROMIUM) bin/tools/testsum -- $(GO) -C test/web test -json -count=1 -timeout 5m ./...
+
+.PHONY: web-assets
+web-assets: need-npm ## fetch the embedded files of other packages again and compare
+	@api/web/assets/fetch.sh
+
+.PHONY: test-metrics
+test-metrics: need-go ## have promtool check what /metrics shows
+	@command -v promtool >/dev/null || { echo "promtool is missing: install it (apt-get install prometheus)"; exit 1; }
+	@$(GO) test -tags promtool -run '^TestPromtool$$' -count=1 ./cmd/cloudshare
+
+.PHONY: man
+man: build ## write the manual pages into bin/man
+	@bin/cloudshare docs man bin/man
+
 .PHONY: lint
 lint: need-go need-git tools ## check style, import arrows and house rules
 	@bin/tools/golangci-lint run ./...
 	@bin/tools/housecheck .
+	@cd test/web && $(TOOLS)/golangci-lint run ./...
 	@$(GO) -C .ci/tools vet ./...
 	@bin/tools/testsum -- $(GO) -C .ci/tools test -json ./...
 
 .PHONY: fmt
 fmt: need-go tools ## format all Go files and sort their imports
 	@bin/tools/golangci-lint fmt ./...
+	@cd test/web && $(TOOLS)/golangci-lint fmt ./...
 	@bin/tools/gofumpt -w .ci/tools
 
 .PHONY: bench
@@ -101,6 +121,7 @@ fuzz-short: need-go ## run every fuzz target for FUZZTIME (10s)
 tidy-check: need-go ## check that go.mod and go.sum are tidy and the modules unchanged
 	@$(GO) mod tidy -diff
 	@$(GO) -C .ci/tools mod tidy -diff
+	@$(GO) -C test/web mod tidy -diff
 	@$(GO) mod verify
 
 .PHONY: vuln
@@ -142,6 +163,16 @@ need-root:
 .PHONY: need-git
 need-git:
 	@command -v git >/dev/null || { echo "git is missing: install it, e.g. apt-get install git"; exit 1; }
+
+.PHONY: need-chromium
+need-chromium:
+	@[ -n "$(CHROMIUM)" ] || command -v chromium >/dev/null || command -v google-chrome >/dev/null || \
+		{ echo "Chromium is missing: install it (apt-get install chromium), or name one: make test-web CHROMIUM=/path"; exit 1; }
+
+.PHONY: need-npm
+need-npm:
+	@command -v npm >/dev/null && command -v openssl >/dev/null || \
+		{ echo "npm or openssl is missing: install them, e.g. apt-get install npm openssl"; exit 1; }
 
 .PHONY: need-cc
 need-cc:

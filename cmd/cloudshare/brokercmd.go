@@ -45,8 +45,9 @@ are found again at the next start, unless --stop-tasks is given.`,
 			if err := s.checkFounding(); err != nil {
 				return err
 			}
-			defer louder(s.Config)()
-			return runBroker(cmd.Context(), s.Config, a.logger(s.Config))
+			log := a.logger(s.Config)
+			defer louder(s.Config, log)()
+			return runBroker(cmd.Context(), s.Config, log)
 		},
 	}
 	cmd.Flags().BoolVar(&check, "check-config", false, "check the configuration, print it with its sources, and end")
@@ -67,7 +68,7 @@ func (a *app) logger(cfg Config) zerolog.Logger {
 
 // louder sets the process's log level and has SIGUSR1 switch between it and
 // debug, until the returned function is called.
-func louder(cfg Config) (end func()) {
+func louder(cfg Config, log zerolog.Logger) (end func()) {
 	level, err := zerolog.ParseLevel(cfg.LogLevel)
 	if err != nil {
 		level = zerolog.InfoLevel
@@ -79,11 +80,12 @@ func louder(cfg Config) (end func()) {
 	go func() {
 		defer close(done)
 		for range signals {
-			if zerolog.GlobalLevel() == zerolog.DebugLevel {
-				zerolog.SetGlobalLevel(level)
-			} else {
-				zerolog.SetGlobalLevel(zerolog.DebugLevel)
+			next := zerolog.DebugLevel
+			if zerolog.GlobalLevel() == next {
+				next = level
 			}
+			zerolog.SetGlobalLevel(next)
+			log.WithLevel(zerolog.NoLevel).Stringer("log_level", next).Msg("told to change the log level")
 		}
 	}()
 	return func() {

@@ -29,10 +29,11 @@ func (a *app) reportCommand() *cobra.Command {
 		Use: "report", Short: "Sum up core-hours lent and used, tasks and waits", Args: cobra.NoArgs,
 		Long: `Sum up core-hours lent and used, tasks and waits, from the broker's archive.
 
-The archive holds what the broker's site owned or ran, unless its archive.scope
-is all; it reaches back as far as archive.keep and archive.max_bytes allow. OWN
-are its own tasks on its own machines, LENT other sites' tasks on its machines,
-USED its tasks on other sites' machines. An attempt counts whole where it ended.
+The archive holds what the broker's site owned or ran, so rows of other sites
+show their dealings with it only; with archive.scope all it holds everything. It
+reaches back as far as archive.keep and archive.max_bytes allow. OWN are a site's
+own tasks on its own machines, LENT other sites' tasks on its machines, USED its
+tasks on other sites' machines. An attempt counts whole where it ended.
 
 -o csv writes a line for each row, for a spreadsheet.`,
 		Example: `  cloudshare report --since 30d

@@ -2,7 +2,11 @@ package api
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net/http"
+	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,6 +19,7 @@ import (
 // Recent is what a broker remembers of the last hours.
 type Recent interface {
 	Attempts(since time.Time, site string, limit int) []archive.Attempt
+	EarlierOf(job fsm.JobID, from, to uint32, limit int) []archive.Attempt
 	Samples(since time.Time) []archive.Sample
 }
 
@@ -23,7 +28,7 @@ var _ Recent = (*archive.Recent)(nil)
 // newPages builds the pages for people.
 func (s *Server) newPages() *web.Pages {
 	cfg := web.Config{
-		Source: pageSource{s.broker}, Whys: pageWhys{s.broker}, Version: s.cfg.Version, Problem: pageProblem, Stopping: s.stopping,
+		Source: pageSource{s.broker, s}, Whys: pageWhys{s.broker}, Version: s.cfg.Version, Problem: pageProblem, Stopping: s.stopping,
 		MaxStreams: s.cfg.MaxWaiters,
 	}
 	if s.cfg.Recent != nil {
@@ -63,9 +68,30 @@ func pageProblem(err error) web.Problem {
 }
 
 // pageSource gives the pages the broker's feed in their own terms.
-type pageSource struct{ Broker }
+type pageSource struct {
+	Broker
+	server *Server
+}
 
 var _ web.Source = pageSource{}
+
+// Logs implements web.Source: it looks for earlier attempts at all brokers.
+func (p pageSource) Logs(ctx context.Context, q node.LogQuery) (io.ReadCloser, error) {
+	body, err := p.Broker.Logs(ctx, q)
+	var anywhere *node.AnywhereError
+	if !errors.As(err, &anywhere) {
+		return body, err
+	}
+	question := url.URL{Path: "/v1/jobs/" + q.Job.String() + "/logs", RawQuery: url.Values{
+		"task": {strconv.FormatUint(uint64(q.Task), 10)}, "attempt": {strconv.FormatUint(uint64(q.Attempt), 10)},
+		"stream": {q.Stream}, "follow": {strconv.FormatBool(q.Follow)},
+	}.Encode()}
+	found, err := p.server.search(ctx, &question, anywhere)
+	if err != nil {
+		return nil, err
+	}
+	return found.body, nil
+}
 
 // Moved implements web.Source.
 func (p pageSource) Moved() (entry, home uint64) { return p.Feed().Moved() }
@@ -114,8 +140,17 @@ type pageHistory struct{ recent Recent }
 
 // Attempts implements web.History.
 func (p pageHistory) Attempts(since time.Time, site string, limit int) []web.Attempt {
+	return pageAttempts(p.recent.Attempts(since, site, limit))
+}
+
+// EarlierOf implements web.History.
+func (p pageHistory) EarlierOf(job fsm.JobID, from, to uint32, limit int) []web.Attempt {
+	return pageAttempts(p.recent.EarlierOf(job, from, to, limit))
+}
+
+func pageAttempts(list []archive.Attempt) []web.Attempt {
 	var out []web.Attempt
-	for _, a := range p.recent.Attempts(since, site, limit) {
+	for _, a := range list {
 		started := a.Started
 		if started.IsZero() {
 			started = a.Assigned

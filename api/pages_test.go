@@ -1,12 +1,21 @@
 package api
 
 import (
+	"context"
+	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
 
 	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/archive"
 )
 
 // TestPages: people get pages where programs get problems.
@@ -53,5 +62,58 @@ func TestPagesOfAnotherBroker(t *testing.T) {
 	w := ask(here, "GET", "/jobs/site-2.1", "", "")
 	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "does not answer") || !strings.Contains(w.Body.String(), "<h1>") {
 		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// TestPageFindsEarlierAttempts: the output of an earlier attempt is shown from
+// the site that ran it.
+func TestPageFindsEarlierAttempts(t *testing.T) {
+	executor := newFake("site-2")
+	there := serve(t, executor, Config{})
+	ask(there, "POST", "/v1/jobs", js, `{"command":["echo"]}`)
+	ask(there, "POST", "/v1/jobs", js, `{"command":["echo"]}`)
+	executor.log = func(_ context.Context, q node.LogQuery) (io.ReadCloser, error) {
+		return io.NopCloser(strings.NewReader("from site-2, attempt " + strconv.Itoa(int(q.Attempt)))), nil
+	}
+	f := newFake("site-2")
+	here := newServer(f)
+	ask(here, "POST", "/v1/jobs", js, `{"command":["echo"]}`)
+	f.log = func(context.Context, node.LogQuery) (io.ReadCloser, error) {
+		return nil, &node.AnywhereError{What: "attempt 1", Sites: []node.ElsewhereError{{Site: "site-2", HTTP: there.Addr()}}}
+	}
+	w := ask(here, "GET", "/jobs/site-2.1/log?task=0&attempt=1", "", "")
+	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "data: from site-2, attempt 1\n") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// pastFake is a past of two attempts and one sample.
+type pastFake struct{ now time.Time }
+
+var _ Recent = pastFake{}
+
+func (p pastFake) Attempts(time.Time, string, int) []archive.Attempt {
+	return []archive.Attempt{
+		{Job: fsm.JobID{Site: "site-1", Num: 5}, Number: 2, Site: "site-2", Assigned: p.now.Add(-time.Minute), Outcome: fsm.EndLost, Ended: p.now},
+		{Job: fsm.JobID{Site: "site-1", Num: 6}, Count: 9, Outcome: fsm.EndCancelled, Ended: p.now},
+	}
+}
+
+func (p pastFake) EarlierOf(fsm.JobID, uint32, uint32, int) []archive.Attempt { return nil }
+
+func (p pastFake) Samples(time.Time) []archive.Sample {
+	return []archive.Sample{{At: p.now.Add(-time.Hour), Sites: []archive.Standing{{Site: "site-1", Priority: 3}}}}
+}
+
+// TestPagesOfThePast: what the archive remembers is drawn; tasks that ended
+// without an attempt are not.
+func TestPagesOfThePast(t *testing.T) {
+	s := New(Config{Recent: pastFake{time.Now()}}, newFake("site-1"), prometheus.NewRegistry(), zerolog.Nop())
+	page := ask(s, "GET", "/timeline", "", "").Body.String()
+	if !strings.Contains(page, "site-1.5/0 attempt 2 at site-2: lost, 1 min 00 s") || strings.Contains(page, "site-1.6") {
+		t.Error(page)
+	}
+	if page = ask(s, "GET", "/fairness", "", "").Body.String(); !strings.Contains(page, "<polyline") {
+		t.Error(page)
 	}
 }

@@ -27,6 +27,7 @@ type point struct {
 type line struct {
 	Name   string
 	Points string
+	X, Y   int // of its last point
 	Color  int
 }
 
@@ -72,15 +73,21 @@ func (c *chart) finish() {
 	c.XTicks = timeTicks(c.from, c.to, c.Left, c.Width-10)
 	for i, points := range c.points {
 		c.Lines[i].Points = c.polyline(points, y)
+		if n := len(points); n > 0 {
+			c.Lines[i].X, c.Lines[i].Y = int(c.x(points[n-1].at)), int(y(points[n-1].n))
+		}
 	}
+}
+
+// x is a time's place.
+func (c *chart) x(t time.Time) float64 {
+	return float64(c.Left) + t.Sub(c.from).Seconds()/c.to.Sub(c.from).Seconds()*float64(c.Width-10-c.Left)
 }
 
 func (c *chart) polyline(points []point, y func(float64) float64) string {
 	var b strings.Builder
-	whole := c.to.Sub(c.from).Seconds()
 	for _, p := range points {
-		x := float64(c.Left) + p.at.Sub(c.from).Seconds()/whole*float64(c.Width-10-c.Left)
-		b.WriteString(strconv.FormatFloat(x, 'f', 1, 64) + "," + strconv.FormatFloat(y(p.n), 'f', 1, 64) + " ")
+		b.WriteString(strconv.FormatFloat(c.x(p.at), 'f', 1, 64) + "," + strconv.FormatFloat(y(p.n), 'f', 1, 64) + " ")
 	}
 	return strings.TrimSpace(b.String())
 }

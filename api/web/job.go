@@ -34,6 +34,8 @@ type taskRow struct {
 	Ran time.Duration // −1 = it did not start
 	End string        // exit code or signal, in words
 	Log string        // link, "" before the first attempt
+	// Earlier are links to the outputs of earlier attempts, the first ones first.
+	Earlier []logLink
 }
 
 // logPanel is the attempt whose output is shown.
@@ -50,8 +52,12 @@ type logLink struct {
 	Current   bool
 }
 
-// pageTasks is how many tasks a page shows.
-const pageTasks = 50
+const (
+	// pageTasks is how many tasks a page shows.
+	pageTasks = 50
+	// maxEarlier is how many earlier attempts of a task are linked.
+	maxEarlier = 5
+)
 
 func (p *Pages) job(r *http.Request, param func(string) string) (view, error) {
 	id, err := fsm.ParseJobID(param("id"))
@@ -92,8 +98,12 @@ func taskOf(id fsm.JobID, t node.Task, now time.Time) taskRow {
 	case t.ExitCode != nil:
 		row.End = "exit " + strconv.Itoa(*t.ExitCode)
 	}
+	base := "/jobs/" + id.String()
 	if t.Attempt > 0 {
-		row.Log = logURL("/jobs/"+id.String(), t.Index, 0, "stdout") + "#log"
+		row.Log = logURL(base, t.Index, 0, "stdout") + "#log"
+	}
+	for n := t.Attempt - min(t.Attempt, maxEarlier+1) + 1; n < t.Attempt; n++ {
+		row.Earlier = append(row.Earlier, logLink{Name: strconv.FormatUint(uint64(n), 10), URL: logURL(base, t.Index, n, "stdout") + "#log"})
 	}
 	return row
 }

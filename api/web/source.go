@@ -47,6 +47,9 @@ type History interface {
 	// executor ("" = all): at most limit, those that run first, then by end, the
 	// latest first.
 	Attempts(since time.Time, site string, limit int) []Attempt
+	// EarlierOf returns copies of a job's attempts that ended, of the tasks
+	// [from, to), at most limit.
+	EarlierOf(job fsm.JobID, from, to uint32, limit int) []Attempt
 	// Samples returns the ledger as it was, oldest first.
 	Samples(since time.Time) []Sample
 }

@@ -70,6 +70,7 @@ func (v *timelineView) draw(history History, now time.Time) {
 		list = list[:maxBars]
 	}
 	v.Shown = len(list)
+	v.trim(list, now)
 	v.Gantt = newGantt(now.Add(-v.Since), now)
 	bySite := map[string][]Attempt{}
 	for _, a := range list {
@@ -79,6 +80,19 @@ func (v *timelineView) draw(history History, now time.Time) {
 		rows := bySite[site]
 		slices.SortFunc(rows, func(a, b Attempt) int { return a.Started.Compare(b.Started) })
 		v.Gantt.add(site, "/timeline?site="+site, rows)
+	}
+}
+
+// trim begins with the first attempt: a young federation fills the drawing, too.
+func (v *timelineView) trim(list []Attempt, now time.Time) {
+	first := now
+	for _, a := range list {
+		if a.Started.Before(first) {
+			first = a.Started
+		}
+	}
+	if age := now.Sub(first); age < v.Since {
+		v.Since = max(time.Second, age)
 	}
 }
 

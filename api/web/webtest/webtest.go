@@ -234,6 +234,9 @@ func (b *Broker) taskAt(j *node.Job, n uint32) node.Task {
 		return t
 	}
 	t.Site, t.Machine, t.Attempt, t.Token = site(int(n)%len(b.SiteList)), "local", 1, 900
+	if n%7 == 3 {
+		t.Attempt = 2
+	}
 	t.StartedAt, t.EndedAt = j.StartedAt.Add(time.Duration(n)*time.Second), j.EndedAt
 	if j.State == "running" && n < j.Spec.Count/2 {
 		t.State, t.EndedAt = "succeeded", t.StartedAt.Add(30*time.Second)
@@ -400,6 +403,24 @@ func (h History) Attempts(since time.Time, at string, limit int) (out []web.Atte
 		return b.Ended.Compare(a.Ended)
 	})
 	return out[:min(len(out), limit)]
+}
+
+// EarlierOf implements web.History: every seventh task had a first attempt that
+// was lost.
+func (h History) EarlierOf(job fsm.JobID, from, to uint32, limit int) (out []web.Attempt) {
+	j, err := h.Broker.Job(context.Background(), job)
+	if err != nil || j.StartedAt.IsZero() {
+		return nil
+	}
+	for n := from; n < min(to, j.Spec.Count) && len(out) < limit; n++ {
+		if n%7 == 3 {
+			out = append(out, web.Attempt{
+				Job: job, Task: n, Attempt: 1, Site: site(int(n+1) % len(h.Broker.SiteList)), Outcome: "lost",
+				Started: j.StartedAt.Add(-time.Duration(n) * time.Second), Ended: j.StartedAt,
+			})
+		}
+	}
+	return out
 }
 
 // Samples implements web.History: every account grew, and swayed a little.

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"embed"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// guides are the documents in the binary, so that they can be read offline and
+// fit the version that shows them. api.md is made by `make docs`.
+//
+//go:embed guide/*.md
+var guides embed.FS
+
+// guideTopics in the order in which they are best read.
+var guideTopics = []struct{ name, short string }{
+	{"user", "submit work, follow it, script it"},
+	{"operator", "run a site: join, lend, drain, back up, and what to do when …"},
+	{"concepts", "words, a job's way, the promises and what they rest on, fairness"},
+	{"policies", "whose turn it is: the policies and their knobs"},
+	{"api", "every route of the HTTP API"},
+}
+
+func (a *app) guideCommand() *cobra.Command {
+	var form string
+	var names []string
+	var list strings.Builder
+	for _, t := range guideTopics {
+		names = append(names, t.name)
+		fmt.Fprintf(&list, "\n  %-10s %s", t.name, t.short)
+	}
+	cmd := &cobra.Command{
+		Use: "guide [TOPIC]", Short: "Read the guides, offline",
+		Long: `Read the guides; without a TOPIC, the user guide. On a terminal they come as
+plain text, through $PAGER or less; otherwise, or with -o md, as Markdown.
+` + list.String(),
+		Example: `  cloudshare guide
+  cloudshare guide operator
+  cloudshare guide concepts -o md > concepts.md`,
+		ValidArgs: names, Args: cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.showGuide(append(args, guideTopics[0].name)[0], form)
+		},
+	}
+	cmd.Flags().StringVarP(&form, "output", "o", "", "md (Markdown) or text (default text on a terminal, else md)")
+	return cmd
+}
+
+// showGuide prints a guide that exists.
+func (a *app) showGuide(topic, form string) error {
+	terminal := isTerminal(a.out)
+	switch form {
+	case "":
+		form = "md"
+		if terminal {
+			form = "text"
+		}
+	case "md", "text":
+	default:
+		return usage("-o %q: must be md or text", form)
+	}
+	doc, err := guides.ReadFile("guide/" + topic + ".md")
+	if err != nil {
+		return fmt.Errorf("read guide %s: %w", topic, err)
+	}
+	text := string(doc)
+	if form == "text" {
+		text = plainText(text)
+	}
+	if terminal {
+		return a.page(text)
+	}
+	if _, err := io.WriteString(a.out, text); err != nil {
+		return fmt.Errorf("write guide: %w", err)
+	}
+	return nil
+}
+
+// page shows text on a terminal a page at a time, if there is a pager.
+func (a *app) page(text string) error {
+	line := a.getenv("PAGER")
+	if line == "" {
+		line = "less -FRX"
+	}
+	words := strings.Fields(line)
+	if len(words) == 0 {
+		words = []string{"cat"}
+	}
+	path, err := exec.LookPath(words[0])
+	if err != nil {
+		_, err = io.WriteString(a.out, text)
+		return err
+	}
+	pager := exec.Command(path, words[1:]...)
+	pager.Stdin, pager.Stdout, pager.Stderr = strings.NewReader(text), a.out, a.err
+	pager.Env = os.Environ()
+	if err := pager.Run(); err != nil {
+		return fmt.Errorf("show guide with %s: %w", path, err)
+	}
+	return nil
+}

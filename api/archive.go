@@ -86,7 +86,7 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request, _ func(string) s
 	defer done()
 	ctx, cancel := s.untilStop(r.Context())
 	defer cancel()
-	out := &patientWriter{w: w, kind: kind, wait: s.cfg.BodyTimeout}
+	out := &lateWriter{w: w, kind: kind}
 	err = s.cfg.Archive.Export(ctx, q, format, out)
 	switch {
 	case err == nil:
@@ -101,32 +101,29 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request, _ func(string) s
 	panic(http.ErrAbortHandler) // a cut connection: the client must not take it for the whole
 }
 
-// patientWriter answers 200 with the first byte, and gives up a client that
-// takes nothing for a while.
-type patientWriter struct {
+// lateWriter answers 200 with the first byte: until then there may be a problem.
+type lateWriter struct {
 	w     http.ResponseWriter
 	kind  string
-	wait  time.Duration
 	begun bool
 }
 
-func (p *patientWriter) begin() {
-	if p.begun {
+func (l *lateWriter) begin() {
+	if l.begun {
 		return
 	}
-	p.begun = true
-	h := p.w.Header()
-	h.Set("Content-Type", p.kind)
+	l.begun = true
+	h := l.w.Header()
+	h.Set("Content-Type", l.kind)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
-	p.w.WriteHeader(http.StatusOK)
+	l.w.WriteHeader(http.StatusOK)
 }
 
 // Write implements io.Writer.
-func (p *patientWriter) Write(b []byte) (int, error) {
-	p.begin()
-	_ = http.NewResponseController(p.w).SetWriteDeadline(time.Now().Add(p.wait)) // not every writer has one
-	return p.w.Write(b)
+func (l *lateWriter) Write(b []byte) (int, error) {
+	l.begin()
+	return l.w.Write(b)
 }
 
 // archiveQuery reads what both operations share, and takes a place among the

@@ -61,6 +61,7 @@ man: build ## write the manual pages into bin/man
 lint: need-go need-git tools ## check style, import arrows and house rules
 	@bin/tools/golangci-lint run ./...
 	@bin/tools/housecheck .
+	@bin/tools/apidoc -check $(API_DOC) $(OPENAPI)
 	@cd test/web && $(TOOLS)/golangci-lint run ./...
 	@$(GO) -C .ci/tools vet ./...
 	@bin/tools/testsum -- $(GO) -C .ci/tools test -json ./...
@@ -70,6 +71,16 @@ fmt: need-go tools ## format all Go files and sort their imports
 	@bin/tools/golangci-lint fmt ./...
 	@cd test/web && $(TOOLS)/golangci-lint fmt ./...
 	@bin/tools/gofumpt -w .ci/tools
+
+# The reference of the API is made from its description, the paper's figures from
+# what the state machine played.
+OPENAPI := api/testdata/openapi.json
+API_DOC := cmd/cloudshare/guide/api.md
+
+.PHONY: docs
+docs: need-go tools ## write the generated parts of the guides anew
+	@bin/tools/apidoc -write $(API_DOC) $(OPENAPI)
+	@$(GO) test -count=1 -run TestConceptsDrawThePaper ./cmd/cloudshare -rewrite
 
 .PHONY: bench
 bench: build ## measure the figures, each beside its own limit (about five minutes)

@@ -10,6 +10,7 @@ import (
 	"net/http/httputil"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -121,6 +122,20 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 	return s
 }
 
+// sendBytes bounds what the kernel holds for a client that does not take it;
+// by itself it would be up to 4 MiB for each.
+const sendBytes = 512 << 10
+
+// boundedSends makes listeners whose connections are bounded so.
+var boundedSends = net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) (err error) {
+	if cause := raw.Control(func(fd uintptr) {
+		err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_SNDBUF, sendBytes)
+	}); cause != nil {
+		return cause
+	}
+	return err
+}}
+
 // Start listens and serves in the background. The error says which address
 // could not be taken.
 func (s *Server) Start() error {
@@ -129,7 +144,7 @@ func (s *Server) Start() error {
 	if s.listener != nil {
 		return errors.New("start http: already started")
 	}
-	l, err := net.Listen("tcp", s.cfg.Listen)
+	l, err := boundedSends.Listen(context.Background(), "tcp", s.cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("listen for http on %s: %w", s.cfg.Listen, err)
 	}

@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -240,15 +239,7 @@ func TestGarbage(t *testing.T) {
 
 func dial(t *testing.T, s *Server) net.Conn {
 	t.Helper()
-	// A small window, set before it is offered: what a client does not take then
-	// soon stops the server.
-	small := net.Dialer{Control: func(_, _ string, raw syscall.RawConn) (err error) {
-		if cause := raw.Control(func(fd uintptr) { err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4096) }); cause != nil {
-			return cause
-		}
-		return err
-	}}
-	conn, err := small.DialContext(t.Context(), "tcp", s.Addr())
+	conn, err := net.Dial("tcp", s.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -140,7 +140,7 @@ func TestLastLinesAreBounded(t *testing.T) {
 	}
 }
 
-// TestManualPages: one for each command, the same each time.
+// TestManualPages: one for each command.
 func TestManualPages(t *testing.T) {
 	dir := t.TempDir()
 	code, _, errs := cli(t, "", "docs", "man", dir)

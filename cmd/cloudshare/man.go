@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
@@ -41,8 +40,8 @@ func (a *app) writeMan(root *cobra.Command, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make the folder of manual pages: %w", err)
 	}
-	day := time.Unix(0, 0).UTC() // the same program writes the same pages
-	header := &doc.GenManHeader{Section: "1", Source: "CloudShare", Manual: "CloudShare " + version, Date: &day}
+	// Dated by SOURCE_DATE_EPOCH if that is set, so that a package can be rebuilt.
+	header := &doc.GenManHeader{Section: "1", Source: "CloudShare", Manual: "CloudShare " + version}
 	root.DisableAutoGenTag = true
 	if err := doc.GenManTree(root, header, dir); err != nil {
 		return fmt.Errorf("write manual pages: %w", err)

@@ -44,7 +44,8 @@ func TestSimTable(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if code, again, _ := cli(t, "", args...); code != exitOK || again != first {
+	code, again, _ := cli(t, "", args...)
+	if code != exitOK || again != first {
 		t.Errorf("a second time: exit %d, %s", code, again)
 	}
 	code, _, errs = cli(t, "", append(args, "--seed", "9")...)

@@ -78,13 +78,22 @@ func (s *stream) write(text string) error {
 	return nil
 }
 
-// live tells a page that something changed, at most once per Pace; the page
+// costPerPage is what a page that asks for itself may take of a core.
+const costPerPage = 5 * time.Millisecond
+
+// pace is how long a page rests after it was told of a change: the more pages
+// are open, the longer, so that all of them together cost a core at most.
+func (p *Pages) pace() time.Duration {
+	return max(p.cfg.Pace, time.Duration(p.streams.Load())*costPerPage)
+}
+
+// live tells a page that something changed, at most once per pace; the page
 // then asks for itself again. What changes in between is one change.
 func (p *Pages) live(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
 	entry, home := p.seen(r)
 	p.serveStream(w, r, func(ctx context.Context, s *stream) error {
-		pace := time.NewTicker(p.cfg.Pace)
-		defer pace.Stop()
+		rest := time.NewTimer(0)
+		defer rest.Stop()
 		for {
 			err := p.await(ctx, &entry, &home)
 			if ctx.Err() != nil {
@@ -98,8 +107,9 @@ func (p *Pages) live(w http.ResponseWriter, r *http.Request, _ func(string) stri
 			if err != nil {
 				return err
 			}
+			rest.Reset(p.pace())
 			select {
-			case <-pace.C:
+			case <-rest.C:
 			case <-ctx.Done():
 				return nil
 			}

@@ -87,7 +87,6 @@ type Whys interface {
 type Why struct {
 	Lines []string  // the most important one first
 	Sites []SiteWhy // per site why it does not run it now
-	Start string    // when it may start; "" = nothing is known
 }
 
 // SiteWhy is one site's reason.

@@ -168,8 +168,9 @@ func (d *dev) table(sites []*devSite) {
 try:   %scloudshare submit --wait --count 10 -- sleep 2
        %scloudshare jobs
        %scloudshare sites
+look:  http://%s/
 read:  http://%s/docs
-stop:  Ctrl-C ends the brokers and their tasks`, env, env, env, sites[0].HTTP)
+stop:  Ctrl-C ends the brokers and their tasks`, env, env, env, sites[0].HTTP, sites[0].HTTP)
 }
 
 // siteRows is the table for programs.

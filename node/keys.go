@@ -65,6 +65,7 @@ type keyRun struct {
 	job    uint64
 	first  uint32
 	step   uint32 // of keyStep since 1970, in which the lines came, rounded up
+	due    uint32 // where it stands in the dueBook
 	bodies []bodyHash
 }
 
@@ -87,13 +88,6 @@ func (r *keyRun) takes(line uint32, job uint64, step uint32) bool {
 	return line-r.first == n && job-r.job == uint64(n) && r.step == step && n < runLines
 }
 
-// heldRun names a run of a step.
-type heldRun struct {
-	hash  keyHash
-	first uint32
-	step  uint32
-}
-
 // keySlot is where the runs of slotLines lines of a key are.
 type keySlot struct {
 	hash keyHash
@@ -110,18 +104,23 @@ type keyBook struct {
 	parts map[keyHash]int
 	// held is how many keys have a run.
 	held int
-	// due are all runs, oldest first but for what drop has split; those that
-	// are gone are passed over.
-	due []heldRun
+	// due are all runs, by their age.
+	due dueBook
+	// stale are records of runs that were over when the broker started. These,
+	// and changed ones, are named by their first lines.
+	stale []keyName
 	// changed runs are not in the journal yet. Invariant: none between events.
-	changed []heldRun
+	changed []keyName
 	// bytes is what the runs cost. Invariant: at most mostBytes, and a run.
 	bytes           int
 	most, mostBytes int
 }
 
 func newKeyBook() keyBook {
-	return keyBook{runs: map[keySlot][]keyRun{}, parts: map[keyHash]int{}, most: maxKeys, mostBytes: maxKeyBytes}
+	return keyBook{
+		runs: map[keySlot][]keyRun{}, parts: map[keyHash]int{}, due: dueBook{runs: map[uint32][]keyName{}},
+		most: maxKeys, mostBytes: maxKeyBytes,
+	}
 }
 
 // knows reports whether any line of a key is held.
@@ -179,7 +178,7 @@ func (k *keyBook) add(name keyName, job uint64, body bodyHash, now time.Time, fx
 	} else {
 		k.insert(slot, i, keyRun{job: job, first: name.line, step: step, bodies: []bodyHash{body}})
 	}
-	id := heldRun{name.hash, k.runs[slot][i].first, step}
+	id := keyName{name.hash, k.runs[slot][i].first}
 	if n := len(k.changed); n == 0 || k.changed[n-1] != id {
 		k.changed = append(k.changed, id)
 	}
@@ -195,15 +194,19 @@ func (k *keyBook) insert(slot keySlot, i int, r keyRun) {
 			k.parts[slot.hash]++
 		}
 	}
+	r.due = k.due.add(r.step, keyName{slot.hash, r.first})
 	k.runs[slot] = slices.Insert(k.runs[slot], i, r)
 	k.bytes += runBytes + len(r.bodies)*len(bodyHash{})
-	k.due = append(k.due, heldRun{slot.hash, r.first, r.step})
 }
 
 // forget takes a run out.
 func (k *keyBook) forget(slot keySlot, i int) {
 	runs := k.runs[slot]
 	k.bytes -= runBytes + len(runs[i].bodies)*len(bodyHash{})
+	if moved, ok := k.due.remove(runs[i].step, runs[i].due); ok {
+		j, _ := k.at(moved)
+		k.runs[moved.slot()][j].due = runs[i].due
+	}
 	if len(runs) > 1 {
 		k.runs[slot] = slices.Delete(runs, i, i+1)
 		return
@@ -221,10 +224,9 @@ func (k *keyBook) forget(slot keySlot, i int) {
 
 // write has the journal hold what was added.
 func (k *keyBook) write(fx *effects) {
-	for _, c := range k.changed {
-		name := keyName{c.hash, c.first}
-		if i, held := k.at(name); held {
-			fx.writes = append(fx.writes, k.runs[name.slot()][i].put(c.hash))
+	for _, run := range k.changed {
+		if i, held := k.at(run); held {
+			fx.writes = append(fx.writes, k.runs[run.slot()][i].put(run.hash))
 		}
 	}
 	k.changed = k.changed[:0]
@@ -242,8 +244,8 @@ func (k *keyBook) drop(name keyName, fx *effects) {
 	k.forget(slot, i)
 	fx.writes = append(fx.writes, remove(bucketKeys, runKey(name.hash, r.first)))
 	for _, part := range []keyRun{
-		{r.job, r.first, r.step, slices.Clone(r.bodies[:n])},
-		{r.job + uint64(n) + 1, name.line + 1, r.step, slices.Clone(r.bodies[n+1:])},
+		{job: r.job, first: r.first, step: r.step, bodies: slices.Clone(r.bodies[:n])},
+		{job: r.job + uint64(n) + 1, first: name.line + 1, step: r.step, bodies: slices.Clone(r.bodies[n+1:])},
 	} {
 		if len(part.bodies) > 0 {
 			k.insert(slot, i, part)
@@ -251,25 +253,6 @@ func (k *keyBook) drop(name keyName, fx *effects) {
 			i++
 		}
 	}
-}
-
-// expire forgets runs older than keyLife, a bounded number at a time.
-func (k *keyBook) expire(now time.Time, fx *effects) {
-	n := 0
-	for ; n < min(10_000, len(k.due)) && over(k.due[n].step, now); n++ {
-		d := k.due[n]
-		name := keyName{d.hash, d.first}
-		if i, held := k.at(name); held {
-			switch r := &k.runs[name.slot()][i]; {
-			case r.first == d.first && r.step != d.step:
-				continue // another one has taken its place, and its record's
-			case r.first == d.first:
-				k.forget(name.slot(), i)
-			}
-		}
-		fx.writes = append(fx.writes, tidy(bucketKeys, runKey(d.hash, d.first)))
-	}
-	k.due = k.due[n:]
 }
 
 func runKey(hash keyHash, first uint32) []byte { return binary.BigEndian.AppendUint32(hash[:], first) }
@@ -305,13 +288,13 @@ func decodeRun(key, v []byte) (hash keyHash, r keyRun, err error) {
 // recoverKeys reads the runs; the journal has those of one key in their order.
 func (c *core) recoverKeys(j *Journal) error {
 	k := &c.keys
-	err := j.each(bucketKeys, func(key, v []byte) error {
+	return j.each(bucketKeys, func(key, v []byte) error {
 		hash, r, err := decodeRun(key, v)
 		if err != nil {
 			return err
 		}
 		if over(r.step, c.now.wall) {
-			k.due = append(k.due, heldRun{hash, r.first, r.step}) // its record is still to be deleted
+			k.stale = append(k.stale, keyName{hash, r.first})
 			return nil
 		}
 		name := keyName{hash, r.first}
@@ -320,8 +303,6 @@ func (c *core) recoverKeys(j *Journal) error {
 		}
 		return nil
 	})
-	slices.SortStableFunc(k.due, func(a, b heldRun) int { return cmp.Compare(a.step, b.step) })
-	return err
 }
 
 // checkKey answers a request whose idempotency key decides it: a repeat gets

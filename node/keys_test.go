@@ -137,7 +137,7 @@ func TestKeyBookAgainstModel(t *testing.T) {
 		if err := j.each(bucketKeys, func(_, _ []byte) error { left++; return nil }); err != nil {
 			rt.Fatal(err)
 		}
-		if left+c.keys.held+c.keys.bytes+len(c.keys.runs)+len(c.keys.parts)+len(c.keys.due) != 0 {
+		if left+c.keys.held+c.keys.bytes+len(c.keys.runs)+len(c.keys.parts)+len(c.keys.due.runs)+len(c.keys.due.steps)+len(c.keys.stale) != 0 {
 			rt.Fatalf("after two days %d records and %+v are left", left, c.keys)
 		}
 	})
@@ -145,7 +145,7 @@ func TestKeyBookAgainstModel(t *testing.T) {
 
 // checkBook checks the book's invariants, and counts the lines that are not over.
 func checkBook(rt *rapid.T, k *keyBook, now time.Time) (lines int) {
-	bytes, hashes := 0, map[keyHash]bool{}
+	bytes, hashes, due := 0, map[keyHash]bool{}, 0
 	for slot, runs := range k.runs {
 		hashes[slot.hash] = true
 		next := uint64(0)
@@ -155,6 +155,10 @@ func checkBook(rt *rapid.T, k *keyBook, now time.Time) (lines int) {
 			}
 			next = uint64(r.first) + uint64(len(r.bodies))
 			bytes += runBytes + 8*len(r.bodies)
+			due++
+			if k.due.runs[r.step][r.due] != (keyName{slot.hash, r.first}) {
+				rt.Fatalf("run %d of slot %d does not stand where it says", r.first, slot.part)
+			}
 			if !over(r.step, now) {
 				lines += len(r.bodies)
 			}
@@ -162,6 +166,12 @@ func checkBook(rt *rapid.T, k *keyBook, now time.Time) (lines int) {
 		if (next-1)/slotLines != uint64(slot.part) {
 			rt.Fatalf("the runs of slot %d reach out of it", slot.part)
 		}
+	}
+	for _, list := range k.due.runs {
+		due -= len(list)
+	}
+	if due != 0 || len(k.due.steps) != len(k.due.runs) || !slices.IsSorted(k.due.steps) {
+		rt.Fatalf("%d runs are not due once each, in %d steps of %d", due, len(k.due.steps), len(k.due.runs))
 	}
 	if bytes != k.bytes || len(hashes) != k.held {
 		rt.Fatalf("counted %d bytes and %d keys, want %d and %d", k.bytes, k.held, bytes, len(hashes))
@@ -346,5 +356,46 @@ func TestKeysAreBounded(t *testing.T) {
 	}
 	if got := send("", 0); got.Err != nil {
 		t.Errorf("without a key: %v", got.Err)
+	}
+}
+
+// Found by review: each keyed request that was refused left an entry behind for
+// a day, which no bound counted.
+func TestRefusedKeysLeaveNothing(t *testing.T) {
+	a := newRig(t, fsm.DefaultParams(), 1).sites[0]
+	spec, err := ParseSpec([]byte(sleepJob))
+	if err != nil {
+		t.Fatal(err)
+	}
+	refuse := func(n int, key func(i int) (string, uint32)) {
+		reqs := make([]Request, n)
+		for i := range reqs {
+			reqs[i].Spec = spec
+			reqs[i].Key, reqs[i].Line = key(i)
+		}
+		refused := 0
+		a.turn(submitEvent{reqs: reqs, reply: func(_ int, ans Answer) {
+			if errors.Is(ans.Err, ErrFull) {
+				refused++
+			}
+		}})
+		cmds := a.pending
+		a.pending = nil
+		a.turn(resultEvent{cmds: cmds, results: slices.Repeat([]fsm.Result{{Code: fsm.TooManyJobs}}, len(cmds))})
+		if refused != n {
+			t.Fatalf("%d of %d refused", refused, n)
+		}
+	}
+	a.submit(sleepJob, "") // takes the core
+	a.submit(sleepJob, "held")
+	a.rig.settle()
+	before := a.core.keys.bytes
+	refuse(1000, func(i int) (string, uint32) { return fmt.Sprintf("k%d", i), 0 })
+	refuse(700, func(i int) (string, uint32) { return "many", uint32(i + 1) })
+	if k := &a.core.keys; k.held != 1 || k.bytes != before || len(k.due.steps) != 1 || len(k.due.runs[k.due.steps[0]]) != 1 {
+		t.Errorf("%d keys, %d bytes and %v due after the refusals; want one key, %d bytes", k.held, k.bytes, k.due, before)
+	}
+	if n := cap(a.core.keys.due.runs[a.core.keys.due.steps[0]]); n > 4*leastShrunk {
+		t.Errorf("there is room for %d runs where one is held", n)
 	}
 }

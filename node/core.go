@@ -99,6 +99,8 @@ type core struct {
 	namedLost map[fsm.AttemptRef]bool
 	// sickUntil: CLOCK_BOOTTIME until which nothing is started.
 	sickUntil int64
+	// full says why this site has no room on its disk; nil: it has.
+	full error
 	// unstopped: a handler failed to stop an attempt; looked at again with a tick.
 	unstopped bool
 	lease     lease
@@ -181,6 +183,8 @@ func (c *core) step(ev event, s stateReader, fx *effects) {
 		if a := c.attempts[ev.id]; a != nil {
 			a.stopping, c.unstopped = false, true
 		}
+	case diskEvent:
+		c.full = ev.full
 	case startedEvent:
 		c.hasStarted(ev)
 	case endedEvent:

@@ -10,10 +10,11 @@ import (
 )
 
 // Disk is the file system that a broker writes to. A full one stops the broker,
-// so it takes no new jobs before that; what it has goes on, and needs little.
+// so before that it takes no new jobs, offers nothing and starts nothing; what
+// runs goes on.
 type Disk struct {
 	Path    string // on the file system, "" = not watched
-	MinFree int64  // bytes; with less free no new job is taken; 0 = no limit
+	MinFree int64  // bytes; with less free nothing new is taken or started; 0 = no limit
 	// Free measures the bytes that are free at a path; nil asks the system.
 	Free func(path string) (int64, error)
 }
@@ -126,14 +127,20 @@ func (d *diskWatch) remedy(err error) error {
 // watchDisk looks at the disk until the broker stops.
 func (b *Broker) watchDisk() { b.disk.run(b.ctx.Done(), b.diskChanged) }
 
-// diskChanged tells people.
+// diskEvent: the disk has become full, or has room again (nil).
+type diskEvent struct{ full error }
+
+func (diskEvent) isEvent() {}
+
+// diskChanged tells the core, and people.
 func (b *Broker) diskChanged(err error) {
+	b.post(diskEvent{b.disk.full()})
 	switch full := b.disk.full(); {
 	case err != nil:
 		b.cfg.Logger.Warn().Err(err).Msg("free space cannot be measured")
 	case full != nil:
-		b.cfg.Logger.Warn().Err(full).Msg("no new jobs are taken")
+		b.cfg.Logger.Warn().Err(full).Msg("no new jobs are taken, nothing is offered or started")
 	default:
-		b.cfg.Logger.Info().Int64("free_bytes", b.disk.free.Load()).Msg("the disk has room for new jobs")
+		b.cfg.Logger.Info().Int64("free_bytes", b.disk.free.Load()).Msg("the disk has room for new jobs and tasks")
 	}
 }

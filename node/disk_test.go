@@ -105,8 +105,8 @@ func TestFreeBytes(t *testing.T) {
 	}
 }
 
-// TestFullDiskRefusesNewJobs and nothing else: what runs is reported, what
-// waits is cancelled, what was accepted before is known. Room mends it.
+// TestFullDiskRefusesNewJobs: what runs is reported, what waits is cancelled,
+// what was accepted before is known and waits. Room mends it.
 func TestFullDiskRefusesNewJobs(t *testing.T) {
 	a := startSites(t, 1)[0]
 	var g gauge
@@ -144,21 +144,76 @@ func TestFullDiskRefusesNewJobs(t *testing.T) {
 	}
 	a.handler.end(<-a.handler.started, executor.Result{Started: time.Now(), Run: time.Second})
 	a.await(t, func(*fsm.State) bool {
-		j, err := a.Job(t.Context(), first.ID)
-		return err == nil && j.State == fsm.Running.String()
+		j, err := a.Job(t.Context(), home.ID)
+		return err == nil && j.State == fsm.TaskSucceeded.String()
 	})
-	if j, err := a.Job(t.Context(), home.ID); err != nil || j.State != fsm.TaskSucceeded.String() {
-		t.Errorf("what ran is %s, %v", j.State, err)
+	if j, err := a.Job(t.Context(), first.ID); err != nil || j.State != fsm.Queued.String() {
+		t.Errorf("what waited is %s, %v", j.State, err)
+	}
+	if _, err := a.DryRun(t.Context(), Request{Spec: spec}); !errors.Is(err, ErrStorageFull) {
+		t.Errorf("asked about a new job: %v", err)
 	}
 
 	g.Store(2 << 20)
 	a.Broker.disk.report(a.diskChanged)
+	if id := <-a.handler.started; id.Job != first.ID.String() {
+		t.Errorf("with room it starts %s, want %s", id, first.ID)
+	}
 	a.accept(t, sleepJob)
 	if err := a.Ready(); err != nil {
 		t.Errorf("ready with room: %v", err)
 	}
 	if m := a.Metrics(t.Context()); m.FreeBytes != 2<<20 {
 		t.Errorf("%d bytes are free", m.FreeBytes)
+	}
+}
+
+// TestLowDiskOffersAndStartsNothing: the logs of another site's task, or of a
+// home task that waited, would fill the same disk. What is assigned meanwhile is
+// handed back without a loss; with room all goes on.
+func TestLowDiskOffersAndStartsNothing(t *testing.T) {
+	r := newRig(t, fsm.DefaultParams(), 1, 1)
+	a, b := r.sites[0], r.sites[1]
+	home := a.submit(sleepJob, "")
+	a.submit(sleepJob, "")
+	cmds := a.pending // assigned to b in the moment in which b's disk fills
+	a.pending = nil
+	a.turn(resultEvent{cmds: cmds, results: r.apply(cmds...)})
+	b.turn(diskEvent{fmt.Errorf("%w: /data", ErrStorageFull)})
+	a.submit(sleepJob, "")
+	r.settle()
+	if len(b.running) != 0 {
+		t.Fatalf("with a full disk b runs %v", b.running)
+	}
+	if v, _ := r.state.Site("b"); v.Exposed.MilliCPU != 0 || v.Assigned != (fsm.Resources{}) {
+		t.Errorf("with a full disk b offers %+v, %+v assigned", v.Exposed, v.Assigned)
+	}
+	if v := r.job("a.2"); v.State != fsm.Queued {
+		t.Errorf("what b handed back is %s", v.State)
+	}
+	b.turn(diskEvent{})
+	r.settle()
+	if id := b.only(); id.Job != "a.2" || id.Attempt != 2 {
+		t.Errorf("with room b runs %s, want attempt 2 of a.2", id)
+	}
+
+	// At home, too: the next attempt waits.
+	if err := a.answers[home].Err; err != nil {
+		t.Fatal(err)
+	}
+	a.turn(diskEvent{ErrStorageFull})
+	id := a.only()
+	delete(a.running, id)
+	a.turn(endedEvent{id, executor.Result{Cause: executor.Vanished}})
+	if len(a.running) != 0 {
+		t.Errorf("on a full disk %v runs at home", a.running)
+	}
+	if w, ok := a.core.homeWhy(1); !ok || !strings.Contains(w.Summary, ErrStorageFull.Error()) {
+		t.Errorf("why it waits: %+v", w)
+	}
+	a.turn(diskEvent{})
+	if id := a.only(); id.Job != "a.1" || id.Attempt != 2 {
+		t.Errorf("with room a runs %s, want attempt 2 of a.1", id)
 	}
 }
 

@@ -100,7 +100,7 @@ func (c *core) exposedNow() *fsm.Offer {
 		whole, _ := c.limits.exposed(m.Machine, fsm.Resources{}, reserve)
 		var now fsm.Resources
 		now, reserve = c.limits.exposed(m.Machine, c.used.home[name], reserve)
-		if !c.closing && !c.drain.On && !c.sick() {
+		if !c.closing && !c.drain.On && !c.sick() && c.full == nil {
 			o.Machines = append(o.Machines, fsm.Machine{Name: name, Resources: now, Whole: whole, Runs: runsOf(m.Machine)})
 		}
 		o.Capacity = plus(o.Capacity, fsm.Resources(m.Resources))

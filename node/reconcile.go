@@ -49,6 +49,10 @@ func (c *core) take(id executor.ID, as fsm.Assignment, s stateReader, fx *effect
 		c.decline(as.AttemptRef, "the site leaves the federation")
 		return
 	}
+	if c.full != nil { // its output would go to the disk that has no room
+		c.decline(as.AttemptRef, "the site's disk is full")
+		return
+	}
 	if as.Job.Site != c.site && !c.leased() {
 		return
 	}

@@ -99,6 +99,8 @@ func (c *core) homeWhy(num uint64) (Why, bool) {
 		return w, true
 	case c.home.jobs[num] == nil:
 		w.Summary = c.pendingReason()
+	case c.full != nil:
+		w.Summary = "nothing is started at this site now: " + c.full.Error()
 	case c.homePaused():
 		w.Summary = "nothing is started at this site now: it is drained for its own users too, leaves, or is in trouble"
 	default:
@@ -116,6 +118,9 @@ func (c *core) homeBefore(num uint64) int {
 // DryRun says what would become of a job if it were submitted now, and accepts
 // nothing. Errors are those of a submission.
 func (b *Broker) DryRun(ctx context.Context, req Request) (Why, error) {
+	if full := b.disk.full(); full != nil {
+		return Why{}, fmt.Errorf("ask about a job: %w", full)
+	}
 	js := req.Spec.JobSpec(1, time.Now().UnixMilli())
 	var atHome, alone, idle bool
 	err := b.ask(ctx, func(c *core) {

@@ -111,4 +111,6 @@
     if (field) { e.preventDefault(); setTimeout(() => { field.focus(); field.select(); }); }
   });
   localTimes(document);
+  const here = document.querySelector("nav [aria-current]"); // the menu of a phone is wider than its screen
+  if (here) here.parentElement.scrollLeft = here.offsetLeft - here.parentElement.offsetLeft - 40;
 })();

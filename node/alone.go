@@ -21,6 +21,12 @@ func (c *core) homeAlone(js *fsm.JobSpec) bool {
 	if c.drain.Own || c.closing || js.Count > maxAloneTasks || !c.homeOpen(js) || len(c.home.waiting)+int(js.Count) > 10*maxAloneTasks {
 		return false
 	}
+	return c.fitsEmpty(js)
+}
+
+// fitsEmpty reports whether some machine would take a task of the job if it
+// were idle.
+func (c *core) fitsEmpty(js *fsm.JobSpec) bool {
 	return slices.ContainsFunc(c.order, func(name string) bool {
 		m := c.machines[name]
 		return m.takes(js.Image) && fits(fsm.Resources(m.Resources), fsm.Resources{}, js.Need)

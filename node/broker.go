@@ -66,8 +66,10 @@ type Broker struct {
 	wg     sync.WaitGroup
 	core   *core // owned by the loop's goroutine
 	// commits are turns whose records are to be synced; unsynced is commitLoop's.
+	// behind are turns that commits has no room for yet, oldest first; the loop's.
 	commits  chan *effects
 	unsynced []write
+	behind   []*effects
 	synced   chan struct{} // a publication's records are synced
 
 	handlers   map[string]executor.Handler

@@ -131,27 +131,38 @@ func (c *core) writeHome(num uint64, task uint32, fx *effects) {
 }
 
 // startHome gives waiting home tasks their next attempt, in order, as long as
-// there is room.
+// there is room. What no machine here could ever take is passed over, so that it
+// holds up nobody.
 func (c *core) startHome(s stateReader, fx *effects) {
-	if c.homePaused() {
+	if c.homePaused() || len(c.home.waiting) == 0 {
 		return
 	}
-	n := 0
-	for _, w := range c.home.waiting {
+	waiting := c.home.waiting
+	c.home.waiting = nil // a start may fail at once and wait again
+	stuck := waiting[:0]
+	for n, w := range waiting {
 		job := c.home.jobs[w.num]
-		if job != nil && job.Tasks[w.task].State == fsm.Queued {
-			spec := job.Spec
-			spec.Count = 1
-			places := c.place(&spec)
-			if places == nil {
-				break
-			}
-			c.startHomeTask(w.num, w.task, places[0], s.Index(), fx)
+		if job == nil || job.Tasks[w.task].State != fsm.Queued {
+			continue
 		}
-		n++
+		spec := job.Spec
+		spec.Count = 1
+		if places := c.place(&spec); places != nil {
+			c.startHomeTask(w.num, w.task, places[0], s.Index(), fx)
+			continue
+		}
+		if c.fitsEmpty(&spec) { // it is next
+			stuck = append(stuck, waiting[n:]...)
+			break
+		}
+		job.Tasks[w.task].Reason = tooSmall
+		stuck = append(stuck, w)
 	}
-	c.home.waiting = slices.Delete(c.home.waiting, 0, n)
+	c.home.waiting = append(stuck, c.home.waiting...)
 }
+
+// tooSmall is why a home task waits that would not start with nothing else running.
+const tooSmall = "no machine of its site could take it now, even if it were idle"
 
 // homeTaskOf finds the task of a home attempt; nil if the job is forgotten.
 func (c *core) homeTaskOf(id executor.ID) (uint64, *homeTask) {
@@ -194,7 +205,9 @@ func (c *core) homeEnded(a *attempt, r executor.Result, fx *effects) {
 	c.addUsage(num, a, r, fx)
 	spec := &c.home.jobs[num].Spec
 	t.ExitCode, t.Signal = r.ExitCode, r.Signal
-	t.Reason = r.Detail
+	if t.State != fsm.Stopping || r.Detail == "" || r.Cause != executor.Vanished {
+		t.Reason = r.Detail // else it says who cancelled it
+	}
 	if !r.Started.IsZero() {
 		t.StartedMs = r.Started.UnixMilli()
 	}
@@ -216,9 +229,13 @@ func (c *core) homeEnded(a *attempt, r executor.Result, fx *effects) {
 	c.homeRetire(num, fx)
 }
 
-// homeStateAfter is the same rule as the federation's (fsm): failures count
-// towards max_attempts, losses do not, five losses are an end.
+// homeStateAfter is the same rule as the federation's (fsm): a cancelled task
+// never runs again, failures count towards max_attempts, losses do not, five
+// losses are an end.
 func homeStateAfter(t *homeTask, outcome fsm.Outcome, spec *fsm.JobSpec) fsm.TaskState {
+	if t.State == fsm.Stopping && outcome != fsm.Succeeded {
+		return fsm.TaskCancelled
+	}
 	switch outcome {
 	case fsm.Succeeded:
 		return fsm.TaskSucceeded

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -117,6 +118,8 @@ type write struct {
 	// lazy writes only tidy up: a crash that undoes them is harmless, so they
 	// are synced with the next others, not by themselves.
 	lazy bool
+	// merge, if set, makes the value from what is there.
+	merge func(old []byte) []byte
 }
 
 // put is a write that must be durable before the turn's effects.
@@ -133,6 +136,9 @@ func (j *Journal) commit(writes []write) error {
 	err := j.db.Update(func(tx *bolt.Tx) error {
 		for _, w := range writes {
 			b := tx.Bucket(w.bucket)
+			if w.merge != nil {
+				w.value = w.merge(b.Get(w.key))
+			}
 			if w.value == nil {
 				if err := b.Delete(w.key); err != nil {
 					return fmt.Errorf("delete from %s: %w", w.bucket, err)
@@ -203,8 +209,20 @@ func (j *Journal) Boot(boot [16]byte) (known [][16]byte, err error) {
 	return known, nil
 }
 
-// registeredAs is a write that notes that a boot was registered.
-func registeredAs(boot [16]byte) write { return put(bucketMeta, keyBoots, record([][16]byte{boot})) }
+// registeredAs is a write that notes that a boot was registered: older ones are
+// of no use any more. A newer one may be on its way to its own registration.
+func registeredAs(boot [16]byte) write {
+	return write{bucket: bucketMeta, key: keyBoots, merge: func(old []byte) []byte {
+		var known [][16]byte
+		if err := json.Unmarshal(old, &known); err != nil {
+			known = nil // written by Boot
+		}
+		if i := slices.Index(known, boot); i >= 0 {
+			return record(known[:i+1])
+		}
+		return record([][16]byte{boot})
+	}}
+}
 
 // each calls f for every record of a bucket in key order.
 func (j *Journal) each(bucket []byte, f func(k, v []byte) error) error {

@@ -23,9 +23,13 @@ func (b *Broker) loop() {
 	var gate submitGate
 	for {
 		evs = evs[:0]
+		events, commits, oldest := b.backlog()
 		select {
-		case ev := <-b.events:
+		case ev := <-events:
 			evs = append(evs, ev)
+		case commits <- oldest:
+			b.behind = slices.Delete(b.behind, 0, 1)
+			continue
 		case <-b.synced:
 			evs = gate.open(evs)
 		case <-b.cfg.Replica.wake:
@@ -74,7 +78,7 @@ func (g *submitGate) open(evs []event) []event {
 
 // more takes the events that are there already.
 func (b *Broker) more(evs []event) []event {
-	for len(evs) < maxTurn {
+	for len(evs) < maxTurn && len(b.behind) < maxBehind {
 		select {
 		case ev := <-b.events:
 			evs = append(evs, ev)
@@ -99,12 +103,37 @@ func (b *Broker) turn(evs []event) (publishes bool) {
 	})
 	b.performNow(fx)
 	if fx.recorded() {
-		select {
-		case b.commits <- fx:
-		case <-b.ctx.Done():
-		}
+		b.commit(fx)
 	}
 	return fx.publishes
+}
+
+// commit hands a turn to commitLoop, in order, without waiting for it.
+func (b *Broker) commit(fx *effects) {
+	if len(b.behind) == 0 {
+		select {
+		case b.commits <- fx:
+			return
+		default:
+		}
+	}
+	b.behind = append(b.behind, fx)
+}
+
+// maxBehind is how many turns may wait for commitLoop before the loop takes no
+// more events; a journal that hangs so long is given up.
+const maxBehind = 4096
+
+// backlog is what the loop waits for besides ticks: events unless too much
+// waits for the journal, and room for the oldest turn that does.
+func (b *Broker) backlog() (events <-chan event, commits chan<- *effects, oldest *effects) {
+	if len(b.behind) == 0 {
+		return b.events, nil, nil
+	}
+	if len(b.behind) < maxBehind {
+		events = b.events
+	}
+	return events, b.commits, b.behind[0]
 }
 
 // recorded reports whether anything of the turn waits for the journal.

@@ -132,7 +132,7 @@ func (c *core) publish() {
 
 // published answers the clients of a group that the order has taken.
 func (c *core) published(p *publication, r fsm.Result, s stateReader, fx *effects) {
-	fx.writes = append(fx.writes, tidy(bucketPublishing, number(p.jobs[0].spec.Num))) // a repeat is recognised
+	done := tidy(bucketPublishing, number(p.jobs[0].spec.Num)) // a repeat is recognised
 	var again []pendingJob
 	for i := range p.jobs {
 		code := r.Code
@@ -144,8 +144,12 @@ func (c *core) published(p *publication, r fsm.Result, s stateReader, fx *effect
 			again = append(again, p.jobs[i])
 			continue
 		}
+		// A job that a client is told to be refused must not come back with the
+		// next start of the broker.
+		done.lazy = done.lazy && submitError(code) == nil
 		c.answer(&p.jobs[i], code, s, fx)
 	}
+	fx.writes = append(fx.writes, done)
 	for i, other := range c.pubs.order {
 		if other == p {
 			c.pubs.order = append(c.pubs.order[:i], c.pubs.order[i+1:]...)

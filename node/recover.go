@@ -25,7 +25,7 @@ func (c *core) recover(j *Journal, found map[string][]executor.State, fx *effect
 	if err := c.recoverAttempts(j, found, fx); err != nil {
 		return err
 	}
-	c.requeueHome()
+	c.requeueHome(fx)
 	return nil
 }
 
@@ -129,8 +129,9 @@ func (c *core) recoverAttempts(j *Journal, found map[string][]executor.State, fx
 	return nil
 }
 
-// requeueHome gives home tasks without an attempt another one.
-func (c *core) requeueHome() {
+// requeueHome gives home tasks without an attempt another one; those that were
+// to be stopped have stopped.
+func (c *core) requeueHome(fx *effects) {
 	live := map[executor.ID]bool{}
 	for id := range c.attempts {
 		live[executor.ID{Job: id.Job, Task: id.Task, Attempt: id.Attempt}] = true
@@ -145,6 +146,11 @@ func (c *core) requeueHome() {
 		for i := range job.Tasks {
 			t, w := &job.Tasks[i], homeWaiting{num, uint32(i)}
 			if isEnd(t.State) || queued[w] || live[executor.ID{Job: name, Task: w.task, Attempt: t.Attempt}] {
+				continue
+			}
+			if t.State == fsm.Stopping {
+				t.State, t.EndedMs = fsm.TaskCancelled, c.now.wall.UnixMilli()
+				c.writeHome(num, w.task, fx)
 				continue
 			}
 			t.State = fsm.Queued

@@ -335,3 +335,103 @@ func TestDeclinedForRoomComesBack(t *testing.T) {
 		t.Errorf("%s runs", id)
 	}
 }
+
+// A cancelled home job ran again: after a power failure, when its supervisor
+// vanished, or when it failed by itself while it was being stopped.
+func TestCancelledHomeJobNeverRunsAgain(t *testing.T) {
+	const retried = `{"command":["sleep"],"retry":{"max_attempts":3}}`
+	ends := map[string]func(*rigSite, executor.ID){
+		"power": func(s *rigSite, id executor.ID) {
+			delete(s.running, id)
+			s.boot()
+		},
+		"vanished": func(s *rigSite, id executor.ID) {
+			delete(s.running, id)
+			s.turn(endedEvent{id, executor.Result{Cause: executor.Vanished, Detail: "lost: its supervisor died"}})
+		},
+		"failed by itself": func(s *rigSite, id executor.ID) { s.finish(id, 1) },
+	}
+	for name, end := range ends {
+		r := newRig(t, fsm.DefaultParams(), 1)
+		a := r.sites[0]
+		a.submit(retried, "")
+		id := a.only()
+		var refused error
+		a.turn(cancelEvent{num: 1, reply: func(err error) { refused = err }})
+		if refused != nil {
+			t.Fatal(refused)
+		}
+		end(a, id)
+		r.settle()
+		task := a.core.home.jobs[1].Tasks[0]
+		if len(a.history) != 1 || task.State != fsm.TaskCancelled || task.EndedMs == 0 {
+			t.Errorf("%s: started %v, the task is %+v", name, a.history, task)
+		}
+	}
+}
+
+// A job that its client was told to be refused came back with the next start of
+// the broker.
+func TestRefusedJobStaysRefused(t *testing.T) {
+	r := newRig(t, fsm.DefaultParams(), 1)
+	a := r.sites[0]
+	a.submit(sleepJob, "") // at home
+	i := a.submit(sleepJob, "")
+	cmds, results := a.pending, make([]fsm.Result, len(a.pending))
+	a.pending = nil
+	for k := range cmds {
+		if _, submit := cmds[k].Body.(*fsm.Submit); submit {
+			results[k].Jobs = []fsm.Code{fsm.TooManyJobs}
+		}
+	}
+	a.turn(resultEvent{cmds: cmds, results: results})
+	if !errors.Is(a.answers[i].Err, ErrFull) {
+		t.Fatalf("the answer: %+v", a.answers[i])
+	}
+	a.boot()
+	if p := a.core.pubs.find(2); p != nil {
+		t.Errorf("after a restart the refused job is on its way: %+v", p.spec)
+	}
+}
+
+// A site that was expelled right after it had registered, and died while it
+// registered again, could not prove that its data were its latest.
+func TestNotedBootKeepsNewerOnes(t *testing.T) {
+	j, err := OpenJournal(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	boots := [][16]byte{{1}, {2}, {3}, {4}}
+	for _, boot := range boots[:3] {
+		if _, err := j.Boot(boot); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := j.commit([]write{registeredAs(boots[1])}); err != nil {
+		t.Fatal(err)
+	}
+	known, err := j.Boot(boots[3])
+	if want := [][16]byte{{4}, {3}, {2}}; err != nil || !slices.Equal(known, want) {
+		t.Errorf("knows %v, %v; want %v", known, err, want)
+	}
+}
+
+// A home task that no machine could take any more held up all behind it.
+func TestStuckHomeTaskHoldsUpNobody(t *testing.T) {
+	r := newRig(t, fsm.DefaultParams(), 3)
+	a := r.sites[0]
+	a.submit(`{"command":["sleep"],"resources":{"cpu":2},"retry":{"max_attempts":3}}`, "")
+	wide := a.only()
+	a.submit(`{"command":["sleep"],"retry":{"max_attempts":3}}`, "")
+	narrow := a.history[1]
+	a.turn(capacityEvent{"local", []executor.Machine{{Name: "a-local", Resources: executor.Resources{MilliCPU: 1000, MemMiB: 1024}}}})
+	a.finish(wide, 1)
+	a.finish(narrow, 1)
+	if task := a.core.home.jobs[1].Tasks[0]; task.State != fsm.Queued || task.Reason != tooSmall {
+		t.Errorf("the wide task: %+v", task)
+	}
+	if id := a.only(); id.Attempt != 2 || id.Job != narrow.Job {
+		t.Errorf("%s runs, want the narrow task's second attempt", id)
+	}
+}

@@ -328,16 +328,24 @@ func (c *core) checkKey(req Request, reply func(Answer), s stateReader, fx *effe
 	return name, true
 }
 
-// replay answers a repeat of a keyed request.
+// replay answers a repeat of a keyed request. Once the site is registered its
+// state is as new as the keys: what it does not know has ended.
 func (c *core) replay(num uint64, reply func(Answer), s stateReader, fx *effects) {
 	if c.pubs.follow(num, reply) {
 		return
 	}
-	a := Answer{ID: fsm.JobID{Site: c.site, Num: num}, Durability: DurableFederation, Replayed: true, State: fsm.Queued.String()}
-	if job := c.home.jobs[num]; job != nil {
+	a := Answer{ID: fsm.JobID{Site: c.site, Num: num}, Durability: DurableFederation, Replayed: true}
+	job := c.home.jobs[num]
+	v, published := s.Job(a.ID)
+	switch {
+	case job != nil:
 		a.Durability, a.State = DurableSite, job.state().String()
-	} else if v, ok := s.Job(a.ID); ok {
+	case published:
 		a.State, a.Reason = v.State.String(), v.Reason
+	case c.incarnation == 0:
+		a.State, a.Reason = fsm.Queued.String(), "accepted before; its state is known here once this broker is registered"
+	default: // whether the federation ever had it is not known, either
+		a.Durability, a.State, a.Reason = DurableSite, Retired, "it has ended and is no longer kept"
 	}
 	fx.reply(reply, a)
 }

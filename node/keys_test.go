@@ -399,3 +399,32 @@ func TestRefusedKeysLeaveNothing(t *testing.T) {
 		t.Errorf("there is room for %d runs where one is held", n)
 	}
 }
+
+// Found by review: a repeat for a job that is no longer kept said that it waits.
+func TestRepeatForARetiredJob(t *testing.T) {
+	params := fsm.DefaultParams()
+	params.RetainMs = leastRetainMs
+	r := newRig(t, params, 1)
+	a := r.sites[0]
+	a.submit(sleepJob, "home")
+	a.submit(sleepJob, "away")
+	r.settle()
+	for range 2 { // both have run
+		a.finish(a.only(), 0)
+		r.settle()
+	}
+	a.core.homeForget(1, &effects{})
+	r.now = r.now.Add(leastRetainMs * time.Millisecond)
+	r.apply() // the state retires what has ended
+	for _, key := range []string{"home", "away"} {
+		i := a.submit(sleepJob, key)
+		if got := a.answers[i]; got.Err != nil || !got.Replayed || got.State != Retired || got.Reason == "" {
+			t.Errorf("a repeat of %s: %+v", key, got)
+		}
+	}
+	a.core.incarnation = 0 // as after a start: the state may be old
+	i := a.submit(sleepJob, "away")
+	if got := a.answers[i]; got.Err != nil || !got.Replayed || got.State != fsm.Queued.String() || got.Reason == "" {
+		t.Errorf("a repeat before the site is registered: %+v", got)
+	}
+}

@@ -69,6 +69,10 @@ const (
 	DurableSite       = "site"       // synced in this broker's journal only
 )
 
+// Retired is the state in an Answer that repeats one for a job which has ended
+// and is no longer kept: how it ended is not known here any more.
+const Retired = "retired"
+
 // Answer is what became of one Request.
 type Answer struct {
 	ID         fsm.JobID

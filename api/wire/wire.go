@@ -59,7 +59,7 @@ type SpecSites struct {
 // Accepted answers a submission.
 type Accepted struct {
 	ID         string `json:"id" example:"site-1.42"`
-	State      string `json:"state"`
+	State      string `json:"state" doc:"the job's; retired: a repeat of what has ended and is no longer kept"`
 	Reason     string `json:"reason,omitempty" doc:"why it waits"`
 	Durability string `json:"durability" enum:"federation,site" doc:"committed by the quorum, or synced at this site only"`
 }

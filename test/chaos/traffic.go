@@ -27,6 +27,8 @@ type order struct {
 	ids     [][]string // by job: of every acknowledgement
 	refused string
 	cancel  bool // a cancel was sent
+	// cancelled is the entry at which it was acknowledged, 0 = it was not.
+	cancelled uint64
 }
 
 // track makes an order part of the run.
@@ -184,7 +186,12 @@ func (r *run) cancelFirst(ctx context.Context, o *order) {
 	r.mu.Unlock()
 	r.say("cancel %s (%s)", id, o.Jobs[0].Name)
 	for {
-		err := r.members[o.Site-1].Cancel(ctx, id)
+		index, err := r.members[o.Site-1].CancelAt(ctx, id)
+		if err == nil {
+			r.mu.Lock()
+			o.cancelled = index
+			r.mu.Unlock()
+		}
 		var he *testbed.HTTPError
 		if err == nil || errors.As(err, &he) && he.Status == http.StatusConflict {
 			return
@@ -206,9 +213,13 @@ func (r *run) ordered() []check.Ordered {
 	var out []check.Ordered
 	for _, o := range r.orders {
 		for i, j := range o.Jobs {
+			cancelled := o.cancelled
+			if i > 0 {
+				cancelled = 0 // only the first is
+			}
 			out = append(out, check.Ordered{
 				Name: j.Name, Owner: r.members[o.Site-1].Name, OnLoss: j.OnLoss, Count: j.Count, Exit: j.Exit, Tries: j.Tries,
-				IDs: slices.Clone(o.ids[i]), Cancel: o.cancel && i == 0, Refused: o.refused,
+				IDs: slices.Clone(o.ids[i]), Cancel: o.cancel && i == 0, Cancelled: cancelled, Refused: o.refused,
 			})
 		}
 	}

@@ -165,8 +165,22 @@ func (s *Site) Logs(ctx context.Context, id string, task int) (string, error) {
 
 // Cancel ends a job.
 func (s *Site) Cancel(ctx context.Context, id string) error {
-	_, _, err := s.Do(ctx, http.MethodDelete, "/v1/jobs/"+id, nil, nil)
+	_, err := s.CancelAt(ctx, id)
 	return err
+}
+
+// CancelAt is Cancel, and returns the entry that the broker had applied when it
+// acknowledged.
+func (s *Site) CancelAt(ctx context.Context, id string) (index uint64, err error) {
+	_, header, err := s.Do(ctx, http.MethodDelete, "/v1/jobs/"+id, nil, nil)
+	if err != nil {
+		return 0, err
+	}
+	index, err = strconv.ParseUint(header.Get("X-CloudShare-Index"), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("cancel %s: the answer's index: %w", id, err)
+	}
+	return index, nil
 }
 
 // AwaitJob waits until the job's state is one of those given, and returns it.

@@ -28,6 +28,7 @@ const (
 	Withdrawn Rule = "withdrawn"  // what cannot end waits for an absent owner, visibly
 	Stopped   Rule = "stopped"    // a cut-off site stops foreign tasks inside the lease
 	Once      Rule = "once"       // a command is executed once, however often it is sent
+	Cancelled Rule = "cancelled"  // what was acknowledged to be cancelled is not started any more
 	Alone     Rule = "alone"      // a site alone goes on with its own users' jobs
 )
 
@@ -53,15 +54,17 @@ const (
 
 // Ordered is what a client asked for and was told.
 type Ordered struct {
-	Name    string // of the job; no two orders share one
-	Owner   string // site addressed
-	OnLoss  string
-	Count   int
-	Exit    int      // exit code of its tasks when they run to their end
-	Tries   int      // max_attempts
-	IDs     []string // of every acknowledgement; empty: never acknowledged
-	Cancel  bool     // a cancel was sent
-	Refused string   // an answer that no client should get
+	Name   string // of the job; no two orders share one
+	Owner  string // site addressed
+	OnLoss string
+	Count  int
+	Exit   int      // exit code of its tasks when they run to their end
+	Tries  int      // max_attempts
+	IDs    []string // of every acknowledgement; empty: never acknowledged
+	Cancel bool     // a cancel was sent
+	// Cancelled is the entry at which that was acknowledged, 0 = it was not.
+	Cancelled uint64
+	Refused   string // an answer that no client should get
 }
 
 // Shown is a job as a broker shows it at the end.

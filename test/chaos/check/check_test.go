@@ -70,17 +70,22 @@ func TestTasks(t *testing.T) {
 		start a.1 0 1 10 a 1000
 		end   a.1 0 1 10 a 1400 7
 		start a.1 0 2 20 b 1500`
-	for _, c := range []struct{ name, onLoss, marks, want string }{
-		{"overlap", Fenced, over, "overlap"},
-		{"overlap of idempotent work", Immediate, over, ""},
-		{"one after the other", Fenced, after, ""},
-		{"never after a loss", Never, after, "twice"},
-		{"never after a failure", Never, failed, ""},
-		{"one token twice", Fenced, "start a.1 0 1 10 a 1000\nstart a.1 0 1 10 b 2000", "token-grow"},
-		{"a smaller token", Fenced, "start a.1 0 1 20 a 1000\nstart a.1 0 2 10 b 2000", "token-grow"},
-		{"two home starts at one entry", Fenced, "start a.1 0 1 10 a 1000\nstart a.1 0 2 10 a 2000", ""},
+	for _, c := range []struct {
+		name, onLoss, marks, want string
+		cancelled                 uint64
+	}{
+		{"assigned before its cancel", Fenced, after, "", 20},
+		{"assigned after its cancel", Fenced, after, "cancelled", 19},
+		{"overlap", Fenced, over, "overlap", 0},
+		{"overlap of idempotent work", Immediate, over, "", 0},
+		{"one after the other", Fenced, after, "", 0},
+		{"never after a loss", Never, after, "twice", 0},
+		{"never after a failure", Never, failed, "", 0},
+		{"one token twice", Fenced, "start a.1 0 1 10 a 1000\nstart a.1 0 1 10 b 2000", "token-grow", 0},
+		{"a smaller token", Fenced, "start a.1 0 1 20 a 1000\nstart a.1 0 2 10 b 2000", "token-grow", 0},
+		{"two home starts at one entry", Fenced, "start a.1 0 1 10 a 1000\nstart a.1 0 2 10 a 2000", "", 0},
 	} {
-		o := Ordered{OnLoss: c.onLoss, Count: 1, Exit: 7, Tries: 2}
+		o := Ordered{OnLoss: c.onLoss, Count: 1, Exit: 7, Tries: 2, Cancelled: c.cancelled}
 		if got := rules(Tasks(o, "a.1", script(t, c.marks))); got != c.want {
 			t.Errorf("%s: found %q, want %q", c.name, got, c.want)
 		}

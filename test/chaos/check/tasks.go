@@ -11,6 +11,7 @@ func Tasks(o Ordered, id string, m Marks) []Violation {
 	for i := range o.Count {
 		list := m.Of(id, i)
 		out = append(out, tokens(list)...)
+		out = append(out, afterCancel(o, list)...)
 		switch o.OnLoss {
 		case Fenced:
 			out = append(out, overlaps(list)...)
@@ -31,6 +32,18 @@ func twice(o Ordered, list []Attempt) []Violation {
 		}
 	}
 	return nil
+}
+
+// afterCancel finds attempts that were assigned after the cancel had been
+// acknowledged. One assigned before may start a moment later.
+func afterCancel(o Ordered, list []Attempt) []Violation {
+	var out []Violation
+	for _, a := range list {
+		if o.Cancelled > 0 && a.Token > o.Cancelled {
+			out = append(out, broken(Cancelled, "%s was started, its cancel had been acknowledged at entry %d", a, o.Cancelled))
+		}
+	}
+	return out
 }
 
 // overlaps finds attempts that began while an earlier one still left marks.

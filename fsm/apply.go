@@ -11,9 +11,13 @@ import (
 // and then matches what waits with what is free. It returns one result per
 // command. The entry's number is one more than the last one's, whatever it holds.
 //
-// An error means that the entry cannot be understood by this version; the state
-// is unchanged and the node must stop.
+// An error means that the entry cannot be understood by this code, or goes by an
+// apply version that it does not know (ErrNewVersion); the state is unchanged and
+// the node must stop.
 func (s *State) Apply(b *Batch) ([]Result, error) {
+	if err := s.checkVersion(); err != nil {
+		return nil, fmt.Errorf("apply entry %d: %w", s.index+1, err)
+	}
 	for i := range b.Commands {
 		if err := b.Commands[i].known(); err != nil {
 			return nil, fmt.Errorf("apply entry %d: command %d: %w", s.index+1, i, err)
@@ -32,6 +36,7 @@ func (s *State) Apply(b *Batch) ([]Result, error) {
 		s.reserve()
 		s.retain()
 	}
+	s.version, s.raised = max(s.version, s.raised), 0
 	return results, nil
 }
 
@@ -39,7 +44,7 @@ func (s *State) Apply(b *Batch) ([]Result, error) {
 func (c *Command) known() error {
 	switch c.Body.(type) {
 	case *Genesis, *Register, *Submit, *Offer, *Started, *Complete, *Decline, *Cancel, *Usage,
-		*SiteLost, *Forget, *SetParams, *Suspect, *Addresses, *Leave, *Bound:
+		*SiteLost, *Forget, *SetParams, *Suspect, *Addresses, *Leave, *Bound, *Raise:
 		return nil
 	}
 	return fmt.Errorf("%w: %T from site %q", ErrUnknownCommand, c.Body, c.ID.Site)
@@ -116,6 +121,8 @@ func (s *State) dispatch(x *site, body Body) Result {
 		s.away(x, Left)
 	case *Bound:
 		s.bound(x, c)
+	case *Raise:
+		return s.raise(c)
 	}
 	return Result{}
 }
@@ -129,6 +136,7 @@ func (s *State) genesis(c *Genesis, elapsed int64) Result {
 		return Result{Code: AlreadyFounded, Index: s.index}
 	}
 	s.founded, s.federation, s.createdMs, s.seed = s.index, c.Federation, c.CreatedMs, c.Seed
+	s.version = firstVersion
 	s.termBase = -max(0, min(elapsed, math.MaxInt64/2)) // time 0 is now
 	s.useParams(c.Params)
 	s.tell(EventFounded)

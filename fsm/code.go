@@ -22,7 +22,7 @@ var codeTexts = [...]string{
 	OutOfOrder:     "the usage batch is not the next one",
 	AlreadyFounded: "the federation has been founded",
 	NotFounded:     "the federation has not been founded",
-	VersionTooNew:  "a member does not know this version",
+	VersionTooNew:  "a member's broker does not know that apply version: upgrade it",
 	OlderData:      "the data directory is older than what the federation has seen of this site (was a backup put back?): start it with its newest data, or join with an empty directory under another name",
 }
 

@@ -60,6 +60,7 @@ func specimens() map[string]Body {
 		"suspect": &Suspect{Site: "b", Incarnation: 2, On: true}, "addresses": &Addresses{HTTP: "h:1", Peer: "h:2", Gossip: "h:3"},
 		"leave": &Leave{},
 		"bound": &Bound{Attempts: []BoundAttempt{{specimenRef(0), 90_000}}},
+		"raise": &Raise{Version: 300},
 	}
 }
 
@@ -90,7 +91,7 @@ func TestCodecGoldens(t *testing.T) {
 
 func TestBatchRoundTripOfEveryKind(t *testing.T) {
 	want := specimenBatch()
-	if kinds := int(KindBound); len(want.Commands) != kinds {
+	if kinds := int(KindRaise); len(want.Commands) != kinds {
 		t.Fatalf("%d specimens for %d kinds", len(want.Commands), kinds)
 	}
 	data := want.Append([]byte("before"))
@@ -209,7 +210,7 @@ func drawEnded(t *rapid.T) Ended {
 func drawBody(t *rapid.T) Body {
 	refs := func(what string) []AttemptRef { return rapid.SliceOfN(rapid.Custom(drawRef), 0, 3).Draw(t, what) }
 	text := func(what string, most int) string { return rapid.StringN(0, -1, most+1).Draw(t, what) }
-	switch kind := Kind(rapid.IntRange(int(KindGenesis), int(KindBound)).Draw(t, "kind")); kind {
+	switch kind := Kind(rapid.IntRange(int(KindGenesis), int(KindRaise)).Draw(t, "kind")); kind {
 	case KindGenesis:
 		return &Genesis{Federation: [16]byte{rapid.Byte().Draw(t, "id")}, CreatedMs: number(t, 0, MaxUnixMs, "created"), Seed: rapid.Uint64().Draw(t, "seed"), Params: drawParams(t)}
 	case KindRegister:
@@ -249,6 +250,8 @@ func drawBody(t *rapid.T) Body {
 		return &Suspect{Site: drawSite(t), Incarnation: rapid.Uint64().Draw(t, "inc"), On: rapid.Bool().Draw(t, "on")}
 	case KindLeave:
 		return &Leave{}
+	case KindRaise:
+		return &Raise{Version: uint32(number(t, firstVersion, math.MaxUint32, "version"))}
 	case KindBound:
 		return &Bound{Attempts: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) BoundAttempt {
 			return BoundAttempt{drawRef(t), number(t, 1, MaxTimeoutMs, "bound")}
@@ -319,7 +322,8 @@ func TestDecodeRefuses(t *testing.T) {
 		text string
 	}{
 		{"nothing", nil, ErrFormat, "byte 0"},
-		{"another format", []byte{2, 1, 0, 0}, ErrVersion, "upgrade"},
+		{"a newer format", []byte{Format + 1, 1, 0, 0}, ErrVersion, "upgrade"},
+		{"an older format", []byte{Format - 1, 1, 0, 0}, ErrVersion, "version that wrote it"},
 		{"bytes after the end", []byte{Format, 1, 0, 0, 7}, ErrFormat, "1 bytes after the last command"},
 		{"number in too many bytes", []byte{Format, 0x81, 0, 0, 0}, ErrFormat, "byte 1: a number takes 2 bytes where 1"},
 		{"number beyond 64 bits", slices.Concat([]byte{Format}, bytes.Repeat([]byte{0xff}, 10), []byte{0, 0}), ErrFormat, "64 bits"},

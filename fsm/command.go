@@ -7,7 +7,7 @@ package fsm
 // Kind numbers a command on the wire. Numbers are never reused.
 type Kind uint8
 
-// The commands of apply version 1.
+// The commands. A kind that comes later needs an apply version that allows it.
 const (
 	KindGenesis   Kind = 1  // the first entry of a federation
 	KindRegister  Kind = 2  // a broker presents itself (a new incarnation)
@@ -25,6 +25,7 @@ const (
 	KindAddresses Kind = 14 // a site's addresses changed
 	KindLeave     Kind = 15 // a site goes by its own will, and may come back
 	KindBound     Kind = 16 // when attempts without a watchdog are certainly dead
+	KindRaise     Kind = 17 // go on by a newer apply version
 )
 
 // CommandID names a command for ever: its site, that site's incarnation and a
@@ -269,6 +270,11 @@ type Suspect struct {
 // stay withdrawn until it registers again or its departure period is over.
 type Leave struct{}
 
+// Raise puts an apply version in force from the next entry on. It is refused as
+// VersionTooNew while the broker of a site that has not left does not know it;
+// one that is in force already, or an older one, changes nothing.
+type Raise struct{ Version uint32 }
+
 // Addresses updates where a site's broker listens.
 type Addresses struct{ HTTP, Peer, Gossip string }
 
@@ -289,3 +295,4 @@ func (*Suspect) Kind() Kind   { return KindSuspect }
 func (*Addresses) Kind() Kind { return KindAddresses }
 func (*Leave) Kind() Kind     { return KindLeave }
 func (*Bound) Kind() Kind     { return KindBound }
+func (*Raise) Kind() Kind     { return KindRaise }

@@ -33,7 +33,11 @@ func DecodeBatch(data []byte) (*Batch, error) {
 		return nil, fmt.Errorf("%w: a batch of %d bytes; at most %d", ErrFormat, len(data), MaxBatch)
 	}
 	if len(data) > 0 && data[0] != Format {
-		return nil, fmt.Errorf("%w %d, this version reads %d: upgrade this broker", ErrVersion, data[0], Format)
+		remedy := "upgrade this broker"
+		if data[0] < Format {
+			remedy = "run the version that wrote it, or found a federation anew on empty data"
+		}
+		return nil, fmt.Errorf("%w %d, this version reads %d: %s", ErrVersion, data[0], Format, remedy)
 	}
 	r := reader{data: data, end: len(data)}
 	r.uint("format", Format)
@@ -165,6 +169,8 @@ func (r *reader) body(c *Command, kind uint64, start int) {
 		c.Body = &Leave{}
 	case uint64(KindBound):
 		c.Body = &Bound{Attempts: list(r, "attempts", MaxReports, minAttempt+1, (*reader).bound)}
+	case uint64(KindRaise):
+		c.Body = &Raise{Version: r.uint32("version")}
 	default:
 		r.err = fmt.Errorf("%w %d at byte %d, site %s: upgrade this broker", ErrUnknownKind, kind, start, c.ID.Site)
 	}

@@ -6,7 +6,7 @@ import (
 
 // Format is the first byte of every batch. A change of what follows takes a
 // new number.
-const Format = 1
+const Format = 2
 
 // The encoding is positional: a batch is
 //
@@ -125,6 +125,8 @@ func appendBody(dst []byte, body Body) []byte {
 		return dst
 	case *Bound:
 		return appendBound(dst, b)
+	case *Raise:
+		return protowire.AppendVarint(dst, uint64(b.Version))
 	}
 	return dst
 }

@@ -159,6 +159,8 @@ func (s *script) run() string {
 		return s.show()
 	case "tasks":
 		return s.tasks()
+	case "version":
+		return fmt.Sprintf("version %d, all know %d\n", s.w.s.Version(), s.w.s.NextVersion())
 	case "why":
 		v, _ := s.w.s.Job(s.job())
 		return v.Reason + "\n"
@@ -203,6 +205,8 @@ func (s *script) body(site string) Body {
 		return &Bound{Attempts: []BoundAttempt{{s.ref(), s.num("ms", 1)}}}
 	case "leave":
 		return &Leave{}
+	case "raise":
+		return &Raise{Version: uint32(s.num("version", Version))}
 	case "forget":
 		return &Forget{Site: s.str("who")}
 	case "suspect":
@@ -244,7 +248,8 @@ func (s *script) create() string {
 	return ""
 }
 
-// register presents a site again; held and lost name tasks joined by +.
+// register presents a site again; held and lost name tasks joined by +, knows is
+// the newest apply version of its broker.
 func (s *script) register() string {
 	site := s.str("site")
 	refs := func(key string) (out []AttemptRef) {
@@ -253,7 +258,14 @@ func (s *script) register() string {
 		}
 		return out
 	}
-	r := s.w.apply(s.w.registration(site, refs("held"), refs("lost")))[0]
+	c := s.w.registration(site, refs("held"), refs("lost"))
+	if reg, ok := c.Body.(*Register); ok {
+		reg.MaxVersion = uint32(s.num("knows", Version))
+	}
+	r := s.w.apply(c)[0]
+	if r.Code != OK {
+		return fmt.Sprintf("refused: %v\n", r.Code)
+	}
 	s.w.inc[site], s.w.seq[site], s.w.offer[site] = r.Incarnation, 0, 0
 	return fmt.Sprintf("%v: incarnation %d, next job %d, next usage %d\n", r.Code, r.Incarnation, r.NextJob, r.NextUsage) + s.show()
 }

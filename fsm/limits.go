@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"unicode/utf8"
 
@@ -305,6 +306,11 @@ func (b *Addresses) Validate() error { return inAddresses(b.HTTP, b.Peer, b.Goss
 
 // Validate implements Body.
 func (b *Leave) Validate() error { return nil }
+
+// Validate checks that there is such a version.
+func (b *Raise) Validate() error {
+	return within("version", int64(b.Version), firstVersion, math.MaxUint32)
+}
 
 // Validate checks the job's name and the task's index.
 func (a *AttemptRef) Validate() error {

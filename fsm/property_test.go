@@ -35,6 +35,7 @@ func TestStateMachine(t *testing.T) {
 			"forget":   m.forget,
 			"leave":    m.leave,
 			"suspect":  m.suspect,
+			"raise":    m.raise,
 			"params":   m.params,
 			"tick":     m.tick,
 			"term":     m.newTerm,
@@ -318,6 +319,11 @@ func (m *model) forget(t *rapid.T) {
 	if rapid.IntRange(0, 2).Draw(t, "rarely") == 0 {
 		m.do(m.site(), &Forget{Site: m.site()})
 	}
+}
+
+func (m *model) raise(t *rapid.T) {
+	m.t = t
+	m.do(m.site(), &Raise{Version: rapid.Uint32Range(firstVersion, Version+1).Draw(t, "version")})
 }
 
 func (m *model) leave(t *rapid.T) {

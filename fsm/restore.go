@@ -14,7 +14,7 @@ func Restore(in io.Reader) (*State, error) {
 	r := newSnapReader(in)
 	s := New()
 	for i := range len(snapshotMagic) {
-		r.check(r.byte() == snapshotMagic[i], "not a snapshot of this version")
+		r.check(r.byte() == snapshotMagic[i], "not a snapshot in this format: run the version that wrote it")
 	}
 	r.scalars(s)
 	r.sites(s)
@@ -33,6 +33,10 @@ func Restore(in io.Reader) (*State, error) {
 }
 
 func (r *snapReader) scalars(s *State) {
+	if s.version = r.u32("version"); s.version > Version {
+		r.fail("%w", tooNew(s.version)) // the rest may be anything
+		return
+	}
 	s.index, s.term, s.founded, s.seed = r.uint(), r.uint(), r.uint(), r.uint()
 	s.termBase, s.time, s.createdMs = r.int(), r.within(0, sched.MaxNow, "log time"), r.within(0, MaxUnixMs, "date")
 	s.federation = r.id()
@@ -45,6 +49,7 @@ func (r *snapReader) scalars(s *State) {
 	p.ReserveAfterMs, p.RetainMs, p.RetainJobs, p.DepartureMs = r.int(), r.int(), r.int(), r.int()
 	p.RateCPU, p.RateMem, p.RateGPU, p.QuantumMs = r.int(), r.int(), r.int(), r.int()
 	p.LeaseMs, p.MarginMs = r.int(), r.int()
+	r.check((s.founded > 0) == (s.version > 0), "a version without genesis, or genesis without one")
 	r.check(s.founded <= s.index && s.nextSeq > 0 && s.nextSeq < 1<<62 && s.termBase <= sched.MaxNow, "numbers contradict each other")
 	if s.founded == 0 || r.err != nil {
 		r.check(r.err != nil || *p == Params{}, "parameters before genesis")

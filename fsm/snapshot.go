@@ -13,7 +13,7 @@ import (
 )
 
 // snapshotMagic starts every snapshot; the last byte is the format's version.
-const snapshotMagic = "cloudshare-state\x01"
+const snapshotMagic = "cloudshare-state\x02"
 
 // Frozen is a state at one entry. It is safe for use beside Apply on the state
 // it came from, and by several goroutines.
@@ -27,6 +27,7 @@ type Frozen struct {
 
 // scalars are the state's plain numbers, in the order they are written.
 type scalars struct {
+	version                    uint32
 	index, term, founded, seed uint64
 	termBase, time, createdMs  int64
 	federation                 [16]byte
@@ -54,7 +55,7 @@ func (s *State) Snapshot() *Frozen {
 func (s *State) freeze() *Frozen {
 	f := &Frozen{
 		scalars: scalars{
-			index: s.index, term: s.term, founded: s.founded, seed: s.seed,
+			version: s.version, index: s.index, term: s.term, founded: s.founded, seed: s.seed,
 			termBase: s.termBase, time: s.time, createdMs: s.createdMs, federation: s.federation, params: s.params,
 			decisions: s.decisions, nextSeq: s.nextSeq, nextReserve: s.nextReserve,
 		},
@@ -201,7 +202,7 @@ func (f *Frozen) encode(w *snapWriter) {
 }
 
 func (f *Frozen) encodeScalars(w *snapWriter) {
-	w.uint(f.index, f.term, f.founded, f.seed)
+	w.uint(uint64(f.version), f.index, f.term, f.founded, f.seed)
 	w.int(f.termBase, f.time, f.createdMs)
 	w.id(f.federation)
 	w.uint(f.decisions, f.nextSeq)

@@ -6,10 +6,6 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-// Version is the newest apply version this code knows: what a batch does to a
-// state never changes within a version.
-const Version = 1
-
 // Bounds of the replicated state. They are constants of the apply version:
 // every member must refuse the same submissions.
 const (
@@ -40,7 +36,10 @@ var (
 	// ErrUnknownCommand: an entry holds what this version does not know. The
 	// node must stop: skipping it would make replicas differ.
 	ErrUnknownCommand = errors.New("unknown command")
-	// ErrBadSnapshot: bytes that no State wrote.
+	// ErrNewVersion: the federation goes by an apply version that this code does
+	// not know. The node must stop: it would compute another state.
+	ErrNewVersion = errors.New("apply version not known")
+	// ErrBadSnapshot: bytes that no State of a known version wrote.
 	ErrBadSnapshot = errors.New("bad snapshot")
 )
 
@@ -57,6 +56,7 @@ type State struct {
 	termBase int64  // log time at the first entry of term, ms
 	time     int64  // Invariant: never falls; ms since genesis
 
+	version    uint32 // apply version in force; Invariant: never falls; 0 until Genesis
 	founded    uint64 // entry of Genesis, 0 = not yet
 	federation [16]byte
 	createdMs  int64
@@ -99,6 +99,7 @@ type State struct {
 	// Of one Apply; no part of the state.
 	events  *[]Event // nil = nobody observes
 	charged int64    // log milliseconds charged for the attempt that is being settled
+	raised  uint32   // version from the next entry on, 0 = as before
 }
 
 // taskKey names a task inside the state.

@@ -1,0 +1,61 @@
+package fsm
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestRaise: a version is in force from the next entry on. A broker whose code
+// does not know it has the raising entry right, as all have, and stops before the
+// next one; it starts on no snapshot of such a state either.
+func TestRaise(t *testing.T) {
+	w := newWorld(t, params(), "a", "b")
+	if v, next := w.s.Version(), w.s.NextVersion(); v != firstVersion || next != Version {
+		t.Fatalf("version %d, next %d after genesis", v, next)
+	}
+	for _, site := range []string{"a", "b"} {
+		if r := w.do(site, &Raise{Version: Version + 1}); r.Code != VersionTooNew || w.s.Version() != firstVersion {
+			t.Fatalf("raised to what not all know: %v, version %d", r.Code, w.s.Version())
+		}
+		c := w.registration(site, nil, nil)
+		c.Body.(*Register).MaxVersion = Version + 1
+		w.inc[site], w.seq[site] = w.apply(c)[0].Incarnation, 0
+	}
+	before := w.s.Hash()
+	rs := w.apply(w.cmd("a", &Raise{Version: Version + 1}), w.cmd("b", &Raise{Version: Version + 1}), w.cmd("b", w.offering("b", 1)))
+	for i, r := range rs {
+		if r.Code != OK {
+			t.Errorf("command %d: %v", i, r.Code)
+		}
+	}
+	if w.s.Version() != Version+1 || w.s.Hash() == before {
+		t.Fatalf("version %d", w.s.Version())
+	}
+
+	index, hash := w.s.Index(), w.s.Hash()
+	_, err := w.s.Apply(&Batch{Term: w.term})
+	if !errors.Is(err, ErrNewVersion) || !strings.Contains(err.Error(), "upgrade this broker") {
+		t.Errorf("applied by rules that are not known: %v", err)
+	}
+	if w.s.Index() != index || w.s.Hash() != hash {
+		t.Error("what was refused changed the state")
+	}
+	_, err = Restore(bytes.NewReader(snapshotOf(t, w.s)))
+	if !errors.Is(err, ErrNewVersion) || !errors.Is(err, ErrBadSnapshot) || !strings.Contains(err.Error(), fmt.Sprintf("version %d, this broker knows %d: upgrade", Version+1, Version)) {
+		t.Errorf("restored by rules that are not known: %v", err)
+	}
+}
+
+// TestOlderBrokerIsRefused: what is in force decides, not what this code knows.
+func TestOlderBrokerIsRefused(t *testing.T) {
+	w := newWorld(t, params(), "a")
+	w.s.version = Version + 1
+	old := w.registration("b", nil, nil)
+	// The command by itself: an entry could not be applied.
+	if r := w.s.register("b", old.Body.(*Register)); r.Code != VersionTooNew || !strings.Contains(r.Code.String(), "upgrade") {
+		t.Errorf("a broker that knows less than what is in force: %v", r.Code)
+	}
+}

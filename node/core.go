@@ -106,6 +106,7 @@ type core struct {
 	lease     lease
 	pledges   pledgeBook
 	judging   map[coord.Renewal]bool // verdicts being ordered
+	raising   bool                   // a newer apply version is being ordered
 	// expelled: the state says that this incarnation is lost; foreign attempts
 	// are ended before the site registers again.
 	expelled bool
@@ -202,6 +203,8 @@ func (c *core) step(ev event, s stateReader, fx *effects) {
 		c.renewed(ev, fx)
 	case verdictEvent:
 		c.verdict(ev)
+	case raiseEvent:
+		c.raise(ev)
 	case registeredEvent:
 		c.registered(ev, fx)
 	case tickEvent:

@@ -43,7 +43,17 @@ func (b *Broker) watch() {
 	}
 	var sites []fsm.SiteView
 	var params fsm.Params
-	b.cfg.Replica.View(func(s *fsm.State) { sites, params = s.Sites(), s.Params() })
+	var raise raiseEvent
+	b.cfg.Replica.View(func(s *fsm.State) {
+		sites, params = s.Sites(), s.Params()
+		if next := s.NextVersion(); next > s.Version() {
+			raise.version = next
+		}
+	})
+	if raise.version != 0 {
+		b.cfg.Logger.Info().Uint32("version", raise.version).Msg("the brokers of all sites know a newer apply version: raising it")
+		b.post(raise)
+	}
 	b.judge(b.warden.look(sites, timingOf(params, 0), b.cfg.Hints.Absent))
 }
 
@@ -92,6 +102,20 @@ func (c *core) verdict(v verdictEvent) {
 	for _, r := range v.trust {
 		propose(r, &fsm.Suspect{Site: r.Site, Incarnation: r.Incarnation})
 	}
+}
+
+// raiseEvent: this broker leads, and all sites know a newer apply version.
+type raiseEvent struct{ version uint32 }
+
+func (raiseEvent) isEvent() {}
+
+// raise proposes an apply version, one at a time.
+func (c *core) raise(ev raiseEvent) {
+	if c.incarnation == 0 || c.raising {
+		return
+	}
+	c.raising = true
+	c.out.add(&fsm.Raise{Version: ev.version}, func(fsm.Result, stateReader, *effects) { c.raising = false })
 }
 
 // proposeLoss orders a SiteLost, which the log tries once, in its own term. If

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node/coord"
 )
 
@@ -155,10 +156,18 @@ func (m *machine) Restore(rc io.ReadCloser) error {
 	}
 	m.mu.Unlock()
 	m.again(again)
-	if err != nil {
-		return fmt.Errorf("restore: %w", err)
+	if err == nil {
+		return nil
 	}
-	return nil
+	err = fmt.Errorf("restore: %w", err)
+	if errors.Is(err, fsm.ErrNewVersion) { // raft would ask for the same snapshot for ever
+		select {
+		case <-m.begun:
+			m.fail(err)
+		default: // Open fails
+		}
+	}
+	return err
 }
 
 // frozen writes one snapshot.

@@ -48,8 +48,13 @@ func (h *Handler) openLog(ctx context.Context, w *work, n int, follow bool) (io.
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("logs of %s: %w", w.name, err)
 		}
-		// Opened while it ran, or else the file may be another attempt's.
+		// Opened while it ran, or else the file may be another attempt's: its end
+		// is known, or its supervisor has kept its output and made the next file.
 		if err == nil && h.endOf(w) == nil {
+			if kept, keptErr := os.Open(logPath(h.cfg.Dir, w.name, n)); keptErr == nil {
+				f.Close()
+				f = kept
+			}
 			return h.newFollower(ctx, w, n, f, follow)
 		}
 		if err == nil {

@@ -63,6 +63,8 @@ type disorder struct {
 	newest map[taskName]executor.ID
 	good   map[taskName]bool
 	bad    map[string]bool
+	// stopped are the jobs whose cancel was acknowledged.
+	stopped map[string]*promised
 }
 
 type taskName struct {
@@ -79,7 +81,9 @@ type promised struct {
 	count     uint32
 	never     bool // a loss is its end
 	cancelled bool
-	end       string
+	// stopped: from this entry on the job's cancel is acknowledged.
+	stopped uint64
+	end     string
 }
 
 func newDisorder(t *rapid.T, base string) *disorder {
@@ -101,6 +105,7 @@ func newDisorder(t *rapid.T, base string) *disorder {
 		rig:  foundRig(t, open, params, 1, 2, 3),
 		mail: map[*rigSite][]event{}, read: map[*rigSite]int{},
 		newest: map[taskName]executor.ID{}, good: map[taskName]bool{}, bad: map[string]bool{},
+		stopped: map[string]*promised{},
 	}
 	d.pass(2 * time.Hour) // the rig's own leases are longer
 	for _, s := range d.sites {
@@ -140,7 +145,11 @@ func (d *disorder) cancel(t *rapid.T) {
 	p := d.jobs[rapid.IntRange(0, len(d.jobs)-1).Draw(t, "job")]
 	if id, ok := p.id(); ok {
 		p.cancelled = true
-		p.site.turn(cancelEvent{num: id.Num, reply: func(error) {}})
+		p.site.turn(cancelEvent{num: id.Num, reply: func(err error) {
+			if err == nil {
+				p.stopped, d.stopped[id.String()] = d.state.Index(), p
+			}
+		}})
 	}
 }
 
@@ -312,6 +321,9 @@ func (d *disorder) check(t *rapid.T) {
 			if again && (id.Attempt <= last.Attempt || id.Token < last.Token) {
 				t.Fatalf("%s was started at %s after %s", id, s.name, last)
 			}
+			if p := d.stopped[id.Job]; p != nil && d.isNew(p, s, id) {
+				t.Fatalf("%s was started at %s, its cancel had been acknowledged at entry %d", id, s.name, p.stopped)
+			}
 			d.newest[nameOf(id)] = id
 		}
 		d.read[s] = len(s.history)
@@ -334,6 +346,15 @@ func (d *disorder) check(t *rapid.T) {
 			p.end = state
 		}
 	}
+}
+
+// isNew reports whether an attempt of a cancelled job cannot have been on its
+// way when the cancel was acknowledged. Home attempts are on no way.
+func (d *disorder) isNew(p *promised, at *rigSite, id executor.ID) bool {
+	if _, queued := d.state.Job(fsm.JobID{Site: p.site.name, Num: p.site.answers[p.answer].ID.Num}); queued {
+		return id.Token > p.stopped
+	}
+	return at == p.site
 }
 
 // view is what the job's owner shows of it, in Broker.Job's order.

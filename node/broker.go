@@ -76,9 +76,10 @@ type Broker struct {
 	forgets    chan handlerID
 	warden     *warden
 	disk       *diskWatch
-	renewNow   chan struct{} // capacity 1
-	leaseUntil atomic.Int64  // CLOCK_BOOTTIME, as last granted
-	addresses  Addresses     // set by Start
+	stall      atomic.Pointer[error] // of the journal, as the last look found it
+	renewNow   chan struct{}         // capacity 1
+	leaseUntil atomic.Int64          // CLOCK_BOOTTIME, as last granted
+	addresses  Addresses             // set by Start
 
 	mu         sync.Mutex
 	registered uint64 // incarnation, 0 = not yet
@@ -159,6 +160,7 @@ func (b *Broker) Start(ctx context.Context, addresses Addresses) error {
 	fx.writes = nil
 	b.disk.report(b.diskChanged) // before the first job comes
 	b.goroutine(b.watchDisk)
+	b.goroutine(b.watchJournal)
 	b.goroutine(b.forgetLoop)
 	b.goroutine(b.commitLoop)
 	b.goroutine(b.loop)
@@ -324,8 +326,7 @@ func (b *Broker) Stop(ctx context.Context, endTasks bool) error {
 	b.stopping = true
 	b.mu.Unlock()
 	if again {
-		b.wg.Wait()
-		return nil
+		return b.join()
 	}
 	var errs []error
 	if endTasks {
@@ -344,8 +345,7 @@ func (b *Broker) Stop(ctx context.Context, endTasks bool) error {
 			errs = append(errs, fmt.Errorf("close handler %s: %w", name, err))
 		}
 	}
-	b.wg.Wait()
-	return errors.Join(errs...)
+	return errors.Join(append(errs, b.join())...)
 }
 
 // drainOut waits a moment for the order to take what the broker still has to say.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -21,7 +22,11 @@ import (
 // depends on them is forked, sent or answered: that is the group commit.
 //
 // Assumption: a sync that returned survives a crash of the machine.
-type Journal struct{ db *bolt.DB }
+type Journal struct {
+	db *bolt.DB
+	// began is when the write under way was asked for; nil: there is none.
+	began atomic.Pointer[time.Time]
+}
 
 // Errors of the journal.
 var (
@@ -29,6 +34,8 @@ var (
 	ErrForeignData = errors.New("data directory belongs to another site")
 	// ErrDataInUse: another broker has the data directory open.
 	ErrDataInUse = errors.New("data directory is in use by another broker")
+	// ErrJournalStalled: a write of the journal does not return.
+	ErrJournalStalled = errors.New("the disk hangs")
 )
 
 var (
@@ -104,8 +111,12 @@ func OpenJournal(dir string) (*Journal, error) {
 	return &Journal{db: db}, nil
 }
 
-// Close closes the file; idempotent.
+// Close closes the file; idempotent. With a write under way it gives up, for that
+// hangs (ErrJournalStalled).
 func (j *Journal) Close() error {
+	if j.began.Load() != nil {
+		return fmt.Errorf("close journal: %w: end the process", ErrJournalStalled)
+	}
 	if err := j.db.Close(); err != nil {
 		return fmt.Errorf("close journal: %w", err)
 	}
@@ -133,7 +144,7 @@ func tidy(bucket, key []byte) write { return write{bucket: bucket, key: key, laz
 
 // commit makes all writes durable, in order, with one sync.
 func (j *Journal) commit(writes []write) error {
-	err := j.db.Update(func(tx *bolt.Tx) error {
+	err := j.update(func(tx *bolt.Tx) error {
 		for _, w := range writes {
 			b := tx.Bucket(w.bucket)
 			if w.merge != nil {
@@ -161,7 +172,7 @@ func (j *Journal) commit(writes []write) error {
 // has joined a federation: before that nothing was promised under its name.
 func (j *Journal) Identify(site string, node [16]byte, joined bool) ([16]byte, error) {
 	id := identity{Site: site, Node: node}
-	err := j.db.Update(func(tx *bolt.Tx) error {
+	err := j.update(func(tx *bolt.Tx) error {
 		meta := tx.Bucket(bucketMeta)
 		if v := meta.Get(keyIdentity); v != nil {
 			old := identity{}
@@ -190,7 +201,7 @@ func (j *Journal) Identify(site string, node [16]byte, joined bool) ([16]byte, e
 // journal is not an old copy. The last one is the boot that is known to have
 // been registered; it stays however often the broker starts without a quorum.
 func (j *Journal) Boot(boot [16]byte) (known [][16]byte, err error) {
-	err = j.db.Update(func(tx *bolt.Tx) error {
+	err = j.update(func(tx *bolt.Tx) error {
 		meta := tx.Bucket(bucketMeta)
 		if v := meta.Get(keyBoots); v != nil {
 			if cause := json.Unmarshal(v, &known); cause != nil {

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -180,8 +181,9 @@ func (b *Broker) Index() uint64 { return b.cfg.Replica.Index() }
 // Site is this broker's own.
 func (b *Broker) Site() string { return b.cfg.Site }
 
-// Live returns why the process is of no use any more, or nil.
-func (b *Broker) Live() error { return b.Err() }
+// Live returns why the process is of no use any more, or nil: it works, and what
+// it writes to its journal gets there.
+func (b *Broker) Live() error { return cmp.Or(b.Err(), b.stalled()) }
 
 // Ready returns why requests should go elsewhere, or nil: the broker is
 // registered, a lead is known, the state is current and the disk has room.
@@ -191,8 +193,8 @@ func (b *Broker) Ready() error {
 	b.mu.Unlock()
 	status := b.cfg.Log.Status()
 	switch {
-	case b.Err() != nil:
-		return b.Err()
+	case b.Live() != nil:
+		return b.Live()
 	case stopping:
 		return ErrStopping
 	case b.disk.full() != nil:

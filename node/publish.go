@@ -26,6 +26,7 @@ type publication struct {
 	jobs  []pendingJob
 	since time.Time
 	sent  bool
+	bytes int // of its jobs in memory, see pendingJob.bytes
 	// after: not to be sent before; a full queue is asked again later.
 	after time.Time
 	// cancels are jobs whose owner cancelled them before they were published.
@@ -38,6 +39,31 @@ type publicationBook struct {
 	// order holds the groups, oldest first.
 	order []*publication
 	byJob map[uint64]*publication
+	// bytes of the jobs in order, openBytes of those in open that a user submitted
+	// in this turn. Invariant: together at most maxPubBytes when one is accepted.
+	bytes, openBytes int
+}
+
+const (
+	// maxPubBytes bounds the jobs that are on their way, in memory: without a quorum
+	// there is no other end to what a site would accept. It holds some 300,000 small
+	// jobs, which is far more than a quorum ever leaves waiting.
+	maxPubBytes = 256 << 20
+	// pendingBytes is what a job on its way takes beside its spec: the record of it,
+	// its places in the maps, and who waits for its answer.
+	pendingBytes = 640
+)
+
+// bytes is about what a job takes in memory while it is on its way.
+func (j *pendingJob) bytes() int { return j.spec.SizeBound() + pendingBytes }
+
+// room says why a job cannot be taken in, or nil.
+func (b *publicationBook) room(js *fsm.JobSpec) error {
+	if n := b.bytes + b.openBytes; n+js.SizeBound()+pendingBytes > maxPubBytes {
+		return fmt.Errorf("%w: %d jobs of this site (%d MiB, at most %d) are on their way to the federation already: try again when it has taken them",
+			ErrFull, len(b.byJob)+len(b.open), n>>20, maxPubBytes>>20)
+	}
+	return nil
 }
 
 func (b *publicationBook) empty() bool { return len(b.open) == 0 && len(b.order) == 0 }
@@ -69,7 +95,7 @@ func (b *publicationBook) follow(num uint64, reply func(Answer)) bool {
 // has them synced before anything is sent (architecture D5).
 func (c *core) journalPublications(fx *effects) {
 	jobs := c.pubs.open
-	c.pubs.open = nil
+	c.pubs.open, c.pubs.openBytes = nil, 0
 	for len(jobs) > 0 {
 		n := groupSize(jobs)
 		p := &publication{jobs: jobs[:n:n], since: c.now.wall}
@@ -101,33 +127,62 @@ func (c *core) addPublication(p *publication) {
 	c.pubs.order = append(c.pubs.order, p)
 	for i := range p.jobs {
 		c.pubs.byJob[p.jobs[i].spec.Num] = p
+		p.bytes += p.jobs[i].bytes()
 	}
+	c.pubs.bytes += p.bytes
 }
 
-func (p *publication) command() *fsm.Submit {
-	cmd := &fsm.Submit{Jobs: make([]fsm.JobSpec, len(p.jobs))}
-	for i := range p.jobs {
-		cmd.Jobs[i] = p.jobs[i].spec
+// command has the jobs of some groups published, in their order.
+func command(groups ...*publication) *fsm.Submit {
+	cmd := &fsm.Submit{}
+	for _, p := range groups {
+		for i := range p.jobs {
+			cmd.Jobs = append(cmd.Jobs, p.jobs[i].spec)
+		}
 	}
 	return cmd
 }
 
 // encodePublication is the journal's form of a group.
 func (c *core) encodePublication(p *publication) []byte {
-	return fsm.AppendCommand(nil, fsm.Command{ID: fsm.CommandID{Site: c.site, Incarnation: 1, Seq: 1}, Body: p.command()})
+	return fsm.AppendCommand(nil, fsm.Command{ID: fsm.CommandID{Site: c.site, Incarnation: 1, Seq: 1}, Body: command(p)})
 }
 
-// publish sends the groups that were not sent in this incarnation.
+// publish sends the groups that were not sent in this incarnation. Those that are
+// due together share commands: what a full queue refused, or a site alone has
+// gathered one by one, is not sent one by one.
 func (c *core) publish() {
+	var due []*publication
+	jobs, bytes := 0, 0
 	for _, p := range c.pubs.order {
 		if p.sent || c.now.wall.Before(p.after) {
 			continue
 		}
+		if len(due) > 0 && (jobs+len(p.jobs) > publishJobs || bytes+p.bytes > publishBytes) {
+			c.send(due)
+			due, jobs, bytes = nil, 0, 0
+		}
 		p.sent = true
-		cmd := p.command()
-		cmd.Settled = c.settledBelow()
-		c.out.add(cmd, func(r fsm.Result, s stateReader, fx *effects) { c.published(p, r, s, fx) })
+		due, jobs, bytes = append(due, p), jobs+len(p.jobs), bytes+p.bytes
 	}
+	if len(due) > 0 {
+		c.send(due)
+	}
+}
+
+// send has some groups ordered with one command, and each told of its own jobs.
+func (c *core) send(groups []*publication) {
+	cmd := command(groups...)
+	cmd.Settled = c.settledBelow()
+	c.out.add(cmd, func(r fsm.Result, s stateReader, fx *effects) {
+		codes := r.Jobs
+		for _, p := range groups {
+			if codes != nil {
+				r.Jobs, codes = codes[:len(p.jobs):len(p.jobs)], codes[len(p.jobs):]
+			}
+			c.published(p, r, s, fx)
+		}
+	})
 }
 
 // published answers the clients of a group that the order has taken.
@@ -150,6 +205,7 @@ func (c *core) published(p *publication, r fsm.Result, s stateReader, fx *effect
 		c.answer(&p.jobs[i], code, s, fx)
 	}
 	fx.writes = append(fx.writes, done)
+	c.pubs.bytes -= p.bytes
 	for i, other := range c.pubs.order {
 		if other == p {
 			c.pubs.order = append(c.pubs.order[:i], c.pubs.order[i+1:]...)
@@ -162,15 +218,19 @@ func (c *core) published(p *publication, r fsm.Result, s stateReader, fx *effect
 	}
 }
 
-// fullPause is how long a job that was promised waits when the queue is full.
+// fullPause is the least time that a job that was promised waits when the queue is
+// full; at most it waits twice as long, so that many wait for the same moment.
 const fullPause = 5 * time.Second
 
 // keepPromises journals refused jobs again that clients were told to be durable.
 func (c *core) keepPromises(jobs []pendingJob, fx *effects) {
-	for i := range jobs {
-		p := &publication{jobs: jobs[i : i+1 : i+1], since: c.now.wall, after: c.now.wall.Add(fullPause)}
+	after := c.now.wall.Truncate(fullPause).Add(2 * fullPause)
+	for len(jobs) > 0 {
+		n := groupSize(jobs)
+		p := &publication{jobs: jobs[:n:n], since: c.now.wall, after: after}
+		jobs = jobs[n:]
 		c.addPublication(p)
-		fx.writes = append(fx.writes, put(bucketPublishing, number(jobs[i].spec.Num), c.encodePublication(p)))
+		fx.writes = append(fx.writes, put(bucketPublishing, number(p.jobs[0].spec.Num), c.encodePublication(p)))
 	}
 }
 

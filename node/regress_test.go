@@ -121,7 +121,7 @@ func TestPromisedJobSurvivesAFullQueue(t *testing.T) {
 		t.Fatal("the acknowledged job is gone")
 	}
 	a.boot()
-	r.now = r.now.Add(fullPause)
+	r.now = r.now.Add(2 * fullPause)
 	a.turn(tickEvent{})
 	r.settle()
 	if v := r.job("a.2"); v.State != fsm.Queued {

@@ -46,23 +46,31 @@ func (c *core) submitOne(req Request, full error, reply func(Answer), s stateRea
 		}
 		reason = why
 	}
+	places := c.homePlaces(&js, s)
+	alone := places == nil && c.alone() && c.homeAlone(&js)
+	if err := c.pubs.room(&js); err != nil && places == nil && !alone {
+		fx.reply(reply, Answer{Err: err})
+		return
+	}
 	c.nextJob++
 	fx.writes = append(fx.writes, put(bucketMeta, keyNextJob, number(c.nextJob)))
 	if req.Key != "" {
 		c.keys.add(key, js.Num, bodyHash(req.Body[:8]), c.now.wall, fx)
 	}
 	id := fsm.JobID{Site: c.site, Num: js.Num}
-	if places := c.homePlaces(&js, s); places != nil {
+	if places != nil {
 		c.runHome(js, places, s, fx)
 		fx.reply(reply, Answer{ID: id, State: fsm.Running.String(), Durability: DurableSite})
 		return
 	}
-	if c.alone() && c.homeAlone(&js) {
+	if alone {
 		c.queueHome(js, fx)
 		fx.reply(reply, Answer{ID: id, State: fsm.Queued.String(), Reason: aloneReason, Durability: DurableSite})
 		return
 	}
-	c.pubs.open = append(c.pubs.open, pendingJob{spec: js, reason: reason, key: key, keyed: req.Key != "", reply: reply})
+	job := pendingJob{spec: js, reason: reason, key: key, keyed: req.Key != "", reply: reply}
+	c.pubs.open = append(c.pubs.open, job)
+	c.pubs.openBytes += job.bytes()
 }
 
 // homePlaces applies event 1 of the paper: own capacity is free and no waiting

@@ -1,0 +1,149 @@
+package node
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cloudshare/cloudshare/fsm"
+)
+
+// wideJob fits at no site of these tests: it goes to the queue.
+const wideJob = `{"command":["true"],"resources":{"cpu":64}}`
+
+// submits are the publications among what the site has proposed.
+func (s *rigSite) submits() (list []*fsm.Submit) {
+	for _, cmd := range s.pending {
+		if sub, ok := cmd.Body.(*fsm.Submit); ok {
+			list = append(list, sub)
+		}
+	}
+	return list
+}
+
+// refuseAll has the order answer all proposed jobs with a code.
+func (s *rigSite) refuseAll(code fsm.Code) {
+	s.rig.t.Helper()
+	mine := s.pending
+	s.pending = nil
+	got := make([]fsm.Result, len(mine))
+	for i := range mine {
+		if sub, ok := mine[i].Body.(*fsm.Submit); ok {
+			for range sub.Jobs {
+				got[i].Jobs = append(got[i].Jobs, code)
+			}
+		}
+	}
+	s.turn(resultEvent{cmds: mine, results: got})
+}
+
+// TestAloneSiteIsBounded: without a quorum nothing takes publications away, so a
+// site refuses more than it has memory for, and forgets what it refused. What
+// starts at home needs no such room.
+func TestAloneSiteIsBounded(t *testing.T) {
+	r := newRig(t, fsm.DefaultParams(), 1)
+	a := r.sites[0]
+	r.now = r.now.Add(2 * time.Hour) // the lease is over
+	first := a.submit(wideJob, "")
+	size := a.core.pubs.bytes
+	if size < pendingBytes || a.answers[first].Durability != DurableSite {
+		t.Fatalf("a job alone takes %d bytes: %+v", size, a.answers[first])
+	}
+	others := maxPubBytes - 3*size // as if so many bytes were on their way
+	a.core.pubs.bytes += others
+	kept := []int{first, a.submit(wideJob, ""), a.submit(wideJob, "")}
+	for _, i := range kept {
+		if err := a.answers[i].Err; err != nil {
+			t.Fatalf("job %d of 3 that there is room for: %v", i+1, err)
+		}
+	}
+	next := a.core.nextJob
+	over := a.submit(wideJob, "key")
+	if err := a.answers[over].Err; !errors.Is(err, ErrFull) || !strings.Contains(err.Error(), "256 MiB") || a.core.nextJob != next {
+		t.Fatalf("beyond the bound: %v", err)
+	}
+	home := a.submit(sleepJob, "")
+	if err := a.answers[home].Err; err != nil || len(a.running) != 1 {
+		t.Errorf("a job that starts at home: %v", err)
+	}
+
+	a.lease(time.Hour)
+	r.settle()
+	if n := a.core.pubs.bytes; n != others {
+		t.Errorf("%d bytes are counted for what the order has taken", n-others)
+	}
+	if i := a.submit(wideJob, "key"); a.core.pubs.find(next+1) == nil {
+		t.Errorf("with room again: %+v", a.answers[i])
+	}
+}
+
+// TestRefusedPromisesShareCommands: what a site alone has promised one by one
+// and a full queue refuses is asked again in groups, and lost by no restart.
+func TestRefusedPromisesShareCommands(t *testing.T) {
+	r := newRig(t, fsm.DefaultParams(), 1)
+	a := r.sites[0]
+	r.now = r.now.Add(2 * time.Hour)
+	const jobs = 300
+	for range jobs {
+		a.submit(wideJob, "")
+	}
+	a.lease(time.Hour)
+	if n := len(a.submits()); n != jobs {
+		t.Fatalf("%d commands for %d jobs that came one by one", n, jobs)
+	}
+	for range 2 {
+		a.refuseAll(fsm.TooManyJobs)
+		if n := len(a.submits()); n != 0 {
+			t.Fatalf("%d commands at once after a refusal", n)
+		}
+		r.now = r.now.Add(2 * fullPause)
+		a.turn(tickEvent{})
+		if subs := a.submits(); len(subs) != 1 || len(subs[0].Jobs) != jobs {
+			t.Fatalf("%d commands ask again for %d jobs, want one", len(subs), jobs)
+		}
+	}
+	a.boot()
+	r.settle()
+	for num := range uint64(jobs) {
+		if _, ok := r.state.Job(fsm.JobID{Site: "a", Num: num + 1}); !ok {
+			t.Fatalf("job %d that was promised is gone", num+1)
+		}
+	}
+	if b := &a.core.pubs; b.bytes != 0 || !b.empty() {
+		t.Errorf("%d bytes are still counted, empty %v", b.bytes, b.empty())
+	}
+}
+
+// TestSharedCommandTellsEachGroup: a command with several groups' jobs gives each
+// client the code of its own job.
+func TestSharedCommandTellsEachGroup(t *testing.T) {
+	r := newRig(t, fsm.DefaultParams(), 1)
+	a := r.sites[0]
+	a.submit(sleepJob, "") // job 1 runs at home
+	c := a.core
+	var got [2]Answer
+	for i := range got {
+		c.addPublication(&publication{since: r.now, jobs: []pendingJob{{
+			spec:  fsm.JobSpec{Num: uint64(10 * (i + 1)), Count: 1, Need: fsm.Resources{MilliCPU: 1000}, MaxAttempts: 1},
+			reply: func(ans Answer) { got[i] = ans },
+		}}})
+	}
+	c.nextJob = 30
+	a.turn(tickEvent{})
+	if subs := a.submits(); len(subs) != 1 || len(subs[0].Jobs) != 2 {
+		t.Fatalf("%d commands", len(subs))
+	}
+	mine := a.pending
+	a.pending = nil
+	results := make([]fsm.Result, len(mine))
+	for i := range mine {
+		if _, ok := mine[i].Body.(*fsm.Submit); ok {
+			results[i].Jobs = []fsm.Code{fsm.TooManyShapes, fsm.OK}
+		}
+	}
+	a.turn(resultEvent{cmds: mine, results: results})
+	if !errors.Is(got[0].Err, ErrFull) || got[1].Err != nil || got[1].ID.Num != 20 {
+		t.Errorf("answers %+v", got)
+	}
+}

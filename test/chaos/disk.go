@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cloudshare/cloudshare/test/chaos/netlab"
+	"github.com/cloudshare/cloudshare/test/testbed"
 )
 
 // diskBytes is the size of a site's disk; the image is sparse.
@@ -62,11 +63,17 @@ func (d *disk) powerCut(ctx context.Context) error {
 	return d.mount(ctx)
 }
 
+// close unmounts the disk. A process that was killed while it forked holds it
+// a moment longer than it can be seen.
 func (d *disk) close() error {
-	return d.host.Do(func() error {
-		if err := unix.Unmount(d.at, 0); err != nil && !errors.Is(err, unix.EINVAL) {
-			return fmt.Errorf("unmount %s: %w", d.at, err)
+	ctx, cancel := context.WithTimeout(context.Background(), stopWait)
+	defer cancel()
+	return testbed.Await(ctx, "unmount of "+d.at, func() error {
+		err := d.host.Do(func() error { return unix.Unmount(d.at, 0) })
+		if err == nil || errors.Is(err, unix.EINVAL) { // it is not mounted
+			return nil
 		}
-		return nil
+		_, killErr := killUnder(d.at)
+		return errors.Join(err, killErr)
 	})
 }

@@ -44,7 +44,7 @@ func (s *State) Apply(b *Batch) ([]Result, error) {
 func (c *Command) known() error {
 	switch c.Body.(type) {
 	case *Genesis, *Register, *Submit, *Offer, *Started, *Complete, *Decline, *Cancel, *Usage,
-		*SiteLost, *Forget, *SetParams, *Suspect, *Addresses, *Leave, *Bound, *Raise:
+		*SiteLost, *Forget, *SetParams, *Suspect, *Addresses, *Leave, *Bound, *Raise, *Recover:
 		return nil
 	}
 	return fmt.Errorf("%w: %T from site %q", ErrUnknownCommand, c.Body, c.ID.Site)
@@ -79,6 +79,8 @@ func (s *State) execute(c *Command, elapsed int64) Result {
 			return Result{Code: NotFounded, Index: s.index}
 		}
 		return s.register(c.ID.Site, body)
+	case *Recover:
+		return s.recover(c.ID.Site, body)
 	}
 	x, r, done := s.admit(c)
 	if done {

@@ -60,7 +60,7 @@ func specimens() map[string]Body {
 		"suspect": &Suspect{Site: "b", Incarnation: 2, On: true}, "addresses": &Addresses{HTTP: "h:1", Peer: "h:2", Gossip: "h:3"},
 		"leave": &Leave{},
 		"bound": &Bound{Attempts: []BoundAttempt{{specimenRef(0), 90_000}}},
-		"raise": &Raise{Version: 300},
+		"raise": &Raise{Version: 300}, "recover": &Recover{Epoch: 300, HoldMs: 90_000},
 	}
 }
 
@@ -91,7 +91,7 @@ func TestCodecGoldens(t *testing.T) {
 
 func TestBatchRoundTripOfEveryKind(t *testing.T) {
 	want := specimenBatch()
-	if kinds := int(KindRaise); len(want.Commands) != kinds {
+	if kinds := int(KindRecover); len(want.Commands) != kinds {
 		t.Fatalf("%d specimens for %d kinds", len(want.Commands), kinds)
 	}
 	data := want.Append([]byte("before"))
@@ -210,7 +210,7 @@ func drawEnded(t *rapid.T) Ended {
 func drawBody(t *rapid.T) Body {
 	refs := func(what string) []AttemptRef { return rapid.SliceOfN(rapid.Custom(drawRef), 0, 3).Draw(t, what) }
 	text := func(what string, most int) string { return rapid.StringN(0, -1, most+1).Draw(t, what) }
-	switch kind := Kind(rapid.IntRange(int(KindGenesis), int(KindRaise)).Draw(t, "kind")); kind {
+	switch kind := Kind(rapid.IntRange(int(KindGenesis), int(KindRecover)).Draw(t, "kind")); kind {
 	case KindGenesis:
 		return &Genesis{Federation: [16]byte{rapid.Byte().Draw(t, "id")}, CreatedMs: number(t, 0, MaxUnixMs, "created"), Seed: rapid.Uint64().Draw(t, "seed"), Params: drawParams(t)}
 	case KindRegister:
@@ -252,6 +252,8 @@ func drawBody(t *rapid.T) Body {
 		return &Leave{}
 	case KindRaise:
 		return &Raise{Version: uint32(number(t, firstVersion, math.MaxUint32, "version"))}
+	case KindRecover:
+		return &Recover{Epoch: uint64(number(t, 1, MaxEpoch, "epoch")), HoldMs: number(t, 0, MaxTimeoutMs, "hold")}
 	case KindBound:
 		return &Bound{Attempts: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) BoundAttempt {
 			return BoundAttempt{drawRef(t), number(t, 1, MaxTimeoutMs, "bound")}

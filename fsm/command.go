@@ -26,6 +26,7 @@ const (
 	KindLeave     Kind = 15 // a site goes by its own will, and may come back
 	KindBound     Kind = 16 // when attempts without a watchdog are certainly dead
 	KindRaise     Kind = 17 // go on by a newer apply version
+	KindRecover   Kind = 18 // go on without the voters that are lost for good
 )
 
 // CommandID names a command for ever: its site, that site's incarnation and a
@@ -275,6 +276,19 @@ type Leave struct{}
 // one that is in force already, or an older one, changes nothing.
 type Raise struct{ Version uint32 }
 
+// Recover begins a new epoch: the command's site goes on without the voters that
+// are lost for good, and with them perhaps the newest entries (recover.go). It is
+// never ordered: `cloudshare recover` applies it to the newest surviving copy
+// while its broker is stopped. Its CommandID has Incarnation 0 and Seq 0; an epoch
+// that has begun already changes nothing.
+type Recover struct {
+	Epoch uint64 // 1 … MaxEpoch, greater than the one it ends
+	// HoldMs is how long nothing is assigned, in log time; at least the lease and
+	// the margin are waited. More is for attempts with a stop bound that only the
+	// lost voters may know of.
+	HoldMs int64
+}
+
 // Addresses updates where a site's broker listens.
 type Addresses struct{ HTTP, Peer, Gossip string }
 
@@ -296,3 +310,4 @@ func (*Addresses) Kind() Kind { return KindAddresses }
 func (*Leave) Kind() Kind     { return KindLeave }
 func (*Bound) Kind() Kind     { return KindBound }
 func (*Raise) Kind() Kind     { return KindRaise }
+func (*Recover) Kind() Kind   { return KindRecover }

@@ -171,6 +171,8 @@ func (r *reader) body(c *Command, kind uint64, start int) {
 		c.Body = &Bound{Attempts: list(r, "attempts", MaxReports, minAttempt+1, (*reader).bound)}
 	case uint64(KindRaise):
 		c.Body = &Raise{Version: r.uint32("version")}
+	case uint64(KindRecover):
+		c.Body = &Recover{Epoch: r.uint("epoch", MaxEpoch), HoldMs: r.int("hold_ms")}
 	default:
 		r.err = fmt.Errorf("%w %d at byte %d, site %s: upgrade this broker", ErrUnknownKind, kind, start, c.ID.Site)
 	}

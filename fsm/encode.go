@@ -127,6 +127,8 @@ func appendBody(dst []byte, body Body) []byte {
 		return appendBound(dst, b)
 	case *Raise:
 		return protowire.AppendVarint(dst, uint64(b.Version))
+	case *Recover:
+		return appendInt(protowire.AppendVarint(dst, b.Epoch), b.HoldMs)
 	}
 	return dst
 }

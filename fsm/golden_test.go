@@ -155,6 +155,8 @@ func (s *script) run() string {
 		return s.show()
 	case "register":
 		return s.register()
+	case "recover":
+		return s.recover()
 	case "show":
 		return s.show()
 	case "tasks":
@@ -268,6 +270,13 @@ func (s *script) register() string {
 	}
 	s.w.inc[site], s.w.seq[site], s.w.offer[site] = r.Incarnation, 0, 0
 	return fmt.Sprintf("%v: incarnation %d, next job %d, next usage %d\n", r.Code, r.Incarnation, r.NextJob, r.NextUsage) + s.show()
+}
+
+// recover begins an epoch at a site, hold in milliseconds.
+func (s *script) recover() string {
+	r := s.w.apply(Command{ID: CommandID{Site: s.str("site")}, Body: &Recover{Epoch: uint64(s.num("epoch", 1)), HoldMs: s.num("hold", 0)}})[0]
+	at := s.w.s.Index()
+	return fmt.Sprintf("%v: epoch %d, entry %d of it, held for %d ms\n", r.Code, EpochOf(at), at&(1<<epochShift-1), s.w.s.HeldMs()) + s.show()
 }
 
 func (s *script) submit(site string) Body {

@@ -312,6 +312,11 @@ func (b *Raise) Validate() error {
 	return within("version", int64(b.Version), firstVersion, math.MaxUint32)
 }
 
+// Validate checks that there is such an epoch, and that the wait ends.
+func (b *Recover) Validate() error {
+	return cmp.Or(within("epoch", int64(b.Epoch), 1, MaxEpoch), within("hold_ms", b.HoldMs, 0, MaxTimeoutMs))
+}
+
 // Validate checks the job's name and the task's index.
 func (a *AttemptRef) Validate() error {
 	return cmp.Or(inJob(a.Job), within("task", int64(a.Task), 0, MaxCount-1))

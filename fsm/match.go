@@ -18,10 +18,11 @@ type choice struct {
 // A machine that fits nothing rests until its room grows. What begins to wait
 // later is fresh: while it waits, resting machines are drawn too, but tried with
 // nothing else; so what nobody can run costs later entries nothing. Resting is
-// part of the state, because it decides which machine a draw finds.
+// part of the state, because it decides which machine a draw finds. While a new
+// epoch holds nothing is drawn, so all that is offered meanwhile is awake after it.
 func (s *State) match() {
 	var tried []*machine
-	for retry := uint64(0); s.present > 0; {
+	for retry := uint64(0); s.present > 0 && !s.holds(); {
 		from := &s.supply
 		if s.anyFresh() {
 			from = &s.stock

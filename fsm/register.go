@@ -43,7 +43,7 @@ func (s *State) register(name string, c *Register) Result {
 		return x.registered
 	case slices.Contains(x.boots, c.Boot):
 		return Result{Code: OldIncarnation, Index: s.index}
-	case len(c.Known) > 0 && !slices.Contains(c.Known, x.boots[0]):
+	case len(c.Known) > 0 && x.boots[0] != unknownBoot && !slices.Contains(c.Known, x.boots[0]):
 		return Result{Code: OlderData, Index: s.index}
 	}
 	s.incarnate(x, c)

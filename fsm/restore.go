@@ -41,7 +41,7 @@ func (r *snapReader) scalars(s *State) {
 	s.termBase, s.time, s.createdMs = r.int(), r.within(0, sched.MaxNow, "log time"), r.within(0, MaxUnixMs, "date")
 	s.federation = r.id()
 	s.decisions, s.nextSeq = r.uint(), r.uint()
-	s.nextReserve = r.within(0, sched.MaxNow+reserveEveryMs, "log time")
+	s.nextReserve, s.heldUntil = r.within(0, sched.MaxNow+reserveEveryMs, "log time"), r.within(0, sched.MaxNow, "hold")
 	p := &s.params
 	p.Policy = r.text(64, "policy")
 	p.Running = sched.Mode(r.upTo(uint64(sched.Completed), "mode"))

@@ -33,7 +33,7 @@ type scalars struct {
 	federation                 [16]byte
 	params                     Params
 	decisions, nextSeq         uint64
-	nextReserve                int64
+	nextReserve, heldUntil     int64
 }
 
 // frozenSite is a site and the machines it offers.
@@ -57,7 +57,7 @@ func (s *State) freeze() *Frozen {
 		scalars: scalars{
 			version: s.version, index: s.index, term: s.term, founded: s.founded, seed: s.seed,
 			termBase: s.termBase, time: s.time, createdMs: s.createdMs, federation: s.federation, params: s.params,
-			decisions: s.decisions, nextSeq: s.nextSeq, nextReserve: s.nextReserve,
+			decisions: s.decisions, nextSeq: s.nextSeq, nextReserve: s.nextReserve, heldUntil: s.heldUntil,
 		},
 		sites: make([]frozenSite, len(s.sites)), jobs: s.jobs.frozen(), attempts: s.attempts.frozen(),
 		reservations: slices.Clone(s.reservations),
@@ -206,7 +206,7 @@ func (f *Frozen) encodeScalars(w *snapWriter) {
 	w.int(f.termBase, f.time, f.createdMs)
 	w.id(f.federation)
 	w.uint(f.decisions, f.nextSeq)
-	w.int(f.nextReserve)
+	w.int(f.nextReserve, f.heldUntil)
 	p := f.params
 	w.text(p.Policy)
 	w.uint(uint64(p.Running))

@@ -49,7 +49,7 @@ var (
 // What matching needs (queues, free capacity, accounts, indexes) is derived
 // from the rest and rebuilt by Restore, so it is in no snapshot.
 type State struct {
-	index uint64 // Invariant: grows by one with each Apply
+	index uint64 // Invariant: grows with each Apply, by one within an epoch; see Epoch
 	epoch uint64 // pages of this epoch are not shared with a snapshot
 
 	term     uint64 // Invariant: never falls
@@ -67,6 +67,7 @@ type State struct {
 	decisions   uint64 // assignments made; keys the choice of machines
 	nextSeq     uint64 // of the next job; seqs start at 1
 	nextReserve int64  // log time before which no reservation is looked for
+	heldUntil   int64  // log time before which nothing is assigned; see recover
 	parkedUntil int64  // earliest log time at which a lost site's departure ends, 0 = none
 
 	sites []*site // by registration; site.id is the position

@@ -80,7 +80,10 @@ func (s *State) viewJob(seq uint64, j *job, unfit map[*class]string) JobView {
 			_, why = s.anyFits(&j.class.shape)
 			unfit[j.class] = why
 		}
-		if v.Reason = why; why == "" {
+		switch v.Reason = why; {
+		case s.holds():
+			v.Reason = fmt.Sprintf("the federation was recovered: nothing is assigned for %d s, until what ran before must have ended", (s.HeldMs()+999)/1000)
+		case why == "":
 			v.Reason = "waiting for its turn and a free machine"
 		}
 	case j.over() && v.State != TaskSucceeded:

@@ -23,6 +23,7 @@ var guideTopics = []struct{ name, short string }{
 	{"operator", "run a site: join, lend, drain, back up, and what to do when …"},
 	{"concepts", "words, a job's way, the promises and what they rest on, fairness"},
 	{"policies", "whose turn it is: the policies and their knobs"},
+	{"simulator", "what the policies do to real workloads"},
 	{"api", "every route of the HTTP API"},
 }
 

@@ -31,7 +31,7 @@ func plainText(md string) string {
 			fenced = !fenced
 		case fenced:
 			out.WriteString(strings.TrimRight("    "+line, " ") + "\n")
-		case strings.HasPrefix(line, "!["): // a picture says nothing here
+		case strings.HasPrefix(line, "<!--"): // not for readers
 		case strings.HasPrefix(line, "#"):
 			out.WriteString(heading(line))
 		default:

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestGuide: without a terminal a guide comes as it is; -o text is for reading.
+func TestGuide(t *testing.T) {
+	for _, topic := range guideTopics {
+		code, out, errs := cli(t, "", "guide", topic.name)
+		if code != exitOK || errs != "" || !strings.HasPrefix(out, "# ") {
+			t.Errorf("guide %s: exit %d, %.40q, %s", topic.name, code, out, errs)
+		}
+		code, text, _ := cli(t, "", "guide", topic.name, "-o", "text")
+		if code != exitOK || strings.Contains(text, "```") || strings.Contains(text, "](") || strings.Contains(text, "|---") || strings.Contains(text, "<!--") {
+			t.Errorf("guide %s -o text still has marks", topic.name)
+		}
+	}
+	_, user, _ := cli(t, "", "guide")
+	if !strings.HasPrefix(user, "# User guide") {
+		t.Errorf("guide: %.40q", user)
+	}
+	for _, wrong := range [][]string{{"guide", "nothing"}, {"guide", "user", "api"}, {"guide", "-o", "json"}} {
+		if code, out, errs := cli(t, "", wrong...); code != exitUsage || out != "" || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%v: exit %d, %q, %q", wrong, code, out, errs)
+		}
+	}
+}
+
+func TestPlainText(t *testing.T) {
+	const md = "# A `b` title\n\nSee [the API](api.md), [x](../x.go) and [w](https://w.org); **bold**, *w* · *r*, `a * b * c`.\n\n" +
+		"<!-- a note -->\n| flag | |\n|---|---|\n| `--x A\\|B` | is *it* |\n| é | |\n\n## More\n\n```console run\n$ ls | cat\n```\n"
+	const want = "A B TITLE\n=========\n\nSee the API (cloudshare guide api), x and w <https://w.org>; bold, w · r, a * b * c.\n\n" +
+		"  flag\n  --x A|B  is it\n  é\n\nMore\n----\n\n    $ ls | cat\n"
+	if got := plainText(md); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestPager: on a terminal the text goes through $PAGER.
+func TestPager(t *testing.T) {
+	var out strings.Builder
+	for pager, want := range map[string]string{"tr a-z A-Z": "TEXT", "none-such-pager": "text", " ": "text"} {
+		out.Reset()
+		a := &app{streams: streams{out: &out, err: &out}, getenv: func(string) string { return pager }}
+		if err := a.page("text"); err != nil || out.String() != want {
+			t.Errorf("PAGER=%s: %q, %v", pager, out.String(), err)
+		}
+	}
+	a := &app{streams: streams{out: &out, err: &out}, getenv: func(string) string { return "false" }}
+	if err := a.page("text"); err == nil {
+		t.Error("a pager that fails is no error")
+	}
+}
+
+var relativeLink = regexp.MustCompile(`\]\(([^)#:\s]+)(#[^)]*)?\)`)
+
+// TestDocumentsLink: what a document points to is there.
+func TestDocumentsLink(t *testing.T) {
+	for _, path := range documents(t) {
+		doc, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range relativeLink.FindAllStringSubmatch(string(doc), -1) {
+			target := filepath.Join(filepath.Dir(path), m[1])
+			text, err := os.ReadFile(target)
+			if err != nil {
+				if _, err = os.Stat(target); err != nil {
+					t.Errorf("%s: %s: %v", path, m[0], err)
+				}
+				continue
+			}
+			if m[2] != "" && !hasHeading(string(text), m[2][1:]) {
+				t.Errorf("%s: %s: no such heading", path, m[0])
+			}
+		}
+	}
+}
+
+// hasHeading looks for a heading whose anchor this is.
+func hasHeading(doc, anchor string) bool {
+	for line := range strings.Lines(doc) {
+		if !strings.HasPrefix(line, "#") {
+			continue
+		}
+		title := strings.TrimSpace(strings.TrimLeft(line, "#"))
+		made := strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case r == '-' || r == '_' || r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
+				return r
+			}
+			return -1
+		}, strings.ToLower(title))
+		if made == anchor {
+			return true
+		}
+	}
+	return false
+}

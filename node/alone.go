@@ -64,7 +64,7 @@ func (c *core) publishUnstarted(fx *effects) {
 
 // untouched reports whether no task of the job was ever started or ended.
 func (j *homeJob) untouched() bool {
-	return !slices.ContainsFunc(j.Tasks, func(t homeTask) bool { return t != (homeTask{}) })
+	return !slices.ContainsFunc(j.Tasks, func(t homeTask) bool { return t.Attempt > 0 || t.State != fsm.Queued })
 }
 
 // settledBelow is the number below which this site will publish no job that

@@ -22,6 +22,7 @@ func (c *core) hasStarted(ev startedEvent) {
 				t.State = fsm.Running
 				c.tellHome(num, a.ID.Task)
 			}
+			c.home.jobs[num].changed(a.ID.Task)
 		}
 		return
 	}

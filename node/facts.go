@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"maps"
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
@@ -32,16 +31,18 @@ func (b *Broker) JobFacts(ctx context.Context, ids []fsm.JobID) map[fsm.JobID]Jo
 	if len(own) == 0 {
 		return out
 	}
-	home := make(map[fsm.JobID]JobFacts, len(own)) // the loop's until ask returns
+	specs := make([]fsm.JobSpec, 0, len(own)) // the loop's until ask returns
 	err := b.ask(ctx, func(c *core) {
 		for _, num := range own {
-			if j, ok := c.ownJob(num); ok {
-				home[j.ID] = JobFacts{j.Spec.Name, j.Spec.Labels, j.SubmittedAt}
+			if js, ok := c.ownSpec(num); ok {
+				specs = append(specs, js)
 			}
 		}
 	})
 	if err == nil {
-		maps.Copy(out, home)
+		for i := range specs {
+			out[fsm.JobID{Site: b.cfg.Site, Num: specs[i].Num}] = factsOf(specs[i])
+		}
 	}
 	return out
 }

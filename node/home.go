@@ -35,12 +35,19 @@ type homeTask struct {
 	EndedMs   int64 `json:"ended_ms,omitempty"`
 	// runMs is the run of the attempt that has just ended, until it is told.
 	runMs int64
+	// counted is the state that the job's counts have.
+	counted fsm.TaskState
 }
 
 // homeJob is a job that runs at home.
 type homeJob struct {
-	Spec  fsm.JobSpec
+	Spec  fsm.JobSpec // never changes
 	Tasks []homeTask
+	// counts of Tasks by state. Invariant: right after changed.
+	counts fsm.Counts
+	// summary of Tasks, if summed.
+	summary homeSummary
+	summed  bool
 }
 
 type homeWaiting struct {
@@ -59,7 +66,9 @@ type homeBook struct {
 	calm bool
 }
 
+// add takes a job whose tasks were not touched yet.
 func (h *homeBook) add(num uint64, job *homeJob) {
+	job.counts[fsm.Queued] = uint32(len(job.Tasks))
 	h.jobs[num] = job
 	h.order = append(h.order, num)
 }
@@ -126,6 +135,7 @@ func (c *core) startHomeTask(num uint64, task uint32, place string, token uint64
 }
 
 func (c *core) writeHome(num uint64, task uint32, fx *effects) {
+	c.home.jobs[num].changed(task)
 	fx.writes = append(fx.writes, put(bucketTasks, taskKey(num, task), record(c.home.jobs[num].Tasks[task])))
 	c.tellHome(num, task)
 }
@@ -156,6 +166,7 @@ func (c *core) startHome(s stateReader, fx *effects) {
 			break
 		}
 		job.Tasks[w.task].Reason = tooSmall
+		job.changed(w.task)
 		stuck = append(stuck, w)
 	}
 	c.home.waiting = append(stuck, c.home.waiting...)
@@ -281,15 +292,6 @@ func (c *core) homeForget(num uint64, fx *effects) {
 	if i, ok := slices.BinarySearch(c.home.order, num); ok {
 		c.home.order = slices.Delete(c.home.order, i, i+1)
 	}
-}
-
-func (j *homeJob) ended() bool {
-	for i := range j.Tasks {
-		if !isEnd(j.Tasks[i].State) {
-			return false
-		}
-	}
-	return true
 }
 
 // cancelHome ends what waits and stops what runs.

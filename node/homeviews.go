@@ -6,45 +6,59 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 )
 
-// ownJob shows a job that only this broker knows: at home, or on its way.
-func (c *core) ownJob(num uint64) (Job, bool) {
+// ownRecord is what the core copies of a job that only this broker knows: at
+// home, or on its way. The rest of its view is made outside the core's turn.
+type ownRecord struct {
+	spec   fsm.JobSpec // its slices are shared, and never change
+	counts fsm.Counts
+	homeSummary
+}
+
+// ownSpec is what a job's owner asked for, if only this broker knows the job.
+func (c *core) ownSpec(num uint64) (js fsm.JobSpec, ok bool) {
 	if h := c.home.jobs[num]; h != nil {
-		return c.homeJobView(num, h), true
+		return h.Spec, true
 	}
 	if p := c.pubs.find(num); p != nil {
-		return c.pendingView(p), true
+		return p.spec, true
 	}
-	return Job{}, false
+	return js, false
 }
 
-func (c *core) homeJobView(num uint64, h *homeJob) Job {
-	counts := h.counts()
-	j := c.newView(&h.Spec)
-	j.ID = fsm.JobID{Site: c.site, Num: num}
-	j.Durability, j.Counts, j.State = DurableSite, countsOf(counts), h.state().String()
-	for i := range h.Tasks {
-		t := &h.Tasks[i]
-		if started := unixMs(t.StartedMs); !started.IsZero() && (j.StartedAt.IsZero() || started.Before(j.StartedAt)) {
-			j.StartedAt = started
-		}
-		if t.EndedMs > 0 && h.ended() && unixMs(t.EndedMs).After(j.EndedAt) {
-			j.EndedAt = unixMs(t.EndedMs)
-		}
-		if j.Reason == "" && t.State.String() == j.State {
-			j.Reason = t.Reason
-		}
+// ownRecord copies a job; steps counts the tasks that were looked at.
+func (c *core) ownRecord(num uint64) (r ownRecord, steps int, ok bool) {
+	if h := c.home.jobs[num]; h != nil {
+		steps = h.sum()
+		return ownRecord{h.Spec, h.counts, h.summary}, steps, true
 	}
-	return j
+	if p := c.pubs.find(num); p != nil {
+		r.spec, r.reason = p.spec, c.pendingReason()
+		r.counts[fsm.Queued] = p.spec.Count
+		return r, 0, true
+	}
+	return r, 0, false
 }
 
-func (c *core) pendingView(p *pendingJob) Job {
-	j := c.newView(&p.spec)
-	j.ID = fsm.JobID{Site: c.site, Num: p.spec.Num}
-	j.Durability, j.State, j.Reason = DurableSite, fsm.Queued.String(), c.pendingReason()
-	var counts fsm.Counts
-	counts[fsm.Queued] = p.spec.Count
-	j.Counts = countsOf(counts)
-	return j
+// view shows the job of a site.
+func (r *ownRecord) view(site string) Job {
+	spec, err := SpecOf(r.spec)
+	if err != nil {
+		spec = Spec{Name: "unreadable: " + err.Error()}
+	}
+	return Job{
+		ID: fsm.JobID{Site: site, Num: r.spec.Num}, Spec: spec, State: r.counts.JobState().String(), Reason: r.reason,
+		Durability: DurableSite, Counts: countsOf(r.counts), SubmittedAt: time.UnixMilli(r.spec.CreatedMs),
+		StartedAt: unixMs(r.startedMs), EndedAt: unixMs(r.endedMs),
+	}
+}
+
+// ownJob shows a job that only this broker knows.
+func (c *core) ownJob(num uint64) (Job, bool) {
+	r, _, ok := c.ownRecord(num)
+	if !ok {
+		return Job{}, false
+	}
+	return r.view(c.site), true
 }
 
 func (c *core) pendingReason() string {
@@ -52,26 +66,6 @@ func (c *core) pendingReason() string {
 		return "no quorum now: kept at this site, published as soon as there is one"
 	}
 	return "being published to the federation"
-}
-
-func (c *core) newView(js *fsm.JobSpec) Job {
-	spec, err := SpecOf(*js)
-	if err != nil {
-		spec = Spec{Name: "unreadable: " + err.Error()}
-	}
-	return Job{Spec: spec, SubmittedAt: time.UnixMilli(js.CreatedMs)}
-}
-
-func (j *homeJob) counts() (counts fsm.Counts) {
-	for i := range j.Tasks {
-		counts[j.Tasks[i].State]++
-	}
-	return counts
-}
-
-func (j *homeJob) state() fsm.TaskState {
-	counts := j.counts()
-	return counts.JobState()
 }
 
 // ownTasks shows the tasks of ownJob.

@@ -61,9 +61,29 @@ func (c cursor) String() string {
 	return place(c.seq, c.fedDone) + "." + place(c.num, c.ownDone)
 }
 
+const (
+	// ownSteps bounds the jobs and tasks that one look at the core passes over, so
+	// that a list holds up nothing there.
+	ownSteps = 10_000
+	// ownLooks bounds the looks of one page.
+	ownLooks = 10
+	// emptyPages bounds how many pages without a job are passed over for one.
+	emptyPages = 3
+)
+
 // Jobs lists the federation's jobs and this site's own, newest first. A page
-// may hold fewer than the limit although Next is set.
-func (b *Broker) Jobs(ctx context.Context, q JobQuery) (JobPage, error) {
+// may hold fewer than the limit, even none, although Next is set.
+func (b *Broker) Jobs(ctx context.Context, q JobQuery) (page JobPage, err error) {
+	for range emptyPages {
+		if page, err = b.jobsPage(ctx, q); err != nil || len(page.Items) > 0 || page.Next == "" {
+			return page, err
+		}
+		q.Cursor = page.Next
+	}
+	return page, nil
+}
+
+func (b *Broker) jobsPage(ctx context.Context, q JobQuery) (JobPage, error) {
 	cur, err := parseCursor(q.Cursor)
 	if err != nil {
 		return JobPage{}, err
@@ -88,40 +108,71 @@ type ownPage struct {
 	rest uint64
 }
 
-func (b *Broker) ownPage(ctx context.Context, q JobQuery, cur cursor) (page ownPage, err error) {
+func (b *Broker) ownPage(ctx context.Context, q JobQuery, cur cursor) (ownPage, error) {
 	if cur.ownDone || (q.Site != "" && q.Site != b.cfg.Site) {
-		return page, nil
+		return ownPage{}, nil
 	}
-	err = b.ask(ctx, func(c *core) {
-		for num := range c.ownNumbers(cur.num) {
-			if n := len(page.jobs); n == q.Limit {
-				page.rest = page.jobs[n-1].place
-				return
+	page := ownPage{rest: cur.num}
+	for range ownLooks {
+		below, limit := page.rest, q.Limit-len(page.jobs)
+		if len(q.Labels) > 0 || q.Name != "" {
+			limit = ownSteps // the filter works outside the core's turn
+		}
+		var got []ownRecord // the loop's until ask returns, as is rest
+		var rest uint64
+		if err := b.ask(ctx, func(c *core) { got, rest = c.ownRecords(below, q.State, limit) }); err != nil {
+			return ownPage{}, err
+		}
+		page.rest = rest
+		for i := range got {
+			if len(page.jobs) == q.Limit {
+				page.rest = page.jobs[q.Limit-1].place
+				break
 			}
-			state, payload := c.ownState(num)
-			if (q.State == "" || q.State == state) && q.matches(payload) {
-				j, _ := c.ownJob(num)
-				page.jobs = append(page.jobs, listed{j, num})
+			if q.matches(got[i].spec.Payload) {
+				page.jobs = append(page.jobs, listed{got[i].view(b.cfg.Site), got[i].spec.Num})
 			}
 		}
-	})
-	return page, err
+		if page.rest == 0 || len(page.jobs) == q.Limit {
+			break
+		}
+	}
+	return page, nil
+}
+
+// ownRecords copies up to limit of the jobs that only this broker knows, in a
+// state ("" = any) and below a number (0 = all), greatest first, and returns the
+// number to go on below (0 = no more). It takes a bounded number of steps.
+func (c *core) ownRecords(below uint64, state string, limit int) (list []ownRecord, rest uint64) {
+	steps := 0
+	for num := range c.ownNumbers(below) {
+		if len(list) == limit || steps >= ownSteps {
+			return list, rest
+		}
+		steps++
+		rest = num
+		if state == "" || state == c.ownState(num) {
+			r, looked, _ := c.ownRecord(num)
+			steps += looked
+			list = append(list, r)
+		}
+	}
+	return list, 0
 }
 
 // ownNumbers yields the numbers of the jobs that only this broker knows, those
 // below a number (0 = all), greatest first.
 func (c *core) ownNumbers(below uint64) iter.Seq[uint64] {
-	nums := slices.Clone(c.home.order)
-	for num := range c.pubs.byJob {
-		nums = append(nums, num)
-	}
-	slices.Sort(nums)
-	if below > 0 {
-		i, _ := slices.BinarySearch(nums, below)
-		nums = nums[:i]
-	}
+	home, pending := numbersBelow(c.home.order, below), numbersBelow(c.pubs.nums, below)
 	return func(yield func(uint64) bool) {
-		for _, num := range slices.Backward(nums) {
+		for len(home)+len(pending) > 0 {
+			from := &home
+			if h, p := len(home), len(pending); h == 0 || p > 0 && pending[p-1] > home[h-1] {
+				from = &pending
+			}
+			last := len(*from) - 1
+			num := (*from)[last]
+			*from = (*from)[:last]
 			if !yield(num) {
 				return
 			}
@@ -129,12 +180,38 @@ func (c *core) ownNumbers(below uint64) iter.Seq[uint64] {
 	}
 }
 
-// ownState is what a list filters by.
-func (c *core) ownState(num uint64) (state string, payload []byte) {
-	if h := c.home.jobs[num]; h != nil {
-		return h.state().String(), h.Spec.Payload
+// numbersBelow cuts ascending numbers; 0 = not at all.
+func numbersBelow(nums []uint64, below uint64) []uint64 {
+	if below > 0 {
+		i, _ := slices.BinarySearch(nums, below)
+		nums = nums[:i]
 	}
-	return fsm.Queued.String(), c.pubs.find(num).spec.Payload
+	return nums
+}
+
+// ownState is what a list filters by.
+func (c *core) ownState(num uint64) string {
+	if h := c.home.jobs[num]; h != nil {
+		return h.state().String()
+	}
+	return fsm.Queued.String()
+}
+
+// enlist adds the jobs of a group to the numbers of those on their way. A
+// group's numbers are without gaps.
+func (b *publicationBook) enlist(p *publication) {
+	i, _ := slices.BinarySearch(b.nums, p.jobs[0].spec.Num)
+	b.nums = slices.Insert(b.nums, i, make([]uint64, len(p.jobs))...)
+	for k := range p.jobs {
+		b.nums[i+k] = p.jobs[k].spec.Num
+	}
+}
+
+// delist takes them out again.
+func (b *publicationBook) delist(p *publication) {
+	if i, ok := slices.BinarySearch(b.nums, p.jobs[0].spec.Num); ok {
+		b.nums = slices.Delete(b.nums, i, i+len(p.jobs))
+	}
 }
 
 // federationPage reads the federation's jobs, and takes from own what has been

@@ -39,6 +39,8 @@ type publicationBook struct {
 	// order holds the groups, oldest first.
 	order []*publication
 	byJob map[uint64]*publication
+	// nums are all of byJob, ascending.
+	nums []uint64
 	// bytes of the jobs in order, openBytes of those in open that a user submitted
 	// in this turn. Invariant: together at most maxPubBytes when one is accepted.
 	bytes, openBytes int
@@ -124,6 +126,7 @@ func groupSize(jobs []pendingJob) int {
 }
 
 func (c *core) addPublication(p *publication) {
+	c.pubs.enlist(p)
 	c.pubs.order = append(c.pubs.order, p)
 	for i := range p.jobs {
 		c.pubs.byJob[p.jobs[i].spec.Num] = p
@@ -187,6 +190,7 @@ func (c *core) send(groups []*publication) {
 
 // published answers the clients of a group that the order has taken.
 func (c *core) published(p *publication, r fsm.Result, s stateReader, fx *effects) {
+	c.pubs.delist(p)
 	done := tidy(bucketPublishing, number(p.jobs[0].spec.Num)) // a repeat is recognised
 	var again []pendingJob
 	for i := range p.jobs {

@@ -70,6 +70,10 @@ func (c *core) recoverTask(k, v []byte) error {
 	if err := json.Unmarshal(v, &job.Tasks[task]); err != nil {
 		return fmt.Errorf("home task %x: %w", k, err)
 	}
+	if state := job.Tasks[task].State; state > fsm.Withdrawn {
+		return fmt.Errorf("home task %x: unknown state %d", k, state)
+	}
+	job.changed(task)
 	return nil
 }
 
@@ -154,6 +158,7 @@ func (c *core) requeueHome(fx *effects) {
 				continue
 			}
 			t.State = fsm.Queued
+			job.changed(w.task)
 			c.home.waiting = append(c.home.waiting, w)
 		}
 	}

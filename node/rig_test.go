@@ -177,6 +177,7 @@ func (s *rigSite) turn(evs ...event) {
 		s.core.step(ev, s.rig.state, fx)
 	}
 	s.core.settle(s.rig.state, fx)
+	s.checkLists()
 	s.perform(fx)
 }
 

@@ -20,13 +20,13 @@ func (b *Broker) Job(ctx context.Context, id fsm.JobID) (Job, error) {
 		if id.Site != b.cfg.Site {
 			return Job{}, b.elsewhere(id.Site, "owner")
 		}
-		var j Job
+		var r ownRecord
 		found := false
-		if err := b.ask(ctx, func(c *core) { j, found = c.ownJob(id.Num) }); err != nil {
+		if err := b.ask(ctx, func(c *core) { r, _, found = c.ownRecord(id.Num) }); err != nil {
 			return Job{}, err
 		}
 		if found {
-			return j, nil
+			return r.view(b.cfg.Site), nil
 		}
 	}
 	return Job{}, fmt.Errorf("job %s: %w", id, ErrNotFound)

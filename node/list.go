@@ -238,11 +238,15 @@ func (b *Broker) federationPage(q JobQuery, cur cursor, own *ownPage) (page []li
 	return page, next
 }
 
-// merge takes the newest of both lists.
+// merge takes the newest of both lists, until one of them ends here but goes on
+// elsewhere: what follows in it may be newer than what the other one has.
 func merge(fed []listed, mine ownPage, fedNext uint64, limit int, cur cursor) JobPage {
 	page := JobPage{Items: []Job{}}
 	f, o, own := 0, 0, mine.jobs
-	for len(page.Items) < limit && (f < len(fed) || o < len(own)) {
+	more := func() bool {
+		return (f < len(fed) || fedNext == 0) && (o < len(own) || mine.rest == 0) && (f < len(fed) || o < len(own))
+	}
+	for len(page.Items) < limit && more() {
 		if o == len(own) || (f < len(fed) && !fed[f].SubmittedAt.Before(own[o].SubmittedAt)) {
 			page.Items = append(page.Items, fed[f].Job)
 			cur.seq = fed[f].place

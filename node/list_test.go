@@ -135,3 +135,50 @@ func TestAFilterThatMatchesLittle(t *testing.T) {
 		t.Errorf("found %+v, %v", page, err)
 	}
 }
+
+// Found by review: where one of the lists was cut short, older jobs of the
+// other one came before its next ones.
+func TestMergedPagesAreNewestFirst(t *testing.T) {
+	fed, own := []int{100, 90, 85, 40, 10}, []int{95, 30, 20, 5}
+	part := func(times []int, before uint64, n int) (page []listed, rest uint64) {
+		for _, at := range times {
+			if before > 0 && uint64(at) >= before {
+				continue
+			}
+			if len(page) == n {
+				return page, page[n-1].place
+			}
+			page = append(page, listed{Job{SubmittedAt: time.Unix(int64(at), 0)}, uint64(at)})
+		}
+		return page, 0
+	}
+	for fedSize := 1; fedSize < 6; fedSize++ {
+		for ownSize := 1; ownSize < 6; ownSize++ {
+			var got []int64
+			next := ""
+			for pages := 0; pages == 0 || next != ""; pages++ {
+				cur, err := parseCursor(next)
+				if err != nil || pages > 20 {
+					t.Fatalf("page %d after %q: %v", pages, next, err)
+				}
+				var theirs []listed
+				var mine ownPage
+				fedNext := uint64(0)
+				if !cur.fedDone {
+					theirs, fedNext = part(fed, cur.seq, fedSize)
+				}
+				if !cur.ownDone {
+					mine.jobs, mine.rest = part(own, cur.num, ownSize)
+				}
+				page := merge(theirs, mine, fedNext, 3, cur)
+				for _, j := range page.Items {
+					got = append(got, j.SubmittedAt.Unix())
+				}
+				next = page.Next
+			}
+			if want := []int64{100, 95, 90, 85, 40, 30, 20, 10, 5}; !slices.Equal(got, want) {
+				t.Errorf("by %d and %d: %v, want %v", fedSize, ownSize, got, want)
+			}
+		}
+	}
+}

@@ -27,8 +27,9 @@ type attempt struct {
 	given      bool  // wayDying because its own site lost it: no registration brings it back
 	why        string
 	bars       []bar
-	pos        int32 // derived: position in site.live
-	rank       int32 // derived: position in State.dying, on wayDying
+	rank       int32  // derived: position in State.dying, on wayDying
+	prev, next uint64 // derived: neighbours in site.live, slot + 1, 0 = none
+	changed    uint64 // derived: entry of the last change that its site must see
 }
 
 // assign starts a task's next attempt on a machine.
@@ -84,12 +85,9 @@ func (s *State) addAttempt(a *attempt) {
 	} else {
 		s.nextSlot++
 	}
-	x := s.sites[a.site]
-	a.pos = int32(len(x.live))
 	*s.attempts.put(slot, s.epoch) = *a
 	s.live[taskKey{a.seq, a.task}] = slot
-	x.live = append(x.live, slot)
-	x.changed = s.index
+	s.enlist(s.sites[a.site], slot)
 	switch a.way {
 	case wayAssigned:
 		s.assigned++
@@ -102,7 +100,7 @@ func (s *State) addAttempt(a *attempt) {
 // dropAttempt removes an attempt: its capacity is free again.
 func (s *State) dropAttempt(slot uint64) {
 	a := s.attempts.get(slot)
-	x, m := s.sites[a.site], a.machine
+	m := a.machine
 	j := s.mutJob(a.seq)
 	j.set(s.epoch).live[a.way]--
 	switch a.way {
@@ -113,13 +111,7 @@ func (s *State) dropAttempt(slot uint64) {
 	case wayRunning, wayStopping, wayAway:
 	}
 	delete(s.live, taskKey{a.seq, a.task})
-	last := len(x.live) - 1
-	if pos := int(a.pos); pos != last {
-		x.live[pos] = x.live[last]
-		s.attempts.mut(x.live[pos], s.epoch).pos = int32(pos)
-	}
-	x.live = x.live[:last]
-	x.changed = s.index
+	s.delist(s.sites[a.site], slot)
 	m.used = m.used.minus(j.class.need)
 	s.attempts.drop(slot, s.epoch)
 	s.slots = append(s.slots, slot)
@@ -128,7 +120,8 @@ func (s *State) dropAttempt(slot uint64) {
 	}
 }
 
-// turn changes how far an attempt is.
+// turn changes how far an attempt is. Who asks its site for anything by it
+// touches it, too.
 func (s *State) turn(a *attempt, to way) {
 	t := s.mutJob(a.seq).set(s.epoch)
 	t.live[a.way]--
@@ -140,7 +133,6 @@ func (s *State) turn(a *attempt, to way) {
 		s.assigned++
 	}
 	a.way = to
-	s.sites[a.site].changed = s.index
 }
 
 // findAttempt returns the slot of the live attempt that ref names at site x, or
@@ -172,7 +164,6 @@ func (s *State) started(x *site, c *Started) Result {
 			s.turn(a, wayRunning)
 		}
 		s.tellAttempt(EventTaskStarted, a)
-		x.changed = s.index
 	}
 	return Result{}
 }

@@ -129,7 +129,7 @@ func BenchmarkMatch(b *testing.B) {
 	crowds(b, func(b *testing.B, c *crowd) {
 		c.inBatches(b, func(b *testing.B, at, batch int) int {
 			x := c.s.sites[at%len(c.s.sites)].name
-			cmd := c.cmd(x, c.offering(x, int64(len(c.s.byName[x].live)+batch)))
+			cmd := c.cmd(x, c.offering(x, int64(c.s.byName[x].live.n+batch)))
 			c.base++
 			before := c.s.decisions
 			c.timed(b, cmd)
@@ -166,16 +166,18 @@ func BenchmarkTurnover(b *testing.B) {
 
 // completions ends so many running tasks, spread over the sites.
 func (w *world) completions(from, n int) []Command {
-	ends := map[int][]Ended{}
+	ends, live := map[int][]Ended{}, map[int][]uint64{}
 	sites := len(w.s.sites)
+	for k, x := range w.s.sites {
+		live[k] = w.s.slotsOf(x, 0)
+	}
 	for i := 0; n > 0 && i < 4096; i++ {
 		k := (from + i) % sites
-		x := w.s.sites[k]
 		at := len(ends[k])
-		if at >= len(x.live) {
+		if at >= len(live[k]) {
 			continue
 		}
-		a := w.s.attempts.get(x.live[at])
+		a := w.s.attempts.get(live[k][at])
 		j := w.s.jobs.get(a.seq)
 		id := JobID{w.s.sites[j.owner].name, j.num}
 		ends[k] = append(ends[k], Ended{AttemptRef: AttemptRef{id, a.task, a.attempt, a.token}, RunMs: 1})

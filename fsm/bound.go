@@ -22,7 +22,7 @@ func (s *State) bound(x *site, c *Bound) {
 		}
 		a := s.attempts.mut(slot, s.epoch)
 		a.boundMs = max(a.boundMs, s.time+b.BoundMs+s.params.MarginMs)
-		x.changed = s.index
+		s.touch(slot)
 	}
 }
 
@@ -60,6 +60,7 @@ func (s *State) giveUp(slot uint64) {
 // site's word on it.
 func (s *State) doom(slot uint64, why string) {
 	s.shelve(slot, wayDying)
+	s.touch(slot)
 	a := s.attempts.mut(slot, s.epoch)
 	a.given = true
 	if !a.stopping() {
@@ -78,6 +79,7 @@ func (s *State) shelve(slot uint64, to way) {
 	a.startedMs = -1
 	a.off = a.way
 	s.turn(a, to)
+	s.touch(slot)
 	if to == wayDying {
 		s.watch(slot)
 		s.tellAttempt(EventTaskDying, a)
@@ -89,6 +91,7 @@ func (s *State) shelve(slot uint64, to way) {
 // unshelve gives an attempt back to its site, as it was.
 func (s *State) unshelve(slot uint64) {
 	a := s.attempts.mut(slot, s.epoch)
+	s.touch(slot)
 	switch a.way {
 	case wayDying:
 		s.unwatch(slot)

@@ -127,9 +127,10 @@ func (s *State) stop(slot uint64, why string) {
 		s.drop(slot, Lost)
 	case wayDying:
 		a.off = wayStopping
-		s.sites[a.site].changed = s.index
+		s.touch(slot)
 	case wayAssigned, wayRunning, wayStopping:
 		s.turn(a, wayStopping)
+		s.touch(slot)
 		s.tellAttempt(EventTaskStopping, a)
 	}
 }

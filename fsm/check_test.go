@@ -80,17 +80,27 @@ func (s *State) checkAttempts() error {
 		if s.live[taskKey{a.seq, a.task}] != slot {
 			return fmt.Errorf("task %d/%d has two live attempts", a.seq, a.task)
 		}
-		if x := s.sites[a.site]; x.live[a.pos] != slot {
-			return fmt.Errorf("attempt %d is not at its place in %s", slot, x.name)
-		}
 		if s.jobs.get(a.seq) == nil {
 			return fmt.Errorf("attempt of no job %d", a.seq)
+		}
+	}
+	listed := 0
+	for _, x := range s.sites {
+		slots := s.slotsOf(x, 0)
+		for i, slot := range slots { // the last change first
+			a := s.attempts.get(slot)
+			if a == nil || a.site != x.id || a.changed > x.changed || i > 0 && s.attempts.get(slots[i-1]).changed < a.changed {
+				return fmt.Errorf("attempt %d is not at its place in %s", slot, x.name)
+			}
+		}
+		if listed += len(slots); len(slots) != x.live.n {
+			return fmt.Errorf("%s has %d attempts, %d counted", x.name, len(slots), x.live.n)
 		}
 	}
 	if dying != len(s.dying) {
 		return fmt.Errorf("%d attempts are dying, %d watched", dying, len(s.dying))
 	}
-	if n != len(s.live) || n != s.attempts.n || assigned != s.assigned {
+	if n != len(s.live) || n != s.attempts.n || n != listed || assigned != s.assigned {
 		return fmt.Errorf("%d attempts, %d indexed, %d counted", n, len(s.live), s.attempts.n)
 	}
 	return nil

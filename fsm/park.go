@@ -50,7 +50,7 @@ func (s *State) away(x *site, to SiteState) {
 // liveAt returns the slots of a site's live attempts, by arrival of the job and
 // task.
 func (s *State) liveAt(x *site) []uint64 {
-	slots := slices.Clone(x.live)
+	slots := s.slotsOf(x, 0)
 	slices.SortFunc(slots, func(a, b uint64) int {
 		p, q := s.attempts.get(a), s.attempts.get(b)
 		return cmp.Or(cmp.Compare(p.seq, q.seq), cmp.Compare(p.task, q.task))
@@ -127,6 +127,7 @@ func (s *State) end(x *site) {
 		r := s.recordOf(&a)
 		r.detail = why
 		s.dropAttempt(slot)
+		x.taken = s.index
 		s.endTask(a.seq, TaskLost, r)
 	}
 	for _, seq := range s.waitingOf(x) {

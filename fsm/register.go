@@ -59,6 +59,7 @@ func (s *State) incarnate(x *site, c *Register) {
 	x.http, x.peer, x.gossip = strings.Clone(c.HTTP), strings.Clone(c.Peer), strings.Clone(c.Gossip)
 	x.maxVersion = c.MaxVersion
 	x.incarnation++
+	x.taken = s.index
 	x.floor, x.window = 0, nil
 	away := !x.present()
 	x.state, x.lostMs, x.gone = Alive, 0, false
@@ -120,6 +121,7 @@ func (s *State) drop(slot uint64, o Outcome) {
 	s.unsetStarted(&a)
 	r := s.recordOf(&a)
 	s.dropAttempt(slot)
+	s.sites[a.site].taken = s.index
 	if o == neverRan && !a.stopping() {
 		s.requeue(a.seq, r, o, a.bars)
 		return

@@ -110,7 +110,7 @@ func (r *snapReader) site(s *State, x *site, members int32) {
 	x.settled, x.maxNum = r.uint(), r.uint()
 	r.retired(x)
 	x.usageBatch, x.lastStart, x.offerVersion, x.offers = r.uint(), r.uint(), r.uint(), r.uint()
-	x.account.LastStart, x.changed = x.lastStart, s.index
+	x.account.LastStart, x.changed, x.taken = x.lastStart, s.index, s.index
 	r.check(len(x.boots) > 0 && x.incarnation > 0 && x.lastStart <= s.decisions, "a site that never registered")
 	r.machines(s, x)
 	r.row(x, members)

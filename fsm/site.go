@@ -47,8 +47,9 @@ type site struct {
 	// Derived.
 	account sched.Account
 	nums    map[uint64]uint64 // job number → seq
-	live    []uint64          // slots of attempts here, in no order
-	changed uint64            // entry of the last change in Assignments
+	live    roster            // attempts here
+	changed uint64            // entry of the last change that the site must see
+	taken   uint64            // entry that last took an attempt without its site's own report
 	free    fenwick           // by machine.pos: free milli-cores of machines that do not rest
 	stock   fenwick           // the same of all machines not tried in this entry
 	exposed Resources         // sum over offered machines

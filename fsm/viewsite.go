@@ -112,47 +112,6 @@ func (s *State) Ledger() LedgerView {
 	return v
 }
 
-// Assignments returns the live attempts at a site, those being stopped included,
-// by job and task: what its broker must be running or ending. What the site
-// itself lost is not among them. Equal payloads share one copy.
-func (s *State) Assignments(name string) []Assignment {
-	x := s.byName[name]
-	if x == nil {
-		return nil
-	}
-	out := make([]Assignment, 0, len(x.live))
-	copies := map[*payload][]byte{} // one for all tasks of a job
-	for _, slot := range x.live {
-		a := s.attempts.get(slot)
-		if a.given {
-			continue
-		}
-		j := s.jobs.get(a.seq)
-		if copies[j.payload] == nil {
-			copies[j.payload] = slices.Clone(j.payload.data)
-		}
-		out = append(out, Assignment{
-			AttemptRef: AttemptRef{Job: JobID{s.sites[j.owner].name, j.num}, Task: a.task, Attempt: a.attempt, Token: a.token},
-			Machine:    a.machine.name, Need: j.class.need, TimeoutMs: j.timeoutMs, OnLoss: j.onLoss,
-			Started: a.startedMs >= 0, Stop: a.stopping(), StopWhy: a.why, BoundMs: a.boundMs, Payload: copies[j.payload],
-		})
-	}
-	slices.SortFunc(out, func(a, b Assignment) int {
-		return cmp.Or(cmp.Compare(a.Job.Site, b.Job.Site), cmp.Compare(a.Job.Num, b.Job.Num), cmp.Compare(a.Task, b.Task))
-	})
-	return out
-}
-
-// SiteChange is the number of the last entry that changed what Assignments
-// returns for a site, 0 for an unknown one. After Restore it is the restored
-// entry's.
-func (s *State) SiteChange(name string) uint64 {
-	if x := s.byName[name]; x != nil {
-		return x.changed
-	}
-	return 0
-}
-
 // WaitingFits reports whether some waiting task, of any present owner, could
 // ever run on what the site exposes (event 1 of the paper). What the site has
 // declined does not count.

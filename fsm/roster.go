@@ -1,0 +1,73 @@
+package fsm
+
+// roster holds a site's live attempts by their last change, oldest first, as a
+// list through attempt.prev and attempt.next. So what has changed since an entry
+// is its end, and a broker need not look at all that it runs to find what is new.
+//
+// It is derived: after Restore everything has changed with the restored entry.
+type roster struct {
+	first, last uint64 // slot + 1; 0 = empty
+	n           int
+}
+
+// enlist enters an attempt as the one that changed last.
+func (s *State) enlist(x *site, slot uint64) {
+	a := s.attempts.mut(slot, s.epoch)
+	a.prev, a.next, a.changed = x.live.last, 0, s.index
+	if a.prev != 0 {
+		s.attempts.mut(a.prev-1, s.epoch).next = slot + 1
+	} else {
+		x.live.first = slot + 1
+	}
+	x.live.last = slot + 1
+	x.live.n++
+	x.changed = s.index
+}
+
+// delist takes an attempt out.
+func (s *State) delist(x *site, slot uint64) {
+	a := s.attempts.get(slot)
+	prev, next := a.prev, a.next
+	if prev != 0 {
+		s.attempts.mut(prev-1, s.epoch).next = next
+	} else {
+		x.live.first = next
+	}
+	if next != 0 {
+		s.attempts.mut(next-1, s.epoch).prev = prev
+	} else {
+		x.live.last = prev
+	}
+	x.live.n--
+	x.changed = s.index
+}
+
+// touch notes that a site must look at an attempt again.
+func (s *State) touch(slot uint64) {
+	x := s.sites[s.attempts.get(slot).site]
+	if x.live.last == slot+1 {
+		s.attempts.mut(slot, s.epoch).changed = s.index
+		x.changed = s.index
+		return
+	}
+	s.delist(x, slot)
+	s.enlist(x, slot)
+}
+
+// slotsOf returns a site's attempts that changed after an entry, the last change
+// first.
+func (s *State) slotsOf(x *site, after uint64) []uint64 {
+	var out []uint64
+	if after == 0 {
+		out = make([]uint64, 0, x.live.n)
+	}
+	for at := x.live.last; at != 0; {
+		a := s.attempts.get(at - 1)
+		if a.changed <= after {
+			break
+		}
+		out = append(out, at-1)
+		at = a.prev
+	}
+	return out
+}

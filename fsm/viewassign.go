@@ -1,0 +1,95 @@
+package fsm
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Assignments returns the live attempts at a site, those being stopped included,
+// by job and task: what its broker must be running or ending. What the site
+// itself lost is not among them. Equal payloads share one copy.
+func (s *State) Assignments(name string) []Assignment {
+	x := s.byName[name]
+	if x == nil {
+		return nil
+	}
+	return s.viewAssignments(s.slotsOf(x, 0))
+}
+
+// AssignmentsSince returns the assignments of a site that are new, or are to be
+// stopped, or have another bound, since an entry; by job and task. Reported
+// starts are no change. It costs what has changed, not what runs.
+//
+// What ended by the site's own Complete or Decline is passed over: the site
+// knows. If anything else was taken from the site since then, or the entry is
+// not of this state's past, whole is true and all assignments are returned: what
+// is not among them is no assignment any more.
+func (s *State) AssignmentsSince(name string, entry uint64) (changed []Assignment, whole bool) {
+	x := s.byName[name]
+	switch {
+	case x == nil:
+		return nil, true
+	case entry < x.taken || entry > s.index:
+		return s.Assignments(name), true
+	}
+	return s.viewAssignments(s.slotsOf(x, entry)), false
+}
+
+// Assignment returns one assignment of a site; false if it is none, or not any
+// more.
+func (s *State) Assignment(name string, ref AttemptRef) (Assignment, bool) {
+	x := s.byName[name]
+	if x == nil {
+		return Assignment{}, false
+	}
+	slot, ok := s.findAttempt(&ref, x)
+	if !ok || s.attempts.get(slot).given {
+		return Assignment{}, false
+	}
+	return s.viewAssignments([]uint64{slot})[0], true
+}
+
+// SiteChange is the number of the last entry that changed what a site must do:
+// what Assignments returns, but for reported starts. It is 0 for an unknown
+// site. After Restore it is the restored entry's.
+func (s *State) SiteChange(name string) uint64 {
+	if x := s.byName[name]; x != nil {
+		return x.changed
+	}
+	return 0
+}
+
+// viewAssignments copies attempts for their site.
+func (s *State) viewAssignments(slots []uint64) []Assignment {
+	if len(slots) == 0 {
+		return nil
+	}
+	out := make([]Assignment, 0, len(slots))
+	var copies map[*payload][]byte // one for all tasks of a job
+	if len(slots) > 1 {
+		copies = map[*payload][]byte{}
+	}
+	for _, slot := range slots {
+		a := s.attempts.get(slot)
+		if a.given {
+			continue
+		}
+		j := s.jobs.get(a.seq)
+		data, copied := copies[j.payload]
+		if !copied {
+			data = slices.Clone(j.payload.data)
+			if copies != nil {
+				copies[j.payload] = data
+			}
+		}
+		out = append(out, Assignment{
+			AttemptRef: AttemptRef{Job: JobID{s.sites[j.owner].name, j.num}, Task: a.task, Attempt: a.attempt, Token: a.token},
+			Machine:    a.machine.name, Need: j.class.need, TimeoutMs: j.timeoutMs, OnLoss: j.onLoss,
+			Started: a.startedMs >= 0, Stop: a.stopping(), StopWhy: a.why, BoundMs: a.boundMs, Payload: data,
+		})
+	}
+	slices.SortFunc(out, func(a, b Assignment) int {
+		return cmp.Or(cmp.Compare(a.Job.Site, b.Job.Site), cmp.Compare(a.Job.Num, b.Job.Num), cmp.Compare(a.Task, b.Task))
+	})
+	return out
+}

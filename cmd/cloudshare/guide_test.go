@@ -32,10 +32,10 @@ func TestGuide(t *testing.T) {
 }
 
 func TestPlainText(t *testing.T) {
-	const md = "# A `b` title\n\nSee [the API](api.md), [x](../x.go) and [w](https://w.org); **bold**, *w* · *r*, `a * b * c`.\n\n" +
-		"<!-- a note -->\n| flag | |\n|---|---|\n| `--x A\\|B` | is *it* |\n| é | |\n\n## More\n\n```console run\n$ ls | cat\n```\n"
+	const md = "# A `b` title\n\nSee [the API](api.md#x), [x](../x.go) and [w](https://w.org); **bold**, *w* · *r*, `a * b * c`.\n\n" +
+		"<!-- a note -->\n| | |\n|---|---|\n| a | b |\n\n| flag | |\n|---|---|\n| `--x A\\|B` | is *it* |\n| é | |\n\n## More\n\n```console run\n$ ls | cat\n```\n"
 	const want = "A B TITLE\n=========\n\nSee the API (cloudshare guide api), x and w <https://w.org>; bold, w · r, a * b * c.\n\n" +
-		"  flag\n  --x A|B  is it\n  é\n\nMore\n----\n\n    $ ls | cat\n"
+		"  a  b\n\n  flag\n  --x A|B  is it\n  é\n\nMore\n----\n\n    $ ls | cat\n"
 	if got := plainText(md); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

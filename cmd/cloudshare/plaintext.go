@@ -69,11 +69,12 @@ func inline(text string) string {
 // linkText keeps where a link leads if that is of use on a terminal.
 func linkText(link string) string {
 	m := mdLink.FindStringSubmatch(link)
+	file, _, _ := strings.Cut(m[2], "#")
 	switch {
 	case strings.HasPrefix(m[2], "http"):
 		return m[1] + " <" + m[2] + ">"
-	case strings.HasSuffix(m[2], ".md") && !strings.Contains(m[2], "/"):
-		return m[1] + " (cloudshare guide " + strings.TrimSuffix(m[2], ".md") + ")"
+	case strings.HasSuffix(file, ".md") && !strings.Contains(file, "/"):
+		return m[1] + " (cloudshare guide " + strings.TrimSuffix(file, ".md") + ")"
 	}
 	return m[1]
 }
@@ -102,7 +103,7 @@ func writeTable(out *strings.Builder, rows [][]string) {
 		}
 	}
 	for _, row := range rows {
-		if isRule(row) {
+		if isRule(row) || strings.Join(row, "") == "" {
 			continue
 		}
 		line := ""

@@ -29,6 +29,8 @@ What holds everywhere:
   applied there, so a read after it at the same broker sees it.
 - **Lists** are ` + "`{\"items\": [], \"next\": \"\"}`" + `; a ` + "`next`" + ` that is not empty is the ` + "`cursor`" + ` of the next page.
 - **Blocking reads**: with ` + "`index` and `wait`" + ` a read answers when something changed after that index, or the time is over.
+- **It stays.** Routes, fields, states and problem types are added to; what would break a client is said in the
+  [CHANGELOG](../../../CHANGELOG.md).
 - Bodies have at most 1 MiB, NDJSON at most 64 MiB with lines of at most 1 MiB.
 - Sizes are written ` + "`256Mi`, durations `90s`" + `; sums of the ledger are decimal strings in the unit that they name.
 - Whatever changes something is refused if a browser sends it from a page of another origin.

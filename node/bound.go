@@ -136,8 +136,8 @@ func (c *core) declareBounds() {
 
 // declared notes that the state has pledges, or that they must be made again.
 func (c *core) declared(batch []*pledge, code fsm.Code) {
-	c.seen = 0
 	for _, p := range batch {
+		c.again = append(c.again, p.AttemptRef)
 		p.known = code == fsm.OK
 		if id := attemptID(p.AttemptRef); !p.known && c.pledges.byID[id] == p {
 			delete(c.pledges.byID, id)

@@ -110,7 +110,9 @@ func (c *core) reportEnds() {
 		c.ends = append(c.ends[:0], c.ends[n:]...)
 		c.out.add(&fsm.Complete{Attempts: ends}, func(_ fsm.Result, _ stateReader, fx *effects) {
 			for _, e := range ends {
-				if a := c.attempts[attemptID(e.AttemptRef)]; a != nil {
+				id := attemptID(e.AttemptRef)
+				delete(c.returned, id)
+				if a := c.attempts[id]; a != nil {
 					c.drop(a, fx)
 				}
 			}

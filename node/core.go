@@ -11,7 +11,8 @@ import (
 // stateReader is what the core reads of the replicated state.
 type stateReader interface {
 	Index() uint64
-	Assignments(site string) []fsm.Assignment
+	Assignment(site string, ref fsm.AttemptRef) (fsm.Assignment, bool)
+	AssignmentsSince(site string, entry uint64) (changed []fsm.Assignment, whole bool)
 	SiteChange(site string) uint64
 	WaitingFits(site string) bool
 	AnyFits(spec fsm.JobSpec) (bool, string)
@@ -82,8 +83,10 @@ type core struct {
 	attempts map[executor.ID]*attempt
 	// used counts every attempt from begin until it ended or was dropped.
 	used occupancy
-	// seen is the entry whose assignments were reconciled last.
-	seen uint64
+	// seen is the entry up to which assignments were reconciled; 0: all are looked
+	// at next. again are single ones to be looked at next.
+	seen  uint64
+	again []fsm.AttemptRef
 
 	nextJob uint64
 	home    homeBook
@@ -93,8 +96,9 @@ type core struct {
 	usage   usageBook
 	started []fsm.StartedAttempt // reported with the next tick
 	ends    []fsm.Ended          // of this turn
-	// declined are assignments whose Decline is being ordered.
-	declined map[executor.ID]bool
+	// returned are assignments whose Decline, or end without a start, is being
+	// ordered. Invariant: none of them has a pledge.
+	returned map[executor.ID]bool
 	// namedLost are the attempts that the registration under way gives up.
 	namedLost map[fsm.AttemptRef]bool
 	// sickUntil: CLOCK_BOOTTIME until which nothing is started.
@@ -135,8 +139,10 @@ type attempt struct {
 	handler string
 	// accepted: the handler has it, so that it can be told to stop.
 	accepted bool
-	// stopping: the handler was told to stop it.
-	stopping bool
+	// stopping: the handler was told to stop it. due: it is to be, with dueWhy,
+	// once it has it.
+	stopping, due bool
+	dueWhy        string
 	// fenced: the state no longer knows it, its end is of no interest.
 	fenced bool
 	ended  *executor.Result
@@ -161,7 +167,7 @@ func newCore(site string, limits Exposure) *core {
 		home:     homeBook{jobs: map[uint64]*homeJob{}},
 		pubs:     publicationBook{byJob: map[uint64]*publication{}},
 		keys:     newKeyBook(),
-		declined: map[executor.ID]bool{},
+		returned: map[executor.ID]bool{},
 		judging:  map[coord.Renewal]bool{},
 		pledges:  pledgeBook{byID: map[executor.ID]*pledge{}},
 		out:      outbox{site: site, inflight: map[uint64]waitingCommand{}},
@@ -179,13 +185,13 @@ func (c *core) step(ev event, s stateReader, fx *effects) {
 	case capacityEvent:
 		c.capacity(ev)
 	case acceptedEvent:
-		c.accepted(ev.id)
+		c.accepted(ev.id, fx)
 	case unstoppedEvent:
 		if a := c.attempts[ev.id]; a != nil {
 			a.stopping, c.unstopped = false, true
 		}
 	case diskEvent:
-		c.full = ev.full
+		c.full, c.seen = ev.full, 0
 	case startedEvent:
 		c.hasStarted(ev)
 	case endedEvent:

@@ -10,27 +10,38 @@ import (
 )
 
 // reconcile compares the state with what the handlers run, and starts or stops
-// the difference (step 6). It looks at levels, never at a stream of changes.
+// the difference (step 6): what has changed since it last looked, what it wants to
+// look at again, and everything if the state took something away or c.seen is 0.
+// Each is a level: whatever led there, the assignment is as the state has it now.
 func (c *core) reconcile(s stateReader, fx *effects) {
-	change := s.SiteChange(c.site)
-	if change == c.seen {
-		return
-	}
-	c.seen = change
-	wanted := map[executor.ID]bool{}
-	for _, as := range s.Assignments(c.site) {
-		id := attemptID(as.AttemptRef)
-		wanted[id] = true
-		a := c.attempts[id]
-		switch {
-		case a == nil && c.declined[id]: // on its way back
-		case a == nil && as.Stop:
-			c.ends = append(c.ends, fsm.Ended{AttemptRef: as.AttemptRef, Outcome: fsm.Stopped, Detail: "never started"})
-		case a == nil:
-			c.take(id, as, s, fx)
-		case as.Stop && a.ended == nil:
-			c.stop(a, as.StopWhy, fx)
+	again := c.again
+	c.again = nil
+	if change := s.SiteChange(c.site); change != c.seen {
+		changed, whole := s.AssignmentsSince(c.site, c.seen)
+		c.seen = change
+		if whole {
+			c.compare(changed, s, fx)
+			return
 		}
+		for _, as := range changed {
+			c.follow(as, s, fx)
+		}
+	}
+	for _, ref := range again {
+		if as, ok := s.Assignment(c.site, ref); ok {
+			c.follow(as, s, fx)
+		} else {
+			delete(c.pledges.byID, attemptID(ref))
+		}
+	}
+}
+
+// compare looks at every assignment and at every attempt.
+func (c *core) compare(all []fsm.Assignment, s stateReader, fx *effects) {
+	wanted := make(map[executor.ID]bool, len(all))
+	for _, as := range all {
+		wanted[attemptID(as.AttemptRef)] = true
+		c.follow(as, s, fx)
 	}
 	c.pledges.keep(wanted)
 	for id, a := range c.attempts {
@@ -39,6 +50,29 @@ func (c *core) reconcile(s stateReader, fx *effects) {
 			c.stop(a, "no longer assigned to this site", fx)
 		}
 	}
+}
+
+// follow does what one assignment asks for. To do it twice changes nothing.
+func (c *core) follow(as fsm.Assignment, s stateReader, fx *effects) {
+	id := attemptID(as.AttemptRef)
+	a := c.attempts[id]
+	switch {
+	case a == nil && c.returned[id]: // the order will take it
+	case a == nil && as.Stop:
+		c.giveBack(id)
+		c.ends = append(c.ends, fsm.Ended{AttemptRef: as.AttemptRef, Outcome: fsm.Stopped, Detail: "never started"})
+	case a == nil:
+		c.take(id, as, s, fx)
+	case as.Stop && a.ended == nil:
+		c.stop(a, as.StopWhy, fx)
+	}
+}
+
+// giveBack: the assignment is not started here any more, whatever the state says
+// until it has heard so.
+func (c *core) giveBack(id executor.ID) {
+	c.returned[id] = true
+	delete(c.pledges.byID, id)
 }
 
 // take starts an assignment, or declines it if the room is gone: home runs may
@@ -102,8 +136,11 @@ func (c *core) returnOne(ref fsm.AttemptRef, why string, busy bool) {
 	}
 	c.offers.owed = c.offers.owed || busy
 	id := attemptID(ref)
-	c.declined[id] = true
-	c.out.add(d, func(fsm.Result, stateReader, *effects) { delete(c.declined, id) })
+	c.giveBack(id)
+	c.out.add(d, func(fsm.Result, stateReader, *effects) {
+		delete(c.returned, id)
+		c.again = append(c.again, ref)
+	})
 }
 
 // taskOf says what to run; the error is that of an unreadable payload.
@@ -138,19 +175,25 @@ func (c *core) begin(rec attemptRecord, task executor.Task, err error, fx *effec
 
 // stop tells the handler once, as soon as it has the attempt.
 func (c *core) stop(a *attempt, why string, fx *effects) {
-	if a.stopping || !a.accepted || a.ended != nil {
+	if a.stopping || a.ended != nil {
+		return
+	}
+	if !a.accepted {
+		a.due, a.dueWhy = true, why
 		return
 	}
 	a.stopping = true
 	fx.stops = append(fx.stops, stopEffect{handlerID{a.handler, a.ID}, why})
 }
 
-// accepted: from now on the attempt can be stopped; look whether it should be.
-func (c *core) accepted(id executor.ID) {
+// accepted: from now on the attempt can be stopped, and is if that is due.
+func (c *core) accepted(id executor.ID, fx *effects) {
 	if a := c.attempts[id]; a != nil {
 		a.accepted = true
 		a.settled()
-		c.seen = 0
+		if a.due {
+			c.stop(a, a.dueWhy, fx)
+		}
 	}
 }
 

@@ -178,6 +178,7 @@ func (s *rigSite) turn(evs ...event) {
 	}
 	s.core.settle(s.rig.state, fx)
 	s.checkLists()
+	s.checkReconciled()
 	s.perform(fx)
 }
 

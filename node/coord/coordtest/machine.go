@@ -77,10 +77,14 @@ func (m *Machine) Apply(entry []byte) ([]fsm.Result, error) {
 	s := &m.s
 	s.Index++
 	s.Trace = sha256.Sum256(append(s.Trace[:], entry...))
-	if b.Term < s.Term || b.Term == s.Term && b.Elapsed < s.Elapsed {
+	switch {
+	case recovers(b): // no lead stamped it
+	case b.Term < s.Term || b.Term == s.Term && b.Elapsed < s.Elapsed:
 		s.Disorder = fmt.Sprintf("entry %d: stamp %d.%d after %d.%d", s.Index, b.Term, b.Elapsed, s.Term, s.Elapsed)
+		fallthrough
+	default:
+		s.Term, s.Elapsed = b.Term, b.Elapsed
 	}
-	s.Term, s.Elapsed = b.Term, b.Elapsed
 	if len(b.Commands) == 0 {
 		s.Idle++
 	}
@@ -95,6 +99,11 @@ func (m *Machine) Apply(entry []byte) ([]fsm.Result, error) {
 	return results, nil
 }
 
+// recovers reports whether the batch begins an epoch.
+func recovers(b *fsm.Batch) bool {
+	return len(b.Commands) == 1 && b.Commands[0].Body.Kind() == fsm.KindRecover
+}
+
 func (s *recordState) execute(c *fsm.Command) (fsm.Result, error) {
 	x := s.Sites[c.ID.Site]
 	if x == nil {
@@ -105,6 +114,11 @@ func (s *recordState) execute(c *fsm.Command) (fsm.Result, error) {
 	switch b := c.Body.(type) {
 	case *fsm.Register:
 		return s.register(x, b), nil
+	case *fsm.Recover:
+		if b.Epoch > fsm.EpochOf(s.Index) {
+			s.Index = b.Epoch << 40
+		}
+		return fsm.Result{Index: s.Index}, nil
 	case *fsm.Addresses:
 		text = b.HTTP
 	case *fsm.SiteLost:

@@ -23,6 +23,15 @@ type member struct {
 	Federation string `json:"federation"`
 	// Founder: this member bootstraps the group, if it has not done so yet.
 	Founder bool `json:"founder"`
+	// Epoch and Lineage: see lineage. Both are empty in the first epoch.
+	Epoch   uint64 `json:"epoch,omitempty"`
+	Lineage string `json:"lineage,omitempty"`
+	// Unfinished names the step of recover.go that was interrupted: the rest of
+	// the directory may be of two epochs, and only that step may go on.
+	Unfinished string `json:"unfinished,omitempty"`
+	// Follow are peer addresses through which this member, which has dropped its
+	// log, is yet to be admitted to the epoch.
+	Follow []string `json:"follow,omitempty"`
 }
 
 const memberVersion = 1
@@ -95,32 +104,32 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-func newMember(cfg *Config, federation [16]byte) *member {
-	return &member{
-		Version: memberVersion, Site: cfg.Site, Node: hex.EncodeToString(cfg.Node[:]),
-		Federation: hex.EncodeToString(federation[:]), Founder: cfg.Bootstrap,
-	}
+func newMember(cfg *Config, line lineage) *member {
+	m := &member{Version: memberVersion, Site: cfg.Site, Node: hex.EncodeToString(cfg.Node[:]), Founder: cfg.Bootstrap}
+	m.setLine(line)
+	return m
 }
 
 // check compares a directory in use with the configuration, and returns its
-// federation.
-func (m *member) check(cfg *Config) (federation [16]byte, err error) {
+// lineage.
+func (m *member) check(cfg *Config) (lineage, error) {
 	if cfg.Bootstrap || len(cfg.Join) > 0 {
-		return federation, fmt.Errorf("%w: %s holds site %s of federation %s: start it without --bootstrap and --join, "+
+		return lineage{}, fmt.Errorf("%w: %s holds site %s of federation %s: start it without --bootstrap and --join, "+
 			"or use an empty directory", ErrExistingData, cfg.Dir, m.Site, m.Federation)
 	}
-	fed, err := hex.DecodeString(m.Federation)
-	if err != nil || len(fed) != 16 {
-		return federation, fmt.Errorf("%w: %s/member.json names no federation: restore the directory", ErrIdentity, cfg.Dir)
+	line, err := m.line()
+	if err != nil {
+		return line, fmt.Errorf("%w: %s/member.json: %w: restore the directory", ErrIdentity, cfg.Dir, err)
 	}
-	copy(federation[:], fed)
 	switch {
+	case m.Unfinished != "":
+		err = fmt.Errorf("%w in %s: run it again: cloudshare recover %s", ErrUnfinished, cfg.Dir, m.Unfinished)
 	case m.Site != cfg.Site:
 		err = fmt.Errorf("%w: %s holds site %s, not %s: start it under its own name", ErrIdentity, cfg.Dir, m.Site, cfg.Site)
 	case m.Node != hex.EncodeToString(cfg.Node[:]):
 		err = fmt.Errorf("%w: %s holds node %s, not %x: the directory was mixed from two", ErrIdentity, cfg.Dir, m.Node, cfg.Node)
-	case cfg.Federation != [16]byte{} && cfg.Federation != federation:
+	case cfg.Federation != [16]byte{} && cfg.Federation != line.federation:
 		err = fmt.Errorf("%w: %s belongs to federation %s, not %x", ErrIdentity, cfg.Dir, m.Federation, cfg.Federation)
 	}
-	return federation, err
+	return line, err
 }

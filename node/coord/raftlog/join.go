@@ -26,7 +26,9 @@ type joinRequest struct {
 	Who        bool   `json:"who,omitempty"`
 	Site       string `json:"site,omitempty"`
 	Node       string `json:"node,omitempty"`
-	Federation string `json:"federation,omitempty"` // "" = whichever it is
+	Federation string `json:"federation,omitempty"` // "" = whichever it is, in any epoch
+	Epoch      uint64 `json:"epoch,omitempty"`
+	Lineage    string `json:"lineage,omitempty"` // "" = the first epoch's
 	Addr       string `json:"addr,omitempty"`
 	Hops       int    `json:"hops,omitempty"`
 }
@@ -37,6 +39,8 @@ type joinReply struct {
 	Site       string `json:"site,omitempty"` // of the member that answers
 	Node       string `json:"node,omitempty"`
 	Federation string `json:"federation,omitempty"`
+	Epoch      uint64 `json:"epoch,omitempty"`
+	Lineage    string `json:"lineage,omitempty"`
 	Resting    bool   `json:"resting,omitempty"` // it does not want to be a voter
 }
 
@@ -44,6 +48,7 @@ const (
 	joinOK      = "ok"
 	joinRetry   = "retry"   // no lead now
 	joinForeign = "foreign" // another federation
+	joinEpoch   = "epoch"   // another epoch of it
 	joinRefused = "refused"
 )
 
@@ -63,7 +68,9 @@ func (l *Log) serveJoin(conn net.Conn, _ preamble) {
 	ctx, cancel := context.WithTimeout(l.ctx, 2*l.t.rpc+l.t.enqueue)
 	defer cancel()
 	a := l.admit(ctx, q)
-	a.Site, a.Node, a.Federation = l.cfg.Site, hex.EncodeToString(l.cfg.Node[:]), hex.EncodeToString(l.fed[:])
+	mine := l.line.request()
+	a.Site, a.Node, a.Federation = l.cfg.Site, hex.EncodeToString(l.cfg.Node[:]), mine.Federation
+	a.Epoch, a.Lineage = mine.Epoch, mine.Lineage
 	if b, err = json.Marshal(a); err == nil {
 		_, _ = conn.Write(endFrame(append(frame(nil), b...)))
 	}
@@ -75,8 +82,16 @@ func (l *Log) admit(ctx context.Context, q joinRequest) joinReply {
 	switch {
 	case q.Who:
 		return joinReply{Code: joinOK, Resting: l.resting.Load()}
-	case q.Federation != "" && q.Federation != hex.EncodeToString(l.fed[:]):
-		return joinReply{Code: joinForeign, Text: fmt.Sprintf("this is federation %x, not %s", l.fed, q.Federation)}
+	case q.Federation != "":
+		theirs, err := parseLineage(q.Federation, q.Lineage, q.Epoch)
+		if err != nil {
+			return joinReply{Code: joinRefused, Text: "malformed federation"}
+		}
+		if err = l.line.admits(theirs, l.Addr()); err != nil {
+			return joinReply{Code: codeOf(err), Text: err.Error()}
+		}
+	}
+	switch {
 	case self:
 		return l.admitHere(ctx, q)
 	case addr == "" || q.Hops > 1:
@@ -171,27 +186,24 @@ func (d *dialer) join(ctx context.Context, addr string, q joinRequest) (joinRepl
 	return a, nil
 }
 
-// join asks the configured members in turn until one admits this node; it
-// returns the federation.
-func (l *Log) join(ctx context.Context) ([16]byte, error) {
-	q := joinRequest{Site: l.cfg.Site, Node: hex.EncodeToString(l.cfg.Node[:]), Addr: string(l.stream.addr)}
-	if l.cfg.Federation != [16]byte{} {
-		q.Federation = hex.EncodeToString(l.cfg.Federation[:])
-	}
+// join asks members in turn until one admits this node; it returns their
+// lineage. q names the one that is wanted, if any.
+func (l *Log) join(ctx context.Context, through []string, q joinRequest) (lineage, error) {
+	q.Site, q.Node, q.Addr = l.cfg.Site, hex.EncodeToString(l.cfg.Node[:]), string(l.stream.addr)
 	last := errors.New("no answer")
 	for try := 0; ; try++ {
-		for _, addr := range l.cfg.Join {
+		for _, addr := range through {
 			once, cancel := context.WithTimeout(ctx, 3*l.t.rpc+l.t.enqueue)
 			a, err := l.dialer.join(once, addr, q)
 			cancel()
 			if err == nil {
-				var fed [16]byte
-				if fed, err = a.verdict(addr); err == nil {
-					return fed, nil
+				var line lineage
+				if line, err = a.verdict(addr); err == nil {
+					return line, nil
 				}
 			}
-			if errors.Is(err, coord.ErrForeign) || errors.Is(err, coord.ErrJoinRefused) {
-				return [16]byte{}, err
+			if errors.Is(err, coord.ErrForeign) || errors.Is(err, coord.ErrJoinRefused) || errors.Is(err, ErrEpoch) {
+				return lineage{}, err
 			}
 			last = err
 			if try%4 == 0 {
@@ -199,31 +211,31 @@ func (l *Log) join(ctx context.Context) ([16]byte, error) {
 			}
 		}
 		if err := sleep(ctx, l.backoff(try)); err != nil {
-			return [16]byte{}, fmt.Errorf("join: %w (last: %w)", err, last)
+			return lineage{}, fmt.Errorf("join: %w (last: %w)", err, last)
 		}
 	}
 }
 
-func (a joinReply) verdict(addr string) (fed [16]byte, err error) {
-	b, err := hex.DecodeString(a.Federation)
+func (a joinReply) verdict(addr string) (lineage, error) {
+	line, err := parseLineage(a.Federation, a.Lineage, a.Epoch)
 	switch {
 	case a.Code == joinForeign:
-		return fed, fmt.Errorf("join %s: %w: %s", addr, coord.ErrForeign, a.Text)
+		return line, fmt.Errorf("join %s: %w: %s", addr, coord.ErrForeign, a.Text)
+	case a.Code == joinEpoch:
+		return line, fmt.Errorf("join %s: %w: %s", addr, ErrEpoch, a.Text)
 	case a.Code == joinRefused:
-		return fed, fmt.Errorf("join %s: %w: %s", addr, coord.ErrJoinRefused, a.Text)
-	case a.Code != joinOK || err != nil || len(b) != 16:
-		return fed, fmt.Errorf("join %s: not now: %s", addr, a.Text)
+		return line, fmt.Errorf("join %s: %w: %s", addr, coord.ErrJoinRefused, a.Text)
+	case a.Code != joinOK || err != nil:
+		return line, fmt.Errorf("join %s: not now: %s", addr, a.Text)
 	}
-	return [16]byte(b), nil
+	return line, nil
 }
 
 // settleAddress tells the lead this member's address for as long as the
 // group's configuration has another one.
 func (l *Log) settleAddress(ctx context.Context) {
-	q := joinRequest{
-		Site: l.cfg.Site, Node: hex.EncodeToString(l.cfg.Node[:]), Federation: hex.EncodeToString(l.fed[:]),
-		Addr: string(l.stream.addr),
-	}
+	q := l.line.request()
+	q.Site, q.Node, q.Addr = l.cfg.Site, hex.EncodeToString(l.cfg.Node[:]), string(l.stream.addr)
 	for try := 0; ; try++ {
 		servers := l.raft.GetConfiguration().Configuration().Servers
 		known := false

@@ -32,10 +32,10 @@ import (
 
 // Log is one member.
 type Log struct {
-	cfg Config
-	t   timing
-	log zerolog.Logger
-	fed [16]byte
+	cfg  Config
+	t    timing
+	log  zerolog.Logger
+	line lineage
 
 	ctx    context.Context // ends when Close or a failure begins
 	cancel context.CancelFunc
@@ -74,7 +74,12 @@ type Log struct {
 var _ coord.Log = (*Log)(nil)
 
 // Federation returns the federation's id, which a joining member learns.
-func (l *Log) Federation() [16]byte { return l.fed }
+func (l *Log) Federation() [16]byte { return l.line.federation }
+
+// Lineage names the epoch's members: a random id in a federation that was
+// recovered (recover.go), the federation's own before. Members of different
+// lineages do not talk to each other.
+func (l *Log) Lineage() [16]byte { return l.line.id }
 
 // Addr returns the peer address that others dial.
 func (l *Log) Addr() string { return string(l.stream.addr) }

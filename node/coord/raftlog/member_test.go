@@ -93,7 +93,7 @@ func TestFounderCrash(t *testing.T) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := newMember(&cfg, c.fed).save(cfg.Dir); err != nil {
+	if err := newMember(&cfg, lineage{federation: c.fed, id: c.fed}).save(cfg.Dir); err != nil {
 		t.Fatal(err)
 	}
 	cfg.Bootstrap, cfg.Federation = false, [16]byte{}

@@ -2,6 +2,7 @@ package raftlog
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -63,7 +64,7 @@ func (l *Log) open(ctx context.Context) error {
 		return err
 	}
 	if m != nil {
-		if l.fed, err = m.check(&l.cfg); err != nil {
+		if l.line, err = m.check(&l.cfg); err != nil {
 			return err
 		}
 	} else if !l.cfg.Bootstrap && len(l.cfg.Join) == 0 {
@@ -73,28 +74,44 @@ func (l *Log) open(ctx context.Context) error {
 	if err = l.listen(); err != nil {
 		return err
 	}
-	if m == nil {
-		if m, err = l.enter(ctx); err != nil {
-			return err
-		}
+	switch {
+	case m == nil:
+		m, err = l.enter(ctx)
+	case len(m.Follow) > 0:
+		err = l.rejoin(ctx, m)
 	}
-	l.stream.fed = l.fed
-	l.mux.setFederation(l.fed)
+	if err != nil {
+		return err
+	}
+	l.stream.fed = l.line.id
+	l.mux.setFederation(l.line.id)
 	return l.openRaft(m.Founder)
 }
 
 // enter makes an empty directory a member's.
 func (l *Log) enter(ctx context.Context) (*member, error) {
-	l.fed = l.cfg.Federation
+	l.line = lineage{federation: l.cfg.Federation, id: l.cfg.Federation}
 	if len(l.cfg.Join) > 0 {
-		fed, err := l.join(ctx)
-		if err != nil {
+		q := joinRequest{}
+		if l.cfg.Federation != [16]byte{} {
+			q.Federation = hex.EncodeToString(l.cfg.Federation[:])
+		}
+		var err error
+		if l.line, err = l.join(ctx, l.cfg.Join, q); err != nil {
 			return nil, err
 		}
-		l.fed = fed
 	}
-	m := newMember(&l.cfg, l.fed)
+	m := newMember(&l.cfg, l.line)
 	return m, m.save(l.cfg.Dir)
+}
+
+// rejoin has a member that dropped its log admitted to the epoch it follows.
+func (l *Log) rejoin(ctx context.Context, m *member) error {
+	if _, err := l.join(ctx, m.Follow, l.line.request()); err != nil {
+		return err
+	}
+	m.Follow = nil
+	return m.save(l.cfg.Dir)
 }
 
 // listen binds the peer port; connections wait in the kernel until start.
@@ -154,7 +171,7 @@ func (l *Log) openRaft(founder bool) error {
 	l.halt = sync.OnceFunc(func() { _, _ = l.raft.Shutdown().Error(), l.trans.Close() })
 	l.seq = newSequencer(l.raft, l.t, l.cfg.Hooks, func() { signal(l.poke) })
 	l.forward = &forwarder{
-		ctx: l.ctx, dialer: l.dialer, fed: l.fed, origin: l.pending.origin, t: l.t, hooks: l.cfg.Hooks, outcome: l.outcome,
+		ctx: l.ctx, dialer: l.dialer, fed: l.line.id, origin: l.pending.origin, t: l.t, hooks: l.cfg.Hooks, outcome: l.outcome,
 	}
 	l.reads = &reads{l: l}
 	l.store.running.Store(true)
@@ -217,7 +234,7 @@ func (l *Log) start() {
 	l.mux.serve()
 	l.flying.Go(func() { l.seq.order(l.ctx) })
 	l.flying.Go(l.seq.settle)
-	for _, run := range []func(context.Context){l.watch, l.catchUp, l.settleAddress} {
+	for _, run := range []func(context.Context){l.watch, l.catchUp, l.settleAddress, l.watchKin} {
 		l.wg.Go(func() { run(l.ctx) })
 	}
 	e := newElectorate()

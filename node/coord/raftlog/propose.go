@@ -71,6 +71,9 @@ func (l *Log) encodeOne(c *proposal, cmd *fsm.Command, of int) error {
 	if err := cmd.Validate(); err != nil {
 		return err
 	}
+	if _, ok := cmd.Body.(*fsm.Recover); ok {
+		return errors.New("a new epoch is not ordered: stop the broker and run cloudshare recover")
+	}
 	if lost, ok := cmd.Body.(*fsm.SiteLost); ok {
 		if of != 1 || lost.Term == 0 {
 			return errors.New("a site loss stands alone and names its term")

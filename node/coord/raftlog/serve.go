@@ -115,7 +115,7 @@ func (s *session) calls(b []byte) error {
 func (s *session) orders(cmds [][]byte) bool {
 	for _, b := range cmds {
 		c, rest, err := fsm.DecodeCommand(b)
-		if err != nil || len(rest) > 0 || c.ID.Site != s.site || c.Body.Kind() == fsm.KindSiteLost {
+		if err != nil || len(rest) > 0 || c.ID.Site != s.site || c.Body.Kind() == fsm.KindSiteLost || c.Body.Kind() == fsm.KindRecover {
 			return false
 		}
 	}

@@ -17,7 +17,10 @@ type stream struct {
 	fed      [16]byte
 	accepted chan net.Conn
 	closed   chan struct{}
-	once     sync.Once
+	// greeted is closed once the other members were asked for their epoch:
+	// before, this member sends nothing, so it cannot be elected.
+	greeted chan struct{}
+	once    sync.Once
 }
 
 var _ raft.StreamLayer = (*stream)(nil)
@@ -34,7 +37,7 @@ func (a advertised) String() string { return string(a) }
 func newStream(addr string, d *dialer, m *mux) *stream {
 	return &stream{
 		addr: advertised(addr), dialer: d, mux: m,
-		accepted: make(chan net.Conn), closed: make(chan struct{}),
+		accepted: make(chan net.Conn), closed: make(chan struct{}), greeted: make(chan struct{}),
 	}
 }
 
@@ -70,6 +73,13 @@ func (s *stream) Addr() net.Addr { return s.addr }
 func (s *stream) Dial(address raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
+	select {
+	case <-s.greeted:
+	case <-s.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 	conn, err := s.dialer.dial(ctx, string(address), kindRaft, s.fed)
 	if err != nil {
 		return nil, err

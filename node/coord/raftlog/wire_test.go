@@ -100,7 +100,7 @@ func TestGarbageOnThePeerPort(t *testing.T) {
 func forwardRaw(t *testing.T, a *Log, cmd []byte) outcome {
 	t.Helper()
 	d := &dialer{net: &network{}, site: "x"}
-	conn, err := d.dial(patience(t), a.Addr(), kindForward, a.fed)
+	conn, err := d.dial(patience(t), a.Addr(), kindForward, a.line.id)
 	if err != nil {
 		t.Fatal(err)
 	}

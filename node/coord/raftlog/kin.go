@@ -1,0 +1,78 @@
+package raftlog
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// Voters that were thought lost for good may come back after the federation was
+// recovered without them, and are still a quorum of the former epoch. The members
+// of the later epoch refuse their connections without a word that raft would
+// understand. So a member asks those that are silent who they are, before it
+// sends anything at all and then as long as they stay silent, and stops if the
+// federation is in a later epoch. What it cannot reach it cannot hear of: see
+// DESIGN.md.
+
+// maxKin is how many members one round asks.
+const maxKin = 16
+
+// watchKin runs until ctx ends.
+func (l *Log) watchKin(ctx context.Context) {
+	l.askKin(ctx, 2*l.t.heartbeat)
+	close(l.stream.greeted)
+	every(ctx, l.t.kin, func() { l.askKin(ctx, l.t.rpc) })
+}
+
+// askKin asks the silent members, some of them if there are many, and fails this
+// one if the federation has left it behind.
+func (l *Log) askKin(ctx context.Context, patience time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, s := range l.silent() {
+		wg.Go(func() {
+			a, err := l.dialer.join(ctx, string(s.Address), joinRequest{Who: true})
+			if err != nil {
+				return
+			}
+			theirs, err := parseLineage(a.Federation, a.Lineage, a.Epoch)
+			switch {
+			case err != nil || theirs.federation != l.line.federation || theirs == l.line || theirs.epoch < l.line.epoch:
+			case theirs.epoch > l.line.epoch:
+				l.fail(l.line.outlived(theirs, string(s.Address)))
+			default:
+				l.log.Error().Err(l.line.admits(theirs, l.Addr())).Str("member", a.Site).Msg("two epochs of one number")
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// silent are the other members that this one has not heard of: none while it
+// follows a lead, those that do not answer while it leads, else all. Voters come
+// first.
+func (l *Log) silent() []raft.Server {
+	if addr, self := l.lead(); addr != "" && !self {
+		return nil
+	}
+	leads := l.raft.State() == raft.Leader
+	var voters, others []raft.Server
+	for _, s := range l.raft.GetConfiguration().Configuration().Servers {
+		_, heard := l.trans.follower(s.ID)
+		switch {
+		case string(s.ID) == l.cfg.Site, leads && time.Since(heard) <= l.t.kin:
+		case s.Suffrage == raft.Voter:
+			voters = append(voters, s)
+		default:
+			others = append(others, s)
+		}
+	}
+	rand.Shuffle(len(others), func(i, k int) { others[i], others[k] = others[k], others[i] })
+	all := slices.Concat(voters, others)
+	return all[:min(len(all), maxKin)]
+}

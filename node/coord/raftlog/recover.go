@@ -1,0 +1,456 @@
+package raftlog
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/hashicorp/raft"
+	"github.com/rs/zerolog"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node/coord"
+)
+
+// When the quorum is lost for good, one survivor is made the only voter of a new
+// epoch (Recover), and the others drop their logs and follow it (Follow). Both
+// work on the data of a stopped broker, and both can be cut off anywhere and
+// repeated: the first step marks the directory as unfinished, under the new
+// lineage, and Open refuses it until the last step has taken the mark away.
+
+// Steps of a recovery, as member.Unfinished names them.
+const (
+	stepRecover = "--yes"
+	stepFollow  = "--follow HOST:PORT --yes"
+)
+
+// Offline is the data of a stopped member.
+type Offline struct {
+	Dir string
+	// Machine makes an empty state machine; each pass over the data takes one.
+	Machine func() coord.Machine
+	Logger  zerolog.Logger
+
+	net     *network // replaces the network in tests
+	crashed func(step string) error
+}
+
+// Peer is a member as the data names it.
+type Peer struct {
+	Site, Addr string
+	Voter      bool
+	// Answers: a broker of this federation, in the same epoch, runs there now.
+	Answers bool
+}
+
+// Survey is what a stopped member's data holds.
+type Survey struct {
+	Site       string
+	Federation [16]byte
+	Epoch      uint64
+	// LastTerm and LastIndex are of the newest stored log entry. Of several
+	// survivors the one with the greatest LastTerm, then LastIndex, lacks least.
+	LastTerm, LastIndex uint64
+	Entry               uint64 // number of the last entry applied
+	Peers               []Peer // all members, this one too, by site
+	// Unfinished: a recovery of this data was interrupted.
+	Unfinished bool
+}
+
+// survivor is an open data directory.
+type survivor struct {
+	Offline
+	lock   *os.File
+	member *member
+	line   lineage
+	store  disk
+	snaps  *raft.FileSnapshotStore
+}
+
+// Inspect reads a stopped member's data, replays it into a machine, and asks the
+// other members whether they are there. It changes nothing. Errors: ErrLocked,
+// ErrNoData, ErrIdentity.
+func Inspect(ctx context.Context, o Offline) (Survey, error) {
+	s, err := o.open()
+	if err != nil {
+		return Survey{}, fmt.Errorf("inspect: %w", err)
+	}
+	v, err := s.survey(ctx)
+	if err = errors.Join(err, s.close()); err != nil {
+		return Survey{}, fmt.Errorf("inspect %s: %w", o.Dir, err)
+	}
+	return v, nil
+}
+
+// Recover makes the member the only voter of a new epoch, which holds back
+// assignments for holdMs of log time, or a lease and the margin if that is more.
+// Repeated after an interruption it goes on. Errors: those of Inspect; ErrNoLoss
+// if the voters that answer form a quorum, or it is the only voter anyway;
+// ErrEpoch if the federation is in a later epoch already.
+func Recover(ctx context.Context, o Offline, holdMs int64) error {
+	s, err := o.open()
+	if err != nil {
+		return fmt.Errorf("recover: %w", err)
+	}
+	err = s.recover(ctx, holdMs)
+	if err = errors.Join(err, s.close()); err != nil {
+		return fmt.Errorf("recover %s: %w", o.Dir, err)
+	}
+	return nil
+}
+
+// Follow has the member drop its log and snapshots, and join the epoch of the
+// broker that is reached at the peer address addr when it starts next. Errors:
+// ErrLocked, ErrNoData, coord.ErrForeign; ErrEpoch if that is no later epoch.
+func Follow(ctx context.Context, o Offline, addr string) error {
+	lock, m, err := o.claim()
+	if err != nil {
+		return fmt.Errorf("follow: %w", err)
+	}
+	err = o.follow(ctx, m, addr)
+	if err = errors.Join(err, lock.Close()); err != nil {
+		return fmt.Errorf("follow %s: %w", addr, err)
+	}
+	return nil
+}
+
+// claim locks a directory that is in use.
+func (o Offline) claim() (*os.File, *member, error) {
+	m, err := loadMember(o.Dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	if m == nil {
+		return nil, nil, fmt.Errorf("%w: %s: give the data directory of a member", ErrNoData, o.Dir)
+	}
+	lock, err := lockDir(o.Dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	if m, err = loadMember(o.Dir); err != nil || m == nil { // as it is now
+		return nil, nil, errors.Join(err, lock.Close(), ErrNoData)
+	}
+	return lock, m, nil
+}
+
+func (o Offline) open() (*survivor, error) {
+	lock, m, err := o.claim()
+	if err != nil {
+		return nil, err
+	}
+	s := &survivor{Offline: o, lock: lock, member: m}
+	if s.line, err = m.line(); err != nil {
+		err = fmt.Errorf("%w: %s/member.json: %w", ErrIdentity, o.Dir, err)
+	}
+	if err == nil && (m.Unfinished == stepFollow || len(m.Follow) > 0) {
+		err = fmt.Errorf("%w: %s has dropped its log to follow another survivor: start it, or run cloudshare recover --follow again", ErrNoData, o.Dir)
+	}
+	if err == nil {
+		s.store, err = openBolt(filepath.Join(o.Dir, "raft.db"))
+	}
+	if err == nil {
+		s.snaps, err = raft.NewFileSnapshotStoreWithLogger(o.Dir, 2, raftLogger(o.Logger))
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+func (s *survivor) close() error {
+	var errs []error
+	if s.store != nil {
+		errs = append(errs, s.store.Close())
+	}
+	return errors.Join(append(errs, s.lock.Close())...)
+}
+
+func (s *survivor) recover(ctx context.Context, holdMs int64) error {
+	v, err := s.survey(ctx)
+	if err != nil {
+		return err
+	}
+	if !v.Unfinished {
+		if err = v.lost(); err != nil {
+			return err
+		}
+		next := lineage{federation: s.line.federation, epoch: v.Epoch + 1}
+		if next.epoch > fsm.MaxEpoch {
+			return fmt.Errorf("%w: epoch %d is the last", ErrConfig, v.Epoch)
+		}
+		_, _ = rand.Read(next.id[:]) // never fails
+		s.line = next
+		s.member.setLine(next)
+		s.member.Unfinished = stepRecover
+	}
+	self := slices.IndexFunc(v.Peers, func(p Peer) bool { return p.Site == v.Site })
+	if self < 0 {
+		return fmt.Errorf("%w: %s is no member in its own data: it was removed, or never joined; take another survivor", ErrIdentity, v.Site)
+	}
+	err = s.steps(
+		step{"mark", func() error { return s.member.save(s.Dir) }},
+		step{"rewrite", func() error { return s.rewrite(v.Peers[self].Addr, holdMs) }},
+		step{"prune", s.prune},
+		step{"done", func() error { s.member.Unfinished = ""; return s.member.save(s.Dir) }},
+	)
+	return err
+}
+
+type step struct {
+	name string
+	do   func() error
+}
+
+// steps runs in order; tests crash it behind any.
+func (o Offline) steps(all ...step) error {
+	for _, st := range all {
+		err := st.do()
+		if err == nil && o.crashed != nil {
+			err = o.crashed(st.name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lost says why the group needs no recovery from here.
+func (v *Survey) lost() error {
+	voters, alive := 0, 0
+	var answer []string
+	for _, p := range v.Peers {
+		if !p.Voter {
+			continue
+		}
+		voters++
+		if p.Site == v.Site {
+			alive++
+		} else if p.Answers {
+			alive++
+			answer = append(answer, p.Site)
+		}
+	}
+	switch {
+	case voters == 1 && alive == 1 && len(answer) == 0:
+		return fmt.Errorf("%w: %s is the only voter: start its broker", ErrNoLoss, v.Site)
+	case alive > voters/2:
+		return fmt.Errorf("%w: %d of %d voters are there (%v answer): start this broker, too", ErrNoLoss, alive, voters, answer)
+	}
+	return nil
+}
+
+// survey replays the data and asks the others.
+func (s *survivor) survey(ctx context.Context) (Survey, error) {
+	v := Survey{Site: s.member.Site, Federation: s.line.federation, Epoch: s.line.epoch, Unfinished: s.member.Unfinished != ""}
+	m := s.machine()
+	c, err := s.replay(m, &v)
+	if err != nil {
+		return v, err
+	}
+	v.Entry = m.m.Index()
+	for _, p := range c.Servers {
+		v.Peers = append(v.Peers, Peer{Site: string(p.ID), Addr: string(p.Address), Voter: p.Suffrage == raft.Voter})
+	}
+	slices.SortFunc(v.Peers, func(a, b Peer) int { return strings.Compare(a.Site, b.Site) })
+	if v.Unfinished {
+		return v, nil
+	}
+	return v, s.poll(ctx, v.Peers)
+}
+
+// poll asks the other members who they are.
+func (s *survivor) poll(ctx context.Context, peers []Peer) error {
+	ctx, cancel := context.WithTimeout(ctx, LAN.timing().rpc)
+	defer cancel()
+	errs := make([]error, len(peers))
+	var wg sync.WaitGroup
+	for i := range peers {
+		p := &peers[i]
+		if p.Site == s.member.Site {
+			continue
+		}
+		wg.Go(func() {
+			theirs, err := s.ask(ctx, s.member.Site, p.Addr)
+			switch {
+			case err != nil || theirs.federation != s.line.federation:
+			case theirs == s.line:
+				p.Answers = true
+			case theirs.epoch > s.line.epoch:
+				errs[i] = s.line.outlived(theirs, p.Addr)
+			case theirs.epoch == s.line.epoch:
+				errs[i] = s.line.admits(theirs, p.Addr)
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// ask asks who answers at an address.
+func (o Offline) ask(ctx context.Context, site, addr string) (lineage, error) {
+	nw := o.net
+	if nw == nil {
+		nw = &network{}
+	}
+	a, err := (&dialer{net: nw, site: site}).join(ctx, addr, joinRequest{Who: true})
+	if err != nil {
+		return lineage{}, err
+	}
+	return parseLineage(a.Federation, a.Lineage, a.Epoch)
+}
+
+// machine drives a fresh state machine outside raft.
+func (s *survivor) machine() *machine {
+	begun := make(chan struct{})
+	close(begun)
+	return &machine{
+		m: s.Machine(), own: newPending(0), begun: begun,
+		fail: func(error) {}, onApply: func(*raft.Log) {}, onConfig: func() {}, again: func([]*proposal) {},
+	}
+}
+
+// replay brings a machine to the end of the stored log, what may not have been
+// committed included, as raft.RecoverCluster does; it returns the newest
+// configuration.
+func (s *survivor) replay(m *machine, v *Survey) (raft.Configuration, error) {
+	c, err := s.restore(m, v)
+	if err != nil {
+		return c, err
+	}
+	last, err := s.store.LastIndex()
+	if err != nil {
+		return c, fmt.Errorf("read last log index: %w", err)
+	}
+	for i := v.LastIndex + 1; i <= last; i++ {
+		var l raft.Log
+		if err := s.store.GetLog(i, &l); err != nil {
+			return c, fmt.Errorf("read log entry %d: %w", i, err)
+		}
+		v.LastIndex, v.LastTerm = l.Index, l.Term
+		switch l.Type {
+		case raft.LogConfiguration:
+			c = raft.DecodeConfiguration(l.Data)
+		case raft.LogCommand:
+			m.Apply(&l)
+		case raft.LogNoop, raft.LogBarrier, raft.LogAddPeerDeprecated, raft.LogRemovePeerDeprecated:
+		}
+		if m.broken != nil {
+			return c, m.broken
+		}
+	}
+	return c, nil
+}
+
+// restore loads the newest snapshot that can be read, if there is any.
+func (s *survivor) restore(m *machine, v *Survey) (c raft.Configuration, err error) {
+	list, err := s.snaps.List()
+	if err != nil {
+		return c, fmt.Errorf("list snapshots: %w", err)
+	}
+	var errs []error
+	for _, meta := range list {
+		_, r, err := s.snaps.Open(meta.ID)
+		if err == nil {
+			err = m.Restore(r)
+		}
+		if err == nil {
+			v.LastIndex, v.LastTerm = meta.Index, meta.Term
+			return meta.Configuration, nil
+		}
+		errs = append(errs, fmt.Errorf("snapshot %s: %w", meta.ID, err))
+	}
+	return c, errors.Join(errs...)
+}
+
+// rewrite replaces snapshots and log by one snapshot: all that was stored, then
+// the new epoch, with this member as the only voter.
+func (s *survivor) rewrite(addr string, holdMs int64) error {
+	rc := raft.DefaultConfig()
+	rc.LocalID, rc.Logger = raft.ServerID(s.member.Site), raftLogger(s.Logger)
+	_, trans := raft.NewInmemTransport(raft.ServerAddress(addr))
+	defer trans.Close()
+	f := &epochFSM{machine: s.machine(), site: s.member.Site, body: &fsm.Recover{Epoch: s.line.epoch, HoldMs: holdMs}}
+	err := raft.RecoverCluster(rc, f, s.store, s.store, s.snaps, trans, raft.Configuration{
+		Servers: []raft.Server{{ID: rc.LocalID, Address: raft.ServerAddress(addr)}},
+	})
+	if err != nil {
+		return fmt.Errorf("rewrite the log: %w", err)
+	}
+	return nil
+}
+
+// epochFSM begins an epoch behind the last entry.
+type epochFSM struct {
+	*machine
+	site string
+	body *fsm.Recover
+}
+
+// Snapshot implements raft.FSM: RecoverCluster takes one, behind the last entry.
+func (f *epochFSM) Snapshot() (raft.FSMSnapshot, error) {
+	if f.broken != nil {
+		return nil, f.broken
+	}
+	cmd := fsm.AppendCommand(nil, fsm.Command{ID: fsm.CommandID{Site: f.site}, Body: f.body})
+	results, err := f.m.Apply(fsm.AppendBatch(nil, 0, 0, [][]byte{cmd}))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("begin epoch %d: %w", f.body.Epoch, err)
+	case len(results) != 1 || results[0].Code != fsm.OK:
+		return nil, fmt.Errorf("begin epoch %d: refused: %v: take another survivor", f.body.Epoch, results)
+	}
+	return f.machine.Snapshot()
+}
+
+// prune removes the snapshots before the new one: raft would fall back to them,
+// and so to the former epoch, if it could not read that.
+func (s *survivor) prune() error {
+	list, err := s.snaps.List()
+	if err != nil {
+		return fmt.Errorf("list snapshots: %w", err)
+	}
+	dir := filepath.Join(s.Dir, "snapshots")
+	for _, meta := range list[min(1, len(list)):] {
+		if err := os.RemoveAll(filepath.Join(dir, meta.ID)); err != nil {
+			return fmt.Errorf("remove old snapshot: %w", err)
+		}
+	}
+	return syncDir(dir)
+}
+
+func (o Offline) follow(ctx context.Context, m *member, addr string) error {
+	ctx, cancel := context.WithTimeout(ctx, LAN.timing().rpc)
+	defer cancel()
+	mine, err := m.line()
+	if err != nil {
+		return fmt.Errorf("%w: %s/member.json: %w", ErrIdentity, o.Dir, err)
+	}
+	theirs, err := o.ask(ctx, m.Site, addr)
+	if err != nil {
+		return fmt.Errorf("ask the recovered broker: %w: start it first, and give its peer address", err)
+	}
+	switch {
+	case theirs.federation != mine.federation:
+		return theirs.admits(mine, addr)
+	case theirs == mine && m.Unfinished == "" && len(m.Follow) == 0:
+		return fmt.Errorf("%w: this data is of epoch %d already: start its broker", ErrNoLoss, mine.epoch)
+	case theirs != mine && theirs.epoch <= mine.epoch:
+		return fmt.Errorf("%w: %s is of epoch %d, this data of epoch %d: only a later one can be followed", ErrEpoch, addr, theirs.epoch, mine.epoch)
+	}
+	m.setLine(theirs)
+	m.Founder, m.Follow, m.Unfinished = false, []string{addr}, stepFollow
+	return o.steps(
+		step{"mark", func() error { return m.save(o.Dir) }},
+		step{"log", func() error { return os.RemoveAll(filepath.Join(o.Dir, "raft.db")) }},
+		step{"snapshots", func() error { return os.RemoveAll(filepath.Join(o.Dir, "snapshots")) }},
+		step{"sync", func() error { return syncDir(o.Dir) }},
+		step{"done", func() error { m.Unfinished = ""; return m.save(o.Dir) }},
+	)
+}

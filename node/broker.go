@@ -79,6 +79,7 @@ type Broker struct {
 	stall      atomic.Pointer[error] // of the journal, as the last look found it
 	renewNow   chan struct{}         // capacity 1
 	leaseUntil atomic.Int64          // CLOCK_BOOTTIME, as last granted
+	epoch      atomic.Uint64         // of the state that this site is ready for, or gets ready for
 	addresses  Addresses             // set by Start
 
 	mu         sync.Mutex
@@ -170,6 +171,7 @@ func (b *Broker) Start(ctx context.Context, addresses Addresses) error {
 		b.goroutine(func() { b.listen(h) })
 	}
 	b.addresses = addresses
+	b.epoch.Store(b.cfg.Journal.epoch())
 	b.cfg.Log.Grant(b.warden)
 	b.goroutine(func() { b.register(held, lost) })
 	b.goroutine(b.renewLoop)
@@ -193,6 +195,9 @@ func (b *Broker) register(held, lost []fsm.AttemptRef) {
 	b.setIncarnation(0)
 	if err := b.found(); err != nil {
 		b.endUnless(fmt.Errorf("found the federation: %w", err))
+		return
+	}
+	if b.newEpoch() {
 		return
 	}
 	if err := timingOf(b.Params(), b.cfg.KillGrace).Validate(); err != nil {

@@ -114,6 +114,7 @@ type core struct {
 	// expelled: the state says that this incarnation is lost; foreign attempts
 	// are ended before the site registers again.
 	expelled bool
+	entering uint64 // an epoch that the site is not ready for, 0 = none; see epoch.go
 	drain    drain
 	closing  bool // the site offers nothing any more
 	// handingBack: ended federation attempts are declined, not lost.
@@ -211,6 +212,8 @@ func (c *core) step(ev event, s stateReader, fx *effects) {
 		c.verdict(ev)
 	case raiseEvent:
 		c.raise(ev)
+	case epochEvent:
+		c.enter(ev)
 	case registeredEvent:
 		c.registered(ev, fx)
 	case tickEvent:
@@ -230,7 +233,7 @@ func (c *core) settle(s stateReader, fx *effects) {
 		c.checkExpelled(s)
 	}
 	if c.incarnation == 0 {
-		c.expel(fx)
+		c.expel(s, fx)
 		return
 	}
 	c.reconcile(s, fx)

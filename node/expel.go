@@ -23,14 +23,15 @@ func (c *core) checkExpelled(s stateReader) {
 
 // expel ends every attempt for another site, and then registers again with what
 // is left and the state kept for it: this site's own tasks, and those with a
-// bound that has not passed.
-func (c *core) expel(fx *effects) {
+// bound that has not passed. In a new epoch that is only what the state knows.
+func (c *core) expel(s stateReader, fx *effects) {
 	if !c.expelled {
 		return
 	}
 	dead := true
+	strange := c.strangers(s)
 	for _, a := range c.attempts {
-		if a.Home || a.Bounded || a.own(c.site) {
+		if a.Home || (a.Bounded || a.own(c.site)) && !strange(a) {
 			continue
 		}
 		a.fenced = true
@@ -45,6 +46,7 @@ func (c *core) expel(fx *effects) {
 		return
 	}
 	c.expelled = false
+	c.entered(fx)
 	c.resumeEnds(fx)
 	held, lost := c.registration()
 	fx.register = &registration{held: held, lost: lost}

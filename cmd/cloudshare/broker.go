@@ -91,7 +91,7 @@ func (p *brokerParts) start(ctx context.Context, cfg Config, log zerolog.Logger)
 	if err != nil {
 		return err
 	}
-	if p.hints, err = openGossip(cfg, p.log.Federation(), replica, log); err != nil {
+	if p.hints, err = openGossip(cfg, p.log.Lineage(), replica, log); err != nil {
 		return err
 	}
 	exposure := node.DefaultExposure()

@@ -18,10 +18,11 @@ type hints struct {
 
 var _ node.Hints = (*hints)(nil)
 
-// openGossip starts gossip and joins through the sites that the state knows.
-func openGossip(cfg Config, federation [16]byte, replica *node.Replica, log zerolog.Logger) (*hints, error) {
+// openGossip starts gossip among the members of one lineage, and joins through the
+// sites that the state knows.
+func openGossip(cfg Config, lineage [16]byte, replica *node.Replica, log zerolog.Logger) (*hints, error) {
 	mc := membership.Config{
-		Site: cfg.Site, Federation: federation, Listen: cfg.Gossip, Logger: log,
+		Site: cfg.Site, Federation: lineage, Listen: cfg.Gossip, Logger: log,
 		Join: func() []string { return gossipAddresses(replica, cfg.Site) },
 	}
 	if cfg.Profile == "wan" {

@@ -45,6 +45,8 @@ type Broker interface {
 	Status(hash bool) node.Status
 	// Index is the number of the last entry applied here.
 	Index() uint64
+	// Current returns why the replicated state is not known yet, or nil.
+	Current() error
 	// Site is this broker's own.
 	Site() string
 	// Live and Ready return nil or why not.

@@ -22,24 +22,25 @@ import (
 
 // fakeBroker is a broker of site-1 that knows what the tests need.
 type fakeBroker struct {
-	mu      sync.Mutex
-	site    string
-	index   uint64
-	jobs    []node.Job
-	keys    map[string]fsm.JobID
-	asked   context.Context // of the last Submit
-	chunks  []int           // sizes of Submit calls
-	params  fsm.Params
-	live    error
-	ready   error
-	submit  error // every submission's error
-	elseErr error // what Job, Tasks, Logs and Cancel answer
-	log     func(ctx context.Context, q node.LogQuery) (io.ReadCloser, error)
-	query   node.JobQuery // the last one
-	drain   wire.Drain
-	left    []string // what Leave was asked
-	replica *node.Replica
-	seq     uint64 // of its last command
+	mu       sync.Mutex
+	site     string
+	index    uint64
+	jobs     []node.Job
+	keys     map[string]fsm.JobID
+	asked    context.Context // of the last Submit
+	chunks   []int           // sizes of Submit calls
+	params   fsm.Params
+	live     error
+	outdated error // of Current
+	ready    error
+	submit   error // every submission's error
+	elseErr  error // what Job, Tasks, Logs and Cancel answer
+	log      func(ctx context.Context, q node.LogQuery) (io.ReadCloser, error)
+	query    node.JobQuery // the last one
+	drain    wire.Drain
+	left     []string // what Leave was asked
+	replica  *node.Replica
+	seq      uint64 // of its last command
 }
 
 var _ Broker = (*fakeBroker)(nil)
@@ -242,9 +243,10 @@ func (f *fakeBroker) Index() uint64 {
 	defer f.mu.Unlock()
 	return f.index
 }
-func (f *fakeBroker) Site() string { return f.site }
-func (f *fakeBroker) Live() error  { return f.live }
-func (f *fakeBroker) Ready() error { return f.ready }
+func (f *fakeBroker) Site() string   { return f.site }
+func (f *fakeBroker) Live() error    { return f.live }
+func (f *fakeBroker) Current() error { return f.outdated }
+func (f *fakeBroker) Ready() error   { return f.ready }
 
 var errDisk = errors.New("disk on fire")
 

@@ -38,22 +38,33 @@ type statusInput struct {
 
 // humaOps registers the plain reads, whose queries huma parses.
 func (s *Server) humaOps() {
-	read(s, "jobs", "/v1/jobs", "Jobs, newest first", s.jobs)
-	read(s, "sites", "/v1/sites", "The sites of the federation", func(_ context.Context, _ *BlockingQuery) (*answer[wire.List[wire.Site]], error) {
+	read(s, "jobs", "/v1/jobs", "Jobs, newest first", current(s, s.jobs))
+	read(s, "sites", "/v1/sites", "The sites of the federation", current(s, func(_ context.Context, _ *BlockingQuery) (*answer[wire.List[wire.Site]], error) {
 		return listOf(s.broker.Sites(), siteOf), nil
-	})
-	read(s, "queue", "/v1/queue", "What waits, per owner, with the priorities now", func(_ context.Context, _ *BlockingQuery) (*answer[wire.List[wire.Queue]], error) {
+	}))
+	read(s, "queue", "/v1/queue", "What waits, per owner, with the priorities now", current(s, func(_ context.Context, _ *BlockingQuery) (*answer[wire.List[wire.Queue]], error) {
 		return listOf(s.broker.Queue(), queueOf), nil
-	})
-	read(s, "ledger", "/v1/ledger", "Who used how much of whose machines", func(_ context.Context, _ *BlockingQuery) (*answer[wire.Ledger], error) {
+	}))
+	read(s, "ledger", "/v1/ledger", "Who used how much of whose machines", current(s, func(_ context.Context, _ *BlockingQuery) (*answer[wire.Ledger], error) {
 		return &answer[wire.Ledger]{ledgerOf(s.broker.Ledger())}, nil
-	})
-	read(s, "policy", "/v1/policy", "The federation's policy", func(_ context.Context, _ *none) (*answer[wire.Policy], error) {
+	}))
+	read(s, "policy", "/v1/policy", "The federation's policy", current(s, func(_ context.Context, _ *none) (*answer[wire.Policy], error) {
 		return &answer[wire.Policy]{policyOf(s.broker.Params())}, nil
-	})
+	}))
 	read(s, "status", "/v1/status", "This broker's view of itself and the federation", func(ctx context.Context, in *statusInput) (*answer[wire.Status], error) {
 		return &answer[wire.Status]{statusOf(s.broker.Status(in.Hash), s.drainOf(ctx), in.Hash)}, nil
 	})
+}
+
+// current refuses a read of the replicated state that the broker has not
+// rebuilt since its start: what is not there may well be.
+func current[I, O any](s *Server, h func(context.Context, *I) (*O, error)) func(context.Context, *I) (*O, error) {
+	return func(ctx context.Context, in *I) (*O, error) {
+		if err := s.broker.Current(); err != nil {
+			return nil, err
+		}
+		return h(ctx, in)
+	}
 }
 
 func read[I, O any](s *Server, id, path, summary string, h func(context.Context, *I) (*O, error)) {
@@ -114,6 +125,9 @@ func (s *Server) setPolicy(w http.ResponseWriter, r *http.Request, _ func(string
 	}
 	body, err := s.readBody(w, r)
 	if err != nil {
+		return err
+	}
+	if err := s.broker.Current(); err != nil {
 		return err
 	}
 	policy := policyOf(s.broker.Params())

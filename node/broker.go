@@ -84,6 +84,7 @@ type Broker struct {
 
 	mu         sync.Mutex
 	registered uint64 // incarnation, 0 = not yet
+	rebuilt    bool   // registered once since the start
 	failure    error
 	failed     chan struct{}
 	stopping   bool
@@ -239,6 +240,7 @@ func (b *Broker) setIncarnation(n uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.registered = n
+	b.rebuilt = b.rebuilt || n > 0
 }
 
 // incarnation is 0 while this broker is not registered.

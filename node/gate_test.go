@@ -23,7 +23,7 @@ func TestSubmitGate(t *testing.T) {
 	if got := sizes(g.pass([]event{sub(1), tickEvent{}})); !slices.Equal(got, []int{1, 0}) {
 		t.Fatalf("an open gate let %v through, want all", got)
 	}
-	g.closed = true
+	g.syncing = true
 	for _, step := range []struct{ in, want []event }{
 		{[]event{sub(2), tickEvent{}, sub(3)}, []event{tickEvent{}}},
 		{[]event{sub(4)}, nil},
@@ -38,5 +38,21 @@ func TestSubmitGate(t *testing.T) {
 	}
 	if got := g.open(nil); len(got) != 0 {
 		t.Fatalf("opened again, the gate gave out %d events twice", len(got))
+	}
+}
+
+// A broker that has just started takes nothing before the federation has taken
+// it in: its data may be an old copy.
+func TestSubmitGateAfterTheStart(t *testing.T) {
+	g := submitGate{early: true}
+	if got := g.pass([]event{submitEvent{}, tickEvent{}}); len(got) != 1 {
+		t.Fatalf("%d events passed before the federation was found, want the tick", len(got))
+	}
+	if got := g.open(nil); len(got) != 0 {
+		t.Fatalf("a sync let %d submissions through", len(got))
+	}
+	got := g.pass([]event{leaseEvent{}, submitEvent{}})
+	if _, lease := got[0].(leaseEvent); len(got) != 3 || !lease {
+		t.Fatalf("with the lease pass %v, want it first and both submissions", got)
 	}
 }

@@ -32,7 +32,7 @@ func (c *core) ownRecord(num uint64) (r ownRecord, steps int, ok bool) {
 		return ownRecord{h.Spec, h.counts, h.summary}, steps, true
 	}
 	if p := c.pubs.find(num); p != nil {
-		r.spec, r.reason = p.spec, c.pendingReason()
+		r.spec, r.reason = p.spec, c.pendingReason(p)
 		r.counts[fsm.Queued] = p.spec.Count
 		return r, 0, true
 	}
@@ -61,7 +61,11 @@ func (c *core) ownJob(num uint64) (Job, bool) {
 	return r.view(c.site), true
 }
 
-func (c *core) pendingReason() string {
+// pendingReason is why a job on its way is not in the queue.
+func (c *core) pendingReason(p *pendingJob) string {
+	if p.recovered && c.out.incarnation == 0 {
+		return "this site has it; whether it was published already is known once there is a quorum"
+	}
 	if c.alone() {
 		return "no quorum now: kept at this site, published as soon as there is one"
 	}
@@ -78,7 +82,7 @@ func (c *core) ownTasks(num uint64, from uint32, limit int) (tasks []Task, next 
 	}
 	if p := c.pubs.find(num); p != nil {
 		for i := from; i < p.spec.Count && len(tasks) < limit; i++ {
-			tasks = append(tasks, Task{Index: i, State: fsm.Queued.String(), Reason: c.pendingReason()})
+			tasks = append(tasks, Task{Index: i, State: fsm.Queued.String(), Reason: c.pendingReason(p)})
 		}
 		return tasks, nextIndex(from, len(tasks), int(p.spec.Count)), true
 	}

@@ -20,7 +20,9 @@ func (b *Broker) loop() {
 	tick := time.NewTicker(tickEvery)
 	defer tick.Stop()
 	evs := make([]event, 0, maxTurn)
-	var gate submitGate
+	gate := submitGate{early: true}
+	patience := time.NewTimer(startPatience)
+	defer patience.Stop()
 	for {
 		evs = evs[:0]
 		events, commits, oldest := b.backlog()
@@ -32,6 +34,8 @@ func (b *Broker) loop() {
 			continue
 		case <-b.synced:
 			evs = gate.open(evs)
+		case <-patience.C:
+			evs = gate.begin(evs)
 		case <-b.cfg.Replica.wake:
 			evs = append(evs, stateEvent{})
 		case <-tick.C:
@@ -40,7 +44,7 @@ func (b *Broker) loop() {
 			return
 		}
 		if evs = gate.pass(b.more(evs)); len(evs) > 0 {
-			gate.closed = b.turn(evs) || gate.closed
+			gate.syncing = b.turn(evs) || gate.syncing
 		}
 	}
 }
@@ -49,14 +53,27 @@ func (b *Broker) loop() {
 // that come meanwhile share the next one. A publication costs a sync, a command
 // and an answer of the order, whatever the number of its jobs; without the gate
 // each turn of a busy loop would make its own.
+//
+// It also holds them back after the broker's start, until the federation has
+// taken it in: the data may turn out to be an old copy, with numbers and keys
+// that were given out before. A site that finds no quorum goes on alone after
+// startPatience.
 type submitGate struct {
-	closed bool
-	held   []event
+	early   bool // nobody has taken this broker in since its start
+	syncing bool
+	held    []event
 }
 
-// pass keeps the submissions of evs back while the gate is closed.
+// startPatience is longer than it takes to elect a lead and to register.
+const startPatience = 5 * time.Second
+
+// pass keeps the submissions of evs back while the gate is closed. A lease is
+// the sign that the federation has taken this broker in.
 func (g *submitGate) pass(evs []event) []event {
-	if !g.closed {
+	if g.early && slices.ContainsFunc(evs, func(ev event) bool { _, lease := ev.(leaseEvent); return lease }) {
+		evs = g.begin(evs)
+	}
+	if !g.early && !g.syncing {
 		return evs
 	}
 	return slices.DeleteFunc(evs, func(ev event) bool {
@@ -68,11 +85,27 @@ func (g *submitGate) pass(evs []event) []event {
 	})
 }
 
-// open lets the held submissions go, in their order and before what came later.
+// open ends the wait for a sync.
 func (g *submitGate) open(evs []event) []event {
+	g.syncing = false
+	return g.release(evs)
+}
+
+// begin ends the wait for the federation.
+func (g *submitGate) begin(evs []event) []event {
+	g.early = false
+	return g.release(evs)
+}
+
+// release lets the held submissions go, in their order, if nothing closes the
+// gate. They stand after what has come so far and before what comes later.
+func (g *submitGate) release(evs []event) []event {
+	if g.early || g.syncing {
+		return evs
+	}
 	evs = append(evs, g.held...)
 	clear(g.held)
-	g.closed, g.held = false, g.held[:0]
+	g.held = g.held[:0]
 	return evs
 }
 

@@ -18,6 +18,8 @@ type pendingJob struct {
 	// promised: a client was told that the job is durable here. Invariant: it
 	// then stays in the journal until the order has it.
 	promised bool
+	// recovered: an earlier life of the broker took it, and may have sent it.
+	recovered bool
 }
 
 // publication is a group of jobs that one Submit command publishes. Its record

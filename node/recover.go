@@ -86,7 +86,7 @@ func (c *core) recoverPublishing(j *Journal) error {
 		}
 		p := &publication{since: c.now.wall, jobs: make([]pendingJob, len(submit.Jobs))}
 		for i := range submit.Jobs {
-			p.jobs[i] = pendingJob{spec: submit.Jobs[i], promised: true}
+			p.jobs[i] = pendingJob{spec: submit.Jobs[i], promised: true, recovered: true}
 		}
 		c.addPublication(p)
 		return nil

@@ -435,3 +435,34 @@ func TestStuckHomeTaskHoldsUpNobody(t *testing.T) {
 		t.Errorf("%s runs, want the narrow task's second attempt", id)
 	}
 }
+
+// A broker that was started without a quorum said of everything that it had not
+// read yet that it was not there, and of what it had published that it was not.
+func TestUnreadStateIsNotTakenForTheTruth(t *testing.T) {
+	sites := startSites(t, 1, 1)
+	a := sites[0]
+	a.accept(t, sleepJob)              // at home
+	published := a.accept(t, sleepJob) // at b
+	away := fsm.JobID{Site: "site-2", Num: 1}
+	if _, err := a.Job(t.Context(), published.ID); err != nil || a.Current() != nil {
+		t.Fatalf("before: %v, %v", err, a.Current())
+	}
+	a.stop(t)
+	a.group.Cut("site-1")
+	a.handler = a.handler.reopen()
+	a.open(t)
+	if _, err := a.Job(t.Context(), fsm.JobID{Site: "site-1", Num: 1}); err != nil {
+		t.Errorf("the job at home: %v", err)
+	}
+	for _, id := range []fsm.JobID{away, {Site: "site-1", Num: 77}} {
+		if _, err := a.Job(t.Context(), id); !errors.Is(err, ErrNotReady) || errors.Is(err, ErrNotFound) {
+			t.Errorf("job %s: %v, want that the state is not known", id, err)
+		}
+	}
+	if j, err := a.Job(t.Context(), published.ID); err == nil && !strings.Contains(j.Reason, "once there is a quorum") {
+		t.Errorf("the published job is %s: %q", j.State, j.Reason)
+	}
+	if err := a.Current(); !errors.Is(err, ErrNotReady) {
+		t.Errorf("the state: %v", err)
+	}
+}

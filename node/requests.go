@@ -87,10 +87,30 @@ func (b *Broker) Cancel(ctx context.Context, id fsm.JobID) error {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		return fmt.Errorf("cancel job %s: %w", id, context.Cause(ctx))
+		return fmt.Errorf("cancel job %s: %w: it is carried out all the same once there is one, unless this broker is restarted before", id, context.Cause(ctx))
 	case <-b.ctx.Done():
 		return fmt.Errorf("cancel job %s: %w", id, ErrStopping)
 	}
+}
+
+// Current returns why this broker cannot tell yet what the federation knows, or
+// nil. After a start the state is rebuilt once a lead is found: until then
+// nothing can be said of what is not found in it.
+func (b *Broker) Current() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.rebuilt {
+		return nil
+	}
+	return fmt.Errorf("%w: no quorum was found since this broker started, so it does not know the federation's state yet", ErrNotReady)
+}
+
+// missing is the error for what is found neither here nor in the state.
+func (b *Broker) missing(what string) error {
+	if err := b.Current(); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return fmt.Errorf("%s: %w", what, ErrNotFound)
 }
 
 // elsewhere names the broker that can answer for a site.
@@ -103,7 +123,7 @@ func (b *Broker) elsewhere(site, role string) error {
 		}
 	})
 	if !known {
-		return fmt.Errorf("no site %s: %w", site, ErrNotFound)
+		return b.missing("no site " + site)
 	}
 	return e
 }

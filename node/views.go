@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"encoding/hex"
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -29,7 +28,7 @@ func (b *Broker) Job(ctx context.Context, id fsm.JobID) (Job, error) {
 			return r.view(b.cfg.Site), nil
 		}
 	}
-	return Job{}, fmt.Errorf("job %s: %w", id, ErrNotFound)
+	return Job{}, b.missing("job " + id.String())
 }
 
 func (b *Broker) federationJob(id fsm.JobID) (j Job, ok bool) {
@@ -86,7 +85,7 @@ func (b *Broker) Tasks(ctx context.Context, id fsm.JobID, from uint32, limit int
 			return tasks, next, nil
 		}
 	}
-	return nil, 0, fmt.Errorf("job %s: %w", id, ErrNotFound)
+	return nil, 0, b.missing("job " + id.String())
 }
 
 func (b *Broker) federationTasks(id fsm.JobID, from uint32, limit int) (tasks []Task, next uint32, ok bool) {

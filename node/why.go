@@ -52,7 +52,7 @@ func (b *Broker) Why(ctx context.Context, id fsm.JobID) (Why, error) {
 			return w, nil
 		}
 	}
-	return Why{}, fmt.Errorf("job %s: %w", id, ErrNotFound)
+	return Why{}, b.missing("job " + id.String())
 }
 
 func (b *Broker) federationWhy(id fsm.JobID) (w Why, ok bool) {
@@ -98,7 +98,7 @@ func (c *core) homeWhy(num uint64) (Why, bool) {
 		w.Estimate.Unknown = "nothing waits for its turn"
 		return w, true
 	case c.home.jobs[num] == nil:
-		w.Summary = c.pendingReason()
+		w.Summary = c.pendingReason(c.pubs.find(num))
 	case c.full != nil:
 		w.Summary = "nothing is started at this site now: " + c.full.Error()
 	case c.homePaused():

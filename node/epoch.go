@@ -1,9 +1,6 @@
 package node
 
-import (
-	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/fsm"
-)
+import "github.com/cloudshare/cloudshare/fsm"
 
 // A federation that was recovered from the loss of its quorum is in a new epoch
 // (fsm.Recover), and may have forgotten its newest entries. This site may run what
@@ -51,15 +48,16 @@ func (c *core) entered(fx *effects) {
 	}
 }
 
-// strangers returns whether the state, in an epoch that this site enters, does not
-// know an attempt here; otherwise it knows all.
-func (c *core) strangers(s stateReader) func(*attempt) bool {
+// strange reports whether the state, in an epoch that this site enters, does not
+// know an attempt here.
+func (c *core) strange(a *attempt, s stateReader) bool {
 	if c.entering == 0 {
-		return func(*attempt) bool { return false }
+		return false
 	}
-	known := map[executor.ID]bool{}
-	for _, as := range s.Assignments(c.site) {
-		known[attemptID(as.AttemptRef)] = true
+	ref, err := attemptRef(a.ID)
+	if err != nil {
+		return true
 	}
-	return func(a *attempt) bool { return !known[a.ID] }
+	_, known := s.Assignment(c.site, ref)
+	return !known
 }

@@ -29,9 +29,8 @@ func (c *core) expel(s stateReader, fx *effects) {
 		return
 	}
 	dead := true
-	strange := c.strangers(s)
 	for _, a := range c.attempts {
-		if a.Home || (a.Bounded || a.own(c.site)) && !strange(a) {
+		if a.Home || (a.Bounded || a.own(c.site)) && !c.strange(a, s) {
 			continue
 		}
 		a.fenced = true

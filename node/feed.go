@@ -23,7 +23,10 @@ const maxFeed = 1 << 16
 type EventID struct {
 	Entry uint64 // of the event, or the last entry with one before it
 	N     uint32 // from 1 within the entry
-	Home  uint64 // numbers this broker's home events; only grows, also over restarts
+	// Home numbers this broker's home events. It grows over restarts, too, unless
+	// the clock was set back; numbers of another start of the broker are told
+	// apart in either case.
+	Home uint64
 }
 
 // AfterEntry is the place after all of an entry. Home events are not left out.
@@ -112,14 +115,15 @@ type Feed struct {
 	floor EventID // events at or before it are not held any more
 	// moved is the newest entry that did anything that is told of.
 	moved uint64
-	home  uint64
+	// home numbers the newest home event; those of this feed are above first.
+	first, home uint64
 	// changed is closed and replaced by every event.
 	changed chan struct{}
 }
 
-// newFeed numbers home events from first on.
+// newFeed numbers home events after first.
 func newFeed(first uint64) *Feed {
-	return &Feed{home: first, changed: make(chan struct{})}
+	return &Feed{first: first, home: first, changed: make(chan struct{})}
 }
 
 // add takes the events of one entry.
@@ -202,6 +206,19 @@ func (f *Feed) seek(from EventID) (int, bool) {
 		i--
 	}
 	return i, true
+}
+
+// strange reports whether a home number is of another start of the broker, or of
+// another broker: what happened at home since then is not held. REQUIRES: f.mu
+// held.
+func (f *Feed) strange(home uint64) bool { return home > 0 && (home < f.first || home > f.home) }
+
+// HomeNumbers are the number after which the home events of this start of the
+// broker begin, and the newest one's.
+func (f *Feed) HomeNumbers() (first, newest uint64) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.first, f.home
 }
 
 // Now is the place after all that has happened so far.

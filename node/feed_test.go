@@ -76,8 +76,11 @@ func TestFeedResumesAtAnyPlace(t *testing.T) {
 		"0":                                 "3.1 3.2 3.2.101 3.2.102 5.1 9.1 9.1.103",
 		"3.1":                               "3.2 3.2.101 3.2.102 5.1 9.1 9.1.103",
 		"3.2.101":                           "3.2.102 5.1 9.1 9.1.103",
-		"3.2.7":                             "3.2.101 3.2.102 5.1 9.1 9.1.103", // of an earlier process: home numbers only grow
-		"3":                                 "3.2.101 3.2.102 5.1 9.1 9.1.103", // all of the entry, home events are not left out
+		"3.2.100":                           "3.2.101 3.2.102 5.1 9.1 9.1.103",      // before the first
+		"3.2.7":                             "lost 3.2.101 3.2.102 5.1 9.1 9.1.103", // of an earlier process: what came after it is gone
+		"5.1.99":                            "lost 9.1 9.1.103",
+		"3.2.104":                           "lost 3.2.101 3.2.102 5.1 9.1 9.1.103", // the same, before the clock was set back
+		"3":                                 "3.2.101 3.2.102 5.1 9.1 9.1.103",      // all of the entry, home events are not left out
 		"4":                                 "3.2.101 3.2.102 5.1 9.1 9.1.103",
 		"5.1":                               "9.1 9.1.103",
 		"9":                                 "9.1.103",
@@ -92,6 +95,34 @@ func TestFeedResumesAtAnyPlace(t *testing.T) {
 		}
 		if got := drainEvents(t, b.Events(id, EventFilter{})); got != want {
 			t.Errorf("from %s: %q, want %q", from, got, want)
+		}
+	}
+}
+
+// Found by review: a reader that went on over a restart of the broker was not
+// told that it had missed home events.
+func TestHomeEventsMissedOverARestart(t *testing.T) {
+	for _, began := range []uint64{5000, 500} { // the clock goes on, or was set back
+		b, f := feedOf(t)
+		applied(t, b, 120)
+		f.first, f.home = 1000, 1000
+		f.add(entry(120, 1))
+		f.addHome(make([]Event, 1))
+		reader := b.Events(AfterEntry(119), EventFilter{})
+		if got := drainEvents(t, reader); got != "120.1 120.1.1001" {
+			t.Fatalf("read %q", got)
+		}
+		f.addHome(make([]Event, 1)) // the reader does not hear of it any more
+		b.cfg.Replica.feed = newFeed(began)
+		f = b.cfg.Replica.feed
+		f.add(entry(120, 1)) // from the log
+		f.addHome(make([]Event, 1))
+		again := b.Events(reader.Place(), EventFilter{})
+		if got, want := drainEvents(t, again), fmt.Sprintf("lost 120.1.%d", began+1); got != want {
+			t.Errorf("began at %d: %q, want %q", began, got, want)
+		}
+		if got := drainEvents(t, b.Events(again.Place(), EventFilter{})); got != "" {
+			t.Errorf("and then %q", got)
 		}
 	}
 }
@@ -146,7 +177,15 @@ func TestEventsOfARunningFederation(t *testing.T) {
 		fsm.EventJobSubmitted: true, fsm.EventTaskAssigned: true, fsm.EventTaskEnded: true, fsm.EventJobEnded: true,
 	}})
 	const job = `{"command":["true"],"labels":{"k":"v"}}`
-	home, away := a.accept(t, job), a.accept(t, job)
+	home := a.accept(t, job)
+	err := a.cfg.Replica.Await(t.Context(), func(s *fsm.State) bool { // else it may be given the next one, too
+		v, _ := s.Site(a.name)
+		return v.Exposed.MilliCPU == 0
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	away := a.accept(t, job)
 	a.accept(t, `{"command":["true"]}`)
 	a.handler.end(<-a.handler.started, executor.Result{})
 	b.handler.end(<-b.handler.started, executor.Result{})

@@ -37,7 +37,8 @@ type Subscription struct {
 // Events subscribes to what happens after a place (AfterEntry, the ID of the
 // last event read, or Feed.Now): what the log's entries did, the same at every
 // broker, and what happened to this site's home jobs, which only this broker
-// knows. A place ahead of this broker's state is taken as lost.
+// knows. A place ahead of this broker's state is taken as lost, and so are the
+// home events after a place of before its start.
 func (b *Broker) Events(from EventID, filter EventFilter) *Subscription {
 	s := b.cfg.Replica.Events(from, filter, func(id fsm.JobID) map[string]string {
 		j, _ := b.Job(b.ctx, id) // none if nobody knows it any more
@@ -101,6 +102,15 @@ func (s *Subscription) look() ([]Event, <-chan struct{}, error) {
 			s.place = f.now()
 		}
 		return nil, nil, fmt.Errorf("%w: %s is not held, the feed goes on after %s", ErrEventsLost, lost, s.place)
+	}
+	if f.strange(s.place.Home) {
+		lost := s.place
+		s.place.Home = 0
+		if _, ok = f.seek(s.place); !ok {
+			s.place = f.floor
+		}
+		return nil, nil, fmt.Errorf("%w: home events after %s were told by another start of the broker, the feed goes on after %s",
+			ErrEventsLost, lost, s.place)
 	}
 	var out []Event
 	end := min(len(f.ring), i+maxLook)

@@ -150,7 +150,7 @@ func (c *Collector) gap(to node.EventID, begun bool) error {
 	c.open.forgetLog()
 	c.recent.forgetLog()
 	c.resume = to
-	from := c.archive.Place()
+	from := c.had()
 	if next := advance(from, to); next.Entry == from.Entry && next.N == from.N {
 		return nil
 	}
@@ -168,6 +168,16 @@ func (c *Collector) gap(to node.EventID, begun bool) error {
 	}
 	c.log.Warn().Uint64("from", g.From).Uint64("to", g.To).Msg("archive: entries are missing: " + g.Reason)
 	return c.archive.Append(nil, advance(from, to))
+}
+
+// had is the archive's place among this broker's events. A home number of an
+// earlier start is not one of theirs: the clock may have been set back since.
+func (c *Collector) had() node.EventID {
+	had := c.archive.Place()
+	if first, newest := c.source.HomeNumbers(); had.Home < first || had.Home > newest {
+		had.Home = 0
+	}
+	return had
 }
 
 // isNew reports whether an event came after the place of an archive. Home
@@ -193,7 +203,7 @@ func advance(had, to node.EventID) node.EventID {
 // take passes one batch on.
 func (c *Collector) take(ctx context.Context, events []node.Event, place node.EventID) error {
 	var kept []Attempt
-	had := c.archive.Place()
+	had := c.had()
 	for i := range events {
 		e := &events[i]
 		fresh := e.Seq > c.seq // else read again after a failed write

@@ -20,6 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type feed struct {
 	events []node.Event
 	floor  node.EventID // events at or before it are lost
+	first  uint64       // home events are numbered after it
 	asked  int
 }
 
@@ -27,6 +28,10 @@ var _ Source = (*feed)(nil)
 
 func (f *feed) Site() string { return "a" }
 func (f *feed) Ready() error { return nil }
+func (f *feed) HomeNumbers() (first, newest uint64) {
+	return f.first, f.first + uint64(len(f.events))
+}
+
 func (f *feed) Ledger() fsm.LedgerView {
 	return fsm.LedgerView{Index: 3, Unit: "u", Sites: []fsm.AccountView{{Site: "a", Contribution: "5", Utility: "7", Priority: "-2"}}}
 }
@@ -86,7 +91,7 @@ func (f *feed) home(e fsm.Event) {
 	f.tell(e)
 	x := &f.events[len(f.events)-1]
 	x.Time, x.QueuedMs, x.AssignedMs, x.StartedMs = -1, -1, -1, -1
-	x.ID = node.EventID{Entry: 0, N: 0, Home: x.ID.Entry}
+	x.ID = node.EventID{Entry: 0, N: 0, Home: f.first + x.ID.Entry}
 }
 
 // collect reads the whole feed into an archive and Recent.
@@ -167,6 +172,24 @@ func TestHomeRunsAreArchivedOnce(t *testing.T) {
 		collect(t, f, a)
 		if got, _ := lines(t, a); got != want {
 			t.Errorf("got\n%swant\n%s", got, want)
+		}
+		must(t, a.Close())
+	}
+}
+
+// Found by review: after the clock was set back, home runs were taken for ones
+// that the archive had, until the clock was where it had been.
+func TestHomeRunsAfterTheClockWasSetBack(t *testing.T) {
+	dir := t.TempDir()
+	for i, first := range []uint64{5000, 1000, 4999, 5100} {
+		f := &feed{first: first}
+		f.home(fsm.Event{Kind: fsm.EventJobSubmitted, Job: mine})
+		f.home(fsm.Event{Kind: fsm.EventTaskAssigned, Job: mine, Attempt: 1, Site: "a"})
+		f.home(fsm.Event{Kind: fsm.EventTaskEnded, End: fsm.EndSucceeded, Job: mine, Attempt: 1, Site: "a", RunMs: 9000})
+		a := openTest(t, dir, &clock{epoch}, nil)
+		collect(t, f, a)
+		if got, _ := lines(t, a); strings.Count(got, "\n") != i+1 {
+			t.Errorf("after start %d:\n%s", i+1, got)
 		}
 		must(t, a.Close())
 	}

@@ -15,6 +15,9 @@ type Source interface {
 	Ready() error
 	// Subscribe reads events after a place.
 	Subscribe(from node.EventID) Reader
+	// HomeNumbers are the number after which the home events of this start of the
+	// broker begin, and the newest one's.
+	HomeNumbers() (first, newest uint64)
 	// JobFacts leaves out the jobs that nobody knows any more.
 	JobFacts(ctx context.Context, ids []fsm.JobID) map[fsm.JobID]node.JobFacts
 	Ledger() fsm.LedgerView
@@ -37,6 +40,9 @@ type brokerSource struct{ *node.Broker }
 func (b brokerSource) Subscribe(from node.EventID) Reader {
 	return b.Events(from, node.EventFilter{Kinds: told})
 }
+
+// HomeNumbers implements Source.
+func (b brokerSource) HomeNumbers() (first, newest uint64) { return b.Feed().HomeNumbers() }
 
 // told are the kinds that a Collector reads.
 var told = map[fsm.EventKind]bool{

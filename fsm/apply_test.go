@@ -33,3 +33,27 @@ func TestSubmitOfferMatchComplete(t *testing.T) {
 		t.Fatalf("ledger %+v", l)
 	}
 }
+
+// TestARunOfNoTimeHasStarted: an end that comes before the report of the start
+// says whether there was one, however short it was; and 0 ms are not charged.
+func TestARunOfNoTimeHasStarted(t *testing.T) {
+	w := newWorld(t, params(), "a", "b")
+	w.must("b", w.offering("b", 2))
+	w.submit("a", w.job("a", 2))
+	got := w.s.Assignments("b")
+	w.at(1000)
+	ran, never := ended(got[0], Succeeded, 0), ended(got[1], Failed, 0)
+	ran.Ran, ran.DelayMs = true, 7
+	w.must("b", &Complete{Attempts: []Ended{ran, never}})
+	tasks, _ := w.s.Tasks(JobID{"a", 1}, 0, 2)
+	if at := tasks[0].AssignedMs + 7; tasks[0].StartedMs != at || tasks[0].EndedMs != at || tasks[1].StartedMs != -1 {
+		t.Fatalf("tasks %+v, want the first started and ended at %d, the second never started", tasks, at)
+	}
+	if j, _ := w.s.Job(JobID{"a", 1}); j.StartedMs != tasks[0].StartedMs {
+		t.Fatalf("job started at %d, want %d", j.StartedMs, tasks[0].StartedMs)
+	}
+	w.check()
+	if l := w.s.Ledger(); l.Sites[0].Priority != "0" || l.Sites[1].Priority != "0" {
+		t.Fatalf("a run of 0 ms was charged: %+v", l)
+	}
+}

@@ -51,7 +51,7 @@ func specimens() map[string]Body {
 		}},
 		"offer":    specimenOffer(),
 		"started":  &Started{Attempts: []StartedAttempt{{specimenRef(0), 12}}},
-		"complete": &Complete{Attempts: []Ended{{AttemptRef: specimenRef(0), Outcome: Failed, ExitCode: -1, Signal: 9, DelayMs: 5, RunMs: 1234, Detail: "killed"}}},
+		"complete": &Complete{Attempts: []Ended{{AttemptRef: specimenRef(0), Outcome: Failed, ExitCode: -1, Signal: 9, Ran: true, DelayMs: 5, RunMs: 1234, Detail: "killed"}}},
 		"decline":  &Decline{Attempts: []AttemptRef{specimenRef(0)}, Reason: "busy", Offer: specimenOffer()},
 		"cancel":   &Cancel{Job: JobID{Site: "site-1", Num: 5}, Task: -1},
 		"usage":    &Usage{Batch: 2, Rows: []UsageRow{{Job: 5, Task: 1, Need: Resources{MilliCPU: 1000}, AgoMs: 1, RunMs: 2, WaitMs: 3}}},
@@ -202,7 +202,7 @@ func drawParams(t *rapid.T) Params {
 
 func drawEnded(t *rapid.T) Ended {
 	return Ended{
-		AttemptRef: drawRef(t), Outcome: Outcome(number(t, 0, int64(Lost), "outcome")), ExitCode: rapid.Int32().Draw(t, "exit"), Signal: rapid.Int32().Draw(t, "signal"),
+		AttemptRef: drawRef(t), Outcome: Outcome(number(t, 0, int64(Lost), "outcome")), ExitCode: rapid.Int32().Draw(t, "exit"), Signal: rapid.Int32().Draw(t, "signal"), Ran: rapid.Bool().Draw(t, "ran"),
 		DelayMs: number(t, 0, MaxTimeoutMs, "delay"), RunMs: number(t, 0, MaxTimeoutMs, "run"), Detail: rapid.StringN(0, -1, MaxDetail+1).Draw(t, "detail"),
 	}
 }
@@ -489,7 +489,7 @@ func TestGreatestCommandsFit(t *testing.T) {
 	site := strings.Repeat("s", 63)
 	id := CommandID{Site: site, Incarnation: math.MaxUint64, Seq: math.MaxUint64}
 	ref := AttemptRef{Job: JobID{site, math.MaxUint64}, Task: MaxCount - 1, Attempt: math.MaxUint32, Token: math.MaxUint64}
-	ended := Ended{AttemptRef: ref, Outcome: Lost, ExitCode: math.MinInt32, Signal: math.MinInt32, DelayMs: MaxTimeoutMs, RunMs: MaxTimeoutMs, Detail: strings.Repeat("d", MaxDetail)}
+	ended := Ended{AttemptRef: ref, Outcome: Lost, ExitCode: math.MinInt32, Signal: math.MinInt32, Ran: true, DelayMs: MaxTimeoutMs, RunMs: MaxTimeoutMs, Detail: strings.Repeat("d", MaxDetail)}
 	job := JobSpec{
 		Num: math.MaxUint64, Count: MaxCount, Need: Resources{MaxMilliCPU, MaxMemMiB, MaxGPU}, Image: true, TimeoutMs: MaxTimeoutMs, MaxAttempts: MaxAttempts,
 		OnLoss: Never, Priority: -MaxPriority, Only: []string{site}, Not: []string{site}, CreatedMs: MaxUnixMs,

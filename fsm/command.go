@@ -197,6 +197,7 @@ type Ended struct {
 	Outcome  Outcome
 	ExitCode int32
 	Signal   int32
+	Ran      bool   // it was started: a run may take 0 ms; RunMs > 0 implies it
 	DelayMs  int64  // assignment → exec
 	RunMs    int64  // exec → end; 0 if it never ran
 	Detail   string // ≤ MaxDetail bytes, e.g. "timeout after 90s"

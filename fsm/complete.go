@@ -32,7 +32,7 @@ func (s *State) finish(slot uint64, e *Ended) {
 		owner := s.sites[s.jobs.get(a.seq).owner]
 		s.charge(owner, s.sites[a.site], a.weight, s.quanta(start), s.quanta(end), s.quanta(a.queuedMs))
 		s.charged = end - start
-		if a.startedMs >= 0 || e.RunMs > 0 {
+		if a.startedMs >= 0 || e.Ran || e.RunMs > 0 {
 			r.startedMs, r.endedMs = start, end
 			if j := s.mutJob(a.seq); j.startedMs < 0 || start < j.startedMs {
 				j.startedMs = start

@@ -144,7 +144,7 @@ func (r *reader) body(c *Command, kind uint64, start int) {
 	case uint64(KindStarted):
 		c.Body = &Started{Attempts: list(r, "attempts", MaxReports, minAttempt+1, (*reader).started)}
 	case uint64(KindComplete):
-		c.Body = &Complete{Attempts: list(r, "attempts", MaxReports, minAttempt+6, (*reader).ended)}
+		c.Body = &Complete{Attempts: list(r, "attempts", MaxReports, minAttempt+7, (*reader).ended)}
 	case uint64(KindDecline):
 		c.Body = r.decline()
 	case uint64(KindCancel):
@@ -242,7 +242,7 @@ func (r *reader) ended(a *Ended) {
 	a.Outcome = Outcome(r.uint("outcome", math.MaxUint8))
 	a.ExitCode = int32(r.signed("exit_code", math.MinInt32, math.MaxInt32))
 	a.Signal = int32(r.signed("signal", math.MinInt32, math.MaxInt32))
-	a.DelayMs, a.RunMs = r.int("delay_ms"), r.int("run_ms")
+	a.Ran, a.DelayMs, a.RunMs = r.bool("ran"), r.int("delay_ms"), r.int("run_ms")
 	a.Detail = r.string("detail", MaxDetail)
 }
 

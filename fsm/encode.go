@@ -214,6 +214,7 @@ func appendComplete(dst []byte, b *Complete) []byte {
 		dst = append(dst, byte(a.Outcome))
 		dst = appendSigned(dst, int64(a.ExitCode))
 		dst = appendSigned(dst, int64(a.Signal))
+		dst = appendBool(dst, a.Ran)
 		dst = appendInt(dst, a.DelayMs)
 		dst = appendInt(dst, a.RunMs)
 		dst = appendString(dst, a.Detail)

@@ -254,7 +254,7 @@ func (m *model) complete(t *rapid.T) {
 	for _, ref := range m.someAttempts(site) {
 		c.Attempts = append(c.Attempts, Ended{
 			AttemptRef: ref, Outcome: Outcome(rapid.IntRange(0, 4).Draw(t, "outcome")), ExitCode: int32(rapid.IntRange(0, 2).Draw(t, "exit")),
-			DelayMs: rapid.Int64Range(0, 2000).Draw(t, "delay"), RunMs: rapid.Int64Range(0, 5000).Draw(t, "run"),
+			Ran: rapid.Bool().Draw(t, "ran"), DelayMs: rapid.Int64Range(0, 2000).Draw(t, "delay"), RunMs: rapid.Int64Range(0, 5000).Draw(t, "run"),
 			Detail: rapid.SampledFrom([]string{"", "why"}).Draw(t, "detail"),
 		})
 		if c.Attempts[len(c.Attempts)-1].Outcome != Lost {

@@ -82,7 +82,7 @@ func (c *core) noteEnd(id executor.ID, a *attempt, fx *effects) {
 	end := fsm.Ended{
 		AttemptRef: ref, Outcome: outcomeOf(*r, a.stopping),
 		ExitCode: int32(r.ExitCode), Signal: int32(r.Signal),
-		RunMs: span(r.Run.Milliseconds()), Detail: fsm.Clip(r.Detail),
+		Ran: !r.Started.IsZero(), RunMs: span(r.Run.Milliseconds()), Detail: fsm.Clip(r.Detail),
 	}
 	if !r.Started.IsZero() {
 		end.DelayMs = span(r.Started.UnixMilli() - a.AssignedMs)

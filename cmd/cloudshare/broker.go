@@ -87,6 +87,7 @@ func (p *brokerParts) start(ctx context.Context, cfg Config, log zerolog.Logger)
 		Dir: filepath.Join(cfg.DataDir, "local"), Site: cfg.Site,
 		Cores: cfg.Cores, MemMiB: cfg.MemoryMiB(), Pin: cfg.Pin, Grace: cfg.timing().Grace,
 		MaxLogBytes: sizeOf(cfg.TaskLogs.Each), Retention: cfg.taskLogs(),
+		Logger: log,
 	})
 	if err != nil {
 		return err

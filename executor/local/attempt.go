@@ -45,6 +45,9 @@ func (a *attempt) run() executor.Result {
 		return executor.Result{Cause: executor.Fenced, Detail: "not started: the lease was about to end"}
 	}
 	if err := a.start(); err != nil {
+		if gone := hasFolder(filepath.Join(a.slot, "work"), true); gone != nil {
+			return unserved(gone)
+		}
 		return noStart(err)
 	}
 	started, at := time.Now(), executor.Boottime()

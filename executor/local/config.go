@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"time"
+
+	"github.com/rs/zerolog"
 )
 
 // Errors of this handler beside the contract's.
@@ -48,6 +50,8 @@ type Config struct {
 	// NoCgroups leaves cgroups alone: no memory limits, and trees are killed
 	// by walking them.
 	NoCgroups bool
+	// Logger hears what the site should mend. The zero value is silent.
+	Logger zerolog.Logger
 }
 
 // Validate names the first thing that cannot work.

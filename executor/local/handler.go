@@ -87,10 +87,8 @@ func Open(cfg Config) (*Handler, error) {
 }
 
 func (h *Handler) takeDir() (err error) {
-	for _, d := range []string{"slots", "logs"} {
-		if err = os.MkdirAll(filepath.Join(h.cfg.Dir, d), 0o700); err != nil {
-			return err
-		}
+	if err = h.cfg.makeDirs(); err != nil {
+		return err
 	}
 	open := func(name string) (*os.File, error) {
 		return os.OpenFile(filepath.Join(h.cfg.Dir, name), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)

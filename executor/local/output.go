@@ -48,13 +48,33 @@ func (a *attempt) keepOutput(stream int) int64 {
 	if err == nil && st.Size() == 0 {
 		return 0 // the file serves the next attempt
 	}
-	f.Close()
+	defer f.Close()
 	a.out[stream] = nil
-	if err = os.Rename(streams[stream], logPath("../..", a.name, stream)); err != nil {
+	err = os.Rename(streams[stream], logPath("../..", a.name, stream))
+	if errors.Is(err, os.ErrNotExist) {
+		err = saveOutput(f, logPath(filepath.Join(a.slot, "..", ".."), a.name, stream))
+	}
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "supervise: keep output of %s: %v\n", a.name, err)
 		return 0
 	}
 	return st.Size()
+}
+
+// saveOutput copies output whose file or whose place was removed: it is still
+// open here.
+func saveOutput(f *os.File, path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	to, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err = f.Seek(0, io.SeekStart); err == nil {
+		_, err = io.Copy(to, f)
+	}
+	return errors.Join(err, to.Close())
 }
 
 // cleanWork makes the private directory empty and private again, cheaply when

@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -98,18 +99,12 @@ func (h *Handler) handOver(w *work) error {
 
 // slotFor takes a warm supervisor, or starts one.
 func (h *Handler) slotFor(w *work) (*slot, error) {
-	h.mu.Lock()
-	if n := len(h.idle); n > 0 {
-		s := h.idle[n-1]
-		h.idle = h.idle[:n-1]
-		s.assign(w)
-		h.mu.Unlock()
-		return s, nil
-	}
-	h.mu.Unlock()
-	s, err := h.spawn()
-	if err != nil {
-		return nil, err
+	s := h.warmest()
+	if s == nil {
+		var err error
+		if s, err = h.spawn(); err != nil {
+			return nil, err
+		}
 	}
 	h.mu.Lock()
 	s.assign(w)
@@ -225,6 +220,9 @@ func (h *Handler) noteForgotten(w *work) error {
 		return err
 	}
 	f, err := os.OpenFile(filepath.Join(s.dir, "journal"), os.O_WRONLY|os.O_APPEND, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // removed by others: Adopt will read nothing of it
+	}
 	if err != nil {
 		return err
 	}

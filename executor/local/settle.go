@@ -39,7 +39,7 @@ func (w *work) runs() {
 // free makes the supervisor ready for another attempt, or lets it go.
 // REQUIRES: h.mu held.
 func (h *Handler) free(s *slot) {
-	s.current = nil
+	s.current, s.served = nil, true
 	if s.dead || s.conn == nil {
 		return
 	}

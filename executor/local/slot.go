@@ -38,6 +38,8 @@ type slot struct {
 	// refs counts attempts whose lines still matter. Guarded by Handler.mu.
 	refs int
 	dead bool
+	// served: it has ended an attempt, so all of its folder was made.
+	served bool
 }
 
 // detach lets go of the supervisor; its reader or watcher ends.
@@ -77,7 +79,7 @@ func (h *Handler) spawn() (*slot, error) {
 	name := strconv.FormatInt(nowUnix(), 36) + "-" + strconv.Itoa(h.nslot)
 	h.mu.Unlock()
 	s := &slot{name: name, dir: filepath.Join(h.cfg.Dir, "slots", name)}
-	if err := os.Mkdir(s.dir, 0o700); err != nil {
+	if err := h.makeFolder(s); err != nil {
 		return nil, fmt.Errorf("make slot: %w", err)
 	}
 	if err := h.launch(s); err != nil {

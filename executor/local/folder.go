@@ -1,0 +1,100 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/cloudshare/cloudshare/executor"
+)
+
+// errNoFolder: somebody has removed a slot's folder while its supervisor lives.
+// That is the site's trouble, never the task's.
+var errNoFolder = errors.New("removed while in use")
+
+// makeDirs makes the folders of slots and of outputs, if they are missing.
+func (c Config) makeDirs() error {
+	for _, d := range []string{"slots", "logs"} {
+		if err := os.MkdirAll(filepath.Join(c.Dir, d), 0o700); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeFolder makes the slot's folder, and those above it if they were removed.
+func (h *Handler) makeFolder(s *slot) error {
+	err := os.Mkdir(s.dir, 0o700)
+	if errors.Is(err, os.ErrNotExist) {
+		h.cfg.Logger.Warn().Str("folder", filepath.Dir(s.dir)).Msg("the folder of tasks was removed; making it again")
+		if err = h.cfg.makeDirs(); err == nil {
+			err = os.Mkdir(s.dir, 0o700)
+		}
+	}
+	return err
+}
+
+// missing says what is not there any more of the slot: its supervisor works in
+// the folder that was, and what it records there nobody would find.
+func (s *slot) missing() error {
+	ours, err := s.journal.Stat()
+	if err != nil {
+		return fmt.Errorf("look at journal: %w", err)
+	}
+	path := filepath.Join(s.dir, "journal")
+	there, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) || err == nil && !os.SameFile(ours, there) {
+		return fmt.Errorf("%s: %w", path, errNoFolder)
+	}
+	if err != nil {
+		return err
+	}
+	return hasFolder(filepath.Join(s.dir, "work"), s.served)
+}
+
+// hasFolder looks for a work folder. One that has served was made, so that only
+// others can have removed it; a new supervisor may be about to make it.
+func hasFolder(work string, served bool) error {
+	st, err := os.Lstat(work)
+	switch {
+	case errors.Is(err, os.ErrNotExist) && !served:
+		return nil
+	case errors.Is(err, os.ErrNotExist), err == nil && !st.IsDir():
+		return fmt.Errorf("%s: %w", work, errNoFolder)
+	}
+	return err
+}
+
+// warmest takes an idle supervisor whose folder is there, nil = none. The others
+// are let go. The slot is nobody else's until it is assigned.
+func (h *Handler) warmest() *slot {
+	for {
+		h.mu.Lock()
+		n := len(h.idle)
+		if n == 0 {
+			h.mu.Unlock()
+			return nil
+		}
+		s := h.idle[n-1]
+		h.idle = h.idle[:n-1]
+		h.mu.Unlock()
+		err := s.missing()
+		if err == nil {
+			return s
+		}
+		if !errors.Is(err, os.ErrClosed) { // else it has just died, or we close
+			h.cfg.Logger.Warn().Err(err).Str("folder", s.dir).Int("supervisor", s.pid).
+				Msg("a slot for tasks cannot be used any more; its supervisor is replaced")
+		}
+		h.mu.Lock()
+		h.retire(s)
+		h.mu.Unlock()
+	}
+}
+
+// unserved is the end of an attempt whose supervisor found its own folder
+// removed between the hand-over and the start: a loss, not a failure.
+func unserved(err error) executor.Result {
+	return executor.Result{Cause: executor.Vanished, Detail: "not started: " + err.Error()}
+}

@@ -49,8 +49,10 @@ func (s *Server) sendLogs(ctx context.Context, w http.ResponseWriter, body io.Re
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusOK)
-	if err := s.stream(w, body); err != nil && ctx.Err() == nil {
-		s.log.Warn().Err(err).Str("job", q.Job.String()).Uint32("task", q.Task).Msg("log stream broke off")
+	if err := s.stream(w, body); err != nil {
+		if ctx.Err() == nil { // else the client has gone, or this broker stops
+			s.log.Warn().Err(err).Str("job", q.Job.String()).Uint32("task", q.Task).Msg("log stream broke off")
+		}
 		panic(http.ErrAbortHandler) // a cut connection: the client must not take it for the whole
 	}
 }

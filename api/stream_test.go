@@ -336,7 +336,9 @@ func TestShutdownEndsFollowers(t *testing.T) {
 		}
 	}
 	<-closed
-	_, _ = io.Copy(io.Discard, res.Body)
+	if _, err := io.Copy(io.Discard, res.Body); err == nil {
+		t.Error("a log that its stopping broker cut looks whole")
+	}
 	if err := newServer(f).Shutdown(limit(t)); err != nil {
 		t.Errorf("shutdown before start: %v", err)
 	}

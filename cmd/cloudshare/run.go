@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -31,7 +32,10 @@ func (a *app) runCommand() *cobra.Command {
 		Use: "run [flags] -- COMMAND [ARG…]", Short: "Run a command somewhere in the federation, as if it ran here",
 		Long: `Submit a job of one task, print its output as it comes, and exit with the
 task's own exit code; with 128+N if signal N ended it, 10 if it failed without
-one, 11 if it was cancelled, 12 if it was lost.
+one, 11 if it was cancelled, 12 if it was lost. Output that breaks off, as when a
+broker restarts, is gone on with; if that fails, the exit code is not 0.
+
+The command's standard input is empty: this program's is not passed on.
 
 Interrupting it (Ctrl-C) cancels the job and waits for its end; doing so twice
 leaves at once.`,
@@ -78,14 +82,23 @@ func (a *app) run(ctx context.Context, spec []byte, o client.SubmitOptions) erro
 	on, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	defer context.AfterFunc(ctx, func() { a.abandon(on, stop, c, accepted.ID) })()
-	task, err := a.followTask(on, c, accepted.ID)
+	task, missing, err := a.followTask(on, c, accepted.ID)
 	if err != nil {
 		if ctx.Err() != nil {
 			return fmt.Errorf("interrupted; job %s may still run: %w", accepted.ID, err)
 		}
 		return err
 	}
-	return taskExit(accepted.ID, task)
+	if err := taskExit(accepted.ID, task); err != nil || !missing {
+		return err
+	}
+	return incomplete(accepted.ID)
+}
+
+// incomplete is the end of a job that succeeded, while its output did not come
+// through.
+func incomplete(id string) error {
+	return &exitCode{exitError, fmt.Errorf("job %s succeeded, but its output is not complete: try cloudshare logs %s", id, id)}
 }
 
 // abandon cancels the job of a run that was interrupted, and gives its task time
@@ -102,17 +115,17 @@ func (a *app) abandon(ctx context.Context, stop func(), c *client.Client, id str
 }
 
 // followTask prints the output of every attempt of a job's one task, and
-// returns the task as it ended.
-func (a *app) followTask(ctx context.Context, c *client.Client, id string) (wire.Task, error) {
+// returns the task as it ended. Of the last attempt's output some may be missing.
+func (a *app) followTask(ctx context.Context, c *client.Client, id string) (task wire.Task, missing bool, err error) {
 	w := c.Watching(time.Minute)
 	for printed := uint32(0); ; {
-		task, err := awaitTask(ctx, w, id, printed)
+		task, err = awaitTask(ctx, w, id, printed)
 		if err != nil || !hasOutput(task, printed) {
-			return task, err
+			return task, missing, err
 		}
 		for printed < task.Attempt {
 			printed++
-			a.copyBoth(ctx, c, id, printed, printed < task.Attempt)
+			missing = !a.copyBoth(ctx, c, id, printed, printed < task.Attempt)
 		}
 	}
 }
@@ -152,19 +165,26 @@ func awaitTask(ctx context.Context, w *client.Client, id string, printed uint32)
 	}
 }
 
-// copyBoth prints both streams of an attempt until it ends. A former one may
-// never have begun (its site declined it): then nobody has output of it.
-func (a *app) copyBoth(ctx context.Context, c *client.Client, id string, attempt uint32, former bool) {
+// copyBoth prints both streams of an attempt until it ends, and reports whether
+// that is all. A former one may never have begun (its site declined it): then
+// nobody has output of it.
+func (a *app) copyBoth(ctx context.Context, c *client.Client, id string, attempt uint32, former bool) (whole bool) {
 	var streams sync.WaitGroup
+	var missing atomic.Bool
 	for stream, to := range map[string]io.Writer{"stdout": a.out, "stderr": a.err} {
+		l := &logCopy{
+			client: c, id: id, query: client.LogQuery{Stream: stream, Attempt: attempt, Follow: true},
+			to: counter{Writer: to}, pause: pollFirst, begun: true,
+		}
 		streams.Go(func() {
-			err := copyLogs(ctx, c, id, client.LogQuery{Stream: stream, Attempt: attempt, Follow: true}, to)
-			if err != nil && ctx.Err() == nil && !(former && codeOf(err) == exitNotFound) {
+			if err := l.run(ctx); err != nil && ctx.Err() == nil && !(former && codeOf(err) == exitNotFound) {
 				a.note("%s is not complete: %s", stream, explain(err))
+				missing.Store(true)
 			}
 		})
 	}
 	streams.Wait()
+	return !missing.Load()
 }
 
 // taskExit turns a task's end into the exit of this program.

@@ -22,6 +22,9 @@ type oneTask struct {
 	mu        sync.Mutex
 	states    []string // JSON of the task
 	cancelled chan struct{}
+	gone      bool // the first attempt's stderr
+	// cut answers a question for output by itself; false leaves it to others.
+	cut func(w http.ResponseWriter, stream string) bool
 }
 
 func (o *oneTask) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -39,7 +42,10 @@ func (o *oneTask) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	case "GET /v1/jobs/site-1.1/logs":
 		q := r.URL.Query()
-		if q.Get("attempt") == "1" && q.Get("stream") == "stderr" {
+		if o.cut != nil && o.cut(w, q.Get("stream")) {
+			return
+		}
+		if o.gone && q.Get("attempt") == "1" && q.Get("stream") == "stderr" {
 			w.WriteHeader(http.StatusNotFound)
 			_, _ = io.WriteString(w, `{"type":"urn:cloudshare:problem:not-found","status":404}`)
 			return
@@ -73,7 +79,7 @@ func TestRunExitsAsTheTask(t *testing.T) {
 		"lost":         {[]string{`{"state":"lost","attempt":5,"reason":"lost by site-2"}`}, exitLost, "", "lost by site-2"},
 		"no exit code": {[]string{`{"state":"failed","attempt":1}`}, exitFailed, "stdout of attempt 1\n", "failed"},
 	} {
-		srv := httptest.NewServer(&oneTask{states: c.states})
+		srv := httptest.NewServer(&oneTask{states: c.states, gone: name == "again"})
 		code, out, errs := cli(t, "", "--addr", srv.URL, "run", "--", "true")
 		srv.Close()
 		if code != c.code || out != c.out || !strings.Contains(errs, c.errors) {

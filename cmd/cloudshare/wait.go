@@ -154,27 +154,15 @@ func (a *app) follow(ctx context.Context, c *client.Client, id string) error {
 	for stream, to := range map[string]io.Writer{"stdout": a.out, "stderr": a.err} {
 		go func() { errs <- copyLogs(ctx, c, id, client.LogQuery{Stream: stream, Follow: true}, to) }()
 	}
+	missing := false
 	for range 2 {
 		if err := <-errs; err != nil && ctx.Err() == nil {
 			a.note("output is not complete: %s", explain(err))
+			missing = true
 		}
 	}
-	return a.wait(ctx, c, []string{id})
-}
-
-// copyLogs writes one stream. A connection that broke is an error: what was
-// printed is not all.
-func copyLogs(ctx context.Context, c *client.Client, id string, q client.LogQuery, to io.Writer) error {
-	body, err := c.Logs(ctx, id, q)
-	if err != nil {
+	if err := a.wait(ctx, c, []string{id}); err != nil || !missing {
 		return err
 	}
-	defer body.Close()
-	if _, err := io.Copy(to, body); err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return fmt.Errorf("read output of %s: %w", id, err)
-	}
-	return nil
+	return incomplete(id)
 }

@@ -9,8 +9,8 @@ package executor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
+	"strconv"
 	"time"
 )
 
@@ -37,7 +37,11 @@ type ID struct {
 // String is also the name of the attempt's directory or object: it holds only
 // [a-z0-9.-].
 func (id ID) String() string {
-	return fmt.Sprintf("%s-%d-%d-%d", id.Job, id.Task, id.Attempt, id.Token)
+	b := append(make([]byte, 0, len(id.Job)+32), id.Job...)
+	b = strconv.AppendUint(append(b, '-'), uint64(id.Task), 10)
+	b = strconv.AppendUint(append(b, '-'), uint64(id.Attempt), 10)
+	b = strconv.AppendUint(append(b, '-'), id.Token, 10)
+	return string(b)
 }
 
 // Resources of a task or machine.

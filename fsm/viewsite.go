@@ -26,6 +26,15 @@ func (s *State) Site(id string) (SiteView, bool) {
 	return s.viewSite(x), true
 }
 
+// SiteState is where a site stands, and its incarnation: 0 for one that never
+// registered.
+func (s *State) SiteState(id string) (state SiteState, incarnation uint64) {
+	if x := s.byName[id]; x != nil {
+		return x.state, x.incarnation
+	}
+	return Alive, 0
+}
+
 func (s *State) viewSite(x *site) SiteView {
 	v := SiteView{
 		ID: x.name, Node: x.node, State: x.state, Incarnation: x.incarnation, HTTP: x.http, Peer: x.peer, Gossip: x.gossip,

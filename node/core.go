@@ -14,6 +14,7 @@ type stateReader interface {
 	Assignment(site string, ref fsm.AttemptRef) (fsm.Assignment, bool)
 	AssignmentsSince(site string, entry uint64) (changed []fsm.Assignment, whole bool)
 	SiteChange(site string) uint64
+	SiteState(site string) (state fsm.SiteState, incarnation uint64)
 	WaitingFits(site string) bool
 	AnyFits(spec fsm.JobSpec) (bool, string)
 	Job(id fsm.JobID) (fsm.JobView, bool)

@@ -28,7 +28,7 @@ func (c *core) homePaused() bool { return c.drain.Own || c.closing || c.sick() |
 // setDrain changes what the site takes on.
 func (c *core) setDrain(d drain, fx *effects) {
 	c.drain = d
-	fx.writes = append(fx.writes, put(bucketMeta, keyDrain, record(d)))
+	fx.writes = append(fx.writes, putRecord(bucketMeta, keyDrain, d))
 }
 
 // recoverDrain reads the site's wish of an earlier life.

@@ -23,6 +23,8 @@ type Driver struct {
 	core *core
 	fx   effects
 	zero time.Time
+	// orders of the last turn: the next one takes their slices.
+	orders Orders
 }
 
 // Orders is what a turn asks of the shell.
@@ -99,14 +101,24 @@ func (d *Driver) Executed(cmds []fsm.Command, results []fsm.Result, s StateReade
 	d.core.step(resultEvent{cmds: cmds, results: results}, s, &d.fx)
 }
 
+// clear forgets what was carried out and keeps the memory. What is proposed is
+// the caller's until the turn after.
+func (fx *effects) clear() {
+	*fx = effects{
+		writes: fx.writes[:0], starts: fx.starts[:0], stops: fx.stops[:0], forgets: fx.forgets[:0],
+		propose: fx.propose, replies: fx.replies[:0],
+	}
+}
+
 // Settle ends a turn and returns what it asks for; the slices are valid until
 // the next call.
 func (d *Driver) Settle(s StateReader) Orders {
 	d.core.settle(s, &d.fx)
-	o := Orders{Propose: d.fx.propose}
+	d.orders.Starts = d.orders.Starts[:0]
 	for i := range d.fx.starts {
-		o.Starts = append(o.Starts, d.fx.starts[i].task)
+		d.orders.Starts = append(d.orders.Starts, d.fx.starts[i].task)
 	}
-	d.fx = effects{}
-	return o
+	d.orders.Propose, d.fx.propose = d.fx.propose, d.orders.Propose[:0]
+	d.fx.clear()
+	return d.orders
 }

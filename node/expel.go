@@ -9,8 +9,8 @@ import (
 // lease ran out as the lead saw it. Nothing of the federation is started or
 // reported any more until the site has registered again.
 func (c *core) checkExpelled(s stateReader) {
-	v, ok := s.Site(c.site)
-	if !ok || c.gone || v.State == fsm.Alive || v.State == fsm.Suspected || v.Incarnation != c.incarnation {
+	state, incarnation := s.SiteState(c.site)
+	if incarnation != c.incarnation || c.gone || state == fsm.Alive || state == fsm.Suspected {
 		return
 	}
 	c.incarnation, c.expelled = 0, true

@@ -65,6 +65,7 @@ type offerBook struct {
 	last     []fsm.Machine
 	lastHome fsm.Resources
 	inflight bool
+	spare    *fsm.Offer // one that nobody holds, to be filled again
 	// owed: an assignment was declined for lack of room, without a new offer. The
 	// state bars it from here until the next one, so one is made when the room
 	// may be back, though it says nothing new.
@@ -79,6 +80,7 @@ func (c *core) offer() {
 	}
 	o := c.exposedNow()
 	if !c.offerChanged(o) {
+		c.offers.spare = o
 		return
 	}
 	c.stamp(o)
@@ -94,7 +96,11 @@ func (c *core) offerChanged(o *fsm.Offer) bool {
 // exposedNow is what this site would offer now.
 func (c *core) exposedNow() *fsm.Offer {
 	reserve := c.limits.ReserveCores * 1000
-	o := &fsm.Offer{}
+	o := c.offers.spare
+	if c.offers.spare = nil; o == nil {
+		o = &fsm.Offer{}
+	}
+	*o = fsm.Offer{Machines: o.Machines[:0]}
 	for _, name := range c.order {
 		m := c.machines[name]
 		whole, _ := c.limits.exposed(m.Machine, fsm.Resources{}, reserve)

@@ -105,7 +105,7 @@ func (c *core) homeOpen(js *fsm.JobSpec) bool {
 // keepHome takes a job as a home job; its tasks wait.
 func (c *core) keepHome(js fsm.JobSpec, fx *effects) {
 	c.home.add(js.Num, &homeJob{Spec: js, Tasks: make([]homeTask, js.Count)})
-	fx.writes = append(fx.writes, put(bucketHome, number(js.Num), record(js)))
+	fx.writes = append(fx.writes, putRecord(bucketHome, number(js.Num), &c.home.jobs[js.Num].Spec))
 	c.tellHomeJob(fsm.EventJobSubmitted, js.Num)
 }
 
@@ -136,7 +136,7 @@ func (c *core) startHomeTask(num uint64, task uint32, place string, token uint64
 
 func (c *core) writeHome(num uint64, task uint32, fx *effects) {
 	c.home.jobs[num].changed(task)
-	fx.writes = append(fx.writes, put(bucketTasks, taskKey(num, task), record(c.home.jobs[num].Tasks[task])))
+	fx.writes = append(fx.writes, putRecord(bucketTasks, taskKey(num, task), c.home.jobs[num].Tasks[task]))
 	c.tellHome(num, task)
 }
 
@@ -290,7 +290,8 @@ func (c *core) homeForget(num uint64, fx *effects) {
 	fx.writes = append(fx.writes, remove(bucketHome, number(num)))
 	delete(c.home.jobs, num)
 	if i, ok := slices.BinarySearch(c.home.order, num); ok {
-		c.home.order = slices.Delete(c.home.order, i, i+1)
+		copy(c.home.order[1:i+1], c.home.order[:i]) // it is near the front
+		c.home.order = c.home.order[1:]
 	}
 }
 

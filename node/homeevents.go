@@ -65,8 +65,12 @@ func (c *core) homeEvent(num uint64, job *homeJob) Event {
 
 // passEvents hands what was told to the feed once this turn's writes are durable.
 func (c *core) passEvents(fx *effects) {
+	if c.feed == nil {
+		c.told = c.told[:0]
+		return
+	}
 	told := c.told
-	if c.told = nil; len(told) > 0 && c.feed != nil {
+	if c.told = nil; len(told) > 0 {
 		fx.replies = append(fx.replies, func() { c.feed.addHome(told) })
 	}
 }

@@ -126,6 +126,9 @@ func (j *Journal) Close() error {
 // write is one change of the journal; a nil value deletes.
 type write struct {
 	bucket, key, value []byte
+	// record, if set, is encoded to the value by whoever syncs, not by the core;
+	// nothing that it holds may change.
+	record any
 	// lazy writes only tidy up: a crash that undoes them is harmless, so they
 	// are synced with the next others, not by themselves.
 	lazy bool
@@ -135,6 +138,9 @@ type write struct {
 
 // put is a write that must be durable before the turn's effects.
 func put(bucket, key, value []byte) write { return write{bucket: bucket, key: key, value: value} }
+
+// putRecord is put of a record that is still to be encoded.
+func putRecord(bucket, key []byte, v any) write { return write{bucket: bucket, key: key, record: v} }
 
 // remove is a deletion that must be durable before the turn's effects.
 func remove(bucket, key []byte) write { return write{bucket: bucket, key: key} }
@@ -149,6 +155,9 @@ func (j *Journal) commit(writes []write) error {
 			b := tx.Bucket(w.bucket)
 			if w.merge != nil {
 				w.value = w.merge(b.Get(w.key))
+			}
+			if w.record != nil {
+				w.value = record(w.record)
 			}
 			if w.value == nil {
 				if err := b.Delete(w.key); err != nil {

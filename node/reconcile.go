@@ -133,6 +133,8 @@ func (c *core) returnOne(ref fsm.AttemptRef, why string, busy bool) {
 	if o := c.exposedNow(); c.offerChanged(o) {
 		c.stamp(o)
 		d.Offer = o
+	} else {
+		c.offers.spare = o
 	}
 	c.offers.owed = c.offers.owed || busy
 	id := attemptID(ref)
@@ -165,7 +167,7 @@ func (c *core) begin(rec attemptRecord, task executor.Task, err error, fx *effec
 	a := &attempt{attemptRecord: rec, handler: handler}
 	c.attempts[rec.ID] = a
 	c.used.add(a, 1)
-	fx.writes = append(fx.writes, put(bucketAttempts, []byte(rec.ID.String()), record(rec)))
+	fx.writes = append(fx.writes, putRecord(bucketAttempts, []byte(rec.ID.String()), rec))
 	if err != nil {
 		c.hasEnded(rec.ID, executor.Result{Cause: executor.NoStart, Detail: err.Error()}, fx)
 		return

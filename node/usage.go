@@ -32,7 +32,7 @@ func (c *core) addUsage(num uint64, a *attempt, r executor.Result, fx *effects) 
 	c.home.jobs[num].Tasks[a.ID.Task].runMs = row.RunMs
 	c.usage.seq++
 	c.usage.rows = append(c.usage.rows, row)
-	fx.writes = append(fx.writes, put(bucketRows, number(c.usage.seq), record(row)))
+	fx.writes = append(fx.writes, putRecord(bucketRows, number(c.usage.seq), row))
 }
 
 // reportUsage binds waiting rows into a batch and has it ordered.
@@ -48,7 +48,7 @@ func (c *core) reportUsage(fx *effects) {
 	}
 	u.open, u.rows = u.rows[:n:n], u.rows[n:]
 	u.openNo = u.next
-	fx.writes = append(fx.writes, put(bucketUsage, number(u.openNo), record(u.open)))
+	fx.writes = append(fx.writes, putRecord(bucketUsage, number(u.openNo), u.open))
 	c.sendUsage()
 }
 

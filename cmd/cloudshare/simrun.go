@@ -203,11 +203,19 @@ func (a *app) showRun(in *sim.Instance, out *sim.Outcome) error {
 	return a.show(sites, func(w io.Writer) {
 		row(w, "SITE", "CORES", "TASKS", "BACKGROUND", "RAN", "LENT", "WAIT", "MEAN WAIT", "LONGEST")
 		for _, s := range sites {
-			row(w, s.Site, s.Cores, s.Tasks, s.Background, s.RanForAll, s.Lent, seconds(float64(s.Wait)), seconds(s.Mean), seconds(float64(s.Longest)))
+			row(w, s.Site, s.Cores, s.Tasks, s.Background, s.RanForAll, s.Lent, seconds(s.Wait), seconds(int64(s.Mean)), seconds(s.Longest))
 		}
 	})
 }
 
-func seconds(s float64) string {
-	return (time.Duration(s) * time.Second).String()
+// seconds words a time that may be far longer than a time.Duration holds: the
+// waits of a real log's jobs add up to centuries.
+func seconds(s int64) string {
+	switch h, m := s/3600, s/60%60; {
+	case h > 0:
+		return fmt.Sprintf("%dh%dm%ds", h, m, s%60)
+	case m > 0:
+		return fmt.Sprintf("%dm%ds", m, s%60)
+	}
+	return fmt.Sprintf("%ds", s)
 }

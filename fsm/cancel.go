@@ -1,5 +1,11 @@
 package fsm
 
+// Reasons of tasks that ended while they waited.
+const (
+	cancelledByOwner = "cancelled by its owner"
+	ownerLeft        = "owner left the federation"
+)
+
 // cancel executes a Cancel: what waits ends at once, what is live is to be
 // stopped and ends when its site says so.
 func (s *State) cancel(x *site, c *Cancel) Result {
@@ -16,7 +22,7 @@ func (s *State) cancel(x *site, c *Cancel) Result {
 		return Result{Code: AlreadyEnded}
 	case c.Task < 0:
 		s.tellCancel(s.jobs.get(seq), c.Task)
-		s.stopAll(seq, TaskCancelled, "cancelled by its owner")
+		s.stopAll(seq, TaskCancelled, cancelledByOwner)
 		return Result{}
 	}
 	return Result{Code: s.cancelTask(seq, uint32(c.Task))}
@@ -30,7 +36,7 @@ func (s *State) cancelTask(seq uint64, task uint32) Code {
 	}
 	if slot, ok := s.live[taskKey{seq, task}]; ok {
 		s.tellCancel(j, int64(task))
-		s.stop(slot, "cancelled by its owner")
+		s.stop(slot, cancelledByOwner)
 		return OK
 	}
 	t := j.set(s.epoch)
@@ -39,7 +45,9 @@ func (s *State) cancelTask(seq uint64, task uint32) Code {
 		s.dropBack(j, t, i)
 		s.dequeue(j, 1)
 		s.unholdIdle(seq, j)
-		s.endTask(seq, TaskCancelled, b.record(s.time))
+		r := b.record(s.time)
+		r.detail = cancelledByOwner
+		s.endTask(seq, TaskCancelled, r)
 		return OK
 	}
 	if task < j.next {
@@ -49,7 +57,7 @@ func (s *State) cancelTask(seq uint64, task uint32) Code {
 		return AlreadyEnded
 	}
 	t.ahead++ // a hole in the range, skipped when the range comes to it
-	r := record{task: task, site: -1, queuedMs: j.queuedMs, assignedMs: -1, startedMs: -1, endedMs: s.time}
+	r := record{task: task, site: -1, queuedMs: j.queuedMs, assignedMs: -1, startedMs: -1, endedMs: s.time, detail: cancelledByOwner}
 	s.noteEnd(j, t, TaskCancelled, r)
 	j.skip()
 	s.dequeue(j, 1)

@@ -104,7 +104,7 @@ func (s *State) lose(a *attempt, r record, o Outcome) {
 func (s *State) requeue(seq uint64, r record, o Outcome, bars []bar) {
 	j := s.mutJob(seq)
 	if s.sites[j.owner].gone {
-		r.detail = "owner left the federation"
+		r.detail = ownerLeft
 		s.endTask(seq, TaskLost, r)
 		return
 	}

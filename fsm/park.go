@@ -118,20 +118,19 @@ func (s *State) forget(by *site, c *Forget) Result {
 func (s *State) end(x *site) {
 	x.state, x.gone = Left, true
 	s.tellSite(EventSiteForgotten, x)
-	const why = "owner left the federation"
 	for _, slot := range s.liveAt(x) { // own tasks on its own machines
 		a := *s.attempts.get(slot)
 		if s.jobs.get(a.seq).owner != x.id {
 			continue // of others, and dying: its owner gets it back
 		}
 		r := s.recordOf(&a)
-		r.detail = why
+		r.detail = ownerLeft
 		s.dropAttempt(slot)
 		x.taken = s.index
 		s.endTask(a.seq, TaskLost, r)
 	}
 	for _, seq := range s.waitingOf(x) {
-		s.endWaiting(seq, TaskLost, why)
+		s.endWaiting(seq, TaskLost, ownerLeft)
 	}
 }
 

@@ -73,7 +73,7 @@ func (s *State) viewJob(seq uint64, j *job, unfit map[*class]string) JobView {
 	}
 	switch {
 	case v.State == Withdrawn:
-		v.Reason = fmt.Sprintf("its owner %s is away", v.ID.Site)
+		v.Reason = ownerAway(v.ID.Site)
 	case v.State == Queued:
 		why, ok := unfit[j.class]
 		if !ok {
@@ -178,27 +178,38 @@ func (s *State) Tasks(id JobID, from uint32, limit int) ([]TaskView, uint32) {
 	return out, 0
 }
 
+// ownerAway is the reason of what is withdrawn.
+func ownerAway(owner string) string { return fmt.Sprintf("its owner %s is away", owner) }
+
 func (s *State) viewTask(seq uint64, j *job, i uint32) TaskView {
 	v := TaskView{Index: i, QueuedMs: j.queuedMs, AssignedMs: -1, StartedMs: -1, EndedMs: -1}
-	if v.State = Queued; !s.sites[j.owner].present() {
-		v.State = Withdrawn
+	if j.tasks != nil {
+		s.viewTouched(&v, seq, j)
 	}
-	if j.tasks == nil {
-		return v
+	switch owner := s.sites[j.owner]; {
+	case v.State == Queued && !owner.present():
+		v.State, v.Reason = Withdrawn, ownerAway(owner.name)
+	case v.State == Withdrawn && v.Reason == "": // it runs there
+		v.Reason = ownerAway(owner.name)
 	}
+	return v
+}
+
+// viewTouched is of a task that may have left the range.
+func (s *State) viewTouched(v *TaskView, seq uint64, j *job) {
+	i := v.Index
 	if slot, ok := s.live[taskKey{seq, i}]; ok {
-		s.viewLive(&v, s.attempts.get(slot))
-		return v
+		s.viewLive(v, s.attempts.get(slot))
+		return
 	}
 	if at, ok := j.tasks.findBack(i); ok {
 		b := &j.tasks.back[at]
 		v.QueuedMs, v.Attempt, v.Failures, v.Losses = b.queuedMs, b.attempt, b.failures, b.losses
-		return v
+		return
 	}
 	if at, ok := j.tasks.findRun(i); ok {
-		s.viewEnded(&v, &j.tasks.runs[at], j.tasks.findRecord(i))
+		s.viewEnded(v, &j.tasks.runs[at], j.tasks.findRecord(i))
 	}
-	return v
 }
 
 func (s *State) viewLive(v *TaskView, a *attempt) {
@@ -217,14 +228,31 @@ func (s *State) viewLive(v *TaskView, a *attempt) {
 }
 
 func (s *State) viewEnded(v *TaskView, u *run, r *record) {
-	v.State, v.ExitCode, v.EndedMs = u.state, u.exit, u.endedMs
+	v.State, v.ExitCode, v.EndedMs, v.Reason = u.state, u.exit, u.endedMs, u.reason(r)
 	if r == nil {
 		return
 	}
 	if r.site >= 0 {
 		v.Site = s.sites[r.site].name
 	}
-	v.Machine, v.Attempt, v.Token, v.Reason = r.machine, r.attempt, r.token, r.detail
+	v.Machine, v.Attempt, v.Token = r.machine, r.attempt, r.token
 	v.QueuedMs, v.AssignedMs, v.StartedMs, v.EndedMs = r.queuedMs, r.assignedMs, r.startedMs, r.endedMs
 	v.ExitCode, v.Signal, v.Failures, v.Losses = r.exit, r.signal, r.failures, r.losses
+}
+
+// reason is why a task of the run ended so: its record says it, if there is one
+// that does. Tasks that waited have none; they end with their job only by its
+// owner's word or departure, and all at once (endedMs).
+func (u *run) reason(r *record) string {
+	switch {
+	case r != nil && r.detail != "":
+		return r.detail
+	case u.state == TaskCancelled:
+		return cancelledByOwner
+	case u.state == TaskLost && u.endedMs >= 0:
+		return ownerLeft
+	case u.state == TaskLost:
+		return "lost by its site, or its owner left: the record of this end is not kept"
+	}
+	return ""
 }

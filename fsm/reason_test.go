@@ -1,0 +1,94 @@
+package fsm
+
+import "testing"
+
+// reasons are those of all tasks of a's first job, which must be in the state.
+func (w *world) reasons(state TaskState) []string {
+	w.t.Helper()
+	tasks, _ := w.s.Tasks(JobID{"a", 1}, 0, 1000)
+	var out []string
+	for i := range tasks {
+		if tasks[i].State != state {
+			w.t.Fatalf("task %d is %s, want %s", i, tasks[i].State, state)
+		}
+		out = append(out, tasks[i].Reason)
+	}
+	return out
+}
+
+func (w *world) wantReasons(state TaskState, why string) {
+	w.t.Helper()
+	for i, r := range w.reasons(state) {
+		if r != why {
+			w.t.Fatalf("task %d is %s because %q, want %q", i, state, r, why)
+		}
+	}
+}
+
+// threeKinds has a job of a with a task that runs, one that returned to the
+// queue, and one that was never assigned.
+func threeKinds(t *testing.T) *world {
+	w := newWorld(t, params(), "a", "b")
+	w.must("a", w.offering("a", 1))
+	w.must("b", w.offering("b", 1))
+	w.submit("a", w.job("a", 3))
+	got := w.s.Assignments("b")
+	w.must("b", &Decline{Attempts: []AttemptRef{got[0].AttemptRef}, Reason: "busy", Offer: &Offer{Version: 2}})
+	if c, _ := w.s.Job(JobID{"a", 1}); c.Counts[Queued] != 2 || c.Counts[Assigned] != 1 {
+		t.Fatalf("counts %v", c.Counts)
+	}
+	return w
+}
+
+func TestEveryLostTaskHasAReason(t *testing.T) {
+	w := threeKinds(t)
+	w.must("a", &Leave{})
+	w.wantReasons(Withdrawn, "its owner a is away")
+	w.must("b", &Forget{Site: "a"})
+	w.wantReasons(TaskLost, "owner left the federation")
+}
+
+func TestEveryCancelledTaskHasAReason(t *testing.T) {
+	w := threeKinds(t)
+	w.must("a", &Cancel{Job: JobID{"a", 1}, Task: -1})
+	w.must("a", &Complete{Attempts: []Ended{ended(w.s.Assignments("a")[0], Stopped, 5)}})
+	w.wantReasons(TaskCancelled, "cancelled by its owner")
+}
+
+// One by one, they have it in the job's reason and the events, too.
+func TestACancelledTaskTellsItsReason(t *testing.T) {
+	w := threeKinds(t)
+	var events []Event
+	w.s.Observe(&events)
+	for task := range int64(3) {
+		w.must("a", &Cancel{Job: JobID{"a", 1}, Task: task})
+	}
+	w.must("a", &Complete{Attempts: []Ended{ended(w.s.Assignments("a")[0], Stopped, 5)}})
+	w.wantReasons(TaskCancelled, "cancelled by its owner")
+	if j, _ := w.s.Job(JobID{"a", 1}); j.Reason != "cancelled by its owner" {
+		t.Errorf("the job's reason is %q", j.Reason)
+	}
+	for i := range events {
+		if e := &events[i]; e.Kind == EventTaskEnded && e.Reason != "cancelled by its owner" {
+			t.Errorf("event %+v has no reason", e)
+		}
+	}
+}
+
+// A job too large for records keeps the reason of those that end together, and
+// says of a single loss what is not known.
+func TestALargeJobsTasksHaveReasons(t *testing.T) {
+	w := newWorld(t, params(), "a", "b")
+	w.must("b", w.offering("b", 1))
+	job := w.job("a", DetailTasks+1)
+	job.OnLoss = Never
+	w.submit("a", job)
+	w.must("b", &Complete{Attempts: []Ended{ended(w.s.Assignments("b")[0], Stopped, 5)}})
+	w.must("a", &Leave{})
+	w.must("b", &Forget{Site: "a"})
+	for i, want := range map[uint32]string{0: "lost by its site, or its owner left: the record of this end is not kept", 7: "owner left the federation"} {
+		if got, _ := w.s.Tasks(JobID{"a", 1}, i, 1); got[0].State != TaskLost || got[0].Reason != want {
+			t.Errorf("task %d: %s because %q, want %q", i, got[0].State, got[0].Reason, want)
+		}
+	}
+}

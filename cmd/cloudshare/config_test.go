@@ -128,8 +128,8 @@ func TestDevTakenPort(t *testing.T) {
 	}
 }
 
-func TestCleanEnv(t *testing.T) {
-	got := cleanEnv([]string{"PATH=/x", "CLOUDSHARE_ADDR=y", "CLOUDSHARE_JOIN=z", "HOME=/"})
+func TestBrokerEnvironmentIsClean(t *testing.T) {
+	got := brokerEnv([]string{"PATH=/x", "CLOUDSHARE_ADDR=y", "CLOUDSHARE_JOIN=z", "HOME=/"})
 	if strings.Join(got, " ") != "PATH=/x HOME=/" {
 		t.Errorf("%v", got)
 	}

@@ -39,7 +39,10 @@ processes on loopback, until SIGINT or SIGTERM ends them and their tasks.
 
 Data go to a temporary folder that is removed at the end, or to --data-dir,
 which is never deleted and can be started again. A broker that is killed stays
-down; start it again with: cloudshare dev start SITE --data-dir DIR`,
+down; start it again with: cloudshare dev start SITE --data-dir DIR
+
+Keys of the broker in the environment, such as CLOUDSHARE_MIN_FREE=0, count for
+all sites, but for those that dev sets itself (addresses, folders, cores).`,
 		Example: `  cloudshare dev
   cloudshare dev --sites 5 --cores 1 --http 127.0.0.1:8800 --data-dir /tmp/fed`,
 		RunE: func(cmd *cobra.Command, _ []string) error {

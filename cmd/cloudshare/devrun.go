@@ -3,19 +3,17 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os/exec"
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/cloudshare/cloudshare/api/client"
 )
 
 // Patience of dev.
 const (
 	readyWait = 60 * time.Second
 	readyPoll = 50 * time.Millisecond
+	tellEvery = 3 * time.Second
 	termWait  = 10 * time.Second // TERM to KILL of a broker; above its stop_wait
 )
 
@@ -67,20 +65,54 @@ func (d *dev) start(ctx context.Context, sites []*devSite) error {
 	return d.launchAll(ctx, joiners, peers)
 }
 
-// launchAll starts the sites and waits until each is ready.
+// launchAll starts the sites and waits until each is ready, or known not to get
+// so. One that fails stops the others only if it is the only one.
 func (d *dev) launchAll(ctx context.Context, sites []*devSite, peers []string) error {
 	for _, s := range sites {
 		if err := s.launch(peers, false); err != nil {
 			return err
 		}
 	}
-	for _, s := range sites {
-		if err := s.await(ctx); err != nil {
-			return err
+	errs := d.awaitAll(ctx, sites)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	failed := 0
+	for i, s := range sites {
+		if errs[i] == nil || errors.Is(errs[i], errNotReady) {
+			go d.report(ctx, s)
 		}
-		go d.report(ctx, s)
+		if errs[i] != nil {
+			failed++
+		}
+	}
+	if failed == len(sites) {
+		return errs[0]
+	}
+	for i, err := range errs {
+		if err != nil {
+			d.note("%s; the others go on. Once mended: cloudshare dev start %s --data-dir %s", err, sites[i].Name, d.dataDir)
+		}
 	}
 	return nil
+}
+
+// awaitAll waits for all sites at a time; the errors are in their order.
+func (d *dev) awaitAll(ctx context.Context, sites []*devSite) []error {
+	var all sync.WaitGroup
+	var told sync.Mutex
+	errs := make([]error, len(sites))
+	for i, s := range sites {
+		all.Go(func() {
+			errs[i] = s.await(ctx, readyWait, func(why string) {
+				told.Lock()
+				defer told.Unlock()
+				d.note("waiting for %s: %s", s.Name, why)
+			})
+		})
+	}
+	all.Wait()
+	return errs
 }
 
 // report tells of a broker that ended while dev goes on: it stays down.
@@ -91,38 +123,6 @@ func (d *dev) report(ctx context.Context, s *devSite) {
 		if ctx.Err() == nil {
 			d.note("%s ended (%s) and stays down; start it again: cloudshare dev start %s --data-dir %s",
 				s.Name, s.child.how(), s.Name, d.dataDir)
-		}
-	}
-}
-
-// await returns once the site is ready, or says why it does not get so.
-func (s *devSite) await(ctx context.Context) error {
-	c, err := client.New(s.HTTP)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	ctx, cancel := context.WithTimeoutCause(ctx, readyWait, fmt.Errorf("not ready after %s", readyWait))
-	defer cancel()
-	tick := time.NewTicker(readyPoll)
-	defer tick.Stop()
-	for {
-		last := c.Ready(ctx)
-		if last == nil {
-			return nil
-		}
-		select {
-		case <-s.child.done:
-			code := exitError
-			var exit *exec.ExitError
-			if errors.As(s.child.err, &exit) && exit.ExitCode() == exitUsage {
-				code = exitUsage
-			}
-			return &exitCode{code, fmt.Errorf("broker of %s ended (%s); the end of %s:\n%s",
-				s.Name, s.child.how(), s.file("broker.log"), s.logTail(5))}
-		case <-ctx.Done():
-			return fmt.Errorf("broker of %s: %w: %w; see %s", s.Name, context.Cause(ctx), last, s.file("broker.log"))
-		case <-tick.C:
 		}
 	}
 }

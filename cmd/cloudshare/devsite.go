@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -173,7 +174,7 @@ func (s *devSite) launch(peers []string, detached bool) error {
 	}
 	defer out.Close() // the child has its own
 	cmd := exec.Command(self, "broker", "--config", s.file("config.yaml"))
-	cmd.Env = append(cleanEnv(os.Environ()), s.founding(peers)...)
+	cmd.Env = append(brokerEnv(os.Environ()), s.founding(peers)...)
 	cmd.Stdout, cmd.Stderr = out, out
 	// Its own group or session: a Ctrl-C is for dev, which then ends its children in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: !detached, Setsid: detached}
@@ -197,15 +198,23 @@ func (s *devSite) founding(peers []string) []string {
 	return []string{envPrefix + "JOIN=" + strings.Join(peers, ",")}
 }
 
-// cleanEnv drops settings that were meant for this process.
-func cleanEnv(env []string) []string {
-	var out []string
-	for _, kv := range env {
-		if !strings.HasPrefix(kv, envPrefix) {
-			out = append(out, kv)
-		}
+// ownKeys are what dev decides for each site, in its config.yaml or at its start:
+// one value cannot be right for all. The others can be set in dev's environment.
+var ownKeys = []string{
+	"site", "data_dir", "http", "peer", "gossip", "cores", "bootstrap", "join", "stop_tasks", "stop_wait", "pprof",
+}
+
+// brokerEnv is what a broker gets of this process's environment: all but what
+// dev decides, and what is not for a broker.
+func brokerEnv(env []string) []string {
+	passed := map[string]bool{}
+	for _, f := range configFields() {
+		passed[f.variable()] = !slices.Contains(ownKeys, f.key)
 	}
-	return out
+	return slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return strings.HasPrefix(name, envPrefix) && !passed[name]
+	})
 }
 
 // pid of the site's broker if it runs, whoever started it; else 0.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,7 +19,11 @@ func (a *app) devStartCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "start SITE --data-dir DIR", Short: "Start a killed site of a dev federation again", Args: cobra.ExactArgs(1),
 		Long: `Start a site of a dev federation again, with its old ports and data. It goes on
-in the background; the dev command of that folder ends it with the others.`,
+in the background; the dev command of that folder ends it with the others.
+
+Of several sites that were killed, the first cannot be ready before a majority
+runs: start the others meanwhile. A site that runs and is not ready after a
+minute is left to go on (exit 0), with a word on what it waits for.`,
 		Example: "  cloudshare dev start site-2 --data-dir /tmp/fed",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, peers, err := findSite(dataDir, args[0])
@@ -34,7 +39,7 @@ in the background; the dev command of that folder ends it with the others.`,
 			if err := s.launch(peers, true); err != nil {
 				return err
 			}
-			if err := s.await(cmd.Context()); err != nil {
+			if err := a.awaitStarted(cmd.Context(), s, readyWait); err != nil {
 				return err
 			}
 			return a.show(siteRows([]*devSite{s})[0], func(w io.Writer) { row(w, s.Name, "http://"+s.HTTP) })
@@ -42,6 +47,37 @@ in the background; the dev command of that folder ends it with the others.`,
 	}
 	cmd.Flags().StringVar(&dataDir, "data-dir", "", "the federation's folder (required)")
 	return cmd
+}
+
+// awaitStarted waits until the site is ready, and says meanwhile what for. One
+// that lives and does not get so for all its patience was started all the same.
+func (a *app) awaitStarted(ctx context.Context, s *devSite, patience time.Duration) error {
+	hinted := false
+	err := s.await(ctx, patience, func(why string) {
+		a.note("waiting for %s: %s", s.Name, why)
+		if down := s.down(); len(down) > 0 && !hinted {
+			hinted = true
+			a.note("a majority of the sites must run; %s can be started meanwhile: cloudshare dev start %s --data-dir %s",
+				strings.Join(down, ", "), down[0], filepath.Dir(s.Dir))
+		}
+	})
+	if !errors.Is(err, errNotReady) {
+		return err
+	}
+	a.note("%s; it goes on trying, as process %d", err, s.pid())
+	return nil
+}
+
+// down are the other sites of the folder whose brokers do not run.
+func (s *devSite) down() (names []string) {
+	configs, _ := filepath.Glob(filepath.Join(filepath.Dir(s.Dir), "*", "config.yaml")) // its pattern is well-formed
+	for _, path := range configs {
+		other := &devSite{Dir: filepath.Dir(path)}
+		if other.Name = filepath.Base(other.Dir); other.Name != s.Name && other.pid() == 0 {
+			names = append(names, other.Name)
+		}
+	}
+	return names
 }
 
 // endPatience is how long a broker that closed its API may take to end.

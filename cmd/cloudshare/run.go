@@ -127,6 +127,9 @@ func (a *app) followTask(ctx context.Context, c *client.Client, id string) (task
 			printed++
 			missing = !a.copyBoth(ctx, c, id, printed, printed < task.Attempt)
 		}
+		if _, over := ends[task.State]; over {
+			return task, missing, nil // to ask again would wait for what never comes
+		}
 	}
 }
 

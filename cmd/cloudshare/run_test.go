@@ -35,7 +35,12 @@ func (o *oneTask) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusAccepted)
 		_, _ = io.WriteString(w, `{"id":"site-1.1","state":"queued"}`)
 	case "GET /v1/jobs/site-1.1/tasks":
-		w.Header().Set(wire.HeaderIndex, fmt.Sprint(100-len(o.states)))
+		index := fmt.Sprint(100 - len(o.states))
+		if r.URL.Query().Get("index") == index && !o.happens(r.Context()) {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set(wire.HeaderIndex, index)
 		fmt.Fprintf(w, `{"items":[%s],"next":""}`, o.states[0])
 		if len(o.states) > 1 {
 			o.states = o.states[1:]
@@ -58,6 +63,20 @@ func (o *oneTask) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		w.WriteHeader(http.StatusNotFound)
 	}
+}
+
+// happens waits, as a broker does, for something new in a job of which the
+// client has seen all: a cancel, or nothing. REQUIRES: o.mu held.
+func (o *oneTask) happens(ctx context.Context) bool {
+	o.mu.Unlock()
+	defer o.mu.Lock()
+	select {
+	case <-o.cancelled:
+		return true
+	case <-time.After(5 * time.Second): // a client that waits for what never comes
+	case <-ctx.Done():
+	}
+	return false
 }
 
 // TestRunExitsAsTheTask: the exit code is the task's own, and its output is here.

@@ -127,7 +127,7 @@ func (s *Server) setPolicy(w http.ResponseWriter, r *http.Request, _ func(string
 	if err != nil {
 		return err
 	}
-	if err := s.broker.Current(); err != nil {
+	if err = s.broker.Current(); err != nil {
 		return err
 	}
 	policy := policyOf(s.broker.Params())

@@ -43,7 +43,7 @@ func measureStreams(ctx context.Context, t *table, fed *testbed.Federation, clie
 	ctx, leave := context.WithCancel(ctx)
 	defer leave()
 	var all listeners
-	if err := all.connect(ctx, at, clients, jobs); err != nil {
+	if err = all.connect(ctx, at, clients, jobs); err != nil {
 		return err
 	}
 	begun, err := submitSlowly(ctx, from, jobs)

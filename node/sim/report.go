@@ -64,10 +64,7 @@ func (p *Report) about(w *page) {
 		s.Mark(), s.Setup.Seed, len(p.Rows), s.Size(), s.Setup.Sites, s.Setup.Period, s.Setup.Unit, s.Setup.Exponent)
 	w.line("background share %v; %s.", s.Setup.BackgroundShare, s.Rules)
 	w.line("")
-	w.line("Every policy's schedule was played by one broker core a site, the state machine and its policy. What coalitions")
-	w.line("wait was counted by the theorem of equal tasks; the grand coalition's count is compared with every policy's")
-	w.line("schedule, and in %d instances all coalitions were played by brokers as well: no difference.", p.played())
-	w.line("")
+	p.ways(w)
 	w.head("log", "jobs", "never ran", "malformed lines", "submitted out of order", "MaxProcs", "sha256 (uncompressed)")
 	for _, l := range s.Workloads {
 		w.row(l.Name, strconv.Itoa(l.Lines), strconv.Itoa(l.Dropped), strconv.Itoa(l.Malformed), strconv.Itoa(l.Unsorted), dash(l.MaxProcs), "`"+l.SHA256+"`")
@@ -91,9 +88,46 @@ func dash(text string) string {
 	return text
 }
 
-func (p *Report) played() (n int) {
-	for _, r := range p.Rows {
-		if r.Played {
+// ways says what was counted and what was played, and where.
+func (p *Report) ways(w *page) {
+	w.line("Every policy's schedule was played by one broker core a site, the state machine and its policy, in every instance.")
+	w.line("What coalitions wait was counted by the theorem of equal tasks. It is checked: in every instance the grand coalition's")
+	w.line("count against every policy's schedule; where the table says so, brokers also played every coalition, under the default policy: no difference.")
+	w.line("Those instances are chosen by a hash, and only where somebody waits (column `played` of the CSV).")
+	w.line("")
+	w.head("scenario, log", "instances", "nobody waits", "coalitions counted", "counted and played", "of these by load")
+	for _, scenario := range distinct(p.Rows, func(r *Row) Scenario { return r.Scenario }) {
+		for _, log := range distinct(p.Rows, func(r *Row) string { return r.Log }) {
+			p.way(w, fmt.Sprintf("%d, %s", scenario, log), func(r *Row) bool { return r.Scenario == scenario && r.Log == log })
+		}
+	}
+	w.line("")
+	if len(p.Variants) > 0 {
+		all, played := 0, 0
+		for _, v := range p.Variants {
+			all, played = all+len(v.Rows), played+count(v.Rows, func(r *Row) bool { return r.Played })
+		}
+		w.line("Of the %d instances of the sensitivity table, %d were counted and played.", all, played)
+		w.line("")
+	}
+}
+
+// way writes which way was used in a part of the study.
+func (p *Report) way(w *page, name string, in func(*Row) bool) {
+	played := func(r *Row) bool { return in(r) && r.Played }
+	var loads []string
+	for _, load := range p.Study.Loads {
+		if n := count(p.Rows, func(r *Row) bool { return played(r) && r.Load == load }); n > 0 {
+			loads = append(loads, fmt.Sprintf("%v: %d", load, n))
+		}
+	}
+	all, idle := count(p.Rows, in), count(p.Rows, func(r *Row) bool { return in(r) && r.Total == 0 })
+	w.row(name, strconv.Itoa(all), strconv.Itoa(idle), strconv.Itoa(all), strconv.Itoa(count(p.Rows, played)), dash(strings.Join(loads, ", ")))
+}
+
+func count(rows []*Row, which func(*Row) bool) (n int) {
+	for _, r := range rows {
+		if which(r) {
 			n++
 		}
 	}
@@ -200,7 +234,7 @@ func (p *Report) sensitivity(w *page) {
 func (p *Report) CSV(dst io.Writer) error {
 	w := csv.NewWriter(dst)
 	_ = w.Write([]string{ // an error stays for Error
-		"log", "scenario", "load", "period", "mapping", "from", "jobs", "users", "tasks", "cores",
+		"log", "scenario", "load", "period", "mapping", "from", "jobs", "users", "tasks", "cores", "played",
 		"policy", "total_wait_s", "l1_s", "floor_s", "score", "phi_s", "waits_s",
 	})
 	for _, r := range p.Rows {
@@ -209,7 +243,7 @@ func (p *Report) CSV(dst io.Writer) error {
 		for i, policy := range p.Study.Policies {
 			_ = w.Write([]string{
 				r.Log, strconv.Itoa(int(r.Scenario)), num(r.Load), strconv.Itoa(r.Period), strconv.Itoa(r.Mapping),
-				strconv.FormatInt(r.From, 10), strconv.Itoa(r.Jobs), strconv.Itoa(r.Users), strconv.Itoa(r.Tasks), list(r.Cores, 1),
+				strconv.FormatInt(r.From, 10), strconv.Itoa(r.Jobs), strconv.Itoa(r.Users), strconv.Itoa(r.Tasks), list(r.Cores, 1), strconv.FormatBool(r.Played),
 				policy, strconv.FormatInt(r.Total, 10), list([]int64{fair.L1(r.Waits[i])}, r.Scale), list([]int64{fair.Floor()}, r.Scale),
 				strconv.Itoa(t.Scores[i]), list(r.Phi, r.Scale), list(r.Waits[i], 1),
 			})

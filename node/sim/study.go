@@ -23,8 +23,9 @@ type Study struct {
 	Scenarios []Scenario
 	Policies  []string
 	Rules     Rules
-	// Sample: in every so many-th instance all coalitions are played by brokers,
-	// too, and compared with the counted ones. 1 = in all, 0 = in none.
+	// Sample: of so many instances in which somebody waits, brokers play all
+	// coalitions of one, too, compared with the counted ones: chosen by a hash, at
+	// least one of each scenario (sample.go). 1 = of all, 0 = of none.
 	Sample int
 }
 
@@ -104,7 +105,7 @@ func (s *Study) Mark() string {
 		Study *Study
 		Logs  []string
 		Code  int // raised when results change
-	}{s, logs, 2})
+	}{s, logs, 3})
 	if err != nil {
 		panic("a study does not encode: " + err.Error()) // numbers and names only
 	}
@@ -169,16 +170,20 @@ func (s *Study) Run(ctx context.Context, workers int, done map[int]bool, save fu
 	if err := s.Validate(); err != nil {
 		return err
 	}
+	keys := s.keys()
+	sample, err := s.sample(ctx, keys)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	keys := s.keys()
 	indexes := make(chan int)
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	for range max(1, workers) {
 		wg.Go(func() {
 			for i := range indexes {
-				row, err := s.row(i, keys[i])
+				row, err := s.row(i, keys[i], sample(i))
 				mu.Lock()
 				if err == nil && ctx.Err() == nil {
 					err = save(row)
@@ -203,28 +208,39 @@ func (s *Study) Run(ctx context.Context, workers int, done map[int]bool, save fu
 	return context.Cause(ctx)
 }
 
-// row plays one instance.
-func (s *Study) row(index int, k key) (*Row, error) {
+// row plays one instance; if it is in the sample and somebody waits in it, all
+// coalitions, too.
+func (s *Study) row(index int, k key, sampled bool) (*Row, error) {
+	in, passed, err := s.instance(k)
+	if err != nil {
+		return nil, err
+	}
+	name := s.Workloads[k.workload].Name
+	r := &Row{
+		Index: index, Log: name, Scenario: k.scenario, Load: k.load, Period: k.period, Mapping: k.mapping,
+		From: in.From, Jobs: in.Jobs, Users: in.Users, Tasks: len(in.Tasks), Cores: in.Cores, Passed: passed,
+	}
+	if err := s.play(r, in, sampled); err != nil {
+		return nil, fmt.Errorf("instance %d (%s, period %d, scenario %d, load %v, mapping %d): %w", index, name, k.period, k.scenario, k.load, k.mapping, err)
+	}
+	return r, nil
+}
+
+// instance draws an instance and puts the study's rules in force; it also returns
+// how many starts of its period were passed over.
+func (s *Study) instance(k key) (*Instance, int, error) {
 	w := s.Workloads[k.workload]
 	setup := s.setup(k.load, k.scenario)
 	from, passed, err := w.Draw(&setup, k.period)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	in, err := w.Instance(&setup, from, k.mapping)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	in.obey(s.Rules)
-	r := &Row{
-		Index: index, Log: w.Name, Scenario: k.scenario, Load: k.load, Period: k.period, Mapping: k.mapping,
-		From: from, Jobs: in.Jobs, Users: in.Users, Tasks: len(in.Tasks), Cores: in.Cores, Passed: passed,
-		Played: s.Sample > 0 && index%s.Sample == 0,
-	}
-	if err := s.play(r, in); err != nil {
-		return nil, fmt.Errorf("instance %d (%s, period %d, scenario %d, load %v, mapping %d): %w", index, w.Name, k.period, k.scenario, k.load, k.mapping, err)
-	}
-	return r, nil
+	return in, passed, nil
 }
 
 // obey puts the rules in force.
@@ -240,12 +256,21 @@ func (in *Instance) obey(r Rules) {
 }
 
 // play computes φ and lets every policy play the grand coalition.
-func (s *Study) play(r *Row, in *Instance) error {
-	fair, err := in.Fair(r.Played)
+func (s *Study) play(r *Row, in *Instance, sampled bool) error {
+	v, err := in.counted()
+	if err != nil {
+		return err
+	}
+	fair, err := Shapley(v)
 	if err != nil {
 		return err
 	}
 	r.Scale, r.Phi, r.Total = fair.Scale, fair.Phi, fair.Total
+	if r.Played = sampled && r.Total > 0; r.Played {
+		if err := in.checkCounted(v); err != nil {
+			return err
+		}
+	}
 	for i, policy := range s.Policies {
 		in.Params.Policy = policy
 		out, err := Play(&in.Case)
@@ -271,26 +296,30 @@ func total(waits []int64) (sum int64) {
 	return sum
 }
 
-// Fair counts what every coalition waits and computes φ. If played is set,
-// brokers play every coalition, too; a difference is ErrTheorem.
-func (c *Case) Fair(played bool) (*Fair, error) {
+// counted returns what every coalition waits by itself, by the theorem of equal
+// tasks. Error: ErrUnequal.
+func (c *Case) counted() ([]int64, error) {
 	v := make([]int64, 1<<len(c.Cores))
 	for s := Coalition(1); int(s) < len(v); s++ {
-		sub := c.Of(s)
 		var err error
-		if v[s], err = TotalWait(sub); err != nil {
+		if v[s], err = TotalWait(c.Of(s)); err != nil {
 			return nil, err
-		}
-		if !played {
-			continue
-		}
-		out, err := Play(sub)
-		if err != nil {
-			return nil, err
-		}
-		if sum := total(out.Waits(sub)); sum != v[s] {
-			return nil, fmt.Errorf("%w: coalition %b waits %d seconds, counted %d", ErrTheorem, s, sum, v[s])
 		}
 	}
-	return Shapley(v)
+	return v, nil
+}
+
+// checkCounted has brokers play every coalition; a difference is ErrTheorem.
+func (c *Case) checkCounted(v []int64) error {
+	for s := Coalition(1); int(s) < len(v); s++ {
+		sub := c.Of(s)
+		out, err := Play(sub)
+		if err != nil {
+			return err
+		}
+		if sum := total(out.Waits(sub)); sum != v[s] {
+			return fmt.Errorf("%w: coalition %b waits %d seconds, counted %d", ErrTheorem, s, sum, v[s])
+		}
+	}
+	return nil
 }

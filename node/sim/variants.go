@@ -16,7 +16,7 @@ func (s *Study) Open(periods int) []Variant {
 	var out []Variant
 	add := func(name string, change func(*Study)) {
 		v := *s
-		v.Periods, v.Mappings, v.Loads, v.Sample = min(periods, s.Periods), 1, variantLoads, 0
+		v.Periods, v.Mappings, v.Loads = min(periods, s.Periods), 1, variantLoads
 		change(&v)
 		if len(v.Scenarios) > 0 {
 			out = append(out, Variant{Name: name, Study: &v})

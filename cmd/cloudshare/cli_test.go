@@ -60,7 +60,7 @@ func TestUsage(t *testing.T) {
 		"submit --env NOVALUE -- true", "submit --env A=1 --env A=2 -- true", "submit -f testdata/none.yaml",
 		"submit -f x -- true", "submit -f x --count 3", "submit --count 2 --follow -- true",
 		"dev --sites 0", "dev --sites 99", "dev --cores 0", "dev --http 7700", "dev --http 0.0.0.0:7700", "dev --http 127.0.0.1:65535",
-		"drain site-1", "resume --own", "leave --later", "dev start", "dev start site-1", "dev start site-1 --data-dir testdata/none", "sites --addr ftp://x",
+		"recover", "recover --data-dir x --config y", "recover --data-dir testdata/none", "recover --data-dir testdata/none --hold -1s", "recover --data-dir testdata/none --follow nowhere --yes", "drain site-1", "resume --own", "leave --later", "dev start", "dev start site-1", "dev start site-1 --data-dir testdata/none", "sites --addr ftp://x",
 		"broker", "broker --site Bad_Name", "broker --site a --bootstrap --join 127.0.0.1:1", "broker --site a --profile moon",
 		"broker --site a --data-dir testdata/none", "broker --site a --http 0.0.0.0:0 --bootstrap", "broker --site a --http nowhere",
 		"broker --site a --peer 127.0.0.1:99999", "broker --site a --join nowhere", "broker --site a --cores -1",

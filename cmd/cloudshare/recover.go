@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/coord"
+	"github.com/cloudshare/cloudshare/node/coord/raftlog"
+)
+
+// recovery is what the command shows of a stopped broker's data.
+type recovery struct {
+	Site       string          `json:"site"`
+	Federation string          `json:"federation"`
+	Epoch      uint64          `json:"epoch"`
+	LastTerm   uint64          `json:"last_term"`
+	LastIndex  uint64          `json:"last_index"`
+	Entry      uint64          `json:"entry"`
+	StateHash  string          `json:"state_hash"`
+	LogTime    string          `json:"log_time"` // since the foundation
+	Members    []recoverMember `json:"members"`
+	Unfinished bool            `json:"unfinished,omitempty"` // an interrupted recovery
+}
+
+type recoverMember struct {
+	Site    string `json:"site"`
+	Peer    string `json:"peer"`
+	Voter   bool   `json:"voter"`
+	Answers bool   `json:"answers"`
+}
+
+// recovering is a run of `recover`.
+type recovering struct {
+	*app
+	dir    string // of the broker
+	follow string
+	hold   time.Duration
+	yes    bool
+}
+
+func (a *app) recoverCommand() *cobra.Command {
+	r := recovering{app: a}
+	var path string
+	cmd := &cobra.Command{
+		Use: "recover", Short: "Go on after the quorum is lost for good", Args: cobra.NoArgs,
+		Long: `Go on after more than half of the voters are lost for good. It works on the
+data of stopped brokers, and changes nothing without --yes.
+
+1. Stop the brokers that are left, and make sure that the lost ones never come
+   back with their old data.
+2. On each, run it without --yes, and compare. The newest data have the
+   greatest last term and, of those, the greatest last index.
+3. There run it with --yes, and start that broker. It is the only voter of a
+   new epoch. It assigns nothing until all that ran before must have ended: a
+   lease and the margin, or --hold if tasks had stop bounds longer than that.
+4. On each of the others run it with --follow, the peer address of that broker,
+   and --yes, and start them. Their own jobs that nobody else knew come with
+   them. Sites whose data are lost join with empty data under new names.
+
+What only the lost voters knew is gone: the newest jobs may be unknown, and the
+newest ends forgotten, so that tasks run again. If it is interrupted, run it
+again.`,
+		Example: `  cloudshare recover --data-dir /var/lib/cloudshare
+  cloudshare recover --data-dir /var/lib/cloudshare --yes
+  cloudshare recover --data-dir /var/lib/cloudshare --follow 10.0.0.1:7701 --yes`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dir, err := recoverDir(path, r.dir, cmd)
+			if err != nil {
+				return err
+			}
+			r.dir = dir
+			return r.run(cmd.Context())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&path, "config", "", "take data_dir from a broker's YAML `FILE`")
+	f.StringVar(&r.dir, "data-dir", "", "the stopped broker's data directory")
+	f.StringVar(&r.follow, "follow", "", "join the epoch of the recovered broker with this peer address, `HOST:PORT`")
+	f.DurationVar(&r.hold, "hold", 0, "assign nothing for so long (at least a lease and the margin)")
+	f.BoolVar(&r.yes, "yes", false, "do it")
+	return cmd
+}
+
+// recoverDir is the data directory by flag or configuration.
+func recoverDir(path, dir string, cmd *cobra.Command) (string, error) {
+	switch {
+	case (path == "") == (dir == ""):
+		return "", usage("name the stopped broker's data: either --data-dir or --config")
+	case dir != "":
+		return dir, nil
+	}
+	cfg, err := loadConfig(path, cmd.Flags(), os.Environ)
+	return cfg.DataDir, err
+}
+
+func (r *recovering) run(ctx context.Context) error {
+	if limit := fsm.MaxTimeoutMs * time.Millisecond; r.hold < 0 || r.hold > limit {
+		return usage("--hold %s: must be from 0 to %s", r.hold, limit)
+	}
+	if r.follow != "" {
+		return r.runFollow(ctx)
+	}
+	found, err := r.inspect(ctx)
+	if err != nil {
+		return refusal(err)
+	}
+	if r.yes {
+		if err := raftlog.Recover(ctx, r.offline(func() coord.Machine { return node.NewReplica() }), r.hold.Milliseconds()); err != nil {
+			return refusal(err)
+		}
+	}
+	if err := r.show(found, func(w io.Writer) { showRecovery(w, found) }); err != nil {
+		return err
+	}
+	if !r.yes {
+		r.note("Nothing was changed. Compare the other survivors' last term, then last index; with the newest data: cloudshare recover --data-dir %s --yes", r.dir)
+		return nil
+	}
+	r.note("Recovered: %s is the only voter of a new epoch. Start its broker, then on each other survivor: cloudshare recover --data-dir DIR --follow %s --yes",
+		found.Site, peerOf(found))
+	return nil
+}
+
+func (r *recovering) runFollow(ctx context.Context) error {
+	if err := checkAddr("--follow", r.follow); err != nil {
+		return err
+	}
+	if !r.yes {
+		r.note("Nothing was changed. With --yes, %s drops its copy of the log and joins the epoch of %s; its journal and its tasks stay", r.dir, r.follow)
+		return nil
+	}
+	if err := raftlog.Follow(ctx, r.offline(nil), r.follow); err != nil {
+		return refusal(err)
+	}
+	r.note("The copy of the log is dropped. Start the broker: it joins through %s", r.follow)
+	return nil
+}
+
+func (r *recovering) offline(machine func() coord.Machine) raftlog.Offline {
+	log := zerolog.New(r.err).With().Timestamp().Logger().Level(zerolog.WarnLevel)
+	return raftlog.Offline{Dir: filepath.Join(r.dir, raftDir), Machine: machine, Logger: log}
+}
+
+// inspect replays the data into a replica.
+func (r *recovering) inspect(ctx context.Context) (recovery, error) {
+	replica := node.NewReplica()
+	v, err := raftlog.Inspect(ctx, r.offline(func() coord.Machine { return replica }))
+	if err != nil {
+		return recovery{}, err
+	}
+	_, hash := replica.Hash()
+	out := recovery{
+		Site: v.Site, Federation: uuid.UUID(v.Federation).String(), Epoch: v.Epoch, LastTerm: v.LastTerm, LastIndex: v.LastIndex,
+		Entry: v.Entry, StateHash: hex.EncodeToString(hash[:]), Members: []recoverMember{}, Unfinished: v.Unfinished,
+	}
+	replica.View(func(s *fsm.State) { out.LogTime = (time.Duration(s.Time()) * time.Millisecond).String() })
+	for _, p := range v.Peers {
+		out.Members = append(out.Members, recoverMember{Site: p.Site, Peer: p.Addr, Voter: p.Voter, Answers: p.Answers})
+	}
+	return out, nil
+}
+
+func showRecovery(w io.Writer, r recovery) {
+	row(w, "site", r.Site)
+	row(w, "federation", r.Federation)
+	row(w, "epoch", r.Epoch)
+	row(w, "last term", r.LastTerm)
+	row(w, "last index", r.LastIndex)
+	row(w, "entry", r.Entry)
+	row(w, "state hash", r.StateHash)
+	row(w, "log time", r.LogTime)
+	for _, m := range r.Members {
+		word := "no voter"
+		if m.Voter {
+			word = "voter"
+		}
+		switch {
+		case m.Site == r.Site:
+			word += ", this one"
+		case m.Answers:
+			word += ", answers"
+		}
+		row(w, "member "+m.Site, m.Peer+", "+word)
+	}
+}
+
+func peerOf(r recovery) string {
+	for _, m := range r.Members {
+		if m.Site == r.Site {
+			return m.Peer
+		}
+	}
+	return "HOST:PORT"
+}
+
+// refusal gives what the data or the other brokers forbid its exit code.
+func refusal(err error) error {
+	switch {
+	case errors.Is(err, raftlog.ErrNoData):
+		return &exitCode{exitUsage, err}
+	case errors.Is(err, raftlog.ErrLocked), errors.Is(err, raftlog.ErrNoLoss), errors.Is(err, raftlog.ErrEpoch), errors.Is(err, coord.ErrForeign):
+		return &exitCode{exitRefused, err}
+	}
+	return err
+}

@@ -202,6 +202,9 @@ func taskExit(id string, t wire.Task) error {
 	case t.State == "failed" && t.Signal != nil:
 		return &exitCode{signalled + *t.Signal, fmt.Errorf("job %s was ended by signal %d%s", id, *t.Signal, why)}
 	case t.State == "failed" && t.ExitCode != nil && *t.ExitCode != 0:
+		if t.StartedAt == nil { // no program of the user's has said why
+			return &exitCode{*t.ExitCode, fmt.Errorf("job %s could not be started%s", id, why)}
+		}
 		return &exitCode{*t.ExitCode, nil}
 	}
 	return &exitCode{ends[t.State], fmt.Errorf("job %s %s%s", id, t.State, why)}

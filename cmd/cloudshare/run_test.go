@@ -92,6 +92,7 @@ func TestRunExitsAsTheTask(t *testing.T) {
 	}{
 		"its own code": {[]string{`{"state":"queued"}`, `{"state":"assigned","attempt":1}`, running(1), `{"state":"failed","attempt":1,"exit_code":7,` + begun + `}`}, 7, "stdout of attempt 1\n", ""},
 		"quick":        {[]string{`{"state":"succeeded","attempt":1,"exit_code":0}`}, 0, "stdout of attempt 1\n", ""},
+		"no program":   {[]string{`{"state":"failed","attempt":1,"exit_code":127,"reason":"start x: no such file"}`}, 127, "stdout of attempt 1\n", "could not be started: start x: no such file"},
 		"a signal":     {[]string{`{"state":"failed","attempt":1,"signal":9,` + begun + `}`}, 137, "stdout of attempt 1\n", "ended by signal 9"},
 		"again":        {[]string{running(1), running(3), `{"state":"succeeded","attempt":3}`}, 0, "stdout of attempt 1\nstdout of attempt 2\nstdout of attempt 3\n", "stderr of attempt 3"},
 		"never ran":    {[]string{`{"state":"queued"}`, `{"state":"cancelled"}`}, exitCancelled, "", "cancelled"},

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"os"
@@ -148,6 +149,28 @@ func TestWorkloadDropsAndSorts(t *testing.T) {
 	_, err = ReadWorkload(strings.NewReader("2 40 5 0 2"+line), "none", nil)
 	if !errors.Is(err, ErrNoWork) {
 		t.Errorf("a log in which nothing ran: %v", err)
+	}
+}
+
+// A file cut off anywhere, in its compressed header, too, names line and remedy.
+func TestCutOffLogsSayWhatToDo(t *testing.T) {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := z.Write([]byte("1 0 5 3600 2 -1 -1 2 7200 -1 1 3 1 -1 1 -1 -1 -1\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for n := 2; n < b.Len(); n++ {
+		_, err := ReadWorkload(bytes.NewReader(b.Bytes()[:n]), "cut.swf.gz", nil)
+		if !errors.Is(err, swf.ErrTruncated) || !strings.Contains(err.Error(), "cut.swf.gz:") || !strings.Contains(err.Error(), "fetch it again") {
+			t.Errorf("%d of %d bytes: %v", n, b.Len(), err)
+		}
+	}
+	w, err := ReadWorkload(bytes.NewReader(b.Bytes()), "whole.swf.gz", nil)
+	if err != nil || w.SHA256 != "b82716f83685f231c584d66faebea40a97a669433d03896bf315098fb5d0d068" {
+		t.Errorf("the whole: %+v, %v", w, err)
 	}
 }
 

@@ -44,12 +44,9 @@ type Workload struct {
 // ReadWorkload reads a log, plain or gzipped. report hears of each malformed
 // line. Errors are those of package swf, and ErrNoWork.
 func ReadWorkload(src io.Reader, name string, report func(swf.Problem)) (*Workload, error) {
-	plain, err := swf.Plain(src)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
-	}
 	sum := sha256.New()
-	r := swf.NewReader(io.TeeReader(plain, sum), name, report)
+	r := swf.NewReader(src, name, report)
+	r.CopyTo(sum)
 	w := &Workload{Name: name}
 	latest := math.Inf(-1)
 	for {

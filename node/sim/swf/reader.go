@@ -44,6 +44,7 @@ func (p Problem) String() string {
 // Reader reads a log job by job, in the order of its lines, in constant memory.
 type Reader struct {
 	name     string
+	plain    io.Reader // the log, uncompressed
 	in       *bufio.Reader
 	err      error // why there is nothing to read
 	line     int
@@ -58,18 +59,27 @@ type Reader struct {
 // the file's, for messages; report hears of every malformed line, nil drops them.
 func NewReader(src io.Reader, name string, report func(Problem)) *Reader {
 	r := &Reader{name: name, report: report}
-	plain, err := Plain(src)
+	plain, err := unzip(src)
 	if err != nil {
 		r.err = r.wrap(err)
 		return r
 	}
+	r.plain = plain
 	r.in = bufio.NewReaderSize(plain, 64<<10)
 	return r
 }
 
-// Plain returns the content of src, uncompressed if it is gzipped (found by its
+// CopyTo has the whole log, uncompressed, also written to dst as it is read: for
+// its hash. REQUIRES: nothing was read yet.
+func (r *Reader) CopyTo(dst io.Writer) {
+	if r.err == nil {
+		r.in = bufio.NewReaderSize(io.TeeReader(r.plain, dst), 64<<10) // r.in may be r.plain itself
+	}
+}
+
+// unzip returns the content of src, uncompressed if it is gzipped (found by its
 // first bytes).
-func Plain(src io.Reader) (io.Reader, error) {
+func unzip(src io.Reader) (io.Reader, error) {
 	in := bufio.NewReaderSize(src, 64<<10)
 	if magic, _ := in.Peek(2); len(magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b {
 		return gzip.NewReader(in)

@@ -80,7 +80,7 @@ func (p *brokerParts) start(ctx context.Context, cfg Config, log zerolog.Logger)
 		return fmt.Errorf("http address %s is taken: %w", cfg.HTTP, cause)
 	}
 	replica := node.NewReplica()
-	if p.log, err = raftlog.Open(ctx, raftConfig(cfg, id, replica, log)); err != nil {
+	if p.log, err = openLog(ctx, raftConfig(cfg, id, replica, log), probeAfter, log); err != nil {
 		return err
 	}
 	p.handler, err = local.Open(local.Config{

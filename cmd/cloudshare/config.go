@@ -120,7 +120,7 @@ func (c Config) Validate() error {
 		return err
 	}
 	for _, addr := range c.Join {
-		if err := checkAddr("join", addr); err != nil {
+		if err := c.checkJoin(addr); err != nil {
 			return err
 		}
 	}
@@ -205,8 +205,7 @@ func (c Config) checkListener(key, addr string) error {
 		return err
 	}
 	host, _, _ := net.SplitHostPort(addr)
-	ip := net.ParseIP(host)
-	if host == "localhost" || ip != nil && ip.IsLoopback() || c.Insecure {
+	if isLoopback(host) || c.Insecure {
 		return nil
 	}
 	return usage("%s %s is not on loopback, and there is no transport security yet: use 127.0.0.1, or --insecure on a network you trust", key, addr)

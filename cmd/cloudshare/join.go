@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/cloudshare/cloudshare/node/coord/raftlog"
+)
+
+const (
+	// probeAfter is how long a join may take before its addresses are doubted:
+	// peers answer at once, and what is no peer's question they log.
+	probeAfter = 2 * time.Second
+	probeWait  = 2 * time.Second
+)
+
+// openLog opens the log. A join is tried until it works, but not at addresses
+// where it never can: those of APIs.
+func openLog(ctx context.Context, rc raftlog.Config, after time.Duration, log zerolog.Logger) (*raftlog.Log, error) {
+	joining, stop := context.WithCancelCause(ctx)
+	doubted := make(chan struct{})
+	go func() {
+		defer close(doubted)
+		if err := doubt(joining, rc.Join, after, log); err != nil {
+			stop(err)
+		}
+	}()
+	l, err := raftlog.Open(joining, rc)
+	if cause := context.Cause(joining); err != nil && ctx.Err() == nil && cause != nil {
+		err = cause
+	}
+	stop(nil)
+	<-doubted
+	return l, err
+}
+
+// doubt looks, after a while, whether the addresses are of peers. The error says
+// that none of them is.
+func doubt(ctx context.Context, join []string, after time.Duration, log zerolog.Logger) error {
+	if len(join) == 0 {
+		return nil
+	}
+	select {
+	case <-time.After(after):
+	case <-ctx.Done():
+		return nil
+	}
+	var wrong []string
+	for _, addr := range join {
+		if speaksHTTP(ctx, addr) {
+			wrong = append(wrong, addr)
+			log.Warn().Str("join", addr).Msg("this address answers as an API, it is no peer port")
+		}
+	}
+	if len(wrong) < len(join) {
+		return nil
+	}
+	return usage("join %s: that is no peer port, an HTTP API answers there: give the peer address of that broker (PEER in its `dev` table, addresses.peer in /v1/sites)",
+		strings.Join(wrong, ", "))
+}
+
+// speaksHTTP asks an address in HTTP; peers hang up.
+func speaksHTTP(ctx context.Context, addr string) bool {
+	ctx, cancel := context.WithTimeout(ctx, probeWait)
+	defer cancel()
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	if _, err = io.WriteString(conn, "GET /livez HTTP/1.0\r\n\r\n"); err != nil {
+		return false
+	}
+	var head [5]byte
+	_, err = io.ReadFull(conn, head[:])
+	return err == nil && string(head[:]) == "HTTP/"
+}
+
+// checkJoin refuses a broker's own addresses.
+func (c Config) checkJoin(addr string) error {
+	if err := checkAddr("join", addr); err != nil {
+		return err
+	}
+	switch {
+	case sameAddr(addr, c.Peer):
+		return usage("join %s: that is this broker's own peer address: give another member's, or --bootstrap to found a federation", addr)
+	case sameAddr(addr, c.HTTP), sameAddr(addr, c.Gossip):
+		return usage("join %s: that is this broker's own, and no peer port: give another member's peer address", addr)
+	}
+	return nil
+}
+
+// sameAddr compares addresses that checkAddr has seen; all names of the loopback
+// are the same, and port 0 is none.
+func sameAddr(a, b string) bool {
+	hostA, portA, errA := net.SplitHostPort(a)
+	hostB, portB, errB := net.SplitHostPort(b)
+	if errA != nil || errB != nil || portA != portB || portA == "0" {
+		return false
+	}
+	return hostA == hostB || isLoopback(hostA) && isLoopback(hostB) && (hostA == "localhost" || hostB == "localhost")
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

@@ -56,7 +56,7 @@ func TestUsage(t *testing.T) {
 	var all strings.Builder
 	for _, line := range []string{
 		"bogus", "jobs --bogus", "jobs extra", "job", "job a b", "tasks", "logs", "logs x --stream stdin", "logs x --task -1",
-		"sites -o xml", "sites -o csv", "report -o xml", "export --format xml", "debug bundle x", "docs man", "broker --site a --pprof 0.0.0.0:0", "policy bogus", "policy set", "policy set --rate-cpu much", "submit", "submit --count many -- true",
+		"sites -o xml", "sites -o csv", "report -o xml", "export --format xml", "debug bundle x", "docs man", "broker --site a --pprof 0.0.0.0:0", "policy bogus", "policy set", "policy set --rate-cpu much", "submit", "submit --count many -- true", "submit --key= -- true", "run --key= -- true", "jobs --limit 0", "tasks x --limit 1001", "broker --site a --join localhost:7701",
 		"submit --env NOVALUE -- true", "submit --env A=1 --env A=2 -- true", "submit -f testdata/none.yaml",
 		"submit -f x -- true", "submit -f x --count 3", "submit --count 2 --follow -- true",
 		"dev --sites 0", "dev --sites 99", "dev --cores 0", "dev --http 7700", "dev --http 0.0.0.0:7700", "dev --http 127.0.0.1:65535",
@@ -93,7 +93,7 @@ func broker(t *testing.T) string {
 		"GET /v1/jobs/site-1.1/logs":  "hello\n",
 		"DELETE /v1/jobs/site-1.1":    job,
 		"GET /v1/sites":               `{"items":[{"id":"site-1","state":"alive","voter":true,"capacity":{"cpu":2},"exposed":{"cpu":1.5},"addresses":{"http":"127.0.0.1:1"}}],"next":""}`,
-		"GET /v1/queue":               `{"items":[{"site":"site-1","waiting":3,"cpu":3,"priority":"-8460000000"}],"next":""}`,
+		"GET /v1/queue":               `{"items":[{"site":"site-1","waiting":3,"cpu":12500000.5,"priority":"-8460000000"}],"next":""}`,
 		"GET /v1/ledger":              `{"index":7,"time":5,"unit":"weight·quantum","sites":[{"site":"site-1","contribution":"8460000000","utility":"48000000","priority":"8412000000"}],"matrix":[{"owner":"site-1","executor":"site-2","tasks":1,"a":"48000000","b":"8","r":"7"}]}`,
 		"GET /v1/policy":              `{"policy":"SIMPL_DIRECT","running":"partial","rate_cpu":1,"quantum_ms":1}`,
 		"GET /v1/report":              `{"site":"site-1","scope":"own","by":"site","first":"2026-01-02T03:04:05Z","last":null,"rows":[{"key":"=site-1","own_core_hours":1.5,"lent_core_hours":412.25,"used_core_hours":0.0012345,"attempts":3,"tasks":2,"succeeded":2,"wait":{"count":2,"mean":1.25,"p50":1,"p95":2}}],"total":{"key":"total","wait":{"count":0}},"gaps":[{"from_entry":3,"to_entry":9,"reason":"the broker was away"}]}`,

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -106,6 +107,8 @@ func cell(v any) string {
 		if v != nil {
 			text = fmt.Sprint(*v)
 		}
+	case float64:
+		text = strconv.FormatFloat(v, 'f', -1, 64)
 	default:
 		text = fmt.Sprint(v)
 	}

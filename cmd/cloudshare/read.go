@@ -20,6 +20,9 @@ func (a *app) jobsCommand() *cobra.Command {
 		Example: `  cloudshare jobs --state running
   cloudshare jobs --label team=render --limit 5 -o json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkLimit(q.Limit); err != nil {
+				return err
+			}
 			c, err := a.client()
 			if err != nil {
 				return err
@@ -46,6 +49,15 @@ func (a *app) jobsCommand() *cobra.Command {
 	f.IntVar(&q.Limit, "limit", 20, "how many at most, 1 to 1000")
 	f.StringVar(&q.Cursor, "cursor", "", "go on where a page ended")
 	return cmd
+}
+
+// checkLimit: the client leaves a limit of 0 away, and the API's default would
+// come as a surprise.
+func checkLimit(n int) error {
+	if n < 1 || n > 1000 {
+		return usage("--limit %d: must be 1 to 1000", n)
+	}
+	return nil
 }
 
 // tally words the counts that are not zero, the most advanced states last.
@@ -102,6 +114,9 @@ func (a *app) tasksCommand() *cobra.Command {
 		Use: "tasks ID", Short: "List the tasks of a job", Args: cobra.ExactArgs(1),
 		Example: "  cloudshare tasks site-1.42",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkLimit(limit); err != nil {
+				return err
+			}
 			c, err := a.client()
 			if err != nil {
 				return err

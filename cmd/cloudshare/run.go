@@ -42,6 +42,9 @@ leaves at once.`,
 		Example: `  cloudshare run -- make -C /srv/render
   cloudshare run --cpu 4 --timeout 10m -- sh -c 'exit 7'; echo $?`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkKey(cmd.Flags(), o.Key); err != nil {
+				return err
+			}
 			spec, err := specOf(cmd.Flags(), args)
 			if err != nil {
 				return err

@@ -35,7 +35,12 @@ The command stands after "--". With -f the job comes from a YAML or JSON file
   cloudshare submit --follow -- make -C /srv/render
   cloudshare submit --dry-run --cpu 8 -- make -C /srv/render
   cloudshare submit -f job.yaml`,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.submit(cmd, args, s) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkKey(cmd.Flags(), s.key); err != nil {
+				return err
+			}
+			return a.submit(cmd, args, s)
+		},
 	}
 	f := cmd.Flags()
 	f.SetInterspersed(false) // flags after the command are the command's
@@ -47,6 +52,15 @@ The command stands after "--". With -f the job comes from a YAML or JSON file
 	f.BoolVar(&s.follow, "follow", false, "print the task's output as it comes, and wait")
 	specFlags(f)
 	return cmd
+}
+
+// checkKey refuses an empty key: a variable that was not set would make a second
+// job where one was wanted.
+func checkKey(f *pflag.FlagSet, key string) error {
+	if f.Changed("key") && key == "" {
+		return usage("--key is empty: give a key, or leave --key away")
+	}
+	return nil
 }
 
 // specFlags are a job's fields, by flag.

@@ -28,6 +28,14 @@ func TestSimRunWritesWhatWasAskedFor(t *testing.T) {
 	if code, _, errs := cli(t, "", "sim", "run", "--sites", "1", "--unit", "0", "--cores", "50", "--period", "0", schedule); code != exitOK {
 		t.Errorf("the schedule cannot be played: %s", errs)
 	}
+	// Without a length the period goes from --from to the end.
+	for from, want := range map[string]int{"-1": 0, "0": 0, "200000": 200000} {
+		code, _, errs := cli(t, "", "sim", "run", "--from", from, "--period", "0", "--gantt", gantt, sampleLog)
+		text, err := os.ReadFile(gantt)
+		if code != exitOK || err != nil || !strings.Contains(string(text), fmt.Sprintf("from second %d:", want)) {
+			t.Errorf("--from %s --period 0: exit %d, %s%.200s", from, code, errs, text)
+		}
+	}
 	if code, out, errs := cli(t, "", "sim", "run", "-o", "json", "--unit", "0", "--cores", "5", sampleLog); code != exitOK || !strings.Contains(errs, "wider than every site") {
 		t.Errorf("jobs wider than every site: exit %d, %s%s", code, out, errs)
 	}
@@ -75,6 +83,11 @@ func TestSimRefusals(t *testing.T) {
 	if err := os.WriteFile(empty, []byte("; nothing\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	huge := filepath.Join(dir, "huge.swf")
+	job := "1 0 -1 4000000000 4000000000 -1 -1 -1 -1 -1 1 %d -1 -1 -1 -1 -1 -1\n"
+	if err := os.WriteFile(huge, fmt.Appendf(nil, job+job+job+"1 90000"+job[3:], 1, 2, 3, 4), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	var all strings.Builder
 	for _, c := range []struct {
 		line string
@@ -92,13 +105,16 @@ func TestSimRefusals(t *testing.T) {
 		{"sim run --unit 1500ms SAMPLE", exitUsage},
 		{"sim run --period 1000h SAMPLE", exitUsage},
 		{"sim run --period 1s SAMPLE", exitUsage},
+		{"sim run --from 9223372036854775807 SAMPLE", exitUsage},
+		{"sim run --from 9223372036854775807 --period 0 SAMPLE", exitUsage},
+		{"sim run --unit 0 --from 0 --cores 3 --sites 3 HUGE", exitUsage},
 		{"sim table1 --periods 0 SAMPLE", exitUsage},
 		{"sim table1 --loads -1 SAMPLE", exitUsage},
 		{"sim table1 --workers -1 SAMPLE", exitUsage},
 		{"sim run EMPTY", exitError},
 		{"sim run none.swf", exitError},
 	} {
-		line := strings.NewReplacer("SAMPLE", sampleLog, "EMPTY", empty).Replace(c.line)
+		line := strings.NewReplacer("SAMPLE", sampleLog, "EMPTY", empty, "HUGE", huge).Replace(c.line)
 		code, out, errs := cli(t, "", strings.Fields(line)...)
 		errs = errs[strings.Index(errs, "cloudshare: "):]
 		if code != c.code || out != "" || strings.Count(errs, "\n") != 1 {

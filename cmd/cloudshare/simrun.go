@@ -50,7 +50,7 @@ users are different people.`,
 	f.IntVar(&s.Sites, "sites", s.Sites, "sites")
 	f.Int64Var(&s.Cores, "cores", 0, "cores of all sites, 0 = as many as --load says")
 	f.Float64Var(&s.Load, "load", s.Load, "work of the period over the cores' time in it")
-	f.DurationVar(&r.period, "period", 24*time.Hour, "length of the period of submissions, 0 = the whole log")
+	f.DurationVar(&r.period, "period", 24*time.Hour, "length of the period of submissions, 0 = all of the log, or all after --from")
 	f.Int64Var(&r.from, "from", -1, "second of the log at which the period begins, -1 = drawn by the seed")
 	f.IntVar(&r.mapping, "mapping", 0, "which mapping of users to sites")
 	f.Uint64Var(&s.Seed, "seed", s.Seed, "of every random choice")
@@ -104,7 +104,8 @@ func (r *simRun) instance(w *sim.Workload) (*sim.Instance, error) {
 	s.Scenario, s.Period, s.Unit = sim.Scenario(r.scenario), int64(r.period/time.Second), int64(r.unit/time.Second)
 	from := r.from
 	if s.Period == 0 {
-		s.Period, from = w.Span()+1, 0
+		from = max(from, 0)
+		s.Period = max(1, w.Span()+1-from) // what begins after the end is refused below
 	}
 	if err := s.Validate(); err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 )
 
@@ -71,19 +72,24 @@ type Instance struct {
 	TooWide int   // jobs left out: wider than any site
 }
 
+// maxWork bounds what a period's jobs need, in core-seconds: the archive's largest
+// logs have less than 1e13.
+const maxWork = 1 << 60
+
 // maxDraws bounds how often a period is drawn until there is enough in it.
 const maxDraws = 1000
 
 // Draw chooses the start of period n at random: one with at least as many users
 // as there are sites. It also returns how many starts were passed over.
 func (w *Workload) Draw(s *Setup, n int) (from int64, passed int, err error) {
-	if w.Span() < s.Period {
+	seconds := w.Span() + 1
+	if seconds < s.Period {
 		return 0, 0, fmt.Errorf("draw a period of %s: %w: it spans %d seconds of submissions, a period is %d; choose a shorter one",
-			w.Name, ErrTooShort, w.Span(), s.Period)
+			w.Name, ErrTooShort, seconds, s.Period)
 	}
 	d := keyed(s.Seed, w.key, 1, uint64(n))
 	for ; passed < maxDraws; passed++ {
-		from = d.below(w.Span() - s.Period + 1)
+		from = d.below(seconds - s.Period + 1)
 		if users(w.Between(from, from+s.Period)) >= s.Sites {
 			return from, passed, nil
 		}
@@ -106,6 +112,9 @@ func (w *Workload) Instance(s *Setup, from int64, mapping int) (*Instance, error
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
+	if from < 0 || from > w.Span() {
+		return nil, fmt.Errorf("%w: %s from second %d: its jobs are submitted from second 0 to %d; begin there", ErrBadCase, w.Name, from, w.Span())
+	}
 	jobs := w.Between(from, from+s.Period)
 	in := &Instance{From: from, Jobs: len(jobs), Users: users(jobs)}
 	if in.Users < s.Sites {
@@ -114,7 +123,11 @@ func (w *Workload) Instance(s *Setup, from int64, mapping int) (*Instance, error
 	}
 	key := []uint64{s.Seed, w.key, 2, uint64(from), uint64(mapping)}
 	in.Seed = keyed(append(key, 3)...).next()
-	in.Cores = s.cores(work(jobs, s.Unit), keyed(append(key, 4)...))
+	need, err := w.work(jobs, s.Unit)
+	if err != nil {
+		return nil, err
+	}
+	in.Cores = s.cores(need, keyed(append(key, 4)...))
 	home := keyed(append(key, 5)...).key
 	local := keyed(append(key, 6)...).key
 	for i := range jobs {
@@ -123,6 +136,10 @@ func (w *Workload) Instance(s *Setup, from int64, mapping int) (*Instance, error
 	slices.SortFunc(in.Tasks, func(a, b Task) int { return compareTasks(&a, &b) })
 	if len(in.Tasks) > MaxTasks {
 		return nil, fmt.Errorf("%s from second %d: %w: %d tasks, at most %d: choose a shorter period", w.Name, from, ErrBadCase, len(in.Tasks), MaxTasks)
+	}
+	if len(in.Tasks) == 0 {
+		return nil, fmt.Errorf("%s from second %d: %w: each of %d jobs is wider than every site it could run at, the largest has %d cores; give the sites more",
+			w.Name, from, ErrBadCase, in.TooWide, slices.Max(in.Cores))
 	}
 	return in, nil
 }
@@ -157,15 +174,21 @@ func (in *Instance) addJob(s *Setup, j *Job, home, local uint64) {
 func units(run, unit int64) int64 { return (run + unit - 1) / unit }
 
 // work is what jobs need, in core-seconds: of their unit tasks, or as they are.
-func work(jobs []Job, unit int64) (sum int64) {
+// Error: ErrBadCase, if that is nonsense that 64 bits do not hold.
+func (w *Workload) work(jobs []Job, unit int64) (sum int64, err error) {
 	for i := range jobs {
 		run := jobs[i].Run
 		if unit > 0 {
 			run = units(run, unit) * unit
 		}
-		sum += jobs[i].Width * run
+		hi, need := bits.Mul64(uint64(jobs[i].Width), uint64(run))
+		if hi > 0 || need > uint64(maxWork-sum) {
+			return 0, fmt.Errorf("%s: %w: job %d on %d processors for %d seconds: with it the period's work is over %d core-seconds; take it out of the log",
+				w.Name, ErrBadCase, jobs[i].Number, jobs[i].Width, jobs[i].Run, int64(maxWork))
+		}
+		sum += int64(need)
 	}
-	return sum
+	return sum, nil
 }
 
 // cores spreads the cores over the sites. Equal ones are equal exactly.

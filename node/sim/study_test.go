@@ -5,6 +5,8 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -171,6 +173,62 @@ func TestCutOffLogsSayWhatToDo(t *testing.T) {
 	w, err := ReadWorkload(bytes.NewReader(b.Bytes()), "whole.swf.gz", nil)
 	if err != nil || w.SHA256 != "b82716f83685f231c584d66faebea40a97a669433d03896bf315098fb5d0d068" {
 		t.Errorf("the whole: %+v, %v", w, err)
+	}
+}
+
+// lines is a log of jobs: submission, run time and processors of each, and user.
+func lines(t *testing.T, jobs ...[4]int64) *Workload {
+	t.Helper()
+	var b strings.Builder
+	for i, j := range jobs {
+		fmt.Fprintf(&b, "%d %d -1 %d %d -1 -1 -1 -1 -1 1 %d -1 -1 -1 -1 -1 -1\n", i+1, j[0], j[1], j[2], j[3])
+	}
+	w, err := ReadWorkload(strings.NewReader(b.String()), "lines", func(p swf.Problem) { t.Error(p) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func TestInstanceRefusesWhatItCannotHold(t *testing.T) {
+	huge := [4]int64{0, 4e9, 4e9, 1}
+	for name, c := range map[string]struct {
+		jobs       [][4]int64
+		from, unit int64
+		cores      int64
+		want       string
+	}{
+		"after the end":     {[][4]int64{{0, 1, 1, 1}, {9, 1, 1, 1}}, 10, 0, 1, "lines from second 10: its jobs are submitted from second 0 to 9"},
+		"far after the end": {[][4]int64{{0, 1, 1, 1}}, math.MaxInt64, 3600, 1, "begin there"},
+		"before the start":  {[][4]int64{{0, 1, 1, 1}}, -5, 3600, 1, "begin there"},
+		"one huge job":      {[][4]int64{huge}, 0, 0, 0, "lines: cannot be simulated: job 1 on 4000000000 processors for 4000000000 seconds"},
+		"huge in units":     {[][4]int64{{0, 1, 1, 1}, huge}, 0, 3600, 0, "job 2 on 4000000000 processors"},
+		"huge in sum":       {[][4]int64{{0, 1e9, 5e8, 1}, {0, 1e9, 5e8, 1}, {0, 1e9, 5e8, 1}}, 0, 0, 0, "job 3 on 500000000 processors"},
+		"all too wide":      {[][4]int64{{0, 1, 4, 1}, {0, 1, 5, 1}}, 0, 0, 3, "each of 2 jobs is wider than every site it could run at, the largest has 3 cores"},
+	} {
+		s := DefaultSetup()
+		s.Sites, s.Unit, s.Cores = 1, c.unit, c.cores
+		if _, err := lines(t, c.jobs...).Instance(&s, c.from, 0); !errors.Is(err, ErrBadCase) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// A log of exactly one period has one period.
+func TestDrawFromALogOfOnePeriod(t *testing.T) {
+	w := lines(t, [4]int64{7, 1, 1, 1}, [4]int64{7 + 86399, 1, 1, 1})
+	s := DefaultSetup()
+	s.Sites = 1
+	if from, _, err := w.Draw(&s, 0); err != nil || from != 0 {
+		t.Errorf("drawn at %d, %v", from, err)
+	}
+	in, err := w.Instance(&s, 0, 0)
+	if err != nil || in.Jobs != 2 {
+		t.Errorf("%+v, %v", in, err)
+	}
+	s.Period++
+	if _, _, err := w.Draw(&s, 0); !errors.Is(err, ErrTooShort) {
+		t.Errorf("a period of a second more: %v", err)
 	}
 }
 

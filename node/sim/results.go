@@ -7,25 +7,29 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
+	"slices"
 )
 
 // Results keeps a study's rows in a file as they come, one JSON line each, so
 // that an interrupted study goes on where it stopped.
 type Results struct {
-	f    *os.File
-	rows map[int]*Row
-	size int
+	f     *os.File
+	study *Study
+	keys  []key
+	rows  map[int]*Row
 }
 
 // OpenResults opens or begins a study's results file. One of another study is
-// refused (ErrOtherStudy); a line cut off by a crash is dropped.
+// refused (ErrOtherStudy); a line cut off by a crash is dropped, and a damaged one
+// not taken: its instance is played again.
 func OpenResults(path string, s *Study) (*Results, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("open results: %w", err)
 	}
-	r := &Results{f: f, rows: map[int]*Row{}, size: s.Size()}
+	r := &Results{f: f, study: s, keys: s.keys(), rows: map[int]*Row{}}
 	if err := r.load(s.Mark()); err != nil {
 		return nil, errors.Join(fmt.Errorf("read results %s: %w", path, err), f.Close())
 	}
@@ -35,24 +39,29 @@ func OpenResults(path string, s *Study) (*Results, error) {
 // load reads what is there and leaves the file's end after its last whole line.
 func (r *Results) load(mark string) error {
 	in := bufio.NewReader(r.f)
-	var end int64
-	for n := 0; ; n++ {
+	first, err := in.ReadBytes('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if err != nil || string(bytes.TrimSpace(first)) != fmt.Sprintf("%q", mark) {
+		return r.begin(first, mark)
+	}
+	end := int64(len(first))
+	for {
 		line, err := in.ReadBytes('\n')
-		if err != nil && !errors.Is(err, io.EOF) {
-			return err
-		}
-		if err != nil || !r.take(n, line, mark) {
-			if n == 0 {
-				return r.begin(line, mark)
-			}
+		if errors.Is(err, io.EOF) {
 			break
 		}
+		if err != nil {
+			return err
+		}
+		r.take(line)
 		end += int64(len(line))
 	}
 	if err := r.f.Truncate(end); err != nil {
 		return err
 	}
-	_, err := r.f.Seek(end, io.SeekStart)
+	_, err = r.f.Seek(end, io.SeekStart)
 	return err
 }
 
@@ -67,16 +76,33 @@ func (r *Results) begin(found []byte, mark string) error {
 	return nil
 }
 
-// take reads line n; false if it is not what this study would have written.
-func (r *Results) take(n int, line []byte, mark string) bool {
-	if n == 0 {
-		return string(bytes.TrimSpace(line)) == fmt.Sprintf("%q", mark)
-	}
+// take reads a row's line, unless it is not what this study would have written.
+func (r *Results) take(line []byte) {
 	row := &Row{}
-	if json.Unmarshal(line, row) != nil || row.Index < 0 || row.Index >= r.size {
+	if json.Unmarshal(line, row) == nil && r.belongs(row) {
+		r.rows[row.Index] = row
+	}
+}
+
+// belongs reports whether a row is of its instance, and whole: as many sites and
+// policies as the study has, and waits and φ that add up.
+func (r *Results) belongs(row *Row) bool {
+	if row.Index < 0 || row.Index >= len(r.keys) {
 		return false
 	}
-	r.rows[row.Index] = row
+	k, sites := r.keys[row.Index], r.study.Setup.Sites
+	if row.Log != r.study.Workloads[k.workload].Name ||
+		(key{k.workload, row.Period, row.Mapping, row.Load, row.Scenario}) != k ||
+		row.Scale != denominator(sites) || row.Total < 0 || row.Total > math.MaxInt64/row.Scale ||
+		len(row.Cores) != sites || len(row.Phi) != sites || len(row.Waits) != len(r.study.Policies) ||
+		total(row.Phi) != row.Scale*row.Total {
+		return false
+	}
+	for _, waits := range row.Waits {
+		if len(waits) != sites || slices.Min(waits) < 0 || total(waits) != row.Total {
+			return false
+		}
+	}
 	return true
 }
 
@@ -105,7 +131,7 @@ func (r *Results) Save(row *Row) error {
 // Rows returns what is there, by index.
 func (r *Results) Rows() []*Row {
 	rows := make([]*Row, 0, len(r.rows))
-	for i := range r.size {
+	for i := range r.keys {
 		if row := r.rows[i]; row != nil {
 			rows = append(rows, row)
 		}

@@ -101,6 +101,58 @@ func TestStudyIsTheSameHoweverItRuns(t *testing.T) {
 	goldenfile.Match(t, "report.md", want[:strings.Index(want, "log,scenario")])
 }
 
+// Whatever is wrong with a row, its instance alone is played again, and the
+// report is the same.
+func TestDamagedRowsArePlayedAgain(t *testing.T) {
+	s := smallStudy(t)
+	s.Mappings, s.Loads, s.Sample = 1, []float64{1.5}, 0
+	path := filepath.Join(t.TempDir(), "rows")
+	want := report(t, s, run(t, s, path, 1, -1))
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(string(whole), "\n")
+	for name, change := range map[string]func(row string) string{
+		"empty":          func(string) string { return "{}\n" },
+		"no JSON":        func(string) string { return "hello\n" },
+		"null":           func(string) string { return "null\n" },
+		"number":         func(row string) string { return strings.Replace(row, `"Index":2,`, `"Index":99,`, 1) },
+		"other number":   func(row string) string { return strings.Replace(row, `"Index":2,`, `"Index":1,`, 1) },
+		"scale":          func(row string) string { return strings.Replace(row, `"Scale":12,`, `"Scale":0,`, 1) },
+		"log":            func(row string) string { return strings.Replace(row, `"Log":"sample"`, `"Log":"other"`, 1) },
+		"load":           func(row string) string { return strings.Replace(row, `"Load":1.5`, `"Load":15`, 1) },
+		"no waits":       func(row string) string { return row[:strings.Index(row, `"Waits":`)] + `"Waits":[]}` + "\n" },
+		"fewer sites":    func(row string) string { return strings.Replace(row, `"Waits":[[`, `"Waits":[[],[`, 1) },
+		"another wait":   func(row string) string { return strings.Replace(row, `"Waits":[[`, `"Waits":[[1`, 1) },
+		"another φ":      func(row string) string { return strings.Replace(row, `"Phi":[`, `"Phi":[7`, 1) },
+		"negative total": func(row string) string { return strings.Replace(row, `"Total":`, `"Total":-`, 1) },
+		"huge total":     func(row string) string { return strings.Replace(row, `"Total":`, `"Total":9000000000000`, 1) },
+	} {
+		damaged := change(lines[3])
+		if damaged == lines[3] || !strings.Contains(lines[3], `"Index":2,`) {
+			t.Fatalf("%s changes nothing of %s", name, lines[3])
+		}
+		if err := os.WriteFile(path, []byte(strings.Join(lines[:3], "")+damaged+strings.Join(lines[4:], "")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		results, err := OpenResults(path, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if done := results.Done(); len(done) != s.Size()-1 || done[2] {
+			t.Errorf("%s: the rows of %v were taken", name, done)
+		}
+		results.Close()
+		if got := report(t, s, run(t, s, path, 1, -1)); got != want {
+			t.Errorf("%s: another report", name)
+		}
+		if rows := run(t, s, path, 1, -1); len(rows) != s.Size() {
+			t.Errorf("%s: %d rows the third time", name, len(rows))
+		}
+	}
+}
+
 func TestResultsOfAnotherStudyAreRefused(t *testing.T) {
 	s := smallStudy(t)
 	path := filepath.Join(t.TempDir(), "rows")

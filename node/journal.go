@@ -15,6 +15,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node/boltfile"
 )
 
 // Journal is what a broker must not forget (architecture D5), in one bbolt
@@ -88,9 +89,12 @@ type usageRow struct {
 // OpenJournal opens or creates the journal in dir.
 func OpenJournal(dir string) (*Journal, error) {
 	path := filepath.Join(dir, "journal.db")
-	db, err := bolt.Open(path, 0o600, &bolt.Options{
-		Timeout: time.Second, NoFreelistSync: true, FreelistType: bolt.FreelistMapType,
+	db, err := boltfile.Open(path, func() (*bolt.DB, error) {
+		return bolt.Open(path, 0o600, &bolt.Options{Timeout: time.Second, NoFreelistSync: true, FreelistType: bolt.FreelistMapType})
 	})
+	if errors.Is(err, boltfile.ErrDamaged) {
+		return nil, fmt.Errorf("open journal: %w: check the disk, set the data directory aside and join as a new site (cloudshare guide operator)", err)
+	}
 	if errors.Is(err, bolterrors.ErrTimeout) {
 		return nil, fmt.Errorf("open %s: %w: stop that broker first", path, ErrDataInUse)
 	}

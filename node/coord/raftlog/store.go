@@ -11,6 +11,8 @@ import (
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 	"go.etcd.io/bbolt"
+
+	"github.com/cloudshare/cloudshare/node/boltfile"
 )
 
 // cacheBytes bounds the recent entries kept in memory for replication; the
@@ -50,14 +52,20 @@ var (
 )
 
 func openBolt(path string) (disk, error) {
-	b, err := raftboltdb.New(raftboltdb.Options{
-		Path:        path,
-		BoltOptions: &bbolt.Options{Timeout: time.Second, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType},
+	b, err := boltfile.Open(path, func() (*raftboltdb.BoltStore, error) {
+		return raftboltdb.New(raftboltdb.Options{
+			Path:        path,
+			BoltOptions: &bbolt.Options{Timeout: time.Second, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType},
+		})
 	})
 	if err != nil {
+		if errors.Is(err, boltfile.ErrDamaged) {
+			return nil, fmt.Errorf("open raft store: %w: check the disk, set the data directory aside and join as a new site: "+
+				"the other voters have the log (cloudshare guide operator)", err)
+		}
 		return nil, fmt.Errorf("open raft store %s: %w", path, err)
 	}
-	return b, nil
+	return &guarded{b, path}, nil
 }
 
 func newStore(d disk, hooks Hooks, fail func(error)) *store {

@@ -19,6 +19,9 @@ var oracleRuns = map[Runs]map[bool]bool{
 
 // fitting returns the jobs with a task that machine m could take now.
 func (s *State) fitting(m *machine) (seqs []uint64) {
+	if s.time < s.heldUntil { // a new epoch waits
+		return nil
+	}
 	for seq, j := range s.jobs.all() {
 		if j.waiting() == 0 || !s.sites[j.owner].present() || !j.class.need.fits(m.room()) || !oracleRuns[m.runs][j.class.image] || !j.class.allows(m.site.name) {
 			continue

@@ -36,6 +36,7 @@ func TestStateMachine(t *testing.T) {
 			"leave":    m.leave,
 			"suspect":  m.suspect,
 			"raise":    m.raise,
+			"recover":  m.recover,
 			"params":   m.params,
 			"tick":     m.tick,
 			"term":     m.newTerm,
@@ -326,6 +327,26 @@ func (m *model) raise(t *rapid.T) {
 	m.do(m.site(), &Raise{Version: rapid.Uint32Range(firstVersion, Version+1).Draw(t, "version")})
 }
 
+// recover begins an epoch at a site: nothing is assigned, and nobody else is here.
+func (m *model) recover(t *rapid.T) {
+	m.t = t
+	if rapid.IntRange(0, 3).Draw(t, "rarely") != 0 {
+		return
+	}
+	s, site := m.w.s, m.site()
+	m.send(Command{ID: CommandID{Site: site}, Body: &Recover{
+		Epoch: s.Epoch() + rapid.Uint64Range(0, 2).Draw(t, "epochs") + 1, HoldMs: rapid.SampledFrom([]int64{0, 3000}).Draw(t, "hold"),
+	}})
+	if s.index != s.Epoch()<<epochShift || s.HeldMs() < s.params.MarginMs {
+		t.Fatalf("entry %d, held for %d ms", s.index, s.HeldMs())
+	}
+	for _, x := range s.sites {
+		if x.present() && x.name != site || x.exposed != (Resources{}) {
+			t.Fatalf("%s keeps its place: %+v", x.name, x.exposed)
+		}
+	}
+}
+
 func (m *model) leave(t *rapid.T) {
 	m.t = t
 	if rapid.IntRange(0, 2).Draw(t, "rarely") == 0 {
@@ -402,6 +423,9 @@ func (m *model) newAttempts(t *rapid.T) {
 	for _, a := range s.attempts.all() {
 		if a.token != s.index {
 			continue
+		}
+		if s.holds() {
+			t.Fatalf("job %d was assigned while a new epoch waits", a.seq)
 		}
 		j := s.jobs.get(a.seq)
 		if room := a.machine.room(); !(Resources{}).fits(room) {

@@ -55,7 +55,7 @@ func (s *State) recover(name string, c *Recover) Result {
 		if x.present() {
 			s.away(x, SiteGone)
 		}
-		x.boots = [][16]byte{unknownBoot}
+		x.boot(unknownBoot)
 	}
 	return Result{Index: s.index}
 }

@@ -55,7 +55,7 @@ func (s *State) register(name string, c *Register) Result {
 
 // incarnate starts a site's next incarnation.
 func (s *State) incarnate(x *site, c *Register) {
-	x.boots = slices.Insert(x.boots[:min(len(x.boots), maxBoots-1):min(len(x.boots), maxBoots-1)], 0, c.Boot)
+	x.boot(c.Boot)
 	x.http, x.peer, x.gossip = strings.Clone(c.HTTP), strings.Clone(c.Peer), strings.Clone(c.Gossip)
 	x.maxVersion = c.MaxVersion
 	x.incarnation++
@@ -73,6 +73,14 @@ func (s *State) incarnate(x *site, c *Register) {
 	s.install(x, &Offer{})
 	x.offerVersion = 0
 	s.answerFor(x, c)
+}
+
+// boot notes the site's latest process.
+func (x *site) boot(b [16]byte) {
+	if len(x.boots) == 0 || x.boots[0] != b {
+		n := min(len(x.boots), maxBoots-1)
+		x.boots = slices.Insert(x.boots[:n:n], 0, b)
+	}
 }
 
 // answerFor settles each attempt of a site's earlier incarnation: held ones stay

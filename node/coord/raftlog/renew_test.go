@@ -111,6 +111,7 @@ func TestRenewalOfTheConnection(t *testing.T) {
 	y := &yes{}
 	a.Grant(y)
 	register(t, a)
+	c.leader(t)
 	conn, err := (&dialer{net: &network{}, site: "x"}).dial(patience(t), a.Addr(), kindForward, a.line.id)
 	if err != nil {
 		t.Fatal(err)

@@ -162,3 +162,21 @@ func TestNeverStartedIsSaidOnce(t *testing.T) {
 		t.Fatalf("%d run, %d are on their way back", len(a.running), len(a.core.returned))
 	}
 }
+
+// The state may show a bound before its declaration's result is here: the result
+// then has the assignment looked at again.
+func TestBoundSeenBeforeItsResult(t *testing.T) {
+	r, a, b := boundedRig(t, timedJob)
+	r.order(a)
+	mine := b.pending
+	b.pending = nil
+	results := r.apply(mine...)
+	b.turn(stateEvent{})
+	if len(b.running) != 0 {
+		t.Fatal("started before it knows that its declaration was taken")
+	}
+	b.turn(resultEvent{cmds: mine, results: results})
+	if len(b.running) != 1 {
+		t.Fatal("not started though the federation knows the bound")
+	}
+}

@@ -95,11 +95,6 @@ func (s *Server) waitQuery(r *http.Request) (after, home uint64, wait time.Durat
 	if r.URL.RawQuery == "" {
 		return 0, 0, 0, nil
 	}
-	for _, name := range []string{"index", "home", "wait"} {
-		if values := r.URL.Query()[name]; len(values) > 1 {
-			return 0, 0, 0, badQuery(name, values[1], "stands twice")
-		}
-	}
 	if after, err = queryUint(r, "index", 0, 0, most); err != nil {
 		return 0, 0, 0, err
 	}

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -38,7 +40,7 @@ type statusInput struct {
 
 // humaOps registers the plain reads, whose queries huma parses.
 func (s *Server) humaOps() {
-	read(s, "jobs", "/v1/jobs", "Jobs, newest first", current(s, s.jobs))
+	read(s, "jobs", "/v1/jobs", "Jobs, newest first; home jobs (durability site) are listed by their own site's broker only", current(s, s.jobs))
 	read(s, "sites", "/v1/sites", "The sites of the federation", current(s, func(_ context.Context, _ *BlockingQuery) (*answer[wire.List[wire.Site]], error) {
 		return listOf(s.broker.Sites(), siteOf), nil
 	}))
@@ -69,8 +71,9 @@ func current[I, O any](s *Server, h func(context.Context, *I) (*O, error)) func(
 
 func read[I, O any](s *Server, id, path, summary string, h func(context.Context, *I) (*O, error)) {
 	op := huma.Operation{OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Errors: []int{400, 503}}
+	op.Middlewares = huma.Middlewares{s.readOnce}
 	if _, plain := any(new(I)).(*none); !plain {
-		op.Middlewares = huma.Middlewares{s.blockingRead}
+		op.Middlewares = append(op.Middlewares, s.blockingRead)
 	}
 	huma.Register(s.huma, op, func(ctx context.Context, in *I) (*O, error) {
 		out, err := h(ctx, in)
@@ -79,6 +82,17 @@ func read[I, O any](s *Server, id, path, summary string, h func(context.Context,
 		}
 		return out, nil
 	})
+}
+
+// readOnce refuses repeated parameters of huma's reads, which would take the
+// first.
+func (s *Server) readOnce(ctx huma.Context, next func(huma.Context)) {
+	w, r := exchange(ctx)
+	if err := onlyOnce(r, repeatable(ctx.Operation().Parameters)); err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	next(ctx)
 }
 
 // logged keeps an unexpected error's text for the log.
@@ -136,6 +150,9 @@ func (s *Server) setPolicy(w http.ResponseWriter, r *http.Request, _ func(string
 	if err = dec.Decode(&policy); err != nil {
 		return badPolicy(body, err)
 	}
+	if err = noNulls(body); err != nil {
+		return err
+	}
 	if _, err = dec.Token(); !errors.Is(err, io.EOF) {
 		return newProblem(http.StatusBadRequest, "malformed", "The body is not a JSON document", "unexpected data after the policy")
 	}
@@ -143,10 +160,34 @@ func (s *Server) setPolicy(w http.ResponseWriter, r *http.Request, _ func(string
 	if err != nil {
 		return err
 	}
-	if err := s.broker.SetParams(r.Context(), params); err != nil {
+	if err = s.broker.SetParams(r.Context(), params); err != nil {
 		return err
 	}
 	return writeJSON(w, http.StatusOK, policyOf(s.broker.Params()))
+}
+
+// noNulls refuses what JSON's decoder takes for "as it was": null for a field or
+// for the whole. Whoever sends it means something else.
+func noNulls(body []byte) error {
+	var fields map[string]json.RawMessage
+	if err := json.NewDecoder(bytes.NewReader(body)).Decode(&fields); err != nil {
+		return badPolicy(body, err)
+	}
+	what := ""
+	if fields == nil {
+		what = "the body"
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if string(fields[name]) == "null" {
+			what = oneLine(name)
+			break
+		}
+	}
+	if what == "" {
+		return nil
+	}
+	return newProblem(http.StatusUnprocessableEntity, "invalid-policy", "The policy is not valid",
+		what+" is null: give a value, or leave out what is to stay; GET /v1/policy shows the fields")
 }
 
 // badPolicy tells no JSON (400) from JSON that is no policy (422).

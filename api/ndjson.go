@@ -126,7 +126,7 @@ func (s *Server) submitChunks(ctx context.Context, lines *pending[line], results
 func (s *Server) appendResult(b []byte, a node.Answer, n int) []byte {
 	if a.Err == nil {
 		s.metrics.accepted.Inc()
-		return appendAccepted(b, a)
+		return appendAccepted(b, a, a.Replayed)
 	}
 	s.metrics.refused.Inc()
 	p := s.logged(a.Err)

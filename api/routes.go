@@ -77,12 +77,7 @@ func (s *Server) routes() {
 
 // raw registers an operation and documents it.
 func (s *Server) raw(op huma.Operation, h handler) {
-	known := map[string]bool{} // may it stand twice?
-	for _, p := range op.Parameters {
-		if p.In == "query" {
-			known[p.Name] = p.Schema.Type == huma.TypeArray
-		}
-	}
+	known := repeatable(op.Parameters)
 	s.huma.Adapter().Handle(&op, func(ctx huma.Context) {
 		w, r := exchange(ctx)
 		err := onlyQueries(r, known)
@@ -96,18 +91,38 @@ func (s *Server) raw(op huma.Operation, h handler) {
 	s.huma.OpenAPI().AddOperation(&op)
 }
 
+// repeatable says of each query parameter whether it may stand twice.
+func repeatable(params []*huma.Param) map[string]bool {
+	known := map[string]bool{}
+	for _, p := range params {
+		if p.In == "query" {
+			known[p.Name] = p.Schema.Type == huma.TypeArray
+		}
+	}
+	return known
+}
+
 // onlyQueries refuses unknown and repeated parameters: one that is silently
 // ignored hurts whoever mistyped it.
 func onlyQueries(r *http.Request, known map[string]bool) error {
 	if r.URL.RawQuery == "" {
 		return nil
 	}
-	for name, values := range r.URL.Query() {
-		many, ok := known[name]
-		if !ok {
+	for name := range r.URL.Query() {
+		if _, ok := known[name]; !ok {
 			return badQuery(oneLine(name), "", "is not a parameter of this path")
 		}
-		if len(values) > 1 && !many {
+	}
+	return onlyOnce(r, known)
+}
+
+// onlyOnce refuses parameters of the list that stand twice and may not.
+func onlyOnce(r *http.Request, known map[string]bool) error {
+	if r.URL.RawQuery == "" {
+		return nil
+	}
+	for name, values := range r.URL.Query() {
+		if many, ok := known[name]; ok && !many && len(values) > 1 {
 			return badQuery(name, values[1], "stands twice")
 		}
 	}

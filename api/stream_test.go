@@ -122,13 +122,14 @@ func TestManyLines(t *testing.T) {
 	}
 }
 
-// TestLineKeys: line n has KEY/n; a repeat of the request gives the same ids.
+// TestLineKeys: line n has KEY/n; a repeat of the request gives the same ids and
+// says in each line that it is one.
 func TestLineKeys(t *testing.T) {
 	s := newServer(newFake("site-1"))
 	body := "{\"command\":[\"a\"]}\n{\"command\":[\"b\"]}\n"
 	first := ask(s, "POST", "/v1/jobs", nd, body, wire.HeaderKey, "k").Body.String()
 	again := ask(s, "POST", "/v1/jobs", nd, body, wire.HeaderKey, "k").Body.String()
-	if first != again || strings.Count(first, "site-1.2") != 1 {
+	if repeat := strings.ReplaceAll(first, "}\n", ",\"replayed\":true}\n"); again != repeat || strings.Count(first, "site-1.2") != 1 {
 		t.Errorf("first %s again %s", first, again)
 	}
 	other := ask(s, "POST", "/v1/jobs", js, `{"command":["z"]}`, wire.HeaderKey, "k/2")
@@ -187,7 +188,7 @@ func TestSlowBody(t *testing.T) {
 	f := newFake("site-1")
 	s := serve(t, f, Config{BodyTimeout: 50 * time.Millisecond})
 	conn := dial(t, s)
-	send1(t, conn, "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"comm")
+	send1(t, conn, "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"comm")
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -203,7 +204,7 @@ func TestCutBody(t *testing.T) {
 	f := newFake("site-1")
 	s := serve(t, f, Config{})
 	conn := dial(t, s)
-	send1(t, conn, "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{\"command\":[\"a\"]}")
+	send1(t, conn, "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{\"command\":[\"a\"]}")
 	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
@@ -222,10 +223,10 @@ func TestGarbage(t *testing.T) {
 	s := serve(t, newFake("site-1"), Config{HeaderTimeout: 50 * time.Millisecond})
 	for _, bytes := range []string{
 		"\x00\x01\x02\xff\xfe\r\n\r\n", "GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "\x16\x03\x01\x02\x00\x01\x00",
-		"GET / HTTP/1.1\r\nHost: x\r\nX: " + strings.Repeat("y", 200<<10) + "\r\n\r\n",
-		"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-		"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
-		"GET /v1/jobs/%zz HTTP/1.1\r\nHost: x\r\n\r\n", "GET / HTTP/1.1\r\nHo",
+		"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("y", 200<<10) + "\r\n\r\n",
+		"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+		"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n",
+		"GET /v1/jobs/%zz HTTP/1.1\r\nHost: localhost\r\n\r\n", "GET / HTTP/1.1\r\nHo",
 	} {
 		conn := dial(t, s)
 		_, _ = conn.Write([]byte(bytes)) // the server may have closed before all was sent

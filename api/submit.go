@@ -68,7 +68,7 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request, _ func(string) s
 	w.Header().Set("Content-Type", wire.TypeJSON)
 	w.Header().Set("Location", "/v1/jobs/"+answer.ID.String())
 	w.WriteHeader(http.StatusAccepted)
-	_, _ = w.Write(appendAccepted(nil, answer)) // the job is accepted even if the client is gone
+	_, _ = w.Write(appendAccepted(nil, answer, false)) // the job is accepted even if the client is gone
 	return nil
 }
 
@@ -86,8 +86,9 @@ func request(body []byte, key string, strict bool) (node.Request, error) {
 }
 
 // appendAccepted writes a wire.Accepted and a newline. None of its strings but
-// the reason needs an escape.
-func appendAccepted(b []byte, a node.Answer) []byte {
+// the reason needs an escape. A line says itself that it is a repeat's; for one
+// job a header does, and the answer stays the same to the byte.
+func appendAccepted(b []byte, a node.Answer, replayed bool) []byte {
 	b = append(append(b, `{"id":"`...), a.ID.String()...)
 	b = append(append(b, `","state":"`...), a.State...)
 	if a.Reason != "" {
@@ -97,6 +98,9 @@ func appendAccepted(b []byte, a node.Answer) []byte {
 		b = append(b, `","durability":"`...)
 	}
 	b = append(append(b, a.Durability...), '"')
+	if replayed {
+		b = append(b, `,"replayed":true`...)
+	}
 	return append(b, '}', '\n')
 }
 

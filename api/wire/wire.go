@@ -62,6 +62,7 @@ type Accepted struct {
 	State      string `json:"state" doc:"the job's; retired: a repeat of what has ended and is no longer kept"`
 	Reason     string `json:"reason,omitempty" doc:"why it waits"`
 	Durability string `json:"durability" enum:"federation,site" doc:"committed by the quorum, or synced at this site only"`
+	Replayed   bool   `json:"replayed,omitempty" doc:"in lines (NDJSON) only: the answer of an earlier one; one job's has the header Idempotency-Replayed"`
 }
 
 // List is the form of every list; Next is "" on the last page.

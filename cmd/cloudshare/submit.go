@@ -251,7 +251,7 @@ func (a *app) submitMany(cmd *cobra.Command, specs [][]byte, s submission) error
 	var ids []string
 	var first error
 	var results []any
-	n := 0
+	n, repeats := 0, 0
 	err = c.SubmitMany(cmd.Context(), lines(specs), client.SubmitOptions{Key: s.key, Strict: s.strict}, func(r client.Result) error {
 		n++
 		if r.Problem != nil {
@@ -262,12 +262,18 @@ func (a *app) submitMany(cmd *cobra.Command, specs [][]byte, s submission) error
 			}
 			return nil
 		}
+		if r.Accepted.Replayed {
+			repeats++
+		}
 		results = append(results, r.Accepted)
 		ids = append(ids, r.Accepted.ID)
 		return nil
 	})
 	if err != nil {
 		return err
+	}
+	if repeats > 0 {
+		a.note("%d of %d submitted before under this key", repeats, n)
 	}
 	if err := a.show(wire.List[any]{Items: results}, func(w io.Writer) {
 		for _, id := range ids {

@@ -232,7 +232,7 @@ func TestSlowListenerIsCut(t *testing.T) {
 	s := serve(t, f, Config{BodyTimeout: 50 * time.Millisecond})
 	f.found(t)
 	conn := dial(t, s)
-	send1(t, conn, "GET /v1/events HTTP/1.1\r\nHost: x\r\n\r\n")
+	send1(t, conn, "GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	awaitWaiters(t, s, 1)
 	num := uint64(1)
 	ctx := limit(t)

@@ -271,6 +271,7 @@ func serve(t *testing.T, f *fakeBroker, cfg Config) *Server {
 // ask answers one request without a network.
 func ask(s *Server, method, target, contentType, body string, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	r.Host = "localhost"
 	if contentType != "" {
 		r.Header.Set("Content-Type", contentType)
 	}

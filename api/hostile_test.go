@@ -24,7 +24,7 @@ func TestSlowloris(t *testing.T) {
 	for i := range slow {
 		conn := dial(t, s)
 		if i%2 == 0 {
-			send1(t, conn, "GET /v1/queue HTTP/1.1\r\nHost: x\r\nX-Slow: ")
+			send1(t, conn, "GET /v1/queue HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
 		}
 		conns = append(conns, conn)
 	}
@@ -56,7 +56,7 @@ func TestTooManyConnections(t *testing.T) {
 			}
 			defer conn.Close()
 			_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
-			_, err = io.WriteString(conn, "GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+			_, err = io.WriteString(conn, "GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
 			if err == nil {
 				var status string
 				if status, err = bufio.NewReader(conn).ReadString('\n'); err == nil && !strings.Contains(status, "200") {
@@ -88,7 +88,7 @@ func TestReaderThatTakesNothing(t *testing.T) {
 	f.Submit(t.Context(), reqs)
 	s := serve(t, f, Config{BodyTimeout: 100 * time.Millisecond, MaxConns: 1})
 	conn := dial(t, s)
-	send1(t, conn, "GET /v1/jobs?limit=500 HTTP/1.1\r\nHost: x\r\n\r\n")
+	send1(t, conn, "GET /v1/jobs?limit=500 HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	first := make([]byte, 1)
 	if _, err := io.ReadFull(conn, first); err != nil { // it is being answered
 		t.Fatal(err)
@@ -120,7 +120,7 @@ func TestSlowReaderIsNotCut(t *testing.T) {
 	f.Submit(t.Context(), reqs)
 	s := serve(t, f, Config{BodyTimeout: 300 * time.Millisecond})
 	conn := dial(t, s)
-	send1(t, conn, "GET /v1/jobs?limit=300 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+	send1(t, conn, "GET /v1/jobs?limit=300 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
 	got, buf, begin := 0, make([]byte, 1<<20), time.Now()
 	pause := time.NewTicker(40 * time.Millisecond)
 	defer pause.Stop()

@@ -58,13 +58,9 @@ func (s *Server) around(next echo.HandlerFunc) echo.HandlerFunc {
 		if r := c.Request(); r.Method != http.MethodGet && r.Method != http.MethodHead {
 			c.SetRequest(r.WithContext(context.WithoutCancel(r.Context())))
 		}
-		err := s.origins.Check(c.Request())
-		if err != nil {
-			err = errForeignPage
-		} else {
-			err = next(c)
-		}
-		if err != nil {
+		if err := s.admit(c.Request()); err != nil {
+			c.Error(err)
+		} else if err = next(c); err != nil {
 			c.Error(err)
 		}
 		route := c.Path()
@@ -76,14 +72,26 @@ func (s *Server) around(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
+// admit refuses what a web page of somebody else had the user's browser ask.
+func (s *Server) admit(r *http.Request) error {
+	if !s.names.allows(r.Host) {
+		return errForeignHost
+	}
+	if s.origins.Check(r) != nil {
+		return errForeignPage
+	}
+	return nil
+}
+
 // errForeignPage: a web page of somebody else had the user's browser ask.
 var errForeignPage = newProblem(http.StatusForbidden, "foreign-page", "A web page of another origin may not change anything",
 	"the browser says that another site's page sent this; ask from the API's own pages or from a program")
 
 // routerProblem words what is refused before an operation is reached.
 func (s *Server) routerProblem(err error, c echo.Context) *problem {
-	if errors.Is(err, errForeignPage) {
-		return errForeignPage
+	var refused *problem
+	if errors.As(err, &refused) {
+		return refused
 	}
 	var he *echo.HTTPError
 	if !errors.As(err, &he) {

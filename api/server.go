@@ -24,7 +24,10 @@ import (
 
 // Config of a Server; zero fields take DefaultConfig's values.
 type Config struct {
-	Listen   string // host:port; port 0 takes a free one
+	Listen string // host:port; port 0 takes a free one
+	// Names are host names that clients may ask by, beside addresses, localhost
+	// and the host of Listen; a port is passed over.
+	Names    []string
 	Version  string // of the program, for the OpenAPI document
 	MaxBody  int64  // bytes of a body that is not NDJSON
 	MaxLines int64  // bytes of an NDJSON body
@@ -83,7 +86,8 @@ type Server struct {
 	proxy   *httputil.ReverseProxy
 	peers   *peerTransport
 	origins http.CrossOriginProtection // a browser on this machine reaches the loopback, too
-	waiters atomic.Int64               // event streams and blocking reads; bounded by MaxWaiters
+	names   hostNames
+	waiters atomic.Int64 // event streams and blocking reads; bounded by MaxWaiters
 	frames  frames
 	pages   *web.Pages
 	// searches has one for each search among all brokers that goes on.
@@ -108,6 +112,7 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 		cfg: cfg.withDefaults(), broker: b, log: logger, metrics: newMetrics(reg), stopping: make(chan struct{}), searches: make(chan struct{}, maxSearches),
 		archiveReads: make(chan struct{}, maxArchiveReads),
 	}
+	s.names = newHostNames(append([]string{s.cfg.Listen}, cfg.Names...))
 	s.peers = newPeers(s.cfg.PeerTimeout)
 	s.proxy = s.newProxy()
 	handler := s.newRouter()

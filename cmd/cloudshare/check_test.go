@@ -85,6 +85,7 @@ func TestWrongKeys(t *testing.T) {
 		"task_logs: {max_count: 0}":   `task_logs.max_count 0: must be positive`,
 		"task_logs: {max_count: few}": `task_logs.max_count`,
 		"pprof: 0.0.0.0:1":            `pprof 0.0.0.0:1 is not on loopback`,
+		"http_names: ['lan:7700']":    `http_names "lan:7700": must be a host name without scheme and port`,
 		"pprof: localhost:1":          `pprof localhost:1 is not on loopback`,
 		"archive: {scope: {a: b}}":    `unknown key "archive.scope.a"; did you mean "archive.scope"?`,
 	} {

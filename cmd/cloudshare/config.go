@@ -29,6 +29,7 @@ type Config struct {
 	Join      []string `koanf:"join" doc:"peer addresses of members to join through (empty data only)"`
 	Profile   string   `koanf:"profile" doc:"timing: lan or wan"`
 	Insecure  bool     `koanf:"insecure" doc:"let listeners without transport security leave the loopback"`
+	HTTPNames []string `koanf:"http_names" doc:"host names that clients may ask the API by, beside addresses, localhost and those in http and peer"`
 
 	Cores   int    `koanf:"cores" doc:"cores of this machine to use; 0 = all"`
 	Reserve int    `koanf:"reserve" doc:"cores never lent to others"`
@@ -71,7 +72,7 @@ type ArchiveConfig struct {
 // DefaultConfig is a broker on loopback that uses the whole machine.
 func DefaultConfig() Config {
 	return Config{
-		DataDir: "data", HTTP: "127.0.0.1:7700", Peer: "127.0.0.1:7701", Gossip: "127.0.0.1:7702", Join: []string{}, Profile: "lan",
+		DataDir: "data", HTTP: "127.0.0.1:7700", Peer: "127.0.0.1:7701", Gossip: "127.0.0.1:7702", Join: []string{}, HTTPNames: []string{}, Profile: "lan",
 		Memory: "0", MinFree: "256Mi", StopWait: 15 * time.Second, LogLevel: "info", LogFormat: "console",
 		TaskLogs: TaskLogsConfig{Keep: 24 * time.Hour, MaxBytes: "4Gi", MaxCount: 10_000, Each: "64Mi"},
 		Archive:  ArchiveConfig{Scope: "own", Keep: 400 * 24 * time.Hour, MaxBytes: "256Mi"},
@@ -122,6 +123,11 @@ func (c Config) Validate() error {
 	for _, addr := range c.Join {
 		if err := c.checkJoin(addr); err != nil {
 			return err
+		}
+	}
+	for _, name := range c.HTTPNames {
+		if name == "" || strings.ContainsAny(name, ":/@[]* \t") {
+			return usage("http_names %q: must be a host name without scheme and port, such as broker.lan", name)
 		}
 	}
 	if err := c.timing().Validate(); err != nil {

@@ -100,8 +100,10 @@ func loadSettings(path string, flags *pflag.FlagSet, environ func() []string) (s
 		return l.s, usage("configuration: %s", strings.Join(strings.Fields(err.Error()), " "))
 	}
 	cfg := &l.s.Config
-	if len(cfg.Join) > 0 { // one text may hold several, as in the environment
-		cfg.Join = strings.Split(strings.Join(cfg.Join, ","), ",")
+	for _, list := range []*[]string{&cfg.Join, &cfg.HTTPNames} {
+		if len(*list) > 0 { // one text may hold several, as in the environment
+			*list = strings.Split(strings.Join(*list, ","), ",")
+		}
 	}
 	return l.s, cfg.Validate()
 }

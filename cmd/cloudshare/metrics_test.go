@@ -55,7 +55,7 @@ func scrape(t *testing.T) []byte {
 	var last *httptest.ResponseRecorder
 	for range 2 { // the first scrape is counted in the second
 		last = httptest.NewRecorder()
-		server.ServeHTTP(last, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		server.ServeHTTP(last, httptest.NewRequest(http.MethodGet, "http://localhost/metrics", nil))
 	}
 	return last.Body.Bytes()
 }

@@ -69,7 +69,7 @@ func sendCut(t *testing.T, s *testbed.Site, body string, lines int) (ids []strin
 	must(t, err)
 	defer conn.Close() // also when the test ends here
 	sent := strings.Join(slices.Collect(strings.Lines(body))[:lines], "")
-	_, err = fmt.Fprintf(conn, "POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-ndjson\r\nIdempotency-Key: bag\r\nContent-Length: %d\r\n\r\n%s", len(body), sent)
+	_, err = fmt.Fprintf(conn, "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\nIdempotency-Key: bag\r\nContent-Length: %d\r\n\r\n%s", len(body), sent)
 	must(t, err)
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	must(t, err)

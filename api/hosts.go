@@ -1,0 +1,50 @@
+package api
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// errForeignHost: the request names a host that this broker does not go by. A
+// web page has a browser ask so, once its own name points at this machine (DNS
+// rebinding); then its origin and the host are the same, and no other check
+// can tell it from the broker's own pages.
+var errForeignHost = newProblem(http.StatusMisdirectedRequest, "foreign-host", "This broker does not go by that host name",
+	"ask by address or as localhost; the operator allows other names with http_names")
+
+// hostNames are the names that a broker goes by, as hostName writes them.
+type hostNames map[string]bool
+
+func newHostNames(names []string) hostNames {
+	h := hostNames{}
+	for _, name := range names {
+		if name = hostName(name); name != "" {
+			h[name] = true
+		}
+	}
+	return h
+}
+
+// allows reports whether a Host header may be answered: an address (nobody can
+// point it elsewhere), localhost and what is below it, or one of the names.
+// Programs may send none; browsers always do.
+func (h hostNames) allows(host string) bool {
+	name := hostName(host)
+	if name == "" || name == "localhost" || strings.HasSuffix(name, ".localhost") || h[name] {
+		return true
+	}
+	_, err := netip.ParseAddr(name)
+	return err == nil
+}
+
+// hostName is a host without port, brackets, final dot and capitals.
+func hostName(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	} else {
+		host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	}
+	return strings.ToLower(strings.TrimSuffix(host, "."))
+}

@@ -55,8 +55,7 @@ func (s *Server) eventOps() {
 // events streams until the client goes, takes nothing for BodyTimeout, or the
 // server stops.
 func (s *Server) events(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
-	from, filter, follow, err := s.eventQuery(r)
-	if err != nil {
+	if _, _, _, err := s.eventQuery(r); err != nil {
 		return err
 	}
 	leave, err := s.enter()
@@ -66,6 +65,13 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, _ func(string) s
 	defer leave()
 	ctx, cancel := s.untilStop(r.Context())
 	defer cancel()
+	if err = s.awaitCurrent(ctx); err != nil {
+		return err
+	}
+	from, filter, follow, err := s.eventQuery(r) // again: "now" is known now
+	if err != nil {
+		return err
+	}
 	h := w.Header()
 	h.Set("Content-Type", wire.TypeEvents)
 	h.Set("Cache-Control", "no-store")
@@ -80,6 +86,32 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, _ func(string) s
 		st.held(ctx)
 	}
 	return nil
+}
+
+const (
+	// currentPatience is how long a stream waits, after a start of the broker, for
+	// the log to be replayed: what was read before is not told again as news.
+	currentPatience = 5 * time.Second
+	currentLook     = 50 * time.Millisecond
+)
+
+// awaitCurrent returns nil once the replicated state is known, or why it is not.
+func (s *Server) awaitCurrent(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, currentPatience)
+	defer cancel()
+	look := time.NewTicker(currentLook)
+	defer look.Stop()
+	for {
+		err := s.broker.Current()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 // eventQuery reads what a client wants.

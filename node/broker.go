@@ -83,8 +83,9 @@ type Broker struct {
 	addresses  Addresses             // set by Start
 
 	mu         sync.Mutex
-	registered uint64 // incarnation, 0 = not yet
-	rebuilt    bool   // registered once since the start
+	registered uint64        // incarnation, 0 = not yet
+	rebuilt    bool          // registered once since the start
+	current    chan struct{} // closed once rebuilt
 	failure    error
 	failed     chan struct{}
 	stopping   bool
@@ -117,6 +118,7 @@ func New(cfg Config) (*Broker, error) {
 		failed:   make(chan struct{}),
 		left:     make(chan struct{}),
 		hurry:    make(chan struct{}),
+		current:  make(chan struct{}),
 		handlers: map[string]executor.Handler{},
 		warden:   newWarden(time.Now),
 		disk:     newDiskWatch(cfg.Disk),
@@ -240,7 +242,10 @@ func (b *Broker) setIncarnation(n uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.registered = n
-	b.rebuilt = b.rebuilt || n > 0
+	if n > 0 && !b.rebuilt {
+		b.rebuilt = true
+		close(b.current)
+	}
 }
 
 // incarnation is 0 while this broker is not registered.

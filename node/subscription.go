@@ -29,6 +29,7 @@ type Subscription struct {
 	replica *Replica
 	labels  func(fsm.JobID) map[string]string
 	stopped <-chan struct{} // nil = never
+	current <-chan struct{} // closed once the log was replayed, nil = it was
 	filter  EventFilter
 	place   EventID
 	match   map[fsm.JobID]bool // by job: its labels match
@@ -37,14 +38,15 @@ type Subscription struct {
 // Events subscribes to what happens after a place (AfterEntry, the ID of the
 // last event read, or Feed.Now): what the log's entries did, the same at every
 // broker, and what happened to this site's home jobs, which only this broker
-// knows. A place ahead of this broker's state is taken as lost, and so are the
-// home events after a place of before its start.
+// knows. A place ahead of this broker's state is waited for until the state was
+// rebuilt since the start (Current), and then taken as lost; so are the home
+// events after a place of before the start.
 func (b *Broker) Events(from EventID, filter EventFilter) *Subscription {
 	s := b.cfg.Replica.Events(from, filter, func(id fsm.JobID) map[string]string {
 		j, _ := b.Job(b.ctx, id) // none if nobody knows it any more
 		return j.Spec.Labels
 	})
-	s.stopped = b.ctx.Done()
+	s.stopped, s.current = b.ctx.Done(), b.current
 	return s
 }
 
@@ -66,6 +68,9 @@ func (s *Subscription) Place() EventID { return s.place }
 // error is the context's, ErrStopping, or ErrEventsLost: then the place has
 // moved to what is held, and the next call goes on from there.
 func (s *Subscription) Next(ctx context.Context) ([]Event, error) {
+	if err := s.replayed(ctx); err != nil {
+		return nil, err
+	}
 	for {
 		found, changed, err := s.look()
 		if err != nil {
@@ -84,6 +89,29 @@ func (s *Subscription) Next(ctx context.Context) ([]Event, error) {
 		case <-s.stopped:
 			return nil, fmt.Errorf("await events: %w", ErrStopping)
 		}
+	}
+}
+
+// replayed waits, with a place that the log has not reached since the start of
+// the broker: it may be replayed yet.
+func (s *Subscription) replayed(ctx context.Context) error {
+	if s.current == nil || s.place.Entry <= s.replica.Index() {
+		return nil
+	}
+	select {
+	case <-s.current: // before a context that has ended: what is held can be read
+		s.current = nil
+		return nil
+	default:
+	}
+	select {
+	case <-s.current:
+		s.current = nil
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("await the log's replay: %w", context.Cause(ctx))
+	case <-s.stopped:
+		return fmt.Errorf("await the log's replay: %w", ErrStopping)
 	}
 }
 

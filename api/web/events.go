@@ -106,13 +106,16 @@ func (p *Pages) eventFilter(r *http.Request) (f node.EventFilter, v eventsView) 
 // told of the gap.
 func (p *Pages) eventStream(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
 	filter, _ := p.eventFilter(r)
-	from, err := node.ParseEventID(resumed(r, "from"))
-	if err != nil {
-		entry, home := p.cfg.Source.Moved()
-		from = node.EventID{Entry: entry, Home: home}
-	}
-	t := ticker{p.cfg.Source, filter, p.cfg.Source.Events(from, filter)}
 	p.serveStream(w, r, func(ctx context.Context, s *stream) error {
+		if err := p.awaitCurrent(ctx, s); err != nil {
+			return err
+		}
+		from, err := node.ParseEventID(resumed(r, "from"))
+		if err != nil {
+			entry, home := p.cfg.Source.Moved()
+			from = node.EventID{Entry: entry, Home: home}
+		}
+		t := ticker{p.cfg.Source, filter, p.cfg.Source.Events(from, filter)}
 		pace := time.NewTicker(eventPace)
 		defer pace.Stop()
 		for {
@@ -126,6 +129,27 @@ func (p *Pages) eventStream(w http.ResponseWriter, r *http.Request, _ func(strin
 			}
 		}
 	})
+	return nil
+}
+
+// awaitCurrent waits until the log was replayed: what was told before a restart
+// of the broker is no news.
+func (p *Pages) awaitCurrent(ctx context.Context, s *stream) error {
+	if p.cfg.Source.Current() == nil {
+		return nil
+	}
+	look := time.NewTicker(eventPace)
+	defer look.Stop()
+	for p.cfg.Source.Current() != nil {
+		select {
+		case <-look.C:
+			if err := s.comment("the log is read again"); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 	return nil
 }
 

@@ -24,6 +24,8 @@ type Source interface {
 	Params() fsm.Params
 	Status(hash bool) node.Status
 	Ready() error
+	// Current returns why the replicated state is not known yet, or nil.
+	Current() error
 	Site() string
 	// Moved numbers the newest change; AwaitMove returns nil once there is a
 	// newer one, else ctx's error.

@@ -226,3 +226,17 @@ func (c *cutter) Write(p []byte) (int, error) {
 }
 
 func (c *cutter) Flush() {}
+
+// TestEventStreamAfterARestart: the log that a broker reads again is no news.
+func TestEventStreamAfterARestart(t *testing.T) {
+	b := webtest.New(3, 10)
+	why := error(node.ErrNotReady)
+	b.Outdated.Store(&why)
+	s := open(t, newPages(t, b), "/events/stream?from=1003")
+	for range 3 { // told before the restart
+		b.Tell(fsm.Event{Kind: fsm.EventSiteOffered, Site: "site-001"})
+	}
+	b.Outdated.Store(nil)
+	b.Tell(fsm.Event{Kind: fsm.EventSiteLost, Site: "site-003"})
+	s.want("event", "1004.1", "site.lost")
+}

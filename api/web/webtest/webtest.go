@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cloudshare/cloudshare/api/web"
@@ -26,6 +27,8 @@ type Broker struct {
 	Waiting  []fsm.QueueView
 	Policy   fsm.Params
 	NotReady error
+	// Outdated is why the state is not known yet, nil = it is.
+	Outdated atomic.Pointer[error]
 	// Err is what Job, Tasks, Logs and Cancel answer, if it is set.
 	Err error
 	// Log opens a task's output; nil gives two lines.
@@ -299,6 +302,14 @@ func (b *Broker) Status(bool) node.Status {
 
 // Ready implements web.Source.
 func (b *Broker) Ready() error { return b.NotReady }
+
+// Current implements web.Source.
+func (b *Broker) Current() error {
+	if why := b.Outdated.Load(); why != nil {
+		return *why
+	}
+	return nil
+}
 
 // Site implements web.Source.
 func (b *Broker) Site() string { return site(0) }

@@ -88,68 +88,22 @@ func dash(text string) string {
 	return text
 }
 
-// ways says what was counted and what was played, and where.
-func (p *Report) ways(w *page) {
-	w.line("Every policy's schedule was played by one broker core a site, the state machine and its policy, in every instance.")
-	w.line("What coalitions wait was counted by the theorem of equal tasks. It is checked: in every instance the grand coalition's")
-	w.line("count against every policy's schedule; where the table says so, brokers also played every coalition, under the default policy: no difference.")
-	w.line("Those instances are chosen by a hash, and only where somebody waits (column `played` of the CSV).")
-	w.line("")
-	w.head("scenario, log", "instances", "nobody waits", "coalitions counted", "counted and played", "of these by load")
-	for _, scenario := range distinct(p.Rows, func(r *Row) Scenario { return r.Scenario }) {
-		for _, log := range distinct(p.Rows, func(r *Row) string { return r.Log }) {
-			p.way(w, fmt.Sprintf("%d, %s", scenario, log), func(r *Row) bool { return r.Scenario == scenario && r.Log == log })
-		}
-	}
-	w.line("")
-	if len(p.Variants) > 0 {
-		all, played := 0, 0
-		for _, v := range p.Variants {
-			all, played = all+len(v.Rows), played+count(v.Rows, func(r *Row) bool { return r.Played })
-		}
-		w.line("Of the %d instances of the sensitivity table, %d were counted and played.", all, played)
-		w.line("")
-	}
-}
-
-// way writes which way was used in a part of the study.
-func (p *Report) way(w *page, name string, in func(*Row) bool) {
-	played := func(r *Row) bool { return in(r) && r.Played }
-	var loads []string
-	for _, load := range p.Study.Loads {
-		if n := count(p.Rows, func(r *Row) bool { return played(r) && r.Load == load }); n > 0 {
-			loads = append(loads, fmt.Sprintf("%v: %d", load, n))
-		}
-	}
-	all, idle := count(p.Rows, in), count(p.Rows, func(r *Row) bool { return in(r) && r.Total == 0 })
-	w.row(name, strconv.Itoa(all), strconv.Itoa(idle), strconv.Itoa(all), strconv.Itoa(count(p.Rows, played)), dash(strings.Join(loads, ", ")))
-}
-
-func count(rows []*Row, which func(*Row) bool) (n int) {
-	for _, r := range rows {
-		if which(r) {
-			n++
-		}
-	}
-	return n
-}
-
 // scenario writes one column of Table 1, and who beats whom.
 func (p *Report) scenario(w *page, scenario Scenario) {
 	t := TallyOf(p.Rows, p.Study.Policies, L1, func(r *Row) bool { return r.Scenario == scenario })
 	w.line("")
 	w.line("## Scenario %d", scenario)
 	w.line("")
-	w.line("%d instances, in %d of them nobody waits. A point for every policy that one is strictly fairer than.", t.Instances, t.Unwaited)
+	w.line("%d instances. In %d of them nobody waits: they give no points and are left out of means and medians, here and below.", t.Instances, t.Unwaited)
+	w.line("A point for every policy that one is strictly fairer than. Where v(N) is small L1/v(N) is large and moves the mean, so the median stands beside it.")
 	w.line("")
-	w.head("policy", "score", "share", "paper's score", "paper's share", "wins : losses", "mean L1/v(N)", "mean (L1 − floor)/v(N)")
+	w.head("policy", "score", "share", "paper's score", "paper's share", "wins : losses", "mean L1/v(N)", "median", "mean (L1 − floor)/v(N)", "median")
 	for i, policy := range t.Policies {
 		score, share := "–", "–"
 		if s, f, ok := paper(policy, scenario); ok {
 			score, share = strconv.Itoa(s), fmt.Sprintf("%.3f", f)
 		}
-		w.row(policy, strconv.Itoa(t.Scores[i]), fmt.Sprintf("%.3f", t.Shares()[i]), score, share,
-			fmt.Sprintf("%d : %d", t.Wins(i), t.Losses(i)), fmt.Sprintf("%.4f", t.Distance[i]), fmt.Sprintf("%.4f", t.Excess[i]))
+		w.row(append([]string{policy, strconv.Itoa(t.Scores[i]), fmt.Sprintf("%.3f", t.Shares()[i]), score, share}, t.measures(i)...)...)
 	}
 	w.line("")
 	w.line("Head to head, instances in which the row is fairer than the column:")
@@ -165,39 +119,6 @@ func (p *Report) scenario(w *page, scenario Scenario) {
 			cells = append(cells, strconv.Itoa(t.Beats[i][k]))
 		}
 		w.row(cells...)
-	}
-}
-
-// parts writes the shares by log and by load.
-func (p *Report) parts(w *page) {
-	w.line("")
-	w.line("## By log and load")
-	w.line("")
-	w.line("Shares of the scores; in brackets mean (L1 − floor)/v(N).")
-	w.line("")
-	w.head(append([]string{"scenario, part", "instances"}, p.Study.Policies...)...)
-	p.eachPart(func(name string, which func(*Row) bool) {
-		w.row(tallyCells(name, TallyOf(p.Rows, p.Study.Policies, L1, which))...)
-	})
-}
-
-func tallyCells(name string, t *Tally) []string {
-	cells := []string{name, strconv.Itoa(t.Instances)}
-	for i, share := range t.Shares() {
-		cells = append(cells, fmt.Sprintf("%.3f (%.4f)", share, t.Excess[i]))
-	}
-	return cells
-}
-
-// eachPart walks through scenario × (log, then load).
-func (p *Report) eachPart(visit func(name string, which func(*Row) bool)) {
-	for _, scenario := range distinct(p.Rows, func(r *Row) Scenario { return r.Scenario }) {
-		for _, log := range distinct(p.Rows, func(r *Row) string { return r.Log }) {
-			visit(fmt.Sprintf("%d, %s", scenario, log), func(r *Row) bool { return r.Scenario == scenario && r.Log == log })
-		}
-		for _, load := range distinct(p.Rows, func(r *Row) float64 { return r.Load }) {
-			visit(fmt.Sprintf("%d, load %v", scenario, load), func(r *Row) bool { return r.Scenario == scenario && r.Load == load })
-		}
 	}
 }
 

@@ -153,6 +153,25 @@ func TestDamagedRowsArePlayedAgain(t *testing.T) {
 	}
 }
 
+// Means and medians are those of the instances in which somebody waits.
+func TestTallyLeavesOutWhereNobodyWaits(t *testing.T) {
+	var rows []*Row
+	for _, l1 := range []int64{0, 2, 4, 90} { // two sites, φ = 50 each
+		rows = append(rows, &Row{Scale: 2, Phi: []int64{100, 100}, Total: 100, Waits: [][]int64{{50 + l1/2, 50 - l1/2}, {50, 50}}})
+	}
+	rows = append(rows, &Row{Scale: 2, Phi: []int64{0, 0}, Waits: [][]int64{{0, 0}, {0, 0}}})
+	tally := TallyOf(rows, []string{"a", "b"}, L1, nil)
+	if tally.Instances != 5 || tally.Unwaited != 1 || tally.Wins(1) != 3 || tally.Losses(0) != 3 || tally.Scores[0] != 0 {
+		t.Errorf("%+v", tally)
+	}
+	if d := tally.Distance[0]; d.Mean != 0.24 || d.Median != 0.03 {
+		t.Errorf("L1/v(N) of 0, .02, .04, .9: mean %v, median %v", d.Mean, d.Median)
+	}
+	if d := TallyOf(rows[4:], []string{"a", "b"}, L1, nil).Excess[0]; d.Mean != 0 || d.Median != 0 {
+		t.Errorf("of no instance: mean %v, median %v", d.Mean, d.Median)
+	}
+}
+
 func TestResultsOfAnotherStudyAreRefused(t *testing.T) {
 	s := smallStudy(t)
 	path := filepath.Join(t.TempDir(), "rows")

@@ -11,18 +11,38 @@ type Tally struct {
 	Policies  []string
 	Instances int
 	// Unwaited are the instances in which nobody had to wait: they give no points
-	// and are not in the means.
+	// and are in no mean and no median.
 	Unwaited int
 	Scores   []int   // by policy
 	Beats    [][]int // [a][b]: instances in which a was strictly fairer than b
-	// Distance is the mean of L1/v(N), Excess that of (L1 − floor)/v(N).
-	Distance, Excess []float64
+	// Distance is L1/v(N), Excess (L1 − floor)/v(N), both by policy.
+	Distance, Excess []Spread
+}
+
+// Spread sums up one number of many instances.
+type Spread struct {
+	Mean, Median float64
+	values       []float64
+}
+
+// settle computes mean and median; of no values both are 0.
+func (s *Spread) settle() {
+	n := len(s.values)
+	if n == 0 {
+		return
+	}
+	sum := 0.0
+	for _, v := range s.values {
+		sum += v
+	}
+	slices.Sort(s.values)
+	s.Mean, s.Median, s.values = sum/float64(n), (s.values[(n-1)/2]+s.values[n/2])/2, nil
 }
 
 // TallyOf sums up the rows that which accepts (nil: all), by a norm.
 func TallyOf(rows []*Row, policies []string, norm Norm, which func(*Row) bool) *Tally {
 	n := len(policies)
-	t := &Tally{Policies: policies, Scores: make([]int, n), Distance: make([]float64, n), Excess: make([]float64, n)}
+	t := &Tally{Policies: policies, Scores: make([]int, n), Distance: make([]Spread, n), Excess: make([]Spread, n)}
 	for range n {
 		t.Beats = append(t.Beats, make([]int, n))
 	}
@@ -32,10 +52,8 @@ func TallyOf(rows []*Row, policies []string, norm Norm, which func(*Row) bool) *
 		}
 	}
 	for i := range n {
-		if waited := t.Instances - t.Unwaited; waited > 0 {
-			t.Distance[i] /= float64(waited)
-			t.Excess[i] /= float64(waited)
-		}
+		t.Distance[i].settle()
+		t.Excess[i].settle()
 	}
 	return t
 }
@@ -52,8 +70,8 @@ func (t *Tally) add(r *Row, norm Norm) {
 	for i := range t.Policies {
 		unfair[i] = fair.Unfairness(r.Waits[i], norm)
 		l1 := fair.L1(r.Waits[i])
-		t.Distance[i] += float64(l1) / whole
-		t.Excess[i] += float64(l1-fair.Floor()) / whole
+		t.Distance[i].values = append(t.Distance[i].values, float64(l1)/whole)
+		t.Excess[i].values = append(t.Excess[i].values, float64(l1-fair.Floor())/whole)
 	}
 	for i, score := range Scores(unfair) {
 		t.Scores[i] += score
@@ -126,8 +144,11 @@ type Score struct {
 	Share    float64  `json:"share"`
 	Paper    float64  `json:"paper_share"` // 0 for a policy that the paper does not know
 	Losses   int      `json:"losses"`
-	Distance float64  `json:"l1_over_v"`
-	Excess   float64  `json:"excess_over_v"`
+	// Means and medians of the instances in which somebody waits.
+	Distance       float64 `json:"l1_over_v"`
+	DistanceMedian float64 `json:"l1_over_v_median"`
+	Excess         float64 `json:"excess_over_v"`
+	ExcessMedian   float64 `json:"excess_over_v_median"`
 }
 
 // Scores is the table that the paper shows.
@@ -137,7 +158,7 @@ func (p *Report) Scores() (scores []Score) {
 		for i, policy := range t.Policies {
 			s := Score{
 				Scenario: scenario, Policy: policy, Score: t.Scores[i], Share: t.Shares()[i], Losses: t.Losses(i),
-				Distance: t.Distance[i], Excess: t.Excess[i],
+				Distance: t.Distance[i].Mean, DistanceMedian: t.Distance[i].Median, Excess: t.Excess[i].Mean, ExcessMedian: t.Excess[i].Median,
 			}
 			if _, share, ok := paper(policy, scenario); ok {
 				s.Paper = share

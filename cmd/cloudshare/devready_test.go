@@ -94,3 +94,12 @@ func TestBrokerEnvironment(t *testing.T) {
 		t.Errorf("passed %v, want %s", got, want)
 	}
 }
+
+// TestNobodyJoins: a federation of one site, or one that is started again, has
+// no sites that join.
+func TestNobodyJoins(t *testing.T) {
+	d := &dev{app: &app{}}
+	if err := d.launchAll(t.Context(), nil, []string{"127.0.0.1:1"}); err != nil {
+		t.Error(err)
+	}
+}

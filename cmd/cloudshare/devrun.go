@@ -86,7 +86,7 @@ func (d *dev) launchAll(ctx context.Context, sites []*devSite, peers []string) e
 			failed++
 		}
 	}
-	if failed == len(sites) {
+	if failed > 0 && failed == len(sites) {
 		return errs[0]
 	}
 	for i, err := range errs {

@@ -12,7 +12,7 @@ import (
 // randomCase draws a small case: equal unit tasks with background, or tasks of
 // any width and length.
 func randomCase(rng *rand.Rand, sites int) *Case {
-	c := &Case{Params: Params(sched.Names()[rng.IntN(5)]), Seed: rng.Uint64(), Home: Home(rng.IntN(3))}
+	c := &Case{Params: Params(sched.Names()[rng.IntN(len(sched.Names()))]), Seed: rng.Uint64(), Home: Home(rng.IntN(3))}
 	c.Params.Running = sched.Mode(rng.IntN(2))
 	c.Params.FixedOrder, c.WholeShare = rng.IntN(4) == 0, rng.IntN(3) == 0
 	for range sites {

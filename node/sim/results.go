@@ -47,18 +47,17 @@ func (r *Results) load(mark string) error {
 		return r.begin(first, mark)
 	}
 	end := int64(len(first))
-	for {
-		line, err := in.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			break
+	for err == nil {
+		var line []byte
+		if line, err = in.ReadBytes('\n'); err == nil {
+			r.take(line)
+			end += int64(len(line))
 		}
-		if err != nil {
-			return err
-		}
-		r.take(line)
-		end += int64(len(line))
 	}
-	if err := r.f.Truncate(end); err != nil {
+	if !errors.Is(err, io.EOF) {
+		return err
+	}
+	if err = r.f.Truncate(end); err != nil {
 		return err
 	}
 	_, err = r.f.Seek(end, io.SeekStart)

@@ -111,15 +111,3 @@ func (s *Server) waitQuery(r *http.Request) (after, home uint64, wait time.Durat
 	}
 	return after, home, wait, nil
 }
-
-// enter counts a request that may stay for long; beyond the bound it is refused.
-func (s *Server) enter() (leave func(), err error) {
-	if s.waiters.Add(1) > int64(s.cfg.MaxWaiters) {
-		s.waiters.Add(-1)
-		p := newProblem(http.StatusServiceUnavailable, "too-many-waiters", "Too many clients wait for what happens",
-			"this broker keeps "+strconv.Itoa(s.cfg.MaxWaiters)+" event streams and blocking reads at a time: try again later, or ask another broker")
-		p.RetryAfter = 10
-		return nil, p
-	}
-	return func() { s.waiters.Add(-1) }, nil
-}

@@ -29,7 +29,7 @@ var _ Recent = (*archive.Recent)(nil)
 func (s *Server) newPages() *web.Pages {
 	cfg := web.Config{
 		Source: pageSource{s.broker, s}, Whys: pageWhys{s.broker}, Version: s.cfg.Version, Problem: pageProblem, Stopping: s.stopping,
-		MaxStreams: s.cfg.MaxWaiters,
+		MaxStreams: s.cfg.MaxWaiters + s.cfg.MaxFollowers, // stayed refuses before
 	}
 	if s.cfg.Recent != nil {
 		cfg.History = pageHistory{s.cfg.Recent}
@@ -44,9 +44,10 @@ type pageKey struct{}
 // change with every version.
 func (s *Server) showPages(at router) {
 	for _, route := range s.pages.Routes() {
+		answer := s.stayed(route)
 		at.page(route, func(w http.ResponseWriter, r *http.Request, param func(string) string) {
 			r = r.WithContext(context.WithValue(r.Context(), pageKey{}, true))
-			if err := route.Handler(w, r, param); err != nil {
+			if err := answer(w, r, param); err != nil {
 				s.fail(w, r, err)
 			}
 		})
@@ -59,6 +60,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, p *problem) {
 		p.write(w)
 		return
 	}
+	p.setHeaders(w.Header())
 	s.pages.Refuse(w, r, web.Problem{Status: p.Status, Title: p.Title, Detail: p.Detail})
 }
 

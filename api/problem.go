@@ -16,7 +16,10 @@ import (
 )
 
 // problem is a wire.Problem as handlers and huma return it.
-type problem struct{ wire.Problem }
+type problem struct {
+	wire.Problem
+	hangUp bool // end the connection: there are many
+}
 
 var (
 	_ huma.StatusError       = (*problem)(nil)
@@ -39,7 +42,7 @@ func (p *problem) GetHeaders() http.Header {
 
 // newProblem makes a problem of the given stable name.
 func newProblem(status int, name, title, detail string) *problem {
-	return &problem{wire.Problem{Type: wire.ProblemPrefix + name, Title: title, Status: status, Detail: detail}}
+	return &problem{Problem: wire.Problem{Type: wire.ProblemPrefix + name, Title: title, Status: status, Detail: detail}}
 }
 
 // errorTable is the one place where errors become statuses.
@@ -135,14 +138,22 @@ func oneLine(s string) string {
 	return s
 }
 
+// setHeaders sets those beside the content type.
+func (p *problem) setHeaders(h http.Header) {
+	for k, v := range p.GetHeaders() {
+		h[k] = v
+	}
+	if p.hangUp {
+		h.Set("Connection", "close")
+	}
+}
+
 // write sends the problem.
 func (p *problem) write(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Content-Type", wire.TypeProblem)
 	h.Del("Content-Length")
-	for k, v := range p.GetHeaders() {
-		h[k] = v
-	}
+	p.setHeaders(h)
 	body, err := json.Marshal(p.Problem)
 	if err != nil {
 		body = []byte("{}")

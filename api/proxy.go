@@ -86,6 +86,14 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, e *node.Elsewhe
 	case hops(r) >= maxHops:
 		s.refuse(w, r, unreachable(e, "the request was passed on "+strconv.Itoa(maxHops)+" times without finding it"))
 	default:
+		if r.URL.Query().Has("index") { // it waits there, and holds a connection here
+			leave, err := s.enter()
+			if err != nil {
+				s.refuse(w, r, problemOf(err))
+				return
+			}
+			defer leave()
+		}
 		ctx, cancel := s.untilStop(r.Context())
 		defer cancel()
 		s.proxy.ServeHTTP(w, r.WithContext(context.WithValue(ctx, elsewhereKey{}, e)))

@@ -48,6 +48,9 @@ func (s *Server) around(next echo.HandlerFunc) echo.HandlerFunc {
 		res := c.Response()
 		res.Writer = newDeadlineWriter(res.Writer, s.cfg.BodyTimeout)
 		res.Before(func() {
+			if s.conns.crowd() {
+				res.Header().Set("Connection", "close")
+			}
 			if h := res.Header(); h.Get(wire.HeaderIndex) == "" { // a forwarded answer has its own
 				h.Set(wire.HeaderIndex, strconv.FormatUint(s.broker.Index(), 10))
 			}

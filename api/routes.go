@@ -61,7 +61,7 @@ func (s *Server) routes() {
 			queryParam("stream", huma.TypeString, "stdout (default) or stderr"), queryParam("follow", huma.TypeBoolean, "go on until the attempt ends"),
 		},
 		Responses: s.responses(http.StatusOK, "text/plain", &huma.Schema{Type: huma.TypeString}, 400, 404, 503),
-	}, s.logs)
+	}, s.followed(s.logs))
 	s.raw(huma.Operation{
 		OperationID: "set-policy", Method: http.MethodPut, Path: "/v1/policy", Summary: "Change the federation's policy",
 		Description: "Fields left out keep their value.",

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -32,8 +31,11 @@ type Config struct {
 	MaxBody  int64  // bytes of a body that is not NDJSON
 	MaxLines int64  // bytes of an NDJSON body
 	MaxConns int    // connections at a time; more wait to be accepted
-	// MaxWaiters bounds event streams and blocking reads at a time; more are refused.
+	// MaxWaiters bounds event streams, blocking reads and open pages at a time;
+	// more are refused. Default and most: half of MaxConns.
 	MaxWaiters int
+	// MaxFollowers bounds followed logs. Default and most: a quarter of MaxConns.
+	MaxFollowers int
 
 	HeaderTimeout time.Duration // until a request's header has come
 	BodyTimeout   time.Duration // without a byte of a body, or without room to write an answer
@@ -48,7 +50,7 @@ func DefaultConfig() Config {
 	return Config{
 		Listen: "127.0.0.1:7700", Version: "dev", MaxBody: node.MaxSpecBytes, MaxLines: 64 << 20, MaxConns: 4096,
 		HeaderTimeout: 10 * time.Second, BodyTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
-		PeerTimeout: 10 * time.Second, MaxWaiters: 2048,
+		PeerTimeout: 10 * time.Second, MaxWaiters: 2048, MaxFollowers: 1024,
 	}
 }
 
@@ -61,6 +63,8 @@ func (c Config) withDefaults() Config {
 	orElse(&c.MaxLines, d.MaxLines)
 	orElse(&c.MaxConns, d.MaxConns)
 	orElse(&c.MaxWaiters, d.MaxWaiters)
+	orElse(&c.MaxFollowers, d.MaxFollowers)
+	c.MaxWaiters, c.MaxFollowers = min(c.MaxWaiters, c.MaxConns/2), min(c.MaxFollowers, c.MaxConns/4)
 	orElse(&c.HeaderTimeout, d.HeaderTimeout)
 	orElse(&c.BodyTimeout, d.BodyTimeout)
 	orElse(&c.IdleTimeout, d.IdleTimeout)
@@ -87,9 +91,11 @@ type Server struct {
 	peers   *peerTransport
 	origins http.CrossOriginProtection // a browser on this machine reaches the loopback, too
 	names   hostNames
-	waiters atomic.Int64 // event streams and blocking reads; bounded by MaxWaiters
-	frames  frames
-	pages   *web.Pages
+	conns   *conns
+	// waiters are event streams, blocking reads and open pages; followers follow logs.
+	waiters, followers places
+	frames             frames
+	pages              *web.Pages
 	// searches has one for each search among all brokers that goes on.
 	searches chan struct{}
 	// archiveReads has one for each report or export that goes on.
@@ -112,6 +118,9 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 		cfg: cfg.withDefaults(), broker: b, log: logger, metrics: newMetrics(reg), stopping: make(chan struct{}), searches: make(chan struct{}, maxSearches),
 		archiveReads: make(chan struct{}, maxArchiveReads),
 	}
+	s.waiters.most, s.waiters.what = int64(s.cfg.MaxWaiters), "event streams, blocking reads and open pages"
+	s.followers.most, s.followers.what = int64(s.cfg.MaxFollowers), "followed logs"
+	s.conns = newConns(s.cfg.MaxConns - s.cfg.MaxConns/8)
 	s.names = newHostNames(append([]string{s.cfg.Listen}, cfg.Names...))
 	s.peers = newPeers(s.cfg.PeerTimeout)
 	s.proxy = s.newProxy()
@@ -122,7 +131,7 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 	s.showPages(handler)
 	s.http = &http.Server{
 		Handler: handler, ReadHeaderTimeout: s.cfg.HeaderTimeout, IdleTimeout: s.cfg.IdleTimeout,
-		MaxHeaderBytes: 64 << 10, ErrorLog: log.New(lineWriter{logger}, "", 0),
+		MaxHeaderBytes: 64 << 10, ConnState: s.conns.changed, ErrorLog: log.New(lineWriter{logger}, "", 0),
 	}
 	return s
 }

@@ -25,13 +25,25 @@ type stream struct {
 // serveStream runs a stream until its client is gone, the server stops or run
 // ends.
 func (p *Pages) serveStream(w http.ResponseWriter, r *http.Request, run func(ctx context.Context, s *stream) error) {
-	if p.streams.Add(1) > int64(p.cfg.MaxStreams) {
-		p.streams.Add(-1)
-		w.Header().Set("Retry-After", "5")
-		p.Refuse(w, r, Problem{http.StatusServiceUnavailable, "Too many pages are open", "close some, or read from another broker"})
-		return
+	if p.enter(w, r) {
+		defer p.streams.Add(-1)
+		p.runStream(w, r, run)
 	}
-	defer p.streams.Add(-1)
+}
+
+// enter counts a stream, or refuses it.
+func (p *Pages) enter(w http.ResponseWriter, r *http.Request) bool {
+	if p.streams.Add(1) <= int64(p.cfg.MaxStreams) {
+		return true
+	}
+	p.streams.Add(-1)
+	w.Header().Set("Retry-After", "5")
+	p.Refuse(w, r, Problem{http.StatusServiceUnavailable, "Too many pages are open", "close some, or read from another broker"})
+	return false
+}
+
+// runStream is serveStream for a stream that was counted.
+func (p *Pages) runStream(w http.ResponseWriter, r *http.Request, run func(ctx context.Context, s *stream) error) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	go func() {

@@ -37,6 +37,10 @@ func (p *Pages) log(w http.ResponseWriter, r *http.Request, param func(string) s
 	if r.URL.Query().Get("stream") == "stderr" {
 		q.Stream = "stderr"
 	}
+	if !p.enter(w, r) { // before the log is opened, which may wait
+		return nil
+	}
+	defer p.streams.Add(-1)
 	body, err := p.openLog(r, q)
 	switch {
 	case isElsewhere(err):
@@ -44,7 +48,7 @@ func (p *Pages) log(w http.ResponseWriter, r *http.Request, param func(string) s
 	case errors.Is(err, context.Canceled):
 		return nil
 	}
-	p.serveStream(w, r, func(ctx context.Context, s *stream) error {
+	p.runStream(w, r, func(ctx context.Context, s *stream) error {
 		if err != nil {
 			what := p.cfg.Problem(err)
 			return errors.Join(s.send("note", "", html.EscapeString(short(200, what.Title+": "+what.Detail))), s.send("end", "", "no output"))

@@ -42,7 +42,18 @@ type Handler func(w http.ResponseWriter, r *http.Request, param func(string) str
 type Route struct {
 	Method, Path string
 	Handler      Handler
+	Stay         Stay
 }
+
+// Stay says whether a route's answers go on by themselves.
+type Stay int
+
+// Kinds of stay.
+const (
+	Brief   Stay = iota
+	Listens      // until the page is closed
+	Follows      // one task's output, until its end
+)
 
 // Pages answers for one broker. It is safe for concurrent use.
 type Pages struct {
@@ -74,7 +85,7 @@ func New(cfg Config) *Pages {
 // Routes lists what the pages answer.
 func (p *Pages) Routes() []Route {
 	page := func(path string, h func(r *http.Request, param func(string) string) (view, error)) Route {
-		return Route{http.MethodGet, path, p.page(h)}
+		return Route{http.MethodGet, path, p.page(h), Brief}
 	}
 	return []Route{
 		page("/", p.federation),
@@ -84,11 +95,11 @@ func (p *Pages) Routes() []Route {
 		page("/jobs/{id}", p.job),
 		page("/timeline", p.timeline),
 		page("/events", p.events),
-		{http.MethodPost, "/jobs/{id}/cancel", p.cancel},
-		{http.MethodGet, "/jobs/{id}/log", p.log},
-		{http.MethodGet, "/jobs/{id}/live", p.jobLive},
-		{http.MethodGet, "/events/stream", p.eventStream},
-		{http.MethodGet, "/live", p.live},
-		{http.MethodGet, "/assets/{name}", p.asset},
+		{http.MethodPost, "/jobs/{id}/cancel", p.cancel, Brief},
+		{http.MethodGet, "/jobs/{id}/log", p.log, Follows},
+		{http.MethodGet, "/jobs/{id}/live", p.jobLive, Listens},
+		{http.MethodGet, "/events/stream", p.eventStream, Listens},
+		{http.MethodGet, "/live", p.live, Listens},
+		{http.MethodGet, "/assets/{name}", p.asset, Brief},
 	}
 }

@@ -1,0 +1,163 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cloudshare/cloudshare/node"
+)
+
+// patientLog is the output of a task that has not begun: a reader waits until
+// it closes the log.
+type patientLog chan struct{}
+
+func (p patientLog) Read([]byte) (int, error) { <-p; return 0, io.EOF }
+func (p patientLog) Close() error {
+	select {
+	case <-p:
+	default:
+		close(p)
+	}
+	return nil
+}
+
+// crowdOf opens connections that send a request and stay, and tells how many
+// were answered by which status.
+func crowdOf(t *testing.T, s *Server, n int, request string) map[int]int {
+	t.Helper()
+	type result struct {
+		status int
+		err    error
+	}
+	results := make(chan result, n)
+	for range n {
+		conn := dial(t, s)
+		go func() {
+			_, err := io.WriteString(conn, request)
+			if err != nil {
+				results <- result{err: err}
+				return
+			}
+			from := bufio.NewReader(conn)
+			res, err := http.ReadResponse(from, nil)
+			if err != nil {
+				results <- result{err: err}
+				return
+			}
+			if res.StatusCode == http.StatusServiceUnavailable { // and hung up on
+				_, err = io.Copy(io.Discard, from)
+				_ = conn.Close()
+			}
+			results <- result{res.StatusCode, err}
+		}()
+	}
+	seen := map[int]int{}
+	for range n {
+		r := <-results
+		if r.err != nil {
+			t.Error(r.err)
+		}
+		seen[r.status]++
+	}
+	return seen
+}
+
+// alive asks a probe on a connection of its own.
+func alive(t *testing.T, s *Server, beside string) {
+	t.Helper()
+	conn := dial(t, s)
+	begin := time.Now()
+	send1(t, conn, "GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil || !strings.Contains(line, "200") || time.Since(begin) > 5*time.Second {
+		t.Errorf("a probe beside %s: %q %v after %s", beside, line, err, time.Since(begin))
+	}
+}
+
+// Found by review: followers of logs were in no limit and took all connections,
+// so that probes failed. Twice as many clients as there are connections stay:
+// those beyond the bounds are refused and hung up on, and idle ones make room.
+func TestFollowersLeaveRoom(t *testing.T) {
+	const most, all = 1000, 2000
+	f := newFake("site-1")
+	f.log = func(context.Context, node.LogQuery) (io.ReadCloser, error) { return make(patientLog), nil }
+	s := serve(t, f, Config{MaxConns: most})
+	ask(s, "POST", "/v1/jobs", js, `{"command":["sleep","9"]}`)
+	page := "GET /jobs/site-1.1/log HTTP/1.1\r\nHost: localhost\r\n\r\n"
+	if got := crowdOf(t, s, 50, page); got[200] != 50 {
+		t.Errorf("pages that show a log: %v", got)
+	}
+	got := crowdOf(t, s, all, "GET /v1/jobs/site-1.1/logs?follow=true HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	if got[200] != most/4-50 || got[503] != all-most/4+50 {
+		t.Errorf("followers: %v", got)
+	}
+	alive(t, s, "followers")
+	if w := ask(s, "GET", "/jobs/site-1.1/log", "", ""); w.Code != 503 || w.Header().Get("Connection") != "close" || w.Header().Get("Retry-After") == "" {
+		t.Errorf("one more page: %d %v", w.Code, w.Header())
+	}
+	if got = crowdOf(t, s, all, "GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n"); got[200] != most/2 || got[503] != all-most/2 {
+		t.Errorf("event streams: %v", got)
+	}
+	alive(t, s, "event streams")
+	if got = crowdOf(t, s, all/2, "GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n"); got[200] != all/2 {
+		t.Errorf("clients that keep their connections: %v", got)
+	}
+	alive(t, s, "idle connections")
+}
+
+// TestIdleConnectionsMakeRoom: the longest idle one goes first, and only in a
+// crowd.
+func TestIdleConnectionsMakeRoom(t *testing.T) {
+	c := newConns(3)
+	var ends []net.Conn
+	for range 4 {
+		a, b := net.Pipe()
+		defer a.Close()
+		defer b.Close()
+		ends = append(ends, a)
+	}
+	for _, conn := range ends[:3] {
+		if c.note(conn, http.StateNew) != nil || c.note(conn, http.StateActive) != nil || c.note(conn, http.StateIdle) != nil {
+			t.Error("closed without need")
+		}
+	}
+	c.note(ends[0], http.StateActive)
+	if got := c.note(ends[3], http.StateNew); got != ends[1] || !c.crowd() {
+		t.Errorf("%v goes, want the second one; crowd: %t", got, c.crowd())
+	}
+	if c.note(ends[1], http.StateClosed); c.crowd() || c.open != 3 || len(c.at) != 1 {
+		t.Errorf("%d open, %d idle", c.open, len(c.at))
+	}
+}
+
+// TestForwardedReadsAreCounted: a blocking read and a followed log that another
+// broker answers hold a place here, too.
+func TestForwardedReadsAreCounted(t *testing.T) {
+	owner := newFake("site-2")
+	owner.found(t)
+	owner.log = func(context.Context, node.LogQuery) (io.ReadCloser, error) { return make(patientLog), nil }
+	there := serve(t, owner, Config{})
+	ask(there, "POST", "/v1/jobs", js, `{"command":["echo"]}`)
+	f := newFake("site-1")
+	f.elseErr = &node.ElsewhereError{Site: "site-2", HTTP: there.Addr(), Role: "owner"}
+	here := serve(t, f, Config{MaxWaiters: 1, MaxFollowers: 1})
+	for path, taken := range map[string]*places{
+		"/v1/jobs/site-2.1?index=1000":       &here.waiters,
+		"/v1/jobs/site-2.1/logs?follow=true": &here.followers,
+	} {
+		leave, err := taken.enter()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w := ask(here, "GET", path, "", ""); w.Code != 503 || !strings.HasSuffix(typeOf(t, w.Body.Bytes()), "too-many-waiters") {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+		leave()
+	}
+}

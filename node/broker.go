@@ -181,6 +181,7 @@ func (b *Broker) Start(ctx context.Context, addresses Addresses) error {
 	b.goroutine(b.watchLoop)
 	b.goroutine(b.watchLog)
 	b.goroutine(b.estimateLoop)
+	b.goroutine(b.keepDates)
 	return nil
 }
 

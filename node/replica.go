@@ -18,9 +18,12 @@ type Replica struct {
 	state *fsm.State
 	// changed is closed and replaced by every change of the state.
 	changed chan struct{}
-	// anchorMs of log time was reached at anchorWall, as this broker saw it.
-	anchorMs   int64
-	anchorWall time.Time
+	// dates are of log time, kept in the file datesPath ("" = not kept); datedMs is
+	// the last one looked at. appended is the date of the entry that comes next.
+	dates     dates
+	datesPath string
+	datedMs   int64
+	appended  time.Time
 	// wake is signalled (capacity 1) after every change, for the broker's loop.
 	wake chan struct{}
 	// feed takes each entry's events; told are those of the entry under way.
@@ -28,7 +31,10 @@ type Replica struct {
 	told []fsm.Event
 }
 
-var _ coord.Machine = (*Replica)(nil)
+var (
+	_ coord.Machine = (*Replica)(nil)
+	_ coord.Dated   = (*Replica)(nil)
+)
 
 // NewReplica returns an empty replica.
 func NewReplica() *Replica {
@@ -38,6 +44,13 @@ func NewReplica() *Replica {
 	}
 	r.state.Observe(&r.told)
 	return r
+}
+
+// Dated implements coord.Dated.
+func (r *Replica) Dated(at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.appended = at
 }
 
 // Apply implements coord.Machine.
@@ -52,9 +65,27 @@ func (r *Replica) Apply(entry []byte) ([]fsm.Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("apply entry: %w", err)
 	}
+	r.date()
 	r.tell()
 	r.signal()
 	return results, nil
+}
+
+// date notes when log time moved: by the lead's clock if the backend tells, the
+// same at every broker and in every replay, else by this one's. REQUIRES: r.mu
+// held.
+func (r *Replica) date() {
+	at := r.appended
+	r.appended = time.Time{}
+	now := r.state.Time()
+	if now == r.datedMs {
+		return
+	}
+	r.datedMs = now
+	if at.IsZero() {
+		at = time.Now()
+	}
+	r.dates.observe(now, at)
 }
 
 // maxTold is the room kept for the events of one entry.
@@ -72,9 +103,6 @@ func (r *Replica) tell() {
 
 // signal tells readers that the state changed. REQUIRES: r.mu held.
 func (r *Replica) signal() {
-	if now := r.state.Time(); now != r.anchorMs {
-		r.anchorMs, r.anchorWall = now, time.Now()
-	}
 	close(r.changed)
 	r.changed = make(chan struct{})
 	select {
@@ -161,13 +189,13 @@ func (r *Replica) Await(ctx context.Context, cond func(*fsm.State) bool) error {
 }
 
 // wallOf turns log time into a date for people, not before earliest; a negative
-// ms is the zero time. It is right to about a second for what this broker saw
-// happen. REQUIRES: r.mu held, as inside View.
+// ms is the zero time. It is right to about a second for what came after the
+// first entry that this broker knows of. REQUIRES: r.mu held, as inside View.
 func (r *Replica) wallOf(ms int64, earliest time.Time) time.Time {
 	if ms < 0 {
 		return time.Time{}
 	}
-	t := r.anchorWall.Add(time.Duration(ms-r.anchorMs) * time.Millisecond)
+	t := r.dates.date(ms)
 	if t.Before(earliest) {
 		return earliest
 	}
@@ -179,7 +207,7 @@ func (r *Replica) dated(events []Event) []Event {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	for i := range events {
-		if e := &events[i]; e.ID.Home == 0 && !r.anchorWall.IsZero() {
+		if e := &events[i]; e.ID.Home == 0 {
 			e.At = r.wallOf(e.Time, time.Time{})
 		}
 	}

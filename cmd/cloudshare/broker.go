@@ -80,6 +80,9 @@ func (p *brokerParts) start(ctx context.Context, cfg Config, log zerolog.Logger)
 		return fmt.Errorf("http address %s is taken: %w", cfg.HTTP, cause)
 	}
 	replica := node.NewReplica()
+	if cause := replica.KeepDates(cfg.DataDir); cause != nil {
+		log.Warn().Err(cause).Msg("go on without")
+	}
 	if p.log, err = openLog(ctx, raftConfig(cfg, id, replica, log), probeAfter, log); err != nil {
 		return err
 	}

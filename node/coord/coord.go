@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
 )
@@ -54,6 +55,14 @@ type Machine interface {
 	// Admit says whether a node may join under a site's name; an error carries
 	// the reason for the operator.
 	Admit(site string, node [16]byte) error
+}
+
+// Dated is a [Machine] that wants to know when entries were ordered.
+type Dated interface {
+	// Dated tells before Apply when the lead appended the entry, by its wall
+	// clock: the same at every member, and when the entry is replayed. It is for
+	// people; Apply must not depend on it.
+	Dated(at time.Time)
 }
 
 // Snapshot is a frozen state.

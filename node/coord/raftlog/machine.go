@@ -75,6 +75,9 @@ func (m *machine) apply(l *raft.Log) error {
 	if m.header.term != l.Term {
 		return errVoid
 	}
+	if d, ok := m.m.(coord.Dated); ok {
+		d.Dated(l.AppendedAt)
+	}
 	results, err := m.m.Apply(l.Data)
 	if err != nil {
 		return m.stop(l, err)

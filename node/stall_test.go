@@ -13,10 +13,15 @@ import (
 // hangJournal has the site's journal hang, with a submission's write under way.
 func (s *testSite) hangJournal(t *testing.T) (release func(), answer <-chan Answer) {
 	t.Helper()
+	if err := s.wish(t.Context(), drain{}); err != nil { // no earlier write is under way after this one
+		t.Fatal(err)
+	}
 	tx, err := s.journal.db.Begin(true)
 	if err != nil {
 		t.Fatal(err)
 	}
+	release = func() { _ = tx.Rollback() }
+	t.Cleanup(release)
 	spec, err := ParseSpec([]byte(sleepJob))
 	if err != nil {
 		t.Fatal(err)
@@ -28,7 +33,7 @@ func (s *testSite) hangJournal(t *testing.T) (release func(), answer <-chan Answ
 			t.Fatal(err)
 		}
 	}
-	return func() { _ = tx.Rollback() }, got
+	return release, got
 }
 
 // TestStalledJournalIsNotLive: /livez speaks of store progress. A journal whose
@@ -70,7 +75,7 @@ func TestHungJournalFailsTheBroker(t *testing.T) {
 		t.Errorf("acknowledged without a sync: %+v", got)
 	}
 	if err := a.Stop(context.Background(), false); !errors.Is(err, ErrJournalStalled) {
-		t.Errorf("stop: %v", err)
+		t.Fatalf("stop: %v", err)
 	}
 	if err := a.journal.Close(); !errors.Is(err, ErrJournalStalled) {
 		t.Errorf("close: %v", err)

@@ -52,7 +52,7 @@ var errorTable = []struct {
 	name, title string
 	retryAfter  int // seconds
 }{
-	{node.ErrBadCursor, http.StatusBadRequest, "bad-query", "The query is not valid", 0},
+	{node.ErrBadCursor, http.StatusBadRequest, "bad-cursor", "The cursor is not valid here", 0},
 	{fsm.ErrBadID, http.StatusNotFound, "not-found", "No such job", 0},
 	{node.ErrNotFound, http.StatusNotFound, "not-found", "Not found", 0},
 	{node.ErrEnded, http.StatusConflict, "already-ended", "The job has ended", 0},

@@ -126,6 +126,9 @@ func (s *State) Jobs(f JobFilter, before uint64, limit int) ([]JobView, uint64) 
 	return out, 0
 }
 
+// NextSeq is greater than the Seq of every job that there was so far.
+func (s *State) NextSeq() uint64 { return s.nextSeq }
+
 func (s *State) matches(f JobFilter, j *job) bool {
 	if f.Owner != "" && s.sites[j.owner].name != f.Owner {
 		return false

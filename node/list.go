@@ -12,10 +12,12 @@ import (
 )
 
 // cursor is a place in the merged list of the federation's jobs and this site's
-// own ones: the next job is older than both.
+// own ones: the next job is older than both. It holds at the broker that made
+// it only: another one has other own jobs, and would leave some out.
 type cursor struct {
-	seq uint64 // federation jobs with a smaller Seq; 0 = from the newest
-	num uint64 // own jobs with a smaller number; 0 = from the newest
+	site string // whose own jobs; "" = not said yet
+	seq  uint64 // federation jobs with a smaller Seq; 0 = from the newest
+	num  uint64 // own jobs with a smaller number; 0 = from the newest
 	// fedDone and ownDone: nothing more of that kind.
 	fedDone, ownDone bool
 }
@@ -25,15 +27,37 @@ func parseCursor(s string) (c cursor, err error) {
 	if s == "" {
 		return c, nil
 	}
-	fed, own, ok := strings.Cut(s, ".")
-	if !ok {
-		return c, fmt.Errorf("%w %.40q", ErrBadCursor, s)
+	parts := strings.Split(s, ".")
+	if len(parts) != 3 {
+		return c, fmt.Errorf("%w: %.40q is not what a list gave as next; start again without a cursor", ErrBadCursor, s)
 	}
-	if c.seq, c.fedDone, err = parsePlace(fed); err != nil {
+	c.site = parts[0]
+	if c.seq, c.fedDone, err = parsePlace(parts[1]); err != nil {
 		return c, err
 	}
-	c.num, c.ownDone, err = parsePlace(own)
+	c.num, c.ownDone, err = parsePlace(parts[2])
 	return c, err
+}
+
+// cursorHere reads a cursor of this broker and of a state that it has reached.
+func (b *Broker) cursorHere(s string) (cursor, error) {
+	c, err := parseCursor(s)
+	if err != nil {
+		return c, err
+	}
+	if s == "" {
+		c.site = b.cfg.Site
+	}
+	if c.site != b.cfg.Site {
+		return c, fmt.Errorf("%w: %.100q was given by the broker of %.63q, this is %s's, which lists other home jobs; go on there, or start again here without a cursor",
+			ErrBadCursor, s, c.site, b.cfg.Site)
+	}
+	ahead := false
+	b.cfg.Replica.View(func(state *fsm.State) { ahead = c.seq > state.NextSeq() })
+	if ahead {
+		return c, fmt.Errorf("%w: %.100q is of a state that this broker does not have; start again without a cursor", ErrBadCursor, s)
+	}
+	return c, nil
 }
 
 func parsePlace(s string) (n uint64, done bool, err error) {
@@ -42,7 +66,7 @@ func parsePlace(s string) (n uint64, done bool, err error) {
 	}
 	n, err = strconv.ParseUint(s, 10, 64)
 	if err != nil {
-		return 0, false, fmt.Errorf("%w: part %.40q", ErrBadCursor, s)
+		return 0, false, fmt.Errorf("%w: part %.40q is no number; start again without a cursor", ErrBadCursor, s)
 	}
 	return n, false, nil
 }
@@ -58,7 +82,7 @@ func (c cursor) String() string {
 		}
 		return strconv.FormatUint(n, 10)
 	}
-	return place(c.seq, c.fedDone) + "." + place(c.num, c.ownDone)
+	return c.site + "." + place(c.seq, c.fedDone) + "." + place(c.num, c.ownDone)
 }
 
 const (
@@ -84,7 +108,7 @@ func (b *Broker) Jobs(ctx context.Context, q JobQuery) (page JobPage, err error)
 }
 
 func (b *Broker) jobsPage(ctx context.Context, q JobQuery) (JobPage, error) {
-	cur, err := parseCursor(q.Cursor)
+	cur, err := b.cursorHere(q.Cursor)
 	if err != nil {
 		return JobPage{}, err
 	}

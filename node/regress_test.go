@@ -243,7 +243,7 @@ func TestListShowsAPublishedJobOnce(t *testing.T) {
 	own.jobs, own.rest = own.jobs[:2], 3
 	var got []string
 	fed, next := a.federationPage(q, cursor{}, &own)
-	page := merge(fed, own, next, q.Limit, cursor{})
+	page := merge(fed, own, next, q.Limit, cursor{site: a.cfg.Site})
 	for {
 		for _, j := range page.Items {
 			got = append(got, j.ID.String())

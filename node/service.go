@@ -11,7 +11,7 @@ import (
 // Errors of the broker's requests; api maps each to one HTTP status.
 var (
 	ErrNotFound    = errors.New("not found")                               // 404
-	ErrBadCursor   = errors.New("malformed cursor")                        // 400
+	ErrBadCursor   = errors.New("cursor not valid")                        // 400
 	ErrEnded       = errors.New("already ended")                           // 409
 	ErrKeyReused   = errors.New("idempotency key reused for another body") // 422
 	ErrUnfit       = errors.New("no present site could run it")            // 422, strict only

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -54,7 +55,7 @@ func (p *Pages) jobs(r *http.Request, _ func(string) string) (view, error) {
 		v.Site = ""
 	}
 	if len(v.Query) > maxSearch || len(in.Get("cursor")) > maxSearch {
-		return view{}, node.ErrBadCursor
+		return view{}, fmt.Errorf("%w: it, or what is searched for, has more than %d bytes", node.ErrBadCursor, maxSearch)
 	}
 	for _, s := range p.cfg.Source.Sites() {
 		v.Sites = append(v.Sites, s.ID)

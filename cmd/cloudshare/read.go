@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -23,16 +25,16 @@ func (a *app) jobsCommand() *cobra.Command {
 			if err := checkLimit(q.Limit); err != nil {
 				return err
 			}
-			c, err := a.client()
-			if err != nil {
-				return err
-			}
-			page, err := c.Jobs(cmd.Context(), q)
+			page, err := a.jobsPage(cmd.Context(), q)
 			if err != nil {
 				return err
 			}
 			if page.Next != "" && a.format == "table" {
-				defer a.note("more: --cursor %s", page.Next)
+				more := "more"
+				if len(page.Items) < q.Limit {
+					more = fmt.Sprintf("only a part of the jobs was looked at (%d pages or %s); go on with", mostPages, mostLooking)
+				}
+				defer a.note("%s: --cursor %s", more, page.Next)
 			}
 			return a.show(page, func(w io.Writer) {
 				row(w, "ID", "NAME", "STATE", "TASKS", "SUBMITTED", "REASON")
@@ -58,6 +60,40 @@ func checkLimit(n int) error {
 		return usage("--limit %d: must be 1 to 1000", n)
 	}
 	return nil
+}
+
+const (
+	// mostPages and mostLooking bound how far a list goes for jobs that pass its
+	// filter: a broker passes over some ten thousand others in one answer.
+	mostPages   = 100
+	mostLooking = 5 * time.Second
+)
+
+// jobsPage goes on where the broker's answer ends until there are as many jobs
+// as asked for, there are no more, or a bound is met.
+func (a *app) jobsPage(ctx context.Context, q client.JobQuery) (wire.List[wire.Job], error) {
+	c, err := a.client()
+	if err != nil {
+		return wire.List[wire.Job]{}, err
+	}
+	begin, limit := time.Now(), q.Limit
+	page, err := c.Jobs(ctx, q)
+	if err != nil || page.Next == "" || len(page.Items) >= limit {
+		return page, err
+	}
+	if c, err = client.New(a.addr); err != nil { // one that watches would wait for a change
+		return page, err
+	}
+	defer c.Close()
+	for pages := 1; page.Next != "" && len(page.Items) < limit && pages < mostPages && time.Since(begin) < mostLooking; pages++ {
+		q.Cursor, q.Limit = page.Next, limit-len(page.Items)
+		more, err := c.Jobs(ctx, q)
+		if err != nil {
+			return page, err
+		}
+		page.Items, page.Next = append(page.Items, more.Items...), more.Next
+	}
+	return page, nil
 }
 
 // tally words the counts that are not zero, the most advanced states last.

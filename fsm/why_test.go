@@ -377,3 +377,18 @@ func TestWhyByPolicy(t *testing.T) {
 		}
 	}
 }
+
+// A machine that is overdrawn in a part, since its offer shrank, was said to have
+// room for tasks that do not need that part; match gives it none.
+func TestWhyCountsNoSlotsOnAnOverdrawnMachine(t *testing.T) {
+	q := inquiry{shape: &shape{need: Resources{MilliCPU: 1000}}}
+	for room, want := range map[Resources]uint64{
+		{MilliCPU: 2500}:          2,
+		{MilliCPU: 2500, GPU: -1}: 0,
+		{MilliCPU: 500}:           0,
+	} {
+		if got := q.slots(room); got != want || (got > 0) != q.shape.need.fits(room) {
+			t.Errorf("room %+v has %d slots, want %d", room, got, want)
+		}
+	}
+}

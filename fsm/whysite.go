@@ -113,8 +113,12 @@ func (q *inquiry) missing(room Resources) Resources {
 	return q.shape.need.minus(room).greater(Resources{})
 }
 
-// slots is how many tasks fit into room.
+// slots is how many tasks fit into room: none where a part that the task does
+// not need is overdrawn, as after an offer that shrank.
 func (q *inquiry) slots(room Resources) uint64 {
+	if !q.shape.need.fits(room) {
+		return 0
+	}
 	n := uint64(MaxWaiting)
 	for _, p := range [...][2]int64{
 		{room.MilliCPU, q.shape.need.MilliCPU}, {room.MemMiB, q.shape.need.MemMiB}, {room.GPU, q.shape.need.GPU},

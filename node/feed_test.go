@@ -265,3 +265,37 @@ func TestHomeJobsMoveReads(t *testing.T) {
 		t.Errorf("a read that waits for much more: %v", err)
 	}
 }
+
+// TestLatestEvents are found by a filter as far back as the feed is held.
+func TestLatestEvents(t *testing.T) {
+	b, f := feedOf(t)
+	rare := entry(1, 1)
+	rare[0].Kind = fsm.EventSiteLost
+	f.add(rare)
+	for i := uint64(2); i < 3*maxLook; i++ {
+		f.add(entry(i, 1))
+	}
+	f.addHome(make([]Event, 1))
+	s := b.Events(EventID{}, EventFilter{Kinds: map[fsm.EventKind]bool{fsm.EventSiteLost: true}})
+	for after, want := range map[uint64]string{0: "1.1", 1: ""} {
+		l := s.Latest(AfterEntry(after), 10)
+		got := ""
+		for i := range l.Events {
+			got += l.Events[i].ID.String()
+		}
+		if got != want || !l.Whole || l.Place != f.Now() || l.Since.ID.Entry != after+1 {
+			t.Errorf("after %d: %q, whole %v, from %s to %s", after, got, l.Whole, l.Since.ID, l.Place)
+		}
+	}
+	all := b.Events(EventID{}, EventFilter{})
+	l := all.Latest(EventID{}, 2)
+	if len(l.Events) != 2 || l.Whole || l.Events[0].ID.Entry != 3*maxLook-1 || l.Events[1].ID != f.Now() {
+		t.Errorf("%+v", l)
+	}
+	if l = all.Latest(EventID{}, 3*maxLook+1); !l.Whole || len(l.Events) != 3*maxLook {
+		t.Errorf("%d events, whole %v", len(l.Events), l.Whole)
+	}
+	if l = (&Subscription{replica: NewReplica()}).Latest(EventID{}, 5); !l.Whole || len(l.Events) > 0 || l.Since.Seq != 0 {
+		t.Errorf("an empty feed: %+v", l)
+	}
+}

@@ -23,6 +23,8 @@ type eventsView struct {
 	Job        string
 	Sites      []string
 	Kinds      []string
+	Since      node.Event // the oldest that was looked at
+	Whole      bool       // nothing older is held
 }
 
 type eventRow struct {
@@ -38,12 +40,11 @@ type eventRow struct {
 const (
 	// shownEvents is how many events the page begins with and keeps.
 	shownEvents = 100
-	// lookBack is how many entries it looks back for them.
-	lookBack = 400
+	// behind is after how many entries a page that fell behind gets the latest
+	// events only.
+	behind = 400
 	// eventPace is the least time between two batches.
 	eventPace = 250 * time.Millisecond
-	// eventPatience is how long it waits for events of the past.
-	eventPatience = 150 * time.Millisecond
 )
 
 func (p *Pages) events(r *http.Request, _ func(string) string) (view, error) {
@@ -52,11 +53,13 @@ func (p *Pages) events(r *http.Request, _ func(string) string) (view, error) {
 		v.Sites = append(v.Sites, s.ID)
 	}
 	v.Kinds = eventKinds()
-	past, from := p.past(r.Context(), filter)
-	for _, e := range slices.Backward(past) {
+	entry, _ := p.cfg.Source.Moved()
+	past := p.cfg.Source.Events(node.AfterEntry(entry), filter).Latest(node.EventID{}, shownEvents)
+	v.Since, v.Whole = past.Since, past.Whole
+	for _, e := range slices.Backward(past.Events) {
 		v.Rows = append(v.Rows, rowOfEvent(&e))
 	}
-	q := url.Values{"from": {from.String()}}
+	q := url.Values{"from": {past.Place.String()}}
 	for name, value := range map[string]string{"site": v.Site, "kind": v.Kind, "job": v.Job} {
 		if value != "" {
 			q.Set(name, value)
@@ -64,26 +67,6 @@ func (p *Pages) events(r *http.Request, _ func(string) string) (view, error) {
 	}
 	v.Stream = "/events/stream?" + q.Encode()
 	return view{template: "events", data: v}, nil
-}
-
-// past reads the latest events, and the place after them.
-func (p *Pages) past(ctx context.Context, filter node.EventFilter) ([]node.Event, node.EventID) {
-	entry, _ := p.cfg.Source.Moved()
-	sub := p.cfg.Source.Events(node.AfterEntry(entry-min(entry, lookBack)), filter)
-	ctx, cancel := context.WithTimeout(ctx, eventPatience)
-	defer cancel()
-	var all []node.Event
-	for len(all) < 100*shownEvents {
-		list, err := sub.Next(ctx)
-		if err != nil && !errors.Is(err, node.ErrEventsLost) {
-			break // there are no more now
-		}
-		all = append(all, list...)
-		if len(list) > 0 && list[len(list)-1].ID.Entry >= entry {
-			break
-		}
-	}
-	return all[max(0, len(all)-shownEvents):], sub.Place()
 }
 
 func (p *Pages) eventFilter(r *http.Request) (f node.EventFilter, v eventsView) {
@@ -163,12 +146,10 @@ type ticker struct {
 // gap is the row that stands for events that a page does not get.
 const gap = `<li class="gap">more happened here than can be shown</li>`
 
-// pass sends the next events, a gap, or a sign of life. A page that fell behind
-// by more than it would keep goes on with the present.
+// pass sends the next events, or a sign of life.
 func (t *ticker) pass(ctx context.Context, s *stream) error {
-	if entry, _ := t.source.Moved(); entry > t.events.Place().Entry+lookBack {
-		t.events = t.source.Events(node.AfterEntry(entry-lookBack/4), t.filter)
-		return s.send("event", t.events.Place().String(), gap)
+	if entry, _ := t.source.Moved(); entry > t.events.Place().Entry+behind {
+		return t.skip(s)
 	}
 	wait, cancel := context.WithTimeout(ctx, beat)
 	list, err := t.events.Next(wait)
@@ -183,14 +164,40 @@ func (t *ticker) pass(ctx context.Context, s *stream) error {
 	case err != nil:
 		return err
 	}
+	rows, err := drawn(list[max(0, len(list)-shownEvents):])
+	if err != nil {
+		return err
+	}
+	return s.send("event", list[len(list)-1].ID.String(), rows)
+}
+
+// skip has a page that fell behind go on with the present: it is sent as many of
+// the latest events as it would keep, and told if there were more.
+func (t *ticker) skip(s *stream) error {
+	latest := t.events.Latest(t.events.Place(), shownEvents-1)
+	t.events = t.source.Events(latest.Place, t.filter)
+	rows, err := drawn(latest.Events)
+	if err != nil {
+		return err
+	}
+	if !latest.Whole {
+		rows += "\n" + gap
+	}
+	if rows == "" {
+		return s.comment("still here")
+	}
+	return s.send("event", latest.Place.String(), rows)
+}
+
+// drawn are rows for events.
+func drawn(list []node.Event) (string, error) {
 	var out bytes.Buffer
-	list = list[max(0, len(list)-shownEvents):]
 	for _, e := range slices.Backward(list) { // the page has the newest first
 		if err := templates["events"].ExecuteTemplate(&out, "event", rowOfEvent(&e)); err != nil {
-			return fmt.Errorf("draw event: %w", err)
+			return "", fmt.Errorf("draw event: %w", err)
 		}
 	}
-	return s.send("event", list[len(list)-1].ID.String(), strings.TrimSpace(out.String()))
+	return strings.TrimSpace(out.String()), nil
 }
 
 // rowOfEvent words an event.

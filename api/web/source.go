@@ -39,6 +39,8 @@ type Source interface {
 type Events interface {
 	Next(ctx context.Context) ([]node.Event, error)
 	Place() node.EventID
+	// Latest are the newest ones after a place, at most so many.
+	Latest(after node.EventID, most int) node.Latest
 }
 
 var _ Events = (*node.Subscription)(nil)

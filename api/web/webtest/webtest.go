@@ -364,6 +364,19 @@ func (r *reader) Next(ctx context.Context) ([]node.Event, error) {
 	}
 }
 
+// Latest implements web.Events.
+func (r *reader) Latest(after node.EventID, most int) (l node.Latest) {
+	all := reader{r.broker, r.filter, after}
+	l.Events, l.Place, l.Whole = all.look(), all.place, true
+	if len(l.Events) > most {
+		l.Events, l.Whole = l.Events[len(l.Events)-most:], false
+	}
+	if len(l.Events) > 0 {
+		l.Since = l.Events[0]
+	}
+	return l
+}
+
 func (r *reader) look() (out []node.Event) {
 	r.broker.mu.Lock()
 	defer r.broker.mu.Unlock()

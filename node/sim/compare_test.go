@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"errors"
+	"math"
 	"math/big"
 	"math/rand/v2"
 	"slices"
@@ -9,24 +11,26 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-// randomCase draws a small case: equal unit tasks with background, or tasks of
-// any width and length.
+// randomCase draws a small case: equal unit tasks, or tasks of any width and
+// length, with background.
 func randomCase(rng *rand.Rand, sites int) *Case {
 	c := &Case{Params: Params(sched.Names()[rng.IntN(len(sched.Names()))]), Seed: rng.Uint64(), Home: Home(rng.IntN(3))}
 	c.Params.Running = sched.Mode(rng.IntN(2))
 	c.Params.FixedOrder, c.WholeShare = rng.IntN(4) == 0, rng.IntN(3) == 0
 	for range sites {
-		c.Cores = append(c.Cores, 1+rng.Int64N(3))
+		c.Cores = append(c.Cores, 1+rng.Int64N(4))
 	}
 	unit, wide := 1+rng.Int64N(6), rng.IntN(3) == 0
 	horizon := 1 + rng.Int64N(25)
 	for i := range 1 + rng.IntN(25) {
 		t := Task{Release: rng.Int64N(horizon), Run: unit, Width: 1, Site: rng.IntN(sites), Job: int64(rng.IntN(8)), Index: int32(i)}
+		t.Background = rng.IntN(4) == 0
 		if wide {
-			c.Params.FixedOrder = true
-			t.Run, t.Width = 1+rng.Int64N(9), 1+rng.Int64N(slices.Max(c.Cores))
-		} else {
-			t.Background = rng.IntN(4) == 0
+			widest := slices.Max(c.Cores)
+			if t.Background {
+				widest = c.Cores[t.Site]
+			}
+			t.Run, t.Width = 1+rng.Int64N(9), 1+rng.Int64N(widest)
 		}
 		c.Tasks = append(c.Tasks, t)
 	}
@@ -37,9 +41,9 @@ func randomCase(rng *rand.Rand, sites int) *Case {
 // The product's code and the naive one start every task at the same second, at
 // the same site.
 func TestPlayIsNaive(t *testing.T) {
-	for seed := range uint64(4000) {
+	for seed := range uint64(6000) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		c := randomCase(rng, 1+rng.IntN(4))
+		c := randomCase(rng, 1+rng.IntN(5))
 		out, err := Play(c)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
@@ -83,18 +87,25 @@ func naiveWaits(c *Case) []int64 {
 	return waits
 }
 
-// Coalitions, φ, unfairness and scores are the naive ones to the last integer.
+// Coalitions, φ, unfairness by every norm and scores are the naive ones to the last
+// integer: of equal tasks counted, of others played.
 func TestEvaluationIsNaive(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range uint64(2000) {
 		rng := rand.New(rand.NewPCG(seed, 2))
-		sites := 1 + rng.IntN(4)
-		c := unitCase(rng, sites)
+		sites := 1 + rng.IntN(5)
+		c := randomCase(rng, sites)
 		v := make([]int64, 1<<sites)
 		for s := Coalition(1); s <= Grand(sites); s++ {
-			sub := c.Of(s)
+			sub := playable(c, s)
 			got, err := TotalWait(sub)
+			if errors.Is(err, ErrUnequal) {
+				var out *Outcome
+				if out, err = Play(sub); err == nil {
+					got = total(out.Waits(sub))
+				}
+			}
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("seed %d, coalition %b: %v", seed, s, err)
 			}
 			if want := naiveTotal(sub); got != want {
 				t.Fatalf("seed %d: coalition %b waits %d, naively %d", seed, s, got, want)
@@ -103,6 +114,14 @@ func TestEvaluationIsNaive(t *testing.T) {
 		}
 		checkEvaluation(t, seed, c, v)
 	}
+}
+
+// playable is the case of a coalition without what is too wide for all of it.
+func playable(c *Case, s Coalition) *Case {
+	sub := c.Of(s)
+	widest := slices.Max(sub.Cores)
+	sub.Tasks = slices.DeleteFunc(sub.Tasks, func(t Task) bool { return t.Width > widest })
+	return sub
 }
 
 func checkEvaluation(t *testing.T, seed uint64, c *Case, v []int64) {
@@ -123,8 +142,7 @@ func checkEvaluation(t *testing.T, seed uint64, c *Case, v []int64) {
 			t.Fatalf("seed %d: φ of site %d is %d/%d, naively %s", seed, o, fair.Phi[o], fair.Scale, phi[o])
 		}
 	}
-	var unfair []sched.Int128
-	var naively []*big.Rat
+	unfair, naively := map[Norm][]sched.Int128{}, map[Norm][]*big.Rat{}
 	for _, policy := range sched.Names() {
 		c.Params.Policy = policy
 		waits := naiveWaits(c)
@@ -135,26 +153,74 @@ func checkEvaluation(t *testing.T, seed uint64, c *Case, v []int64) {
 		if got := out.Waits(c); !slices.Equal(got, waits) {
 			t.Fatalf("seed %d, %s: waits %v, naively %v", seed, policy, got, waits)
 		}
-		distance := new(big.Rat)
-		for o, w := range waits {
-			d := new(big.Rat).Sub(big.NewRat(w, 1), phi[o])
-			distance.Add(distance, d.Abs(d))
-		}
-		naively = append(naively, distance)
-		unfair = append(unfair, fair.Unfairness(waits, L1))
-		if got := big.NewRat(fair.L1(waits), fair.Scale); got.Cmp(distance) != 0 || unfair[len(unfair)-1] != sched.Int64(fair.L1(waits)) {
-			t.Fatalf("seed %d, %s: unfairness %s, naively %s", seed, policy, got, distance)
-		}
-	}
-	for i, score := range Scores(unfair) {
-		want := 0
-		for k := range naively {
-			if naively[i].Cmp(naively[k]) < 0 {
-				want++
+		for norm, want := range naiveDistances(waits, phi) {
+			got := fair.Unfairness(waits, norm)
+			unfair[norm], naively[norm] = append(unfair[norm], got), append(naively[norm], want)
+			if scaled := new(big.Rat).Mul(want, scaleOf(fair, norm)); scaled.RatString() != got.String() {
+				t.Fatalf("seed %d, %s, %s: unfairness %s, naively %s", seed, policy, norm, got, scaled)
 			}
 		}
-		if score != want {
-			t.Fatalf("seed %d: %s scores %d, naively %d", seed, sched.Names()[i], score, want)
+		if got := fair.L1(waits); unfair[L1][len(unfair[L1])-1] != sched.Int64(got) || total(waits) == fair.Total && got < fair.Floor() {
+			t.Fatalf("seed %d, %s: L1 %d, floor %d", seed, policy, got, fair.Floor())
+		}
+	}
+	for norm := range unfair {
+		for i, score := range Scores(unfair[norm]) {
+			want := 0
+			for k := range naively[norm] {
+				if naively[norm][i].Cmp(naively[norm][k]) < 0 {
+					want++
+				}
+			}
+			if score != want {
+				t.Fatalf("seed %d, %s: %s scores %d, naively %d", seed, norm, sched.Names()[i], score, want)
+			}
+		}
+	}
+}
+
+// scaleOf is what the norm's integers are multiples of.
+func scaleOf(fair *Fair, norm Norm) *big.Rat {
+	scale := big.NewRat(fair.Scale, 1)
+	if norm == L2 {
+		scale.Mul(scale, scale)
+	}
+	return scale
+}
+
+// naiveDistances are the sum, the sum of squares and the greatest of the
+// differences.
+func naiveDistances(waits []int64, phi []*big.Rat) map[Norm]*big.Rat {
+	sum, squares, most := new(big.Rat), new(big.Rat), new(big.Rat)
+	for o, w := range waits {
+		d := new(big.Rat).Sub(big.NewRat(w, 1), phi[o])
+		d.Abs(d)
+		sum.Add(sum, d)
+		squares.Add(squares, new(big.Rat).Mul(d, d))
+		if d.Cmp(most) > 0 {
+			most.Set(d)
+		}
+	}
+	return map[Norm]*big.Rat{L1: sum, L2: squares, LMax: most}
+}
+
+// The floor is the least distance that any waits have whose sum is v(N).
+func TestFloorIsTheLeast(t *testing.T) {
+	const most = 6
+	for a := int64(-most); a <= most; a++ {
+		for b := int64(-most); b <= most; b++ {
+			for c := max(-most, -a-b); c <= most; c++ {
+				fair := &Fair{Scale: 1, Phi: []int64{a, b, c}, Total: a + b + c}
+				least := int64(math.MaxInt64)
+				for x := range fair.Total + 1 {
+					for y := range fair.Total - x + 1 {
+						least = min(least, fair.L1([]int64{x, y, fair.Total - x - y}))
+					}
+				}
+				if got := fair.Floor(); got != least {
+					t.Fatalf("φ %v: floor %d, the least of all waits is %d", fair.Phi, got, least)
+				}
+			}
 		}
 	}
 }

@@ -21,6 +21,8 @@ type naive struct {
 	home      []bool
 	lastStart []int64 // by owner: number of the last decision for it
 	decisions int64
+	resting   []bool     // by site: fits nothing that waited when it was last tried
+	offered   [][2]int64 // by site: what it told of own users' and home runs' cores
 }
 
 // naivePlay returns when and where each task starts.
@@ -28,6 +30,10 @@ func naivePlay(c *Case) *naive {
 	n := &naive{
 		c: c, start: make([]int64, len(c.Tasks)), site: make([]int, len(c.Tasks)),
 		published: make([]bool, len(c.Tasks)), home: make([]bool, len(c.Tasks)), lastStart: make([]int64, len(c.Cores)),
+		resting: make([]bool, len(c.Cores)), offered: make([][2]int64, len(c.Cores)),
+	}
+	for site := range n.resting {
+		n.resting[site] = true // tried when the federation was founded, and nothing waited
 	}
 	for i := range n.start {
 		n.start[i], n.site[i] = -1, Nowhere
@@ -39,8 +45,8 @@ func naivePlay(c *Case) *naive {
 				n.arrive(i)
 			}
 		}
-		for n.dispatch() {
-		}
+		n.wake()
+		n.match()
 	}
 	return n
 }
@@ -77,8 +83,9 @@ func (n *naive) arrive(i int) {
 	t := n.c.Tasks[i]
 	waits := n.c.Home == HomeNever
 	for k, o := range n.c.Tasks {
-		onItsWay := o.Site == t.Site && o.Release == n.now // a broker knows of its own, whatever fits
-		waits = waits || n.published[k] && n.start[k] < 0 && (onItsWay || o.Width <= n.c.Cores[t.Site])
+		onItsWay := o.Site == t.Site && o.Release == n.now      // a broker knows of its own, whatever fits
+		fits := o.Width <= n.c.Cores[t.Site]-n.taken(t.Site)[0] // what its own users leave it
+		waits = waits || n.published[k] && n.start[k] < 0 && (onItsWay || fits)
 	}
 	if waits || n.free(t.Site) < t.Width {
 		n.published[i] = true
@@ -87,46 +94,115 @@ func (n *naive) arrive(i int) {
 	n.start[i], n.site[i], n.home[i] = n.now, t.Site, true
 }
 
-// dispatch starts one waiting task; false if none fits anywhere.
-func (n *naive) dispatch() bool {
-	var fits []int // sites with room for something
-	var total int64
+// taken returns what a site's own users and its home runs take now.
+func (n *naive) taken(site int) (cores [2]int64) {
+	for i, t := range n.c.Tasks {
+		if n.site[i] != site || n.start[i] > n.now || n.now >= n.end(i) {
+			continue
+		}
+		if t.Background {
+			cores[0] += t.Width
+		} else if n.home[i] {
+			cores[1] += t.Width
+		}
+	}
+	return cores
+}
+
+// wake ends the rest of sites that tell of a change, or where a task of the queue
+// ended: they may have more room.
+func (n *naive) wake() {
 	for site := range n.c.Cores {
-		if len(n.fitting(site)) > 0 {
-			fits = append(fits, site)
-			total += n.free(site)
+		if now := n.taken(site); now != n.offered[site] {
+			n.offered[site], n.resting[site] = now, false
 		}
-	}
-	if len(fits) == 0 {
-		return false
-	}
-	machine := fits[0]
-	if !n.c.Params.FixedOrder {
-		r := n.random(total)
-		for _, site := range fits {
-			if machine = site; r < n.free(site) {
-				break
+		for i, t := range n.c.Tasks {
+			if !t.Background && !n.home[i] && n.site[i] == site && n.end(i) == n.now {
+				n.resting[site] = false
 			}
-			r -= n.free(site)
 		}
 	}
-	i := n.choose(machine, n.fitting(machine))
+}
+
+// match starts what fits. A site is drawn by its free cores; one that fits nothing
+// is not drawn again in this second, and rests. Sites that rest are drawn only
+// while a task waits of a width of which none had waited before.
+func (n *naive) match() {
+	fresh := map[int64]bool{}
+	for i, t := range n.c.Tasks {
+		if n.waits(i) && t.Release == n.now {
+			fresh[t.Width] = true
+		}
+	}
+	for i, t := range n.c.Tasks {
+		if n.waits(i) && t.Release < n.now {
+			delete(fresh, t.Width)
+		}
+	}
+	tried := map[int]bool{}
+	for retry := uint64(0); ; {
+		freshWaits := false
+		for i, t := range n.c.Tasks {
+			freshWaits = freshWaits || n.waits(i) && fresh[t.Width]
+		}
+		var drawn []int
+		for site := range n.c.Cores {
+			if !tried[site] && n.free(site) > 0 && (freshWaits || !n.resting[site]) {
+				drawn = append(drawn, site)
+			}
+		}
+		if len(drawn) == 0 {
+			return
+		}
+		machine := n.draw(drawn, retry)
+		tasks := n.fitting(machine)
+		if len(tasks) == 0 {
+			tried[machine], n.resting[machine] = true, true
+			retry++
+			continue
+		}
+		n.assign(n.choose(machine, tasks), machine)
+		retry = 0
+	}
+}
+
+func (n *naive) waits(i int) bool { return n.published[i] && n.start[i] < 0 }
+
+func (n *naive) assign(i, machine int) {
 	n.decisions++
 	n.start[i], n.site[i] = n.now, machine
 	n.lastStart[n.c.Tasks[i].Site] = n.decisions
-	return true
+}
+
+// draw chooses one of the sites, by their free cores.
+func (n *naive) draw(sites []int, retry uint64) int {
+	if n.c.Params.FixedOrder {
+		return sites[0]
+	}
+	var total int64
+	for _, site := range sites {
+		total += n.free(site)
+	}
+	r := n.random(total, retry)
+	for _, site := range sites {
+		if r < n.free(site) {
+			return site
+		}
+		r -= n.free(site)
+	}
+	panic("drawn beyond all free cores")
 }
 
 // random is a number in [0, total) for this decision: 64 bits by SplitMix64, twice,
 // and scaled to thousandths of cores.
-func (n *naive) random(total int64) int64 {
+func (n *naive) random(total int64, retry uint64) int64 {
 	mix := func(x uint64) uint64 {
 		x += 0x9e3779b97f4a7c15
 		x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 		x = (x ^ x>>27) * 0x94d049bb133111eb
 		return x ^ x>>31
 	}
-	h := new(big.Int).SetUint64(mix(mix(n.c.Seed ^ uint64(n.decisions))))
+	h := new(big.Int).SetUint64(mix(mix(n.c.Seed^uint64(n.decisions)) ^ retry))
 	h.Mul(h, big.NewInt(total*1000))
 	return h.Rsh(h, 64).Int64() / 1000
 }
@@ -134,7 +210,7 @@ func (n *naive) random(total int64) int64 {
 // fitting lists the waiting tasks that fit a site now.
 func (n *naive) fitting(site int) (tasks []int) {
 	for i, t := range n.c.Tasks {
-		if n.published[i] && n.start[i] < 0 && t.Width <= n.free(site) {
+		if n.waits(i) && t.Width <= n.free(site) {
 			tasks = append(tasks, i)
 		}
 	}

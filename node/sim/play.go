@@ -86,7 +86,7 @@ func Play(c *Case) (*Outcome, error) {
 
 func newPlayer(c *Case) *player {
 	p := &player{c: c, state: fsm.New(), open: len(c.Tasks)}
-	p.view = view{State: p.state, shells: map[string]*siteShell{}}
+	p.view = view{State: p.state, shells: map[string]*siteShell{}, waiting: map[int64]int{}}
 	p.out.Start, p.out.Site = make([]int64, len(c.Tasks)), make([]int, len(c.Tasks))
 	p.atHome = make([]bool, len(c.Tasks))
 	for i := range p.out.Start {
@@ -240,19 +240,38 @@ type view struct {
 	// narrowest is the width of the narrowest task published in this second, 0 =
 	// none: it waits already, in the sense of event 1.
 	narrowest int64
+	// waiting counts what is published and has not started, by width.
+	waiting map[int64]int
 }
 
 var _ node.StateReader = (*view)(nil)
 
-// WaitingFits reports whether a task waits that the site could run.
+// WaitingFits reports whether a task waits that the site could run on what its own
+// users leave it now; the state's offer may be older than that.
 func (v *view) WaitingFits(site string) bool {
 	s := v.shells[site]
-	return v.narrowest > 0 && v.narrowest <= s.cores ||
-		v.State.WaitingFits(site) ||
-		s.changed && v.Stats().Waiting > 0 // the state's offer of the site is older than its machines
+	room := s.cores - s.own
+	if v.narrowest > 0 && v.narrowest <= room {
+		return true
+	}
+	if s.changed {
+		return v.waitsWithin(room)
+	}
+	return v.State.WaitingFits(site)
+}
+
+// waitsWithin reports whether a task of at most that width waits.
+func (v *view) waitsWithin(room int64) bool {
+	for width, n := range v.waiting { // any will do
+		if n > 0 && width <= room {
+			return true
+		}
+	}
+	return false
 }
 
 func (v *view) published(width int64) {
+	v.waiting[width]++
 	if v.narrowest == 0 || width < v.narrowest {
 		v.narrowest = width
 	}

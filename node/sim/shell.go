@@ -111,7 +111,7 @@ func (s *siteShell) submit(task int) {
 	spec.Command, spec.Resources.CPU = taskCommand, t.Width
 	v := &s.p.view
 	if s.p.c.Home == HomeNever {
-		v.published(1) // something always waits
+		v.narrowest = 1 // as if something always waited
 	}
 	num, published := s.driver.Submit(spec, v)
 	if num != uint64(len(s.jobs)) {
@@ -174,6 +174,9 @@ func (s *siteShell) start(tasks []executor.Task) {
 		}
 		task := int(s.p.view.shells[id.Site].jobs[id.Num])
 		s.used += s.p.c.Tasks[task].Width
+		if !s.p.atHome[task] {
+			s.p.view.waiting[s.p.c.Tasks[task].Width]--
+		}
 		s.p.started(task, s.at, tasks[i].ID)
 		s.driver.Started(tasks[i].ID, &s.p.view)
 		s.begun = append(s.begun, tasks[i].ID)

@@ -27,7 +27,7 @@ type ganttRow struct {
 	Y, H   int
 	Middle int // of its name
 	Bars   []ganttBar
-	More   int // that overlap with so many others that they are not drawn
+	More   int // that are not drawn one by one
 }
 
 type ganttBar struct {
@@ -80,8 +80,9 @@ func (g *gantt) color(site string) int {
 }
 
 // add appends a row. Attempts come by start; each takes the first lane that is
-// free by then, as cores would.
-func (g *gantt) add(name, link string, attempts []Attempt) {
+// free by then, as cores would. Those that find none, and the short ones, are
+// drawn together as what was occupied, in columns so many units wide.
+func (g *gantt) add(name, link string, attempts, short []Attempt, column int) {
 	row := ganttRow{Name: name, Link: link, Y: g.Height}
 	var free []int // per lane, from which x on
 	for i := range attempts {
@@ -97,7 +98,7 @@ func (g *gantt) add(name, link string, attempts []Attempt) {
 			lane++
 		}
 		if lane == maxLanes {
-			row.More++
+			short = append(short, *a)
 			continue
 		}
 		if lane == len(free) {
@@ -109,10 +110,42 @@ func (g *gantt) add(name, link string, attempts []Attempt) {
 			Link: "/jobs/" + a.Job.String(),
 		})
 	}
-	row.H = 2*rowPadding + max(1, len(free))*laneHeight
+	lanes := max(1, len(free))
+	if row.More = len(short); row.More > 0 {
+		lanes = len(free) + 1
+		row.Bars = append(row.Bars, g.crowd(short, row.Y+rowPadding+len(free)*laneHeight, max(1, column))...)
+	}
+	row.H = 2*rowPadding + lanes*laneHeight
 	row.Middle = row.Y + row.H/2 + 4
 	g.Height += row.H
 	g.Rows = append(g.Rows, row)
+}
+
+// crowd draws when at least one of some attempts ran.
+func (g *gantt) crowd(attempts []Attempt, y, column int) (bars []ganttBar) {
+	occupied := make([]int, (ganttWidth-ganttLeft)/column+1) // attempts begun less those ended, then running
+	last := len(occupied) - 2
+	for i := range attempts {
+		end := attempts[i].Ended
+		if end.IsZero() {
+			end = g.to
+		}
+		from := min((g.x(attempts[i].Started)-ganttLeft)/column, last)
+		occupied[from]++
+		occupied[min(max(from, (g.x(end)-ganttLeft)/column), last)+1]--
+	}
+	title := count(len(attempts)) + " more, too short or too many to draw one by one"
+	for i, n := 0, 0; i <= last; i++ {
+		before := n
+		if n += occupied[i]; n <= 0 {
+			continue
+		}
+		if before <= 0 {
+			bars = append(bars, ganttBar{X: ganttLeft + i*column, Y: y, H: laneHeight - 2, Class: "crowd", Title: title})
+		}
+		bars[len(bars)-1].W += column
+	}
+	return bars
 }
 
 func (g *gantt) class(a *Attempt) string {
@@ -166,7 +199,7 @@ func (p *Pages) taskGantt(id fsm.JobID, tasks []node.Task) gantt {
 	g.byExecutor = true
 	for _, row := range rows {
 		last := row[len(row)-1]
-		g.add(fmt.Sprintf("%d · %s", last.Task, last.Site), "", row)
+		g.add(fmt.Sprintf("%d · %s", last.Task, last.Site), "", row, nil, 1)
 	}
 	return g
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"maps"
 	"net/http"
 	"slices"
@@ -15,7 +16,8 @@ type timelineView struct {
 	Windows []window
 	Gantt   gantt
 	Shown   int
-	More    bool // older ones of the window are not drawn
+	Short   int  // of them not drawn one by one
+	More    bool // older ones of the window are left out
 	Site    string
 	Sites   []string
 	Since   time.Duration // what is drawn
@@ -27,8 +29,12 @@ type window struct {
 	Current bool
 }
 
-// maxBars bounds the attempts of one drawing.
-const maxBars = 1500
+const (
+	// maxBars bounds the attempts of one drawing that are drawn one by one.
+	maxBars = 1500
+	// maxDrawn bounds the attempts that it is drawn from, more than are remembered.
+	maxDrawn = 50_000
+)
 
 var windows = []window{
 	{Name: "5m", For: 5 * time.Minute},
@@ -60,27 +66,54 @@ func (p *Pages) timeline(r *http.Request, _ func(string) string) (view, error) {
 	return view{template: "timeline", data: v}, nil
 }
 
-// draw has a row for every site that ran something. Too many attempts shorten
-// what is drawn, so that it is complete for what it shows.
+// draw has a row for every site that ran something. Of many attempts the longest
+// are drawn one by one, the others together. Only beyond what is ever remembered
+// the period is cut, so that the drawing is complete for what it shows.
 func (v *timelineView) draw(history History, now time.Time) {
-	list := history.Attempts(now.Add(-v.Since), v.Site, maxBars+1)
-	if len(list) > maxBars {
+	list := history.Attempts(now.Add(-v.Since), v.Site, maxDrawn+1)
+	if len(list) > maxDrawn {
 		v.More = true
-		v.Since = max(time.Second, now.Sub(list[maxBars].Ended))
-		list = list[:maxBars]
+		v.Since = max(time.Second, now.Sub(list[maxDrawn].Ended))
+		list = list[:maxDrawn]
 	}
 	v.Shown = len(list)
 	v.trim(list, now)
 	v.Gantt = newGantt(now.Add(-v.Since), now)
-	bySite := map[string][]Attempt{}
+	long, short := list, []Attempt(nil)
+	if len(list) > maxBars {
+		slices.SortStableFunc(list, func(a, b Attempt) int { return cmp.Compare(b.ran(now), a.ran(now)) })
+		long, short = list[:maxBars], list[maxBars:]
+	}
+	longBySite, shortBySite := bySite(long), bySite(short)
+	sites := map[string]bool{}
 	for _, a := range list {
-		bySite[a.Site] = append(bySite[a.Site], a)
+		sites[a.Site] = true
 	}
-	for _, site := range slices.Sorted(maps.Keys(bySite)) {
-		rows := bySite[site]
+	column := 1 + len(sites)*ganttWidth/(4*maxBars) // the more rows, the coarser
+	for _, site := range slices.Sorted(maps.Keys(sites)) {
+		rows := longBySite[site]
 		slices.SortFunc(rows, func(a, b Attempt) int { return a.Started.Compare(b.Started) })
-		v.Gantt.add(site, "/timeline?site="+site, rows)
+		v.Gantt.add(site, "/timeline?site="+site, rows, shortBySite[site], column)
 	}
+	for _, row := range v.Gantt.Rows {
+		v.Short += row.More
+	}
+}
+
+// ran is how long an attempt has run.
+func (a *Attempt) ran(now time.Time) time.Duration {
+	if a.Ended.IsZero() {
+		return now.Sub(a.Started)
+	}
+	return a.Ended.Sub(a.Started)
+}
+
+func bySite(list []Attempt) map[string][]Attempt {
+	out := map[string][]Attempt{}
+	for _, a := range list {
+		out[a.Site] = append(out[a.Site], a)
+	}
+	return out
 }
 
 // trim begins with the first attempt: a young federation fills the drawing, too.

@@ -73,6 +73,9 @@ func (s *Study) Validate() error {
 	case s.Setup.Unit == 0:
 		return fmt.Errorf("%w: fairness is measured on unit tasks only", ErrBadCase)
 	}
+	if err := s.distinct(); err != nil {
+		return err
+	}
 	for _, load := range s.Loads {
 		for _, scenario := range s.Scenarios {
 			setup := s.setup(load, scenario)
@@ -87,6 +90,42 @@ func (s *Study) Validate() error {
 		}
 	}
 	return nil
+}
+
+// distinct refuses what is listed twice: it would count twice.
+func (s *Study) distinct() error {
+	named, same := map[string]bool{}, map[string]string{}
+	for _, w := range s.Workloads {
+		if named[w.Name] {
+			return fmt.Errorf("%w: two logs are called %s: rename one", ErrBadCase, w.Name)
+		}
+		if other, ok := same[w.SHA256]; ok {
+			return fmt.Errorf("%w: the logs %s and %s are the same: leave one out", ErrBadCase, other, w.Name)
+		}
+		named[w.Name], same[w.SHA256] = true, w.Name
+	}
+	if v, ok := twice(s.Scenarios); ok {
+		return fmt.Errorf("%w: scenario %d is listed twice", ErrBadCase, v)
+	}
+	if v, ok := twice(s.Loads); ok {
+		return fmt.Errorf("%w: load %v is listed twice", ErrBadCase, v)
+	}
+	if v, ok := twice(s.Policies); ok {
+		return fmt.Errorf("%w: policy %s is listed twice", ErrBadCase, v)
+	}
+	return nil
+}
+
+// twice returns the first value that has occurred before.
+func twice[T comparable](values []T) (again T, ok bool) {
+	seen := map[T]bool{}
+	for _, v := range values {
+		if seen[v] {
+			return v, true
+		}
+		seen[v] = true
+	}
+	return again, false
 }
 
 func (s *Study) setup(load float64, scenario Scenario) Setup {

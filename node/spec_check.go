@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/cloudshare/cloudshare/fsm"
@@ -56,7 +57,7 @@ func (p *specParser) check() error {
 	for _, f := range []struct{ name, value string }{{"name", s.Name}, {"image", s.Image}} {
 		if len(f.value) > MaxLabelText || !printable(f.value) {
 			return &SpecError{Field: f.name, Value: quoted(f.value), Reason: fmt.Sprintf(
-				"must have at most %d bytes and no control characters", MaxLabelText)}
+				"must have at most %d bytes and no control or formatting characters", MaxLabelText)}
 		}
 	}
 	if len(s.Labels) > MaxLabels {
@@ -106,7 +107,7 @@ func checkLabel(key, value string) string {
 		return fmt.Sprintf("must have a name of 1 to %d letters, digits, '.', '_', '-' or '/'", MaxLabelKey)
 	}
 	if len(value) > MaxLabelText || !printable(value) {
-		return fmt.Sprintf("must have at most %d bytes and no control characters", MaxLabelText)
+		return fmt.Sprintf("must have at most %d bytes and no control or formatting characters", MaxLabelText)
 	}
 	return ""
 }
@@ -122,9 +123,12 @@ func validLabelKey(key string) bool {
 	return key != "" && len(key) <= MaxLabelKey
 }
 
-// printable reports that s has no control characters.
+// printable reports that s has no control characters, and none that show
+// nothing but change how others are shown: with U+202E a name reads backwards.
 func printable(s string) bool {
-	return strings.IndexFunc(s, func(r rune) bool { return r < 0x20 || 0x7f <= r && r < 0xa0 }) < 0
+	return strings.IndexFunc(s, func(r rune) bool {
+		return r < 0x20 || 0x7f <= r && r < 0xa0 || r >= 0xa0 && unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
+	}) < 0
 }
 
 // shorten cuts text for an error's one line.

@@ -81,9 +81,6 @@ func (a *app) bundleParts(dataDir string) (parts []bundlePart) {
 			return http.DefaultClient.Do(req)
 		}})
 	}
-	if dataDir == "" {
-		return parts
-	}
 	for _, p := range [...][2]string{
 		{"config.json", "/debug/config"},
 		{"log.ndjson", "/debug/logs"},
@@ -91,6 +88,9 @@ func (a *app) bundleParts(dataDir string) (parts []bundlePart) {
 		{"heap.pprof", "/debug/pprof/heap"},
 	} {
 		parts = append(parts, bundlePart{name: p[0], raw: strings.HasSuffix(p[0], ".pprof"), ask: func(ctx context.Context) (*http.Response, error) {
+			if dataDir == "" {
+				return nil, errNoDataDir
+			}
 			return askSocket(ctx, dataDir, p[1])
 		}})
 	}
@@ -114,11 +114,18 @@ func (a *app) bundle(ctx context.Context, dataDir, file string) (err error) {
 	if had == 0 {
 		return fmt.Errorf("%w: nothing could be had, see errors.txt: is a broker at %s?", errNothingHad, a.addr)
 	}
-	a.note("%s: %d parts, %d could not be had", file, had, missing)
+	hint := ""
+	if missing > 0 {
+		hint = ": its errors.txt says why"
+	}
+	a.note("%s: %d parts, %d could not be had%s", file, had, missing, hint)
 	return nil
 }
 
-var errNothingHad = errors.New("empty bundle")
+var (
+	errNothingHad = errors.New("empty bundle")
+	errNoDataDir  = errors.New("give --data-dir, on the broker's machine")
+)
 
 func (a *app) writeBundle(ctx context.Context, dataDir string, out io.Writer) (had, missing int, err error) {
 	zipped := gzip.NewWriter(out)
@@ -140,9 +147,6 @@ func (a *app) writeBundle(ctx context.Context, dataDir string, out io.Writer) (h
 		}
 		had++
 		add(p.name, content)
-	}
-	if dataDir == "" {
-		fmt.Fprintln(&faults, "configuration, log lines and profiles: give --data-dir, on the broker's machine")
 	}
 	add("errors.txt", []byte(faults.String()))
 	return had, missing, errors.Join(err, files.Close(), zipped.Close())

@@ -174,3 +174,14 @@ func TestCompletion(t *testing.T) {
 		}
 	}
 }
+
+// Found by review: without --data-dir nothing was said to be missing.
+func TestBundleWithoutADataDir(t *testing.T) {
+	code, out, errs := cli(t, "", "debug", "bundle", "--addr", broker(t), "--file", "-")
+	if code != 0 || !strings.Contains(errs, ", 4 could not be had: its errors.txt says why") {
+		t.Errorf("exit %d %s", code, errs)
+	}
+	if files := unpack(t, strings.NewReader(out)); strings.Count(files["errors.txt"], "give --data-dir") != 4 {
+		t.Errorf("%q", files["errors.txt"])
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -118,9 +119,13 @@ func (p pageWhys) Why(ctx context.Context, id fsm.JobID) (web.Why, error) {
 		return web.Why{}, err
 	}
 	out := web.Why{}
+	names := []string{id.Site}
+	for _, s := range why.Sites {
+		names = append(names, s.Site)
+	}
 	for _, line := range []string{why.Summary, why.Turn} {
 		if line != "" {
-			out.Lines = append(out.Lines, sentence(line))
+			out.Lines = append(out.Lines, sentence(line, names))
 		}
 	}
 	for _, s := range why.Sites {
@@ -129,9 +134,15 @@ func (p pageWhys) Why(ctx context.Context, id fsm.JobID) (web.Why, error) {
 	return out, nil
 }
 
-// sentence begins with a capital and ends with a stop.
-func sentence(s string) string {
-	if s[0] >= 'a' && s[0] <= 'z' && !strings.Contains(strings.Fields(s)[0], "-") { // else it is a site's name
+// sentence begins with a capital, unless with one of the names, and ends with a
+// stop.
+func sentence(s string, names []string) string {
+	first, _, _ := strings.Cut(s, " ")
+	named := slices.ContainsFunc(names, func(name string) bool {
+		rest, ok := strings.CutPrefix(first, name)
+		return ok && (rest == "" || strings.IndexByte(",:;.'", rest[0]) >= 0)
+	})
+	if !named && s[0] >= 'a' && s[0] <= 'z' {
 		s = strings.ToUpper(s[:1]) + s[1:]
 	}
 	return strings.TrimRight(s, ".") + "."

@@ -117,3 +117,16 @@ func TestPagesOfThePast(t *testing.T) {
 		t.Error(page)
 	}
 }
+
+// Found by review: a site's name at the beginning got a capital.
+func TestSentencesKeepNames(t *testing.T) {
+	names := []string{"alpha", "site-2"}
+	for in, want := range map[string]string{
+		"alpha goes first: it lent": "alpha goes first: it lent.", "alpha: full.": "alpha: full.", "site-2's turn": "site-2's turn.",
+		"alphabet": "Alphabet.", "waits for alpha": "Waits for alpha.", "2 of 3": "2 of 3.", "so-called": "So-called.",
+	} {
+		if got := sentence(in, names); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+}

@@ -98,7 +98,10 @@
   });
   document.addEventListener("htmx:sseClose", (e) => {
     const state = document.getElementById("log-state");
-    if (state && e.target.closest && e.target.closest("#log")) state.textContent = "ended";
+    const log = e.target.closest && e.target.closest("#log");
+    if (!state || !log) return;
+    state.textContent = "ended";
+    log.dataset.over = "yes";
   });
 
   document.addEventListener("htmx:afterSwap", (e) => localTimes(e.target));

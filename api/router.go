@@ -111,19 +111,35 @@ func (s *Server) routerProblem(err error, c echo.Context) *problem {
 // Handle implements huma.Adapter: {name} becomes :name.
 func (r router) Handle(op *huma.Operation, handler func(huma.Context)) {
 	path := strings.NewReplacer("{", ":", "}", "").Replace(op.Path)
-	r.Add(op.Method, path, func(c echo.Context) error {
-		handler(&routed{op: op, c: c})
-		return nil
-	})
+	for _, method := range methods(op.Method, endless[op.Path]) {
+		r.Add(method, path, func(c echo.Context) error {
+			handler(&routed{op: op, c: c})
+			return nil
+		})
+	}
+}
+
+// endless are the reads that stream; they have no HEAD.
+var endless = map[string]bool{"/v1/events": true, "/v1/jobs/{id}/logs": true, "/v1/archive": true}
+
+// methods are those that a route answers: HEAD is GET, whose body the server
+// leaves out.
+func methods(method string, streams bool) []string {
+	if method == http.MethodGet && !streams {
+		return []string{http.MethodGet, http.MethodHead}
+	}
+	return []string{method}
 }
 
 // page lets people look, beside the API's operations.
 func (r router) page(route web.Route, h func(w http.ResponseWriter, r *http.Request, param func(string) string)) {
 	path := strings.NewReplacer("{", ":", "}", "").Replace(route.Path)
-	r.Add(route.Method, path, func(c echo.Context) error {
-		h(c.Response(), c.Request(), c.Param)
-		return nil
-	})
+	for _, method := range methods(route.Method, route.Stay != web.Brief) {
+		r.Add(method, path, func(c echo.Context) error {
+			h(c.Response(), c.Request(), c.Param)
+			return nil
+		})
+	}
 }
 
 // exchange returns what a handler that streams or forwards works on.

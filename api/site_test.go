@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -81,5 +82,21 @@ func TestForeignPages(t *testing.T) {
 	}
 	if len(f.left) != 2 {
 		t.Errorf("the broker was told to leave %d times, want 2", len(f.left))
+	}
+}
+
+// Found by review: HEAD, with which probes and proxies look, was 405 everywhere.
+func TestHead(t *testing.T) {
+	f := newFake("site-1")
+	s := serve(t, f, Config{})
+	ask(s, "POST", "/v1/jobs", js, `{"command":["true"]}`)
+	for path, want := range map[string]int{
+		"/": 200, "/livez": 200, "/readyz": 200, "/metrics": 200, "/v1/jobs": 200, "/v1/jobs/site-1.1": 200, "/v1/jobs/site-1.9": 404, "/docs": 200,
+		"/openapi.json": 200, "/assets/app.css": 200, "/v1/events": 405, "/v1/jobs/site-1.1/logs": 405, "/live": 405, "/v1/drain": 405, "/nowhere": 404,
+	} {
+		res := request1(t, limit(t), "HEAD", "http://"+s.Addr()+path, "", nil)
+		if body, err := io.ReadAll(res.Body); res.StatusCode != want || len(body) > 0 || err != nil {
+			t.Errorf("HEAD %s: %s %q %v, want %d", path, res.Status, body, err, want)
+		}
 	}
 }

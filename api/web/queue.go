@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"slices"
 	"time"
@@ -27,8 +28,12 @@ type queueRow struct {
 	Bar      bar
 }
 
-// shownWaiting is how many waiting jobs the page shows.
-const shownWaiting = 20
+const (
+	// shownWaiting is how many waiting jobs the page shows.
+	shownWaiting = 20
+	// searchedRunning is among how many running jobs it looks for tasks that wait.
+	searchedRunning = 500
+)
 
 func (p *Pages) queue(r *http.Request, _ func(string) string) (view, error) {
 	ledger, params := p.cfg.Source.Ledger(), p.cfg.Source.Params()
@@ -51,9 +56,29 @@ func (p *Pages) queue(r *http.Request, _ func(string) string) (view, error) {
 			return cmp.Compare(v.Amounts.standing(b.Priority), v.Amounts.standing(a.Priority))
 		})
 	}
-	jobs, _, err := p.search(r.Context(), node.JobQuery{State: "queued", Limit: shownWaiting})
+	jobs, err := p.waiting(r.Context())
 	v.Jobs = rowsOf(jobs, p.cfg.Now())
 	return view{template: "queue", data: v}, err
+}
+
+// waiting are the newest jobs with tasks that wait: none of them runs, or some
+// do, as far as a search among the newest that run finds these.
+func (p *Pages) waiting(ctx context.Context) ([]node.Job, error) {
+	jobs, _, err := p.search(ctx, node.JobQuery{State: fsm.Queued.String(), Limit: shownWaiting})
+	if err != nil {
+		return nil, err
+	}
+	running, _, err := p.search(ctx, node.JobQuery{State: fsm.Running.String(), Limit: searchedRunning})
+	if err != nil {
+		return nil, err
+	}
+	for _, j := range running {
+		if j.Counts[fsm.Queued.String()] > 0 {
+			jobs = append(jobs, j)
+		}
+	}
+	slices.SortStableFunc(jobs, func(a, b node.Job) int { return b.SubmittedAt.Compare(a.SubmittedAt) })
+	return jobs[:min(len(jobs), shownWaiting)], nil
 }
 
 // direct reports whether a policy has the site with the greatest priority go

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/api/web"
 	"github.com/cloudshare/cloudshare/api/web/webtest"
+	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -93,6 +94,16 @@ func TestPages(t *testing.T) {
 		wants(t, c.target, page, c.wants...)
 		wants(t, c.target, page, `<html lang="en">`, `<main id="main"`, "</html>", "!style=", "!<script>", "! onclick")
 	}
+}
+
+// Found by review: a job that runs in part was not on the page of the queue.
+func TestQueueOfJobsThatRunInPart(t *testing.T) {
+	b := webtest.New(3, 60)
+	j := node.Job{ID: fsm.JobID{Site: "site-002", Num: 77}, State: "running", SubmittedAt: b.Now, Counts: map[string]uint32{"running": 2, "queued": 5}}
+	j.Spec.Name, j.Spec.Count = "half way", 7
+	b.Submit(j)
+	h := newPages(t, b)
+	wants(t, "/queue", get(t, h, "/queue"), "half way", "render frame 59", "!render frame 45") // 45 runs, nothing of it waits
 }
 
 // TestFragments: a page that asks for itself again gets what changes, alone.

@@ -90,14 +90,13 @@ func estimateText(e wire.WhyEstimate) string {
 	if e.P50 == nil || e.P90 == nil {
 		return "unknown: " + e.Unknown
 	}
-	text := fmt.Sprintf("within %s (even odds) to %s (nine times of ten)", span(*e.P50), span(*e.P90))
 	switch {
 	case e.Held == nil:
-		return text + "; no earlier estimate to judge it by"
-	case e.Calibrated:
-		return fmt.Sprintf("%s; that held for %.0f%% of the last %d", text, 100**e.Held, e.Starts)
+		return fmt.Sprintf("roughly within %s to %s; no earlier estimate to judge it by", span(*e.P50), span(*e.P90))
+	case !e.Calibrated:
+		return fmt.Sprintf("roughly within %s to %s; few of its kind so far, of all kinds %.0f%% of the last %d held", span(*e.P50), span(*e.P90), 100**e.Held, e.Starts)
 	}
-	return fmt.Sprintf("%s; few of its kind so far, of all kinds %.0f%% of the last %d held", text, 100**e.Held, e.Starts)
+	return fmt.Sprintf("within %s (even odds) to %s (nine times of ten); that held for %.0f%% of the last %d", span(*e.P50), span(*e.P90), 100**e.Held, e.Starts)
 }
 
 // span rounds seconds up to what means something.

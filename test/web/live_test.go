@@ -78,3 +78,19 @@ func TestLiveFederation(t *testing.T) {
 	b.await("the events", contains("ol.events", again.ID))
 	b.quiet()
 }
+
+// Found by review: a log that had ended empty said "nothing yet".
+func TestEmptyLog(t *testing.T) {
+	fed := start(t)
+	site := fed.Sites[0]
+	job, err := site.Submit(t.Context(), testbed.Spec{Command: []string{"true"}, Count: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := open(t)
+	b.visit(site.URL.String() + "/jobs/" + job.ID)
+	b.await("the log's end", contains("#log-state", "ended"))
+	if got := read[string](b, `getComputedStyle(document.querySelector("pre.log"), "::before").content`); got != `"no output"` {
+		t.Errorf("an empty log that has ended says %s", got)
+	}
+}

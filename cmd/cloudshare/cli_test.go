@@ -157,7 +157,7 @@ func TestCommands(t *testing.T) {
 		{"submit -f -", "a: [b", exitUsage},
 		{"submit -f -", "", exitUsage},
 		{"submit -f -", "1: {2: 3}", exitUsage},
-		{"jobs", "", 0},
+		{"jobs --limit 1", "", 0},
 		{"job site-1.1", "", 0},
 		{"job site-1.1 -o yaml", "", 0},
 		{"job site-1.2", "", exitNotFound},

@@ -18,7 +18,8 @@ type fairnessView struct {
 	Show     string // which measure the chart draws
 	Measures []string
 	Chart    chart
-	Kept     bool // samples are kept at all
+	Since    time.Time // of the first sample, zero if the chart shows its whole period
+	Kept     bool      // samples are kept at all
 }
 
 // account is one site's row.
@@ -55,6 +56,11 @@ func (p *Pages) fairness(r *http.Request, _ func(string) string) (view, error) {
 	if v.Kept {
 		now := p.cfg.Now()
 		samples := p.cfg.History.Samples(now.Add(-chartPeriod))
+		if len(samples) == 0 {
+			v.Since = now
+		} else if at := samples[0].At; now.Sub(at) < chartPeriod-time.Hour {
+			v.Since = at
+		}
 		v.Chart = v.lines(append(samples, sampleOf(ledger, now)))
 		v.paint()
 	}

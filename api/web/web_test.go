@@ -106,6 +106,20 @@ func TestQueueOfJobsThatRunInPart(t *testing.T) {
 	wants(t, "/queue", get(t, h, "/queue"), "half way", "render frame 59", "!render frame 45") // 45 runs, nothing of it waits
 }
 
+// young is the history of a broker that has just begun.
+type young struct{ web.History }
+
+func (young) Samples(time.Time) []web.Sample { return nil }
+
+// Found by review: after a restart "The last day" began with the restart.
+func TestFairnessSaysSinceWhen(t *testing.T) {
+	b := webtest.New(3, 10)
+	cfg := webtest.Config(b)
+	wants(t, "a day", get(t, webtest.Serve(web.New(cfg)), "/fairness"), "The last day, UTC", "!began to watch")
+	cfg.History = young{cfg.History}
+	wants(t, "young", get(t, webtest.Serve(web.New(cfg)), "/fairness"), "!The last day", "Since 2026-05-04 10:30:00 UTC")
+}
+
 // TestFragments: a page that asks for itself again gets what changes, alone.
 func TestFragments(t *testing.T) {
 	h := newPages(t, webtest.New(3, 10))

@@ -22,7 +22,7 @@ import (
 // coalitions counted, and with coalitions played.
 func measureSimulator(ctx context.Context, env environment, t *table) error {
 	log, jobs := filepath.Join(env.dir, "bench.swf"), pick(env, 100_000, 5_000)
-	if err := writeLog(log, jobs); err != nil {
+	if err := writeLog(log, jobs, 60, 5); err != nil {
 		return err
 	}
 	for _, measure := range []func(context.Context, environment, *table, string, int) error{measureFCFS, measureGrowth, measureStudy} {
@@ -95,10 +95,20 @@ const (
 	studySample    = 50
 )
 
-// measureStudy plays a fixed part of the study, on one synthetic log whose days
-// have about 6000 unit tasks, with all coalitions counted and with all played
-// too, and extrapolates to the whole.
-func measureStudy(ctx context.Context, env environment, t *table, log string, _ int) error {
+// Jobs of the study's log: as many a day, 580, and as many unit tasks, 4560, as the
+// mean of HPC2N (160, 4250), LPC EGEE (900, 1620) and MetaCentrum (580, 7810).
+const (
+	apartInStudy  = 150 // seconds
+	widestInStudy = 10
+)
+
+// measureStudy plays a fixed part of the study, on one synthetic log, with all
+// coalitions counted and with all played too, and extrapolates to the whole.
+func measureStudy(ctx context.Context, env environment, t *table, _ string, _ int) error {
+	log := filepath.Join(env.dir, "study.swf")
+	if err := writeLog(log, 10_000, apartInStudy, widestInStudy); err != nil {
+		return err
+	}
 	// One period and mapping, and its sensitivity table.
 	open, part := pick(env, "1", "0"), pick(env, 3*5+3*23, 3*5)
 	counted, err := simulate(ctx, env, "table1", "--periods", "1", "--mappings", "1", "--sensitivity", open,
@@ -119,13 +129,13 @@ func measureStudy(ctx context.Context, env environment, t *table, log string, _ 
 	of := fmt.Sprintf("EXTRAPOLATED from %d of %d instances", part+few, studyInstances)
 	t.add(figure{
 		name: "whole study, one in 50 checked", measured: studyInstances * checked / 60, unit: "min", aim: aim{below: 10},
-		note: of + "; three such logs, all cores",
+		note: of + "; synthetic: 580 jobs and 4560 tasks a day, the means of the three logs; all cores",
 	})
 	t.add(figure{name: "whole study, no theorem", measured: studyInstances * slow / 60, unit: "min", note: of + "; every coalition played"})
 	rows := float64(studyInstances-part) / float64(part) * float64(counted.written) / (1 << 20)
 	t.add(figure{
 		name: "whole study, memory", measured: float64(max(counted.mib, played.mib)) + rows, unit: "MiB", aim: aim{below: 1024},
-		note: fmt.Sprintf("EXTRAPOLATED: the process's most, and %.0f MiB for the other rows; one log of them, not three", rows),
+		note: fmt.Sprintf("EXTRAPOLATED: the process's most, and %.0f MiB for the other rows; one small log, not three", rows),
 	})
 	return nil
 }
@@ -187,9 +197,10 @@ func simulate(ctx context.Context, env environment, args ...string) (*simulation
 	return s, nil
 }
 
-// writeLog writes so many jobs, about as wide, long and frequent as keeps 240
-// cores two thirds busy, always the same.
-func writeLog(path string, jobs int) error {
+// writeLog writes so many jobs, so many seconds apart on average, of one core to
+// the widest, always the same; a minute apart and up to 5 wide they keep 240 cores
+// two thirds busy.
+func writeLog(path string, jobs int, apart float64, widest int) error {
 	f, err := os.Create(path)
 	if err != nil {
 		return fmt.Errorf("create workload: %w", err)
@@ -199,8 +210,8 @@ func writeLog(path string, jobs int) error {
 	rng := rand.New(rand.NewPCG(1, 2))
 	submit := 0.0
 	for i := range jobs {
-		submit += rng.ExpFloat64() * 60
-		fmt.Fprintf(w, "%d %d -1 %d %d -1 -1 -1 -1 -1 1 %d -1 -1 -1 -1 -1 -1\n", i+1, int(submit), 1+rng.IntN(6400), 1+rng.IntN(5), rng.IntN(40))
+		submit += rng.ExpFloat64() * apart
+		fmt.Fprintf(w, "%d %d -1 %d %d -1 -1 -1 -1 -1 1 %d -1 -1 -1 -1 -1 -1\n", i+1, int(submit), 1+rng.IntN(6400), 1+rng.IntN(widest), rng.IntN(40))
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("write workload: %w", err)

@@ -18,7 +18,7 @@ type Why struct {
 	// View are the facts of the federation's queue, nil if nothing of the job
 	// waits there.
 	View  *fsm.WhyView
-	Turn  string // who goes first, and by how much
+	Turn  string // who goes first, and by how much; "" if no site can run it
 	Sites []SiteReason
 	// Estimate is of the next task's start.
 	Estimate    Estimate
@@ -76,7 +76,10 @@ func (b *Broker) federationWhy(id fsm.JobID) (w Why, ok bool) {
 
 // explain puts the facts into words and adds the estimate.
 func (b *Broker) explain(w *Why, v *fsm.WhyView) {
-	w.View, w.Turn = v, turnText(v)
+	w.View = v
+	if able, _ := ableSites(v); able > 0 { // else it is nobody's turn
+		w.Turn = turnText(v)
+	}
 	w.Sites = make([]SiteReason, 0, len(v.Sites))
 	for i := range v.Sites {
 		w.Sites = append(w.Sites, SiteReason{v.Sites[i], siteText(v, &v.Sites[i])})

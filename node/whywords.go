@@ -142,9 +142,9 @@ func figure(n float64) string {
 	return strconv.FormatFloat(n, 'g', 3, 64)
 }
 
-// summaryOf is the whole answer in a line.
-func summaryOf(v *fsm.WhyView, e Estimate) string {
-	able, free := 0, uint64(0)
+// ableSites counts the sites that can run the job now, or once they have room
+// and it is its turn, and the tasks that they have room for.
+func ableSites(v *fsm.WhyView) (able int, free uint64) {
 	for i := range v.Sites {
 		switch x := &v.Sites[i]; x.Why {
 		case fsm.HinderedFree:
@@ -154,6 +154,12 @@ func summaryOf(v *fsm.WhyView, e Estimate) string {
 		default:
 		}
 	}
+	return able, free
+}
+
+// summaryOf is the whole answer in a line.
+func summaryOf(v *fsm.WhyView, e Estimate) string {
+	able, free := ableSites(v)
 	ahead := v.Ahead.Own + v.Ahead.Others
 	switch {
 	case able == 0:

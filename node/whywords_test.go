@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cloudshare/cloudshare/fsm"
 )
 
 // Found by review: odds were promised though no start had been seen yet.
@@ -15,5 +17,22 @@ func TestOddsAreNamedOnceTheyAreKnown(t *testing.T) {
 	e.Calibrated = true
 	if text := whenText(e); !strings.Contains(text, "nine times of ten") || strings.Contains(text, "rough") {
 		t.Error(text)
+	}
+}
+
+// Found by review: a job that no site can run was told whose turn it is.
+func TestNoTurnWhereNoSiteCanRunIt(t *testing.T) {
+	b := &Broker{estimates: newEstimator()}
+	v := fsm.WhyView{
+		Params: fsm.DefaultParams(), Job: fsm.JobID{Site: "a", Num: 1}, Waiting: 1, Turns: []fsm.TurnView{{Site: "a", Priority: "0"}},
+		Sites: []fsm.SiteWhy{{Site: "a", Why: fsm.HinderedShape}, {Site: "b", Why: fsm.HinderedRule}},
+	}
+	var w Why
+	if b.explain(&w, &v); w.Turn != "" || !strings.Contains(w.Summary, "no site can run it") {
+		t.Errorf("%q; %s", w.Turn, w.Summary)
+	}
+	v.Sites[1].Why = fsm.HinderedFull
+	if b.explain(&w, &v); w.Turn == "" {
+		t.Error("no turn, though a site can run it")
 	}
 }

@@ -8,7 +8,7 @@ type Why struct {
 	State    string      `json:"state" doc:"of the job; of a dry run what it would be: running = starts at once at home"`
 	Waiting  uint32      `json:"waiting" doc:"tasks"`
 	Summary  string      `json:"summary" doc:"all of it in one line"`
-	Turn     string      `json:"turn" doc:"which site goes first, and by how much; empty if nothing waits in the federation's queue"`
+	Turn     string      `json:"turn" doc:"which site goes first, and by how much; empty if nothing waits in the federation's queue, or no site can run it now"`
 	Ahead    *WhyAhead   `json:"ahead" doc:"what goes first as things stand; null if nothing waits in the federation's queue"`
 	Turns    []WhyTurn   `json:"turns" doc:"sites with tasks that want the same machines, whose turn it is first; 20 at most, and the owner"`
 	Sites    []WhySite   `json:"sites" doc:"why each site does not run it"`

@@ -66,8 +66,10 @@ func (a *app) showWhy(y wire.Why) error {
 		if y.Ahead == nil {
 			return
 		}
-		row(w, "whose turn", y.Turn)
-		row(w, "place", placeText(y.Ahead))
+		if y.Turn != "" { // else no site can run it, and nothing goes before it
+			row(w, "whose turn", y.Turn)
+			row(w, "place", placeText(y.Ahead))
+		}
 		row(w, "starts", estimateText(y.Estimate))
 		fmt.Fprintln(w)
 		row(w, "SITE", "WHY", "FITS NOW", "IN WORDS")

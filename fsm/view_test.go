@@ -80,7 +80,7 @@ func TestReasonsAndFits(t *testing.T) {
 	w.submit("a", wide, only, w.job("a", 1))
 	w.must("b", w.offering("b", 1))
 	want := map[uint64]string{
-		1: "no present site exposes a machine with 2.500 cores, 64 MiB, 1 GPUs",
+		1: "no present site exposes a machine with 2.500 cores, 64 MiB, 1 GPU",
 		2: "no present site is allowed by its sites.only and sites.not",
 		3: "",
 	}
@@ -131,8 +131,8 @@ func TestReasonsOfImages(t *testing.T) {
 		}
 	}
 	reasons(map[string]JobSpec{
-		"no present site runs container images on a machine with 1 cores": boxed, // nothing is offered yet
-		"no present site exposes a machine with 1 cores":                  command,
+		"no present site runs container images on a machine with 1 core": boxed, // nothing is offered yet
+		"no present site exposes a machine with 1 core":                  command,
 	})
 	offer("a", RunsCommands)
 	reasons(map[string]JobSpec{"": command, "no present site runs container images": boxed})

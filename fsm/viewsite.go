@@ -197,10 +197,15 @@ func (r Resources) String() string {
 	if r.MilliCPU%1000 == 0 {
 		out = fmt.Sprintf("%d cores", r.MilliCPU/1000)
 	}
+	if r.MilliCPU == 1000 {
+		out = "1 core"
+	}
 	if r.MemMiB > 0 {
 		out += fmt.Sprintf(", %d MiB", r.MemMiB)
 	}
-	if r.GPU > 0 {
+	if r.GPU == 1 {
+		out += ", 1 GPU"
+	} else if r.GPU > 1 {
 		out += fmt.Sprintf(", %d GPUs", r.GPU)
 	}
 	return out

@@ -26,7 +26,7 @@ func TestWhyAtAnyBroker(t *testing.T) {
 			t.Fatalf("%s: %+v %v", s.name, w, err)
 		}
 		for _, x := range w.Sites {
-			if x.Why != fsm.HinderedFull || !strings.Contains(x.Text, "short of 1 cores; the next room is this job's") {
+			if x.Why != fsm.HinderedFull || !strings.Contains(x.Text, "short of 1 core; the next room is this job's") {
 				t.Errorf("%s of %s: %s", s.name, x.Site, x.Text)
 			}
 		}

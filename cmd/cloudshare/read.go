@@ -139,7 +139,7 @@ func (a *app) showJob(j wire.Job) error {
 		row(w, "started", j.StartedAt)
 		row(w, "ended", j.EndedAt)
 		row(w, "command", strings.Join(j.Spec.Command, " "))
-		row(w, "each task", fmt.Sprintf("%d cores, memory %s, %d gpus", j.Spec.Resources.CPU, j.Spec.Resources.Memory, j.Spec.Resources.GPU))
+		row(w, "each task", fmt.Sprintf("%s, memory %s, %s", plural(j.Spec.Resources.CPU, "core"), j.Spec.Resources.Memory, plural(j.Spec.Resources.GPU, "gpu")))
 	})
 }
 
@@ -218,4 +218,12 @@ func (a *app) logsCommand() *cobra.Command {
 	f.StringVar(&q.Stream, "stream", "stdout", "stdout or stderr")
 	f.BoolVarP(&q.Follow, "follow", "F", false, "go on until the attempt ends")
 	return cmd
+}
+
+// plural counts things in words.
+func plural(n int64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }

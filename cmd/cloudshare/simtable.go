@@ -37,7 +37,8 @@ over five sites, several loads, three scenarios; in each instance every policy
 plays, all coalitions give the Shapley value, and the fairer policy gets a point.
 
 Results are kept in --out as they come: after Ctrl-C the same command goes on.
-The same logs, flags and seed give the same files, byte for byte.`,
+The same logs, flags and seed give the same report, table and picture, byte for byte;
+rows.jsonl keeps the order in which instances were done.`,
 		Example: `  cloudshare sim table1 --quick node/sim/testdata/sample.swf
   cloudshare sim table1 --out study HPC2N-2002-2.2-cln.swf.gz LPC-EGEE-2004-1.2-cln.swf.gz`,
 		Args: cobra.MinimumNArgs(1),

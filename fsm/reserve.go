@@ -19,9 +19,10 @@ type reservation struct {
 }
 
 // reserve gives the longest starving heads one machine each. It runs after
-// matching, so a head that still waits fits no free machine.
+// matching, so a head that still waits fits no free machine; while a new epoch
+// holds nothing is matched, and waiting is no sign of a lack of room.
 func (s *State) reserve() {
-	if s.params.ReserveAfterMs == 0 || s.present == 0 || s.time < s.nextReserve {
+	if s.params.ReserveAfterMs == 0 || s.present == 0 || s.time < s.nextReserve || s.holds() {
 		return
 	}
 	s.nextReserve = s.time + reserveEveryMs

@@ -233,7 +233,9 @@ func (b *publicationBook) enlist(p *publication) {
 
 // delist takes them out again.
 func (b *publicationBook) delist(p *publication) {
-	if i, ok := slices.BinarySearch(b.nums, p.jobs[0].spec.Num); ok {
+	if i, ok := slices.BinarySearch(b.nums, p.jobs[0].spec.Num); ok && i == 0 {
+		b.nums = b.nums[len(p.jobs):] // as nearly always
+	} else if ok {
 		b.nums = slices.Delete(b.nums, i, i+len(p.jobs))
 	}
 }

@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
@@ -158,51 +159,61 @@ func (c *core) encodePublication(p *publication) []byte {
 // gathered one by one, is not sent one by one.
 func (c *core) publish() {
 	var due []*publication
-	jobs, bytes := 0, 0
+	jobs, bytes, settled := 0, 0, uint64(0)
 	for _, p := range c.pubs.order {
 		if p.sent || c.now.wall.Before(p.after) {
 			continue
 		}
+		if settled == 0 {
+			settled = c.settledBelow()
+		}
 		if len(due) > 0 && (jobs+len(p.jobs) > publishJobs || bytes+p.bytes > publishBytes) {
-			c.send(due)
+			c.send(due, settled)
 			due, jobs, bytes = nil, 0, 0
 		}
 		p.sent = true
 		due, jobs, bytes = append(due, p), jobs+len(p.jobs), bytes+p.bytes
 	}
 	if len(due) > 0 {
-		c.send(due)
+		c.send(due, settled)
 	}
 }
 
 // send has some groups ordered with one command, and each told of its own jobs.
-func (c *core) send(groups []*publication) {
+func (c *core) send(groups []*publication, settled uint64) {
 	cmd := command(groups...)
-	cmd.Settled = c.settledBelow()
+	cmd.Settled = settled
 	c.out.add(cmd, func(r fsm.Result, s stateReader, fx *effects) {
 		codes := r.Jobs
+		var again []pendingJob
 		for _, p := range groups {
 			if codes != nil {
 				r.Jobs, codes = codes[:len(p.jobs):len(p.jobs)], codes[len(p.jobs):]
 			}
-			c.published(p, r, s, fx)
+			again = append(again, c.published(p, r, s, fx)...)
+		}
+		c.keepPromises(again, fx)
+		for _, p := range groups {
+			for _, cancel := range p.cancels {
+				c.cancel(cancel, fx)
+			}
 		}
 	})
 }
 
-// published answers the clients of a group that the order has taken.
-func (c *core) published(p *publication, r fsm.Result, s stateReader, fx *effects) {
-	c.pubs.delist(p)
+// published answers the clients of a group that the order has taken. It returns
+// the jobs that were refused though they were promised.
+func (c *core) published(p *publication, r fsm.Result, s stateReader, fx *effects) (again []pendingJob) {
+	c.pubs.remove(p)
 	done := tidy(bucketPublishing, number(p.jobs[0].spec.Num)) // a repeat is recognised
-	var again []pendingJob
 	for i := range p.jobs {
 		code := r.Code
 		if code == fsm.OK && r.Jobs != nil {
 			code = r.Jobs[i]
 		}
-		delete(c.pubs.byJob, p.jobs[i].spec.Num)
 		if submitError(code) != nil && p.jobs[i].promised {
 			again = append(again, p.jobs[i])
+			done.lazy = false // its record goes with the commit that brings the next one
 			continue
 		}
 		// A job that a client is told to be refused must not come back with the
@@ -211,16 +222,21 @@ func (c *core) published(p *publication, r fsm.Result, s stateReader, fx *effect
 		c.answer(&p.jobs[i], code, s, fx)
 	}
 	fx.writes = append(fx.writes, done)
-	c.pubs.bytes -= p.bytes
-	for i, other := range c.pubs.order {
-		if other == p {
-			c.pubs.order = append(c.pubs.order[:i], c.pubs.order[i+1:]...)
-			break
-		}
+	return again
+}
+
+// remove takes a group out. It is nearly always the oldest: a site that was
+// alone may have hundreds of thousands, so nothing is moved then.
+func (b *publicationBook) remove(p *publication) {
+	b.delist(p)
+	b.bytes -= p.bytes
+	for i := range p.jobs {
+		delete(b.byJob, p.jobs[i].spec.Num)
 	}
-	c.keepPromises(again, fx)
-	for _, cancel := range p.cancels {
-		c.cancel(cancel, fx)
+	if i := slices.Index(b.order, p); i == 0 {
+		b.order[0], b.order = nil, b.order[1:]
+	} else if i > 0 {
+		b.order = slices.Delete(b.order, i, i+1)
 	}
 }
 

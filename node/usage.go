@@ -15,7 +15,7 @@ type usageBook struct {
 	rows   []usageRow // not in a batch yet; their journal keys end with seq, without gaps
 	seq    uint64     // last journal key given
 	next   uint64     // number of the next batch; valid once registered
-	open   []usageRow // the batch under way, nil = none
+	open   []usageRow // the batch under way, nil = none; the only one in the journal
 	openNo uint64
 }
 
@@ -92,17 +92,23 @@ func (c *core) recoverUsage(j *Journal) error {
 	})
 }
 
-// resumeUsage goes on after the state said which batch it expects.
+// resumeUsage goes on after the state said which batch it expects. A batch below
+// that was applied before the restart. One above was not: a new epoch may have
+// forgotten earlier batches, and the open one takes their number.
 func (c *core) resumeUsage(next uint64, fx *effects) {
 	u := &c.usage
 	u.next = next
 	if u.open == nil {
 		return
 	}
-	if u.openNo != next { // it was applied before the restart
+	if u.openNo < next {
 		fx.writes = append(fx.writes, tidy(bucketUsage, number(u.openNo)))
 		u.open = nil
 		return
+	}
+	if u.openNo > next {
+		fx.writes = append(fx.writes, remove(bucketUsage, number(u.openNo)), putRecord(bucketUsage, number(next), u.open))
+		u.openNo = next
 	}
 	c.sendUsage()
 }

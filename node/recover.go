@@ -144,6 +144,7 @@ func (c *core) requeueHome(fx *effects) {
 	for _, w := range c.home.waiting {
 		queued[w] = true
 	}
+	var stopped []uint64 // jobs with such tasks
 	for _, num := range c.home.order {
 		job := c.home.jobs[num]
 		name := fsm.JobID{Site: c.site, Num: num}.String()
@@ -155,12 +156,16 @@ func (c *core) requeueHome(fx *effects) {
 			if t.State == fsm.Stopping {
 				t.State, t.EndedMs = fsm.TaskCancelled, c.now.wall.UnixMilli()
 				c.writeHome(num, w.task, fx)
+				stopped = append(stopped, num)
 				continue
 			}
 			t.State = fsm.Queued
 			job.changed(w.task)
 			c.home.waiting = append(c.home.waiting, w)
 		}
+	}
+	for _, num := range slices.Compact(stopped) { // only now: it may drop jobs from the order
+		c.homeRetire(num, fx)
 	}
 }
 

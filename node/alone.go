@@ -59,6 +59,9 @@ func (c *core) publishUnstarted(fx *effects) {
 			kept = append(kept, w)
 		}
 	}
+	if len(kept) < len(c.home.waiting) {
+		c.home.stuck = 0 // what was moved may be among them
+	}
 	c.home.waiting = kept
 }
 

@@ -171,4 +171,5 @@ func (c *core) capacity(ev capacityEvent) {
 		c.order = append(c.order, name)
 	}
 	slices.Sort(c.order)
+	c.home.stuck = 0 // some machine may take them now
 }

@@ -62,6 +62,9 @@ type homeBook struct {
 	ended []uint64 // of these the ended ones, oldest first
 	// waiting tasks want another attempt.
 	waiting []homeWaiting
+	// stuck is how many at the front of waiting are passed over until the machines
+	// change. Invariant: all of them are queued, and no machine could take them.
+	stuck int
 	// calm: no home task is being stopped, so that a tick need not look.
 	calm bool
 }
@@ -141,16 +144,17 @@ func (c *core) writeHome(num uint64, task uint32, fx *effects) {
 }
 
 // startHome gives waiting home tasks their next attempt, in order, as long as
-// there is room. What no machine here could ever take is passed over, so that it
-// holds up nobody.
-func (c *core) startHome(s stateReader, fx *effects) {
-	if c.homePaused() || len(c.home.waiting) == 0 {
-		return
+// there is room, and returns how many it looked at. What no machine here could
+// ever take is passed over, so that it holds up nobody, and not looked at again
+// until the machines change, so that it costs later turns nothing.
+func (c *core) startHome(s stateReader, fx *effects) (looks int) {
+	if c.homePaused() || len(c.home.waiting) == c.home.stuck {
+		return 0
 	}
-	waiting := c.home.waiting
+	kept, waiting := c.home.waiting[:c.home.stuck], c.home.waiting[c.home.stuck:]
 	c.home.waiting = nil // a start may fail at once and wait again
-	stuck := waiting[:0]
 	for n, w := range waiting {
+		looks++
 		job := c.home.jobs[w.num]
 		if job == nil || job.Tasks[w.task].State != fsm.Queued {
 			continue
@@ -162,14 +166,18 @@ func (c *core) startHome(s stateReader, fx *effects) {
 			continue
 		}
 		if c.fitsEmpty(&spec) { // it is next
-			stuck = append(stuck, waiting[n:]...)
+			kept = append(kept, waiting[n:]...)
 			break
 		}
-		job.Tasks[w.task].Reason = tooSmall
-		job.changed(w.task)
-		stuck = append(stuck, w)
+		if t := &job.Tasks[w.task]; t.Reason != tooSmall {
+			t.Reason = tooSmall
+			job.changed(w.task)
+		}
+		kept = append(kept, w)
+		c.home.stuck++
 	}
-	c.home.waiting = append(stuck, c.home.waiting...)
+	c.home.waiting = append(kept, c.home.waiting...)
+	return looks
 }
 
 // tooSmall is why a home task waits that would not start with nothing else running.
@@ -314,6 +322,7 @@ func (c *core) cancelHome(num uint64, fx *effects) error {
 		}
 		c.writeHome(num, uint32(i), fx)
 	}
+	c.home.stuck = 0 // what was ended may be among them
 	c.stopHome(fx)
 	c.homeRetire(num, fx)
 	return nil

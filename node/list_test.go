@@ -19,6 +19,12 @@ func (s *rigSite) checkLists() {
 	if want := slices.Sorted(maps.Keys(c.home.jobs)); !slices.Equal(want, c.home.order) {
 		s.rig.t.Fatalf("jobs at home are %v, listed are %v", want, c.home.order)
 	}
+	for _, w := range c.home.waiting[:c.home.stuck] {
+		job := c.home.jobs[w.num]
+		if job == nil || job.Tasks[w.task].State != fsm.Queued || job.Tasks[w.task].Reason != tooSmall || c.fitsEmpty(&job.Spec) {
+			s.rig.t.Fatalf("home task %v is passed over: %+v", w, job)
+		}
+	}
 	for num, job := range c.home.jobs {
 		var counts fsm.Counts
 		for i := range job.Tasks {

@@ -81,9 +81,13 @@ func jobOf(j node.Job) wire.Job {
 }
 
 func taskOf(t node.Task) wire.Task {
+	var run *int64
+	if ms := t.Run.Milliseconds(); t.Run >= 0 && !t.EndedAt.IsZero() && !t.StartedAt.IsZero() {
+		run = &ms
+	}
 	return wire.Task{
 		Index: t.Index, State: t.State, Reason: t.Reason, Site: t.Site, Machine: t.Machine,
-		Attempt: t.Attempt, Token: t.Token, StartedAt: moment(t.StartedAt), EndedAt: moment(t.EndedAt),
+		Attempt: t.Attempt, Token: t.Token, StartedAt: moment(t.StartedAt), EndedAt: moment(t.EndedAt), RunMs: run,
 		ExitCode: t.ExitCode, Signal: t.Signal,
 	}
 }

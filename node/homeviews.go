@@ -82,7 +82,7 @@ func (c *core) ownTasks(num uint64, from uint32, limit int) (tasks []Task, next 
 	}
 	if p := c.pubs.find(num); p != nil {
 		for i := from; i < p.spec.Count && len(tasks) < limit; i++ {
-			tasks = append(tasks, Task{Index: i, State: fsm.Queued.String(), Reason: c.pendingReason(p)})
+			tasks = append(tasks, Task{Index: i, State: fsm.Queued.String(), Reason: c.pendingReason(p), Run: -1})
 		}
 		return tasks, nextIndex(from, len(tasks), int(p.spec.Count)), true
 	}
@@ -100,6 +100,10 @@ func (c *core) homeTaskView(index uint32, t *homeTask) Task {
 	v := Task{
 		Index: index, State: t.State.String(), Reason: t.Reason, Machine: t.Machine,
 		Attempt: t.Attempt, Token: t.Token, StartedAt: unixMs(t.StartedMs), EndedAt: unixMs(t.EndedMs),
+	}
+	v.Run = -1
+	if t.StartedMs > 0 && t.EndedMs > 0 {
+		v.Run = ran(t.StartedMs, t.EndedMs)
 	}
 	if t.Attempt > 0 {
 		v.Site = c.site

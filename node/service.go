@@ -107,8 +107,11 @@ type Task struct {
 	Token     uint64
 	StartedAt time.Time
 	EndedAt   time.Time
-	ExitCode  *int
-	Signal    *int
+	// Run is how long it ran: by the log's clock, as the ledger charges it; of a
+	// home task as its broker saw it. Negative before its end.
+	Run      time.Duration
+	ExitCode *int
+	Signal   *int
 }
 
 // JobQuery selects and pages jobs, newest first.

@@ -108,11 +108,19 @@ func (b *Broker) taskOf(v *fsm.TaskView, submitted time.Time) Task {
 	t := Task{
 		Index: v.Index, State: v.State.String(), Reason: v.Reason, Site: v.Site, Machine: v.Machine,
 		Attempt: v.Attempt, Token: v.Token,
-		StartedAt: b.cfg.Replica.wallOf(v.StartedMs, submitted),
+		StartedAt: b.cfg.Replica.wallOf(v.StartedMs, submitted), Run: ran(v.StartedMs, v.EndedMs),
 	}
 	t.EndedAt = b.cfg.Replica.wallOf(v.EndedMs, t.StartedAt)
 	t.ExitCode, t.Signal = codes(v.State, v.ExitCode, v.Signal)
 	return t
+}
+
+// ran is the length of a run between two moments in ms, negative if one is missing.
+func ran(started, ended int64) time.Duration {
+	if started < 0 || ended < 0 {
+		return -1
+	}
+	return time.Duration(ended-started) * time.Millisecond
 }
 
 // codes are an ended task's exit code, or the signal that ended it.

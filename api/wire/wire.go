@@ -97,6 +97,7 @@ type Task struct {
 	Token     uint64     `json:"token" doc:"(token, attempt) only grows"`
 	StartedAt *time.Time `json:"started_at"`
 	EndedAt   *time.Time `json:"ended_at"`
+	RunMs     *int64     `json:"run_ms" doc:"how long it ran, by the log's clock: what the ledger charges; over an outage the dates may lie further apart"`
 	ExitCode  *int       `json:"exit_code"`
 	Signal    *int       `json:"signal"`
 }

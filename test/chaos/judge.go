@@ -221,8 +221,8 @@ func shownTasks(tasks []testbed.Task) []check.ShownTask {
 		if err == nil {
 			s.Token = uint64(token)
 		}
-		if t.StartedAt != nil && t.EndedAt != nil {
-			s.RunMs = t.EndedAt.Sub(*t.StartedAt).Milliseconds()
+		if t.RunMs != nil {
+			s.RunMs = *t.RunMs
 		}
 		out = append(out, s)
 	}

@@ -63,6 +63,7 @@ type Task struct {
 	ExitCode            *int       `json:"exit_code"`
 	StartedAt           *time.Time `json:"started_at"`
 	EndedAt             *time.Time `json:"ended_at"`
+	RunMs               *int64     `json:"run_ms"`
 }
 
 // list is the form of every list.

@@ -27,11 +27,23 @@ type member struct {
 	Epoch   uint64 `json:"epoch,omitempty"`
 	Lineage string `json:"lineage,omitempty"`
 	// Unfinished names the step of recover.go that was interrupted: the rest of
-	// the directory may be of two epochs, and only that step may go on.
+	// the directory may be of two epochs, and only that step, or Follow in place of
+	// it, may go on.
 	Unfinished string `json:"unfinished,omitempty"`
+	// Former is what the directory held before the mark. Invariant: it is there
+	// if and only if Unfinished is.
+	Former *former `json:"former,omitempty"`
 	// Follow are peer addresses through which this member, which has dropped its
 	// log, is yet to be admitted to the epoch.
 	Follow []string `json:"follow,omitempty"`
+}
+
+// former is what a marked directory held before: a lineage, as member names it,
+// and, for stepRecover, the members, this one too, by site.
+type former struct {
+	Epoch   uint64 `json:"epoch,omitempty"`
+	Lineage string `json:"lineage,omitempty"`
+	Peers   []Peer `json:"peers,omitempty"`
 }
 
 const memberVersion = 1
@@ -123,7 +135,7 @@ func (m *member) check(cfg *Config) (lineage, error) {
 	}
 	switch {
 	case m.Unfinished != "":
-		err = fmt.Errorf("%w in %s: run it again: cloudshare recover %s", ErrUnfinished, cfg.Dir, m.Unfinished)
+		err = fmt.Errorf("%w in %s: %s", ErrUnfinished, cfg.Dir, m.unfinished())
 	case m.Site != cfg.Site:
 		err = fmt.Errorf("%w: %s holds site %s, not %s: start it under its own name", ErrIdentity, cfg.Dir, m.Site, cfg.Site)
 	case m.Node != hex.EncodeToString(cfg.Node[:]):
@@ -132,4 +144,13 @@ func (m *member) check(cfg *Config) (lineage, error) {
 		err = fmt.Errorf("%w: %s belongs to federation %s, not %x", ErrIdentity, cfg.Dir, m.Federation, cfg.Federation)
 	}
 	return line, err
+}
+
+// unfinished says how to go on behind a mark.
+func (m *member) unfinished() string {
+	text := "run it again: cloudshare recover " + m.Unfinished
+	if m.Unfinished == stepRecover {
+		text += "; or, if another survivor was recovered instead, cloudshare recover " + stepFollow
+	}
+	return text
 }

@@ -53,6 +53,32 @@ func (m *member) setLine(l lineage) {
 	m.Federation, m.Epoch, m.Lineage = q.Federation, q.Epoch, q.Lineage
 }
 
+// lines returns the lineage, and the one before an unfinished step, which is the
+// same if there is none.
+func (m *member) lines() (line, before lineage, err error) {
+	line, err = m.line()
+	switch {
+	case err == nil && (m.Former == nil) != (m.Unfinished == ""):
+		return line, line, errors.New("unfinished and former do not match")
+	case err != nil || m.Former == nil:
+		return line, line, err
+	}
+	before, err = parseLineage(m.Federation, m.Former.Lineage, m.Former.Epoch)
+	return line, before, err
+}
+
+// mark begins a step that leads into a lineage. A step in place of an unfinished
+// one has that one's former state, whatever the directory looks like now.
+func (m *member) mark(step string, into lineage, peers []Peer) {
+	if m.Unfinished == "" {
+		m.Former = &former{Epoch: m.Epoch, Lineage: m.Lineage, Peers: peers}
+	}
+	m.setLine(into)
+	m.Unfinished = step
+}
+
+func (m *member) unmark() { m.Unfinished, m.Former = "", nil }
+
 // admits says why members of another lineage are not let in here, at a member
 // that is reached at addr: coord.ErrForeign or ErrEpoch.
 func (l lineage) admits(o lineage, addr string) error {

@@ -23,6 +23,9 @@ import (
 // work on the data of a stopped broker, and both can be cut off anywhere and
 // repeated: the first step marks the directory as unfinished, under the new
 // lineage, and Open refuses it until the last step has taken the mark away.
+// Nobody has ever been of the lineage of a mark, and others may have gone on
+// meanwhile; so what is repeated is checked as what the data was before the mark
+// (member.Former), among the members it had then.
 
 // Steps of a recovery, as member.Unfinished names them.
 const (
@@ -43,10 +46,12 @@ type Offline struct {
 
 // Peer is a member as the data names it.
 type Peer struct {
-	Site, Addr string
-	Voter      bool
-	// Answers: a broker of this federation, in the same epoch, runs there now.
-	Answers bool
+	Site  string `json:"site"`
+	Addr  string `json:"addr"`
+	Voter bool   `json:"voter,omitempty"`
+	// Answers: a broker of this federation, in the epoch that the data is of, or
+	// was before an unfinished recovery, runs there now.
+	Answers bool `json:"-"`
 }
 
 // Survey is what a stopped member's data holds.
@@ -58,7 +63,9 @@ type Survey struct {
 	// survivors the one with the greatest LastTerm, then LastIndex, lacks least.
 	LastTerm, LastIndex uint64
 	Entry               uint64 // number of the last entry applied
-	Peers               []Peer // all members, this one too, by site
+	// Peers are all members, this one too, by site; those before the recovery if
+	// it is unfinished.
+	Peers []Peer
 	// Unfinished: a recovery of this data was interrupted.
 	Unfinished bool
 }
@@ -68,7 +75,8 @@ type survivor struct {
 	Offline
 	lock   *os.File
 	member *member
-	line   lineage
+	line   lineage // with an unfinished recovery the new one
+	former lineage // before an unfinished recovery, else line
 	store  disk
 	snaps  *raft.FileSnapshotStore
 }
@@ -90,9 +98,9 @@ func Inspect(ctx context.Context, o Offline) (Survey, error) {
 
 // Recover makes the member the only voter of a new epoch, which holds back
 // assignments for holdMs of log time, or a lease and the margin if that is more.
-// Repeated after an interruption it goes on. Errors: those of Inspect; ErrNoLoss
-// if the voters that answer form a quorum, or it is the only voter anyway;
-// ErrEpoch if the federation is in a later epoch already.
+// Repeated after an interruption it goes on, under the same conditions. Errors:
+// those of Inspect; ErrNoLoss if the voters that answer form a quorum, or it is
+// the only voter anyway; ErrEpoch if somebody else was recovered already.
 func Recover(ctx context.Context, o Offline, holdMs int64) error {
 	s, err := o.open()
 	if err != nil {
@@ -101,21 +109,6 @@ func Recover(ctx context.Context, o Offline, holdMs int64) error {
 	err = s.recover(ctx, holdMs)
 	if err = errors.Join(err, s.close()); err != nil {
 		return fmt.Errorf("recover %s: %w", o.Dir, err)
-	}
-	return nil
-}
-
-// Follow has the member drop its log and snapshots, and join the epoch of the
-// broker that is reached at the peer address addr when it starts next. Errors:
-// ErrLocked, ErrNoData, coord.ErrForeign; ErrEpoch if that is no later epoch.
-func Follow(ctx context.Context, o Offline, addr string) error {
-	lock, m, err := o.claim()
-	if err != nil {
-		return fmt.Errorf("follow: %w", err)
-	}
-	err = o.follow(ctx, m, addr)
-	if err = errors.Join(err, lock.Close()); err != nil {
-		return fmt.Errorf("follow %s: %w", addr, err)
 	}
 	return nil
 }
@@ -145,7 +138,7 @@ func (o Offline) open() (*survivor, error) {
 		return nil, err
 	}
 	s := &survivor{Offline: o, lock: lock, member: m}
-	if s.line, err = m.line(); err != nil {
+	if s.line, s.former, err = m.lines(); err != nil {
 		err = fmt.Errorf("%w: %s/member.json: %w", ErrIdentity, o.Dir, err)
 	}
 	if err == nil && (m.Unfinished == stepFollow || len(m.Follow) > 0) {
@@ -176,18 +169,17 @@ func (s *survivor) recover(ctx context.Context, holdMs int64) error {
 	if err != nil {
 		return err
 	}
+	if err = v.lost(); err != nil {
+		return err
+	}
 	if !v.Unfinished {
-		if err = v.lost(); err != nil {
-			return err
-		}
 		next := lineage{federation: s.line.federation, epoch: v.Epoch + 1}
 		if next.epoch > fsm.MaxEpoch {
 			return fmt.Errorf("%w: epoch %d is the last", ErrConfig, v.Epoch)
 		}
 		_, _ = rand.Read(next.id[:]) // never fails
 		s.line = next
-		s.member.setLine(next)
-		s.member.Unfinished = stepRecover
+		s.member.mark(stepRecover, next, v.Peers)
 	}
 	self := slices.IndexFunc(v.Peers, func(p Peer) bool { return p.Site == v.Site })
 	if self < 0 {
@@ -197,7 +189,7 @@ func (s *survivor) recover(ctx context.Context, holdMs int64) error {
 		step{"mark", func() error { return s.member.save(s.Dir) }},
 		step{"rewrite", func() error { return s.rewrite(v.Peers[self].Addr, holdMs) }},
 		step{"prune", s.prune},
-		step{"done", func() error { s.member.Unfinished = ""; return s.member.save(s.Dir) }},
+		step{"done", func() error { s.member.unmark(); return s.member.save(s.Dir) }},
 	)
 	return err
 }
@@ -240,6 +232,9 @@ func (v *Survey) lost() error {
 	switch {
 	case voters == 1 && alive == 1 && len(answer) == 0:
 		return fmt.Errorf("%w: %s is the only voter: start its broker", ErrNoLoss, v.Site)
+	case alive > voters/2 && v.Unfinished:
+		return fmt.Errorf("%w: %d of %d former voters are there again (%v answer): stop them for good to go on with the recovery, "+
+			"or leave this data and join them with empty data under a new name", ErrNoLoss, alive, voters, answer)
 	case alive > voters/2:
 		return fmt.Errorf("%w: %d of %d voters are there (%v answer): start this broker, too", ErrNoLoss, alive, voters, answer)
 	}
@@ -259,13 +254,14 @@ func (s *survivor) survey(ctx context.Context) (Survey, error) {
 		v.Peers = append(v.Peers, Peer{Site: string(p.ID), Addr: string(p.Address), Voter: p.Suffrage == raft.Voter})
 	}
 	slices.SortFunc(v.Peers, func(a, b Peer) int { return strings.Compare(a.Site, b.Site) })
-	if v.Unfinished {
-		return v, nil
+	if v.Unfinished { // the log may name this member only by now
+		v.Peers = slices.Clone(s.member.Former.Peers)
 	}
 	return v, s.poll(ctx, v.Peers)
 }
 
-// poll asks the other members who they are.
+// poll asks the other members who they are. Whoever is in a later epoch than the
+// data was lives in it, be it of the number that an unfinished recovery would take.
 func (s *survivor) poll(ctx context.Context, peers []Peer) error {
 	ctx, cancel := context.WithTimeout(ctx, LAN.timing().rpc)
 	defer cancel()
@@ -279,31 +275,21 @@ func (s *survivor) poll(ctx context.Context, peers []Peer) error {
 		wg.Go(func() {
 			theirs, err := s.ask(ctx, s.member.Site, p.Addr)
 			switch {
-			case err != nil || theirs.federation != s.line.federation:
-			case theirs == s.line:
+			case err != nil || theirs.federation != s.former.federation:
+			case theirs == s.former:
 				p.Answers = true
-			case theirs.epoch > s.line.epoch:
-				errs[i] = s.line.outlived(theirs, p.Addr)
-			case theirs.epoch == s.line.epoch:
-				errs[i] = s.line.admits(theirs, p.Addr)
+			case theirs.epoch > s.former.epoch:
+				errs[i] = s.former.outlived(theirs, p.Addr)
+			case theirs.epoch == s.former.epoch:
+				errs[i] = s.former.admits(theirs, p.Addr)
 			}
 		})
 	}
 	wg.Wait()
-	return errors.Join(errs...)
-}
-
-// ask asks who answers at an address.
-func (o Offline) ask(ctx context.Context, site, addr string) (lineage, error) {
-	nw := o.net
-	if nw == nil {
-		nw = &network{}
+	if i := slices.IndexFunc(errs, func(err error) bool { return err != nil }); i >= 0 {
+		return errs[i] // the others say the same
 	}
-	a, err := (&dialer{net: nw, site: site}).join(ctx, addr, joinRequest{Who: true})
-	if err != nil {
-		return lineage{}, err
-	}
-	return parseLineage(a.Federation, a.Lineage, a.Epoch)
+	return nil
 }
 
 // machine drives a fresh state machine outside raft.
@@ -423,34 +409,4 @@ func (s *survivor) prune() error {
 		}
 	}
 	return syncDir(dir)
-}
-
-func (o Offline) follow(ctx context.Context, m *member, addr string) error {
-	ctx, cancel := context.WithTimeout(ctx, LAN.timing().rpc)
-	defer cancel()
-	mine, err := m.line()
-	if err != nil {
-		return fmt.Errorf("%w: %s/member.json: %w", ErrIdentity, o.Dir, err)
-	}
-	theirs, err := o.ask(ctx, m.Site, addr)
-	if err != nil {
-		return fmt.Errorf("ask the recovered broker: %w: start it first, and give its peer address", err)
-	}
-	switch {
-	case theirs.federation != mine.federation:
-		return theirs.admits(mine, addr)
-	case theirs == mine && m.Unfinished == "" && len(m.Follow) == 0:
-		return fmt.Errorf("%w: this data is of epoch %d already: start its broker", ErrNoLoss, mine.epoch)
-	case theirs != mine && theirs.epoch <= mine.epoch:
-		return fmt.Errorf("%w: %s is of epoch %d, this data of epoch %d: only a later one can be followed", ErrEpoch, addr, theirs.epoch, mine.epoch)
-	}
-	m.setLine(theirs)
-	m.Founder, m.Follow, m.Unfinished = false, []string{addr}, stepFollow
-	return o.steps(
-		step{"mark", func() error { return m.save(o.Dir) }},
-		step{"log", func() error { return os.RemoveAll(filepath.Join(o.Dir, "raft.db")) }},
-		step{"snapshots", func() error { return os.RemoveAll(filepath.Join(o.Dir, "snapshots")) }},
-		step{"sync", func() error { return syncDir(o.Dir) }},
-		step{"done", func() error { m.Unfinished = ""; return m.save(o.Dir) }},
-	)
 }

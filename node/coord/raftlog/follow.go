@@ -1,0 +1,68 @@
+package raftlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Follow has the member drop its log and snapshots, and join the epoch of the
+// broker that is reached at the peer address addr when it starts next. Errors:
+// ErrLocked, ErrNoData, coord.ErrForeign; ErrEpoch if that is no later epoch.
+// An interrupted Recover or Follow does not bind it: nobody was of that epoch here.
+func Follow(ctx context.Context, o Offline, addr string) error {
+	lock, m, err := o.claim()
+	if err != nil {
+		return fmt.Errorf("follow: %w", err)
+	}
+	err = o.follow(ctx, m, addr)
+	if err = errors.Join(err, lock.Close()); err != nil {
+		return fmt.Errorf("follow %s: %w", addr, err)
+	}
+	return nil
+}
+
+func (o Offline) follow(ctx context.Context, m *member, addr string) error {
+	ctx, cancel := context.WithTimeout(ctx, LAN.timing().rpc)
+	defer cancel()
+	mine, former, err := m.lines()
+	if err != nil {
+		return fmt.Errorf("%w: %s/member.json: %w", ErrIdentity, o.Dir, err)
+	}
+	theirs, err := o.ask(ctx, m.Site, addr)
+	if err != nil {
+		return fmt.Errorf("ask the recovered broker: %w: start it first, and give its peer address", err)
+	}
+	switch {
+	case theirs.federation != mine.federation:
+		return theirs.admits(mine, addr)
+	case theirs == mine && m.Unfinished == "" && len(m.Follow) == 0:
+		return fmt.Errorf("%w: this data is of epoch %d already: start its broker", ErrNoLoss, mine.epoch)
+	case theirs != mine && theirs.epoch <= former.epoch:
+		return fmt.Errorf("%w: %s is of epoch %d, this data of epoch %d: only a later one can be followed", ErrEpoch, addr, theirs.epoch, former.epoch)
+	}
+	m.mark(stepFollow, theirs, nil)
+	m.Founder, m.Follow = false, []string{addr}
+	return o.steps(
+		step{"mark", func() error { return m.save(o.Dir) }},
+		step{"log", func() error { return os.RemoveAll(filepath.Join(o.Dir, "raft.db")) }},
+		step{"snapshots", func() error { return os.RemoveAll(filepath.Join(o.Dir, "snapshots")) }},
+		step{"sync", func() error { return syncDir(o.Dir) }},
+		step{"done", func() error { m.unmark(); return m.save(o.Dir) }},
+	)
+}
+
+// ask asks who answers at an address.
+func (o Offline) ask(ctx context.Context, site, addr string) (lineage, error) {
+	nw := o.net
+	if nw == nil {
+		nw = &network{}
+	}
+	a, err := (&dialer{net: nw, site: site}).join(ctx, addr, joinRequest{Who: true})
+	if err != nil {
+		return lineage{}, err
+	}
+	return parseLineage(a.Federation, a.Lineage, a.Epoch)
+}

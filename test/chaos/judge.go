@@ -133,15 +133,15 @@ func (r *run) recount(ctx context.Context, owners map[string]string, shown []che
 	defer cancel()
 	var found []check.Violation
 	err := testbed.Await(ctx, "full ledgers", func() error {
-		found = nil
+		var now []check.Violation
 		for _, m := range r.members {
 			l, err := m.ledger(ctx)
 			if err != nil {
-				return err
+				return err // what the last whole look found stands
 			}
-			found = append(append(found, l.Zero()...), l.Recount(owners, shown, marks)...)
+			now = append(append(now, l.Zero()...), l.Recount(owners, shown, marks)...)
 		}
-		if len(found) > 0 {
+		if found = now; len(found) > 0 {
 			return errFound
 		}
 		return nil

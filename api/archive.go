@@ -143,11 +143,9 @@ func (s *Server) archiveQuery(r *http.Request) (q archive.Query, done func(), er
 		return q, nil, badQuery("site", q.Site, "is not a site's name")
 	}
 	if label := values.Get("label"); label != "" {
-		key, value, ok := strings.Cut(label, "=")
-		if !ok || key == "" {
-			return q, nil, badQuery("label", label, "must be KEY=VALUE")
+		if q.Labels, err = labelsOf([]string{label}); err != nil {
+			return q, nil, err
 		}
-		q.Labels = map[string]string{key: value}
 	}
 	select {
 	case s.archiveReads <- struct{}{}:

@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"net/http"
-	"time"
 
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
@@ -49,7 +48,7 @@ func (s *Server) sendLogs(ctx context.Context, w http.ResponseWriter, body io.Re
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusOK)
-	if err := s.stream(w, body); err != nil {
+	if err := stream(w, body); err != nil {
 		if ctx.Err() == nil { // else the client has gone, or this broker stops
 			s.log.Warn().Err(err).Str("job", q.Job.String()).Uint32("task", q.Task).Msg("log stream broke off")
 		}
@@ -84,9 +83,8 @@ func logQuery(r *http.Request, id string) (q node.LogQuery, err error) {
 	return q, nil
 }
 
-// stream copies what comes as it comes. A client that takes nothing for
-// BodyTimeout is cut, so that it cannot hold the broker's memory for ever.
-func (s *Server) stream(w http.ResponseWriter, body io.Reader) error {
+// stream copies what comes as it comes.
+func stream(w http.ResponseWriter, body io.Reader) error {
 	out := http.NewResponseController(w)
 	if err := out.Flush(); err != nil {
 		return err
@@ -95,7 +93,6 @@ func (s *Server) stream(w http.ResponseWriter, body io.Reader) error {
 	for {
 		n, err := body.Read(buf)
 		if n > 0 {
-			_ = out.SetWriteDeadline(time.Now().Add(s.cfg.BodyTimeout)) // not every writer has one
 			if _, werr := w.Write(buf[:n]); werr != nil {
 				return werr
 			}

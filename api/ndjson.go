@@ -144,7 +144,6 @@ func (s *Server) writeResults(w io.Writer, out *http.ResponseController, results
 	for {
 		buf, more := results.take()
 		if len(buf) > 0 {
-			_ = out.SetWriteDeadline(time.Now().Add(s.cfg.BodyTimeout)) // not every connection has one
 			if _, err := w.Write(buf); err != nil {
 				return
 			}

@@ -18,6 +18,12 @@ type shape struct {
 // shape of the job's tasks; it shares the lists.
 func (j *JobSpec) shape() shape { return shape{j.Need, j.Image, j.Only, j.Not} }
 
+// Allows reports whether the job may run at a site, by its sites.only and sites.not.
+func (j *JobSpec) Allows(site string) bool {
+	h := j.shape()
+	return h.allows(site)
+}
+
 // class is a shape that jobs share. Jobs of one class are alike to every
 // machine, so matching looks at classes and never scans jobs.
 type class struct {

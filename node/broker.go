@@ -84,8 +84,7 @@ type Broker struct {
 
 	mu         sync.Mutex
 	registered uint64        // incarnation, 0 = not yet
-	rebuilt    bool          // registered once since the start
-	current    chan struct{} // closed once rebuilt
+	current    chan struct{} // closed once registered since the start
 	failure    error
 	failed     chan struct{}
 	stopping   bool
@@ -243,8 +242,7 @@ func (b *Broker) setIncarnation(n uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.registered = n
-	if n > 0 && !b.rebuilt {
-		b.rebuilt = true
+	if n > 0 && b.Current() != nil {
 		close(b.current)
 	}
 }

@@ -102,7 +102,7 @@ func (c *core) place(js *fsm.JobSpec) []string {
 
 // homeOpen reports whether a job may run here at all.
 func (c *core) homeOpen(js *fsm.JobSpec) bool {
-	return (len(js.Only) == 0 || slices.Contains(js.Only, c.site)) && !slices.Contains(js.Not, c.site)
+	return js.Allows(c.site)
 }
 
 // keepHome takes a job as a home job; its tasks wait.

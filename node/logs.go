@@ -94,8 +94,7 @@ func (b *Broker) mayHaveRun(id fsm.JobID) (others []ElsewhereError) {
 		slices.SortStableFunc(sites, func(a, b fsm.SiteView) int { return int(a.State) - int(b.State) })
 		for i := range sites {
 			v := &sites[i]
-			may := (len(job.Spec.Only) == 0 || slices.Contains(job.Spec.Only, v.ID)) && !slices.Contains(job.Spec.Not, v.ID)
-			if may && v.ID != b.cfg.Site && v.State != fsm.Left {
+			if job.Spec.Allows(v.ID) && v.ID != b.cfg.Site && v.State != fsm.Left {
 				others = append(others, ElsewhereError{Site: v.ID, HTTP: v.HTTP, Role: "executor"})
 			}
 		}

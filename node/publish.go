@@ -101,17 +101,26 @@ func (b *publicationBook) follow(num uint64, reply func(Answer)) bool {
 func (c *core) journalPublications(fx *effects) {
 	jobs := c.pubs.open
 	c.pubs.open, c.pubs.openBytes = nil, 0
-	for len(jobs) > 0 {
-		n := groupSize(jobs)
-		p := &publication{jobs: jobs[:n:n], since: c.now.wall}
-		jobs = jobs[n:]
-		c.addPublication(p)
+	for _, p := range c.group(jobs, time.Time{}, fx) {
 		fx.publishes = true
-		fx.writes = append(fx.writes, put(bucketPublishing, number(p.jobs[0].spec.Num), c.encodePublication(p)))
 		if c.alone() {
 			c.answerSite(p, fx)
 		}
 	}
+}
+
+// group binds jobs into groups that are not sent before a moment, and has them
+// synced.
+func (c *core) group(jobs []pendingJob, after time.Time, fx *effects) (groups []*publication) {
+	for len(jobs) > 0 {
+		n := groupSize(jobs)
+		p := &publication{jobs: jobs[:n:n], since: c.now.wall, after: after}
+		jobs = jobs[n:]
+		c.addPublication(p)
+		fx.writes = append(fx.writes, put(bucketPublishing, number(p.jobs[0].spec.Num), c.encodePublication(p)))
+		groups = append(groups, p)
+	}
+	return groups
 }
 
 // groupSize is how many of the first jobs make one command. Numbers within a
@@ -246,14 +255,7 @@ const fullPause = 5 * time.Second
 
 // keepPromises journals refused jobs again that clients were told to be durable.
 func (c *core) keepPromises(jobs []pendingJob, fx *effects) {
-	after := c.now.wall.Truncate(fullPause).Add(2 * fullPause)
-	for len(jobs) > 0 {
-		n := groupSize(jobs)
-		p := &publication{jobs: jobs[:n:n], since: c.now.wall, after: after}
-		jobs = jobs[n:]
-		c.addPublication(p)
-		fx.writes = append(fx.writes, put(bucketPublishing, number(p.jobs[0].spec.Num), c.encodePublication(p)))
-	}
+	c.group(jobs, c.now.wall.Truncate(fullPause).Add(2*fullPause), fx)
 }
 
 func (c *core) answer(j *pendingJob, code fsm.Code, s stateReader, fx *effects) {

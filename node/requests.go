@@ -97,10 +97,10 @@ func (b *Broker) Cancel(ctx context.Context, id fsm.JobID) error {
 // nil. After a start the state is rebuilt once a lead is found: until then
 // nothing can be said of what is not found in it.
 func (b *Broker) Current() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.rebuilt {
+	select {
+	case <-b.current:
 		return nil
+	default:
 	}
 	return fmt.Errorf("%w: no quorum was found since this broker started, so it does not know the federation's state yet", ErrNotReady)
 }

@@ -192,7 +192,7 @@ func appendEscape(b []byte, s string) (_ []byte, n int) {
 	return utf8.AppendRune(b, r), 12
 }
 
-// hexEscape reads \uXXXX.
+// hexEscape reads a backslash, a u and four hexadecimal digits.
 func hexEscape(s string) (rune, bool) {
 	if len(s) < 6 || s[0] != '\\' || s[1] != 'u' {
 		return 0, false

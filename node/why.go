@@ -90,11 +90,11 @@ func (b *Broker) explain(w *Why, v *fsm.WhyView) {
 
 // homeWhy explains a job that only this broker knows.
 func (c *core) homeWhy(num uint64) (Why, bool) {
-	j, ok := c.ownJob(num)
+	r, _, ok := c.ownRecord(num)
 	if !ok {
 		return Why{}, false
 	}
-	w := Why{Job: j.ID, State: j.State, Waiting: j.Counts[fsm.Queued.String()]}
+	w := Why{Job: fsm.JobID{Site: c.site, Num: num}, State: r.counts.JobState().String(), Waiting: r.counts[fsm.Queued]}
 	switch before := c.homeBefore(num); {
 	case w.Waiting == 0:
 		w.Summary = "none of its tasks waits: " + w.State

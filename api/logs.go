@@ -21,21 +21,30 @@ func (s *Server) logs(w http.ResponseWriter, r *http.Request, param func(string)
 	}
 	ctx, cancel := s.untilStop(r.Context())
 	defer cancel()
-	body, err := s.broker.Logs(ctx, q)
-	var anywhere *node.AnywhereError
-	if errors.As(err, &anywhere) {
-		found, cause := s.search(ctx, r.URL, anywhere)
-		if cause != nil {
-			return cause
-		}
-		w.Header().Set(wire.HeaderIndex, found.index)
-		body, err = found.body, nil
-	}
+	body, index, err := s.openLog(ctx, q)
 	if err != nil {
 		return err
 	}
+	if index != "" {
+		w.Header().Set(wire.HeaderIndex, index)
+	}
 	s.sendLogs(ctx, w, body, q)
 	return nil
+}
+
+// openLog opens a log that this broker has, or that is found at another one; the
+// index is then that broker's.
+func (s *Server) openLog(ctx context.Context, q node.LogQuery) (body io.ReadCloser, index string, err error) {
+	body, err = s.broker.Logs(ctx, q)
+	var anywhere *node.AnywhereError
+	if !errors.As(err, &anywhere) {
+		return body, "", err
+	}
+	found, err := s.search(ctx, anywhere)
+	if err != nil {
+		return nil, "", err
+	}
+	return found.body, found.index, nil
 }
 
 // sendLogs answers with a log until it or ctx ends.

@@ -2,12 +2,9 @@ package api
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -80,20 +77,8 @@ var _ web.Source = pageSource{}
 
 // Logs implements web.Source: it looks for earlier attempts at all brokers.
 func (p pageSource) Logs(ctx context.Context, q node.LogQuery) (io.ReadCloser, error) {
-	body, err := p.Broker.Logs(ctx, q)
-	var anywhere *node.AnywhereError
-	if !errors.As(err, &anywhere) {
-		return body, err
-	}
-	question := url.URL{Path: "/v1/jobs/" + q.Job.String() + "/logs", RawQuery: url.Values{
-		"task": {strconv.FormatUint(uint64(q.Task), 10)}, "attempt": {strconv.FormatUint(uint64(q.Attempt), 10)},
-		"stream": {q.Stream}, "follow": {strconv.FormatBool(q.Follow)},
-	}.Encode()}
-	found, err := p.server.search(ctx, &question, anywhere)
-	if err != nil {
-		return nil, err
-	}
-	return found.body, nil
+	body, _, err := p.server.openLog(ctx, q)
+	return body, err
 }
 
 // Moved implements web.Source.

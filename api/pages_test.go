@@ -78,8 +78,8 @@ func TestPageFindsEarlierAttempts(t *testing.T) {
 	f := newFake("site-2")
 	here := newServer(f)
 	ask(here, "POST", "/v1/jobs", js, `{"command":["echo"]}`)
-	f.log = func(context.Context, node.LogQuery) (io.ReadCloser, error) {
-		return nil, &node.AnywhereError{What: "attempt 1", Sites: []node.ElsewhereError{{Site: "site-2", HTTP: there.Addr()}}}
+	f.log = func(_ context.Context, q node.LogQuery) (io.ReadCloser, error) {
+		return nil, &node.AnywhereError{Query: q, What: "attempt 1", Sites: []node.ElsewhereError{{Site: "site-2", HTTP: there.Addr()}}}
 	}
 	w := ask(here, "GET", "/jobs/site-2.1/log?task=0&attempt=1", "", "")
 	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "data: from site-2, attempt 1\n") {

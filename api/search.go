@@ -45,11 +45,18 @@ type finding struct {
 // errHasNot: the broker was asked and has it not.
 var errHasNot = errors.New("it has it not")
 
-// search puts the question of a URL to the brokers that may have the answer,
-// and returns the first that does; the others are hung up on. It ends after
+// question asks a broker for the log of a query.
+func question(q node.LogQuery) *url.URL {
+	return &url.URL{Path: "/v1/jobs/" + q.Job.String() + "/logs", RawQuery: url.Values{
+		"task": {strconv.FormatUint(uint64(q.Task), 10)}, "attempt": {strconv.FormatUint(uint64(q.Attempt), 10)},
+		"stream": {q.Stream}, "follow": {strconv.FormatBool(q.Follow)},
+	}.Encode()}
+}
+
+// search puts a question to the brokers that may have the answer, and returns the first that does; the others are hung up on. It ends after
 // PeerTimeout, or as soon as all have answered. A 404 is certain: everybody was
 // asked.
-func (s *Server) search(ctx context.Context, question *url.URL, e *node.AnywhereError) (*foundLog, error) {
+func (s *Server) search(ctx context.Context, e *node.AnywhereError) (*foundLog, error) {
 	asking, hangUp := context.WithTimeout(ctx, s.cfg.PeerTimeout)
 	defer hangUp()
 	select {
@@ -58,7 +65,7 @@ func (s *Server) search(ctx context.Context, question *url.URL, e *node.Anywhere
 	case <-asking.Done():
 		return nil, fmt.Errorf("look for %s: too many searches at a time: %w", e.What, asking.Err())
 	}
-	findings := s.askAll(ctx, asking, question, e.Sites)
+	findings := s.askAll(ctx, asking, question(e.Query), e.Sites)
 	var found *foundLog
 	var missed []finding
 	for f := range findings {

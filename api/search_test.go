@@ -21,7 +21,7 @@ func anywhere(f *fakeBroker, sites ...node.ElsewhereError) {
 		if q.Here {
 			return nil, fmt.Errorf("attempt %d is not here: %w", q.Attempt, node.ErrNotFound)
 		}
-		return nil, &node.AnywhereError{What: "attempt 1 of task site-1.1/0", Sites: sites}
+		return nil, &node.AnywhereError{Query: q, What: "attempt 1 of task site-1.1/0", Sites: sites}
 	}
 }
 
@@ -87,6 +87,30 @@ func TestSearch(t *testing.T) {
 		}
 		if index := w.Header().Get(wire.HeaderIndex); (index == "99") != (w.Code == 200) {
 			t.Errorf("%s: index %s", name, index)
+		}
+	}
+}
+
+// TestSearchNamesTheAttempt: the latest attempt of a task that waits for its next
+// one is asked for by its number, which only the broker that was asked first
+// knows. It was not, and so not found.
+func TestSearchNamesTheAttempt(t *testing.T) {
+	asked, _ := member(t, "site-1", Config{})
+	has, atHas := member(t, "site-2", Config{})
+	asked.log = func(_ context.Context, q node.LogQuery) (io.ReadCloser, error) {
+		q.Attempt = 3
+		return nil, &node.AnywhereError{Query: q, What: "attempt 3", Sites: []node.ElsewhereError{atHas}}
+	}
+	has.log = func(_ context.Context, q node.LogQuery) (io.ReadCloser, error) {
+		if !q.Here || q.Attempt != 3 || q.Stream != "stdout" {
+			t.Errorf("site-2 is asked %+v", q)
+		}
+		return io.NopCloser(strings.NewReader("found")), nil
+	}
+	s := newServer(asked)
+	for _, path := range []string{"/v1/jobs/site-1.1/logs", "/jobs/site-1.1/log"} {
+		if w := ask(s, "GET", path, "", ""); w.Code != 200 || !strings.Contains(w.Body.String(), "found") {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
 	}
 }

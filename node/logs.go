@@ -58,7 +58,7 @@ func (b *Broker) earlierLogs(ctx context.Context, q LogQuery) (io.ReadCloser, er
 		return r, err
 	}
 	if others := b.mayHaveRun(q.Job); len(others) > 0 {
-		return nil, &AnywhereError{What: q.attemptName(), Sites: others}
+		return nil, &AnywhereError{Query: q, What: q.attemptName(), Sites: others}
 	}
 	return nil, err
 }

@@ -42,7 +42,8 @@ func (e *ElsewhereError) Error() string {
 // AnywhereError says that one of several other sites' brokers may have the
 // answer: api asks them, each for what is Here.
 type AnywhereError struct {
-	What  string // is sought, for people
+	Query LogQuery // what to ask them for; its Attempt is named
+	What  string   // is sought, for people
 	Sites []ElsewhereError
 }
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cloudshare/cloudshare/executor/local"
+	"github.com/cloudshare/cloudshare/executor/books"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/archive"
@@ -173,8 +173,8 @@ func (c Config) archive(federation string) archive.Config {
 }
 
 // taskLogs is what the local handler keeps.
-func (c Config) taskLogs() local.Retention {
-	return local.Retention{Age: c.TaskLogs.Keep, Bytes: sizeOf(c.TaskLogs.MaxBytes), Count: c.TaskLogs.MaxCount}
+func (c Config) taskLogs() books.Retention {
+	return books.Retention{Age: c.TaskLogs.Keep, Bytes: sizeOf(c.TaskLogs.MaxBytes), Count: c.TaskLogs.MaxCount}
 }
 
 // timing is what the profile gives, unless a key says otherwise. Lease and

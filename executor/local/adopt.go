@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/books"
 )
 
 // Adopt implements executor.Handler: it reads every slot's journal. A slot
@@ -168,7 +169,7 @@ func (h *Handler) enter(s *slot, w *work) {
 	h.attempts[w.name] = w
 	s.refs++
 	if w.ended == nil {
-		h.use.adopt(w, w.cpus)
+		w.hold = h.use.Adopt(w.task.Need, w.hold.CPUs)
 		s.current = w
 		return
 	}
@@ -190,7 +191,7 @@ func (h *Handler) replay(s *slot, lines []line) []*work {
 				continue
 			}
 			w := &work{
-				task: l.Ask.Task, name: name, limit: l.Ask.MaxLog, cpus: l.Ask.CPUs, slot: s,
+				task: l.Ask.Task, name: name, limit: l.Ask.MaxLog, hold: books.Hold{CPUs: l.Ask.CPUs}, slot: s,
 				accepted: make(chan struct{}), running: make(chan struct{}), done: make(chan struct{}),
 			}
 			close(w.accepted)

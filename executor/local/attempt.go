@@ -12,13 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cloudshare/cloudshare/executor"
-)
-
-// Output sizes are looked at this often: a little after the start, and less
-// often while little is written.
-const (
-	minLook = int64(50 * time.Millisecond)
-	maxLook = int64(time.Second)
+	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
 // attempt is a supervisor's work on one attempt.
@@ -27,68 +21,52 @@ type attempt struct {
 	asked
 	name string
 
-	plan   plan
+	plan   watchdog.Plan
 	pid    int
 	child  int // pidfd of pid
 	status syscall.WaitStatus
 	exited bool
-	why    string  // of Stop
-	cut    [2]bool // output that went over the limit
+	why    string // of Stop
 }
 
 // run starts the task and sees it to its end: when run returns, no process of
 // the attempt is left.
 func (a *attempt) run() executor.Result {
 	now := executor.Boottime()
-	a.plan = plan{fence: a.Task.Fence, grace: int64(a.Grace)}
-	if a.plan.tooLate(now, a.fence.load()) {
-		return executor.Result{Cause: executor.Fenced, Detail: "not started: the lease was about to end"}
+	a.plan = watchdog.Plan{Fence: a.Task.Fence, Grace: int64(a.Grace)}
+	a.out.Begin()
+	if a.plan.TooLate(now, a.fence.Load()) {
+		return watchdog.Late()
 	}
 	if err := a.start(); err != nil {
 		if gone := hasFolder(filepath.Join(a.slot, "work"), true); gone != nil {
 			return unserved(gone)
 		}
-		return noStart(err)
+		return watchdog.NoStart(err)
 	}
 	started, at := time.Now(), executor.Boottime()
 	if a.Task.Timeout > 0 {
-		a.plan.timeout = satAdd(at, int64(a.Task.Timeout))
+		a.plan.TimeOut(at, a.Task.Timeout)
 	}
 	a.say(line{Run: &begun{Name: a.name, Pid: a.pid, At: started}})
 	a.watch()
 	r := executor.Result{Cause: executor.Exited, Started: started, Run: time.Duration(executor.Boottime() - at)}
 	a.reapAll()
 	unix.Close(a.child)
-	a.explain(&r)
-	return r
-}
-
-func satAdd(a, b int64) int64 {
-	if a > never-b {
-		return never - 1
-	}
-	return a + b
-}
-
-// noStart is the result of a task that could not be run, with a shell's codes.
-func noStart(err error) executor.Result {
-	r := executor.Result{Cause: executor.NoStart, ExitCode: 126, Detail: err.Error()}
-	if errors.Is(err, errNoCommand) || errors.Is(err, os.ErrNotExist) {
-		r.ExitCode = 127
-	}
+	a.plan.Explain(&r, a.Task, watchdog.End{Status: a.status, Why: a.why, OOM: a.group.oomKilled()})
 	return r
 }
 
 func (a *attempt) start() error {
 	work := filepath.Join(a.slot, "work")
-	env, err := environ(a.Task, work)
+	env, err := watchdog.Environ(a.Task, work)
 	if err != nil {
 		return err
 	}
 	if len(a.Task.Command) == 0 {
 		return errors.New("no command given")
 	}
-	path, err := lookPath(a.Task.Command[0], env)
+	path, err := watchdog.LookPath(a.Task.Command[0], env)
 	if err != nil {
 		return err
 	}
@@ -112,7 +90,7 @@ func (a *attempt) fork(path string, env []string, work string) (err error) {
 	}
 	a.pid, err = syscall.ForkExec(path, a.Task.Command, &syscall.ProcAttr{
 		Dir: work, Env: env, Sys: sys,
-		Files: []uintptr{a.null.Fd(), a.out[0].Fd(), a.out[1].Fd()},
+		Files: []uintptr{a.null.Fd(), a.out.Files[0].Fd(), a.out.Files[1].Fd()},
 	})
 	return err
 }
@@ -138,24 +116,24 @@ func (a *attempt) pin() error {
 
 // watch returns when the task's own process has ended, by itself or by us.
 func (a *attempt) watch() {
-	look, pace := executor.Boottime()+minLook, minLook
+	look, pace := executor.Boottime()+watchdog.MinLook, watchdog.MinLook
 	stop := false
 	for !a.exited {
 		now := executor.Boottime()
-		act, wake := a.plan.step(now, a.fence.load(), stop)
+		act, wake := a.plan.Step(now, a.fence.Load(), stop)
 		a.act(act)
 		if now >= look {
 			a.reap() // orphans that the task left to us
-			pace = a.lookAtOutput(pace)
+			pace = a.out.Look(a.MaxLog, pace)
 			look = now + pace
 			continue
 		}
 		from, err := a.poll(a.child, min(wake, look))
 		if err != nil {
 			// Nothing can be watched any more: end it rather than lose it.
-			_, _ = a.plan.step(executor.Boottime(), a.fence.load(), true)
+			_, _ = a.plan.Step(executor.Boottime(), a.fence.Load(), true)
 			a.why = err.Error()
-			a.act(kill)
+			a.act(watchdog.Kill)
 			_, _ = unix.Wait4(a.pid, (*unix.WaitStatus)(&a.status), 0, nil)
 			return
 		}
@@ -184,17 +162,17 @@ func (a *attempt) hear(from int) (stop bool) {
 	return stop
 }
 
-func (a *attempt) act(act action) {
+func (a *attempt) act(act watchdog.Action) {
 	switch act {
-	case term:
+	case watchdog.Term:
 		_ = unix.Kill(-a.pid, unix.SIGTERM)
 		_ = unix.Kill(-a.pid, unix.SIGCONT)
 		signalTree(os.Getpid(), unix.SIGTERM)
-	case kill:
+	case watchdog.Kill:
 		_ = unix.Kill(-a.pid, unix.SIGKILL)
 		a.group.killAll()
 		signalTree(os.Getpid(), unix.SIGKILL)
-	case rest:
+	case watchdog.Rest:
 	}
 }
 
@@ -225,36 +203,7 @@ func (a *attempt) reapAll() {
 		until := unix.NsecToTimespec(pause)
 		// The dying are reported to nobody here; such leftovers are rare.
 		_, _ = unix.Ppoll(nil, &until, nil)
-		pause = min(pause*2, rekill)
-	}
-}
-
-// explain fills in how the process ended and why.
-func (a *attempt) explain(r *executor.Result) {
-	if a.plan.termAt != 0 {
-		r.Cause = a.plan.cause
-	}
-	switch {
-	case a.status.Signaled():
-		r.Signal = int(a.status.Signal())
-		r.ExitCode = 128 + r.Signal
-		r.Detail = "killed by signal " + unix.SignalName(a.status.Signal())
-	case a.status.ExitStatus() != 0:
-		r.ExitCode = a.status.ExitStatus()
-		r.Detail = fmt.Sprintf("exited with code %d", r.ExitCode)
-	}
-	switch r.Cause {
-	case executor.TimedOut:
-		r.Detail = fmt.Sprintf("killed: over its timeout of %s", a.Task.Timeout)
-	case executor.Stopped:
-		r.Detail = "stopped: " + orElse(a.why, "the broker asked for it")
-	case executor.Fenced:
-		r.Detail = "killed: its site's lease ended"
-	case executor.Exited:
-		if r.ExitCode != 0 && a.group.oomKilled() {
-			r.Detail = fmt.Sprintf("killed: out of memory (limit %dMi)", a.Task.Need.MemMiB)
-		}
-	case executor.Vanished, executor.NoStart:
+		pause = min(pause*2, watchdog.Rekill)
 	}
 }
 

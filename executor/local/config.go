@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"github.com/cloudshare/cloudshare/executor/books"
 )
 
 // Errors of this handler beside the contract's.
@@ -24,14 +26,6 @@ var (
 // machineName is the only machine of this handler.
 const machineName = "local"
 
-// Retention bounds what stays of forgotten attempts (their logs). The oldest
-// go first; attempts that are not forgotten always stay.
-type Retention struct {
-	Age   time.Duration // since the end; 0 = 24 h
-	Bytes int64         // logs of all; 0 = 4 GiB
-	Count int           // attempts; 0 = 10,000
-}
-
 // Config of a local handler. The zero value of a field means its default.
 type Config struct {
 	Dir    string // absolute or relative, made if missing; one broker at a time
@@ -43,7 +37,7 @@ type Config struct {
 	Grace time.Duration
 	// MaxLogBytes bounds each of stdout and stderr of an attempt; 0 = 64 MiB.
 	MaxLogBytes int64
-	Retention   Retention
+	Retention   books.Retention
 	// Executable is run as `Executable supervise …`; "" = this very program,
 	// even if its file was replaced meanwhile.
 	Executable string
@@ -73,7 +67,7 @@ func (c Config) Validate() error {
 		return errors.New("local: retention cannot be negative")
 	}
 	if c.Pin {
-		if cpus := allowedCPUs(); c.Cores > len(cpus) {
+		if cpus := books.AllowedCPUs(); c.Cores > len(cpus) {
 			return fmt.Errorf("local: pin with %d cores, but this process may use only %d CPUs: lower cores or drop pin", c.Cores, len(cpus))
 		}
 	}
@@ -88,10 +82,10 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	c.Dir = dir
 	if c.Cores == 0 {
-		c.Cores = len(allowedCPUs())
+		c.Cores = len(books.AllowedCPUs())
 	}
 	if c.MemMiB == 0 {
-		c.MemMiB = physicalMiB()
+		c.MemMiB = books.PhysicalMiB()
 	}
 	c.Grace = orElse(c.Grace, time.Second)
 	c.MaxLogBytes = orElse(c.MaxLogBytes, 64<<20)

@@ -11,6 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
 // Handler runs tasks on this machine. See the contract, [executor.Handler].
@@ -18,13 +20,13 @@ type Handler struct {
 	cfg     Config
 	boot    string
 	lock    *os.File
-	fence   *fence
+	fence   *watchdog.Page
 	fenceF  *os.File
 	stderr  *os.File // of supervisors, for the rare panic
 	groups  cgroups
-	events  *queue
-	notices *notices
-	janitor *janitor
+	events  *books.Queue
+	notices *books.Notices
+	janitor *books.Janitor
 	quit    chan struct{}  // closed by Close
 	life    sync.WaitGroup // readers and watchers
 
@@ -35,7 +37,7 @@ type Handler struct {
 	attempts map[string]*work // by name, forgotten ones until retention drops them
 	slots    map[string]*slot
 	idle     []*slot // supervisors without an attempt, the warmest last
-	use      usage
+	use      *books.Room
 	nslot    int
 }
 
@@ -43,9 +45,7 @@ type Handler struct {
 type work struct {
 	task  executor.Task
 	name  string
-	cores int
-	mem   int64
-	cpus  []int
+	hold  books.Hold
 	limit int64 // bytes of each output
 	// slot does not change once accepted is closed.
 	slot *slot
@@ -69,12 +69,12 @@ func Open(cfg Config) (*Handler, error) {
 		return nil, err
 	}
 	h := &Handler{
-		cfg: cfg, boot: bootID(), attempts: map[string]*work{}, slots: map[string]*slot{},
-		use: newUsage(cfg), events: newQueue(),
+		cfg: cfg, boot: watchdog.BootID(), attempts: map[string]*work{}, slots: map[string]*slot{},
+		use: newRoom(cfg), events: books.NewQueue(),
 		quit: make(chan struct{}),
 	}
 	if err := h.takeDir(); err != nil {
-		h.events.close()
+		h.events.Close()
 		return nil, fmt.Errorf("open local handler at %s: %w", cfg.Dir, err)
 	}
 	if !cfg.NoCgroups {
@@ -82,7 +82,7 @@ func Open(cfg Config) (*Handler, error) {
 	} else {
 		h.groups.why = "cgroups are switched off"
 	}
-	h.janitor = startJanitor(cfg.Dir, cfg.Retention, h.evict)
+	h.janitor = books.StartJanitor(cfg.Retention, h.evict)
 	return h, nil
 }
 
@@ -107,19 +107,19 @@ func (h *Handler) takeDir() (err error) {
 	if h.stderr, err = open("supervisors.log"); err != nil {
 		return err
 	}
-	if h.fence, h.fenceF, err = openFence(filepath.Join(h.cfg.Dir, "fence")); err != nil {
+	if h.fence, h.fenceF, err = watchdog.OpenPage(filepath.Join(h.cfg.Dir, "fence")); err != nil {
 		return err
 	}
-	h.notices, err = newNotices()
+	h.notices, err = books.OpenNotices()
 	return err
 }
 
 func (h *Handler) closeFiles() {
 	if h.notices != nil {
-		h.notices.close()
+		h.notices.Close()
 	}
 	if h.fence != nil {
-		_ = h.fence.close()
+		_ = h.fence.Close()
 	}
 	for _, f := range []*os.File{h.fenceF, h.stderr, h.lock} {
 		if f != nil {
@@ -162,12 +162,12 @@ func (h *Handler) Extend(boottime int64) error {
 	if h.closed {
 		return fmt.Errorf("extend fences: %w", ErrClosed)
 	}
-	h.fence.extend(boottime)
+	h.fence.Extend(boottime)
 	return nil
 }
 
 // Events implements executor.Handler. The channel is closed by Close.
-func (h *Handler) Events() <-chan executor.Event { return h.events.out }
+func (h *Handler) Events() <-chan executor.Event { return h.events.Out() }
 
 // Close implements executor.Handler: supervisors see the broker go, finish
 // what they have and leave.
@@ -184,8 +184,8 @@ func (h *Handler) Close() error {
 	}
 	h.mu.Unlock()
 	h.life.Wait()
-	h.janitor.close()
-	h.events.close()
+	h.janitor.Close()
+	h.events.Close()
 	h.closeFiles()
 	for _, base := range []string{h.groups.kill, h.groups.mem} {
 		if base != "" {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/books"
 )
 
 // FuzzAdoptJournal: whatever a slot's journal holds, Adopt takes it or says
@@ -20,11 +21,11 @@ func FuzzAdoptJournal(f *testing.F) {
 	f.Fuzz(func(t *testing.T, journal []byte) {
 		h := &Handler{
 			cfg: Config{Dir: t.TempDir()}, attempts: map[string]*work{}, slots: map[string]*slot{},
-			events: newQueue(), use: newUsage(Config{Cores: 1, Pin: true}),
+			events: books.NewQueue(), use: newRoom(Config{Cores: 1, Pin: true}),
 		}
-		defer h.events.close()
-		h.janitor = startJanitor(h.cfg.Dir, Retention{Age: 1e18, Bytes: 1 << 60, Count: 1 << 30}, h.evict)
-		defer h.janitor.close()
+		defer h.events.Close()
+		h.janitor = books.StartJanitor(books.Retention{Age: 1e18, Bytes: 1 << 60, Count: 1 << 30}, h.evict)
+		defer h.janitor.Close()
 		dir := filepath.Join(h.cfg.Dir, "slots", "s")
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)

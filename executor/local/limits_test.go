@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
 func TestValidate(t *testing.T) {
@@ -101,7 +103,7 @@ func TestOutputIsCut(t *testing.T) {
 		t.Errorf("got %+v, want a clean exit", r)
 	}
 	got := o.output(task)
-	if !strings.HasPrefix(got, "line 0\nline 1\n") || !strings.HasSuffix(got, marker(1000)) || len(got) != 1000+len(marker(1000)) {
+	if !strings.HasPrefix(got, "line 0\nline 1\n") || !strings.HasSuffix(got, watchdog.Marker(1000)) || len(got) != 1000+len(watchdog.Marker(1000)) {
 		t.Errorf("got %d bytes that end with %q", len(got), got[max(0, len(got)-80):])
 	}
 	if f := <-followed; f != got {
@@ -142,7 +144,7 @@ func TestStatusWithoutCgroups(t *testing.T) {
 // TestPin: attempts that run together have CPUs of their own, and give them back.
 func TestPin(t *testing.T) {
 	cfg := config(t)
-	cfg.Pin, cfg.Cores = true, len(allowedCPUs())
+	cfg.Pin, cfg.Cores = true, len(books.AllowedCPUs())
 	o, _ := adopted(t, cfg)
 	for round := range uint32(2) {
 		seen := map[string]bool{}
@@ -200,7 +202,7 @@ func TestBadEnvironment(t *testing.T) {
 // TestRetention: of the forgotten only the latest stay, also over a restart.
 func TestRetention(t *testing.T) {
 	cfg := config(t)
-	cfg.Retention = Retention{Count: 2, Age: time.Hour}
+	cfg.Retention = books.Retention{Count: 2, Age: time.Hour}
 	o, _ := adopted(t, cfg)
 	keep := shell(100, "echo not forgotten")
 	o.run(keep)
@@ -216,7 +218,7 @@ func TestRetention(t *testing.T) {
 	if len(states) != 1 || states[0].ID != keep.ID {
 		t.Fatalf("got %+v, want only the one not forgotten", states)
 	}
-	for o.janitor.dropOldest() {
+	for o.janitor.DropOldest() {
 	}
 	logs, err := os.ReadDir(filepath.Join(cfg.Dir, "logs"))
 	if err != nil || len(logs) != 3 {

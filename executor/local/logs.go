@@ -115,7 +115,7 @@ func (h *Handler) newFollower(ctx context.Context, w *work, n int, f *os.File, f
 	if follow {
 		var err error
 		// By descriptor: the path may be moved or serve another attempt already.
-		if r.grown, r.unlist, err = h.notices.add(fmt.Sprintf("/proc/self/fd/%d", f.Fd())); err != nil {
+		if r.grown, r.unlist, err = h.notices.Add(fmt.Sprintf("/proc/self/fd/%d", f.Fd())); err != nil {
 			f.Close()
 			return nil, fmt.Errorf("logs of %s: %w", w.name, err)
 		}

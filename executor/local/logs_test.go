@@ -5,17 +5,19 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/cloudshare/cloudshare/executor/books"
 )
 
 // slotted is an attempt in a slot whose supervisor has already kept its output
 // and made the file of the next one, while its end is not known here yet.
 func slotted(t *testing.T, output string) (*Handler, *work) {
 	t.Helper()
-	notices, err := newNotices()
+	notices, err := books.OpenNotices()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(notices.close)
+	t.Cleanup(notices.Close)
 	h := &Handler{cfg: Config{Dir: t.TempDir()}, notices: notices, quit: make(chan struct{})}
 	w := &work{name: "one", limit: 1 << 20, slot: &slot{dir: filepath.Join(h.cfg.Dir, "slot")}, done: make(chan struct{})}
 	for path, text := range map[string]string{logPath(h.cfg.Dir, w.name, 0): output, filepath.Join(w.slot.dir, streams[0]): ""} {

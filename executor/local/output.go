@@ -9,47 +9,17 @@ import (
 	"time"
 )
 
-// lookAtOutput cuts output that went over its limit and returns when to look
-// again, in nanoseconds. The task writes straight into its files, so between
-// two looks a file can be larger than its limit; readers never see more.
-func (a *attempt) lookAtOutput(pace int64) int64 {
-	near := false
-	for i, f := range a.out {
-		st, err := f.Stat()
-		if err != nil {
-			continue
-		}
-		near = near || st.Size() > a.MaxLog/2
-		if st.Size() > a.MaxLog {
-			a.cut[i] = true
-			_ = f.Truncate(a.MaxLog)
-		}
-	}
-	if near {
-		return minLook
-	}
-	return min(pace*2, maxLook)
-}
-
-// marker ends output that was cut.
-func marker(limit int64) string {
-	return fmt.Sprintf("\n[cloudshare: output cut at %d bytes]\n", limit)
-}
-
 // keepOutput moves one stream's output to its place, if there is any, and
 // returns its size. REQUIRES: no process of the attempt is left.
 func (a *attempt) keepOutput(stream int) int64 {
-	f := a.out[stream]
-	a.lookAtOutput(minLook)
-	if a.cut[stream] {
-		_, _ = f.WriteString(marker(a.MaxLog))
-	}
+	f := a.out.Files[stream]
+	a.out.Finish(stream, a.MaxLog)
 	st, err := f.Stat()
 	if err == nil && st.Size() == 0 {
 		return 0 // the file serves the next attempt
 	}
 	defer f.Close()
-	a.out[stream] = nil
+	a.out.Files[stream] = nil
 	err = os.Rename(streams[stream], logPath("../..", a.name, stream))
 	if errors.Is(err, os.ErrNotExist) {
 		err = saveOutput(f, logPath(filepath.Join(a.slot, "..", ".."), a.name, stream))

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/books"
 )
 
 func nowUnix() int64 { return time.Now().UnixNano() }
@@ -36,7 +37,7 @@ func (h *Handler) Start(ctx context.Context, t executor.Task) error {
 	if err = h.handOver(w); err != nil {
 		err = fmt.Errorf("start %s: %w", name, err)
 		h.mu.Lock()
-		h.use.release(w)
+		h.use.Release(w.hold)
 		delete(h.attempts, name)
 		h.mu.Unlock()
 	}
@@ -61,18 +62,38 @@ func (h *Handler) admit(t executor.Task, name string) (w *work, first bool, err 
 		}
 		return known, false, nil
 	}
-	if err := h.use.fit(t); err != nil {
+	if err = h.fit(t); err != nil {
 		return nil, false, err
 	}
 	w = &work{
 		task: t, name: name, limit: h.cfg.MaxLogBytes,
 		accepted: make(chan struct{}), running: make(chan struct{}), done: make(chan struct{}),
 	}
-	if err := h.use.take(w); err != nil {
+	if w.hold, err = h.use.Take(t.Need); err != nil {
 		return nil, false, err
 	}
 	h.attempts[name] = w
 	return w, true, nil
+}
+
+// fit says why a task can never run here.
+func (h *Handler) fit(t executor.Task) error {
+	switch {
+	case t.Image != "":
+		return fmt.Errorf("%w: image %q needs a container runtime, this handler runs commands", executor.ErrUnfit, t.Image)
+	case len(t.Command) == 0:
+		return fmt.Errorf("%w: no command", executor.ErrUnfit)
+	}
+	return h.use.Fit(t)
+}
+
+// newRoom is this machine's room.
+func newRoom(c Config) *books.Room {
+	var cpus []int
+	if c.Pin {
+		cpus = books.AllowedCPUs()
+	}
+	return books.NewRoom(machineName, c.Cores, c.MemMiB, cpus)
 }
 
 // handOver finds a supervisor and gives it the attempt. A supervisor that has
@@ -122,7 +143,7 @@ func (s *slot) assign(w *work) {
 // standing in its journal.
 func (h *Handler) give(s *slot, w *work) error {
 	end, n, err := s.record(line{Ask: &asked{
-		Task: w.task, Grace: h.cfg.Grace, MaxLog: h.cfg.MaxLogBytes, CPUs: w.cpus,
+		Task: w.task, Grace: h.cfg.Grace, MaxLog: h.cfg.MaxLogBytes, CPUs: w.hold.CPUs,
 	}})
 	if err != nil {
 		return err

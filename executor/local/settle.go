@@ -19,7 +19,7 @@ func (h *Handler) heard(s *slot, l line) {
 	case w == nil || h.closed:
 	case l.Run != nil && l.Run.Name == w.name:
 		w.runs()
-		h.events.put(executor.Event{ID: w.task.ID, Started: true})
+		h.events.Put(executor.Event{ID: w.task.ID, Started: true})
 	case l.End != nil && l.End.Name == w.name:
 		h.free(s)
 		h.settle(w, l.End)
@@ -52,11 +52,11 @@ func (h *Handler) free(s *slot) {
 
 // settle ends an attempt. REQUIRES: h.mu held.
 func (h *Handler) settle(w *work, e *ended) {
-	h.use.release(w)
+	h.use.Release(w.hold)
 	w.ended = e
 	close(w.done)
 	r := e.Result
-	h.events.put(executor.Event{ID: w.task.ID, Ended: &r})
+	h.events.Put(executor.Event{ID: w.task.ID, Ended: &r})
 }
 
 // gone settles what a dead supervisor left: an attempt that it ended without

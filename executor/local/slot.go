@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
 // maxJournal is the size at which a supervisor is replaced, so that journals
@@ -69,7 +71,7 @@ func (s *slot) record(l line) (end int64, n int, err error) {
 }
 
 // workMark is the environment entry that every process of the slot carries.
-func (s *slot) workMark() string { return workdirVar + "=" + filepath.Join(s.dir, "work") }
+func (s *slot) workMark() string { return watchdog.WorkdirVar + "=" + filepath.Join(s.dir, "work") }
 
 // spawn starts a supervisor in a new slot.
 func (h *Handler) spawn() (*slot, error) {

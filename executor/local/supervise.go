@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
 // Files that a supervisor inherits beside the standard three.
@@ -32,14 +34,14 @@ const maxPacket = 64 << 10
 type supervisor struct {
 	slot    string // the slot's folder, our working directory
 	journal *os.File
-	fence   *fence
+	fence   *watchdog.Page
 	group   *group
 	timer   int // timerfd on CLOCK_BOOTTIME
 	termed  int // eventfd, readable after SIGTERM
 	null    *os.File
-	out     [2]*os.File // stdout, stderr, empty between attempts
-	orphan  bool        // the broker is gone
-	pinned  bool        // our thread is tied to an attempt's CPUs
+	out     watchdog.Output // empty between attempts
+	orphan  bool            // the broker is gone
+	pinned  bool            // our thread is tied to an attempt's CPUs
 	allCPUs unix.CPUSet
 }
 
@@ -103,7 +105,7 @@ func newSupervisor() (s *supervisor, err error) {
 	if s.slot, err = os.Getwd(); err != nil {
 		return nil, fmt.Errorf("find own slot: %w", err)
 	}
-	if s.fence, err = mapFence(fdFence, unix.PROT_READ); err != nil {
+	if s.fence, err = watchdog.MapPage(fdFence); err != nil {
 		return nil, err
 	}
 	if err = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
@@ -160,7 +162,7 @@ func (s *supervisor) catchTerm() {
 // serve runs attempts until the broker is gone.
 func (s *supervisor) serve() error {
 	for !s.orphan {
-		if _, err := s.poll(-1, never); err != nil {
+		if _, err := s.poll(-1, watchdog.Never); err != nil {
 			return err
 		}
 		drain(s.termed)
@@ -236,7 +238,7 @@ const (
 // child is a pidfd or -1.
 func (s *supervisor) poll(child int, wake int64) (from int, err error) {
 	spec := unix.ItimerSpec{}
-	if wake != never {
+	if wake != watchdog.Never {
 		spec.Value = unix.NsecToTimespec(max(wake, 1))
 	}
 	if err := unix.TimerfdSettime(s.timer, unix.TFD_TIMER_ABSTIME, &spec, nil); err != nil {
@@ -274,10 +276,10 @@ func drain(fd int) bool {
 // running a small task.
 func (s *supervisor) freshOutputs() (err error) {
 	for i, name := range streams {
-		if s.out[i] != nil {
+		if s.out.Files[i] != nil {
 			continue
 		}
-		if s.out[i], err = os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_APPEND|os.O_TRUNC, 0o600); err != nil {
+		if s.out.Files[i], err = os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_APPEND|os.O_TRUNC, 0o600); err != nil {
 			return fmt.Errorf("make output file: %w", err)
 		}
 	}

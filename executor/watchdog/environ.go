@@ -1,4 +1,4 @@
-package local
+package watchdog
 
 import (
 	"errors"
@@ -15,16 +15,23 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 )
 
-const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+// DefaultPath is a task's PATH unless its job or its image says otherwise.
+const DefaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// workdirVar marks every process of an attempt with its private directory, so
+// WorkdirVar marks every process of an attempt with its private directory, so
 // that leftovers of a killed supervisor can be found.
-const workdirVar = "CLOUDSHARE_WORKDIR"
+const WorkdirVar = "CLOUDSHARE_WORKDIR"
 
-// environ is a task's whole environment, sorted: a few basics, then what the
-// job declares, then what the contract promises. Nothing of the broker's own.
-func environ(t executor.Task, work string) ([]string, error) {
-	env := map[string]string{"PATH": defaultPath, "HOME": work, "TMPDIR": work, "LANG": "C.UTF-8"}
+// Environ is a task's whole environment, sorted: a few basics, base ("K=V", of
+// its image), what the job declares, then what the contract promises. Nothing of
+// the broker's own. work is the private directory.
+func Environ(t executor.Task, work string, base ...string) ([]string, error) {
+	env := map[string]string{"PATH": DefaultPath, "HOME": work, "TMPDIR": work, "LANG": "C.UTF-8"}
+	for _, kv := range base {
+		if k, v, ok := strings.Cut(kv, "="); ok {
+			env[k] = v
+		}
+	}
 	for k, v := range t.Env {
 		if k == "" || strings.ContainsAny(k, "=\x00") || strings.ContainsRune(v, 0) {
 			return nil, fmt.Errorf("environment variable %q cannot be set: empty name, '=' or a NUL", k)
@@ -38,7 +45,7 @@ func environ(t executor.Task, work string) ([]string, error) {
 		"CLOUDSHARE_TOKEN":   strconv.FormatUint(t.Token, 10),
 		"CLOUDSHARE_SITE":    t.Site,
 		"CLOUDSHARE_OWNER":   t.Owner,
-		workdirVar:           work,
+		WorkdirVar:           work,
 	})
 	out := make([]string, 0, len(env))
 	for k, v := range env {
@@ -51,9 +58,9 @@ func environ(t executor.Task, work string) ([]string, error) {
 // errNoCommand: nothing of that name can be run; a shell's 127.
 var errNoCommand = errors.New("no such command")
 
-// lookPath finds a command by the task's own PATH. A name with a slash is
+// LookPath finds a command by the task's own PATH. A name with a slash is
 // taken from the task's directory, where it will be run.
-func lookPath(name string, env []string) (string, error) {
+func LookPath(name string, env []string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, nil
 	}

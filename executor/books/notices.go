@@ -1,4 +1,4 @@
-package local
+package books
 
 import (
 	"encoding/binary"
@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// notices tells followers that a file has grown: one inotify instance for all,
+// Notices tells followers that a file has grown: one inotify instance for all,
 // since a user has only a few.
-type notices struct {
+type Notices struct {
 	f    *os.File
 	done chan struct{}
 
@@ -21,18 +21,19 @@ type notices struct {
 	by map[int]map[chan struct{}]bool
 }
 
-func newNotices() (*notices, error) {
+// OpenNotices starts to listen.
+func OpenNotices() (*Notices, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
 		return nil, fmt.Errorf("make inotify: %w", err)
 	}
-	n := &notices{f: os.NewFile(uintptr(fd), "inotify"), done: make(chan struct{}), by: map[int]map[chan struct{}]bool{}}
+	n := &Notices{f: os.NewFile(uintptr(fd), "inotify"), done: make(chan struct{}), by: map[int]map[chan struct{}]bool{}}
 	go n.run()
 	return n, nil
 }
 
-// add listens to a file until the returned function is called.
-func (n *notices) add(path string) (<-chan struct{}, func(), error) {
+// Add listens to a file until the returned function is called.
+func (n *Notices) Add(path string) (<-chan struct{}, func(), error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	ch := make(chan struct{}, 1)
@@ -47,7 +48,7 @@ func (n *notices) add(path string) (<-chan struct{}, func(), error) {
 	return ch, func() { n.remove(wd, ch) }, nil
 }
 
-func (n *notices) control(f func(fd int) (int, error)) (v int, err error) {
+func (n *Notices) control(f func(fd int) (int, error)) (v int, err error) {
 	raw, err := n.f.SyscallConn()
 	if err != nil {
 		return 0, err
@@ -56,7 +57,7 @@ func (n *notices) control(f func(fd int) (int, error)) (v int, err error) {
 	return v, errors.Join(cerr, err)
 }
 
-func (n *notices) remove(wd int, ch chan struct{}) {
+func (n *Notices) remove(wd int, ch chan struct{}) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.by[wd], ch)
@@ -66,7 +67,7 @@ func (n *notices) remove(wd int, ch chan struct{}) {
 	}
 }
 
-func (n *notices) run() {
+func (n *Notices) run() {
 	defer close(n.done)
 	buf := make([]byte, 64<<10)
 	for {
@@ -87,7 +88,7 @@ func (n *notices) run() {
 
 // ring wakes the listeners of a watch, or all when the kernel lost events.
 // REQUIRES: n.mu held.
-func (n *notices) ring(wd int) {
+func (n *Notices) ring(wd int) {
 	for id, set := range n.by {
 		if wd >= 0 && id != wd {
 			continue
@@ -101,7 +102,8 @@ func (n *notices) ring(wd int) {
 	}
 }
 
-func (n *notices) close() {
+// Close ends it; listeners hear no more.
+func (n *Notices) Close() {
 	n.f.Close()
 	<-n.done
 }

@@ -1,4 +1,4 @@
-package local
+package books
 
 import (
 	"sync"
@@ -6,9 +6,9 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 )
 
-// queue carries events to the broker without ever blocking the handler or
+// Queue carries events to the broker without ever blocking the handler or
 // losing one. It holds at most two events an attempt.
-type queue struct {
+type Queue struct {
 	out  chan executor.Event
 	wake chan struct{}
 	quit chan struct{}
@@ -18,8 +18,9 @@ type queue struct {
 	list []executor.Event
 }
 
-func newQueue() *queue {
-	q := &queue{
+// NewQueue returns an empty one; Close ends its goroutine.
+func NewQueue() *Queue {
+	q := &Queue{
 		out:  make(chan executor.Event, 64),
 		wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
 	}
@@ -27,7 +28,8 @@ func newQueue() *queue {
 	return q
 }
 
-func (q *queue) put(e executor.Event) {
+// Put never blocks.
+func (q *Queue) Put(e executor.Event) {
 	q.mu.Lock()
 	q.list = append(q.list, e)
 	q.mu.Unlock()
@@ -37,7 +39,10 @@ func (q *queue) put(e executor.Event) {
 	}
 }
 
-func (q *queue) take() []executor.Event {
+// Out is closed by Close.
+func (q *Queue) Out() <-chan executor.Event { return q.out }
+
+func (q *Queue) take() []executor.Event {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.list
@@ -45,7 +50,7 @@ func (q *queue) take() []executor.Event {
 	return l
 }
 
-func (q *queue) run() {
+func (q *Queue) run() {
 	defer close(q.done)
 	defer close(q.out)
 	for {
@@ -64,8 +69,8 @@ func (q *queue) run() {
 	}
 }
 
-// close drops what nobody took; Adopt will return it again.
-func (q *queue) close() {
+// Close drops what nobody took; Adopt will return it again.
+func (q *Queue) Close() {
 	close(q.quit)
 	<-q.done
 }

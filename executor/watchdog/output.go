@@ -1,0 +1,59 @@
+package watchdog
+
+import (
+	"fmt"
+	"os"
+	"time"
+)
+
+// Output sizes are looked at this often: a little after the start, and less
+// often while little is written.
+const (
+	MinLook = int64(50 * time.Millisecond)
+	maxLook = int64(time.Second)
+)
+
+// Output bounds what an attempt writes straight into its two files: between two
+// looks a file can be larger than its limit; readers never see more.
+type Output struct {
+	Files [2]*os.File // stdout, stderr
+	cut   [2]bool     // went over the limit
+}
+
+// Begin is called for each attempt that writes into the files.
+func (o *Output) Begin() { o.cut = [2]bool{} }
+
+// Look cuts what is over limit bytes and returns when to look again, in
+// nanoseconds; pace is what it returned before.
+func (o *Output) Look(limit, pace int64) int64 {
+	near := false
+	for i, f := range o.Files {
+		st, err := f.Stat()
+		if err != nil {
+			continue
+		}
+		near = near || st.Size() > limit/2
+		if st.Size() > limit {
+			o.cut[i] = true
+			_ = f.Truncate(limit)
+		}
+	}
+	if near {
+		return MinLook
+	}
+	return min(pace*2, maxLook)
+}
+
+// Finish takes the last look at a stream and marks it if it was cut.
+// REQUIRES: no process of the attempt is left.
+func (o *Output) Finish(stream int, limit int64) {
+	o.Look(limit, MinLook)
+	if o.cut[stream] {
+		_, _ = o.Files[stream].WriteString(Marker(limit))
+	}
+}
+
+// Marker ends output that was cut.
+func Marker(limit int64) string {
+	return fmt.Sprintf("\n[cloudshare: output cut at %d bytes]\n", limit)
+}

@@ -94,6 +94,8 @@ type Broker struct {
 	left       chan struct{} // closed once the site has left
 	metrics    counters
 	estimates  *estimator
+	// estimatesPath is where they are kept, "" = nowhere.
+	estimatesPath string
 }
 
 // New checks the configuration and returns a broker that has not started.

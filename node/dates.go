@@ -1,14 +1,13 @@
 package node
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"time"
+
+	"github.com/cloudshare/cloudshare/node/notefile"
 )
 
 const (
@@ -102,22 +101,17 @@ func (r *Replica) KeepDates(dir string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.datesPath = filepath.Join(dir, datesFile)
-	f, err := os.Open(r.datesPath)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("open dates of log time: %w", err)
-	}
-	defer func() { _ = f.Close() }()
 	read := dates{}
-	if err = json.NewDecoder(io.LimitReader(f, maxDatesBytes)).Decode(&read.points); err == nil {
+	found, err := notefile.Read(r.datesPath, maxDatesBytes, &read.points)
+	if err == nil {
 		err = read.check()
 	}
 	if err != nil {
 		return fmt.Errorf("read dates of log time from %s: %w; dates of before the last start may be off by the outages since", r.datesPath, err)
 	}
-	r.dates = read
+	if found {
+		r.dates = read
+	}
 	return nil
 }
 
@@ -126,16 +120,12 @@ func (r *Replica) KeepDates(dir string) error {
 func (r *Replica) saveDates(saved *uint64) error {
 	r.mu.RLock()
 	changes, path := r.dates.changes, r.datesPath
-	text, err := json.Marshal(r.dates.points)
+	points := slices.Clone(r.dates.points)
 	r.mu.RUnlock()
-	if err != nil || path == "" || changes == *saved {
-		return err
+	if path == "" || changes == *saved {
+		return nil
 	}
-	next := path + ".next"
-	if err = os.WriteFile(next, text, 0o600); err == nil {
-		err = os.Rename(next, path)
-	}
-	if err != nil {
+	if err := notefile.Write(path, points); err != nil {
 		return fmt.Errorf("write dates of log time: %w", err)
 	}
 	*saved = changes

@@ -9,8 +9,8 @@ import (
 )
 
 // Estimates of when a waiting job's next task starts. The method and its
-// assumptions are in ESTIMATE.md. All of it is this broker's own, in memory and
-// bounded; nothing is decided by it.
+// assumptions are in ESTIMATE.md. All of it is this broker's own and bounded;
+// nothing is decided by it.
 
 // Estimate is when a job's next task will probably start, counted from now.
 type Estimate struct {
@@ -66,6 +66,7 @@ type estimator struct {
 	judged     []bool  // ring of whether P90 held
 	nextJudged int
 	held       int
+	learnt     bool // something that is to be kept
 }
 
 // guess is an estimate whose start has not been seen.
@@ -93,6 +94,7 @@ func (e *estimator) observe(ev *fsm.Event) {
 	case fsm.EventTaskEnded, fsm.EventTaskRequeued:
 		if ev.Site != "" && ev.End != fsm.EndDeclined && ev.End != fsm.EndUnstarted {
 			e.flow(ev.Site).add(ev.Time, use{freed: ev.Need.MilliCPU, ends: 1})
+			e.learnt = true
 		}
 	case fsm.EventJobEnded: // cancelled before it started: nothing is learnt
 		if g, ok := e.open[ev.Job]; ok {

@@ -55,6 +55,7 @@ func compareJobs(a, b fsm.JobID) int {
 }
 
 func (e *estimator) judge(held bool) {
+	e.learnt = true
 	if held {
 		e.level -= levelStep * 0.1
 	} else {

@@ -154,6 +154,7 @@ type Status struct {
 	Members     []string
 	Handlers    []HandlerStatus
 	Incarnation uint64
+	Estimates   Calibration // of starts, this broker's own
 }
 
 // HandlerStatus is one handler's line for people.

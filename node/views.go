@@ -171,5 +171,6 @@ func (b *Broker) Status(hash bool) Status {
 		st.Handlers = append(st.Handlers, HandlerStatus{Name: h.Name(), Status: h.Status()})
 	}
 	st.Incarnation = b.incarnation()
+	st.Estimates = b.estimates.calibration()
 	return st
 }

@@ -113,6 +113,7 @@ func (p *brokerParts) start(ctx context.Context, cfg Config, log zerolog.Logger)
 	if err != nil {
 		return err
 	}
+	p.broker.KeepEstimates(cfg.DataDir)
 	if p.records, err = openRecords(cfg, p.log.Federation(), p.broker, log); err != nil {
 		return err
 	}

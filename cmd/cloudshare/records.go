@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"path/filepath"
 	"time"
 
 	"github.com/google/uuid"
@@ -25,6 +26,9 @@ func openRecords(cfg Config, federation [16]byte, b *node.Broker, log zerolog.Lo
 		return nil, err
 	}
 	r := &records{archive: a, recent: archive.NewRecent(cfg.Site, time.Now())}
+	if cause := r.recent.KeepCourse(filepath.Join(cfg.DataDir, "course.json"), uuid.UUID(federation).String(), time.Now()); cause != nil {
+		log.Warn().Err(cause).Msg("go on without")
+	}
 	r.collector = archive.NewCollector(archive.Of(b), a, r.recent, log)
 	return r, nil
 }

@@ -110,6 +110,8 @@ func (c *Collector) tick(ctx context.Context) {
 	t := time.NewTicker(syncEvery)
 	defer t.Stop()
 	var sampled time.Time
+	noted := time.Now()
+	defer c.saveCourse()
 	for {
 		if err := c.archive.Tick(); err != nil {
 			c.log.Error().Err(err).Msg("archive")
@@ -117,12 +119,22 @@ func (c *Collector) tick(ctx context.Context) {
 		if now := time.Now(); now.Sub(sampled) >= sampleEvery && c.source.Ready() == nil {
 			sampled = now
 			c.recent.sample(now, c.source.Ledger())
+			if now.Sub(noted) >= courseEvery {
+				noted = now
+				c.saveCourse()
+			}
 		}
 		select {
 		case <-t.C:
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+func (c *Collector) saveCourse() {
+	if err := c.recent.SaveCourse(); err != nil {
+		c.log.Warn().Err(err).Msg("after a restart the chart of the ledger may begin anew")
 	}
 }
 

@@ -23,7 +23,8 @@ const (
 )
 
 // Recent holds the attempts of all sites of the last hours, those that run too,
-// and the ledger's course, in memory: a restart of the broker begins anew. Home
+// and the ledger's course, in memory. A restart of the broker goes on with the
+// course (KeepCourse), and with those attempts that its log still tells of. Home
 // runs of other sites come when their sites report them, without an outcome.
 // Names and labels are not kept. It is safe for concurrent use.
 type Recent struct {
@@ -34,6 +35,8 @@ type Recent struct {
 	samples []Sample
 	held    int // standings in samples
 	since   time.Time
+	// course is the file that keeps the ledger's, "" = none; federation's.
+	course, federation string
 }
 
 // NewRecent begins now, at a site's broker.
@@ -166,8 +169,18 @@ func (r *Recent) sample(now time.Time, l fsm.LedgerView) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.keep(s)
+	r.forget(now)
+}
+
+// keep adds a sample. REQUIRES: r.mu held.
+func (r *Recent) keep(s Sample) {
 	r.samples = append(r.samples, s)
 	r.held += len(s.Sites)
+}
+
+// forget drops the samples that are too old or too many. REQUIRES: r.mu held.
+func (r *Recent) forget(now time.Time) {
 	drop := 0
 	for drop < len(r.samples)-1 && (now.Sub(r.samples[drop].At) > sampledFor || r.held > maxStandings) {
 		r.held -= len(r.samples[drop].Sites)

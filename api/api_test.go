@@ -53,6 +53,7 @@ func TestAnswers(t *testing.T) {
 		{"GET", "/v1/jobs/site-1.18446744073709551616", "", "", nil},
 		{"GET", "/v1/jobs/%00%ff", "", "", nil},
 		{"GET", "/v1/jobs?limit=1&label=a%3Db&label=c%3D&state=queued&site=site-1", "", "", nil},
+		{"GET", "/v1/jobs?name=a&name=b", "", "", nil},
 		{"GET", "/v1/jobs?limit=0", "", "", nil},
 		{"GET", "/v1/jobs?limit=many", "", "", nil},
 		{"GET", "/v1/jobs?limit=1&limit=2", "", "", nil},

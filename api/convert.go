@@ -148,7 +148,7 @@ func statusOf(s node.Status, drain wire.Drain, hash bool) wire.Status {
 	out := wire.Status{
 		Site: s.Site, Lead: s.Lead, Term: s.Term, Index: s.Index, Version: s.Version, Federation: s.Federation,
 		Incarnation: s.Incarnation, Voters: full(s.Voters), Members: full(s.Members), Handlers: []wire.Handler{},
-		Drain: drain,
+		Drain: drain, Estimates: wire.Calibration{Starts: s.Estimates.Starts, Held: heldOf(s.Estimates), Open: s.Estimates.Open},
 	}
 	for _, h := range s.Handlers {
 		out.Handlers = append(out.Handlers, wire.Handler(h))

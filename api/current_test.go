@@ -25,3 +25,12 @@ func TestStateThatIsNotKnownYet(t *testing.T) {
 		t.Errorf("a change on top of an unknown policy: %d %s", w.Code, w.Body)
 	}
 }
+
+// TestJobsAreFoundByName: a part of a name, whatever its case, reaches the broker.
+func TestJobsAreFoundByName(t *testing.T) {
+	f := newFake("site-1")
+	s := newServer(f)
+	if w := ask(s, "GET", "/v1/jobs?name=NIGHT%20ly&state=queued", "", ""); w.Code != 200 || f.query.Name != "night ly" || f.query.State != "queued" {
+		t.Errorf("%d %s: asked for %+v", w.Code, w.Body, f.query)
+	}
+}

@@ -221,7 +221,7 @@ func (f *fakeBroker) Leave(ctx context.Context, now, forget bool) error {
 func (f *fakeBroker) Status(hash bool) node.Status {
 	s := node.Status{
 		Site: f.site, Lead: "site-1", Term: 2, Index: 7, Version: "v", Federation: "uuid", Incarnation: 3,
-		Voters: []string{"site-1"}, Members: []string{"site-1"}, Handlers: []node.HandlerStatus{{Name: "local", Status: "ok"}},
+		Estimates: node.Calibration{Starts: 40, Held: 37, Open: 2}, Voters: []string{"site-1"}, Members: []string{"site-1"}, Handlers: []node.HandlerStatus{{Name: "local", Status: "ok"}},
 	}
 	if hash {
 		s.HashIndex, s.Hash = 7, "abc"

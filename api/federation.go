@@ -29,6 +29,7 @@ type jobsInput struct {
 	State  string   `query:"state" enum:"queued,running,succeeded,failed,cancelled,lost,withdrawn" doc:"only jobs in this state"`
 	Site   string   `query:"site" doc:"only jobs of this owner"`
 	Label  []string `query:"label,explode" doc:"KEY=VALUE, may be repeated"`
+	Name   string   `query:"name" maxLength:"200" doc:"only jobs whose name has this part, whatever its case"`
 	Limit  int      `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 	Cursor string   `query:"cursor" maxLength:"200" doc:"next of the page before"`
 }
@@ -114,7 +115,7 @@ func listOf[T, W any](items []T, form func(T) W) *answer[wire.List[W]] {
 }
 
 func (s *Server) jobs(ctx context.Context, in *jobsInput) (*answer[wire.List[wire.Job]], error) {
-	q := node.JobQuery{State: in.State, Site: in.Site, Limit: in.Limit, Cursor: in.Cursor}
+	q := node.JobQuery{State: in.State, Site: in.Site, Name: strings.ToLower(in.Name), Limit: in.Limit, Cursor: in.Cursor}
 	if q.Site != "" && !fsm.ValidSite(q.Site) {
 		return nil, badQuery("site", q.Site, "is not a site's name")
 	}

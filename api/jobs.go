@@ -31,12 +31,20 @@ func (s *Server) job(w http.ResponseWriter, r *http.Request, param func(string) 
 
 // awaitJob is await, once it is known that this broker has the job.
 func (s *Server) awaitJob(w http.ResponseWriter, r *http.Request, id fsm.JobID) error {
-	if r.URL.Query().Has("index") {
-		if _, err := s.broker.Job(r.Context(), id); err != nil {
-			return err
-		}
+	if err := s.askedHere(r, id); err != nil {
+		return err
 	}
 	return s.await(w, r, id)
+}
+
+// askedHere is an error if a blocking read asks for a job that this broker does
+// not have: it is to be told now, or by another broker.
+func (s *Server) askedHere(r *http.Request, id fsm.JobID) error {
+	if !r.URL.Query().Has("index") {
+		return nil
+	}
+	_, err := s.broker.Job(r.Context(), id)
+	return err
 }
 
 // cancel answers with the job as it is once the cancellation was accepted.

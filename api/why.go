@@ -24,8 +24,8 @@ func (s *Server) whyOps() {
 	s.raw(huma.Operation{
 		OperationID: "why", Method: http.MethodGet, Path: "/v1/jobs/{id}/why", Summary: "Why a job waits, and when it will start",
 		Description: "What goes first and on what ground, why each site does not run it, and an estimate of the next task's start. " +
-			"Answered as of the last entry applied: standings move with every run.",
-		Parameters: []*huma.Param{pathParam("id", "SITE.NUMBER")},
+			"Answered as of the last entry applied: standings move with every run, so a blocking read waits for anything that happens.",
+		Parameters: append(blockingParams(), pathParam("id", "SITE.NUMBER")),
 		Responses:  s.responses(http.StatusOK, wire.TypeJSON, s.schema(wire.Why{}), 404, 503),
 	}, s.why)
 }
@@ -40,6 +40,12 @@ func (s *Server) submitResponses() map[string]*huma.Response {
 func (s *Server) why(w http.ResponseWriter, r *http.Request, param func(string) string) error {
 	id, err := fsm.ParseJobID(param("id"))
 	if err != nil {
+		return err
+	}
+	if err = s.askedHere(r, id); err != nil {
+		return err
+	}
+	if err = s.await(w, r, fsm.JobID{}); err != nil { // what happens to others moves its place, too
 		return err
 	}
 	why, err := s.broker.Why(r.Context(), id)
@@ -111,11 +117,17 @@ func estimateOf(w *node.Why) wire.WhyEstimate {
 	if e.Unknown == "" {
 		e.P50, e.P90 = seconds(w.Estimate.P50), seconds(w.Estimate.P90)
 	}
-	if w.Calibration.Starts > 0 {
-		held := float64(w.Calibration.Held) / float64(w.Calibration.Starts)
-		e.Held = &held
-	}
+	e.Held = heldOf(w.Calibration)
 	return e
+}
+
+// heldOf is what part of the judged estimates held, nil without any.
+func heldOf(c node.Calibration) *float64 {
+	if c.Starts == 0 {
+		return nil
+	}
+	held := float64(c.Held) / float64(c.Starts)
+	return &held
 }
 
 func seconds(d time.Duration) *float64 {

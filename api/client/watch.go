@@ -16,8 +16,8 @@ type watch struct {
 	wait        time.Duration
 }
 
-// Watching returns a client whose reads of jobs, tasks, sites, the queue, the
-// ledger and the status block: each but the first is answered once something
+// Watching returns a client whose reads of jobs, tasks, why one waits, sites, the
+// queue, the ledger and the status block: each but the first is answered once something
 // has happened since the last answer, or after wait (at most 5 minutes, rounded
 // up to milliseconds). It shares c's connections, and is for one goroutine.
 //

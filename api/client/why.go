@@ -11,7 +11,7 @@ import (
 
 // Why asks why a job waits, and when it will start.
 func (c *Client) Why(ctx context.Context, id string) (wire.Why, error) {
-	return plain[wire.Why](ctx, c, jobPath(id)+"/why", nil)
+	return watched[wire.Why](ctx, c, jobPath(id)+"/why", nil)
 }
 
 // DryRun asks what would become of a job if it were submitted now; nothing is

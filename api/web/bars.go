@@ -51,10 +51,10 @@ func siteBar(v fsm.SiteView) bar {
 	free := max(0, v.Exposed.MilliCPU-lent)
 	whole := max(v.Capacity.MilliCPU, home+lent+free)
 	return stack(v.ID+": cores", whole,
-		amount{lent, "fill-lent", cores(lent) + " cores run for the federation"},
-		amount{home, "fill-home", cores(home) + " cores run its own jobs"},
-		amount{free, "fill-free", cores(free) + " cores are offered and free"},
-		amount{whole - home - lent - free, "fill-kept", cores(whole-home-lent-free) + " cores are kept back"})
+		amount{lent, "fill-lent", coresWords(lent) + " at work for the federation"},
+		amount{home, "fill-home", coresWords(home) + " at work for its own jobs"},
+		amount{free, "fill-free", coresWords(free) + " offered and free"},
+		amount{whole - home - lent - free, "fill-kept", coresWords(whole-home-lent-free) + " kept back"})
 }
 
 // progress shows a job's tasks.

@@ -214,7 +214,7 @@ func rowOfEvent(e *node.Event) eventRow {
 		words = append(words, count(e.Count)+" tasks")
 	}
 	if e.Kind == fsm.EventSiteOffered {
-		words = append(words, cores(e.Need.MilliCPU)+" cores")
+		words = append(words, coresWords(e.Need.MilliCPU))
 	}
 	if e.End != fsm.NoEnding {
 		words = append(words, e.End.String())

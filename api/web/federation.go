@@ -50,10 +50,10 @@ func (p *Pages) federation(_ *http.Request, _ func(string) string) (view, error)
 	}
 	whole := max(v.Capacity, v.Home+v.Offered)
 	v.Use = stack("cores of the federation", whole,
-		amount{v.Lent, "fill-lent", cores(v.Lent) + " cores run for the federation"},
-		amount{v.Home, "fill-home", cores(v.Home) + " cores run their own site's jobs"},
-		amount{v.Offered - v.Lent, "fill-free", cores(v.Offered-v.Lent) + " cores are offered and free"},
-		amount{whole - v.Offered - v.Home, "fill-kept", cores(whole-v.Offered-v.Home) + " cores are kept back"})
+		amount{v.Lent, "fill-lent", coresWords(v.Lent) + " at work for the federation"},
+		amount{v.Home, "fill-home", coresWords(v.Home) + " at work for their own site's jobs"},
+		amount{v.Offered - v.Lent, "fill-free", coresWords(v.Offered-v.Lent) + " offered and free"},
+		amount{whole - v.Offered - v.Home, "fill-kept", coresWords(whole-v.Offered-v.Home) + " kept back"})
 	return view{template: "federation", data: &v}, nil
 }
 

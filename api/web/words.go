@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"html/template"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -11,7 +12,7 @@ import (
 // words are what templates call.
 var words = template.FuncMap{
 	"asset": assetLink, "cores": cores, "count": count, "moment": moment, "iso": iso, "took": took, "tone": tone,
-	"dialable": dialable, "join": strings.Join, "short": short,
+	"dialable": dialable, "join": strings.Join, "short": short, "percent": percent,
 }
 
 // cores words milli-cores.
@@ -22,6 +23,14 @@ func cores(milli int64) string {
 	return strconv.FormatFloat(float64(milli)/1000, 'f', 1, 64)
 }
 
+// coresWords is cores with the word.
+func coresWords(milli int64) string {
+	if milli == 1000 {
+		return "1 core"
+	}
+	return cores(milli) + " cores"
+}
+
 // count groups the digits of a whole number by three: 12,345.
 func count(n any) string {
 	text := fmt.Sprint(n)
@@ -29,6 +38,11 @@ func count(n any) string {
 		text = text[:at] + "," + text[at:]
 	}
 	return text
+}
+
+// percent words a part of a whole that is not 0.
+func percent(part, whole int) string {
+	return strconv.Itoa(int(math.Round(100*float64(part)/float64(whole)))) + " %"
 }
 
 // moment words a time for readers without scripts; a script turns it into the

@@ -61,3 +61,10 @@ type WhyEstimate struct {
 	Starts     int      `json:"starts" doc:"of how many of this broker's latest estimates it is known how they came out"`
 	Held       *float64 `json:"p90_held" doc:"what part of these started within their p90; null without any"`
 }
+
+// Calibration is how the asked broker's latest estimates came out, over restarts.
+type Calibration struct {
+	Starts int      `json:"starts" doc:"of how many of this broker's latest estimates it is known how they came out, 1000 at most"`
+	Held   *float64 `json:"p90_held" doc:"what part of these started within their p90; null without any"`
+	Open   int      `json:"open" doc:"estimates that wait for their start"`
+}

@@ -188,6 +188,8 @@ type Status struct {
 	Voters      []string   `json:"voters"`
 	Members     []string   `json:"members"`
 	Handlers    []Handler  `json:"handlers"`
+	// Estimates of starts are the asked broker's own.
+	Estimates Calibration `json:"estimates"`
 	Drain
 }
 

@@ -115,6 +115,7 @@ func (a *app) statusCommand() *cobra.Command {
 			row(w, "members", strings.Join(s.Members, " "))
 			row(w, "version", s.Version)
 			row(w, "draining", drainWord(s.Drain))
+			row(w, "estimates", calibrationText(s.Estimates))
 			for _, h := range s.Handlers {
 				row(w, "handler "+h.Name, h.Status)
 			}

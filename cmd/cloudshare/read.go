@@ -20,6 +20,7 @@ func (a *app) jobsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "jobs", Short: "List jobs, newest first", Args: cobra.NoArgs,
 		Example: `  cloudshare jobs --state running
+  cloudshare jobs --name nightly
   cloudshare jobs --label team=render --limit 5 -o json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkLimit(q.Limit); err != nil {
@@ -48,6 +49,7 @@ func (a *app) jobsCommand() *cobra.Command {
 	f.StringVar(&q.State, "state", "", "only jobs in this `STATE`")
 	f.StringVar(&q.Site, "site", "", "only jobs of this owner")
 	f.StringArrayVar(&q.Labels, "label", nil, "only jobs with this `KEY=VALUE` (may be repeated)")
+	f.StringVar(&q.Name, "name", "", "only jobs whose name has this `PART`, whatever its case")
 	f.IntVar(&q.Limit, "limit", 20, "how many at most, 1 to 1000")
 	f.StringVar(&q.Cursor, "cursor", "", "go on where a page ended")
 	return cmd

@@ -81,11 +81,11 @@ under --wait: 10 failed, 11 cancelled, 12 lost.`,
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.checkFormat(cmd) }
 	root.AddCommand(
 		a.brokerCommand(), a.devCommand(), a.submitCommand(), a.runCommand(), a.logsCommand(), a.cancelCommand(), a.eventsCommand(),
-		a.policyCommand(), a.drainCommand(), a.resumeCommand(), a.leaveCommand(), a.versionCommand(), a.whyCommand(), a.simCommand(),
+		a.policyCommand(), a.drainCommand(), a.resumeCommand(), a.leaveCommand(), a.versionCommand(), a.simCommand(),
 		a.reportCommand(), a.exportCommand(), a.debugCommand(), a.docsCommand(), a.recoverCommand(),
 	)
 	for _, show := range []*cobra.Command{
-		a.jobsCommand(), a.jobCommand(), a.tasksCommand(), a.sitesCommand(), a.ledgerCommand(), a.queueCommand(), a.statusCommand(),
+		a.jobsCommand(), a.jobCommand(), a.tasksCommand(), a.whyCommand(), a.sitesCommand(), a.ledgerCommand(), a.queueCommand(), a.statusCommand(),
 	} {
 		root.AddCommand(a.watchable(show))
 	}

@@ -21,7 +21,8 @@ run it, and when its next task will probably start.
 The order is that of now: standings move with every run. The estimate learns
 from what this broker saw; how often its p90 held is told with it.
 "cloudshare submit --dry-run" tells the same of a job before it is submitted.`,
-		Example: "  cloudshare why site-1.42",
+		Example: `  cloudshare why site-1.42
+  cloudshare why site-1.42 --watch`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := a.client()
 			if err != nil {
@@ -56,6 +57,7 @@ func (a *app) dryRun(cmd *cobra.Command, specs [][]byte, s submission) error {
 }
 
 func (a *app) showWhy(y wire.Why) error {
+	_, a.over = ends[y.State]
 	return a.show(y, func(w io.Writer) {
 		if y.ID != "" {
 			row(w, "job", y.ID)
@@ -99,6 +101,14 @@ func estimateText(e wire.WhyEstimate) string {
 		return fmt.Sprintf("roughly within %s to %s; few of its kind so far, of all kinds %.0f%% of the last %d held", span(*e.P50), span(*e.P90), 100**e.Held, e.Starts)
 	}
 	return fmt.Sprintf("within %s (even odds) to %s (nine times of ten); that held for %.0f%% of the last %d", span(*e.P50), span(*e.P90), 100**e.Held, e.Starts)
+}
+
+// calibrationText words how a broker's estimates came out.
+func calibrationText(c wire.Calibration) string {
+	if c.Held == nil {
+		return fmt.Sprintf("none judged so far; %d wait for their start", c.Open)
+	}
+	return fmt.Sprintf("of the last %d, %.0f%% started within their p90; %d wait for their start", c.Starts, 100**c.Held, c.Open)
 }
 
 // span rounds seconds up to what means something.

@@ -67,6 +67,7 @@ func TestLiveFederation(t *testing.T) {
 
 	for _, path := range []string{"/", "/fairness", "/queue", "/timeline", "/events", "/jobs"} {
 		b.visit(site.URL.String() + path)
+		b.await("the dot at "+path, dot+` === "yes"`)
 		b.shoot("live" + strings.ReplaceAll(path, "/", "-"))
 		b.audit(path)
 	}
@@ -93,4 +94,36 @@ func TestEmptyLog(t *testing.T) {
 	if got := read[string](b, `getComputedStyle(document.querySelector("pre.log"), "::before").content`); got != `"no output"` {
 		t.Errorf("an empty log that has ended says %s", got)
 	}
+}
+
+// dot is an expression: what the dot beside the site's name says.
+const dot = `document.documentElement.dataset.live`
+
+// TestDot: the dot says whether what is seen is what is: green on every page
+// whose stream is up, that of events too, red when the broker is gone, and green
+// once it is back and the page is told of what happens.
+func TestDot(t *testing.T) {
+	fed := start(t)
+	site := fed.Sites[2]
+	b := open(t)
+	for _, path := range []string{"/", "/fairness", "/queue", "/jobs", "/timeline", "/events", "/events?kind=job.submitted"} {
+		b.visit(site.URL.String() + path)
+		b.await("the dot at "+path, dot+` === "yes"`)
+		if shown := read[string](b, `getComputedStyle(document.querySelector(".dot")).backgroundColor`); shown == read[string](b, `getComputedStyle(document.querySelector("header")).borderBottomColor`) {
+			t.Errorf("%s: the dot is as grey as a line: %s", path, shown)
+		}
+	}
+	if err := site.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	b.await("a red dot", dot+` === "no"`)
+	if err := fed.Restart(t.Context(), site); err != nil {
+		t.Fatal(err)
+	}
+	b.await("a green dot", dot+` === "yes"`)
+	job, err := fed.Sites[0].Submit(t.Context(), testbed.Spec{Command: []string{"true"}, Count: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.await("what happens", contains("ol.events", job.ID))
 }

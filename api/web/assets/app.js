@@ -2,6 +2,17 @@
 (function () {
   "use strict";
 
+  // The dot beside the site's name: red while a stream of this page is broken,
+  // green once one is open.
+  const streams = new Map();
+  function show(source, state) {
+    if (state) streams.set(source, state);
+    else streams.delete(source);
+    const states = new Set(streams.values());
+    if (states.has("no")) document.documentElement.dataset.live = "no";
+    else if (states.has("yes")) document.documentElement.dataset.live = "yes";
+  }
+
   // A stream of events that rests while nobody looks: browsers allow few
   // connections to one host, and hidden pages would use them up.
   class RestingSource extends EventTarget {
@@ -22,9 +33,9 @@
       if (this.last) url.searchParams.set("resume", this.last);
       const source = new EventSource(url);
       this.source = source;
-      source.onopen = (e) => { document.documentElement.dataset.live = "yes"; if (this.onopen) this.onopen(e); };
+      source.onopen = (e) => { show(this, "yes"); if (this.onopen) this.onopen(e); };
       source.onerror = () => {
-        document.documentElement.dataset.live = "no";
+        show(this, "no");
         if (source.readyState !== EventSource.CLOSED) return; // it tries again by itself
         this.rest();
         if (!this.ended && !document.hidden) setTimeout(() => this.look(), 3000);
@@ -38,6 +49,7 @@
     pass(name) {
       this.source.addEventListener(name, (e) => {
         if (e.lastEventId) this.last = e.lastEventId;
+        show(this, "yes"); // a proxy may have swallowed the opening
         this.dispatchEvent(new MessageEvent(name, { data: e.data, lastEventId: e.lastEventId }));
       });
     }
@@ -50,6 +62,7 @@
     close() {
       this.ended = true;
       this.rest();
+      show(this, "");
       document.removeEventListener("visibilitychange", this.look);
     }
   }

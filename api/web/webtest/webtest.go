@@ -297,7 +297,9 @@ func (b *Broker) Params() fsm.Params { return b.Policy }
 
 // Status implements web.Source.
 func (b *Broker) Status(bool) node.Status {
-	return node.Status{Site: site(0), Lead: site(1), Term: 4, Index: 1000, Version: "test"}
+	return node.Status{
+		Site: site(0), Lead: site(1), Term: 4, Index: 1000, Version: "test", Estimates: node.Calibration{Starts: 1000, Held: 908, Open: 31},
+	}
 }
 
 // Ready implements web.Source.

@@ -68,7 +68,7 @@ func benchGroup(b *testing.B, seen chan time.Time) (lead, follower *Log) {
 	for len(c.logs["c"].Status().Voters) < 3 {
 		<-time.After(10 * time.Millisecond)
 	}
-	if !c.logs["a"].seq.leads() {
+	if !c.logs["a"].calls.Leads() {
 		b.Fatal("the founder does not lead")
 	}
 	return c.logs["a"], c.logs["b"]

@@ -16,6 +16,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/coordtest"
+	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -85,7 +86,7 @@ func (c *cluster) config(site string, m coord.Machine) Config {
 	cfg := Config{
 		Site: site, Node: coordtest.Node(site), Dir: filepath.Join(c.dir, site), Listen: "127.0.0.1:0",
 		Machine: m, Logger: testLogger().With().Str("site", site).Logger(), Hooks: c.hooks,
-		timing: c.time, net: &network{dial: func(ctx context.Context, addr string) (net.Conn, error) { return c.dial(ctx, site, addr) }},
+		timing: c.time, net: &relay.Network{Dial: func(ctx context.Context, addr string) (net.Conn, error) { return c.dial(ctx, site, addr) }},
 		disk: c.disk,
 	}
 	if addr := c.address(site); addr != "" {
@@ -146,7 +147,7 @@ func (c *cluster) leader(t *testing.T) *Log {
 	t.Helper()
 	for end := time.After(coordtest.Patience); ; {
 		for _, l := range c.running() {
-			if l.seq.leads() {
+			if l.calls.Leads() {
 				return l
 			}
 		}
@@ -188,7 +189,7 @@ func (c *cluster) Idle() {}
 func (c *cluster) Cut(site string) { c.fault(c.cut, site, func(*faulty) bool { return true }) }
 
 func (c *cluster) Lag(site string) {
-	c.fault(c.lag, site, func(f *faulty) bool { return f.kind == kindRaft })
+	c.fault(c.lag, site, func(f *faulty) bool { return f.kind == relay.KindRaft })
 }
 
 func (c *cluster) fault(set map[string]bool, site string, hit func(*faulty) bool) {
@@ -257,15 +258,15 @@ type faulty struct {
 	c          *cluster
 	from, addr string // dialing site, address dialed: a member is dialed before its Open returns
 	greeted    bool
-	kind       kind
+	kind       relay.Kind
 }
 
 func (f *faulty) Write(b []byte) (int, error) {
 	if !f.greeted {
 		f.greeted = true
 		f.c.mu.Lock()
-		f.kind = kind(b[5])
-		refused := f.c.hit(f.c.cut, f.from, f.addr) || f.kind == kindRaft && f.c.hit(f.c.lag, f.from, f.addr)
+		f.kind = relay.Kind(b[5])
+		refused := f.c.hit(f.c.cut, f.from, f.addr) || f.kind == relay.KindRaft && f.c.hit(f.c.lag, f.from, f.addr)
 		f.c.mu.Unlock()
 		if refused {
 			_ = f.Close()
@@ -278,7 +279,7 @@ func (f *faulty) Write(b []byte) (int, error) {
 func (f *faulty) Read(b []byte) (int, error) {
 	n, err := f.Conn.Read(b)
 	f.c.mu.Lock()
-	lost := n > 0 && f.kind == kindForward && f.c.lose[f.from]
+	lost := n > 0 && f.kind == relay.KindForward && f.c.lose[f.from]
 	if lost {
 		delete(f.c.lose, f.from)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node/coord"
+	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
 // Errors of Open; each message names the directory and the remedy.
@@ -47,15 +48,6 @@ const (
 	WAN                // members up to some hundred milliseconds apart
 )
 
-// Limits of one Propose call and of one entry. A call larger than the soft
-// limits of an entry stands in an entry of its own.
-const (
-	MaxCallCommands  = 4096
-	MaxCallBytes     = 8 << 20
-	maxEntryCommands = 4096
-	maxEntryBytes    = 1 << 20
-)
-
 // Config of a member. Site, Node, Dir, Listen and Machine are required.
 type Config struct {
 	Site       string   // this member's id; a DNS label
@@ -80,7 +72,7 @@ type Config struct {
 	// timing replaces the profile's timing in tests.
 	timing *timing
 	// net replaces the network, and disk wraps the store, in tests.
-	net  *network
+	net  *relay.Network
 	disk func(disk) disk
 }
 
@@ -155,6 +147,14 @@ type timing struct {
 	snapshotBytes              int64
 	trailing                   uint64
 	snapshotEvery              time.Duration
+}
+
+// calls is the part that relay needs.
+func (t timing) calls() relay.Timing {
+	return relay.Timing{
+		RPC: t.rpc, Reply: t.reply, Confirm: t.lease, Backoff: t.backoff, MaxBackoff: t.maxBackoff,
+		Slots: t.slots, Gather: t.gather, EntryBytes: 1 << 20,
+	}
 }
 
 func (p Profile) timing() timing {

@@ -30,7 +30,7 @@ func (c *cluster) successor(t *testing.T, old *Log) *Log {
 	t.Helper()
 	for ctx := patience(t); ; {
 		for _, l := range c.running() {
-			if l != old && l.seq.leads() {
+			if l != old && l.calls.Leads() {
 				return l
 			}
 		}
@@ -58,7 +58,7 @@ func TestLeadHandsOverWhenDiskStalls(t *testing.T) {
 		t.Errorf("a write is still under way for %v", took)
 	}
 	// It sends again when it leads again.
-	for ctx := patience(t); !old.seq.leads(); {
+	for ctx := patience(t); !old.calls.Leads(); {
 		_ = next.raft.LeadershipTransferToServer("a", old.trans.LocalAddr()).Error()
 		select {
 		case <-time.After(20 * time.Millisecond):

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
 // Follow has the member drop its log and snapshots, and join the epoch of the
@@ -58,9 +60,9 @@ func (o Offline) follow(ctx context.Context, m *member, addr string) error {
 func (o Offline) ask(ctx context.Context, site, addr string) (lineage, error) {
 	nw := o.net
 	if nw == nil {
-		nw = &network{}
+		nw = &relay.Network{}
 	}
-	a, err := (&dialer{net: nw, site: site}).join(ctx, addr, joinRequest{Who: true})
+	a, err := dialer{&relay.Dialer{Net: nw, Site: site}}.join(ctx, addr, joinRequest{Who: true})
 	if err != nil {
 		return lineage{}, err
 	}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/rs/zerolog"
+
+	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
 // chatter turns raft's log lines into ours: its errors are warnings, one line
@@ -53,6 +55,6 @@ func (c *chatter) speak(msg string) bool {
 	if now.Before(c.quiet[msg]) || len(c.quiet) > 256 {
 		return false
 	}
-	c.quiet[msg] = now.Add(logEvery)
+	c.quiet[msg] = now.Add(relay.LogEvery)
 	return true
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node/coord"
+	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
 // maxJoinFrame bounds a question or answer of a join connection, in bytes.
@@ -53,16 +54,16 @@ const (
 )
 
 // serveJoin answers one question.
-func (l *Log) serveJoin(conn net.Conn, _ preamble) {
+func (l *Log) serveJoin(conn net.Conn, _ relay.Preamble) {
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(l.t.handshake + 2*l.t.rpc + l.t.enqueue))
-	b, err := readFrame(bufio.NewReader(conn), nil, maxJoinFrame)
+	b, err := relay.ReadFrame(bufio.NewReader(conn), nil, maxJoinFrame)
 	var q joinRequest
 	if err == nil {
 		err = json.Unmarshal(b, &q)
 	}
 	if err != nil {
-		l.mux.refuse(conn, fmt.Errorf("join: %w", err))
+		l.mux.Refuse(conn, fmt.Errorf("join: %w", err))
 		return
 	}
 	ctx, cancel := context.WithTimeout(l.ctx, 2*l.t.rpc+l.t.enqueue)
@@ -72,7 +73,7 @@ func (l *Log) serveJoin(conn net.Conn, _ preamble) {
 	a.Site, a.Node, a.Federation = l.cfg.Site, hex.EncodeToString(l.cfg.Node[:]), mine.Federation
 	a.Epoch, a.Lineage = mine.Epoch, mine.Lineage
 	if b, err = json.Marshal(a); err == nil {
-		_, _ = conn.Write(endFrame(append(frame(nil), b...)))
+		_, _ = conn.Write(relay.EndFrame(append(relay.Frame(nil), b...)))
 	}
 }
 
@@ -114,7 +115,7 @@ func (l *Log) admitHere(ctx context.Context, q joinRequest) joinReply {
 	switch {
 	case err != nil || len(node) != 16 || !fsm.ValidSite(q.Site) || addrErr != nil || len(q.Addr) > fsm.MaxAddress:
 		return joinReply{Code: joinRefused, Text: fmt.Sprintf("malformed site %.80q, node %.40q or address %.300q", q.Site, q.Node, q.Addr)}
-	case !l.seq.leads():
+	case !l.calls.Leads():
 		return joinReply{Code: joinRetry, Text: "the lead is new and not ready"}
 	case q.Site == l.cfg.Site && [16]byte(node) != l.cfg.Node:
 		return joinReply{Code: joinRefused, Text: "site " + q.Site + " is the lead itself: choose another name"}
@@ -160,9 +161,12 @@ func (l *Log) answersAs(ctx context.Context, addr string, q joinRequest) bool {
 	return err == nil && a.Site == q.Site && a.Node != q.Node
 }
 
+// dialer opens connections to other members.
+type dialer struct{ *relay.Dialer }
+
 // join asks one member.
-func (d *dialer) join(ctx context.Context, addr string, q joinRequest) (joinReply, error) {
-	conn, err := d.dial(ctx, addr, kindJoin, [16]byte{})
+func (d dialer) join(ctx context.Context, addr string, q joinRequest) (joinReply, error) {
+	conn, err := d.Dial(ctx, addr, relay.KindJoin, [16]byte{})
 	if err != nil {
 		return joinReply{}, err
 	}
@@ -172,10 +176,10 @@ func (d *dialer) join(ctx context.Context, addr string, q joinRequest) (joinRepl
 	if err != nil {
 		return joinReply{}, fmt.Errorf("encode join: %w", err)
 	}
-	if _, err = conn.Write(endFrame(append(frame(nil), b...))); err != nil {
+	if _, err = conn.Write(relay.EndFrame(append(relay.Frame(nil), b...))); err != nil {
 		return joinReply{}, fmt.Errorf("ask %s: %w", addr, err)
 	}
-	b, err = readFrame(conn, nil, maxJoinFrame)
+	b, err = relay.ReadFrame(conn, nil, maxJoinFrame)
 	var a joinReply
 	if err == nil {
 		err = json.Unmarshal(b, &a)
@@ -210,7 +214,7 @@ func (l *Log) join(ctx context.Context, through []string, q joinRequest) (lineag
 				l.log.Info().Str("through", addr).Err(err).Msg("not joined yet: trying again")
 			}
 		}
-		if err := sleep(ctx, l.backoff(try)); err != nil {
+		if err := sleep(ctx, l.t.calls().Pause(try)); err != nil {
 			return lineage{}, fmt.Errorf("join: %w (last: %w)", err, last)
 		}
 	}
@@ -264,7 +268,7 @@ func (l *Log) settleAddress(ctx context.Context) {
 				break
 			}
 		}
-		if sleep(ctx, l.backoff(try+4)) != nil {
+		if sleep(ctx, l.t.calls().Pause(try+4)) != nil {
 			return
 		}
 	}

@@ -1,18 +1,10 @@
 // Package raftlog is the Raft backend of coord: step 3 of a job's way, on
 // hashicorp/raft with one peer listener.
 //
-// A call of Propose travels like this:
-//
-//  1. Propose encodes it and puts it into the table of pending calls (propose.go, pending.go).
-//  2. It goes to this member's sequencer if it leads, else over one connection
-//     to the lead's (forward.go, serve.go, frames.go).
-//  3. The lead collects what waits into an entry, stamps it, and hands it to
-//     raft, with a header that names the calls (sequencer.go, entry.go).
-//  4. Each member applies the entry; the one that proposed finds its calls in
-//     the header and returns their results (machine.go).
-//
-// Whatever fails in between is repeated under the same command ids until the
-// caller's context ends. The package imports fsm and coord, never the broker.
+// Package relay has the way of a call to the lead and back; here are the lead's
+// log itself (backend.go, store.go), what members apply (machine.go), and who the
+// members are (join.go, voters.go, recover.go). The package imports fsm and
+// coord, never the broker.
 package raftlog
 
 import (
@@ -27,7 +19,9 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/rs/zerolog"
 
+	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node/coord"
+	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
 // Log is one member.
@@ -40,28 +34,22 @@ type Log struct {
 	ctx    context.Context // ends when Close or a failure begins
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // this package's goroutines
-	flying sync.WaitGroup // the sequencer's two: they wait for raft's futures
 
 	lock    *os.File
 	raft    *raft.Raft
 	store   *store
-	mux     *mux
-	dialer  *dialer
+	mux     *relay.Mux
+	dialer  dialer
 	stream  *stream
 	trans   *transport
 	machine *machine
-	pending *pending
-	seq     *sequencer
-	forward *forwarder
-	reads   *reads
-	grantor atomic.Pointer[coord.Grantor]
+	calls   *relay.Calls
 	resting atomic.Bool // after Demote: this member does not stand for voter
 	halt    func()      // shuts raft down, once, and waits
 
-	poke       chan struct{} // something in the status may have changed
-	changed    chan struct{}
-	leadChange coord.Broadcast
-	caught     atomic.Bool
+	poke    chan struct{} // something in the status may have changed
+	changed chan struct{}
+	caught  atomic.Bool
 
 	failOnce  sync.Once
 	failed    chan struct{}
@@ -90,11 +78,30 @@ func (l *Log) lead() (addr string, self bool) {
 	return string(a), string(id) == l.cfg.Site
 }
 
+// Propose implements coord.Log.
+func (l *Log) Propose(ctx context.Context, cmds ...fsm.Command) ([]fsm.Result, error) {
+	return l.calls.Propose(ctx, cmds...)
+}
+
+// Sync implements coord.Log.
+func (l *Log) Sync(ctx context.Context) (uint64, error) {
+	if err := l.calls.Sync(ctx); err != nil {
+		return 0, err
+	}
+	return l.machine.index.Load(), nil
+}
+
+// Renew implements coord.Log.
+func (l *Log) Renew(ctx context.Context, r coord.Renewal) error { return l.calls.Renew(ctx, r) }
+
+// Grant implements coord.Log.
+func (l *Log) Grant(g coord.Grantor) { l.calls.Grant(g) }
+
 // Status implements coord.Log.
 func (l *Log) Status() coord.Status {
 	_, lead := l.raft.LeaderWithID()
 	s := coord.Status{
-		Lead: string(lead), IsLead: l.seq.leads(), Term: l.raft.CurrentTerm(), CaughtUp: l.caught.Load(),
+		Lead: string(lead), IsLead: l.calls.Leads(), Term: l.raft.CurrentTerm(), CaughtUp: l.caught.Load(),
 	}
 	for _, server := range l.raft.GetConfiguration().Configuration().Servers {
 		s.Members = append(s.Members, string(server.ID))
@@ -130,7 +137,7 @@ func (l *Log) fail(err error) {
 		close(l.failed)
 		l.log.Error().Err(err).Msg("the log stops")
 		l.wg.Go(func() {
-			l.endCalls()
+			l.calls.End()
 			l.cancel()
 			l.halt()
 		})
@@ -144,22 +151,11 @@ func (l *Log) closedErr() error {
 	return coord.ErrClosed
 }
 
-// endCalls settles the calls under way and refuses new ones.
-func (l *Log) endCalls() {
-	closed := l.closedErr()
-	l.pending.close(closed, func(a attempts) error {
-		if a.maybe() {
-			return fmt.Errorf("%w: %w", coord.ErrUnknown, closed)
-		}
-		return closed
-	})
-}
-
 // Close implements coord.Log. It gives up waiting for a disk that hangs: then
 // only the end of the process frees the directory.
 func (l *Log) Close() error {
 	l.closeOnce.Do(func() {
-		l.endCalls()
+		l.calls.End()
 		go l.shut()
 	})
 	look := time.NewTicker(l.t.stall / 4)
@@ -180,12 +176,12 @@ func (l *Log) shut() {
 	defer close(l.closed)
 	l.handOver()
 	l.cancel()
-	waitAtMost(&l.flying, l.t.drain)
-	l.mux.close()
-	l.reads.close()
+	l.calls.Drain(l.t.drain)
+	l.mux.Close()
+	l.calls.CloseReads()
 	l.halt()
 	l.trans.wg.Wait()
-	l.forward.wg.Wait()
+	l.calls.Wait()
 	l.wg.Wait()
 	l.closeErr = l.release()
 }
@@ -202,29 +198,13 @@ func (l *Log) handOver() {
 			l.log.Debug().Err(err).Msg("the lead was not handed over")
 		}
 	})
-	waitAtMost(&wg, l.t.election+l.t.enqueue)
+	relay.WaitAtMost(&wg, l.t.election+l.t.enqueue)
 }
 
-// waitAtMost waits for goroutines that wait for raft, which answers in time
-// unless its disk hangs.
-func waitAtMost(wg *sync.WaitGroup, d time.Duration) {
-	ch := make(chan struct{})
-	go func() {
-		defer close(ch)
-		wg.Wait()
-	}()
-	t := time.NewTimer(d)
-	defer t.Stop()
+// signal wakes the reader of a channel of capacity one.
+func signal(ch chan struct{}) {
 	select {
-	case <-ch:
-	case <-t.C:
+	case ch <- struct{}{}:
+	default:
 	}
-}
-
-// waitApplied returns once this member has applied the raft index.
-func (l *Log) waitApplied(ctx context.Context, index uint64) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(l.ctx, func() { cancel(l.closedErr()) })()
-	return l.machine.position.wait(ctx, index)
 }

@@ -2,7 +2,6 @@ package raftlog
 
 import (
 	"bufio"
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -14,12 +13,28 @@ import (
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node/coord"
+	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
 // errVoid answers an entry whose stamp is of another term than raft's: its lead
 // lost and regained the leadership between stamping and appending. Every member
 // sees the same two numbers and skips it, so that stamped terms never go back.
 var errVoid = errors.New("entry stamped in another term")
+
+// settler is told what was executed: relay.Calls.
+type settler interface {
+	Applied(h *relay.Header, results []fsm.Result)
+	Restored(index uint64, result func(fsm.CommandID) (fsm.Result, bool)) (again func())
+}
+
+// nobody has no calls: a machine that is driven outside raft.
+type nobody struct{}
+
+func (nobody) Applied(*relay.Header, []fsm.Result) {}
+
+func (nobody) Restored(uint64, func(fsm.CommandID) (fsm.Result, bool)) (again func()) {
+	return func() {}
+}
 
 // machine lets raft drive a coord.Machine.
 type machine struct {
@@ -28,16 +43,15 @@ type machine struct {
 	m      coord.Machine
 	broken error // after it nothing is applied any more
 
-	own      *pending
-	again    func([]*proposal) // retries calls that a snapshot swallowed
+	calls    settler // whose calls they are
 	fail     func(error)
 	onApply  func(*raft.Log) // tells the followers
 	onConfig func()
 	begun    chan struct{} // closed once the callbacks may be used
-	header   header
-	index    atomic.Uint64 // the Machine's entry number
-	position position      // raft's index
-	grown    atomic.Int64  // bytes applied since the last snapshot
+	header   relay.Header
+	index    atomic.Uint64  // the Machine's entry number
+	position relay.Position // raft's index
+	grown    atomic.Int64   // bytes applied since the last snapshot
 }
 
 var (
@@ -57,7 +71,7 @@ func (m *machine) Apply(l *raft.Log) any {
 		m.fail(err)
 		return err
 	}
-	m.position.advance(l.Index)
+	m.position.Advance(l.Index)
 	if err != nil {
 		return err
 	}
@@ -69,10 +83,10 @@ func (m *machine) apply(l *raft.Log) error {
 	if m.broken != nil {
 		return m.broken
 	}
-	if err := parseHeader(l.Extensions, &m.header); err != nil {
+	if err := relay.ParseHeader(l.Extensions, &m.header); err != nil {
 		return m.stop(l, err)
 	}
-	if m.header.term != l.Term {
+	if m.header.Term != l.Term {
 		return errVoid
 	}
 	if d, ok := m.m.(coord.Dated); ok {
@@ -82,11 +96,11 @@ func (m *machine) apply(l *raft.Log) error {
 	if err != nil {
 		return m.stop(l, err)
 	}
-	if n := m.header.commands(); n != len(results) {
-		return m.stop(l, fmt.Errorf("%w: %d commands, %d results", errHeader, n, len(results)))
+	if n := m.header.Commands(); n != len(results) {
+		return m.stop(l, fmt.Errorf("%w: %d commands, %d results", relay.ErrHeader, n, len(results)))
 	}
 	m.index.Store(m.m.Index())
-	m.own.apply(m.header.calls, results)
+	m.calls.Applied(&m.header, results)
 	return nil
 }
 
@@ -96,18 +110,11 @@ func (m *machine) stop(l *raft.Log, err error) error {
 	return m.broken
 }
 
-func (h *header) commands() (n int) {
-	for _, c := range h.calls {
-		n += c.commands
-	}
-	return n
-}
-
 // StoreConfiguration implements raft.ConfigurationStore: configuration entries
 // count as applied, so that a raft index handed out by a read is always reached.
 func (m *machine) StoreConfiguration(index uint64, _ raft.Configuration) {
 	<-m.begun
-	m.position.advance(index)
+	m.position.Advance(index)
 	m.onConfig()
 }
 
@@ -133,7 +140,7 @@ func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
 		return nil, fmt.Errorf("snapshot: %w", err)
 	}
 	m.grown.Store(0)
-	return &frozen{s: s, index: m.position.now()}, nil
+	return &frozen{s: s, index: m.position.Now()}, nil
 }
 
 // Restore implements raft.FSM.
@@ -150,15 +157,15 @@ func (m *machine) Restore(rc io.ReadCloser) error {
 	at := binary.BigEndian.Uint64(head[8:])
 	m.mu.Lock()
 	err := m.m.Restore(r)
-	var again []*proposal
+	again := func() {}
 	if err == nil {
 		m.grown.Store(0)
 		m.index.Store(m.m.Index())
-		again = m.own.restored(at, m.m.Result)
-		m.position.advance(at)
+		again = m.calls.Restored(at, m.m.Result)
+		m.position.Advance(at)
 	}
 	m.mu.Unlock()
-	m.again(again)
+	again()
 	if err == nil {
 		return nil
 	}
@@ -198,52 +205,3 @@ func (f *frozen) Persist(sink raft.SnapshotSink) error {
 
 // Release implements raft.FSMSnapshot.
 func (f *frozen) Release() { f.s.Release() }
-
-// position is the raft index of the last entry that the Machine has behind it.
-type position struct {
-	mu      sync.Mutex
-	at      uint64
-	waiting map[chan struct{}]uint64
-}
-
-func (p *position) now() uint64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.at
-}
-
-func (p *position) advance(to uint64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.at = max(p.at, to)
-	for ch, want := range p.waiting {
-		if want <= p.at {
-			close(ch)
-			delete(p.waiting, ch)
-		}
-	}
-}
-
-// wait returns once the position has reached index, or with the context's cause.
-func (p *position) wait(ctx context.Context, index uint64) error {
-	p.mu.Lock()
-	if p.at >= index {
-		p.mu.Unlock()
-		return nil
-	}
-	ch := make(chan struct{})
-	if p.waiting == nil {
-		p.waiting = map[chan struct{}]uint64{}
-	}
-	p.waiting[ch] = index
-	p.mu.Unlock()
-	select {
-	case <-ch:
-		return nil
-	case <-ctx.Done():
-		p.mu.Lock()
-		delete(p.waiting, ch)
-		p.mu.Unlock()
-		return context.Cause(ctx)
-	}
-}

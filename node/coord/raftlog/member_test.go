@@ -442,7 +442,7 @@ func TestSnapshotAfterManyBytes(t *testing.T) {
 }
 
 func TestSnapshotOfAnotherVersion(t *testing.T) {
-	m := &machine{m: coordtest.NewMachine(), own: newPending(1), again: func([]*proposal) {}}
+	m := &machine{m: coordtest.NewMachine(), calls: nobody{}}
 	for _, b := range [][]byte{nil, []byte("short"), bytes.Repeat([]byte{7}, 100)} {
 		if err := m.Restore(nopCloser{bytes.NewReader(b)}); err == nil {
 			t.Errorf("restored %d bytes of garbage", len(b))

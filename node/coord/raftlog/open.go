@@ -5,13 +5,14 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"path/filepath"
 	"sync"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
+
+	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
 // Open starts a member. With Join it returns once a member has admitted this
@@ -28,7 +29,7 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 		l.t = *cfg.timing
 	}
 	if l.cfg.net == nil {
-		l.cfg.net = &network{}
+		l.cfg.net = &relay.Network{}
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	if err := l.open(ctx); err != nil {
@@ -43,7 +44,7 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 func (l *Log) release() error {
 	var errs []error
 	if l.mux != nil {
-		_ = l.mux.ln.Close()
+		l.mux.Close()
 	}
 	if l.store != nil {
 		errs = append(errs, l.store.bolt.Close())
@@ -84,7 +85,7 @@ func (l *Log) open(ctx context.Context) error {
 		return err
 	}
 	l.stream.fed = l.line.id
-	l.mux.setFederation(l.line.id)
+	l.mux.SetGroup(l.line.id)
 	return l.openRaft(m.Founder)
 }
 
@@ -128,8 +129,8 @@ func (l *Log) listen() error {
 			return fmt.Errorf("%w: peers cannot dial %s: set an advertise address", ErrConfig, addr)
 		}
 	}
-	l.mux = newMux(ln, l.t.handshake, l.log, l.cfg.net)
-	l.dialer = &dialer{net: l.cfg.net, site: l.cfg.Site}
+	l.mux = relay.NewMux(ln, l.t.handshake, l.log, l.cfg.net)
+	l.dialer = dialer{&relay.Dialer{Net: l.cfg.net, Site: l.cfg.Site}}
 	l.stream = newStream(addr, l.dialer, l.mux)
 	return nil
 }
@@ -149,13 +150,17 @@ func (l *Log) openRaft(founder bool) error {
 		return fmt.Errorf("open snapshots: %w", err)
 	}
 	l.trans = newTransport(l.stream, l.cfg.Site, l.t, logger)
-	l.pending = newPending(rand.Uint64())
 	begun := make(chan struct{})
 	l.machine = &machine{
-		m: l.cfg.Machine, own: l.pending, fail: l.fail, begun: begun, onApply: l.applying,
-		again:    func(calls []*proposal) { each(calls, l.again) },
+		m: l.cfg.Machine, fail: l.fail, begun: begun, onApply: l.applying,
 		onConfig: func() { signal(l.poke) },
 	}
+	l.calls = relay.New(l.ctx, relay.Config{
+		Site: l.cfg.Site, Backend: backend{l}, Position: &l.machine.position, Mux: l.mux, Dialer: l.dialer.Dialer,
+		Timing: l.t.calls(), Hooks: relay.Hooks{Entry: l.cfg.Hooks.Entry, Forward: l.cfg.Hooks.Forward},
+		Ready: func() { signal(l.poke) },
+	}, l.line.id)
+	l.machine.calls = l.calls
 	rc := l.raftConfig()
 	rc.Logger = logger
 	if founder {
@@ -169,26 +174,15 @@ func (l *Log) openRaft(founder bool) error {
 		return fmt.Errorf("start raft in %s: %w", l.cfg.Dir, err)
 	}
 	l.halt = sync.OnceFunc(func() { _, _ = l.raft.Shutdown().Error(), l.trans.Close() })
-	l.seq = newSequencer(l.raft, l.t, l.cfg.Hooks, func() { signal(l.poke) })
-	l.forward = &forwarder{
-		ctx: l.ctx, dialer: l.dialer, fed: l.line.id, origin: l.pending.origin, t: l.t, hooks: l.cfg.Hooks, outcome: l.outcome,
-	}
-	l.reads = &reads{l: l}
 	l.store.running.Store(true)
 	close(begun)
 	return nil
 }
 
-func each(calls []*proposal, f func(*proposal)) {
-	for _, c := range calls {
-		f(c)
-	}
-}
-
 // applying tells the followers of a commit, if this member leads.
 func (l *Log) applying(e *raft.Log) {
 	if l.raft.State() == raft.Leader && l.raft.CurrentTerm() == e.Term {
-		l.trans.commit(e, l.seq.busy())
+		l.trans.commit(e, l.calls.Busy())
 	}
 }
 
@@ -228,12 +222,11 @@ func newTransport(s *stream, site string, t timing, logger hclog.Logger) *transp
 
 // start runs the goroutines.
 func (l *Log) start() {
-	l.mux.handler[kindRaft] = l.stream.hand
-	l.mux.handler[kindForward] = l.serveForward
-	l.mux.handler[kindJoin] = l.serveJoin
-	l.mux.serve()
-	l.flying.Go(func() { l.seq.order(l.ctx) })
-	l.flying.Go(l.seq.settle)
+	l.mux.Handle(relay.KindRaft, l.stream.hand)
+	l.mux.Handle(relay.KindForward, l.calls.Serve)
+	l.mux.Handle(relay.KindJoin, l.serveJoin)
+	l.mux.Serve()
+	l.calls.Start()
 	for _, run := range []func(context.Context){l.watch, l.catchUp, l.settleAddress, l.watchKin} {
 		l.wg.Go(func() { run(l.ctx) })
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node/coord"
+	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
 // When the quorum is lost for good, one survivor is made the only voter of a new
@@ -40,7 +41,7 @@ type Offline struct {
 	Machine func() coord.Machine
 	Logger  zerolog.Logger
 
-	net     *network // replaces the network in tests
+	net     *relay.Network // replaces the network in tests
 	crashed func(step string) error
 }
 
@@ -297,8 +298,8 @@ func (s *survivor) machine() *machine {
 	begun := make(chan struct{})
 	close(begun)
 	return &machine{
-		m: s.Machine(), own: newPending(0), begun: begun,
-		fail: func(error) {}, onApply: func(*raft.Log) {}, onConfig: func() {}, again: func([]*proposal) {},
+		m: s.Machine(), calls: nobody{}, begun: begun,
+		fail: func(error) {}, onApply: func(*raft.Log) {}, onConfig: func() {},
 	}
 }
 

@@ -223,8 +223,8 @@ func TestNoEpochIsOrdered(t *testing.T) {
 	register(t, a)
 	_, err := a.Propose(patience(t), fsm.Command{ID: fsm.CommandID{Site: "a"}, Body: &fsm.Recover{Epoch: 1}})
 	wants(t, err, coord.ErrRefused, "cloudshare recover")
-	s := &session{site: "x"}
-	if s.orders([][]byte{fsm.AppendCommand(nil, fsm.Command{ID: fsm.CommandID{Site: "x"}, Body: &fsm.Recover{Epoch: 1}})}) {
-		t.Error("a forwarded one would be ordered")
+	forwarded := fsm.AppendCommand(nil, fsm.Command{ID: fsm.CommandID{Site: "x"}, Body: &fsm.Recover{Epoch: 1}})
+	if o := forwardRaw(t, a, forwarded); o != rejectedOnWire {
+		t.Errorf("a forwarded one was answered with %d", o)
 	}
 }

@@ -9,37 +9,38 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/cloudshare/cloudshare/node/coord"
+	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
 // Remove implements coord.Log. The last voter cannot be removed.
 func (l *Log) Remove(ctx context.Context, site string) error {
-	q := ask{kind: frameRemove, site: site}
-	if _, err := l.ask(ctx, q, func(ctx context.Context) answer { return l.removeHere(ctx, site) }); err != nil {
+	if err := l.calls.Remove(ctx, site); err != nil {
 		return fmt.Errorf("remove site %s from the group: %w", site, err)
 	}
 	return nil
 }
 
-// removeHere removes at the lead. A lead does not remove itself: it hands over
+// Remove implements relay.Backend. A lead does not remove itself: it hands over
 // and lets the next one do it.
-func (l *Log) removeHere(_ context.Context, site string) answer {
-	if !l.seq.leads() {
-		return answer{code: answerRetry}
+func (b backend) Remove(_ context.Context, site string) error {
+	l := b.Log
+	if !l.calls.Leads() {
+		return relay.ErrRetry
 	}
 	voters := l.voters()
 	switch {
 	case !slices.Contains(l.Status().Members, site):
-		return answer{code: answerOK}
+		return nil
 	case slices.Equal(voters, []raft.ServerID{raft.ServerID(site)}):
-		return answer{code: answerRefused, text: "site " + site + " is the only voter: another site must become one first"}
+		return errors.New("site " + site + " is the only voter: another site must become one first")
 	case site == l.cfg.Site:
 		l.handOver()
-		return answer{code: answerRetry}
+		return relay.ErrRetry
 	}
 	if err := l.raft.RemoveServer(raft.ServerID(site), 0, l.t.enqueue).Error(); err != nil {
-		return answer{code: answerRetry}
+		return relay.ErrRetry
 	}
-	return answer{code: answerOK}
+	return nil
 }
 
 // Demote implements coord.Log. Whether a member stands is known to itself only:
@@ -50,7 +51,7 @@ func (l *Log) Demote(ctx context.Context, site string) error {
 			site, coord.ErrRefused, l.cfg.Site)
 	}
 	stood := !l.resting.Swap(true)
-	_, err := l.ask(ctx, ask{kind: frameDemote}, func(ctx context.Context) answer { return l.demoteHere(ctx, site) })
+	err := l.calls.Demote(ctx)
 	if err == nil {
 		return nil
 	}
@@ -63,36 +64,37 @@ func (l *Log) Demote(ctx context.Context, site string) error {
 // Stand implements coord.Log.
 func (l *Log) Stand() { l.resting.Store(false) }
 
-// demoteHere demotes at the lead, if the other voters form a quorum among
+// Demote implements relay.Backend: it demotes at the lead, if the other voters form a quorum among
 // themselves now. A lead does not demote itself either.
-func (l *Log) demoteHere(ctx context.Context, site string) answer {
-	term, ok := l.seq.leading()
+func (b backend) Demote(ctx context.Context, site string) error {
+	l := b.Log
+	term, ok := l.calls.Leading()
 	if !ok {
-		return answer{code: answerRetry}
+		return relay.ErrRetry
 	}
 	id := raft.ServerID(site)
 	voters := l.voters()
 	rest := slices.DeleteFunc(slices.Clone(voters), func(v raft.ServerID) bool { return v == id })
 	switch {
 	case len(rest) == len(voters):
-		return answer{code: answerOK}
+		return nil
 	case len(rest) == 0:
-		return answer{code: answerRefused, text: "site " + site + " is the only voter: another site must become one first"}
+		return errors.New("site " + site + " is the only voter: another site must become one first")
 	case site == l.cfg.Site:
 		l.handOver()
-		return answer{code: answerRetry}
+		return relay.ErrRetry
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.t.lease)
 	defer cancel()
 	if err := l.trans.confirm(ctx, term, func() []raft.ServerID { return rest }); err != nil {
-		if !l.seq.leads() {
-			return answer{code: answerRetry}
+		if !l.calls.Leads() {
+			return relay.ErrRetry
 		}
-		return answer{code: answerRefused, term: term, text: fmt.Sprintf(
-			"the other voters %v form no quorum without %s now: bring those that are away back, or remove them, first", rest, site)}
+		return fmt.Errorf("the other voters %v form no quorum without %s now: bring those that are away back, or remove them, first",
+			rest, site)
 	}
 	if err := l.raft.DemoteVoter(id, 0, l.t.enqueue).Error(); err != nil {
-		return answer{code: answerRetry}
+		return relay.ErrRetry
 	}
-	return answer{code: answerOK}
+	return nil
 }

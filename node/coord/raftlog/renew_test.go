@@ -2,6 +2,7 @@ package raftlog
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"net"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/coordtest"
+	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
 // yes grants everything and keeps the last renewal.
@@ -29,22 +31,21 @@ func (y *yes) Received(r coord.Renewal, _ uint64) bool {
 
 func (*yes) Confirmed(coord.Renewal, uint64) bool { return true }
 
-// fakeLead answers every question on a connection with the same answer.
-func fakeLead(conn net.Conn, a answer) {
+// fakeLead answers every question on a connection with a code, raft index 1 and a
+// term.
+func fakeLead(conn net.Conn, code byte, term uint64) {
 	defer conn.Close()
-	if _, err := readPreamble(conn); err != nil {
+	if _, err := relay.ReadPreamble(conn); err != nil {
 		return
 	}
 	for {
-		b, err := readFrame(conn, nil, maxFrame)
-		if err != nil {
+		q, err := relay.ReadFrame(conn, nil, relay.MaxFrame)
+		if err != nil || len(q) < 2 {
 			return
 		}
-		q, err := parseQuestion(b)
-		if err != nil {
-			return
-		}
-		if _, err := conn.Write(endFrame(appendAnswer(frame(nil), q.id, a))); err != nil {
+		a := append(relay.Frame(nil), 5, q[1], code, 1)
+		a = append(binary.AppendUvarint(a, term), 0)
+		if _, err := conn.Write(relay.EndFrame(a)); err != nil {
 			return
 		}
 	}
@@ -56,19 +57,20 @@ func TestFormerLeadAcknowledges(t *testing.T) {
 	c := newCluster(t)
 	c.open(t, "a")
 	cfg := c.config("b", coordtest.NewMachine())
-	dial := cfg.net.dial
+	dial := cfg.net.Dial
 	var mu sync.Mutex
-	var stale *answer // of a fake lead, nil = the real one
+	stale := -1 // the code that a fake lead answers with; -1: ask the real one
+	var former uint64
 	var wg sync.WaitGroup
-	cfg.net.dial = func(ctx context.Context, addr string) (net.Conn, error) {
+	cfg.net.Dial = func(ctx context.Context, addr string) (net.Conn, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		if stale == nil {
+		if stale < 0 {
 			return dial(ctx, addr)
 		}
 		here, there := net.Pipe()
-		a := *stale
-		wg.Go(func() { fakeLead(there, a) })
+		code, term := byte(stale), former
+		wg.Go(func() { fakeLead(there, code, term) })
 		return here, nil
 	}
 	b, err := Open(patience(t), cfg)
@@ -78,25 +80,25 @@ func TestFormerLeadAcknowledges(t *testing.T) {
 	defer b.Close()
 	register(t, b)
 	c.leader(t).Grant(&yes{})
-	lie := func(a *answer) {
+	lie := func(code int) {
 		mu.Lock()
-		stale = a
+		stale, former = code, b.raft.CurrentTerm()-1
 		mu.Unlock()
-		b.forward.drop("") // the next question dials
+		b.calls.Redial()
 	}
 	term := b.raft.CurrentTerm()
-	for _, a := range []answer{
-		{code: answerOK, index: 1, term: term - 1},
-		{code: answerRefused, term: term - 1, text: "no"},
-	} {
-		lie(&a)
+	for code, what := range []string{0: "yes", 2: "no"} {
+		if what == "" {
+			continue
+		}
+		lie(code)
 		short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		if err := b.Renew(short, coord.Renewal{Site: "b", Incarnation: 1}); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("an answer of term %d, in term %d: %v", a.term, term, err)
+			t.Errorf("%s of term %d, in term %d: %v", what, term-1, term, err)
 		}
 		cancel()
 	}
-	lie(nil)
+	lie(-1)
 	if err := b.Renew(patience(t), coord.Renewal{Site: "b", Incarnation: 1}); err != nil {
 		t.Errorf("the lead itself: %v", err)
 	}
@@ -112,22 +114,12 @@ func TestRenewalOfTheConnection(t *testing.T) {
 	a.Grant(y)
 	register(t, a)
 	c.leader(t)
-	conn, err := (&dialer{net: &network{}, site: "x"}).dial(patience(t), a.Addr(), kindForward, a.line.id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := greet(t, a)
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(coordtest.Patience))
-	if _, err := conn.Write(endFrame(appendQuestion(frame(nil), ask{kind: frameRenew, id: 5, incarnation: 3}))); err != nil {
-		t.Fatal(err)
-	}
-	b, err := readFrame(conn, nil, maxFrame)
-	if err != nil || b[0] != frameAnswer {
-		t.Fatalf("answer %x, %v", b, err)
-	}
-	id, got, err := parseAnswer(b[1:])
-	if err != nil || id != 5 || got.code != answerOK || got.term != a.raft.CurrentTerm() {
-		t.Errorf("answer %d %+v, %v", id, got, err)
+	b := exchange(t, conn, []byte{6, 5, 3}) // renew, question 5, incarnation 3
+	term, _ := binary.Uvarint(b[min(4, len(b)):])
+	if len(b) < 5 || b[0] != 5 || b[1] != 5 || b[2] != 0 || term != a.raft.CurrentTerm() {
+		t.Errorf("answer %x", b)
 	}
 	if want := (coord.Renewal{Site: "x", Incarnation: 3}); y.last != want {
 		t.Errorf("the grantor heard of %+v", y.last)

@@ -77,7 +77,7 @@ func TestLeadWithBadDisk(t *testing.T) {
 	c.open(t, "cc")
 	register(t, b)
 	id := register(t, a)
-	if !a.seq.leads() {
+	if !a.calls.Leads() {
 		t.Fatal("the founder does not lead")
 	}
 	bad.logs.Store(true)

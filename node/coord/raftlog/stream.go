@@ -7,13 +7,15 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
 // stream is raft's view of the peer listener.
 type stream struct {
 	addr     advertised
-	dialer   *dialer
-	mux      *mux // tracks connections, so that Close ends them
+	dialer   dialer
+	mux      *relay.Mux // tracks connections, so that Close ends them
 	fed      [16]byte
 	accepted chan net.Conn
 	closed   chan struct{}
@@ -34,7 +36,7 @@ func (advertised) Network() string { return "tcp" }
 // String implements net.Addr.
 func (a advertised) String() string { return string(a) }
 
-func newStream(addr string, d *dialer, m *mux) *stream {
+func newStream(addr string, d dialer, m *relay.Mux) *stream {
 	return &stream{
 		addr: advertised(addr), dialer: d, mux: m,
 		accepted: make(chan net.Conn), closed: make(chan struct{}), greeted: make(chan struct{}),
@@ -42,7 +44,7 @@ func newStream(addr string, d *dialer, m *mux) *stream {
 }
 
 // hand gives an accepted connection to raft.
-func (s *stream) hand(conn net.Conn, _ preamble) {
+func (s *stream) hand(conn net.Conn, _ relay.Preamble) {
 	select {
 	case s.accepted <- conn:
 	case <-s.closed:
@@ -80,9 +82,9 @@ func (s *stream) Dial(address raft.ServerAddress, timeout time.Duration) (net.Co
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	conn, err := s.dialer.dial(ctx, string(address), kindRaft, s.fed)
+	conn, err := s.dialer.Dial(ctx, string(address), relay.KindRaft, s.fed)
 	if err != nil {
 		return nil, err
 	}
-	return s.mux.track(conn)
+	return s.mux.Track(conn)
 }

@@ -83,7 +83,7 @@ func newElectorate() *electorate {
 
 // promote looks at every member and acts at the lead.
 func (l *Log) promote(ctx context.Context, e *electorate) {
-	if !l.seq.leads() {
+	if !l.calls.Leads() {
 		clear(e.healthy)
 		clear(e.away)
 		e.before = 0

@@ -35,10 +35,9 @@ func (l *Log) watch(ctx context.Context) {
 		case <-seen:
 		case <-l.poke:
 		case now := <-tick.C:
-			l.forward.watch(now)
-			l.dispatch()
+			l.calls.Tick(now)
 			if l.raft.State() == raft.Leader {
-				l.seq.idle()
+				l.calls.Idle()
 			}
 		}
 	}
@@ -49,14 +48,10 @@ func (l *Log) refresh(last coord.Status) coord.Status {
 	now := l.Status()
 	if now.Lead != last.Lead || now.Term != last.Term {
 		l.caught.Store(false)
-		addr, self := l.lead()
-		l.forward.drop(addr)
-		if self {
-			l.seq.tick() // the first entry of the term
+		if _, self := l.lead(); self {
+			l.calls.FirstEntry()
 		}
-		l.leadChange.Fire()
-		l.pending.wake(nil)
-		l.dispatch()
+		l.calls.LeadChanged()
 		if l.cfg.Hooks.Lead != nil && now.Lead != last.Lead {
 			l.cfg.Hooks.Lead(now.Lead)
 		}
@@ -72,7 +67,7 @@ func (l *Log) refresh(last coord.Status) coord.Status {
 // has applied what the lead had committed.
 func (l *Log) catchUp(ctx context.Context) {
 	for {
-		changed := l.leadChange.Wait()
+		changed := l.calls.NextLead()
 		if addr, self := l.lead(); addr != "" || self {
 			if _, err := l.Sync(ctx); err == nil {
 				l.caught.Store(true)

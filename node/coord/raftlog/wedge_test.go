@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
 // TestStoreErrorsDoNotWedge is the experiment that wedges a follower for good
@@ -21,7 +23,7 @@ func TestStoreErrorsDoNotWedge(t *testing.T) {
 
 	// Straight to raft, one entry a call: batching would hide the fault. Every
 	// member skips an entry that was stamped in another term.
-	void := raft.Log{Data: make([]byte, 64), Extensions: (&header{term: 0}).append(nil)}
+	void := raft.Log{Data: make([]byte, 64), Extensions: (&relay.Header{Term: 0}).Append(nil)}
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	for range 8 {
@@ -49,11 +51,11 @@ func TestStoreErrorsDoNotWedge(t *testing.T) {
 		t.Fatalf("%d store errors: the test shows nothing", bad.failures.Load())
 	}
 	want := c.leader(t).raft.CommitIndex()
-	for ctx := patience(t); b.machine.position.now() < want; {
+	for ctx := patience(t); b.machine.position.Now() < want; {
 		select {
 		case <-time.After(5 * time.Millisecond):
 		case <-ctx.Done():
-			t.Fatalf("the follower is stuck at %d, the lead has %d", b.machine.position.now(), want)
+			t.Fatalf("the follower is stuck at %d, the lead has %d", b.machine.position.Now(), want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package raftlog
+package relay
 
 import (
 	"encoding/binary"
@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// A raft entry's Data is the encoded fsm.Batch. Its Extensions carry a header
+// Beside the encoded fsm.Batch of an entry stands a header
 // that the state never sees: the term the lead stamped, and whose calls the
 // commands are, so that every member resolves its own proposals by position,
 // without decoding the batch a second time.
@@ -15,7 +15,8 @@ import (
 
 const headerVersion = 1
 
-var errHeader = errors.New("malformed entry header")
+// ErrHeader is said of bytes that are no header of this version.
+var ErrHeader = errors.New("malformed entry header")
 
 // call names one Propose call: the origin is a random number of the Log
 // instance, the sequence number counts its calls.
@@ -24,14 +25,16 @@ type call struct {
 	commands    int
 }
 
-type header struct {
-	term  uint64
+// Header says of an entry which term's lead stamped it, and whose calls it holds.
+type Header struct {
+	Term  uint64
 	calls []call
 }
 
-func (h *header) append(dst []byte) []byte {
+// Append encodes the header.
+func (h *Header) Append(dst []byte) []byte {
 	dst = append(dst, headerVersion)
-	dst = binary.AppendUvarint(dst, h.term)
+	dst = binary.AppendUvarint(dst, h.Term)
 	dst = binary.AppendUvarint(dst, uint64(len(h.calls)))
 	for _, c := range h.calls {
 		dst = binary.BigEndian.AppendUint64(dst, c.origin)
@@ -41,14 +44,22 @@ func (h *header) append(dst []byte) []byte {
 	return dst
 }
 
-// parseHeader reads what append wrote. into is reused.
-func parseHeader(b []byte, into *header) error {
+// Commands is how many commands the entry holds.
+func (h *Header) Commands() (n int) {
+	for _, c := range h.calls {
+		n += c.commands
+	}
+	return n
+}
+
+// ParseHeader reads what Append wrote. into is reused.
+func ParseHeader(b []byte, into *Header) error {
 	if len(b) == 0 || b[0] != headerVersion {
-		return fmt.Errorf("%w: no version %d header", errHeader, headerVersion)
+		return fmt.Errorf("%w: no version %d header", ErrHeader, headerVersion)
 	}
 	d := decoder{b: b[1:]}
-	into.term = d.uvarint()
-	n := d.count(maxEntryCommands+1, 10)
+	into.Term = d.uvarint()
+	n := d.count(MaxEntryCommands+1, 10)
 	into.calls = into.calls[:0]
 	for range n {
 		c := call{origin: d.uint64(), seq: d.uvarint()}
@@ -56,7 +67,7 @@ func parseHeader(b []byte, into *header) error {
 		into.calls = append(into.calls, c)
 	}
 	if d.bad || len(d.b) != 0 {
-		return fmt.Errorf("%w: %d bytes", errHeader, len(b))
+		return fmt.Errorf("%w: %d bytes", ErrHeader, len(b))
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package raftlog
+package relay
 
 import (
 	"bufio"
@@ -12,13 +12,13 @@ import (
 // connection, which lasts as long as the lead does.
 type forwarder struct {
 	ctx    context.Context // ends with the log
-	dialer *dialer
+	dialer *Dialer
 	fed    [16]byte
 	origin uint64
-	t      timing
+	t      Timing
 	hooks  Hooks
 	// outcome is told each call's outcome, once per submitted call.
-	outcome func(c *proposal, o outcome, index uint64)
+	outcome func(c *proposal, o Outcome, index uint64)
 
 	mu   sync.Mutex
 	link *link
@@ -57,7 +57,7 @@ func (f *forwarder) submit(addr string, calls []*proposal) {
 	l.mu.Lock()
 	if l.dead {
 		l.mu.Unlock()
-		f.tell(calls, refused)
+		f.tell(calls, Refused)
 		return
 	}
 	l.queue = append(l.queue, calls...)
@@ -65,7 +65,7 @@ func (f *forwarder) submit(addr string, calls []*proposal) {
 	signal(l.kick)
 }
 
-func (f *forwarder) tell(calls []*proposal, o outcome) {
+func (f *forwarder) tell(calls []*proposal, o Outcome) {
 	for _, c := range calls {
 		f.outcome(c, o, 0)
 	}
@@ -142,7 +142,7 @@ func (f *forwarder) watch(now time.Time) {
 	if len(l.sent) == 0 && len(l.asked) == 0 {
 		l.heard = now
 	}
-	late := !l.dead && !l.heard.IsZero() && now.Sub(l.heard) > f.t.reply
+	late := !l.dead && !l.heard.IsZero() && now.Sub(l.heard) > f.t.Reply
 	l.mu.Unlock()
 	if late {
 		l.stop()
@@ -158,8 +158,8 @@ func (l *link) isDead() bool {
 // run dials, writes until the link ends, and settles what is left.
 func (l *link) run(ctx context.Context) {
 	defer l.stop()
-	dial, cancel := context.WithTimeout(ctx, l.f.t.rpc)
-	conn, err := l.f.dialer.dial(dial, l.addr, kindForward, l.f.fed)
+	dial, cancel := context.WithTimeout(ctx, l.f.t.RPC)
+	conn, err := l.f.dialer.Dial(dial, l.addr, KindForward, l.f.fed)
 	cancel()
 	if err == nil {
 		unhook := context.AfterFunc(ctx, func() { _ = conn.Close() })
@@ -184,9 +184,9 @@ func (l *link) end() {
 	l.queue, l.sent, l.asked = nil, nil, nil
 	l.mu.Unlock()
 	for _, c := range sent {
-		l.f.outcome(c, unknown, 0)
+		l.f.outcome(c, Unknown, 0)
 	}
-	l.f.tell(queue, refused)
+	l.f.tell(queue, Refused)
 	for _, ch := range asked {
 		ch <- answer{code: answerRetry}
 	}
@@ -208,7 +208,7 @@ func (l *link) write(ctx context.Context, conn net.Conn) {
 			if l.f.hooks.Forward != nil && calls > 0 {
 				l.f.hooks.Forward(calls)
 			}
-			_ = conn.SetWriteDeadline(time.Now().Add(l.f.t.reply))
+			_ = conn.SetWriteDeadline(time.Now().Add(l.f.t.Reply))
 			if _, err := conn.Write(b); err != nil {
 				l.stop()
 				return
@@ -225,7 +225,7 @@ func (l *link) next(b []byte) (frames []byte, calls int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, a := range l.asks {
-		b = append(b, endFrame(appendQuestion(frame(nil), a))...)
+		b = append(b, EndFrame(appendQuestion(Frame(nil), a))...)
 	}
 	l.asks = l.asks[:0]
 	size := 0
@@ -239,8 +239,8 @@ func (l *link) next(b []byte) (frames []byte, calls int) {
 	}
 	if calls > 0 {
 		at := len(b)
-		b = appendCalls(frame(b), l.f.origin, l.queue[:calls])
-		endFrame(b[at:])
+		b = appendCalls(Frame(b), l.f.origin, l.queue[:calls])
+		EndFrame(b[at:])
 		l.queue = append(l.queue[:0:0], l.queue[calls:]...)
 	}
 	if len(b) > 0 && l.heard.IsZero() {
@@ -253,7 +253,7 @@ func (l *link) read(conn net.Conn) {
 	r := bufio.NewReaderSize(conn, 64<<10)
 	var buf []byte
 	for {
-		b, err := readFrame(r, buf, maxFrame)
+		b, err := ReadFrame(r, buf, MaxFrame)
 		if err != nil || len(b) == 0 {
 			return
 		}

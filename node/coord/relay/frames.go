@@ -1,4 +1,4 @@
-package raftlog
+package relay
 
 import (
 	"encoding/binary"
@@ -36,7 +36,7 @@ const (
 // done is one call's outcome on its way back.
 type done struct {
 	seq     uint64
-	outcome outcome
+	outcome Outcome
 	index   uint64
 }
 
@@ -97,10 +97,10 @@ func appendDone(dst []byte, all []done) []byte {
 
 func parseDone(b []byte) ([]done, error) {
 	d := decoder{b: b}
-	n := d.count(maxFrame, 3)
+	n := d.count(MaxFrame, 3)
 	all := make([]done, 0, n)
 	for range n {
-		all = append(all, done{seq: d.uvarint(), outcome: outcome(d.byte()), index: d.uvarint()})
+		all = append(all, done{seq: d.uvarint(), outcome: Outcome(d.byte()), index: d.uvarint()})
 	}
 	if d.bad || len(d.b) != 0 {
 		return nil, fmt.Errorf("%w: outcomes", errFrame)

@@ -1,21 +1,20 @@
-package raftlog
+package relay
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
-
-	"github.com/hashicorp/raft"
 
 	"github.com/cloudshare/cloudshare/node/coord"
 )
 
 // reads answers current reads and renewals at the lead: after an entry of its
-// own term it takes the commit index, confirms that it still leads, and hands
-// the index out. Those that wait together share one confirmation, which begins
-// after the last of them came.
+// own term it has the backend confirm that it still leads, and hands the index
+// out. Those that wait together share one confirmation, which begins after the
+// last of them came.
 type reads struct {
-	l       *Log
+	c       *Calls
 	mu      sync.Mutex
 	waiting []chan answer
 	running bool
@@ -23,7 +22,7 @@ type reads struct {
 	wg      sync.WaitGroup
 }
 
-// answer gives the raft index that the asker must have applied.
+// answer gives the index that the asker must have applied.
 func (r *reads) answer(ctx context.Context) answer {
 	ch := make(chan answer, 1)
 	r.mu.Lock()
@@ -70,29 +69,18 @@ func (r *reads) run() {
 	}
 }
 
-// confirm waits as long as raft lets a lead go on without a quorum.
 func (r *reads) confirm() answer {
-	term, ok := r.l.seq.leading()
+	term, ok := r.c.seq.leading()
 	if !ok {
 		return answer{code: answerRetry}
 	}
-	index := r.l.raft.CommitIndex()
-	ctx, cancel := context.WithTimeout(r.l.ctx, r.l.t.lease)
+	ctx, cancel := context.WithTimeout(r.c.ctx, r.c.t.Confirm)
 	defer cancel()
-	if err := r.l.trans.confirm(ctx, term, r.l.voters); err != nil {
+	index, err := r.c.cfg.Backend.Confirm(ctx, term)
+	if err != nil {
 		return answer{code: answerRetry}
 	}
 	return answer{code: answerOK, index: index, term: term}
-}
-
-// voters of the newest configuration.
-func (l *Log) voters() (ids []raft.ServerID) {
-	for _, s := range l.raft.GetConfiguration().Configuration().Servers {
-		if s.Suffrage == raft.Voter {
-			ids = append(ids, s.ID)
-		}
-	}
-	return ids
 }
 
 // close refuses new reads and waits for the confirmation under way.
@@ -103,34 +91,62 @@ func (r *reads) close() {
 	r.wg.Wait()
 }
 
-// Sync implements coord.Log.
-func (l *Log) Sync(ctx context.Context) (uint64, error) {
-	a, err := l.ask(ctx, ask{kind: frameRead}, l.reads.answer)
+// Sync returns once this member has applied all that was committed anywhere
+// before the call.
+func (c *Calls) Sync(ctx context.Context) error {
+	a, err := c.ask(ctx, ask{kind: frameRead}, c.reads.answer)
 	if err != nil {
-		return 0, fmt.Errorf("sync: %w", err)
+		return fmt.Errorf("sync: %w", err)
 	}
-	if err := l.waitApplied(ctx, a.index); err != nil {
-		return 0, fmt.Errorf("sync: apply up to raft index %d: %w", a.index, err)
+	if err := c.reached(ctx, a.index); err != nil {
+		return fmt.Errorf("sync: apply up to index %d: %w", a.index, err)
 	}
-	return l.machine.index.Load(), nil
+	return nil
+}
+
+// Remove asks the lead to take a site's node out of the group.
+func (c *Calls) Remove(ctx context.Context, site string) error {
+	_, err := c.ask(ctx, ask{kind: frameRemove, site: site}, func(ctx context.Context) answer {
+		return verdict(c.cfg.Backend.Remove(ctx, site))
+	})
+	return err
+}
+
+// Demote asks the lead to take this member's vote.
+func (c *Calls) Demote(ctx context.Context) error {
+	_, err := c.ask(ctx, ask{kind: frameDemote}, func(ctx context.Context) answer {
+		return verdict(c.cfg.Backend.Demote(ctx, c.cfg.Site))
+	})
+	return err
+}
+
+// verdict is how a backend's decision travels.
+func verdict(err error) answer {
+	switch {
+	case err == nil:
+		return answer{code: answerOK}
+	case errors.Is(err, ErrRetry):
+		return answer{code: answerRetry}
+	}
+	return answer{code: answerRefused, text: err.Error()}
 }
 
 // ask puts a question to the lead until it is answered or ctx ends. An answer
 // that names a term older than this member knows is a former lead's: it does
 // not count.
-func (l *Log) ask(ctx context.Context, q ask, here func(context.Context) answer) (answer, error) {
+func (c *Calls) ask(ctx context.Context, q ask, here func(context.Context) answer) (answer, error) {
 	for try := 0; ; try++ {
-		changed := l.leadChange.Wait()
+		changed := c.leadChange.Wait()
 		a := answer{code: answerRetry}
-		addr, self := l.lead()
+		addr, self := c.cfg.Backend.Lead()
 		var err error
 		switch {
 		case self:
 			a = here(ctx)
 		case addr != "":
-			a, err = l.forward.question(ctx, addr, q)
+			a, err = c.forward.question(ctx, addr, q)
 		}
-		former := a.term != 0 && a.term < l.raft.CurrentTerm()
+		former := a.term != 0 && a.term < c.cfg.Backend.Term()
 		switch {
 		case err != nil || former:
 		case a.code == answerOK:
@@ -138,7 +154,7 @@ func (l *Log) ask(ctx context.Context, q ask, here func(context.Context) answer)
 		case a.code == answerRefused:
 			return answer{}, fmt.Errorf("%w: %s", coord.ErrRefused, a.text)
 		}
-		if err := l.pause(ctx, try, changed); err != nil {
+		if err := c.pause(ctx, try, changed); err != nil {
 			return answer{}, err
 		}
 	}

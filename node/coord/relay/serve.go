@@ -1,4 +1,4 @@
-package raftlog
+package relay
 
 import (
 	"bufio"
@@ -15,14 +15,14 @@ import (
 // outcome yet, maxAsked its questions; beyond them the lead stops reading.
 const (
 	maxOwed      = 4 * frameMaxCalls
-	maxOwedBytes = 4 * maxFrame
+	maxOwedBytes = 4 * MaxFrame
 	maxAsked     = 256
 )
 
 // session is the lead's end of a forward connection. Any member serves it; one
 // that does not lead refuses.
 type session struct {
-	l    *Log
+	c    *Calls
 	conn net.Conn
 	site string // the dialer's; commands of other sites are rejected
 	kick chan struct{}
@@ -37,10 +37,11 @@ type session struct {
 	asked     int
 }
 
-func (l *Log) serveForward(conn net.Conn, p preamble) {
-	s := &session{l: l, conn: conn, site: p.site, kick: make(chan struct{}, 1)}
+// Serve answers a connection of kind forward, until it or the log ends.
+func (c *Calls) Serve(conn net.Conn, p Preamble) {
+	s := &session{c: c, conn: conn, site: p.Site, kick: make(chan struct{}, 1)}
 	s.room = sync.NewCond(&s.mu)
-	ctx, cancel := context.WithCancel(l.ctx)
+	ctx, cancel := context.WithCancel(c.ctx)
 	var writer sync.WaitGroup
 	writer.Go(func() { s.write(ctx) })
 	unhook := context.AfterFunc(ctx, func() { s.end() })
@@ -64,7 +65,7 @@ func (s *session) read(ctx context.Context, wg *sync.WaitGroup) {
 	r := bufio.NewReaderSize(s.conn, 64<<10)
 	for {
 		// The commands of a frame stay in use until they are encoded: no reuse.
-		b, err := readFrame(r, nil, maxFrame)
+		b, err := ReadFrame(r, nil, MaxFrame)
 		if err != nil || len(b) == 0 {
 			return
 		}
@@ -77,7 +78,7 @@ func (s *session) read(ctx context.Context, wg *sync.WaitGroup) {
 			err = errFrame
 		}
 		if err != nil {
-			s.l.mux.refuse(s.conn, err)
+			s.c.cfg.Mux.Refuse(s.conn, err)
 			return
 		}
 	}
@@ -99,14 +100,14 @@ func (s *session) calls(b []byte) error {
 	s.mu.Unlock()
 	good := items[:0]
 	for _, it := range items {
-		it.done = func(o outcome, index uint64) { s.settle(done{it.seq, o, index}, it.bytes) }
+		it.done = func(o Outcome, index uint64) { s.settle(done{it.seq, o, index}, it.bytes) }
 		if s.orders(it.cmds) {
 			good = append(good, it)
 		} else {
 			it.done(rejected, 0)
 		}
 	}
-	s.l.seq.submit(good...)
+	s.c.seq.submit(good...)
 	return nil
 }
 
@@ -145,7 +146,7 @@ func (s *session) question(ctx context.Context, wg *sync.WaitGroup, b []byte) er
 		a := s.answer(ctx, q)
 		s.mu.Lock()
 		s.asked--
-		s.frames = append(s.frames, endFrame(appendAnswer(frame(nil), q.id, a))...)
+		s.frames = append(s.frames, EndFrame(appendAnswer(Frame(nil), q.id, a))...)
 		s.mu.Unlock()
 		s.room.Broadcast()
 		signal(s.kick)
@@ -158,13 +159,13 @@ func (s *session) question(ctx context.Context, wg *sync.WaitGroup, b []byte) er
 func (s *session) answer(ctx context.Context, q ask) answer {
 	switch q.kind {
 	case frameRenew:
-		return s.l.renewHere(ctx, coord.Renewal{Site: s.site, Incarnation: q.incarnation})
+		return s.c.renewHere(ctx, coord.Renewal{Site: s.site, Incarnation: q.incarnation})
 	case frameRemove:
-		return s.l.removeHere(ctx, q.site)
+		return verdict(s.c.cfg.Backend.Remove(ctx, q.site))
 	case frameDemote:
-		return s.l.demoteHere(ctx, s.site)
+		return verdict(s.c.cfg.Backend.Demote(ctx, s.site))
 	}
-	return s.l.reads.answer(ctx)
+	return s.c.reads.answer(ctx)
 }
 
 func (s *session) write(ctx context.Context) {
@@ -182,10 +183,10 @@ func (s *session) write(ctx context.Context) {
 		s.room.Broadcast()
 		if len(all) > 0 {
 			at := len(out)
-			out = appendDone(frame(out), all)
-			endFrame(out[at:])
+			out = appendDone(Frame(out), all)
+			EndFrame(out[at:])
 		}
-		_ = s.conn.SetWriteDeadline(time.Now().Add(s.l.t.reply))
+		_ = s.conn.SetWriteDeadline(time.Now().Add(s.c.t.Reply))
 		if _, err := s.conn.Write(out); err != nil {
 			s.end()
 			return

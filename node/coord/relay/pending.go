@@ -1,4 +1,4 @@
-package raftlog
+package relay
 
 import (
 	"fmt"
@@ -10,13 +10,14 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord"
 )
 
-// outcome of one attempt to have a call ordered.
-type outcome uint8
+// Outcome of one attempt to have a call ordered.
+type Outcome uint8
 
+// The outcomes.
 const (
-	ordered  outcome = iota // it stands in the log; the result comes by local apply
-	refused                 // certainly not ordered by this attempt
-	unknown                 // it may be ordered, now or later
+	Ordered  Outcome = iota // it stands in the log; the result comes by local apply
+	Refused                 // certainly not ordered by this attempt
+	Unknown                 // it may be ordered, now or later
 	rejected                // the lead will never order it: it cannot be decoded, or is another's
 )
 
@@ -26,7 +27,7 @@ type attempts struct {
 	underWay bool   // sent, no outcome yet
 	refused  bool   // some attempt was refused
 	unknown  bool   // Invariant: once set, the call may be executed, for ever.
-	index    uint64 // raft index of an attempt that was ordered, 0 = none
+	index    uint64 // index of an attempt that was ordered, 0 = none
 }
 
 // maybe says whether the call may be executed.
@@ -149,17 +150,17 @@ func (p *pending) find(c *proposal, result func(fsm.CommandID) (fsm.Result, bool
 
 // note records the outcome of an attempt; live says whether the call still
 // waits for its result.
-func (p *pending) note(c *proposal, o outcome, index uint64) (live bool) {
+func (p *pending) note(c *proposal, o Outcome, index uint64) (live bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	a := &c.attempts
 	a.underWay = false
 	switch o {
-	case ordered:
+	case Ordered:
 		a.index = index
-	case unknown:
+	case Unknown:
 		a.unknown = true
-	case refused, rejected:
+	case Refused, rejected:
 		a.refused = true
 	}
 	return p.calls[c.seq] == c

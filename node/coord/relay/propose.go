@@ -1,4 +1,4 @@
-package raftlog
+package relay
 
 import (
 	"context"
@@ -10,30 +10,38 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord"
 )
 
+// Limits of one Propose call and of one entry. A call larger than the soft
+// limits of an entry stands in an entry of its own.
+const (
+	MaxCallCommands  = 4096
+	MaxCallBytes     = 8 << 20
+	MaxEntryCommands = 4096
+)
+
 // Propose implements coord.Log. A SiteLost stands alone, is neither forwarded
 // nor retried, and is ordered in its own term only.
-func (l *Log) Propose(ctx context.Context, cmds ...fsm.Command) ([]fsm.Result, error) {
-	c, err := l.encode(cmds)
+func (c *Calls) Propose(ctx context.Context, cmds ...fsm.Command) ([]fsm.Result, error) {
+	p, err := c.encode(cmds)
 	if err != nil {
 		return nil, fmt.Errorf("propose: %w", err)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("propose: %w: %w", coord.ErrRefused, context.Cause(ctx))
 	}
-	if err := l.pending.add(c); err != nil {
+	if err := c.pending.add(p); err != nil {
 		return nil, fmt.Errorf("propose: %w", err)
 	}
-	l.dispatch()
+	c.dispatch()
 	select {
-	case <-c.done:
-		return c.results, c.err
+	case <-p.done:
+		return p.results, p.err
 	case <-ctx.Done():
 	}
-	a, ok := l.pending.abandon(c)
+	a, ok := c.pending.abandon(p)
 	if !ok {
-		return c.results, c.err
+		return p.results, p.err
 	}
-	return nil, fmt.Errorf("propose %s: %w: %w", name(c.ids), a.class(), context.Cause(ctx))
+	return nil, fmt.Errorf("propose %s: %w: %w", name(p.ids), a.class(), context.Cause(ctx))
 }
 
 // class is the outcome of a call that ends without a result.
@@ -47,8 +55,8 @@ func (a attempts) class() error {
 	return coord.ErrNoLead
 }
 
-func (l *Log) encode(cmds []fsm.Command) (*proposal, error) {
-	c := &proposal{done: make(chan struct{}), ids: make([]fsm.CommandID, 0, len(cmds)), cmds: make([][]byte, 0, len(cmds))}
+func (c *Calls) encode(cmds []fsm.Command) (*proposal, error) {
+	p := &proposal{done: make(chan struct{}), ids: make([]fsm.CommandID, 0, len(cmds)), cmds: make([][]byte, 0, len(cmds))}
 	if len(cmds) == 0 {
 		return nil, fmt.Errorf("%w: no commands", coord.ErrRefused)
 	}
@@ -57,16 +65,16 @@ func (l *Log) encode(cmds []fsm.Command) (*proposal, error) {
 			coord.ErrRefused, coord.ErrTooLarge, len(cmds), MaxCallCommands)
 	}
 	for i := range cmds {
-		if err := l.encodeOne(c, &cmds[i], len(cmds)); err != nil {
+		if err := c.encodeOne(p, &cmds[i], len(cmds)); err != nil {
 			return nil, fmt.Errorf("command %d: %w: %w", i, coord.ErrRefused, err)
 		}
 	}
-	return c, nil
+	return p, nil
 }
 
-func (l *Log) encodeOne(c *proposal, cmd *fsm.Command, of int) error {
-	if cmd.ID.Site != l.cfg.Site {
-		return fmt.Errorf("it is of site %.80q, this is %s", cmd.ID.Site, l.cfg.Site)
+func (c *Calls) encodeOne(p *proposal, cmd *fsm.Command, of int) error {
+	if cmd.ID.Site != c.cfg.Site {
+		return fmt.Errorf("it is of site %.80q, this is %s", cmd.ID.Site, c.cfg.Site)
 	}
 	if err := cmd.Validate(); err != nil {
 		return err
@@ -78,12 +86,12 @@ func (l *Log) encodeOne(c *proposal, cmd *fsm.Command, of int) error {
 		if of != 1 || lost.Term == 0 {
 			return errors.New("a site loss stands alone and names its term")
 		}
-		c.term = lost.Term
+		p.term = lost.Term
 	}
 	b := fsm.AppendCommand(nil, *cmd)
-	c.ids = append(c.ids, cmd.ID)
-	c.cmds = append(c.cmds, b)
-	if c.bytes += len(b); c.bytes > MaxCallBytes {
+	p.ids = append(p.ids, cmd.ID)
+	p.cmds = append(p.cmds, b)
+	if p.bytes += len(b); p.bytes > MaxCallBytes {
 		return fmt.Errorf("%w: more than %d bytes in one call: split it", coord.ErrTooLarge, MaxCallBytes)
 	}
 	return nil
@@ -91,36 +99,36 @@ func (l *Log) encodeOne(c *proposal, cmd *fsm.Command, of int) error {
 
 // dispatch sends what waits to the lead known now. Without one it stays queued
 // until the lead changes.
-func (l *Log) dispatch() {
-	addr, self := l.lead()
+func (c *Calls) dispatch() {
+	addr, self := c.cfg.Backend.Lead()
 	if addr == "" && !self {
-		l.pending.drop()
+		c.pending.drop()
 		return
 	}
-	calls := l.pending.take()
+	calls := c.pending.take()
 	if self {
-		l.seq.submit(l.items(calls)...)
+		c.seq.submit(c.items(calls)...)
 		return
 	}
 	far := calls[:0:0]
-	for _, c := range calls {
-		if c.term != 0 {
-			l.outcome(c, refused, 0)
+	for _, p := range calls {
+		if p.term != 0 {
+			c.outcome(p, Refused, 0)
 		} else {
-			far = append(far, c)
+			far = append(far, p)
 		}
 	}
 	if len(far) > 0 {
-		l.forward.submit(addr, far)
+		c.forward.submit(addr, far)
 	}
 }
 
-func (l *Log) items(calls []*proposal) []item {
+func (c *Calls) items(calls []*proposal) []item {
 	items := make([]item, 0, len(calls))
-	for _, c := range calls {
+	for _, p := range calls {
 		items = append(items, item{
-			call: call{l.pending.origin, c.seq, len(c.cmds)}, cmds: c.cmds, bytes: c.bytes, term: c.term,
-			done: func(o outcome, index uint64) { l.outcome(c, o, index) },
+			call: call{c.pending.origin, p.seq, len(p.cmds)}, cmds: p.cmds, bytes: p.bytes, term: p.term,
+			done: func(o Outcome, index uint64) { c.outcome(p, o, index) },
 		})
 	}
 	return items
@@ -128,62 +136,63 @@ func (l *Log) items(calls []*proposal) []item {
 
 // outcome settles an attempt: the result comes by local apply, or the call is
 // sent again under the same ids.
-func (l *Log) outcome(c *proposal, o outcome, index uint64) {
-	if !l.pending.note(c, o, index) {
+func (c *Calls) outcome(p *proposal, o Outcome, index uint64) {
+	if !c.pending.note(p, o, index) {
 		return
 	}
 	switch {
-	case o == ordered:
-		if l.machine.position.now() >= index {
-			l.swallowed(c)
+	case o == Ordered:
+		if c.cfg.Position.Now() >= index {
+			c.swallowed(p)
 		}
 	case o == rejected:
-		l.pending.fail(c, func(attempts) error {
+		c.pending.fail(p, func(attempts) error {
 			return fmt.Errorf("propose %s: %w: the lead cannot decode it or takes it for another site's: "+
-				"compare the versions and site names of the brokers", name(c.ids), coord.ErrRefused)
+				"compare the versions and site names of the brokers", name(p.ids), coord.ErrRefused)
 		})
-	case c.term != 0:
-		l.pending.fail(c, func(a attempts) error { return fmt.Errorf("propose %s: %w", name(c.ids), a.class()) })
+	case p.term != 0:
+		c.pending.fail(p, func(a attempts) error { return fmt.Errorf("propose %s: %w", name(p.ids), a.class()) })
 	default:
-		l.again(c)
+		c.again(p)
 	}
 }
 
 // swallowed looks for a call that was ordered below what is applied here but
 // did not pass by: a snapshot brought it.
-func (l *Log) swallowed(c *proposal) {
+func (c *Calls) swallowed(p *proposal) {
 	found := false
-	l.machine.call(func(m coord.Machine) { found = l.pending.find(c, m.Result) })
+	c.cfg.Backend.With(func(m coord.Machine) { found = c.pending.find(p, m.Result) })
 	if !found {
-		l.again(c)
+		c.again(p)
 	}
 }
 
 // again sends a call once more after a pause that grows.
-func (l *Log) again(c *proposal) {
-	time.AfterFunc(l.backoff(l.pending.rest(c)), func() {
-		if l.ctx.Err() == nil {
-			l.pending.wake(c)
-			l.dispatch()
+func (c *Calls) again(p *proposal) {
+	time.AfterFunc(c.t.Pause(c.pending.rest(p)), func() {
+		if c.ctx.Err() == nil {
+			c.pending.wake(p)
+			c.dispatch()
 		}
 	})
 }
 
-func (l *Log) backoff(try int) time.Duration {
-	return min(l.t.backoff<<min(try, 10), l.t.maxBackoff)
+// Pause is how long to wait before another try; it grows.
+func (t Timing) Pause(try int) time.Duration {
+	return min(t.Backoff<<min(try, 10), t.MaxBackoff)
 }
 
 // pause waits before another try: until the lead changes, or a while.
-func (l *Log) pause(ctx context.Context, try int, changed <-chan struct{}) error {
-	t := time.NewTimer(l.backoff(try))
+func (c *Calls) pause(ctx context.Context, try int, changed <-chan struct{}) error {
+	t := time.NewTimer(c.t.Pause(try))
 	defer t.Stop()
 	select {
 	case <-t.C:
 		return nil
 	case <-changed:
 		return nil
-	case <-l.ctx.Done():
-		return l.closedErr()
+	case <-c.ctx.Done():
+		return c.cfg.Backend.Closed()
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w", coord.ErrNoLead, context.Cause(ctx))
 	}

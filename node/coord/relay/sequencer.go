@@ -1,13 +1,10 @@
-package raftlog
+package relay
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/hashicorp/raft"
 
 	"github.com/cloudshare/cloudshare/fsm"
 )
@@ -18,15 +15,15 @@ type item struct {
 	cmds  [][]byte
 	bytes int
 	term  uint64 // 0 = any
-	done  func(o outcome, index uint64)
+	done  func(o Outcome, index uint64)
 }
 
 // sequencer is the lead's side: it collects waiting calls into entries, stamps
 // them, and keeps a few entries in flight. It runs at every member and refuses
 // while the member does not lead.
 type sequencer struct {
-	raft  *raft.Raft
-	t     timing
+	to    Backend
+	t     Timing
 	hooks Hooks
 
 	mu       sync.Mutex
@@ -49,17 +46,17 @@ type sequencer struct {
 	onReady func()
 }
 
-// flying is an entry handed to raft.
+// flying is an entry handed to the backend.
 type flying struct {
-	future raft.ApplyFuture
-	term   uint64
-	items  []item
+	wait  func() (Outcome, uint64)
+	term  uint64
+	items []item
 }
 
-func newSequencer(r *raft.Raft, t timing, hooks Hooks, onReady func()) *sequencer {
+func newSequencer(to Backend, t Timing, hooks Hooks, onReady func()) *sequencer {
 	return &sequencer{
-		raft: r, t: t, hooks: hooks, onReady: onReady,
-		kick: make(chan struct{}, 1), flight: make(chan flying, t.slots), slots: make(chan struct{}, t.slots),
+		to: to, t: t, hooks: hooks, onReady: onReady,
+		kick: make(chan struct{}, 1), flight: make(chan flying, t.Slots), slots: make(chan struct{}, t.Slots),
 	}
 }
 
@@ -124,7 +121,7 @@ func (s *sequencer) due() bool {
 	if len(s.queue) == 0 && !s.tickDue {
 		return false
 	}
-	return len(s.slots) == 0 || s.commands >= s.t.gather || s.bytes >= maxEntryBytes/4
+	return len(s.slots) == 0 || s.commands >= s.t.Gather || s.bytes >= s.t.EntryBytes/4
 }
 
 func (s *sequencer) refuseAll() {
@@ -132,10 +129,10 @@ func (s *sequencer) refuseAll() {
 	items := s.queue
 	s.queue, s.commands, s.bytes, s.tickDue = nil, 0, 0, false
 	s.mu.Unlock()
-	finish(items, refused, 0)
+	finish(items, Refused, 0)
 }
 
-func finish(items []item, o outcome, index uint64) {
+func finish(items []item, o Outcome, index uint64) {
 	for _, it := range items {
 		it.done(o, index)
 	}
@@ -154,7 +151,7 @@ func (s *sequencer) take(term uint64) (items, wrong []item, commands int) {
 			n++
 			continue
 		}
-		if len(items) > 0 && (commands+it.commands > maxEntryCommands || bytes+it.bytes > maxEntryBytes) {
+		if len(items) > 0 && (commands+it.commands > MaxEntryCommands || bytes+it.bytes > s.t.EntryBytes) {
 			break
 		}
 		items = append(items, it)
@@ -171,13 +168,13 @@ func (s *sequencer) take(term uint64) (items, wrong []item, commands int) {
 
 // entry builds and sends one entry; false: nothing was sent.
 func (s *sequencer) entry() bool {
-	if s.raft.State() != raft.Leader {
+	term, ok := s.to.Orders()
+	if !ok {
 		s.refuseAll()
 		return false
 	}
-	term := s.raft.CurrentTerm()
 	items, wrong, commands := s.take(term)
-	finish(wrong, refused, 0)
+	finish(wrong, Refused, 0)
 	now := time.Now()
 	if term != s.term {
 		s.term, s.start = term, now
@@ -187,14 +184,13 @@ func (s *sequencer) entry() bool {
 	if s.hooks.Entry != nil {
 		s.hooks.Entry(commands, len(data))
 	}
-	f := s.raft.ApplyLog(raft.Log{Data: data, Extensions: ext}, s.t.enqueue)
-	s.flight <- flying{f, term, items}
+	s.flight <- flying{s.to.Append(term, data, ext), term, items}
 	return true
 }
 
 func encodeEntry(term uint64, elapsed int64, items []item, commands int) (data, ext []byte) {
 	cmds := make([][]byte, 0, commands)
-	h := header{term: term, calls: make([]call, 0, len(items))}
+	h := Header{Term: term, calls: make([]call, 0, len(items))}
 	size := 32
 	for _, it := range items {
 		cmds = append(cmds, it.cmds...)
@@ -202,59 +198,28 @@ func encodeEntry(term uint64, elapsed int64, items []item, commands int) (data, 
 		size += it.bytes + 3*len(it.cmds)
 	}
 	data = fsm.AppendBatch(make([]byte, 0, size), term, elapsed, cmds)
-	return data, h.append(make([]byte, 0, 16+14*len(items)))
+	return data, h.Append(make([]byte, 0, 16+14*len(items)))
 }
 
-// settle waits for entries in order, until order has ended and raft answered.
+// settle waits for entries in order, until order has ended and the backend answered.
 func (s *sequencer) settle() {
 	for f := range s.flight {
-		o := classify(f.future)
-		if o == ordered && s.ready.Swap(f.term) != f.term {
+		o, index := f.wait()
+		if o == Ordered && s.ready.Swap(f.term) != f.term {
 			s.onReady()
 		}
 		<-s.slots
 		signal(s.kick)
-		finish(f.items, o, indexOf(f.future, o))
+		finish(f.items, o, index)
 	}
 }
 
-func indexOf(f raft.ApplyFuture, o outcome) uint64 {
-	if o != ordered {
-		return 0
-	}
-	return f.Index()
-}
-
-// classify waits for the future. Refused are the three errors that raft gives
-// before it appends, and an entry that every member skips.
-func classify(f raft.ApplyFuture) outcome {
-	err := f.Error()
-	switch {
-	case errors.Is(err, raft.ErrNotLeader), errors.Is(err, raft.ErrEnqueueTimeout),
-		errors.Is(err, raft.ErrLeadershipTransferInProgress):
-		return refused
-	case err != nil:
-		return unknown
-	}
-	if failed, ok := f.Response().(error); ok {
-		if errors.Is(failed, errVoid) {
-			return refused
-		}
-		return unknown
-	}
-	return ordered
-}
-
-// leads says whether this member leads and has applied an entry of its term.
-func (s *sequencer) leads() bool {
-	_, ok := s.leading()
-	return ok
-}
-
-// leading is leads, with the term.
+// leading returns the term that this member leads, if it has applied an entry of
+// it.
 func (s *sequencer) leading() (term uint64, ok bool) {
 	term = s.ready.Load()
-	return term, term != 0 && s.raft.State() == raft.Leader && s.raft.CurrentTerm() == term
+	now, leads := s.to.Orders()
+	return term, term != 0 && leads && now == term
 }
 
 // busy says whether more entries than the one being applied are in flight.

@@ -1,0 +1,332 @@
+package relay
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+// Every connection between members starts with a fixed Preamble:
+//
+//	"CSHR" · version · kind · 16 bytes federation · uint8 length · site of the dialer
+//
+// Whatever else arrives is closed.
+
+// Kind of a connection.
+type Kind byte
+
+// The kinds.
+const (
+	KindRaft    Kind = 1 // raft's RPCs
+	KindForward Kind = 2 // calls to the lead
+	KindJoin    Kind = 3 // one question, one answer
+)
+
+const (
+	protocolVersion = 2
+	preambleFixed   = 4 + 1 + 1 + 16 + 1
+	maxConns        = 2048 // accepted and open
+	maxHandshakes   = 64   // of them, still without a Preamble
+)
+
+// LogEvery is how often one complaint is logged at most.
+const LogEvery = 10 * time.Second
+
+var magic = [4]byte{'C', 'S', 'H', 'R'}
+
+var errPreamble = errors.New("not a peer connection of this federation")
+
+// Preamble is what every connection between members starts with.
+type Preamble struct {
+	Kind  Kind
+	Group [16]byte // whose members talk to each other: raftlog's lineage, zk's federation
+	Site  string
+}
+
+// Encode returns what the dialer sends.
+func (p Preamble) Encode() []byte {
+	dst := append(make([]byte, 0, preambleFixed+len(p.Site)), magic[:]...)
+	dst = append(dst, protocolVersion, byte(p.Kind))
+	dst = append(dst, p.Group[:]...)
+	dst = append(dst, byte(len(p.Site)))
+	return append(dst, p.Site...)
+}
+
+// ReadPreamble reads no byte more than the Preamble, and checks all but the
+// federation.
+func ReadPreamble(r io.Reader) (Preamble, error) {
+	var b [preambleFixed]byte
+	if _, err := io.ReadFull(r, b[:4]); err != nil {
+		return Preamble{}, fmt.Errorf("read Preamble: %w", err)
+	}
+	if [4]byte(b[:4]) != magic {
+		return Preamble{}, fmt.Errorf("%w: starts with %q", errPreamble, b[:4])
+	}
+	if _, err := io.ReadFull(r, b[4:]); err != nil {
+		return Preamble{}, fmt.Errorf("read Preamble: %w", err)
+	}
+	p := Preamble{Kind: Kind(b[5]), Group: [16]byte(b[6:22])}
+	if b[4] != protocolVersion {
+		return p, fmt.Errorf("%w: protocol version %d, this broker speaks %d", errPreamble, b[4], protocolVersion)
+	}
+	if p.Kind < KindRaft || p.Kind > KindJoin || b[22] > 63 {
+		return p, fmt.Errorf("%w: kind %d", errPreamble, p.Kind)
+	}
+	site := make([]byte, b[22])
+	if _, err := io.ReadFull(r, site); err != nil {
+		return p, fmt.Errorf("read Preamble: %w", err)
+	}
+	p.Site = string(site)
+	return p, nil
+}
+
+// Network is how members reach each other; tests cut it.
+type Network struct {
+	Dial   func(ctx context.Context, addr string) (net.Conn, error)
+	Accept func(conn net.Conn, site string) bool // false: close it
+}
+
+// Mux is the one peer listener: it reads preambles and hands connections on.
+type Mux struct {
+	ln        net.Listener
+	handler   map[Kind]func(net.Conn, Preamble)
+	handshake time.Duration
+	log       zerolog.Logger
+	net       *Network
+
+	mu         sync.Mutex
+	group      [16]byte // zero: none yet, only joins are answered
+	conns      map[net.Conn]struct{}
+	fresh      int // conns without a Preamble
+	closed     bool
+	quietUntil time.Time
+	suppressed int
+
+	wg sync.WaitGroup
+}
+
+// NewMux takes the listener over; a connection has as long as handshake for its
+// preamble.
+func NewMux(ln net.Listener, handshake time.Duration, log zerolog.Logger, nw *Network) *Mux {
+	return &Mux{
+		ln: ln, handshake: handshake, log: log, net: nw,
+		handler: map[Kind]func(net.Conn, Preamble){}, conns: map[net.Conn]struct{}{},
+	}
+}
+
+// Handle registers who gets the connections of a kind, before Serve.
+func (m *Mux) Handle(k Kind, f func(net.Conn, Preamble)) { m.handler[k] = f }
+
+// Serve starts accepting; handlers must be registered before.
+func (m *Mux) Serve() {
+	m.wg.Go(func() {
+		for {
+			conn, err := m.ln.Accept()
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			if err != nil {
+				m.Refuse(nil, fmt.Errorf("accept: %w", err))
+				if !m.pause() {
+					return
+				}
+				continue
+			}
+			m.admit(conn)
+		}
+	})
+}
+
+// pause keeps a listener that fails for want of file descriptors from spinning.
+func (m *Mux) pause() bool {
+	<-time.After(50 * time.Millisecond)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return !m.closed
+}
+
+func (m *Mux) admit(conn net.Conn) {
+	m.mu.Lock()
+	full := m.closed || len(m.conns) >= maxConns || m.fresh >= maxHandshakes
+	if !full {
+		m.conns[conn] = struct{}{}
+		m.fresh++
+	}
+	m.mu.Unlock()
+	if full {
+		m.Refuse(conn, errors.New("too many peer connections"))
+		_ = conn.Close()
+		return
+	}
+	m.wg.Go(func() { m.handle(conn) })
+}
+
+func (m *Mux) handle(raw net.Conn) {
+	conn := &tracked{Conn: raw, mux: m}
+	_ = conn.SetDeadline(time.Now().Add(m.handshake))
+	p, err := ReadPreamble(conn)
+	m.mu.Lock()
+	m.fresh--
+	ours := m.group
+	m.mu.Unlock()
+	// A join carries its federation in the question, so that it can be told.
+	if err == nil && p.Kind != KindJoin && (p.Group != ours || ours == [16]byte{}) {
+		err = fmt.Errorf("%w: federation %x, this one is %x", errPreamble, p.Group, ours)
+	}
+	if err == nil && m.net.Accept != nil && !m.net.Accept(conn, p.Site) {
+		err = errPreamble
+	}
+	if err != nil {
+		m.Refuse(conn, err)
+		_ = conn.Close()
+		return
+	}
+	_ = conn.SetDeadline(time.Time{})
+	m.handler[p.Kind](conn, p)
+}
+
+// Refuse logs at most one line in LogEvery.
+func (m *Mux) Refuse(conn net.Conn, err error) {
+	now := time.Now()
+	m.mu.Lock()
+	quiet := now.Before(m.quietUntil)
+	if quiet {
+		m.suppressed++
+	} else {
+		m.quietUntil = now.Add(LogEvery)
+	}
+	n := m.suppressed
+	if !quiet {
+		m.suppressed = 0
+	}
+	m.mu.Unlock()
+	if quiet {
+		return
+	}
+	ev := m.log.Warn().Err(err).Int("more_since_last_line", n)
+	if conn != nil {
+		ev = ev.Stringer("from", conn.RemoteAddr())
+	}
+	ev.Msg("peer connection closed: if it should be a member, check its federation, version and address")
+}
+
+// SetGroup says whose connections are taken from now on.
+func (m *Mux) SetGroup(f [16]byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.group = f
+}
+
+// Close stops accepting, closes every connection and waits for the handlers.
+func (m *Mux) Close() {
+	m.mu.Lock()
+	m.closed = true
+	conns := m.conns
+	m.conns = map[net.Conn]struct{}{}
+	m.mu.Unlock()
+	_ = m.ln.Close()
+	for c := range conns {
+		_ = c.Close()
+	}
+	m.wg.Wait()
+}
+
+// tracked is an accepted connection: it leaves the table when it is closed.
+type tracked struct {
+	net.Conn
+	mux *Mux
+}
+
+// Close implements net.Conn.
+func (t *tracked) Close() error {
+	t.mux.mu.Lock()
+	delete(t.mux.conns, t.Conn)
+	t.mux.mu.Unlock()
+	return t.Conn.Close()
+}
+
+// Track counts a dialed connection among those that Close ends.
+func (m *Mux) Track(conn net.Conn) (net.Conn, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		_ = conn.Close()
+		return nil, net.ErrClosed
+	}
+	m.conns[conn] = struct{}{}
+	return &tracked{Conn: conn, mux: m}, nil
+}
+
+// Dialer opens connections with a Preamble.
+type Dialer struct {
+	Net  *Network
+	Site string
+}
+
+// Dial opens a connection to a member; ctx bounds dial and greeting.
+func (d *Dialer) Dial(ctx context.Context, addr string, k Kind, group [16]byte) (net.Conn, error) {
+	dial := d.Net.Dial
+	if dial == nil {
+		dial = func(ctx context.Context, addr string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", addr)
+		}
+	}
+	conn, err := dial(ctx, addr)
+	if err != nil {
+		return nil, fmt.Errorf("dial %s: %w", addr, err)
+	}
+	if at, ok := ctx.Deadline(); ok {
+		_ = conn.SetWriteDeadline(at)
+	}
+	p := Preamble{Kind: k, Group: group, Site: d.Site}
+	if _, err := conn.Write(p.Encode()); err != nil {
+		_ = conn.Close()
+		return nil, fmt.Errorf("greet %s: %w", addr, err)
+	}
+	_ = conn.SetWriteDeadline(time.Time{})
+	return conn, nil
+}
+
+// MaxFrame bounds one frame of a forward or join connection, in bytes.
+const MaxFrame = MaxCallBytes + (1 << 20)
+
+var errFrame = errors.New("malformed frame")
+
+// ReadFrame reads a length-prefixed frame into buf, growing it with what really
+// arrives, not with what the prefix promises.
+func ReadFrame(r io.Reader, buf []byte, limit int) ([]byte, error) {
+	var n [4]byte
+	if _, err := io.ReadFull(r, n[:]); err != nil {
+		return nil, err
+	}
+	size := int(binary.BigEndian.Uint32(n[:]))
+	if size > limit {
+		return nil, fmt.Errorf("%w: %d bytes, the limit is %d", errFrame, size, limit)
+	}
+	buf = buf[:0]
+	for len(buf) < size {
+		step := min(size-len(buf), 64<<10)
+		at := len(buf)
+		buf = append(buf, make([]byte, step)...)
+		if _, err := io.ReadFull(r, buf[at:]); err != nil {
+			return nil, fmt.Errorf("read frame: %w", err)
+		}
+	}
+	return buf, nil
+}
+
+// Frame starts a frame; EndFrame fills in its length.
+func Frame(dst []byte) []byte { return append(dst, 0, 0, 0, 0) }
+
+// EndFrame fills in the length of a frame.
+func EndFrame(b []byte) []byte {
+	binary.BigEndian.PutUint32(b, uint32(len(b)-4))
+	return b
+}

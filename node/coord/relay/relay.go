@@ -1,0 +1,225 @@
+// Package relay brings calls to the lead of an ordered log, and is the lead's
+// end of them: the half of step 3 of a job's way that raftlog and zk share.
+//
+// A call of Propose travels like this:
+//
+//  1. Propose encodes it and puts it into the table of pending calls (propose.go, pending.go).
+//  2. It goes to this member's sequencer if it leads, else over one connection
+//     to the lead's (forward.go, serve.go, frames.go, mux.go).
+//  3. The lead collects what waits into an entry, stamps it, and has the backend
+//     append it with a header that names the calls (sequencer.go, entry.go).
+//  4. Each member applies the entry; the one that proposed finds its calls in
+//     the header and returns their results (Applied).
+//
+// Whatever fails in between is repeated under the same command ids until the
+// caller's context ends. The package imports fsm and coord, and no backend.
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node/coord"
+)
+
+// ErrRetry is what a Backend answers when it is not, or not yet, the lead: the
+// asker asks again, whoever leads then.
+var ErrRetry = errors.New("not the lead now")
+
+// Backend is the log behind the calls. Its indexes are positions in the log that
+// only grow; they need not be entry numbers.
+type Backend interface {
+	// Lead says where calls go now: to this member, to an address, or nowhere.
+	Lead() (addr string, self bool)
+	// Orders returns the term that this member may order entries in, whether or
+	// not it has applied one of it.
+	Orders() (term uint64, ok bool)
+	// Term is the newest term that this member knows of.
+	Term() uint64
+	// Append sends an entry, in the order of the calls; wait returns what became
+	// of it, with its index if it is Ordered. One goroutine calls it.
+	Append(term uint64, data, header []byte) (wait func() (Outcome, uint64))
+	// Confirm returns, once this member was the lead of term at a moment after
+	// the call began, an index that covers all that was committed before it.
+	Confirm(ctx context.Context, term uint64) (index uint64, err error)
+	// Remove and Demote decide at the lead. ErrRetry: ask again; any other error
+	// is a refusal, whose text goes to the asker.
+	Remove(ctx context.Context, site string) error
+	Demote(ctx context.Context, site string) error
+	// With calls f beside no Apply.
+	With(f func(coord.Machine))
+	// Closed is why the log ends: coord.ErrClosed, with what it failed of.
+	Closed() error
+}
+
+// Hooks observe; each may be nil, must not block, and may be called from any
+// goroutine.
+type Hooks struct {
+	Entry   func(commands, bytes int) // the lead sent an entry
+	Forward func(groups int)          // a frame of calls went to the lead
+}
+
+// Timing of the calls.
+type Timing struct {
+	RPC                 time.Duration // one dial
+	Reply               time.Duration // the lead's answer to a forwarded frame
+	Confirm             time.Duration // a lead that cannot confirm by then answers nothing
+	Backoff, MaxBackoff time.Duration // between attempts of a call
+	Slots               int           // entries in flight
+	Gather              int           // commands that do not wait for the entry in flight
+	EntryBytes          int           // beyond them no further call joins an entry
+}
+
+// Config of Calls; all but Hooks is required.
+type Config struct {
+	Site    string
+	Backend Backend
+	// Position is where this member's machine stands, as the backend counts.
+	Position *Position
+	Mux      *Mux
+	Dialer   *Dialer
+	Timing   Timing
+	Hooks    Hooks
+	// Ready is called when the first entry of a term that this member leads was
+	// ordered.
+	Ready func()
+}
+
+// Calls are a member's calls, and its end of the others' while it leads.
+type Calls struct {
+	cfg     Config
+	t       Timing
+	ctx     context.Context // ends with the log
+	pending *pending
+	seq     *sequencer
+	forward *forwarder
+	reads   *reads
+	grantor atomic.Pointer[coord.Grantor]
+	flying  sync.WaitGroup // the sequencer's two: they wait for the backend
+
+	leadChange coord.Broadcast
+}
+
+// New returns the calls of a member of a group; they end with ctx.
+func New(ctx context.Context, cfg Config, group [16]byte) *Calls {
+	c := &Calls{cfg: cfg, t: cfg.Timing, ctx: ctx, pending: newPending(rand.Uint64())}
+	c.seq = newSequencer(cfg.Backend, cfg.Timing, cfg.Hooks, cfg.Ready)
+	c.forward = &forwarder{
+		ctx: ctx, dialer: cfg.Dialer, fed: group, origin: c.pending.origin, t: cfg.Timing, hooks: cfg.Hooks, outcome: c.outcome,
+	}
+	c.reads = &reads{c: c}
+	return c
+}
+
+// Start runs the lead's end. Wait and Drain wait for it.
+func (c *Calls) Start() {
+	c.flying.Go(func() { c.seq.order(c.ctx) })
+	c.flying.Go(c.seq.settle)
+}
+
+// Drain waits for the entries in flight, for so long at most, once the context of
+// New has ended.
+func (c *Calls) Drain(d time.Duration) { WaitAtMost(&c.flying, d) }
+
+// CloseReads refuses current reads and renewals at this member from now on, and
+// waits for those under way.
+func (c *Calls) CloseReads() { c.reads.close() }
+
+// Wait waits for the connection to the lead, once the context of New has ended.
+func (c *Calls) Wait() { c.forward.wg.Wait() }
+
+// WaitAtMost waits for goroutines that may hang.
+func WaitAtMost(wg *sync.WaitGroup, d time.Duration) {
+	ch := make(chan struct{})
+	go func() {
+		defer close(ch)
+		wg.Wait()
+	}()
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ch:
+	case <-t.C:
+	}
+}
+
+// End settles the calls under way and refuses new ones.
+func (c *Calls) End() {
+	closed := c.cfg.Backend.Closed()
+	c.pending.close(closed, func(a attempts) error {
+		if a.maybe() {
+			return fmt.Errorf("%w: %w", coord.ErrUnknown, closed)
+		}
+		return closed
+	})
+}
+
+// LeadChanged sends what waits to the lead known now.
+func (c *Calls) LeadChanged() {
+	addr, _ := c.cfg.Backend.Lead()
+	c.forward.drop(addr)
+	c.leadChange.Fire()
+	c.pending.wake(nil)
+	c.dispatch()
+}
+
+// NextLead returns a channel that the next LeadChanged closes.
+func (c *Calls) NextLead() <-chan struct{} { return c.leadChange.Wait() }
+
+// Tick is to be called about twice a second: it gives up a lead that owes an
+// answer for too long, and sends what waits.
+func (c *Calls) Tick(now time.Time) {
+	c.forward.watch(now)
+	c.dispatch()
+}
+
+// Redial ends the connection to the lead; the next call opens another.
+func (c *Calls) Redial() { c.forward.drop("") }
+
+// Idle asks for an empty entry if nothing moved time since it was called last.
+// Called twice per tick, it leaves at most a tick between two entries.
+func (c *Calls) Idle() { c.seq.idle() }
+
+// FirstEntry asks for an entry even if nothing waits.
+func (c *Calls) FirstEntry() { c.seq.tick() }
+
+// Leading returns the term that this member leads, with an entry of it applied.
+func (c *Calls) Leading() (term uint64, ok bool) { return c.seq.leading() }
+
+// Leads says whether this member leads and has applied an entry of its term.
+func (c *Calls) Leads() bool {
+	_, ok := c.seq.leading()
+	return ok
+}
+
+// Busy says whether more entries than the one being applied are in flight.
+func (c *Calls) Busy() bool { return c.seq.busy() }
+
+// Applied settles those of an entry's calls that are this member's.
+func (c *Calls) Applied(h *Header, results []fsm.Result) { c.pending.apply(h.calls, results) }
+
+// Restored settles the calls that a snapshot up to an index has executed. The
+// others that were ordered below it are sent again by again, to be called beside
+// no lock of the machine: that is harmless under the same ids.
+func (c *Calls) Restored(index uint64, result func(fsm.CommandID) (fsm.Result, bool)) (again func()) {
+	lost := c.pending.restored(index, result)
+	return func() {
+		for _, p := range lost {
+			c.again(p)
+		}
+	}
+}
+
+// reached returns once this member has applied the index.
+func (c *Calls) reached(ctx context.Context, index uint64) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(c.ctx, func() { cancel(c.cfg.Backend.Closed()) })()
+	return c.cfg.Position.Wait(ctx, index)
+}

@@ -1,0 +1,91 @@
+package relay
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestHeaderRoundTrip(t *testing.T) {
+	h := Header{Term: 7, calls: []call{{origin: 1 << 63, seq: 3, commands: 2}, {origin: 5, seq: 1 << 40, commands: 0}}}
+	var got Header
+	if err := ParseHeader(h.Append(nil), &got); err != nil || got.Term != 7 || len(got.calls) != 2 || got.calls[1] != h.calls[1] || got.calls[0] != h.calls[0] {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if err := ParseHeader(nil, &got); err == nil {
+		t.Error("an entry without a header")
+	}
+}
+
+func FuzzHeader(f *testing.F) {
+	h := Header{Term: 7, calls: []call{{origin: 9, seq: 3, commands: 2}}}
+	f.Add(h.Append(nil))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var h Header
+		if ParseHeader(b, &h) == nil {
+			var again Header
+			if err := ParseHeader(h.Append(nil), &again); err != nil || again.Term != h.Term || len(again.calls) != len(h.calls) {
+				t.Errorf("%+v became %+v, %v", h, again, err)
+			}
+		}
+	})
+}
+
+func FuzzFrames(f *testing.F) {
+	f.Add(appendCalls(nil, 1, []*proposal{{seq: 2, cmds: [][]byte{[]byte("x"), nil}}}))
+	f.Add(appendDone(nil, []done{{1, Refused, 0}, {2, Ordered, 9}}))
+	f.Add(appendAnswer(nil, 3, answer{answerRefused, 4, 2, "no"}))
+	f.Add(appendQuestion(nil, ask{kind: frameRemove, id: 1, site: "a"}))
+	f.Add(appendQuestion(nil, ask{kind: frameRenew, id: 1, incarnation: 9}))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if len(b) == 0 {
+			return
+		}
+		if items, err := parseCalls(b[1:]); err == nil {
+			for _, it := range items {
+				if len(it.cmds) != it.commands || it.bytes > len(b) {
+					t.Errorf("call %+v of %d bytes", it.call, len(b))
+				}
+			}
+		}
+		if all, err := parseDone(b[1:]); err == nil {
+			if again, err := parseDone(appendDone(nil, all)[1:]); err != nil || !slices.Equal(again, all) {
+				t.Errorf("%v became %v, %v", all, again, err)
+			}
+		}
+		_, _, _ = parseAnswer(b[1:])
+		if q, err := parseQuestion(b); err == nil {
+			if again, err := parseQuestion(appendQuestion(nil, q)); err != nil || again != q {
+				t.Errorf("%+v became %+v, %v", q, again, err)
+			}
+		}
+	})
+}
+
+func FuzzPreamble(f *testing.F) {
+	f.Add(Preamble{Kind: KindJoin, Group: [16]byte{1}, Site: "a"}.Encode())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		p, err := ReadPreamble(bytes.NewReader(b))
+		if err != nil {
+			return
+		}
+		if again := p.Encode(); !bytes.Equal(again, b[:len(again)]) {
+			t.Errorf("%x was read as %x", b, again)
+		}
+	})
+}
+
+// A frame's length is a promise of the other side: memory grows with what
+// arrives.
+func TestFramePromise(t *testing.T) {
+	b := binary.BigEndian.AppendUint32(nil, MaxFrame)
+	buf, err := ReadFrame(bytes.NewReader(append(b, 1, 2, 3)), nil, MaxFrame)
+	if err == nil || cap(buf) > 1<<20 {
+		t.Errorf("%d bytes for 3, %v", cap(buf), err)
+	}
+}

@@ -1,7 +1,7 @@
 // Package sim plays workloads through the product's own code: the broker core
-// (node.Driver), the state machine (fsm) and its policies (sched), on a virtual
-// clock, with virtual machines, and with an order in memory that needs no
-// goroutines. So that anyone can check on real workloads what "fair" means here.
+// (node.Driver), the order in memory (coord/mem), the state machine (fsm) and its
+// policies (sched), on a virtual clock and with virtual machines. So that anyone
+// can check on real workloads what "fair" means here.
 //
 //	swf log ─▶ Workload ─▶ Instance (period, users → sites, cores) ─▶ Run ─▶ waits
 //	                           └─ 2^N − 1 coalitions ─▶ v(S) ─▶ φ ─▶ unfairness, scores
@@ -10,5 +10,5 @@
 // the same total by counting where theory says that it must be the same.
 // A [Study] is the paper's evaluation (Table 1).
 //
-// The package imports no backend of coordination, no handler and no network.
+// The package imports no other backend of coordination, no handler and no network.
 package sim

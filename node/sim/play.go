@@ -47,6 +47,7 @@ func (o *Outcome) Waits(c *Case) []int64 {
 type player struct {
 	c     *Case
 	state *fsm.State
+	log   *order
 	view  view
 	sites []*siteShell
 	ends  endHeap
@@ -56,7 +57,6 @@ type player struct {
 	// atHome are the tasks that started at home, outside the queue.
 	atHome []bool
 	out    Outcome
-	batch  []fsm.Command
 }
 
 // zero is the date on which all simulations begin; nothing depends on it.
@@ -64,11 +64,19 @@ var zero = time.Unix(946_684_800, 0).UTC()
 
 // Play runs a case to its end. The same case gives the same outcome, whatever
 // else the machine does.
-func Play(c *Case) (*Outcome, error) {
+func Play(c *Case) (*Outcome, error) { return play(c, fsm.New()) }
+
+// play runs a case; the first state is the one that brokers read, further ones are
+// replicas of their sites' own.
+func play(c *Case, states ...*fsm.State) (*Outcome, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	p := newPlayer(c)
+	p := newPlayer(c, states[0])
+	var err error
+	if p.log, err = newOrder(len(c.Cores), func() int64 { return p.now * 1000 }, states...); err != nil {
+		return nil, err
+	}
 	if err := p.found(); err != nil {
 		return nil, err
 	}
@@ -84,8 +92,8 @@ func Play(c *Case) (*Outcome, error) {
 	return p.finish(), nil
 }
 
-func newPlayer(c *Case) *player {
-	p := &player{c: c, state: fsm.New(), open: len(c.Tasks)}
+func newPlayer(c *Case, state *fsm.State) *player {
+	p := &player{c: c, state: state, open: len(c.Tasks)}
 	p.view = view{State: p.state, shells: map[string]*siteShell{}, waiting: map[int64]int{}}
 	p.out.Start, p.out.Site = make([]int64, len(c.Tasks)), make([]int, len(c.Tasks))
 	p.atHome = make([]bool, len(c.Tasks))
@@ -104,15 +112,15 @@ func newPlayer(c *Case) *player {
 func (p *player) found() error {
 	params := p.c.Params
 	params.QuantumMs = 1000
-	cmds := []fsm.Command{{ID: fsm.CommandID{Site: SiteName(0)}, Body: &fsm.Genesis{
+	p.log.propose(0, []fsm.Command{{ID: fsm.CommandID{Site: SiteName(0)}, Body: &fsm.Genesis{
 		Federation: [16]byte{1}, CreatedMs: zero.UnixMilli(), Seed: p.c.Seed, Params: params,
-	}}}
+	}}})
 	for i := range p.sites {
-		cmds = append(cmds, fsm.Command{ID: fsm.CommandID{Site: SiteName(i)}, Body: &fsm.Register{
+		p.log.propose(i, []fsm.Command{{ID: fsm.CommandID{Site: SiteName(i)}, Body: &fsm.Register{
 			Node: [16]byte{byte(i + 1)}, Boot: [16]byte{byte(i + 1)}, MaxVersion: fsm.Version,
-		}})
+		}}})
 	}
-	results, err := p.apply(cmds)
+	results, err := p.entry()
 	if err != nil {
 		return err
 	}
@@ -172,7 +180,7 @@ func (p *player) second(t int64) error {
 func (p *player) advance(t int64) error {
 	for t*1000-p.state.Time() > fsm.MaxStep {
 		p.now = p.state.Time()/1000 + fsm.MaxStep/1000
-		if _, err := p.apply(nil); err != nil {
+		if _, err := p.entry(); err != nil {
 			return err
 		}
 	}
@@ -187,15 +195,14 @@ func (p *player) advance(t int64) error {
 // is proposed any more.
 func (p *player) order() error {
 	for {
-		p.batch = p.batch[:0]
-		for _, s := range p.sites {
+		for i, s := range p.sites {
 			s.settle()
-			p.batch = append(p.batch, s.proposed...)
+			p.log.propose(i, s.proposed)
 		}
-		if len(p.batch) == 0 {
+		if len(p.log.calls) == 0 {
 			return nil
 		}
-		results, err := p.apply(p.batch)
+		results, err := p.entry()
 		if err != nil {
 			return err
 		}
@@ -208,9 +215,8 @@ func (p *player) order() error {
 	}
 }
 
-func (p *player) apply(cmds []fsm.Command) ([]fsm.Result, error) {
-	p.out.Entries++
-	results, err := p.state.Apply(&fsm.Batch{Term: 1, Elapsed: p.now * 1000, Commands: cmds})
+func (p *player) entry() ([]fsm.Result, error) {
+	results, err := p.log.entry()
 	if err != nil {
 		return nil, fmt.Errorf("second %d: %w", p.now, err)
 	}
@@ -225,7 +231,7 @@ func (p *player) started(task, site int, id executor.ID) {
 }
 
 func (p *player) finish() *Outcome {
-	p.out.Decisions = p.state.Stats().Decisions
+	p.out.Entries, p.out.Decisions = p.state.Index(), p.state.Stats().Decisions
 	snapshot := p.state.Snapshot()
 	defer snapshot.Release()
 	p.out.Hash = snapshot.Hash()

@@ -38,10 +38,10 @@ type call struct {
 	ids     []fsm.CommandID
 	cmds    [][]byte
 	bytes   int
-	term    uint64 // if not 0: for the lead of this term only
-	ordered uint64 // entry, 0 = not yet
-	gone    bool   // its caller gave up before it was ordered
-	settled chan struct{}
+	term    uint64        // if not 0: for the lead of this term only
+	ordered uint64        // entry, 0 = not yet
+	gone    bool          // its caller gave up before it was ordered
+	settled chan struct{} // nil = nobody waits, see Together
 	ended   bool
 	results []fsm.Result
 	err     error
@@ -74,7 +74,9 @@ func (c *call) settle(res []fsm.Result, err error) {
 	}
 	c.ended, c.results, c.err = true, res, err
 	c.from.calls = slices.DeleteFunc(c.from.calls, func(o *call) bool { return o == c })
-	close(c.settled)
+	if c.settled != nil {
+		close(c.settled)
+	}
 }
 
 // reachable: it runs and is not cut off.
@@ -91,6 +93,7 @@ func (l *Log) Propose(ctx context.Context, cmds ...fsm.Command) ([]fsm.Result, e
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("propose: %w: %w", coord.ErrRefused, context.Cause(ctx))
 	}
+	c.settled = make(chan struct{})
 	for {
 		changed := l.g.changed.Wait()
 		if err := l.send(c); err != nil {
@@ -155,7 +158,8 @@ func (l *Log) encode(cmds []fsm.Command) (*call, error) {
 	if len(cmds) > maxCallCommands {
 		return nil, fmt.Errorf("%w: %d commands, the limit of one call is %d", coord.ErrTooLarge, len(cmds), maxCallCommands)
 	}
-	c := &call{from: l, settled: make(chan struct{})}
+	c := &call{from: l, ids: make([]fsm.CommandID, 0, len(cmds)), cmds: make([][]byte, 0, len(cmds))}
+	buf := make([]byte, 0, 64*len(cmds)) // most are smaller
 	for i := range cmds {
 		cmd := &cmds[i]
 		if cmd.ID.Site != l.site {
@@ -170,7 +174,9 @@ func (l *Log) encode(cmds []fsm.Command) (*call, error) {
 			}
 			c.term = lost.Term
 		}
-		b := fsm.AppendCommand(nil, *cmd)
+		start := len(buf)
+		buf = fsm.AppendCommand(buf, *cmd)
+		b := buf[start:len(buf):len(buf)]
 		c.ids = append(c.ids, cmd.ID)
 		c.cmds = append(c.cmds, b)
 		if c.bytes += len(b); c.bytes > fsm.MaxCommand {

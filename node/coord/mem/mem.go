@@ -39,6 +39,7 @@ type Group struct {
 	entries  []entry         // entry base+1 and following
 	base     uint64          // Invariant: snapshot holds entries 1 … base.
 	snapshot []byte
+	kept     int    // bytes of entries
 	lead     string // "" = none
 	term     uint64
 	start    int64 // clock at the term's first entry
@@ -143,6 +144,11 @@ func (g *Group) fault(site string, f func(*Log)) {
 func (g *Group) Compact() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	return g.compact()
+}
+
+// REQUIRES: g.mu held.
+func (g *Group) compact() error {
 	l := g.members[g.lead]
 	if l == nil {
 		return fmt.Errorf("compact: %w", coord.ErrNoLead)
@@ -158,7 +164,10 @@ func (g *Group) Compact() error {
 	}
 	g.snapshot = b.Bytes()
 	g.entries = append([]entry(nil), g.entries[l.applied-g.base:]...)
-	g.base = l.applied
+	g.base, g.kept = l.applied, 0
+	for i := range g.entries {
+		g.kept += len(g.entries[i].data)
+	}
 	return nil
 }
 
@@ -234,11 +243,14 @@ func (g *Group) notify() {
 func (g *Group) append(calls []*call) {
 	g.elapsed = max(g.elapsed, g.now()-g.start)
 	var cmds [][]byte
+	size := maxHeader
 	for _, c := range calls {
 		cmds = append(cmds, c.cmds...)
+		size += c.bytes
 	}
-	e := entry{data: fsm.AppendBatch(nil, g.term, g.elapsed, cmds), calls: calls}
+	e := entry{data: fsm.AppendBatch(make([]byte, 0, size), g.term, g.elapsed, cmds), calls: calls}
 	g.entries = append(g.entries, e)
+	g.kept += len(e.data)
 	for _, c := range calls {
 		c.ordered = g.last()
 	}
@@ -255,6 +267,13 @@ func (g *Group) flush() {
 	queue := g.queue
 	g.queue = nil
 	g.qmu.Unlock()
+	g.pack(queue, maxEntryCommands, maxEntryBytes)
+}
+
+// pack orders calls in as few entries as the limits allow.
+//
+// REQUIRES: g.mu held.
+func (g *Group) pack(queue []*call, mostCommands, mostBytes int) {
 	var batch []*call
 	commands, size := 0, 0
 	end := func() {
@@ -268,7 +287,7 @@ func (g *Group) flush() {
 		if c.state() != orderable {
 			continue
 		}
-		if commands+len(c.cmds) > maxEntryCommands || size+c.bytes > maxEntryBytes {
+		if commands+len(c.cmds) > mostCommands || size+c.bytes > mostBytes {
 			end()
 		}
 		batch = append(batch, c)
@@ -288,15 +307,19 @@ func (g *Group) flush() {
 //
 // REQUIRES: g.mu held.
 func (g *Group) deliver() {
+	failed := false
 	for _, s := range g.order {
 		l := g.members[s]
 		if l.applied < g.last() && l.reachable() && !l.lag && (g.lead != "" || l.applied < g.base) {
 			if err := g.deliverTo(l); err != nil {
+				failed = true
 				l.fail(err)
 			}
 		}
 	}
-	g.elect()
+	if failed {
+		g.elect()
+	}
 }
 
 // REQUIRES: g.mu held.
@@ -318,7 +341,7 @@ func (g *Group) deliverTo(l *Log) error {
 		at := 0
 		for _, c := range e.calls {
 			if c.from == l {
-				c.settle(slices.Clone(results[at:at+len(c.cmds)]), nil)
+				c.settle(results[at:at+len(c.cmds):at+len(c.cmds)], nil)
 			}
 			at += len(c.cmds)
 		}

@@ -2,11 +2,13 @@ package mem
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 
 	"go.uber.org/goleak"
 
+	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/coordtest"
 )
@@ -102,5 +104,71 @@ func TestHoldRenewals(t *testing.T) {
 	if err := <-end; err != nil || grantors["a"].confirmed.Load() != 0 || grantors["b"].confirmed.Load() != 1 {
 		t.Errorf("confirmed %d times by the former lead, %d by the new one: %v",
 			grantors["a"].confirmed.Load(), grantors["b"].confirmed.Load(), err)
+	}
+}
+
+// propose is a call of a site's member: so many commands, numbered from seq.
+func propose(l *Log, seq uint64, n int) Call {
+	c := Call{Log: l}
+	for i := range n {
+		c.Commands = append(c.Commands, fsm.Command{ID: fsm.CommandID{Site: l.site, Incarnation: 1, Seq: seq + uint64(i)}, Body: &fsm.Leave{}})
+	}
+	return c
+}
+
+// Calls of several members stand in one entry, in their order, and a refused one
+// keeps all of them out.
+func TestTogether(t *testing.T) {
+	g := New(func() int64 { return 0 })
+	var logs []*Log
+	for _, s := range []string{"a", "b", "c"} {
+		l, err := g.Open(s, coordtest.NewMachine())
+		if err != nil {
+			t.Fatal(err)
+		}
+		logs = append(logs, l)
+	}
+	before := g.last()
+	results, err := g.Together(propose(logs[1], 1, 2), propose(logs[0], 1, 5000-2), propose(logs[1], 3, 1))
+	if !errors.Is(err, coord.ErrRefused) || g.last() != before {
+		t.Errorf("a call of 4998 commands among others: %d, %v", len(results), err)
+	}
+	results, err = g.Together(propose(logs[1], 1, 2), propose(logs[0], 1, 4096), propose(logs[1], 3, 1))
+	if err != nil || len(results) != 3 || len(results[0]) != 2 || len(results[1]) != 4096 || len(results[2]) != 1 || g.last() != before+1 {
+		t.Fatalf("three calls: %d entries, %d results, %v", g.last()-before, len(results), err)
+	}
+	g.Lag("c")
+	if _, err := g.Together(propose(logs[2], 1, 1)); !errors.Is(err, coord.ErrUnknown) {
+		t.Errorf("a call of a member that lags: %v", err)
+	}
+	g.Cut("c")
+	if _, err := g.Together(propose(logs[0], 5000, 1), propose(logs[2], 2, 1)); !errors.Is(err, coord.ErrNoLead) || g.last() != before+2 {
+		t.Errorf("with a call of a member that is cut off: %v", err)
+	}
+	if _, err := g.Together(Call{logs[0], []fsm.Command{{ID: fsm.CommandID{Site: "a"}, Body: &fsm.SiteLost{Site: "b", Term: 1}}}}); !errors.Is(err, coord.ErrRefused) {
+		t.Errorf("a site loss among others: %v", err)
+	}
+}
+
+// However much is ordered together, the entries in memory stay few, and a member
+// that comes later has them all the same.
+func TestTogetherCompacts(t *testing.T) {
+	g := New(func() int64 { return 0 })
+	first := coordtest.NewMachine()
+	a, err := g.Open("a", first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range uint64(100) {
+		if _, err := g.Together(propose(a, 1+4000*i, 4000)); err != nil {
+			t.Fatal(err)
+		}
+		if g.kept > max(keep, 2*len(g.snapshot))+4000*16 {
+			t.Fatalf("%d bytes of entries are kept beside a snapshot of %d", g.kept, len(g.snapshot))
+		}
+	}
+	late := coordtest.NewMachine()
+	if _, err := g.Open("b", late); err != nil || late.Index() != first.Index() || g.base == 0 {
+		t.Errorf("a later member is at entry %d of %d, %d compacted: %v", late.Index(), first.Index(), g.base, err)
 	}
 }

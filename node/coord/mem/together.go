@@ -1,0 +1,92 @@
+package mem
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node/coord"
+)
+
+// Call is what one member proposes at a moment; see [Group.Together].
+type Call struct {
+	Log      *Log
+	Commands []fsm.Command
+}
+
+// maxHeader is more than a batch needs beside its commands, in bytes.
+const maxHeader = 64
+
+// Together orders calls of several members as if all of them had waited for the
+// next entry: in this order, in one entry as long as that is one (fsm.MaxBatch,
+// fsm.MaxCommands), and returns each call's results. It never waits: who plays all
+// the members, as the simulator does, needs no goroutine for it, and the same
+// calls make the same entries. What members have applied is compacted now and
+// then, so that a long run takes bounded memory.
+//
+// Errors: coord.ErrRefused and nothing was ordered, or the proposing member did
+// not apply its call (coord.ErrUnknown).
+func (g *Group) Together(calls ...Call) ([][]fsm.Result, error) {
+	made := make([]*call, len(calls))
+	for i := range calls {
+		c, err := calls[i].Log.encode(calls[i].Commands)
+		if err == nil && c.term != 0 {
+			err = errAlone
+		}
+		if err != nil {
+			return nil, fmt.Errorf("propose call %d together: %w: %w", i, coord.ErrRefused, err)
+		}
+		made[i] = c
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.flush() // what waits already goes first
+	for i, c := range made {
+		if c.state() != orderable {
+			return nil, fmt.Errorf("propose call %d together: %w: %w: site %s reaches none", i, coord.ErrRefused, coord.ErrNoLead, c.from.site)
+		}
+	}
+	before := g.last()
+	g.pack(made, fsm.MaxCommands, fsm.MaxBatch-maxHeader)
+	results := make([][]fsm.Result, len(made))
+	for i, c := range made {
+		if !c.ended {
+			c.gone = true
+			return nil, fmt.Errorf("propose call %d together: %w: site %s has not applied it: %w", i, coord.ErrUnknown, c.from.site, c.from.behind())
+		}
+		results[i] = c.results
+	}
+	for i := before - g.base; i < uint64(len(g.entries)); i++ {
+		g.entries[i].calls = nil // settled
+	}
+	return results, g.trim()
+}
+
+// keep is how many bytes of entries Together leaves in memory at least, before it
+// replaces them by a snapshot.
+const keep = 1 << 20
+
+// trim compacts once the entries take twice the memory of what replaces them.
+//
+// REQUIRES: g.mu held.
+func (g *Group) trim() error {
+	if g.kept <= max(keep, 2*len(g.snapshot)) {
+		return nil
+	}
+	return g.compact()
+}
+
+// behind says why an ordered call has no result.
+//
+// REQUIRES: g.mu held.
+func (l *Log) behind() error {
+	if l.err != nil {
+		return l.err
+	}
+	return errBehind
+}
+
+var (
+	errAlone  = errors.New("a site loss is proposed by itself")
+	errBehind = errors.New("it is cut off or lags")
+)

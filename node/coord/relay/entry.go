@@ -57,77 +57,17 @@ func ParseHeader(b []byte, into *Header) error {
 	if len(b) == 0 || b[0] != headerVersion {
 		return fmt.Errorf("%w: no version %d header", ErrHeader, headerVersion)
 	}
-	d := decoder{b: b[1:]}
-	into.Term = d.uvarint()
-	n := d.count(MaxEntryCommands+1, 10)
+	d := NewDecoder(b[1:])
+	into.Term = d.Uvarint()
+	n := d.Count(MaxEntryCommands+1, 10)
 	into.calls = into.calls[:0]
 	for range n {
-		c := call{origin: d.uint64(), seq: d.uvarint()}
-		c.commands = int(min(d.uvarint(), MaxCallCommands+1))
+		c := call{origin: d.Uint64(), seq: d.Uvarint()}
+		c.commands = int(min(d.Uvarint(), MaxCallCommands+1))
 		into.calls = append(into.calls, c)
 	}
-	if d.bad || len(d.b) != 0 {
+	if !d.Done() {
 		return fmt.Errorf("%w: %d bytes", ErrHeader, len(b))
 	}
 	return nil
 }
-
-// decoder reads bounded values; after the first fault it is bad and returns
-// zeros.
-type decoder struct {
-	b   []byte
-	bad bool
-}
-
-func (d *decoder) uvarint() uint64 {
-	v, n := binary.Uvarint(d.b)
-	if n <= 0 {
-		d.fail()
-		return 0
-	}
-	d.b = d.b[n:]
-	return v
-}
-
-func (d *decoder) uint64() uint64 {
-	if len(d.b) < 8 {
-		d.fail()
-		return 0
-	}
-	v := binary.BigEndian.Uint64(d.b)
-	d.b = d.b[8:]
-	return v
-}
-
-func (d *decoder) byte() byte {
-	if len(d.b) == 0 {
-		d.fail()
-		return 0
-	}
-	v := d.b[0]
-	d.b = d.b[1:]
-	return v
-}
-
-// count reads a number of things of at least size bytes each.
-func (d *decoder) count(limit, size int) int {
-	v := d.uvarint()
-	if v > uint64(limit) || v*uint64(size) > uint64(len(d.b)) {
-		d.fail()
-		return 0
-	}
-	return int(v)
-}
-
-// bytes returns a slice of the input, not a copy.
-func (d *decoder) bytes(limit int) []byte {
-	n := d.count(limit, 1)
-	if d.bad {
-		return nil
-	}
-	v := d.b[:n:n]
-	d.b = d.b[n:]
-	return v
-}
-
-func (d *decoder) fail() { d.bad, d.b = true, nil }

@@ -63,22 +63,22 @@ func appendCalls(dst []byte, origin uint64, calls []*proposal) []byte {
 
 // parseCalls returns items whose commands point into b.
 func parseCalls(b []byte) ([]item, error) {
-	d := decoder{b: b}
-	origin := d.uint64()
-	n := d.count(frameMaxCalls, 2)
+	d := NewDecoder(b)
+	origin := d.Uint64()
+	n := d.Count(frameMaxCalls, 2)
 	items := make([]item, 0, n)
 	for range n {
-		it := item{call: call{origin: origin, seq: d.uvarint()}}
-		it.commands = d.count(MaxCallCommands, 1)
+		it := item{call: call{origin: origin, seq: d.Uvarint()}}
+		it.commands = d.Count(MaxCallCommands, 1)
 		it.cmds = make([][]byte, 0, it.commands)
 		for range it.commands {
-			cmd := d.bytes(MaxCallBytes)
+			cmd := d.Bytes(MaxCallBytes)
 			it.cmds = append(it.cmds, cmd)
 			it.bytes += len(cmd)
 		}
 		items = append(items, it)
 	}
-	if d.bad || len(d.b) != 0 {
+	if !d.Done() {
 		return nil, fmt.Errorf("%w: calls", errFrame)
 	}
 	return items, nil
@@ -96,13 +96,13 @@ func appendDone(dst []byte, all []done) []byte {
 }
 
 func parseDone(b []byte) ([]done, error) {
-	d := decoder{b: b}
-	n := d.count(MaxFrame, 3)
+	d := NewDecoder(b)
+	n := d.Count(MaxFrame, 3)
 	all := make([]done, 0, n)
 	for range n {
-		all = append(all, done{seq: d.uvarint(), outcome: Outcome(d.byte()), index: d.uvarint()})
+		all = append(all, done{seq: d.Uvarint(), outcome: Outcome(d.Byte()), index: d.Uvarint()})
 	}
-	if d.bad || len(d.b) != 0 {
+	if !d.Done() {
 		return nil, fmt.Errorf("%w: outcomes", errFrame)
 	}
 	return all, nil
@@ -119,10 +119,10 @@ func appendAnswer(dst []byte, id uint64, a answer) []byte {
 }
 
 func parseAnswer(b []byte) (id uint64, a answer, err error) {
-	d := decoder{b: b}
-	id = d.uvarint()
-	a = answer{code: answerCode(d.byte()), index: d.uvarint(), term: d.uvarint(), text: string(d.bytes(4096))}
-	if d.bad || len(d.b) != 0 {
+	d := NewDecoder(b)
+	id = d.Uvarint()
+	a = answer{code: answerCode(d.Byte()), index: d.Uvarint(), term: d.Uvarint(), text: string(d.Bytes(4096))}
+	if !d.Done() {
 		return 0, answer{}, fmt.Errorf("%w: answer", errFrame)
 	}
 	return id, a, nil
@@ -143,18 +143,18 @@ func appendQuestion(dst []byte, q ask) []byte {
 
 // parseQuestion reads a frame with its kind.
 func parseQuestion(b []byte) (ask, error) {
-	d := decoder{b: b}
-	q := ask{kind: d.byte(), id: d.uvarint()}
+	d := NewDecoder(b)
+	q := ask{kind: d.Byte(), id: d.Uvarint()}
 	switch q.kind {
 	case frameRead, frameDemote:
 	case frameRemove:
-		q.site = string(d.bytes(63))
+		q.site = string(d.Bytes(63))
 	case frameRenew:
-		q.incarnation = d.uvarint()
+		q.incarnation = d.Uvarint()
 	default:
 		d.fail()
 	}
-	if d.bad || len(d.b) != 0 {
+	if !d.Done() {
 		return ask{}, fmt.Errorf("%w: question", errFrame)
 	}
 	return q, nil

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
@@ -153,15 +152,10 @@ func (b *Broker) task(ctx context.Context, id fsm.JobID, index uint32) (Task, er
 	return tasks[0], nil
 }
 
-// awaitStart returns when the task has an attempt here or has ended.
+// awaitStart returns when the task has had an attempt or has ended.
 func (b *Broker) awaitStart(ctx context.Context, q LogQuery) error {
-	tick := time.NewTicker(tickEvery)
-	defer tick.Stop()
+	sub := b.Events(b.Feed().Now(), EventFilter{Job: q.Job}) // before the first look: nothing falls in between
 	for {
-		var changed <-chan struct{}
-		b.cfg.Replica.mu.RLock()
-		changed = b.cfg.Replica.changed
-		b.cfg.Replica.mu.RUnlock()
 		t, err := b.task(ctx, q.Job, q.Task)
 		if err != nil {
 			return err
@@ -169,13 +163,8 @@ func (b *Broker) awaitStart(ctx context.Context, q LogQuery) error {
 		if t.Attempt > 0 || isEndName(t.State) {
 			return nil
 		}
-		select {
-		case <-changed:
-		case <-tick.C: // a home task's start changes no replicated state
-		case <-ctx.Done():
-			return fmt.Errorf("wait for task %s/%d: %w", q.Job, q.Task, context.Cause(ctx))
-		case <-b.ctx.Done():
-			return fmt.Errorf("wait for task %s/%d: %w", q.Job, q.Task, ErrStopping)
+		if _, err = sub.Next(ctx); err != nil && !errors.Is(err, ErrEventsLost) {
+			return fmt.Errorf("wait for task %s/%d: %w", q.Job, q.Task, err)
 		}
 	}
 }

@@ -95,3 +95,43 @@ func TestLogsOfEarlierAttempts(t *testing.T) {
 		t.Errorf("an attempt that was never made: %v", err)
 	}
 }
+
+// TestFollowersWaitForTheStart: whoever follows a task that waits is served once
+// it starts, and told once it never will, or the broker stops.
+func TestFollowersWaitForTheStart(t *testing.T) {
+	a := startSites(t, 1)[0]
+	a.accept(t, sleepJob)
+	first := <-a.handler.started
+	follow := func(id fsm.JobID) chan error {
+		done := make(chan error, 1)
+		go func() {
+			r, err := a.Logs(t.Context(), LogQuery{Job: id, Stream: "stdout", Follow: true})
+			if err == nil {
+				err = r.Close()
+			}
+			done <- err
+		}()
+		return done
+	}
+	next, never, last := a.accept(t, sleepJob).ID, a.accept(t, sleepJob).ID, a.accept(t, sleepJob).ID
+	starts, ends, stops := follow(next), follow(never), follow(last)
+	a.handler.end(first, executor.Result{Run: 1})
+	if err := <-starts; err != nil {
+		t.Errorf("a task that started: %v", err)
+	}
+	if err := a.Cancel(t.Context(), never); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ends; !errors.Is(err, ErrNotFound) {
+		t.Errorf("a task that was cancelled: %v", err)
+	}
+	select {
+	case err := <-stops:
+		t.Errorf("a task that waits yet: %v", err)
+	default:
+	}
+	a.stop(t)
+	if err := <-stops; !errors.Is(err, ErrStopping) {
+		t.Errorf("a broker that stops: %v", err)
+	}
+}

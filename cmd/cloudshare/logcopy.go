@@ -138,11 +138,7 @@ func (l *logCopy) most(ctx context.Context) (tries int, live bool) {
 
 // rest waits between two connections.
 func (l *logCopy) rest(ctx context.Context) error {
-	select {
-	case <-time.After(l.pause):
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	was := l.pause
 	l.pause = min(l.pause*3/2, pollMost)
-	return nil
+	return rest(ctx, was)
 }

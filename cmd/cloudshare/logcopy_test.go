@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/api/client"
+	"github.com/cloudshare/cloudshare/api/wire"
 )
 
 // breaking gives ever more of a text and breaks off, n times; then all of it.
@@ -122,5 +123,41 @@ func TestClosedOutputIsNotAskedAgain(t *testing.T) {
 	to := new(failing)
 	if err := copyLogs(t.Context(), c, "site-1.1", client.LogQuery{}, to); !errors.Is(err, io.ErrClosedPipe) || to.asked != 1 {
 		t.Errorf("written %d times: %v", to.asked, err)
+	}
+}
+
+// TestSubmitFollowsAllAttempts: submit --follow prints what run prints, and exits
+// by the job's state.
+func TestSubmitFollowsAllAttempts(t *testing.T) {
+	o := &oneTask{states: []string{taskRuns, taskRuns, `{"state":"running","attempt":2,"started_at":"2026-11-20T12:00:00Z"}`, `{"state":"failed","attempt":2,"exit_code":7}`}, job: `{"id":"site-1.1","state":"failed","counts":{"failed":1}}`}
+	srv := httptest.NewServer(o)
+	defer srv.Close()
+	code, out, errs := cli(t, "", "--addr", srv.URL, "submit", "--follow", "--", "true")
+	if code != exitFailed || out != "stdout of attempt 1\nstdout of attempt 2\n" || !strings.Contains(errs, "stderr of attempt 2") || !strings.Contains(errs, "job site-1.1 failed") {
+		t.Errorf("exit %d, printed %q\n%s", code, out, errs)
+	}
+}
+
+// TestWaitInACrowd: where no more clients may wait, --wait looks now and then.
+func TestWaitInACrowd(t *testing.T) {
+	asked := 0
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch asked++; {
+		case r.Method == http.MethodPost:
+			w.WriteHeader(http.StatusAccepted)
+			_, _ = io.WriteString(w, `{"id":"site-1.1","state":"queued"}`)
+		case r.URL.Query().Has("index"):
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = io.WriteString(w, `{"type":"urn:cloudshare:problem:too-many-waiters","status":503}`)
+		case asked == 2:
+			w.Header().Set(wire.HeaderIndex, "7")
+			_, _ = io.WriteString(w, `{"id":"site-1.1","state":"running"}`)
+		default:
+			_, _ = io.WriteString(w, `{"id":"site-1.1","state":"succeeded"}`)
+		}
+	}))
+	defer srv.Close()
+	if code, _, errs := cli(t, "", "--addr", srv.URL, "submit", "--wait", "--", "true"); code != exitOK || asked != 4 {
+		t.Errorf("exit %d after %d questions\n%s", code, asked, errs)
 	}
 }

@@ -145,30 +145,20 @@ func hasOutput(t wire.Task, printed uint32) bool {
 // awaitTask returns the task once it has output that was not printed, or has
 // ended.
 func awaitTask(ctx context.Context, w *client.Client, id string, printed uint32) (wire.Task, error) {
-	var away time.Time
-	for {
+	ask := func() (wire.Task, error) {
 		list, err := w.Tasks(ctx, id, 1, "")
-		switch {
-		case err == nil && len(list.Items) == 1:
-			t := list.Items[0]
-			if _, over := ends[t.State]; over || hasOutput(t, printed) {
-				return t, nil
-			}
-			away = time.Time{}
-			continue // the next answer comes when something has happened
-		case err == nil:
-			return wire.Task{}, fmt.Errorf("%w: job %s has %d tasks", client.ErrBadAnswer, id, len(list.Items))
-		case ctx.Err() != nil || !passing(err) || !away.IsZero() && time.Since(away) > patience:
+		if err == nil && len(list.Items) != 1 {
+			err = fmt.Errorf("%w: job %s has %d tasks", client.ErrBadAnswer, id, len(list.Items))
+		}
+		if err != nil {
 			return wire.Task{}, err
-		case away.IsZero():
-			away = time.Now()
 		}
-		select {
-		case <-time.After(pollMost):
-		case <-ctx.Done():
-			return wire.Task{}, ctx.Err()
-		}
+		return list.Items[0], nil
 	}
+	return waitFor(ctx, 0, ask, func(t wire.Task) bool {
+		_, over := ends[t.State]
+		return over || hasOutput(t, printed)
+	})
 }
 
 // copyBoth prints both streams of an attempt until it ends, and reports whether

@@ -23,6 +23,7 @@ type oneTask struct {
 	states    []string // JSON of the task
 	cancelled chan struct{}
 	gone      bool // the first attempt's stderr
+	job       string
 	// cut answers a question for output by itself; false leaves it to others.
 	cut func(w http.ResponseWriter, stream string) bool
 }
@@ -56,6 +57,8 @@ func (o *oneTask) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		fmt.Fprintf(w, "%s of attempt %s\n", q.Get("stream"), q.Get("attempt"))
+	case "GET /v1/jobs/site-1.1":
+		_, _ = io.WriteString(w, o.job)
 	case "DELETE /v1/jobs/site-1.1":
 		o.states = []string{`{"state":"cancelled","attempt":1,"reason":"cancelled by its owner"}`}
 		_, _ = io.WriteString(w, `{"id":"site-1.1"}`)

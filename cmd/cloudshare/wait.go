@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -16,10 +17,12 @@ import (
 	"github.com/cloudshare/cloudshare/api/wire"
 )
 
-// Polling of a job that is waited for.
 const (
+	// pollFirst and pollMost are between two tries where something failed.
 	pollFirst = 50 * time.Millisecond
 	pollMost  = time.Second
+	// waitPace is the least time between two looks at a job whose tasks end.
+	waitPace = 100 * time.Millisecond
 	// patience is how long a broker may be away while its job is waited for:
 	// it may be restarting.
 	patience = 30 * time.Second
@@ -50,39 +53,66 @@ func (a *app) wait(ctx context.Context, c *client.Client, ids []string) error {
 	return first
 }
 
-// await polls one job until its end and shows its progress.
+// await watches one job until its end and shows its progress.
 func (a *app) await(ctx context.Context, c *client.Client, id string) (wire.Job, error) {
 	p := a.newProgress(id)
 	defer p.close()
-	return poll(ctx, c, id, func(j wire.Job) bool {
+	w := c.Watching(time.Minute)
+	ask := func() (wire.Job, error) {
+		job, err := w.Job(ctx, id)
+		if isCrowded(err) { // looking now and then is always possible
+			if err = rest(ctx, pollMost); err == nil {
+				return c.Job(ctx, id)
+			}
+		}
+		return job, err
+	}
+	return waitFor(ctx, waitPace, ask, func(j wire.Job) bool {
 		p.update(j)
 		_, ended := ends[j.State]
 		return ended
 	})
 }
 
-// poll asks for a job until done says so.
-func poll(ctx context.Context, c *client.Client, id string, done func(wire.Job) bool) (wire.Job, error) {
-	pause, away := pollFirst, time.Duration(0)
+// waitFor asks a watching client until done says so, at most once a pace. A
+// broker that is away for less than patience may be restarting.
+func waitFor[T any](ctx context.Context, pace time.Duration, ask func() (T, error), done func(T) bool) (T, error) {
+	var away time.Time
 	for {
-		job, err := c.Job(ctx, id)
+		v, err := ask()
+		pause := pace
 		switch {
-		case err == nil && done(job):
-			return job, nil
+		case err == nil && done(v):
+			return v, nil
 		case err == nil:
-			away = 0
-		case !passing(err) || away > patience || ctx.Err() != nil:
-			return job, err
+			away = time.Time{}
+		case ctx.Err() != nil || !passing(err) || !away.IsZero() && time.Since(away) > patience:
+			return v, err
 		default:
-			away += pause
+			if pause = pollMost; away.IsZero() {
+				away = time.Now()
+			}
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return job, ctx.Err()
+		if err = rest(ctx, pause); err != nil {
+			return v, err
 		}
-		pause = min(pause*3/2, pollMost)
 	}
+}
+
+// rest returns after some time, or with ctx's error.
+func rest(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// isCrowded reports that too many clients wait at the broker.
+func isCrowded(err error) bool {
+	var p *client.Problem
+	return errors.As(err, &p) && strings.HasSuffix(p.Type, ":too-many-waiters")
 }
 
 // passing reports an error that a restart or a new lead ends.
@@ -141,25 +171,11 @@ func (p *progress) close() {
 }
 
 // follow prints the output of a job's one task, stdout to stdout and stderr to
-// stderr, and then waits for the end.
+// stderr, and waits for the end.
 func (a *app) follow(ctx context.Context, c *client.Client, id string) error {
-	_, err := poll(ctx, c, id, func(j wire.Job) bool {
-		_, ended := ends[j.State]
-		return ended || j.StartedAt != nil
-	})
+	_, missing, err := a.followTask(ctx, c, id)
 	if err != nil {
 		return err
-	}
-	errs := make(chan error, 2)
-	for stream, to := range map[string]io.Writer{"stdout": a.out, "stderr": a.err} {
-		go func() { errs <- copyLogs(ctx, c, id, client.LogQuery{Stream: stream, Follow: true}, to) }()
-	}
-	missing := false
-	for range 2 {
-		if err := <-errs; err != nil && ctx.Err() == nil {
-			a.note("output is not complete: %s", explain(err))
-			missing = true
-		}
 	}
 	if err := a.wait(ctx, c, []string{id}); err != nil || !missing {
 		return err

@@ -55,8 +55,10 @@ over the environment, that over the file, that over the defaults. A key such as 
 ` + "`cloudshare broker --check-config`" + ` reads all three as a start would, prints what counts and where it is from, and starts
 nothing. A wrong or unknown key is exit 2 with its name, what it must be, and the nearest key there is.
 
-Durations are written ` + "`90s`, `15m`, `36h`" + `; quantities ` + "`256Mi`, `4Gi`" + `. The working directory of an attempt goes when it
-ends; its output stays as ` + "`task_logs`" + ` says. ` + "`data_dir`" + ` must be on a disk that keeps what was synced.
+Durations are written ` + "`90s`, `15m`, `36h`" + `; quantities ` + "`256Mi`, `4Gi`" + `. ` + "`data_dir`" + ` must be on a disk that keeps what was synced.
+
+Of an attempt that has ended its output stays, as ` + "`task_logs`" + ` says. Its working directory does not, whether it succeeded or failed, and no key
+changes that: it can be of any size, and its user seldom has an account here. A task can hand it out as output (` + "`cloudshare guide user`" + `).
 
 SIGUSR1 has a running broker log at level debug, and again at its own.
 

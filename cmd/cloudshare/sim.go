@@ -9,11 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cloudshare/cloudshare/node/sim"
-	"github.com/cloudshare/cloudshare/node/sim/swf"
 )
-
-// maxLogNotes bounds what is told of one log's malformed lines.
-const maxLogNotes = 20
 
 func (a *app) simCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -30,28 +26,6 @@ https://www.cs.huji.ac.il/labs/parallel/workload/.`,
 	}
 	cmd.AddCommand(a.simRunCommand(), a.simTableCommand())
 	return cmd
-}
-
-// openLogs reads logs and tells what was odd about them.
-func (a *app) openLogs(paths []string) ([]*sim.Workload, error) {
-	var logs []*sim.Workload
-	for _, path := range paths {
-		told := 0
-		w, err := sim.OpenWorkload(path, func(p swf.Problem) {
-			if told++; told <= maxLogNotes {
-				a.note("%s", p)
-			}
-		})
-		if err != nil {
-			return nil, err
-		}
-		if told > maxLogNotes {
-			a.note("%s: %d more malformed lines", path, told-maxLogNotes)
-		}
-		a.note("%s: %d jobs, %d of them never ran, %d malformed lines, %d submitted out of order", w.Name, w.Lines, w.Dropped, w.Malformed, w.Unsorted)
-		logs = append(logs, w)
-	}
-	return logs, nil
 }
 
 // simError: what cannot be simulated was asked for wrongly.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cloudshare/cloudshare/sched"
+	"github.com/cloudshare/cloudshare/node/sim"
 )
 
 const sampleLog = "../../node/sim/testdata/sample.swf"
@@ -20,7 +20,11 @@ func TestSimRunWritesWhatWasAskedFor(t *testing.T) {
 	if code != exitOK || strings.Count(out, "\n") != 6 {
 		t.Fatalf("exit %d, %s%s", code, out, errs)
 	}
-	for path, begin := range map[string]string{starts: "start,end,site", schedule: "; Version: 2.2", gantt: "<svg"} {
+	picture := filepath.Join(dir, "s.png")
+	if code, _, errs := cli(t, "", "sim", "run", "--gantt", picture, sampleLog); code != exitOK {
+		t.Fatalf("exit %d, %s", code, errs)
+	}
+	for path, begin := range map[string]string{starts: "start,end,site", schedule: "; Version: 2.2", gantt: "<svg", picture: "\x89PNG"} {
 		text, err := os.ReadFile(path)
 		if err != nil || !strings.HasPrefix(string(text), begin) {
 			t.Errorf("%s: %.40q, %v", path, text, err)
@@ -43,6 +47,41 @@ func TestSimRunWritesWhatWasAskedFor(t *testing.T) {
 	}
 }
 
+// Every malformed line is listed with its place and what was done; the terminal
+// gets the first ones of each log, and the list's name.
+func TestSimListsMalformedLines(t *testing.T) {
+	dir := t.TempDir()
+	good, err := os.ReadFile(sampleLog)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad, list, out := filepath.Join(dir, "bad.swf"), filepath.Join(dir, "deep", "list.txt"), filepath.Join(dir, "out")
+	if err := os.WriteFile(bad, append(good, strings.Repeat("one two\n", 1000)...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	first := fmt.Sprintf("%s:%d: field 1 (job number) is \"one\": not a number: skipped\n", bad, strings.Count(string(good), "\n")+1)
+	for path, args := range map[string][]string{
+		list:                                {"sim", "run", "--malformed", list, bad},
+		filepath.Join(out, "malformed.txt"): {"sim", "table1", "--quick", "--sensitivity", "0", "--sites", "2", "--out", out, bad},
+	} {
+		code, _, errs := cli(t, "", args...)
+		text, err := os.ReadFile(path)
+		if code != exitOK || err != nil || strings.Count(string(text), "\n") != 1000 || !strings.HasPrefix(string(text), first) {
+			t.Errorf("%v: exit %d, list %.200q, %v", args, code, text, err)
+		}
+		if strings.Count(errs, "not a number") != maxLogNotes || !strings.Contains(errs, "980 more malformed lines\n") || !strings.Contains(errs, path) {
+			t.Errorf("%v told %s", args, errs)
+		}
+	}
+	code, _, errs := cli(t, "", "sim", "run", "--malformed", filepath.Join(bad, "list.txt"), bad)
+	if code != exitError || !strings.Contains(errs, "list malformed lines in "+bad) {
+		t.Errorf("a list that cannot be written: exit %d, %s", code, errs)
+	}
+	if code, _, errs := cli(t, "", "sim", "run", "--malformed", filepath.Join(dir, "none"), sampleLog); code != exitOK || strings.Contains(errs, "listed") {
+		t.Errorf("a log without malformed lines: exit %d, %s", code, errs)
+	}
+}
+
 // A site's waits may add up to more than a time.Duration, 292 years, holds.
 func TestSecondsOfCenturies(t *testing.T) {
 	for s, want := range map[int64]string{
@@ -59,10 +98,10 @@ func TestSimTable(t *testing.T) {
 	dir := t.TempDir()
 	args := []string{"sim", "table1", "--quick", "--period", "6h", "--sites", "3", "--out", dir, sampleLog}
 	code, first, errs := cli(t, "", args...)
-	if code != exitOK || strings.Count(first, "\n") != 1+3*len(sched.Names()) {
+	if code != exitOK || strings.Count(first, "\n") != 1+3*len(sim.PaperPolicies()) {
 		t.Fatalf("exit %d, %s%s", code, first, errs)
 	}
-	for _, name := range []string{"report.md", "instances.csv", "shares.svg", "rows.jsonl"} {
+	for _, name := range []string{"report.md", "instances.csv", "shares.svg", "shares.png", "rows.jsonl"} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() == 0 {
 			t.Errorf("%s: %v", name, err)
 		}

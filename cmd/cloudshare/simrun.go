@@ -26,6 +26,7 @@ type simRun struct {
 	starts   string
 	schedule string
 	gantt    string
+	bad      string
 }
 
 func (a *app) simRunCommand() *cobra.Command {
@@ -62,12 +63,13 @@ users are different people.`,
 	f.StringVar(&r.home, "home", "reported", "home runs: reported, unreported, never")
 	f.StringVar(&r.starts, "starts", "", "write every start to `FILE`, CSV")
 	f.StringVar(&r.schedule, "schedule", "", "write the schedule to `FILE`, SWF")
-	f.StringVar(&r.gantt, "gantt", "", "draw the schedule to `FILE`, SVG")
+	f.StringVar(&r.bad, "malformed", "malformed.txt", "list the logs' malformed lines, if there are any, in `FILE`")
+	f.StringVar(&r.gantt, "gantt", "", "draw the schedule to `FILE`, SVG, or PNG if it ends in .png")
 	return cmd
 }
 
 func (a *app) simRun(args []string, r simRun) error {
-	logs, err := a.openLogs(args)
+	logs, err := a.openLogs(args, r.bad)
 	if err != nil {
 		return err
 	}
@@ -146,7 +148,7 @@ func (r *simRun) write(in *sim.Instance, out *sim.Outcome, title string) error {
 	}{
 		{r.starts, func(w io.Writer) error { return sim.StartLog(w, &in.Case, out) }},
 		{r.schedule, func(w io.Writer) error { return sim.Schedule(w, &in.Case, out, "; Note: "+title) }},
-		{r.gantt, func(w io.Writer) error { return sim.Gantt(w, &in.Case, out, title) }},
+		{r.gantt, func(w io.Writer) error { return sim.Gantt(w, sim.FormatOf(r.gantt), &in.Case, out, title) }},
 	} {
 		if f.path != "" {
 			if err := writeFile(f.path, f.write); err != nil {

@@ -38,7 +38,8 @@ plays, all coalitions give the Shapley value, and the fairer policy gets a point
 
 Results are kept in --out as they come: after Ctrl-C the same command goes on.
 The same logs, flags and seed give the same report, table and picture, byte for byte;
-rows.jsonl keeps the order in which instances were done.`,
+rows.jsonl keeps the order in which instances were done. Malformed lines of the
+logs are listed in malformed.txt there.`,
 		Example: `  cloudshare sim table1 --quick node/sim/testdata/sample.swf
   cloudshare sim table1 --out study HPC2N-2002-2.2-cln.swf.gz LPC-EGEE-2004-1.2-cln.swf.gz`,
 		Args: cobra.MinimumNArgs(1),
@@ -82,7 +83,7 @@ func (a *app) simTable(cmd *cobra.Command, args []string, t table) error {
 	if t.quick {
 		s.Periods, s.Mappings, s.Loads, t.open = min(s.Periods, 2), 1, []float64{0.75, 1.5}, min(t.open, 1)
 	}
-	logs, err := a.openLogs(args)
+	logs, err := a.openLogs(args, filepath.Join(t.out, "malformed.txt"))
 	if err != nil {
 		return err
 	}
@@ -133,7 +134,9 @@ func (a *app) runTable(ctx context.Context, t *table, command string) error {
 	bar.close()
 	a.note("played in %s", time.Since(began).Round(time.Second/10))
 	for name, write := range map[string]func(io.Writer) error{
-		"report.md": report.Markdown, "instances.csv": report.CSV, "shares.svg": report.Chart,
+		"report.md": report.Markdown, "instances.csv": report.CSV,
+		"shares.svg": func(w io.Writer) error { return report.Chart(w, sim.SVG) },
+		"shares.png": func(w io.Writer) error { return report.Chart(w, sim.PNG) },
 	} {
 		if err := writeFile(filepath.Join(t.out, name), write); err != nil {
 			return err

@@ -1,46 +1,10 @@
 package sim
 
 import (
-	"bufio"
 	"fmt"
-	"html"
 	"io"
 	"strings"
 )
-
-// svg writes a drawing; an error stays for Flush.
-type svg struct {
-	*bufio.Writer
-}
-
-func newSVG(dst io.Writer, width, height int, title string) *svg {
-	s := &svg{bufio.NewWriter(dst)}
-	fmt.Fprintf(s, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n", width, height, width, height)
-	fmt.Fprintf(s, "<title>%s</title>\n<rect width=\"%d\" height=\"%d\" fill=\"white\"/>\n", html.EscapeString(title), width, height)
-	return s
-}
-
-func (s *svg) rect(x, y, w, h float64, fill, title string) {
-	fmt.Fprintf(s, `<rect x="%.2f" y="%.2f" width="%.2f" height="%.2f" fill="%s" stroke="white" stroke-width="0.5">`, x, y, w, h, fill)
-	fmt.Fprintf(s, "<title>%s</title></rect>\n", html.EscapeString(title))
-}
-
-// text writes at a point; anchor is start, middle or end.
-func (s *svg) text(x, y float64, anchor, text string) {
-	fmt.Fprintf(s, "<text x=\"%.2f\" y=\"%.2f\" text-anchor=\"%s\">%s</text>\n", x, y, anchor, html.EscapeString(text))
-}
-
-func (s *svg) line(x1, y1, x2, y2 float64) {
-	fmt.Fprintf(s, "<line x1=\"%.2f\" y1=\"%.2f\" x2=\"%.2f\" y2=\"%.2f\" stroke=\"#999\"/>\n", x1, y1, x2, y2)
-}
-
-func (s *svg) end() error {
-	fmt.Fprintln(s, "</svg>")
-	if err := s.Flush(); err != nil {
-		return fmt.Errorf("write drawing: %w", err)
-	}
-	return nil
-}
 
 // palette colours owners, and policies.
 var palette = [MaxSites]string{
@@ -49,7 +13,7 @@ var palette = [MaxSites]string{
 
 // Chart draws the shares of the scores in each scenario, ours filled and the
 // paper's pale beside them.
-func (p *Report) Chart(dst io.Writer) error {
+func (p *Report) Chart(dst io.Writer, format Format) error {
 	const (
 		bar, gap, left, top, high = 22.0, 6.0, 50.0, 40.0, 240.0
 	)
@@ -57,7 +21,10 @@ func (p *Report) Chart(dst io.Writer) error {
 	scenarios := distinct(p.Rows, func(r *Row) Scenario { return r.Scenario })
 	group := float64(len(p.Study.Policies)) * (2*bar + gap)
 	width := left + float64(len(scenarios))*(group+40)
-	s := newSVG(dst, int(width), int(top+high+70), "Shares of the scores")
+	s, err := newDrawing(dst, format, int(width), int(top+high+70), "Shares of the scores")
+	if err != nil {
+		return err
+	}
 	for percent := 0; percent <= most; percent += 5 {
 		y := top + high*(1-float64(percent)/float64(most))
 		s.line(left-5, y, width-20, y)

@@ -10,7 +10,7 @@ const maxBars = 5000
 
 // Gantt draws who ran what where and when: a row for each core, coloured by
 // owner, background in grey.
-func Gantt(dst io.Writer, c *Case, o *Outcome, title string) error {
+func Gantt(dst io.Writer, format Format, c *Case, o *Outcome, title string) error {
 	const left, top, row = 80.0, 40.0, 18.0
 	rows, first := 0, make([]int, len(c.Cores))
 	for i, n := range c.Cores {
@@ -23,7 +23,10 @@ func Gantt(dst io.Writer, c *Case, o *Outcome, title string) error {
 		end = max(end, o.Start[i]+c.Tasks[i].Run)
 	}
 	scale := 800 / float64(end)
-	s := newSVG(dst, int(left+830), int(top+row*float64(rows)+60), title)
+	s, err := newDrawing(dst, format, int(left+830), int(top+row*float64(rows)+60), title)
+	if err != nil {
+		return err
+	}
 	s.text(left, 20, "start", title)
 	if left := len(o.Order) - len(order); left > 0 {
 		s.text(830, 20, "end", fmt.Sprintf("the first %d tasks; %d more are not drawn", maxBars, left))
@@ -48,9 +51,10 @@ func Gantt(dst io.Writer, c *Case, o *Outcome, title string) error {
 		y := top + row*float64(first[i])
 		s.line(left-70, y-1, left+810, y-1)
 		s.text(left-8, y+row-6, "end", SiteName(i))
-		s.text(left+float64(i)*120+14, top+row*float64(rows)+40, "start", "tasks of "+SiteName(i))
-		s.rect(left+float64(i)*120, top+row*float64(rows)+30, 10, 10, palette[i%len(palette)], SiteName(i))
+		s.text(left+float64(i)*68+14, top+row*float64(rows)+40, "start", SiteName(i))
+		s.rect(left+float64(i)*68, top+row*float64(rows)+30, 10, 10, palette[i%len(palette)], SiteName(i))
 	}
+	s.text(left-8, top+row*float64(rows)+40, "end", "tasks of")
 	s.text(left, top+row*float64(rows)+16, "start", "0 s")
 	s.text(left+800, top+row*float64(rows)+16, "end", fmt.Sprintf("%d s", end))
 	return s.end()

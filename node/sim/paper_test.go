@@ -59,7 +59,7 @@ func TestFiguresOfThePaper(t *testing.T) {
 			t.Fatal(err)
 		}
 		var b bytes.Buffer
-		if err := Gantt(&b, c, out, name[:6]+" "+name[6:7]+" of the paper: "+policy); err != nil {
+		if err := Gantt(&b, SVG, c, out, name[:6]+" "+name[6:7]+" of the paper: "+policy); err != nil {
 			t.Fatal(err)
 		}
 		goldenfile.Match(t, name, b.String())

@@ -44,7 +44,7 @@ func report(t *testing.T, s *Study, rows []*Row) string {
 	for _, write := range []func(*Report, *bytes.Buffer) error{
 		func(p *Report, b *bytes.Buffer) error { return p.Markdown(b) },
 		func(p *Report, b *bytes.Buffer) error { return p.CSV(b) },
-		func(p *Report, b *bytes.Buffer) error { return p.Chart(b) },
+		func(p *Report, b *bytes.Buffer) error { return p.Chart(b, SVG) },
 	} {
 		if err := write(p, &b); err != nil {
 			t.Fatal(err)
@@ -390,7 +390,7 @@ func TestTheSameSeedGivesTheSameBytes(t *testing.T) {
 			return "", Outcome{}
 		}
 		var b bytes.Buffer
-		if err := errors.Join(StartLog(&b, &in.Case, out), Schedule(&b, &in.Case, out), Gantt(&b, &in.Case, out, "t")); err != nil {
+		if err := errors.Join(StartLog(&b, &in.Case, out), Schedule(&b, &in.Case, out), Gantt(&b, SVG, &in.Case, out, "t")); err != nil {
 			t.Error(err)
 		}
 		return b.String(), *out

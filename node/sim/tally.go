@@ -109,6 +109,11 @@ func (t *Tally) Losses(i int) (n int) {
 	return n
 }
 
+// PaperPolicies are those of Table 1, in its order.
+func PaperPolicies() []string {
+	return []string{sched.OrigDirect, sched.RelDirect, sched.SimplDirect, sched.FairShare, sched.RoundRobin}
+}
+
 // paperScores is Table 1 of the paper, by policy, for scenarios 1 to 3.
 var paperScores = map[string][3]int{
 	sched.OrigDirect: {3051, 3095, 2110}, sched.RelDirect: {3840, 3793, 2420}, sched.SimplDirect: {4061, 3955, 2415},

@@ -80,12 +80,11 @@ func OpenWorkload(path string, report func(swf.Problem)) (*Workload, error) {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
 	defer f.Close()
-	name := filepath.Base(path)
-	w, err := ReadWorkload(f, name, report)
+	w, err := ReadWorkload(f, path, report)
 	if err != nil {
 		return nil, err
 	}
-	w.Name = strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".swf")
+	w.Name = strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".gz"), ".swf")
 	return w, nil
 }
 

@@ -3,6 +3,7 @@ package swf
 import (
 	"bufio"
 	"bytes"
+	"compress/flate"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -116,10 +117,10 @@ func (r *Reader) Next() (Job, error) {
 func (r *Reader) wrap(err error) error {
 	switch {
 	case errors.Is(err, io.EOF) && r.jobs == 0:
-		return fmt.Errorf("%s:%d: %w: is it in the Standard Workload Format?", r.name, r.line, ErrEmpty)
+		return fmt.Errorf("%s:%d: %w: is it in the Standard Workload Format, plain or gzipped?", r.name, r.line, ErrEmpty)
 	case errors.Is(err, io.EOF):
 		return io.EOF
-	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, gzip.ErrChecksum), errors.Is(err, gzip.ErrHeader):
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, gzip.ErrChecksum), errors.Is(err, gzip.ErrHeader), errors.As(err, new(flate.CorruptInputError)):
 		return fmt.Errorf("%s:%d: %w", r.name, r.line+1, ErrTruncated)
 	}
 	return fmt.Errorf("%s:%d: read log: %w", r.name, r.line+1, err)

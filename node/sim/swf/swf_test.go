@@ -98,8 +98,9 @@ func TestBadFilesNameTheLineAndTheRemedy(t *testing.T) {
 	}{
 		"cut":     {whole[:len(whole)-8], ErrTruncated, "log:1001: the compressed file is cut off or damaged: fetch it again"},
 		"damaged": {append(slices.Clone(whole[:len(whole)-8]), 1, 2, 3, 4, 5, 6, 7, 8), ErrTruncated, "fetch it again"},
+		"corrupt": {[]byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff, 0x07}, ErrTruncated, "log:1: "},
 		"header":  {[]byte{0x1f, 0x8b, 9}, ErrTruncated, "log:1: "},
-		"empty":   {nil, ErrEmpty, "log:0: no job in the log: is it in the Standard Workload Format?"},
+		"empty":   {nil, ErrEmpty, "log:0: no job in the log: is it in the Standard Workload Format, plain or gzipped?"},
 		"garbage": {[]byte("hello\n"), ErrEmpty, "log:1: no job"},
 	} {
 		r := NewReader(bytes.NewReader(c.data), "log", nil)

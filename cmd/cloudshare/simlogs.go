@@ -1,0 +1,86 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/cloudshare/cloudshare/node/sim"
+	"github.com/cloudshare/cloudshare/node/sim/swf"
+)
+
+// maxLogNotes bounds what is told of one log's malformed lines on the terminal;
+// the list has all of them.
+const maxLogNotes = 20
+
+// openLogs reads logs and tells what was odd about them: all malformed lines in
+// the file list, which is made if there are any.
+func (a *app) openLogs(paths []string, list string) (logs []*sim.Workload, err error) {
+	m := &malformed{app: a, path: list}
+	defer func() { err = cmp.Or(err, m.close()) }()
+	for _, path := range paths {
+		w, err := m.open(path)
+		if err != nil {
+			return nil, err
+		}
+		a.note("%s: %d jobs, %d of them never ran, %d malformed lines, %d submitted out of order", w.Name, w.Lines, w.Dropped, w.Malformed, w.Unsorted)
+		logs = append(logs, w)
+	}
+	return logs, nil
+}
+
+// malformed lists the lines of logs that are not as the format wants them. They
+// pass through: however many there are, they take no memory.
+type malformed struct {
+	app  *app
+	path string
+	file *os.File // nil = none yet
+	out  *bufio.Writer
+	told int // of this log
+	err  error
+}
+
+// open reads one log.
+func (m *malformed) open(path string) (*sim.Workload, error) {
+	m.told = 0
+	w, err := sim.OpenWorkload(path, m.add)
+	if m.told > maxLogNotes {
+		m.app.note("%s: %d more malformed lines", path, m.told-maxLogNotes)
+	}
+	return w, err
+}
+
+func (m *malformed) add(p swf.Problem) {
+	if m.told++; m.told <= maxLogNotes {
+		m.app.note("%s", p)
+	}
+	if m.file == nil && m.err == nil {
+		m.create()
+	}
+	if m.file != nil {
+		_, _ = fmt.Fprintln(m.out, p) // an error stays for Flush
+	}
+}
+
+func (m *malformed) create() {
+	if m.err = os.MkdirAll(filepath.Dir(m.path), 0o755); m.err == nil {
+		m.file, m.err = os.Create(m.path)
+	}
+	m.out = bufio.NewWriter(m.file)
+}
+
+func (m *malformed) close() error {
+	err := m.err
+	if m.file != nil {
+		err = cmp.Or(m.out.Flush(), m.file.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("list malformed lines in %s: %w", m.path, err)
+	}
+	if m.file != nil {
+		m.app.note("all malformed lines are listed in %s", m.path)
+	}
+	return nil
+}

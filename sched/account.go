@@ -23,6 +23,8 @@ type Account struct {
 	// LastStart is the decision number of the site's latest start, 0 = never;
 	// for ROUND_ROBIN.
 	LastStart uint64
+	// Projection is for the policies by projected waits; zero under others.
+	Projection Projection
 }
 
 // Sums replaces the history of ended tasks. A task of weight w (per quantum)

@@ -58,6 +58,15 @@ func (x Int128) Half() Int128 {
 	return Int128{Hi: x.Hi >> 1, Lo: x.Lo>>1 | uint64(x.Hi)<<63}
 }
 
+// Div returns x/m, rounded down.
+//
+// REQUIRES: x ≥ 0, m > 0.
+func (x Int128) Div(m int64) Int128 {
+	hi := uint64(x.Hi) / uint64(m)
+	lo, _ := bits.Div64(uint64(x.Hi)%uint64(m), x.Lo, uint64(m))
+	return Int128{Hi: int64(hi), Lo: lo}
+}
+
 // Cmp returns −1, 0 or +1 as x is less than, equal to or greater than y.
 func (x Int128) Cmp(y Int128) int {
 	switch {

@@ -72,7 +72,8 @@ type Policy interface {
 	Rank(a *Account, now int64) Rank
 }
 
-// Names returns the policies' names in the order of the paper's table.
+// Names returns the names of the paper's policies in the order of its table; see
+// Projected for the others.
 func Names() []string {
 	return []string{OrigDirect, RelDirect, SimplDirect, FairShare, RoundRobin}
 }
@@ -89,8 +90,10 @@ func New(name string, mode Mode) (Policy, error) {
 		return fairShare{mode: mode}, nil
 	case RoundRobin:
 		return roundRobin{}, nil
+	case Alone, CE, Shapley:
+		return projected{}, nil
 	}
-	return nil, fmt.Errorf("%w %.40q: want one of %s", ErrUnknownPolicy, name, strings.Join(Names(), ", "))
+	return nil, fmt.Errorf("%w %.40q: want one of %s", ErrUnknownPolicy, name, strings.Join(append(Names(), Projected()...), ", "))
 }
 
 // Standing returns a site's contribution, utility and priority (contribution −

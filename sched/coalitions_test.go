@@ -1,0 +1,364 @@
+package sched
+
+import (
+	"math/big"
+	"math/bits"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// plainFederation keeps the changes of all sites and, for any coalition, plays
+// them from the start.
+type plainFederation struct {
+	steps []plainStep
+	sites int
+}
+
+type plainStep struct {
+	now     int64
+	changes []Change
+	changed []int32
+}
+
+// total plays a coalition, a set of sites.
+func (f *plainFederation) total(set uint) *big.Int {
+	p := newPlain()
+	for _, s := range f.steps {
+		var sum Change
+		in := false
+		for _, o := range s.changed {
+			if set&(1<<o) != 0 {
+				sum.Plus(&s.changes[o])
+				in = true
+			}
+		}
+		if in {
+			p.step(s.now, &sum, mostSlots)
+		}
+	}
+	if v := p.total(); v.Cmp(toBig(MaxWait)) < 0 {
+		return v
+	}
+	return toBig(MaxWait)
+}
+
+// shapley is a site's mean contribution over all orders of joining.
+func (f *plainFederation) shapley(site int) *big.Rat {
+	value := make([]*big.Int, 1<<f.sites)
+	for set := range value {
+		value[set] = f.total(uint(set))
+	}
+	sum, orders := new(big.Int), int64(0)
+	var join func(set uint)
+	join = func(set uint) {
+		if bits.OnesCount(set) == f.sites {
+			orders++
+			return
+		}
+		for o := range f.sites {
+			if set&(1<<o) != 0 {
+				continue
+			}
+			before := orders
+			join(set | 1<<o)
+			if o == site {
+				d := new(big.Int).Sub(value[set|1<<o], value[set])
+				sum.Add(sum, d.Mul(d, big.NewInt(orders-before)))
+			}
+		}
+	}
+	join(0)
+	return new(big.Rat).SetFrac(sum, big.NewInt(orders))
+}
+
+// fair is a site's fair share by the policy's definition.
+func (f *plainFederation) fair(policy string, site int) *big.Rat {
+	all := uint(1)<<f.sites - 1
+	switch policy {
+	case Alone:
+		return new(big.Rat).SetInt(f.total(1 << site))
+	case CE:
+		v := f.total(1 << site)
+		v.Add(v, f.total(all)).Sub(v, f.total(all&^(1<<site)))
+		return new(big.Rat).SetFrac(v, big.NewInt(2))
+	}
+	return f.shapley(site)
+}
+
+// play draws a federation's changes and enters them into coalitions. What a site
+// does before it has joined does not happen.
+func play(t *rapid.T, policies []string, sites int) (*plainFederation, []*Coalitions) {
+	f := &plainFederation{}
+	var all []*Coalitions
+	for _, p := range policies {
+		all = append(all, NewCoalitions(p, 0, 0))
+	}
+	now, cores, epoch := int64(0), make([]int64, sites), uint64(0)
+	for f.sites < sites || rapid.IntRange(0, 7).Draw(t, "go on") > 0 {
+		if f.sites < sites && rapid.IntRange(0, 1).Draw(t, "join") == 0 {
+			f.sites++
+			for _, c := range all {
+				c.Join(epoch)
+			}
+		}
+		now += rapid.Int64Range(0, 80).Draw(t, "later")
+		s := plainStep{now: now, changes: make([]Change, f.sites)}
+		for o := range f.sites {
+			if rapid.IntRange(0, 2).Draw(t, "changed") == 0 {
+				s.changes[o] = drawChange(t, now, cores[o])
+				cores[o] += s.changes[o].Cores
+				s.changed = append(s.changed, int32(o))
+			}
+		}
+		f.steps = append(f.steps, s)
+		epoch += uint64(rapid.IntRange(0, 1).Draw(t, "snapshot"))
+		for i, c := range all {
+			frozen := c.Copy()
+			before := statesOf(frozen)
+			all[i].Step(now, s.changes, s.changed, epoch+1)
+			if !slices.EqualFunc(statesOf(frozen), before, equalState) {
+				t.Fatal("a step changed a copy of an earlier epoch")
+			}
+			all[i] = c
+		}
+		epoch++
+	}
+	return f, all
+}
+
+func statesOf(c *Coalitions) (out []QueueState) {
+	for q := range c.All {
+		out = append(out, q.Clone().State())
+	}
+	return out
+}
+
+// TestFairIsNaive compares fair shares under all three policies with their
+// definitions over coalitions that are played from the start, one by one.
+func TestFairIsNaive(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f, all := play(t, Projected(), rapid.IntRange(1, 5).Draw(t, "sites"))
+		for _, c := range all {
+			if rapid.Bool().Draw(t, "count") {
+				c.Count()
+			}
+			if rapid.Bool().Draw(t, "restore") {
+				c = restored(t, c)
+			}
+			if got, want := toBig(c.Total()), f.total(1<<f.sites-1); got.Cmp(want) != 0 {
+				t.Fatalf("%s: all wait %v, naively %v", c.Policy(), got, want)
+			}
+			for o := range f.sites {
+				got := new(big.Rat).SetFrac(toBig(c.Fair(o)), big.NewInt(c.Scale()))
+				if want := f.fair(c.Policy(), o); got.Cmp(want) != 0 {
+					t.Fatalf("%s: fair share of %d of %d is %v, naively %v", c.Policy(), o, f.sites, got, want)
+				}
+				if got, want := toBig(c.Own(o)), f.total(1<<o); got.Cmp(want) != 0 {
+					t.Fatalf("%s: %d alone waits %v, naively %v", c.Policy(), o, got, want)
+				}
+			}
+		}
+	})
+}
+
+func restored(t *rapid.T, c *Coalitions) *Coalitions {
+	states := statesOf(c)
+	r, err := RestoreCoalitions(c.policy, c.n, c.now, 7, func() (*Queue, error) {
+		s := states[0]
+		states = states[1:]
+		return RestoreQueue(s)
+	})
+	if err != nil || len(states) > 0 {
+		t.Fatalf("restore: %v, %d queues left", err, len(states))
+	}
+	return r
+}
+
+// TestCEIsShapleyOfThree: with three sites the two differ by the same amount
+// for all, so their orders are one.
+func TestCEIsShapleyOfThree(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		_, all := play(t, []string{CE, Shapley}, 3)
+		var diff *big.Rat
+		for o := range 3 {
+			d := new(big.Rat).SetFrac(toBig(all[0].Fair(o)), big.NewInt(all[0].Scale()))
+			d.Sub(d, new(big.Rat).SetFrac(toBig(all[1].Fair(o)), big.NewInt(all[1].Scale())))
+			if diff != nil && diff.Cmp(d) != 0 {
+				t.Fatalf("site %d differs by %v, others by %v", o, d, diff)
+			}
+			diff = d
+		}
+	})
+}
+
+// TestEqualSitesAreSymmetric: sites that do the same have the same share; under
+// SHAPLEY the shares are all that is waited.
+func TestEqualSitesAreSymmetric(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		sites := rapid.IntRange(1, 6).Draw(t, "sites")
+		for _, policy := range Projected() {
+			c := NewCoalitions(policy, 0, 0)
+			changed := make([]int32, sites)
+			for o := range sites {
+				c.Join(0)
+				changed[o] = int32(o)
+			}
+			now, cores := int64(0), int64(0)
+			for range rapid.IntRange(1, 9).Draw(t, "steps") {
+				now += rapid.Int64Range(0, 80).Draw(t, "later")
+				d := drawChange(t, now, cores)
+				cores += d.Cores
+				c.Step(now, slices.Repeat([]Change{d}, sites), changed, 0)
+			}
+			sum := new(big.Int)
+			for o := range sites {
+				sum.Add(sum, toBig(c.Fair(o)))
+				if c.Fair(o) != c.Fair(0) {
+					t.Fatalf("%s: equal sites have %v and %v", policy, c.Fair(o), c.Fair(0))
+				}
+			}
+			if want := new(big.Int).Mul(toBig(c.Total()), big.NewInt(c.Scale())); policy == Shapley && sum.Cmp(want) != 0 {
+				t.Fatalf("shares sum to %v, all wait %v", sum, want)
+			}
+		}
+	})
+}
+
+// TestLimitsGiveWay: the thirteenth site has CE take over from SHAPLEY with the
+// same queues, and the 257th ALONE from CE.
+func TestLimitsGiveWay(t *testing.T) {
+	c, ce := NewCoalitions(Shapley, 0, 0), NewCoalitions(CE, 0, 0)
+	step := func(now int64, o int) {
+		for _, c := range []*Coalitions{c, ce} {
+			d := make([]Change, c.Sites())
+			d[o].Cores = 1
+			d[o].New.Add(int64(5+o), 10, now)
+			c.Step(now, d, []int32{int32(o)}, 0)
+		}
+	}
+	for o := range MaxCE + 1 {
+		c.Join(0)
+		ce.Join(0)
+		if o < 40 {
+			step(int64(o), o)
+		}
+		if want := Effective(Shapley, o+1); c.Policy() != want {
+			t.Fatalf("%d sites: %s, want %s", o+1, c.Policy(), want)
+		}
+		if o < MaxShapley {
+			continue
+		}
+		for i := range 20 {
+			if i <= o && c.Fair(i) != ce.Fair(i) {
+				t.Fatalf("%d sites, %s: site %d has %v, by CE all along %v", o+1, c.Policy(), i, c.Fair(i), ce.Fair(i))
+			}
+		}
+	}
+	if c.Policy() != Alone || MaxSites(Shapley) != 12 || MaxSites(CE) != 256 || MaxSites(Alone) != 0 {
+		t.Fatal(c.Policy())
+	}
+}
+
+// TestNoCores: a site without cores goes last whenever anything of its own is to be
+// served; where nobody has any, all shares are equal.
+func TestNoCores(t *testing.T) {
+	for _, policy := range Projected() {
+		c := NewCoalitions(policy, 0, 0)
+		d := make([]Change, 3)
+		for o := range d {
+			c.Join(0)
+			d[o].New.Add(10, 100, 0)
+		}
+		c.Step(0, d, []int32{0, 1, 2}, 0)
+		if c.Fair(0) != c.Fair(1) || c.Fair(1) != c.Fair(2) {
+			t.Errorf("%s: nobody has cores: %v, %v, %v", policy, c.Fair(0), c.Fair(1), c.Fair(2))
+		}
+		d = make([]Change, 3)
+		d[0].Cores, d[1].Cores = 2, 3
+		c.Step(1, d, []int32{0, 1}, 0)
+		p, _ := New(policy, Partial)
+		rank := func(o int, wait int64) Rank {
+			a := Account{Projection: Projection{
+				Waits: Waits{Started: Int64(wait), Units: 10}, Fair: c.Fair(o), Scale: c.Scale(), Ahead: c.Total(), Queued: 30,
+			}}
+			return p.Rank(&a, 1)
+		}
+		if rank(2, 1<<50).Compare(rank(0, 0)) >= 0 || rank(2, 1<<50).Compare(rank(1, 0)) >= 0 {
+			t.Errorf("%s: a site without cores goes before another", policy)
+		}
+		if rank(0, 0).Compare(rank(1, 0)) >= 0 {
+			t.Errorf("%s: who has fewer cores goes first", policy)
+		}
+	}
+}
+
+// TestExcessIsInRange: at the bounds of everything the excess fits, and Excess
+// is exact there.
+func TestExcessIsInRange(t *testing.T) {
+	most, low := new(big.Int).Lsh(big.NewInt(1), 127), Int64(0)
+	for _, w := range []Int128{low, MaxWait, {Hi: 1 << 62}} {
+		for _, fair := range []Int128{low, MaxWait, MaxWait.Neg()} {
+			for _, ahead := range []Int128{low, MaxWait, {Hi: 1 << 62}} {
+				for _, units := range []int64{0, 1, MaxUnits, 1 << 62} {
+					p := Projection{
+						Waits: Waits{Started: w, Units: units, Released: Mul64(units, MaxNow)}, Scale: lcmTo(MaxShapley),
+						Fair: fair.MulInt64(lcmTo(MaxShapley)), Ahead: ahead, Queued: 1 << 62,
+					}
+					want := new(big.Int).Sub(toBig(clamped(w)), toBig(fair))
+					want.Mul(want, big.NewInt(MaxUnits))
+					f := new(big.Int).Mul(toBig(clamped(ahead)), big.NewInt(min(units, MaxUnits)))
+					want.Add(want, f).Mul(want, big.NewInt(p.Scale))
+					if got := toBig(p.Excess(MaxNow)); got.Cmp(want) != 0 || want.CmpAbs(most) >= 0 {
+						t.Fatalf("excess %v, should be %v", got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestQueueAtItsBounds: the greatest numbers neither panic nor turn a wait
+// negative, and wait without end counts as MaxWait.
+func TestQueueAtItsBounds(t *testing.T) {
+	for _, cores := range []int64{0, 1, maxCores} {
+		q := new(Queue)
+		var c Change
+		c.Cores = cores
+		c.New = Batch{Units: MaxUnits, Work: Mul64(MaxUnits, MaxNow)}
+		c.Corrected = Mul64(MaxUnits, MaxNow)
+		q.Step(1, &c, minSlots)
+		if got := q.Total(); cores < 2 && got != MaxWait || got.Sign() < 0 {
+			t.Fatalf("%d cores: %v", cores, got)
+		}
+		c.Cores = 0
+		for _, now := range []int64{2, MaxNow / 2, MaxNow} {
+			q.Step(now, &c, minSlots)
+			c.Corrected = c.Corrected.Neg()
+			if got := q.Total(); got.Sign() < 0 || got.Cmp(MaxWait) > 0 {
+				t.Fatalf("%d cores at %d: %v", cores, now, got)
+			}
+			if _, err := RestoreQueue(q.State()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestMillionUnits: an array of a million is as cheap as one task.
+func TestMillionUnits(t *testing.T) {
+	q := new(Queue)
+	var c Change
+	c.Cores = 64
+	c.New.Add(1_000_000, 3600, 0)
+	q.Step(0, &c, minSlots)
+	q.Step(halfway, &Change{}, minSlots)
+	// Rounds of 64, 3600 apart: 15625 of them.
+	if want := Mul64(64*3600, 15625*15624/2); q.Total() != want || len(q.free) > 2 {
+		t.Fatalf("%v, want %v; %d times", q.Total(), want, len(q.free))
+	}
+}
+
+// halfway is half of the time that the million take.
+const halfway = 15625 * 3600 / 2

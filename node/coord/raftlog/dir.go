@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// The data directory holds lock, member.json, raft.db and snapshots/.
+// The data directory holds lock, member.json, raft.db, raft.wal and snapshots/.
 
 // member is the identity of a data directory. It is written before anything
 // depends on it: its presence means that the directory is in use.

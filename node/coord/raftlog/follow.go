@@ -49,11 +49,17 @@ func (o Offline) follow(ctx context.Context, m *member, addr string) error {
 	m.Founder, m.Follow = false, []string{addr}
 	return o.steps(
 		step{"mark", func() error { return m.save(o.Dir) }},
-		step{"log", func() error { return os.RemoveAll(filepath.Join(o.Dir, "raft.db")) }},
+		step{"log", o.dropLog},
 		step{"snapshots", func() error { return os.RemoveAll(filepath.Join(o.Dir, "snapshots")) }},
 		step{"sync", func() error { return syncDir(o.Dir) }},
 		step{"done", func() error { m.unmark(); return m.save(o.Dir) }},
 	)
+}
+
+// dropLog removes the log. Its newest entries go last: without the rest of the
+// store they would be of no store.
+func (o Offline) dropLog() error {
+	return errors.Join(os.RemoveAll(filepath.Join(o.Dir, "raft.db")), os.RemoveAll(filepath.Join(o.Dir, walName)))
 }
 
 // ask asks who answers at an address.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"path/filepath"
 	"sync"
 
 	"github.com/hashicorp/go-hclog"
@@ -136,7 +135,7 @@ func (l *Log) listen() error {
 }
 
 func (l *Log) openRaft(founder bool) error {
-	bolt, err := openBolt(filepath.Join(l.cfg.Dir, "raft.db"))
+	bolt, err := openStore(l.cfg.Dir)
 	if err != nil {
 		return err
 	}

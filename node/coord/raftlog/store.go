@@ -3,6 +3,7 @@ package raftlog
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"github.com/cloudshare/cloudshare/node/boltfile"
+	"github.com/cloudshare/cloudshare/node/walfile"
 )
 
 // cacheBytes bounds the recent entries kept in memory for replication; the
@@ -51,6 +53,29 @@ var (
 	_ raft.StableStore = (*store)(nil)
 )
 
+// openStore opens the log and the votes in dir: bolt, with the newest entries in
+// front of it.
+func openStore(dir string) (disk, error) {
+	b, err := openBolt(filepath.Join(dir, "raft.db"))
+	if err != nil {
+		return nil, err
+	}
+	f, err := openFront(b, filepath.Join(dir, walName), walBytes)
+	if err != nil {
+		return nil, errors.Join(remedy(err), b.Close())
+	}
+	return f, nil
+}
+
+// remedy says what to do about a damaged store.
+func remedy(err error) error {
+	if errors.Is(err, boltfile.ErrDamaged) || errors.Is(err, walfile.ErrDamaged) {
+		return fmt.Errorf("%w: check the disk, set the data directory aside and join as a new site: "+
+			"the other voters have the log (cloudshare guide operator)", err)
+	}
+	return err
+}
+
 func openBolt(path string) (disk, error) {
 	b, err := boltfile.Open(path, func() (*raftboltdb.BoltStore, error) {
 		return raftboltdb.New(raftboltdb.Options{
@@ -59,9 +84,8 @@ func openBolt(path string) (disk, error) {
 		})
 	})
 	if err != nil {
-		if errors.Is(err, boltfile.ErrDamaged) {
-			return nil, fmt.Errorf("open raft store: %w: check the disk, set the data directory aside and join as a new site: "+
-				"the other voters have the log (cloudshare guide operator)", err)
+		if errors.Is(err, boltfile.ErrDamaged) { // it names the file
+			return nil, remedy(fmt.Errorf("open raft store: %w", err))
 		}
 		return nil, fmt.Errorf("open raft store %s: %w", path, err)
 	}

@@ -1,0 +1,226 @@
+package walfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// opened makes a file of 8 KiB and appends records to it.
+func opened(t *testing.T, records ...string) (*File, string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "x.wal")
+	w, old, err := Open(path, 8<<10, 0)
+	if err != nil || len(old) != 0 || w.Generation() != 1 || !w.Empty() {
+		t.Fatalf("a new file holds %q: %v", old, err)
+	}
+	t.Cleanup(func() { _ = w.Close() })
+	for _, r := range records {
+		if err := w.Append([]byte(r)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return w, path
+}
+
+// reopened is what another process finds.
+func reopened(t *testing.T, path string, noted uint64) (*File, string, error) {
+	t.Helper()
+	w, records, err := Open(path, 8<<10, noted)
+	if err != nil {
+		return nil, "", err
+	}
+	t.Cleanup(func() { _ = w.Close() })
+	return w, string(bytes.Join(records, []byte("|"))), nil
+}
+
+// Records are there after a crash, until a Reset makes them void; the file is
+// then written over.
+func TestRecordsStayUntilReset(t *testing.T) {
+	w, path := opened(t, "one", "two", "", "four, longer")
+	if _, got, err := reopened(t, path, 1); got != "one|two||four, longer" {
+		t.Fatalf("%q, %v", got, err)
+	}
+	if err := w.Reset(); err != nil {
+		t.Fatal(err)
+	}
+	if _, got, err := reopened(t, path, 1); got != "" || err != nil {
+		t.Fatalf("after a reset %q, %v", got, err)
+	}
+	if err := w.Append([]byte("five")); err != nil {
+		t.Fatal(err)
+	}
+	again, got, err := reopened(t, path, 1)
+	if got != "five" || err != nil || again.Generation() != 2 || again.Empty() {
+		t.Fatalf("%q, %v", got, err)
+	}
+	if err := again.Append([]byte("six")); err != nil {
+		t.Fatal(err)
+	}
+	if _, got, err := reopened(t, path, 2); got != "five|six" {
+		t.Fatalf("%q, %v", got, err)
+	}
+}
+
+// Without room nothing is written, and a Reset makes room.
+func TestFull(t *testing.T) {
+	w, path := opened(t)
+	record := bytes.Repeat([]byte("r"), 1000)
+	n := 0
+	for ; w.Fits(len(record)); n++ {
+		if err := w.Append(record); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Append(record); !errors.Is(err, ErrFull) || n != 7 {
+		t.Fatalf("after %d records of 1000 bytes in 8 KiB: %v", n, err)
+	}
+	if _, got, err := reopened(t, path, 1); len(got) != n*1001-1 {
+		t.Fatalf("%d bytes: %v", len(got), err)
+	}
+	if err := w.Reset(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Append(record); err != nil {
+		t.Error(err)
+	}
+}
+
+// A write that was cut off anywhere leaves the records before it. Its remains are
+// written over.
+func TestAWriteThatWasCutOff(t *testing.T) {
+	w, path := opened(t, "one", "two")
+	before, end := image(t, path), w.end
+	if err := w.Append(bytes.Repeat([]byte("three"), 20)); err != nil {
+		t.Fatal(err)
+	}
+	after := image(t, path)
+	for cut := end; cut < end+headSize+100; cut++ { // behind that is padding
+		torn := append(append([]byte{}, after[:cut]...), before[cut:]...)
+		rewrite(t, path, torn)
+		again, got, err := reopened(t, path, 1)
+		if got != "one|two" {
+			t.Fatalf("cut at %d: %q, %v", cut-end, got, err)
+		}
+		if err := again.Append([]byte("3")); err != nil {
+			t.Fatal(err)
+		}
+		if _, got, err := reopened(t, path, 1); got != "one|two|3" {
+			t.Fatalf("cut at %d, then written: %q, %v", cut-end, got, err)
+		}
+		// Its end reached the disk, its beginning did not.
+		torn = append(append(append([]byte{}, after[:end]...), before[end:cut+1]...), after[cut+1:]...)
+		if torn[cut] == after[cut] {
+			continue
+		}
+		rewrite(t, path, torn)
+		if _, got, err := reopened(t, path, 1); got != "one|two" {
+			t.Fatalf("only the end from %d on: %q, %v", cut-end, got, err)
+		}
+	}
+}
+
+// A record that was durable and does not read is damage, not an end: it must not
+// be forgotten in silence. Only the last one cannot be told from a cut-off write.
+func TestDamage(t *testing.T) {
+	w, path := opened(t, "one", "two", "three")
+	whole := image(t, path)
+	last := w.end - headSize - align
+	for at := range last {
+		bad := bytes.Clone(whole)
+		bad[at] ^= 0x10
+		rewrite(t, path, bad)
+		_, got, err := reopened(t, path, 1)
+		if !errors.Is(err, ErrDamaged) && got != "one|two|three" { // padding may change
+			t.Fatalf("byte %d: %q, %v", at, got, err)
+		}
+	}
+	for name, bad := range map[string][]byte{
+		"empty": nil, "cut": whole[:100], "zeros": make([]byte, 8<<10), "text": bytes.Repeat([]byte("x"), 8<<10),
+	} {
+		rewrite(t, path, bad)
+		if _, _, err := reopened(t, path, 1); !errors.Is(err, ErrDamaged) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// File and store belong together: one that is missing, older or newer than the
+// other is refused.
+func TestCopiesOfDifferentMoments(t *testing.T) {
+	w, path := opened(t, "one")
+	for range 2 {
+		if err := w.Reset(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for noted := uint64(1); noted < 6; noted++ {
+		_, _, err := reopened(t, path, noted)
+		if fits := noted == 2 || noted == 3; fits != (err == nil) || !fits && !errors.Is(err, ErrDamaged) {
+			t.Errorf("generation 3 beside a store that noted %d: %v", noted, err)
+		}
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := reopened(t, path, 3); !errors.Is(err, ErrDamaged) {
+		t.Errorf("missing: %v", err)
+	}
+	_, path = opened(t, "of a store that is gone")
+	if _, _, err := reopened(t, path, 0); !errors.Is(err, ErrDamaged) {
+		t.Errorf("records beside an empty store: %v", err)
+	}
+}
+
+// After a failed write nothing works any more: what the disk holds is not known.
+func TestAFailedWriteIsTheLast(t *testing.T) {
+	w, path := opened(t, "one")
+	ours := w.f
+	closed, err := os.Open(path) // for reading only
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closed.Close()
+	w.f = closed
+	first := w.Append([]byte("two"))
+	w.f = ours
+	if second := w.Append([]byte("two")); first == nil || !errors.Is(second, first) {
+		t.Errorf("%v, then %v", first, second)
+	}
+	if err := w.Reset(); err == nil {
+		t.Error("it was reset")
+	}
+}
+
+func FuzzScan(f *testing.F) {
+	f.Add(frame(frame(nil, 1, 0, nil), 1, 1, []byte("r")), uint16(3))
+	f.Fuzz(func(t *testing.T, b []byte, at uint16) {
+		img := make([]byte, minSize)
+		copy(img, frame(nil, 1, 0, nil))
+		copy(img[int(at)%minSize:], b)
+		w := &File{size: minSize}
+		records, err := w.scan(img)
+		if err == nil && (w.end > w.size || uint64(len(records))+1 != w.next) {
+			t.Fatal(fmt.Sprint(w.end, w.next, len(records)))
+		}
+	})
+}
+
+func image(t *testing.T, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func rewrite(t *testing.T, path string, b []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

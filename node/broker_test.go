@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-	bolt "go.etcd.io/bbolt"
 	"go.uber.org/goleak"
 
 	"github.com/cloudshare/cloudshare/executor"
@@ -297,15 +296,15 @@ func TestDataDirectoryBelongsToOneSite(t *testing.T) {
 // promised: it is refused, not believed.
 func TestOlderDataIsRefused(t *testing.T) {
 	s := startSites(t, 1, 1)[1]
-	backup := filepath.Join(t.TempDir(), "journal.db")
-	if err := s.journal.db.View(func(tx *bolt.Tx) error { return tx.CopyFile(backup, 0o600) }); err != nil {
-		t.Fatal(err)
-	}
+	backup := t.TempDir()
+	copyJournal(t, s.journal, s.dir, backup)
 	s.stop(t)
 	s.start(t) // the federation sees a newer life
 	s.stop(t)
-	if err := os.Rename(backup, filepath.Join(s.dir, "journal.db")); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"journal.db", "journal.wal"} {
+		if err := os.Rename(filepath.Join(backup, name), filepath.Join(s.dir, name)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	s.open(t)
 	t.Cleanup(func() { s.stop(t) })

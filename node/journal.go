@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,15 +17,21 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node/boltfile"
+	"github.com/cloudshare/cloudshare/node/walfile"
 )
 
 // Journal is what a broker must not forget (architecture D5), in one bbolt
-// file. All writes that wait are committed with one sync, before anything that
-// depends on them is forked, sent or answered: that is the group commit.
+// file and the write-ahead file in front of it (journalfront.go). All writes that
+// wait are committed with one sync, before anything that depends on them is
+// forked, sent or answered: that is the group commit.
 //
 // Assumption: a sync that returned survives a crash of the machine.
 type Journal struct {
-	db *bolt.DB
+	db    *bolt.DB
+	mu    sync.Mutex // held over a write
+	front front
+	// closed: guarded by mu.
+	closed bool
 	// began is when the write under way was asked for; nil: there is none.
 	began atomic.Pointer[time.Time]
 }
@@ -87,13 +94,16 @@ type usageRow struct {
 }
 
 // OpenJournal opens or creates the journal in dir.
-func OpenJournal(dir string) (*Journal, error) {
+func OpenJournal(dir string) (*Journal, error) { return openJournal(dir, journalWalBytes) }
+
+// openJournal is OpenJournal with a write-ahead file of walBytes, if it makes one.
+func openJournal(dir string, walBytes int64) (*Journal, error) {
 	path := filepath.Join(dir, "journal.db")
 	db, err := boltfile.Open(path, func() (*bolt.DB, error) {
 		return bolt.Open(path, 0o600, &bolt.Options{Timeout: time.Second, NoFreelistSync: true, FreelistType: bolt.FreelistMapType})
 	})
 	if errors.Is(err, boltfile.ErrDamaged) {
-		return nil, fmt.Errorf("open journal: %w: check the disk, set the data directory aside and join as a new site (cloudshare guide operator)", err)
+		return nil, damagedJournal(err)
 	}
 	if errors.Is(err, bolterrors.ErrTimeout) {
 		return nil, fmt.Errorf("open %s: %w: stop that broker first", path, ErrDataInUse)
@@ -112,7 +122,20 @@ func OpenJournal(dir string) (*Journal, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("prepare journal %s: %w", path, err), db.Close())
 	}
-	return &Journal{db: db}, nil
+	j := &Journal{db: db}
+	if err = j.openFront(dir, walBytes); errors.Is(err, walfile.ErrDamaged) {
+		err = damagedJournal(err)
+	} else if err != nil {
+		err = fmt.Errorf("open journal %s: %w", path, err)
+	}
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return j, nil
+}
+
+func damagedJournal(err error) error {
+	return fmt.Errorf("open journal: %w: check the disk, set the data directory aside and join as a new site (cloudshare guide operator)", err)
 }
 
 // Close closes the file; idempotent. With a write under way it gives up, for that
@@ -121,7 +144,14 @@ func (j *Journal) Close() error {
 	if j.began.Load() != nil {
 		return fmt.Errorf("close journal: %w: end the process", ErrJournalStalled)
 	}
-	if err := j.db.Close(); err != nil {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed {
+		return nil
+	}
+	j.closed = true
+	err := j.flush(false, func(*bolt.Tx) error { return nil })
+	if err = errors.Join(err, j.front.wal.Close(), j.db.Close()); err != nil {
 		return fmt.Errorf("close journal: %w", err)
 	}
 	return nil
@@ -151,35 +181,6 @@ func remove(bucket, key []byte) write { return write{bucket: bucket, key: key} }
 
 // tidy is a lazy deletion.
 func tidy(bucket, key []byte) write { return write{bucket: bucket, key: key, lazy: true} }
-
-// commit makes all writes durable, in order, with one sync.
-func (j *Journal) commit(writes []write) error {
-	err := j.update(func(tx *bolt.Tx) error {
-		for _, w := range writes {
-			b := tx.Bucket(w.bucket)
-			if w.merge != nil {
-				w.value = w.merge(b.Get(w.key))
-			}
-			if w.record != nil {
-				w.value = record(w.record)
-			}
-			if w.value == nil {
-				if err := b.Delete(w.key); err != nil {
-					return fmt.Errorf("delete from %s: %w", w.bucket, err)
-				}
-				continue
-			}
-			if err := b.Put(w.key, w.value); err != nil {
-				return fmt.Errorf("put to %s: %w", w.bucket, err)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("sync journal: %w", err)
-	}
-	return nil
-}
 
 // Identify binds a directory to the site, and refuses one of another site that
 // has joined a federation: before that nothing was promised under its name.
@@ -250,6 +251,9 @@ func registeredAs(boot [16]byte) write {
 
 // each calls f for every record of a bucket in key order.
 func (j *Journal) each(bucket []byte, f func(k, v []byte) error) error {
+	if err := j.update(func(*bolt.Tx) error { return nil }); err != nil {
+		return fmt.Errorf("read journal bucket %s: %w", bucket, err)
+	}
 	err := j.db.View(func(tx *bolt.Tx) error { return tx.Bucket(bucket).ForEach(f) })
 	if err != nil {
 		return fmt.Errorf("read journal bucket %s: %w", bucket, err)
@@ -258,7 +262,14 @@ func (j *Journal) each(bucket []byte, f func(k, v []byte) error) error {
 }
 
 // get returns a copy of one record, nil if there is none.
-func (j *Journal) get(bucket, key []byte) (v []byte) {
+func (j *Journal) get(bucket, key []byte) []byte {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.look(place{bucketNumber(bucket), string(key)}))
+}
+
+// getBolt is get of what bbolt has.
+func (j *Journal) getBolt(bucket, key []byte) (v []byte) {
 	_ = j.db.View(func(tx *bolt.Tx) error { // the function returns nil
 		v = append(v, tx.Bucket(bucket).Get(key)...)
 		return nil

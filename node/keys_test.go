@@ -186,7 +186,7 @@ func unsynced(t *testing.T) *Journal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j.db.NoSync = true
+	j.dontSync()
 	return j
 }
 
@@ -275,7 +275,7 @@ func TestKeyedRequestsAgainstModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := newRig(t, fsm.DefaultParams(), 1)
 		k := &keyedRig{rigSite: r.sites[0], model: keyModel{}, refused: map[uint64]bool{}}
-		k.journal.db.NoSync = true
+		k.journal.dontSync()
 		defer func() { _ = k.journal.Close() }()
 		rt.Repeat(map[string]func(*rapid.T){
 			"request": func(rt *rapid.T) {

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	bolt "go.etcd.io/bbolt"
 )
 
 // A disk that hangs gives no error: a sync that never returns would keep the
@@ -23,18 +21,6 @@ const (
 	// stallEvery is how often that is looked at.
 	stallEvery = 500 * time.Millisecond
 )
-
-// update is a write of the journal that can be seen from outside while it lasts.
-// Writes wait for each other: the one that has the file is the one noted.
-func (j *Journal) update(f func(*bolt.Tx) error) error {
-	at := time.Now()
-	j.began.CompareAndSwap(nil, &at)
-	defer j.began.CompareAndSwap(&at, nil)
-	return j.db.Update(func(tx *bolt.Tx) error {
-		j.began.Store(&at)
-		return f(tx)
-	})
-}
 
 // stalled says that a write is under way for longer than a limit, or nil.
 func (j *Journal) stalled(now time.Time, limit time.Duration) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,11 +17,8 @@ func (s *testSite) hangJournal(t *testing.T) (release func(), answer <-chan Answ
 	if err := s.wish(t.Context(), drain{}); err != nil { // no earlier write is under way after this one
 		t.Fatal(err)
 	}
-	tx, err := s.journal.db.Begin(true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	release = func() { _ = tx.Rollback() }
+	s.journal.mu.Lock()
+	release = sync.OnceFunc(s.journal.mu.Unlock)
 	t.Cleanup(release)
 	spec, err := ParseSpec([]byte(sleepJob))
 	if err != nil {

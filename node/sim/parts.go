@@ -78,15 +78,6 @@ func (p *Report) parts(w *page) {
 	})
 }
 
-// tallyCells is a part's line in a table with a column for each policy.
-func tallyCells(name string, t *Tally) []string {
-	cells := []string{name, strconv.Itoa(t.Instances)}
-	for i, share := range t.Shares() {
-		cells = append(cells, fmt.Sprintf("%.3f (%.4f)", share, t.Excess[i].Mean))
-	}
-	return cells
-}
-
 // eachPart walks through scenario × (log, then load).
 func (p *Report) eachPart(visit func(name string, which func(*Row) bool)) {
 	for _, scenario := range distinct(p.Rows, func(r *Row) Scenario { return r.Scenario }) {

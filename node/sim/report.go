@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bufio"
+	"crypto/sha256"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -20,8 +21,8 @@ type Variant struct {
 type Report struct {
 	Study *Study
 	Rows  []*Row
-	// Variants are compared with the first of them, which is the study's own
-	// choice on the same instances.
+	// Variants are other choices, compared with the study's own rows of the same
+	// instances (see Open).
 	Variants []Variant
 	// Command is what was typed, for who wants to repeat it.
 	Command string
@@ -79,6 +80,16 @@ func (p *Report) about(w *page) {
 	w.line("%d starts of periods were drawn again because fewer users than sites submitted in them.", passed)
 	w.line("The paper used HPC2N, DAS2 fs0, LPC EGEE and MetaCentrum; DAS2 fs0 could not be had. Its totals are of other")
 	w.line("numbers of instances, so compare the shares.")
+	p.evidence(w)
+}
+
+// evidence names the file with all instances, by its hash.
+func (p *Report) evidence(w *page) {
+	sum := sha256.New()
+	if p.CSV(sum) == nil { // a hash takes everything
+		w.line("")
+		w.line("Every instance with its waits and φ is in `instances.csv`, which the command above writes beside this report; sha256 `%x`.", sum.Sum(nil))
+	}
 }
 
 func dash(text string) string {
@@ -95,15 +106,16 @@ func (p *Report) scenario(w *page, scenario Scenario) {
 	w.line("## Scenario %d", scenario)
 	w.line("")
 	w.line("%d instances. In %d of them nobody waits: they give no points and are left out of means and medians, here and below.", t.Instances, t.Unwaited)
-	w.line("A point for every policy that one is strictly fairer than. Where v(N) is small L1/v(N) is large and moves the mean, so the median stands beside it.")
+	w.line("A point for every policy that one is strictly fairer than; behind ± twice the standard error of a share, over periods. Where v(N) is small L1/v(N) is large and moves the mean, so the median stands beside it.")
 	w.line("")
+	noise := t.Noise()
 	w.head("policy", "score", "share", "paper's score", "paper's share", "wins : losses", "mean L1/v(N)", "median", "mean (L1 − floor)/v(N)", "median")
 	for i, policy := range t.Policies {
 		score, share := "–", "–"
 		if s, f, ok := paper(policy, scenario); ok {
 			score, share = strconv.Itoa(s), fmt.Sprintf("%.3f", f)
 		}
-		w.row(append([]string{policy, strconv.Itoa(t.Scores[i]), fmt.Sprintf("%.3f", t.Shares()[i]), score, share}, t.measures(i)...)...)
+		w.row(append([]string{policy, strconv.Itoa(t.Scores[i]), fmt.Sprintf("%.3f ± %.3f", t.Shares()[i], noise[i]), score, share}, t.measures(i)...)...)
 	}
 	w.line("")
 	w.line("Head to head, instances in which the row is fairer than the column:")
@@ -119,35 +131,6 @@ func (p *Report) scenario(w *page, scenario Scenario) {
 			cells = append(cells, strconv.Itoa(t.Beats[i][k]))
 		}
 		w.row(cells...)
-	}
-}
-
-// sensitivity writes what other choices would change.
-func (p *Report) sensitivity(w *page) {
-	w.line("")
-	w.line("## Sensitivity to what the paper leaves open")
-	w.line("")
-	w.line("Shares of the scores; in brackets mean (L1 − floor)/v(N). The norm costs no new runs, so it is that of all")
-	w.line("instances. Other choices were played on a part of them; the first of those rows shows that part unchanged.")
-	for _, scenario := range distinct(p.Rows, func(r *Row) Scenario { return r.Scenario }) {
-		w.line("")
-		w.line("Scenario %d:", scenario)
-		w.line("")
-		w.head(append([]string{"choice", "instances"}, p.Study.Policies...)...)
-		in := func(r *Row) bool { return r.Scenario == scenario }
-		for _, norm := range []Norm{L1, L2, LMax} {
-			t := TallyOf(p.Rows, p.Study.Policies, norm, in)
-			cells := []string{"norm " + norm.String(), strconv.Itoa(t.Instances)}
-			for _, share := range t.Shares() {
-				cells = append(cells, fmt.Sprintf("%.3f", share))
-			}
-			w.row(cells...)
-		}
-		for _, v := range p.Variants {
-			if t := TallyOf(v.Rows, p.Study.Policies, L1, in); t.Instances > 0 {
-				w.row(tallyCells(v.Name, t)...)
-			}
-		}
 	}
 }
 

@@ -17,6 +17,8 @@ type Tally struct {
 	Beats    [][]int // [a][b]: instances in which a was strictly fairer than b
 	// Distance is L1/v(N), Excess (L1 − floor)/v(N), both by policy.
 	Distance, Excess []Spread
+	// blocks are the scores of each block; see Noise.
+	blocks map[block][]int
 }
 
 // Spread sums up one number of many instances.
@@ -42,7 +44,7 @@ func (s *Spread) settle() {
 // TallyOf sums up the rows that which accepts (nil: all), by a norm.
 func TallyOf(rows []*Row, policies []string, norm Norm, which func(*Row) bool) *Tally {
 	n := len(policies)
-	t := &Tally{Policies: policies, Scores: make([]int, n), Distance: make([]Spread, n), Excess: make([]Spread, n)}
+	t := &Tally{Policies: policies, Scores: make([]int, n), Distance: make([]Spread, n), Excess: make([]Spread, n), blocks: map[block][]int{}}
 	for range n {
 		t.Beats = append(t.Beats, make([]int, n))
 	}
@@ -60,6 +62,10 @@ func TallyOf(rows []*Row, policies []string, norm Norm, which func(*Row) bool) *
 
 func (t *Tally) add(r *Row, norm Norm) {
 	t.Instances++
+	b := block{r.Log, r.Period}
+	if t.blocks[b] == nil {
+		t.blocks[b] = make([]int, len(t.Policies))
+	}
 	if r.Total == 0 {
 		t.Unwaited++
 		return
@@ -75,6 +81,7 @@ func (t *Tally) add(r *Row, norm Norm) {
 	}
 	for i, score := range Scores(unfair) {
 		t.Scores[i] += score
+		t.blocks[b][i] += score
 		for k := range unfair {
 			if unfair[i].Cmp(unfair[k]) < 0 {
 				t.Beats[i][k]++
@@ -84,13 +91,19 @@ func (t *Tally) add(r *Row, norm Norm) {
 }
 
 // Shares are the scores as shares of their sum.
-func (t *Tally) Shares() []float64 {
-	sum := 0
-	for _, s := range t.Scores {
-		sum += s
+func (t *Tally) Shares() []float64 { return sharesOf(t.Scores, nil) }
+
+// sharesOf are scores as shares of their sum; without is taken away before.
+func sharesOf(scores, without []int) []float64 {
+	left, sum := slices.Clone(scores), 0
+	for i := range left {
+		if without != nil {
+			left[i] -= without[i]
+		}
+		sum += left[i]
 	}
-	shares := make([]float64, len(t.Scores))
-	for i, s := range t.Scores {
+	shares := make([]float64, len(left))
+	for i, s := range left {
 		if sum > 0 {
 			shares[i] = float64(s) / float64(sum)
 		}

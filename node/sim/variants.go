@@ -2,21 +2,24 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-// variantLoads are those that other choices are played under.
-var variantLoads = []float64{0.5, 1, 2}
-
 // Open lists the study with each of the choices that the paper leaves open made
-// otherwise, on the first so many periods of each log; the first is the study's
-// own choice on the same instances.
+// otherwise, on a part of its instances: the first so many periods of each log,
+// one mapping, every other load. So what the study's own choice does there is
+// among its rows.
 func (s *Study) Open(periods int) []Variant {
 	var out []Variant
+	var loads []float64
+	for i := 0; i < len(s.Loads); i += 2 {
+		loads = append(loads, s.Loads[i])
+	}
 	add := func(name string, change func(*Study)) {
 		v := *s
-		v.Periods, v.Mappings, v.Loads = min(periods, s.Periods), 1, variantLoads
+		v.Periods, v.Mappings, v.Loads = min(periods, s.Periods), 1, loads
 		change(&v)
 		if len(v.Scenarios) > 0 {
 			out = append(out, Variant{Name: name, Study: &v})
@@ -30,7 +33,6 @@ func (s *Study) Open(periods int) []Variant {
 			}
 		}
 	}
-	add("the study's own", func(*Study) {})
 	add("running tasks: "+sched.Completed.String(), func(v *Study) { v.Rules.Running = sched.Completed })
 	add("home runs: "+HomeUnreported.String(), func(v *Study) { v.Rules.Home = HomeUnreported })
 	add("home runs: "+HomeNever.String(), func(v *Study) { v.Rules.Home = HomeNever })
@@ -44,4 +46,10 @@ func (s *Study) Open(periods int) []Variant {
 		add(fmt.Sprintf("background share %v", share), func(v *Study) { v.Setup.BackgroundShare = share; only(v, Background) })
 	}
 	return out
+}
+
+// shares reports whether an instance of another study of the same logs is in this
+// part, too.
+func (s *Study) shares(r *Row) bool {
+	return r.Period < s.Periods && r.Mapping < s.Mappings && slices.Contains(s.Loads, r.Load) && slices.Contains(s.Scenarios, r.Scenario)
 }

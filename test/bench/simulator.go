@@ -88,10 +88,10 @@ func measureGrowth(ctx context.Context, env environment, t *table, log string, _
 }
 
 // The whole study: three logs × 20 periods × 3 scenarios × 5 loads × 4 mappings,
-// and for its sensitivity table 8 periods × 3 loads of each log × 23 choices and
+// and for its sensitivity table 20 periods × 3 loads of each log × 20 choices and
 // scenarios. It checks one in 50 instances by playing all coalitions.
 const (
-	studyInstances = 3*20*3*5*4 + 3*8*3*23
+	studyInstances = 3*20*3*5*4 + 3*20*3*20
 	studySample    = 50
 )
 
@@ -110,7 +110,7 @@ func measureStudy(ctx context.Context, env environment, t *table, _ string, _ in
 		return err
 	}
 	// One period and mapping, and its sensitivity table.
-	open, part := pick(env, "1", "0"), pick(env, 3*5+3*23, 3*5)
+	open, part := pick(env, "1", "0"), pick(env, 3*5+3*20, 3*5)
 	counted, err := simulate(ctx, env, "table1", "--periods", "1", "--mappings", "1", "--sensitivity", open,
 		"--sample", "0", "--out", filepath.Join(env.dir, "study-counted"), log)
 	if err != nil {

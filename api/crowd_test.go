@@ -6,8 +6,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/cloudshare/cloudshare/node"
@@ -128,11 +130,104 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 		}
 	}
 	c.note(ends[0], http.StateActive)
-	if got := c.note(ends[3], http.StateNew); got != ends[1] || !c.crowd() {
+	if got := c.note(ends[3], http.StateNew); len(got) != 1 || got[0] != ends[1] || !c.crowd() {
 		t.Errorf("%v goes, want the second one; crowd: %t", got, c.crowd())
 	}
-	if c.note(ends[1], http.StateClosed); c.crowd() || c.open != 3 || len(c.at) != 1 {
-		t.Errorf("%d open, %d idle", c.open, len(c.at))
+	if c.note(ends[1], http.StateClosed); c.crowd() || c.open != 3 || len(c.idle.at) != 1 || len(c.silent.at) != 1 || len(c.closed) != 0 {
+		t.Errorf("%d open, %d idle, %d silent, %d going", c.open, len(c.idle.at), len(c.silent.at), len(c.closed))
+	}
+}
+
+// TestSilentConnectionsMakeRoom: who connects and sends nothing for a second is
+// hung up on in a crowd, also if nobody new can come; who is quicker is not.
+func TestSilentConnectionsMakeRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newConns(2)
+		var ends []net.Conn
+		open := func() (gone <-chan struct{}) {
+			a, b := net.Pipe()
+			t.Cleanup(func() { _, _ = a.Close(), b.Close() })
+			over := make(chan struct{})
+			go func() { // as the server's goroutine does
+				_, _ = a.Read(make([]byte, 1))
+				c.changed(a, http.StateClosed)
+				close(over)
+			}()
+			ends = append(ends, a)
+			c.changed(a, http.StateNew)
+			return over
+		}
+		first, second := open(), open()
+		<-time.After(silentFor / 2)
+		third := open()
+		c.changed(ends[1], http.StateActive)
+		synctest.Wait()
+		if c.open != 3 {
+			t.Fatalf("%d open before the second is over", c.open)
+		}
+		<-first // by itself
+		if c.open != 2 || c.crowd() {
+			t.Errorf("%d open", c.open)
+		}
+		<-time.After(2 * silentFor)
+		fourth := open() // room for it: the third has been silent for long
+		<-third
+		<-time.After(time.Hour)
+		select {
+		case <-second:
+			t.Error("one with a request was closed")
+		case <-fourth:
+			t.Error("one was closed without a crowd")
+		default:
+		}
+		_, _ = ends[1].Close(), ends[3].Close()
+		<-second
+		<-fourth
+	})
+}
+
+// TestSlowBodiesLeaveRoom: of bodies that come a byte now and then few are waited
+// for, whichever form they have; the others are told so, and those that stay are
+// served once all has come.
+func TestSlowBodiesLeaveRoom(t *testing.T) {
+	const most, all = 80, 60
+	s := serve(t, newFake("site-1"), Config{MaxConns: most})
+	body := `{"command":["true"]}`
+	head := "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: " + strconv.Itoa(len(body)) + "\r\n\r\n"
+	answers := make(chan string, all)
+	var conns []net.Conn
+	for i := range all {
+		conn := dial(t, s)
+		send1(t, conn, head+body[:1])
+		conns = append(conns, conn)
+		go func() {
+			line, _ := bufio.NewReader(conn).ReadString('\n')
+			answers <- strconv.Itoa(i) + " " + strings.TrimSpace(line)
+		}()
+	}
+	stay := map[string]bool{}
+	for i := range conns {
+		stay[strconv.Itoa(i)] = true
+	}
+	for range all - most/8 {
+		i, line, _ := strings.Cut(<-answers, " ")
+		if !strings.HasPrefix(line, "HTTP/1.1 503") {
+			t.Errorf("connection %s: %q", i, line)
+		}
+		delete(stay, i)
+	}
+	alive(t, s, "slow bodies")
+	for i := range stay {
+		n, _ := strconv.Atoi(i)
+		send1(t, conns[n], body[1:])
+	}
+	for range most / 8 {
+		if i, line, _ := strings.Cut(<-answers, " "); !strings.HasPrefix(line, "HTTP/1.1 202") {
+			t.Errorf("connection %s, whose body came at last: %q", i, line)
+		}
+	}
+	if n := s.bodies.Load(); n != 0 {
+		t.Errorf("%d places are still taken", n)
 	}
 }
 

@@ -52,6 +52,7 @@ func (s *Server) submitLines(w http.ResponseWriter, r *http.Request, key string,
 	})
 	stages.Go(func() { s.submitChunks(ctx, lines, results) })
 	in := s.newDeadlineReader(w, http.MaxBytesReader(w, r.Body, s.cfg.MaxLines))
+	defer in.over()
 	whole := s.readLines(in, key, strict, lines)
 	lines.close()
 	stages.Wait()

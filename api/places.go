@@ -15,6 +15,7 @@ import (
 type places struct {
 	atomic.Int64 // taken; invariant: at most most once enter has returned
 	most         int64
+	name, title  string // of the problem
 	what         string // in the plural
 }
 
@@ -23,7 +24,7 @@ type places struct {
 func (p *places) enter() (leave func(), err error) {
 	if p.Add(1) > p.most {
 		p.Add(-1)
-		refused := newProblem(http.StatusServiceUnavailable, "too-many-waiters", "Too many clients wait for what happens",
+		refused := newProblem(http.StatusServiceUnavailable, p.name, p.title,
 			"this broker keeps "+strconv.FormatInt(p.most, 10)+" "+p.what+" at a time: try again later, or ask another broker")
 		refused.RetryAfter, refused.hangUp = 10, true
 		return nil, refused

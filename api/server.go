@@ -94,8 +94,10 @@ type Server struct {
 	conns   *conns
 	// waiters are event streams, blocking reads and open pages; followers follow logs.
 	waiters, followers places
-	frames             frames
-	pages              *web.Pages
+	// bodies are those that come slowly.
+	bodies places
+	frames frames
+	pages  *web.Pages
 	// searches has one for each search among all brokers that goes on.
 	searches chan struct{}
 	// archiveReads has one for each report or export that goes on.
@@ -120,6 +122,10 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 	}
 	s.waiters.most, s.waiters.what = int64(s.cfg.MaxWaiters), "event streams, blocking reads and open pages"
 	s.followers.most, s.followers.what = int64(s.cfg.MaxFollowers), "followed logs"
+	for _, p := range []*places{&s.waiters, &s.followers} {
+		p.name, p.title = "too-many-waiters", "Too many clients wait for what happens"
+	}
+	s.bodies = places{most: int64(max(1, s.cfg.MaxConns/8)), name: "too-many-bodies", title: "Too many bodies come slowly", what: "bodies that take longer than a second"}
 	s.conns = newConns(s.cfg.MaxConns - s.cfg.MaxConns/8)
 	s.names = newHostNames(append([]string{s.cfg.Listen}, cfg.Names...))
 	s.peers = newPeers(s.cfg.PeerTimeout)

@@ -3,15 +3,11 @@ package api
 import (
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/node"
@@ -146,68 +142,3 @@ func contentType(r *http.Request, known string) error {
 	_, err := mediaType(r, known)
 	return err
 }
-
-// readBody reads a whole body of at most MaxBody bytes. The deadline moves
-// with each read, and is taken back once all has come: one that passes later
-// would end the request's context.
-func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	if r.ContentLength > s.cfg.MaxBody {
-		return nil, s.tooLarge(s.cfg.MaxBody)
-	}
-	in := s.newDeadlineReader(w, http.MaxBytesReader(w, r.Body, s.cfg.MaxBody))
-	var body []byte
-	if r.ContentLength > 0 {
-		body = make([]byte, 0, r.ContentLength+1) // room to see the end without growing
-	}
-	for {
-		if len(body) == cap(body) {
-			body = slices.Grow(body, 4<<10)
-		}
-		n, err := in.Read(body[len(body):cap(body)])
-		body = body[:len(body)+n]
-		if errors.Is(err, io.EOF) {
-			in.stop()
-			return body, nil
-		}
-		if err != nil {
-			w.Header().Set("Connection", "close") // net/http must not wait for the rest
-			return nil, s.bodyError(err, s.cfg.MaxBody)
-		}
-	}
-}
-
-func (s *Server) tooLarge(limit int64) error {
-	return statusProblem(http.StatusRequestEntityTooLarge, fmt.Sprintf("it may have %d bytes; send many jobs as %s", limit, wire.TypeNDJSON))
-}
-
-// bodyError words what went wrong while a body was read.
-func (s *Server) bodyError(err error, limit int64) error {
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return s.tooLarge(limit)
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return newProblem(http.StatusRequestTimeout, "slow-body", "The body came too slowly",
-			fmt.Sprintf("no byte came for %s", s.cfg.BodyTimeout))
-	}
-	return newProblem(http.StatusBadRequest, "malformed", "The body could not be read", oneLine(err.Error()))
-}
-
-// deadlineReader gives up on a client that sends nothing for a while.
-type deadlineReader struct {
-	io.Reader
-	out  *http.ResponseController
-	wait time.Duration
-}
-
-func (s *Server) newDeadlineReader(w http.ResponseWriter, r io.Reader) *deadlineReader {
-	return &deadlineReader{Reader: r, out: http.NewResponseController(w), wait: s.cfg.BodyTimeout}
-}
-
-// Read implements io.Reader.
-func (d *deadlineReader) Read(p []byte) (int, error) {
-	_ = d.out.SetReadDeadline(time.Now().Add(d.wait)) // not every connection has one
-	return d.Reader.Read(p)
-}
-
-func (d *deadlineReader) stop() { _ = d.out.SetReadDeadline(time.Time{}) }

@@ -36,7 +36,7 @@ func measureEvents(ctx context.Context, env environment, t *table) (err error) {
 
 func measureStreams(ctx context.Context, t *table, fed *testbed.Federation, clients, jobs int) error {
 	at, from := fed.Sites[0], fed.Sites[1]
-	before, err := residentMiB(at)
+	before, err := at.ResidentMiB()
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func measureStreams(ctx context.Context, t *table, fed *testbed.Federation, clie
 	if err != nil {
 		return err
 	}
-	after, err := residentMiB(at)
+	after, err := at.ResidentMiB()
 	if err != nil {
 		return err
 	}

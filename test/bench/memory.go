@@ -5,9 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -98,7 +95,7 @@ func addMemory(ctx context.Context, t *table, fed *testbed.Federation, when, pee
 	}
 	most, sum := 0.0, 0.0
 	for _, s := range fed.Sites {
-		mib, err := residentMiB(s)
+		mib, err := s.ResidentMiB()
 		if err != nil {
 			return err
 		}
@@ -110,33 +107,4 @@ func addMemory(ctx context.Context, t *table, fed *testbed.Federation, when, pee
 	}
 	t.add(figure{name: "memory of a broker (RSS), " + when, measured: most, unit: "MiB", peers: peers, note: of})
 	return nil
-}
-
-// residentMiB of a broker's process.
-func residentMiB(s *testbed.Site) (float64, error) {
-	pid, err := s.PID()
-	if err != nil {
-		return 0, err
-	}
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
-	if err != nil {
-		return 0, fmt.Errorf("read memory of %s: %w", s.Name, err)
-	}
-	return parseResident(string(text))
-}
-
-// parseResident finds "VmRSS: 1234 kB" in a process's status.
-func parseResident(status string) (float64, error) {
-	for line := range strings.Lines(status) {
-		f := strings.Fields(line)
-		if len(f) != 3 || f[0] != "VmRSS:" || f[2] != "kB" {
-			continue
-		}
-		kib, err := strconv.ParseUint(f[1], 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("parse resident memory %q: %w", f[1], err)
-		}
-		return float64(kib) / 1024, nil
-	}
-	return 0, errors.New("the process's status names no resident memory")
 }

@@ -146,3 +146,14 @@ func TestPeerAddress(t *testing.T) {
 		t.Fatalf("got %q, %v", got, err)
 	}
 }
+
+func TestParseResident(t *testing.T) {
+	if got, err := parseResident("Name:\tx\nVmHWM:\t 9 kB\nVmRSS:\t   2048 kB\n"); err != nil || got != 2 {
+		t.Errorf("got %v MiB, %v", got, err)
+	}
+	for _, text := range []string{"", "VmRSS:\n", "VmRSS: x kB\n"} {
+		if _, err := parseResident(text); err == nil {
+			t.Errorf("%q was taken for a status", text)
+		}
+	}
+}

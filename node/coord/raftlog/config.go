@@ -31,6 +31,10 @@ var (
 	ErrUnfinished = errors.New("a recovery was interrupted")
 	// ErrNoLoss: the members that answer need no recovery.
 	ErrNoLoss = errors.New("nothing to recover from")
+	// ErrRunning: other brokers of the federation run, and must not.
+	ErrRunning = errors.New("brokers still run")
+	// ErrMoved: the data were exported, to go on with another backend.
+	ErrMoved = errors.New("the state was exported")
 	// ErrConfig: a Config that cannot work.
 	ErrConfig = errors.New("invalid configuration")
 )

@@ -36,6 +36,11 @@ type member struct {
 	// Follow are peer addresses through which this member, which has dropped its
 	// log, is yet to be admitted to the epoch.
 	Follow []string `json:"follow,omitempty"`
+	// Moved is the id of the export that has sealed the directory: the federation
+	// goes on elsewhere (move.go).
+	Moved string `json:"moved,omitempty"`
+	// Origin is the id of the export that the epoch began with here.
+	Origin string `json:"origin,omitempty"`
 }
 
 // former is what a marked directory held before: a lineage, as member names it,
@@ -136,6 +141,8 @@ func (m *member) check(cfg *Config) (lineage, error) {
 	switch {
 	case m.Unfinished != "":
 		err = fmt.Errorf("%w in %s: %s", ErrUnfinished, cfg.Dir, m.unfinished())
+	case m.Moved != "":
+		err = m.moved(cfg.Dir)
 	case m.Site != cfg.Site:
 		err = fmt.Errorf("%w: %s holds site %s, not %s: start it under its own name", ErrIdentity, cfg.Dir, m.Site, cfg.Site)
 	case m.Node != hex.EncodeToString(cfg.Node[:]):
@@ -148,6 +155,9 @@ func (m *member) check(cfg *Config) (lineage, error) {
 
 // unfinished says how to go on behind a mark.
 func (m *member) unfinished() string {
+	if m.Unfinished == stepFound {
+		return "run it again: cloudshare " + stepFound + ", with export " + m.Origin
+	}
 	text := "run it again: cloudshare recover " + m.Unfinished
 	if m.Unfinished == stepRecover {
 		text += "; or, if another survivor was recovered instead, cloudshare recover " + stepFollow

@@ -46,7 +46,7 @@ func (o Offline) follow(ctx context.Context, m *member, addr string) error {
 		return fmt.Errorf("%w: %s is of epoch %d, this data of epoch %d: only a later one can be followed", ErrEpoch, addr, theirs.epoch, former.epoch)
 	}
 	m.mark(stepFollow, theirs, nil)
-	m.Founder, m.Follow = false, []string{addr}
+	m.Founder, m.Follow, m.Moved, m.Origin = false, []string{addr}, "", ""
 	return o.steps(
 		step{"mark", func() error { return m.save(o.Dir) }},
 		step{"log", o.dropLog},

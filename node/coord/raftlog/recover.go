@@ -32,6 +32,7 @@ import (
 const (
 	stepRecover = "--yes"
 	stepFollow  = "--follow HOST:PORT --yes"
+	stepFound   = "state import FILE" // move.go
 )
 
 // Offline is the data of a stopped member.
@@ -69,6 +70,10 @@ type Survey struct {
 	Peers []Peer
 	// Unfinished: a recovery of this data was interrupted.
 	Unfinished bool
+	// Lineage is the epoch's, the federation's own in the first one.
+	Lineage [16]byte
+	// Moved is the id of the export that has sealed this data (move.go), or "".
+	Moved string
 }
 
 // survivor is an open data directory.
@@ -142,6 +147,9 @@ func (o Offline) open() (*survivor, error) {
 	if s.line, s.former, err = m.lines(); err != nil {
 		err = fmt.Errorf("%w: %s/member.json: %w", ErrIdentity, o.Dir, err)
 	}
+	if err == nil && m.Unfinished == stepFound {
+		err = fmt.Errorf("%w in %s: %s", ErrUnfinished, o.Dir, m.unfinished())
+	}
 	if err == nil && (m.Unfinished == stepFollow || len(m.Follow) > 0) {
 		err = fmt.Errorf("%w: %s has dropped its log to follow another survivor: start it, or run cloudshare recover --follow again", ErrNoData, o.Dir)
 	}
@@ -172,6 +180,9 @@ func (s *survivor) recover(ctx context.Context, holdMs int64) error {
 	}
 	if err = v.lost(); err != nil {
 		return err
+	}
+	if v.Moved != "" {
+		return s.member.moved(s.Dir)
 	}
 	if !v.Unfinished {
 		next := lineage{federation: s.line.federation, epoch: v.Epoch + 1}
@@ -244,7 +255,7 @@ func (v *Survey) lost() error {
 
 // survey replays the data and asks the others.
 func (s *survivor) survey(ctx context.Context) (Survey, error) {
-	v := Survey{Site: s.member.Site, Federation: s.line.federation, Epoch: s.line.epoch, Unfinished: s.member.Unfinished != ""}
+	v := Survey{Site: s.member.Site, Federation: s.line.federation, Epoch: s.line.epoch, Unfinished: s.member.Unfinished != "", Lineage: s.line.id, Moved: s.member.Moved}
 	m := s.machine()
 	c, err := s.replay(m, &v)
 	if err != nil {
@@ -363,7 +374,7 @@ func (s *survivor) rewrite(addr string, holdMs int64) error {
 	rc.LocalID, rc.Logger = raft.ServerID(s.member.Site), raftLogger(s.Logger)
 	_, trans := raft.NewInmemTransport(raft.ServerAddress(addr))
 	defer trans.Close()
-	f := &epochFSM{machine: s.machine(), site: s.member.Site, body: &fsm.Recover{Epoch: s.line.epoch, HoldMs: holdMs}}
+	f := &epochFSM{machine: s.machine(), site: s.member.Site, epoch: s.line.epoch, holdMs: holdMs}
 	err := raft.RecoverCluster(rc, f, s.store, s.store, s.snaps, trans, raft.Configuration{
 		Servers: []raft.Server{{ID: rc.LocalID, Address: raft.ServerAddress(addr)}},
 	})
@@ -376,8 +387,9 @@ func (s *survivor) rewrite(addr string, holdMs int64) error {
 // epochFSM begins an epoch behind the last entry.
 type epochFSM struct {
 	*machine
-	site string
-	body *fsm.Recover
+	site   string
+	epoch  uint64
+	holdMs int64
 }
 
 // Snapshot implements raft.FSM: RecoverCluster takes one, behind the last entry.
@@ -385,13 +397,8 @@ func (f *epochFSM) Snapshot() (raft.FSMSnapshot, error) {
 	if f.broken != nil {
 		return nil, f.broken
 	}
-	cmd := fsm.AppendCommand(nil, fsm.Command{ID: fsm.CommandID{Site: f.site}, Body: f.body})
-	results, err := f.m.Apply(fsm.AppendBatch(nil, 0, 0, [][]byte{cmd}))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("begin epoch %d: %w", f.body.Epoch, err)
-	case len(results) != 1 || results[0].Code != fsm.OK:
-		return nil, fmt.Errorf("begin epoch %d: refused: %v: take another survivor", f.body.Epoch, results)
+	if err := coord.BeginEpoch(f.m, f.site, f.epoch, f.holdMs); err != nil {
+		return nil, fmt.Errorf("%w: take another survivor", err)
 	}
 	return f.machine.Snapshot()
 }

@@ -2,7 +2,6 @@ package local
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -13,7 +12,7 @@ import (
 )
 
 // maxLine bounds a journal's line: a task's command and environment come from
-// a request body of at most 1 MiB, and JSON escapes cost up to six times that.
+// a request body of at most 1 MiB, and escapes cost up to four times that.
 const maxLine = 8 << 20
 
 // line is one line of a slot's journal; exactly one field is set. Handler and
@@ -65,19 +64,23 @@ func validName(name string) bool { return nameForm.MatchString(name) }
 // appendLine writes one line. It begins with a newline as well, so that a line
 // torn by a full disk cannot swallow the next one.
 func appendLine(f *os.File, l line) (n int, err error) {
-	b, err := json.Marshal(l)
+	text, err := l.text()
 	if err != nil {
-		return 0, fmt.Errorf("encode journal line: %w", err)
+		return 0, err
 	}
-	if len(b) > maxLine {
-		return 0, fmt.Errorf("journal line of %d bytes: at most %d", len(b), maxLine)
-	}
-	out := make([]byte, 0, len(b)+2)
-	out = append(append(append(out, '\n'), b...), '\n')
-	if n, err = f.Write(out); err != nil {
+	if n, err = f.Write(text); err != nil {
 		return n, fmt.Errorf("append to journal: %w", err)
 	}
 	return n, nil
+}
+
+// text is the line with its ends.
+func (l line) text() ([]byte, error) {
+	text := append(l.appendText([]byte{'\n'}), '\n')
+	if len(text) > maxLine {
+		return nil, fmt.Errorf("journal line of %d bytes: at most %d", len(text), maxLine)
+	}
+	return text, nil
 }
 
 // readJournal returns the lines that can be read; a torn or foreign line is
@@ -94,12 +97,4 @@ func readJournal(r io.Reader) ([]line, error) {
 		}
 	}
 	return lines, nil
-}
-
-func parseLine(raw []byte) (line, bool) {
-	var l line
-	if len(raw) == 0 || json.Unmarshal(raw, &l) != nil {
-		return line{}, false
-	}
-	return l, true
 }

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // keepOutput moves one stream's output to its place, if there is any, and
@@ -76,12 +78,25 @@ func openUp(dir string) {
 	})
 }
 
+// isEmpty asks the kernel itself: a directory is looked at after each attempt,
+// and os would put it into the poller first.
 func isEmpty(dir string) bool {
-	d, err := os.Open(dir)
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return false
 	}
-	defer d.Close()
-	_, err = d.Readdirnames(1)
-	return errors.Is(err, io.EOF)
+	defer unix.Close(fd)
+	var buf [1 << 10]byte
+	for {
+		n, err := unix.ReadDirent(fd, buf[:])
+		if err != nil {
+			return false
+		}
+		if n == 0 {
+			return true
+		}
+		if _, found, _ := unix.ParseDirent(buf[:n], 1, nil); found > 0 { // "." and ".." do not count
+			return false
+		}
+	}
 }

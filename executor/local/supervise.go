@@ -1,7 +1,6 @@
 package local
 
 import (
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -40,6 +39,7 @@ type supervisor struct {
 	termed  int // eventfd, readable after SIGTERM
 	null    *os.File
 	out     watchdog.Output // empty between attempts
+	heard   [4 << 10]byte   // room for one packet
 	orphan  bool            // the broker is gone
 	pinned  bool            // our thread is tied to an attempt's CPUs
 	allCPUs unix.CPUSet
@@ -170,8 +170,8 @@ func (s *supervisor) serve() error {
 		if err != nil {
 			return err
 		}
-		var off, n int64
-		if _, err := fmt.Sscanf(msg, "run %d %d", &off, &n); err != nil {
+		off, n, ok := parseRun(msg)
+		if !ok {
 			continue // a stop that came too late
 		}
 		if err := s.serveOne(off, n); err != nil {
@@ -179,6 +179,15 @@ func (s *supervisor) serve() error {
 		}
 	}
 	return nil
+}
+
+// parseRun reads "run OFFSET LENGTH", the place of an attempt in the journal.
+func parseRun(msg string) (off, n int64, ok bool) {
+	place, ok := strings.CutPrefix(msg, "run ")
+	first, second, _ := strings.Cut(place, " ")
+	off, err1 := strconv.ParseInt(first, 10, 64)
+	n, err2 := strconv.ParseInt(second, 10, 64)
+	return off, n, ok && err1 == nil && err2 == nil
 }
 
 // serveOne runs the attempt that stands in the journal at off.
@@ -190,7 +199,7 @@ func (s *supervisor) serveOne(off, n int64) error {
 	if _, err := s.journal.ReadAt(raw, off); err != nil {
 		return fmt.Errorf("read task: %w", err)
 	}
-	l, ok := parseLine([]byte(strings.TrimSpace(string(raw))))
+	l, ok := parseLine(raw)
 	if !ok || l.Ask == nil {
 		return errors.New("journal holds no task where one was announced")
 	}
@@ -203,21 +212,24 @@ func (s *supervisor) serveOne(off, n int64) error {
 // say records a line and tells the broker, in this order. Without a broker, or
 // with a full disk, one of the two has to do.
 func (s *supervisor) say(l line) {
-	if _, err := appendLine(s.journal, l); err != nil {
-		fmt.Fprintf(os.Stderr, "supervise: %v\n", err)
+	text, err := l.text()
+	if err == nil {
+		_, err = s.journal.Write(text)
 	}
-	if b, err := json.Marshal(l); err == nil && !s.orphan {
-		_ = unix.Send(fdControl, b, unix.MSG_NOSIGNAL)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "supervise: append to journal: %v\n", err)
+	}
+	if len(text) > 0 && !s.orphan {
+		_ = unix.Send(fdControl, text, unix.MSG_NOSIGNAL)
 	}
 }
 
 // receive takes one packet, "" if none is there. It notes the broker's end.
 func (s *supervisor) receive() (string, error) {
-	buf := make([]byte, 4<<10)
-	n, _, err := unix.Recvfrom(fdControl, buf, unix.MSG_DONTWAIT)
+	n, _, err := unix.Recvfrom(fdControl, s.heard[:], unix.MSG_DONTWAIT)
 	switch {
 	case err == nil && n > 0:
-		return string(buf[:n]), nil
+		return string(s.heard[:n]), nil
 	case errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR):
 		return "", nil
 	case err == nil || errors.Is(err, unix.ECONNRESET):

@@ -80,6 +80,32 @@ func TestLiveFederation(t *testing.T) {
 	b.quiet()
 }
 
+// TestScrollStays: what a reader of a phone has scrolled to stays there while the
+// page is drawn anew.
+func TestScrollStays(t *testing.T) {
+	fed := start(t)
+	site := fed.Sites[0]
+	submit := func() string {
+		t.Helper()
+		job, err := site.Submit(t.Context(), testbed.Spec{Command: []string{"true"}, Count: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return job.ID
+	}
+	first := submit()
+	b := open(t)
+	b.look(390, 844, "light")
+	b.visit(site.URL.String() + "/jobs")
+	b.await("a job", contains("main", first))
+	b.do("scroll", chromedp.Evaluate[chromedp.Void](`document.querySelector(".wide").scrollLeft = 90`))
+	b.await("the next job", contains("main", submit()))
+	if at := read[int](b, `document.querySelector(".wide").scrollLeft`); at != 90 {
+		t.Errorf("the table went to %d", at)
+	}
+	b.quiet()
+}
+
 // Found by review: a log that had ended empty said "nothing yet".
 func TestEmptyLog(t *testing.T) {
 	fed := start(t)

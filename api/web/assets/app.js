@@ -117,7 +117,14 @@
     log.dataset.over = "yes";
   });
 
-  document.addEventListener("htmx:afterSwap", (e) => localTimes(e.target));
+  // A page that is drawn anew stays where its wide tables and drawings were scrolled to.
+  let scrolled = [];
+  const wide = (root) => [...root.querySelectorAll(".wide")];
+  document.addEventListener("htmx:beforeSwap", (e) => { scrolled = wide(e.target).map((w) => w.scrollLeft); });
+  document.addEventListener("htmx:afterSwap", (e) => {
+    if (e.target.id === "fresh") wide(e.target).forEach((w, i) => { if (scrolled[i]) w.scrollLeft = scrolled[i]; });
+    localTimes(e.target);
+  });
   document.addEventListener("change", (e) => {
     if (e.target.matches("select[data-go]")) e.target.form.requestSubmit();
   });

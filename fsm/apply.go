@@ -32,6 +32,7 @@ func (s *State) Apply(b *Batch) ([]Result, error) {
 		results[i] = s.execute(&b.Commands[i], b.Elapsed)
 	}
 	if s.founded != 0 {
+		s.flushWaits()
 		s.match()
 		s.reserve()
 		s.retain()
@@ -68,7 +69,7 @@ func (s *State) advance(term uint64, elapsed int64) {
 // execute gives a command's result: the recorded one for a repeat, else that of
 // executing it.
 func (s *State) execute(c *Command, elapsed int64) Result {
-	if c.Validate() != nil {
+	if c.Validate() != nil || s.premature(c.Body) {
 		return Result{Code: OutOfRange, Index: s.index}
 	}
 	switch body := c.Body.(type) {
@@ -151,6 +152,9 @@ func (s *State) setParams(c *SetParams) Result {
 	if c.Params.QuantumMs != p.QuantumMs || c.Params.LeaseMs != p.LeaseMs || c.Params.MarginMs != p.MarginMs {
 		return Result{Code: BadParams}
 	}
+	if most := sched.MaxSites(c.Params.Policy); most > 0 && len(s.sites) > most {
+		return Result{Code: PolicySites}
+	}
 	s.useParams(c.Params)
 	if c.Params.ReserveAfterMs == 0 {
 		for len(s.reservations) > 0 {
@@ -163,7 +167,11 @@ func (s *State) setParams(c *SetParams) Result {
 
 // useParams puts valid parameters in force.
 func (s *State) useParams(p Params) {
+	changed := s.params.Policy != p.Policy
 	s.params = p
 	s.policy, _ = sched.New(p.Policy, p.Running) // Validate has tried it
+	if changed {
+		s.switchWaits()
+	}
 	s.plan()
 }

@@ -60,7 +60,8 @@ func (s *State) assign(c choice, m *machine) {
 	owner := s.sites[j.owner]
 	owner.lastStart, owner.account.LastStart = s.decisions, s.decisions
 	s.dequeue(j, 1)
-	if s.params.Policy == sched.RoundRobin { // the only one whose ranks an assignment moves
+	s.noteAssigned(owner, j, a.queuedMs)
+	if s.waits != nil || s.params.Policy == sched.RoundRobin { // whose ranks an assignment moves
 		s.rerank(owner)
 	}
 }

@@ -44,6 +44,7 @@ func (s *State) cancelTask(seq uint64, task uint32) Code {
 		b := t.back[i]
 		s.dropBack(j, t, i)
 		s.dequeue(j, 1)
+		s.noteWithdrawn(j, 1, b.queuedMs)
 		s.unholdIdle(seq, j)
 		r := b.record(s.time)
 		r.detail = cancelledByOwner
@@ -61,6 +62,7 @@ func (s *State) cancelTask(seq uint64, task uint32) Code {
 	s.noteEnd(j, t, TaskCancelled, r)
 	j.skip()
 	s.dequeue(j, 1)
+	s.noteWithdrawn(j, 1, j.queuedMs)
 	s.unholdIdle(seq, j)
 	s.endJob(seq, j)
 	return OK
@@ -102,7 +104,9 @@ func (s *State) endWaiting(seq uint64, state TaskState, why string) {
 		j.next = to
 		j.skip()
 	}
+	s.noteWithdrawn(j, int64(n)-int64(len(back)), j.queuedMs)
 	for i := range back {
+		s.noteWithdrawn(j, 1, back[i].queuedMs)
 		if len(back[i].bars) > 0 {
 			j.class.barred--
 		}

@@ -10,7 +10,7 @@ import (
 // check recounts from the primary data everything that is derived or that must
 // add up, and returns the first contradiction.
 func (s *State) check() error {
-	for _, f := range []func() error{s.checkLedger, s.checkAttempts, s.checkJobs, s.checkQueues, s.checkMachines} {
+	for _, f := range []func() error{s.checkLedger, s.checkAttempts, s.checkJobs, s.checkQueues, s.checkMachines, s.checkWaits} {
 		if err := f(); err != nil {
 			return fmt.Errorf("entry %d: %w", s.index, err)
 		}
@@ -50,7 +50,7 @@ func (s *State) checkLedger() error {
 	}
 	for i, x := range s.sites {
 		a := x.account
-		a.Share, a.LastStart = 0, 0
+		a.Share, a.LastStart, a.Projection = 0, 0, sched.Projection{}
 		if a != want[i] {
 			return fmt.Errorf("account of %s is %+v, its history says %+v", x.name, a, want[i])
 		}

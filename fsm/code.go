@@ -24,6 +24,7 @@ var codeTexts = [...]string{
 	NotFounded:     "the federation has not been founded",
 	VersionTooNew:  "a member's broker does not know that apply version: upgrade it",
 	OlderData:      "the data directory is older than what the federation has seen of this site (was a backup put back?): start it with its newest data, or join with an empty directory under another name",
+	PolicySites:    "the federation has more sites than that policy is for (SHAPLEY 12, CE 256): choose CE or ALONE",
 }
 
 // String says what the code means, in words that can end an error's text.

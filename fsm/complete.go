@@ -42,6 +42,11 @@ func (s *State) finish(slot uint64, e *Ended) {
 	s.dropAttempt(slot)
 	s.settle(&a, r, e.Outcome)
 	s.charged = 0
+	if e.Outcome == Lost {
+		s.noteNotRun(&a)
+	} else {
+		s.noteRan(&a, s.quanta(start), s.quanta(end))
+	}
 }
 
 // span returns the run that is charged, in log milliseconds: measured, but
@@ -117,6 +122,7 @@ func (s *State) requeue(seq uint64, r record, o Outcome, bars []bar) {
 	})
 	s.tellRecord(EventTaskRequeued, j, &r, o.ending())
 	s.enqueue(seq, j, 1)
+	s.noteRequeued(j)
 }
 
 // validBars returns the bars whose sites have not made a later offer.

@@ -12,7 +12,7 @@ import (
 // rankOf returns a site's rank, computed once an entry.
 func (s *State) rankOf(x *site) *sched.Rank {
 	if x.rankAt != s.index {
-		x.rank = s.policy.Rank(&x.account, s.quanta(s.time))
+		x.rank = s.policy.Rank(s.ranked(x), s.quanta(s.time))
 		x.rankAt = s.index
 	}
 	return &x.rank

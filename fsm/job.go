@@ -15,6 +15,7 @@ type job struct {
 	queuedMs    int64
 	startedMs   int64 // −1 = not yet
 	endedMs     int64 // −1 = not yet
+	booked      int64 // estimated length of a task in quanta; only while State.waits
 	class       *class
 	payload     *payload
 	tasks       *taskSet // nil until a task left the range

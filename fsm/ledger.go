@@ -53,6 +53,7 @@ func (s *State) usage(x *site, c *Usage) Result {
 		queued := max(0, start-r.WaitMs)
 		s.tellHome(x, r, queued, start, end)
 		s.charge(x, x, s.weight(r.Need), s.quanta(start), s.quanta(end), s.quanta(queued))
+		s.noteHome(x, r.Need, s.quanta(queued), s.quanta(start), s.quanta(end))
 	}
 	return Result{NextUsage: x.usageBatch + 1}
 }

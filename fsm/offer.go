@@ -43,6 +43,7 @@ func (s *State) install(x *site, c *Offer) {
 	}
 	s.tellOffer(x, before)
 	x.setShare()
+	s.noteCores(x)
 	s.weighSite(x)
 	s.checkHolds(x)
 }
@@ -81,6 +82,7 @@ func (s *State) decline(x *site, c *Decline) Result {
 		r.detail = strings.Clone(c.Reason)
 		bars := append(s.validBars(a.bars), bar{x.id, x.offers})
 		s.requeue(a.seq, r, declined, bars)
+		s.noteNotRun(&a)
 	}
 	return Result{}
 }

@@ -87,7 +87,7 @@ func (s *State) turnOf(m *machine, seqs []uint64) *site {
 
 func (s *State) betterTurn(m *machine, seqs []uint64, a, b *site) bool {
 	now := s.quanta(s.time)
-	if c := s.policy.Rank(&a.account, now).Compare(s.policy.Rank(&b.account, now)); c != 0 {
+	if c := s.policy.Rank(s.ranked(a), now).Compare(s.policy.Rank(s.ranked(b), now)); c != 0 {
 		return c > 0
 	}
 	if a == m.site || b == m.site {
@@ -168,6 +168,7 @@ func (s *State) oracle(t *rapid.T, b *Batch) string {
 	for i := range b.Commands {
 		c.execute(&b.Commands[i], b.Elapsed)
 	}
+	c.flushWaits()
 	for c.founded != 0 {
 		m, seq := c.decide()
 		if m == nil {

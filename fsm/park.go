@@ -128,6 +128,7 @@ func (s *State) end(x *site) {
 		s.dropAttempt(slot)
 		x.taken = s.index
 		s.endTask(a.seq, TaskLost, r)
+		s.noteNotRun(&a)
 	}
 	for _, seq := range s.waitingOf(x) {
 		s.endWaiting(seq, TaskLost, ownerLeft)

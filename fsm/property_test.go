@@ -69,6 +69,10 @@ func newModel(t *rapid.T) *model {
 	for _, x := range modelSites[:3] {
 		m.enrol(x)
 	}
+	if rapid.IntRange(0, 3).Draw(t, "raise") > 0 {
+		m.do("a", &Raise{Version: Version})
+		m.params(t)
+	}
 	return m
 }
 
@@ -362,7 +366,11 @@ func (m *model) suspect(t *rapid.T) {
 
 func (m *model) params(t *rapid.T) {
 	m.t = t
-	m.do(m.site(), &SetParams{Params: modelParams(t)})
+	p := modelParams(t)
+	if m.w.s.version >= projectedVersion && rapid.Bool().Draw(t, "projected") {
+		p.Policy = rapid.SampledFrom(sched.Projected()).Draw(t, "policy")
+	}
+	m.do(m.site(), &SetParams{Params: p})
 }
 
 func (m *model) tick(t *rapid.T) {

@@ -234,6 +234,7 @@ func (s *State) park(x *site) {
 	for _, l := range x.lanes {
 		s.repel(l, l.waiting)
 	}
+	s.noteAway(x)
 }
 
 // unpark is park's inverse.
@@ -243,4 +244,5 @@ func (s *State) unpark(x *site) {
 	for _, l := range x.lanes {
 		s.attract(l, l.waiting)
 	}
+	s.noteBack(x)
 }

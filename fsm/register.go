@@ -38,6 +38,7 @@ func (s *State) register(name string, c *Register) Result {
 		return Result{Code: OutOfRange, Index: s.index}
 	case x == nil:
 		x = s.addSite(name)
+		s.noteJoined(x)
 		x.node = c.Node
 	case x.boots[0] == c.Boot:
 		return x.registered
@@ -132,7 +133,8 @@ func (s *State) drop(slot uint64, o Outcome) {
 	s.sites[a.site].taken = s.index
 	if o == neverRan && !a.stopping() {
 		s.requeue(a.seq, r, o, a.bars)
-		return
+	} else {
+		s.settle(&a, r, Lost)
 	}
-	s.settle(&a, r, Lost)
+	s.noteNotRun(&a)
 }

@@ -20,6 +20,7 @@ func Restore(in io.Reader) (*State, error) {
 	r.sites(s)
 	r.jobs(s)
 	r.reservations(s)
+	r.waits(s)
 	r.finish()
 	if r.err != nil {
 		return nil, r.err
@@ -117,9 +118,9 @@ func (r *snapReader) site(s *State, x *site, members int32) {
 }
 
 func (r *snapReader) result(s *State) Result {
-	v := Result{Code: Code(r.upTo(uint64(VersionTooNew), "code")), Index: r.upTo(s.index, "entry")}
+	v := Result{Code: Code(r.upTo(uint64(lastCode), "code")), Index: r.upTo(s.index, "entry")}
 	for range r.upTo(MaxJobsPerSubmit, "codes") {
-		v.Jobs = append(v.Jobs, Code(r.upTo(uint64(VersionTooNew), "code")))
+		v.Jobs = append(v.Jobs, Code(r.upTo(uint64(lastCode), "code")))
 	}
 	v.Incarnation, v.NextJob, v.NextUsage = r.uint(), r.uint(), r.uint()
 	return v

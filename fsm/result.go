@@ -27,7 +27,11 @@ const (
 	NotFounded          // a command before Genesis
 	VersionTooNew       // an apply version some member does not know
 	OlderData           // the data directory does not remember the site\'s latest registration
+	PolicySites         // more sites than the policy is for
 )
+
+// lastCode is the greatest one.
+const lastCode = PolicySites
 
 // Result answers a command; it is what a repeat of the command gives again.
 type Result struct {

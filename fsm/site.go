@@ -43,9 +43,10 @@ type site struct {
 
 	row      []cell // what its tasks used, by executor
 	rowEpoch uint64
+	waits    waitSite
 
 	// Derived.
-	account sched.Account
+	account sched.Account     // Projection.Started is not derived
 	nums    map[uint64]uint64 // job number → seq
 	live    roster            // attempts here
 	changed uint64            // entry of the last change that the site must see

@@ -23,6 +23,7 @@ type Frozen struct {
 	jobs         pages[job]
 	attempts     pages[attempt]
 	reservations []reservation
+	waits        *frozenWaits // nil unless the policy is one by projected waits
 }
 
 // scalars are the state's plain numbers, in the order they are written.
@@ -60,7 +61,7 @@ func (s *State) freeze() *Frozen {
 			decisions: s.decisions, nextSeq: s.nextSeq, nextReserve: s.nextReserve, heldUntil: s.heldUntil,
 		},
 		sites: make([]frozenSite, len(s.sites)), jobs: s.jobs.frozen(), attempts: s.attempts.frozen(),
-		reservations: slices.Clone(s.reservations),
+		reservations: slices.Clone(s.reservations), waits: s.freezeWaits(),
 	}
 	for i, x := range s.sites {
 		c := &f.sites[i]
@@ -199,6 +200,7 @@ func (f *Frozen) encode(w *snapWriter) {
 		w.text(r.machine.name)
 	}
 	w.flush()
+	f.encodeWaits(w)
 }
 
 func (f *Frozen) encodeScalars(w *snapWriter) {

@@ -39,6 +39,9 @@ var (
 	// ErrNewVersion: the federation goes by an apply version that this code does
 	// not know. The node must stop: it would compute another state.
 	ErrNewVersion = errors.New("apply version not known")
+	// ErrPolicyVersion and ErrPolicySites: see State.CanUse.
+	ErrPolicyVersion = errors.New("policy not known to all")
+	ErrPolicySites   = errors.New("too many sites for the policy")
 	// ErrBadSnapshot: bytes that no State of a known version wrote.
 	ErrBadSnapshot = errors.New("bad snapshot")
 )
@@ -76,6 +79,7 @@ type State struct {
 
 	attempts     pages[attempt] // live ones, by slot
 	reservations []reservation  // by creation
+	waits        *waits         // nil unless the policy is one by projected waits
 
 	// Derived.
 	byName   map[string]*site

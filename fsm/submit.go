@@ -67,6 +67,7 @@ func (s *State) enter(x *site, spec *JobSpec) {
 	x.maxNum = max(x.maxNum, spec.Num)
 	s.tellJob(EventJobSubmitted, j)
 	s.enqueue(seq, j, j.count)
+	s.noteSubmitted(x, j)
 }
 
 // retire enters a job that just ended into the order in which jobs leave.

@@ -5,7 +5,7 @@ import "fmt"
 // Version is the newest apply version this code knows: what a batch does to a
 // state never changes within a version (architecture D2). Code that would change
 // it asks State.version and keeps the old way beside the new one.
-const Version = 1
+const Version = 2
 
 // firstVersion is the one that every federation begins with, whatever its
 // founder knows: a genesis means the same to all.

@@ -153,6 +153,7 @@ type inquiry struct {
 	priority int32
 
 	reach    reach
+	account  func(x *site) *sched.Account // as of now
 	competes map[*class]bool
 	turns    []turn        // by rank, then by the oldest head; of sites with competing tasks
 	places   map[*site]int // in turns

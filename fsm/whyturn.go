@@ -67,6 +67,7 @@ func (t *turn) oldest() head {
 // rankSites orders the present sites with competing tasks as match would.
 func (q *inquiry) rankSites() {
 	now := q.s.quanta(q.s.time)
+	q.account = q.s.accounts()
 	for _, x := range q.s.sites {
 		if !x.present() || x.waiting == 0 && x != q.owner {
 			continue
@@ -83,7 +84,7 @@ func (q *inquiry) rankSites() {
 			q.addAsked(&t)
 		}
 		if len(t.heads) > 0 {
-			t.first, t.rank = t.oldest(), q.s.policy.Rank(&x.account, now)
+			t.first, t.rank = t.oldest(), q.s.policy.Rank(q.account(x), now)
 			q.turns = append(q.turns, t)
 		}
 	}

@@ -57,6 +57,11 @@ func (d *Driver) Registered(r fsm.Result, s StateReader) {
 	d.core.step(registeredEvent{result: r}, s, &d.fx)
 }
 
+// Propose has the core propose a command for its site, as for an operator.
+func (d *Driver) Propose(body fsm.Body) {
+	d.core.out.add(body, func(fsm.Result, stateReader, *effects) {})
+}
+
 // Machines says what the site's handler has now.
 func (d *Driver) Machines(machines []executor.Machine) {
 	d.core.step(capacityEvent{driverHandler, machines}, nil, &d.fx)

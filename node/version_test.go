@@ -12,7 +12,7 @@ import (
 func TestApplyVersionIsRaised(t *testing.T) {
 	r := newRig(t, fsm.DefaultParams(), 1, 1)
 	for i, s := range r.sites {
-		if next := r.state.NextVersion(); next != r.state.Version() {
+		if next := r.state.NextVersion(); next > fsm.Version {
 			t.Fatalf("%d of %d sites know version %d: next is %d", i, len(r.sites), fsm.Version+1, next)
 		}
 		boot := [16]byte{100, byte(i)}

@@ -20,14 +20,13 @@ const (
 type Coalitions struct {
 	policy string // effective
 	n      int
-	now    int64
 	// ALONE and CE: all sites, and each alone; CE: all without each.
 	grand     *shared
 	own, rest []*shared
 	// SHAPLEY: every coalition, by the set of its sites; [0] is nobody.
 	all []*shared
 
-	fair []Int128 // derived: Fair of each site, while known
+	fair []Int128 // derived, SHAPLEY: Fair of each site, while known
 }
 
 // shared is a queue that a copy of Coalitions may share.
@@ -47,7 +46,7 @@ func (q *shared) own(epoch uint64) *shared {
 //
 // REQUIRES: IsProjected(policy).
 func NewCoalitions(policy string, now int64, epoch uint64) *Coalitions {
-	c := &Coalitions{policy: policy, now: now}
+	c := &Coalitions{policy: policy}
 	empty := &shared{Queue{clock: now}, epoch}
 	if policy == Shapley {
 		c.all = []*shared{empty}
@@ -72,7 +71,7 @@ func (c *Coalitions) Copy() *Coalitions {
 
 // Join adds a site that has nothing yet: no coalition's waits change by it. Above
 // a limit the next policy takes over, with the queues that it shares.
-func (c *Coalitions) Join(epoch uint64) {
+func (c *Coalitions) Join(now int64, epoch uint64) {
 	if Effective(c.policy, c.n+1) != c.policy {
 		c.giveWay()
 	}
@@ -84,7 +83,7 @@ func (c *Coalitions) Join(epoch uint64) {
 		}
 		return
 	}
-	c.own = append(c.own, &shared{Queue{clock: c.now}, epoch})
+	c.own = append(c.own, &shared{Queue{clock: now}, epoch})
 	if c.policy == CE {
 		c.rest = append(c.rest, &shared{*c.grand.Clone(), epoch})
 	}
@@ -121,7 +120,7 @@ func (c *Coalitions) Step(now int64, changes []Change, changed []int32, epoch ui
 	if len(changed) == 0 {
 		return
 	}
-	c.now, c.fair = now, nil
+	c.fair = nil
 	limit := c.slots()
 	if c.policy == Shapley {
 		c.stepAll(now, changes, changed, limit, epoch)
@@ -166,20 +165,22 @@ func (c *Coalitions) stepAll(now int64, changes []Change, changed []int32, limit
 	}
 }
 
-// Count keeps what Fair and Total compute, for later calls.
-func (c *Coalitions) Count() {
-	if c.fair != nil {
+// Count keeps what Fair(site) and Total compute, for later calls.
+func (c *Coalitions) Count(site int) {
+	if c.policy != Shapley {
+		c.grand.Count()
+		c.own[site].Count()
+		if c.policy == CE {
+			c.rest[site].Count()
+		}
 		return
 	}
-	for _, list := range [...][]*shared{c.own, c.rest, c.all} {
-		for _, q := range list {
+	if c.fair == nil {
+		for _, q := range c.all {
 			q.Count()
 		}
+		c.fair = c.Shares()
 	}
-	if c.grand != nil {
-		c.grand.Count()
-	}
-	c.fair = c.shares()
 }
 
 // Total is what all sites together would wait: their one virtual queue's Total.
@@ -215,11 +216,8 @@ func (c *Coalitions) Scale() int64 {
 // Σ over S without o of |S|!(n−1−|S|)!/n!·(v(S∪o) − v(S)).
 // Its size is at most Scale·MaxWait.
 func (c *Coalitions) Fair(site int) Int128 {
-	switch {
-	case c.fair != nil:
-		return c.fair[site]
-	case c.policy == Shapley:
-		return c.shares()[site]
+	if c.policy == Shapley {
+		return c.Shares()[site]
 	}
 	return c.share(site)
 }
@@ -233,10 +231,13 @@ func (c *Coalitions) share(site int) Int128 {
 	return v
 }
 
-// shares are all sites'. With u(s) = L·s!(n−1−s)!/n! = L/(n·C(n−1, s)), the
+// Shares are all sites' Fair, not to be changed. With u(s) = L·s!(n−1−s)!/n! = L/(n·C(n−1, s)), the
 // Shapley value is Σ over S with o of (u(s−1) + u(s))·v(S), less Σ over all S
 // of u(s)·v(S), where u(n) = 0: one pass over the coalitions for all sites.
-func (c *Coalitions) shares() []Int128 {
+func (c *Coalitions) Shares() []Int128 {
+	if c.fair != nil {
+		return c.fair
+	}
 	fair := make([]Int128, c.n)
 	if c.policy != Shapley {
 		for o := range fair {
@@ -304,7 +305,7 @@ func (c *Coalitions) list() []*shared {
 // RestoreCoalitions makes coalitions of what All yielded, asking for one queue
 // after another. Errors: ErrBadQueue, and next's.
 func RestoreCoalitions(policy string, sites int, now int64, epoch uint64, next func() (*Queue, error)) (*Coalitions, error) {
-	c := &Coalitions{policy: policy, n: sites, now: now}
+	c := &Coalitions{policy: policy, n: sites}
 	if Effective(policy, sites) != policy {
 		return nil, fmt.Errorf("%w: %s with %d sites", ErrBadQueue, policy, sites)
 	}

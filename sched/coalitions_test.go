@@ -100,7 +100,7 @@ func play(t *rapid.T, policies []string, sites int) (*plainFederation, []*Coalit
 		if f.sites < sites && rapid.IntRange(0, 1).Draw(t, "join") == 0 {
 			f.sites++
 			for _, c := range all {
-				c.Join(epoch)
+				c.Join(now, epoch)
 			}
 		}
 		now += rapid.Int64Range(0, 80).Draw(t, "later")
@@ -141,8 +141,10 @@ func TestFairIsNaive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f, all := play(t, Projected(), rapid.IntRange(1, 5).Draw(t, "sites"))
 		for _, c := range all {
-			if rapid.Bool().Draw(t, "count") {
-				c.Count()
+			for o := range f.sites {
+				if rapid.Bool().Draw(t, "count") {
+					c.Count(o)
+				}
 			}
 			if rapid.Bool().Draw(t, "restore") {
 				c = restored(t, c)
@@ -165,7 +167,7 @@ func TestFairIsNaive(t *testing.T) {
 
 func restored(t *rapid.T, c *Coalitions) *Coalitions {
 	states := statesOf(c)
-	r, err := RestoreCoalitions(c.policy, c.n, c.now, 7, func() (*Queue, error) {
+	r, err := RestoreCoalitions(c.policy, c.n, MaxNow, 7, func() (*Queue, error) {
 		s := states[0]
 		states = states[1:]
 		return RestoreQueue(s)
@@ -202,7 +204,7 @@ func TestEqualSitesAreSymmetric(t *testing.T) {
 			c := NewCoalitions(policy, 0, 0)
 			changed := make([]int32, sites)
 			for o := range sites {
-				c.Join(0)
+				c.Join(0, 0)
 				changed[o] = int32(o)
 			}
 			now, cores := int64(0), int64(0)
@@ -239,8 +241,8 @@ func TestLimitsGiveWay(t *testing.T) {
 		}
 	}
 	for o := range MaxCE + 1 {
-		c.Join(0)
-		ce.Join(0)
+		c.Join(0, 0)
+		ce.Join(0, 0)
 		if o < 40 {
 			step(int64(o), o)
 		}
@@ -268,7 +270,7 @@ func TestNoCores(t *testing.T) {
 		c := NewCoalitions(policy, 0, 0)
 		d := make([]Change, 3)
 		for o := range d {
-			c.Join(0)
+			c.Join(0, 0)
 			d[o].New.Add(10, 100, 0)
 		}
 		c.Step(0, d, []int32{0, 1, 2}, 0)

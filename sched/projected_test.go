@@ -39,7 +39,7 @@ func (g *waitingRoom) run(t *testing.T, d *datadriven.TestData) string {
 		for range site {
 			g.waits = append(g.waits, Waits{})
 			for _, c := range g.by {
-				c.Join(0)
+				c.Join(0, 0)
 			}
 			g.step(0, len(g.waits)-1, Change{Cores: cores})
 		}

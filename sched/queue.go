@@ -32,7 +32,7 @@ type Queue struct {
 	work    Int128 // of all that wait, quanta; Invariant: ≥ units
 	settled Int128 // Σ starts − Σ releases, these over all units, those over started ones
 	free    slots
-	away    slots // busy cores of sites that took them back
+	away    slots // cores that went, by when they went or would have been free, the later
 
 	total Int128 // derived: Total, if known
 	known bool
@@ -49,9 +49,6 @@ func (q *Queue) Step(now int64, c *Change, limit int) {
 	q.withdraw(c.Gone)
 	q.correct(now, c.Corrected)
 	q.resize(now, c.Cores)
-	for len(q.away) > 0 && q.away[0].At <= now {
-		q.away = q.away[1:]
-	}
 	if c.Past.Units > 0 {
 		q.release(c.Past, int64(c.Past.Released.Div(c.Past.Units).Lo))
 		q.start(now - 1)
@@ -62,7 +59,7 @@ func (q *Queue) Step(now int64, c *Change, limit int) {
 	q.clock, q.known = now, false
 	q.measure()
 	q.free.coarsen(now, limit)
-	q.away.coarsen(now, limit)
+	q.away.coarsen(0, limit)
 }
 
 // start starts what can start by limit.
@@ -186,9 +183,9 @@ func (q *Queue) move(i int, n, at int64) {
 	q.free.add(at, n)
 }
 
-// resize gives the queue more cores, or takes some. Those that free first go first; busy ones
-// are remembered, so that they come back as busy as they went, the busiest
-// first: taking cores away and giving them back gains nothing.
+// resize gives the queue more cores, or takes some. Those that free first go
+// first. All are remembered, so that they come back as busy as they went, the
+// busiest first: taking cores away and giving them back gains nothing.
 func (q *Queue) resize(now, more int64) {
 	if more == 0 {
 		return
@@ -202,15 +199,13 @@ func (q *Queue) resize(now, more int64) {
 		if q.free[0].Cores -= n; q.free[0].Cores == 0 {
 			q.free = q.free[1:]
 		}
-		if s.At > now {
-			q.away.add(s.At, n)
-		}
+		q.away.add(max(s.At, now), n)
 	}
 	for have < cores {
 		at, n := now, cores-have
-		if last := len(q.away) - 1; last >= 0 && q.away[last].At > now {
+		if last := len(q.away) - 1; last >= 0 {
 			s := &q.away[last]
-			at, n = s.At, min(n, s.Cores)
+			at, n = max(s.At, now), min(n, s.Cores)
 			if s.Cores -= n; s.Cores == 0 {
 				q.away = q.away[:last]
 			}
@@ -239,13 +234,33 @@ func (q *Queue) Count() {
 func (q *Queue) count() Int128 {
 	sum := q.settled
 	if q.units > 0 {
-		cores := q.free.capacity()
+		free := q.expected()
+		cores := free.capacity()
 		if cores == 0 || Mul64(q.units, q.length).Cmp(Mul64(maxAhead, cores)) >= 0 {
 			return MaxWait
 		}
-		sum = sum.Add(q.free.drained(q.units, q.length))
+		sum = sum.Add(free.drained(q.units, q.length))
 	}
 	return clamped(sum)
+}
+
+// expected is when cores become free, with those that went: each is thought to
+// come back after the length of a task, and if it has been away for longer,
+// after as long again. So what a site's own users take for a while is a wait, and
+// what is gone for good counts less and less.
+func (q *Queue) expected() slots {
+	if len(q.away) == 0 {
+		return q.free
+	}
+	all := append(make(slots, 0, len(q.away)+len(q.free)), q.away...)
+	for i := range all {
+		at := all[i].At
+		all[i].At = min(maxAt, max(at+q.length, q.clock+(q.clock-at)))
+	}
+	n := len(all)
+	all = append(all, q.free...)
+	all.mergePrefix(n)
+	return all
 }
 
 // clamped is x within what a rank counts.

@@ -8,6 +8,7 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/sched"
 )
 
 // Nowhere is the executor of a task that did not start.
@@ -112,6 +113,10 @@ func newPlayer(c *Case, state *fsm.State) *player {
 func (p *player) found() error {
 	params := p.c.Params
 	params.QuantumMs = 1000
+	later := params // what a federation cannot begin with
+	if sched.IsProjected(params.Policy) {
+		params.Policy = sched.Default
+	}
 	p.log.propose(0, []fsm.Command{{ID: fsm.CommandID{Site: SiteName(0)}, Body: &fsm.Genesis{
 		Federation: [16]byte{1}, CreatedMs: zero.UnixMilli(), Seed: p.c.Seed, Params: params,
 	}}})
@@ -128,7 +133,20 @@ func (p *player) found() error {
 		s.driver.Registered(results[i+1], &p.view)
 		s.dirty = true
 	}
-	return p.order()
+	if err := p.order(); err != nil || later == params {
+		return err
+	}
+	for _, body := range [...]fsm.Body{&fsm.Raise{Version: fsm.Version}, &fsm.SetParams{Params: later}} {
+		p.sites[0].driver.Propose(body)
+		p.sites[0].dirty = true
+		if err := p.order(); err != nil {
+			return err
+		}
+	}
+	if got := p.state.Params().Policy; got != later.Policy {
+		return fmt.Errorf("%w: the federation goes by %s, not by %s", ErrBadCase, got, later.Policy)
+	}
+	return nil
 }
 
 // nextSecond is when the next task arrives or ends.

@@ -1,0 +1,61 @@
+package fsm
+
+import (
+	"fmt"
+
+	"github.com/cloudshare/cloudshare/sched"
+)
+
+// checkWaits recounts what the policies by projected waits keep from jobs and
+// sites.
+func (s *State) checkWaits() error {
+	w := s.waits
+	if (w != nil) != (s.founded > 0 && sched.IsProjected(s.params.Policy)) {
+		return fmt.Errorf("waits are kept: %v, policy %s", w != nil, s.params.Policy)
+	}
+	if w == nil {
+		for _, x := range s.sites {
+			if x.waits != (waitSite{}) || x.account.Projection != (sched.Projection{}) {
+				return fmt.Errorf("%s keeps waits under %s", x.name, s.params.Policy)
+			}
+		}
+		return nil
+	}
+	want, booked := make([]sched.Waits, len(s.sites)), make([]sched.Int128, len(s.sites))
+	for seq, j := range s.jobs.all() {
+		if !j.over() && j.booked < 1 {
+			return fmt.Errorf("job %d has no estimate", seq)
+		}
+		for i := range j.count {
+			v := s.viewTask(seq, j, i)
+			x := s.sites[j.owner]
+			away := v.State == Withdrawn && s.live[taskKey{seq, i}] == 0 && v.AssignedMs < 0
+			if _, live := s.live[taskKey{seq, i}]; v.State == Queued || away && !live {
+				want[j.owner].Wait(widthOf(j.class.need), max(x.waits.from, s.quanta(v.QueuedMs)))
+				booked[j.owner] = booked[j.owner].Add(sched.Mul64(widthOf(j.class.need), j.booked))
+			}
+		}
+	}
+	var all sched.Waits
+	for i, x := range s.sites {
+		got := x.account.Projection.Waits
+		all.Started = all.Started.Add(got.Started)
+		if got.Started.Sign() < 0 {
+			return fmt.Errorf("%s waited %v", x.name, got.Started)
+		}
+		if got.Started = (sched.Int128{}); got != want[i] || x.waits.booked != booked[i] {
+			return fmt.Errorf("%s: %+v wait with %v, recounted %+v with %v", x.name, got, x.waits.booked, want[i], booked[i])
+		}
+		if x.present() {
+			all.Units += got.Units
+			all.Released = all.Released.Add(got.Released)
+		}
+		if x.waits.cores != coresOf(x) || x.waits.noted {
+			return fmt.Errorf("%s has %d cores, its queues know of %d", x.name, coresOf(x), x.waits.cores)
+		}
+	}
+	if all != w.all || len(w.changed) > 0 || len(w.changes) != len(s.sites) || w.queues.Sites() != len(s.sites) {
+		return fmt.Errorf("all wait %+v, recounted %+v", w.all, all)
+	}
+	return nil
+}

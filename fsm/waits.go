@@ -1,0 +1,307 @@
+package fsm
+
+import "github.com/cloudshare/cloudshare/sched"
+
+// projectedVersion is the apply version from which the policies by projected
+// waits may be set.
+const projectedVersion = 2
+
+// waits is what the policies by projected waits need: it exists while one of
+// them is in force. Times are in quanta, units are cores (see widthOf).
+//
+// Commands note in changes what they do to the virtual queues; all of an entry
+// is entered at once, before its match (flushWaits).
+type waits struct {
+	since  int64 // the policy counts from here
+	queues *sched.Coalitions
+
+	// Derived.
+	all     sched.Waits // of all sites; of absent ones only what they waited before
+	changes []sched.Change
+	changed []int32 // sites with a change in this entry; Invariant: empty between entries
+	// As of entry aheadAt, for all ranks in it.
+	aheadAt uint64
+	ahead   sched.Int128
+	queued  int64
+	scratch sched.Account
+}
+
+// waitSite is a site's part; all zero while no such policy is in force.
+type waitSite struct {
+	from int64 // nothing that it waited before counts: since, or its last return
+	// ranUnits of its tasks ended lately and ran ranSum quanta: both are halved
+	// now and then.
+	ran, ranSum int64
+
+	// Derived.
+	booked sched.Int128 // estimated lengths of all that waits, times widths
+	cores  int64        // that its virtual queues know of
+	noted  bool         // it is in waits.changed
+}
+
+// Estimates of lengths: what was not declared is the mean of what the owner's
+// tasks ran lately, beside one task of priorMs.
+const (
+	priorMs  = 3_600_000
+	ranTasks = 1024
+)
+
+// widthOf is how many units of one core a task is.
+func widthOf(need Resources) int64 { return (need.MilliCPU + 999) / 1000 }
+
+// lengthOf is a task's estimated length in quanta.
+func (s *State) lengthOf(x *site, timeoutMs int64) int64 {
+	length := s.quanta(timeoutMs)
+	if timeoutMs == 0 {
+		length = (s.quanta(priorMs) + x.waits.ranSum) / (1 + x.waits.ran)
+	}
+	return max(1, min(length, sched.MaxNow))
+}
+
+// note returns a site's change of this entry for writing.
+func (s *State) note(x *site) *sched.Change {
+	if !x.waits.noted {
+		x.waits.noted = true
+		s.waits.changed = append(s.waits.changed, x.id)
+	}
+	return &s.waits.changes[x.id]
+}
+
+// floorOf is when a task of the site counts as released, in quanta.
+func (s *State) floorOf(x *site, queuedMs int64) int64 { return max(s.quanta(queuedMs), x.waits.from) }
+
+// waitMore counts n more tasks of a job that wait since queuedMs; a negative n
+// takes them out.
+func (s *State) waitMore(x *site, j *job, n, queuedMs int64) {
+	n *= widthOf(j.class.need)
+	at := s.floorOf(x, queuedMs)
+	x.account.Projection.Wait(n, at)
+	x.waits.booked = x.waits.booked.Add(sched.Mul64(n, j.booked))
+	if x.present() {
+		s.waits.all.Wait(n, at)
+	}
+}
+
+// noteSubmitted counts a new job.
+func (s *State) noteSubmitted(x *site, j *job) {
+	if s.waits == nil {
+		return
+	}
+	j.booked = s.lengthOf(x, j.timeoutMs)
+	s.waitMore(x, j, int64(j.count), j.queuedMs)
+	s.note(x).New.Add(int64(j.count)*widthOf(j.class.need), j.booked, 0)
+}
+
+// noteRequeued counts a task that waits again since now.
+func (s *State) noteRequeued(j *job) {
+	if s.waits != nil {
+		s.waitMore(s.sites[j.owner], j, 1, s.time)
+	}
+}
+
+// noteWithdrawn counts n tasks that ended while they waited since queuedMs. What
+// an absent site had waiting has left the virtual queues already.
+func (s *State) noteWithdrawn(j *job, n, queuedMs int64) {
+	if s.waits == nil || n == 0 {
+		return
+	}
+	x := s.sites[j.owner]
+	s.waitMore(x, j, -n, queuedMs)
+	if x.present() {
+		s.note(x).Gone.Add(n*widthOf(j.class.need), j.booked, s.floorOf(x, queuedMs))
+	}
+}
+
+// noteAssigned counts a task that waited since queuedMs and starts now.
+func (s *State) noteAssigned(x *site, j *job, queuedMs int64) {
+	if s.waits == nil {
+		return
+	}
+	n, at, now := widthOf(j.class.need), s.floorOf(x, queuedMs), s.quanta(s.time)
+	x.account.Projection.Start(n, at, now)
+	s.waits.all.Start(n, at, now)
+	x.waits.booked = x.waits.booked.Sub(sched.Mul64(n, j.booked))
+}
+
+// noteRan tells the virtual queues the true length of an attempt that is charged
+// for [start, end), in quanta. If the task waits again, that is one more release.
+func (s *State) noteRan(a *attempt, start, end int64) {
+	if s.waits == nil {
+		return
+	}
+	j := s.jobs.get(a.seq)
+	x := s.sites[j.owner]
+	x.waits.ran, x.waits.ranSum = x.waits.ran+1, x.waits.ranSum+end-start
+	if x.waits.ran >= ranTasks {
+		x.waits.ran, x.waits.ranSum = x.waits.ran/2, x.waits.ranSum/2
+	}
+	s.correct(a, max(0, end-max(start, s.waits.since)))
+	if s.waitsAgain(a) && x.present() {
+		s.note(x).New.Add(widthOf(j.class.need), j.booked, 0)
+	}
+}
+
+// noteNotRun tells them that an attempt ended uncharged. A task that waits again
+// is still the same release; one that ended ran for nothing.
+func (s *State) noteNotRun(a *attempt) {
+	if s.waits != nil && !s.waitsAgain(a) {
+		s.correct(a, 0)
+	}
+}
+
+func (s *State) waitsAgain(a *attempt) bool {
+	j := s.jobs.get(a.seq)
+	if j.tasks == nil {
+		return false
+	}
+	_, again := j.tasks.findBack(a.task)
+	return again
+}
+
+// correct enters an attempt's true length.
+func (s *State) correct(a *attempt, length int64) {
+	j := s.jobs.get(a.seq)
+	c := s.note(s.sites[j.owner])
+	c.Corrected = c.Corrected.Add(sched.Mul64(widthOf(j.class.need), length-s.bookedOf(a, j)))
+}
+
+// bookedOf is the length at which an attempt entered the virtual queues: less
+// what it had run when the policy began.
+func (s *State) bookedOf(a *attempt, j *job) int64 {
+	return max(1, j.booked-max(0, s.waits.since-s.quanta(a.assignedMs)))
+}
+
+// noteHome enters a home run [start, end) that waited since queued, in quanta.
+func (s *State) noteHome(x *site, need Resources, queued, start, end int64) {
+	if s.waits == nil || end <= x.waits.from || need.MilliCPU == 0 {
+		return
+	}
+	queued, start = max(queued, x.waits.from), max(start, x.waits.from)
+	n := widthOf(need)
+	s.note(x).Past.Add(n, max(1, end-start), queued)
+	waited := sched.Mul64(n, start-queued)
+	x.account.Projection.Started = x.account.Projection.Started.Add(waited)
+	s.waits.all.Started = s.waits.all.Started.Add(waited)
+}
+
+// noteCores tells the virtual queues how many cores a site has.
+func (s *State) noteCores(x *site) {
+	if s.waits == nil {
+		return
+	}
+	if cores := coresOf(x); cores != x.waits.cores {
+		s.note(x).Cores += cores - x.waits.cores
+		x.waits.cores = cores
+	}
+}
+
+// coresOf is what a site lends and uses itself, in units.
+func coresOf(x *site) int64 { return (x.account.Share + 999) / 1000 }
+
+// noteAway takes out what a site has waiting: it does not wait while its site is
+// away. What it has waited stays.
+//
+// REQUIRES: x.present() is false already, and was true.
+func (s *State) noteAway(x *site) {
+	if s.waits == nil {
+		return
+	}
+	now, p := s.quanta(s.time), &x.account.Projection
+	s.note(x).Gone.Plus(sched.Batch{Units: p.Units, Work: x.waits.booked, Released: p.Released})
+	waited := p.At(now).Sub(p.Started)
+	s.waits.all.Units -= p.Units
+	s.waits.all.Released = s.waits.all.Released.Sub(p.Released)
+	s.waits.all.Started = s.waits.all.Started.Add(waited)
+	p.Started = p.Started.Add(waited)
+	s.waitFrom(x, now)
+}
+
+// noteBack has what a site has waiting begin to wait now.
+//
+// REQUIRES: x.present() is true already, and was false.
+func (s *State) noteBack(x *site) {
+	if s.waits == nil {
+		return
+	}
+	now, p := s.quanta(s.time), &x.account.Projection
+	s.waitFrom(x, now)
+	s.waits.all.Wait(p.Units, now)
+	s.note(x).New.Plus(sched.Batch{Units: p.Units, Work: x.waits.booked})
+}
+
+// waitFrom has nothing count that the site waited before a time.
+func (s *State) waitFrom(x *site, at int64) {
+	x.waits.from = at
+	x.account.Projection.Released = sched.Mul64(x.account.Projection.Units, at)
+}
+
+// noteJoined makes room for a new site: it begins equal, with nothing.
+func (s *State) noteJoined(x *site) {
+	if s.waits == nil {
+		return
+	}
+	x.waits.from = s.quanta(s.time)
+	s.waits.changes = append(s.waits.changes, sched.Change{})
+	s.waits.queues.Join(x.waits.from, s.epoch)
+}
+
+// flushWaits enters what this entry's commands noted.
+func (s *State) flushWaits() {
+	w := s.waits
+	if w == nil || len(w.changed) == 0 {
+		return
+	}
+	w.queues.Step(s.quanta(s.time), w.changes, w.changed, s.epoch)
+	for _, id := range w.changed {
+		w.changes[id] = sched.Change{}
+		s.sites[id].waits.noted = false
+	}
+	w.changed = w.changed[:0]
+}
+
+// ranked is a site's account with all that its rank needs. What waiting goes
+// on for all is taken once an entry.
+func (s *State) ranked(x *site) *sched.Account {
+	w := s.waits
+	if w == nil {
+		return &x.account
+	}
+	w.queues.Count(int(x.id))
+	if w.aheadAt != s.index {
+		w.aheadAt, w.ahead, w.queued = s.index, s.waitsAhead(), w.all.Units
+	}
+	w.scratch = x.account
+	p := &w.scratch.Projection
+	p.Fair, p.Scale, p.Ahead, p.Queued = w.queues.Fair(int(x.id)), w.queues.Scale(), w.ahead, w.queued
+	return &w.scratch
+}
+
+// waitsAhead is what all that waits will go on waiting, by the virtual queue of
+// all sites.
+func (s *State) waitsAhead() sched.Int128 {
+	return s.waits.queues.Total().Sub(s.waits.all.At(s.quanta(s.time)))
+}
+
+// accounts returns a function that is ranked for those who only read, as of now.
+func (s *State) accounts() func(x *site) *sched.Account {
+	w := s.waits
+	if w == nil {
+		return func(x *site) *sched.Account { return &x.account }
+	}
+	fair, ahead := w.queues.Shares(), s.waitsAhead()
+	return func(x *site) *sched.Account {
+		a := x.account
+		p := &a.Projection
+		p.Fair, p.Scale, p.Ahead, p.Queued = fair[x.id], w.queues.Scale(), ahead, w.all.Units
+		return &a
+	}
+}
+
+// Policy is the policy that counts: the parameters' one, or what takes its place
+// with so many sites (sched.Effective).
+func (s *State) Policy() string {
+	if s.waits != nil {
+		return s.waits.queues.Policy()
+	}
+	return s.params.Policy
+}

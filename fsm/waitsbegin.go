@@ -1,0 +1,89 @@
+package fsm
+
+import (
+	"fmt"
+
+	"github.com/cloudshare/cloudshare/sched"
+)
+
+// premature reports whether a command asks for a policy that a member need not
+// know yet. It is refused as an unknown name always was.
+func (s *State) premature(b Body) bool {
+	if s.version >= projectedVersion {
+		return false
+	}
+	switch c := b.(type) {
+	case *Genesis:
+		return sched.IsProjected(c.Params.Policy)
+	case *SetParams:
+		return sched.IsProjected(c.Params.Policy)
+	}
+	return false
+}
+
+// CanUse says whether the federation can go by a policy now. Errors name what
+// stands against it and what to do: ErrPolicyVersion, ErrPolicySites.
+func (s *State) CanUse(policy string) error {
+	if s.version < projectedVersion && sched.IsProjected(policy) {
+		return fmt.Errorf("%w: %s needs apply version %d and the federation goes by %d, which its lead raises once every site's broker knows the newer: upgrade them",
+			ErrPolicyVersion, policy, projectedVersion, s.version)
+	}
+	if most := sched.MaxSites(policy); most > 0 && len(s.sites) > most {
+		return fmt.Errorf("%w: %s takes at most %d sites, %d have registered: choose %s",
+			ErrPolicySites, policy, most, len(s.sites), sched.Effective(policy, len(s.sites)))
+	}
+	return nil
+}
+
+// switchWaits begins or ends counting after the policy changed. Whatever was
+// counted under another policy is dropped.
+func (s *State) switchWaits() {
+	for _, x := range s.sites {
+		x.waits, x.account.Projection = waitSite{}, sched.Projection{}
+	}
+	if s.waits = nil; !sched.IsProjected(s.params.Policy) {
+		return
+	}
+	now := s.quanta(s.time)
+	s.waits = &waits{since: now, queues: sched.NewCoalitions(sched.Effective(s.params.Policy, len(s.sites)), now, s.epoch)}
+	for _, x := range s.sites {
+		s.noteJoined(x)
+		s.noteCores(x)
+	}
+	var seqs []uint64
+	for seq, j := range s.jobs.all() {
+		if !j.over() {
+			seqs = append(seqs, seq)
+		}
+	}
+	for _, seq := range seqs {
+		s.releaseAnew(seq)
+	}
+}
+
+// releaseAnew enters a job that was there when the policy began: what waits is
+// released now, and so is what is left of what runs.
+func (s *State) releaseAnew(seq uint64) {
+	j := s.mutJob(seq)
+	x, width := s.sites[j.owner], widthOf(j.class.need)
+	j.booked = s.lengthOf(x, j.timeoutMs)
+	s.countWaiting(j)
+	if n := int64(j.waiting()); n > 0 && x.present() {
+		s.note(x).New.Add(n*width, j.booked, 0)
+	}
+	for _, slot := range s.liveOf(seq) {
+		s.note(x).New.Add(width, s.bookedOf(s.attempts.get(slot), j), 0)
+	}
+}
+
+// countWaiting counts a job's waiting tasks.
+func (s *State) countWaiting(j *job) {
+	x, fresh := s.sites[j.owner], int64(j.waiting())
+	if j.tasks != nil {
+		fresh -= int64(len(j.tasks.back))
+		for i := range j.tasks.back {
+			s.waitMore(x, j, 1, j.tasks.back[i].queuedMs)
+		}
+	}
+	s.waitMore(x, j, fresh, j.queuedMs)
+}

@@ -1,0 +1,116 @@
+package fsm
+
+import (
+	"fmt"
+
+	"github.com/cloudshare/cloudshare/sched"
+)
+
+// frozenWaits is the part of a snapshot that is written while a policy by
+// projected waits is in force.
+type frozenWaits struct {
+	since  int64
+	queues *sched.Coalitions
+}
+
+func (s *State) freezeWaits() *frozenWaits {
+	if s.waits == nil {
+		return nil
+	}
+	return &frozenWaits{s.waits.since, s.waits.queues.Copy()}
+}
+
+// encodeWaits writes it: the sites' parts, the estimate of each job that has not
+// ended, and the queues.
+func (f *Frozen) encodeWaits(w *snapWriter) {
+	if f.waits == nil {
+		return
+	}
+	w.int(f.waits.since)
+	for i := range f.sites {
+		x := &f.sites[i]
+		w.int(x.waits.from, x.waits.ran, x.waits.ranSum)
+		w.int128(x.account.Projection.Started)
+	}
+	for _, j := range f.jobs.all() {
+		if !j.over() {
+			w.int(j.booked)
+		}
+	}
+	w.flush()
+	for q := range f.waits.queues.All {
+		w.queue(q)
+		w.flush()
+	}
+}
+
+func (w *snapWriter) int128(v sched.Int128) {
+	w.int(v.Hi)
+	w.uint(v.Lo)
+}
+
+func (w *snapWriter) queue(q *sched.Queue) {
+	v := q.State()
+	w.int(v.Clock, v.Units, v.Length)
+	w.int128(v.Work)
+	w.int128(v.Settled)
+	for _, list := range [...][]sched.Slot{v.Free, v.Away} {
+		w.uint(uint64(len(list)))
+		for _, s := range list {
+			w.int(s.At, s.Cores)
+		}
+	}
+}
+
+// waits reads what encodeWaits wrote, after all else, and counts what waits.
+func (r *snapReader) waits(s *State) {
+	if r.err != nil || s.founded == 0 || !sched.IsProjected(s.params.Policy) {
+		return
+	}
+	r.check(s.version >= projectedVersion, "a policy that came with a later version")
+	now := s.quanta(s.time)
+	s.waits = &waits{since: r.within(0, now, "begin of the policy"), changes: make([]sched.Change, len(s.sites))}
+	for _, x := range s.sites {
+		x.waits = waitSite{from: r.within(s.waits.since, now, "begin of waiting"), ran: r.within(0, ranTasks-1, "runs"), cores: coresOf(x)}
+		x.waits.ranSum = r.within(0, ranTasks*sched.MaxNow, "runs' lengths")
+		x.account.Projection.Started = r.int128()
+		s.waits.all.Started = s.waits.all.Started.Add(x.account.Projection.Started)
+	}
+	for seq, j := range s.jobs.all() {
+		if r.err != nil {
+			return
+		}
+		if !j.over() {
+			j = s.mutJob(seq)
+			j.booked = r.within(1, sched.MaxNow, "estimate")
+			s.countWaiting(j)
+		}
+	}
+	var err error
+	s.waits.queues, err = sched.RestoreCoalitions(sched.Effective(s.params.Policy, len(s.sites)), len(s.sites), now, s.epoch, r.queue)
+	if err != nil {
+		r.fail("%v", err)
+	}
+}
+
+func (r *snapReader) int128() sched.Int128 { return sched.Int128{Hi: r.int(), Lo: r.uint()} }
+
+func (r *snapReader) queue() (*sched.Queue, error) {
+	v := sched.QueueState{Clock: r.int(), Units: r.int(), Length: r.int(), Work: r.int128(), Settled: r.int128()}
+	for _, list := range [...]*[]sched.Slot{&v.Free, &v.Away} {
+		for range r.uint() {
+			if r.err != nil {
+				break
+			}
+			*list = append(*list, sched.Slot{At: r.int(), Cores: r.int()})
+		}
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	q, err := sched.RestoreQueue(v)
+	if err != nil {
+		return nil, fmt.Errorf("virtual queue: %w", err)
+	}
+	return q, nil
+}

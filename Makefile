@@ -44,6 +44,11 @@ test-short: need-go bin/tools/testsum ## run the packages' own tests, without th
 test-web: need-chromium build bin/tools/testsum ## look at the web pages in a headless Chromium
 	@CHROMIUM=$(CHROMIUM) bin/tools/testsum -- $(GO) -C test/web test -json -count=1 -timeout 5m ./...
 
+# A real ensemble of three on loopback, from the files of Debian's package.
+.PHONY: test-zk
+test-zk: need-go need-cc need-zookeeper build bin/tools/testsum ## run the ZooKeeper backend on a real ensemble of three servers
+	@bin/tools/testsum -- $(GO) test -json $(RACE) -tags zookeeper -count=1 -timeout 10m ./node/coord/zk/... ./test/zk/...
+
 .PHONY: web-assets
 web-assets: need-npm ## fetch the embedded files of other packages again and compare
 	@api/web/assets/fetch.sh
@@ -179,6 +184,11 @@ need-git:
 need-chromium:
 	@[ -n "$(CHROMIUM)" ] || command -v chromium >/dev/null || command -v google-chrome >/dev/null || \
 		{ echo "Chromium is missing: install it (apt-get install chromium), or name one: make test-web CHROMIUM=/path"; exit 1; }
+
+.PHONY: need-zookeeper
+need-zookeeper:
+	@command -v java >/dev/null && [ -e /usr/share/java/zookeeper.jar ] || \
+		{ echo "ZooKeeper is missing: install it (apt-get install --no-install-recommends zookeeper); no service is needed"; exit 1; }
 
 .PHONY: need-npm
 need-npm:

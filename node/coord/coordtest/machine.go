@@ -238,6 +238,13 @@ func (m *Machine) Entries() (index uint64, trace [32]byte) {
 	return m.s.Index, m.s.Trace
 }
 
+// Executed is how many commands were executed, registrations not counted.
+func (m *Machine) Executed() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.s.Done)
+}
+
 // await returns once cond holds, or the context's error.
 func (m *Machine) await(ctx context.Context, cond func(s recordState, restored int) bool) error {
 	for {

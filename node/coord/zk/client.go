@@ -1,0 +1,278 @@
+package zk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/rs/zerolog"
+
+	"github.com/cloudshare/cloudshare/node/coord"
+)
+
+// client is one connection to the ensemble, as long as the member lives: the
+// library reconnects, and begins a new session when one has expired. Its calls
+// have no context and no paths in their errors; these do.
+type client struct {
+	zk     *zk.Conn
+	dialer *dialer
+	events <-chan zk.Event
+	root   string
+	acl    []zk.ACL
+	wg     sync.WaitGroup // of calls under way, also those that nobody waits for
+
+	// changed fires when the connection or the session does.
+	changed coord.Broadcast
+	up      atomic.Bool  // there is a session and a connection
+	lost    atomic.Int64 // since when not, Unix nanoseconds; 0 = up
+	shut    atomic.Bool
+	authed  chan struct{} // closed once the credentials were taken
+}
+
+// connect begins a client; it does not wait for a server.
+func connect(p Place, d dial, log zerolog.Logger) (*client, error) {
+	c := &client{
+		dialer: &dialer{dial: d, tls: p.TLS, most: max(p.session()*2/3, 500*time.Millisecond)}, root: p.Chroot,
+		acl: zk.DigestACL(zk.PermAll, p.User, p.Password), authed: make(chan struct{}),
+	}
+	c.lost.Store(time.Now().UnixNano())
+	servers := slices.Clone(p.Servers)
+	var err error
+	c.zk, c.events, err = zk.Connect(servers, p.session(), zk.WithDialer(c.dialer.open), zk.WithHostProvider(&hosts{}),
+		zk.WithLogInfo(false), zk.WithLogger(quiet{log}), zk.WithEventCallback(c.event), zk.WithMaxBufferSize(16<<20))
+	if err != nil {
+		return nil, fmt.Errorf("connect to ZooKeeper: %w", err)
+	}
+	c.wg.Go(func() {
+		// The library repeats it after each reconnect, but only once it succeeded.
+		for c.zk.AddAuth("digest", []byte(p.User+":"+p.Password)) != nil {
+			if c.shut.Load() {
+				return
+			}
+		}
+		close(c.authed)
+	})
+	return c, nil
+}
+
+// quiet passes on what the library says, as details.
+type quiet struct{ log zerolog.Logger }
+
+// Printf implements zk.Logger.
+func (q quiet) Printf(format string, a ...any) { q.log.Debug().Msgf("zookeeper: "+format, a...) }
+
+// event is called by the library's goroutines and must not block.
+func (c *client) event(e zk.Event) {
+	if e.Type != zk.EventSession {
+		return
+	}
+	switch e.State {
+	case zk.StateHasSession:
+		c.lost.Store(0)
+		c.up.Store(true)
+	case zk.StateExpired, zk.StateDisconnected:
+		c.up.Store(false)
+		c.lost.CompareAndSwap(0, time.Now().UnixNano())
+	default:
+		return
+	}
+	c.changed.Fire()
+}
+
+// away is for how long there has been no connection.
+func (c *client) away(now time.Time) time.Duration {
+	if at := c.lost.Load(); at != 0 {
+		return now.Sub(time.Unix(0, at))
+	}
+	return 0
+}
+
+// close ends the session, and with it the ephemerals, if a server can be
+// reached; it waits for all calls.
+func (c *client) close() {
+	c.shut.Store(true)
+	c.zk.Close()
+	c.dialer.close()
+	for range c.events { // closed when the library's goroutines have ended
+	}
+	c.wg.Wait()
+}
+
+// errLost is in every error but the server's own answers: there was no
+// connection, or it ended before the answer. The library returns whatever the
+// network said, too, so those cannot be listed.
+var errLost = errors.New("no answer")
+
+// transient says that a call may succeed later. The outcome of a write is
+// unknown then.
+func transient(err error) bool { return errors.Is(err, errLost) }
+
+// lost marks what is not an answer of the server.
+func lost(err error) error {
+	for _, e := range []error{
+		nil, zk.ErrNoNode, zk.ErrNoAuth, zk.ErrBadVersion, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrInvalidACL, zk.ErrInvalidPath,
+		zk.ErrNoChildrenForEphemerals, zk.ErrAuthFailed, zk.ErrAPIError, zk.ErrBadArguments, zk.ErrShortBuffer,
+	} {
+		if errors.Is(err, e) {
+			return err
+		}
+	}
+	if strings.HasPrefix(err.Error(), "unknown error: ") { // a code that the library does not know
+		return err
+	}
+	return fmt.Errorf("%w: %w", errLost, err)
+}
+
+// node is what one call returned.
+type node struct {
+	data     []byte
+	children []string
+	stat     zk.Stat
+	found    bool
+	watch    <-chan zk.Event
+}
+
+// once runs one call of the library; ctx ends the waiting, not the call. What is
+// sent before the credentials is denied.
+func once[T any](ctx context.Context, c *client, call func() (T, error)) (v T, err error) {
+	select {
+	case <-c.authed:
+	case <-ctx.Done():
+		return v, fmt.Errorf("%w: %w", errLost, context.Cause(ctx))
+	}
+	type end struct {
+		v   T
+		err error
+	}
+	ch := make(chan end, 1)
+	c.wg.Go(func() {
+		got, cause := call()
+		ch <- end{got, lost(cause)}
+	})
+	select {
+	case e := <-ch:
+		return e.v, e.err
+	case <-ctx.Done():
+		return v, fmt.Errorf("%w: %w", errLost, context.Cause(ctx))
+	}
+}
+
+// persist repeats a call that changes nothing, or may be repeated, while it fails
+// for want of a connection.
+func (c *client) persist(ctx context.Context, verb, path string, call func() (node, error)) (node, error) {
+	for {
+		changed := c.changed.Wait()
+		n, err := once(ctx, c, call)
+		if err == nil || !transient(err) {
+			return n, c.name(verb, path, err)
+		}
+		t := time.NewTimer(100 * time.Millisecond)
+		select {
+		case <-changed:
+		case <-t.C:
+		case <-ctx.Done():
+		}
+		t.Stop()
+		if ctx.Err() != nil {
+			return node{}, c.name(verb, path, err)
+		}
+	}
+}
+
+// name makes an error say what was done to which path.
+func (c *client) name(verb, path string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, zk.ErrNoAuth):
+		return fmt.Errorf("%s %s%s: %w: the ensemble denies it: check the digest credentials and the znode's ACL", verb, c.root, path, ErrDenied)
+	}
+	return fmt.Errorf("%s %s%s: %w", verb, c.root, path, err)
+}
+
+// get reads a znode; found is false without an error if there is none.
+func (c *client) get(ctx context.Context, path string) (node, error) {
+	return c.persist(ctx, "read", path, func() (node, error) {
+		data, stat, err := c.zk.Get(c.root + path)
+		return found(node{data: data}, stat, err)
+	})
+}
+
+func found(n node, stat *zk.Stat, err error) (node, error) {
+	if errors.Is(err, zk.ErrNoNode) {
+		return node{watch: n.watch}, nil
+	}
+	if err == nil {
+		n.stat, n.found = *stat, true
+	}
+	return n, err
+}
+
+// exists looks for a znode, and watches for its creation or end.
+func (c *client) exists(ctx context.Context, path string) (node, error) {
+	return c.persist(ctx, "watch", path, func() (node, error) {
+		ok, stat, watch, err := c.zk.ExistsW(c.root + path)
+		if err != nil {
+			return node{}, err
+		}
+		return node{found: ok, stat: *stat, watch: watch}, nil
+	})
+}
+
+// getW reads a znode that must be there, and watches it.
+func (c *client) getW(ctx context.Context, path string) (node, error) {
+	return c.persist(ctx, "read", path, func() (node, error) {
+		data, stat, watch, err := c.zk.GetW(c.root + path)
+		return found(node{data: data, watch: watch}, stat, err)
+	})
+}
+
+// children lists a znode that must be there.
+func (c *client) children(ctx context.Context, path string) (node, error) {
+	return c.persist(ctx, "list", path, func() (node, error) {
+		names, stat, err := c.zk.Children(c.root + path)
+		return found(node{children: names}, stat, err)
+	})
+}
+
+// childrenW is children with a watch.
+func (c *client) childrenW(ctx context.Context, path string) (node, error) {
+	return c.persist(ctx, "list", path, func() (node, error) {
+		names, stat, watch, err := c.zk.ChildrenW(c.root + path)
+		return found(node{children: names, watch: watch}, stat, err)
+	})
+}
+
+// write sends one transaction, once: after a transient error its outcome is not
+// known. The stats are those of the operations that have one.
+func (c *client) write(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
+	return once(ctx, c, func() ([]zk.MultiResponse, error) { return c.zk.Multi(ops...) })
+}
+
+// create and check are operations of a transaction.
+func (c *client) create(path string, data []byte, flags int32) *zk.CreateRequest {
+	return &zk.CreateRequest{Path: c.root + path, Data: data, Acl: c.acl, Flags: flags}
+}
+
+func (c *client) check(path string, version int32) *zk.CheckVersionRequest {
+	return &zk.CheckVersionRequest{Path: c.root + path, Version: version}
+}
+
+func (c *client) set(path string, data []byte, version int32) *zk.SetDataRequest {
+	return &zk.SetDataRequest{Path: c.root + path, Data: data, Version: version}
+}
+
+func (c *client) remove(path string) *zk.DeleteRequest {
+	return &zk.DeleteRequest{Path: c.root + path, Version: -1}
+}
+
+// failedAt is the operation that made a transaction fail, -1 if that is not known.
+func failedAt(res []zk.MultiResponse, err error) int {
+	return slices.IndexFunc(res, func(r zk.MultiResponse) bool { return r.Error != nil && errors.Is(err, r.Error) })
+}

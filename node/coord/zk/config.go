@@ -1,0 +1,207 @@
+package zk
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node/coord"
+	"github.com/cloudshare/cloudshare/node/coord/relay"
+)
+
+// Errors of Open and of what a Log fails of; each message names the path.
+var (
+	// ErrUnreachable: no server of the ensemble answered in time.
+	ErrUnreachable = errors.New("no ZooKeeper server answers")
+	// ErrNoTree: there is no federation below the chroot.
+	ErrNoTree = errors.New("no federation there")
+	// ErrTree: the chroot holds something already, or something else.
+	ErrTree = errors.New("the chroot is in use")
+	// ErrVersion: a newer version of CloudShare wrote the tree.
+	ErrVersion = errors.New("the tree is of a newer version")
+	// ErrDenied: an ACL denies it, or one lets anybody write.
+	ErrDenied = errors.New("access rights")
+	// ErrDamaged: a znode is missing that must be there, or is not what was
+	// written.
+	ErrDamaged = errors.New("the tree is damaged")
+	// ErrExistingData, ErrNoData, ErrLocked, ErrIdentity: see raftlog's of the
+	// same names, for the data directory.
+	ErrExistingData = errors.New("data directory is in use by a member")
+	ErrNoData       = errors.New("data directory is empty")
+	ErrLocked       = errors.New("data directory is locked")
+	ErrIdentity     = errors.New("data directory has another identity")
+	// ErrConfig: a Config that cannot work.
+	ErrConfig = errors.New("invalid configuration")
+)
+
+// Profile selects the timing.
+type Profile uint8
+
+// The profiles.
+const (
+	LAN Profile = iota // members and servers a few milliseconds apart
+	WAN                // up to some hundred milliseconds apart
+)
+
+// Place says where a federation's tree is and how to get at it.
+type Place struct {
+	Servers []string // host:port of the ensemble's servers
+	Chroot  string   // absolute path of the tree; "" is the root
+	// User and Password are the digest credentials that every znode is given to.
+	User, Password string
+	TLS            *tls.Config // nil: plain connections
+	// Session is how long a silent member keeps its ephemerals, the lead among
+	// them; the ensemble bounds it. 0 = 4 s.
+	Session time.Duration
+}
+
+// ParsePlace splits host:port,…/chroot.
+func ParsePlace(text string) (Place, error) {
+	servers, chroot, found := strings.Cut(text, "/")
+	var p Place
+	if found {
+		p.Chroot = "/" + chroot
+	}
+	p.Servers = strings.Split(servers, ",")
+	p.Chroot = strings.TrimSuffix(p.Chroot, "/")
+	return p, p.validate()
+}
+
+// String is what ParsePlace reads.
+func (p Place) String() string { return strings.Join(p.Servers, ",") + p.Chroot }
+
+func (p Place) validate() error {
+	for _, s := range p.Servers {
+		host, port, err := net.SplitHostPort(s)
+		if err != nil || host == "" || port == "" {
+			return fmt.Errorf("%w: ZooKeeper server %.80q is not HOST:PORT", ErrConfig, s)
+		}
+	}
+	for _, part := range strings.Split(p.Chroot, "/")[min(1, len(p.Chroot)):] {
+		if p.Chroot != "" && (part == "" || part == "." || part == ".." || part == "zookeeper") || strings.ContainsFunc(part, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			return fmt.Errorf("%w: chroot %.80q is not an absolute path of a znode of ours", ErrConfig, p.Chroot)
+		}
+	}
+	return nil
+}
+
+// session is the timeout asked for.
+func (p Place) session() time.Duration {
+	if p.Session == 0 {
+		return 4 * time.Second
+	}
+	return p.Session
+}
+
+// Config of a member. Site, Node, Dir, Listen, Machine, Servers, User and
+// Password are required.
+type Config struct {
+	Place
+	Site string   // this member's id; a DNS label
+	Node [16]byte // identity of the data directory
+	// Federation is what Bootstrap founds; with Join zero takes the tree's.
+	Federation [16]byte
+	Dir        string // created if absent; holds this member's identity, no log
+
+	// Listen is the peer address to bind, host:port; port 0 picks one.
+	// Advertise is what others dial; empty means the bound address.
+	Listen, Advertise string
+
+	// Exactly one of Bootstrap and Join on an empty directory, neither on one in
+	// use. A member joins through the ensemble, not through another member.
+	Bootstrap, Join bool
+
+	Profile Profile
+	Machine coord.Machine
+	Logger  zerolog.Logger
+	Hooks   Hooks
+
+	timing *timing        // replaces the profile's in tests
+	net    *relay.Network // replaces the network of peers in tests
+	dial   dial           // replaces the network to the ensemble in tests
+}
+
+// Hooks observe; each may be nil, must not block, and may be called from any
+// goroutine.
+type Hooks struct {
+	Entry   func(commands, bytes int)       // the lead sent an entry
+	Store   func(took time.Duration, n int) // n entries were acknowledged
+	Forward func(groups int)                // a frame of calls went to the lead
+	Lead    func(site string)               // the lead changed; "" = none
+}
+
+// Validate reports the first reason why the configuration cannot work.
+func (c *Config) Validate() error {
+	switch {
+	case !fsm.ValidSite(c.Site):
+		return fmt.Errorf("%w: site name %.80q is not a DNS label", ErrConfig, c.Site)
+	case c.Node == [16]byte{}:
+		return fmt.Errorf("%w: node id is zero", ErrConfig)
+	case c.Dir == "":
+		return fmt.Errorf("%w: no data directory", ErrConfig)
+	case c.Machine == nil:
+		return fmt.Errorf("%w: no state machine", ErrConfig)
+	case c.Profile > WAN:
+		return fmt.Errorf("%w: profile %d does not exist", ErrConfig, c.Profile)
+	case c.Bootstrap && c.Join:
+		return fmt.Errorf("%w: bootstrap and join exclude each other", ErrConfig)
+	case c.Bootstrap && c.Federation == [16]byte{}:
+		return fmt.Errorf("%w: bootstrap needs a federation id", ErrConfig)
+	}
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		return fmt.Errorf("%w: listen address %.80q: %w", ErrConfig, c.Listen, err)
+	}
+	return c.checkAccess()
+}
+
+// checkAccess checks what every user of a tree needs.
+func (p Place) checkAccess() error {
+	switch {
+	case len(p.Servers) == 0:
+		return fmt.Errorf("%w: no ZooKeeper servers", ErrConfig)
+	case p.User == "" || p.Password == "" || strings.Contains(p.User, ":"):
+		return fmt.Errorf("%w: no digest credentials: the tree must not be writable for everybody", ErrConfig)
+	case p.session() < 100*time.Millisecond || p.session() > 2*time.Minute:
+		return fmt.Errorf("%w: session timeout %v is not between 100ms and 2m", ErrConfig, p.session())
+	}
+	return p.validate()
+}
+
+// timing is everything that a profile decides.
+type timing struct {
+	relay.Timing
+	handshake time.Duration // first bytes of a peer connection
+	open      time.Duration // the ensemble's answer to Open
+	tick      time.Duration // idle entry
+	poll      time.Duration // watches may be lost: everything is looked at again
+	drain     time.Duration // Close waits so long for entries in flight
+
+	snapshotEntries, trail uint64 // entries between snapshots; entries kept behind one
+	snapshotBytes          int64
+	// Beyond these the lead orders nothing until a snapshot is written.
+	maxEntries uint64
+	maxBytes   int64
+}
+
+func (p Profile) timing() timing {
+	t := timing{
+		Timing: relay.Timing{
+			RPC: 2 * time.Second, Reply: 5 * time.Second, Confirm: 2 * time.Second,
+			Backoff: 5 * time.Millisecond, MaxBackoff: 250 * time.Millisecond,
+			Slots: 8, Gather: 64, EntryBytes: 512 << 10,
+		},
+		handshake: 3 * time.Second, open: 15 * time.Second, tick: time.Second, poll: time.Second, drain: 2 * time.Second,
+		snapshotEntries: 4096, trail: 1024, snapshotBytes: 32 << 20, maxEntries: 16384, maxBytes: 128 << 20,
+	}
+	if p == WAN {
+		t.RPC, t.Reply, t.Confirm, t.MaxBackoff = 10*time.Second, 30*time.Second, 10*time.Second, time.Second
+		t.Slots, t.Gather, t.handshake, t.open = 16, 1, 10*time.Second, time.Minute
+	}
+	return t
+}

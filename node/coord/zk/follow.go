@@ -1,0 +1,233 @@
+package zk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// maxAhead is how many entries a reader asks for at once, and aheadBytes what
+// they may take in memory, in bytes.
+const (
+	maxAhead   = 64
+	aheadBytes = 8 << 20
+)
+
+// reader brings entries to the machine in order. One goroutine uses it.
+type reader struct {
+	l     *Log
+	w     *watches
+	ahead int // how many entries to ask for at once
+}
+
+// follow applies entries until ctx ends: its own from memory while this member
+// leads, else from the ensemble.
+func (l *Log) follow(ctx context.Context) {
+	rd := &reader{l: l, w: newWatches(), ahead: 1}
+	for ctx.Err() == nil {
+		if err := rd.step(ctx); err != nil && ctx.Err() == nil && !transient(err) {
+			l.fail(err)
+			return
+		}
+	}
+}
+
+// step applies what is there, or waits for it.
+func (rd *reader) step(ctx context.Context) error {
+	l := rd.l
+	n := l.machine.position.Now() + 1
+	r := l.reign.Load()
+	if r == nil || !r.orders() {
+		return rd.read(ctx, n)
+	}
+	f, err := r.own(ctx, n)
+	if errors.Is(err, errDeposed) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	err = l.apply(n, &f.batch)
+	r.applied(n)
+	return err
+}
+
+func (l *Log) apply(n uint64, e *entry) error {
+	if err := l.machine.apply(n, e, l.calls); err != nil {
+		return fmt.Errorf("apply %s%s: %w; this broker stops rather than skip it: run the version that wrote it, or restore the tree",
+			l.c.root, logPath(n), err)
+	}
+	signal(l.grown)
+	return nil
+}
+
+// read applies the entries from n on that are in the tree, or waits for n.
+func (rd *reader) read(ctx context.Context, n uint64) error {
+	applied, bytes, err := rd.readAhead(ctx, n)
+	if err != nil || applied > 0 {
+		rd.adapt(applied, bytes)
+		return err
+	}
+	rd.ahead = 1
+	return rd.await(ctx, n)
+}
+
+// advance applies some of what is there, without waiting; caught says that this
+// was all.
+func (rd *reader) advance(ctx context.Context) (caught bool, err error) {
+	n := rd.l.machine.position.Now() + 1
+	applied, bytes, err := rd.readAhead(ctx, n)
+	if err != nil || applied > 0 {
+		rd.adapt(applied, bytes)
+		return false, err
+	}
+	p, _, err := rd.l.pointer(ctx)
+	if err == nil && p.Entry >= n {
+		return false, rd.l.catchUp(ctx, p)
+	}
+	return err == nil, err
+}
+
+// adapt asks for more the next time if all was there.
+func (rd *reader) adapt(applied, bytes int) {
+	if applied < rd.ahead {
+		rd.ahead = 1
+		return
+	}
+	rd.ahead = min(2*rd.ahead, maxAhead)
+	if applied > 0 && bytes/applied > 0 {
+		rd.ahead = max(1, min(rd.ahead, aheadBytes/(bytes/applied)))
+	}
+}
+
+// readAhead asks for some entries at once and applies those that are there.
+func (rd *reader) readAhead(ctx context.Context, n uint64) (applied, bytes int, err error) {
+	l := rd.l
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type answer struct {
+		n   node
+		err error
+	}
+	answers := make([]chan answer, rd.ahead)
+	for i := range answers {
+		answers[i] = make(chan answer, 1)
+		l.c.wg.Go(func() {
+			got, err := l.c.get(ctx, logPath(n+uint64(i)))
+			answers[i] <- answer{got, err}
+		})
+	}
+	for i, ch := range answers {
+		a := <-ch
+		if a.err != nil || !a.n.found {
+			return applied, bytes, a.err
+		}
+		e, err := l.decode(ctx, n+uint64(i), a.n.data)
+		if err == nil {
+			err = l.apply(n+uint64(i), &e)
+		}
+		if err != nil {
+			return applied, bytes, err
+		}
+		applied++
+		bytes += len(a.n.data)
+	}
+	return applied, bytes, nil
+}
+
+// decode reads an entry with its parts.
+func (l *Log) decode(ctx context.Context, n uint64, data []byte) (entry, error) {
+	e, err := decodeEntry(data)
+	var parts [][]byte
+	for i := 0; i < e.parts && err == nil; i++ {
+		var p node
+		if p, err = l.c.get(ctx, partPath(n, i)); err != nil {
+			return e, err
+		}
+		if !p.found {
+			return e, fmt.Errorf("read %s%s: %w: it is missing, and entry %d needs it", l.c.root, partPath(n, i), ErrDamaged, n)
+		}
+		parts = append(parts, p.data)
+		e.batch = append(e.batch, p.data...)
+	}
+	if err == nil && e.parts > 0 {
+		err = e.check(data, parts)
+	}
+	if err != nil {
+		err = fmt.Errorf("read %s%s: %w: %w", l.c.root, logPath(n), ErrDamaged, err)
+	}
+	return e, err
+}
+
+// await waits until entry n is there. First it looks whether it was trimmed: only
+// the watch that is set before tells that from an entry that is yet to come.
+func (rd *reader) await(ctx context.Context, n uint64) error {
+	l := rd.l
+	changed := l.c.changed.Wait()
+	news := l.reignNews.Wait()
+	r := l.reign.Load()
+	is, err := rd.w.expect(ctx, l.c, logPath(n))
+	if err != nil || is.found {
+		return err
+	}
+	p, _, err := l.pointer(ctx)
+	switch {
+	case err != nil:
+		return err
+	case p.Entry >= n:
+		return l.catchUp(ctx, p)
+	case r != nil && !r.orders():
+		// The fence was set before this read: nobody appends below it any more.
+		return l.openReign(ctx, r, n)
+	}
+	look := time.NewTimer(l.t.poll)
+	defer look.Stop()
+	select {
+	case <-rd.w.fired:
+		return nil
+	case <-changed:
+		return nil
+	case <-news:
+		return nil
+	case <-ctx.Done():
+		return nil
+	case <-look.C:
+		return l.checkGap(ctx, n)
+	}
+}
+
+// checkGap finds an entry that somebody deleted: the next one is there.
+func (l *Log) checkGap(ctx context.Context, n uint64) error {
+	after, err := l.c.get(ctx, logPath(n+1))
+	if err != nil || !after.found {
+		return err
+	}
+	is, err := l.c.get(ctx, logPath(n))
+	if err != nil || is.found {
+		return err
+	}
+	if p, _, err := l.pointer(ctx); err != nil || p.Entry >= n {
+		return err
+	}
+	return fmt.Errorf("read %s%s: %w: it is missing, and the entry after it is there: restore it, or recover from a broker's copy",
+		l.c.root, logPath(n), ErrDamaged)
+}
+
+// becomeCurrent makes one current read after each change of lead: then this
+// member has applied what the lead had committed.
+func (l *Log) becomeCurrent(ctx context.Context) {
+	for ctx.Err() == nil {
+		changed := l.calls.NextLead()
+		if addr, self := (backend{l}).Lead(); addr != "" || self {
+			if _, err := l.Sync(ctx); err == nil {
+				l.group.catch()
+				signal(l.changed)
+			}
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package zk
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/cloudshare/cloudshare/node/coord"
+)
+
+// group is what this member knows of the others now.
+type group struct {
+	mu      sync.Mutex
+	lead    leading // Site is "" while nobody holds /leader, or is just taking it
+	term    uint64  // the newest known
+	members []string
+	voters  []string
+	present []string
+	caught  bool
+}
+
+func (g *group) status() coord.Status {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return coord.Status{
+		Lead: g.lead.Site, Term: g.term, CaughtUp: g.caught, Members: slices.Clone(g.members), Voters: slices.Clone(g.voters),
+	}
+}
+
+func (g *group) leads() leading {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.lead
+}
+
+// set replaces what was known, and says whether that changed who leads, or
+// anything at all.
+func (g *group) set(lead leading, term uint64, members, voters, present []string) (newLead, other bool) {
+	for _, s := range [][]string{members, voters, present} {
+		slices.Sort(s)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	term = max(term, g.term)
+	newLead = lead != g.lead || term != g.term
+	other = !slices.Equal(members, g.members) || !slices.Equal(voters, g.voters)
+	if newLead {
+		g.caught = false
+	}
+	g.lead, g.term, g.members, g.voters, g.present = lead, term, members, voters, present
+	return newLead, other
+}
+
+// forget says that nobody is known to lead.
+func (g *group) forget() (changed bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	changed = g.lead != leading{}
+	g.lead = leading{}
+	return changed
+}
+
+func (g *group) catch() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.caught = true
+}
+
+func (g *group) isVoter(site string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Contains(g.voters, site)
+}
+
+// rest are the voters without a site, and how many of them are present.
+func (g *group) rest(site string) (voters []string, present int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, v := range g.voters {
+		if v == site {
+			continue
+		}
+		voters = append(voters, v)
+		if slices.Contains(g.present, v) {
+			present++
+		}
+	}
+	return voters, present
+}

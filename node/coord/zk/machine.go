@@ -1,0 +1,86 @@
+package zk
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cloudshare/cloudshare/node/coord"
+	"github.com/cloudshare/cloudshare/node/coord/relay"
+)
+
+// machine drives a coord.Machine with znodes. Its position is the entry number.
+type machine struct {
+	mu       sync.Mutex // serializes all calls of the Machine
+	m        coord.Machine
+	header   relay.Header
+	position relay.Position
+	grown    atomic.Int64 // bytes applied since the last snapshot
+}
+
+// apply executes entry n and settles the calls in it.
+func (m *machine) apply(n uint64, e *entry, calls *relay.Calls) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := relay.ParseHeader(e.header, &m.header); err != nil {
+		return err
+	}
+	if d, ok := m.m.(coord.Dated); ok {
+		d.Dated(e.at)
+	}
+	results, err := m.m.Apply(e.batch)
+	switch {
+	case err != nil:
+		return err
+	case len(results) != m.header.Commands():
+		return fmt.Errorf("%w: %d commands, %d results", relay.ErrHeader, m.header.Commands(), len(results))
+	case m.m.Index() != n:
+		return fmt.Errorf("it made the state's entry number %d: %w", m.m.Index(), errOrder)
+	}
+	m.grown.Add(int64(len(e.batch)))
+	calls.Applied(&m.header, results)
+	m.position.Advance(n)
+	return nil
+}
+
+var errOrder = errors.New("entries of two logs are mixed")
+
+// restore replaces the state by a snapshot up to entry n.
+func (m *machine) restore(n uint64, r io.Reader, calls *relay.Calls) error {
+	m.mu.Lock()
+	err := m.m.Restore(r)
+	if err == nil && m.m.Index() != n {
+		err = fmt.Errorf("it is of entry %d, not %d: %w", m.m.Index(), n, errOrder)
+	}
+	again := func() {}
+	if err == nil {
+		m.grown.Store(0)
+		if calls != nil {
+			again = calls.Restored(n, m.m.Result)
+		}
+		m.position.Advance(n)
+	}
+	m.mu.Unlock()
+	again()
+	return err
+}
+
+// freeze returns the state and the entry it is of.
+func (m *machine) freeze() (coord.Snapshot, uint64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s, err := m.m.Snapshot()
+	if err == nil {
+		m.grown.Store(0)
+	}
+	return s, m.position.Now(), err
+}
+
+// with calls f beside no Apply.
+func (m *machine) with(f func(coord.Machine)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f(m.m)
+}

@@ -1,0 +1,279 @@
+package zk
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node/coord"
+	"github.com/cloudshare/cloudshare/node/coord/relay"
+)
+
+// Open starts a member. It returns once the ensemble has answered and, for a new
+// member, the state admits it; ctx is not used afterwards.
+func Open(ctx context.Context, cfg Config) (*Log, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("open log: %w", err)
+	}
+	l := &Log{
+		cfg: cfg, t: cfg.Profile.timing(), log: cfg.Logger, machine: machine{m: cfg.Machine}, nonce: nonce(),
+		kick: make(chan struct{}, 1), changed: make(chan struct{}, 1), grown: make(chan struct{}, 1),
+		failed: make(chan struct{}), closed: make(chan struct{}),
+	}
+	if cfg.timing != nil {
+		l.t = *cfg.timing
+	}
+	if l.cfg.net == nil {
+		l.cfg.net = &relay.Network{}
+	}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	if err := l.open(ctx); err != nil {
+		l.cancel()
+		return nil, fmt.Errorf("open log: %w", errors.Join(err, l.release()))
+	}
+	l.start()
+	return l, nil
+}
+
+func nonce() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// release gives back what open took, whatever of it there is.
+func (l *Log) release() error {
+	if l.mux != nil {
+		l.mux.Close()
+	}
+	if l.c != nil {
+		l.c.close()
+	}
+	if l.lock != nil {
+		return l.lock.Close()
+	}
+	return nil
+}
+
+func (l *Log) open(ctx context.Context) error {
+	var err error
+	if l.lock, err = lockDir(l.cfg.Dir); err != nil {
+		return err
+	}
+	m, err := loadMember(l.cfg.Dir)
+	if err != nil {
+		return err
+	}
+	switch {
+	case m != nil:
+		if err = m.check(&l.cfg); err != nil {
+			return err
+		}
+	case !l.cfg.Bootstrap && !l.cfg.Join:
+		return fmt.Errorf("%w: %s: start it with --bootstrap to found a federation, or --join to enter one", ErrNoData, l.cfg.Dir)
+	}
+	if err = l.listen(); err != nil {
+		return err
+	}
+	if l.c, err = connect(l.cfg.Place, l.cfg.dial, l.log); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, l.t.open, errPatience)
+	defer cancel()
+	if err = l.settleIn(ctx, m); err != nil && transient(err) {
+		err = fmt.Errorf("%w: %s: start it, or check the addresses and the network: %w", ErrUnreachable, l.cfg.Place, err)
+	}
+	return err
+}
+
+var errPatience = errors.New("the time to open the log is over")
+
+// settleIn finds the tree, or founds it, and enters the group.
+func (l *Log) settleIn(ctx context.Context, m *member) error {
+	c, err := l.readCharter(ctx)
+	switch {
+	case err != nil:
+		return err
+	case m == nil && l.cfg.Bootstrap && c != nil:
+		return fmt.Errorf("%w: %s%s is federation %s already: join it, or name another chroot", ErrTree, l.c.root, pathFederation, c.Federation)
+	case m == nil && l.cfg.Bootstrap, m != nil && m.Founder && c == nil:
+		if m, c, err = l.found(ctx, m); err != nil {
+			return err
+		}
+	case c == nil:
+		return fmt.Errorf("%w: %s%s does not exist: check the chroot, or found a federation with --bootstrap", ErrNoTree, l.c.root, pathFederation)
+	}
+	l.federation, _ = parseID(c.Federation) // parseCharter has read both
+	l.line, _ = parseID(c.Lineage)
+	l.calls = l.newCalls()
+	if m == nil {
+		err = l.join(ctx, *c)
+	} else {
+		err = m.checkTree(*c, l.c.root+pathFederation)
+	}
+	if err != nil {
+		return err
+	}
+	l.mux.SetGroup(l.line)
+	return l.enlist(ctx)
+}
+
+// readCharter returns nil if there is no federation. It refuses a tree that
+// anybody may write.
+func (l *Log) readCharter(ctx context.Context) (*charter, error) {
+	n, err := l.c.get(ctx, pathFederation)
+	if err != nil || !n.found {
+		return nil, err
+	}
+	c, err := parseCharter(l.c.root+pathFederation, n.data)
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range []string{pathFederation, pathLead, pathLog} {
+		if err := l.c.checkACL(ctx, path); err != nil {
+			return nil, err
+		}
+	}
+	return &c, nil
+}
+
+// checkACL refuses a znode that is not for the holder of the credentials alone.
+func (c *client) checkACL(ctx context.Context, path string) error {
+	var acl []zk.ACL
+	_, err := c.persist(ctx, "read the ACL of", path, func() (node, error) {
+		list, _, err := c.zk.GetACL(c.root + path)
+		acl = list
+		return node{}, err
+	})
+	for _, a := range acl {
+		if err == nil && a.Scheme == "world" && a.Perms&^zk.PermRead != 0 {
+			err = fmt.Errorf("%w: anybody may change %s%s: give it to the digest user alone", ErrDenied, c.root, path)
+		}
+	}
+	return err
+}
+
+// found makes the tree in one transaction, so that it is there or not. The claim
+// is saved first: a founder that crashed founds again.
+func (l *Log) found(ctx context.Context, m *member) (*member, *charter, error) {
+	if m == nil {
+		id := hex.EncodeToString(l.cfg.Federation[:])
+		m = l.member(charter{Federation: id, Lineage: id})
+		m.Founder = true
+		if err := m.save(l.cfg.Dir); err != nil {
+			return nil, nil, err
+		}
+	}
+	c := &charter{Version: treeVersion, Federation: m.Federation, Lineage: m.Lineage}
+	return m, c, plant(ctx, l.c, *c, pointer{}, nil)
+}
+
+func (l *Log) member(c charter) *member {
+	return &member{Version: 1, Site: l.cfg.Site, Node: hex.EncodeToString(l.cfg.Node[:]), Federation: c.Federation, Lineage: c.Lineage}
+}
+
+// join brings the state up to date and asks it whether it admits this node.
+func (l *Log) join(ctx context.Context, c charter) error {
+	if l.cfg.Federation != [16]byte{} && l.cfg.Federation != l.federation {
+		return fmt.Errorf("join %s: %w: it is federation %s, not %x", l.c.root, coord.ErrForeign, c.Federation, l.cfg.Federation)
+	}
+	rd := &reader{l: l, w: newWatches(), ahead: 1}
+	caught, err := false, error(nil)
+	for !caught && err == nil {
+		caught, err = rd.advance(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	l.machine.with(func(m coord.Machine) { err = m.Admit(l.cfg.Site, l.cfg.Node) })
+	if err != nil {
+		return fmt.Errorf("join %s: %w: %w", l.c.root, coord.ErrJoinRefused, err)
+	}
+	return l.member(c).save(l.cfg.Dir)
+}
+
+// enlist makes this node a member that stands for lead.
+func (l *Log) enlist(ctx context.Context) error {
+	mine := encode(enlisted{Node: hex.EncodeToString(l.cfg.Node[:])})
+	for _, node := range []struct {
+		path string
+		data []byte
+	}{{pathMembers, mine}, {pathVoters, nil}} {
+		if err := l.c.ensure(ctx, node.path+"/"+l.cfg.Site, node.data); err != nil {
+			return err
+		}
+	}
+	n, err := l.c.get(ctx, pathMembers+"/"+l.cfg.Site)
+	if err != nil {
+		return err
+	}
+	if string(n.data) != string(mine) {
+		return fmt.Errorf("join: %w: %s%s/%s is another node: site %s runs with another data directory; choose another name",
+			coord.ErrJoinRefused, l.c.root, pathMembers, l.cfg.Site, l.cfg.Site)
+	}
+	return nil
+}
+
+// ensure creates a znode unless it is there.
+func (c *client) ensure(ctx context.Context, path string, data []byte) error {
+	_, err := c.persist(ctx, "create", path, func() (node, error) {
+		_, err := c.zk.Create(c.root+path, data, 0, c.acl)
+		if errors.Is(err, zk.ErrNodeExists) {
+			err = nil
+		}
+		return node{}, err
+	})
+	return err
+}
+
+// listen binds the peer port; connections wait in the kernel until start.
+func (l *Log) listen() error {
+	ln, err := net.Listen("tcp", l.cfg.Listen)
+	if err != nil {
+		return fmt.Errorf("listen for peers: %w: free the address or choose another", err)
+	}
+	l.addr = l.cfg.Advertise
+	if l.addr == "" {
+		l.addr = ln.Addr().String()
+		if ln.Addr().(*net.TCPAddr).IP.IsUnspecified() {
+			_ = ln.Close()
+			return fmt.Errorf("%w: peers cannot dial %s: set an advertise address", ErrConfig, l.addr)
+		}
+	}
+	if len(l.addr) > fsm.MaxAddress {
+		_ = ln.Close()
+		return fmt.Errorf("%w: the advertise address is longer than %d bytes", ErrConfig, fsm.MaxAddress)
+	}
+	l.mux = relay.NewMux(ln, l.t.handshake, l.log, l.cfg.net)
+	return nil
+}
+
+func (l *Log) newCalls() *relay.Calls {
+	return relay.New(l.ctx, relay.Config{
+		Site: l.cfg.Site, Backend: backend{l}, Position: &l.machine.position, Mux: l.mux,
+		Dialer: &relay.Dialer{Net: l.cfg.net, Site: l.cfg.Site}, Timing: l.t.Timing,
+		Hooks: relay.Hooks{Entry: l.cfg.Hooks.Entry, Forward: l.cfg.Hooks.Forward},
+		Ready: func() { signal(l.changed) },
+	}, l.line)
+}
+
+// start runs the goroutines.
+func (l *Log) start() {
+	l.mux.Handle(relay.KindForward, l.calls.Serve)
+	l.mux.Handle(relay.KindRaft, refuse)
+	l.mux.Handle(relay.KindJoin, refuse)
+	l.mux.Serve()
+	l.calls.Start()
+	for _, run := range []func(context.Context){l.watchRoles, l.follow, l.keepSmall, l.becomeCurrent} {
+		l.wg.Go(func() { run(l.ctx) })
+	}
+}
+
+// refuse is for connections of another backend.
+func refuse(conn net.Conn, _ relay.Preamble) { _ = conn.Close() }

@@ -1,12 +1,14 @@
 package web
 
 import (
+	"fmt"
 	"net/http/httptest"
 	"testing"
 	"time"
 
 	"github.com/cloudshare/cloudshare/api/web"
 	"github.com/cloudshare/cloudshare/api/web/webtest"
+	"github.com/cloudshare/cloudshare/fsm"
 )
 
 // Bounds of a page with 100 sites and 100,000 jobs, from asking for it until the
@@ -23,7 +25,16 @@ var paths = map[string]string{
 
 func serveFixture(t *testing.T) string {
 	t.Helper()
-	srv := httptest.NewServer(webtest.Serve(web.New(webtest.Config(webtest.New(sites, jobs)))))
+	broker := webtest.New(sites, jobs)
+	for i := range 200 {
+		for n, kind := range fsm.EventKinds() {
+			broker.Tell(fsm.Event{
+				Kind: kind, Site: fmt.Sprintf("site-%03d", 1+(i+n)%sites), Job: fsm.JobID{Site: "site-007", Num: uint64(1 + i)}, Task: uint32(n), Count: uint32(i % 3),
+				Attempt: 1, Need: fsm.Resources{MilliCPU: 1000}, RunMs: int64(n * 700),
+			})
+		}
+	}
+	srv := httptest.NewServer(webtest.Serve(web.New(webtest.Config(broker))))
 	t.Cleanup(func() {
 		srv.CloseClientConnections()
 		srv.Close()

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -26,6 +28,25 @@ https://www.cs.huji.ac.il/labs/parallel/workload/.`,
 	}
 	cmd.AddCommand(a.simRunCommand(), a.simTableCommand())
 	return cmd
+}
+
+// idleFlags refuses the first flag, by name, that was given and has no effect: why
+// is empty if it has one.
+func idleFlags(given func(flag string) bool, why map[string]string) error {
+	for _, flag := range slices.Sorted(maps.Keys(why)) {
+		if given(flag) && why[flag] != "" {
+			return usage("--%s changes nothing %s: leave it out", flag, why[flag])
+		}
+	}
+	return nil
+}
+
+// when is the reason if it holds, else nothing.
+func when(holds bool, reason string) string {
+	if holds {
+		return reason
+	}
+	return ""
 }
 
 // simError: what cannot be simulated was asked for wrongly.

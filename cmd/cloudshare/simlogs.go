@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,10 +18,13 @@ const maxLogNotes = 20
 
 // openLogs reads logs and tells what was odd about them: all malformed lines in
 // the file list, which is made if there are any.
-func (a *app) openLogs(paths []string, list string) (logs []*sim.Workload, err error) {
+func (a *app) openLogs(ctx context.Context, paths []string, list string) (logs []*sim.Workload, err error) {
 	m := &malformed{app: a, path: list}
 	defer func() { err = cmp.Or(err, m.close()) }()
 	for _, path := range paths {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		w, err := m.open(path)
 		if err != nil {
 			return nil, err

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,7 +46,15 @@ users are different people.`,
 		Example: `  cloudshare sim run --load 1.5 --gantt run.svg node/sim/testdata/sample.swf
   cloudshare sim run --unit 0 --period 0 --sites 1 --cores 100 KTH-SP2-1996-2.1-cln.swf.gz`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return a.simRun(args, r) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := r.idle(cmd.Flags().Changed); err != nil {
+				return err
+			}
+			if err := r.apart(args); err != nil {
+				return err
+			}
+			return a.simRun(cmd.Context(), args, r)
+		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&r.policy, "policy", sched.Default, "policy")
@@ -68,13 +79,54 @@ users are different people.`,
 	return cmd
 }
 
-func (a *app) simRun(args []string, r simRun) error {
-	logs, err := a.openLogs(args, r.bad)
+// idle refuses flags that would change nothing beside the others.
+func (r *simRun) idle(given func(flag string) bool) error {
+	return idleFlags(given, map[string]string{
+		"load":       when(r.setup.Cores > 0, "with --cores"),
+		"zipf":       when(r.scenario != int(sim.Zipf), "but in --scenario 2"),
+		"background": when(r.scenario != int(sim.Background), "but in --scenario 3"),
+	})
+}
+
+// apart refuses to write over a log, or two things to one file.
+func (r *simRun) apart(logs []string) error {
+	taken := map[string]string{}
+	for _, f := range []struct{ flag, path string }{{"malformed", r.bad}, {"starts", r.starts}, {"schedule", r.schedule}, {"gantt", r.gantt}} {
+		if f.path == "" {
+			continue
+		}
+		path := filepath.Clean(f.path)
+		if other, ok := taken[path]; ok {
+			return usage("--%s and --%s are both %s: name two files", other, f.flag, f.path)
+		}
+		taken[path] = f.flag
+		for _, log := range logs {
+			if sameFile(path, log) {
+				return usage("--%s %s would overwrite a log: name another file", f.flag, f.path)
+			}
+		}
+	}
+	return nil
+}
+
+// sameFile reports whether two paths lead to one file that is there.
+func sameFile(a, b string) bool {
+	at, errA := os.Stat(a)
+	bt, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(at, bt)
+}
+
+func (a *app) simRun(ctx context.Context, args []string, r simRun) error {
+	rules, err := r.check()
+	if err != nil {
+		return simError(err)
+	}
+	logs, err := a.openLogs(ctx, args, r.bad)
 	if err != nil {
 		return err
 	}
 	w := sim.Merge(logs...)
-	in, err := r.instance(w)
+	in, err := r.instance(w, rules)
 	if err != nil {
 		return simError(err)
 	}
@@ -82,7 +134,7 @@ func (a *app) simRun(args []string, r simRun) error {
 		a.note("%d jobs are wider than every site they could run at: left out; give the sites more --cores", in.TooWide)
 	}
 	began := time.Now()
-	out, err := sim.Play(&in.Case)
+	out, err := sim.PlayContext(ctx, &in.Case)
 	if err != nil {
 		return simError(err)
 	}
@@ -95,22 +147,48 @@ func (a *app) simRun(args []string, r simRun) error {
 	return a.showRun(in, out)
 }
 
-// instance makes the case that the flags ask for.
-func (r *simRun) instance(w *sim.Workload) (*sim.Instance, error) {
-	for name, d := range map[string]time.Duration{"period": r.period, "unit": r.unit, "reserve-after": r.reserve} {
-		if d < 0 || d%time.Second != 0 {
-			return nil, usage("--%s %s: must be whole seconds, 0 or more", name, d)
+// check looks at the flags alone, before any log is read, and puts them into the
+// setup.
+func (r *simRun) check() (rules sim.Rules, err error) {
+	for _, d := range []struct {
+		flag  string
+		value time.Duration
+	}{{"period", r.period}, {"unit", r.unit}, {"reserve-after", r.reserve}} {
+		if d.value < 0 || d.value%time.Second != 0 {
+			return rules, usage("--%s %s: must be whole seconds, 0 or more", d.flag, d.value)
 		}
+	}
+	if r.from < -1 {
+		return rules, usage("--from %d: must be 0 or more, or -1 for one that the seed draws", r.from)
+	}
+	if r.mapping < 0 {
+		return rules, usage("--mapping %d: must be 0 or more", r.mapping)
+	}
+	if rules.Running, err = sched.ParseMode(r.running); err != nil {
+		return rules, usage("--running: %w", err)
+	}
+	homes := map[string]sim.Home{"reported": sim.HomeReported, "unreported": sim.HomeUnreported, "never": sim.HomeNever}
+	home, ok := homes[r.home]
+	if !ok {
+		return rules, usage("--home %q: must be reported, unreported or never", r.home)
+	}
+	rules.Home = home
+	if _, err := sched.New(r.policy, rules.Running); err != nil {
+		return rules, usage("--policy: %w", err)
 	}
 	s := &r.setup
 	s.Scenario, s.Period, s.Unit = sim.Scenario(r.scenario), int64(r.period/time.Second), int64(r.unit/time.Second)
-	from := r.from
+	known := *s
+	known.Period = max(1, known.Period) // 0 is the log's, which nobody knows yet
+	return rules, known.Validate()
+}
+
+// instance makes the case that the flags ask for.
+func (r *simRun) instance(w *sim.Workload, rules sim.Rules) (*sim.Instance, error) {
+	s, from := &r.setup, r.from
 	if s.Period == 0 {
 		from = max(from, 0)
 		s.Period = max(1, w.Span()+1-from) // what begins after the end is refused below
-	}
-	if err := s.Validate(); err != nil {
-		return nil, err
 	}
 	if from < 0 {
 		var err error
@@ -124,19 +202,7 @@ func (r *simRun) instance(w *sim.Workload) (*sim.Instance, error) {
 	}
 	in.Params = sim.Params(r.policy)
 	in.Params.ReserveAfterMs = r.reserve.Milliseconds()
-	if in.Params.Running, err = sched.ParseMode(r.running); err != nil {
-		return nil, usage("--running: %w", err)
-	}
-	switch r.home {
-	case "reported":
-		in.Home = sim.HomeReported
-	case "unreported":
-		in.Home = sim.HomeUnreported
-	case "never":
-		in.Home = sim.HomeNever
-	default:
-		return nil, usage("--home %q: must be reported, unreported or never", r.home)
-	}
+	in.Params.Running, in.Home = rules.Running, rules.Home
 	return in, nil
 }
 

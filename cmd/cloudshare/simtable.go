@@ -8,13 +8,14 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
 	"github.com/cloudshare/cloudshare/node/sim"
+	"github.com/cloudshare/cloudshare/sched"
 )
 
 // table is what `sim table1` was asked for.
@@ -61,7 +62,7 @@ logs are listed in malformed.txt there.`,
 	f.IntVar(&s.Sample, "sample", s.Sample, "let brokers play all coalitions of one in `N` instances, of each scenario at least one; 0 = of none")
 	f.IntVar(&t.open, "sensitivity", 20, "periods of each log for the choices that the paper leaves open, 0 = none")
 	f.IntVar(&t.workers, "workers", 0, "instances at a time, 0 = as many as there are cores")
-	f.BoolVar(&t.quick, "quick", false, "two periods, one mapping, two loads: a minute, no proof")
+	f.BoolVar(&t.quick, "quick", false, "two periods, one mapping, two loads, unless given: a minute, no proof")
 	return cmd
 }
 
@@ -80,10 +81,11 @@ func (a *app) simTable(cmd *cobra.Command, args []string, t table) error {
 	for _, n := range t.scenarios {
 		s.Scenarios = append(s.Scenarios, sim.Scenario(n))
 	}
-	if t.quick {
-		s.Periods, s.Mappings, s.Loads, t.open = min(s.Periods, 2), 1, []float64{0.75, 1.5}, min(t.open, 1)
+	t.shorten(cmd.Flags().Changed)
+	if err := t.idle(cmd.Flags().Changed); err != nil {
+		return err
 	}
-	logs, err := a.openLogs(args, filepath.Join(t.out, "malformed.txt"))
+	logs, err := a.openLogs(cmd.Context(), args, filepath.Join(t.out, "malformed.txt"))
 	if err != nil {
 		return err
 	}
@@ -92,6 +94,33 @@ func (a *app) simTable(cmd *cobra.Command, args []string, t table) error {
 		return simError(err)
 	}
 	return a.runTable(cmd.Context(), &t, typed(cmd, args))
+}
+
+// shorten makes a quick study: what was given otherwise stays.
+func (t *table) shorten(given func(flag string) bool) {
+	if !t.quick {
+		return
+	}
+	for flag, set := range map[string]func(){
+		"periods":     func() { t.study.Periods = 2 },
+		"mappings":    func() { t.study.Mappings = 1 },
+		"loads":       func() { t.study.Loads = []float64{0.75, 1.5} },
+		"sensitivity": func() { t.open = min(t.open, 1) },
+	} {
+		if !given(flag) {
+			set()
+		}
+	}
+}
+
+// idle refuses flags that would change nothing beside the others.
+func (t *table) idle(given func(flag string) bool) error {
+	zipf, background := slices.Contains(t.scenarios, int(sim.Zipf)), slices.Contains(t.scenarios, int(sim.Background))
+	return idleFlags(given, map[string]string{
+		"zipf":        when(!zipf, "but in scenario 2"),
+		"background":  when(!background, "but in scenario 3"),
+		"whole-share": when(!background || !slices.Contains(t.study.Policies, sched.FairShare), "but for FAIRSHARE in scenario 3"),
+	})
 }
 
 // typed is the command line without where files are and what does not matter to
@@ -119,8 +148,8 @@ func (a *app) runTable(ctx context.Context, t *table, command string) error {
 	if t.open > 0 {
 		report.Variants = t.study.Open(t.open)
 	}
-	bar := a.studyBar(report)
 	began := time.Now()
+	bar := a.studyBar(report, began)
 	var err error
 	if report.Rows, err = a.runStudy(ctx, t, &t.study, "rows.jsonl", bar); err != nil {
 		return err
@@ -153,9 +182,9 @@ func (a *app) runStudy(ctx context.Context, t *table, s *sim.Study, name string,
 		return nil, simError(err)
 	}
 	done := results.Done()
-	bar.add(len(done))
+	bar.found(len(done))
 	err = s.Run(ctx, t.workers, done, func(r *sim.Row) error {
-		bar.add(1)
+		bar.played(time.Now())
 		return results.Save(r)
 	})
 	if err = errors.Join(err, results.Close()); err != nil {
@@ -178,32 +207,4 @@ func (a *app) showTable(report *sim.Report) error {
 				fmt.Sprintf("%.4f", s.Distance), fmt.Sprintf("%.4f", s.Excess))
 		}
 	})
-}
-
-// studyBar shows how far a study is, on a terminal only.
-type studyBar struct{ bar *progressbar.ProgressBar }
-
-func (a *app) studyBar(report *sim.Report) *studyBar {
-	if !isTerminal(a.err) {
-		return &studyBar{}
-	}
-	size := report.Study.Size()
-	for _, v := range report.Variants {
-		size += v.Study.Size()
-	}
-	return &studyBar{progressbar.NewOptions(size, progressbar.OptionSetWriter(a.err), progressbar.OptionShowCount(), progressbar.OptionShowIts(),
-		progressbar.OptionSetItsString("instances"), progressbar.OptionSetPredictTime(true), progressbar.OptionSetWidth(30),
-		progressbar.OptionThrottle(200*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetDescription("instances"))}
-}
-
-func (b *studyBar) add(n int) {
-	if b.bar != nil {
-		_ = b.bar.Add(n) // only a terminal that went away fails
-	}
-}
-
-func (b *studyBar) close() {
-	if b.bar != nil {
-		_ = b.bar.Clear() // see add
-	}
 }

@@ -7,7 +7,7 @@ var (
 	// ErrBadCase is wrapped by what Validate returns.
 	ErrBadCase = errors.New("cannot be simulated")
 	// ErrNoWork means that no job of a log ever ran.
-	ErrNoWork = errors.New("no job in it ran on any processor")
+	ErrNoWork = errors.New("no job in it has a submission, a run time and processors")
 	// ErrTooShort and ErrTooFew: no period of such a log can be drawn.
 	ErrTooShort = errors.New("the log is shorter than a period")
 	ErrTooFew   = errors.New("too few users")

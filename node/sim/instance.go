@@ -127,6 +127,10 @@ func (w *Workload) Instance(s *Setup, from int64, mapping int) (*Instance, error
 	if err != nil {
 		return nil, err
 	}
+	if most := s.Load * float64(s.Period) * MaxCores; s.Cores == 0 && float64(need) > most {
+		return nil, fmt.Errorf("%s from second %d: %w: for a load of %v its work of %d core-seconds needs more than %d cores; take a higher load, or say how many cores there are",
+			w.Name, from, ErrBadCase, s.Load, need, MaxCores)
+	}
 	in.Cores = s.cores(need, keyed(append(key, 4)...))
 	home := keyed(append(key, 5)...).key
 	local := keyed(append(key, 6)...).key
@@ -197,7 +201,7 @@ func (s *Setup) cores(work int64, d *dice) []int64 {
 	if total == 0 {
 		total = int64(math.Round(float64(work) / (float64(s.Period) * s.Load)))
 	}
-	total = min(max(total, int64(s.Sites)), MaxCores)
+	total = max(total, int64(s.Sites))
 	if s.Scenario != Zipf {
 		each := max(1, (total+int64(s.Sites)/2)/int64(s.Sites))
 		return slices.Repeat([]int64{each}, s.Sites)

@@ -1,10 +1,13 @@
 package sim
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"testing"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/sched"
 )
 
 // A replica at every site gives the same schedule as one that all look at, and all
@@ -27,7 +30,7 @@ func TestReplicasAgree(t *testing.T) {
 		for range in.Cores {
 			states = append(states, fsm.New())
 		}
-		got, err := play(&in.Case, states...)
+		got, err := play(t.Context(), &in.Case, states...)
 		if err != nil || got.Hash != want.Hash || !slices.Equal(got.Start, want.Start) || !slices.Equal(got.Site, want.Site) {
 			t.Errorf("scenario %d: another schedule with a replica at every site: %v", scenario, err)
 		}
@@ -36,5 +39,44 @@ func TestReplicasAgree(t *testing.T) {
 				t.Errorf("scenario %d: %s is at entry %d of %d, or has another state", scenario, SiteName(i), state.Index(), want.Entries)
 			}
 		}
+	}
+}
+
+// A run ends with its context, however long it would take.
+func TestPlayEndsWithItsContext(t *testing.T) {
+	w := sample(t)
+	s := DefaultSetup()
+	in, err := w.Instance(&s, 3600, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.obey(Rules{})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	enough := errors.New("enough")
+	cancel(enough)
+	if _, err := PlayContext(ctx, &in.Case); !errors.Is(err, enough) {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+// A burst larger than a broker takes at once is ordered in parts, and starts no
+// task at another second.
+func TestBurstsAreOrderedInParts(t *testing.T) {
+	c := &Case{Cores: []int64{2, 3}, Params: Params(sched.SimplDirect), Seed: 1}
+	for i := range 40 {
+		c.Tasks = append(c.Tasks, Task{Release: int64(i / 20), Run: 5, Width: 1, Site: i % 2, Job: int64(i)})
+	}
+	whole, err := Play(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := newPlayer(c, fsm.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.atOnce = 3
+	parts, err := p.run(t.Context())
+	if err != nil || !slices.Equal(parts.Start, whole.Start) || parts.Entries <= whole.Entries {
+		t.Errorf("in parts tasks start at %v in %d entries, else at %v in %d: %v", parts.Start, parts.Entries, whole.Start, whole.Entries, err)
 	}
 }

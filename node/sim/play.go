@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"time"
@@ -55,6 +56,8 @@ type player struct {
 	now   int64
 	next  int // of c.Tasks
 	open  int // tasks that have not ended
+	// atOnce is how many tasks a site publishes before they are ordered.
+	atOnce int
 	// atHome are the tasks that started at home, outside the queue.
 	atHome []bool
 	out    Outcome
@@ -65,23 +68,33 @@ var zero = time.Unix(946_684_800, 0).UTC()
 
 // Play runs a case to its end. The same case gives the same outcome, whatever
 // else the machine does.
-func Play(c *Case) (*Outcome, error) { return play(c, fsm.New()) }
+func Play(c *Case) (*Outcome, error) { return PlayContext(context.Background(), c) }
+
+// PlayContext is Play, and ends with ctx.
+func PlayContext(ctx context.Context, c *Case) (*Outcome, error) { return play(ctx, c, fsm.New()) }
 
 // play runs a case; the first state is the one that brokers read, further ones are
 // replicas of their sites' own.
-func play(c *Case, states ...*fsm.State) (*Outcome, error) {
+func play(ctx context.Context, c *Case, states ...*fsm.State) (*Outcome, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	p := newPlayer(c, states[0])
-	var err error
-	if p.log, err = newOrder(len(c.Cores), func() int64 { return p.now * 1000 }, states...); err != nil {
+	p, err := newPlayer(c, states...)
+	if err != nil {
 		return nil, err
 	}
+	return p.run(ctx)
+}
+
+// run plays from the genesis to the last task's end.
+func (p *player) run(ctx context.Context) (*Outcome, error) {
 	if err := p.found(); err != nil {
 		return nil, err
 	}
 	for p.open > 0 {
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("at second %d: %w", p.now, context.Cause(ctx))
+		}
 		t, ok := p.nextSecond()
 		if !ok {
 			return nil, fmt.Errorf("%w: %d tasks are left at second %d", ErrStuck, p.open, p.now)
@@ -93,8 +106,12 @@ func play(c *Case, states ...*fsm.State) (*Outcome, error) {
 	return p.finish(), nil
 }
 
-func newPlayer(c *Case, state *fsm.State) *player {
-	p := &player{c: c, state: state, open: len(c.Tasks)}
+func newPlayer(c *Case, states ...*fsm.State) (*player, error) {
+	p := &player{c: c, state: states[0], open: len(c.Tasks), atOnce: maxAtOnce}
+	var err error
+	if p.log, err = newOrder(len(c.Cores), func() int64 { return p.now * 1000 }, states...); err != nil {
+		return nil, err
+	}
 	p.view = view{State: p.state, shells: map[string]*siteShell{}, waiting: map[int64]int{}}
 	p.out.Start, p.out.Site = make([]int64, len(c.Tasks)), make([]int, len(c.Tasks))
 	p.atHome = make([]bool, len(c.Tasks))
@@ -106,7 +123,7 @@ func newPlayer(c *Case, state *fsm.State) *player {
 		p.sites = append(p.sites, s)
 		p.view.shells[s.name] = s
 	}
-	return p
+	return p, nil
 }
 
 // found orders the genesis and every site's registration, and their first offers.
@@ -186,12 +203,24 @@ func (p *player) second(t int64) error {
 		s.report()
 	}
 	for i := from; i < p.next; i++ {
-		if !p.c.Tasks[i].Background {
-			p.sites[p.c.Tasks[i].Site].submit(i)
+		if p.c.Tasks[i].Background {
+			continue
+		}
+		s := p.sites[p.c.Tasks[i].Site]
+		s.submit(i)
+		if s.published == p.atOnce {
+			if err := p.order(); err != nil {
+				return err
+			}
 		}
 	}
 	return p.order()
 }
+
+// maxAtOnce is below what a broker has on its way to the federation at most (some
+// 300,000 small jobs, 256 MiB): beyond it would refuse them. So a larger burst is
+// ordered in several entries of its second.
+const maxAtOnce = 200_000
 
 // advance moves the clocks. Log time moves by a bounded step in one entry, so
 // that a longer pause takes idle ticks, as it does live.

@@ -31,6 +31,7 @@ type siteShell struct {
 	// homeEnded: a home run ended, which the ledger has not heard of.
 	homeEnded bool
 	change    uint64 // last SiteChange it has seen
+	published int    // tasks, since its proposals were ordered
 	proposed  []fsm.Command
 }
 
@@ -120,6 +121,7 @@ func (s *siteShell) submit(task int) {
 	s.jobs = append(s.jobs, int32(task))
 	s.dirty = true
 	if published {
+		s.published++
 		v.published(t.Width)
 		return
 	}
@@ -185,6 +187,7 @@ func (s *siteShell) start(tasks []executor.Task) {
 
 // executed passes on what became of the commands it proposed.
 func (s *siteShell) executed(results []fsm.Result) {
+	s.published = 0
 	if len(s.proposed) > 0 {
 		s.driver.Executed(s.proposed, results, &s.p.view)
 		s.dirty = true

@@ -222,7 +222,7 @@ func (s *Study) Run(ctx context.Context, workers int, done map[int]bool, save fu
 	for range max(1, workers) {
 		wg.Go(func() {
 			for i := range indexes {
-				row, err := s.row(i, keys[i], sample(i))
+				row, err := s.row(ctx, i, keys[i], sample(i))
 				mu.Lock()
 				if err == nil && ctx.Err() == nil {
 					err = save(row)
@@ -249,7 +249,7 @@ func (s *Study) Run(ctx context.Context, workers int, done map[int]bool, save fu
 
 // row plays one instance; if it is in the sample and somebody waits in it, all
 // coalitions, too.
-func (s *Study) row(index int, k key, sampled bool) (*Row, error) {
+func (s *Study) row(ctx context.Context, index int, k key, sampled bool) (*Row, error) {
 	in, passed, err := s.instance(k)
 	if err != nil {
 		return nil, err
@@ -259,7 +259,7 @@ func (s *Study) row(index int, k key, sampled bool) (*Row, error) {
 		Index: index, Log: name, Scenario: k.scenario, Load: k.load, Period: k.period, Mapping: k.mapping,
 		From: in.From, Jobs: in.Jobs, Users: in.Users, Tasks: len(in.Tasks), Cores: in.Cores, Passed: passed,
 	}
-	if err := s.play(r, in, sampled); err != nil {
+	if err := s.play(ctx, r, in, sampled); err != nil {
 		return nil, fmt.Errorf("instance %d (%s, period %d, scenario %d, load %v, mapping %d): %w", index, name, k.period, k.scenario, k.load, k.mapping, err)
 	}
 	return r, nil
@@ -295,7 +295,7 @@ func (in *Instance) obey(r Rules) {
 }
 
 // play computes φ and lets every policy play the grand coalition.
-func (s *Study) play(r *Row, in *Instance, sampled bool) error {
+func (s *Study) play(ctx context.Context, r *Row, in *Instance, sampled bool) error {
 	v, err := in.counted()
 	if err != nil {
 		return err
@@ -306,13 +306,13 @@ func (s *Study) play(r *Row, in *Instance, sampled bool) error {
 	}
 	r.Scale, r.Phi, r.Total = fair.Scale, fair.Phi, fair.Total
 	if r.Played = sampled && r.Total > 0; r.Played {
-		if err := in.checkCounted(v); err != nil {
+		if err := in.checkCounted(ctx, v); err != nil {
 			return err
 		}
 	}
 	for i, policy := range s.Policies {
 		in.Params.Policy = policy
-		out, err := Play(&in.Case)
+		out, err := PlayContext(ctx, &in.Case)
 		if err != nil {
 			return err
 		}
@@ -349,10 +349,10 @@ func (c *Case) counted() ([]int64, error) {
 }
 
 // checkCounted has brokers play every coalition; a difference is ErrTheorem.
-func (c *Case) checkCounted(v []int64) error {
+func (c *Case) checkCounted(ctx context.Context, v []int64) error {
 	for s := Coalition(1); int(s) < len(v); s++ {
 		sub := c.Of(s)
-		out, err := Play(sub)
+		out, err := PlayContext(ctx, sub)
 		if err != nil {
 			return err
 		}

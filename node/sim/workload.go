@@ -29,7 +29,7 @@ type Job struct {
 type Workload struct {
 	Name string
 	Jobs []Job // by (Submit, Number)
-	// Lines are the log's jobs, Dropped those that never ran or had no
+	// Lines are the log's jobs, Dropped those without a submission, a run time or
 	// processors, Malformed the lines that could not be read as one.
 	Lines, Dropped, Malformed int
 	// Unsorted is how many jobs stand after one that was submitted later.
@@ -39,6 +39,8 @@ type Workload struct {
 	// SHA256 of the log, uncompressed, in hex.
 	SHA256 string
 	key    uint64
+
+	firstDropped int // line
 }
 
 // ReadWorkload reads a log, plain or gzipped. report hears of each malformed
@@ -61,7 +63,9 @@ func ReadWorkload(src io.Reader, name string, report func(swf.Problem)) (*Worklo
 			w.Unsorted++
 		}
 		latest = max(latest, j.Submit)
-		w.add(&j)
+		if !w.add(&j) && w.Dropped == 1 {
+			w.firstDropped = r.Line()
+		}
 	}
 	w.Lines, w.Malformed = r.Jobs(), r.Problems()
 	w.MaxProcs, _ = r.Field("MaxProcs")
@@ -88,22 +92,23 @@ func OpenWorkload(path string, report func(swf.Problem)) (*Workload, error) {
 	return w, nil
 }
 
-// add takes a job that ran. A log's times are whole seconds almost always: a
+// add takes a job that ran, and says whether it did. A log's times are whole seconds almost always: a
 // fraction of a submission is cut off, one of a run counts as a second.
-func (w *Workload) add(j *swf.Job) {
+func (w *Workload) add(j *swf.Job) bool {
 	if j.Run <= 0 || j.Width() <= 0 || j.Submit < 0 {
 		w.Dropped++
-		return
+		return false
 	}
 	w.Jobs = append(w.Jobs, Job{
 		Number: j.Number, Submit: int64(math.Floor(j.Submit)), Run: int64(math.Ceil(j.Run)), Width: j.Width(), User: j.User,
 	})
+	return true
 }
 
 // settle sorts the jobs and lets time begin with the first.
 func (w *Workload) settle() error {
 	if len(w.Jobs) == 0 {
-		return fmt.Errorf("read %s: %w: %d jobs were dropped", w.Name, ErrNoWork, w.Dropped)
+		return fmt.Errorf("read %s: %w (fields 2, 4, and 5 or 8): all %d jobs were left out, the first in line %d", w.Name, ErrNoWork, w.Dropped, w.firstDropped)
 	}
 	slices.SortStableFunc(w.Jobs, compareJobs)
 	first := w.Jobs[0].Submit

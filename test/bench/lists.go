@@ -46,6 +46,7 @@ func measurePages(ctx context.Context, t *table, fed *testbed.Federation, waitin
 		{"100 by label, one in ten has it", "/v1/jobs?limit=100&label=lane%3D3"},
 		{"100 by state, none is in it", "/v1/jobs?limit=100&state=running"},
 		{"100 by label, none has it", "/v1/jobs?limit=100&label=lane%3Dnone"},
+		{"100 by name, none has it", "/v1/jobs?limit=100&name=nothing"},
 	} {
 		if err := addRequests(ctx, t, s, fmt.Sprintf("%d jobs wait: %s", waiting, c.name), c.path, requests); err != nil {
 			return err

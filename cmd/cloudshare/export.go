@@ -13,10 +13,17 @@ func (a *app) exportCommand() *cobra.Command {
 	var q client.ArchiveQuery
 	var format string
 	cmd := &cobra.Command{
-		Use: "export", Short: "Write a broker's archive of attempts", Args: cobra.NoArgs,
+		Use: "export", Short: "Write a broker's archive of attempts",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("%q: the archive goes to stdout; the federation's state is written by cloudshare state export FILE", args[0])
+			}
+			return nil
+		},
 		Long: `Write a broker's archive of attempts to stdout: json is one object a line (a
 line {"gap": …} says what is missing), csv has a heading, swf is the Standard
-Workload Format, one task a line, to be simulated.`,
+Workload Format, one task a line, to be simulated. The federation's state itself,
+to move it to another backend, is written by cloudshare state export.`,
 		Example: `  cloudshare export --since 7d > attempts.ndjson
   cloudshare export --format csv --label team=render > render.csv
   cloudshare export --format swf > site-1.swf && cloudshare sim run --help`,

@@ -22,6 +22,7 @@ import (
 type table struct {
 	study     sim.Study
 	period    time.Duration
+	unit      time.Duration
 	scenarios []int
 	out       string
 	workers   int
@@ -30,12 +31,17 @@ type table struct {
 }
 
 func (a *app) simTableCommand() *cobra.Command {
-	t := table{study: *sim.DefaultStudy(), period: 24 * time.Hour}
+	t := table{study: *sim.DefaultStudy(), period: 24 * time.Hour, unit: time.Hour}
 	cmd := &cobra.Command{
 		Use: "table1 [flags] LOG…", Short: "Evaluate the policies as the paper does (its Table 1)",
 		Long: `Evaluate the policies as the paper does: random days of each log, users spread
 over five sites, several loads, three scenarios; in each instance every policy
 plays, all coalitions give the Shapley value, and the fairer policy gets a point.
+Beside them play the policies that the paper does not know.
+
+Jobs become tasks of one core and --unit length. With --unit 0 they stay as wide and
+as long as they are; then all that is said is who is fairer than ` + sched.Default + `, by
+several yardsticks.
 
 Results are kept in --out as they come: after Ctrl-C the same command goes on.
 The same logs, flags and seed give the same report, table and picture, byte for byte;
@@ -54,7 +60,9 @@ logs are listed in malformed.txt there.`,
 	f.IntVar(&s.Mappings, "mappings", s.Mappings, "mappings of users to sites, of each period")
 	f.Float64SliceVar(&s.Loads, "loads", s.Loads, "work of a period over the cores' time in it")
 	f.IntSliceVar(&t.scenarios, "scenarios", []int{1, 2, 3}, "1 equal cores, 2 cores by Zipf's law, 3 background load")
+	f.DurationVar(&t.unit, "unit", t.unit, "length of a unit task, 0 = the jobs as they are")
 	f.StringSliceVar(&s.Policies, "policies", s.Policies, "policies to compare")
+	f.StringSliceVar(&s.Beyond, "beyond", s.Beyond, "policies that play beside them, without points")
 	f.IntVar(&s.Setup.Sites, "sites", s.Setup.Sites, "sites")
 	f.Float64Var(&s.Setup.Exponent, "zipf", s.Setup.Exponent, "exponent of Zipf's law, in scenario 2")
 	f.Float64Var(&s.Setup.BackgroundShare, "background", s.Setup.BackgroundShare, "probability that a user is background, in scenario 3")
@@ -67,8 +75,8 @@ logs are listed in malformed.txt there.`,
 }
 
 func (a *app) simTable(cmd *cobra.Command, args []string, t table) error {
-	if t.period%time.Second != 0 {
-		return usage("--period %s: must be whole seconds", t.period)
+	if t.period%time.Second != 0 || t.unit%time.Second != 0 {
+		return usage("--period %s, --unit %s: must be whole seconds", t.period, t.unit)
 	}
 	if t.workers < 0 || t.workers > 4096 || t.open < 0 {
 		return usage("--workers %d, --sensitivity %d: must be 0 or more, at most 4096 workers", t.workers, t.open)
@@ -77,7 +85,13 @@ func (a *app) simTable(cmd *cobra.Command, args []string, t table) error {
 		t.workers = runtime.NumCPU()
 	}
 	s := &t.study
-	s.Setup.Period, s.Scenarios = int64(t.period/time.Second), nil
+	s.Setup.Period, s.Setup.Unit, s.Scenarios = int64(t.period/time.Second), int64(t.unit/time.Second), nil
+	if t.unit == 0 { // the paper's open choices are about unit tasks
+		if t.open > 0 && cmd.Flags().Changed("sensitivity") {
+			return usage("--sensitivity %d with --unit 0: the table of other choices is about unit tasks; leave one of them out", t.open)
+		}
+		t.open = 0
+	}
 	for _, n := range t.scenarios {
 		s.Scenarios = append(s.Scenarios, sim.Scenario(n))
 	}
@@ -128,7 +142,7 @@ func (t *table) idle(given func(flag string) bool) error {
 func typed(cmd *cobra.Command, args []string) string {
 	words := []string{cmd.CommandPath()}
 	for _, name := range []string{
-		"seed", "periods", "period", "mappings", "loads", "scenarios", "policies", "sites", "zipf", "background", "whole-share", "sample", "sensitivity", "quick",
+		"seed", "periods", "period", "mappings", "loads", "scenarios", "unit", "policies", "beyond", "sites", "zipf", "background", "whole-share", "sample", "sensitivity", "quick",
 	} {
 		if f := cmd.Flags().Lookup(name); f.Changed || name == "seed" {
 			words = append(words, "--"+name+"="+strings.Trim(f.Value.String(), "[]"))
@@ -162,16 +176,20 @@ func (a *app) runTable(ctx context.Context, t *table, command string) error {
 	}
 	bar.close()
 	a.note("played in %s", time.Since(began).Round(time.Second/10))
-	for name, write := range map[string]func(io.Writer) error{
-		"report.md": report.Markdown, "instances.csv": report.CSV,
-		"shares.svg": func(w io.Writer) error { return report.Chart(w, sim.SVG) },
-		"shares.png": func(w io.Writer) error { return report.Chart(w, sim.PNG) },
-	} {
+	files := map[string]func(io.Writer) error{"report.md": report.Markdown, "instances.csv": report.CSV}
+	if t.unit > 0 {
+		files["shares.svg"] = func(w io.Writer) error { return report.Chart(w, sim.SVG) }
+		files["shares.png"] = func(w io.Writer) error { return report.Chart(w, sim.PNG) }
+	}
+	for name, write := range files {
 		if err := writeFile(filepath.Join(t.out, name), write); err != nil {
 			return err
 		}
 	}
 	a.note("report: %s", filepath.Join(t.out, "report.md"))
+	if t.unit == 0 {
+		return a.showVerdicts(report)
+	}
 	return a.showTable(report)
 }
 
@@ -195,6 +213,17 @@ func (a *app) runStudy(ctx context.Context, t *table, s *sim.Study, name string,
 		return nil, simError(err)
 	}
 	return results.Rows(), nil
+}
+
+// showVerdicts prints who is fairer on jobs as they are.
+func (a *app) showVerdicts(report *sim.Report) error {
+	verdicts := report.Verdicts()
+	return a.show(verdicts, func(w io.Writer) {
+		row(w, "YARDSTICK", "SCENARIO", "POLICY", "FAIRER", "LESS FAIR", "THAN", "RATIO (95 %)")
+		for _, v := range verdicts {
+			row(w, v.Yardstick, int(v.Scenario), v.Policy, v.Wins, v.Losses, v.Than, v.Ratio)
+		}
+	})
 }
 
 // showTable prints the scores.

@@ -21,7 +21,7 @@ func (t *Tally) Noise() []float64 { return t.NoiseAgainst(nil) }
 // NoiseAgainst is the noise of the change of shares from base to t, which played
 // the same periods; nil: of the shares themselves.
 func (t *Tally) NoiseAgainst(base *Tally) []float64 {
-	blocks := t.sortedBlocks()
+	blocks := sortedBlocks(t.blocks)
 	left := make([][]float64, len(blocks)) // shares, or changes, without each block
 	for i, b := range blocks {
 		left[i] = sharesOf(t.Scores, t.blocks[b])
@@ -38,11 +38,11 @@ func (t *Tally) NoiseAgainst(base *Tally) []float64 {
 	return noise
 }
 
-// sortedBlocks are the blocks in an order of their own, so that sums of floats are
+// sortedBlocks are blocks in an order of their own, so that sums of floats are
 // the same each time.
-func (t *Tally) sortedBlocks() []block {
+func sortedBlocks[V any](of map[block]V) []block {
 	var blocks []block
-	for b := range t.blocks {
+	for b := range of {
 		blocks = append(blocks, b)
 	}
 	slices.SortFunc(blocks, func(a, b block) int { return cmp.Or(cmp.Compare(a.log, b.log), cmp.Compare(a.period, b.period)) })

@@ -31,11 +31,16 @@ type Report struct {
 // Markdown writes the report for people. The same rows give the same bytes.
 func (p *Report) Markdown(dst io.Writer) error {
 	w := &page{Writer: bufio.NewWriter(dst)}
+	if p.Study.Setup.Unit == 0 {
+		p.asTheyAre(w)
+		return w.Flush()
+	}
 	w.line("# Fairness on real workloads: the paper's Table 1, measured with CloudShare's own code")
 	w.line("")
 	p.about(w)
 	for _, scenario := range distinct(p.Rows, func(r *Row) Scenario { return r.Scenario }) {
 		p.scenario(w, scenario)
+		p.beyond(w, scenario)
 	}
 	p.parts(w)
 	p.sensitivity(w)
@@ -66,6 +71,15 @@ func (p *Report) about(w *page) {
 	w.line("background share %v; %s.", s.Setup.BackgroundShare, s.Rules)
 	w.line("")
 	p.ways(w)
+	p.logs(w)
+	w.line("The paper used HPC2N, DAS2 fs0, LPC EGEE and MetaCentrum; DAS2 fs0 could not be had. Its totals are of other")
+	w.line("numbers of instances, so compare the shares.")
+	p.evidence(w)
+}
+
+// logs says what was read.
+func (p *Report) logs(w *page) {
+	s := p.Study
 	w.head("log", "jobs", "never ran", "malformed lines", "submitted out of order", "MaxProcs", "sha256 (uncompressed)")
 	for _, l := range s.Workloads {
 		w.row(l.Name, strconv.Itoa(l.Lines), strconv.Itoa(l.Dropped), strconv.Itoa(l.Malformed), strconv.Itoa(l.Unsorted), dash(l.MaxProcs), "`"+l.SHA256+"`")
@@ -78,9 +92,6 @@ func (p *Report) about(w *page) {
 		}
 	}
 	w.line("%d starts of periods were drawn again because fewer users than sites submitted in them.", passed)
-	w.line("The paper used HPC2N, DAS2 fs0, LPC EGEE and MetaCentrum; DAS2 fs0 could not be had. Its totals are of other")
-	w.line("numbers of instances, so compare the shares.")
-	p.evidence(w)
 }
 
 // evidence names the file with all instances, by its hash.

@@ -98,11 +98,11 @@ func (r *Results) belongs(row *Row) bool {
 		return false
 	}
 	for _, waits := range row.Waits {
-		if len(waits) != sites || slices.Min(waits) < 0 || total(waits) != row.Total {
+		if len(waits) != sites || slices.Min(waits) < 0 || total(waits) != row.Total && r.study.Setup.Unit > 0 {
 			return false
 		}
 	}
-	return true
+	return r.study.measured(row)
 }
 
 // Done are the instances that are there already.

@@ -22,7 +22,10 @@ type Study struct {
 	Loads     []float64
 	Scenarios []Scenario
 	Policies  []string
-	Rules     Rules
+	// Beyond are policies that the paper does not know: they play, too, but get no
+	// points. With none there is no ceiling either.
+	Beyond []string
+	Rules  Rules
 	// Sample: of so many instances in which somebody waits, brokers play all
 	// coalitions of one, too, compared with the counted ones: chosen by a hash, at
 	// least one of each scenario (sample.go). 1 = of all, 0 = of none.
@@ -48,7 +51,7 @@ func DefaultStudy(workloads ...*Workload) *Study {
 	return &Study{
 		Workloads: workloads, Setup: DefaultSetup(), Periods: 20, Mappings: 4,
 		Loads: []float64{0.5, 0.75, 1, 1.5, 2}, Scenarios: []Scenario{Equal, Zipf, Background},
-		Policies: PaperPolicies(), Sample: 50, // scores count wins over those that take part
+		Policies: PaperPolicies(), Beyond: sched.Projected(), Sample: 50, // scores count wins over those that take part
 	}
 }
 
@@ -70,8 +73,6 @@ func (s *Study) Validate() error {
 		return fmt.Errorf("%w: %d mappings, want 1 to %d", ErrBadCase, s.Mappings, maxMappings)
 	case len(s.Loads) == 0 || len(s.Loads) > maxLoads || len(s.Scenarios) == 0 || len(s.Policies) == 0 || s.Sample < 0:
 		return fmt.Errorf("%w: %d loads, %d scenarios, %d policies, sample %d", ErrBadCase, len(s.Loads), len(s.Scenarios), len(s.Policies), s.Sample)
-	case s.Setup.Unit == 0:
-		return fmt.Errorf("%w: fairness is measured on unit tasks only", ErrBadCase)
 	}
 	if err := s.distinct(); err != nil {
 		return err
@@ -84,7 +85,7 @@ func (s *Study) Validate() error {
 			}
 		}
 	}
-	for _, p := range s.Policies {
+	for _, p := range append(slices.Clone(s.Policies), s.Beyond...) {
 		if _, err := sched.New(p, s.Rules.Running); err != nil {
 			return fmt.Errorf("%w: %w", ErrBadCase, err)
 		}
@@ -110,7 +111,7 @@ func (s *Study) distinct() error {
 	if v, ok := twice(s.Loads); ok {
 		return fmt.Errorf("%w: load %v is listed twice", ErrBadCase, v)
 	}
-	if v, ok := twice(s.Policies); ok {
+	if v, ok := twice(append(slices.Clone(s.Policies), s.Beyond...)); ok {
 		return fmt.Errorf("%w: policy %s is listed twice", ErrBadCase, v)
 	}
 	return nil
@@ -164,11 +165,13 @@ type Row struct {
 	Cores                   []int64
 	Passed                  int // starts of the period that were passed over: too few users
 	Scale                   int64
-	Phi                     []int64   // φ·Scale by site
-	Total                   int64     // v(N)
-	Waits                   [][]int64 // by policy, by site
-	Played                  bool      // all coalitions were played by brokers, too
-	Home, Decisions, Events uint64    // of the first policy's run
+	Phi                     []int64     // φ·Scale by site
+	Total                   int64       // v(N)
+	Waits                   [][]int64   // by policy, by site
+	Played                  bool        // all coalitions were played by brokers, too
+	TooWide                 int         `json:",omitempty"` // jobs left out: wider than every site
+	Yardsticks              []Yardstick `json:",omitempty"` // of all contestants: one for unit tasks, one for each Weight of jobs as they are
+	Home, Decisions, Events uint64      // of the first policy's run
 }
 
 // Fair returns the instance's φ.
@@ -296,6 +299,9 @@ func (in *Instance) obey(r Rules) {
 
 // play computes φ and lets every policy play the grand coalition.
 func (s *Study) play(ctx context.Context, r *Row, in *Instance, sampled bool) error {
+	if s.Setup.Unit == 0 {
+		return s.playAsTheyAre(ctx, r, in)
+	}
 	v, err := in.counted()
 	if err != nil {
 		return err
@@ -325,7 +331,7 @@ func (s *Study) play(ctx context.Context, r *Row, in *Instance, sampled bool) er
 			r.Home, r.Decisions, r.Events = out.Home, out.Decisions, out.Entries
 		}
 	}
-	return nil
+	return s.playYardsticks(ctx, r, in, fair)
 }
 
 func total(waits []int64) (sum int64) {

@@ -19,7 +19,7 @@ func (s *Study) Open(periods int) []Variant {
 	}
 	add := func(name string, change func(*Study)) {
 		v := *s
-		v.Periods, v.Mappings, v.Loads = min(periods, s.Periods), 1, loads
+		v.Periods, v.Mappings, v.Loads, v.Beyond = min(periods, s.Periods), 1, loads, nil
 		change(&v)
 		if len(v.Scenarios) > 0 {
 			out = append(out, Variant{Name: name, Study: &v})

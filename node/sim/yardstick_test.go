@@ -1,0 +1,138 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/cloudshare/cloudshare/sched"
+)
+
+// A tournament of equal tasks has one yardstick: undeserved waits are half the L1
+// distance, and every contestant has the total of the counted coalition.
+func TestUndeservedIsHalfTheDistance(t *testing.T) {
+	s := smallStudy(t)
+	s.Beyond, s.Sample = sched.Projected(), 0
+	waited := 0
+	for _, r := range playAll(t, s) {
+		if len(r.Yardsticks) != 1 || len(r.Yardsticks[0].Waits) != len(s.contestants()) {
+			t.Fatalf("instance %d has %d yardsticks", r.Index, len(r.Yardsticks))
+		}
+		fair := r.Fair()
+		for i, waits := range r.Yardsticks[0].Waits {
+			if total(waits) != r.Total || 2*fair.Undeserved(waits) != fair.L1(waits) {
+				t.Errorf("instance %d, %s: waits %v of %d, undeserved %d, L1 %d", r.Index, s.contestants()[i], waits, r.Total, fair.Undeserved(waits), fair.L1(waits))
+			}
+		}
+		if r.Total > 0 {
+			waited++
+		}
+	}
+	if waited == 0 {
+		t.Error("nobody waited")
+	}
+}
+
+// On one core the sum of core-minutes times waits does not depend on the order,
+// whatever the lengths; the sum of waits does.
+func TestWorkWaitsTheSame(t *testing.T) {
+	differ := false
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 12))
+		c := &Case{Cores: []int64{1}, Params: Params(sched.Default), Seed: seed, Home: HomeNever}
+		for i := range 8 {
+			c.Tasks = append(c.Tasks, Task{Release: 0, Run: 60 * (1 + rng.Int64N(9)), Width: 1, Job: int64(i)})
+		}
+		rng.Shuffle(8, func(a, b int) { c.Tasks[a].Run, c.Tasks[b].Run = c.Tasks[b].Run, c.Tasks[a].Run })
+		shortest := *c
+		shortest.Tasks = slices.Clone(c.Tasks)
+		slices.SortStableFunc(shortest.Tasks, func(a, b Task) int { return int(a.Run - b.Run) })
+		sums := func(c *Case) (sums [2]int64) {
+			out := playBare(c, firstCome{})
+			return [2]int64{total(waitsBy(c, out.Start, ByTask)), total(waitsBy(c, out.Start, ByWork))}
+		}
+		a, b := sums(c), sums(&shortest)
+		if a[1] != b[1] {
+			t.Fatalf("seed %d: work waits %d in one order, %d in another", seed, a[1], b[1])
+		}
+		differ = differ || a[0] != b[0]
+	}
+	if !differ {
+		t.Error("the sum of waits was the same in every order, too")
+	}
+}
+
+// A coalition can run everything of its own: what is too wide takes all of its
+// largest site, for as much longer.
+func TestFoldedCoalitionRunsAll(t *testing.T) {
+	for seed := range uint64(500) {
+		rng := rand.New(rand.NewPCG(seed, 13))
+		c := randomCase(rng, 1+rng.IntN(5))
+		for s := Coalition(1); s <= Grand(len(c.Cores)); s++ {
+			whole, sub := c.Of(s), c.folded(s)
+			if err := sub.Validate(); err != nil {
+				t.Fatalf("seed %d, coalition %b: %v", seed, s, err)
+			}
+			for i, start := range playBare(sub, firstCome{}).Start {
+				a, b := &whole.Tasks[i], &sub.Tasks[i]
+				if work := a.Width * a.Run; start < a.Release || b.Width*b.Run < work || b.Width*b.Run >= work+b.Width {
+					t.Fatalf("seed %d, coalition %b: %+v became %+v and starts at %d", seed, s, *a, *b, start)
+				}
+			}
+		}
+	}
+}
+
+// With one site the ceiling has nobody to prefer, and with φ of the end known it is,
+// over many instances, fairer than a policy that knows nothing.
+func TestCeilingKnowsTheEnd(t *testing.T) {
+	fairer := Duel{}
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 14))
+		c := unitCase(rng, 3)
+		v, err := c.counted()
+		if err != nil {
+			t.Fatal(err)
+		}
+		fair, err := Shapley(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Params.Policy = sched.RoundRobin
+		out, err := Play(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		best := playBare(c, newCeiling(c, ByTask, fair)).Waits(c)
+		if total(best) != fair.Total {
+			t.Fatalf("seed %d: it waits %d of %d", seed, total(best), fair.Total)
+		}
+		contest := fair.L1(best) - fair.L1(out.Waits(c))
+		fairer.add(&Row{Period: int(seed)}, int(contest))
+	}
+	if fairer.Wins < 2*fairer.Losses {
+		t.Errorf("it is fairer in %d instances, less fair in %d", fairer.Wins, fairer.Losses)
+	}
+}
+
+// Jobs as they are have a yardstick for each weight, and a row that lacks one, or
+// one of whose numbers does not add up, is played again.
+func TestJobsAsTheyAre(t *testing.T) {
+	s := smallStudy(t)
+	s.Setup.Unit = 0
+	s.Beyond, s.Loads = []string{sched.Alone}, []float64{4}
+	for _, r := range playAll(t, s) {
+		if !s.measured(r) || len(r.Yardsticks) != len(Weights()) {
+			t.Fatalf("instance %d: %+v", r.Index, r.Yardsticks)
+		}
+		y := &r.Yardsticks[ByCore]
+		y.Waits[0][1] = -1
+		if s.measured(r) {
+			t.Error("a negative wait is taken")
+		}
+		y.Waits[0][1], y.Total = 0, y.Total+1
+		if s.measured(r) {
+			t.Error("a total that φ does not add up to is taken")
+		}
+	}
+}

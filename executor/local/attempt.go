@@ -70,19 +70,28 @@ func (a *attempt) start() error {
 	if err != nil {
 		return err
 	}
-	if err = a.group.setLimit(a.Task.Need.MemMiB); err != nil {
-		return err
+	launch := func() error {
+		if err := a.group.setLimit(a.Task.Need.MemMiB); err != nil {
+			return err
+		}
+		if err := a.fork(path, env, work); err != nil {
+			return fmt.Errorf("start %s: %w", a.Task.Command[0], err)
+		}
+		return nil
 	}
-	if err = a.pin(); err != nil {
-		return err
+	if len(a.CPUs) == 0 && !a.group.needsThread(a.Task.Need.MemMiB) {
+		return launch()
 	}
-	if err = a.fork(path, env, work); err != nil {
-		return fmt.Errorf("start %s: %w", a.Task.Command[0], err)
-	}
-	return nil
+	return a.thread.do(func() error {
+		if err := a.pin(); err != nil {
+			return err
+		}
+		return launch()
+	})
 }
 
-// fork execs the task in a session of its own. It dies with this thread.
+// fork execs the task in a session of its own. It dies with the thread that runs
+// this, which never ends before the process.
 func (a *attempt) fork(path string, env []string, work string) (err error) {
 	sys := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, PidFD: &a.child}
 	if a.group.fd >= 0 {
@@ -95,7 +104,10 @@ func (a *attempt) fork(path string, env []string, work string) (err error) {
 	return err
 }
 
-// pin ties this thread, and so what it forks, to the attempt's CPUs.
+// pin ties the side thread, and so what it forks, to the attempt's CPUs, or to
+// all that the supervisor may use.
+//
+// REQUIRES: on the side thread.
 func (a *attempt) pin() error {
 	if len(a.CPUs) == 0 && !a.pinned {
 		return nil
@@ -128,7 +140,7 @@ func (a *attempt) watch() {
 			look = now + pace
 			continue
 		}
-		from, err := a.poll(a.child, min(wake, look))
+		from, err := a.sources.wait(a.child, min(wake, look))
 		if err != nil {
 			// Nothing can be watched any more: end it rather than lose it.
 			_, _ = a.plan.Step(executor.Boottime(), a.fence.Load(), true)

@@ -181,7 +181,7 @@ type group struct {
 	fd     int // of kill, -1 = none
 	mem    string
 	v2     bool
-	joined bool  // v1: the forking thread is in mem
+	joined bool  // v1: the side thread is in mem
 	limit  int64 // MiB in force, 0 = none
 	ooms   int64 // kills for memory counted before this attempt
 	killed bool  // killAll was used since the group was made
@@ -231,15 +231,18 @@ func openGroup(kill, mem string, v2 bool) *group {
 	return g
 }
 
+// needsThread says that only what the side thread forks can be limited.
+func (g *group) needsThread(mib int64) bool { return g.mem != "" && !g.v2 && mib > 0 }
+
 // setLimit bounds the memory of what this thread forks from now on.
-// REQUIRES: on the forking thread.
+// REQUIRES: on the side thread, if needsThread.
 func (g *group) setLimit(mib int64) error {
 	if g.mem == "" || (mib == 0 && g.limit == 0) {
 		return nil
 	}
 	if !g.v2 && !g.joined {
 		// v1 counts threads one by one, and a fork inherits its thread's group:
-		// only the forking thread joins, the supervisor itself stays outside.
+		// only the side thread joins, the supervisor itself stays outside.
 		if err := writeFile(g.mem, "tasks", strconv.Itoa(unix.Gettid())); err != nil {
 			return fmt.Errorf("join memory cgroup: %w", err)
 		}
@@ -294,6 +297,7 @@ func (g *group) countOOM() (n int64) {
 }
 
 // close removes the groups; they go only when empty.
+// REQUIRES: on the side thread, if it joined.
 func (g *group) close() {
 	if g.joined {
 		_ = writeFile(filepath.Dir(filepath.Dir(g.mem)), "tasks", strconv.Itoa(unix.Gettid()))

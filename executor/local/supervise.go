@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -28,21 +27,22 @@ const (
 // packet; tasks are not in it, they stand in the journal.
 const maxPacket = 64 << 10
 
-// supervisor owns one attempt at a time. It is one thread that polls; the Go
+// supervisor owns one attempt at a time. One goroutine does it all; the Go
 // scheduler has nothing else to do in this process.
 type supervisor struct {
 	slot    string // the slot's folder, our working directory
 	journal *os.File
 	fence   *watchdog.Page
 	group   *group
-	timer   int // timerfd on CLOCK_BOOTTIME
-	termed  int // eventfd, readable after SIGTERM
+	sources *sources
+	thread  sideThread
+	pinned  bool        // thread is tied to an attempt's CPUs
+	allCPUs unix.CPUSet // that we may use
+	termed  int         // eventfd, readable after SIGTERM
 	null    *os.File
 	out     watchdog.Output // empty between attempts
 	heard   [4 << 10]byte   // room for one packet
 	orphan  bool            // the broker is gone
-	pinned  bool            // our thread is tied to an attempt's CPUs
-	allCPUs unix.CPUSet
 }
 
 // Supervise is the life of a supervisor process; args is what follows
@@ -52,31 +52,11 @@ func Supervise(args []string) int {
 	debug.SetGCPercent(50)
 	debug.SetMemoryLimit(32 << 20)
 	unix.Umask(0o022)
-	code := make(chan int)
-	onSideThread(func() {
-		if err := supervise(args); err != nil {
-			fmt.Fprintf(os.Stderr, "supervise: %v\n", err)
-			code <- 1
-			return
-		}
-		code <- 0
-	})
-	return <-code
-}
-
-// onSideThread runs f in a goroutine that owns a thread other than the
-// process's first: children die with the thread that forked them (see
-// PR_SET_PDEATHSIG), and a v1 cgroup must not catch the whole process.
-func onSideThread(f func()) {
-	go func() {
-		runtime.LockOSThread()
-		if unix.Gettid() != unix.Getpid() {
-			f()
-			return
-		}
-		onSideThread(f) // this one holds the first thread meanwhile
-		select {}
-	}()
+	if err := supervise(args); err != nil {
+		fmt.Fprintf(os.Stderr, "supervise: %v\n", err)
+		return 1
+	}
+	return 0
 }
 
 func supervise(args []string) error {
@@ -92,8 +72,20 @@ func supervise(args []string) error {
 		return err
 	}
 	s.group = openGroup(*kill, *mem, *v2)
-	defer s.group.close()
+	defer s.leaveGroups()
 	return s.serve()
+}
+
+// leaveGroups removes the groups; the thread that is in one leaves it first.
+func (s *supervisor) leaveGroups() {
+	if !s.group.joined {
+		s.group.close()
+		return
+	}
+	_ = s.thread.do(func() error { // nothing can fail that matters
+		s.group.close()
+		return nil
+	})
 }
 
 func newSupervisor() (s *supervisor, err error) {
@@ -111,11 +103,11 @@ func newSupervisor() (s *supervisor, err error) {
 	if err = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become subreaper: %w", err)
 	}
-	if s.timer, err = unix.TimerfdCreate(unix.CLOCK_BOOTTIME, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK); err != nil {
-		return nil, fmt.Errorf("make timer: %w", err)
-	}
 	if s.termed, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
 		return nil, fmt.Errorf("make eventfd: %w", err)
+	}
+	if s.sources, err = newSources(fdControl, s.termed); err != nil {
+		return nil, err
 	}
 	if s.null, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
 		return nil, fmt.Errorf("open null: %w", err)
@@ -162,7 +154,7 @@ func (s *supervisor) catchTerm() {
 // serve runs attempts until the broker is gone.
 func (s *supervisor) serve() error {
 	for !s.orphan {
-		if _, err := s.poll(-1, watchdog.Never); err != nil {
+		if _, err := s.sources.wait(-1, watchdog.Never); err != nil {
 			return err
 		}
 		drain(s.termed)
@@ -234,46 +226,10 @@ func (s *supervisor) receive() (string, error) {
 		return "", nil
 	case err == nil || errors.Is(err, unix.ECONNRESET):
 		s.orphan = true
+		s.sources.drop(fdControl) // it would be readable for ever
 		return "", nil
 	}
 	return "", fmt.Errorf("hear from broker: %w", err)
-}
-
-// Sources that poll reports.
-const (
-	fromBroker = 1 << iota
-	fromChild
-	fromTerm
-)
-
-// poll waits until something happens or wake (CLOCK_BOOTTIME ns) has come.
-// child is a pidfd or -1.
-func (s *supervisor) poll(child int, wake int64) (from int, err error) {
-	spec := unix.ItimerSpec{}
-	if wake != watchdog.Never {
-		spec.Value = unix.NsecToTimespec(max(wake, 1))
-	}
-	if err := unix.TimerfdSettime(s.timer, unix.TFD_TIMER_ABSTIME, &spec, nil); err != nil {
-		return 0, fmt.Errorf("set timer: %w", err)
-	}
-	fds := []unix.PollFd{
-		{Fd: fdControl, Events: unix.POLLIN},
-		{Fd: int32(child), Events: unix.POLLIN},
-		{Fd: int32(s.termed), Events: unix.POLLIN},
-		{Fd: int32(s.timer), Events: unix.POLLIN},
-	}
-	if s.orphan {
-		fds[0].Fd = -1 // it would be readable for ever
-	}
-	if _, err := unix.Poll(fds, -1); err != nil && !errors.Is(err, unix.EINTR) {
-		return 0, fmt.Errorf("poll: %w", err)
-	}
-	for i := range 3 {
-		if fds[i].Revents != 0 {
-			from |= 1 << i
-		}
-	}
-	return from, nil
 }
 
 // drain empties an eventfd and says whether it was set.

@@ -18,6 +18,11 @@ const (
 	readyWithin = time.Minute
 	// retryAfter a failed write.
 	retryAfter = 5 * time.Second
+	// gatherFor is how long a Collector lets events gather that nobody waits for: to
+	// take those of every entry by themselves cost a broker as much as to apply it.
+	gatherFor = 25 * time.Millisecond
+	// fewEvents come with less than that: more are taken at once.
+	fewEvents = 100
 	// sampleEvery is how often the ledger is noted.
 	sampleEvery = time.Minute
 )
@@ -35,6 +40,8 @@ type Collector struct {
 	// events that the archive took.
 	seq    uint64
 	resume node.EventID
+	// recalled: Recent has what the archive holds of before.
+	recalled bool
 
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -145,6 +152,7 @@ func (c *Collector) read(ctx context.Context) error {
 	begun := c.seq > 0
 	for {
 		events, err := sub.Next(ctx)
+		c.recall(ctx, sub, err)
 		if errors.Is(err, node.ErrEventsLost) {
 			err = c.gap(sub.Place(), begun)
 		} else if err == nil {
@@ -154,6 +162,32 @@ func (c *Collector) read(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if len(events) < fewEvents {
+			pause(ctx, gatherFor) // what has come by then is taken also if ctx has ended
+		}
+	}
+}
+
+// recall gives Recent, once, what the archive has of the last hours and the first
+// read says that the log will not tell again: home attempts, and what ended
+// before the oldest event held.
+func (c *Collector) recall(ctx context.Context, sub Reader, first error) {
+	if c.recalled {
+		return
+	}
+	c.recalled = true
+	var floor uint64
+	if errors.Is(first, node.ErrEventsLost) {
+		floor = sub.Place().Entry
+	}
+	_, err := c.archive.Scan(ctx, Query{Since: time.Now().Add(-recentFor)}, func(a *Attempt) error {
+		if a.Number > 0 && (a.EndedMs < 0 || a.Index <= floor) {
+			c.recent.recall(*a)
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, ErrOff) && ctx.Err() == nil {
+		c.log.Warn().Err(err).Msg("the timeline begins anew")
 	}
 }
 

@@ -244,6 +244,44 @@ func TestRestartsAndGaps(t *testing.T) {
 	}
 }
 
+// TestRecentGoesOnFromTheArchive: after a restart Recent shows what was archived
+// and the log does not tell again, in the order of the ends, and nothing twice.
+func TestRecentGoesOnFromTheArchive(t *testing.T) {
+	f, dir := &feed{first: 100}, t.TempDir()
+	f.home(fsm.Event{Kind: fsm.EventJobSubmitted, Job: mine})
+	f.home(fsm.Event{Kind: fsm.EventTaskAssigned, Job: mine, Attempt: 1, Site: "a"})
+	f.home(fsm.Event{Kind: fsm.EventTaskEnded, End: fsm.EndSucceeded, Job: mine, Attempt: 1, Site: "a", RunMs: 9000})
+	f.run(theirs, "a", fsm.EventTaskEnded, fsm.EndFailed)                          // entries 4 to 6
+	f.run(fsm.JobID{Site: "b", Num: 3}, "a", fsm.EventTaskEnded, fsm.EndSucceeded) // 7 to 9
+	f.home(fsm.Event{Kind: fsm.EventTaskAssigned, Job: fsm.JobID{Site: "a", Num: 4}, Attempt: 1, Site: "a"})
+	f.home(fsm.Event{Kind: fsm.EventTaskEnded, End: fsm.EndSucceeded, Job: fsm.JobID{Site: "a", Num: 4}, Attempt: 1, Site: "a", RunMs: 9000})
+	f.run(theirs, "c", fsm.EventTaskEnded, fsm.EndSucceeded) // of others: not archived
+	a := openTest(t, dir, &clock{epoch}, nil)
+	collect(t, f, a)
+	must(t, a.Close())
+
+	again := &feed{first: 5000}
+	for _, e := range f.events {
+		if e.ID.Home == 0 { // what happened at home is not told again
+			again.events = append(again.events, e)
+		}
+	}
+	again.floor = node.AfterEntry(6)
+	a = openTest(t, dir, &clock{epoch}, nil)
+	r := collect(t, again, a)
+	var got []string
+	for _, x := range r.Attempts(epoch, "", 10) {
+		got = append(got, fmt.Sprintf("%s at %s %s %s", x.Job, x.Site, x.Outcome, x.Name))
+	}
+	want := "b.2 at c succeeded , a.4 at a succeeded , b.3 at a succeeded , b.2 at a failed , a.1 at a succeeded "
+	if text := strings.Join(got, ", "); text != want {
+		t.Errorf("got  %s\nwant %s", text, want)
+	}
+	if list := r.EarlierOf(mine, 0, 10, 10); len(list) != 1 {
+		t.Errorf("of one job: %+v", list)
+	}
+}
+
 func TestRecentShowsWhatRuns(t *testing.T) {
 	r := NewRecent("a", epoch)
 	f := &feed{}

@@ -15,7 +15,10 @@ const (
 	// maxRecent bounds the ended attempts in memory, about 10 MB of them.
 	maxRecent = 20_000
 	// recentFor is how long they stay after their end.
-	recentFor = 12 * time.Hour
+	recentFor = 24 * time.Hour
+	// mixedBy is how much later another attempt may be told of than one that ended
+	// after it, without being put into order.
+	mixedBy = 5 * time.Second
 	// sampledFor is how far the ledger's course reaches back, maxStandings how
 	// many standings of sites it holds at most.
 	sampledFor   = 24 * time.Hour
@@ -24,7 +27,8 @@ const (
 
 // Recent holds the attempts of all sites of the last hours, those that run too,
 // and the ledger's course, in memory. A restart of the broker goes on with the
-// course (KeepCourse), and with those attempts that its log still tells of. Home
+// course (KeepCourse), with the attempts that its log still tells of, and with
+// those of before that are archived. Home
 // runs of other sites come when their sites report them, without an outcome.
 // Names and labels are not kept. It is safe for concurrent use.
 type Recent struct {
@@ -32,6 +36,7 @@ type Recent struct {
 	site    string
 	open    map[taskKey]Attempt
 	ended   ring[Attempt]
+	mixed   bool // ended is not in the order of the ends
 	samples []Sample
 	held    int // standings in samples
 	since   time.Time
@@ -60,6 +65,14 @@ func (r *ring[T]) push(v T) {
 	r.head = (r.head + 1) % r.most
 }
 
+// last is the newest item, nil without any.
+func (r *ring[T]) last() *T {
+	if len(r.items) == 0 {
+		return nil
+	}
+	return &r.items[(r.head+len(r.items)-1)%len(r.items)]
+}
+
 // newest yields items from the newest on.
 func (r *ring[T]) newest(yield func(*T) bool) {
 	for i := len(r.items) - 1; i >= 0; i-- {
@@ -84,7 +97,7 @@ func (r *Recent) follow(e *node.Event, a *Attempt, ended bool) {
 	case ended:
 		delete(r.open, k)
 		if a.Number > 0 || e.Kind == fsm.EventHomeRan {
-			r.ended.push(*a)
+			r.keepEnded(a)
 		}
 	}
 }
@@ -107,6 +120,7 @@ func (r *Recent) Since() time.Time { return r.since }
 // not ended (Ended is zero), of one executor ("" = all), the latest end first,
 // at most limit of them.
 func (r *Recent) Attempts(since time.Time, site string, limit int) []Attempt {
+	r.sortEnded()
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	var out []Attempt
@@ -131,6 +145,34 @@ func (r *Recent) Attempts(since time.Time, site string, limit int) []Attempt {
 		}
 	}
 	return out[:min(len(out), limit)]
+}
+
+// recall adds an attempt that ended before this start of the broker.
+func (r *Recent) recall(a Attempt) {
+	a.Name, a.Labels = "", nil
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.keepEnded(&a)
+}
+
+// keepEnded adds an attempt that ended. REQUIRES: r.mu held.
+func (r *Recent) keepEnded(a *Attempt) {
+	if last := r.ended.last(); last != nil && last.Ended.Sub(a.Ended) > mixedBy {
+		r.mixed = true
+	}
+	r.ended.push(*a)
+}
+
+// sortEnded puts what was recalled among what the log has told since.
+func (r *Recent) sortEnded() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.mixed {
+		return
+	}
+	items := slices.Concat(r.ended.items[r.ended.head:], r.ended.items[:r.ended.head])
+	slices.SortStableFunc(items, func(a, b Attempt) int { return a.Ended.Compare(b.Ended) })
+	r.ended.items, r.ended.head, r.mixed = items, 0, false
 }
 
 // Standing is one site in the ledger at a moment, in the ledger's unit, rounded:

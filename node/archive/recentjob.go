@@ -5,6 +5,7 @@ import "github.com/cloudshare/cloudshare/fsm"
 // EarlierOf returns copies of a job's attempts that ended, of the tasks [from,
 // to), the latest end first, at most limit of them.
 func (r *Recent) EarlierOf(job fsm.JobID, from, to uint32, limit int) []Attempt {
+	r.sortEnded()
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	var out []Attempt

@@ -21,6 +21,8 @@ const (
 	// gatherFor is how long a Collector lets events gather that nobody waits for: to
 	// take those of every entry by themselves cost a broker as much as to apply it.
 	gatherFor = 25 * time.Millisecond
+	// lastAnswer is how long a stopping Collector waits to be told of jobs.
+	lastAnswer = time.Second
 	// fewEvents come with less than that: more are taken at once.
 	fewEvents = 100
 	// sampleEvery is how often the ledger is noted.
@@ -261,6 +263,11 @@ func (c *Collector) take(ctx context.Context, events []node.Event, place node.Ev
 		if ended && isNew(had, e.ID) && c.wanted(e, &a) {
 			kept = append(kept, a)
 		}
+	}
+	if ctx.Err() != nil { // the last ones before Stop
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), lastAnswer)
+		defer cancel()
 	}
 	c.jobs.learn(ctx, kept)
 	for i := range kept {

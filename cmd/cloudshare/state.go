@@ -111,7 +111,7 @@ func (a *app) stateShowCommand() *cobra.Command {
 func moveRefusal(err error) error {
 	for _, kind := range []error{
 		statefile.ErrExists, statefile.ErrDamaged, statefile.ErrNewFormat, statefile.ErrNotState,
-		raftlog.ErrRunning, raftlog.ErrMoved, raftlog.ErrUnfinished, raftlog.ErrExistingData, raftlog.ErrIdentity,
+		coord.ErrRunning, coord.ErrMoved, raftlog.ErrUnfinished, raftlog.ErrExistingData, raftlog.ErrIdentity,
 		errRefusedMove, coord.ErrForeign,
 	} {
 		if errors.Is(err, kind) {

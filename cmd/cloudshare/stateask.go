@@ -13,7 +13,7 @@ import (
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
-	"github.com/cloudshare/cloudshare/node/coord/raftlog"
+	"github.com/cloudshare/cloudshare/node/coord"
 )
 
 // A federation that is moved must not run. Its brokers are asked by HTTP, as any
@@ -34,7 +34,7 @@ type answer struct {
 // nobodyRuns asks all sites of a state.
 func nobodyRuns(ctx context.Context, replica *node.Replica) error {
 	for _, a := range askSites(ctx, replica) {
-		return fmt.Errorf("%w: %s answers at %s: stop all brokers first", raftlog.ErrRunning, a.site, a.addr)
+		return fmt.Errorf("%w: %s answers at %s: stop all brokers first", coord.ErrRunning, a.site, a.addr)
 	}
 	return nil
 }

@@ -1,9 +1,18 @@
 package coord
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/cloudshare/cloudshare/fsm"
+)
+
+// Errors of moving a federation to another backend.
+var (
+	// ErrRunning: brokers of the federation run, and must not.
+	ErrRunning = errors.New("brokers still run")
+	// ErrMoved: the state was exported, to go on with another backend.
+	ErrMoved = errors.New("the state was exported")
 )
 
 // BeginEpoch has a machine begin a later epoch behind its last entry (fsm.Recover):

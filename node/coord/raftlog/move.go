@@ -25,7 +25,7 @@ import (
 // the Machine of o holds the state. Whoever has the greatest LastTerm, then
 // LastIndex, of a majority of the voters has all that was acknowledged. Sealed
 // data can be exported again, under the same id. Errors: those of Inspect;
-// ErrRunning if any other member answers; ErrUnfinished.
+// coord.ErrRunning if any other member answers; ErrUnfinished.
 func Export(ctx context.Context, o Offline, write func(Survey) error) error {
 	s, err := o.open()
 	if err != nil {
@@ -48,7 +48,7 @@ func (s *survivor) export(ctx context.Context, write func(Survey) error) error {
 	}
 	for _, p := range v.Peers {
 		if p.Answers {
-			return fmt.Errorf("%w: %s answers at %s: stop all brokers first", ErrRunning, p.Site, p.Addr)
+			return fmt.Errorf("%w: %s answers at %s: stop all brokers first", coord.ErrRunning, p.Site, p.Addr)
 		}
 	}
 	if v.Moved == "" {
@@ -88,7 +88,7 @@ func Reopen(ctx context.Context, o Offline) error {
 // moved says why sealed data are not used.
 func (m *member) moved(dir string) error {
 	return fmt.Errorf("%w: %s (export %s): start the broker on the backend that it was imported into; "+
-		"if it was imported nowhere, go on here with cloudshare state reopen", ErrMoved, dir, m.Moved)
+		"if it was imported nowhere, go on here with cloudshare state reopen", coord.ErrMoved, dir, m.Moved)
 }
 
 // Founding is what the first member of an epoch begins with, beside the state.

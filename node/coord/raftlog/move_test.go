@@ -68,13 +68,13 @@ func TestExport(t *testing.T) {
 	wants(t, err, ErrLocked, "stop it")
 	closed(t, logs[2:]...)
 	_, err = c.export(t, "d", "")
-	wants(t, err, ErrRunning, "a answers at "+logs[0].Addr(), "stop all")
+	wants(t, err, coord.ErrRunning, "a answers at "+logs[0].Addr(), "stop all")
 	entries, _ := logs[0].cfg.Machine.(*coordtest.Machine).Entries()
 	closed(t, logs[:2]...)
 
 	_, err = c.export(t, "a", "seal")
 	wants(t, err, errCrash)
-	c.openErr(t, "a", ErrMoved, func(*Config) {}, "cloudshare state reopen", "imported")
+	c.openErr(t, "a", coord.ErrMoved, func(*Config) {}, "cloudshare state reopen", "imported")
 	a, err := c.export(t, "a", "")
 	if err != nil || a.Entry < entries || len(a.state) == 0 || a.Lineage != c.fed || a.LastTerm == 0 {
 		t.Errorf("%+v after entry %d, %v", a.Survey, entries, err)
@@ -87,8 +87,8 @@ func TestExport(t *testing.T) {
 	if err != nil || b.Moved == a.Moved {
 		t.Errorf("%+v, %v", b.Survey, err)
 	}
-	wants(t, Recover(patience(t), c.offline("a", ""), 0), ErrMoved, "reopen")
-	c.openErr(t, "b", ErrMoved, func(*Config) {})
+	wants(t, Recover(patience(t), c.offline("a", ""), 0), coord.ErrMoved, "reopen")
+	c.openErr(t, "b", coord.ErrMoved, func(*Config) {})
 
 	for _, site := range []string{"a", "b", "b"} { // where nothing is sealed nothing changes
 		if err := Reopen(patience(t), c.offline(site, "")); err != nil {

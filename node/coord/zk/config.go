@@ -107,7 +107,10 @@ type Config struct {
 	Node [16]byte // identity of the data directory
 	// Federation is what Bootstrap founds; with Join zero takes the tree's.
 	Federation [16]byte
-	Dir        string // created if absent; holds this member's identity, no log
+	// MinEpoch, with Join: the tree is of no earlier epoch. A site that comes from
+	// another backend has been in the one before.
+	MinEpoch uint64
+	Dir      string // created if absent; holds this member's identity, no log
 
 	// Listen is the peer address to bind, host:port; port 0 picks one.
 	// Advertise is what others dial; empty means the bound address.

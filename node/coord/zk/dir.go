@@ -21,6 +21,7 @@ type member struct {
 	Site       string `json:"site"`
 	Node       string `json:"node"`
 	Federation string `json:"federation"`
+	Epoch      uint64 `json:"epoch,omitempty"`
 	Lineage    string `json:"lineage"`
 	// Founder: this member founds the tree, if it has not done so yet.
 	Founder bool `json:"founder,omitempty"`
@@ -103,13 +104,16 @@ func (m *member) check(cfg *Config) error {
 	return nil
 }
 
+// follows says whether the federation of this data has moved to the tree.
+func (m *member) follows(c charter) bool { return m.Federation == c.Federation && m.Epoch < c.Epoch }
+
 // checkTree compares the directory with the tree.
 func (m *member) checkTree(c charter, path string) error {
 	switch {
 	case m.Federation != c.Federation:
 		return fmt.Errorf("%w: %s is federation %s, this data is of federation %s: name the chroot of its own", ErrIdentity, path, c.Federation, m.Federation)
 	case m.Lineage != c.Lineage:
-		return fmt.Errorf("%w: %s is in epoch %d, this data is of another one: it is to follow", ErrIdentity, path, c.Epoch)
+		return fmt.Errorf("%w: %s is in epoch %d, this data is of epoch %d, and another history: name the chroot of its own", ErrIdentity, path, c.Epoch, m.Epoch)
 	}
 	return nil
 }

@@ -21,6 +21,10 @@ type Seed struct {
 	// new, so that no member of a former epoch talks to one of this tree.
 	Epoch   uint64
 	Lineage [16]byte
+	// Term is the greatest that the state has seen: later ones are greater.
+	Term uint64
+	// Origin is the id of the export that the state comes from.
+	Origin string
 	// Entry is the number of the last entry in State, a snapshot of the machine.
 	Entry uint64
 	State io.Reader
@@ -50,7 +54,7 @@ func Found(ctx context.Context, p Place, s Seed, log zerolog.Logger) error {
 func (c *client) sow(ctx context.Context, s Seed) error {
 	n, err := c.get(ctx, pathFederation)
 	if err == nil && n.found {
-		err = fmt.Errorf("%w: %s%s is there: name another chroot", ErrTree, c.root, pathFederation)
+		err = c.taken(n.data, s.Origin)
 	}
 	if err == nil {
 		err = c.ensureRoot(ctx)
@@ -61,7 +65,7 @@ func (c *client) sow(ctx context.Context, s Seed) error {
 	if err != nil {
 		return err
 	}
-	ptr := pointer{Entry: s.Entry}
+	ptr := pointer{Entry: s.Entry, Term: s.Term}
 	buf := make([]byte, maxPart)
 	for {
 		n, end := io.ReadFull(s.State, buf)
@@ -79,7 +83,20 @@ func (c *client) sow(ctx context.Context, s Seed) error {
 	}
 	return plant(ctx, c, charter{
 		Version: treeVersion, Federation: hex.EncodeToString(s.Federation[:]), Epoch: s.Epoch, Lineage: hex.EncodeToString(s.Lineage[:]),
+		Origin: s.Origin,
 	}, ptr, []string{pathSnapshots})
+}
+
+// taken says why a chroot that holds a federation is none for a seed.
+func (c *client) taken(charter []byte, origin string) error {
+	ch, err := parseCharter(c.root+pathFederation, charter)
+	switch {
+	case err != nil:
+		return err
+	case ch.Origin == origin && origin != "":
+		return fmt.Errorf("%w: this state was imported at %s already: start the brokers", ErrTree, c.root)
+	}
+	return fmt.Errorf("%w: %s%s is there: name another chroot", ErrTree, c.root, pathFederation)
 }
 
 // sowChunk writes one chunk over what an interrupted attempt left.
@@ -140,7 +157,7 @@ func plant(ctx context.Context, c *client, ch charter, ptr pointer, but []string
 		path string
 		data []byte
 	}{
-		{pathLead, encode(leading{})},
+		{pathLead, encode(leading{Term: ptr.Term})},
 		{pathLog, nil},
 		{logPath(ptr.Entry), nil},
 		{pathParts, nil},

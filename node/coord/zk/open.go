@@ -112,10 +112,13 @@ func (l *Log) settleIn(ctx context.Context, m *member) error {
 	l.federation, _ = parseID(c.Federation) // parseCharter has read both
 	l.line, _ = parseID(c.Lineage)
 	l.calls = l.newCalls()
-	if m == nil {
+	if m == nil || m.follows(*c) {
 		err = l.join(ctx, *c)
 	} else {
 		err = m.checkTree(*c, l.c.root+pathFederation)
+	}
+	if err == nil {
+		err = l.c.checkOpen(ctx)
 	}
 	if err != nil {
 		return err
@@ -175,7 +178,7 @@ func (l *Log) found(ctx context.Context, m *member) (*member, *charter, error) {
 }
 
 func (l *Log) member(c charter) *member {
-	return &member{Version: 1, Site: l.cfg.Site, Node: hex.EncodeToString(l.cfg.Node[:]), Federation: c.Federation, Lineage: c.Lineage}
+	return &member{Version: 1, Site: l.cfg.Site, Node: hex.EncodeToString(l.cfg.Node[:]), Federation: c.Federation, Epoch: c.Epoch, Lineage: c.Lineage}
 }
 
 // join brings the state up to date and asks it whether it admits this node.
@@ -183,11 +186,11 @@ func (l *Log) join(ctx context.Context, c charter) error {
 	if l.cfg.Federation != [16]byte{} && l.cfg.Federation != l.federation {
 		return fmt.Errorf("join %s: %w: it is federation %s, not %x", l.c.root, coord.ErrForeign, c.Federation, l.cfg.Federation)
 	}
-	rd := &reader{l: l, w: newWatches(), ahead: 1}
-	caught, err := false, error(nil)
-	for !caught && err == nil {
-		caught, err = rd.advance(ctx)
+	if c.Epoch < l.cfg.MinEpoch {
+		return fmt.Errorf("join %s: %w: it is in epoch %d, this site has been in epoch %d: import the state first (cloudshare state), or name another chroot",
+			l.c.root, ErrIdentity, c.Epoch, l.cfg.MinEpoch-1)
 	}
+	err := l.catchAll(ctx)
 	if err != nil {
 		return err
 	}
@@ -196,6 +199,16 @@ func (l *Log) join(ctx context.Context, c charter) error {
 		return fmt.Errorf("join %s: %w: %w", l.c.root, coord.ErrJoinRefused, err)
 	}
 	return l.member(c).save(l.cfg.Dir)
+}
+
+// catchAll applies all that is in the tree now.
+func (l *Log) catchAll(ctx context.Context) error {
+	rd := &reader{l: l, w: newWatches(), ahead: 1}
+	for {
+		if caught, err := rd.advance(ctx); caught || err != nil {
+			return err
+		}
+	}
 }
 
 // enlist makes this node a member that stands for lead.

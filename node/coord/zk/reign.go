@@ -107,6 +107,9 @@ func (l *Log) look(ctx context.Context, w *watches) error {
 	if err = parse(l.c.root+pathLead, fence.data, &now); err != nil {
 		return err
 	}
+	if err = now.moved(l.c.root); err != nil {
+		return err
+	}
 	if now, err = l.crown(ctx, holder, fence, now); err != nil {
 		return err
 	}

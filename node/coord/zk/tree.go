@@ -68,6 +68,8 @@ type charter struct {
 	// epoch, with an id of its own; in the first one it is the federation's.
 	Epoch   uint64 `json:"epoch"`
 	Lineage string `json:"lineage"`
+	// Origin is the id of the export that the tree began with, or "".
+	Origin string `json:"origin,omitempty"`
 }
 
 // leading is what /lead says.
@@ -76,6 +78,9 @@ type leading struct {
 	Site  string `json:"site,omitempty"`
 	Peer  string `json:"peer,omitempty"`
 	Nonce string `json:"nonce,omitempty"` // of this reign: what /leader holds
+	// Moved is the id of the export that has sealed the tree (move.go): nobody may
+	// lead any more.
+	Moved string `json:"moved,omitempty"`
 }
 
 // enlisted is what /members/SITE says.

@@ -1,0 +1,192 @@
+package zk
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/rs/zerolog"
+
+	"github.com/cloudshare/cloudshare/node/coord"
+)
+
+// A federation moves to another backend through a file (package statefile). Export
+// seals the tree: /lead says so, in a new version of it, so no lead of before can
+// append and none can follow. What is read then is all that there will ever be.
+// Reopen takes the seal away. Found is the other direction.
+
+// Sealed is what an export says of a tree.
+type Sealed struct {
+	Federation [16]byte
+	Epoch      uint64
+	Lineage    [16]byte
+	Term       uint64 // of the last lead
+	Moved      string // id of the export
+}
+
+// Export seals a tree in which no broker is, brings the machine to its last entry,
+// and calls write. A sealed tree can be exported again, under the same id. Errors:
+// coord.ErrRunning, ErrUnreachable, ErrNoTree, ErrDenied, ErrVersion, ErrDamaged.
+func Export(ctx context.Context, p Place, m coord.Machine, log zerolog.Logger, write func(Sealed) error) error {
+	err := atTree(ctx, p, m, log, func(ctx context.Context, l *Log, c *charter) error {
+		s := Sealed{Epoch: c.Epoch}
+		s.Federation, _ = parseID(c.Federation) // parseCharter has read both
+		s.Lineage, _ = parseID(c.Lineage)
+		var err error
+		if s.Term, s.Moved, err = l.c.seal(ctx); err != nil {
+			return err
+		}
+		if err = l.readAll(ctx); err != nil {
+			return err
+		}
+		return write(s)
+	})
+	if err != nil {
+		return fmt.Errorf("export %s: %w", p, err)
+	}
+	return nil
+}
+
+// Reopen takes the seal of an export away, so that the brokers go on here; the
+// file must be imported nowhere. Errors: those of Export.
+func Reopen(ctx context.Context, p Place, m coord.Machine, log zerolog.Logger) error {
+	err := atTree(ctx, p, m, log, func(ctx context.Context, l *Log, _ *charter) error {
+		now, version, err := l.c.leading(ctx)
+		if err != nil || now.Moved == "" {
+			return err
+		}
+		now.Moved = ""
+		return l.c.putLead(ctx, now, version)
+	})
+	if err != nil {
+		return fmt.Errorf("reopen %s: %w", p, err)
+	}
+	return nil
+}
+
+// atTree connects to a federation's tree, as no member.
+func atTree(ctx context.Context, p Place, m coord.Machine, log zerolog.Logger, f func(context.Context, *Log, *charter) error) error {
+	if err := p.checkAccess(); err != nil {
+		return err
+	}
+	l := &Log{cfg: Config{Place: p}, t: LAN.timing(), log: log, machine: machine{m: m}}
+	var err error
+	if l.c, err = connect(p, nil, log); err != nil {
+		return err
+	}
+	defer l.c.close()
+	first, cancel := context.WithTimeoutCause(ctx, l.t.open, errPatience)
+	defer cancel()
+	c, err := l.readCharter(first)
+	if err == nil && c == nil {
+		err = fmt.Errorf("%w: %s%s does not exist: check the chroot", ErrNoTree, l.c.root, pathFederation)
+	}
+	if err == nil {
+		err = f(ctx, l, c)
+	}
+	if err != nil && transient(err) {
+		err = fmt.Errorf("%w: start it, or check the addresses and the network: %w", ErrUnreachable, err)
+	}
+	return err
+}
+
+// leading reads /lead.
+func (c *client) leading(ctx context.Context) (now leading, version int32, err error) {
+	n, err := c.get(ctx, pathLead)
+	if err == nil && !n.found {
+		err = fmt.Errorf("%w: %s%s is missing", ErrDamaged, c.root, pathLead)
+	}
+	if err != nil {
+		return now, 0, err
+	}
+	return now, n.stat.Version, parse(c.root+pathLead, n.data, &now)
+}
+
+// putLead replaces /lead, unless somebody else does.
+func (c *client) putLead(ctx context.Context, now leading, version int32) error {
+	_, err := c.write(ctx, c.set(pathLead, encode(now), version))
+	if errors.Is(err, zk.ErrBadVersion) {
+		return fmt.Errorf("%w: one takes %s%s just now: stop all brokers first", coord.ErrRunning, c.root, pathLead)
+	}
+	return c.name("write", pathLead, err)
+}
+
+// seal has nobody append any more; it may be repeated.
+func (c *client) seal(ctx context.Context) (term uint64, id string, err error) {
+	now, version, err := c.leading(ctx)
+	if err != nil || now.Moved != "" {
+		return now.Term, now.Moved, err
+	}
+	if err = c.nobody(ctx); err != nil {
+		return 0, "", err
+	}
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	now = leading{Term: now.Term, Moved: hex.EncodeToString(b[:])}
+	return now.Term, now.Moved, c.putLead(ctx, now, version)
+}
+
+// nobody returns coord.ErrRunning if a broker is connected.
+func (c *client) nobody(ctx context.Context) error {
+	here, err := c.children(ctx, pathPresent)
+	switch {
+	case err != nil:
+		return err
+	case len(here.children) > 0:
+		return fmt.Errorf("%w: %s %s connected (%s%s): stop all brokers first; one that died is gone after its session's timeout",
+			coord.ErrRunning, strings.Join(here.children, " "), are(len(here.children)), c.root, pathPresent)
+	}
+	holder, err := c.get(ctx, pathLeader)
+	if err == nil && holder.found {
+		err = fmt.Errorf("%w: one holds %s%s: stop all brokers first", coord.ErrRunning, c.root, pathLeader)
+	}
+	return err
+}
+
+func are(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+// readAll brings the machine to the last entry of a sealed tree, and looks whether
+// there are more behind a gap.
+func (l *Log) readAll(ctx context.Context) error {
+	if err := l.catchAll(ctx); err != nil {
+		return err
+	}
+	logs, err := l.c.children(ctx, pathLog)
+	if err != nil {
+		return err
+	}
+	at := l.machine.position.Now()
+	for _, name := range logs.children {
+		if n, err := parseNumber(name); err != nil || n > at {
+			return fmt.Errorf("%w: %s%s is missing, %s is there: restore it", ErrDamaged, l.c.root, logPath(at+1), name)
+		}
+	}
+	return nil
+}
+
+// checkOpen refuses a sealed tree.
+func (c *client) checkOpen(ctx context.Context) error {
+	now, _, err := c.leading(ctx)
+	if err == nil {
+		err = now.moved(c.root)
+	}
+	return err
+}
+
+// moved says why a sealed tree is not used.
+func (l leading) moved(root string) error {
+	if l.Moved == "" {
+		return nil
+	}
+	return fmt.Errorf("%w: %s%s (export %s): start the broker on the backend that it was imported into; "+
+		"if it was imported nowhere, go on here with cloudshare state reopen", coord.ErrMoved, root, pathLead, l.Moved)
+}

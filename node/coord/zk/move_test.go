@@ -1,0 +1,261 @@
+//go:build zookeeper
+
+package zk
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node/coord"
+	"github.com/cloudshare/cloudshare/node/coord/coordtest"
+)
+
+// export reads a tree, and how it goes on in the next epoch.
+func (c *cluster) export(t *testing.T) (Sealed, *coordtest.Machine, error) {
+	t.Helper()
+	var s Sealed
+	m := coordtest.NewMachine()
+	err := Export(patience(t), c.place, m, testLogger(), func(x Sealed) error { s = x; return nil })
+	return s, m, err
+}
+
+// seed is the next epoch after an export, first gone on with by a site.
+func seed(t *testing.T, s Sealed, m *coordtest.Machine, site string) Seed {
+	t.Helper()
+	if err := coord.BeginEpoch(m, site, s.Epoch+1, 0); err != nil {
+		t.Fatal(err)
+	}
+	frozen, err := m.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := frozen.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return Seed{
+		Federation: s.Federation, Epoch: s.Epoch + 1, Lineage: [16]byte{byte(s.Epoch + 5)}, Term: s.Term, Origin: s.Moved,
+		Entry: m.Index(), State: &b,
+	}
+}
+
+// says wants an error of a kind that says texts in one line.
+func says(t *testing.T, err, want error, texts ...string) {
+	t.Helper()
+	wants(t, err, want)
+	for _, text := range texts {
+		if err != nil && (!strings.Contains(err.Error(), text) || strings.Contains(err.Error(), "\n")) {
+			t.Errorf("%q does not say %q in one line", err, text)
+		}
+	}
+}
+
+// TestMove: a tree with snapshots and entries is sealed and exported, and goes on
+// below another chroot in the next epoch: nothing is lost, numbers and terms grow,
+// the members follow with their old data, and nobody goes back.
+func TestMove(t *testing.T) {
+	c := newCluster(t)
+	all := c.open(t, "a", "b", "c")
+	speak := func(s *speaker, times int) {
+		t.Helper()
+		for range times {
+			if err := s.say(patience(t)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	speak(all[0], 20)
+	c.Compact(t)
+	speak(all[1], 5)
+	_, _, err := c.export(t)
+	says(t, err, coord.ErrRunning, "a b c are connected", "stop all")
+	term, entries := c.leader(t).Status().Term, all[1].m.Index()
+	for _, s := range all {
+		if err := s.l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	first, m, err := c.export(t)
+	if err != nil || first.Federation != c.fed || first.Term < term || m.Index() < entries {
+		t.Fatalf("%+v at entry %d, %v", first, m.Index(), err)
+	}
+	again, _, err := c.export(t)
+	if err != nil || again != first {
+		t.Errorf("exported again: %+v, %v", again, err)
+	}
+	_, err = Open(patience(t), c.config("a", coordtest.NewMachine()))
+	says(t, err, coord.ErrMoved, "cloudshare state reopen", c.place.Chroot)
+
+	old := c.place
+	s := seed(t, first, m, "b")
+	entry, trace := m.Entries()
+	says(t, Found(patience(t), old, s, testLogger()), ErrTree, "another chroot")
+	c.place = place()
+	if err := Found(patience(t), c.place, s, testLogger()); err != nil {
+		t.Fatal(err)
+	}
+	says(t, Found(patience(t), c.place, s, testLogger()), ErrTree, "imported at "+c.place.Chroot+" already")
+
+	after := coordtest.NewMachine()
+	l, err := Open(patience(t), c.config("b", after))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if at, got := after.Entries(); at < entry || at == entry && got != trace {
+		t.Errorf("goes on at entry %x with another state than that of %x", at, entry)
+	}
+	sp := &speaker{l: l, m: after, site: "b"}
+	sp.register(t, 2)
+	speak(sp, 3)
+	if st := l.Status(); st.Term <= first.Term || fsm.EpochOf(after.Index()) != 1 || !slices.Equal(st.Voters, []string{"b"}) {
+		t.Errorf("%+v at entry %x", st, after.Index())
+	}
+	follower, err := Open(patience(t), c.config("c", coordtest.NewMachine()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := follower.Sync(patience(t)); err != nil || follower.Lineage() != l.Lineage() {
+		t.Errorf("lineage %x, %v", follower.Lineage(), err)
+	}
+	_ = follower.Close()
+
+	place := c.place
+	c.place = old
+	if err := Reopen(patience(t), old, coordtest.NewMachine(), testLogger()); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Open(patience(t), c.config("c", coordtest.NewMachine()))
+	says(t, err, ErrIdentity, "in epoch 0", "of epoch 1")
+	back := c.config("d", coordtest.NewMachine())
+	back.Join, back.MinEpoch, back.Dir = true, 1, t.TempDir()
+	_, err = Open(patience(t), back)
+	says(t, err, ErrIdentity, "has been in epoch 0", "import the state first")
+	c.place = place
+}
+
+// TestSealDeposes: a broker that was cut off from the ensemble while its tree was
+// sealed stops when it is back.
+func TestSealDeposes(t *testing.T) {
+	c := newCluster(t)
+	all := c.open(t, "a", "b")
+	if err := all[1].l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c.Cut("a")
+	var s Sealed
+	for ctx := patience(t); ; { // its ephemerals go with its session
+		var err error
+		if s, _, err = c.export(t); err == nil {
+			break
+		}
+		if ctx.Err() != nil {
+			t.Fatal(err)
+		}
+		says(t, err, coord.ErrRunning)
+	}
+	c.Heal("a")
+	select {
+	case <-all[0].l.Failed():
+		says(t, all[0].l.Err(), coord.ErrMoved, s.Moved)
+	case <-patience(t).Done():
+		t.Fatal("it goes on")
+	}
+	if err := Reopen(patience(t), c.place, coordtest.NewMachine(), testLogger()); err != nil {
+		t.Fatal(err)
+	}
+	c.open(t, "b")
+}
+
+// TestExportRefused: what is no tree, somebody else's, or lacks an entry.
+func TestExportRefused(t *testing.T) {
+	c := newCluster(t)
+	_, _, err := c.export(t)
+	says(t, err, ErrNoTree, c.place.Chroot)
+	all := c.open(t, "a")
+	for range 4 {
+		if err := all[0].say(patience(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := all[0].l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	mine := c.place
+	c.place.Password = "wrong"
+	_, _, err = c.export(t)
+	says(t, err, ErrDenied)
+	c.place = mine
+	cl, err := connect(mine, nil, testLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.close()
+	if _, err := cl.write(patience(t), cl.remove(logPath(3))); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = c.export(t)
+	says(t, err, ErrDamaged, fmt.Sprintf("%s%s is missing", mine.Chroot, logPath(3)))
+}
+
+// cutting is a state whose reading ends the import at its n-th call.
+type cutting struct {
+	*bytes.Reader
+	n   int
+	end context.CancelCauseFunc
+}
+
+func (r *cutting) Read(b []byte) (int, error) {
+	if r.n--; r.n == 0 {
+		r.end(errFault)
+	}
+	return r.Reader.Read(b)
+}
+
+// TestFoundInterrupted: an import that is cut off before any of its writes is
+// repeated, with another lineage, and leaves the tree of one.
+func TestFoundInterrupted(t *testing.T) {
+	c := newCluster(t)
+	all := c.open(t, "a")
+	for range 4 {
+		if err := all[0].say(patience(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := all[0].l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s, m, err := c.export(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sd := seed(t, s, m, "a")
+	state := sd.State.(*bytes.Buffer).Bytes()
+	c.place = place()
+	for cut := 1; ; cut++ {
+		cl, err := connect(c.place, nil, testLogger())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancelCause(patience(t))
+		sd.State, sd.Lineage = &cutting{bytes.NewReader(state), cut, cancel}, [16]byte{byte(cut)}
+		err = cl.sow(ctx, sd)
+		cl.close()
+		if err == nil {
+			break
+		}
+		if _, _, err := c.export(t); err == nil {
+			t.Fatalf("cut off at %d: half a tree is there", cut)
+		}
+		if cut > 10 {
+			t.Fatal("it never ends")
+		}
+	}
+	c.open(t, "a")
+}

@@ -51,7 +51,7 @@ func when(holds bool, reason string) string {
 
 // simError: what cannot be simulated was asked for wrongly.
 func simError(err error) error {
-	for _, asked := range []error{sim.ErrBadCase, sim.ErrTooShort, sim.ErrTooFew, sim.ErrOtherStudy} {
+	for _, asked := range []error{sim.ErrBadCase, sim.ErrTooShort, sim.ErrTooFew, sim.ErrOtherStudy, sim.ErrBusy} {
 		if errors.Is(err, asked) {
 			return usage("%w", err)
 		}

@@ -19,6 +19,8 @@ var (
 	ErrTooLarge = errors.New("waits are too long to be compared exactly")
 	// ErrOtherStudy means that a results file belongs to another study.
 	ErrOtherStudy = errors.New("the file holds results of another study")
+	// ErrBusy means that a results file is being written by another process.
+	ErrBusy = errors.New("another study writes there now: wait for its end, or use another folder")
 	// ErrTheorem means that a policy's total wait is not the counted one.
 	ErrTheorem = errors.New("the total wait depends on the policy")
 )

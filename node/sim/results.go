@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"syscall"
 )
 
 // Results keeps a study's rows in a file as they come, one JSON line each, so
@@ -22,12 +23,15 @@ type Results struct {
 }
 
 // OpenResults opens or begins a study's results file. One of another study is
-// refused (ErrOtherStudy); a line cut off by a crash is dropped, and a damaged one
+// refused (ErrOtherStudy), and one that is being written (ErrBusy); a line cut off by a crash is dropped, and a damaged one
 // not taken: its instance is played again.
 func OpenResults(path string, s *Study) (*Results, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("open results: %w", err)
+	}
+	if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil { // gone with the file's last user
+		return nil, errors.Join(fmt.Errorf("open results %s: %w", path, ErrBusy), f.Close())
 	}
 	r := &Results{f: f, study: s, keys: s.keys(), rows: map[int]*Row{}}
 	if err := r.load(s.Mark()); err != nil {
@@ -121,7 +125,7 @@ func (r *Results) Save(row *Row) error {
 		return fmt.Errorf("encode result: %w", err)
 	}
 	if _, err := r.f.Write(append(line, '\n')); err != nil {
-		return fmt.Errorf("write results: %w", err)
+		return fmt.Errorf("write results: %w; make room, and the same command goes on from here", err)
 	}
 	r.rows[row.Index] = row
 	return nil

@@ -72,7 +72,7 @@ func (s *Study) Validate() error {
 	case s.Mappings < 1 || s.Mappings > maxMappings:
 		return fmt.Errorf("%w: %d mappings, want 1 to %d", ErrBadCase, s.Mappings, maxMappings)
 	case len(s.Loads) == 0 || len(s.Loads) > maxLoads || len(s.Scenarios) == 0 || len(s.Policies) == 0 || s.Sample < 0:
-		return fmt.Errorf("%w: %d loads, %d scenarios, %d policies, sample %d", ErrBadCase, len(s.Loads), len(s.Scenarios), len(s.Policies), s.Sample)
+		return fmt.Errorf("%w: %d loads, %d scenarios, %d policies and a sample of one in %d, want at least one of each and at most 100 loads, 0 for no sample", ErrBadCase, len(s.Loads), len(s.Scenarios), len(s.Policies), s.Sample)
 	}
 	if err := s.distinct(); err != nil {
 		return err

@@ -182,6 +182,27 @@ func TestResultsOfAnotherStudyAreRefused(t *testing.T) {
 	}
 }
 
+// Two processes that wrote the same results would spoil them.
+func TestResultsHaveOneWriter(t *testing.T) {
+	s := smallStudy(t)
+	path := filepath.Join(t.TempDir(), "rows")
+	first, err := OpenResults(path, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenResults(path, s); !errors.Is(err, ErrBusy) {
+		t.Errorf("a second writer: %v", err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second, err := OpenResults(path, s)
+	if err != nil {
+		t.Fatalf("after the first: %v", err)
+	}
+	second.Close()
+}
+
 func TestBadStudiesSayWhatToDo(t *testing.T) {
 	w := sample(t)
 	for name, c := range map[string]struct {
@@ -197,7 +218,6 @@ func TestBadStudiesSayWhatToDo(t *testing.T) {
 		"scenarios":     {func(s *Study) { s.Scenarios = []Scenario{Equal, Zipf, Equal} }, ErrBadCase},
 		"loads":         {func(s *Study) { s.Loads = []float64{1, 1} }, ErrBadCase},
 		"policies":      {func(s *Study) { s.Policies = append(s.Policies, sched.FairShare) }, ErrBadCase},
-		"jobs as given": {func(s *Study) { s.Setup.Unit = 0 }, ErrBadCase},
 		"long period":   {func(s *Study) { s.Setup.Period = 40 * 86400 }, ErrTooShort},
 		"few users":     {func(s *Study) { s.Setup.Sites, s.Setup.Period = 12, 60 }, ErrTooFew},
 	} {

@@ -25,6 +25,17 @@ help: ## list the targets
 build: need-go ## build bin/cloudshare
 	@CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/cloudshare ./cmd/cloudshare
 
+# Built without an engine, and without fetching anything. CA= names other
+# certificates to trust than this machine's.
+IMAGE     := bin/cloudshare-image.tar
+IMAGE_TAG := cloudshare:$(VERSION)
+CA        ?= /etc/ssl/certs/ca-certificates.crt
+
+.PHONY: image
+image: build bin/tools/ociimage ## build a container image FROM scratch into bin
+	@bin/tools/ociimage -program bin/cloudshare -ca "$(CA)" -tag "$(IMAGE_TAG)" -out $(IMAGE)
+	@echo "$(IMAGE) holds $(IMAGE_TAG)"
+
 .PHONY: run
 run: build ## start three sites on this machine with a sample workload to watch
 	@bin/cloudshare dev --sites 3 --sample
@@ -38,6 +49,14 @@ test: need-go need-cc bin/tools/testsum ## run all tests with the race detector
 .PHONY: test-short
 test-short: need-go bin/tools/testsum ## run the packages' own tests, without the race detector
 	@bin/tools/testsum -- $(GO) test -json -timeout 3m $(UNIT)
+
+# Containers are tested on real engines, started and ended by the tests themselves
+# in folders of their own. 100 kills of a broker are among them: some minutes.
+.PHONY: test-container
+test-container: need-root need-engines image bin/tools/testsum ## run tasks in containers of a real dockerd and Podman (root)
+	@CLOUDSHARE_IMAGE="$(CURDIR)/$(IMAGE)" CLOUDSHARE_IMAGE_TAG="$(IMAGE_TAG)" bin/tools/testsum \
+		-- $(GO) test -json -tags container -count=1 -timeout 30m ./executor/container/... \
+		-- $(GO) test -json -tags container -count=1 -timeout 20m ./test/container/...
 
 # The pages are looked at in Debian's chromium (CHROMIUM= names another one).
 .PHONY: test-web
@@ -158,6 +177,10 @@ bin/tools/testsum: $(wildcard .ci/tools/testsum/*.go)
 	@mkdir -p bin/tools
 	@$(GO) -C .ci/tools build -buildvcs=false -o $(TOOLS)/ ./testsum
 
+bin/tools/ociimage: $(wildcard .ci/tools/ociimage/*.go)
+	@mkdir -p bin/tools
+	@$(GO) -C .ci/tools build -buildvcs=false -o $(TOOLS)/ ./ociimage
+
 .PHONY: clean
 clean: ## remove what was built or measured
 	@rm -rf bin bench.txt bench-losses.txt coverage.out
@@ -175,6 +198,11 @@ need-go:
 .PHONY: need-root
 need-root:
 	@[ "$$(id -u)" = 0 ] || { echo "Root is needed to make network namespaces: run sudo make, or leave this target out"; exit 1; }
+
+.PHONY: need-engines
+need-engines:
+	@for p in dockerd podman runc busybox; do command -v $$p >/dev/null || \
+		{ echo "$$p is missing: apt-get install docker.io podman runc busybox-static (none of their services is needed)"; exit 1; }; done
 
 .PHONY: need-git
 need-git:

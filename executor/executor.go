@@ -120,6 +120,7 @@ type Event struct {
 	ID      ID
 	Started bool    // the process runs now
 	Ended   *Result // or it ended
+	Doing   string  // or this is done before it starts, one line for people
 	// Capacity true: Capacity() may have changed; ID is empty.
 	Capacity bool
 }

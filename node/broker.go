@@ -73,6 +73,7 @@ type Broker struct {
 	synced   chan struct{} // a publication's records are synced
 
 	handlers   map[string]executor.Handler
+	doings     doings
 	forgets    chan handlerID
 	warden     *warden
 	disk       *diskWatch

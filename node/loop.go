@@ -402,6 +402,7 @@ func (b *Broker) listen(h executor.Handler) {
 }
 
 func (b *Broker) handle(h executor.Handler, ev executor.Event) {
+	b.doings.note(ev)
 	switch {
 	case ev.Ended != nil:
 		b.post(endedEvent{ev.ID, *ev.Ended})

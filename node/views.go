@@ -70,6 +70,7 @@ func countsOf(c fsm.Counts) map[string]uint32 {
 func (b *Broker) Tasks(ctx context.Context, id fsm.JobID, from uint32, limit int) ([]Task, uint32, error) {
 	for range 2 {
 		if tasks, next, ok := b.federationTasks(id, from, limit); ok {
+			b.doings.explain(id, tasks)
 			return tasks, next, nil
 		}
 		if id.Site != b.cfg.Site {
@@ -82,6 +83,7 @@ func (b *Broker) Tasks(ctx context.Context, id fsm.JobID, from uint32, limit int
 			return nil, 0, err
 		}
 		if found {
+			b.doings.explain(id, tasks)
 			return tasks, next, nil
 		}
 	}

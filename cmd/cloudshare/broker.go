@@ -16,7 +16,6 @@ import (
 
 	"github.com/cloudshare/cloudshare/api"
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/local"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/coord/raftlog"
@@ -27,14 +26,14 @@ const raftDir = "raft"
 
 // brokerParts are a broker's parts in the order in which they are opened.
 type brokerParts struct {
-	journal *node.Journal
-	log     *raftlog.Log
-	handler *local.Handler
-	hints   *hints
-	broker  *node.Broker
-	records *records
-	server  *api.Server
-	debug   *debugServer
+	journal  *node.Journal
+	log      *raftlog.Log
+	handlers []executor.Handler
+	hints    *hints
+	broker   *node.Broker
+	records  *records
+	server   *api.Server
+	debug    *debugServer
 }
 
 // runBroker wires a broker and runs it until ctx ends or it fails.
@@ -42,6 +41,7 @@ func runBroker(ctx context.Context, cfg Config, log zerolog.Logger) error {
 	var p brokerParts
 	err := p.start(ctx, cfg, log)
 	if err == nil {
+		tellService(log, "READY=1")
 		log.Info().Str("http", p.server.Addr()).Str("peer", p.log.Addr()).Str("data", cfg.DataDir).Msg("broker runs")
 		select {
 		case <-ctx.Done():
@@ -55,6 +55,7 @@ func runBroker(ctx context.Context, cfg Config, log zerolog.Logger) error {
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = nil // told to stop while it started
 	}
+	tellService(log, "STOPPING=1")
 	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.StopWait)
 	defer cancel()
 	return errors.Join(err, p.stop(stop, cfg.StopTasks))
@@ -86,13 +87,7 @@ func (p *brokerParts) start(ctx context.Context, cfg Config, log zerolog.Logger)
 	if p.log, err = openLog(ctx, raftConfig(cfg, id, replica, log), probeAfter, log); err != nil {
 		return err
 	}
-	p.handler, err = local.Open(local.Config{
-		Dir: filepath.Join(cfg.DataDir, "local"), Site: cfg.Site,
-		Cores: cfg.Cores, MemMiB: cfg.MemoryMiB(), Pin: cfg.Pin, Grace: cfg.timing().Grace,
-		MaxLogBytes: sizeOf(cfg.TaskLogs.Each), Retention: cfg.taskLogs(),
-		Logger: log,
-	})
-	if err != nil {
+	if p.handlers, err = openHandlers(cfg, p.log.Federation(), log); err != nil {
 		return err
 	}
 	if p.hints, err = openGossip(cfg, p.log.Lineage(), replica, log); err != nil {
@@ -102,7 +97,7 @@ func (p *brokerParts) start(ctx context.Context, cfg Config, log zerolog.Logger)
 	exposure.ReserveCores = int64(cfg.Reserve)
 	p.broker, err = node.New(node.Config{
 		Site: cfg.Site, Node: id, Version: version, Exposure: exposure, KillGrace: cfg.timing().Grace, Disk: cfg.disk(),
-		Journal: p.journal, Replica: replica, Log: p.log, Handlers: []executor.Handler{p.handler},
+		Journal: p.journal, Replica: replica, Log: p.log, Handlers: p.handlers,
 		Genesis: genesis(p.log.Federation(), cfg.timing()), Logger: log,
 		Hints: p.hints, Registered: func(n uint64) {
 			if cause := p.hints.gossip.UpdateIncarnation(n); cause != nil {
@@ -162,8 +157,8 @@ func (p *brokerParts) stop(ctx context.Context, endTasks bool) error {
 	switch {
 	case p.broker != nil:
 		errs = append(errs, p.broker.Stop(ctx, endTasks))
-	case p.handler != nil:
-		errs = append(errs, p.handler.Close())
+	default:
+		errs = append(errs, closeHandlers(p.handlers))
 	}
 	if p.records != nil { // after the broker's last events
 		errs = append(errs, p.records.close())

@@ -45,9 +45,13 @@ are found again at the next start, unless --stop-tasks is given.`,
 			if err := s.checkFounding(); err != nil {
 				return err
 			}
-			log := a.logger(s.Config)
-			defer louder(s.Config, log)()
-			return runBroker(cmd.Context(), s.Config, log)
+			cfg, err := s.settled()
+			if err != nil {
+				return err
+			}
+			log := a.logger(cfg)
+			defer louder(cfg, log)()
+			return runBroker(cmd.Context(), cfg, log)
 		},
 	}
 	cmd.Flags().BoolVar(&check, "check-config", false, "check the configuration, print it with its sources, and end")

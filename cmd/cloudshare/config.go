@@ -27,6 +27,7 @@ type Config struct {
 	Gossip    string   `koanf:"gossip" doc:"host:port (TCP and UDP) for gossip; port 0 takes a free one"`
 	Bootstrap bool     `koanf:"bootstrap" doc:"found a new federation (empty data only)"`
 	Join      []string `koanf:"join" doc:"peer addresses of members to join through (empty data only)"`
+	IfEmpty   bool     `koanf:"if_empty" doc:"with data, pass over bootstrap and join instead of refusing: for services whose command line is always the same"`
 	Profile   string   `koanf:"profile" doc:"timing: lan or wan"`
 	Insecure  bool     `koanf:"insecure" doc:"let listeners without transport security leave the loopback"`
 	HTTPNames []string `koanf:"http_names" doc:"host names that clients may ask the API by, beside addresses, localhost and those in http and peer"`
@@ -35,6 +36,9 @@ type Config struct {
 	Reserve int    `koanf:"reserve" doc:"cores never lent to others"`
 	Pin     bool   `koanf:"pin" doc:"tie tasks to their cores"`
 	Memory  string `koanf:"memory" doc:"memory to use, such as 8Gi; 0 = all"`
+
+	Commands  bool            `koanf:"commands" doc:"run bare commands as processes of this machine; false = jobs with an image only"`
+	Container ContainerConfig `koanf:"container"`
 
 	MinFree string `koanf:"min_free" doc:"take no new jobs while data_dir's file system has less free; 0 = always take them"`
 
@@ -73,6 +77,7 @@ type ArchiveConfig struct {
 func DefaultConfig() Config {
 	return Config{
 		DataDir: "data", HTTP: "127.0.0.1:7700", Peer: "127.0.0.1:7701", Gossip: "127.0.0.1:7702", Join: []string{}, HTTPNames: []string{}, Profile: "lan",
+		Commands: true, Container: defaultContainer(),
 		Memory: "0", MinFree: "256Mi", StopWait: 15 * time.Second, LogLevel: "info", LogFormat: "console",
 		TaskLogs: TaskLogsConfig{Keep: 24 * time.Hour, MaxBytes: "4Gi", MaxCount: 10_000, Each: "64Mi"},
 		Archive:  ArchiveConfig{Scope: "own", Keep: 400 * 24 * time.Hour, MaxBytes: "256Mi"},
@@ -115,6 +120,9 @@ func (c Config) Validate() error {
 		return usage("min_free %q: must be a quantity such as 256Mi, or 0 for no limit", c.MinFree)
 	}
 	if err := c.checkKept(); err != nil {
+		return err
+	}
+	if err := c.checkContainer(); err != nil {
 		return err
 	}
 	if err := checkPProf(c.PProf); err != nil {
@@ -235,12 +243,21 @@ func (c Config) checkFounding() error {
 	switch founding := c.Bootstrap || len(c.Join) > 0; {
 	case err != nil:
 		return fmt.Errorf("look into data_dir: %w", err)
-	case old && founding:
+	case old && founding && !c.IfEmpty:
 		return usage("data in %s belong to a federation already: start without --bootstrap and --join, or name an empty --data-dir", c.DataDir)
 	case !old && !founding:
 		return usage("no data in %s yet: found a federation with --bootstrap, or join one with --join HOST:PORT", c.DataDir)
 	}
 	return nil
+}
+
+// settled is c as it counts for the data that are there.
+func (c Config) settled() (Config, error) {
+	if old, err := hasData(c.DataDir); err != nil || !old {
+		return c, err
+	}
+	c.Bootstrap, c.Join = false, nil // not IfEmpty: refused before
+	return c, nil
 }
 
 // hasData reports whether dir belongs to a member of a federation: a join that

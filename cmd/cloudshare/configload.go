@@ -100,7 +100,7 @@ func loadSettings(path string, flags *pflag.FlagSet, environ func() []string) (s
 		return l.s, usage("configuration: %s", strings.Join(strings.Fields(err.Error()), " "))
 	}
 	cfg := &l.s.Config
-	for _, list := range []*[]string{&cfg.Join, &cfg.HTTPNames} {
+	for _, list := range []*[]string{&cfg.Join, &cfg.HTTPNames, &cfg.Container.Images, &cfg.Container.Mounts, &cfg.Container.CapAdd} {
 		if len(*list) > 0 { // one text may hold several, as in the environment
 			*list = strings.Split(strings.Join(*list, ","), ",")
 		}

@@ -1,12 +1,19 @@
 package main
 
-import "github.com/cloudshare/cloudshare/executor/local"
+import (
+	"github.com/cloudshare/cloudshare/executor/container/box"
+	"github.com/cloudshare/cloudshare/executor/local"
+)
 
 // supervise is the other life of this binary: the process that owns one
-// attempt of a local machine. Nothing else of the program may run before it.
+// attempt, on a local machine or in a container. Nothing else of the program may
+// run before it.
 func supervise(args []string) (code int, yes bool) {
-	if len(args) == 0 || args[0] != "supervise" {
-		return 0, false
+	switch {
+	case len(args) > 0 && args[0] == "supervise":
+		return local.Supervise(args[1:]), true
+	case len(args) == 1 && args[0] == box.Verb:
+		return box.Init(), true
 	}
-	return local.Supervise(args[1:]), true
+	return 0, false
 }

@@ -13,6 +13,20 @@ type Retention struct {
 	Count int           // attempts; 0 = 10,000
 }
 
+// WithDefaults fills in the zero fields.
+func (r Retention) WithDefaults() Retention {
+	if r.Age == 0 {
+		r.Age = 24 * time.Hour
+	}
+	if r.Bytes == 0 {
+		r.Bytes = 4 << 30
+	}
+	if r.Count == 0 {
+		r.Count = 10_000
+	}
+	return r
+}
+
 // Kept is a forgotten attempt whose logs stay for a while.
 type Kept struct {
 	Name  string

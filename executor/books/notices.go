@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Notices tells followers that a file has grown: one inotify instance for all,
-// since a user has only a few.
+// Notices tells followers that a file has grown, or that a writer has closed it:
+// one inotify instance for all, since a user has only a few.
 type Notices struct {
 	f    *os.File
 	done chan struct{}
@@ -37,7 +37,7 @@ func (n *Notices) Add(path string) (<-chan struct{}, func(), error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	ch := make(chan struct{}, 1)
-	wd, err := n.control(func(fd int) (int, error) { return unix.InotifyAddWatch(fd, path, unix.IN_MODIFY) })
+	wd, err := n.control(func(fd int) (int, error) { return unix.InotifyAddWatch(fd, path, unix.IN_MODIFY|unix.IN_CLOSE_WRITE) })
 	if err != nil {
 		return nil, nil, fmt.Errorf("watch %s: %w", path, err)
 	}

@@ -26,6 +26,11 @@ type Env struct {
 	Site string
 	// Grace between TERM and KILL.
 	Grace time.Duration
+	// Slack is what a start may take beside what a process does.
+	Slack time.Duration
+	// Image in which tasks run, "" = bare commands. It has a shell and the usual
+	// programs in /bin, and the test's temporary folders at their paths.
+	Image string
 }
 
 // Factory makes fresh storage.
@@ -162,7 +167,7 @@ func (r *rig) task(command ...string) executor.Task {
 	return executor.Task{
 		ID:    executor.ID{Job: "site-1.42", Task: r.next, Attempt: 1, Token: uint64(100 + r.next)},
 		Owner: "site-1", Site: r.env.Site, Machine: r.h.Capacity()[0].Name,
-		Need: executor.Resources{MilliCPU: 1000}, Command: command,
+		Need: executor.Resources{MilliCPU: 1000}, Command: command, Image: r.env.Image,
 	}
 }
 

@@ -15,7 +15,7 @@ func (r *rig) foreign(d time.Duration) (executor.Task, <-chan struct{}) {
 	return t, r.holders(fifo)
 }
 
-func (r *rig) lease() time.Duration { return r.env.Grace + 1500*time.Millisecond }
+func (r *rig) lease() time.Duration { return r.env.Grace + 1500*time.Millisecond + r.env.Slack }
 
 // testFence: dead at the fence, not a moment later, though it ignores TERM.
 func testFence(r *rig) {

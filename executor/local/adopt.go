@@ -187,7 +187,7 @@ func (h *Handler) replay(s *slot, lines []line) []*work {
 		switch {
 		case l.Ask != nil:
 			name := l.Ask.Task.ID.String()
-			if !validName(name) || byName[name] != nil {
+			if !books.ValidName(name) || byName[name] != nil {
 				continue
 			}
 			w := &work{

@@ -89,9 +89,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	c.Grace = orElse(c.Grace, time.Second)
 	c.MaxLogBytes = orElse(c.MaxLogBytes, 64<<20)
-	c.Retention.Age = orElse(c.Retention.Age, 24*time.Hour)
-	c.Retention.Bytes = orElse(c.Retention.Bytes, 4<<30)
-	c.Retention.Count = orElse(c.Retention.Count, 10_000)
+	c.Retention = c.Retention.WithDefaults()
 	if c.Executable == "" {
 		c.Executable = "/proc/self/exe"
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
@@ -55,11 +54,6 @@ type ended struct {
 	Err    int64           `json:"err"`
 	At     time.Time       `json:"at"`
 }
-
-var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,199}$`)
-
-// validName says that an attempt's name can be a file's name.
-func validName(name string) bool { return nameForm.MatchString(name) }
 
 // appendLine writes one line. It begins with a newline as well, so that a line
 // torn by a full disk cannot swallow the next one.

@@ -37,7 +37,7 @@ func FuzzAdoptJournal(f *testing.F) {
 			t.Fatal(err)
 		}
 		for _, st := range h.states() {
-			if st.Running || st.Ended == nil || !validName(st.ID.String()) {
+			if st.Running || st.Ended == nil || !books.ValidName(st.ID.String()) {
 				t.Errorf("got %+v, want an end: its supervisor is dead", st)
 			}
 		}

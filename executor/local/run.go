@@ -19,7 +19,7 @@ func nowUnix() int64 { return time.Now().UnixNano() }
 // Start implements executor.Handler.
 func (h *Handler) Start(ctx context.Context, t executor.Task) error {
 	name := t.ID.String()
-	if !validName(name) {
+	if !books.ValidName(name) {
 		return fmt.Errorf("start %.80q: %w: an id holds only [a-z0-9.-], at most 200", name, executor.ErrUnfit)
 	}
 	w, first, err := h.admit(t, name)

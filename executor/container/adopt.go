@@ -1,0 +1,177 @@
+package container
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/container/box"
+)
+
+// maxFirstLook is how long Adopt waits for the engine's first answer.
+const maxFirstLook = 5 * time.Second
+
+// Adopt implements executor.Handler: attempts are found by their folders, so it
+// needs no engine. One whose end is not told is taken for running until the
+// engine says what it knows.
+func (h *Handler) Adopt(ctx context.Context) ([]executor.State, error) {
+	dirs, err := os.ReadDir(h.path("attempts"))
+	if err != nil {
+		return nil, fmt.Errorf("adopt: %w", err)
+	}
+	for _, d := range dirs {
+		if err = ctx.Err(); err != nil {
+			return nil, fmt.Errorf("adopt: %w", err)
+		}
+		if err = h.adoptOne(d.Name()); err != nil {
+			return nil, fmt.Errorf("adopt attempt %s: %w", d.Name(), err)
+		}
+	}
+	states, err := h.adoptedAll()
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-h.looked:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("adopt: %w", ctx.Err())
+	case <-time.After(maxFirstLook):
+	}
+	return states, nil
+}
+
+// adoptedAll opens the handler for Start, and attends to what runs.
+func (h *Handler) adoptedAll() ([]executor.State, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return nil, fmt.Errorf("adopt: %w", ErrClosed)
+	}
+	h.adopted = true
+	states := h.states()
+	for _, w := range h.attempts {
+		if w.ended == nil {
+			h.life.Add(1)
+			go h.attend(w, nil)
+		}
+	}
+	h.life.Add(1)
+	go h.listen()
+	return states, nil
+}
+
+// adoptOne reads an attempt's folder.
+func (h *Handler) adoptOne(name string) error {
+	dir := h.path("attempts", name)
+	o, err := box.ReadOrder(dir)
+	if err != nil || o.Task.ID.String() != name || !books.ValidName(name) || !whole(dir) {
+		return removeAttempt(dir) // a crash before it was whole: it was never given to the engine
+	}
+	w := h.newWork(o.Task)
+	close(w.accepted)
+	if w.ended, err = readEnd(dir); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.attempts[name] = w
+	if w.ended == nil {
+		w.hold = h.room.Adopt(o.Task.Need, o.CPUs)
+		word, err := box.Hear(dir)
+		w.began = err == nil && word.Run != nil // said in an earlier life
+		return nil
+	}
+	close(w.done)
+	close(w.cleaned)
+	if w.forgotten = w.ended.Forgotten; w.forgotten {
+		h.keep(w)
+	}
+	return nil
+}
+
+// whole: box.Make has come to its end.
+func whole(dir string) bool {
+	st, err := os.Lstat(dir)
+	return err == nil && st.Mode() == os.ModeDir|0o755
+}
+
+// states are the attempts not forgotten, by name. REQUIRES: h.mu held.
+func (h *Handler) states() []executor.State {
+	var out []executor.State
+	for _, w := range h.attempts {
+		if w.forgotten {
+			continue
+		}
+		st := executor.State{Task: w.task, Running: w.ended == nil}
+		if w.ended != nil {
+			r := w.ended.Result
+			st.Ended = &r
+		}
+		out = append(out, st)
+	}
+	slices.SortFunc(out, func(a, b executor.State) int { return strings.Compare(a.ID.String(), b.ID.String()) })
+	return out
+}
+
+// Files of an attempt's folder that are the handler's own.
+const (
+	endFile = "end"
+	// maxEnd bounds it: a detail comes from an engine, or from inside a container.
+	maxEnd = 1 << 20
+)
+
+func writeEnd(dir string, e *ended) error {
+	b, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("encode end: %w", err)
+	}
+	path := filepath.Join(dir, endFile)
+	if err = os.WriteFile(path+".new", b, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+// readEnd returns nil if there is none.
+func readEnd(dir string) (*ended, error) {
+	f, err := os.Open(filepath.Join(dir, endFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	e := &ended{}
+	if err := json.NewDecoder(io.LimitReader(f, maxEnd)).Decode(e); err != nil {
+		return nil, nil // torn by a crash: the attempt's own word counts again
+	}
+	return e, nil
+}
+
+// removeWork removes the private directory, whoever made what is in it.
+func removeWork(dir string) error { return removeAttempt(box.WorkOf(dir)) }
+
+// removeAttempt removes a folder, also below folders that deny it to their owner.
+func removeAttempt(dir string) error {
+	err := os.RemoveAll(dir)
+	if err == nil {
+		return nil
+	}
+	_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, _ error) error {
+		if d != nil && d.IsDir() {
+			_ = os.Chmod(path, 0o700) // before it is read
+		}
+		return nil
+	})
+	return os.RemoveAll(dir)
+}

@@ -1,0 +1,332 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/container/box"
+	"github.com/cloudshare/cloudshare/executor/container/engine"
+)
+
+// work is an attempt as the handler knows it.
+type work struct {
+	task executor.Task
+	name string
+	dir  string
+	hold books.Hold
+
+	accepted chan struct{} // closed when Start is decided
+	done     chan struct{} // closed when ended is set
+	cleaned  chan struct{} // closed when nothing more is done about it
+	poke     chan struct{} // capacity 1: look at it again
+	startErr error         // why Start failed; set before accepted is closed
+	// aborted ends when the preparation is to be given up; its cause says why.
+	aborted context.Context //nolint:containedctx // the attempt's own life before its container's
+	abort   context.CancelCauseFunc
+
+	// Guarded by Handler.mu.
+	stopWhy   string // "" = nobody asked for its end
+	began     bool   // the event was sent
+	ended     *ended // Invariant: set once, before done is closed
+	forgotten bool
+}
+
+// ended is an attempt's result, as it is kept beside its folder's other files.
+type ended struct {
+	Result    executor.Result `json:"result"`
+	At        time.Time       `json:"at"`
+	Out       [2]int64        `json:"out"` // bytes of stdout and of stderr
+	Forgotten bool            `json:"forgotten,omitempty"`
+}
+
+func (h *Handler) newWork(t executor.Task) *work {
+	name := t.ID.String()
+	w := &work{
+		task: t, name: name, dir: h.path("attempts", name),
+		accepted: make(chan struct{}), done: make(chan struct{}), cleaned: make(chan struct{}),
+		poke: make(chan struct{}, 1),
+	}
+	w.aborted, w.abort = context.WithCancelCause(context.Background())
+	return w
+}
+
+// again has the attempt looked at.
+func (w *work) again() {
+	select {
+	case w.poke <- struct{}{}:
+	default:
+	}
+}
+
+// container is the name that the engine knows the attempt's container by.
+func (h *Handler) container(w *work) string { return "cloudshare-" + h.id + "-" + w.name }
+
+const (
+	// relook is how soon an attempt is looked at again that has told its end and
+	// has not gone yet.
+	relook = 2 * time.Millisecond
+	// impatience is how much longer than its grace a stop may take before the
+	// engine is asked to kill: the container may be paused.
+	impatience = 10 * time.Second
+)
+
+// attend sees one attempt to its end, and its container away. prepare makes and
+// starts its container; nil: an earlier life of the broker did, or may have.
+func (h *Handler) attend(w *work, prepare func() error) {
+	defer h.life.Done()
+	defer close(w.cleaned)
+	defer w.abort(nil)
+	grown, unlist, err := h.notices.Add(box.Told(w.dir))
+	if err != nil { // its folder was removed
+		h.settle(w, lost("its folder cannot be watched: "+err.Error()))
+		h.clean(w)
+		return
+	}
+	defer unlist()
+	if prepare != nil {
+		if err = prepare(); errors.Is(err, ErrClosed) {
+			return // the next life finds out what has become of it
+		}
+		if err != nil {
+			h.void(w, h.unprepared(w, err))
+		}
+	}
+	h.watch(w, grown, prepare != nil && err == nil)
+	h.clean(w)
+}
+
+// void ends an attempt that has not begun, for certain: whatever the engine
+// still does with its container, its first process will find it ended.
+func (h *Handler) void(w *work, r executor.Result) {
+	if _, err := box.Void(w.dir, r); err != nil {
+		h.cfg.Logger.Warn().Err(err).Str("attempt", w.name).Msg("attempt that did not begin cannot be ended; looked at again")
+	}
+}
+
+// watch returns when the attempt has ended, or the handler is closed. One that
+// is fresh will say so itself.
+func (h *Handler) watch(w *work, grown <-chan struct{}, fresh bool) {
+	wait := time.NewTimer(time.Second)
+	defer wait.Stop()
+	var deadline <-chan time.Time // of a stop
+	for pause := relook; ; {
+		if !fresh {
+			soon := h.look(w)
+			if h.isEnded(w) {
+				return
+			}
+			wait.Reset(time.Hour)
+			if soon {
+				wait.Reset(pause)
+				pause = min(2*pause, time.Second)
+			}
+		}
+		fresh = false
+		if deadline == nil && h.whyStopped(w) != "" {
+			deadline = time.After(h.cfg.Grace + impatience)
+		}
+		select {
+		case <-grown:
+		case <-w.poke:
+		case <-wait.C:
+		case <-deadline:
+			h.killByEngine(w)
+			deadline = nil
+		case <-h.quit:
+			return
+		}
+	}
+}
+
+// look takes the attempt's own word; soon: it is to be looked at again.
+func (h *Handler) look(w *work) (soon bool) {
+	word, err := box.Hear(w.dir)
+	if err != nil {
+		h.settle(w, lost("its folder cannot be read: "+err.Error()))
+		return false
+	}
+	if word.Run != nil {
+		h.hasBegun(w)
+	}
+	switch {
+	case word.Alive && word.Ended != nil:
+		return true
+	case word.Alive:
+		if why := h.whyStopped(w); why != "" {
+			if _, err := box.Stop(w.dir, why); err != nil {
+				h.cfg.Logger.Warn().Err(err).Str("attempt", w.name).Msg("attempt did not hear its stop")
+			}
+		}
+		return false
+	case word.Ended != nil:
+		h.settle(w, word.Ended.Result)
+		return false
+	}
+	return h.inquire(w)
+}
+
+// inquire asks the engine about an attempt that says nothing; soon: it has begun
+// or ended in between.
+func (h *Handler) inquire(w *work) (soon bool) {
+	ctx, cancel := h.patience()
+	defer cancel()
+	c, err := h.engine.Inspect(ctx, h.container(w))
+	switch {
+	case errors.Is(err, engine.ErrNotFound): // never made, or removed
+	case err != nil:
+		if why := h.whyStopped(w); why != "" {
+			h.void(w, stoppedBefore(why)) // if it has not begun
+			return h.hasWord(w)
+		}
+		return false // the engine comes back: see catchUp
+	case c.State.Running || c.State.Status == "paused" || c.State.Status == "restarting" || c.State.Status == "stopping":
+		return true // about to tell
+	}
+	h.void(w, h.lastWord(w, c))
+	if h.hasWord(w) {
+		return true
+	}
+	h.settle(w, h.lastWord(w, c)) // it had begun
+	return false
+}
+
+// hasWord: its first process lives, or its end is told.
+func (h *Handler) hasWord(w *work) bool {
+	word, err := box.Hear(w.dir)
+	return err == nil && (word.Alive || word.Ended != nil)
+}
+
+// stoppedBefore is the end of what nobody wants any more before it began.
+func stoppedBefore(why string) executor.Result {
+	return executor.Result{Cause: executor.Stopped, Detail: "stopped before it began: " + why}
+}
+
+// lastWord is how an attempt ended whose first process told nothing; c is what
+// the engine has of it.
+func (h *Handler) lastWord(w *work, c engine.Container) executor.Result {
+	why := h.whyStopped(w)
+	switch {
+	case why != "":
+		return executor.Result{Cause: executor.Stopped, Signal: 9, ExitCode: 137, Detail: "stopped: " + why}
+	case c.ID == "":
+		return lost("its container is gone")
+	case c.State.Status == "created":
+		return lost("its container was never started")
+	case c.State.OOMKilled:
+		return executor.Result{
+			Cause: executor.Exited, ExitCode: 137, Signal: 9,
+			Detail: fmt.Sprintf("killed: out of memory (limit %dMi)", w.task.Need.MemMiB),
+		}
+	}
+	detail := fmt.Sprintf("its container was ended from outside (code %d)", c.State.ExitCode)
+	if c.State.Error != "" {
+		detail += ": " + c.State.Error
+	}
+	return lost(detail)
+}
+
+func lost(why string) executor.Result {
+	return executor.Result{Cause: executor.Vanished, Detail: "lost: " + why}
+}
+
+// killByEngine ends a container whose first process does not do it.
+func (h *Handler) killByEngine(w *work) {
+	ctx, cancel := h.patience()
+	defer cancel()
+	h.cfg.Logger.Warn().Str("attempt", w.name).Msg("attempt does not end by itself; its container is removed")
+	if err := h.engine.Remove(ctx, h.container(w)); err != nil {
+		h.cfg.Logger.Warn().Err(err).Str("attempt", w.name).Msg("container was not removed, will be tried again")
+	}
+}
+
+// patience bounds one call of the engine about a single container.
+func (h *Handler) patience() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), time.Minute)
+}
+
+func (h *Handler) isEnded(w *work) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return w.ended != nil
+}
+
+func (h *Handler) whyStopped(w *work) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return w.stopWhy
+}
+
+func (h *Handler) hasBegun(w *work) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !w.began && w.ended == nil {
+		w.began = true
+		h.events.Put(executor.Event{ID: w.task.ID, Started: true})
+	}
+}
+
+// settle ends an attempt. Its result is written before it is told.
+func (h *Handler) settle(w *work, r executor.Result) {
+	e := &ended{Result: r, At: time.Now()}
+	for i, name := range streams {
+		if st, err := os.Stat(filepath.Join(w.dir, name)); err == nil {
+			e.Out[i] = st.Size()
+		}
+	}
+	if err := writeEnd(w.dir, e); err != nil {
+		h.cfg.Logger.Warn().Err(err).Str("attempt", w.name).Msg("result not written; it is kept in memory")
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if w.ended != nil {
+		return
+	}
+	h.room.Release(w.hold)
+	w.ended = e
+	close(w.done)
+	h.events.Put(executor.Event{ID: w.task.ID, Ended: &r})
+}
+
+// clean removes what an ended attempt does not need any more. What an engine that
+// is away keeps is removed when it comes back: see catchUp.
+func (h *Handler) clean(w *work) {
+	if !h.isEnded(w) {
+		return
+	}
+	if err := h.remove(h.container(w)); err != nil {
+		h.cfg.Logger.Warn().Err(err).Str("attempt", w.name).Msg("container stays for now, until the engine is heard again")
+		return
+	}
+	if err := removeWork(w.dir); err != nil {
+		h.cfg.Logger.Warn().Err(err).Str("attempt", w.name).Msg("its working directory cannot be removed: files of another user? remove it as root")
+	}
+}
+
+// removals bounds how often an engine is asked to remove one container; the
+// pauses between sum up to some 25 s.
+const removals = 9
+
+// remove takes a container away. Podman refuses as long as it is stopping.
+func (h *Handler) remove(id string) error {
+	pause := 50 * time.Millisecond
+	for n := 1; ; n++ {
+		ctx, cancel := h.patience()
+		err := h.engine.Remove(ctx, id)
+		cancel()
+		if err == nil || errors.Is(err, engine.ErrAway) || n == removals {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+			pause *= 2
+		case <-h.quit:
+			return err
+		}
+	}
+}

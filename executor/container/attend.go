@@ -1,0 +1,146 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/container/engine"
+)
+
+// Pauses between two looks for an engine that is away.
+const (
+	minPause = 100 * time.Millisecond
+	maxPause = 2 * time.Second
+)
+
+// listen hears the engine until the handler is closed. Whenever it begins to
+// hear, all that may have happened before is caught up.
+func (h *Handler) listen() {
+	defer h.life.Done()
+	pause := minPause
+	for {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		go func() { // the engine's words may be long in coming
+			select {
+			case <-h.quit:
+				cancel(ErrClosed)
+			case <-ctx.Done():
+			}
+		}()
+		err := h.engine.Events(ctx, labelHome+"="+h.id, func() {
+			if err := h.catchUp(ctx); err != nil {
+				cancel(err)
+				return
+			}
+			pause = minPause
+		}, h.heard)
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		cancel(err)
+		h.setAway(err)
+		select {
+		case <-time.After(pause):
+			pause = min(2*pause, maxPause)
+		case <-h.quit:
+			return
+		}
+	}
+}
+
+// catchUp compares the engine's containers with the attempts: what ended
+// meanwhile is looked at, what belongs to none is removed.
+func (h *Handler) catchUp(ctx context.Context) error {
+	info, err := h.engine.Info(ctx)
+	if err != nil {
+		return err
+	}
+	list, err := h.engine.List(ctx, labelHome+"="+h.id)
+	if err != nil {
+		return err
+	}
+	for _, c := range list {
+		if !h.wanted(c.Labels[labelName]) {
+			if err := h.remove(c.ID); err != nil {
+				return fmt.Errorf("remove a container that belongs to no attempt: %w", err)
+			}
+		}
+	}
+	h.setUp(info)
+	return nil
+}
+
+// wanted: the container's attempt runs, or is about to.
+func (h *Handler) wanted(name string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	w := h.attempts[name]
+	return w != nil && w.ended == nil
+}
+
+// heard takes the engine's word of one container.
+func (h *Handler) heard(e engine.Event) {
+	name := e.Labels[labelName]
+	h.mu.Lock()
+	w := h.attempts[name]
+	wanted := w != nil && w.ended == nil
+	h.mu.Unlock()
+	switch {
+	case wanted && e.Action == "die":
+		w.again()
+	case !wanted && e.Action == "create": // asked for in an earlier life, or given up
+		if err := h.remove(e.ID); err != nil {
+			h.cfg.Logger.Warn().Err(err).Str("attempt", name).Msg("a container that belongs to no attempt was not removed, will be tried again")
+		}
+	}
+}
+
+// setUp: the engine answers. All that runs is looked at.
+func (h *Handler) setUp(info engine.Info) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.info, h.away = info, nil
+	close(h.up)
+	h.answered()
+	for _, w := range h.attempts {
+		if w.ended == nil {
+			w.again()
+		}
+	}
+	h.events.Put(executor.Event{Capacity: true})
+	if info.NCPU < h.cfg.Cores {
+		h.cfg.Logger.Warn().Int("cores", h.cfg.Cores).Int("engine", info.NCPU).Msg("more cores are given to containers than their machine has")
+	}
+}
+
+// lostEngine: a call was not answered.
+func (h *Handler) lostEngine() { h.setAway(engine.ErrAway) }
+
+// setAway: the engine does not answer; nothing is offered until it does.
+func (h *Handler) setAway(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	select {
+	case <-h.up:
+		h.up = make(chan struct{})
+		h.events.Put(executor.Event{Capacity: true})
+		if !errors.Is(err, ErrClosed) {
+			h.cfg.Logger.Warn().Err(err).Msg("the container engine is away: what runs goes on, nothing is started until it is back")
+		}
+	default:
+	}
+	h.away = err
+	h.answered()
+}
+
+// answered: it is known whether the engine is there. REQUIRES: h.mu held.
+func (h *Handler) answered() {
+	select {
+	case <-h.looked:
+	default:
+		close(h.looked)
+	}
+}

@@ -1,0 +1,173 @@
+package container
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/container/engine"
+)
+
+// Errors of this handler beside the contract's.
+var (
+	// ErrClosed: the handler was closed.
+	ErrClosed = errors.New("handler closed")
+	// ErrInUse: another broker holds the directory.
+	ErrInUse = errors.New("directory in use by another broker")
+	// ErrNotAdopted: Start before Adopt; the machine's use is not known yet.
+	ErrNotAdopted = errors.New("start before adopt")
+	// ErrRunning: Forget of an attempt that has not ended.
+	ErrRunning = errors.New("attempt still running")
+	// ErrNotStatic: the program cannot run inside images.
+	ErrNotStatic = errors.New("not a static program")
+)
+
+// machineName is the only machine of this handler.
+const machineName = "container"
+
+// Pull says when images are fetched.
+type Pull string
+
+// The ways to get an image.
+const (
+	PullIfMissing Pull = "if-missing"
+	PullNever     Pull = "never"
+)
+
+// Config of a container handler. The zero value of a field means its default.
+type Config struct {
+	Dir    string // made if missing; one broker at a time; the engine must see it under the same path
+	Engine string // unix:///path/of/its.sock
+	Site   string
+	// Federation is a label of every container, for people.
+	Federation string
+
+	Cores  int   // given to containers
+	MemMiB int64 // 0 = the engine's machine's memory
+	// CPUs, if any, are those of the Cores: each attempt gets its own. Without,
+	// the engine holds it to the time of its cores.
+	CPUs []int
+	Pids int64 // processes and threads of one container; 0 = 4096
+
+	Images Images
+	// Network of containers, by the engine's name: "none" is none, "" the
+	// engine's default.
+	Network  string
+	ReadOnly bool     // the image's files cannot be changed; /tmp is memory
+	User     string   // "" = the image's own; else USER or USER:GROUP
+	CapAdd   []string // capabilities to keep; all others are dropped
+	// Mounts are folders of the machine for every container, as FROM:TO or
+	// FROM:TO:ro.
+	Mounts       []string
+	CgroupParent string
+
+	Grace       time.Duration // between TERM and KILL; 0 = 1 s
+	MaxLogBytes int64         // of each of stdout and stderr of an attempt; 0 = 64 MiB
+	Retention   books.Retention
+	// Executable is the program that is every container's first process; "" =
+	// this very program. It must be static.
+	Executable string
+	// Logger hears what the site should mend. The zero value is silent.
+	Logger zerolog.Logger
+}
+
+// Images says which images may run here.
+type Images struct {
+	// Allow are patterns of names with their registry and without a tag, such as
+	// "docker.io/library/*"; "*" stands for anything. None allows all.
+	Allow []string
+	Pull  Pull // "" = if-missing
+}
+
+// maxAllow bounds the patterns.
+const maxAllow = 1000
+
+// Validate names the first thing that cannot work.
+func (c Config) Validate() error {
+	switch {
+	case c.Dir == "":
+		return errors.New("container: dir is empty: name a directory for attempts")
+	case c.Site == "":
+		return errors.New("container: site is empty")
+	case c.Cores < 1:
+		return fmt.Errorf("container: cores is %d: give 1 or more", c.Cores)
+	case c.MemMiB < 0:
+		return fmt.Errorf("container: memory is %d MiB: give 1 or more, or 0 for all", c.MemMiB)
+	case len(c.CPUs) > 0 && len(c.CPUs) < c.Cores:
+		return fmt.Errorf("container: pin with %d cores, but only %d CPUs: lower cores or drop pin", c.Cores, len(c.CPUs))
+	case c.Pids < 0 || c.Pids > 0 && c.Pids < minPids:
+		return fmt.Errorf("container: pids is %d: give %d or more, or 0 for the default", c.Pids, minPids)
+	case c.Grace < 0:
+		return fmt.Errorf("container: grace is %s: it cannot be negative", c.Grace)
+	case c.MaxLogBytes < 0:
+		return fmt.Errorf("container: max log bytes is %d: it cannot be negative", c.MaxLogBytes)
+	case c.Retention.Age < 0 || c.Retention.Bytes < 0 || c.Retention.Count < 0:
+		return errors.New("container: retention cannot be negative")
+	case !slices.Contains([]Pull{"", PullIfMissing, PullNever}, c.Images.Pull):
+		return fmt.Errorf("container: pull %q: must be %s or %s", c.Images.Pull, PullIfMissing, PullNever)
+	case len(c.Images.Allow) > maxAllow:
+		return fmt.Errorf("container: %d patterns of images: at most %d", len(c.Images.Allow), maxAllow)
+	}
+	for _, p := range c.Images.Allow {
+		if p == "" || strings.ContainsAny(p, " \t@") {
+			return fmt.Errorf("container: image pattern %q: must be a name with its registry, such as docker.io/library/*", p)
+		}
+	}
+	if _, err := engine.New(c.Engine); err != nil {
+		return fmt.Errorf("container: %w", err)
+	}
+	_, err := c.mounts()
+	return err
+}
+
+const (
+	// ownPids are the threads of a container's first process.
+	ownPids = 16
+	minPids = 2 * ownPids
+	// ownMiB is what that process may need beside the task.
+	ownMiB = 16
+)
+
+// mounts reads Mounts.
+func (c Config) mounts() ([]engine.Mount, error) {
+	var out []engine.Mount
+	for _, text := range c.Mounts {
+		part := strings.Split(text, ":")
+		ro := len(part) == 3 && part[2] == "ro"
+		if len(part) != 2 && !ro || !filepath.IsAbs(part[0]) || !filepath.IsAbs(part[1]) {
+			return nil, fmt.Errorf("container: mount %q: must be /from:/to or /from:/to:ro", text)
+		}
+		out = append(out, engine.Mount{Type: "bind", Source: part[0], Target: part[1], ReadOnly: ro})
+	}
+	return out, nil
+}
+
+// withDefaults fills in the zero fields.
+func (c Config) withDefaults() (Config, error) {
+	dir, err := filepath.Abs(c.Dir)
+	if err != nil {
+		return c, fmt.Errorf("container: find %s: %w", c.Dir, err)
+	}
+	c.Dir = dir
+	c.Pids = orElse(c.Pids, 4096)
+	c.Grace = orElse(c.Grace, time.Second)
+	c.MaxLogBytes = orElse(c.MaxLogBytes, 64<<20)
+	c.Retention = c.Retention.WithDefaults()
+	c.Images.Pull = orElse(c.Images.Pull, PullIfMissing)
+	c.Executable = orElse(c.Executable, "/proc/self/exe")
+	return c, nil
+}
+
+func orElse[T comparable](v, def T) T {
+	var zero T
+	if v == zero {
+		return def
+	}
+	return v
+}

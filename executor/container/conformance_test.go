@@ -1,0 +1,68 @@
+//go:build container
+
+package container_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/container"
+	"github.com/cloudshare/cloudshare/executor/executortest"
+	"github.com/cloudshare/cloudshare/test/container/engines"
+	"github.com/cloudshare/cloudshare/test/testbed"
+)
+
+// program is this product as a static binary, built once.
+var program string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "program")
+	if err != nil {
+		panic(err)
+	}
+	if program, err = testbed.Build(context.Background(), dir); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// config is of a handler on an engine; scripts see the test's own files.
+func config(t *testing.T, e *engines.Engine) container.Config {
+	t.Helper()
+	return container.Config{
+		Dir: filepath.Join(t.TempDir(), "container"), Engine: e.Address, Site: "site-2", Federation: "test",
+		Cores: 2, Network: "none", Grace: 300 * time.Millisecond, Executable: program,
+		Mounts: []string{os.TempDir() + ":" + os.TempDir()}, //nolint:usetesting // all of the tests' folders are below it
+		Logger: zerolog.New(zerolog.NewTestWriter(t)),
+	}
+}
+
+func TestConformance(t *testing.T) {
+	for _, kind := range []string{engines.Docker, engines.Podman} {
+		t.Run(kind, func(t *testing.T) {
+			e := engines.Start(t, kind)
+			executortest.Run(t, func(t *testing.T) executortest.Env {
+				cfg := config(t, e)
+				return executortest.Env{
+					Site: cfg.Site, Grace: cfg.Grace, Image: engines.Image, Slack: 3 * time.Second,
+					Open: func(t *testing.T) executor.Handler {
+						t.Helper()
+						h, err := container.Open(cfg)
+						if err != nil {
+							t.Fatal(err)
+						}
+						return h
+					},
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,54 @@
+package engine
+
+import "strconv"
+
+// Spec is a container to make; the fields are the engine's own.
+type Spec struct {
+	Image           string
+	Entrypoint, Cmd []string
+	User            string `json:",omitempty"` // "" = the image's own
+	Labels          map[string]string
+	NetworkDisabled bool `json:",omitempty"`
+	HostConfig      HostConfig
+}
+
+// HostConfig is what a container may use of its machine.
+type HostConfig struct {
+	Mounts         []Mount
+	NetworkMode    string   `json:",omitempty"`
+	CpusetCpus     string   `json:",omitempty"`
+	NanoCpus       int64    `json:",omitempty"` // billionths of a CPU
+	Memory         int64    `json:",omitempty"` // bytes
+	MemorySwap     int64    `json:",omitempty"` // bytes, memory included
+	PidsLimit      int64    `json:",omitempty"`
+	CapDrop        []string `json:",omitempty"`
+	CapAdd         []string `json:",omitempty"`
+	SecurityOpt    []string `json:",omitempty"`
+	ReadonlyRootfs bool
+	CgroupnsMode   string            `json:",omitempty"`
+	CgroupParent   string            `json:",omitempty"`
+	Tmpfs          map[string]string `json:",omitempty"`
+	LogConfig      LogConfig
+}
+
+// Mount is a folder or file of the machine in the container.
+type Mount struct {
+	Type           string // bind
+	Source, Target string
+	ReadOnly       bool
+}
+
+// LogConfig names the driver of a container's own output.
+type LogConfig struct{ Type string }
+
+// CPUSet writes CPU numbers as the engine reads them.
+func CPUSet(cpus []int) string {
+	var b []byte
+	for i, n := range cpus {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, int64(n), 10)
+	}
+	return string(b)
+}

@@ -1,0 +1,51 @@
+//go:build container
+
+package container_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/test/container/engines"
+)
+
+// TestFetch: an image that is not there is fetched, which is told; its own
+// entrypoint and environment count. One that nobody has fails the task with the
+// registry's words, and a registry that cannot be reached is a loss.
+func TestFetch(t *testing.T) {
+	for _, kind := range []string{engines.Docker, engines.Podman} {
+		t.Run(kind, func(t *testing.T) {
+			registry := engines.StartRegistry(t)
+			registry.Hold = make(chan struct{})
+			r := open(t, config(t, engines.Start(t, kind, engines.Insecure(registry.Address))))
+
+			given := r.start(r.task(registry.Image()))
+			<-registry.Asked
+			r.must(r.Stop(t.Context(), given, "no longer wanted"))
+			if res := r.end(given); res.Cause != executor.Stopped || !strings.Contains(res.Detail, "no longer wanted") {
+				t.Errorf("stopped while it was fetched: got %+v", res)
+			}
+			id := r.start(r.task(registry.Image()))
+			r.hear("the fetching", func(e executor.Event) bool {
+				return e.ID == id && strings.Contains(e.Doing, "fetching image "+registry.Image())
+			})
+			close(registry.Hold)
+			if res := r.end(id); res.ExitCode != 0 || r.output(id) != "from the image\n" {
+				t.Errorf("got %+v and %q", res, r.output(id))
+			}
+			again := r.start(r.task(registry.Image(), "/bin/sh", "-c", "echo $FROM_IMAGE"))
+			if res := r.end(again); res.ExitCode != 0 || r.output(again) != "yes\n" {
+				t.Errorf("got %+v and %q", res, r.output(again))
+			}
+			absent := r.start(r.task(registry.Address+"/absent:1", "true"))
+			if res := r.end(absent); res.Cause != executor.NoStart || !strings.Contains(res.Detail, "/absent:1") {
+				t.Errorf("absent: got %+v", res)
+			}
+			away := r.start(r.task("127.0.0.1:1/task:1", "true"))
+			if res := r.end(away); res.Cause != executor.Vanished || !strings.Contains(res.Detail, "127.0.0.1:1") {
+				t.Errorf("no registry: got %+v", res)
+			}
+		})
+	}
+}

@@ -1,0 +1,137 @@
+//go:build container
+
+package container_test
+
+import (
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/test/container/engines"
+)
+
+// containers returns how many the engine has, running or not.
+func containers(t *testing.T, e *engines.Engine) int {
+	t.Helper()
+	b, err := e.Call(t.Context(), "GET", "/v1.41/containers/json?all=1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Count(string(b), `"ImageID"`)
+}
+
+// awaitNone waits until the engine has no container any more.
+func awaitNone(t *testing.T, e *engines.Engine) {
+	t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(patience); containers(t, e) > 0; {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("%d containers are left", containers(t, e))
+		}
+	}
+}
+
+// TestEngineAway: while the engine is dead, what runs goes on, ends, is stopped
+// and is held to its fence as ever; nothing is offered. When it is back, all is
+// caught up.
+func TestEngineAway(t *testing.T) {
+	e := engines.Start(t, engines.Docker, engines.Flags("--live-restore"))
+	cfg := config(t, e)
+	cfg.Cores = 4
+	r := open(t, cfg)
+	ends := r.start(r.shell("sleep 3; echo done; exit 5"))
+	stopped := r.start(r.shell("echo up; sleep 1000"))
+	goesOn := r.start(r.shell("sleep 1000"))
+	foreign := r.shell("sleep 1000")
+	foreign.Fence = executor.Boottime() + int64(8*time.Second)
+	fenced := r.start(foreign)
+	for _, id := range []executor.ID{ends, stopped, goesOn, fenced} {
+		r.running(id)
+	}
+	r.must(e.Signal(syscall.SIGKILL))
+	r.capacity(false)
+	if err := r.Start(t.Context(), r.shell("true")); !errors.Is(err, executor.ErrBusy) || !strings.Contains(err.Error(), "engine") {
+		t.Errorf("started without an engine: %v", err)
+	}
+	r.must(r.Stop(t.Context(), stopped, "no longer wanted"))
+	if res := r.end(stopped); res.Cause != executor.Stopped {
+		t.Errorf("got %+v, want it stopped", res)
+	}
+	if res := r.end(ends); res.ExitCode != 5 || r.output(ends) != "done\n" {
+		t.Errorf("got %+v and %q", res, r.output(ends))
+	}
+	if res := r.end(fenced); res.Cause != executor.Fenced || executor.Boottime() > foreign.Fence {
+		t.Errorf("got %+v at %d, want Fenced before %d", res, executor.Boottime(), foreign.Fence)
+	}
+	r.must(r.Handler.Close())
+	states := r.reopen() // without an engine, too
+	if len(states) != 4 || len(r.Capacity()) != 0 {
+		t.Errorf("adopted %d without an engine, want all 4: %+v", len(states), states)
+	}
+	r.must(e.Run(t.Context()))
+	r.capacity(true)
+	if got := r.said("echo back"); got != "back" {
+		t.Errorf("got %q", got)
+	}
+	r.must(r.Stop(t.Context(), goesOn, "test"))
+	if res := r.end(goesOn); res.Cause != executor.Stopped {
+		t.Errorf("got %+v, want what ran through all of it stopped", res)
+	}
+	awaitNone(t, e)
+}
+
+// TestEngineStops: an engine that is told to stop ends its containers; that is
+// no failure of theirs.
+func TestEngineStops(t *testing.T) {
+	e := engines.Start(t, engines.Docker)
+	r := open(t, config(t, e))
+	id := r.start(r.shell("sleep 1000"))
+	r.running(id)
+	r.must(e.Signal(syscall.SIGTERM))
+	if res := r.end(id); res.Cause != executor.Stopped && res.Cause != executor.Vanished {
+		t.Errorf("got %+v, want a loss", res)
+	}
+	r.must(e.Run(t.Context()))
+	r.capacity(true)
+	awaitNone(t, e)
+}
+
+// TestFromOutside: containers that others end, remove or pause.
+func TestFromOutside(t *testing.T) {
+	e := engines.Start(t, engines.Docker)
+	r := open(t, config(t, e))
+	act := func(id executor.ID, method, verb string) {
+		t.Helper()
+		b, err := e.Call(t.Context(), "GET", `/v1.41/containers/json?filters={"label":["cloudshare.name=`+id.String()+`"]}`, nil)
+		r.must(err)
+		_, rest, _ := strings.Cut(string(b), `"Id":"`)
+		_, err = e.Call(t.Context(), method, "/v1.41/containers/"+rest[:64]+verb, nil)
+		r.must(err)
+	}
+	removed := r.start(r.shell("sleep 1000"))
+	r.running(removed)
+	act(removed, "DELETE", "?force=1")
+	if res := r.end(removed); res.Cause != executor.Vanished || !strings.Contains(res.Detail, "gone") && !strings.Contains(res.Detail, "outside") {
+		t.Errorf("removed: got %+v", res)
+	}
+	stopped := r.start(r.shell("sleep 1000"))
+	r.running(stopped)
+	act(stopped, "POST", "/stop?t=10")
+	if res := r.end(stopped); res.Cause != executor.Stopped || !strings.Contains(res.Detail, "its container was stopped") {
+		t.Errorf("stopped: got %+v", res)
+	}
+	paused := r.start(r.shell("sleep 1000"))
+	r.running(paused)
+	act(paused, "POST", "/pause")
+	r.must(r.Stop(t.Context(), paused, "no longer wanted"))
+	if res := r.end(paused); res.Cause != executor.Stopped || !strings.Contains(res.Detail, "no longer wanted") {
+		t.Errorf("paused: got %+v", res)
+	}
+	awaitNone(t, e)
+}

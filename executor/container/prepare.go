@@ -1,0 +1,238 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/container/box"
+	"github.com/cloudshare/cloudshare/executor/container/engine"
+)
+
+// errStopped: nobody wants the attempt any more.
+var errStopped = errors.New("stopped")
+
+// maxAway is how long an attempt waits for an engine that went away before its
+// container was started; then another site may have it.
+const maxAway = 30 * time.Second
+
+// fetch gets an image and fills in what the order leaves to it.
+func (h *Handler) fetch(w *work, ref reference, o *box.Order) error {
+	ctx, cancel := h.abortable(w)
+	defer cancel()
+	h.note(w, "fetching image "+ref.String())
+	latest := time.Now()
+	err := h.engine.Pull(ctx, ref.String(), func(p engine.Progress) {
+		if now := time.Now(); now.Sub(latest) >= time.Second {
+			latest = now
+			h.note(w, fetching(ref, p))
+		}
+	})
+	if err == nil {
+		var img engine.Image
+		if img, err = h.engine.Image(ctx, ref.String()); err == nil {
+			takeImage(o, img)
+			err = box.WriteOrder(w.dir, *o)
+		}
+	}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		return &noImage{ref, err}
+	}
+	return nil
+}
+
+// noImage: an image was not to be had.
+type noImage struct {
+	ref   reference
+	cause error
+}
+
+// Error implements error.
+func (e *noImage) Error() string { return fmt.Sprintf("image %s: %v", e.ref, e.cause) }
+
+// Unwrap returns the engine's reason.
+func (e *noImage) Unwrap() error { return e.cause }
+
+// isWrong: it is the name that is wrong, or the right to it that lacks, not the
+// way to the registry. Engines say so only in words, which are the registries'.
+func (e *noImage) isWrong() bool {
+	said, ok := errors.AsType[*engine.Refusal](e.cause)
+	if !ok {
+		return false
+	}
+	if said.Status == http.StatusNotFound || said.Status == http.StatusBadRequest {
+		return true
+	}
+	for _, words := range []string{"not found", "manifest unknown", "name unknown", "denied", "unauthorized", "no matching manifest", "invalid reference"} {
+		if strings.Contains(strings.ToLower(said.Message), words) {
+			return true
+		}
+	}
+	return false
+}
+
+// fetching is a pull's progress for people.
+func fetching(ref reference, p engine.Progress) string {
+	s := fmt.Sprintf("fetching image %s: %d of %d layers", ref, p.Done, p.Layers)
+	if p.Bytes > 0 {
+		s += ", " + strconv.FormatInt(100*p.Fetched/p.Bytes, 10) + "% of those under way"
+	}
+	return s
+}
+
+// note tells what the attempt waits for before it starts.
+func (h *Handler) note(w *work, what string) {
+	h.events.Put(executor.Event{ID: w.task.ID, Doing: what})
+}
+
+// abortable ends when the attempt is stopped or the handler closed.
+func (h *Handler) abortable(w *work) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(w.aborted)
+	done := make(chan struct{})
+	go func() {
+		select {
+		case <-h.quit:
+			cancel(ErrClosed)
+		case <-done:
+		}
+	}()
+	return ctx, func() { close(done); cancel(nil) }
+}
+
+// launch makes and starts the attempt's container. An engine that goes away
+// meanwhile is waited for; since the name is the attempt's own, and its first
+// process begins once, a repeat of either call changes nothing.
+func (h *Handler) launch(w *work, ref reference, o box.Order) error {
+	spec := h.spec(w, ref, o)
+	for {
+		err := h.launchOnce(w, spec)
+		if !errors.Is(err, engine.ErrAway) {
+			return err
+		}
+		if wait := h.awaitEngine(w); wait != nil {
+			if errors.Is(wait, context.DeadlineExceeded) {
+				return err
+			}
+			return wait
+		}
+	}
+}
+
+func (h *Handler) launchOnce(w *work, spec engine.Spec) error {
+	if w.aborted.Err() != nil {
+		return context.Cause(w.aborted)
+	}
+	ctx, cancel := h.patience()
+	defer cancel()
+	if _, err := h.engine.Create(ctx, h.container(w), spec); err != nil && !errors.Is(err, engine.ErrConflict) {
+		return fmt.Errorf("make its container: %w", err)
+	}
+	if err := h.engine.Start(ctx, h.container(w)); err != nil {
+		return fmt.Errorf("start its container: %w", err)
+	}
+	return nil
+}
+
+// awaitEngine returns when the engine answers; an error says why nobody waits.
+func (h *Handler) awaitEngine(w *work) error {
+	h.lostEngine()
+	late := time.NewTimer(maxAway)
+	defer late.Stop()
+	h.mu.Lock()
+	up := h.up
+	h.mu.Unlock()
+	select {
+	case <-up:
+		return nil
+	case <-w.aborted.Done():
+		return context.Cause(w.aborted)
+	case <-h.quit:
+		return ErrClosed
+	case <-late.C:
+		return context.DeadlineExceeded
+	}
+}
+
+// unprepared is the end of an attempt whose container does not run. What is
+// wrong with the task fails it; what is the site's own trouble is a loss, and the
+// task runs elsewhere.
+func (h *Handler) unprepared(w *work, err error) executor.Result {
+	said, refused := errors.AsType[*engine.Refusal](err)
+	image, unfetched := errors.AsType[*noImage](err)
+	switch {
+	case errors.Is(err, errStopped):
+		return stoppedBefore(h.whyStopped(w))
+	case unfetched && image.isWrong(),
+		!unfetched && refused && (said.Status == http.StatusBadRequest || said.Status == http.StatusNotFound):
+		return executor.Result{Cause: executor.NoStart, ExitCode: 125, Detail: err.Error()}
+	}
+	h.cfg.Logger.Warn().Err(err).Str("attempt", w.name).Msg("a task of a container could not be started here")
+	return lost("not started: " + err.Error())
+}
+
+// spec is the attempt's container.
+func (h *Handler) spec(w *work, ref reference, o box.Order) engine.Spec {
+	c, t := h.cfg, w.task
+	s := engine.Spec{
+		Image: ref.String(), User: c.User, Labels: h.labels(t),
+		Entrypoint: []string{box.Run + "/" + box.Program}, Cmd: []string{box.Verb},
+		NetworkDisabled: c.Network == "none",
+		HostConfig: engine.HostConfig{
+			Mounts: h.mountsOf(w), NetworkMode: c.Network,
+			PidsLimit: c.Pids, CapDrop: []string{"ALL"}, CapAdd: c.CapAdd, SecurityOpt: []string{"no-new-privileges"},
+			ReadonlyRootfs: c.ReadOnly, CgroupnsMode: "private", CgroupParent: c.CgroupParent,
+			LogConfig: engine.LogConfig{Type: "none"},
+		},
+	}
+	if len(o.CPUs) > 0 {
+		s.HostConfig.CpusetCpus = engine.CPUSet(o.CPUs)
+	} else {
+		s.HostConfig.NanoCpus = int64(w.hold.Cores) * 1e9
+	}
+	if t.Need.MemMiB > 0 {
+		s.HostConfig.Memory = (t.Need.MemMiB + ownMiB) << 20
+		s.HostConfig.MemorySwap = s.HostConfig.Memory // no swap
+	}
+	if c.ReadOnly {
+		s.HostConfig.Tmpfs = map[string]string{"/tmp": "rw,nosuid,nodev,mode=1777"}
+	}
+	return s
+}
+
+func (h *Handler) mountsOf(w *work) []engine.Mount {
+	bind := func(from, to string, ro bool) engine.Mount {
+		return engine.Mount{Type: "bind", Source: from, Target: to, ReadOnly: ro}
+	}
+	m := []engine.Mount{
+		bind(h.path("run"), box.Run, true), bind(w.dir, box.Box, true), bind(box.WorkOf(w.dir), box.Work, false),
+	}
+	for _, name := range box.Written() {
+		m = append(m, bind(w.dir+"/"+name, box.Box+"/"+name, false))
+	}
+	return append(m, h.mounts...)
+}
+
+// labels name the attempt for people and for [Handler.catchUp].
+func (h *Handler) labels(t executor.Task) map[string]string {
+	return map[string]string{
+		labelHome: h.id, labelName: t.ID.String(),
+		"cloudshare.federation": h.cfg.Federation, "cloudshare.site": t.Site, "cloudshare.owner": t.Owner,
+		"cloudshare.job": t.Job, "cloudshare.task": strconv.FormatUint(uint64(t.ID.Task), 10),
+		"cloudshare.attempt": strconv.FormatUint(uint64(t.Attempt), 10),
+		"cloudshare.token":   strconv.FormatUint(t.Token, 10),
+	}
+}
+
+// Labels by which containers are found again.
+const (
+	labelHome = "cloudshare.home" // whose they are
+	labelName = "cloudshare.name" // the attempt
+)

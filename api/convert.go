@@ -165,13 +165,17 @@ var runningModes = [...]string{"partial", "completed"}
 // setNumber writes n into a number of a type that this package may not name.
 func setNumber[T ~uint8](to *T, n int) { *to = T(n) }
 
-func policyOf(p fsm.Params) wire.Policy {
-	return wire.Policy{
+func policyOf(p fsm.Params, sites int) wire.Policy {
+	out := wire.Policy{
 		Policy: p.Policy, Running: runningModes[min(int(p.Running), len(runningModes)-1)], PreferOwn: p.PreferOwn, FixedOrder: p.FixedOrder,
 		ReserveAfterMs: p.ReserveAfterMs, RetainMs: p.RetainMs, RetainJobs: p.RetainJobs, DepartureMs: p.DepartureMs,
 		RateCPU: p.RateCPU, RateMem: p.RateMem, RateGPU: p.RateGPU, QuantumMs: p.QuantumMs,
 		LeaseMs: p.LeaseMs, MarginMs: p.MarginMs,
 	}
+	if effective := fsm.EffectivePolicy(p.Policy, sites); effective != p.Policy {
+		out.Effective = effective
+	}
+	return out
 }
 
 func paramsOf(p wire.Policy) (fsm.Params, error) {

@@ -52,7 +52,7 @@ func (s *Server) humaOps() {
 		return &answer[wire.Ledger]{ledgerOf(s.broker.Ledger())}, nil
 	}))
 	read(s, "policy", "/v1/policy", "The federation's policy", current(s, func(_ context.Context, _ *none) (*answer[wire.Policy], error) {
-		return &answer[wire.Policy]{policyOf(s.broker.Params())}, nil
+		return &answer[wire.Policy]{s.policy()}, nil
 	}))
 	read(s, "status", "/v1/status", "This broker's view of itself and the federation", func(ctx context.Context, in *statusInput) (*answer[wire.Status], error) {
 		return &answer[wire.Status]{statusOf(s.broker.Status(in.Hash), s.drainOf(ctx), in.Hash)}, nil
@@ -132,6 +132,9 @@ func (s *Server) jobs(ctx context.Context, in *jobsInput) (*answer[wire.List[wir
 	return out, nil
 }
 
+// policy is the federation's.
+func (s *Server) policy() wire.Policy { return policyOf(s.broker.Params(), len(s.broker.Sites())) }
+
 // setPolicy reads the fields given on top of the policy as it is, so that a
 // client may send what it wants to change only.
 func (s *Server) setPolicy(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
@@ -145,7 +148,7 @@ func (s *Server) setPolicy(w http.ResponseWriter, r *http.Request, _ func(string
 	if err = s.broker.Current(); err != nil {
 		return err
 	}
-	policy := policyOf(s.broker.Params())
+	policy := s.policy()
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.DisallowUnknownFields()
 	if err = dec.Decode(&policy); err != nil {
@@ -164,7 +167,7 @@ func (s *Server) setPolicy(w http.ResponseWriter, r *http.Request, _ func(string
 	if err = s.broker.SetParams(r.Context(), params); err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, policyOf(s.broker.Params()))
+	return writeJSON(w, http.StatusOK, s.policy())
 }
 
 // noNulls refuses what JSON's decoder takes for "as it was": null for a field or

@@ -94,7 +94,7 @@ func whyOf(w *node.Why) wire.Why {
 func whyTurnOf(t *fsm.TurnView) wire.WhyTurn {
 	out := wire.WhyTurn{
 		Site: t.Site, Place: t.Place, Waiting: t.Waiting, OldestMs: t.OldestMs, Contribution: t.Contribution,
-		Utility: t.Utility, Priority: t.Priority, Usage: t.Usage, Share: float64(t.Share) / 1000, Tied: t.Tied,
+		Utility: t.Utility, Priority: t.Priority, Usage: t.Usage, Share: float64(t.Share) / 1000, Excess: t.Excess, Tied: t.Tied,
 	}
 	if t.Chosen {
 		out.StartsAgo = &t.StartsAgo

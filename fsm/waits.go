@@ -251,12 +251,17 @@ func (s *State) flushWaits() {
 	if w == nil || len(w.changed) == 0 {
 		return
 	}
-	w.queues.Step(s.quanta(s.time), w.changes, w.changed, s.epoch)
+	changed := w.changed[:0]
 	for _, id := range w.changed {
-		w.changes[id] = sched.Change{}
-		s.sites[id].waits.noted = false
+		if s.sites[id].waits.noted = false; w.changes[id] != (sched.Change{}) {
+			changed = append(changed, id)
+		}
 	}
-	w.changed = w.changed[:0]
+	w.queues.Step(s.quanta(s.time), w.changes, changed, s.epoch)
+	for _, id := range changed {
+		w.changes[id] = sched.Change{}
+	}
+	w.changed = changed[:0]
 }
 
 // ranked is a site's account with all that its rank needs. What waiting goes
@@ -296,6 +301,10 @@ func (s *State) accounts() func(x *site) *sched.Account {
 		return &a
 	}
 }
+
+// EffectivePolicy is the policy that counts in a federation of so many sites that
+// chose one: see State.Policy.
+func EffectivePolicy(chosen string, sites int) string { return sched.Effective(chosen, sites) }
 
 // Policy is the policy that counts: the parameters' one, or what takes its place
 // with so many sites (sched.Effective).

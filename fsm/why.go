@@ -9,7 +9,8 @@ type WhyView struct {
 	Index  uint64
 	TimeMs int64
 	Params Params
-	Job    JobID // Num is 0 for a job that is only asked about
+	Policy string // the one that counts: State.Policy
+	Job    JobID  // Num is 0 for a job that is only asked about
 	// Refused, if not OK, is why a submission would not be accepted; the rest is
 	// as if it were.
 	Refused Code
@@ -22,7 +23,10 @@ type WhyView struct {
 	Turns []TurnView
 	// Claims are all sites with tasks that compete, in the same order.
 	Claims []Claim
-	Sites  []SiteWhy // every site that ever registered, by name
+	// PerUnit is what a rank falls by when a unit of its site starts; only of the
+	// policies by projected waits, 0 of others.
+	PerUnit sched.Int128
+	Sites   []SiteWhy // every site that ever registered, by name
 }
 
 // Claim is what an estimate needs of a site that competes.
@@ -59,7 +63,11 @@ type TurnView struct {
 	Share                           int64  // FAIRSHARE: milli-cores that it contributes now
 	Chosen                          bool   // ROUND_ROBIN: ever; then
 	StartsAgo                       uint64 // how many starts of the federation ago
-	Tied                            bool   // equal to the job's own site
+	// Excess is of the policies by projected waits: what its tasks have waited and
+	// will, about, beyond their fair share, in cores·quanta.
+	Excess  string
+	Endless bool // then: alone its tasks would wait without end, for it has no core
+	Tied    bool // equal to the job's own site
 }
 
 // SiteWhy says why one site does not run the job.
@@ -140,7 +148,7 @@ func (s *State) WhySpec(site string, spec *JobSpec) (WhyView, bool) {
 }
 
 func (s *State) whyHead(id JobID, need Resources, waiting uint32) WhyView {
-	return WhyView{Index: s.index, TimeMs: s.time, Params: s.params, Job: id, Need: need, Waiting: waiting}
+	return WhyView{Index: s.index, TimeMs: s.time, Params: s.params, Policy: s.Policy(), Job: id, Need: need, Waiting: waiting}
 }
 
 // inquiry is one question: the job, or one as if it had just been submitted.
@@ -189,6 +197,8 @@ func (q *inquiry) count(v *WhyView) {
 		v.Ahead.MilliCPU += int64(n) * h.lane.class.need.MilliCPU
 		v.Ahead.Exact = v.Ahead.Exact && exact
 	}
+	p := &q.account(q.owner).Projection
+	v.PerUnit = p.Ahead.MulInt64(p.Scale)
 	v.Claims = make([]Claim, 0, len(q.turns))
 	for i := range q.turns {
 		t := &q.turns[i]
@@ -209,6 +219,9 @@ func (q *inquiry) viewTurn(i, me int) TurnView {
 		Tied: i != me && t.rank.Compare(q.turns[me].rank) == 0,
 	}
 	switch s.params.Policy {
+	case sched.Alone, sched.CE, sched.Shapley:
+		v.Excess = sched.Excess(t.rank, &q.account(t.site).Projection).String()
+		v.Endless = s.waits.queues.Own(int(t.site.id)) == sched.MaxWait
 	case sched.FairShare:
 		v.Usage, v.Share = t.rank.Num.Neg().String(), a.Share
 	case sched.RoundRobin:

@@ -105,6 +105,9 @@ func aheadOf(v *fsm.WhyView, inUse, held float64) float64 {
 // equal to ours; negative if ours is the lead.
 func leadOf(v *fsm.WhyView, me, other *fsm.Claim, inUse, held float64) float64 {
 	p := &v.Params
+	if sched.IsProjected(p.Policy) {
+		return unitsAhead(v, me, other)
+	}
 	if p.RateCPU == 0 || held <= 0 {
 		return 0
 	}
@@ -126,6 +129,16 @@ func leadOf(v *fsm.WhyView, me, other *fsm.Claim, inUse, held float64) float64 {
 		return math.Copysign(math.Sqrt(math.Abs(gap)*quanta*float64(p.QuantumMs)*inUse), gap) / held
 	}
 	return gap / 2 * quanta / held
+}
+
+// unitsAhead is leadOf under the policies by projected waits: each start takes the
+// same off its site's rank.
+func unitsAhead(v *fsm.WhyView, me, other *fsm.Claim) float64 {
+	gap := other.Rank.Num.Sub(me.Rank.Num)
+	if v.PerUnit.Sign() <= 0 {
+		return float64(gap.Sign()) * math.MaxInt32
+	}
+	return float(gap) / float(v.PerUnit) * 1000
 }
 
 func float(x sched.Int128) float64 {

@@ -152,8 +152,15 @@ func checkParams(now, p fsm.Params) error {
 
 // SetParams changes the federation's parameters.
 func (b *Broker) SetParams(ctx context.Context, p fsm.Params) error {
-	if err := checkParams(b.Params(), p); err != nil {
+	now := b.Params()
+	if err := checkParams(now, p); err != nil {
 		return err
+	}
+	if p.Policy != now.Policy {
+		var err error
+		if b.cfg.Replica.View(func(s *fsm.State) { err = s.CanUse(p.Policy) }); err != nil {
+			return fmt.Errorf("%w: %w", ErrBadParams, err)
+		}
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, orderPatience, ErrNoQuorum)
 	defer cancel()

@@ -137,6 +137,38 @@ func TestTurnText(t *testing.T) {
 	}
 }
 
+// TestTurnTextByWaits shows the ground of the policies by projected waits.
+func TestTurnTextByWaits(t *testing.T) {
+	b := fsm.TurnView{Site: "b", Excess: "11520000"}
+	a := fsm.TurnView{Site: "a", Excess: "-3600000"}
+	v := fsm.WhyView{Params: fsm.DefaultParams(), Job: fsm.JobID{Site: "a", Num: 1}, Turns: []fsm.TurnView{b, a}}
+	check := func(policy, want string) {
+		t.Helper()
+		if v.Policy == "" {
+			v.Params.Policy = policy
+		}
+		v.Policy = policy
+		if got := turnText(&v); got != want {
+			t.Errorf("%s\n got %s\nwant %s", policy, got, want)
+		}
+		v.Policy = ""
+	}
+	check(sched.Alone, "b goes first: in the federation its jobs wait 3.2 core-hours longer than they would alone; "+
+		"in the federation your jobs wait 1 core-hours less than they would alone")
+	check(sched.Shapley, "b goes first: in the federation its jobs wait 3.2 core-hours longer than their fair share of all waiting; "+
+		"in the federation your jobs wait 1 core-hours less than their fair share of all waiting")
+	v.Turns[1].Excess, v.Turns[1].Endless = "0", false
+	check(sched.CE, "b goes first: in the federation its jobs wait 3.2 core-hours longer than their fair share of all waiting; "+
+		"in the federation your jobs wait as long as their fair share of all waiting")
+	v.Turns[1].Endless = true
+	check(sched.Alone, "b goes first: in the federation its jobs wait 3.2 core-hours longer than they would alone; "+
+		"your site has no core, and alone your jobs would wait for ever")
+	v.Params.Policy, v.Policy = sched.Shapley, sched.CE
+	if got := turnText(&v); !strings.HasSuffix(got, " (by CE: there are too many sites for SHAPLEY)") {
+		t.Error(got)
+	}
+}
+
 // TestAmountByRates: core-hours only where cores alone are charged for.
 func TestAmountByRates(t *testing.T) {
 	p := fsm.DefaultParams()

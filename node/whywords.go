@@ -62,6 +62,14 @@ func plural(n uint64, thing string) string {
 
 // turnText says which site goes first, and by how much, in plain units.
 func turnText(v *fsm.WhyView) string {
+	text := turnOf(v)
+	if v.Policy != v.Params.Policy && v.Policy != "" {
+		text += fmt.Sprintf(" (by %s: there are too many sites for %s)", v.Policy, v.Params.Policy)
+	}
+	return text
+}
+
+func turnOf(v *fsm.WhyView) string {
 	first := &v.Turns[0]
 	var me *fsm.TurnView
 	for i := range v.Turns {
@@ -84,6 +92,8 @@ func turnText(v *fsm.WhyView) string {
 func ground(v *fsm.WhyView, t *fsm.TurnView, who string) string {
 	whose := map[string]string{"it": "its", "you": "your"}[who]
 	switch v.Params.Policy {
+	case sched.Alone, sched.CE, sched.Shapley:
+		return longer(v, t, whose)
 	case sched.RoundRobin:
 		if !t.Chosen {
 			return "none of " + whose + " tasks was ever chosen"
@@ -101,6 +111,36 @@ func ground(v *fsm.WhyView, t *fsm.TurnView, who string) string {
 		return balance(v, t, who, 2) + ", each counted by how promptly it was served"
 	}
 	return balance(v, t, who, 1)
+}
+
+// longer says what a site's tasks wait beyond their fair share.
+func longer(v *fsm.WhyView, t *fsm.TurnView, whose string) string {
+	if t.Endless {
+		return whose + " site has no core, and alone " + whose + " jobs would wait for ever"
+	}
+	n, than := waited(v, t.Excess), "than their fair share of all waiting"
+	as := "as long as their fair share of all waiting"
+	if v.Policy == sched.Alone {
+		than, as = "than they would alone", "as long as they would alone"
+	}
+	how := fmt.Sprintf("%s core-hours longer %s", figure(math.Abs(n)), than)
+	switch {
+	case n == 0:
+		how = as
+	case n < 0:
+		how = fmt.Sprintf("%s core-hours less %s", figure(-n), than)
+	}
+	return fmt.Sprintf("in the federation %s jobs wait %s", whose, how)
+}
+
+// waited turns a decimal number of cores·quanta into core-hours.
+func waited(v *fsm.WhyView, sum string) float64 {
+	f, ok := new(big.Float).SetString(sum)
+	if !ok {
+		return 0
+	}
+	n, _ := f.Float64()
+	return n * float64(v.Params.QuantumMs) / 3_600_000
 }
 
 // balance says what a site lent less what it used; power 2 is that of a unit

@@ -1,4 +1,4 @@
-package sched
+package sched_test
 
 import (
 	"math/big"
@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/cloudshare/cloudshare/sched"
+	"github.com/cloudshare/cloudshare/sched/schedtest"
 )
 
 // plainFederation keeps the changes of all sites and, for any coalition, plays
@@ -18,15 +21,15 @@ type plainFederation struct {
 
 type plainStep struct {
 	now     int64
-	changes []Change
+	changes []sched.Change
 	changed []int32
 }
 
 // total plays a coalition, a set of sites.
 func (f *plainFederation) total(set uint) *big.Int {
-	p := newPlain()
+	p := schedtest.NewQueue()
 	for _, s := range f.steps {
-		var sum Change
+		var sum sched.Change
 		in := false
 		for _, o := range s.changed {
 			if set&(1<<o) != 0 {
@@ -35,13 +38,13 @@ func (f *plainFederation) total(set uint) *big.Int {
 			}
 		}
 		if in {
-			p.step(s.now, &sum, mostSlots)
+			p.Step(s.now, &sum, 4096)
 		}
 	}
-	if v := p.total(); v.Cmp(toBig(MaxWait)) < 0 {
+	if v := p.Total(); v.Cmp(schedtest.Big(sched.MaxWait)) < 0 {
 		return v
 	}
-	return toBig(MaxWait)
+	return schedtest.Big(sched.MaxWait)
 }
 
 // shapley is a site's mean contribution over all orders of joining.
@@ -77,9 +80,9 @@ func (f *plainFederation) shapley(site int) *big.Rat {
 func (f *plainFederation) fair(policy string, site int) *big.Rat {
 	all := uint(1)<<f.sites - 1
 	switch policy {
-	case Alone:
+	case sched.Alone:
 		return new(big.Rat).SetInt(f.total(1 << site))
-	case CE:
+	case sched.CE:
 		v := f.total(1 << site)
 		v.Add(v, f.total(all)).Sub(v, f.total(all&^(1<<site)))
 		return new(big.Rat).SetFrac(v, big.NewInt(2))
@@ -89,11 +92,11 @@ func (f *plainFederation) fair(policy string, site int) *big.Rat {
 
 // play draws a federation's changes and enters them into coalitions. What a site
 // does before it has joined does not happen.
-func play(t *rapid.T, policies []string, sites int) (*plainFederation, []*Coalitions) {
+func play(t *rapid.T, policies []string, sites int) (*plainFederation, []*sched.Coalitions) {
 	f := &plainFederation{}
-	var all []*Coalitions
+	var all []*sched.Coalitions
 	for _, p := range policies {
-		all = append(all, NewCoalitions(p, 0, 0))
+		all = append(all, sched.NewCoalitions(p, 0, 0))
 	}
 	now, cores, epoch := int64(0), make([]int64, sites), uint64(0)
 	for f.sites < sites || rapid.IntRange(0, 7).Draw(t, "go on") > 0 {
@@ -104,7 +107,7 @@ func play(t *rapid.T, policies []string, sites int) (*plainFederation, []*Coalit
 			}
 		}
 		now += rapid.Int64Range(0, 80).Draw(t, "later")
-		s := plainStep{now: now, changes: make([]Change, f.sites)}
+		s := plainStep{now: now, changes: make([]sched.Change, f.sites)}
 		for o := range f.sites {
 			if rapid.IntRange(0, 2).Draw(t, "changed") == 0 {
 				s.changes[o] = drawChange(t, now, cores[o])
@@ -128,7 +131,7 @@ func play(t *rapid.T, policies []string, sites int) (*plainFederation, []*Coalit
 	return f, all
 }
 
-func statesOf(c *Coalitions) (out []QueueState) {
+func statesOf(c *sched.Coalitions) (out []sched.QueueState) {
 	for q := range c.All {
 		out = append(out, q.Clone().State())
 	}
@@ -139,7 +142,7 @@ func statesOf(c *Coalitions) (out []QueueState) {
 // definitions over coalitions that are played from the start, one by one.
 func TestFairIsNaive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		f, all := play(t, Projected(), rapid.IntRange(1, 5).Draw(t, "sites"))
+		f, all := play(t, sched.Projected(), rapid.IntRange(1, 5).Draw(t, "sites"))
 		for _, c := range all {
 			for o := range f.sites {
 				if rapid.Bool().Draw(t, "count") {
@@ -149,15 +152,15 @@ func TestFairIsNaive(t *testing.T) {
 			if rapid.Bool().Draw(t, "restore") {
 				c = restored(t, c)
 			}
-			if got, want := toBig(c.Total()), f.total(1<<f.sites-1); got.Cmp(want) != 0 {
+			if got, want := schedtest.Big(c.Total()), f.total(1<<f.sites-1); got.Cmp(want) != 0 {
 				t.Fatalf("%s: all wait %v, naively %v", c.Policy(), got, want)
 			}
 			for o := range f.sites {
-				got := new(big.Rat).SetFrac(toBig(c.Fair(o)), big.NewInt(c.Scale()))
+				got := new(big.Rat).SetFrac(schedtest.Big(c.Fair(o)), big.NewInt(c.Scale()))
 				if want := f.fair(c.Policy(), o); got.Cmp(want) != 0 {
 					t.Fatalf("%s: fair share of %d of %d is %v, naively %v", c.Policy(), o, f.sites, got, want)
 				}
-				if got, want := toBig(c.Own(o)), f.total(1<<o); got.Cmp(want) != 0 {
+				if got, want := schedtest.Big(c.Own(o)), f.total(1<<o); got.Cmp(want) != 0 {
 					t.Fatalf("%s: %d alone waits %v, naively %v", c.Policy(), o, got, want)
 				}
 			}
@@ -165,12 +168,12 @@ func TestFairIsNaive(t *testing.T) {
 	})
 }
 
-func restored(t *rapid.T, c *Coalitions) *Coalitions {
+func restored(t *rapid.T, c *sched.Coalitions) *sched.Coalitions {
 	states := statesOf(c)
-	r, err := RestoreCoalitions(c.policy, c.n, MaxNow, 7, func() (*Queue, error) {
+	r, err := sched.RestoreCoalitions(c.Policy(), c.Sites(), sched.MaxNow, 7, func() (*sched.Queue, error) {
 		s := states[0]
 		states = states[1:]
-		return RestoreQueue(s)
+		return sched.RestoreQueue(s)
 	})
 	if err != nil || len(states) > 0 {
 		t.Fatalf("restore: %v, %d queues left", err, len(states))
@@ -182,11 +185,11 @@ func restored(t *rapid.T, c *Coalitions) *Coalitions {
 // for all, so their orders are one.
 func TestCEIsShapleyOfThree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		_, all := play(t, []string{CE, Shapley}, 3)
+		_, all := play(t, []string{sched.CE, sched.Shapley}, 3)
 		var diff *big.Rat
 		for o := range 3 {
-			d := new(big.Rat).SetFrac(toBig(all[0].Fair(o)), big.NewInt(all[0].Scale()))
-			d.Sub(d, new(big.Rat).SetFrac(toBig(all[1].Fair(o)), big.NewInt(all[1].Scale())))
+			d := new(big.Rat).SetFrac(schedtest.Big(all[0].Fair(o)), big.NewInt(all[0].Scale()))
+			d.Sub(d, new(big.Rat).SetFrac(schedtest.Big(all[1].Fair(o)), big.NewInt(all[1].Scale())))
 			if diff != nil && diff.Cmp(d) != 0 {
 				t.Fatalf("site %d differs by %v, others by %v", o, d, diff)
 			}
@@ -200,8 +203,8 @@ func TestCEIsShapleyOfThree(t *testing.T) {
 func TestEqualSitesAreSymmetric(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sites := rapid.IntRange(1, 6).Draw(t, "sites")
-		for _, policy := range Projected() {
-			c := NewCoalitions(policy, 0, 0)
+		for _, policy := range sched.Projected() {
+			c := sched.NewCoalitions(policy, 0, 0)
 			changed := make([]int32, sites)
 			for o := range sites {
 				c.Join(0, 0)
@@ -212,16 +215,16 @@ func TestEqualSitesAreSymmetric(t *testing.T) {
 				now += rapid.Int64Range(0, 80).Draw(t, "later")
 				d := drawChange(t, now, cores)
 				cores += d.Cores
-				c.Step(now, slices.Repeat([]Change{d}, sites), changed, 0)
+				c.Step(now, slices.Repeat([]sched.Change{d}, sites), changed, 0)
 			}
 			sum := new(big.Int)
 			for o := range sites {
-				sum.Add(sum, toBig(c.Fair(o)))
+				sum.Add(sum, schedtest.Big(c.Fair(o)))
 				if c.Fair(o) != c.Fair(0) {
 					t.Fatalf("%s: equal sites have %v and %v", policy, c.Fair(o), c.Fair(0))
 				}
 			}
-			if want := new(big.Int).Mul(toBig(c.Total()), big.NewInt(c.Scale())); policy == Shapley && sum.Cmp(want) != 0 {
+			if want := new(big.Int).Mul(schedtest.Big(c.Total()), big.NewInt(c.Scale())); policy == sched.Shapley && sum.Cmp(want) != 0 {
 				t.Fatalf("shares sum to %v, all wait %v", sum, want)
 			}
 		}
@@ -229,27 +232,27 @@ func TestEqualSitesAreSymmetric(t *testing.T) {
 }
 
 // TestLimitsGiveWay: the thirteenth site has CE take over from SHAPLEY with the
-// same queues, and the 257th ALONE from CE.
+// same queues, and the 257th ALONE from sched.CE.
 func TestLimitsGiveWay(t *testing.T) {
-	c, ce := NewCoalitions(Shapley, 0, 0), NewCoalitions(CE, 0, 0)
+	c, ce := sched.NewCoalitions(sched.Shapley, 0, 0), sched.NewCoalitions(sched.CE, 0, 0)
 	step := func(now int64, o int) {
-		for _, c := range []*Coalitions{c, ce} {
-			d := make([]Change, c.Sites())
+		for _, c := range []*sched.Coalitions{c, ce} {
+			d := make([]sched.Change, c.Sites())
 			d[o].Cores = 1
 			d[o].New.Add(int64(5+o), 10, now)
 			c.Step(now, d, []int32{int32(o)}, 0)
 		}
 	}
-	for o := range MaxCE + 1 {
+	for o := range sched.MaxCE + 1 {
 		c.Join(0, 0)
 		ce.Join(0, 0)
 		if o < 40 {
 			step(int64(o), o)
 		}
-		if want := Effective(Shapley, o+1); c.Policy() != want {
+		if want := sched.Effective(sched.Shapley, o+1); c.Policy() != want {
 			t.Fatalf("%d sites: %s, want %s", o+1, c.Policy(), want)
 		}
-		if o < MaxShapley {
+		if o < sched.MaxShapley {
 			continue
 		}
 		for i := range 20 {
@@ -258,7 +261,7 @@ func TestLimitsGiveWay(t *testing.T) {
 			}
 		}
 	}
-	if c.Policy() != Alone || MaxSites(Shapley) != 12 || MaxSites(CE) != 256 || MaxSites(Alone) != 0 {
+	if c.Policy() != sched.Alone || sched.MaxSites(sched.Shapley) != 12 || sched.MaxSites(sched.CE) != 256 || sched.MaxSites(sched.Alone) != 0 {
 		t.Fatal(c.Policy())
 	}
 }
@@ -266,9 +269,9 @@ func TestLimitsGiveWay(t *testing.T) {
 // TestNoCores: a site without cores goes last whenever anything of its own is to be
 // served; where nobody has any, all shares are equal.
 func TestNoCores(t *testing.T) {
-	for _, policy := range Projected() {
-		c := NewCoalitions(policy, 0, 0)
-		d := make([]Change, 3)
+	for _, policy := range sched.Projected() {
+		c := sched.NewCoalitions(policy, 0, 0)
+		d := make([]sched.Change, 3)
 		for o := range d {
 			c.Join(0, 0)
 			d[o].New.Add(10, 100, 0)
@@ -277,13 +280,13 @@ func TestNoCores(t *testing.T) {
 		if c.Fair(0) != c.Fair(1) || c.Fair(1) != c.Fair(2) {
 			t.Errorf("%s: nobody has cores: %v, %v, %v", policy, c.Fair(0), c.Fair(1), c.Fair(2))
 		}
-		d = make([]Change, 3)
+		d = make([]sched.Change, 3)
 		d[0].Cores, d[1].Cores = 2, 3
 		c.Step(1, d, []int32{0, 1}, 0)
-		p, _ := New(policy, Partial)
-		rank := func(o int, wait int64) Rank {
-			a := Account{Projection: Projection{
-				Waits: Waits{Started: Int64(wait), Units: 10}, Fair: c.Fair(o), Scale: c.Scale(), Ahead: c.Total(), Queued: 30,
+		p, _ := sched.New(policy, sched.Partial)
+		rank := func(o int, wait int64) sched.Rank {
+			a := sched.Account{Projection: sched.Projection{
+				Waits: sched.Waits{Started: sched.Int64(wait), Units: 10}, Fair: c.Fair(o), Scale: c.Scale(), Ahead: c.Total(), Queued: 30,
 			}}
 			return p.Rank(&a, 1)
 		}
@@ -295,72 +298,3 @@ func TestNoCores(t *testing.T) {
 		}
 	}
 }
-
-// TestExcessIsInRange: at the bounds of everything the excess fits, and Excess
-// is exact there.
-func TestExcessIsInRange(t *testing.T) {
-	most, low := new(big.Int).Lsh(big.NewInt(1), 127), Int64(0)
-	for _, w := range []Int128{low, MaxWait, {Hi: 1 << 62}} {
-		for _, fair := range []Int128{low, MaxWait, MaxWait.Neg()} {
-			for _, ahead := range []Int128{low, MaxWait, {Hi: 1 << 62}} {
-				for _, units := range []int64{0, 1, MaxUnits, 1 << 62} {
-					p := Projection{
-						Waits: Waits{Started: w, Units: units, Released: Mul64(units, MaxNow)}, Scale: lcmTo(MaxShapley),
-						Fair: fair.MulInt64(lcmTo(MaxShapley)), Ahead: ahead, Queued: 1 << 62,
-					}
-					want := new(big.Int).Sub(toBig(clamped(w)), toBig(fair))
-					want.Mul(want, big.NewInt(MaxUnits))
-					f := new(big.Int).Mul(toBig(clamped(ahead)), big.NewInt(min(units, MaxUnits)))
-					want.Add(want, f).Mul(want, big.NewInt(p.Scale))
-					if got := toBig(p.Excess(MaxNow)); got.Cmp(want) != 0 || want.CmpAbs(most) >= 0 {
-						t.Fatalf("excess %v, should be %v", got, want)
-					}
-				}
-			}
-		}
-	}
-}
-
-// TestQueueAtItsBounds: the greatest numbers neither panic nor turn a wait
-// negative, and wait without end counts as MaxWait.
-func TestQueueAtItsBounds(t *testing.T) {
-	for _, cores := range []int64{0, 1, maxCores} {
-		q := new(Queue)
-		var c Change
-		c.Cores = cores
-		c.New = Batch{Units: MaxUnits, Work: Mul64(MaxUnits, MaxNow)}
-		c.Corrected = Mul64(MaxUnits, MaxNow)
-		q.Step(1, &c, minSlots)
-		if got := q.Total(); cores < 2 && got != MaxWait || got.Sign() < 0 {
-			t.Fatalf("%d cores: %v", cores, got)
-		}
-		c.Cores = 0
-		for _, now := range []int64{2, MaxNow / 2, MaxNow} {
-			q.Step(now, &c, minSlots)
-			c.Corrected = c.Corrected.Neg()
-			if got := q.Total(); got.Sign() < 0 || got.Cmp(MaxWait) > 0 {
-				t.Fatalf("%d cores at %d: %v", cores, now, got)
-			}
-			if _, err := RestoreQueue(q.State()); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-}
-
-// TestMillionUnits: an array of a million is as cheap as one task.
-func TestMillionUnits(t *testing.T) {
-	q := new(Queue)
-	var c Change
-	c.Cores = 64
-	c.New.Add(1_000_000, 3600, 0)
-	q.Step(0, &c, minSlots)
-	q.Step(halfway, &Change{}, minSlots)
-	// Rounds of 64, 3600 apart: 15625 of them.
-	if want := Mul64(64*3600, 15625*15624/2); q.Total() != want || len(q.free) > 2 {
-		t.Fatalf("%v, want %v; %d times", q.Total(), want, len(q.free))
-	}
-}
-
-// halfway is half of the time that the million take.
-const halfway = 15625 * 3600 / 2

@@ -100,6 +100,16 @@ func (p *Projection) Excess(now int64) Int128 {
 	return w.Sub(p.Fair).MulInt64(queued).Add(ahead.MulInt64(units))
 }
 
+// Excess turns a rank by projected waits back into cores·quanta, rounded towards 0:
+// what the site waits beyond its fair share.
+func Excess(r Rank, p *Projection) Int128 {
+	by := p.Scale * min(max(p.Queued, 1), MaxUnits)
+	if r.Num.Sign() < 0 {
+		return r.Num.Neg().Div(by).Neg()
+	}
+	return r.Num.Div(by)
+}
+
 // projected is the policies ALONE, CE and SHAPLEY: Fair makes the difference.
 type projected struct{}
 

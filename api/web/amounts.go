@@ -19,7 +19,7 @@ const (
 )
 
 // linear are the policies whose standings are time on cores.
-var linear = []string{"SIMPL_DIRECT", "FAIRSHARE", "ROUND_ROBIN"}
+var linear = []string{"SIMPL_DIRECT", "FAIRSHARE", "ROUND_ROBIN", "ALONE", "CE", "SHAPLEY"}
 
 // amounts words the ledger's sums, in core-hours where they are that.
 type amounts struct {

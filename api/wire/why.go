@@ -37,6 +37,7 @@ type WhyTurn struct {
 	Usage        string  `json:"usage,omitempty" doc:"FAIRSHARE: what it used"`
 	Share        float64 `json:"share,omitempty" doc:"FAIRSHARE: cores that it contributes now"`
 	StartsAgo    *uint64 `json:"starts_ago,omitempty" doc:"ROUND_ROBIN: how many starts ago its latest was; left out = never"`
+	Excess       string  `json:"excess,omitempty" doc:"ALONE, CE, SHAPLEY: what its tasks have waited and will, about, beyond their fair share, in cores times quanta"`
 	Tied         bool    `json:"tied" doc:"it stands equal to the job's owner"`
 }
 

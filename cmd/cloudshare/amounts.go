@@ -22,7 +22,7 @@ const (
 
 // linear are the policies whose standings are time on cores. The others', and
 // those that this program does not know, are shown as they come.
-var linear = []string{"SIMPL_DIRECT", "FAIRSHARE", "ROUND_ROBIN"}
+var linear = []string{"SIMPL_DIRECT", "FAIRSHARE", "ROUND_ROBIN", "ALONE", "CE", "SHAPLEY"}
 
 // amounts words the ledger's exact sums for people, in core-hours where they
 // are that: cores alone are charged for, by the milli-core and millisecond.

@@ -126,7 +126,7 @@ func (a *app) statusCommand() *cobra.Command {
 
 // policyFlags are the fields of a policy that can be set, by flag.
 func policyFlags(f *pflag.FlagSet) {
-	f.String("policy", "", "ORIG_DIRECT, REL_DIRECT, SIMPL_DIRECT, FAIRSHARE or ROUND_ROBIN")
+	f.String("policy", "", "ORIG_DIRECT, REL_DIRECT, SIMPL_DIRECT, FAIRSHARE, ROUND_ROBIN, ALONE, CE or SHAPLEY")
 	f.String("running", "", "how a running task counts: partial or completed")
 	f.Bool("prefer-own", false, "a task goes to its own site's free machine if one fits")
 	f.Bool("fixed-order", false, "machines by name instead of the keyed random choice")
@@ -191,6 +191,9 @@ func (a *app) policyCommand() *cobra.Command {
 
 func showPolicy(w io.Writer, p wire.Policy) {
 	row(w, "policy", p.Policy)
+	if p.Effective != "" {
+		row(w, "effective", p.Effective)
+	}
 	row(w, "running", p.Running)
 	row(w, "prefer_own", p.PreferOwn)
 	row(w, "fixed_order", p.FixedOrder)

@@ -1,0 +1,354 @@
+package fsm
+
+import (
+	"math/big"
+	"math/bits"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/cloudshare/cloudshare/sched"
+	"github.com/cloudshare/cloudshare/sched/schedtest"
+)
+
+// TestWaitsAreNaive compares, after every entry of random histories, all that the
+// policies by projected waits rank by with a mirror that hears of events only.
+func TestWaitsAreNaive(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		m := newModel(rt)
+		for _, x := range modelSites[:3] {
+			m.do(x, &Raise{Version: Version})
+		}
+		v := &mirror{t: rt, s: m.w.s, tasks: map[mirrorKey]mirrorTask{}, sites: map[string]*mirrorSite{}}
+		for _, x := range m.w.s.sites {
+			v.join(x.name)
+			v.sites[x.name].present = x.present()
+		}
+		v.adopt()
+		m.w.s.Observe(&v.events)
+		m.params(rt)
+		rt.Repeat(map[string]func(*rapid.T){
+			"": func(t *rapid.T) {
+				m.t, m.w.t, v.t = t, t, t
+				v.hear()
+			},
+			"submit":   one(m, v, m.submit),
+			"submit2":  one(m, v, m.submit),
+			"submit3":  one(m, v, m.submit),
+			"offer":    one(m, v, m.offer),
+			"offer2":   one(m, v, m.offer),
+			"started":  one(m, v, m.started),
+			"bound":    one(m, v, m.bound),
+			"complete": one(m, v, m.complete),
+			"finish":   one(m, v, m.complete),
+			"decline":  one(m, v, m.decline),
+			"cancel":   one(m, v, m.cancel),
+			"usage":    one(m, v, m.usage),
+			"lost":     one(m, v, m.lost),
+			"register": one(m, v, m.register),
+			"forget":   one(m, v, m.forget),
+			"leave":    one(m, v, m.leave),
+			"suspect":  one(m, v, m.suspect),
+			"recover":  one(m, v, m.recover),
+			"params":   one(m, v, m.params),
+			"tick":     one(m, v, m.tick),
+		})
+	})
+}
+
+// one runs an action, which is one entry, and has the mirror hear of it.
+func one(m *model, v *mirror, f func(*rapid.T)) func(*rapid.T) {
+	return func(t *rapid.T) {
+		v.t = t
+		f(t)
+		v.hear()
+	}
+}
+
+// mirror keeps tasks as events tell of them, and every coalition's virtual queue
+// core by core.
+type mirror struct {
+	t      *rapid.T
+	s      *State // read for what no event tells: needs, shares, estimates, policy
+	events []Event
+	tasks  map[mirrorKey]mirrorTask
+	sites  map[string]*mirrorSite
+	order  []*mirrorSite
+
+	policy string // "" = none by waits
+	since  int64
+	queues []*schedtest.Queue // by set of sites
+}
+
+type mirrorKey struct {
+	job  JobID
+	task uint32
+}
+
+type mirrorTask struct {
+	waits      bool
+	queuedMs   int64
+	assignedMs int64
+	width      int64
+	booked     int64
+}
+
+type mirrorSite struct {
+	name    string
+	present bool
+	from    int64
+	waited  int64 // Σ(s−r)
+	cores   int64
+	change  sched.Change
+}
+
+func (v *mirror) join(name string) {
+	x := &mirrorSite{name: name, present: true, from: v.s.time}
+	v.sites[name], v.order = x, append(v.order, x)
+	for _, q := range v.queues { // whoever joins has nothing yet
+		c := *q
+		c.Work, c.Starts, c.Rels = new(big.Int).Set(q.Work), new(big.Int).Set(q.Starts), new(big.Int).Set(q.Rels)
+		c.Cores, c.Away = append([]int64(nil), q.Cores...), append([]int64(nil), q.Away...)
+		v.queues = append(v.queues, &c)
+	}
+}
+
+// adopt takes over what was there before the mirror.
+func (v *mirror) adopt() {
+	for seq, j := range v.s.jobs.all() {
+		for i := range j.count {
+			x := v.s.viewTask(seq, j, i)
+			_, live := v.s.live[taskKey{seq, i}]
+			if !live && x.State.Ended() {
+				continue
+			}
+			v.tasks[mirrorKey{v.s.idOf(j), i}] = mirrorTask{waits: !live, queuedMs: x.QueuedMs, assignedMs: x.AssignedMs, width: widthOf(j.class.need)}
+		}
+	}
+}
+
+// hear takes in one entry's events and compares.
+func (v *mirror) hear() {
+	for i := range v.events {
+		v.event(&v.events[i])
+	}
+	v.events = v.events[:0]
+	if v.policy == "" {
+		return
+	}
+	touched := uint(0)
+	for i, x := range v.order {
+		if c := coresOf(v.s.byName[x.name]); c != x.cores {
+			x.change.Cores += c - x.cores
+			x.cores = c
+		}
+		if x.change != (sched.Change{}) {
+			touched |= 1 << i
+		}
+	}
+	for set := range uint(len(v.queues)) {
+		var sum sched.Change
+		for i, x := range v.order {
+			if set&(1<<i) != 0 {
+				sum.Plus(&x.change)
+			}
+		}
+		if set&touched != 0 {
+			v.queues[set].Step(v.s.time, &sum, 4096)
+		}
+	}
+	for _, x := range v.order {
+		x.change = sched.Change{}
+	}
+	v.compare()
+}
+
+func (v *mirror) event(e *Event) {
+	x := v.sites[e.Job.Site]
+	switch e.Kind {
+	case EventSiteRegistered:
+		if v.sites[e.Site] == nil {
+			v.join(e.Site)
+		}
+	case EventSiteLost, EventSiteLeft:
+		v.away(v.sites[e.Site], e.Time)
+	case EventSiteReturned:
+		v.back(v.sites[e.Site], e.Time)
+	case EventParamsChanged:
+		v.change(e.Time)
+	case EventJobSubmitted:
+		j := v.s.jobs.get(v.s.findJob(e.Job))
+		for i := range e.Count {
+			v.tasks[mirrorKey{e.Job, i}] = mirrorTask{waits: true, queuedMs: e.Time, width: widthOf(e.Need), booked: j.booked}
+			x.change.New.Add(widthOf(e.Need), j.booked, 0)
+		}
+	case EventHomeRan:
+		v.home(v.sites[e.Site], e)
+	case EventTaskAssigned, EventTaskRequeued, EventTaskEnded:
+		for i := range e.Count {
+			v.task(x, mirrorKey{e.Job, e.Task + i}, e)
+		}
+	}
+}
+
+// task follows one task. While no policy by waits is in force nothing is counted.
+func (v *mirror) task(x *mirrorSite, key mirrorKey, e *Event) {
+	t, known := v.tasks[key]
+	if !known {
+		v.t.Fatalf("%s of a task that is not there: %v", e.Kind, key)
+	}
+	switch e.Kind {
+	case EventTaskAssigned:
+		x.waited += t.width * (e.Time - max(t.queuedMs, x.from))
+		t.waits, t.assignedMs = false, e.Time
+	case EventTaskRequeued:
+		t.waits, t.queuedMs = true, e.Time
+		if e.End == EndFailed || e.End == EndTimedOut || e.End == EndStopped { // charged
+			v.ended(x, &t, e)
+			if x.present {
+				x.change.New.Add(t.width, t.booked, 0)
+			}
+		}
+	default:
+		switch {
+		case !t.waits:
+			v.ended(x, &t, e)
+		case x.present:
+			x.change.Gone.Add(t.width, t.booked, max(t.queuedMs, x.from))
+		}
+		delete(v.tasks, key)
+		return
+	}
+	v.tasks[key] = t
+}
+
+// ended corrects a length: what ran before the policy began does not count.
+func (v *mirror) ended(x *mirrorSite, t *mirrorTask, e *Event) {
+	length := int64(0)
+	if e.RunMs > 0 {
+		length = max(0, e.StartedMs+e.RunMs-max(e.StartedMs, v.since))
+	}
+	by := sched.Mul64(t.width, length-v.left(t))
+	x.change.Corrected = x.change.Corrected.Add(by)
+}
+
+func (v *mirror) left(t *mirrorTask) int64 { return max(1, t.booked-max(0, v.since-t.assignedMs)) }
+
+func (v *mirror) home(x *mirrorSite, e *Event) {
+	end := e.StartedMs + e.RunMs
+	if end <= x.from || e.Need.MilliCPU == 0 {
+		return
+	}
+	queued, start := max(e.QueuedMs, x.from), max(e.StartedMs, x.from)
+	x.change.Past.Add(widthOf(e.Need), max(1, end-start), queued)
+	x.waited += widthOf(e.Need) * (start - queued)
+}
+
+func (v *mirror) away(x *mirrorSite, now int64) {
+	for key, t := range v.tasks {
+		if key.job.Site == x.name && t.waits {
+			x.change.Gone.Add(t.width, t.booked, max(t.queuedMs, x.from))
+			x.waited += t.width * (now - max(t.queuedMs, x.from))
+		}
+	}
+	x.present, x.from = false, now
+}
+
+func (v *mirror) back(x *mirrorSite, now int64) {
+	x.present, x.from = true, now
+	for key, t := range v.tasks {
+		if key.job.Site == x.name && t.waits {
+			x.change.New.Add(t.width, t.booked, 0)
+		}
+	}
+}
+
+// change begins anew if the policy is another one.
+func (v *mirror) change(now int64) {
+	policy := v.s.params.Policy
+	if policy == v.policy || !sched.IsProjected(policy) && v.policy == "" {
+		return
+	}
+	v.policy, v.queues, v.since = "", nil, 0
+	if sched.IsProjected(policy) {
+		v.policy, v.since = policy, now
+		for range 1 << len(v.order) {
+			v.queues = append(v.queues, schedtest.NewQueue())
+		}
+	}
+	for _, x := range v.order {
+		*x = mirrorSite{name: x.name, present: x.present, from: now}
+	}
+	for key, t := range v.tasks {
+		t.booked = v.s.jobs.get(v.s.findJob(key.job)).booked
+		x := v.sites[key.job.Site]
+		switch {
+		case !t.waits:
+			x.change.New.Add(t.width, v.left(&t), 0)
+		case x.present:
+			x.change.New.Add(t.width, t.booked, 0)
+		}
+		v.tasks[key] = t
+	}
+}
+
+// compare checks each site's wait, fair share and what all will go on waiting.
+func (v *mirror) compare() {
+	account, now := v.s.accounts(), v.s.time
+	value := make([]*big.Int, len(v.queues))
+	for set, q := range v.queues {
+		if value[set] = q.Total(); value[set].Cmp(schedtest.Big(sched.MaxWait)) > 0 {
+			value[set] = schedtest.Big(sched.MaxWait)
+		}
+	}
+	all, units := new(big.Int), int64(0)
+	waited := map[string]int64{}
+	for key, t := range v.tasks {
+		if x := v.sites[key.job.Site]; t.waits && x.present {
+			waited[x.name] += t.width * (now - max(t.queuedMs, x.from))
+			units += t.width
+		}
+	}
+	for _, x := range v.order {
+		waited[x.name] += x.waited
+		all.Add(all, big.NewInt(waited[x.name]))
+	}
+	ahead := new(big.Int).Sub(value[len(value)-1], all)
+	for i, x := range v.order {
+		p := account(v.s.byName[x.name]).Projection
+		if !x.present {
+			p.Released = sched.Mul64(p.Units, now) // they do not wait now
+		}
+		if got := schedtest.Big(p.At(now)); got.Cmp(big.NewInt(waited[x.name])) != 0 {
+			v.t.Fatalf("%s waited %v, by events %d", x.name, got, waited[x.name])
+		}
+		got := new(big.Rat).SetFrac(schedtest.Big(p.Fair), big.NewInt(p.Scale))
+		if want := v.fair(value, i); got.Cmp(want) != 0 {
+			v.t.Fatalf("entry %d, %s: fair share of %s is %v, by events %v", v.s.index, v.policy, x.name, got, want)
+		}
+		if got := schedtest.Big(p.Ahead); got.Cmp(ahead) != 0 || p.Queued != units {
+			v.t.Fatalf("%d units wait %v more, by events %d, %v", p.Queued, got, units, ahead)
+		}
+	}
+}
+
+// fair is a site's share by the policy's definition.
+func (v *mirror) fair(value []*big.Int, site int) *big.Rat {
+	me, grand := 1<<site, len(value)-1
+	gain := func(set int) *big.Rat { return new(big.Rat).SetInt(new(big.Int).Sub(value[set|me], value[set])) }
+	switch v.policy {
+	case sched.Alone:
+		return gain(0)
+	case sched.CE:
+		sum := gain(0)
+		return sum.Add(sum, gain(grand&^me)).Mul(sum, big.NewRat(1, 2))
+	}
+	sum, n := new(big.Rat), int64(len(v.order))
+	for set := range value {
+		if s := int64(bits.OnesCount(uint(set))); set&me == 0 {
+			weight := new(big.Rat).SetFrac(big.NewInt(1), new(big.Int).Mul(big.NewInt(n), new(big.Int).Binomial(n-1, s)))
+			sum.Add(sum, weight.Mul(weight, gain(set)))
+		}
+	}
+	return sum
+}

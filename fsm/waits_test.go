@@ -1,0 +1,184 @@
+package fsm
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cloudshare/cloudshare/sched"
+)
+
+// newWaiting is a world under a policy by projected waits, each site with so many
+// cores.
+func newWaiting(t tb, policy string, cores int64, sites ...string) *world {
+	w := newWorld(t, params(), sites...)
+	w.must(sites[0], &Raise{Version: Version})
+	for _, x := range sites {
+		w.must(x, w.offering(x, cores))
+	}
+	w.use(sites[0], policy)
+	return w
+}
+
+func (w *world) use(site, policy string) {
+	w.t.Helper()
+	p := w.s.params
+	p.Policy = policy
+	w.must(site, &SetParams{Params: p})
+}
+
+// TestPolicyNeedsTheVersion: under version 1, which members may not know more
+// than, such a policy is refused as any unknown name is: nothing of it is kept.
+func TestPolicyNeedsTheVersion(t *testing.T) {
+	for _, policy := range sched.Projected() {
+		w := newWorld(t, params(), "a", "b")
+		if err := w.s.CanUse(policy); !errors.Is(err, ErrPolicyVersion) || !strings.Contains(err.Error(), "upgrade") {
+			t.Errorf("%s: %v", policy, err)
+		}
+		p := w.s.params
+		p.Policy = policy
+		c := w.cmd("a", &SetParams{Params: p})
+		if r := w.apply(c)[0]; r.Code != OutOfRange || w.s.params.Policy == policy {
+			t.Errorf("%s under version 1: %v", policy, r.Code)
+		}
+		p.Policy = "no such policy"
+		if r := w.apply(w.cmd("a", &SetParams{Params: p}))[0]; r.Code != OutOfRange {
+			t.Errorf("an unknown name: %v", r.Code)
+		}
+		p.Policy = policy
+		fresh := New()
+		res, err := fresh.Apply(&Batch{Term: 1, Commands: []Command{{ID: CommandID{Site: "a"}, Body: &Genesis{Params: p}}}})
+		if err != nil || res[0].Code != OutOfRange || fresh.founded != 0 {
+			t.Errorf("%s at genesis: %+v %v", policy, res, err)
+		}
+		w.must("a", &Raise{Version: Version})
+		if err := w.s.CanUse(policy); err != nil {
+			t.Error(err)
+		}
+		w.use("b", policy)
+		w.check()
+	}
+}
+
+// TestPolicyHasItsLimit: SHAPLEY is refused above twelve sites, with the limit and
+// what to choose instead; the thirteenth that comes later has CE go on.
+func TestPolicyHasItsLimit(t *testing.T) {
+	names := make([]string, sched.MaxShapley)
+	for i := range names {
+		names[i] = fmt.Sprintf("s%02d", i)
+	}
+	w := newWaiting(t, sched.Shapley, 1, names...)
+	w.submit("s00", w.job("s00", 30))
+	if w.s.Policy() != sched.Shapley {
+		t.Fatal(w.s.Policy())
+	}
+	w.register("late")
+	w.must("late", w.offering("late", 1))
+	w.submit("late", w.job("late", 3))
+	if w.s.Policy() != sched.CE || w.s.params.Policy != sched.Shapley {
+		t.Fatalf("%s counts, %s is set", w.s.Policy(), w.s.params.Policy)
+	}
+	if v, _ := w.s.Why(JobID{"late", 1}); v.Policy != sched.CE {
+		t.Errorf("why goes by %s", v.Policy)
+	}
+	w.check()
+	if _, err := reborn(w.s); err != nil {
+		t.Fatal(err)
+	}
+	w.use("s00", sched.Alone)
+	if err := w.s.CanUse(sched.Shapley); !errors.Is(err, ErrPolicySites) || !strings.Contains(err.Error(), "at most 12 sites, 13 have registered: choose CE") {
+		t.Error(err)
+	}
+	p := w.s.params
+	p.Policy = sched.Shapley
+	if r := w.do("s00", &SetParams{Params: p}); r.Code != PolicySites || !strings.Contains(r.Code.String(), "CE") {
+		t.Errorf("SHAPLEY with 13 sites: %v", r.Code)
+	}
+}
+
+// TestWhoLostMostByTheFederationGoesFirst: a has flooded the queue; b, alone, would
+// not have to wait, so its task is next under each of the three policies.
+func TestWhoLostMostByTheFederationGoesFirst(t *testing.T) {
+	for _, policy := range sched.Projected() {
+		w := newWaiting(t, policy, 1, "a", "b")
+		w.submit("a", w.job("a", 6))
+		w.at(1000)
+		w.submit("b", w.job("b", 1))
+		v, ok := w.s.Why(JobID{"a", 1})
+		if !ok || v.Turns[0].Site != "b" || v.Turns[0].Excess[0] == '-' || v.Turns[1].Excess[0] != '-' {
+			t.Fatalf("%s: %+v", policy, v.Turns)
+		}
+		w.at(3_600_000 / 2) // before its estimate
+		w.must("a", &Complete{Attempts: []Ended{ended(w.s.Assignments("a")[0], Succeeded, 60_000)}})
+		if got := w.s.Assignments("a")[0].Job.Site; got != "b" {
+			t.Errorf("%s: %s is next", policy, got)
+		}
+		w.check()
+	}
+}
+
+// TestAwayDoesNotWait: what a site waits while it is away does not count; it comes
+// back with what it had waited before.
+func TestAwayDoesNotWait(t *testing.T) {
+	w := newWaiting(t, sched.Alone, 0, "a", "b")
+	w.submit("a", w.job("a", 4))
+	w.at(5000)
+	w.apply(w.cmd("b", &SiteLost{Site: "a", Incarnation: w.inc["a"], Term: w.term}))
+	a := w.s.byName["a"]
+	for ms := int64(10_000); ms < 1_000_000; ms += 50_000 {
+		w.at(ms)
+		w.apply()
+	}
+	if got := a.account.Projection.Started; got != sched.Int64(4*5000) || w.s.waits.all.Units != 0 {
+		t.Errorf("waited %v while it was away, 4·5000 before", got)
+	}
+	w.check()
+	w.register("a")
+	w.base += 1000
+	w.apply()
+	if got := a.account.Projection.At(w.s.quanta(w.s.time)); got != sched.Int64(4*6000) {
+		t.Errorf("waited %v after a second at home again", got)
+	}
+	w.check()
+}
+
+// TestNewcomerBeginsEqual: a site that joins a federation which goes by waits has
+// waited nothing, and its fair share is nothing.
+func TestNewcomerBeginsEqual(t *testing.T) {
+	for _, policy := range sched.Projected() {
+		w := newWaiting(t, policy, 2, "a", "b")
+		w.submit("a", w.job("a", 40))
+		w.at(60_000)
+		w.register("c")
+		account := w.s.accounts()(w.s.byName["c"])
+		if p := account.Projection; !p.Fair.IsZero() || !p.At(60_000).IsZero() {
+			t.Errorf("%s: %+v", policy, p)
+		}
+		w.check()
+	}
+}
+
+// TestEstimates: a declared timeout is the estimate; without one it is the mean of
+// what the owner's tasks ran, beside one hour.
+func TestEstimates(t *testing.T) {
+	w := newWaiting(t, sched.Alone, 1, "a")
+	x := w.s.byName["a"]
+	if got := w.s.lengthOf(x, 0); got != 3_600_000 {
+		t.Errorf("before anything ran: %d", got)
+	}
+	w.submit("a", w.job("a", 3))
+	for i := range 3 {
+		w.at(int64(i+1) * 1000)
+		w.must("a", &Complete{Attempts: []Ended{ended(w.s.Assignments("a")[0], Succeeded, 1000)}})
+	}
+	if got, want := w.s.lengthOf(x, 0), int64((3_600_000+3*1000)/4); got != want {
+		t.Errorf("after three of a second: %d, want %d", got, want)
+	}
+	for _, ms := range []int64{1, 5000, MaxTimeoutMs} {
+		if got := w.s.lengthOf(x, ms); got != ms {
+			t.Errorf("timeout %d: %d", ms, got)
+		}
+	}
+	w.check()
+}

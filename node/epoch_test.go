@@ -2,8 +2,10 @@ package node
 
 import (
 	"bytes"
+	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -103,6 +105,25 @@ func TestNewEpochEndsWhatItDoesNotKnow(t *testing.T) {
 	}
 	if own.Token <= again.Token { // it took the room, at home, under a token of the new epoch
 		t.Errorf("what b promised alone is not running under a later token than %v: %v", again, b.running)
+	}
+}
+
+// TestOldEpoch: a site that was in a later epoch takes no part in the log that the
+// federation has left.
+func TestOldEpoch(t *testing.T) {
+	s := startSites(t, 1)[0]
+	s.stop(t)
+	j, err := OpenJournal(s.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(j.commit([]write{put(bucketMeta, keyEpoch, number(2))}), j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	s.open(t)
+	<-s.Failed()
+	if err := s.Err(); !errors.Is(err, ErrOldEpoch) || !strings.Contains(err.Error(), "epoch 0, and this site was in epoch 2") {
+		t.Error(err)
 	}
 }
 

@@ -245,6 +245,13 @@ func (m *Machine) Executed() int {
 	return len(m.s.Done)
 }
 
+// Restored is how often a snapshot replaced the state.
+func (m *Machine) Restored() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.restored
+}
+
 // await returns once cond holds, or the context's error.
 func (m *Machine) await(ctx context.Context, cond func(s recordState, restored int) bool) error {
 	for {

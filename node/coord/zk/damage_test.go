@@ -1,0 +1,308 @@
+//go:build zookeeper
+
+package zk
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/cloudshare/cloudshare/node/coord"
+	"github.com/cloudshare/cloudshare/node/coord/coordtest"
+)
+
+// refused wants Open to fail with an error that names what is wrong, and the tree
+// to be as it was.
+func (c *cluster) refused(t *testing.T, cfg Config, want error, words ...string) {
+	t.Helper()
+	before := dump(t, cfg.Place)
+	cfg.timing = quick()
+	cfg.timing.open = 3 * time.Second
+	l, err := Open(patience(t), cfg)
+	if err == nil {
+		_ = l.Close()
+		t.Errorf("opened, not %v", want)
+		return
+	}
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("%v\ndoes not say %q", err, w)
+		}
+	}
+	if !errors.Is(err, want) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("%v, not %v", err, want)
+	}
+	if after := dump(t, cfg.Place); after != before {
+		t.Errorf("the tree was changed:\n%s\n%s", before, after)
+	}
+}
+
+// dump is everything below the root that does not move by itself.
+func dump(t *testing.T, p Place) string {
+	t.Helper()
+	conn, _, err := zk.Connect(strings.Split(servers.Addrs(), ","), 2*time.Second, zk.WithLogInfo(false), zk.WithLogger(quiet{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.AddAuth("digest", []byte(p.User+":"+p.Password)); err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	var walk func(path string)
+	walk = func(path string) {
+		data, stat, err := conn.Get(path)
+		if err != nil {
+			fmt.Fprintln(&b, path, err)
+			return
+		}
+		if stat.EphemeralOwner == 0 {
+			fmt.Fprintln(&b, path, stat.Version, len(data))
+		}
+		names, _, _ := conn.Children(path)
+		for _, n := range names {
+			walk(strings.TrimSuffix(path, "/") + "/" + n)
+		}
+	}
+	root := p.Chroot
+	if root == "" {
+		root = "/"
+	}
+	walk(root)
+	return b.String()
+}
+
+func TestNoEnsemble(t *testing.T) {
+	c := newCluster(t)
+	cfg := c.config("a", coordtest.NewMachine())
+	cfg.Servers, cfg.dial = []string{"127.0.0.1:1"}, nil
+	cfg.timing = quick()
+	cfg.timing.open = 2 * time.Second
+	_, err := Open(patience(t), cfg)
+	wants(t, err, ErrUnreachable)
+	if err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") {
+		t.Errorf("%v does not say which", err)
+	}
+}
+
+func TestWrongPlaces(t *testing.T) {
+	c := newCluster(t)
+	c.time.tick = time.Hour // nothing moves by itself
+	c.open(t, "a")
+	joining := func(site string) Config { return c.config(site, coordtest.NewMachine()) }
+
+	cfg := joining("b")
+	cfg.Chroot += "-wrong"
+	c.refused(t, cfg, ErrNoTree, cfg.Chroot, "--bootstrap")
+
+	cfg = joining("b")
+	cfg.Join, cfg.Bootstrap, cfg.Federation = false, true, [16]byte{2}
+	c.refused(t, cfg, ErrTree, c.place.Chroot+"/federation")
+
+	cfg = joining("b")
+	cfg.Federation = [16]byte{2}
+	c.refused(t, cfg, coord.ErrForeign, c.place.Chroot)
+
+	cfg = joining("b")
+	cfg.Password = "wrong"
+	c.refused(t, cfg, ErrDenied, c.place.Chroot+"/federation")
+
+	// A name that is another node's.
+	cfg = joining("x")
+	cfg.Site, cfg.Node = "a", [16]byte{9}
+	c.refused(t, cfg, coord.ErrJoinRefused)
+
+	// Data of another federation.
+	other := newCluster(t)
+	other.fed = [16]byte{2}
+	l := other.open(t, "q")[0].l
+	cfg = other.config("q", coordtest.NewMachine())
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Place = c.place
+	c.refused(t, cfg, ErrIdentity, c.place.Chroot+"/federation")
+
+	// A tree that a newer version wrote.
+	conn := c.leader(t).c
+	for text, want := range map[string]error{`{"version":99}`: ErrVersion, `hello`: ErrTree} {
+		n, err := conn.get(patience(t), pathFederation)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.write(patience(t), conn.set(pathFederation, []byte(text), -1)); err != nil {
+			t.Fatal(err)
+		}
+		c.refused(t, joining("b"), want, c.place.Chroot+"/federation")
+		if _, err := conn.write(patience(t), conn.set(pathFederation, n.data, -1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	// An ACL that lets anybody write.
+	if _, err := conn.zk.SetACL(c.place.Chroot+pathLog, zk.WorldACL(zk.PermAll), -1); err != nil {
+		t.Fatal(err)
+	}
+	c.refused(t, joining("b"), ErrDenied, c.place.Chroot+pathLog, "anybody")
+}
+
+// fails waits until a member stops by itself, and wants its reason.
+func fails(t *testing.T, l *Log, want error, words ...string) {
+	t.Helper()
+	select {
+	case <-l.Failed():
+	case <-time.After(coordtest.Patience):
+		t.Fatalf("%s goes on", l.cfg.Site)
+	}
+	err := l.Err()
+	wants(t, err, want)
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("%v\ndoes not say %q", err, w)
+		}
+	}
+}
+
+// TestDeletedByHand: an entry is missing in the middle; who needs it stops and
+// names it, the others go on.
+func TestDeletedByHand(t *testing.T) {
+	c := newCluster(t)
+	all := c.open(t, "a", "b")
+	for range 5 {
+		if err := all[0].say(patience(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	conn := c.leader(t).c
+	if _, err := conn.write(patience(t), conn.remove(logPath(3))); err != nil {
+		t.Fatal(err)
+	}
+	cfg := c.config("cc", coordtest.NewMachine())
+	cfg.Join = true
+	l, err := Open(patience(t), cfg)
+	if err == nil {
+		fails(t, l, ErrDamaged, c.place.Chroot+logPath(3))
+		_ = l.Close()
+	} else if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), c.place.Chroot+logPath(3)) {
+		t.Errorf("a new member: %v", err)
+	}
+	talk(t, all, func() {})
+}
+
+// TestLastEntryDeleted: the lead finds that the entry before its own is gone.
+func TestLastEntryDeleted(t *testing.T) {
+	c := newCluster(t)
+	c.time.tick = time.Hour // nothing moves by itself
+	all := c.open(t, "a")
+	l := all[0].l
+	n := l.machine.position.Now()
+	if _, err := l.c.write(patience(t), l.c.remove(logPath(n))); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), coordtest.Patience)
+	defer cancel()
+	if err := all[0].say(ctx); err == nil {
+		t.Error("an entry was appended behind a gap")
+	}
+	fails(t, l, ErrDamaged, c.place.Chroot+logPath(n), "deletes")
+}
+
+// TestCorrupted: what is not as it was written is named, and nothing is applied.
+func TestCorrupted(t *testing.T) {
+	for name, damage := range map[string]func(c *client, p pointer) string{
+		"chunk": func(c *client, p pointer) string {
+			path := p.chunk(0)
+			n, err := c.get(t.Context(), path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n.data[len(n.data)/2] ^= 1
+			overwrite(t, c, path, n.data)
+			return path
+		},
+		"chunk deleted": func(c *client, p pointer) string {
+			if _, err := c.write(t.Context(), c.remove(p.chunk(0))); err != nil {
+				t.Fatal(err)
+			}
+			return p.chunk(0)
+		},
+		"entry": func(c *client, p pointer) string {
+			overwrite(t, c, logPath(p.Entry+1), []byte("garbage"))
+			return logPath(p.Entry + 1)
+		},
+		"pointer": func(c *client, _ pointer) string {
+			overwrite(t, c, pathSnapshot, []byte("garbage"))
+			return pathSnapshot
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t)
+			all := c.open(t, "a", "b")
+			for range 5 {
+				if err := all[0].say(patience(t)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c.Compact(t)
+			for range 5 {
+				if err := all[0].say(patience(t)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			l := c.leader(t)
+			p, _, err := l.pointer(patience(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := damage(l.c, p)
+			cfg := c.config("cc", coordtest.NewMachine())
+			_, err = Open(patience(t), cfg)
+			if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), c.place.Chroot+path) {
+				t.Errorf("a new member: %v", err)
+			}
+		})
+	}
+}
+
+func overwrite(t *testing.T, c *client, path string, data []byte) {
+	t.Helper()
+	if _, err := c.write(t.Context(), c.set(path, data, -1)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFounderCrashes: a founder that crashed between its claim and the tree founds
+// when it starts again, as a member in use.
+func TestFounderCrashes(t *testing.T) {
+	c := newCluster(t)
+	cfg := c.config("a", coordtest.NewMachine())
+	id := strings.Repeat("01", 16)
+	m := (&Log{cfg: cfg}).member(charter{Federation: id, Lineage: id})
+	m.Founder = true
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.save(cfg.Dir); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Bootstrap, cfg.Federation = false, [16]byte{}
+	for range 2 {
+		l, err := Open(patience(t), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l.Federation() != [16]byte(bytes.Repeat([]byte{1}, 16)) {
+			t.Errorf("federation %x", l.Federation())
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,192 @@
+//go:build zookeeper
+
+package zk
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node/coord/coordtest"
+)
+
+// small has snapshots often, so that a short test sees many.
+func small() *timing {
+	t := quick()
+	t.snapshotEntries, t.trail, t.maxEntries = 64, 16, 256
+	return t
+}
+
+// nodes counts the znodes of the tree.
+func (c *cluster) nodes(t *testing.T, l *Log) (total, entries int) {
+	t.Helper()
+	for _, path := range []string{pathLog, pathParts, pathSnapshots, pathMembers, pathVoters, pathPresent} {
+		n, err := l.c.children(patience(t), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += 1 + len(n.children)
+		if path == pathLog {
+			entries = len(n.children)
+		}
+	}
+	return total, entries
+}
+
+// TestTreeIsBounded: the tree stays small whatever the load.
+func TestTreeIsBounded(t *testing.T) {
+	c := newCluster(t)
+	c.time = small()
+	all := c.open(t, "a", "b")
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	most := 0
+	wg.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			_, entries := c.nodes(t, all[1].l)
+			most = max(most, entries)
+		}
+	})
+	var talkers sync.WaitGroup
+	for range 8 {
+		talkers.Go(func() {
+			for range 100 {
+				if _, err := all[0].l.Propose(patience(t), registration("a", 1)); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	talkers.Wait()
+	for range 400 {
+		if err := all[0].say(patience(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(stop)
+	wg.Wait()
+	same(t, all)
+	if uint64(most) > c.time.maxEntries+2 {
+		t.Errorf("%d entries in the tree, the bound is %d", most, c.time.maxEntries)
+	}
+	if p, _, err := all[0].l.pointer(patience(t)); err != nil || p.Entry == 0 {
+		t.Errorf("no snapshot was written: %+v, %v", p, err)
+	}
+}
+
+func registration(site string, n byte) fsm.Command {
+	return fsm.Command{
+		ID:   fsm.CommandID{Site: site},
+		Body: &fsm.Register{Node: coordtest.Node(site), Boot: [16]byte{n}, HTTP: "h:1", Peer: "p:1", MaxVersion: 1},
+	}
+}
+
+// TestSlowReader: a member that hears nothing while the log is trimmed goes on
+// from a snapshot, over and over.
+func TestSlowReader(t *testing.T) {
+	c := newCluster(t)
+	c.time = small()
+	all := c.open(t, "a", "b", "cc")
+	lead := c.leader(t)
+	var slow, fast *speaker
+	for _, s := range all {
+		if s.l == lead {
+			fast = s
+		} else {
+			slow = s
+		}
+	}
+	for range 3 {
+		c.Lag(slow.site)
+		for range 200 {
+			if err := fast.say(patience(t)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.Heal(slow.site)
+		same(t, all)
+	}
+	if slow.m.Restored() == 0 {
+		t.Error("it never needed a snapshot: the test shows nothing")
+	}
+}
+
+// TestLateJoiner: a new member, and one that was away, after 100,000 entries.
+func TestLateJoiner(t *testing.T) {
+	c := newCluster(t)
+	c.time.Slots, c.time.Gather = 32, 1 // many entries, as fast as they go
+	all := c.open(t, "a", "b")
+	away := all[1]
+	if err := away.l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	const entries = 100_000
+	began := time.Now()
+	var wg sync.WaitGroup
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	for range 32 {
+		wg.Go(func() {
+			for all[0].m.Index() < entries {
+				if _, err := all[0].l.Propose(ctx, registration("a", 1)); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("%d entries in %v", all[0].m.Index(), time.Since(began).Round(time.Millisecond))
+	total, kept := c.nodes(t, all[0].l)
+	t.Logf("%d znodes, %d of them entries", total, kept)
+	if uint64(kept) > c.time.maxEntries {
+		t.Errorf("%d entries in the tree, the bound is %d", kept, c.time.maxEntries)
+	}
+	began = time.Now()
+	late := c.open(t, "cc")[0]
+	t.Logf("the new member is current after %v", time.Since(began).Round(time.Millisecond))
+	away.m = coordtest.NewMachine()
+	away.l = c.Open(t, "b", away.m).(*Log)
+	same(t, []*speaker{all[0], late, away})
+	if late.m.Restored() == 0 || away.m.Restored() == 0 {
+		t.Error("they came without a snapshot: the test shows nothing")
+	}
+}
+
+// TestInterruptedSnapshot: chunks and parts that a lead left behind go.
+func TestInterruptedSnapshot(t *testing.T) {
+	c := newCluster(t)
+	all := c.open(t, "a", "b", "cc")
+	l := c.leader(t)
+	for i, path := range []string{
+		pathSnapshots + "/" + number(3) + ".1.0", pathSnapshots + "/" + number(9) + ".7.0", partPath(1<<40, 0),
+	} {
+		if _, err := l.c.write(patience(t), l.c.create(path, fmt.Append(nil, i), 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.MoveLead(t)
+	c.Compact(t)
+	now := c.leader(t)
+	p, _, err := now.pointer(patience(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := now.c.children(patience(t), pathSnapshots)
+	if err != nil || len(n.children) != len(p.Sums) {
+		t.Errorf("chunks %v beside %d of the snapshot, %v", n.children, len(p.Sums), err)
+	}
+	if n, err = now.c.children(patience(t), pathParts); err != nil || len(n.children) != 0 {
+		t.Errorf("parts %v, %v", n.children, err)
+	}
+	talk(t, all, func() {})
+}

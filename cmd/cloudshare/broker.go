@@ -21,13 +21,10 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord/raftlog"
 )
 
-// raftDir holds the coordination backend's files inside the data directory.
-const raftDir = "raft"
-
 // brokerParts are a broker's parts in the order in which they are opened.
 type brokerParts struct {
 	journal  *node.Journal
-	log      *raftlog.Log
+	log      orderedLog
 	handlers []executor.Handler
 	hints    *hints
 	broker   *node.Broker
@@ -84,7 +81,7 @@ func (p *brokerParts) start(ctx context.Context, cfg Config, log zerolog.Logger)
 	if cause := replica.KeepDates(cfg.DataDir); cause != nil {
 		log.Warn().Err(cause).Msg("go on without")
 	}
-	if p.log, err = openLog(ctx, raftConfig(cfg, id, replica, log), probeAfter, log); err != nil {
+	if p.log, err = openCoordination(ctx, cfg, id, replica, log); err != nil {
 		return err
 	}
 	if p.handlers, err = openHandlers(cfg, p.log.Federation(), log); err != nil {

@@ -2,9 +2,7 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,6 +27,16 @@ type Config struct {
 	Join      []string `koanf:"join" doc:"peer addresses of members to join through (empty data only)"`
 	IfEmpty   bool     `koanf:"if_empty" doc:"with data, pass over bootstrap and join instead of refusing: for services whose command line is always the same"`
 	Profile   string   `koanf:"profile" doc:"timing: lan or wan"`
+	// Coordination and what follows it say where the federation's log is.
+	Coordination string        `koanf:"coordination" doc:"where the federation's log is: raft (among the brokers) or zookeeper"`
+	ZK           string        `koanf:"zk" doc:"with zookeeper: host:port,… of the ensemble's servers and the path of the federation in it"`
+	ZKAuth       string        `koanf:"zk_auth" doc:"with zookeeper: file with one line USER:PASSWORD, the digest credentials that alone may read and write there"`
+	ZKSession    time.Duration `koanf:"zk_session" doc:"with zookeeper: a lead that is silent for so long is replaced; 0 = 4s, the ensemble bounds it"`
+	ZKTLS        bool          `koanf:"zk_tls" doc:"with zookeeper: TLS to its servers"`
+	ZKTLSCA      string        `koanf:"zk_tls_ca" doc:"certificates (PEM) that vouch for the servers; empty = the system's"`
+	ZKTLSCert    string        `koanf:"zk_tls_cert" doc:"certificate (PEM) to show to the servers, with zk_tls_key"`
+	ZKTLSKey     string        `koanf:"zk_tls_key" doc:"its private key (PEM)"`
+
 	Insecure  bool     `koanf:"insecure" doc:"let listeners without transport security leave the loopback"`
 	HTTPNames []string `koanf:"http_names" doc:"host names that clients may ask the API by, beside addresses, localhost and those in http and peer"`
 
@@ -76,7 +84,7 @@ type ArchiveConfig struct {
 // DefaultConfig is a broker on loopback that uses the whole machine.
 func DefaultConfig() Config {
 	return Config{
-		DataDir: "data", HTTP: "127.0.0.1:7700", Peer: "127.0.0.1:7701", Gossip: "127.0.0.1:7702", Join: []string{}, HTTPNames: []string{}, Profile: "lan",
+		DataDir: "data", HTTP: "127.0.0.1:7700", Peer: "127.0.0.1:7701", Gossip: "127.0.0.1:7702", Join: []string{}, HTTPNames: []string{}, Profile: "lan", Coordination: onRaft,
 		Commands: true, Container: defaultContainer(),
 		Memory: "0", MinFree: "256Mi", StopWait: 15 * time.Second, LogLevel: "info", LogFormat: "console",
 		TaskLogs: TaskLogsConfig{Keep: 24 * time.Hour, MaxBytes: "4Gi", MaxCount: 10_000, Each: "64Mi"},
@@ -126,6 +134,9 @@ func (c Config) Validate() error {
 		return err
 	}
 	if err := checkPProf(c.PProf); err != nil {
+		return err
+	}
+	if err := c.checkCoordination(); err != nil {
 		return err
 	}
 	for _, addr := range c.Join {
@@ -239,12 +250,15 @@ func checkAddr(key, addr string) error {
 // checkFounding refuses a start that would found a second federation over old
 // data, or that knows none.
 func (c Config) checkFounding() error {
-	old, err := hasData(c.DataDir)
+	on, err := dataOn(c.DataDir)
+	old := on != ""
 	switch founding := c.Bootstrap || len(c.Join) > 0; {
 	case err != nil:
-		return fmt.Errorf("look into data_dir: %w", err)
+		return err
 	case old && founding && !c.IfEmpty:
 		return usage("data in %s belong to a federation already: start without --bootstrap and --join, or name an empty --data-dir", c.DataDir)
+	case old && on != c.Coordination:
+		return usage("data in %s are on %s, not on %s: start with --coordination %s", c.DataDir, on, c.Coordination, on)
 	case !old && !founding:
 		return usage("no data in %s yet: found a federation with --bootstrap, or join one with --join HOST:PORT", c.DataDir)
 	}
@@ -260,12 +274,8 @@ func (c Config) settled() (Config, error) {
 	return c, nil
 }
 
-// hasData reports whether dir belongs to a member of a federation: a join that
-// was refused leaves nothing that would stand in the way of the next one.
+// hasData reports whether dir belongs to a member of a federation.
 func hasData(dir string) (bool, error) {
-	_, err := os.Stat(filepath.Join(dir, raftDir, "member.json"))
-	if errors.Is(err, os.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil, err
+	on, err := dataOn(dir)
+	return on != "", err
 }

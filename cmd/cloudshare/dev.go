@@ -28,6 +28,10 @@ type dev struct {
 	given    bool // the folder is the user's: never deleted
 	keep     bool
 	sample   bool
+
+	coordination    string
+	coordinationSet bool          // the flag was given: it must agree with the data
+	zk              *devZooKeeper // nil on Raft
 }
 
 func (a *app) devCommand() *cobra.Command {
@@ -38,15 +42,18 @@ func (a *app) devCommand() *cobra.Command {
 processes on loopback, until SIGINT or SIGTERM ends them and their tasks.
 
 Data go to a temporary folder that is removed at the end, or to --data-dir,
-which is never deleted and can be started again. A broker that is killed stays
+which is never deleted and can be started again. With --coordination zookeeper a server
+of Debian's ZooKeeper runs beside the brokers. A broker that is killed stays
 down; start it again with: cloudshare dev start SITE --data-dir DIR
 
 Keys of the broker in the environment, such as CLOUDSHARE_MIN_FREE=0, count for
 all sites, but for those that dev sets itself (addresses, folders, cores).`,
 		Example: `  cloudshare dev
-  cloudshare dev --sites 5 --cores 1 --http 127.0.0.1:8800 --data-dir /tmp/fed`,
+  cloudshare dev --sites 5 --cores 1 --http 127.0.0.1:8800 --data-dir /tmp/fed
+  cloudshare dev --coordination zookeeper`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d.httpSet, d.coresSet = cmd.Flags().Changed("http"), cmd.Flags().Changed("cores")
+			d.coordinationSet = cmd.Flags().Changed("coordination")
 			return d.run(cmd.Context())
 		},
 	}
@@ -57,6 +64,7 @@ all sites, but for those that dev sets itself (addresses, folders, cores).`,
 	f.StringVar(&d.dataDir, "data-dir", "", "keep all data in this folder")
 	f.BoolVar(&d.keep, "keep", false, "do not remove the temporary folder at the end")
 	f.BoolVar(&d.sample, "sample", false, "submit a small workload and show who runs what for whom")
+	f.StringVar(&d.coordination, "coordination", onRaft, "where the log is: raft, or zookeeper (starts a server of the Debian package)")
 	cmd.AddCommand(a.devStartCommand())
 	return cmd
 }
@@ -78,8 +86,15 @@ func (d *dev) run(ctx context.Context) (err error) {
 	if err := freePorts(sites); err != nil {
 		return err
 	}
-	defer d.end(sites)
 	d.note("starting %d sites in %s", len(sites), d.dataDir)
+	if err := d.startZooKeeper(ctx); err != nil {
+		return err
+	}
+	defer d.stopZooKeeper()
+	defer d.end(sites)
+	for _, s := range sites {
+		s.backend = d.zk.keys()
+	}
 	if err := d.start(ctx, sites); err != nil {
 		if ctx.Err() != nil {
 			return nil // told to stop while starting: that is no fault
@@ -108,6 +123,8 @@ func (d *dev) check() (host string, port int, err error) {
 		return "", 0, usage("--http %q: must be HOST:PORT", d.http)
 	case host != "localhost" && (ip == nil || !ip.IsLoopback()):
 		return "", 0, usage("--http %s: dev runs on loopback only, e.g. 127.0.0.1:7700", d.http)
+	case d.coordination != onRaft && d.coordination != onZooKeeper:
+		return "", 0, usage("--coordination %q: must be raft or zookeeper", d.coordination)
 	case d.sites < 1 || d.sites > maxDevSites:
 		return "", 0, usage("--sites %d: must be 1 to %d", d.sites, maxDevSites)
 	case d.cores < 1 || d.cores > 1024:

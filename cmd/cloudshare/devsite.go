@@ -24,7 +24,8 @@ type devSite struct {
 	Dir        string
 	HTTP, Peer string
 	Cores      int
-	fresh      bool // it has no data yet: it must found or join
+	backend    string // lines of config.yaml that name another backend than Raft
+	fresh      bool   // it has no data yet: it must found or join
 	child      *child
 }
 
@@ -66,6 +67,17 @@ func (d *dev) recall(s *devSite) error {
 		s.Cores = old.Cores
 	}
 	s.fresh = old.fresh
+	s.backend = old.backend
+	on := onRaft
+	if old.backend != "" {
+		on = onZooKeeper
+	}
+	if d.coordinationSet && on != d.coordination && !old.fresh {
+		return usage("--coordination %s: the data in %s are on %s", d.coordination, s.Dir, on)
+	}
+	if !old.fresh {
+		d.coordination = on
+	}
 	return nil
 }
 
@@ -83,7 +95,11 @@ func readSite(dir string) (*devSite, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look into the data of %s: %w", cfg.Site, err)
 	}
-	return &devSite{Name: cfg.Site, Dir: dir, HTTP: cfg.HTTP, Peer: cfg.Peer, Cores: cfg.Cores, fresh: !old}, nil
+	s := &devSite{Name: cfg.Site, Dir: dir, HTTP: cfg.HTTP, Peer: cfg.Peer, Cores: cfg.Cores, fresh: !old}
+	if cfg.Coordination == onZooKeeper {
+		s.backend = backendKeys(cfg.ZK, cfg.ZKAuth)
+	}
+	return s, nil
 }
 
 // settlePeers moves the peer ports of fresh sites that are taken: they are
@@ -150,7 +166,7 @@ gossip: %s
 cores: %d
 stop_tasks: true
 stop_wait: 8s
-`, s.Name, s.file("data"), s.HTTP, s.Peer, s.gossip(), s.Cores)
+%s`, s.Name, s.file("data"), s.HTTP, s.Peer, s.gossip(), s.Cores, s.backend)
 	if err := os.WriteFile(s.file("config.yaml"), []byte(text), 0o600); err != nil {
 		return fmt.Errorf("write configuration of %s: %w", s.Name, err)
 	}
@@ -202,6 +218,7 @@ func (s *devSite) founding(peers []string) []string {
 // one value cannot be right for all. The others can be set in dev's environment.
 var ownKeys = []string{
 	"site", "data_dir", "http", "peer", "gossip", "cores", "bootstrap", "join", "stop_tasks", "stop_wait", "pprof",
+	"coordination", "zk", "zk_auth", "zk_session", "zk_tls", "zk_tls_ca", "zk_tls_cert", "zk_tls_key",
 }
 
 // brokerEnv is what a broker gets of this process's environment: all but what

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/cloudshare/cloudshare/node/coord/zk/ensemble"
+)
+
+// devZooKeeper is the one server that dev starts beside the brokers.
+type devZooKeeper struct {
+	servers *ensemble.Ensemble
+	dir     string
+}
+
+const (
+	devZKTick = 500 * time.Millisecond
+	devZKHeap = 256 // MiB
+	devChroot = "/cloudshare"
+)
+
+// startZooKeeper starts a server on the folder's data, unless the sites are on
+// Raft.
+func (d *dev) startZooKeeper(ctx context.Context) error {
+	if d.coordination == onRaft {
+		return nil
+	}
+	dir := filepath.Join(d.dataDir, "zookeeper")
+	e, err := ensemble.New(ensemble.Config{Dir: dir, Servers: 1, Tick: devZKTick, HeapMiB: devZKHeap, Detached: true})
+	if err != nil {
+		return fmt.Errorf("--coordination zookeeper: %w; or name an ensemble of your own to each broker with --zk", err)
+	}
+	d.zk = &devZooKeeper{servers: e, dir: dir}
+	if err := d.zk.credentials(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, readyWait)
+	defer cancel()
+	if err := e.Start(ctx); err != nil {
+		d.stopZooKeeper()
+		return err
+	}
+	d.note("ZooKeeper runs at %s", e.Addrs())
+	return nil
+}
+
+func (d *dev) stopZooKeeper() {
+	if d.zk != nil {
+		d.zk.servers.Stop()
+	}
+}
+
+func (z *devZooKeeper) auth() string { return filepath.Join(z.dir, "digest") }
+
+// credentials makes up a password, once for the folder.
+func (z *devZooKeeper) credentials() error {
+	if _, err := os.Stat(z.auth()); err == nil {
+		return nil
+	}
+	if err := os.WriteFile(z.auth(), []byte("dev:"+rand.Text()+"\n"), 0o600); err != nil {
+		return fmt.Errorf("write ZooKeeper's credentials: %w", err)
+	}
+	return nil
+}
+
+// keys are the lines of a site's configuration that name the backend.
+func (z *devZooKeeper) keys() string {
+	if z == nil {
+		return ""
+	}
+	return backendKeys(z.servers.Addrs()+devChroot, z.auth())
+}
+
+func backendKeys(place, auth string) string {
+	return fmt.Sprintf("coordination: %s\nzk: %s\nzk_auth: %q\n", onZooKeeper, place, auth)
+}

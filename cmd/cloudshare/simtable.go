@@ -68,7 +68,7 @@ logs are listed in malformed.txt there.`,
 	f.Float64Var(&s.Setup.BackgroundShare, "background", s.Setup.BackgroundShare, "probability that a user is background, in scenario 3")
 	f.BoolVar(&s.Rules.WholeShare, "whole-share", false, "FAIRSHARE's share is a site's cores, as in the paper, not what it exposes now")
 	f.IntVar(&s.Sample, "sample", s.Sample, "let brokers play all coalitions of one in `N` instances, of each scenario at least one; 0 = of none")
-	f.IntVar(&t.open, "sensitivity", 20, "periods of each log for the choices that the paper leaves open, 0 = none")
+	f.IntVar(&t.open, "sensitivity", 15, "periods of each log for the choices that the paper leaves open, 0 = none")
 	f.IntVar(&t.workers, "workers", 0, "instances at a time, 0 = as many as there are cores")
 	f.BoolVar(&t.quick, "quick", false, "two periods, one mapping, two loads, unless given: a minute, no proof")
 	return cmd

@@ -26,7 +26,7 @@ https://www.cs.huji.ac.il/labs/parallel/workload/.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.simRunCommand(), a.simTableCommand())
+	cmd.AddCommand(a.simRunCommand(), a.simTableCommand(), a.simIncentivesCommand())
 	return cmd
 }
 

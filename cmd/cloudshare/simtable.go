@@ -144,7 +144,7 @@ func typed(cmd *cobra.Command, args []string) string {
 	for _, name := range []string{
 		"seed", "periods", "period", "mappings", "loads", "scenarios", "unit", "policies", "beyond", "sites", "zipf", "background", "whole-share", "sample", "sensitivity", "quick",
 	} {
-		if f := cmd.Flags().Lookup(name); f.Changed || name == "seed" {
+		if f := cmd.Flags().Lookup(name); f != nil && (f.Changed || name == "seed") {
 			words = append(words, "--"+name+"="+strings.Trim(f.Value.String(), "[]"))
 		}
 	}

@@ -40,6 +40,8 @@ type Case struct {
 	// then a site's share is its number of cores. The product does not know of
 	// them: its share is what the site exposes, and its home runs.
 	WholeShare bool
+	// Conduct of each site; nil: all are honest, and declare no timeouts.
+	Conduct []Conduct
 }
 
 // Home is how event 1 of the paper and its accounting are played.

@@ -60,6 +60,8 @@ type player struct {
 	atOnce int
 	// atHome are the tasks that started at home, outside the queue.
 	atHome []bool
+	waits  int     // tasks published that have not started
+	points []int64 // seconds at which a site comes or goes
 	out    Outcome
 }
 
@@ -107,7 +109,7 @@ func (p *player) run(ctx context.Context) (*Outcome, error) {
 }
 
 func newPlayer(c *Case, states ...*fsm.State) (*player, error) {
-	p := &player{c: c, state: states[0], open: len(c.Tasks), atOnce: maxAtOnce}
+	p := &player{c: c, state: states[0], open: len(c.Tasks), atOnce: maxAtOnce, points: c.turningPoints()}
 	var err error
 	if p.log, err = newOrder(len(c.Cores), func() int64 { return p.now * 1000 }, states...); err != nil {
 		return nil, err
@@ -175,6 +177,9 @@ func (p *player) nextSecond() (int64, bool) {
 	if len(p.ends) > 0 {
 		t = min(t, p.ends[0].at)
 	}
+	if len(p.points) > 0 {
+		t = min(t, p.points[0])
+	}
 	return t, t != math.MaxInt64
 }
 
@@ -189,7 +194,11 @@ func (p *player) second(t int64) error {
 	for len(p.ends) > 0 && p.ends[0].at == t {
 		e := p.ends.pop()
 		p.sites[e.site].end(e)
+		p.sites[p.c.Tasks[e.task].Site].gotBack(e.task)
 		p.open--
+	}
+	for len(p.points) > 0 && p.points[0] <= t {
+		p.points = p.points[1:]
 	}
 	from := p.next
 	for p.next < len(p.c.Tasks) && p.c.Tasks[p.next].Release == t {
@@ -201,18 +210,23 @@ func (p *player) second(t int64) error {
 	for _, s := range p.sites {
 		s.runOwn()
 		s.report()
+		s.mind()
+		s.release()
 	}
 	for i := from; i < p.next; i++ {
 		if p.c.Tasks[i].Background {
 			continue
 		}
 		s := p.sites[p.c.Tasks[i].Site]
-		s.submit(i)
+		s.arrive(i)
 		if s.published == p.atOnce {
 			if err := p.order(); err != nil {
 				return err
 			}
 		}
+	}
+	for _, s := range p.sites {
+		s.mind()
 	}
 	return p.order()
 }
@@ -274,7 +288,7 @@ func (p *player) entry() ([]fsm.Result, error) {
 func (p *player) started(task, site int, id executor.ID) {
 	p.out.Start[task], p.out.Site[task] = p.now, site
 	p.out.Order = append(p.out.Order, int32(task))
-	p.ends.push(end{at: p.now + p.c.Tasks[task].Run, n: len(p.out.Order), task: task, site: site, id: id})
+	p.ends.push(end{at: p.now + p.c.Tasks[task].Run + p.lag(task, site), n: len(p.out.Order), task: task, site: site, id: id})
 }
 
 func (p *player) finish() *Outcome {

@@ -19,6 +19,7 @@ type siteShell struct {
 	cores  int64
 	used   int64   // by the broker's attempts
 	own    int64   // by background tasks
+	shown  int64   // cores that its broker knows of
 	queue  []int32 // background tasks that wait
 	// jobs are the tasks of the jobs it submitted, by number.
 	jobs []int32
@@ -33,10 +34,14 @@ type siteShell struct {
 	change    uint64 // last SiteChange it has seen
 	published int    // tasks, since its proposals were ordered
 	proposed  []fsm.Command
+	conduct   Conduct
+	held      []int32 // tasks that it has not submitted yet
+	underWay  int64   // its tasks that it submitted and that have not ended
+	waits     int     // of these, those published that have not started
 }
 
 func newShell(p *player, i int) *siteShell {
-	s := &siteShell{p: p, at: i, name: SiteName(i), cores: p.c.Cores[i], jobs: make([]int32, 1)}
+	s := &siteShell{p: p, at: i, name: SiteName(i), cores: p.c.Cores[i], jobs: make([]int32, 1), conduct: p.c.conductOf(i)}
 	s.driver = node.NewDriver(s.name, node.DefaultExposure(), zero)
 	s.showMachine()
 	return s
@@ -44,7 +49,8 @@ func newShell(p *player, i int) *siteShell {
 
 // showMachine tells the broker what its machine has for it.
 func (s *siteShell) showMachine() {
-	s.driver.Machines([]executor.Machine{{Name: "m", Resources: executor.Resources{MilliCPU: (s.cores - s.own) * 1000}}})
+	s.shown = s.room()
+	s.driver.Machines([]executor.Machine{{Name: "m", Resources: executor.Resources{MilliCPU: s.shown * 1000}}})
 	s.changed, s.dirty = true, true
 }
 
@@ -59,7 +65,7 @@ func (s *siteShell) end(e end) {
 	s.used -= t.Width
 	s.dirty = true
 	s.homeEnded = s.homeEnded || s.p.atHome[e.task]
-	run := time.Duration(t.Run) * time.Second
+	run := time.Duration(s.p.now-s.p.out.Start[e.task]) * time.Second
 	s.driver.Ended(e.id, executor.Result{Started: zero.Add(time.Duration(s.p.now)*time.Second - run), Run: run}, &s.p.view)
 }
 
@@ -110,6 +116,7 @@ func (s *siteShell) submit(task int) {
 	t := &s.p.c.Tasks[task]
 	spec := node.DefaultSpec()
 	spec.Command, spec.Resources.CPU = taskCommand, t.Width
+	spec.Timeout = time.Duration(t.Run*s.conduct.Declare/100) * time.Second
 	v := &s.p.view
 	if s.p.c.Home == HomeNever {
 		v.narrowest = 1 // as if something always waited
@@ -178,6 +185,8 @@ func (s *siteShell) start(tasks []executor.Task) {
 		s.used += s.p.c.Tasks[task].Width
 		if !s.p.atHome[task] {
 			s.p.view.waiting[s.p.c.Tasks[task].Width]--
+			s.p.sites[s.p.c.Tasks[task].Site].waits--
+			s.p.waits--
 		}
 		s.p.started(task, s.at, tasks[i].ID)
 		s.driver.Started(tasks[i].ID, &s.p.view)

@@ -1,0 +1,98 @@
+package sim
+
+import "slices"
+
+// Conduct is how a site departs from what the others take for granted. An honest
+// one has the zero value, but for Declare. It is the site that behaves so, not the
+// broker's code: what it tells its broker, and when.
+type Conduct struct {
+	// Declare is the timeout that it declares for its tasks, in percent of their true
+	// length; 0: none.
+	Declare int64
+	// Lag is how many seconds late it reports that another site's task ended, as if
+	// it had run so long; the cores stay taken meanwhile.
+	Lag int64
+	// Withdraw: it exposes what is idle, but not while only others' tasks wait.
+	Withdraw bool
+	// Drip: at most as many of its tasks are with the federation at a time as it has
+	// cores; it holds back the rest.
+	Drip bool
+	// Away is when it is no part of the federation, seconds [from, to): it exposes
+	// nothing, and its tasks released then use only its own machine.
+	Away [2]int64
+}
+
+func (c *Conduct) away(now int64) bool { return c.Away[0] <= now && now < c.Away[1] }
+
+// conductOf is a site's conduct.
+func (c *Case) conductOf(site int) Conduct {
+	if site < len(c.Conduct) {
+		return c.Conduct[site]
+	}
+	return Conduct{}
+}
+
+// turningPoints are when a site comes or goes, in order.
+func (c *Case) turningPoints() (at []int64) {
+	for i := range c.Conduct {
+		if a := c.Conduct[i].Away; a[0] < a[1] {
+			at = append(at, a[0], a[1])
+		}
+	}
+	slices.Sort(at)
+	return at
+}
+
+// hides reports whether the site exposes nothing now but what is in use.
+func (s *siteShell) hides() bool {
+	if s.conduct.away(s.p.now) {
+		return true
+	}
+	return s.conduct.Withdraw && s.waits == 0 && s.p.waits > 0
+}
+
+// room is how much of its machine it shows, in cores.
+func (s *siteShell) room() int64 {
+	if s.hides() {
+		return min(s.used, s.cores-s.own)
+	}
+	return s.cores - s.own
+}
+
+// mind shows the machine anew if it shows more or less of it now.
+func (s *siteShell) mind() {
+	if s.room() != s.shown {
+		s.showMachine()
+	}
+}
+
+// gotBack: a task of the site has ended, wherever.
+func (s *siteShell) gotBack(task int) {
+	if !s.p.c.Tasks[task].Background {
+		s.underWay--
+	}
+}
+
+// lag is how much longer a task seems to run at a site.
+func (p *player) lag(task, site int) int64 {
+	if t := &p.c.Tasks[task]; t.Site != site && !t.Background {
+		return p.sites[site].conduct.Lag
+	}
+	return 0
+}
+
+// arrive takes a task of its users, and submits it unless it is held back.
+func (s *siteShell) arrive(task int) {
+	s.held = append(s.held, int32(task))
+	s.release()
+}
+
+// release submits what is not held back any more.
+func (s *siteShell) release() {
+	for len(s.held) > 0 && (!s.conduct.Drip || s.underWay < s.cores) {
+		task := int(s.held[0])
+		s.held = s.held[1:]
+		s.underWay++
+		s.submit(task)
+	}
+}

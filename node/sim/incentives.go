@@ -1,0 +1,210 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// Lie is something that a site might do to wait less.
+type Lie struct {
+	Name string
+	// tell has a site of a case do it; period is how long submissions last.
+	tell func(c *Case, site int, period int64)
+}
+
+// Lies lists what is tried, beside what an honest site does: expose all cores,
+// publish each job as it comes, declare true lengths as timeouts, and tell of each
+// end at once.
+func Lies() []Lie {
+	return []Lie{
+		{"declares ten times the length", conduct(func(c *Conduct, _ int64) { c.Declare = 1000 })},
+		{"declares no length", conduct(func(c *Conduct, _ int64) { c.Declare = 0 })},
+		{"splits each task in four", func(c *Case, site int, _ int64) { c.split(site, 4) }},
+		{"reports others' ends 10 min late", conduct(func(c *Conduct, _ int64) { c.Lag = 600 })},
+		{"withdraws idle cores while only others wait", conduct(func(c *Conduct, _ int64) { c.Withdraw = true })},
+		{"holds jobs back, as many out as it has cores", conduct(func(c *Conduct, _ int64) { c.Drip = true })},
+		{"joins after half of the period", away(func(p int64) [2]int64 { return [2]int64{0, p / 2} })},
+		{"leaves for the second third, and returns", away(func(p int64) [2]int64 { return [2]int64{p / 3, 2 * p / 3} })},
+	}
+}
+
+// conduct makes a lie of a change of conduct.
+func conduct(change func(c *Conduct, period int64)) func(*Case, int, int64) {
+	return func(c *Case, site int, period int64) { change(&c.Conduct[site], period) }
+}
+
+// away makes a lie of not being there: what is released meanwhile runs at home.
+func away(when func(period int64) [2]int64) func(*Case, int, int64) {
+	return func(c *Case, site int, period int64) {
+		conduct := &c.Conduct[site]
+		conduct.Away = when(period)
+		for i := range c.Tasks {
+			if t := &c.Tasks[i]; t.Site == site && conduct.away(t.Release) && t.Width <= c.Cores[site] {
+				t.Background = true
+			}
+		}
+	}
+}
+
+// split makes k tasks of each of a site's, each for its part of the time.
+func (c *Case) split(site int, k int64) {
+	tasks := make([]Task, 0, len(c.Tasks))
+	for _, t := range c.Tasks {
+		run, parts := t.Run, int64(1)
+		if t.Site == site && !t.Background {
+			parts = min(k, run)
+		}
+		first := t.Index * int32(k)
+		for i := range parts {
+			t.Run, t.Index = run*(i+1)/parts-run*i/parts, first+int32(i)
+			tasks = append(tasks, t)
+		}
+	}
+	c.Tasks = tasks
+}
+
+// honest is the case with all sites honest.
+func (c *Case) honest() *Case {
+	h := *c
+	h.Tasks = slices.Clone(c.Tasks)
+	h.Conduct = make([]Conduct, len(c.Cores))
+	for i := range h.Conduct {
+		h.Conduct[i].Declare = 100
+	}
+	return &h
+}
+
+// told is the case in which a site lies.
+func (c *Case) told(l *Lie, site int, period int64) *Case {
+	t := c.honest()
+	l.tell(t, site, period)
+	return t
+}
+
+// Gain is what a lie came to in one instance.
+type Gain struct {
+	Log    string
+	Period int
+	Lie    int // position in Lies
+	Policy int // position in the study's contestants without the ceiling
+	// Waits of the work of the liar and of all others, in half core-seconds·seconds;
+	// honest, and when it lies.
+	Own, OwnLying, Others, OthersLying int64
+}
+
+// Incentives has, in every instance, one site lie in each way under each policy,
+// and calls save for what came of it, one call at a time, in no order. The liar is drawn
+// among the sites that have tasks of the federation. It ends with the first error, or with ctx.
+func (s *Study) Incentives(ctx context.Context, workers int, save func([]Gain)) error {
+	if err := s.Validate(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	keys := s.keys()
+	indexes := make(chan int)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	for range max(1, workers) {
+		wg.Go(func() {
+			for i := range indexes {
+				gains, err := s.gains(ctx, i, keys[i])
+				if err != nil {
+					cancel(err)
+					continue
+				}
+				mu.Lock()
+				save(gains)
+				mu.Unlock()
+			}
+		})
+	}
+	for i := range keys {
+		select {
+		case indexes <- i:
+		case <-ctx.Done():
+		}
+	}
+	close(indexes)
+	wg.Wait()
+	return context.Cause(ctx)
+}
+
+// gains plays one instance.
+func (s *Study) gains(ctx context.Context, index int, k key) (gains []Gain, err error) {
+	in, _, err := s.instance(k)
+	if err != nil {
+		return nil, err
+	}
+	liar, ok := s.liar(index, &in.Case)
+	if !ok {
+		return nil, nil
+	}
+	for p, policy := range append(slices.Clone(s.Policies), s.Beyond...) {
+		in.Params.Policy = policy
+		honest := in.honest()
+		out, err := PlayContext(ctx, honest)
+		if err != nil {
+			return nil, err
+		}
+		own, others := ownAndOthers(honest, out, liar, &in.Case)
+		for l, lie := range Lies() {
+			told := in.told(&lie, liar, s.Setup.Period)
+			out, err := PlayContext(ctx, told)
+			if err != nil {
+				return nil, fmt.Errorf("instance %d, site %d %s, %s: %w", index, liar, lie.Name, policy, err)
+			}
+			g := Gain{Log: s.Workloads[k.workload].Name, Period: k.period, Lie: l, Policy: p, Own: own, Others: others}
+			g.OwnLying, g.OthersLying = ownAndOthers(told, out, liar, &in.Case)
+			gains = append(gains, g)
+		}
+	}
+	return gains, nil
+}
+
+// liar draws the site that lies in an instance.
+func (s *Study) liar(index int, c *Case) (int, bool) {
+	var sites []int
+	for site := range c.Cores {
+		if slices.ContainsFunc(c.Tasks, func(t Task) bool { return t.Site == site && !t.Background }) {
+			sites = append(sites, site)
+		}
+	}
+	if len(sites) == 0 {
+		return 0, false
+	}
+	return sites[keyed(s.Setup.Seed, 9, uint64(index)).below(int64(len(sites)))], true
+}
+
+// ownAndOthers sums the waits of work: of one site's tasks, and of all others'. What
+// was background before the lie does not count.
+//
+// A unit of work waits from its release until it is done, less what it would take
+// if its task ran at once: (s−r) for each of a task's. The parts of a split task are measured
+// by the whole: with w = width·run, Σ w(s−r) = Σ w(s + run/2 − r) − Σ w·run/2, the last
+// over whole tasks. Doubled, that is whole.
+func ownAndOthers(c *Case, out *Outcome, liar int, before *Case) (own, others int64) {
+	for i := range before.Tasks {
+		if t := &before.Tasks[i]; t.Site == liar && !t.Background {
+			own -= t.Width * t.Run * t.Run
+		}
+	}
+	for i := range c.Tasks {
+		t := &c.Tasks[i]
+		local := t.Background
+		if len(c.Tasks) == len(before.Tasks) { // else it was split, and what is background stayed so
+			local = before.Tasks[i].Background
+		}
+		work, wait := t.Width*t.Run, out.Start[i]-t.Release
+		switch {
+		case local:
+		case t.Site == liar:
+			own += work * (2*wait + t.Run)
+		default:
+			others += work * 2 * wait
+		}
+	}
+	return own, others
+}

@@ -142,6 +142,7 @@ type timing struct {
 	stall, hang                time.Duration // a write under way: the lead is handed over, the member fails
 	slots                      int           // entries in flight
 	gather                     int           // commands that do not wait for the entry in flight
+	rest                       time.Duration // between an entry and the next one of reports only
 	maxAppend                  int           // entries a raft RPC
 	snapshotEntries            uint64
 	snapshotBytes              int64
@@ -153,7 +154,7 @@ type timing struct {
 func (t timing) calls() relay.Timing {
 	return relay.Timing{
 		RPC: t.rpc, Reply: t.reply, Confirm: t.lease, Backoff: t.backoff, MaxBackoff: t.maxBackoff,
-		Slots: t.slots, Gather: t.gather, EntryBytes: 1 << 20,
+		Slots: t.slots, Gather: t.gather, EntryBytes: 1 << 20, Rest: t.rest,
 	}
 }
 
@@ -163,7 +164,7 @@ func (p Profile) timing() timing {
 		commit: 50 * time.Millisecond, rpc: 2 * time.Second, reply: 5 * time.Second,
 		tick: time.Second, kin: 5 * time.Second, stable: 3 * time.Second, replace: 10 * time.Second, promote: 500 * time.Millisecond,
 		enqueue: time.Second, backoff: 5 * time.Millisecond, maxBackoff: 250 * time.Millisecond,
-		handshake: 3 * time.Second, drain: 3 * time.Second, stall: 3 * time.Second, hang: 15 * time.Second, slots: 4, gather: 256, maxAppend: 64,
+		handshake: 3 * time.Second, drain: 3 * time.Second, stall: 3 * time.Second, hang: 15 * time.Second, slots: 4, gather: 256, rest: 2 * time.Millisecond, maxAppend: 64,
 		snapshotEntries: 8192, snapshotBytes: 64 << 20, trailing: 10240, snapshotEvery: 20 * time.Second,
 	}
 	if p == WAN {
@@ -171,7 +172,7 @@ func (p Profile) timing() timing {
 		t.commit, t.rpc, t.reply = 200*time.Millisecond, 10*time.Second, 30*time.Second
 		t.stable, t.replace, t.enqueue, t.maxBackoff = 30*time.Second, time.Minute, 5*time.Second, time.Second
 		t.kin = 30 * time.Second
-		t.stall, t.hang = 8*time.Second, 30*time.Second
+		t.stall, t.hang, t.rest = 8*time.Second, 30*time.Second, 0 // calls gather for a round trip anyway
 		t.handshake, t.drain, t.slots, t.gather, t.maxAppend = 10*time.Second, 8*time.Second, 16, 1, 512
 	}
 	return t

@@ -42,6 +42,8 @@ type proposal struct {
 	// term, if not 0, is the only term whose lead, this member, may order it;
 	// it is never forwarded or retried.
 	term uint64
+	// urgent: it holds more than reports, see restful.
+	urgent bool
 
 	done    chan struct{} // closed under pending.mu when settled
 	settled bool

@@ -88,6 +88,7 @@ func (c *Calls) encodeOne(p *proposal, cmd *fsm.Command, of int) error {
 		}
 		p.term = lost.Term
 	}
+	p.urgent = p.urgent || !restful(cmd.Body.Kind())
 	b := fsm.AppendCommand(nil, *cmd)
 	p.ids = append(p.ids, cmd.ID)
 	p.cmds = append(p.cmds, b)
@@ -127,7 +128,7 @@ func (c *Calls) items(calls []*proposal) []item {
 	items := make([]item, 0, len(calls))
 	for _, p := range calls {
 		items = append(items, item{
-			call: call{c.pending.origin, p.seq, len(p.cmds)}, cmds: p.cmds, bytes: p.bytes, term: p.term,
+			call: call{c.pending.origin, p.seq, len(p.cmds)}, cmds: p.cmds, bytes: p.bytes, term: p.term, reports: !p.urgent,
 			done: func(o Outcome, index uint64) { c.outcome(p, o, index) },
 		})
 	}

@@ -74,6 +74,7 @@ type Timing struct {
 	Slots               int           // entries in flight
 	Gather              int           // commands that do not wait for the entry in flight
 	EntryBytes          int           // beyond them no further call joins an entry
+	Rest                time.Duration // after an entry, before one with nothing but reports; 0 = none
 }
 
 // Config of Calls; all but Hooks is required.

@@ -101,7 +101,8 @@ func (s *session) calls(b []byte) error {
 	good := items[:0]
 	for _, it := range items {
 		it.done = func(o Outcome, index uint64) { s.settle(done{it.seq, o, index}, it.bytes) }
-		if s.orders(it.cmds) {
+		var ok bool
+		if ok, it.reports = s.orders(it.cmds); ok {
 			good = append(good, it)
 		} else {
 			it.done(rejected, 0)
@@ -112,15 +113,17 @@ func (s *session) calls(b []byte) error {
 }
 
 // orders checks commands before they enter the log, where one that cannot be
-// decoded would stop every member.
-func (s *session) orders(cmds [][]byte) bool {
+// decoded would stop every member. It tells whether all are reports.
+func (s *session) orders(cmds [][]byte) (ok, reports bool) {
+	reports = true
 	for _, b := range cmds {
 		c, rest, err := fsm.DecodeCommand(b)
 		if err != nil || len(rest) > 0 || c.ID.Site != s.site || c.Body.Kind() == fsm.KindSiteLost || c.Body.Kind() == fsm.KindRecover {
-			return false
+			return false, false
 		}
+		reports = reports && restful(c.Body.Kind())
 	}
-	return len(cmds) > 0
+	return len(cmds) > 0, reports
 }
 
 func (s *session) settle(d done, bytes int) {

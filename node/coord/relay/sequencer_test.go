@@ -1,0 +1,62 @@
+package relay
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// quick is a backend that leads, and settles each entry after a while.
+type quick struct {
+	Backend
+	sent []time.Time
+}
+
+func (q *quick) Orders() (term uint64, ok bool) { return 1, true }
+
+func (q *quick) Append(uint64, []byte, []byte) (wait func() (Outcome, uint64)) {
+	q.sent = append(q.sent, time.Now())
+	return func() (Outcome, uint64) {
+		<-time.After(time.Millisecond / 2) // in a bubble: the entry's way
+		return Ordered, uint64(len(q.sent))
+	}
+}
+
+// TestReportsRest: reports that are alone keep a pause from the entry before, so
+// that more of them share one; whatever else comes goes at once and takes them along.
+func TestReportsRest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := &quick{}
+		s := newSequencer(q, Timing{Slots: 4, Gather: 256, EntryBytes: 1 << 20, Rest: 2 * time.Millisecond}, Hooks{}, func() {})
+		ctx, cancel := context.WithCancel(t.Context())
+		go s.order(ctx)
+		go s.settle()
+		begun, done := time.Now(), 0
+		submit := func(after time.Duration, reports bool) {
+			<-time.After(time.Until(begun.Add(after)))
+			it := item{call: call{commands: 1}, cmds: [][]byte{{1}}, bytes: 1, reports: reports, done: func(Outcome, uint64) { done++ }}
+			s.submit(it)
+			synctest.Wait()
+		}
+		const us = time.Microsecond
+		submit(0, true)         // 1st entry: nothing was before it
+		submit(600*us, true)    // 2nd, after 2 ms,
+		submit(1900*us, true)   // and this one with it
+		submit(2600*us, true)   // 3rd, at once with
+		submit(2800*us, false)  // this one
+		submit(10_000*us, true) // 4th: long after it
+		<-time.After(5 * time.Millisecond)
+		cancel()
+		synctest.Wait()
+		want := []time.Duration{0, 2000 * us, 2800 * us, 10_000 * us}
+		if len(q.sent) != len(want) || done != 6 {
+			t.Fatalf("%d entries with %d calls, want %d with 6", len(q.sent), done, len(want))
+		}
+		for i, at := range q.sent {
+			if got := at.Sub(begun); got != want[i] {
+				t.Errorf("entry %d went after %v, want %v", i+1, got, want[i])
+			}
+		}
+	})
+}

@@ -84,7 +84,16 @@ func (a *app) run(ctx context.Context, spec []byte, o client.SubmitOptions) erro
 	}
 	on, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	defer context.AfterFunc(ctx, func() { a.abandon(on, stop, c, accepted.ID) })()
+	over := make(chan struct{})
+	unheard := context.AfterFunc(ctx, func() {
+		defer close(over)
+		a.abandon(on, stop, c, accepted.ID)
+	})
+	defer func() {
+		if !unheard() {
+			<-over // it may not have been told yet that the job is cancelled
+		}
+	}()
 	task, missing, err := a.followTask(on, c, accepted.ID)
 	if err != nil {
 		if ctx.Err() != nil {

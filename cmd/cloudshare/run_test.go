@@ -22,7 +22,8 @@ type oneTask struct {
 	mu        sync.Mutex
 	states    []string // JSON of the task
 	cancelled chan struct{}
-	gone      bool // the first attempt's stderr
+	gone      bool   // the first attempt's stderr
+	asked     func() // if set: called when somebody asks for the task
 	job       string
 	// cut answers a question for output by itself; false leaves it to others.
 	cut func(w http.ResponseWriter, stream string) bool
@@ -36,6 +37,9 @@ func (o *oneTask) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusAccepted)
 		_, _ = io.WriteString(w, `{"id":"site-1.1","state":"queued"}`)
 	case "GET /v1/jobs/site-1.1/tasks":
+		if o.asked != nil {
+			o.asked()
+		}
 		index := fmt.Sprint(100 - len(o.states))
 		if r.URL.Query().Get("index") == index && !o.happens(r.Context()) {
 			w.WriteHeader(http.StatusInternalServerError)
@@ -118,11 +122,11 @@ func TestRunExitsAsTheTask(t *testing.T) {
 
 // TestInterruptedRunCancels: Ctrl-C cancels the job, and waits for its end.
 func TestInterruptedRunCancels(t *testing.T) {
-	o := &oneTask{states: []string{`{"state":"queued"}`}, cancelled: make(chan struct{})}
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	o := &oneTask{states: []string{`{"state":"queued"}`}, cancelled: make(chan struct{}), asked: interrupt}
 	srv := httptest.NewServer(o)
 	defer srv.Close()
-	ctx, interrupt := context.WithCancel(t.Context())
-	time.AfterFunc(20*time.Millisecond, interrupt)
 	var out, errs bytes.Buffer
 	code := run(ctx, []string{"run", "--addr", srv.URL, "--", "true"}, streams{strings.NewReader(""), &out, &errs}, func(string) string { return "" })
 	<-o.cancelled

@@ -31,7 +31,7 @@ type Config struct {
 	Coordination string        `koanf:"coordination" doc:"where the federation's log is: raft (among the brokers) or zookeeper"`
 	ZK           string        `koanf:"zk" doc:"with zookeeper: host:port,… of the ensemble's servers and the path of the federation in it"`
 	ZKAuth       string        `koanf:"zk_auth" doc:"with zookeeper: file with one line USER:PASSWORD, the digest credentials that alone may read and write there"`
-	ZKSession    time.Duration `koanf:"zk_session" doc:"with zookeeper: a lead that is silent for so long is replaced; 0 = 4s, the ensemble bounds it"`
+	ZKSession    time.Duration `koanf:"zk_session" doc:"with zookeeper: a lead that is silent for so long is replaced; 0 = 4s, the ensemble bounds it. Leases last at least three times as long"`
 	ZKTLS        bool          `koanf:"zk_tls" doc:"with zookeeper: TLS to its servers"`
 	ZKTLSCA      string        `koanf:"zk_tls_ca" doc:"certificates (PEM) that vouch for the servers; empty = the system's"`
 	ZKTLSCert    string        `koanf:"zk_tls_cert" doc:"certificate (PEM) to show to the servers, with zk_tls_key"`
@@ -202,6 +202,10 @@ func (c Config) timing() node.Timing {
 	t := node.Timing{Lease: 6 * time.Second, Margin: time.Second, Grace: time.Second}
 	if c.Profile == "wan" {
 		t = node.Timing{Lease: 30 * time.Second, Margin: 3 * time.Second, Grace: 5 * time.Second}
+	}
+	if c.Coordination == onZooKeeper {
+		// A dead lead's session must expire, and the next one begin, before leases do.
+		t.Lease = max(t.Lease, 3*c.zkSession())
 	}
 	for _, o := range []struct{ to, from *time.Duration }{{&t.Lease, &c.Lease}, {&t.Margin, &c.Margin}, {&t.Grace, &c.KillGrace}} {
 		if *o.from != 0 {

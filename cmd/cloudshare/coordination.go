@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/rs/zerolog"
@@ -65,6 +66,14 @@ func openCoordination(ctx context.Context, cfg Config, id [16]byte, replica *nod
 	return l, nil
 }
 
+// zkSession is the session timeout asked for.
+func (c Config) zkSession() time.Duration {
+	if c.ZKSession == 0 {
+		return zk.DefaultSession
+	}
+	return c.ZKSession
+}
+
 // zkPlace is where the tree is, with the credentials of the file.
 func (c Config) zkPlace() (zk.Place, error) {
 	p, err := zk.ParsePlace(c.ZK)
@@ -74,7 +83,7 @@ func (c Config) zkPlace() (zk.Place, error) {
 	if p.User, p.Password, err = readDigest(c.ZKAuth); err != nil {
 		return p, err
 	}
-	p.Session = c.ZKSession
+	p.Session = c.zkSession()
 	if p.TLS, err = c.zkTLS(); err != nil {
 		return p, err
 	}

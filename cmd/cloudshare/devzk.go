@@ -20,7 +20,9 @@ type devZooKeeper struct {
 const (
 	devZKTick = 500 * time.Millisecond
 	devZKHeap = 256 // MiB
-	devChroot = "/cloudshare"
+	// devZKSession gives `dev` the leases that it has on Raft.
+	devZKSession = 2 * time.Second
+	devChroot    = "/cloudshare"
 )
 
 // startZooKeeper starts a server on the folder's data, unless the sites are on
@@ -76,5 +78,5 @@ func (z *devZooKeeper) keys() string {
 }
 
 func backendKeys(place, auth string) string {
-	return fmt.Sprintf("coordination: %s\nzk: %s\nzk_auth: %q\n", onZooKeeper, place, auth)
+	return fmt.Sprintf("coordination: %s\nzk: %s\nzk_auth: %q\nzk_session: %s\n", onZooKeeper, place, auth, devZKSession)
 }

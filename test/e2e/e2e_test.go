@@ -16,6 +16,9 @@ import (
 // cloudshare is the binary, built once for all tests.
 var cloudshare string
 
+// coordination is the backend under test.
+var coordination = flag.String("coordination", "", "where the log is: raft or zookeeper; empty = the product's choice")
+
 func TestMain(m *testing.M) {
 	flag.Parse()
 	os.Exit(buildAndRun(m))
@@ -41,7 +44,7 @@ const limit = 45 * time.Second
 // start runs a federation until the test ends; its logs are shown on failure.
 func start(t *testing.T, sites, cores int) *testbed.Federation {
 	t.Helper()
-	fed, err := testbed.Start(t.Context(), testbed.Options{Binary: cloudshare, Dir: t.TempDir(), Sites: sites, Cores: cores})
+	fed, err := testbed.Start(t.Context(), testbed.Options{Binary: cloudshare, Dir: t.TempDir(), Sites: sites, Cores: cores, Coordination: *coordination})
 	if err != nil {
 		t.Fatal(err)
 	}

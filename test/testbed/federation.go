@@ -28,6 +28,8 @@ type Options struct {
 	Dir    string // data of all sites; kept by the caller
 	Sites  int
 	Cores  int // of each site
+	// Coordination is where the log is; empty means raft.
+	Coordination string
 	// StartTimeout until every site is ready; 0 means a minute.
 	StartTimeout time.Duration
 }
@@ -61,8 +63,13 @@ func Start(ctx context.Context, opts Options) (*Federation, error) {
 			Dir:  filepath.Join(opts.Dir, name),
 		})
 	}
-	f.dev, err = f.command("dev", "dev", "--sites", strconv.Itoa(opts.Sites),
-		"--http", hostPort(port), "--cores", strconv.Itoa(opts.Cores), "--data-dir", opts.Dir)
+	args := []string{
+		"dev", "--sites", strconv.Itoa(opts.Sites), "--http", hostPort(port), "--cores", strconv.Itoa(opts.Cores), "--data-dir", opts.Dir,
+	}
+	if opts.Coordination != "" {
+		args = append(args, "--coordination", opts.Coordination)
+	}
+	f.dev, err = f.command("dev", args...)
 	if err != nil {
 		return nil, err
 	}

@@ -91,10 +91,14 @@ func (p Place) validate() error {
 	return nil
 }
 
+// DefaultSession is the shortest that an ensemble with ZooKeeper's own defaults
+// gives.
+const DefaultSession = 4 * time.Second
+
 // session is the timeout asked for.
 func (p Place) session() time.Duration {
 	if p.Session == 0 {
-		return 4 * time.Second
+		return DefaultSession
 	}
 	return p.Session
 }

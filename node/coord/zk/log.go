@@ -42,7 +42,7 @@ type Log struct {
 	mux     *relay.Mux
 	calls   *relay.Calls
 	machine machine
-	nonce   string // of this Log, in its ephemerals
+	nonce   string // of this Log, in its ephemerals: site/random
 
 	reign   atomic.Pointer[reign] // nil while this member does not lead
 	resting atomic.Bool           // after Demote: this member does not stand

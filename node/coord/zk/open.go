@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 
 	"github.com/go-zookeeper/zk"
 
@@ -22,7 +23,7 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
 	l := &Log{
-		cfg: cfg, t: cfg.Profile.timing(), log: cfg.Logger, machine: machine{m: cfg.Machine}, nonce: nonce(),
+		cfg: cfg, t: cfg.Profile.timing(), log: cfg.Logger, machine: machine{m: cfg.Machine}, nonce: cfg.Site + "/" + nonce(),
 		kick: make(chan struct{}, 1), changed: make(chan struct{}, 1), grown: make(chan struct{}, 1),
 		failed: make(chan struct{}), closed: make(chan struct{}),
 	}
@@ -124,7 +125,10 @@ func (l *Log) settleIn(ctx context.Context, m *member) error {
 		return err
 	}
 	l.mux.SetGroup(l.line)
-	return l.enlist(ctx)
+	if err = l.enlist(ctx); err != nil {
+		return err
+	}
+	return l.bury(ctx)
 }
 
 // readCharter returns nil if there is no federation. It refuses a tree that
@@ -229,6 +233,32 @@ func (l *Log) enlist(ctx context.Context) error {
 	if string(n.data) != string(mine) {
 		return fmt.Errorf("join: %w: %s%s/%s is another node: site %s runs with another data directory; choose another name",
 			coord.ErrJoinRefused, l.c.root, pathMembers, l.cfg.Site, l.cfg.Site)
+	}
+	return nil
+}
+
+// bury deletes the ephemerals of this member's former life, whose session would
+// hold the lead, and everybody up, until it expires. The lock of the data
+// directory says that it is over; were it not, the fence would hold it back.
+func (l *Log) bury(ctx context.Context) error {
+	for _, path := range []string{pathLeader, pathPresent + "/" + l.cfg.Site} {
+		n, err := l.c.get(ctx, path)
+		if err != nil {
+			return err
+		}
+		if !n.found || !strings.HasPrefix(string(n.data), l.cfg.Site+"/") {
+			continue
+		}
+		_, err = l.c.persist(ctx, "delete", path, func() (node, error) {
+			err := l.c.zk.Delete(l.c.root+path, -1)
+			if errors.Is(err, zk.ErrNoNode) {
+				err = nil
+			}
+			return node{}, err
+		})
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }

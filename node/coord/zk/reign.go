@@ -265,7 +265,7 @@ func (l *Log) tell(newLead bool, rest ...bool) {
 		if l.cfg.Hooks.Lead != nil {
 			l.cfg.Hooks.Lead(lead.Site)
 		}
-		l.log.Info().Str("lead", lead.Site).Uint64("term", lead.Term).Msg("lead changed")
+		l.log.Info().Str("lead", lead.Site).Uint64("term", l.group.status().Term).Msg("lead changed")
 	}
 	if newLead || slices.Contains(rest, true) {
 		signal(l.changed)

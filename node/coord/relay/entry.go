@@ -31,6 +31,11 @@ type Header struct {
 	calls []call
 }
 
+// NoCalls is the header of an entry whose commands are nobody's calls.
+func NoCalls(term uint64, commands int) Header {
+	return Header{Term: term, calls: []call{{commands: commands}}}
+}
+
 // Append encodes the header.
 func (h *Header) Append(dst []byte) []byte {
 	dst = append(dst, headerVersion)

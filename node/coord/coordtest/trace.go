@@ -1,0 +1,79 @@
+package coordtest
+
+import (
+	"testing"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node/coord"
+)
+
+// traceTerm is later than any term that a test's lead reaches by itself.
+const traceTerm = 1000
+
+// Trace is a sequence of stamped batches, always the same: a small federation with
+// jobs of all its sites.
+func Trace() [][]byte {
+	sites := []string{"a", "b", "cc"}
+	var batches [][]byte
+	elapsed := int64(0)
+	order := func(cmds ...fsm.Command) {
+		var encoded [][]byte
+		for _, c := range cmds {
+			encoded = append(encoded, fsm.AppendCommand(nil, c))
+		}
+		elapsed += 7
+		batches = append(batches, fsm.AppendBatch(nil, traceTerm, elapsed, encoded))
+	}
+	order(fsm.Command{ID: fsm.CommandID{Site: "a"}, Body: &fsm.Genesis{Federation: [16]byte{1}, Seed: 7, Params: fsm.DefaultParams()}})
+	for _, s := range sites {
+		order(registration(s, 1))
+	}
+	for i := range uint64(40) {
+		var cmds []fsm.Command
+		for k, s := range sites {
+			id := fsm.CommandID{Site: s, Incarnation: 1, Seq: i + 1}
+			var body fsm.Body = &fsm.Submit{Jobs: []fsm.JobSpec{{
+				Num: i, Count: 2 + uint32(k), MaxAttempts: 1, Need: fsm.Resources{MilliCPU: 1000},
+			}}}
+			if i == 0 {
+				machine := fsm.Machine{Name: "m", Resources: fsm.Resources{MilliCPU: 4000}}
+				body = &fsm.Offer{Version: 1, Machines: []fsm.Machine{machine}}
+			}
+			cmds = append(cmds, fsm.Command{ID: id, Ack: i, Body: body})
+		}
+		order(cmds...)
+		order() // time passes
+	}
+	return batches
+}
+
+// TraceState is a real state machine that a backend drives with the trace.
+type TraceState struct{ stateMachine }
+
+// NewTraceState returns an empty one.
+func NewTraceState() *TraceState { return &TraceState{stateMachine{s: fsm.New()}} }
+
+var _ coord.Machine = (*TraceState)(nil)
+
+// Check compares the state with one that no backend drove: the empty first entry
+// of a lead, then the trace.
+func (s *TraceState) Check(t *testing.T) {
+	t.Helper()
+	want := fsm.New()
+	for i, b := range append([][]byte{fsm.AppendBatch(nil, 1, 0, nil)}, Trace()...) {
+		batch, err := fsm.DecodeBatch(b)
+		if err == nil {
+			_, err = want.Apply(batch)
+		}
+		if err != nil {
+			t.Fatalf("entry %d of the trace: %v", i+1, err)
+		}
+	}
+	index, hash := s.hash()
+	if index != want.Index() || hash != want.Hash() {
+		t.Errorf("entry %d has hash %x; by itself entry %d has %x", index, hash, want.Index(), want.Hash())
+	}
+	if len(want.Queue()) == 0 {
+		t.Error("nothing waits at the end of the trace: the test shows little")
+	}
+}

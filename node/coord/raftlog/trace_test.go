@@ -1,0 +1,41 @@
+package raftlog
+
+import (
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node/coord/coordtest"
+	"github.com/cloudshare/cloudshare/node/coord/relay"
+)
+
+// TestTrace: the same stamped batches give the same state as on any other backend.
+func TestTrace(t *testing.T) {
+	c := newCluster(t)
+	c.time.tick = time.Hour // nothing moves by itself
+	states := map[string]*coordtest.TraceState{}
+	for _, s := range []string{"a", "b", "cc"} {
+		states[s] = coordtest.NewTraceState()
+		c.Open(t, s, states[s])
+		c.leader(t)
+	}
+	lead := c.leader(t)
+	for _, b := range coordtest.Trace() {
+		batch, err := fsm.DecodeBatch(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := relay.NoCalls(lead.raft.CurrentTerm(), len(batch.Commands))
+		if err := lead.raft.ApplyLog(raft.Log{Data: b, Extensions: h.Append(nil)}, time.Second).Error(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, l := range c.running() {
+		if _, err := l.Sync(patience(t)); err != nil {
+			t.Fatal(err)
+		}
+		states[l.cfg.Site].Check(t)
+	}
+}

@@ -63,10 +63,14 @@ test-container: need-root need-engines image bin/tools/testsum ## run tasks in c
 test-web: need-chromium build bin/tools/testsum ## look at the web pages in a headless Chromium
 	@CHROMIUM=$(CHROMIUM) bin/tools/testsum -- $(GO) -C test/web test -json -count=1 -timeout 5m ./...
 
-# A real ensemble of three on loopback, from the files of Debian's package.
+# A real ensemble of three on loopback, from the files of Debian's package; then
+# whole federations on one server.
+ZK_E2E := TestJobLifecycle|TestKilledBroker|TestAllBrokersDie|TestBagOverflows|TestArchiveSurvives|TestEarlierAttempts|TestEventsGoOn|TestCutLines|TestDuplicateSite|TestWipedSite
 .PHONY: test-zk
-test-zk: need-go need-cc need-zookeeper build bin/tools/testsum ## run the ZooKeeper backend on a real ensemble of three servers
-	@bin/tools/testsum -- $(GO) test -json $(RACE) -tags zookeeper -count=1 -timeout 10m ./node/coord/zk/... ./test/zk/...
+test-zk: need-go need-cc need-zookeeper bin/tools/testsum ## run the ZooKeeper backend on a real ensemble of three servers
+	@bin/tools/testsum \
+		-- $(GO) test -json $(RACE) -tags zookeeper -count=1 -timeout 10m ./node/coord/zk/... \
+		-- $(GO) test -json -count=1 -timeout 5m -run '$(ZK_E2E)' ./test/e2e -coordination zookeeper
 
 .PHONY: web-assets
 web-assets: need-npm ## fetch the embedded files of other packages again and compare

@@ -61,6 +61,7 @@ logs are listed in malformed.txt there.`,
 	f.Float64SliceVar(&s.Loads, "loads", s.Loads, "work of a period over the cores' time in it")
 	f.IntSliceVar(&t.scenarios, "scenarios", []int{1, 2, 3}, "1 equal cores, 2 cores by Zipf's law, 3 background load")
 	f.DurationVar(&t.unit, "unit", t.unit, "length of a unit task, 0 = the jobs as they are")
+	f.StringVar((*string)(&s.Setup.Declare), "declare", "", "timeouts of tasks, which ALONE, CE and SHAPLEY take for lengths: truth, or with --unit 0 what was asked for (asked)")
 	f.StringSliceVar(&s.Policies, "policies", s.Policies, "policies to compare")
 	f.StringSliceVar(&s.Beyond, "beyond", s.Beyond, "policies that play beside them, without points")
 	f.IntVar(&s.Setup.Sites, "sites", s.Setup.Sites, "sites")
@@ -142,7 +143,7 @@ func (t *table) idle(given func(flag string) bool) error {
 func typed(cmd *cobra.Command, args []string) string {
 	words := []string{cmd.CommandPath()}
 	for _, name := range []string{
-		"seed", "periods", "period", "mappings", "loads", "scenarios", "unit", "policies", "beyond", "sites", "zipf", "background", "whole-share", "sample", "sensitivity", "quick",
+		"seed", "periods", "period", "mappings", "loads", "scenarios", "unit", "declare", "policies", "beyond", "sites", "zipf", "background", "whole-share", "sample", "sensitivity", "quick",
 	} {
 		if f := cmd.Flags().Lookup(name); f != nil && (f.Changed || name == "seed") {
 			words = append(words, "--"+name+"="+strings.Trim(f.Value.String(), "[]"))

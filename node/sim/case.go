@@ -18,6 +18,8 @@ type Task struct {
 	// they order tasks of one release.
 	Job   int64
 	Index int32
+	// Timeout is what its site declares, seconds; 0 = none, else ≥ Run.
+	Timeout int64
 	// Background: it is known to its own site's machines only, which run it
 	// before anything of the federation, and never preempt for it. Its wait
 	// does not count.
@@ -113,6 +115,8 @@ func (c *Case) checkTask(i int) error {
 		return fmt.Errorf("%w: job %d belongs to site %d of %d", ErrBadCase, t.Job, t.Site, len(c.Cores))
 	case t.Release < 0 || t.Run < 1 || t.Release > maxSecond || t.Run > maxSecond:
 		return fmt.Errorf("%w: job %d released at %d for %d seconds", ErrBadCase, t.Job, t.Release, t.Run)
+	case t.Timeout != 0 && t.Timeout < t.Run:
+		return fmt.Errorf("%w: job %d runs for %d seconds, with a timeout of %d", ErrBadCase, t.Job, t.Run, t.Timeout)
 	case t.Width < 1 || t.Width > widest:
 		return fmt.Errorf("%w: job %d is %d cores wide, the largest site has %d", ErrBadCase, t.Job, t.Width, widest)
 	case t.Background && t.Width > c.Cores[t.Site]:

@@ -7,7 +7,7 @@ import "slices"
 // broker's code: what it tells its broker, and when.
 type Conduct struct {
 	// Declare is the timeout that it declares for its tasks, in percent of their true
-	// length; 0: none.
+	// length; 0: what the case says.
 	Declare int64
 	// Lag is how many seconds late it reports that another site's task ended, as if
 	// it had run so long; the cores stay taken meanwhile.

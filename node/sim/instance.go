@@ -28,10 +28,23 @@ type Setup struct {
 	// Cores in all; 0: as the load says.
 	Cores    int64
 	Exponent float64 // of Zipf's law
+	// Declare is what timeouts tasks have.
+	Declare Declare
 	// BackgroundShare is the probability that a user is background, in scenario 3.
 	BackgroundShare float64
 	Seed            uint64
 }
+
+// Declare is what a site declares as the timeouts of its tasks: what policies by
+// projected waits know of lengths before tasks end.
+type Declare string
+
+// The ways to declare. Of unit tasks, what a job's user asked for says nothing.
+const (
+	DeclareNothing Declare = ""      // none: lengths are estimated
+	DeclareAsked   Declare = "asked" // what the log says that the user asked for; if it ran longer, or that is unknown, none
+	DeclareTruth   Declare = "truth" // how long it will run
+)
 
 // DefaultSetup is the paper's, with theory.md's choices where it is silent.
 func DefaultSetup() Setup {
@@ -49,6 +62,8 @@ func (s *Setup) Validate() error {
 		return fmt.Errorf("%w: a period of %d seconds, want 1 to %d", ErrBadCase, s.Period, maxSecond/2)
 	case s.Unit < 0 || s.Unit > maxSecond/2:
 		return fmt.Errorf("%w: a unit task of %d seconds, want 0 (jobs as they are) to %d", ErrBadCase, s.Unit, maxSecond/2)
+	case s.Declare != DeclareNothing && s.Declare != DeclareTruth && (s.Declare != DeclareAsked || s.Unit > 0):
+		return fmt.Errorf("%w: tasks declare %q, want nothing, truth, or, for jobs as they are, asked", ErrBadCase, s.Declare)
 	case s.Cores < 0 || s.Cores > MaxCores:
 		return fmt.Errorf("%w: %d cores, want 1 to %d, or 0 for as many as the load says", ErrBadCase, s.Cores, MaxCores)
 	case s.Cores > 0 && s.Cores < int64(s.Sites):
@@ -161,10 +176,11 @@ func (in *Instance) addJob(s *Setup, j *Job, home, local uint64) {
 			in.TooWide++
 			return
 		}
-		in.Tasks = append(in.Tasks, t)
+		in.Tasks = append(in.Tasks, s.declared(t, j.Asked))
 		return
 	}
 	t.Run, t.Width = s.Unit, 1
+	t = s.declared(t, 0)
 	for range j.Width * units(j.Run, s.Unit) {
 		if len(in.Tasks) > MaxTasks {
 			return
@@ -172,6 +188,17 @@ func (in *Instance) addJob(s *Setup, j *Job, home, local uint64) {
 		in.Tasks = append(in.Tasks, t)
 		t.Index++
 	}
+}
+
+// declared is a task with its timeout.
+func (s *Setup) declared(t Task, asked int64) Task {
+	switch {
+	case s.Declare == DeclareTruth:
+		t.Timeout = t.Run
+	case s.Declare == DeclareAsked && asked >= t.Run:
+		t.Timeout = asked
+	}
+	return t
 }
 
 // units is how many unit tasks a run is, on each of its processors.

@@ -116,7 +116,10 @@ func (s *siteShell) submit(task int) {
 	t := &s.p.c.Tasks[task]
 	spec := node.DefaultSpec()
 	spec.Command, spec.Resources.CPU = taskCommand, t.Width
-	spec.Timeout = time.Duration(t.Run*s.conduct.Declare/100) * time.Second
+	spec.Timeout = time.Duration(t.Timeout) * time.Second
+	if percent := s.conduct.Declare; percent != 0 {
+		spec.Timeout = time.Duration(t.Run*percent/100) * time.Second
+	}
 	v := &s.p.view
 	if s.p.c.Home == HomeNever {
 		v.narrowest = 1 // as if something always waited

@@ -22,6 +22,7 @@ type Job struct {
 	Submit int64 // seconds since the first submission of its workload
 	Run    int64 // seconds, rounded up; ≥ 1
 	Width  int64 // processors; ≥ 1
+	Asked  int64 // seconds that its user asked for, 0 = not known
 	User   int64
 }
 
@@ -100,9 +101,17 @@ func (w *Workload) add(j *swf.Job) bool {
 		return false
 	}
 	w.Jobs = append(w.Jobs, Job{
-		Number: j.Number, Submit: int64(math.Floor(j.Submit)), Run: int64(math.Ceil(j.Run)), Width: j.Width(), User: j.User,
+		Number: j.Number, Submit: int64(math.Floor(j.Submit)), Run: int64(math.Ceil(j.Run)), Width: j.Width(), User: j.User, Asked: asked(j),
 	})
 	return true
+}
+
+// asked is the time a job's user asked for.
+func asked(j *swf.Job) int64 {
+	if !(j.ReqTime > 0 && j.ReqTime <= maxSecond) {
+		return 0
+	}
+	return int64(math.Ceil(j.ReqTime))
 }
 
 // settle sorts the jobs and lets time begin with the first.

@@ -51,8 +51,7 @@ func (w Weight) of(t *Task) int64 {
 type Yardstick struct {
 	Phi   []int64 // φ·Scale by site
 	Total int64   // v(N), of the reference
-	// Waits of the study's policies, then of those beyond the paper, then of the
-	// ceiling; by site.
+	// Waits by contestant, then by site.
 	Waits [][]int64
 }
 
@@ -162,7 +161,9 @@ func (s *Study) playAsTheyAre(ctx context.Context, r *Row, in *Instance) error {
 		}
 	}
 	r.Waits = slices.Clone(r.Yardsticks[ByTask].Waits[:len(s.Policies)])
+	known := playBare(&in.Case, newForeknowing(&in.Case))
 	for w := range r.Yardsticks {
+		r.Yardsticks[w].Waits = append(r.Yardsticks[w].Waits, waitsBy(&in.Case, known.Start, Weight(w)))
 		best := playBare(&in.Case, newCeiling(&in.Case, Weight(w), fairs[w]))
 		r.Yardsticks[w].Waits = append(r.Yardsticks[w].Waits, waitsBy(&in.Case, best.Start, Weight(w)))
 	}
@@ -172,11 +173,18 @@ func (s *Study) playAsTheyAre(ctx context.Context, r *Row, in *Instance) error {
 // fair is φ by the yardstick.
 func (y *Yardstick) fair(scale int64) *Fair { return &Fair{Scale: scale, Phi: y.Phi, Total: y.Total} }
 
-// ceilingName stands for the ceiling in tables.
-const ceilingName = "φ of the end known"
+// What is no policy, in tables.
+const (
+	ceilingName     = "φ of the end known"
+	foreknowingName = "ALONE by work, lengths known"
+)
 
-// contestants names what a yardstick's waits are of.
+// contestants names what a yardstick's waits are of: the study's policies, those
+// beyond the paper, and what is no policy.
 func (s *Study) contestants() []string {
+	if s.Setup.Unit == 0 {
+		return slices.Concat(s.Policies, s.Beyond, []string{foreknowingName, ceilingName})
+	}
 	return slices.Concat(s.Policies, s.Beyond, []string{ceilingName})
 }
 

@@ -136,3 +136,68 @@ func TestJobsAsTheyAre(t *testing.T) {
 		}
 	}
 }
+
+// With lengths known and one core a site, ALONE's virtual queue is what a site
+// would wait alone, first come, first served.
+func TestForeknowingKnowsWhatAloneMeans(t *testing.T) {
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 15))
+		c := randomCase(rng, 1+rng.IntN(4))
+		for i := range c.Cores {
+			c.Cores[i] = 1
+		}
+		for i := range c.Tasks {
+			c.Tasks[i].Width, c.Tasks[i].Background = 1, false
+		}
+		turn := newForeknowing(c)
+		playBare(c, turn)
+		for o := range c.Cores {
+			alone := c.Of(1 << o)
+			want := int64(0)
+			for i, start := range playBare(alone, firstCome{}).Start {
+				want += (start - alone.Tasks[i].Release) * alone.Tasks[i].Run
+			}
+			if got := turn.sites[o].Projection.Fair; got != sched.Int64(want) {
+				t.Fatalf("seed %d: site %d alone waits %d, booked %v", seed, o, want, got)
+			}
+		}
+	}
+}
+
+// What tasks declare is what the log's users asked for, unless they ran longer.
+func TestDeclaredTimeouts(t *testing.T) {
+	w := sample(t)
+	w.Jobs = slices.Clone(w.Jobs)
+	for i := range w.Jobs {
+		w.Jobs[i].Asked = w.Jobs[i].Run + int64(i%3) - 1
+	}
+	for _, declare := range []Declare{DeclareNothing, DeclareAsked, DeclareTruth} {
+		s := DefaultSetup()
+		s.Unit, s.Declare = 0, declare
+		in, err := w.Instance(&s, 3600, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.obey(Rules{})
+		declared := 0
+		for i := range in.Tasks {
+			k := &in.Tasks[i]
+			if k.Timeout != 0 {
+				declared++
+			}
+			if declare == DeclareNothing && k.Timeout != 0 || declare == DeclareTruth && k.Timeout != k.Run || k.Timeout != 0 && k.Timeout < k.Run {
+				t.Fatalf("%q: %+v", declare, *k)
+			}
+		}
+		if declare == DeclareAsked && (declared == 0 || declared == len(in.Tasks)) {
+			t.Errorf("%d of %d tasks declare what was asked for", declared, len(in.Tasks))
+		}
+		if err := in.Validate(); err != nil {
+			t.Error(err)
+		}
+	}
+	s := DefaultSetup()
+	if s.Declare = "asked"; s.Validate() == nil {
+		t.Error("unit tasks declare what was asked for jobs")
+	}
+}

@@ -188,6 +188,7 @@ func (v *mirror) event(e *Event) {
 		for i := range e.Count {
 			v.task(x, mirrorKey{e.Job, e.Task + i}, e)
 		}
+	default:
 	}
 }
 

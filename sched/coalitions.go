@@ -9,7 +9,7 @@ import (
 // Bounds of the different times at which cores become free that all queues keep
 // together, and each of them at least and at most.
 const (
-	allSlots            = 1 << 17
+	allSlots            = 1 << 15
 	minSlots, mostSlots = 256, 4096
 )
 

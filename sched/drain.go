@@ -107,6 +107,9 @@ func (f *slots) drain(n, d int64) Int128 {
 
 // drained is what drain would return; f stays as it is.
 func (f slots) drained(n, d int64) Int128 {
+	if sum, ok := f.drainedSmall(n, d); ok {
+		return sum
+	}
 	group, upTo := f.level(n, d)
 	var few [128]Slot
 	g := slots(append(few[:0], f[:group]...))
@@ -122,4 +125,56 @@ func (f slots) drained(n, d int64) Int128 {
 		}
 	}
 	return sum.Add(Mul64(last, rest-before))
+}
+
+// small bounds the numbers of drainedSmall, so that 64 bits hold their sums.
+const small = 1 << 61
+
+// drainedSmall is drained for the usual: numbers of 64 bits, and times all within
+// one length of each other, so that after whole rounds the order is the same,
+// rotated. It says whether it was that.
+func (f slots) drainedSmall(n, d int64) (Int128, bool) {
+	first, span, cores := f[0].At, f[len(f)-1].At-f[0].At, f.capacity()
+	if span > d || n/cores > small/d-4 || (n/cores+4)*d > small/max(n, cores) {
+		return Int128{}, false
+	}
+	need, group, at := n*d, int64(0), 0 // as level
+	for ; at < len(f) && (at == 0 || need > (f[at].At-first)*group); at++ {
+		group += f[at].Cores
+		need += (f[at].At - first) * f[at].Cores
+	}
+	upTo, least, leastAt := need/group-d, 0, int64(small)
+	rest, sum := n, int64(0)
+	for i := range at {
+		t, k := f[i].At-first, int64(0)
+		if t <= upTo {
+			k = roundsBy(t, upTo, d)
+			rest -= k * f[i].Cores
+			sum += f[i].Cores * (k*t + d*(k*(k-1)/2))
+		}
+		if t += k * d; t <= leastAt { // of two that are d apart, the later
+			least, leastAt = i, t
+		}
+	}
+	for i := least; rest > 0; i++ {
+		if i == at {
+			i = 0
+		}
+		t := f[i].At - first
+		if t <= upTo {
+			t += d * roundsBy(t, upTo, d)
+		}
+		c := min(rest, f[i].Cores)
+		sum += c * t
+		rest -= c
+	}
+	return Mul64(first, n).Add(Int64(sum)), true
+}
+
+// roundsBy is how many starts, d apart from t on, are by a time.
+func roundsBy(t, upTo, d int64) int64 {
+	if t > upTo-d { // without a division
+		return 1
+	}
+	return (upTo-t)/d + 1
 }

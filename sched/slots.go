@@ -17,6 +17,10 @@ type slots []Slot
 
 // add enters cores that become free at a time.
 func (f *slots) add(at, cores int64) {
+	if n := len(*f); n == 0 || (*f)[n-1].At < at {
+		*f = append(*f, Slot{at, cores})
+		return
+	}
 	i := sort.Search(len(*f), func(i int) bool { return (*f)[i].At >= at })
 	if i < len(*f) && (*f)[i].At == at {
 		(*f)[i].Cores += cores
@@ -128,6 +132,13 @@ func (f *slots) mergePrefix(n int) {
 	}
 	var few [16]Slot
 	moved := append(few[:0], (*f)[:n]...)
+	if n <= 4 {
+		*f = (*f)[n:]
+		for _, s := range moved {
+			f.add(s.At, s.Cores)
+		}
+		return
+	}
 	sortSlots(moved)
 	rest, out := (*f)[n:], (*f)[:0]
 	for len(moved) > 0 || len(rest) > 0 {

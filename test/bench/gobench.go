@@ -30,7 +30,7 @@ func runStateBenchmarks(ctx context.Context, env environment, t *table) error {
 	var all []result
 	for _, b := range stateBenchmarks {
 		pattern := pick(env, b.pattern, b.quick)
-		out, err := goBenchmark(ctx, pattern, b.benchtime)
+		out, err := goBenchmark(ctx, "fsm", pattern, b.benchtime)
 		results := parseResults(out)
 		all = append(all, results...)
 		if err != nil {
@@ -50,11 +50,12 @@ func runStateBenchmarks(ctx context.Context, env environment, t *table) error {
 	return nil
 }
 
-func goBenchmark(ctx context.Context, pattern, benchtime string) (string, error) {
+// goBenchmark runs a package's benchmarks.
+func goBenchmark(ctx context.Context, of, pattern, benchtime string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, stateLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", pattern, "-benchmem",
-		"-benchtime", benchtime, "github.com/cloudshare/cloudshare/fsm")
+		"-benchtime", benchtime, "github.com/cloudshare/cloudshare/"+of)
 	// The test binary is a child of `go test`: both end at the limit.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

@@ -1,7 +1,7 @@
 // Command bench measures the product's figures, each beside its own limit where it has one,
 // in the same run: submissions, time to a running process, tasks per second,
-// memory, lists of a million jobs, event streams, the state machine's benchmarks, and, when
-// asked for, what the loss of a broker costs. It drives real broker processes
+// memory, lists of a million jobs, event streams, the state machine's benchmarks, what
+// policies cost, and, when asked for, what the loss of a broker costs. It drives real broker processes
 // over HTTP (all steps of a job's way) and imports nothing of the broker.
 //
 // Usage: go run ./test/bench -binary bin/cloudshare [-out FILE] [-only NAME,…] [-quick]
@@ -47,6 +47,7 @@ var sections = []section{
 	{name: "events", run: measureEvents},
 	{name: "simulator", run: measureSimulator},
 	{name: "fsm", run: runStateBenchmarks},
+	{name: "policies", run: measurePolicies},
 	{name: "lead", run: measureLeadLoss, group: "losses", limit: 6 * time.Minute},
 	{name: "executor", run: measureExecutorLoss, group: "losses", limit: 4 * time.Minute},
 	{name: "pauses", run: measurePauses, group: "losses", limit: 7 * time.Minute},
@@ -73,7 +74,7 @@ func pick[T any](env environment, full, quick T) T {
 func main() {
 	binary := flag.String("binary", "bin/cloudshare", "the cloudshare `file` to measure")
 	out := flag.String("out", "", "also write the table to this `file`")
-	only := flag.String("only", "", "comma-separated `sections`: submissions, latency, throughput, memory, lists, events, simulator, fsm; losses, or some of it: lead, executor, pauses, kept")
+	only := flag.String("only", "", "comma-separated `sections`: submissions, latency, throughput, memory, lists, events, simulator, fsm, policies; losses, or some of it: lead, executor, pauses, kept")
 	quick := flag.Bool("quick", false, "show that everything works, with small numbers")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/books"
 	"github.com/cloudshare/cloudshare/executor/container/box"
@@ -300,7 +302,11 @@ func (h *Handler) clean(w *work) {
 		return
 	}
 	if err := h.remove(h.container(w)); err != nil {
-		h.cfg.Logger.Warn().Err(err).Str("attempt", w.name).Msg("container stays for now, until the engine is heard again")
+		level := zerolog.WarnLevel
+		if errors.Is(err, engine.ErrAway) { // that was said once
+			level = zerolog.DebugLevel
+		}
+		h.cfg.Logger.WithLevel(level).Err(err).Str("attempt", w.name).Msg("container stays for now, until the engine is heard again")
 		return
 	}
 	if err := removeWork(w.dir); err != nil {

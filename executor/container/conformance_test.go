@@ -22,6 +22,9 @@ import (
 var program string
 
 func TestMain(m *testing.M) {
+	if dir := os.Getenv("BE_BROKER"); dir != "" {
+		beBroker(dir)
+	}
 	dir, err := os.MkdirTemp("", "program")
 	if err != nil {
 		panic(err)

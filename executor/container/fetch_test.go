@@ -21,15 +21,13 @@ func TestFetch(t *testing.T) {
 			r := open(t, config(t, engines.Start(t, kind, engines.Insecure(registry.Address))))
 
 			given := r.start(r.task(registry.Image()))
-			<-registry.Asked
+			r.await(registry.Asked)
 			r.must(r.Stop(t.Context(), given, "no longer wanted"))
 			if res := r.end(given); res.Cause != executor.Stopped || !strings.Contains(res.Detail, "no longer wanted") {
 				t.Errorf("stopped while it was fetched: got %+v", res)
 			}
 			id := r.start(r.task(registry.Image()))
-			r.hear("the fetching", func(e executor.Event) bool {
-				return e.ID == id && strings.Contains(e.Doing, "fetching image "+registry.Image())
-			})
+			r.hear("the fetching", func() bool { return strings.Contains(r.doing[id], "fetching image "+registry.Image()) })
 			close(registry.Hold)
 			if res := r.end(id); res.ExitCode != 0 || r.output(id) != "from the image\n" {
 				t.Errorf("got %+v and %q", res, r.output(id))

@@ -28,19 +28,19 @@ func TestContained(t *testing.T) {
 				"grep NoNewPrivs /proc/self/status":                                            "NoNewPrivs:\t1",
 				"nproc":                                                                        "1",
 				"ls -d /sys/class/net/*":                                                       "/sys/class/net/lo",
-				"touch /x || echo denied | tail -n1":                                           "touch: /x: Read-only file system\ndenied",
+				"touch /x || echo denied":                                                      "denied",
 				"touch /tmp/x && echo written":                                                 "written",
 				"touch here && pwd":                                                            "/.cloudshare/work",
-				"echo x >/.cloudshare/run/init || echo denied | tail -n1":                      "/bin/sh: can't create /.cloudshare/run/init: Read-only file system\ndenied",
-				"rm /.cloudshare/box/told || echo denied | tail -n1":                           "rm: can't remove '/.cloudshare/box/told': Device or resource busy\ndenied",
-				"kill -9 1; echo alive":                                                        "alive",
-				"cat /proc/1/environ >/dev/null && echo seen || echo hidden | tail -n1":        "cat: can't open '/proc/1/environ': Permission denied\nhidden",
+				"echo x >/.cloudshare/run/init || echo denied":                                 "denied",
+				"rm /.cloudshare/box/told || echo denied":                                      "denied",
+				"kill -9 1; kill -STOP 1; echo alive":                                          "alive",
+				"cat /proc/1/environ || echo hidden":                                           "hidden",
 			} {
-				if got := r.said(script); got != want && !(kind == engines.Podman && strings.HasPrefix(script, "rm ")) {
+				if got := r.said(script); got != want {
 					t.Errorf("%s: got %q, want %q", script, got, want)
 				}
 			}
-			if got := r.said("for i in $(seq 100); do sleep 5 & done; wait; echo all"); !strings.Contains(got, "can't fork") {
+			if got := r.said("(for i in $(seq 100); do sleep 5 & done; wait; echo all) 2>&1"); !strings.Contains(got, "can't fork") {
 				t.Errorf("a hundred processes: got %q, want some denied", got)
 			}
 		})

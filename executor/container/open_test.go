@@ -21,12 +21,15 @@ type rig struct {
 	*testing.T
 	cfg container.Config
 	*container.Handler
-	next uint32
+	next    uint32
+	started map[executor.ID]bool
+	ended   map[executor.ID]executor.Result
+	doing   map[executor.ID]string
 }
 
 func open(t *testing.T, cfg container.Config) *rig {
 	t.Helper()
-	r := &rig{T: t, cfg: cfg}
+	r := &rig{T: t, cfg: cfg, started: map[executor.ID]bool{}, ended: map[executor.ID]executor.Result{}, doing: map[executor.ID]string{}}
 	r.reopen()
 	t.Cleanup(func() { r.must(r.Handler.Close()) })
 	return r
@@ -69,44 +72,62 @@ func (r *rig) start(t executor.Task) executor.ID {
 	return t.ID
 }
 
-// hear takes events until one is as wanted.
-func (r *rig) hear(what string, wanted func(executor.Event) bool) executor.Event {
+// hear takes events until enough says so.
+func (r *rig) hear(what string, enough func() bool) {
 	r.Helper()
 	late := time.NewTimer(patience)
 	defer late.Stop()
-	for {
+	for !enough() {
 		select {
 		case e := <-r.Events():
-			if wanted(e) {
-				return e
-			}
+			r.note(e)
 		case <-late.C:
 			r.Fatalf("not after %s: %s; %s", patience, what, r.Status())
 		}
 	}
 }
 
+func (r *rig) note(e executor.Event) {
+	switch {
+	case e.Ended != nil:
+		r.ended[e.ID] = *e.Ended
+	case e.Doing != "":
+		r.doing[e.ID] = e.Doing
+	case e.Started:
+		r.started[e.ID] = true
+	}
+}
+
 func (r *rig) running(id executor.ID) {
 	r.Helper()
-	r.hear("start of "+id.String(), func(e executor.Event) bool {
-		if e.ID == id && e.Ended != nil {
-			r.Fatalf("%s ended: %+v", id, e.Ended)
+	r.hear("start of "+id.String(), func() bool {
+		if res, ok := r.ended[id]; ok {
+			r.Fatalf("%s ended: %+v", id, res)
 		}
-		return e.ID == id && e.Started
+		return r.started[id]
 	})
 }
 
 func (r *rig) end(id executor.ID) executor.Result {
 	r.Helper()
-	return *r.hear("end of "+id.String(), func(e executor.Event) bool { return e.ID == id && e.Ended != nil }).Ended
+	r.hear("end of "+id.String(), func() bool { _, ok := r.ended[id]; return ok })
+	return r.ended[id]
+}
+
+// await something that an attempt leads to.
+func (r *rig) await(happened <-chan struct{}) {
+	r.Helper()
+	select {
+	case <-happened:
+	case <-time.After(patience):
+		r.Fatalf("not after %s", patience)
+	}
 }
 
 // capacity waits until there is some, or none.
 func (r *rig) capacity(some bool) {
 	r.Helper()
-	for (len(r.Capacity()) > 0) != some {
-		r.hear("a change of capacity", func(e executor.Event) bool { return e.Capacity })
-	}
+	r.hear("a change of capacity", func() bool { return (len(r.Capacity()) > 0) == some })
 }
 
 func (r *rig) output(id executor.ID) string {
@@ -122,7 +143,7 @@ func (r *rig) output(id executor.ID) string {
 // said runs a script and returns what it wrote.
 func (r *rig) said(script string) string {
 	r.Helper()
-	id := r.start(r.shell(script + " 2>&1"))
+	id := r.start(r.shell(script))
 	r.end(id)
 	return strings.TrimSpace(r.output(id))
 }

@@ -49,7 +49,7 @@ func TestEngineAway(t *testing.T) {
 	stopped := r.start(r.shell("echo up; sleep 1000"))
 	goesOn := r.start(r.shell("sleep 1000"))
 	foreign := r.shell("sleep 1000")
-	foreign.Fence = executor.Boottime() + int64(8*time.Second)
+	foreign.Fence = executor.Boottime() + int64(15*time.Second)
 	fenced := r.start(foreign)
 	for _, id := range []executor.ID{ends, stopped, goesOn, fenced} {
 		r.running(id)

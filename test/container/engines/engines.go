@@ -94,7 +94,7 @@ func Start(t testing.TB, kind string, options ...Option) *Engine {
 // configure writes what a Podman service reads: it takes no flags for that.
 func (e *Engine) configure() error {
 	conf := "[containers]\ndefault_ulimits = [\"nofile=1024:1024\", \"nproc=4096:4096\"]\n" +
-		"[engine]\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"file\"\nruntime = \"runc\"\n" +
+		"[engine]\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"file\"\nruntime = \"runc\"\nlock_type = \"file\"\n" + // else two of them share their locks
 		"[network]\nnetwork_config_dir = \"" + e.dir + "/net\"\n"
 	registries := "unqualified-search-registries = []\n[[registry]]\nlocation = \"" + e.registry + "\"\ninsecure = true\n"
 	policy := `{"default": [{"type": "insecureAcceptAnything"}]}`
@@ -128,6 +128,9 @@ func (e *Engine) Run(ctx context.Context) error {
 		return err
 	}
 	defer log.Close()
+	if !e.hasChild() { // dockerd takes one that nobody has reaped yet for alive, too
+		_ = os.Remove(e.childFile())
+	}
 	e.cmd = e.command()
 	e.cmd.Stdout, e.cmd.Stderr = log, log
 	e.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -163,12 +166,38 @@ func (e *Engine) Signal(sig syscall.Signal) error {
 	if sig != syscall.SIGKILL && sig != syscall.SIGTERM {
 		return nil
 	}
+	late := time.NewTimer(startup)
+	defer late.Stop()
 	select {
 	case <-e.gone:
-		return nil
-	case <-time.After(startup):
+	case <-late.C:
 		return errors.New("the engine does not end")
 	}
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for e.hasChild() {
+		select {
+		case <-tick.C:
+		case <-late.C:
+			return errors.New("the engine's containerd does not end")
+		}
+	}
+	return nil
+}
+
+func (e *Engine) childFile() string {
+	return filepath.Join(e.dir, "exec", "containerd", "containerd.pid")
+}
+
+// hasChild: dockerd's own containerd, which dies with it, is there. Another
+// dockerd would take it for alive, and wait for it in vain.
+func (e *Engine) hasChild() bool {
+	pid, err := os.ReadFile(e.childFile())
+	if err != nil {
+		return false
+	}
+	b, err := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/cmdline")
+	return err == nil && bytes.Contains(b, []byte(e.dir))
 }
 
 // Call sends a request of the Docker Engine API and returns the whole answer.
@@ -211,8 +240,8 @@ var applets = []string{
 	"dd", "yes", "id", "grep", "rm", "ps", "mknod", "mount", "ping", "seq", "nproc", "ip", "tail", "stat",
 }
 
-// Files are those of the image, as a tar.
-func Files() ([]byte, error) {
+// Files are those of the image, as a tar, and empty ones of these names.
+func Files(more ...string) ([]byte, error) {
 	path, err := exec.LookPath("busybox")
 	if err != nil {
 		return nil, fmt.Errorf("find a static busybox: %w", err)
@@ -232,6 +261,9 @@ func Files() ([]byte, error) {
 	errs = append(errs, err)
 	for _, a := range applets {
 		errs = append(errs, w.WriteHeader(&tar.Header{Name: "bin/" + a, Typeflag: tar.TypeSymlink, Linkname: "busybox", Mode: 0o777}))
+	}
+	for _, name := range more {
+		errs = append(errs, w.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o644}))
 	}
 	err = errors.Join(append(errs, w.Close())...)
 	return b.Bytes(), err
@@ -255,13 +287,13 @@ func (e *Engine) close(t testing.TB) {
 		}
 	}
 	e.http.CloseIdleConnections()
+	if t.Failed() {
+		t.Logf("%s said:\n%s", e.Kind, e.log())
+	}
 	killBelow(e.dir)
 	unmountBelow(e.dir)
 	if err := os.RemoveAll(e.dir); err != nil {
 		t.Errorf("%s left something behind: %v", e.Kind, err)
-	}
-	if t.Failed() {
-		t.Logf("%s said:\n%s", e.Kind, e.log())
 	}
 }
 

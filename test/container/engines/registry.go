@@ -34,7 +34,7 @@ const (
 // StartRegistry serves until the test ends.
 func StartRegistry(t testing.TB) *Registry {
 	t.Helper()
-	layer, err := Files()
+	layer, err := Files("fetched") // no layer that an engine has already
 	if err != nil {
 		t.Fatal(err)
 	}

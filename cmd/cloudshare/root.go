@@ -82,7 +82,7 @@ under --wait: 10 failed, 11 cancelled, 12 lost.`,
 	root.AddCommand(
 		a.brokerCommand(), a.devCommand(), a.submitCommand(), a.runCommand(), a.logsCommand(), a.cancelCommand(), a.eventsCommand(),
 		a.policyCommand(), a.drainCommand(), a.resumeCommand(), a.leaveCommand(), a.versionCommand(), a.simCommand(),
-		a.reportCommand(), a.exportCommand(), a.debugCommand(), a.docsCommand(), a.recoverCommand(), a.stateCommand(),
+		a.reportCommand(), a.exportCommand(), a.debugCommand(), a.docsCommand(), a.recoverCommand(), a.stateCommand(), a.zkCommand(),
 	)
 	for _, show := range []*cobra.Command{
 		a.jobsCommand(), a.jobCommand(), a.tasksCommand(), a.whyCommand(), a.sitesCommand(), a.ledgerCommand(), a.queueCommand(), a.statusCommand(),

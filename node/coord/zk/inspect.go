@@ -1,0 +1,281 @@
+package zk
+
+import (
+	"context"
+	"fmt"
+	"hash/crc32"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node/coord/relay"
+)
+
+// Report is what a person wants to know of a tree.
+type Report struct {
+	Path       string         `json:"path"`
+	Federation string         `json:"federation"`
+	Epoch      uint64         `json:"epoch"`
+	Lineage    string         `json:"lineage"`
+	Lead       LeadReport     `json:"lead"`
+	Members    []MemberReport `json:"members"`
+	Snapshot   SnapshotReport `json:"snapshot"`
+	Log        LogReport      `json:"log"`
+	Entries    []EntryReport  `json:"entries"`
+	Znodes     int            `json:"znodes"`
+	Faults     []string       `json:"faults"` // what is not as it must be, by path
+}
+
+// LeadReport is who leads.
+type LeadReport struct {
+	Site string `json:"site"` // the last one that took the lead
+	Peer string `json:"peer"`
+	Term uint64 `json:"term"`
+	Held bool   `json:"held"` // its session lives
+}
+
+// MemberReport is one site of the group.
+type MemberReport struct {
+	Site      string `json:"site"`
+	Node      string `json:"node"`
+	Voter     bool   `json:"voter"`
+	Connected bool   `json:"connected"`
+}
+
+// SnapshotReport is the newest snapshot.
+type SnapshotReport struct {
+	Entry  uint64 `json:"entry"`
+	Chunks int    `json:"chunks"`
+	Bytes  int64  `json:"bytes"`
+}
+
+// LogReport is what is kept of the log.
+type LogReport struct {
+	First uint64 `json:"first"`
+	Last  uint64 `json:"last"`
+	Parts int    `json:"parts"`
+}
+
+// EntryReport is one entry.
+type EntryReport struct {
+	Number   uint64    `json:"number"`
+	Ordered  time.Time `json:"ordered"` // by the lead's clock
+	Term     uint64    `json:"term"`
+	Elapsed  int64     `json:"elapsed_ms"` // of the term
+	Bytes    int       `json:"bytes"`
+	Commands []string  `json:"commands"` // site and kind
+}
+
+// maxShown bounds the entries of a report.
+const maxShown = 1000
+
+// Inspect reads a tree, changes nothing, and takes no part in it; newest is how
+// many of the newest entries to show. Faults do not end it: they are in the report.
+func Inspect(ctx context.Context, p Place, newest int, log zerolog.Logger) (*Report, error) {
+	if err := p.checkAccess(); err != nil {
+		return nil, fmt.Errorf("inspect %s: %w", p, err)
+	}
+	c, err := connect(p, nil, log)
+	if err != nil {
+		return nil, fmt.Errorf("inspect %s: %w", p, err)
+	}
+	defer c.close()
+	i := inspection{c: c, r: Report{Path: c.root}}
+	if err = i.all(ctx, min(newest, maxShown)); err != nil && transient(err) {
+		err = fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("inspect %s: %w", p, err)
+	}
+	return &i.r, nil
+}
+
+// inspection fills a report.
+type inspection struct {
+	c *client
+	r Report
+}
+
+func (i *inspection) fault(format string, a ...any) {
+	i.r.Faults = append(i.r.Faults, fmt.Sprintf(format, a...))
+}
+
+func (i *inspection) all(ctx context.Context, newest int) error {
+	n, err := i.c.get(ctx, pathFederation)
+	if err != nil {
+		return err
+	}
+	if !n.found {
+		return fmt.Errorf("%w: %s%s does not exist: check the chroot", ErrNoTree, i.c.root, pathFederation)
+	}
+	ch, err := parseCharter(i.c.root+pathFederation, n.data)
+	if err != nil {
+		return err
+	}
+	i.r.Federation, i.r.Epoch, i.r.Lineage, i.r.Znodes = ch.Federation, ch.Epoch, ch.Lineage, 1
+	for _, path := range []string{pathFederation, pathLead, pathLog, pathSnapshot, pathMembers} {
+		if err := i.c.checkACL(ctx, path); err != nil {
+			i.fault("%v", err)
+		}
+	}
+	for _, step := range []func(context.Context) error{i.lead, i.members, i.snapshot} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return i.log(ctx, newest)
+}
+
+// read parses a znode; a fault of it goes into the report.
+func (i *inspection) read(ctx context.Context, path string, into any) error {
+	n, err := i.c.get(ctx, path)
+	switch {
+	case err != nil:
+		return err
+	case !n.found:
+		i.fault("%s%s is missing", i.c.root, path)
+		return nil
+	}
+	i.r.Znodes++
+	if err := parse(i.c.root+path, n.data, into); err != nil {
+		i.fault("%v", err)
+	}
+	return nil
+}
+
+// names lists a znode.
+func (i *inspection) names(ctx context.Context, path string) ([]string, error) {
+	n, err := i.c.children(ctx, path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !n.found:
+		i.fault("%s%s is missing", i.c.root, path)
+	}
+	i.r.Znodes += 1 + len(n.children)
+	slices.Sort(n.children)
+	return n.children, nil
+}
+
+func (i *inspection) lead(ctx context.Context) error {
+	var l leading
+	if err := i.read(ctx, pathLead, &l); err != nil {
+		return err
+	}
+	holder, err := i.c.get(ctx, pathLeader)
+	i.r.Lead = LeadReport{Site: l.Site, Peer: l.Peer, Term: l.Term, Held: holder.found && string(holder.data) == l.Nonce}
+	return err
+}
+
+func (i *inspection) members(ctx context.Context) error {
+	var lists [3][]string
+	for k, path := range []string{pathMembers, pathVoters, pathPresent} {
+		var err error
+		if lists[k], err = i.names(ctx, path); err != nil {
+			return err
+		}
+	}
+	for _, s := range lists[0] {
+		var e enlisted
+		if err := i.read(ctx, pathMembers+"/"+s, &e); err != nil {
+			return err
+		}
+		i.r.Znodes-- // counted as a child
+		i.r.Members = append(i.r.Members, MemberReport{
+			Site: s, Node: e.Node, Voter: slices.Contains(lists[1], s), Connected: slices.Contains(lists[2], s),
+		})
+	}
+	return nil
+}
+
+func (i *inspection) snapshot(ctx context.Context) error {
+	var p pointer
+	if err := i.read(ctx, pathSnapshot, &p); err != nil {
+		return err
+	}
+	i.r.Snapshot = SnapshotReport{Entry: p.Entry, Chunks: len(p.Sums), Bytes: p.Bytes}
+	if _, err := i.names(ctx, pathSnapshots); err != nil {
+		return err
+	}
+	for k, sum := range p.Sums {
+		n, err := i.c.get(ctx, p.chunk(k))
+		switch {
+		case err != nil:
+			return err
+		case !n.found:
+			i.fault("%s%s is missing", i.c.root, p.chunk(k))
+		case crc32.Checksum(n.data, castagnoli) != sum:
+			i.fault("%s%s is damaged: its checksum does not fit", i.c.root, p.chunk(k))
+		}
+	}
+	return nil
+}
+
+func (i *inspection) log(ctx context.Context, newest int) error {
+	parts, err := i.names(ctx, pathParts)
+	if err != nil {
+		return err
+	}
+	names, err := i.names(ctx, pathLog)
+	if err != nil {
+		return err
+	}
+	i.r.Log.Parts = len(parts)
+	var numbers []uint64
+	for _, name := range names {
+		n, err := parseNumber(name)
+		if err != nil {
+			i.fault("%s%s/%s: %v", i.c.root, pathLog, name, err)
+			continue
+		}
+		if k := len(numbers); k > 0 && n != numbers[k-1]+1 {
+			i.fault("%s%s is missing", i.c.root, logPath(numbers[k-1]+1))
+		}
+		numbers = append(numbers, n)
+	}
+	if len(numbers) == 0 {
+		i.fault("%s%s is empty: its last entry must always be there", i.c.root, pathLog)
+		return nil
+	}
+	i.r.Log.First, i.r.Log.Last = numbers[0], numbers[len(numbers)-1]
+	for _, n := range numbers[max(0, len(numbers)-newest):] {
+		if err := i.entry(ctx, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entry describes one; the log may be trimmed meanwhile.
+func (i *inspection) entry(ctx context.Context, n uint64) error {
+	z, err := i.c.get(ctx, logPath(n))
+	if err != nil || !z.found || len(z.data) == 0 { // the origin is empty
+		return err
+	}
+	e, err := (&Log{c: i.c}).decode(ctx, n, z.data)
+	if err != nil && transient(err) {
+		return err
+	}
+	var b *fsm.Batch
+	if err == nil {
+		b, err = fsm.DecodeBatch(e.batch)
+	}
+	var h relay.Header
+	if err == nil {
+		err = relay.ParseHeader(e.header, &h)
+	}
+	if err != nil {
+		i.fault("%s%s: %v", i.c.root, logPath(n), err)
+		return nil
+	}
+	shown := EntryReport{Number: n, Ordered: e.at.UTC(), Term: b.Term, Elapsed: b.Elapsed, Bytes: len(z.data), Commands: []string{}}
+	for k := range b.Commands {
+		kind := strings.TrimPrefix(fmt.Sprintf("%T", b.Commands[k].Body), "*fsm.")
+		shown.Commands = append(shown.Commands, b.Commands[k].ID.Site+" "+kind)
+	}
+	i.r.Entries = append(i.r.Entries, shown)
+	return nil
+}

@@ -70,7 +70,8 @@ ZK_E2E := TestJobLifecycle|TestKilledBroker|TestAllBrokersDie|TestBagOverflows|T
 test-zk: need-go need-cc need-zookeeper bin/tools/testsum ## run the ZooKeeper backend on a real ensemble of three servers
 	@bin/tools/testsum \
 		-- $(GO) test -json $(RACE) -tags zookeeper -count=1 -timeout 10m ./node/coord/zk/... \
-		-- $(GO) test -json -count=1 -timeout 5m -run '$(ZK_E2E)' ./test/e2e -coordination zookeeper
+		-- $(GO) test -json -count=1 -timeout 5m -run '$(ZK_E2E)' ./test/e2e -coordination zookeeper \
+		-- $(GO) test -json -tags zookeeper -count=1 -timeout 5m -run TestMoveToZooKeeperAndBack ./test/e2e
 
 .PHONY: web-assets
 web-assets: need-npm ## fetch the embedded files of other packages again and compare

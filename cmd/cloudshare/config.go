@@ -261,8 +261,9 @@ func (c Config) checkFounding() error {
 		return err
 	case old && founding && !c.IfEmpty:
 		return usage("data in %s belong to a federation already: start without --bootstrap and --join, or name an empty --data-dir", c.DataDir)
-	case old && on != c.Coordination:
-		return usage("data in %s are on %s, not on %s: start with --coordination %s", c.DataDir, on, c.Coordination, on)
+	case on == onZooKeeper && c.Coordination == onRaft:
+		return usage("data in %s are on zookeeper, not on raft: start with --coordination zookeeper, or, if the federation has moved, "+
+			"follow it first: cloudshare recover --follow, or import its state here: cloudshare state import", c.DataDir)
 	case !old && !founding:
 		return usage("no data in %s yet: found a federation with --bootstrap, or join one with --join HOST:PORT", c.DataDir)
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,17 +47,20 @@ func openCoordination(ctx context.Context, cfg Config, id [16]byte, replica *nod
 	if err != nil {
 		return nil, err
 	}
-	zc := zk.Config{
+	zc := zkMember{zk.Config{
 		Place: place, Site: cfg.Site, Node: id, Dir: filepath.Join(cfg.DataDir, zkDir), Listen: cfg.Peer,
 		Bootstrap: cfg.Bootstrap, Join: len(cfg.Join) > 0, Machine: replica, Logger: log,
-	}
+	}}
 	if cfg.Profile == "wan" {
 		zc.Profile = zk.WAN
 	}
 	if cfg.Bootstrap {
 		zc.Federation = uuid.New()
 	}
-	l, err := zk.Open(ctx, zc)
+	if err = zc.comesFrom(cfg.DataDir); err != nil {
+		return nil, err
+	}
+	l, err := zk.Open(ctx, zc.Config)
 	if err != nil {
 		return nil, err
 	}
@@ -161,19 +162,4 @@ func (c Config) checkCoordination() error {
 		return usage("zk: %w", err)
 	}
 	return nil
-}
-
-// dataOn says which backend the data in dir are on: "" for none. A join that was
-// refused leaves nothing that would stand in the way of the next one.
-func dataOn(dir string) (backend string, err error) {
-	for _, b := range []struct{ name, dir string }{{onRaft, raftDir}, {onZooKeeper, zkDir}} {
-		_, err := os.Stat(filepath.Join(dir, b.dir, "member.json"))
-		if err == nil {
-			return b.name, nil
-		}
-		if !errors.Is(err, os.ErrNotExist) {
-			return "", fmt.Errorf("look into data_dir: %w", err)
-		}
-	}
-	return "", nil
 }

@@ -140,10 +140,25 @@ func (r *recovering) runFollow(ctx context.Context) error {
 		r.note("Nothing was changed. With --yes, %s drops its copy of the log and joins the epoch of %s; its journal and its tasks stay", r.dir, r.follow)
 		return nil
 	}
-	if err := raftlog.Follow(ctx, r.offline(nil), r.follow); err != nil {
+	o := r.offline(nil)
+	err := newcomer(&o, r.dir)
+	if err == nil {
+		err = raftlog.Follow(ctx, o, r.follow)
+	}
+	if err != nil {
 		return refusal(err)
 	}
 	r.note("The copy of the log is dropped. Start the broker: it joins through %s", r.follow)
+	return nil
+}
+
+// newcomer says who follows, if the site has been on another backend only.
+func newcomer(o *raftlog.Offline, dir string) error {
+	r, z, err := standings(dir)
+	if err != nil || r.backend != "" || z.backend == "" {
+		return err
+	}
+	o.As = &raftlog.Newcomer{Site: z.site, Node: z.node, Federation: z.federation, Epoch: z.epoch, Lineage: z.lineage}
 	return nil
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/hex"
 	"errors"
 	"io"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/raftlog"
 	"github.com/cloudshare/cloudshare/node/coord/statefile"
+	"github.com/cloudshare/cloudshare/node/coord/zk"
 )
 
 // stateCommand moves the federation's replicated state between coordination
@@ -85,12 +85,6 @@ func (e exported) show(w io.Writer) {
 	row(w, "by version", e.Version)
 }
 
-// idOf is an id of a header, which was found to be one.
-func idOf(text string) (id [16]byte) {
-	_, _ = hex.Decode(id[:], []byte(text))
-	return id
-}
-
 func (a *app) stateShowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "show FILE", Short: "Check an exported state and say what it is", Args: cobra.ExactArgs(1),
@@ -112,7 +106,7 @@ func moveRefusal(err error) error {
 	for _, kind := range []error{
 		statefile.ErrExists, statefile.ErrDamaged, statefile.ErrNewFormat, statefile.ErrNotState,
 		coord.ErrRunning, coord.ErrMoved, raftlog.ErrUnfinished, raftlog.ErrExistingData, raftlog.ErrIdentity,
-		errRefusedMove, coord.ErrForeign,
+		errRefusedMove, coord.ErrForeign, zk.ErrTree, zk.ErrVersion, zk.ErrDenied, zk.ErrDamaged, zk.ErrNoTree, zk.ErrIdentity,
 	} {
 		if errors.Is(err, kind) {
 			return &exitCode{exitRefused, err}

@@ -18,7 +18,6 @@ import (
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
-	"github.com/cloudshare/cloudshare/node/coord/raftlog"
 	"github.com/cloudshare/cloudshare/node/coord/statefile"
 )
 
@@ -30,6 +29,7 @@ type importing struct {
 	incomplete bool
 
 	cfg     Config
+	into    movable
 	node    [16]byte
 	files   []*statefile.File
 	newest  *statefile.File
@@ -79,6 +79,9 @@ FILE.imported. If it is interrupted, run it again.`,
 				return err
 			}
 			m.cfg = cfg
+			if m.into, err = a.movableOf(cfg); err != nil {
+				return err
+			}
 			return moveRefusal(m.run(cmd.Context(), args))
 		},
 	}
@@ -101,6 +104,9 @@ func (m *importing) run(ctx context.Context, paths []string) error {
 	if err := m.read(paths); err != nil {
 		return err
 	}
+	if err := m.older(); err != nil {
+		return err
+	}
 	journal, err := m.site()
 	if err != nil {
 		return err
@@ -110,7 +116,8 @@ func (m *importing) run(ctx context.Context, paths []string) error {
 		return err
 	}
 	index, hash := m.replica.Hash()
-	if err = m.foundRaft(); err != nil {
+	err = m.into.found(ctx, m.replica, &m.newest.Header, founder{m.cfg.Site, m.node, m.cfg.Peer, m.hold.Milliseconds()})
+	if err != nil {
 		return err
 	}
 	for _, f := range m.files {
@@ -120,10 +127,14 @@ func (m *importing) run(ctx context.Context, paths []string) error {
 	}
 	out := imported{
 		File: m.newest.Path + importedSuffix, Federation: uuid.UUID(idOf(m.newest.Federation)).String(), Epoch: m.newest.Epoch + 1,
-		Entry: index, StateHash: hex.EncodeToString(hash[:]), Backend: "raft", Site: m.cfg.Site,
+		Entry: index, StateHash: hex.EncodeToString(hash[:]), Backend: m.cfg.Coordination, Site: m.cfg.Site,
 	}
 	if err = m.show(out, out.show); err != nil {
 		return err
+	}
+	if m.cfg.Coordination == onZooKeeper {
+		m.note("Imported into %s. Start the brokers of all sites with coordination: zookeeper, zk and zk_auth in their configuration, on the data that they have", m.into)
+		return nil
 	}
 	m.note("Imported: %s is the only voter of a new epoch. Start its broker, then at each other site: cloudshare recover --data-dir DIR --follow %s --yes",
 		m.cfg.Site, m.cfg.Peer)
@@ -222,14 +233,15 @@ func (m *importing) site() (*node.Journal, error) {
 	return journal, nil
 }
 
-func (m *importing) foundRaft() error {
-	h := &m.newest.Header
-	f := raftlog.Founding{
-		Site: m.cfg.Site, Node: m.node, Federation: idOf(h.Federation), Epoch: h.Epoch, Lineage: idOf(h.Lineage),
-		Term: h.Term, Origin: h.ID, Addr: m.cfg.Peer, HoldMs: m.hold.Milliseconds(),
+// older refuses a state that this site has left behind.
+func (m *importing) older() error {
+	r, z, err := standings(m.cfg.DataDir)
+	has := z.epoch
+	if m.cfg.Coordination == onZooKeeper { // Raft looks at its own data
+		has = max(has, r.epoch)
 	}
-	if h.Lineage == "" {
-		f.Lineage = f.Federation
+	if err == nil && has > m.newest.Epoch {
+		err = fmt.Errorf("%w: %s is of epoch %d, and this site has been in epoch %d since: export the federation as it is now", errRefusedMove, m.newest.Path, m.newest.Epoch, has)
 	}
-	return raftlog.Found(m.raftData(m.cfg.DataDir, m.replica), f)
+	return err
 }

@@ -107,6 +107,22 @@ type Founding struct {
 	HoldMs int64  // as for Recover
 }
 
+// Newcomer is a site that has been a member on another backend.
+type Newcomer struct {
+	Site       string
+	Node       [16]byte
+	Federation [16]byte
+	Epoch      uint64 // the last one that it has been in
+	Lineage    [16]byte
+}
+
+// member is that of an empty directory.
+func (n *Newcomer) member() *member {
+	m := &member{Version: memberVersion, Site: n.Site, Node: hex.EncodeToString(n.Node[:])}
+	m.setLine(lineage{federation: n.Federation, id: n.Lineage, epoch: n.Epoch})
+	return m
+}
+
 // Found makes the directory of the only voter of the epoch after f.Epoch, with
 // the state that the Machine of o, which it takes once, holds. Repeated after an
 // interruption it begins anew. Data of an earlier epoch than f.Epoch are replaced.
@@ -163,8 +179,8 @@ func (o Offline) found(f Founding, m *member) error {
 	s := &survivor{Offline: o, member: m, line: lineage{federation: f.Federation, epoch: f.Epoch + 1}}
 	_, _ = rand.Read(s.line.id[:]) // never fails
 	if m == nil || m.Unfinished == "" {
-		s.member = &member{Version: memberVersion, Site: f.Site, Node: hex.EncodeToString(f.Node[:]), Origin: f.Origin}
-		s.member.setLine(lineage{federation: f.Federation, id: f.Lineage, epoch: f.Epoch})
+		s.member = (&Newcomer{f.Site, f.Node, f.Federation, f.Epoch, f.Lineage}).member()
+		s.member.Origin = f.Origin
 	}
 	s.member.mark(stepFound, s.line, nil)
 	return s.steps(

@@ -151,6 +151,23 @@ func TestFound(t *testing.T) {
 			t.Errorf("%s: lineage %x, %v", site, l.Lineage(), err)
 		}
 	}
+	// e was a member on the other backend only.
+	o := c.offline("e", "")
+	wants(t, Follow(patience(t), o, lead.Addr()), ErrNoData)
+	o.As = &Newcomer{Site: "e", Node: coordtest.Node("e"), Federation: c.fed, Epoch: 5, Lineage: f.Lineage}
+	wants(t, Follow(patience(t), o, lead.Addr()), ErrEpoch, "only a later one")
+	o.As.Epoch = f.Epoch
+	if err := Follow(patience(t), o, lead.Addr()); err != nil {
+		t.Fatal(err)
+	}
+	cfg := c.config("e", coordtest.NewMachine())
+	cfg.Join = nil
+	e, err := Open(patience(t), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	register(t, e)
+	closed(t, e)
 	fails(t, c.open(t, "b"), ErrEpoch, "epoch 5", "--follow") // what was not sealed hears of it
 }
 

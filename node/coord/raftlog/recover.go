@@ -41,6 +41,9 @@ type Offline struct {
 	// Machine makes an empty state machine; each pass over the data takes one.
 	Machine func() coord.Machine
 	Logger  zerolog.Logger
+	// As is who the member is, for Follow on a directory that has no log of its own
+	// yet: the site comes from another backend. Nil if it must have one.
+	As *Newcomer
 
 	net     *relay.Network // replaces the network in tests
 	crashed func(step string) error
@@ -125,14 +128,17 @@ func (o Offline) claim() (*os.File, *member, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if m == nil {
+	if m == nil && o.As == nil {
 		return nil, nil, fmt.Errorf("%w: %s: give the data directory of a member", ErrNoData, o.Dir)
 	}
 	lock, err := lockDir(o.Dir)
 	if err != nil {
 		return nil, nil, err
 	}
-	if m, err = loadMember(o.Dir); err != nil || m == nil { // as it is now
+	if m, err = loadMember(o.Dir); m == nil && err == nil && o.As != nil { // as it is now
+		m = o.As.member()
+	}
+	if err != nil || m == nil {
 		return nil, nil, errors.Join(err, lock.Close(), ErrNoData)
 	}
 	return lock, m, nil

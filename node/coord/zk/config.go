@@ -111,8 +111,8 @@ type Config struct {
 	Node [16]byte // identity of the data directory
 	// Federation is what Bootstrap founds; with Join zero takes the tree's.
 	Federation [16]byte
-	// MinEpoch, with Join: the tree is of no earlier epoch. A site that comes from
-	// another backend has been in the one before.
+	// MinEpoch: the tree must be of no earlier epoch. A site that comes from another
+	// backend has been in the one before.
 	MinEpoch uint64
 	Dir      string // created if absent; holds this member's identity, no log
 

@@ -107,15 +107,22 @@ func (l *Log) settleIn(ctx context.Context, m *member) error {
 		if m, c, err = l.found(ctx, m); err != nil {
 			return err
 		}
+	case c == nil && l.cfg.MinEpoch > 0:
+		return fmt.Errorf("%w: %s%s does not exist: this site comes from another backend: import the state first (cloudshare state import)",
+			ErrNoTree, l.c.root, pathFederation)
 	case c == nil:
 		return fmt.Errorf("%w: %s%s does not exist: check the chroot, or found a federation with --bootstrap", ErrNoTree, l.c.root, pathFederation)
 	}
 	l.federation, _ = parseID(c.Federation) // parseCharter has read both
 	l.line, _ = parseID(c.Lineage)
 	l.calls = l.newCalls()
-	if m == nil || m.follows(*c) {
+	switch {
+	case c.Epoch < l.cfg.MinEpoch:
+		err = fmt.Errorf("%w: %s is in epoch %d, this site has been in epoch %d: import the state first (cloudshare state), or name another chroot",
+			ErrIdentity, l.c.root, c.Epoch, l.cfg.MinEpoch-1)
+	case m == nil || m.follows(*c):
 		err = l.join(ctx, *c)
-	} else {
+	default:
 		err = m.checkTree(*c, l.c.root+pathFederation)
 	}
 	if err == nil {
@@ -190,10 +197,6 @@ func (l *Log) join(ctx context.Context, c charter) error {
 	if l.cfg.Federation != [16]byte{} && l.cfg.Federation != l.federation {
 		return fmt.Errorf("join %s: %w: it is federation %s, not %x", l.c.root, coord.ErrForeign, c.Federation, l.cfg.Federation)
 	}
-	if c.Epoch < l.cfg.MinEpoch {
-		return fmt.Errorf("join %s: %w: it is in epoch %d, this site has been in epoch %d: import the state first (cloudshare state), or name another chroot",
-			l.c.root, ErrIdentity, c.Epoch, l.cfg.MinEpoch-1)
-	}
 	err := l.catchAll(ctx)
 	if err != nil {
 		return err
@@ -250,11 +253,11 @@ func (l *Log) bury(ctx context.Context) error {
 			continue
 		}
 		_, err = l.c.persist(ctx, "delete", path, func() (node, error) {
-			cause := l.c.zk.Delete(l.c.root+path, -1)
-			if errors.Is(cause, zk.ErrNoNode) {
-				cause = nil
+			err := l.c.zk.Delete(l.c.root+path, -1)
+			if errors.Is(err, zk.ErrNoNode) {
+				err = nil
 			}
-			return node{}, cause
+			return node{}, err
 		})
 		if err != nil {
 			return err

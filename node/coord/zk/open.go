@@ -253,11 +253,11 @@ func (l *Log) bury(ctx context.Context) error {
 			continue
 		}
 		_, err = l.c.persist(ctx, "delete", path, func() (node, error) {
-			err := l.c.zk.Delete(l.c.root+path, -1)
-			if errors.Is(err, zk.ErrNoNode) {
-				err = nil
+			cause := l.c.zk.Delete(l.c.root+path, -1)
+			if errors.Is(cause, zk.ErrNoNode) {
+				cause = nil
 			}
-			return node{}, err
+			return node{}, cause
 		})
 		if err != nil {
 			return err

@@ -3,7 +3,6 @@ package sim
 import (
 	"bufio"
 	"crypto/sha256"
-	"encoding/csv"
 	"fmt"
 	"io"
 	"strconv"
@@ -143,29 +142,6 @@ func (p *Report) scenario(w *page, scenario Scenario) {
 		}
 		w.row(cells...)
 	}
-}
-
-// CSV writes one line per instance and policy.
-func (p *Report) CSV(dst io.Writer) error {
-	w := csv.NewWriter(dst)
-	_ = w.Write([]string{ // an error stays for Error
-		"log", "scenario", "load", "period", "mapping", "from", "jobs", "users", "tasks", "cores", "played",
-		"policy", "total_wait_s", "l1_s", "floor_s", "score", "phi_s", "waits_s",
-	})
-	for _, r := range p.Rows {
-		fair := r.Fair()
-		t := TallyOf([]*Row{r}, p.Study.Policies, L1, nil)
-		for i, policy := range p.Study.Policies {
-			_ = w.Write([]string{
-				r.Log, strconv.Itoa(int(r.Scenario)), num(r.Load), strconv.Itoa(r.Period), strconv.Itoa(r.Mapping),
-				strconv.FormatInt(r.From, 10), strconv.Itoa(r.Jobs), strconv.Itoa(r.Users), strconv.Itoa(r.Tasks), list(r.Cores, 1), strconv.FormatBool(r.Played),
-				policy, strconv.FormatInt(r.Total, 10), list([]int64{fair.L1(r.Waits[i])}, r.Scale), list([]int64{fair.Floor()}, r.Scale),
-				strconv.Itoa(t.Scores[i]), list(r.Phi, r.Scale), list(r.Waits[i], 1),
-			})
-		}
-	}
-	w.Flush()
-	return w.Error()
 }
 
 func num(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

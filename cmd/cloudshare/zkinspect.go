@@ -22,7 +22,8 @@ const inspectWait = 15 * time.Second
 func (a *app) zkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "zk", Short: "Look at a federation's tree in ZooKeeper", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Example: "  cloudshare zk inspect --config /etc/cloudshare.yaml",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.zkInspectCommand())
 	return cmd

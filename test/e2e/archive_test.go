@@ -24,7 +24,8 @@ type archived struct {
 }
 
 // TestArchiveSurvivesItsBroker: a broker that is killed and comes back has every
-// attempt that its site owned or ran exactly once, and they add up to the ledger.
+// attempt that its site owned or ran exactly once, they add up to the ledger, and
+// its timeline shows them all, also the one at home, of which no log tells.
 func TestArchiveSurvivesItsBroker(t *testing.T) {
 	fed := start(t, 2, 1)
 	first, second := fed.Sites[0], fed.Sites[1]
@@ -39,6 +40,13 @@ func TestArchiveSurvivesItsBroker(t *testing.T) {
 	lent := submit(t, second, testbed.Spec{Command: nap, Count: 2, Sites: &testbed.Where{Only: []string{first.Name}}})
 	awaitEnd(t, second, lent.ID)
 
+	await(t, "seven attempts in the timeline", func() error {
+		page, _, err := first.Do(t.Context(), http.MethodGet, "/timeline", nil, nil)
+		if err == nil && !(bytes.Contains(page, []byte("<title>"+home.ID+"/0 attempt 1")) && bytes.Contains(page, []byte(">7 attempts of"))) {
+			err = fmt.Errorf("the page is\n%s", page)
+		}
+		return err
+	})
 	seen, used := map[string]bool{}, map[string]int64{}
 	for _, l := range awaitArchive(t, first, 7) {
 		name := fmt.Sprintf("%s/%d.%d", l.Job, l.Task, l.Attempt)

@@ -77,6 +77,10 @@ test-zk: need-go need-cc need-zookeeper bin/tools/testsum ## run the ZooKeeper b
 web-assets: need-npm ## fetch the embedded files of other packages again and compare
 	@api/web/assets/fetch.sh
 
+.PHONY: bench-container
+bench-container: need-root need-engines ## measure container tasks beside a bare loop on the engine (root)
+	@$(GO) test -tags container -run '^$$' -bench Tasks -benchtime 60x ./executor/container
+
 .PHONY: test-metrics
 test-metrics: need-go ## have promtool check what /metrics shows
 	@command -v promtool >/dev/null || { echo "promtool is missing: install it (apt-get install prometheus)"; exit 1; }

@@ -14,7 +14,7 @@ import (
 )
 
 // containers returns how many the engine has, running or not.
-func containers(t *testing.T, e *engines.Engine) int {
+func containers(t testing.TB, e *engines.Engine) int {
 	t.Helper()
 	b, err := e.Call(t.Context(), "GET", "/v1.41/containers/json?all=1", nil)
 	if err != nil {
@@ -24,9 +24,9 @@ func containers(t *testing.T, e *engines.Engine) int {
 }
 
 // awaitNone waits until the engine has no container any more.
-func awaitNone(t *testing.T, e *engines.Engine) {
+func awaitNone(t testing.TB, e *engines.Engine) {
 	t.Helper()
-	tick := time.NewTicker(50 * time.Millisecond)
+	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for late := time.After(patience); containers(t, e) > 0; {
 		select {

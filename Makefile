@@ -140,6 +140,10 @@ SEED  ?= 0
 bench-losses: build ## measure what killed and paused brokers cost (about seven minutes)
 	@$(GO) run -buildvcs=false ./test/bench -binary bin/cloudshare -out bench-losses.txt -only losses
 
+.PHONY: bench-zk
+bench-zk: need-zookeeper build ## measure ZooKeeper beside Raft and beside bare creates (about two minutes)
+	@$(GO) run -buildvcs=false ./test/bench -binary bin/cloudshare -out bench-zk.txt -only backends
+
 .PHONY: chaos
 chaos: need-root build ## break a federation for ten minutes and check it (root; SEED=n repeats a run)
 	@$(CHAOS) -binary bin/cloudshare -suite long -seed $(SEED)

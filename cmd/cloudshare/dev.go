@@ -31,7 +31,8 @@ type dev struct {
 
 	coordination    string
 	coordinationSet bool          // the flag was given: it must agree with the data
-	zk              *devZooKeeper // nil on Raft
+	place, auth     string        // of an ensemble of the user's own: none is started
+	zk              *devZooKeeper // nil on Raft, and on the user's own
 }
 
 func (a *app) devCommand() *cobra.Command {
@@ -65,6 +66,8 @@ all sites, but for those that dev sets itself (addresses, folders, cores).`,
 	f.BoolVar(&d.keep, "keep", false, "do not remove the temporary folder at the end")
 	f.BoolVar(&d.sample, "sample", false, "submit a small workload and show who runs what for whom")
 	f.StringVar(&d.coordination, "coordination", onRaft, "where the log is: raft, or zookeeper (starts a server of the Debian package)")
+	f.StringVar(&d.place, "zk", "", "with --coordination zookeeper: use this ensemble (host:port,…/path) instead")
+	f.StringVar(&d.auth, "zk-auth", "", "with --zk: file with one line USER:PASSWORD")
 	cmd.AddCommand(a.devStartCommand())
 	return cmd
 }
@@ -93,7 +96,7 @@ func (d *dev) run(ctx context.Context) (err error) {
 	defer d.stopZooKeeper()
 	defer d.end(sites)
 	for _, s := range sites {
-		s.backend = d.zk.keys()
+		s.backend = d.backendKeys()
 	}
 	if err := d.start(ctx, sites); err != nil {
 		if ctx.Err() != nil {
@@ -125,6 +128,8 @@ func (d *dev) check() (host string, port int, err error) {
 		return "", 0, usage("--http %s: dev runs on loopback only, e.g. 127.0.0.1:7700", d.http)
 	case d.coordination != onRaft && d.coordination != onZooKeeper:
 		return "", 0, usage("--coordination %q: must be raft or zookeeper", d.coordination)
+	case (d.place == "") != (d.auth == "") || d.place != "" && d.coordination != onZooKeeper:
+		return "", 0, usage("--zk and --zk-auth belong together, and to --coordination zookeeper")
 	case d.sites < 1 || d.sites > maxDevSites:
 		return "", 0, usage("--sites %d: must be 1 to %d", d.sites, maxDevSites)
 	case d.cores < 1 || d.cores > 1024:

@@ -97,7 +97,7 @@ func readSite(dir string) (*devSite, error) {
 	}
 	s := &devSite{Name: cfg.Site, Dir: dir, HTTP: cfg.HTTP, Peer: cfg.Peer, Cores: cfg.Cores, fresh: !old}
 	if cfg.Coordination == onZooKeeper {
-		s.backend = backendKeys(cfg.ZK, cfg.ZKAuth)
+		s.backend = backendKeys(cfg.ZK, cfg.ZKAuth, cfg.ZKSession)
 	}
 	return s, nil
 }

@@ -28,13 +28,13 @@ const (
 // startZooKeeper starts a server on the folder's data, unless the sites are on
 // Raft.
 func (d *dev) startZooKeeper(ctx context.Context) error {
-	if d.coordination == onRaft {
+	if d.coordination == onRaft || d.place != "" {
 		return nil
 	}
 	dir := filepath.Join(d.dataDir, "zookeeper")
 	e, err := ensemble.New(ensemble.Config{Dir: dir, Servers: 1, Tick: devZKTick, HeapMiB: devZKHeap, Detached: true})
 	if err != nil {
-		return fmt.Errorf("--coordination zookeeper: %w; or name an ensemble of your own to each broker with --zk", err)
+		return fmt.Errorf("--coordination zookeeper: %w; or name an ensemble of your own with --zk and --zk-auth", err)
 	}
 	d.zk = &devZooKeeper{servers: e, dir: dir}
 	if err := d.zk.credentials(); err != nil {
@@ -69,14 +69,17 @@ func (z *devZooKeeper) credentials() error {
 	return nil
 }
 
-// keys are the lines of a site's configuration that name the backend.
-func (z *devZooKeeper) keys() string {
-	if z == nil {
-		return ""
+// backendKeys are the lines of a site's configuration that name the backend.
+func (d *dev) backendKeys() string {
+	switch {
+	case d.zk != nil:
+		return backendKeys(d.zk.servers.Addrs()+devChroot, d.zk.auth(), devZKSession)
+	case d.place != "":
+		return backendKeys(d.place, d.auth, 0)
 	}
-	return backendKeys(z.servers.Addrs()+devChroot, z.auth())
+	return ""
 }
 
-func backendKeys(place, auth string) string {
-	return fmt.Sprintf("coordination: %s\nzk: %s\nzk_auth: %q\nzk_session: %s\n", onZooKeeper, place, auth, devZKSession)
+func backendKeys(place, auth string, session time.Duration) string {
+	return fmt.Sprintf("coordination: %s\nzk: %s\nzk_auth: %q\nzk_session: %s\n", onZooKeeper, place, auth, session)
 }

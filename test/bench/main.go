@@ -48,6 +48,7 @@ var sections = []section{
 	{name: "simulator", run: measureSimulator},
 	{name: "fsm", run: runStateBenchmarks},
 	{name: "policies", run: measurePolicies},
+	{name: "zookeeper", run: measureZooKeeper, group: "backends", limit: 6 * time.Minute},
 	{name: "lead", run: measureLeadLoss, group: "losses", limit: 6 * time.Minute},
 	{name: "executor", run: measureExecutorLoss, group: "losses", limit: 4 * time.Minute},
 	{name: "pauses", run: measurePauses, group: "losses", limit: 7 * time.Minute},
@@ -61,6 +62,9 @@ type environment struct {
 	dir    string // scratch space on the disk that is measured
 	notes  io.Writer
 	quick  bool
+	// coordination of federations that are started; empty means raft. zk and zkAuth
+	// say where a tree is.
+	coordination, zk, zkAuth string
 }
 
 // pick returns the value for this kind of run.
@@ -74,7 +78,7 @@ func pick[T any](env environment, full, quick T) T {
 func main() {
 	binary := flag.String("binary", "bin/cloudshare", "the cloudshare `file` to measure")
 	out := flag.String("out", "", "also write the table to this `file`")
-	only := flag.String("only", "", "comma-separated `sections`: submissions, latency, throughput, memory, lists, events, simulator, fsm, policies; losses, or some of it: lead, executor, pauses, kept")
+	only := flag.String("only", "", "comma-separated `sections`: submissions, latency, throughput, memory, lists, events, simulator, fsm, policies; backends: zookeeper; losses, or some of it: lead, executor, pauses, kept")
 	quick := flag.Bool("quick", false, "show that everything works, with small numbers")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

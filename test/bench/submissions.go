@@ -111,7 +111,15 @@ func (s *submissions) lines(ctx context.Context, t *table) error {
 
 // bareLines is what no submission of many lines can do without.
 func (s *submissions) bareLines(lines []byte) (int, error) {
-	n := 0
+	n, err := decodeLines(lines)
+	if err != nil {
+		return n, err
+	}
+	return n, s.bare.Apply(lines)
+}
+
+// decodeLines returns how many specs there are.
+func decodeLines(lines []byte) (n int, err error) {
 	for line := range bytes.Lines(lines) {
 		var spec testbed.Spec
 		d := json.NewDecoder(bytes.NewReader(line))
@@ -121,7 +129,7 @@ func (s *submissions) bareLines(lines []byte) (int, error) {
 		}
 		n++
 	}
-	return n, s.bare.Apply(lines)
+	return n, nil
 }
 
 // submitFor has n clients post the body, of so many jobs, for one window.

@@ -30,6 +30,8 @@ type Options struct {
 	Cores  int // of each site
 	// Coordination is where the log is; empty means raft.
 	Coordination string
+	// ZK and ZKAuth name an ensemble for it; empty lets the product start one.
+	ZK, ZKAuth string
 	// StartTimeout until every site is ready; 0 means a minute.
 	StartTimeout time.Duration
 }
@@ -68,6 +70,9 @@ func Start(ctx context.Context, opts Options) (*Federation, error) {
 	}
 	if opts.Coordination != "" {
 		args = append(args, "--coordination", opts.Coordination)
+	}
+	if opts.ZK != "" {
+		args = append(args, "--zk", opts.ZK, "--zk-auth", opts.ZKAuth)
 	}
 	f.dev, err = f.command("dev", args...)
 	if err != nil {

@@ -1,0 +1,240 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/cloudshare/cloudshare/node/coord/zk/ensemble"
+	"github.com/cloudshare/cloudshare/test/testbed"
+)
+
+// backends are two federations alike but for their log, beside the ensemble that
+// the second one is on.
+type backends struct {
+	env      environment
+	bare     *bareZooKeeper
+	raft, zk *submissions
+	most     int // znodes of the federation so far
+}
+
+// measureZooKeeper measures the same things on Raft and on an ensemble of three
+// servers, and bare creates there with as many in flight.
+func measureZooKeeper(ctx context.Context, env environment, t *table) (err error) {
+	if cause := ensemble.Installed(); cause != nil {
+		return cause
+	}
+	dir := filepath.Join(env.dir, "zookeeper")
+	servers, err := ensemble.New(ensemble.Config{Dir: dir, Servers: 3, Tick: 500 * time.Millisecond, HeapMiB: 256})
+	if err != nil {
+		return err
+	}
+	defer servers.Stop()
+	if err := servers.Start(ctx); err != nil {
+		return err
+	}
+	bare, err := dialBareZooKeeper(servers.Addrs())
+	if err != nil {
+		return err
+	}
+	defer bare.conn.Close()
+	b := &backends{env: env, bare: bare}
+	var stop func() error
+	if b.raft, stop, err = held(ctx, env, "on-raft"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	env.coordination, env.zk, env.zkAuth = "zookeeper", servers.Addrs()+"/bench", filepath.Join(dir, "digest")
+	if err := os.WriteFile(env.zkAuth, []byte("bench:bench\n"), 0o600); err != nil {
+		return fmt.Errorf("write credentials: %w", err)
+	}
+	var stopZK func() error
+	if b.zk, stopZK, err = held(ctx, env, "on-zookeeper"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stopZK()) }()
+	if err := b.starts(ctx, t); err != nil {
+		return err
+	}
+	if err := b.submissions(ctx, t); err != nil {
+		return err
+	}
+	t.add(figure{
+		name: "ZooKeeper: most znodes of the federation", measured: float64(b.most), unit: "znodes", aim: aim{below: 20_000},
+		note: "bound: 16384 entries, their parts and two snapshots; looked at after each window",
+	})
+	return nil
+}
+
+// held starts a federation in which the jobs of submissions wait.
+func held(ctx context.Context, env environment, name string) (*submissions, func() error, error) {
+	fed, err := startSites(ctx, env, name, siteCount, 1)
+	if err != nil {
+		return nil, nil, err
+	}
+	if _, err := occupy(ctx, fed.Sites[2], 1); err != nil {
+		return nil, nil, errors.Join(err, fed.Stop())
+	}
+	spec := testbed.Spec{Command: []string{"/bin/true"}, Sites: &testbed.Where{Only: []string{fed.Sites[2].Name}}}
+	return &submissions{env: env, fed: fed, spec: mustJSON(spec)}, fed.Stop, nil
+}
+
+// submissions of single jobs and of many in a request.
+func (b *backends) submissions(ctx context.Context, t *table) error {
+	many := bytes.Repeat(append(bytes.Clone(b.zk.spec), '\n'), linesPerRequest)
+	for _, k := range []struct {
+		name, mime string
+		body       []byte
+		jobs       int
+		entry      int // bytes of the bare create
+	}{
+		{"singles", "application/json", b.zk.spec, 1, entryBytes},
+		{fmt.Sprintf("NDJSON of %d", linesPerRequest), "application/x-ndjson", many, linesPerRequest, len(many)},
+	} {
+		for _, c := range clientCounts {
+			limit, err := countInWindow(ctx, c.n, window(b.env), func(int) (int, error) { return k.jobs, b.bareJobs(k.body, k.jobs, k.entry) })
+			if err != nil {
+				return fmt.Errorf("create znodes: %w", err)
+			}
+			onRaft, err := b.raft.submitFor(ctx, c.n, k.mime, k.body, k.jobs)
+			if err != nil {
+				return fmt.Errorf("submit %s on raft: %w", k.name, err)
+			}
+			onZK, err := b.zk.submitFor(ctx, c.n, k.mime, k.body, k.jobs)
+			if err != nil {
+				return fmt.Errorf("submit %s on ZooKeeper: %w", k.name, err)
+			}
+			n, err := b.bare.count("/bench")
+			if err != nil {
+				return fmt.Errorf("count znodes: %w", err)
+			}
+			b.most = max(b.most, n)
+			name := fmt.Sprintf("ZooKeeper: submissions, %s, %d clients", k.name, c.n)
+			f := figure{name: name, measured: onZK, limit: limit, unit: "jobs/s", note: "limit: bare creates of as many bytes from one session; of many lines encoding/json before"}
+			if c.n == 64 {
+				f.aim = aim{minRatio: 0.7}
+			}
+			t.add(f)
+			t.add(figure{name: name + ", beside Raft", measured: onZK, limit: onRaft, unit: "jobs/s", note: "limit: the same on Raft"})
+		}
+	}
+	return nil
+}
+
+// bareJobs is what no submission can do without.
+func (b *backends) bareJobs(body []byte, jobs, entry int) error {
+	if jobs > 1 {
+		if _, err := decodeLines(body); err != nil {
+			return err
+		}
+	}
+	return b.bare.create(entry)
+}
+
+// starts times submit → running through both logs.
+func (b *backends) starts(ctx context.Context, t *table) (err error) {
+	bare, err := openBareSequence(b.env)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, bare.close()) }()
+	var took [2]sample
+	for i, s := range []*submissions{b.raft, b.zk} {
+		_, others, err := leadAndOthers(ctx, s.fed)
+		if err != nil {
+			return err
+		}
+		from, to := others[0], s.fed.Sites[0]
+		if from == to {
+			to = s.fed.Sites[1]
+		}
+		spec := testbed.Spec{Command: []string{b.env.stamp, bare.starts.path}, Sites: &testbed.Where{Only: []string{to.Name}}}
+		if took[i], _, err = timeStarts(ctx, latencyRuns(b.env), from, spec, bare, true); err != nil {
+			return fmt.Errorf("time starts: %w", err)
+		}
+	}
+	for _, q := range []struct {
+		name string
+		q    float64
+	}{{"p50", 0.5}, {"p99", 0.99}} {
+		t.add(figure{
+			name: "ZooKeeper: submit → running, published, " + q.name, measured: took[1].quantile(q.q), limit: took[0].quantile(q.q),
+			unit: "ms", note: "limit: the same on Raft",
+		})
+	}
+	return nil
+}
+
+// bareZooKeeper is the library alone: one session that creates znodes.
+type bareZooKeeper struct {
+	conn *zk.Conn
+	acl  []zk.ACL
+	next atomic.Int64
+}
+
+func dialBareZooKeeper(addrs string) (*bareZooKeeper, error) {
+	conn, events, err := zk.Connect(strings.Split(addrs, ","), 10*time.Second, zk.WithLogInfo(false))
+	if err != nil {
+		return nil, fmt.Errorf("connect to ZooKeeper: %w", err)
+	}
+	go func() {
+		for range events { // until the connection is closed
+		}
+	}()
+	b := &bareZooKeeper{conn: conn, acl: zk.DigestACL(zk.PermAll, "bare", "bare")}
+	for _, who := range []string{"bare:bare", "bench:bench"} {
+		err = errors.Join(err, conn.AddAuth("digest", []byte(who)))
+	}
+	if err == nil {
+		_, err = conn.Create("/bare", nil, 0, b.acl)
+	}
+	if err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("prepare bare creates: %w", err)
+	}
+	return b, nil
+}
+
+// count is how many znodes there are below a path.
+func (b *bareZooKeeper) count(path string) (int, error) {
+	names, _, err := b.conn.Children(path)
+	if err != nil {
+		return 0, err
+	}
+	n := len(names)
+	if path != "/bench" {
+		return n, nil
+	}
+	for _, name := range names {
+		k, err := b.count(path + "/" + name)
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return 0, err
+		}
+		n += k
+	}
+	return n, nil
+}
+
+// create makes a znode of so many bytes, and deletes an old one now and then, so
+// that the servers' memory is enough.
+func (b *bareZooKeeper) create(size int) error {
+	const kept = 1000
+	n := b.next.Add(1)
+	if _, err := b.conn.Create(fmt.Sprintf("/bare/%d", n), make([]byte, size), 0, b.acl); err != nil {
+		return err
+	}
+	if size > entryBytes && n > kept {
+		if err := b.conn.Delete(fmt.Sprintf("/bare/%d", n-kept), -1); err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return err
+		}
+	}
+	return nil
+}

@@ -54,7 +54,7 @@ func (h *Handler) adoptedAll() ([]executor.State, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
-		return nil, fmt.Errorf("adopt: %w", ErrClosed)
+		return nil, fmt.Errorf("adopt: %w", books.ErrClosed)
 	}
 	h.adopted = true
 	states := h.states()

@@ -92,7 +92,7 @@ func (h *Handler) attend(w *work, prepare func() error) {
 	}
 	defer unlist()
 	if prepare != nil {
-		if err = prepare(); errors.Is(err, ErrClosed) {
+		if err = prepare(); errors.Is(err, books.ErrClosed) {
 			return // the next life finds out what has become of it
 		}
 		if err != nil {
@@ -247,9 +247,10 @@ func (h *Handler) killByEngine(w *work) {
 	}
 }
 
-// patience bounds one call of the engine about a single container.
+// patience bounds one call of the engine about a single container; a handler that
+// is closed has less of it.
 func (h *Handler) patience() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), time.Minute)
+	return context.WithTimeout(h.calls, time.Minute)
 }
 
 func (h *Handler) isEnded(w *work) bool {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/books"
 	"github.com/cloudshare/cloudshare/executor/container/engine"
 )
 
@@ -26,7 +27,7 @@ func (h *Handler) listen() {
 		go func() { // the engine's words may be long in coming
 			select {
 			case <-h.quit:
-				cancel(ErrClosed)
+				cancel(books.ErrClosed)
 			case <-ctx.Done():
 			}
 		}()
@@ -127,7 +128,7 @@ func (h *Handler) setAway(err error) {
 	case <-h.up:
 		h.up = make(chan struct{})
 		h.events.Put(executor.Event{Capacity: true})
-		if !errors.Is(err, ErrClosed) {
+		if !errors.Is(err, books.ErrClosed) {
 			h.cfg.Logger.Warn().Err(err).Msg("the container engine is away: what runs goes on, nothing is started until it is back")
 		}
 	default:

@@ -1,6 +1,7 @@
 package container
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -14,19 +15,8 @@ import (
 	"github.com/cloudshare/cloudshare/executor/container/engine"
 )
 
-// Errors of this handler beside the contract's.
-var (
-	// ErrClosed: the handler was closed.
-	ErrClosed = errors.New("handler closed")
-	// ErrInUse: another broker holds the directory.
-	ErrInUse = errors.New("directory in use by another broker")
-	// ErrNotAdopted: Start before Adopt; the machine's use is not known yet.
-	ErrNotAdopted = errors.New("start before adopt")
-	// ErrRunning: Forget of an attempt that has not ended.
-	ErrRunning = errors.New("attempt still running")
-	// ErrNotStatic: the program cannot run inside images.
-	ErrNotStatic = errors.New("not a static program")
-)
+// ErrNotStatic: the program cannot run inside images.
+var ErrNotStatic = errors.New("not a static program")
 
 // machineName is the only machine of this handler.
 const machineName = "container"
@@ -155,19 +145,11 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("container: find %s: %w", c.Dir, err)
 	}
 	c.Dir = dir
-	c.Pids = orElse(c.Pids, 4096)
-	c.Grace = orElse(c.Grace, time.Second)
-	c.MaxLogBytes = orElse(c.MaxLogBytes, 64<<20)
+	c.Pids = cmp.Or(c.Pids, 4096)
+	c.Grace = cmp.Or(c.Grace, time.Second)
+	c.MaxLogBytes = cmp.Or(c.MaxLogBytes, 64<<20)
 	c.Retention = c.Retention.WithDefaults()
-	c.Images.Pull = orElse(c.Images.Pull, PullIfMissing)
-	c.Executable = orElse(c.Executable, "/proc/self/exe")
+	c.Images.Pull = cmp.Or(c.Images.Pull, PullIfMissing)
+	c.Executable = cmp.Or(c.Executable, "/proc/self/exe")
 	return c, nil
-}
-
-func orElse[T comparable](v, def T) T {
-	var zero T
-	if v == zero {
-		return def
-	}
-	return v
 }

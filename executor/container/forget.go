@@ -1,6 +1,7 @@
 package container
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,10 +28,10 @@ func (h *Handler) Stop(ctx context.Context, id executor.ID, why string) error {
 	case w.startErr != nil, w.ended != nil:
 		return nil
 	case h.closed:
-		return fmt.Errorf("stop %s: %w", w.name, ErrClosed)
+		return fmt.Errorf("stop %s: %w", w.name, books.ErrClosed)
 	}
 	if w.stopWhy == "" {
-		w.stopWhy = orElse(why, "the broker asked for it")
+		w.stopWhy = cmp.Or(why, "the broker asked for it")
 	}
 	w.abort(errStopped)
 	w.again()
@@ -65,13 +66,13 @@ func (h *Handler) Forget(_ context.Context, id executor.ID) error {
 	w := h.attempts[name]
 	switch {
 	case h.closed:
-		return fmt.Errorf("forget %s: %w", name, ErrClosed)
+		return fmt.Errorf("forget %s: %w", name, books.ErrClosed)
 	case w == nil:
 		return fmt.Errorf("forget %s: %w", name, executor.ErrUnknownAttempt)
 	case w.forgotten:
 		return nil
 	case w.ended == nil:
-		return fmt.Errorf("forget %s: %w", name, ErrRunning)
+		return fmt.Errorf("forget %s: %w", name, books.ErrRunning)
 	}
 	e := *w.ended
 	e.Forgotten = true

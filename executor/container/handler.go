@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -32,8 +33,11 @@ type Handler struct {
 	events  *books.Queue
 	notices *books.Notices
 	janitor *books.Janitor
-	quit    chan struct{}  // closed by Close
-	life    sync.WaitGroup // of attempts, and of the engine's watch
+	quit    chan struct{} // closed by Close
+	// calls ends a while after quit: what the engine is asked about containers.
+	calls  context.Context //nolint:containedctx // the life of the handler's goroutines
+	giveUp context.CancelFunc
+	life   sync.WaitGroup // of attempts, and of the engine's watch
 
 	mu       sync.Mutex
 	adopted  bool
@@ -62,6 +66,7 @@ func Open(cfg Config) (*Handler, error) {
 		up: make(chan struct{}), looked: make(chan struct{}), away: errors.New("not asked yet"),
 		events: books.NewQueue(),
 	}
+	h.calls, h.giveUp = context.WithCancel(context.Background())
 	if h.mounts, err = cfg.mounts(); err == nil {
 		if h.engine, err = engine.New(cfg.Engine); err == nil {
 			err = h.takeDir()
@@ -69,6 +74,7 @@ func Open(cfg Config) (*Handler, error) {
 	}
 	if err != nil {
 		h.events.Close()
+		h.giveUp()
 		return nil, fmt.Errorf("open container handler at %s: %w", cfg.Dir, err)
 	}
 	mem := cfg.MemMiB
@@ -97,7 +103,7 @@ func (h *Handler) takeDir() (err error) {
 		}
 	}()
 	if err = unix.Flock(int(h.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return ErrInUse
+		return books.ErrInUse
 	}
 	if h.id, err = h.identity(); err != nil {
 		return err
@@ -198,7 +204,7 @@ func (h *Handler) Extend(boottime int64) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
-		return fmt.Errorf("extend fences: %w", ErrClosed)
+		return fmt.Errorf("extend fences: %w", books.ErrClosed)
 	}
 	h.fence.Extend(boottime)
 	return nil
@@ -206,6 +212,9 @@ func (h *Handler) Extend(boottime int64) error {
 
 // Events implements executor.Handler. The channel is closed by Close.
 func (h *Handler) Events() <-chan executor.Event { return h.events.Out() }
+
+// closeWait is how long Close waits for an answer of the engine.
+const closeWait = 5 * time.Second
 
 // Close implements executor.Handler. A container that is being made is waited
 // for, an image that is being fetched is not.
@@ -218,7 +227,10 @@ func (h *Handler) Close() error {
 	h.closed, h.closing = true, true
 	close(h.quit)
 	h.mu.Unlock()
+	late := time.AfterFunc(closeWait, h.giveUp)
 	h.life.Wait()
+	late.Stop()
+	h.giveUp()
 	h.janitor.Close()
 	h.events.Close()
 	h.engine.Close()

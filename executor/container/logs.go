@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/books"
 	"github.com/cloudshare/cloudshare/executor/container/box"
 )
 
@@ -96,7 +97,7 @@ func (r *reader) Read(p []byte) (int, error) {
 		case <-r.ctx.Done():
 			return 0, r.ctx.Err()
 		case <-r.h.quit:
-			return 0, ErrClosed
+			return 0, books.ErrClosed
 		}
 	}
 }

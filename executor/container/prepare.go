@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/books"
 	"github.com/cloudshare/cloudshare/executor/container/box"
 	"github.com/cloudshare/cloudshare/executor/container/engine"
 )
@@ -100,7 +101,7 @@ func (h *Handler) abortable(w *work) (context.Context, context.CancelFunc) {
 	go func() {
 		select {
 		case <-h.quit:
-			cancel(ErrClosed)
+			cancel(books.ErrClosed)
 		case <-done:
 		}
 	}()
@@ -155,7 +156,7 @@ func (h *Handler) awaitEngine(w *work) error {
 	case <-w.aborted.Done():
 		return context.Cause(w.aborted)
 	case <-h.quit:
-		return ErrClosed
+		return books.ErrClosed
 	case <-late.C:
 		return context.DeadlineExceeded
 	}

@@ -49,10 +49,10 @@ func (h *Handler) admit(t executor.Task) (w *work, first bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closing {
-		return nil, false, ErrClosed
+		return nil, false, books.ErrClosed
 	}
 	if !h.adopted {
-		return nil, false, ErrNotAdopted
+		return nil, false, books.ErrNotAdopted
 	}
 	w = h.newWork(t)
 	if known := h.attempts[w.name]; known != nil {
@@ -102,7 +102,7 @@ func (h *Handler) begin(ctx context.Context, w *work) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closing {
-		return errors.Join(ErrClosed, os.RemoveAll(w.dir))
+		return errors.Join(books.ErrClosed, os.RemoveAll(w.dir))
 	}
 	h.life.Add(1)
 	go h.attend(w, func() error {

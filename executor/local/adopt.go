@@ -35,7 +35,7 @@ func (h *Handler) Adopt(ctx context.Context) ([]executor.State, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
-		return nil, fmt.Errorf("adopt: %w", ErrClosed)
+		return nil, fmt.Errorf("adopt: %w", books.ErrClosed)
 	}
 	h.adopted = true
 	h.dropStrayLogs()

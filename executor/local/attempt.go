@@ -21,12 +21,10 @@ type attempt struct {
 	asked
 	name string
 
-	plan   watchdog.Plan
-	pid    int
-	child  int // pidfd of pid
-	status syscall.WaitStatus
-	exited bool
-	why    string // of Stop
+	plan watchdog.Plan
+	watchdog.Reaper
+	child int    // pidfd of its process
+	why   string // of Stop
 }
 
 // run starts the task and sees it to its end: when run returns, no process of
@@ -48,12 +46,15 @@ func (a *attempt) run() executor.Result {
 	if a.Task.Timeout > 0 {
 		a.plan.TimeOut(at, a.Task.Timeout)
 	}
-	a.say(line{Run: &begun{Name: a.name, Pid: a.pid, At: started}})
+	a.say(line{Run: &begun{Name: a.name, Pid: a.Pid, At: started}})
 	a.watch()
 	r := executor.Result{Cause: executor.Exited, Started: started, Run: time.Duration(executor.Boottime() - at)}
-	a.reapAll()
+	a.ReapAll(func() { // not by its group: that number may be another's by now
+		a.group.killAll()
+		signalTree(os.Getpid(), unix.SIGKILL)
+	})
 	unix.Close(a.child)
-	a.plan.Explain(&r, a.Task, watchdog.End{Status: a.status, Why: a.why, OOM: a.group.oomKilled()})
+	a.plan.Explain(&r, a.Task, watchdog.End{Status: a.Status, Why: a.why, OOM: a.group.oomKilled()})
 	return r
 }
 
@@ -97,7 +98,7 @@ func (a *attempt) fork(path string, env []string, work string) (err error) {
 	if a.group.fd >= 0 {
 		sys.UseCgroupFD, sys.CgroupFD = true, a.group.fd
 	}
-	a.pid, err = syscall.ForkExec(path, a.Task.Command, &syscall.ProcAttr{
+	a.Pid, err = syscall.ForkExec(path, a.Task.Command, &syscall.ProcAttr{
 		Dir: work, Env: env, Sys: sys,
 		Files: []uintptr{a.null.Fd(), a.out.Files[0].Fd(), a.out.Files[1].Fd()},
 	})
@@ -130,12 +131,12 @@ func (a *attempt) pin() error {
 func (a *attempt) watch() {
 	look, pace := executor.Boottime()+watchdog.MinLook, watchdog.MinLook
 	stop := false
-	for !a.exited {
+	for !a.Exited {
 		now := executor.Boottime()
 		act, wake := a.plan.Step(now, a.fence.Load(), stop)
 		a.act(act)
 		if now >= look {
-			a.reap() // orphans that the task left to us
+			a.Reap() // orphans that the task left to us
 			pace = a.out.Look(a.MaxLog, pace)
 			look = now + pace
 			continue
@@ -146,11 +147,11 @@ func (a *attempt) watch() {
 			_, _ = a.plan.Step(executor.Boottime(), a.fence.Load(), true)
 			a.why = err.Error()
 			a.act(watchdog.Kill)
-			_, _ = unix.Wait4(a.pid, (*unix.WaitStatus)(&a.status), 0, nil)
+			_, _ = unix.Wait4(a.Pid, (*unix.WaitStatus)(&a.Status), 0, nil)
 			return
 		}
 		if from&fromChild != 0 {
-			a.reap()
+			a.Reap()
 		}
 		stop = a.hear(from) || stop
 	}
@@ -177,45 +178,14 @@ func (a *attempt) hear(from int) (stop bool) {
 func (a *attempt) act(act watchdog.Action) {
 	switch act {
 	case watchdog.Term:
-		_ = unix.Kill(-a.pid, unix.SIGTERM)
-		_ = unix.Kill(-a.pid, unix.SIGCONT)
+		_ = unix.Kill(-a.Pid, unix.SIGTERM)
+		_ = unix.Kill(-a.Pid, unix.SIGCONT)
 		signalTree(os.Getpid(), unix.SIGTERM)
 	case watchdog.Kill:
-		_ = unix.Kill(-a.pid, unix.SIGKILL)
+		_ = unix.Kill(-a.Pid, unix.SIGKILL)
 		a.group.killAll()
 		signalTree(os.Getpid(), unix.SIGKILL)
 	case watchdog.Rest:
-	}
-}
-
-// reap collects dead children without waiting; left says that some live.
-func (a *attempt) reap() (left bool) {
-	for {
-		var ws unix.WaitStatus
-		pid, err := unix.Wait4(-1, &ws, unix.WNOHANG, nil)
-		switch {
-		case errors.Is(err, unix.EINTR):
-		case err != nil:
-			return false
-		case pid == 0:
-			return true
-		case pid == a.pid:
-			a.status, a.exited = syscall.WaitStatus(ws), true
-		}
-	}
-}
-
-// reapAll kills what the task left behind until nothing is. We are the
-// subreaper: no children means no descendants.
-func (a *attempt) reapAll() {
-	pause := int64(time.Millisecond)
-	for a.reap() {
-		a.group.killAll()
-		signalTree(os.Getpid(), unix.SIGKILL)
-		until := unix.NsecToTimespec(pause)
-		// The dying are reported to nobody here; such leftovers are rare.
-		_, _ = unix.Ppoll(nil, &until, nil)
-		pause = min(pause*2, watchdog.Rekill)
 	}
 }
 

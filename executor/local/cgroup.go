@@ -2,6 +2,7 @@ package local
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -46,7 +47,7 @@ func findCgroups(dir string) cgroups {
 		}
 	}
 	if c.mem == "" {
-		c.why = orElse(strings.Join(why, "; "), "no cgroup with a memory controller is mounted")
+		c.why = cmp.Or(strings.Join(why, "; "), "no cgroup with a memory controller is mounted")
 	}
 	return c
 }

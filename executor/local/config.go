@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -9,18 +10,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/cloudshare/cloudshare/executor/books"
-)
-
-// Errors of this handler beside the contract's.
-var (
-	// ErrClosed: the handler was closed.
-	ErrClosed = errors.New("handler closed")
-	// ErrInUse: another broker holds the directory.
-	ErrInUse = errors.New("directory in use by another broker")
-	// ErrNotAdopted: Start before Adopt; the machine's use is not known yet.
-	ErrNotAdopted = errors.New("start before adopt")
-	// ErrRunning: Forget of an attempt that has not ended.
-	ErrRunning = errors.New("attempt still running")
 )
 
 // machineName is the only machine of this handler.
@@ -87,19 +76,11 @@ func (c Config) withDefaults() (Config, error) {
 	if c.MemMiB == 0 {
 		c.MemMiB = books.PhysicalMiB()
 	}
-	c.Grace = orElse(c.Grace, time.Second)
-	c.MaxLogBytes = orElse(c.MaxLogBytes, 64<<20)
+	c.Grace = cmp.Or(c.Grace, time.Second)
+	c.MaxLogBytes = cmp.Or(c.MaxLogBytes, 64<<20)
 	c.Retention = c.Retention.WithDefaults()
 	if c.Executable == "" {
 		c.Executable = "/proc/self/exe"
 	}
 	return c, nil
-}
-
-func orElse[T comparable](v, def T) T {
-	var zero T
-	if v == zero {
-		return def
-	}
-	return v
 }

@@ -102,7 +102,7 @@ func (h *Handler) takeDir() (err error) {
 		}
 	}()
 	if err = unix.Flock(int(h.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return ErrInUse
+		return books.ErrInUse
 	}
 	if h.stderr, err = open("supervisors.log"); err != nil {
 		return err
@@ -160,7 +160,7 @@ func (h *Handler) Extend(boottime int64) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
-		return fmt.Errorf("extend fences: %w", ErrClosed)
+		return fmt.Errorf("extend fences: %w", books.ErrClosed)
 	}
 	h.fence.Extend(boottime)
 	return nil

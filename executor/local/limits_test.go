@@ -40,8 +40,8 @@ func TestValidate(t *testing.T) {
 
 func TestStartBeforeAdopt(t *testing.T) {
 	o := open(t, config(t))
-	if err := o.Start(t.Context(), shell(1, "exit 0")); !errors.Is(err, ErrNotAdopted) {
-		t.Errorf("got %v, want ErrNotAdopted", err)
+	if err := o.Start(t.Context(), shell(1, "exit 0")); !errors.Is(err, books.ErrNotAdopted) {
+		t.Errorf("got %v, want books.ErrNotAdopted", err)
 	}
 }
 

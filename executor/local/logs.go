@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/books"
 )
 
 // Logs implements executor.Handler.
@@ -69,7 +70,7 @@ func (h *Handler) openLog(ctx context.Context, w *work, n int, follow bool) (io.
 		case <-ctx.Done():
 			return nil, fmt.Errorf("logs of %s: %w", w.name, ctx.Err())
 		case <-h.quit:
-			return nil, fmt.Errorf("logs of %s: %w", w.name, ErrClosed)
+			return nil, fmt.Errorf("logs of %s: %w", w.name, books.ErrClosed)
 		}
 	}
 }
@@ -143,7 +144,7 @@ func (r *follower) Read(p []byte) (int, error) {
 		case <-r.ctx.Done():
 			return 0, r.ctx.Err()
 		case <-r.h.quit:
-			return 0, ErrClosed
+			return 0, books.ErrClosed
 		}
 	}
 }

@@ -51,10 +51,10 @@ func (h *Handler) admit(t executor.Task, name string) (w *work, first bool, err 
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closing {
-		return nil, false, ErrClosed
+		return nil, false, books.ErrClosed
 	}
 	if !h.adopted {
-		return nil, false, ErrNotAdopted
+		return nil, false, books.ErrNotAdopted
 	}
 	if known := h.attempts[name]; known != nil {
 		if known.forgotten {
@@ -172,7 +172,7 @@ func (h *Handler) Stop(ctx context.Context, id executor.ID, why string) error {
 		return nil
 	}
 	if h.closed {
-		return fmt.Errorf("stop %s: %w", w.name, ErrClosed)
+		return fmt.Errorf("stop %s: %w", w.name, books.ErrClosed)
 	}
 	s := w.slot
 	if s.conn != nil {
@@ -218,13 +218,13 @@ func (h *Handler) Forget(_ context.Context, id executor.ID) error {
 	w := h.attempts[name]
 	switch {
 	case h.closed:
-		return fmt.Errorf("forget %s: %w", name, ErrClosed)
+		return fmt.Errorf("forget %s: %w", name, books.ErrClosed)
 	case w == nil:
 		return fmt.Errorf("forget %s: %w", name, executor.ErrUnknownAttempt)
 	case w.forgotten:
 		return nil
 	case w.ended == nil:
-		return fmt.Errorf("forget %s: %w", name, ErrRunning)
+		return fmt.Errorf("forget %s: %w", name, books.ErrRunning)
 	}
 	if err := h.noteForgotten(w); err != nil {
 		return fmt.Errorf("forget %s: %w", name, err)

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cloudshare/cloudshare/executor/books"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
@@ -93,7 +94,7 @@ func (h *Handler) spawn() (*slot, error) {
 	if h.closed {
 		s.detach()
 		_ = s.proc.Release()
-		return nil, ErrClosed
+		return nil, books.ErrClosed
 	}
 	h.slots[name] = s
 	h.life.Add(1)

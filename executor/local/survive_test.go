@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/books"
 )
 
 const patience = 30 * time.Second
@@ -309,8 +310,8 @@ func TestBrokerKilled(t *testing.T) {
 	if s, rerr := bufio.NewReader(out).ReadString('\n'); s != "started\n" {
 		t.Fatalf("broker says %q, %v", s, rerr)
 	}
-	if open, oerr := Open(cfg); !errors.Is(oerr, ErrInUse) {
-		t.Errorf("a second broker on its directory: got %v, %v; want ErrInUse", open, oerr)
+	if open, oerr := Open(cfg); !errors.Is(oerr, books.ErrInUse) {
+		t.Errorf("a second broker on its directory: got %v, %v; want books.ErrInUse", open, oerr)
 	}
 	if err := unix.Kill(-cmd.Process.Pid, unix.SIGKILL); err != nil {
 		t.Fatal(err)

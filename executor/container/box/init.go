@@ -54,12 +54,10 @@ type boxed struct {
 	timer int // timerfd on CLOCK_BOOTTIME
 	term  int // eventfd, readable after SIGTERM
 
-	plan   watchdog.Plan
-	pid    int
-	child  int // pidfd of pid
-	status syscall.WaitStatus
-	exited bool
-	why    string // of a stop
+	plan watchdog.Plan
+	watchdog.Reaper
+	child int    // pidfd of its process
+	why   string // of a stop
 }
 
 // open takes the attempt; it fails if it was begun before.
@@ -137,8 +135,8 @@ func (b *boxed) run() executor.Result {
 	b.say(line{Run: &Begun{At: started}})
 	b.watch()
 	r := executor.Result{Cause: executor.Exited, Started: started, Run: time.Duration(executor.Boottime() - at)}
-	b.reapAll()
-	b.plan.Explain(&r, b.order.Task, watchdog.End{Status: b.status, Why: b.why, OOM: oomKilled()})
+	b.ReapAll(func() { killAll(unix.SIGKILL) })
+	b.plan.Explain(&r, b.order.Task, watchdog.End{Status: b.Status, Why: b.why, OOM: oomKilled()})
 	return r
 }
 
@@ -166,7 +164,7 @@ func (b *boxed) start() error {
 	defer null.Close()
 	// The kernel is to kill the task for memory, not its watchdog.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
-	b.pid, err = syscall.ForkExec(path, t.Command, &syscall.ProcAttr{
+	b.Pid, err = syscall.ForkExec(path, t.Command, &syscall.ProcAttr{
 		Dir: dir, Env: env, Sys: &syscall.SysProcAttr{Setsid: true, PidFD: &b.child},
 		Files: []uintptr{null.Fd(), b.out.Files[0].Fd(), b.out.Files[1].Fd()},
 	})
@@ -184,7 +182,7 @@ func (b *boxed) watch() {
 	pace := watchdog.MinLook
 	look := executor.Boottime() + pace
 	stop := false
-	for !b.exited {
+	for !b.Exited {
 		now := executor.Boottime()
 		act, wake := b.plan.Step(now, b.fence.Load(), stop)
 		switch act {
@@ -195,12 +193,12 @@ func (b *boxed) watch() {
 			killAll(unix.SIGKILL)
 		case watchdog.Rest:
 		}
-		b.reap()
+		b.Reap()
 		if now >= look {
 			pace = b.out.Look(b.order.MaxLog, pace)
 			look = now + pace
 		}
-		if !b.exited {
+		if !b.Exited {
 			stop = b.poll(min(wake, look)) || stop
 		}
 	}
@@ -242,35 +240,6 @@ func (b *boxed) poll(wake int64) (stop bool) {
 		b.why, stop = string(first), true
 	}
 	return stop
-}
-
-// reap collects dead children without waiting; left says that some live.
-func (b *boxed) reap() (left bool) {
-	for {
-		var ws unix.WaitStatus
-		pid, err := unix.Wait4(-1, &ws, unix.WNOHANG, nil)
-		switch {
-		case errors.Is(err, unix.EINTR):
-		case err != nil:
-			return false
-		case pid == 0:
-			return true
-		case pid == b.pid:
-			b.status, b.exited = syscall.WaitStatus(ws), true
-		}
-	}
-}
-
-// reapAll kills what the task left behind until nothing is: orphans of a
-// container are its first process's children.
-func (b *boxed) reapAll() {
-	pause := int64(time.Millisecond)
-	for b.reap() {
-		killAll(unix.SIGKILL)
-		until := unix.NsecToTimespec(pause)
-		_, _ = unix.Ppoll(nil, &until, nil)
-		pause = min(pause*2, watchdog.Rekill)
-	}
 }
 
 // oomKilled says that the kernel killed for memory in this container, if its own

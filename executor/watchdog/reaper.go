@@ -1,0 +1,47 @@
+package watchdog
+
+import (
+	"errors"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Reaper collects the dead children of a process that all orphans of its attempt
+// become children of, and notes the end of one of them.
+type Reaper struct {
+	Pid    int                // the task's own process
+	Status syscall.WaitStatus // valid once Exited
+	Exited bool
+}
+
+// Reap collects without waiting; left says that some children live.
+func (r *Reaper) Reap() (left bool) {
+	for {
+		var ws unix.WaitStatus
+		pid, err := unix.Wait4(-1, &ws, unix.WNOHANG, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return false
+		case pid == 0:
+			return true
+		case pid == r.Pid:
+			r.Status, r.Exited = syscall.WaitStatus(ws), true
+		}
+	}
+}
+
+// ReapAll kills what the task left behind until nothing is: no children means
+// no descendants.
+func (r *Reaper) ReapAll(kill func()) {
+	pause := int64(time.Millisecond)
+	for r.Reap() {
+		kill()
+		until := unix.NsecToTimespec(pause)
+		// The dying are reported to nobody here; such leftovers are rare.
+		_, _ = unix.Ppoll(nil, &until, nil)
+		pause = min(pause*2, Rekill)
+	}
+}

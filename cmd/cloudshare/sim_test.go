@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -44,6 +46,37 @@ func TestSimRunWritesWhatWasAskedFor(t *testing.T) {
 	}
 	if code, out, errs := cli(t, "", "sim", "run", "-o", "json", "--unit", "0", "--cores", "5", sampleLog); code != exitOK || !strings.Contains(errs, "wider than every site") {
 		t.Errorf("jobs wider than every site: exit %d, %s%s", code, out, errs)
+	}
+}
+
+// Jobs as they are have a report and verdicts of their own, and no picture of points.
+func TestSimTableOfJobsAsTheyAre(t *testing.T) {
+	dir := t.TempDir()
+	code, out, errs := cli(t, "", "sim", "table1", "--unit", "0", "--quick", "--out", dir, sampleLog)
+	if code != exitOK || !strings.Contains(out, "SHAPLEY") || !strings.Contains(out, "lengths known") {
+		t.Fatalf("exit %d, %s%s", code, out, errs)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "report.md"))
+	if err != nil || !strings.Contains(string(text), "## Measured by wait · core-minutes") {
+		t.Errorf("%.400s, %v", text, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "shares.svg")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a picture of points: %v", err)
+	}
+}
+
+// What a site gains by lying is a table for programs, too, and a report.
+func TestSimIncentives(t *testing.T) {
+	report := filepath.Join(t.TempDir(), "lies.md")
+	code, out, errs := cli(t, "", "sim", "incentives", "-o", "json", "--periods", "1", "--loads", "1.5", "--policies", "SIMPL_DIRECT,ALONE",
+		"--out", report, sampleLog)
+	var table []struct{ Lie, Policy string }
+	if err := json.Unmarshal([]byte(out), &table); code != exitOK || err != nil || len(table) != 16 {
+		t.Fatalf("exit %d, %v, %d rows, %s", code, err, len(table), errs)
+	}
+	text, err := os.ReadFile(report)
+	if err != nil || strings.Count(string(text), "| joins after half of the period |") != 2 {
+		t.Errorf("%s, %v", text, err)
 	}
 }
 
@@ -167,6 +200,15 @@ func TestSimRefusals(t *testing.T) {
 		{"sim table1 --policies FAIRSHARE,FAIRSHARE SAMPLE", exitUsage},
 		{"sim table1 SAMPLE SAMPLE", exitUsage},
 		{"sim table1 --workers -1 SAMPLE", exitUsage},
+		{"sim table1 --unit 0 --sensitivity 3 SAMPLE", exitUsage},
+		{"sim table1 --declare asked SAMPLE", exitUsage},
+		{"sim table1 --beyond CE,SIMPL_DIRECT SAMPLE", exitUsage},
+		{"sim table1 --beyond BEST SAMPLE", exitUsage},
+		{"sim incentives", exitUsage},
+		{"sim incentives --out HUGE HUGE", exitUsage},
+		{"sim incentives --policies BEST SAMPLE", exitUsage},
+		{"sim incentives --unit 1500ms SAMPLE", exitUsage},
+		{"sim incentives --workers -1 SAMPLE", exitUsage},
 		{"sim run EMPTY", exitError},
 		{"sim run none.swf", exitError},
 	} {

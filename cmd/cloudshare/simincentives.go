@@ -61,6 +61,9 @@ func (a *app) simIncentives(cmd *cobra.Command, args []string, l lies) error {
 	if l.workers < 0 || l.workers > 4096 {
 		return usage("--workers %d: must be 0 or more, at most 4096", l.workers)
 	}
+	if err := apart(args, outFile{"malformed", l.bad}, outFile{"out", l.out}); err != nil {
+		return err
+	}
 	if l.workers == 0 {
 		l.workers = runtime.NumCPU()
 	}
@@ -75,8 +78,17 @@ func (a *app) simIncentives(cmd *cobra.Command, args []string, l lies) error {
 	}
 	s.Workloads = logs
 	report := &sim.IncentiveReport{Study: s, Command: typed(cmd, args)}
+	if err := s.Validate(); err != nil {
+		return simError(err)
+	}
 	began := time.Now()
-	if err := s.Incentives(cmd.Context(), l.workers, func(g []sim.Gain) { report.Gains = append(report.Gains, g...) }); err != nil {
+	bar := a.studyBar(&sim.Report{Study: s}, began)
+	err = s.Incentives(cmd.Context(), l.workers, func(g []sim.Gain) {
+		bar.played(time.Now())
+		report.Gains = append(report.Gains, g...)
+	})
+	bar.close()
+	if err != nil {
 		return simError(err)
 	}
 	a.note("played in %s", time.Since(began).Round(time.Second/10))

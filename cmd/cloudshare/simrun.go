@@ -50,7 +50,7 @@ users are different people.`,
 			if err := r.idle(cmd.Flags().Changed); err != nil {
 				return err
 			}
-			if err := r.apart(args); err != nil {
+			if err := apart(args, outFile{"malformed", r.bad}, outFile{"starts", r.starts}, outFile{"schedule", r.schedule}, outFile{"gantt", r.gantt}); err != nil {
 				return err
 			}
 			return a.simRun(cmd.Context(), args, r)
@@ -88,10 +88,13 @@ func (r *simRun) idle(given func(flag string) bool) error {
 	})
 }
 
+// outFile is a file that a flag asks for, "" = none.
+type outFile struct{ flag, path string }
+
 // apart refuses to write over a log, or two things to one file.
-func (r *simRun) apart(logs []string) error {
+func apart(logs []string, files ...outFile) error {
 	taken := map[string]string{}
-	for _, f := range []struct{ flag, path string }{{"malformed", r.bad}, {"starts", r.starts}, {"schedule", r.schedule}, {"gantt", r.gantt}} {
+	for _, f := range files {
 		if f.path == "" {
 			continue
 		}

@@ -88,9 +88,6 @@ func (a *app) simTable(cmd *cobra.Command, args []string, t table) error {
 	s := &t.study
 	s.Setup.Period, s.Setup.Unit, s.Scenarios = int64(t.period/time.Second), int64(t.unit/time.Second), nil
 	if t.unit == 0 { // the paper's open choices are about unit tasks
-		if t.open > 0 && cmd.Flags().Changed("sensitivity") {
-			return usage("--sensitivity %d with --unit 0: the table of other choices is about unit tasks; leave one of them out", t.open)
-		}
 		t.open = 0
 	}
 	for _, n := range t.scenarios {
@@ -134,6 +131,8 @@ func (t *table) idle(given func(flag string) bool) error {
 	return idleFlags(given, map[string]string{
 		"zipf":        when(!zipf, "but in scenario 2"),
 		"background":  when(!background, "but in scenario 3"),
+		"sample":      when(t.unit == 0, "with --unit 0, since nothing is counted of jobs as they are"),
+		"sensitivity": when(t.unit == 0, "with --unit 0, since other choices are played on unit tasks"),
 		"whole-share": when(!background || !slices.Contains(t.study.Policies, sched.FairShare), "but for FAIRSHARE in scenario 3"),
 	})
 }

@@ -56,14 +56,14 @@ func (o *order) propose(site int, cmds []fsm.Command) {
 // entry orders what was proposed, with nothing proposed an idle tick, and returns
 // the results in the order of the proposals.
 func (o *order) entry() ([]fsm.Result, error) {
-	if len(o.calls) == 0 {
-		o.group.Tick()
-		return nil, o.logs[0].Err()
-	}
+	idle := len(o.calls) == 0
 	byCall, err := o.group.Together(o.calls...)
 	o.calls = o.calls[:0]
 	if err != nil {
 		return nil, fmt.Errorf("order an entry: %w", err)
+	}
+	if idle {
+		return nil, o.logs[0].Err()
 	}
 	if len(byCall) == 1 {
 		return byCall[0], nil

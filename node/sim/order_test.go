@@ -80,3 +80,20 @@ func TestBurstsAreOrderedInParts(t *testing.T) {
 		t.Errorf("in parts tasks start at %v in %d entries, else at %v in %d: %v", parts.Start, parts.Entries, whole.Start, whole.Entries, err)
 	}
 }
+
+// Log time ends after ten years; work that lasts longer is refused, not waited for.
+func TestWorkBeyondLogTimeIsRefused(t *testing.T) {
+	c := &Case{Cores: []int64{1}, Params: Params(sched.SimplDirect)}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	p, err := newPlayer(c, fsm.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.advance(ctx, sched.MaxNow/1000+1); !errors.Is(err, ErrBadCase) {
+		t.Errorf("beyond log time: %v", err)
+	}
+	if err := p.advance(ctx, maxSecond); !errors.Is(err, context.Canceled) {
+		t.Errorf("a pause of years goes on after its context: %v", err)
+	}
+}

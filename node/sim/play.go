@@ -101,7 +101,7 @@ func (p *player) run(ctx context.Context) (*Outcome, error) {
 		if !ok {
 			return nil, fmt.Errorf("%w: %d tasks are left at second %d", ErrStuck, p.open, p.now)
 		}
-		if err := p.second(t); err != nil {
+		if err := p.second(ctx, t); err != nil {
 			return nil, err
 		}
 	}
@@ -184,8 +184,8 @@ func (p *player) nextSecond() (int64, bool) {
 }
 
 // second plays everything that happens at second t.
-func (p *player) second(t int64) error {
-	if err := p.advance(t); err != nil {
+func (p *player) second(ctx context.Context, t int64) error {
+	if err := p.advance(ctx, t); err != nil {
 		return err
 	}
 	for _, s := range p.sites {
@@ -238,8 +238,14 @@ const maxAtOnce = 200_000
 
 // advance moves the clocks. Log time moves by a bounded step in one entry, so
 // that a longer pause takes idle ticks, as it does live.
-func (p *player) advance(t int64) error {
+func (p *player) advance(ctx context.Context, t int64) error {
+	if t > sched.MaxNow/1000 {
+		return fmt.Errorf("%w: the work lasts until second %d, log time ends at %d: take a shorter period or more cores", ErrBadCase, t, int64(sched.MaxNow/1000))
+	}
 	for t*1000-p.state.Time() > fsm.MaxStep {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		p.now = p.state.Time()/1000 + fsm.MaxStep/1000
 		if _, err := p.entry(); err != nil {
 			return err

@@ -39,7 +39,7 @@ type Group struct {
 	entries  []entry         // entry base+1 and following
 	base     uint64          // Invariant: snapshot holds entries 1 … base.
 	snapshot []byte
-	kept     int    // bytes of entries
+	kept     int    // size of entries
 	lead     string // "" = none
 	term     uint64
 	start    int64 // clock at the term's first entry
@@ -53,6 +53,9 @@ type entry struct {
 	data  []byte
 	calls []*call
 }
+
+// size is about what an entry takes in memory, in bytes.
+func (e *entry) size() int { return len(e.data) + 64 }
 
 // New returns an empty group; now is a clock in milliseconds that never goes
 // back.
@@ -166,7 +169,7 @@ func (g *Group) compact() error {
 	g.entries = append([]entry(nil), g.entries[l.applied-g.base:]...)
 	g.base, g.kept = l.applied, 0
 	for i := range g.entries {
-		g.kept += len(g.entries[i].data)
+		g.kept += g.entries[i].size()
 	}
 	return nil
 }
@@ -250,7 +253,7 @@ func (g *Group) append(calls []*call) {
 	}
 	e := entry{data: fsm.AppendBatch(make([]byte, 0, size), g.term, g.elapsed, cmds), calls: calls}
 	g.entries = append(g.entries, e)
-	g.kept += len(e.data)
+	g.kept += e.size()
 	for _, c := range calls {
 		c.ordered = g.last()
 	}

@@ -19,7 +19,8 @@ const maxHeader = 64
 
 // Together orders calls of several members as if all of them had waited for the
 // next entry: in this order, in one entry as long as that is one (fsm.MaxBatch,
-// fsm.MaxCommands), and returns each call's results. It never waits: who plays all
+// fsm.MaxCommands), and returns each call's results; without a call it is an idle
+// entry, as Tick's. It never waits: who plays all
 // the members, as the simulator does, needs no goroutine for it, and the same
 // calls make the same entries. What members have applied is compacted now and
 // then, so that a long run takes bounded memory.
@@ -47,6 +48,10 @@ func (g *Group) Together(calls ...Call) ([][]fsm.Result, error) {
 		}
 	}
 	before := g.last()
+	if len(made) == 0 && g.lead != "" {
+		g.append(nil)
+		g.deliver()
+	}
 	g.pack(made, fsm.MaxCommands, fsm.MaxBatch-maxHeader)
 	results := make([][]fsm.Result, len(made))
 	for i, c := range made {

@@ -159,16 +159,39 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
+// Whatever bytes there are: every line is a job, a problem, a comment or blank, and
+// what was read as a job is written and read back the same.
 func FuzzReader(f *testing.F) {
-	for _, seed := range []string{"", "; x\n1 2", "1 0 5 3600 2 -1 -1 2 7200 -1 1 3 1 -1 1 -1 -1 -1", "\x1f\x8b\x08"} {
+	for _, seed := range []string{
+		"", "; x\n1 2", "1 0 5 3600 2 -1 -1 2 7200 -1 1 3 1 -1 1 -1 -1 -1", "\x1f\x8b\x08",
+		"1 0 5 3600 2 -1 -1 2 7200 -1 1 3 1 -1 1 -1 -1 -1 19\r\n\xef\xbb\xbf;\n", "1e14 -0 5 0x1p3 2 -1 -1 2 7200 -1 1 3 1 -1 1 -1 -1 1_0",
+	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r := NewReader(bytes.NewReader(data), "fuzz", nil)
-		for {
-			if _, err := r.Next(); err != nil {
-				return
+		lines := 0 // of problems, each later than the one before
+		r := NewReader(bytes.NewReader(data), "fuzz", func(p Problem) {
+			if p.Line <= lines || p.What == "" || p.Done == "" {
+				t.Fatalf("problem %+v after line %d", p, lines)
 			}
+			lines = p.Line
+		})
+		for {
+			j, err := r.Next()
+			if err != nil {
+				break
+			}
+			var b bytes.Buffer
+			w := NewWriter(&b)
+			if err := errors.Join(w.Write(&j), w.Flush()); err != nil {
+				t.Fatal(err)
+			}
+			if again, err := NewReader(&b, "again", nil).Next(); err != nil || again != j {
+				t.Fatalf("read %+v, written and read again %+v: %v", j, again, err)
+			}
+		}
+		if r.Jobs()+r.Problems() > 2*r.Line() { // a line that is too long for its fields is both
+			t.Fatalf("%d jobs and %d problems in %d lines", r.Jobs(), r.Problems(), r.Line())
 		}
 	})
 }

@@ -116,7 +116,10 @@ func showTree(w io.Writer, r *zk.Report) {
 	row(w, "tree", r.Path)
 	row(w, "federation", dashed(r.Federation))
 	row(w, "epoch", r.Epoch)
-	row(w, "lead", fmt.Sprintf("%s in term %d, %s", r.Lead.Site, r.Lead.Term, held))
+	if r.Lead.Moved != "" {
+		row(w, "sealed", "by export "+r.Lead.Moved+": the federation goes on elsewhere")
+	}
+	row(w, "lead", fmt.Sprintf("%s in term %d, %s", cell(r.Lead.Site), r.Lead.Term, held))
 	row(w, "snapshot", fmt.Sprintf("of entry %d, %d bytes in %d chunks", r.Snapshot.Entry, r.Snapshot.Bytes, r.Snapshot.Chunks))
 	row(w, "log", fmt.Sprintf("entries %d to %d, %d parts of long ones", r.Log.First, r.Log.Last, r.Log.Parts))
 	row(w, "znodes", r.Znodes)

@@ -144,6 +144,7 @@ func TestMoveToZooKeeperAndBack(t *testing.T) {
 		return nil
 	})
 	wantCommand(t, 1, []string{"the state was exported", "cloudshare state reopen"}, "broker", "--config", config(first))
+	wantCommand(t, 0, []string{"sealed", "by export"}, "zk", "inspect", "--config", config(first))
 	reconfigure(t, second, "")
 	wantCommand(t, 2, []string{"on zookeeper, not on raft"}, "broker", "--config", config(second))
 	importKilled(t, "--config", config(second), c)

@@ -35,6 +35,8 @@ type LeadReport struct {
 	Peer string `json:"peer"`
 	Term uint64 `json:"term"`
 	Held bool   `json:"held"` // its session lives
+	// Moved is the id of the export that has sealed the tree, or "".
+	Moved string `json:"moved,omitempty"`
 }
 
 // MemberReport is one site of the group.
@@ -166,7 +168,7 @@ func (i *inspection) lead(ctx context.Context) error {
 		return err
 	}
 	holder, err := i.c.get(ctx, pathLeader)
-	i.r.Lead = LeadReport{Site: l.Site, Peer: l.Peer, Term: l.Term, Held: holder.found && string(holder.data) == l.Nonce}
+	i.r.Lead = LeadReport{Site: l.Site, Peer: l.Peer, Term: l.Term, Held: holder.found && string(holder.data) == l.Nonce, Moved: l.Moved}
 	return err
 }
 

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/knadh/koanf/parsers/yaml"
+	"github.com/spf13/pflag"
+)
+
+// deployed reads a configuration as `broker` would.
+func deployed(t *testing.T, path string, args, environ []string) Config {
+	t.Helper()
+	flags := pflag.NewFlagSet("broker", pflag.ContinueOnError)
+	configFlags(flags)
+	if err := flags.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	s, err := loadSettings(path, flags, func() []string { return environ })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.strangers) > 0 {
+		t.Errorf("variables that are no keys: %v", s.strangers)
+	}
+	return s.Config
+}
+
+// TestDeployFiles: what deploy hands to a broker is a valid configuration, says
+// visibly that it is insecure where it leaves the loopback, and can be repeated.
+func TestDeployFiles(t *testing.T) {
+	if c := deployed(t, "../../deploy/systemd/broker.yaml", nil, nil); !c.IfEmpty || !c.Bootstrap || c.Insecure {
+		t.Errorf("systemd: %+v", c)
+	}
+	text, err := os.ReadFile("../../deploy/compose/compose.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := yaml.Parser().Unmarshal(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	founders := 0
+	services, _ := m["services"].(map[string]any)
+	for name, v := range services {
+		service, _ := v.(map[string]any)
+		var args, environ []string
+		for _, a := range service["command"].([]any) {
+			args = append(args, fmt.Sprint(a))
+		}
+		env, _ := service["environment"].(map[string]any)
+		for k, v := range env {
+			environ = append(environ, k+"="+fmt.Sprint(v))
+		}
+		c := deployed(t, "", args[1:], environ)
+		if args[0] != "broker" || c.Site != name || !c.Insecure || !c.IfEmpty || c.Commands || c.Container.Engine == "" {
+			t.Errorf("%s: %v gives %+v", name, args, c)
+		}
+		mounted := fmt.Sprint(service["volumes"])
+		if !strings.Contains(mounted, c.DataDir+":"+c.DataDir) {
+			t.Errorf("%s: the engine does not see %s under the same path: %s", name, c.DataDir, mounted)
+		}
+		if c.Bootstrap {
+			founders++
+		}
+	}
+	if founders != 1 || len(services) != 3 {
+		t.Errorf("%d founders among %d sites", founders, len(services))
+	}
+	if !strings.Contains(string(text), "NO TRANSPORT SECURITY") {
+		t.Error("compose.yaml does not say that there is no transport security")
+	}
+}

@@ -116,3 +116,36 @@ func TestStrictRefusesImagesNobodyRuns(t *testing.T) {
 		t.Error(got.Err)
 	}
 }
+
+// A site with two handlers: each task goes to the one that runs its kind, at home
+// as from the queue, and one that neither can run hears why.
+func TestTwoHandlers(t *testing.T) {
+	r := newRig(t, fsm.DefaultParams(), 1, 1)
+	a, b := r.sites[0], r.sites[1]
+	for _, s := range []*rigSite{a, b} {
+		s.core.guards["container"] = guard{watchdog: true}
+		s.turn(capacityEvent{"container", []executor.Machine{{
+			Name: "container", Runs: executor.RunsImages, Resources: executor.Resources{MilliCPU: 1000, MemMiB: 1024},
+		}}})
+	}
+	r.settle()
+	for range 2 { // at home, then at b
+		a.submit(imageJob, "")
+		a.submit(sleepJob, "")
+		r.settle()
+	}
+	for _, s := range []*rigSite{a, b} {
+		got := map[string]string{}
+		for id, at := range s.core.attempts {
+			got[at.handler] = s.running[id].Image
+		}
+		if len(got) != 2 || got["container"] != "alpine" || got["local"] != "" {
+			t.Errorf("%s: images by handler %v, want one task each", s.core.site, got)
+		}
+	}
+	a.submit(`{"image":"alpine","command":["true"],"resources":{"cpu":2}}`, "")
+	r.settle()
+	if v := r.job("a.5"); v.State != fsm.Queued || v.Reason != "no present site runs container images on a machine with 2 cores" {
+		t.Errorf("%s: %q", v.State, v.Reason)
+	}
+}

@@ -78,7 +78,7 @@ func (a *app) simIncentives(cmd *cobra.Command, args []string, l lies) error {
 	}
 	s.Workloads = logs
 	report := &sim.IncentiveReport{Study: s, Command: typed(cmd, args)}
-	if err := s.Validate(); err != nil {
+	if err = s.Validate(); err != nil {
 		return simError(err)
 	}
 	began := time.Now()

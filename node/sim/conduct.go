@@ -43,12 +43,15 @@ func (c *Case) turningPoints() (at []int64) {
 	return at
 }
 
-// hides reports whether the site exposes nothing now but what is in use.
+// hides reports whether the site exposes nothing now but what is in use. One that
+// withdraws does not once nothing else will ever happen: somebody may wait for
+// just its machine.
 func (s *siteShell) hides() bool {
 	if s.conduct.away(s.p.now) {
 		return true
 	}
-	return s.conduct.Withdraw && s.waits == 0 && s.p.waits > 0
+	over := len(s.p.ends) == 0 && s.p.next == len(s.p.c.Tasks)
+	return s.conduct.Withdraw && s.waits == 0 && s.p.waits > 0 && !over
 }
 
 // room is how much of its machine it shows, in cores.

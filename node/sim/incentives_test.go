@@ -133,3 +133,25 @@ func TestPartsWaitAsTheWhole(t *testing.T) {
 		t.Errorf("the whole waits %d, its parts %d, want %d", own, again, 2*200*7)
 	}
 }
+
+// A site that withdraws idle cores while only others wait runs nothing for them; as
+// soon as a task of its own waits, it exposes all.
+func TestWithdrawnCoresRunNothing(t *testing.T) {
+	c := &Case{Cores: []int64{2, 1}, Params: Params(sched.Default), Conduct: []Conduct{{Withdraw: true}, {}}}
+	for i := range 6 {
+		c.Tasks = append(c.Tasks, Task{Release: 1, Run: 5, Width: 1, Site: 1, Job: int64(i)})
+	}
+	c.Tasks = append(c.Tasks, Task{Release: 12, Run: 5, Width: 1, Site: 0, Job: 9})
+	out, err := Play(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 6 {
+		if out.Site[i] == 0 && out.Start[i] < 12 {
+			t.Errorf("task %d runs at site 0 from %d", i, out.Start[i])
+		}
+	}
+	if out.Start[6] != 12 || out.Site[6] != 0 {
+		t.Errorf("its own task starts at %d at site %d", out.Start[6], out.Site[6])
+	}
+}

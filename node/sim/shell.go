@@ -132,6 +132,8 @@ func (s *siteShell) submit(task int) {
 	s.dirty = true
 	if published {
 		s.published++
+		s.waits++
+		s.p.waits++
 		v.published(t.Width)
 		return
 	}

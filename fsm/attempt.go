@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"container/heap"
 	"slices"
 
 	"github.com/cloudshare/cloudshare/sched"
@@ -27,7 +28,9 @@ type attempt struct {
 	given      bool  // wayDying because its own site lost it: no registration brings it back
 	why        string
 	bars       []bar
+	length     int64  // thought to run, in quanta, and still counted so; only while State.waits
 	rank       int32  // derived: position in State.dying, on wayDying
+	dueAt      int32  // derived: position in waits.due, while there is one
 	prev, next uint64 // derived: neighbours in site.live, slot + 1, 0 = none
 	changed    uint64 // derived: entry of the last change that its site must see
 }
@@ -60,7 +63,7 @@ func (s *State) assign(c choice, m *machine) {
 	owner := s.sites[j.owner]
 	owner.lastStart, owner.account.LastStart = s.decisions, s.decisions
 	s.dequeue(j, 1)
-	s.noteAssigned(owner, j, a.queuedMs)
+	s.noteAssigned(owner, j, &a)
 	if s.waits != nil || s.params.Policy == sched.RoundRobin { // whose ranks an assignment moves
 		s.rerank(owner)
 	}
@@ -110,6 +113,9 @@ func (s *State) dropAttempt(slot uint64) {
 	case wayDying:
 		s.unwatch(slot)
 	case wayRunning, wayStopping, wayAway:
+	}
+	if s.waits != nil {
+		heap.Remove((*overdue)(s), int(a.dueAt))
 	}
 	delete(s.live, taskKey{a.seq, a.task})
 	s.delist(s.sites[a.site], slot)

@@ -36,6 +36,14 @@ func (s *State) checkWaits() error {
 			}
 		}
 	}
+	for slot, a := range s.attempts.all() {
+		if i := int(a.dueAt); w.due[i] != slot || a.length < 1 || i > 0 && (*overdue)(s).Less(i, (i-1)/2) || s.dueOf(a) < s.quanta(s.time) {
+			return fmt.Errorf("attempt %d of length %d is not at its place among the due", slot, a.length)
+		}
+	}
+	if len(w.due) != s.attempts.n {
+		return fmt.Errorf("%d live attempts, %d due", s.attempts.n, len(w.due))
+	}
 	var all sched.Waits
 	for i, x := range s.sites {
 		got := x.account.Projection.Waits

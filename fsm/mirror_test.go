@@ -91,6 +91,7 @@ type mirrorTask struct {
 	assignedMs int64
 	width      int64
 	booked     int64
+	length     int64 // that it is thought to run, once it is assigned
 }
 
 type mirrorSite struct {
@@ -135,6 +136,12 @@ func (v *mirror) hear() {
 	v.events = v.events[:0]
 	if v.policy == "" {
 		return
+	}
+	for key, t := range v.tasks { // longer than was thought
+		for ; !t.waits && max(t.assignedMs, v.since)+t.length < v.s.time; t.length *= 2 {
+			v.sites[key.job.Site].change.Longer.Add(t.width, t.length, 0)
+		}
+		v.tasks[key] = t
 	}
 	touched := uint(0)
 	for i, x := range v.order {
@@ -201,7 +208,7 @@ func (v *mirror) task(x *mirrorSite, key mirrorKey, e *Event) {
 	switch e.Kind {
 	case EventTaskAssigned:
 		x.waited += t.width * (e.Time - max(t.queuedMs, x.from))
-		t.waits, t.assignedMs = false, e.Time
+		t.waits, t.assignedMs, t.length = false, e.Time, t.booked
 	case EventTaskRequeued:
 		t.waits, t.queuedMs = true, e.Time
 		if e.End == EndFailed || e.End == EndTimedOut || e.End == EndStopped { // charged
@@ -229,11 +236,9 @@ func (v *mirror) ended(x *mirrorSite, t *mirrorTask, e *Event) {
 	if e.RunMs > 0 {
 		length = max(0, e.StartedMs+e.RunMs-max(e.StartedMs, v.since))
 	}
-	by := sched.Mul64(t.width, length-v.left(t))
+	by := sched.Mul64(t.width, length-t.length)
 	x.change.Corrected = x.change.Corrected.Add(by)
 }
-
-func (v *mirror) left(t *mirrorTask) int64 { return max(1, t.booked-max(0, v.since-t.assignedMs)) }
 
 func (v *mirror) home(x *mirrorSite, e *Event) {
 	end := e.StartedMs + e.RunMs
@@ -285,7 +290,8 @@ func (v *mirror) change(now int64) {
 		x := v.sites[key.job.Site]
 		switch {
 		case !t.waits:
-			x.change.New.Add(t.width, v.left(&t), 0)
+			t.length = max(1, t.booked-(now-t.assignedMs))
+			x.change.New.Add(t.width, t.length, 0)
 		case x.present:
 			x.change.New.Add(t.width, t.booked, 0)
 		}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cloudshare/cloudshare/sched"
 )
 
 // busy is a state with something in every part of a snapshot.
@@ -117,6 +119,13 @@ func FuzzRestore(f *testing.F) {
 	f.Add(slices.Concat(good[:long], []byte{good[long] | 0x80, 0}, good[long+1:]))
 	f.Add(snapshotOf(f, New()))
 	f.Add(snapshotOf(f, newWorld(f, params(), "a").s))
+	for _, policy := range sched.Projected() {
+		w := newWaiting(f, policy, 2, "a", "b")
+		w.submit("a", w.job("a", 9))
+		w.at(5000)
+		w.must("b", w.offering("b", 1))
+		f.Add(snapshotOf(f, w.s))
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, in := range [][]byte{data, sealed(data)} {
 			s, err := Restore(bytes.NewReader(in))

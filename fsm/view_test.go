@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"bytes"
 	"fmt"
 	"testing"
 )
@@ -47,6 +48,31 @@ func TestJobsPagesNewestFirst(t *testing.T) {
 	}
 	if len(own) != 75 || own[0] != 1 || own[74] != 75 {
 		t.Fatalf("own jobs %v", own)
+	}
+}
+
+// Found by review: a page of a thousand of the largest jobs was a gigabyte,
+// copied while Apply waited.
+func TestAPageOfLargeJobsIsShort(t *testing.T) {
+	w := newWorld(t, params(), "a")
+	const large = MaxPageBytes/4 + 1 // three fit
+	for _, size := range []int{1, large, large, large, large, 1, large} {
+		j := w.job("a", 1)
+		j.Payload = bytes.Repeat([]byte{'x'}, size)
+		w.submit("a", j)
+	}
+	var got [][]uint64
+	for before, more := uint64(0), true; more; {
+		page, next := w.s.Jobs(JobFilter{}, before, 1000)
+		var nums []uint64
+		for _, j := range page {
+			nums = append(nums, j.ID.Num)
+		}
+		got = append(got, nums)
+		before, more = next, next > 0
+	}
+	if want := "[[7 6 5 4] [3 2 1]]"; fmt.Sprint(got) != want {
+		t.Errorf("pages %v, want %s", got, want)
 	}
 }
 

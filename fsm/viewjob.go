@@ -103,25 +103,33 @@ func (j *job) spec() JobSpec {
 // maxScan bounds how many jobs one call of Jobs looks at.
 const maxScan = 20_000
 
+// MaxPageBytes of payload is what one page of jobs holds, and at least one job:
+// a thousand of the largest jobs would be a gigabyte, copied while Apply waits.
+const MaxPageBytes = 4 << 20
+
 // Jobs returns up to limit jobs that arrived before the given Seq (0 = the
 // newest), newest first, and the Seq to go on with (0 = no more). It looks at
-// a bounded number of jobs, so a page may be short, even empty, before the end.
+// a bounded number of jobs and copies a bounded number of bytes, so a page may
+// be short, even empty, before the end.
 func (s *State) Jobs(f JobFilter, before uint64, limit int) ([]JobView, uint64) {
 	if before == 0 {
 		before = s.nextSeq
 	}
 	var out []JobView
 	unfit := map[*class]string{}
-	scanned := 0
+	scanned, size := 0, 0
 	for seq, j := range s.jobs.below(before) {
 		if len(out) >= limit || scanned >= maxScan {
 			return out, before
 		}
 		scanned++
-		before = seq
 		if s.matches(f, j) {
+			if size += len(j.payload.data); size > MaxPageBytes && len(out) > 0 {
+				return out, before
+			}
 			out = append(out, s.viewJob(seq, j, unfit))
 		}
+		before = seq
 	}
 	return out, 0
 }

@@ -18,7 +18,8 @@ type waits struct {
 	// Derived.
 	all     sched.Waits // of all sites; of absent ones only what they waited before
 	changes []sched.Change
-	changed []int32 // sites with a change in this entry; Invariant: empty between entries
+	changed []int32  // sites with a change in this entry; Invariant: empty between entries
+	due     []uint64 // slots of live attempts; see overdue
 	// As of entry aheadAt, for all ranks in it.
 	aheadAt uint64
 	ahead   sched.Int128
@@ -112,12 +113,13 @@ func (s *State) noteWithdrawn(j *job, n, queuedMs int64) {
 	}
 }
 
-// noteAssigned counts a task that waited since queuedMs and starts now.
-func (s *State) noteAssigned(x *site, j *job, queuedMs int64) {
+// noteAssigned counts a task that waited and starts now.
+func (s *State) noteAssigned(x *site, j *job, a *attempt) {
 	if s.waits == nil {
 		return
 	}
-	n, at, now := widthOf(j.class.need), s.floorOf(x, queuedMs), s.quanta(s.time)
+	s.expect(s.live[taskKey{a.seq, a.task}], j.booked)
+	n, at, now := widthOf(j.class.need), s.floorOf(x, a.queuedMs), s.quanta(s.time)
 	x.account.Projection.Start(n, at, now)
 	s.waits.all.Start(n, at, now)
 	x.waits.booked = x.waits.booked.Sub(sched.Mul64(n, j.booked))
@@ -162,13 +164,7 @@ func (s *State) waitsAgain(a *attempt) bool {
 func (s *State) correct(a *attempt, length int64) {
 	j := s.jobs.get(a.seq)
 	c := s.note(s.sites[j.owner])
-	c.Corrected = c.Corrected.Add(sched.Mul64(widthOf(j.class.need), length-s.bookedOf(a, j)))
-}
-
-// bookedOf is the length at which an attempt entered the virtual queues: less
-// what it had run when the policy began.
-func (s *State) bookedOf(a *attempt, j *job) int64 {
-	return max(1, j.booked-max(0, s.waits.since-s.quanta(a.assignedMs)))
+	c.Corrected = c.Corrected.Add(sched.Mul64(widthOf(j.class.need), length-a.length))
 }
 
 // noteHome enters a home run [start, end) that waited since queued, in quanta.
@@ -248,7 +244,10 @@ func (s *State) noteJoined(x *site) {
 // flushWaits enters what this entry's commands noted.
 func (s *State) flushWaits() {
 	w := s.waits
-	if w == nil || len(w.changed) == 0 {
+	if w == nil {
+		return
+	}
+	if s.prolong(); len(w.changed) == 0 {
 		return
 	}
 	changed := w.changed[:0]

@@ -72,7 +72,9 @@ func (s *State) releaseAnew(seq uint64) {
 		s.note(x).New.Add(n*width, j.booked, 0)
 	}
 	for _, slot := range s.liveOf(seq) {
-		s.note(x).New.Add(width, s.bookedOf(s.attempts.get(slot), j), 0)
+		left := max(1, j.booked-(s.waits.since-s.quanta(s.attempts.get(slot).assignedMs)))
+		s.expect(slot, left)
+		s.note(x).New.Add(width, left, 0)
 	}
 }
 

@@ -21,7 +21,7 @@ func (s *State) freezeWaits() *frozenWaits {
 }
 
 // encodeWaits writes it: the sites' parts, the estimate of each job that has not
-// ended, and the queues.
+// ended, the length of each live attempt, and the queues.
 func (f *Frozen) encodeWaits(w *snapWriter) {
 	if f.waits == nil {
 		return
@@ -36,6 +36,9 @@ func (f *Frozen) encodeWaits(w *snapWriter) {
 		if !j.over() {
 			w.int(j.booked)
 		}
+	}
+	for _, a := range f.liveInOrder() {
+		w.int(a.length)
 	}
 	w.flush()
 	for q := range f.waits.queues.All {
@@ -74,6 +77,7 @@ func (r *snapReader) waits(s *State) {
 		x.waits = waitSite{from: r.within(s.waits.since, now, "begin of waiting"), ran: r.within(0, ranTasks-1, "runs"), cores: coresOf(x)}
 		x.waits.ranSum = r.within(0, ranTasks*sched.MaxNow, "runs' lengths")
 		x.account.Projection.Started = r.int128()
+		r.check(x.account.Projection.Started.Sign() >= 0, "a site waited less than nothing")
 		s.waits.all.Started = s.waits.all.Started.Add(x.account.Projection.Started)
 	}
 	for seq, j := range s.jobs.all() {
@@ -84,6 +88,13 @@ func (r *snapReader) waits(s *State) {
 			j = s.mutJob(seq)
 			j.booked = r.within(1, sched.MaxNow, "estimate")
 			s.countWaiting(j)
+		}
+	}
+	for seq := range s.jobs.all() {
+		for _, slot := range s.liveOf(seq) {
+			if r.err == nil {
+				s.expect(slot, r.within(1, 2*sched.MaxNow, "length"))
+			}
 		}
 	}
 	var err error

@@ -2,7 +2,10 @@ package sched
 
 import (
 	"math/big"
+	"slices"
 	"testing"
+
+	"pgregory.net/rapid"
 )
 
 // TestExcessIsInRange: at the bounds of everything the excess fits, and Excess
@@ -73,3 +76,47 @@ func TestMillionUnits(t *testing.T) {
 
 // halfway is half of the time that the million take.
 const halfway = 15625 * 3600 / 2
+
+// TestRestoredQueueIsSafe: whatever RestoreQueue accepts, at the ends of all ranges,
+// a step does not panic and the wait stays within its bounds.
+func TestRestoredQueueIsSafe(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pick := func(what string, from ...int64) int64 { return rapid.SampledFrom(from).Draw(t, what) }
+		wide := func(what string) Int128 {
+			return Int128{pick(what, 0, 0, 1, 1<<40, -1, -1<<63, 1<<62), uint64(pick(what, 0, 1, 1<<40, -1))}
+		}
+		list := func(what string) (out []Slot) {
+			for _, at := range [...]int64{0, 5, 1000, MaxNow, 1 << 50, maxAt} {
+				if rapid.Bool().Draw(t, what) {
+					out = append(out, Slot{at, pick(what, 1, 3, maxCores/8)})
+				}
+			}
+			return out
+		}
+		s := QueueState{
+			Clock: pick("clock", 0, 5, MaxNow), Units: pick("units", 0, 1, 7, MaxUnits), Length: pick("length", 0, 1, 1000, MaxNow),
+			Work: wide("work"), Settled: wide("settled"), Free: list("free"), Away: list("away"),
+		}
+		if s.Units == 0 {
+			s.Length, s.Work = 0, Int128{}
+		} else {
+			s.Length, s.Work = max(1, s.Length), Int128{max(0, s.Work.Hi), s.Work.Lo | 1<<44}
+			s.Free = slices.DeleteFunc(s.Free, func(f Slot) bool { return f.At < s.Clock })
+		}
+		q, err := RestoreQueue(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if v := q.Total(); v.Sign() < 0 || v.Cmp(MaxWait) > 0 {
+				t.Fatalf("%+v waits %v", s, v)
+			}
+			c := Change{Cores: pick("cores", 0, -3, 2, 1000), Corrected: wide("corrected")}
+			c.New.Add(pick("new", 0, 1, MaxUnits), pick("length", 1, MaxNow), 0)
+			c.Gone.Add(pick("gone", 0, 1, MaxUnits), pick("length", 1, MaxNow), 0)
+			c.Longer.Add(pick("longer", 0, 1, MaxUnits), pick("length", 1, MaxNow), 0)
+			c.Past.Add(pick("past", 0, 1, MaxUnits), pick("length", 1, MaxNow), 0)
+			q.Step(min(MaxNow, q.clock+pick("later", 0, 1, 60_000)), &c, 4)
+		}
+	})
+}

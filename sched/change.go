@@ -43,6 +43,9 @@ type Change struct {
 	// Corrected is Σ units·(true length − the length it had at its release) over
 	// what ended.
 	Corrected Int128
+	// Longer still run though their lengths are over; Work is how long they are
+	// thought to go on. Released is not looked at.
+	Longer Batch
 }
 
 // Plus adds another site's change.
@@ -52,6 +55,7 @@ func (c *Change) Plus(o *Change) {
 	c.Past.Plus(o.Past)
 	c.Gone.Plus(o.Gone)
 	c.Corrected = c.Corrected.Add(o.Corrected)
+	c.Longer.Plus(o.Longer)
 }
 
 // Minus takes another site's change away.
@@ -61,4 +65,5 @@ func (c *Change) Minus(o *Change) {
 	c.Past.Minus(o.Past)
 	c.Gone.Minus(o.Gone)
 	c.Corrected = c.Corrected.Sub(o.Corrected)
+	c.Longer.Minus(o.Longer)
 }

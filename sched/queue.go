@@ -49,6 +49,7 @@ func (q *Queue) Step(now int64, c *Change, limit int) {
 	q.withdraw(c.Gone)
 	q.correct(now, c.Corrected)
 	q.resize(now, c.Cores)
+	q.prolong(now, c.Longer)
 	if c.Past.Units > 0 {
 		q.release(c.Past, int64(c.Past.Released.Div(c.Past.Units).Lo))
 		q.start(now - 1)
@@ -100,10 +101,7 @@ func (q *Queue) measure() {
 	if least := Int64(q.units); q.work.Cmp(least) < 0 {
 		q.work = least
 	}
-	q.length = MaxNow
-	if mean := q.work.Div(q.units); mean.Hi == 0 && mean.Lo < MaxNow {
-		q.length = int64(mean.Lo)
-	}
+	q.length = meanOf(q.work, q.units)
 }
 
 // withdraw takes out units that will not run. Which units wait here is not known;
@@ -152,6 +150,30 @@ func (q *Queue) correct(now int64, by Int128) {
 		}
 		q.move(0, 1, at)
 	}
+}
+
+// prolong has units that still run keep cores. What waits has that much more to do;
+// if nothing does, they take the cores that free first, as if they started anew.
+func (q *Queue) prolong(now int64, b Batch) {
+	cores := q.free.capacity()
+	switch {
+	case b.Units == 0:
+	case q.units > 0:
+		q.work = q.work.Add(b.Work)
+		q.measure()
+	case cores > 0:
+		q.free.clip(now)
+		q.free.startBy(maxAt, min(b.Units, cores), meanOf(b.Work, b.Units))
+		q.free.cap(maxAt)
+	}
+}
+
+// meanOf is the length of each of n units, within what a length may be.
+func meanOf(work Int128, n int64) int64 {
+	if mean := work.Div(n); mean.Hi == 0 && mean.Lo < MaxNow {
+		return max(1, int64(mean.Lo))
+	}
+	return MaxNow
 }
 
 // shorten has the cores that free last be free earlier, by so much together.

@@ -26,6 +26,9 @@ func drawChange(t *rapid.T, now, cores int64) (c sched.Change) {
 	if draw(3, "gone?") == 0 {
 		c.Gone.Add(1+draw(20, "units"), 1+draw(60, "length"), max(0, now-draw(100, "ago")))
 	}
+	if draw(3, "longer?") == 0 {
+		c.Longer.Add(1+draw(4, "units"), 1+draw(60, "length"), 0)
+	}
 	if draw(2, "correct?") == 0 {
 		c.Corrected = sched.Int64(draw(400, "by") - 200)
 	}

@@ -44,6 +44,18 @@ func (f *slots) clip(at int64) {
 	*f = slices.Delete(*f, 0, first)
 }
 
+// cap makes cores that free later than a time free at that time.
+func (f *slots) cap(at int64) {
+	late := int64(0)
+	for last := len(*f) - 1; last >= 0 && (*f)[last].At > at; last-- {
+		late += (*f)[last].Cores
+		*f = (*f)[:last]
+	}
+	if late > 0 {
+		f.add(at, late)
+	}
+}
+
 // coarsen bounds how many different times are kept: cores that are free by now
 // count as free now; then, if need be, times are rounded up to a power of two
 // that leaves at most half of the limit.

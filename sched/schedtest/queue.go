@@ -34,6 +34,7 @@ func (p *Queue) Step(now int64, c *sched.Change, limit int) {
 	p.withdraw(c.Gone)
 	p.correct(now, Big(c.Corrected))
 	p.resize(now, c.Cores)
+	p.prolong(now, c.Longer)
 	if c.Past.Units > 0 {
 		at := new(big.Int).Div(Big(c.Past.Released), big.NewInt(c.Past.Units)).Int64()
 		p.release(c.Past.Units, Big(c.Past.Work), Big(c.Past.Released), at)
@@ -133,6 +134,24 @@ func (p *Queue) correct(now int64, by *big.Int) {
 		if first := leastOf(p.Cores); p.Cores[first] > now {
 			p.Cores[first] += by.Int64()
 		}
+	}
+}
+
+func (p *Queue) prolong(now int64, b sched.Batch) {
+	if b.Units == 0 {
+		return
+	}
+	if p.Units > 0 {
+		p.Work.Add(p.Work, Big(b.Work))
+		p.measure()
+		return
+	}
+	length := new(big.Int).Div(Big(b.Work), big.NewInt(b.Units)).Int64()
+	for i, at := range p.Cores {
+		p.Cores[i] = max(at, now)
+	}
+	for range min(b.Units, int64(len(p.Cores))) {
+		p.Cores[leastOf(p.Cores)] += max(1, length)
 	}
 }
 

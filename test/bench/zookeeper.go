@@ -38,7 +38,7 @@ func measureZooKeeper(ctx context.Context, env environment, t *table) (err error
 		return err
 	}
 	defer servers.Stop()
-	if err := servers.Start(ctx); err != nil {
+	if err = servers.Start(ctx); err != nil {
 		return err
 	}
 	bare, err := dialBareZooKeeper(servers.Addrs())
@@ -53,7 +53,7 @@ func measureZooKeeper(ctx context.Context, env environment, t *table) (err error
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 	env.coordination, env.zk, env.zkAuth = "zookeeper", servers.Addrs()+"/bench", filepath.Join(dir, "digest")
-	if err := os.WriteFile(env.zkAuth, []byte("bench:bench\n"), 0o600); err != nil {
+	if err = os.WriteFile(env.zkAuth, []byte("bench:bench\n"), 0o600); err != nil {
 		return fmt.Errorf("write credentials: %w", err)
 	}
 	var stopZK func() error

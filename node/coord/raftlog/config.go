@@ -21,7 +21,7 @@ var (
 	// ErrNoData: neither bootstrap nor join, and the directory holds nothing.
 	ErrNoData = errors.New("data directory is empty")
 	// ErrLocked: another process runs on the directory.
-	ErrLocked = errors.New("data directory is locked")
+	ErrLocked = relay.ErrLocked
 	// ErrIdentity: the directory belongs to another site, node or federation.
 	ErrIdentity = errors.New("data directory has another identity")
 	// ErrEpoch: the federation went on without this member, or this member

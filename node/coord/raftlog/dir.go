@@ -9,7 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
+
+	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
 // The data directory holds lock, member.json, raft.db, raft.wal and snapshots/.
@@ -53,26 +54,6 @@ type former struct {
 
 const memberVersion = 1
 
-// lockDir makes the directory and locks it against a second broker; the lock
-// goes with the process.
-func lockDir(dir string) (*os.File, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make data directory: %w", err)
-	}
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("open lock: %w", err)
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		_ = f.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("%w: another broker runs on %s: stop it, or use another directory", ErrLocked, dir)
-		}
-		return nil, fmt.Errorf("lock %s: %w", dir, err)
-	}
-	return f, nil
-}
-
 // loadMember returns nil if the directory is not in use.
 func loadMember(dir string) (*member, error) {
 	b, err := os.ReadFile(filepath.Join(dir, "member.json"))
@@ -92,34 +73,7 @@ func loadMember(dir string) (*member, error) {
 }
 
 // save writes the file so that a crash leaves the old or the new one.
-func (m *member) save(dir string) error {
-	b, err := json.Marshal(m)
-	if err != nil {
-		return fmt.Errorf("encode member: %w", err)
-	}
-	path := filepath.Join(dir, "member.json")
-	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return fmt.Errorf("write member: %w", err)
-	}
-	_, err = f.Write(append(b, '\n'))
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(path+".new", path)
-	}
-	if err != nil {
-		return fmt.Errorf("write member: %w", err)
-	}
-	return syncDir(dir)
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return fmt.Errorf("open %s: %w", dir, err)
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
+func (m *member) save(dir string) error { return relay.SaveMember(dir, m) }
 
 func newMember(cfg *Config, line lineage) *member {
 	m := &member{Version: memberVersion, Site: cfg.Site, Node: hex.EncodeToString(cfg.Node[:]), Founder: cfg.Bootstrap}

@@ -51,7 +51,7 @@ func (o Offline) follow(ctx context.Context, m *member, addr string) error {
 		step{"mark", func() error { return m.save(o.Dir) }},
 		step{"log", o.dropLog},
 		step{"snapshots", func() error { return os.RemoveAll(filepath.Join(o.Dir, "snapshots")) }},
-		step{"sync", func() error { return syncDir(o.Dir) }},
+		step{"sync", func() error { return relay.SyncDir(o.Dir) }},
 		step{"done", func() error { m.unmark(); return m.save(o.Dir) }},
 	)
 }

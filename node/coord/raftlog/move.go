@@ -13,6 +13,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node/coord"
+	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
 // A federation moves to another backend and back through a file (package
@@ -129,7 +130,7 @@ func (n *Newcomer) member() *member {
 // Errors: ErrLocked; ErrExistingData for any other data; ErrIdentity and
 // coord.ErrForeign for another site's or federation's; ErrUnfinished.
 func Found(o Offline, f Founding) error {
-	lock, err := lockDir(o.Dir)
+	lock, err := relay.LockDir(o.Dir)
 	if err != nil {
 		return fmt.Errorf("found: %w", err)
 	}
@@ -192,7 +193,7 @@ func (o Offline) found(f Founding, m *member) error {
 }
 
 func (o Offline) empty() error {
-	return errors.Join(o.dropLog(), os.RemoveAll(filepath.Join(o.Dir, "snapshots")), syncDir(o.Dir))
+	return errors.Join(o.dropLog(), os.RemoveAll(filepath.Join(o.Dir, "snapshots")), relay.SyncDir(o.Dir))
 }
 
 // write begins a log whose first snapshot is the state in its new epoch.

@@ -131,7 +131,7 @@ func (o Offline) claim() (*os.File, *member, error) {
 	if m == nil && o.As == nil {
 		return nil, nil, fmt.Errorf("%w: %s: give the data directory of a member", ErrNoData, o.Dir)
 	}
-	lock, err := lockDir(o.Dir)
+	lock, err := relay.LockDir(o.Dir)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -422,5 +422,5 @@ func (s *survivor) prune() error {
 			return fmt.Errorf("remove old snapshot: %w", err)
 		}
 	}
-	return syncDir(dir)
+	return relay.SyncDir(dir)
 }

@@ -34,7 +34,7 @@ var (
 	// same names, for the data directory.
 	ErrExistingData = errors.New("data directory is in use by a member")
 	ErrNoData       = errors.New("data directory is empty")
-	ErrLocked       = errors.New("data directory is locked")
+	ErrLocked       = relay.ErrLocked
 	ErrIdentity     = errors.New("data directory has another identity")
 	// ErrConfig: a Config that cannot work.
 	ErrConfig = errors.New("invalid configuration")

@@ -8,7 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
+
+	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
 // The data directory holds lock and member.json: who this member is. The log is
@@ -25,23 +26,6 @@ type member struct {
 	Lineage    string `json:"lineage"`
 	// Founder: this member founds the tree, if it has not done so yet.
 	Founder bool `json:"founder,omitempty"`
-}
-
-// lockDir makes the directory and locks it against a second broker; the lock
-// goes with the process.
-func lockDir(dir string) (*os.File, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make data directory: %w", err)
-	}
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("open lock: %w", err)
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		_ = f.Close()
-		return nil, fmt.Errorf("%w: another broker runs on %s: stop it, or use another directory: %w", ErrLocked, dir, err)
-	}
-	return f, nil
 }
 
 // loadMember returns nil if the directory is not in use.
@@ -62,33 +46,7 @@ func loadMember(dir string) (*member, error) {
 }
 
 // save writes the file so that a crash leaves the old or the new one.
-func (m *member) save(dir string) error {
-	path := filepath.Join(dir, "member.json")
-	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return fmt.Errorf("write member: %w", err)
-	}
-	_, err = f.Write(append(encode(m), '\n'))
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(path+".new", path)
-	}
-	if err == nil {
-		err = syncDir(dir)
-	}
-	if err != nil {
-		return fmt.Errorf("write member: %w", err)
-	}
-	return nil
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
+func (m *member) save(dir string) error { return relay.SaveMember(dir, m) }
 
 // check compares a directory in use with the configuration.
 func (m *member) check(cfg *Config) error {

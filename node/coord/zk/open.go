@@ -64,7 +64,7 @@ func (l *Log) release() error {
 
 func (l *Log) open(ctx context.Context) error {
 	var err error
-	if l.lock, err = lockDir(l.cfg.Dir); err != nil {
+	if l.lock, err = relay.LockDir(l.cfg.Dir); err != nil {
 		return err
 	}
 	m, err := loadMember(l.cfg.Dir)

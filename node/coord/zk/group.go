@@ -55,7 +55,7 @@ func (g *group) forget() (changed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	changed = g.lead != leading{}
-	g.lead = leading{}
+	g.lead, g.caught = leading{}, false
 	return changed
 }
 

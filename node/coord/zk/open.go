@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -313,13 +314,30 @@ func (l *Log) newCalls() *relay.Calls {
 func (l *Log) start() {
 	l.mux.Handle(relay.KindForward, l.calls.Serve)
 	l.mux.Handle(relay.KindRaft, refuse)
-	l.mux.Handle(relay.KindJoin, refuse)
+	l.mux.Handle(relay.KindJoin, l.refuseJoin)
 	l.mux.Serve()
 	l.calls.Start()
 	for _, run := range []func(context.Context){l.watchRoles, l.follow, l.keepSmall, l.becomeCurrent} {
 		l.wg.Go(func() { run(l.ctx) })
 	}
 }
+
+// refuseJoin answers a broker on Raft that wants to join, in the words of its
+// backend.
+func (l *Log) refuseJoin(conn net.Conn, _ relay.Preamble) {
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(l.t.handshake))
+	if _, err := relay.ReadFrame(conn, nil, maxQuestion); err != nil {
+		return
+	}
+	answer := encode(map[string]string{
+		"code": "refused", "text": "this federation is on ZooKeeper: start with --coordination zookeeper and --zk " + l.cfg.Place.String(),
+	})
+	_, _ = conn.Write(relay.EndFrame(append(relay.Frame(nil), answer...))) // it may have gone
+}
+
+// maxQuestion bounds the question of a join, in bytes.
+const maxQuestion = 8 << 10
 
 // refuse is for connections of another backend.
 func refuse(conn net.Conn, _ relay.Preamble) { _ = conn.Close() }

@@ -75,8 +75,9 @@ func (l *Log) watchRoles(ctx context.Context) {
 // look compares what the tree says with what this member does about it.
 func (l *Log) look(ctx context.Context, w *watches) error {
 	if !l.c.up.Load() {
-		// After a session's time without a word somebody else may lead.
-		if l.reign.Load() != nil && l.c.away(time.Now()) > l.cfg.session() {
+		// After a session's time without a word somebody else may lead, and nobody
+		// is known to.
+		if l.c.away(time.Now()) > l.cfg.session() {
 			l.abdicate("no server of the ensemble answers")
 			l.tell(l.group.forget())
 		}
@@ -277,8 +278,8 @@ type backend struct{ *Log }
 
 var _ relay.Backend = backend{}
 
-// Lead implements relay.Backend. The last lead known is kept while the ensemble
-// cannot be reached: calls may reach it all the same.
+// Lead implements relay.Backend. The last lead known is kept for a session's time
+// while the ensemble cannot be reached: calls may reach it all the same.
 func (b backend) Lead() (addr string, self bool) {
 	lead := b.group.leads()
 	return lead.Peer, lead.Site == b.cfg.Site && lead.Nonce == b.nonce

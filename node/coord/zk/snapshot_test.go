@@ -132,7 +132,7 @@ func TestLateJoiner(t *testing.T) {
 	const entries = 100_000
 	began := time.Now()
 	var wg sync.WaitGroup
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
 	for range 32 {
 		wg.Go(func() {

@@ -28,6 +28,8 @@ func (h *Handler) listen() {
 			select {
 			case <-h.quit:
 				cancel(books.ErrClosed)
+			case <-h.silent: // another call was not answered: this stream may hang, too
+				cancel(engine.ErrAway)
 			case <-ctx.Done():
 			}
 		}()
@@ -117,8 +119,15 @@ func (h *Handler) setUp(info engine.Info) {
 	}
 }
 
-// lostEngine: a call was not answered.
-func (h *Handler) lostEngine() { h.setAway(engine.ErrAway) }
+// lostEngine: a call was not answered. The engine counts as away until it has
+// been heard anew.
+func (h *Handler) lostEngine() {
+	h.setAway(engine.ErrAway)
+	select {
+	case h.silent <- struct{}{}:
+	default:
+	}
+}
 
 // setAway: the engine does not answer; nothing is offered until it does.
 func (h *Handler) setAway(err error) {

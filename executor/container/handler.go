@@ -49,6 +49,7 @@ type Handler struct {
 	away     error         // why it does not; nil = it does
 	info     engine.Info   // of when it last did
 	looked   chan struct{} // closed once the engine was asked for the first time
+	silent   chan struct{} // capacity 1: a call was not answered
 }
 
 // Open takes the directory and puts the first process of containers there. The
@@ -63,7 +64,7 @@ func Open(cfg Config) (*Handler, error) {
 	}
 	h := &Handler{
 		cfg: cfg, attempts: map[string]*work{}, quit: make(chan struct{}),
-		up: make(chan struct{}), looked: make(chan struct{}), away: errors.New("not asked yet"),
+		up: make(chan struct{}), looked: make(chan struct{}), silent: make(chan struct{}, 1), away: errors.New("not asked yet"),
 		events: books.NewQueue(),
 	}
 	h.calls, h.giveUp = context.WithCancel(context.Background())

@@ -86,6 +86,23 @@ func TestEngineAway(t *testing.T) {
 	awaitNone(t, e)
 }
 
+// TestEngineHangs: a start is not waited for long, and nothing is offered until
+// the engine answers again.
+func TestEngineHangs(t *testing.T) {
+	e := engines.Start(t, engines.Docker)
+	r := open(t, config(t, e))
+	r.must(e.Signal(syscall.SIGSTOP))
+	if err := r.Start(t.Context(), r.shell("true")); !errors.Is(err, executor.ErrBusy) {
+		t.Errorf("got %v, want ErrBusy", err)
+	}
+	r.capacity(false)
+	r.must(e.Signal(syscall.SIGCONT))
+	r.capacity(true)
+	if got := r.said("echo back"); got != "back" {
+		t.Errorf("got %q", got)
+	}
+}
+
 // TestEngineStops: an engine that is told to stop ends its containers; that is
 // no failure of theirs.
 func TestEngineStops(t *testing.T) {

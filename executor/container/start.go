@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/books"
@@ -77,6 +78,9 @@ func (h *Handler) admit(t executor.Task) (w *work, first bool, err error) {
 	return w, true, nil
 }
 
+// maxLook is how long an engine may take to say whether it has an image.
+const maxLook = 10 * time.Second
+
 // begin makes the attempt's folder: from then on Adopt finds it. All that takes
 // longer comes after.
 func (h *Handler) begin(ctx context.Context, w *work) error {
@@ -84,11 +88,16 @@ func (h *Handler) begin(ctx context.Context, w *work) error {
 	if err != nil {
 		return err
 	}
-	img, err := h.engine.Image(ctx, ref.String())
+	short, cancel := context.WithTimeout(ctx, maxLook)
+	defer cancel()
+	img, err := h.engine.Image(short, ref.String())
 	missing := errors.Is(err, engine.ErrNotFound)
 	switch {
 	case missing && h.cfg.Images.Pull == PullNever:
 		return fmt.Errorf("%w: image %s is not here, and this site fetches none", executor.ErrUnfit, ref)
+	case errors.Is(err, engine.ErrAway) && ctx.Err() == nil:
+		h.lostEngine()
+		fallthrough
 	case err != nil && !missing:
 		return fmt.Errorf("%w: look for image %s: %w", executor.ErrBusy, ref, err)
 	}

@@ -1,7 +1,6 @@
 package fsm
 
 import (
-	"container/heap"
 	"slices"
 
 	"github.com/cloudshare/cloudshare/sched"
@@ -30,7 +29,6 @@ type attempt struct {
 	bars       []bar
 	length     int64  // thought to run, in quanta, and still counted so; only while State.waits
 	rank       int32  // derived: position in State.dying, on wayDying
-	dueAt      int32  // derived: position in waits.due, while there is one
 	prev, next uint64 // derived: neighbours in site.live, slot + 1, 0 = none
 	changed    uint64 // derived: entry of the last change that its site must see
 }
@@ -55,7 +53,7 @@ func (s *State) assign(c choice, m *machine) {
 		j.skip()
 	}
 	t.live[wayAssigned]++
-	s.addAttempt(&a)
+	slot := s.addAttempt(&a)
 	s.tellAttempt(EventTaskAssigned, &a)
 	m.used = m.used.plus(j.class.need)
 	s.unhold(c.seq)
@@ -63,7 +61,7 @@ func (s *State) assign(c choice, m *machine) {
 	owner := s.sites[j.owner]
 	owner.lastStart, owner.account.LastStart = s.decisions, s.decisions
 	s.dequeue(j, 1)
-	s.noteAssigned(owner, j, &a)
+	s.noteAssigned(owner, j, &a, slot)
 	if s.waits != nil || s.params.Policy == sched.RoundRobin { // whose ranks an assignment moves
 		s.rerank(owner)
 	}
@@ -82,8 +80,8 @@ func (s *State) dropBack(j *job, t *taskSet, i int) {
 }
 
 // addAttempt enters an attempt into the state's table and indexes.
-func (s *State) addAttempt(a *attempt) {
-	slot := s.nextSlot
+func (s *State) addAttempt(a *attempt) (slot uint64) {
+	slot = s.nextSlot
 	if n := len(s.slots); n > 0 {
 		slot, s.slots = s.slots[n-1], s.slots[:n-1]
 	} else {
@@ -99,6 +97,7 @@ func (s *State) addAttempt(a *attempt) {
 		s.watch(slot)
 	case wayRunning, wayStopping, wayAway:
 	}
+	return slot
 }
 
 // dropAttempt removes an attempt: its capacity is free again.
@@ -113,9 +112,6 @@ func (s *State) dropAttempt(slot uint64) {
 	case wayDying:
 		s.unwatch(slot)
 	case wayRunning, wayStopping, wayAway:
-	}
-	if s.waits != nil {
-		heap.Remove((*overdue)(s), int(a.dueAt))
 	}
 	delete(s.live, taskKey{a.seq, a.task})
 	s.delist(s.sites[a.site], slot)

@@ -36,13 +36,17 @@ func (s *State) checkWaits() error {
 			}
 		}
 	}
-	for slot, a := range s.attempts.all() {
-		if i := int(a.dueAt); w.due[i] != slot || a.length < 1 || i > 0 && (*overdue)(s).Less(i, (i-1)/2) || s.dueOf(a) < s.quanta(s.time) {
-			return fmt.Errorf("attempt %d of length %d is not at its place among the due", slot, a.length)
+	counted := map[uint64]bool{}
+	for i, d := range w.due {
+		if s.isDue(d) {
+			counted[d.slot] = true
+		}
+		if s.isDue(d) && (d.at < s.quanta(s.time) || s.attempts.get(d.slot).length < 1) || i > 0 && w.due.Less(i, (i-1)/2) {
+			return fmt.Errorf("attempt %+v is not at its place among the due", d)
 		}
 	}
-	if len(w.due) != s.attempts.n {
-		return fmt.Errorf("%d live attempts, %d due", s.attempts.n, len(w.due))
+	if len(counted) != s.attempts.n || len(w.due) > 2*s.attempts.n+1000 {
+		return fmt.Errorf("%d live attempts, %d of %d due", s.attempts.n, len(counted), len(w.due))
 	}
 	var all sched.Waits
 	for i, x := range s.sites {

@@ -18,8 +18,8 @@ type waits struct {
 	// Derived.
 	all     sched.Waits // of all sites; of absent ones only what they waited before
 	changes []sched.Change
-	changed []int32  // sites with a change in this entry; Invariant: empty between entries
-	due     []uint64 // slots of live attempts; see overdue
+	changed []int32 // sites with a change in this entry; Invariant: empty between entries
+	due     dues
 	// As of entry aheadAt, for all ranks in it.
 	aheadAt uint64
 	ahead   sched.Int128
@@ -114,11 +114,11 @@ func (s *State) noteWithdrawn(j *job, n, queuedMs int64) {
 }
 
 // noteAssigned counts a task that waited and starts now.
-func (s *State) noteAssigned(x *site, j *job, a *attempt) {
+func (s *State) noteAssigned(x *site, j *job, a *attempt, slot uint64) {
 	if s.waits == nil {
 		return
 	}
-	s.expect(s.live[taskKey{a.seq, a.task}], j.booked)
+	s.expect(slot, j.booked)
 	n, at, now := widthOf(j.class.need), s.floorOf(x, a.queuedMs), s.quanta(s.time)
 	x.account.Projection.Start(n, at, now)
 	s.waits.all.Start(n, at, now)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
 	"github.com/cloudshare/cloudshare/fsm"
@@ -163,8 +162,7 @@ func newcomer(o *raftlog.Offline, dir string) error {
 }
 
 func (r *recovering) offline(machine func() coord.Machine) raftlog.Offline {
-	log := zerolog.New(r.err).With().Timestamp().Logger().Level(zerolog.WarnLevel)
-	return raftlog.Offline{Dir: filepath.Join(r.dir, raftDir), Machine: machine, Logger: log}
+	return raftlog.Offline{Dir: filepath.Join(r.dir, raftDir), Machine: machine, Logger: r.moveLog()}
 }
 
 // inspect replays the data into a replica.

@@ -173,20 +173,26 @@ func TestSealDeposes(t *testing.T) {
 	c.open(t, "b")
 }
 
+// oneStopped leaves a tree with some entries and no broker.
+func (c *cluster) oneStopped(t *testing.T) {
+	t.Helper()
+	a := c.open(t, "a")[0]
+	for range 4 {
+		if err := a.say(patience(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := a.l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestExportRefused: what is no tree, somebody else's, or lacks an entry.
 func TestExportRefused(t *testing.T) {
 	c := newCluster(t)
 	_, _, err := c.export(t)
 	says(t, err, ErrNoTree, c.place.Chroot)
-	all := c.open(t, "a")
-	for range 4 {
-		if err := all[0].say(patience(t)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := all[0].l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	c.oneStopped(t)
 	mine := c.place
 	c.place.Password = "wrong"
 	_, _, err = c.export(t)
@@ -222,15 +228,7 @@ func (r *cutting) Read(b []byte) (int, error) {
 // repeated, with another lineage, and leaves the tree of one.
 func TestFoundInterrupted(t *testing.T) {
 	c := newCluster(t)
-	all := c.open(t, "a")
-	for range 4 {
-		if err := all[0].say(patience(t)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := all[0].l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	c.oneStopped(t)
 	s, m, err := c.export(t)
 	if err != nil {
 		t.Fatal(err)

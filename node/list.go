@@ -136,7 +136,7 @@ func (b *Broker) ownPage(ctx context.Context, q JobQuery, cur cursor) (ownPage, 
 	if cur.ownDone || (q.Site != "" && q.Site != b.cfg.Site) {
 		return ownPage{}, nil
 	}
-	page := ownPage{rest: cur.num}
+	page, size := ownPage{rest: cur.num}, 0
 	for range ownLooks {
 		below, limit := page.rest, q.Limit-len(page.jobs)
 		if len(q.Labels) > 0 || q.Name != "" {
@@ -149,13 +149,15 @@ func (b *Broker) ownPage(ctx context.Context, q JobQuery, cur cursor) (ownPage, 
 		}
 		page.rest = rest
 		for i := range got {
-			if len(page.jobs) == q.Limit {
-				page.rest = page.jobs[q.Limit-1].place
-				break
+			if !q.matches(got[i].spec.Payload) {
+				continue
 			}
-			if q.matches(got[i].spec.Payload) {
-				page.jobs = append(page.jobs, listed{got[i].view(b.cfg.Site), got[i].spec.Num})
+			size += len(got[i].spec.Payload)
+			if n := len(page.jobs); n > 0 && (n == q.Limit || size > fsm.MaxPageBytes) {
+				page.rest = page.jobs[n-1].place
+				return page, nil
 			}
+			page.jobs = append(page.jobs, listed{got[i].view(b.cfg.Site), got[i].spec.Num})
 		}
 		if page.rest == 0 || len(page.jobs) == q.Limit {
 			break

@@ -1,8 +1,10 @@
 package node
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -139,6 +141,41 @@ func TestAFilterThatMatchesLittle(t *testing.T) {
 	page, err := a.Jobs(t.Context(), q) // passes over the empty page
 	if err != nil || len(page.Items) != 1 || page.Items[0].ID.Num != 5 || page.Next != "" {
 		t.Errorf("found %+v, %v", page, err)
+	}
+}
+
+// Found by review: a thousand large jobs at home made a page of a gigabyte.
+func TestAPageOfLargeOwnJobsIsShort(t *testing.T) {
+	a := startSites(t, 1)[0]
+	payload := []byte(`{"name":"` + strings.Repeat("x", fsm.MaxPageBytes/4) + `"}`) // three fit
+	done := make(chan struct{})
+	if !a.post(askEvent(func(c *core) {
+		defer close(done)
+		p := &publication{sent: true, since: time.Now().Add(time.Hour)}
+		for num := range uint64(7) {
+			p.jobs = append(p.jobs, pendingJob{spec: fsm.JobSpec{Num: num + 1, Count: 1, Payload: payload}})
+		}
+		c.addPublication(p)
+	})) {
+		t.Fatal("the broker stops")
+	}
+	<-done
+	for _, q := range []JobQuery{{Limit: 1000}, {Limit: 1000, Name: "x"}} {
+		var got [][]uint64
+		for more := true; more; more = q.Cursor != "" {
+			page, err := a.Jobs(t.Context(), q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var nums []uint64
+			for _, j := range page.Items {
+				nums = append(nums, j.ID.Num)
+			}
+			got, q.Cursor = append(got, nums), page.Next
+		}
+		if want := "[[7 6 5] [4 3 2] [1]]"; fmt.Sprint(got) != want {
+			t.Errorf("name %q: pages %v, want %s", q.Name, got, want)
+		}
 	}
 }
 

@@ -85,3 +85,11 @@ func TestMetrics(t *testing.T) {
 		t.Error("a client can make labels of its own")
 	}
 }
+
+// Found by review: an answer without a body had no index.
+func TestNoMetricOfThatName(t *testing.T) {
+	w := ask(newServer(newFake("site-1")), "GET", "/metrics?name%5B%5D=none", "", "")
+	if w.Code != 200 || w.Body.Len() != 0 || w.Header().Get("X-CloudShare-Index") == "" {
+		t.Errorf("%d, %q, %v", w.Code, w.Body, w.Header())
+	}
+}

@@ -66,6 +66,9 @@ func (s *Server) around(next echo.HandlerFunc) echo.HandlerFunc {
 		} else if err = next(c); err != nil {
 			c.Error(err)
 		}
+		if !res.Committed { // an empty answer, such as no metric of the name asked for
+			res.WriteHeader(http.StatusOK)
+		}
 		route := c.Path()
 		if route == "" {
 			route = "unknown"

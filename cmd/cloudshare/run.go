@@ -38,7 +38,8 @@ broker restarts, is gone on with; if that fails, the exit code is not 0.
 The command's standard input is empty: this program's is not passed on.
 
 Interrupting it (Ctrl-C) cancels the job and waits for its end; doing so twice
-leaves at once.`,
+leaves at once. A reader of its output that goes away, as head does, ends the job
+alike.`,
 		Example: `  cloudshare run -- make -C /srv/render
   cloudshare run --cpu 4 --timeout 10m -- sh -c 'exit 7'; echo $?`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -55,6 +56,7 @@ leaves at once.`,
 			if taskCount(spec) > 1 {
 				return usage("run is for one task: submit --count %d --wait runs many", taskCount(spec))
 			}
+			signal.Ignore(syscall.SIGPIPE) // or it ends this program, not the job
 			return a.run(cmd.Context(), spec, o)
 		},
 	}
@@ -69,6 +71,9 @@ leaves at once.`,
 
 // run submits, follows, and ends as the task did.
 func (a *app) run(ctx context.Context, spec []byte, o client.SubmitOptions) error {
+	ctx, unread := context.WithCancel(ctx)
+	defer unread()
+	a.out, a.err = &reader{a.out, unread}, &reader{a.err, unread}
 	c, err := a.client()
 	if err != nil {
 		return err
@@ -105,6 +110,21 @@ func (a *app) run(ctx context.Context, spec []byte, o client.SubmitOptions) erro
 		return err
 	}
 	return incomplete(accepted.ID)
+}
+
+// reader is where output goes as long as somebody reads it.
+type reader struct {
+	io.Writer
+	gone func() // is called when nobody does any more
+}
+
+// Write implements io.Writer.
+func (r *reader) Write(p []byte) (int, error) {
+	n, err := r.Writer.Write(p)
+	if errors.Is(err, syscall.EPIPE) {
+		r.gone()
+	}
+	return n, err
 }
 
 // incomplete is the end of a job that succeeded, while its output did not come
@@ -182,7 +202,11 @@ func (a *app) copyBoth(ctx context.Context, c *client.Client, id string, attempt
 			to: counter{Writer: to}, pause: pollFirst, begun: true,
 		}
 		streams.Go(func() {
-			if err := l.run(ctx); err != nil && ctx.Err() == nil && !(former && codeOf(err) == exitNotFound) {
+			err := l.run(ctx)
+			if errors.Is(err, syscall.EPIPE) {
+				return // nobody wants more
+			}
+			if err != nil && ctx.Err() == nil && !(former && codeOf(err) == exitNotFound) {
 				a.note("%s is not complete: %s", stream, explain(err))
 				missing.Store(true)
 			}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -132,6 +133,31 @@ func TestInterruptedRunCancels(t *testing.T) {
 	<-o.cancelled
 	if code != exitCancelled || !strings.Contains(errs.String(), "cancelling job site-1.1") {
 		t.Errorf("exit %d: %s", code, &errs)
+	}
+}
+
+// Found by review: under `| head` run died of its closed pipe, and its task ran
+// on with nobody to read it.
+func TestRunWithoutAReaderCancels(t *testing.T) {
+	for _, closed := range []string{"stdout", "stderr"} {
+		from, to, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		from.Close()
+		defer to.Close()
+		o := &oneTask{states: []string{`{"state":"running","attempt":1,"started_at":"2026-11-20T12:00:00Z"}`}, cancelled: make(chan struct{})}
+		srv := httptest.NewServer(o)
+		defer srv.Close()
+		s := streams{in: strings.NewReader(""), out: io.Discard, err: io.Discard}
+		if s.out = to; closed == "stderr" {
+			s.out, s.err = io.Discard, to
+		}
+		code := run(t.Context(), []string{"run", "--addr", srv.URL, "--", "yes"}, s, func(string) string { return "" })
+		<-o.cancelled
+		if code != exitCancelled {
+			t.Errorf("%s: exit %d", closed, code)
+		}
 	}
 }
 

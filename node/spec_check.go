@@ -123,12 +123,13 @@ func validLabelKey(key string) bool {
 	return key != "" && len(key) <= MaxLabelKey
 }
 
-// printable reports that s has no control characters, and none that show
-// nothing but change how others are shown: with U+202E a name reads backwards.
-func printable(s string) bool {
-	return strings.IndexFunc(s, func(r rune) bool {
-		return r < 0x20 || 0x7f <= r && r < 0xa0 || r >= 0xa0 && unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
-	}) < 0
+// printable reports that s has no character that is Unprintable.
+func printable(s string) bool { return strings.IndexFunc(s, Unprintable) < 0 }
+
+// Unprintable reports that r is a control character, or one that shows nothing
+// but changes how others are shown: after U+202E text reads backwards.
+func Unprintable(r rune) bool {
+	return r < 0x20 || 0x7f <= r && r < 0xa0 || r >= 0xa0 && unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
 }
 
 // shorten cuts text for an error's one line.

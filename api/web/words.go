@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/cloudshare/cloudshare/node"
 )
 
 // words are what templates call.
@@ -93,7 +95,7 @@ func tone(state string) string {
 // short cuts text from outside to what fits a line.
 func short(most int, s string) string {
 	s = strings.Map(func(r rune) rune {
-		if r < 0x20 || r == 0x7f {
+		if node.Unprintable(r) {
 			return ' '
 		}
 		return r

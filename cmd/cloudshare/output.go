@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/cloudshare/cloudshare/node"
 )
 
 // formatsKey annotates a command with a further form that its -o takes.
@@ -116,7 +118,7 @@ func cell(v any) string {
 		return "-"
 	}
 	return strings.Map(func(r rune) rune {
-		if r < 0x20 || 0x7f <= r && r < 0xa0 {
+		if node.Unprintable(r) {
 			return ' '
 		}
 		return r

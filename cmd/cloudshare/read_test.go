@@ -51,3 +51,10 @@ func TestFilteredListsGoOn(t *testing.T) {
 		t.Errorf("up to the bound: exit %d: %s", code, errs)
 	}
 }
+
+// Found by review: a command with U+202E in it turned its row round.
+func TestCellsShowNothingThatHides(t *testing.T) {
+	if got := cell("sh\x1b[31m \u202egnp.exe\u200b\u2028 é 漢"); got != "sh [31m  gnp.exe   é 漢" {
+		t.Errorf("%q", got)
+	}
+}

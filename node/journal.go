@@ -150,7 +150,10 @@ func (j *Journal) Close() error {
 		return nil
 	}
 	j.closed = true
-	err := j.flush(false, func(*bolt.Tx) error { return nil })
+	var err error
+	if j.front.broken == nil {
+		err = j.flush(false, func(*bolt.Tx) error { return nil })
+	}
 	if err = errors.Join(err, j.front.wal.Close(), j.db.Close()); err != nil {
 		return fmt.Errorf("close journal: %w", err)
 	}

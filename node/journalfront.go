@@ -31,7 +31,8 @@ var keyGeneration = []byte("wal-generation")
 // recordVersion is the first byte of a record of the write-ahead file.
 const recordVersion = 1
 
-// place is where a change belongs: the bucket's number in allBuckets, and the key.
+// place is where a change belongs: the bucket's number in allBuckets (which only
+// grows at its end), and the key.
 type place struct {
 	bucket int
 	key    string
@@ -43,6 +44,9 @@ type front struct {
 	// newest are the changes in wal, nil = deleted.
 	newest map[place][]byte
 	buf    []byte
+	// broken is the first write that failed, to whichever file: what they hold since
+	// is known after a restart, so nothing is written any more.
+	broken error
 }
 
 // openFront opens the write-ahead file beside the database and has bbolt take
@@ -114,13 +118,18 @@ func (j *Journal) latest(at place, changes []change) []byte {
 	return j.look(at)
 }
 
-// flush has bbolt take what stands in the file, and then what more does. With
-// note the generation is noted even if there is nothing.
+// flush has bbolt take what stands in the file, and then what more does. Both are
+// one commit, with the generation: what more did is newer than the file, and is not
+// undone by it after a crash. With note the generation is noted even if there is
+// nothing.
 //
 // REQUIRES: j.mu held, or j not shared yet.
 func (j *Journal) flush(note bool, more func(*bolt.Tx) error) error {
 	f := &j.front
-	note = note || !f.wal.Empty()
+	held := f.wal.Held()
+	if !f.wal.Empty() {
+		note, held = true, f.wal.Generation()
+	}
 	err := j.db.Update(func(tx *bolt.Tx) error {
 		for at, v := range f.newest {
 			if err := putOne(tx, at, v); err != nil {
@@ -128,7 +137,7 @@ func (j *Journal) flush(note bool, more func(*bolt.Tx) error) error {
 			}
 		}
 		if note {
-			if err := tx.Bucket(bucketMeta).Put(keyGeneration, number(f.wal.Generation())); err != nil {
+			if err := tx.Bucket(bucketMeta).Put(keyGeneration, number(held)); err != nil {
 				return fmt.Errorf("note generation: %w", err)
 			}
 		}
@@ -153,14 +162,19 @@ func (j *Journal) look(at place) []byte {
 
 // exclusively calls f while no other writes, and can be seen from outside while
 // it lasts. Writes wait for each other: the one that has the file is the one noted.
+// Behind one that failed there are no others.
 func (j *Journal) exclusively(f func() error) error {
 	at := time.Now()
 	j.began.CompareAndSwap(nil, &at)
 	defer j.began.CompareAndSwap(&at, nil)
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if j.front.broken != nil {
+		return j.front.broken
+	}
 	j.began.Store(&at)
-	return f()
+	j.front.broken = f()
+	return j.front.broken
 }
 
 // update changes bbolt itself, behind all that was committed before.

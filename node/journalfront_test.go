@@ -176,3 +176,69 @@ func FuzzReplayRecord(f *testing.F) {
 		_ = fr.replay(b)
 	})
 }
+
+// TestJournalStoppedBehindACommit: a broker that was killed when bbolt had the
+// changes, and the write-ahead file was not made void yet, finds the commit whole:
+// what the file holds is older than what came behind it.
+func TestJournalStoppedBehindACommit(t *testing.T) {
+	dir, killed := t.TempDir(), t.TempDir()
+	j, err := OpenJournal(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = j.Close() }()
+	one, two := number(1), number(2)
+	if err = j.commit([]write{put(bucketTasks, one, []byte("waits"))}); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(filepath.Join(dir, "journal.wal"))
+	if err == nil {
+		err = j.commit([]write{remove(bucketTasks, one), put(bucketRows, two, make([]byte, journalDirectBytes))})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	copyJournal(t, j, dir, killed)
+	if err = os.WriteFile(filepath.Join(killed, "journal.wal"), before, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again, err := OpenJournal(killed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = again.Close() }()
+	if task, row := again.get(bucketTasks, one), again.get(bucketRows, two); task != nil || row == nil {
+		t.Errorf("half a commit: the task that was removed is %q, the row that was put has %d bytes", task, len(row))
+	}
+}
+
+// TestJournalFailsForGood: behind a write that failed nothing is acknowledged: what
+// a restart finds is not known.
+func TestJournalFailsForGood(t *testing.T) {
+	dir := t.TempDir()
+	j, err := OpenJournal(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	small := []write{put(bucketTasks, number(1), []byte("t"))}
+	large := []write{put(bucketTasks, number(2), make([]byte, journalDirectBytes))}
+	if err = errors.Join(j.commit(small), j.front.wal.Close()); err != nil {
+		t.Fatal(err)
+	}
+	first := j.commit(large)
+	for what, err := range map[string]error{
+		"first": first, "small": j.commit(small), "large": j.commit(large), "update": j.update(func(*bolt.Tx) error { return nil }),
+	} {
+		if err == nil {
+			t.Errorf("%s: a write behind a failed one was acknowledged", what)
+		}
+	}
+	_ = j.Close() // says what failed
+	if j, err = OpenJournal(dir); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = j.Close() }()
+	if got := j.get(bucketTasks, number(1)); string(got) != "t" {
+		t.Errorf("what was acknowledged is %q", got)
+	}
+}

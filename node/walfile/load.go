@@ -29,11 +29,15 @@ func (w *File) load() ([][]byte, error) {
 // scan walks the frames of the generation that the head names. The first frame
 // that is none ends them: either it was never written, or its write was cut off
 // and nobody was told that it was durable. A later one of the same generation was
-// written after its sync: then what does not read was durable, and is damaged.
+// begun after its sync: then what does not read was durable, and is damaged, whether
+// the later one reads or not.
 func (w *File) scan(image []byte) (records [][]byte, err error) {
 	head, ok := read(image)
 	if !ok || head.number != 0 || len(head.record) != 0 || head.gen == 0 {
 		return nil, fmt.Errorf("%w: its head does not read", ErrDamaged)
+	}
+	if size := binary.LittleEndian.Uint32(image[headSize-4:]); size != 0 && int64(size) != int64(len(image)) {
+		return nil, fmt.Errorf("%w: it was made of %d bytes and has %d", ErrDamaged, size, len(image))
 	}
 	w.gen, w.next, w.end = head.gen, 1, int64(headSize)
 	for {
@@ -46,8 +50,8 @@ func (w *File) scan(image []byte) (records [][]byte, err error) {
 		w.next++
 	}
 	for at := w.end; at < int64(len(image)); at += align {
-		if f, ok := read(image[at:]); ok && f.gen == w.gen && f.number > w.next {
-			return nil, fmt.Errorf("%w: record %d at byte %d does not read, but record %d does", ErrDamaged, w.next, w.end, f.number)
+		if f, ok := readHead(image[at:]); ok && f.gen == w.gen && f.number > w.next && f.number-w.next <= uint64(len(image)/headSize) {
+			return nil, fmt.Errorf("%w: record %d at byte %d does not read, but record %d was written behind it", ErrDamaged, w.next, w.end, f.number)
 		}
 	}
 	return records, nil
@@ -60,16 +64,24 @@ type found struct {
 	length      int // of the whole frame
 }
 
+// readHead reads which frame begins b, and not whether it is whole.
+func readHead(b []byte) (f found, ok bool) {
+	if len(b) < headSize || binary.LittleEndian.Uint32(b) != magic {
+		return f, false
+	}
+	f.gen, f.number = binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])
+	return f, true
+}
+
 // read reads the frame at the beginning of b.
 func read(b []byte) (f found, ok bool) {
-	if len(b) < headSize || binary.LittleEndian.Uint32(b) != magic {
+	if f, ok = readHead(b); !ok {
 		return f, false
 	}
 	n := uint64(binary.LittleEndian.Uint32(b[4:]))
 	if n > uint64(len(b)-headSize) {
 		return f, false
 	}
-	f.gen, f.number = binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])
 	f.record = b[headSize : headSize+n : headSize+n]
 	f.length = headSize + int(n) + padding(int(n))
 	sum := crc32.Update(crc32.Checksum(b[:24], castagnoli), castagnoli, f.record)

@@ -8,6 +8,7 @@
 package walfile
 
 import (
+	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -47,16 +48,21 @@ type File struct {
 // A frame is a head of headSize bytes, the record, and zeros up to a multiple of
 // align:
 //
-//	u32 magic · u32 length · u64 generation · u64 number · u32 crc · u32 0
+//	u32 magic · u32 length · u64 generation · u64 number · u32 crc · u32 size
 //
 // The crc (Castagnoli) covers all before it and the record. Frame 0 of a
 // generation is empty and lies at the file's beginning: it makes what follows of
-// older generations void.
+// older generations void. Its size is the file's (0 in those of the first version),
+// in any other frame it is 0.
 const (
 	headSize = 32
 	align    = 8
 	magic    = 0x6c617743 // "Cwal"
 	minSize  = 4096
+	// firstBits of a file's first generation are 1, the others are random: the file
+	// of another store does not fit, and nobody can write a record that looks like a
+	// frame of a generation to come.
+	firstBits = 16
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -65,10 +71,11 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // the last Reset. The records point into memory of their own.
 //
 // noted is the generation that the store has noted, 0 if none. Then the file may
-// be missing: it is made, of size bytes, and the caller notes its generation
-// before it appends anything. Otherwise the file must be of that generation or
-// the next one, whose records the store does not have yet. Any other is of another
-// copy of the store: ErrDamaged, as is a file that is missing.
+// be missing: it is made, of size bytes, and the caller notes Held before it appends
+// anything. Otherwise the file must be of that generation, whose records the store
+// has (they are not returned: what it took behind them may be newer), or of the next
+// one, whose records it does not have yet. Any other is of another store, or of
+// another copy of it: ErrDamaged, as is a file that is missing.
 func Open(path string, size int64, noted uint64) (*File, [][]byte, error) {
 	if noted == 0 {
 		if err := create(path, size); err != nil {
@@ -85,7 +92,10 @@ func Open(path string, size int64, noted uint64) (*File, [][]byte, error) {
 	w := &File{f: f, path: path}
 	records, err := w.load()
 	if err == nil && !w.belongs(noted) {
-		err = fmt.Errorf("%w: it is of generation %d, and its store of %d: they are copies of different moments", ErrDamaged, w.gen, noted)
+		err = fmt.Errorf("%w: it is of generation %d, and its store of %d: they are of two stores, or copies of different moments", ErrDamaged, w.gen, noted)
+	}
+	if err == nil && w.gen == noted && w.gen != 1 { // the first version noted its first generation, 1, before it held it
+		records, err = nil, w.Reset()
 	}
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("read %s: %w", path, err), f.Close())
@@ -96,7 +106,7 @@ func Open(path string, size int64, noted uint64) (*File, [][]byte, error) {
 // belongs reports whether the file is that of a store that has noted a generation.
 func (w *File) belongs(noted uint64) bool {
 	if noted == 0 { // made, and the store was not told of it any more
-		return w.gen == 1 && w.Empty()
+		return w.gen%(1<<firstBits) == 1 && w.Empty()
 	}
 	return w.gen == noted || w.gen == noted+1
 }
@@ -111,12 +121,13 @@ func create(path string, size int64) error {
 		return err
 	}
 	image := make([]byte, max(size, minSize)) // written, not reserved: later writes change no metadata
-	copy(image, frame(nil, 1, 0, nil))
+	copy(image, head(firstGeneration(), int64(len(image))))
 	_, err = f.Write(image)
 	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
 		err = os.Rename(path+".new", path)
 	}
 	if err != nil {
+		_ = os.Remove(path + ".new") // it may fill the disk
 		return err
 	}
 	dir, err := os.Open(filepath.Dir(path))
@@ -140,10 +151,30 @@ func frame(dst []byte, gen, number uint64, record []byte) []byte {
 	return append(dst, make([]byte, padding(len(record)))...)
 }
 
+// head is frame 0 of a generation.
+func head(gen uint64, size int64) []byte {
+	b := frame(nil, gen, 0, nil)
+	binary.LittleEndian.PutUint32(b[headSize-4:], uint32(size))
+	return b
+}
+
+func firstGeneration() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[3:]) // never fails
+	return (binary.BigEndian.Uint64(b[:])|1<<40)<<firstBits | 1
+}
+
 func padding(n int) int { return (align - n%align) % align }
 
 // Generation of the records that are appended now; from 1, Reset raises it.
 func (w *File) Generation() uint64 { return w.gen }
+
+// Held is the generation that a store notes which holds all records of before this
+// one, and none of it.
+func (w *File) Held() uint64 { return w.gen - 1 }
+
+// Err is why nothing works any more, nil while it does.
+func (w *File) Err() error { return w.broken }
 
 // Fits reports whether there is room for a record of n bytes.
 func (w *File) Fits(n int) bool { return int64(headSize+n+padding(n)) <= w.size-w.end }
@@ -157,21 +188,22 @@ func (w *File) Append(record []byte) error {
 	if !w.Fits(len(record)) {
 		return fmt.Errorf("append to %s: %w", w.path, ErrFull)
 	}
-	return w.write(w.end, record)
+	w.buf = frame(w.buf[:0], w.gen, w.next, record)
+	return w.write(w.end)
 }
 
 // Reset makes room, durably: the records so far are void. REQUIRES: the store
 // holds them, synced, and has noted their generation.
 func (w *File) Reset() error {
-	w.gen, w.next = w.gen+1, 0
-	return w.write(0, nil)
+	w.gen, w.next, w.buf = w.gen+1, 0, append(w.buf[:0], head(w.gen+1, w.size)...)
+	return w.write(0)
 }
 
-func (w *File) write(at int64, record []byte) error {
+// write makes what is in buf durable.
+func (w *File) write(at int64) error {
 	if w.broken != nil {
 		return w.broken
 	}
-	w.buf = frame(w.buf[:0], w.gen, w.next, record)
 	_, err := w.f.WriteAt(w.buf, at)
 	if err == nil {
 		err = w.sync()

@@ -14,7 +14,7 @@ func opened(t *testing.T, records ...string) (*File, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "x.wal")
 	w, old, err := Open(path, 8<<10, 0)
-	if err != nil || len(old) != 0 || w.Generation() != 1 || !w.Empty() {
+	if err != nil || len(old) != 0 || !w.Empty() {
 		t.Fatalf("a new file holds %q: %v", old, err)
 	}
 	t.Cleanup(func() { _ = w.Close() })
@@ -41,26 +41,56 @@ func reopened(t *testing.T, path string, noted uint64) (*File, string, error) {
 // then written over.
 func TestRecordsStayUntilReset(t *testing.T) {
 	w, path := opened(t, "one", "two", "", "four, longer")
-	if _, got, err := reopened(t, path, 1); got != "one|two||four, longer" {
+	first := w.Generation()
+	if _, got, err := reopened(t, path, first-1); got != "one|two||four, longer" {
 		t.Fatalf("%q, %v", got, err)
 	}
 	if err := w.Reset(); err != nil {
 		t.Fatal(err)
 	}
-	if _, got, err := reopened(t, path, 1); got != "" || err != nil {
+	if _, got, err := reopened(t, path, first); got != "" || err != nil {
 		t.Fatalf("after a reset %q, %v", got, err)
 	}
 	if err := w.Append([]byte("five")); err != nil {
 		t.Fatal(err)
 	}
-	again, got, err := reopened(t, path, 1)
-	if got != "five" || err != nil || again.Generation() != 2 || again.Empty() {
+	again, got, err := reopened(t, path, first)
+	if got != "five" || err != nil || again.Generation() != first+1 || again.Empty() {
 		t.Fatalf("%q, %v", got, err)
 	}
 	if err := again.Append([]byte("six")); err != nil {
 		t.Fatal(err)
 	}
-	if _, got, err := reopened(t, path, 2); got != "five|six" {
+	if _, got, err := reopened(t, path, first); got != "five|six" {
+		t.Fatalf("%q, %v", got, err)
+	}
+}
+
+// A store that was stopped between its commit and the Reset has the records, and
+// maybe newer ones of the same commit: they are not taken over again.
+func TestWhatTheStoreHoldsIsNotReturned(t *testing.T) {
+	w, path := opened(t, "one", "two")
+	again, got, err := reopened(t, path, w.Generation())
+	if got != "" || err != nil || !again.Empty() || again.Generation() != w.Generation()+1 {
+		t.Fatalf("%q, %v", got, err)
+	}
+	if err := again.Append([]byte("three")); err != nil {
+		t.Fatal(err)
+	}
+	if _, got, err := reopened(t, path, w.Generation()); got != "three" {
+		t.Fatalf("%q, %v", got, err)
+	}
+}
+
+// The first version noted the first generation, 1, before it held any record.
+func TestAFileOfTheFirstVersion(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.wal")
+	img := make([]byte, 8<<10)
+	copy(img, frame(frame(nil, 1, 0, nil), 1, 1, []byte("one")))
+	if err := os.WriteFile(path, img, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, got, err := reopened(t, path, 1); got != "one" {
 		t.Fatalf("%q, %v", got, err)
 	}
 }
@@ -78,7 +108,7 @@ func TestFull(t *testing.T) {
 	if err := w.Append(record); !errors.Is(err, ErrFull) || n != 7 {
 		t.Fatalf("after %d records of 1000 bytes in 8 KiB: %v", n, err)
 	}
-	if _, got, err := reopened(t, path, 1); len(got) != n*1001-1 {
+	if _, got, err := reopened(t, path, w.Held()); len(got) != n*1001-1 {
 		t.Fatalf("%d bytes: %v", len(got), err)
 	}
 	if err := w.Reset(); err != nil {
@@ -101,14 +131,14 @@ func TestAWriteThatWasCutOff(t *testing.T) {
 	for cut := end; cut < end+headSize+100; cut++ { // behind that is padding
 		torn := append(append([]byte{}, after[:cut]...), before[cut:]...)
 		rewrite(t, path, torn)
-		again, got, err := reopened(t, path, 1)
+		again, got, err := reopened(t, path, w.Held())
 		if got != "one|two" {
 			t.Fatalf("cut at %d: %q, %v", cut-end, got, err)
 		}
 		if err := again.Append([]byte("3")); err != nil {
 			t.Fatal(err)
 		}
-		if _, got, err := reopened(t, path, 1); got != "one|two|3" {
+		if _, got, err := reopened(t, path, w.Held()); got != "one|two|3" {
 			t.Fatalf("cut at %d, then written: %q, %v", cut-end, got, err)
 		}
 		// Its end reached the disk, its beginning did not.
@@ -117,7 +147,7 @@ func TestAWriteThatWasCutOff(t *testing.T) {
 			continue
 		}
 		rewrite(t, path, torn)
-		if _, got, err := reopened(t, path, 1); got != "one|two" {
+		if _, got, err := reopened(t, path, w.Held()); got != "one|two" {
 			t.Fatalf("only the end from %d on: %q, %v", cut-end, got, err)
 		}
 	}
@@ -133,7 +163,7 @@ func TestDamage(t *testing.T) {
 		bad := bytes.Clone(whole)
 		bad[at] ^= 0x10
 		rewrite(t, path, bad)
-		_, got, err := reopened(t, path, 1)
+		_, got, err := reopened(t, path, w.Held())
 		if !errors.Is(err, ErrDamaged) && got != "one|two|three" { // padding may change
 			t.Fatalf("byte %d: %q, %v", at, got, err)
 		}
@@ -142,8 +172,58 @@ func TestDamage(t *testing.T) {
 		"empty": nil, "cut": whole[:100], "zeros": make([]byte, 8<<10), "text": bytes.Repeat([]byte("x"), 8<<10),
 	} {
 		rewrite(t, path, bad)
-		if _, _, err := reopened(t, path, 1); !errors.Is(err, ErrDamaged) {
+		if _, _, err := reopened(t, path, w.Held()); !errors.Is(err, ErrDamaged) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Damage of the last records together, as of the sector that holds them, is no cut
+// off write either: the last one was begun when those before it were durable.
+func TestDamageAtTheEnd(t *testing.T) {
+	w, path := opened(t, "one", "two", "three")
+	bad := image(t, path)
+	for _, word := range []string{"two", "three"} {
+		bad[bytes.Index(bad, []byte(word))] ^= 0x10
+	}
+	rewrite(t, path, bad)
+	if _, got, err := reopened(t, path, w.Held()); !errors.Is(err, ErrDamaged) {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// A file that lost its end, however long it still is, is damaged.
+func TestACutFile(t *testing.T) {
+	w, path := opened(t, "one")
+	for w.end < 7<<10 {
+		if err := w.Append([]byte("more")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, reset := range []bool{false, true} {
+		if reset {
+			if err := w.Reset(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		whole := image(t, path)
+		for _, size := range []int{minSize, 6 << 10, 9 << 10} {
+			rewrite(t, path, append(bytes.Clone(whole), make([]byte, 1<<10)...)[:size])
+			if _, _, err := reopened(t, path, w.Held()); !errors.Is(err, ErrDamaged) {
+				t.Errorf("%d bytes of 8192: %v", size, err)
+			}
+		}
+		rewrite(t, path, whole)
+	}
+}
+
+// The file of another store is refused, though both were made in the same way.
+func TestAFileOfAnotherStore(t *testing.T) {
+	w, _ := opened(t, "ours")
+	_, path := opened(t, "theirs")
+	for _, noted := range []uint64{w.Held(), w.Generation()} {
+		if _, got, err := reopened(t, path, noted); !errors.Is(err, ErrDamaged) {
+			t.Errorf("%q, %v", got, err)
 		}
 	}
 }
@@ -157,16 +237,18 @@ func TestCopiesOfDifferentMoments(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for noted := uint64(1); noted < 6; noted++ {
+	third, whole := w.Generation(), image(t, path)
+	for noted := third - 2; noted < third+3; noted++ {
+		rewrite(t, path, whole)
 		_, _, err := reopened(t, path, noted)
-		if fits := noted == 2 || noted == 3; fits != (err == nil) || !fits && !errors.Is(err, ErrDamaged) {
-			t.Errorf("generation 3 beside a store that noted %d: %v", noted, err)
+		if fits := noted == third-1 || noted == third; fits != (err == nil) || !fits && !errors.Is(err, ErrDamaged) {
+			t.Errorf("generation %d beside a store that noted %d: %v", third, noted, err)
 		}
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := reopened(t, path, 3); !errors.Is(err, ErrDamaged) {
+	if _, _, err := reopened(t, path, third); !errors.Is(err, ErrDamaged) {
 		t.Errorf("missing: %v", err)
 	}
 	_, path = opened(t, "of a store that is gone")
@@ -189,6 +271,9 @@ func TestAFailedWriteIsTheLast(t *testing.T) {
 	w.f = ours
 	if second := w.Append([]byte("two")); first == nil || !errors.Is(second, first) {
 		t.Errorf("%v, then %v", first, second)
+	}
+	if err := w.Err(); !errors.Is(err, first) {
+		t.Errorf("it says that it works: %v", err)
 	}
 	if err := w.Reset(); err == nil {
 		t.Error("it was reset")

@@ -25,9 +25,13 @@ type fronted struct {
 	writing sync.Mutex // held over a change of the log; taken before mu
 	buf     []byte     // guarded by writing
 	mu      sync.RWMutex
-	// newest are the entries in wal. Invariant: indexes without a gap, and bolt
+	// newest are the entries in wal; written with writing held, too. Invariant: indexes without a gap, and bolt
 	// holds none of them nor any after them.
 	newest []*raft.Log
+	// broken is the first write that failed, to whichever file. What they hold since
+	// is known after a restart, and raft may not hear of it at once; so nothing is
+	// written any more, or a restart would mix what came before with what came after.
+	broken error
 }
 
 const (
@@ -62,7 +66,7 @@ func openFront(d disk, path string, size int64) (*fronted, error) {
 		f.newest = append(f.newest, logs...)
 	}
 	if err = f.flush(nil); err == nil && noted == 0 {
-		err = d.SetUint64(keyGeneration, wal.Generation())
+		err = d.SetUint64(keyGeneration, wal.Held())
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open raft store: %w", err), wal.Close())
@@ -78,8 +82,34 @@ func (f *fronted) StoreLogs(logs []*raft.Log) error {
 	if len(logs) == 0 {
 		return nil
 	}
+	return f.write(func() error { return f.store(logs) })
+}
+
+// write calls do while no other changes the log, unless a write has failed.
+func (f *fronted) write(do func() error) error {
 	f.writing.Lock()
 	defer f.writing.Unlock()
+	return f.unlessBroken(do)
+}
+
+// unlessBroken calls do unless a write has failed, and remembers whether this one did.
+func (f *fronted) unlessBroken(do func() error) error {
+	f.mu.RLock()
+	err := f.broken
+	f.mu.RUnlock()
+	if err != nil {
+		return err
+	}
+	if err = do(); err != nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.broken = err
+	}
+	return err
+}
+
+// REQUIRES: f.writing held.
+func (f *fronted) store(logs []*raft.Log) error {
 	if n := len(f.newest); n > 0 && logs[0].Index != f.newest[n-1].Index+1 {
 		if err := f.flush(nil); err != nil {
 			return err
@@ -165,19 +195,33 @@ func (f *fronted) LastIndex() (uint64, error) {
 
 // DeleteRange implements raft.LogStore.
 func (f *fronted) DeleteRange(from, to uint64) error {
-	f.writing.Lock()
-	defer f.writing.Unlock()
-	if err := f.flush(nil); err != nil {
-		return err
-	}
-	return f.disk.DeleteRange(from, to)
+	return f.write(func() error {
+		if err := f.flush(nil); err != nil {
+			return err
+		}
+		return f.disk.DeleteRange(from, to)
+	})
 }
 
-// Close leaves all entries in bolt.
+// Set implements raft.StableStore.
+func (f *fronted) Set(k, v []byte) error {
+	return f.unlessBroken(func() error { return f.disk.Set(k, v) })
+}
+
+// SetUint64 implements raft.StableStore.
+func (f *fronted) SetUint64(k []byte, v uint64) error {
+	return f.unlessBroken(func() error { return f.disk.SetUint64(k, v) })
+}
+
+// Close leaves all entries in bolt, unless a write has failed.
 func (f *fronted) Close() error {
 	f.writing.Lock()
 	defer f.writing.Unlock()
-	return errors.Join(f.flush(nil), f.wal.Close(), f.disk.Close())
+	var err error
+	if f.broken == nil {
+		err = f.flush(nil)
+	}
+	return errors.Join(err, f.wal.Close(), f.disk.Close())
 }
 
 func gapless(logs []*raft.Log) bool {

@@ -202,3 +202,54 @@ func TestStoreOfBefore(t *testing.T) {
 		t.Errorf("with those of another moment: %v, %v", d, err)
 	}
 }
+
+// TestFrontFailsForGood: behind a write that failed, of whichever file, nothing is
+// acknowledged: what a restart finds is not known.
+func TestFrontFailsForGood(t *testing.T) {
+	for name, hurt := range map[string]func(*fronted, *badDisk){
+		"entries":    func(_ *fronted, b *badDisk) { b.logs.Store(true) },
+		"generation": func(_ *fronted, b *badDisk) { b.votes.Store(true) },
+		"file":       func(f *fronted, _ *badDisk) { _ = f.wal.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			b, err := openBolt(filepath.Join(dir, "raft.db"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			bad := &badDisk{disk: b}
+			f, err := openFront(bad, filepath.Join(dir, walName), 64<<10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err = f.StoreLog(entry(1, 1, 10)); err != nil {
+				t.Fatal(err)
+			}
+			hurt(f, bad)
+			first := f.StoreLog(entry(2, 1, directBytes))
+			if first == nil {
+				t.Fatal("a failed write was acknowledged")
+			}
+			bad.logs.Store(false)
+			bad.votes.Store(false)
+			for what, err := range map[string]error{
+				"a small entry": f.StoreLog(entry(2, 2, 10)), "a large one": f.StoreLog(entry(2, 2, directBytes)),
+				"a deletion": f.DeleteRange(1, 1), "a term": f.SetUint64([]byte("CurrentTerm"), 2), "a vote": f.Set([]byte("LastVoteCand"), nil),
+			} {
+				if !errors.Is(err, first) {
+					t.Errorf("%s: %v, want %v", what, err, first)
+				}
+			}
+			_ = f.Close() // may say what failed
+			d, err := openStore(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Close()
+			var got raft.Log
+			if err = d.GetLog(1, &got); err != nil {
+				t.Errorf("what was acknowledged: %v", err)
+			}
+		})
+	}
+}

@@ -169,6 +169,30 @@ func TestTurnTextByWaits(t *testing.T) {
 	}
 }
 
+// TestPolicyByWaits: once the lead has raised the version, a running federation goes
+// by projected waits, and every broker words whose turn it is.
+func TestPolicyByWaits(t *testing.T) {
+	sites := startSites(t, 1, 1)
+	a, b := sites[0], sites[1]
+	a.await(t, func(s *fsm.State) bool { return s.CanUse(sched.Alone) == nil })
+	p := a.Params()
+	p.Policy = sched.Alone
+	if err := a.SetParams(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	a.accept(t, `{"command":["sleep"]}`)
+	bag := a.accept(t, `{"command":["sleep"],"count":5,"timeout":"60s"}`)
+	for _, s := range []*testSite{a, b} {
+		s.await(t, func(s *fsm.State) bool { j, _ := s.Job(bag.ID); return s.Policy() == sched.Alone && j.Counts[fsm.Queued] == 4 })
+	}
+	other := b.accept(t, `{"command":["sleep"],"timeout":"60s"}`)
+	a.await(t, func(s *fsm.State) bool { _, ok := s.Job(other.ID); return ok })
+	w, err := a.Why(t.Context(), bag.ID)
+	if err != nil || !strings.Contains(w.Turn, "core-hours longer than they would alone") && !strings.Contains(w.Turn, "core-hours less than they would alone") {
+		t.Errorf("%q %v", w.Turn, err)
+	}
+}
+
 // TestAmountByRates: core-hours only where cores alone are charged for.
 func TestAmountByRates(t *testing.T) {
 	p := fsm.DefaultParams()

@@ -15,7 +15,7 @@ import (
 	"github.com/cloudshare/cloudshare/executor/container/engine"
 )
 
-// ErrNotStatic: the program cannot run inside images.
+// ErrNotStatic says that the program cannot run inside images.
 var ErrNotStatic = errors.New("not a static program")
 
 // machineName is the only machine of this handler.

@@ -47,7 +47,8 @@ func TestContained(t *testing.T) {
 	}
 }
 
-// TestOutOfMemory says so; the watchdog outlives its task.
+// TestOutOfMemory says so; the watchdog outlives its task, and has room of its own
+// beside a small one.
 func TestOutOfMemory(t *testing.T) {
 	r := open(t, config(t, engines.Start(t, engines.Docker)))
 	task := r.shell("tail -c 200m /dev/zero | wc -c; exit 9")
@@ -55,6 +56,11 @@ func TestOutOfMemory(t *testing.T) {
 	task.Need.MemMiB = 32
 	if res := r.end(r.start(task)); res.Cause != executor.Exited || !strings.Contains(res.Detail, "out of memory (limit 32Mi)") {
 		t.Errorf("got %+v, want it out of memory", res)
+	}
+	small := r.task(engines.Image, "/bin/true")
+	small.Need.MemMiB = 1
+	if res := r.end(r.start(small)); res.Cause != executor.Exited || res.ExitCode != 0 {
+		t.Errorf("with 1 MiB: got %+v", res)
 	}
 }
 

@@ -9,11 +9,15 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 )
 
-// A line is text: the version, what it is, and its fields in a fixed order. Numbers
+// A line is text: the version, what it is, its fields in a fixed order, and a period,
+// without which it was torn: the beginning of a number is a number, too. Numbers
 // are decimal, moments unix nanoseconds (0 = none), strings quoted as in Go, and
 // lists begin with their length. JSON, which earlier versions wrote and is still
 // read, took a tenth of what a supervisor needs for an attempt.
-const lineVersion = "1"
+const (
+	lineVersion = "2"
+	lineEnd     = " ."
+)
 
 // appendText is the line without its ends.
 func (l line) appendText(dst []byte) []byte {
@@ -34,7 +38,7 @@ func (l line) appendText(dst []byte) []byte {
 	case l.Void != nil:
 		w.word("void").string(*l.Void)
 	}
-	return w
+	return append(w, lineEnd...)
 }
 
 func (a *asked) write(w *writer) {
@@ -60,8 +64,9 @@ func parseLine(raw []byte) (l line, ok bool) {
 	if len(raw) > 0 && raw[0] == '{' {
 		return l, json.Unmarshal(raw, &l) == nil
 	}
+	raw, whole := bytes.CutSuffix(raw, []byte(lineEnd))
 	r := reader{b: raw}
-	if r.word() != lineVersion {
+	if r.word() != lineVersion || !whole {
 		return line{}, false
 	}
 	switch r.word() {

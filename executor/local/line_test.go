@@ -50,7 +50,8 @@ func fill(t *testing.T, v reflect.Value, n *int64) {
 }
 
 // Every field of every kind of line is read as it was written, in its fullest
-// form and in its emptiest, and so are the lines of earlier versions.
+// form and in its emptiest, and so are the lines of earlier versions. One that was
+// torn is none.
 func TestLinesRoundTrip(t *testing.T) {
 	kinds := reflect.TypeFor[line]()
 	for i := range kinds.NumField() {
@@ -65,8 +66,8 @@ func TestLinesRoundTrip(t *testing.T) {
 				t.Errorf("%s\nis read as %+v, want %+v", text, got, want)
 			}
 			for cut := range text {
-				if got, ok := parseLine(text[:cut]); ok && reflect.DeepEqual(got, want) {
-					t.Fatalf("the first %d bytes of %s are as good as all", cut, text)
+				if got, ok := parseLine(text[:cut]); ok {
+					t.Fatalf("the first %d bytes of %s are read as %+v", cut, text, got)
 				}
 			}
 			if strings.ContainsAny(string(text), "\n") {
@@ -84,8 +85,8 @@ func TestLinesRoundTrip(t *testing.T) {
 }
 
 func FuzzParseLine(f *testing.F) {
-	f.Add([]byte(`1 end "site-1.4-0-1-9" 0 0 0 5 6 "" 0 0 7`))
-	f.Add([]byte(`1 ask "j" 1 1 1 "o" "s" "m" 1 2 3 1 "true" "" 1 "k" "v" 0 0 1 1 1 0`))
+	f.Add([]byte(`2 end "site-1.4-0-1-9" 0 0 0 5 6 "" 0 0 7 .`))
+	f.Add([]byte(`2 ask "j" 1 1 1 "o" "s" "m" 1 2 3 1 "true" "" 1 "k" "v" 0 0 1 1 1 0 .`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		l, ok := parseLine(b)
 		if !ok || len(b) > 0 && b[0] == '{' {

@@ -67,7 +67,9 @@ func newWorkload(t *testing.T, seed uint64, policy string) *workload {
 	}
 	w.state.Observe(&w.events)
 	p := fsm.DefaultParams()
-	p.Policy = policy
+	if !sched.IsProjected(policy) { // those come later
+		p.Policy = policy
+	}
 	w.apply(fsm.Command{ID: fsm.CommandID{Site: "a"}, Body: &fsm.Genesis{Federation: [16]byte{1}, Seed: seed, Params: p}})
 	for i, x := range w.sites {
 		r := w.apply(fsm.Command{ID: fsm.CommandID{Site: x}, Body: &fsm.Register{
@@ -79,6 +81,11 @@ func newWorkload(t *testing.T, seed uint64, policy string) *workload {
 			o.Machines = append(o.Machines, fsm.Machine{Name: fmt.Sprintf("m%d", k), Resources: fsm.Resources{MilliCPU: 4000}})
 		}
 		w.do(x, o)
+	}
+	if p.Policy != policy {
+		p.Policy = policy
+		w.do("a", &fsm.Raise{Version: fsm.Version})
+		w.do("a", &fsm.SetParams{Params: p})
 	}
 	return w
 }
@@ -165,7 +172,7 @@ func (w *workload) run(seconds int, load float64) {
 // TestCalibration: on random workloads under each policy P90 holds for about nine
 // of ten starts, and P50 for about half.
 func TestCalibration(t *testing.T) {
-	for i, policy := range sched.Names() {
+	for i, policy := range append(sched.Names(), sched.Projected()...) {
 		t.Run(policy, func(t *testing.T) {
 			w := newWorkload(t, uint64(i+1), policy)
 			w.run(1500, 0.95)

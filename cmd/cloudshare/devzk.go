@@ -19,7 +19,7 @@ type devZooKeeper struct {
 
 const (
 	devZKTick = 500 * time.Millisecond
-	devZKHeap = 256 // MiB
+	devZKHeap = 512 // MiB
 	// devZKSession gives `dev` the leases that it has on Raft.
 	devZKSession = 2 * time.Second
 	devChroot    = "/cloudshare"

@@ -30,7 +30,7 @@ type client struct {
 	// changed fires when the connection or the session does.
 	changed coord.Broadcast
 	up      atomic.Bool  // there is a session and a connection
-	lost    atomic.Int64 // since when not, Unix nanoseconds; 0 = up
+	lost    atomic.Int64 // since when not (sinceStart); 0 = up
 	shut    atomic.Bool
 	authed  chan struct{} // closed once the credentials were taken
 }
@@ -41,7 +41,7 @@ func connect(p Place, d dial, log zerolog.Logger) (*client, error) {
 		dialer: &dialer{dial: d, tls: p.TLS, most: max(p.session()*2/3, 500*time.Millisecond)}, root: p.Chroot,
 		acl: zk.DigestACL(zk.PermAll, p.User, p.Password), authed: make(chan struct{}),
 	}
-	c.lost.Store(time.Now().UnixNano())
+	c.lost.Store(int64(sinceStart()))
 	servers := slices.Clone(p.Servers)
 	var err error
 	c.zk, c.events, err = zk.Connect(servers, p.session(), zk.WithDialer(c.dialer.open), zk.WithHostProvider(&hosts{}),
@@ -78,7 +78,7 @@ func (c *client) event(e zk.Event) {
 		c.up.Store(true)
 	case zk.StateExpired, zk.StateDisconnected:
 		c.up.Store(false)
-		c.lost.CompareAndSwap(0, time.Now().UnixNano())
+		c.lost.CompareAndSwap(0, int64(sinceStart()))
 	default:
 		return
 	}
@@ -86,12 +86,17 @@ func (c *client) event(e zk.Event) {
 }
 
 // away is for how long there has been no connection.
-func (c *client) away(now time.Time) time.Duration {
+func (c *client) away() time.Duration {
 	if at := c.lost.Load(); at != 0 {
-		return now.Sub(time.Unix(0, at))
+		return sinceStart() - time.Duration(at)
 	}
 	return 0
 }
+
+var processStart = time.Now()
+
+// sinceStart is a clock that nobody sets.
+func sinceStart() time.Duration { return time.Since(processStart) }
 
 // close ends the session, and with it the ephemerals, if a server can be
 // reached; it waits for all calls.

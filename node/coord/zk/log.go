@@ -46,7 +46,7 @@ type Log struct {
 
 	reign   atomic.Pointer[reign] // nil while this member does not lead
 	resting atomic.Bool           // after Demote: this member does not stand
-	holdOff atomic.Int64          // until then, Unix nanoseconds, it lets others lead
+	holdOff atomic.Int64          // until then (sinceStart) it lets others lead
 	// reignNews fires when reign changes.
 	reignNews coord.Broadcast
 	grown     chan struct{} // entries were applied: is a snapshot due?

@@ -27,7 +27,7 @@ type reign struct {
 	first  uint64 // lowest entry that is kept
 	last   *flight
 	flying map[uint64]*flight // sent, not applied
-	bytes  int64              // of the entries from first on, as far as this member knows
+	bytes  int64              // of the entries since the last snapshot, those in flight included
 	moved  coord.Broadcast    // something of these changed
 }
 
@@ -77,7 +77,7 @@ func (l *Log) look(ctx context.Context, w *watches) error {
 	if !l.c.up.Load() {
 		// After a session's time without a word somebody else may lead, and nobody
 		// is known to.
-		if l.c.away(time.Now()) > l.cfg.session() {
+		if l.c.away() > l.cfg.session() {
 			l.abdicate("no server of the ensemble answers")
 			l.tell(l.group.forget())
 		}
@@ -199,7 +199,7 @@ func (l *Log) openReign(ctx context.Context, r *reign, next uint64) error {
 
 // stands says whether this member may lead.
 func (l *Log) stands() bool {
-	return !l.resting.Load() && l.group.isVoter(l.cfg.Site) && time.Now().UnixNano() > l.holdOff.Load()
+	return !l.resting.Load() && l.group.isVoter(l.cfg.Site) && sinceStart() > time.Duration(l.holdOff.Load())
 }
 
 // seize creates the ephemeral that elects, and returns what is there then.
@@ -217,7 +217,7 @@ func (l *Log) handOver(ctx context.Context) {
 		return
 	}
 	l.abdicate("it hands over")
-	l.holdOff.Store(time.Now().Add(l.cfg.session()).UnixNano())
+	l.holdOff.Store(int64(sinceStart() + l.cfg.session()))
 	_, _ = l.c.write(ctx, l.c.remove(pathLeader)) // if it stays, this member leads again
 	signal(l.kick)
 }

@@ -99,7 +99,11 @@ func (l *Log) keepSmall(ctx context.Context) {
 		if r == nil || !r.orders() || !l.due(r) {
 			continue
 		}
-		if err := l.compact(r, l.t.trail); err != nil && r.ctx.Err() == nil {
+		trail := l.t.trail
+		if l.machine.grown.Load() >= l.t.snapshotBytes {
+			trail = 0 // few and long entries: they would take too much
+		}
+		if err := l.compact(r, trail); err != nil && r.ctx.Err() == nil {
 			l.log.Warn().Err(err).Msg("no snapshot written: it is tried again")
 			select {
 			case <-time.After(l.t.poll):
@@ -143,7 +147,12 @@ func (l *Log) compact(r *reign, trail uint64) error {
 	if _, err = l.fenced(r, l.c.set(pathSnapshot, encode(p), version)); err != nil {
 		return l.c.name("write", pathSnapshot, err)
 	}
-	return errors.Join(l.trim(r, at-min(at, max(trail, 1))), l.sweepChunks(r, before, p))
+	err = errors.Join(l.trim(r, at-min(at, max(trail, 1))), l.sweepChunks(r, before, p))
+	r.mu.Lock()
+	r.bytes = l.machine.grown.Load()
+	r.mu.Unlock()
+	r.moved.Fire()
+	return err
 }
 
 // fenced sends operations that hold only while this member leads.
@@ -229,7 +238,6 @@ func (l *Log) trim(r *reign, last uint64) error {
 		}
 		r.mu.Lock()
 		r.first = n
-		r.bytes = l.machine.grown.Load()
 		r.mu.Unlock()
 		r.moved.Fire()
 	}

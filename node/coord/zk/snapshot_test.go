@@ -83,6 +83,34 @@ func TestTreeIsBounded(t *testing.T) {
 	}
 }
 
+// TestLongEntries: few and long entries are bounded by their bytes, and do not
+// stand in each other's way.
+func TestLongEntries(t *testing.T) {
+	c := newCluster(t)
+	c.time.snapshotBytes, c.time.maxBytes = 256<<10, 1<<20
+	all := c.open(t, "a", "b")
+	job := fsm.JobSpec{Num: 1, Count: 1, MaxAttempts: 1, Need: fsm.Resources{MilliCPU: 1}, Payload: make([]byte, 64<<10)}
+	for i := range uint64(40) {
+		cmd := fsm.Command{ID: fsm.CommandID{Site: "a", Incarnation: all[0].inc, Seq: i + 1}, Ack: i, Body: &fsm.Submit{Jobs: []fsm.JobSpec{job}}}
+		if r, err := all[0].l.Propose(patience(t), cmd); err != nil || r[0].Code != fsm.OK {
+			t.Fatalf("entry %d: %v, %v", i, r, err)
+		}
+		all[0].said++
+	}
+	same(t, all)
+	kept := int64(0)
+	n, err := all[0].l.c.children(patience(t), pathLog)
+	for _, name := range n.children {
+		var z node
+		if z, err = all[0].l.c.get(patience(t), pathLog+"/"+name); err == nil {
+			kept += int64(len(z.data))
+		}
+	}
+	if err != nil || kept > c.time.maxBytes+256<<10 {
+		t.Errorf("%d bytes of entries are kept, %v", kept, err)
+	}
+}
+
 func registration(site string, n byte) fsm.Command {
 	return fsm.Command{
 		ID:   fsm.CommandID{Site: site},

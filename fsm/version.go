@@ -4,7 +4,8 @@ import "fmt"
 
 // Version is the newest apply version this code knows: what a batch does to a
 // state never changes within a version (architecture D2). Code that would change
-// it asks State.version and keeps the old way beside the new one.
+// it asks State.version and keeps the old way beside the new one. Version 2 allows
+// the policies by projected waits.
 const Version = 2
 
 // firstVersion is the one that every federation begins with, whatever its

@@ -99,7 +99,8 @@ func (m *member) refusesForSpace(ctx context.Context, r *run) error {
 }
 
 // noSpaceAtAll has a broker's write fail: it stops, says why, and starts again
-// once there is room, with all that it had.
+// once there is room, with all that it had. Small writes have their room already
+// (node/walfile), so a large one comes from another site.
 func (r *run) noSpaceAtAll(ctx context.Context, m *member) error {
 	m.mu.Lock()
 	m.expects = true
@@ -109,6 +110,9 @@ func (r *run) noSpaceAtAll(ctx context.Context, m *member) error {
 		return err
 	}
 	r.say("the disk of %s is full", m.Name)
+	if _, err := r.submit(ctx, 1, plan.Job{Name: "large", Count: 1, Length: time.Second, Sites: []int{3}, Env: 100 << 10}); err != nil {
+		return err
+	}
 	select {
 	case <-p.done:
 	case <-time.After(readyWait):

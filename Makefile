@@ -153,6 +153,10 @@ chaos: need-root build ## break a federation for ten minutes and check it (root;
 chaos-short: need-root build ## the same for three minutes, always alike (root)
 	@$(CHAOS) -binary bin/cloudshare -suite short -seed 1
 
+.PHONY: chaos-zk
+chaos-zk: need-root need-zookeeper build ## the same with the federation's log on a ZooKeeper server (root)
+	@$(CHAOS) -binary bin/cloudshare -suite short -seed 1 -coordination zookeeper
+
 .PHONY: chaos-mutations
 chaos-mutations: need-root need-go ## switch off one safeguard after the other: chaos must notice (root)
 	@$(CHAOS) -mutations

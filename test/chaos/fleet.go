@@ -10,12 +10,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/cloudshare/cloudshare/node/coord/zk/ensemble"
 	"github.com/cloudshare/cloudshare/test/chaos/netlab"
 	"github.com/cloudshare/cloudshare/test/testbed"
 )
@@ -40,6 +42,7 @@ type fleetOptions struct {
 	dir    string
 	sites  int
 	cores  int
+	zk     bool     // the log is on a ZooKeeper server, on a host of its own
 	disks  bool     // each site's data are on a disk that can lose power
 	lines  []string // more lines of every broker's configuration
 	env    []string // more of every broker's environment
@@ -51,6 +54,7 @@ type fleet struct {
 
 	lab     *netlab.Lab
 	members []*member
+	server  *ensemble.Ensemble // nil on Raft
 }
 
 // member is one site: its host, its broker and its disk.
@@ -77,12 +81,21 @@ type process struct {
 // newFleet makes hosts and folders; nothing runs yet. Brokers that end by
 // themselves are told of on ended, which must have room.
 func newFleet(ctx context.Context, opts fleetOptions, ended chan<- string) (*fleet, error) {
-	lab, err := netlab.New(opts.sites)
+	hosts := opts.sites
+	if opts.zk {
+		hosts++
+	}
+	lab, err := netlab.New(hosts)
 	if err != nil {
 		return nil, err
 	}
 	f := &fleet{fleetOptions: opts, lab: lab}
-	for i, h := range lab.Hosts {
+	if opts.zk {
+		if err := f.startZooKeeper(ctx, lab.Hosts[opts.sites]); err != nil {
+			return nil, errors.Join(err, f.stop())
+		}
+	}
+	for i, h := range lab.Hosts[:opts.sites] {
 		name := "site-" + strconv.Itoa(i+1)
 		m := &member{
 			Site: &testbed.Site{
@@ -93,7 +106,7 @@ func newFleet(ctx context.Context, opts fleetOptions, ended chan<- string) (*fle
 			host: h, opts: &f.fleetOptions, ended: ended,
 		}
 		f.members = append(f.members, m)
-		for j, other := range lab.Hosts {
+		for j, other := range lab.Hosts[:opts.sites] {
 			if i != j {
 				m.others = append(m.others, address(other, peerPort))
 			}
@@ -103,6 +116,27 @@ func newFleet(ctx context.Context, opts fleetOptions, ended chan<- string) (*fle
 		}
 	}
 	return f, nil
+}
+
+// startZooKeeper runs the server that has the log. Who is cut off from everybody is
+// cut off from it.
+func (f *fleet) startZooKeeper(ctx context.Context, h *netlab.Host) error {
+	dir := filepath.Join(f.dir, "zookeeper")
+	var err error
+	f.server, err = ensemble.New(ensemble.Config{
+		Dir: dir, Servers: 1, Tick: 500 * time.Millisecond, HeapMiB: 256, Host: h.Addr, Run: h.Start, Dial: h.Dial,
+	})
+	if err != nil {
+		return err
+	}
+	digest := filepath.Join(dir, "digest")
+	if err := os.WriteFile(digest, []byte("chaos:chaos\n"), 0o600); err != nil {
+		return fmt.Errorf("write credentials: %w", err)
+	}
+	f.lines = append(slices.Clone(f.lines), "coordination: zookeeper", "zk: "+f.server.Addrs()+"/chaos", "zk_auth: "+digest, "zk_session: 2s")
+	ctx, cancel := context.WithTimeout(ctx, readyWait)
+	defer cancel()
+	return f.server.Start(ctx)
 }
 
 func address(h *netlab.Host, port int) string { return net.JoinHostPort(h.Addr, strconv.Itoa(port)) }
@@ -288,5 +322,8 @@ func (f *fleet) stop() error {
 		})
 	}
 	all.Wait()
+	if f.server != nil {
+		f.server.Stop()
+	}
 	return errors.Join(errors.Join(errs...), f.lab.Close())
 }

@@ -28,18 +28,19 @@ import (
 
 // options are the flags.
 type options struct {
-	seed      uint64
-	sites     int
-	length    time.Duration
-	disks     bool
-	dir       string
-	binary    string
-	scenario  string
-	suite     string
-	mutations bool
-	mutate    string
-	keep      bool
-	list      bool
+	coordination string
+	seed         uint64
+	sites        int
+	length       time.Duration
+	disks        bool
+	dir          string
+	binary       string
+	scenario     string
+	suite        string
+	mutations    bool
+	mutate       string
+	keep         bool
+	list         bool
 }
 
 func main() {
@@ -55,6 +56,7 @@ func main() {
 	flag.BoolVar(&o.mutations, "mutations", false, "switch off one safeguard after the other: its scenario must fail")
 	flag.StringVar(&o.mutate, "mutate", "", "play without these safeguards, separated by commas; needs a binary built with -tags mutate")
 	flag.BoolVar(&o.keep, "keep", false, "keep logs and marks also when nothing was found")
+	flag.StringVar(&o.coordination, "coordination", "raft", "where the federation's log is: raft or zookeeper (one server, on a host of its own)")
 	flag.BoolVar(&o.list, "list", false, "list the scenarios")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -94,7 +96,7 @@ func (o options) run(ctx context.Context) error {
 
 // inDir builds what is needed and plays the parts.
 func (o options) inDir(ctx context.Context, dir string, parts []part) error {
-	s := stage{dir: dir, binary: o.binary, mutate: o.mutate, keep: o.keep}
+	s := stage{dir: dir, binary: o.binary, mutate: o.mutate, keep: o.keep, zk: o.coordination == "zookeeper"}
 	var err error
 	if s.marker, err = buildMarker(ctx, dir); err != nil {
 		return err

@@ -57,7 +57,7 @@ func scenarios() []scenario {
 // playScenario runs one in a folder and returns what it found.
 func playScenario(ctx context.Context, s scenario, on stage, dir string) ([]check.Violation, error) {
 	opts := s.fleetOptions
-	opts.binary, opts.dir, opts.env = on.binary, dir, on.env()
+	opts.binary, opts.dir, opts.env, opts.zk = on.binary, dir, on.env(), on.zk
 	fmt.Println(s.says)
 	r, err := newRun(ctx, opts, on.marker, os.Stdout)
 	if err != nil {

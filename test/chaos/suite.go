@@ -20,6 +20,7 @@ type stage struct {
 
 	mutate string // safeguards that the brokers work without; "" = none
 	keep   bool   // folders stay
+	zk     bool   // the federation's log is on ZooKeeper
 }
 
 // env is what the brokers' environment has beside this process's.
@@ -85,7 +86,7 @@ func written(list []scenario) []part {
 func drawn(seed uint64, size plan.Size) part {
 	name := fmt.Sprintf("seed %d, %d sites, %s", seed, size.Sites, size.Length)
 	return part{name, func(ctx context.Context, s stage, dir string) ([]check.Violation, error) {
-		opts := fleetOptions{binary: s.binary, dir: dir, env: s.env(), sites: size.Sites, cores: 2, disks: size.Disks}
+		opts := fleetOptions{binary: s.binary, dir: dir, env: s.env(), sites: size.Sites, cores: 2, disks: size.Disks, zk: s.zk}
 		r, err := newRun(ctx, opts, s.marker, os.Stdout)
 		if err != nil {
 			return nil, err

@@ -44,6 +44,21 @@ type Config struct {
 	// Detached servers get a session of their own: they do not end with Ctrl-C at
 	// a terminal.
 	Detached bool
+
+	// Host is the address that servers bind to; empty means 127.0.0.1. Run starts a
+	// server's process and Dial connects to it, where that is not this process's
+	// network; nil means here.
+	Host string
+	Run  func(*exec.Cmd) error
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+// host is where servers listen.
+func (c *Config) host() string {
+	if c.Host == "" {
+		return "127.0.0.1"
+	}
+	return c.Host
 }
 
 // Ensemble is a set of servers on loopback.
@@ -95,7 +110,7 @@ func New(cfg Config) (*Ensemble, error) {
 	for i := range cfg.Servers {
 		id := i + 1
 		s := &Server{
-			Addr: "127.0.0.1:" + strconv.Itoa(ports[3*i]), id: id, dir: filepath.Join(cfg.Dir, strconv.Itoa(id)), cfg: cfg,
+			Addr: net.JoinHostPort(cfg.host(), strconv.Itoa(ports[3*i])), id: id, dir: filepath.Join(cfg.Dir, strconv.Itoa(id)), cfg: cfg,
 		}
 		e.servers = append(e.servers, s)
 		if err := s.configure(ports); err != nil {
@@ -118,7 +133,7 @@ func (e *Ensemble) load() (bool, error) {
 		}
 		for line := range strings.Lines(string(text)) {
 			if port, ok := strings.CutPrefix(strings.TrimSpace(line), "clientPort="); ok {
-				e.servers = append(e.servers, &Server{Addr: "127.0.0.1:" + port, id: id, dir: dir, cfg: e.cfg})
+				e.servers = append(e.servers, &Server{Addr: net.JoinHostPort(e.cfg.host(), port), id: id, dir: dir, cfg: e.cfg})
 			}
 		}
 	}
@@ -129,12 +144,12 @@ func (s *Server) configure(ports []int) error {
 		return err
 	}
 	// forceSync stays on: an acknowledged entry is on the disks of a majority.
-	text := fmt.Sprintf("tickTime=%d\ninitLimit=20\nsyncLimit=10\ndataDir=%s\nclientPort=%s\nclientPortAddress=127.0.0.1\n"+
+	text := fmt.Sprintf("tickTime=%d\ninitLimit=20\nsyncLimit=10\ndataDir=%s\nclientPort=%s\nclientPortAddress=%s\n"+
 		"maxClientCnxns=0\n4lw.commands.whitelist=srvr,mntr,ruok\nautopurge.purgeInterval=1\nautopurge.snapRetainCount=3\n",
-		s.cfg.Tick.Milliseconds(), filepath.Join(s.dir, "data"), s.Addr[strings.LastIndexByte(s.Addr, ':')+1:])
+		s.cfg.Tick.Milliseconds(), filepath.Join(s.dir, "data"), s.Addr[strings.LastIndexByte(s.Addr, ':')+1:], s.cfg.host())
 	if n := len(ports) / 3; n > 1 {
 		for i := range n {
-			text += fmt.Sprintf("server.%d=127.0.0.1:%d:%d\n", i+1, ports[3*i+1], ports[3*i+2])
+			text += fmt.Sprintf("server.%d=%s:%d:%d\n", i+1, s.cfg.host(), ports[3*i+1], ports[3*i+2])
 		}
 	}
 	return errors.Join(
@@ -226,7 +241,11 @@ func (s *Server) Start() error {
 		"org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(s.dir, "zoo.cfg"))
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: s.cfg.Detached}
-	if err := cmd.Start(); err != nil {
+	run := s.cfg.Run
+	if run == nil {
+		run = (*exec.Cmd).Start
+	}
+	if err := run(cmd); err != nil {
 		return fmt.Errorf("start ZooKeeper: %w", err)
 	}
 	done := make(chan struct{})
@@ -294,7 +313,13 @@ func (s *Server) Znodes() int {
 
 // ask sends a four-letter word and returns what follows a prefix in the answer.
 func (s *Server) ask(word, prefix string) string {
-	conn, err := net.DialTimeout("tcp", s.Addr, time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	dial := s.cfg.Dial
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	conn, err := dial(ctx, "tcp", s.Addr)
 	if err != nil {
 		return ""
 	}

@@ -57,7 +57,7 @@ func TestUsage(t *testing.T) {
 	for _, line := range []string{
 		"bogus", "jobs --bogus", "jobs extra", "job", "job a b", "tasks", "logs", "logs x --stream stdin", "logs x --task -1",
 		"sites -o xml", "sites -o csv", "report -o xml", "export --format xml", "debug bundle x", "docs man", "broker --site a --pprof 0.0.0.0:0", "policy bogus", "policy set", "policy set --rate-cpu much", "submit", "submit --count many -- true", "submit --key= -- true", "run --key= -- true", "jobs --limit 0", "tasks x --limit 1001", "broker --site a --join localhost:7701",
-		"submit --env NOVALUE -- true", "submit --env A=1 --env A=2 -- true", "submit -f testdata/none.yaml",
+		"submit --env NOVALUE -- true", "submit --env A=1 --env A=2 -- true", "submit -f testdata/none.yaml", "submit -f testdata/twice.yaml",
 		"submit -f x -- true", "submit -f x --count 3", "submit --count 2 --follow -- true",
 		"dev --sites 0", "dev --sites 99", "dev --cores 0", "dev --http 7700", "dev --http 0.0.0.0:7700", "dev --http 127.0.0.1:65535",
 		"recover", "recover --data-dir x --config y", "recover --data-dir testdata/none", "recover --data-dir testdata/none --hold -1s", "recover --data-dir testdata/none --follow nowhere --yes", "drain site-1", "resume --own", "leave --later", "dev start", "dev start site-1", "dev start site-1 --data-dir testdata/none", "sites --addr ftp://x",

@@ -73,12 +73,14 @@ func showReport(w io.Writer, r *wire.Report) {
 		reportRow(w, &r.Rows[i])
 	}
 	reportRow(w, &r.Total)
-	fmt.Fprintf(w, "\ncore-hours and seconds, seen by %s, archive.scope %s, ends", r.Site, r.Scope)
-	if r.First == nil || r.Last == nil {
-		fmt.Fprintln(w, " of nothing")
-		return
+	ends := "of nothing"
+	if r.First != nil && r.Last != nil {
+		ends = "from " + cell(r.First) + " to " + cell(r.Last)
 	}
-	fmt.Fprintf(w, " from %s to %s\n", cell(r.First), cell(r.Last))
+	fmt.Fprintf(w, "\ncore-hours and seconds, seen by %s, archive.scope %s, ends %s\n", r.Site, r.Scope, ends)
+	if r.By == "site" { // no column adds up to it
+		fmt.Fprintf(w, "the total is %s's: what others lent it counts as used\n", r.Site)
+	}
 }
 
 func reportRow(w io.Writer, x *wire.ReportRow) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -53,7 +54,7 @@ func splitSpecs(text []byte) ([][]byte, error) {
 			return specs, nil
 		}
 		if err != nil {
-			return nil, err
+			return nil, errors.New(strings.Join(strings.Fields(err.Error()), " ")) // it has lines
 		}
 		if doc == nil { // an empty document
 			continue

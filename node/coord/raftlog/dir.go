@@ -52,7 +52,9 @@ type former struct {
 	Peers   []Peer `json:"peers,omitempty"`
 }
 
-const memberVersion = 1
+// memberVersion 2: the newest entries stand in raft.wal, where version 1 does not
+// look; to go on without them would be to forget what was acknowledged.
+const memberVersion = 2
 
 // loadMember returns nil if the directory is not in use.
 func loadMember(dir string) (*member, error) {
@@ -66,14 +68,27 @@ func loadMember(dir string) (*member, error) {
 	var m member
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&m); err != nil || m.Version != memberVersion {
-		return nil, fmt.Errorf("%w: %s/member.json is not of version %d: run the version that wrote it", ErrIdentity, dir, memberVersion)
+	if err := d.Decode(&m); err != nil || m.Version < 1 || m.Version > memberVersion {
+		return nil, fmt.Errorf("%w: %s/member.json is not of version 1 to %d: run the version that wrote it", ErrIdentity, dir, memberVersion)
 	}
 	return &m, nil
 }
 
 // save writes the file so that a crash leaves the old or the new one.
-func (m *member) save(dir string) error { return relay.SaveMember(dir, m) }
+func (m *member) save(dir string) error {
+	m.Version = memberVersion
+	return relay.SaveMember(dir, m)
+}
+
+// openStore opens the store of a directory, which from now on is of this version.
+func (m *member) openStore(dir string) (disk, error) {
+	if m.Version != memberVersion {
+		if err := m.save(dir); err != nil {
+			return nil, err
+		}
+	}
+	return openStore(dir)
+}
 
 func newMember(cfg *Config, line lineage) *member {
 	m := &member{Version: memberVersion, Site: cfg.Site, Node: hex.EncodeToString(cfg.Node[:]), Founder: cfg.Bootstrap}

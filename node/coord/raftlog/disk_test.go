@@ -97,6 +97,46 @@ func TestHangingDiskFails(t *testing.T) {
 	}
 }
 
+// lastWrite is a disk that hangs when the store is closed.
+type lastWrite struct {
+	disk
+	closing, back chan struct{}
+}
+
+func (d lastWrite) Close() error {
+	close(d.closing)
+	<-d.back
+	return d.disk.Close()
+}
+
+// The newest entries are written to bolt at the end: Close does not wait for that,
+// either, if the disk hangs.
+func TestHangingLastWrite(t *testing.T) {
+	c := newCluster(t)
+	c.time.stall, c.time.hang = 20*time.Millisecond, 100*time.Millisecond
+	d := lastWrite{closing: make(chan struct{}), back: make(chan struct{})}
+	c.disk = func(below disk) disk { d.disk = below; return d }
+	a := c.open(t, "a")
+	register(t, a)
+	end := make(chan error, 1)
+	go func() { end <- a.Close() }()
+	<-d.closing
+	select {
+	case err := <-end:
+		if !errors.Is(err, ErrStalled) || !strings.Contains(err.Error(), "close the store") {
+			t.Errorf("close: %v", err)
+		}
+	case <-patience(t).Done():
+		t.Error("it waits")
+	}
+	close(d.back)
+	select {
+	case <-a.closed:
+	case <-time.After(coordtest.Patience):
+		t.Error("goroutines are left although the disk came back")
+	}
+}
+
 // A lone voter has nobody to hand over to: it keeps the lead until it fails.
 func TestLoneVoterKeepsLead(t *testing.T) {
 	c := newCluster(t)

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 	"pgregory.net/rapid"
 
+	"github.com/cloudshare/cloudshare/node/coord/relay"
 	"github.com/cloudshare/cloudshare/node/walfile"
 )
 
@@ -252,4 +253,38 @@ func TestFrontFailsForGood(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestOlderVersionIsKeptOut: before the newest entries stand where an older version
+// does not look, the directory is of a version that it refuses.
+func TestOlderVersionIsKeptOut(t *testing.T) {
+	c := newCluster(t)
+	closed(t, c.open(t, "a"))
+	dir := filepath.Join(c.dir, "a")
+	for what, open := range map[string]func(){
+		"a start": func() { closed(t, c.open(t, "a")) },
+		"a look": func() {
+			if _, err := Inspect(patience(t), c.offline("a", "")); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		m, err := loadMember(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Version = 1
+		if err = relay.SaveMember(dir, m); err != nil {
+			t.Fatal(err)
+		}
+		open()
+		if m, err = loadMember(dir); err != nil || m.Version < 2 {
+			t.Errorf("after %s: %+v, %v", what, m, err)
+		}
+	}
+	m := member{Version: memberVersion + 1}
+	if err := relay.SaveMember(dir, m); err != nil {
+		t.Fatal(err)
+	}
+	c.openErr(t, "a", ErrIdentity, func(*Config) {}, "run the version that wrote it")
 }

@@ -198,7 +198,7 @@ func (o Offline) empty() error {
 
 // write begins a log whose first snapshot is the state in its new epoch.
 func (s *survivor) write(f Founding) (err error) {
-	if s.store, err = openStore(s.Dir); err != nil {
+	if s.store, err = s.member.openStore(s.Dir); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.store.Close()) }()

@@ -46,7 +46,7 @@ func (l *Log) release() error {
 		l.mux.Close()
 	}
 	if l.store != nil {
-		errs = append(errs, l.store.bolt.Close())
+		errs = append(errs, l.store.Close())
 	}
 	if l.lock != nil {
 		errs = append(errs, l.lock.Close())
@@ -85,7 +85,7 @@ func (l *Log) open(ctx context.Context) error {
 	}
 	l.stream.fed = l.line.id
 	l.mux.SetGroup(l.line.id)
-	return l.openRaft(m.Founder)
+	return l.openRaft(m)
 }
 
 // enter makes an empty directory a member's.
@@ -134,8 +134,8 @@ func (l *Log) listen() error {
 	return nil
 }
 
-func (l *Log) openRaft(founder bool) error {
-	bolt, err := openStore(l.cfg.Dir)
+func (l *Log) openRaft(m *member) error {
+	bolt, err := m.openStore(l.cfg.Dir)
 	if err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (l *Log) openRaft(founder bool) error {
 	l.machine.calls = l.calls
 	rc := l.raftConfig()
 	rc.Logger = logger
-	if founder {
+	if m.Founder {
 		err = l.bootstrap(rc, snaps)
 	}
 	if err == nil {

@@ -158,7 +158,7 @@ func (o Offline) open() (*survivor, error) {
 		err = fmt.Errorf("%w: %s has dropped its log to follow another survivor: start it, or run cloudshare recover --follow again", ErrNoData, o.Dir)
 	}
 	if err == nil {
-		s.store, err = openStore(o.Dir)
+		s.store, err = m.openStore(o.Dir)
 	}
 	if err == nil {
 		s.snaps, err = raft.NewFileSnapshotStoreWithLogger(o.Dir, 2, raftLogger(o.Logger))

@@ -198,7 +198,17 @@ func (s *store) DeleteRange(from, to uint64) error {
 		s.forget()
 	}
 	s.mu.Unlock()
-	return s.check("delete log entries", s.bolt.DeleteRange(from, to))
+	const what = "delete log entries"
+	end := s.ops.begin(what, time.Now())
+	err := s.bolt.DeleteRange(from, to)
+	end()
+	return s.check(what, err)
+}
+
+// Close writes what bolt does not have yet, so it is watched as the writes are.
+func (s *store) Close() error {
+	defer s.ops.begin("close the store", time.Now())()
+	return s.bolt.Close()
 }
 
 // Set implements raft.StableStore.

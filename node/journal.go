@@ -138,12 +138,27 @@ func damagedJournal(err error) error {
 	return fmt.Errorf("open journal: %w: check the disk, set the data directory aside and join as a new site (cloudshare guide operator)", err)
 }
 
-// Close closes the file; idempotent. With a write under way it gives up, for that
-// hangs (ErrJournalStalled).
-func (j *Journal) Close() error {
+// Close closes the file; idempotent. It gives up for a disk that hangs
+// (ErrJournalStalled): with a write under way at once, else after journalHang.
+func (j *Journal) Close() error { return j.closeWithin(journalHang) }
+
+func (j *Journal) closeWithin(limit time.Duration) error {
+	hangs := fmt.Errorf("close journal: %w: end the process", ErrJournalStalled)
 	if j.began.Load() != nil {
-		return fmt.Errorf("close journal: %w: end the process", ErrJournalStalled)
+		return hangs
 	}
+	ended := make(chan error, 1)
+	go func() { ended <- j.close() }()
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(limit):
+		return hangs
+	}
+}
+
+// close leaves all changes in bbolt, unless a write has failed.
+func (j *Journal) close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.closed {

@@ -80,3 +80,21 @@ func TestHungJournalFailsTheBroker(t *testing.T) {
 	}
 	release()
 }
+
+// TestCloseWaitsForNoHangingDisk: the journal's newest changes go to bbolt at the
+// end; a disk that hangs then does not hold the process.
+func TestCloseWaitsForNoHangingDisk(t *testing.T) {
+	j, err := OpenJournal(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.mu.Lock() // nothing is written
+	err = j.closeWithin(time.Millisecond)
+	j.mu.Unlock()
+	if !errors.Is(err, ErrJournalStalled) || !strings.Contains(err.Error(), "end the process") {
+		t.Errorf("close: %v", err)
+	}
+	if err = j.Close(); err != nil {
+		t.Errorf("with its disk back: %v", err)
+	}
+}

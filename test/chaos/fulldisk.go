@@ -113,6 +113,9 @@ func (r *run) noSpaceAtAll(ctx context.Context, m *member) error {
 	if _, err := r.submit(ctx, 1, plan.Job{Name: "large", Count: 1, Length: time.Second, Sites: []int{3}, Env: 100 << 10}); err != nil {
 		return err
 	}
+	if r.zk {
+		return r.fullBesideZooKeeper(ctx, m)
+	}
 	select {
 	case <-p.done:
 	case <-time.After(readyWait):
@@ -132,6 +135,25 @@ func (r *run) noSpaceAtAll(ctx context.Context, m *member) error {
 	}
 	if err := m.awaitReady(ctx); err != nil {
 		return broke(check.Progress, "%s does not start after its disk was full: %s", m.Name, err)
+	}
+	return nil
+}
+
+// fullBesideZooKeeper: a broker whose log is elsewhere writes nothing for others'
+// jobs. It goes on, takes no jobs, and is ready once there is room.
+func (r *run) fullBesideZooKeeper(ctx context.Context, m *member) error {
+	m.mu.Lock()
+	m.expects = false
+	m.mu.Unlock()
+	err := within(ctx, lag, check.NoError, m.Name+" refuses", func() error { return m.refusesForSpace(ctx, r) })
+	if err != nil {
+		return err
+	}
+	if err := m.disk.empty(); err != nil {
+		return err
+	}
+	if err := m.awaitReady(ctx); err != nil {
+		return broke(check.Progress, "%s is not ready after its disk was full: %s", m.Name, err)
 	}
 	return nil
 }

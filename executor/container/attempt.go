@@ -85,10 +85,9 @@ func (h *Handler) attend(w *work, prepare func() error) {
 	defer close(w.cleaned)
 	defer w.abort(nil)
 	grown, unlist, err := h.notices.Add(box.Told(w.dir))
-	if err != nil { // its folder was removed
-		h.settle(w, lost("its folder cannot be watched: "+err.Error()))
-		h.clean(w)
-		return
+	if err != nil { // its folder was removed, or there are too many watches
+		h.cfg.Logger.Warn().Err(err).Str("attempt", w.name).Msg("attempt cannot be watched; it is looked at every second")
+		unlist, err = func() {}, nil
 	}
 	defer unlist()
 	if prepare != nil {
@@ -123,10 +122,14 @@ func (h *Handler) watch(w *work, grown <-chan struct{}, fresh bool) {
 			if h.isEnded(w) {
 				return
 			}
-			wait.Reset(time.Hour)
-			if soon {
+			switch {
+			case soon:
 				wait.Reset(pause)
 				pause = min(2*pause, time.Second)
+			case grown == nil:
+				wait.Reset(time.Second)
+			default:
+				wait.Reset(time.Hour)
 			}
 		}
 		fresh = false
@@ -150,8 +153,7 @@ func (h *Handler) watch(w *work, grown <-chan struct{}, fresh bool) {
 func (h *Handler) look(w *work) (soon bool) {
 	word, err := box.Hear(w.dir)
 	if err != nil {
-		h.settle(w, lost("its folder cannot be read: "+err.Error()))
-		return false
+		return h.abandon(w, "its folder cannot be read: "+err.Error())
 	}
 	if word.Run != nil {
 		h.hasBegun(w)
@@ -171,6 +173,17 @@ func (h *Handler) look(w *work) (soon bool) {
 		return false
 	}
 	return h.inquire(w)
+}
+
+// abandon ends an attempt that nothing can be heard of any more: its container is
+// removed before it is told lost. soon: that did not work yet.
+func (h *Handler) abandon(w *work, why string) (soon bool) {
+	if err := h.remove(h.container(w)); err != nil {
+		h.cfg.Logger.Warn().Err(err).Str("attempt", w.name).Str("why", why).Msg("attempt cannot be ended yet, will be tried again")
+		return true
+	}
+	h.settle(w, lost(why))
+	return false
 }
 
 // inquire asks the engine about an attempt that says nothing; soon: it has begun

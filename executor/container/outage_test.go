@@ -4,6 +4,8 @@ package container_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -84,6 +86,23 @@ func TestEngineAway(t *testing.T) {
 		t.Errorf("got %+v, want what ran through all of it stopped", res)
 	}
 	awaitNone(t, e)
+}
+
+// TestFolderRemoved: nothing can be heard of an attempt whose folder is gone; it
+// is ended for certain before it is told lost.
+func TestFolderRemoved(t *testing.T) {
+	e := engines.Start(t, engines.Docker)
+	r := open(t, config(t, e))
+	id := r.start(r.shell("sleep 1000"))
+	r.running(id)
+	r.must(os.RemoveAll(filepath.Join(r.cfg.Dir, "attempts", id.String())))
+	r.must(r.Stop(t.Context(), id, "test"))
+	if res := r.end(id); res.Cause != executor.Vanished || !strings.Contains(res.Detail, "folder") {
+		t.Errorf("got %+v", res)
+	}
+	if n := containers(t, e); n > 0 {
+		t.Errorf("told lost while %d containers are there", n)
+	}
 }
 
 // TestEngineHangs: a start is not waited for long, and nothing is offered until

@@ -162,18 +162,24 @@ func (b *boxed) start() error {
 		return err
 	}
 	defer null.Close()
-	// The kernel is to kill the task for memory, not its watchdog.
-	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
+	// The kernel is to kill the task for memory, not its watchdog. Opened first:
+	// what is not dumpable may not open it.
+	if oom, oerr := os.OpenFile("/proc/self/oom_score_adj", os.O_WRONLY, 0); oerr == nil {
+		defer oom.Close()
+		_, _ = oom.WriteString("500")
+		defer func() { _, _ = oom.WriteString("0") }()
+	}
+	// Before there is a task: it is the same user, and must not look into us.
+	if err = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("close this process to others: %w", err)
+	}
 	b.Pid, err = syscall.ForkExec(path, t.Command, &syscall.ProcAttr{
 		Dir: dir, Env: env, Sys: &syscall.SysProcAttr{Setsid: true, PidFD: &b.child},
 		Files: []uintptr{null.Fd(), b.out.Files[0].Fd(), b.out.Files[1].Fd()},
 	})
-	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("0"), 0)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", t.Command[0], err)
 	}
-	// From now on the task, which is the same user, cannot look into us.
-	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	return nil
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 )
 
 // Lie is something that a site might do to wait less.
@@ -101,35 +100,12 @@ func (s *Study) Incentives(ctx context.Context, workers int, save func([]Gain)) 
 	if err := s.Validate(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	keys := s.keys()
-	indexes := make(chan int)
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	for range max(1, workers) {
-		wg.Go(func() {
-			for i := range indexes {
-				gains, err := s.gains(ctx, i, keys[i])
-				if err != nil {
-					cancel(err)
-					continue
-				}
-				mu.Lock()
-				save(gains)
-				mu.Unlock()
-			}
+	return each(ctx, workers, keys, nil, func(ctx context.Context, i int) ([]Gain, error) { return s.gains(ctx, i, keys[i]) },
+		func(gains []Gain) error {
+			save(gains)
+			return nil
 		})
-	}
-	for i := range keys {
-		select {
-		case indexes <- i:
-		case <-ctx.Done():
-		}
-	}
-	close(indexes)
-	wg.Wait()
-	return context.Cause(ctx)
 }
 
 // gains plays one instance.

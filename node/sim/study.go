@@ -217,6 +217,12 @@ func (s *Study) Run(ctx context.Context, workers int, done map[int]bool, save fu
 	if err != nil {
 		return err
 	}
+	return each(ctx, workers, keys, done, func(ctx context.Context, i int) (*Row, error) { return s.row(ctx, i, keys[i], sample(i)) }, save)
+}
+
+// each plays the instances that done does not hold, on so many workers, and calls
+// save for each, one call at a time.
+func each[T any](ctx context.Context, workers int, keys []key, done map[int]bool, play func(context.Context, int) (T, error), save func(T) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	indexes := make(chan int)
@@ -225,10 +231,10 @@ func (s *Study) Run(ctx context.Context, workers int, done map[int]bool, save fu
 	for range max(1, workers) {
 		wg.Go(func() {
 			for i := range indexes {
-				row, err := s.row(ctx, i, keys[i], sample(i))
+				result, err := play(ctx, i)
 				mu.Lock()
 				if err == nil && ctx.Err() == nil {
-					err = save(row)
+					err = save(result)
 				}
 				mu.Unlock()
 				if err != nil {

@@ -46,7 +46,7 @@ func (s *Server) around(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		begin := s.metrics.now()
 		res := c.Response()
-		res.Writer = newDeadlineWriter(res.Writer, s.cfg.BodyTimeout)
+		res.Writer = newDeadlineWriter(res.Writer, s.cfg.BodyTimeout, &s.untaken)
 		res.Before(func() {
 			if s.conns.crowd() {
 				res.Header().Set("Connection", "close")

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -96,8 +97,10 @@ type Server struct {
 	waiters, followers places
 	// bodies are those that come slowly.
 	bodies places
-	frames frames
-	pages  *web.Pages
+	// untaken are the bytes of large answers that clients have not taken yet.
+	untaken atomic.Int64
+	frames  frames
+	pages   *web.Pages
 	// searches has one for each search among all brokers that goes on.
 	searches chan struct{}
 	// archiveReads has one for each report or export that goes on.

@@ -105,7 +105,7 @@ const maxScan = 20_000
 
 // MaxPageBytes of payload is what one page of jobs holds, and at least one job:
 // a thousand of the largest jobs would be a gigabyte, copied while Apply waits.
-const MaxPageBytes = 4 << 20
+const MaxPageBytes = 1 << 20
 
 // Jobs returns up to limit jobs that arrived before the given Seq (0 = the
 // newest), newest first, and the Seq to go on with (0 = no more). It looks at

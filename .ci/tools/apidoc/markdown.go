@@ -28,7 +28,7 @@ What holds everywhere:
 - **X-CloudShare-Index** is the number of the last log entry that the answering broker had applied. A write is answered when it is
   applied there, so a read after it at the same broker sees it.
 - **Lists** are ` + "`{\"items\": [], \"next\": \"\"}`" + `; a ` + "`next`" + ` that is not empty is the ` + "`cursor`" + ` of the next page, at the same broker (400 bad-cursor at another).
-  A page may be shorter than its ` + "`limit`" + `: a few MiB of specs end one of jobs.
+  A page may be shorter than its ` + "`limit`" + `: about 1 MiB of specs ends one of jobs.
 - **Blocking reads**: with ` + "`index` and `wait`" + ` a read answers when something changed after that index, or the time is over.
 - **It stays.** Routes, fields, states and problem types are added to; what would break a client is said in the
   [CHANGELOG](../../../CHANGELOG.md).

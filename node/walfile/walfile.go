@@ -173,9 +173,6 @@ func (w *File) Generation() uint64 { return w.gen }
 // one, and none of it.
 func (w *File) Held() uint64 { return w.gen - 1 }
 
-// Err is why nothing works any more, nil while it does.
-func (w *File) Err() error { return w.broken }
-
 // Fits reports whether there is room for a record of n bytes.
 func (w *File) Fits(n int) bool { return int64(headSize+n+padding(n)) <= w.size-w.end }
 

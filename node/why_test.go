@@ -183,7 +183,10 @@ func TestPolicyByWaits(t *testing.T) {
 	a.accept(t, `{"command":["sleep"]}`)
 	bag := a.accept(t, `{"command":["sleep"],"count":5,"timeout":"60s"}`)
 	for _, s := range []*testSite{a, b} {
-		s.await(t, func(s *fsm.State) bool { j, _ := s.Job(bag.ID); return s.Policy() == sched.Alone && j.Counts[fsm.Queued] == 4 })
+		s.await(t, func(s *fsm.State) bool {
+			j, _ := s.Job(bag.ID)
+			return s.Policy() == sched.Alone && j.Counts[fsm.Queued] == 4
+		})
 	}
 	other := b.accept(t, `{"command":["sleep"],"timeout":"60s"}`)
 	a.await(t, func(s *fsm.State) bool { _, ok := s.Job(other.ID); return ok })

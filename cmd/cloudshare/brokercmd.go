@@ -42,7 +42,7 @@ are found again at the next start, unless --stop-tasks is given.`,
 			if check {
 				return a.showConfig(s)
 			}
-			if err := s.checkFounding(); err != nil {
+			if err = s.checkFounding(); err != nil {
 				return err
 			}
 			cfg, err := s.settled()

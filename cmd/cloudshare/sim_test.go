@@ -162,6 +162,10 @@ func TestSimRefusals(t *testing.T) {
 	if err := os.WriteFile(huge, fmt.Appendf(nil, job+job+job+"1 90000"+job[3:], 1, 2, 3, 4), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	long := filepath.Join(dir, "long.swf")
+	if err := os.WriteFile(long, []byte(fmt.Sprintf(job, 1)+"2 900000000"+fmt.Sprintf(job, 2)[3:]), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	var all strings.Builder
 	for _, c := range []struct {
 		line string
@@ -170,6 +174,7 @@ func TestSimRefusals(t *testing.T) {
 		{"sim run", exitUsage},
 		{"sim table1", exitUsage},
 		{"sim run --cores 3 SAMPLE", exitUsage},
+		{"sim run --cores 0 SAMPLE", exitUsage},
 		{"sim run --load 0 SAMPLE", exitUsage},
 		{"sim run --scenario 4 SAMPLE", exitUsage},
 		{"sim run --sites 13 SAMPLE", exitUsage},
@@ -211,8 +216,10 @@ func TestSimRefusals(t *testing.T) {
 		{"sim incentives --workers -1 SAMPLE", exitUsage},
 		{"sim run EMPTY", exitError},
 		{"sim run none.swf", exitError},
+		{"sim run .", exitError},
+		{"sim run --period 0 LONG", exitUsage},
 	} {
-		line := strings.NewReplacer("SAMPLE", sampleLog, "EMPTY", empty, "HUGE", huge).Replace(c.line)
+		line := strings.NewReplacer("SAMPLE", sampleLog, "EMPTY", empty, "HUGE", huge, "LONG", long).Replace(c.line)
 		code, out, errs := cli(t, "", strings.Fields(line)...)
 		errs = errs[strings.Index(errs, "cloudshare: "):]
 		if code != c.code || out != "" || strings.Count(errs, "\n") != 1 {

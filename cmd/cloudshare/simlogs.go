@@ -25,7 +25,7 @@ func (a *app) openLogs(ctx context.Context, paths []string, list string) (logs [
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		w, err := m.open(path)
+		w, err := m.open(ctx, path)
 		if err != nil {
 			return nil, err
 		}
@@ -47,9 +47,9 @@ type malformed struct {
 }
 
 // open reads one log.
-func (m *malformed) open(path string) (*sim.Workload, error) {
+func (m *malformed) open(ctx context.Context, path string) (*sim.Workload, error) {
 	m.told = 0
-	w, err := sim.OpenWorkload(path, m.add)
+	w, err := sim.OpenWorkload(ctx, path, m.add)
 	if m.told > maxLogNotes {
 		m.app.note("%s: %d more malformed lines", path, m.told-maxLogNotes)
 	}

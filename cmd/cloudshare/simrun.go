@@ -60,7 +60,7 @@ users are different people.`,
 	f.StringVar(&r.policy, "policy", sched.Default, "policy")
 	f.IntVar(&r.scenario, "scenario", 1, "1 equal cores, 2 cores by Zipf's law, 3 background load")
 	f.IntVar(&s.Sites, "sites", s.Sites, "sites")
-	f.Int64Var(&s.Cores, "cores", 0, "cores of all sites, 0 = as many as --load says")
+	f.Int64Var(&s.Cores, "cores", 0, "cores of all sites, instead of as many as --load says")
 	f.Float64Var(&s.Load, "load", s.Load, "work of the period over the cores' time in it")
 	f.DurationVar(&r.period, "period", 24*time.Hour, "length of the period of submissions, 0 = all of the log, or all after --from")
 	f.Int64Var(&r.from, "from", -1, "second of the log at which the period begins, -1 = drawn by the seed")
@@ -79,8 +79,11 @@ users are different people.`,
 	return cmd
 }
 
-// idle refuses flags that would change nothing beside the others.
+// idle refuses flags that would change nothing, alone or beside the others.
 func (r *simRun) idle(given func(flag string) bool) error {
+	if given("cores") && r.setup.Cores == 0 {
+		return usage("--cores 0: every site needs one; leave the flag out for as many as --load says")
+	}
 	return idleFlags(given, map[string]string{
 		"load":       when(r.setup.Cores > 0, "with --cores"),
 		"zipf":       when(r.scenario != int(sim.Zipf), "but in --scenario 2"),
@@ -192,6 +195,9 @@ func (r *simRun) instance(w *sim.Workload, rules sim.Rules) (*sim.Instance, erro
 	if s.Period == 0 {
 		from = max(from, 0)
 		s.Period = max(1, w.Span()+1-from) // what begins after the end is refused below
+		if err := s.Validate(); err != nil {
+			return nil, fmt.Errorf("%s from second %d to its last job: %w; choose a --period", w.Name, from, err)
+		}
 	}
 	if from < 0 {
 		var err error

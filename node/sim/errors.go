@@ -23,4 +23,7 @@ var (
 	ErrBusy = errors.New("another study writes there now: wait for its end, or use another folder")
 	// ErrTheorem means that a policy's total wait is not the counted one.
 	ErrTheorem = errors.New("the total wait depends on the policy")
+
+	errFolder = errors.New("it is a folder: name the logs in it")
+	errNoFile = errors.New("it is no regular file: use another folder")
 )

@@ -3,6 +3,7 @@ package sim
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,6 +33,9 @@ func OpenResults(path string, s *Study) (*Results, error) {
 	}
 	if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil { // gone with the file's last user
 		return nil, errors.Join(fmt.Errorf("open results %s: %w", path, ErrBusy), f.Close())
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() { // a device or a pipe may have no end
+		return nil, errors.Join(fmt.Errorf("open results %s: %w", path, cmp.Or(err, errNoFile)), f.Close())
 	}
 	r := &Results{f: f, study: s, keys: s.keys(), rows: map[int]*Row{}}
 	if err := r.load(s.Mark()); err != nil {

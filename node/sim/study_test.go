@@ -21,7 +21,7 @@ import (
 
 func sample(t *testing.T) *Workload {
 	t.Helper()
-	w, err := OpenWorkload("testdata/sample.swf", func(p swf.Problem) { t.Error(p) })
+	w, err := OpenWorkload(t.Context(), "testdata/sample.swf", func(p swf.Problem) { t.Error(p) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +240,7 @@ func TestWorkloadDropsAndSorts(t *testing.T) {
 	if w.Lines != 4 || w.Dropped != 2 || w.Malformed != 1 || problems != 1 || w.Unsorted != 2 {
 		t.Errorf("%+v", w)
 	}
-	want := []Job{{Number: 3, Submit: 0, Run: 11, Width: 2, User: 3}, {Number: 1, Submit: 5, Run: 3600, Width: 2, User: 3}}
+	want := []Job{{Number: 3, Submit: 0, Run: 11, Width: 2, Asked: 7200, User: 3}, {Number: 1, Submit: 5, Run: 3600, Width: 2, Asked: 7200, User: 3}}
 	if len(w.Jobs) != 2 || w.Jobs[0] != want[0] || w.Jobs[1] != want[1] {
 		t.Errorf("jobs %+v", w.Jobs)
 	}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -45,8 +46,17 @@ type Workload struct {
 }
 
 // ReadWorkload reads a log, plain or gzipped. report hears of each malformed
-// line. Errors are those of package swf, and ErrNoWork.
+// line. Errors are those of package swf, ErrNoWork, and ErrBadCase for a log of
+// more than ten million jobs.
 func ReadWorkload(src io.Reader, name string, report func(swf.Problem)) (*Workload, error) {
+	return readWorkload(src, name, report, maxJobs)
+}
+
+// maxJobs bounds what a log takes in memory: half a gigabyte. A small compressed
+// file may hold any number of jobs.
+const maxJobs = 10_000_000
+
+func readWorkload(src io.Reader, name string, report func(swf.Problem), most int) (*Workload, error) {
 	sum := sha256.New()
 	r := swf.NewReader(src, name, report)
 	r.CopyTo(sum)
@@ -64,6 +74,9 @@ func ReadWorkload(src io.Reader, name string, report func(swf.Problem)) (*Worklo
 			w.Unsorted++
 		}
 		latest = max(latest, j.Submit)
+		if len(w.Jobs) == most {
+			return nil, fmt.Errorf("read workload: %s:%d: %w: more than %d jobs; cut the log", name, r.Line(), ErrBadCase, most)
+		}
 		if !w.add(&j) && w.Dropped == 1 {
 			w.firstDropped = r.Line()
 		}
@@ -78,19 +91,47 @@ func ReadWorkload(src io.Reader, name string, report func(swf.Problem)) (*Worklo
 	return w, w.settle()
 }
 
-// OpenWorkload reads a log's file and names the workload after it.
-func OpenWorkload(path string, report func(swf.Problem)) (*Workload, error) {
-	f, err := os.Open(path)
+// OpenWorkload reads a log's file and names the workload after it. It ends with
+// ctx, also when the file is a pipe in which nothing comes.
+func OpenWorkload(ctx context.Context, path string, report func(swf.Problem)) (*Workload, error) {
+	f, err := openLog(ctx, path)
 	if err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
 	defer f.Close()
+	defer context.AfterFunc(ctx, func() { _ = f.Close() })() // a read that waits ends
 	w, err := ReadWorkload(f, path, report)
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("read log %s: %w", path, context.Cause(ctx))
+	}
 	if err != nil {
 		return nil, err
 	}
 	w.Name = strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".gz"), ".swf")
 	return w, nil
+}
+
+// openLog opens a file that is no folder. A pipe opens once somebody writes to it,
+// which may be never.
+func openLog(ctx context.Context, path string) (*os.File, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%s: %w", path, errFolder)
+	}
+	type opened struct {
+		f   *os.File
+		err error
+	}
+	done := make(chan opened, 1)
+	go func() {
+		f, err := os.Open(path)
+		done <- opened{f, err}
+	}()
+	select {
+	case o := <-done:
+		return o.f, o.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%s: %w", path, context.Cause(ctx))
+	}
 }
 
 // add takes a job that ran, and says whether it did. A log's times are whole seconds almost always: a

@@ -17,6 +17,8 @@ var (
 	ErrTruncated = errors.New("the compressed file is cut off or damaged: fetch it again")
 	// ErrEmpty: not a single job could be read.
 	ErrEmpty = errors.New("no job in the log")
+	// ErrMalformed: more than MaxProblems lines are not as the format wants them.
+	ErrMalformed = errors.New("too many malformed lines: is it in the Standard Workload Format, plain or gzipped?")
 
 	errNotNumber = errors.New("not a number")
 	errNotWhole  = errors.New("not a whole number")
@@ -25,6 +27,9 @@ var (
 const (
 	// MaxLine bounds a line in bytes; a longer one is a problem, and skipped.
 	MaxLine = 64 << 10
+	// MaxProblems bounds the lines that are reported and passed over; what has more
+	// is no log, and a list of them might fill the disk.
+	MaxProblems = 1_000_000
 	// maxHeader bounds the header lines that are kept.
 	maxHeader = 10_000
 )
@@ -89,9 +94,14 @@ func unzip(src io.Reader) (io.Reader, error) {
 }
 
 // Next returns the next job, io.EOF after the last one. Any other error names
-// file and line; nothing can be read after it. A log without jobs is ErrEmpty.
+// file and line; nothing can be read after it. A log without jobs is ErrEmpty, one
+// of more than MaxProblems malformed lines ErrMalformed.
 func (r *Reader) Next() (Job, error) {
 	for r.err == nil {
+		if r.problems > MaxProblems {
+			r.err = fmt.Errorf("%s:%d: %w", r.name, r.line, ErrMalformed)
+			break
+		}
 		line, long, err := r.readLine()
 		if err != nil {
 			r.err = r.wrap(err)

@@ -248,3 +248,13 @@ func readKnown(t *testing.T, path string) {
 		t.Errorf("%s: jobs, users, malformed lines %v, want %v; %q", name, got, want, problems[:min(3, len(problems))])
 	}
 }
+
+// A small compressed file may hold any number of malformed lines: no list of them
+// is to fill the disk.
+func TestFarTooManyMalformedLines(t *testing.T) {
+	heard := 0
+	r := NewReader(strings.NewReader(strings.Repeat("x\n", MaxProblems+2)), "bomb.swf", func(Problem) { heard++ })
+	if _, err := r.Next(); !errors.Is(err, ErrMalformed) || !strings.HasPrefix(err.Error(), "bomb.swf:1000001: ") || heard != MaxProblems+1 {
+		t.Errorf("%d lines reported, %v", heard, err)
+	}
+}

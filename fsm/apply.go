@@ -32,6 +32,7 @@ func (s *State) Apply(b *Batch) ([]Result, error) {
 		results[i] = s.execute(&b.Commands[i], b.Elapsed)
 	}
 	if s.founded != 0 {
+		s.beginWaits()
 		s.flushWaits()
 		s.match()
 		s.reserve()
@@ -152,7 +153,7 @@ func (s *State) setParams(c *SetParams) Result {
 	if c.Params.QuantumMs != p.QuantumMs || c.Params.LeaseMs != p.LeaseMs || c.Params.MarginMs != p.MarginMs {
 		return Result{Code: BadParams}
 	}
-	if most := sched.MaxSites(c.Params.Policy); most > 0 && len(s.sites) > most {
+	if most := sched.MaxSites(c.Params.Policy); c.Params.Policy != p.Policy && most > 0 && len(s.sites) > most {
 		return Result{Code: PolicySites}
 	}
 	s.useParams(c.Params)
@@ -171,7 +172,7 @@ func (s *State) useParams(p Params) {
 	s.params = p
 	s.policy, _ = sched.New(p.Policy, p.Running) // Validate has tried it
 	if changed {
-		s.switchWaits()
+		s.dropWaits()
 	}
 	s.plan()
 }

@@ -182,3 +182,23 @@ func TestEstimates(t *testing.T) {
 	}
 	w.check()
 }
+
+// TestWhoNeverLends: a site without cores that only uses goes last, and what all
+// the others are ahead of it is told as without end.
+func TestWhoNeverLends(t *testing.T) {
+	for _, policy := range sched.Projected() {
+		w := newWaiting(t, policy, 1, "a", "b", "c")
+		w.register("user")
+		w.submit("user", w.job("user", 5))
+		w.at(1000)
+		for _, x := range []string{"a", "b"} {
+			w.submit(x, w.job(x, 3))
+		}
+		v, ok := w.s.Why(JobID{"user", 1})
+		last := v.Turns[len(v.Turns)-1]
+		if !ok || last.Site != "user" || !last.Endless {
+			t.Errorf("%s: %+v", policy, v.Turns)
+		}
+		w.check()
+	}
+}

@@ -35,13 +35,22 @@ func (s *State) CanUse(policy string) error {
 	return nil
 }
 
-// switchWaits begins or ends counting after the policy changed. Whatever was
-// counted under another policy is dropped.
-func (s *State) switchWaits() {
+// dropWaits drops what was counted under another policy.
+func (s *State) dropWaits() {
+	if s.waits == nil {
+		return
+	}
 	for _, x := range s.sites {
 		x.waits, x.account.Projection = waitSite{}, sched.Projection{}
 	}
-	if s.waits = nil; !sched.IsProjected(s.params.Policy) {
+	s.waits = nil
+}
+
+// beginWaits begins counting if the policy is one by projected waits, with what is
+// there now. It costs as much as there are jobs, so it is done once an entry, after
+// all commands, however many of them changed the policy.
+func (s *State) beginWaits() {
+	if s.waits != nil || !sched.IsProjected(s.params.Policy) {
 		return
 	}
 	now := s.quanta(s.time)

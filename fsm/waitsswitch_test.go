@@ -1,0 +1,75 @@
+package fsm
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/cloudshare/cloudshare/sched"
+)
+
+// TestOtherParamsAboveTheLimit: with a thirteenth site CE goes on for SHAPLEY, and
+// the other parameters can be changed still.
+func TestOtherParamsAboveTheLimit(t *testing.T) {
+	names := make([]string, sched.MaxShapley)
+	for i := range names {
+		names[i] = fmt.Sprintf("s%02d", i)
+	}
+	w := newWaiting(t, sched.Shapley, 1, names...)
+	w.register("late")
+	p := w.s.params
+	p.PreferOwn = !p.PreferOwn
+	if r := w.do("late", &SetParams{Params: p}); r.Code != OK || w.s.params != p {
+		t.Errorf("another parameter under SHAPLEY with 13 sites: %v", r.Code)
+	}
+	if w.s.Policy() != sched.CE {
+		t.Errorf("%s counts", w.s.Policy())
+	}
+	w.check()
+}
+
+// TestSwitchesOfOneEntryBeginOnce: however often an entry changes the policy, the
+// last one begins once, with all that the entry's commands left waiting. To begin
+// costs as much as there are jobs, and anybody may put a thousand switches into an
+// entry: it allocates for one.
+func TestSwitchesOfOneEntryBeginOnce(t *testing.T) {
+	const jobs, switches = 10_000, 1001
+	w := newWaiting(t, sched.Alone, 1, "a", "b")
+	for range jobs / 1000 {
+		specs := make([]JobSpec, 1000)
+		for i := range specs {
+			specs[i] = w.job("a", 1)
+		}
+		w.must("a", &Submit{Jobs: specs})
+	}
+	w.at(5000)
+	var cmds []Command
+	for i := range switches {
+		p := w.s.params
+		p.Policy = []string{sched.CE, sched.SimplDirect}[i%2]
+		cmds = append(cmds, w.cmd("a", &SetParams{Params: p}))
+	}
+	cmds = append(cmds, w.cmd("b", &Submit{Jobs: []JobSpec{w.job("b", 4)}}))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	results := w.apply(cmds...)
+	runtime.ReadMemStats(&after)
+	for i, r := range results {
+		if r.Code != OK {
+			t.Fatalf("command %d: %v", i, r.Code)
+		}
+	}
+	if got := after.TotalAlloc - before.TotalAlloc; got > 16<<20 {
+		t.Errorf("%d switches in one entry allocate %d MiB", switches, got>>20)
+	}
+	w.check()
+	if w.s.Policy() != sched.CE || w.s.waits.since != w.s.time {
+		t.Errorf("%s counts since %d, it is %d", w.s.Policy(), w.s.waits.since, w.s.time)
+	}
+	if got := w.s.waits.all; got.Units != jobs+4-2 || got.Started != (sched.Int128{}) {
+		t.Errorf("all wait %+v", got)
+	}
+	if _, err := reborn(w.s); err != nil {
+		t.Error(err)
+	}
+}

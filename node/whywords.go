@@ -113,12 +113,20 @@ func ground(v *fsm.WhyView, t *fsm.TurnView, who string) string {
 	return balance(v, t, who, 1)
 }
 
+// endless core-hours beyond a fair share are no wait: some coalition without this
+// site has no core at all, and its wait counts as without end. The least that a
+// site's share may have of that is 1/5544, by SHAPLEY of 12: 7·10⁹ core-hours.
+const endless = 1e9
+
 // longer says what a site's tasks wait beyond their fair share.
 func longer(v *fsm.WhyView, t *fsm.TurnView, whose string) string {
 	if t.Endless {
 		return whose + " site has no core, and alone " + whose + " jobs would wait for ever"
 	}
 	n, than := waited(v, t.Excess), "than their fair share of all waiting"
+	if n > endless {
+		return "without " + whose + " site's cores other sites' jobs would wait for ever"
+	}
 	as := "as long as their fair share of all waiting"
 	if v.Policy == sched.Alone {
 		than, as = "than they would alone", "as long as they would alone"

@@ -35,8 +35,7 @@ var _ coord.Log = (*Log)(nil)
 // call is one Propose. Its fields are guarded by the group's mu.
 type call struct {
 	from    *Log
-	ids     []fsm.CommandID
-	cmds    [][]byte
+	cmds    []encoded
 	bytes   int
 	term    uint64        // if not 0: for the lead of this term only
 	ordered uint64        // entry, 0 = not yet
@@ -45,6 +44,12 @@ type call struct {
 	ended   bool
 	results []fsm.Result
 	err     error
+}
+
+// encoded is a command as it stands in an entry.
+type encoded struct {
+	id   fsm.CommandID
+	data []byte
 }
 
 type callState uint8
@@ -86,8 +91,8 @@ func (l *Log) reachable() bool { return !l.closed && !l.cut && l.err == nil }
 
 // Propose implements coord.Log.
 func (l *Log) Propose(ctx context.Context, cmds ...fsm.Command) ([]fsm.Result, error) {
-	c, err := l.encode(cmds)
-	if err != nil {
+	c := &call{}
+	if _, err := l.encode(c, cmds, make([]byte, 0, 64*len(cmds))); err != nil {
 		return nil, fmt.Errorf("propose: %w: %w", coord.ErrRefused, err)
 	}
 	if ctx.Err() != nil {
@@ -151,15 +156,15 @@ func (l *Log) abandon(ctx context.Context, c *call) ([]fsm.Result, error) {
 	return nil, err
 }
 
-func (l *Log) encode(cmds []fsm.Command) (*call, error) {
+// encode makes a call of commands; their bytes are appended to buf.
+func (l *Log) encode(c *call, cmds []fsm.Command, buf []byte) ([]byte, error) {
 	if len(cmds) == 0 {
 		return nil, errors.New("no commands")
 	}
 	if len(cmds) > maxCallCommands {
 		return nil, fmt.Errorf("%w: %d commands, the limit of one call is %d", coord.ErrTooLarge, len(cmds), maxCallCommands)
 	}
-	c := &call{from: l, ids: make([]fsm.CommandID, 0, len(cmds)), cmds: make([][]byte, 0, len(cmds))}
-	buf := make([]byte, 0, 64*len(cmds)) // most are smaller
+	c.from, c.cmds = l, slices.Grow(c.cmds[:0], len(cmds))
 	for i := range cmds {
 		cmd := &cmds[i]
 		if cmd.ID.Site != l.site {
@@ -177,13 +182,12 @@ func (l *Log) encode(cmds []fsm.Command) (*call, error) {
 		start := len(buf)
 		buf = fsm.AppendCommand(buf, *cmd)
 		b := buf[start:len(buf):len(buf)]
-		c.ids = append(c.ids, cmd.ID)
-		c.cmds = append(c.cmds, b)
+		c.cmds = append(c.cmds, encoded{cmd.ID, b})
 		if c.bytes += len(b); c.bytes > fsm.MaxCommand {
 			return nil, fmt.Errorf("%w: more than %d bytes in one call: split it", coord.ErrTooLarge, fsm.MaxCommand)
 		}
 	}
-	return c, nil
+	return buf, nil
 }
 
 // restored settles the calls that a snapshot has executed; others that were
@@ -195,13 +199,13 @@ func (l *Log) restored() {
 		if c.ordered == 0 || c.ordered > l.applied {
 			continue
 		}
-		res := make([]fsm.Result, 0, len(c.ids))
-		for _, id := range c.ids {
-			if r, ok := l.m.Result(id); ok && id.Seq > 0 {
+		res := make([]fsm.Result, 0, len(c.cmds))
+		for _, cmd := range c.cmds {
+			if r, ok := l.m.Result(cmd.id); ok && cmd.id.Seq > 0 {
 				res = append(res, r)
 			}
 		}
-		if len(res) == len(c.ids) {
+		if len(res) == len(c.cmds) {
 			c.settle(res, nil)
 			continue
 		}

@@ -148,6 +148,11 @@ func TestTogether(t *testing.T) {
 	if _, err := g.Together(Call{logs[0], []fsm.Command{{ID: fsm.CommandID{Site: "a"}, Body: &fsm.SiteLost{Site: "b", Term: 1}}}}); !errors.Is(err, coord.ErrRefused) {
 		t.Errorf("a site loss among others: %v", err)
 	}
+	g.Heal("c") // its given up call is delivered now, and settles nothing else
+	results, err = g.Together(propose(logs[2], 3, 1), propose(logs[0], 5001, 2))
+	if err != nil || len(results) != 2 || len(results[0]) != 1 || len(results[1]) != 2 {
+		t.Errorf("after all that: %d results, %v", len(results), err)
+	}
 }
 
 // However much is ordered together, the entries in memory stay few, and a member

@@ -3,6 +3,7 @@ package mem
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node/coord"
@@ -28,19 +29,12 @@ const maxHeader = 64
 // Errors: coord.ErrRefused and nothing was ordered, or the proposing member did
 // not apply its call (coord.ErrUnknown).
 func (g *Group) Together(calls ...Call) ([][]fsm.Result, error) {
-	made := make([]*call, len(calls))
-	for i := range calls {
-		c, err := calls[i].Log.encode(calls[i].Commands)
-		if err == nil && c.term != 0 {
-			err = errAlone
-		}
-		if err != nil {
-			return nil, fmt.Errorf("propose call %d together: %w: %w", i, coord.ErrRefused, err)
-		}
-		made[i] = c
-	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	made, err := g.together.encode(calls)
+	if err != nil {
+		return nil, err
+	}
 	g.flush() // what waits already goes first
 	for i, c := range made {
 		if c.state() != orderable {
@@ -53,18 +47,45 @@ func (g *Group) Together(calls ...Call) ([][]fsm.Result, error) {
 		g.deliver()
 	}
 	g.pack(made, fsm.MaxCommands, fsm.MaxBatch-maxHeader)
+	for i := before - g.base; i < uint64(len(g.entries)); i++ {
+		g.entries[i].calls = nil // settled, or given up below
+	}
 	results := make([][]fsm.Result, len(made))
 	for i, c := range made {
 		if !c.ended {
-			c.gone = true
 			return nil, fmt.Errorf("propose call %d together: %w: site %s has not applied it: %w", i, coord.ErrUnknown, c.from.site, c.from.behind())
 		}
 		results[i] = c.results
 	}
-	for i := before - g.base; i < uint64(len(g.entries)); i++ {
-		g.entries[i].calls = nil // settled
-	}
 	return results, g.trim()
+}
+
+// scratch is the memory of the calls that Together orders; nothing keeps them
+// once it has returned.
+type scratch struct {
+	calls []call
+	made  []*call
+	buf   []byte
+}
+
+// encode makes calls of what is proposed.
+func (m *scratch) encode(calls []Call) ([]*call, error) {
+	m.calls = slices.Grow(m.calls[:0], len(calls))[:len(calls)]
+	m.made, m.buf = m.made[:0], m.buf[:0]
+	for i := range calls {
+		c := &m.calls[i]
+		*c = call{cmds: c.cmds[:0]}
+		buf, err := calls[i].Log.encode(c, calls[i].Commands, m.buf)
+		if err == nil && c.term != 0 {
+			err = errAlone
+		}
+		if err != nil {
+			return nil, fmt.Errorf("propose call %d together: %w: %w", i, coord.ErrRefused, err)
+		}
+		m.buf = buf
+		m.made = append(m.made, c)
+	}
+	return m.made, nil
 }
 
 // keep is how many bytes of entries Together leaves in memory at least, before it

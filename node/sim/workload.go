@@ -47,14 +47,14 @@ type Workload struct {
 
 // ReadWorkload reads a log, plain or gzipped. report hears of each malformed
 // line. Errors are those of package swf, ErrNoWork, and ErrBadCase for a log of
-// more than ten million jobs.
+// more than six million jobs.
 func ReadWorkload(src io.Reader, name string, report func(swf.Problem)) (*Workload, error) {
 	return readWorkload(src, name, report, maxJobs)
 }
 
-// maxJobs bounds what a log takes in memory: half a gigabyte. A small compressed
-// file may hold any number of jobs.
-const maxJobs = 10_000_000
+// maxJobs bounds what reading a log takes in memory: so many take less than a
+// gigabyte at most. A small compressed file may hold any number of jobs.
+const maxJobs = 6_000_000
 
 func readWorkload(src io.Reader, name string, report func(swf.Problem), most int) (*Workload, error) {
 	sum := sha256.New()

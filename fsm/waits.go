@@ -20,10 +20,12 @@ type waits struct {
 	changes []sched.Change
 	changed []int32 // sites with a change in this entry; Invariant: empty between entries
 	due     dues
-	// As of entry aheadAt, for all ranks in it.
+	// For all ranks of an entry: what waited when its match began, and from the
+	// first rank on (aheadAt) what they will go on waiting. An assignment does not
+	// change what was waited until now, so when that is taken makes no difference.
+	queued  int64
 	aheadAt uint64
 	ahead   sched.Int128
-	queued  int64
 	scratch sched.Account
 }
 
@@ -247,6 +249,7 @@ func (s *State) flushWaits() {
 	if w == nil {
 		return
 	}
+	w.queued = w.all.Units
 	if s.prolong(); len(w.changed) == 0 {
 		return
 	}

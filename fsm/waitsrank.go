@@ -11,7 +11,7 @@ func (s *State) ranked(x *site) *sched.Account {
 	}
 	w.queues.Count(int(x.id))
 	if w.aheadAt != s.index {
-		w.aheadAt, w.ahead, w.queued = s.index, s.waitsAhead(), w.all.Units
+		w.aheadAt, w.ahead = s.index, s.waitsAhead()
 	}
 	w.scratch = x.account
 	p := &w.scratch.Projection

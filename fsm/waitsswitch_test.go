@@ -73,3 +73,27 @@ func TestSwitchesOfOneEntryBeginOnce(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestAheadIsTakenOnceAnEntry: what each that waits has ahead is shared among all
+// that waited when the match began, also among those that it takes before it has
+// to compare sites.
+func TestAheadIsTakenOnceAnEntry(t *testing.T) {
+	w := newWaiting(t, sched.Alone, 0, "a", "b")
+	at := func(owner, only string) JobSpec {
+		j := w.job(owner, 1)
+		j.Only = []string{only}
+		return j
+	}
+	w.submit("a", at("a", "a"), at("a", "b"))
+	w.submit("b", at("b", "b"))
+	w.at(1000)
+	for _, r := range w.apply(w.cmd("a", w.offering("a", 1)), w.cmd("b", w.offering("b", 1))) {
+		if r.Code != OK {
+			t.Fatal(r.Code)
+		}
+	}
+	if got := w.s.waits.queued; got != 3 {
+		t.Errorf("shared among %d units, three waited", got)
+	}
+	w.check()
+}

@@ -210,12 +210,18 @@ func (v *mirror) task(x *mirrorSite, key mirrorKey, e *Event) {
 		x.waited += t.width * (e.Time - max(t.queuedMs, x.from))
 		t.waits, t.assignedMs, t.length = false, e.Time, t.booked
 	case EventTaskRequeued:
+		queued := t.queuedMs
 		t.waits, t.queuedMs = true, e.Time
 		if e.End == EndFailed || e.End == EndTimedOut || e.End == EndStopped { // charged
 			v.ended(x, &t, e)
 			if x.present {
 				x.change.New.Add(t.width, t.booked, 0)
 			}
+			break
+		}
+		x.change.Corrected = x.change.Corrected.Add(sched.Mul64(t.width, t.booked-t.length))
+		if !x.present { // it is released anew when its owner is back
+			x.change.Gone.Add(t.width, t.booked, max(queued, v.since))
 		}
 	default:
 		switch {

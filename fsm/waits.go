@@ -146,10 +146,20 @@ func (s *State) noteRan(a *attempt, start, end int64) {
 }
 
 // noteNotRun tells them that an attempt ended uncharged. A task that waits again
-// is still the same release; one that ended ran for nothing.
+// is still the same release, as long as it was thought at first, and leaves them
+// if its owner is away; one that ended ran for nothing.
 func (s *State) noteNotRun(a *attempt) {
-	if s.waits != nil && !s.waitsAgain(a) {
+	if s.waits == nil {
+		return
+	}
+	if !s.waitsAgain(a) {
 		s.correct(a, 0)
+		return
+	}
+	j := s.jobs.get(a.seq)
+	s.correct(a, j.booked)
+	if x := s.sites[j.owner]; !x.present() {
+		s.note(x).Gone.Add(widthOf(j.class.need), j.booked, max(s.quanta(a.queuedMs), s.waits.since))
 	}
 }
 

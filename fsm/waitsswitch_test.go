@@ -97,3 +97,46 @@ func TestAheadIsTakenOnceAnEntry(t *testing.T) {
 	}
 	w.check()
 }
+
+// TestLostRunLeavesNothing: what a lost attempt was thought to run longer leaves
+// the virtual queues with it: its task is one of its estimated length again, and
+// counts as one, also if its owner is away when it is lost.
+func TestLostRunLeavesNothing(t *testing.T) {
+	for _, away := range []bool{false, true} {
+		w := newWaiting(t, sched.Alone, 0, "a", "b", "c")
+		lose := func(x string) {
+			w.apply(w.cmd("c", &SiteLost{Site: x, Incarnation: w.inc[x], Term: w.term}))
+		}
+		alone := func() (q sched.QueueState) { // a's own, where nothing starts without a core
+			i := 0
+			for x := range w.s.waits.queues.All {
+				if i == 1+int(w.s.byName["a"].id) {
+					q = x.State()
+				}
+				i++
+			}
+			return q
+		}
+		w.must("b", w.offering("b", 1))
+		j := w.job("a", 1)
+		j.TimeoutMs = 1000
+		w.submit("a", j)
+		w.at(10_000)
+		w.apply()
+		if got := alone(); got.Units != 1 || got.Work != sched.Int64(16_000) {
+			t.Fatalf("long past its estimate: %+v", got)
+		}
+		if away {
+			lose("a")
+		}
+		lose("b")
+		if away {
+			w.register("a")
+		}
+		w.apply()
+		if got := alone(); got.Units != 1 || got.Work != sched.Int64(1000) {
+			t.Errorf("away %v: after its attempt was lost: %+v", away, got)
+		}
+		w.check()
+	}
+}

@@ -69,15 +69,12 @@ func (m *machine) restore(n uint64, r io.Reader, calls *relay.Calls) error {
 	return err
 }
 
-// freeze returns the state and the entry it is of.
-func (m *machine) freeze() (coord.Snapshot, uint64, error) {
+// freeze returns the state, the entry it is of, and what had grown by then.
+func (m *machine) freeze() (s coord.Snapshot, at uint64, grown int64, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s, err := m.m.Snapshot()
-	if err == nil {
-		m.grown.Store(0)
-	}
-	return s, m.position.Now(), err
+	s, err = m.m.Snapshot()
+	return s, m.position.Now(), m.grown.Load(), err
 }
 
 // with calls f beside no Apply.

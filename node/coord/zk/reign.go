@@ -192,6 +192,7 @@ func (l *Log) openReign(ctx context.Context, r *reign, next uint64) error {
 	r.open, r.next, r.first, r.bytes = true, next, first, l.machine.grown.Load()
 	r.mu.Unlock()
 	r.moved.Fire()
+	signal(l.grown) // the log may be full already, and then nothing else says so
 	l.calls.FirstEntry()
 	l.calls.LeadChanged()
 	return nil

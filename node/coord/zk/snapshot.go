@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -123,36 +124,49 @@ func (l *Log) due(r *reign) bool {
 }
 
 // compact writes a snapshot, then the pointer, then deletes what neither a new
-// member nor one that is at most trail entries behind needs.
+// member nor one that is at most trail entries behind needs. If the newest
+// snapshot is of now it only deletes: who wrote it may have been cut off before.
 func (l *Log) compact(r *reign, trail uint64) error {
 	before, version, err := l.pointer(r.ctx)
 	if err != nil {
 		return err
 	}
-	s, at, err := l.machine.freeze()
+	s, at, taken, err := l.machine.freeze()
 	if err != nil {
 		return fmt.Errorf("freeze the state: %w", err)
 	}
 	defer s.Release()
-	p := pointer{Entry: at, Term: r.term}
-	if at <= before.Entry {
-		return nil
+	now := before
+	if at > before.Entry {
+		now = pointer{Entry: at, Term: r.term}
+		if version, err = l.replace(r, s, before, version, &now); err != nil {
+			return err
+		}
 	}
-	if err = l.sweepChunks(r, before); err != nil {
-		return err
-	}
-	if err = l.writeChunks(r, s, &p); err != nil {
-		return fmt.Errorf("write snapshot of entry %d: %w", at, err)
-	}
-	if _, err = l.fenced(r, l.c.set(pathSnapshot, encode(p), version)); err != nil {
-		return l.c.name("write", pathSnapshot, err)
-	}
-	err = errors.Join(l.trim(r, at-min(at, max(trail, 1))), l.sweepChunks(r, before, p))
+	err = errors.Join(l.trim(r, now.Entry-min(now.Entry, max(trail, 1))), l.sweepChunks(r, version, before, now))
+	// Only now: what failed stays due.
+	l.machine.grown.Add(-taken)
 	r.mu.Lock()
 	r.bytes = l.machine.grown.Load()
 	r.mu.Unlock()
 	r.moved.Fire()
 	return err
+}
+
+// replace writes a snapshot and the pointer to it, and returns the pointer's
+// version.
+func (l *Log) replace(r *reign, s coord.Snapshot, before pointer, version int32, now *pointer) (int32, error) {
+	if err := l.sweepChunks(r, version, before); err != nil {
+		return 0, err
+	}
+	if err := l.writeChunks(r, s, now); err != nil {
+		return 0, fmt.Errorf("write snapshot of entry %d: %w", now.Entry, err)
+	}
+	res, err := l.fenced(r, l.c.set(pathSnapshot, encode(now), version))
+	if err != nil {
+		return 0, l.c.name("write", pathSnapshot, err)
+	}
+	return res[1].Stat.Version, nil
 }
 
 // fenced sends operations that hold only while this member leads.
@@ -244,9 +258,10 @@ func (l *Log) trim(r *reign, last uint64) error {
 	return nil
 }
 
-// delete deletes znodes, those that are already gone included.
-func (l *Log) delete(r *reign, paths []string) error {
-	ops := make([]any, 0, len(paths))
+// delete deletes znodes, those that are already gone included, as long as all
+// checks hold.
+func (l *Log) delete(r *reign, paths []string, checks ...any) error {
+	ops := slices.Clone(checks)
 	for _, p := range paths {
 		ops = append(ops, l.c.remove(p))
 	}
@@ -254,7 +269,7 @@ func (l *Log) delete(r *reign, paths []string) error {
 	if errors.Is(err, zk.ErrNoNode) && len(paths) > 1 {
 		// An attempt whose answer was lost, or somebody's hand: one by one.
 		for _, p := range paths {
-			if err = l.delete(r, []string{p}); err != nil {
+			if err = l.delete(r, []string{p}, checks...); err != nil {
 				return err
 			}
 		}
@@ -266,8 +281,9 @@ func (l *Log) delete(r *reign, paths []string) error {
 	return nil
 }
 
-// sweep deletes the children of a znode that gone picks.
-func (l *Log) sweep(r *reign, path string, gone func(name string) bool) error {
+// sweep deletes the children of a znode that gone picks, as long as all checks
+// hold.
+func (l *Log) sweep(r *reign, path string, gone func(name string) bool, checks ...any) error {
 	all, err := l.c.children(r.ctx, path)
 	if err != nil {
 		return err
@@ -280,7 +296,7 @@ func (l *Log) sweep(r *reign, path string, gone func(name string) bool) error {
 	}
 	for len(paths) > 0 {
 		n := min(len(paths), maxDeletes)
-		if err := l.delete(r, paths[:n]); err != nil {
+		if err := l.delete(r, paths[:n], checks...); err != nil {
 			return err
 		}
 		paths = paths[n:]
@@ -288,15 +304,17 @@ func (l *Log) sweep(r *reign, path string, gone func(name string) bool) error {
 	return nil
 }
 
-// sweepChunks deletes the chunks of all snapshots but some.
-func (l *Log) sweepChunks(r *reign, but ...pointer) error {
+// sweepChunks deletes the chunks of all snapshots but some, as long as the pointer
+// is of a version: a server that lags could have shown one of before, and the
+// chunks of the present snapshot as nobody's.
+func (l *Log) sweepChunks(r *reign, version int32, but ...pointer) error {
 	keep := map[string]bool{}
 	for _, p := range but {
 		for i := range p.Sums {
 			keep[p.chunk(i)] = true
 		}
 	}
-	return l.sweep(r, pathSnapshots, func(name string) bool { return !keep[pathSnapshots+"/"+name] })
+	return l.sweep(r, pathSnapshots, func(name string) bool { return !keep[pathSnapshots+"/"+name] }, l.c.check(pathSnapshot, version))
 }
 
 // sweepParts deletes the parts of entries that were never written: their lead lost

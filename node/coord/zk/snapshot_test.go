@@ -111,6 +111,52 @@ func TestLongEntries(t *testing.T) {
 	}
 }
 
+// TestLeadOfMuch: who has applied more than the log may hold takes the lead all
+// the same.
+func TestLeadOfMuch(t *testing.T) {
+	c := newCluster(t)
+	c.time.snapshotBytes, c.time.maxBytes = 64<<10, 128<<10
+	all := c.open(t, "a", "b")
+	for i := range uint64(10) {
+		job := fsm.JobSpec{Num: i + 1, Count: 1, MaxAttempts: 1, Need: fsm.Resources{MilliCPU: 1}, Payload: make([]byte, 32<<10)}
+		cmd := fsm.Command{ID: fsm.CommandID{Site: "a", Incarnation: all[0].inc, Seq: i + 1}, Ack: i, Body: &fsm.Submit{Jobs: []fsm.JobSpec{job}}}
+		if _, err := all[0].l.Propose(patience(t), cmd); err != nil {
+			t.Fatal(err)
+		}
+		all[0].said++
+	}
+	same(t, all)
+	c.MoveLead(t)
+	talk(t, all, func() {})
+}
+
+// TestTrimmingGoesOn: a lead that was cut off between the pointer and trimming
+// leaves a log that is trimmed although no newer snapshot can be written.
+func TestTrimmingGoesOn(t *testing.T) {
+	c := newCluster(t)
+	c.time.tick = time.Hour
+	all := c.open(t, "a")
+	l := all[0].l
+	for range 10 {
+		if err := all[0].say(patience(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := l.reign.Load()
+	if err := l.compact(r, 1<<40); err != nil { // all entries stay
+		t.Fatal(err)
+	}
+	if _, n := c.nodes(t, l); n < 10 {
+		t.Fatalf("%d entries: the test shows nothing", n)
+	}
+	if err := l.compact(r, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, n := c.nodes(t, l); n != 1 {
+		t.Errorf("%d entries are left", n)
+	}
+}
+
 func registration(site string, n byte) fsm.Command {
 	return fsm.Command{
 		ID:   fsm.CommandID{Site: site},

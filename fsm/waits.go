@@ -110,8 +110,12 @@ func (s *State) noteWithdrawn(j *job, n, queuedMs int64) {
 	}
 	x := s.sites[j.owner]
 	s.waitMore(x, j, -n, queuedMs)
-	if x.present() {
-		s.note(x).Gone.Add(n*widthOf(j.class.need), j.booked, s.floorOf(x, queuedMs))
+	switch width := widthOf(j.class.need); {
+	case !x.present():
+	case j.entry == s.index && queuedMs == j.queuedMs && s.note(x).New.Units >= n*width: // they were never there
+		s.note(x).New.Sub(n*width, j.booked, 0)
+	default:
+		s.note(x).Gone.Add(n*width, j.booked, s.floorOf(x, queuedMs))
 	}
 }
 
@@ -215,7 +219,10 @@ func (s *State) noteAway(x *site) {
 		return
 	}
 	now, p := s.quanta(s.time), &x.account.Projection
-	s.note(x).Gone.Plus(sched.Batch{Units: p.Units, Work: x.waits.booked, Released: p.Released})
+	c := s.note(x)
+	c.Gone.Plus(sched.Batch{Units: p.Units, Work: x.waits.booked, Released: p.Released})
+	c.Gone.Minus(sched.Batch{Units: c.New.Units, Work: c.New.Work, Released: sched.Mul64(c.New.Units, now)})
+	c.New = sched.Batch{} // what came in this entry was never there
 	waited := p.At(now).Sub(p.Started)
 	s.waits.all.Units -= p.Units
 	s.waits.all.Released = s.waits.all.Released.Sub(p.Released)

@@ -140,3 +140,27 @@ func TestLostRunLeavesNothing(t *testing.T) {
 		w.check()
 	}
 }
+
+// TestWhatComesAndGoesInOneEntry: a job that is submitted and cancelled in one entry,
+// or whose site leaves in it, was never there.
+func TestWhatComesAndGoesInOneEntry(t *testing.T) {
+	for _, leave := range []bool{false, true} {
+		w := newWaiting(t, sched.Alone, 0, "a", "b")
+		j := w.job("a", 3)
+		var then Body = &Cancel{Job: JobID{"a", j.Num}, Task: -1}
+		if leave {
+			then = &Leave{}
+		}
+		for i, r := range w.apply(w.cmd("a", &Submit{Jobs: []JobSpec{j}}), w.cmd("a", then)) {
+			if r.Code != OK {
+				t.Fatalf("command %d: %v", i, r.Code)
+			}
+		}
+		for q := range w.s.waits.queues.All {
+			if got := q.State().Units; got != 0 {
+				t.Errorf("leave %v: %d units wait in a virtual queue", leave, got)
+			}
+		}
+		w.check()
+	}
+}

@@ -95,6 +95,7 @@ func (b backend) hasRoom(r *reign) bool {
 func (l *Log) settle(r *reign, f *flight) relay.Outcome {
 	for {
 		changed := l.c.changed.Wait()
+		session := l.c.zk.SessionID()
 		res, err := l.write(r, f)
 		at := failedAt(res, err)
 		switch {
@@ -111,9 +112,9 @@ func (l *Log) settle(r *reign, f *flight) relay.Outcome {
 		case errors.Is(err, zk.ErrBadVersion) && at == 0:
 			signal(l.kick)
 			l.lose(r, "another member leads")
-			return l.find(f)
+			return l.find(f, session)
 		case errors.Is(err, zk.ErrNodeExists):
-			if o := l.find(f); o != relay.Refused {
+			if o := l.find(f, session); o != relay.Refused {
 				return o
 			}
 			l.fail(fmt.Errorf("append: %w: %s%s is there, and this lead did not write it: somebody else writes into the tree",
@@ -181,8 +182,10 @@ func (l *Log) holds(path string, data []byte) bool {
 	return err == nil && n.found && bytes.Equal(n.data, data)
 }
 
-// find looks an entry up that cannot be written any more.
-func (l *Log) find(f *flight) relay.Outcome {
+// find looks an entry up that cannot be written any more. What is missing counts
+// only in the session in which that was learnt: a new one may begin at a server
+// that lags behind.
+func (l *Log) find(f *flight, session int64) relay.Outcome {
 	n, err := l.c.get(l.ctx, logPath(f.n))
 	switch {
 	case err != nil:
@@ -194,7 +197,7 @@ func (l *Log) find(f *flight) relay.Outcome {
 	}
 	// Not there: never written, or written, executed and trimmed by now.
 	p, _, err := l.pointer(l.ctx)
-	if err != nil || p.Entry >= f.n {
+	if err != nil || p.Entry >= f.n || l.c.zk.SessionID() != session {
 		return relay.Unknown
 	}
 	return relay.Refused

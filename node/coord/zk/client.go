@@ -29,10 +29,12 @@ type client struct {
 
 	// changed fires when the connection or the session does.
 	changed coord.Broadcast
-	up      atomic.Bool  // there is a session and a connection
-	lost    atomic.Int64 // since when not (sinceStart); 0 = up
-	shut    atomic.Bool
-	authed  chan struct{} // closed once the credentials were taken
+	// connects counts the connections that had a session.
+	connects atomic.Uint64
+	up       atomic.Bool  // there is a session and a connection
+	lost     atomic.Int64 // since when not (sinceStart); 0 = up
+	shut     atomic.Bool
+	authed   chan struct{} // closed once the credentials were taken
 }
 
 // connect begins a client; it does not wait for a server.
@@ -74,6 +76,7 @@ func (c *client) event(e zk.Event) {
 	}
 	switch e.State {
 	case zk.StateHasSession:
+		c.connects.Add(1)
 		c.lost.Store(0)
 		c.up.Store(true)
 	case zk.StateExpired, zk.StateDisconnected:

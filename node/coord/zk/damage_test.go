@@ -130,8 +130,15 @@ func TestWrongPlaces(t *testing.T) {
 	cfg.Place = c.place
 	c.refused(t, cfg, ErrIdentity, c.place.Chroot+"/federation")
 
-	// A tree that a newer version wrote.
-	conn := c.leader(t).c
+	// A tree that a newer version wrote. Who is in it would stop.
+	if err := c.leader(t).Close(); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := connect(c.place, nil, testLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.close()
 	for text, want := range map[string]error{`{"version":99}`: ErrVersion, `hello`: ErrTree} {
 		n, err := conn.get(patience(t), pathFederation)
 		if err != nil {
@@ -151,6 +158,68 @@ func TestWrongPlaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.refused(t, joining("b"), ErrDenied, c.place.Chroot+pathLog, "anybody")
+}
+
+// TestAnotherTree: a member that comes back to a chroot that holds another
+// federation by now stops, and leaves it alone.
+func TestAnotherTree(t *testing.T) {
+	c := newCluster(t)
+	c.time.tick = time.Hour
+	s := c.open(t, "a")[0]
+	c.Cut("a")
+	other, err := connect(c.place, nil, testLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.close()
+	wipe(t, other, c.place.Chroot)
+	err = Found(patience(t), c.place, Seed{
+		Federation: [16]byte{2}, Lineage: [16]byte{3}, Entry: s.m.Index() + 1, State: strings.NewReader("another state"),
+	}, testLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := dump(t, c.place)
+	c.Heal("a")
+	fails(t, s.l, ErrIdentity, c.place.Chroot+"/federation", "another tree")
+	if after := dump(t, c.place); after != before {
+		t.Errorf("the tree was\n%s\nand is\n%s", before, after)
+	}
+}
+
+// wipe deletes a znode and all below it.
+func wipe(t *testing.T, c *client, path string) {
+	t.Helper()
+	n, err := once(patience(t), c, func() ([]string, error) {
+		names, _, err := c.zk.Children(path)
+		return names, err
+	})
+	for _, name := range n {
+		wipe(t, c, path+"/"+name)
+	}
+	if err == nil {
+		_, err = once(patience(t), c, func() (node, error) { return node{}, c.zk.Delete(path, -1) })
+	}
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		t.Fatal(err)
+	}
+}
+
+// TestOpenChroot: a chroot below which anybody may delete is no place to found in.
+func TestOpenChroot(t *testing.T) {
+	c := newCluster(t)
+	other, err := connect(c.place, nil, testLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.close()
+	if err := other.ensureRoot(patience(t)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.zk.SetACL(c.place.Chroot, zk.WorldACL(zk.PermAll), -1); err != nil {
+		t.Fatal(err)
+	}
+	c.refused(t, c.config("a", coordtest.NewMachine()), ErrDenied, c.place.Chroot, "anybody")
 }
 
 // fails waits until a member stops by itself, and wants its reason.

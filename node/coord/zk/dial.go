@@ -48,7 +48,7 @@ func (d *dialer) open(_, addr string, timeout time.Duration) (net.Conn, error) {
 		return nil, net.ErrClosed
 	}
 	d.conn = conn
-	return &patient{conn, d.most}, nil
+	return &patient{Conn: conn, most: d.most}, nil
 }
 
 func (d *dialer) secure(ctx context.Context, conn net.Conn, addr string) (net.Conn, error) {
@@ -76,14 +76,24 @@ func (d *dialer) close() {
 
 // patient bounds the library's patience: it waits ten times as long for a
 // server's greeting as for anything else, so that a stopped server would hold up
-// a member that could reach another.
+// a member that could reach another. What follows goes by the session's timeout
+// that the ensemble has given, which may be longer than the one asked for.
 type patient struct {
 	net.Conn
-	most time.Duration
+	most    time.Duration
+	greeted bool
 }
 
-// SetReadDeadline implements net.Conn.
+// SetReadDeadline implements net.Conn. The library takes the deadline away behind
+// the first bytes of the greeting; the bound holds for the rest of it, too.
 func (p *patient) SetReadDeadline(t time.Time) error {
+	if p.greeted {
+		return p.Conn.SetReadDeadline(t)
+	}
+	if t.IsZero() {
+		p.greeted = true
+		return nil
+	}
 	if latest := time.Now().Add(p.most); t.After(latest) {
 		t = latest
 	}

@@ -39,6 +39,9 @@ func (rd *reader) step(ctx context.Context) error {
 	n := l.machine.position.Now() + 1
 	r := l.reign.Load()
 	if r == nil || !r.orders() {
+		if err := l.sameTree(ctx); err != nil {
+			return err
+		}
 		return rd.read(ctx, n)
 	}
 	f, err := r.own(ctx, n)

@@ -152,6 +152,10 @@ func plant(ctx context.Context, c *client, ch charter, ptr pointer, but []string
 	if err := c.ensureRoot(ctx); err != nil {
 		return err
 	}
+	// Who may delete there could take /lead away, and with it the fence.
+	if err := c.checkACL(ctx, ""); err != nil {
+		return err
+	}
 	ops := []any{c.create(pathFederation, encode(ch), 0)}
 	for _, n := range []struct {
 		path string

@@ -42,7 +42,9 @@ type Log struct {
 	mux     *relay.Mux
 	calls   *relay.Calls
 	machine machine
-	nonce   string // of this Log, in its ephemerals: site/random
+	// sure is the connection (client.connects) on which this tree was seen last.
+	sure  atomic.Uint64
+	nonce string // of this Log, in its ephemerals: site/random
 
 	reign   atomic.Pointer[reign] // nil while this member does not lead
 	resting atomic.Bool           // after Demote: this member does not stand

@@ -37,14 +37,20 @@ func Export(ctx context.Context, p Place, m coord.Machine, log zerolog.Logger, w
 		s := Sealed{Epoch: c.Epoch}
 		s.Federation, _ = parseID(c.Federation) // parseCharter has read both
 		s.Lineage, _ = parseID(c.Lineage)
-		var err error
-		if s.Term, s.Moved, err = l.c.seal(ctx); err != nil {
-			return err
+		for {
+			var err error
+			session := l.c.zk.SessionID()
+			if s.Term, s.Moved, err = l.c.seal(ctx); err != nil {
+				return err
+			}
+			if err = l.readAll(ctx); err != nil {
+				return err
+			}
+			// A new session may have begun at a server that lags behind the seal.
+			if l.c.zk.SessionID() == session {
+				return write(s)
+			}
 		}
-		if err = l.readAll(ctx); err != nil {
-			return err
-		}
-		return write(s)
 	})
 	if err != nil {
 		return fmt.Errorf("export %s: %w", p, err)

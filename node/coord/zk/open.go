@@ -1,6 +1,7 @@
 package zk
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -150,7 +151,7 @@ func (l *Log) readCharter(ctx context.Context) (*charter, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, path := range []string{pathFederation, pathLead, pathLog} {
+	for _, path := range []string{"", pathFederation, pathLead, pathLog} {
 		if err := l.c.checkACL(ctx, path); err != nil {
 			return nil, err
 		}
@@ -158,17 +159,49 @@ func (l *Log) readCharter(ctx context.Context) (*charter, error) {
 	return &c, nil
 }
 
+// sameTree looks whether the chroot still holds the tree that this member is of,
+// once a connection: somebody may have replaced it while there was none.
+func (l *Log) sameTree(ctx context.Context) error {
+	connection := l.c.connects.Load()
+	if l.sure.Load() == connection {
+		return nil
+	}
+	n, err := l.c.get(ctx, pathFederation)
+	if err == nil {
+		err = l.recognize(n)
+	}
+	if err == nil {
+		l.sure.Store(connection)
+	}
+	return err
+}
+
+// recognize refuses a charter that is not this member's.
+func (l *Log) recognize(n node) error {
+	path := l.c.root + pathFederation
+	if !n.found {
+		return fmt.Errorf("%w: %s is missing", ErrDamaged, path)
+	}
+	c, err := parseCharter(path, n.data)
+	if err == nil && c.Lineage != hex.EncodeToString(l.line[:]) {
+		err = fmt.Errorf("%w: %s is now federation %s in epoch %d: somebody has put another tree in the place of this broker's: name the chroot of its own",
+			ErrIdentity, path, c.Federation, c.Epoch)
+	}
+	return err
+}
+
 // checkACL refuses a znode that is not for the holder of the credentials alone.
 func (c *client) checkACL(ctx context.Context, path string) error {
 	var acl []zk.ACL
 	_, err := c.persist(ctx, "read the ACL of", path, func() (node, error) {
-		list, _, err := c.zk.GetACL(c.root + path)
+		list, _, err := c.zk.GetACL(cmp.Or(c.root+path, "/"))
 		acl = list
 		return node{}, err
 	})
 	for _, a := range acl {
 		if err == nil && a.Scheme == "world" && a.Perms&^zk.PermRead != 0 {
-			err = fmt.Errorf("%w: anybody may change %s%s: give it to the digest user alone", ErrDenied, c.root, path)
+			err = fmt.Errorf("%w: anybody may change %s: give it to the digest user alone, or name a chroot that is not there yet",
+				ErrDenied, cmp.Or(c.root+path, "/"))
 		}
 	}
 	return err

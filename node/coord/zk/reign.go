@@ -85,7 +85,14 @@ func (l *Log) look(ctx context.Context, w *watches) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.cfg.session())
 	defer cancel()
-	if err := l.appear(ctx); err != nil {
+	charter, err := w.read(ctx, l.c, pathFederation)
+	if err == nil {
+		err = l.recognize(charter)
+	}
+	if err == nil {
+		err = l.appear(ctx)
+	}
+	if err != nil {
 		return err
 	}
 	holder, err := w.read(ctx, l.c, pathLeader)

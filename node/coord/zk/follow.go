@@ -39,9 +39,6 @@ func (rd *reader) step(ctx context.Context) error {
 	n := l.machine.position.Now() + 1
 	r := l.reign.Load()
 	if r == nil || !r.orders() {
-		if err := l.sameTree(ctx); err != nil {
-			return err
-		}
 		return rd.read(ctx, n)
 	}
 	f, err := r.own(ctx, n)
@@ -126,6 +123,10 @@ func (rd *reader) readAhead(ctx context.Context, n uint64) (applied, bytes int, 
 		if a.err != nil || !a.n.found {
 			return applied, bytes, a.err
 		}
+		// Asked after the reading: the connection may have changed before it.
+		if err := l.sameTree(ctx); err != nil {
+			return applied, bytes, err
+		}
 		e, err := l.decode(ctx, n+uint64(i), a.n.data)
 		if err == nil {
 			err = l.apply(n+uint64(i), &e)
@@ -175,6 +176,9 @@ func (rd *reader) await(ctx context.Context, n uint64) error {
 		return err
 	}
 	p, _, err := l.pointer(ctx)
+	if err == nil {
+		err = l.sameTree(ctx)
+	}
 	switch {
 	case err != nil:
 		return err

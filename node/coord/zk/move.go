@@ -93,6 +93,7 @@ func atTree(ctx context.Context, p Place, m coord.Machine, log zerolog.Logger, f
 		err = fmt.Errorf("%w: %s%s does not exist: check the chroot", ErrNoTree, l.c.root, pathFederation)
 	}
 	if err == nil {
+		l.line, _ = parseID(c.Lineage) // parseCharter has read it
 		err = f(ctx, l, c)
 	}
 	if err != nil && transient(err) {

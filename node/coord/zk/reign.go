@@ -18,6 +18,7 @@ import (
 type reign struct {
 	term    uint64
 	version int32           // of /lead: what appends check
+	session int64           // that holds /leader
 	ctx     context.Context // ends with the reign
 	end     context.CancelFunc
 
@@ -139,14 +140,14 @@ func (l *Log) crown(ctx context.Context, holder, fence node, now leading) (leadi
 		// that we lead.
 		l.abdicate("its session expired")
 	case r == nil && mine:
-		return l.ascend(ctx, fence, now)
+		return l.ascend(ctx, holder.stat.EphemeralOwner, fence, now)
 	}
 	return now, nil
 }
 
 // ascend begins a term. From here on no former lead can append: the version of
 // /lead has changed.
-func (l *Log) ascend(ctx context.Context, fence node, before leading) (leading, error) {
+func (l *Log) ascend(ctx context.Context, session int64, fence node, before leading) (leading, error) {
 	mine := leading{Term: before.Term + 1, Site: l.cfg.Site, Peer: l.addr, Nonce: l.nonce}
 	res, err := l.c.write(ctx, l.c.set(pathLead, encode(mine), fence.stat.Version))
 	switch {
@@ -156,7 +157,7 @@ func (l *Log) ascend(ctx context.Context, fence node, before leading) (leading, 
 	case err != nil:
 		return before, l.c.name("take", pathLead, err)
 	}
-	r := &reign{term: mine.Term, version: res[0].Stat.Version, flying: map[uint64]*flight{}}
+	r := &reign{term: mine.Term, version: res[0].Stat.Version, session: session, flying: map[uint64]*flight{}}
 	r.ctx, r.end = context.WithCancel(l.ctx)
 	l.reign.Store(r)
 	l.reignNews.Fire()
@@ -191,6 +192,11 @@ func (l *Log) openReign(ctx context.Context, r *reign, next uint64) error {
 				ErrDamaged, l.c.root, logPath(next), name)
 		}
 		first = min(first, n)
+	}
+	if l.c.zk.SessionID() != r.session {
+		// A new session may have begun at a server that lags behind the fence.
+		signal(l.kick)
+		return nil
 	}
 	if err := l.sweepParts(r, next); err != nil {
 		return err

@@ -184,7 +184,8 @@ func (l *Log) holds(path string, data []byte) bool {
 
 // find looks an entry up that cannot be written any more. What is missing counts
 // only in the session in which that was learnt: a new one may begin at a server
-// that lags behind.
+// that lags behind, where the ensemble has sessions that are no transactions
+// (localSessionsEnabled).
 func (l *Log) find(f *flight, session int64) relay.Outcome {
 	n, err := l.c.get(l.ctx, logPath(f.n))
 	switch {

@@ -46,7 +46,7 @@ func Export(ctx context.Context, p Place, m coord.Machine, log zerolog.Logger, w
 			if err = l.readAll(ctx); err != nil {
 				return err
 			}
-			// A new session may have begun at a server that lags behind the seal.
+			// A new session may have begun at a server that lags behind the seal (find).
 			if l.c.zk.SessionID() == session {
 				return write(s)
 			}

@@ -194,7 +194,7 @@ func (l *Log) openReign(ctx context.Context, r *reign, next uint64) error {
 		first = min(first, n)
 	}
 	if l.c.zk.SessionID() != r.session {
-		// A new session may have begun at a server that lags behind the fence.
+		// A new session may have begun at a server that lags behind the fence (find).
 		signal(l.kick)
 		return nil
 	}

@@ -305,8 +305,8 @@ func (l *Log) sweep(r *reign, path string, gone func(name string) bool, checks .
 }
 
 // sweepChunks deletes the chunks of all snapshots but some, as long as the pointer
-// is of a version: a server that lags could have shown one of before, and the
-// chunks of the present snapshot as nobody's.
+// is of a version: one of before would make the present snapshot's chunks
+// nobody's.
 func (l *Log) sweepChunks(r *reign, version int32, but ...pointer) error {
 	keep := map[string]bool{}
 	for _, p := range but {

@@ -357,3 +357,17 @@ func wants(t *testing.T, err, want error) {
 		t.Errorf("%v, not %v", err, want)
 	}
 }
+
+// TestOvertakenOpening: entries of the next lead are no damage to one that was
+// deposed before it knew the log's end.
+func TestOvertakenOpening(t *testing.T) {
+	c := newCluster(t)
+	s := c.open(t, "a")[0]
+	l, now := s.l, c.leader(t).reign.Load()
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	old := &reign{term: now.term - 1, version: now.version - 1, session: now.session, ctx: ctx, end: end, flying: map[uint64]*flight{}}
+	if err := l.openReign(ctx, old, l.machine.position.Now()); err != nil || old.orders() {
+		t.Errorf("%v, orders: %v", err, old.orders())
+	}
+}

@@ -128,6 +128,12 @@ func (rd *reader) readAhead(ctx context.Context, n uint64) (applied, bytes int, 
 			return applied, bytes, err
 		}
 		e, err := l.decode(ctx, n+uint64(i), a.n.data)
+		if errors.Is(err, errGone) {
+			// Trimmed meanwhile? An entry's parts go before it.
+			if p, _, cause := l.pointer(ctx); cause == nil && p.Entry >= n+uint64(i) {
+				return applied, bytes, l.catchUp(ctx, p)
+			}
+		}
 		if err == nil {
 			err = l.apply(n+uint64(i), &e)
 		}
@@ -150,7 +156,7 @@ func (l *Log) decode(ctx context.Context, n uint64, data []byte) (entry, error) 
 			return e, err
 		}
 		if !p.found {
-			return e, fmt.Errorf("read %s%s: %w: it is missing, and entry %d needs it", l.c.root, partPath(n, i), ErrDamaged, n)
+			return e, fmt.Errorf("read %s%s: %w, and entry %d needs it", l.c.root, partPath(n, i), errGone, n)
 		}
 		parts = append(parts, p.data)
 		e.batch = append(e.batch, p.data...)
@@ -206,6 +212,7 @@ func (rd *reader) await(ctx context.Context, n uint64) error {
 
 // checkGap finds an entry that somebody deleted: the next one is there.
 func (l *Log) checkGap(ctx context.Context, n uint64) error {
+	session := l.c.zk.SessionID()
 	after, err := l.c.get(ctx, logPath(n+1))
 	if err != nil || !after.found {
 		return err
@@ -214,7 +221,7 @@ func (l *Log) checkGap(ctx context.Context, n uint64) error {
 	if err != nil || is.found {
 		return err
 	}
-	if p, _, err := l.pointer(ctx); err != nil || p.Entry >= n {
+	if p, _, err := l.pointer(ctx); err != nil || p.Entry >= n || l.c.zk.SessionID() != session {
 		return err
 	}
 	return fmt.Errorf("read %s%s: %w: it is missing, and the entry after it is there: restore it, or recover from a broker's copy",

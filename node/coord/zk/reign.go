@@ -188,6 +188,14 @@ func (l *Log) openReign(ctx context.Context, r *reign, next uint64) error {
 			return fmt.Errorf("list %s%s: %w", l.c.root, pathLog, err)
 		}
 		if n >= next {
+			// Unless another lead, who came meanwhile, wrote it.
+			if _, err := l.fenced(r); errors.Is(err, zk.ErrBadVersion) {
+				signal(l.kick)
+				l.lose(r, "another member leads")
+				return nil
+			} else if err != nil {
+				return err
+			}
 			return fmt.Errorf("%w: %s%s is missing, %s is there: restore it, or recover from a broker's copy",
 				ErrDamaged, l.c.root, logPath(next), name)
 		}

@@ -144,13 +144,15 @@ func (l *Log) compact(r *reign, trail uint64) error {
 		}
 	}
 	err = errors.Join(l.trim(r, now.Entry-min(now.Entry, max(trail, 1))), l.sweepChunks(r, version, before, now))
-	// Only now: what failed stays due.
+	if err != nil {
+		return err // what failed stays due
+	}
 	l.machine.grown.Add(-taken)
 	r.mu.Lock()
 	r.bytes = l.machine.grown.Load()
 	r.mu.Unlock()
 	r.moved.Fire()
-	return err
+	return nil
 }
 
 // replace writes a snapshot and the pointer to it, and returns the pointer's

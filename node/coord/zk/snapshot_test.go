@@ -264,3 +264,34 @@ func TestInterruptedSnapshot(t *testing.T) {
 	}
 	talk(t, all, func() {})
 }
+
+// TestPartsTrimmedUnderReader: an entry whose parts are gone already, because it is
+// in the snapshot, is no damage.
+func TestPartsTrimmedUnderReader(t *testing.T) {
+	c := newCluster(t)
+	c.time.tick = time.Hour
+	all := c.open(t, "a")
+	jobs := make([]fsm.JobSpec, 16)
+	for i := range jobs {
+		jobs[i] = fsm.JobSpec{Num: uint64(i + 1), Count: 1, MaxAttempts: 1, Need: fsm.Resources{MilliCPU: 1}, Payload: make([]byte, 64<<10)}
+	}
+	cmd := fsm.Command{ID: fsm.CommandID{Site: "a", Incarnation: all[0].inc, Seq: 1}, Body: &fsm.Submit{Jobs: jobs}}
+	if _, err := all[0].l.Propose(patience(t), cmd); err != nil {
+		t.Fatal(err)
+	}
+	all[0].said++
+	l := all[0].l
+	r := l.reign.Load()
+	if err := l.compact(r, 1<<40); err != nil { // the pointer, and nothing trimmed
+		t.Fatal(err)
+	}
+	gone := 0
+	if err := l.sweep(r, pathParts, func(string) bool { gone++; return true }); err != nil || gone == 0 {
+		t.Fatalf("%d parts, %v: the test shows nothing", gone, err)
+	}
+	late := c.open(t, "b")[0]
+	same(t, []*speaker{all[0], late})
+	if late.m.Restored() == 0 {
+		t.Error("it read the entry all the same")
+	}
+}

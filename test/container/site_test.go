@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -79,10 +78,9 @@ func containers(e *engines.Engine, more ...string) []string {
 
 func free(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, err := testbed.FreeAddress()
 	must(t, err)
-	defer l.Close()
-	return l.Addr().String()
+	return addr
 }
 
 // start starts the broker, again after end, and waits until it is ready.

@@ -62,6 +62,14 @@ func freePorts(n int) (int, error) {
 	return 0, fmt.Errorf("found no %d consecutive free ports", n)
 }
 
+// FreeAddress returns a loopback address that is free now and stays free for a
+// process that is killed and started again: no connection of others takes a port
+// of that range by itself, not even one that dials this very address meanwhile.
+func FreeAddress() (string, error) {
+	port, err := freePorts(1)
+	return hostPort(port), err
+}
+
 func allFree(first, n int) bool {
 	for port := first; port < first+n; port++ {
 		l, err := net.Listen("tcp", hostPort(port))

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -159,18 +160,24 @@ func (s *Server) configure(ports []int) error {
 	)
 }
 
-// freePorts asks the system for ports that nobody uses now.
+// freePorts finds ports that nobody uses now, below the range from which the
+// system takes ports by itself: a server that is killed finds its own free again,
+// though others dial them meanwhile.
 func freePorts(n int) ([]int, error) {
 	ports := make([]int, 0, n)
-	for range n {
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
+	for range 200 {
+		if len(ports) == n {
+			return ports, nil
+		}
+		port := 12000 + rand.IntN(18000)
+		ln, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if err != nil {
-			return nil, fmt.Errorf("find a free port: %w", err)
+			continue // taken, or chosen before
 		}
 		defer ln.Close()
-		ports = append(ports, ln.Addr().(*net.TCPAddr).Port)
+		ports = append(ports, port)
 	}
-	return ports, nil
+	return nil, fmt.Errorf("found no %d free ports", n)
 }
 
 // Servers returns them all.

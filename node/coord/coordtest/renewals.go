@@ -63,14 +63,21 @@ func (x *grantor) seen() []grant {
 	return calls
 }
 
-// gate stops its first visitor until it is opened; nil stops nobody.
+// gate stops its first visitor until it is opened, at the latest when the case
+// ends; nil stops nobody.
 type gate struct {
 	once    sync.Once
 	reached chan struct{}
 	opened  chan struct{}
+	open    func()
 }
 
-func newGate() *gate { return &gate{reached: make(chan struct{}), opened: make(chan struct{})} }
+func newGate(g *group) *gate {
+	x := &gate{reached: make(chan struct{}), opened: make(chan struct{})}
+	x.open = sync.OnceFunc(func() { close(x.opened) })
+	g.t.Cleanup(x.open) // a case that failed leaves nobody behind it
+	return x
+}
 
 func (x *gate) pass() {
 	if x != nil {
@@ -175,7 +182,7 @@ func renewApplies(t *testing.T, g *group) {
 	all := grantors(g)
 	lead, m := g.lead(), g.follower()
 	x := all[lead.site]
-	x.confirm = newGate()
+	x.confirm = newGate(g)
 	g.c.Lag(m.site)
 	g.say(lead, "before the renewal")
 	end := g.renew(g.ctx(), m)
@@ -183,7 +190,7 @@ func renewApplies(t *testing.T, g *group) {
 	case <-x.confirm.reached:
 	case <-time.After(Patience / 10): // it lost the lead first: it asks when it is healed
 	}
-	close(x.confirm.opened)
+	x.confirm.open()
 	if count(m, "before the renewal") == 0 && len(end) > 0 {
 		t.Error("renewed before it was applied here what was committed before")
 	}
@@ -200,7 +207,7 @@ func renewDeposed(t *testing.T, g *group) {
 	old := g.lead()
 	term := old.log.Status().Term
 	x := all[old.site]
-	x.received = newGate()
+	x.received = newGate(g)
 	end := g.renew(g.ctx(), old)
 	g.await(x.received.reached, "the renewal arrives")
 	g.c.Cut(old.site)
@@ -209,7 +216,7 @@ func renewDeposed(t *testing.T, g *group) {
 			g.status(m, "another lead", func(s coord.Status) bool { return s.Lead != "" && s.Lead != old.site })
 		}
 	}
-	close(x.received.opened)
+	x.received.open()
 	short, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
 	if err := old.log.Renew(short, old.renewal()); err == nil {
@@ -232,13 +239,13 @@ func renewFormerLead(_ *testing.T, g *group) {
 	all := grantors(g)
 	m := g.follower()
 	x := all[g.lead().site]
-	x.confirm = newGate()
+	x.confirm = newGate(g)
 	end := g.renew(g.ctx(), m)
 	g.await(x.confirm.reached, "the renewal is confirmed")
 	g.c.MoveLead(g.t)
 	before := g.lead()
 	g.status(m, "the new lead", func(s coord.Status) bool { return s.Lead == before.site })
-	close(x.confirm.opened)
+	x.confirm.open()
 	g.granted(all, m, <-end)
 }
 
@@ -255,13 +262,13 @@ func renewEnds(t *testing.T, g *group) {
 	g.granted(all, m, m.log.Renew(g.ctx(), m.renewal()))
 
 	x := all[g.lead().site]
-	x.received = newGate()
+	x.received = newGate(g)
 	end := g.renew(g.ctx(), m)
 	g.await(x.received.reached, "the renewal arrives")
 	if err := m.log.Close(); err != nil {
 		t.Errorf("close: %v", err)
 	}
-	close(x.received.opened)
+	x.received.open()
 	if err := <-end; !errors.Is(err, coord.ErrClosed) {
 		t.Errorf("closed in mid-renewal: %v", err)
 	}

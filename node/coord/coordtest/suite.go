@@ -264,7 +264,7 @@ func (g *group) sameEntries(ctx context.Context, a, b *member) {
 }
 
 // status waits for a status that satisfies ok.
-func (g *group) status(m *member, what string, ok func(coord.Status) bool) coord.Status {
+func (g *group) status(m *member, what string, ok func(coord.Status) bool) {
 	g.t.Helper()
 	deadline := time.NewTimer(Patience)
 	defer deadline.Stop()
@@ -273,7 +273,7 @@ func (g *group) status(m *member, what string, ok func(coord.Status) bool) coord
 	for {
 		s := m.log.Status()
 		if ok(s) {
-			return s
+			return
 		}
 		select {
 		case <-m.log.Changed():
@@ -284,17 +284,30 @@ func (g *group) status(m *member, what string, ok func(coord.Status) bool) coord
 	}
 }
 
+// lead waits for a member that leads, by its own word and that of most: what one
+// says may be of a former lead, or be a former lead.
 func (g *group) lead() *member {
 	g.t.Helper()
-	for _, m := range g.members {
-		s := g.status(m, "a lead", func(s coord.Status) bool { return s.Lead != "" })
-		if l := g.members[s.Lead]; l != nil {
-			g.status(l, "itself leading", func(s coord.Status) bool { return s.IsLead })
-			return l
+	deadline := time.NewTimer(Patience)
+	defer deadline.Stop()
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+	for {
+		named := map[string]int{}
+		for _, m := range g.members {
+			named[m.log.Status().Lead]++
+		}
+		for _, m := range g.members {
+			if m.log.Status().IsLead && 2*named[m.site] > len(g.members) {
+				return m
+			}
+		}
+		select {
+		case <-look.C:
+		case <-deadline.C:
+			g.t.Fatalf("no member leads: %v name one", named)
 		}
 	}
-	g.t.Fatal("no members")
-	return nil
 }
 
 // follower returns a member that does not lead.

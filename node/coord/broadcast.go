@@ -30,3 +30,11 @@ func (b *Broadcast) Fire() {
 		b.ch = nil
 	}
 }
+
+// Signal wakes the reader of a channel of capacity one.
+func Signal(ch chan<- struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}

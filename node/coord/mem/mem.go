@@ -240,10 +240,7 @@ func (g *Group) newTerm(lead string) {
 func (g *Group) notify() {
 	g.changed.Fire()
 	for _, l := range g.members {
-		select {
-		case l.changed <- struct{}{}:
-		default:
-		}
+		coord.Signal(l.changed)
 	}
 }
 

@@ -200,11 +200,3 @@ func (l *Log) handOver() {
 	})
 	relay.WaitAtMost(&wg, l.t.election+l.t.enqueue)
 }
-
-// signal wakes the reader of a channel of capacity one.
-func signal(ch chan struct{}) {
-	select {
-	case ch <- struct{}{}:
-	default:
-	}
-}

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
+	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
@@ -152,12 +153,12 @@ func (l *Log) openRaft(m *member) error {
 	begun := make(chan struct{})
 	l.machine = &machine{
 		m: l.cfg.Machine, fail: l.fail, begun: begun, onApply: l.applying,
-		onConfig: func() { signal(l.poke) },
+		onConfig: func() { coord.Signal(l.poke) },
 	}
 	l.calls = relay.New(l.ctx, relay.Config{
 		Site: l.cfg.Site, Backend: backend{l}, Position: &l.machine.position, Mux: l.mux, Dialer: l.dialer.Dialer,
 		Timing: l.t.calls(), Hooks: relay.Hooks{Entry: l.cfg.Hooks.Entry, Forward: l.cfg.Hooks.Forward},
-		Ready: func() { signal(l.poke) },
+		Ready: func() { coord.Signal(l.poke) },
 	}, l.line.id)
 	l.machine.calls = l.calls
 	rc := l.raftConfig()

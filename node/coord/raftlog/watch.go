@@ -58,7 +58,7 @@ func (l *Log) refresh(last coord.Status) coord.Status {
 		l.log.Info().Str("lead", now.Lead).Uint64("term", now.Term).Msg("lead changed")
 	}
 	if !reflect.DeepEqual(now, last) {
-		signal(l.changed)
+		coord.Signal(l.changed)
 	}
 	return now
 }
@@ -71,7 +71,7 @@ func (l *Log) catchUp(ctx context.Context) {
 		if addr, self := l.lead(); addr != "" || self {
 			if _, err := l.Sync(ctx); err == nil {
 				l.caught.Store(true)
-				signal(l.poke)
+				coord.Signal(l.poke)
 			}
 		}
 		select {

@@ -6,6 +6,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/cloudshare/cloudshare/node/coord"
 )
 
 // forwarder sends this member's calls and questions to the lead over one
@@ -62,7 +64,7 @@ func (f *forwarder) submit(addr string, calls []*proposal) {
 	}
 	l.queue = append(l.queue, calls...)
 	l.mu.Unlock()
-	signal(l.kick)
+	coord.Signal(l.kick)
 }
 
 func (f *forwarder) tell(calls []*proposal, o Outcome) {
@@ -85,7 +87,7 @@ func (f *forwarder) question(ctx context.Context, addr string, q ask) (answer, e
 	l.asks = append(l.asks, q)
 	l.asked[q.id] = ch
 	l.mu.Unlock()
-	signal(l.kick)
+	coord.Signal(l.kick)
 	select {
 	case a := <-ch:
 		return a, nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node/coord"
 )
 
 // item is one call waiting at the lead, from this member or forwarded.
@@ -85,7 +86,7 @@ func (s *sequencer) submit(items ...item) {
 		}
 	}
 	s.mu.Unlock()
-	signal(s.kick)
+	coord.Signal(s.kick)
 }
 
 // idle asks for an empty entry if nothing moved time since it was called last.
@@ -101,7 +102,7 @@ func (s *sequencer) tick() {
 	s.mu.Lock()
 	s.tickDue = true
 	s.mu.Unlock()
-	signal(s.kick)
+	coord.Signal(s.kick)
 }
 
 // order runs until ctx ends; calls that still wait then are refused.
@@ -158,7 +159,7 @@ func (s *sequencer) resting() bool {
 		return false
 	}
 	if s.rest == nil {
-		s.rest = time.AfterFunc(left, func() { signal(s.kick) })
+		s.rest = time.AfterFunc(left, func() { coord.Signal(s.kick) })
 	} else {
 		s.rest.Reset(left)
 	}
@@ -255,7 +256,7 @@ func (s *sequencer) settle() {
 			s.onReady()
 		}
 		<-s.slots
-		signal(s.kick)
+		coord.Signal(s.kick)
 		finish(f.items, o, index)
 	}
 }
@@ -270,11 +271,3 @@ func (s *sequencer) leading() (term uint64, ok bool) {
 
 // busy says whether more entries than the one being applied are in flight.
 func (s *sequencer) busy() bool { return len(s.slots) > 1 }
-
-// signal wakes the reader of a channel of capacity one.
-func signal(ch chan struct{}) {
-	select {
-	case ch <- struct{}{}:
-	default:
-	}
-}

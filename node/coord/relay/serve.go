@@ -131,7 +131,7 @@ func (s *session) settle(d done, bytes int) {
 	s.owedBytes -= bytes
 	s.done = append(s.done, d)
 	s.mu.Unlock()
-	signal(s.kick)
+	coord.Signal(s.kick)
 }
 
 func (s *session) question(ctx context.Context, wg *sync.WaitGroup, b []byte) error {
@@ -152,7 +152,7 @@ func (s *session) question(ctx context.Context, wg *sync.WaitGroup, b []byte) er
 		s.frames = append(s.frames, EndFrame(appendAnswer(Frame(nil), q.id, a))...)
 		s.mu.Unlock()
 		s.room.Broadcast()
-		signal(s.kick)
+		coord.Signal(s.kick)
 	})
 	return nil
 }

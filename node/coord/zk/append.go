@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
@@ -110,7 +111,7 @@ func (l *Log) settle(r *reign, f *flight) relay.Outcome {
 			}
 			continue
 		case errors.Is(err, zk.ErrBadVersion) && at == 0:
-			signal(l.kick)
+			coord.Signal(l.kick)
 			l.lose(r, "another member leads")
 			return l.find(f, session)
 		case errors.Is(err, zk.ErrNodeExists):

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/cloudshare/cloudshare/node/coord"
 )
 
 // maxAhead is how many entries a reader asks for at once, and aheadBytes what
@@ -58,7 +60,7 @@ func (l *Log) apply(n uint64, e *entry) error {
 		return fmt.Errorf("apply %s%s: %w; this broker stops rather than skip it: run the version that wrote it, or restore the tree",
 			l.c.root, logPath(n), err)
 	}
-	signal(l.grown)
+	coord.Signal(l.grown)
 	return nil
 }
 
@@ -236,7 +238,7 @@ func (l *Log) becomeCurrent(ctx context.Context) {
 		if addr, self := (backend{l}).Lead(); addr != "" || self {
 			if _, err := l.Sync(ctx); err == nil {
 				l.group.catch()
-				signal(l.changed)
+				coord.Signal(l.changed)
 			}
 		}
 		select {

@@ -153,11 +153,3 @@ func (l *Log) Close() error {
 	<-l.closed
 	return l.closeErr
 }
-
-// signal wakes the reader of a channel of capacity one.
-func signal(ch chan struct{}) {
-	select {
-	case ch <- struct{}{}:
-	default:
-	}
-}

@@ -40,7 +40,7 @@ func (l *Log) Demote(ctx context.Context, site string) error {
 // Stand implements coord.Log.
 func (l *Log) Stand() {
 	l.resting.Store(false)
-	signal(l.kick)
+	coord.Signal(l.kick)
 }
 
 // errOnlyVoter is the refusal to lose the last one.
@@ -100,7 +100,7 @@ func (b backend) unlist(ctx context.Context, r *reign, paths ...string) error {
 			return b.c.name("delete", p, err)
 		}
 	}
-	signal(b.kick)
+	coord.Signal(b.kick)
 	return nil
 }
 

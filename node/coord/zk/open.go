@@ -339,7 +339,7 @@ func (l *Log) newCalls() *relay.Calls {
 		Site: l.cfg.Site, Backend: backend{l}, Position: &l.machine.position, Mux: l.mux,
 		Dialer: &relay.Dialer{Net: l.cfg.net, Site: l.cfg.Site}, Timing: l.t.Timing,
 		Hooks: relay.Hooks{Entry: l.cfg.Hooks.Entry, Forward: l.cfg.Hooks.Forward},
-		Ready: func() { signal(l.changed) },
+		Ready: func() { coord.Signal(l.changed) },
 	}, l.line)
 }
 

@@ -152,7 +152,7 @@ func (l *Log) ascend(ctx context.Context, session int64, fence node, before lead
 	res, err := l.c.write(ctx, l.c.set(pathLead, encode(mine), fence.stat.Version))
 	switch {
 	case errors.Is(err, zk.ErrBadVersion), transient(err):
-		signal(l.kick) // look again
+		coord.Signal(l.kick) // look again
 		return before, nil
 	case err != nil:
 		return before, l.c.name("take", pathLead, err)
@@ -190,7 +190,7 @@ func (l *Log) openReign(ctx context.Context, r *reign, next uint64) error {
 		if n >= next {
 			// Unless another lead, who came meanwhile, wrote it.
 			if _, err := l.fenced(r); errors.Is(err, zk.ErrBadVersion) {
-				signal(l.kick)
+				coord.Signal(l.kick)
 				l.lose(r, "another member leads")
 				return nil
 			} else if err != nil {
@@ -203,7 +203,7 @@ func (l *Log) openReign(ctx context.Context, r *reign, next uint64) error {
 	}
 	if l.c.zk.SessionID() != r.session {
 		// A new session may have begun at a server that lags behind the fence (find).
-		signal(l.kick)
+		coord.Signal(l.kick)
 		return nil
 	}
 	if err := l.sweepParts(r, next); err != nil {
@@ -213,7 +213,7 @@ func (l *Log) openReign(ctx context.Context, r *reign, next uint64) error {
 	r.open, r.next, r.first, r.bytes = true, next, first, l.machine.grown.Load()
 	r.mu.Unlock()
 	r.moved.Fire()
-	signal(l.grown) // the log may be full already, and then nothing else says so
+	coord.Signal(l.grown) // the log may be full already, and then nothing else says so
 	l.calls.FirstEntry()
 	l.calls.LeadChanged()
 	return nil
@@ -241,7 +241,7 @@ func (l *Log) handOver(ctx context.Context) {
 	l.abdicate("it hands over")
 	l.holdOff.Store(int64(sinceStart() + l.cfg.session()))
 	_, _ = l.c.write(ctx, l.c.remove(pathLeader)) // if it stays, this member leads again
-	signal(l.kick)
+	coord.Signal(l.kick)
 }
 
 // appear creates the ephemeral that says this broker is connected. One of a former
@@ -291,7 +291,7 @@ func (l *Log) tell(newLead bool, rest ...bool) {
 		l.log.Info().Str("lead", lead.Site).Uint64("term", l.group.status().Term).Msg("lead changed")
 	}
 	if newLead || slices.Contains(rest, true) {
-		signal(l.changed)
+		coord.Signal(l.changed)
 	}
 }
 
@@ -332,7 +332,7 @@ func (b backend) Confirm(ctx context.Context, term uint64) (index uint64, err er
 	r.mu.Unlock()
 	_, err = b.c.write(ctx, b.c.check(pathLead, r.version))
 	if err != nil {
-		signal(b.kick)
+		coord.Signal(b.kick)
 		return 0, b.c.name("check", pathLead, err)
 	}
 	return index, nil

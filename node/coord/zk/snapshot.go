@@ -108,7 +108,7 @@ func (l *Log) keepSmall(ctx context.Context) {
 			l.log.Warn().Err(err).Msg("no snapshot written: it is tried again")
 			select {
 			case <-time.After(l.t.poll):
-				signal(l.grown)
+				coord.Signal(l.grown)
 			case <-ctx.Done():
 			}
 		}

@@ -5,6 +5,8 @@ import (
 	"sync"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/cloudshare/cloudshare/node/coord"
 )
 
 // watches holds at most one watch on each path. The library keeps every watch
@@ -38,7 +40,7 @@ func (w *watches) arm(c *client, path string, watch <-chan zk.Event) {
 		w.mu.Lock()
 		delete(w.armed, path)
 		w.mu.Unlock()
-		signal(w.fired)
+		coord.Signal(w.fired)
 	})
 }
 

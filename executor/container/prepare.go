@@ -23,7 +23,7 @@ var errStopped = errors.New("stopped")
 const maxAway = 30 * time.Second
 
 // fetch gets an image and fills in what the order leaves to it.
-func (h *Handler) fetch(w *work, ref reference, o *box.Order) error {
+func (h *Handler) fetch(w *work, ref books.ImageName, o *box.Order) error {
 	ctx, cancel := h.abortable(w)
 	defer cancel()
 	h.note(w, "fetching image "+ref.String())
@@ -52,7 +52,7 @@ func (h *Handler) fetch(w *work, ref reference, o *box.Order) error {
 
 // noImage: an image was not to be had.
 type noImage struct {
-	ref   reference
+	ref   books.ImageName
 	cause error
 }
 
@@ -81,7 +81,7 @@ func (e *noImage) isWrong() bool {
 }
 
 // fetching is a pull's progress for people.
-func fetching(ref reference, p engine.Progress) string {
+func fetching(ref books.ImageName, p engine.Progress) string {
 	s := fmt.Sprintf("fetching image %s: %d of %d layers", ref, p.Done, p.Layers)
 	if p.Bytes > 0 {
 		s += ", " + strconv.FormatInt(100*p.Fetched/p.Bytes, 10) + "% of those under way"
@@ -111,7 +111,7 @@ func (h *Handler) abortable(w *work) (context.Context, context.CancelFunc) {
 // launch makes and starts the attempt's container. An engine that goes away
 // meanwhile is waited for; since the name is the attempt's own, and its first
 // process begins once, a repeat of either call changes nothing.
-func (h *Handler) launch(w *work, ref reference, o box.Order) error {
+func (h *Handler) launch(w *work, ref books.ImageName, o box.Order) error {
 	spec := h.spec(w, ref, o)
 	for {
 		err := h.launchOnce(w, spec)
@@ -180,7 +180,7 @@ func (h *Handler) unprepared(w *work, err error) executor.Result {
 }
 
 // spec is the attempt's container.
-func (h *Handler) spec(w *work, ref reference, o box.Order) engine.Spec {
+func (h *Handler) spec(w *work, ref books.ImageName, o box.Order) engine.Spec {
 	c, t := h.cfg, w.task
 	s := engine.Spec{
 		Image: ref.String(), User: c.User, Labels: h.labels(t),

@@ -84,7 +84,7 @@ const maxLook = 10 * time.Second
 // begin makes the attempt's folder: from then on Adopt finds it. All that takes
 // longer comes after.
 func (h *Handler) begin(ctx context.Context, w *work) error {
-	ref, err := h.cfg.Images.admit(w.task.Image)
+	ref, err := books.Images(h.cfg.Images.Allow).Admit(w.task.Image)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package container
+package books
 
 import (
 	"errors"
@@ -22,7 +22,7 @@ func TestReferences(t *testing.T) {
 		"ghcr.io/a/b:1" + digest:       "ghcr.io/a/b:1" + digest,
 		"registry.example.org:443/a_b": "registry.example.org:443/a_b:latest",
 	} {
-		if r, err := parseReference(text); err != nil || r.String() != want {
+		if r, err := ParseImage(text); err != nil || r.String() != want {
 			t.Errorf("%s: got %q, %v; want %q", text, r, err, want)
 		}
 	}
@@ -30,25 +30,25 @@ func TestReferences(t *testing.T) {
 		"", ":", "@", "Alpine", "a b", "../x", "a/../b", "alpine:", "alpine:?x=1", "alpine@sha256:12", "/x", "x/", "a//b",
 		"alpine\n", "a?force=1", "http://x/y", strings.Repeat("a", 1000), "alpine:" + strings.Repeat("t", 129),
 	} {
-		if r, err := parseReference(text); err == nil {
+		if r, err := ParseImage(text); err == nil {
 			t.Errorf("%.40q was read as %q", text, r)
 		}
 	}
 }
 
 func TestAllowedImages(t *testing.T) {
-	p := Images{Allow: []string{"docker.io/library/*", "ghcr.io/acme/tool", "*.example.org/*/stable/*"}}
+	p := Images{"docker.io/library/*", "ghcr.io/acme/tool", "*.example.org/*/stable/*"}
 	for image, want := range map[string]bool{
 		"alpine": true, "docker.io/library/alpine:3": true, "acme/alpine": false,
 		"ghcr.io/acme/tool:7": true, "ghcr.io/acme/tool2": false, "ghcr.io/acme/tool/x": false,
 		"a.example.org/b/stable/c": true, "a.example.org/b/beta/c": false, "evil.org/docker.io/library/alpine": false,
 	} {
-		_, err := p.admit(image)
+		_, err := p.Admit(image)
 		if (err == nil) != want || err != nil && !errors.Is(err, executor.ErrUnfit) {
 			t.Errorf("%s: got %v, want allowed: %v", image, err, want)
 		}
 	}
-	if _, err := (Images{}).admit("any.org/thing"); err != nil {
+	if _, err := (Images{}).Admit("any.org/thing"); err != nil {
 		t.Errorf("without patterns: %v", err)
 	}
 }
@@ -60,7 +60,7 @@ func FuzzReference(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		r, err := parseReference(text)
+		r, err := ParseImage(text)
 		if err == nil && (strings.ContainsAny(r.String(), "?%# \n\\") || strings.Contains(r.String(), "..") && !strings.Contains(r.suffix, "..")) {
 			t.Errorf("%q became %q", text, r)
 		}

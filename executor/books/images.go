@@ -1,4 +1,4 @@
-package container
+package books
 
 import (
 	"errors"
@@ -9,13 +9,14 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 )
 
-// reference is an image's name in full.
-type reference struct {
+// ImageName is an image's name in full.
+type ImageName struct {
 	name   string // "docker.io/library/alpine"
 	suffix string // ":3.20" or "@sha256:…"
 }
 
-func (r reference) String() string { return r.name + r.suffix }
+// String is the whole name.
+func (r ImageName) String() string { return r.name + r.suffix }
 
 var (
 	pathForm   = regexp.MustCompile(`^[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*$`)
@@ -24,9 +25,9 @@ var (
 	digestForm = regexp.MustCompile(`^(?::[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?@sha256:[0-9a-f]{64}$`)
 )
 
-// parseReference reads a name as engines do: without a registry it is Docker
+// ParseImage reads a name as engines do: without a registry it is Docker
 // Hub's, without a tag it is the latest.
-func parseReference(text string) (r reference, err error) {
+func ParseImage(text string) (r ImageName, err error) {
 	if len(text) > 255+128+80 {
 		return r, errors.New("name too long")
 	}
@@ -54,18 +55,40 @@ func parseReference(text string) (r reference, err error) {
 	return r, nil
 }
 
-// admit says why an image may not run here, or what its name is in full.
-func (p Images) admit(image string) (reference, error) {
-	r, err := parseReference(image)
+// Images are patterns of the images that may run, of names with their registry
+// and without a tag, such as "docker.io/library/*"; "*" stands for anything. None
+// allows all.
+type Images []string
+
+// maxImages bounds the patterns.
+const maxImages = 1000
+
+// Validate names the first pattern that cannot be one.
+func (p Images) Validate() error {
+	if len(p) > maxImages {
+		return fmt.Errorf("%d patterns of images: at most %d", len(p), maxImages)
+	}
+	for _, text := range p {
+		if text == "" || strings.ContainsAny(text, " \t@") {
+			return fmt.Errorf("image pattern %q: must be a name with its registry, such as docker.io/library/*", text)
+		}
+	}
+	return nil
+}
+
+// Admit says why an image may not run here, an executor.ErrUnfit, or what its name
+// is in full.
+func (p Images) Admit(image string) (ImageName, error) {
+	r, err := ParseImage(image)
 	if err != nil {
 		return r, fmt.Errorf("%w: image %.100q: %w", executor.ErrUnfit, image, err)
 	}
-	for _, pattern := range p.Allow {
+	for _, pattern := range p {
 		if matches(pattern, r.name) {
 			return r, nil
 		}
 	}
-	if len(p.Allow) == 0 {
+	if len(p) == 0 {
 		return r, nil
 	}
 	return r, fmt.Errorf("%w: image %s is not among those that this site allows", executor.ErrUnfit, r.name)

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"path/filepath"
-	"strings"
 
 	"github.com/google/uuid"
 	"github.com/rs/zerolog"
@@ -12,107 +11,48 @@ import (
 	"github.com/cloudshare/cloudshare/executor/books"
 	"github.com/cloudshare/cloudshare/executor/container"
 	"github.com/cloudshare/cloudshare/executor/local"
-	"github.com/cloudshare/cloudshare/node"
 )
-
-// ContainerConfig is of jobs with an image. A machine's cores are given either to
-// them or to bare commands: no core is in both.
-type ContainerConfig struct {
-	Engine       string   `koanf:"engine" doc:"socket of a Docker or Podman engine, such as unix:///var/run/docker.sock; empty = no containers"`
-	Cores        int      `koanf:"cores" doc:"cores for containers, at the expense of bare commands; 0 = all, if there are no bare commands"`
-	Memory       string   `koanf:"memory" doc:"memory for containers, such as 8Gi; 0 = all"`
-	Images       []string `koanf:"images" doc:"images that may run, by patterns of names with their registry, such as docker.io/library/*; empty = all"`
-	Pull         string   `koanf:"pull" doc:"fetch images: if-missing or never"`
-	Network      string   `koanf:"network" doc:"the engine's name of the network of containers, none for none; empty = the engine's default"`
-	ReadOnly     bool     `koanf:"read_only" doc:"images' files cannot be changed; /tmp is in memory"`
-	User         string   `koanf:"user" doc:"USER or USER:GROUP of tasks in containers; empty = the image's own"`
-	Pids         int      `koanf:"pids" doc:"processes and threads of one container"`
-	CapAdd       []string `koanf:"cap_add" doc:"Linux capabilities to leave to containers; all others are dropped"`
-	Mounts       []string `koanf:"mounts" doc:"folders of this machine for every container, as /from:/to or /from:/to:ro"`
-	CgroupParent string   `koanf:"cgroup_parent" doc:"the engine's name of the cgroup above the containers'; empty = its default"`
-}
-
-func defaultContainer() ContainerConfig {
-	return ContainerConfig{Memory: "0", Pull: "if-missing", Pids: 4096, Images: []string{}, CapAdd: []string{}, Mounts: []string{}}
-}
-
-// checkContainer checks the division of the machine, and what containers may do.
-func (c Config) checkContainer() error {
-	all := len(books.AllowedCPUs())
-	switch k := c.Container; {
-	case k.Engine == "" && !c.Commands:
-		return usage("commands is false and container.engine is empty: nothing could run; name an engine, or drop commands")
-	case k.Engine == "":
-		return nil
-	case k.Cores < 0:
-		return usage("container.cores %d: must not be negative", k.Cores)
-	case c.Commands && k.Cores == 0:
-		return usage("container.cores is 0: say how many of the cores are for containers, or commands: false for all of them")
-	case c.Commands && c.Cores == 0 && k.Cores >= all:
-		return usage("container.cores %d: of %d cores none would be left for bare commands: lower it, or say commands: false", k.Cores, all)
-	}
-	if _, ok := node.ParseMemory(c.Container.Memory); !ok {
-		return usage("container.memory %q: must be a quantity such as 8Gi, or 0 for all", c.Container.Memory)
-	}
-	if err := c.container("").Validate(); err != nil {
-		return usage("%s", strings.TrimPrefix(err.Error(), "container: "))
-	}
-	return nil
-}
-
-// localCores are left for bare commands.
-func (c Config) localCores() int {
-	if c.Container.Engine == "" || c.Cores != 0 {
-		return c.Cores
-	}
-	return len(books.AllowedCPUs()) - c.Container.Cores
-}
-
-// container is what the container handler is told.
-func (c Config) container(federation string) container.Config {
-	k := c.Container
-	mem, _ := node.ParseMemory(k.Memory) // checkContainer has seen it
-	cpus := books.AllowedCPUs()
-	out := container.Config{
-		Dir: filepath.Join(c.DataDir, "container"), Engine: k.Engine, Site: c.Site, Federation: federation,
-		Cores: k.Cores, MemMiB: mem, Pids: int64(k.Pids),
-		Images:  container.Images{Allow: k.Images, Pull: container.Pull(k.Pull)},
-		Network: k.Network, ReadOnly: k.ReadOnly, User: k.User, CapAdd: k.CapAdd, Mounts: k.Mounts, CgroupParent: k.CgroupParent,
-		Grace: c.timing().Grace, MaxLogBytes: sizeOf(c.TaskLogs.Each), Retention: c.taskLogs(),
-	}
-	if out.Cores == 0 {
-		out.Cores = len(cpus)
-	}
-	if c.Pin && out.Cores <= len(cpus) { // the last ones: bare commands take the first
-		out.CPUs = cpus[len(cpus)-out.Cores:]
-	}
-	return out
-}
 
 // openHandlers opens what runs tasks here; on an error nothing stays open.
 func openHandlers(cfg Config, federation uuid.UUID, log zerolog.Logger) (out []executor.Handler, err error) {
-	if cfg.Commands {
-		h, err := local.Open(local.Config{
-			Dir: filepath.Join(cfg.DataDir, "local"), Site: cfg.Site,
-			Cores: cfg.localCores(), MemMiB: cfg.MemoryMiB(), Pin: cfg.Pin, Grace: cfg.timing().Grace,
-			MaxLogBytes: sizeOf(cfg.TaskLogs.Each), Retention: cfg.taskLogs(),
-			Logger: log,
-		})
-		if err != nil {
-			return nil, err
+	for _, kind := range []struct {
+		wanted bool
+		open   func() (executor.Handler, error)
+	}{
+		{cfg.Commands, func() (executor.Handler, error) {
+			c := cfg.local()
+			c.Logger = log
+			return local.Open(c)
+		}},
+		{cfg.Container.Engine != "", func() (executor.Handler, error) {
+			c := cfg.container(federation.String())
+			c.Logger = log
+			return container.Open(c)
+		}},
+	} {
+		if !kind.wanted {
+			continue
 		}
-		out = append(out, h)
-	}
-	if cfg.Container.Engine != "" {
-		c := cfg.container(federation.String())
-		c.Logger = log
-		h, err := container.Open(c)
+		h, err := kind.open()
 		if err != nil {
 			return nil, errors.Join(err, closeHandlers(out))
 		}
 		out = append(out, h)
 	}
 	return out, nil
+}
+
+// local is what the handler of bare commands is told.
+func (c Config) local() local.Config {
+	return local.Config{Keeping: c.keeping("local"), Cores: c.localCores(), MemMiB: c.MemoryMiB(), Pin: c.Pin}
+}
+
+// keeping is what each handler is told of its attempts; it has a folder of its own.
+func (c Config) keeping(folder string) books.Keeping {
+	return books.Keeping{
+		Dir: filepath.Join(c.DataDir, folder), Site: c.Site, Grace: c.timing().Grace, MaxLogBytes: sizeOf(c.TaskLogs.Each),
+		Retention: c.taskLogs(),
+	}
 }
 
 func closeHandlers(handlers []executor.Handler) error {

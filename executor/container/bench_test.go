@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/books"
 	"github.com/cloudshare/cloudshare/executor/container"
 	"github.com/cloudshare/cloudshare/test/container/engines"
 )
@@ -28,7 +29,8 @@ func BenchmarkTasks(b *testing.B) {
 		b.Run(kind, func(b *testing.B) {
 			e := engines.Start(b, kind)
 			h, err := container.Open(container.Config{
-				Dir: filepath.Join(b.TempDir(), "container"), Engine: e.Address, Site: "site-2", Cores: lanes, Network: "none", Executable: program,
+				Keeping: books.Keeping{Dir: filepath.Join(b.TempDir(), "container"), Site: "site-2"},
+				Engine:  e.Address, Cores: lanes, Network: "none", Executable: program,
 			})
 			if err != nil {
 				b.Fatal(err)

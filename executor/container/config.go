@@ -7,9 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
-
-	"github.com/rs/zerolog"
 
 	"github.com/cloudshare/cloudshare/executor/books"
 	"github.com/cloudshare/cloudshare/executor/container/engine"
@@ -32,9 +29,8 @@ const (
 
 // Config of a container handler. The zero value of a field means its default.
 type Config struct {
-	Dir    string // made if missing; one broker at a time; the engine must see it under the same path
-	Engine string // unix:///path/of/its.sock
-	Site   string
+	books.Keeping        // the engine must see Dir under the same path
+	Engine        string // unix:///path/of/its.sock
 	// Federation is a label of every container, for people.
 	Federation string
 
@@ -57,14 +53,9 @@ type Config struct {
 	Mounts       []string
 	CgroupParent string
 
-	Grace       time.Duration // between TERM and KILL; 0 = 1 s
-	MaxLogBytes int64         // of each of stdout and stderr of an attempt; 0 = 64 MiB
-	Retention   books.Retention
 	// Executable is the program that is every container's first process; "" =
 	// this very program. It must be static.
 	Executable string
-	// Logger hears what the site should mend. The zero value is silent.
-	Logger zerolog.Logger
 }
 
 // Images says which images may run here.
@@ -80,11 +71,10 @@ const maxAllow = 1000
 
 // Validate names the first thing that cannot work.
 func (c Config) Validate() error {
+	if err := c.Keeping.Validate(); err != nil {
+		return fmt.Errorf("container: %w", err)
+	}
 	switch {
-	case c.Dir == "":
-		return errors.New("container: dir is empty: name a directory for attempts")
-	case c.Site == "":
-		return errors.New("container: site is empty")
 	case c.Cores < 1:
 		return fmt.Errorf("container: cores is %d: give 1 or more", c.Cores)
 	case c.MemMiB < 0:
@@ -93,12 +83,6 @@ func (c Config) Validate() error {
 		return fmt.Errorf("container: pin with %d cores, but only %d CPUs: lower cores or drop pin", c.Cores, len(c.CPUs))
 	case c.Pids < 0 || c.Pids > 0 && c.Pids < minPids:
 		return fmt.Errorf("container: pids is %d: give %d or more, or 0 for the default", c.Pids, minPids)
-	case c.Grace < 0:
-		return fmt.Errorf("container: grace is %s: it cannot be negative", c.Grace)
-	case c.MaxLogBytes < 0:
-		return fmt.Errorf("container: max log bytes is %d: it cannot be negative", c.MaxLogBytes)
-	case c.Retention.Age < 0 || c.Retention.Bytes < 0 || c.Retention.Count < 0:
-		return errors.New("container: retention cannot be negative")
 	case !slices.Contains([]Pull{"", PullIfMissing, PullNever}, c.Images.Pull):
 		return fmt.Errorf("container: pull %q: must be %s or %s", c.Images.Pull, PullIfMissing, PullNever)
 	case len(c.Images.Allow) > maxAllow:
@@ -139,16 +123,11 @@ func (c Config) mounts() ([]engine.Mount, error) {
 }
 
 // withDefaults fills in the zero fields.
-func (c Config) withDefaults() (Config, error) {
-	dir, err := filepath.Abs(c.Dir)
-	if err != nil {
-		return c, fmt.Errorf("container: find %s: %w", c.Dir, err)
+func (c Config) withDefaults() (_ Config, err error) {
+	if c.Keeping, err = c.Keeping.WithDefaults(); err != nil {
+		return c, fmt.Errorf("container: %w", err)
 	}
-	c.Dir = dir
 	c.Pids = cmp.Or(c.Pids, 4096)
-	c.Grace = cmp.Or(c.Grace, time.Second)
-	c.MaxLogBytes = cmp.Or(c.MaxLogBytes, 64<<20)
-	c.Retention = c.Retention.WithDefaults()
 	c.Images.Pull = cmp.Or(c.Images.Pull, PullIfMissing)
 	c.Executable = cmp.Or(c.Executable, "/proc/self/exe")
 	return c, nil

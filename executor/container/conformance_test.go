@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/books"
 	"github.com/cloudshare/cloudshare/executor/container"
 	"github.com/cloudshare/cloudshare/executor/executortest"
 	"github.com/cloudshare/cloudshare/test/container/engines"
@@ -41,10 +42,12 @@ func TestMain(m *testing.M) {
 func config(t *testing.T, e *engines.Engine) container.Config {
 	t.Helper()
 	return container.Config{
-		Dir: filepath.Join(t.TempDir(), "container"), Engine: e.Address, Site: "site-2", Federation: "test",
-		Cores: 2, Network: "none", Grace: 300 * time.Millisecond, Executable: program,
+		Keeping: books.Keeping{
+			Dir: filepath.Join(t.TempDir(), "container"), Site: "site-2", Grace: 300 * time.Millisecond,
+			Logger: zerolog.New(zerolog.NewTestWriter(t)),
+		},
+		Engine: e.Address, Federation: "test", Cores: 2, Network: "none", Executable: program,
 		Mounts: []string{os.TempDir() + ":" + os.TempDir()}, //nolint:usetesting // all of the tests' folders are below it
-		Logger: zerolog.New(zerolog.NewTestWriter(t)),
 	}
 }
 

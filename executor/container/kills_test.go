@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/books"
 	"github.com/cloudshare/cloudshare/executor/container"
 	"github.com/cloudshare/cloudshare/test/container/engines"
 )
@@ -53,8 +54,8 @@ func beBroker(dir string) {
 
 func killConfig(dir, engine, program string) container.Config {
 	return container.Config{
-		Dir: filepath.Join(dir, "container"), Engine: engine, Site: "site-2", Cores: 4, Network: "none",
-		Grace: 300 * time.Millisecond, Executable: program, Mounts: []string{dir + ":" + dir},
+		Keeping: books.Keeping{Dir: filepath.Join(dir, "container"), Site: "site-2", Grace: 300 * time.Millisecond},
+		Engine:  engine, Cores: 4, Network: "none", Executable: program, Mounts: []string{dir + ":" + dir},
 	}
 }
 

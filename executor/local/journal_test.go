@@ -20,7 +20,7 @@ func FuzzAdoptJournal(f *testing.F) {
 	f.Add([]byte(`{"ask":{"task":{"Job":"a","Need":{"MilliCPU":9223372036854775807}},"cpus":[-1,99999999]}}`))
 	f.Fuzz(func(t *testing.T, journal []byte) {
 		h := &Handler{
-			cfg: Config{Dir: t.TempDir()}, attempts: map[string]*work{}, slots: map[string]*slot{},
+			cfg: Config{Keeping: books.Keeping{Dir: t.TempDir()}}, attempts: map[string]*work{}, slots: map[string]*slot{},
 			events: books.NewQueue(), use: newRoom(Config{Cores: 1, Pin: true}),
 		}
 		defer h.events.Close()

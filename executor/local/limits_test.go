@@ -16,7 +16,7 @@ import (
 )
 
 func TestValidate(t *testing.T) {
-	good := Config{Dir: "x", Site: "site-1"}
+	good := Config{Keeping: books.Keeping{Dir: "x", Site: "site-1"}}
 	if err := good.Validate(); err != nil {
 		t.Errorf("defaults: %v", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/books"
 	"github.com/cloudshare/cloudshare/executor/executortest"
 )
 
@@ -25,7 +26,7 @@ func TestMain(m *testing.M) {
 
 func suite(change func(*Config)) executortest.Factory {
 	return func(t *testing.T) executortest.Env {
-		cfg := Config{Dir: t.TempDir(), Site: "site-2", Cores: 2, Grace: 300 * time.Millisecond}
+		cfg := Config{Keeping: books.Keeping{Dir: t.TempDir(), Site: "site-2", Grace: 300 * time.Millisecond}, Cores: 2}
 		change(&cfg)
 		return executortest.Env{Site: cfg.Site, Grace: cfg.Grace, Open: func(t *testing.T) executor.Handler {
 			t.Helper()

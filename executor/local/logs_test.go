@@ -18,7 +18,7 @@ func slotted(t *testing.T, output string) (*Handler, *work) {
 		t.Fatal(err)
 	}
 	t.Cleanup(notices.Close)
-	h := &Handler{cfg: Config{Dir: t.TempDir()}, notices: notices, quit: make(chan struct{})}
+	h := &Handler{cfg: Config{Keeping: books.Keeping{Dir: t.TempDir()}}, notices: notices, quit: make(chan struct{})}
 	w := &work{name: "one", limit: 1 << 20, slot: &slot{dir: filepath.Join(h.cfg.Dir, "slot")}, done: make(chan struct{})}
 	for path, text := range map[string]string{logPath(h.cfg.Dir, w.name, 0): output, filepath.Join(w.slot.dir, streams[0]): ""} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

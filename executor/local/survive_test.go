@@ -56,7 +56,7 @@ func adopted(t *testing.T, cfg Config) (*opened, []executor.State) {
 }
 
 func config(t *testing.T) Config {
-	return Config{Dir: t.TempDir(), Site: "site-2", Cores: 2, Grace: 200 * time.Millisecond}
+	return Config{Keeping: books.Keeping{Dir: t.TempDir(), Site: "site-2", Grace: 200 * time.Millisecond}, Cores: 2}
 }
 
 func shell(n uint32, script string) executor.Task {
@@ -273,7 +273,7 @@ func TestMachineRestarted(t *testing.T) {
 
 // TestMain's second role: a broker that starts one task and waits to be killed.
 func beBroker(dir string) int {
-	h, err := Open(Config{Dir: dir, Site: "site-2", Cores: 2, Grace: 200 * time.Millisecond})
+	h, err := Open(Config{Keeping: books.Keeping{Dir: dir, Site: "site-2", Grace: 200 * time.Millisecond}, Cores: 2})
 	if err == nil {
 		_, err = h.Adopt(context.Background())
 	}

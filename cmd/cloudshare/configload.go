@@ -99,13 +99,22 @@ func loadSettings(path string, flags *pflag.FlagSet, environ func() []string) (s
 	if err := l.k.Unmarshal("", &l.s.Config); err != nil {
 		return l.s, usage("configuration: %s", strings.Join(strings.Fields(err.Error()), " "))
 	}
-	cfg := &l.s.Config
-	for _, list := range []*[]string{&cfg.Join, &cfg.HTTPNames, &cfg.Container.Images, &cfg.Container.Mounts, &cfg.Container.CapAdd} {
-		if len(*list) > 0 { // one text may hold several, as in the environment
+	splitLists(reflect.ValueOf(&l.s.Config).Elem())
+	return l.s, l.s.Config.Validate()
+}
+
+// splitLists splits the texts of each list at commas: one may hold several, as in
+// the environment.
+func splitLists(v reflect.Value) {
+	for i := range v.NumField() {
+		field := v.Field(i)
+		if list, ok := field.Addr().Interface().(*[]string); ok && len(*list) > 0 {
 			*list = strings.Split(strings.Join(*list, ","), ",")
 		}
+		if field.Kind() == reflect.Struct {
+			splitLists(field)
+		}
 	}
-	return l.s, cfg.Validate()
 }
 
 // loader merges sources.

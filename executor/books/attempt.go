@@ -1,0 +1,51 @@
+package books
+
+import (
+	"time"
+
+	"github.com/cloudshare/cloudshare/executor"
+)
+
+// Attempt is what every handler knows of an attempt, whatever runs it; a handler
+// embeds it in a record of its own.
+type Attempt struct {
+	Task executor.Task
+	Name string // of Task.ID
+	Hold Hold
+	// Done is closed when Ended is set.
+	Done chan struct{}
+	// Ended is nil while it runs. Guarded by the handler's lock. Invariant: set
+	// once, before Done is closed; what it points to never changes.
+	Ended *End
+	// Forgotten: the broker has its end, and only its logs are kept. Guarded by the
+	// handler's lock.
+	Forgotten bool
+
+	accepted chan struct{} // closed when Start is decided
+	startErr error         // why Start failed; set before accepted is closed
+}
+
+// End is how an attempt ended.
+type End struct {
+	Result executor.Result `json:"result"`
+	At     time.Time       `json:"at"`
+	Out    [2]int64        `json:"out"` // bytes of stdout and of stderr
+}
+
+// NewAttempt is one whose start is not decided yet: see [Attempts.Start].
+func NewAttempt(t executor.Task) Attempt {
+	return Attempt{Task: t, Name: t.ID.String(), accepted: make(chan struct{}), Done: make(chan struct{})}
+}
+
+// AdoptedAttempt is one that was started in an earlier life.
+func AdoptedAttempt(t executor.Task) Attempt {
+	a := NewAttempt(t)
+	close(a.accepted)
+	return a
+}
+
+// Book implements [Record].
+func (a *Attempt) Book() *Attempt { return a }
+
+// Accepted is closed when Start is decided, one way or the other.
+func (a *Attempt) Accepted() <-chan struct{} { return a.accepted }

@@ -1,0 +1,303 @@
+package books
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/cloudshare/cloudshare/executor"
+)
+
+// Record is a handler's own of an attempt: a pointer to a struct that embeds
+// [Attempt].
+type Record interface {
+	comparable
+	Book() *Attempt
+}
+
+// Attempts are the attempts that a handler has, and its own life: what the
+// contract asks of every handler, whatever runs the tasks. Forgotten attempts stay
+// until retention drops them, so that none of them runs again.
+type Attempts[W Record] struct {
+	// Events are for the broker.
+	Events *Queue
+	// Quit is closed when the handler is.
+	Quit chan struct{}
+
+	mu      *sync.Mutex // the handler's
+	release func(Hold)
+	janitor *Janitor
+
+	// Guarded by mu.
+	by      map[string]W
+	adopted bool
+	closing bool // no new attempts
+	closed  bool
+}
+
+// NewAttempts is that of a handler which is guarded by mu. release gives back the
+// room of an attempt, and is called with mu held; drop deletes what is kept of one
+// that retention no longer covers, and calls [Attempts.Drop]. Close ends its
+// goroutines.
+func NewAttempts[W Record](mu *sync.Mutex, rules Retention, release func(Hold), drop func(Kept)) *Attempts[W] {
+	return &Attempts[W]{
+		mu: mu, release: release, janitor: StartJanitor(rules, drop), by: map[string]W{},
+		Events: NewQueue(), Quit: make(chan struct{}),
+	}
+}
+
+// Start is the frame of a handler's Start: a repeat of a known id waits for the
+// first one's answer. admit makes the record and takes room, with the handler's
+// lock held; begin is called without it. If begin fails, nothing of the attempt is
+// known any more.
+func (a *Attempts[W]) Start(ctx context.Context, t executor.Task, admit func() (W, error), begin func(W) error) error {
+	name := t.ID.String()
+	if !ValidName(name) {
+		return fmt.Errorf("start %.80q: %w: an id holds only [a-z0-9.-], at most 200", name, executor.ErrUnfit)
+	}
+	w, first, err := a.admit(name, admit)
+	if err != nil {
+		return fmt.Errorf("start %s: %w", name, err)
+	}
+	book := w.Book()
+	if !first {
+		select {
+		case <-book.accepted:
+			return book.startErr
+		case <-ctx.Done():
+			return fmt.Errorf("start %s: %w", name, ctx.Err())
+		}
+	}
+	if err = begin(w); err != nil {
+		err = fmt.Errorf("start %s: %w", name, err)
+		a.mu.Lock()
+		a.release(book.Hold)
+		delete(a.by, name)
+		a.mu.Unlock()
+	}
+	book.startErr = err
+	close(book.accepted)
+	return err
+}
+
+// admit enters a new attempt, or finds the one of that name.
+func (a *Attempts[W]) admit(name string, admit func() (W, error)) (w W, first bool, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closing {
+		return w, false, ErrClosed
+	}
+	if !a.adopted {
+		return w, false, ErrNotAdopted
+	}
+	if known, ok := a.by[name]; ok {
+		if known.Book().Forgotten {
+			return w, false, fmt.Errorf("%w: it has run and was forgotten", executor.ErrUnknownAttempt)
+		}
+		return known, false, nil
+	}
+	if w, err = admit(); err != nil {
+		return w, false, err
+	}
+	a.by[name] = w
+	return w, true, nil
+}
+
+// Enter adds an attempt of an earlier life. REQUIRES: the handler's lock held.
+func (a *Attempts[W]) Enter(w W) { a.by[w.Book().Name] = w }
+
+// Adopted opens the handler for Start, and returns what Adopt does: the attempts
+// not forgotten, by name. REQUIRES: the handler's lock held.
+func (a *Attempts[W]) Adopted() ([]executor.State, error) {
+	if a.closed {
+		return nil, fmt.Errorf("adopt: %w", ErrClosed)
+	}
+	a.adopted = true
+	var out []executor.State
+	for _, w := range a.by {
+		book := w.Book()
+		if book.Forgotten {
+			continue
+		}
+		st := executor.State{Task: book.Task, Running: book.Ended == nil}
+		if book.Ended != nil {
+			r := book.Ended.Result
+			st.Ended = &r
+		}
+		out = append(out, st)
+	}
+	slices.SortFunc(out, func(a, b executor.State) int { return strings.Compare(a.ID.String(), b.ID.String()) })
+	return out, nil
+}
+
+// Get is the attempt of that name, zero = none. REQUIRES: the handler's lock held.
+func (a *Attempts[W]) Get(name string) W { return a.by[name] }
+
+// Running are those that have not ended. REQUIRES: the handler's lock held.
+func (a *Attempts[W]) Running() iter.Seq[W] {
+	return func(yield func(W) bool) {
+		for _, w := range a.by {
+			if w.Book().Ended == nil && !yield(w) {
+				return
+			}
+		}
+	}
+}
+
+// Closing says that nothing begins any more. REQUIRES: the handler's lock held.
+func (a *Attempts[W]) Closing() bool { return a.closing }
+
+// Closed says that the handler has let go of its attempts. REQUIRES: the handler's lock held.
+func (a *Attempts[W]) Closed() bool { return a.closed }
+
+// Find implements executor.Finder: forgotten attempts count as long as they are
+// retained.
+func (a *Attempts[W]) Find(job string, task, attempt uint32) (executor.ID, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, w := range a.by {
+		if id := w.Book().Task.ID; id.Job == job && id.Task == task && id.Attempt == attempt {
+			return id, true
+		}
+	}
+	return executor.ID{}, false
+}
+
+// Stop is the frame of a handler's Stop: stop is called for what runs, with the
+// handler's lock held.
+func (a *Attempts[W]) Stop(ctx context.Context, id executor.ID, stop func(W) error) error {
+	w, ok := a.find(id)
+	if !ok {
+		return nil
+	}
+	book := w.Book()
+	select { // a stop that overtakes its start would be lost
+	case <-book.accepted:
+	case <-ctx.Done():
+		return fmt.Errorf("stop %s: %w", book.Name, ctx.Err())
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if book.startErr != nil || book.Ended != nil {
+		return nil
+	}
+	if a.closed {
+		return fmt.Errorf("stop %s: %w", book.Name, ErrClosed)
+	}
+	if err := stop(w); err != nil {
+		return fmt.Errorf("stop %s: %w", book.Name, err)
+	}
+	return nil
+}
+
+func (a *Attempts[W]) find(id executor.ID) (W, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	w, ok := a.by[id.String()]
+	return w, ok
+}
+
+// Settle ends an attempt and tells it; a second end changes nothing.
+// REQUIRES: the handler's lock held.
+func (a *Attempts[W]) Settle(w W, e *End) {
+	book := w.Book()
+	if book.Ended != nil {
+		return
+	}
+	a.release(book.Hold)
+	book.Ended = e
+	close(book.Done)
+	r := e.Result
+	a.Events.Put(executor.Event{ID: book.Task.ID, Ended: &r})
+}
+
+// EndOf is how the attempt ended, nil as long as it runs.
+func (a *Attempts[W]) EndOf(w W) *End {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return w.Book().Ended
+}
+
+// Forget is the frame of a handler's Forget: note writes it where Adopt reads, with
+// the handler's lock held.
+func (a *Attempts[W]) Forget(id executor.ID, note func(W) error) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	name := id.String()
+	w, ok := a.by[name]
+	switch {
+	case a.closed:
+		return fmt.Errorf("forget %s: %w", name, ErrClosed)
+	case !ok:
+		return fmt.Errorf("forget %s: %w", name, executor.ErrUnknownAttempt)
+	case w.Book().Forgotten:
+		return nil
+	case w.Book().Ended == nil:
+		return fmt.Errorf("forget %s: %w", name, ErrRunning)
+	}
+	if err := note(w); err != nil {
+		return fmt.Errorf("forget %s: %w", name, err)
+	}
+	a.Keep(w)
+	return nil
+}
+
+// Keep leaves a forgotten attempt to retention; its name is still known, so that
+// it cannot run again. REQUIRES: the handler's lock held.
+func (a *Attempts[W]) Keep(w W) {
+	book := w.Book()
+	book.Forgotten = true
+	book.Task.Command, book.Task.Env = nil, nil // there can be thousands
+	a.janitor.Add(Kept{Name: book.Name, At: book.Ended.At, Bytes: book.Ended.Out[0] + book.Ended.Out[1]})
+}
+
+// Drop removes the last trace of an attempt. REQUIRES: the handler's lock held.
+func (a *Attempts[W]) Drop(name string) { delete(a.by, name) }
+
+// Shut is the first half of a handler's Close: from now on nothing begins or is
+// told. False: it was shut before. REQUIRES: the handler's lock held.
+func (a *Attempts[W]) Shut() bool {
+	if a.closed {
+		return false
+	}
+	a.closed, a.closing = true, true
+	close(a.Quit)
+	return true
+}
+
+// Close is the last half: it ends the goroutines of its own. REQUIRES: Shut before,
+// or nothing begun.
+func (a *Attempts[W]) Close() {
+	a.janitor.Close()
+	a.Events.Close()
+}
+
+// End is a handler's End: it stops every attempt, waits until each is gone as the
+// handler means it, and closes h. still says what goes on ending one that takes
+// longer than ctx.
+func (a *Attempts[W]) End(ctx context.Context, h executor.Handler, gone func(W) <-chan struct{}, still string) error {
+	a.mu.Lock()
+	if a.closed {
+		a.mu.Unlock()
+		return nil
+	}
+	a.closing = true
+	running := slices.Collect(a.Running())
+	a.mu.Unlock()
+	var errs []error
+	for _, w := range running {
+		errs = append(errs, h.Stop(ctx, w.Book().Task.ID, "the broker shuts down"))
+	}
+	for _, w := range running {
+		select {
+		case <-gone(w):
+		case <-ctx.Done():
+			return fmt.Errorf("end attempts: %s still runs, %s: %w", w.Book().Name, still, ctx.Err())
+		}
+	}
+	return errors.Join(append(errs, h.Close())...)
+}

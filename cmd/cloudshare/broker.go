@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -115,7 +116,7 @@ func (p *brokerParts) start(ctx context.Context, cfg Config, log zerolog.Logger)
 // serve opens the API first: its port is part of what the broker registers.
 func (p *brokerParts) serve(ctx context.Context, cfg Config, log zerolog.Logger) error {
 	reg := newRegistry(p.broker, p.records)
-	server := api.New(api.Config{Listen: cfg.HTTP, Names: append([]string{cfg.Peer}, cfg.HTTPNames...), Version: version, Archive: p.records.archive, Recent: p.records.recent}, p.broker, reg, log)
+	server := api.New(api.Config{Listen: cfg.HTTP, Names: append([]string{cfg.Peer, cfg.Advertise}, cfg.HTTPNames...), Version: version, Archive: p.records.archive, Recent: p.records.recent}, p.broker, reg, log)
 	if err := server.Start(); err != nil {
 		return err
 	}
@@ -127,7 +128,7 @@ func (p *brokerParts) serve(ctx context.Context, cfg Config, log zerolog.Logger)
 	p.debug = debug
 	p.records.collector.Start()
 	return p.broker.Start(ctx, node.Addresses{
-		HTTP: reachable(server.Addr(), p.log.Addr()), Peer: p.log.Addr(), Gossip: p.hints.gossip.Addr().String(),
+		HTTP: cmp.Or(cfg.advertised(server.Addr()), reachable(server.Addr(), p.log.Addr())), Peer: p.log.Addr(), Gossip: p.hints.gossip.Addr().String(),
 	})
 }
 
@@ -178,7 +179,7 @@ func (p *brokerParts) stop(ctx context.Context, endTasks bool) error {
 func raftConfig(cfg Config, id [16]byte, replica *node.Replica, log zerolog.Logger) raftlog.Config {
 	rc := raftlog.Config{
 		Site: cfg.Site, Node: id, Dir: filepath.Join(cfg.DataDir, raftDir),
-		Listen: cfg.Peer, Bootstrap: cfg.Bootstrap, Join: cfg.Join,
+		Listen: cfg.Peer, Advertise: cfg.advertised(cfg.Peer), Bootstrap: cfg.Bootstrap, Join: cfg.Join,
 		Machine: replica, Logger: log,
 	}
 	if cfg.Profile == "wan" {

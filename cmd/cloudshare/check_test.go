@@ -76,18 +76,21 @@ func TestCheckConfig(t *testing.T) {
 // TestWrongKeys: exit 2 names the key, what it must be, and the nearest one.
 func TestWrongKeys(t *testing.T) {
 	for text, want := range map[string]string{
-		"archive: {scop: own}":        `unknown key "archive.scop"; did you mean "archive.scope"?`,
-		"archive: {scope: some}":      `archive.scope "some": must be own, all or off`,
-		"archive: {keep: 1m}":         `archive.keep 1m0s: must be at least 1h0m0s`,
-		"archive: {max_bytes: 1Mi}":   `archive.max_bytes 1048576: must be at least 16777216`,
-		"archive: {max_bytes: big}":   `archive.max_bytes "big": must be a quantity`,
-		"archive: own":                `unknown key "archive"`,
-		"task_logs: {max_count: 0}":   `task_logs.max_count 0: must be positive`,
-		"task_logs: {max_count: few}": `task_logs.max_count`,
-		"pprof: 0.0.0.0:1":            `pprof 0.0.0.0:1 is not on loopback`,
-		"http_names: ['lan:7700']":    `http_names "lan:7700": must be a host name without scheme and port`,
-		"pprof: localhost:1":          `pprof localhost:1 is not on loopback`,
-		"archive: {scope: {a: b}}":    `unknown key "archive.scope.a"; did you mean "archive.scope"?`,
+		"archive: {scop: own}":              `unknown key "archive.scop"; did you mean "archive.scope"?`,
+		"archive: {scope: some}":            `archive.scope "some": must be own, all or off`,
+		"archive: {keep: 1m}":               `archive.keep 1m0s: must be at least 1h0m0s`,
+		"archive: {max_bytes: 1Mi}":         `archive.max_bytes 1048576: must be at least 16777216`,
+		"archive: {max_bytes: big}":         `archive.max_bytes "big": must be a quantity`,
+		"archive: own":                      `unknown key "archive"`,
+		"task_logs: {max_count: 0}":         `task_logs.max_count 0: must be positive`,
+		"task_logs: {max_count: few}":       `task_logs.max_count`,
+		"pprof: 0.0.0.0:1":                  `pprof 0.0.0.0:1 is not on loopback`,
+		"http_names: ['lan:7700']":          `http_names "lan:7700": must be a host name without scheme and port`,
+		"advertise: 'lan:7701'":             `advertise "lan:7701": must be a host name or an address that other brokers reach`,
+		"advertise: 0.0.0.0":                `advertise "0.0.0.0": must be a host name or an address that other brokers reach`,
+		"advertise: a\ngossip: 127.0.0.1:0": `advertise a: others need to know the ports, too`,
+		"pprof: localhost:1":                `pprof localhost:1 is not on loopback`,
+		"archive: {scope: {a: b}}":          `unknown key "archive.scope.a"; did you mean "archive.scope"?`,
 	} {
 		path := filepath.Join(t.TempDir(), "c.yaml")
 		if err := os.WriteFile(path, []byte("site: a\n"+text+"\n"), 0o600); err != nil {

@@ -38,6 +38,7 @@ type Config struct {
 	ZKTLSKey     string        `koanf:"zk_tls_key" doc:"its private key (PEM)"`
 
 	Insecure  bool     `koanf:"insecure" doc:"let listeners without transport security leave the loopback"`
+	Advertise string   `koanf:"advertise" doc:"host name or address that other brokers are told, with the ports of http, peer and gossip; empty = where those listen"`
 	HTTPNames []string `koanf:"http_names" doc:"host names that clients may ask the API by, beside addresses, localhost and those in http and peer"`
 
 	Cores   int    `koanf:"cores" doc:"cores of this machine to use; 0 = all"`
@@ -145,9 +146,12 @@ func (c Config) Validate() error {
 		}
 	}
 	for _, name := range c.HTTPNames {
-		if name == "" || strings.ContainsAny(name, ":/@[]* \t") {
+		if !isHostName(name) {
 			return usage("http_names %q: must be a host name without scheme and port, such as broker.lan", name)
 		}
+	}
+	if err := c.checkAdvertise(); err != nil {
+		return err
 	}
 	if err := c.timing().Validate(); err != nil {
 		return usage("%w", err)
@@ -239,6 +243,33 @@ func (c Config) checkListener(key, addr string) error {
 	}
 	return usage("%s %s is not on loopback, and there is no transport security yet: use 127.0.0.1, or --insecure on a network you trust", key, addr)
 }
+
+// checkAdvertise checks the host that others are told: its ports are the listeners'.
+func (c Config) checkAdvertise() error {
+	if c.Advertise == "" {
+		return nil
+	}
+	if ip := net.ParseIP(c.Advertise); ip == nil && !isHostName(c.Advertise) || ip.IsUnspecified() {
+		return usage("advertise %q: must be a host name or an address that other brokers reach, without scheme and port, such as broker.lan", c.Advertise)
+	}
+	for _, addr := range []string{c.HTTP, c.Peer, c.Gossip} {
+		if strings.HasSuffix(addr, ":0") {
+			return usage("advertise %s: others need to know the ports, too: give http, peer and gossip fixed ones instead of %s", c.Advertise, addr)
+		}
+	}
+	return nil
+}
+
+// advertised is what others are told of a listener, empty for its own address.
+func (c Config) advertised(listener string) string {
+	_, port, err := net.SplitHostPort(listener)
+	if c.Advertise == "" || err != nil {
+		return ""
+	}
+	return net.JoinHostPort(c.Advertise, port)
+}
+
+func isHostName(name string) bool { return name != "" && !strings.ContainsAny(name, ":/@[]* \t") }
 
 func checkAddr(key, addr string) error {
 	_, port, err := net.SplitHostPort(addr)

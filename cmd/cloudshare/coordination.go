@@ -48,7 +48,7 @@ func openCoordination(ctx context.Context, cfg Config, id [16]byte, replica *nod
 		return nil, err
 	}
 	zc := zkMember{zk.Config{
-		Place: place, Site: cfg.Site, Node: id, Dir: filepath.Join(cfg.DataDir, zkDir), Listen: cfg.Peer,
+		Place: place, Site: cfg.Site, Node: id, Dir: filepath.Join(cfg.DataDir, zkDir), Listen: cfg.Peer, Advertise: cfg.advertised(cfg.Peer),
 		Bootstrap: cfg.Bootstrap, Join: len(cfg.Join) > 0, Machine: replica, Logger: log,
 	}}
 	if cfg.Profile == "wan" {

@@ -22,7 +22,7 @@ var _ node.Hints = (*hints)(nil)
 // sites that the state knows.
 func openGossip(cfg Config, lineage [16]byte, replica *node.Replica, log zerolog.Logger) (*hints, error) {
 	mc := membership.Config{
-		Site: cfg.Site, Federation: lineage, Listen: cfg.Gossip, Logger: log,
+		Site: cfg.Site, Federation: lineage, Listen: cfg.Gossip, Advertise: cfg.advertised(cfg.Gossip), Logger: log,
 		Join: func() []string { return gossipAddresses(replica, cfg.Site) },
 	}
 	if cfg.Profile == "wan" {

@@ -49,11 +49,15 @@ func wantCommand(t *testing.T, code int, texts []string, args ...string) {
 
 func config(s *testbed.Site) string { return filepath.Join(s.Dir, "config.yaml") }
 
-// join runs the broker of a new site until the test ends.
-func join(t *testing.T, name, through string) {
+// join runs the broker of a new site until the test ends; args count more than
+// what stands here.
+func join(t *testing.T, name, through string, args ...string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), cloudshare, "broker", "--site", name, "--data-dir", t.TempDir(), "--join", through,
-		"--http", "127.0.0.1:0", "--peer", "127.0.0.1:0", "--gossip", "127.0.0.1:0", "--cores", "1", "--stop-tasks")
+	args = append([]string{
+		"broker", "--site", name, "--data-dir", t.TempDir(), "--join", through,
+		"--http", "127.0.0.1:0", "--peer", "127.0.0.1:0", "--gossip", "127.0.0.1:0", "--cores", "1", "--stop-tasks",
+	}, args...)
+	cmd := exec.CommandContext(t.Context(), cloudshare, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 20 * time.Second
 	must(t, cmd.Start())

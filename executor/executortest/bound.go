@@ -23,7 +23,7 @@ func (r *rig) limited() (executor.Task, <-chan struct{}) {
 	t := r.shell(`exec 3>` + fifo + `; trap "" TERM; ` + forever)
 	t.Timeout = boundTimeout
 	d, ok := r.bound(t)
-	if !ok || d < t.Timeout || d > patience {
+	if !ok || d < t.Timeout || d > r.env.Patience {
 		r.Fatalf("bound %s, %v of a task with a timeout of %s", d, ok, t.Timeout)
 	}
 	t.Fence = executor.Boottime() + int64(d+time.Second) // for a slow Start

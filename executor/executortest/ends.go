@@ -27,7 +27,7 @@ func testFinish(r *rig) {
 	if res.Started.Before(before.Add(-time.Second)) || res.Started.After(time.Now().Add(time.Second)) {
 		r.Errorf("started at %s, but it is %s", res.Started, time.Now())
 	}
-	if res.Run <= 0 || res.Run > patience {
+	if res.Run <= 0 || res.Run > r.env.Patience {
 		r.Errorf("ran for %s", res.Run)
 	}
 }
@@ -180,7 +180,7 @@ func (r *rig) within(ch <-chan struct{}, what string) {
 	r.Helper()
 	select {
 	case <-ch:
-	case <-time.After(patience):
-		r.Fatalf("not after %s: %s", patience, what)
+	case <-time.After(r.env.Patience):
+		r.Fatalf("not after %s: %s", r.env.Patience, what)
 	}
 }

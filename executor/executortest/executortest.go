@@ -4,6 +4,7 @@ package executortest
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -14,7 +15,8 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 )
 
-// patience bounds every wait of the suite; nothing should come near it.
+// patience bounds every wait of the suite, unless Env says otherwise; nothing
+// should come near it.
 const patience = 30 * time.Second
 
 // Env is a handler's storage for one test.
@@ -31,6 +33,21 @@ type Env struct {
 	// Image in which tasks run, "" = bare commands. It has a shell and the usual
 	// programs in /bin, and the test's temporary folders at their paths.
 	Image string
+	// Patience bounds every wait; 0 = 30 s.
+	Patience time.Duration
+	// Slow: a task takes seconds beside what it does, so what is shown by many is
+	// shown by a few.
+	Slow bool
+	// Merged: what tasks write to stderr comes as stdout.
+	Merged bool
+}
+
+// many is n, or less if tasks are slow.
+func (r *rig) many(n int) int {
+	if r.env.Slow {
+		return max(n/10, 2)
+	}
+	return n
 }
 
 // Factory makes fresh storage.
@@ -126,10 +143,11 @@ type rig struct {
 
 func newRig(t *testing.T, env Env) *rig {
 	t.Helper()
+	env.Patience = cmp.Or(env.Patience, patience)
 	r := &rig{T: t, env: env, started: map[executor.ID]bool{}, ended: map[executor.ID]executor.Result{}}
 	r.open()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), env.Patience)
 		defer cancel()
 		if err := r.h.End(ctx); err != nil {
 			t.Errorf("end: %v", err)
@@ -188,7 +206,7 @@ func (r *rig) run(t executor.Task) executor.Result {
 // hear takes events until enough says so.
 func (r *rig) hear(what string, enough func() bool) {
 	r.Helper()
-	late := time.NewTimer(patience)
+	late := time.NewTimer(r.env.Patience)
 	defer late.Stop()
 	for !enough() {
 		select {
@@ -198,7 +216,7 @@ func (r *rig) hear(what string, enough func() bool) {
 			}
 			r.note(e)
 		case <-late.C:
-			r.Fatalf("no %s after %s", what, patience)
+			r.Fatalf("no %s after %s", what, r.env.Patience)
 		}
 	}
 }
@@ -255,7 +273,7 @@ func (r *rig) line(b *bufio.Reader) string {
 	case g := <-ch:
 		r.must(g.err)
 		return strings.TrimSuffix(g.s, "\n")
-	case <-time.After(patience):
+	case <-time.After(r.env.Patience):
 		r.Fatal("no line of output")
 		return ""
 	}

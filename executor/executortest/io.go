@@ -14,10 +14,14 @@ import (
 func testLogs(r *rig) {
 	t := r.shell("echo to out; echo to err >&2")
 	r.run(t)
-	if got := r.output(t.ID, "stdout"); got != "to out\n" {
+	out, errs := "to out\n", "to err\n"
+	if r.env.Merged {
+		out, errs = out+errs, ""
+	}
+	if got := r.output(t.ID, "stdout"); got != out {
 		r.Errorf("stdout: got %q", got)
 	}
-	if got := r.output(t.ID, "stderr"); got != "to err\n" {
+	if got := r.output(t.ID, "stderr"); got != errs {
 		r.Errorf("stderr: got %q", got)
 	}
 	if _, err := r.h.Logs(r.Context(), t.ID, "stdin", false); err == nil {
@@ -65,7 +69,7 @@ func testFollowCancelled(r *rig) {
 // testFollowSeries: output never shows up in another attempt's, however fast
 // one follows the other.
 func testFollowSeries(r *rig) {
-	for i := range 20 {
+	for i := range r.many(20) {
 		script := "exit 0"
 		want := ""
 		if i%2 == 1 {
@@ -87,7 +91,7 @@ func testFollowSeries(r *rig) {
 			if got != want {
 				r.Errorf("attempt %d: got %q, want %q", i, got, want)
 			}
-		case <-time.After(patience):
+		case <-time.After(r.env.Patience):
 			r.Fatalf("attempt %d: the follower does not end", i)
 		}
 		r.must(rc.Close())

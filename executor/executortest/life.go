@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -43,7 +44,7 @@ func testDuplicate(r *rig) {
 
 func testCapacity(r *rig) {
 	ms := r.h.Capacity()
-	if !slices.IsSortedFunc(ms, func(a, b executor.Machine) int { return cmp(a.Name, b.Name) }) {
+	if !slices.IsSortedFunc(ms, func(a, b executor.Machine) int { return strings.Compare(a.Name, b.Name) }) {
 		r.Errorf("machines not sorted by name: %v", ms)
 	}
 	if len(ms) == 0 || ms[0].MilliCPU < 2000 || ms[0].MilliCPU%1000 != 0 || ms[0].MemMiB <= 0 {
@@ -52,16 +53,6 @@ func testCapacity(r *rig) {
 	if r.h.Name() == "" || r.h.Status() == "" {
 		r.Errorf("name %q, status %q: want both", r.h.Name(), r.h.Status())
 	}
-}
-
-func cmp(a, b string) int {
-	if a < b {
-		return -1
-	}
-	if a > b {
-		return 1
-	}
-	return 0
 }
 
 func testBusy(r *rig) {
@@ -206,7 +197,7 @@ func testEnd(r *rig) {
 	r.line(r.follow(mine))
 	r.reopen()
 	other := r.start(r.shell(forever))
-	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	ctx, cancel := context.WithTimeout(r.Context(), r.env.Patience)
 	defer cancel()
 	r.must(r.h.End(ctx))
 	r.within(gone, "the adopted one is dead")
@@ -225,9 +216,9 @@ func testPublished(r *rig) {
 
 // testMany: short tasks in turn, several at a time; each ends exactly once.
 func testMany(r *rig) {
-	const all = 200
+	all := r.many(200)
 	free := int(r.h.Capacity()[0].MilliCPU / 1000)
-	begun, deadline := 0, time.Now().Add(patience)
+	begun, deadline := 0, time.Now().Add(r.env.Patience)
 	for len(r.ended) < all && time.Now().Before(deadline) {
 		for ; begun < all && begun-len(r.ended) < free; begun++ {
 			r.start(r.task("/bin/true"))

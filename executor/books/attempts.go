@@ -255,6 +255,10 @@ func (a *Attempts[W]) Keep(w W) {
 	a.janitor.Add(Kept{Name: book.Name, At: book.Ended.At, Bytes: book.Ended.Out[0] + book.Ended.Out[1]})
 }
 
+// DropOldest drops one attempt if retention no longer covers it, as happens by
+// itself some time.
+func (a *Attempts[W]) DropOldest() bool { return a.janitor.DropOldest() }
+
 // Drop removes the last trace of an attempt. REQUIRES: the handler's lock held.
 func (a *Attempts[W]) Drop(name string) { delete(a.by, name) }
 

@@ -8,8 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
@@ -53,16 +51,13 @@ func (h *Handler) Adopt(ctx context.Context) ([]executor.State, error) {
 func (h *Handler) adoptedAll() ([]executor.State, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed {
-		return nil, fmt.Errorf("adopt: %w", books.ErrClosed)
+	states, err := h.attempts.Adopted()
+	if err != nil {
+		return nil, err
 	}
-	h.adopted = true
-	states := h.states()
-	for _, w := range h.attempts {
-		if w.ended == nil {
-			h.life.Add(1)
-			go h.attend(w, nil)
-		}
+	for w := range h.attempts.Running() {
+		h.life.Add(1)
+		go h.attend(w, nil)
 	}
 	h.life.Add(1)
 	go h.listen()
@@ -76,24 +71,25 @@ func (h *Handler) adoptOne(name string) error {
 	if err != nil || o.Task.ID.String() != name || !books.ValidName(name) || !whole(dir) {
 		return removeAttempt(dir) // a crash before it was whole: it was never given to the engine
 	}
-	w := h.newWork(o.Task)
-	close(w.accepted)
-	if w.ended, err = readEnd(dir); err != nil {
+	w := h.newWork(books.AdoptedAttempt(o.Task))
+	end, err := readEnd(dir)
+	if err != nil {
 		return err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.attempts[name] = w
-	if w.ended == nil {
-		w.hold = h.room.Adopt(o.Task.Need, o.CPUs)
+	h.attempts.Enter(w)
+	if end == nil {
+		w.Hold = h.room.Adopt(o.Task.Need, o.CPUs)
 		word, err := box.Hear(dir)
 		w.began = err == nil && word.Run != nil // said in an earlier life
 		return nil
 	}
-	close(w.done)
+	w.Ended = &end.End
+	close(w.Done)
 	close(w.cleaned)
-	if w.forgotten = w.ended.Forgotten; w.forgotten {
-		h.keep(w)
+	if end.Forgotten {
+		h.attempts.Keep(w)
 	}
 	return nil
 }
@@ -104,24 +100,6 @@ func whole(dir string) bool {
 	return err == nil && st.Mode() == os.ModeDir|0o755
 }
 
-// states are the attempts not forgotten, by name. REQUIRES: h.mu held.
-func (h *Handler) states() []executor.State {
-	var out []executor.State
-	for _, w := range h.attempts {
-		if w.forgotten {
-			continue
-		}
-		st := executor.State{Task: w.task, Running: w.ended == nil}
-		if w.ended != nil {
-			r := w.ended.Result
-			st.Ended = &r
-		}
-		out = append(out, st)
-	}
-	slices.SortFunc(out, func(a, b executor.State) int { return strings.Compare(a.ID.String(), b.ID.String()) })
-	return out
-}
-
 // Files of an attempt's folder that are the handler's own.
 const (
 	endFile = "end"
@@ -129,7 +107,7 @@ const (
 	maxEnd = 1 << 20
 )
 
-func writeEnd(dir string, e *ended) error {
+func writeEnd(dir string, e ended) error {
 	b, err := json.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("encode end: %w", err)

@@ -18,42 +18,27 @@ import (
 
 // work is an attempt as the handler knows it.
 type work struct {
-	task executor.Task
-	name string
-	dir  string
-	hold books.Hold
-
-	accepted chan struct{} // closed when Start is decided
-	done     chan struct{} // closed when ended is set
-	cleaned  chan struct{} // closed when nothing more is done about it
-	poke     chan struct{} // capacity 1: look at it again
-	startErr error         // why Start failed; set before accepted is closed
+	books.Attempt
+	dir     string
+	cleaned chan struct{} // closed when nothing more is done about it
+	poke    chan struct{} // capacity 1: look at it again
 	// aborted ends when the preparation is to be given up; its cause says why.
 	aborted context.Context //nolint:containedctx // the attempt's own life before its container's
 	abort   context.CancelCauseFunc
 
 	// Guarded by Handler.mu.
-	stopWhy   string // "" = nobody asked for its end
-	began     bool   // the event was sent
-	ended     *ended // Invariant: set once, before done is closed
-	forgotten bool
+	stopWhy string // "" = nobody asked for its end
+	began   bool   // the event was sent
 }
 
 // ended is an attempt's result, as it is kept beside its folder's other files.
 type ended struct {
-	Result    executor.Result `json:"result"`
-	At        time.Time       `json:"at"`
-	Out       [2]int64        `json:"out"` // bytes of stdout and of stderr
-	Forgotten bool            `json:"forgotten,omitempty"`
+	books.End
+	Forgotten bool `json:"forgotten,omitempty"`
 }
 
-func (h *Handler) newWork(t executor.Task) *work {
-	name := t.ID.String()
-	w := &work{
-		task: t, name: name, dir: h.path("attempts", name),
-		accepted: make(chan struct{}), done: make(chan struct{}), cleaned: make(chan struct{}),
-		poke: make(chan struct{}, 1),
-	}
+func (h *Handler) newWork(a books.Attempt) *work {
+	w := &work{Attempt: a, dir: h.path("attempts", a.Name), cleaned: make(chan struct{}), poke: make(chan struct{}, 1)}
 	w.aborted, w.abort = context.WithCancelCause(context.Background())
 	return w
 }
@@ -67,7 +52,7 @@ func (w *work) again() {
 }
 
 // container is the name that the engine knows the attempt's container by.
-func (h *Handler) container(w *work) string { return "cloudshare-" + h.id + "-" + w.name }
+func (h *Handler) container(w *work) string { return "cloudshare-" + h.id + "-" + w.Name }
 
 const (
 	// relook is how soon an attempt is looked at again that has told its end and
@@ -84,9 +69,9 @@ func (h *Handler) attend(w *work, prepare func() error) {
 	defer h.life.Done()
 	defer close(w.cleaned)
 	defer w.abort(nil)
-	grown, unlist, err := h.notices.Add(box.Told(w.dir))
+	grown, unlist, err := h.desk.Notices.Add(box.Told(w.dir))
 	if err != nil { // its folder was removed, or there are too many watches
-		h.cfg.Logger.Warn().Err(err).Str("attempt", w.name).Msg("attempt cannot be watched; it is looked at every second")
+		h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("attempt cannot be watched; it is looked at every second")
 		unlist, err = func() {}, nil
 	}
 	defer unlist()
@@ -106,7 +91,7 @@ func (h *Handler) attend(w *work, prepare func() error) {
 // still does with its container, its first process will find it ended.
 func (h *Handler) void(w *work, r executor.Result) {
 	if _, err := box.Void(w.dir, r); err != nil {
-		h.cfg.Logger.Warn().Err(err).Str("attempt", w.name).Msg("attempt that did not begin cannot be ended; looked at again")
+		h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("attempt that did not begin cannot be ended; looked at again")
 	}
 }
 
@@ -143,7 +128,7 @@ func (h *Handler) watch(w *work, grown <-chan struct{}, fresh bool) {
 		case <-deadline:
 			h.killByEngine(w)
 			deadline = nil
-		case <-h.quit:
+		case <-h.attempts.Quit:
 			return
 		}
 	}
@@ -164,7 +149,7 @@ func (h *Handler) look(w *work) (soon bool) {
 	case word.Alive:
 		if why := h.whyStopped(w); why != "" {
 			if _, err := box.Stop(w.dir, why); err != nil {
-				h.cfg.Logger.Warn().Err(err).Str("attempt", w.name).Msg("attempt did not hear its stop")
+				h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("attempt did not hear its stop")
 			}
 		}
 		return false
@@ -179,7 +164,7 @@ func (h *Handler) look(w *work) (soon bool) {
 // removed before it is told lost. soon: that did not work yet.
 func (h *Handler) abandon(w *work, why string) (soon bool) {
 	if err := h.remove(h.container(w)); err != nil {
-		h.cfg.Logger.Warn().Err(err).Str("attempt", w.name).Str("why", why).Msg("attempt cannot be ended yet, will be tried again")
+		h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Str("why", why).Msg("attempt cannot be ended yet, will be tried again")
 		return true
 	}
 	h.settle(w, lost(why))
@@ -236,7 +221,7 @@ func (h *Handler) lastWord(w *work, c engine.Container) executor.Result {
 	case c.State.OOMKilled:
 		return executor.Result{
 			Cause: executor.Exited, ExitCode: 137, Signal: 9,
-			Detail: fmt.Sprintf("killed: out of memory (limit %dMi)", w.task.Need.MemMiB),
+			Detail: fmt.Sprintf("killed: out of memory (limit %dMi)", w.Task.Need.MemMiB),
 		}
 	}
 	detail := fmt.Sprintf("its container was ended from outside (code %d)", c.State.ExitCode)
@@ -254,9 +239,9 @@ func lost(why string) executor.Result {
 func (h *Handler) killByEngine(w *work) {
 	ctx, cancel := h.patience()
 	defer cancel()
-	h.cfg.Logger.Warn().Str("attempt", w.name).Msg("attempt does not end by itself; its container is removed")
+	h.cfg.Logger.Warn().Str("attempt", w.Name).Msg("attempt does not end by itself; its container is removed")
 	if err := h.engine.Remove(ctx, h.container(w)); err != nil {
-		h.cfg.Logger.Warn().Err(err).Str("attempt", w.name).Msg("container was not removed, will be tried again")
+		h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("container was not removed, will be tried again")
 	}
 }
 
@@ -266,11 +251,7 @@ func (h *Handler) patience() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(h.calls, time.Minute)
 }
 
-func (h *Handler) isEnded(w *work) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return w.ended != nil
-}
+func (h *Handler) isEnded(w *work) bool { return h.attempts.EndOf(w) != nil }
 
 func (h *Handler) whyStopped(w *work) string {
 	h.mu.Lock()
@@ -281,32 +262,26 @@ func (h *Handler) whyStopped(w *work) string {
 func (h *Handler) hasBegun(w *work) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !w.began && w.ended == nil {
+	if !w.began && w.Ended == nil {
 		w.began = true
-		h.events.Put(executor.Event{ID: w.task.ID, Started: true})
+		h.attempts.Events.Put(executor.Event{ID: w.Task.ID, Started: true})
 	}
 }
 
 // settle ends an attempt. Its result is written before it is told.
 func (h *Handler) settle(w *work, r executor.Result) {
-	e := &ended{Result: r, At: time.Now()}
-	for i, name := range streams {
+	e := books.End{Result: r, At: time.Now()}
+	for i, name := range books.Streams {
 		if st, err := os.Stat(filepath.Join(w.dir, name)); err == nil {
 			e.Out[i] = st.Size()
 		}
 	}
-	if err := writeEnd(w.dir, e); err != nil {
-		h.cfg.Logger.Warn().Err(err).Str("attempt", w.name).Msg("result not written; it is kept in memory")
+	if err := writeEnd(w.dir, ended{End: e}); err != nil {
+		h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("result not written; it is kept in memory")
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if w.ended != nil {
-		return
-	}
-	h.room.Release(w.hold)
-	w.ended = e
-	close(w.done)
-	h.events.Put(executor.Event{ID: w.task.ID, Ended: &r})
+	h.attempts.Settle(w, &e)
 }
 
 // clean removes what an ended attempt does not need any more. What an engine that
@@ -320,11 +295,11 @@ func (h *Handler) clean(w *work) {
 		if errors.Is(err, engine.ErrAway) { // that was said once
 			level = zerolog.DebugLevel
 		}
-		h.cfg.Logger.WithLevel(level).Err(err).Str("attempt", w.name).Msg("container stays for now, until the engine is heard again")
+		h.cfg.Logger.WithLevel(level).Err(err).Str("attempt", w.Name).Msg("container stays for now, until the engine is heard again")
 		return
 	}
 	if err := removeWork(w.dir); err != nil {
-		h.cfg.Logger.Warn().Err(err).Str("attempt", w.name).Msg("its working directory cannot be removed: files of another user? remove it as root")
+		h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("its working directory cannot be removed: files of another user? remove it as root")
 	}
 }
 
@@ -345,7 +320,7 @@ func (h *Handler) remove(id string) error {
 		select {
 		case <-time.After(pause):
 			pause *= 2
-		case <-h.quit:
+		case <-h.attempts.Quit:
 			return err
 		}
 	}

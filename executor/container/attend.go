@@ -26,7 +26,7 @@ func (h *Handler) listen() {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		go func() { // the engine's words may be long in coming
 			select {
-			case <-h.quit:
+			case <-h.attempts.Quit:
 				cancel(books.ErrClosed)
 			case <-h.silent: // another call was not answered: this stream may hang, too
 				cancel(engine.ErrAway)
@@ -48,7 +48,7 @@ func (h *Handler) listen() {
 		select {
 		case <-time.After(pause):
 			pause = min(2*pause, maxPause)
-		case <-h.quit:
+		case <-h.attempts.Quit:
 			return
 		}
 	}
@@ -80,16 +80,16 @@ func (h *Handler) catchUp(ctx context.Context) error {
 func (h *Handler) wanted(name string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	w := h.attempts[name]
-	return w != nil && w.ended == nil
+	w := h.attempts.Get(name)
+	return w != nil && w.Ended == nil
 }
 
 // heard takes the engine's word of one container.
 func (h *Handler) heard(e engine.Event) {
 	name := e.Labels[labelName]
 	h.mu.Lock()
-	w := h.attempts[name]
-	wanted := w != nil && w.ended == nil
+	w := h.attempts.Get(name)
+	wanted := w != nil && w.Ended == nil
 	h.mu.Unlock()
 	switch {
 	case wanted && e.Action == "die":
@@ -108,12 +108,10 @@ func (h *Handler) setUp(info engine.Info) {
 	h.info, h.away = info, nil
 	close(h.up)
 	h.answered()
-	for _, w := range h.attempts {
-		if w.ended == nil {
-			w.again()
-		}
+	for w := range h.attempts.Running() {
+		w.again()
 	}
-	h.events.Put(executor.Event{Capacity: true})
+	h.attempts.Events.Put(executor.Event{Capacity: true})
 	if info.NCPU < h.cfg.Cores {
 		h.cfg.Logger.Warn().Int("cores", h.cfg.Cores).Int("engine", info.NCPU).Msg("more cores are given to containers than their machine has")
 	}
@@ -136,7 +134,7 @@ func (h *Handler) setAway(err error) {
 	select {
 	case <-h.up:
 		h.up = make(chan struct{})
-		h.events.Put(executor.Event{Capacity: true})
+		h.attempts.Events.Put(executor.Event{Capacity: true})
 		if !errors.Is(err, books.ErrClosed) {
 			h.cfg.Logger.Warn().Err(err).Msg("the container engine is away: what runs goes on, nothing is started until it is back")
 		}

@@ -91,7 +91,7 @@ func fetching(ref books.ImageName, p engine.Progress) string {
 
 // note tells what the attempt waits for before it starts.
 func (h *Handler) note(w *work, what string) {
-	h.events.Put(executor.Event{ID: w.task.ID, Doing: what})
+	h.attempts.Events.Put(executor.Event{ID: w.Task.ID, Doing: what})
 }
 
 // abortable ends when the attempt is stopped or the handler closed.
@@ -100,7 +100,7 @@ func (h *Handler) abortable(w *work) (context.Context, context.CancelFunc) {
 	done := make(chan struct{})
 	go func() {
 		select {
-		case <-h.quit:
+		case <-h.attempts.Quit:
 			cancel(books.ErrClosed)
 		case <-done:
 		}
@@ -155,7 +155,7 @@ func (h *Handler) awaitEngine(w *work) error {
 		return nil
 	case <-w.aborted.Done():
 		return context.Cause(w.aborted)
-	case <-h.quit:
+	case <-h.attempts.Quit:
 		return books.ErrClosed
 	case <-late.C:
 		return context.DeadlineExceeded
@@ -175,13 +175,13 @@ func (h *Handler) unprepared(w *work, err error) executor.Result {
 		!unfetched && refused && (said.Status == http.StatusBadRequest || said.Status == http.StatusNotFound):
 		return executor.Result{Cause: executor.NoStart, ExitCode: 125, Detail: err.Error()}
 	}
-	h.cfg.Logger.Warn().Err(err).Str("attempt", w.name).Msg("a task of a container could not be started here")
+	h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("a task of a container could not be started here")
 	return lost("not started: " + err.Error())
 }
 
 // spec is the attempt's container.
 func (h *Handler) spec(w *work, ref books.ImageName, o box.Order) engine.Spec {
-	c, t := h.cfg, w.task
+	c, t := h.cfg, w.Task
 	s := engine.Spec{
 		Image: ref.String(), User: c.User, Labels: h.labels(t),
 		Entrypoint: []string{box.Run + "/" + box.Program}, Cmd: []string{box.Verb},
@@ -196,7 +196,7 @@ func (h *Handler) spec(w *work, ref books.ImageName, o box.Order) engine.Spec {
 	if len(o.CPUs) > 0 {
 		s.HostConfig.CpusetCpus = engine.CPUSet(o.CPUs)
 	} else {
-		s.HostConfig.NanoCpus = int64(w.hold.Cores) * 1e9
+		s.HostConfig.NanoCpus = int64(w.Hold.Cores) * 1e9
 	}
 	if t.Need.MemMiB > 0 {
 		s.HostConfig.Memory = (t.Need.MemMiB + ownMiB) << 20

@@ -17,65 +17,27 @@ import (
 // once: whether the image may run here, and whether it is there if it may not be
 // fetched.
 func (h *Handler) Start(ctx context.Context, t executor.Task) error {
-	name := t.ID.String()
-	if !books.ValidName(name) {
-		return fmt.Errorf("start %.80q: %w: an id holds only [a-z0-9.-], at most 200", name, executor.ErrUnfit)
-	}
-	w, first, err := h.admit(t)
-	if err != nil {
-		return fmt.Errorf("start %s: %w", name, err)
-	}
-	if !first {
-		select {
-		case <-w.accepted:
-			return w.startErr
-		case <-ctx.Done():
-			return fmt.Errorf("start %s: %w", name, ctx.Err())
-		}
-	}
-	if err = h.begin(ctx, w); err != nil {
-		err = fmt.Errorf("start %s: %w", name, err)
-		h.mu.Lock()
-		h.room.Release(w.hold)
-		delete(h.attempts, name)
-		h.mu.Unlock()
-	}
-	w.startErr = err
-	close(w.accepted)
-	return err
+	return h.attempts.Start(ctx, t, func() (*work, error) { return h.admit(t) }, func(w *work) error { return h.begin(ctx, w) })
 }
 
-// admit takes room for a new attempt, or finds the one of that name.
-func (h *Handler) admit(t executor.Task) (w *work, first bool, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.closing {
-		return nil, false, books.ErrClosed
-	}
-	if !h.adopted {
-		return nil, false, books.ErrNotAdopted
-	}
-	w = h.newWork(t)
-	if known := h.attempts[w.name]; known != nil {
-		if known.forgotten {
-			return nil, false, fmt.Errorf("%w: it has run and was forgotten", executor.ErrUnknownAttempt)
-		}
-		return known, false, nil
-	}
+// admit takes room for a new attempt. REQUIRES: h.mu held.
+func (h *Handler) admit(t executor.Task) (*work, error) {
 	if t.Image == "" {
-		return nil, false, fmt.Errorf("%w: no image, and this handler runs nothing else", executor.ErrUnfit)
+		return nil, fmt.Errorf("%w: no image, and this handler runs nothing else", executor.ErrUnfit)
 	}
-	if err = h.room.Fit(t); err != nil {
-		return nil, false, err
+	if err := h.room.Fit(t); err != nil {
+		return nil, err
 	}
 	if h.away != nil {
-		return nil, false, fmt.Errorf("%w: %w", executor.ErrBusy, h.away)
+		return nil, fmt.Errorf("%w: %w", executor.ErrBusy, h.away)
 	}
-	if w.hold, err = h.room.Take(t.Need); err != nil {
-		return nil, false, err
+	hold, err := h.room.Take(t.Need)
+	if err != nil {
+		return nil, err
 	}
-	h.attempts[w.name] = w
-	return w, true, nil
+	w := h.newWork(books.NewAttempt(t))
+	w.Hold = hold
+	return w, nil
 }
 
 // maxLook is how long an engine may take to say whether it has an image.
@@ -84,7 +46,7 @@ const maxLook = 10 * time.Second
 // begin makes the attempt's folder: from then on Adopt finds it. All that takes
 // longer comes after.
 func (h *Handler) begin(ctx context.Context, w *work) error {
-	ref, err := books.Images(h.cfg.Images.Allow).Admit(w.task.Image)
+	ref, err := books.Images(h.cfg.Images.Allow).Admit(w.Task.Image)
 	if err != nil {
 		return err
 	}
@@ -101,7 +63,7 @@ func (h *Handler) begin(ctx context.Context, w *work) error {
 	case err != nil && !missing:
 		return fmt.Errorf("%w: look for image %s: %w", executor.ErrBusy, ref, err)
 	}
-	o := box.Order{Task: w.task, Grace: h.cfg.Grace, MaxLog: h.cfg.MaxLogBytes, CPUs: w.hold.CPUs}
+	o := box.Order{Task: w.Task, Grace: h.cfg.Grace, MaxLog: h.cfg.MaxLogBytes, CPUs: w.Hold.CPUs}
 	if !missing {
 		takeImage(&o, img)
 	}
@@ -110,7 +72,7 @@ func (h *Handler) begin(ctx context.Context, w *work) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closing {
+	if h.attempts.Closing() {
 		return errors.Join(books.ErrClosed, os.RemoveAll(w.dir))
 	}
 	h.life.Add(1)

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -24,41 +23,23 @@ func (h *Handler) Adopt(ctx context.Context) ([]executor.State, error) {
 		return nil, fmt.Errorf("adopt: %w", err)
 	}
 	for _, d := range dirs {
-		if err := ctx.Err(); err != nil {
+		if err = ctx.Err(); err != nil {
 			return nil, fmt.Errorf("adopt: %w", err)
 		}
-		if err := h.adoptSlot(d.Name()); err != nil {
+		if err = h.adoptSlot(d.Name()); err != nil {
 			return nil, fmt.Errorf("adopt slot %s: %w", d.Name(), err)
 		}
 	}
 	h.sweepGroups()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed {
-		return nil, fmt.Errorf("adopt: %w", books.ErrClosed)
+	states, err := h.attempts.Adopted()
+	if err != nil {
+		return nil, err
 	}
-	h.adopted = true
 	h.dropStrayLogs()
 	h.life.Go(h.warm)
-	return h.states(), nil
-}
-
-// states are the attempts not forgotten, by name. REQUIRES: h.mu held.
-func (h *Handler) states() []executor.State {
-	var out []executor.State
-	for _, w := range h.attempts {
-		if w.forgotten {
-			continue
-		}
-		st := executor.State{Task: w.task, Running: w.ended == nil}
-		if w.ended != nil {
-			r := w.ended.Result
-			st.Ended = &r
-		}
-		out = append(out, st)
-	}
-	slices.SortFunc(out, func(a, b executor.State) int { return strings.Compare(a.ID.String(), b.ID.String()) })
-	return out
+	return states, nil
 }
 
 // adoptSlot takes over one slot and its attempts.
@@ -131,8 +112,8 @@ func (s *slot) findSupervisor(lines []line) bool {
 func (h *Handler) takeOver(s *slot, lines []line) {
 	works := h.replay(s, lines)
 	for _, w := range works {
-		if w.ended == nil && s.dead {
-			w.ended = h.lastWord(s, w.name)
+		if w.Ended == nil && s.dead {
+			w.Ended = h.lastWord(s, w.Name).end()
 		}
 	}
 	if s.dead {
@@ -158,24 +139,24 @@ func (h *Handler) takeOver(s *slot, lines []line) {
 
 // enter books one attempt. REQUIRES: h.mu held.
 func (h *Handler) enter(s *slot, w *work) {
-	if old := h.attempts[w.name]; old != nil {
+	if old := h.attempts.Get(w.Name); old != nil {
 		// Handed to a second supervisor after the first had died: the one that
 		// did something with it counts.
-		if old.ended == nil || (w.ended != nil && w.ended.Result.Cause == executor.Vanished) {
+		if old.Ended == nil || (w.Ended != nil && w.Ended.Result.Cause == executor.Vanished) {
 			return
 		}
 		old.slot.refs--
 	}
-	h.attempts[w.name] = w
+	h.attempts.Enter(w)
 	s.refs++
-	if w.ended == nil {
-		w.hold = h.use.Adopt(w.task.Need, w.hold.CPUs)
+	if w.Ended == nil {
+		w.Hold = h.use.Adopt(w.Task.Need, w.Hold.CPUs)
 		s.current = w
 		return
 	}
-	close(w.done)
-	if w.forgotten {
-		h.keep(w)
+	close(w.Done)
+	if w.Forgotten {
+		h.attempts.Keep(w)
 	}
 }
 
@@ -190,22 +171,19 @@ func (h *Handler) replay(s *slot, lines []line) []*work {
 			if !books.ValidName(name) || byName[name] != nil {
 				continue
 			}
-			w := &work{
-				task: l.Ask.Task, name: name, limit: l.Ask.MaxLog, hold: books.Hold{CPUs: l.Ask.CPUs}, slot: s,
-				accepted: make(chan struct{}), running: make(chan struct{}), done: make(chan struct{}),
-			}
-			close(w.accepted)
+			w := &work{Attempt: books.AdoptedAttempt(l.Ask.Task), limit: l.Ask.MaxLog, slot: s, running: make(chan struct{})}
+			w.Hold.CPUs = l.Ask.CPUs
 			byName[name] = w
 			order = append(order, w)
 		case l.Run != nil && byName[l.Run.Name] != nil:
 			byName[l.Run.Name].runs()
 		case l.End != nil && byName[l.End.Name] != nil:
-			byName[l.End.Name].ended = l.End
+			byName[l.End.Name].Ended = l.End.end()
 		case l.Drop != nil && byName[*l.Drop] != nil:
-			byName[*l.Drop].forgotten = true
+			byName[*l.Drop].Forgotten = true
 		case l.Void != nil:
 			name := *l.Void
-			order = slices.DeleteFunc(order, func(w *work) bool { return w.name == name })
+			order = slices.DeleteFunc(order, func(w *work) bool { return w.Name == name })
 			delete(byName, name)
 		}
 	}
@@ -275,7 +253,7 @@ func (h *Handler) warm() {
 			return // Start will meet the same and say so
 		}
 		h.mu.Lock()
-		if h.closed {
+		if h.attempts.Closed() {
 			h.mu.Unlock()
 			return
 		}

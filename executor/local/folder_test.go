@@ -41,7 +41,9 @@ func unwarmed(t *testing.T) (*opened, *lines) {
 	o := open(t, cfg)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.adopted = true
+	if _, err := o.attempts.Adopted(); err != nil {
+		t.Fatal(err)
+	}
 	return o, log
 }
 
@@ -61,7 +63,7 @@ func TestRemovedFolders(t *testing.T) {
 			if r := o.run(first); r.Cause != executor.Exited || r.ExitCode != 0 {
 				t.Fatalf("the first: %+v", r)
 			}
-			old := o.find(first.ID).slot
+			old := o.slotOf(first)
 			gone := remove(o, old)
 			err := os.RemoveAll(gone)
 			for range 1000 { // the supervisor makes its next files meanwhile
@@ -78,7 +80,7 @@ func TestRemovedFolders(t *testing.T) {
 			if r.Cause != executor.Exited || r.ExitCode != 0 || !strings.HasPrefix(o.output(second), "hi\n"+o.cfg.Dir) {
 				t.Errorf("after the removal: %+v, printed %q", r, o.output(second))
 			}
-			if o.find(second.ID).slot == old || !strings.Contains(log.String(), old.dir) {
+			if o.slotOf(second) == old || !strings.Contains(log.String(), old.dir) {
 				t.Errorf("the old slot serves on, or nothing is said: %s", log)
 			}
 			for _, task := range []executor.Task{first, second} {
@@ -96,7 +98,7 @@ func TestRemovedWhileHandedOver(t *testing.T) {
 	o, _ := unwarmed(t)
 	first, second := shell(1, "true"), shell(2, "echo hi")
 	o.run(first)
-	s := o.find(first.ID).slot
+	s := o.slotOf(first)
 	if err := unix.Kill(s.pid, unix.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}

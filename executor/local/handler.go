@@ -2,13 +2,10 @@ package local
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/books"
@@ -17,46 +14,28 @@ import (
 
 // Handler runs tasks on this machine. See the contract, [executor.Handler].
 type Handler struct {
-	cfg     Config
-	boot    string
-	lock    *os.File
-	fence   *watchdog.Page
-	fenceF  *os.File
-	stderr  *os.File // of supervisors, for the rare panic
-	groups  cgroups
-	events  *books.Queue
-	notices *books.Notices
-	janitor *books.Janitor
-	quit    chan struct{}  // closed by Close
-	life    sync.WaitGroup // readers and watchers
+	cfg      Config
+	boot     string
+	desk     *books.Desk
+	attempts *books.Attempts[*work]
+	stderr   *os.File // of supervisors, for the rare panic
+	groups   cgroups
+	life     sync.WaitGroup // readers and watchers
 
-	mu       sync.Mutex
-	adopted  bool
-	closing  bool // no new attempts
-	closed   bool
-	attempts map[string]*work // by name, forgotten ones until retention drops them
-	slots    map[string]*slot
-	idle     []*slot // supervisors without an attempt, the warmest last
-	use      *books.Room
-	nslot    int
+	mu    sync.Mutex // of the attempts, too
+	slots map[string]*slot
+	idle  []*slot // supervisors without an attempt, the warmest last
+	use   *books.Room
+	nslot int
 }
 
 // work is an attempt as the handler knows it.
 type work struct {
-	task  executor.Task
-	name  string
-	hold  books.Hold
+	books.Attempt
 	limit int64 // bytes of each output
-	// slot does not change once accepted is closed.
-	slot *slot
-
-	accepted chan struct{} // closed when Start is decided
-	running  chan struct{} // closed when its process runs
-	done     chan struct{} // closed when ended is set
-	startErr error         // why Start failed; set before accepted is closed
-	// ended is nil while it runs. Invariant: set once, before done is closed.
-	ended     *ended
-	forgotten bool
+	// slot does not change once the start is accepted.
+	slot    *slot
+	running chan struct{} // closed when its process runs
 }
 
 // Open takes the directory and probes the machine. Nothing runs before Adopt.
@@ -68,13 +47,8 @@ func Open(cfg Config) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Handler{
-		cfg: cfg, boot: watchdog.BootID(), attempts: map[string]*work{}, slots: map[string]*slot{},
-		use: newRoom(cfg), events: books.NewQueue(),
-		quit: make(chan struct{}),
-	}
+	h := &Handler{cfg: cfg, boot: watchdog.BootID(), slots: map[string]*slot{}, use: newRoom(cfg)}
 	if err := h.takeDir(); err != nil {
-		h.events.Close()
 		return nil, fmt.Errorf("open local handler at %s: %w", cfg.Dir, err)
 	}
 	if !cfg.NoCgroups {
@@ -82,7 +56,7 @@ func Open(cfg Config) (*Handler, error) {
 	} else {
 		h.groups.why = "cgroups are switched off"
 	}
-	h.janitor = books.StartJanitor(cfg.Retention, h.evict)
+	h.attempts = books.NewAttempts[*work](&h.mu, cfg.Retention, h.use.Release, h.evict)
 	return h, nil
 }
 
@@ -90,42 +64,13 @@ func (h *Handler) takeDir() (err error) {
 	if err = h.cfg.makeDirs(); err != nil {
 		return err
 	}
-	open := func(name string) (*os.File, error) {
-		return os.OpenFile(filepath.Join(h.cfg.Dir, name), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
-	}
-	if h.lock, err = open("lock"); err != nil {
+	if h.desk, err = books.OpenDesk(h.cfg.Dir, "fence"); err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			h.closeFiles()
-		}
-	}()
-	if err = unix.Flock(int(h.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return books.ErrInUse
+	if h.stderr, err = os.OpenFile(filepath.Join(h.cfg.Dir, "supervisors.log"), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
+		h.desk.Close()
 	}
-	if h.stderr, err = open("supervisors.log"); err != nil {
-		return err
-	}
-	if h.fence, h.fenceF, err = watchdog.OpenPage(filepath.Join(h.cfg.Dir, "fence")); err != nil {
-		return err
-	}
-	h.notices, err = books.OpenNotices()
 	return err
-}
-
-func (h *Handler) closeFiles() {
-	if h.notices != nil {
-		h.notices.Close()
-	}
-	if h.fence != nil {
-		_ = h.fence.Close()
-	}
-	for _, f := range []*os.File{h.fenceF, h.stderr, h.lock} {
-		if f != nil {
-			f.Close()
-		}
-	}
 }
 
 // Name implements executor.Handler.
@@ -159,34 +104,34 @@ func (h *Handler) Published(executor.Demand) {}
 func (h *Handler) Extend(boottime int64) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed {
+	if h.attempts.Closed() {
 		return fmt.Errorf("extend fences: %w", books.ErrClosed)
 	}
-	h.fence.Extend(boottime)
+	h.desk.Fence.Extend(boottime)
 	return nil
 }
 
 // Events implements executor.Handler. The channel is closed by Close.
-func (h *Handler) Events() <-chan executor.Event { return h.events.Out() }
+func (h *Handler) Events() <-chan executor.Event { return h.attempts.Events.Out() }
 
 // Close implements executor.Handler: supervisors see the broker go, finish
 // what they have and leave.
 func (h *Handler) Close() error {
 	h.mu.Lock()
-	if h.closed {
-		h.mu.Unlock()
-		return nil
-	}
-	h.closed, h.closing = true, true
-	close(h.quit)
-	for _, s := range h.slots {
-		s.detach()
+	first := h.attempts.Shut()
+	if first {
+		for _, s := range h.slots {
+			s.detach()
+		}
 	}
 	h.mu.Unlock()
+	if !first {
+		return nil
+	}
 	h.life.Wait()
-	h.janitor.Close()
-	h.events.Close()
-	h.closeFiles()
+	h.attempts.Close()
+	h.desk.Close()
+	h.stderr.Close()
 	for _, base := range []string{h.groups.kill, h.groups.mem} {
 		if base != "" {
 			_ = os.Remove(base) // stays while supervisors have groups in it
@@ -197,34 +142,11 @@ func (h *Handler) Close() error {
 
 // End implements executor.Handler.
 func (h *Handler) End(ctx context.Context) error {
-	h.mu.Lock()
-	if h.closed {
-		h.mu.Unlock()
-		return nil
-	}
-	h.closing = true
-	var running []*work
-	for _, w := range h.attempts {
-		if w.ended == nil {
-			running = append(running, w)
-		}
-	}
-	h.mu.Unlock()
-	var errs []error
-	for _, w := range running {
-		errs = append(errs, h.Stop(ctx, w.task.ID, "the broker shuts down"))
-	}
-	for _, w := range running {
-		select {
-		case <-w.done:
-		case <-ctx.Done():
-			return fmt.Errorf("end attempts: %s still runs, its supervisor goes on killing it: %w", w.name, ctx.Err())
-		}
-	}
-	return errors.Join(append(errs, h.Close())...)
+	return h.attempts.End(ctx, h, func(w *work) <-chan struct{} { return w.Done }, "its supervisor goes on killing it")
 }
 
 var (
 	_ executor.Handler  = (*Handler)(nil)
 	_ executor.Extender = (*Handler)(nil)
+	_ executor.Finder   = (*Handler)(nil)
 )

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/books"
 )
 
 // maxLine bounds a journal's line: a task's command and environment come from
@@ -53,6 +54,11 @@ type ended struct {
 	Out    int64           `json:"out"` // bytes of stdout kept
 	Err    int64           `json:"err"`
 	At     time.Time       `json:"at"`
+}
+
+// end is it for the handler's books.
+func (e *ended) end() *books.End {
+	return &books.End{Result: e.Result, At: e.At, Out: [2]int64{e.Out, e.Err}}
 }
 
 // appendLine writes one line. It begins with a newline as well, so that a line

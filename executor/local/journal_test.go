@@ -20,12 +20,11 @@ func FuzzAdoptJournal(f *testing.F) {
 	f.Add([]byte(`{"ask":{"task":{"Job":"a","Need":{"MilliCPU":9223372036854775807}},"cpus":[-1,99999999]}}`))
 	f.Fuzz(func(t *testing.T, journal []byte) {
 		h := &Handler{
-			cfg: Config{Keeping: books.Keeping{Dir: t.TempDir()}}, attempts: map[string]*work{}, slots: map[string]*slot{},
-			events: books.NewQueue(), use: newRoom(Config{Cores: 1, Pin: true}),
+			cfg: Config{Keeping: books.Keeping{Dir: t.TempDir()}}, slots: map[string]*slot{},
+			use: newRoom(Config{Cores: 1, Pin: true}),
 		}
-		defer h.events.Close()
-		h.janitor = books.StartJanitor(books.Retention{Age: 1e18, Bytes: 1 << 60, Count: 1 << 30}, h.evict)
-		defer h.janitor.Close()
+		h.attempts = books.NewAttempts[*work](&h.mu, books.Retention{Age: 1e18, Bytes: 1 << 60, Count: 1 << 30}, h.use.Release, h.evict)
+		defer h.attempts.Close()
 		dir := filepath.Join(h.cfg.Dir, "slots", "s")
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
@@ -36,7 +35,11 @@ func FuzzAdoptJournal(f *testing.F) {
 		if err := h.adoptSlot("s"); err != nil {
 			t.Fatal(err)
 		}
-		for _, st := range h.states() {
+		states, err := h.attempts.Adopted()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, st := range states {
 			if st.Running || st.Ended == nil || !books.ValidName(st.ID.String()) {
 				t.Errorf("got %+v, want an end: its supervisor is dead", st)
 			}

@@ -181,7 +181,7 @@ func TestLargeTasks(t *testing.T) {
 		if r := o.run(task); r.Cause != executor.Exited || r.ExitCode != 0 {
 			t.Fatalf("got %+v, want a clean exit", r)
 		}
-		slots[o.find(task.ID).slot.name] = true
+		slots[o.slotOf(task).name] = true
 	}
 	if len(slots) < 3 {
 		t.Errorf("10 tasks of 500 kB went into %d journals, want three or more", len(slots))
@@ -218,7 +218,7 @@ func TestRetention(t *testing.T) {
 	if len(states) != 1 || states[0].ID != keep.ID {
 		t.Fatalf("got %+v, want only the one not forgotten", states)
 	}
-	for o.janitor.DropOldest() {
+	for o.attempts.DropOldest() {
 	}
 	logs, err := os.ReadDir(filepath.Join(cfg.Dir, "logs"))
 	if err != nil || len(logs) != 3 {

@@ -15,48 +15,35 @@ import (
 
 // Logs implements executor.Handler.
 func (h *Handler) Logs(ctx context.Context, id executor.ID, stream string, follow bool) (io.ReadCloser, error) {
-	n := -1
-	for i, s := range streams {
-		if s == stream {
-			n = i
-		}
-	}
-	if n < 0 {
-		return nil, fmt.Errorf("logs of %s: no stream %q: stdout or stderr", id, stream)
-	}
-	w := h.find(id)
-	if w == nil {
-		return nil, fmt.Errorf("logs of %s: %w", id, executor.ErrUnknownAttempt)
-	}
-	select {
-	case <-w.accepted:
-	case <-ctx.Done():
-		return nil, fmt.Errorf("logs of %s: %w", id, ctx.Err())
-	}
-	if w.startErr != nil {
-		return nil, fmt.Errorf("logs of %s: %w", id, executor.ErrUnknownAttempt)
+	w, n, err := h.attempts.Output(ctx, id, stream)
+	if err != nil {
+		return nil, err
 	}
 	return h.openLog(ctx, w, n, follow)
 }
 
 func (h *Handler) openLog(ctx context.Context, w *work, n int, follow bool) (io.ReadCloser, error) {
 	running := w.running
+	var notices *books.Notices
+	if follow {
+		notices = h.desk.Notices
+	}
 	for {
-		if e := h.endOf(w); e != nil {
+		if e := h.attempts.EndOf(w); e != nil {
 			return h.endedLog(w, e, n)
 		}
-		f, err := os.Open(filepath.Join(w.slot.dir, streams[n]))
+		f, err := os.Open(filepath.Join(w.slot.dir, books.Streams[n]))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("logs of %s: %w", w.name, err)
+			return nil, fmt.Errorf("logs of %s: %w", w.Name, err)
 		}
 		// Opened while it ran, or else the file may be another attempt's: its end
 		// is known, or its supervisor has kept its output and made the next file.
-		if err == nil && h.endOf(w) == nil {
-			if kept, keptErr := os.Open(logPath(h.cfg.Dir, w.name, n)); keptErr == nil {
+		if err == nil && h.attempts.EndOf(w) == nil {
+			if kept, keptErr := os.Open(logPath(h.cfg.Dir, w.Name, n)); keptErr == nil {
 				f.Close()
 				f = kept
 			}
-			return h.newFollower(ctx, w, n, f, follow)
+			return h.attempts.Read(ctx, w, n, f, w.limit, notices)
 		}
 		if err == nil {
 			f.Close()
@@ -66,116 +53,25 @@ func (h *Handler) openLog(ctx context.Context, w *work, n int, follow bool) (io.
 		select {
 		case <-running:
 			running = nil
-		case <-w.done:
+		case <-w.Done:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("logs of %s: %w", w.name, ctx.Err())
-		case <-h.quit:
-			return nil, fmt.Errorf("logs of %s: %w", w.name, books.ErrClosed)
+			return nil, fmt.Errorf("logs of %s: %w", w.Name, ctx.Err())
+		case <-h.attempts.Quit:
+			return nil, fmt.Errorf("logs of %s: %w", w.Name, books.ErrClosed)
 		}
 	}
 }
 
-func (h *Handler) endOf(w *work) *ended {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return w.ended
-}
-
-func (e *ended) size(stream int) int64 { return []int64{e.Out, e.Err}[stream] }
-
-func (h *Handler) endedLog(w *work, e *ended, n int) (io.ReadCloser, error) {
-	if e.size(n) == 0 {
+func (h *Handler) endedLog(w *work, e *books.End, n int) (io.ReadCloser, error) {
+	if e.Out[n] == 0 {
 		return io.NopCloser(bytes.NewReader(nil)), nil
 	}
-	f, err := os.Open(logPath(h.cfg.Dir, w.name, n))
+	f, err := os.Open(logPath(h.cfg.Dir, w.Name, n))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("logs of %s: %w: no longer kept", w.name, executor.ErrUnknownAttempt)
+		return nil, fmt.Errorf("logs of %s: %w: no longer kept", w.Name, executor.ErrUnknownAttempt)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("logs of %s: %w", w.name, err)
+		return nil, fmt.Errorf("logs of %s: %w", w.Name, err)
 	}
 	return f, nil
-}
-
-// follower reads the output of an attempt that was running when it was opened.
-type follower struct {
-	h      *Handler
-	w      *work
-	stream int
-	f      *os.File
-	follow bool
-	pos    int64
-	ctx    context.Context
-	cancel context.CancelFunc
-	grown  <-chan struct{}
-	unlist func()
-}
-
-func (h *Handler) newFollower(ctx context.Context, w *work, n int, f *os.File, follow bool) (io.ReadCloser, error) {
-	r := &follower{h: h, w: w, stream: n, f: f, follow: follow, unlist: func() {}}
-	if follow {
-		var err error
-		// By descriptor: the path may be moved or serve another attempt already.
-		if r.grown, r.unlist, err = h.notices.Add(fmt.Sprintf("/proc/self/fd/%d", f.Fd())); err != nil {
-			f.Close()
-			return nil, fmt.Errorf("logs of %s: %w", w.name, err)
-		}
-	}
-	r.ctx, r.cancel = context.WithCancel(ctx)
-	return r, nil
-}
-
-// Read implements io.Reader.
-func (r *follower) Read(p []byte) (int, error) {
-	if len(p) == 0 {
-		return 0, nil
-	}
-	for {
-		n, end, err := r.readOnce(p)
-		if n > 0 || err != nil {
-			return n, err
-		}
-		if end || !r.follow {
-			return 0, io.EOF
-		}
-		select {
-		case <-r.grown:
-		case <-r.w.done:
-		case <-r.ctx.Done():
-			return 0, r.ctx.Err()
-		case <-r.h.quit:
-			return 0, books.ErrClosed
-		}
-	}
-}
-
-// readOnce reads what is there. The file of an attempt that wrote nothing may
-// serve the next one; that one starts only after this one's end is known here,
-// so what was read before looking at the end is ours up to the recorded size.
-func (r *follower) readOnce(p []byte) (n int, end bool, err error) {
-	e := r.h.endOf(r.w)
-	stop := r.w.limit
-	if e != nil {
-		stop = e.size(r.stream)
-	}
-	p = p[:min(int64(len(p)), max(stop-r.pos, 0))]
-	if len(p) > 0 {
-		if n, err = r.f.ReadAt(p, r.pos); errors.Is(err, io.EOF) {
-			err = nil
-		}
-	}
-	if e == nil {
-		if now := r.h.endOf(r.w); now != nil {
-			n = int(min(int64(n), max(now.size(r.stream)-r.pos, 0)))
-		}
-	}
-	r.pos += int64(n)
-	return n, e != nil, err
-}
-
-// Close implements io.Closer.
-func (r *follower) Close() error {
-	r.cancel()
-	r.unlist()
-	return r.f.Close()
 }

@@ -18,9 +18,12 @@ func slotted(t *testing.T, output string) (*Handler, *work) {
 		t.Fatal(err)
 	}
 	t.Cleanup(notices.Close)
-	h := &Handler{cfg: Config{Keeping: books.Keeping{Dir: t.TempDir()}}, notices: notices, quit: make(chan struct{})}
-	w := &work{name: "one", limit: 1 << 20, slot: &slot{dir: filepath.Join(h.cfg.Dir, "slot")}, done: make(chan struct{})}
-	for path, text := range map[string]string{logPath(h.cfg.Dir, w.name, 0): output, filepath.Join(w.slot.dir, streams[0]): ""} {
+	h := &Handler{cfg: Config{Keeping: books.Keeping{Dir: t.TempDir()}}, desk: &books.Desk{Notices: notices}}
+	h.attempts = books.NewAttempts[*work](&h.mu, books.Retention{}.WithDefaults(), func(books.Hold) {}, func(books.Kept) {})
+	t.Cleanup(h.attempts.Close)
+	w := &work{limit: 1 << 20, slot: &slot{dir: filepath.Join(h.cfg.Dir, "slot")}}
+	w.Name, w.Done = "one", make(chan struct{})
+	for path, text := range map[string]string{logPath(h.cfg.Dir, w.Name, 0): output, filepath.Join(w.slot.dir, books.Streams[0]): ""} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -41,10 +44,10 @@ func TestFollowedWhileItEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.mu.Lock()
-		w.ended = &ended{Name: w.name, Out: 5}
+		w.Ended = &books.End{Out: [2]int64{5}}
 		h.mu.Unlock()
-		close(w.done)
-		if err := os.WriteFile(filepath.Join(w.slot.dir, streams[0]), []byte("another's output\n"), 0o600); err != nil {
+		close(w.Done)
+		if err := os.WriteFile(filepath.Join(w.slot.dir, books.Streams[0]), []byte("another's output\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		text, err := io.ReadAll(r)

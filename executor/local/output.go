@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/cloudshare/cloudshare/executor/books"
 )
 
 // keepOutput moves one stream's output to its place, if there is any, and
@@ -22,7 +24,7 @@ func (a *attempt) keepOutput(stream int) int64 {
 	}
 	defer f.Close()
 	a.out.Files[stream] = nil
-	err = os.Rename(streams[stream], logPath("../..", a.name, stream))
+	err = os.Rename(books.Streams[stream], logPath("../..", a.name, stream))
 	if errors.Is(err, os.ErrNotExist) {
 		err = saveOutput(f, logPath(filepath.Join(a.slot, "..", ".."), a.name, stream))
 	}

@@ -8,31 +8,20 @@ import (
 	"github.com/cloudshare/cloudshare/executor/books"
 )
 
-// keep hands a forgotten attempt to the janitor; the handler still knows its
-// name, so that it cannot run again. REQUIRES: h.mu held.
-func (h *Handler) keep(w *work) {
-	w.forgotten = true
-	// What is left of it should be small: there can be thousands.
-	id := w.task.ID
-	w.task.Command, w.task.Env = nil, nil
-	w.task.ID = id
-	h.janitor.Add(books.Kept{Name: w.name, At: w.ended.At, Bytes: w.ended.Out + w.ended.Err})
-}
-
 // evict drops the last trace of an attempt.
 func (h *Handler) evict(k books.Kept) {
 	if k.Bytes > 0 {
-		for i := range streams {
+		for i := range books.Streams {
 			_ = os.Remove(logPath(h.cfg.Dir, k.Name, i))
 		}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	w := h.attempts[k.Name]
+	w := h.attempts.Get(k.Name)
 	if w == nil {
 		return
 	}
-	delete(h.attempts, k.Name)
+	h.attempts.Drop(k.Name)
 	w.slot.refs--
 	h.dropIfUnused(w.slot)
 }
@@ -57,7 +46,7 @@ func (h *Handler) dropStrayLogs() {
 	}
 	for _, e := range entries {
 		name := strings.TrimSuffix(strings.TrimSuffix(e.Name(), ".stdout"), ".stderr")
-		if h.attempts[name] == nil {
+		if h.attempts.Get(name) == nil {
 			_ = os.Remove(filepath.Join(h.cfg.Dir, "logs", e.Name()))
 		}
 	}

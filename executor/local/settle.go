@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/books"
 )
 
 // heard takes a supervisor's word.
@@ -16,13 +17,13 @@ func (h *Handler) heard(s *slot, l line) {
 	defer h.mu.Unlock()
 	w := s.current
 	switch {
-	case w == nil || h.closed:
-	case l.Run != nil && l.Run.Name == w.name:
+	case w == nil || h.attempts.Closed():
+	case l.Run != nil && l.Run.Name == w.Name:
 		w.runs()
-		h.events.Put(executor.Event{ID: w.task.ID, Started: true})
-	case l.End != nil && l.End.Name == w.name:
+		h.attempts.Events.Put(executor.Event{ID: w.Task.ID, Started: true})
+	case l.End != nil && l.End.Name == w.Name:
 		h.free(s)
-		h.settle(w, l.End)
+		h.attempts.Settle(w, l.End.end())
 	}
 }
 
@@ -50,15 +51,6 @@ func (h *Handler) free(s *slot) {
 	h.idle = append(h.idle, s)
 }
 
-// settle ends an attempt. REQUIRES: h.mu held.
-func (h *Handler) settle(w *work, e *ended) {
-	h.use.Release(w.hold)
-	w.ended = e
-	close(w.done)
-	r := e.Result
-	h.events.Put(executor.Event{ID: w.task.ID, Ended: &r})
-}
-
 // gone settles what a dead supervisor left: an attempt that it ended without
 // being heard, or one that it lost.
 func (h *Handler) gone(s *slot) {
@@ -75,12 +67,12 @@ func (h *Handler) gone(s *slot) {
 	var e *ended
 	if w != nil {
 		// handOver may have noticed too and be giving it to another supervisor.
-		<-w.accepted
+		<-w.Accepted()
 		h.mu.Lock()
 		ours := s.current == w
 		h.mu.Unlock()
 		if ours {
-			e = h.lastWord(s, w.name)
+			e = h.lastWord(s, w.Name)
 		}
 	}
 	h.removeGroups(s)
@@ -88,7 +80,7 @@ func (h *Handler) gone(s *slot) {
 	defer h.mu.Unlock()
 	if e != nil {
 		s.current = nil
-		h.settle(w, e)
+		h.attempts.Settle(w, e.end())
 	}
 	s.detach()
 	h.dropIfUnused(s)
@@ -161,7 +153,7 @@ func awaitExit(p process, d time.Duration) {
 
 // rescue moves the output of a lost attempt to its place.
 func (h *Handler) rescue(s *slot, name string, stream int) int64 {
-	from := filepath.Join(s.dir, streams[stream])
+	from := filepath.Join(s.dir, books.Streams[stream])
 	st, err := os.Stat(from)
 	if err != nil || st.Size() == 0 {
 		return 0

@@ -91,7 +91,7 @@ func (h *Handler) spawn() (*slot, error) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed {
+	if h.attempts.Closed() {
 		s.detach()
 		_ = s.proc.Release()
 		return nil, books.ErrClosed
@@ -126,7 +126,7 @@ func (h *Handler) launch(s *slot) (err error) {
 	defer theirs.Close()
 	if err = unix.SetNonblock(pair[0], true); err == nil {
 		s.conn = os.NewFile(uintptr(pair[0]), "broker")
-		err = h.exec(s, []*os.File{theirs, h.fenceF, locked})
+		err = h.exec(s, []*os.File{theirs, h.desk.FenceFile, locked})
 	}
 	if err != nil {
 		s.detach()
@@ -176,7 +176,7 @@ func (h *Handler) listen(s *slot) {
 		}
 	}
 	h.mu.Lock()
-	left := h.closed && s.current != nil
+	left := h.attempts.Closed() && s.current != nil
 	h.mu.Unlock()
 	if left {
 		// It finishes without us; a later life adopts it.

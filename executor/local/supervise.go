@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cloudshare/cloudshare/executor/books"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
@@ -243,7 +244,7 @@ func drain(fd int) bool {
 // one wrote nothing and they can serve again: making a file costs more than
 // running a small task.
 func (s *supervisor) freshOutputs() (err error) {
-	for i, name := range streams {
+	for i, name := range books.Streams {
 		if s.out.Files[i] != nil {
 			continue
 		}
@@ -254,10 +255,7 @@ func (s *supervisor) freshOutputs() (err error) {
 	return nil
 }
 
-// streams are the outputs by number.
-var streams = [2]string{"stdout", "stderr"}
-
 // logPath is where an attempt's output stays after its end.
 func logPath(dir, name string, stream int) string {
-	return filepath.Join(dir, "logs", name+"."+streams[stream])
+	return filepath.Join(dir, "logs", name+"."+books.Streams[stream])
 }

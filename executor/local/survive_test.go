@@ -44,6 +44,13 @@ func open(t *testing.T, cfg Config) *opened {
 	return &opened{t, h}
 }
 
+// slotOf is where an attempt is, or was.
+func (o *opened) slotOf(t executor.Task) *slot {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.attempts.Get(t.ID.String()).slot
+}
+
 // adopted opens and adopts.
 func adopted(t *testing.T, cfg Config) (*opened, []executor.State) {
 	t.Helper()
@@ -171,7 +178,7 @@ func TestKilledSupervisor(t *testing.T) {
 			task := escaping(1, fifo)
 			o.begin(task)
 			o.firstLine(task)
-			killSupervisor(t, o.find(task.ID).slot.pid)
+			killSupervisor(t, o.slotOf(task).pid)
 			if r := o.end(task); r.Cause != executor.Vanished || r.Detail == "" {
 				t.Errorf("got %+v, want Vanished and why", r)
 			}
@@ -216,7 +223,7 @@ func TestSupervisorKilledWhileNobodyLooks(t *testing.T) {
 	task := escaping(1, fifo)
 	o.begin(task)
 	o.firstLine(task)
-	pid := o.find(task.ID).slot.pid
+	pid := o.slotOf(task).pid
 	o.Close()
 	killSupervisor(t, pid)
 	for range 2 {
@@ -235,7 +242,7 @@ func TestIdleSupervisorsKilled(t *testing.T) {
 	o, _ := adopted(t, config(t))
 	first := shell(1, "exit 0")
 	o.run(first)
-	killSupervisor(t, o.find(first.ID).slot.pid)
+	killSupervisor(t, o.slotOf(first).pid)
 	for n := uint32(2); n < 8; n++ {
 		if r := o.run(shell(n, "exit 5")); r.ExitCode != 5 {
 			t.Errorf("got %+v, want exit code 5", r)
@@ -348,7 +355,7 @@ func TestSupervisorServesAfterAKill(t *testing.T) {
 		if r := o.run(task); r.ExitCode != 5 {
 			t.Errorf("got %+v, want exit code 5", r)
 		}
-		if o.find(task.ID).slot != o.find(first.ID).slot {
+		if o.slotOf(task) != o.slotOf(first) {
 			t.Error("another supervisor ran it: the test shows nothing")
 		}
 	}

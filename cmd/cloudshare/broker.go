@@ -115,7 +115,7 @@ func (p *brokerParts) start(ctx context.Context, cfg Config, log zerolog.Logger)
 
 // serve opens the API first: its port is part of what the broker registers.
 func (p *brokerParts) serve(ctx context.Context, cfg Config, log zerolog.Logger) error {
-	reg := newRegistry(p.broker, p.records)
+	reg := newRegistry(p.broker, p.handlers, p.records)
 	server := api.New(api.Config{Listen: cfg.HTTP, Names: append([]string{cfg.Peer, cfg.Advertise}, cfg.HTTPNames...), Version: version, Archive: p.records.archive, Recent: p.records.recent}, p.broker, reg, log)
 	if err := server.Start(); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -43,9 +44,10 @@ var estimateFigures = []struct {
 }
 
 // newRegistry has every metric of a broker; METRICS.md lists them.
-func newRegistry(b *node.Broker, r *records) *prometheus.Registry {
+func newRegistry(b *node.Broker, handlers []executor.Handler, r *records) *prometheus.Registry {
 	reg := prometheus.NewRegistry()
-	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), newBrokerCollector(b))
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		newBrokerCollector(b), siteCollector{b, handlers})
 	for _, f := range r.figures() {
 		reg.MustRegister(f)
 	}

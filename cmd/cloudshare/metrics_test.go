@@ -13,10 +13,20 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/cloudshare/cloudshare/api"
+	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/coord/mem"
 )
+
+// idle is a handler of one machine with two cores; nothing else is asked of it.
+type idle struct{ executor.Handler }
+
+func (idle) Name() string { return "idle" }
+
+func (idle) Capacity() []executor.Machine {
+	return []executor.Machine{{Name: "one", Resources: executor.Resources{MilliCPU: 2000}}}
+}
 
 // scrape is /metrics of a broker that has not started, after one request.
 func scrape(t *testing.T) []byte {
@@ -51,7 +61,7 @@ func scrape(t *testing.T) []byte {
 			t.Error(err)
 		}
 	}()
-	server := api.New(api.Config{}, b, newRegistry(b, r), zerolog.Nop())
+	server := api.New(api.Config{}, b, newRegistry(b, []executor.Handler{idle{}}, r), zerolog.Nop())
 	var last *httptest.ResponseRecorder
 	for range 2 { // the first scrape is counted in the second
 		last = httptest.NewRecorder()
@@ -100,6 +110,19 @@ func metricsReference(text string) string {
 		}
 	}
 	return b.String()
+}
+
+// TestSiteMetrics: a broker that has not started is not ready and knows nobody.
+func TestSiteMetrics(t *testing.T) {
+	text := string(scrape(t))
+	for _, line := range []string{
+		"cloudshare_ready 0", `cloudshare_sites{state="alive"} 0`, `cloudshare_queue_tasks{owner="own"} 0`,
+		`cloudshare_site_cores{use="all"} 0`, `cloudshare_handler_cores{handler="idle"} 2`,
+	} {
+		if !strings.Contains(text, "\n"+line+"\n") {
+			t.Errorf("/metrics has no line %q", line)
+		}
+	}
 }
 
 // labelsOf are the labels of a metric's first sample; a histogram's own aside.

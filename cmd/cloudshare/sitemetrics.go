@@ -1,0 +1,89 @@
+package main
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+)
+
+// siteCollector gives how the site stands with the federation to /metrics: what
+// an alert asks for.
+type siteCollector struct {
+	broker   *node.Broker
+	handlers []executor.Handler
+}
+
+var _ prometheus.Collector = siteCollector{}
+
+var (
+	readyDesc        = prometheus.NewDesc("cloudshare_ready", "1 as long as /readyz answers that it is, else 0.", nil, nil)
+	leadKnownDesc    = prometheus.NewDesc("cloudshare_lead_known", "1 as long as a lead is known, else 0.", nil, nil)
+	sitesDesc        = prometheus.NewDesc("cloudshare_sites", "Sites of the federation by state.", []string{"state"}, nil)
+	votersDesc       = prometheus.NewDesc("cloudshare_voters", "Sites that vote, or may lead.", nil, nil)
+	queueDesc        = prometheus.NewDesc("cloudshare_queue_tasks", "Tasks that wait in the federation's queue, this site's own and those of others.", []string{"owner"}, nil)
+	siteCoresDesc    = prometheus.NewDesc("cloudshare_site_cores", "This site's cores by use: all there are, lent out, at work for the federation, at work at home.", []string{"use"}, nil)
+	handlerCoresDesc = prometheus.NewDesc("cloudshare_handler_cores", "Cores that a handler has; 0 while what it works on is away.", []string{"handler"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (c siteCollector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{readyDesc, leadKnownDesc, sitesDesc, votersDesc, queueDesc, siteCoresDesc, handlerCoresDesc} {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c siteCollector) Collect(out chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	status := c.broker.Status(false)
+	gauge(readyDesc, oneIf(c.broker.Ready() == nil))
+	gauge(leadKnownDesc, oneIf(status.Lead != ""))
+	gauge(votersDesc, float64(len(status.Voters)))
+	c.collectSites(gauge)
+	own, others := uint64(0), uint64(0)
+	for _, q := range c.broker.Queue() {
+		if q.Site == status.Site {
+			own += q.Waiting
+		} else {
+			others += q.Waiting
+		}
+	}
+	gauge(queueDesc, float64(own), "own")
+	gauge(queueDesc, float64(others), "others")
+	for _, h := range c.handlers {
+		var milli int64
+		for _, m := range h.Capacity() {
+			milli += m.MilliCPU
+		}
+		gauge(handlerCoresDesc, float64(milli)/1000, h.Name())
+	}
+}
+
+// collectSites counts the sites, and says how this one's cores are used.
+func (c siteCollector) collectSites(gauge func(d *prometheus.Desc, value float64, labels ...string)) {
+	count := map[fsm.SiteState]int{}
+	var own fsm.SiteView
+	for _, s := range c.broker.Sites() {
+		count[s.State]++
+		if s.ID == c.broker.Site() {
+			own = s.SiteView
+		}
+	}
+	for _, state := range []fsm.SiteState{fsm.Alive, fsm.Suspected, fsm.SiteGone, fsm.Left} {
+		gauge(sitesDesc, float64(count[state]), state.String())
+	}
+	for use, r := range map[string]fsm.Resources{"all": own.Capacity, "lent": own.Exposed, "federation": own.Assigned, "home": own.Home} {
+		gauge(siteCoresDesc, float64(r.MilliCPU)/1000, use)
+	}
+}
+
+func oneIf(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}

@@ -212,18 +212,19 @@ func (s *State) checkHeads() error {
 }
 
 func (s *State) checkMachines() error {
-	used := map[*machine]Resources{}
+	used, tasks := map[*machine]Resources{}, map[*machine]int64{}
 	for _, a := range s.attempts.all() {
 		used[a.machine] = used[a.machine].plus(s.jobs.get(a.seq).class.need)
+		tasks[a.machine]++
 	}
 	held := 0
 	for _, x := range s.sites {
 		var free, stock int64
 		for i, m := range x.machines {
-			if m.used != used[m] || m.pos != i || m.site != x {
-				return fmt.Errorf("machine %s/%s uses %v, its attempts %v", x.name, m.name, m.used, used[m])
+			if m.used != used[m] || m.tasks != tasks[m] || m.pos != i || m.site != x {
+				return fmt.Errorf("machine %s/%s uses %v in %d tasks, its attempts %v in %d", x.name, m.name, m.used, m.tasks, used[m], tasks[m])
 			}
-			if m.offered {
+			if m.offered && (m.slots == 0 || m.tasks < m.slots) {
 				stock += max(0, m.exposed.MilliCPU-m.used.MilliCPU)
 				if !m.resting {
 					free += max(0, m.exposed.MilliCPU-m.used.MilliCPU)

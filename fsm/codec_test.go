@@ -28,10 +28,21 @@ func specimenRef(task uint32) AttemptRef {
 
 func specimenOffer() *Offer {
 	return &Offer{
-		Version:  9,
-		Machines: []Machine{{"m1", Resources{2000, 4096, 0}, Resources{4000, 4096, 0}, RunsCommands}, {"m2", Resources{64_000, 0, 8}, Resources{}, RunsBoth}},
+		Version: 9,
+		Machines: []Machine{
+			{Name: "m1", Resources: Resources{2000, 4096, 0}, Whole: Resources{4000, 4096, 0}},
+			{Name: "m2", Resources: Resources{64_000, 0, 8}, Runs: RunsBoth},
+		},
 		Capacity: Resources{70_000, 8192, 8}, Home: Resources{1000, 512, 0},
 	}
+}
+
+// specimenLabelled is one from apply version 3 on.
+func specimenLabelled() *Offer {
+	o := specimenOffer()
+	o.Machines[0].Labels, o.Machines[1].Slots = "arch=amd64,gpu.example/model=v100", 7
+	o.Machines = append(o.Machines, Machine{Name: "m3", Labels: "zone="}, Machine{Name: "m4", Labels: "arch=amd64,gpu.example/model=v100"})
+	return o
 }
 
 // specimens has one command of every kind, by name; goldens and fuzz seeds.
@@ -61,6 +72,12 @@ func specimens() map[string]Body {
 		"leave": &Leave{},
 		"bound": &Bound{Attempts: []BoundAttempt{{specimenRef(0), 90_000}}},
 		"raise": &Raise{Version: 300}, "recover": &Recover{Epoch: 300, HoldMs: 90_000},
+		"select": &Submit{Settled: 4, Jobs: []JobSpec{
+			{Num: 5, Count: 1, Need: Resources{MilliCPU: 1000}, MaxAttempts: 1, Payload: []byte("{}")},
+			{Num: 6, Count: 1, Need: Resources{MilliCPU: 1000}, MaxAttempts: 1, Selectors: []string{"!old", "gpu.example/model in (a100,v100)", "zone!=b"}},
+		}},
+		"labelled": specimenLabelled(),
+		"relabel":  &Decline{Attempts: []AttemptRef{specimenRef(0)}, Reason: "busy", Offer: specimenLabelled()},
 	}
 }
 
@@ -91,7 +108,7 @@ func TestCodecGoldens(t *testing.T) {
 
 func TestBatchRoundTripOfEveryKind(t *testing.T) {
 	want := specimenBatch()
-	if kinds := int(KindRecover); len(want.Commands) != kinds {
+	if kinds := int(KindRelabel); len(want.Commands) != kinds {
 		t.Fatalf("%d specimens for %d kinds", len(want.Commands), kinds)
 	}
 	data := want.Append([]byte("before"))
@@ -168,7 +185,28 @@ func drawMachine(t *rapid.T) Machine {
 		Name: name, Resources: Resources{MilliCPU: number(t, 0, 4000, "cpu"), MemMiB: rapid.Int64Range(0, 9).Draw(t, "mem")},
 		Whole: Resources{MilliCPU: number(t, 0, 4000, "whole cpu")},
 		Runs:  Runs(number(t, 0, int64(RunsBoth), "runs")),
+		Slots: rapid.SampledFrom([]int64{0, 0, 0, 0, 1, MaxSlots, MaxSlots + 1, -1}).Draw(t, "slots"), Labels: drawLabels(t),
 	}
+}
+
+// drawLabels draws mostly valid ones, and none in half of all cases.
+func drawLabels(t *rapid.T) Labels {
+	return Labels(rapid.OneOf(rapid.Just(""), rapid.SampledFrom([]string{"", "a=1", "a=1,b=", "b.c/D_e=F-g"}),
+		rapid.SampledFrom([]string{"a=1", "a=2,z=", "a", "b=1,a=1", "a=1,a=2", "a=1,", ",", "=", "A.b/c=1", "a=-"})).Draw(t, "labels"))
+}
+
+// drawSelectors likewise.
+func drawSelectors(t *rapid.T) []string {
+	list := rapid.SliceOfN(rapid.OneOf(rapid.SampledFrom([]string{"a", "!a", "a=1", "a!=1", "a in (1,2)", "a notin (1,2)", "b.c/d="}),
+		rapid.SampledFrom([]string{"a", "a=1", "z", "a==1", "a in (2,1)", "a in (1)", " a", "a=-", "", "!", "A/b"})), 0, 3).Draw(t, "selectors")
+	if rapid.IntRange(0, 9).Draw(t, "leave unsorted") > 0 {
+		slices.Sort(list)
+		list = slices.Compact(list)
+	}
+	if rapid.Bool().Draw(t, "none") || len(list) == 0 {
+		return nil
+	}
+	return list
 }
 
 func drawOffer(t *rapid.T) *Offer {
@@ -184,7 +222,7 @@ func drawJob(t *rapid.T) JobSpec {
 		Num: rapid.Uint64().Draw(t, "num"), Count: uint32(number(t, 1, MaxCount, "count")), Need: need, Image: rapid.Bool().Draw(t, "image"),
 		TimeoutMs: number(t, 0, MaxTimeoutMs, "timeout"), MaxAttempts: uint32(number(t, 1, MaxAttempts, "attempts")),
 		OnLoss: OnLoss(number(t, 0, int64(Never), "on_loss")), Priority: int32(number(t, -MaxPriority, MaxPriority, "priority")),
-		Only: drawSites(t), Not: drawSites(t), CreatedMs: number(t, 0, MaxUnixMs, "created"),
+		Only: drawSites(t), Not: drawSites(t), Selectors: drawSelectors(t), CreatedMs: number(t, 0, MaxUnixMs, "created"),
 		Payload: rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "payload"),
 	}
 }
@@ -342,6 +380,12 @@ func TestDecodeRefuses(t *testing.T) {
 		{"task −2", record(byte(KindCancel), 1, 'b', 1, 3), ErrFormat, "task -2"},
 		{"job number 0", record(byte(KindCancel), 1, 'b', 0, 0), ErrFormat, "numbered from 1"},
 		{"more jobs than bytes", record(byte(KindSubmit), 0, 127), ErrFormat, "127 do not fit"},
+		{"a submission of selectors without any", record(byte(KindSelect), 0, 0), ErrFormat, "kind 19 holds what is of kind 3"},
+		{"labels that are none", record(byte(KindLabelled), 1, 1, 0, 0, 0, 0, 0, 0, 0, 0), ErrFormat, "are none, or stand twice"},
+		{"labels twice", record(byte(KindLabelled), 1, 2, 2, 'a', '=', 2, 'a', '=', 0, 0, 0, 0, 0, 0, 0), ErrFormat, "stand twice"},
+		{"labels of no machine", record(byte(KindLabelled), 1, 1, 2, 'a', '=', 0, 0, 0, 0, 0, 0, 0), ErrFormat, "1 sets of labels, 0 are used"},
+		{"a machine with labels that do not stand there", record(byte(KindLabelled), 1, 0, 1, 1, 'm', 0, 0, 0, 0, 0, 0, 0, 0, 1), ErrFormat, "labels 1 is more than 0"},
+		{"the second labels first", record(byte(KindLabelled), 1, 2, 2, 'a', '=', 2, 'b', '=', 1, 1, 'm', 0, 0, 0, 0, 0, 0, 0, 0, 2), ErrFormat, "labels 2 is more than 1"},
 	} {
 		_, err := DecodeBatch(c.data)
 		if !errors.Is(err, c.is) || err != nil && !strings.Contains(err.Error(), c.text) {
@@ -358,7 +402,8 @@ func TestCountsAllocateOnlyWhatTheInputHolds(t *testing.T) {
 	for _, kind := range []Kind{KindStarted, KindComplete, KindDecline} {
 		heads = append(heads, []byte{byte(kind), 1, 'a', 1, 1, 0})
 	}
-	heads = append(heads, []byte{byte(KindUsage), 1, 'a', 1, 1, 0, 0}, []byte{byte(KindOffer), 1, 'a', 1, 1, 0, 0})
+	heads = append(heads, []byte{byte(KindUsage), 1, 'a', 1, 1, 0, 0}, []byte{byte(KindOffer), 1, 'a', 1, 1, 0, 0},
+		[]byte{byte(KindLabelled), 1, 'a', 1, 1, 0, 0}, []byte{byte(KindLabelled), 1, 'a', 1, 1, 0, 0, 0})
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for _, head := range heads {
@@ -408,6 +453,10 @@ func TestValidateNamesFieldAndBound(t *testing.T) {
 		{func(j *JobSpec) { j.Not = []string{"a", "a"} }, `not: "a", "a" are not sorted`},
 		{func(j *JobSpec) { j.Not = []string{"A"} }, `not "A" is no site name`},
 		{func(j *JobSpec) { j.Only = make([]string, MaxSiteNames+1) }, "only 1001 is not in 0…1000"},
+		{func(j *JobSpec) { j.Selectors = []string{"a in (2,1)"} }, `selector "a in (2,1)" must be written "a in (1,2)"`},
+		{func(j *JobSpec) { j.Selectors = []string{"b", "a"} }, `selectors "b", "a" are not sorted`},
+		{func(j *JobSpec) { j.Selectors = []string{"-"} }, `selector "-": must be KEY, !KEY, KEY=VALUE`},
+		{func(j *JobSpec) { j.Selectors = make([]string, MaxSelectors+1) }, "selectors 17 is not in 0…16"},
 		{func(j *JobSpec) { j.CreatedMs = -1 }, "created_ms -1"},
 		{func(j *JobSpec) { j.Payload = make([]byte, MaxPayload+1) }, "bytes of payload"},
 	} {
@@ -458,6 +507,10 @@ func TestOfferValidate(t *testing.T) {
 		{func(o *Offer) { o.Home.GPU = -1 }, "home's gpu -1"},
 		{func(o *Offer) { o.Machines[1].Runs = RunsBoth + 1 }, "runs 3 is not in 0…2"},
 		{func(o *Offer) { o.Machines = make([]Machine, MaxMachines+1) }, "machines 10001"},
+		{func(o *Offer) { o.Machines[1].Slots = MaxSlots + 1 }, "slots 1000001 is not in 0…1000000"},
+		{func(o *Offer) { o.Machines[1].Labels = "b=1,a=1" }, `machine "m2": out of bounds: labels "b", "a" are not sorted`},
+		{func(o *Offer) { o.Machines[1].Labels = "a=-" }, `value "-" of label a`},
+		{func(o *Offer) { *o = *manyLabels(MaxLabelSets + 1) }, "different labels of machines 1001 is not in 0…1000"},
 	} {
 		o := specimenOffer()
 		if err := o.Validate(); err != nil {
@@ -468,6 +521,21 @@ func TestOfferValidate(t *testing.T) {
 			t.Errorf("got %v, want %q", err, c.want)
 		}
 	}
+}
+
+// manyLabels is an offer of so many different sets of labels, as long as they may be.
+func manyLabels(sets int) *Offer {
+	o := &Offer{Version: math.MaxUint64, Machines: make([]Machine, MaxMachines)}
+	for i := range o.Machines {
+		m := &o.Machines[i]
+		m.Name = fmt.Sprintf("%0*d", MaxMachineName, i)
+		m.Labels = Labels(fmt.Sprintf("a=%04d", i%sets))
+		for k := range 28 {
+			m.Labels += Labels(fmt.Sprintf(",k%02d=%s", k, strings.Repeat("v", MaxLabelValue)))
+		}
+		m.Slots, m.Runs = MaxSlots, RunsBoth
+	}
+	return o
 }
 
 // alien is a body that no version encodes.
@@ -493,12 +561,14 @@ func TestGreatestCommandsFit(t *testing.T) {
 	job := JobSpec{
 		Num: math.MaxUint64, Count: MaxCount, Need: Resources{MaxMilliCPU, MaxMemMiB, MaxGPU}, Image: true, TimeoutMs: MaxTimeoutMs, MaxAttempts: MaxAttempts,
 		OnLoss: Never, Priority: -MaxPriority, Only: []string{site}, Not: []string{site}, CreatedMs: MaxUnixMs,
+		Selectors: []string{strings.Repeat("s", MaxLabelValue)},
 	}
 	job.Payload = make([]byte, MaxSubmit/MaxJobsPerSubmit-(&job).SizeBound())
 	for _, body := range []Body{
 		&Register{HTTP: strings.Repeat("h", MaxAddress), Peer: strings.Repeat("p", MaxAddress), MaxVersion: math.MaxUint32, Held: slices.Repeat([]AttemptRef{ref}, MaxHeld), Lost: slices.Repeat([]AttemptRef{ref}, MaxHeld)},
 		&Complete{Attempts: slices.Repeat([]Ended{ended}, MaxReports)},
 		&Submit{Settled: math.MaxUint64, Jobs: slices.Repeat([]JobSpec{job}, MaxJobsPerSubmit)},
+		manyLabels(MaxLabelSets),
 	} {
 		c := Command{ID: id, Ack: math.MaxUint64, Body: body}
 		if err := c.Validate(); err != nil {

@@ -27,6 +27,10 @@ const (
 	KindBound     Kind = 16 // when attempts without a watchdog are certainly dead
 	KindRaise     Kind = 17 // go on by a newer apply version
 	KindRecover   Kind = 18 // go on without the voters that are lost for good
+	// What follows needs apply version 3.
+	KindSelect   Kind = 19 // a Submit with selectors
+	KindLabelled Kind = 20 // an Offer with labels or slots
+	KindRelabel  Kind = 21 // a Decline with such an Offer
 )
 
 // CommandID names a command for ever: its site, that site's incarnation and a
@@ -117,8 +121,11 @@ type JobSpec struct {
 	OnLoss      OnLoss
 	Priority    int32
 	Only, Not   []string // sites; sorted, unique
-	CreatedMs   int64    // unix milliseconds, for people
-	Payload     []byte
+	// Selectors are what a machine's labels must satisfy, all of them, each in the
+	// form of Selector.String; sorted, unique.
+	Selectors []string
+	CreatedMs int64 // unix milliseconds, for people
+	Payload   []byte
 }
 
 // Resources of one task, or free on one machine.
@@ -148,6 +155,10 @@ type Machine struct {
 	// Less than Resources in any part counts as Resources there.
 	Whole Resources
 	Runs  Runs // which tasks, whatever their size
+	// Slots are how many tasks the federation may run here at once, 0 = as many as
+	// fit.
+	Slots  int64
+	Labels Labels
 }
 
 // Offer replaces the site's standing offer when Version is greater.
@@ -296,11 +307,8 @@ type Addresses struct{ HTTP, Peer, Gossip string }
 // Kind implements Body.
 func (*Genesis) Kind() Kind   { return KindGenesis }
 func (*Register) Kind() Kind  { return KindRegister }
-func (*Submit) Kind() Kind    { return KindSubmit }
-func (*Offer) Kind() Kind     { return KindOffer }
 func (*Started) Kind() Kind   { return KindStarted }
 func (*Complete) Kind() Kind  { return KindComplete }
-func (*Decline) Kind() Kind   { return KindDecline }
 func (*Cancel) Kind() Kind    { return KindCancel }
 func (*Usage) Kind() Kind     { return KindUsage }
 func (*SiteLost) Kind() Kind  { return KindSiteLost }
@@ -312,3 +320,46 @@ func (*Leave) Kind() Kind     { return KindLeave }
 func (*Bound) Kind() Kind     { return KindBound }
 func (*Raise) Kind() Kind     { return KindRaise }
 func (*Recover) Kind() Kind   { return KindRecover }
+
+// Kind implements Body. A kind's encoding never changes, so what came later has
+// kinds of its own: members that know version 2 have not heard of it.
+func (b *Submit) Kind() Kind {
+	if b.selects() {
+		return KindSelect
+	}
+	return KindSubmit
+}
+
+// Kind implements Body.
+func (b *Offer) Kind() Kind {
+	if b.labelled() {
+		return KindLabelled
+	}
+	return KindOffer
+}
+
+// Kind implements Body.
+func (b *Decline) Kind() Kind {
+	if b.Offer != nil && b.Offer.labelled() {
+		return KindRelabel
+	}
+	return KindDecline
+}
+
+func (b *Submit) selects() bool {
+	for i := range b.Jobs {
+		if len(b.Jobs[i].Selectors) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (b *Offer) labelled() bool {
+	for i := range b.Machines {
+		if m := &b.Machines[i]; m.Slots != 0 || m.Labels != "" {
+			return true
+		}
+	}
+	return false
+}

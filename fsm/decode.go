@@ -72,6 +72,7 @@ const (
 	minCommand = 6 // length, kind, site's length, incarnation, seq, ack
 	minJob     = 14
 	minMachine = 8
+	minMarked  = 10 // a machine with slots and labels
 	minAttempt = 5
 	minRow     = 8
 )
@@ -113,6 +114,9 @@ func (r *reader) command(c *Command) {
 	case r.pos != r.end:
 		r.fail(nil, "%d bytes after the command's body", r.end-r.pos)
 		return
+	case uint64(c.Body.Kind()) != kind:
+		r.fail(nil, "kind %d holds what is of kind %d", kind, c.Body.Kind())
+		return
 	}
 	if err := c.Validate(); err != nil {
 		r.pos = start
@@ -135,18 +139,21 @@ func (r *reader) body(c *Command, kind uint64, start int) {
 		c.Body = b
 	case uint64(KindRegister):
 		c.Body = r.register()
-	case uint64(KindSubmit):
-		b := &Submit{Settled: r.number()}
-		b.Jobs = list(r, "jobs", MaxJobsPerSubmit, minJob, (*reader).job)
+	case uint64(KindSubmit), uint64(KindSelect):
+		b, read, least := &Submit{Settled: r.number()}, (*reader).job, minJob
+		if kind == uint64(KindSelect) {
+			read, least = (*reader).selecting, minJob+1
+		}
+		b.Jobs = list(r, "jobs", MaxJobsPerSubmit, least, read)
 		c.Body = b
-	case uint64(KindOffer):
-		c.Body = r.offer()
+	case uint64(KindOffer), uint64(KindLabelled):
+		c.Body = r.offer(kind == uint64(KindLabelled))
 	case uint64(KindStarted):
 		c.Body = &Started{Attempts: list(r, "attempts", MaxReports, minAttempt+1, (*reader).started)}
 	case uint64(KindComplete):
 		c.Body = &Complete{Attempts: list(r, "attempts", MaxReports, minAttempt+7, (*reader).ended)}
-	case uint64(KindDecline):
-		c.Body = r.decline()
+	case uint64(KindDecline), uint64(KindRelabel):
+		c.Body = r.decline(kind == uint64(KindRelabel))
 	case uint64(KindCancel):
 		c.Body = &Cancel{Job: r.jobID(), Task: r.signed("task", math.MinInt64, math.MaxInt64)}
 	case uint64(KindUsage):
@@ -215,11 +222,47 @@ func (r *reader) job(j *JobSpec) {
 	j.Payload = r.bytes("payload", MaxPayload)
 }
 
-func (r *reader) offer() *Offer {
+// selecting reads a job with its selectors.
+func (r *reader) selecting(j *JobSpec) {
+	r.job(j)
+	j.Selectors = list(r, "selectors", MaxSelectors, 1, func(r *reader, s *string) { *s = r.string("selector", MaxSelectorText) })
+}
+
+func (r *reader) offer(labelled bool) *Offer {
 	b := &Offer{Version: r.number()}
-	b.Machines = list(r, "machines", MaxMachines, minMachine, (*reader).machine)
+	if labelled {
+		b.Machines = r.labelled()
+	} else {
+		b.Machines = list(r, "machines", MaxMachines, minMachine, (*reader).machine)
+	}
 	b.Capacity, b.Home = r.resources(), r.resources()
 	return b
+}
+
+// labelled reads machines behind the labels that they share. Those stand in the
+// order of their first use, so there is one way to write them.
+func (r *reader) labelled() []Machine {
+	sets := list(r, "sets of labels", MaxLabelSets, 1, func(r *reader, l *Labels) { *l = Labels(r.string("labels", MaxLabelText)) })
+	used := 0
+	twice := map[Labels]bool{"": true}
+	for _, l := range sets {
+		if twice[l] {
+			r.fail(nil, "labels %.140q are none, or stand twice", l)
+		}
+		twice[l] = true
+	}
+	machines := list(r, "machines", MaxMachines, minMarked, func(r *reader, m *Machine) {
+		r.machine(m)
+		m.Slots = r.int("slots")
+		n := int(r.uint("labels", uint64(min(len(sets), used+1))))
+		if used = max(used, n); n > 0 {
+			m.Labels = sets[n-1]
+		}
+	})
+	if r.err == nil && used != len(sets) {
+		r.fail(nil, "%d sets of labels, %d are used", len(sets), used)
+	}
+	return machines
 }
 
 func (r *reader) machine(m *Machine) {
@@ -246,12 +289,12 @@ func (r *reader) ended(a *Ended) {
 	a.Detail = r.string("detail", MaxDetail)
 }
 
-func (r *reader) decline() *Decline {
+func (r *reader) decline(labelled bool) *Decline {
 	b := new(Decline)
 	b.Attempts = list(r, "attempts", MaxReports, minAttempt, (*reader).attempt)
 	b.Reason = r.string("reason", MaxDetail)
 	if r.bool("offer") {
-		b.Offer = r.offer()
+		b.Offer = r.offer(labelled)
 	}
 	return b
 }

@@ -91,12 +91,7 @@ func appendBody(dst []byte, body Body) []byte {
 	case *Register:
 		return appendRegister(dst, b)
 	case *Submit:
-		dst = protowire.AppendVarint(dst, b.Settled)
-		dst = appendLen(dst, len(b.Jobs))
-		for i := range b.Jobs {
-			dst = appendJob(dst, &b.Jobs[i])
-		}
-		return dst
+		return appendSubmit(dst, b)
 	case *Offer:
 		return appendOffer(dst, b)
 	case *Started:
@@ -161,6 +156,18 @@ func appendRegister(dst []byte, b *Register) []byte {
 	return appendAttempts(appendAttempts(dst, b.Held), b.Lost)
 }
 
+func appendSubmit(dst []byte, b *Submit) []byte {
+	dst = protowire.AppendVarint(dst, b.Settled)
+	dst = appendLen(dst, len(b.Jobs))
+	selects := b.selects()
+	for i := range b.Jobs {
+		if dst = appendJob(dst, &b.Jobs[i]); selects {
+			dst = appendStrings(dst, b.Jobs[i].Selectors)
+		}
+	}
+	return dst
+}
+
 func appendJob(dst []byte, j *JobSpec) []byte {
 	dst = protowire.AppendVarint(dst, j.Num)
 	dst = protowire.AppendVarint(dst, uint64(j.Count))
@@ -178,14 +185,38 @@ func appendJob(dst []byte, j *JobSpec) []byte {
 
 func appendOffer(dst []byte, b *Offer) []byte {
 	dst = protowire.AppendVarint(dst, b.Version)
+	labelled := b.labelled()
+	var sets map[Labels]int
+	if labelled {
+		dst, sets = appendLabelSets(dst, b)
+	}
 	dst = appendLen(dst, len(b.Machines))
 	for i := range b.Machines {
-		dst = appendString(dst, b.Machines[i].Name)
-		dst = appendResources(dst, b.Machines[i].Resources)
-		dst = appendResources(dst, b.Machines[i].Whole)
-		dst = append(dst, byte(b.Machines[i].Runs))
+		m := &b.Machines[i]
+		dst = appendString(dst, m.Name)
+		dst = appendResources(dst, m.Resources)
+		dst = appendResources(dst, m.Whole)
+		dst = append(dst, byte(m.Runs))
+		if labelled {
+			dst = appendLen(appendInt(dst, m.Slots), sets[m.Labels])
+		}
 	}
 	return appendResources(appendResources(dst, b.Capacity), b.Home)
+}
+
+// appendLabelSets writes each labels of an offer's machines once, in the order of
+// their first use, and numbers them from 1; 0 is none.
+func appendLabelSets(dst []byte, b *Offer) ([]byte, map[Labels]int) {
+	sets := map[Labels]int{"": 0}
+	var texts []string
+	for i := range b.Machines {
+		l := b.Machines[i].Labels
+		if _, ok := sets[l]; !ok {
+			sets[l] = len(sets)
+			texts = append(texts, string(l))
+		}
+	}
+	return appendStrings(dst, texts), sets
 }
 
 func appendStarted(dst []byte, b *Started) []byte {

@@ -290,6 +290,9 @@ func (s *script) submit(site string) Body {
 	if v := s.str("not"); v != "" {
 		j.Not = strings.Split(v, "+")
 	}
+	if v := s.str("select"); v != "" { // + for a comma, / between two
+		j.Selectors = strings.Split(strings.ReplaceAll(strings.ReplaceAll(v, "+", ","), "_", " "), "/")
+	}
 	j.OnLoss = map[string]OnLoss{"": Fenced, "fenced": Fenced, "immediate": Immediate, "never": Never}[s.str("on_loss")]
 	return &Submit{Jobs: []JobSpec{j}}
 }
@@ -304,9 +307,12 @@ func (s *script) offer(site string) *Offer {
 		cores = append(cores, n)
 	}
 	o := s.w.offering(site, cores...)
+	for i, l := range strings.FieldsFunc(s.str("labels"), func(r rune) bool { return r == '/' }) { // + for a comma, / between machines
+		o.Machines[i].Labels = Labels(strings.ReplaceAll(strings.ReplaceAll(l, "+", ","), "none", ""))
+	}
 	runs := map[string]Runs{"": RunsCommands, "images": RunsImages, "both": RunsBoth}[s.str("runs")]
 	for i := range o.Machines {
-		o.Machines[i].Runs = runs
+		o.Machines[i].Runs, o.Machines[i].Slots = runs, s.num("slots", 0)
 	}
 	return o
 }

@@ -11,12 +11,16 @@ import (
 // shape is a requirement: what one task needs and where it may run.
 type shape struct {
 	need      Resources
-	image     bool     // it runs in a container image
-	only, not []string // sorted, unique; never changed
+	image     bool       // it runs in a container image
+	only, not []string   // sorted, unique; never changed
+	selectors []string   // likewise
+	rules     []Selector // the selectors, by key
 }
 
 // shape of the job's tasks; it shares the lists.
-func (j *JobSpec) shape() shape { return shape{j.Need, j.Image, j.Only, j.Not} }
+func (j *JobSpec) shape() shape {
+	return shape{j.Need, j.Image, j.Only, j.Not, j.Selectors, rulesOf(j.Selectors)}
+}
 
 // Allows reports whether the job may run at a site, by its sites.only and sites.not.
 func (j *JobSpec) Allows(site string) bool {
@@ -58,7 +62,7 @@ func (h *shape) allows(site string) bool {
 // fits reports whether a machine runs such tasks and has room for one: m.room(),
 // or m.whole for some day.
 func (h *shape) fits(m *machine, room Resources) bool {
-	return h.need.fits(room) && m.runs.Takes(h.image)
+	return h.need.fits(room) && m.runs.Takes(h.image) && (len(h.rules) == 0 || h.admits(m.labels))
 }
 
 // suits is fits at a site where such tasks may run.
@@ -78,6 +82,9 @@ func (h *shape) encoded() string {
 			b = append(append(b, n...), 0)
 		}
 	}
+	for _, text := range h.selectors {
+		b = append(append(b, text...), '\n') // in no name, so it is none of not
+	}
 	return string(b)
 }
 
@@ -89,7 +96,8 @@ func (s *State) holdClass(h shape) *class {
 	key := h.encoded()
 	c := s.classes[key]
 	if c == nil {
-		h.only, h.not = cloneNames(h.only), cloneNames(h.not)
+		h.only, h.not, h.selectors = cloneNames(h.only), cloneNames(h.not), cloneNames(h.selectors)
+		h.rules = rulesOf(h.selectors)
 		c = &class{shape: h, key: key, activeAt: -1}
 		s.classes[key] = c
 	}

@@ -150,12 +150,15 @@ const MaxSubmit = MaxCommand - 1024
 // SizeBound returns an upper bound of the bytes that the job takes in an
 // encoded command, for those who fill Submits.
 func (j *JobSpec) SizeBound() int {
-	const numbers = 14 * 10 // each field, and each list's length, as the longest varint
+	const numbers = 15 * 10 // each field, and each list's length, as the longest varint
 	size := numbers + len(j.Payload)
 	for _, list := range [...][]string{j.Only, j.Not} {
 		for _, s := range list {
 			size += 1 + len(s)
 		}
+	}
+	for _, s := range j.Selectors {
+		size += 2 + len(s)
 	}
 	return size
 }
@@ -175,6 +178,7 @@ func (j *JobSpec) Validate() error {
 		within("priority", int64(j.Priority), -MaxPriority, MaxPriority),
 		inSites("only", j.Only),
 		inSites("not", j.Not),
+		inSelectors(j.Selectors),
 		within("created_ms", j.CreatedMs, 0, MaxUnixMs),
 		within("bytes of payload", int64(len(j.Payload)), 0, MaxPayload),
 	)
@@ -186,12 +190,15 @@ func (b *Offer) Validate() error {
 	if err := within("machines", int64(len(b.Machines)), 0, MaxMachines); err != nil {
 		return err
 	}
+	if err := b.checkLabels(); err != nil {
+		return err
+	}
 	var sum Resources // at most MaxMachines·1e9: no overflow
 	for i := range b.Machines {
 		m := &b.Machines[i]
 		if err := cmp.Or(
 			inMachine(m.Name), inResources("machine's ", m.Resources), inResources("whole machine's ", m.Whole),
-			within("runs", int64(m.Runs), 0, int64(RunsBoth)),
+			within("runs", int64(m.Runs), 0, int64(RunsBoth)), within("slots", m.Slots, 0, MaxSlots),
 		); err != nil {
 			return err
 		}
@@ -204,6 +211,26 @@ func (b *Offer) Validate() error {
 	}
 	return cmp.Or(inResources("all machines' ", sum),
 		inResources("capacity's ", b.Capacity), inResources("home's ", b.Home))
+}
+
+// checkLabels checks each of the machines' labels once, and that the different
+// ones are not too many.
+func (b *Offer) checkLabels() error {
+	var sets map[Labels]bool
+	for i := range b.Machines {
+		l := b.Machines[i].Labels
+		if l == "" || sets[l] {
+			continue
+		}
+		if err := l.Validate(); err != nil {
+			return fmt.Errorf("machine %.64q: %w", b.Machines[i].Name, err)
+		}
+		if sets == nil {
+			sets = map[Labels]bool{}
+		}
+		sets[l] = true
+	}
+	return within("different labels of machines", int64(len(sets)), 0, MaxLabelSets)
 }
 
 // Validate checks the bounds.

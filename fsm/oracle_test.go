@@ -3,6 +3,7 @@ package fsm
 import (
 	"bytes"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -17,13 +18,47 @@ var oracleRuns = map[Runs]map[bool]bool{
 	RunsCommands: {false: true}, RunsImages: {true: true}, RunsBoth: {false: true, true: true},
 }
 
+// oracleSelector reads one selector; oracleSelects says whether a machine does.
+var oracleSelector = regexp.MustCompile(`^(!?)([^!=( ]+)(?:(!?)=(.*)| (not)?in \((.*)\))?$`)
+
+func oracleSelects(m *machine, selectors []string) bool {
+	labels := map[string]string{}
+	for _, pair := range strings.FieldsFunc(string(m.labels), func(r rune) bool { return r == ',' }) {
+		k, v, _ := strings.Cut(pair, "=")
+		labels[k] = v
+	}
+	for _, text := range selectors {
+		p := oracleSelector.FindStringSubmatch(text)
+		value, has := labels[p[2]]
+		yes := has
+		switch {
+		case p[6] != "":
+			yes = has && strings.Contains(","+p[6]+",", ","+value+",")
+		case strings.Contains(text, "="):
+			yes = has && value == p[4]
+		}
+		if yes == (p[1]+p[3]+p[5] != "") {
+			return false
+		}
+	}
+	return true
+}
+
+// oracleRoom is what the state may give away of a machine.
+func oracleRoom(m *machine) Resources {
+	if m.slots > 0 && m.tasks >= m.slots {
+		return Resources{MilliCPU: -1}
+	}
+	return m.exposed.minus(m.used)
+}
+
 // fitting returns the jobs with a task that machine m could take now.
 func (s *State) fitting(m *machine) (seqs []uint64) {
 	if s.time < s.heldUntil { // a new epoch waits
 		return nil
 	}
 	for seq, j := range s.jobs.all() {
-		if j.waiting() == 0 || !s.sites[j.owner].present() || !j.class.need.fits(m.room()) || !oracleRuns[m.runs][j.class.image] || !j.class.allows(m.site.name) {
+		if j.waiting() == 0 || !s.sites[j.owner].present() || !j.class.need.fits(oracleRoom(m)) || !oracleRuns[m.runs][j.class.image] || !j.class.allows(m.site.name) || !oracleSelects(m, j.class.selectors) {
 			continue
 		}
 		if m.held != 0 && m.held != seq {

@@ -187,6 +187,7 @@ func (m *model) submit(t *rapid.T) {
 		case 1:
 			j.Not = []string{m.site()}
 		}
+		j.Selectors = m.drawSelectors()
 		if rapid.IntRange(0, 9).Draw(t, "oldNumber") == 0 {
 			j.Num = rapid.Uint64Range(1, j.Num).Draw(t, "num")
 		}
@@ -195,10 +196,31 @@ func (m *model) submit(t *rapid.T) {
 	m.do(site, &Submit{Jobs: jobs, Settled: rapid.Uint64Range(0, m.w.num[site]/2).Draw(t, "settled")})
 }
 
+// drawSelectors of jobs, and drawMarks of machines: labels and slots. Most have
+// none, and none has any before the version that allows them.
+func (m *model) drawSelectors() []string {
+	if m.w.s.version < selectVersion {
+		return nil
+	}
+	return rapid.SampledFrom([][]string{
+		nil, nil, nil, nil, {"gpu"}, {"!gpu"}, {"gpu=a"}, {"gpu!=a", "zone=x"}, {"gpu in (a,b)"}, {"gpu notin (a,b)"}, {"zone=x"}, {"zone=nowhere"},
+	}).Draw(m.t, "selectors")
+}
+
+func (m *model) drawMarks() (l Labels, slots int64) {
+	if m.w.s.version < selectVersion {
+		return "", 0
+	}
+	return rapid.SampledFrom([]Labels{"", "", "gpu=a", "gpu=b,zone=x", "gpu=,zone=x", "zone=x"}).Draw(m.t, "labels"),
+		rapid.SampledFrom([]int64{0, 0, 0, 1, 2}).Draw(m.t, "slots")
+}
+
 func (m *model) drawOffer(site string) *Offer {
 	o := m.w.offering(site)
 	for i := range rapid.IntRange(0, 3).Draw(m.t, "machines") {
+		labels, slots := m.drawMarks()
 		o.Machines = append(o.Machines, Machine{
+			Labels: labels, Slots: slots,
 			Name:      string(rune('k' + 2*i + rapid.IntRange(0, 1).Draw(m.t, "name"))),
 			Resources: Resources{rapid.Int64Range(0, 6).Draw(m.t, "cores") * 1000, 0, rapid.Int64Range(0, 2).Draw(m.t, "gpus")},
 			Whole:     Resources{MilliCPU: rapid.Int64Range(0, 6).Draw(m.t, "whole") * 1000},
@@ -438,6 +460,9 @@ func (m *model) newAttempts(t *rapid.T) {
 		j := s.jobs.get(a.seq)
 		if room := a.machine.room(); !(Resources{}).fits(room) {
 			t.Fatalf("machine %s is overcommitted: %+v", a.machine.name, room)
+		}
+		if a.machine.slots > 0 && a.machine.tasks > a.machine.slots || !oracleSelects(a.machine, j.class.selectors) {
+			t.Fatalf("job %d with %v is at machine %s with %q, %d tasks of %d", a.seq, j.class.selectors, a.machine.name, a.machine.labels, a.machine.tasks, a.machine.slots)
 		}
 		if !oracleRuns[a.machine.runs][j.class.image] {
 			t.Fatalf("job %d (image %v) is at machine %s, which runs %s", a.seq, j.class.image, a.machine.name, a.machine.runs)

@@ -38,6 +38,7 @@ func (r *snapReader) scalars(s *State) {
 		r.fail("%w", tooNew(s.version)) // the rest may be anything
 		return
 	}
+	r.selects = s.version >= selectVersion
 	s.index, s.term, s.founded, s.seed = r.uint(), r.uint(), r.uint(), r.uint()
 	s.termBase, s.time, s.createdMs = r.int(), r.within(0, sched.MaxNow, "log time"), r.within(0, MaxUnixMs, "date")
 	s.federation = r.id()
@@ -151,6 +152,9 @@ func (r *snapReader) machines(s *State, x *site) {
 		if r.err != nil {
 			return
 		}
+		if r.selects {
+			m.slots, m.labels = r.within(0, MaxSlots, "slots"), r.labelled()
+		}
 		r.check(m.whole == m.exposed.greater(m.whole) && inResources("", m.whole) == nil, "a machine is less than what it exposes")
 		x.exposed = x.exposed.plus(m.exposed)
 		x.machines = append(x.machines, m)
@@ -250,6 +254,9 @@ func (r *snapReader) class(s *State) *class {
 	no := r.upTo(uint64(len(r.classes)), "shape")
 	if r.err == nil && no == uint64(len(r.classes)) {
 		h := shape{need: r.res(), image: r.bool(), only: r.names(), not: r.names()}
+		if r.selects {
+			h.selectors = r.selectors()
+		}
 		if r.err != nil {
 			return nil
 		}
@@ -263,6 +270,34 @@ func (r *snapReader) class(s *State) *class {
 	}
 	r.classes[no].refs++
 	return r.classes[no]
+}
+
+func (r *snapReader) selectors() []string {
+	var out []string
+	for range r.upTo(MaxSelectors, "selectors") {
+		out = append(out, r.text(MaxSelectorText, "selector"))
+	}
+	if err := inSelectors(out); r.err == nil && err != nil {
+		r.fail("%v", err)
+	}
+	return out
+}
+
+// labelled reads a machine's labels: anew where they are first used.
+func (r *snapReader) labelled() Labels {
+	no := r.upTo(uint64(len(r.labels)), "labels")
+	if r.err == nil && no == uint64(len(r.labels)) {
+		l := Labels(r.text(MaxLabelText, "labels"))
+		if err := l.Validate(); r.err == nil && err != nil {
+			r.fail("%v", err)
+		}
+		r.check(!r.known[l], "labels twice")
+		r.labels, r.known[l] = append(r.labels, l), true
+	}
+	if r.err != nil {
+		return ""
+	}
+	return r.labels[no]
 }
 
 func (r *snapReader) payload(s *State) *payload {

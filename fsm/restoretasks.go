@@ -129,6 +129,7 @@ func (r *snapReader) attempt(s *State, a *attempt, j *job, t *taskSet, name stri
 		s.weighSite(x)
 	}
 	a.machine.used = a.machine.used.plus(j.class.need)
+	a.machine.tasks++
 	s.weigh(a.machine)
 	t.live[a.way]++
 	start := a.startedMs

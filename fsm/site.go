@@ -75,18 +75,25 @@ type machine struct {
 	exposed Resources // zero once it is no longer offered
 	whole   Resources // Invariant: ≥ exposed in every part
 	runs    Runs      // while it is offered
+	labels  Labels    // likewise; machines of one offer share the text
+	slots   int64     // tasks at once, 0 = as many as fit
 	offered bool
 	resting bool   // fits nothing that waited at the end of an earlier entry; see State.match
 	tried   bool   // fits nothing that waits; only during a match
 	held    uint64 // seq of the job it is reserved for, or 0
 	used    Resources
+	tasks   int64 // that use it. Invariant: 0 if and only if used is zero
 }
 
 // present reports whether the site's waiting jobs take part in matching.
 func (x *site) present() bool { return x.state == Alive || x.state == Suspected }
 
-// room is what the state may still assign to the machine.
+// room is what the state may still assign to the machine: nothing if it runs as
+// many tasks as it may.
 func (m *machine) room() Resources {
+	if m.slots > 0 && m.tasks >= m.slots {
+		return Resources{}
+	}
 	return Resources{
 		MilliCPU: m.exposed.MilliCPU - m.used.MilliCPU,
 		MemMiB:   m.exposed.MemMiB - m.used.MemMiB,
@@ -152,7 +159,7 @@ func (m *machine) weights() (free, stock int64) {
 	if !m.offered || m.tried {
 		return 0, 0
 	}
-	stock = max(0, m.exposed.MilliCPU-m.used.MilliCPU)
+	stock = max(0, m.room().MilliCPU)
 	if !m.resting {
 		free = stock
 	}

@@ -19,10 +19,13 @@ type snapReader struct {
 	err     error
 	classes []*class
 	loads   []*payload
+	labels  []Labels
+	known   map[Labels]bool // those in labels
+	selects bool            // see snapWriter
 }
 
 func newSnapReader(in io.Reader) *snapReader {
-	return &snapReader{in: bufio.NewReaderSize(in, 256<<10), hash: sha256.New()}
+	return &snapReader{in: bufio.NewReaderSize(in, 256<<10), hash: sha256.New(), known: map[Labels]bool{}}
 }
 
 // fail notes the first fault.

@@ -112,13 +112,17 @@ type snapWriter struct {
 	err     error
 	classes map[*class]uint64
 	loads   map[*payload]uint64
+	labels  map[Labels]uint64
+	// selects: the state's version has selectors and labels. Those of older ones
+	// are written as ever, so that members agree on their hashes.
+	selects bool
 }
 
 func newSnapWriter(out io.Writer) *snapWriter {
 	h := sha256.New()
 	return &snapWriter{
 		out: bufio.NewWriterSize(io.MultiWriter(h, out), 256<<10), hash: h,
-		classes: map[*class]uint64{}, loads: map[*payload]uint64{},
+		classes: map[*class]uint64{}, loads: map[*payload]uint64{}, labels: map[Labels]uint64{},
 	}
 }
 
@@ -174,6 +178,7 @@ func (w *snapWriter) texts(vs []string) {
 // came about: no addresses, no map order, no derived data.
 func (f *Frozen) encode(w *snapWriter) {
 	w.scratch = append(w.scratch, snapshotMagic...)
+	w.selects = f.version >= selectVersion
 	f.encodeScalars(w)
 	w.uint(uint64(len(f.sites)))
 	for i := range f.sites {
@@ -262,6 +267,10 @@ func (x *frozenSite) encode(w *snapWriter) {
 		w.res(x.offered[i].whole)
 		w.uint(uint64(x.offered[i].runs))
 		w.bool(x.offered[i].resting)
+		if w.selects {
+			w.int(x.offered[i].slots)
+			w.labelled(x.offered[i].labels)
+		}
 	}
 	w.uint(uint64(len(x.row)))
 	for _, c := range x.row {
@@ -306,6 +315,22 @@ func (w *snapWriter) class(c *class) {
 		w.bool(c.image)
 		w.texts(c.only)
 		w.texts(c.not)
+		if w.selects {
+			w.texts(c.selectors)
+		}
+	}
+}
+
+// labelled writes a machine's labels likewise.
+func (w *snapWriter) labelled(l Labels) {
+	no, ok := w.labels[l]
+	if !ok {
+		no = uint64(len(w.labels))
+		w.labels[l] = no
+	}
+	w.uint(no)
+	if !ok {
+		w.text(string(l))
 	}
 }
 

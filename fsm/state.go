@@ -42,6 +42,8 @@ var (
 	// ErrPolicyVersion and ErrPolicySites: see State.CanUse.
 	ErrPolicyVersion = errors.New("policy not known to all")
 	ErrPolicySites   = errors.New("too many sites for the policy")
+	// ErrSelectVersion: see State.CanSelect.
+	ErrSelectVersion = errors.New("selectors not known to all")
 	// ErrBadSnapshot: bytes that no State of a known version wrote.
 	ErrBadSnapshot = errors.New("bad snapshot")
 )

@@ -1,12 +1,20 @@
 package fsm
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/cloudshare/cloudshare/sched"
+)
 
 // Version is the newest apply version this code knows: what a batch does to a
 // state never changes within a version (architecture D2). Code that would change
 // it asks State.version and keeps the old way beside the new one. Version 2 allows
-// the policies by projected waits.
-const Version = 2
+// the policies by projected waits; version 3 selectors, labels and slots.
+const Version = 3
+
+// selectVersion is the one from which on jobs may have selectors, and machines
+// labels and slots.
+const selectVersion = 3
 
 // firstVersion is the one that every federation begins with, whatever its
 // founder knows: a genesis means the same to all.
@@ -37,6 +45,39 @@ func (s *State) raise(c *Raise) Result {
 	}
 	s.raised = max(s.raised, c.Version)
 	return Result{}
+}
+
+// premature reports whether a command holds what a member need not know yet: it is
+// refused, as that member would refuse it or could not even read it.
+func (s *State) premature(b Body) bool { return s.version < Version && s.version < needed(b) }
+
+// needed is the apply version that allows a command, 0 if all do.
+func needed(b Body) uint32 {
+	policy := ""
+	switch c := b.(type) {
+	case *Genesis:
+		policy = c.Params.Policy
+	case *SetParams:
+		policy = c.Params.Policy
+	default:
+		if b.Kind() >= KindSelect {
+			return selectVersion
+		}
+	}
+	if sched.IsProjected(policy) {
+		return projectedVersion
+	}
+	return 0
+}
+
+// CanSelect says whether jobs may have selectors, and machines labels, in this
+// federation: else ErrSelectVersion, with what to do.
+func (s *State) CanSelect() error {
+	if s.version >= selectVersion {
+		return nil
+	}
+	return fmt.Errorf("%w: they need apply version %d and the federation goes by %d, which its lead raises once every site's broker knows the newer: upgrade them",
+		ErrSelectVersion, selectVersion, s.version)
 }
 
 // checkVersion refuses to apply anything by rules that this code does not know.

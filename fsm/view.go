@@ -93,6 +93,8 @@ type MachineView struct {
 	Name          string
 	Exposed, Free Resources
 	Runs          Runs
+	Slots         int64 // tasks at once, 0 = as many as fit
+	Labels        Labels
 	Reserved      string // the job a machine is held for, or ""
 }
 

@@ -95,7 +95,7 @@ func (s *State) viewJob(seq uint64, j *job, unfit map[*class]string) JobView {
 func (j *job) spec() JobSpec {
 	return JobSpec{
 		Num: j.num, Count: j.count, Need: j.class.need, Image: j.class.image, TimeoutMs: j.timeoutMs, MaxAttempts: j.maxAttempts,
-		OnLoss: j.onLoss, Priority: j.priority, Only: slices.Clone(j.class.only), Not: slices.Clone(j.class.not),
+		OnLoss: j.onLoss, Priority: j.priority, Only: slices.Clone(j.class.only), Not: slices.Clone(j.class.not), Selectors: slices.Clone(j.class.selectors),
 		CreatedMs: j.createdMs, Payload: slices.Clone(j.payload.data),
 	}
 }

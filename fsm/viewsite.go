@@ -46,7 +46,8 @@ func (s *State) viewSite(x *site) SiteView {
 			room := m.room()
 			room = Resources{max(0, room.MilliCPU), max(0, room.MemMiB), max(0, room.GPU)}
 			v.Machines = append(v.Machines, MachineView{
-				Name: m.name, Exposed: m.exposed, Free: room, Runs: m.runs, Reserved: s.heldFor(m),
+				Name: m.name, Exposed: m.exposed, Free: room, Runs: m.runs, Slots: m.slots, Labels: m.labels,
+				Reserved: s.heldFor(m),
 			})
 		}
 	}
@@ -154,41 +155,12 @@ func (s *State) AnyFits(spec JobSpec) (bool, string) {
 }
 
 func (s *State) anyFits(h *shape) (bool, string) {
-	allowed, offered, taking := 0, false, false
 	for _, x := range s.sites {
-		if !x.present() || !h.allows(x.name) {
-			continue
-		}
-		allowed++
-		if x.couldRun(h) {
+		if x.present() && x.couldRun(h) {
 			return true, ""
 		}
-		for _, m := range x.machines {
-			offered = offered || m.offered
-			taking = taking || m.offered && m.runs.Takes(h.image)
-		}
 	}
-	return false, h.unfit(allowed > 0, offered && !taking)
-}
-
-// unfit says in one line why no present site can run such tasks: whether one is
-// allowed to, and whether every machine of those runs the other kind.
-func (h *shape) unfit(allowed, otherKind bool) string {
-	which := "no present site"
-	if len(h.only)+len(h.not) > 0 {
-		which = "no present site allowed by its sites.only and sites.not"
-	}
-	switch {
-	case !allowed:
-		return "no present site is allowed by its sites.only and sites.not"
-	case otherKind && h.image:
-		return which + " runs container images"
-	case otherKind:
-		return which + " runs commands without a container image"
-	case h.image:
-		return fmt.Sprintf("%s runs container images on a machine with %s", which, h.need)
-	}
-	return fmt.Sprintf("%s exposes a machine with %s", which, h.need)
+	return false, s.unfit(h)
 }
 
 // String lists what is asked for.

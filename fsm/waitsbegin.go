@@ -6,21 +6,6 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-// premature reports whether a command asks for a policy that a member need not
-// know yet. It is refused as an unknown name always was.
-func (s *State) premature(b Body) bool {
-	if s.version >= projectedVersion {
-		return false
-	}
-	switch c := b.(type) {
-	case *Genesis:
-		return sched.IsProjected(c.Params.Policy)
-	case *SetParams:
-		return sched.IsProjected(c.Params.Policy)
-	}
-	return false
-}
-
 // CanUse says whether the federation can go by a policy now. Errors name what
 // stands against it and what to do: ErrPolicyVersion, ErrPolicySites.
 func (s *State) CanUse(policy string) error {

@@ -79,6 +79,8 @@ type SiteWhy struct {
 	Slots    uint64    // HinderedFree, HinderedTurn: tasks that fit now
 	Machine  string    // the one with the least missing
 	Short    Resources // HinderedFull, HinderedShape: what it is short of, for one task
+	AtMost   int64     // HinderedFull: not 0 if it runs that many tasks, and may run no more
+	Lacks    string    // HinderedLabels: the selectors that Machine does not satisfy, and what it has
 	// First is the job that takes the first room for one of these tasks on
 	// Machine; HinderedReserved: the one for which Machine is held.
 	First JobID
@@ -96,6 +98,7 @@ const (
 	HinderedDeclined                  // it declined the tasks, until its next offer
 	HinderedSuspect                   // its offers rest: it does not answer
 	HinderedShape                     // no machine would fit a task, even empty
+	HinderedLabels                    // no machine has the labels that its selectors want
 	HinderedKind                      // its machines run the other kind of task
 	HinderedClosed                    // it offers no machine
 	HinderedLost                      // its lease ran out
@@ -104,7 +107,7 @@ const (
 )
 
 var hindranceNames = [...]string{
-	"free", "turn", "full", "reserved", "declined", "suspect", "shape", "kind", "closed", "lost", "rule", "left",
+	"free", "turn", "full", "reserved", "declined", "suspect", "shape", "labels", "kind", "closed", "lost", "rule", "left",
 }
 
 // String is the hindrance's name in the API.

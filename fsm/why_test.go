@@ -88,7 +88,7 @@ func (m *model) checkWhy(t *rapid.T, seq uint64, v *WhyView) {
 }
 
 func (s *State) naiveHindrance(j *job, x *site) Hindrance {
-	var kind, whole, room, unheld bool
+	var kind, labelled, whole, room, unheld bool
 	offered := 0
 	for _, m := range x.machines {
 		if !m.offered {
@@ -99,11 +99,15 @@ func (s *State) naiveHindrance(j *job, x *site) Hindrance {
 			continue
 		}
 		kind = true
+		if !oracleSelects(m, j.class.selectors) {
+			continue
+		}
+		labelled = true
 		if !j.class.need.fits(m.whole) {
 			continue
 		}
 		whole = true
-		if j.class.need.fits(m.room()) {
+		if j.class.need.fits(oracleRoom(m)) {
 			room = true
 			unheld = unheld || m.held == 0 || s.jobs.get(m.held) == j
 		}
@@ -118,6 +122,7 @@ func (s *State) naiveHindrance(j *job, x *site) Hindrance {
 		{x.state == SiteGone, HinderedLost},
 		{offered == 0, HinderedClosed},
 		{!kind, HinderedKind},
+		{!labelled, HinderedLabels},
 		{!whole, HinderedShape},
 		{x.state == Suspected, HinderedSuspect},
 		{!unbarred, HinderedDeclined},
@@ -179,7 +184,10 @@ func (m *model) freeOne(t *rapid.T, said map[uint64]WhyView) {
 	}
 	a := s.attempts.get(rapid.SampledFrom(slots).Draw(t, "attempt"))
 	j, at := s.jobs.get(a.seq), s.sites[a.site].name
-	room := a.machine.room().plus(j.class.need)
+	room := a.machine.exposed.minus(a.machine.used).plus(j.class.need)
+	if m := a.machine; m.slots > 0 && m.tasks > m.slots { // its slots became fewer
+		room = Resources{}
+	}
 	want := map[uint64]uint64{} // by the job that is asked about, what goes first
 	for _, seq := range slices.Sorted(maps.Keys(said)) {
 		w := s.jobs.get(seq)
@@ -219,7 +227,7 @@ func (m *model) askFirst(t *rapid.T) {
 		Num: m.w.num[site] + 1, Count: uint32(rapid.SampledFrom([]int{1, 3, 40}).Draw(t, "asked")), MaxAttempts: 1,
 		Need:     Resources{rapid.Int64Range(1, 5).Draw(t, "cores") * 1000, 0, rapid.SampledFrom([]int64{0, 0, 1}).Draw(t, "gpus")},
 		Priority: int32(rapid.IntRange(0, 1).Draw(t, "priority")),
-		Image:    rapid.IntRange(0, 3).Draw(t, "image") == 0,
+		Image:    rapid.IntRange(0, 3).Draw(t, "image") == 0, Selectors: m.drawSelectors(),
 	}
 	if rapid.IntRange(0, 3).Draw(t, "where") == 0 {
 		job.Only = []string{m.site()}
@@ -390,7 +398,7 @@ func TestWhyCountsNoSlotsOnAnOverdrawnMachine(t *testing.T) {
 		{MilliCPU: 2500, GPU: -1}: 0,
 		{MilliCPU: 500}:           0,
 	} {
-		if got := q.slots(room); got != want || (got > 0) != q.shape.need.fits(room) {
+		if got := q.slots(&machine{exposed: room}); got != want || (got > 0) != q.shape.need.fits(room) {
 			t.Errorf("room %+v has %d slots, want %d", room, got, want)
 		}
 	}

@@ -15,6 +15,14 @@ type reach struct {
 type spot struct {
 	site *site
 	most [2]Resources
+	// marked are the same by labels, for what has selectors.
+	marked []marked
+}
+
+// marked are a site's machines with equal labels.
+type marked struct {
+	labels Labels
+	most   [2]Resources
 }
 
 func kindOf(image bool) int {
@@ -30,22 +38,28 @@ func (s *State) reachOf(h *shape) reach {
 		if x.state != Alive || !h.allows(x.name) {
 			continue
 		}
-		var p *spot
+		p := &spot{site: x}
+		at := map[Labels]int{} // in p.marked
 		for _, m := range x.machines {
 			if !m.offered || !h.fits(m, m.whole) {
 				continue
 			}
-			if p == nil {
-				p = &spot{site: x}
-				r.bySite[x.name], r.spots = p, append(r.spots, p)
+			i, ok := at[m.labels]
+			if !ok {
+				i, at[m.labels] = len(p.marked), len(p.marked)
+				p.marked = append(p.marked, marked{labels: m.labels})
 			}
 			for _, image := range [...]bool{false, true} {
 				if m.runs.Takes(image) {
 					k := kindOf(image)
-					p.most[k] = p.most[k].greater(m.whole)
-					r.most[k] = r.most[k].greater(m.whole)
+					for _, most := range [...]*Resources{&p.marked[i].most[k], &p.most[k], &r.most[k]} {
+						*most = most.greater(m.whole)
+					}
 				}
 			}
+		}
+		if len(p.marked) > 0 {
+			r.bySite[x.name], r.spots = p, append(r.spots, p)
 		}
 	}
 	return r
@@ -53,15 +67,24 @@ func (s *State) reachOf(h *shape) reach {
 
 // meets reports whether tasks of another shape could want a machine here.
 func (r *reach) meets(h *shape) bool {
-	k := kindOf(h.image)
-	if !h.need.fits(r.most[k]) {
+	if !h.need.fits(r.most[kindOf(h.image)]) {
 		return false
 	}
 	if len(h.only) > 0 {
 		return slices.ContainsFunc(h.only, func(name string) bool {
 			p := r.bySite[name]
-			return p != nil && h.need.fits(p.most[k]) && h.allows(name)
+			return p != nil && p.meets(h)
 		})
 	}
-	return slices.ContainsFunc(r.spots, func(p *spot) bool { return h.need.fits(p.most[k]) && h.allows(p.site.name) })
+	return slices.ContainsFunc(r.spots, func(p *spot) bool { return p.meets(h) })
+}
+
+func (p *spot) meets(h *shape) bool {
+	k := kindOf(h.image)
+	if !h.need.fits(p.most[k]) || !h.allows(p.site.name) {
+		return false
+	}
+	return len(h.rules) == 0 || slices.ContainsFunc(p.marked, func(m marked) bool {
+		return h.need.fits(m.most[k]) && h.admits(m.labels)
+	})
 }

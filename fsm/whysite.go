@@ -28,6 +28,9 @@ func (q *inquiry) site(x *site) SiteWhy {
 	default:
 		v.Why = HinderedFull
 		v.Short = q.missing(near.room())
+		if near.slots > 0 && near.tasks >= near.slots {
+			v.AtMost = near.slots
+		}
 		v.First = q.id(q.firstAt(near, near.room().greater(q.shape.need)))
 	}
 	return v
@@ -50,15 +53,18 @@ func (q *inquiry) standing(x *site) Hindrance {
 // then one with room that is held for others, then the least short. If none
 // ever could, it says why and returns nil.
 func (q *inquiry) nearest(x *site, v *SiteWhy) *machine {
-	var best, small *machine
+	var best, small, other *machine
 	offered := false
 	for _, m := range x.machines {
 		switch {
 		case !m.offered:
 		case !m.runs.Takes(q.shape.image):
 			offered = true
+		case !q.shape.admits(m.labels):
+			if other == nil || q.shape.unmet(m.labels) < q.shape.unmet(other.labels) {
+				other = m
+			}
 		case !q.shape.need.fits(m.whole):
-			offered = true
 			if small == nil || less(q.missing(m.whole), q.missing(small.whole)) {
 				small = m
 			}
@@ -66,7 +72,7 @@ func (q *inquiry) nearest(x *site, v *SiteWhy) *machine {
 			v.Machines++
 			v.InUse += m.used.MilliCPU
 			if !q.heldFromUs(m) {
-				v.Slots += q.slots(m.room())
+				v.Slots += q.slots(m)
 			}
 			if best == nil || q.nearer(m, best) {
 				best = m
@@ -77,6 +83,8 @@ func (q *inquiry) nearest(x *site, v *SiteWhy) *machine {
 	case best != nil:
 	case small != nil:
 		v.Why, v.Machine, v.Short = HinderedShape, small.name, q.missing(small.whole)
+	case other != nil:
+		v.Why, v.Machine, v.Lacks = HinderedLabels, other.name, q.shape.lacking(other.labels)
 	case offered:
 		v.Why = HinderedKind
 	default:
@@ -113,13 +121,17 @@ func (q *inquiry) missing(room Resources) Resources {
 	return q.shape.need.minus(room).greater(Resources{})
 }
 
-// slots is how many tasks fit into room: none where a part that the task does
-// not need is overdrawn, as after an offer that shrank.
-func (q *inquiry) slots(room Resources) uint64 {
+// slots is how many tasks fit on a machine now: none where a part that the task
+// does not need is overdrawn, as after an offer that shrank.
+func (q *inquiry) slots(m *machine) uint64 {
+	room := m.room()
 	if !q.shape.need.fits(room) {
 		return 0
 	}
 	n := uint64(MaxWaiting)
+	if m.slots > 0 {
+		n = uint64(m.slots - m.tasks)
+	}
 	for _, p := range [...][2]int64{
 		{room.MilliCPU, q.shape.need.MilliCPU}, {room.MemMiB, q.shape.need.MemMiB}, {room.GPU, q.shape.need.GPU},
 	} {

@@ -22,7 +22,7 @@ func (q *inquiry) competing(c *class) bool {
 
 func (q *inquiry) isShape(h *shape) bool {
 	return h == q.shape || h.need == q.shape.need && h.image == q.shape.image &&
-		slices.Equal(h.only, q.shape.only) && slices.Equal(h.not, q.shape.not)
+		slices.Equal(h.only, q.shape.only) && slices.Equal(h.not, q.shape.not) && slices.Equal(h.selectors, q.shape.selectors)
 }
 
 // turn is one site's place in the order, by its competing lanes.

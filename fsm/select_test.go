@@ -1,0 +1,163 @@
+package fsm
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestParseSelector(t *testing.T) {
+	for text, want := range map[string]string{
+		"gpu":                    "gpu",
+		"!gpu":                   "!gpu",
+		"gpu=a100":               "gpu=a100",
+		"gpu==a100":              "gpu=a100",
+		" gpu = a100 ":           "gpu=a100",
+		"gpu=":                   "gpu=",
+		"gpu!=a100":              "gpu!=a100",
+		"gpu in (b, a,b)":        "gpu in (a,b)",
+		"gpu in (a)":             "gpu=a",
+		"gpu notin (a)":          "gpu!=a",
+		"gpu  notin  (b,a)":      "gpu notin (a,b)",
+		"k8s.io/a.b_C-d=0.1_x-Y": "k8s.io/a.b_C-d=0.1_x-Y",
+	} {
+		if r, err := ParseSelector(text); err != nil || r.String() != want {
+			t.Errorf("%q: %q, %v, want %q", text, r.String(), err, want)
+		}
+	}
+	for _, text := range []string{
+		"", "!", "=", "=a", "-a=1", "a-=1", "a b", "a=b c", "a=b=c", "a in", "a in ()", "a in (b", "a in b)", "a out (b)", "in (b)", "a in (b,)",
+		"a in (b)(c)", "!a=b", "! a", "A.b/c", "/a", "a/", "a/b/c", "a=ü", "a=b\n", "a>1", "a,b", strings.Repeat("a", 64), "a=" + strings.Repeat("b", 64),
+		"a in (" + strings.Repeat("b", 513) + ")", strings.Repeat("a.", 64) + "b/c", "a in (1,2,3,4,5,6,7,8,9,a,b,c,d,e,f,g,h)",
+	} {
+		if r, err := ParseSelector(text); !errors.Is(err, ErrOutOfBounds) {
+			t.Errorf("%q: %+v, %v", text, r, err)
+		}
+	}
+}
+
+func TestLabels(t *testing.T) {
+	want := map[string]string{"zone": "b", "arch": "amd64", "example.com/gpu": "", "a": "1"}
+	l, err := LabelsOf(want)
+	if err != nil || l != "a=1,arch=amd64,example.com/gpu=,zone=b" || !maps.Equal(maps.Collect(l.All()), want) {
+		t.Fatalf("%q, %v", l, err)
+	}
+	for key, value := range want {
+		if got, ok := l.Get(key); got != value || !ok {
+			t.Errorf("%s: %q %v", key, got, ok)
+		}
+	}
+	for _, key := range []string{"", "A", "b", "zonf", "zone="} {
+		if got, ok := l.Get(key); ok {
+			t.Errorf("%s: %q", key, got)
+		}
+	}
+	for _, bad := range []map[string]string{{"": "x"}, {"a": "-"}, {"a": "b,c=d"}, {"a=b": ""}, {"a": strings.Repeat("v", 64)}, tooMany()} {
+		if l, err := LabelsOf(bad); !errors.Is(err, ErrOutOfBounds) {
+			t.Errorf("%v: %q %v", bad, l, err)
+		}
+	}
+}
+
+func tooMany() map[string]string {
+	m := map[string]string{}
+	for i := range MaxLabels + 1 {
+		m["k"+string(rune('A'+i))+"x"] = ""
+	}
+	return m
+}
+
+// TestAdmitsIsNaive compares the one walk over labels and selectors with a look at
+// each selector by itself.
+func TestAdmitsIsNaive(t *testing.T) {
+	name := rapid.SampledFrom([]string{"a", "b", "c", "d", "e"})
+	rapid.Check(t, func(t *rapid.T) {
+		l, err := LabelsOf(rapid.MapOfN(name, rapid.SampledFrom([]string{"", "x", "y", "z"}), 0, 5).Draw(t, "labels"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var list []string
+		for range rapid.IntRange(0, 5).Draw(t, "selectors") {
+			r := Selector{Key: name.Draw(t, "key"), Not: rapid.Bool().Draw(t, "not"), Values: rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"x", "y", "z"}), 0, 3, rapid.ID).Draw(t, "values")}
+			slices.Sort(r.Values)
+			list = append(list, r.String())
+		}
+		slices.Sort(list)
+		list = slices.Compact(list)
+		j := JobSpec{Num: 1, Count: 1, Need: Resources{MilliCPU: 1}, MaxAttempts: 1, Selectors: list}
+		if err := j.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		h := j.shape()
+		want := oracleSelects(&machine{labels: l}, list)
+		if got := j.Admits(l); got != want || (h.unmet(l) == 0) != want || (h.lacking(l) == "") != want {
+			t.Fatalf("%q and %q: %v, %d unmet, lacks %q", l, list, got, h.unmet(l), h.lacking(l))
+		}
+	})
+}
+
+// FuzzParseSelector: what is accepted has one form, which is accepted as it is.
+func FuzzParseSelector(f *testing.F) {
+	for _, seed := range []string{"a", "!a", "a=b", "a==b", "a != b", "a in (b,c)", "a notin ( b )", "x.y/z=1", "a in (b", "!=", "(", "a=("} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		r, err := ParseSelector(text)
+		if err != nil {
+			if !errors.Is(err, ErrOutOfBounds) || strings.ContainsAny(err.Error(), "\n\r") {
+				t.Fatalf("%q", err)
+			}
+			return
+		}
+		one := r.String()
+		again, err := ParseSelector(one)
+		if err != nil || again.String() != one || inSelectors([]string{one}) != nil {
+			t.Fatalf("%q is %q, which is %q, %v", text, one, again.String(), err)
+		}
+		if !oracleSelector.MatchString(one) {
+			t.Fatalf("%q", one)
+		}
+	})
+}
+
+// TestSelectorsNeedTheVersion: an older member could not read such commands, so
+// they are refused, without a record, until all know the version.
+func TestSelectorsNeedTheVersion(t *testing.T) {
+	w := newWorld(t, params(), "a")
+	w.must("a", w.offering("a", 1))
+	w.submit("a", w.job("a", 1))
+	as := w.s.Assignments("a")[0]
+	job := w.job("a", 1)
+	job.Selectors = []string{"gpu"}
+	offer, decline := w.offering("a", 2), &Decline{Attempts: []AttemptRef{as.AttemptRef}, Offer: w.offering("a", 2)}
+	offer.Machines[0].Labels, decline.Offer.Machines[0].Slots = "gpu=a100", 1
+	bodies := []Body{&Submit{Jobs: []JobSpec{job}}, offer, decline}
+	if err := w.s.CanSelect(); !errors.Is(err, ErrSelectVersion) || !strings.Contains(err.Error(), "upgrade") {
+		t.Fatal(err)
+	}
+	for _, version := range []uint32{0, projectedVersion} {
+		if version > 0 {
+			w.must("a", &Raise{Version: version})
+		}
+		for _, b := range bodies {
+			if r := w.do("a", b); r.Code != OutOfRange {
+				t.Errorf("version %d takes %T: %v", version, b, r.Code)
+			}
+		}
+	}
+	w.must("a", &Raise{Version: selectVersion})
+	for _, b := range bodies {
+		w.must("a", b)
+	}
+	if err := w.s.CanSelect(); err != nil {
+		t.Fatal(err)
+	}
+	v, _ := w.s.Job(JobID{"a", 2})
+	if !slices.Equal(v.Spec.Selectors, job.Selectors) {
+		t.Fatalf("%+v", v.Spec)
+	}
+}

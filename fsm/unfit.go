@@ -1,0 +1,129 @@
+package fsm
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// unfit says in one line why no present site could run such tasks, even with all
+// its machines empty.
+func (s *State) unfit(h *shape) string {
+	which := "no present site"
+	if len(h.only)+len(h.not) > 0 {
+		which = "no present site allowed by its sites.only and sites.not"
+	}
+	allowed, offered, admitted := false, false, false
+	var taking []*machine
+	for _, x := range s.order {
+		if !x.present() || !h.allows(x.name) {
+			continue
+		}
+		allowed = true
+		for _, m := range x.machines {
+			offered = offered || m.offered
+			if m.offered && m.runs.Takes(h.image) {
+				taking, admitted = append(taking, m), admitted || h.admits(m.labels)
+			}
+		}
+	}
+	switch {
+	case !allowed:
+		return "no present site is allowed by its sites.only and sites.not"
+	case offered && len(taking) == 0 && h.image:
+		return which + " runs container images"
+	case offered && len(taking) == 0:
+		return which + " runs commands without a container image"
+	case offered && !admitted:
+		return h.unlabelled(taking)
+	}
+	need := h.need.String()
+	if len(h.selectors) > 0 {
+		need += " and " + joined(h.selectors)
+	}
+	if h.image {
+		return fmt.Sprintf("%s runs container images on a machine with %s", which, need)
+	}
+	return fmt.Sprintf("%s exposes a machine with %s", which, need)
+}
+
+// unlabelled says which selector none of some machines satisfies, and what they have
+// instead; or, if each is satisfied by one or another, how near the nearest comes.
+func (h *shape) unlabelled(machines []*machine) string {
+	whose := "no machine of the federation"
+	if len(h.only)+len(h.not) > 0 {
+		whose = "no machine of the sites allowed by its sites.only and sites.not"
+	}
+	if h.image {
+		whose += " that runs container images"
+	}
+	for i := range h.rules {
+		r := &h.rules[i]
+		if has, met := r.census(machines); !met {
+			return fmt.Sprintf("%s %s; %s", whose, r.wanted(), has)
+		}
+	}
+	near := slices.MinFunc(machines, func(a, b *machine) int { return h.unmet(a.labels) - h.unmet(b.labels) })
+	return fmt.Sprintf("%s has all of %s; nearest: %s/%s lacks %s", whose, joined(h.selectors), near.site.name, near.name, h.lacking(near.labels))
+}
+
+// maxCensus bounds the values that a reason tells of.
+const maxCensus = 3
+
+// census counts what machines have of a selector's label; met says that one
+// satisfies it.
+func (r *Selector) census(machines []*machine) (has string, met bool) {
+	counts := map[string]int{}
+	for _, m := range machines {
+		value, ok := m.labels.Get(r.Key)
+		if r.Accepts(value, ok) {
+			return "", true
+		}
+		if ok {
+			counts[value]++
+		}
+	}
+	values := make([]string, 0, len(counts))
+	for v := range counts {
+		values = append(values, v)
+	}
+	slices.SortFunc(values, func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(a, b))
+	})
+	var parts []string
+	for i, v := range values {
+		switch {
+		case i == maxCensus:
+			parts = append(parts, fmt.Sprintf("%d other values", len(values)-i))
+		case i > maxCensus:
+		case counts[v] == 1:
+			parts = append(parts, fmt.Sprintf("1 machine has %s=%s", r.Key, v))
+		default:
+			parts = append(parts, fmt.Sprintf("%d machines have %s=%s", counts[v], r.Key, v))
+		}
+	}
+	if len(parts) == 0 {
+		return "none has a label " + r.Key, false
+	}
+	return "nearest: " + strings.Join(parts, ", "), false
+}
+
+// wanted puts a selector behind a machine that has what it wants.
+func (r *Selector) wanted() string {
+	switch {
+	case r.Not || len(r.Values) > 1:
+		return "satisfies " + r.String()
+	case len(r.Values) == 0:
+		return "has a label " + r.Key
+	}
+	return "has " + r.String()
+}
+
+// joined lists a few of many in one line.
+func joined(list []string) string {
+	if n := len(list); n > maxCensus {
+		return fmt.Sprintf("%s and %d more", strings.Join(list[:maxCensus], ", "), n-maxCensus)
+	}
+	return strings.Join(list, ", ")
+}

@@ -20,10 +20,14 @@ func (w *File) load() ([][]byte, error) {
 		return nil, fmt.Errorf("%w: it has %d bytes", ErrDamaged, w.size)
 	}
 	image := make([]byte, w.size)
-	if _, err := io.ReadFull(io.NewSectionReader(w.f, 0, w.size), image); err != nil {
+	if _, err = io.ReadFull(io.NewSectionReader(w.f, 0, w.size), image); err != nil {
 		return nil, err
 	}
-	return w.scan(image)
+	records, err := w.scan(image)
+	if err == nil {
+		w.goDirect(image[w.end-w.end%block : w.end])
+	}
+	return records, err
 }
 
 // scan walks the frames of the generation that the head names. The first frame

@@ -1,0 +1,115 @@
+package walfile
+
+import (
+	"errors"
+	"io"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// block is what goes to the disk at least, and the alignment of writes that pass
+// the kernel's cache by: no disk or file system in use asks for more.
+const block = 4096
+
+// direct writes whole blocks past the kernel's cache. A cached write of half a page
+// is copied, marked, looked for and written back by the sync: half of what a
+// record costs.
+type direct struct {
+	// blocks begin, on the disk, with the block that the next frame begins in, and
+	// hold what was written there before it. nil: writes go through the cache.
+	blocks []byte
+	// pwritev2 is the system call; tests refuse it.
+	pwritev2 func(fd int, b [][]byte, at int64, flags int) (n int, err error)
+}
+
+// goDirect begins to write past the cache, if the file system can; one that has no
+// such way says so now or at the first write.
+//
+// REQUIRES: tail holds what stands before end in its block.
+func (w *File) goDirect(tail []byte) {
+	if w.size%block != 0 || w.setDirect(true) != nil {
+		return
+	}
+	w.blocks, w.pwritev2 = aligned(2*block), unix.Pwritev2
+	copy(w.blocks, tail)
+}
+
+// setDirect says whether writes pass the cache by.
+func (w *File) setDirect(on bool) error {
+	flags, err := unix.FcntlInt(w.f.Fd(), unix.F_GETFL, 0)
+	if err != nil {
+		return err
+	}
+	flags &^= unix.O_DIRECT
+	if on {
+		flags |= unix.O_DIRECT
+	}
+	_, err = unix.FcntlInt(w.f.Fd(), unix.F_SETFL, flags)
+	return err
+}
+
+// appendDirect makes the frame in buf durable behind all others. What lies behind
+// it in its last block is written over with zeros: it was of an older generation.
+func (w *File) appendDirect() error {
+	before := int(w.end % block)
+	end := before + len(w.buf)
+	whole := (end + block - 1) / block * block
+	if whole > len(w.blocks) {
+		larger := aligned(whole)
+		copy(larger, w.blocks[:before])
+		w.blocks = larger
+	}
+	copy(w.blocks[before:], w.buf)
+	clear(w.blocks[end:whole])
+	err := w.writeBlocks(w.blocks[:whole], w.end-int64(before))
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EOPNOTSUPP) { // nothing was written
+		w.blocks = nil
+		if err = w.setDirect(false); err == nil {
+			err = w.writeCached(w.end)
+		}
+		return err
+	}
+	copy(w.blocks, w.blocks[end-end%block:end])
+	return err
+}
+
+// resetDirect writes the head in buf, through the cache and no byte more: were
+// the rest of its block zeros, a write of which only the end reached the disk would
+// be damage to the generation before, whose head still stood there.
+func (w *File) resetDirect() error {
+	err := w.setDirect(false)
+	if err == nil {
+		err = w.writeCached(0)
+	}
+	if err == nil {
+		err = w.setDirect(true)
+	}
+	copy(w.blocks, w.buf)
+	return err
+}
+
+// writeBlocks is a write and its fdatasync in one call.
+func (w *File) writeBlocks(b []byte, at int64) error {
+	flags := unix.RWF_DSYNC
+	if w.NoSync {
+		flags = 0
+	}
+	for {
+		n, err := w.pwritev2(int(w.f.Fd()), [][]byte{b}, at, flags)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err == nil && n != len(b):
+			return io.ErrShortWrite
+		default:
+			return err
+		}
+	}
+}
+
+// aligned returns n bytes that begin at a multiple of block.
+func aligned(n int) []byte {
+	b := make([]byte, n+block)
+	skip := -int(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) & (block - 1)
+	return b[skip : skip+n : skip+n]
+}

@@ -1,0 +1,78 @@
+package walfile
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Records pass the kernel's cache by where the file system can. Whatever way they go,
+// the file holds the same.
+func TestWaysToTheDisk(t *testing.T) {
+	records := []string{"one", strings.Repeat("x", block-2*headSize-8), "", strings.Repeat("y", 3*block), strings.Repeat("z", block), "last"}
+	for name, way := range map[string]struct {
+		size int64
+		turn func(w *File)
+	}{
+		"direct":        {64 << 10, func(*File) {}},
+		"not in blocks": {64<<10 + 8, func(*File) {}},
+		"refused by a disk": {64 << 10, func(w *File) {
+			w.pwritev2 = func(int, [][]byte, int64, int) (int, error) { return 0, unix.EINVAL }
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "x.wal")
+			w, _, err := Open(path, way.size, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.Close()
+			for range 3 { // generations
+				held := w.Held()
+				way.turn(w)
+				for i, r := range records {
+					if err := w.Append([]byte(r)); err != nil {
+						t.Fatalf("record %d: %v", i, err)
+					}
+					again, got, err := reopened(t, path, held)
+					if want := strings.Join(records[:i+1], "|"); err != nil || got != want {
+						t.Fatalf("behind record %d: %d bytes, want %d: %v", i, len(got), len(want), err)
+					}
+					if err := again.Close(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if info, err := os.Stat(path); err != nil || info.Size() != way.size {
+					t.Fatalf("%v: it has grown to %d", err, info.Size())
+				}
+				if err := w.Reset(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// A Reset of which some sectors reached the disk is the generation before or the
+// next one, never damage.
+func TestAResetThatWasCutOff(t *testing.T) {
+	const sector = 512
+	w, path := opened(t, strings.Repeat("a", 2*sector), strings.Repeat("b", block), "c")
+	before, held := image(t, path), w.Held()
+	if err := w.Reset(); err != nil {
+		t.Fatal(err)
+	}
+	after := image(t, path)
+	for at := 0; at < len(after); at += sector {
+		torn := bytes.Clone(before)
+		copy(torn[at:at+sector], after[at:])
+		rewrite(t, path, torn)
+		if _, _, err := reopened(t, path, held+1); err != nil {
+			t.Errorf("only the sector at %d was written: %v", at, err)
+		}
+	}
+}

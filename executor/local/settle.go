@@ -125,21 +125,27 @@ func vanished(name, why string) *ended {
 // sweep kills what a dead supervisor left running: its cgroup, and every
 // process that carries the slot's mark.
 func (h *Handler) sweep(s *slot) {
-	const rounds = 50
+	const rounds = 50 // a second, if all that is left is between two programs
 	for range rounds {
 		if h.groups.kill != "" {
 			killGroup(filepath.Join(h.groups.kill, s.name))
 		}
-		left := marked(s.workMark())
-		if len(left) == 0 {
+		left, unsure := marked(s.workMark())
+		if len(left) == 0 && !unsure {
 			return
 		}
 		for _, p := range left {
 			p.signal(unix.SIGKILL)
 			awaitExit(p, 100*time.Millisecond)
 		}
+		if len(left) == 0 {
+			<-time.After(unsurePause)
+		}
 	}
 }
+
+// unsurePause is what a process is given to come to its new program.
+const unsurePause = 20 * time.Millisecond
 
 // awaitExit waits until a process is gone, at most for d.
 func awaitExit(p process, d time.Duration) {

@@ -360,3 +360,23 @@ func TestSupervisorServesAfterAKill(t *testing.T) {
 		}
 	}
 }
+
+// TestSweepFindsWhatExecs: a process has no environment for a moment of each exec.
+func TestSweepFindsWhatExecs(t *testing.T) {
+	for range 20 {
+		cfg := config(t)
+		cfg.NoCgroups = true
+		o, _ := adopted(t, cfg)
+		fifo, gone := witness(t)
+		script := filepath.Join(t.TempDir(), "again")
+		if err := os.WriteFile(script, []byte("exec sh "+script), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		task := shell(1, "exec 3>"+fifo+"; echo up; setsid sh "+script+" & wait")
+		o.begin(task)
+		o.firstLine(task)
+		killSupervisor(t, o.slotOf(task).pid)
+		o.end(task)
+		within(t, gone, "what execs is dead")
+	}
+}

@@ -15,6 +15,9 @@ type process struct {
 	pid, parent int
 	start       uint64 // clock ticks since boot
 	zombie      bool
+	// bare: it has no environment, for certain. One that is between its old program
+	// and its new one only seems to have none.
+	bare bool
 }
 
 // readProcess reads one process; ok is false when there is none.
@@ -40,6 +43,8 @@ func readProcess(pid int) (p process, ok bool) {
 	if p.start, err2 = strconv.ParseUint(f[19], 10, 64); err2 != nil {
 		return process{}, false
 	}
+	const size, envStart, envEnd = 20, 47, 48 // the kernel's own threads have no memory
+	p.bare = len(f) <= envEnd || f[size] == "0" || f[envStart] == f[envEnd] && f[envEnd] != "0"
 	return p, true
 }
 
@@ -103,20 +108,25 @@ func signalTree(root int, sig unix.Signal) {
 	}
 }
 
-// marked lists the living processes whose environment holds this entry.
-func marked(entry string) []process {
-	var out []process
+// marked lists the living processes whose environment holds this entry. unsure:
+// there are some whose environment could not be seen yet.
+func marked(entry string) (out []process, unsure bool) {
 	want := []byte(entry)
 	for _, pid := range pids() {
 		b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-		if err != nil || !hasEntry(b, want) {
+		if err != nil || len(b) > 0 && !hasEntry(b, want) {
 			continue
 		}
-		if p, ok := readProcess(pid); ok && !p.zombie {
+		p, ok := readProcess(pid)
+		switch {
+		case !ok || p.zombie:
+		case len(b) > 0:
 			out = append(out, p)
+		default:
+			unsure = unsure || !p.bare
 		}
 	}
-	return out
+	return out, unsure
 }
 
 func hasEntry(environ, entry []byte) bool {

@@ -2,7 +2,6 @@ package fsm
 
 import (
 	"cmp"
-	"container/heap"
 	"slices"
 
 	"github.com/cloudshare/cloudshare/sched"
@@ -19,19 +18,20 @@ type due struct {
 	attempt uint32
 }
 
-// dues is a heap by (time, job, task).
+// dues is a heap by (time, job, task). It is not container/heap, which would put
+// each entry on Go's heap.
 type dues []due
-
-var _ heap.Interface = (*dues)(nil)
 
 // expect enters a live attempt with the length that it is thought to run.
 func (s *State) expect(slot uint64, length int64) {
 	a := s.attempts.mut(slot, s.epoch)
 	a.length = length
-	heap.Push(&s.waits.due, s.dueOf(slot, a))
+	s.waits.due.push(s.dueOf(slot, a))
 	if w := s.waits; len(w.due) > 2*s.attempts.n+64 {
 		w.due = slices.DeleteFunc(w.due, func(d due) bool { return !s.isDue(d) })
-		heap.Init(&w.due)
+		for i := len(w.due)/2 - 1; i >= 0; i-- {
+			w.due.sink(i)
+		}
 	}
 }
 
@@ -53,7 +53,7 @@ func (s *State) prolong() {
 	w, now := s.waits, s.quanta(s.time)
 	for len(w.due) > 0 && w.due[0].at < now {
 		if !s.isDue(w.due[0]) {
-			heap.Pop(&w.due)
+			w.due.pop()
 			continue
 		}
 		slot := w.due[0].slot
@@ -62,32 +62,47 @@ func (s *State) prolong() {
 		s.note(s.sites[j.owner]).Longer.Add(widthOf(j.class.need), a.length, 0)
 		a.length = min(2*a.length, 2*sched.MaxNow)
 		w.due[0] = s.dueOf(slot, a)
-		heap.Fix(&w.due, 0)
+		w.due.sink(0)
 	}
 }
 
-// Len implements heap.Interface.
-func (h dues) Len() int { return len(h) }
+func (h *dues) push(d due) {
+	*h = append(*h, d)
+	for i := len(*h) - 1; i > 0 && h.before(i, (i-1)/2); i = (i - 1) / 2 {
+		h.swap(i, (i-1)/2)
+	}
+}
 
-// Less implements heap.Interface; no two that count are equal.
-func (h dues) Less(i, k int) bool {
-	a, b := &h[i], &h[k]
+// pop drops the first.
+func (h *dues) pop() {
+	last := len(*h) - 1
+	(*h)[0] = (*h)[last]
+	*h = (*h)[:last]
+	h.sink(0)
+}
+
+// sink moves an entry down to where it belongs.
+func (h *dues) sink(i int) {
+	for {
+		k := 2*i + 1
+		if k+1 < len(*h) && h.before(k+1, k) {
+			k++
+		}
+		if k >= len(*h) || !h.before(k, i) {
+			return
+		}
+		h.swap(i, k)
+		i = k
+	}
+}
+
+// before orders entries; no two that count are equal.
+func (h *dues) before(i, k int) bool {
+	a, b := &(*h)[i], &(*h)[k]
 	if a.at != b.at {
 		return a.at < b.at
 	}
 	return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.task, b.task)) < 0
 }
 
-// Swap implements heap.Interface.
-func (h dues) Swap(i, k int) { h[i], h[k] = h[k], h[i] }
-
-// Push implements heap.Interface.
-func (h *dues) Push(d any) { *h = append(*h, d.(due)) }
-
-// Pop implements heap.Interface.
-func (h *dues) Pop() any {
-	last := len(*h) - 1
-	d := (*h)[last]
-	*h = (*h)[:last]
-	return d
-}
+func (h *dues) swap(i, k int) { (*h)[i], (*h)[k] = (*h)[k], (*h)[i] }

@@ -13,8 +13,8 @@ func (s *State) ranked(x *site) *sched.Account {
 	if w.aheadAt != s.index {
 		w.aheadAt, w.ahead = s.index, s.waitsAhead()
 	}
-	w.scratch = x.account
-	p := &w.scratch.Projection
+	p := &w.scratch.Projection // all that such a policy looks at
+	*p = x.account.Projection
 	p.Fair, p.Scale, p.Ahead, p.Queued = w.queues.Fair(int(x.id)), w.queues.Scale(), w.ahead, w.queued
 	return &w.scratch
 }

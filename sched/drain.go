@@ -106,8 +106,10 @@ func (f *slots) drain(n, d int64) Int128 {
 }
 
 // drained is what drain would return; f stays as it is.
-func (f slots) drained(n, d int64) Int128 {
-	if sum, ok := f.drainedSmall(n, d); ok {
+//
+// REQUIRES: as drain; cores is f.capacity().
+func (f slots) drained(n, d, cores int64) Int128 {
+	if sum, ok := f.drainedSmall(n, d, cores); ok {
 		return sum
 	}
 	group, upTo := f.level(n, d)
@@ -131,50 +133,33 @@ func (f slots) drained(n, d int64) Int128 {
 const small = 1 << 61
 
 // drainedSmall is drained for the usual: numbers of 64 bits, and times all within
-// one length of each other, so that after whole rounds the order is the same,
-// rotated. It says whether it was that.
-func (f slots) drainedSmall(n, d int64) (Int128, bool) {
-	first, span, cores := f[0].At, f[len(f)-1].At-f[0].At, f.capacity()
-	if span > d || n/cores > small/d-4 || (n/cores+4)*d > small/max(n, cores) {
+// one length of each other. Then cores start in one order, again and again: some whole
+// rounds, and a last one that the first cores take part in. It says whether it
+// was that.
+//
+// REQUIRES: cores is f.capacity().
+func (f slots) drainedSmall(n, d, cores int64) (Int128, bool) {
+	first := f[0].At
+	if f[len(f)-1].At-first > d || n/cores > small/d-4 || (n/cores+4)*d > small/max(n, cores) {
 		return Int128{}, false
 	}
-	need, group, at := n*d, int64(0), 0 // as level
-	for ; at < len(f) && (at == 0 || need > (f[at].At-first)*group); at++ {
-		group += f[at].Cores
-		need += (f[at].At - first) * f[at].Cores
+	rounds, rest := n/cores, n%cores
+	sum := rest * rounds * d
+	if rounds > 0 {
+		sum += rounds*f.moment(first) + cores*(rounds*(rounds-1)/2)*d
 	}
-	upTo, least, leastAt := need/group-d, 0, int64(small)
-	rest, sum := n, int64(0)
-	for i := range at {
-		t, k := f[i].At-first, int64(0)
-		if t <= upTo {
-			k = roundsBy(t, upTo, d)
-			rest -= k * f[i].Cores
-			sum += f[i].Cores * (k*t + d*(k*(k-1)/2))
-		}
-		if t += k * d; t <= leastAt { // of two that are d apart, the later
-			least, leastAt = i, t
-		}
-	}
-	for i := least; rest > 0; i++ {
-		if i == at {
-			i = 0
-		}
-		t := f[i].At - first
-		if t <= upTo {
-			t += d * roundsBy(t, upTo, d)
-		}
+	for i := 0; rest > 0; i++ {
 		c := min(rest, f[i].Cores)
-		sum += c * t
+		sum += c * (f[i].At - first)
 		rest -= c
 	}
 	return Mul64(first, n).Add(Int64(sum)), true
 }
 
-// roundsBy is how many starts, d apart from t on, are by a time.
-func roundsBy(t, upTo, d int64) int64 {
-	if t > upTo-d { // without a division
-		return 1
+// moment is the sum of when cores become free, since a time.
+func (f slots) moment(since int64) (sum int64) {
+	for i := range f {
+		sum += (f[i].At - since) * f[i].Cores
 	}
-	return (upTo-t)/d + 1
+	return sum
 }

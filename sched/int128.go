@@ -62,6 +62,9 @@ func (x Int128) Half() Int128 {
 //
 // REQUIRES: x ≥ 0, m > 0.
 func (x Int128) Div(m int64) Int128 {
+	if x.Hi == 0 {
+		return Int128{Lo: x.Lo / uint64(m)}
+	}
 	hi := uint64(x.Hi) / uint64(m)
 	lo, _ := bits.Div64(uint64(x.Hi)%uint64(m), x.Lo, uint64(m))
 	return Int128{Hi: int64(hi), Lo: lo}

@@ -34,7 +34,9 @@ type Queue struct {
 	free    slots
 	away    slots // cores that went, by when they went or would have been free, the later
 
-	total Int128 // derived: Total, if known
+	// Derived.
+	cores int64  // in free
+	total Int128 // Total, if known
 	known bool
 }
 
@@ -52,6 +54,7 @@ func (q *Queue) Step(now int64, c *Change, limit int) {
 	q.prolong(now, c.Longer)
 	if c.Past.Units > 0 {
 		q.release(c.Past, int64(c.Past.Released.Div(c.Past.Units).Lo))
+		q.measure()
 		q.start(now - 1)
 	}
 	fresh := c.New
@@ -89,19 +92,21 @@ func (q *Queue) release(b Batch, at int64) {
 	q.units = min(q.units+b.Units, MaxUnits)
 	q.work = q.work.Add(b.Work)
 	q.settled = q.settled.Sub(b.Released)
-	q.measure()
+	q.bound()
+}
+
+// bound has what waits keep a quantum each.
+func (q *Queue) bound() {
+	if least := Int64(q.units); q.work.Cmp(least) < 0 {
+		q.work = least
+	}
 }
 
 // measure takes the mean of what waits for the length of what starts next.
 func (q *Queue) measure() {
-	if q.units == 0 {
-		q.length = 0
-		return
+	if q.length = 0; q.units > 0 {
+		q.length = meanOf(q.work, q.units)
 	}
-	if least := Int64(q.units); q.work.Cmp(least) < 0 {
-		q.work = least
-	}
-	q.length = meanOf(q.work, q.units)
 }
 
 // withdraw takes out units that will not run. Which units wait here is not known;
@@ -120,7 +125,7 @@ func (q *Queue) withdraw(b Batch) {
 	if q.work = q.work.Sub(work); q.units == 0 {
 		q.work = Int128{}
 	}
-	q.measure()
+	q.bound()
 }
 
 // correct enters that what ended was longer or shorter than it counted. What
@@ -137,7 +142,7 @@ func (q *Queue) correct(now int64, by Int128) {
 		if least := Int64(q.units); q.work.Cmp(least) < 0 {
 			by = q.work.Sub(least)
 		}
-		q.measure()
+		q.bound()
 	}
 	switch {
 	case len(q.free) == 0:
@@ -155,15 +160,13 @@ func (q *Queue) correct(now int64, by Int128) {
 // prolong has units that still run keep cores. What waits has that much more to do;
 // if nothing does, they take the cores that free first, as if they started anew.
 func (q *Queue) prolong(now int64, b Batch) {
-	cores := q.free.capacity()
 	switch {
 	case b.Units == 0:
 	case q.units > 0:
 		q.work = q.work.Add(b.Work)
-		q.measure()
-	case cores > 0:
+	case q.cores > 0:
 		q.free.clip(now)
-		q.free.startBy(maxAt, min(b.Units, cores), meanOf(b.Work, b.Units))
+		q.free.startBy(maxAt, min(b.Units, q.cores), meanOf(b.Work, b.Units))
 		q.free.cap(maxAt)
 	}
 }
@@ -212,8 +215,9 @@ func (q *Queue) resize(now, more int64) {
 	if more == 0 {
 		return
 	}
-	have := q.free.capacity()
+	have := q.cores
 	cores := max(0, have+more)
+	q.cores = cores
 	for have > cores {
 		s := q.free[0]
 		n := min(s.Cores, have-cores)
@@ -256,23 +260,22 @@ func (q *Queue) Count() {
 func (q *Queue) count() Int128 {
 	sum := q.settled
 	if q.units > 0 {
-		free := q.expected()
-		cores := free.capacity()
+		free, cores := q.expected()
 		if cores == 0 || Mul64(q.units, q.length).Cmp(Mul64(maxAhead, cores)) >= 0 {
 			return MaxWait
 		}
-		sum = sum.Add(free.drained(q.units, q.length))
+		sum = sum.Add(free.drained(q.units, q.length, cores))
 	}
 	return clamped(sum)
 }
 
-// expected is when cores become free, with those that went: each is thought to
+// expected is when cores become free, and how many, with those that went: each is thought to
 // come back after the length of a task, and if it has been away for longer,
 // after as long again. So what a site's own users take for a while is a wait, and
 // what is gone for good counts less and less.
-func (q *Queue) expected() slots {
+func (q *Queue) expected() (slots, int64) {
 	if len(q.away) == 0 {
-		return q.free
+		return q.free, q.cores
 	}
 	all := append(make(slots, 0, len(q.away)+len(q.free)), q.away...)
 	for i := range all {
@@ -282,7 +285,7 @@ func (q *Queue) expected() slots {
 	n := len(all)
 	all = append(all, q.free...)
 	all.mergePrefix(n)
-	return all
+	return all, all.capacity()
 }
 
 // clamped is x within what a rank counts.

@@ -43,6 +43,7 @@ func RestoreQueue(s QueueState) (*Queue, error) {
 	case s.Units > 0 && len(s.Free) > 0 && s.Free[0].At < s.Clock:
 		return nil, fmt.Errorf("%w: a core is idle while something waits", ErrBadQueue)
 	}
+	q.cores = q.free.capacity()
 	return q, nil
 }
 

@@ -21,12 +21,23 @@ func (f *slots) add(at, cores int64) {
 		*f = append(*f, Slot{at, cores})
 		return
 	}
-	i := sort.Search(len(*f), func(i int) bool { return (*f)[i].At >= at })
+	i := f.search(at)
 	if i < len(*f) && (*f)[i].At == at {
 		(*f)[i].Cores += cores
 		return
 	}
 	*f = slices.Insert(*f, i, Slot{at, cores})
+}
+
+// search returns the place of the first time that is not before at; it is quick near
+// the end, where what starts is entered.
+func (f *slots) search(at int64) int {
+	s, high := *f, len(*f)
+	low, step := high-1, 1
+	for low > 0 && s[low].At >= at {
+		low, high, step = max(0, low-step), low, 2*step
+	}
+	return low + sort.Search(high-low, func(i int) bool { return s[low+i].At >= at })
 }
 
 // clip makes cores that were free before a time free at that time.
@@ -112,20 +123,30 @@ func (f slots) capacity() (n int64) {
 func (f *slots) startBy(limit, n, d int64) (started int64, sum Int128) {
 	moved := 0
 	for ; moved < len(*f) && (*f)[moved].At <= limit; moved++ {
-		k := (limit-(*f)[moved].At)/d + 1
-		if k > (n-started)/(*f)[moved].Cores { // more would than there are
+		k := roundsBy((*f)[moved].At, limit, d)
+		if k > 1 && k > (n-started)/(*f)[moved].Cores || (*f)[moved].Cores > n-started { // more would than there are
 			return n, f.drain(n, d)
 		}
 		started += (*f)[moved].Cores * k
 	}
 	for i := range moved {
 		s := &(*f)[i]
-		k := (limit-s.At)/d + 1
+		k := roundsBy(s.At, limit, d)
 		sum = sum.Add(startsOf(*s, k, d))
 		s.At += k * d
 	}
 	f.mergePrefix(moved)
 	return started, sum
+}
+
+// roundsBy is how many starts, d apart from at on, are by a time.
+//
+// REQUIRES: at ≤ by.
+func roundsBy(at, by, d int64) int64 {
+	if by-at < d { // without a division
+		return 1
+	}
+	return (by-at)/d + 1
 }
 
 // startsOf is the sum of k starts on each of a slot's cores, d apart.

@@ -19,7 +19,10 @@ type waits struct {
 	all     sched.Waits // of all sites; of absent ones only what they waited before
 	changes []sched.Change
 	changed []int32 // sites with a change in this entry; Invariant: empty between entries
-	due     dues
+	// anew counts, by job, tasks that waited again in this entry, each one more
+	// release. Invariant: empty between entries
+	anew map[uint64]int64
+	due  dues
 	// For all ranks of an entry: what waited when its match began, and from the
 	// first rank on (aheadAt) what they will go on waiting. An assignment does not
 	// change what was waited until now, so when that is taken makes no difference.
@@ -40,6 +43,7 @@ type waitSite struct {
 	booked sched.Int128 // estimated lengths of all that waits, times widths
 	cores  int64        // that its virtual queues know of
 	noted  bool         // it is in waits.changed
+	backAt uint64       // entry in which all that it had waiting was released: its last return
 }
 
 // Estimates of lengths: what was not declared is the mean of what the owner's
@@ -112,11 +116,25 @@ func (s *State) noteWithdrawn(j *job, n, queuedMs int64) {
 	s.waitMore(x, j, -n, queuedMs)
 	switch width := widthOf(j.class.need); {
 	case !x.present():
-	case j.entry == s.index && queuedMs == j.queuedMs && s.note(x).New.Units >= n*width: // they were never there
+	case s.note(x).New.Units >= n*width && s.wereNew(x, j, n, queuedMs): // they were never there
 		s.note(x).New.Sub(n*width, j.booked, 0)
 	default:
 		s.note(x).Gone.Add(n*width, j.booked, s.floorOf(x, queuedMs))
 	}
+}
+
+// wereNew reports whether n of a job's tasks that waited since queuedMs were released
+// in this entry. Of a job's tasks that wait since one time some may be and some not:
+// they are alike, so those that were are taken first.
+func (s *State) wereNew(x *site, j *job, n, queuedMs int64) bool {
+	switch seq := x.nums[j.num]; {
+	case j.entry == s.index && queuedMs == j.queuedMs, x.waits.backAt == s.index:
+		return true
+	case queuedMs == s.time && s.waits.anew[seq] >= n:
+		s.waits.anew[seq] -= n
+		return true
+	}
+	return false
 }
 
 // noteAssigned counts a task that waited and starts now.
@@ -146,6 +164,10 @@ func (s *State) noteRan(a *attempt, start, end int64) {
 	s.correct(a, max(0, end-max(start, s.waits.since)))
 	if s.waitsAgain(a) && x.present() {
 		s.note(x).New.Add(widthOf(j.class.need), j.booked, 0)
+		if s.waits.anew == nil {
+			s.waits.anew = map[uint64]int64{}
+		}
+		s.waits.anew[a.seq]++
 	}
 }
 
@@ -241,6 +263,7 @@ func (s *State) noteBack(x *site) {
 	now, p := s.quanta(s.time), &x.account.Projection
 	s.waitFrom(x, now)
 	s.waits.all.Wait(p.Units, now)
+	x.waits.backAt = s.index
 	s.note(x).New.Plus(sched.Batch{Units: p.Units, Work: x.waits.booked})
 }
 
@@ -267,6 +290,7 @@ func (s *State) flushWaits() {
 		return
 	}
 	w.queued = w.all.Units
+	clear(w.anew)
 	if s.prolong(); len(w.changed) == 0 {
 		return
 	}

@@ -164,3 +164,52 @@ func TestWhatComesAndGoesInOneEntry(t *testing.T) {
 		w.check()
 	}
 }
+
+// TestFailedAndCancelledInOneEntry: a task that failed and would wait again, and is
+// cancelled in the entry that says so, is not released once more; nor is what a site
+// had waiting if it returns and cancels in one entry.
+func TestFailedAndCancelledInOneEntry(t *testing.T) {
+	waiting := func(w *world) (units []int64) {
+		for q := range w.s.waits.queues.All {
+			units = append(units, q.State().Units)
+		}
+		return units
+	}
+	for name, task := range map[string]int64{"the task": 0, "the job": -1} {
+		w := newWaiting(t, sched.Alone, 1, "a")
+		j := w.job("a", 1)
+		j.MaxAttempts = 3
+		w.submit("a", j)
+		w.at(1000)
+		failed := w.cmd("a", &Complete{Attempts: []Ended{ended(w.s.Assignments("a")[0], Failed, 1000)}})
+		for _, r := range w.apply(failed, w.cmd("a", &Cancel{Job: JobID{"a", j.Num}, Task: task})) {
+			if r.Code != OK {
+				t.Fatal(r.Code)
+			}
+		}
+		if got := waiting(w); got[0] != 0 || got[1] != 0 {
+			t.Errorf("%s was cancelled: %d units wait in the virtual queues", name, got)
+		}
+		w.check()
+	}
+
+	w := newWaiting(t, sched.Alone, 1, "a", "b")
+	w.must("a", w.offering("a", 0))
+	w.must("b", w.offering("b", 0))
+	j := w.job("a", 3)
+	w.submit("a", j)
+	w.at(1000)
+	w.apply(w.cmd("b", &SiteLost{Site: "a", Incarnation: w.inc["a"], Term: w.term}))
+	back, then := w.registration("a", nil, nil), Command{}
+	w.inc["a"]++
+	then = w.cmd("a", &Cancel{Job: JobID{"a", j.Num}, Task: -1})
+	for _, r := range w.apply(back, then) {
+		if r.Code != OK {
+			t.Fatalf("%+v", r)
+		}
+	}
+	if got := waiting(w); got[0] != 0 || got[1] != 0 {
+		t.Errorf("back and cancelled: %d units wait in the virtual queues", got)
+	}
+	w.check()
+}

@@ -290,16 +290,16 @@ func (e *Engine) close(t testing.TB) {
 	if t.Failed() {
 		t.Logf("%s said:\n%s", e.Kind, e.log())
 	}
-	killBelow(e.dir)
-	unmountBelow(e.dir)
+	KillBelow(e.dir)
+	UnmountBelow(e.dir)
 	if err := os.RemoveAll(e.dir); err != nil {
 		t.Errorf("%s left something behind: %v", e.Kind, err)
 	}
 }
 
-// killBelow kills the processes whose command line names a folder: an engine's
+// KillBelow kills the processes whose command line names a folder: an engine's
 // daemons and the shims of containers.
-func killBelow(dir string) {
+func KillBelow(dir string) {
 	procs, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, p := range procs {
 		b, err := os.ReadFile(p)
@@ -313,7 +313,8 @@ func killBelow(dir string) {
 	}
 }
 
-func unmountBelow(dir string) {
+// UnmountBelow unmounts whatever is mounted in a folder.
+func UnmountBelow(dir string) {
 	b, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
 		return

@@ -25,31 +25,31 @@ const fakeNode = "kwok.x-k8s.io/node"
 // Size of a node, in Kubernetes' own quantities.
 type Size struct{ CPU, Memory string }
 
-// AddFakeNodes adds n nodes, fake-1 and so on, which are there only in the API,
-// and waits until they are ready. A pod there runs nothing and ends as its first
+// AddFakeNodes adds n nodes, which are there only in the API, waits until they are
+// ready and returns their names: fake-1 and so on, none of them twice. A pod there runs nothing and ends as its first
 // container's environment says:
 //
 //	FAKE_RUNS=2s     it ends after that long (a Go duration); without it, at once; "forever" never
 //	FAKE_EXIT=42     its exit code; without it 0
 //
 // A deleted pod is gone at once. Their heartbeats end with Kwok's process.
-func (c *Cluster) AddFakeNodes(ctx context.Context, n int, size Size) error {
+func (c *Cluster) AddFakeNodes(ctx context.Context, n int, size Size) ([]string, error) {
 	if err := c.startKwok(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	c.mu.Lock()
 	first := c.fakes + 1
 	c.fakes += n
 	c.mu.Unlock()
-	names := make(map[string]bool, n)
+	names, ready := make([]string, 0, n), make(map[string]bool, n)
 	for i := first; i < first+n; i++ {
 		name := "fake-" + strconv.Itoa(i)
-		names[name] = true
+		names, ready[name] = append(names, name), true
 		if err := c.addFakeNode(ctx, name, size); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return c.AwaitNodes(ctx, names)
+	return names, c.AwaitNodes(ctx, ready)
 }
 
 func (c *Cluster) addFakeNode(ctx context.Context, name string, size Size) error {

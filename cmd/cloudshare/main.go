@@ -17,6 +17,7 @@ func main() {
 	if code, yes := supervise(os.Args[1:]); yes {
 		os.Exit(code)
 	}
+	giveSlack(os.Args[1:])
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}, os.Getenv)
 	stop()

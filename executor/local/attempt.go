@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -23,9 +24,17 @@ type attempt struct {
 
 	plan watchdog.Plan
 	watchdog.Reaper
-	child int    // pidfd of its process
-	why   string // of Stop
+	child int // pidfd of its process
+	// tell is when the broker hears word, that the process runs; watchdog.Never = it has.
+	tell int64
+	word []byte
+	why  string // of Stop
 }
+
+// tellAfter is how long a process runs before the broker hears of its start: of a
+// shorter one it hears with the end. To hear of a start costs a broker as much as of
+// an end.
+const tellAfter = int64(5 * time.Millisecond)
 
 // run starts the task and sees it to its end: when run returns, no process of
 // the attempt is left.
@@ -46,7 +55,7 @@ func (a *attempt) run() executor.Result {
 	if a.Task.Timeout > 0 {
 		a.plan.TimeOut(at, a.Task.Timeout)
 	}
-	a.say(line{Run: &begun{Name: a.name, Pid: a.Pid, At: started}})
+	a.word, a.tell = a.record(line{Run: &begun{Name: a.name, Pid: a.Pid, At: started}}), at+tellAfter
 	a.watch()
 	r := executor.Result{Cause: executor.Exited, Started: started, Run: time.Duration(executor.Boottime() - at)}
 	a.ReapAll(func() { // not by its group: that number may be another's by now
@@ -91,6 +100,12 @@ func (a *attempt) start() error {
 	})
 }
 
+// taskSlack is the timer slack of tasks, in nanoseconds: the kernel's default. A
+// supervisor has its broker's, which is coarse so that the Go runtime's monitor
+// rests; it was a third of what a supervisor costs. No moment that it keeps knows
+// slack: they come from a timerfd.
+const taskSlack = 50_000
+
 // fork execs the task in a session of its own. It dies with the thread that runs
 // this, which never ends before the process.
 func (a *attempt) fork(path string, env []string, work string) (err error) {
@@ -98,6 +113,9 @@ func (a *attempt) fork(path string, env []string, work string) (err error) {
 	if a.group.fd >= 0 {
 		sys.UseCgroupFD, sys.CgroupFD = true, a.group.fd
 	}
+	runtime.LockOSThread() // a child inherits its thread's slack
+	defer runtime.UnlockOSThread()
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, taskSlack, 0, 0, 0) // else it has ours
 	a.Pid, err = syscall.ForkExec(path, a.Task.Command, &syscall.ProcAttr{
 		Dir: work, Env: env, Sys: sys,
 		Files: []uintptr{a.null.Fd(), a.out.Files[0].Fd(), a.out.Files[1].Fd()},
@@ -135,13 +153,17 @@ func (a *attempt) watch() {
 		now := executor.Boottime()
 		act, wake := a.plan.Step(now, a.fence.Load(), stop)
 		a.act(act)
+		if now >= a.tell {
+			a.send(a.word)
+			a.word, a.tell = nil, watchdog.Never
+		}
 		if now >= look {
 			a.Reap() // orphans that the task left to us
 			pace = a.out.Look(a.MaxLog, pace)
 			look = now + pace
 			continue
 		}
-		from, err := a.sources.wait(a.child, min(wake, look))
+		from, err := a.sources.wait(a.child, min(wake, look, a.tell))
 		if err != nil {
 			// Nothing can be watched any more: end it rather than lose it.
 			_, _ = a.plan.Step(executor.Boottime(), a.fence.Load(), true)

@@ -19,21 +19,32 @@ func (h *Handler) heard(s *slot, l line) {
 	switch {
 	case w == nil || h.attempts.Closed():
 	case l.Run != nil && l.Run.Name == w.Name:
-		w.runs()
-		h.attempts.Events.Put(executor.Event{ID: w.Task.ID, Started: true})
+		h.hasStarted(w)
 	case l.End != nil && l.End.Name == w.Name:
+		if !l.End.Result.Started.IsZero() { // it may not have run long enough to be told of
+			h.hasStarted(w)
+		}
 		h.free(s)
 		h.attempts.Settle(w, l.End.end())
 	}
 }
 
-// runs notes that its process runs; a repeat changes nothing.
+// hasStarted tells that its process runs, once. REQUIRES: h.mu held.
+func (h *Handler) hasStarted(w *work) {
+	if w.runs() {
+		h.attempts.Events.Put(executor.Event{ID: w.Task.ID, Started: true})
+	}
+}
+
+// runs notes that its process runs, and reports whether that is new.
 // REQUIRES: Handler.mu held, or w not shared yet.
-func (w *work) runs() {
+func (w *work) runs() bool {
 	select {
 	case <-w.running:
+		return false
 	default:
 		close(w.running)
+		return true
 	}
 }
 

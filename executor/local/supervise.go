@@ -204,7 +204,10 @@ func (s *supervisor) serveOne(off, n int64) error {
 
 // say records a line and tells the broker, in this order. Without a broker, or
 // with a full disk, one of the two has to do.
-func (s *supervisor) say(l line) {
+func (s *supervisor) say(l line) { s.send(s.record(l)) }
+
+// record appends a line to the journal and returns its text.
+func (s *supervisor) record(l line) []byte {
 	text, err := l.text()
 	if err == nil {
 		_, err = s.journal.Write(text)
@@ -212,6 +215,11 @@ func (s *supervisor) say(l line) {
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "supervise: append to journal: %v\n", err)
 	}
+	return text
+}
+
+// send tells the broker a line.
+func (s *supervisor) send(text []byte) {
 	if len(text) > 0 && !s.orphan {
 		_ = unix.Send(fdControl, text, unix.MSG_NOSIGNAL)
 	}

@@ -27,16 +27,8 @@ func (o *Output) Begin() { o.cut = [2]bool{} }
 // nanoseconds; pace is what it returned before.
 func (o *Output) Look(limit, pace int64) int64 {
 	near := false
-	for i, f := range o.Files {
-		st, err := f.Stat()
-		if err != nil {
-			continue
-		}
-		near = near || st.Size() > limit/2
-		if st.Size() > limit {
-			o.cut[i] = true
-			_ = f.Truncate(limit)
-		}
+	for i := range o.Files {
+		near = o.cutOver(i, limit) > limit/2 || near
 	}
 	if near {
 		return MinLook
@@ -44,10 +36,24 @@ func (o *Output) Look(limit, pace int64) int64 {
 	return min(pace*2, maxLook)
 }
 
-// Finish takes the last look at a stream and marks it if it was cut.
+// cutOver cuts what a stream has over limit bytes, and returns what it had.
+func (o *Output) cutOver(stream int, limit int64) int64 {
+	st, err := o.Files[stream].Stat()
+	if err != nil {
+		return 0
+	}
+	if st.Size() > limit {
+		o.cut[stream] = true
+		_ = o.Files[stream].Truncate(limit)
+	}
+	return st.Size()
+}
+
+// Finish takes the last look at a stream, and at no other, which may have its mark
+// already; it marks it if it was cut.
 // REQUIRES: no process of the attempt is left.
 func (o *Output) Finish(stream int, limit int64) {
-	o.Look(limit, MinLook)
+	o.cutOver(stream, limit)
 	if o.cut[stream] {
 		_, _ = o.Files[stream].WriteString(Marker(limit))
 	}

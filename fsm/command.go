@@ -123,8 +123,8 @@ type JobSpec struct {
 	Only, Not   []string // sites; sorted, unique
 	// Selectors are what a machine's labels must satisfy, all of them, each in the
 	// form of Selector.String; sorted, unique.
-	Selectors []string
-	CreatedMs int64 // unix milliseconds, for people
+	Selectors []string `json:",omitempty"`
+	CreatedMs int64    // unix milliseconds, for people
 	Payload   []byte
 }
 

@@ -70,10 +70,12 @@ func needed(b Body) uint32 {
 	return 0
 }
 
-// CanSelect says whether jobs may have selectors, and machines labels, in this
-// federation: else ErrSelectVersion, with what to do.
+// Selects reports whether jobs may have selectors, and machines labels and slots.
+func (s *State) Selects() bool { return s.version >= selectVersion }
+
+// CanSelect is Selects, or ErrSelectVersion with what to do.
 func (s *State) CanSelect() error {
-	if s.version >= selectVersion {
+	if s.Selects() {
 		return nil
 	}
 	return fmt.Errorf("%w: they need apply version %d and the federation goes by %d, which its lead raises once every site's broker knows the newer: upgrade them",

@@ -29,7 +29,7 @@ func (c *core) homeAlone(js *fsm.JobSpec) bool {
 func (c *core) fitsEmpty(js *fsm.JobSpec) bool {
 	return slices.ContainsFunc(c.order, func(name string) bool {
 		m := c.machines[name]
-		return m.takes(js.Image) && fits(fsm.Resources(m.Resources), fsm.Resources{}, js.Need)
+		return m.suits(js) && fits(fsm.Resources(m.Resources), fsm.Resources{}, js.Need)
 	})
 }
 

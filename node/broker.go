@@ -35,6 +35,8 @@ type Config struct {
 	Replica    *Replica
 	Log        coord.Log
 	Handlers   []executor.Handler
+	// Terms of the handlers, by their names.
+	Terms map[string]Terms
 	// Genesis founds the federation if nobody has; only the first one counts.
 	Genesis fsm.Genesis
 	Logger  zerolog.Logger
@@ -53,6 +55,11 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("site %q: must be a lower-case DNS label, e.g. site-1", c.Site)
 	case c.Journal == nil || c.Replica == nil || c.Log == nil:
 		return errors.New("a broker needs a journal, a replica and a log")
+	}
+	for name, t := range c.Terms {
+		if err := t.Validate(); err != nil {
+			return fmt.Errorf("handler %s: %w", name, err)
+		}
 	}
 	return errors.Join(c.Exposure.Validate(), c.Disk.Validate())
 }
@@ -131,8 +138,13 @@ func New(cfg Config) (*Broker, error) {
 	}
 	b.core.feed = cfg.Replica.feed
 	for _, h := range cfg.Handlers {
-		b.handlers[h.Name()] = h
-		b.core.guards[h.Name()] = guardOf(h)
+		name := h.Name()
+		t := cfg.Terms[name]
+		labels, err := t.labels(name, cfg.Site)
+		if err != nil {
+			return nil, fmt.Errorf("configure broker: labels of handler %s: %w", name, err)
+		}
+		b.handlers[name], b.core.guards[name], b.core.terms[name] = h, guardOf(h), terms{labels, t.Tasks}
 	}
 	return b, nil
 }

@@ -17,6 +17,8 @@ type stateReader interface {
 	SiteState(site string) (state fsm.SiteState, incarnation uint64)
 	WaitingFits(site string) bool
 	AnyFits(spec fsm.JobSpec) (bool, string)
+	Selects() bool
+	CanSelect() error
 	Job(id fsm.JobID) (fsm.JobView, bool)
 	Queue() []fsm.QueueView
 	Params() fsm.Params
@@ -76,6 +78,10 @@ type core struct {
 	// machines is what the handlers have, by name; order holds the names sorted.
 	machines map[string]machine
 	order    []string
+	// terms are those of each handler, by its name; one without any has no labels.
+	terms map[string]terms
+	// marking: the state has labels and slots, so offers have them, too.
+	marking bool
 	// guards say how each handler's foreign attempts end, by its name.
 	guards map[string]guard
 
@@ -130,11 +136,6 @@ type core struct {
 	feed *Feed
 }
 
-type machine struct {
-	executor.Machine
-	handler string
-}
-
 // attempt is one run of a task on one of this site's machines.
 type attempt struct {
 	attemptRecord
@@ -163,9 +164,9 @@ func (a *attempt) settled() {
 func newCore(site string, limits Exposure) *core {
 	return &core{
 		site: site, limits: limits, nextJob: 1,
-		machines: map[string]machine{}, guards: map[string]guard{},
+		machines: map[string]machine{}, guards: map[string]guard{}, terms: map[string]terms{},
 		attempts: map[executor.ID]*attempt{},
-		used:     occupancy{all: map[string]fsm.Resources{}, home: map[string]fsm.Resources{}},
+		used:     newOccupancy(),
 		home:     homeBook{jobs: map[uint64]*homeJob{}},
 		pubs:     publicationBook{byJob: map[uint64]*publication{}},
 		keys:     newKeyBook(),
@@ -241,6 +242,7 @@ func (c *core) settle(s stateReader, fx *effects) {
 	c.declareBounds()
 	c.publish()
 	c.reportEnds()
+	c.marking = s.Selects()
 	c.offer()
 	c.out.flush(fx)
 }

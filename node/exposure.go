@@ -107,7 +107,7 @@ func (c *core) exposedNow() *fsm.Offer {
 		var now fsm.Resources
 		now, reserve = c.limits.exposed(m.Machine, c.used.home[name], reserve)
 		if !c.closing && !c.drain.On && !c.sick() && c.full == nil {
-			o.Machines = append(o.Machines, fsm.Machine{Name: name, Resources: now, Whole: whole, Runs: runsOf(m.Machine)})
+			o.Machines = append(o.Machines, c.marked(m, fsm.Machine{Name: name, Resources: now, Whole: whole, Runs: runsOf(m.Machine)}))
 		}
 		o.Capacity = plus(o.Capacity, fsm.Resources(m.Resources))
 		o.Home = plus(o.Home, c.used.home[name])
@@ -115,12 +115,27 @@ func (c *core) exposedNow() *fsm.Offer {
 	return o
 }
 
-// runsOf is which tasks a machine runs, as the order knows it: both packages
-// number the kinds alike.
-func runsOf(m executor.Machine) fsm.Runs { return fsm.Runs(m.Runs) }
-
-// takes reports whether the machine runs tasks with, or without, an image.
-func (m machine) takes(image bool) bool { return runsOf(m.Machine).Takes(image) }
+// marked adds labels and slots to what is offered of a machine. Home runs take
+// slots; with none left nothing is offered, and it may be again some day.
+func (c *core) marked(m machine, o fsm.Machine) fsm.Machine {
+	if c.marking {
+		o.Labels = m.labels
+	}
+	if !m.limited {
+		return o
+	}
+	left := m.slots - c.used.homeTasks[o.Name]
+	if c.marking {
+		o.Slots = max(1, left)
+	}
+	if left <= 0 {
+		o.Resources = fsm.Resources{}
+	}
+	if m.slots == 0 {
+		o.Whole = fsm.Resources{}
+	}
+	return o
+}
 
 // stamp gives an offer the next version. Versions grow over all incarnations.
 func (c *core) stamp(o *fsm.Offer) {
@@ -134,14 +149,25 @@ func (c *core) stamp(o *fsm.Offer) {
 type occupancy struct {
 	all  map[string]fsm.Resources // by machine
 	home map[string]fsm.Resources // of these, what was started outside the log
+	// The attempts themselves, likewise.
+	tasks, homeTasks map[string]int64
+}
+
+func newOccupancy() occupancy {
+	return occupancy{
+		all: map[string]fsm.Resources{}, home: map[string]fsm.Resources{},
+		tasks: map[string]int64{}, homeTasks: map[string]int64{},
+	}
 }
 
 // add counts an attempt in (sign 1) or out (sign −1).
 func (o *occupancy) add(a *attempt, sign int64) {
 	need := fsm.Resources{MilliCPU: sign * a.Need.MilliCPU, MemMiB: sign * a.Need.MemMiB, GPU: sign * a.Need.GPU}
 	o.all[a.Machine] = plus(o.all[a.Machine], need)
+	o.tasks[a.Machine] += sign
 	if a.Home {
 		o.home[a.Machine] = plus(o.home[a.Machine], need)
+		o.homeTasks[a.Machine] += sign
 	}
 }
 
@@ -163,8 +189,8 @@ func (c *core) capacity(ev capacityEvent) {
 			delete(c.machines, name)
 		}
 	}
-	for _, m := range ev.machines {
-		c.machines[m.Name] = machine{Machine: m, handler: ev.handler}
+	for _, m := range c.terms[ev.handler].onTerms(ev.handler, ev.machines) {
+		c.machines[m.Name] = m
 	}
 	c.order = c.order[:0]
 	for name := range c.machines {

@@ -88,9 +88,14 @@ func (c *core) place(js *fsm.JobSpec) []string {
 	}
 	places := make([]string, 0, js.Count)
 	for _, name := range c.order {
-		total, used := fsm.Resources(c.machines[name].Resources), c.used.all[name]
-		for c.machines[name].takes(js.Image) && len(places) < int(js.Count) && fits(total, used, js.Need) {
+		m := c.machines[name]
+		if !m.suits(js) {
+			continue
+		}
+		total, used, tasks := fsm.Resources(m.Resources), c.used.all[name], c.used.tasks[name]
+		for len(places) < int(js.Count) && fits(total, used, js.Need) && m.hasSlot(tasks) {
 			used = plus(used, js.Need)
+			tasks++
 			places = append(places, name)
 		}
 	}

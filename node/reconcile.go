@@ -95,6 +95,10 @@ func (c *core) take(id executor.ID, as fsm.Assignment, s stateReader, fx *effect
 		c.decline(as.AttemptRef, fmt.Sprintf("machine %s is gone", as.Machine))
 		return
 	}
+	if !m.hasSlot(c.used.tasks[as.Machine]) {
+		c.declineBusy(as.AttemptRef, fmt.Sprintf("%s runs %d tasks, as many as it may", as.Machine, m.slots))
+		return
+	}
 	if !fits(c.limits.open(m.Machine), c.used.all[as.Machine], as.Need) { // checked again: others share it
 		c.declineBusy(as.AttemptRef, fmt.Sprintf("no room on %s", as.Machine))
 		return

@@ -25,6 +25,9 @@ type Spec struct {
 	Priority  int32 // higher first, within the owner
 	Labels    map[string]string
 	Sites     SpecSites
+	// Selectors are what a machine's labels must satisfy, all of them, each as
+	// fsm.Selector writes it; sorted and unique.
+	Selectors []string
 }
 
 // SpecResources is what each task of the job needs.
@@ -67,7 +70,7 @@ func (s Spec) JobSpec(num uint64, createdMs int64) fsm.JobSpec {
 		Image: s.Image != "", TimeoutMs: s.Timeout.Milliseconds(),
 		MaxAttempts: s.Retry.MaxAttempts, OnLoss: s.Retry.OnLoss, Priority: s.Priority,
 		Only: slices.Clone(s.Sites.Only), Not: slices.Clone(s.Sites.Not),
-		CreatedMs: createdMs, Payload: s.appendPayload(nil),
+		Selectors: slices.Clone(s.Selectors), CreatedMs: createdMs, Payload: s.appendPayload(nil),
 	}
 }
 
@@ -87,6 +90,7 @@ func SpecOf(js fsm.JobSpec) (Spec, error) {
 	s.Resources = SpecResources{CPU: js.Need.MilliCPU / 1000, Memory: js.Need.MemMiB, GPU: js.Need.GPU}
 	s.Retry = SpecRetry{MaxAttempts: js.MaxAttempts, OnLoss: js.OnLoss}
 	s.Sites = SpecSites{Only: slices.Clone(js.Only), Not: slices.Clone(js.Not)}
+	s.Selectors = slices.Clone(js.Selectors)
 	return s, nil
 }
 
@@ -176,7 +180,8 @@ func (s Spec) MarshalJSON() ([]byte, error) {
 	b = appendMap(append(b, `,"labels":`...), s.Labels)
 	b = appendStrings(append(b, `,"sites":{"only":`...), s.Sites.Only)
 	b = appendStrings(append(b, `,"not":`...), s.Sites.Not)
-	return append(b, '}', '}'), nil
+	b = appendStrings(append(b, `},"selectors":`...), s.Selectors)
+	return append(b, '}'), nil
 }
 
 // UnmarshalJSON reads the same form as strictly as ParseSpec.

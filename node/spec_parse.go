@@ -87,7 +87,7 @@ func (p *specParser) document() error {
 
 // fieldNames by nesting; a field's bit in seen is its place here.
 var (
-	jobFields      = []string{"name", "command", "image", "env", "count", "timeout", "resources", "retry", "priority", "labels", "sites"}
+	jobFields      = []string{"name", "command", "image", "env", "count", "timeout", "resources", "retry", "priority", "labels", "sites", "selectors"}
 	resourceFields = []string{"cpu", "memory", "gpu"}
 	retryFields    = []string{"max_attempts", "on_loss"}
 	siteFields     = []string{"only", "not"}
@@ -134,13 +134,15 @@ func (p *specParser) field(key string) error {
 		return integer(p, key, &s.Priority, -fsm.MaxPriority, fsm.MaxPriority)
 	case "labels":
 		return p.mapping(key, &s.Labels, checkLabel)
+	case "selectors":
+		return p.selectors(key)
 	default:
 		return p.nested(key, p.site)
 	}
 }
 
 func (p *specParser) resource(key string) error {
-	if err := p.known(resourceFields, 11, "resources.", key); err != nil {
+	if err := p.known(resourceFields, 12, "resources.", key); err != nil {
 		return err
 	}
 	r := &p.spec.Resources
@@ -155,7 +157,7 @@ func (p *specParser) resource(key string) error {
 }
 
 func (p *specParser) retry(key string) error {
-	if err := p.known(retryFields, 14, "retry.", key); err != nil {
+	if err := p.known(retryFields, 15, "retry.", key); err != nil {
 		return err
 	}
 	if key == "on_loss" {
@@ -165,7 +167,7 @@ func (p *specParser) retry(key string) error {
 }
 
 func (p *specParser) site(key string) error {
-	if err := p.known(siteFields, 16, "sites.", key); err != nil {
+	if err := p.known(siteFields, 17, "sites.", key); err != nil {
 		return err
 	}
 	if key == "only" {
@@ -382,4 +384,34 @@ func (p *specParser) siteNames(name string, to *[]string) error {
 	slices.Sort(*to)
 	*to = slices.Compact(*to)
 	return nil
+}
+
+// selectors reads what a machine's labels must satisfy, in any of the forms that
+// fsm.ParseSelector takes.
+func (p *specParser) selectors(name string) error {
+	to := &p.spec.Selectors
+	if err := p.strings(name, to); err != nil {
+		return err
+	}
+	for i, text := range *to {
+		r, err := fsm.ParseSelector(text)
+		if err != nil {
+			return &SpecError{Field: fmt.Sprintf("%s.%d", name, i), Value: quoted(text), Reason: selectorReason(err)}
+		}
+		(*to)[i] = r.String()
+	}
+	slices.Sort(*to)
+	if *to = slices.Compact(*to); len(*to) > fsm.MaxSelectors {
+		return &SpecError{Field: name, Reason: fmt.Sprintf("has %d selectors; at most %d", len(*to), fsm.MaxSelectors)}
+	}
+	return nil
+}
+
+// selectorReason is why a text is no selector, without the text.
+func selectorReason(err error) string {
+	reason := strings.TrimPrefix(err.Error(), fsm.ErrOutOfBounds.Error()+": ")
+	if _, after, ok := strings.Cut(reason, ": must be KEY"); ok {
+		return "must be KEY" + after
+	}
+	return reason
 }

@@ -15,7 +15,7 @@ import (
 const fullSpec = `{"name":"render","command":["sh","-c","echo \"hi\" é\n"],"image":"img:1","env":{"A":"1","B":"x=y"},` +
 	`"count":3,"timeout":"1h","resources":{"cpu":2,"memory":"256Mi","gpu":1},` +
 	`"retry":{"max_attempts":4,"on_loss":"never"},"priority":-7,"labels":{"team":"a","k/x":""},` +
-	`"sites":{"only":["site-2","site-1","site-2"],"not":["site-9"]}}`
+	`"sites":{"only":["site-2","site-1","site-2"],"not":["site-9"]},"selectors":["zone in (b, a)","gpu","!old","gpu"]}`
 
 func TestParseSpecDefaults(t *testing.T) {
 	want := DefaultSpec()
@@ -47,7 +47,7 @@ func TestParseSpecFull(t *testing.T) {
 		Resources: SpecResources{CPU: 2, Memory: 256, GPU: 1},
 		Retry:     SpecRetry{MaxAttempts: 4, OnLoss: fsm.Never}, Priority: -7,
 		Labels: map[string]string{"team": "a", "k/x": ""},
-		Sites:  SpecSites{Only: []string{"site-1", "site-2"}, Not: []string{"site-9"}},
+		Sites:  SpecSites{Only: []string{"site-1", "site-2"}, Not: []string{"site-9"}}, Selectors: []string{"!old", "gpu", "zone in (a,b)"},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("\n got %+v\nwant %+v", got, want)
@@ -137,6 +137,12 @@ func TestParseSpecRefuses(t *testing.T) {
 		{`{"command":["a"],"labels":{"a b":"1"}}`, "labels.a b", false},
 		{`{"command":["a"],"sites":{"only":["Bad Site"]}}`, "sites.only", false},
 		{`{"command":["a"],"sites":{"only":["a"],"not":["a"]}}`, "sites", false},
+		{`{"command":["a"],"selectors":["gpu","-"]}`, "selectors.1", false},
+		{`{"command":["a"],"selectors":["gpu=ü"]}`, "selectors.0", false},
+		{`{"command":["a"],"selectors":["` + strings.Repeat("g", 600) + `"]}`, "selectors.0", false},
+		{`{"command":["a"],"selectors":"gpu"}`, "selectors", false},
+		{`{"command":["a"],"selectors":[1]}`, "selectors", false},
+		{`{"command":["a"],"selectors":["a","b","c","d","e","f","g","h","i","j","k","l","m","n","o","p","q"]}`, "selectors", false},
 		{`{"command":["` + strings.Repeat("x", 1<<20) + `"]}`, "body", false},
 	}
 	for _, c := range cases {

@@ -38,6 +38,10 @@ func (c *core) submitOne(req Request, full error, reply func(Answer), s stateRea
 		return
 	}
 	js := req.Spec.JobSpec(c.nextJob, c.now.wall.UnixMilli())
+	if err := canSelect(&js, s); err != nil {
+		fx.reply(reply, Answer{Err: err})
+		return
+	}
 	reason := ""
 	if ok, why := s.AnyFits(js); !ok {
 		if req.Strict {
@@ -71,6 +75,18 @@ func (c *core) submitOne(req Request, full error, reply func(Answer), s stateRea
 	job := pendingJob{spec: js, reason: reason, key: key, keyed: req.Key != "", reply: reply}
 	c.pubs.open = append(c.pubs.open, job)
 	c.pubs.openBytes += job.bytes()
+}
+
+// canSelect refuses selectors, at home too, while some broker of the federation may
+// not know what they are.
+func canSelect(js *fsm.JobSpec, s interface{ CanSelect() error }) error {
+	if len(js.Selectors) == 0 {
+		return nil
+	}
+	if err := s.CanSelect(); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotReady, err)
+	}
+	return nil
 }
 
 // homePlaces applies event 1 of the paper: own capacity is free and no waiting

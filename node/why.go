@@ -139,11 +139,16 @@ func (b *Broker) DryRun(ctx context.Context, req Request) (Why, error) {
 	var member, fits bool
 	var unfit string
 	b.cfg.Replica.View(func(s *fsm.State) {
+		if err = canSelect(&js, s); err != nil {
+			return
+		}
 		v, member = s.WhySpec(b.cfg.Site, &js)
 		fits, unfit = s.AnyFits(js)
 		idle = idle && !s.WaitingFits(b.cfg.Site)
 	})
 	switch {
+	case err != nil:
+		return Why{}, fmt.Errorf("ask about a job: %w", err)
 	case req.Strict && !fits:
 		return Why{}, fmt.Errorf("%w: %s", ErrUnfit, unfit)
 	case atHome && (alone || idle):

@@ -19,6 +19,9 @@ func siteText(v *fsm.WhyView, x *fsm.SiteWhy) string {
 	case fsm.HinderedTurn:
 		return fmt.Sprintf("has room for %s, but %s goes first", plural(x.Slots, "task"), x.First)
 	case fsm.HinderedFull:
+		if x.AtMost > 0 {
+			return fmt.Sprintf("full: %s runs %s, as many as it may; %s", x.Machine, plural(uint64(x.AtMost), "task"), nextText(v, x.First))
+		}
 		return fmt.Sprintf("full: %s short of %s; %s", x.Machine, x.Short, nextText(v, x.First))
 	case fsm.HinderedReserved:
 		return fmt.Sprintf("%s has room, but is held for %s, which found none for long", x.Machine, x.First)
@@ -28,6 +31,8 @@ func siteText(v *fsm.WhyView, x *fsm.SiteWhy) string {
 		return "does not answer now: its offers rest"
 	case fsm.HinderedShape:
 		return fmt.Sprintf("too small: even empty, %s would be short of %s", x.Machine, x.Short)
+	case fsm.HinderedLabels:
+		return fmt.Sprintf("no machine with the labels wanted: %s lacks %s", x.Machine, x.Lacks)
 	case fsm.HinderedKind:
 		return "its machines run the other kind of task: an image is needed, or none may be named"
 	case fsm.HinderedClosed:

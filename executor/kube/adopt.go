@@ -1,0 +1,115 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/books"
+)
+
+// maxFirstLook is how long Adopt waits for the cluster's first answer.
+const maxFirstLook = 5 * time.Second
+
+// Adopt implements executor.Handler: attempts are found by their folders, so it
+// needs no cluster. One without an end is taken for running until the cluster says
+// what it knows; Jobs of ours without a folder are removed.
+func (h *Handler) Adopt(ctx context.Context) ([]executor.State, error) {
+	dirs, err := os.ReadDir(h.path("attempts"))
+	if err != nil {
+		return nil, fmt.Errorf("adopt: %w", err)
+	}
+	for _, d := range dirs {
+		if err = ctx.Err(); err != nil {
+			return nil, fmt.Errorf("adopt: %w", err)
+		}
+		if err = h.adoptOne(d.Name()); err != nil {
+			return nil, fmt.Errorf("adopt attempt %s: %w", d.Name(), err)
+		}
+	}
+	h.mu.Lock()
+	states, err := h.book.Adopted()
+	h.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	h.listen()
+	select {
+	case <-h.looked:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("adopt: %w", ctx.Err())
+	case <-time.After(maxFirstLook):
+	}
+	return states, nil
+}
+
+// adoptOne reads an attempt's folder.
+func (h *Handler) adoptOne(name string) error {
+	dir := h.path("attempts", name)
+	var m memo
+	err := readJSON(filepath.Join(dir, taskFile), &m)
+	if err != nil || m.Task.ID.String() != name || !books.ValidName(name) {
+		return os.RemoveAll(dir) // a crash before it was whole: no Job was made
+	}
+	w := h.newWork(books.AdoptedAttempt(m.Task))
+	w.image, w.since, w.adopted, w.made = m.Image, m.Since, true, true
+	var e kept
+	err = readJSON(filepath.Join(dir, endFile), &e)
+	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, errTorn) {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.byJob[w.job] = w
+	h.book.Enter(w)
+	if err != nil { // it has not ended
+		if readJSON(filepath.Join(dir, beganFile), &w.began) == nil {
+			close(w.running)
+		}
+		h.held[w.Task.Machine] = plus(h.held[w.Task.Machine], w.Task.Need)
+		return nil
+	}
+	w.Ended, w.noOutput = &e.End, e.NoOutput
+	close(w.Done)
+	if e.Forgotten {
+		h.book.Keep(w)
+	}
+	return nil
+}
+
+// maxFile bounds what is read of an attempt's folder.
+const maxFile = 16 << 20
+
+// errTorn: a crash cut a file off.
+var errTorn = errors.New("not whole")
+
+func readJSON(path string, into any) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := json.NewDecoder(io.LimitReader(f, maxFile)).Decode(into); err != nil {
+		return fmt.Errorf("%w: %w", errTorn, err)
+	}
+	return nil
+}
+
+// writeFile writes one of the files of an attempt's folder that change.
+func writeFile(dir, name string, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", name, err)
+	}
+	path := filepath.Join(dir, name)
+	if err = os.WriteFile(path+".new", b, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}

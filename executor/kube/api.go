@@ -1,0 +1,158 @@
+package kube
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// api is what is asked of a cluster: two groups of it, by client-go's transport,
+// credentials and encodings, without its clientset, which would bring every
+// other type of Kubernetes into the program.
+type api struct {
+	core, batch *rest.RESTClient
+	codec       runtime.ParameterCodec
+	host        string
+	namespace   string
+	timeout     time.Duration
+	slots       chan struct{} // calls under way
+}
+
+const (
+	// maxCalls under way at a time; watches and output that is followed are none.
+	maxCalls = 64
+	// serviceAccount is where a pod finds its own namespace.
+	namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+	userAgent     = "cloudshare"
+)
+
+// dial reads the credentials; it asks the cluster nothing.
+func dial(c Config) (*api, error) {
+	conf, namespace, err := credentials(c)
+	if err != nil {
+		return nil, err
+	}
+	scheme := runtime.NewScheme()
+	if err = errors.Join(corev1.AddToScheme(scheme), batchv1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
+	conf.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	conf.ContentType = runtime.ContentTypeProtobuf
+	conf.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	conf.UserAgent = userAgent
+	conf.QPS = -1 // calls under way are bounded here, their rate by the server's own fairness
+	a := &api{
+		codec: runtime.NewParameterCodec(scheme), host: conf.Host, timeout: c.CallTimeout, slots: make(chan struct{}, maxCalls),
+		namespace: cmp.Or(c.Namespace, namespace, metav1.NamespaceDefault),
+	}
+	if a.core, err = group(conf, corev1.SchemeGroupVersion, "/api"); err == nil {
+		a.batch, err = group(conf, batchv1.SchemeGroupVersion, "/apis")
+	}
+	return a, err
+}
+
+func group(conf *rest.Config, gv schema.GroupVersion, path string) (*rest.RESTClient, error) {
+	conf = rest.CopyConfig(conf)
+	conf.GroupVersion, conf.APIPath = &gv, path
+	return rest.RESTClientFor(conf)
+}
+
+// credentials also returns the namespace that belongs to them.
+func credentials(c Config) (*rest.Config, string, error) {
+	if c.Cluster == InCluster {
+		conf, err := rest.InClusterConfig()
+		if err != nil {
+			return nil, "", fmt.Errorf("cluster %s: %w: run the broker in a pod with a service account, or name a kubeconfig", InCluster, err)
+		}
+		ns, err := os.ReadFile(namespaceFile)
+		return conf, strings.TrimSpace(string(ns)), err
+	}
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		&clientcmd.ClientConfigLoadingRules{ExplicitPath: c.Cluster}, &clientcmd.ConfigOverrides{CurrentContext: c.Context})
+	conf, err := loader.ClientConfig()
+	if err != nil {
+		return nil, "", fmt.Errorf("read kubeconfig %s: %w", c.Cluster, err)
+	}
+	ns, _, err := loader.Namespace()
+	return conf, ns, err
+}
+
+// call bounds one call in time and all in number.
+func (a *api) call(ctx context.Context, f func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+	defer cancel()
+	select {
+	case a.slots <- struct{}{}:
+	case <-ctx.Done():
+		return fmt.Errorf("%d calls of the API are under way: %w", maxCalls, ctx.Err())
+	}
+	defer func() { <-a.slots }()
+	return f(ctx)
+}
+
+// create makes a Job; the server, too, gives up after the timeout.
+func (a *api) create(ctx context.Context, j *batchv1.Job) error {
+	return a.call(ctx, func(ctx context.Context) error {
+		return a.batch.Post().Namespace(a.namespace).Resource("jobs").Timeout(a.timeout).MaxRetries(2).Body(j).Do(ctx).Error()
+	})
+}
+
+func (a *api) job(ctx context.Context, name string) (*batchv1.Job, error) {
+	j := &batchv1.Job{}
+	return j, a.call(ctx, func(ctx context.Context) error {
+		return a.batch.Get().Namespace(a.namespace).Resource("jobs").Name(name).Do(ctx).Into(j)
+	})
+}
+
+// removeJob has a Job and, behind it, its pods removed.
+func (a *api) removeJob(ctx context.Context, name string) error {
+	return a.call(ctx, func(ctx context.Context) error {
+		return a.batch.Delete().Namespace(a.namespace).Resource("jobs").Name(name).
+			Body(&metav1.DeleteOptions{PropagationPolicy: ptr(metav1.DeletePropagationBackground)}).Do(ctx).Error()
+	})
+}
+
+// removePod ends a pod: TERM, its grace, KILL.
+func (a *api) removePod(ctx context.Context, name string) error {
+	return a.call(ctx, func(ctx context.Context) error {
+		return a.core.Delete().Namespace(a.namespace).Resource("pods").Name(name).Body(&metav1.DeleteOptions{}).Do(ctx).Error()
+	})
+}
+
+// warnings returns what Kubernetes says of an object, oldest first.
+func (a *api) warnings(ctx context.Context, kind, name string) ([]corev1.Event, error) {
+	l := &corev1.EventList{}
+	which := fields.Set{"involvedObject.kind": kind, "involvedObject.name": name, "type": corev1.EventTypeWarning}
+	return l.Items, a.call(ctx, func(ctx context.Context) error {
+		return a.core.Get().Namespace(a.namespace).Resource("events").
+			VersionedParams(&metav1.ListOptions{FieldSelector: which.String(), Limit: 20}, a.codec).Do(ctx).Into(l)
+	})
+}
+
+// output opens what a pod's task has written.
+func (a *api) output(ctx context.Context, pod string, o corev1.PodLogOptions) (io.ReadCloser, error) {
+	o.Container = container
+	return a.core.Get().Namespace(a.namespace).Resource("pods").Name(pod).SubResource("log").
+		VersionedParams(&o, a.codec).Stream(ctx)
+}
+
+// alive asks whether the API answers at all; everybody may.
+func (a *api) alive(ctx context.Context) error {
+	return a.call(ctx, func(ctx context.Context) error { return a.core.Get().AbsPath("/version").Do(ctx).Error() })
+}

@@ -1,0 +1,67 @@
+//go:build kube
+
+package kube_test
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/executortest"
+	"github.com/cloudshare/cloudshare/executor/kube"
+	"github.com/cloudshare/cloudshare/test/kube/cluster"
+)
+
+// real is one cluster with a node of a real kubelet, made by the first test that
+// wants it.
+var real struct {
+	c *cluster.Cluster
+	n *cluster.Node
+}
+
+func realNode(t testing.TB) (*cluster.Cluster, *cluster.Node) {
+	t.Helper()
+	if real.c == nil {
+		c, err := cluster.New(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		real.c = c
+		if real.n, err = c.AddNode(context.Background(), "real-1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return real.c, real.n
+}
+
+// realConfig is of a handler on a real node, all of it; tasks see the test's own
+// files.
+func realConfig(t *testing.T, c *cluster.Cluster) kube.Config {
+	t.Helper()
+	cfg := config(t, c)
+	cfg.Threshold, cfg.PrivateDir, cfg.LogWait = -1, true, 0
+	cfg.Mounts = []string{os.TempDir() + ":" + os.TempDir()} //nolint:usetesting // all of the tests' folders are below it
+	cfg.StartLimit, cfg.ControlLag, cfg.CallTimeout, cfg.NodeLag = 12*time.Second, 5*time.Second, 5*time.Second, 10*time.Second
+	cfg.Grace = time.Second
+	return cfg
+}
+
+func TestConformance(t *testing.T) {
+	c, _ := realNode(t)
+	executortest.Run(t, func(t *testing.T) executortest.Env {
+		cfg := realConfig(t, c)
+		return executortest.Env{
+			Site: cfg.Site, Grace: cfg.Grace, Image: cluster.Image, Slack: 5 * time.Second, Patience: patience, Slow: true, Merged: true,
+			Open: func(t *testing.T) executor.Handler {
+				t.Helper()
+				h, err := kube.Open(cfg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return h
+			},
+		}
+	})
+}

@@ -1,0 +1,239 @@
+package kube
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/books"
+)
+
+// Handler runs tasks as Jobs. See the contract, [executor.Handler].
+type Handler struct {
+	cfg Config
+	api *api
+	id  string // of Dir: which Jobs are ours
+	// nodesWith and tolerate are cfg's, as Kubernetes takes them.
+	nodesWith map[string]string
+	tolerate  []corev1.Toleration
+
+	lock   *os.File
+	book   *books.Attempts[*work]
+	queue  workqueue.TypedRateLimitingInterface[string] // Jobs to look at
+	jobs   *mirror[jobView]
+	pods   *mirror[podView]
+	nodes  *mirror[node]
+	dirty  chan struct{}   // capacity 1: the offer may be another
+	merged atomic.Bool     // the cluster does not tell stdout from stderr
+	looked chan struct{}   // closed once the cluster was asked for the first time
+	ctx    context.Context //nolint:containedctx // the life of the handler's goroutines
+	cancel context.CancelFunc
+	life   sync.WaitGroup
+
+	mu    sync.Mutex
+	byJob map[string]*work // the attempts of book by their Jobs' names
+	// held is what attempts that have not ended need, by machine.
+	held map[string]executor.Resources
+	// onNode are the pods that take something of a node, ofJob those of ours.
+	onNode, ofJob map[string]map[*podView]bool
+	trouble       map[string]error // of the API, by what does not work
+	probing       bool             // the API is being asked whether it is back
+	machines      []executor.Machine
+}
+
+var (
+	_ executor.Handler = (*Handler)(nil)
+	_ executor.Bounded = (*Handler)(nil)
+	_ executor.Finder  = (*Handler)(nil)
+)
+
+// workers that look at Jobs.
+const workers = 16
+
+// Open takes the directory and reads the credentials. The cluster need not answer.
+// Nothing runs before Adopt.
+func Open(cfg Config) (*Handler, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	var err error
+	cfg = cfg.withDefaults()
+	if cfg.Keeping, err = cfg.Keeping.WithDefaults(); err != nil {
+		return nil, fmt.Errorf("kube: %w", err)
+	}
+	h := &Handler{
+		cfg: cfg, byJob: map[string]*work{}, held: map[string]executor.Resources{},
+		onNode: map[string]map[*podView]bool{}, ofJob: map[string]map[*podView]bool{}, trouble: map[string]error{},
+		dirty: make(chan struct{}, 1), looked: make(chan struct{}),
+	}
+	h.nodesWith, _ = cfg.selector() // Validate has seen both
+	h.tolerate, _ = cfg.tolerations()
+	if h.api, err = dial(cfg); err == nil {
+		err = h.takeDir()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open kube handler at %s: %w", cfg.Dir, err)
+	}
+	h.ctx, h.cancel = context.WithCancel(context.Background())
+	h.queue = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](100*time.Millisecond, 10*time.Second))
+	h.jobs = newMirror(readJob, h.changedJob)
+	h.pods = newMirror(h.readPod, h.changedPod)
+	h.nodes = newMirror(h.readNode, h.changedNode)
+	h.book = books.NewAttempts[*work](&h.mu, cfg.Retention, func(books.Hold) {}, h.evict)
+	return h, nil
+}
+
+func (h *Handler) takeDir() (err error) {
+	if err = os.MkdirAll(h.path("attempts"), 0o700); err != nil {
+		return err
+	}
+	if h.lock, err = os.OpenFile(h.path("lock"), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return err
+	}
+	if err = unix.Flock(int(h.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		h.lock.Close()
+		return books.ErrInUse
+	}
+	if h.id, err = h.identity(); err != nil {
+		h.lock.Close()
+	}
+	return err
+}
+
+// path is one below Dir.
+func (h *Handler) path(parts ...string) string {
+	return filepath.Join(append([]string{h.cfg.Dir}, parts...)...)
+}
+
+// identity is made once for a directory: two brokers in one namespace must not
+// take each other's Jobs for their own.
+func (h *Handler) identity() (string, error) {
+	b, err := os.ReadFile(h.path("id"))
+	if id := strings.TrimSpace(string(b)); err == nil && len(id) == 16 && isName(id) {
+		return id, nil
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", err
+	}
+	id := strings.ToLower(rand.Text())[:16]
+	return id, os.WriteFile(h.path("id"), []byte(id+"\n"), 0o600)
+}
+
+// listen starts to watch the cluster and to look at Jobs.
+func (h *Handler) listen() {
+	jobs, pods, nodes := h.sources()
+	for _, f := range []func(){
+		func() { follow(h.ctx, jobs, h.jobs, h.api.codec, h.heard) },
+		func() { follow(h.ctx, pods, h.pods, h.api.codec, h.heard) },
+		func() { follow(h.ctx, nodes, h.nodes, h.api.codec, h.heard) },
+		h.awaitFirst,
+	} {
+		h.life.Go(f)
+	}
+	for range workers {
+		h.life.Go(h.work)
+	}
+	h.life.Add(1)
+	go h.offer(h.ctx)
+}
+
+// awaitFirst has everything looked at once all of it is known.
+func (h *Handler) awaitFirst() {
+	for _, synced := range []<-chan struct{}{h.jobs.synced, h.pods.synced, h.nodes.synced} {
+		select {
+		case <-synced:
+		case <-h.ctx.Done():
+			return
+		}
+	}
+	h.mu.Lock()
+	for job := range h.byJob {
+		h.queue.Add(job)
+	}
+	h.mu.Unlock()
+	for _, j := range h.jobs.all() {
+		h.queue.Add(j.name)
+	}
+	h.measure()
+	h.mu.Lock()
+	close1(h.looked)
+	h.mu.Unlock()
+}
+
+func (h *Handler) isSynced() bool {
+	return h.jobs.isSynced() && h.pods.isSynced() && h.nodes.isSynced()
+}
+
+// work looks at Jobs until the handler is closed.
+func (h *Handler) work() {
+	for {
+		job, over := h.queue.Get()
+		if over {
+			return
+		}
+		again, err := h.sync(h.ctx, job)
+		switch {
+		case err != nil && h.ctx.Err() == nil:
+			h.cfg.Logger.Debug().Err(err).Str("job", job).Msg("a Job could not be attended to, will be tried again")
+			h.queue.AddRateLimited(job)
+		case again > 0:
+			h.queue.Forget(job)
+			h.queue.AddAfter(job, again)
+		default:
+			h.queue.Forget(job)
+		}
+		h.queue.Done(job)
+	}
+}
+
+// Name implements executor.Handler.
+func (h *Handler) Name() string { return "kube" }
+
+// Status implements executor.Handler.
+func (h *Handler) Status() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if away := h.away(); away != nil {
+		return fmt.Sprintf("nothing in namespace %s of %s: %v", h.api.namespace, h.api.host, away)
+	}
+	var sum executor.Resources
+	for _, m := range h.machines {
+		sum = plus(sum, m.Resources)
+	}
+	return fmt.Sprintf("%d cores, %d MiB on %d nodes, as Jobs in namespace %s of %s", sum.MilliCPU/1000, sum.MemMiB, len(h.machines), h.api.namespace, h.api.host)
+}
+
+// Events implements executor.Handler. The channel is closed by Close.
+func (h *Handler) Events() <-chan executor.Event { return h.book.Events.Out() }
+
+// Close implements executor.Handler. Calls under way are waited for.
+func (h *Handler) Close() error {
+	h.mu.Lock()
+	first := h.book.Shut()
+	h.mu.Unlock()
+	if !first {
+		return nil
+	}
+	h.cancel()
+	h.queue.ShutDown()
+	h.life.Wait()
+	h.book.Close()
+	return h.lock.Close()
+}
+
+// End implements executor.Handler.
+func (h *Handler) End(ctx context.Context) error {
+	return h.book.End(ctx, h, func(w *work) <-chan struct{} { return w.cleaned }, "its Job goes on ending it")
+}

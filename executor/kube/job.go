@@ -1,0 +1,185 @@
+package kube
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/watchdog"
+)
+
+const (
+	// container is the only one of a pod.
+	container = "task"
+	// workDir is the private directory's place in it.
+	workDir = "/cloudshare/work"
+)
+
+func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
+
+func ptr[T any](v T) *T { return &v }
+
+// job is the attempt's Job; node is the name of the node it is tied to.
+func (h *Handler) job(w *work, node string) (*batchv1.Job, error) {
+	pod, err := h.podSpec(w, node)
+	if err != nil {
+		return nil, err
+	}
+	meta := metav1.ObjectMeta{Labels: h.labels(w.Task), Annotations: map[string]string{noteName: w.Name}}
+	j := &batchv1.Job{
+		ObjectMeta: *meta.DeepCopy(),
+		Spec: batchv1.JobSpec{
+			Parallelism: ptr[int32](1), Completions: ptr[int32](1), BackoffLimit: ptr[int32](0),
+			TTLSecondsAfterFinished: ptr(int32(seconds(h.cfg.JobTTL))),
+			Template:                corev1.PodTemplateSpec{ObjectMeta: meta, Spec: pod},
+		},
+	}
+	j.Name, j.Namespace = w.job, h.api.namespace
+	if w.Task.Timeout > 0 {
+		// Both count the start, too. While the broker lives it ends the task by the
+		// moment that it began: see look.
+		j.Spec.ActiveDeadlineSeconds = ptr(h.deadline(w.Task.Timeout))
+		j.Spec.Template.Spec.ActiveDeadlineSeconds = ptr(h.deadline(w.Task.Timeout))
+	}
+	return j, nil
+}
+
+// deadline of a Job, and of its pod, in seconds.
+func (h *Handler) deadline(timeout time.Duration) int64 {
+	return seconds(h.cfg.StartLimit) + seconds(timeout)
+}
+
+func (h *Handler) podSpec(w *work, node string) (corev1.PodSpec, error) {
+	c, t := h.cfg, w.Task
+	env, err := environ(t)
+	if err != nil {
+		return corev1.PodSpec{}, fmt.Errorf("%w: %w", executor.ErrUnfit, err)
+	}
+	security, err := c.user()
+	if err != nil {
+		return corev1.PodSpec{}, err
+	}
+	volumes, mounts, err := c.mounts()
+	if err != nil {
+		return corev1.PodSpec{}, err
+	}
+	work := corev1.EmptyDirVolumeSource{}
+	if c.ScratchMiB > 0 {
+		work.SizeLimit = resource.NewQuantity(c.ScratchMiB<<20, resource.BinarySI)
+	}
+	volumes = append(volumes, corev1.Volume{Name: "work", VolumeSource: corev1.VolumeSource{EmptyDir: &work}})
+	mounts = append(mounts, corev1.VolumeMount{Name: "work", MountPath: workDir})
+	if c.ReadOnly {
+		volumes = append(volumes, corev1.Volume{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &work}})
+		mounts = append(mounts, corev1.VolumeMount{Name: "tmp", MountPath: "/tmp"})
+	}
+	box := corev1.Container{
+		Name: container, Image: w.image, ImagePullPolicy: corev1.PullPolicy(c.PullPolicy),
+		Command: literal(t.Command), Env: env, Resources: h.resources(t.Need), VolumeMounts: mounts,
+		TerminationMessagePolicy: corev1.TerminationMessageReadFile,
+		SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: ptr(false), ReadOnlyRootFilesystem: ptr(c.ReadOnly),
+			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		},
+	}
+	if c.PrivateDir {
+		box.WorkingDir = workDir
+	}
+	return corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: ptr(seconds(c.Grace)),
+		AutomountServiceAccountToken: ptr(false), EnableServiceLinks: ptr(false),
+		// Its own first process would be deaf to signals that it does not handle.
+		ShareProcessNamespace: ptr(true),
+		ServiceAccountName:    c.ServiceAccount, PriorityClassName: c.PriorityClass,
+		ImagePullSecrets: secrets(c.PullSecrets), SecurityContext: security,
+		NodeSelector: h.nodesWith, Tolerations: h.tolerate, Affinity: on(node),
+		Containers: []corev1.Container{box}, Volumes: volumes,
+	}, nil
+}
+
+// on ties a pod to a node without going round the scheduler: it alone knows what
+// it has promised of the node to others a moment ago.
+func on(node string) *corev1.Affinity {
+	term := corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{
+		{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}},
+	}}
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}},
+	}}
+}
+
+func secrets(names []string) (out []corev1.LocalObjectReference) {
+	for _, name := range names {
+		out = append(out, corev1.LocalObjectReference{Name: name})
+	}
+	return out
+}
+
+// user reads User.
+func (c Config) user() (*corev1.PodSecurityContext, error) {
+	s := &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
+	if c.User == "" {
+		return s, nil
+	}
+	uid, gid, both := strings.Cut(c.User, ":")
+	if !both {
+		gid = uid
+	}
+	u, err := strconv.ParseInt(uid, 10, 32)
+	g, gerr := strconv.ParseInt(gid, 10, 32)
+	if err != nil || gerr != nil || u < 0 || g < 0 {
+		return nil, fmt.Errorf("kube: user %q: must be UID or UID:GID, such as 1000:1000", c.User)
+	}
+	s.RunAsUser, s.RunAsGroup, s.FSGroup, s.RunAsNonRoot = &u, &g, &g, ptr(u != 0)
+	return s, nil
+}
+
+// resources are both requested and the limit.
+func (h *Handler) resources(need executor.Resources) corev1.ResourceRequirements {
+	list := corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(need.MilliCPU, resource.DecimalSI)}
+	if need.MemMiB > 0 {
+		list[corev1.ResourceMemory] = *resource.NewQuantity(need.MemMiB<<20, resource.BinarySI)
+	}
+	if need.GPU > 0 {
+		list[corev1.ResourceName(h.cfg.GPUResource)] = *resource.NewQuantity(need.GPU, resource.DecimalSI)
+	}
+	return corev1.ResourceRequirements{Requests: list, Limits: maps.Clone(list)}
+}
+
+// environ is what a task finds beside its image's own environment.
+func environ(t executor.Task) ([]corev1.EnvVar, error) {
+	all, err := watchdog.Environ(t, workDir)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]corev1.EnvVar, 0, len(all))
+	for _, kv := range all {
+		k, v, _ := strings.Cut(kv, "=")
+		if _, said := t.Env[k]; !said && (k == "PATH" || k == "LANG") {
+			continue // the image knows better
+		}
+		out = append(out, corev1.EnvVar{Name: k, Value: escape(v)})
+	}
+	return out, nil
+}
+
+// literal is a command that Kubernetes takes as it is.
+func literal(command []string) []string {
+	out := slices.Clone(command)
+	for i := range out {
+		out[i] = escape(out[i])
+	}
+	return out
+}
+
+// escape keeps Kubernetes from expanding $(NAME), and from reading $$ as $.
+func escape(text string) string { return strings.ReplaceAll(text, "$", "$$") }

@@ -1,0 +1,273 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/books"
+)
+
+// named are Kubernetes' names of the streams.
+var named = [...]string{corev1.LogStreamStdout, corev1.LogStreamStderr}
+
+// relook is how soon a kubelet that could not tell an output is asked again.
+const relook = 500 * time.Millisecond
+
+// keepOutput copies what an ended task has written into its folder, since it goes
+// with its pod. again: the node could not tell it now.
+func (h *Handler) keepOutput(ctx context.Context, w *work, pod *podView, gone bool) (out [2]int64, again time.Duration) {
+	if gone {
+		h.withoutOutput(w, "its pod was removed before it could be read")
+		return out, 0
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.cfg.CallTimeout)
+	defer cancel()
+	for n := range books.Streams {
+		var err error
+		if out[n], err = h.copyOutput(ctx, w, pod.name, n); err == nil {
+			continue
+		}
+		if h.triesAgain(w) && !apierrors.IsNotFound(err) {
+			return out, relook
+		}
+		h.withoutOutput(w, inLine(err.Error()))
+		h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("the output of a task could not be had from its node")
+		break
+	}
+	return out, 0
+}
+
+func (h *Handler) withoutOutput(w *work, why string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	w.noOutput = why
+}
+
+// triesAgain says whether the output is still worth a try.
+func (h *Handler) triesAgain(w *work) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if w.patience.IsZero() {
+		w.patience = time.Now().Add(h.cfg.LogWait)
+	}
+	return time.Now().Before(w.patience)
+}
+
+// copyOutput writes one stream's file.
+func (h *Handler) copyOutput(ctx context.Context, w *work, pod string, stream int) (int64, error) {
+	in, err := h.open(ctx, pod, stream, false)
+	if err != nil {
+		return 0, err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(filepath.Join(w.dir, books.Streams[stream]), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	n, err := io.Copy(out, io.LimitReader(in, h.cfg.MaxLogBytes))
+	return n, errors.Join(err, out.Close())
+}
+
+// open reads a stream from the kubelet. Clusters tell the two apart only with the
+// feature PodLogsQuerySplitStreams; elsewhere all is stdout.
+func (h *Handler) open(ctx context.Context, pod string, stream int, follow bool) (io.ReadCloser, error) {
+	if !h.merged.Load() {
+		rc, err := h.api.output(ctx, pod, corev1.PodLogOptions{Follow: follow, Stream: &named[stream]})
+		if !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
+			return rc, err
+		}
+		whole, werr := h.openAll(ctx, pod, stream, follow)
+		if werr == nil { // it was the question for one stream
+			h.merged.Store(true)
+		}
+		return whole, werr
+	}
+	return h.openAll(ctx, pod, stream, follow)
+}
+
+func (h *Handler) openAll(ctx context.Context, pod string, stream int, follow bool) (io.ReadCloser, error) {
+	if stream != 0 {
+		return io.NopCloser(eof{}), nil
+	}
+	return h.api.output(ctx, pod, corev1.PodLogOptions{Follow: follow})
+}
+
+type eof struct{}
+
+// Read implements io.Reader.
+func (eof) Read([]byte) (int, error) { return 0, io.EOF }
+
+// Logs implements executor.Handler. What runs is read from its node, what has
+// ended from its folder.
+func (h *Handler) Logs(ctx context.Context, id executor.ID, stream string, follow bool) (io.ReadCloser, error) {
+	w, n, err := h.book.Output(ctx, id, stream)
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{h: h, w: w, stream: n, follow: follow}
+	r.ctx, r.cancel = context.WithCancel(ctx)
+	return r, r.first()
+}
+
+// reader reads an attempt's output: first from its node, then what its folder has
+// beyond that.
+type reader struct {
+	h      *Handler
+	w      *work
+	stream int
+	follow bool
+	pos    int64           // of what was read
+	skip   int64           // of in, read already
+	in     io.ReadCloser   // nil = to be opened
+	kept   bool            // in is the folder's
+	ctx    context.Context //nolint:containedctx // the reader's life is the caller's
+	cancel context.CancelFunc
+}
+
+// first opens what is there, so that what is not to be had is said at once.
+func (r *reader) first() error {
+	if e := r.h.book.EndOf(r.w); e != nil {
+		return r.openKept(e)
+	}
+	return nil
+}
+
+func (r *reader) openKept(e *books.End) error {
+	if why := r.h.noOutput(r.w); why != "" {
+		return fmt.Errorf("logs of %s: %w: %s", r.w.Name, executor.ErrUnknownAttempt, why)
+	}
+	f, err := os.Open(filepath.Join(r.w.dir, books.Streams[r.stream]))
+	switch {
+	case errors.Is(err, os.ErrNotExist) && e.Out[r.stream] == 0:
+		r.in, r.kept = io.NopCloser(eof{}), true // it never ran, or wrote nothing
+		return nil
+	case err != nil:
+		return fmt.Errorf("logs of %s: %w", r.w.Name, err)
+	}
+	_, err = f.Seek(min(r.pos, e.Out[r.stream]), io.SeekStart)
+	r.in, r.kept = f, true
+	return err
+}
+
+func (h *Handler) noOutput(w *work) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return w.noOutput
+}
+
+// Read implements io.Reader.
+func (r *reader) Read(p []byte) (int, error) {
+	for {
+		if r.in == nil {
+			if err := r.reopen(); err != nil {
+				return 0, err
+			}
+		}
+		n, err := r.read(p)
+		if n > 0 {
+			return n, nil
+		}
+		switch {
+		case err == nil && len(p) > 0:
+			continue
+		case err == nil:
+			return 0, nil
+		case r.ctx.Err() != nil:
+			return 0, r.ctx.Err()
+		case r.kept && errors.Is(err, io.EOF), !r.follow && errors.Is(err, io.EOF):
+			return 0, io.EOF
+		case r.kept || !r.follow:
+			return 0, err
+		}
+		// The task has ended, or the connection has: see what is beyond.
+		if err := r.pause(); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// read takes the next bytes, without those that were read before.
+func (r *reader) read(p []byte) (int, error) {
+	for r.skip > 0 {
+		n, err := io.CopyN(io.Discard, r.in, r.skip)
+		r.skip -= n
+		if err != nil {
+			return 0, err
+		}
+	}
+	left := r.h.cfg.MaxLogBytes - r.pos
+	if left <= 0 {
+		return 0, io.EOF
+	}
+	n, err := r.in.Read(p[:min(int64(len(p)), left)])
+	r.pos += int64(n)
+	return n, err
+}
+
+// pause waits a moment for the attempt's end after a stream has ended.
+func (r *reader) pause() error {
+	r.in.Close()
+	r.in = nil
+	select {
+	case <-r.w.Done:
+	case <-time.After(relook):
+	case <-r.ctx.Done():
+		return r.ctx.Err()
+	case <-r.h.ctx.Done():
+		return books.ErrClosed
+	}
+	return nil
+}
+
+// reopen opens the output where it is now.
+func (r *reader) reopen() error {
+	if e := r.h.book.EndOf(r.w); e != nil {
+		return r.openKept(e)
+	}
+	if r.follow {
+		select {
+		case <-r.w.running:
+		case <-r.ctx.Done():
+			return r.ctx.Err()
+		case <-r.h.ctx.Done():
+			return books.ErrClosed
+		}
+		if e := r.h.book.EndOf(r.w); e != nil {
+			return r.openKept(e)
+		}
+	}
+	pod := r.h.podOf(r.w.job)
+	var err error
+	if pod == nil || pod.node == "" {
+		r.in = io.NopCloser(eof{})
+		return nil
+	}
+	if r.in, err = r.h.open(r.ctx, pod.name, r.stream, r.follow); err != nil {
+		r.in = nil
+		if r.follow && r.ctx.Err() == nil { // it may have ended meanwhile
+			r.in = io.NopCloser(eof{})
+			return nil
+		}
+		return fmt.Errorf("logs of %s: %w", r.w.Name, err)
+	}
+	r.skip = r.pos
+	return nil
+}
+
+// Close implements io.Closer.
+func (r *reader) Close() error {
+	r.cancel()
+	if r.in == nil {
+		return nil
+	}
+	return r.in.Close()
+}

@@ -1,0 +1,276 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/watchdog"
+)
+
+// Bound implements executor.Bounded. With D the active deadline of the Job and of
+// its pod, StartLimit + timeout, and nobody here to help:
+//
+//	Job known to its controller       ≤ Start + ControlLag
+//	pod given up if it does not run   ≤ that + D      by the Job's deadline
+//	task told to end                  ≤ that + D      by the pod's, which its kubelet counts from its own start
+//	dead                              ≤ that + grace + NodeLag
+//
+// Both deadlines count since a node may be cut off in between. It holds as long as
+// controllers and kubelets run, or are back within these lags; what if not is in
+// DESIGN.md.
+func (h *Handler) Bound(t executor.Task) (time.Duration, bool) {
+	if t.Timeout <= 0 {
+		return 0, false
+	}
+	d := time.Duration(h.deadline(t.Timeout)) * time.Second
+	grace := time.Duration(seconds(h.cfg.Grace)) * time.Second
+	return h.cfg.ControlLag + 2*d + grace + h.cfg.NodeLag, true
+}
+
+// Start implements executor.Handler. It waits a moment for a node to take the
+// pod, so that what Kubernetes refuses is declined with its own reason.
+func (h *Handler) Start(ctx context.Context, t executor.Task) error {
+	return h.book.Start(ctx, t, func() (*work, error) { return h.admit(t) }, func(w *work) error {
+		defer h.life.Done()
+		err := h.begin(ctx, w)
+		if err != nil {
+			h.drop(w)
+		}
+		return err
+	})
+}
+
+// admit takes room for a new attempt, which counts in h.life. REQUIRES: h.mu held.
+func (h *Handler) admit(t executor.Task) (*work, error) {
+	if away := h.away(); away != nil {
+		return nil, fmt.Errorf("%w: %w", executor.ErrBusy, away)
+	}
+	var n *node
+	if name, ok := nodeOf(t.Machine); ok {
+		n = h.nodes.get(name)
+	}
+	if err := fit(t, n); err != nil {
+		return nil, err
+	}
+	image, err := h.cfg.Images.Admit(t.Image)
+	if err != nil {
+		return nil, err
+	}
+	// Once more, with what others request by now.
+	free := minus(exposed(n.has, h.others(n.name), h.cfg.Threshold), h.held[t.Machine])
+	if err = n.room(t.Need, free); err != nil {
+		return nil, err
+	}
+	w := h.newWork(books.NewAttempt(t))
+	w.image, w.deciding = image.String(), true
+	h.held[t.Machine] = plus(h.held[t.Machine], t.Need)
+	h.byJob[w.job] = w
+	h.life.Add(1)
+	return w, nil
+}
+
+// begin writes the attempt's folder, by which Adopt finds it, and makes its Job.
+func (h *Handler) begin(ctx context.Context, w *work) error {
+	if err := h.writeTask(w); err != nil {
+		return fmt.Errorf("make its folder: %w", err)
+	}
+	err := h.create(context.WithoutCancel(ctx), w)
+	switch refused := (*refusal)(nil); {
+	case errors.As(err, &refused), errors.Is(err, executor.ErrLate), errors.Is(err, executor.ErrUnfit):
+		return err
+	case err != nil:
+		// It may have been made: that is found out behind.
+		h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("the API server does not say whether a Job was made; it is asked again")
+	}
+	h.mu.Lock()
+	w.made = w.made || err == nil
+	h.mu.Unlock()
+	h.queue.Add(w.job)
+	if err == nil && h.unplaced(ctx, w) {
+		return h.declined(w)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	w.deciding = false
+	if w.declined {
+		return h.declinedBy(w)
+	}
+	return nil
+}
+
+// unplaced waits until a node has taken the pod. True: Kubernetes says why none
+// does, and the attempt is being given up.
+func (h *Handler) unplaced(ctx context.Context, w *work) bool {
+	tick := time.NewTicker(h.cfg.PlaceWait)
+	defer tick.Stop()
+	for {
+		select {
+		case <-w.placed:
+			return false
+		case <-w.Done:
+			return false
+		case <-w.gone:
+			return true
+		case <-ctx.Done():
+			return false
+		case <-h.ctx.Done():
+			return false
+		case <-tick.C:
+		}
+		if h.leaving(w.Task.Machine) {
+			continue // the scheduler hears of an end after us
+		}
+		return h.giveUp(ctx, w)
+	}
+}
+
+// leaving: a pod of ours on that machine has ended, and Kubernetes counts it still.
+func (h *Handler) leaving(machine string) bool {
+	name, _ := nodeOf(machine)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, pods := range h.ofJob {
+		for v := range pods {
+			if v.node == name && v.over && v.phase != corev1.PodSucceeded && v.phase != corev1.PodFailed {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// giveUp gives a start up for which Kubernetes has no place, if it says why.
+func (h *Handler) giveUp(ctx context.Context, w *work) bool {
+	pod, why := h.podOf(w.job), ""
+	switch {
+	case pod == nil:
+		why = h.complaint(ctx, w)
+	case pod.node == "" && pod.unplaced != "":
+		why = pod.waitsFor("")
+	}
+	if why == "" {
+		return false // nobody says no: it goes on waiting, up to StartLimit
+	}
+	h.mu.Lock()
+	if w.kill == nil {
+		w.kill = &kill{cause: executor.Stopped, decline: true, why: why}
+	}
+	h.mu.Unlock()
+	h.queue.Add(w.job)
+	return true
+}
+
+// declined waits until what is given up is certainly gone.
+func (h *Handler) declined(w *work) error {
+	late := time.NewTimer(h.cfg.CallTimeout)
+	defer late.Stop()
+	select {
+	case <-w.gone:
+	case <-w.Done:
+	case <-h.ctx.Done():
+	case <-late.C: // its end will be told as an event
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	w.deciding = false
+	if w.declined {
+		return h.declinedBy(w)
+	}
+	return nil
+}
+
+// declinedBy is Start's answer. REQUIRES: h.mu held.
+func (h *Handler) declinedBy(w *work) error {
+	return fmt.Errorf("%w: %s", executor.ErrBusy, w.kill.why)
+}
+
+// refusal: the API server said no, and nothing was made.
+type refusal struct {
+	kind error // executor.ErrBusy, ErrUnfit, or nil: the site's own trouble
+	said error
+}
+
+// Error implements error.
+func (r *refusal) Error() string {
+	if r.kind == nil {
+		return "the API server refuses its Job: " + inLine(r.said.Error())
+	}
+	return r.kind.Error() + ": the API server refuses its Job: " + inLine(r.said.Error())
+}
+
+// Unwrap returns both.
+func (r *refusal) Unwrap() []error { return []error{r.kind, r.said} }
+
+// errForeign: a Job of that name is somebody else's.
+var errForeign = errors.New("a Job of its name is there that is not its own")
+
+// create makes the attempt's Job, once. An error that is not a *refusal does not
+// say whether it was made.
+func (h *Handler) create(ctx context.Context, w *work) error {
+	name, _ := nodeOf(w.Task.Machine)
+	j, err := h.job(w, name)
+	if err != nil {
+		return &refusal{executor.ErrUnfit, err}
+	}
+	if bound, ok := h.Bound(w.Task); w.Task.Fence != 0 && (!ok || executor.Boottime()+int64(bound) > w.Task.Fence) {
+		return executor.ErrLate
+	}
+	err = h.api.create(ctx, j)
+	if apierrors.IsAlreadyExists(err) {
+		found, ferr := h.api.job(ctx, w.job)
+		switch {
+		case ferr != nil:
+			return fmt.Errorf("look for Job %s: %w", w.job, ferr)
+		case found.Labels[labelHome] != h.id || found.Annotations[noteName] != w.Name:
+			return &refusal{executor.ErrUnfit, errForeign}
+		}
+		return nil
+	}
+	_ = h.answered(err)
+	return refused(err)
+}
+
+// refused tells what the API server refuses for certain from what it may have
+// done.
+func refused(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
+		return &refusal{executor.ErrUnfit, err}
+	case isQuota(err), apierrors.IsTooManyRequests(err):
+		return &refusal{executor.ErrBusy, err}
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsNotFound(err):
+		return &refusal{nil, err}
+	}
+	return err
+}
+
+func (h *Handler) writeTask(w *work) error {
+	if err := os.Mkdir(w.dir, 0o700); err != nil {
+		return err
+	}
+	b, err := json.Marshal(memo{Task: w.Task, Image: w.image, Since: w.since, Boot: watchdog.BootID()})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(w.dir, taskFile), b, 0o600)
+}
+
+// memo is what an attempt's folder says of it.
+type memo struct {
+	Task  executor.Task `json:"task"`
+	Image string        `json:"image"`
+	Since time.Time     `json:"since"`
+	Boot  string        `json:"boot"` // of the machine whose clock Task.Fence is by
+}

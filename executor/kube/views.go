@@ -1,0 +1,123 @@
+package kube
+
+import (
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// jobView is what is known of a Job of ours.
+type jobView struct {
+	name     string
+	deleting bool
+	// ended: Kubernetes is done with it, for this reason.
+	ended           bool
+	reason, message string
+}
+
+func readJob(o runtime.Object) *jobView {
+	j, ok := o.(*batchv1.Job)
+	if !ok {
+		return nil
+	}
+	v := &jobView{name: j.Name, deleting: j.DeletionTimestamp != nil}
+	for _, c := range j.Status.Conditions {
+		// FailureTarget comes first, while pods still end.
+		if c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobFailed || c.Type == batchv1.JobComplete) {
+			v.ended, v.reason, v.message = true, c.Reason, c.Message
+		}
+	}
+	return v
+}
+
+// podView is what is known of a pod, of ours or of others.
+type podView struct {
+	name, node string
+	asks       amounts
+	over       bool // it takes nothing any more
+	job        string
+	*podState  // nil = not ours
+}
+
+// podState is what is known of a pod of ours.
+type podState struct {
+	phase    corev1.PodPhase
+	deleting bool
+	// reason and message are the pod's; unplaced is the scheduler's, disrupted that
+	// of whoever ends it.
+	reason, message, unplaced, disrupted string
+	// waiting and what, while its container does not run.
+	waiting, what string
+	running       time.Time // zero = it does not; to the second
+	ended         *corev1.ContainerStateTerminated
+}
+
+// pod reads a pod as far as it matters here.
+func (h *Handler) readPod(o runtime.Object) *podView {
+	p, ok := o.(*corev1.Pod)
+	if !ok {
+		return nil
+	}
+	v := &podView{
+		name: p.Name, node: strings.Clone(p.Spec.NodeName), asks: h.cfg.requests(&p.Spec),
+		over: isOver(p),
+	}
+	if p.Namespace != h.api.namespace || p.Labels[labelHome] != h.id {
+		return v
+	}
+	v.job = p.Labels[labelOfJob]
+	v.podState = &podState{phase: p.Status.Phase, deleting: p.DeletionTimestamp != nil, reason: p.Status.Reason, message: p.Status.Message}
+	for _, c := range p.Status.Conditions {
+		switch {
+		case c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable:
+			v.unplaced = c.Message
+		case c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue:
+			v.disrupted = c.Reason + ": " + c.Message
+		}
+	}
+	for i := range p.Status.ContainerStatuses {
+		v.take(&p.Status.ContainerStatuses[i].State)
+	}
+	return v
+}
+
+// isOver says that nothing of a pod runs any more. A kubelet says so of containers
+// a second before it does of the pod.
+func isOver(p *corev1.Pod) bool {
+	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+		return true
+	}
+	all := p.Status.ContainerStatuses
+	if p.Spec.RestartPolicy != corev1.RestartPolicyNever || len(all) < len(p.Spec.Containers) || len(p.Spec.Containers) == 0 {
+		return false
+	}
+	for i := range all {
+		if all[i].State.Terminated == nil {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *podState) take(c *corev1.ContainerState) {
+	switch {
+	case c.Terminated != nil:
+		s.ended = c.Terminated.DeepCopy()
+	case c.Running != nil:
+		s.running = c.Running.StartedAt.Time
+	case c.Waiting != nil:
+		s.waiting, s.what = c.Waiting.Reason, c.Waiting.Message
+	}
+}
+
+// readNode reads a node.
+func (h *Handler) readNode(o runtime.Object) *node {
+	n, ok := o.(*corev1.Node)
+	if !ok {
+		return nil
+	}
+	return h.node(n)
+}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -64,7 +65,7 @@ func specOf(s node.Spec) wire.Spec {
 		Resources: wire.SpecResources{CPU: s.Resources.CPU, Memory: memory(s.Resources.Memory), GPU: s.Resources.GPU},
 		Retry:     wire.SpecRetry{MaxAttempts: s.Retry.MaxAttempts, OnLoss: s.Retry.LossName()},
 		Priority:  s.Priority, Labels: fullMap(s.Labels),
-		Sites: wire.SpecSites{Only: full(s.Sites.Only), Not: full(s.Sites.Not)},
+		Sites: wire.SpecSites{Only: full(s.Sites.Only), Not: full(s.Sites.Not)}, Selectors: full(s.Selectors),
 	}
 }
 
@@ -101,7 +102,8 @@ func siteOf(s node.Site) wire.Site {
 	machines, runs := make([]wire.Machine, 0, len(s.Machines)), make([]fsm.Runs, 0, len(s.Machines))
 	for _, m := range s.Machines {
 		machines = append(machines, wire.Machine{
-			Name: m.Name, Exposed: resourcesOf(m.Exposed), Free: resourcesOf(m.Free), Runs: kindsOf(m.Runs), Reserved: m.Reserved,
+			Name: m.Name, Exposed: resourcesOf(m.Exposed), Free: resourcesOf(m.Free), Runs: kindsOf(m.Runs),
+			MaxTasks: m.Slots, Labels: maps.Collect(m.Labels.All()), Reserved: m.Reserved,
 		})
 		runs = append(runs, m.Runs)
 	}

@@ -35,6 +35,7 @@ type Spec struct {
 	Priority  int32             `json:"priority" required:"false" default:"0" doc:"higher first, within the owner"`
 	Labels    map[string]string `json:"labels" required:"false"`
 	Sites     SpecSites         `json:"sites" required:"false" doc:"where tasks may run"`
+	Selectors []string          `json:"selectors" required:"false" maxItems:"16" example:"[\"gpu=a100\",\"zone in (a,b)\"]" doc:"what a machine's labels must satisfy, all of them: KEY, !KEY, KEY=VALUE, KEY!=VALUE, KEY in (A,B), KEY notin (A,B)"`
 }
 
 // SpecResources is what one task needs.
@@ -136,7 +137,10 @@ type Machine struct {
 	Exposed  Resources `json:"exposed"`
 	Free     Resources `json:"free"`
 	Runs     []string  `json:"runs" doc:"commands, images or both"`
-	Reserved string    `json:"reserved,omitempty" doc:"the job it is held for"`
+	MaxTasks int64     `json:"max_tasks,omitempty" doc:"tasks of the federation at once; left out: as many as fit"`
+	// Labels that jobs select by.
+	Labels   map[string]string `json:"labels"`
+	Reserved string            `json:"reserved,omitempty" doc:"the job it is held for"`
 }
 
 // Queue is what one owner has waiting.

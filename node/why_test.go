@@ -133,7 +133,37 @@ func TestTurnText(t *testing.T) {
 		t.Error(got)
 	}
 	v.Turns = []fsm.TurnView{{Site: "a", Priority: "0"}, {Site: "b", Priority: "-3600000"}}
-	if got := turnText(&v); got != "a goes first: you lent as much as you used; next is b, it used 0.001 core-hours more than it lent" {
+	if got := turnText(&v); got != "a goes first: you lent as much as you used; next is b, it used 3.6 core-seconds more than it lent" {
+		t.Error(got)
+	}
+}
+
+// TestQuantity: what is small is told in smaller units of time, and nothing with an
+// exponent.
+func TestQuantity(t *testing.T) {
+	for _, c := range []struct {
+		hours float64
+		power int
+		want  string
+	}{
+		{0, 1, "0 core-hours"},
+		{1234.5, 1, "1234 core-hours"},
+		{0.1, 1, "0.1 core-hours"},
+		{0.05, 1, "3 core-minutes"},
+		{0.001, 1, "3.6 core-seconds"},
+		{1e-6, 1, "0.0036 core-seconds"},
+		{1e-9, 1, "under 0.001 core-seconds"},
+		{0.05, 2, "180 core-minutes"},
+		{1e-6, 2, "13 core-seconds"},
+	} {
+		if got, _ := quantity(c.hours, "core-hours", c.power); got != c.want {
+			t.Errorf("%v, power %d: %q, want %q", c.hours, c.power, got, c.want)
+		}
+	}
+	v := fsm.WhyView{Params: fsm.DefaultParams(), Job: fsm.JobID{Site: "a"}, Turns: []fsm.TurnView{{Site: "a", Priority: "3600000000000"}, {Site: "b", Priority: "0"}}}
+	v.Params.Policy = sched.OrigDirect
+	if got := turnText(&v); got != "a goes first: you lent 1 core-minutes more than you used, each counted by its age in minutes; next is b, "+
+		"it lent as much as it used, each counted by its age in hours" {
 		t.Error(got)
 	}
 }

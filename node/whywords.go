@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/big"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
@@ -109,13 +110,17 @@ func ground(v *fsm.WhyView, t *fsm.TurnView, who string) string {
 			return map[string]string{"it": "it contributes", "you": "you contribute"}[who] + " no machine now"
 		}
 		per, unit := amount(&v.Params, t.Usage, 1)
-		return fmt.Sprintf("%s used %s %s for each core contributed", who, figure(per*1000/float64(t.Share)), unit)
+		used, _ := quantity(per*1000/float64(t.Share), unit, 1)
+		return fmt.Sprintf("%s used %s for each core contributed", who, used)
 	case sched.OrigDirect:
-		return balance(v, t, who, 2) + ", each counted by its age in hours"
+		text, times := balance(v, t, who, 2)
+		return text + ", each counted by its age in " + times
 	case sched.RelDirect:
-		return balance(v, t, who, 2) + ", each counted by how promptly it was served"
+		text, _ := balance(v, t, who, 2)
+		return text + ", each counted by how promptly it was served"
 	}
-	return balance(v, t, who, 1)
+	text, _ := balance(v, t, who, 1)
+	return text
 }
 
 // endless core-hours beyond a fair share are no wait: some coalition without this
@@ -136,12 +141,13 @@ func longer(v *fsm.WhyView, t *fsm.TurnView, whose string) string {
 	if v.Policy == sched.Alone {
 		than, as = "than they would alone", "as long as they would alone"
 	}
-	how := fmt.Sprintf("%s core-hours longer %s", figure(math.Abs(n)), than)
+	by, _ := quantity(math.Abs(n), "core-hours", 1)
+	how := by + " longer " + than
 	switch {
 	case n == 0:
 		how = as
 	case n < 0:
-		how = fmt.Sprintf("%s core-hours less %s", figure(-n), than)
+		how = by + " less " + than
 	}
 	return fmt.Sprintf("in the federation %s jobs wait %s", whose, how)
 }
@@ -156,17 +162,30 @@ func waited(v *fsm.WhyView, sum string) float64 {
 	return n * float64(v.Params.QuantumMs) / 3_600_000
 }
 
-// balance says what a site lent less what it used; power 2 is that of a unit
-// times time.
-func balance(v *fsm.WhyView, t *fsm.TurnView, who string, power int) string {
+// balance says what a site lent less what it used, and in which unit of time; power
+// 2 is that of a unit times time.
+func balance(v *fsm.WhyView, t *fsm.TurnView, who string, power int) (text, times string) {
 	n, unit := amount(&v.Params, t.Priority, power)
+	by, times := quantity(math.Abs(n), unit, power)
 	switch {
 	case n > 0:
-		return fmt.Sprintf("%s lent %s %s more than %s used", who, figure(n), unit, who)
+		return fmt.Sprintf("%s lent %s more than %s used", who, by, who), times
 	case n < 0:
-		return fmt.Sprintf("%s used %s %s more than %s lent", who, figure(-n), unit, who)
+		return fmt.Sprintf("%s used %s more than %s lent", who, by, who), times
 	}
-	return fmt.Sprintf("%s lent as much as %s used", who, who)
+	return fmt.Sprintf("%s lent as much as %s used", who, who), times
+}
+
+// quantity words an amount ≥ 0 of hours to a power: what is small in minutes or
+// seconds, so that it reads without an exponent.
+func quantity(n float64, unit string, power int) (text, times string) {
+	times = "hours"
+	for _, smaller := range []string{"minutes", "seconds"} {
+		if n > 0 && n < 0.1 {
+			n, times = n*math.Pow(60, float64(power)), smaller
+		}
+	}
+	return figure(n) + " " + strings.Replace(unit, "hours", times, 1), times
 }
 
 // amount turns a decimal sum of weight·quantum^power into hours: core-hours if
@@ -187,10 +206,13 @@ func amount(p *fsm.Params, sum string, power int) (n float64, unit string) {
 	return n / 1000 / float64(p.RateCPU), "core-hours"
 }
 
-// figure has three digits that count.
+// figure has three digits that count, and no exponent.
 func figure(n float64) string {
-	if n >= 100 {
+	switch {
+	case n >= 100:
 		return strconv.FormatFloat(n, 'f', 0, 64)
+	case n > 0 && n < 0.001:
+		return "under 0.001"
 	}
 	return strconv.FormatFloat(n, 'g', 3, 64)
 }

@@ -46,8 +46,12 @@ type Config struct {
 	Pin     bool   `koanf:"pin" doc:"tie tasks to their cores"`
 	Memory  string `koanf:"memory" doc:"memory to use, such as 8Gi; 0 = all"`
 
+	Labels   []string       `koanf:"labels" doc:"KEY=VALUE that jobs may select this site's machines by, beside site, handler, os and arch"`
+	Handlers HandlersConfig `koanf:"handlers"`
+
 	Commands  bool            `koanf:"commands" doc:"run bare commands as processes of this machine; false = jobs with an image only"`
 	Container ContainerConfig `koanf:"container"`
+	Kube      KubeConfig      `koanf:"kube"`
 
 	MinFree string `koanf:"min_free" doc:"take no new jobs while data_dir's file system has less free; 0 = always take them"`
 
@@ -86,7 +90,8 @@ type ArchiveConfig struct {
 func DefaultConfig() Config {
 	return Config{
 		DataDir: "data", HTTP: "127.0.0.1:7700", Peer: "127.0.0.1:7701", Gossip: "127.0.0.1:7702", Join: []string{}, HTTPNames: []string{}, Profile: "lan", Coordination: onRaft,
-		Commands: true, Container: defaultContainer(),
+		Commands: true, Container: defaultContainer(), Kube: defaultKube(),
+		Labels: []string{}, Handlers: defaultHandlers(),
 		Memory: "0", MinFree: "256Mi", StopWait: 15 * time.Second, LogLevel: "info", LogFormat: "console",
 		TaskLogs: TaskLogsConfig{Keep: 24 * time.Hour, MaxBytes: "4Gi", MaxCount: 10_000, Each: "64Mi"},
 		Archive:  ArchiveConfig{Scope: "own", Keep: 400 * 24 * time.Hour, MaxBytes: "256Mi"},
@@ -131,7 +136,13 @@ func (c Config) Validate() error {
 	if err := c.checkKept(); err != nil {
 		return err
 	}
+	if err := c.checkTerms(); err != nil {
+		return err
+	}
 	if err := c.checkContainer(); err != nil {
+		return err
+	}
+	if err := c.checkKube(); err != nil {
 		return err
 	}
 	if err := checkPProf(c.PProf); err != nil {

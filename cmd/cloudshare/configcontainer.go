@@ -33,8 +33,8 @@ func defaultContainer() ContainerConfig {
 func (c Config) checkContainer() error {
 	all := len(books.AllowedCPUs())
 	switch k := c.Container; {
-	case k.Engine == "" && !c.Commands:
-		return usage("commands is false and container.engine is empty: nothing could run; name an engine, or drop commands")
+	case k.Engine == "" && c.Kube.Cluster == "" && !c.Commands:
+		return usage("commands is false, container.engine and kube.cluster are empty: nothing could run; name an engine or a cluster, or drop commands")
 	case k.Engine == "":
 		return nil
 	case k.Cores < 0:

@@ -10,6 +10,7 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/books"
 	"github.com/cloudshare/cloudshare/executor/container"
+	"github.com/cloudshare/cloudshare/executor/kube"
 	"github.com/cloudshare/cloudshare/executor/local"
 )
 
@@ -28,6 +29,12 @@ func openHandlers(cfg Config, federation uuid.UUID, log zerolog.Logger) (out []e
 			c := cfg.container(federation.String())
 			c.Logger = log
 			return container.Open(c)
+		}},
+		{cfg.Kube.Cluster != "", func() (executor.Handler, error) {
+			c := cfg.kube(federation.String())
+			c.Logger = log
+			kube.CaptureLogs(log)
+			return kube.Open(c)
 		}},
 	} {
 		if !kind.wanted {

@@ -95,7 +95,7 @@ func (p *brokerParts) start(ctx context.Context, cfg Config, log zerolog.Logger)
 	exposure.ReserveCores = int64(cfg.Reserve)
 	p.broker, err = node.New(node.Config{
 		Site: cfg.Site, Node: id, Version: version, Exposure: exposure, KillGrace: cfg.timing().Grace, Disk: cfg.disk(),
-		Journal: p.journal, Replica: replica, Log: p.log, Handlers: p.handlers,
+		Journal: p.journal, Replica: replica, Log: p.log, Handlers: p.handlers, Terms: cfg.terms(),
 		Genesis: genesis(p.log.Federation(), cfg.timing()), Logger: log,
 		Hints: p.hints, Registered: func(n uint64) {
 			if cause := p.hints.gossip.UpdateIncarnation(n); cause != nil {

@@ -3,7 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -32,16 +34,37 @@ func simple[T any](a *app, use, short, example string, ask func(cmd *cobra.Comma
 }
 
 func (a *app) sitesCommand() *cobra.Command {
-	return simple(a, "sites", "List the sites of the federation", "  cloudshare sites",
+	var machines bool
+	cmd := simple(a, "sites", "List the sites of the federation", "  cloudshare sites\n  cloudshare sites --machines",
 		func(cmd *cobra.Command, c *client.Client) (wire.List[wire.Site], error) {
 			return c.Sites(cmd.Context())
 		},
 		func(w io.Writer, l wire.List[wire.Site]) {
+			if machines {
+				showMachines(w, l)
+				return
+			}
 			row(w, "SITE", "STATE", "VOTER", "CORES", "LENT", "ASSIGNED", "HOME", "HTTP")
 			for _, s := range l.Items {
 				row(w, s.ID, s.State, yes(s.Voter), s.Capacity.CPU, s.Exposed.CPU, s.Assigned.CPU, s.Home.CPU, s.Addresses.HTTP)
 			}
 		})
+	cmd.Flags().BoolVar(&machines, "machines", false, "the machines that they lend, with the labels that jobs may select by")
+	return cmd
+}
+
+// showMachines lists what is lent now.
+func showMachines(w io.Writer, l wire.List[wire.Site]) {
+	row(w, "SITE", "MACHINE", "LENT", "FREE", "RUNS", "LABELS")
+	for _, s := range l.Items {
+		for _, m := range s.Machines {
+			var labels []string
+			for _, key := range slices.Sorted(maps.Keys(m.Labels)) {
+				labels = append(labels, key+"="+m.Labels[key])
+			}
+			row(w, s.ID, m.Name, m.Exposed.CPU, m.Free.CPU, strings.Join(m.Runs, ","), strings.Join(labels, ","))
+		}
+	}
 }
 
 func yes(b bool) string {

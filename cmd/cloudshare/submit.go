@@ -79,6 +79,7 @@ func specFlags(f *pflag.FlagSet) {
 	f.StringArray("label", nil, "`KEY=VALUE` (may be repeated)")
 	f.StringSlice("only", nil, "run on these `SITES` only")
 	f.StringSlice("not", nil, "never run on these `SITES`")
+	f.StringArray("select", nil, "run on machines with such labels only: `SELECTOR`, e.g. gpu=a100, gpu!=v100, 'zone in (a,b)', gpu or !gpu (may be repeated)")
 }
 
 // specPaths are where the flags stand in a job's JSON.
@@ -86,7 +87,7 @@ var specPaths = map[string]string{
 	"name": "name", "image": "image", "env": "env", "count": "count", "timeout": "timeout",
 	"cpu": "resources.cpu", "memory": "resources.memory", "gpu": "resources.gpu",
 	"max-attempts": "retry.max_attempts", "on-loss": "retry.on_loss", "priority": "priority",
-	"label": "labels", "only": "sites.only", "not": "sites.not",
+	"label": "labels", "only": "sites.only", "not": "sites.not", "select": "selectors",
 }
 
 // specOf builds a job's JSON of the flags given; the broker knows the defaults
@@ -134,6 +135,9 @@ func flagValue(f *pflag.FlagSet, flag *pflag.Flag) (any, error) {
 		if err != nil {
 			return nil, err
 		}
+		if flag.Name == "select" {
+			return splitSelectors(pairs), nil
+		}
 		m := map[string]string{}
 		for _, pair := range pairs {
 			k, v, ok := strings.Cut(pair, "=")
@@ -145,6 +149,25 @@ func flagValue(f *pflag.FlagSet, flag *pflag.Flag) (any, error) {
 		return m, nil
 	}
 	return flag.Value.String(), nil
+}
+
+// splitSelectors takes texts of several apart: at commas, but for those between
+// parentheses.
+func splitSelectors(texts []string) (list []string) {
+	for _, text := range texts {
+		from, inside := 0, false
+		for i, c := range text {
+			switch {
+			case c == '(' || c == ')':
+				inside = c == '('
+			case c == ',' && !inside:
+				list = append(list, text[from:i])
+				from = i + 1
+			}
+		}
+		list = append(list, text[from:])
+	}
+	return list
 }
 
 // submit sends one job, or the documents of a file.

@@ -1,13 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -112,37 +109,10 @@ func (l *listeners) connect(ctx context.Context, s *testbed.Site, clients, jobs 
 
 // listen notes when it hears of each job; ready is called once.
 func listen(ctx context.Context, transport http.RoundTripper, s *testbed.Site, heard map[string]time.Time, jobs int, ready func()) error {
-	isReady := sync.OnceFunc(ready)
-	defer isReady()
-	u := s.URL.JoinPath("/v1/events")
-	u.RawQuery = "kind=job.submitted"
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
-	if err != nil {
-		return err
-	}
-	res, err := transport.RoundTrip(req)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("GET /v1/events: %s", res.Status)
-	}
-	for in := bufio.NewScanner(res.Body); len(heard) < jobs && in.Scan(); {
-		data, ok := strings.CutPrefix(in.Text(), "data: ")
-		if !ok {
-			continue
-		}
-		isReady() // the first one is the hello
-		var e struct{ Job string }
-		if err := json.Unmarshal([]byte(data), &e); err != nil {
-			return err
-		}
-		if e.Job != "" {
-			heard[e.Job] = time.Now()
-		}
-	}
-	return nil
+	return follow(ctx, transport, s, "kind=job.submitted", ready, func(e event) bool {
+		heard[e.Job] = time.Now()
+		return len(heard) < jobs
+	})
 }
 
 // hear waits for the streams, a while at most, and returns how long after its

@@ -139,34 +139,24 @@ func runArray(ctx context.Context, s *testbed.Site) error {
 
 // runBag runs n tasks of one job.
 func runBag(ctx context.Context, s *testbed.Site, n int, command ...string) error {
-	a, err := s.Submit(ctx, testbed.Spec{Command: command, Count: n})
-	if err != nil {
-		return err
-	}
-	_, err = s.AwaitJob(ctx, a.ID, "succeeded")
-	return err
+	return untilEnded(ctx, s, func() ([]string, error) {
+		a, err := s.Submit(ctx, testbed.Spec{Command: command, Count: n})
+		return []string{a.ID}, err
+	})
 }
 
 func runSeparate(ctx context.Context, s *testbed.Site) error {
-	spec := testbed.Spec{Command: []string{"/bin/true"}, Labels: map[string]string{"bench": "separate"}}
-	lines := bytes.Repeat(append(mustJSON(spec), '\n'), shortTasks)
-	if n, err := s.SubmitLines(ctx, lines); err != nil || len(n) != shortTasks {
-		return fmt.Errorf("submit: %d of %d accepted: %w", len(n), shortTasks, err)
-	}
-	return testbed.Await(ctx, "all separate jobs", func() error {
-		for _, state := range []string{"queued", "running"} {
-			left, err := s.Jobs(ctx, "label=bench%3Dseparate&limit=1&state="+state)
-			if err != nil {
-				return err
-			}
-			if len(left) > 0 {
-				return fmt.Errorf("%s is %s", left[0].ID, state)
+	lines := bytes.Repeat(append(mustJSON(testbed.Spec{Command: []string{"/bin/true"}}), '\n'), shortTasks)
+	return untilEnded(ctx, s, func() (ids []string, err error) {
+		answers, err := s.SubmitLines(ctx, lines)
+		for _, a := range answers {
+			if a.ID != "" {
+				ids = append(ids, a.ID)
 			}
 		}
-		done, err := s.Jobs(ctx, "label=bench%3Dseparate&limit=1000&state=succeeded")
-		if err == nil && len(done) != shortTasks {
-			err = fmt.Errorf("%d of %d succeeded", len(done), shortTasks)
+		if err != nil || len(ids) != shortTasks {
+			err = fmt.Errorf("submit: %d of %d accepted: %w", len(ids), shortTasks, err)
 		}
-		return err
+		return ids, err
 	})
 }

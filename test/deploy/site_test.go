@@ -31,10 +31,11 @@ const namespace = "federation"
 // release is a site that Helm has installed.
 type release struct {
 	*testbed.Site
-	t    *testing.T
-	c    *cluster.Cluster
-	pod  string
-	args []string
+	t     *testing.T
+	c     *cluster.Cluster
+	pod   string
+	ports map[string]string
+	args  []string
 }
 
 // limit of one wait.
@@ -50,12 +51,22 @@ func (r *release) helm(args ...string) string {
 	return out
 }
 
+// set adds values; variables of the environment are text even if they look like
+// numbers.
+func (r *release) set(values ...string) {
+	for _, v := range values {
+		flag := "--set"
+		if strings.HasPrefix(v, "env[") {
+			flag = "--set-string"
+		}
+		r.args = append(r.args, flag, v)
+	}
+}
+
 // deploy installs or upgrades the release, with more values than it has.
 func (r *release) deploy(command string, values ...string) string {
 	r.t.Helper()
-	for _, v := range values {
-		r.args = append(r.args, "--set", v)
-	}
+	r.set(values...)
 	return r.helm(append([]string{command, r.Name, chart}, r.args...)...)
 }
 
@@ -94,6 +105,7 @@ func (r *release) ready(generation int64) {
 		}
 		return err
 	})
+	r.URL.Host = net.JoinHostPort(r.address(), r.ports["http"]) // another one after each start
 	must(r.t, r.Ready(r.t.Context()))
 }
 
@@ -119,40 +131,18 @@ func volume(t *testing.T, c *cluster.Cluster, claim string) {
 // newRelease has its volume and ports, and the image on the node.
 func newRelease(t *testing.T, c *cluster.Cluster, name string, values ...string) *release {
 	t.Helper()
-	r := &release{t: t, c: c, pod: name + "-0", Site: &testbed.Site{Name: name, URL: &url.URL{Scheme: "http"}}}
+	r := &release{t: t, c: c, pod: name + "-0", ports: map[string]string{}, Site: &testbed.Site{Name: name, URL: &url.URL{Scheme: "http"}}}
 	image := os.Getenv("CLOUDSHARE_IMAGE_TAG")
 	r.args = []string{"--set", "image.tag=" + image[strings.LastIndexByte(image, ':')+1:], "--set", "image.pullPolicy=Never"}
 	for _, key := range []string{"http", "peer", "gossip"} {
 		addr, err := testbed.FreeAddress()
 		must(t, err)
 		_, port, _ := net.SplitHostPort(addr)
-		values = append(values, "ports."+key+"="+port)
-		if key == "http" {
-			r.URL.Host = port
-		}
+		values, r.ports[key] = append(values, "ports."+key+"="+port), port
 	}
-	for _, v := range values {
-		r.args = append(r.args, "--set", v)
-	}
+	r.set(values...)
 	volume(t, c, "data-"+r.pod)
 	return r
-}
-
-// asked is the site at an address.
-func (r *release) asked(address string) { r.URL.Host = net.JoinHostPort(address, r.URL.Host) }
-
-// addressOf a node.
-func addressOf(t *testing.T, c *cluster.Cluster, name string) string {
-	t.Helper()
-	n, err := c.Client().CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
-	must(t, err)
-	for _, a := range n.Status.Addresses {
-		if a.Type == corev1.NodeInternalIP {
-			return a.Address
-		}
-	}
-	t.Fatalf("node %s has no address: %+v", name, n.Status.Addresses)
-	return ""
 }
 
 // TestSites: the chart on a real kubelet. One site founds a federation and runs a
@@ -174,12 +164,10 @@ func TestSites(t *testing.T) {
 	must(t, c.Namespace(t.Context(), namespace))
 	api, err := url.Parse(c.Config().Host)
 	must(t, err)
-	address := addressOf(t, c, "real-1")
 
 	a := newRelease(t, c, "cloudshare-a", "site=a", "insecure=true", "federation.bootstrap=true", "network.mode=host",
 		"kube.namespace=tasks", "kube.createNamespace=true", "kube.threshold=0", "resources.requests.cpu=10m",
 		"env[0].name=KUBERNETES_SERVICE_HOST", "env[0].value="+api.Hostname(), "env[1].name=KUBERNETES_SERVICE_PORT", "env[1].value="+api.Port())
-	a.asked(address)
 	notes := a.deploy("install")
 	for _, want := range []string{"NO TRANSPORT SECURITY YET: the broker runs with --insecure", "federation.join: [NODE-ADDRESS:", "--set federation.bootstrap=false", "--set onStop=forget"} {
 		if !strings.Contains(notes, want) {
@@ -196,10 +184,9 @@ func TestSites(t *testing.T) {
 	}
 	a.runs("echo from $CLOUDSHARE_SITE")
 
-	b := newRelease(t, c, "cloudshare-b", "site=b", "insecure=true", "federation.join={"+net.JoinHostPort(address, a.peer())+"}",
+	b := newRelease(t, c, "cloudshare-b", "site=b", "insecure=true", "federation.join={"+net.JoinHostPort(a.address(), a.ports["peer"])+"}",
 		"network.advertise=$(POD_IP)", "kube.enabled=false", "config.commands=true", "config.cores=1", "resources.requests.cpu=10m")
 	b.deploy("install")
-	b.asked(b.podAddress())
 	b.ready(1)
 	b.deploy("upgrade", "onStop=forget")
 	b.ready(2)
@@ -216,19 +203,8 @@ func TestSites(t *testing.T) {
 	a.leavesOnlyItsClaim()
 }
 
-// peer is the port for other brokers.
-func (r *release) peer() string {
-	for _, v := range r.args {
-		if port, ok := strings.CutPrefix(v, "ports.peer="); ok {
-			return port
-		}
-	}
-	r.t.Fatal("no port")
-	return ""
-}
-
-// podAddress waits until the pod has one.
-func (r *release) podAddress() (address string) {
+// address waits until the pod has one, that of its node in host mode.
+func (r *release) address() (address string) {
 	r.await("an address", func() error {
 		p, err := r.c.Client().CoreV1().Pods(namespace).Get(r.t.Context(), r.pod, metav1.GetOptions{})
 		if address = p.Status.PodIP; err == nil && address == "" {

@@ -131,14 +131,13 @@ func (h *Handler) lostEngine() {
 func (h *Handler) setAway(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	select {
-	case <-h.up:
+	wasUp, first := isClosed(h.up), !isClosed(h.looked)
+	if wasUp {
 		h.up = make(chan struct{})
 		h.attempts.Events.Put(executor.Event{Capacity: true})
-		if !errors.Is(err, books.ErrClosed) {
-			h.cfg.Logger.Warn().Err(err).Msg("the container engine is away: what runs goes on, nothing is started until it is back")
-		}
-	default:
+	}
+	if (wasUp || first) && !errors.Is(err, books.ErrClosed) {
+		h.cfg.Logger.Warn().Err(err).Msg("the container engine is away: what runs goes on, nothing is started until it is back")
 	}
 	h.away = err
 	h.answered()
@@ -146,9 +145,16 @@ func (h *Handler) setAway(err error) {
 
 // answered: it is known whether the engine is there. REQUIRES: h.mu held.
 func (h *Handler) answered() {
-	select {
-	case <-h.looked:
-	default:
+	if !isClosed(h.looked) {
 		close(h.looked)
+	}
+}
+
+func isClosed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
 	}
 }

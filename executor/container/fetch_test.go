@@ -36,6 +36,15 @@ func TestFetch(t *testing.T) {
 			if res := r.end(again); res.ExitCode != 0 || r.output(again) != "yes\n" {
 				t.Errorf("got %+v and %q", res, r.output(again))
 			}
+			registry.Overloaded.Store(true)
+			passing := r.start(r.task(registry.Address+"/task:2", "true"))
+			r.hear("the next try", func() bool {
+				return strings.Contains(r.doing[passing], "503") && strings.Contains(r.doing[passing], "tried again in")
+			})
+			registry.Overloaded.Store(false)
+			if res := r.end(passing); res.ExitCode != 0 {
+				t.Errorf("a registry that is overloaded for a moment: got %+v", res)
+			}
 			absent := r.start(r.task(registry.Address+"/absent:1", "true"))
 			if res := r.end(absent); res.Cause != executor.NoStart || !strings.Contains(res.Detail, "/absent:1") {
 				t.Errorf("absent: got %+v", res)

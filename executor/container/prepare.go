@@ -22,10 +22,50 @@ var errStopped = errors.New("stopped")
 // container was started; then another site may have it.
 const maxAway = 30 * time.Second
 
+// maxFetching is how long after its first failure an image is asked for again, with
+// growing pauses; then another site may try. Podman has tried several times before
+// it says so.
+const maxFetching = 8 * time.Second
+
 // fetch gets an image and fills in what the order leaves to it.
 func (h *Handler) fetch(w *work, ref books.ImageName, o *box.Order) error {
 	ctx, cancel := h.abortable(w)
 	defer cancel()
+	var failing time.Time // since when; zero = not yet
+	for pause := time.Second; ; {
+		err := h.fetchOnce(ctx, w, ref, o)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if errors.Is(err, engine.ErrAway) {
+			if wait := h.awaitEngine(w); wait == nil {
+				continue
+			} else if !errors.Is(wait, context.DeadlineExceeded) {
+				return wait
+			}
+			return &noImage{ref, err}
+		}
+		failed := &noImage{ref, err}
+		if failing.IsZero() {
+			failing = time.Now()
+		}
+		if failed.isWrong() || time.Since(failing)+pause > maxFetching {
+			return failed
+		}
+		h.note(w, fmt.Sprintf("fetching %v; tried again in %s", failed, pause))
+		select {
+		case <-time.After(pause):
+			pause *= 2
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (h *Handler) fetchOnce(ctx context.Context, w *work, ref books.ImageName, o *box.Order) error {
 	h.note(w, "fetching image "+ref.String())
 	latest := time.Now()
 	err := h.engine.Pull(ctx, ref.String(), func(p engine.Progress) {
@@ -34,20 +74,15 @@ func (h *Handler) fetch(w *work, ref books.ImageName, o *box.Order) error {
 			h.note(w, fetching(ref, p))
 		}
 	})
-	if err == nil {
-		var img engine.Image
-		if img, err = h.engine.Image(ctx, ref.String()); err == nil {
-			takeImage(o, img)
-			err = box.WriteOrder(w.dir, *o)
-		}
+	if err != nil {
+		return err
 	}
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return context.Cause(ctx)
-	case err != nil:
-		return &noImage{ref, err}
+	img, err := h.engine.Image(ctx, ref.String())
+	if err != nil {
+		return err
 	}
-	return nil
+	takeImage(o, img)
+	return box.WriteOrder(w.dir, *o)
 }
 
 // noImage: an image was not to be had.
@@ -172,19 +207,31 @@ func (h *Handler) unprepared(w *work, err error) executor.Result {
 	case errors.Is(err, errStopped):
 		return stoppedBefore(h.whyStopped(w))
 	case unfetched && image.isWrong(),
-		!unfetched && refused && (said.Status == http.StatusBadRequest || said.Status == http.StatusNotFound):
+		!unfetched && refused && (said.Status == http.StatusBadRequest || said.Status == http.StatusNotFound),
+		!unfetched && refused && h.cfg.User == "" && lacksUser(said.Message):
 		return executor.Result{Cause: executor.NoStart, ExitCode: 125, Detail: err.Error()}
 	}
 	h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("a task of a container could not be started here")
 	return lost("not started: " + err.Error())
 }
 
+// lacksUser: an image names a user that it does not have. Engines find out when
+// they start the container, and take it for an error of their own.
+func lacksUser(message string) bool {
+	return strings.Contains(message, "no matching entries in") || strings.Contains(message, "uids and gids must be in range")
+}
+
+// ownEnv keeps what an image says to programs of this kind from the first process;
+// the task's environment is made elsewhere.
+var ownEnv = []string{"GOMAXPROCS=1", "GOTRACEBACK=all", "GODEBUG=", "GOGC=", "GOMEMLIMIT="}
+
 // spec is the attempt's container.
 func (h *Handler) spec(w *work, ref books.ImageName, o box.Order) engine.Spec {
 	c, t := h.cfg, w.Task
 	s := engine.Spec{
 		Image: ref.String(), User: c.User, Labels: h.labels(t),
-		Entrypoint: []string{box.Run + "/" + box.Program}, Cmd: []string{box.Verb},
+		Entrypoint: []string{box.Run + "/" + box.Program}, Cmd: []string{box.Verb}, Env: ownEnv,
+		Healthcheck:     engine.Healthcheck{Test: []string{"NONE"}}, // the image's would run beside the task
 		NetworkDisabled: c.Network == "none",
 		HostConfig: engine.HostConfig{
 			Mounts: h.mountsOf(w), NetworkMode: c.Network,

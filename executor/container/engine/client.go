@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 )
@@ -98,13 +99,24 @@ func (c *Client) open(ctx context.Context, method, path string, query url.Values
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("%w at %s: %w", ErrAway, c.socket, cause(err))
+		return nil, fmt.Errorf("%w at %s: %w%s", ErrAway, c.socket, cause(err), remedy(err))
 	}
 	if resp.StatusCode >= 400 {
 		defer resp.Body.Close()
 		return nil, refusal(resp)
 	}
 	return resp.Body, nil
+}
+
+// remedy is what the operator can do about a socket that cannot be opened.
+func remedy(err error) string {
+	switch {
+	case errors.Is(err, os.ErrPermission):
+		return fmt.Sprintf(": let the broker's user (uid %d) into the group of the socket", os.Getuid())
+	case errors.Is(err, os.ErrNotExist):
+		return ": start the engine, or name its socket in container.engine"
+	}
+	return ""
 }
 
 // cause drops the made-up address from an error of the HTTP client.

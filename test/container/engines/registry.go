@@ -8,16 +8,19 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
-// Registry serves one image, "task", as registries do; engines fetch from the
+// Registry serves one image, "task" with the tags 1 and 2, as registries do; engines fetch from the
 // loopback without transport security.
 type Registry struct {
 	// Address is host:port.
 	Address string
 	// Hold, if it is not nil, keeps the image's layer back until it is closed.
 	Hold chan struct{}
+	// Overloaded has all requests answered with 503.
+	Overloaded atomic.Bool
 	// Asked is told of each request for the layer.
 	Asked chan struct{}
 }
@@ -66,10 +69,14 @@ func (r *Registry) serve(w http.ResponseWriter, q *http.Request, config, manifes
 			_, _ = w.Write(b)
 		}
 	}
+	if r.Overloaded.Load() {
+		http.Error(w, `{"errors":[{"code":"UNAVAILABLE","message":"overloaded"}]}`, http.StatusServiceUnavailable)
+		return
+	}
 	switch path := strings.TrimSuffix(q.URL.Path, "/"); {
 	case path == "/v2":
 		w.WriteHeader(http.StatusOK)
-	case path == "/v2/task/manifests/1", path == "/v2/task/manifests/"+digestOf(manifest):
+	case path == "/v2/task/manifests/1", path == "/v2/task/manifests/2", path == "/v2/task/manifests/"+digestOf(manifest):
 		reply(manifestType, manifest)
 	case path == "/v2/task/blobs/"+digestOf(config):
 		reply("application/octet-stream", config)

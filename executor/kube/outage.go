@@ -59,13 +59,13 @@ func (h *Handler) heard(kind string, err error) {
 
 // answered notes how a call fared, and returns its error.
 func (h *Handler) answered(err error) error {
-	silent := err != nil && isSilence(err)
+	silent := err != nil && (isSilence(err) || apierrors.IsUnauthorized(err))
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	was := h.away()
 	switch {
 	case silent && h.ctx.Err() == nil:
-		h.trouble[calls] = fmt.Errorf("the API server does not answer: %s", explain(err))
+		h.trouble[calls] = fmt.Errorf("the API server does not serve us: %s", explain(err))
 		if !h.probing {
 			h.probing = true
 			h.life.Add(1)
@@ -110,7 +110,7 @@ func (h *Handler) probe() {
 			return
 		case <-time.After(probeEach):
 		}
-		if err := h.api.alive(h.ctx); err == nil || !isSilence(err) {
+		if err := h.api.alive(h.ctx); err == nil || apierrors.IsForbidden(err) {
 			h.mu.Lock()
 			h.probing = false
 			h.mu.Unlock()

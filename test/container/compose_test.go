@@ -1,0 +1,98 @@
+//go:build container
+
+package container
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/cloudshare/cloudshare/test/container/engines"
+	"github.com/cloudshare/cloudshare/test/testbed"
+)
+
+// composition is deploy/compose/compose.yaml on an engine of its own.
+type composition struct {
+	*site // the first one
+	env   []string
+}
+
+// run has Docker Compose do something with it.
+func (c *composition) run(args ...string) {
+	c.t.Helper()
+	cmd := exec.CommandContext(c.t.Context(), "docker-compose", append([]string{"-p", "cloudshare", "-f", "../../deploy/compose/compose.yaml"}, args...)...)
+	cmd.Env = c.env
+	if out, err := cmd.CombinedOutput(); err != nil {
+		c.t.Fatalf("docker-compose %q: %v (apt-get install docker-compose)\n%s", args, err, out)
+	}
+}
+
+// allAlive waits until the first site sees all three.
+func (c *composition) allAlive() {
+	c.t.Helper()
+	c.await("three sites", func() error {
+		for _, name := range []string{"a", "b", "c"} {
+			i, err := c.Info(c.t.Context(), name)
+			if err == nil && i.State != "alive" {
+				err = fmt.Errorf("%s is %s", name, i.State)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// TestCompose: the three sites of deploy/compose find each other, share a bag of
+// tasks, which are containers, and find each other again under other addresses.
+func TestCompose(t *testing.T) {
+	e := engines.Start(t, engines.Docker)
+	image := loadImage(t, e)
+	c := &composition{site: &site{t: t, Site: &testbed.Site{Name: "a", Dir: t.TempDir(), URL: &url.URL{Scheme: "http"}}}}
+	c.env = append(os.Environ(), "DOCKER_HOST="+e.Address, "CLOUDSHARE_SOCKET="+strings.TrimPrefix(e.Address, "unix://"),
+		"CLOUDSHARE_DATA="+c.Dir, "CLOUDSHARE_VERSION="+image[strings.LastIndexByte(image, ':')+1:])
+	for _, key := range []string{"CLOUDSHARE_PORT_A", "CLOUDSHARE_PORT_B", "CLOUDSHARE_PORT_C"} {
+		addr := free(t)
+		_, port, _ := net.SplitHostPort(addr)
+		c.env = append(c.env, key+"="+port)
+		if key == "CLOUDSHARE_PORT_A" {
+			c.URL.Host = addr
+		}
+	}
+	c.run("up", "-d")
+	c.allAlive()
+	bag := shell("echo from $CLOUDSHARE_SITE; sleep 2")
+	bag["count"] = 4
+	id := c.submit(bag)
+	c.job(id, "succeeded")
+	tasks, err := c.Tasks(t.Context(), id)
+	must(t, err)
+	sites := map[string]bool{}
+	for _, task := range tasks {
+		sites[task.Site] = true
+	}
+	if len(sites) < 2 {
+		t.Errorf("all ran at %v", sites)
+	}
+	c.run("down")
+	left, err := e.Call(t.Context(), http.MethodGet, "/v1.41/networks", nil)
+	must(t, err)
+	var networks []struct{ Name string }
+	must(t, json.Unmarshal(left, &networks))
+	for _, n := range networks {
+		if strings.HasPrefix(n.Name, "cloudshare") {
+			t.Errorf("down leaves network %s", n.Name)
+		}
+	}
+	c.run("up", "-d")
+	c.allAlive()
+	c.job(id, "succeeded")
+	c.run("down")
+}

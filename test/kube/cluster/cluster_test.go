@@ -40,6 +40,7 @@ func TestMain(m *testing.M) {
 // TestAPIServerKilled: it comes back at its address with its data, and a test sees
 // what it said.
 func TestAPIServerKilled(t *testing.T) {
+	t.Parallel()
 	c := Start(t)
 	must(t, c.Namespace(t.Context(), "kept"))
 	look := func() error {
@@ -127,13 +128,13 @@ func TestFakeNodes(t *testing.T) {
 		}
 		return container
 	}
-	job(t, c, "forever", fake("FAKE_RUNS=forever"))
-	job(t, c, "at-once", fake())
-	job(t, c, "fails", fake("OTHER=1", "FAKE_EXIT=42", "FAKE_RUNS=2s"))
-	if p, end := ended(t, c, "at-once"); p.Status.Phase != corev1.PodSucceeded || end.ExitCode != 0 {
+	job(t, first[1], "forever", fake("FAKE_RUNS=forever"))
+	job(t, first[0], "at-once", fake())
+	job(t, first[0], "fails", fake("OTHER=1", "FAKE_EXIT=42", "FAKE_RUNS=2s"))
+	if p, end := ended(t, "at-once"); p.Status.Phase != corev1.PodSucceeded || end.ExitCode != 0 {
 		t.Errorf("%s with exit %d", p.Status.Phase, end.ExitCode)
 	}
-	p, end := ended(t, c, "fails")
+	p, end := ended(t, "fails")
 	if p.Status.Phase != corev1.PodFailed || end.ExitCode != 42 || end.Reason != "Error" {
 		t.Errorf("%s with exit %d, %s", p.Status.Phase, end.ExitCode, end.Reason)
 	}
@@ -141,7 +142,7 @@ func TestFakeNodes(t *testing.T) {
 		t.Errorf("it ran for %s", ran)
 	}
 	fakes(t, 1)
-	pod(t, c, "forever", "runs", running)
+	pod(t, "forever", "runs", running)
 	c.Kwok().Kill()
 	must(t, c.AwaitNodes(t.Context(), map[string]bool{first[0]: false, first[1]: false}))
 	must(t, c.Kwok().Start(t.Context()))

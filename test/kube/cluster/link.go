@@ -1,11 +1,13 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -31,7 +33,7 @@ type link struct {
 	shut  bool
 }
 
-// connect makes the network of the first real node.
+// connect makes the network of the first real node. REQUIRES: c.mu held.
 func (c *Cluster) connect() error {
 	if c.link != nil {
 		return nil
@@ -41,8 +43,11 @@ func (c *Cluster) connect() error {
 	if err := os.WriteFile(c.path("bridge"), []byte(l.bridge), 0o600); err != nil { // for .ci/sweep
 		return err
 	}
+	// An address of its own: else it is that of one of the pods' ends, and changes
+	// under the other pods when that one goes.
+	mac := fmt.Sprintf("02:%02x:%02x:%02x:%02x:01", rand.IntN(256), rand.IntN(256), rand.IntN(256), rand.IntN(256))
 	for _, args := range [][]string{
-		{"link", "add", l.bridge, "type", "bridge"},
+		{"link", "add", l.bridge, "address", mac, "type", "bridge"},
 		{"address", "add", c.net.bridge.String() + "/24", "dev", l.bridge},
 		{"address", "add", c.net.api.String() + "/32", "dev", l.bridge},
 		{"link", "set", l.bridge, "up"},
@@ -60,8 +65,7 @@ func (c *Cluster) connect() error {
 	return c.writeCNI()
 }
 
-// writeCNI writes how pods are connected to it. Its name is the cluster's: by it
-// the notes are found that the plugins' library makes elsewhere.
+// writeCNI writes how pods are connected to it.
 func (c *Cluster) writeCNI() error {
 	if err := os.Mkdir(c.path("cni"), 0o700); err != nil {
 		return err
@@ -138,10 +142,13 @@ func (l *link) remove() error {
 	return nil
 }
 
-// forgetCNI removes the notes on pods that ended without their plugins.
+// forgetCNI removes the notes on pods that ended without their plugins: those on
+// their networks' namespaces, which are in the cluster's folder.
 func (c *Cluster) forgetCNI() {
-	notes, _ := filepath.Glob("/var/lib/cni/results/" + c.name + "-*")
+	notes, _ := filepath.Glob("/var/lib/cni/results/*")
 	for _, n := range notes {
-		_ = os.Remove(n) // another end of it may have
+		if b, err := os.ReadFile(n); err == nil && bytes.Contains(b, []byte(c.Dir+"/")) {
+			_ = os.Remove(n) // another end of it may have
+		}
 	}
 }

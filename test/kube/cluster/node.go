@@ -44,14 +44,8 @@ func (c *Cluster) AddNode(ctx context.Context, name string) (*Node, error) {
 	if os.Getuid() != 0 {
 		return nil, ErrNotRoot
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.connect(); err != nil {
-		return nil, err
-	}
 	n := &Node{Name: name, c: c, dir: c.path(name), cgroup: filepath.Join(c.name, name)}
-	c.nodes = append(c.nodes, n)
-	if err := errors.Join(os.Mkdir(n.dir, 0o700), n.makeCgroups(), n.configureContainerd(), n.configureKubelet()); err != nil {
+	if err := n.prepare(); err != nil {
 		return nil, fmt.Errorf("prepare node %s: %w", name, err)
 	}
 	if err := n.Containerd.Start(ctx); err != nil {
@@ -67,6 +61,17 @@ func (c *Cluster) AddNode(ctx context.Context, name string) (*Node, error) {
 		return nil, fmt.Errorf("%w\n%s", err, n.Kubelet.Log(30))
 	}
 	return n, nil
+}
+
+// prepare makes what the node's processes need; from then on Close ends it.
+func (n *Node) prepare() error {
+	n.c.mu.Lock()
+	defer n.c.mu.Unlock()
+	if err := n.c.connect(); err != nil {
+		return err
+	}
+	n.c.nodes = append(n.c.nodes, n)
+	return errors.Join(os.Mkdir(n.dir, 0o700), n.makeCgroups(), n.configureContainerd(), n.configureKubelet())
 }
 
 // importBase puts the busybox there, and what holds a pod.

@@ -23,16 +23,19 @@ import (
 
 const space = metav1.NamespaceDefault
 
-// job makes a Job of one pod whose container is as a test wants it.
-func job(t *testing.T, c *Cluster, name string, container corev1.Container, more ...func(*corev1.PodSpec)) {
+// job makes a Job of one pod, at a node, whose container is as a test wants it.
+func job(t *testing.T, node, name string, container corev1.Container, more ...func(*corev1.PodSpec)) {
 	t.Helper()
 	var never int32
 	container.Name = "task"
-	spec := corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{container}}
+	spec := corev1.PodSpec{
+		RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{container},
+		NodeSelector: map[string]string{corev1.LabelHostname: node},
+	}
 	for _, m := range more {
 		m(&spec)
 	}
-	_, err := c.Client().BatchV1().Jobs(space).Create(t.Context(), &batchv1.Job{
+	_, err := plane.Client().BatchV1().Jobs(space).Create(t.Context(), &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       batchv1.JobSpec{BackoffLimit: &never, Template: corev1.PodTemplateSpec{Spec: spec}},
 	}, metav1.CreateOptions{})
@@ -44,11 +47,11 @@ func shell(script string) corev1.Container {
 }
 
 // pod waits until the Job's pod is as it should be.
-func pod(t *testing.T, c *Cluster, job string, what string, is func(*corev1.Pod) bool) *corev1.Pod {
+func pod(t *testing.T, job, what string, is func(*corev1.Pod) bool) *corev1.Pod {
 	t.Helper()
 	var last *corev1.Pod
 	await(t, job+" "+what, func() error {
-		list, err := c.Client().CoreV1().Pods(space).List(t.Context(), metav1.ListOptions{LabelSelector: "job-name=" + job})
+		list, err := plane.Client().CoreV1().Pods(space).List(t.Context(), metav1.ListOptions{LabelSelector: "job-name=" + job})
 		if err != nil {
 			return err
 		}
@@ -64,9 +67,9 @@ func pod(t *testing.T, c *Cluster, job string, what string, is func(*corev1.Pod)
 }
 
 // ended waits for the end of the Job's container.
-func ended(t *testing.T, c *Cluster, job string) (*corev1.Pod, *corev1.ContainerStateTerminated) {
+func ended(t *testing.T, job string) (*corev1.Pod, *corev1.ContainerStateTerminated) {
 	t.Helper()
-	p := pod(t, c, job, "has ended", func(p *corev1.Pod) bool {
+	p := pod(t, job, "has ended", func(p *corev1.Pod) bool {
 		s := p.Status.ContainerStatuses
 		return len(s) == 1 && s[0].State.Terminated != nil
 	})
@@ -75,9 +78,9 @@ func ended(t *testing.T, c *Cluster, job string) (*corev1.Pod, *corev1.Container
 
 func running(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodRunning }
 
-func said(t *testing.T, c *Cluster, pod string) string {
+func said(t *testing.T, pod string) string {
 	t.Helper()
-	b, err := c.Client().CoreV1().Pods(space).GetLogs(pod, &corev1.PodLogOptions{}).DoRaw(t.Context())
+	b, err := plane.Client().CoreV1().Pods(space).GetLogs(pod, &corev1.PodLogOptions{}).DoRaw(t.Context())
 	must(t, err)
 	return string(b)
 }
@@ -99,7 +102,7 @@ func must(t *testing.T, err error) {
 // node adds a real one to the shared cluster for one test.
 func node(t *testing.T) *Node {
 	t.Helper()
-	n, err := plane.AddNode(t.Context(), "real-1")
+	n, err := plane.AddNode(t.Context(), strings.ToLower(t.Name()))
 	must(t, err)
 	t.Cleanup(func() { must(t, plane.RemoveNodes(context.Background(), n.Name)) })
 	return n
@@ -108,28 +111,28 @@ func node(t *testing.T) *Node {
 // TestPodsRun on a kubelet: exit codes and their reasons, output, and the API
 // server as a pod sees it.
 func TestPodsRun(t *testing.T) {
-	c := plane
+	t.Parallel()
 	n := node(t)
 	t.Run("exit code", func(t *testing.T) {
-		job(t, c, "exits", shell("echo out; exit 3"))
-		p, end := ended(t, c, "exits")
-		if end.ExitCode != 3 || said(t, c, p.Name) != "out\n" {
-			t.Errorf("exit %d, %q", end.ExitCode, said(t, c, p.Name))
+		job(t, n.Name, "exits", shell("echo out; exit 3"))
+		p, end := ended(t, "exits")
+		if end.ExitCode != 3 || said(t, p.Name) != "out\n" {
+			t.Errorf("exit %d, %q", end.ExitCode, said(t, p.Name))
 		}
 	})
 	t.Run("out of memory", func(t *testing.T) {
 		greedy := shell("dd if=/dev/zero of=/dev/null bs=200M count=1")
 		greedy.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("32Mi")}
-		job(t, c, "greedy", greedy)
-		if _, end := ended(t, c, "greedy"); end.Reason != "OOMKilled" {
+		job(t, n.Name, "greedy", greedy)
+		if _, end := ended(t, "greedy"); end.Reason != "OOMKilled" {
 			t.Errorf("it ended by %s: %s", end.Reason, end.Message)
 		}
 	})
 	t.Run("no image", func(t *testing.T) {
-		job(t, c, "absent", corev1.Container{Image: "127.0.0.1:1/absent:1"})
-		pod(t, c, "absent", "waits for its image", func(p *corev1.Pod) bool {
+		job(t, n.Name, "absent", corev1.Container{Image: "127.0.0.1:1/absent:1"})
+		pod(t, "absent", "waits for its image", func(p *corev1.Pod) bool {
 			s := p.Status.ContainerStatuses
-			return len(s) == 1 && s[0].State.Waiting != nil && s[0].State.Waiting.Reason == "ImagePullBackOff"
+			return len(s) == 1 && s[0].State.Waiting != nil && s[0].State.Waiting.Reason == "ErrImagePull"
 		})
 	})
 	t.Run("the API from inside", func(t *testing.T) {
@@ -140,13 +143,13 @@ func TestPodsRun(t *testing.T) {
 			t.Fatalf("%v: %s", err, out)
 		}
 		must(t, n.ImportProgram(t.Context(), "cloudshare.test/probe:1", program))
-		_, err := c.ServiceAccount(t.Context(), space, "reader", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}})
+		_, err := plane.ServiceAccount(t.Context(), space, "reader", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}})
 		must(t, err)
 		for path, want := range map[string]string{"pods": "200 OK\n", "secrets": "403 Forbidden\n"} {
-			job(t, c, "asks-"+path, corev1.Container{Image: "cloudshare.test/probe:1", Args: []string{"/api/v1/namespaces/default/" + path}},
+			job(t, n.Name, "asks-"+path, corev1.Container{Image: "cloudshare.test/probe:1", Args: []string{"/api/v1/namespaces/default/" + path}},
 				func(s *corev1.PodSpec) { s.ServiceAccountName = "reader" })
-			if p, _ := ended(t, c, "asks-"+path); said(t, c, p.Name) != want {
-				t.Errorf("%s: %s", path, said(t, c, p.Name))
+			if p, _ := ended(t, "asks-"+path); said(t, p.Name) != want {
+				t.Errorf("%s: %s", path, said(t, p.Name))
 			}
 		}
 	})
@@ -154,16 +157,16 @@ func TestPodsRun(t *testing.T) {
 
 // TestKubeletKilled: what runs goes on, and its end is told afterwards.
 func TestKubeletKilled(t *testing.T) {
-	c := plane
+	t.Parallel()
 	n := node(t)
-	job(t, c, "goes-on", shell("sleep 4; exit 7"))
-	pod(t, c, "goes-on", "runs", running)
+	job(t, n.Name, "goes-on", shell("sleep 4; exit 7"))
+	pod(t, "goes-on", "runs", running)
 	n.Kubelet.Kill()
 	if got := n.Runs(); len(got) == 0 {
 		t.Error("the pod ended with the kubelet")
 	}
 	must(t, n.Kubelet.Start(t.Context()))
-	if _, end := ended(t, c, "goes-on"); end.ExitCode != 7 {
+	if _, end := ended(t, "goes-on"); end.ExitCode != 7 {
 		t.Errorf("exit %d", end.ExitCode)
 	}
 }
@@ -171,18 +174,18 @@ func TestKubeletKilled(t *testing.T) {
 // TestNodeVanishes: nothing of it runs on, it is soon not ready, and its pods
 // are deleted; with nobody there who could confirm that, they stay so.
 func TestNodeVanishes(t *testing.T) {
-	c := plane
+	t.Parallel()
 	n := node(t)
 	fakes(t, 1) // where every node is silent, Kubernetes blames itself
-	job(t, c, "unlucky", shell("sleep 1000"), func(s *corev1.PodSpec) { s.NodeSelector = map[string]string{corev1.LabelHostname: n.Name} })
-	pod(t, c, "unlucky", "runs", running)
+	job(t, n.Name, "unlucky", shell("sleep 1000"))
+	pod(t, "unlucky", "runs", running)
 	began := time.Now()
 	n.Vanish()
 	if got := n.Runs(); len(got) > 0 {
 		t.Errorf("these run on: %s", strings.Join(got, "; "))
 	}
-	must(t, c.AwaitNodes(t.Context(), map[string]bool{n.Name: false}))
+	must(t, plane.AwaitNodes(t.Context(), map[string]bool{n.Name: false}))
 	t.Logf("not ready after %s", time.Since(began))
-	pod(t, c, "unlucky", "is deleted", func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil })
+	pod(t, "unlucky", "is deleted", func(p *corev1.Pod) bool { return p.DeletionTimestamp != nil })
 	t.Logf("its pods deleted after %s", time.Since(began))
 }

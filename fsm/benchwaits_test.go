@@ -78,12 +78,7 @@ func (m *mill) run(b *testing.B, batch int) {
 	var took []time.Duration
 	for n := 0; n < b.N; n += batch {
 		size := min(batch, b.N-n)
-		cmds := m.completions(n, size)
-		for i := range cmds {
-			for k := range cmds[i].Body.(*Complete).Attempts {
-				cmds[i].Body.(*Complete).Attempts[k].RunMs = millRunMs
-			}
-		}
+		cmds := m.ends(n, size)
 		for i := range size {
 			x := m.s.sites[(n+i)%m.sites].name
 			cmds = append(cmds, m.cmd(x, &Submit{Jobs: []JobSpec{m.work(x, 1)}}))
@@ -96,6 +91,26 @@ func (m *mill) run(b *testing.B, batch int) {
 		b.StopTimer()
 	}
 	reportMedian(b, took, batch)
+}
+
+// ends has so many tasks end, of one site after another, each those that began first.
+func (m *mill) ends(from, n int) (cmds []Command) {
+	for i := range m.sites {
+		x := m.s.sites[(from+i)%m.sites]
+		slots := m.s.slotsOf(x, 0)
+		share := min(len(slots), (n+m.sites-1-i)/m.sites)
+		var ends []Ended
+		for _, slot := range slots[len(slots)-share:] {
+			a := m.s.attempts.get(slot)
+			j := m.s.jobs.get(a.seq)
+			id := JobID{m.s.sites[j.owner].name, j.num}
+			ends = append(ends, Ended{AttemptRef: AttemptRef{id, a.task, a.attempt, a.token}, RunMs: millRunMs})
+		}
+		if share > 0 {
+			cmds = append(cmds, m.cmd(x.name, &Complete{Attempts: ends}))
+		}
+	}
+	return cmds
 }
 
 // BenchmarkSwitch has a federation with so many jobs waiting begin to go by waits:

@@ -200,9 +200,9 @@ func TestFailedAndCancelledInOneEntry(t *testing.T) {
 	w.submit("a", j)
 	w.at(1000)
 	w.apply(w.cmd("b", &SiteLost{Site: "a", Incarnation: w.inc["a"], Term: w.term}))
-	back, then := w.registration("a", nil, nil), Command{}
+	back := w.registration("a", nil, nil)
 	w.inc["a"]++
-	then = w.cmd("a", &Cancel{Job: JobID{"a", j.Num}, Task: -1})
+	then := w.cmd("a", &Cancel{Job: JobID{"a", j.Num}, Task: -1})
 	for _, r := range w.apply(back, then) {
 		if r.Code != OK {
 			t.Fatalf("%+v", r)

@@ -129,37 +129,101 @@ func (f slots) drained(n, d, cores int64) Int128 {
 	return sum.Add(Mul64(last, rest-before))
 }
 
-// small bounds the numbers of drainedSmall, so that 64 bits hold their sums.
-const small = 1 << 61
+// Bounds of drainedSmall: of its numbers, so that 64 bits hold their sums, and of
+// how many lengths its times lie apart.
+const (
+	small     = 1 << 60
+	smallSpan = 8
+)
 
-// drainedSmall is drained for the usual: numbers of 64 bits, and times all within
-// one length of each other. Then cores start in one order, again and again: some whole
-// rounds, and a last one that the first cores take part in. It says whether it
-// was that.
+// drainedSmall is drained for the usual: numbers of 64 bits, and times that lie some
+// lengths apart. It says whether it was that.
 //
 // REQUIRES: cores is f.capacity().
 func (f slots) drainedSmall(n, d, cores int64) (Int128, bool) {
-	first := f[0].At
-	if f[len(f)-1].At-first > d || n/cores > small/d-4 || (n/cores+4)*d > small/max(n, cores) {
+	first, span := f[0].At, f[len(f)-1].At-f[0].At
+	if span > smallSpan*d || n/cores > small/d-2*smallSpan || (n/cores+2*smallSpan)*d > small/max(n, cores) {
 		return Int128{}, false
 	}
-	rounds, rest := n/cores, n%cores
+	sum := int64(0)
+	if span > d {
+		sum = f.drainedRuns(n, d)
+	} else {
+		sum = f.drainedRound(n, d, cores)
+	}
+	return Mul64(first, n).Add(Int64(sum)), true
+}
+
+// drainedRound is the sum of starts since the first time if all times lie within one
+// length. Then cores start in one order, again and again: some whole rounds, and a
+// last one that the first cores take part in.
+func (f slots) drainedRound(n, d, cores int64) int64 {
+	first, rounds, rest := f[0].At, n/cores, n%cores
 	sum := rest * rounds * d
 	if rounds > 0 {
-		sum += rounds*f.moment(first) + cores*(rounds*(rounds-1)/2)*d
+		for i := range f {
+			sum += rounds * (f[i].At - first) * f[i].Cores
+		}
+		sum += cores * (rounds * (rounds - 1) / 2) * d
 	}
 	for i := 0; rest > 0; i++ {
 		c := min(rest, f[i].Cores)
 		sum += c * (f[i].At - first)
 		rest -= c
 	}
-	return Mul64(first, n).Add(Int64(sum)), true
+	return sum
 }
 
-// moment is the sum of when cores become free, since a time.
-func (f slots) moment(since int64) (sum int64) {
-	for i := range f {
-		sum += (f[i].At - since) * f[i].Cores
+// drainedRuns is the sum of starts since the first time if the times lie at most
+// smallSpan lengths apart. Up to the level, earlier cores start more often; slots that start
+// equally often come in order, so the last starts are those of a few ordered runs.
+func (f slots) drainedRuns(n, d int64) (sum int64) {
+	first, need, group, at := f[0].At, n*d, int64(0), 0 // as level
+	for ; at < len(f) && (at == 0 || need > (f[at].At-first)*group); at++ {
+		group += f[at].Cores
+		need += (f[at].At - first) * f[at].Cores
+	}
+	var all [smallSpan + 2]run
+	runs, upTo, rounds := all[:0], need/group-d, int64(-1)
+	for i := range at {
+		t, k := f[i].At-first, int64(0)
+		if t <= upTo {
+			k = roundsBy(t, upTo, d)
+			n -= k * f[i].Cores
+			sum += f[i].Cores * (k*t + d*(k*(k-1)/2))
+		}
+		if k != rounds {
+			runs, rounds = append(runs, run{next: t + k*d, at: i}), k
+		}
+		runs[len(runs)-1].end = i + 1
+	}
+	for n > 0 {
+		r := 0
+		for i := range runs {
+			if runs[i].next < runs[r].next {
+				r = i
+			}
+		}
+		c := min(n, f[runs[r].at].Cores)
+		sum += c * runs[r].next
+		n -= c
+		runs[r].advance(f)
 	}
 	return sum
+}
+
+// run is some slots in order, [at, end), that all start next by the same time after
+// they are free.
+type run struct {
+	next    int64 // start of the slot at
+	at, end int
+}
+
+// advance goes to the run's next slot.
+func (r *run) advance(f slots) {
+	if r.at++; r.at == r.end {
+		r.next = small
+		return
+	}
+	r.next += f[r.at].At - f[r.at-1].At
 }

@@ -14,6 +14,8 @@ type WhyView struct {
 	// Refused, if not OK, is why a submission would not be accepted; the rest is
 	// as if it were.
 	Refused Code
+	// Unfit is why no site could run it, even with its machines empty; "" if one could.
+	Unfit   string
 	State   TaskState // of the job
 	Need    Resources // of one task
 	Waiting uint32    // queued tasks; without any, nothing stands below
@@ -171,7 +173,9 @@ type inquiry struct {
 }
 
 func (q *inquiry) answer(v *WhyView) {
-	q.reach = q.s.reachOf(q.shape)
+	if q.reach = q.s.reachOf(q.shape); len(q.reach.spots) == 0 {
+		_, v.Unfit = q.s.anyFits(q.shape)
+	}
 	q.competes, q.places = map[*class]bool{}, map[*site]int{}
 	q.rankSites()
 	q.count(v)

@@ -78,6 +78,9 @@ func (m *model) checkWhy(t *rapid.T, seq uint64, v *WhyView) {
 			t.Fatalf("job %d waits, %s has room: %+v", seq, x.Site, x)
 		}
 	}
+	if able := s.naiveAble(j); (v.Unfit == "") != able {
+		t.Fatalf("job %d: some site could run it: %v, and %q", seq, able, v.Unfit)
+	}
 	own, others := s.naiveAhead(seq, j)
 	if v.Ahead.Own != own || v.Ahead.Others != others || !v.Ahead.Exact {
 		t.Fatalf("job %d: %+v, want %d own and %d others ahead", seq, v.Ahead, own, others)
@@ -85,6 +88,19 @@ func (m *model) checkWhy(t *rapid.T, seq uint64, v *WhyView) {
 	if i := slices.IndexFunc(v.Turns, func(x TurnView) bool { return x.Site == v.Job.Site }); i != v.Ahead.Sites || v.Turns[i].Place != i+1 {
 		t.Fatalf("job %d: own turn at %d, %d sites ahead", seq, i, v.Ahead.Sites)
 	}
+}
+
+// naiveAble reports whether some present site could run a task of the job if its
+// machines were empty.
+func (s *State) naiveAble(j *job) bool {
+	for _, x := range s.sites {
+		for _, m := range x.machines {
+			if x.present() && m.offered && j.class.allows(x.name) && oracleRuns[m.runs][j.class.image] && oracleSelects(m, j.class.selectors) && j.class.need.fits(m.whole) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func (s *State) naiveHindrance(j *job, x *site) Hindrance {

@@ -237,6 +237,8 @@ func summaryOf(v *fsm.WhyView, e Estimate) string {
 	able, free := ableSites(v)
 	ahead := v.Ahead.Own + v.Ahead.Others
 	switch {
+	case able == 0 && v.Unfit != "":
+		return "no site can run it now: " + v.Unfit
 	case able == 0:
 		return "no site can run it now; the reasons are given by site"
 	case free > 0:

@@ -22,6 +22,7 @@ type Spec struct {
 	Retry     *Retry            `json:"retry,omitempty"`
 	Labels    map[string]string `json:"labels,omitempty"`
 	Sites     *Where            `json:"sites,omitempty"`
+	Selectors []string          `json:"selectors,omitempty"`
 }
 
 // Resources of one task.

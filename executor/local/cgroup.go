@@ -35,7 +35,11 @@ func findCgroups(dir string) cgroups {
 	}
 	var c cgroups
 	var why []string
-	if own.v2 != "" {
+	switch {
+	case own.v2 == "":
+	case !bornInGroups():
+		why = append(why, "clone3, which starts a process in its cgroup, is refused here (by RestrictNamespaces of the service?)")
+	default:
 		why = append(why, c.probeV2(own.v2, name)...)
 	}
 	if c.mem == "" && own.memory != "" {
@@ -50,6 +54,14 @@ func findCgroups(dir string) cgroups {
 		c.why = cmp.Or(strings.Join(why, "; "), "no cgroup with a memory controller is mounted")
 	}
 	return c
+}
+
+// bornInGroups reports whether a process can be started in a cgroup. A filter of
+// system calls that cannot look into clone3 refuses it as if the kernel had none,
+// and every task would fail.
+func bornInGroups() bool {
+	_, _, errno := unix.RawSyscall(unix.SYS_CLONE3, 0, 0, 0)
+	return errno != unix.ENOSYS
 }
 
 // probeV2 tries our own group, then its parent: where a service manager put

@@ -14,26 +14,26 @@ import (
 	"github.com/cloudshare/cloudshare/test/kube/cluster"
 )
 
-// real is one cluster with a node of a real kubelet, made by the first test that
+// machine is one cluster with a node of a real kubelet, made by the first test that
 // wants it.
-var real struct {
+var machine struct {
 	c *cluster.Cluster
 	n *cluster.Node
 }
 
 func realNode(t testing.TB) (*cluster.Cluster, *cluster.Node) {
 	t.Helper()
-	if real.c == nil {
+	if machine.c == nil {
 		c, err := cluster.New(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}
-		real.c = c
-		if real.n, err = c.AddNode(context.Background(), "real-1"); err != nil {
+		machine.c = c
+		if machine.n, err = c.AddNode(context.Background(), "real-1"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return real.c, real.n
+	return machine.c, machine.n
 }
 
 // realConfig is of a handler on a real node, all of it; tasks see the test's own

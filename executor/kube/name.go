@@ -63,7 +63,8 @@ func labelValue(text string) string {
 	if trimmed == text && len(text) <= maxLabel {
 		return text
 	}
-	return strings.TrimRight(trimmed[:min(len(trimmed), maxLabel-digestChars-1)], "-_.") + "." + digest(text)
+	trimmed = strings.TrimRight(trimmed[:min(len(trimmed), maxLabel-digestChars-1)], "-_.")
+	return strings.TrimLeft(trimmed+"."+digest(text), ".")
 }
 
 // labels name an attempt for people and for the next life of its broker.

@@ -44,8 +44,8 @@ func run(m *testing.M) int {
 	}
 	defer shared.Close()
 	defer func() {
-		if real.c != nil {
-			real.c.Close()
+		if machine.c != nil {
+			machine.c.Close()
 		}
 	}()
 	if _, err = shared.AddFakeNodes(ctx, 2, cluster.Size{CPU: "10", Memory: "16Gi"}); err != nil {

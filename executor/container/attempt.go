@@ -264,6 +264,7 @@ func (h *Handler) hasBegun(w *work) {
 	defer h.mu.Unlock()
 	if !w.began && w.Ended == nil {
 		w.began = true
+		h.health = health{sick: h.health.sick}
 		h.attempts.Events.Put(executor.Event{ID: w.Task.ID, Started: true})
 	}
 }

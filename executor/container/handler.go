@@ -37,6 +37,7 @@ type Handler struct {
 	up     chan struct{} // closed as long as the engine answers
 	away   error         // why it does not; nil = it does
 	info   engine.Info   // of when it last did
+	health health
 	looked chan struct{} // closed once the engine was asked for the first time
 	silent chan struct{} // capacity 1: a call was not answered
 }
@@ -120,8 +121,8 @@ func (h *Handler) Name() string { return "container" }
 func (h *Handler) Status() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.away != nil {
-		return fmt.Sprintf("no containers: %v", h.away)
+	if why := h.missing(); why != nil {
+		return fmt.Sprintf("no containers: %v", why)
 	}
 	m := h.machine()
 	s := fmt.Sprintf("%d cores, %d MiB in containers of engine %s", m.MilliCPU/1000, m.MemMiB, h.info.ServerVersion)
@@ -131,11 +132,12 @@ func (h *Handler) Status() string {
 	return s
 }
 
-// Capacity implements executor.Handler: nothing while the engine is away.
+// Capacity implements executor.Handler: nothing while the engine is away or starts
+// nothing.
 func (h *Handler) Capacity() []executor.Machine {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.away != nil {
+	if h.missing() != nil {
 		return nil
 	}
 	return []executor.Machine{h.machine()}

@@ -32,6 +32,10 @@ func TestWhatImagesSay(t *testing.T) {
 			if res := r.end(id); res.Cause != executor.NoStart || !strings.Contains(res.Detail, "nobodyhere") {
 				t.Errorf("a user that the image has not: got %+v", res)
 			}
+			id = r.start(r.task(image("folder", "WORKDIR /bin/busybox"), "true"))
+			if res := r.end(id); res.Cause != executor.NoStart || !strings.Contains(res.Detail, "/bin/busybox") {
+				t.Errorf("a file as working directory: got %+v", res)
+			}
 			if kind == engines.Podman {
 				return // it imports no such image
 			}

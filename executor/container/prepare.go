@@ -206,19 +206,24 @@ func (h *Handler) unprepared(w *work, err error) executor.Result {
 	switch {
 	case errors.Is(err, errStopped):
 		return stoppedBefore(h.whyStopped(w))
-	case unfetched && image.isWrong(),
-		!unfetched && refused && (said.Status == http.StatusBadRequest || said.Status == http.StatusNotFound),
-		!unfetched && refused && h.cfg.User == "" && lacksUser(said.Message):
+	case unfetched && image.isWrong(), !unfetched && refused && h.isImages(said.Message):
 		return executor.Result{Cause: executor.NoStart, ExitCode: 125, Detail: err.Error()}
+	case !unfetched && !errors.Is(err, engine.ErrAway):
+		h.failed(err)
 	}
 	h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("a task of a container could not be started here")
 	return lost("not started: " + err.Error())
 }
 
-// lacksUser: an image names a user that it does not have. Engines find out when
-// they start the container, and take it for an error of their own.
-func lacksUser(message string) bool {
-	return strings.Contains(message, "no matching entries in") || strings.Contains(message, "uids and gids must be in range")
+// isImages: a container cannot be made or started for what its image says: a user
+// that it has not, or a file as working directory. All else is the site's own, such
+// as a network or a mount of its configuration; engines tell the two by words only.
+func (h *Handler) isImages(message string) bool {
+	said := func(words string) bool { return strings.Contains(message, words) }
+	if h.cfg.User == "" && (said("no matching entries in") || said("uids and gids must be in range")) {
+		return true
+	}
+	return said("Cannot mkdir: ") && said("is not a directory") || said("workdir ") && said("is not a directory")
 }
 
 // ownEnv keeps what an image says to programs of this kind from the first process;
@@ -231,7 +236,6 @@ func (h *Handler) spec(w *work, ref books.ImageName, o box.Order) engine.Spec {
 	s := engine.Spec{
 		Image: ref.String(), User: c.User, Labels: h.labels(t),
 		Entrypoint: []string{box.Run + "/" + box.Program}, Cmd: []string{box.Verb}, Env: ownEnv,
-		Healthcheck:     engine.Healthcheck{Test: []string{"NONE"}}, // the image's would run beside the task
 		NetworkDisabled: c.Network == "none",
 		HostConfig: engine.HostConfig{
 			Mounts: h.mountsOf(w), NetworkMode: c.Network,
@@ -239,6 +243,9 @@ func (h *Handler) spec(w *work, ref books.ImageName, o box.Order) engine.Spec {
 			ReadonlyRootfs: c.ReadOnly, CgroupnsMode: "private", CgroupParent: c.CgroupParent,
 			LogConfig: engine.LogConfig{Type: "none"},
 		},
+	}
+	if o.Image.Healthcheck { // it would run beside the task
+		s.Healthcheck = &engine.Healthcheck{Test: []string{"NONE"}}
 	}
 	if len(o.CPUs) > 0 {
 		s.HostConfig.CpusetCpus = engine.CPUSet(o.CPUs)

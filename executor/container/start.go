@@ -28,8 +28,8 @@ func (h *Handler) admit(t executor.Task) (*work, error) {
 	if err := h.room.Fit(t); err != nil {
 		return nil, err
 	}
-	if h.away != nil {
-		return nil, fmt.Errorf("%w: %w", executor.ErrBusy, h.away)
+	if why := h.missing(); why != nil {
+		return nil, fmt.Errorf("%w: %w", executor.ErrBusy, why)
 	}
 	hold, err := h.room.Take(t.Need)
 	if err != nil {
@@ -92,5 +92,5 @@ func takeImage(o *box.Order, img engine.Image) {
 	if len(o.Task.Command) == 0 {
 		o.Task.Command = append(append([]string{}, img.Config.Entrypoint...), img.Config.Cmd...)
 	}
-	o.Image = box.ImageParts{Env: img.Config.Env, WorkingDir: img.Config.WorkingDir}
+	o.Image = box.ImageParts{Env: img.Config.Env, WorkingDir: img.Config.WorkingDir, Healthcheck: img.Config.Healthcheck != nil}
 }

@@ -67,6 +67,8 @@ type Order struct {
 type ImageParts struct {
 	Env        []string `json:",omitempty"`
 	WorkingDir string   `json:",omitempty"` // "" or "/": the task begins in Work
+	// Healthcheck: it has one, which is not run.
+	Healthcheck bool `json:",omitempty"`
 }
 
 // line is one line of what Init tells; one field is set.

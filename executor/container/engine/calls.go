@@ -28,6 +28,7 @@ type Image struct {
 	Config struct {
 		Entrypoint, Cmd, Env []string
 		WorkingDir           string
+		Healthcheck          *Healthcheck
 	}
 }
 

@@ -6,17 +6,17 @@ import "strconv"
 type Spec struct {
 	Image           string
 	Entrypoint, Cmd []string
-	Env             []string // NAME=VALUE, before the image's
-	Healthcheck     Healthcheck
-	User            string `json:",omitempty"` // "" = the image's own
+	Env             []string     // NAME=VALUE, before the image's
+	Healthcheck     *Healthcheck `json:",omitempty"` // nil = the image's own
+	User            string       `json:",omitempty"` // "" = the image's own
 	Labels          map[string]string
 	NetworkDisabled bool `json:",omitempty"`
 	HostConfig      HostConfig
 }
 
 // Healthcheck is a command that the engine runs in the container every now and
-// then: {"NONE"} is none.
-type Healthcheck struct{ Test []string }
+// then.
+type Healthcheck struct{ Test []string } // {"NONE"} = none
 
 // HostConfig is what a container may use of its machine.
 type HostConfig struct {

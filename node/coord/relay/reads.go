@@ -107,7 +107,7 @@ func (c *Calls) Sync(ctx context.Context) error {
 // Remove asks the lead to take a site's node out of the group.
 func (c *Calls) Remove(ctx context.Context, site string) error {
 	_, err := c.ask(ctx, ask{kind: frameRemove, site: site}, func(ctx context.Context) answer {
-		return verdict(c.cfg.Backend.Remove(ctx, site))
+		return c.verdict(func() error { return c.cfg.Backend.Remove(ctx, site) })
 	})
 	return err
 }
@@ -115,20 +115,23 @@ func (c *Calls) Remove(ctx context.Context, site string) error {
 // Demote asks the lead to take this member's vote.
 func (c *Calls) Demote(ctx context.Context) error {
 	_, err := c.ask(ctx, ask{kind: frameDemote}, func(ctx context.Context) answer {
-		return verdict(c.cfg.Backend.Demote(ctx, c.cfg.Site))
+		return c.verdict(func() error { return c.cfg.Backend.Demote(ctx, c.cfg.Site) })
 	})
 	return err
 }
 
-// verdict is how a backend's decision travels.
-func verdict(err error) answer {
+// verdict is how a backend's decision travels: with the term that this member led
+// before it, so that a former lead's refusal does not count.
+func (c *Calls) verdict(decide func() error) answer {
+	term, _ := c.seq.leading()
+	err := decide()
 	switch {
 	case err == nil:
 		return answer{code: answerOK}
 	case errors.Is(err, ErrRetry):
 		return answer{code: answerRetry}
 	}
-	return answer{code: answerRefused, text: err.Error()}
+	return answer{code: answerRefused, term: term, text: err.Error()}
 }
 
 // ask puts a question to the lead until it is answered or ctx ends. An answer

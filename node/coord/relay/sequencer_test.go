@@ -24,7 +24,8 @@ func (q *quick) Append(uint64, []byte, []byte) (wait func() (Outcome, uint64)) {
 }
 
 // TestReportsRest: reports that are alone keep a pause from the entry before, so
-// that more of them share one; whatever else comes goes at once and takes them along.
+// that more of them share one; three of them do not, and whatever else comes goes at
+// once and takes them along.
 func TestReportsRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &quick{}
@@ -46,12 +47,15 @@ func TestReportsRest(t *testing.T) {
 		submit(2600*us, true)   // 3rd, at once with
 		submit(2800*us, false)  // this one
 		submit(10_000*us, true) // 4th: long after it
+		submit(10_600*us, true)
+		submit(10_700*us, true)
+		submit(10_800*us, true) // 5th, with the two before
 		<-time.After(5 * time.Millisecond)
 		cancel()
 		synctest.Wait()
-		want := []time.Duration{0, 2000 * us, 2800 * us, 10_000 * us}
-		if len(q.sent) != len(want) || done != 6 {
-			t.Fatalf("%d entries with %d calls, want %d with 6", len(q.sent), done, len(want))
+		want := []time.Duration{0, 2000 * us, 2800 * us, 10_000 * us, 10_800 * us}
+		if len(q.sent) != len(want) || done != 9 {
+			t.Fatalf("%d entries with %d calls, want %d with 9", len(q.sent), done, len(want))
 		}
 		for i, at := range q.sent {
 			if got := at.Sub(begun); got != want[i] {

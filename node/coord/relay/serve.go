@@ -164,9 +164,9 @@ func (s *session) answer(ctx context.Context, q ask) answer {
 	case frameRenew:
 		return s.c.renewHere(ctx, coord.Renewal{Site: s.site, Incarnation: q.incarnation})
 	case frameRemove:
-		return verdict(s.c.cfg.Backend.Remove(ctx, q.site))
+		return s.c.verdict(func() error { return s.c.cfg.Backend.Remove(ctx, q.site) })
 	case frameDemote:
-		return verdict(s.c.cfg.Backend.Demote(ctx, s.site))
+		return s.c.verdict(func() error { return s.c.cfg.Backend.Demote(ctx, s.site) })
 	}
 	return s.c.reads.answer(ctx)
 }

@@ -73,6 +73,15 @@ test-zk: need-go need-cc need-zookeeper bin/tools/testsum ## run the ZooKeeper b
 		-- $(GO) test -json -count=1 -timeout 5m -run '$(ZK_E2E)' ./test/e2e -coordination zookeeper \
 		-- $(GO) test -json -tags zookeeper -count=1 -timeout 5m -run TestMoveToZooKeeperAndBack ./test/e2e
 
+# A real Kubernetes on loopback, with nodes of kwok and real kubelets: built once by
+# .ci/kube, started and ended by the tests themselves.
+KUBE     := ./test/kube/... ./executor/kube/... ./test/deploy/...
+KUBE_BIN  = $(or $(CLOUDSHARE_KUBE_BIN),$(shell bash .ci/kube path))
+.PHONY: test-kube
+test-kube: need-root need-kube image bin/tools/testsum ## run tasks, the chart and the manifests on a real Kubernetes (root)
+	@CLOUDSHARE_KUBE_BIN="$(KUBE_BIN)" CLOUDSHARE_IMAGE="$(CURDIR)/$(IMAGE)" CLOUDSHARE_IMAGE_TAG="$(IMAGE_TAG)" \
+		bin/tools/testsum -- $(GO) test -json -tags kube -count=1 -timeout 15m $(KUBE)
+
 .PHONY: web-assets
 web-assets: need-npm ## fetch the embedded files of other packages again and compare
 	@api/web/assets/fetch.sh
@@ -82,9 +91,9 @@ bench-container: need-root need-engines ## measure container tasks beside a bare
 	@$(GO) test -tags container -run '^$$' -bench Tasks -benchtime 60x ./executor/container
 
 .PHONY: test-metrics
-test-metrics: need-go ## have promtool check what /metrics shows
+test-metrics: need-go ## have promtool check what /metrics shows, and the alerts
 	@command -v promtool >/dev/null || { echo "promtool is missing: install it (apt-get install prometheus)"; exit 1; }
-	@$(GO) test -tags promtool -run '^TestPromtool$$' -count=1 ./cmd/cloudshare
+	@$(GO) test -tags promtool -run '^TestPromtool$$' -count=1 ./cmd/cloudshare ./test/deploy
 
 .PHONY: man
 man: build ## write the manual pages into bin/man
@@ -94,6 +103,7 @@ man: build ## write the manual pages into bin/man
 lint: need-go need-git tools ## check style, import arrows and house rules
 	@bin/tools/golangci-lint run ./...
 	@bin/tools/golangci-lint run --build-tags container ./executor/container/... ./test/container/...
+	@bin/tools/golangci-lint run --build-tags kube $(KUBE)
 	@bin/tools/housecheck .
 	@bin/tools/apidoc -check $(API_DOC) $(OPENAPI)
 	@cd test/web && $(TOOLS)/golangci-lint run ./...
@@ -219,8 +229,14 @@ need-root:
 
 .PHONY: need-engines
 need-engines:
-	@for p in dockerd podman runc busybox; do command -v $$p >/dev/null || \
-		{ echo "$$p is missing: apt-get install docker.io podman runc busybox-static (none of their services is needed)"; exit 1; }; done
+	@for p in dockerd podman runc busybox docker-compose; do command -v $$p >/dev/null || \
+		{ echo "$$p is missing: apt-get install docker.io podman runc busybox-static docker-compose (none of their services is needed)"; exit 1; }; done
+
+.PHONY: need-kube
+need-kube:
+	@for p in containerd runc busybox ip; do command -v $$p >/dev/null || [ -x /usr/sbin/$$p ] || \
+		{ echo "$$p is missing: run bash .ci/kube install (Debian's packages; no service is started)"; exit 1; }; done
+	@[ -x "$(KUBE_BIN)/helm" ] || { echo "Kubernetes is not built: run bash .ci/kube build (once, about 15 minutes)"; exit 1; }
 
 .PHONY: need-git
 need-git:

@@ -61,7 +61,7 @@ func (h *shape) unlabelled(machines []*machine) string {
 	for i := range h.rules {
 		r := &h.rules[i]
 		if has, met := r.census(machines); !met {
-			return fmt.Sprintf("%s %s; %s", whose, r.wanted(), has)
+			return fmt.Sprintf("%s %s%s", whose, r.wanted(), has)
 		}
 	}
 	near := slices.MinFunc(machines, func(a, b *machine) int { return h.unmet(a.labels) - h.unmet(b.labels) })
@@ -71,8 +71,8 @@ func (h *shape) unlabelled(machines []*machine) string {
 // maxCensus bounds the values that a reason tells of.
 const maxCensus = 3
 
-// census counts what machines have of a selector's label; met says that one
-// satisfies it.
+// census counts what machines have of a selector's label, to be said behind that
+// none satisfies it; met says that one does.
 func (r *Selector) census(machines []*machine) (has string, met bool) {
 	counts := map[string]int{}
 	for _, m := range machines {
@@ -103,10 +103,13 @@ func (r *Selector) census(machines []*machine) (has string, met bool) {
 			parts = append(parts, fmt.Sprintf("%d machines have %s=%s", counts[v], r.Key, v))
 		}
 	}
-	if len(parts) == 0 {
-		return "none has a label " + r.Key, false
+	switch {
+	case len(parts) > 0:
+		return "; nearest: " + strings.Join(parts, ", "), false
+	case len(r.Values) > 0:
+		return "; none has a label " + r.Key, false
 	}
-	return "nearest: " + strings.Join(parts, ", "), false
+	return "", false // that is what was said
 }
 
 // wanted puts a selector behind a machine that has what it wants.

@@ -225,7 +225,7 @@ func TestPolicyByWaits(t *testing.T) {
 	other := b.accept(t, `{"command":["sleep"],"timeout":"60s"}`)
 	a.await(t, func(s *fsm.State) bool { _, ok := s.Job(other.ID); return ok })
 	w, err := a.Why(t.Context(), bag.ID)
-	if err != nil || !strings.Contains(w.Turn, "core-hours longer than they would alone") && !strings.Contains(w.Turn, "core-hours less than they would alone") {
+	if err != nil || !strings.Contains(w.Turn, " longer than they would alone") && !strings.Contains(w.Turn, " less than they would alone") {
 		t.Errorf("%q %v", w.Turn, err)
 	}
 }

@@ -79,6 +79,7 @@ KUBE     := ./test/kube/... ./executor/kube/... ./test/deploy/...
 KUBE_BIN  = $(or $(CLOUDSHARE_KUBE_BIN),$(shell bash .ci/kube path))
 .PHONY: test-kube
 test-kube: need-root need-kube image bin/tools/testsum ## run tasks, the chart and the manifests on a real Kubernetes (root)
+	@bash .ci/kube end # of an earlier run
 	@CLOUDSHARE_KUBE_BIN="$(KUBE_BIN)" CLOUDSHARE_IMAGE="$(CURDIR)/$(IMAGE)" CLOUDSHARE_IMAGE_TAG="$(IMAGE_TAG)" \
 		bin/tools/testsum -- $(GO) test -json -tags kube -count=1 -timeout 15m $(KUBE)
 
@@ -231,6 +232,7 @@ need-root:
 need-engines:
 	@for p in dockerd podman runc busybox docker-compose; do command -v $$p >/dev/null || \
 		{ echo "$$p is missing: apt-get install docker.io podman runc busybox-static docker-compose (none of their services is needed)"; exit 1; }; done
+	@[ -x /lib/systemd/systemd ] || { echo "systemd is missing: apt-get install systemd (the tests boot one of their own)"; exit 1; }
 
 .PHONY: need-kube
 need-kube:

@@ -18,8 +18,10 @@ func refuseClone3(t *testing.T) {
 		answer = unix.BPF_RET | unix.BPF_K
 	)
 	filter := []unix.SockFilter{
-		{Code: load}, {Code: equal, K: unix.SYS_CLONE3, Jf: 1},
-		{Code: answer, K: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)}, {Code: answer, K: unix.SECCOMP_RET_ALLOW},
+		{Code: load},
+		{Code: equal, K: unix.SYS_CLONE3, Jf: 1},
+		{Code: answer, K: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)},
+		{Code: answer, K: unix.SECCOMP_RET_ALLOW},
 	}
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -82,7 +83,7 @@ func (n *Node) pids() []string {
 
 // killPods kills until nothing is left.
 func (n *Node) killPods() {
-	ctx, cancel := timeout(10 * time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	_ = testbed.Await(ctx, "the end of pods", func() error { // the folder's removal fails if it is not so
 		pids := n.pids()

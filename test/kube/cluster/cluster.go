@@ -205,5 +205,5 @@ func (c *Cluster) Close() error {
 	if c.admin != nil {
 		closeIdle(c.admin)
 	}
-	return errors.Join(l.remove(), os.RemoveAll(c.Dir))
+	return errors.Join(l.remove(), c.restoreTunables(), os.RemoveAll(c.Dir))
 }

@@ -8,19 +8,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"time"
 
 	api "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/cloudshare/cloudshare/test/testbed"
 )
 
-func timeout(d time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), d)
-}
-
-// configureContainerd: sandboxes hold their network's mounts in the node's folder,
-// so that they are found there, and no score is set that would need more rights.
+// configureContainerd: what it keeps of containers is in the node's folder, so that
+// it is found there, and no score is set that would need more rights.
 func (n *Node) configureContainerd() error {
 	conf := fmt.Sprintf(`version = 2
 root = "%[1]s/root"
@@ -33,6 +28,10 @@ state = "%[1]s/state"
   sandbox_image = %[2]q
   restrict_oom_score_adj = true
   netns_mounts_under_state_dir = true
+  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+    runtime_type = "io.containerd.runc.v2"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+      Root = "%[1]s/runc"
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = %[3]q
     conf_dir = %[4]q

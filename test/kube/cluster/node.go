@@ -71,7 +71,7 @@ func (n *Node) prepare() error {
 		return err
 	}
 	n.c.nodes = append(n.c.nodes, n)
-	return errors.Join(os.Mkdir(n.dir, 0o700), n.makeCgroups(), n.configureContainerd(), n.configureKubelet())
+	return errors.Join(n.c.saveTunables(), os.Mkdir(n.dir, 0o700), n.makeCgroups(), n.configureContainerd(), n.configureKubelet())
 }
 
 // importBase puts the busybox there, and what holds a pod.
@@ -128,10 +128,21 @@ func (n *Node) Vanish() {
 		n.killPods()
 		engines.KillBelow(n.dir) // shims
 		n.killPods()             // what a shim has just started
+		n.forgetShims()
 		engines.UnmountBelow(n.dir)
 		n.removeCgroups()
 		n.c.forgetCNI()
 	})
+}
+
+// forgetShims removes the sockets of killed shims: they are nowhere in its folder.
+func (n *Node) forgetShims() {
+	files, _ := filepath.Glob(filepath.Join(n.dir, "state", "io.containerd.runtime.v2.task", "k8s.io", "*", "address"))
+	for _, f := range files {
+		if b, err := os.ReadFile(f); err == nil {
+			_ = os.Remove(strings.TrimPrefix(string(b), "unix://")) // an orderly end has
+		}
+	}
 }
 
 // RemoveNodes takes nodes, real or fake, out of the cluster, with all pods on them:

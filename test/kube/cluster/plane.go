@@ -131,7 +131,7 @@ func (c *Cluster) clientArgs(what string) []string {
 func (c *Cluster) controllerArgs() []string {
 	return append(c.clientArgs("controllers"),
 		"--service-account-private-key-file="+c.path("pki", "sa.key"), "--root-ca-file="+c.path("pki", "ca.crt"),
-		"--concurrent-job-syncs=20", "--resource-quota-sync-period=2s",
+		"--flex-volume-plugin-dir="+c.path("plugins"), "--concurrent-job-syncs=20", "--resource-quota-sync-period=2s",
 		"--node-monitor-period=1s", "--node-monitor-grace-period="+nodeGrace, "--node-startup-grace-period=20s",
 	)
 }

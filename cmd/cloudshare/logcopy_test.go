@@ -78,6 +78,22 @@ func TestMissingOutputIsNoSuccess(t *testing.T) {
 	}
 }
 
+// TestNothingBegan: nobody misses output of a task that could not begin.
+func TestNothingBegan(t *testing.T) {
+	o := &oneTask{states: []string{`{"state":"failed","attempt":1,"exit_code":125,"reason":"cannot run this task"}`}}
+	o.cut = func(w http.ResponseWriter, _ string) bool {
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, `{"type":"urn:cloudshare:problem:not-found","title":"Not found","status":404}`)
+		return true
+	}
+	srv := httptest.NewServer(o)
+	defer srv.Close()
+	code, out, errs := cli(t, "", "--addr", srv.URL, "run", "--", "true")
+	if code != 125 || out != "" || strings.Contains(errs, "complete") || !strings.Contains(errs, "cannot run this task") {
+		t.Errorf("exit %d, printed %q\n%s", code, out, errs)
+	}
+}
+
 // TestBrokenOutputEnds: once its attempt is over, the tries are bounded.
 func TestBrokenOutputEnds(t *testing.T) {
 	for state, most := range map[string]int{

@@ -157,7 +157,8 @@ func (a *app) followTask(ctx context.Context, c *client.Client, id string) (task
 		}
 		for printed < task.Attempt {
 			printed++
-			missing = !a.copyBoth(ctx, c, id, printed, printed < task.Attempt)
+			mayHaveNone := printed < task.Attempt || task.State == "failed" && task.StartedAt == nil
+			missing = !a.copyBoth(ctx, c, id, printed, mayHaveNone)
 		}
 		if _, over := ends[task.State]; over {
 			return task, missing, nil // to ask again would wait for what never comes
@@ -191,9 +192,9 @@ func awaitTask(ctx context.Context, w *client.Client, id string, printed uint32)
 }
 
 // copyBoth prints both streams of an attempt until it ends, and reports whether
-// that is all. A former one may never have begun (its site declined it): then
-// nobody has output of it.
-func (a *app) copyBoth(ctx context.Context, c *client.Client, id string, attempt uint32, former bool) (whole bool) {
+// that is all. One that may never have begun (its site declined it, or its image
+// cannot run) need have none: then nobody has output of it.
+func (a *app) copyBoth(ctx context.Context, c *client.Client, id string, attempt uint32, mayHaveNone bool) (whole bool) {
 	var streams sync.WaitGroup
 	var missing atomic.Bool
 	for stream, to := range map[string]io.Writer{"stdout": a.out, "stderr": a.err} {
@@ -206,7 +207,7 @@ func (a *app) copyBoth(ctx context.Context, c *client.Client, id string, attempt
 			if errors.Is(err, syscall.EPIPE) {
 				return // nobody wants more
 			}
-			if err != nil && ctx.Err() == nil && !(former && codeOf(err) == exitNotFound) {
+			if err != nil && ctx.Err() == nil && !(mayHaveNone && codeOf(err) == exitNotFound) {
 				a.note("%s is not complete: %s", stream, explain(err))
 				missing.Store(true)
 			}

@@ -165,16 +165,12 @@ func (t onTree) export(ctx context.Context, file string) (*statefile.Header, err
 
 func (t onTree) reopen(ctx context.Context) error {
 	replica := node.NewReplica()
-	err := zk.Export(ctx, t.place, replica, t.moveLog(), func(s zk.Sealed) error {
+	return zk.Reopen(ctx, t.place, replica, t.moveLog(), func(s zk.Sealed) error {
 		if has, err := latest(t.dir); err != nil || has.epoch > s.Epoch {
 			return errors.Join(err, fmt.Errorf("%w: this site has been in epoch %d since, the tree is of epoch %d", errRefusedMove, has.epoch, s.Epoch))
 		}
 		return nobodyAhead(ctx, replica)
 	})
-	if err != nil {
-		return err
-	}
-	return zk.Reopen(ctx, t.place, node.NewReplica(), t.moveLog())
 }
 
 func (t onTree) found(ctx context.Context, replica *node.Replica, h *statefile.Header, first founder) error {

@@ -97,8 +97,7 @@ func (l *Log) settle(r *reign, f *flight) relay.Outcome {
 	for {
 		changed := l.c.changed.Wait()
 		session := l.c.zk.SessionID()
-		res, err := l.write(r, f)
-		at := failedAt(res, err)
+		failed, err := l.write(r, f)
 		switch {
 		case err == nil:
 			return relay.Ordered
@@ -110,7 +109,7 @@ func (l *Log) settle(r *reign, f *flight) relay.Outcome {
 				return relay.Unknown
 			}
 			continue
-		case errors.Is(err, zk.ErrBadVersion) && at == 0:
+		case errors.Is(err, zk.ErrBadVersion) && failed == pathLead:
 			coord.Signal(l.kick)
 			l.lose(r, "another member leads")
 			return l.find(f, session)
@@ -121,7 +120,7 @@ func (l *Log) settle(r *reign, f *flight) relay.Outcome {
 			l.fail(fmt.Errorf("append: %w: %s%s is there, and this lead did not write it: somebody else writes into the tree",
 				ErrDamaged, l.c.root, logPath(f.n)))
 			return relay.Unknown
-		case errors.Is(err, zk.ErrNoNode) && at == 1 && f.prev != nil:
+		case errors.Is(err, zk.ErrNoNode) && failed == logPath(f.n-1) && f.prev != nil:
 			// It overtook the entry before.
 			<-f.prev.done
 			if f.prev.outcome != relay.Ordered {
@@ -133,23 +132,20 @@ func (l *Log) settle(r *reign, f *flight) relay.Outcome {
 			}
 		}
 		if l.ctx.Err() == nil {
-			l.fail(l.c.name("append", logPath(f.n), l.explain(f, at, err)))
+			l.fail(l.c.name("append", logPath(f.n), l.explain(failed, err)))
 		}
 		return relay.Unknown
 	}
 }
 
-// explain says which znode is not as it must be.
-func (l *Log) explain(f *flight, at int, err error) error {
-	if errors.Is(err, zk.ErrNoNode) {
-		missing := pathLead
-		switch at {
-		case 1:
-			missing = logPath(f.n - 1)
-		case 2:
-			missing = pathLog
-		}
-		return fmt.Errorf("%w: %s%s is missing: somebody else deletes in the tree", ErrDamaged, l.c.root, missing)
+// explain says which znode is not as it must be: what failed is the path of the
+// operation that the ensemble refused.
+func (l *Log) explain(failed string, err error) error {
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return fmt.Errorf("%w: %s%s is missing: somebody else deletes in the tree", ErrDamaged, l.c.root, failed)
+	case errors.Is(err, zk.ErrBadVersion):
+		return fmt.Errorf("%w: %s%s was changed after it was written: somebody else writes into the tree", ErrDamaged, l.c.root, failed)
 	}
 	return err
 }
@@ -165,16 +161,27 @@ func (l *Log) lose(r *reign, why string) {
 	}
 }
 
-// write sends the entry once, its parts before it.
-func (l *Log) write(r *reign, f *flight) ([]zk.MultiResponse, error) {
+// write sends the entry once, its parts before it. failed is the znode that was
+// not as an operation needs it, "" if that is not known.
+func (l *Log) write(r *reign, f *flight) (failed string, err error) {
 	for i, p := range f.parts {
 		path := partPath(f.n, i)
-		res, err := l.c.write(l.ctx, l.c.check(pathLead, r.version), l.c.create(path, p, 0))
-		if err != nil && !(errors.Is(err, zk.ErrNodeExists) && l.holds(path, p)) {
-			return res, err
+		res, cause := l.c.writeHere(l.ctx, l.c.check(pathLead, r.version), l.c.create(path, p, 0))
+		if cause != nil && !(errors.Is(cause, zk.ErrNodeExists) && l.holds(path, p)) {
+			return pick(failedAt(res, cause), pathLead, pathParts), cause
 		}
 	}
-	return l.c.write(l.ctx, l.c.check(pathLead, r.version), l.c.check(logPath(f.n-1), 0), l.c.create(logPath(f.n), f.data, 0))
+	before := logPath(f.n - 1)
+	res, err := l.c.writeHere(l.ctx, l.c.check(pathLead, r.version), l.c.check(before, 0), l.c.create(logPath(f.n), f.data, 0))
+	return pick(failedAt(res, err), pathLead, before, pathLog), err
+}
+
+// pick returns the path that the i-th operation is about, or "".
+func pick(i int, paths ...string) string {
+	if i < 0 || i >= len(paths) {
+		return ""
+	}
+	return paths[i]
 }
 
 // holds says whether a znode has these bytes.

@@ -25,7 +25,10 @@ type client struct {
 	events <-chan zk.Event
 	root   string
 	acl    []zk.ACL
-	wg     sync.WaitGroup // of calls under way, also those that nobody waits for
+	// mark is the path that only this member's tree has (markPath); "" until its
+	// charter was read. It is set before other goroutines use the client.
+	mark string
+	wg   sync.WaitGroup // of calls under way, also those that nobody waits for
 
 	// changed fires when the connection or the session does.
 	changed coord.Broadcast
@@ -35,6 +38,7 @@ type client struct {
 	lost     atomic.Int64 // since when not (sinceStart); 0 = up
 	shut     atomic.Bool
 	authed   chan struct{} // closed once the credentials were taken
+	refused  atomic.Bool   // a server said no to them
 }
 
 // connect begins a client; it does not wait for a server.
@@ -53,12 +57,18 @@ func connect(p Place, d dial, log zerolog.Logger) (*client, error) {
 	}
 	c.wg.Go(func() {
 		// The library repeats it after each reconnect, but only once it succeeded.
-		for c.zk.AddAuth("digest", []byte(p.User+":"+p.Password)) != nil {
-			if c.shut.Load() {
+		for {
+			err := c.zk.AddAuth("digest", []byte(p.User+":"+p.Password))
+			if errors.Is(err, zk.ErrAuthFailed) {
+				c.refused.Store(true)
+			}
+			if err == nil {
+				close(c.authed)
+			}
+			if err == nil || c.shut.Load() {
 				return
 			}
 		}
-		close(c.authed)
 	})
 	return c, nil
 }
@@ -131,10 +141,30 @@ func lost(err error) error {
 			return err
 		}
 	}
-	if strings.HasPrefix(err.Error(), "unknown error: ") { // a code that the library does not know
+	if text := err.Error(); strings.HasPrefix(text, "unknown error: ") && text != codeThrottled { // a code that the library does not know
 		return err
 	}
 	return fmt.Errorf("%w: %w", errLost, err)
+}
+
+// codeThrottled is said by a server that did not execute a call, for want of time.
+// codeSASL is its word for clients that do not authenticate with SASL.
+const (
+	codeThrottled = "unknown error: -127"
+	codeSASL      = "unknown error: -124"
+)
+
+// unreachable says of an error that was no answer where it was looked for.
+func (c *client) unreachable(p Place, err error) error {
+	switch why := c.dialer.last(); {
+	case err == nil || !transient(err):
+		return err
+	case c.refused.Load():
+		return fmt.Errorf("%w: %s takes no digest credentials, and brokers have no others: allow them there, or name another ensemble: %w", ErrDenied, p, err)
+	case why != nil:
+		return fmt.Errorf("%w: %s: start it, or check the addresses and the network: %w: last tried was %w", ErrUnreachable, p, err, why)
+	}
+	return fmt.Errorf("%w: %s: start it, or check the addresses and the network: %w", ErrUnreachable, p, err)
 }
 
 // node is what one call returned.
@@ -200,6 +230,9 @@ func (c *client) name(verb, path string, err error) error {
 		return nil
 	case errors.Is(err, zk.ErrNoAuth):
 		return fmt.Errorf("%s %s%s: %w: the ensemble denies it: check the digest credentials and the znode's ACL", verb, c.root, path, ErrDenied)
+	case err.Error() == codeSASL:
+		return fmt.Errorf("%s %s%s: %w: the ensemble demands SASL, and brokers have digest credentials only: allow those there, or name another ensemble",
+			verb, c.root, path, ErrDenied)
 	}
 	return fmt.Errorf("%s %s%s: %w", verb, c.root, path, err)
 }
@@ -261,6 +294,26 @@ func (c *client) childrenW(ctx context.Context, path string) (node, error) {
 // known. The stats are those of the operations that have one.
 func (c *client) write(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	return once(ctx, c, func() ([]zk.MultiResponse, error) { return c.zk.Multi(ops...) })
+}
+
+// writeHere is write for operations that must land in this member's own tree,
+// whatever was put in its place meanwhile. The check comes last, so that it moves
+// no position in an answer.
+func (c *client) writeHere(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
+	res, err := c.write(ctx, c.here(ops...)...)
+	if errors.Is(err, zk.ErrNoNode) && failedAt(res, err) == len(ops) {
+		err = c.elsewhere()
+	}
+	return res, err
+}
+
+// here adds the check of the mark.
+func (c *client) here(ops ...any) []any { return append(slices.Clone(ops), c.check(c.mark, -1)) }
+
+// elsewhere is the error of a tree without the mark.
+func (c *client) elsewhere() error {
+	return fmt.Errorf("%w: %s%s is missing: somebody has put another tree in the place of this broker's, or deletes in it: name the chroot of its own",
+		ErrIdentity, c.root, c.mark)
 }
 
 // create and check are operations of a transaction.

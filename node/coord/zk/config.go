@@ -23,8 +23,8 @@ var (
 	ErrNoTree = errors.New("no federation there")
 	// ErrTree: the chroot holds something already, or something else.
 	ErrTree = errors.New("the chroot is in use")
-	// ErrVersion: a newer version of CloudShare wrote the tree.
-	ErrVersion = errors.New("the tree is of a newer version")
+	// ErrVersion: another version of CloudShare wrote the tree.
+	ErrVersion = errors.New("the tree is of another version")
 	// ErrDenied: an ACL denies it, or one lets anybody write.
 	ErrDenied = errors.New("access rights")
 	// ErrDamaged: a znode is missing that must be there, or is not what was

@@ -14,8 +14,10 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/coordtest"
+	"github.com/cloudshare/cloudshare/node/coord/zk/ensemble"
 )
 
 // refused wants Open to fail with an error that names what is wrong, and the tree
@@ -139,7 +141,7 @@ func TestWrongPlaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.close()
-	for text, want := range map[string]error{`{"version":99}`: ErrVersion, `hello`: ErrTree} {
+	for text, want := range map[string]error{`{"version":99}`: ErrVersion, `{"version":1}`: ErrVersion, `hello`: ErrTree} {
 		n, err := conn.get(patience(t), pathFederation)
 		if err != nil {
 			t.Fatal(err)
@@ -190,15 +192,13 @@ func TestAnotherTree(t *testing.T) {
 // wipe deletes a znode and all below it.
 func wipe(t *testing.T, c *client, path string) {
 	t.Helper()
-	n, err := once(patience(t), c, func() ([]string, error) {
-		names, _, err := c.zk.Children(path)
-		return names, err
-	})
-	for _, name := range n {
+	below := strings.TrimPrefix(path, c.root)
+	n, err := c.children(patience(t), below)
+	for _, name := range n.children {
 		wipe(t, c, path+"/"+name)
 	}
 	if err == nil {
-		_, err = once(patience(t), c, func() (node, error) { return node{}, c.zk.Delete(path, -1) })
+		_, err = c.persist(patience(t), "delete", below, func() (node, error) { return node{}, c.zk.Delete(path, -1) })
 	}
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		t.Fatal(err)
@@ -373,5 +373,115 @@ func TestFounderCrashes(t *testing.T) {
 		if err := l.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestEntryChanged: who changes an entry by hand is found by the next append, and
+// the entry named.
+func TestEntryChanged(t *testing.T) {
+	c := newCluster(t)
+	c.time.tick = time.Hour
+	l := c.open(t, "a")[0].l
+	n := l.machine.position.Now()
+	overwrite(t, l.c, logPath(n), []byte("changed"))
+	_, _ = l.Propose(patience(t), registration("a", 2)) // it ends with the member
+	fails(t, l, ErrDamaged, c.place.Chroot+logPath(n)+" was changed")
+}
+
+// TestPartsDeleted: an entry in parts names the znode that its parts lack.
+func TestPartsDeleted(t *testing.T) {
+	c := newCluster(t)
+	c.time.tick = time.Hour
+	a := c.open(t, "a")[0]
+	if _, err := a.l.c.write(patience(t), a.l.c.remove(pathParts)); err != nil {
+		t.Fatal(err)
+	}
+	jobs := []fsm.JobSpec{{Num: 1, Count: 1, MaxAttempts: 1, Need: fsm.Resources{MilliCPU: 1}, Payload: make([]byte, 64<<10)}}
+	for n := uint64(2); len(jobs) < 12; n++ {
+		jobs = append(jobs, jobs[0])
+		jobs[n-1].Num = n
+	}
+	_, _ = a.l.Propose(patience(t), fsm.Command{ID: fsm.CommandID{Site: "a", Incarnation: a.inc, Seq: 1}, Body: &fsm.Submit{Jobs: jobs}})
+	fails(t, a.l, ErrDamaged, c.place.Chroot+pathParts+" is missing")
+}
+
+// TestPlantedAnew: an append in flight that meets another tree, with equal numbers and
+// a /lead of an equal version, lands nowhere.
+func TestPlantedAnew(t *testing.T) {
+	c := newCluster(t)
+	c.time.tick = time.Hour
+	s := c.open(t, "a")[0]
+	r, n := s.l.reign.Load(), s.l.machine.position.Now()
+	mark := s.l.c.mark
+	c.Cut("a")
+	other, err := connect(c.place, nil, testLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.close()
+	wipe(t, other, c.place.Chroot)
+	seed := Seed{Federation: [16]byte{1}, Lineage: [16]byte{3}, Entry: n, State: strings.NewReader("another state")}
+	if err := Found(patience(t), c.place, seed, testLogger()); err != nil {
+		t.Fatal(err)
+	}
+	for range r.version {
+		overwrite(t, other, pathLead, encode(leading{Term: r.term}))
+	}
+	before := dump(t, c.place)
+	other.mark = mark
+	late := &Log{c: other, ctx: t.Context()}
+	for _, parts := range [][][]byte{nil, {[]byte("part")}} {
+		_, err = late.write(r, &flight{n: n + 1, data: []byte("late"), parts: parts})
+		says(t, err, ErrIdentity, c.place.Chroot+mark, "another tree")
+	}
+	if after := dump(t, c.place); after != before {
+		t.Errorf("the tree was\n%s\nand is\n%s", before, after)
+	}
+}
+
+// TestTreeGone: a founder whose tree was deleted does not found the same federation
+// once more, behind the others' backs.
+func TestTreeGone(t *testing.T) {
+	c := newCluster(t)
+	c.oneStopped(t)
+	conn, err := connect(c.place, nil, testLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.close()
+	wipe(t, conn, c.place.Chroot)
+	c.refused(t, c.config("a", coordtest.NewMachine()), ErrNoTree, c.place.Chroot+pathFederation, "bring the ensemble's data back")
+}
+
+// TestDigestRefused: an ensemble that takes no digest credentials is told from one
+// that does not answer.
+func TestDigestRefused(t *testing.T) {
+	one, err := ensemble.New(ensemble.Config{
+		Dir: t.TempDir(), Servers: 1, Tick: 100 * time.Millisecond, HeapMiB: 64,
+		Flags: []string{"-Dzookeeper.DigestAuthenticationProvider.enabled=false"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer one.Stop()
+	if err := one.Start(patience(t)); err != nil {
+		t.Fatal(err)
+	}
+	p := place()
+	p.Servers = []string{one.Addrs()}
+	ctx, cancel := context.WithTimeout(patience(t), time.Second)
+	defer cancel()
+	_, err = Inspect(ctx, p, 1, testLogger())
+	says(t, err, ErrDenied, "digest credentials", "name another ensemble")
+}
+
+// TestLongSessions: an ensemble that gives longer sessions than were asked for is
+// known.
+func TestLongSessions(t *testing.T) {
+	c := newCluster(t)
+	c.place.Session = 150 * time.Millisecond // the ensemble's shortest is 200 ms
+	l := c.open(t, "a")[0].l
+	if got := time.Duration(l.c.dialer.granted.Load()); got != 200*time.Millisecond {
+		t.Errorf("sessions of %v", got)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -19,9 +20,26 @@ type dialer struct {
 	tls  *tls.Config
 	most time.Duration // a server that is silent for longer is given up
 
+	granted atomic.Int64 // session timeout of the newest connection, in ns; 0 = none yet
+
 	mu   sync.Mutex
 	conn net.Conn // the newest
+	why  error    // what was wrong with the last attempt, for people
 	shut bool
+}
+
+// wrong notes why a server is none to talk to.
+func (d *dialer) wrong(addr string, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.why = fmt.Errorf("%s: %w", addr, err)
+}
+
+// last is what was wrong with the last attempt, or nil.
+func (d *dialer) last() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.why
 }
 
 // open is what the library calls.
@@ -39,6 +57,7 @@ func (d *dialer) open(_, addr string, timeout time.Duration) (net.Conn, error) {
 		conn, err = d.secure(ctx, conn, addr)
 	}
 	if err != nil {
+		d.wrong(addr, err)
 		return nil, err
 	}
 	d.mu.Lock()
@@ -48,7 +67,7 @@ func (d *dialer) open(_, addr string, timeout time.Duration) (net.Conn, error) {
 		return nil, net.ErrClosed
 	}
 	d.conn = conn
-	return &patient{Conn: conn, most: d.most}, nil
+	return &patient{Conn: conn, d: d, addr: addr}, nil
 }
 
 func (d *dialer) secure(ctx context.Context, conn net.Conn, addr string) (net.Conn, error) {
@@ -80,8 +99,23 @@ func (d *dialer) close() {
 // that the ensemble has given, which may be longer than the one asked for.
 type patient struct {
 	net.Conn
-	most    time.Duration
+	d       *dialer
+	addr    string
 	greeted bool
+	frames  frames
+}
+
+// Read implements net.Conn. The library is not given what it cannot bear.
+func (p *patient) Read(b []byte) (int, error) {
+	n, err := p.Conn.Read(b)
+	if cause := p.frames.pass(b[:n]); cause != nil {
+		p.d.wrong(p.addr, cause)
+		return 0, cause
+	}
+	if s := p.frames.session(); s > 0 {
+		p.d.granted.Store(int64(s))
+	}
+	return n, err
 }
 
 // SetReadDeadline implements net.Conn. The library takes the deadline away behind
@@ -94,7 +128,7 @@ func (p *patient) SetReadDeadline(t time.Time) error {
 		p.greeted = true
 		return nil
 	}
-	if latest := time.Now().Add(p.most); t.After(latest) {
+	if latest := time.Now().Add(p.d.most); t.After(latest) {
 		t = latest
 	}
 	return p.Conn.SetReadDeadline(t)
@@ -106,7 +140,8 @@ type hosts struct {
 	mu      sync.Mutex
 	servers []string
 	next    int
-	tried   int // since the last connection
+	tried   int           // since a server took a connection
+	taken   time.Duration // when one did (sinceStart)
 }
 
 // Init implements zk.HostProvider.
@@ -138,9 +173,14 @@ func (h *hosts) Next() (server string, retryStart bool) {
 	return server, retryStart
 }
 
-// Connected implements zk.HostProvider.
+// Connected implements zk.HostProvider. A server that greets and hangs up, again and
+// again, counts as one that was tried: between rounds of those the library pauses.
 func (h *hosts) Connected() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.tried = 0
+	now := sinceStart()
+	if h.taken == 0 || now-h.taken > time.Second {
+		h.tried = 0
+	}
+	h.taken = now
 }

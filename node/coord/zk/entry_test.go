@@ -79,10 +79,11 @@ func TestCredentialsAreNeeded(t *testing.T) {
 func TestCharter(t *testing.T) {
 	id := strings.Repeat("ab", 16)
 	for text, want := range map[string]error{
-		`{"version":1,"federation":"` + id + `","epoch":0,"lineage":"` + id + `"}`: nil,
-		`{"version":2,"anything":true}`:                                            ErrVersion,
-		`{"version":1,"federation":"ab","epoch":0,"lineage":"` + id + `"}`:         ErrDamaged,
-		`{"version":1,"federation":"` + id + `","surprise":1}`:                     ErrDamaged,
+		`{"version":2,"federation":"` + id + `","epoch":0,"lineage":"` + id + `"}`: nil,
+		`{"version":3,"anything":true}`:                                            ErrVersion,
+		`{"version":1,"federation":"` + id + `","epoch":0,"lineage":"` + id + `"}`: ErrVersion,
+		`{"version":2,"federation":"ab","epoch":0,"lineage":"` + id + `"}`:         ErrDamaged,
+		`{"version":2,"federation":"` + id + `","surprise":1}`:                     ErrDamaged,
 		``:        ErrTree,
 		`{"a":1}`: ErrTree,
 		`hello`:   ErrTree,
@@ -91,4 +92,32 @@ func TestCharter(t *testing.T) {
 			t.Errorf("%s: %v, not %v", text, err, want)
 		}
 	}
+}
+
+// FuzzTree gives every parser of a znode whatever it likes: an error that names the
+// path, never a panic.
+func FuzzTree(f *testing.F) {
+	id := strings.Repeat("ab", 16)
+	for _, seed := range []string{
+		`{"version":2,"federation":"` + id + `","lineage":"` + id + `"}`, `{"term":3,"site":"a","nonce":"a/1"}`, `{"node":"ab"}`,
+		`{"entry":9,"term":1,"bytes":5,"sums":[1,2]}`, number(7) + ".3", `null`, `{"entry":-1}`, `[]`, `{}x`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		const path = "/x/znode"
+		errs := []error{}
+		for _, into := range []any{new(leading), new(enlisted), new(pointer)} {
+			errs = append(errs, parse(path, b, into))
+		}
+		_, err := parseCharter(path, b)
+		for _, err := range append(errs, err) {
+			if err != nil && !strings.Contains(err.Error(), path) {
+				t.Errorf("%q: %v", b, err)
+			}
+		}
+		if n, err := parseNumber(string(b)); err == nil && !strings.HasPrefix(string(b), number(n)) {
+			t.Errorf("%q is read as %d", b, n)
+		}
+	})
 }

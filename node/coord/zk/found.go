@@ -42,10 +42,7 @@ func Found(ctx context.Context, p Place, s Seed, log zerolog.Logger) error {
 		return fmt.Errorf("found %s: %w", p, err)
 	}
 	defer c.close()
-	if err = c.sow(ctx, s); err != nil && transient(err) {
-		err = fmt.Errorf("%w: %w", ErrUnreachable, err)
-	}
-	if err != nil {
+	if err = c.unreachable(p, c.sow(ctx, s)); err != nil {
 		return fmt.Errorf("found %s: %w", p, err)
 	}
 	return nil
@@ -161,6 +158,7 @@ func plant(ctx context.Context, c *client, ch charter, ptr pointer, but []string
 		path string
 		data []byte
 	}{
+		{markPath(ch.Lineage), nil},
 		{pathLead, encode(leading{Term: ptr.Term})},
 		{pathLog, nil},
 		{logPath(ptr.Entry), nil},

@@ -86,10 +86,7 @@ func Inspect(ctx context.Context, p Place, newest int, log zerolog.Logger) (*Rep
 	}
 	defer c.close()
 	i := inspection{c: c, r: Report{Path: c.root}}
-	if err = i.all(ctx, min(newest, maxShown)); err != nil && transient(err) {
-		err = fmt.Errorf("%w: %w", ErrUnreachable, err)
-	}
-	if err != nil {
+	if err = c.unreachable(p, i.all(ctx, min(newest, maxShown))); err != nil {
 		return nil, fmt.Errorf("inspect %s: %w", p, err)
 	}
 	return &i.r, nil

@@ -91,7 +91,7 @@ func (b backend) Demote(ctx context.Context, site string) error {
 // unlist deletes znodes, and waits until that is seen here.
 func (b backend) unlist(ctx context.Context, r *reign, paths ...string) error {
 	for _, p := range paths {
-		_, err := b.c.write(ctx, b.c.check(pathLead, r.version), b.c.remove(p))
+		_, err := b.c.writeHere(ctx, b.c.check(pathLead, r.version), b.c.remove(p))
 		switch {
 		case err == nil, errors.Is(err, zk.ErrNoNode):
 		case transient(err), errors.Is(err, zk.ErrBadVersion):

@@ -34,9 +34,7 @@ type Sealed struct {
 // coord.ErrRunning, ErrUnreachable, ErrNoTree, ErrDenied, ErrVersion, ErrDamaged.
 func Export(ctx context.Context, p Place, m coord.Machine, log zerolog.Logger, write func(Sealed) error) error {
 	err := atTree(ctx, p, m, log, func(ctx context.Context, l *Log, c *charter) error {
-		s := Sealed{Epoch: c.Epoch}
-		s.Federation, _ = parseID(c.Federation) // parseCharter has read both
-		s.Lineage, _ = parseID(c.Lineage)
+		s := sealed(c)
 		for {
 			var err error
 			session := l.c.zk.SessionID()
@@ -59,11 +57,20 @@ func Export(ctx context.Context, p Place, m coord.Machine, log zerolog.Logger, w
 }
 
 // Reopen takes the seal of an export away, so that the brokers go on here; the
-// file must be imported nowhere. Errors: those of Export.
-func Reopen(ctx context.Context, p Place, m coord.Machine, log zerolog.Logger) error {
-	err := atTree(ctx, p, m, log, func(ctx context.Context, l *Log, _ *charter) error {
+// file must be imported nowhere: check is asked once the machine is at the last
+// entry. A tree that is not sealed is left alone. Errors: those of Export.
+func Reopen(ctx context.Context, p Place, m coord.Machine, log zerolog.Logger, check func(Sealed) error) error {
+	err := atTree(ctx, p, m, log, func(ctx context.Context, l *Log, c *charter) error {
 		now, version, err := l.c.leading(ctx)
 		if err != nil || now.Moved == "" {
+			return err
+		}
+		if err = l.readAll(ctx); err != nil {
+			return err
+		}
+		s := sealed(c)
+		s.Term, s.Moved = now.Term, now.Moved
+		if err = check(s); err != nil {
 			return err
 		}
 		now.Moved = ""
@@ -73,6 +80,14 @@ func Reopen(ctx context.Context, p Place, m coord.Machine, log zerolog.Logger) e
 		return fmt.Errorf("reopen %s: %w", p, err)
 	}
 	return nil
+}
+
+// sealed is what a charter says of a tree.
+func sealed(c *charter) Sealed {
+	s := Sealed{Epoch: c.Epoch}
+	s.Federation, _ = parseID(c.Federation) // parseCharter has read both
+	s.Lineage, _ = parseID(c.Lineage)
+	return s
 }
 
 // atTree connects to a federation's tree, as no member.
@@ -94,12 +109,10 @@ func atTree(ctx context.Context, p Place, m coord.Machine, log zerolog.Logger, f
 	}
 	if err == nil {
 		l.line, _ = parseID(c.Lineage) // parseCharter has read it
+		l.c.mark = markPath(c.Lineage)
 		err = f(ctx, l, c)
 	}
-	if err != nil && transient(err) {
-		err = fmt.Errorf("%w: start it, or check the addresses and the network: %w", ErrUnreachable, err)
-	}
-	return err
+	return l.c.unreachable(p, err)
 }
 
 // leading reads /lead.
@@ -116,7 +129,7 @@ func (c *client) leading(ctx context.Context) (now leading, version int32, err e
 
 // putLead replaces /lead, unless somebody else does.
 func (c *client) putLead(ctx context.Context, now leading, version int32) error {
-	_, err := c.write(ctx, c.set(pathLead, encode(now), version))
+	_, err := c.writeHere(ctx, c.set(pathLead, encode(now), version))
 	if errors.Is(err, zk.ErrBadVersion) {
 		return fmt.Errorf("%w: one takes %s%s just now: stop all brokers first", coord.ErrRunning, c.root, pathLead)
 	}

@@ -128,7 +128,13 @@ func TestMove(t *testing.T) {
 
 	place := c.place
 	c.place = old
-	if err := Reopen(patience(t), old, coordtest.NewMachine(), testLogger()); err != nil {
+	reopened := coordtest.NewMachine()
+	if err := Reopen(patience(t), old, reopened, testLogger(), func(x Sealed) error {
+		if at, got := reopened.Entries(); x != first || at > entry || at == entry && got != trace {
+			t.Errorf("reopens %+v at entry %x", x, at)
+		}
+		return nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	_, err = Open(patience(t), c.config("c", coordtest.NewMachine()))
@@ -167,8 +173,18 @@ func TestSealDeposes(t *testing.T) {
 	case <-patience(t).Done():
 		t.Fatal("it goes on")
 	}
-	if err := Reopen(patience(t), c.place, coordtest.NewMachine(), testLogger()); err != nil {
+	reopen := func(check error) error {
+		return Reopen(patience(t), c.place, coordtest.NewMachine(), testLogger(), func(Sealed) error { return check })
+	}
+	says(t, reopen(errFault), errFault)
+	_, err := Open(patience(t), c.config("b", coordtest.NewMachine()))
+	says(t, err, coord.ErrMoved) // what was refused has changed nothing
+	if err := reopen(nil); err != nil {
 		t.Fatal(err)
+	}
+	before := dump(t, c.place)
+	if err := reopen(errFault); err != nil || dump(t, c.place) != before {
+		t.Errorf("an open tree: %v", err) // nothing to do, and nothing was sealed
 	}
 	c.open(t, "b")
 }

@@ -89,10 +89,20 @@ func (l *Log) open(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, l.t.open, errPatience)
 	defer cancel()
-	if err = l.settleIn(ctx, m); err != nil && transient(err) {
-		err = fmt.Errorf("%w: %s: start it, or check the addresses and the network: %w", ErrUnreachable, l.cfg.Place, err)
+	if err = l.c.unreachable(l.cfg.Place, l.settleIn(ctx, m)); err == nil {
+		l.compareSession()
 	}
 	return err
+}
+
+// compareSession warns of an ensemble that gives longer sessions than were asked
+// for: leases are made for those.
+func (l *Log) compareSession() {
+	given, asked := time.Duration(l.c.dialer.granted.Load()), l.cfg.session()
+	if given > asked {
+		l.log.Warn().Stringer("given", given).Stringer("asked", asked).Msg(
+			"the ensemble keeps a dead lead's session for longer than asked: set zk_session to what it gives, or its tickTime lower")
+	}
 }
 
 var errPatience = errors.New("the time to open the log is over")
@@ -109,6 +119,9 @@ func (l *Log) settleIn(ctx context.Context, m *member) error {
 		if m, c, err = l.found(ctx, m); err != nil {
 			return err
 		}
+	case c == nil && m != nil:
+		return fmt.Errorf("%w: %s%s does not exist, and this data is of federation %s: check the chroot, or bring the ensemble's data back",
+			ErrNoTree, l.c.root, pathFederation, m.Federation)
 	case c == nil && l.cfg.MinEpoch > 0:
 		return fmt.Errorf("%w: %s%s does not exist: this site comes from another backend: import the state first (cloudshare state import)",
 			ErrNoTree, l.c.root, pathFederation)
@@ -117,6 +130,7 @@ func (l *Log) settleIn(ctx context.Context, m *member) error {
 	}
 	l.federation, _ = parseID(c.Federation) // parseCharter has read both
 	l.line, _ = parseID(c.Lineage)
+	l.c.mark = markPath(c.Lineage)
 	l.calls = l.newCalls()
 	switch {
 	case c.Epoch < l.cfg.MinEpoch:
@@ -125,7 +139,7 @@ func (l *Log) settleIn(ctx context.Context, m *member) error {
 	case m == nil || m.follows(*c):
 		err = l.join(ctx, *c)
 	default:
-		err = m.checkTree(*c, l.c.root+pathFederation)
+		err = l.settled(m, *c)
 	}
 	if err == nil {
 		err = l.c.checkOpen(ctx)
@@ -222,6 +236,17 @@ func (l *Log) found(ctx context.Context, m *member) (*member, *charter, error) {
 	return m, c, plant(ctx, l.c, *c, pointer{}, nil)
 }
 
+// settled compares this member's data with the tree. A founder's claim is done with
+// then: were the tree deleted, it must not found the same federation once more.
+func (l *Log) settled(m *member, c charter) error {
+	err := m.checkTree(c, l.c.root+pathFederation)
+	if err == nil && m.Founder {
+		m.Founder = false
+		err = m.save(l.cfg.Dir)
+	}
+	return err
+}
+
 func (l *Log) member(c charter) *member {
 	return &member{Version: 1, Site: l.cfg.Site, Node: hex.EncodeToString(l.cfg.Node[:]), Federation: c.Federation, Epoch: c.Epoch, Lineage: c.Lineage}
 }
@@ -300,15 +325,24 @@ func (l *Log) bury(ctx context.Context) error {
 	return nil
 }
 
-// ensure creates a znode unless it is there.
+// ensure creates a znode unless it is there; once the mark is known, in this
+// member's tree only.
 func (c *client) ensure(ctx context.Context, path string, data []byte) error {
+	ops := []any{c.create(path, data, 0)}
+	if c.mark != "" {
+		ops = c.here(ops...)
+	}
+	at := 0
 	_, err := c.persist(ctx, "create", path, func() (node, error) {
-		_, err := c.zk.Create(c.root+path, data, 0, c.acl)
-		if errors.Is(err, zk.ErrNodeExists) {
+		res, err := c.zk.Multi(ops...)
+		if at = failedAt(res, err); errors.Is(err, zk.ErrNodeExists) {
 			err = nil
 		}
 		return node{}, err
 	})
+	if errors.Is(err, zk.ErrNoNode) && at == 1 {
+		return c.elsewhere()
+	}
 	return err
 }
 

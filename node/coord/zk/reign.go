@@ -149,7 +149,7 @@ func (l *Log) crown(ctx context.Context, holder, fence node, now leading) (leadi
 // /lead has changed.
 func (l *Log) ascend(ctx context.Context, session int64, fence node, before leading) (leading, error) {
 	mine := leading{Term: before.Term + 1, Site: l.cfg.Site, Peer: l.addr, Nonce: l.nonce}
-	res, err := l.c.write(ctx, l.c.set(pathLead, encode(mine), fence.stat.Version))
+	res, err := l.c.writeHere(ctx, l.c.set(pathLead, encode(mine), fence.stat.Version))
 	switch {
 	case errors.Is(err, zk.ErrBadVersion), transient(err):
 		coord.Signal(l.kick) // look again
@@ -226,7 +226,7 @@ func (l *Log) stands() bool {
 
 // seize creates the ephemeral that elects, and returns what is there then.
 func (l *Log) seize(ctx context.Context, w *watches) (node, error) {
-	_, err := l.c.write(ctx, l.c.create(pathLeader, []byte(l.nonce), zk.FlagEphemeral))
+	_, err := l.c.writeHere(ctx, l.c.create(pathLeader, []byte(l.nonce), zk.FlagEphemeral))
 	if err != nil && !errors.Is(err, zk.ErrNodeExists) && !transient(err) {
 		return node{}, l.c.name("create", pathLeader, err)
 	}
@@ -240,7 +240,7 @@ func (l *Log) handOver(ctx context.Context) {
 	}
 	l.abdicate("it hands over")
 	l.holdOff.Store(int64(sinceStart() + l.cfg.session()))
-	_, _ = l.c.write(ctx, l.c.remove(pathLeader)) // if it stays, this member leads again
+	_, _ = l.c.writeHere(ctx, l.c.remove(pathLeader)) // if it stays, this member leads again
 	coord.Signal(l.kick)
 }
 
@@ -252,7 +252,7 @@ func (l *Log) appear(ctx context.Context) error {
 	if err != nil || n.found {
 		return err
 	}
-	_, err = l.c.write(ctx, l.c.create(path, []byte(l.nonce), zk.FlagEphemeral))
+	_, err = l.c.writeHere(ctx, l.c.create(path, []byte(l.nonce), zk.FlagEphemeral))
 	if err == nil || errors.Is(err, zk.ErrNodeExists) || transient(err) {
 		return nil
 	}
@@ -330,7 +330,7 @@ func (b backend) Confirm(ctx context.Context, term uint64) (index uint64, err er
 	r.mu.Lock()
 	index = r.next - 1
 	r.mu.Unlock()
-	_, err = b.c.write(ctx, b.c.check(pathLead, r.version))
+	_, err = b.c.writeHere(ctx, b.c.check(pathLead, r.version))
 	if err != nil {
 		coord.Signal(b.kick)
 		return 0, b.c.name("check", pathLead, err)

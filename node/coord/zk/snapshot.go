@@ -173,7 +173,7 @@ func (l *Log) replace(r *reign, s coord.Snapshot, before pointer, version int32,
 
 // fenced sends operations that hold only while this member leads.
 func (l *Log) fenced(r *reign, ops ...any) ([]zk.MultiResponse, error) {
-	return l.c.write(r.ctx, append([]any{l.c.check(pathLead, r.version)}, ops...)...)
+	return l.c.writeHere(r.ctx, append([]any{l.c.check(pathLead, r.version)}, ops...)...)
 }
 
 func (l *Log) writeChunks(r *reign, s coord.Snapshot, p *pointer) error {

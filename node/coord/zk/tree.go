@@ -15,6 +15,7 @@ import (
 // The tree below the chroot; every znode is for the holder of the digest only.
 //
 //	/federation        whose tree it is: charter, never changed
+//	/federation/LINEAGE   the mark: what is written by a member checks it last, so that it lands in no other tree
 //	/lead              the term and its lead; its version is the fence of appends
 //	/leader            ephemeral: elects
 //	/log/NUMBER        an entry; numbers are entry numbers, 20 digits, without a gap
@@ -37,8 +38,11 @@ const (
 	pathPresent    = "/present"
 )
 
-// treeVersion is the format of the tree and everything in it.
-const treeVersion = 1
+// treeVersion is the format of the tree and everything in it. Format 1 had no mark.
+const treeVersion = 2
+
+// markPath is the znode that only this lineage's tree has.
+func markPath(lineage string) string { return pathFederation + "/" + lineage }
 
 // number is how a znode names an entry: names sort as numbers do.
 func number(n uint64) string { return fmt.Sprintf("%020d", n) }
@@ -127,6 +131,10 @@ func parseCharter(path string, data []byte) (c charter, err error) {
 	}
 	if v.Version > treeVersion {
 		return c, fmt.Errorf("%w: %s is of format %d, this broker knows %d: run the version that wrote it", ErrVersion, path, v.Version, treeVersion)
+	}
+	if v.Version < treeVersion {
+		return c, fmt.Errorf("%w: %s is of the former format %d, this broker knows %d: have the version that wrote it export it "+
+			"(cloudshare state export), and import that file at another chroot", ErrVersion, path, v.Version, treeVersion)
 	}
 	if err = parse(path, data, &c); err != nil {
 		return c, err

@@ -40,8 +40,9 @@ type Config struct {
 	Servers int    // odd; 1 is a standalone server
 	// Tick is the unit of the servers' timeouts: sessions last 2 to 20 of them.
 	Tick time.Duration
-	// HeapMiB bounds each server's Java heap.
+	// HeapMiB bounds each server's Java heap; Flags are further options of Java.
 	HeapMiB int
+	Flags   []string
 	// Detached servers get a session of their own: they do not end with Ctrl-C at
 	// a terminal.
 	Detached bool
@@ -242,10 +243,10 @@ func (s *Server) Start() error {
 		return fmt.Errorf("open ZooKeeper's log: %w", err)
 	}
 	defer out.Close()
-	cmd := exec.Command("java", "-Xmx"+strconv.Itoa(s.cfg.HeapMiB)+"m", "-XX:+UseSerialGC",
+	cmd := exec.Command("java", append(slices.Clone(s.cfg.Flags), "-Xmx"+strconv.Itoa(s.cfg.HeapMiB)+"m", "-XX:+UseSerialGC",
 		"-Dzookeeper.admin.enableServer=false", "-Djava.net.preferIPv4Stack=true",
 		"-cp", strings.Join(append([]string{s.dir}, jars...), ":"),
-		"org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(s.dir, "zoo.cfg"))
+		"org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(s.dir, "zoo.cfg"))...)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: s.cfg.Detached}
 	run := s.cfg.Run

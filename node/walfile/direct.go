@@ -23,16 +23,31 @@ type direct struct {
 	pwritev2 func(fd int, b [][]byte, at int64, flags int) (n int, err error)
 }
 
-// goDirect begins to write past the cache, if the file system can; one that has no
-// such way says so now or at the first write.
+// goDirect begins to write past the cache, if the file system is one of which is
+// known that such a write with RWF_DSYNC is as durable as behind fdatasync. Of these,
+// one that cannot (for its size of blocks, say) says so now or at the first write.
 //
 // REQUIRES: tail holds what stands before end in its block.
 func (w *File) goDirect(tail []byte) {
-	if w.size%block != 0 || w.setDirect(true) != nil {
+	if w.size%block != 0 || !w.onDisk() || w.setDirect(true) != nil {
 		return
 	}
 	w.blocks, w.pwritev2 = aligned(2*block), unix.Pwritev2
 	copy(w.blocks, tail)
+}
+
+// onDisk reports whether the file lies on a file system of a local disk that is
+// known: on one of a network or of a program a sync may mean something else.
+func (w *File) onDisk() bool {
+	var st unix.Statfs_t
+	if unix.Fstatfs(int(w.f.Fd()), &st) != nil {
+		return false
+	}
+	switch uint32(st.Type) { // its width depends on the machine
+	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC:
+		return true
+	}
+	return false
 }
 
 // setDirect says whether writes pass the cache by.

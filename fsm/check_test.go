@@ -218,6 +218,7 @@ func (s *State) checkMachines() error {
 		tasks[a.machine]++
 	}
 	held := 0
+	sets := map[*labelSet]int{}
 	for _, x := range s.sites {
 		var free, stock int64
 		for i, m := range x.machines {
@@ -233,6 +234,9 @@ func (s *State) checkMachines() error {
 			if m.held != 0 {
 				held++
 			}
+			if sets[m.labels]++; m.labels != nil && (!m.offered || s.labelSets[m.labels.labels] != m.labels) {
+				return fmt.Errorf("machine %s/%s, offered %v, has labels %q of its own", x.name, m.name, m.offered, m.labels.labels)
+			}
 			if m.tried || m.held != 0 && s.held[m.held] != m {
 				return fmt.Errorf("machine %s/%s: tried %v, held for %d", x.name, m.name, m.tried, m.held)
 			}
@@ -245,6 +249,12 @@ func (s *State) checkMachines() error {
 		}
 		if s.supply.weights[x.pos] != free || s.stock.weights[x.pos] != stock {
 			return fmt.Errorf("totals of %s", x.name)
+		}
+	}
+	delete(sets, nil)
+	for x, n := range sets {
+		if x.refs != n || len(sets) != len(s.labelSets) {
+			return fmt.Errorf("labels %q are of %d machines, not %d; %d sets, not %d", x.labels, n, x.refs, len(sets), len(s.labelSets))
 		}
 	}
 	if held != len(s.reservations) || held != len(s.held) || len(s.fresh) != 0 {

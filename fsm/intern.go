@@ -12,14 +12,14 @@ import (
 type shape struct {
 	need      Resources
 	image     bool       // it runs in a container image
+	rules     []Selector // the selectors, by key
 	only, not []string   // sorted, unique; never changed
 	selectors []string   // likewise
-	rules     []Selector // the selectors, by key
 }
 
 // shape of the job's tasks; it shares the lists.
 func (j *JobSpec) shape() shape {
-	return shape{j.Need, j.Image, j.Only, j.Not, j.Selectors, rulesOf(j.Selectors)}
+	return shape{need: j.Need, image: j.Image, rules: rulesOf(j.Selectors), only: j.Only, not: j.Not, selectors: j.Selectors}
 }
 
 // Allows reports whether the job may run at a site, by its sites.only and sites.not.
@@ -36,12 +36,13 @@ type class struct {
 	refs int    // jobs in the state; at 0 the class is dropped
 
 	// Below: derived from what waits, for matching.
-	lanes    []*lane // with waiting tasks whose owner is present; a heap while heapAt = index
-	heapAt   uint64  // entry whose ranks order lanes
-	waiting  uint64  // tasks in lanes
-	activeAt int     // position in State.active, −1 when waiting = 0
-	barred   int     // waiting tasks with bars, of absent owners too
-	fresh    bool    // it is in State.fresh
+	lanes    []*lane   // with waiting tasks whose owner is present; a heap while heapAt = index
+	heapAt   uint64    // entry whose ranks order lanes
+	waiting  uint64    // tasks in lanes
+	activeAt int       // position in State.active, −1 when waiting = 0
+	barred   int       // waiting tasks with bars, of absent owners too
+	verdicts []verdict // by labelSet.no modulo their number; nil if never needed
+	fresh    bool      // it is in State.fresh
 }
 
 // allows reports whether such tasks may run at a site.

@@ -76,29 +76,13 @@ func (l Labels) Validate() error {
 func (l Labels) All() iter.Seq2[string, string] {
 	return func(yield func(key, value string) bool) {
 		for rest := string(l); rest != ""; {
-			var key, value string
-			if key, value, rest = nextLabel(rest); !yield(key, value) {
+			var pair string
+			pair, rest, _ = strings.Cut(rest, ",")
+			if key, value, _ := strings.Cut(pair, "="); !yield(key, value) {
 				return
 			}
 		}
 	}
-}
-
-// Get returns a label's value, and whether there is one.
-func (l Labels) Get(key string) (value string, ok bool) {
-	for k, v := range l.All() {
-		if k >= key {
-			return v, k == key
-		}
-	}
-	return "", false
-}
-
-// nextLabel takes the first label off valid ones.
-func nextLabel(text string) (key, value, rest string) {
-	pair, rest, _ := strings.Cut(text, ",")
-	key, value, _ = strings.Cut(pair, "=")
-	return key, value, rest
 }
 
 func checkLabel(key, value string) error {

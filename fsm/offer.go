@@ -34,7 +34,8 @@ func (s *State) install(x *site, c *Offer) {
 			m = &machine{site: x, name: strings.Clone(n.Name)}
 		}
 		m.exposed, m.whole, m.runs, m.offered = n.Resources, n.Resources.greater(n.Whole), n.Runs, true
-		m.labels, m.slots = n.Labels, n.Slots
+		m.slots = n.Slots
+		s.relabel(m, n.Labels)
 		m.resting = false
 		x.exposed = x.exposed.plus(n.Resources)
 		x.machines = append(x.machines, m)
@@ -52,7 +53,8 @@ func (s *State) install(x *site, c *Offer) {
 // retract keeps a machine that is offered no more only while it is in use.
 func (s *State) retract(m *machine) {
 	m.exposed, m.whole, m.runs, m.offered, m.resting = Resources{}, Resources{}, 0, false, false
-	m.labels, m.slots = "", 0
+	m.slots = 0
+	s.relabel(m, "")
 	if m.used != (Resources{}) {
 		m.site.machines = append(m.site.machines, m)
 	}

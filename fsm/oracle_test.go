@@ -23,7 +23,7 @@ var oracleSelector = regexp.MustCompile(`^(!?)([^!=( ]+)(?:(!?)=(.*)| (not)?in \
 
 func oracleSelects(m *machine, selectors []string) bool {
 	labels := map[string]string{}
-	for _, pair := range strings.FieldsFunc(string(m.labels), func(r rune) bool { return r == ',' }) {
+	for _, pair := range strings.FieldsFunc(string(m.labels.text()), func(r rune) bool { return r == ',' }) {
 		k, v, _ := strings.Cut(pair, "=")
 		labels[k] = v
 	}

@@ -462,7 +462,7 @@ func (m *model) newAttempts(t *rapid.T) {
 			t.Fatalf("machine %s is overcommitted: %+v", a.machine.name, room)
 		}
 		if a.machine.slots > 0 && a.machine.tasks > a.machine.slots || !oracleSelects(a.machine, j.class.selectors) {
-			t.Fatalf("job %d with %v is at machine %s with %q, %d tasks of %d", a.seq, j.class.selectors, a.machine.name, a.machine.labels, a.machine.tasks, a.machine.slots)
+			t.Fatalf("job %d with %v is at machine %s with %q, %d tasks of %d", a.seq, j.class.selectors, a.machine.name, a.machine.labels.text(), a.machine.tasks, a.machine.slots)
 		}
 		if !oracleRuns[a.machine.runs][j.class.image] {
 			t.Fatalf("job %d (image %v) is at machine %s, which runs %s", a.seq, j.class.image, a.machine.name, a.machine.runs)

@@ -153,7 +153,8 @@ func (r *snapReader) machines(s *State, x *site) {
 			return
 		}
 		if r.selects {
-			m.slots, m.labels = r.within(0, MaxSlots, "slots"), r.labelled()
+			m.slots = r.within(0, MaxSlots, "slots")
+			s.relabel(m, r.labelled())
 		}
 		r.check(m.whole == m.exposed.greater(m.whole) && inResources("", m.whole) == nil, "a machine is less than what it exposes")
 		x.exposed = x.exposed.plus(m.exposed)

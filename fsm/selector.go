@@ -140,14 +140,18 @@ func rulesOf(list []string) []Selector {
 
 // admits reports whether a machine with these labels satisfies every selector:
 // one walk over both.
-func (h *shape) admits(l Labels) bool {
-	rest, key, value := string(l), "", ""
+func (h *shape) admits(x *labelSet) bool {
+	pairs := x.list()
 	for i := range h.rules {
 		r := &h.rules[i]
-		for key < r.Key && rest != "" {
-			key, value, rest = nextLabel(rest)
+		for len(pairs) > 0 && pairs[0].key < r.Key {
+			pairs = pairs[1:]
 		}
-		if !r.Accepts(value, key == r.Key) {
+		value, ok := "", len(pairs) > 0 && pairs[0].key == r.Key
+		if ok {
+			value = pairs[0].value
+		}
+		if !r.Accepts(value, ok) {
 			return false
 		}
 	}
@@ -162,14 +166,14 @@ func (j *JobSpec) Admits(l Labels) bool {
 		return true
 	}
 	h := shape{rules: rulesOf(j.Selectors)}
-	return h.admits(l)
+	return h.admits(readLabels(l))
 }
 
 // unmet counts the selectors that labels do not satisfy.
-func (h *shape) unmet(l Labels) (n int) {
+func (h *shape) unmet(x *labelSet) (n int) {
 	for i := range h.rules {
 		r := &h.rules[i]
-		if value, ok := l.Get(r.Key); !r.Accepts(value, ok) {
+		if value, ok := x.get(r.Key); !r.Accepts(value, ok) {
 			n++
 		}
 	}
@@ -177,11 +181,11 @@ func (h *shape) unmet(l Labels) (n int) {
 }
 
 // lacking lists the selectors that labels do not satisfy, and what is there instead.
-func (h *shape) lacking(l Labels) string {
+func (h *shape) lacking(x *labelSet) string {
 	var lacks []string
 	for i := range h.rules {
 		r := &h.rules[i]
-		value, ok := l.Get(r.Key)
+		value, ok := x.get(r.Key)
 		switch {
 		case r.Accepts(value, ok):
 		case ok:

@@ -75,7 +75,7 @@ type machine struct {
 	exposed Resources // zero once it is no longer offered
 	whole   Resources // Invariant: ≥ exposed in every part
 	runs    Runs      // while it is offered
-	labels  Labels    // likewise; machines of one offer share the text
+	labels  *labelSet // likewise
 	slots   int64     // tasks at once, 0 = as many as fit
 	offered bool
 	resting bool   // fits nothing that waited at the end of an earlier entry; see State.match
@@ -159,7 +159,9 @@ func (m *machine) weights() (free, stock int64) {
 	if !m.offered || m.tried {
 		return 0, 0
 	}
-	stock = max(0, m.room().MilliCPU)
+	if stock = max(0, m.exposed.MilliCPU-m.used.MilliCPU); m.slots > 0 && m.tasks >= m.slots {
+		stock = 0
+	}
 	if !m.resting {
 		free = stock
 	}

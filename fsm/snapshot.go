@@ -269,7 +269,7 @@ func (x *frozenSite) encode(w *snapWriter) {
 		w.bool(x.offered[i].resting)
 		if w.selects {
 			w.int(x.offered[i].slots)
-			w.labelled(x.offered[i].labels)
+			w.labelled(x.offered[i].labels.text())
 		}
 	}
 	w.uint(uint64(len(x.row)))

@@ -84,24 +84,26 @@ type State struct {
 	waits        *waits         // nil unless the policy is one by projected waits
 
 	// Derived.
-	byName   map[string]*site
-	order    []*site // by name; site.pos is the position
-	supply   fenwick // by site.pos: totals of site.free
-	stock    fenwick // by site.pos: totals of site.stock
-	slots    []uint64
-	nextSlot uint64
-	live     map[taskKey]uint64  // slots
-	held     map[uint64]*machine // by seq of the job it is reserved for
-	classes  map[string]*class
-	payloads map[uint64]*payload
-	active   []*class // with waiting > 0
-	waiting  uint64   // tasks of all sites
-	present  uint64   // those whose owner is present: only they are matched
-	fresh    []*class // with something that waits since the last match
-	records  int      // ended-task records in ended jobs
-	trimmed  int      // ended[:trimmed] have no records
-	assigned int      // live attempts not reported running
-	dying    []uint64 // slots on wayDying, a heap by their bounds; see reaper
+	byName    map[string]*site
+	order     []*site // by name; site.pos is the position
+	supply    fenwick // by site.pos: totals of site.free
+	stock     fenwick // by site.pos: totals of site.stock
+	slots     []uint64
+	nextSlot  uint64
+	live      map[taskKey]uint64  // slots
+	held      map[uint64]*machine // by seq of the job it is reserved for
+	classes   map[string]*class
+	payloads  map[uint64]*payload
+	labelSets map[Labels]*labelSet
+	labelNo   uint64   // of the last one made
+	active    []*class // with waiting > 0
+	waiting   uint64   // tasks of all sites
+	present   uint64   // those whose owner is present: only they are matched
+	fresh     []*class // with something that waits since the last match
+	records   int      // ended-task records in ended jobs
+	trimmed   int      // ended[:trimmed] have no records
+	assigned  int      // live attempts not reported running
+	dying     []uint64 // slots on wayDying, a heap by their bounds; see reaper
 
 	// Of one Apply; no part of the state.
 	events  *[]Event // nil = nobody observes
@@ -119,7 +121,7 @@ type taskKey struct {
 func New() *State {
 	return &State{
 		nextSeq: 1, byName: map[string]*site{}, live: map[taskKey]uint64{}, held: map[uint64]*machine{},
-		classes: map[string]*class{}, payloads: map[uint64]*payload{},
+		classes: map[string]*class{}, payloads: map[uint64]*payload{}, labelSets: map[Labels]*labelSet{},
 	}
 }
 

@@ -76,7 +76,7 @@ const maxCensus = 3
 func (r *Selector) census(machines []*machine) (has string, met bool) {
 	counts := map[string]int{}
 	for _, m := range machines {
-		value, ok := m.labels.Get(r.Key)
+		value, ok := m.labels.get(r.Key)
 		if r.Accepts(value, ok) {
 			return "", true
 		}

@@ -46,7 +46,7 @@ func (s *State) viewSite(x *site) SiteView {
 			room := m.room()
 			room = Resources{max(0, room.MilliCPU), max(0, room.MemMiB), max(0, room.GPU)}
 			v.Machines = append(v.Machines, MachineView{
-				Name: m.name, Exposed: m.exposed, Free: room, Runs: m.runs, Slots: m.slots, Labels: m.labels,
+				Name: m.name, Exposed: m.exposed, Free: room, Runs: m.runs, Slots: m.slots, Labels: m.labels.text(),
 				Reserved: s.heldFor(m),
 			})
 		}

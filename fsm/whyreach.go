@@ -21,7 +21,7 @@ type spot struct {
 
 // marked are a site's machines with equal labels.
 type marked struct {
-	labels Labels
+	labels *labelSet
 	most   [2]Resources
 }
 
@@ -39,7 +39,7 @@ func (s *State) reachOf(h *shape) reach {
 			continue
 		}
 		p := &spot{site: x}
-		at := map[Labels]int{} // in p.marked
+		at := map[*labelSet]int{} // in p.marked
 		for _, m := range x.machines {
 			if !m.offered || !h.fits(m, m.whole) {
 				continue

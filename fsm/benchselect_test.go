@@ -1,0 +1,58 @@
+package fsm
+
+import (
+	"fmt"
+	"testing"
+)
+
+// BenchmarkSelectors ends running tasks while requirements wait that the machine has
+// room for: each frees a core, on which the same entry starts the next. One op is one
+// completion and one assignment. Beside jobs that want nothing: as many different
+// requirements without selectors (gpus that are not there), and as many whose
+// selectors the machines' labels do not satisfy.
+func BenchmarkSelectors(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		want func(j *JobSpec, i int)
+	}{
+		{"none", nil},
+		{"sizes=1000", func(j *JobSpec, i int) { j.Need.GPU = int64(1 + i) }},
+		{"selectors=1000", func(j *JobSpec, i int) {
+			j.Selectors = []string{"!old", "arch=amd64", fmt.Sprintf("gpu=model-%d", i), "zone in (a,b)"}
+		}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			x := newSelecting(b, c.want)
+			x.inBatches(b, func(b *testing.B, at, batch int) int {
+				cmds := x.completions(at, batch)
+				x.base++
+				x.timed(b, cmds...)
+				return batch
+			})
+		})
+	}
+}
+
+// newSelecting is a crowd of ten sites with 100 such requirements each.
+func newSelecting(b *testing.B, want func(*JobSpec, int)) *crowd {
+	const sites, each = 10, 100
+	c := newCrowd(b, sites, 10_000, true)
+	c.must(c.s.sites[0].name, &Raise{Version: Version})
+	for i := range sites * each {
+		if want != nil {
+			site := c.s.sites[i%sites].name
+			j := c.job(site, 1)
+			want(&j, i)
+			c.submit(site, j)
+			c.waiting++
+		}
+	}
+	c.more(running)
+	for _, x := range c.s.sites {
+		o := c.offering(x.name, (running+sites-1)/sites)
+		o.Machines[0].Labels = "arch=amd64,disk=ssd,gpu=model-none,handler=local,os=linux,rack=r7,zone=a"
+		c.must(x.name, o)
+	}
+	c.waiting -= running
+	return c
+}

@@ -176,13 +176,16 @@ func TestSubmissions(t *testing.T) {
 
 func TestShapesAreBounded(t *testing.T) {
 	w := newWorld(t, params(), "a")
-	for i := range int64(MaxShapes) {
+	w.must("a", &Raise{Version: Version})
+	for i := range int64(MaxShapes) { // a half of them by their selectors
 		j := w.job("a", 1)
-		j.Need.MemMiB = i
+		if j.Need.MemMiB = i / 2; i%2 == 1 {
+			j.Selectors = []string{fmt.Sprintf("gpu=%d", i)}
+		}
 		w.submit("a", j)
 	}
 	more := w.job("a", 1)
-	more.Need.MemMiB = MaxShapes
+	more.Selectors = []string{"gpu=more"}
 	known := w.job("a", 1)
 	if r := w.submit("a", more, known); r.Jobs[0] != TooManyShapes || r.Jobs[1] != OK {
 		t.Fatalf("%+v", r.Jobs)

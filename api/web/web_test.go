@@ -82,7 +82,7 @@ func TestPages(t *testing.T) {
 		{"/jobs?state=queued&site=site-001", []string{"render frame 55", "!render frame 54<", "<option selected>queued"}},
 		{"/jobs?state=asleep&site=NO", []string{"render frame 59"}},
 		{"/jobs?q=nowhere", []string{"No job is like this"}},
-		{"/jobs/site-001.1", []string{"render frame 0", "sh -c &#39;render --frame 0&#39;", "exit 0", "team=film", "!popovertarget=\"confirm\">Cancel…"}},
+		{"/jobs/site-001.1", []string{"render frame 0", "sh -c &#39;render --frame 0&#39;", "exit 0", "team=film", "Machines with", "zone in (a,b)", "!popovertarget=\"confirm\">Cancel…"}},
 		{"/jobs/site-005.1", []string{"3 · site-004", "3 attempt 1 at site-005: lost", "earlier: ", "/jobs/site-005.1?task=3&amp;stream=stdout&amp;attempt=1#log"}},
 		{"/jobs/site-005.12", []string{"queued", "popovertarget=\"confirm\">Cancel…", "waiting for its turn"}},
 		{"/timeline", []string{"<svg class=\"gantt\"", "site-005", "1,672", "one by one", `class="crowd"`, "!so the period is cut"}},

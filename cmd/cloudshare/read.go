@@ -142,6 +142,9 @@ func (a *app) showJob(j wire.Job) error {
 		row(w, "ended", j.EndedAt)
 		row(w, "command", strings.Join(j.Spec.Command, " "))
 		row(w, "each task", fmt.Sprintf("%s, memory %s, %s", plural(j.Spec.Resources.CPU, "core"), j.Spec.Resources.Memory, plural(j.Spec.Resources.GPU, "gpu")))
+		if len(j.Spec.Selectors) > 0 {
+			row(w, "machines with", strings.Join(j.Spec.Selectors, ", "))
+		}
 	})
 }
 

@@ -112,6 +112,9 @@ func (b *Broker) jobAt(i, sites, jobs int) node.Job {
 	spec := node.DefaultSpec()
 	spec.Name, spec.Command = fmt.Sprintf("render frame %d", i), []string{"sh", "-c", fmt.Sprintf("render --frame %d", i)}
 	spec.Labels = map[string]string{"team": []string{"film", "maps", "genes"}[i%3]}
+	if i%3 == 0 {
+		spec.Selectors = []string{"gpu", "zone in (a,b)"}
+	}
 	spec.Count = uint32(1 + i%120)
 	at := b.Now.Add(-time.Duration(jobs-i) * 10 * time.Second)
 	j := node.Job{

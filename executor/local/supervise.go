@@ -155,18 +155,22 @@ func (s *supervisor) catchTerm() {
 // serve runs attempts until the broker is gone.
 func (s *supervisor) serve() error {
 	for !s.orphan {
-		if _, err := s.sources.wait(-1, watchdog.Never); err != nil {
+		from, err := s.sources.wait(-1, watchdog.Never)
+		if err != nil {
 			return err
 		}
-		drain(s.termed)
 		msg, err := s.receive()
 		if err != nil {
 			return err
 		}
 		off, n, ok := parseRun(msg)
-		if !ok {
-			continue // a stop that came too late
+		if !ok { // a stop that came too late
+			if from&fromTerm != 0 {
+				drain(s.termed)
+			}
+			continue
 		}
+		// A TERM by now is for this attempt: a later broker knows it already.
 		if err := s.serveOne(off, n); err != nil {
 			return err
 		}
@@ -197,7 +201,9 @@ func (s *supervisor) serveOne(off, n int64) error {
 		return errors.New("journal holds no task where one was announced")
 	}
 	a := &attempt{supervisor: s, asked: *l.Ask, name: l.Ask.Task.ID.String(), child: -1}
-	a.report(a.run())
+	r := a.run()
+	drain(s.termed) // of this attempt, for certain: nobody gives another before its end is told
+	a.report(r)
 	s.group.renew()
 	return s.freshOutputs()
 }

@@ -380,3 +380,27 @@ func TestSweepFindsWhatExecs(t *testing.T) {
 		within(t, gone, "what execs is dead")
 	}
 }
+
+// TestStoppedBeforeItBegins: an attempt was handed over by a broker that is gone; the
+// next one's stop is not lost, though the supervisor has heard of neither yet.
+func TestStoppedBeforeItBegins(t *testing.T) {
+	for range 10 {
+		o, _ := unwarmed(t)
+		first, second := shell(1, "true"), shell(2, "sleep 1000")
+		o.run(first)
+		pid := o.slotOf(first).pid
+		if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		o.begin(second)
+		o.Close()
+		next, _ := adopted(t, o.cfg)
+		err := next.Stop(t.Context(), second.ID, "no longer wanted")
+		if err = errors.Join(err, unix.Kill(pid, unix.SIGCONT)); err != nil {
+			t.Fatal(err)
+		}
+		if r := next.end(second); r.Cause != executor.Stopped {
+			t.Errorf("got %+v, want it stopped", r)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
 // Record is a handler's own of an attempt: a pointer to a struct that embeds
@@ -199,6 +200,18 @@ func (a *Attempts[W]) find(id executor.ID) (W, bool) {
 	defer a.mu.Unlock()
 	w, ok := a.by[id.String()]
 	return w, ok
+}
+
+// Extend is a handler's Extend: it moves the fence that its watchdogs have mapped,
+// unless the handler has let go of it.
+func (a *Attempts[W]) Extend(fence *watchdog.Page, boottime int64) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return fmt.Errorf("extend fences: %w", ErrClosed)
+	}
+	fence.Extend(boottime)
+	return nil
 }
 
 // Settle ends an attempt and tells it; a second end changes nothing.

@@ -160,15 +160,7 @@ func (h *Handler) machine() executor.Machine {
 func (h *Handler) Published(executor.Demand) {}
 
 // Extend implements executor.Extender.
-func (h *Handler) Extend(boottime int64) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.attempts.Closed() {
-		return fmt.Errorf("extend fences: %w", books.ErrClosed)
-	}
-	h.desk.Fence.Extend(boottime)
-	return nil
-}
+func (h *Handler) Extend(boottime int64) error { return h.attempts.Extend(h.desk.Fence, boottime) }
 
 // Events implements executor.Handler. The channel is closed by Close.
 func (h *Handler) Events() <-chan executor.Event { return h.attempts.Events.Out() }

@@ -222,7 +222,7 @@ func (s *State) repel(l *lane, n uint64) {
 		last := s.active[len(s.active)-1]
 		s.active[c.activeAt], last.activeAt = last, c.activeAt
 		s.active = s.active[:len(s.active)-1]
-		c.activeAt = -1
+		c.activeAt, c.verdicts = -1, nil
 	}
 }
 

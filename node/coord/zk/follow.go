@@ -21,6 +21,11 @@ type reader struct {
 	l     *Log
 	w     *watches
 	ahead int // how many entries to ask for at once
+	// waited: a watch has fired since the last entry was read. tail: that was so, and
+	// one entry was there. The next one is probably yet to come, and not trimmed, so
+	// nothing is asked but its watch: each request counts, since all members ask
+	// while the lead appends.
+	tail, waited bool
 }
 
 // follow applies entries until ctx ends: its own from memory while this member
@@ -66,9 +71,16 @@ func (l *Log) apply(n uint64, e *entry) error {
 
 // read applies the entries from n on that are in the tree, or waits for n.
 func (rd *reader) read(ctx context.Context, n uint64) error {
+	if rd.tail {
+		return rd.await(ctx, n)
+	}
 	applied, bytes, err := rd.readAhead(ctx, n)
 	if err != nil || applied > 0 {
-		rd.adapt(applied, bytes)
+		rd.tail = rd.waited && err == nil && applied == 1
+		rd.waited = false
+		if !rd.tail {
+			rd.adapt(applied, bytes)
+		}
 		return err
 	}
 	rd.ahead = 1
@@ -173,17 +185,23 @@ func (l *Log) decode(ctx context.Context, n uint64, data []byte) (entry, error) 
 }
 
 // await waits until entry n is there. First it looks whether it was trimmed: only
-// the watch that is set before tells that from an entry that is yet to come.
+// the watch that is set before tells that from an entry that is yet to come. At the
+// tail it looks after that watch has been silent for long.
 func (rd *reader) await(ctx context.Context, n uint64) error {
 	l := rd.l
 	changed := l.c.changed.Wait()
 	news := l.reignNews.Wait()
 	r := l.reign.Load()
+	tail := rd.tail && r == nil
+	rd.tail = false
 	is, err := rd.w.expect(ctx, l.c, logPath(n))
 	if err != nil || is.found {
 		return err
 	}
-	p, _, err := l.pointer(ctx)
+	var p pointer
+	if !tail {
+		p, _, err = l.pointer(ctx)
+	}
 	if err == nil {
 		err = l.sameTree(ctx)
 	}
@@ -200,16 +218,16 @@ func (rd *reader) await(ctx context.Context, n uint64) error {
 	defer look.Stop()
 	select {
 	case <-rd.w.fired:
-		return nil
+		rd.waited = true
 	case <-changed:
-		return nil
 	case <-news:
-		return nil
 	case <-ctx.Done():
-		return nil
 	case <-look.C:
-		return l.checkGap(ctx, n)
+		if !tail { // else all of it is asked first
+			return l.checkGap(ctx, n)
+		}
 	}
+	return nil
 }
 
 // checkGap finds an entry that somebody deleted: the next one is there.

@@ -46,8 +46,7 @@ var _ coord.Machine = (*counter)(nil)
 func benchGroup(b *testing.B, seen chan time.Time) (lead, follower *Log) {
 	b.Helper()
 	c := &cluster{
-		dir: b.TempDir(), fed: [16]byte{1}, time: nil, logs: map[string]*Log{}, addr: map[string]string{},
-		cut: map[string]bool{}, lag: map[string]bool{}, lose: map[string]bool{}, conns: map[*faulty]struct{}{},
+		dir: b.TempDir(), fed: [16]byte{1}, time: nil, logs: map[string]*Log{}, net: &coordtest.Network{},
 	}
 	lan := LAN.timing()
 	lan.stable, lan.promote = 50*time.Millisecond, 20*time.Millisecond
@@ -62,7 +61,8 @@ func benchGroup(b *testing.B, seen chan time.Time) (lead, follower *Log) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		c.logs[s], c.addr[s] = l, l.Addr()
+		c.logs[s] = l
+		c.net.Join(s, l.Addr())
 		b.Cleanup(func() { _ = l.Close() })
 	}
 	for len(c.logs["c"].Status().Voters) < 3 {

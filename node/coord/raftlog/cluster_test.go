@@ -48,13 +48,10 @@ type cluster struct {
 	disk  func(disk) disk // for sites opened from now on
 	hooks Hooks
 
-	mu    sync.Mutex
-	logs  map[string]*Log
-	addr  map[string]string // site → peer address
-	cut   map[string]bool
-	lag   map[string]bool
-	lose  map[string]bool
-	conns map[*faulty]struct{}
+	net *coordtest.Network // Lag cuts a site off from raft's own connections
+
+	mu   sync.Mutex
+	logs map[string]*Log
 }
 
 var _ coordtest.Cluster = (*cluster)(nil)
@@ -62,8 +59,7 @@ var _ coordtest.Cluster = (*cluster)(nil)
 func newCluster(t *testing.T) *cluster {
 	c := &cluster{
 		t: t, dir: t.TempDir(), fed: [16]byte{1}, time: quick(),
-		logs: map[string]*Log{}, addr: map[string]string{},
-		cut: map[string]bool{}, lag: map[string]bool{}, lose: map[string]bool{}, conns: map[*faulty]struct{}{},
+		logs: map[string]*Log{}, net: &coordtest.Network{Slow: relay.KindRaft},
 	}
 	t.Cleanup(func() {
 		var wg sync.WaitGroup
@@ -86,10 +82,10 @@ func (c *cluster) config(site string, m coord.Machine) Config {
 	cfg := Config{
 		Site: site, Node: coordtest.Node(site), Dir: filepath.Join(c.dir, site), Listen: "127.0.0.1:0",
 		Machine: m, Logger: testLogger().With().Str("site", site).Logger(), Hooks: c.hooks,
-		timing: c.time, net: &relay.Network{Dial: func(ctx context.Context, addr string) (net.Conn, error) { return c.dial(ctx, site, addr) }},
+		timing: c.time, net: &relay.Network{Dial: func(ctx context.Context, addr string) (net.Conn, error) { return c.net.Dial(ctx, site, addr) }},
 		disk: c.disk,
 	}
-	if addr := c.address(site); addr != "" {
+	if addr := c.net.Addr(site); addr != "" {
 		cfg.Listen = addr
 		return cfg
 	}
@@ -113,9 +109,8 @@ func (c *cluster) Open(t *testing.T, site string, m coord.Machine) coord.Log {
 	}
 	c.mu.Lock()
 	c.logs[site] = l
-	c.addr[site] = l.Addr()
-	all := len(c.addr)
 	c.mu.Unlock()
+	all := c.net.Join(site, l.Addr())
 	for ctx.Err() == nil && all == 3 && len(l.Status().Voters) < 3 {
 		<-time.After(5 * time.Millisecond)
 	}
@@ -123,12 +118,6 @@ func (c *cluster) Open(t *testing.T, site string, m coord.Machine) coord.Log {
 		t.Fatalf("%s did not become a voter: %+v", site, l.Status())
 	}
 	return l
-}
-
-func (c *cluster) address(site string) string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.addr[site]
 }
 
 func (c *cluster) running() (out []*Log) {
@@ -186,114 +175,10 @@ func (c *cluster) Compact(t *testing.T) {
 
 func (c *cluster) Idle() {}
 
-func (c *cluster) Cut(site string) { c.fault(c.cut, site, func(*faulty) bool { return true }) }
+func (c *cluster) Cut(site string) { c.net.Cut(site) }
 
-func (c *cluster) Lag(site string) {
-	c.fault(c.lag, site, func(f *faulty) bool { return f.kind == relay.KindRaft })
-}
+func (c *cluster) Lag(site string) { c.net.Lag(site) }
 
-func (c *cluster) fault(set map[string]bool, site string, hit func(*faulty) bool) {
-	c.mu.Lock()
-	set[site] = true
-	var hits []*faulty
-	for f := range c.conns {
-		if (f.from == site || f.addr == c.addr[site]) && hit(f) {
-			hits = append(hits, f)
-		}
-	}
-	c.mu.Unlock()
-	for _, f := range hits {
-		_ = f.Close()
-	}
-}
+func (c *cluster) Heal(site string) { c.net.Heal(site) }
 
-func (c *cluster) Heal(site string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.cut, site)
-	delete(c.lag, site)
-}
-
-func (c *cluster) LoseAnswer(site string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.lose[site] = true
-}
-
-// hit says whether a fault acts between a site and an address.
-//
-// REQUIRES: c.mu held.
-func (c *cluster) hit(set map[string]bool, from, addr string) bool {
-	for s := range set {
-		if s == from || c.addr[s] == addr {
-			return true
-		}
-	}
-	return false
-}
-
-var errFault = errors.New("injected fault")
-
-func (c *cluster) dial(ctx context.Context, from, addr string) (net.Conn, error) {
-	c.mu.Lock()
-	refused := c.hit(c.cut, from, addr)
-	c.mu.Unlock()
-	if refused {
-		return nil, errFault
-	}
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return nil, err
-	}
-	f := &faulty{Conn: conn, c: c, from: from, addr: addr}
-	c.mu.Lock()
-	c.conns[f] = struct{}{}
-	c.mu.Unlock()
-	return f, nil
-}
-
-// faulty is a dialed connection that faults act on.
-type faulty struct {
-	net.Conn
-	c          *cluster
-	from, addr string // dialing site, address dialed: a member is dialed before its Open returns
-	greeted    bool
-	kind       relay.Kind
-}
-
-func (f *faulty) Write(b []byte) (int, error) {
-	if !f.greeted {
-		f.greeted = true
-		f.c.mu.Lock()
-		f.kind = relay.Kind(b[5])
-		refused := f.c.hit(f.c.cut, f.from, f.addr) || f.kind == relay.KindRaft && f.c.hit(f.c.lag, f.from, f.addr)
-		f.c.mu.Unlock()
-		if refused {
-			_ = f.Close()
-			return 0, errFault
-		}
-	}
-	return f.Conn.Write(b)
-}
-
-func (f *faulty) Read(b []byte) (int, error) {
-	n, err := f.Conn.Read(b)
-	f.c.mu.Lock()
-	lost := n > 0 && f.kind == relay.KindForward && f.c.lose[f.from]
-	if lost {
-		delete(f.c.lose, f.from)
-	}
-	f.c.mu.Unlock()
-	if lost {
-		_ = f.Close()
-		return 0, errFault
-	}
-	return n, err
-}
-
-func (f *faulty) Close() error {
-	f.c.mu.Lock()
-	delete(f.c.conns, f)
-	f.c.mu.Unlock()
-	return f.Conn.Close()
-}
+func (c *cluster) LoseAnswer(site string) { c.net.LoseAnswer(site) }

@@ -41,7 +41,7 @@ func (c *cluster) export(t *testing.T, site, crash string) (x exported, err erro
 func (c *cluster) founding(x exported, site string) Founding {
 	return Founding{
 		Site: site, Node: coordtest.Node(site), Federation: x.Federation, Epoch: x.Epoch, Lineage: x.Lineage,
-		Term: 900, Origin: x.Moved, Addr: c.address(site),
+		Term: 900, Origin: x.Moved, Addr: c.net.Addr(site),
 	}
 }
 

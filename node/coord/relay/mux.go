@@ -29,6 +29,9 @@ const (
 	KindJoin    Kind = 3 // one question, one answer
 )
 
+// KindAt is where in the first bytes of a connection its kind stands.
+const KindAt = 5
+
 const (
 	protocolVersion = 2
 	preambleFixed   = 4 + 1 + 1 + 16 + 1
@@ -72,7 +75,7 @@ func ReadPreamble(r io.Reader) (Preamble, error) {
 	if _, err := io.ReadFull(r, b[4:]); err != nil {
 		return Preamble{}, fmt.Errorf("read Preamble: %w", err)
 	}
-	p := Preamble{Kind: Kind(b[5]), Group: [16]byte(b[6:22])}
+	p := Preamble{Kind: Kind(b[KindAt]), Group: [16]byte(b[6:22])}
 	if b[4] != protocolVersion {
 		return p, fmt.Errorf("%w: protocol version %d, this broker speaks %d", errPreamble, b[4], protocolVersion)
 	}

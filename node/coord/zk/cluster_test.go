@@ -4,7 +4,6 @@ package zk
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -99,13 +98,10 @@ type cluster struct {
 	time  *timing
 	hooks Hooks
 
-	mu    sync.Mutex
-	logs  map[string]*Log
-	addr  map[string]string // site → peer address
-	cut   map[string]bool
-	lag   map[string]bool
-	lose  map[string]bool
-	conns map[*faulty]struct{}
+	net coordtest.Network // Lag cuts a site off from the ensemble
+
+	mu   sync.Mutex
+	logs map[string]*Log
 }
 
 var _ coordtest.Cluster = (*cluster)(nil)
@@ -113,8 +109,7 @@ var _ coordtest.Cluster = (*cluster)(nil)
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	c := &cluster{
-		t: t, dir: t.TempDir(), place: place(), fed: [16]byte{1}, time: quick(), logs: map[string]*Log{}, addr: map[string]string{},
-		cut: map[string]bool{}, lag: map[string]bool{}, lose: map[string]bool{}, conns: map[*faulty]struct{}{},
+		t: t, dir: t.TempDir(), place: place(), fed: [16]byte{1}, time: quick(), logs: map[string]*Log{},
 	}
 	t.Cleanup(func() {
 		var wg sync.WaitGroup
@@ -130,15 +125,13 @@ func (c *cluster) config(site string, m coord.Machine) Config {
 	cfg := Config{
 		Place: c.place, Site: site, Node: coordtest.Node(site), Dir: filepath.Join(c.dir, site), Listen: "127.0.0.1:0",
 		Machine: m, Logger: testLogger().With().Str("site", site).Logger(), Hooks: c.hooks, timing: c.time,
-		net:  &relay.Network{Dial: func(ctx context.Context, addr string) (net.Conn, error) { return c.dial(ctx, site, addr, true) }},
-		dial: func(ctx context.Context, addr string) (net.Conn, error) { return c.dial(ctx, site, addr, false) },
+		net:  &relay.Network{Dial: func(ctx context.Context, addr string) (net.Conn, error) { return c.net.Dial(ctx, site, addr) }},
+		dial: func(ctx context.Context, addr string) (net.Conn, error) { return c.net.DialBeyond(ctx, site, addr) },
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	switch {
-	case c.addr[site] != "":
-		cfg.Listen = c.addr[site]
-	case len(c.addr) == 0:
+	case c.net.Addr(site) != "":
+		cfg.Listen = c.net.Addr(site)
+	case c.net.Size() == 0:
 		cfg.Bootstrap, cfg.Federation = true, c.fed
 	default:
 		cfg.Join = true
@@ -155,9 +148,8 @@ func (c *cluster) Open(t *testing.T, site string, m coord.Machine) coord.Log {
 	}
 	c.mu.Lock()
 	c.logs[site] = l
-	c.addr[site] = l.Addr()
-	all := len(c.addr)
 	c.mu.Unlock()
+	all := c.net.Join(site, l.Addr())
 	for ctx.Err() == nil && all == 3 && len(l.Status().Voters) < 3 {
 		<-time.After(5 * time.Millisecond)
 	}
@@ -217,90 +209,13 @@ func (c *cluster) Compact(t *testing.T) {
 
 func (c *cluster) Idle() {}
 
-func (c *cluster) Cut(site string) { c.fault(c.cut, site, func(*faulty) bool { return true }) }
+func (c *cluster) Cut(site string) { c.net.Cut(site) }
 
-func (c *cluster) Lag(site string) { c.fault(c.lag, site, func(f *faulty) bool { return !f.peer }) }
+func (c *cluster) Lag(site string) { c.net.Lag(site) }
 
-func (c *cluster) fault(set map[string]bool, site string, hit func(*faulty) bool) {
-	c.mu.Lock()
-	set[site] = true
-	var hits []*faulty
-	for f := range c.conns {
-		if (f.from == site || f.peer && f.addr == c.addr[site]) && hit(f) {
-			hits = append(hits, f)
-		}
-	}
-	c.mu.Unlock()
-	for _, f := range hits {
-		_ = f.Close()
-	}
-}
+func (c *cluster) Heal(site string) { c.net.Heal(site) }
 
-func (c *cluster) Heal(site string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.cut, site)
-	delete(c.lag, site)
-}
-
-func (c *cluster) LoseAnswer(site string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.lose[site] = true
-}
-
-var errFault = errors.New("injected fault")
-
-func (c *cluster) dial(ctx context.Context, from, addr string, peer bool) (net.Conn, error) {
-	c.mu.Lock()
-	refused := c.cut[from] || !peer && c.lag[from]
-	for s := range c.cut {
-		refused = refused || peer && c.addr[s] == addr
-	}
-	c.mu.Unlock()
-	if refused {
-		return nil, errFault
-	}
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return nil, err
-	}
-	f := &faulty{Conn: conn, c: c, from: from, addr: addr, peer: peer}
-	c.mu.Lock()
-	c.conns[f] = struct{}{}
-	c.mu.Unlock()
-	return f, nil
-}
-
-// faulty is a dialed connection that faults act on.
-type faulty struct {
-	net.Conn
-	c          *cluster
-	from, addr string
-	peer       bool // to another member, not to the ensemble
-}
-
-func (f *faulty) Read(b []byte) (int, error) {
-	n, err := f.Conn.Read(b)
-	f.c.mu.Lock()
-	lost := n > 0 && f.peer && f.c.lose[f.from]
-	if lost {
-		delete(f.c.lose, f.from)
-	}
-	f.c.mu.Unlock()
-	if lost {
-		_ = f.Close()
-		return 0, errFault
-	}
-	return n, err
-}
-
-func (f *faulty) Close() error {
-	f.c.mu.Lock()
-	delete(f.c.conns, f)
-	f.c.mu.Unlock()
-	return f.Conn.Close()
-}
+func (c *cluster) LoseAnswer(site string) { c.net.LoseAnswer(site) }
 
 func TestConformance(t *testing.T) {
 	coordtest.Run(t, func(t *testing.T) coordtest.Cluster { return newCluster(t) })

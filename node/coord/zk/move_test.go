@@ -176,14 +176,14 @@ func TestSealDeposes(t *testing.T) {
 	reopen := func(check error) error {
 		return Reopen(patience(t), c.place, coordtest.NewMachine(), testLogger(), func(Sealed) error { return check })
 	}
-	says(t, reopen(errFault), errFault)
+	says(t, reopen(coordtest.ErrFault), coordtest.ErrFault)
 	_, err := Open(patience(t), c.config("b", coordtest.NewMachine()))
 	says(t, err, coord.ErrMoved) // what was refused has changed nothing
 	if err := reopen(nil); err != nil {
 		t.Fatal(err)
 	}
 	before := dump(t, c.place)
-	if err := reopen(errFault); err != nil || dump(t, c.place) != before {
+	if err := reopen(coordtest.ErrFault); err != nil || dump(t, c.place) != before {
 		t.Errorf("an open tree: %v", err) // nothing to do, and nothing was sealed
 	}
 	c.open(t, "b")
@@ -235,7 +235,7 @@ type cutting struct {
 
 func (r *cutting) Read(b []byte) (int, error) {
 	if r.n--; r.n == 0 {
-		r.end(errFault)
+		r.end(coordtest.ErrFault)
 	}
 	return r.Reader.Read(b)
 }

@@ -17,6 +17,7 @@ type lies struct {
 	period    time.Duration
 	unit      time.Duration
 	scenarios []int
+	liars     int
 	out       string
 	bad       string
 	workers   int
@@ -29,9 +30,10 @@ func (a *app) simIncentivesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "incentives [flags] LOG…", Short: "Measure what a site gains by lying, under each policy",
 		Long: `Measure what a site gains by lying, under each policy: random days of each log are
-played honestly, and then with one site that declares wrong timeouts, splits its
-tasks, reports ends late, withdraws idle cores, holds jobs back, joins late or leaves
-and returns. Told is by how much its tasks, and all others', wait longer or shorter.`,
+played honestly, and then with --liars sites that declare wrong timeouts, split their
+tasks, report ends late, withdraw idle cores, claim to use more than they have, hold
+jobs back, join late or leave and return. Told is by how much their tasks, and all
+others', wait longer or shorter.`,
 		Example: `  cloudshare sim incentives --periods 2 node/sim/testdata/sample.swf
   cloudshare sim incentives --out lies.md HPC2N-2002-2.2-cln.swf.gz`,
 		Args: cobra.MinimumNArgs(1),
@@ -45,6 +47,7 @@ and returns. Told is by how much its tasks, and all others', wait longer or shor
 	f.IntVar(&s.Mappings, "mappings", s.Mappings, "mappings of users to sites, of each period")
 	f.Float64SliceVar(&s.Loads, "loads", s.Loads, "work of a period over the cores' time in it")
 	f.IntSliceVar(&l.scenarios, "scenarios", []int{1}, "1 equal cores, 2 cores by Zipf's law, 3 background load")
+	f.IntVar(&l.liars, "liars", 1, "sites that lie, all alike")
 	f.DurationVar(&l.unit, "unit", l.unit, "length of a unit task, 0 = the jobs as they are")
 	f.StringSliceVar(&s.Policies, "policies", append(s.Policies, s.Beyond...), "policies")
 	f.IntVar(&s.Setup.Sites, "sites", s.Setup.Sites, "sites")
@@ -77,13 +80,13 @@ func (a *app) simIncentives(cmd *cobra.Command, args []string, l lies) error {
 		return err
 	}
 	s.Workloads = logs
-	report := &sim.IncentiveReport{Study: s, Command: typed(cmd, args)}
+	report := &sim.IncentiveReport{Study: s, Liars: l.liars, Command: typed(cmd, args)}
 	if err = s.Validate(); err != nil {
 		return simError(err)
 	}
 	began := time.Now()
 	bar := a.studyBar(&sim.Report{Study: s}, began)
-	err = s.Incentives(cmd.Context(), l.workers, func(g []sim.Gain) {
+	err = s.Incentives(cmd.Context(), l.liars, l.workers, func(g []sim.Gain) {
 		bar.played(time.Now())
 		report.Gains = append(report.Gains, g...)
 	})

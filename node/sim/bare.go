@@ -13,9 +13,9 @@ import (
 // because it is no policy of the product.
 type turn interface {
 	// arrived and began hear of every task of the federation; a task that starts at
-	// home hears of both in one second.
+	// home hears of both in one second. It starts at a site's machine.
 	arrived(task int, now int64)
-	began(task int, now int64)
+	began(task, site int, now int64)
 	// rank is the place of a site whose longest waiting task that fits is head.
 	rank(site, head int, now int64) sched.Rank
 }
@@ -162,7 +162,7 @@ func (b *bare) arrive(i int) {
 		b.atHome[i] = true
 		b.taken[t.Site][1] += t.Width
 		b.start(i, t.Site)
-		b.turn.began(i, b.now)
+		b.turn.began(i, t.Site, b.now)
 		return
 	}
 	b.onWay[t.Site]++
@@ -210,7 +210,7 @@ func (b *bare) match() {
 			b.count[b.class[i]]--
 			b.drawn++
 			b.start(i, site)
-			b.turn.began(i, b.now)
+			b.turn.began(i, site, b.now)
 			retry = 0
 			continue
 		}

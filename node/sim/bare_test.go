@@ -16,7 +16,7 @@ type naiveTurn struct {
 
 func (t *naiveTurn) arrived(int, int64) {}
 
-func (t *naiveTurn) began(task int, _ int64) {
+func (t *naiveTurn) began(task, _ int, _ int64) {
 	if !t.b.atHome[task] {
 		t.n.decisions++
 		t.n.lastStart[t.n.c.Tasks[task].Site] = t.n.decisions

@@ -107,8 +107,8 @@ func (p *Report) asTheyAre(w *page) {
 	w.line("φ is of v(S) = the wait of coalition S by itself, first come, first served, under the same rules; a job wider than its largest site runs there")
 	w.line("on all cores, for as much longer. With unequal jobs the total wait depends on the policy. So beside the L1 distance, which")
 	w.line("is less for a policy that makes a site wait longer if it waits less than its share, stands the undeserved wait Σ max(0, wait − φ): of equal")
-	w.line("tasks it is half the L1 distance. `closer`: what differs by less than 1 %% of v(N) is a tie. The last two of each table are no policies: they know")
-	w.line("what nobody can know, one all lengths, the other φ of the end by the table's own yardstick.")
+	w.line("tasks it is half the L1 distance. `closer`: what differs by less than 1 %% of v(N) is a tie. The last three of each table are no policies: they know")
+	w.line("what nobody can know, two all lengths, the last φ of the end by the table's own yardstick.")
 	w.line("")
 	p.logs(w)
 	for _, weight := range Weights() {

@@ -17,6 +17,8 @@ type Conduct struct {
 	// Drip: at most as many of its tasks are with the federation at a time as it has
 	// cores; it holds back the rest.
 	Drip bool
+	// Claim is how many cores it says that its own users take, beside those they do.
+	Claim int64
 	// Away is when it is no part of the federation, seconds [from, to): it exposes
 	// nothing, and its tasks released then use only its own machine.
 	Away [2]int64

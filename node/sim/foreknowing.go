@@ -48,7 +48,7 @@ func (t *foreknowing) arrived(task int, now int64) {
 	t.all.Wait(k.Width*k.Run, now)
 }
 
-func (t *foreknowing) began(task int, now int64) {
+func (t *foreknowing) began(task, _ int, now int64) {
 	k := &t.c.Tasks[task]
 	t.sites[k.Site].Projection.Start(k.Width*k.Run, k.Release, now)
 	t.all.Start(k.Width*k.Run, k.Release, now)

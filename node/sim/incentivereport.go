@@ -12,6 +12,7 @@ import (
 // IncentiveReport sums up gains.
 type IncentiveReport struct {
 	Study   *Study
+	Liars   int // in each instance
 	Gains   []Gain
 	Command string
 }
@@ -35,12 +36,12 @@ func (r *IncentiveReport) policies() []string {
 type LiePolicy struct {
 	Lie    string `json:"lie"`
 	Policy string `json:"policy"`
-	// Own and Others are by how much the liar's and the others' waits change, as
-	// parts of what they are when it is honest, over all instances. Below 0 they
+	// Own and Others are by how much the liars' and the others' waits change, as
+	// parts of what they are when all are honest, over all instances. Below 0 they
 	// wait less.
 	Own    float64 `json:"own_change"`
 	Others float64 `json:"others_change"`
-	// Better and Worse count the instances in which the liar waits less and more.
+	// Better and Worse count the instances in which the liars wait less and more.
 	Better int    `json:"better"`
 	Worse  int    `json:"worse"`
 	Ratio  string `json:"ratio"` // of these, and where it would lie in 95 of 100 draws of other periods
@@ -83,11 +84,11 @@ func (r *IncentiveReport) Markdown(dst io.Writer) error {
 	w.line("")
 	w.line("    %s", r.Command)
 	w.line("")
-	w.line("%d instances, seed %d: %d sites, periods of %d s, loads %v, scenarios %v, %s. In each one site lies, drawn among those that have tasks.", s.Size(),
-		s.Setup.Seed, s.Setup.Sites, s.Setup.Period, s.Loads, s.Scenarios, unitWords(s.Setup.Unit))
-	w.line("How much longer (+) or shorter (−) its tasks wait in all than if it were honest; in brackets the instances in which they wait less : more.")
+	w.line("%d instances, seed %d: %d sites, periods of %d s, loads %v, scenarios %v, %s. In each %d of the sites lie, drawn among those that have tasks.", s.Size(),
+		s.Setup.Seed, s.Setup.Sites, s.Setup.Period, s.Loads, s.Scenarios, unitWords(s.Setup.Unit), r.Liars)
+	w.line("How much longer (+) or shorter (−) their tasks wait in all than if they were honest; in brackets the instances in which they wait less : more.")
 	w.line("Waits count by work, cores · seconds, so that parts weigh as much as the whole; the parts of a split task wait from when the whole would run them.")
-	r.table(w, "The liar", func(e *LiePolicy) string { return fmt.Sprintf("%+.1f %% (%d : %d)", 100*e.Own, e.Better, e.Worse) })
+	r.table(w, "The liars", func(e *LiePolicy) string { return fmt.Sprintf("%+.1f %% (%d : %d)", 100*e.Own, e.Better, e.Worse) })
 	r.table(w, "All others", func(e *LiePolicy) string { return fmt.Sprintf("%+.1f %%", 100*e.Others) })
 	return w.Flush()
 }

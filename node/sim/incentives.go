@@ -23,6 +23,7 @@ func Lies() []Lie {
 		{"splits each task in four", func(c *Case, site int, _ int64) { c.split(site, 4) }},
 		{"reports others' ends 10 min late", conduct(func(c *Conduct, _ int64) { c.Lag = 600 })},
 		{"withdraws idle cores while only others wait", conduct(func(c *Conduct, _ int64) { c.Withdraw = true })},
+		{"claims nine times its cores as in its own use", func(c *Case, site int, _ int64) { c.Conduct[site].Claim = 9 * c.Cores[site] }},
 		{"holds jobs back, as many out as it has cores", conduct(func(c *Conduct, _ int64) { c.Drip = true })},
 		{"joins after half of the period", away(func(p int64) [2]int64 { return [2]int64{0, p / 2} })},
 		{"leaves for the second third, and returns", away(func(p int64) [2]int64 { return [2]int64{p / 3, 2 * p / 3} })},
@@ -75,10 +76,14 @@ func (c *Case) honest() *Case {
 	return &h
 }
 
-// told is the case in which a site lies.
-func (c *Case) told(l *Lie, site int, period int64) *Case {
+// told is the case in which some sites lie.
+func (c *Case) told(l *Lie, liars Coalition, period int64) *Case {
 	t := c.honest()
-	l.tell(t, site, period)
+	for site := range c.Cores {
+		if liars.Has(site) {
+			l.tell(t, site, period)
+		}
+	}
 	return t
 }
 
@@ -88,20 +93,24 @@ type Gain struct {
 	Period int
 	Lie    int // position in Lies
 	Policy int // position in the study's contestants without the ceiling
-	// Waits of the work of the liar and of all others, in half core-seconds·seconds;
-	// honest, and when it lies.
+	// Waits of the work of the liars and of all others, in half core-seconds·seconds;
+	// if they are honest, and if they lie.
 	Own, OwnLying, Others, OthersLying int64
 }
 
-// Incentives has, in every instance, one site lie in each way under each policy,
-// and calls save for what came of it, one call at a time, in no order. The liar is drawn
-// among the sites that have tasks of the federation. It ends with the first error, or with ctx.
-func (s *Study) Incentives(ctx context.Context, workers int, save func([]Gain)) error {
+// Incentives has, in every instance, some sites lie alike, in each way under each policy,
+// and calls save for what came of it, one call at a time, in no order. The liars are drawn
+// among the sites that have tasks of the federation; if these are fewer, all of them
+// lie. It ends with the first error, or with ctx.
+func (s *Study) Incentives(ctx context.Context, liars, workers int, save func([]Gain)) error {
 	if err := s.Validate(); err != nil {
 		return err
 	}
+	if liars < 1 || liars > s.Setup.Sites {
+		return fmt.Errorf("%w: %d liars among %d sites, want 1 to %d", ErrBadCase, liars, s.Setup.Sites, s.Setup.Sites)
+	}
 	keys := s.keys()
-	return each(ctx, workers, keys, nil, func(ctx context.Context, i int) ([]Gain, error) { return s.gains(ctx, i, keys[i]) },
+	return each(ctx, workers, keys, nil, func(ctx context.Context, i int) ([]Gain, error) { return s.gains(ctx, i, keys[i], liars) },
 		func(gains []Gain) error {
 			save(gains)
 			return nil
@@ -109,13 +118,13 @@ func (s *Study) Incentives(ctx context.Context, workers int, save func([]Gain)) 
 }
 
 // gains plays one instance.
-func (s *Study) gains(ctx context.Context, index int, k key) (gains []Gain, err error) {
+func (s *Study) gains(ctx context.Context, index int, k key, n int) (gains []Gain, err error) {
 	in, _, err := s.instance(k)
 	if err != nil {
 		return nil, err
 	}
-	liar, ok := s.liar(index, &in.Case)
-	if !ok {
+	liars := s.liars(index, &in.Case, n)
+	if liars == 0 {
 		return nil, nil
 	}
 	for p, policy := range append(slices.Clone(s.Policies), s.Beyond...) {
@@ -125,45 +134,48 @@ func (s *Study) gains(ctx context.Context, index int, k key) (gains []Gain, err 
 		if err != nil {
 			return nil, err
 		}
-		own, others := ownAndOthers(honest, out, liar, &in.Case)
+		own, others := ownAndOthers(honest, out, liars, &in.Case)
 		for l, lie := range Lies() {
-			told := in.told(&lie, liar, s.Setup.Period)
+			told := in.told(&lie, liars, s.Setup.Period)
 			out, err := PlayContext(ctx, told)
 			if err != nil {
-				return nil, fmt.Errorf("instance %d, site %d %s, %s: %w", index, liar, lie.Name, policy, err)
+				return nil, fmt.Errorf("instance %d, sites %b: %s, %s: %w", index, liars, lie.Name, policy, err)
 			}
 			g := Gain{Log: s.Workloads[k.workload].Name, Period: k.period, Lie: l, Policy: p, Own: own, Others: others}
-			g.OwnLying, g.OthersLying = ownAndOthers(told, out, liar, &in.Case)
+			g.OwnLying, g.OthersLying = ownAndOthers(told, out, liars, &in.Case)
 			gains = append(gains, g)
 		}
 	}
 	return gains, nil
 }
 
-// liar draws the site that lies in an instance.
-func (s *Study) liar(index int, c *Case) (int, bool) {
+// liars draws the sites that lie in an instance.
+func (s *Study) liars(index int, c *Case, n int) (liars Coalition) {
 	var sites []int
 	for site := range c.Cores {
 		if slices.ContainsFunc(c.Tasks, func(t Task) bool { return t.Site == site && !t.Background }) {
 			sites = append(sites, site)
 		}
 	}
-	if len(sites) == 0 {
-		return 0, false
+	d := keyed(s.Setup.Seed, 9, uint64(index))
+	for range min(n, len(sites)) {
+		i := d.below(int64(len(sites)))
+		liars |= 1 << sites[i]
+		sites = slices.Delete(sites, int(i), int(i)+1)
 	}
-	return sites[keyed(s.Setup.Seed, 9, uint64(index)).below(int64(len(sites)))], true
+	return liars
 }
 
-// ownAndOthers sums the waits of work: of one site's tasks, and of all others'. What
+// ownAndOthers sums the waits of work: of the liars' tasks, and of all others'. What
 // was background before the lie does not count.
 //
 // A unit of work waits from its release until it is done, less what it would take
 // if its task ran at once: (s−r) for each of a task's. The parts of a split task are measured
 // by the whole: with w = width·run, Σ w(s−r) = Σ w(s + run/2 − r) − Σ w·run/2, the last
 // over whole tasks. Doubled, that is whole.
-func ownAndOthers(c *Case, out *Outcome, liar int, before *Case) (own, others int64) {
+func ownAndOthers(c *Case, out *Outcome, liars Coalition, before *Case) (own, others int64) {
 	for i := range before.Tasks {
-		if t := &before.Tasks[i]; t.Site == liar && !t.Background {
+		if t := &before.Tasks[i]; liars.Has(t.Site) && !t.Background {
 			own -= t.Width * t.Run * t.Run
 		}
 	}
@@ -176,7 +188,7 @@ func ownAndOthers(c *Case, out *Outcome, liar int, before *Case) (own, others in
 		work, wait := t.Width*t.Run, out.Start[i]-t.Release
 		switch {
 		case local:
-		case t.Site == liar:
+		case liars.Has(t.Site):
 			own += work * (2*wait + t.Run)
 		default:
 			others += work * 2 * wait

@@ -34,7 +34,7 @@ func TestLiesAreRun(t *testing.T) {
 		c := randomCase(rng, 2+rng.IntN(3))
 		c.Params.Policy = policies[rng.IntN(len(policies))]
 		for _, lie := range Lies() {
-			told := c.told(&lie, rng.IntN(len(c.Cores)), 20)
+			told := c.told(&lie, 1+Coalition(rng.IntN(int(Grand(len(c.Cores))))), 20)
 			out, err := Play(told)
 			if err != nil {
 				t.Fatalf("seed %d, %s: %v", seed, lie.Name, err)
@@ -83,7 +83,7 @@ func TestAwayIsAlone(t *testing.T) {
 		c.Tasks = append(c.Tasks, Task{Release: int64(i / 3), Run: 5, Width: 1, Site: i / 3, Job: int64(i)})
 	}
 	lie := Lie{Name: "away", tell: away(func(int64) [2]int64 { return [2]int64{0, 11} })}
-	out, err := Play(c.told(&lie, 0, 100))
+	out, err := Play(c.told(&lie, 1, 100))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestIncentives(t *testing.T) {
 	s := smallStudy(t)
 	s.Beyond, s.Policies, s.Periods, s.Scenarios = nil, []string{sched.SimplDirect, sched.Alone}, 1, []Scenario{Equal, Background}
 	r := &IncentiveReport{Study: s}
-	if err := s.Incentives(t.Context(), 2, func(g []Gain) { r.Gains = append(r.Gains, g...) }); err != nil {
+	if err := s.Incentives(t.Context(), 2, 2, func(g []Gain) { r.Gains = append(r.Gains, g...) }); err != nil {
 		t.Fatal(err)
 	}
 	table := r.Table()
@@ -127,8 +127,8 @@ func TestPartsWaitAsTheWhole(t *testing.T) {
 	parts := c.honest()
 	parts.split(0, 4)
 	whole, split := &Outcome{Start: []int64{12}}, &Outcome{Start: []int64{12, 37, 62, 87}}
-	own, _ := ownAndOthers(c, whole, 0, c)
-	again, _ := ownAndOthers(parts, split, 0, c)
+	own, _ := ownAndOthers(c, whole, 1, c)
+	again, _ := ownAndOthers(parts, split, 1, c)
 	if own != 2*200*7 || again != own {
 		t.Errorf("the whole waits %d, its parts %d, want %d", own, again, 2*200*7)
 	}

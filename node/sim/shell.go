@@ -168,9 +168,13 @@ func (s *siteShell) keep(to, cmds []fsm.Command) []fsm.Command {
 				cmd.Body = &fsm.Usage{Batch: body.Batch}
 			}
 		case *fsm.Offer:
+			claim := s.conduct.Claim
 			if s.p.c.WholeShare {
+				claim += s.own
+			}
+			if claim > 0 {
 				o := *body
-				o.Home.MilliCPU += s.own * 1000
+				o.Home.MilliCPU += claim * 1000
 				cmd.Body = &o
 			}
 		}

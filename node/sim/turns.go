@@ -11,8 +11,8 @@ var (
 // unequal work are measured by.
 type firstCome struct{}
 
-func (firstCome) arrived(int, int64) {}
-func (firstCome) began(int, int64)   {}
+func (firstCome) arrived(int, int64)    {}
+func (firstCome) began(int, int, int64) {}
 
 func (firstCome) rank(_, head int, _ int64) sched.Rank {
 	return sched.Rank{Num: sched.Int64(-int64(head)), Den: 1}
@@ -49,7 +49,7 @@ func (t *ceiling) arrived(task int, now int64) {
 	t.all.Wait(n, now)
 }
 
-func (t *ceiling) began(task int, now int64) {
+func (t *ceiling) began(task, _ int, now int64) {
 	k := &t.c.Tasks[task]
 	n := t.weight.of(k)
 	t.sites[k.Site].Projection.Start(n, k.Release, now)

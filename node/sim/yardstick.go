@@ -162,8 +162,9 @@ func (s *Study) playAsTheyAre(ctx context.Context, r *Row, in *Instance) error {
 	}
 	r.Waits = slices.Clone(r.Yardsticks[ByTask].Waits[:len(s.Policies)])
 	known := playBare(&in.Case, newForeknowing(&in.Case))
+	mixed := playBare(&in.Case, newAnchored(&in.Case))
 	for w := range r.Yardsticks {
-		r.Yardsticks[w].Waits = append(r.Yardsticks[w].Waits, waitsBy(&in.Case, known.Start, Weight(w)))
+		r.Yardsticks[w].Waits = append(r.Yardsticks[w].Waits, waitsBy(&in.Case, known.Start, Weight(w)), waitsBy(&in.Case, mixed.Start, Weight(w)))
 		best := playBare(&in.Case, newCeiling(&in.Case, Weight(w), fairs[w]))
 		r.Yardsticks[w].Waits = append(r.Yardsticks[w].Waits, waitsBy(&in.Case, best.Start, Weight(w)))
 	}
@@ -177,13 +178,14 @@ func (y *Yardstick) fair(scale int64) *Fair { return &Fair{Scale: scale, Phi: y.
 const (
 	ceilingName     = "φ of the end known"
 	foreknowingName = "ALONE by work, lengths known"
+	anchoredName    = "the same and lent − used"
 )
 
 // contestants names what a yardstick's waits are of: the study's policies, those
 // beyond the paper, and what is no policy.
 func (s *Study) contestants() []string {
 	if s.Setup.Unit == 0 {
-		return slices.Concat(s.Policies, s.Beyond, []string{foreknowingName, ceilingName})
+		return slices.Concat(s.Policies, s.Beyond, []string{foreknowingName, anchoredName, ceilingName})
 	}
 	return slices.Concat(s.Policies, s.Beyond, []string{ceilingName})
 }

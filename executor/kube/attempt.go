@@ -37,6 +37,7 @@ type work struct {
 	declined   bool // Invariant: only while deciding, and then for good
 	kill       *kill
 	asked      time.Time // when its pod or Job was last asked to end
+	removed    time.Time // when what is left of it was last asked to go
 	began      time.Time // seen to run; zero = not yet
 	doing      string    // told last
 	pod        *podView  // the latest seen; it may be gone
@@ -85,26 +86,43 @@ func (h *Handler) sync(ctx context.Context, job string) (again time.Duration, er
 	}
 	v, pod := h.jobs.get(h.api.namespace+"/"+job), h.podOf(job)
 	if w == nil || h.isEnded(w) {
-		if err = h.cleanUp(ctx, job, v, pod); err == nil && w != nil {
-			h.mu.Lock()
-			close1(w.cleaned)
-			h.mu.Unlock()
-		}
-		return 0, err
+		return h.cleanUp(ctx, w, v, pod)
 	}
 	return h.look(ctx, w, v, pod)
 }
 
-// cleanUp removes what is left of an attempt that has ended, or that nobody knows.
-func (h *Handler) cleanUp(ctx context.Context, job string, v *jobView, pod *podView) error {
-	var err error
+// cleanUp removes what is left of an attempt that has ended, or, with w nil, that
+// nobody knows.
+func (h *Handler) cleanUp(ctx context.Context, w *work, v *jobView, pod *podView) (time.Duration, error) {
+	var remove func() error
 	switch {
 	case v != nil && !v.deleting:
-		err = h.api.removeJob(ctx, job)
-	case v == nil && pod != nil && !pod.deleting: // Kubernetes would do it, some time
-		err = h.api.removePod(ctx, pod.name)
+		remove = func() error { return h.api.removeJob(ctx, v.name) }
+	case v == nil && pod != nil && !pod.deleting && !pod.over: // Kubernetes would do it, some time
+		remove = func() error { return h.api.removePod(ctx, pod.name) }
 	}
-	return h.answered(ignoreMissing(err))
+	if remove != nil && w != nil && h.wasAsked(w) {
+		return askEach, nil // the watch is behind
+	}
+	if remove != nil {
+		if err := h.answered(ignoreMissing(remove())); err != nil {
+			return 0, err
+		}
+	}
+	if w != nil {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		w.removed = time.Now()
+		close1(w.cleaned)
+	}
+	return 0, nil
+}
+
+// wasAsked: the Job of an ended attempt was asked to go a moment ago.
+func (h *Handler) wasAsked(w *work) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return time.Since(w.removed) < askEach
 }
 
 func ignoreMissing(err error) error {

@@ -141,7 +141,7 @@ func explain(err error) string {
 	case errors.As(err, &status) && status.Status().Code == http.StatusUnauthorized:
 		return text + ": the credentials are expired or unknown: renew the kubeconfig or the token"
 	case apierrors.IsForbidden(err):
-		return text + ": give the service account the rights that `cloudshare guide kubernetes` lists"
+		return text + ": give the service account the rights that `cloudshare guide operator` lists"
 	case utilnet.IsConnectionRefused(err):
 		return text + ": is it running?"
 	case strings.Contains(text, "certificate"):

@@ -58,7 +58,7 @@ func (r *rig) counted(get func(context.Context, string, metav1.GetOptions) (*cor
 var (
 	rights = []rbacv1.PolicyRule{
 		{APIGroups: []string{"batch"}, Resources: []string{"jobs"}, Verbs: []string{"create", "get", "list", "watch", "delete"}},
-		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list", "watch", "delete"}},
+		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list", "watch", "delete"}},
 		{APIGroups: []string{""}, Resources: []string{"pods/log"}, Verbs: []string{"get"}},
 		{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"list"}},
 	}
@@ -79,7 +79,7 @@ func TestRights(t *testing.T) {
 	none := cfg
 	none.Cluster = path
 	r := open(t, shared, none)
-	if s := r.Status(); len(r.Capacity()) > 0 || !strings.Contains(s, "forbidden") || !strings.Contains(s, "guide kubernetes") {
+	if s := r.Status(); len(r.Capacity()) > 0 || !strings.Contains(s, "forbidden") || !strings.Contains(s, "guide operator") {
 		t.Errorf("without rights: %v, %s", r.Capacity(), s)
 	}
 	if err = r.Start(t.Context(), r.task()); !errors.Is(err, executor.ErrBusy) || strings.Contains(err.Error(), "\n") {

@@ -63,6 +63,7 @@ func killConfig(dir, cluster string) kube.Config {
 // start and adopt tasks. Then no Job and no pod is left, and each attempt has one
 // end.
 func TestNothingIsLeft(t *testing.T) {
+	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))

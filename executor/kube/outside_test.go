@@ -161,6 +161,7 @@ func TestExpired(t *testing.T) {
 // TestServerAway: while the API server is dead nothing is offered or begun; what
 // ended meanwhile is told when it is back.
 func TestServerAway(t *testing.T) {
+	t.Parallel()
 	c := cluster.Start(t)
 	if _, err := c.AddFakeNodes(t.Context(), 1, cluster.Size{CPU: "10", Memory: "16Gi"}); err != nil {
 		t.Fatal(err)

@@ -106,6 +106,7 @@ func TestKubeletAway(t *testing.T) {
 // its pod up, and nothing more is sent there. An own one may still run, for all
 // that is known, until the node is removed.
 func TestNodeVanishes(t *testing.T) {
+	t.Parallel()
 	c := cluster.Start(t)
 	n, err := c.AddNode(t.Context(), "real-1")
 	if err != nil {

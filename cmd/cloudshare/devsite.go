@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node/coord/zk/ensemble"
 )
 
 // devSite is one site of a dev federation: a folder with config.yaml, the
@@ -109,14 +110,11 @@ func (d *dev) settlePeers(host string, sites []*devSite) error {
 		if !s.fresh || portFree(s.Peer) == nil {
 			continue
 		}
-		l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+		port, err := ensemble.FreePorts(host, 1)
 		if err != nil {
-			return fmt.Errorf("find a free port: %w", err)
+			return fmt.Errorf("find a port for the peers of %s: %w", s.Name, err)
 		}
-		s.Peer = l.Addr().String()
-		if err := l.Close(); err != nil {
-			return fmt.Errorf("find a free port: %w", err)
-		}
+		s.Peer = net.JoinHostPort(host, strconv.Itoa(port))
 	}
 	return nil
 }

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"strconv"
 	"time"
+
+	"github.com/cloudshare/cloudshare/node/coord/zk/ensemble"
 )
 
 // pollEvery is how often a condition outside of this process is looked at.
@@ -50,33 +51,10 @@ func Await(ctx context.Context, what string, cond func() error) error {
 
 func hostPort(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// freePorts returns the first of n consecutive ports that are free now. They
-// lie below the range from which the system takes ports by itself.
-func freePorts(n int) (int, error) {
-	for range 200 {
-		first := 12000 + rand.IntN(18000)
-		if allFree(first, n) {
-			return first, nil
-		}
-	}
-	return 0, fmt.Errorf("found no %d consecutive free ports", n)
-}
-
 // FreeAddress returns a loopback address that is free now and stays free for a
 // process that is killed and started again: no connection of others takes a port
 // of that range by itself, not even one that dials this very address meanwhile.
 func FreeAddress() (string, error) {
-	port, err := freePorts(1)
+	port, err := ensemble.FreePorts("127.0.0.1", 1)
 	return hostPort(port), err
-}
-
-func allFree(first, n int) bool {
-	for port := first; port < first+n; port++ {
-		l, err := net.Listen("tcp", hostPort(port))
-		if err != nil {
-			return false
-		}
-		l.Close()
-	}
-	return true
 }

@@ -4,7 +4,7 @@
 // It walks all eight steps of a job's way from outside: it starts the binary
 // as a user would and talks to it over HTTP with its own few types, written
 // from the API's contract, so that a mistake in the product's client cannot
-// hide one in its server. It imports nothing of the product.
+// hide one in its server. It imports nothing of the product but the choice of ports.
 package testbed
 
 import (
@@ -20,6 +20,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/cloudshare/cloudshare/node/coord/zk/ensemble"
 )
 
 // Options of a federation.
@@ -52,7 +54,7 @@ func Start(ctx context.Context, opts Options) (*Federation, error) {
 	if opts.StartTimeout == 0 {
 		opts.StartTimeout = time.Minute
 	}
-	port, err := freePorts(3 * opts.Sites)
+	port, err := ensemble.FreePorts("127.0.0.1", 3*opts.Sites)
 	if err != nil {
 		return nil, err
 	}

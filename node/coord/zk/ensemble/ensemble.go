@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -105,17 +104,17 @@ func New(cfg Config) (*Ensemble, error) {
 	if err != nil || known {
 		return e, err
 	}
-	ports, err := freePorts(3 * cfg.Servers)
+	first, err := FreePorts("127.0.0.1", 3*cfg.Servers)
 	if err != nil {
 		return nil, err
 	}
 	for i := range cfg.Servers {
 		id := i + 1
 		s := &Server{
-			Addr: net.JoinHostPort(cfg.host(), strconv.Itoa(ports[3*i])), id: id, dir: filepath.Join(cfg.Dir, strconv.Itoa(id)), cfg: cfg,
+			Addr: net.JoinHostPort(cfg.host(), strconv.Itoa(first+3*i)), id: id, dir: filepath.Join(cfg.Dir, strconv.Itoa(id)), cfg: cfg,
 		}
 		e.servers = append(e.servers, s)
-		if err := s.configure(ports); err != nil {
+		if err := s.configure(first); err != nil {
 			return nil, fmt.Errorf("configure ZooKeeper server %d: %w", id, err)
 		}
 	}
@@ -141,7 +140,7 @@ func (e *Ensemble) load() (bool, error) {
 	}
 }
 
-func (s *Server) configure(ports []int) error {
+func (s *Server) configure(first int) error {
 	if err := os.MkdirAll(filepath.Join(s.dir, "data"), 0o700); err != nil {
 		return err
 	}
@@ -149,9 +148,9 @@ func (s *Server) configure(ports []int) error {
 	text := fmt.Sprintf("tickTime=%d\ninitLimit=20\nsyncLimit=10\ndataDir=%s\nclientPort=%s\nclientPortAddress=%s\n"+
 		"maxClientCnxns=0\n4lw.commands.whitelist=srvr,mntr,ruok\nautopurge.purgeInterval=1\nautopurge.snapRetainCount=3\n",
 		s.cfg.Tick.Milliseconds(), filepath.Join(s.dir, "data"), s.Addr[strings.LastIndexByte(s.Addr, ':')+1:], s.cfg.host())
-	if n := len(ports) / 3; n > 1 {
+	if n := s.cfg.Servers; n > 1 {
 		for i := range n {
-			text += fmt.Sprintf("server.%d=%s:%d:%d\n", i+1, s.cfg.host(), ports[3*i+1], ports[3*i+2])
+			text += fmt.Sprintf("server.%d=%s:%d:%d\n", i+1, s.cfg.host(), first+3*i+1, first+3*i+2)
 		}
 	}
 	return errors.Join(
@@ -159,26 +158,6 @@ func (s *Server) configure(ports []int) error {
 		os.WriteFile(filepath.Join(s.dir, "log4j.properties"), []byte(logging), 0o600),
 		os.WriteFile(filepath.Join(s.dir, "zoo.cfg"), []byte(text), 0o600),
 	)
-}
-
-// freePorts finds ports that nobody uses now, below the range from which the
-// system takes ports by itself: a server that is killed finds its own free again,
-// though others dial them meanwhile.
-func freePorts(n int) ([]int, error) {
-	ports := make([]int, 0, n)
-	for range 200 {
-		if len(ports) == n {
-			return ports, nil
-		}
-		port := 12000 + rand.IntN(18000)
-		ln, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-		if err != nil {
-			continue // taken, or chosen before
-		}
-		defer ln.Close()
-		ports = append(ports, port)
-	}
-	return nil, fmt.Errorf("found no %d free ports", n)
 }
 
 // Servers returns them all.

@@ -175,6 +175,9 @@ func TestSites(t *testing.T) {
 		}
 	}
 	a.ready(1)
+	if _, err = os.Stat(filepath.Join(c.Dir, "data-"+a.pod, "broker", "raft")); err != nil {
+		t.Errorf("its data are not in the volume: %v", err)
+	}
 	first := a.runs("echo from $CLOUDSHARE_SITE")
 
 	a.deploy("upgrade", "federation.bootstrap=false")
@@ -201,6 +204,16 @@ func TestSites(t *testing.T) {
 	b.leavesOnlyItsClaim()
 	a.helm("uninstall", a.Name, "--wait")
 	a.leavesOnlyItsClaim()
+
+	// By default a pod is told of by its name in the cluster's DNS.
+	named := newRelease(t, c, "cloudshare-c", "site=c", "insecure=true", "federation.bootstrap=true",
+		"kube.enabled=false", "config.commands=true", "config.cores=1", "resources.requests.cpu=10m")
+	named.deploy("install")
+	named.ready(1)
+	told, _, err := named.Do(t.Context(), http.MethodGet, "/v1/sites", nil, nil)
+	if want := `"cloudshare-c-0.cloudshare-c-peers.federation.svc.cluster.local:` + named.ports["peer"] + `"`; err != nil || !strings.Contains(string(told), want) {
+		t.Errorf("%s is not told: %s, %v", want, told, err)
+	}
 }
 
 // address waits until the pod has one, that of its node in host mode.

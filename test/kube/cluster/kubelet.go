@@ -95,6 +95,7 @@ localStorageCapacityIsolation: false
 podLogsDir: %[1]s/logs
 volumePluginDir: %[1]s/plugins
 serializeImagePulls: false
+clusterDomain: cluster.local
 nodeStatusUpdateFrequency: 1s
 nodeStatusReportFrequency: 2s
 nodeLeaseDurationSeconds: 4

@@ -107,13 +107,15 @@ func ended(t executor.Task, p *podView) executor.Result {
 		r.ExitCode, r.Signal = 137, 9
 	case p.reason != "" && p.phase == corev1.PodFailed: // Evicted, OutOfcpu, NodeShutdown, Preempting, UnexpectedAdmissionError …
 		return with(r, inLine(p.reason+": "+p.message))
-	case p.disrupted != "":
+	case p.disrupted != "" && e.ExitCode != 0: // else it came to its end all the same
 		return with(r, inLine(p.disrupted))
 	case e.Reason == oomKilled:
 		r.Detail = watchdog.OutOfMemory(t)
 		if t.Need.MemMiB == 0 {
 			r.Detail = "killed: its node ran out of memory"
 		}
+	case p.podState.ended == nil && p.disrupted != "":
+		return lost(inLine(p.disrupted))
 	case p.podState.ended == nil:
 		return lost("its pod was removed")
 	case p.deleting && e.ExitCode != 0:

@@ -59,6 +59,7 @@ func TestOutcomes(t *testing.T) {
 		"preempted": {
 			pod: podState{deleting: true, disrupted: "PreemptionByScheduler: for a larger pod", ended: term(143, "Error", "")}, cause: executor.Stopped, code: 143, signal: 15, detail: "Preemption",
 		},
+		"done in spite of it": {pod: podState{deleting: true, disrupted: "DeletionByTaintManager: NoExecute", ended: term(0, "Completed", "")}},
 		"deleted by somebody": {pod: podState{deleting: true, ended: term(137, "Error", "")}, cause: executor.Stopped, code: 137, signal: 9, detail: "from outside"},
 		"its node forgot it":  {pod: podState{ended: never(term(137, "ContainerStatusUnknown", "could not be located"))}, cause: executor.Stopped, code: 137, signal: 9, detail: "could not be located"},
 		"stopped":             {pod: podState{ended: term(143, "Error", "")}, kill: &kill{cause: executor.Stopped, why: "enough"}, cause: executor.Stopped, code: 143, signal: 15, detail: "stopped: enough"},

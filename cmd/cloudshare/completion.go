@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/cloudshare/cloudshare/api/client"
+	"github.com/cloudshare/cloudshare/api/wire"
 )
 
 // completeWithin bounds how long a shell waits for names.
@@ -24,7 +27,7 @@ func (a *app) completeIDs(cmd *cobra.Command) {
 		cmd.ValidArgsFunction = a.completeJobs
 	}
 	for name, f := range map[string]cobra.CompletionFunc{
-		"site": a.completeSites, "only": a.completeSites, "not": a.completeSites, "job": a.completeJobFlag,
+		"site": a.completeSites, "only": a.completeSites, "not": a.completeSites, "select": a.completeLabels, "job": a.completeJobFlag,
 		"state":  cobra.FixedCompletions([]string{"queued", "running", "succeeded", "failed", "cancelled", "lost", "withdrawn"}, cobra.ShellCompDirectiveNoFileComp),
 		"format": cobra.FixedCompletions([]string{"json", "csv", "swf"}, cobra.ShellCompDirectiveNoFileComp),
 		"by":     cobra.FixedCompletions([]string{"site", "hour", "day", "month", "label:"}, cobra.ShellCompDirectiveNoFileComp),
@@ -66,24 +69,45 @@ func (a *app) completeJobFlag(cmd *cobra.Command, _ []string, typed string) ([]s
 
 // completeSites offers the sites; of a list, its last part.
 func (a *app) completeSites(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	c, err := a.client()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	ctx, cancel := context.WithTimeout(contextOf(cmd), completeWithin)
-	defer cancel()
-	sites, err := c.Sites(ctx)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
 	before := typed[:strings.LastIndexByte(typed, ',')+1]
 	var out []string
-	for _, s := range sites.Items {
+	for _, s := range a.sitesNow(cmd) {
 		if name := before + s.ID; strings.HasPrefix(name, typed) {
 			out = append(out, cobra.CompletionWithDesc(name, s.State))
 		}
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeLabels offers the labels of machines; of several, the last.
+func (a *app) completeLabels(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	before := typed[:strings.LastIndexByte(typed, ',')+1]
+	found := map[string]bool{}
+	for _, s := range a.sitesNow(cmd) {
+		for _, m := range s.Machines {
+			for key, value := range m.Labels {
+				if text := before + key + "=" + value; strings.HasPrefix(text, typed) {
+					found[text] = true
+				}
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(found)), cobra.ShellCompDirectiveNoFileComp
+}
+
+// sitesNow are the federation's, none if the broker does not answer.
+func (a *app) sitesNow(cmd *cobra.Command) []wire.Site {
+	c, err := a.client()
+	if err != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(contextOf(cmd), completeWithin)
+	defer cancel()
+	sites, err := c.Sites(ctx)
+	if err != nil {
+		return nil
+	}
+	return sites.Items
 }
 
 // contextOf is the command's, which a completion may lack.

@@ -163,6 +163,8 @@ func TestCompletion(t *testing.T) {
 		"job x ":                  "",
 		"jobs --site ":            "site-1\talive\n",
 		"submit --only site-9,si": "site-9,site-1\talive\n",
+		"run --select ":           "gpu=a100\nzone=b\n",
+		"submit --select gpu,z":   "gpu,zone=b\n",
 		"export --format s":       "json\ncsv\nswf\n", // the shell chooses
 		"report --by d":           "site\nhour\nday\nmonth\nlabel",
 	} {

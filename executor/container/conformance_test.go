@@ -52,8 +52,10 @@ func config(t *testing.T, e *engines.Engine) container.Config {
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{engines.Docker, engines.Podman} {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			e := engines.Start(t, kind)
 			executortest.Run(t, func(t *testing.T) executortest.Env {
 				cfg := config(t, e)

@@ -14,8 +14,10 @@ import (
 // entrypoint and environment count. One that nobody has fails the task with the
 // registry's words, and a registry that cannot be reached is a loss.
 func TestFetch(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{engines.Docker, engines.Podman} {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			registry := engines.StartRegistry(t)
 			registry.Hold = make(chan struct{})
 			r := open(t, config(t, engines.Start(t, kind, engines.Insecure(registry.Address))))

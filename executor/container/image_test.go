@@ -14,8 +14,10 @@ import (
 // neither for the first process nor for anything beside the task; an image that
 // cannot be run fails its task, and is no trouble of the site.
 func TestWhatImagesSay(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{engines.Docker, engines.Podman} {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			e := engines.Start(t, kind)
 			r := open(t, config(t, e))
 			image := func(name string, lines ...string) string {
@@ -50,6 +52,7 @@ func TestWhatImagesSay(t *testing.T) {
 // TestSilentEngine: an engine that is not there when the broker starts is told, and
 // what to do about it.
 func TestSilentEngine(t *testing.T) {
+	t.Parallel()
 	cfg := config(t, &engines.Engine{Address: "unix:///nowhere/engine.sock"})
 	log := new(strings.Builder)
 	cfg.Logger = cfg.Logger.Output(log)

@@ -16,8 +16,10 @@ import (
 
 // TestContained: what a task sees and may do, at both engines.
 func TestContained(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{engines.Docker, engines.Podman} {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			cfg := config(t, engines.Start(t, kind))
 			cfg.Mounts, cfg.ReadOnly, cfg.Pids = nil, true, 64
 			cpus := books.AllowedCPUs()
@@ -50,6 +52,7 @@ func TestContained(t *testing.T) {
 // TestOutOfMemory says so; the watchdog outlives its task, and has room of its own
 // beside a small one.
 func TestOutOfMemory(t *testing.T) {
+	t.Parallel()
 	r := open(t, config(t, engines.Start(t, engines.Docker)))
 	task := r.shell("tail -c 200m /dev/zero | wc -c; exit 9")
 	task.Command = []string{"tail", "-c", "200m", "/dev/zero"}
@@ -66,6 +69,7 @@ func TestOutOfMemory(t *testing.T) {
 
 // TestUser: files of another user are removed with the private directory.
 func TestUser(t *testing.T) {
+	t.Parallel()
 	cfg := config(t, engines.Start(t, engines.Docker))
 	cfg.User = "4711:4712"
 	r := open(t, cfg)
@@ -82,6 +86,7 @@ func TestUser(t *testing.T) {
 
 // TestImagePolicy: refused at once, with the reason.
 func TestImagePolicy(t *testing.T) {
+	t.Parallel()
 	cfg := config(t, engines.Start(t, engines.Docker))
 	cfg.Images = container.Images{Allow: []string{"cloudshare.test/*"}, Pull: container.PullNever}
 	r := open(t, cfg)

@@ -43,6 +43,7 @@ func awaitNone(t testing.TB, e *engines.Engine) {
 // and is held to its fence as ever; nothing is offered. When it is back, all is
 // caught up.
 func TestEngineAway(t *testing.T) {
+	t.Parallel()
 	e := engines.Start(t, engines.Docker, engines.Flags("--live-restore"))
 	cfg := config(t, e)
 	cfg.Cores = 4
@@ -91,6 +92,7 @@ func TestEngineAway(t *testing.T) {
 // TestFolderRemoved: nothing can be heard of an attempt whose folder is gone; it
 // is ended for certain before it is told lost.
 func TestFolderRemoved(t *testing.T) {
+	t.Parallel()
 	e := engines.Start(t, engines.Docker)
 	r := open(t, config(t, e))
 	id := r.start(r.shell("sleep 1000"))
@@ -108,6 +110,7 @@ func TestFolderRemoved(t *testing.T) {
 // TestEngineHangs: a start is not waited for long, and nothing is offered until
 // the engine answers again.
 func TestEngineHangs(t *testing.T) {
+	t.Parallel()
 	e := engines.Start(t, engines.Docker)
 	r := open(t, config(t, e))
 	r.must(e.Signal(syscall.SIGSTOP))
@@ -125,6 +128,7 @@ func TestEngineHangs(t *testing.T) {
 // TestEngineStops: an engine that is told to stop ends its containers; that is
 // no failure of theirs.
 func TestEngineStops(t *testing.T) {
+	t.Parallel()
 	e := engines.Start(t, engines.Docker)
 	r := open(t, config(t, e))
 	id := r.start(r.shell("sleep 1000"))
@@ -140,6 +144,7 @@ func TestEngineStops(t *testing.T) {
 
 // TestFromOutside: containers that others end, remove or pause.
 func TestFromOutside(t *testing.T) {
+	t.Parallel()
 	e := engines.Start(t, engines.Docker)
 	r := open(t, config(t, e))
 	act := func(id executor.ID, method, verb string) {

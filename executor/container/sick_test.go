@@ -16,6 +16,7 @@ import (
 // TestNothingStarts: what is wrong with a site fails nobody's task, and the site
 // does not take one task after the other to lose it.
 func TestNothingStarts(t *testing.T) {
+	t.Parallel()
 	cfg := config(t, engines.Start(t, engines.Docker)) // Podman makes a folder that is not there
 	dir := filepath.Join(t.TempDir(), "later")
 	cfg.Mounts = []string{dir + ":/later"}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -106,7 +107,8 @@ func testLogsUnknown(r *rig) {
 }
 
 func testEnvironment(r *rig) {
-	r.Setenv("BROKERS_OWN", "secret")
+	// For all of the process, whose handlers may be tested side by side.
+	r.must(os.Setenv("BROKERS_OWN", "secret"))
 	t := r.shell("env")
 	t.Env = map[string]string{"COLOR": "red & blue", "CLOUDSHARE_TOKEN": "forged"}
 	t.Attempt, t.Token = 3, 77

@@ -148,7 +148,7 @@ func TestSystemd(t *testing.T) {
 		return err
 	})
 	out := m.run("cloudshare", "submit", "--follow", "--", "sh", "-c",
-		"id -un; grep NoNewPrivs /proc/self/status; touch /etc/mine /home/mine 2>/dev/null || echo walls; unshare -U true 2>/dev/null || echo no namespaces; cat /proc/self/cgroup")
+		"id -un; grep NoNewPrivs /proc/self/status; touch /etc/mine /usr/mine 2>/dev/null || echo walls; unshare -U true 2>/dev/null || echo no namespaces; cat /proc/self/cgroup")
 	for _, want := range []string{"NoNewPrivs:\t1\n", "walls\n", "no namespaces\n", "/system.slice/cloudshare.service/cloudshare-"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("a task does not say %q:\n%s", want, out)

@@ -29,9 +29,9 @@ func TestSites(t *testing.T) {
 		t.Errorf("another site's task said %q", out)
 	}
 	endless := a.submit(shell("sleep 1000"))
-	a.await("it is told that a timeout is missing", func() error {
-		if r := a.only(endless).Reason; !strings.Contains(r, "timeout") {
-			return errors.New("it is told " + r)
+	a.await("it is declined for want of a timeout", func() error {
+		if r := a.why(endless); !strings.Contains(r, `"why":"declined"`) {
+			return errors.New(r)
 		}
 		return nil
 	})

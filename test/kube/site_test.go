@@ -168,6 +168,14 @@ func (s *site) only(id string) testbed.Task {
 	return tasks[0]
 }
 
+// why is all that is said of why a job waits.
+func (s *site) why(id string) string {
+	s.Helper()
+	b, _, err := s.Do(s.Context(), http.MethodGet, "/v1/jobs/"+id+"/why", nil, nil)
+	s.must(err)
+	return string(b)
+}
+
 // none is an error as long as there are Jobs in the default namespace.
 func none(ctx context.Context, c *cluster.Cluster) error {
 	list, err := c.Client().BatchV1().Jobs(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{})

@@ -82,6 +82,7 @@ func dump(t *testing.T, p Place) string {
 }
 
 func TestNoEnsemble(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	cfg := c.config("a", coordtest.NewMachine())
 	cfg.Servers, cfg.dial = []string{"127.0.0.1:1"}, nil
@@ -95,6 +96,7 @@ func TestNoEnsemble(t *testing.T) {
 }
 
 func TestWrongPlaces(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	c.time.tick = time.Hour // nothing moves by itself
 	c.open(t, "a")
@@ -165,6 +167,7 @@ func TestWrongPlaces(t *testing.T) {
 // TestAnotherTree: a member that comes back to a chroot that holds another
 // federation by now stops, and leaves it alone.
 func TestAnotherTree(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	c.time.tick = time.Hour
 	s := c.open(t, "a")[0]
@@ -207,6 +210,7 @@ func wipe(t *testing.T, c *client, path string) {
 
 // TestOpenChroot: a chroot below which anybody may delete is no place to found in.
 func TestOpenChroot(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	other, err := connect(c.place, nil, testLogger())
 	if err != nil {
@@ -242,6 +246,7 @@ func fails(t *testing.T, l *Log, want error, words ...string) {
 // TestDeletedByHand: an entry is missing in the middle; who needs it stops and
 // names it, the others go on.
 func TestDeletedByHand(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	all := c.open(t, "a", "b")
 	for range 5 {
@@ -267,6 +272,7 @@ func TestDeletedByHand(t *testing.T) {
 
 // TestLastEntryDeleted: the lead finds that the entry before its own is gone.
 func TestLastEntryDeleted(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	c.time.tick = time.Hour // nothing moves by itself
 	all := c.open(t, "a")
@@ -285,8 +291,9 @@ func TestLastEntryDeleted(t *testing.T) {
 
 // TestCorrupted: what is not as it was written is named, and nothing is applied.
 func TestCorrupted(t *testing.T) {
-	for name, damage := range map[string]func(c *client, p pointer) string{
-		"chunk": func(c *client, p pointer) string {
+	t.Parallel()
+	for name, damage := range map[string]func(t *testing.T, c *client, p pointer) string{
+		"chunk": func(t *testing.T, c *client, p pointer) string {
 			path := p.chunk(0)
 			n, err := c.get(t.Context(), path)
 			if err != nil {
@@ -296,22 +303,23 @@ func TestCorrupted(t *testing.T) {
 			overwrite(t, c, path, n.data)
 			return path
 		},
-		"chunk deleted": func(c *client, p pointer) string {
+		"chunk deleted": func(t *testing.T, c *client, p pointer) string {
 			if _, err := c.write(t.Context(), c.remove(p.chunk(0))); err != nil {
 				t.Fatal(err)
 			}
 			return p.chunk(0)
 		},
-		"entry": func(c *client, p pointer) string {
+		"entry": func(t *testing.T, c *client, p pointer) string {
 			overwrite(t, c, logPath(p.Entry+1), []byte("garbage"))
 			return logPath(p.Entry + 1)
 		},
-		"pointer": func(c *client, _ pointer) string {
+		"pointer": func(t *testing.T, c *client, _ pointer) string {
 			overwrite(t, c, pathSnapshot, []byte("garbage"))
 			return pathSnapshot
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			c := newCluster(t)
 			all := c.open(t, "a", "b")
 			for range 5 {
@@ -330,7 +338,7 @@ func TestCorrupted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			path := damage(l.c, p)
+			path := damage(t, l.c, p)
 			cfg := c.config("cc", coordtest.NewMachine())
 			_, err = Open(patience(t), cfg)
 			if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), c.place.Chroot+path) {
@@ -350,6 +358,7 @@ func overwrite(t *testing.T, c *client, path string, data []byte) {
 // TestFounderCrashes: a founder that crashed between its claim and the tree founds
 // when it starts again, as a member in use.
 func TestFounderCrashes(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	cfg := c.config("a", coordtest.NewMachine())
 	id := strings.Repeat("01", 16)
@@ -379,6 +388,7 @@ func TestFounderCrashes(t *testing.T) {
 // TestEntryChanged: who changes an entry by hand is found by the next append, and
 // the entry named.
 func TestEntryChanged(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	c.time.tick = time.Hour
 	l := c.open(t, "a")[0].l
@@ -390,6 +400,7 @@ func TestEntryChanged(t *testing.T) {
 
 // TestPartsDeleted: an entry in parts names the znode that its parts lack.
 func TestPartsDeleted(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	c.time.tick = time.Hour
 	a := c.open(t, "a")[0]
@@ -408,6 +419,7 @@ func TestPartsDeleted(t *testing.T) {
 // TestPlantedAnew: an append in flight that meets another tree, with equal numbers and
 // a /lead of an equal version, lands nowhere.
 func TestPlantedAnew(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	c.time.tick = time.Hour
 	s := c.open(t, "a")[0]
@@ -442,6 +454,7 @@ func TestPlantedAnew(t *testing.T) {
 // TestTreeGone: a founder whose tree was deleted does not found the same federation
 // once more, behind the others' backs.
 func TestTreeGone(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	c.oneStopped(t)
 	conn, err := connect(c.place, nil, testLogger())
@@ -456,6 +469,7 @@ func TestTreeGone(t *testing.T) {
 // TestDigestRefused: an ensemble that takes no digest credentials is told from one
 // that does not answer.
 func TestDigestRefused(t *testing.T) {
+	t.Parallel()
 	one, err := ensemble.New(ensemble.Config{
 		Dir: t.TempDir(), Servers: 1, Tick: 100 * time.Millisecond, HeapMiB: 64,
 		Flags: []string{"-Dzookeeper.DigestAuthenticationProvider.enabled=false"},
@@ -478,6 +492,7 @@ func TestDigestRefused(t *testing.T) {
 // TestLongSessions: an ensemble that gives longer sessions than were asked for is
 // known.
 func TestLongSessions(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	c.place.Session = 150 * time.Millisecond // the ensemble's shortest is 200 ms
 	l := c.open(t, "a")[0].l

@@ -203,6 +203,7 @@ func TestServerStops(t *testing.T) {
 
 // TestCutLead: the lead is cut off from everything, and comes back.
 func TestCutLead(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	all := c.open(t, "a", "b", "cc")
 	talk(t, all, func() {
@@ -218,6 +219,7 @@ func TestCutLead(t *testing.T) {
 // TestSessionExpires: the ensemble ends every member's session, in mid-flight.
 // Nothing is lost or doubled, and the ephemerals are there again.
 func TestSessionExpires(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	all := c.open(t, "a", "b", "cc")
 	talk(t, all, func() {
@@ -276,6 +278,7 @@ func (c *cluster) other(site string) *Log {
 // TestDeposedLeadCannotAppend: a lead that does not know of the next one is
 // refused by the version of /lead, whatever it sends.
 func TestDeposedLeadCannotAppend(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	all := c.open(t, "a", "b", "cc")
 	old := c.leader(t)
@@ -307,6 +310,7 @@ func TestDeposedLeadCannotAppend(t *testing.T) {
 // TestStoppedLeadWakesUp: a lead is stopped before it sends, deposed meanwhile,
 // and sends when it goes on.
 func TestStoppedLeadWakesUp(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	all := c.open(t, "a", "b", "cc")
 	old := c.leader(t)
@@ -361,6 +365,7 @@ func wants(t *testing.T, err, want error) {
 // TestOvertakenOpening: entries of the next lead are no damage to one that was
 // deposed before it knew the log's end.
 func TestOvertakenOpening(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	s := c.open(t, "a")[0]
 	l, now := s.l, c.leader(t).reign.Load()

@@ -10,6 +10,7 @@ import (
 
 // TestInspect: a sound tree has no faults, and each damage is named by its path.
 func TestInspect(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	all := c.open(t, "a", "b", "cc")
 	talk(t, all, func() {})

@@ -59,6 +59,7 @@ func says(t *testing.T, err, want error, texts ...string) {
 // below another chroot in the next epoch: nothing is lost, numbers and terms grow,
 // the members follow with their old data, and nobody goes back.
 func TestMove(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	all := c.open(t, "a", "b", "c")
 	speak := func(s *speaker, times int) {
@@ -149,6 +150,7 @@ func TestMove(t *testing.T) {
 // TestSealDeposes: a broker that was cut off from the ensemble while its tree was
 // sealed stops when it is back.
 func TestSealDeposes(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	all := c.open(t, "a", "b")
 	if err := all[1].l.Close(); err != nil {
@@ -205,6 +207,7 @@ func (c *cluster) oneStopped(t *testing.T) {
 
 // TestExportRefused: what is no tree, somebody else's, or lacks an entry.
 func TestExportRefused(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	_, _, err := c.export(t)
 	says(t, err, ErrNoTree, c.place.Chroot)
@@ -243,6 +246,7 @@ func (r *cutting) Read(b []byte) (int, error) {
 // TestFoundInterrupted: an import that is cut off before any of its writes is
 // repeated, with another lineage, and leaves the tree of one.
 func TestFoundInterrupted(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	c.oneStopped(t)
 	s, m, err := c.export(t)

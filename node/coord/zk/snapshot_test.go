@@ -38,6 +38,7 @@ func (c *cluster) nodes(t *testing.T, l *Log) (total, entries int) {
 
 // TestTreeIsBounded: the tree stays small whatever the load.
 func TestTreeIsBounded(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	c.time = small()
 	all := c.open(t, "a", "b")
@@ -86,6 +87,7 @@ func TestTreeIsBounded(t *testing.T) {
 // TestLongEntries: few and long entries are bounded by their bytes, and do not
 // stand in each other's way.
 func TestLongEntries(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	c.time.snapshotBytes, c.time.maxBytes = 256<<10, 1<<20
 	all := c.open(t, "a", "b")
@@ -114,6 +116,7 @@ func TestLongEntries(t *testing.T) {
 // TestLeadOfMuch: who has applied more than the log may hold takes the lead all
 // the same.
 func TestLeadOfMuch(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	c.time.snapshotBytes, c.time.maxBytes = 64<<10, 128<<10
 	all := c.open(t, "a", "b")
@@ -133,6 +136,7 @@ func TestLeadOfMuch(t *testing.T) {
 // TestTrimmingGoesOn: a lead that was cut off between the pointer and trimming
 // leaves a log that is trimmed although no newer snapshot can be written.
 func TestTrimmingGoesOn(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	c.time.tick = time.Hour
 	all := c.open(t, "a")
@@ -167,6 +171,7 @@ func registration(site string, n byte) fsm.Command {
 // TestSlowReader: a member that hears nothing while the log is trimmed goes on
 // from a snapshot, over and over.
 func TestSlowReader(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	c.time = small()
 	all := c.open(t, "a", "b", "cc")
@@ -238,6 +243,7 @@ func TestLateJoiner(t *testing.T) {
 
 // TestInterruptedSnapshot: chunks and parts that a lead left behind go.
 func TestInterruptedSnapshot(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	all := c.open(t, "a", "b", "cc")
 	l := c.leader(t)
@@ -268,6 +274,7 @@ func TestInterruptedSnapshot(t *testing.T) {
 // TestPartsTrimmedUnderReader: an entry whose parts are gone already, because it is
 // in the snapshot, is no damage.
 func TestPartsTrimmedUnderReader(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t)
 	c.time.tick = time.Hour
 	all := c.open(t, "a")

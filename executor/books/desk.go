@@ -1,8 +1,10 @@
 package books
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -30,17 +32,37 @@ func OpenDesk(dir, fence string) (*Desk, error) {
 }
 
 func (d *Desk) take(dir, fence string) (err error) {
-	if d.lock, err = os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+	if d.lock, err = Lock(dir); err != nil {
 		return err
-	}
-	if err = unix.Flock(int(d.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return ErrInUse
 	}
 	if d.Fence, d.FenceFile, err = watchdog.OpenPage(filepath.Join(dir, fence)); err != nil {
 		return err
 	}
 	d.Notices, err = OpenNotices()
 	return err
+}
+
+// Tries to lock a folder, and the pause between two: a process that the last broker
+// was just making has the lock, too, until it has become another program.
+const (
+	lockTries = 25
+	lockPause = 20 * time.Millisecond
+)
+
+// Lock takes a folder that is there as long as the file is open: ErrInUse if another
+// broker has it.
+func Lock(dir string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for range lockTries {
+		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
+			return f, nil
+		}
+		<-time.After(lockPause)
+	}
+	return nil, errors.Join(ErrInUse, f.Close())
 }
 
 // Close lets go of the folder. REQUIRES: nobody uses Fence or Notices any more.

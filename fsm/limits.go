@@ -213,26 +213,6 @@ func (b *Offer) Validate() error {
 		inResources("capacity's ", b.Capacity), inResources("home's ", b.Home))
 }
 
-// checkLabels checks each of the machines' labels once, and that the different
-// ones are not too many.
-func (b *Offer) checkLabels() error {
-	var sets map[Labels]bool
-	for i := range b.Machines {
-		l := b.Machines[i].Labels
-		if l == "" || sets[l] {
-			continue
-		}
-		if err := l.Validate(); err != nil {
-			return fmt.Errorf("machine %.64q: %w", b.Machines[i].Name, err)
-		}
-		if sets == nil {
-			sets = map[Labels]bool{}
-		}
-		sets[l] = true
-	}
-	return within("different labels of machines", int64(len(sets)), 0, MaxLabelSets)
-}
-
 // Validate checks the bounds.
 func (b *Started) Validate() error {
 	if err := within("attempts", int64(len(b.Attempts)), 0, MaxReports); err != nil {

@@ -3,10 +3,12 @@ package kube
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -152,7 +155,29 @@ func (a *api) output(ctx context.Context, pod string, o corev1.PodLogOptions) (i
 		VersionedParams(&o, a.codec).Stream(ctx)
 }
 
-// alive asks whether the API answers at all; everybody may.
+// alive asks whether the API answers at all; everybody who is known may.
 func (a *api) alive(ctx context.Context) error {
-	return a.call(ctx, func(ctx context.Context) error { return a.core.Get().AbsPath("/version").Do(ctx).Error() })
+	_, err := a.minor(ctx)
+	return err
+}
+
+// minor is the server's version behind "1.".
+func (a *api) minor(ctx context.Context) (int, error) {
+	var raw []byte
+	err := a.call(ctx, func(ctx context.Context) (err error) {
+		raw, err = a.core.Get().AbsPath("/version").Do(ctx).Raw()
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	var v version.Info
+	if err = json.Unmarshal(raw, &v); err != nil {
+		return 0, fmt.Errorf("read the server's version: %w", err)
+	}
+	n, err := strconv.Atoi(strings.TrimRight(v.Minor, "+"))
+	if err != nil {
+		return 0, fmt.Errorf("read the server's version: %w", err)
+	}
+	return n, nil
 }

@@ -37,6 +37,7 @@ type Handler struct {
 	nodes  *mirror[node]
 	dirty  chan struct{}   // capacity 1: the offer may be another
 	merged atomic.Bool     // the cluster does not tell stdout from stderr
+	asked  atomic.Bool     // its version, on which merged rests
 	looked chan struct{}   // closed once the cluster was asked for the first time
 	ctx    context.Context //nolint:containedctx // the life of the handler's goroutines
 	cancel context.CancelFunc

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -80,18 +81,34 @@ func (h *Handler) copyOutput(ctx context.Context, w *work, pod string, stream in
 // open reads a stream from the kubelet. Clusters tell the two apart only with the
 // feature PodLogsQuerySplitStreams; elsewhere all is stdout.
 func (h *Handler) open(ctx context.Context, pod string, stream int, follow bool) (io.ReadCloser, error) {
-	if !h.merged.Load() {
+	if h.splits(ctx) {
 		rc, err := h.api.output(ctx, pod, corev1.PodLogOptions{Follow: follow, Stream: &named[stream]})
 		if !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
 			return rc, err
 		}
-		whole, werr := h.openAll(ctx, pod, stream, follow)
-		if werr == nil { // it was the question for one stream
-			h.merged.Store(true)
+		if !strings.Contains(err.Error(), "stream") { // nothing is wrong with the question for one
+			return nil, err
 		}
-		return whole, werr
+		h.merged.Store(true)
 	}
 	return h.openAll(ctx, pod, stream, follow)
+}
+
+// splitsSince is the minor version whose servers understand the question for one
+// stream, if only to refuse it; older ones would answer with both.
+const splitsSince = 32
+
+// splits says whether the cluster may tell the streams apart.
+func (h *Handler) splits(ctx context.Context) bool {
+	if !h.asked.Load() {
+		minor, err := h.api.minor(ctx)
+		if err != nil {
+			return false
+		}
+		h.merged.Store(minor < splitsSince)
+		h.asked.Store(true)
+	}
+	return !h.merged.Load()
 }
 
 func (h *Handler) openAll(ctx context.Context, pod string, stream int, follow bool) (io.ReadCloser, error) {

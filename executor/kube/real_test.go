@@ -74,6 +74,20 @@ func TestNeverFetched(t *testing.T) {
 	}
 }
 
+// TestStreams: a cluster that can tells stdout from stderr.
+func TestStreams(t *testing.T) {
+	gate := "--feature-gates=PodLogsQuerySplitStreams=true"
+	c := cluster.Start(t, cluster.Flags("kube-apiserver", gate), cluster.Flags("kubelet", gate))
+	if _, err := c.AddNode(t.Context(), "real-1"); err != nil {
+		t.Fatal(err)
+	}
+	r := open(t, c, realConfig(t, c))
+	id := r.start(r.shell("echo to out; echo to err >&2"))
+	if res := r.end(id); res.ExitCode != 0 || r.output(id, "stdout") != "to out\n" || r.output(id, "stderr") != "to err\n" {
+		t.Errorf("got %+v, %q and %q", res, r.output(id, "stdout"), r.output(id, "stderr"))
+	}
+}
+
 // TestEvicted: a drain of the node ends tasks; that is a loss, not their failure.
 func TestEvicted(t *testing.T) {
 	c, _ := realNode(t)

@@ -1,0 +1,265 @@
+package kube
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/cloudshare/cloudshare/executor"
+)
+
+// look attends to an attempt that has not ended.
+func (h *Handler) look(ctx context.Context, w *work, v *jobView, pod *podView) (time.Duration, error) {
+	h.mu.Lock()
+	if v != nil {
+		w.made, w.seen = true, true
+	}
+	if pod != nil {
+		w.pod, w.seen = pod, true
+	} else {
+		pod = w.pod // its last words
+	}
+	made, seen := w.made, w.seen
+	h.mu.Unlock()
+	there := h.podOf(w.job) != nil
+	switch {
+	case pod != nil && (pod.over || pod.podState.ended != nil || !there):
+		return h.settlePod(ctx, w, pod)
+	case pod == nil && v == nil && !made:
+		return h.makeAgain(ctx, w)
+	case pod == nil && v == nil:
+		return h.missing(ctx, w, seen)
+	case pod == nil && v.ended:
+		return 0, h.settle(w, h.withoutPod(ctx, w, v), [2]int64{})
+	}
+	if pod != nil && !pod.running.IsZero() {
+		h.hasBegun(w)
+	}
+	if why := h.outOfSight(w, pod); why != "" {
+		return 0, h.settle(w, vanished(why), [2]int64{})
+	}
+	return h.steer(ctx, w, pod)
+}
+
+// outOfSight says why nothing more will be heard of an attempt whose node is
+// silent, "" = something may. One for another site is given up with its pod, since
+// the federation waits for its bound anyhow; one of this site when its bound has
+// passed, and without a timeout never: not before Kubernetes gives its pod up.
+func (h *Handler) outOfSight(w *work, pod *podView) string {
+	if pod == nil || pod.node == "" {
+		return ""
+	}
+	n := h.nodes.get(pod.node)
+	if n != nil && n.ready {
+		return ""
+	}
+	bound, bounded := h.Bound(w.Task)
+	h.mu.Lock()
+	since := w.since
+	h.mu.Unlock()
+	switch {
+	case bounded && time.Since(since) > bound:
+		return fmt.Sprintf("node %s does not answer, and its time is over", pod.node)
+	case w.Task.Fence != 0 && pod.deleting && pod.disrupted != "":
+		return inLine(fmt.Sprintf("node %s does not answer: %s", pod.node, pod.disrupted))
+	}
+	return ""
+}
+
+// steer ends what must end, and tells what a start waits for.
+func (h *Handler) steer(ctx context.Context, w *work, pod *podView) (time.Duration, error) {
+	again := h.decide(w, pod)
+	h.mu.Lock()
+	k, due := w.kill, time.Since(w.asked) > askEach
+	h.mu.Unlock()
+	if k == nil {
+		h.tell(w, pod)
+		return again, nil
+	}
+	if !due {
+		return askEach, nil
+	}
+	var err error
+	if pod != nil {
+		err = h.api.removePod(ctx, pod.name)
+	} else {
+		err = h.api.removeJob(ctx, w.job)
+	}
+	if err = h.answered(ignoreMissing(err)); err != nil {
+		return 0, fmt.Errorf("end %s: %w", w.Name, err)
+	}
+	h.mu.Lock()
+	w.asked = time.Now()
+	h.mu.Unlock()
+	return askEach, nil
+}
+
+// decide whether the attempt is to end; again: when to look anew if not.
+func (h *Handler) decide(w *work, pod *podView) (again time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if pod != nil && pod.node != "" {
+		close1(w.placed)
+	}
+	switch now := time.Now(); {
+	case w.kill != nil:
+	case pod != nil && pod.running.IsZero() && isWrongImage(pod.waiting, pod.what):
+		w.kill = &kill{cause: executor.NoStart, why: inLine(fmt.Sprintf("image %s: %s: %s", w.image, pod.waiting, pod.what))}
+	case !w.began.IsZero() && w.Task.Timeout > 0:
+		if again = time.Until(w.began.Add(w.Task.Timeout)); again <= 0 {
+			w.kill = &kill{cause: executor.TimedOut}
+		}
+	case w.began.IsZero():
+		if again = w.since.Add(h.cfg.StartLimit).Sub(now); again <= 0 {
+			w.kill = &kill{cause: executor.Stopped, decline: true, why: fmt.Sprintf("not within %s: %s", h.cfg.StartLimit, h.waits(pod))}
+		}
+	}
+	return again
+}
+
+func (h *Handler) waits(pod *podView) string {
+	if pod == nil {
+		return "waiting for Kubernetes to make its pod"
+	}
+	return pod.waitsFor(pod.node)
+}
+
+// tell says what a start waits for.
+func (h *Handler) tell(w *work, pod *podView) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if doing := h.waits(pod); w.began.IsZero() && doing != w.doing {
+		w.doing = doing
+		h.book.Events.Put(executor.Event{ID: w.Task.ID, Doing: doing})
+	}
+}
+
+// hasBegun tells it once, over all lives of the broker: its moment, which the
+// timeout counts from, is kept.
+func (h *Handler) hasBegun(w *work) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !w.began.IsZero() || w.Ended != nil {
+		return
+	}
+	w.began = time.Now()
+	if w.adopted && w.pod.running.Before(w.began) {
+		w.began = w.pod.running // by its kubelet's clock: nobody here has seen it
+	}
+	if err := writeFile(w.dir, beganFile, w.began); err != nil {
+		h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("its start is not noted; it may be told again after a restart")
+	}
+	close1(w.placed)
+	close1(w.running)
+	h.book.Events.Put(executor.Event{ID: w.Task.ID, Started: true})
+}
+
+// settlePod ends an attempt whose pod has ended or gone.
+func (h *Handler) settlePod(ctx context.Context, w *work, pod *podView) (time.Duration, error) {
+	e := pod.podState.ended
+	gone := h.podOf(w.job) == nil
+	if e == nil && pod.node != "" && (gone || strings.HasPrefix(pod.disrupted, "DeletionByPodGC")) {
+		// Not by its kubelet's word: somebody gave it up.
+		why := fmt.Sprintf("its pod on node %s was given up: %s", pod.node, cmp.Or(pod.disrupted, "removed by force"))
+		return 0, h.settle(w, vanished(inLine(why)), [2]int64{})
+	}
+	h.mu.Lock()
+	k, began := w.kill, w.began
+	h.mu.Unlock()
+	var seen time.Duration
+	if !began.IsZero() {
+		seen = time.Since(began)
+	}
+	var out [2]int64
+	if e != nil && !e.StartedAt.IsZero() {
+		var again time.Duration
+		if out, again = h.keepOutput(ctx, w, pod, gone); again > 0 {
+			return again, nil
+		}
+	}
+	return 0, h.settle(w, outcome(w.Task, pod, k, seen), out)
+}
+
+// missing: neither Job nor pod are there, though the Job was made.
+func (h *Handler) missing(ctx context.Context, w *work, seen bool) (time.Duration, error) {
+	h.mu.Lock()
+	k, since := w.kill, time.Since(w.since)
+	h.mu.Unlock()
+	if !seen && since < unseen {
+		return unseen - since, nil // the watch is behind
+	}
+	_, err := h.api.job(ctx, w.job)
+	if err == nil {
+		return unseen, nil
+	}
+	if !apierrors.IsNotFound(err) {
+		return 0, h.answered(fmt.Errorf("look for Job %s: %w", w.job, err))
+	}
+	switch {
+	case k != nil && seen:
+		return 0, h.settle(w, k.unstarted(), [2]int64{})
+	case seen:
+		return 0, h.settle(w, lost("its Job was deleted from outside"), [2]int64{})
+	}
+	return 0, h.settle(w, vanished("its Job is not there"), [2]int64{})
+}
+
+// withoutPod is the end of an attempt whose Job has ended without a pod to show.
+func (h *Handler) withoutPod(ctx context.Context, w *work, v *jobView) executor.Result {
+	h.mu.Lock()
+	k := w.kill
+	h.mu.Unlock()
+	if k != nil {
+		return k.unstarted()
+	}
+	why := v.reason + ": " + v.message
+	if said := h.complaint(ctx, w); said != "" {
+		why = said
+	}
+	return lost(inLine("not started: " + why))
+}
+
+// complaint is what Kubernetes' controllers say of a Job without a pod, such as
+// that a quota is exceeded; "" = nothing.
+func (h *Handler) complaint(ctx context.Context, w *work) string {
+	list, err := h.api.warnings(ctx, "Job", w.job)
+	if err != nil || len(list) == 0 {
+		return ""
+	}
+	return inLine(list[len(list)-1].Message)
+}
+
+// makeAgain repeats a create of which it is not known what became. Since the name
+// is the attempt's own, one that was made is found so.
+func (h *Handler) makeAgain(ctx context.Context, w *work) (time.Duration, error) {
+	h.mu.Lock()
+	k, adopted, late := w.kill, w.adopted, time.Since(w.since) > h.cfg.StartLimit
+	h.mu.Unlock()
+	if k != nil || late || adopted {
+		_, err := h.api.job(ctx, w.job)
+		if !apierrors.IsNotFound(err) {
+			return unseen, h.answered(err)
+		}
+		if k == nil {
+			k = &kill{why: "the API server does not say whether its Job was made"}
+		}
+		return 0, h.settle(w, vanished("not started: "+k.why), [2]int64{})
+	}
+	err := h.create(ctx, w)
+	switch refused := (*refusal)(nil); {
+	case err == nil:
+		h.mu.Lock()
+		w.made = true
+		h.mu.Unlock()
+		return unseen, nil
+	case errors.As(err, &refused), errors.Is(err, executor.ErrLate):
+		// What was asked for before may come to be all the same.
+		return 0, h.settle(w, vanished(inLine("not started: "+err.Error())), [2]int64{})
+	}
+	return 0, err
+}

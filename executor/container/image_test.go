@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/container/box"
 	"github.com/cloudshare/cloudshare/test/container/engines"
 )
 
@@ -41,7 +42,7 @@ func TestWhatImagesSay(t *testing.T) {
 			if kind == engines.Podman {
 				return // it imports no such image
 			}
-			id = r.start(r.task(image("health", "HEALTHCHECK --interval=1s CMD touch /.cloudshare/work/looked"), "sh", "-c", "sleep 3; ls"))
+			id = r.start(r.task(image("health", "HEALTHCHECK --interval=1s CMD touch "+box.Work+"/looked"), "sh", "-c", "sleep 3; ls"))
 			if res := r.end(id); res.ExitCode != 0 || r.output(id) != "" {
 				t.Errorf("a health check: got %+v and %q", res, r.output(id))
 			}

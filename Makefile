@@ -91,6 +91,12 @@ web-assets: need-npm ## fetch the embedded files of other packages again and com
 bench-container: need-root need-engines ## measure container tasks beside a bare loop on the engine (root)
 	@$(GO) test -tags container -run '^$$' -bench Tasks -benchtime 60x ./executor/container
 
+# KUBE_TASKS= another number of tasks that run at a time than 10,000.
+.PHONY: bench-kube
+bench-kube: need-root need-kube ## measure tasks a second and memory on a real Kubernetes with fake nodes, beside bare Jobs (root; ten minutes)
+	@CLOUDSHARE_KUBE_BIN="$(KUBE_BIN)" $(GO) test -tags kube -run '^$$' -bench Tasks -benchtime 400x -timeout 30m ./executor/kube
+	@CLOUDSHARE_KUBE_BIN="$(KUBE_BIN)" $(GO) test -tags kube -run '^$$' -bench Running -benchtime 1x -timeout 30m ./executor/kube
+
 .PHONY: test-metrics
 test-metrics: need-go ## have promtool check what /metrics shows, and the alerts
 	@command -v promtool >/dev/null || { echo "promtool is missing: install it (apt-get install prometheus)"; exit 1; }

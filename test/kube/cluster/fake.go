@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -97,10 +98,13 @@ func (c *Cluster) AwaitNodes(ctx context.Context, ready map[string]bool) error {
 	})
 }
 
+// isReady: pods may go there, too; the mark of a node that is not ready stays a
+// moment longer than that.
 func isReady(n *corev1.Node) bool {
+	marked := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeNotReady })
 	for _, cond := range n.Status.Conditions {
 		if cond.Type == corev1.NodeReady {
-			return cond.Status == corev1.ConditionTrue
+			return cond.Status == corev1.ConditionTrue && !marked
 		}
 	}
 	return false

@@ -65,6 +65,9 @@ func openBench(b *testing.B, c *cluster.Cluster, nodes int, size cluster.Size) *
 	if _, err = h.Adopt(b.Context()); err != nil {
 		b.Fatal(err)
 	}
+	for len(h.Capacity()) < nodes { // new nodes are tainted for a moment
+		<-h.Events()
+	}
 	return o
 }
 
@@ -243,7 +246,7 @@ func BenchmarkRunning(b *testing.B) {
 			t := o.task(map[string]string{"FAKE_RUNS": "forever"})
 			go func() {
 				if err := o.Start(context.Background(), t); err != nil {
-					b.Error(err)
+					panic(err) // nobody would wait for it in vain
 				}
 			}()
 		}

@@ -33,7 +33,7 @@ func measureZooKeeper(ctx context.Context, env environment, t *table) (err error
 		return cause
 	}
 	dir := filepath.Join(env.dir, "zookeeper")
-	servers, err := ensemble.New(ensemble.Config{Dir: dir, Servers: 3, Tick: 500 * time.Millisecond, HeapMiB: 256})
+	servers, err := ensemble.New(ensemble.Config{Dir: dir, Servers: 3, Tick: 500 * time.Millisecond, HeapMiB: 1024})
 	if err != nil {
 		return err
 	}
@@ -224,9 +224,10 @@ func (b *bareZooKeeper) count(path string) (int, error) {
 }
 
 // create makes a znode of so many bytes, and deletes an old one now and then, so
-// that the servers' memory is enough.
+// that the servers are not busy with their memory: a collection of longer than a session
+// ends it.
 func (b *bareZooKeeper) create(size int) error {
-	const kept = 1000
+	const kept = 100
 	n := b.next.Add(1)
 	if _, err := b.conn.Create(fmt.Sprintf("/bare/%d", n), make([]byte, size), 0, b.acl); err != nil {
 		return err

@@ -16,6 +16,11 @@ const Version = 3
 // labels and slots.
 const selectVersion = 3
 
+// onceVersion is the one from which on tasks that fail, or come back with their site,
+// and are cancelled in the same entry leave nothing in the virtual queues. Version 2
+// has them there still, as all its members do.
+const onceVersion = 3
+
 // firstVersion is the one that every federation begins with, whatever its
 // founder knows: a genesis means the same to all.
 const firstVersion = 1

@@ -128,7 +128,11 @@ func (s *State) noteWithdrawn(j *job, n, queuedMs int64) {
 // they are alike, so those that were are taken first.
 func (s *State) wereNew(x *site, j *job, n, queuedMs int64) bool {
 	switch seq := x.nums[j.num]; {
-	case j.entry == s.index && queuedMs == j.queuedMs, x.waits.backAt == s.index:
+	case j.entry == s.index && queuedMs == j.queuedMs:
+		return true
+	case s.version < onceVersion:
+		return false
+	case x.waits.backAt == s.index:
 		return true
 	case queuedMs == s.time && s.waits.anew[seq] >= n:
 		s.waits.anew[seq] -= n

@@ -12,8 +12,12 @@ import (
 // newWaiting is a world under a policy by projected waits, each site with so many
 // cores.
 func newWaiting(t tb, policy string, cores int64, sites ...string) *world {
+	return newWaitingBy(t, Version, policy, cores, sites...)
+}
+
+func newWaitingBy(t tb, version uint32, policy string, cores int64, sites ...string) *world {
 	w := newWorld(t, params(), sites...)
-	w.must(sites[0], &Raise{Version: Version})
+	w.must(sites[0], &Raise{Version: version})
 	for _, x := range sites {
 		w.must(x, w.offering(x, cores))
 	}

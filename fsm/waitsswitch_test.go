@@ -169,31 +169,65 @@ func TestWhatComesAndGoesInOneEntry(t *testing.T) {
 // cancelled in the entry that says so, is not released once more; nor is what a site
 // had waiting if it returns and cancels in one entry.
 func TestFailedAndCancelledInOneEntry(t *testing.T) {
-	waiting := func(w *world) (units []int64) {
-		for q := range w.s.waits.queues.All {
-			units = append(units, q.State().Units)
-		}
-		return units
-	}
 	for name, task := range map[string]int64{"the task": 0, "the job": -1} {
 		w := newWaiting(t, sched.Alone, 1, "a")
-		j := w.job("a", 1)
-		j.MaxAttempts = 3
-		w.submit("a", j)
-		w.at(1000)
-		failed := w.cmd("a", &Complete{Attempts: []Ended{ended(w.s.Assignments("a")[0], Failed, 1000)}})
-		for _, r := range w.apply(failed, w.cmd("a", &Cancel{Job: JobID{"a", j.Num}, Task: task})) {
-			if r.Code != OK {
-				t.Fatal(r.Code)
-			}
-		}
-		if got := waiting(w); got[0] != 0 || got[1] != 0 {
+		w.failAndCancel(task)
+		if got := w.unitsWaiting(); got[0] != 0 || got[1] != 0 {
 			t.Errorf("%s was cancelled: %d units wait in the virtual queues", name, got)
 		}
 		w.check()
 	}
-
 	w := newWaiting(t, sched.Alone, 1, "a", "b")
+	w.backAndCancelled()
+	if got := w.unitsWaiting(); got[0] != 0 || got[1] != 0 {
+		t.Errorf("back and cancelled: %d units wait in the virtual queues", got)
+	}
+	w.check()
+}
+
+// TestVersion2KeepsWhatWasCancelled: where members may still run the code of version
+// 2, all count as it does, right or not: else their states would differ.
+func TestVersion2KeepsWhatWasCancelled(t *testing.T) {
+	w := newWaitingBy(t, projectedVersion, sched.Alone, 1, "a")
+	w.failAndCancel(0)
+	if got := w.unitsWaiting(); got[1] != 1 {
+		t.Errorf("failed and cancelled: %d units wait in the virtual queues", got)
+	}
+	w = newWaitingBy(t, projectedVersion, sched.Alone, 1, "a", "b")
+	w.backAndCancelled()
+	if got := w.unitsWaiting(); got[1] != 3 {
+		t.Errorf("back and cancelled: %d units wait in the virtual queues", got)
+	}
+}
+
+// unitsWaiting are those of the virtual queues.
+func (w *world) unitsWaiting() (units []int64) {
+	for q := range w.s.waits.queues.All {
+		units = append(units, q.State().Units)
+	}
+	return units
+}
+
+// failAndCancel has a task fail, and it, or the whole job, be cancelled in the same
+// entry.
+func (w *world) failAndCancel(task int64) {
+	w.t.Helper()
+	j := w.job("a", 1)
+	j.MaxAttempts = 3
+	w.submit("a", j)
+	w.at(1000)
+	failed := w.cmd("a", &Complete{Attempts: []Ended{ended(w.s.Assignments("a")[0], Failed, 1000)}})
+	for _, r := range w.apply(failed, w.cmd("a", &Cancel{Job: JobID{"a", j.Num}, Task: task})) {
+		if r.Code != OK {
+			w.t.Fatal(r.Code)
+		}
+	}
+}
+
+// backAndCancelled has a site that waits with three tasks be lost, and in one entry
+// come back and cancel them.
+func (w *world) backAndCancelled() {
+	w.t.Helper()
 	w.must("a", w.offering("a", 0))
 	w.must("b", w.offering("b", 0))
 	j := w.job("a", 3)
@@ -205,11 +239,7 @@ func TestFailedAndCancelledInOneEntry(t *testing.T) {
 	then := w.cmd("a", &Cancel{Job: JobID{"a", j.Num}, Task: -1})
 	for _, r := range w.apply(back, then) {
 		if r.Code != OK {
-			t.Fatalf("%+v", r)
+			w.t.Fatalf("%+v", r)
 		}
 	}
-	if got := waiting(w); got[0] != 0 || got[1] != 0 {
-		t.Errorf("back and cancelled: %d units wait in the virtual queues", got)
-	}
-	w.check()
 }

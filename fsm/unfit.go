@@ -14,8 +14,9 @@ func (s *State) unfit(h *shape) string {
 	if len(h.only)+len(h.not) > 0 {
 		which = "no present site allowed by its sites.only and sites.not"
 	}
-	allowed, offered, admitted := false, false, false
-	var taking []*machine
+	allowed, offered := false, false
+	var taking []alike
+	at := map[*labelSet]int{} // in taking
 	for _, x := range s.order {
 		if !x.present() || !h.allows(x.name) {
 			continue
@@ -23,9 +24,15 @@ func (s *State) unfit(h *shape) string {
 		allowed = true
 		for _, m := range x.machines {
 			offered = offered || m.offered
-			if m.offered && m.runs.Takes(h.image) {
-				taking, admitted = append(taking, m), admitted || h.admits(m.labels)
+			if !m.offered || !m.runs.Takes(h.image) {
+				continue
 			}
+			i, ok := at[m.labels]
+			if !ok {
+				i, at[m.labels] = len(taking), len(taking)
+				taking = append(taking, alike{first: m})
+			}
+			taking[i].n++
 		}
 	}
 	switch {
@@ -35,7 +42,7 @@ func (s *State) unfit(h *shape) string {
 		return which + " runs container images"
 	case offered && len(taking) == 0:
 		return which + " runs commands without a container image"
-	case offered && !admitted:
+	case offered && !slices.ContainsFunc(taking, func(a alike) bool { return h.admits(a.first.labels) }):
 		return h.unlabelled(taking)
 	}
 	need := h.need.String()
@@ -48,9 +55,16 @@ func (s *State) unfit(h *shape) string {
 	return fmt.Sprintf("%s exposes a machine with %s", which, need)
 }
 
+// alike are machines with equal labels: those are read once for all of them, for a
+// list of jobs asks for each of its requirements, and Apply waits meanwhile.
+type alike struct {
+	first *machine // by site and name
+	n     int
+}
+
 // unlabelled says which selector none of some machines satisfies, and what they have
 // instead; or, if each is satisfied by one or another, how near the nearest comes.
-func (h *shape) unlabelled(machines []*machine) string {
+func (h *shape) unlabelled(machines []alike) string {
 	whose := "no machine of the federation"
 	if len(h.only)+len(h.not) > 0 {
 		whose = "no machine of the sites allowed by its sites.only and sites.not"
@@ -64,7 +78,7 @@ func (h *shape) unlabelled(machines []*machine) string {
 			return fmt.Sprintf("%s %s%s", whose, r.wanted(), has)
 		}
 	}
-	near := slices.MinFunc(machines, func(a, b *machine) int { return h.unmet(a.labels) - h.unmet(b.labels) })
+	near := slices.MinFunc(machines, func(a, b alike) int { return h.unmet(a.first.labels) - h.unmet(b.first.labels) }).first
 	return fmt.Sprintf("%s has all of %s; nearest: %s/%s lacks %s", whose, joined(h.selectors), near.site.name, near.name, h.lacking(near.labels))
 }
 
@@ -73,15 +87,15 @@ const maxCensus = 3
 
 // census counts what machines have of a selector's label, to be said behind that
 // none satisfies it; met says that one does.
-func (r *Selector) census(machines []*machine) (has string, met bool) {
+func (r *Selector) census(machines []alike) (has string, met bool) {
 	counts := map[string]int{}
 	for _, m := range machines {
-		value, ok := m.labels.get(r.Key)
+		value, ok := m.first.labels.get(r.Key)
 		if r.Accepts(value, ok) {
 			return "", true
 		}
 		if ok {
-			counts[value]++
+			counts[value] += m.n
 		}
 	}
 	values := make([]string, 0, len(counts))

@@ -123,12 +123,13 @@ func (c *core) group(jobs []pendingJob, after time.Time, fx *effects) (groups []
 	return groups
 }
 
-// groupSize is how many of the first jobs make one command. Numbers within a
-// group are without gaps: home runs and refusals start a new one.
+// groupSize is how many of the first jobs make one command, which is never longer than
+// a command may be. Numbers within a group are without gaps: home runs and refusals
+// start a new one.
 func groupSize(jobs []pendingJob) int {
 	size := 0
 	for i, j := range jobs {
-		size += len(j.spec.Payload) + 64
+		size += j.spec.SizeBound() // not its payload alone: lists of sites and selectors can be longer
 		gap := i > 0 && j.spec.Num != jobs[i-1].spec.Num+1
 		if i == publishJobs || gap || (i > 0 && size > publishBytes) {
 			return i

@@ -2,6 +2,8 @@ package node
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -75,6 +77,30 @@ func TestAloneSiteIsBounded(t *testing.T) {
 	}
 	if i := a.submit(wideJob, "key"); a.core.pubs.find(next+1) == nil {
 		t.Errorf("with room again: %+v", a.answers[i])
+	}
+}
+
+// TestGroupsAreCommands: what users submit at the same time makes groups that a
+// command holds, and the journal can read, whatever it is in their jobs that is long.
+func TestGroupsAreCommands(t *testing.T) {
+	var sites, selectors []string
+	for i := range fsm.MaxSiteNames {
+		sites = append(sites, fmt.Sprintf("site-%055d", i))
+	}
+	for i := range fsm.MaxSelectors {
+		selectors = append(selectors, fmt.Sprintf("k%02d", i))
+	}
+	spec := fsm.JobSpec{Count: 1, Need: fsm.Resources{MilliCPU: 1000}, MaxAttempts: 1, Only: sites, Selectors: selectors}
+	jobs := slices.Repeat([]pendingJob{{spec: spec}}, publishJobs)
+	for i := range jobs {
+		jobs[i].spec.Num = uint64(i + 1)
+	}
+	for groups := 1; len(jobs) > 0; groups++ {
+		n := groupSize(jobs)
+		if err := command(&publication{jobs: jobs[:n]}).Validate(); err != nil {
+			t.Fatalf("group %d of %d jobs: %v", groups, n, err)
+		}
+		jobs = jobs[n:]
 	}
 }
 

@@ -27,9 +27,10 @@ func (c *core) homeAlone(js *fsm.JobSpec) bool {
 // fitsEmpty reports whether some machine would take a task of the job if it
 // were idle.
 func (c *core) fitsEmpty(js *fsm.JobSpec) bool {
+	suits := suitor{js: js}
 	return slices.ContainsFunc(c.order, func(name string) bool {
 		m := c.machines[name]
-		return m.suits(js) && fits(fsm.Resources(m.Resources), fsm.Resources{}, js.Need)
+		return suits.at(m) && fits(fsm.Resources(m.Resources), fsm.Resources{}, js.Need)
 	})
 }
 

@@ -163,11 +163,19 @@ func newOccupancy() occupancy {
 // add counts an attempt in (sign 1) or out (sign −1).
 func (o *occupancy) add(a *attempt, sign int64) {
 	need := fsm.Resources{MilliCPU: sign * a.Need.MilliCPU, MemMiB: sign * a.Need.MemMiB, GPU: sign * a.Need.GPU}
-	o.all[a.Machine] = plus(o.all[a.Machine], need)
-	o.tasks[a.Machine] += sign
+	count(o.all, o.tasks, a.Machine, need, sign)
 	if a.Home {
-		o.home[a.Machine] = plus(o.home[a.Machine], need)
-		o.homeTasks[a.Machine] += sign
+		count(o.home, o.homeTasks, a.Machine, need, sign)
+	}
+}
+
+// count adds one attempt's need to a machine's. Without attempts a machine is not
+// kept: the names of a cluster's nodes come and go.
+func count(all map[string]fsm.Resources, tasks map[string]int64, machine string, need fsm.Resources, sign int64) {
+	all[machine] = plus(all[machine], need)
+	if tasks[machine] += sign; tasks[machine] == 0 {
+		delete(all, machine)
+		delete(tasks, machine)
 	}
 }
 

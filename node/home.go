@@ -87,9 +87,10 @@ func (c *core) place(js *fsm.JobSpec) []string {
 		return nil
 	}
 	places := make([]string, 0, js.Count)
+	suits := suitor{js: js}
 	for _, name := range c.order {
 		m := c.machines[name]
-		if !m.suits(js) {
+		if !suits.at(m) {
 			continue
 		}
 		total, used, tasks := fsm.Resources(m.Resources), c.used.all[name], c.used.tasks[name]

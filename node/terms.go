@@ -105,9 +105,25 @@ func runsOf(m executor.Machine) fsm.Runs { return fsm.Runs(m.Runs) }
 // takes reports whether the machine runs tasks with, or without, an image.
 func (m machine) takes(image bool) bool { return runsOf(m.Machine).Takes(image) }
 
-// suits reports whether the machine is one for a job's tasks, whatever room it has.
-func (m machine) suits(js *fsm.JobSpec) bool {
-	return m.takes(js.Image) && (!m.limited || m.slots > 0) && js.Admits(m.labels)
+// suitor asks one machine after the other whether it is one for a job's tasks. The
+// machines of a handler have equal labels, and to compare those with the selectors
+// means to read both: that is done once for all that stand together.
+type suitor struct {
+	js     *fsm.JobSpec
+	labels fsm.Labels // of the last machine that was asked
+	asked  bool
+	admits bool // if asked: what the job says of labels
+}
+
+// at reports whether the machine is one for the job's tasks, whatever room it has.
+func (q *suitor) at(m machine) bool {
+	if !m.takes(q.js.Image) || m.limited && m.slots == 0 {
+		return false
+	}
+	if !q.asked || q.labels != m.labels {
+		q.labels, q.asked, q.admits = m.labels, true, q.js.Admits(m.labels)
+	}
+	return q.admits
 }
 
 // hasSlot reports whether the machine may run one task more beside so many.

@@ -203,7 +203,7 @@ func TestTasksAreShared(t *testing.T) {
 	machines := []executor.Machine{{Name: "m1"}, {Name: "m2"}, {Name: "m3"}}
 	for tasks, want := range map[int64][3]int64{7: {3, 2, 2}, 3: {1, 1, 1}, 2: {1, 1, 0}} {
 		for i, m := range (terms{tasks: tasks}).onTerms("h", machines) {
-			if !m.limited || m.slots != want[i] || m.suits(&fsm.JobSpec{}) != (want[i] > 0) {
+			if !m.limited || m.slots != want[i] || (&suitor{js: &fsm.JobSpec{}}).at(m) != (want[i] > 0) {
 				t.Errorf("%d tasks: %s gets %d, want %v", tasks, m.Name, m.slots, want)
 			}
 		}

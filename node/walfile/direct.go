@@ -78,7 +78,7 @@ func (w *File) appendDirect() error {
 	copy(w.blocks[before:], w.buf)
 	clear(w.blocks[end:whole])
 	err := w.writeBlocks(w.blocks[:whole], w.end-int64(before))
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EOPNOTSUPP) { // nothing was written
+	if refused(err) {
 		w.blocks = nil
 		if err = w.setDirect(false); err == nil {
 			err = w.writeCached(w.end)
@@ -87,6 +87,17 @@ func (w *File) appendDirect() error {
 	}
 	copy(w.blocks, w.blocks[end-end%block:end])
 	return err
+}
+
+// refused says that nothing was written, because the file system, the kernel or a
+// filter of system calls does not know such a write.
+func refused(err error) bool {
+	for _, no := range [...]error{unix.EINVAL, unix.EOPNOTSUPP, unix.ENOSYS, unix.EPERM} {
+		if errors.Is(err, no) {
+			return true
+		}
+	}
+	return false
 }
 
 // resetDirect writes the head in buf, through the cache and no byte more: were

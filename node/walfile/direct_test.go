@@ -23,6 +23,12 @@ func TestWaysToTheDisk(t *testing.T) {
 		"refused by a disk": {64 << 10, func(w *File) {
 			w.pwritev2 = func(int, [][]byte, int64, int) (int, error) { return 0, unix.EINVAL }
 		}},
+		"refused by a filter": {64 << 10, func(w *File) {
+			w.pwritev2 = func(int, [][]byte, int64, int) (int, error) { return 0, unix.EPERM }
+		}},
+		"not of this kernel": {64 << 10, func(w *File) {
+			w.pwritev2 = func(int, [][]byte, int64, int) (int, error) { return 0, unix.ENOSYS }
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "x.wal")

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/books"
 )
@@ -54,6 +56,9 @@ func (h *Handler) adoptOne(name string) error {
 	dir := h.path("attempts", name)
 	var m memo
 	err := readJSON(filepath.Join(dir, taskFile), &m)
+	if errors.Is(err, os.ErrPermission) || errors.Is(err, unix.EIO) {
+		return err // its Job may run
+	}
 	if err != nil || m.Task.ID.String() != name || !books.ValidName(name) {
 		return os.RemoveAll(dir) // a crash before it was whole: no Job was made
 	}

@@ -14,6 +14,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -109,10 +110,26 @@ func (a *api) call(ctx context.Context, f func(ctx context.Context) error) error
 	return f(ctx)
 }
 
-// create makes a Job; the server, too, gives up after the timeout.
+// createTries of a Job that the server is too busy to take.
+const createTries = 3
+
+// create makes a Job; the server, too, gives up after the timeout. Only what it
+// has turned away unread is sent again: after any other answer the Job may be
+// there, and a refusal of the repeat, as by a quota, would say nothing of that.
 func (a *api) create(ctx context.Context, j *batchv1.Job) error {
 	return a.call(ctx, func(ctx context.Context) error {
-		return a.batch.Post().Namespace(a.namespace).Resource("jobs").Timeout(a.timeout).MaxRetries(2).Body(j).Do(ctx).Error()
+		for try := 1; ; try++ {
+			err := a.batch.Post().Namespace(a.namespace).Resource("jobs").Timeout(a.timeout).MaxRetries(0).Body(j).Do(ctx).Error()
+			wait, later := apierrors.SuggestsClientDelay(err)
+			if !later || !apierrors.IsTooManyRequests(err) || try == createTries {
+				return err
+			}
+			select {
+			case <-time.After(time.Duration(wait) * time.Second):
+			case <-ctx.Done():
+				return err
+			}
+		}
 	})
 }
 
@@ -121,6 +138,16 @@ func (a *api) job(ctx context.Context, name string) (*batchv1.Job, error) {
 	return j, a.call(ctx, func(ctx context.Context) error {
 		return a.batch.Get().Namespace(a.namespace).Resource("jobs").Name(name).Do(ctx).Into(j)
 	})
+}
+
+// hasPod asks whether a Job has a pod, past what the watch has told.
+func (a *api) hasPod(ctx context.Context, job string) (bool, error) {
+	l := &corev1.PodList{}
+	err := a.call(ctx, func(ctx context.Context) error {
+		return a.core.Get().Namespace(a.namespace).Resource("pods").
+			VersionedParams(&metav1.ListOptions{LabelSelector: labelOfJob + "=" + job, Limit: 1}, a.codec).Do(ctx).Into(l)
+	})
+	return len(l.Items) > 0, err
 }
 
 // removeJob has a Job and, behind it, its pods removed.

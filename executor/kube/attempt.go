@@ -39,6 +39,7 @@ type work struct {
 	pod        *podView  // the latest seen; it may be gone
 	patience   time.Time // until when an output that cannot be had is asked for
 	noOutput   string    // why it could not be had
+	unclear    string    // what the API server said last when it did not say whether the Job was made
 }
 
 // kept is an attempt's result, as it is in its folder.
@@ -136,7 +137,8 @@ func (h *Handler) settle(w *work, r executor.Result, out [2]int64) error {
 	if w.Ended != nil || w.declined {
 		return nil
 	}
-	if w.deciding && w.kill != nil && w.kill.decline && w.began.IsZero() {
+	nothingRan := w.began.IsZero() && r.Started.IsZero() && r.Cause != executor.Vanished
+	if w.deciding && w.kill != nil && w.kill.decline && nothingRan {
 		w.declined = true // Start says so, and nobody else
 		close(w.gone)
 		return nil

@@ -129,7 +129,7 @@ func (h *Handler) identity() (string, error) {
 		return "", err
 	}
 	id := strings.ToLower(rand.Text())[:16]
-	return id, os.WriteFile(h.path("id"), []byte(id+"\n"), 0o600)
+	return id, writeSynced(h.path("id"), []byte(id+"\n"))
 }
 
 // listen starts to watch the cluster and to look at Jobs.

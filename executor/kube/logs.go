@@ -234,9 +234,13 @@ func (r *reader) read(p []byte) (int, error) {
 func (r *reader) pause() error {
 	r.in.Close()
 	r.in = nil
+	again := time.After(relook)
+	if r.pos >= r.h.cfg.MaxLogBytes {
+		again = nil // all that may be shown was read
+	}
 	select {
 	case <-r.w.Done:
-	case <-time.After(relook):
+	case <-again:
 	case <-r.ctx.Done():
 		return r.ctx.Err()
 	case <-r.h.ctx.Done():

@@ -29,13 +29,13 @@ func (h *Handler) look(ctx context.Context, w *work, v *jobView, pod *podView) (
 	there := h.podOf(w.job) != nil
 	switch {
 	case pod != nil && (pod.over || pod.podState.ended != nil || !there):
-		return h.settlePod(ctx, w, pod)
+		return h.settlePod(ctx, w, v, pod)
 	case pod == nil && v == nil && !made:
 		return h.makeAgain(ctx, w)
 	case pod == nil && v == nil:
 		return h.missing(ctx, w, seen)
 	case pod == nil && v.ended:
-		return 0, h.settle(w, h.withoutPod(ctx, w, v), [2]int64{})
+		return h.settleWithoutPod(ctx, w, v)
 	}
 	if pod != nil && !pod.running.IsZero() {
 		h.hasBegun(w)
@@ -116,24 +116,28 @@ func (h *Handler) decide(w *work, pod *podView) (again time.Duration) {
 		}
 	case w.began.IsZero():
 		if again = w.since.Add(h.cfg.StartLimit).Sub(now); again <= 0 {
-			w.kill = &kill{cause: executor.Stopped, decline: true, why: fmt.Sprintf("not within %s: %s", h.cfg.StartLimit, h.waits(pod))}
+			w.kill = &kill{cause: executor.Stopped, decline: true, why: fmt.Sprintf("not within %s: %s", h.cfg.StartLimit, w.waits(pod))}
 		}
 	}
 	return again
 }
 
-func (h *Handler) waits(pod *podView) string {
-	if pod == nil {
-		return "waiting for Kubernetes to make its pod"
+// waits says what a start waits for. REQUIRES: h.mu held.
+func (w *work) waits(pod *podView) string {
+	switch {
+	case pod != nil:
+		return pod.waitsFor(pod.node)
+	case !w.made && w.unclear != "":
+		return "waiting for the API server to say whether its Job was made: " + w.unclear
 	}
-	return pod.waitsFor(pod.node)
+	return "waiting for Kubernetes to make its pod"
 }
 
 // tell says what a start waits for.
 func (h *Handler) tell(w *work, pod *podView) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if doing := h.waits(pod); w.began.IsZero() && doing != w.doing {
+	if doing := w.waits(pod); w.began.IsZero() && doing != w.doing {
 		w.doing = doing
 		h.book.Events.Put(executor.Event{ID: w.Task.ID, Doing: doing})
 	}
@@ -159,10 +163,14 @@ func (h *Handler) hasBegun(w *work) {
 	h.book.Events.Put(executor.Event{ID: w.Task.ID, Started: true})
 }
 
-// settlePod ends an attempt whose pod has ended or gone.
-func (h *Handler) settlePod(ctx context.Context, w *work, pod *podView) (time.Duration, error) {
+// settlePod ends an attempt whose pod has ended or gone; v is nil if its Job is not
+// there.
+func (h *Handler) settlePod(ctx context.Context, w *work, v *jobView, pod *podView) (time.Duration, error) {
 	e := pod.podState.ended
 	gone := h.podOf(w.job) == nil
+	if e == nil && v != nil && !v.succeeded.IsZero() {
+		return 0, h.settle(w, h.succeeded(w, v), [2]int64{})
+	}
 	if e == nil && pod.node != "" && (gone || strings.HasPrefix(pod.disrupted, "DeletionByPodGC")) {
 		// Not by its kubelet's word: somebody gave it up.
 		why := fmt.Sprintf("its pod on node %s was given up: %s", pod.node, cmp.Or(pod.disrupted, "removed by force"))
@@ -171,6 +179,9 @@ func (h *Handler) settlePod(ctx context.Context, w *work, pod *podView) (time.Du
 	h.mu.Lock()
 	k, began := w.kill, w.began
 	h.mu.Unlock()
+	if k == nil && v != nil && v.overdue && e != nil && !e.StartedAt.IsZero() { // nobody was here to end it in time
+		k = &kill{cause: executor.TimedOut}
+	}
 	var seen time.Duration
 	if !began.IsZero() {
 		seen = time.Since(began)
@@ -200,6 +211,10 @@ func (h *Handler) missing(ctx context.Context, w *work, seen bool) (time.Duratio
 	if !apierrors.IsNotFound(err) {
 		return 0, h.answered(fmt.Errorf("look for Job %s: %w", w.job, err))
 	}
+	// A Job goes before its pods.
+	if there, err := h.hasPod(ctx, w); there || err != nil {
+		return unseen, err
+	}
 	switch {
 	case k != nil && seen:
 		return 0, h.settle(w, k.unstarted(), [2]int64{})
@@ -209,13 +224,52 @@ func (h *Handler) missing(ctx context.Context, w *work, seen bool) (time.Duratio
 	return 0, h.settle(w, vanished("its Job is not there"), [2]int64{})
 }
 
-// withoutPod is the end of an attempt whose Job has ended without a pod to show.
+// hasPod asks the API server itself: the watch of pods may be behind that of Jobs.
+func (h *Handler) hasPod(ctx context.Context, w *work) (bool, error) {
+	there, err := h.api.hasPod(ctx, w.job)
+	if err = h.answered(err); err != nil {
+		return false, fmt.Errorf("look for the pod of Job %s: %w", w.job, err)
+	}
+	return there, nil
+}
+
+// settleWithoutPod ends an attempt whose Job has ended without a pod to show.
+func (h *Handler) settleWithoutPod(ctx context.Context, w *work, v *jobView) (time.Duration, error) {
+	if there, err := h.hasPod(ctx, w); there || err != nil {
+		return unseen, err
+	}
+	return 0, h.settle(w, h.withoutPod(ctx, w, v), [2]int64{})
+}
+
+// succeeded is the end of an attempt of which only its Job is left: its pod went
+// with its node, or as one of too many, while nobody here looked.
+func (h *Handler) succeeded(w *work, v *jobView) executor.Result {
+	h.withoutOutput(w, "its pod was removed before it could be read")
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r := executor.Result{Started: v.begun}
+	if !w.began.IsZero() {
+		r.Started = w.began
+	}
+	r.Run = max(v.succeeded.Sub(r.Started), time.Millisecond)
+	return r
+}
+
+// withoutPod is how it ended.
 func (h *Handler) withoutPod(ctx context.Context, w *work, v *jobView) executor.Result {
 	h.mu.Lock()
-	k := w.kill
+	k, began := w.kill, w.began
 	h.mu.Unlock()
-	if k != nil {
+	switch {
+	case !v.succeeded.IsZero():
+		return h.succeeded(w, v)
+	case v.overdue && !began.IsZero():
+		late := &kill{cause: executor.TimedOut}
+		return executor.Result{Cause: late.cause, Started: began, Run: w.Task.Timeout, ExitCode: 137, Signal: 9, Detail: late.detail(w.Task)}
+	case k != nil:
 		return k.unstarted()
+	case !began.IsZero():
+		return lost(inLine("its pod is gone: " + v.reason + ": " + v.message))
 	}
 	why := v.reason + ": " + v.message
 	if said := h.complaint(ctx, w); said != "" {
@@ -238,7 +292,7 @@ func (h *Handler) complaint(ctx context.Context, w *work) string {
 // is the attempt's own, one that was made is found so.
 func (h *Handler) makeAgain(ctx context.Context, w *work) (time.Duration, error) {
 	h.mu.Lock()
-	k, adopted, late := w.kill, w.adopted, time.Since(w.since) > h.cfg.StartLimit
+	k, adopted, late, unclear := w.kill, w.adopted, time.Since(w.since) > h.cfg.StartLimit, w.unclear
 	h.mu.Unlock()
 	if k != nil || late || adopted {
 		_, err := h.api.job(ctx, w.job)
@@ -246,7 +300,7 @@ func (h *Handler) makeAgain(ctx context.Context, w *work) (time.Duration, error)
 			return unseen, h.answered(err)
 		}
 		if k == nil {
-			k = &kill{why: "the API server does not say whether its Job was made"}
+			k = &kill{why: "the API server does not say whether its Job was made: " + unclear}
 		}
 		return 0, h.settle(w, vanished("not started: "+k.why), [2]int64{})
 	}
@@ -261,5 +315,14 @@ func (h *Handler) makeAgain(ctx context.Context, w *work) (time.Duration, error)
 		// What was asked for before may come to be all the same.
 		return 0, h.settle(w, vanished(inLine("not started: "+err.Error())), [2]int64{})
 	}
+	h.isUnclear(w, err)
+	h.tell(w, nil)
 	return 0, err
+}
+
+// isUnclear notes why it is not known whether a Job was made.
+func (h *Handler) isUnclear(w *work, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	w.unclear = explain(err)
 }

@@ -52,7 +52,7 @@ func outcome(t executor.Task, p *podView, k *kill, seen time.Duration) executor.
 	switch {
 	case k != nil && r.Started.IsZero():
 		return k.unstarted()
-	case k != nil:
+	case k != nil && p.deleting: // else it came to its end before it heard of ours
 		r.Cause, r.Detail = k.cause, k.detail(t)
 		if k.cause == executor.TimedOut {
 			r.Run = max(r.Run, t.Timeout)

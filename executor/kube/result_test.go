@@ -59,14 +59,15 @@ func TestOutcomes(t *testing.T) {
 		"preempted": {
 			pod: podState{deleting: true, disrupted: "PreemptionByScheduler: for a larger pod", ended: term(143, "Error", "")}, cause: executor.Stopped, code: 143, signal: 15, detail: "Preemption",
 		},
-		"done in spite of it": {pod: podState{deleting: true, disrupted: "DeletionByTaintManager: NoExecute", ended: term(0, "Completed", "")}},
-		"deleted by somebody": {pod: podState{deleting: true, ended: term(137, "Error", "")}, cause: executor.Stopped, code: 137, signal: 9, detail: "from outside"},
-		"its node forgot it":  {pod: podState{ended: never(term(137, "ContainerStatusUnknown", "could not be located"))}, cause: executor.Stopped, code: 137, signal: 9, detail: "could not be located"},
-		"stopped":             {pod: podState{ended: term(143, "Error", "")}, kill: &kill{cause: executor.Stopped, why: "enough"}, cause: executor.Stopped, code: 143, signal: 15, detail: "stopped: enough"},
-		"timed out":           {pod: podState{ended: term(137, "Error", "")}, kill: &kill{cause: executor.TimedOut}, cause: executor.TimedOut, code: 137, signal: 9, detail: "over its timeout"},
-		"stopped before":      {kill: &kill{cause: executor.Stopped, why: "enough"}, cause: executor.Stopped, detail: "before it began: enough"},
-		"too late":            {kill: &kill{cause: executor.Stopped, why: "Insufficient cpu", decline: true}, cause: executor.Stopped, detail: "lost: not started: Insufficient cpu"},
-		"a wrong image":       {kill: &kill{cause: executor.NoStart, why: "not found"}, cause: executor.NoStart, code: 125, detail: "not found"},
+		"done in spite of it":  {pod: podState{deleting: true, disrupted: "DeletionByTaintManager: NoExecute", ended: term(0, "Completed", "")}},
+		"deleted by somebody":  {pod: podState{deleting: true, ended: term(137, "Error", "")}, cause: executor.Stopped, code: 137, signal: 9, detail: "from outside"},
+		"its node forgot it":   {pod: podState{ended: never(term(137, "ContainerStatusUnknown", "could not be located"))}, cause: executor.Stopped, code: 137, signal: 9, detail: "could not be located"},
+		"stopped":              {pod: podState{deleting: true, ended: term(143, "Error", "")}, kill: &kill{cause: executor.Stopped, why: "enough"}, cause: executor.Stopped, code: 143, signal: 15, detail: "stopped: enough"},
+		"done before the stop": {pod: podState{ended: term(0, "Completed", "")}, kill: &kill{cause: executor.Stopped, why: "Insufficient cpu", decline: true}},
+		"timed out":            {pod: podState{deleting: true, ended: term(137, "Error", "")}, kill: &kill{cause: executor.TimedOut}, cause: executor.TimedOut, code: 137, signal: 9, detail: "over its timeout"},
+		"stopped before":       {kill: &kill{cause: executor.Stopped, why: "enough"}, cause: executor.Stopped, detail: "before it began: enough"},
+		"too late":             {kill: &kill{cause: executor.Stopped, why: "Insufficient cpu", decline: true}, cause: executor.Stopped, detail: "lost: not started: Insufficient cpu"},
+		"a wrong image":        {kill: &kill{cause: executor.NoStart, why: "not found"}, cause: executor.NoStart, code: 125, detail: "not found"},
 	} {
 		got := outcome(task, &podView{podState: &c.pod}, c.kill, 2500*time.Millisecond)
 		if got.Cause != c.cause || got.ExitCode != c.code || got.Signal != c.signal || !strings.Contains(got.Detail, c.detail) || strings.Contains(got.Detail, "\n") {

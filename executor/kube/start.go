@@ -14,7 +14,6 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/books"
-	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
 // Bound implements executor.Bounded. With D the active deadline of the Job and of
@@ -90,6 +89,7 @@ func (h *Handler) begin(ctx context.Context, w *work) error {
 		return err
 	case err != nil:
 		// It may have been made: that is found out behind.
+		h.isUnclear(w, err)
 		h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("the API server does not say whether a Job was made; it is asked again")
 	}
 	h.mu.Lock()
@@ -256,15 +256,37 @@ func refused(err error) error {
 	return err
 }
 
+// writeTask lets the attempt be found again, also after this machine's power has
+// failed: a Job runs on then, as no task of another handler does.
 func (h *Handler) writeTask(w *work) error {
 	if err := os.Mkdir(w.dir, 0o700); err != nil {
 		return err
 	}
-	b, err := json.Marshal(memo{Task: w.Task, Image: w.image, Since: w.since, Boot: watchdog.BootID()})
+	b, err := json.Marshal(memo{Task: w.Task, Image: w.image, Since: w.since})
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(w.dir, taskFile), b, 0o600)
+	if err = writeSynced(filepath.Join(w.dir, taskFile), b); err != nil {
+		return err
+	}
+	return syncFile(filepath.Dir(w.dir))
+}
+
+// writeSynced writes a new file, and its name into its folder, for good.
+func writeSynced(path string, b []byte) error {
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		return err
+	}
+	return errors.Join(syncFile(path), syncFile(filepath.Dir(path)))
+}
+
+// syncFile has a file's content, or a folder's names, on the disk.
+func syncFile(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // memo is what an attempt's folder says of it.
@@ -272,5 +294,4 @@ type memo struct {
 	Task  executor.Task `json:"task"`
 	Image string        `json:"image"`
 	Since time.Time     `json:"since"`
-	Boot  string        `json:"boot"` // of the machine whose clock Task.Fence is by
 }

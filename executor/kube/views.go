@@ -16,6 +16,11 @@ type jobView struct {
 	// ended: Kubernetes is done with it, for this reason.
 	ended           bool
 	reason, message string
+	// overdue: its controller ends its pod, or has, over its active deadline.
+	overdue bool
+	// succeeded: its pod came to a good end, at that moment; zero = no.
+	succeeded time.Time
+	begun     time.Time // taken up by its controller, to the second
 }
 
 func readJob(o runtime.Object) *jobView {
@@ -24,10 +29,19 @@ func readJob(o runtime.Object) *jobView {
 		return nil
 	}
 	v := &jobView{name: j.Name, deleting: j.DeletionTimestamp != nil}
+	if j.Status.StartTime != nil {
+		v.begun = j.Status.StartTime.Time
+	}
 	for _, c := range j.Status.Conditions {
 		// FailureTarget comes first, while pods still end.
+		if c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobFailed || c.Type == batchv1.JobFailureTarget) {
+			v.overdue = c.Reason == batchv1.JobReasonDeadlineExceeded
+		}
 		if c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobFailed || c.Type == batchv1.JobComplete) {
 			v.ended, v.reason, v.message = true, c.Reason, c.Message
+			if c.Type == batchv1.JobComplete {
+				v.succeeded = c.LastTransitionTime.Time
+			}
 		}
 	}
 	return v

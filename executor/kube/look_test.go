@@ -1,0 +1,200 @@
+package kube
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/books"
+)
+
+// served is a handler whose API server answers so; nothing is watched.
+func served(t *testing.T, answer func(r *http.Request) (code int, body string)) *Handler {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		code, body := answer(r)
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(code)
+		fmt.Fprint(w, body)
+	}))
+	t.Cleanup(s.Close)
+	cfg := good(t)
+	cfg.Cluster = kubeconfig(t, s.URL)
+	h, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { h.Close() })
+	return h
+}
+
+func status(code int, reason metav1.StatusReason) string {
+	return fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d,"reason":%q,"message":"no","details":{"retryAfterSeconds":1}}`, code, reason)
+}
+
+// attempt is one whose Job was made.
+func (h *Handler) attempt(t *testing.T, n uint32) *work {
+	t.Helper()
+	w := h.newWork(books.NewAttempt(executor.Task{ID: executor.ID{Job: "site-1.7", Task: n, Attempt: 1, Token: 1}, Machine: "kube/node-1", Image: "a"}))
+	w.made = true
+	if err := os.Mkdir(w.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.byJob[w.job] = w
+	h.book.Enter(w)
+	return w
+}
+
+// TestSentAgain: a create is repeated at once only if it was turned away unread.
+// After a server's error the Job may be there, and what a repeat is told, such as
+// that a quota is used up by it, would be taken for its refusal.
+func TestSentAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		answers []int
+		calls   int
+		failed  bool
+	}{
+		"busy":      {[]int{429, 201}, 2, false},
+		"uncertain": {[]int{503, 403}, 1, true},
+	} {
+		calls := 0
+		h := served(t, func(*http.Request) (int, string) {
+			calls++
+			switch code := c.answers[calls-1]; code {
+			case http.StatusCreated:
+				return code, `{"kind":"Job","apiVersion":"batch/v1"}`
+			case http.StatusTooManyRequests:
+				return code, status(code, metav1.StatusReasonTooManyRequests)
+			default:
+				return code, status(code, metav1.StatusReasonServiceUnavailable)
+			}
+		})
+		err := refused(h.api.create(t.Context(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "x"}}))
+		if _, refusal := err.(*refusal); refusal || calls != c.calls || (err != nil) != c.failed { //nolint:errorlint // what it is itself
+			t.Errorf("%s: got %v after %d calls, want %d", name, err, calls, c.calls)
+		}
+	}
+}
+
+// TestPodNotSeen: what the watch of pods has not shown may be there all the same,
+// and what a Job says of its end counts when its pod is gone.
+func TestPodNotSeen(t *testing.T) {
+	there := true
+	h := served(t, func(r *http.Request) (int, string) {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/pods") && there:
+			return http.StatusOK, `{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"p"}}]}`
+		case strings.HasSuffix(r.URL.Path, "/pods"):
+			return http.StatusOK, `{"kind":"PodList","apiVersion":"v1","items":[]}`
+		}
+		return http.StatusNotFound, status(http.StatusNotFound, metav1.StatusReasonNotFound)
+	})
+	good := &jobView{ended: true, reason: "CompletionsReached", begun: monday, succeeded: later.Time}
+	bad := &jobView{ended: true, reason: "BackoffLimitExceeded"}
+	decline := &kill{cause: executor.Stopped, decline: true, why: "exceeded quota"}
+	for n, c := range []struct {
+		name  string
+		job   *jobView
+		kill  *kill
+		cause executor.Cause
+		said  string
+	}{
+		{"succeeded", good, nil, executor.Exited, ""},
+		{"failed", bad, nil, executor.Stopped, "BackoffLimitExceeded"},
+		{"given up", nil, decline, 0, ""},
+		{"deleted", nil, nil, executor.Stopped, "deleted from outside"},
+	} {
+		w := h.attempt(t, uint32(n))
+		w.seen, w.kill, w.deciding = true, c.kill, c.kill != nil
+		there = true
+		if again, err := h.look(t.Context(), w, c.job, nil); again != unseen || err != nil || h.isEnded(w) {
+			t.Errorf("%s, and a pod is there: got %s, %v, ended %v; want another look", c.name, again, err, w.Ended)
+		}
+		there = false
+		if _, err := h.look(t.Context(), w, c.job, nil); err != nil || !h.isEnded(w) {
+			t.Fatalf("%s: got %v, and no end", c.name, err)
+		}
+		if c.kill != nil {
+			if !w.declined || w.Ended != nil {
+				t.Errorf("%s: got %+v, want it declined", c.name, w.Ended)
+			}
+			continue
+		}
+		if r := w.Ended.Result; r.Cause != c.cause || !strings.Contains(r.Detail, c.said) || c.job == good && r.Run != 3*time.Second {
+			t.Errorf("%s: got %+v", c.name, r)
+		}
+	}
+}
+
+// TestGoneWithItsNode: the last that was seen of a pod is that it ran; its Job says
+// that it came to a good end before it was removed.
+func TestGoneWithItsNode(t *testing.T) {
+	h := served(t, func(*http.Request) (int, string) {
+		return http.StatusNotFound, status(http.StatusNotFound, metav1.StatusReasonNotFound)
+	})
+	for n, want := range []executor.Cause{executor.Exited, executor.Vanished} {
+		w, v := h.attempt(t, uint32(n)), &jobView{begun: monday}
+		w.pod = &podView{node: "node-1", job: w.job, podState: &podState{running: monday}}
+		if want == executor.Exited {
+			v.ended, v.succeeded = true, later.Time
+		}
+		if _, err := h.look(t.Context(), w, v, nil); err != nil || w.Ended == nil || w.Ended.Result.Cause != want {
+			t.Errorf("got %v, %+v, want cause %d", err, w.Ended, want)
+		}
+	}
+}
+
+// TestRanBeforeItWasDeclined: a node took the pod after all while its start was
+// being given up. Another site must not be told that nothing ran.
+func TestRanBeforeItWasDeclined(t *testing.T) {
+	h := served(t, func(*http.Request) (int, string) { return http.StatusNotFound, "" })
+	for n, r := range []executor.Result{{Started: monday, Run: time.Second}, vanished("removed by force")} {
+		w := h.attempt(t, uint32(n))
+		w.deciding, w.kill = true, &kill{cause: executor.Stopped, decline: true, why: "Insufficient cpu"}
+		if err := h.settle(w, r, [2]int64{}); err != nil || w.declined || w.Ended == nil || w.Ended.Result != r {
+			t.Errorf("got %v, declined %v, %+v; want %+v", err, w.declined, w.Ended, r)
+		}
+	}
+}
+
+// TestOverdueWhileAway: the broker comes back when Kubernetes has ended a task over
+// its deadline, or is about to.
+func TestOverdueWhileAway(t *testing.T) {
+	h := served(t, func(r *http.Request) (int, string) {
+		if strings.HasSuffix(r.URL.Path, "/pods") {
+			return http.StatusOK, `{"kind":"PodList","apiVersion":"v1","items":[]}`
+		}
+		return http.StatusNotFound, status(http.StatusNotFound, metav1.StatusReasonNotFound)
+	})
+	over := readJob(&batchv1.Job{Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{
+		{Type: batchv1.JobFailureTarget, Status: corev1.ConditionTrue, Reason: batchv1.JobReasonDeadlineExceeded},
+		{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: batchv1.JobReasonDeadlineExceeded},
+	}}})
+	gone, ending := h.attempt(t, 0), h.attempt(t, 1)
+	ending.pod = &podView{node: "node-1", job: ending.job, over: true, podState: &podState{deleting: true, running: monday, ended: term(143, "Error", "")}}
+	for _, w := range []*work{gone, ending} {
+		w.Task.Timeout, w.began = time.Minute, monday
+		if _, err := h.look(t.Context(), w, over, w.pod); err != nil || w.Ended == nil {
+			t.Fatalf("got %v, %+v", err, w.Ended)
+		}
+		if r := w.Ended.Result; r.Cause != executor.TimedOut || r.Run < time.Minute || r.Signal == 0 || !strings.Contains(r.Detail, "timeout of 1m0s") {
+			t.Errorf("got %+v, want it over its timeout", r)
+		}
+	}
+	quiet := h.attempt(t, 2)
+	if _, err := h.look(t.Context(), quiet, over, nil); err != nil || quiet.Ended == nil || quiet.Ended.Result.Cause != executor.Stopped {
+		t.Errorf("never seen to run: got %v, %+v, want a loss", err, quiet.Ended)
+	}
+}

@@ -164,8 +164,8 @@ func (s *supervisor) serve() error {
 			return err
 		}
 		off, n, ok := parseRun(msg)
-		if !ok { // a stop that came too late
-			if from&fromTerm != 0 {
+		if !ok { // a stop that came too late; an attempt may stand behind it
+			if msg == "" && from&fromTerm != 0 {
 				drain(s.termed)
 			}
 			continue

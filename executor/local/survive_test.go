@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -384,13 +385,19 @@ func TestSweepFindsWhatExecs(t *testing.T) {
 // TestStoppedBeforeItBegins: an attempt was handed over by a broker that is gone; the
 // next one's stop is not lost, though the supervisor has heard of neither yet.
 func TestStoppedBeforeItBegins(t *testing.T) {
-	for range 10 {
+	for _, late := range slices.Repeat([]bool{false, true}, 5) {
 		o, _ := unwarmed(t)
 		first, second := shell(1, "true"), shell(2, "sleep 1000")
 		o.run(first)
-		pid := o.slotOf(first).pid
+		s := o.slotOf(first)
+		pid := s.pid
 		if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
 			t.Fatal(err)
+		}
+		if late { // a stop that crossed the end that it was for
+			if _, err := fmt.Fprintf(s.conn, "stop %s too late", first.ID); err != nil {
+				t.Fatal(err)
+			}
 		}
 		o.begin(second)
 		o.Close()

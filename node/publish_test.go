@@ -97,8 +97,16 @@ func TestGroupsAreCommands(t *testing.T) {
 	}
 	for groups := 1; len(jobs) > 0; groups++ {
 		n := groupSize(jobs)
-		if err := command(&publication{jobs: jobs[:n]}).Validate(); err != nil {
+		cmd := command(&publication{jobs: jobs[:n]})
+		if err := cmd.Validate(); err != nil {
 			t.Fatalf("group %d of %d jobs: %v", groups, n, err)
+		}
+		size := 0
+		for i := range cmd.Jobs {
+			size += cmd.Jobs[i].SizeBound()
+		}
+		if size > publishBytes && n > 1 {
+			t.Fatalf("group %d of %d jobs has %d bytes, at most %d", groups, n, size, publishBytes)
 		}
 		jobs = jobs[n:]
 	}

@@ -117,6 +117,7 @@ type Feed struct {
 	moved uint64
 	// home numbers the newest home event; those of this feed are above first.
 	first, home uint64
+	declines    declines
 	// changed is closed and replaced by every event.
 	changed chan struct{}
 }
@@ -140,6 +141,7 @@ func (f *Feed) add(events []fsm.Event) {
 			id.N = f.last.N + 1
 		}
 		f.push(Event{Event: *e, ID: id, Durability: DurableFederation})
+		f.declines.note(e)
 	}
 	f.moved = events[len(events)-1].Index
 	f.signal()
@@ -155,6 +157,7 @@ func (f *Feed) addHome(events []Event) {
 		e.Index, e.Time, e.Durability = f.last.Entry, -1, DurableSite
 		e.QueuedMs, e.AssignedMs, e.StartedMs = -1, -1, -1
 		f.push(e)
+		f.declines.note(&e.Event)
 	}
 	f.signal()
 }
@@ -164,7 +167,7 @@ func (f *Feed) addHome(events []Event) {
 func (f *Feed) reset(index uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.ring, f.head = nil, 0
+	f.ring, f.head, f.declines = nil, 0, declines{}
 	f.last = AfterEntry(index)
 	f.floor, f.moved = f.last, index
 	f.signal()

@@ -52,6 +52,11 @@ func (b *Broker) jobOf(v *fsm.JobView) Job {
 		Durability: DurableFederation, Counts: countsOf(v.Counts),
 		SubmittedAt: time.UnixMilli(v.Spec.CreatedMs),
 	}
+	if v.State == fsm.Queued {
+		if d, ok := b.cfg.Replica.feed.lastDecline(v.ID); ok {
+			j.Reason += "; " + d.String()
+		}
+	}
 	j.StartedAt = b.cfg.Replica.wallOf(v.StartedMs, j.SubmittedAt)
 	j.EndedAt = b.cfg.Replica.wallOf(v.EndedMs, j.StartedAt)
 	return j

@@ -36,7 +36,7 @@ type SiteReason struct {
 // explained by any broker, a home job by its owner's.
 func (b *Broker) Why(ctx context.Context, id fsm.JobID) (Why, error) {
 	for range 2 { // a job may be published between the two looks
-		if w, ok := b.federationWhy(id); ok {
+		if w, ok := b.federationWhy(ctx, id); ok {
 			return w, nil
 		}
 		if id.Site != b.cfg.Site {
@@ -55,9 +55,13 @@ func (b *Broker) Why(ctx context.Context, id fsm.JobID) (Why, error) {
 	return Why{}, b.missing("job " + id.String())
 }
 
-func (b *Broker) federationWhy(id fsm.JobID) (w Why, ok bool) {
+func (b *Broker) federationWhy(ctx context.Context, id fsm.JobID) (w Why, ok bool) {
 	var v fsm.WhyView
-	b.cfg.Replica.View(func(s *fsm.State) { v, ok = s.Why(id) })
+	var h hearsay
+	b.cfg.Replica.View(func(s *fsm.State) {
+		v, ok = s.Why(id)
+		h = b.hear(s, &v)
+	})
 	if !ok {
 		return Why{}, false
 	}
@@ -70,22 +74,23 @@ func (b *Broker) federationWhy(id fsm.JobID) (w Why, ok bool) {
 		w.Estimate.Unknown = "nothing waits for its turn"
 		return w, true
 	}
-	b.explain(&w, &v)
+	h.own = b.ownTrouble(ctx)
+	b.explain(&w, &v, &h)
 	return w, true
 }
 
 // explain puts the facts into words and adds the estimate.
-func (b *Broker) explain(w *Why, v *fsm.WhyView) {
+func (b *Broker) explain(w *Why, v *fsm.WhyView, h *hearsay) {
 	w.View = v
 	if able, _ := ableSites(v); able > 0 { // else it is nobody's turn
 		w.Turn = turnText(v)
 	}
 	w.Sites = make([]SiteReason, 0, len(v.Sites))
 	for i := range v.Sites {
-		w.Sites = append(w.Sites, SiteReason{v.Sites[i], siteText(v, &v.Sites[i])})
+		w.Sites = append(w.Sites, SiteReason{v.Sites[i], h.text(v, &v.Sites[i])})
 	}
 	w.Estimate = b.estimates.estimate(v)
-	w.Summary = summaryOf(v, w.Estimate)
+	w.Summary = summaryOf(v, w.Estimate) + h.last()
 }
 
 // homeWhy explains a job that only this broker knows.
@@ -136,6 +141,7 @@ func (b *Broker) DryRun(ctx context.Context, req Request) (Why, error) {
 	}
 	w := Why{Job: fsm.JobID{Site: b.cfg.Site}, State: fsm.Queued.String(), Waiting: js.Count, Calibration: b.estimates.calibration()}
 	var v fsm.WhyView
+	var h hearsay
 	var member, fits bool
 	var unfit string
 	b.cfg.Replica.View(func(s *fsm.State) {
@@ -143,6 +149,7 @@ func (b *Broker) DryRun(ctx context.Context, req Request) (Why, error) {
 			return
 		}
 		v, member = s.WhySpec(b.cfg.Site, &js)
+		h = b.hear(s, &v)
 		fits, unfit = s.AnyFits(js)
 		idle = idle && !s.WaitingFits(b.cfg.Site)
 	})
@@ -165,6 +172,7 @@ func (b *Broker) DryRun(ctx context.Context, req Request) (Why, error) {
 	if err := submitError(v.Refused); err != nil {
 		return Why{}, fmt.Errorf("ask about a job: %w", err)
 	}
-	b.explain(&w, &v)
+	h.own = b.ownTrouble(ctx)
+	b.explain(&w, &v, &h)
 	return w, nil
 }

@@ -37,7 +37,7 @@ func siteText(v *fsm.WhyView, x *fsm.SiteWhy) string {
 	case fsm.HinderedKind:
 		return "its machines run the other kind of task: an image is needed, or none may be named"
 	case fsm.HinderedClosed:
-		return "offers no machine now: it drains, or keeps them for itself"
+		return "offers no machine now"
 	case fsm.HinderedLost:
 		return "lost: its lease ran out"
 	case fsm.HinderedRule:

@@ -1,0 +1,114 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/cloudshare/cloudshare/fsm"
+)
+
+// hearsay is what an answer adds to the facts of the queue.
+type hearsay struct {
+	declined []declined
+	// bare are sites that have no machine at all, whether they would offer it or not.
+	bare map[string]bool
+	own  ownTrouble
+}
+
+// ownTrouble is why this broker's own site runs nothing, or not all kinds of tasks:
+// only its own broker knows.
+type ownTrouble struct {
+	site   string
+	closed string // why it offers nothing; "" = it does
+	away   string // its handlers without a machine, and why
+}
+
+// ownTrouble asks the core and the handlers.
+func (b *Broker) ownTrouble(ctx context.Context) ownTrouble {
+	o := ownTrouble{site: b.cfg.Site}
+	_ = b.ask(ctx, func(c *core) { o.closed = c.closedWhy() }) // "" when stopping
+	var away []string
+	for _, h := range b.cfg.Handlers {
+		if len(h.Capacity()) == 0 {
+			away = append(away, fmt.Sprintf("%s has no machine now: %s", h.Name(), h.Status()))
+		}
+	}
+	o.away = fsm.Clip(strings.Join(away, "; "))
+	return o
+}
+
+// closedWhy says why the site offers nothing; "" if it does.
+func (c *core) closedWhy() string {
+	switch {
+	case c.closing:
+		return "it leaves the federation"
+	case c.full != nil:
+		return c.full.Error()
+	case c.sick():
+		return "it could not start a task, and waits a moment"
+	case c.drain.On:
+		return "its operator drains it"
+	}
+	return ""
+}
+
+// hear gathers what is said of a job's sites. REQUIRES: called inside Replica.View.
+func (b *Broker) hear(s *fsm.State, v *fsm.WhyView) hearsay {
+	h := hearsay{declined: b.cfg.Replica.feed.declined(v.Job), bare: map[string]bool{}}
+	for i := range v.Sites {
+		if x := &v.Sites[i]; x.Why == fsm.HinderedClosed {
+			site, _ := s.Site(x.Site)
+			h.bare[x.Site] = site.Capacity == fsm.Resources{}
+		}
+	}
+	return h
+}
+
+// last is what was said last; "" if nobody declined.
+func (h *hearsay) last() string {
+	if n := len(h.declined); n > 0 {
+		return "; " + h.declined[n-1].String()
+	}
+	return ""
+}
+
+// text says why one site does not run the job.
+func (h *hearsay) text(v *fsm.WhyView, x *fsm.SiteWhy) string {
+	text, own := siteText(v, x), ownTrouble{}
+	if x.Site == h.own.site {
+		own = h.own
+	}
+	switch x.Why {
+	case fsm.HinderedClosed:
+		text = h.closedText(x.Site, own)
+	case fsm.HinderedKind, fsm.HinderedLabels, fsm.HinderedShape:
+		if own.away != "" {
+			text += "; " + own.away
+		}
+	default:
+	}
+	for _, d := range h.declined {
+		switch {
+		case d.site != x.Site:
+		case x.Why == fsm.HinderedDeclined:
+			text = fmt.Sprintf("declined it: %s; it is asked again after its next offer", d.reason)
+		default:
+			text += "; it declined it before: " + d.reason
+		}
+	}
+	return text
+}
+
+// closedText says why a site offers no machine, as far as is known here.
+func (h *hearsay) closedText(site string, own ownTrouble) string {
+	switch {
+	case own.closed != "":
+		return "offers no machine now: " + own.closed
+	case own.away != "":
+		return "offers no machine now: " + own.away
+	case h.bare[site]:
+		return "has no machine now: what runs its tasks is away"
+	}
+	return "offers none of its machines now: it drains, is in trouble, or keeps them for itself"
+}

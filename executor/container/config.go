@@ -60,14 +60,9 @@ type Config struct {
 
 // Images says which images may run here.
 type Images struct {
-	// Allow are patterns of names with their registry and without a tag, such as
-	// "docker.io/library/*"; "*" stands for anything. None allows all.
-	Allow []string
+	Allow books.Images
 	Pull  Pull // "" = if-missing
 }
-
-// maxAllow bounds the patterns.
-const maxAllow = 1000
 
 // Validate names the first thing that cannot work.
 func (c Config) Validate() error {
@@ -85,13 +80,9 @@ func (c Config) Validate() error {
 		return fmt.Errorf("container: pids is %d: give %d or more, or 0 for the default", c.Pids, minPids)
 	case !slices.Contains([]Pull{"", PullIfMissing, PullNever}, c.Images.Pull):
 		return fmt.Errorf("container: pull %q: must be %s or %s", c.Images.Pull, PullIfMissing, PullNever)
-	case len(c.Images.Allow) > maxAllow:
-		return fmt.Errorf("container: %d patterns of images: at most %d", len(c.Images.Allow), maxAllow)
 	}
-	for _, p := range c.Images.Allow {
-		if p == "" || strings.ContainsAny(p, " \t@") {
-			return fmt.Errorf("container: image pattern %q: must be a name with its registry, such as docker.io/library/*", p)
-		}
+	if err := c.Images.Allow.Validate(); err != nil {
+		return fmt.Errorf("container: %w", err)
 	}
 	if _, err := engine.New(c.Engine); err != nil {
 		return fmt.Errorf("container: %w", err)

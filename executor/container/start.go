@@ -46,7 +46,7 @@ const maxLook = 10 * time.Second
 // begin makes the attempt's folder: from then on Adopt finds it. All that takes
 // longer comes after.
 func (h *Handler) begin(ctx context.Context, w *work) error {
-	ref, err := books.Images(h.cfg.Images.Allow).Admit(w.Task.Image)
+	ref, err := h.cfg.Images.Allow.Admit(w.Task.Image)
 	if err != nil {
 		return err
 	}

@@ -51,26 +51,28 @@ func config(t *testing.T, e *engines.Engine) container.Config {
 	}
 }
 
+// storage is that of a handler for a rig, or for the suite.
+func storage(cfg container.Config) executortest.Env {
+	return executortest.Env{
+		Site: cfg.Site, Grace: cfg.Grace, Image: engines.Image, Slack: 3 * time.Second,
+		Open: func(t *testing.T) executor.Handler {
+			t.Helper()
+			h, err := container.Open(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return h
+		},
+	}
+}
+
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{engines.Docker, engines.Podman} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			e := engines.Start(t, kind)
-			executortest.Run(t, func(t *testing.T) executortest.Env {
-				cfg := config(t, e)
-				return executortest.Env{
-					Site: cfg.Site, Grace: cfg.Grace, Image: engines.Image, Slack: 3 * time.Second,
-					Open: func(t *testing.T) executor.Handler {
-						t.Helper()
-						h, err := container.Open(cfg)
-						if err != nil {
-							t.Fatal(err)
-						}
-						return h
-					},
-				}
-			})
+			executortest.Run(t, func(t *testing.T) executortest.Env { return storage(config(t, e)) })
 		})
 	}
 }

@@ -22,37 +22,37 @@ func TestFetch(t *testing.T) {
 			registry.Hold = make(chan struct{})
 			r := open(t, config(t, engines.Start(t, kind, engines.Insecure(registry.Address))))
 
-			given := r.start(r.task(registry.Image()))
+			given := r.Begin(r.task(registry.Image()))
 			r.await(registry.Asked)
-			r.must(r.Stop(t.Context(), given, "no longer wanted"))
-			if res := r.end(given); res.Cause != executor.Stopped || !strings.Contains(res.Detail, "no longer wanted") {
+			r.Must(r.Stop(t.Context(), given, "no longer wanted"))
+			if res := r.AwaitEnd(given); res.Cause != executor.Stopped || !strings.Contains(res.Detail, "no longer wanted") {
 				t.Errorf("stopped while it was fetched: got %+v", res)
 			}
-			id := r.start(r.task(registry.Image()))
-			r.hear("the fetching", func() bool { return strings.Contains(r.doing[id], "fetching image "+registry.Image()) })
+			id := r.Begin(r.task(registry.Image()))
+			r.Hear("the fetching", func() bool { return strings.Contains(r.Doing[id], "fetching image "+registry.Image()) })
 			close(registry.Hold)
-			if res := r.end(id); res.ExitCode != 0 || r.output(id) != "from the image\n" {
-				t.Errorf("got %+v and %q", res, r.output(id))
+			if res := r.AwaitEnd(id); res.ExitCode != 0 || r.Written(id, "stdout") != "from the image\n" {
+				t.Errorf("got %+v and %q", res, r.Written(id, "stdout"))
 			}
-			again := r.start(r.task(registry.Image(), "/bin/sh", "-c", "echo $FROM_IMAGE"))
-			if res := r.end(again); res.ExitCode != 0 || r.output(again) != "yes\n" {
-				t.Errorf("got %+v and %q", res, r.output(again))
+			again := r.Begin(r.task(registry.Image(), "/bin/sh", "-c", "echo $FROM_IMAGE"))
+			if res := r.AwaitEnd(again); res.ExitCode != 0 || r.Written(again, "stdout") != "yes\n" {
+				t.Errorf("got %+v and %q", res, r.Written(again, "stdout"))
 			}
 			registry.Overloaded.Store(true)
-			passing := r.start(r.task(registry.Address+"/task:2", "true"))
-			r.hear("the next try", func() bool {
-				return strings.Contains(r.doing[passing], "503") && strings.Contains(r.doing[passing], "tried again in")
+			passing := r.Begin(r.task(registry.Address+"/task:2", "true"))
+			r.Hear("the next try", func() bool {
+				return strings.Contains(r.Doing[passing], "503") && strings.Contains(r.Doing[passing], "tried again in")
 			})
 			registry.Overloaded.Store(false)
-			if res := r.end(passing); res.ExitCode != 0 {
+			if res := r.AwaitEnd(passing); res.ExitCode != 0 {
 				t.Errorf("a registry that is overloaded for a moment: got %+v", res)
 			}
-			absent := r.start(r.task(registry.Address+"/absent:1", "true"))
-			if res := r.end(absent); res.Cause != executor.NoStart || !strings.Contains(res.Detail, "/absent:1") {
+			absent := r.Begin(r.task(registry.Address+"/absent:1", "true"))
+			if res := r.AwaitEnd(absent); res.Cause != executor.NoStart || !strings.Contains(res.Detail, "/absent:1") {
 				t.Errorf("absent: got %+v", res)
 			}
-			away := r.start(r.task("127.0.0.1:1/task:1", "true"))
-			if res := r.end(away); res.Cause != executor.Vanished || !strings.Contains(res.Detail, "127.0.0.1:1") {
+			away := r.Begin(r.task("127.0.0.1:1/task:1", "true"))
+			if res := r.AwaitEnd(away); res.Cause != executor.Vanished || !strings.Contains(res.Detail, "127.0.0.1:1") {
 				t.Errorf("no registry: got %+v", res)
 			}
 		})

@@ -24,27 +24,27 @@ func TestWhatImagesSay(t *testing.T) {
 			image := func(name string, lines ...string) string {
 				t.Helper()
 				name = "cloudshare.test/" + name + ":latest"
-				r.must(e.Import(t.Context(), name, append(lines, "ENV PATH=/bin")...))
+				r.Must(e.Import(t.Context(), name, append(lines, "ENV PATH=/bin")...))
 				return name
 			}
-			id := r.start(r.task(image("go", "ENV GOMEMLIMIT=junk", "ENV GODEBUG=junk"), "sh", "-c", "echo $GOMEMLIMIT $GODEBUG $GOTRACEBACK"))
-			if res := r.end(id); res.ExitCode != 0 || r.output(id) != "junk junk\n" {
-				t.Errorf("settings of Go programs: got %+v and %q", res, r.output(id))
+			id := r.Begin(r.task(image("go", "ENV GOMEMLIMIT=junk", "ENV GODEBUG=junk"), "sh", "-c", "echo $GOMEMLIMIT $GODEBUG $GOTRACEBACK"))
+			if res := r.AwaitEnd(id); res.ExitCode != 0 || r.Written(id, "stdout") != "junk junk\n" {
+				t.Errorf("settings of Go programs: got %+v and %q", res, r.Written(id, "stdout"))
 			}
-			id = r.start(r.task(image("user", "USER nobodyhere"), "true"))
-			if res := r.end(id); res.Cause != executor.NoStart || !strings.Contains(res.Detail, "nobodyhere") {
+			id = r.Begin(r.task(image("user", "USER nobodyhere"), "true"))
+			if res := r.AwaitEnd(id); res.Cause != executor.NoStart || !strings.Contains(res.Detail, "nobodyhere") {
 				t.Errorf("a user that the image has not: got %+v", res)
 			}
-			id = r.start(r.task(image("folder", "WORKDIR /bin/busybox"), "true"))
-			if res := r.end(id); res.Cause != executor.NoStart || !strings.Contains(res.Detail, "/bin/busybox") {
+			id = r.Begin(r.task(image("folder", "WORKDIR /bin/busybox"), "true"))
+			if res := r.AwaitEnd(id); res.Cause != executor.NoStart || !strings.Contains(res.Detail, "/bin/busybox") {
 				t.Errorf("a file as working directory: got %+v", res)
 			}
 			if kind == engines.Podman {
 				return // it imports no such image
 			}
-			id = r.start(r.task(image("health", "HEALTHCHECK --interval=1s CMD touch "+box.Work+"/looked"), "sh", "-c", "sleep 3; ls"))
-			if res := r.end(id); res.ExitCode != 0 || r.output(id) != "" {
-				t.Errorf("a health check: got %+v and %q", res, r.output(id))
+			id = r.Begin(r.task(image("health", "HEALTHCHECK --interval=1s CMD touch "+box.Work+"/looked"), "sh", "-c", "sleep 3; ls"))
+			if res := r.AwaitEnd(id); res.ExitCode != 0 || r.Written(id, "stdout") != "" {
+				t.Errorf("a health check: got %+v and %q", res, r.Written(id, "stdout"))
 			}
 		})
 	}
@@ -58,7 +58,7 @@ func TestSilentEngine(t *testing.T) {
 	log := new(strings.Builder)
 	cfg.Logger = cfg.Logger.Output(log)
 	r := open(t, cfg)
-	r.must(r.Handler.Close())
+	r.Must(r.Close())
 	if n := strings.Count(log.String(), "the container engine is away"); n != 1 {
 		t.Errorf("said %d times: %s", n, log)
 	}

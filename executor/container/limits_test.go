@@ -57,12 +57,12 @@ func TestOutOfMemory(t *testing.T) {
 	task := r.shell("tail -c 200m /dev/zero | wc -c; exit 9")
 	task.Command = []string{"tail", "-c", "200m", "/dev/zero"}
 	task.Need.MemMiB = 32
-	if res := r.end(r.start(task)); res.Cause != executor.Exited || !strings.Contains(res.Detail, "out of memory (limit 32Mi)") {
+	if res := r.AwaitEnd(r.Begin(task)); res.Cause != executor.Exited || !strings.Contains(res.Detail, "out of memory (limit 32Mi)") {
 		t.Errorf("got %+v, want it out of memory", res)
 	}
 	small := r.task(engines.Image, "/bin/true")
 	small.Need.MemMiB = 1
-	if res := r.end(r.start(small)); res.Cause != executor.Exited || res.ExitCode != 0 {
+	if res := r.AwaitEnd(r.Begin(small)); res.Cause != executor.Exited || res.ExitCode != 0 {
 		t.Errorf("with 1 MiB: got %+v", res)
 	}
 }
@@ -73,9 +73,9 @@ func TestUser(t *testing.T) {
 	cfg := config(t, engines.Start(t, engines.Docker))
 	cfg.User = "4711:4712"
 	r := open(t, cfg)
-	id := r.start(r.shell("id -u; id -g; mkdir -p a/b && touch a/b/c && chmod 0 a/b && echo made"))
-	if res := r.end(id); res.ExitCode != 0 || r.output(id) != "4711\n4712\nmade\n" {
-		t.Errorf("got %+v and %q", res, r.output(id))
+	id := r.Begin(r.shell("id -u; id -g; mkdir -p a/b && touch a/b/c && chmod 0 a/b && echo made"))
+	if res := r.AwaitEnd(id); res.ExitCode != 0 || r.Written(id, "stdout") != "4711\n4712\nmade\n" {
+		t.Errorf("got %+v and %q", res, r.Written(id, "stdout"))
 	}
 	r.said("true") // the one before is being cleaned up
 	left, err := os.ReadDir(cfg.Dir + "/attempts/" + id.String() + "/work")

@@ -48,42 +48,42 @@ func TestEngineAway(t *testing.T) {
 	cfg := config(t, e)
 	cfg.Cores = 4
 	r := open(t, cfg)
-	ends := r.start(r.shell("sleep 3; echo done; exit 5"))
-	stopped := r.start(r.shell("echo up; sleep 1000"))
-	goesOn := r.start(r.shell("sleep 1000"))
+	ends := r.Begin(r.shell("sleep 3; echo done; exit 5"))
+	stopped := r.Begin(r.shell("echo up; sleep 1000"))
+	goesOn := r.Begin(r.shell("sleep 1000"))
 	foreign := r.shell("sleep 1000")
 	foreign.Fence = executor.Boottime() + int64(15*time.Second)
-	fenced := r.start(foreign)
+	fenced := r.Begin(foreign)
 	for _, id := range []executor.ID{ends, stopped, goesOn, fenced} {
-		r.running(id)
+		r.AwaitRunning(id)
 	}
-	r.must(e.Signal(syscall.SIGKILL))
+	r.Must(e.Signal(syscall.SIGKILL))
 	r.capacity(false)
 	if err := r.Start(t.Context(), r.shell("true")); !errors.Is(err, executor.ErrBusy) || !strings.Contains(err.Error(), "engine") {
 		t.Errorf("started without an engine: %v", err)
 	}
-	r.must(r.Stop(t.Context(), stopped, "no longer wanted"))
-	if res := r.end(stopped); res.Cause != executor.Stopped {
+	r.Must(r.Stop(t.Context(), stopped, "no longer wanted"))
+	if res := r.AwaitEnd(stopped); res.Cause != executor.Stopped {
 		t.Errorf("got %+v, want it stopped", res)
 	}
-	if res := r.end(ends); res.ExitCode != 5 || r.output(ends) != "done\n" {
-		t.Errorf("got %+v and %q", res, r.output(ends))
+	if res := r.AwaitEnd(ends); res.ExitCode != 5 || r.Written(ends, "stdout") != "done\n" {
+		t.Errorf("got %+v and %q", res, r.Written(ends, "stdout"))
 	}
-	if res := r.end(fenced); res.Cause != executor.Fenced || executor.Boottime() > foreign.Fence {
+	if res := r.AwaitEnd(fenced); res.Cause != executor.Fenced || executor.Boottime() > foreign.Fence {
 		t.Errorf("got %+v at %d, want Fenced before %d", res, executor.Boottime(), foreign.Fence)
 	}
-	r.must(r.Handler.Close())
-	states := r.reopen() // without an engine, too
+	r.Must(r.Close())
+	states := r.Open() // without an engine, too
 	if len(states) != 4 || len(r.Capacity()) != 0 {
 		t.Errorf("adopted %d without an engine, want all 4: %+v", len(states), states)
 	}
-	r.must(e.Run(t.Context()))
+	r.Must(e.Run(t.Context()))
 	r.capacity(true)
 	if got := r.said("echo back"); got != "back" {
 		t.Errorf("got %q", got)
 	}
-	r.must(r.Stop(t.Context(), goesOn, "test"))
-	if res := r.end(goesOn); res.Cause != executor.Stopped {
+	r.Must(r.Stop(t.Context(), goesOn, "test"))
+	if res := r.AwaitEnd(goesOn); res.Cause != executor.Stopped {
 		t.Errorf("got %+v, want what ran through all of it stopped", res)
 	}
 	awaitNone(t, e)
@@ -95,11 +95,11 @@ func TestFolderRemoved(t *testing.T) {
 	t.Parallel()
 	e := engines.Start(t, engines.Docker)
 	r := open(t, config(t, e))
-	id := r.start(r.shell("sleep 1000"))
-	r.running(id)
-	r.must(os.RemoveAll(filepath.Join(r.cfg.Dir, "attempts", id.String())))
-	r.must(r.Stop(t.Context(), id, "test"))
-	if res := r.end(id); res.Cause != executor.Vanished || !strings.Contains(res.Detail, "folder") {
+	id := r.Begin(r.shell("sleep 1000"))
+	r.AwaitRunning(id)
+	r.Must(os.RemoveAll(filepath.Join(r.cfg.Dir, "attempts", id.String())))
+	r.Must(r.Stop(t.Context(), id, "test"))
+	if res := r.AwaitEnd(id); res.Cause != executor.Vanished || !strings.Contains(res.Detail, "folder") {
 		t.Errorf("got %+v", res)
 	}
 	if n := containers(t, e); n > 0 {
@@ -113,12 +113,12 @@ func TestEngineHangs(t *testing.T) {
 	t.Parallel()
 	e := engines.Start(t, engines.Docker)
 	r := open(t, config(t, e))
-	r.must(e.Signal(syscall.SIGSTOP))
+	r.Must(e.Signal(syscall.SIGSTOP))
 	if err := r.Start(t.Context(), r.shell("true")); !errors.Is(err, executor.ErrBusy) {
 		t.Errorf("got %v, want ErrBusy", err)
 	}
 	r.capacity(false)
-	r.must(e.Signal(syscall.SIGCONT))
+	r.Must(e.Signal(syscall.SIGCONT))
 	r.capacity(true)
 	if got := r.said("echo back"); got != "back" {
 		t.Errorf("got %q", got)
@@ -131,13 +131,13 @@ func TestEngineStops(t *testing.T) {
 	t.Parallel()
 	e := engines.Start(t, engines.Docker)
 	r := open(t, config(t, e))
-	id := r.start(r.shell("sleep 1000"))
-	r.running(id)
-	r.must(e.Signal(syscall.SIGTERM))
-	if res := r.end(id); res.Cause != executor.Stopped && res.Cause != executor.Vanished {
+	id := r.Begin(r.shell("sleep 1000"))
+	r.AwaitRunning(id)
+	r.Must(e.Signal(syscall.SIGTERM))
+	if res := r.AwaitEnd(id); res.Cause != executor.Stopped && res.Cause != executor.Vanished {
 		t.Errorf("got %+v, want a loss", res)
 	}
-	r.must(e.Run(t.Context()))
+	r.Must(e.Run(t.Context()))
 	r.capacity(true)
 	awaitNone(t, e)
 }
@@ -150,28 +150,28 @@ func TestFromOutside(t *testing.T) {
 	act := func(id executor.ID, method, verb string) {
 		t.Helper()
 		b, err := e.Call(t.Context(), "GET", `/v1.41/containers/json?filters={"label":["cloudshare.name=`+id.String()+`"]}`, nil)
-		r.must(err)
+		r.Must(err)
 		_, rest, _ := strings.Cut(string(b), `"Id":"`)
 		_, err = e.Call(t.Context(), method, "/v1.41/containers/"+rest[:64]+verb, nil)
-		r.must(err)
+		r.Must(err)
 	}
-	removed := r.start(r.shell("sleep 1000"))
-	r.running(removed)
+	removed := r.Begin(r.shell("sleep 1000"))
+	r.AwaitRunning(removed)
 	act(removed, "DELETE", "?force=1")
-	if res := r.end(removed); res.Cause != executor.Vanished || !strings.Contains(res.Detail, "gone") && !strings.Contains(res.Detail, "outside") {
+	if res := r.AwaitEnd(removed); res.Cause != executor.Vanished || !strings.Contains(res.Detail, "gone") && !strings.Contains(res.Detail, "outside") {
 		t.Errorf("removed: got %+v", res)
 	}
-	stopped := r.start(r.shell("sleep 1000"))
-	r.running(stopped)
+	stopped := r.Begin(r.shell("sleep 1000"))
+	r.AwaitRunning(stopped)
 	act(stopped, "POST", "/stop?t=10")
-	if res := r.end(stopped); res.Cause != executor.Stopped || !strings.Contains(res.Detail, "its container was stopped") {
+	if res := r.AwaitEnd(stopped); res.Cause != executor.Stopped || !strings.Contains(res.Detail, "its container was stopped") {
 		t.Errorf("stopped: got %+v", res)
 	}
-	paused := r.start(r.shell("sleep 1000"))
-	r.running(paused)
+	paused := r.Begin(r.shell("sleep 1000"))
+	r.AwaitRunning(paused)
 	act(paused, "POST", "/pause")
-	r.must(r.Stop(t.Context(), paused, "no longer wanted"))
-	if res := r.end(paused); res.Cause != executor.Stopped || !strings.Contains(res.Detail, "no longer wanted") {
+	r.Must(r.Stop(t.Context(), paused, "no longer wanted"))
+	if res := r.AwaitEnd(paused); res.Cause != executor.Stopped || !strings.Contains(res.Detail, "no longer wanted") {
 		t.Errorf("paused: got %+v", res)
 	}
 	awaitNone(t, e)

@@ -22,7 +22,7 @@ func TestNothingStarts(t *testing.T) {
 	cfg.Mounts = []string{dir + ":/later"}
 	r := open(t, cfg)
 	for range 3 {
-		if res := r.end(r.start(r.shell("true"))); res.Cause != executor.Vanished || !strings.Contains(res.Detail, "not started") {
+		if res := r.AwaitEnd(r.Begin(r.shell("true"))); res.Cause != executor.Vanished || !strings.Contains(res.Detail, "not started") {
 			t.Errorf("got %+v, want a loss", res)
 		}
 	}
@@ -33,7 +33,7 @@ func TestNothingStarts(t *testing.T) {
 	if s := r.Status(); !strings.Contains(s, "no container could be started, tried again in 5s") {
 		t.Errorf("status %q", s)
 	}
-	r.must(os.Mkdir(dir, 0o700))
+	r.Must(os.Mkdir(dir, 0o700))
 	r.capacity(true)
 	if got := r.said("ls -d /later"); got != "/later" {
 		t.Errorf("once it is mended: %q", got)

@@ -11,13 +11,13 @@ import (
 const boundTimeout = time.Second
 
 // bound asks the handler how long a task can live.
-func (r *rig) bound(t executor.Task) (time.Duration, bool) {
-	return r.h.(executor.Bounded).Bound(t)
+func (r *Rig) bound(t executor.Task) (time.Duration, bool) {
+	return r.Handler.(executor.Bounded).Bound(t)
 }
 
 // limited is a deaf foreign task with a timeout and a fence just far enough; it
 // tells when it is dead.
-func (r *rig) limited() (executor.Task, <-chan struct{}) {
+func (r *Rig) limited() (executor.Task, <-chan struct{}) {
 	r.Helper()
 	fifo := r.fifo()
 	t := r.shell(`exec 3>` + fifo + `; trap "" TERM; ` + forever)
@@ -31,34 +31,34 @@ func (r *rig) limited() (executor.Task, <-chan struct{}) {
 }
 
 // testBound: dead before its fence by its own limit, though nobody asks.
-func testBound(r *rig) {
+func testBound(r *Rig) {
 	t, gone := r.limited()
-	id := r.start(t)
+	id := r.Begin(t)
 	r.within(gone, "it is dead")
 	if now := executor.Boottime(); now > t.Fence {
 		r.Errorf("dead %s after its fence", time.Duration(now-t.Fence))
 	}
-	if res := r.end(id); res.Cause != executor.TimedOut && res.Cause != executor.Fenced {
+	if res := r.AwaitEnd(id); res.Cause != executor.TimedOut && res.Cause != executor.Fenced {
 		r.Errorf("got %+v, want TimedOut or Fenced", res)
 	}
 }
 
 // testBoundAlone: nobody is there to kill it, and yet it dies.
-func testBoundAlone(r *rig) {
+func testBoundAlone(r *Rig) {
 	t, gone := r.limited()
-	r.start(t)
-	r.must(r.h.Close())
+	r.Begin(t)
+	r.Must(r.Close())
 	r.within(gone, "it is dead")
 	if now := executor.Boottime(); now > t.Fence {
 		r.Errorf("dead %s after its fence", time.Duration(now-t.Fence))
 	}
-	if st := r.find(r.open(), t.ID); st.Running {
-		r.end(t.ID)
+	if st := r.find(r.Open(), t.ID); st.Running {
+		r.AwaitEnd(t.ID)
 	}
 }
 
 // testBoundLimit: a longer timeout is a longer bound, whatever the fence.
-func testBoundLimit(r *rig) {
+func testBoundLimit(r *Rig) {
 	t := r.shell(forever)
 	t.Timeout = time.Minute
 	short, ok := r.bound(t)
@@ -71,12 +71,12 @@ func testBoundLimit(r *rig) {
 }
 
 // testBoundLate: what could outlive its fence does not begin.
-func testBoundLate(r *rig) {
+func testBoundLate(r *Rig) {
 	t := r.shell("echo ran")
 	t.Timeout = time.Minute
 	d, _ := r.bound(t)
 	t.Fence = executor.Boottime() + int64(d/2)
-	if err := r.h.Start(r.Context(), t); !errors.Is(err, executor.ErrLate) {
+	if err := r.Start(r.Context(), t); !errors.Is(err, executor.ErrLate) {
 		r.Errorf("got %v, want ErrLate", err)
 	}
 	for _, st := range r.reopen() {

@@ -14,11 +14,11 @@ import (
 // forever runs until it is killed.
 const forever = "echo up; while :; do sleep 3600; done"
 
-func testFinish(r *rig) {
+func testFinish(r *Rig) {
 	before := time.Now()
 	t := r.task("/bin/true")
 	res := r.run(t)
-	if !r.started[t.ID] {
+	if !r.Started[t.ID] {
 		r.Error("ended without having started")
 	}
 	if res.Cause != executor.Exited || res.ExitCode != 0 || res.Signal != 0 {
@@ -32,21 +32,21 @@ func testFinish(r *rig) {
 	}
 }
 
-func testExitCode(r *rig) {
+func testExitCode(r *Rig) {
 	res := r.run(r.shell("exit 42"))
 	if res.Cause != executor.Exited || res.ExitCode != 42 || res.Signal != 0 || res.Detail == "" {
 		r.Errorf("got %+v, want exit code 42 and a word on it", res)
 	}
 }
 
-func testSignal(r *rig) {
+func testSignal(r *Rig) {
 	res := r.run(r.shell("kill -SEGV $$"))
 	if res.Cause != executor.Exited || res.Signal != int(syscall.SIGSEGV) {
 		r.Errorf("got %+v, want an end by signal 11", res)
 	}
 }
 
-func testNoSuchCommand(r *rig) {
+func testNoSuchCommand(r *Rig) {
 	for _, cmd := range []string{"no-such-command-here", "/no/such/file", "./missing"} {
 		res := r.run(r.task(cmd))
 		if res.Cause != executor.NoStart || !strings.Contains(res.Detail, filepath.Base(cmd)) {
@@ -58,37 +58,37 @@ func testNoSuchCommand(r *rig) {
 	}
 }
 
-func testUnfit(r *rig) {
+func testUnfit(r *Rig) {
 	big := r.task("/bin/true")
-	big.Need.MilliCPU = r.h.Capacity()[0].MilliCPU + 1000
+	big.Need.MilliCPU = r.Capacity()[0].MilliCPU + 1000
 	elsewhere := r.task("/bin/true")
 	elsewhere.Machine = "no-such-machine"
 	odd := r.task("/bin/true")
 	odd.Job = "../../etc"
 	for name, t := range map[string]executor.Task{"too big": big, "no such machine": elsewhere, "bad id": odd} {
-		if err := r.h.Start(r.Context(), t); !errors.Is(err, executor.ErrUnfit) {
+		if err := r.Start(r.Context(), t); !errors.Is(err, executor.ErrUnfit) {
 			r.Errorf("%s: got %v, want ErrUnfit", name, err)
 		}
 	}
 }
 
 // testKinds: what a machine says it does not run is refused, for good.
-func testKinds(r *rig) {
-	for _, m := range r.h.Capacity() {
+func testKinds(r *Rig) {
+	for _, m := range r.Capacity() {
 		for _, image := range []string{"", "example.org/task:1"} {
 			t := r.task("/bin/true")
 			t.Machine, t.Image = m.Name, image
 			if m.Runs.Takes(t) {
 				continue
 			}
-			if err := r.h.Start(r.Context(), t); !errors.Is(err, executor.ErrUnfit) {
+			if err := r.Start(r.Context(), t); !errors.Is(err, executor.ErrUnfit) {
 				r.Errorf("image %q on %s: got %v, want ErrUnfit", image, m.Name, err)
 			}
 		}
 	}
 }
 
-func testTimeout(r *rig) {
+func testTimeout(r *Rig) {
 	t := r.shell(forever)
 	t.Timeout = 300 * time.Millisecond
 	res := r.run(t)
@@ -100,30 +100,30 @@ func testTimeout(r *rig) {
 	}
 }
 
-func testStop(r *rig) {
-	id := r.start(r.shell(forever))
-	r.must(r.h.Stop(r.Context(), id, "no longer wanted"))
-	res := r.end(id)
+func testStop(r *Rig) {
+	id := r.Begin(r.shell(forever))
+	r.Must(r.Stop(r.Context(), id, "no longer wanted"))
+	res := r.AwaitEnd(id)
 	if res.Cause != executor.Stopped || !strings.Contains(res.Detail, "no longer wanted") {
 		r.Errorf("got %+v, want Stopped with its reason", res)
 	}
-	r.must(r.h.Stop(r.Context(), id, "again"))
+	r.Must(r.Stop(r.Context(), id, "again"))
 }
 
 // testStopTree: a child in a session of its own, and its child, all deaf to
 // TERM. Each holds the fifo open for writing; its end is their end.
-func testStopTree(r *rig) {
+func testStopTree(r *Rig) {
 	fifo := r.fifo()
 	deaf := `trap "" TERM; `
 	t := r.shell(`exec 3>` + fifo + `; ` + deaf +
 		`setsid sh -c '` + deaf + `sh -c "` + `while :; do sleep 3600; done" & while :; do sleep 3600; done' & ` +
 		`echo up; while :; do sleep 3600; done`)
-	id := r.start(t)
+	id := r.Begin(t)
 	gone := r.holders(fifo)
 	r.line(r.follow(id))
 	began := time.Now()
-	r.must(r.h.Stop(r.Context(), id, "test"))
-	res := r.end(id)
+	r.Must(r.Stop(r.Context(), id, "test"))
+	res := r.AwaitEnd(id)
 	if res.Cause != executor.Stopped || res.Signal != int(syscall.SIGKILL) {
 		r.Errorf("got %+v, want Stopped by KILL", res)
 	}
@@ -133,12 +133,12 @@ func testStopTree(r *rig) {
 	r.within(gone, "the whole tree is dead")
 }
 
-func testStopUnknown(r *rig) {
-	r.must(r.h.Stop(r.Context(), r.task("/bin/true").ID, "test"))
+func testStopUnknown(r *Rig) {
+	r.Must(r.Stop(r.Context(), r.task("/bin/true").ID, "test"))
 }
 
 // testLeftovers: what a task leaves running in the background dies with it.
-func testLeftovers(r *rig) {
+func testLeftovers(r *Rig) {
 	fifo := r.fifo()
 	gone := r.holders(fifo)
 	res := r.run(r.shell(`exec 3>` + fifo + `; setsid sh -c 'trap "" TERM HUP; while :; do sleep 3600; done' & exit 0`))
@@ -149,15 +149,15 @@ func testLeftovers(r *rig) {
 }
 
 // fifo makes one that tasks can open.
-func (r *rig) fifo() string {
+func (r *Rig) fifo() string {
 	r.Helper()
 	path := filepath.Join(r.TempDir(), "fifo")
-	r.must(syscall.Mkfifo(path, 0o600))
+	r.Must(syscall.Mkfifo(path, 0o600))
 	return path
 }
 
 // holders is closed when nobody has the fifo open for writing any more.
-func (r *rig) holders(fifo string) <-chan struct{} {
+func (r *Rig) holders(fifo string) <-chan struct{} {
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
@@ -176,7 +176,7 @@ func (r *rig) holders(fifo string) <-chan struct{} {
 	return gone
 }
 
-func (r *rig) within(ch <-chan struct{}, what string) {
+func (r *Rig) within(ch <-chan struct{}, what string) {
 	r.Helper()
 	select {
 	case <-ch:

@@ -4,10 +4,6 @@ package executortest
 
 import (
 	"bufio"
-	"cmp"
-	"context"
-	"fmt"
-	"io"
 	"strings"
 	"testing"
 	"time"
@@ -43,7 +39,7 @@ type Env struct {
 }
 
 // many is n, or less if tasks are slow.
-func (r *rig) many(n int) int {
+func (r *Rig) many(n int) int {
 	if r.env.Slow {
 		return max(n/10, 2)
 	}
@@ -56,7 +52,7 @@ type Factory func(t *testing.T) Env
 // testCase is one behaviour of the contract.
 type testCase struct {
 	name string
-	run  func(*rig)
+	run  func(*Rig)
 }
 
 // Run runs the suite, with the cases for the kind of fence that the handler has.
@@ -103,8 +99,8 @@ func RunFence(t *testing.T, f Factory) {
 	watchdog, bounded := false, false
 	t.Run("FenceKind", func(t *testing.T) {
 		r := newRig(t, f(t))
-		_, watchdog = r.h.(executor.Extender)
-		_, bounded = r.h.(executor.Bounded)
+		_, watchdog = r.Handler.(executor.Extender)
+		_, bounded = r.Handler.(executor.Bounded)
 	})
 	switch {
 	case watchdog:
@@ -131,134 +127,45 @@ func runAll(t *testing.T, f Factory, cases []testCase) {
 	}
 }
 
-// rig is one handler under test and what it has told so far.
-type rig struct {
-	*testing.T
-	env     Env
-	h       executor.Handler
-	started map[executor.ID]bool
-	ended   map[executor.ID]executor.Result
-	next    uint32
-}
-
-func newRig(t *testing.T, env Env) *rig {
+// newRig opens a handler that ends with its test.
+func newRig(t *testing.T, env Env) *Rig {
 	t.Helper()
-	env.Patience = cmp.Or(env.Patience, patience)
-	r := &rig{T: t, env: env, started: map[executor.ID]bool{}, ended: map[executor.ID]executor.Result{}}
-	r.open()
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), env.Patience)
-		defer cancel()
-		if err := r.h.End(ctx); err != nil {
-			t.Errorf("end: %v", err)
-		}
-	})
+	r := NewRig(t, env)
+	t.Cleanup(r.EndAll)
 	return r
 }
 
-// open opens the handler and adopts.
-func (r *rig) open() []executor.State {
-	r.Helper()
-	r.h = r.env.Open(r.T)
-	states, err := r.h.Adopt(r.Context())
-	r.must(err)
-	return states
-}
-
 // reopen is a broker's restart.
-func (r *rig) reopen() []executor.State {
+func (r *Rig) reopen() []executor.State {
 	r.Helper()
-	r.must(r.h.Close())
-	return r.open()
+	r.Must(r.Close())
+	return r.Open()
 }
 
-func (r *rig) must(err error) {
-	r.Helper()
-	if err != nil {
-		r.Fatal(err)
-	}
+// task is for the handler's first machine.
+func (r *Rig) task(command ...string) executor.Task {
+	return r.Task(r.Capacity()[0].Name, command...)
 }
 
-// task makes a task of its own id.
-func (r *rig) task(command ...string) executor.Task {
-	r.next++
-	return executor.Task{
-		ID:    executor.ID{Job: "site-1.42", Task: r.next, Attempt: 1, Token: uint64(100 + r.next)},
-		Owner: "site-1", Site: r.env.Site, Machine: r.h.Capacity()[0].Name,
-		Need: executor.Resources{MilliCPU: 1000}, Command: command, Image: r.env.Image,
-	}
-}
-
-func (r *rig) shell(script string) executor.Task { return r.task("/bin/sh", "-c", script) }
-
-func (r *rig) start(t executor.Task) executor.ID {
-	r.Helper()
-	r.must(r.h.Start(r.Context(), t))
-	return t.ID
-}
+func (r *Rig) shell(script string) executor.Task { return r.task("/bin/sh", "-c", script) }
 
 // run starts a task and waits for its end.
-func (r *rig) run(t executor.Task) executor.Result {
+func (r *Rig) run(t executor.Task) executor.Result {
 	r.Helper()
-	return r.end(r.start(t))
-}
-
-// hear takes events until enough says so.
-func (r *rig) hear(what string, enough func() bool) {
-	r.Helper()
-	late := time.NewTimer(r.env.Patience)
-	defer late.Stop()
-	for !enough() {
-		select {
-		case e, ok := <-r.h.Events():
-			if !ok {
-				r.Fatalf("events closed while waiting for %s", what)
-			}
-			r.note(e)
-		case <-late.C:
-			r.Fatalf("no %s after %s", what, r.env.Patience)
-		}
-	}
-}
-
-func (r *rig) note(e executor.Event) {
-	r.Helper()
-	if e.Started {
-		if r.started[e.ID] {
-			r.Errorf("%s started twice", e.ID)
-		}
-		r.started[e.ID] = true
-	}
-	if e.Ended != nil {
-		if _, twice := r.ended[e.ID]; twice {
-			r.Errorf("%s ended twice", e.ID)
-		}
-		r.ended[e.ID] = *e.Ended
-	}
-}
-
-func (r *rig) end(id executor.ID) executor.Result {
-	r.Helper()
-	r.hear(fmt.Sprintf("end of %s", id), func() bool { _, ok := r.ended[id]; return ok })
-	return r.ended[id]
-}
-
-func (r *rig) running(id executor.ID) {
-	r.Helper()
-	r.hear(fmt.Sprintf("start of %s", id), func() bool { return r.started[id] })
+	return r.AwaitEnd(r.Begin(t))
 }
 
 // follow opens a stdout that ends with the attempt.
-func (r *rig) follow(id executor.ID) *bufio.Reader {
+func (r *Rig) follow(id executor.ID) *bufio.Reader {
 	r.Helper()
-	rc, err := r.h.Logs(r.Context(), id, "stdout", true)
-	r.must(err)
+	rc, err := r.Logs(r.Context(), id, "stdout", true)
+	r.Must(err)
 	r.Cleanup(func() { rc.Close() })
 	return bufio.NewReader(rc)
 }
 
 // line is the next line that the task writes.
-func (r *rig) line(b *bufio.Reader) string {
+func (r *Rig) line(b *bufio.Reader) string {
 	r.Helper()
 	type got struct {
 		s   string
@@ -271,7 +178,7 @@ func (r *rig) line(b *bufio.Reader) string {
 	}()
 	select {
 	case g := <-ch:
-		r.must(g.err)
+		r.Must(g.err)
 		return strings.TrimSuffix(g.s, "\n")
 	case <-time.After(r.env.Patience):
 		r.Fatal("no line of output")
@@ -279,19 +186,8 @@ func (r *rig) line(b *bufio.Reader) string {
 	}
 }
 
-// output is all that an ended attempt wrote.
-func (r *rig) output(id executor.ID, stream string) string {
-	r.Helper()
-	rc, err := r.h.Logs(r.Context(), id, stream, false)
-	r.must(err)
-	defer rc.Close()
-	b, err := io.ReadAll(rc)
-	r.must(err)
-	return string(b)
-}
-
 // find is the state of that id among states.
-func (r *rig) find(states []executor.State, id executor.ID) executor.State {
+func (r *Rig) find(states []executor.State, id executor.ID) executor.State {
 	r.Helper()
 	for _, s := range states {
 		if s.ID == id {

@@ -1,0 +1,68 @@
+package executortest
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cloudshare/cloudshare/executor"
+)
+
+// Kills of brokers that show what is left behind by them.
+const Kills = 100
+
+// roundVar is the variable that tells a broker which one it is.
+const roundVar = "BROKER_ROUND"
+
+// KillBrokers runs this very program with these variables, which make it call
+// BeBroker, and kills it at any moment within its first 100 ms and longest more;
+// so again as long as more says so, which is asked with the number of kills.
+func KillBrokers(t *testing.T, longest time.Duration, env []string, more func(killed int) bool) {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	for round := 0; more(round); round++ {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(append(os.Environ(), env...), roundVar+"="+strconv.Itoa(round+1))
+		cmd.Stderr = os.Stderr
+		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(100*time.Millisecond + time.Duration(random.Int64N(int64(longest))))
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		var exit *exec.ExitError
+		if err := cmd.Wait(); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+			t.Fatalf("round %d: the broker ended by itself: %v", round, err)
+		}
+	}
+}
+
+// BeBroker is what a process does that KillBrokers kills: it adopts what there is
+// and starts tasks of its own as long as it lives. task fills in all but the id.
+func BeBroker(h executor.Handler, task func(executor.ID) executor.Task) {
+	round, err := strconv.ParseUint(os.Getenv(roundVar), 10, 32)
+	if err != nil {
+		panic(err)
+	}
+	if _, err = h.Adopt(context.Background()); err != nil {
+		panic(err)
+	}
+	for n := uint32(1); ; n++ {
+		id := executor.ID{Job: "site-1.9", Task: n, Attempt: 1, Token: round}
+		t := task(id)
+		t.ID = id
+		if err = h.Start(context.Background(), t); errors.Is(err, executor.ErrBusy) {
+			<-h.Events()
+		}
+	}
+}

@@ -15,30 +15,31 @@ import (
 
 	"github.com/cloudshare/cloudshare/test/container/engines"
 	"github.com/cloudshare/cloudshare/test/testbed"
+	"github.com/cloudshare/cloudshare/test/testbed/solo"
 )
 
 // composition is deploy/compose/compose.yaml on an engine of its own.
 type composition struct {
-	*site // the first one
-	env   []string
+	*solo.Broker // the first one
+	env          []string
 }
 
 // run has Docker Compose do something with it.
 func (c *composition) run(args ...string) {
-	c.t.Helper()
-	cmd := exec.CommandContext(c.t.Context(), "docker-compose", append([]string{"-p", "cloudshare", "-f", "../../deploy/compose/compose.yaml"}, args...)...)
+	c.Helper()
+	cmd := exec.CommandContext(c.Context(), "docker-compose", append([]string{"-p", "cloudshare", "-f", "../../deploy/compose/compose.yaml"}, args...)...)
 	cmd.Env = c.env
 	if out, err := cmd.CombinedOutput(); err != nil {
-		c.t.Fatalf("docker-compose %q: %v (apt-get install docker-compose)\n%s", args, err, out)
+		c.Fatalf("docker-compose %q: %v (apt-get install docker-compose)\n%s", args, err, out)
 	}
 }
 
 // allAlive waits until the first site sees all three.
 func (c *composition) allAlive() {
-	c.t.Helper()
-	c.await("three sites", func() error {
+	c.Helper()
+	c.Await("three sites", func() error {
 		for _, name := range []string{"a", "b", "c"} {
-			i, err := c.Info(c.t.Context(), name)
+			i, err := c.Info(c.Context(), name)
 			if err == nil && i.State != "alive" {
 				err = fmt.Errorf("%s is %s", name, i.State)
 			}
@@ -55,11 +56,11 @@ func (c *composition) allAlive() {
 func TestCompose(t *testing.T) {
 	e := engines.Start(t, engines.Docker)
 	image := loadImage(t, e)
-	c := &composition{site: &site{t: t, Site: &testbed.Site{Name: "a", Dir: t.TempDir(), URL: &url.URL{Scheme: "http"}}}}
+	c := &composition{Broker: &solo.Broker{T: t, Site: &testbed.Site{Name: "a", Dir: t.TempDir(), URL: &url.URL{Scheme: "http"}}}}
 	c.env = append(os.Environ(), "DOCKER_HOST="+e.Address, "CLOUDSHARE_SOCKET="+strings.TrimPrefix(e.Address, "unix://"),
 		"CLOUDSHARE_DATA="+c.Dir, "CLOUDSHARE_VERSION="+image[strings.LastIndexByte(image, ':')+1:])
 	for _, key := range []string{"CLOUDSHARE_PORT_A", "CLOUDSHARE_PORT_B", "CLOUDSHARE_PORT_C"} {
-		addr := free(t)
+		addr := solo.FreeAddress(t)
 		_, port, _ := net.SplitHostPort(addr)
 		c.env = append(c.env, key+"="+port)
 		if key == "CLOUDSHARE_PORT_A" {
@@ -70,8 +71,8 @@ func TestCompose(t *testing.T) {
 	c.allAlive()
 	bag := shell("echo from $CLOUDSHARE_SITE; sleep 2")
 	bag["count"] = 4
-	id := c.submit(bag)
-	c.job(id, "succeeded")
+	id := c.Accept(bag)
+	c.Reaches(id, "succeeded")
 	tasks, err := c.Tasks(t.Context(), id)
 	must(t, err)
 	sites := map[string]bool{}
@@ -93,6 +94,6 @@ func TestCompose(t *testing.T) {
 	}
 	c.run("up", "-d")
 	c.allAlive()
-	c.job(id, "succeeded")
+	c.Reaches(id, "succeeded")
 	c.run("down")
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/test/container/engines"
 	"github.com/cloudshare/cloudshare/test/testbed"
+	"github.com/cloudshare/cloudshare/test/testbed/solo"
 )
 
 // loadImage loads what `make image` has made and returns its name.
@@ -90,14 +91,14 @@ func TestSiteInAContainer(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	must(t, os.Mkdir(dir, 0o700))
 	socket := strings.TrimPrefix(e.Address, "unix://")
-	s := &site{t: t, Site: &testbed.Site{Name: "a", Dir: dir, URL: &url.URL{Scheme: "http", Host: free(t)}}}
+	s := &solo.Broker{T: t, Site: &testbed.Site{Name: "a", Dir: dir, URL: &url.URL{Scheme: "http", Host: solo.FreeAddress(t)}}}
 	env := []string{
 		"CLOUDSHARE_IF_EMPTY=true", "CLOUDSHARE_COMMANDS=false", "CLOUDSHARE_CONTAINER_ENGINE=unix:///var/run/docker.sock",
 		"CLOUDSHARE_CONTAINER_CORES=1", "CLOUDSHARE_LOG_FORMAT=json", "CLOUDSHARE_DATA_DIR=" + dir, "CLOUDSHARE_CONTAINER_NETWORK=none",
 	}
 	id := run(t, e, map[string]any{
 		"Image": name, "User": "0:0", "Env": env,
-		"Cmd":        []string{"broker", "--site=a", "--bootstrap", "--http=" + s.URL.Host, "--peer=" + free(t), "--gossip=127.0.0.1:0"},
+		"Cmd":        []string{"broker", "--site=a", "--bootstrap", "--http=" + s.URL.Host, "--peer=" + solo.FreeAddress(t), "--gossip=127.0.0.1:0"},
 		"HostConfig": map[string]any{"NetworkMode": "host", "Binds": []string{socket + ":/var/run/docker.sock", dir + ":" + dir}},
 	})
 	t.Cleanup(func() {
@@ -105,14 +106,14 @@ func TestSiteInAContainer(t *testing.T) {
 			t.Logf("the broker said:\n%s", said(t, e, id))
 		}
 	})
-	s.await("the site is ready", func() error { return s.Ready(t.Context()) })
-	first := s.submit(shell("echo from $CLOUDSHARE_SITE; sleep 3; echo done"))
-	s.job(first, "running")
+	s.Await("the site is ready", func() error { return s.Ready(t.Context()) })
+	first := s.Accept(shell("echo from $CLOUDSHARE_SITE; sleep 3; echo done"))
+	s.Reaches(first, "running")
 	_, err := e.Call(t.Context(), http.MethodPost, "/v1.41/containers/"+id+"/restart?t=20", nil) // with the same command line
 	must(t, err)
-	s.await("the site is ready again", func() error { return s.Ready(t.Context()) })
-	if out := s.succeeds(first); out != "from a\ndone\n" || s.only(first).Attempt != 1 {
-		t.Errorf("it said %q in attempt %d", out, s.only(first).Attempt)
+	s.Await("the site is ready again", func() error { return s.Ready(t.Context()) })
+	if out := s.Succeeds(first); out != "from a\ndone\n" || s.Only(first).Attempt != 1 {
+		t.Errorf("it said %q in attempt %d", out, s.Only(first).Attempt)
 	}
 	_, err = e.Call(t.Context(), http.MethodDelete, "/v1.41/containers/"+id+"?force=1", nil)
 	must(t, err)

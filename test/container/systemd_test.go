@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/cloudshare/cloudshare/test/testbed"
+	"github.com/cloudshare/cloudshare/test/testbed/solo"
 )
 
 // machine is a systemd in namespaces of its own, with the unit of deploy/systemd.
@@ -36,7 +37,7 @@ func boot(t *testing.T) *machine {
 	defer g.Close()
 	unit, err := filepath.Abs("../../deploy/systemd")
 	must(t, err)
-	cmd := exec.Command("unshare", "--fork", "--kill-child", "-pmuinC", "--propagation", "private", "bash", "testdata/boot.sh", dir, group, cloudshare, unit)
+	cmd := exec.Command("unshare", "--fork", "--kill-child", "-pmuinC", "--propagation", "private", "bash", "testdata/boot.sh", dir, group, solo.Binary, unit)
 	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(g.Fd()), Setsid: true, Pdeathsig: syscall.SIGKILL}
 	var said strings.Builder
 	cmd.Stdout, cmd.Stderr = &said, &said
@@ -87,7 +88,7 @@ func ownGroup(name string) (string, error) {
 func removeGroups(t *testing.T, group string) {
 	t.Helper()
 	_ = os.WriteFile(filepath.Join(group, "cgroup.kill"), []byte("1"), 0o600)
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	ctx, cancel := context.WithTimeout(context.Background(), solo.Limit)
 	defer cancel()
 	err := testbed.Await(ctx, "its cgroups are empty", func() error {
 		var dirs []string
@@ -129,7 +130,7 @@ func (m *machine) run(args ...string) string {
 
 func await(t *testing.T, what string, cond func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), solo.Limit)
 	defer cancel()
 	must(t, testbed.Await(ctx, what, cond))
 }

@@ -48,20 +48,26 @@ func realConfig(t *testing.T, c *cluster.Cluster) kube.Config {
 	return cfg
 }
 
+// storage is that of a handler for a rig, or for the suite; cfg is looked at each
+// time that it is opened.
+func storage(cfg *kube.Config) executortest.Env {
+	return executortest.Env{
+		Site: cfg.Site, Grace: cfg.Grace, Image: cluster.Image, Slack: 5 * time.Second, Patience: patience, Slow: true, Merged: true,
+		Open: func(t *testing.T) executor.Handler {
+			t.Helper()
+			h, err := kube.Open(*cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return h
+		},
+	}
+}
+
 func TestConformance(t *testing.T) {
 	c, _ := realNode(t)
 	executortest.Run(t, func(t *testing.T) executortest.Env {
 		cfg := realConfig(t, c)
-		return executortest.Env{
-			Site: cfg.Site, Grace: cfg.Grace, Image: cluster.Image, Slack: 5 * time.Second, Patience: patience, Slow: true, Merged: true,
-			Open: func(t *testing.T) executor.Handler {
-				t.Helper()
-				h, err := kube.Open(cfg)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return h
-			},
-		}
+		return storage(&cfg)
 	})
 }

@@ -24,7 +24,7 @@ func (r *rig) await(what string, f func() error) {
 	r.Helper()
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
-	r.must(testbed.Await(ctx, what, f))
+	r.Must(testbed.Await(ctx, what, f))
 }
 
 // noJobs waits until nothing is left in the handler's namespace.
@@ -85,18 +85,18 @@ func TestRights(t *testing.T) {
 	if err = r.Start(t.Context(), r.task()); !errors.Is(err, executor.ErrBusy) || strings.Contains(err.Error(), "\n") {
 		t.Errorf("without rights: got %v, want ErrBusy in one line", err)
 	}
-	r.must(shared.ClusterRights(t.Context(), cfg.Namespace, "nobody", clusterRights...))
-	r.must(r.Handler.Close())
+	r.Must(shared.ClusterRights(t.Context(), cfg.Namespace, "nobody", clusterRights...))
+	r.Must(r.Close())
 
 	enough := cfg
 	enough.Dir += "-2"
 	if enough.Cluster, err = shared.ServiceAccount(t.Context(), cfg.Namespace, "broker", rights...); err != nil {
 		t.Fatal(err)
 	}
-	r.must(shared.ClusterRights(t.Context(), cfg.Namespace, "broker", clusterRights...))
+	r.Must(shared.ClusterRights(t.Context(), cfg.Namespace, "broker", clusterRights...))
 	r = open(t, shared, enough)
 	r.cores("kube/fake-1", 7)
-	if res := r.end(r.start(r.task("FAKE_EXIT=3"))); res.ExitCode != 3 {
+	if res := r.AwaitEnd(r.Begin(r.task("FAKE_EXIT=3"))); res.ExitCode != 3 {
 		t.Errorf("got %+v", res)
 	}
 
@@ -107,7 +107,7 @@ func TestRights(t *testing.T) {
 	})...); err != nil {
 		t.Fatal(err)
 	}
-	r.must(shared.ClusterRights(t.Context(), cfg.Namespace, "watcher", clusterRights...))
+	r.Must(shared.ClusterRights(t.Context(), cfg.Namespace, "watcher", clusterRights...))
 	r = open(t, shared, lacks)
 	r.cores("kube/fake-1", 7)
 	err = r.Start(t.Context(), r.task())
@@ -136,7 +136,7 @@ func TestExpired(t *testing.T) {
 	cfg.Cluster = path
 	r := open(t, shared, cfg)
 	r.cores("kube/fake-1", 7)
-	id := r.start(r.task("FAKE_RUNS=2s"))
+	id := r.Begin(r.task("FAKE_RUNS=2s"))
 	<-time.After(9 * time.Second)
 	if err = r.Start(t.Context(), r.task()); err == nil {
 		t.Error("expired credentials made a Job")
@@ -145,14 +145,14 @@ func TestExpired(t *testing.T) {
 	if s := r.Status(); !strings.Contains(s, "credentials are expired") {
 		t.Errorf("status %q does not say so", s)
 	}
-	r.must(r.Handler.Close())
+	r.Must(r.Close())
 	r.cfg.Cluster = shared.Kubeconfig()
-	for _, st := range r.reopen() {
+	for _, st := range r.Open() {
 		if st.ID == id && st.Running {
-			r.end(id)
+			r.AwaitEnd(id)
 		}
 	}
-	if res := r.end(r.start(r.task())); res.Cause != executor.Exited {
+	if res := r.AwaitEnd(r.Begin(r.task())); res.Cause != executor.Exited {
 		t.Errorf("with new ones: got %+v", res)
 	}
 	r.noJobs()
@@ -168,37 +168,37 @@ func TestServerAway(t *testing.T) {
 	}
 	r := open(t, c, config(t, c))
 	r.cores("kube/fake-1", 7)
-	brief, long := r.start(r.task("FAKE_RUNS=3s")), r.start(r.task("FAKE_RUNS=forever"))
-	r.running(brief)
-	r.running(long)
+	brief, long := r.Begin(r.task("FAKE_RUNS=3s")), r.Begin(r.task("FAKE_RUNS=forever"))
+	r.AwaitRunning(brief)
+	r.AwaitRunning(long)
 	c.APIServer.Kill()
 	r.cores("kube/fake-1", 0)
 	if err := r.Start(t.Context(), r.task()); !errors.Is(err, executor.ErrBusy) || !strings.Contains(r.Status(), "refused") {
 		t.Errorf("got %v; %s", err, r.Status())
 	}
-	r.must(r.Handler.Close())
-	if states := r.reopen(); len(states) != 2 || !states[0].Running || !states[1].Running {
+	r.Must(r.Close())
+	if states := r.Open(); len(states) != 2 || !states[0].Running || !states[1].Running {
 		t.Errorf("adopted %+v without a server, want both", states)
 	}
-	r.must(c.APIServer.Start(t.Context()))
+	r.Must(c.APIServer.Start(t.Context()))
 	r.cores("kube/fake-1", 7)
-	if res := r.end(brief); res.ExitCode != 0 || res.Cause != executor.Exited {
+	if res := r.AwaitEnd(brief); res.ExitCode != 0 || res.Cause != executor.Exited {
 		t.Errorf("got %+v", res)
 	}
-	if res := r.end(r.start(r.task())); res.Cause != executor.Exited {
+	if res := r.AwaitEnd(r.Begin(r.task())); res.Cause != executor.Exited {
 		t.Errorf("got %+v", res)
 	}
 
 	// One that hangs: it is not known what became of the request.
 	c.APIServer.Signal(syscall.SIGSTOP)
 	task := r.task()
-	r.must(r.Start(t.Context(), task))
+	r.Must(r.Start(t.Context(), task))
 	c.APIServer.Signal(syscall.SIGCONT)
-	if res := r.end(task.ID); res.Cause != executor.Exited || res.ExitCode != 0 {
+	if res := r.AwaitEnd(task.ID); res.Cause != executor.Exited || res.ExitCode != 0 {
 		t.Errorf("got %+v, want one run", res)
 	}
-	r.must(r.Stop(t.Context(), long, "test"))
-	r.end(long)
+	r.Must(r.Stop(t.Context(), long, "test"))
+	r.AwaitEnd(long)
 	r.noJobs()
 }
 
@@ -209,7 +209,7 @@ func TestFromOutside(t *testing.T) {
 	job := func(id executor.ID) string {
 		t.Helper()
 		list, err := client.BatchV1().Jobs(r.cfg.Namespace).List(t.Context(), metav1.ListOptions{})
-		r.must(err)
+		r.Must(err)
 		for _, j := range list.Items {
 			if j.Annotations["cloudshare/attempt-name"] == id.String() {
 				return j.Name
@@ -218,14 +218,14 @@ func TestFromOutside(t *testing.T) {
 		t.Fatalf("no Job of %s", id)
 		return ""
 	}
-	a, b := r.start(r.task("FAKE_RUNS=forever")), r.start(r.task("FAKE_RUNS=forever"))
-	r.running(a)
-	r.running(b)
+	a, b := r.Begin(r.task("FAKE_RUNS=forever")), r.Begin(r.task("FAKE_RUNS=forever"))
+	r.AwaitRunning(a)
+	r.AwaitRunning(b)
 	behind := metav1.DeletePropagationBackground
-	r.must(client.BatchV1().Jobs(r.cfg.Namespace).Delete(t.Context(), job(a), metav1.DeleteOptions{PropagationPolicy: &behind}))
-	r.must(client.CoreV1().Pods(r.cfg.Namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "job-name=" + job(b)}))
+	r.Must(client.BatchV1().Jobs(r.cfg.Namespace).Delete(t.Context(), job(a), metav1.DeleteOptions{PropagationPolicy: &behind}))
+	r.Must(client.CoreV1().Pods(r.cfg.Namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "job-name=" + job(b)}))
 	for _, id := range []executor.ID{a, b} {
-		if res := r.end(id); res.Cause != executor.Vanished && res.Cause != executor.Stopped || !strings.Contains(res.Detail, "lost") {
+		if res := r.AwaitEnd(id); res.Cause != executor.Vanished && res.Cause != executor.Stopped || !strings.Contains(res.Detail, "lost") {
 			t.Errorf("got %+v, want a loss", res)
 		}
 	}

@@ -32,31 +32,31 @@ func TestReasons(t *testing.T) {
 
 	hog := r.shell("")
 	hog.Command, hog.Need.MemMiB = []string{"tail", "-c", "200m", "/dev/zero"}, 32
-	if res := r.end(r.start(hog)); res.Cause != executor.Exited || res.Signal != 9 || !strings.Contains(res.Detail, "out of memory (limit 32Mi)") {
+	if res := r.AwaitEnd(r.Begin(hog)); res.Cause != executor.Exited || res.Signal != 9 || !strings.Contains(res.Detail, "out of memory (limit 32Mi)") {
 		t.Errorf("too much memory: got %+v", res)
 	}
 	literal := r.shell(`echo "$0 $COLOR"`)
 	literal.Command = append(literal.Command, "$(HOME) $$ $(nothing")
 	literal.Env = map[string]string{"COLOR": "$(HOME)$$"}
-	id := r.start(literal)
-	if res := r.end(id); res.ExitCode != 0 || r.output(id, "stdout") != "$(HOME) $$ $(nothing $(HOME)$$\n" {
-		t.Errorf("got %+v and %q, want all of it literally", res, r.output(id, "stdout"))
+	id := r.Begin(literal)
+	if res := r.AwaitEnd(id); res.ExitCode != 0 || r.Written(id, "stdout") != "$(HOME) $$ $(nothing $(HOME)$$\n" {
+		t.Errorf("got %+v and %q, want all of it literally", res, r.Written(id, "stdout"))
 	}
 	fetched := r.shell("echo fetched")
 	fetched.Image = registry.Image()
-	if res := r.end(r.start(fetched)); res.Cause != executor.Exited || res.ExitCode != 0 {
+	if res := r.AwaitEnd(r.Begin(fetched)); res.Cause != executor.Exited || res.ExitCode != 0 {
 		t.Errorf("an image to fetch: got %+v", res)
 	}
 	absent := r.shell("true")
 	absent.Image = registry.Address + "/absent:1"
-	if res := r.end(r.start(absent)); res.Cause != executor.NoStart || !strings.Contains(res.Detail, "/absent:1") {
+	if res := r.AwaitEnd(r.Begin(absent)); res.Cause != executor.NoStart || !strings.Contains(res.Detail, "/absent:1") {
 		t.Errorf("an image that nobody has: got %+v, want NoStart that names it", res)
 	}
 	away := r.shell("true")
 	away.Image = "127.0.0.1:1/task:1"
-	id = r.start(away)
-	if res := r.end(id); res.Cause != executor.Stopped || !strings.Contains(res.Detail, "127.0.0.1:1") || !strings.Contains(r.doing[id], "127.0.0.1:1") {
-		t.Errorf("no registry: got %+v while %q, want a loss that says so", res, r.doing[id])
+	id = r.Begin(away)
+	if res := r.AwaitEnd(id); res.Cause != executor.Stopped || !strings.Contains(res.Detail, "127.0.0.1:1") || !strings.Contains(r.Doing[id], "127.0.0.1:1") {
+		t.Errorf("no registry: got %+v while %q, want a loss that says so", res, r.Doing[id])
 	}
 	r.noJobs()
 }
@@ -69,7 +69,7 @@ func TestNeverFetched(t *testing.T) {
 	r := open(t, c, cfg)
 	task := r.shell("true")
 	task.Image = "cloudshare.test/absent:1"
-	if res := r.end(r.start(task)); res.Cause != executor.NoStart || !strings.Contains(res.Detail, "ErrImageNeverPull") {
+	if res := r.AwaitEnd(r.Begin(task)); res.Cause != executor.NoStart || !strings.Contains(res.Detail, "ErrImageNeverPull") {
 		t.Errorf("got %+v, want NoStart", res)
 	}
 }
@@ -82,9 +82,9 @@ func TestStreams(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := open(t, c, realConfig(t, c))
-	id := r.start(r.shell("echo to out; echo to err >&2"))
-	if res := r.end(id); res.ExitCode != 0 || r.output(id, "stdout") != "to out\n" || r.output(id, "stderr") != "to err\n" {
-		t.Errorf("got %+v, %q and %q", res, r.output(id, "stdout"), r.output(id, "stderr"))
+	id := r.Begin(r.shell("echo to out; echo to err >&2"))
+	if res := r.AwaitEnd(id); res.ExitCode != 0 || r.Written(id, "stdout") != "to out\n" || r.Written(id, "stderr") != "to err\n" {
+		t.Errorf("got %+v, %q and %q", res, r.Written(id, "stdout"), r.Written(id, "stderr"))
 	}
 }
 
@@ -92,13 +92,13 @@ func TestStreams(t *testing.T) {
 func TestEvicted(t *testing.T) {
 	c, _ := realNode(t)
 	r := open(t, c, realConfig(t, c))
-	id := r.start(r.shell("sleep 1000"))
-	r.running(id)
+	id := r.Begin(r.shell("sleep 1000"))
+	r.AwaitRunning(id)
 	pods := c.Client().CoreV1().Pods(r.cfg.Namespace)
 	list, err := pods.List(t.Context(), metav1.ListOptions{})
-	r.must(err)
-	r.must(pods.EvictV1(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: list.Items[0].Name}}))
-	if res := r.end(id); res.Cause != executor.Stopped || !strings.Contains(res.Detail, "Evict") {
+	r.Must(err)
+	r.Must(pods.EvictV1(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: list.Items[0].Name}}))
+	if res := r.AwaitEnd(id); res.Cause != executor.Stopped || !strings.Contains(res.Detail, "Evict") {
 		t.Errorf("got %+v, want a loss by eviction", res)
 	}
 }
@@ -107,12 +107,12 @@ func TestEvicted(t *testing.T) {
 func TestKubeletAway(t *testing.T) {
 	c, n := realNode(t)
 	r := open(t, c, realConfig(t, c))
-	id := r.start(r.shell("echo up; sleep 3; echo down; exit 4"))
-	r.running(id)
+	id := r.Begin(r.shell("echo up; sleep 3; echo down; exit 4"))
+	r.AwaitRunning(id)
 	n.Kubelet.Kill()
-	r.must(n.Kubelet.Start(t.Context()))
-	if res := r.end(id); res.ExitCode != 4 || r.output(id, "stdout") != "up\ndown\n" {
-		t.Errorf("got %+v and %q", res, r.output(id, "stdout"))
+	r.Must(n.Kubelet.Start(t.Context()))
+	if res := r.AwaitEnd(id); res.ExitCode != 4 || r.Written(id, "stdout") != "up\ndown\n" {
+		t.Errorf("got %+v and %q", res, r.Written(id, "stdout"))
 	}
 }
 
@@ -133,21 +133,21 @@ func TestNodeVanishes(t *testing.T) {
 	r := open(t, c, realConfig(t, c))
 	foreign := r.shell("sleep 1000")
 	foreign.Timeout = time.Hour
-	bound, _ := r.Bound(foreign)
+	bound, _ := r.Handler.(executor.Bounded).Bound(foreign)
 	foreign.Fence = executor.Boottime() + int64(bound+time.Minute)
 	own := r.shell("sleep 1000")
-	r.running(r.start(foreign))
-	r.running(r.start(own))
+	r.AwaitRunning(r.Begin(foreign))
+	r.AwaitRunning(r.Begin(own))
 	n.Vanish()
-	if res := r.end(foreign.ID); res.Cause != executor.Vanished || !strings.Contains(res.Detail, "real-1") {
+	if res := r.AwaitEnd(foreign.ID); res.Cause != executor.Vanished || !strings.Contains(res.Detail, "real-1") {
 		t.Errorf("got %+v, want Vanished that names the node", res)
 	}
 	r.cores("kube/real-1", 0)
-	if _, ended := r.ended[own.ID]; ended {
-		t.Errorf("the own task was given up while nobody knows: %+v", r.ended[own.ID])
+	if _, ended := r.Ended[own.ID]; ended {
+		t.Errorf("the own task was given up while nobody knows: %+v", r.Ended[own.ID])
 	}
-	r.must(c.Client().CoreV1().Nodes().Delete(t.Context(), "real-1", metav1.DeleteOptions{}))
-	if res := r.end(own.ID); res.Cause != executor.Vanished {
+	r.Must(c.Client().CoreV1().Nodes().Delete(t.Context(), "real-1", metav1.DeleteOptions{}))
+	if res := r.AwaitEnd(own.ID); res.Cause != executor.Vanished {
 		t.Errorf("got %+v, want Vanished", res)
 	}
 	r.noJobs()

@@ -29,11 +29,11 @@ func (r *rig) other(node, cpu, memory string) func() {
 			}},
 		}}},
 	}, metav1.CreateOptions{})
-	r.must(err)
+	r.Must(err)
 	return func() {
 		r.Helper()
 		zero := int64(0)
-		r.must(pods.Delete(r.Context(), p.Name, metav1.DeleteOptions{GracePeriodSeconds: &zero}))
+		r.Must(pods.Delete(r.Context(), p.Name, metav1.DeleteOptions{GracePeriodSeconds: &zero}))
 	}
 }
 
@@ -41,14 +41,14 @@ func (r *rig) other(node, cpu, memory string) func() {
 func (r *rig) patchNode(name, patch string) {
 	r.Helper()
 	_, err := r.c.Client().CoreV1().Nodes().Patch(r.Context(), name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
-	r.must(err)
+	r.Must(err)
 }
 
 // jobs of a handler's namespace.
 func (r *rig) jobs() int {
 	r.Helper()
 	list, err := r.c.Client().BatchV1().Jobs(r.cfg.Namespace).List(r.Context(), metav1.ListOptions{})
-	r.must(err)
+	r.Must(err)
 	return len(list.Items)
 }
 
@@ -59,8 +59,8 @@ func TestSharing(t *testing.T) {
 	r.cores("kube/fake-1", 7)
 	gone := r.other("fake-1", "2500m", "1Gi")
 	r.cores("kube/fake-1", 4) // ⌊7 − 2.5⌋
-	id := r.start(r.task("FAKE_RUNS=forever"))
-	r.running(id)
+	id := r.Begin(r.task("FAKE_RUNS=forever"))
+	r.AwaitRunning(id)
 	big := r.task()
 	big.Need.MilliCPU = 4000
 	if err := r.Start(t.Context(), big); !errors.Is(err, executor.ErrBusy) || !strings.Contains(err.Error(), "3500 milli-cores") && !strings.Contains(err.Error(), "3000 milli-cores") {
@@ -95,7 +95,7 @@ func TestSelected(t *testing.T) {
 	}
 	task := r.task()
 	task.Machine = "kube/fake-2"
-	if res := r.end(r.start(task)); res.ExitCode != 0 || res.Cause != executor.Exited {
+	if res := r.AwaitEnd(r.Begin(task)); res.ExitCode != 0 || res.Cause != executor.Exited {
 		t.Errorf("got %+v", res)
 	}
 	r.patchNode("fake-2", `{"spec":{"taints":null}}`)
@@ -126,12 +126,12 @@ func TestQuota(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: "limit"},
 			Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourceName(what): resource.MustParse(limit)}},
 		}, metav1.CreateOptions{})
-		r.must(err)
+		r.Must(err)
 		r.counted(quotas.Get)
 		if err := r.Start(t.Context(), r.task()); !errors.Is(err, executor.ErrBusy) || !strings.Contains(err.Error(), "exceeded quota") {
 			t.Errorf("%s: got %v, want ErrBusy with the quota", what, err)
 		}
-		r.must(quotas.Delete(t.Context(), "limit", metav1.DeleteOptions{}))
+		r.Must(quotas.Delete(t.Context(), "limit", metav1.DeleteOptions{}))
 	}
 	r.noJobs()
 	if len(r.Capacity()) == 0 {

@@ -12,10 +12,10 @@ import (
 func TestTasks(t *testing.T) {
 	r := open(t, shared, config(t, shared))
 	r.cores("kube/fake-1", 7) // ⌊0.7·10⌋
-	if res := r.end(r.start(r.task())); res.Cause != executor.Exited || res.ExitCode != 0 || res.Run <= 0 {
+	if res := r.AwaitEnd(r.Begin(r.task())); res.Cause != executor.Exited || res.ExitCode != 0 || res.Run <= 0 {
 		t.Errorf("got %+v, want a clean exit", res)
 	}
-	if res := r.end(r.start(r.task("FAKE_EXIT=42"))); res.Cause != executor.Exited || res.ExitCode != 42 || res.Detail == "" {
+	if res := r.AwaitEnd(r.Begin(r.task("FAKE_EXIT=42"))); res.Cause != executor.Exited || res.ExitCode != 42 || res.Detail == "" {
 		t.Errorf("got %+v, want exit code 42", res)
 	}
 }

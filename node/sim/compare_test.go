@@ -21,7 +21,7 @@ func randomCase(rng *rand.Rand, sites int) *Case {
 		c.Cores = append(c.Cores, 1+rng.Int64N(4))
 	}
 	unit, wide := 1+rng.Int64N(6), rng.IntN(3) == 0
-	horizon := 1 + rng.Int64N(25)
+	horizon, bags := 1+rng.Int64N(25), rng.IntN(2) == 0
 	for i := range 1 + rng.IntN(25) {
 		t := Task{Release: rng.Int64N(horizon), Run: unit, Width: 1, Site: rng.IntN(sites), Job: int64(rng.IntN(8)), Index: int32(i)}
 		t.Background = rng.IntN(4) == 0
@@ -31,6 +31,10 @@ func randomCase(rng *rand.Rand, sites int) *Case {
 				widest = c.Cores[t.Site]
 			}
 			t.Run, t.Width = 1+rng.Int64N(9), 1+rng.Int64N(widest)
+		}
+		if bags && i > 0 && rng.IntN(4) > 0 { // another one of its job
+			t = c.Tasks[i-1]
+			t.Index = int32(i)
 		}
 		c.Tasks = append(c.Tasks, t)
 	}

@@ -86,18 +86,24 @@ func (p *player) lag(task, site int) int64 {
 	return 0
 }
 
-// arrive takes a task of its users, and submits it unless it is held back.
-func (s *siteShell) arrive(task int) {
-	s.held = append(s.held, int32(task))
+// arrive takes n alike tasks of its users, and submits those that are not held back.
+func (s *siteShell) arrive(task, n int) {
+	s.held = append(s.held, alike{task, n})
 	s.release()
 }
 
 // release submits what is not held back any more.
 func (s *siteShell) release() {
 	for len(s.held) > 0 && (!s.conduct.Drip || s.underWay < s.cores) {
-		task := int(s.held[0])
-		s.held = s.held[1:]
-		s.underWay++
-		s.submit(task)
+		next := &s.held[0]
+		n := next.n
+		if s.conduct.Drip {
+			n = int(min(int64(n), s.cores-s.underWay))
+		}
+		n = s.submit(next.task, n)
+		s.underWay += int64(n)
+		if next.task, next.n = next.task+n, next.n-n; next.n == 0 {
+			s.held = s.held[1:]
+		}
 	}
 }

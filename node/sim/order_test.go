@@ -81,6 +81,26 @@ func TestBurstsAreOrderedInParts(t *testing.T) {
 	}
 }
 
+// What a site publishes of one job in a second is one job, after the task that was
+// the first to find no room; what starts at home is a job each.
+func TestBagsAreOneJob(t *testing.T) {
+	c := &Case{Cores: []int64{2, 3}, Params: Params(sched.SimplDirect), Seed: 1}
+	for i := range int32(20) {
+		c.Tasks = append(c.Tasks, Task{Run: 5, Width: 1, Job: 7, Index: i})
+	}
+	p, err := newPlayer(c, fsm.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := p.run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := p.sites[0].jobs[1:], []int32{0, 1, 2, 3}; !slices.Equal(got, want) || out.Home != 2 || out.Decisions != 18 {
+		t.Errorf("jobs begin with the tasks %v, want %v; %d tasks ran at home, %d were assigned", got, want, out.Home, out.Decisions)
+	}
+}
+
 // Log time ends after ten years; work that lasts longer is refused, not waited for.
 func TestWorkBeyondLogTimeIsRefused(t *testing.T) {
 	c := &Case{Cores: []int64{1}, Params: Params(sched.SimplDirect)}

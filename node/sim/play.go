@@ -213,13 +213,14 @@ func (p *player) second(ctx context.Context, t int64) error {
 		s.mind()
 		s.release()
 	}
-	for i := from; i < p.next; i++ {
-		if p.c.Tasks[i].Background {
+	for n := 0; from < p.next; from += n {
+		s := p.sites[p.c.Tasks[from].Site]
+		n = min(p.alike(from), max(1, p.atOnce-s.published))
+		if p.c.Tasks[from].Background {
 			continue
 		}
-		s := p.sites[p.c.Tasks[i].Site]
-		s.arrive(i)
-		if s.published == p.atOnce {
+		s.arrive(from, n)
+		if s.published >= p.atOnce {
 			if err := p.order(); err != nil {
 				return err
 			}
@@ -229,6 +230,22 @@ func (p *player) second(ctx context.Context, t int64) error {
 		s.mind()
 	}
 	return p.order()
+}
+
+// alike are n tasks in a row, the first one's number given, that differ by their
+// index only. Those that a site publishes are one job.
+type alike struct{ task, n int }
+
+// alike counts the tasks from the i-th on that are alike and have arrived.
+func (p *player) alike(i int) int {
+	first, to := p.c.Tasks[i], i+1
+	for ; to < p.next; to++ {
+		t := p.c.Tasks[to]
+		if t.Index = first.Index; t != first {
+			break
+		}
+	}
+	return to - i
 }
 
 // maxAtOnce is below what a broker has on its way to the federation at most (some
@@ -343,8 +360,8 @@ func (v *view) waitsWithin(room int64) bool {
 	return false
 }
 
-func (v *view) published(width int64) {
-	v.waiting[width]++
+func (v *view) published(width int64, n int) {
+	v.waiting[width] += n
 	if v.narrowest == 0 || width < v.narrowest {
 		v.narrowest = width
 	}

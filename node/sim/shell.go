@@ -21,7 +21,7 @@ type siteShell struct {
 	own    int64   // by background tasks
 	shown  int64   // cores that its broker knows of
 	queue  []int32 // background tasks that wait
-	// jobs are the tasks of the jobs it submitted, by number.
+	// jobs are the first tasks of the jobs it submitted, by number.
 	jobs []int32
 	// changed: its machine has changed since the state heard of it.
 	changed bool
@@ -35,7 +35,7 @@ type siteShell struct {
 	published int    // tasks, since its proposals were ordered
 	proposed  []fsm.Command
 	conduct   Conduct
-	held      []int32 // tasks that it has not submitted yet
+	held      []alike // tasks that it has not submitted yet
 	underWay  int64   // its tasks that it submitted and that have not ended
 	waits     int     // of these, those published that have not started
 }
@@ -111,11 +111,18 @@ func (s *siteShell) report() {
 	s.begun, s.homeEnded, s.dirty = s.begun[:0], false, true
 }
 
-// submit gives a task to the site's broker: the paper's event 1.
-func (s *siteShell) submit(task int) {
+// submit gives the first of n alike tasks to the site's broker: the paper's event 1.
+// Once one is on its way to the queue, so are all others of this second: they are
+// one job then. It returns how many it gave.
+//
+// REQUIRES: n ≥ 1.
+func (s *siteShell) submit(task, n int) int {
 	t := &s.p.c.Tasks[task]
+	if s.published == 0 {
+		n = 1
+	}
 	spec := node.DefaultSpec()
-	spec.Command, spec.Resources.CPU = taskCommand, t.Width
+	spec.Command, spec.Resources.CPU, spec.Count = taskCommand, t.Width, uint32(n)
 	spec.Timeout = time.Duration(t.Timeout) * time.Second
 	if percent := s.conduct.Declare; percent != 0 {
 		spec.Timeout = time.Duration(t.Run*percent/100) * time.Second
@@ -131,14 +138,17 @@ func (s *siteShell) submit(task int) {
 	s.jobs = append(s.jobs, int32(task))
 	s.dirty = true
 	if published {
-		s.published++
-		s.waits++
-		s.p.waits++
-		v.published(t.Width)
-		return
+		s.published += n
+		s.waits += n
+		s.p.waits += n
+		v.published(t.Width, n)
+		return n
 	}
-	s.p.atHome[task] = true
-	s.p.out.Home++
+	for i := range n {
+		s.p.atHome[task+i] = true
+	}
+	s.p.out.Home += uint64(n)
+	return n
 }
 
 // taskCommand is what every simulated task would run.
@@ -190,7 +200,7 @@ func (s *siteShell) start(tasks []executor.Task) {
 		if err != nil {
 			panic("the core starts a job without a name: " + err.Error())
 		}
-		task := int(s.p.view.shells[id.Site].jobs[id.Num])
+		task := int(s.p.view.shells[id.Site].jobs[id.Num]) + int(tasks[i].Task)
 		s.used += s.p.c.Tasks[task].Width
 		if !s.p.atHome[task] {
 			s.p.view.waiting[s.p.c.Tasks[task].Width]--

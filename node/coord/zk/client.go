@@ -148,10 +148,12 @@ func lost(err error) error {
 }
 
 // codeThrottled is said by a server that did not execute a call, for want of time.
-// codeSASL is its word for clients that do not authenticate with SASL.
+// codeSASL is its word for clients that do not authenticate with SASL, codeQuota
+// for a quota that somebody set and that is used up.
 const (
 	codeThrottled = "unknown error: -127"
 	codeSASL      = "unknown error: -124"
+	codeQuota     = "unknown error: -125"
 )
 
 // unreachable says of an error that was no answer where it was looked for.
@@ -204,11 +206,16 @@ func once[T any](ctx context.Context, c *client, call func() (T, error)) (v T, e
 // persist repeats a call that changes nothing, or may be repeated, while it fails
 // for want of a connection.
 func (c *client) persist(ctx context.Context, verb, path string, call func() (node, error)) (node, error) {
+	return c.persistAt(ctx, verb, c.root+path, call)
+}
+
+// persistAt is persist for a whole path, which may be outside the tree.
+func (c *client) persistAt(ctx context.Context, verb, whole string, call func() (node, error)) (node, error) {
 	for {
 		changed := c.changed.Wait()
 		n, err := once(ctx, c, call)
 		if err == nil || !transient(err) {
-			return n, c.name(verb, path, err)
+			return n, said(verb, whole, err)
 		}
 		t := time.NewTimer(100 * time.Millisecond)
 		select {
@@ -218,24 +225,13 @@ func (c *client) persist(ctx context.Context, verb, path string, call func() (no
 		}
 		t.Stop()
 		if ctx.Err() != nil {
-			return node{}, c.name(verb, path, err)
+			return node{}, said(verb, whole, err)
 		}
 	}
 }
 
-// name makes an error say what was done to which path.
-func (c *client) name(verb, path string, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, zk.ErrNoAuth):
-		return fmt.Errorf("%s %s%s: %w: the ensemble denies it: check the digest credentials and the znode's ACL", verb, c.root, path, ErrDenied)
-	case err.Error() == codeSASL:
-		return fmt.Errorf("%s %s%s: %w: the ensemble demands SASL, and brokers have digest credentials only: allow those there, or name another ensemble",
-			verb, c.root, path, ErrDenied)
-	}
-	return fmt.Errorf("%s %s%s: %w", verb, c.root, path, err)
-}
+// name makes an error say what was done to which path of the tree.
+func (c *client) name(verb, path string, err error) error { return said(verb, c.root+path, err) }
 
 // get reads a znode; found is false without an error if there is none.
 func (c *client) get(ctx context.Context, path string) (node, error) {
@@ -293,7 +289,13 @@ func (c *client) childrenW(ctx context.Context, path string) (node, error) {
 // write sends one transaction, once: after a transient error its outcome is not
 // known. The stats are those of the operations that have one.
 func (c *client) write(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
-	return once(ctx, c, func() ([]zk.MultiResponse, error) { return c.zk.Multi(ops...) })
+	return once(ctx, c, func() ([]zk.MultiResponse, error) { return c.multi(ops) })
+}
+
+// multi is the library's transaction, with the path in a denial.
+func (c *client) multi(ops []any) ([]zk.MultiResponse, error) {
+	res, err := c.zk.Multi(ops...)
+	return res, accuse(ops, res, err)
 }
 
 // writeHere is write for operations that must land in this member's own tree,
@@ -305,6 +307,44 @@ func (c *client) writeHere(ctx context.Context, ops ...any) ([]zk.MultiResponse,
 		err = c.elsewhere()
 	}
 	return res, err
+}
+
+// ensure creates a znode unless it is there; once the mark is known, in this
+// member's tree only.
+func (c *client) ensure(ctx context.Context, path string, data []byte) error {
+	ops := []any{c.create(path, data, 0)}
+	if c.mark != "" {
+		ops = c.here(ops...)
+	}
+	at := 0
+	_, err := c.persist(ctx, "create", path, func() (node, error) {
+		res, err := c.multi(ops)
+		if at = failedAt(res, err); errors.Is(err, zk.ErrNodeExists) {
+			err = nil
+		}
+		return node{}, err
+	})
+	if errors.Is(err, zk.ErrNoNode) && at == 1 {
+		return c.elsewhere()
+	}
+	return err
+}
+
+// drop deletes a znode of this member's tree, if it is there.
+func (c *client) drop(ctx context.Context, path string) error {
+	ops := c.here(c.remove(path))
+	at := 0
+	_, err := c.persist(ctx, "delete", path, func() (node, error) {
+		res, err := c.multi(ops)
+		if at = failedAt(res, err); errors.Is(err, zk.ErrNoNode) && at == 0 {
+			err = nil
+		}
+		return node{}, err
+	})
+	if errors.Is(err, zk.ErrNoNode) && at == 1 {
+		return c.elsewhere()
+	}
+	return err
 }
 
 // here adds the check of the mark.

@@ -470,23 +470,26 @@ func TestTreeGone(t *testing.T) {
 // that does not answer.
 func TestDigestRefused(t *testing.T) {
 	t.Parallel()
-	one, err := ensemble.New(ensemble.Config{
-		Dir: t.TempDir(), Servers: 1, Tick: 100 * time.Millisecond, HeapMiB: 64,
-		Flags: []string{"-Dzookeeper.DigestAuthenticationProvider.enabled=false"},
-	})
+	p := place()
+	p.Servers = []string{standalone(t, "-Dzookeeper.DigestAuthenticationProvider.enabled=false")}
+	ctx, cancel := context.WithTimeout(patience(t), time.Second)
+	defer cancel()
+	_, err := Inspect(ctx, p, 1, testLogger())
+	says(t, err, ErrDenied, "digest credentials", "name another ensemble")
+}
+
+// standalone is the address of a server of its own kind, for one test.
+func standalone(t *testing.T, flags ...string) string {
+	t.Helper()
+	one, err := ensemble.New(ensemble.Config{Dir: t.TempDir(), Servers: 1, Tick: 100 * time.Millisecond, HeapMiB: 64, Flags: flags})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer one.Stop()
+	t.Cleanup(one.Stop)
 	if err := one.Start(patience(t)); err != nil {
 		t.Fatal(err)
 	}
-	p := place()
-	p.Servers = []string{one.Addrs()}
-	ctx, cancel := context.WithTimeout(patience(t), time.Second)
-	defer cancel()
-	_, err = Inspect(ctx, p, 1, testLogger())
-	says(t, err, ErrDenied, "digest credentials", "name another ensemble")
+	return one.Addrs()
 }
 
 // TestLongSessions: an ensemble that gives longer sessions than were asked for is

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -32,7 +31,8 @@ type Seed struct {
 
 // Found makes the tree of a federation that goes on from a given state, without a
 // member: they enter with Join. ErrTree: the chroot is in use; nothing was
-// written. If it is cut off it can be repeated with the same seed.
+// written. If it is cut off it can be repeated, with another seed, too: of those
+// that run at a time the one that began last goes on (claim).
 func Found(ctx context.Context, p Place, s Seed, log zerolog.Logger) error {
 	if err := p.checkAccess(); err != nil {
 		return fmt.Errorf("found %s: %w", p, err)
@@ -56,8 +56,9 @@ func (c *client) sow(ctx context.Context, s Seed) error {
 	if err == nil {
 		err = c.ensureRoot(ctx)
 	}
+	var mine claim
 	if err == nil {
-		err = c.ensure(ctx, pathSnapshots, nil)
+		mine, err = c.claim(ctx, s.Origin)
 	}
 	if err != nil {
 		return err
@@ -67,7 +68,7 @@ func (c *client) sow(ctx context.Context, s Seed) error {
 	for {
 		n, end := io.ReadFull(s.State, buf)
 		if n > 0 {
-			if err = c.sowChunk(ctx, &ptr, buf[:n]); err != nil {
+			if err = c.sowChunk(ctx, mine, &ptr, buf[:n]); err != nil {
 				return err
 			}
 		}
@@ -81,7 +82,7 @@ func (c *client) sow(ctx context.Context, s Seed) error {
 	return plant(ctx, c, charter{
 		Version: treeVersion, Federation: hex.EncodeToString(s.Federation[:]), Epoch: s.Epoch, Lineage: hex.EncodeToString(s.Lineage[:]),
 		Origin: s.Origin,
-	}, ptr, []string{pathSnapshots})
+	}, ptr, &mine)
 }
 
 // taken says why a chroot that holds a federation is none for a seed.
@@ -97,18 +98,24 @@ func (c *client) taken(charter []byte, origin string) error {
 }
 
 // sowChunk writes one chunk over what an interrupted attempt left.
-func (c *client) sowChunk(ctx context.Context, p *pointer, data []byte) error {
+func (c *client) sowChunk(ctx context.Context, mine claim, p *pointer, data []byte) error {
 	path := p.chunk(len(p.Sums))
-	if err := c.ensure(ctx, path, nil); err != nil {
-		return err
+	for _, op := range []any{c.create(path, nil, 0), c.set(path, data, -1)} {
+		ops, at := []any{mine.check, op}, -1
+		_, err := c.persist(ctx, "write", path, func() (node, error) {
+			res, err := c.multi(ops)
+			if at = failedAt(res, err); errors.Is(err, zk.ErrNodeExists) {
+				err = nil
+			}
+			return node{}, err
+		})
+		if err = mine.lost(err, at == 0); err != nil {
+			return err
+		}
 	}
-	_, err := c.persist(ctx, "write", path, func() (node, error) {
-		_, err := c.zk.Set(c.root+path, data, -1)
-		return node{}, err
-	})
 	p.Sums = append(p.Sums, crc32.Checksum(data, castagnoli))
 	p.Bytes += int64(len(data))
-	return err
+	return nil
 }
 
 // ensureRoot makes the chroot and what is above it.
@@ -130,11 +137,11 @@ func (c *client) ensureRoot(ctx context.Context) error {
 
 // ensureAbove creates one path outside the tree; it may be somebody else's.
 func (c *client) ensureAbove(ctx context.Context, path string) error {
-	_, err := c.persist(ctx, "create", strings.TrimPrefix(path, c.root), func() (node, error) {
+	_, err := c.persistAt(ctx, "create", path, func() (node, error) {
 		if ok, _, err := c.zk.Exists(path); ok || err != nil {
 			return node{}, err
 		}
-		_, err := c.zk.Create(path, nil, 0, c.acl)
+		_, err := c.multi([]any{&zk.CreateRequest{Path: path, Acl: c.acl}})
 		if errors.Is(err, zk.ErrNodeExists) {
 			err = nil
 		}
@@ -144,8 +151,9 @@ func (c *client) ensureAbove(ctx context.Context, path string) error {
 }
 
 // plant makes the tree in one transaction: all of it is there or nothing. The
-// znode of entry ptr.Entry is the empty origin that the first append checks.
-func plant(ctx context.Context, c *client, ch charter, ptr pointer, but []string) error {
+// znode of entry ptr.Entry is the empty origin that the first append checks. An
+// import has made the place of the snapshots already, and its claim goes.
+func plant(ctx context.Context, c *client, ch charter, ptr pointer, mine *claim) error {
 	if err := c.ensureRoot(ctx); err != nil {
 		return err
 	}
@@ -153,28 +161,28 @@ func plant(ctx context.Context, c *client, ch charter, ptr pointer, but []string
 	if err := c.checkACL(ctx, ""); err != nil {
 		return err
 	}
-	ops := []any{c.create(pathFederation, encode(ch), 0)}
-	for _, n := range []struct {
-		path string
-		data []byte
-	}{
-		{markPath(ch.Lineage), nil},
-		{pathLead, encode(leading{Term: ptr.Term})},
-		{pathLog, nil},
-		{logPath(ptr.Entry), nil},
-		{pathParts, nil},
-		{pathSnapshot, encode(ptr)},
-		{pathSnapshots, nil},
-		{pathMembers, nil},
-		{pathVoters, nil},
-		{pathPresent, nil},
-	} {
-		if len(but) == 0 || but[0] != n.path {
-			ops = append(ops, c.create(n.path, n.data, 0))
-		}
+	ops := []any{
+		c.create(pathFederation, encode(ch), 0), // first: that it is there says more than what else fails
+		c.create(markPath(ch.Lineage), nil, 0),
+		c.create(pathLead, encode(leading{Term: ptr.Term}), 0),
+		c.create(pathLog, nil, 0),
+		c.create(logPath(ptr.Entry), nil, 0),
+		c.create(pathParts, nil, 0),
+		c.create(pathSnapshot, encode(ptr), 0),
+		c.create(pathMembers, nil, 0),
+		c.create(pathVoters, nil, 0),
+		c.create(pathPresent, nil, 0),
+	}
+	if mine == nil {
+		ops = append(ops, c.create(pathSnapshots, nil, 0))
+	} else {
+		ops = append(ops, &zk.DeleteRequest{Path: mine.check.Path, Version: mine.check.Version})
 	}
 	for {
 		res, err := c.write(ctx, ops...)
+		if mine != nil {
+			err = mine.lost(err, failedAt(res, err) == len(ops)-1)
+		}
 		switch {
 		case err == nil:
 			return nil

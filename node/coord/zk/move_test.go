@@ -24,10 +24,10 @@ func (c *cluster) export(t *testing.T) (Sealed, *coordtest.Machine, error) {
 	return s, m, err
 }
 
-// seed is the next epoch after an export, first gone on with by a site.
-func seed(t *testing.T, s Sealed, m *coordtest.Machine, site string) Seed {
+// seed is the next epoch after an export, first gone on with by a site, after holdMs.
+func seed(t *testing.T, s Sealed, m *coordtest.Machine, site string, holdMs int64) Seed {
 	t.Helper()
-	if err := coord.BeginEpoch(m, site, s.Epoch+1, 0); err != nil {
+	if err := coord.BeginEpoch(m, site, s.Epoch+1, holdMs); err != nil {
 		t.Fatal(err)
 	}
 	frozen, err := m.Snapshot()
@@ -94,7 +94,7 @@ func TestMove(t *testing.T) {
 	says(t, err, coord.ErrMoved, "cloudshare state reopen", c.place.Chroot)
 
 	old := c.place
-	s := seed(t, first, m, "b")
+	s := seed(t, first, m, "b", 0)
 	entry, trace := m.Entries()
 	says(t, Found(patience(t), old, s, testLogger()), ErrTree, "another chroot")
 	c.place = place()
@@ -253,7 +253,7 @@ func TestFoundInterrupted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sd := seed(t, s, m, "a")
+	sd := seed(t, s, m, "a", 0)
 	state := sd.State.(*bytes.Buffer).Bytes()
 	c.place = place()
 	for cut := 1; ; cut++ {
@@ -273,6 +273,67 @@ func TestFoundInterrupted(t *testing.T) {
 		}
 		if cut > 10 {
 			t.Fatal("it never ends")
+		}
+	}
+	c.open(t, "a")
+}
+
+// meeting is a state whose reading lets another import in before its n-th call.
+type meeting struct {
+	*bytes.Reader
+	n    int
+	meet func()
+}
+
+func (r *meeting) Read(b []byte) (int, error) {
+	if r.n--; r.n == 0 {
+		r.meet()
+	}
+	return r.Reader.Read(b)
+}
+
+// TestTwoImports: of two imports of one file at a time, with lineages and states of
+// their own, the one that began last makes the tree, wherever they meet; the other
+// changes nothing of it.
+func TestTwoImports(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.oneStopped(t)
+	s, m, err := c.export(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, other, err := c.export(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	early, late := seed(t, s, m, "a", 0), seed(t, s, other, "a", 1)
+	late.Lineage = [16]byte{77}
+	state, another := early.State.(*bytes.Buffer).Bytes(), late.State.(*bytes.Buffer).Bytes()
+	if bytes.Equal(state, another) || early.Entry != late.Entry {
+		t.Fatal("the same chunks: the test shows nothing")
+	}
+	for n := 1; ; n++ {
+		c.place = place()
+		late.State = bytes.NewReader(another)
+		met := false
+		early.State = &meeting{bytes.NewReader(state), n, func() {
+			met = true
+			if err := Found(patience(t), c.place, late, testLogger()); err != nil {
+				t.Errorf("met at %d: the later one: %v", n, err)
+			}
+		}}
+		err := Found(patience(t), c.place, early, testLogger())
+		if !met {
+			if err != nil || n < 2 {
+				t.Fatalf("the state was read in %d calls, %v", n, err)
+			}
+			break
+		}
+		says(t, err, ErrTree, c.place.Chroot)
+		r, err := Inspect(patience(t), c.place, 1, testLogger())
+		if err != nil || len(r.Faults) > 0 || r.Lineage != fmt.Sprintf("%x", late.Lineage) {
+			t.Errorf("met at %d: %+v, %v", n, r, err)
 		}
 	}
 	c.open(t, "a")

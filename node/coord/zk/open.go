@@ -1,7 +1,6 @@
 package zk
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -10,8 +9,6 @@ import (
 	"net"
 	"strings"
 	"time"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node/coord"
@@ -204,23 +201,6 @@ func (l *Log) recognize(n node) error {
 	return err
 }
 
-// checkACL refuses a znode that is not for the holder of the credentials alone.
-func (c *client) checkACL(ctx context.Context, path string) error {
-	var acl []zk.ACL
-	_, err := c.persist(ctx, "read the ACL of", path, func() (node, error) {
-		list, _, err := c.zk.GetACL(cmp.Or(c.root+path, "/"))
-		acl = list
-		return node{}, err
-	})
-	for _, a := range acl {
-		if err == nil && a.Scheme == "world" && a.Perms&^zk.PermRead != 0 {
-			err = fmt.Errorf("%w: anybody may change %s: give it to the digest user alone, or name a chroot that is not there yet",
-				ErrDenied, cmp.Or(c.root+path, "/"))
-		}
-	}
-	return err
-}
-
 // found makes the tree in one transaction, so that it is there or not. The claim
 // is saved first: a founder that crashed founds again.
 func (l *Log) found(ctx context.Context, m *member) (*member, *charter, error) {
@@ -311,39 +291,11 @@ func (l *Log) bury(ctx context.Context) error {
 		if !n.found || !strings.HasPrefix(string(n.data), l.cfg.Site+"/") {
 			continue
 		}
-		_, err = l.c.persist(ctx, "delete", path, func() (node, error) {
-			cause := l.c.zk.Delete(l.c.root+path, -1)
-			if errors.Is(cause, zk.ErrNoNode) {
-				cause = nil
-			}
-			return node{}, cause
-		})
-		if err != nil {
+		if err = l.c.drop(ctx, path); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// ensure creates a znode unless it is there; once the mark is known, in this
-// member's tree only.
-func (c *client) ensure(ctx context.Context, path string, data []byte) error {
-	ops := []any{c.create(path, data, 0)}
-	if c.mark != "" {
-		ops = c.here(ops...)
-	}
-	at := 0
-	_, err := c.persist(ctx, "create", path, func() (node, error) {
-		res, err := c.zk.Multi(ops...)
-		if at = failedAt(res, err); errors.Is(err, zk.ErrNodeExists) {
-			err = nil
-		}
-		return node{}, err
-	})
-	if errors.Is(err, zk.ErrNoNode) && at == 1 {
-		return c.elsewhere()
-	}
-	return err
 }
 
 // listen binds the peer port; connections wait in the kernel until start.

@@ -25,6 +25,7 @@ import (
 //	/members/SITE      who belongs to the group
 //	/voters/SITE       of them, who stands for lead
 //	/present/SITE      ephemeral: a hint that the broker is connected
+//	/importing         before there is a tree: its version is the fence of imports (claim.go)
 const (
 	pathFederation = "/federation"
 	pathLead       = "/lead"
@@ -36,6 +37,7 @@ const (
 	pathMembers    = "/members"
 	pathVoters     = "/voters"
 	pathPresent    = "/present"
+	pathImporting  = "/importing"
 )
 
 // treeVersion is the format of the tree and everything in it. Format 1 had no mark.

@@ -25,9 +25,9 @@ func (c *core) homeAlone(js *fsm.JobSpec) bool {
 }
 
 // fitsEmpty reports whether some machine would take a task of the job if it
-// were idle.
-func (c *core) fitsEmpty(js *fsm.JobSpec) bool {
-	suits := suitor{js: js}
+// were idle; but are the handlers that are not asked.
+func (c *core) fitsEmpty(js *fsm.JobSpec, but ...refusal) bool {
+	suits := suitor{js: js, but: but}
 	return slices.ContainsFunc(c.order, func(name string) bool {
 		m := c.machines[name]
 		return suits.at(m) && fits(fsm.Resources(m.Resources), fsm.Resources{}, js.Need)
@@ -43,8 +43,8 @@ func (c *core) queueHome(js fsm.JobSpec, fx *effects) {
 }
 
 // publishUnstarted gives the federation the home jobs that have not begun, once
-// it is in reach again.
-func (c *core) publishUnstarted(fx *effects) {
+// it is in reach again, and those that this site's handlers refuse.
+func (c *core) publishUnstarted(s stateReader, fx *effects) {
 	if c.alone() || len(c.home.waiting) == 0 {
 		return
 	}
@@ -53,7 +53,7 @@ func (c *core) publishUnstarted(fx *effects) {
 		job := c.home.jobs[w.num]
 		switch {
 		case job == nil: // moved with an earlier task
-		case job.untouched():
+		case job.untouched(), c.toMove(job, s):
 			c.homeForget(w.num, fx)
 			c.pubs.open = append(c.pubs.open, pendingJob{spec: job.Spec, promised: true})
 		default:
@@ -77,6 +77,9 @@ func (c *core) settledBelow() uint64 {
 	settled := c.nextJob
 	for _, p := range c.pubs.order {
 		settled = min(settled, p.jobs[0].spec.Num)
+	}
+	for num := range c.home.unsure {
+		settled = min(settled, num)
 	}
 	for _, w := range c.home.waiting {
 		if w.num < settled && c.home.jobs[w.num] != nil && c.home.jobs[w.num].untouched() {

@@ -167,7 +167,7 @@ func newCore(site string, limits Exposure) *core {
 		machines: map[string]machine{}, guards: map[string]guard{}, terms: map[string]terms{},
 		attempts: map[executor.ID]*attempt{},
 		used:     newOccupancy(),
-		home:     homeBook{jobs: map[uint64]*homeJob{}},
+		home:     homeBook{jobs: map[uint64]*homeJob{}, unsure: map[uint64]bool{}},
 		pubs:     publicationBook{byJob: map[uint64]*publication{}},
 		keys:     newKeyBook(),
 		returned: map[executor.ID]bool{},
@@ -228,7 +228,7 @@ func (c *core) step(ev event, s stateReader, fx *effects) {
 // settle brings journal, handlers and offers in line after all events of a turn.
 func (c *core) settle(s stateReader, fx *effects) {
 	c.startHome(s, fx)
-	c.publishUnstarted(fx)
+	c.publishUnstarted(s, fx)
 	c.journalPublications(fx)
 	c.passEvents(fx)
 	if c.incarnation != 0 {

@@ -37,6 +37,8 @@ type homeTask struct {
 	runMs int64
 	// counted is the state that the job's counts have.
 	counted fsm.TaskState
+	// back: its handler did not take the last attempt, which never ran.
+	back bool
 }
 
 // homeJob is a job that runs at home.
@@ -48,6 +50,10 @@ type homeJob struct {
 	// summary of Tasks, if summed.
 	summary homeSummary
 	summed  bool
+	// refusals of handlers that will never run its tasks; asked anew by a restart.
+	refusals []refusal
+	// taken: a handler has taken an attempt of it.
+	taken bool
 }
 
 type homeWaiting struct {
@@ -65,6 +71,9 @@ type homeBook struct {
 	// stuck is how many at the front of waiting are passed over until the machines
 	// change. Invariant: all of them are queued, and no machine could take them.
 	stuck int
+	// unsure are the jobs with attempts of which no handler has taken any yet: they
+	// may still be published.
+	unsure map[uint64]bool
 	// calm: no home task is being stopped, so that a tick need not look.
 	calm bool
 }
@@ -77,8 +86,8 @@ func (h *homeBook) add(num uint64, job *homeJob) {
 }
 
 // place finds a machine for every task of a job, all at once; nil if there is
-// no room now.
-func (c *core) place(js *fsm.JobSpec) []string {
+// no room now. but are the handlers that are not asked.
+func (c *core) place(js *fsm.JobSpec, but ...refusal) []string {
 	var total int64
 	for _, m := range c.machines {
 		total += m.MilliCPU
@@ -87,7 +96,7 @@ func (c *core) place(js *fsm.JobSpec) []string {
 		return nil
 	}
 	places := make([]string, 0, js.Count)
-	suits := suitor{js: js}
+	suits := suitor{js: js, but: but}
 	for _, name := range c.order {
 		m := c.machines[name]
 		if !suits.at(m) {
@@ -130,7 +139,10 @@ func (c *core) runHome(js fsm.JobSpec, places []string, s stateReader, fx *effec
 func (c *core) startHomeTask(num uint64, task uint32, place string, token uint64, fx *effects) {
 	job := c.home.jobs[num]
 	t := &job.Tasks[task]
-	t.State, t.Machine, t.Reason = fsm.Assigned, place, ""
+	if !job.taken {
+		c.home.unsure[num] = true
+	}
+	t.State, t.Machine, t.Reason, t.back = fsm.Assigned, place, "", false
 	t.Attempt++
 	// After a restart the state here may be older than the one of the last
 	// attempt; (token, attempt) only grows all the same.
@@ -167,16 +179,20 @@ func (c *core) startHome(s stateReader, fx *effects) (looks int) {
 		}
 		spec := job.Spec
 		spec.Count = 1
-		if places := c.place(&spec); places != nil {
+		if places := c.place(&spec, job.refusals...); places != nil {
 			c.startHomeTask(w.num, w.task, places[0], s.Index(), fx)
 			continue
 		}
-		if c.fitsEmpty(&spec) { // it is next
+		if c.fitsEmpty(&spec, job.refusals...) { // it is next
 			kept = append(kept, waiting[n:]...)
 			break
 		}
-		if t := &job.Tasks[w.task]; t.Reason != tooSmall {
-			t.Reason = tooSmall
+		if len(job.refusals) > 0 && !c.mayMove(job, s) {
+			c.homeFails(w, fx)
+			continue
+		}
+		if t := &job.Tasks[w.task]; t.Reason != job.noPlace() {
+			t.Reason = job.noPlace()
 			job.changed(w.task)
 		}
 		kept = append(kept, w)
@@ -202,8 +218,9 @@ func (c *core) homeTaskOf(id executor.ID) (uint64, *homeTask) {
 	return job.Num, &h.Tasks[id.Task]
 }
 
-// homeAgain queues a home task whose machine turned out to be full.
-func (c *core) homeAgain(a *attempt, fx *effects) {
+// homeAgain queues a home task whose machine turned out to be full, or that its
+// handler refused, with why as its reason.
+func (c *core) homeAgain(a *attempt, why string, fx *effects) {
 	num, t := c.homeTaskOf(a.ID)
 	c.drop(a, fx)
 	if t == nil || t.Attempt != a.ID.Attempt || !isLive(t.State) {
@@ -215,7 +232,7 @@ func (c *core) homeAgain(a *attempt, fx *effects) {
 		c.homeRetire(num, fx)
 		return
 	}
-	t.State, t.Reason = fsm.Queued, noRoom
+	t.State, t.Reason, t.back = fsm.Queued, why, true
 	c.home.waiting = append(c.home.waiting, homeWaiting{num, a.ID.Task})
 	c.writeHome(num, a.ID.Task, fx)
 }
@@ -227,6 +244,7 @@ func (c *core) homeEnded(a *attempt, r executor.Result, fx *effects) {
 	if t == nil || t.Attempt != a.ID.Attempt || !isLive(t.State) {
 		return // its record stayed behind; the task's own has the outcome
 	}
+	c.homeTaken(num)
 	c.addUsage(num, a, r, fx)
 	spec := &c.home.jobs[num].Spec
 	t.ExitCode, t.Signal = r.ExitCode, r.Signal
@@ -285,6 +303,7 @@ func (c *core) homeRetire(num uint64, fx *effects) {
 	if !c.home.jobs[num].ended() {
 		return
 	}
+	delete(c.home.unsure, num)
 	c.home.ended = append(c.home.ended, num)
 	c.tellHomeJob(fsm.EventJobEnded, num)
 	for len(c.home.ended) > maxHomeEnded {
@@ -303,6 +322,7 @@ func (c *core) homeForget(num uint64, fx *effects) {
 	}
 	fx.writes = append(fx.writes, remove(bucketHome, number(num)))
 	delete(c.home.jobs, num)
+	delete(c.home.unsure, num)
 	if i, ok := slices.BinarySearch(c.home.order, num); ok {
 		copy(c.home.order[1:i+1], c.home.order[:i]) // it is near the front
 		c.home.order = c.home.order[1:]

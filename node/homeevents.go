@@ -34,11 +34,11 @@ func (c *core) tellHome(num uint64, task uint32) {
 // noRoom is the reason of a home task whose machine turned out to be full.
 const noRoom = "waiting for room"
 
-// requeuedAs says why a task waits again: its handler had no room, or its
+// requeuedAs says why a task waits again: its handler did not take it, or its
 // attempt failed or was lost.
 func (t *homeTask) requeuedAs() fsm.Ending {
 	switch {
-	case t.Reason == noRoom:
+	case t.back:
 		return fsm.EndDeclined
 	case t.ExitCode != 0 || t.Signal != 0:
 		return fsm.EndFailed

@@ -23,7 +23,7 @@ func (s *rigSite) checkLists() {
 	}
 	for _, w := range c.home.waiting[:c.home.stuck] {
 		job := c.home.jobs[w.num]
-		if job == nil || job.Tasks[w.task].State != fsm.Queued || job.Tasks[w.task].Reason != tooSmall || c.fitsEmpty(&job.Spec) {
+		if job == nil || job.Tasks[w.task].State != fsm.Queued || job.Tasks[w.task].Reason != job.noPlace() || c.fitsEmpty(&job.Spec, job.refusals...) {
 			s.rig.t.Fatalf("home task %v is passed over: %+v", w, job)
 		}
 	}

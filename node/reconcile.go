@@ -197,6 +197,7 @@ func (c *core) accepted(id executor.ID, fx *effects) {
 	if a := c.attempts[id]; a != nil {
 		a.accepted = true
 		a.settled()
+		c.homeHas(a)
 		if a.due {
 			c.stop(a, a.dueWhy, fx)
 		}
@@ -212,12 +213,8 @@ func (c *core) refused(ev refusedEvent, fx *effects) {
 	if !handsBack(ev.err) { // not the task's fault: this site is in trouble
 		c.sickUntil = c.now.boot + int64(sickPause)
 	}
-	switch {
-	case a.Home && errors.Is(ev.err, executor.ErrUnfit):
-		c.hasEnded(ev.id, executor.Result{Cause: executor.NoStart, Detail: ev.err.Error()}, fx)
-		return
-	case a.Home:
-		c.homeAgain(a, fx)
+	if a.Home {
+		c.homeBack(a, ev.err, fx)
 		return
 	}
 	ref, err := attemptRef(ev.id)

@@ -51,8 +51,11 @@ func (c *core) recoverHome(j *Journal) error {
 	}
 	err = j.each(bucketTasks, c.recoverTask)
 	for _, num := range c.home.order {
-		if c.home.jobs[num].ended() {
+		switch job := c.home.jobs[num]; {
+		case job.ended():
 			c.home.ended = append(c.home.ended, num)
+		case !job.untouched() && !job.everRan():
+			c.home.unsure[num] = true
 		}
 	}
 	return err
@@ -118,7 +121,9 @@ func (c *core) recoverAttempts(j *Journal, found map[string][]executor.State, fx
 		switch {
 		case !ok:
 			c.hasEnded(a.ID, executor.Result{Cause: executor.Vanished, Detail: "lost with the broker's machine"}, fx)
-		case h.state.Ended != nil:
+		case h.state.Ended == nil:
+			c.homeHas(a)
+		default:
 			c.hasEnded(a.ID, *h.state.Ended, fx)
 		}
 		return nil

@@ -48,6 +48,9 @@ type rigSite struct {
 	answers []Answer
 	fence   int64 // as last told to the handler
 	refuse  error // what the handler says to every start, nil = it starts
+	// hold: the handler answers starts later; asked are those.
+	hold  bool
+	asked []startEffect
 }
 
 // errSick is a handler's trouble that no task is to blame for.
@@ -206,6 +209,10 @@ func (s *rigSite) perform(fx *effects) {
 	}
 	if fx.register != nil {
 		s.register(fx.register.held, fx.register.lost)
+	}
+	if s.hold {
+		s.asked = append(s.asked, fx.starts...)
+		return
 	}
 	if s.refuse != nil {
 		for _, st := range fx.starts {

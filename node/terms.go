@@ -110,6 +110,7 @@ func (m machine) takes(image bool) bool { return runsOf(m.Machine).Takes(image) 
 // means to read both: that is done once for all that stand together.
 type suitor struct {
 	js     *fsm.JobSpec
+	but    []refusal  // of handlers that are not asked
 	labels fsm.Labels // of the last machine that was asked
 	asked  bool
 	admits bool // if asked: what the job says of labels
@@ -119,6 +120,11 @@ type suitor struct {
 func (q *suitor) at(m machine) bool {
 	if !m.takes(q.js.Image) || m.limited && m.slots == 0 {
 		return false
+	}
+	for i := range q.but {
+		if q.but[i].handler == m.handler {
+			return false
+		}
 	}
 	if !q.asked || q.labels != m.labels {
 		q.labels, q.asked, q.admits = m.labels, true, q.js.Admits(m.labels)

@@ -1,0 +1,167 @@
+package node
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/fsm"
+)
+
+var errForbidden = fmt.Errorf("%w: image evil is not among those that this site allows", executor.ErrUnfit)
+
+// pickyRig is a federation of which the first site runs images, and refuses those of
+// the tests.
+func pickyRig(t *testing.T, cores ...int64) *rig {
+	t.Helper()
+	r := newRig(t, fsm.DefaultParams(), cores...)
+	for _, s := range r.sites {
+		s.equip(executor.RunsBoth)
+	}
+	r.settle()
+	r.sites[0].refuse = errForbidden
+	return r
+}
+
+// A site that refuses its own users' image gives the job to the federation, where
+// another site may run it.
+func TestRefusedAtHomeRunsElsewhere(t *testing.T) {
+	for _, count := range []int{1, 2} {
+		r := pickyRig(t, 2, 2)
+		a, b := r.sites[0], r.sites[1]
+		i := a.submit(fmt.Sprintf(`{"image":"evil","count":%d}`, count), "")
+		r.settle()
+		if got := a.answers[i]; got.Err != nil || got.ID.String() != "a.1" {
+			t.Fatalf("%+v", got)
+		}
+		if len(b.running) != count || len(a.core.home.jobs) != 0 || len(a.core.home.unsure) != 0 {
+			t.Fatalf("%d of %d run at b; at home: %v %v", len(b.running), count, a.core.home.jobs, a.core.home.unsure)
+		}
+		for id := range b.running {
+			b.finish(id, 0)
+		}
+		r.settle()
+		if v := r.job("a.1"); v.State != fsm.TaskSucceeded {
+			t.Errorf("%s: %s", v.State, v.Reason)
+		}
+	}
+}
+
+// Nobody else could run it: it fails at once, and says why.
+func TestRefusedAtHomeAndNowhereElse(t *testing.T) {
+	for spec, want := range map[string]string{
+		`{"image":"evil","count":2}`:                                                errForbidden.Error() + "; no other site could run it",
+		`{"image":"evil","sites":{"only":["a"]}}`:                                   errForbidden.Error() + "; no other site could run it",
+		`{"image":"evil","sites":{"not":["b","x"]},"retry":{"max_attempts":9}}`:     errForbidden.Error() + "; no other site could run it",
+		`{"image":"evil","sites":{"only":["a","c"]},"retry":{"max_attempts":1000}}`: errForbidden.Error() + "; no other site could run it",
+	} {
+		r := pickyRig(t, 2, 2)
+		a, b := r.sites[0], r.sites[1]
+		if strings.Contains(spec, "count") {
+			b.equip(executor.RunsCommands)
+			r.settle()
+		}
+		a.submit(spec, "")
+		r.settle()
+		j, ok := a.core.ownJob(1)
+		if !ok || j.State != "failed" || j.Reason != want || len(b.history) != 0 || len(a.core.home.waiting) != 0 {
+			t.Errorf("%s: %s %q; b started %v", spec, j.State, j.Reason, b.history)
+		}
+	}
+}
+
+// Another handler of the site takes it: it stays at home.
+func TestRefusedByOneHandler(t *testing.T) {
+	r := pickyRig(t, 1, 1)
+	a, b := r.sites[0], r.sites[1]
+	a.core.guards["other"] = guard{watchdog: true}
+	a.turn(capacityEvent{"other", []executor.Machine{{
+		Name: "z", Runs: executor.RunsImages, Resources: executor.Resources{MilliCPU: 1000, MemMiB: 1024},
+	}}})
+	r.settle()
+	a.hold = true
+	a.submit(`{"image":"evil","sites":{"not":["b"]}}`, "")
+	if len(a.asked) != 1 || a.asked[0].handler != "local" {
+		t.Fatalf("asked: %v", a.asked)
+	}
+	a.turn(refusedEvent{a.asked[0].id, errForbidden})
+	if len(a.asked) != 2 || a.asked[1].handler != "other" || a.asked[1].id.Attempt != 2 {
+		t.Fatalf("asked: %v", a.asked)
+	}
+	a.turn(acceptedEvent{a.asked[1].id}, startedEvent{a.asked[1].id})
+	if j, _ := a.core.ownJob(1); j.State != "running" || len(a.core.home.unsure) != 0 || len(b.history) != 0 {
+		t.Errorf("%s, unsure %v", j.State, a.core.home.unsure)
+	}
+}
+
+// A job of which some tasks run here is no job for the federation: the refused one
+// fails, whichever answer comes first.
+func TestRefusedInPart(t *testing.T) {
+	for _, first := range []string{"taken", "refused"} {
+		r := pickyRig(t, 2, 2)
+		a, b := r.sites[0], r.sites[1]
+		a.hold = true
+		a.submit(`{"image":"evil","count":2}`, "")
+		taken, refused := event(acceptedEvent{a.asked[0].id}), event(refusedEvent{a.asked[1].id, errForbidden})
+		if first == "taken" {
+			a.turn(taken)
+			a.turn(refused)
+		} else {
+			a.turn(refused)
+			a.turn(taken)
+		}
+		r.settle()
+		if task := a.core.home.jobs[1].Tasks[1]; task.State != fsm.TaskFailed || task.Reason != errForbidden.Error() {
+			t.Errorf("%s first: %s %q", first, task.State, task.Reason)
+		}
+		if len(b.history) != 0 || len(a.core.home.waiting) != 0 {
+			t.Errorf("%s first: b started %v, %v wait", first, b.history, a.core.home.waiting)
+		}
+	}
+}
+
+// As long as a job may still be published, the state must not be told that its
+// number is settled: it would take the job for one that has ended long ago.
+func TestRefusedLateIsStillTaken(t *testing.T) {
+	r := pickyRig(t, 2, 2)
+	a, b := r.sites[0], r.sites[1]
+	a.hold = true
+	a.submit(`{"image":"evil"}`, "")
+	a.submit(`{"image":"good","count":4,"sites":{"only":["b"]}}`, "") // to the federation
+	r.settle()
+	a.turn(refusedEvent{a.asked[0].id, errForbidden})
+	r.settle()
+	for id := range b.running {
+		b.finish(id, 0)
+	}
+	r.settle()
+	if v := r.job("a.1"); v.State != fsm.Queued && v.State != fsm.Running {
+		t.Errorf("%s: %s", v.State, v.Reason)
+	}
+}
+
+// A site alone keeps a refused job, over a restart too, until there is a federation
+// to give it to.
+func TestRefusedAlone(t *testing.T) {
+	r := pickyRig(t, 2, 2)
+	a, b := r.sites[0], r.sites[1]
+	a.reopen()
+	a.submit(`{"image":"evil"}`, "")
+	w, ok := a.core.homeWhy(1)
+	if j, _ := a.core.ownJob(1); !ok || j.State != "queued" || j.Reason != errForbidden.Error() || !strings.HasPrefix(w.Summary, "its own site does not run it: ") {
+		t.Fatalf("%s %q: %q", j.State, j.Reason, w.Summary)
+	}
+	held, lost := a.reopen()
+	if !a.core.home.unsure[1] {
+		t.Fatal("a job that may be published is settled")
+	}
+	a.turn(tickEvent{})
+	a.register(held, lost)
+	a.lease(time.Hour)
+	r.settle()
+	if id := b.only(); id.Job != "a.1" {
+		t.Errorf("%s runs at b", id)
+	}
+}

@@ -29,7 +29,7 @@ type KubeConfig struct {
 	Mounts         []string      `koanf:"mounts" doc:"folders of the nodes for every task, as /from:/to or /from:/to:ro"`
 	GPU            string        `koanf:"gpu" doc:"the nodes' resource that counts as gpu"`
 	StartLimit     time.Duration `koanf:"start_limit" doc:"how long a task may take until it runs: to find room, to fetch its image"`
-	ControlLag     time.Duration `koanf:"control_lag" doc:"how late at most Kubernetes' controllers look at a new Job"`
+	ControlLag     time.Duration `koanf:"control_lag" doc:"how long Kubernetes' controllers may take to make the pod of another site's task; later it is handed back"`
 	NodeLag        time.Duration `koanf:"node_lag" doc:"how late at most a kubelet ends what is over its deadline, steps of its clock included"`
 	JobTTL         time.Duration `koanf:"job_ttl" doc:"how long Kubernetes keeps the Job of an ended task whose broker stays away"`
 }

@@ -74,6 +74,7 @@ func (h *Handler) adoptOne(name string) error {
 	h.byJob[w.job] = w
 	h.book.Enter(w)
 	if err != nil { // it has not ended
+		_ = readJSON(filepath.Join(dir, letFile), &w.let) // without it none was, but for a power failure
 		if readJSON(filepath.Join(dir, beganFile), &w.began) == nil {
 			close(w.running)
 		}

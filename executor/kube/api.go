@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -162,6 +163,15 @@ func (a *api) removeJob(ctx context.Context, name string) error {
 func (a *api) removePod(ctx context.Context, name string) error {
 	return a.call(ctx, func(ctx context.Context) error {
 		return a.core.Delete().Namespace(a.namespace).Resource("pods").Name(name).Body(&metav1.DeleteOptions{}).Do(ctx).Error()
+	})
+}
+
+// ungate has the scheduler see a pod; the server, too, gives up after the timeout.
+func (a *api) ungate(ctx context.Context, name string) error {
+	const patch = `{"spec":{"schedulingGates":[{"$patch":"delete","name":"` + gate + `"}]}}`
+	return a.call(ctx, func(ctx context.Context) error {
+		return a.core.Patch(types.StrategicMergePatchType).Namespace(a.namespace).Resource("pods").Name(name).
+			Timeout(a.timeout).MaxRetries(0).Body([]byte(patch)).Do(ctx).Error()
 	})
 }
 

@@ -39,7 +39,8 @@ type work struct {
 	pod        *podView  // the latest seen; it may be gone
 	patience   time.Time // until when an output that cannot be had is asked for
 	noOutput   string    // why it could not be had
-	unclear    string    // what the API server said last when it did not say whether the Job was made
+	unclear    string    // what the API server said last when it did not say whether the Job was made, or its pod let go
+	let        string    // the pod that was let go, or is being: see gate; "" = none
 }
 
 // kept is an attempt's result, as it is in its folder.
@@ -168,6 +169,7 @@ func (h *Handler) isEnded(w *work) bool {
 // Files of an attempt's folder.
 const (
 	taskFile  = "task"
+	letFile   = "let"
 	beganFile = "began"
 	endFile   = "end"
 )

@@ -226,6 +226,7 @@ func (o *benched) bareJob(b *testing.B) *batchv1.Job {
 	if err != nil {
 		b.Error(err)
 	}
+	j.Spec.Template.Spec.SchedulingGates = nil // nobody would let it go
 	j.Name, j.Labels, j.Spec.Template.Labels = fmt.Sprintf("bare-%d", o.next), map[string]string{"bare": "yes"}, nil
 	return j
 }

@@ -62,8 +62,9 @@ type Config struct {
 	PlaceWait time.Duration
 	// CallTimeout bounds each call of the API; 0 = 10 s.
 	CallTimeout time.Duration
-	// ControlLag is how late at most Kubernetes' controllers look at a new Job, a
-	// call's time included, and NodeLag how late a kubelet ends what is over its
+	// ControlLag is how long after its start another site's task may still be let go:
+	// Kubernetes' controllers have looked at its Job by then, and it is two calls' time
+	// at least. NodeLag is how late a kubelet ends what is over its
 	// deadline, steps of its clock included; 0 = 1 m and 15 s. See Handler.Bound.
 	ControlLag, NodeLag time.Duration
 	// JobTTL is how long Kubernetes keeps the Job of a task that ended while its
@@ -112,8 +113,8 @@ func (c Config) Validate() error {
 			return fmt.Errorf("kube: %s is %s: must be 0 for the default, or up to a year", d.name, d.is)
 		}
 	}
-	if lag, call := c.withDefaults().ControlLag, c.withDefaults().CallTimeout; lag < call {
-		return fmt.Errorf("kube: control lag %s is shorter than call timeout %s: a Job may come to be that late", lag, call)
+	if lag, call := c.withDefaults().ControlLag, c.withDefaults().CallTimeout; lag < 2*call {
+		return fmt.Errorf("kube: control lag %s is shorter than call timeout %s twice: a Job may come to be, and its pod be let go, that late", lag, call)
 	}
 	return errors.Join(c.validateNames(), c.validatePods())
 }

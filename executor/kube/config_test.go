@@ -49,7 +49,7 @@ func TestConfig(t *testing.T) {
 		"gpu \"a b\"":             func(c *Config) { c.GPUResource = "a b" },
 		"image pattern":           func(c *Config) { c.Images = books.Images{"a b"} },
 		"start limit":             func(c *Config) { c.StartLimit = -time.Second },
-		"control lag":             func(c *Config) { c.ControlLag, c.CallTimeout = time.Second, 2*time.Second },
+		"control lag":             func(c *Config) { c.ControlLag, c.CallTimeout = 3*time.Second, 2*time.Second },
 		"at most 100":             func(c *Config) { c.Mounts = make([]string, 101) },
 	} {
 		c := good(t)

@@ -43,7 +43,7 @@ func realConfig(t *testing.T, c *cluster.Cluster) kube.Config {
 	cfg := config(t, c)
 	cfg.Threshold, cfg.PrivateDir, cfg.LogWait = -1, true, 0
 	cfg.Mounts = []string{os.TempDir() + ":" + os.TempDir()} //nolint:usetesting // all of the tests' folders are below it
-	cfg.StartLimit, cfg.ControlLag, cfg.CallTimeout, cfg.NodeLag = 12*time.Second, 5*time.Second, 5*time.Second, 10*time.Second
+	cfg.StartLimit, cfg.ControlLag, cfg.CallTimeout, cfg.NodeLag = 12*time.Second, 10*time.Second, 5*time.Second, 10*time.Second
 	cfg.Grace = time.Second
 	return cfg
 }

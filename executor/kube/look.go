@@ -24,11 +24,17 @@ func (h *Handler) look(ctx context.Context, w *work, v *jobView, pod *podView) (
 	} else {
 		pod = w.pod // its last words
 	}
-	made, seen := w.made, w.seen
+	if pod != nil && !pod.gated && w.let == "" { // by others, or a server that knows no gates
+		w.let = pod.name
+	}
+	made, seen, k, harmless := w.made, w.seen, w.kill, w.cannotRun()
 	h.mu.Unlock()
+	if harmless {
+		return 0, h.settle(w, k.unstarted(), [2]int64{})
+	}
 	there := h.podOf(w.job) != nil
 	switch {
-	case pod != nil && (pod.over || pod.podState.ended != nil || !there):
+	case pod != nil && (pod.over || pod.podState.ended != nil || !there || pod.deleting && pod.node == ""):
 		return h.settlePod(ctx, w, v, pod)
 	case pod == nil && v == nil && !made:
 		return h.makeAgain(ctx, w)
@@ -75,19 +81,24 @@ func (h *Handler) outOfSight(w *work, pod *podView) string {
 func (h *Handler) steer(ctx context.Context, w *work, pod *podView) (time.Duration, error) {
 	again := h.decide(w, pod)
 	h.mu.Lock()
-	k, due := w.kill, time.Since(w.asked) > askEach
+	k, due, harmless := w.kill, time.Since(w.asked) > askEach, w.cannotRun()
 	h.mu.Unlock()
-	if k == nil {
+	var err error
+	switch {
+	case k == nil && pod != nil && pod.gated:
+		err = h.letGo(ctx, w, pod)
+		h.tell(w, pod)
+		return again, err
+	case k == nil:
 		h.tell(w, pod)
 		return again, nil
-	}
-	if !due {
+	case harmless:
+		return 0, h.settle(w, k.unstarted(), [2]int64{})
+	case !due:
 		return askEach, nil
-	}
-	var err error
-	if pod != nil {
+	case pod != nil:
 		err = h.api.removePod(ctx, pod.name)
-	} else {
+	default:
 		err = h.api.removeJob(ctx, w.job)
 	}
 	if err = h.answered(ignoreMissing(err)); err != nil {
@@ -125,6 +136,8 @@ func (h *Handler) decide(w *work, pod *podView) (again time.Duration) {
 // waits says what a start waits for. REQUIRES: h.mu held.
 func (w *work) waits(pod *podView) string {
 	switch {
+	case pod != nil && pod.gated && w.unclear != "":
+		return "waiting for the API server to let its pod go: " + w.unclear
 	case pod != nil:
 		return pod.waitsFor(pod.node)
 	case !w.made && w.unclear != "":
@@ -221,7 +234,18 @@ func (h *Handler) missing(ctx context.Context, w *work, seen bool) (time.Duratio
 	case seen:
 		return 0, h.settle(w, lost("its Job was deleted from outside"), [2]int64{})
 	}
-	return 0, h.settle(w, vanished("its Job is not there"), [2]int64{})
+	return 0, h.settle(w, h.unmade(w, "its Job is not there"), [2]int64{})
+}
+
+// unmade is the end of an attempt whose Job is not there. An earlier life of the broker may have
+// let a pod of it go, for all that is known.
+func (h *Handler) unmade(w *work, why string) executor.Result {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if w.adopted {
+		return vanished("not started: " + why)
+	}
+	return lost("not started: " + why)
 }
 
 // hasPod asks the API server itself: the watch of pods may be behind that of Jobs.
@@ -302,7 +326,7 @@ func (h *Handler) makeAgain(ctx context.Context, w *work) (time.Duration, error)
 		if k == nil {
 			k = &kill{why: "the API server does not say whether its Job was made: " + unclear}
 		}
-		return 0, h.settle(w, vanished("not started: "+k.why), [2]int64{})
+		return 0, h.settle(w, h.unmade(w, k.why), [2]int64{})
 	}
 	err := h.create(ctx, w)
 	switch refused := (*refusal)(nil); {
@@ -312,8 +336,8 @@ func (h *Handler) makeAgain(ctx context.Context, w *work) (time.Duration, error)
 		h.mu.Unlock()
 		return unseen, nil
 	case errors.As(err, &refused), errors.Is(err, executor.ErrLate):
-		// What was asked for before may come to be all the same.
-		return 0, h.settle(w, vanished(inLine("not started: "+err.Error())), [2]int64{})
+		// What was asked for before may come to be all the same, and is removed then.
+		return 0, h.settle(w, lost(inLine("not started: "+err.Error())), [2]int64{})
 	}
 	h.isUnclear(w, err)
 	h.tell(w, nil)

@@ -42,11 +42,11 @@ func status(code int, reason metav1.StatusReason) string {
 	return fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","code":%d,"reason":%q,"message":"no","details":{"retryAfterSeconds":1}}`, code, reason)
 }
 
-// attempt is one whose Job was made.
+// attempt is one whose Job was made and whose pod, p, was let go.
 func (h *Handler) attempt(t *testing.T, n uint32) *work {
 	t.Helper()
 	w := h.newWork(books.NewAttempt(executor.Task{ID: executor.ID{Job: "site-1.7", Task: n, Attempt: 1, Token: 1}, Machine: "kube/node-1", Image: "a"}))
-	w.made = true
+	w.made, w.let = true, "p"
 	if err := os.Mkdir(w.dir, 0o700); err != nil {
 		t.Fatal(err)
 	}

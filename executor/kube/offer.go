@@ -65,15 +65,17 @@ func unseat(at map[string]map[*podView]bool, key string, v *podView) {
 	}
 }
 
-// podOf is the pod of a Job, nil = none. There is one at most: another is never
-// made behind it.
-func (h *Handler) podOf(job string) *podView {
+// podOf is the pod of a Job, nil = none: the one that was let go, if there is
+// another. Kubernetes makes another seldom, and never behind the first one's end.
+func (h *Handler) podOf(job string) (pod *podView) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for v := range h.ofJob[job] {
-		return v
+		if pod == nil || pod.gated && (!v.gated || v.name < pod.name) {
+			pod = v
+		}
 	}
-	return nil
+	return pod
 }
 
 // others is what is requested on a node by all but our running attempts, for which

@@ -19,7 +19,7 @@ import (
 // Bound implements executor.Bounded. With D the active deadline of the Job and of
 // its pod, StartLimit + timeout, and nobody here to help:
 //
-//	Job known to its controller       ≤ Start + ControlLag
+//	pod let go, by this handler       ≤ Start + ControlLag
 //	pod given up if it does not run   ≤ that + D      by the Job's deadline
 //	task told to end                  ≤ that + D      by the pod's, which its kubelet counts from its own start
 //	dead                              ≤ that + grace + NodeLag

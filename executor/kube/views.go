@@ -58,8 +58,8 @@ type podView struct {
 
 // podState is what is known of a pod of ours.
 type podState struct {
-	phase    corev1.PodPhase
-	deleting bool
+	phase           corev1.PodPhase
+	deleting, gated bool
 	// reason and message are the pod's; unplaced is the scheduler's, disrupted that
 	// of whoever ends it.
 	reason, message, unplaced, disrupted string
@@ -83,7 +83,7 @@ func (h *Handler) readPod(o runtime.Object) *podView {
 		return v
 	}
 	v.job = p.Labels[labelOfJob]
-	v.podState = &podState{phase: p.Status.Phase, deleting: p.DeletionTimestamp != nil, reason: p.Status.Reason, message: p.Status.Message}
+	v.podState = &podState{phase: p.Status.Phase, deleting: p.DeletionTimestamp != nil, gated: isGated(p), reason: p.Status.Reason, message: p.Status.Message}
 	for _, c := range p.Status.Conditions {
 		switch {
 		case c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable:

@@ -85,12 +85,19 @@ func (p *specParser) document() error {
 	return nil
 }
 
-// fieldNames by nesting; a field's bit in seen is its place here.
+// Names of fields by nesting; a field's bit in seen is its place here.
 var (
-	jobFields      = []string{"name", "command", "image", "env", "count", "timeout", "resources", "retry", "priority", "labels", "sites", "selectors"}
-	resourceFields = []string{"cpu", "memory", "gpu"}
-	retryFields    = []string{"max_attempts", "on_loss"}
-	siteFields     = []string{"only", "not"}
+	jobFields      = [...]string{"name", "command", "image", "env", "count", "timeout", "resources", "retry", "priority", "labels", "sites", "selectors"}
+	resourceFields = [...]string{"cpu", "memory", "gpu"}
+	retryFields    = [...]string{"max_attempts", "on_loss"}
+	siteFields     = [...]string{"only", "not"}
+)
+
+// The first bits in seen of what is nested.
+const (
+	resourceBits = len(jobFields)
+	retryBits    = resourceBits + len(resourceFields)
+	siteBits     = retryBits + len(retryFields)
 )
 
 // known notes that a field stands in its object: once, and only if it is one
@@ -109,7 +116,7 @@ func (p *specParser) known(names []string, first int, prefix, key string) error 
 
 // field reads one top-level field's value.
 func (p *specParser) field(key string) error {
-	if err := p.known(jobFields, 0, "", key); err != nil {
+	if err := p.known(jobFields[:], 0, "", key); err != nil {
 		return err
 	}
 	s := &p.spec
@@ -142,7 +149,7 @@ func (p *specParser) field(key string) error {
 }
 
 func (p *specParser) resource(key string) error {
-	if err := p.known(resourceFields, 12, "resources.", key); err != nil {
+	if err := p.known(resourceFields[:], resourceBits, "resources.", key); err != nil {
 		return err
 	}
 	r := &p.spec.Resources
@@ -157,7 +164,7 @@ func (p *specParser) resource(key string) error {
 }
 
 func (p *specParser) retry(key string) error {
-	if err := p.known(retryFields, 15, "retry.", key); err != nil {
+	if err := p.known(retryFields[:], retryBits, "retry.", key); err != nil {
 		return err
 	}
 	if key == "on_loss" {
@@ -167,7 +174,7 @@ func (p *specParser) retry(key string) error {
 }
 
 func (p *specParser) site(key string) error {
-	if err := p.known(siteFields, 17, "sites.", key); err != nil {
+	if err := p.known(siteFields[:], siteBits, "sites.", key); err != nil {
 		return err
 	}
 	if key == "only" {

@@ -8,43 +8,24 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/books"
 	"github.com/cloudshare/cloudshare/executor/container/box"
 )
 
-// maxFirstLook is how long Adopt waits for the engine's first answer.
-const maxFirstLook = 5 * time.Second
-
 // Adopt implements executor.Handler: attempts are found by their folders, so it
 // needs no engine. One whose end is not told is taken for running until the
 // engine says what it knows.
 func (h *Handler) Adopt(ctx context.Context) ([]executor.State, error) {
-	dirs, err := os.ReadDir(h.path("attempts"))
-	if err != nil {
-		return nil, fmt.Errorf("adopt: %w", err)
-	}
-	for _, d := range dirs {
-		if err = ctx.Err(); err != nil {
-			return nil, fmt.Errorf("adopt: %w", err)
-		}
-		if err = h.adoptOne(d.Name()); err != nil {
-			return nil, fmt.Errorf("adopt attempt %s: %w", d.Name(), err)
-		}
+	if err := books.EachFolder(ctx, h.path("attempts"), "attempt", h.adoptOne); err != nil {
+		return nil, err
 	}
 	states, err := h.adoptedAll()
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case <-h.looked:
-	case <-ctx.Done():
-		return nil, fmt.Errorf("adopt: %w", ctx.Err())
-	case <-time.After(maxFirstLook):
-	}
-	return states, nil
+	return states, books.FirstLook(ctx, h.looked)
 }
 
 // adoptedAll opens the handler for Start, and attends to what runs.

@@ -3,13 +3,10 @@ package container
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -23,7 +20,7 @@ import (
 type Handler struct {
 	cfg      Config
 	mounts   []engine.Mount
-	id       string // of Dir: which containers are ours
+	id       string // of Dir: which containers are ours, and not another broker's on the engine
 	engine   *engine.Client
 	desk     *books.Desk
 	attempts *books.Attempts[*work]
@@ -85,7 +82,7 @@ func (h *Handler) takeDir() (err error) {
 			h.desk.Close()
 		}
 	}()
-	if h.id, err = h.identity(); err != nil {
+	if h.id, err = books.Identity(h.cfg.Dir); err != nil {
 		return err
 	}
 	if err = installProgram(h.cfg.Executable, h.path("run", box.Program)); err != nil {
@@ -97,21 +94,6 @@ func (h *Handler) takeDir() (err error) {
 // path is one below Dir.
 func (h *Handler) path(parts ...string) string {
 	return filepath.Join(append([]string{h.cfg.Dir}, parts...)...)
-}
-
-// identity is made once for a directory: two brokers on one engine must not take
-// each other's containers for their own, whatever their paths are.
-func (h *Handler) identity() (string, error) {
-	b, err := os.ReadFile(h.path("id"))
-	if id := strings.TrimSpace(string(b)); err == nil && len(id) == 16 && books.ValidName(id) {
-		return id, nil
-	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return "", err
-	}
-	id := rand.Text()
-	id = hex.EncodeToString([]byte(id))[:16]
-	return id, os.WriteFile(h.path("id"), []byte(id+"\n"), 0o600)
 }
 
 // Name implements executor.Handler.

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -16,24 +15,12 @@ import (
 	"github.com/cloudshare/cloudshare/executor/books"
 )
 
-// maxFirstLook is how long Adopt waits for the cluster's first answer.
-const maxFirstLook = 5 * time.Second
-
 // Adopt implements executor.Handler: attempts are found by their folders, so it
 // needs no cluster. One without an end is taken for running until the cluster says
 // what it knows; Jobs of ours without a folder are removed.
 func (h *Handler) Adopt(ctx context.Context) ([]executor.State, error) {
-	dirs, err := os.ReadDir(h.path("attempts"))
-	if err != nil {
-		return nil, fmt.Errorf("adopt: %w", err)
-	}
-	for _, d := range dirs {
-		if err = ctx.Err(); err != nil {
-			return nil, fmt.Errorf("adopt: %w", err)
-		}
-		if err = h.adoptOne(d.Name()); err != nil {
-			return nil, fmt.Errorf("adopt attempt %s: %w", d.Name(), err)
-		}
+	if err := books.EachFolder(ctx, h.path("attempts"), "attempt", h.adoptOne); err != nil {
+		return nil, err
 	}
 	h.mu.Lock()
 	states, err := h.book.Adopted()
@@ -42,13 +29,7 @@ func (h *Handler) Adopt(ctx context.Context) ([]executor.State, error) {
 		return nil, err
 	}
 	h.listen()
-	select {
-	case <-h.looked:
-	case <-ctx.Done():
-		return nil, fmt.Errorf("adopt: %w", ctx.Err())
-	case <-time.After(maxFirstLook):
-	}
-	return states, nil
+	return states, books.FirstLook(ctx, h.looked)
 }
 
 // adoptOne reads an attempt's folder.

@@ -2,17 +2,13 @@ package kube
 
 import (
 	"context"
-	"crypto/rand"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/util/workqueue"
 
@@ -24,7 +20,7 @@ import (
 type Handler struct {
 	cfg Config
 	api *api
-	id  string // of Dir: which Jobs are ours
+	id  string // of Dir: which Jobs are ours, and not another broker's in the namespace
 	// nodesWith and tolerate are cfg's, as Kubernetes takes them.
 	nodesWith map[string]string
 	tolerate  []corev1.Toleration
@@ -100,14 +96,10 @@ func (h *Handler) takeDir() (err error) {
 	if err = os.MkdirAll(h.path("attempts"), 0o700); err != nil {
 		return err
 	}
-	if h.lock, err = os.OpenFile(h.path("lock"), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+	if h.lock, err = books.Lock(h.cfg.Dir); err != nil {
 		return err
 	}
-	if err = unix.Flock(int(h.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		h.lock.Close()
-		return books.ErrInUse
-	}
-	if h.id, err = h.identity(); err != nil {
+	if h.id, err = books.Identity(h.cfg.Dir); err != nil {
 		h.lock.Close()
 	}
 	return err
@@ -116,20 +108,6 @@ func (h *Handler) takeDir() (err error) {
 // path is one below Dir.
 func (h *Handler) path(parts ...string) string {
 	return filepath.Join(append([]string{h.cfg.Dir}, parts...)...)
-}
-
-// identity is made once for a directory: two brokers in one namespace must not
-// take each other's Jobs for their own.
-func (h *Handler) identity() (string, error) {
-	b, err := os.ReadFile(h.path("id"))
-	if id := strings.TrimSpace(string(b)); err == nil && len(id) == 16 && isName(id) {
-		return id, nil
-	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return "", err
-	}
-	id := strings.ToLower(rand.Text())[:16]
-	return id, writeSynced(h.path("id"), []byte(id+"\n"))
 }
 
 // listen starts to watch the cluster and to look at Jobs.

@@ -88,7 +88,7 @@ func TestNames(t *testing.T) {
 			Task: rapid.Uint32().Draw(t, "task"), Attempt: rapid.Uint32().Draw(t, "attempt"), Token: rapid.Uint64().Draw(t, "token"),
 		}
 		name := jobName("home", id)
-		if len(name) > maxLabel-6 || !isName(name) {
+		if len(name) > maxLabel-6 || len(validation.IsDNS1123Label(name)) > 0 {
 			t.Fatalf("%s: name %q", id, name)
 		}
 		if other, twice := seen[name]; twice && other != id {

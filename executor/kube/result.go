@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/sys/unix"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
@@ -235,6 +234,3 @@ func (s *podState) waitsFor(node string) string {
 	}
 	return inLine(s.waiting + ": " + s.what)
 }
-
-// isName says that a name can be a Job's label.
-func isName(name string) bool { return len(validation.IsDNS1123Label(name)) == 0 }

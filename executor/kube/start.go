@@ -266,27 +266,10 @@ func (h *Handler) writeTask(w *work) error {
 	if err != nil {
 		return err
 	}
-	if err = writeSynced(filepath.Join(w.dir, taskFile), b); err != nil {
+	if err = books.WriteSynced(filepath.Join(w.dir, taskFile), b); err != nil {
 		return err
 	}
-	return syncFile(filepath.Dir(w.dir))
-}
-
-// writeSynced writes a new file, and its name into its folder, for good.
-func writeSynced(path string, b []byte) error {
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		return err
-	}
-	return errors.Join(syncFile(path), syncFile(filepath.Dir(path)))
-}
-
-// syncFile has a file's content, or a folder's names, on the disk.
-func syncFile(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
+	return books.Sync(filepath.Dir(w.dir))
 }
 
 // memo is what an attempt's folder says of it.

@@ -3,7 +3,6 @@ package local
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,17 +17,8 @@ import (
 // Adopt implements executor.Handler: it reads every slot's journal. A slot
 // whose journal is locked has a living supervisor.
 func (h *Handler) Adopt(ctx context.Context) ([]executor.State, error) {
-	dirs, err := os.ReadDir(filepath.Join(h.cfg.Dir, "slots"))
-	if err != nil {
-		return nil, fmt.Errorf("adopt: %w", err)
-	}
-	for _, d := range dirs {
-		if err = ctx.Err(); err != nil {
-			return nil, fmt.Errorf("adopt: %w", err)
-		}
-		if err = h.adoptSlot(d.Name()); err != nil {
-			return nil, fmt.Errorf("adopt slot %s: %w", d.Name(), err)
-		}
+	if err := books.EachFolder(ctx, filepath.Join(h.cfg.Dir, "slots"), "slot", h.adoptSlot); err != nil {
+		return nil, err
 	}
 	h.sweepGroups()
 	h.mu.Lock()

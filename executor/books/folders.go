@@ -1,0 +1,80 @@
+package books
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// EachFolder is the beginning of a handler's Adopt: adopt is called with the name of
+// everything in dir, each of which is a what.
+func EachFolder(ctx context.Context, dir, what string, adopt func(name string) error) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("adopt: %w", err)
+	}
+	for _, e := range entries {
+		if err = ctx.Err(); err != nil {
+			return fmt.Errorf("adopt: %w", err)
+		}
+		if err = adopt(e.Name()); err != nil {
+			return fmt.Errorf("adopt %s %s: %w", what, e.Name(), err)
+		}
+	}
+	return nil
+}
+
+// maxFirstLook is how long Adopt waits for the first answer of what runs the tasks.
+const maxFirstLook = 5 * time.Second
+
+// FirstLook is the end of an Adopt that needs what runs the tasks no longer than it
+// answers: it waits a moment for looked to be closed.
+func FirstLook(ctx context.Context, looked <-chan struct{}) error {
+	select {
+	case <-looked:
+	case <-ctx.Done():
+		return fmt.Errorf("adopt: %w", ctx.Err())
+	case <-time.After(maxFirstLook):
+	}
+	return nil
+}
+
+var identityForm = regexp.MustCompile(`^[a-z0-9]{16}$`)
+
+// Identity tells what a handler has made elsewhere from what others have, whatever
+// their paths are. It is made once for a directory.
+func Identity(dir string) (string, error) {
+	path := filepath.Join(dir, "id")
+	b, err := os.ReadFile(path)
+	if id := strings.TrimSpace(string(b)); err == nil && identityForm.MatchString(id) {
+		return id, nil
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", err
+	}
+	id := strings.ToLower(rand.Text())[:16]
+	return id, WriteSynced(path, []byte(id+"\n"))
+}
+
+// WriteSynced writes a file, and its name into its folder, for good.
+func WriteSynced(path string, b []byte) error {
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		return err
+	}
+	return errors.Join(Sync(path), Sync(filepath.Dir(path)))
+}
+
+// Sync has a file's content, or a folder's names, on the disk.
+func Sync(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

@@ -1,0 +1,71 @@
+package books
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestEachFolder: the first error ends it and names what it was of; so does the
+// caller's end.
+func TestEachFolder(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a", "b", "c"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var seen []string
+	broken := errors.New("broken")
+	err := EachFolder(t.Context(), dir, "slot", func(name string) error {
+		if seen = append(seen, name); name == "b" {
+			return broken
+		}
+		return nil
+	})
+	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "adopt slot b: ") || !slices.Equal(seen, []string{"a", "b"}) {
+		t.Errorf("got %v after %v", err, seen)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err = EachFolder(ctx, dir, "slot", func(string) error { return nil }); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	if err = FirstLook(ctx, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// TestIdentity: a folder keeps its own; a torn one is made anew, and two folders
+// have two.
+func TestIdentity(t *testing.T) {
+	one, other := t.TempDir(), t.TempDir()
+	identity := func(dir string) string {
+		t.Helper()
+		id, err := Identity(dir)
+		if err != nil || !identityForm.MatchString(id) {
+			t.Fatalf("got %q, %v", id, err)
+		}
+		return id
+	}
+	id := identity(one)
+	if again := identity(one); again != id || identity(other) == id {
+		t.Errorf("%s and %s of one folder, %s of another", id, again, identity(other))
+	}
+	if err := os.WriteFile(filepath.Join(one, "id"), []byte(id[:3]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if next := identity(one); next == id {
+		t.Errorf("a torn one is %s again", next)
+	}
+	if err := os.WriteFile(filepath.Join(other, "id"), []byte("0123456789abcdef\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if kept := identity(other); kept != "0123456789abcdef" {
+		t.Errorf("one of an earlier version became %s", kept)
+	}
+}

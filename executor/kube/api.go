@@ -41,7 +41,7 @@ type api struct {
 const (
 	// maxCalls under way at a time; watches and output that is followed are none.
 	maxCalls = 64
-	// serviceAccount is where a pod finds its own namespace.
+	// namespaceFile is where a pod finds its own namespace.
 	namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 	userAgent     = "cloudshare"
 )
@@ -179,10 +179,11 @@ func (a *api) ungate(ctx context.Context, name string) error {
 func (a *api) warnings(ctx context.Context, kind, name string) ([]corev1.Event, error) {
 	l := &corev1.EventList{}
 	which := fields.Set{"involvedObject.kind": kind, "involvedObject.name": name, "type": corev1.EventTypeWarning}
-	return l.Items, a.call(ctx, func(ctx context.Context) error {
+	err := a.call(ctx, func(ctx context.Context) error {
 		return a.core.Get().Namespace(a.namespace).Resource("events").
 			VersionedParams(&metav1.ListOptions{FieldSelector: which.String(), Limit: 20}, a.codec).Do(ctx).Into(l)
 	})
+	return l.Items, err
 }
 
 // output opens what a pod's task has written.

@@ -139,7 +139,7 @@ func (w *work) waits(pod *podView) string {
 	case pod != nil && pod.gated && w.unclear != "":
 		return "waiting for the API server to let its pod go: " + w.unclear
 	case pod != nil:
-		return pod.waitsFor(pod.node)
+		return pod.waitsFor()
 	case !w.made && w.unclear != "":
 		return "waiting for the API server to say whether its Job was made: " + w.unclear
 	}

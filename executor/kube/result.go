@@ -75,10 +75,8 @@ func (k *kill) unstarted() executor.Result {
 }
 
 func (k *kill) detail(t executor.Task) string {
-	switch k.cause {
-	case executor.TimedOut:
+	if k.cause == executor.TimedOut {
 		return fmt.Sprintf("killed: over its timeout of %s", t.Timeout)
-	case executor.Stopped, executor.Exited, executor.Fenced, executor.Vanished, executor.NoStart:
 	}
 	return "stopped: " + cmp.Or(k.why, "the broker asked for it")
 }
@@ -223,14 +221,14 @@ func isWrongImage(reason, message string) bool {
 }
 
 // waitsFor says what keeps a pod of ours from running, in one line.
-func (s *podState) waitsFor(node string) string {
+func (v *podView) waitsFor() string {
 	switch {
-	case node == "" && s.unplaced != "":
-		return inLine("waiting for a node: " + s.unplaced)
-	case node == "":
+	case v.node == "" && v.unplaced != "":
+		return inLine("waiting for a node: " + v.unplaced)
+	case v.node == "":
 		return "waiting for Kubernetes' scheduler"
-	case s.waiting == "" || s.waiting == "ContainerCreating" || s.waiting == "PodInitializing":
-		return "starting on node " + node
+	case v.waiting == "" || v.waiting == "ContainerCreating" || v.waiting == "PodInitializing":
+		return "starting on node " + v.node
 	}
-	return inLine(s.waiting + ": " + s.what)
+	return inLine(v.waiting + ": " + v.what)
 }

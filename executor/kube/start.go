@@ -156,7 +156,7 @@ func (h *Handler) giveUp(ctx context.Context, w *work) bool {
 	case pod == nil:
 		why = h.complaint(ctx, w)
 	case pod.node == "" && pod.unplaced != "":
-		why = pod.waitsFor("")
+		why = pod.waitsFor()
 	}
 	if why == "" {
 		return false // nobody says no: it goes on waiting, up to StartLimit

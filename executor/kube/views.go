@@ -69,7 +69,7 @@ type podState struct {
 	ended         *corev1.ContainerStateTerminated
 }
 
-// pod reads a pod as far as it matters here.
+// readPod reads a pod as far as it matters here.
 func (h *Handler) readPod(o runtime.Object) *podView {
 	p, ok := o.(*corev1.Pod)
 	if !ok {

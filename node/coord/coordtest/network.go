@@ -17,6 +17,8 @@ var ErrFault = errors.New("injected fault")
 type Network struct {
 	// Slow is the kind of connection that a lagging site is cut from; 0: none.
 	Slow relay.Kind
+	// Never is a kind of connection that nobody gets; 0: none.
+	Never relay.Kind
 
 	mu    sync.Mutex
 	addr  map[string]string // site → peer address
@@ -113,6 +115,9 @@ func (f *faulty) concerns(site string) bool {
 //
 // REQUIRES: n.mu held.
 func (n *Network) refused(f *faulty) bool {
+	if n.Never != 0 && f.kind == n.Never {
+		return true
+	}
 	for site := range n.cut {
 		if f.concerns(site) {
 			return true

@@ -59,6 +59,7 @@ func TestGarbageOnThePeerPort(t *testing.T) {
 		"foreign":         foreign.Encode(),
 		"version":         append([]byte("CSHR\x63"), make([]byte, 30)...),
 		"kind":            append([]byte("CSHR\x01\x09"), make([]byte, 30)...),
+		"feed":            relay.Preamble{Kind: relay.KindFeed, Group: c.fed, Site: "x"}.Encode(), // another backend's
 		"huge frame":      huge,
 		"unknown frame":   badFrame,
 		"raft garbage":    raftGarbage,

@@ -27,6 +27,7 @@ const (
 	KindRaft    Kind = 1 // raft's RPCs
 	KindForward Kind = 2 // calls to the lead
 	KindJoin    Kind = 3 // one question, one answer
+	KindFeed    Kind = 4 // entries from the lead, where a backend hands them out
 )
 
 // KindAt is where in the first bytes of a connection its kind stands.
@@ -79,7 +80,7 @@ func ReadPreamble(r io.Reader) (Preamble, error) {
 	if b[4] != protocolVersion {
 		return p, fmt.Errorf("%w: protocol version %d, this broker speaks %d", errPreamble, b[4], protocolVersion)
 	}
-	if p.Kind < KindRaft || p.Kind > KindJoin || b[22] > 63 {
+	if p.Kind < KindRaft || p.Kind > KindFeed || b[22] > 63 {
 		return p, fmt.Errorf("%w: kind %d", errPreamble, p.Kind)
 	}
 	site := make([]byte, b[22])
@@ -183,6 +184,10 @@ func (m *Mux) handle(raw net.Conn) {
 	if err == nil && p.Kind != KindJoin && (p.Group != ours || ours == [16]byte{}) {
 		err = fmt.Errorf("%w: federation %x, this one is %x", errPreamble, p.Group, ours)
 	}
+	handler := m.handler[p.Kind]
+	if err == nil && handler == nil {
+		err = fmt.Errorf("%w: kind %d is none of this backend's", errPreamble, p.Kind)
+	}
 	if err == nil && m.net.Accept != nil && !m.net.Accept(conn, p.Site) {
 		err = errPreamble
 	}
@@ -192,7 +197,7 @@ func (m *Mux) handle(raw net.Conn) {
 		return
 	}
 	_ = conn.SetDeadline(time.Time{})
-	m.handler[p.Kind](conn, p)
+	handler(conn, p)
 }
 
 // Refuse logs at most one line in LogEvery.

@@ -98,7 +98,7 @@ type cluster struct {
 	time  *timing
 	hooks Hooks
 
-	net coordtest.Network // Lag cuts a site off from the ensemble
+	net coordtest.Network // Lag cuts a site off from the ensemble and from feeds
 
 	mu   sync.Mutex
 	logs map[string]*Log
@@ -110,6 +110,7 @@ func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	c := &cluster{
 		t: t, dir: t.TempDir(), place: place(), fed: [16]byte{1}, time: quick(), logs: map[string]*Log{},
+		net: coordtest.Network{Slow: relay.KindFeed},
 	}
 	t.Cleanup(func() {
 		var wg sync.WaitGroup
@@ -219,6 +220,16 @@ func (c *cluster) LoseAnswer(site string) { c.net.LoseAnswer(site) }
 
 func TestConformance(t *testing.T) {
 	coordtest.Run(t, func(t *testing.T) coordtest.Cluster { return newCluster(t) })
+}
+
+// TestConformanceWithoutFeeds: members of a lead that hands nothing out follow by
+// watches.
+func TestConformanceWithoutFeeds(t *testing.T) {
+	coordtest.Run(t, func(t *testing.T) coordtest.Cluster {
+		c := newCluster(t)
+		c.net.Never = relay.KindFeed
+		return c
+	})
 }
 
 func TestState(t *testing.T) {

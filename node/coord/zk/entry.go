@@ -45,11 +45,15 @@ func encodeEntry(at time.Time, header, batch []byte) (data []byte, parts [][]byt
 		parts = append(parts, rest[:n])
 		rest = rest[n:]
 	}
-	here := batch
 	if len(parts) > 0 {
-		here = nil
+		return sealEntry(at, header, parts, nil), parts
 	}
-	data = make([]byte, 0, 32+len(header)+len(here))
+	return sealEntry(at, header, nil, batch), nil
+}
+
+// sealEntry writes an entry whose batch is here, or in parts.
+func sealEntry(at time.Time, header []byte, parts [][]byte, here []byte) []byte {
+	data := make([]byte, 0, 32+len(header)+len(here))
 	data = append(data, entryVersion)
 	data = binary.AppendUvarint(data, uint64(at.UnixMilli()))
 	data = binary.AppendUvarint(data, uint64(len(header)))
@@ -61,7 +65,7 @@ func encodeEntry(at time.Time, header, batch []byte) (data []byte, parts [][]byt
 	for _, p := range parts {
 		sum = crc32.Update(sum, castagnoli, p)
 	}
-	return binary.BigEndian.AppendUint32(data, sum), parts
+	return binary.BigEndian.AppendUint32(data, sum)
 }
 
 // decodeEntry reads a znode's data; the parts are still to be checked.

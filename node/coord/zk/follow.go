@@ -26,6 +26,8 @@ type reader struct {
 	// nothing is asked but its watch: each request counts, since all members ask
 	// while the lead appends.
 	tail, waited bool
+	// doubt: the feed was silent for long, so the tree is asked once.
+	doubt bool
 }
 
 // follow applies entries until ctx ends: its own from memory while this member
@@ -55,6 +57,7 @@ func (rd *reader) step(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.tell(f)
 	err = l.apply(n, &f.batch)
 	r.applied(n)
 	return err
@@ -69,12 +72,26 @@ func (l *Log) apply(n uint64, e *entry) error {
 	return nil
 }
 
-// read applies the entries from n on that are in the tree, or waits for n.
+// read applies the entries from n on that the lead has handed out or that are in
+// the tree, or waits for n.
 func (rd *reader) read(ctx context.Context, n uint64) error {
+	e, coming := rd.l.ear.take(n)
+	doubt := rd.doubt
+	rd.doubt = false
+	switch {
+	case e != nil:
+		rd.tail, rd.waited = false, false
+		return rd.l.apply(n, e)
+	case coming && !doubt && rd.l.reign.Load() == nil:
+		return rd.listen(ctx)
+	}
 	if rd.tail {
 		return rd.await(ctx, n)
 	}
 	applied, bytes, err := rd.readAhead(ctx, n)
+	if coming && applied > 0 {
+		rd.l.ear.hangUp() // it hangs, or is slower than the ensemble
+	}
 	if err != nil || applied > 0 {
 		rd.tail = rd.waited && err == nil && applied == 1
 		rd.waited = false
@@ -85,6 +102,23 @@ func (rd *reader) read(ctx context.Context, n uint64) error {
 	}
 	rd.ahead = 1
 	return rd.await(ctx, n)
+}
+
+// listen waits for the lead to hand the next entry out. It may hang, so after a while
+// the tree is asked.
+func (rd *reader) listen(ctx context.Context) error {
+	l := rd.l
+	news := l.reignNews.Wait()
+	look := time.NewTimer(l.t.poll)
+	defer look.Stop()
+	select {
+	case <-l.ear.news:
+	case <-news:
+	case <-look.C:
+		rd.doubt, rd.ahead = l.c.up.Load(), 1
+	case <-ctx.Done():
+	}
+	return nil
 }
 
 // advance applies some of what is there, without waiting; caught says that this
@@ -219,6 +253,7 @@ func (rd *reader) await(ctx context.Context, n uint64) error {
 	select {
 	case <-rd.w.fired:
 		rd.waited = true
+	case <-l.ear.news:
 	case <-changed:
 	case <-news:
 	case <-ctx.Done():

@@ -3,8 +3,9 @@
 //
 // A call goes to the lead as package relay says. The lead appends an entry as one
 // transaction: check that /lead is still of its version, check the entry before,
-// create log/NUMBER (append.go). Members follow by a watch on the next number
-// (follow.go). Who leads is decided by an ephemeral and fenced by the version of
+// create log/NUMBER (append.go), and hands it to the members once it is there
+// (feed.go, hear.go); those that are not handed it follow by a watch on the next
+// number (follow.go). Who leads is decided by an ephemeral and fenced by the version of
 // /lead (reign.go). The lead writes snapshots and trims (snapshot.go). tree.go has
 // all znodes, DESIGN.md the reasons. The package imports fsm and coord, never the
 // broker.
@@ -42,6 +43,8 @@ type Log struct {
 	mux     *relay.Mux
 	calls   *relay.Calls
 	machine machine
+	peers   *relay.Dialer
+	ear     ear
 	// sure is the connection (client.connects) on which this tree was seen last.
 	sure  atomic.Uint64
 	nonce string // of this Log, in its ephemerals: site/random

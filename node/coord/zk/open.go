@@ -23,7 +23,7 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 	}
 	l := &Log{
 		cfg: cfg, t: cfg.Profile.timing(), log: cfg.Logger, machine: machine{m: cfg.Machine}, nonce: cfg.Site + "/" + nonce(),
-		kick: make(chan struct{}, 1), changed: make(chan struct{}, 1), grown: make(chan struct{}, 1),
+		kick: make(chan struct{}, 1), changed: make(chan struct{}, 1), grown: make(chan struct{}, 1), ear: ear{news: make(chan struct{}, 1)},
 		failed: make(chan struct{}), closed: make(chan struct{}),
 	}
 	if cfg.timing != nil {
@@ -32,6 +32,7 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 	if l.cfg.net == nil {
 		l.cfg.net = &relay.Network{}
 	}
+	l.peers = &relay.Dialer{Net: l.cfg.net, Site: l.cfg.Site}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	if err := l.open(ctx); err != nil {
 		l.cancel()
@@ -323,7 +324,7 @@ func (l *Log) listen() error {
 func (l *Log) newCalls() *relay.Calls {
 	return relay.New(l.ctx, relay.Config{
 		Site: l.cfg.Site, Backend: backend{l}, Position: &l.machine.position, Mux: l.mux,
-		Dialer: &relay.Dialer{Net: l.cfg.net, Site: l.cfg.Site}, Timing: l.t.Timing,
+		Dialer: l.peers, Timing: l.t.Timing,
 		Hooks: relay.Hooks{Entry: l.cfg.Hooks.Entry, Forward: l.cfg.Hooks.Forward},
 		Ready: func() { coord.Signal(l.changed) },
 	}, l.line)
@@ -332,11 +333,12 @@ func (l *Log) newCalls() *relay.Calls {
 // start runs the goroutines.
 func (l *Log) start() {
 	l.mux.Handle(relay.KindForward, l.calls.Serve)
+	l.mux.Handle(relay.KindFeed, l.serveFeed)
 	l.mux.Handle(relay.KindRaft, refuse)
 	l.mux.Handle(relay.KindJoin, l.refuseJoin)
 	l.mux.Serve()
 	l.calls.Start()
-	for _, run := range []func(context.Context){l.watchRoles, l.follow, l.keepSmall, l.becomeCurrent} {
+	for _, run := range []func(context.Context){l.watchRoles, l.follow, l.attend, l.keepSmall, l.becomeCurrent} {
 		l.wg.Go(func() { run(l.ctx) })
 	}
 }

@@ -29,7 +29,8 @@ type reign struct {
 	last   *flight
 	flying map[uint64]*flight // sent, not applied
 	bytes  int64              // of the entries since the last snapshot, those in flight included
-	moved  coord.Broadcast    // something of these changed
+	feeds  map[*feed]struct{} // to members that are told
+	moved  coord.Broadcast    // something of these but feeds changed
 }
 
 // orders says whether entries may be ordered.
@@ -157,7 +158,7 @@ func (l *Log) ascend(ctx context.Context, session int64, fence node, before lead
 	case err != nil:
 		return before, l.c.name("take", pathLead, err)
 	}
-	r := &reign{term: mine.Term, version: res[0].Stat.Version, session: session, flying: map[uint64]*flight{}}
+	r := &reign{term: mine.Term, version: res[0].Stat.Version, session: session, flying: map[uint64]*flight{}, feeds: map[*feed]struct{}{}}
 	r.ctx, r.end = context.WithCancel(l.ctx)
 	l.reign.Store(r)
 	l.reignNews.Fire()

@@ -1,0 +1,157 @@
+//go:build zookeeper
+
+package zk
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node/coord/coordtest"
+	"github.com/cloudshare/cloudshare/node/coord/relay"
+)
+
+// listening opens three members, and waits until those that do not lead are handed
+// entries.
+func (c *cluster) listening(t *testing.T) (all []*speaker, lead, other *speaker) {
+	t.Helper()
+	all = c.open(t, "a", "b", "cc")
+	lead, others := c.split(t, all)
+	for _, s := range others {
+		s.awaitFeed(t, lead)
+	}
+	return all, lead, others[0]
+}
+
+// split says who of them leads.
+func (c *cluster) split(t *testing.T, all []*speaker) (lead *speaker, others []*speaker) {
+	t.Helper()
+	now := c.leader(t)
+	for _, s := range all {
+		if s.l == now {
+			lead = s
+		} else {
+			others = append(others, s)
+		}
+	}
+	return lead, others
+}
+
+// awaitFeed has the lead speak until a member is handed what it says.
+func (s *speaker) awaitFeed(t *testing.T, lead *speaker) {
+	t.Helper()
+	for end := time.Now().Add(coordtest.Patience); ; {
+		if err := lead.say(patience(t)); err != nil {
+			t.Fatal(err)
+		}
+		if _, coming := s.l.ear.take(s.l.machine.position.Now() + 1<<20); coming {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("no feed")
+		}
+	}
+}
+
+// TestFeed: a member that reaches no server of the ensemble hears from the lead what
+// was appended.
+func TestFeed(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.net.Slow = 0 // Lag leaves the feeds alone
+	c.place.Session = 20 * time.Second
+	all, lead, other := c.listening(t)
+	c.Lag(other.site)
+	if err := lead.say(patience(t)); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.l.machine.position.Wait(patience(t), lead.l.machine.position.Now()); err != nil {
+		t.Errorf("%s stands at entry %d, the lead at %d: %v", other.site, other.m.Index(), lead.m.Index(), err)
+	}
+	if other.l.c.up.Load() {
+		t.Error("it has a connection: the test shows nothing")
+	}
+	c.Heal(other.site)
+	same(t, all)
+}
+
+// TestSilentFeed: a lead that appends and hands nothing out is found out by a look at
+// the tree, and asked for another feed.
+func TestSilentFeed(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	all, lead, other := c.listening(t)
+	r := lead.l.reign.Load()
+	r.mu.Lock()
+	clear(r.feeds) // their connections stay
+	r.mu.Unlock()
+	talk(t, all, func() {})
+	other.awaitFeed(t, lead)
+	same(t, all)
+}
+
+// TestGapInFeed: entries that a feed leaves out are read from the tree.
+func TestGapInFeed(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	all, lead, other := c.listening(t)
+	r := lead.l.reign.Load()
+	r.mu.Lock()
+	last := r.next + 9
+	r.mu.Unlock()
+	r.tell(&flight{n: last, data: sealEntry(time.Now(), nil, nil, nil)})
+	talk(t, all, func() {})
+	other.awaitFeed(t, lead)
+	same(t, all)
+}
+
+// TestNothingUnsureIsFed: of an entry that the fence refuses nobody is told.
+func TestNothingUnsureIsFed(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.time.tick = time.Hour
+	all := c.open(t, "a", "b", "cc")
+	old := c.leader(t)
+	r := old.reign.Load()
+	f := &feed{kick: make(chan struct{}, 1)}
+	r.begin(f)
+	n, err := old.c.get(patience(t), pathLead)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := old.c.write(patience(t), old.c.set(pathLead, n.data, n.stat.Version)); err != nil {
+		t.Fatal(err)
+	}
+	if o, _ := (backend{old}).Append(r.term, fsm.AppendBatch(nil, r.term, 0, nil), nil)(); o != relay.Refused {
+		t.Errorf("a deposed lead's append is %v, not refused", o)
+	}
+	talk(t, all, func() {})
+	if frames, _ := f.take(); len(frames) > 0 {
+		t.Errorf("%d entries were handed out", len(frames))
+	}
+}
+
+// TestFeedsEndWithTheReign: a former lead hands out nothing, and the next one is asked.
+func TestFeedsEndWithTheReign(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	all, lead, _ := c.listening(t)
+	former := lead.l.reign.Load()
+	c.MoveLead(t)
+	ctx, cancel := context.WithTimeout(t.Context(), coordtest.Patience)
+	defer cancel()
+	for left := 1; left > 0; {
+		former.mu.Lock()
+		left = len(former.feeds)
+		former.mu.Unlock()
+		if ctx.Err() != nil {
+			t.Fatalf("%d feeds of a former lead", left)
+		}
+		<-time.After(time.Millisecond)
+	}
+	lead, others := c.split(t, all)
+	for _, s := range others {
+		s.awaitFeed(t, lead)
+	}
+}

@@ -17,7 +17,7 @@ type anchored struct {
 	cores       int64   // of all sites
 	settled     []int64 // by site: core-seconds lent less used, of what has ended
 	live, since []int64 // of what runs: cores lent less used, and these times starts
-	running     endHeap
+	running     endQueue
 	runs        int
 }
 
@@ -47,7 +47,7 @@ func (t *anchored) lend(from, to int, cores, now int64) {
 
 // balance is what a site lent less what it used until now, in core-seconds.
 func (t *anchored) balance(site int, now int64) int64 {
-	for len(t.running) > 0 && t.running[0].at <= now {
+	for !t.running.empty() && t.running.at() <= now {
 		e := t.running.pop()
 		k := &t.foreknowing.c.Tasks[e.task]
 		t.lend(e.site, k.Site, -k.Width, e.at-k.Run)

@@ -42,7 +42,7 @@ type bare struct {
 	resting []bool     // fits nothing that waited when it was last tried
 	onWay   []int      // tasks published by a site in this second
 	atHome  []bool
-	ends    endHeap
+	ends    endQueue
 	drawn   uint64
 	out     Outcome
 }
@@ -64,13 +64,13 @@ func playBare(c *Case, t turn) *Outcome { return newBare(c, t).run() }
 
 func (b *bare) run() *Outcome {
 	c := b.c
-	for b.next < len(c.Tasks) || len(b.ends) > 0 {
+	for b.next < len(c.Tasks) || !b.ends.empty() {
 		b.now = math.MaxInt64
 		if b.next < len(c.Tasks) {
 			b.now = c.Tasks[b.next].Release
 		}
-		if len(b.ends) > 0 {
-			b.now = min(b.now, b.ends[0].at)
+		if !b.ends.empty() {
+			b.now = min(b.now, b.ends.at())
 		}
 		b.second()
 	}
@@ -106,7 +106,7 @@ func newBare(c *Case, t turn) *bare {
 // second plays everything that happens now, in the order of player.second.
 func (b *bare) second() {
 	copy(b.old, b.count)
-	for len(b.ends) > 0 && b.ends[0].at == b.now {
+	for !b.ends.empty() && b.ends.at() == b.now {
 		b.end(b.ends.pop())
 	}
 	from := b.next

@@ -52,7 +52,7 @@ func (s *siteShell) hides() bool {
 	if s.conduct.away(s.p.now) {
 		return true
 	}
-	over := len(s.p.ends) == 0 && s.p.next == len(s.p.c.Tasks)
+	over := s.p.ends.empty() && s.p.next == len(s.p.c.Tasks)
 	return s.conduct.Withdraw && s.waits == 0 && s.p.waits > 0 && !over
 }
 

@@ -14,11 +14,13 @@ import (
 // machine. Play gives the same total under every policy: a study checks it on
 // every grand coalition, and on all others of a sample.
 
-// counter is a federation of numbers.
+// counter is a coalition of numbers. Its memory serves one coalition after another.
 type counter struct {
 	c       *Case
+	s       Coalition
+	seed    uint64
 	unit    int64
-	free    []int64 // by site
+	free    []int64 // by site; of those outside none
 	idle    int64   // sum of free
 	own     []int64 // background tasks that wait, by site
 	waiting int64
@@ -33,27 +35,53 @@ type countedRun struct {
 	site int32
 }
 
+// newCounter prepares to count. Error: ErrUnequal.
+func newCounter(c *Case) (*counter, error) {
+	for i := range c.Tasks {
+		if t := &c.Tasks[i]; t.Width != 1 || t.Run != c.Tasks[0].Run {
+			return nil, fmt.Errorf("count waits: %w: job %d is %d cores wide and runs %d seconds", ErrUnequal, t.Job, t.Width, t.Run)
+		}
+	}
+	n := &counter{c: c, free: make([]int64, len(c.Cores)), own: make([]int64, len(c.Cores))}
+	if len(c.Tasks) > 0 {
+		n.unit = c.Tasks[0].Run
+	}
+	return n, nil
+}
+
 // TotalWait is what all tasks of the federation wait together, in seconds.
 // Error: ErrUnequal.
 func TotalWait(c *Case) (int64, error) {
-	if len(c.Tasks) == 0 {
-		return 0, nil
+	n, err := newCounter(c)
+	if err != nil {
+		return 0, err
 	}
-	n := &counter{c: c, unit: c.Tasks[0].Run, own: make([]int64, len(c.Cores))}
-	for i := range c.Tasks {
-		if t := &c.Tasks[i]; t.Width != 1 || t.Run != n.unit {
-			return 0, fmt.Errorf("count waits: %w: job %d is %d cores wide and runs %d seconds", ErrUnequal, t.Job, t.Width, t.Run)
+	return n.count(Grand(len(c.Cores))), nil
+}
+
+// count is what a coalition waits by itself, as in the case [Case.Of] it.
+func (n *counter) count(s Coalition) int64 {
+	*n = counter{c: n.c, s: s, seed: n.c.SeedOf(s), unit: n.unit, free: n.free, own: n.own, runs: n.runs[:0]}
+	clear(n.own)
+	for site, k := range n.c.Cores {
+		n.free[site] = 0
+		if s.Has(site) {
+			n.free[site] = k
+			n.idle += k
 		}
 	}
-	n.free = append(n.free, c.Cores...)
-	for _, k := range c.Cores {
-		n.idle += k
-	}
-	n.runs = make([]countedRun, 0, len(c.Tasks))
-	for next := 0; next < len(c.Tasks) || n.head < len(n.runs); {
+	for next := n.skip(0); next < len(n.c.Tasks) || n.head < len(n.runs); {
 		next = n.second(n.nextSecond(next), next)
 	}
-	return n.sum, nil
+	return n.sum
+}
+
+// skip is the first task of the coalition from the next-th on.
+func (n *counter) skip(next int) int {
+	for next < len(n.c.Tasks) && !n.s.Has(n.c.Tasks[next].Site) {
+		next++
+	}
+	return next
 }
 
 func (n *counter) nextSecond(next int) int64 {
@@ -78,14 +106,14 @@ func (n *counter) second(t int64, next int) int {
 		if task := &n.c.Tasks[next]; task.Background {
 			n.own[task.Site]++
 		}
-		next++
+		next = n.skip(next + 1)
 	}
 	for site := range n.own {
 		for ; n.own[site] > 0 && n.free[site] > 0; n.own[site]-- {
 			n.start(t, site)
 		}
 	}
-	for i := from; i < next; i++ {
+	for i := from; i < next; i = n.skip(i + 1) {
 		n.arrive(t, &n.c.Tasks[i])
 	}
 	for n.waiting > 0 && n.idle > 0 {
@@ -119,7 +147,7 @@ func (n *counter) start(t int64, site int) {
 func (n *counter) draw() int {
 	var r int64
 	if !n.c.Params.FixedOrder {
-		r = fsm.Draw(n.c.Seed, n.drawn, 0, n.idle*1000) / 1000
+		r = fsm.Draw(n.seed, n.drawn, 0, n.idle*1000) / 1000
 	}
 	for site, k := range n.free {
 		if r < k {

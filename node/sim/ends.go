@@ -11,19 +11,63 @@ type end struct {
 	id   executor.ID
 }
 
-// endHeap holds what runs, the first to end at [0]; equal ones as they started.
-type endHeap []end
+func (e *end) before(o *end) bool { return e.at < o.at || e.at == o.at && e.n < o.n }
 
-func (h endHeap) less(i, j int) bool {
-	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].n < h[j].n
+// endQueue holds what runs, the first to end first; equal ones as they started. Those
+// entered in the order in which they end, as equal tasks are, stand in a line.
+type endQueue struct {
+	line  []end // from head on
+	head  int
+	other endHeap
 }
+
+func (q *endQueue) empty() bool { return q.head == len(q.line) && len(q.other) == 0 }
+
+// inLine reports whether the first stands in the line. REQUIRES: not empty.
+func (q *endQueue) inLine() bool {
+	if len(q.other) == 0 || q.head == len(q.line) {
+		return len(q.other) == 0
+	}
+	return q.line[q.head].before(&q.other[0])
+}
+
+// at is when the first ends. REQUIRES: not empty.
+func (q *endQueue) at() int64 {
+	if q.inLine() {
+		return q.line[q.head].at
+	}
+	return q.other[0].at
+}
+
+func (q *endQueue) push(e end) {
+	if n := len(q.line); n > q.head && e.before(&q.line[n-1]) {
+		q.other.push(e)
+		return
+	}
+	if q.head > len(q.line)/2 {
+		q.line, q.head = q.line[:copy(q.line, q.line[q.head:])], 0
+	}
+	q.line = append(q.line, e)
+}
+
+// pop takes the first. REQUIRES: not empty.
+func (q *endQueue) pop() end {
+	if !q.inLine() {
+		return q.other.pop()
+	}
+	q.head++
+	return q.line[q.head-1]
+}
+
+// endHeap has the first to end at [0].
+type endHeap []end
 
 func (h *endHeap) push(e end) {
 	*h = append(*h, e)
 	s := *h
 	for i := len(s) - 1; i > 0; {
 		up := (i - 1) / 2
-		if !s.less(i, up) {
+		if !s[i].before(&s[up]) {
 			return
 		}
 		s[i], s[up] = s[up], s[i]
@@ -43,10 +87,10 @@ func (h *endHeap) pop() end {
 		if c >= last {
 			break
 		}
-		if c+1 < last && s.less(c+1, c) {
+		if c+1 < last && s[c+1].before(&s[c]) {
 			c++
 		}
-		if !s.less(c, i) {
+		if !s[c].before(&s[i]) {
 			break
 		}
 		s[i], s[c] = s[c], s[i]

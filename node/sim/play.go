@@ -52,7 +52,7 @@ type player struct {
 	log   *order
 	view  view
 	sites []*siteShell
-	ends  endHeap
+	ends  endQueue
 	now   int64
 	next  int // of c.Tasks
 	open  int // tasks that have not ended
@@ -174,8 +174,8 @@ func (p *player) nextSecond() (int64, bool) {
 	if p.next < len(p.c.Tasks) {
 		t = p.c.Tasks[p.next].Release
 	}
-	if len(p.ends) > 0 {
-		t = min(t, p.ends[0].at)
+	if !p.ends.empty() {
+		t = min(t, p.ends.at())
 	}
 	if len(p.points) > 0 {
 		t = min(t, p.points[0])
@@ -191,7 +191,7 @@ func (p *player) second(ctx context.Context, t int64) error {
 	for _, s := range p.sites {
 		s.accept()
 	}
-	for len(p.ends) > 0 && p.ends[0].at == t {
+	for !p.ends.empty() && p.ends.at() == t {
 		e := p.ends.pop()
 		p.sites[e.site].end(e)
 		p.sites[p.c.Tasks[e.task].Site].gotBack(e.task)

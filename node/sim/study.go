@@ -350,12 +350,13 @@ func total(waits []int64) (sum int64) {
 // counted returns what every coalition waits by itself, by the theorem of equal
 // tasks. Error: ErrUnequal.
 func (c *Case) counted() ([]int64, error) {
+	n, err := newCounter(c)
+	if err != nil {
+		return nil, err
+	}
 	v := make([]int64, 1<<len(c.Cores))
 	for s := Coalition(1); int(s) < len(v); s++ {
-		var err error
-		if v[s], err = TotalWait(c.Of(s)); err != nil {
-			return nil, err
-		}
+		v[s] = n.count(s)
 	}
 	return v, nil
 }

@@ -2,7 +2,10 @@ package kube
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -103,6 +106,9 @@ func (h *Handler) cleanUp(ctx context.Context, w *work, v *jobView, pod *podView
 		return askEach, nil // the watch is behind
 	}
 	if remove != nil {
+		if err := h.keepEnd(w); err != nil {
+			return 0, err
+		}
 		if err := h.answered(ignoreMissing(remove())); err != nil {
 			return 0, err
 		}
@@ -121,6 +127,21 @@ func (h *Handler) wasAsked(w *work) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return time.Since(w.removed) < askEach
+}
+
+// keepEnd has an attempt's end and output on the disk. Until then Kubernetes knows
+// them, also after a power failure here, so nobody waits for that: workers do it side by
+// side, and a filesystem's journal takes what comes together together.
+func (h *Handler) keepEnd(w *work) error {
+	if w == nil || h.book.EndOf(w) == nil {
+		return nil
+	}
+	for _, name := range []string{endFile, books.Streams[0], books.Streams[1], "."} {
+		if err := books.Sync(filepath.Join(w.dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("sync the end of %s: %w", w.Name, err)
+		}
+	}
+	return nil
 }
 
 func ignoreMissing(err error) error {

@@ -1,10 +1,12 @@
 package kube
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -196,5 +198,40 @@ func TestOverdueWhileAway(t *testing.T) {
 	quiet := h.attempt(t, 2)
 	if _, err := h.look(t.Context(), quiet, over, nil); err != nil || quiet.Ended == nil || quiet.Ended.Result.Cause != executor.Stopped {
 		t.Errorf("never seen to run: got %v, %+v, want a loss", err, quiet.Ended)
+	}
+}
+
+// TestKeptBeforeItsJobGoes: a Job is removed when the end of its attempt is on the disk,
+// and not before; else a power failure here would leave nobody who knows it.
+func TestKeptBeforeItsJobGoes(t *testing.T) {
+	removed := 0
+	h := served(t, func(r *http.Request) (int, string) {
+		if r.Method == http.MethodDelete {
+			removed++
+		}
+		return http.StatusOK, status(http.StatusOK, "")
+	})
+	w := h.attempt(t, 0)
+	if err := h.settle(w, executor.Result{}, [2]int64{}); err != nil {
+		t.Fatal(err)
+	}
+	end := filepath.Join(w.dir, endFile)
+	good, err := os.ReadFile(end)
+	if err == nil {
+		if err = os.Remove(end); err == nil {
+			err = os.Symlink(endFile, end) // what cannot be opened cannot be synced
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = h.cleanUp(t.Context(), w, &jobView{name: w.job}, nil); err == nil || removed > 0 {
+		t.Errorf("got %v, and its Job was removed %d times", err, removed)
+	}
+	if err = errors.Join(os.Remove(end), os.WriteFile(end, good, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = h.cleanUp(t.Context(), w, &jobView{name: w.job}, nil); err != nil || removed != 1 {
+		t.Errorf("got %v, and its Job was removed %d times, want once", err, removed)
 	}
 }

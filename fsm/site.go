@@ -88,10 +88,12 @@ type machine struct {
 // present reports whether the site's waiting jobs take part in matching.
 func (x *site) present() bool { return x.state == Alive || x.state == Suspected }
 
-// room is what the state may still assign to the machine: nothing if it runs as
-// many tasks as it may.
+// isFull reports whether the machine runs as many tasks as it may.
+func (m *machine) isFull() bool { return m.slots > 0 && m.tasks >= m.slots }
+
+// room is what the state may still assign to the machine: nothing if it is full.
 func (m *machine) room() Resources {
-	if m.slots > 0 && m.tasks >= m.slots {
+	if m.isFull() {
 		return Resources{}
 	}
 	return Resources{
@@ -159,9 +161,7 @@ func (m *machine) weights() (free, stock int64) {
 	if !m.offered || m.tried {
 		return 0, 0
 	}
-	if stock = max(0, m.exposed.MilliCPU-m.used.MilliCPU); m.slots > 0 && m.tasks >= m.slots {
-		stock = 0
-	}
+	stock = max(0, m.room().MilliCPU)
 	if !m.resting {
 		free = stock
 	}

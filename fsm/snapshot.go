@@ -302,47 +302,39 @@ func (j *job) encode(w *snapWriter, live []*attempt) {
 	}
 }
 
-// class writes a class where it is first used, and its number from then on.
-func (w *snapWriter) class(c *class) {
-	no, ok := w.classes[c]
+// isFirst writes the number of what several have in common, and reports whether it
+// is the first time: then the thing itself follows.
+func isFirst[T comparable](w *snapWriter, numbers map[T]uint64, x T) bool {
+	no, ok := numbers[x]
 	if !ok {
-		no = uint64(len(w.classes))
-		w.classes[c] = no
+		no = uint64(len(numbers))
+		numbers[x] = no
 	}
 	w.uint(no)
-	if !ok {
-		w.res(c.need)
-		w.bool(c.image)
-		w.texts(c.only)
-		w.texts(c.not)
-		if w.selects {
-			w.texts(c.selectors)
-		}
+	return !ok
+}
+
+func (w *snapWriter) class(c *class) {
+	if !isFirst(w, w.classes, c) {
+		return
+	}
+	w.res(c.need)
+	w.bool(c.image)
+	w.texts(c.only)
+	w.texts(c.not)
+	if w.selects {
+		w.texts(c.selectors)
 	}
 }
 
-// labelled writes a machine's labels likewise.
 func (w *snapWriter) labelled(l Labels) {
-	no, ok := w.labels[l]
-	if !ok {
-		no = uint64(len(w.labels))
-		w.labels[l] = no
-	}
-	w.uint(no)
-	if !ok {
+	if isFirst(w, w.labels, l) {
 		w.text(string(l))
 	}
 }
 
-// payload writes a payload likewise.
 func (w *snapWriter) payload(p *payload) {
-	no, ok := w.loads[p]
-	if !ok {
-		no = uint64(len(w.loads))
-		w.loads[p] = no
-	}
-	w.uint(no)
-	if !ok {
+	if isFirst(w, w.loads, p) {
 		w.blob(p.data)
 	}
 }

@@ -28,7 +28,7 @@ func (q *inquiry) site(x *site) SiteWhy {
 	default:
 		v.Why = HinderedFull
 		v.Short = q.missing(near.room())
-		if near.slots > 0 && near.tasks >= near.slots {
+		if near.isFull() {
 			v.AtMost = near.slots
 		}
 		v.First = q.id(q.firstAt(near, near.room().greater(q.shape.need)))

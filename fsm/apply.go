@@ -25,6 +25,7 @@ func (s *State) Apply(b *Batch) ([]Result, error) {
 	}
 	s.index++
 	s.advance(b.Term, b.Elapsed)
+	s.renewWaits()
 	s.depart()
 	s.expire()
 	results := make([]Result, len(b.Commands))

@@ -16,10 +16,8 @@ import (
 func TestWaitsAreNaive(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := newModel(rt)
-		for _, x := range modelSites[:3] {
-			m.do(x, &Raise{Version: Version})
-		}
-		v := &mirror{t: rt, s: m.w.s, tasks: map[mirrorKey]mirrorTask{}, sites: map[string]*mirrorSite{}}
+		m.do("a", &Raise{Version: rapid.Uint32Range(projectedVersion, Version).Draw(rt, "version")})
+		v := &mirror{t: rt, s: m.w.s, heard: m.w.s.index, version: m.w.s.version, tasks: map[mirrorKey]mirrorTask{}, sites: map[string]*mirrorSite{}}
 		for _, x := range m.w.s.sites {
 			v.join(x.name)
 			v.sites[x.name].present = x.present()
@@ -51,6 +49,7 @@ func TestWaitsAreNaive(t *testing.T) {
 			"suspect":  one(m, v, m.suspect),
 			"recover":  one(m, v, m.recover),
 			"params":   one(m, v, m.params),
+			"raise":    one(m, v, m.raise),
 			"tick":     one(m, v, m.tick),
 		})
 	})
@@ -75,9 +74,12 @@ type mirror struct {
 	sites  map[string]*mirrorSite
 	order  []*mirrorSite
 
-	policy string // "" = none by waits
-	since  int64
-	queues []*schedtest.Queue // by set of sites
+	heard   uint64 // entry
+	version uint32 // of the entry that it hears of
+	policy  string // "" = none by waits
+	lent    bool   // it began when cores were what a site lends
+	since   int64
+	queues  []*schedtest.Queue // by set of sites
 }
 
 type mirrorKey struct {
@@ -130,10 +132,23 @@ func (v *mirror) adopt() {
 
 // hear takes in one entry's events and compares.
 func (v *mirror) hear() {
+	if v.heard == v.s.index {
+		return
+	}
+	v.heard = v.s.index
+	renew := v.policy != "" && !v.lent && v.version >= lentVersion
 	for i := range v.events {
+		if renew && v.events[i].Kind == EventTaskAssigned { // the match comes after all commands
+			v.begin(v.s.params.Policy, v.s.time)
+			renew = false
+		}
 		v.event(&v.events[i])
 	}
+	if renew {
+		v.begin(v.s.params.Policy, v.s.time)
+	}
 	v.events = v.events[:0]
+	defer func() { v.version = v.s.version }()
 	if v.policy == "" {
 		return
 	}
@@ -145,7 +160,7 @@ func (v *mirror) hear() {
 	}
 	touched := uint(0)
 	for i, x := range v.order {
-		if c := coresOf(v.s.byName[x.name]); c != x.cores {
+		if c := v.coresOf(v.s.byName[x.name]); c != x.cores {
 			x.change.Cores += c - x.cores
 			x.cores = c
 		}
@@ -168,6 +183,18 @@ func (v *mirror) hear() {
 		x.change = sched.Change{}
 	}
 	v.compare()
+}
+
+// coresOf is what a site lends; by older versions also what it says that it uses itself.
+func (v *mirror) coresOf(x *site) int64 {
+	milli := int64(0)
+	for _, m := range x.machines {
+		milli += m.exposed.MilliCPU
+	}
+	if !v.lent && x.present() {
+		milli += x.home.MilliCPU
+	}
+	return (milli + 999) / 1000
 }
 
 func (v *mirror) event(e *Event) {
@@ -248,7 +275,7 @@ func (v *mirror) ended(x *mirrorSite, t *mirrorTask, e *Event) {
 
 func (v *mirror) home(x *mirrorSite, e *Event) {
 	end := e.StartedMs + e.RunMs
-	if end <= x.from || e.Need.MilliCPU == 0 {
+	if v.lent || end <= x.from || e.Need.MilliCPU == 0 {
 		return
 	}
 	queued, start := max(e.QueuedMs, x.from), max(e.StartedMs, x.from)
@@ -278,14 +305,22 @@ func (v *mirror) back(x *mirrorSite, now int64) {
 // change begins anew if the policy is another one.
 func (v *mirror) change(now int64) {
 	policy := v.s.params.Policy
-	if policy == v.policy || !sched.IsProjected(policy) && v.policy == "" {
-		return
+	if policy != v.policy && (sched.IsProjected(policy) || v.policy != "") {
+		v.begin(policy, now)
 	}
-	v.policy, v.queues, v.since = "", nil, 0
+}
+
+// begin has all begin equal, if the policy is one by waits.
+func (v *mirror) begin(policy string, now int64) {
+	v.policy, v.queues, v.since, v.lent = "", nil, 0, false
 	if sched.IsProjected(policy) {
-		v.policy, v.since = policy, now
+		v.policy, v.since, v.lent = policy, now, v.version >= lentVersion
+		least := int64(0)
+		if v.lent {
+			least = 1
+		}
 		for range 1 << len(v.order) {
-			v.queues = append(v.queues, schedtest.NewQueue())
+			v.queues = append(v.queues, schedtest.NewQueue(least, now))
 		}
 	}
 	for _, x := range v.order {

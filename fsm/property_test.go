@@ -70,7 +70,7 @@ func newModel(t *rapid.T) *model {
 		m.enrol(x)
 	}
 	if rapid.IntRange(0, 3).Draw(t, "raise") > 0 {
-		m.do("a", &Raise{Version: Version})
+		m.do("a", &Raise{Version: rapid.SampledFrom([]uint32{Version, Version, Version, selectVersion}).Draw(t, "version")})
 		m.params(t)
 	}
 	return m

@@ -13,8 +13,15 @@ import (
 // TestVersion2StaysWhatItWas plays a log of version 2 that the code before version
 // 3 wrote, from its beginning and from that code's snapshot in the middle: both end
 // with the hash that it had. The file is never rewritten.
-func TestVersion2StaysWhatItWas(t *testing.T) {
-	f, err := os.Open("testdata/replay/version2")
+func TestVersion2StaysWhatItWas(t *testing.T) { staysWhatItWas(t, "version2") }
+
+// TestVersion3StaysWhatItWas plays one under CE, SHAPLEY and ALONE, with home runs and
+// what sites say that they use themselves, that the code before version 4 wrote.
+func TestVersion3StaysWhatItWas(t *testing.T) { staysWhatItWas(t, "version3") }
+
+func staysWhatItWas(t *testing.T, name string) {
+	t.Helper()
+	f, err := os.Open("testdata/replay/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}

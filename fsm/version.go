@@ -9,8 +9,9 @@ import (
 // Version is the newest apply version this code knows: what a batch does to a
 // state never changes within a version (architecture D2). Code that would change
 // it asks State.version and keeps the old way beside the new one. Version 2 allows
-// the policies by projected waits; version 3 selectors, labels and slots.
-const Version = 3
+// the policies by projected waits; version 3 selectors, labels and slots; by version 4
+// virtual queues know of a site what it lends only.
+const Version = 4
 
 // selectVersion is the one from which on jobs may have selectors, and machines
 // labels and slots.
@@ -20,6 +21,11 @@ const selectVersion = 3
 // and are cancelled in the same entry leave nothing in the virtual queues. Version 2
 // has them there still, as all its members do.
 const onceVersion = 3
+
+// lentVersion is the one from which on the policies by projected waits take no site's
+// word for what its own users do: only cores that it lends count as its own, and home
+// runs are none of their concern.
+const lentVersion = 4
 
 // firstVersion is the one that every federation begins with, whatever its
 // founder knows: a genesis means the same to all.

@@ -14,6 +14,9 @@ const projectedVersion = 2
 type waits struct {
 	since  int64 // the policy counts from here
 	queues *sched.Coalitions
+	// least is how many cores a coalition has that lends none: 1 if this began under
+	// lentVersion, when sites' cores are what they lend; else 0.
+	least int64
 
 	// Derived.
 	all     sched.Waits // of all sites; of absent ones only what they waited before
@@ -209,9 +212,11 @@ func (s *State) correct(a *attempt, length int64) {
 	c.Corrected = c.Corrected.Add(sched.Mul64(widthOf(j.class.need), length-a.length))
 }
 
-// noteHome enters a home run [start, end) that waited since queued, in quanta.
+// noteHome enters a home run [start, end) that waited since queued, in quanta. From
+// lentVersion on what a site says that it ran, and how long that waited, changes
+// nobody's turn.
 func (s *State) noteHome(x *site, need Resources, queued, start, end int64) {
-	if s.waits == nil || end <= x.waits.from || need.MilliCPU == 0 {
+	if s.waits == nil || s.waits.least > 0 || end <= x.waits.from || need.MilliCPU == 0 {
 		return
 	}
 	queued, start = max(queued, x.waits.from), max(start, x.waits.from)
@@ -227,14 +232,21 @@ func (s *State) noteCores(x *site) {
 	if s.waits == nil {
 		return
 	}
-	if cores := coresOf(x); cores != x.waits.cores {
+	if cores := s.coresOf(x); cores != x.waits.cores {
 		s.note(x).Cores += cores - x.waits.cores
 		x.waits.cores = cores
 	}
 }
 
-// coresOf is what a site lends and uses itself, in units.
-func coresOf(x *site) int64 { return (x.account.Share + 999) / 1000 }
+// coresOf is how many cores of a site its coalitions have: what it lends. There is only
+// its own word for what it uses itself, and to claim much would pay; before lentVersion
+// that counts as well.
+func (s *State) coresOf(x *site) int64 {
+	if s.waits.least == 0 {
+		return (x.account.Share + 999) / 1000
+	}
+	return (x.exposed.MilliCPU + 999) / 1000
+}
 
 // noteAway takes out what a site has waiting: it does not wait while its site is
 // away. What it has waited stays.

@@ -187,11 +187,11 @@ func TestEstimates(t *testing.T) {
 	w.check()
 }
 
-// TestWhoNeverLends: a site without cores that only uses goes last, and what all
-// the others are ahead of it is told as without end.
-func TestWhoNeverLends(t *testing.T) {
+// TestWhoNeverLendsByVersion3: there a site without cores that only uses goes last, and
+// what all the others are ahead of it is told as without end.
+func TestWhoNeverLendsByVersion3(t *testing.T) {
 	for _, policy := range sched.Projected() {
-		w := newWaiting(t, policy, 1, "a", "b", "c")
+		w := newWaitingBy(t, selectVersion, policy, 1, "a", "b", "c")
 		w.register("user")
 		w.submit("user", w.job("user", 5))
 		w.at(1000)
@@ -205,4 +205,124 @@ func TestWhoNeverLends(t *testing.T) {
 		}
 		w.check()
 	}
+}
+
+// TestWhatASiteSaysOfItselfChangesNothing: under the policies by projected waits only
+// what a site lends counts. A site that claims many cores in its own use, and home runs
+// that waited long, has the turn that it has without; by version 3 it gained by it.
+func TestWhatASiteSaysOfItselfChangesNothing(t *testing.T) {
+	for _, version := range []uint32{selectVersion, Version} {
+		for _, policy := range sched.Projected() {
+			var fair [2]sched.Projection
+			for lies := range 2 {
+				w := newWaitingBy(t, version, policy, 1, "a", "b", "c")
+				w.at(50_000)
+				if lies == 1 {
+					o := w.offering("a", 1)
+					o.Home.MilliCPU, o.Capacity.MilliCPU = 90_000, 91_000
+					w.must("a", o)
+					w.must("a", &Usage{Batch: 1, Rows: []UsageRow{{Job: 1, Need: Resources{MilliCPU: 1000}, RunMs: 1000, WaitMs: 40_000}}})
+				}
+				w.submit("a", w.job("a", 9))
+				w.submit("b", w.job("b", 9))
+				w.at(60_000)
+				w.apply()
+				fair[lies] = w.s.accounts()(w.s.byName["a"]).Projection
+				w.check()
+			}
+			if same := fair[0] == fair[1]; same != (version >= lentVersion) {
+				t.Errorf("version %d, %s: honest %+v, lying %+v", version, policy, fair[0], fair[1])
+			}
+		}
+	}
+}
+
+// TestRaiseBeginsAnew: with the first entry of version 4 the policies by projected waits
+// forget what they counted by sites' own words, as after a switch; a member that was
+// restored right behind the raise does the same.
+func TestRaiseBeginsAnew(t *testing.T) {
+	for _, policy := range sched.Projected() {
+		w := newWaitingBy(t, selectVersion, policy, 1, "a", "b")
+		o := w.offering("a", 1)
+		o.Home.MilliCPU, o.Capacity.MilliCPU = 90_000, 91_000
+		w.must("a", o)
+		w.submit("a", w.job("a", 20))
+		w.at(5000)
+		w.must("b", &Raise{Version: Version})
+		if got := w.s.waits; got.since != 0 || got.least != 0 || w.s.byName["a"].waits.cores != 91 {
+			t.Fatalf("%s: the raising entry goes by version 3: %+v", policy, got)
+		}
+		w.check()
+		twin, err := reborn(w.s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.at(6000)
+		w.apply()
+		if _, err := twin.Apply(&Batch{Term: w.term, Elapsed: 6000}); err != nil || twin.Hash() != w.s.Hash() {
+			t.Errorf("%s: restored behind the raise it goes on otherwise: %v", policy, err)
+		}
+		a := w.s.byName["a"]
+		if w.s.waits.since != 6000 || a.waits.cores != 1 || !a.account.Projection.At(6000).IsZero() {
+			t.Errorf("%s: since %d, %d cores, waited %v", policy, w.s.waits.since, a.waits.cores, a.account.Projection.At(6000))
+		}
+		w.check()
+	}
+}
+
+// TestWhoNeverLends: a site that lends nothing stands as if it had one core. It is behind
+// who waits alike and lends more, and joining brings it nothing of the others'; but what
+// it waits counts, so its turn comes, though the others have more than all machines can
+// run all the time.
+func TestWhoNeverLends(t *testing.T) {
+	for _, policy := range sched.Projected() {
+		w := newWaiting(t, policy, 2, "a", "b")
+		work := func(site string, n uint32) {
+			j := w.job(site, n)
+			j.TimeoutMs = 60_000
+			w.submit(site, j)
+		}
+		work("a", 102)
+		work("b", 102)
+		w.at(1000)
+		w.register("user")
+		if p := w.s.accounts()(w.s.byName["user"]).Projection; !p.Fair.IsZero() {
+			t.Errorf("%s: it joined, and its fair share is %v", policy, p.Fair)
+		}
+		work("user", 100)
+		v, _ := w.s.Why(JobID{"user", 1})
+		if last := v.Turns[len(v.Turns)-1]; last.Site != "user" || last.Endless {
+			t.Errorf("%s: %+v", policy, v.Turns)
+		}
+		minute := int64(1)
+		for ; w.running("user") == 0; minute++ {
+			if minute > 100 {
+				t.Fatalf("%s: it starves: %+v", policy, v.Turns)
+			}
+			w.at(minute * 60_000)
+			for _, x := range []string{"a", "b"} {
+				for _, a := range w.s.Assignments(x) {
+					w.must(x, &Complete{Attempts: []Ended{ended(a, Succeeded, 60_000)}})
+				}
+				work(x, 2)
+			}
+			v, _ = w.s.Why(JobID{"user", 1})
+		}
+		if minute < 5 {
+			t.Errorf("%s: it is served after %d minutes", policy, minute)
+		}
+		w.check()
+	}
+}
+
+// running is how many tasks of a site run.
+func (w *world) running(owner string) (n int) {
+	for _, x := range w.s.sites {
+		for _, a := range w.s.Assignments(x.name) {
+			if a.Job.Site == owner {
+				n++
+			}
+		}
+	}
+	return n
 }

@@ -31,6 +31,14 @@ func (s *State) dropWaits() {
 	s.waits = nil
 }
 
+// renewWaits has the first entry of lentVersion begin anew: what was counted before it
+// rests on what sites said of themselves.
+func (s *State) renewWaits() {
+	if s.waits != nil && s.waits.least == 0 && s.version >= lentVersion {
+		s.dropWaits()
+	}
+}
+
 // beginWaits begins counting if the policy is one by projected waits, with what is
 // there now. It costs as much as there are jobs, so it is done once an entry, after
 // all commands, however many of them changed the policy.
@@ -38,8 +46,11 @@ func (s *State) beginWaits() {
 	if s.waits != nil || !sched.IsProjected(s.params.Policy) {
 		return
 	}
-	now := s.quanta(s.time)
-	s.waits = &waits{since: now, queues: sched.NewCoalitions(sched.Effective(s.params.Policy, len(s.sites)), now, s.epoch)}
+	now, least := s.quanta(s.time), int64(0)
+	if s.version >= lentVersion {
+		least = 1
+	}
+	s.waits = &waits{since: now, least: least, queues: sched.NewCoalitions(sched.Effective(s.params.Policy, len(s.sites)), least, now, s.epoch)}
 	for _, x := range s.sites {
 		s.noteJoined(x)
 		s.noteCores(x)

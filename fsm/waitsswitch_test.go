@@ -103,11 +103,11 @@ func TestAheadIsTakenOnceAnEntry(t *testing.T) {
 // counts as one, also if its owner is away when it is lost.
 func TestLostRunLeavesNothing(t *testing.T) {
 	for _, away := range []bool{false, true} {
-		w := newWaiting(t, sched.Alone, 0, "a", "b", "c")
+		w := newWaitingBy(t, selectVersion, sched.Alone, 0, "a", "b", "c")
 		lose := func(x string) {
 			w.apply(w.cmd("c", &SiteLost{Site: x, Incarnation: w.inc[x], Term: w.term}))
 		}
-		alone := func() (q sched.QueueState) { // a's own, where nothing starts without a core
+		alone := func() (q sched.QueueState) { // a's own, where nothing starts: by version 3 it has no core
 			i := 0
 			for x := range w.s.waits.queues.All {
 				if i == 1+int(w.s.byName["a"].id) {

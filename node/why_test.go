@@ -184,15 +184,15 @@ func TestTurnTextByWaits(t *testing.T) {
 		}
 		v.Policy = ""
 	}
-	check(sched.Alone, "b goes first: in the federation its jobs wait 3.2 core-hours longer than they would alone; "+
-		"in the federation your jobs wait 1 core-hours less than they would alone")
+	check(sched.Alone, "b goes first: in the federation its jobs wait 3.2 core-hours longer than they would alone on the cores it lends; "+
+		"in the federation your jobs wait 1 core-hours less than they would alone on the cores you lend")
 	check(sched.Shapley, "b goes first: in the federation its jobs wait 3.2 core-hours longer than their fair share of all waiting; "+
 		"in the federation your jobs wait 1 core-hours less than their fair share of all waiting")
 	v.Turns[1].Excess, v.Turns[1].Endless = "0", false
 	check(sched.CE, "b goes first: in the federation its jobs wait 3.2 core-hours longer than their fair share of all waiting; "+
 		"in the federation your jobs wait as long as their fair share of all waiting")
 	v.Turns[1].Endless = true
-	check(sched.Alone, "b goes first: in the federation its jobs wait 3.2 core-hours longer than they would alone; "+
+	check(sched.Alone, "b goes first: in the federation its jobs wait 3.2 core-hours longer than they would alone on the cores it lends; "+
 		"your site has no core, and alone your jobs would wait for ever")
 	v.Turns[0].Excess = new(big.Int).Lsh(big.NewInt(1), 65).String() // whom it lends to has no core at all
 	check(sched.Shapley, "b goes first: without its site's cores other sites' jobs would wait for ever; "+

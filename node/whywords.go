@@ -139,7 +139,8 @@ func longer(v *fsm.WhyView, t *fsm.TurnView, whose string) string {
 	}
 	as := "as long as their fair share of all waiting"
 	if v.Policy == sched.Alone {
-		than, as = "than they would alone", "as long as they would alone"
+		lends := map[string]string{"its": "it lends", "your": "you lend"}[whose]
+		than, as = "than they would alone on the cores "+lends, "as long as they would alone on the cores "+lends
 	}
 	by, _ := quantity(math.Abs(n), "core-hours", 1)
 	how := by + " longer " + than

@@ -9,7 +9,7 @@ import (
 // busy is a federation of n sites with eight cores each, which become free at
 // different times, and an hour's work waiting at each.
 func busy(policy string, n int) *Coalitions {
-	c := NewCoalitions(policy, 0, 0)
+	c := NewCoalitions(policy, 0, 0, 0)
 	for range n {
 		c.Join(0, 0)
 	}

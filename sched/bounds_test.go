@@ -103,6 +103,13 @@ func TestRestoredQueueIsSafe(t *testing.T) {
 			s.Length, s.Work = max(1, s.Length), Int128{max(0, s.Work.Hi), s.Work.Lo | 1<<44}
 			s.Free = slices.DeleteFunc(s.Free, func(f Slot) bool { return f.At < s.Clock })
 		}
+		if s.Least = pick("least", 0, 1); s.Least == 1 {
+			if len(s.Free) == 0 {
+				s.Free = []Slot{{MaxNow, 1}}
+			}
+			s.Lent = slots(s.Free).capacity()
+			s.Lent -= pick("none lent", 0, 1) * (1 / s.Lent)
+		}
 		q, err := RestoreQueue(s)
 		if err != nil {
 			t.Fatal(err)

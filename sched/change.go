@@ -30,8 +30,7 @@ func (b *Batch) Minus(o Batch) {
 // Change is what one entry does to a site, or to a coalition: then it is the sum
 // over its sites.
 type Change struct {
-	// Cores is how many more it has from now on, lent or in its own use; below 0
-	// it has fewer.
+	// Cores is how many more it has from now on; below 0 it has fewer.
 	Cores int64
 	// New is released now; Released is not looked at.
 	New Batch

@@ -20,6 +20,7 @@ const (
 type Coalitions struct {
 	policy string // effective
 	n      int
+	least  int64 // of all queues
 	// ALONE and CE: all sites, and each alone; CE: all without each.
 	grand     *shared
 	own, rest []*shared
@@ -42,12 +43,13 @@ func (q *shared) own(epoch uint64) *shared {
 	return &shared{*q.Clone(), epoch}
 }
 
-// NewCoalitions returns the coalitions of no sites, from a time on.
+// NewCoalitions returns the coalitions of no sites, from a time on; least is that of
+// each queue (NewQueue).
 //
 // REQUIRES: IsProjected(policy).
-func NewCoalitions(policy string, now int64, epoch uint64) *Coalitions {
-	c := &Coalitions{policy: policy}
-	empty := &shared{Queue{clock: now}, epoch}
+func NewCoalitions(policy string, least, now int64, epoch uint64) *Coalitions {
+	c := &Coalitions{policy: policy, least: least}
+	empty := &shared{*NewQueue(least, now), epoch}
 	if policy == Shapley {
 		c.all = []*shared{empty}
 	} else {
@@ -83,7 +85,7 @@ func (c *Coalitions) Join(now int64, epoch uint64) {
 		}
 		return
 	}
-	c.own = append(c.own, &shared{Queue{clock: now}, epoch})
+	c.own = append(c.own, &shared{*NewQueue(c.least, now), epoch})
 	if c.policy == CE {
 		c.rest = append(c.rest, &shared{*c.grand.Clone(), epoch})
 	}
@@ -304,8 +306,8 @@ func (c *Coalitions) list() []*shared {
 
 // RestoreCoalitions makes coalitions of what All yielded, asking for one queue
 // after another. Errors: ErrBadQueue, and next's.
-func RestoreCoalitions(policy string, sites int, now int64, epoch uint64, next func() (*Queue, error)) (*Coalitions, error) {
-	c := &Coalitions{policy: policy, n: sites}
+func RestoreCoalitions(policy string, sites int, least, now int64, epoch uint64, next func() (*Queue, error)) (*Coalitions, error) {
+	c := &Coalitions{policy: policy, n: sites, least: least}
 	if Effective(policy, sites) != policy {
 		return nil, fmt.Errorf("%w: %s with %d sites", ErrBadQueue, policy, sites)
 	}
@@ -315,8 +317,8 @@ func RestoreCoalitions(policy string, sites int, now int64, epoch uint64, next f
 			if err != nil {
 				return nil, err
 			}
-			if q.clock > now {
-				return nil, fmt.Errorf("%w: it is ahead of time %d", ErrBadQueue, now)
+			if q.clock > now || q.least != least {
+				return nil, fmt.Errorf("%w: it is ahead of time %d, or not of these coalitions", ErrBadQueue, now)
 			}
 			list = append(list, &shared{*q, epoch})
 		}

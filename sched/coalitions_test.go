@@ -17,6 +17,7 @@ import (
 type plainFederation struct {
 	steps []plainStep
 	sites int
+	least int64
 }
 
 type plainStep struct {
@@ -27,7 +28,7 @@ type plainStep struct {
 
 // total plays a coalition, a set of sites.
 func (f *plainFederation) total(set uint) *big.Int {
-	p := schedtest.NewQueue()
+	p := schedtest.NewQueue(f.least, 0)
 	for _, s := range f.steps {
 		var sum sched.Change
 		in := false
@@ -93,10 +94,10 @@ func (f *plainFederation) fair(policy string, site int) *big.Rat {
 // play draws a federation's changes and enters them into coalitions. What a site
 // does before it has joined does not happen.
 func play(t *rapid.T, policies []string, sites int) (*plainFederation, []*sched.Coalitions) {
-	f := &plainFederation{}
+	f := &plainFederation{least: rapid.Int64Range(0, 1).Draw(t, "least")}
 	var all []*sched.Coalitions
 	for _, p := range policies {
-		all = append(all, sched.NewCoalitions(p, 0, 0))
+		all = append(all, sched.NewCoalitions(p, f.least, 0, 0))
 	}
 	now, cores, epoch := int64(0), make([]int64, sites), uint64(0)
 	for f.sites < sites || rapid.IntRange(0, 7).Draw(t, "go on") > 0 {
@@ -150,7 +151,7 @@ func TestFairIsNaive(t *testing.T) {
 				}
 			}
 			if rapid.Bool().Draw(t, "restore") {
-				c = restored(t, c)
+				c = restored(t, c, f.least)
 			}
 			if got, want := schedtest.Big(c.Total()), f.total(1<<f.sites-1); got.Cmp(want) != 0 {
 				t.Fatalf("%s: all wait %v, naively %v", c.Policy(), got, want)
@@ -168,9 +169,9 @@ func TestFairIsNaive(t *testing.T) {
 	})
 }
 
-func restored(t *rapid.T, c *sched.Coalitions) *sched.Coalitions {
+func restored(t *rapid.T, c *sched.Coalitions, least int64) *sched.Coalitions {
 	states := statesOf(c)
-	r, err := sched.RestoreCoalitions(c.Policy(), c.Sites(), sched.MaxNow, 7, func() (*sched.Queue, error) {
+	r, err := sched.RestoreCoalitions(c.Policy(), c.Sites(), least, sched.MaxNow, 7, func() (*sched.Queue, error) {
 		s := states[0]
 		states = states[1:]
 		return sched.RestoreQueue(s)
@@ -204,7 +205,7 @@ func TestEqualSitesAreSymmetric(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sites := rapid.IntRange(1, 6).Draw(t, "sites")
 		for _, policy := range sched.Projected() {
-			c := sched.NewCoalitions(policy, 0, 0)
+			c := sched.NewCoalitions(policy, 0, 0, 0)
 			changed := make([]int32, sites)
 			for o := range sites {
 				c.Join(0, 0)
@@ -234,7 +235,7 @@ func TestEqualSitesAreSymmetric(t *testing.T) {
 // TestLimitsGiveWay: the thirteenth site has CE take over from SHAPLEY with the
 // same queues, and the 257th ALONE from sched.CE.
 func TestLimitsGiveWay(t *testing.T) {
-	c, ce := sched.NewCoalitions(sched.Shapley, 0, 0), sched.NewCoalitions(sched.CE, 0, 0)
+	c, ce := sched.NewCoalitions(sched.Shapley, 0, 0, 0), sched.NewCoalitions(sched.CE, 0, 0, 0)
 	step := func(now int64, o int) {
 		for _, c := range []*sched.Coalitions{c, ce} {
 			d := make([]sched.Change, c.Sites())
@@ -270,7 +271,7 @@ func TestLimitsGiveWay(t *testing.T) {
 // served; where nobody has any, all shares are equal.
 func TestNoCores(t *testing.T) {
 	for _, policy := range sched.Projected() {
-		c := sched.NewCoalitions(policy, 0, 0)
+		c := sched.NewCoalitions(policy, 0, 0, 0)
 		d := make([]sched.Change, 3)
 		for o := range d {
 			c.Join(0, 0)

@@ -18,7 +18,7 @@ func TestProjected(t *testing.T) {
 	datadriven.Walk(t, "testdata/projected", func(t *testing.T, path string) {
 		g := waitingRoom{by: map[string]*Coalitions{}}
 		for _, p := range Projected() {
-			g.by[p] = NewCoalitions(p, 0, 0)
+			g.by[p] = NewCoalitions(p, 0, 0, 0)
 		}
 		datadriven.RunTest(t, path, g.run)
 	})

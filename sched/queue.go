@@ -33,11 +33,24 @@ type Queue struct {
 	settled Int128 // Σ starts − Σ releases, these over all units, those over started ones
 	free    slots
 	away    slots // cores that went, by when they went or would have been free, the later
+	least   int64 // cores that it has if its sites have none; Invariant: 0 or 1
+	lent    int64 // cores of its sites; Invariant: free has max(least, lent)
 
 	// Derived.
 	cores int64  // in free
 	total Int128 // Total, if known
 	known bool
+}
+
+// NewQueue returns the empty queue of nobody at a time. With least 1 it never has less
+// than one core, so that no wait in it is without end; with 0 what waits where there
+// is no core waits for ever.
+func NewQueue(least, now int64) *Queue {
+	q := &Queue{clock: now, least: least, cores: least}
+	if least > 0 {
+		q.free = slots{{0, least}}
+	}
+	return q
 }
 
 // Step moves the queue to a time and changes it: what can start before now
@@ -215,8 +228,8 @@ func (q *Queue) resize(now, more int64) {
 	if more == 0 {
 		return
 	}
-	have := q.cores
-	cores := max(0, have+more)
+	q.lent = max(0, q.lent+more)
+	have, cores := q.cores, max(q.least, q.lent)
 	q.cores = cores
 	for have > cores {
 		s := q.free[0]

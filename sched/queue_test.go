@@ -40,11 +40,12 @@ func drawChange(t *rapid.T, now, cores int64) (c sched.Change) {
 // over.
 func TestQueueIsNaive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		q, p, now := new(sched.Queue), schedtest.NewQueue(), int64(0)
+		least, now := rapid.Int64Range(0, 1).Draw(t, "least"), int64(0)
+		q, p := sched.NewQueue(least, 0), schedtest.NewQueue(least, 0)
 		limit := rapid.SampledFrom([]int{2, 5, 1000}).Draw(t, "limit")
 		for range rapid.IntRange(1, 25).Draw(t, "steps") {
 			now += rapid.Int64Range(0, 80).Draw(t, "later")
-			c := drawChange(t, now, int64(len(p.Cores)))
+			c := drawChange(t, now, p.Lent)
 			before := q.Clone().State()
 			frozen := q.Clone()
 			if q.Step(now, &c, limit); !equalState(frozen.State(), before) {
@@ -102,6 +103,6 @@ func unfold(f []sched.Slot) (out []int64) {
 }
 
 func equalState(a, b sched.QueueState) bool {
-	return a.Clock == b.Clock && a.Units == b.Units && a.Length == b.Length && a.Work == b.Work && a.Settled == b.Settled &&
+	return a.Clock == b.Clock && a.Least == b.Least && a.Lent == b.Lent && a.Units == b.Units && a.Length == b.Length && a.Work == b.Work && a.Settled == b.Settled &&
 		slices.Equal(a.Free, b.Free) && slices.Equal(a.Away, b.Away)
 }

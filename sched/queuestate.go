@@ -20,17 +20,18 @@ type QueueState struct {
 	Clock, Units, Length int64
 	Work, Settled        Int128
 	Free, Away           []Slot // not to be changed
+	Least, Lent          int64  // Lent is that of Free if Least is 0
 }
 
 // State returns what the queue is made of.
 func (q *Queue) State() QueueState {
-	return QueueState{q.clock, q.units, q.length, q.work, q.settled, q.free, q.away}
+	return QueueState{q.clock, q.units, q.length, q.work, q.settled, q.free, q.away, q.least, q.lent}
 }
 
 // RestoreQueue makes a queue of what State returned. Errors: ErrBadQueue for
 // numbers that no queue has.
 func RestoreQueue(s QueueState) (*Queue, error) {
-	q := &Queue{clock: s.Clock, units: s.Units, length: s.Length, work: s.Work, settled: s.Settled, free: s.Free, away: s.Away}
+	q := &Queue{clock: s.Clock, units: s.Units, length: s.Length, work: s.Work, settled: s.Settled, free: s.Free, away: s.Away, least: s.Least, lent: s.Lent}
 	switch {
 	case s.Clock < 0 || s.Clock > MaxNow || s.Units < 0 || s.Units > MaxUnits:
 		return nil, fmt.Errorf("%w: clock %d, %d units", ErrBadQueue, s.Clock, s.Units)
@@ -43,7 +44,12 @@ func RestoreQueue(s QueueState) (*Queue, error) {
 	case s.Units > 0 && len(s.Free) > 0 && s.Free[0].At < s.Clock:
 		return nil, fmt.Errorf("%w: a core is idle while something waits", ErrBadQueue)
 	}
-	q.cores = q.free.capacity()
+	if q.cores = q.free.capacity(); q.least == 0 {
+		q.lent = q.cores
+	}
+	if q.least < 0 || q.least > 1 || q.lent < 0 || q.cores != max(q.least, q.lent) {
+		return nil, fmt.Errorf("%w: %d cores, of %d lent", ErrBadQueue, q.cores, q.lent)
+	}
 	return q, nil
 }
 

@@ -21,11 +21,16 @@ type Queue struct {
 	Clock, Units, Length int64
 	Work, Starts, Rels   *big.Int
 	Cores, Away          []int64
+	Least, Lent          int64
 }
 
-// NewQueue returns an empty queue.
-func NewQueue() *Queue {
-	return &Queue{Work: new(big.Int), Starts: new(big.Int), Rels: new(big.Int)}
+// NewQueue is sched.NewQueue.
+func NewQueue(least, now int64) *Queue {
+	q := &Queue{Clock: now, Least: least, Work: new(big.Int), Starts: new(big.Int), Rels: new(big.Int)}
+	for range least {
+		q.Cores = append(q.Cores, 0)
+	}
+	return q
 }
 
 // Step is sched.Queue's.
@@ -156,7 +161,8 @@ func (p *Queue) prolong(now int64, b sched.Batch) {
 }
 
 func (p *Queue) resize(now, more int64) {
-	for ; more < 0 && len(p.Cores) > 0; more++ {
+	p.Lent = max(0, p.Lent+more)
+	for more = max(p.Least, p.Lent) - int64(len(p.Cores)); more < 0; more++ {
 		i := leastOf(p.Cores)
 		p.Away = append(p.Away, max(p.Cores[i], now))
 		p.Cores = slices.Delete(p.Cores, i, i+1)

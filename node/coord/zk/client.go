@@ -36,6 +36,7 @@ type client struct {
 	connects atomic.Uint64
 	up       atomic.Bool  // there is a session and a connection
 	lost     atomic.Int64 // since when not (sinceStart); 0 = up
+	heard    atomic.Int64 // when a call was answered last (sinceStart)
 	shut     atomic.Bool
 	authed   chan struct{} // closed once the credentials were taken
 	refused  atomic.Bool   // a server said no to them
@@ -197,10 +198,36 @@ func once[T any](ctx context.Context, c *client, call func() (T, error)) (v T, e
 	})
 	select {
 	case e := <-ch:
+		if !transient(e.err) {
+			c.heard.Store(int64(sinceStart()))
+		}
 		return e.v, e.err
 	case <-ctx.Done():
 		return v, fmt.Errorf("%w: %w", errLost, context.Cause(ctx))
 	}
+}
+
+// whileAnswered is for a row of calls: the context ends once none of the client's
+// was answered for so long, however long the row takes.
+func (c *client) whileAnswered(ctx context.Context, most time.Duration, cause error) (context.Context, context.CancelFunc) {
+	ctx, end := context.WithCancelCause(ctx)
+	begun := sinceStart()
+	c.wg.Go(func() {
+		for ctx.Err() == nil {
+			left := most - (sinceStart() - max(begun, time.Duration(c.heard.Load())))
+			if left <= 0 {
+				end(cause)
+				return
+			}
+			t := time.NewTimer(left)
+			select {
+			case <-t.C:
+			case <-ctx.Done():
+			}
+			t.Stop()
+		}
+	})
+	return ctx, func() { end(context.Canceled) }
 }
 
 // persist repeats a call that changes nothing, or may be repeated, while it fails

@@ -97,6 +97,7 @@ type cluster struct {
 	fed   [16]byte
 	time  *timing
 	hooks Hooks
+	far   time.Duration // by which the ensemble's answers come later
 
 	net coordtest.Network // Lag cuts a site off from the ensemble and from feeds
 
@@ -126,8 +127,14 @@ func (c *cluster) config(site string, m coord.Machine) Config {
 	cfg := Config{
 		Place: c.place, Site: site, Node: coordtest.Node(site), Dir: filepath.Join(c.dir, site), Listen: "127.0.0.1:0",
 		Machine: m, Logger: testLogger().With().Str("site", site).Logger(), Hooks: c.hooks, timing: c.time,
-		net:  &relay.Network{Dial: func(ctx context.Context, addr string) (net.Conn, error) { return c.net.Dial(ctx, site, addr) }},
-		dial: func(ctx context.Context, addr string) (net.Conn, error) { return c.net.DialBeyond(ctx, site, addr) },
+		net: &relay.Network{Dial: func(ctx context.Context, addr string) (net.Conn, error) { return c.net.Dial(ctx, site, addr) }},
+		dial: func(ctx context.Context, addr string) (net.Conn, error) {
+			conn, err := c.net.DialBeyond(ctx, site, addr)
+			if err == nil && c.far > 0 {
+				conn = late(conn, c.far)
+			}
+			return conn, err
+		},
 	}
 	switch {
 	case c.net.Addr(site) != "":

@@ -184,7 +184,7 @@ func (p Place) checkAccess() error {
 type timing struct {
 	relay.Timing
 	handshake time.Duration // first bytes of a peer connection
-	open      time.Duration // the ensemble's answer to Open
+	open      time.Duration // the ensemble's next answer, while Open asks
 	tick      time.Duration // idle entry
 	poll      time.Duration // watches may be lost: everything is looked at again
 	drain     time.Duration // Close waits so long for entries in flight

@@ -2,6 +2,7 @@ package zk
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"slices"
@@ -178,11 +179,18 @@ func (i *inspection) members(ctx context.Context) error {
 		}
 	}
 	for _, s := range lists[0] {
-		var e enlisted
-		if err := i.read(ctx, pathMembers+"/"+s, &e); err != nil {
+		n, err := i.c.get(ctx, pathMembers+"/"+s)
+		if err != nil {
 			return err
 		}
-		i.r.Znodes-- // counted as a child
+		if !n.found { // it has left since
+			i.r.Znodes--
+			continue
+		}
+		var e enlisted
+		if err := parse(i.c.root+pathMembers+"/"+s, n.data, &e); err != nil {
+			i.fault("%v", err)
+		}
 		i.r.Members = append(i.r.Members, MemberReport{
 			Site: s, Node: e.Node, Voter: slices.Contains(lists[1], s), Connected: slices.Contains(lists[2], s),
 		})
@@ -190,27 +198,58 @@ func (i *inspection) members(ctx context.Context) error {
 	return nil
 }
 
+// snapshot looks at the newest one, and at a newer one if that took its place: then
+// what was missing of the former is none of the tree's faults.
 func (i *inspection) snapshot(ctx context.Context) error {
 	var p pointer
 	if err := i.read(ctx, pathSnapshot, &p); err != nil {
 		return err
 	}
-	i.r.Snapshot = SnapshotReport{Entry: p.Entry, Chunks: len(p.Sums), Bytes: p.Bytes}
 	if _, err := i.names(ctx, pathSnapshots); err != nil {
 		return err
 	}
+	for {
+		faults, err := i.chunks(ctx, p)
+		if err != nil {
+			return err
+		}
+		now, err := i.pointer(ctx)
+		if err != nil {
+			return err
+		}
+		if now.Entry == p.Entry && now.Term == p.Term {
+			i.r.Snapshot = SnapshotReport{Entry: p.Entry, Chunks: len(p.Sums), Bytes: p.Bytes}
+			i.r.Faults = append(i.r.Faults, faults...)
+			return nil
+		}
+		p = now
+	}
+}
+
+// pointer reads which snapshot is the newest now; what is wrong with it is told once,
+// by snapshot.
+func (i *inspection) pointer(ctx context.Context) (p pointer, err error) {
+	n, err := i.c.get(ctx, pathSnapshot)
+	if err == nil && parse("", n.data, &p) != nil {
+		p = pointer{}
+	}
+	return p, err
+}
+
+// chunks says what is wrong with those of a snapshot.
+func (i *inspection) chunks(ctx context.Context, p pointer) (faults []string, err error) {
 	for k, sum := range p.Sums {
 		n, err := i.c.get(ctx, p.chunk(k))
 		switch {
 		case err != nil:
-			return err
+			return nil, err
 		case !n.found:
-			i.fault("%s%s is missing", i.c.root, p.chunk(k))
+			faults = append(faults, fmt.Sprintf("%s%s is missing", i.c.root, p.chunk(k)))
 		case crc32.Checksum(n.data, castagnoli) != sum:
-			i.fault("%s%s is damaged: its checksum does not fit", i.c.root, p.chunk(k))
+			faults = append(faults, fmt.Sprintf("%s%s is damaged: its checksum does not fit", i.c.root, p.chunk(k)))
 		}
 	}
-	return nil
+	return faults, nil
 }
 
 func (i *inspection) log(ctx context.Context, newest int) error {
@@ -225,9 +264,9 @@ func (i *inspection) log(ctx context.Context, newest int) error {
 	i.r.Log.Parts = len(parts)
 	var numbers []uint64
 	for _, name := range names {
-		n, err := parseNumber(name)
-		if err != nil {
-			i.fault("%s%s/%s: %v", i.c.root, pathLog, name, err)
+		n, odd := parseNumber(name)
+		if odd != nil {
+			i.fault("%s%s/%s: %v", i.c.root, pathLog, name, odd)
 			continue
 		}
 		if k := len(numbers); k > 0 && n != numbers[k-1]+1 {
@@ -240,6 +279,14 @@ func (i *inspection) log(ctx context.Context, newest int) error {
 		return nil
 	}
 	i.r.Log.First, i.r.Log.Last = numbers[0], numbers[len(numbers)-1]
+	// Read after the list: what was trimmed by then is in this snapshot or before it.
+	p, err := i.pointer(ctx)
+	if err != nil {
+		return err
+	}
+	if numbers[0] > p.Entry+1 {
+		i.fault("%s%s is missing", i.c.root, logPath(p.Entry+1))
+	}
 	for _, n := range numbers[max(0, len(numbers)-newest):] {
 		if err := i.entry(ctx, n); err != nil {
 			return err
@@ -255,6 +302,12 @@ func (i *inspection) entry(ctx context.Context, n uint64) error {
 		return err
 	}
 	e, err := (&Log{c: i.c}).decode(ctx, n, z.data)
+	if errors.Is(err, errGone) {
+		// Trimmed meanwhile? An entry's parts go before it.
+		if p, cause := i.pointer(ctx); cause != nil || p.Entry >= n {
+			return cause
+		}
+	}
 	if err != nil && transient(err) {
 		return err
 	}

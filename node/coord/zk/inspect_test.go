@@ -3,9 +3,15 @@
 package zk
 
 import (
+	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/cloudshare/cloudshare/fsm"
 )
 
 // TestInspect: a sound tree has no faults, and each damage is named by its path.
@@ -42,19 +48,85 @@ func TestInspect(t *testing.T) {
 	}
 	defer conn.close()
 	overwrite(t, conn, p.chunk(0), []byte("x"))
-	overwrite(t, conn, logPath(r.Log.Last), []byte("x"))
-	if _, err := conn.write(t.Context(), conn.remove(logPath(r.Log.Last-1))); err != nil {
+	last := r.Log.Last
+	overwrite(t, conn, logPath(last), []byte("x"))
+	if _, err := conn.write(t.Context(), conn.remove(logPath(last-1))); err != nil {
 		t.Fatal(err)
 	}
 	if r, err = Inspect(patience(t), c.place, 3, testLogger()); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{p.chunk(0), logPath(r.Log.Last), logPath(r.Log.Last - 1)} {
+	for _, path := range []string{p.chunk(0), logPath(last), logPath(last - 1)} {
 		if !slices.ContainsFunc(r.Faults, func(f string) bool { return strings.Contains(f, c.place.Chroot+path) }) {
 			t.Errorf("%s is not among %q", path, r.Faults)
 		}
 	}
 	if r.Lead.Held {
 		t.Error("a closed lead's session lives")
+	}
+}
+
+// TestInspectWhileTrimmed: a tree that is trimmed while it is looked at has no faults,
+// one whose log was cut off in front has.
+func TestInspectWhileTrimmed(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.time = small()
+	c.time.snapshotEntries, c.time.trail = 3, 0
+	all := c.open(t, "a", "b")
+	looks := 0
+	stop, looked := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(looked)
+		for ; ; looks++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if r, err := Inspect(patience(t), c.place, maxShown, testLogger()); err != nil || len(r.Faults) > 0 {
+				t.Errorf("%+v, %v", r, err)
+			}
+		}
+	}()
+	end := sync.OnceFunc(func() { close(stop); <-looked })
+	defer end()
+	job := fsm.JobSpec{Count: 1, MaxAttempts: 1, Need: fsm.Resources{MilliCPU: 1}, Payload: make([]byte, 64<<10)}
+	for i := range uint64(16) { // more would take the servers' heap
+		jobs := make([]fsm.JobSpec, 10) // an entry in parts
+		for k := range jobs {
+			jobs[k] = job
+			jobs[k].Num = 10*i + uint64(k) + 1
+		}
+		cmd := fsm.Command{ID: fsm.CommandID{Site: "a", Incarnation: all[0].inc, Seq: i + 1}, Ack: i, Body: &fsm.Submit{Jobs: jobs}}
+		if _, err := all[0].l.Propose(patience(t), cmd); err != nil {
+			t.Fatal(err)
+		}
+	}
+	end()
+	if looks < 3 {
+		t.Errorf("%d looks show nothing", looks)
+	}
+	for _, s := range all {
+		_ = s.l.Close()
+	}
+	conn, err := connect(c.place, nil, testLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.close()
+	r, err := Inspect(patience(t), c.place, 0, testLogger())
+	if err != nil || r.Log.First > r.Snapshot.Entry {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	for n := r.Log.First; n <= r.Snapshot.Entry+1; n++ {
+		if _, err := conn.write(patience(t), conn.remove(logPath(n))); err != nil && !errors.Is(err, zk.ErrNoNode) {
+			t.Fatal(err)
+		}
+	}
+	r, err = Inspect(patience(t), c.place, 0, testLogger())
+	want := c.place.Chroot + pathLog // its first entry, or all
+	if err != nil || !slices.ContainsFunc(r.Faults, func(f string) bool { return strings.Contains(f, want) }) {
+		t.Errorf("%s is not among %q, %v", want, r.Faults, err)
 	}
 }

@@ -1,6 +1,7 @@
 package zk
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -101,7 +102,7 @@ func atTree(ctx context.Context, p Place, m coord.Machine, log zerolog.Logger, f
 		return err
 	}
 	defer l.c.close()
-	first, cancel := context.WithTimeoutCause(ctx, l.t.open, errPatience)
+	first, cancel := l.c.whileAnswered(ctx, l.t.open, errPatience)
 	defer cancel()
 	c, err := l.readCharter(first)
 	if err == nil && c == nil {
@@ -127,13 +128,27 @@ func (c *client) leading(ctx context.Context) (now leading, version int32, err e
 	return now, n.stat.Version, parse(c.root+pathLead, n.data, &now)
 }
 
-// putLead replaces /lead, unless somebody else does.
+// putLead replaces /lead, unless somebody else does. Sent again after a lost answer
+// it meets what it wrote itself.
 func (c *client) putLead(ctx context.Context, now leading, version int32) error {
-	_, err := c.writeHere(ctx, c.set(pathLead, encode(now), version))
-	if errors.Is(err, zk.ErrBadVersion) {
-		return fmt.Errorf("%w: one takes %s%s just now: stop all brokers first", coord.ErrRunning, c.root, pathLead)
+	data := encode(now)
+	ops, at := c.here(c.set(pathLead, data, version)), -1
+	_, err := c.persist(ctx, "write", pathLead, func() (node, error) {
+		res, err := c.multi(ops)
+		at = failedAt(res, err)
+		return node{}, err
+	})
+	switch {
+	case errors.Is(err, zk.ErrNoNode) && at == 1:
+		return c.elsewhere()
+	case !errors.Is(err, zk.ErrBadVersion):
+		return err
 	}
-	return c.name("write", pathLead, err)
+	is, err := c.get(ctx, pathLead)
+	if err == nil && !bytes.Equal(is.data, data) {
+		err = fmt.Errorf("%w: one takes %s%s just now: stop all brokers first", coord.ErrRunning, c.root, pathLead)
+	}
+	return err
 }
 
 // seal has nobody append any more; it may be repeated.

@@ -6,8 +6,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/cloudshare/cloudshare/fsm"
@@ -189,6 +191,45 @@ func TestSealDeposes(t *testing.T) {
 		t.Errorf("an open tree: %v", err) // nothing to do, and nothing was sealed
 	}
 	c.open(t, "b")
+}
+
+// mislaid is a connection that ends as soon as it has sent a word, before any answer.
+type mislaid struct {
+	net.Conn
+	word []byte
+	once *sync.Once
+}
+
+func (m mislaid) Write(b []byte) (n int, err error) {
+	n, err = m.Conn.Write(b)
+	if bytes.Contains(b, m.word) {
+		m.once.Do(func() { _ = m.Close() })
+	}
+	return n, err
+}
+
+// TestSealAnswerLost: a seal whose answer was lost is recognized.
+func TestSealAnswerLost(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.oneStopped(t)
+	var once sync.Once
+	cl, err := connect(c.place, func(ctx context.Context, addr string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+		return mislaid{conn, []byte(`"moved":"`), &once}, err
+	}, testLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.close()
+	cl.mark = markPath(fmt.Sprintf("%x", c.fed))
+	_, id, err := cl.seal(patience(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, _, err := c.export(t); err != nil || s.Moved != id {
+		t.Errorf("sealed by %s, exported as %s, %v", id, s.Moved, err)
+	}
 }
 
 // oneStopped leaves a tree with some entries and no broker.

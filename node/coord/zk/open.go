@@ -85,7 +85,7 @@ func (l *Log) open(ctx context.Context) error {
 	if l.c, err = connect(l.cfg.Place, l.cfg.dial, l.log); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, l.t.open, errPatience)
+	ctx, cancel := l.c.whileAnswered(ctx, l.t.open, errPatience)
 	defer cancel()
 	if err = l.c.unreachable(l.cfg.Place, l.settleIn(ctx, m)); err == nil {
 		l.compareSession()
@@ -103,7 +103,7 @@ func (l *Log) compareSession() {
 	}
 }
 
-var errPatience = errors.New("the time to open the log is over")
+var errPatience = errors.New("no call was answered for too long")
 
 // settleIn finds the tree, or founds it, and enters the group.
 func (l *Log) settleIn(ctx context.Context, m *member) error {

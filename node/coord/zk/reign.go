@@ -85,7 +85,7 @@ func (l *Log) look(ctx context.Context, w *watches) error {
 		}
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, l.cfg.session())
+	ctx, cancel := l.c.whileAnswered(ctx, l.cfg.session(), errPatience)
 	defer cancel()
 	charter, err := w.read(ctx, l.c, pathFederation)
 	if err == nil {

@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
 )
 
@@ -58,6 +59,11 @@ func (p *specParser) check() error {
 		if len(f.value) > MaxLabelText || !printable(f.value) {
 			return &SpecError{Field: f.name, Value: quoted(f.value), Reason: fmt.Sprintf(
 				"must have at most %d bytes and no control or formatting characters", MaxLabelText)}
+		}
+	}
+	if s.Image != "" {
+		if _, err := executor.ParseImage(s.Image); err != nil {
+			return &SpecError{Field: "image", Value: quoted(s.Image), Reason: "is " + err.Error()}
 		}
 	}
 	if len(s.Labels) > MaxLabels {

@@ -102,6 +102,10 @@ func TestParseSpecRefuses(t *testing.T) {
 		{`{"command":["a"],"name":"a\u202eb"}`, "name", false},
 		{"{\"command\":[\"a\"],\"name\":\"a\u2066b\"}", "name", false},
 		{`{"command":["a"],"image":"a\u200bb"}`, "image", false},
+		{`{"image":"Alpine"}`, "image", false},
+		{`{"command":["a"],"image":"alpine:"}`, "image", false},
+		{`{"image":"http://x/y"}`, "image", false},
+		{`{"image":"alpine@sha256:12"}`, "image", false},
 		{`{"command":["a"],"labels":{"k":"a\u2028b"}}`, "labels.k", false},
 		{`{"command":["a"],"name":"` + strings.Repeat("x", 256) + `"}`, "name", false},
 		{`{"command":["a"],"count":0}`, "count", false},
@@ -224,7 +228,7 @@ func TestMatchLabels(t *testing.T) {
 // library too, survives its own JSON form and the state's, and is in bounds.
 func FuzzParseSpec(f *testing.F) {
 	for _, seed := range []string{
-		fullSpec, `{"command":["a"]}`, `{"command":["\ud83d\ude00"],"timeout":"1us"}`, `[1,{"a":null}]`, `{"a`, "\xff",
+		fullSpec, `{"image":"[::1]:5/a_b:t@sha256:0"}`, `{"command":["a"]}`, `{"command":["\ud83d\ude00"],"timeout":"1us"}`, `[1,{"a":null}]`, `{"a`, "\xff",
 	} {
 		f.Add([]byte(seed))
 	}

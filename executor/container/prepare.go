@@ -28,7 +28,7 @@ const maxAway = 30 * time.Second
 const maxFetching = 8 * time.Second
 
 // fetch gets an image and fills in what the order leaves to it.
-func (h *Handler) fetch(w *work, ref books.ImageName, o *box.Order) error {
+func (h *Handler) fetch(w *work, ref executor.ImageName, o *box.Order) error {
 	ctx, cancel := h.abortable(w)
 	defer cancel()
 	var failing time.Time // since when; zero = not yet
@@ -65,7 +65,7 @@ func (h *Handler) fetch(w *work, ref books.ImageName, o *box.Order) error {
 	}
 }
 
-func (h *Handler) fetchOnce(ctx context.Context, w *work, ref books.ImageName, o *box.Order) error {
+func (h *Handler) fetchOnce(ctx context.Context, w *work, ref executor.ImageName, o *box.Order) error {
 	h.note(w, "fetching image "+ref.String())
 	latest := time.Now()
 	err := h.engine.Pull(ctx, ref.String(), func(p engine.Progress) {
@@ -87,7 +87,7 @@ func (h *Handler) fetchOnce(ctx context.Context, w *work, ref books.ImageName, o
 
 // noImage: an image was not to be had.
 type noImage struct {
-	ref   books.ImageName
+	ref   executor.ImageName
 	cause error
 }
 
@@ -116,7 +116,7 @@ func (e *noImage) isWrong() bool {
 }
 
 // fetching is a pull's progress for people.
-func fetching(ref books.ImageName, p engine.Progress) string {
+func fetching(ref executor.ImageName, p engine.Progress) string {
 	s := fmt.Sprintf("fetching image %s: %d of %d layers", ref, p.Done, p.Layers)
 	if p.Bytes > 0 {
 		s += ", " + strconv.FormatInt(100*p.Fetched/p.Bytes, 10) + "% of those under way"
@@ -146,7 +146,7 @@ func (h *Handler) abortable(w *work) (context.Context, context.CancelFunc) {
 // launch makes and starts the attempt's container. An engine that goes away
 // meanwhile is waited for; since the name is the attempt's own, and its first
 // process begins once, a repeat of either call changes nothing.
-func (h *Handler) launch(w *work, ref books.ImageName, o box.Order) error {
+func (h *Handler) launch(w *work, ref executor.ImageName, o box.Order) error {
 	spec := h.spec(w, ref, o)
 	for {
 		err := h.launchOnce(w, spec)
@@ -231,7 +231,7 @@ func (h *Handler) isImages(message string) bool {
 var ownEnv = []string{"GOMAXPROCS=1", "GOTRACEBACK=all", "GODEBUG=", "GOGC=", "GOMEMLIMIT="}
 
 // spec is the attempt's container.
-func (h *Handler) spec(w *work, ref books.ImageName, o box.Order) engine.Spec {
+func (h *Handler) spec(w *work, ref executor.ImageName, o box.Order) engine.Spec {
 	c, t := h.cfg, w.Task
 	s := engine.Spec{
 		Image: ref.String(), User: c.User, Labels: h.labels(t),

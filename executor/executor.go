@@ -129,6 +129,9 @@ type Event struct {
 type State struct {
 	Task
 	Running bool
+	// Started is when one that runs began, by the wall clock; zero = it has not, or
+	// that is not known: an event will tell.
+	Started time.Time
 	Ended   *Result
 }
 

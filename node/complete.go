@@ -1,6 +1,8 @@
 package node
 
 import (
+	"time"
+
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
 )
@@ -17,21 +19,33 @@ func (c *core) hasStarted(ev startedEvent) {
 	}
 	if a.Home {
 		if num, t := c.homeTaskOf(a.ID); t != nil && t.Attempt == a.ID.Attempt {
-			t.StartedMs = c.now.wall.UnixMilli()
-			if t.State == fsm.Assigned {
-				t.State = fsm.Running
+			if t.begin(c.now.wall) {
 				c.tellHome(num, a.ID.Task)
 			}
 			c.home.jobs[num].changed(a.ID.Task)
 		}
 		return
 	}
-	ref, err := attemptRef(ev.id)
+	c.noteStarted(a, c.now.wall)
+}
+
+// begin notes that the task's process runs since then; true if that is news.
+func (t *homeTask) begin(at time.Time) bool {
+	t.StartedMs = at.UnixMilli()
+	if t.State != fsm.Assigned {
+		return false
+	}
+	t.State = fsm.Running
+	return true
+}
+
+// noteStarted has the federation hear of a start with the next tick.
+func (c *core) noteStarted(a *attempt, at time.Time) {
+	ref, err := attemptRef(a.ID)
 	if err != nil {
 		return // ids of attempts were made from references
 	}
-	delay := span(c.now.wall.UnixMilli() - a.AssignedMs)
-	c.started = append(c.started, fsm.StartedAttempt{AttemptRef: ref, DelayMs: delay})
+	c.started = append(c.started, fsm.StartedAttempt{AttemptRef: ref, DelayMs: span(at.UnixMilli() - a.AssignedMs)})
 }
 
 // reportStarted tells the federation what runs; never waited for.

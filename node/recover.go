@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
@@ -123,6 +124,7 @@ func (c *core) recoverAttempts(j *Journal, found map[string][]executor.State, fx
 			c.hasEnded(a.ID, executor.Result{Cause: executor.Vanished, Detail: "lost with the broker's machine"}, fx)
 		case h.state.Ended == nil:
 			c.homeHas(a)
+			c.goesOn(a, h.state.Started)
 		default:
 			c.hasEnded(a.ID, *h.state.Ended, fx)
 		}
@@ -136,6 +138,22 @@ func (c *core) recoverAttempts(j *Journal, found map[string][]executor.State, fx
 		fx.forgets = append(fx.forgets, handlerID{h.handler, id})
 	}
 	return nil
+}
+
+// goesOn notes when an adopted attempt began, if its handler knows: the event has
+// been told to an earlier life of the broker, or to nobody.
+func (c *core) goesOn(a *attempt, began time.Time) {
+	if began.IsZero() {
+		return
+	}
+	if a.Home {
+		if num, t := c.homeTaskOf(a.ID); t != nil && t.Attempt == a.ID.Attempt {
+			t.begin(began)
+			c.home.jobs[num].changed(a.ID.Task)
+		}
+		return
+	}
+	c.noteStarted(a, began)
 }
 
 // requeueHome gives home tasks without an attempt another one; those that were

@@ -3,6 +3,7 @@ package node
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
 )
@@ -67,5 +68,28 @@ func TestRestartTellsThatAStoppedJobEnded(t *testing.T) {
 	}
 	if ends != 1 {
 		t.Errorf("the end was told %d times, want once", ends)
+	}
+}
+
+// An adopted task shows when it began: its handler knows, though nobody was told.
+func TestAdoptedTaskHasItsStart(t *testing.T) {
+	r := newRig(t, fsm.DefaultParams(), 1, 1)
+	a, b := r.sites[0], r.sites[1]
+	a.submit(sleepJob, "")
+	a.submit(sleepJob, "")
+	r.settle() // the second one runs at b, which has told nobody yet
+	began := r.now
+	r.now = r.now.Add(time.Minute)
+	a.boot()
+	b.boot()
+	j, _ := a.core.ownJob(1)
+	tasks, _, _ := a.core.ownTasks(1, 0, 1)
+	if j.State != "running" || !j.StartedAt.Equal(began) || tasks[0].State != "running" || !tasks[0].StartedAt.Equal(began) {
+		t.Errorf("at home: %s since %s, its task %s since %s; want %s", j.State, j.StartedAt, tasks[0].State, tasks[0].StartedAt, began)
+	}
+	b.ticks(1)
+	r.settle()
+	if v := r.job("a.2"); v.State != fsm.Running || v.Counts[fsm.Running] != 1 {
+		t.Errorf("at b: %s %v", v.State, v.Counts)
 	}
 }

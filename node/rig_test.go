@@ -40,6 +40,7 @@ type rigSite struct {
 	core    *core
 	// what the handler has: it survives the broker.
 	running map[executor.ID]executor.Task
+	began   map[executor.ID]time.Time
 	ended   map[executor.ID]executor.Result
 	// everything ever started here, in order.
 	history []executor.ID
@@ -73,7 +74,7 @@ func foundRig(t tester, open func() (*Journal, error), params fsm.Params, cores 
 	for i, n := range cores {
 		s := &rigSite{
 			rig: r, name: string(rune('a' + i)), cores: n, guard: guard{watchdog: true},
-			running: map[executor.ID]executor.Task{}, ended: map[executor.ID]executor.Result{},
+			running: map[executor.ID]executor.Task{}, began: map[executor.ID]time.Time{}, ended: map[executor.ID]executor.Result{},
 		}
 		var err error
 		if s.journal, err = open(); err != nil {
@@ -120,7 +121,7 @@ func (s *rigSite) reopen() (held, lost []fsm.AttemptRef) {
 	s.core.capacity(capacityEvent{"local", []executor.Machine{s.machine()}})
 	var found []executor.State
 	for id, task := range s.running {
-		found = append(found, executor.State{Task: withID(task, id), Running: true})
+		found = append(found, executor.State{Task: withID(task, id), Running: true, Started: s.began[id]})
 	}
 	for id, res := range s.ended {
 		found = append(found, executor.State{Task: executor.Task{ID: id}, Ended: &res})
@@ -224,7 +225,7 @@ func (s *rigSite) perform(fx *effects) {
 		if _, again := s.running[st.id]; again {
 			s.rig.t.Fatalf("%s started twice", st.id)
 		}
-		s.running[st.id] = st.task
+		s.running[st.id], s.began[st.id] = st.task, s.rig.now
 		s.history = append(s.history, st.id)
 	}
 	for _, st := range fx.starts {

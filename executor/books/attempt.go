@@ -12,6 +12,9 @@ type Attempt struct {
 	Task executor.Task
 	Name string // of Task.ID
 	Hold Hold
+	// Began is when an adopted one was seen to run in an earlier life, zero = it was
+	// not. Set before [Attempts.Adopted].
+	Began time.Time
 	// Done is closed when Ended is set.
 	Done chan struct{}
 	// Ended is nil while it runs. Guarded by the handler's lock. Invariant: set

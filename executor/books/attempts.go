@@ -125,7 +125,9 @@ func (a *Attempts[W]) Adopted() ([]executor.State, error) {
 			continue
 		}
 		st := executor.State{Task: book.Task, Running: book.Ended == nil}
-		if book.Ended != nil {
+		if book.Ended == nil {
+			st.Started = book.Began
+		} else {
 			r := book.Ended.Result
 			st.Ended = &r
 		}

@@ -62,8 +62,9 @@ func (h *Handler) adoptOne(name string) error {
 	h.attempts.Enter(w)
 	if end == nil {
 		w.Hold = h.room.Adopt(o.Task.Need, o.CPUs)
-		word, err := box.Hear(dir)
-		w.began = err == nil && word.Run != nil // said in an earlier life
+		if word, err := box.Hear(dir); err == nil && word.Run != nil {
+			w.began, w.Began = true, word.Run.At // said in an earlier life
+		}
 		return nil
 	}
 	w.Ended = &end.End

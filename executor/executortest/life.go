@@ -77,11 +77,15 @@ func testAdoptRunning(r *Rig) {
 	fifo := r.fifo()
 	t := r.shell("echo up; read x <" + fifo + "; echo down; exit 7")
 	t.Need.MilliCPU = r.Capacity()[0].MilliCPU
+	began := time.Now()
 	id := r.Begin(t)
 	r.AwaitRunning(id)
 	st := r.find(r.reopen(), id)
 	if !st.Running || st.Ended != nil || st.Owner != t.Owner || !slices.Equal(st.Command, t.Command) {
 		r.Fatalf("got %+v, want it running as it was asked", st)
+	}
+	if st.Started.Before(began) || st.Started.After(time.Now()) {
+		r.Errorf("it began at %s, want between %s and now", st.Started, began)
 	}
 	if err := r.Start(r.Context(), r.task("/bin/true")); !errors.Is(err, executor.ErrBusy) {
 		r.Errorf("beside an adopted one that fills the machine: got %v, want ErrBusy", err)

@@ -57,6 +57,7 @@ func (h *Handler) adoptOne(name string) error {
 	if err != nil { // it has not ended
 		_ = readJSON(filepath.Join(dir, letFile), &w.let) // without it none was, but for a power failure
 		if readJSON(filepath.Join(dir, beganFile), &w.began) == nil {
+			w.Began = w.began
 			close(w.running)
 		}
 		h.held[w.Task.Machine] = plus(h.held[w.Task.Machine], w.Task.Need)

@@ -166,7 +166,9 @@ func (h *Handler) replay(s *slot, lines []line) []*work {
 			byName[name] = w
 			order = append(order, w)
 		case l.Run != nil && byName[l.Run.Name] != nil:
-			byName[l.Run.Name].runs()
+			w := byName[l.Run.Name]
+			w.Began = l.Run.At
+			w.runs()
 		case l.End != nil && byName[l.End.Name] != nil:
 			byName[l.End.Name].Ended = l.End.end()
 		case l.Drop != nil && byName[*l.Drop] != nil:

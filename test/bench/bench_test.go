@@ -170,6 +170,30 @@ func TestBareLimitsRun(t *testing.T) {
 	}
 }
 
+// TestBareStates: what the bare state machines are given is taken, at all of them.
+func TestBareStates(t *testing.T) {
+	b, err := newBareStates(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		for i := range b.sites {
+			if err := b.apply(b.sites[i].entry([][]byte{[]byte("one"), []byte("two")})); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for i := range b.members {
+		if n := b.members[i].s.Index(); n != 7 {
+			t.Errorf("member %d has applied %d entries", i, n)
+		}
+	}
+	b.sites[0].jobs = 0
+	if err := b.apply(b.sites[0].entry([][]byte{[]byte("again")})); err == nil {
+		t.Error("a refused job goes unseen")
+	}
+}
+
 func TestLaneCountsCommits(t *testing.T) {
 	answers := []string{`{"id":"a.1","durability":"federation"}`, `{"id":"a.2","durability":"site"}`}
 	var asked int

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -87,45 +89,61 @@ func held(ctx context.Context, env environment, name string) (*submissions, func
 	return &submissions{env: env, fed: fed, spec: mustJSON(spec)}, fed.Stop, nil
 }
 
+// request is a kind of submission.
+type request struct {
+	name, mime string
+	body       []byte
+	jobs       int
+	entry      int // bytes of the bare create
+}
+
 // submissions of single jobs and of many in a request.
 func (b *backends) submissions(ctx context.Context, t *table) error {
 	many := bytes.Repeat(append(bytes.Clone(b.zk.spec), '\n'), linesPerRequest)
-	for _, k := range []struct {
-		name, mime string
-		body       []byte
-		jobs       int
-		entry      int // bytes of the bare create
-	}{
+	for _, k := range []request{
 		{"singles", "application/json", b.zk.spec, 1, entryBytes},
 		{fmt.Sprintf("NDJSON of %d", linesPerRequest), "application/x-ndjson", many, linesPerRequest, len(many)},
 	} {
 		for _, c := range clientCounts {
-			limit, err := countInWindow(ctx, c.n, window(b.env), func(int) (int, error) { return k.jobs, b.bareJobs(k.body, k.jobs, k.entry) })
-			if err != nil {
-				return fmt.Errorf("create znodes: %w", err)
+			if err := b.submit(ctx, t, k, c.n); err != nil {
+				return fmt.Errorf("%s, %d clients: %w", k.name, c.n, err)
 			}
-			onRaft, err := b.raft.submitFor(ctx, c.n, k.mime, k.body, k.jobs)
-			if err != nil {
-				return fmt.Errorf("submit %s on raft: %w", k.name, err)
-			}
-			onZK, err := b.zk.submitFor(ctx, c.n, k.mime, k.body, k.jobs)
-			if err != nil {
-				return fmt.Errorf("submit %s on ZooKeeper: %w", k.name, err)
-			}
-			n, err := b.bare.count("/bench")
-			if err != nil {
-				return fmt.Errorf("count znodes: %w", err)
-			}
-			b.most = max(b.most, n)
-			name := fmt.Sprintf("ZooKeeper: submissions, %s, %d clients", k.name, c.n)
-			f := figure{name: name, measured: onZK, limit: limit, unit: "jobs/s", note: "limit: bare creates of as many bytes from one session; of many lines encoding/json before"}
-			if c.n == 64 {
-				f.aim = aim{minRatio: 0.7}
-			}
-			t.add(f)
-			t.add(figure{name: name + ", beside Raft", measured: onZK, limit: onRaft, unit: "jobs/s", note: "limit: the same on Raft"})
 		}
 	}
+	return nil
+}
+
+// submit has n clients submit on both logs, beside what they are to be compared with.
+func (b *backends) submit(ctx context.Context, t *table, k request, n int) error {
+	created, err := countInWindow(ctx, n, window(b.env), func(int) (int, error) { return k.jobs, b.bareJobs(k.body, k.jobs, k.entry) })
+	if err != nil {
+		return fmt.Errorf("create znodes: %w", err)
+	}
+	applied, err := b.applied(ctx, n, k.body)
+	if err != nil {
+		return fmt.Errorf("create znodes and apply: %w", err)
+	}
+	onRaft, err := b.raft.submitFor(ctx, n, k.mime, k.body, k.jobs)
+	if err != nil {
+		return fmt.Errorf("submit on raft: %w", err)
+	}
+	onZK, err := b.zk.submitFor(ctx, n, k.mime, k.body, k.jobs)
+	if err != nil {
+		return fmt.Errorf("submit on ZooKeeper: %w", err)
+	}
+	znodes, err := b.bare.count("/bench")
+	if err != nil {
+		return fmt.Errorf("count znodes: %w", err)
+	}
+	b.most = max(b.most, znodes)
+	f := figure{name: fmt.Sprintf("ZooKeeper: submissions, %s, %d clients", k.name, n), measured: onZK, unit: "jobs/s"}
+	f.limit, f.note, f.aim = created, "limit: bare creates of as many bytes from one session; of many lines encoding/json before", aim{minRatio: 0.7}
+	t.add(f)
+	f.name, f.aim = "  and applied", aim{}
+	f.limit, f.note = applied, "limit: the creates, of entries made for them and then decoded and applied by three bare state machines"
+	t.add(f)
+	f.name, f.limit, f.note = "  on Raft", onRaft, "limit: the same submissions on Raft"
+	t.add(f)
 	return nil
 }
 
@@ -137,6 +155,33 @@ func (b *backends) bareJobs(body []byte, jobs, entry int) error {
 		}
 	}
 	return b.bare.create(entry)
+}
+
+// appliedWindow is short: three states in this process grow with every job.
+func appliedWindow(env environment) time.Duration {
+	return pick(env, time.Second, 300*time.Millisecond)
+}
+
+// applied is how many jobs a second n clients bring through decoding, bare creates
+// and three bare state machines: what the brokers do with every job, without HTTP,
+// journal, answers or anything sent between them.
+func (b *backends) applied(ctx context.Context, n int, body []byte) (float64, error) {
+	states, err := newBareStates(n)
+	if err != nil {
+		return 0, err
+	}
+	defer runtime.GC() // what is measured next is not to collect it
+	return countInWindow(ctx, n, appliedWindow(b.env), func(client int) (int, error) {
+		jobs, err := decodeLines(body)
+		if err != nil {
+			return 0, err
+		}
+		entry := states.sites[client].entry(slices.Collect(bytes.Lines(body)))
+		if err := b.bare.create(len(entry)); err != nil {
+			return 0, err
+		}
+		return jobs, states.apply(entry)
+	})
 }
 
 // starts times submit → running through both logs.

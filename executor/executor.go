@@ -77,6 +77,10 @@ type Machine struct {
 	// Runs: the federation sends no other tasks here, and Start refuses them as
 	// ErrUnfit.
 	Runs Runs
+	// Labels that the handler itself knows of the machine, as KEY=VALUE in the order of
+	// the keys, with commas between them. The site's own win over them, and if both
+	// together are more than a machine may have, these are left out.
+	Labels string
 }
 
 // Runs says which tasks a machine runs. The zero value is bare commands.

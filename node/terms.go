@@ -86,8 +86,12 @@ type machine struct {
 func (t terms) onTerms(handler string, list []executor.Machine) []machine {
 	out := make([]machine, len(list))
 	n := int64(len(list))
+	kinds := map[string]fsm.Labels{"": t.labels}
 	for i, m := range list {
-		out[i] = machine{Machine: m, handler: handler, labels: t.labels}
+		if _, met := kinds[m.Labels]; !met {
+			kinds[m.Labels] = t.beside(fsm.Labels(m.Labels))
+		}
+		out[i] = machine{Machine: m, handler: handler, labels: kinds[m.Labels]}
 		if t.tasks > 0 {
 			out[i].limited, out[i].slots = true, t.tasks/n
 			if int64(i) < t.tasks%n {
@@ -96,6 +100,18 @@ func (t terms) onTerms(handler string, list []executor.Machine) []machine {
 		}
 	}
 	return out
+}
+
+// beside adds those that a handler knows of a machine to the terms' labels, which win;
+// none if that is more than may be.
+func (t terms) beside(known fsm.Labels) fsm.Labels {
+	all := maps.Collect(known.All())
+	maps.Insert(all, t.labels.All())
+	labels, err := fsm.LabelsOf(all)
+	if err != nil {
+		return t.labels
+	}
+	return labels
 }
 
 // runsOf is which tasks a machine runs, as the order knows it: both packages

@@ -2,6 +2,7 @@ package node
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -195,6 +196,43 @@ func TestTwoHandlersOnTheirTerms(t *testing.T) {
 	want := "no machine of the federation has all of gpu, handler=local; nearest: a/a-local lacks gpu (it has no label gpu)"
 	if v := r.job("a.7"); v.Reason != want {
 		t.Errorf("%q, want %q", v.Reason, want)
+	}
+}
+
+// TestNodesLabels: what a handler knows of its machines stands beside its terms' labels,
+// which win; what is too much, or is none, is left out. A change is another offer.
+func TestNodesLabels(t *testing.T) {
+	many := make([]string, fsm.MaxLabels)
+	for i := range many {
+		many[i] = fmt.Sprintf("k%02d=v", i)
+	}
+	for known, want := range map[string]fsm.Labels{
+		"":                            "gpu=a100,handler=kube,site=a",
+		"gpu=none,zone=z1":            "gpu=a100,handler=kube,site=a,zone=z1",
+		"a.example/type=large,site=b": "a.example/type=large,gpu=a100,handler=kube,site=a",
+		strings.Join(many, ","):       "gpu=a100,handler=kube,site=a",
+		"no label":                    "gpu=a100,handler=kube,site=a",
+	} {
+		for _, m := range (terms{labels: "gpu=a100,handler=kube,site=a"}).onTerms("kube", []executor.Machine{{Labels: known}, {Labels: known}}) {
+			if m.labels != want {
+				t.Errorf("%q: got %q, want %q", known, m.labels, want)
+			}
+		}
+	}
+	r := newRig(t, fsm.DefaultParams(), 4)
+	r.raise()
+	a := r.sites[0]
+	a.core.guards["kube"] = guard{watchdog: true}
+	a.core.terms["kube"] = terms{"handler=kube,site=a", 0}
+	for i, zone := range []string{"z1", "z2"} {
+		a.turn(capacityEvent{"kube", []executor.Machine{{
+			Name: "kube/n", Runs: executor.RunsImages, Resources: executor.Resources{MilliCPU: 4000, MemMiB: 1024}, Labels: "zone=" + zone,
+		}}})
+		a.submit(`{"image":"a","command":["true"],"selectors":["zone=z2"]}`, "")
+		r.settle()
+		if n := len(a.core.attempts); n != 2*i {
+			t.Errorf("in %s %d tasks run", zone, n)
+		}
 	}
 }
 

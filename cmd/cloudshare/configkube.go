@@ -14,6 +14,7 @@ type KubeConfig struct {
 	Context        string        `koanf:"context" doc:"the kubeconfig's context; empty = its current one"`
 	Namespace      string        `koanf:"namespace" doc:"where tasks run, as Jobs; empty = that of the service account or of the context"`
 	NodeSelector   []string      `koanf:"node_selector" doc:"labels that nodes must have, as KEY=VALUE; empty = all nodes"`
+	NodeLabels     []string      `koanf:"node_labels" doc:"keys of nodes' labels that jobs may select by, such as topology.kubernetes.io/zone; for kinds of nodes, not for single ones"`
 	Tolerations    []string      `koanf:"tolerations" doc:"taints that do not keep tasks off a node, as KEY, KEY:EFFECT or KEY=VALUE:EFFECT"`
 	Threshold      int           `koanf:"threshold" doc:"percent of each node that stay free of requests, since others use it, too; 0 = none"`
 	Dedicated      bool          `koanf:"dedicated" doc:"nobody else's pods are on the nodes: they are not looked at, which spares the right to list them"`
@@ -36,7 +37,7 @@ type KubeConfig struct {
 
 func defaultKube() KubeConfig {
 	return KubeConfig{
-		NodeSelector: []string{}, Tolerations: []string{}, PullSecrets: []string{}, Images: []string{}, Mounts: []string{},
+		NodeSelector: []string{}, NodeLabels: []string{}, Tolerations: []string{}, PullSecrets: []string{}, Images: []string{}, Mounts: []string{},
 		Threshold: 30, Scratch: "0", GPU: "nvidia.com/gpu",
 		StartLimit: 5 * time.Minute, ControlLag: time.Minute, NodeLag: 15 * time.Second, JobTTL: 24 * time.Hour,
 	}
@@ -70,7 +71,7 @@ func (c Config) kube(federation string) kube.Config {
 		PullSecrets: k.PullSecrets, Images: k.Images, PullPolicy: k.Pull, User: k.User, ReadOnly: k.ReadOnly,
 		PrivateDir: k.PrivateDir, ScratchMiB: scratch, Mounts: k.Mounts, GPUResource: k.GPU,
 		StartLimit: k.StartLimit, ControlLag: k.ControlLag, NodeLag: k.NodeLag, JobTTL: k.JobTTL,
-		NodeSelector: k.NodeSelector, Tolerations: k.Tolerations,
+		NodeSelector: k.NodeSelector, NodeLabels: k.NodeLabels, Tolerations: k.Tolerations,
 	}
 	if k.Threshold == 0 {
 		out.Threshold = -1

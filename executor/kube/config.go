@@ -32,6 +32,9 @@ type Config struct {
 
 	// NodeSelector are labels that nodes must have to be used, as KEY=VALUE.
 	NodeSelector []string
+	// NodeLabels are the keys of nodes' labels that jobs may select by: what they tell
+	// apart are kinds of nodes, not single ones.
+	NodeLabels []string
 	// Tolerations are of taints that do not keep tasks off, as KEY, KEY:EFFECT or
 	// KEY=VALUE:EFFECT.
 	Tolerations []string
@@ -147,7 +150,7 @@ func (c Config) validatePods() error {
 	_, err := c.user()
 	_, serr := c.selector()
 	_, terr := c.tolerations()
-	return errors.Join(err, serr, terr)
+	return errors.Join(err, serr, terr, c.validateNodeLabels())
 }
 
 // selector reads NodeSelector.

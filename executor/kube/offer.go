@@ -150,13 +150,16 @@ func (h *Handler) measure() {
 		}
 		r := exposed(n.has, h.others(n.name), h.cfg.Threshold)
 		if r.MilliCPU > 0 {
-			out = append(out, executor.Machine{Name: machineOf(n.name), Resources: r, Runs: executor.RunsImages})
+			out = append(out, executor.Machine{Name: machineOf(n.name), Resources: r, Runs: executor.RunsImages, Labels: n.labels})
 		}
 	}
 	slices.SortFunc(out, func(a, b executor.Machine) int { return strings.Compare(a.Name, b.Name) })
 	if len(out) > maxMachines {
 		h.cfg.Logger.Warn().Int("nodes", len(out)).Int("used", maxMachines).Msg("the cluster has more nodes than a site can offer: choose some by the node selector")
 		out = out[:maxMachines]
+	}
+	if n := withoutLabels(out); n > 0 {
+		h.cfg.Logger.Warn().Int("kinds", n).Int("most", maxKinds).Msg("the nodes' labels tell too many kinds of nodes apart, and are left out: name fewer in node_labels")
 	}
 	if !slices.Equal(out, h.machines) {
 		h.machines = out

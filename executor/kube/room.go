@@ -31,6 +31,8 @@ type node struct {
 	closed string
 	// ready: its kubelet speaks.
 	ready bool
+	// labels of NodeLabels that it has, as executor.Machine has them.
+	labels string
 }
 
 // amounts of a node, or of what is requested there.
@@ -116,6 +118,7 @@ func (h *Handler) node(n *corev1.Node) *node {
 		}
 	}
 	out.closed = h.closed(n, out.ready)
+	out.labels = c.labelsOf(n.Labels)
 	return out
 }
 

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"errors"
+	"strconv"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -79,6 +80,21 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+// TestTooManyKinds: labels that tell each node apart are no kinds; an offer holds only so
+// many.
+func TestTooManyKinds(t *testing.T) {
+	list := make([]executor.Machine, maxKinds+1)
+	for i := range list {
+		list[i].Labels = "host=" + strconv.Itoa(i)
+	}
+	if n := withoutLabels(list[1:]); n != 0 || list[1].Labels == "" {
+		t.Errorf("%d kinds are too many", n)
+	}
+	if n := withoutLabels(list); n != maxKinds+1 || list[0].Labels != "" || list[maxKinds].Labels != "" {
+		t.Errorf("of %d kinds, %q is left", n, list[0].Labels)
+	}
+}
+
 // TestNodes: which of them are used, and why not.
 func TestNodes(t *testing.T) {
 	h := bare(t, Config{NodeSelector: []string{"pool=lent"}, Tolerations: []string{"lent:NoSchedule", "spot=yes"}})
@@ -99,6 +115,12 @@ func TestNodes(t *testing.T) {
 		if got := h.node(n).closed; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+	h.cfg.NodeLabels = []string{"zone", "type", "none"}
+	typed := good.DeepCopy()
+	typed.Labels = map[string]string{"pool": "lent", "zone": "z1", "type": ""}
+	if got := h.node(typed).labels; got != "type=,zone=z1" {
+		t.Errorf("labels %q", got)
 	}
 	for name, task := range map[string]executor.Task{
 		"no image": {Need: executor.Resources{MilliCPU: 1}}, "too big": {Image: "a", Need: executor.Resources{MilliCPU: 5000}},

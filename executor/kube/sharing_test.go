@@ -4,6 +4,7 @@ package kube_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -99,6 +100,24 @@ func TestSelected(t *testing.T) {
 		t.Errorf("got %+v", res)
 	}
 	r.patchNode("fake-2", `{"spec":{"taints":null}}`)
+}
+
+// TestNodeLabels: those that are allowed are told, and each change of them.
+func TestNodeLabels(t *testing.T) {
+	cfg := config(t, shared)
+	cfg.NodeLabels = []string{"topology.kubernetes.io/zone", "kubernetes.io/os"}
+	r := open(t, shared, cfg)
+	told := func(want string) {
+		t.Helper()
+		r.Hear(want+" of fake-2", func() bool {
+			return slices.ContainsFunc(r.Capacity(), func(m executor.Machine) bool { return m.Name == "kube/fake-2" && m.Labels == want })
+		})
+	}
+	told("kubernetes.io/os=linux")
+	r.patchNode("fake-2", `{"metadata":{"labels":{"topology.kubernetes.io/zone":"z1","secret":"x"}}}`)
+	told("kubernetes.io/os=linux,topology.kubernetes.io/zone=z1")
+	r.patchNode("fake-2", `{"metadata":{"labels":{"topology.kubernetes.io/zone":null,"secret":null}}}`)
+	told("kubernetes.io/os=linux")
 }
 
 // TestOthersFaster: what Kubernetes' scheduler cannot place is declined with its

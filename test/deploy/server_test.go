@@ -18,7 +18,7 @@ import (
 )
 
 // everything switches on whatever the chart has.
-const everything = founder + `,kube.namespace=tasks,kube.createNamespace=true,kube.nodeSelector.pool=lend,kube.tolerations={gpu:NoSchedule},` +
+const everything = founder + `,kube.namespace=tasks,kube.createNamespace=true,kube.nodeSelector.pool=lend,kube.nodeLabels={topology.kubernetes.io/zone},kube.tolerations={gpu:NoSchedule},` +
 	`kube.images={docker.io/library/*},kube.user=1000:1000,kube.readOnly=true,kube.priorityClassName=low,kube.pullSecrets={registry},` +
 	`serviceMonitor.enabled=true,prometheusRule.enabled=true,dashboard.enabled=true,external.enabled=true,network.advertise=lab-a.example.org,` +
 	`network.httpNames={cloudshare.example.org},networkPolicy.clients[0].namespaceSelector.matchLabels.users=yes,networkPolicy.monitoring[0].namespaceSelector.matchLabels.a=b,` +

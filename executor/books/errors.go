@@ -12,4 +12,6 @@ var (
 	ErrNotAdopted = errors.New("start before adopt")
 	// ErrRunning: Forget of an attempt that has not ended.
 	ErrRunning = errors.New("attempt still running")
+	// ErrTorn: a file that a crash of the machine cut off; see ReadNote.
+	ErrTorn = errors.New("not whole")
 )

@@ -3,8 +3,10 @@ package books
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -60,6 +62,33 @@ func Identity(dir string) (string, error) {
 	}
 	id := strings.ToLower(rand.Text())[:16]
 	return id, WriteSynced(path, []byte(id+"\n"))
+}
+
+// WriteNote writes one of the files of an attempt's folder that change: after a crash
+// of the broker it is as before, or new.
+func WriteNote(path string, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", filepath.Base(path), err)
+	}
+	if err = os.WriteFile(path+".new", b, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+// ReadNote reads a file that WriteNote wrote, at most so many bytes of it. Besides the
+// system's errors there is ErrTorn.
+func ReadNote(path string, most int64, into any) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err = json.NewDecoder(io.LimitReader(f, most)).Decode(into); err != nil {
+		return fmt.Errorf("%w: %w", ErrTorn, err)
+	}
+	return nil
 }
 
 // WriteSynced writes a file, and its name into its folder, for good.

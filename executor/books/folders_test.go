@@ -69,3 +69,30 @@ func TestIdentity(t *testing.T) {
 		t.Errorf("one of an earlier version became %s", kept)
 	}
 }
+
+// TestNote: a note is read as it was written last; a cut or too long one is torn, and a
+// missing one is that.
+func TestNote(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "end")
+	var got End
+	if err := ReadNote(path, 1000, &got); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("missing: %v", err)
+	}
+	for _, size := range []int64{1, 2} {
+		if err := WriteNote(path, End{Out: [2]int64{size}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := ReadNote(path, 1000, &got); err != nil || got.Out[0] != 2 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if err := ReadNote(path, 10, &got); !errors.Is(err, ErrTorn) {
+		t.Errorf("too long: %v", err)
+	}
+	if err := os.Truncate(path, 10); err != nil {
+		t.Fatal(err)
+	}
+	if err := ReadNote(path, 1000, &got); !errors.Is(err, ErrTorn) {
+		t.Errorf("cut: %v", err)
+	}
+}

@@ -2,10 +2,7 @@ package container
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 
@@ -82,40 +79,24 @@ func whole(dir string) bool {
 	return err == nil && st.Mode() == os.ModeDir|0o755
 }
 
-// Files of an attempt's folder that are the handler's own.
 const (
+	// endFile is the file of an attempt's folder that is the handler's own.
 	endFile = "end"
 	// maxEnd bounds it: a detail comes from an engine, or from inside a container.
 	maxEnd = 1 << 20
 )
 
-func writeEnd(dir string, e ended) error {
-	b, err := json.Marshal(e)
-	if err != nil {
-		return fmt.Errorf("encode end: %w", err)
-	}
-	path := filepath.Join(dir, endFile)
-	if err = os.WriteFile(path+".new", b, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
-}
+func writeEnd(w *work, e ended) error { return books.WriteNote(filepath.Join(w.dir, endFile), e) }
 
-// readEnd returns nil if there is none.
+// readEnd returns nil if there is none, or one torn by a crash: the attempt's own word
+// counts again.
 func readEnd(dir string) (*ended, error) {
-	f, err := os.Open(filepath.Join(dir, endFile))
-	if errors.Is(err, os.ErrNotExist) {
+	e := &ended{}
+	err := books.ReadNote(filepath.Join(dir, endFile), maxEnd, e)
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, books.ErrTorn) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	e := &ended{}
-	if err := json.NewDecoder(io.LimitReader(f, maxEnd)).Decode(e); err != nil {
-		return nil, nil // torn by a crash: the attempt's own word counts again
-	}
-	return e, nil
+	return e, err
 }
 
 // removeWork removes the private directory, whoever made what is in it.

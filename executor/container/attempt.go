@@ -14,6 +14,7 @@ import (
 	"github.com/cloudshare/cloudshare/executor/books"
 	"github.com/cloudshare/cloudshare/executor/container/box"
 	"github.com/cloudshare/cloudshare/executor/container/engine"
+	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
 // work is an attempt as the handler knows it.
@@ -221,7 +222,7 @@ func (h *Handler) lastWord(w *work, c engine.Container) executor.Result {
 	case c.State.OOMKilled:
 		return executor.Result{
 			Cause: executor.Exited, ExitCode: 137, Signal: 9,
-			Detail: fmt.Sprintf("killed: out of memory (limit %dMi)", w.Task.Need.MemMiB),
+			Detail: watchdog.OutOfMemory(w.Task),
 		}
 	}
 	detail := fmt.Sprintf("its container was ended from outside (code %d)", c.State.ExitCode)
@@ -277,7 +278,7 @@ func (h *Handler) settle(w *work, r executor.Result) {
 			e.Out[i] = st.Size()
 		}
 	}
-	if err := writeEnd(w.dir, ended{End: e}); err != nil {
+	if err := writeEnd(w, ended{End: e}); err != nil {
 		h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("result not written; it is kept in memory")
 	}
 	h.mu.Lock()

@@ -28,7 +28,7 @@ func (h *Handler) Find(job string, task, attempt uint32) (executor.ID, bool) {
 
 // Forget implements executor.Handler.
 func (h *Handler) Forget(_ context.Context, id executor.ID) error {
-	return h.attempts.Forget(id, func(w *work) error { return writeEnd(w.dir, ended{*w.Ended, true}) })
+	return h.attempts.Forget(id, func(w *work) error { return writeEnd(w, ended{*w.Ended, true}) })
 }
 
 // evict drops the last trace of an attempt.

@@ -40,15 +40,13 @@ func (h *Handler) fetch(w *work, ref executor.ImageName, o *box.Order) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if errors.Is(err, engine.ErrAway) {
-			if wait := h.awaitEngine(w); wait == nil {
-				continue
-			} else if !errors.Is(wait, context.DeadlineExceeded) {
-				return wait
-			}
-			return &noImage{ref, err}
-		}
 		failed := &noImage{ref, err}
+		if errors.Is(err, engine.ErrAway) {
+			if err = h.awaitEngine(w, failed); err != nil {
+				return err
+			}
+			continue
+		}
 		if failing.IsZero() {
 			failing = time.Now()
 		}
@@ -153,11 +151,8 @@ func (h *Handler) launch(w *work, ref executor.ImageName, o box.Order) error {
 		if !errors.Is(err, engine.ErrAway) {
 			return err
 		}
-		if wait := h.awaitEngine(w); wait != nil {
-			if errors.Is(wait, context.DeadlineExceeded) {
-				return err
-			}
-			return wait
+		if err = h.awaitEngine(w, err); err != nil {
+			return err
 		}
 	}
 }
@@ -177,8 +172,9 @@ func (h *Handler) launchOnce(w *work, spec engine.Spec) error {
 	return nil
 }
 
-// awaitEngine returns when the engine answers; an error says why nobody waits.
-func (h *Handler) awaitEngine(w *work) error {
+// awaitEngine returns when the engine answers; an error says why nobody waits: away if
+// it does not come back.
+func (h *Handler) awaitEngine(w *work, away error) error {
 	h.lostEngine()
 	late := time.NewTimer(maxAway)
 	defer late.Stop()
@@ -193,7 +189,7 @@ func (h *Handler) awaitEngine(w *work) error {
 	case <-h.attempts.Quit:
 		return books.ErrClosed
 	case <-late.C:
-		return context.DeadlineExceeded
+		return away
 	}
 }
 

@@ -31,7 +31,7 @@ type Attempts[W Record] struct {
 
 	mu      *sync.Mutex // the handler's
 	release func(Hold)
-	janitor *Janitor
+	janitor *janitor
 
 	// Guarded by mu.
 	by      map[string]W
@@ -46,8 +46,8 @@ type Attempts[W Record] struct {
 // goroutines.
 func NewAttempts[W Record](mu *sync.Mutex, rules Retention, release func(Hold), drop func(Kept)) *Attempts[W] {
 	return &Attempts[W]{
-		mu: mu, release: release, janitor: StartJanitor(rules, drop), by: map[string]W{},
-		Events: NewQueue(), Quit: make(chan struct{}),
+		mu: mu, release: release, janitor: startJanitor(rules, drop), by: map[string]W{},
+		Events: newQueue(), Quit: make(chan struct{}),
 	}
 }
 
@@ -267,12 +267,12 @@ func (a *Attempts[W]) Keep(w W) {
 	book := w.Book()
 	book.Forgotten = true
 	book.Task.Command, book.Task.Env = nil, nil // there can be thousands
-	a.janitor.Add(Kept{Name: book.Name, At: book.Ended.At, Bytes: book.Ended.Out[0] + book.Ended.Out[1]})
+	a.janitor.add(Kept{Name: book.Name, At: book.Ended.At, Bytes: book.Ended.Out[0] + book.Ended.Out[1]})
 }
 
 // DropOldest drops one attempt if retention no longer covers it, as happens by
 // itself some time.
-func (a *Attempts[W]) DropOldest() bool { return a.janitor.DropOldest() }
+func (a *Attempts[W]) DropOldest() bool { return a.janitor.dropOldest() }
 
 // Drop removes the last trace of an attempt. REQUIRES: the handler's lock held.
 func (a *Attempts[W]) Drop(name string) { delete(a.by, name) }
@@ -291,7 +291,7 @@ func (a *Attempts[W]) Shut() bool {
 // Close is the last half: it ends the goroutines of its own. REQUIRES: Shut before,
 // or nothing begun.
 func (a *Attempts[W]) Close() {
-	a.janitor.Close()
+	a.janitor.close()
 	a.Events.Close()
 }
 

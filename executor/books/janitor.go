@@ -34,9 +34,9 @@ type Kept struct {
 	Bytes int64     // of its logs
 }
 
-// Janitor deletes what retention no longer covers, oldest first, beside the
+// janitor deletes what retention no longer covers, oldest first, beside the
 // broker's work.
-type Janitor struct {
+type janitor struct {
 	rules Retention
 	drop  func(Kept)
 	wake  chan struct{}
@@ -48,9 +48,9 @@ type Janitor struct {
 	bytes int64
 }
 
-// StartJanitor calls drop, in a goroutine of its own, for what must go.
-func StartJanitor(rules Retention, drop func(Kept)) *Janitor {
-	j := &Janitor{
+// startJanitor calls drop, in a goroutine of its own, for what must go.
+func startJanitor(rules Retention, drop func(Kept)) *janitor {
+	j := &janitor{
 		rules: rules, drop: drop,
 		wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
 	}
@@ -58,8 +58,8 @@ func StartJanitor(rules Retention, drop func(Kept)) *Janitor {
 	return j
 }
 
-// Add takes over an attempt; it never blocks.
-func (j *Janitor) Add(k Kept) {
+// add takes over an attempt; it never blocks.
+func (j *janitor) add(k Kept) {
 	j.mu.Lock()
 	j.list = append(j.list, k)
 	j.bytes += k.Bytes
@@ -74,12 +74,12 @@ func (j *Janitor) Add(k Kept) {
 }
 
 // over says that the oldest must go. REQUIRES: j.mu held.
-func (j *Janitor) over(now time.Time) bool {
+func (j *janitor) over(now time.Time) bool {
 	return len(j.list) > 0 && (len(j.list) > j.rules.Count || j.bytes > j.rules.Bytes ||
 		now.Sub(j.list[0].At) > j.rules.Age)
 }
 
-func (j *Janitor) run() {
+func (j *janitor) run() {
 	defer close(j.done)
 	tick := time.NewTicker(min(j.rules.Age, time.Minute))
 	defer tick.Stop()
@@ -90,13 +90,13 @@ func (j *Janitor) run() {
 		case <-j.quit:
 			return
 		}
-		for j.DropOldest() {
+		for j.dropOldest() {
 		}
 	}
 }
 
-// DropOldest drops one attempt if the rules say so.
-func (j *Janitor) DropOldest() bool {
+// dropOldest drops one attempt if the rules say so.
+func (j *janitor) dropOldest() bool {
 	j.mu.Lock()
 	if !j.over(time.Now()) {
 		j.mu.Unlock()
@@ -110,8 +110,8 @@ func (j *Janitor) DropOldest() bool {
 	return true
 }
 
-// Close ends its goroutine and waits for it.
-func (j *Janitor) Close() {
+// close ends its goroutine and waits for it.
+func (j *janitor) close() {
 	close(j.quit)
 	<-j.done
 }

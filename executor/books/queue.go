@@ -18,8 +18,8 @@ type Queue struct {
 	list []executor.Event
 }
 
-// NewQueue returns an empty one; Close ends its goroutine.
-func NewQueue() *Queue {
+// newQueue returns an empty one; Close ends its goroutine.
+func newQueue() *Queue {
 	q := &Queue{
 		out:  make(chan executor.Event, 64),
 		wake: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),

@@ -16,7 +16,7 @@ import (
 // A handler with nothing but a bound: timeout(1) kills each task at its wall
 // time, nobody else can. It shows that the cases for such handlers can be met.
 func TestBoundedHandler(t *testing.T) {
-	RunFence(t, func(*testing.T) Env {
+	runFence(t, func(*testing.T) Env {
 		c := &cluster{jobs: map[executor.ID]*executor.State{}}
 		return Env{Site: "site-2", Open: func(*testing.T) executor.Handler { return c.open() }}
 	})

@@ -89,12 +89,12 @@ func Run(t *testing.T, f Factory) {
 		{"Published", testPublished},
 		{"ManyInTurn", testMany},
 	})
-	RunFence(t, f)
+	runFence(t, f)
 }
 
-// RunFence runs the cases of foreign attempts only: those of an Extender, or
+// runFence runs the cases of foreign attempts only: those of an Extender, or
 // those of a Bounded handler.
-func RunFence(t *testing.T, f Factory) {
+func runFence(t *testing.T, f Factory) {
 	t.Helper()
 	watchdog, bounded := false, false
 	t.Run("FenceKind", func(t *testing.T) {

@@ -3,10 +3,8 @@
 package container_test
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -26,7 +24,7 @@ func beBroker(dir string) {
 	executortest.BeBroker(h, func(id executor.ID) executor.Task {
 		return executor.Task{
 			Owner: "site-1", Site: "site-2", Need: executor.Resources{MilliCPU: 1000}, Image: engines.Image,
-			Command: []string{"/bin/sh", "-c", "echo " + id.String() + " >>" + dir + "/ran; sleep 0.2"},
+			Command: []string{"/bin/sh", "-c", executortest.Mark(dir, id) + "; sleep 0.2"},
 		}
 	})
 }
@@ -48,7 +46,7 @@ func TestNothingIsLeft(t *testing.T) {
 	env := []string{"BE_BROKER=" + dir, "ENGINE=" + e.Address, "PROGRAM=" + program}
 	executortest.KillBrokers(t, 700*time.Millisecond, env, func(killed int) bool {
 		// More on a machine that is too busy for most of them to show anything.
-		return killed < executortest.Kills || killed < 3*executortest.Kills && len(whatRan(t, dir)) < executortest.Kills/2
+		return killed < executortest.Kills || killed < 3*executortest.Kills && len(executortest.Ran(t, dir)) < executortest.Kills/2
 	})
 	r := open(t, killConfig(dir, e.Address, program))
 	r.EndAll()
@@ -61,7 +59,7 @@ func TestNothingIsLeft(t *testing.T) {
 		}
 		ends[st.ID.String()] = true
 	}
-	ran := whatRan(t, dir)
+	ran := executortest.Ran(t, dir)
 	for name, times := range ran {
 		if times != 1 || !ends[name] {
 			t.Errorf("%s ran %d times, its end is known: %v", name, times, ends[name])
@@ -71,18 +69,4 @@ func TestNothingIsLeft(t *testing.T) {
 	if len(ran) < executortest.Kills/2 {
 		t.Errorf("only %d tasks ran: the kills came too early to show anything", len(ran))
 	}
-}
-
-// whatRan is how often each task has run.
-func whatRan(t *testing.T, dir string) map[string]int {
-	t.Helper()
-	b, err := os.ReadFile(filepath.Join(dir, "ran"))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		t.Fatal(err)
-	}
-	ran := map[string]int{}
-	for name := range strings.Lines(string(b)) {
-		ran[strings.TrimSpace(name)]++
-	}
-	return ran
 }

@@ -6,7 +6,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -65,4 +67,26 @@ func BeBroker(h executor.Handler, task func(executor.ID) executor.Task) {
 			<-h.Events()
 		}
 	}
+}
+
+// ranFile is where tasks note that they run.
+const ranFile = "ran"
+
+// Mark is the shell command by which a task notes in a folder that it runs.
+func Mark(dir string, id executor.ID) string {
+	return "echo " + id.String() + " >>" + filepath.Join(dir, ranFile)
+}
+
+// Ran is how often each task has noted in a folder that it runs, by its name.
+func Ran(t *testing.T, dir string) map[string]int {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(dir, ranFile))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	ran := map[string]int{}
+	for name := range strings.Lines(string(b)) {
+		ran[strings.TrimSpace(name)]++
+	}
+	return ran
 }

@@ -139,7 +139,7 @@ func (c *core) declared(batch []*pledge, code fsm.Code) {
 	for _, p := range batch {
 		c.again = append(c.again, p.AttemptRef)
 		p.known = code == fsm.OK
-		if id := attemptID(p.AttemptRef); !p.known && c.pledges.byID[id] == p {
+		if id := c.last.attemptID(p.AttemptRef); !p.known && c.pledges.byID[id] == p {
 			delete(c.pledges.byID, id)
 		}
 	}

@@ -41,7 +41,7 @@ func (t *homeTask) begin(at time.Time) bool {
 
 // noteStarted has the federation hear of a start with the next tick.
 func (c *core) noteStarted(a *attempt, at time.Time) {
-	ref, err := attemptRef(a.ID)
+	ref, err := c.last.attemptRef(a.ID)
 	if err != nil {
 		return // ids of attempts were made from references
 	}
@@ -52,7 +52,7 @@ func (c *core) noteStarted(a *attempt, at time.Time) {
 func (c *core) reportStarted() {
 	alive := c.started[:0]
 	for _, st := range c.started {
-		if a := c.attempts[attemptID(st.AttemptRef)]; a != nil && a.ended == nil {
+		if a := c.attempts[c.last.attemptID(st.AttemptRef)]; a != nil && a.ended == nil {
 			alive = append(alive, st)
 		}
 	}
@@ -88,7 +88,7 @@ func (c *core) hasEnded(id executor.ID, r executor.Result, fx *effects) {
 
 // noteEnd has the end of a federation attempt reported with this turn.
 func (c *core) noteEnd(id executor.ID, a *attempt, fx *effects) {
-	ref, err := attemptRef(id)
+	ref, err := c.last.attemptRef(id)
 	if err != nil {
 		return // ids of attempts were made from references
 	}
@@ -124,7 +124,7 @@ func (c *core) reportEnds() {
 		c.ends = append(c.ends[:0], c.ends[n:]...)
 		c.out.add(&fsm.Complete{Attempts: ends}, func(_ fsm.Result, _ stateReader, fx *effects) {
 			for _, e := range ends {
-				id := attemptID(e.AttemptRef)
+				id := c.last.attemptID(e.AttemptRef)
 				delete(c.returned, id)
 				if a := c.attempts[id]; a != nil {
 					c.drop(a, fx)

@@ -19,7 +19,7 @@ func TestAnEndSaysWhetherItRan(t *testing.T) {
 		{executor.Result{Started: begun, Run: 900 * time.Microsecond}, true},
 		{executor.Result{Cause: executor.NoStart}, false},
 	} {
-		id := attemptID(fsm.AttemptRef{Job: fsm.JobID{Site: "a", Num: 1}, Attempt: 1, Token: 5})
+		id := new(jobMemory).attemptID(fsm.AttemptRef{Job: fsm.JobID{Site: "a", Num: 1}, Attempt: 1, Token: 5})
 		a := &attempt{ended: &tt.result}
 		a.AssignedMs = begun.UnixMilli() - 3
 		c := &core{}

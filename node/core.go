@@ -90,6 +90,7 @@ type core struct {
 	attempts map[executor.ID]*attempt
 	// used counts every attempt from begin until it ended or was dropped.
 	used occupancy
+	last jobMemory
 	// seen is the entry up to which assignments were reconciled; 0: all are looked
 	// at next. again are single ones to be looked at next.
 	seen  uint64
@@ -139,6 +140,7 @@ type core struct {
 // attempt is one run of a task on one of this site's machines.
 type attempt struct {
 	attemptRecord
+	key     []byte // see recordKey
 	handler string
 	// accepted: the handler has it, so that it can be told to stop.
 	accepted bool
@@ -151,6 +153,14 @@ type attempt struct {
 	ended  *executor.Result
 	// waiters are closed once the handler has it, or never will.
 	waiters []chan struct{}
+}
+
+// recordKey is the key of its record in the journal.
+func (a *attempt) recordKey() []byte {
+	if a.key == nil {
+		a.key = []byte(a.ID.String())
+	}
+	return a.key
 }
 
 // settled tells those who wait that no start is under way any more.

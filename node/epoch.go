@@ -68,7 +68,7 @@ func (c *core) strange(a *attempt, s stateReader) bool {
 	if c.entering == 0 {
 		return false
 	}
-	ref, err := attemptRef(a.ID)
+	ref, err := c.last.attemptRef(a.ID)
 	if err != nil {
 		return true
 	}

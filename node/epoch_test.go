@@ -85,7 +85,7 @@ func TestNewEpochEndsWhatItDoesNotKnow(t *testing.T) {
 	}
 	known := r.state.Assignments("b")
 	for _, as := range known {
-		if _, ok := b.running[attemptID(as.AttemptRef)]; !ok || fsm.EpochOf(as.Token) != 0 {
+		if _, ok := b.running[new(jobMemory).attemptID(as.AttemptRef)]; !ok || fsm.EpochOf(as.Token) != 0 {
 			t.Errorf("%+v does not run at b", as.AttemptRef)
 		}
 	}

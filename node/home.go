@@ -148,7 +148,7 @@ func (c *core) startHomeTask(num uint64, task uint32, place string, token uint64
 	// attempt; (token, attempt) only grows all the same.
 	token = max(token, t.Token)
 	t.Token = token
-	id := executor.ID{Job: fsm.JobID{Site: c.site, Num: num}.String(), Task: task, Attempt: t.Attempt, Token: token}
+	id := executor.ID{Job: c.last.nameOf(fsm.JobID{Site: c.site, Num: num}), Task: task, Attempt: t.Attempt, Token: token}
 	rec := attemptRecord{ID: id, Home: true, Machine: place, Need: executor.Resources(job.Spec.Need)}
 	run, err := c.taskOf(rec, c.site, job.Spec.TimeoutMs, job.Spec.Payload)
 	c.begin(rec, run, err, fx)
@@ -207,7 +207,7 @@ const tooSmall = "no machine of its site could take it now, even if it were idle
 
 // homeTaskOf finds the task of a home attempt; nil if the job is forgotten.
 func (c *core) homeTaskOf(id executor.ID) (uint64, *homeTask) {
-	job, err := fsm.ParseJobID(id.Job)
+	job, err := c.last.parse(id.Job)
 	if err != nil {
 		return 0, nil
 	}

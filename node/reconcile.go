@@ -31,7 +31,7 @@ func (c *core) reconcile(s stateReader, fx *effects) {
 		if as, ok := s.Assignment(c.site, ref); ok {
 			c.follow(as, s, fx)
 		} else {
-			delete(c.pledges.byID, attemptID(ref))
+			delete(c.pledges.byID, c.last.attemptID(ref))
 		}
 	}
 }
@@ -40,7 +40,7 @@ func (c *core) reconcile(s stateReader, fx *effects) {
 func (c *core) compare(all []fsm.Assignment, s stateReader, fx *effects) {
 	wanted := make(map[executor.ID]bool, len(all))
 	for _, as := range all {
-		wanted[attemptID(as.AttemptRef)] = true
+		wanted[c.last.attemptID(as.AttemptRef)] = true
 		c.follow(as, s, fx)
 	}
 	c.pledges.keep(wanted)
@@ -54,7 +54,7 @@ func (c *core) compare(all []fsm.Assignment, s stateReader, fx *effects) {
 
 // follow does what one assignment asks for. To do it twice changes nothing.
 func (c *core) follow(as fsm.Assignment, s stateReader, fx *effects) {
-	id := attemptID(as.AttemptRef)
+	id := c.last.attemptID(as.AttemptRef)
 	a := c.attempts[id]
 	switch {
 	case a == nil && c.returned[id]: // the order will take it
@@ -141,7 +141,7 @@ func (c *core) returnOne(ref fsm.AttemptRef, why string, busy bool) {
 		c.offers.spare = o
 	}
 	c.offers.owed = c.offers.owed || busy
-	id := attemptID(ref)
+	id := c.last.attemptID(ref)
 	c.giveBack(id)
 	c.out.add(d, func(fsm.Result, stateReader, *effects) {
 		delete(c.returned, id)
@@ -155,7 +155,7 @@ func (c *core) taskOf(rec attemptRecord, owner string, timeoutMs int64, payload 
 		ID: rec.ID, Owner: owner, Site: c.site, Machine: rec.Machine, Need: rec.Need,
 		Timeout: time.Duration(timeoutMs) * time.Millisecond,
 	}
-	spec, err := SpecOf(fsm.JobSpec{Payload: payload})
+	spec, err := c.last.specOf(payload)
 	if err != nil {
 		return task, fmt.Errorf("unreadable job: %w", err)
 	}
@@ -171,7 +171,7 @@ func (c *core) begin(rec attemptRecord, task executor.Task, err error, fx *effec
 	a := &attempt{attemptRecord: rec, handler: handler}
 	c.attempts[rec.ID] = a
 	c.used.add(a, 1)
-	fx.writes = append(fx.writes, putRecord(bucketAttempts, []byte(rec.ID.String()), rec))
+	fx.writes = append(fx.writes, putRecord(bucketAttempts, a.recordKey(), rec))
 	if err != nil {
 		c.hasEnded(rec.ID, executor.Result{Cause: executor.NoStart, Detail: err.Error()}, fx)
 		return
@@ -217,7 +217,7 @@ func (c *core) refused(ev refusedEvent, fx *effects) {
 		c.homeBack(a, ev.err, fx)
 		return
 	}
-	ref, err := attemptRef(ev.id)
+	ref, err := c.last.attemptRef(ev.id)
 	if err != nil {
 		return // ids of attempts were made from references
 	}
@@ -244,20 +244,6 @@ func (c *core) drop(a *attempt, fx *effects) {
 	delete(c.attempts, a.ID)
 	// The order, or the home task's record, has the outcome: a record that stays
 	// behind is found to be settled.
-	fx.writes = append(fx.writes, tidy(bucketAttempts, []byte(a.ID.String())))
+	fx.writes = append(fx.writes, tidy(bucketAttempts, a.recordKey()))
 	fx.forgets = append(fx.forgets, handlerID{a.handler, a.ID})
-}
-
-// attemptID is the handlers' name of an attempt of the state.
-func attemptID(ref fsm.AttemptRef) executor.ID {
-	return executor.ID{Job: ref.Job.String(), Task: ref.Task, Attempt: ref.Attempt, Token: ref.Token}
-}
-
-// attemptRef is the inverse of attemptID.
-func attemptRef(id executor.ID) (fsm.AttemptRef, error) {
-	job, err := fsm.ParseJobID(id.Job)
-	if err != nil {
-		return fsm.AttemptRef{}, fmt.Errorf("read attempt %s: %w", id, err)
-	}
-	return fsm.AttemptRef{Job: job, Task: id.Task, Attempt: id.Attempt, Token: id.Token}, nil
 }

@@ -208,7 +208,7 @@ func (c *core) registration() (held, lost []fsm.AttemptRef) {
 		if a.Home {
 			continue
 		}
-		ref, err := attemptRef(id)
+		ref, err := c.last.attemptRef(id)
 		if err != nil {
 			continue // ids of attempts were made from references
 		}
@@ -248,7 +248,7 @@ func (c *core) registered(ev registeredEvent, fx *effects) {
 func (c *core) dropSettled(fx *effects) {
 	kept := c.ends[:0]
 	for _, e := range c.ends {
-		a := c.attempts[attemptID(e.AttemptRef)]
+		a := c.attempts[c.last.attemptID(e.AttemptRef)]
 		if a == nil || !c.namedLost[e.AttemptRef] {
 			kept = append(kept, e)
 			continue

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 
 	"github.com/cloudshare/cloudshare/node/sim"
 	"github.com/cloudshare/cloudshare/node/sim/swf"
@@ -32,8 +33,25 @@ func (a *app) openLogs(ctx context.Context, paths []string, list string) (logs [
 		a.note("%s: %d jobs, %d of them never ran, %d malformed lines, %d submitted out of order", w.Name, w.Lines, w.Dropped, w.Malformed, w.Unsorted)
 		logs = append(logs, w)
 	}
+	collectSeldom(logs)
 	return logs, nil
 }
+
+// collectSeldom has garbage take up to four times the memory that is in use, unless
+// the logs are very long or whoever runs it has said otherwise: plays make much garbage and
+// keep little.
+func collectSeldom(logs []*sim.Workload) {
+	jobs := 0
+	for _, w := range logs {
+		jobs += len(w.Jobs)
+	}
+	if _, told := os.LookupEnv("GOGC"); !told && jobs < manyJobs {
+		debug.SetGCPercent(400)
+	}
+}
+
+// manyJobs take 100 MiB in memory.
+const manyJobs = 2_000_000
 
 // malformed lists the lines of logs that are not as the format wants them. They
 // pass through: however many there are, they take no memory.

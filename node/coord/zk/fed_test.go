@@ -4,6 +4,7 @@ package zk
 
 import (
 	"context"
+	"io"
 	"testing"
 	"time"
 
@@ -153,5 +154,22 @@ func TestFeedsEndWithTheReign(t *testing.T) {
 	lead, others := c.split(t, all)
 	for _, s := range others {
 		s.awaitFeed(t, lead)
+	}
+}
+
+// TestFeedIsForMembers: a lead hands nothing to who is none.
+func TestFeedIsForMembers(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	a := c.open(t, "a")[0]
+	stranger := relay.Dialer{Net: &relay.Network{}, Site: "stranger"}
+	conn, err := stranger.Dial(patience(t), a.l.Addr(), relay.KindFeed, a.l.line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(coordtest.Patience))
+	if n, err := io.Copy(io.Discard, conn); n > 0 || err != nil {
+		t.Errorf("%d bytes, %v", n, err)
 	}
 }

@@ -63,11 +63,11 @@ func (f *feed) take() (frames [][]byte, over bool) {
 }
 
 // serveFeed hands a member what this one appends from now on, until either lays it
-// down.
-func (l *Log) serveFeed(conn net.Conn, _ relay.Preamble) {
+// down. Who is not known as a member may be soon, and asks again.
+func (l *Log) serveFeed(conn net.Conn, p relay.Preamble) {
 	defer conn.Close()
 	r := l.reign.Load()
-	if r == nil {
+	if r == nil || !l.group.isMember(p.Site) {
 		return
 	}
 	f := &feed{kick: make(chan struct{}, 1)}

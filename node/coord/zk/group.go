@@ -65,6 +65,12 @@ func (g *group) catch() {
 	g.caught = true
 }
 
+func (g *group) isMember(site string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Contains(g.members, site)
+}
+
 func (g *group) isVoter(site string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -123,11 +123,11 @@ func (b *backends) submit(ctx context.Context, t *table, k request, n int) error
 	if err != nil {
 		return fmt.Errorf("create znodes and apply: %w", err)
 	}
-	onRaft, err := b.raft.submitFor(ctx, n, k.mime, k.body, k.jobs)
+	onRaft, raftTime, err := b.raft.busy(ctx, n, k)
 	if err != nil {
 		return fmt.Errorf("submit on raft: %w", err)
 	}
-	onZK, err := b.zk.submitFor(ctx, n, k.mime, k.body, k.jobs)
+	onZK, zkTime, err := b.zk.busy(ctx, n, k)
 	if err != nil {
 		return fmt.Errorf("submit on ZooKeeper: %w", err)
 	}
@@ -144,7 +144,26 @@ func (b *backends) submit(ctx context.Context, t *table, k request, n int) error
 	t.add(f)
 	f.name, f.limit, f.note = "  on Raft", onRaft, "limit: the same submissions on Raft"
 	t.add(f)
+	t.add(figure{
+		name: "  brokers' processor time of a job", measured: zkTime, limit: raftTime, unit: "µs",
+		note: fmt.Sprintf("limit: on Raft; at these rates %.1f and %.1f of %d cores", zkTime*onZK/1e6, raftTime*onRaft/1e6, runtime.NumCPU()),
+	})
 	return nil
+}
+
+// busy is submitFor with what the brokers used of the cores for a job, in µs.
+func (s *submissions) busy(ctx context.Context, n int, k request) (rate, each float64, err error) {
+	was, err := processorTimeOf(s.fed)
+	if err != nil {
+		return 0, 0, err
+	}
+	began := time.Now()
+	if rate, err = s.submitFor(ctx, n, k.mime, k.body, k.jobs); err != nil {
+		return 0, 0, err
+	}
+	jobs := rate * time.Since(began).Seconds()
+	now, err := processorTimeOf(s.fed)
+	return rate, float64(now.since(was).brokers.Microseconds()) / jobs, err
 }
 
 // bareJobs is what no submission can do without.

@@ -3,7 +3,6 @@
 package container_test
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -26,16 +25,10 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv("BE_BROKER"); dir != "" {
 		beBroker(dir)
 	}
-	dir, err := os.MkdirTemp("", "program")
-	if err != nil {
-		panic(err)
-	}
-	if program, err = testbed.Build(context.Background(), dir); err != nil {
-		panic(err)
-	}
-	code := m.Run()
-	os.RemoveAll(dir)
-	os.Exit(code)
+	os.Exit(testbed.BuildAndRun(func(binary string) int {
+		program = binary
+		return m.Run()
+	}))
 }
 
 // config is of a handler on an engine; scripts see the test's own files.

@@ -1,8 +1,6 @@
 package deploy
 
 import (
-	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -22,19 +20,11 @@ const (
 // cloudshare is the binary, built once for all tests.
 var cloudshare string
 
-func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
-
-func buildAndRun(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "cloudshare-deploy-")
-	if err == nil {
-		defer os.RemoveAll(dir)
-		cloudshare, err = testbed.Build(context.Background(), dir)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return m.Run()
+func TestMain(m *testing.M) {
+	os.Exit(testbed.BuildAndRun(func(binary string) int {
+		cloudshare = binary
+		return m.Run()
+	}))
 }
 
 func must(t testing.TB, err error) {

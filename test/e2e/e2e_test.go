@@ -21,21 +21,10 @@ var coordination = flag.String("coordination", "", "where the log is: raft or zo
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	os.Exit(buildAndRun(m))
-}
-
-func buildAndRun(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "cloudshare-e2e-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "make folder for the binary:", err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	if cloudshare, err = testbed.Build(context.Background(), dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return m.Run()
+	os.Exit(testbed.BuildAndRun(func(binary string) int {
+		cloudshare = binary
+		return m.Run()
+	}))
 }
 
 // limit of one wait: far above what a busy machine needs, below the tests' own.

@@ -21,3 +21,20 @@ func Build(ctx context.Context, dir string, tags ...string) (string, error) {
 	}
 	return bin, nil
 }
+
+// BuildAndRun is the body of a TestMain: it builds the binary into a folder of its own,
+// which is gone afterwards, and returns what run returns of it.
+func BuildAndRun(run func(binary string) int) int {
+	dir, err := os.MkdirTemp("", "cloudshare-built-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "make folder for the binary:", err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binary, err := Build(context.Background(), dir)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return run(binary)
+}

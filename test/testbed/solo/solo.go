@@ -23,16 +23,10 @@ var Binary string
 
 // Main is a package's TestMain.
 func Main(m *testing.M) {
-	dir, err := os.MkdirTemp("", "cloudshare-solo-")
-	if err != nil {
-		panic(err)
-	}
-	if Binary, err = testbed.Build(context.Background(), dir); err != nil {
-		panic(err)
-	}
-	code := m.Run()
-	os.RemoveAll(dir)
-	os.Exit(code)
+	os.Exit(testbed.BuildAndRun(func(binary string) int {
+		Binary = binary
+		return m.Run()
+	}))
 }
 
 // Broker is one site, and the test that asks it.

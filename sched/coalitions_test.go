@@ -299,3 +299,34 @@ func TestNoCores(t *testing.T) {
 		}
 	}
 }
+
+// TestNoCoresHaveOne: with least 1 a coalition without cores has one. A site that brings
+// none stands as one with a core, adds nothing to any coalition that has some, and its
+// own wait ends.
+func TestNoCoresHaveOne(t *testing.T) {
+	for _, policy := range sched.Projected() {
+		c := sched.NewCoalitions(policy, 1, 0, 0)
+		for range 3 {
+			c.Join(0, 0)
+		}
+		d := make([]sched.Change, 3)
+		d[0].Cores, d[1].Cores = 1, 3
+		for o := range d {
+			d[o].New.Add(4, 100, 0)
+		}
+		c.Step(0, d, []int32{0, 1, 2}, 0)
+		if want := sched.Int64(0 + 100 + 200 + 300); c.Own(2) != want || c.Own(0) != want {
+			t.Errorf("%s: four on one core wait %v, on none %v, want %v", policy, c.Own(0), c.Own(2), want)
+		}
+		if want := sched.Int64(4 * (0 + 100 + 200)); c.Total() != want {
+			t.Errorf("%s: twelve on four cores wait %v, want %v", policy, c.Total(), want)
+		}
+		d[2] = sched.Change{Cores: 1}
+		c.Step(10, d, []int32{2}, 0)
+		d[2] = sched.Change{Cores: -1}
+		c.Step(20, d, []int32{2}, 0)
+		if want := sched.Int64(600); c.Own(2) != want {
+			t.Errorf("%s: lent one and took it back: it waits %v alone, want %v", policy, c.Own(2), want)
+		}
+	}
+}

@@ -1,6 +1,10 @@
 package sim
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/cloudshare/cloudshare/fsm"
+)
 
 // Conduct is how a site departs from what the others take for granted. An honest
 // one has the zero value, but for Declare. It is the site that behaves so, not the
@@ -19,6 +23,9 @@ type Conduct struct {
 	Drip bool
 	// Claim is how many cores it says that its own users take, beside those they do.
 	Claim int64
+	// Boast is how many cores more than it has it offers, whenever it offers while
+	// nothing waits.
+	Boast int64
 	// Away is when it is no part of the federation, seconds [from, to): it exposes
 	// nothing, and its tasks released then use only its own machine.
 	Away [2]int64
@@ -69,6 +76,22 @@ func (s *siteShell) mind() {
 	if s.room() != s.shown {
 		s.showMachine()
 	}
+}
+
+// told is an offer as the site makes it.
+func (s *siteShell) told(offer *fsm.Offer) *fsm.Offer {
+	o := *offer
+	o.Home.MilliCPU += s.conduct.Claim * 1000
+	if s.p.c.WholeShare {
+		o.Home.MilliCPU += s.own * 1000
+	}
+	if s.conduct.Boast > 0 && s.p.waits == 0 {
+		o.Machines = slices.Clone(o.Machines)
+		for i := range o.Machines {
+			o.Machines[i].Resources.MilliCPU += s.conduct.Boast * 1000
+		}
+	}
+	return &o
 }
 
 // gotBack: a task of the site has ended, wherever.

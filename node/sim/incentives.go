@@ -24,6 +24,7 @@ func Lies() []Lie {
 		{"reports others' ends 10 min late", conduct(func(c *Conduct, _ int64) { c.Lag = 600 })},
 		{"withdraws idle cores while only others wait", conduct(func(c *Conduct, _ int64) { c.Withdraw = true })},
 		{"claims nine times its cores as in its own use", func(c *Case, site int, _ int64) { c.Conduct[site].Claim = 9 * c.Cores[site] }},
+		{"offers nine times its cores while nothing waits", func(c *Case, site int, _ int64) { c.Conduct[site].Boast = 8 * c.Cores[site] }},
 		{"holds jobs back, as many out as it has cores", conduct(func(c *Conduct, _ int64) { c.Drip = true })},
 		{"joins after half of the period", away(func(p int64) [2]int64 { return [2]int64{0, p / 2} })},
 		{"leaves for the second third, and returns", away(func(p int64) [2]int64 { return [2]int64{p / 3, 2 * p / 3} })},

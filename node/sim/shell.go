@@ -157,6 +157,10 @@ var taskCommand = []string{"sleep"}
 // settle ends the core's turn and plays its handler.
 func (s *siteShell) settle() {
 	s.proposed = s.proposed[:0]
+	if s.conduct.Boast > 0 { // it offers anew what it had to decline, as every second live
+		s.driver.Second(&s.p.view)
+		s.dirty = true
+	}
 	if !s.dirty && s.p.state.SiteChange(s.name) == s.change {
 		return
 	}
@@ -178,14 +182,8 @@ func (s *siteShell) keep(to, cmds []fsm.Command) []fsm.Command {
 				cmd.Body = &fsm.Usage{Batch: body.Batch}
 			}
 		case *fsm.Offer:
-			claim := s.conduct.Claim
-			if s.p.c.WholeShare {
-				claim += s.own
-			}
-			if claim > 0 {
-				o := *body
-				o.Home.MilliCPU += claim * 1000
-				cmd.Body = &o
+			if s.p.c.WholeShare || s.conduct.Claim > 0 || s.conduct.Boast > 0 {
+				cmd.Body = s.told(body)
 			}
 		}
 		to = append(to, cmd)

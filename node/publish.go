@@ -30,8 +30,9 @@ type publication struct {
 	since time.Time
 	sent  bool
 	bytes int // of its jobs in memory, see pendingJob.bytes
-	// after: not to be sent before; a full queue is asked again later.
-	after time.Time
+	// after: not to be sent before, by clock.boot, which nobody sets; a full queue is
+	// asked again later.
+	after int64
 	// cancels are jobs whose owner cancelled them before they were published.
 	cancels []cancelEvent
 }
@@ -101,7 +102,7 @@ func (b *publicationBook) follow(num uint64, reply func(Answer)) bool {
 func (c *core) journalPublications(fx *effects) {
 	jobs := c.pubs.open
 	c.pubs.open, c.pubs.openBytes = nil, 0
-	for _, p := range c.group(jobs, time.Time{}, fx) {
+	for _, p := range c.group(jobs, 0, fx) {
 		fx.publishes = true
 		if c.alone() {
 			c.answerSite(p, fx)
@@ -111,7 +112,7 @@ func (c *core) journalPublications(fx *effects) {
 
 // group binds jobs into groups that are not sent before a moment, and has them
 // synced.
-func (c *core) group(jobs []pendingJob, after time.Time, fx *effects) (groups []*publication) {
+func (c *core) group(jobs []pendingJob, after int64, fx *effects) (groups []*publication) {
 	for len(jobs) > 0 {
 		n := groupSize(jobs)
 		p := &publication{jobs: jobs[:n:n], since: c.now.wall, after: after}
@@ -171,7 +172,7 @@ func (c *core) publish() {
 	var due []*publication
 	jobs, bytes, settled := 0, 0, uint64(0)
 	for _, p := range c.pubs.order {
-		if p.sent || c.now.wall.Before(p.after) {
+		if p.sent || c.now.boot < p.after {
 			continue
 		}
 		if settled == 0 {
@@ -256,7 +257,7 @@ const fullPause = 5 * time.Second
 
 // keepPromises journals refused jobs again that clients were told to be durable.
 func (c *core) keepPromises(jobs []pendingJob, fx *effects) {
-	c.group(jobs, c.now.wall.Truncate(fullPause).Add(2*fullPause), fx)
+	c.group(jobs, (c.now.boot/int64(fullPause)+2)*int64(fullPause), fx)
 }
 
 func (c *core) answer(j *pendingJob, code fsm.Code, s stateReader, fx *effects) {

@@ -110,6 +110,10 @@ func (s *State) expire() {
 	}
 }
 
+// Dying is how many lost attempts may live until their bounds; their tasks wait
+// for that.
+func (s *State) Dying() int { return len(s.dying) }
+
 // watch enters an attempt on wayDying into the heap.
 func (s *State) watch(slot uint64) { heap.Push((*reaper)(s), slot) }
 

@@ -85,18 +85,18 @@ func (c *core) fence(rec *attemptRecord, task *executor.Task, as fsm.Assignment,
 		task.Fence = c.lease.until
 		return true
 	case g.bound == nil:
-		c.decline(as.AttemptRef, fmt.Sprintf("%s runs this site's own tasks only: it has neither a watchdog nor a stop bound", handler))
+		c.decline(as, declinedUnbound, fmt.Sprintf("%s runs this site's own tasks only: it has neither a watchdog nor a stop bound", handler))
 		return false
 	}
 	bound, ok := g.bound(*task)
 	if !ok || bound <= 0 {
-		c.decline(as.AttemptRef, handler+" stops the tasks of other sites at their timeout only: submit it with a timeout")
+		c.decline(as, declinedUnbound, handler+" stops the tasks of other sites at their timeout only: submit it with a timeout")
 		return false
 	}
 	p := c.pledges.byID[rec.ID]
 	switch {
 	case p == nil, p.known && c.now.boot > p.latest:
-		c.pledge(rec.ID, as.AttemptRef, bound, s)
+		c.pledge(rec.ID, as, bound, s)
 		return false
 	case !p.known || as.BoundMs == 0:
 		return false
@@ -107,16 +107,16 @@ func (c *core) fence(rec *attemptRecord, task *executor.Task, as fsm.Assignment,
 }
 
 // pledge has an attempt's bound declared.
-func (c *core) pledge(id executor.ID, ref fsm.AttemptRef, bound time.Duration, s stateReader) {
+func (c *core) pledge(id executor.ID, as fsm.Assignment, bound time.Duration, s stateReader) {
 	window := max(leastWindow, timingOf(s.Params(), 0).Lease)
 	ms := (window + bound).Milliseconds() + 1
 	ms += ms*driftPercent/100 + 1
 	if bound > fsm.MaxTimeoutMs*time.Millisecond || ms > fsm.MaxTimeoutMs {
-		c.decline(ref, fmt.Sprintf("it could run for %s, longer than a federation can wait for", bound))
+		c.decline(as, declinedUnbound, fmt.Sprintf("it could run for %s, longer than a federation can wait for", bound))
 		return
 	}
 	latest := c.now.boot + int64(window)
-	p := &pledge{BoundAttempt: fsm.BoundAttempt{AttemptRef: ref, BoundMs: ms}, latest: latest, fence: latest + int64(bound)}
+	p := &pledge{BoundAttempt: fsm.BoundAttempt{AttemptRef: as.AttemptRef, BoundMs: ms}, latest: latest, fence: latest + int64(bound)}
 	c.pledges.byID[id] = p
 	c.pledges.open = append(c.pledges.open, p)
 }

@@ -70,6 +70,7 @@ func (c *core) hasEnded(id executor.ID, r executor.Result, fx *effects) {
 	if a == nil || a.ended != nil {
 		return
 	}
+	c.tallies.end(a.handler, r, a.stopping)
 	if a.Home {
 		c.homeEnded(a, r, fx)
 		return
@@ -106,7 +107,7 @@ func (c *core) noteEnd(id executor.ID, a *attempt, fx *effects) {
 	certain := !a.Bounded || r.Cause != executor.Vanished
 	if c.handingBack && end.Outcome == fsm.Lost && certain {
 		c.drop(a, fx)
-		c.decline(ref, "the site leaves the federation")
+		c.handBack(ref, a.handler, declinedClosed, "the site leaves the federation")
 		return
 	}
 	if a.Bounded && end.Outcome == fsm.Lost && certain {

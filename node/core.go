@@ -128,10 +128,11 @@ type core struct {
 	// handingBack: ended federation attempts are declined, not lost.
 	handingBack bool
 	// gone: the site has left; the state saying so is no reason to come back.
-	gone   bool
-	ticks  uint64
-	demand executor.Demand // last told to the handlers
-	now    clock
+	gone    bool
+	ticks   uint64
+	demand  executor.Demand // last told to the handlers
+	now     clock
+	tallies *tallies
 	// told are events of home jobs, on their way to the feed (nil in tests).
 	told []Event
 	feed *Feed
@@ -182,6 +183,7 @@ func newCore(site string, limits Exposure) *core {
 		keys:     newKeyBook(),
 		returned: map[executor.ID]bool{},
 		judging:  map[coord.Renewal]bool{},
+		tallies:  newTallies(),
 		pledges:  pledgeBook{byID: map[executor.ID]*pledge{}},
 		out:      outbox{site: site, inflight: map[uint64]waitingCommand{}},
 	}

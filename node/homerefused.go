@@ -66,6 +66,7 @@ func (c *core) homeTaken(num uint64) {
 
 // homeBack queues a home task that its handler handed back.
 func (c *core) homeBack(a *attempt, err error, fx *effects) {
+	c.tallies.decline(a.handler, classOf(err))
 	why := noRoom
 	if !errors.Is(err, executor.ErrBusy) {
 		why = fsm.Clip(err.Error())

@@ -25,5 +25,7 @@ type Metrics struct {
 	HomeWaiting        int
 	Publishing         int
 	Keys               int
-	FreeBytes          int64 // of the data directory's file system, 0 = not watched
+	Dying              int     // attempts of the federation that are lost and may still live
+	Declined, Lost     []Tally // since the broker's start
+	FreeBytes          int64   // of the data directory's file system, 0 = not watched
 }

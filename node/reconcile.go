@@ -1,7 +1,6 @@
 package node
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -80,11 +79,11 @@ func (c *core) giveBack(id executor.ID) {
 // Foreign work needs a lease; without one it is looked at again when it comes.
 func (c *core) take(id executor.ID, as fsm.Assignment, s stateReader, fx *effects) {
 	if c.handingBack {
-		c.decline(as.AttemptRef, "the site leaves the federation")
+		c.decline(as, declinedClosed, "the site leaves the federation")
 		return
 	}
 	if c.full != nil { // its output would go to the disk that has no room
-		c.decline(as.AttemptRef, "the site's disk is full")
+		c.decline(as, declinedClosed, "the site's disk is full")
 		return
 	}
 	if as.Job.Site != c.site && !c.leased() {
@@ -92,21 +91,21 @@ func (c *core) take(id executor.ID, as fsm.Assignment, s stateReader, fx *effect
 	}
 	m, ok := c.machines[as.Machine]
 	if !ok {
-		c.decline(as.AttemptRef, fmt.Sprintf("machine %s is gone", as.Machine))
+		c.decline(as, declinedGone, fmt.Sprintf("machine %s is gone", as.Machine))
 		return
 	}
 	if !m.hasSlot(c.used.tasks[as.Machine]) {
-		c.declineBusy(as.AttemptRef, fmt.Sprintf("%s runs %d tasks, as many as it may", as.Machine, m.slots))
+		c.decline(as, declinedBusy, fmt.Sprintf("%s runs %d tasks, as many as it may", as.Machine, m.slots))
 		return
 	}
 	if !fits(c.limits.open(m.Machine), c.used.all[as.Machine], as.Need) { // checked again: others share it
-		c.declineBusy(as.AttemptRef, fmt.Sprintf("no room on %s", as.Machine))
+		c.decline(as, declinedBusy, fmt.Sprintf("no room on %s", as.Machine))
 		return
 	}
 	rec := attemptRecord{ID: id, Machine: as.Machine, Need: executor.Resources(as.Need)}
 	task, err := c.taskOf(rec, as.Job.Site, as.TimeoutMs, as.Payload)
 	if err == nil && !m.takes(task.Image != "") {
-		c.decline(as.AttemptRef, fmt.Sprintf("machine %s runs %s only now", as.Machine, runsOf(m.Machine)))
+		c.decline(as, declinedUnfit, fmt.Sprintf("machine %s runs %s only now", as.Machine, runsOf(m.Machine)))
 		return
 	}
 	if err == nil && as.Job.Site != c.site && !c.fence(&rec, &task, as, s) {
@@ -123,16 +122,17 @@ const sickPause = 5 * time.Second
 // sick reports whether such a pause is on.
 func (c *core) sick() bool { return c.now.boot < c.sickUntil }
 
-// decline hands an assignment back, together with what is exposed now if that
+// decline hands an assignment back that was not begun.
+func (c *core) decline(as fsm.Assignment, class declineClass, why string) {
+	c.handBack(as.AttemptRef, c.machines[as.Machine].handler, class, why)
+}
+
+// handBack hands an assignment back, together with what is exposed now if that
 // changed: a new offer lifts the bars of all that was declined before. Until the
 // order has taken it, the assignment still stands in the state, and must not be
 // started.
-func (c *core) decline(ref fsm.AttemptRef, why string) { c.returnOne(ref, why, false) }
-
-// declineBusy declines what may have room here in a moment.
-func (c *core) declineBusy(ref fsm.AttemptRef, why string) { c.returnOne(ref, why, true) }
-
-func (c *core) returnOne(ref fsm.AttemptRef, why string, busy bool) {
+func (c *core) handBack(ref fsm.AttemptRef, handler string, class declineClass, why string) {
+	c.tallies.decline(handler, class)
 	d := &fsm.Decline{Attempts: []fsm.AttemptRef{ref}, Reason: fsm.Clip(why)}
 	if o := c.exposedNow(); c.offerChanged(o) {
 		c.stamp(o)
@@ -140,7 +140,7 @@ func (c *core) returnOne(ref fsm.AttemptRef, why string, busy bool) {
 	} else {
 		c.offers.spare = o
 	}
-	c.offers.owed = c.offers.owed || busy
+	c.offers.owed = c.offers.owed || class.soon()
 	id := c.last.attemptID(ref)
 	c.giveBack(id)
 	c.out.add(d, func(fsm.Result, stateReader, *effects) {
@@ -210,7 +210,7 @@ func (c *core) refused(ev refusedEvent, fx *effects) {
 	if a == nil {
 		return
 	}
-	if !handsBack(ev.err) { // not the task's fault: this site is in trouble
+	if classOf(ev.err) == declinedTrouble { // not the task's fault: this site is in trouble
 		c.sickUntil = c.now.boot + int64(sickPause)
 	}
 	if a.Home {
@@ -222,17 +222,7 @@ func (c *core) refused(ev refusedEvent, fx *effects) {
 		return // ids of attempts were made from references
 	}
 	c.drop(a, fx)
-	if errors.Is(ev.err, executor.ErrUnfit) {
-		c.decline(ref, ev.err.Error())
-	} else {
-		c.declineBusy(ref, ev.err.Error())
-	}
-}
-
-// handsBack reports whether a handler's refusal says nothing against the task:
-// another site may run it, or this one at another time.
-func handsBack(err error) bool {
-	return errors.Is(err, executor.ErrBusy) || errors.Is(err, executor.ErrUnfit) || errors.Is(err, executor.ErrLate)
+	c.handBack(ref, a.handler, classOf(ev.err), ev.err.Error())
 }
 
 // drop forgets a settled attempt, here and at its handler.

@@ -246,6 +246,8 @@ func (b *Broker) Metrics(ctx context.Context) Metrics {
 		Index:              b.Index(),
 		FreeBytes:          b.disk.free.Load(),
 	}
+	m.Declined, m.Lost = b.core.tallies.list(b.cfg.Handlers)
+	b.cfg.Replica.View(func(s *fsm.State) { m.Dying = s.Dying() })
 	_ = b.ask(ctx, func(c *core) { // a stopping broker shows zeros
 		m.Attempts, m.HomeWaiting = len(c.attempts), len(c.home.waiting)
 		m.Publishing, m.Keys = len(c.pubs.byJob), c.keys.held

@@ -30,6 +30,7 @@ var brokerFigures = []struct {
 	{"cloudshare_home_waiting_tasks", "Home tasks that wait for room.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.HomeWaiting) }},
 	{"cloudshare_publishing_jobs", "Jobs on their way to the federation's queue.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.Publishing) }},
 	{"cloudshare_data_free_bytes", "Free space of the data directory's file system, at the last look.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.FreeBytes) }},
+	{"cloudshare_dying_attempts", "Attempts of the federation that are lost and may still live; their tasks wait for their stop bounds.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.Dying) }},
 	{"cloudshare_idempotency_keys", "Idempotency keys held.", prometheus.GaugeValue, func(m node.Metrics) float64 { return float64(m.Keys) }},
 }
 
@@ -41,6 +42,21 @@ var estimateFigures = []struct {
 	{"cloudshare_estimates_judged", "Latest estimates of a start, at most 1000, of which it is known how they came out.", func(c node.Calibration) int { return c.Starts }},
 	{"cloudshare_estimates_p90_held", "Of the judged estimates, those whose task started within the p90.", func(c node.Calibration) int { return c.Held }},
 	{"cloudshare_estimates_open", "Estimates that wait for their start.", func(c node.Calibration) int { return c.Open }},
+}
+
+// tallyFigures count by handler and kind.
+var tallyFigures = []struct {
+	desc  *prometheus.Desc
+	value func(node.Metrics) []node.Tally
+}{
+	{
+		prometheus.NewDesc("cloudshare_declines_total", "Tasks that were handed back before they ran, home starts too, by handler and class of reason.", []string{"handler", "class"}, nil),
+		func(m node.Metrics) []node.Tally { return m.Declined },
+	},
+	{
+		prometheus.NewDesc("cloudshare_attempts_lost_total", "Attempts that this site lost: ended at their fence, vanished, or stopped though nobody asked.", []string{"handler", "cause"}, nil),
+		func(m node.Metrics) []node.Tally { return m.Lost },
+	},
 }
 
 // newRegistry has every metric of a broker; METRICS.md lists them.
@@ -72,6 +88,9 @@ func (c *brokerCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range c.descs {
 		out <- d
 	}
+	for _, f := range tallyFigures {
+		out <- f.desc
+	}
 }
 
 // Collect implements prometheus.Collector.
@@ -81,6 +100,11 @@ func (c *brokerCollector) Collect(out chan<- prometheus.Metric) {
 	m := c.broker.Metrics(ctx)
 	for i, f := range brokerFigures {
 		out <- prometheus.MustNewConstMetric(c.descs[i], f.kind, f.value(m))
+	}
+	for _, f := range tallyFigures {
+		for _, n := range f.value(m) {
+			out <- prometheus.MustNewConstMetric(f.desc, prometheus.CounterValue, float64(n.Count), n.Handler, n.Kind)
+		}
 	}
 	estimates := c.broker.Calibration()
 	for i, f := range estimateFigures {

@@ -24,6 +24,8 @@ type idle struct{ executor.Handler }
 
 func (idle) Name() string { return "idle" }
 
+func (idle) Status() string { return "idle" }
+
 func (idle) Capacity() []executor.Machine {
 	return []executor.Machine{{Name: "one", Resources: executor.Resources{MilliCPU: 2000}}}
 }
@@ -47,7 +49,8 @@ func scrape(t *testing.T) []byte {
 	cfg.Site, cfg.DataDir = "site-1", dir
 	b, err := node.New(node.Config{
 		Site: "site-1", Exposure: node.DefaultExposure(), Journal: journal, Replica: replica, Log: log,
-		Genesis: fsm.Genesis{Params: fsm.DefaultParams()}, Logger: zerolog.Nop(),
+		Handlers: []executor.Handler{idle{}},
+		Genesis:  fsm.Genesis{Params: fsm.DefaultParams()}, Logger: zerolog.Nop(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +120,8 @@ func TestSiteMetrics(t *testing.T) {
 	text := string(scrape(t))
 	for _, line := range []string{
 		"cloudshare_ready 0", `cloudshare_sites{state="alive"} 0`, `cloudshare_queue_tasks{owner="own"} 0`,
-		`cloudshare_site_cores{use="all"} 0`, `cloudshare_handler_cores{handler="idle"} 2`,
+		`cloudshare_site_cores{use="all"} 0`, `cloudshare_declines_total{class="trouble",handler="idle"} 0`,
+		`cloudshare_attempts_lost_total{cause="vanished",handler="idle"} 0`, `cloudshare_handler_cores{handler="idle"} 2`,
 	} {
 		if !strings.Contains(text, "\n"+line+"\n") {
 			t.Errorf("/metrics has no line %q", line)

@@ -16,21 +16,23 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 )
 
-// Kills of brokers that show what is left behind by them.
-const Kills = 100
+// kills of brokers that show what is left behind by them, if at least half as many
+// tasks run meanwhile: on a machine that is too busy for that there are up to thrice
+// as many.
+const kills = 100
 
 // roundVar is the variable that tells a broker which one it is.
 const roundVar = "BROKER_ROUND"
 
 // KillBrokers runs this very program with these variables, which make it call
-// BeBroker, and kills it at any moment within its first 100 ms and longest more;
-// so again as long as more says so, which is asked with the number of kills.
-func KillBrokers(t *testing.T, longest time.Duration, env []string, more func(killed int) bool) {
+// BeBroker, and kills it at any moment between 100 and 800 ms; again and again. Its
+// tasks leave their Mark in dir.
+func KillBrokers(t *testing.T, dir string, env ...string) {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	for round := 0; more(round); round++ {
+	for round := 0; round < kills || round < 3*kills && len(ran(t, dir)) < kills/2; round++ {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(append(os.Environ(), env...), roundVar+"="+strconv.Itoa(round+1))
 		cmd.Stderr = os.Stderr
@@ -38,7 +40,7 @@ func KillBrokers(t *testing.T, longest time.Duration, env []string, more func(ki
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		<-time.After(100*time.Millisecond + time.Duration(random.Int64N(int64(longest))))
+		<-time.After(time.Duration(100+random.IntN(700)) * time.Millisecond)
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
@@ -77,16 +79,40 @@ func Mark(dir string, id executor.ID) string {
 	return "echo " + id.String() + " >>" + filepath.Join(dir, ranFile)
 }
 
-// Ran is how often each task has noted in a folder that it runs, by its name.
-func Ran(t *testing.T, dir string) map[string]int {
+// RanOnce checks what KillBrokers has left, by the states of all attempts after they were
+// ended: each that ran did so once, and has an end that says so.
+func RanOnce(t *testing.T, dir string, states []executor.State, says func(*executor.Result) bool) {
+	t.Helper()
+	said := map[string]bool{}
+	for _, st := range states {
+		if st.Running {
+			t.Errorf("%s has no end", st.ID)
+			continue
+		}
+		said[st.ID.String()] = says(st.Ended)
+	}
+	marks := ran(t, dir)
+	for name, times := range marks {
+		if times != 1 || !said[name] {
+			t.Errorf("%s ran %d times, its end says so: %v", name, times, said[name])
+		}
+	}
+	t.Logf("%d attempts, %d of them ran", len(states), len(marks))
+	if len(marks) < kills/2 {
+		t.Errorf("only %d tasks ran: the kills came too early to show anything", len(marks))
+	}
+}
+
+// ran is how often each task has noted in a folder that it runs, by its name.
+func ran(t *testing.T, dir string) map[string]int {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(dir, ranFile))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		t.Fatal(err)
 	}
-	ran := map[string]int{}
+	times := map[string]int{}
 	for name := range strings.Lines(string(b)) {
-		ran[strings.TrimSpace(name)]++
+		times[strings.TrimSpace(name)]++
 	}
-	return ran
+	return times
 }

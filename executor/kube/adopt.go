@@ -2,10 +2,7 @@ package kube
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 
@@ -47,7 +44,7 @@ func (h *Handler) adoptOne(name string) error {
 	w.image, w.since, w.adopted, w.made = m.Image, m.Since, true, true
 	var e kept
 	err = readJSON(filepath.Join(dir, endFile), &e)
-	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, errTorn) {
+	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, books.ErrTorn) {
 		return err
 	}
 	h.mu.Lock()
@@ -74,30 +71,7 @@ func (h *Handler) adoptOne(name string) error {
 // maxFile bounds what is read of an attempt's folder.
 const maxFile = 16 << 20
 
-// errTorn: a crash cut a file off.
-var errTorn = errors.New("not whole")
-
-func readJSON(path string, into any) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := json.NewDecoder(io.LimitReader(f, maxFile)).Decode(into); err != nil {
-		return fmt.Errorf("%w: %w", errTorn, err)
-	}
-	return nil
-}
+func readJSON(path string, into any) error { return books.ReadNote(path, maxFile, into) }
 
 // writeFile writes one of the files of an attempt's folder that change.
-func writeFile(dir, name string, v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Errorf("encode %s: %w", name, err)
-	}
-	path := filepath.Join(dir, name)
-	if err = os.WriteFile(path+".new", b, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
-}
+func writeFile(dir, name string, v any) error { return books.WriteNote(filepath.Join(dir, name), v) }

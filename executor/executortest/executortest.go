@@ -1,5 +1,6 @@
 // Package executortest is what every handler of step 6 must pass: the contract
-// of package executor, shown by behaviour. It imports no handler.
+// of package executor, shown by behaviour; and the rig for the tests of what is a
+// handler's own. It imports no handler.
 package executortest
 
 import (

@@ -32,7 +32,7 @@ var (
 	// ErrNoLoss: the members that answer need no recovery.
 	ErrNoLoss = errors.New("nothing to recover from")
 	// ErrConfig: a Config that cannot work.
-	ErrConfig = errors.New("invalid configuration")
+	ErrConfig = relay.ErrConfig
 )
 
 // ErrStalled is in what Log.Err returns when the disk has not answered for too

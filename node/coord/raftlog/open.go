@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net"
 	"sync"
 
 	"github.com/hashicorp/go-hclog"
@@ -23,7 +22,7 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 	}
 	l := &Log{
 		cfg: cfg, t: cfg.Profile.timing(), log: cfg.Logger,
-		poke: make(chan struct{}, 1), changed: make(chan struct{}, 1), failed: make(chan struct{}), closed: make(chan struct{}),
+		poke: make(chan struct{}, 1), changed: make(chan struct{}, 1), life: relay.NewLife(), closed: make(chan struct{}),
 	}
 	if cfg.timing != nil {
 		l.t = *cfg.timing
@@ -115,19 +114,11 @@ func (l *Log) rejoin(ctx context.Context, m *member) error {
 	return m.save(l.cfg.Dir)
 }
 
-// listen binds the peer port; connections wait in the kernel until start.
+// listen binds the peer port.
 func (l *Log) listen() error {
-	ln, err := net.Listen("tcp", l.cfg.Listen)
+	ln, addr, err := relay.Listen(l.cfg.Listen, l.cfg.Advertise)
 	if err != nil {
-		return fmt.Errorf("listen for peers: %w: free the address or choose another", err)
-	}
-	addr := l.cfg.Advertise
-	if addr == "" {
-		addr = ln.Addr().String()
-		if ln.Addr().(*net.TCPAddr).IP.IsUnspecified() {
-			_ = ln.Close()
-			return fmt.Errorf("%w: peers cannot dial %s: set an advertise address", ErrConfig, addr)
-		}
+		return err
 	}
 	l.mux = relay.NewMux(ln, l.t.handshake, l.log, l.cfg.net)
 	l.dialer = dialer{&relay.Dialer{Net: l.cfg.net, Site: l.cfg.Site}}

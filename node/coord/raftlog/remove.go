@@ -8,7 +8,6 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
@@ -46,19 +45,7 @@ func (b backend) Remove(_ context.Context, site string) error {
 // Demote implements coord.Log. Whether a member stands is known to itself only:
 // a lead that looks for voters asks it.
 func (l *Log) Demote(ctx context.Context, site string) error {
-	if site != l.cfg.Site {
-		return fmt.Errorf("demote site %.80q: %w: this is %s, and a site lays down its own vote: remove another's node instead",
-			site, coord.ErrRefused, l.cfg.Site)
-	}
-	stood := !l.resting.Swap(true)
-	err := l.calls.Demote(ctx)
-	if err == nil {
-		return nil
-	}
-	if stood && errors.Is(err, coord.ErrRefused) {
-		l.Stand()
-	}
-	return fmt.Errorf("demote site %s: %w", site, err)
+	return l.calls.Demote(ctx, site, &l.resting, l.Stand)
 }
 
 // Stand implements coord.Log.

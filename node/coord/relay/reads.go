@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cloudshare/cloudshare/node/coord"
 )
@@ -112,8 +113,25 @@ func (c *Calls) Remove(ctx context.Context, site string) error {
 	return err
 }
 
-// Demote asks the lead to take this member's vote.
-func (c *Calls) Demote(ctx context.Context) error {
+// Demote asks the lead to take this member's vote; resting says that it does not
+// stand for one, and stand has it do so again if the lead refuses.
+func (c *Calls) Demote(ctx context.Context, site string, resting *atomic.Bool, stand func()) error {
+	if site != c.cfg.Site {
+		return fmt.Errorf("demote site %.80q: %w: this is %s, and a site lays down its own vote: remove another's node instead",
+			site, coord.ErrRefused, c.cfg.Site)
+	}
+	stood := !resting.Swap(true)
+	err := c.demote(ctx)
+	if err == nil {
+		return nil
+	}
+	if stood && errors.Is(err, coord.ErrRefused) {
+		stand()
+	}
+	return fmt.Errorf("demote site %s: %w", site, err)
+}
+
+func (c *Calls) demote(ctx context.Context) error {
 	_, err := c.ask(ctx, ask{kind: frameDemote}, func(ctx context.Context) answer {
 		return c.verdict(func() error { return c.cfg.Backend.Demote(ctx, c.cfg.Site) })
 	})

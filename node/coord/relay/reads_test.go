@@ -28,7 +28,7 @@ func TestFormerLeadsRefusal(t *testing.T) {
 	o := &overtaken{}
 	c := New(t.Context(), Config{Site: "a", Backend: o}, [16]byte{})
 	c.seq.ready.Store(1)
-	if err := c.Demote(t.Context()); err != nil || o.asked != 2 {
+	if err := c.demote(t.Context()); err != nil || o.asked != 2 {
 		t.Errorf("asked %d times: %v", o.asked, err)
 	}
 }

@@ -37,7 +37,7 @@ var (
 	ErrLocked       = relay.ErrLocked
 	ErrIdentity     = errors.New("data directory has another identity")
 	// ErrConfig: a Config that cannot work.
-	ErrConfig = errors.New("invalid configuration")
+	ErrConfig = relay.ErrConfig
 )
 
 // Profile selects the timing.

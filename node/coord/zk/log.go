@@ -13,7 +13,6 @@ package zk
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -59,9 +58,7 @@ type Log struct {
 	kick      chan struct{} // look at the roles again
 	changed   chan struct{}
 
-	failOnce  sync.Once
-	failed    chan struct{}
-	err       error // set before failed is closed
+	life      *relay.Life
 	closeOnce sync.Once
 	closed    chan struct{} // Close has ended
 	closeErr  error         // set before closed is closed
@@ -109,34 +106,18 @@ func (l *Log) Status() coord.Status {
 func (l *Log) Changed() <-chan struct{} { return l.changed }
 
 // Failed implements coord.Log.
-func (l *Log) Failed() <-chan struct{} { return l.failed }
+func (l *Log) Failed() <-chan struct{} { return l.life.Failed() }
 
 // Err implements coord.Log.
-func (l *Log) Err() error {
-	select {
-	case <-l.failed:
-		return l.err
-	default:
-		return nil
-	}
-}
+func (l *Log) Err() error { return l.life.Err() }
 
 // fail stops this member by itself: it takes no further part in the group, and
 // its ephemerals go.
 func (l *Log) fail(err error) {
-	l.failOnce.Do(func() {
-		l.err = err
-		close(l.failed)
+	if l.life.Fail(err) {
 		l.log.Error().Err(err).Msg("the log stops")
 		go func() { _ = l.Close() }()
-	})
-}
-
-func (l *Log) closedErr() error {
-	if err := l.Err(); err != nil {
-		return fmt.Errorf("%w: %w", coord.ErrClosed, err)
 	}
-	return coord.ErrClosed
 }
 
 // Close implements coord.Log.

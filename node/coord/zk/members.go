@@ -22,19 +22,7 @@ func (l *Log) Remove(ctx context.Context, site string) error {
 
 // Demote implements coord.Log.
 func (l *Log) Demote(ctx context.Context, site string) error {
-	if site != l.cfg.Site {
-		return fmt.Errorf("demote site %.80q: %w: this is %s, and a site lays down its own vote: remove another's node instead",
-			site, coord.ErrRefused, l.cfg.Site)
-	}
-	stood := !l.resting.Swap(true)
-	err := l.calls.Demote(ctx)
-	if err == nil {
-		return nil
-	}
-	if stood && errors.Is(err, coord.ErrRefused) {
-		l.Stand()
-	}
-	return fmt.Errorf("demote site %s: %w", site, err)
+	return l.calls.Demote(ctx, site, &l.resting, l.Stand)
 }
 
 // Stand implements coord.Log.

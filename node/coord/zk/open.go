@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
@@ -24,7 +23,7 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 	l := &Log{
 		cfg: cfg, t: cfg.Profile.timing(), log: cfg.Logger, machine: machine{m: cfg.Machine}, nonce: cfg.Site + "/" + nonce(),
 		kick: make(chan struct{}, 1), changed: make(chan struct{}, 1), grown: make(chan struct{}, 1), ear: ear{news: make(chan struct{}, 1)},
-		failed: make(chan struct{}), closed: make(chan struct{}),
+		life: relay.NewLife(), closed: make(chan struct{}),
 	}
 	if cfg.timing != nil {
 		l.t = *cfg.timing
@@ -299,26 +298,14 @@ func (l *Log) bury(ctx context.Context) error {
 	return nil
 }
 
-// listen binds the peer port; connections wait in the kernel until start.
+// listen binds the peer port.
 func (l *Log) listen() error {
-	ln, err := net.Listen("tcp", l.cfg.Listen)
-	if err != nil {
-		return fmt.Errorf("listen for peers: %w: free the address or choose another", err)
+	ln, addr, err := relay.Listen(l.cfg.Listen, l.cfg.Advertise)
+	if err == nil {
+		l.addr = addr
+		l.mux = relay.NewMux(ln, l.t.handshake, l.log, l.cfg.net)
 	}
-	l.addr = l.cfg.Advertise
-	if l.addr == "" {
-		l.addr = ln.Addr().String()
-		if ln.Addr().(*net.TCPAddr).IP.IsUnspecified() {
-			_ = ln.Close()
-			return fmt.Errorf("%w: peers cannot dial %s: set an advertise address", ErrConfig, l.addr)
-		}
-	}
-	if len(l.addr) > fsm.MaxAddress {
-		_ = ln.Close()
-		return fmt.Errorf("%w: the advertise address is longer than %d bytes", ErrConfig, fsm.MaxAddress)
-	}
-	l.mux = relay.NewMux(ln, l.t.handshake, l.log, l.cfg.net)
-	return nil
+	return err
 }
 
 func (l *Log) newCalls() *relay.Calls {

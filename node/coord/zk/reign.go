@@ -343,4 +343,4 @@ func (b backend) Confirm(ctx context.Context, term uint64) (index uint64, err er
 func (b backend) With(f func(coord.Machine)) { b.machine.with(f) }
 
 // Closed implements relay.Backend.
-func (b backend) Closed() error { return b.closedErr() }
+func (b backend) Closed() error { return b.life.Closed() }

@@ -1,0 +1,36 @@
+package relay
+
+import (
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/cloudshare/cloudshare/fsm"
+)
+
+// ErrConfig is a backend's Config that cannot work.
+var ErrConfig = errors.New("invalid configuration")
+
+// Listen binds the peer port, and returns what others dial: advertise, or else the
+// bound address. Connections wait in the kernel until somebody accepts them.
+func Listen(address, advertise string) (net.Listener, string, error) {
+	ln, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, "", fmt.Errorf("listen for peers: %w: free the address or choose another", err)
+	}
+	dialed := advertise
+	if dialed == "" {
+		dialed = ln.Addr().String()
+		if ln.Addr().(*net.TCPAddr).IP.IsUnspecified() {
+			err = fmt.Errorf("%w: peers cannot dial %s: set an advertise address", ErrConfig, dialed)
+		}
+	}
+	if len(dialed) > fsm.MaxAddress {
+		err = fmt.Errorf("%w: the advertise address is longer than %d bytes", ErrConfig, fsm.MaxAddress)
+	}
+	if err != nil {
+		_ = ln.Close()
+		return nil, "", err
+	}
+	return ln, dialed, nil
+}

@@ -30,7 +30,7 @@ func runStateBenchmarks(ctx context.Context, env environment, t *table) error {
 	var all []result
 	for _, b := range stateBenchmarks {
 		pattern := pick(env, b.pattern, b.quick)
-		out, err := goBenchmark(ctx, "fsm", pattern, b.benchtime)
+		out, err := goBench{of: "fsm", pattern: pattern, benchtime: b.benchtime, limit: stateLimit}.run(ctx)
 		results := parseResults(out)
 		all = append(all, results...)
 		if err != nil {
@@ -50,12 +50,19 @@ func runStateBenchmarks(ctx context.Context, env environment, t *table) error {
 	return nil
 }
 
-// goBenchmark runs a package's benchmarks.
-func goBenchmark(ctx context.Context, of, pattern, benchtime string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, stateLimit)
+// goBench are benchmarks of a package.
+type goBench struct {
+	of, pattern, benchtime string
+	tags                   string
+	limit                  time.Duration
+}
+
+// run runs them, and returns what they print.
+func (g goBench) run(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, g.limit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", pattern, "-benchmem",
-		"-benchtime", benchtime, "github.com/cloudshare/cloudshare/"+of)
+	cmd := exec.CommandContext(ctx, "go", "test", "-tags", g.tags, "-run", "^$", "-bench", g.pattern, "-benchmem",
+		"-benchtime", g.benchtime, "github.com/cloudshare/cloudshare/"+g.of)
 	// The test binary is a child of `go test`: both end at the limit.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

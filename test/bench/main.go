@@ -1,7 +1,7 @@
 // Command bench measures the product's figures, each beside its own limit where it has one,
 // in the same run: submissions, time to a running process, tasks per second,
 // memory, lists of a million jobs, event streams, the state machine's benchmarks, what
-// policies cost, and, when asked for, what the loss of a broker costs. It drives real broker processes
+// policies cost, containers and Kubernetes where they are there, and, when asked for, what the loss of a broker costs. It drives real broker processes
 // over HTTP (all steps of a job's way) and imports nothing of the broker.
 //
 // Usage: go run ./test/bench -binary bin/cloudshare [-out FILE] [-only NAME,…] [-quick]
@@ -25,8 +25,8 @@ import (
 )
 
 // total bounds the sections that always run, whatever hangs. On two cores of their own
-// they take four to five minutes, beside others who use those cores twice that.
-const total = 12 * time.Minute
+// they take six to seven minutes.
+const total = 10 * time.Minute
 
 // section measures some figures. It fills the table with what it has measured
 // even when it returns an error.
@@ -49,6 +49,8 @@ var sections = []section{
 	{name: "simulator", run: measureSimulator},
 	{name: "fsm", run: runStateBenchmarks},
 	{name: "policies", run: measurePolicies},
+	{name: "containers", run: measureContainers},
+	{name: "kubernetes", run: measureKubernetes},
 	{name: "zookeeper", run: measureZooKeeper, group: "backends", limit: 6 * time.Minute},
 	{name: "lead", run: measureLeadLoss, group: "losses", limit: 6 * time.Minute},
 	{name: "executor", run: measureExecutorLoss, group: "losses", limit: 4 * time.Minute},
@@ -79,7 +81,7 @@ func pick[T any](env environment, full, quick T) T {
 func main() {
 	binary := flag.String("binary", "bin/cloudshare", "the cloudshare `file` to measure")
 	out := flag.String("out", "", "also write the table to this `file`")
-	only := flag.String("only", "", "comma-separated `sections`: submissions, latency, throughput, memory, lists, events, simulator, fsm, policies; backends: zookeeper; losses, or some of it: lead, executor, pauses, kept")
+	only := flag.String("only", "", "comma-separated `sections`: submissions, latency, throughput, memory, lists, events, simulator, fsm, policies, containers, kubernetes; backends: zookeeper; losses, or some of it: lead, executor, pauses, kept")
 	quick := flag.Bool("quick", false, "show that everything works, with small numbers")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

@@ -14,7 +14,7 @@ const virtualBenchmarks = "^Benchmark(Arrival|Completion|Shares|Rank)$"
 // measurePolicies compares what Apply gets through under the policies by
 // projected waits with SIMPL_DIRECT, and shows what their virtual queues cost.
 func measurePolicies(ctx context.Context, env environment, t *table) error {
-	out, err := goBenchmark(ctx, "sched", virtualBenchmarks, pick(env, "2000x", "20x"))
+	out, err := goBench{of: "sched", pattern: virtualBenchmarks, benchtime: pick(env, "2000x", "20x"), limit: stateLimit}.run(ctx)
 	if err != nil {
 		return fmt.Errorf("run benchmarks of sched: %w\n%s", err, out)
 	}
@@ -22,7 +22,7 @@ func measurePolicies(ctx context.Context, env environment, t *table) error {
 	pattern := pick(env, "^BenchmarkPolicies$/^sites=(5|12|100)$/./^batch=(64|1024)$", "^BenchmarkPolicies$/^sites=100$/./^batch=1024$")
 	best := map[string]float64{}
 	for range pick(env, 3, 1) { // the best of three: what else runs takes turns
-		out, err = goBenchmark(ctx, "fsm", pattern, pick(env, "32768x", "2048x"))
+		out, err = goBench{of: "fsm", pattern: pattern, benchtime: pick(env, "32768x", "2048x"), limit: stateLimit}.run(ctx)
 		if err != nil {
 			return fmt.Errorf("run benchmarks of fsm: %w\n%s", err, out)
 		}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cloudshare/cloudshare/executor/books"
 	"github.com/cloudshare/cloudshare/executor/container/engine"
@@ -53,6 +54,10 @@ type Config struct {
 	Mounts       []string
 	CgroupParent string
 
+	// PullSilence is how long the engine may tell nothing new of an image that it
+	// fetches; 0 = 10 m. Then another site may try.
+	PullSilence time.Duration
+
 	// Executable is the program that is every container's first process; "" =
 	// this very program. It must be static.
 	Executable string
@@ -78,6 +83,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("container: pin with %d cores, but only %d CPUs: lower cores or drop pin", c.Cores, len(c.CPUs))
 	case c.Pids < 0 || c.Pids > 0 && c.Pids < minPids:
 		return fmt.Errorf("container: pids is %d: give %d or more, or 0 for the default", c.Pids, minPids)
+	case c.PullSilence < 0:
+		return fmt.Errorf("container: pull silence is %s: it cannot be negative", c.PullSilence)
 	case !slices.Contains([]Pull{"", PullIfMissing, PullNever}, c.Images.Pull):
 		return fmt.Errorf("container: pull %q: must be %s or %s", c.Images.Pull, PullIfMissing, PullNever)
 	}
@@ -120,6 +127,7 @@ func (c Config) withDefaults() (_ Config, err error) {
 	}
 	c.Pids = cmp.Or(c.Pids, 4096)
 	c.Images.Pull = cmp.Or(c.Images.Pull, PullIfMissing)
+	c.PullSilence = cmp.Or(c.PullSilence, 10*time.Minute)
 	c.Executable = cmp.Or(c.Executable, "/proc/self/exe")
 	return c, nil
 }

@@ -5,6 +5,7 @@ package container_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/test/container/engines"
@@ -54,6 +55,33 @@ func TestFetch(t *testing.T) {
 			away := r.Begin(r.task("127.0.0.1:1/task:1", "true"))
 			if res := r.AwaitEnd(away); res.Cause != executor.Vanished || !strings.Contains(res.Detail, "127.0.0.1:1") {
 				t.Errorf("no registry: got %+v", res)
+			}
+		})
+	}
+}
+
+// TestRegistryStalls in mid-pull: the task is given up when its image has stopped coming
+// for too long, and the engine goes on for others.
+func TestRegistryStalls(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{engines.Docker, engines.Podman} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			registry := engines.StartRegistry(t)
+			registry.Hold = make(chan struct{})
+			cfg := config(t, engines.Start(t, kind, engines.Insecure(registry.Address)))
+			cfg.PullSilence = 3 * time.Second
+			r := open(t, cfg)
+			id := r.Begin(r.task(registry.Image()))
+			if res := r.AwaitEnd(id); res.Cause != executor.Stopped && res.Cause != executor.Vanished || !strings.Contains(res.Detail, "told nothing for 3s") {
+				t.Errorf("got %+v, want a loss that says so", res)
+			}
+			if res := r.AwaitEnd(r.Begin(r.shell("exit 3"))); res.ExitCode != 3 {
+				t.Errorf("another task meanwhile: got %+v", res)
+			}
+			close(registry.Hold)
+			if res := r.AwaitEnd(r.Begin(r.task(registry.Image()))); res.ExitCode != 0 || res.Cause != executor.Exited {
+				t.Errorf("when the registry is back: got %+v", res)
 			}
 		})
 	}

@@ -18,6 +18,9 @@ import (
 // errStopped: nobody wants the attempt any more.
 var errStopped = errors.New("stopped")
 
+// errSilent: an image stopped coming.
+var errSilent = errors.New("its fetching has told nothing")
+
 // maxAway is how long an attempt waits for an engine that went away before its
 // container was started; then another site may have it.
 const maxAway = 30 * time.Second
@@ -50,7 +53,7 @@ func (h *Handler) fetch(w *work, ref executor.ImageName, o *box.Order) error {
 		if failing.IsZero() {
 			failing = time.Now()
 		}
-		if failed.isWrong() || time.Since(failing)+pause > maxFetching {
+		if failed.isWrong() || errors.Is(err, errSilent) || time.Since(failing)+pause > maxFetching {
 			return failed
 		}
 		h.note(w, fmt.Sprintf("fetching %v; tried again in %s", failed, pause))
@@ -65,14 +68,21 @@ func (h *Handler) fetch(w *work, ref executor.ImageName, o *box.Order) error {
 
 func (h *Handler) fetchOnce(ctx context.Context, w *work, ref executor.ImageName, o *box.Order) error {
 	h.note(w, "fetching image "+ref.String())
-	latest := time.Now()
-	err := h.engine.Pull(ctx, ref.String(), func(p engine.Progress) {
-		if now := time.Now(); now.Sub(latest) >= time.Second {
-			latest = now
+	latest, shown := time.Now(), engine.Progress{}
+	pulling, cancel := context.WithCancel(ctx)
+	defer cancel()
+	silence := time.AfterFunc(h.cfg.PullSilence, cancel)
+	err := h.engine.Pull(pulling, ref.String(), func(p engine.Progress) {
+		silence.Reset(h.cfg.PullSilence)
+		if now := time.Now(); p != shown && now.Sub(latest) >= time.Second {
+			latest, shown = now, p
 			h.note(w, fetching(ref, p))
 		}
 	})
-	if err != nil {
+	switch spoke := silence.Stop(); {
+	case err != nil && !spoke && ctx.Err() == nil:
+		return fmt.Errorf("%w for %s: its registry is stuck, or slow", errSilent, h.cfg.PullSilence)
+	case err != nil:
 		return err
 	}
 	img, err := h.engine.Image(ctx, ref.String())

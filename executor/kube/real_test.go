@@ -61,6 +61,29 @@ func TestReasons(t *testing.T) {
 	r.noJobs()
 }
 
+// TestRegistryStalls in mid-pull: the task is given up at its start limit, with what it
+// waited for, and the node fetches for others.
+func TestRegistryStalls(t *testing.T) {
+	c, _ := realNode(t)
+	registry := engines.StartRegistry(t)
+	registry.Hold = make(chan struct{})
+	r := open(t, c, realConfig(t, c))
+	task := r.shell("true")
+	task.Image = registry.Address + "/task:2" // not the one that another test has had fetched
+	id := r.Begin(task)
+	<-registry.Asked
+	if res := r.AwaitEnd(id); res.Cause != executor.Stopped || !strings.Contains(res.Detail, "not within 12s: starting on node real-1") {
+		t.Errorf("got %+v, want a loss that says so", res)
+	}
+	close(registry.Hold)
+	again := r.shell("echo fetched")
+	again.Image = task.Image
+	if res := r.AwaitEnd(r.Begin(again)); res.Cause != executor.Exited || res.ExitCode != 0 {
+		t.Errorf("when the registry is back: got %+v", res)
+	}
+	r.noJobs()
+}
+
 // TestNeverFetched: where nothing is fetched, an image that is not there fails.
 func TestNeverFetched(t *testing.T) {
 	c, _ := realNode(t)

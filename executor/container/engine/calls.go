@@ -53,7 +53,7 @@ type pulling struct {
 	} `json:"progressDetail"`
 }
 
-// Pull fetches an image and tells how far it is. An error of the registry is a
+// Pull fetches an image and tells how far it is whenever the engine says anything. An error of the registry is a
 // *Refusal.
 func (c *Client) Pull(ctx context.Context, ref string, told func(Progress)) error {
 	body, err := c.open(ctx, http.MethodPost, "/images/create", url.Values{"fromImage": {ref}}, nil)
@@ -72,9 +72,8 @@ func (c *Client) Pull(ctx context.Context, ref string, told func(Progress)) erro
 		case m.Error != "":
 			return &Refusal{kind: ErrRefused, Message: oneLine(m.Error)}
 		}
-		if p.take(m) {
-			told(p.Progress)
-		}
+		p.take(m)
+		told(p.Progress)
 	}
 }
 
@@ -87,16 +86,15 @@ type pull struct {
 // maxLayers bounds what is remembered of a pull; registries allow 127.
 const maxLayers = 1000
 
-// take reports whether the sum has changed.
-func (p *pull) take(m pulling) bool {
+func (p *pull) take(m pulling) {
 	old, known := p.layers[m.ID]
 	if m.ID == "" || !known && (m.Status != "Pulling fs layer" || len(p.layers) == maxLayers) {
-		return false
+		return
 	}
 	p.layers[m.ID] = m
 	if !known {
 		p.Layers++
-		return true
+		return
 	}
 	done := m.Status == "Pull complete" && old.Status != m.Status
 	switch {
@@ -110,9 +108,7 @@ func (p *pull) take(m pulling) bool {
 		p.Fetched += m.Progress.Current
 	default:
 		p.layers[m.ID] = pulling{Status: m.Status}
-		return false
 	}
-	return true
 }
 
 // Create makes a container that has not started.

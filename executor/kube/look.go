@@ -96,6 +96,9 @@ func (h *Handler) steer(ctx context.Context, w *work, pod *podView) (time.Durati
 		return 0, h.settle(w, k.unstarted(), [2]int64{})
 	case !due:
 		return askEach, nil
+	}
+	h.tell(w, pod)
+	switch {
 	case pod != nil:
 		err = h.api.removePod(ctx, pod.name)
 	default:
@@ -136,6 +139,8 @@ func (h *Handler) decide(w *work, pod *podView) (again time.Duration) {
 // waits says what a start waits for. REQUIRES: h.mu held.
 func (w *work) waits(pod *podView) string {
 	switch {
+	case w.kill != nil:
+		return "being ended, and its node has not said that it has: " + w.kill.why
 	case pod != nil && pod.gated && w.unclear != "":
 		return "waiting for the API server to let its pod go: " + w.unclear
 	case pod != nil:

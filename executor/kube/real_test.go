@@ -61,21 +61,22 @@ func TestReasons(t *testing.T) {
 	r.noJobs()
 }
 
-// TestRegistryStalls in mid-pull: the task is given up at its start limit, with what it
-// waited for, and the node fetches for others.
+// TestRegistryStalls in mid-pull: the task is given up at its start limit, which is told,
+// and its end with what it waited for as soon as its kubelet, which fetches on, says so.
 func TestRegistryStalls(t *testing.T) {
 	c, _ := realNode(t)
 	registry := engines.StartRegistry(t)
 	registry.Hold = make(chan struct{})
 	r := open(t, c, realConfig(t, c))
 	task := r.shell("true")
-	task.Image = registry.Address + "/task:2" // not the one that another test has had fetched
+	task.Image = registry.Image()
 	id := r.Begin(task)
-	<-registry.Asked
-	if res := r.AwaitEnd(id); res.Cause != executor.Stopped || !strings.Contains(res.Detail, "not within 12s: starting on node real-1") {
+	const why = "not within 12s: starting on node real-1"
+	r.Hear("that it is given up", func() bool { return strings.Contains(r.Doing[id], why) })
+	close(registry.Hold)
+	if res := r.AwaitEnd(id); res.Cause != executor.Stopped || !strings.Contains(res.Detail, why) {
 		t.Errorf("got %+v, want a loss that says so", res)
 	}
-	close(registry.Hold)
 	again := r.shell("echo fetched")
 	again.Image = task.Image
 	if res := r.AwaitEnd(r.Begin(again)); res.Cause != executor.Exited || res.ExitCode != 0 {

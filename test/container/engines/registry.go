@@ -1,6 +1,7 @@
 package engines
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -37,7 +38,7 @@ const (
 // StartRegistry serves until the test ends.
 func StartRegistry(t testing.TB) *Registry {
 	t.Helper()
-	layer, err := Files("fetched") // no layer that an engine has already
+	layer, err := Files("fetched-" + rand.Text()) // no layer that an engine has already, or another registry
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -106,7 +106,7 @@ func moveRefusal(err error) error {
 	for _, kind := range []error{
 		statefile.ErrExists, statefile.ErrDamaged, statefile.ErrNewFormat, statefile.ErrNotState,
 		coord.ErrRunning, coord.ErrMoved, raftlog.ErrUnfinished, raftlog.ErrExistingData, raftlog.ErrIdentity,
-		errRefusedMove, coord.ErrForeign, zk.ErrTree, zk.ErrVersion, zk.ErrDenied, zk.ErrDamaged, zk.ErrNoTree, zk.ErrIdentity,
+		errRefusedMove, coord.ErrForeign, zk.ErrTree, zk.ErrVersion, zk.ErrDenied, zk.ErrDamaged, zk.ErrNoTree,
 	} {
 		if errors.Is(err, kind) {
 			return &exitCode{exitRefused, err}

@@ -15,15 +15,11 @@ import (
 
 // Errors of Open; each message names the directory and the remedy.
 var (
-	// ErrExistingData: bootstrap or join was asked for, but the directory
-	// already holds a member.
-	ErrExistingData = errors.New("data directory is in use by a member")
-	// ErrNoData: neither bootstrap nor join, and the directory holds nothing.
-	ErrNoData = errors.New("data directory is empty")
-	// ErrLocked: another process runs on the directory.
-	ErrLocked = relay.ErrLocked
-	// ErrIdentity: the directory belongs to another site, node or federation.
-	ErrIdentity = errors.New("data directory has another identity")
+	// ErrExistingData, ErrNoData, ErrLocked, ErrIdentity: see relay's.
+	ErrExistingData = relay.ErrExistingData
+	ErrNoData       = relay.ErrNoData
+	ErrLocked       = relay.ErrLocked
+	ErrIdentity     = relay.ErrIdentity
 	// ErrEpoch: the federation went on without this member, or this member
 	// without the other: they are of different epochs (recover.go).
 	ErrEpoch = errors.New("another epoch of the federation")

@@ -100,8 +100,7 @@ func newMember(cfg *Config, line lineage) *member {
 // lineage.
 func (m *member) check(cfg *Config) (lineage, error) {
 	if cfg.Bootstrap || len(cfg.Join) > 0 {
-		return lineage{}, fmt.Errorf("%w: %s holds site %s of federation %s: start it without --bootstrap and --join, "+
-			"or use an empty directory", ErrExistingData, cfg.Dir, m.Site, m.Federation)
+		return lineage{}, relay.InUse(cfg.Dir, m.Site, m.Federation)
 	}
 	line, err := m.line()
 	if err != nil {
@@ -112,11 +111,10 @@ func (m *member) check(cfg *Config) (lineage, error) {
 		err = fmt.Errorf("%w in %s: %s", ErrUnfinished, cfg.Dir, m.unfinished())
 	case m.Moved != "":
 		err = m.moved(cfg.Dir)
-	case m.Site != cfg.Site:
-		err = fmt.Errorf("%w: %s holds site %s, not %s: start it under its own name", ErrIdentity, cfg.Dir, m.Site, cfg.Site)
-	case m.Node != hex.EncodeToString(cfg.Node[:]):
-		err = fmt.Errorf("%w: %s holds node %s, not %x: the directory was mixed from two", ErrIdentity, cfg.Dir, m.Node, cfg.Node)
-	case cfg.Federation != [16]byte{} && cfg.Federation != line.federation:
+	default:
+		err = relay.CheckOwner(cfg.Dir, m.Site, m.Node, cfg.Site, cfg.Node)
+	}
+	if err == nil && cfg.Federation != [16]byte{} && cfg.Federation != line.federation {
 		err = fmt.Errorf("%w: %s belongs to federation %s, not %x", ErrIdentity, cfg.Dir, m.Federation, cfg.Federation)
 	}
 	return line, err

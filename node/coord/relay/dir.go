@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,8 +10,36 @@ import (
 	"syscall"
 )
 
-// ErrLocked says that another process runs on a data directory.
-var ErrLocked = errors.New("data directory is locked")
+// Errors of data directories, the same for all backends.
+var (
+	// ErrExistingData: bootstrap or join was asked for, but the directory
+	// holds a member already.
+	ErrExistingData = errors.New("data directory is in use by a member")
+	// ErrNoData: neither bootstrap nor join, and the directory holds nothing.
+	ErrNoData = errors.New("data directory is empty")
+	// ErrLocked: another process runs on the directory.
+	ErrLocked = errors.New("data directory is locked")
+	// ErrIdentity: the directory belongs to another site, node or federation.
+	ErrIdentity = errors.New("data directory has another identity")
+)
+
+// CheckOwner refuses a directory that holds another site or node than it is started
+// as.
+func CheckOwner(dir, holds, holdsNode, site string, node [16]byte) error {
+	switch {
+	case holds != site:
+		return fmt.Errorf("%w: %s holds site %s, not %s: start it under its own name", ErrIdentity, dir, holds, site)
+	case holdsNode != hex.EncodeToString(node[:]):
+		return fmt.Errorf("%w: %s holds node %s, not %x: the directory was mixed from two", ErrIdentity, dir, holdsNode, node)
+	}
+	return nil
+}
+
+// InUse refuses to found or enter with a directory that holds a member.
+func InUse(dir, site, federation string) error {
+	return fmt.Errorf("%w: %s holds site %s of federation %s: start it without --bootstrap and --join, or use an empty directory",
+		ErrExistingData, dir, site, federation)
+}
 
 // LockDir makes a member's directory and locks it against a second broker; the
 // lock goes with the process.

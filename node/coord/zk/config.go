@@ -30,12 +30,11 @@ var (
 	// ErrDamaged: a znode is missing that must be there, or is not what was
 	// written.
 	ErrDamaged = errors.New("the tree is damaged")
-	// ErrExistingData, ErrNoData, ErrLocked, ErrIdentity: see raftlog's of the
-	// same names, for the data directory.
-	ErrExistingData = errors.New("data directory is in use by a member")
-	ErrNoData       = errors.New("data directory is empty")
+	// ErrExistingData, ErrNoData, ErrLocked, ErrIdentity: see relay's.
+	ErrExistingData = relay.ErrExistingData
+	ErrNoData       = relay.ErrNoData
 	ErrLocked       = relay.ErrLocked
-	ErrIdentity     = errors.New("data directory has another identity")
+	ErrIdentity     = relay.ErrIdentity
 	// ErrConfig: a Config that cannot work.
 	ErrConfig = relay.ErrConfig
 )

@@ -1,7 +1,6 @@
 package zk
 
 import (
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -50,16 +49,10 @@ func (m *member) save(dir string) error { return relay.SaveMember(dir, m) }
 
 // check compares a directory in use with the configuration.
 func (m *member) check(cfg *Config) error {
-	switch {
-	case cfg.Bootstrap || cfg.Join:
-		return fmt.Errorf("%w: %s holds site %s of federation %s: start it without --bootstrap and --join, or use an empty directory",
-			ErrExistingData, cfg.Dir, m.Site, m.Federation)
-	case m.Site != cfg.Site:
-		return fmt.Errorf("%w: %s holds site %s, not %s: start it under its own name", ErrIdentity, cfg.Dir, m.Site, cfg.Site)
-	case m.Node != hex.EncodeToString(cfg.Node[:]):
-		return fmt.Errorf("%w: %s holds node %s, not %x: the directory was mixed from two", ErrIdentity, cfg.Dir, m.Node, cfg.Node)
+	if cfg.Bootstrap || cfg.Join {
+		return relay.InUse(cfg.Dir, m.Site, m.Federation)
 	}
-	return nil
+	return relay.CheckOwner(cfg.Dir, m.Site, m.Node, cfg.Site, cfg.Node)
 }
 
 // follows says whether the federation of this data has moved to the tree.

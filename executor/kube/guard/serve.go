@@ -1,0 +1,51 @@
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"golang.org/x/net/netutil"
+)
+
+// path of the questions; it names their version.
+var path = "/watchdog/" + strconv.Itoa(version)
+
+// Bounds of what a handler takes from outside.
+const (
+	maxHeader = 8 << 10 // bytes
+	maxConns  = 32 << 10
+	slow      = 5 * time.Second // to ask one question, once begun
+	idle      = 2 * time.Minute // between two, beyond what any guard lets pass
+)
+
+// NewServer answers the guards of all attempts whose secrets were made with key.
+// Whoever does not know one learns nothing.
+func NewServer(key []byte, answer func(Question) Answer) *http.Server {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
+		q, err := readQuestion(r.URL.Query(), key)
+		switch {
+		case errors.Is(err, ErrForged):
+			http.Error(w, err.Error(), http.StatusForbidden)
+		case err != nil:
+			http.Error(w, err.Error(), http.StatusBadRequest)
+		default:
+			_, _ = io.WriteString(w, answer(q).encode(q, SecretOf(key, q.Attempt)))
+		}
+	})
+	return &http.Server{Handler: mux, ReadTimeout: slow, WriteTimeout: slow, IdleTimeout: idle, MaxHeaderBytes: maxHeader}
+}
+
+// Listen takes the address for a server.
+func Listen(addr string) (net.Listener, error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen for watchdogs: %w", err)
+	}
+	return netutil.LimitListener(l, maxConns), nil
+}

@@ -1,0 +1,54 @@
+package guard
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/cloudshare/cloudshare/executor"
+)
+
+// Told is what a guard says last of its attempt.
+type Told struct {
+	Version int `json:"v"`
+	// Begun: the task's process ran, for Ran; else Result says why not.
+	Begun    bool           `json:"begun"`
+	Ran      time.Duration  `json:"ran,omitempty"`
+	Cause    executor.Cause `json:"cause"`
+	ExitCode int            `json:"exit"`
+	Signal   int            `json:"signal,omitempty"`
+	Detail   string         `json:"detail,omitempty"`
+}
+
+// maxTold is what Kubernetes keeps of last words, in bytes; maxDetail leaves room
+// for all else.
+const (
+	maxTold   = 4096
+	maxDetail = 500
+)
+
+// ReadTold reads last words; false: they are not a guard's. A task could have
+// written them if its guard was killed: it deceives its own job only.
+func ReadTold(text string) (t Told, ok bool) {
+	if len(text) > maxTold || json.Unmarshal([]byte(text), &t) != nil {
+		return Told{}, false
+	}
+	sane := t.Version == version && t.Cause <= executor.NoStart && t.Ran >= 0 && len(t.Detail) <= maxTold &&
+		t.ExitCode >= 0 && t.ExitCode <= 255 && t.Signal >= 0 && t.Signal <= 64
+	if !sane {
+		return Told{}, false
+	}
+	return t, true
+}
+
+// tell is what Told says in words.
+func (t Told) encode() []byte {
+	t.Version = version
+	if len(t.Detail) > maxDetail {
+		t.Detail = t.Detail[:maxDetail]
+	}
+	b, err := json.Marshal(t)
+	if err != nil { // numbers and one string
+		return nil
+	}
+	return b
+}

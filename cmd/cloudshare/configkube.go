@@ -33,6 +33,15 @@ type KubeConfig struct {
 	ControlLag     time.Duration `koanf:"control_lag" doc:"how long Kubernetes' controllers may take to make the pod of another site's task; later it is handed back"`
 	NodeLag        time.Duration `koanf:"node_lag" doc:"how late at most a kubelet ends what is over its deadline, steps of its clock included"`
 	JobTTL         time.Duration `koanf:"job_ttl" doc:"how long Kubernetes keeps the Job of an ended task whose broker stays away"`
+	Watchdog       KubeWatchdog  `koanf:"watchdog"`
+}
+
+// KubeWatchdog is of the first process of other sites' tasks, by which the lease is
+// their fence. All keys or none.
+type KubeWatchdog struct {
+	Image  string `koanf:"image" doc:"of this program: a watchdog from it begins and ends other sites' tasks, which need no timeout then; empty = none"`
+	Listen string `koanf:"listen" doc:"host:port where watchdogs in pods ask the broker how long their tasks may live"`
+	URL    string `koanf:"url" doc:"http://HOST:PORT by which pods reach that"`
 }
 
 func defaultKube() KubeConfig {
@@ -58,7 +67,10 @@ func (c Config) checkKube() error {
 	if err := c.kube("").Validate(); err != nil {
 		return usage("kube.%s", strings.TrimPrefix(err.Error(), "kube: "))
 	}
-	return nil
+	if k.Watchdog.Listen == "" {
+		return nil
+	}
+	return c.checkListener("kube.watchdog.listen", k.Watchdog.Listen)
 }
 
 // kube is what the Kubernetes handler is told.
@@ -71,7 +83,7 @@ func (c Config) kube(federation string) kube.Config {
 		PullSecrets: k.PullSecrets, Images: k.Images, PullPolicy: k.Pull, User: k.User, ReadOnly: k.ReadOnly,
 		PrivateDir: k.PrivateDir, ScratchMiB: scratch, Mounts: k.Mounts, GPUResource: k.GPU,
 		StartLimit: k.StartLimit, ControlLag: k.ControlLag, NodeLag: k.NodeLag, JobTTL: k.JobTTL,
-		NodeSelector: k.NodeSelector, NodeLabels: k.NodeLabels, Tolerations: k.Tolerations,
+		NodeSelector: k.NodeSelector, NodeLabels: k.NodeLabels, Tolerations: k.Tolerations, Watchdog: kube.Watchdog(k.Watchdog),
 	}
 	if k.Threshold == 0 {
 		out.Threshold = -1

@@ -34,6 +34,9 @@ func openHandlers(cfg Config, federation uuid.UUID, log zerolog.Logger) (out []e
 			c := cfg.kube(federation.String())
 			c.Logger = log
 			kube.CaptureLogs(log)
+			if c.Watchdog != (kube.Watchdog{}) {
+				return kube.OpenWatched(c)
+			}
 			return kube.Open(c)
 		}},
 	} {

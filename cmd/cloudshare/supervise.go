@@ -2,11 +2,12 @@ package main
 
 import (
 	"github.com/cloudshare/cloudshare/executor/container/box"
+	"github.com/cloudshare/cloudshare/executor/kube/guard"
 	"github.com/cloudshare/cloudshare/executor/local"
 )
 
 // supervise is the other life of this binary: the process that owns one
-// attempt, on a local machine or in a container. Nothing else of the program may
+// attempt, on a local machine, in a container or in a pod. Nothing else of the program may
 // run before it.
 func supervise(args []string) (code int, yes bool) {
 	switch {
@@ -14,6 +15,8 @@ func supervise(args []string) (code int, yes bool) {
 		return local.Supervise(args[1:]), true
 	case len(args) == 1 && args[0] == box.Verb:
 		return box.Init(), true
+	case len(args) > 1 && args[0] == guard.Verb:
+		return guard.Main(args[1:]), true
 	}
 	return 0, false
 }

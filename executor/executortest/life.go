@@ -115,6 +115,7 @@ func testAdoptEnded(r *Rig) {
 	gone := r.holders(held)
 	blind := r.shell("exec 3>" + held + "; read x <" + fifo + "; exit 4")
 	r.Begin(blind)
+	r.AwaitRunning(blind.ID)
 	r.Must(r.Close())
 	r.write(fifo) // it ends while nobody looks
 	r.within(gone, "the writer is done")

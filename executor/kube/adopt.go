@@ -42,6 +42,7 @@ func (h *Handler) adoptOne(name string) error {
 	}
 	w := h.newWork(books.AdoptedAttempt(m.Task))
 	w.image, w.since, w.adopted, w.made = m.Image, m.Since, true, true
+	h.adoptLease(w, m)
 	var e kept
 	err = readJSON(filepath.Join(dir, endFile), &e)
 	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, books.ErrTorn) {

@@ -20,6 +20,7 @@ type work struct {
 	job   string // the Job's name
 	image string // in full
 	dir   string
+	lease
 
 	placed  chan struct{} // closed when a node has taken the pod
 	running chan struct{} // closed when it has begun, or ended
@@ -159,7 +160,12 @@ func (h *Handler) settle(w *work, r executor.Result, out [2]int64) error {
 	if w.Ended != nil || w.declined {
 		return nil
 	}
-	nothingRan := w.began.IsZero() && r.Started.IsZero() && r.Cause != executor.Vanished
+	r, wait := h.certain(w, r)
+	if wait > 0 {
+		h.queue.AddAfter(w.job, wait)
+		return nil
+	}
+	nothingRan := w.began.IsZero() && r.Started.IsZero() && r.Cause != executor.Vanished && w.run == ""
 	if w.deciding && w.kill != nil && w.kill.decline && nothingRan {
 		w.declined = true // Start says so, and nobody else
 		close(w.gone)

@@ -73,6 +73,8 @@ type Config struct {
 	// JobTTL is how long Kubernetes keeps the Job of a task that ended while its
 	// broker stays away; 0 = 24 h.
 	JobTTL time.Duration
+	// Watchdog of other sites' tasks; none: they are held to a bound, see Handler.Bound.
+	Watchdog Watchdog
 	// LogWait is how long a node's kubelet is asked for the output of an ended
 	// task; 0 = 10 s.
 	LogWait time.Duration
@@ -119,7 +121,7 @@ func (c Config) Validate() error {
 	if lag, call := c.withDefaults().ControlLag, c.withDefaults().CallTimeout; lag < 2*call {
 		return fmt.Errorf("kube: control lag %s is shorter than call timeout %s twice: a Job may come to be, and its pod be let go, that late", lag, call)
 	}
-	return errors.Join(c.validateNames(), c.validatePods())
+	return errors.Join(c.validateNames(), c.validatePods(), c.Watchdog.validate())
 }
 
 // validateNames checks what the API server would refuse each Job for.

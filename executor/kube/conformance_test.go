@@ -55,7 +55,13 @@ func storage(cfg *kube.Config) executortest.Env {
 		Site: cfg.Site, Grace: cfg.Grace, Image: cluster.Image, Slack: 5 * time.Second, Patience: patience, Slow: true, Merged: true,
 		Open: func(t *testing.T) executor.Handler {
 			t.Helper()
-			h, err := kube.Open(*cfg)
+			var h executor.Handler
+			var err error
+			if cfg.Watchdog != (kube.Watchdog{}) {
+				h, err = kube.OpenWatched(*cfg)
+			} else {
+				h, err = kube.Open(*cfg)
+			}
 			if err != nil {
 				t.Fatal(err)
 			}

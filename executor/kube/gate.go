@@ -25,9 +25,11 @@ func isGated(p *corev1.Pod) bool {
 	return false
 }
 
-// cannotRun: it is being given up, and no pod of it was let go. REQUIRES: Handler.mu
-// held.
-func (w *work) cannotRun() bool { return w.kill != nil && w.let == "" && !w.adopted }
+// cannotRun: it is being given up, and no pod of it was let go; or none is on a node,
+// and no watchdog was given leave. REQUIRES: Handler.mu held.
+func (w *work) cannotRun(pod *podView) bool {
+	return w.kill != nil && (w.let == "" && !w.adopted || w.watched && w.run == "" && (pod == nil || pod.node == ""))
+}
 
 // letGo has the scheduler place the attempt's pod.
 func (h *Handler) letGo(ctx context.Context, w *work, pod *podView) error {

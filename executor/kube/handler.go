@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,6 +27,7 @@ type Handler struct {
 	tolerate  []corev1.Toleration
 
 	lock   *os.File
+	leases leases
 	book   *books.Attempts[*work]
 	queue  workqueue.TypedRateLimitingInterface[string] // Jobs to look at
 	jobs   *mirror[jobView]
@@ -62,6 +64,13 @@ const workers = 16
 // Open takes the directory and reads the credentials. The cluster need not answer.
 // Nothing runs before Adopt.
 func Open(cfg Config) (*Handler, error) {
+	if cfg.Watchdog != (Watchdog{}) {
+		return nil, errors.New("kube: watchdog: OpenWatched is for that")
+	}
+	return open(cfg)
+}
+
+func open(cfg Config) (*Handler, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -99,7 +108,10 @@ func (h *Handler) takeDir() (err error) {
 	if h.lock, err = books.Lock(h.cfg.Dir); err != nil {
 		return err
 	}
-	if h.id, err = books.Identity(h.cfg.Dir); err != nil {
+	if h.id, err = books.Identity(h.cfg.Dir); err == nil {
+		err = h.openLeases()
+	}
+	if err != nil {
 		h.lock.Close()
 	}
 	return err
@@ -118,11 +130,15 @@ func (h *Handler) listen() {
 		func() { follow(h.ctx, pods, h.pods, h.api.codec, h.heard) },
 		func() { follow(h.ctx, nodes, h.nodes, h.api.codec, h.heard) },
 		h.awaitFirst,
+		func() { h.lapseEach(h.ctx) },
 	} {
 		h.life.Go(f)
 	}
 	for range workers {
 		h.life.Go(h.work)
+	}
+	if h.leases.listener != nil {
+		h.life.Go(h.serve)
 	}
 	h.life.Add(1)
 	go h.offer(h.ctx)
@@ -207,9 +223,12 @@ func (h *Handler) Close() error {
 	}
 	h.cancel()
 	h.queue.ShutDown()
+	if h.leases.server != nil {
+		h.leases.server.Close()
+	}
 	h.life.Wait()
 	h.book.Close()
-	return h.lock.Close()
+	return errors.Join(h.leases.close(), h.lock.Close())
 }
 
 // End implements executor.Handler.

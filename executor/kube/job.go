@@ -94,7 +94,7 @@ func (h *Handler) podSpec(w *work, node string) (corev1.PodSpec, error) {
 	if c.PrivateDir {
 		box.WorkingDir = workDir
 	}
-	return corev1.PodSpec{
+	pod := corev1.PodSpec{
 		RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: ptr(seconds(c.Grace)),
 		AutomountServiceAccountToken: ptr(false), EnableServiceLinks: ptr(false),
 		// Its own first process would be deaf to signals that it does not handle.
@@ -103,7 +103,11 @@ func (h *Handler) podSpec(w *work, node string) (corev1.PodSpec, error) {
 		ImagePullSecrets: secrets(c.PullSecrets), SecurityContext: security,
 		NodeSelector: h.nodesWith, Tolerations: h.tolerate, Affinity: on(node), SchedulingGates: []corev1.PodSchedulingGate{{Name: gate}},
 		Containers: []corev1.Container{box}, Volumes: volumes,
-	}, nil
+	}
+	if w.watched {
+		err = h.putUnder(w, &pod)
+	}
+	return pod, err
 }
 
 // on ties a pod to a node without going round the scheduler: it alone knows what

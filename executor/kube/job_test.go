@@ -55,10 +55,12 @@ func TestJob(t *testing.T) {
 			ReadOnly: true, PrivateDir: true, ScratchMiB: 1024, Mounts: []string{"/data:/data:ro"},
 		}, task},
 		"least.yaml": {Config{}, small},
+		// Under a watchdog.
+		"watched.yaml": {Config{Watchdog: Watchdog{Image: "registry.example.org/cloudshare:1", Listen: "0.0.0.0:7703", URL: "http://broker:7703"}}, task},
 	} {
 		h := bare(t, c.cfg)
 		w := h.newWork(books.NewAttempt(c.task))
-		w.image = "docker.io/library/alpine:latest"
+		w.image, w.watched = "docker.io/library/alpine:latest", c.cfg.Watchdog != Watchdog{}
 		j, err := h.job(w, "node-7")
 		if err != nil {
 			t.Fatal(err)

@@ -27,7 +27,7 @@ func (h *Handler) look(ctx context.Context, w *work, v *jobView, pod *podView) (
 	if pod != nil && !pod.gated && w.let == "" { // by others, or a server that knows no gates
 		w.let = pod.name
 	}
-	made, seen, k, harmless := w.made, w.seen, w.kill, w.cannotRun()
+	made, seen, k, harmless := w.made, w.seen, w.kill, w.cannotRun(pod)
 	h.mu.Unlock()
 	if harmless {
 		return 0, h.settle(w, k.unstarted(), [2]int64{})
@@ -43,13 +43,17 @@ func (h *Handler) look(ctx context.Context, w *work, v *jobView, pod *podView) (
 	case pod == nil && v.ended:
 		return h.settleWithoutPod(ctx, w, v)
 	}
-	if pod != nil && !pod.running.IsZero() {
+	if pod != nil && !pod.running.IsZero() && h.hasLeave(w) {
 		h.hasBegun(w)
 	}
 	if why := h.outOfSight(w, pod); why != "" {
 		return 0, h.settle(w, vanished(why), [2]int64{})
 	}
-	return h.steer(ctx, w, pod)
+	if r := h.mustBeDead(w, pod); r != nil {
+		return 0, h.settle(w, *r, [2]int64{})
+	}
+	again, err := h.steer(ctx, w, pod)
+	return h.recheck(w, again), err
 }
 
 // outOfSight says why nothing more will be heard of an attempt whose node is
@@ -81,7 +85,7 @@ func (h *Handler) outOfSight(w *work, pod *podView) string {
 func (h *Handler) steer(ctx context.Context, w *work, pod *podView) (time.Duration, error) {
 	again := h.decide(w, pod)
 	h.mu.Lock()
-	k, due, harmless := w.kill, time.Since(w.asked) > askEach, w.cannotRun()
+	k, due, harmless := w.kill, time.Since(w.asked) > askEach, w.cannotRun(pod)
 	h.mu.Unlock()
 	var err error
 	switch {
@@ -143,6 +147,8 @@ func (w *work) waits(pod *podView) string {
 		return "being ended, and its node has not said that it has: " + w.kill.why
 	case pod != nil && pod.gated && w.unclear != "":
 		return "waiting for the API server to let its pod go: " + w.unclear
+	case pod != nil && w.watched && !pod.running.IsZero():
+		return "its watchdog waits for an answer of this site's broker"
 	case pod != nil:
 		return pod.waitsFor()
 	case !w.made && w.unclear != "":
@@ -211,7 +217,7 @@ func (h *Handler) settlePod(ctx context.Context, w *work, v *jobView, pod *podVi
 			return again, nil
 		}
 	}
-	return 0, h.settle(w, outcome(w.Task, pod, k, seen), out)
+	return 0, h.settle(w, h.outcome(w, pod, k, outcome(w.Task, pod, k, seen)), out)
 }
 
 // missing: neither Job nor pod are there, though the Job was made.

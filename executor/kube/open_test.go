@@ -30,6 +30,9 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv("BE_BROKER"); dir != "" {
 		beBroker(dir)
 	}
+	if dir := os.Getenv("BE_WATCHED"); dir != "" {
+		beWatched(dir)
+	}
 	os.Exit(run(m))
 }
 

@@ -24,7 +24,7 @@ const (
 
 // kill is why an attempt is being ended.
 type kill struct {
-	cause executor.Cause // Stopped, TimedOut or NoStart
+	cause executor.Cause // Stopped, TimedOut, Fenced or NoStart
 	why   string
 	// hand it back: Start still waits, and answers executor.ErrBusy.
 	decline bool
@@ -77,6 +77,9 @@ func (k *kill) unstarted() executor.Result {
 func (k *kill) detail(t executor.Task) string {
 	if k.cause == executor.TimedOut {
 		return fmt.Sprintf("killed: over its timeout of %s", t.Timeout)
+	}
+	if k.cause == executor.Fenced {
+		return "killed: its site's lease ended"
 	}
 	return "stopped: " + cmp.Or(k.why, "the broker asked for it")
 }
@@ -227,6 +230,8 @@ func (v *podView) waitsFor() string {
 		return inLine("waiting for a node: " + v.unplaced)
 	case v.node == "":
 		return "waiting for Kubernetes' scheduler"
+	case v.noWatchdog != "":
+		return inLine(v.noWatchdog)
 	case v.waiting == "" || v.waiting == "ContainerCreating" || v.waiting == "PodInitializing":
 		return "starting on node " + v.node
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
 // Bound implements executor.Bounded. With D the active deadline of the Job and of
@@ -61,6 +62,12 @@ func (h *Handler) admit(t executor.Task) (*work, error) {
 	if err := fit(t, n); err != nil {
 		return nil, err
 	}
+	watched := h.leases.listener != nil && t.Fence != 0
+	if watched {
+		if err := fitWatched(t); err != nil {
+			return nil, err
+		}
+	}
 	image, err := h.cfg.Images.Admit(t.Image)
 	if err != nil {
 		return nil, err
@@ -72,6 +79,7 @@ func (h *Handler) admit(t executor.Task) (*work, error) {
 	}
 	w := h.newWork(books.NewAttempt(t))
 	w.image, w.deciding = image.String(), true
+	w.watched, w.fence = watched, t.Fence
 	h.held[t.Machine] = plus(h.held[t.Machine], t.Need)
 	h.byJob[w.job] = w
 	h.life.Add(1)
@@ -82,6 +90,9 @@ func (h *Handler) admit(t executor.Task) (*work, error) {
 func (h *Handler) begin(ctx context.Context, w *work) error {
 	if err := h.writeTask(w); err != nil {
 		return fmt.Errorf("make its folder: %w", err)
+	}
+	if w.watched && h.tooLate(w) {
+		return h.settle(w, watchdog.Late(), [2]int64{})
 	}
 	err := h.create(context.WithoutCancel(ctx), w)
 	switch refused := (*refusal)(nil); {
@@ -222,7 +233,7 @@ func (h *Handler) create(ctx context.Context, w *work) error {
 	if err != nil {
 		return &refusal{executor.ErrUnfit, err}
 	}
-	if bound, ok := h.Bound(w.Task); w.Task.Fence != 0 && (!ok || executor.Boottime()+int64(bound) > w.Task.Fence) {
+	if bound, ok := h.Bound(w.Task); w.Task.Fence != 0 && !w.watched && (!ok || executor.Boottime()+int64(bound) > w.Task.Fence) {
 		return executor.ErrLate
 	}
 	err = h.api.create(ctx, j)
@@ -262,7 +273,7 @@ func (h *Handler) writeTask(w *work) error {
 	if err := os.Mkdir(w.dir, 0o700); err != nil {
 		return err
 	}
-	b, err := json.Marshal(memo{Task: w.Task, Image: w.image, Since: w.since})
+	b, err := json.Marshal(memo{Task: w.Task, Image: w.image, Since: w.since, Watched: w.watched, Boot: h.leases.boot})
 	if err != nil {
 		return err
 	}
@@ -277,4 +288,7 @@ type memo struct {
 	Task  executor.Task `json:"task"`
 	Image string        `json:"image"`
 	Since time.Time     `json:"since"`
+	// Watched: see lease. Boot is the life of the machine for which the task's fence counts.
+	Watched bool   `json:"watched,omitempty"`
+	Boot    string `json:"boot,omitempty"`
 }

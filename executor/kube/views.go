@@ -65,8 +65,10 @@ type podState struct {
 	reason, message, unplaced, disrupted string
 	// waiting and what, while its container does not run.
 	waiting, what string
-	running       time.Time // zero = it does not; to the second
-	ended         *corev1.ContainerStateTerminated
+	// noWatchdog is what keeps its watchdog from it.
+	noWatchdog string
+	running    time.Time // zero = it does not; to the second
+	ended      *corev1.ContainerStateTerminated
 }
 
 // readPod reads a pod as far as it matters here.
@@ -92,6 +94,7 @@ func (h *Handler) readPod(o runtime.Object) *podView {
 			v.disrupted = c.Reason + ": " + c.Message
 		}
 	}
+	v.noWatchdog = noWatchdog(p)
 	for i := range p.Status.ContainerStatuses {
 		v.take(&p.Status.ContainerStatuses[i].State)
 	}

@@ -57,6 +57,7 @@ func TestChartRefuses(t *testing.T) {
 		founder + ",ports.http=70000":                               "at '/ports/http'",
 		founder + ",kube.threshold=101":                             "at '/kube/threshold'",
 		founder + ",kube.tolerations={a:Always}":                    "at '/kube/tolerations/0'",
+		founder + ",kube.watchdog.url=broker:7703":                  "at '/kube/watchdog/url'",
 		founder + ",kube.createNamespace=true":                      "kube.createNamespace: name one in kube.namespace",
 		founder + ",kube.enabled=false":                             "nothing could run",
 		founder + ",external.enabled=true":                          "external.enabled without network.advertise",

@@ -19,7 +19,7 @@ import (
 
 // everything switches on whatever the chart has.
 const everything = founder + `,kube.namespace=tasks,kube.createNamespace=true,kube.nodeSelector.pool=lend,kube.nodeLabels={topology.kubernetes.io/zone},kube.tolerations={gpu:NoSchedule},` +
-	`kube.images={docker.io/library/*},kube.user=1000:1000,kube.readOnly=true,kube.priorityClassName=low,kube.pullSecrets={registry},` +
+	`kube.images={docker.io/library/*},kube.watchdog.enabled=true,kube.user=1000:1000,kube.readOnly=true,kube.priorityClassName=low,kube.pullSecrets={registry},` +
 	`serviceMonitor.enabled=true,prometheusRule.enabled=true,dashboard.enabled=true,external.enabled=true,network.advertise=lab-a.example.org,` +
 	`network.httpNames={cloudshare.example.org},networkPolicy.clients[0].namespaceSelector.matchLabels.users=yes,networkPolicy.monitoring[0].namespaceSelector.matchLabels.a=b,` +
 	`networkPolicy.peers[0].ipBlock.cidr=203.0.113.0/24,image.pullSecrets={registry},onStop=leave,persistence.storageClass=fast,` +

@@ -71,7 +71,7 @@ func TestSimIncentives(t *testing.T) {
 	code, out, errs := cli(t, "", "sim", "incentives", "-o", "json", "--periods", "1", "--loads", "1.5", "--policies", "SIMPL_DIRECT,ALONE",
 		"--out", report, sampleLog)
 	var table []struct{ Lie, Policy string }
-	if err := json.Unmarshal([]byte(out), &table); code != exitOK || err != nil || len(table) != 18 {
+	if err := json.Unmarshal([]byte(out), &table); code != exitOK || err != nil || len(table) != 20 {
 		t.Fatalf("exit %d, %v, %d rows, %s", code, err, len(table), errs)
 	}
 	text, err := os.ReadFile(report)

@@ -71,6 +71,9 @@ func noWatchdog(p *corev1.Pod) string {
 func (h *Handler) outcome(w *work, p *podView, k *kill, seen executor.Result) executor.Result {
 	h.mu.Lock()
 	watched, begun := w.watched, w.run != ""
+	if watched && !begun && w.kill == nil { // no other life of its container begins now
+		w.kill = &kill{cause: executor.Stopped, why: "its pod has ended"}
+	}
 	h.mu.Unlock()
 	switch {
 	case !watched:

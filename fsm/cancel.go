@@ -14,7 +14,7 @@ func (s *State) cancel(x *site, c *Cancel) Result {
 	}
 	seq := x.nums[c.Job.Num]
 	switch {
-	case seq == 0 && c.Job.Num != 0 && c.Job.Num <= x.maxNum && (c.Job.Num < x.settled || x.retired.has(c.Job.Num)):
+	case seq == 0 && c.Job.Num != 0 && c.Job.Num <= x.maxNum && x.hasRetired(c.Job.Num):
 		return Result{Code: AlreadyEnded}
 	case seq == 0:
 		return Result{Code: UnknownJob}

@@ -29,7 +29,7 @@ func (s *State) accept(x *site, j *JobSpec) Code {
 	switch {
 	case x.nums[j.Num] != 0:
 		return JobExists
-	case j.Num < x.settled || x.retired.has(j.Num):
+	case x.hasRetired(j.Num):
 		return JobRetired
 	}
 	if code := s.refusal(x, j); code != OK {
@@ -38,6 +38,10 @@ func (s *State) accept(x *site, j *JobSpec) Code {
 	s.enter(x, j)
 	return OK
 }
+
+// hasRetired reports whether a number is not taken any more: it was settled, or its
+// job has left.
+func (x *site) hasRetired(num uint64) bool { return num < x.settled || x.retired.has(num) }
 
 // refusal is why a job cannot be taken, whatever its number; OK if it can.
 func (s *State) refusal(x *site, j *JobSpec) Code {

@@ -35,6 +35,13 @@ func (s *State) SiteState(id string) (state SiteState, incarnation uint64) {
 	return Alive, 0
 }
 
+// Retired reports whether the state would take no job of that number any more: it
+// would answer JobRetired, and nothing would run.
+func (s *State) Retired(id JobID) bool {
+	x := s.byName[id.Site]
+	return x != nil && x.nums[id.Num] == 0 && x.hasRetired(id.Num)
+}
+
 func (s *State) viewSite(x *site) SiteView {
 	v := SiteView{
 		ID: x.name, Node: x.node, State: x.state, Incarnation: x.incarnation, HTTP: x.http, Peer: x.peer, Gossip: x.gossip,

@@ -20,6 +20,7 @@ type stateReader interface {
 	Selects() bool
 	CanSelect() error
 	Job(id fsm.JobID) (fsm.JobView, bool)
+	Retired(id fsm.JobID) bool
 	Queue() []fsm.QueueView
 	Params() fsm.Params
 	Site(name string) (fsm.SiteView, bool)

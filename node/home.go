@@ -187,7 +187,7 @@ func (c *core) startHome(s stateReader, fx *effects) (looks int) {
 			kept = append(kept, waiting[n:]...)
 			break
 		}
-		if len(job.refusals) > 0 && !c.mayMove(job, s) {
+		if len(job.refusals) > 0 && c.hasNoPlace(job, s) {
 			c.homeFails(w, fx)
 			continue
 		}

@@ -27,6 +27,12 @@ func (j *homeJob) refusedBy(handler string) bool {
 	return slices.ContainsFunc(j.refusals, func(r refusal) bool { return r.handler == handler })
 }
 
+// homeRefuses reports whether handlers refuse a job, and no other of the site could
+// ever run it.
+func (c *core) homeRefuses(job *homeJob) bool {
+	return len(job.refusals) > 0 && !c.fitsEmpty(&job.Spec, job.refusals...)
+}
+
 // noPlace says why no machine of the site could ever take the job's tasks.
 func (j *homeJob) noPlace() string {
 	if len(j.refusals) > 0 {
@@ -78,9 +84,10 @@ func (c *core) homeBack(a *attempt, err error, fx *effects) {
 }
 
 // mayMove reports whether a job that its own site cannot run may go to another
-// site, and one is there that could.
+// site, and one is there that could. A broker of before had the numbers of jobs settled
+// that it had tried at home: the state would take those for ended.
 func (c *core) mayMove(job *homeJob, s stateReader) bool {
-	if job.everRan() {
+	if job.everRan() || s.Retired(fsm.JobID{Site: c.site, Num: job.Spec.Num}) {
 		return false
 	}
 	spec := job.Spec
@@ -91,10 +98,16 @@ func (c *core) mayMove(job *homeJob, s stateReader) bool {
 	return able
 }
 
+// hasNoPlace reports whether a job that its own site cannot run has nowhere else to go.
+// Until the broker is registered its state may be older than the other sites' offers.
+func (c *core) hasNoPlace(job *homeJob, s stateReader) bool {
+	return job.everRan() || c.incarnation != 0 && !c.mayMove(job, s)
+}
+
 // toMove reports whether a job is to go to another site now: nothing of it is
 // under way here, and no handler that is left could run it.
 func (c *core) toMove(job *homeJob, s stateReader) bool {
-	if len(job.refusals) == 0 || int(job.counts[fsm.Queued]) != len(job.Tasks) || c.fitsEmpty(&job.Spec, job.refusals...) {
+	if int(job.counts[fsm.Queued]) != len(job.Tasks) || !c.homeRefuses(job) {
 		return false
 	}
 	able := c.mayMove(job, s)

@@ -165,3 +165,75 @@ func TestRefusedAlone(t *testing.T) {
 		t.Errorf("%s runs at b", id)
 	}
 }
+
+// A broker of the version before had the number of a job settled that it had tried at
+// home. The state would take such a job for one that has ended: it fails here, with
+// its reason, and is not lost on the way.
+func TestRefusedAfterItsNumberWasSettled(t *testing.T) {
+	r := pickyRig(t, 2, 2)
+	a, b := r.sites[0], r.sites[1]
+	a.hold = true
+	a.submit(`{"image":"evil"}`, "")
+	clear(a.core.home.unsure) // as it was
+	a.submit(`{"image":"good","count":4,"sites":{"only":["b"]}}`, "")
+	r.settle()
+	if !r.state.Retired(fsm.JobID{Site: "a", Num: 1}) || r.state.Retired(fsm.JobID{Site: "a", Num: 2}) || r.state.Retired(fsm.JobID{Site: "a", Num: 3}) {
+		t.Fatal("the first number alone is settled")
+	}
+	a.turn(refusedEvent{a.asked[0].id, errForbidden})
+	r.settle()
+	if j, ok := a.core.ownJob(1); !ok || j.State != "failed" || !strings.HasPrefix(j.Reason, errForbidden.Error()) || len(b.running) != 2 {
+		t.Errorf("%s %q; b runs %d", j.State, j.Reason, len(b.running))
+	}
+}
+
+// A broker that is not registered yet may know an old state only, or none: a job is
+// not given up for what that says of other sites.
+func TestRefusedBeforeTheStateIsKnown(t *testing.T) {
+	for _, able := range []bool{true, false} {
+		r := pickyRig(t, 2, 2)
+		a, b := r.sites[0], r.sites[1]
+		if !able {
+			b.equip(executor.RunsCommands)
+			r.settle()
+		}
+		known := r.state
+		r.state = fsm.New()
+		held, lost := a.reopen()
+		a.submit(`{"image":"evil"}`, "")
+		if j, _ := a.core.ownJob(1); j.State != "queued" {
+			t.Fatalf("%s %q", j.State, j.Reason)
+		}
+		r.state = known
+		a.register(held, lost)
+		a.lease(time.Hour)
+		r.settle()
+		a.turn(tickEvent{})
+		if j, _ := a.core.ownJob(1); len(b.running) == 1 != able || j.State == "failed" == able {
+			t.Errorf("b runs %d, at home: %s %q", len(b.running), j.State, j.Reason)
+		}
+	}
+}
+
+// While another handler of the site could run it, a job that one refuses waits for that.
+func TestRefusedByOneWaitsForTheOther(t *testing.T) {
+	r := pickyRig(t, 1, 1)
+	a := r.sites[0]
+	a.core.guards["other"] = guard{watchdog: true}
+	a.turn(capacityEvent{"other", []executor.Machine{{
+		Name: "z", Runs: executor.RunsImages, Resources: executor.Resources{MilliCPU: 1000, MemMiB: 1024},
+	}}})
+	r.settle()
+	a.hold = true
+	a.submit(`{"image":"evil","count":2}`, "")
+	for _, st := range a.asked {
+		if st.handler == "local" {
+			a.turn(refusedEvent{st.id, errForbidden})
+		} else {
+			a.turn(acceptedEvent{st.id}, startedEvent{st.id})
+		}
+	}
+	if w, _ := a.core.homeWhy(1); !strings.HasPrefix(w.Summary, "waits for room at its own site") {
+		t.Errorf("%q", w.Summary)
+	}
+}

@@ -107,7 +107,7 @@ func (c *core) homeWhy(num uint64) (Why, bool) {
 		return w, true
 	case c.home.jobs[num] == nil:
 		w.Summary = c.pendingReason(c.pubs.find(num))
-	case len(c.home.jobs[num].refusals) > 0:
+	case c.homeRefuses(c.home.jobs[num]):
 		w.Summary = "its own site does not run it: " + c.home.jobs[num].noPlace()
 	case c.full != nil:
 		w.Summary = "nothing is started at this site now: " + c.full.Error()

@@ -27,7 +27,10 @@ type ownTrouble struct {
 // ownTrouble asks the core and the handlers.
 func (b *Broker) ownTrouble(ctx context.Context) ownTrouble {
 	o := ownTrouble{site: b.cfg.Site}
-	_ = b.ask(ctx, func(c *core) { o.closed = c.closedWhy() }) // "" when stopping
+	closed := ""
+	if b.ask(ctx, func(c *core) { closed = c.closedWhy() }) == nil { // else it may still be written to
+		o.closed = closed
+	}
 	var away []string
 	for _, h := range b.cfg.Handlers {
 		if len(h.Capacity()) == 0 {

@@ -325,7 +325,7 @@ func (l *Log) start() {
 	l.mux.Handle(relay.KindJoin, l.refuseJoin)
 	l.mux.Serve()
 	l.calls.Start()
-	for _, run := range []func(context.Context){l.watchRoles, l.follow, l.attend, l.keepSmall, l.becomeCurrent} {
+	for _, run := range []func(context.Context){l.watchRoles, l.passTime, l.follow, l.attend, l.keepSmall, l.becomeCurrent} {
 		l.wg.Go(func() { run(l.ctx) })
 	}
 }

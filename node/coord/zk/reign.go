@@ -46,30 +46,35 @@ func (r *reign) orders() bool {
 func (l *Log) watchRoles(ctx context.Context) {
 	poll := time.NewTicker(l.t.poll)
 	defer poll.Stop()
-	tick := time.NewTicker(l.t.tick / 2)
-	defer tick.Stop()
 	watches := newWatches()
 	for {
 		changed := l.c.changed.Wait()
 		if err := l.look(ctx, watches); err != nil && ctx.Err() == nil && !transient(err) {
 			l.fail(err)
 		}
-		for again := false; !again; {
-			select {
-			case <-ctx.Done():
-				return
-			case <-l.kick:
-				again = true
-			case <-watches.fired:
-				again = true
-			case <-changed:
-				again = true
-			case <-poll.C:
-				again = true
-			case now := <-tick.C:
-				l.calls.Tick(now)
-				l.calls.Idle()
-			}
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.kick:
+		case <-watches.fired:
+		case <-changed:
+		case <-poll.C:
+		}
+	}
+}
+
+// passTime has the calls know that time passes, until ctx ends. It does not wait for
+// a look, which takes as long as the ensemble does.
+func (l *Log) passTime(ctx context.Context) {
+	tick := time.NewTicker(l.t.tick / 2)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			l.calls.Tick(now)
+			l.calls.Idle()
 		}
 	}
 }

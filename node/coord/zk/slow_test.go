@@ -59,6 +59,26 @@ func TestFarEnsemble(t *testing.T) {
 	}
 }
 
+// TestTimePassesFar: log time does not wait for looks at who is who, which take many
+// answers of a far ensemble.
+func TestTimePassesFar(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.place.Session = 1200 * time.Millisecond
+	c.far = c.place.Session / 4
+	a := c.open(t, "a")[0]
+	c.leader(t)
+	const entries = 5
+	began, from := time.Now(), a.m.Index()
+	if err := a.l.machine.position.Wait(patience(t), from+entries); err != nil {
+		t.Fatal(err)
+	}
+	// With a look it would be two and more for an entry, of about nine answers each.
+	if took := time.Since(began); took > entries*7*c.far {
+		t.Errorf("%d idle entries took %v, at %v an answer", entries, took, c.far)
+	}
+}
+
 // TestStutter: the ensemble's leader gets every other moment only, for a while; what
 // is said meanwhile is executed once, and then one lead stays.
 func TestStutter(t *testing.T) {

@@ -25,10 +25,10 @@ func isGated(p *corev1.Pod) bool {
 	return false
 }
 
-// cannotRun: it is being given up, and no pod of it was let go; or none is on a node,
-// and no watchdog was given leave. REQUIRES: Handler.mu held.
+// cannotRun: it is being given up, no watchdog was given leave, which may ask before its
+// pod is seen here, and no pod of it was let go, or none is on a node. REQUIRES: Handler.mu held.
 func (w *work) cannotRun(pod *podView) bool {
-	return w.kill != nil && (w.let == "" && !w.adopted || w.watched && w.run == "" && (pod == nil || pod.node == ""))
+	return w.kill != nil && w.run == "" && (w.let == "" && !w.adopted || w.watched && (pod == nil || pod.node == ""))
 }
 
 // letGo has the scheduler place the attempt's pod.

@@ -132,7 +132,7 @@ func (h *Handler) decide(w *work, pod *podView) (again time.Duration) {
 		if again = time.Until(w.began.Add(w.Task.Timeout)); again <= 0 {
 			w.kill = &kill{cause: executor.TimedOut}
 		}
-	case w.began.IsZero():
+	case w.began.IsZero() && w.run == "": // with leave it runs, seen or not
 		if again = w.since.Add(h.cfg.StartLimit).Sub(now); again <= 0 {
 			w.kill = &kill{cause: executor.Stopped, decline: true, why: fmt.Sprintf("not within %s: %s", h.cfg.StartLimit, w.waits(pod))}
 		}

@@ -328,9 +328,11 @@ func (h *Handler) recheck(w *work, again time.Duration) time.Duration {
 }
 
 // certain turns the end of a watched attempt that may still run, for all that
-// Kubernetes says, into one that is certain; wait: not yet. REQUIRES: h.mu held.
+// Kubernetes says, into one that is certain; wait: not yet. That nothing was seen to run
+// says nothing if leave was given. REQUIRES: h.mu held.
 func (h *Handler) certain(w *work, r executor.Result) (_ executor.Result, wait time.Duration) {
-	if !w.watched || r.Cause != executor.Vanished {
+	unseen := w.run != "" && r.Cause != executor.Exited && (w.pod == nil || w.pod.node == "")
+	if !w.watched || r.Cause != executor.Vanished && !unseen {
 		return r, 0
 	}
 	if w.kill == nil {
@@ -339,7 +341,9 @@ func (h *Handler) certain(w *work, r executor.Result) (_ executor.Result, wait t
 	if wait = time.Duration(w.granted - executor.Boottime()); w.run != "" && wait > 0 {
 		return r, wait
 	}
-	r.Cause = executor.Fenced
+	if r.Cause == executor.Vanished {
+		r.Cause = executor.Fenced
+	}
 	return r, 0
 }
 

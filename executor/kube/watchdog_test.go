@@ -199,6 +199,35 @@ func TestCertain(t *testing.T) {
 	}
 }
 
+// TestLeaveBeforeItsPodIsSeen: a watchdog may reach this broker while the watch of pods is
+// behind, or the API server away. What it was given leave for runs: it is no late start,
+// and no end of it is told before it must be dead.
+func TestLeaveBeforeItsPodIsSeen(t *testing.T) {
+	h := guarded(t, good(t))
+	for n, end := range []func(w *work) error{
+		func(w *work) error { return h.settle(w, w.kill.unstarted(), [2]int64{}) },
+		func(w *work) error { return h.settle(w, lost("its Job was deleted from outside"), [2]int64{}) },
+	} {
+		w := h.leased(t, uint32(n), 10*time.Second)
+		w.let, w.since = "", time.Now().Add(-h.cfg.StartLimit)
+		h.ask(w, "a")
+		if h.decide(w, nil); w.kill != nil {
+			t.Errorf("%d: given up as a late start: %+v", n, w.kill)
+		}
+		w.kill = &kill{cause: executor.Stopped, why: "cancelled"}
+		if w.cannotRun(nil) {
+			t.Errorf("%d: said to have never run", n)
+		}
+		if err := end(w); err != nil || w.Ended != nil {
+			t.Errorf("%d: got %v, %+v: it may live", n, err, w.Ended)
+		}
+		w.granted = executor.Boottime() - 1
+		if err := end(w); err != nil || w.Ended == nil || w.Ended.Result.Cause != executor.Stopped {
+			t.Errorf("%d: got %v, %+v, want Stopped", n, err, w.Ended)
+		}
+	}
+}
+
 // TestHeard: how a task ended by its watchdog's words, beside those of Kubernetes.
 func TestHeard(t *testing.T) {
 	h := guarded(t, good(t))

@@ -106,6 +106,7 @@ func TestImproperMemberIsIgnored(t *testing.T) {
 			a := open(t, "a", nil)
 			b := open(t, "b", nil, a)
 			a.awaitState("b", Alive)
+			b.awaitState("a", Alive) // each may hear of the other first
 			odd := rawMember(t, &a.cfg, tc.site, tc.meta)
 			for range 3 {
 				if _, err := odd.Join([]string{a.Addr().String()}); err != nil {

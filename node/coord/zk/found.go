@@ -31,21 +31,29 @@ type Seed struct {
 
 // Found makes the tree of a federation that goes on from a given state, without a
 // member: they enter with Join. ErrTree: the chroot is in use; nothing was
-// written. If it is cut off it can be repeated, with another seed, too: of those
-// that run at a time the one that began last goes on (claim).
+// written. ErrUnreachable: no call was answered for 15 s. If it is cut off it can be
+// repeated, with another seed, too: of those that run at a time the one that began
+// last goes on (claim).
 func Found(ctx context.Context, p Place, s Seed, log zerolog.Logger) error {
-	if err := p.checkAccess(); err != nil {
-		return fmt.Errorf("found %s: %w", p, err)
-	}
-	c, err := connect(p, nil, log)
-	if err != nil {
-		return fmt.Errorf("found %s: %w", p, err)
-	}
-	defer c.close()
-	if err = c.unreachable(p, c.sow(ctx, s)); err != nil {
+	if err := foundAt(ctx, p, s, LAN.timing().open, log); err != nil {
 		return fmt.Errorf("found %s: %w", p, err)
 	}
 	return nil
+}
+
+// foundAt is Found; it gives up an ensemble that has not answered for most.
+func foundAt(ctx context.Context, p Place, s Seed, most time.Duration, log zerolog.Logger) error {
+	if err := p.checkAccess(); err != nil {
+		return err
+	}
+	c, err := connect(p, nil, log)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	ctx, cancel := c.whileAnswered(ctx, most, errPatience)
+	defer cancel()
+	return c.unreachable(p, c.sow(ctx, s))
 }
 
 func (c *client) sow(ctx context.Context, s Seed) error {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node/coord"
@@ -317,6 +318,20 @@ func TestFoundInterrupted(t *testing.T) {
 		}
 	}
 	c.open(t, "a")
+}
+
+// TestFoundWithoutAnswer: an import gives up an ensemble that says nothing.
+func TestFoundWithoutAnswer(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel takes connections, nobody answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	p := place()
+	p.Servers = []string{silent.Addr().String()}
+	err = foundAt(patience(t), p, Seed{State: new(bytes.Buffer)}, time.Second, testLogger())
+	says(t, err, ErrUnreachable, p.Servers[0], errPatience.Error())
 }
 
 // meeting is a state whose reading lets another import in before its n-th call.

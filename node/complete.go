@@ -70,11 +70,11 @@ func (c *core) hasEnded(id executor.ID, r executor.Result, fx *effects) {
 	if a == nil || a.ended != nil {
 		return
 	}
-	c.tallies.end(a.handler, r, a.stopping)
 	if a.Home {
 		c.homeEnded(a, r, fx)
 		return
 	}
+	c.tallies.end(a.handler, r, a.stopping)
 	if a.fenced {
 		c.drop(a, fx)
 		return

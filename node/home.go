@@ -245,6 +245,7 @@ func (c *core) homeEnded(a *attempt, r executor.Result, fx *effects) {
 		return // its record stayed behind; the task's own has the outcome
 	}
 	c.homeTaken(num)
+	c.tallies.end(a.handler, r, a.stopping)
 	c.addUsage(num, a, r, fx)
 	spec := &c.home.jobs[num].Spec
 	t.ExitCode, t.Signal = r.ExitCode, r.Signal

@@ -55,6 +55,19 @@ func TestDeclinesAreCounted(t *testing.T) {
 	}
 }
 
+// TestSettledIsNotLost: a killed broker may find the record of a home run that had
+// ended; that is no loss.
+func TestSettledIsNotLost(t *testing.T) {
+	r := newRig(t, fsm.DefaultParams(), 1)
+	a := r.sites[0]
+	a.submit(sleepJob, "")
+	a.finish(a.only(), 0)
+	a.boot()
+	if got := a.counted(); got != "" {
+		t.Errorf("counted %q", got)
+	}
+}
+
 // TestLossesAreCounted: what ended at its fence or vanished; the end that somebody
 // asked for is none.
 func TestLossesAreCounted(t *testing.T) {

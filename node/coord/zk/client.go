@@ -28,7 +28,10 @@ type client struct {
 	// mark is the path that only this member's tree has (markPath); "" until its
 	// charter was read. It is set before other goroutines use the client.
 	mark string
-	wg   sync.WaitGroup // of calls under way, also those that nobody waits for
+	// patience is how long a call is repeated while nothing is answered; 0 = as long as
+	// its context lives. It is set before other goroutines use the client.
+	patience time.Duration
+	wg       sync.WaitGroup // of calls under way, also those that nobody waits for
 
 	// changed fires when the connection or the session does.
 	changed coord.Broadcast
@@ -238,6 +241,11 @@ func (c *client) persist(ctx context.Context, verb, path string, call func() (no
 
 // persistAt is persist for a whole path, which may be outside the tree.
 func (c *client) persistAt(ctx context.Context, verb, whole string, call func() (node, error)) (node, error) {
+	if c.patience > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = c.whileAnswered(ctx, c.patience, errPatience)
+		defer cancel()
+	}
 	for {
 		changed := c.changed.Wait()
 		n, err := once(ctx, c, call)

@@ -102,9 +102,8 @@ func atTree(ctx context.Context, p Place, m coord.Machine, log zerolog.Logger, f
 		return err
 	}
 	defer l.c.close()
-	first, cancel := l.c.whileAnswered(ctx, l.t.open, errPatience)
-	defer cancel()
-	c, err := l.readCharter(first)
+	l.c.patience = l.t.open // not of all calls together: between two a state may be taken in for long
+	c, err := l.readCharter(ctx)
 	if err == nil && c == nil {
 		err = fmt.Errorf("%w: %s%s does not exist: check the chroot", ErrNoTree, l.c.root, pathFederation)
 	}

@@ -320,6 +320,20 @@ func TestFoundInterrupted(t *testing.T) {
 	c.open(t, "a")
 }
 
+// TestExportLosesEnsemble: an ensemble that goes away while a tree is exported or
+// reopened is given up.
+func TestExportLosesEnsemble(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.oneStopped(t)
+	err := atTree(patience(t), c.place, coordtest.NewMachine(), testLogger(), func(ctx context.Context, l *Log, _ *charter) error {
+		l.c.patience = time.Second
+		l.c.dialer.close()
+		return l.readAll(ctx)
+	})
+	says(t, err, ErrUnreachable, c.place.String(), errPatience.Error())
+}
+
 // TestFoundWithoutAnswer: an import gives up an ensemble that says nothing.
 func TestFoundWithoutAnswer(t *testing.T) {
 	t.Parallel()

@@ -52,6 +52,22 @@ func TestWhyAtAnyBroker(t *testing.T) {
 	}
 }
 
+// TestWhyWhileTheCoreHangs: what the state says of a job is told all the same.
+func TestWhyWhileTheCoreHangs(t *testing.T) {
+	sites := startSites(t, 1, 1)
+	a, b := sites[0], sites[1]
+	bag := a.accept(t, `{"command":["sleep"],"count":5}`)
+	b.await(t, func(s *fsm.State) bool { j, _ := s.Job(bag.ID); return j.Counts[fsm.Queued] > 0 })
+	goOn := make(chan struct{})
+	defer close(goOn)
+	b.post(askEvent(func(*core) { <-goOn }))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if w, err := b.Why(ctx, bag.ID); err != nil || w.Waiting == 0 || ctx.Err() != nil {
+		t.Errorf("%+v %v", w, err)
+	}
+}
+
 // TestDryRunAcceptsNothing: it tells what a submission would, and leaves no trace.
 func TestDryRunAcceptsNothing(t *testing.T) {
 	sites := startSites(t, 2, 1)

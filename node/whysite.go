@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
 )
@@ -24,8 +25,14 @@ type ownTrouble struct {
 	away   string // its handlers without a machine, and why
 }
 
+// ownPatience is how long an answer that needs no more than the state waits for what
+// the core adds to it: that may stand still, as when a disk hangs.
+const ownPatience = time.Second
+
 // ownTrouble asks the core and the handlers.
 func (b *Broker) ownTrouble(ctx context.Context) ownTrouble {
+	ctx, cancel := context.WithTimeout(ctx, ownPatience)
+	defer cancel()
 	o := ownTrouble{site: b.cfg.Site}
 	closed := ""
 	if b.ask(ctx, func(c *core) { closed = c.closedWhy() }) == nil { // else it may still be written to

@@ -31,14 +31,23 @@ func NewServer(key []byte, answer func(Question) Answer) *http.Server {
 		q, err := readQuestion(r.URL.Query(), key)
 		switch {
 		case errors.Is(err, ErrForged):
-			http.Error(w, err.Error(), http.StatusForbidden)
+			refuse(w, err.Error(), http.StatusForbidden)
 		case err != nil:
-			http.Error(w, err.Error(), http.StatusBadRequest)
+			refuse(w, err.Error(), http.StatusBadRequest)
 		default:
 			_, _ = io.WriteString(w, answer(q).encode(q, SecretOf(key, q.Attempt)))
 		}
 	})
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		refuse(w, "nothing is answered here but questions under "+path, http.StatusNotFound)
+	})
 	return &http.Server{Handler: mux, ReadTimeout: slow, WriteTimeout: slow, IdleTimeout: idle, MaxHeaderBytes: maxHeader}
+}
+
+// refuse keeps no connection: they are for those who know a secret.
+func refuse(w http.ResponseWriter, why string, code int) {
+	w.Header().Set("Connection", "close")
+	http.Error(w, why, code)
 }
 
 // Listen takes the address for a server.

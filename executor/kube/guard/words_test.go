@@ -70,12 +70,12 @@ func TestQuestionsAreTheGuards(t *testing.T) {
 			t.Fatal(err)
 		}
 		res.Body.Close()
-		if res.StatusCode != want {
-			t.Errorf("%s: %s, want %d", query, res.Status, want)
+		if res.StatusCode != want || res.Close != (want != http.StatusOK) {
+			t.Errorf("%s: %s, connection closed: %t; want %d, and it kept for a guard only", query, res.Status, res.Close, want)
 		}
 	}
 	res, err := http.Get(s.URL + "/watchdog/0?" + asked.encode(secret))
-	if err != nil || res.StatusCode != http.StatusNotFound {
+	if err != nil || res.StatusCode != http.StatusNotFound || !res.Close {
 		t.Errorf("another version: %v, %v", res, err)
 	}
 	res.Body.Close()

@@ -248,8 +248,15 @@ func (h *Handler) create(ctx context.Context, w *work) error {
 		return nil
 	}
 	_ = h.answered(err)
+	if n := j.Size(); n > storable && (apierrors.IsInvalid(err) || apierrors.IsInternalError(err)) {
+		// What the server says then has nothing to do with it.
+		err = fmt.Errorf("command and environment are too large for a cluster: %d bytes as it keeps them, where $ counts twice; put data into a file: %w", n, err)
+	}
 	return refused(err)
 }
+
+// storable is about what the store of a cluster takes of one object by default, in bytes.
+const storable = 1500 << 10
 
 // refused tells what the API server refuses for certain from what it may have
 // done.

@@ -137,12 +137,29 @@ func (h *Handler) keepEnd(w *work) error {
 	if w == nil || h.book.EndOf(w) == nil {
 		return nil
 	}
+	if err := h.noteEnd(w); err != nil {
+		return fmt.Errorf("note the end of %s: %w", w.Name, err)
+	}
 	for _, name := range []string{endFile, books.Streams[0], books.Streams[1], "."} {
 		if err := books.Sync(filepath.Join(w.dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("sync the end of %s: %w", w.Name, err)
 		}
 	}
 	return nil
+}
+
+// noteEnd writes an end that could not be written when it came, as on a full disk.
+func (h *Handler) noteEnd(w *work) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if _, err := os.Stat(filepath.Join(w.dir, endFile)); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	err := writeFile(w.dir, endFile, kept{End: *w.Ended, NoOutput: w.noOutput, Forgotten: w.Forgotten})
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // its folder is gone: nobody keeps it any more
+	}
+	return err
 }
 
 func ignoreMissing(err error) error {
@@ -173,7 +190,7 @@ func (h *Handler) settle(w *work, r executor.Result, out [2]int64) error {
 	}
 	e := books.End{Result: r, At: time.Now(), Out: out}
 	if err := writeFile(w.dir, endFile, kept{End: e, NoOutput: w.noOutput}); err != nil {
-		h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("result not written; it is kept in memory")
+		h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("result not written; it is kept in memory, and its Job until it is")
 	}
 	if w.began.IsZero() && !r.Started.IsZero() {
 		h.book.Events.Put(executor.Event{ID: w.Task.ID, Started: true})

@@ -235,3 +235,55 @@ func TestKeptBeforeItsJobGoes(t *testing.T) {
 		t.Errorf("got %v, and its Job was removed %d times, want once", err, removed)
 	}
 }
+
+// TestEndNotWritten: the Job of an attempt whose end could not be written, as on a full
+// disk, stays until it could, since nobody else knows the end.
+func TestEndNotWritten(t *testing.T) {
+	removed := 0
+	h := served(t, func(r *http.Request) (int, string) {
+		if r.Method == http.MethodDelete {
+			removed++
+		}
+		return http.StatusOK, status(http.StatusOK, "")
+	})
+	w := h.attempt(t, 0)
+	full := filepath.Join(w.dir, endFile+".new")
+	if err := os.Mkdir(full, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.settle(w, executor.Result{ExitCode: 7}, [2]int64{}); err != nil || w.Ended == nil {
+		t.Fatalf("got %v, %+v", err, w.Ended)
+	}
+	if _, err := h.cleanUp(t.Context(), w, &jobView{name: w.job}, nil); err == nil || removed > 0 {
+		t.Errorf("got %v, and its Job was removed %d times", err, removed)
+	}
+	if err := os.Remove(full); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.cleanUp(t.Context(), w, &jobView{name: w.job}, nil); err != nil || removed != 1 {
+		t.Errorf("got %v, and its Job was removed %d times, want once", err, removed)
+	}
+	var e kept
+	if err := readJSON(filepath.Join(w.dir, endFile), &e); err != nil || e.Result.ExitCode != 7 {
+		t.Errorf("its folder has %+v, %v", e, err)
+	}
+}
+
+// TestTooLargeToStore: the server's own words about a Job that its store does not take
+// are about something else.
+func TestTooLargeToStore(t *testing.T) {
+	h := served(t, func(*http.Request) (int, string) {
+		return http.StatusUnprocessableEntity, status(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid)
+	})
+	for n, large := range []bool{false, true} {
+		w := h.attempt(t, uint32(n))
+		w.Task.Command = []string{"echo"}
+		if large {
+			w.Task.Command = append(w.Task.Command, strings.Repeat("$", 900_000))
+		}
+		err := h.create(t.Context(), w)
+		if !errors.Is(err, executor.ErrUnfit) || strings.Contains(err.Error(), "put data into a file") != large {
+			t.Errorf("large %t: got %v", large, err)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 )
@@ -32,7 +33,7 @@ var (
 // Hub's, without a tag it is the latest.
 func ParseImage(text string) (n ImageName, err error) {
 	if len(text) > MaxImageName {
-		return n, errors.New("name too long")
+		return n, fmt.Errorf("%d bytes long, and the name of an image has at most %d", len(text), MaxImageName)
 	}
 	n.repository = text
 	if i := strings.IndexByte(n.repository, '@'); i >= 0 {

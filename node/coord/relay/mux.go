@@ -50,7 +50,7 @@ var errPreamble = errors.New("not a peer connection of this federation")
 // Preamble is what every connection between members starts with.
 type Preamble struct {
 	Kind  Kind
-	Group [16]byte // whose members talk to each other: raftlog's lineage, zk's federation
+	Group [16]byte // whose members talk to each other: the lineage
 	Site  string
 }
 

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
@@ -130,6 +132,25 @@ func TestFeedsAreBounded(t *testing.T) {
 	}
 	if !r.begin(last) {
 		t.Error("no feed in the place of one that has ended")
+	}
+}
+
+// TestIdleFeedStays: where nothing happens but idle entries, late ones too, a feed is
+// not mistaken for one that hangs; silence is found out.
+func TestIdleFeedStays(t *testing.T) {
+	for _, profile := range []Profile{LAN, WAN} {
+		synctest.Test(t, func(t *testing.T) {
+			l := &Log{t: profile.timing(), c: &client{}, ear: ear{news: make(chan struct{}, 1)}}
+			l.c.up.Store(true)
+			rd := &reader{l: l}
+			time.AfterFunc(l.t.tick+l.t.tick/2, func() { coord.Signal(l.ear.news) })
+			if err := rd.listen(t.Context()); err != nil || rd.doubt {
+				t.Errorf("an idle entry that comes late: %v, doubt %v", err, rd.doubt)
+			}
+			if err := rd.listen(t.Context()); err != nil || !rd.doubt {
+				t.Errorf("nothing comes: %v, doubt %v", err, rd.doubt)
+			}
+		})
 	}
 }
 

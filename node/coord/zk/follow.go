@@ -105,11 +105,12 @@ func (rd *reader) read(ctx context.Context, n uint64) error {
 }
 
 // listen waits for the lead to hand the next entry out. It may hang, so after a while
-// the tree is asked.
+// the tree is asked: after twice the time in which an idle entry comes, or a look would
+// now and then find an entry that is just being handed out, and end a good feed.
 func (rd *reader) listen(ctx context.Context) error {
 	l := rd.l
 	news := l.reignNews.Wait()
-	look := time.NewTimer(l.t.poll)
+	look := time.NewTimer(2 * l.t.poll)
 	defer look.Stop()
 	select {
 	case <-l.ear.news:

@@ -275,9 +275,16 @@ func TestLastEntryDeleted(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.time.tick = time.Hour // nothing moves by itself
+	c.place.Session = 20 * time.Second
 	all := c.open(t, "a")
-	l := all[0].l
-	n := l.machine.position.Now()
+	l := c.leader(t)
+	r := l.reign.Load()
+	r.mu.Lock()
+	n := r.next - 1 // it may be on its way
+	r.mu.Unlock()
+	if err := l.machine.position.Wait(patience(t), n); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := l.c.write(patience(t), l.c.remove(logPath(n))); err != nil {
 		t.Fatal(err)
 	}

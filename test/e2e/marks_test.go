@@ -95,17 +95,18 @@ func (g *gated) onceEach(t *testing.T, count int) {
 // noOverlap checks that an attempt left no mark after a later one of its task did.
 func (g *gated) noOverlap(t *testing.T) {
 	t.Helper()
-	latest := map[string]mark{}
-	over := map[string]bool{} // attempts that a later one has followed
+	latest := map[string]mark{} // by job and task: a bag may be of several jobs
+	over := map[string]bool{}   // attempts that a later one has followed
 	for _, m := range g.read(t) {
 		if over[m.attemptID()] {
 			t.Errorf("still ran after its successor began: %s", m.attemptID())
 			return
 		}
-		if last, ok := latest[m.task]; ok && last.attemptID() != m.attemptID() {
+		task := m.job + "/" + m.task
+		if last, ok := latest[task]; ok && last.attemptID() != m.attemptID() {
 			over[last.attemptID()] = true
 		}
-		latest[m.task] = m
+		latest[task] = m
 	}
 }
 

@@ -5,6 +5,7 @@ package executortest
 
 import (
 	"bufio"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,40 +57,57 @@ type testCase struct {
 	run  func(*Rig)
 }
 
+// always are the cases for handlers of all kinds.
+var always = []testCase{
+	{"Finish", testFinish},
+	{"ExitCode", testExitCode},
+	{"Signal", testSignal},
+	{"NoSuchCommand", testNoSuchCommand},
+	{"Unfit", testUnfit},
+	{"Kinds", testKinds},
+	{"Timeout", testTimeout},
+	{"Stop", testStop},
+	{"StopTreeThatIgnoresTERM", testStopTree},
+	{"StopUnknown", testStopUnknown},
+	{"LeftoversDieWithTheTask", testLeftovers},
+	{"LogsOfBothStreams", testLogs},
+	{"FollowUntilTheEnd", testFollow},
+	{"FollowCancelled", testFollowCancelled},
+	{"FollowersOfOneAfterAnother", testFollowSeries},
+	{"LogsUnknown", testLogsUnknown},
+	{"Environment", testEnvironment},
+	{"PrivateWorkdir", testWorkdir},
+	{"StartTwiceRunsOnce", testDuplicate},
+	{"Capacity", testCapacity},
+	{"Busy", testBusy},
+	{"AdoptRunning", testAdoptRunning},
+	{"AdoptEnded", testAdoptEnded},
+	{"AdoptedStop", testAdoptedStop},
+	{"Forget", testForget},
+	{"CloseLeavesAttempts", testCloseLeaves},
+	{"EndKillsAll", testEnd},
+	{"Published", testPublished},
+	{"ManyInTurn", testMany},
+}
+
 // Run runs the suite, with the cases for the kind of fence that the handler has.
 func Run(t *testing.T, f Factory) {
 	t.Helper()
-	runAll(t, f, []testCase{
-		{"Finish", testFinish},
-		{"ExitCode", testExitCode},
-		{"Signal", testSignal},
-		{"NoSuchCommand", testNoSuchCommand},
-		{"Unfit", testUnfit},
-		{"Kinds", testKinds},
-		{"Timeout", testTimeout},
-		{"Stop", testStop},
-		{"StopTreeThatIgnoresTERM", testStopTree},
-		{"StopUnknown", testStopUnknown},
-		{"LeftoversDieWithTheTask", testLeftovers},
-		{"LogsOfBothStreams", testLogs},
-		{"FollowUntilTheEnd", testFollow},
-		{"FollowCancelled", testFollowCancelled},
-		{"FollowersOfOneAfterAnother", testFollowSeries},
-		{"LogsUnknown", testLogsUnknown},
-		{"Environment", testEnvironment},
-		{"PrivateWorkdir", testWorkdir},
-		{"StartTwiceRunsOnce", testDuplicate},
-		{"Capacity", testCapacity},
-		{"Busy", testBusy},
-		{"AdoptRunning", testAdoptRunning},
-		{"AdoptEnded", testAdoptEnded},
-		{"AdoptedStop", testAdoptedStop},
-		{"Forget", testForget},
-		{"CloseLeavesAttempts", testCloseLeaves},
-		{"EndKillsAll", testEnd},
-		{"Published", testPublished},
-		{"ManyInTurn", testMany},
-	})
+	runAll(t, f, always)
+	runFence(t, f)
+}
+
+// RunSome runs the named cases and those of the fence: for another way to start
+// tasks of a handler that the whole suite is run on.
+func RunSome(t *testing.T, f Factory, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		at := slices.IndexFunc(always, func(c testCase) bool { return c.name == name })
+		if at < 0 {
+			t.Fatalf("the suite has no case %s", name)
+		}
+		runAll(t, f, always[at:at+1])
+	}
 	runFence(t, f)
 }
 

@@ -87,11 +87,11 @@ func (f foreign) Start(ctx context.Context, t executor.Task) error {
 	return f.Watched.Start(ctx, t)
 }
 
-// TestWatchedConformance: tasks under a watchdog behave as any, and are held to the
-// lease.
+// TestWatchedConformance: tasks under a watchdog behave as any where their first
+// process matters, and are held to the lease.
 func TestWatchedConformance(t *testing.T) {
 	c, n := realNode(t)
-	executortest.Run(t, func(t *testing.T) executortest.Env {
+	executortest.RunSome(t, func(t *testing.T) executortest.Env {
 		cfg := watched(t, c, n, realConfig(t, c))
 		cfg.StartLimit = time.Minute
 		env := storage(&cfg)
@@ -105,7 +105,8 @@ func TestWatchedConformance(t *testing.T) {
 			return foreign{h}
 		}
 		return env
-	})
+	}, "Finish", "ExitCode", "Signal", "NoSuchCommand", "Timeout", "StopTreeThatIgnoresTERM", "LeftoversDieWithTheTask",
+		"LogsOfBothStreams", "Environment", "StartTwiceRunsOnce", "AdoptRunning", "AdoptedStop")
 }
 
 // beWatched is the broker that TestWatchedBrokerKilled kills: it starts one task with

@@ -83,6 +83,10 @@ test-kube: need-root need-kube image bin/tools/testsum ## run tasks, the chart a
 	@CLOUDSHARE_KUBE_BIN="$(KUBE_BIN)" CLOUDSHARE_IMAGE="$(CURDIR)/$(IMAGE)" CLOUDSHARE_IMAGE_TAG="$(IMAGE_TAG)" \
 		bin/tools/testsum -- $(GO) test -json -tags kube -count=1 -timeout 15m $(KUBE)
 
+.PHONY: test-slowfs
+test-slowfs: need-root need-fuse ## check the slow disk of the figures and of chaos on a real mount (root)
+	@$(GO) -C test/slowfs test -tags fuse -count=1 ./...
+
 .PHONY: web-assets
 web-assets: need-npm ## fetch the embedded files of other packages again and compare
 	@api/web/assets/fetch.sh
@@ -114,13 +118,15 @@ lint: need-go need-git tools ## check style, import arrows and house rules
 	@bin/tools/housecheck .
 	@bin/tools/apidoc -check $(API_DOC) $(OPENAPI)
 	@cd test/web && $(TOOLS)/golangci-lint run ./...
+	@cd test/slowfs && $(TOOLS)/golangci-lint run --build-tags fuse ./...
 	@$(GO) -C .ci/tools vet ./...
-	@bin/tools/testsum -- $(GO) -C .ci/tools test -json ./...
+	@bin/tools/testsum -- $(GO) -C .ci/tools test -json ./... -- $(GO) -C test/slowfs test -json ./...
 
 .PHONY: fmt
 fmt: need-go tools ## format all Go files and sort their imports
 	@bin/tools/golangci-lint fmt ./...
 	@cd test/web && $(TOOLS)/golangci-lint fmt ./...
+	@cd test/slowfs && $(TOOLS)/golangci-lint fmt ./...
 	@bin/tools/gofumpt -w .ci/tools
 
 # The reference of the API is made from its description, the paper's figures from
@@ -192,6 +198,7 @@ tidy-check: need-go ## check that go.mod and go.sum are tidy and the modules unc
 	@$(GO) mod tidy -diff
 	@$(GO) -C .ci/tools mod tidy -diff
 	@$(GO) -C test/web mod tidy -diff
+	@$(GO) -C test/slowfs mod tidy -diff
 	@$(GO) mod verify
 
 .PHONY: vuln
@@ -215,6 +222,10 @@ bin/tools/testsum: $(wildcard .ci/tools/testsum/*.go)
 bin/tools/ociimage: $(wildcard .ci/tools/ociimage/*.go)
 	@mkdir -p bin/tools
 	@$(GO) -C .ci/tools build -buildvcs=false -o $(TOOLS)/ ./ociimage
+
+# A file system whose syncs can be made slow, for figures and faults.
+bin/slowfs: $(wildcard test/slowfs/*.go) test/slowfs/go.mod
+	@$(GO) -C test/slowfs build -buildvcs=false -o $(CURDIR)/bin/slowfs .
 
 .PHONY: clean
 clean: ## remove what was built or measured
@@ -245,6 +256,10 @@ need-kube:
 	@for p in containerd runc busybox ip; do command -v $$p >/dev/null || [ -x /usr/sbin/$$p ] || \
 		{ echo "$$p is missing: run bash .ci/kube install (Debian's packages; no service is started)"; exit 1; }; done
 	@[ -x "$(KUBE_BIN)/helm" ] || { echo "Kubernetes is not built: run bash .ci/kube build (once, about 15 minutes)"; exit 1; }
+
+.PHONY: need-fuse
+need-fuse:
+	@[ -c /dev/fuse ] || { echo "/dev/fuse is missing: load the kernel's module (modprobe fuse), or give it to this container (--device /dev/fuse --cap-add SYS_ADMIN)"; exit 1; }
 
 .PHONY: need-git
 need-git:

@@ -65,6 +65,10 @@ func TestGarbageOnThePeerPort(t *testing.T) {
 		"raft garbage":    raftGarbage,
 		"join garbage":    append(relay.Preamble{Kind: relay.KindJoin}.Encode(), relay.EndFrame(append(relay.Frame(nil), "{]"...))...),
 		"truncated calls": append(ours.Encode(), relay.EndFrame(append(relay.Frame(nil), 1, 1, 2))...),
+		"empty frame":     append(ours.Encode(), relay.EndFrame(relay.Frame(nil))...),
+		"no calls":        append(ours.Encode(), relay.EndFrame(append(relay.Frame(nil), 1, 0, 0, 0, 0, 0, 0, 0, 1, 0))...),
+		"no commands":     append(ours.Encode(), relay.EndFrame(append(relay.Frame(nil), 1, 0, 0, 0, 0, 0, 0, 0, 1, 1, 7, 0))...),
+		"empty command":   append(ours.Encode(), relay.EndFrame(append(relay.Frame(nil), 1, 0, 0, 0, 0, 0, 0, 0, 1, 1, 7, 1, 0))...),
 	} {
 		conn, err := net.Dial("tcp", a.Addr())
 		if err != nil {
@@ -85,7 +89,7 @@ func TestGarbageOnThePeerPort(t *testing.T) {
 	// A member that speaks the protocol and proposes for another site, or what
 	// nobody can decode, is told so, and nothing enters the log.
 	before := a.machine.index.Load()
-	for _, cmd := range [][]byte{foreignCommand, []byte("undecodable"), nil} {
+	for _, cmd := range [][]byte{foreignCommand, []byte("undecodable")} {
 		if o := forwardRaw(t, a, cmd); o != rejectedOnWire {
 			t.Errorf("%q was answered with %d", cmd, o)
 		}

@@ -230,12 +230,13 @@ func (l *link) next(b []byte) (frames []byte, calls int) {
 		b = append(b, EndFrame(appendQuestion(Frame(nil), a))...)
 	}
 	l.asks = l.asks[:0]
-	size := 0
+	size, commands := 0, 0
 	for _, c := range l.queue {
-		if calls > 0 && (calls == frameMaxCalls || size+c.bytes > frameSoftSize) {
+		if calls > 0 && (calls == frameMaxCalls || commands+len(c.cmds) > frameMaxCommands || size+c.bytes > frameSoftSize) {
 			break
 		}
 		size += c.bytes
+		commands += len(c.cmds)
 		calls++
 		l.sent[c.seq] = c
 	}

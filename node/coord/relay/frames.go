@@ -40,11 +40,30 @@ type done struct {
 	index   uint64
 }
 
-// Bounds of a frame of calls that the forwarding side fills.
+// Bounds of a frame of calls, which the forwarding side keeps. The size is a soft
+// one: the last call may go beyond it, up to MaxFrame.
 const (
-	frameMaxCalls = 4096
-	frameSoftSize = 1 << 20
+	frameMaxCalls    = 4096
+	frameMaxCommands = 16 << 10
+	frameSoftSize    = 1 << 20
 )
+
+// What a call and a command take in memory at the leader beside their bytes, at
+// most: their places in slices and queues, and who is told the outcome.
+const (
+	callCost    = 512
+	commandCost = 64
+)
+
+// frameCost is what a frame holds in memory until its last call has an outcome: the
+// commands point into the frame.
+func frameCost(size int, items []item) int {
+	n := size
+	for _, it := range items {
+		n += callCost + commandCost*it.commands
+	}
+	return n
+}
 
 func appendCalls(dst []byte, origin uint64, calls []*proposal) []byte {
 	dst = append(dst, frameCalls)
@@ -61,25 +80,38 @@ func appendCalls(dst []byte, origin uint64, calls []*proposal) []byte {
 	return dst
 }
 
-// parseCalls returns items whose commands point into b.
+// parseCalls returns items whose commands point into b. It refuses what no member
+// sends: no calls, calls without commands, and empty commands, which cost memory and
+// no bytes.
 func parseCalls(b []byte) ([]item, error) {
 	d := NewDecoder(b)
 	origin := d.Uint64()
-	n := d.Count(frameMaxCalls, 2)
+	n := d.Count(frameMaxCalls, 4) // of a number, a count, a length and a byte at least
 	items := make([]item, 0, n)
+	commands := 0
 	for range n {
 		it := item{call: call{origin: origin, seq: d.Uvarint()}}
-		it.commands = d.Count(MaxCallCommands, 1)
+		it.commands = d.Count(MaxCallCommands, 2)
+		if commands += it.commands; it.commands == 0 || commands > frameMaxCommands {
+			d.fail()
+		}
+		if d.Bad() {
+			break
+		}
 		it.cmds = make([][]byte, 0, it.commands)
 		for range it.commands {
 			cmd := d.Bytes(MaxCallBytes)
+			if len(cmd) == 0 {
+				d.fail()
+			}
 			it.cmds = append(it.cmds, cmd)
 			it.bytes += len(cmd)
 		}
 		items = append(items, it)
 	}
-	if !d.Done() {
-		return nil, fmt.Errorf("%w: calls", errFrame)
+	if n == 0 || !d.Done() {
+		return nil, fmt.Errorf("%w: %d calls with %d commands, the limits are 1 to %d and %d, none empty",
+			errFrame, n, commands, frameMaxCalls, frameMaxCommands)
 	}
 	return items, nil
 }

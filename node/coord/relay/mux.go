@@ -310,24 +310,7 @@ var errFrame = errors.New("malformed frame")
 // ReadFrame reads a length-prefixed frame into buf, growing it with what really
 // arrives, not with what the prefix promises.
 func ReadFrame(r io.Reader, buf []byte, limit int) ([]byte, error) {
-	var n [4]byte
-	if _, err := io.ReadFull(r, n[:]); err != nil {
-		return nil, err
-	}
-	size := int(binary.BigEndian.Uint32(n[:]))
-	if size > limit {
-		return nil, fmt.Errorf("%w: %d bytes, the limit is %d", errFrame, size, limit)
-	}
-	buf = buf[:0]
-	for len(buf) < size {
-		step := min(size-len(buf), 64<<10)
-		at := len(buf)
-		buf = append(buf, make([]byte, step)...)
-		if _, err := io.ReadFull(r, buf[at:]); err != nil {
-			return nil, fmt.Errorf("read frame: %w", err)
-		}
-	}
-	return buf, nil
+	return readFrame(r, buf, limit, func(int) error { return nil })
 }
 
 // Frame starts a frame; EndFrame fills in its length.

@@ -101,6 +101,7 @@ type Calls struct {
 	seq     *sequencer
 	forward *forwarder
 	reads   *reads
+	budgets budgets // of the forward connections that it serves
 	grantor atomic.Pointer[coord.Grantor]
 	flying  sync.WaitGroup // the sequencer's two: they wait for the backend
 
@@ -109,7 +110,7 @@ type Calls struct {
 
 // New returns the calls of a member of a group; they end with ctx.
 func New(ctx context.Context, cfg Config, group [16]byte) *Calls {
-	c := &Calls{cfg: cfg, t: cfg.Timing, ctx: ctx, pending: newPending(rand.Uint64())}
+	c := &Calls{cfg: cfg, t: cfg.Timing, ctx: ctx, pending: newPending(rand.Uint64()), budgets: newBudgets()}
 	c.seq = newSequencer(cfg.Backend, cfg.Timing, cfg.Hooks, cfg.Ready)
 	c.forward = &forwarder{
 		ctx: ctx, dialer: cfg.Dialer, fed: group, origin: c.pending.origin, t: cfg.Timing, hooks: cfg.Hooks, outcome: c.outcome,

@@ -3,104 +3,127 @@ package relay
 import (
 	"bufio"
 	"context"
+	"errors"
+	"fmt"
 	"net"
+	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node/coord"
 )
 
-// maxOwed and maxOwedBytes bound the calls of one connection that have no
-// outcome yet, maxAsked its questions; beyond them the lead stops reading.
-const (
-	maxOwed      = 4 * frameMaxCalls
-	maxOwedBytes = 4 * MaxFrame
-	maxAsked     = 256
-)
-
-// session is the lead's end of a forward connection. Any member serves it; one
+// session is the leader's end of a forward connection. Any member serves it; one
 // that does not lead refuses.
 type session struct {
 	c    *Calls
 	conn net.Conn
 	site string // the dialer's; commands of other sites are rejected
 	kick chan struct{}
-	room *sync.Cond // on mu
 
-	mu        sync.Mutex
-	ended     bool
-	done      []done
-	frames    []byte // answers, already framed
-	owed      int
-	owedBytes int
-	asked     int
+	calls, asked share // what it holds of the budgets
+
+	mu      sync.Mutex
+	done    []done
+	settled int    // cost of the frames whose last call is in done
+	frames  []byte // answers, already framed
+	answers int    // in frames
+	ended   bool   // nothing is written any more
 }
 
 // Serve answers a connection of kind forward, until it or the log ends.
 func (c *Calls) Serve(conn net.Conn, p Preamble) {
-	s := &session{c: c, conn: conn, site: p.Site, kick: make(chan struct{}, 1)}
-	s.room = sync.NewCond(&s.mu)
+	s := &session{
+		c: c, conn: conn, site: p.Site, kick: make(chan struct{}, 1),
+		calls: share{of: c.budgets.calls, site: p.Site}, asked: share{of: c.budgets.asked, site: p.Site},
+	}
 	ctx, cancel := context.WithCancel(c.ctx)
 	var writer sync.WaitGroup
-	writer.Go(func() { s.write(ctx) })
-	unhook := context.AfterFunc(ctx, func() { s.end() })
+	writer.Go(func() {
+		defer cancel()
+		s.write(ctx)
+	})
+	unhook := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	s.read(ctx, &writer)
 	cancel()
 	unhook()
-	s.end()
+	_ = conn.Close()
 	writer.Wait()
-}
-
-// end closes the connection and wakes a reader that waits for room.
-func (s *session) end() {
-	_ = s.conn.Close()
 	s.mu.Lock()
 	s.ended = true
 	s.mu.Unlock()
-	s.room.Broadcast()
+	s.asked.release(s.answers)
+	s.calls.release(s.settled)
 }
 
 func (s *session) read(ctx context.Context, wg *sync.WaitGroup) {
-	r := bufio.NewReaderSize(s.conn, 64<<10)
+	in := &arrival{
+		conn: s.conn, r: bufio.NewReaderSize(s.conn, 64<<10), within: s.c.t.Reply,
+		reading: share{of: s.c.budgets.reading, site: s.site},
+	}
 	for {
 		// The commands of a frame stay in use until they are encoded: no reuse.
-		b, err := ReadFrame(r, nil, MaxFrame)
-		if err != nil || len(b) == 0 {
-			return
-		}
-		switch b[0] {
-		case frameCalls:
-			err = s.calls(b[1:])
-		case frameRead, frameRemove, frameRenew, frameDemote:
-			err = s.question(ctx, wg, b)
-		default:
-			err = errFrame
+		b, counted, err := in.next(ctx)
+		if err == nil {
+			err = s.handle(ctx, wg, b)
+			in.reading.release(counted)
 		}
 		if err != nil {
-			s.c.cfg.Mux.Refuse(s.conn, err)
+			if errors.Is(err, errFrame) || errors.Is(err, os.ErrDeadlineExceeded) {
+				s.c.cfg.Mux.Refuse(s.conn, err)
+			}
 			return
 		}
 	}
 }
 
-func (s *session) calls(b []byte) error {
+func (s *session) handle(ctx context.Context, wg *sync.WaitGroup, b []byte) error {
+	if len(b) == 0 {
+		return fmt.Errorf("%w: an empty frame", errFrame)
+	}
+	switch b[0] {
+	case frameCalls:
+		return s.order(ctx, b[1:])
+	case frameRead, frameRemove, frameRenew, frameDemote:
+		return s.question(ctx, wg, b)
+	}
+	return fmt.Errorf("%w: kind %d", errFrame, b[0])
+}
+
+// order submits the calls of a frame. All of it counts until the last of them has an
+// outcome, since their commands point into it.
+func (s *session) order(ctx context.Context, b []byte) error {
 	items, err := parseCalls(b)
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	for (s.owed+len(items) > maxOwed || s.owedBytes+len(b) > maxOwedBytes) && !s.ended {
-		s.room.Wait()
+	cost := frameCost(len(b), items)
+	if !s.calls.acquire(ctx, cost) {
+		return context.Cause(ctx)
 	}
-	s.owed += len(items)
-	for _, it := range items {
-		s.owedBytes += it.bytes
+	if len(b) > freeFrame {
+		select {
+		case s.c.budgets.decoding <- struct{}{}:
+			defer func() { <-s.c.budgets.decoding }()
+		case <-ctx.Done():
+			s.calls.release(cost)
+			return context.Cause(ctx)
+		}
 	}
-	s.mu.Unlock()
+	var left atomic.Int64
+	left.Store(int64(len(items)))
 	good := items[:0]
 	for _, it := range items {
-		it.done = func(o Outcome, index uint64) { s.settle(done{it.seq, o, index}, it.bytes) }
+		seq := it.seq
+		it.done = func(o Outcome, index uint64) {
+			if left.Add(-1) == 0 {
+				s.settle(done{seq, o, index}, cost)
+			} else {
+				s.settle(done{seq, o, index}, 0)
+			}
+		}
 		var ok bool
 		if ok, it.reports = s.orders(it.cmds); ok {
 			good = append(good, it)
@@ -126,32 +149,37 @@ func (s *session) orders(cmds [][]byte) (ok, reports bool) {
 	return len(cmds) > 0, reports
 }
 
-func (s *session) settle(d done, bytes int) {
+// settle has an outcome written; what the frame cost is released then, so that a
+// member that reads no outcomes cannot pile them up.
+func (s *session) settle(d done, cost int) {
 	s.mu.Lock()
-	s.owedBytes -= bytes
-	s.done = append(s.done, d)
+	ended := s.ended
+	if !ended {
+		s.done = append(s.done, d)
+		s.settled += cost
+	}
 	s.mu.Unlock()
+	if ended {
+		s.calls.release(cost)
+	}
 	coord.Signal(s.kick)
 }
 
+// question is counted until its answer is written.
 func (s *session) question(ctx context.Context, wg *sync.WaitGroup, b []byte) error {
 	q, err := parseQuestion(b)
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	for s.asked >= maxAsked && !s.ended {
-		s.room.Wait()
+	if !s.asked.acquire(ctx, 1) {
+		return context.Cause(ctx)
 	}
-	s.asked++
-	s.mu.Unlock()
 	wg.Go(func() {
 		a := s.answer(ctx, q)
 		s.mu.Lock()
-		s.asked--
 		s.frames = append(s.frames, EndFrame(appendAnswer(Frame(nil), q.id, a))...)
+		s.answers++
 		s.mu.Unlock()
-		s.room.Broadcast()
 		coord.Signal(s.kick)
 	})
 	return nil
@@ -179,19 +207,19 @@ func (s *session) write(ctx context.Context) {
 			return
 		}
 		s.mu.Lock()
-		out, all := s.frames, s.done
-		s.frames, s.done = nil, nil
-		s.owed -= len(all)
+		out, all, answers, settled := s.frames, s.done, s.answers, s.settled
+		s.frames, s.done, s.answers, s.settled = nil, nil, 0, 0
 		s.mu.Unlock()
-		s.room.Broadcast()
 		if len(all) > 0 {
 			at := len(out)
 			out = appendDone(Frame(out), all)
 			EndFrame(out[at:])
 		}
 		_ = s.conn.SetWriteDeadline(time.Now().Add(s.c.t.Reply))
-		if _, err := s.conn.Write(out); err != nil {
-			s.end()
+		_, err := s.conn.Write(out)
+		s.asked.release(answers)
+		s.calls.release(settled)
+		if err != nil {
 			return
 		}
 	}

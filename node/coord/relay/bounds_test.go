@@ -1,0 +1,160 @@
+package relay
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/cloudshare/cloudshare/fsm"
+)
+
+// stuck is a backend that leads and never settles an entry until it is freed.
+type stuck struct {
+	Backend
+	freed chan struct{}
+}
+
+func (s *stuck) Orders() (term uint64, ok bool) { return 1, true }
+
+func (s *stuck) Append(uint64, []byte, []byte) (wait func() (Outcome, uint64)) {
+	return func() (Outcome, uint64) {
+		<-s.freed
+		return Refused, 0
+	}
+}
+
+func (s *stuck) Confirm(ctx context.Context, _ uint64) (index uint64, err error) {
+	<-ctx.Done()
+	return 0, ErrRetry
+}
+
+var testGroup = [16]byte{1}
+
+// leaderEnd is the leader's end of forward connections, on a real listener.
+func leaderEnd(t *testing.T, b budgets, log zerolog.Logger) (c *Calls, addr string) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := NewMux(ln, 10*time.Second, log, &Network{})
+	m.SetGroup(testGroup)
+	backend := &stuck{freed: make(chan struct{})}
+	ctx, cancel := context.WithCancel(t.Context())
+	timing := Timing{
+		RPC: time.Second, Reply: 5 * time.Second, Confirm: time.Second, Backoff: time.Millisecond, MaxBackoff: time.Second,
+		Slots: 4, Gather: 256, EntryBytes: 1 << 20,
+	}
+	c = New(ctx, Config{Site: "lead", Backend: backend, Position: &Position{}, Mux: m, Timing: timing, Ready: func() {}}, testGroup)
+	c.budgets = b
+	m.Handle(KindForward, c.Serve)
+	m.Serve()
+	c.Start()
+	t.Cleanup(func() {
+		cancel()
+		close(backend.freed)
+		m.Close()
+		c.Drain(time.Minute)
+		c.Wait()
+	})
+	return c, ln.Addr().String()
+}
+
+func dialForward(t *testing.T, addr, site string) net.Conn {
+	t.Helper()
+	d := Dialer{Net: &Network{}, Site: site}
+	conn, err := d.Dial(t.Context(), addr, KindForward, testGroup)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// flood writes frames to many connections, some each, until they are full or closed;
+// it returns once the leader takes no more.
+func flood(t *testing.T, addr string, frames int, frame func(site string) []byte) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for i := range 12 {
+		site := fmt.Sprintf("s%d", i%6)
+		conn := dialForward(t, addr, site)
+		wg.Go(func() {
+			b := frame(site)
+			for range frames {
+				_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
+				if _, err := conn.Write(b); err != nil {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func heap() int {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
+
+// TestHostileFramesStayInMemory: what forwarded calls cost counts, not the bytes of
+// their commands alone; empty commands once took a leader from 39 MiB to 2.4 GiB.
+func TestHostileFramesStayInMemory(t *testing.T) {
+	least := func(site string) []byte {
+		return fsm.AppendCommand(nil, fsm.Command{ID: fsm.CommandID{Site: site, Incarnation: 1, Seq: 1}, Body: &fsm.Leave{}})
+	}
+	calls := func(n, commands int, cmd []byte) []byte {
+		all, cmds := make([]*proposal, n), slices.Repeat([][]byte{cmd}, commands)
+		for i := range all {
+			all[i] = &proposal{seq: uint64(i), cmds: cmds}
+		}
+		return EndFrame(appendCalls(Frame(nil), 1, all))
+	}
+	questions := bytes.Repeat(EndFrame(appendQuestion(Frame(nil), ask{kind: frameRead, id: 1})), 4096)
+	begun := append(binary.BigEndian.AppendUint32(nil, MaxFrame), make([]byte, MaxFrame-1)...)
+	for name, frame := range map[string]func(site string) []byte{
+		"empty commands":    func(string) []byte { return calls(1024, 4096, nil) },
+		"no commands":       func(string) []byte { return calls(4096, 0, nil) },
+		"least calls":       func(site string) []byte { return calls(4096, 1, least(site)) },
+		"least commands":    func(site string) []byte { return calls(4, 4096, least(site)) },
+		"one of many waits": func(site string) []byte { return append(calls(4095, 1, []byte("x")), calls(1, 1, least(site))...) },
+		"questions":         func(string) []byte { return questions },
+		"frames begun":      func(string) []byte { return begun },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBudgets()
+			b.calls = newBudget(48<<20, 16<<20, 8<<20)
+			b.reading = newBudget(24<<20, 16<<20, 8<<20)
+			c, addr := leaderEnd(t, b, zerolog.Nop())
+			before := heap()
+			frames := 1 << 20
+			if name == "frames begun" {
+				frames = 1
+			}
+			flood(t, addr, frames, frame)
+			grown := heap() - before
+			b.calls.mu.Lock()
+			held := b.calls.held
+			b.calls.mu.Unlock()
+			t.Logf("%d KiB more, %d counted", grown>>10, held>>10)
+			if limit := (48 + 24 + 12) << 20; grown > limit {
+				t.Errorf("%d MiB more in memory, want at most %d", grown>>20, limit>>20)
+			}
+			if held > 1<<20 && grown > held+held/4+(6<<20) {
+				t.Errorf("%d KiB are in memory, but %d KiB are counted", grown>>10, held>>10)
+			}
+			runtime.KeepAlive(c)
+		})
+	}
+}

@@ -13,3 +13,7 @@ func Mutate(safeguards []string) {
 		noCommandWindow = noCommandWindow || s == "no-command-window"
 	}
 }
+
+// Fork makes the state another one than the entries say: a replica that has gone
+// wrong.
+func (s *State) Fork() { s.seed ^= 1 }

@@ -15,6 +15,10 @@ import (
 // snapshotMagic starts every snapshot; the last byte is the format's version.
 const snapshotMagic = "cloudshare-state\x02"
 
+// HashFormat names what the hash of a state is taken over. Equal states have equal
+// hashes within one format only.
+const HashFormat = snapshotMagic
+
 // Frozen is a state at one entry. It is safe for use beside Apply on the state
 // it came from, and by several goroutines.
 type Frozen struct {

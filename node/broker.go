@@ -136,6 +136,7 @@ func New(cfg Config) (*Broker, error) {
 
 		estimates: newEstimator(),
 	}
+	forkSite(cfg.Site)
 	b.core.feed = cfg.Replica.feed
 	for _, h := range cfg.Handlers {
 		name := h.Name()

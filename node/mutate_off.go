@@ -9,3 +9,9 @@ func mutated(string) bool { return false }
 
 // syncLater is never called in this build.
 func (b *Broker) syncLater([]*effects) {}
+
+// forkIfTold does nothing in this build.
+func (r *Replica) forkIfTold() {}
+
+// forkSite does nothing in this build.
+func forkSite(string) {}

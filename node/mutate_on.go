@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
@@ -27,4 +28,25 @@ func (b *Broker) syncLater(group []*effects) {
 			_ = b.cfg.Journal.commit(fx.writes)
 		}
 	})
+}
+
+// forkAt is the first entry behind which a forked replica differs from all others.
+const forkAt = 40
+
+// forks is 1 once this process was found to be the one to fork, 2 once it has.
+var forks atomic.Int32
+
+// forkSite has the replica of this process fork if the mutation fork-replica:SITE
+// names its site.
+func forkSite(site string) {
+	if mutated("fork-replica:" + site) {
+		forks.CompareAndSwap(0, 1)
+	}
+}
+
+// forkIfTold makes the state another one, once. REQUIRES: r.mu held.
+func (r *Replica) forkIfTold() {
+	if r.state.Index() >= forkAt && forks.CompareAndSwap(1, 2) {
+		r.state.Fork()
+	}
 }

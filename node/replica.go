@@ -29,6 +29,8 @@ type Replica struct {
 	// feed takes each entry's events; told are those of the entry under way.
 	feed *Feed
 	told []fsm.Event
+	// points are hashes of the state, for comparisons with other replicas.
+	points checkpoints
 }
 
 var (
@@ -61,10 +63,13 @@ func (r *Replica) Apply(entry []byte) ([]fsm.Result, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	before := r.state.Time()
 	results, err := r.state.Apply(batch)
 	if err != nil {
 		return nil, fmt.Errorf("apply entry: %w", err)
 	}
+	r.forkIfTold()
+	r.checkpoint(before)
 	r.date()
 	r.tell()
 	r.signal()
@@ -127,6 +132,7 @@ func (r *Replica) Restore(src io.Reader) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.state = state
+	r.points.replaced()
 	r.state.Observe(&r.told)
 	r.feed.reset(r.state.Index())
 	r.signal()

@@ -1,0 +1,49 @@
+package coord
+
+import "time"
+
+// MaxCheckpoints bounds what a [Checkpointed] machine remembers.
+const MaxCheckpoints = 32
+
+// Checkpoint is the hash of the state right after one entry.
+type Checkpoint struct {
+	Entry uint64
+	Hash  [32]byte
+}
+
+// Checkpointed is a [Machine] that remembers hashes of its state. Members choose
+// the entries alike, from replicated data only, so that they can compare.
+type Checkpointed interface {
+	// HashFormat names what the hashes are taken over. Hashes of two formats say
+	// nothing of each other.
+	HashFormat() string
+	// Checkpoints returns what is remembered by growing entry numbers, at most
+	// MaxCheckpoints of one state: none of before the last Restore.
+	Checkpoints() []Checkpoint
+	// Held returns the state of the newest checkpoint if that is young, else the
+	// present one, with its entry number.
+	Held() (entry uint64, s Snapshot)
+	// PeerAddress returns the peer address that the state has of a site, "" if none.
+	PeerAddress(site string) string
+}
+
+// Comparing is a [Log] whose members compare their states.
+type Comparing interface {
+	// Compared returns what the comparisons have found so far; it never blocks.
+	Compared() Comparison
+}
+
+// Comparison is what a member knows of the other members' states.
+type Comparison struct {
+	// Entry is the newest at which another member's state was compared, 0 = none.
+	Entry uint64
+	// Same are the sites that had the same state there, sorted.
+	Same []string
+	// Differ are the sites whose state differed when it was compared last, with the
+	// entry at which it did.
+	Differ map[string]uint64
+	// At is when the last comparison was made, zero = never; Alone says that there
+	// is nobody to compare with.
+	At    time.Time
+	Alone bool
+}

@@ -35,6 +35,7 @@ type faulty struct {
 	from, addr string // dialing site, address dialed: a member is dialed before its Open returns
 	beyond     bool   // to no member
 	greeted    bool   // the first bytes, which name the kind, were sent
+	asked      bool   // more was sent: what is read from now on are answers
 	kind       relay.Kind
 }
 
@@ -162,6 +163,11 @@ func (n *Network) dial(ctx context.Context, f *faulty) (_ net.Conn, err error) {
 
 // Write implements net.Conn. The first bytes of a connection name its kind.
 func (f *faulty) Write(b []byte) (int, error) {
+	if f.greeted {
+		f.n.mu.Lock()
+		f.asked = true
+		f.n.mu.Unlock()
+	}
 	if !f.greeted && len(b) > relay.KindAt {
 		f.greeted = true
 		f.n.mu.Lock()
@@ -180,7 +186,7 @@ func (f *faulty) Write(b []byte) (int, error) {
 func (f *faulty) Read(b []byte) (int, error) {
 	n, err := f.Conn.Read(b)
 	f.n.mu.Lock()
-	lost := n > 0 && f.kind == relay.KindForward && f.n.lose[f.from]
+	lost := n > 0 && f.asked && f.kind == relay.KindForward && f.n.lose[f.from]
 	if lost {
 		delete(f.n.lose, f.from)
 	}

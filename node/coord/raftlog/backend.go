@@ -16,7 +16,7 @@ type backend struct{ *Log }
 var _ relay.Backend = backend{}
 
 // Lead implements relay.Backend.
-func (b backend) Lead() (addr string, self bool) { return b.lead() }
+func (b backend) Lead() (to relay.Peer, self bool) { return b.lead() }
 
 // Orders implements relay.Backend.
 func (b backend) Orders() (term uint64, ok bool) {

@@ -68,7 +68,7 @@ func (o Offline) ask(ctx context.Context, site, addr string) (lineage, error) {
 	if nw == nil {
 		nw = &relay.Network{}
 	}
-	a, err := dialer{&relay.Dialer{Net: nw, Site: site}}.join(ctx, addr, joinRequest{Who: true})
+	a, err := dialer{&relay.Dialer{Net: nw, Site: site}}.join(ctx, relay.Peer{Addr: addr}, joinRequest{Who: true})
 	if err != nil {
 		return lineage{}, err
 	}

@@ -79,7 +79,7 @@ func (l *Log) serveJoin(conn net.Conn, _ relay.Preamble) {
 
 // admit decides at the lead; other members pass the question on.
 func (l *Log) admit(ctx context.Context, q joinRequest) joinReply {
-	addr, self := l.lead()
+	leader, self := l.lead()
 	switch {
 	case q.Who:
 		return joinReply{Code: joinOK, Resting: l.resting.Load()}
@@ -95,11 +95,11 @@ func (l *Log) admit(ctx context.Context, q joinRequest) joinReply {
 	switch {
 	case self:
 		return l.admitHere(ctx, q)
-	case addr == "" || q.Hops > 1:
+	case leader.None() || q.Hops > 1:
 		return joinReply{Code: joinRetry, Text: "no lead is known now"}
 	}
 	q.Hops++
-	a, err := l.dialer.join(ctx, addr, q)
+	a, err := l.dialer.join(ctx, leader, q)
 	if err != nil {
 		return joinReply{Code: joinRetry, Text: "the lead cannot be reached: " + err.Error()}
 	}
@@ -129,18 +129,18 @@ func (l *Log) admitHere(ctx context.Context, q joinRequest) joinReply {
 
 // enlist adds the node as a non-voter, or changes its address.
 func (l *Log) enlist(ctx context.Context, q joinRequest) joinReply {
-	id, addr := raft.ServerID(q.Site), raft.ServerAddress(q.Addr)
+	id, addr := raft.ServerID(q.Site), serverAddress(q.Site, q.Addr)
 	add := l.raft.AddNonvoter
 	for _, s := range l.raft.GetConfiguration().Configuration().Servers {
 		switch {
-		case s.ID != id && s.Address == addr:
-			return joinReply{Code: joinRefused, Text: fmt.Sprintf("address %s is site %s's: advertise another", addr, s.ID)}
+		case s.ID != id && dialed(s.Address) == q.Addr:
+			return joinReply{Code: joinRefused, Text: fmt.Sprintf("address %s is site %s's: advertise another", q.Addr, s.ID)}
 		case s.ID != id:
 			continue
 		case s.Address == addr:
 			return joinReply{Code: joinOK}
-		case l.answersAs(ctx, string(s.Address), q):
-			return joinReply{Code: joinRefused, Text: fmt.Sprintf("site %s runs at %s with another data directory: stop it or choose another name", q.Site, s.Address)}
+		case l.answersAs(ctx, dialed(s.Address), q):
+			return joinReply{Code: joinRefused, Text: fmt.Sprintf("site %s runs at %s with another data directory: stop it or choose another name", q.Site, dialed(s.Address))}
 		case s.Suffrage == raft.Voter:
 			add = l.raft.AddVoter
 		}
@@ -157,7 +157,7 @@ func (l *Log) enlist(ctx context.Context, q joinRequest) joinReply {
 func (l *Log) answersAs(ctx context.Context, addr string, q joinRequest) bool {
 	ctx, cancel := context.WithTimeout(ctx, l.t.rpc/2)
 	defer cancel()
-	a, err := l.dialer.join(ctx, addr, joinRequest{Who: true})
+	a, err := l.dialer.join(ctx, relay.Peer{Addr: addr}, joinRequest{Who: true})
 	return err == nil && a.Site == q.Site && a.Node != q.Node
 }
 
@@ -165,8 +165,8 @@ func (l *Log) answersAs(ctx context.Context, addr string, q joinRequest) bool {
 type dialer struct{ *relay.Dialer }
 
 // join asks one member.
-func (d dialer) join(ctx context.Context, addr string, q joinRequest) (joinReply, error) {
-	conn, err := d.Dial(ctx, addr, relay.KindJoin, [16]byte{})
+func (d dialer) join(ctx context.Context, to relay.Peer, q joinRequest) (joinReply, error) {
+	conn, err := d.Dial(ctx, to, relay.KindJoin, [16]byte{})
 	if err != nil {
 		return joinReply{}, err
 	}
@@ -177,7 +177,7 @@ func (d dialer) join(ctx context.Context, addr string, q joinRequest) (joinReply
 		return joinReply{}, fmt.Errorf("encode join: %w", err)
 	}
 	if _, err = conn.Write(relay.EndFrame(append(relay.Frame(nil), b...))); err != nil {
-		return joinReply{}, fmt.Errorf("ask %s: %w", addr, err)
+		return joinReply{}, fmt.Errorf("ask %s: %w", to.Addr, err)
 	}
 	b, err = relay.ReadFrame(conn, nil, maxJoinFrame)
 	var a joinReply
@@ -185,7 +185,7 @@ func (d dialer) join(ctx context.Context, addr string, q joinRequest) (joinReply
 		err = json.Unmarshal(b, &a)
 	}
 	if err != nil {
-		return joinReply{}, fmt.Errorf("answer of %s: %w", addr, err)
+		return joinReply{}, fmt.Errorf("answer of %s: %w", to.Addr, err)
 	}
 	return a, nil
 }
@@ -193,12 +193,12 @@ func (d dialer) join(ctx context.Context, addr string, q joinRequest) (joinReply
 // join asks members in turn until one admits this node; it returns their
 // lineage. q names the one that is wanted, if any.
 func (l *Log) join(ctx context.Context, through []string, q joinRequest) (lineage, error) {
-	q.Site, q.Node, q.Addr = l.cfg.Site, hex.EncodeToString(l.cfg.Node[:]), string(l.stream.addr)
+	q.Site, q.Node, q.Addr = l.cfg.Site, hex.EncodeToString(l.cfg.Node[:]), l.Addr()
 	last := errors.New("no answer")
 	for try := 0; ; try++ {
 		for _, addr := range through {
 			once, cancel := context.WithTimeout(ctx, 3*l.t.rpc+l.t.enqueue)
-			a, err := l.dialer.join(once, addr, q)
+			a, err := l.dialer.join(once, relay.Peer{Addr: addr}, q)
 			cancel()
 			if err == nil {
 				var line lineage
@@ -239,12 +239,12 @@ func (a joinReply) verdict(addr string) (lineage, error) {
 // group's configuration has another one.
 func (l *Log) settleAddress(ctx context.Context) {
 	q := l.line.request()
-	q.Site, q.Node, q.Addr = l.cfg.Site, hex.EncodeToString(l.cfg.Node[:]), string(l.stream.addr)
+	q.Site, q.Node, q.Addr = l.cfg.Site, hex.EncodeToString(l.cfg.Node[:]), l.Addr()
 	for try := 0; ; try++ {
 		servers := l.raft.GetConfiguration().Configuration().Servers
 		known := false
 		for _, s := range servers {
-			known = known || string(s.ID) == q.Site && string(s.Address) == q.Addr
+			known = known || string(s.ID) == q.Site && dialed(s.Address) == q.Addr
 		}
 		if known {
 			return
@@ -258,7 +258,7 @@ func (l *Log) settleAddress(ctx context.Context) {
 			if string(s.ID) == q.Site {
 				a = l.admit(once, q)
 			} else {
-				a, err = l.dialer.join(once, string(s.Address), q)
+				a, err = l.dialer.join(once, relay.Peer{Site: string(s.ID), Addr: dialed(s.Address)}, q)
 			}
 			cancel()
 			if err == nil && a.Code == joinRefused {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
 // Voters that were thought lost for good may come back after the federation was
@@ -36,7 +38,7 @@ func (l *Log) askKin(ctx context.Context, patience time.Duration) {
 	var wg sync.WaitGroup
 	for _, s := range l.silent() {
 		wg.Go(func() {
-			a, err := l.dialer.join(ctx, string(s.Address), joinRequest{Who: true})
+			a, err := l.dialer.join(ctx, relay.Peer{Addr: dialed(s.Address)}, joinRequest{Who: true})
 			if err != nil {
 				return
 			}
@@ -44,7 +46,7 @@ func (l *Log) askKin(ctx context.Context, patience time.Duration) {
 			switch {
 			case err != nil || theirs.federation != l.line.federation || theirs == l.line || theirs.epoch < l.line.epoch:
 			case theirs.epoch > l.line.epoch:
-				l.fail(l.line.outlived(theirs, string(s.Address)))
+				l.fail(l.line.outlived(theirs, dialed(s.Address)))
 			default:
 				l.log.Error().Err(l.line.admits(theirs, l.Addr())).Str("member", a.Site).Msg("two epochs of one number")
 			}
@@ -57,7 +59,7 @@ func (l *Log) askKin(ctx context.Context, patience time.Duration) {
 // follows a lead, those that do not answer while it leads, else all. Voters come
 // first.
 func (l *Log) silent() []raft.Server {
-	if addr, self := l.lead(); addr != "" && !self {
+	if to, self := l.lead(); !to.None() && !self {
 		return nil
 	}
 	leads := l.raft.State() == raft.Leader

@@ -68,13 +68,7 @@ func (l *Log) Federation() [16]byte { return l.line.federation }
 func (l *Log) Lineage() [16]byte { return l.line.id }
 
 // Addr returns the peer address that others dial.
-func (l *Log) Addr() string { return string(l.stream.addr) }
-
-// lead says where calls go now: to this member, to an address, or nowhere.
-func (l *Log) lead() (addr string, self bool) {
-	a, id := l.raft.LeaderWithID()
-	return string(a), string(id) == l.cfg.Site
-}
+func (l *Log) Addr() string { return dialed(raft.ServerAddress(l.stream.addr)) }
 
 // Propose implements coord.Log.
 func (l *Log) Propose(ctx context.Context, cmds ...fsm.Command) ([]fsm.Result, error) {

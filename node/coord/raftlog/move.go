@@ -210,7 +210,7 @@ func (s *survivor) write(f Founding) (err error) {
 	_, trans := raft.NewInmemTransport(raft.ServerAddress(f.Addr))
 	defer trans.Close()
 	err = raft.BootstrapCluster(rc, s.store, s.store, s.snaps, trans, raft.Configuration{
-		Servers: []raft.Server{{ID: rc.LocalID, Address: raft.ServerAddress(f.Addr)}},
+		Servers: []raft.Server{{ID: rc.LocalID, Address: serverAddress(f.Site, f.Addr)}},
 	})
 	if err != nil {
 		return fmt.Errorf("begin a log: %w", err)

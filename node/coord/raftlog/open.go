@@ -120,9 +120,10 @@ func (l *Log) listen() error {
 	if err != nil {
 		return err
 	}
-	l.mux = relay.NewMux(ln, l.t.handshake, l.log, l.cfg.net)
+	l.mux = relay.NewMux(ln, l.cfg.Site, l.t.handshake, l.log, l.cfg.net)
 	l.dialer = dialer{&relay.Dialer{Net: l.cfg.net, Site: l.cfg.Site}}
-	l.stream = newStream(addr, l.dialer, l.mux)
+	l.stream = newStream(serverAddress(l.cfg.Site, addr), l.dialer, l.mux)
+	l.stream.find = l.configured
 	return nil
 }
 
@@ -200,12 +201,12 @@ func (l *Log) bootstrap(rc *raft.Config, snaps raft.SnapshotStore) error {
 
 func newTransport(s *stream, site string, t timing, logger hclog.Logger) *transport {
 	nt := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream: s, MaxPool: 4, MaxRPCsInFlight: 1, Timeout: t.rpc, Logger: logger,
+		Stream: s, ServerAddressProvider: byName{}, MaxPool: 4, MaxRPCsInFlight: 1, Timeout: t.rpc, Logger: logger,
 	})
 	return &transport{
 		NetworkTransport: nt,
 		self: raft.RPCHeader{
-			ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(site), Addr: nt.EncodePeer(raft.ServerID(site), nt.LocalAddr()),
+			ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(site), Addr: []byte(nt.LocalAddr()),
 		},
 		peers: map[raft.ServerID]*progress{},
 	}

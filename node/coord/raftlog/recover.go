@@ -266,7 +266,7 @@ func (s *survivor) rewrite(addr string, holdMs int64) error {
 	defer trans.Close()
 	f := &epochFSM{machine: s.machine(), site: s.member.Site, epoch: s.line.epoch, holdMs: holdMs}
 	err := raft.RecoverCluster(rc, f, s.store, s.store, s.snaps, trans, raft.Configuration{
-		Servers: []raft.Server{{ID: rc.LocalID, Address: raft.ServerAddress(addr)}},
+		Servers: []raft.Server{{ID: rc.LocalID, Address: serverAddress(s.member.Site, addr)}},
 	})
 	if err != nil {
 		return fmt.Errorf("rewrite the log: %w", err)

@@ -2,6 +2,8 @@ package raftlog
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"sync"
 	"time"
@@ -23,12 +25,14 @@ type stream struct {
 	// before, this member sends nothing, so it cannot be elected.
 	greeted chan struct{}
 	once    sync.Once
+	// find says where a member is dialed. It is called behind greeted only.
+	find func(site string) relay.Peer
 }
 
 var _ raft.StreamLayer = (*stream)(nil)
 
-// advertised is the address that others dial.
-type advertised string
+// advertised is this member's address, as raft is told of it.
+type advertised raft.ServerAddress
 
 // Network implements net.Addr.
 func (advertised) Network() string { return "tcp" }
@@ -36,7 +40,7 @@ func (advertised) Network() string { return "tcp" }
 // String implements net.Addr.
 func (a advertised) String() string { return string(a) }
 
-func newStream(addr string, d dialer, m *relay.Mux) *stream {
+func newStream(addr raft.ServerAddress, d dialer, m *relay.Mux) *stream {
 	return &stream{
 		addr: advertised(addr), dialer: d, mux: m,
 		accepted: make(chan net.Conn), closed: make(chan struct{}), greeted: make(chan struct{}),
@@ -71,8 +75,11 @@ func (s *stream) Close() error {
 // Addr implements net.Listener.
 func (s *stream) Addr() net.Addr { return s.addr }
 
-// Dial implements raft.StreamLayer.
-func (s *stream) Dial(address raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+// errNotMember reports a site that left the group while it was about to be dialed.
+var errNotMember = errors.New("not a member")
+
+// Dial implements raft.StreamLayer. The address is the member's name (byName).
+func (s *stream) Dial(name raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	select {
@@ -82,7 +89,11 @@ func (s *stream) Dial(address raft.ServerAddress, timeout time.Duration) (net.Co
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	conn, err := s.dialer.Dial(ctx, string(address), relay.KindRaft, s.fed)
+	to := s.find(string(name))
+	if to.None() {
+		return nil, fmt.Errorf("dial %s: %w", name, errNotMember)
+	}
+	conn, err := s.dialer.Dial(ctx, to, relay.KindRaft, s.fed)
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ func (s *survivor) survey(ctx context.Context) (Survey, error) {
 	}
 	v.Entry = m.m.Index()
 	for _, p := range c.Servers {
-		v.Peers = append(v.Peers, Peer{Site: string(p.ID), Addr: string(p.Address), Voter: p.Suffrage == raft.Voter})
+		v.Peers = append(v.Peers, Peer{Site: string(p.ID), Addr: dialed(p.Address), Voter: p.Suffrage == raft.Voter})
 	}
 	slices.SortFunc(v.Peers, func(a, b Peer) int { return strings.Compare(a.Site, b.Site) })
 	if v.Unfinished { // the log may name this member only by now

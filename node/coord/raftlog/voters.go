@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
 // maxVoters bounds the quorum; more voters only slow every entry down.
@@ -184,6 +186,6 @@ func (l *Log) standing(ctx context.Context, e *electorate, c *census) {
 func (l *Log) stands(ctx context.Context, id raft.ServerID, addr raft.ServerAddress) bool {
 	ctx, cancel := context.WithTimeout(ctx, l.t.rpc/2)
 	defer cancel()
-	a, err := l.dialer.join(ctx, string(addr), joinRequest{Who: true})
+	a, err := l.dialer.join(ctx, relay.Peer{Site: string(id), Addr: dialed(addr)}, joinRequest{Who: true})
 	return err == nil && a.Site == string(id) && !a.Resting
 }

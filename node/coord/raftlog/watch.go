@@ -68,7 +68,7 @@ func (l *Log) refresh(last coord.Status) coord.Status {
 func (l *Log) catchUp(ctx context.Context) {
 	for {
 		changed := l.calls.NextLead()
-		if addr, self := l.lead(); addr != "" || self {
+		if to, self := l.lead(); !to.None() || self {
 			if _, err := l.Sync(ctx); err == nil {
 				l.caught.Store(true)
 				coord.Signal(l.poke)

@@ -46,12 +46,12 @@ func TestGarbageOnThePeerPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	ours := relay.Preamble{Kind: relay.KindForward, Group: c.fed, Site: "x"}
+	ours := relay.Preamble{Kind: relay.KindForward, Group: c.fed, Site: "x", Means: "a"}
 	foreign := relay.Preamble{Kind: relay.KindRaft, Group: [16]byte{9}, Site: "x"}
 	huge := append(ours.Encode(), 0xff, 0xff, 0xff, 0xff)
 	badFrame := append(ours.Encode(), relay.EndFrame(append(relay.Frame(nil), 99))...)
 	foreignCommand := fsm.AppendCommand(nil, fsm.Command{ID: fsm.CommandID{Site: "victim"}, Body: &fsm.Forget{Site: "victim"}})
-	raftGarbage := append(relay.Preamble{Kind: relay.KindRaft, Group: c.fed, Site: "x"}.Encode(), bytes.Repeat([]byte{0xde}, 100)...)
+	raftGarbage := append(relay.Preamble{Kind: relay.KindRaft, Group: c.fed, Site: "x", Means: "a"}.Encode(), bytes.Repeat([]byte{0xde}, 100)...)
 	for name, b := range map[string][]byte{
 		"http":            []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"),
 		"tls":             {0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3},
@@ -78,8 +78,9 @@ func TestGarbageOnThePeerPort(t *testing.T) {
 		if _, err := conn.Write(b); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if n, err := io.Copy(io.Discard, conn); n != 0 {
-			t.Errorf("%s: answered with %d bytes, %v", name, n, err)
+		got, err := io.ReadAll(conn)
+		if len(got) != 0 && string(got) != welcome {
+			t.Errorf("%s: answered with %q, %v", name, got, err)
 		}
 		_ = conn.Close()
 	}
@@ -100,11 +101,14 @@ func TestGarbageOnThePeerPort(t *testing.T) {
 	}
 }
 
+// welcome is what a preamble of the federation is answered with at site a.
+const welcome = "\x01\x01a"
+
 // greet opens a forward connection as site x.
 func greet(t *testing.T, a *Log) net.Conn {
 	t.Helper()
 	d := relay.Dialer{Net: &relay.Network{}, Site: "x"}
-	conn, err := d.Dial(patience(t), a.Addr(), relay.KindForward, a.line.id)
+	conn, err := d.Dial(patience(t), relay.Peer{Site: a.cfg.Site, Addr: a.Addr()}, relay.KindForward, a.line.id)
 	if err != nil {
 		t.Fatal(err)
 	}

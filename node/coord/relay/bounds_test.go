@@ -46,7 +46,7 @@ func leaderEnd(t *testing.T, b budgets, log zerolog.Logger) (c *Calls, addr stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := NewMux(ln, 10*time.Second, log, &Network{})
+	m := NewMux(ln, "lead", 10*time.Second, log, &Network{})
 	m.SetGroup(testGroup)
 	backend := &stuck{freed: make(chan struct{})}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -72,7 +72,7 @@ func leaderEnd(t *testing.T, b budgets, log zerolog.Logger) (c *Calls, addr stri
 func dialForward(t *testing.T, addr, site string) net.Conn {
 	t.Helper()
 	d := Dialer{Net: &Network{}, Site: site}
-	conn, err := d.Dial(t.Context(), addr, KindForward, testGroup)
+	conn, err := d.Dial(t.Context(), Peer{Site: "lead", Addr: addr}, KindForward, testGroup)
 	if err != nil {
 		t.Fatal(err)
 	}

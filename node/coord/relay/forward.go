@@ -30,7 +30,7 @@ type forwarder struct {
 // link is one connection to one lead.
 type link struct {
 	f    *forwarder
-	addr string
+	to   Peer
 	stop context.CancelFunc
 	kick chan struct{}
 
@@ -53,9 +53,9 @@ type ask struct {
 	incarnation uint64 // to renew
 }
 
-// submit sends calls to the lead at addr.
-func (f *forwarder) submit(addr string, calls []*proposal) {
-	l := f.to(addr)
+// submit sends calls to the leader.
+func (f *forwarder) submit(to Peer, calls []*proposal) {
+	l := f.linkTo(to)
 	l.mu.Lock()
 	if l.dead {
 		l.mu.Unlock()
@@ -73,9 +73,9 @@ func (f *forwarder) tell(calls []*proposal, o Outcome) {
 	}
 }
 
-// question asks the lead at addr; a lost answer is answerRetry.
-func (f *forwarder) question(ctx context.Context, addr string, q ask) (answer, error) {
-	l := f.to(addr)
+// question asks the leader; a lost answer is answerRetry.
+func (f *forwarder) question(ctx context.Context, to Peer, q ask) (answer, error) {
+	l := f.linkTo(to)
 	ch := make(chan answer, 1)
 	l.mu.Lock()
 	if l.dead {
@@ -99,19 +99,19 @@ func (f *forwarder) question(ctx context.Context, addr string, q ask) (answer, e
 	}
 }
 
-// to returns the link to addr, replacing one to another lead or a dead one.
-func (f *forwarder) to(addr string) *link {
+// linkTo returns the link to a leader, replacing one to another or a dead one.
+func (f *forwarder) linkTo(to Peer) *link {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if l := f.link; l != nil {
-		if l.addr == addr && !l.isDead() {
+		if l.to == to && !l.isDead() {
 			return l
 		}
 		l.stop()
 	}
 	ctx, stop := context.WithCancel(f.ctx)
 	l := &link{
-		f: f, addr: addr, stop: stop, kick: make(chan struct{}, 1),
+		f: f, to: to, stop: stop, kick: make(chan struct{}, 1),
 		sent: map[uint64]*proposal{}, asked: map[uint64]chan answer{},
 	}
 	f.link = l
@@ -123,11 +123,11 @@ func (f *forwarder) to(addr string) *link {
 	return l
 }
 
-// drop ends the link if it goes to another lead than addr.
-func (f *forwarder) drop(addr string) {
+// drop ends the link if it goes to another leader than to.
+func (f *forwarder) drop(to Peer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.link != nil && f.link.addr != addr {
+	if f.link != nil && f.link.to != to {
 		f.link.stop()
 	}
 }
@@ -161,7 +161,7 @@ func (l *link) isDead() bool {
 func (l *link) run(ctx context.Context) {
 	defer l.stop()
 	dial, cancel := context.WithTimeout(ctx, l.f.t.RPC)
-	conn, err := l.f.dialer.Dial(dial, l.addr, KindForward, l.f.fed)
+	conn, err := l.f.dialer.Dial(dial, l.to, KindForward, l.f.fed)
 	cancel()
 	if err == nil {
 		unhook := context.AfterFunc(ctx, func() { _ = conn.Close() })

@@ -15,7 +15,8 @@ import (
 
 // Every connection between members starts with a fixed Preamble:
 //
-//	"CSHR" · version · kind · 16 bytes federation · uint8 length · site of the dialer
+//	"CSHR" · version · kind · 16 bytes federation · uint8 length · uint8 length ·
+//	site of the dialer · site that it means
 //
 // Whatever else arrives is closed.
 
@@ -34,8 +35,8 @@ const (
 const KindAt = 5
 
 const (
-	protocolVersion = 2
-	preambleFixed   = 4 + 1 + 1 + 16 + 1
+	protocolVersion = 3
+	preambleFixed   = 4 + 1 + 1 + 16 + 1 + 1
 	maxConns        = 2048 // accepted and open
 	maxHandshakes   = 64   // of them, still without a Preamble
 )
@@ -51,16 +52,20 @@ var errPreamble = errors.New("not a peer connection of this federation")
 type Preamble struct {
 	Kind  Kind
 	Group [16]byte // whose members talk to each other: the lineage
-	Site  string
+	Site  string   // of the dialer
+	// Means is the site that the dialer wants to reach: another one closes the
+	// connection. Only a join may be meant for whichever answers ("").
+	Means string
 }
 
 // Encode returns what the dialer sends.
 func (p Preamble) Encode() []byte {
-	dst := append(make([]byte, 0, preambleFixed+len(p.Site)), magic[:]...)
+	dst := append(make([]byte, 0, preambleFixed+len(p.Site)+len(p.Means)), magic[:]...)
 	dst = append(dst, protocolVersion, byte(p.Kind))
 	dst = append(dst, p.Group[:]...)
-	dst = append(dst, byte(len(p.Site)))
-	return append(dst, p.Site...)
+	dst = append(dst, byte(len(p.Site)), byte(len(p.Means)))
+	dst = append(dst, p.Site...)
+	return append(dst, p.Means...)
 }
 
 // ReadPreamble reads no byte more than the Preamble, and checks all but the
@@ -80,14 +85,14 @@ func ReadPreamble(r io.Reader) (Preamble, error) {
 	if b[4] != protocolVersion {
 		return p, fmt.Errorf("%w: protocol version %d, this broker speaks %d", errPreamble, b[4], protocolVersion)
 	}
-	if p.Kind < KindRaft || p.Kind > KindFeed || b[22] > 63 {
+	if p.Kind < KindRaft || p.Kind > KindFeed || b[22] > 63 || b[23] > 63 {
 		return p, fmt.Errorf("%w: kind %d", errPreamble, p.Kind)
 	}
-	site := make([]byte, b[22])
-	if _, err := io.ReadFull(r, site); err != nil {
+	sites := make([]byte, int(b[22])+int(b[23]))
+	if _, err := io.ReadFull(r, sites); err != nil {
 		return p, fmt.Errorf("read Preamble: %w", err)
 	}
-	p.Site = string(site)
+	p.Site, p.Means = string(sites[:b[22]]), string(sites[b[22]:])
 	return p, nil
 }
 
@@ -100,6 +105,7 @@ type Network struct {
 // Mux is the one peer listener: it reads preambles and hands connections on.
 type Mux struct {
 	ln        net.Listener
+	site      string // this member's
 	handler   map[Kind]func(net.Conn, Preamble)
 	handshake time.Duration
 	log       zerolog.Logger
@@ -116,11 +122,11 @@ type Mux struct {
 	wg sync.WaitGroup
 }
 
-// NewMux takes the listener over; a connection has as long as handshake for its
-// preamble.
-func NewMux(ln net.Listener, handshake time.Duration, log zerolog.Logger, nw *Network) *Mux {
+// NewMux takes the listener of a site over; a connection has as long as handshake
+// for its preamble.
+func NewMux(ln net.Listener, site string, handshake time.Duration, log zerolog.Logger, nw *Network) *Mux {
 	return &Mux{
-		ln: ln, handshake: handshake, log: log, net: nw,
+		ln: ln, site: site, handshake: handshake, log: log, net: nw,
 		handler: map[Kind]func(net.Conn, Preamble){}, conns: map[net.Conn]struct{}{},
 	}
 }
@@ -190,6 +196,9 @@ func (m *Mux) handle(raw net.Conn) {
 	}
 	if err == nil && m.net.Accept != nil && !m.net.Accept(conn, p.Site) {
 		err = errPreamble
+	}
+	if err == nil {
+		err = m.greet(conn, p)
 	}
 	if err != nil {
 		m.Refuse(conn, err)
@@ -278,27 +287,24 @@ type Dialer struct {
 	Site string
 }
 
-// Dial opens a connection to a member; ctx bounds dial and greeting.
-func (d *Dialer) Dial(ctx context.Context, addr string, k Kind, group [16]byte) (net.Conn, error) {
+// Dial opens a connection to a member, and returns once that has answered the
+// greeting; ctx bounds both. ErrOtherSite: another member answers there.
+func (d *Dialer) Dial(ctx context.Context, to Peer, k Kind, group [16]byte) (net.Conn, error) {
 	dial := d.Net.Dial
 	if dial == nil {
 		dial = func(ctx context.Context, addr string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "tcp", addr)
 		}
 	}
-	conn, err := dial(ctx, addr)
+	conn, err := dial(ctx, to.Addr)
 	if err != nil {
-		return nil, fmt.Errorf("dial %s: %w", addr, err)
+		return nil, fmt.Errorf("dial %s: %w", to.Addr, err)
 	}
-	if at, ok := ctx.Deadline(); ok {
-		_ = conn.SetWriteDeadline(at)
-	}
-	p := Preamble{Kind: k, Group: group, Site: d.Site}
-	if _, err := conn.Write(p.Encode()); err != nil {
+	p := Preamble{Kind: k, Group: group, Site: d.Site, Means: to.Site}
+	if err := p.exchange(ctx, conn, to); err != nil {
 		_ = conn.Close()
-		return nil, fmt.Errorf("greet %s: %w", addr, err)
+		return nil, fmt.Errorf("greet %s: %w", to.Addr, err)
 	}
-	_ = conn.SetWriteDeadline(time.Time{})
 	return conn, nil
 }
 

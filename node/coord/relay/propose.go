@@ -101,8 +101,8 @@ func (c *Calls) encodeOne(p *proposal, cmd *fsm.Command, of int) error {
 // dispatch sends what waits to the lead known now. Without one it stays queued
 // until the lead changes.
 func (c *Calls) dispatch() {
-	addr, self := c.cfg.Backend.Lead()
-	if addr == "" && !self {
+	to, self := c.cfg.Backend.Lead()
+	if to.None() && !self {
 		c.pending.drop()
 		return
 	}
@@ -120,7 +120,7 @@ func (c *Calls) dispatch() {
 		}
 	}
 	if len(far) > 0 {
-		c.forward.submit(addr, far)
+		c.forward.submit(to, far)
 	}
 }
 

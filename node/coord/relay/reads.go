@@ -159,13 +159,13 @@ func (c *Calls) ask(ctx context.Context, q ask, here func(context.Context) answe
 	for try := 0; ; try++ {
 		changed := c.leadChange.Wait()
 		a := answer{code: answerRetry}
-		addr, self := c.cfg.Backend.Lead()
+		to, self := c.cfg.Backend.Lead()
 		var err error
 		switch {
 		case self:
 			a = here(ctx)
-		case addr != "":
-			a, err = c.forward.question(ctx, addr, q)
+		case !to.None():
+			a, err = c.forward.question(ctx, to, q)
 		}
 		former := a.term != 0 && a.term < c.cfg.Backend.Term()
 		switch {

@@ -12,7 +12,7 @@ type overtaken struct {
 	asked int
 }
 
-func (o *overtaken) Lead() (addr string, self bool) { return "", true }
+func (o *overtaken) Lead() (to Peer, self bool)     { return Peer{}, true }
 func (o *overtaken) Orders() (term uint64, ok bool) { return 1, true }
 func (o *overtaken) Term() uint64                   { return uint64(min(1+o.asked, 2)) }
 func (o *overtaken) Demote(context.Context, string) error {

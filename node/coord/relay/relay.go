@@ -35,8 +35,8 @@ var ErrRetry = errors.New("not the lead now")
 // Backend is the log behind the calls. Its indexes are positions in the log that
 // only grow; they need not be entry numbers.
 type Backend interface {
-	// Lead says where calls go now: to this member, to an address, or nowhere.
-	Lead() (addr string, self bool)
+	// Lead says where calls go now: to this member, to another, or to nobody.
+	Lead() (to Peer, self bool)
 	// Orders returns the term that this member may order entries in, whether or
 	// not it has applied one of it.
 	Orders() (term uint64, ok bool)
@@ -164,8 +164,8 @@ func (c *Calls) End() {
 
 // LeadChanged sends what waits to the lead known now.
 func (c *Calls) LeadChanged() {
-	addr, _ := c.cfg.Backend.Lead()
-	c.forward.drop(addr)
+	to, _ := c.cfg.Backend.Lead()
+	c.forward.drop(to)
 	c.leadChange.Fire()
 	c.pending.wake(nil)
 	c.dispatch()
@@ -182,7 +182,7 @@ func (c *Calls) Tick(now time.Time) {
 }
 
 // Redial ends the connection to the lead; the next call opens another.
-func (c *Calls) Redial() { c.forward.drop("") }
+func (c *Calls) Redial() { c.forward.drop(Peer{}) }
 
 // Idle asks for an empty entry if nothing moved time since it was called last.
 // Called twice per tick, it leaves at most a tick between two entries.

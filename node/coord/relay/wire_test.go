@@ -69,6 +69,7 @@ func FuzzFrames(f *testing.F) {
 
 func FuzzPreamble(f *testing.F) {
 	f.Add(Preamble{Kind: KindJoin, Group: [16]byte{1}, Site: "a"}.Encode())
+	f.Add(Preamble{Kind: KindRaft, Group: [16]byte{1}, Site: "a", Means: "b"}.Encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		p, err := ReadPreamble(bytes.NewReader(b))
 		if err != nil {

@@ -167,7 +167,7 @@ func TestFeedIsForMembers(t *testing.T) {
 	c := newCluster(t)
 	a := c.open(t, "a")[0]
 	stranger := relay.Dialer{Net: &relay.Network{}, Site: "stranger"}
-	conn, err := stranger.Dial(patience(t), a.l.Addr(), relay.KindFeed, a.l.line)
+	conn, err := stranger.Dial(patience(t), relay.Peer{Site: "a", Addr: a.l.Addr()}, relay.KindFeed, a.l.line)
 	if err != nil {
 		t.Fatal(err)
 	}

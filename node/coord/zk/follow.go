@@ -289,7 +289,7 @@ func (l *Log) checkGap(ctx context.Context, n uint64) error {
 func (l *Log) becomeCurrent(ctx context.Context) {
 	for ctx.Err() == nil {
 		changed := l.calls.NextLead()
-		if addr, self := (backend{l}).Lead(); addr != "" || self {
+		if to, self := (backend{l}).Lead(); !to.None() || self {
 			if _, err := l.Sync(ctx); err == nil {
 				l.group.catch()
 				coord.Signal(l.changed)

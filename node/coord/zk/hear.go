@@ -91,10 +91,10 @@ func (a *ear) take(n uint64) (e *entry, coming bool) {
 func (l *Log) attend(ctx context.Context) {
 	for try := 0; ctx.Err() == nil; try++ {
 		changed := l.calls.NextLead()
-		addr, self := backend{l}.Lead()
+		to, self := backend{l}.Lead()
 		var again <-chan time.Time // never, without another lead
-		if addr != "" && !self {
-			if l.hear(ctx, addr, changed) {
+		if !to.None() && !self {
+			if l.hear(ctx, to, changed) {
 				try = 0
 			}
 			// A lead that has feeds enough, or knows none, is seldom asked.
@@ -109,11 +109,11 @@ func (l *Log) attend(ctx context.Context) {
 	}
 }
 
-// hear takes what the lead at addr has appended until the feed ends; some says
+// hear takes what the leader has appended until the feed ends; some says
 // that it brought anything.
-func (l *Log) hear(ctx context.Context, addr string, changed <-chan struct{}) (some bool) {
+func (l *Log) hear(ctx context.Context, to relay.Peer, changed <-chan struct{}) (some bool) {
 	dial, cancel := context.WithTimeout(ctx, l.t.RPC)
-	conn, err := l.peers.Dial(dial, addr, relay.KindFeed, l.line)
+	conn, err := l.peers.Dial(dial, to, relay.KindFeed, l.line)
 	cancel()
 	if err != nil {
 		return false

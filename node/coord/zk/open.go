@@ -303,7 +303,7 @@ func (l *Log) listen() error {
 	ln, addr, err := relay.Listen(l.cfg.Listen, l.cfg.Advertise)
 	if err == nil {
 		l.addr = addr
-		l.mux = relay.NewMux(ln, l.t.handshake, l.log, l.cfg.net)
+		l.mux = relay.NewMux(ln, l.cfg.Site, l.t.handshake, l.log, l.cfg.net)
 	}
 	return err
 }

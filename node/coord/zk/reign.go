@@ -308,9 +308,9 @@ var _ relay.Backend = backend{}
 
 // Lead implements relay.Backend. The last lead known is kept for a session's time
 // while the ensemble cannot be reached: calls may reach it all the same.
-func (b backend) Lead() (addr string, self bool) {
+func (b backend) Lead() (to relay.Peer, self bool) {
 	lead := b.group.leads()
-	return lead.Peer, lead.Site == b.cfg.Site && lead.Nonce == b.nonce
+	return relay.Peer{Site: lead.Site, Addr: lead.Peer}, lead.Site == b.cfg.Site && lead.Nonce == b.nonce
 }
 
 // Orders implements relay.Backend.

@@ -1,0 +1,83 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+)
+
+// The receiver answers a Preamble before anything else is sent:
+//
+//	greeted or notMeant · uint8 length · its site
+//
+// So whoever dials learns that another site answers before a call, a vote or an
+// entry has left it. What is no peer connection of the federation gets no answer.
+const (
+	greeted  = 1
+	notMeant = 2 // the site that the Preamble means is another one
+)
+
+// ErrOtherSite reports that another site answers at an address than the one that
+// was meant.
+var ErrOtherSite = errors.New("another site answers there")
+
+// Peer is a member and the address at which it is dialed.
+type Peer struct {
+	Site string // "": whichever answers
+	Addr string
+}
+
+// None reports whether p is nobody.
+func (p Peer) None() bool { return p == Peer{} }
+
+// greet answers a Preamble that is one of this federation's.
+func (m *Mux) greet(conn net.Conn, p Preamble) error {
+	code, err := byte(greeted), error(nil)
+	switch {
+	case p.Means == "" && p.Kind == KindJoin: // a join peer is an address, no more
+	case p.Means != m.site && !ignoresMeant:
+		code = notMeant
+		err = fmt.Errorf("%w: site %s means site %q here, and this is %s: correct `advertise` or `peer` of %[2]q",
+			ErrOtherSite, p.Site, p.Means, m.site)
+	}
+	answer := append([]byte{code, byte(len(m.site))}, m.site...)
+	if _, cause := conn.Write(answer); cause != nil && err == nil {
+		err = fmt.Errorf("answer Preamble: %w", cause)
+	}
+	return err
+}
+
+// readGreeting reads the answer, and no byte more.
+func readGreeting(r io.Reader, to Peer) error {
+	var head [2]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return err
+	}
+	site := make([]byte, head[1])
+	if _, err := io.ReadFull(r, site); err != nil {
+		return err
+	}
+	switch {
+	case head[0] == greeted:
+		return nil
+	case head[0] == notMeant:
+		return fmt.Errorf("%w: %s is site %.63q, not %s", ErrOtherSite, to.Addr, site, to.Site)
+	}
+	return fmt.Errorf("%w: answer %d", errPreamble, head[0])
+}
+
+// exchange sends the Preamble and reads the answer to it, until ctx ends.
+func (p Preamble) exchange(ctx context.Context, conn net.Conn, to Peer) error {
+	unhook := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	_, err := conn.Write(p.Encode())
+	if err == nil {
+		err = readGreeting(conn, to)
+	}
+	if !unhook() {
+		return context.Cause(ctx)
+	}
+	return err
+}

@@ -3,6 +3,7 @@ module github.com/cloudshare/cloudshare
 go 1.26.0
 
 require (
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/cockroachdb/datadriven v1.0.3
 	github.com/danielgtaylor/huma/v2 v2.39.1
 	github.com/go-logr/logr v1.4.3

@@ -162,6 +162,14 @@ func (r *run) suffer(ctx context.Context, f plan.Fault, targets []*member) error
 		return r.down(ctx, f.For, targets, func(m *member) error { return m.powerCut(ctx) })
 	case plan.Stop:
 		return r.pause(ctx, f.For, targets[0])
+	case plan.WrongAddress:
+		return r.mistype(ctx, f.For, targets[0], nobody)
+	case plan.OtherAddress:
+		return r.mistype(ctx, f.For, targets[0], rotate(r.members, r.number(targets[0]))[0].host.Addr)
+	case plan.Move, plan.MoveAll, plan.Spelling:
+		return r.move(ctx, f, targets)
+	case plan.SlowDisk:
+		return r.slowDown(ctx, f, targets[0])
 	default:
 		heal := r.lab.Cut(rules(f.Kind, r.number(targets[0]))...)
 		defer heal()
@@ -177,9 +185,9 @@ func rules(kind plan.Kind, host int) []netlab.Rule {
 	case plan.CutIn:
 		return []netlab.Rule{{To: host}}
 	case plan.CutGossip:
-		return netlab.Isolate(host, gossipPort)
+		return slices.Concat(netlab.Isolate(host, gossipPort), netlab.Isolate(host, gossipPort+movedBy))
 	case plan.CutPeer:
-		return netlab.Isolate(host, peerPort)
+		return slices.Concat(netlab.Isolate(host, peerPort), netlab.Isolate(host, peerPort+movedBy))
 	default:
 		return netlab.Isolate(host, netlab.Any)
 	}
@@ -248,10 +256,17 @@ func (m *member) powerCut(ctx context.Context) error {
 	if m.disk == nil {
 		return fmt.Errorf("%s has no disk that could lose power", m.Name)
 	}
-	if err := m.crash(); err != nil {
+	err := m.crash()
+	if m.slow != nil {
+		err = errors.Join(err, m.slow.close())
+	}
+	if err != nil {
 		return err
 	}
-	return m.disk.powerCut(ctx)
+	if err = m.disk.powerCut(ctx); err == nil && m.slow != nil {
+		err = m.slow.mount()
+	}
+	return err
 }
 
 // pause stops the broker with SIGSTOP; it knows nothing of it.

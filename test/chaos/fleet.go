@@ -44,6 +44,8 @@ type fleetOptions struct {
 	cores  int
 	zk     bool     // the log is on a ZooKeeper server, on a host of its own
 	disks  bool     // each site's data are on a disk that can lose power
+	slow   bool     // each site's disk can be made slow
+	slowfs string   // the program for that
 	lines  []string // more lines of every broker's configuration
 	env    []string // more of every broker's environment
 }
@@ -61,11 +63,12 @@ type fleet struct {
 type member struct {
 	*testbed.Site
 
-	host   *netlab.Host
-	disk   *disk // nil: its data are on this machine's
-	opts   *fleetOptions
-	others []string // peer addresses
-	ended  chan<- string
+	host  *netlab.Host
+	disk  *disk     // nil: its data are on this machine's
+	slow  *slowDisk // nil: its syncs take as long as they take
+	opts  *fleetOptions
+	place place // where its broker listens; changes only while that is down
+	ended chan<- string
 
 	mu      sync.Mutex
 	broker  *process // nil: never started
@@ -95,6 +98,9 @@ func newFleet(ctx context.Context, opts fleetOptions, ended chan<- string) (*fle
 			return nil, errors.Join(err, f.stop())
 		}
 	}
+	if err := f.nameHosts(); err != nil {
+		return nil, errors.Join(err, f.stop())
+	}
 	for i, h := range lab.Hosts[:opts.sites] {
 		name := "site-" + strconv.Itoa(i+1)
 		m := &member{
@@ -103,14 +109,9 @@ func newFleet(ctx context.Context, opts fleetOptions, ended chan<- string) (*fle
 				URL:  &url.URL{Scheme: "http", Host: address(h, httpPort)},
 				HTTP: &http.Client{Timeout: answerWait, Transport: &http.Transport{DialContext: h.Dial, MaxIdleConnsPerHost: 8}},
 			},
-			host: h, opts: &f.fleetOptions, ended: ended,
+			host: h, opts: &f.fleetOptions, place: home, ended: ended,
 		}
 		f.members = append(f.members, m)
-		for j, other := range lab.Hosts[:opts.sites] {
-			if i != j {
-				m.others = append(m.others, address(other, peerPort))
-			}
-		}
 		if err := m.prepare(ctx); err != nil {
 			return nil, errors.Join(err, f.stop())
 		}
@@ -143,22 +144,40 @@ func address(h *netlab.Host, port int) string { return net.JoinHostPort(h.Addr, 
 
 // prepare makes the site's folder and configuration.
 func (m *member) prepare(ctx context.Context) error {
-	data := filepath.Join(m.Dir, "data")
-	if err := os.MkdirAll(data, 0o700); err != nil {
+	data := m.data()
+	below := data
+	if m.opts.slow {
+		below = filepath.Join(m.Dir, "below")
+	}
+	if err := errors.Join(os.MkdirAll(data, 0o700), os.MkdirAll(below, 0o700)); err != nil {
 		return fmt.Errorf("make folder of %s: %w", m.Name, err)
 	}
 	if m.opts.disks {
 		var err error
-		if m.disk, err = newDisk(ctx, m.host, filepath.Join(m.Dir, "disk"), data); err != nil {
+		if m.disk, err = newDisk(ctx, m.host, filepath.Join(m.Dir, "disk"), below); err != nil {
 			return err
 		}
 	}
+	if m.opts.slow {
+		var err error
+		if m.slow, err = newSlowDisk(m.host, m.opts.slowfs, below, data); err != nil {
+			return err
+		}
+	}
+	return m.configure()
+}
+
+func (m *member) data() string { return filepath.Join(m.Dir, "data") }
+
+// configure writes the site's configuration.
+func (m *member) configure() error {
 	lines := append([]string{
 		"site: " + m.Name,
-		"data_dir: " + data,
+		"data_dir: " + m.data(),
 		"http: " + address(m.host, httpPort),
-		"peer: " + address(m.host, peerPort),
-		"gossip: " + address(m.host, gossipPort),
+		"peer: " + address(m.host, m.place.peer),
+		"gossip: " + address(m.host, m.place.gossip),
+		"advertise: " + strconv.Quote(m.place.advertise),
 		"cores: " + strconv.Itoa(m.opts.cores),
 		"insecure: true",
 		"stop_tasks: true",
@@ -304,21 +323,34 @@ func (m *member) awaitReady(ctx context.Context) error {
 	return nil
 }
 
+// unmount takes what the site's data are on away.
+func (m *member) unmount() error {
+	var errs []error
+	if m.slow != nil {
+		errs = append(errs, m.slow.close())
+	}
+	if m.disk != nil {
+		errs = append(errs, m.disk.close())
+	}
+	return errors.Join(errs...)
+}
+
 // stop ends everything and lets go of hosts and disks.
 func (f *fleet) stop() error {
 	errs := make([]error, len(f.members))
 	var all sync.WaitGroup
 	for i, m := range f.members {
 		all.Go(func() {
-			errs[i] = m.end(syscall.SIGTERM)
+			if m.slow != nil {
+				errs[i] = m.slow.set(0)
+			}
+			errs[i] = errors.Join(errs[i], m.end(syscall.SIGTERM))
 			left, err := killUnder(m.Dir)
 			errs[i] = errors.Join(errs[i], err)
 			if left > 0 {
 				errs[i] = errors.Join(errs[i], fmt.Errorf("%d processes of %s outlived an orderly stop", left, m.Name))
 			}
-			if m.disk != nil {
-				errs[i] = errors.Join(errs[i], m.disk.close())
-			}
+			errs[i] = errors.Join(errs[i], m.unmount())
 		})
 	}
 	all.Wait()

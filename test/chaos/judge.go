@@ -80,6 +80,11 @@ func (r *run) judge(ctx context.Context) error {
 	defer cancel()
 	if err := r.agree(ctx); err != nil {
 		r.violated(check.SameState, "%s", err)
+	} else if err := r.lastReads(ctx); err != nil {
+		return err
+	}
+	if err := r.linearizable(); err != nil {
+		return err
 	}
 	marks, err := r.readMarks()
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -33,6 +34,7 @@ type options struct {
 	sites        int
 	length       time.Duration
 	disks        bool
+	slow         bool
 	dir          string
 	binary       string
 	scenario     string
@@ -49,6 +51,7 @@ func main() {
 	flag.IntVar(&o.sites, "sites", 5, "number of sites of a drawn run")
 	flag.DurationVar(&o.length, "for", time.Minute, "how long traffic and faults of a drawn run last; settling takes up to a minute more")
 	flag.BoolVar(&o.disks, "disks", true, "give every site of a drawn run a disk that loses what was not synced")
+	flag.BoolVar(&o.slow, "slow", false, "let disks of a drawn run become slow; needs /dev/fuse")
 	flag.StringVar(&o.dir, "dir", os.TempDir(), "make the folder of the run here")
 	flag.StringVar(&o.binary, "binary", "", "test this cloudshare binary instead of building one")
 	flag.StringVar(&o.scenario, "scenario", "", "play these scenarios, separated by commas; all = every one")
@@ -100,6 +103,11 @@ func (o options) inDir(ctx context.Context, dir string, parts []part) error {
 	var err error
 	if s.marker, err = buildMarker(ctx, dir); err != nil {
 		return err
+	}
+	if o.mutations || slices.ContainsFunc(parts, func(p part) bool { return p.slow }) {
+		if s.slowfs, err = buildSlowfs(ctx, dir); err != nil {
+			return err
+		}
 	}
 	if o.mutations {
 		return s.mutations(ctx)

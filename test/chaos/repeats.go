@@ -43,14 +43,14 @@ func repeat(ctx context.Context, r *run) error {
 	var client sync.WaitGroup
 	defer client.Wait()
 	client.Go(func() {
-		err := sender.setPolicy(ctx, before)
+		err := r.setPolicy(ctx, sender, before)
 		r.say("%s answers its client: %v", sender.Name, err)
 	})
-	err := within(ctx, lag, check.Progress, "the command at "+other.Name, func() error { return shows(ctx, other, before) })
+	err := within(ctx, lag, check.Progress, "the command at "+other.Name, func() error { return r.shows(ctx, other, before) })
 	if err != nil {
 		return err
 	}
-	if err = other.setPolicy(ctx, after); err != nil {
+	if err = r.setPolicy(ctx, other, after); err != nil {
 		return broke(check.NoError, "set policy at %s: %s", other.Name, err)
 	}
 	r.say("%s undid it", other.Name)
@@ -65,7 +65,7 @@ func repeat(ctx context.Context, r *run) error {
 	r.say("%s gets entries again", sender.Name)
 	noEntries()
 	for _, m := range r.members {
-		err = within(ctx, agreeWithin, check.Once, "the later policy at "+m.Name, func() error { return shows(ctx, m, after) })
+		err = within(ctx, agreeWithin, check.Once, "the later policy at "+m.Name, func() error { return r.shows(ctx, m, after) })
 		if err != nil {
 			return err
 		}
@@ -74,8 +74,8 @@ func repeat(ctx context.Context, r *run) error {
 }
 
 // shows is nil once a broker shows a policy.
-func shows(ctx context.Context, m *member, want policy) error {
-	got, err := m.policy(ctx)
+func (r *run) shows(ctx context.Context, m *member, want policy) error {
+	got, err := r.policy(ctx, m, false)
 	if err == nil && got != want {
 		err = fmt.Errorf("%s shows %d, not %d", m.Name, got.ReserveAfterMs, want.ReserveAfterMs)
 	}
@@ -145,12 +145,13 @@ func alone(ctx context.Context, r *run) error {
 	if err := sleep(ctx, lease+margin); err != nil {
 		return err
 	}
-	a, err := m.Submit(ctx, r.spec(plan.Job{Name: "own", Count: 1, Length: time.Second, OnLoss: check.Fenced, Tries: 1}, m.Name))
+	o := r.track(plan.Order{Site: n, Key: "own", Jobs: []plan.Job{{Name: "own", Count: 1, Length: time.Second, OnLoss: check.Fenced, Tries: 1}}})
+	call := r.callSubmit(m, o)[0]
+	a, err := m.SubmitKeyed(ctx, o.Key, r.specs(o)[0])
 	if err != nil || a.Durability != "site" {
 		return broke(check.Alone, "%s, cut off, was sent a job: %+v, %v", m.Name, a, err)
 	}
-	o := r.track(plan.Order{Site: n, Key: "own", Jobs: []plan.Job{{Name: "own", Count: 1, OnLoss: check.Fenced, Tries: 1}}})
-	o.ids[0] = append(o.ids[0], a.ID)
+	r.acknowledged(o, 0, call, a)
 	err = within(ctx, lag, check.Alone, a.ID+" run by its owner alone", func() error {
 		job, e := m.Job(ctx, a.ID)
 		if e == nil && job.State != "succeeded" {

@@ -8,9 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cloudshare/cloudshare/test/chaos/check"
+	"github.com/cloudshare/cloudshare/test/chaos/linear"
 	"github.com/cloudshare/cloudshare/test/chaos/plan"
 )
 
@@ -24,6 +26,10 @@ type run struct {
 	out    io.Writer
 
 	faults faultSet // who is down, stopped or cut
+
+	history  *linear.History // what clients did and were told
+	indexes  check.Indexes
+	policies atomic.Int64 // that were set by clients
 
 	mu       sync.Mutex
 	orders   []*order
@@ -49,8 +55,23 @@ func newRun(ctx context.Context, opts fleetOptions, marker string, out io.Writer
 		return nil, errors.Join(err, r.fleet.stop())
 	}
 	r.began = time.Now()
+	r.history = linear.NewHistory(func() time.Duration { return time.Since(r.began) })
+	if err := r.firstPolicy(ctx); err != nil {
+		return nil, errors.Join(err, r.fleet.stop())
+	}
 	r.watch(ctx)
 	return r, nil
+}
+
+// firstPolicy is what the history begins with.
+func (r *run) firstPolicy(ctx context.Context) error {
+	p, err := r.policy(ctx, r.members[0], false)
+	if err != nil {
+		return fmt.Errorf("read the first policy: %w", err)
+	}
+	r.history = linear.NewHistory(func() time.Duration { return time.Since(r.began) })
+	r.history.Saw(0, linear.Op{Kind: linear.SetPolicy, At: r.members[0].Name, Value: p.ReserveAfterMs})
+	return nil
 }
 
 // say prints one line with the time since the beginning.
@@ -94,6 +115,9 @@ func sleep(ctx context.Context, d time.Duration) error {
 func (r *run) play(ctx context.Context, p plan.Plan) error {
 	traffic, cancel := context.WithCancel(ctx)
 	defer cancel()
+	setting, stopSetting := context.WithCancel(ctx)
+	defer stopSetting()
+	r.setPolicies(setting)
 	var clients sync.WaitGroup
 	for _, o := range p.Orders {
 		if err := r.sleepUntilFaults(ctx, &p, o.At); err != nil {
@@ -105,6 +129,7 @@ func (r *run) play(ctx context.Context, p plan.Plan) error {
 	if err := r.sleepUntilFaults(ctx, &p, 1<<62); err != nil {
 		return err
 	}
+	stopSetting()
 	return r.finish(ctx, &clients, cancel)
 }
 

@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"sync"
 	"time"
@@ -57,7 +55,7 @@ func scenarios() []scenario {
 // playScenario runs one in a folder and returns what it found.
 func playScenario(ctx context.Context, s scenario, on stage, dir string) ([]check.Violation, error) {
 	opts := s.fleetOptions
-	opts.binary, opts.dir, opts.env, opts.zk = on.binary, dir, on.env(), on.zk
+	opts.binary, opts.dir, opts.env, opts.zk, opts.slowfs = on.binary, dir, on.env(), on.zk, on.slowfs
 	fmt.Println(s.says)
 	r, err := newRun(ctx, opts, on.marker, os.Stdout)
 	if err != nil {
@@ -146,27 +144,4 @@ func (r *run) siteState(ctx context.Context, at, of *member, d time.Duration, st
 		}
 		return err
 	})
-}
-
-// policy is the parameter that scenarios set and read.
-type policy struct {
-	ReserveAfterMs int64 `json:"reserve_after_ms"`
-}
-
-func (m *member) setPolicy(ctx context.Context, p policy) error {
-	body, err := json.Marshal(p)
-	if err != nil {
-		return fmt.Errorf("encode policy: %w", err)
-	}
-	_, _, err = m.Do(ctx, http.MethodPut, "/v1/policy", http.Header{"Content-Type": {"application/json"}}, body)
-	return err
-}
-
-func (m *member) policy(ctx context.Context) (policy, error) {
-	var p policy
-	data, _, err := m.Do(ctx, http.MethodGet, "/v1/policy", nil, nil)
-	if err == nil {
-		err = json.Unmarshal(data, &p)
-	}
-	return p, err
 }

@@ -16,7 +16,7 @@ import (
 
 // stage is where parts are played: a folder and what was built.
 type stage struct {
-	dir, binary, marker string
+	dir, binary, marker, slowfs string
 
 	mutate string // safeguards that the brokers work without; "" = none
 	keep   bool   // folders stay
@@ -34,6 +34,7 @@ func (s stage) env() []string {
 // part is one federation's life: drawn or written.
 type part struct {
 	name string
+	slow bool // it needs disks that can be made slow
 	play func(ctx context.Context, s stage, dir string) ([]check.Violation, error)
 }
 
@@ -49,8 +50,8 @@ func (o options) parts() ([]part, error) {
 		}), nil
 	case o.suite == "long":
 		return slices.Concat(written(scenarios()), []part{
-			drawn(o.seed, plan.Size{Sites: 3, Length: 2 * time.Minute, Disks: true}),
-			drawn(o.seed, plan.Size{Sites: 5, Length: 3 * time.Minute, Disks: true}),
+			drawn(o.seed, plan.Size{Sites: 3, Length: 2 * time.Minute, Disks: true, Slow: haveFuse()}),
+			drawn(o.seed, plan.Size{Sites: 5, Length: 3 * time.Minute, Disks: true, Slow: haveFuse()}),
 		}), nil
 	case o.suite != "":
 		return nil, fmt.Errorf("suite %q: must be short or long", o.suite)
@@ -64,7 +65,7 @@ func (o options) parts() ([]part, error) {
 		}
 		return written(list), nil
 	default:
-		return []part{drawn(o.seed, plan.Size{Sites: o.sites, Length: o.length, Disks: o.disks})}, nil
+		return []part{drawn(o.seed, plan.Size{Sites: o.sites, Length: o.length, Disks: o.disks, Slow: o.slow})}, nil
 	}
 }
 
@@ -76,7 +77,7 @@ func pick(names ...string) []scenario {
 func written(list []scenario) []part {
 	var out []part
 	for _, sc := range list {
-		out = append(out, part{"scenario " + sc.name, func(ctx context.Context, s stage, dir string) ([]check.Violation, error) {
+		out = append(out, part{"scenario " + sc.name, sc.slow, func(ctx context.Context, s stage, dir string) ([]check.Violation, error) {
 			return playScenario(ctx, sc, s, dir)
 		}})
 	}
@@ -85,8 +86,8 @@ func written(list []scenario) []part {
 
 func drawn(seed uint64, size plan.Size) part {
 	name := fmt.Sprintf("seed %d, %d sites, %s", seed, size.Sites, size.Length)
-	return part{name, func(ctx context.Context, s stage, dir string) ([]check.Violation, error) {
-		opts := fleetOptions{binary: s.binary, dir: dir, env: s.env(), sites: size.Sites, cores: 2, disks: size.Disks, zk: s.zk}
+	return part{name, size.Slow, func(ctx context.Context, s stage, dir string) ([]check.Violation, error) {
+		opts := fleetOptions{binary: s.binary, dir: dir, env: s.env(), sites: size.Sites, cores: 2, disks: size.Disks, zk: s.zk, slow: size.Slow, slowfs: s.slowfs}
 		r, err := newRun(ctx, opts, s.marker, os.Stdout)
 		if err != nil {
 			return nil, err

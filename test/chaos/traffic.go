@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/test/chaos/check"
+	"github.com/cloudshare/cloudshare/test/chaos/linear"
 	"github.com/cloudshare/cloudshare/test/chaos/plan"
 	"github.com/cloudshare/cloudshare/test/testbed"
 )
@@ -59,17 +60,18 @@ func (r *run) place(ctx context.Context, o *order) {
 func (r *run) untilAcknowledged(ctx context.Context, o *order) bool {
 	m := r.members[o.Site-1]
 	for {
-		ids, err := m.send(ctx, o.Key, r.specs(o))
-		r.mu.Lock()
-		for i, id := range ids {
-			if id != "" {
-				o.ids[i] = append(o.ids[i], id)
+		calls := r.callSubmit(m, o)
+		answers, err := m.send(ctx, o.Key, r.specs(o))
+		for i, a := range answers {
+			if a.ID != "" {
+				r.acknowledged(o, i, calls[i], a)
 			}
 		}
 		if refusal(err) {
+			r.mu.Lock()
 			o.refused = err.Error()
+			r.mu.Unlock()
 		}
-		r.mu.Unlock()
 		if err == nil || refusal(err) {
 			return err == nil
 		}
@@ -77,6 +79,23 @@ func (r *run) untilAcknowledged(ctx context.Context, o *order) bool {
 			return false
 		}
 	}
+}
+
+// callSubmit notes that an order is being sent, each job by itself.
+func (r *run) callSubmit(m *member, o *order) []*linear.Pending {
+	var out []*linear.Pending
+	for _, j := range o.Jobs {
+		out = append(out, r.history.Call(linear.Op{Kind: linear.Submit, At: m.Name, Owner: m.Name, Job: j.Name}))
+	}
+	return out
+}
+
+// acknowledged notes the id that a client was told for a job of its order.
+func (r *run) acknowledged(o *order, i int, call *linear.Pending, a testbed.Accepted) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	o.ids[i] = append(o.ids[i], a.ID)
+	call.Return(func(op *linear.Op) { op.ID, op.Durable = a.ID, a.Durability == "federation" })
 }
 
 // refusal says whether an answer is one that repeating does not mend.
@@ -87,13 +106,13 @@ func refusal(err error) bool {
 
 // send places the jobs: one as JSON, several as lines. A job that was not
 // acknowledged has the id "", and then there is an error.
-func (m *member) send(ctx context.Context, key string, specs []testbed.Spec) ([]string, error) {
+func (m *member) send(ctx context.Context, key string, specs []testbed.Spec) ([]testbed.Accepted, error) {
 	if len(specs) == 1 {
 		a, err := m.SubmitKeyed(ctx, key, specs[0])
 		if err == nil && a.ID == "" {
 			err = fmt.Errorf("%s accepted %s without an id", m.Name, key)
 		}
-		return []string{a.ID}, err
+		return []testbed.Accepted{a}, err
 	}
 	var body bytes.Buffer
 	for _, s := range specs {
@@ -111,30 +130,29 @@ func (m *member) send(ctx context.Context, key string, specs []testbed.Spec) ([]
 
 // resultLine is an id or a problem.
 type resultLine struct {
-	ID     string
+	testbed.Accepted
+
 	Status int
-	Title  string
-	Detail string
 }
 
 // parseLines reads the answer to n lines; it may have been cut short.
-func parseLines(data []byte, n int) ([]string, error) {
-	var ids []string
+func parseLines(data []byte, n int) ([]testbed.Accepted, error) {
+	var out []testbed.Accepted
 	var err error
 	for line := range bytes.Lines(data) {
 		var res resultLine
 		if e := json.Unmarshal(line, &res); e != nil {
-			return ids, fmt.Errorf("decode result line %d: %w", len(ids)+1, e)
+			return out, fmt.Errorf("decode result line %d: %w", len(out)+1, e)
 		}
-		ids = append(ids, res.ID)
+		out = append(out, res.Accepted)
 		if res.ID == "" {
 			err = &testbed.HTTPError{Status: res.Status, Body: string(line)}
 		}
 	}
-	if err == nil && len(ids) != n {
-		err = fmt.Errorf("%d result lines for %d jobs", len(ids), n)
+	if err == nil && len(out) != n {
+		err = fmt.Errorf("%d result lines for %d jobs", len(out), n)
 	}
-	return ids, err
+	return out, err
 }
 
 // specs of an order's jobs: the same bytes each time.
@@ -185,8 +203,10 @@ func (r *run) cancelFirst(ctx context.Context, o *order) {
 	o.cancel = true
 	r.mu.Unlock()
 	r.say("cancel %s (%s)", id, o.Jobs[0].Name)
+	m := r.members[o.Site-1]
 	for {
-		index, err := r.members[o.Site-1].CancelAt(ctx, id)
+		call := r.history.Call(linear.Op{Kind: linear.Cancel, At: m.Name, Owner: m.Name, Job: o.Jobs[0].Name, ID: id})
+		index, err := m.CancelAt(ctx, id)
 		if err == nil {
 			r.mu.Lock()
 			o.cancelled = index
@@ -194,6 +214,7 @@ func (r *run) cancelFirst(ctx context.Context, o *order) {
 		}
 		var he *testbed.HTTPError
 		if err == nil || errors.As(err, &he) && he.Status == http.StatusConflict {
+			call.Return(func(*linear.Op) {})
 			return
 		}
 		if refusal(err) {

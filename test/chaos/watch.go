@@ -21,6 +21,9 @@ func (r *run) watch(ctx context.Context) {
 	ctx, r.watching = context.WithCancel(ctx)
 	for _, m := range r.members {
 		r.watched.Go(func() {
+			every(ctx, readEvery, func() { _, _ = r.policy(ctx, m, false) })
+		})
+		r.watched.Go(func() {
 			tick := time.NewTicker(watchEvery)
 			defer tick.Stop()
 			for {
@@ -50,7 +53,9 @@ func (r *run) look(ctx context.Context, m *member) {
 	if l, err := m.ledger(ctx); err == nil {
 		r.blame(l.Zero()...)
 	}
+	asked, call := r.asking(), r.history.Now()
 	if jobs, err := m.jobs(ctx); err == nil {
+		r.seen(m, call, asked, jobs, false)
 		for _, j := range jobs {
 			r.mu.Lock()
 			found := r.steady.See(m.Name, j.ID, j.State)

@@ -30,6 +30,7 @@ const (
 	Once      Rule = "once"       // a command is executed once, however often it is sent
 	Cancelled Rule = "cancelled"  // what was acknowledged to be cancelled is not started any more
 	Alone     Rule = "alone"      // a site alone goes on with its own users' jobs
+	Linear    Rule = "linear"     // answers could have come from one copy
 )
 
 // Violation is a broken promise.

@@ -102,6 +102,16 @@ func (h *Host) Run(ctx context.Context, name string, args ...string) error {
 	})
 }
 
+// Names makes a file the host's /etc/hosts.
+func (h *Host) Names(file string) error {
+	return h.Do(func() error {
+		if err := unix.Mount(file, "/etc/hosts", "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("put %s in place of /etc/hosts: %w", file, err)
+		}
+		return nil
+	})
+}
+
 // dialWait bounds a connection that is being made inside a host.
 const dialWait = time.Second
 

@@ -23,6 +23,17 @@ const (
 	CutIn     Kind = "cut-in"     // nothing in
 	CutGossip Kind = "cut-gossip" // the gossip port, both ways
 	CutPeer   Kind = "cut-peer"   // the peer port (the log), both ways
+
+	// Restarts that tell others an address, which is put right after For.
+	WrongAddress Kind = "wrong-address" // that nobody has
+	OtherAddress Kind = "other-address" // that is another site's
+
+	// Restarts after For at an address that stays, until the next of them.
+	Move     Kind = "move"     // on other ports
+	MoveAll  Kind = "move-all" // all brokers at once, on other peer ports
+	Spelling Kind = "spelling" // the same address, written differently
+
+	SlowDisk Kind = "slow-disk" // each sync takes longer
 )
 
 // Role tells who is meant when the fault comes.
@@ -97,14 +108,14 @@ func fault(r *rand.Rand, at time.Duration, size Size) Fault {
 	weights := make([]int, len(drawn))
 	for i, d := range drawn {
 		weights[i] = d.weight
-		if d.kind == Power && !size.Disks {
+		if d.kind == Power && !size.Disks || d.kind == SlowDisk && !size.Slow {
 			weights[i] = 0
 		}
 	}
 	d := drawn[pick(r, weights...)]
 	f := Fault{At: at, Kind: d.kind, For: between(r, d.low, d.high), Number: 1 + r.IntN(size.Sites)}
 	f.Role = []Role{Lead, Follower, Executing, Some}[pick(r, 30, 20, 30, 20)]
-	if f.Kind == KillAll {
+	if f.Kind == KillAll || f.Kind == MoveAll {
 		f.Role = Everyone
 	}
 	return f

@@ -15,6 +15,7 @@ type Size struct {
 	Sites  int
 	Length time.Duration // of traffic and faults
 	Disks  bool          // the sites' disks can lose what was not synced
+	Slow   bool          // the sites' disks can become slow
 }
 
 // Plan of a run, each list in order of time.

@@ -36,7 +36,7 @@ func TestEverythingIsDrawn(t *testing.T) {
 	seen := map[string]bool{}
 	for seed := range uint64(4) {
 		for _, sites := range []int{3, 5} {
-			p := New(seed, Size{Sites: sites, Length: 10 * time.Minute, Disks: true})
+			p := New(seed, Size{Sites: sites, Length: 10 * time.Minute, Disks: true, Slow: true})
 			names := map[string]bool{}
 			for _, o := range p.Orders {
 				if o.Site < 1 || o.Site > sites || o.At > 10*time.Minute {
@@ -64,10 +64,10 @@ func TestEverythingIsDrawn(t *testing.T) {
 	}
 }
 
-// TestPowerNeedsDisks that can forget.
-func TestPowerNeedsDisks(t *testing.T) {
+// TestFaultsNeedTheirDisks: ones that can forget, ones that can be slow.
+func TestFaultsNeedTheirDisks(t *testing.T) {
 	for _, f := range New(1, Size{Sites: 3, Length: time.Hour}).Faults {
-		if f.Kind == Power {
+		if f.Kind == Power || f.Kind == SlowDisk {
 			t.Fatal(f)
 		}
 	}

@@ -21,7 +21,9 @@ type records struct {
 }
 
 func openRecords(cfg Config, federation [16]byte, b *node.Broker, log zerolog.Logger) (*records, error) {
-	a, err := archive.Open(cfg.archive(uuid.UUID(federation).String()))
+	kept := cfg.archive(uuid.UUID(federation).String())
+	kept.Logger = log
+	a, err := archive.Open(kept)
 	if err != nil {
 		return nil, err
 	}
@@ -50,5 +52,11 @@ func (r *records) figures() []prometheus.Collector {
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "cloudshare_archive_entry", Help: "Number of the last log entry that the archive has read.",
 		}, func() float64 { return float64(r.archive.Place().Entry) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "cloudshare_archive_damaged_files", Help: "Damaged files of the archive that are set aside; delete them once they were looked at.",
+		}, func() float64 { _, files := r.archive.Damage(); return float64(files) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "cloudshare_archive_lost_bytes", Help: "Bytes of the archive that could not be read when this broker started.",
+		}, func() float64 { lost, _ := r.archive.Damage(); return float64(lost) }),
 	}
 }

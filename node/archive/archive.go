@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
 )
@@ -58,6 +60,7 @@ type Config struct {
 	Keep       time.Duration // how long after its end an attempt is kept; 0 = 400 days
 	MaxBytes   int64         // on disk, 0 = 256 MiB
 	Now        func() time.Time
+	Logger     zerolog.Logger // what Open found damaged
 }
 
 // DefaultConfig keeps what concerns the site for a little more than a year.
@@ -105,8 +108,11 @@ type Archive struct {
 
 	mu       sync.Mutex
 	segments []segment // oldest first; the last one is written
-	file     *os.File  // the last segment's
+	newest   uint64    // number of the last segment ever begun
+	file     *os.File  // the last segment's; nil until the disk has room for one
 	dirty    bool      // written since the last sync
+	uncut    bool      // after size the last segment may hold what a failed write left
+	lost     int64     // bytes that Open could not read
 	place    node.EventID
 	saved    node.EventID // the place that the file holds
 	last     time.Time    // end of the newest attempt
@@ -125,7 +131,9 @@ type homeKey struct {
 }
 
 // Open opens or begins the archive in cfg.Dir. What a crash left half-written
-// is cut off. With scope Off it returns an archive that takes and has nothing.
+// is cut off. Damage is no error: what is whole is kept, a damaged file is set
+// aside, and the log says what is lost. With scope Off it returns an archive that
+// takes and has nothing.
 func Open(cfg Config) (*Archive, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.Validate(); err != nil {
@@ -284,6 +292,9 @@ func (a *Archive) Tick() error {
 	if err := a.sync(); err != nil {
 		return err
 	}
+	if a.file == nil {
+		return nil // the next write tries to begin one
+	}
 	newest := &a.segments[len(a.segments)-1]
 	if newest.size > newest.begin && now.Sub(newest.created) > max(LeastKeep, a.cfg.Keep/16) {
 		if err := a.begin(); err != nil {
@@ -323,7 +334,10 @@ func (a *Archive) Close() error {
 	}
 	a.closed = true
 	err := errors.Join(a.savePlace(), a.sync())
-	return errors.Join(err, a.file.Close(), a.lock.Close())
+	if a.file != nil {
+		err = errors.Join(err, a.file.Close())
+	}
+	return errors.Join(err, a.lock.Close())
 }
 
 // headNow is the head of a segment that begins now. REQUIRES: a.mu held.
@@ -340,5 +354,7 @@ func (a *Archive) headNow() head {
 
 // path of a segment.
 func (a *Archive) path(n uint64) string {
-	return filepath.Join(a.cfg.Dir, fmt.Sprintf("%010d.seg", n))
+	return filepath.Join(a.cfg.Dir, segmentName(n))
 }
+
+func segmentName(n uint64) string { return fmt.Sprintf("%010d.seg", n) }

@@ -109,7 +109,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 func FuzzRecord(f *testing.F) {
 	x := ended(7, time.Hour)
 	f.Add(appendAttempt(nil, &x)[1:])
-	f.Add(appendHead(nil, &head{created: epoch, federation: "f", homes: []homeRun{{1, 2, 3}}})[1:])
+	f.Add(encodeHead(&head{created: epoch, federation: "f", homes: []homeRun{{1, 2, 3}}})[1:])
 	f.Fuzz(func(_ *testing.T, b []byte) {
 		var a Attempt
 		_ = readAttempt(b, &a)

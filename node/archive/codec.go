@@ -67,8 +67,8 @@ func appendPlace(b []byte, id node.EventID) []byte {
 	return binary.AppendUvarint(b, id.Home)
 }
 
-func appendHead(b []byte, h *head) []byte {
-	b = appendTime(append(b, kindHead), h.created)
+func encodeHead(h *head) []byte {
+	b := appendTime([]byte{kindHead}, h.created)
 	b = appendPlace(appendText(b, h.federation), h.place)
 	b = binary.AppendUvarint(appendTime(b, h.last), uint64(len(h.homes)))
 	for _, r := range h.homes {

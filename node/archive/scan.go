@@ -81,16 +81,32 @@ func (a *Archive) scanSegment(ctx context.Context, s *segment, q Query, gaps *[]
 		return "", fmt.Errorf("read archive: %w", err)
 	}
 	defer f.Close()
-	_, err = frames(f, s.size, func(record []byte) error {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+	var stopped error
+	var damaged []stretch
+	head := int64(0)
+	fault := walkFrames(f, s.size, func(record []byte, at stretch) error {
+		if stopped = context.Cause(ctx); stopped != nil {
+			return stopped
 		}
-		return scanRecord(record, &q, gaps, each)
-	})
-	if errors.Is(err, errBadRecord) {
-		return fmt.Sprintf("segment %d of the archive is damaged: the rest of it is left out", s.number), nil
+		if record[0] == kindHead && head == 0 {
+			head = at.to - at.from
+		}
+		err := scanRecord(record, &q, gaps, each)
+		if !errors.Is(err, errBadRecord) {
+			stopped = err
+		}
+		return err
+	}, func(d stretch) { damaged = append(damaged, d) })
+	if stopped != nil {
+		return "", stopped
 	}
-	return "", err
+	if lost := lostBytes(damaged, head); lost > 0 {
+		damage = fmt.Sprintf("segment %d of the archive is damaged: %d bytes of it are left out", s.number, lost)
+	}
+	if fault != nil {
+		damage = fmt.Sprintf("segment %d of the archive cannot be read, the rest of it is left out: %v", s.number, fault)
+	}
+	return damage, nil
 }
 
 func scanRecord(record []byte, q *Query, gaps *[]Gap, each func(*Attempt) error) error {

@@ -26,7 +26,6 @@ type attempt struct {
 	boundMs    int64 // log time when it is certainly dead, 0 = its site vouches for it
 	given      bool  // wayDying because its own site lost it: no registration brings it back
 	why        string
-	bars       []bar
 	length     int64  // thought to run, in quanta, and still counted so; only while State.waits
 	rank       int32  // derived: position in State.dying, on wayDying
 	prev, next uint64 // derived: neighbours in site.live, slot + 1, 0 = none
@@ -46,8 +45,8 @@ func (s *State) assign(c choice, m *machine) {
 		i, _ := t.findBack(c.task)
 		b := t.back[i]
 		a.attempt, a.failures, a.losses = b.attempt+1, b.failures, b.losses
-		a.queuedMs, a.bars = b.queuedMs, b.bars
-		s.dropBack(j, t, i)
+		a.queuedMs = b.queuedMs
+		t.dropBack(i)
 	} else {
 		j.next++
 		j.skip()
@@ -69,10 +68,7 @@ func (s *State) assign(c choice, m *machine) {
 }
 
 // dropBack removes the i-th returned task.
-func (s *State) dropBack(j *job, t *taskSet, i int) {
-	if len(t.back[i].bars) > 0 {
-		j.class.barred--
-	}
+func (t *taskSet) dropBack(i int) {
 	if i == 0 {
 		t.back = t.back[1:]
 	} else {

@@ -42,7 +42,7 @@ func (s *State) cancelTask(seq uint64, task uint32) Code {
 	t := j.set(s.epoch)
 	if i, ok := t.findBack(task); ok {
 		b := t.back[i]
-		s.dropBack(j, t, i)
+		t.dropBack(i)
 		s.dequeue(j, 1)
 		s.noteWithdrawn(j, 1, b.queuedMs)
 		s.unholdIdle(seq, j)
@@ -107,9 +107,6 @@ func (s *State) endWaiting(seq uint64, state TaskState, why string) {
 	s.noteWithdrawn(j, int64(n)-int64(len(back)), j.queuedMs)
 	for i := range back {
 		s.noteWithdrawn(j, 1, back[i].queuedMs)
-		if len(back[i].bars) > 0 {
-			j.class.barred--
-		}
 		if j.count <= DetailTasks && back[i].attempt > 0 {
 			t.addRecord(back[i].record(s.time))
 		}

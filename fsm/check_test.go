@@ -149,12 +149,8 @@ func (s *State) checkQueues() error {
 			waiting[j.class] += w
 			present += w
 		}
-		if j.tasks != nil {
-			for _, b := range j.tasks.back {
-				if len(b.bars) > 0 {
-					bars[j.class]++
-				}
-			}
+		if w > 0 && j.tasks != nil && len(j.tasks.bars) > 0 {
+			bars[j.class]++
 		}
 	}
 	if all != s.waiting || present != s.present {

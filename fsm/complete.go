@@ -86,7 +86,7 @@ func (s *State) settle(a *attempt, r record, o Outcome) {
 			s.endTask(a.seq, TaskFailed, r)
 			return
 		}
-		s.requeue(a.seq, r, o, a.bars)
+		s.requeue(a.seq, r, o)
 	default: // Lost, or stopped though nobody asked for it
 		s.lose(a, r, o)
 	}
@@ -100,40 +100,25 @@ func (s *State) lose(a *attempt, r record, o Outcome) {
 		s.endTask(a.seq, TaskLost, r)
 		return
 	}
-	s.requeue(a.seq, r, o, a.bars)
+	s.requeue(a.seq, r, o)
 }
 
 // requeue returns a task to the head of its job: it keeps its place in the
 // order of arrival and gets a new queue time. If its owner's departure is
 // over, it ends as lost instead.
-func (s *State) requeue(seq uint64, r record, o Outcome, bars []bar) {
+func (s *State) requeue(seq uint64, r record, o Outcome) {
 	j := s.mutJob(seq)
 	if s.sites[j.owner].gone {
 		r.detail = ownerLeft
 		s.endTask(seq, TaskLost, r)
 		return
 	}
-	bars = s.validBars(bars)
-	if len(bars) > 0 {
-		j.class.barred++
-	}
 	j.set(s.epoch).insertBack(backTask{
-		task: r.task, attempt: r.attempt, failures: r.failures, losses: r.losses, queuedMs: s.time, bars: bars,
+		task: r.task, attempt: r.attempt, failures: r.failures, losses: r.losses, queuedMs: s.time,
 	})
 	s.tellRecord(EventTaskRequeued, j, &r, o.ending())
 	s.enqueue(seq, j, 1)
 	s.noteRequeued(j)
-}
-
-// validBars returns the bars whose sites have not made a later offer.
-func (s *State) validBars(bars []bar) []bar {
-	var out []bar
-	for _, b := range bars {
-		if s.sites[b.site].offers == b.offers {
-			out = append(out, b)
-		}
-	}
-	return out
 }
 
 // endTask ends one task whose attempt is gone already, or that was waiting

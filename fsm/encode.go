@@ -6,7 +6,7 @@ import (
 
 // Format is the first byte of every batch. A change of what follows takes a
 // new number.
-const Format = 2
+const Format = 3
 
 // The encoding is positional: a batch is
 //

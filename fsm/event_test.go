@@ -52,7 +52,8 @@ func TestEventsTellAJobsWay(t *testing.T) {
 	w.at(50)
 	w.must("b", &Complete{Attempts: []Ended{{AttemptRef: ref.AttemptRef, Outcome: Failed, ExitCode: 3, DelayMs: 1, RunMs: 20}}})
 	ref = w.s.Assignments("b")[0]
-	w.must("b", &Decline{Attempts: []AttemptRef{ref.AttemptRef}, Reason: "no disk", Offer: w.offering("b", 1)})
+	w.must("b", &Decline{Attempts: []AttemptRef{ref.AttemptRef}, Reason: "no disk"})
+	w.must("b", w.offering("b", 1))
 	w.must("a", &Cancel{Job: JobID{"a", 1}, Task: -1})
 	w.must("a", &SiteLost{Site: "b", Incarnation: w.inc["b"], Term: w.term})
 	const want = `2 site.registered at a
@@ -64,15 +65,14 @@ func TestEventsTellAJobsWay(t *testing.T) {
 7 task.requeued a.1 task 0+1 attempt 1 of 5 at b failed exit 3 ran 20
 7 task.assigned a.1 task 0+1 attempt 2 of 7 at b
 8 task.requeued a.1 task 0+1 attempt 2 of 7 at b declined (no disk)
-8 task.assigned a.1 task 1+1 attempt 1 of 8 at b
-9 job.cancelling a.1 task 0+3
-9 task.stopping a.1 task 1+1 attempt 1 of 8 at b (cancelled by its owner)
-9 task.ended a.1 task 2+1 cancelled (cancelled by its owner)
-9 task.ended a.1 task 0+1 cancelled (cancelled by its owner)
-10 site.lost at b
-10 site.offered at b
-10 task.ended a.1 task 1+1 attempt 1 of 8 at b cancelled (cancelled by its owner)
-10 job.ended a.1 task 0+3 cancelled (cancelled by its owner)
+9 task.assigned a.1 task 0+1 attempt 3 of 9 at b
+10 job.cancelling a.1 task 0+3
+10 task.stopping a.1 task 0+1 attempt 3 of 9 at b (cancelled by its owner)
+10 task.ended a.1 task 1+2 cancelled (cancelled by its owner)
+11 site.lost at b
+11 site.offered at b
+11 task.ended a.1 task 0+1 attempt 3 of 9 at b cancelled (cancelled by its owner)
+11 job.ended a.1 task 0+3 cancelled (cancelled by its owner)
 `
 	if got := lines(events); got != want {
 		t.Errorf("events are\n%s\nwant\n%s", got, want)

@@ -40,7 +40,7 @@ type class struct {
 	heapAt   uint64    // entry whose ranks order lanes
 	waiting  uint64    // tasks in lanes
 	activeAt int       // position in State.active, −1 when waiting = 0
-	barred   int       // waiting tasks with bars, of absent owners too
+	barred   int       // waiting jobs with bars, void ones and those of absent owners too
 	verdicts []verdict // by labelSet.no modulo their number; nil until they are needed
 	fresh    bool      // it is in State.fresh
 }

@@ -37,6 +37,7 @@ type taskSet struct {
 	ends    [4]uint32  // ended tasks by state − TaskSucceeded
 	live    [5]uint32  // live attempts by way
 	ahead   uint32     // ended tasks ≥ job.next; they are in runs
+	bars    []bar      // by site; never changed in place; some may be void
 	why     string     // of the first bad end
 }
 
@@ -46,13 +47,6 @@ type backTask struct {
 	attempt          uint32 // the last one
 	failures, losses uint32
 	queuedMs         int64
-	bars             []bar // never changed in place
-}
-
-// bar keeps a task from a site that declined it until the site's next offer.
-type bar struct {
-	site   int32
-	offers uint64 // the site's count at the decline
 }
 
 // run is a range of tasks that ended alike.

@@ -1,9 +1,5 @@
 package fsm
 
-// maxBarWalk bounds how many barred jobs a machine looks past in each of a
-// queue's two lists.
-const maxBarWalk = 256
-
 // choice is a task and the lane it waits in.
 type choice struct {
 	lane *lane
@@ -100,7 +96,7 @@ func (s *State) pick(m *machine) (choice, bool) {
 		if !l.class.suits(m, room) {
 			continue
 		}
-		c, ok := s.first(l, m.site)
+		c, ok := s.find(l, m.site)
 		if ok && (best.lane == nil || s.sooner(c, best)) {
 			best = c
 		}
@@ -155,7 +151,7 @@ func (s *State) ownTie(m *machine, room Resources, best *site) bool {
 	}
 	for _, l := range x.lanes {
 		if l.class.suits(m, room) {
-			if _, ok := s.first(l, x); ok {
+			if _, ok := s.find(l, x); ok {
 				return true
 			}
 		}
@@ -175,70 +171,11 @@ func (s *State) bestLane(c *class, x *site) *lane {
 		if best != nil && !s.before(l, best) {
 			continue
 		}
-		if _, ok := s.first(l, x); ok {
+		if _, ok := s.find(l, x); ok {
 			best = l
 		}
 	}
 	return best
-}
-
-// first returns the lane's first task that is not barred from site x.
-func (s *State) first(l *lane, x *site) (choice, bool) {
-	if l.class.barred == 0 {
-		task, back, _ := s.next(s.jobs.get(l.seq), x)
-		return choice{l, l.seq, task, back}, true
-	}
-	for _, q := range l.queues {
-		fresh, ok1 := s.walk(l, q.fresh[q.at:], x)
-		back, ok2 := s.walk(l, q.back, x)
-		switch {
-		case ok1 && (!ok2 || fresh.seq < back.seq):
-			return fresh, true
-		case ok2:
-			return back, true
-		}
-	}
-	return choice{}, false
-}
-
-// walk returns the first task in a list of jobs that is not barred from site x.
-func (s *State) walk(l *lane, seqs []uint64, x *site) (choice, bool) {
-	left := maxBarWalk
-	for _, seq := range seqs {
-		if !s.isWaiting(seq) {
-			continue
-		}
-		if task, back, ok := s.next(s.jobs.get(seq), x); ok {
-			return choice{l, seq, task, back}, true
-		}
-		if left--; left == 0 {
-			break
-		}
-	}
-	return choice{}, false
-}
-
-// next returns the job's next task that is not barred from site x: returned
-// ones first, lowest index first.
-func (s *State) next(j *job, x *site) (task uint32, back, ok bool) {
-	if j.tasks != nil {
-		for i := range j.tasks.back {
-			if b := &j.tasks.back[i]; !s.isBarred(b.bars, x) {
-				return b.task, true, true
-			}
-		}
-	}
-	return j.next, false, j.next < j.count
-}
-
-// isBarred reports whether bars keep a task from x's standing offer.
-func (s *State) isBarred(bars []bar, x *site) bool {
-	for _, b := range bars {
-		if b.site == x.id && b.offers == x.offers {
-			return true
-		}
-	}
-	return false
 }
 
 // pickHeld returns the next task of the job that a machine is reserved for.
@@ -247,8 +184,7 @@ func (s *State) pickHeld(m *machine, room Resources) (choice, bool) {
 	if !j.class.fits(m, room) {
 		return choice{}, false
 	}
-	task, back, ok := s.next(j, m.site)
-	return choice{s.sites[j.owner].findLane(j.class), m.held, task, back}, ok
+	return s.taskOf(s.sites[j.owner].findLane(j.class), m.held), true
 }
 
 // preferOwn returns a free machine of the task's own site, else m. The first by
@@ -259,12 +195,8 @@ func (s *State) preferOwn(m *machine, c choice) *machine {
 	if x == m.site || s.stock.weights[x.pos] == 0 || !cl.allows(x.name) {
 		return m
 	}
-	if c.back {
-		j := s.jobs.get(c.seq)
-		i, _ := j.tasks.findBack(c.task)
-		if s.isBarred(j.tasks.back[i].bars, x) {
-			return m
-		}
+	if s.jobs.get(c.seq).isBarred(x) {
+		return m
 	}
 	for _, own := range x.machines {
 		if own.offered && cl.fits(own, own.room()) && (own.held == 0 || own.held == c.seq) {

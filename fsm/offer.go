@@ -60,8 +60,8 @@ func (s *State) retract(m *machine) {
 	}
 }
 
-// decline executes a Decline: the assignments go back to the queue, barred from
-// the site until its next offer. The replacement offer counts first.
+// decline executes a Decline: the assignments go back to the queue, their jobs
+// barred from the site until its next offer. The replacement offer counts first.
 func (s *State) decline(x *site, c *Decline) Result {
 	if c.Offer != nil && c.Offer.Version > x.offerVersion {
 		s.install(x, c.Offer)
@@ -84,8 +84,8 @@ func (s *State) decline(x *site, c *Decline) Result {
 		r := s.recordOf(&a)
 		s.dropAttempt(slot)
 		r.detail = strings.Clone(c.Reason)
-		bars := append(s.validBars(a.bars), bar{x.id, x.offers})
-		s.requeue(a.seq, r, declined, bars)
+		s.bar(a.seq, s.mutJob(a.seq), x)
+		s.requeue(a.seq, r, declined)
 		s.noteNotRun(&a)
 	}
 	return Result{}

@@ -64,7 +64,7 @@ func (s *State) fitting(m *machine) (seqs []uint64) {
 		if m.held != 0 && m.held != seq {
 			continue
 		}
-		if _, _, ok := s.next(j, m.site); ok {
+		if !j.isBarred(m.site) {
 			seqs = append(seqs, seq)
 		}
 	}
@@ -164,25 +164,15 @@ func (s *State) headOf(x *site, c *class) (head uint64) {
 }
 
 func (s *State) ownMachine(m *machine, owner *site, seq uint64) *machine {
-	j := s.jobs.get(seq)
-	task, _, _ := s.next(j, m.site)
 	if m.site == owner {
 		return m
 	}
 	for _, own := range s.machinesInOrder() {
-		if own.site == owner && slices.Contains(s.fitting(own), seq) && !s.taskBarred(j, task, owner) {
+		if own.site == owner && slices.Contains(s.fitting(own), seq) {
 			return own
 		}
 	}
 	return m
-}
-
-func (s *State) taskBarred(j *job, task uint32, x *site) bool {
-	if j.tasks == nil {
-		return false
-	}
-	i, ok := j.tasks.findBack(task)
-	return ok && s.isBarred(j.tasks.back[i].bars, x)
 }
 
 // oracle applies a batch to a copy of the state, matching as decide says, and
@@ -210,25 +200,9 @@ func (s *State) oracle(t *rapid.T, b *Batch) string {
 			break
 		}
 		j := c.jobs.get(seq)
-		from := m.site
-		if c.params.PreferOwn && m.site.id == j.owner {
-			from = c.drawnSite(m, seq)
-		}
-		task, back, _ := c.next(j, from)
-		c.assign(choice{c.sites[j.owner].findLane(j.class), seq, task, back}, m)
+		c.assign(c.taskOf(c.sites[j.owner].findLane(j.class), seq), m)
 	}
 	return c.lives()
-}
-
-// drawnSite is the site of the machine that was drawn, which names the task,
-// before the owner's own machine was preferred.
-func (s *State) drawnSite(m *machine, seq uint64) *site {
-	for _, d := range s.machinesInOrder() {
-		if len(s.fitting(d)) > 0 {
-			return d.site
-		}
-	}
-	return m.site
 }
 
 // lives prints every live attempt.

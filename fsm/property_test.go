@@ -467,7 +467,7 @@ func (m *model) newAttempts(t *rapid.T) {
 		if !oracleRuns[a.machine.runs][j.class.image] {
 			t.Fatalf("job %d (image %v) is at machine %s, which runs %s", a.seq, j.class.image, a.machine.name, a.machine.runs)
 		}
-		if !j.class.allows(s.sites[a.site].name) || s.isBarred(a.bars, s.sites[a.site]) {
+		if !j.class.allows(s.sites[a.site].name) || j.isBarred(s.sites[a.site]) {
 			t.Fatalf("job %d may not run at site %d", a.seq, a.site)
 		}
 		if s.params.ReserveAfterMs > 0 || j.class.barred > 0 {

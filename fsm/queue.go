@@ -26,7 +26,8 @@ type queue struct {
 	fresh    []uint64 // seqs in order of submission; [at:] count
 	at       int
 	back     []uint64 // seqs that returned, sorted
-	jobs     int      // entries that count
+	jobs     int      // entries that count; Invariant: > 0
+	gates    []gate   // by site: of each with a bar that holds against a job that waits here
 }
 
 // compact drops dead entries once they outnumber the others: a head that nobody
@@ -103,17 +104,14 @@ func (j *job) headMs() int64 {
 
 // refresh finds the lane's head again after its queues changed.
 func (l *lane) refresh(s *State) {
-	for len(l.queues) > 0 {
-		q := l.queues[0]
-		seq, fresh, back := q.first(s)
-		q.trim(fresh, back)
-		if seq != 0 {
-			l.seq, l.queuedMs = seq, s.jobs.get(seq).headMs()
-			return
-		}
-		l.queues = l.queues[1:]
+	if len(l.queues) == 0 {
+		l.seq, l.queuedMs = 0, 0
+		return
 	}
-	l.seq, l.queuedMs = 0, 0
+	q := l.queues[0]
+	seq, fresh, back := q.first(s)
+	q.trim(fresh, back)
+	l.seq, l.queuedMs = seq, s.jobs.get(seq).headMs()
 }
 
 // queue returns the lane's queue of a priority.
@@ -137,8 +135,23 @@ func (x *site) findLane(c *class) *lane {
 	return nil
 }
 
-// enqueue counts n more waiting tasks of a job whose record already has them.
+// enqueue counts n more waiting tasks of a job whose record already has them, and
+// wakes the machines that rest only because all that they fit was barred from them.
 func (s *State) enqueue(seq uint64, j *job, n uint32) {
+	var blocked []*site
+	if j.waiting() == n && s.sites[j.owner].present() {
+		blocked = s.blocked(j.class, seq)
+	}
+	s.addWaiting(seq, j, n)
+	for _, x := range blocked {
+		if !j.isBarred(x) {
+			s.rouseFor(x, j.class)
+		}
+	}
+}
+
+// addWaiting is enqueue where nothing is to be woken: while a state is restored.
+func (s *State) addWaiting(seq uint64, j *job, n uint32) {
 	x := s.sites[j.owner]
 	l := x.findLane(j.class)
 	if l == nil {
@@ -152,6 +165,10 @@ func (s *State) enqueue(seq uint64, j *job, n uint32) {
 			q.fresh = append(q.fresh, seq)
 		} else {
 			q.insertBack(seq)
+		}
+		q.admit(s, seq, j)
+		if j.tasks != nil && len(j.tasks.bars) > 0 {
+			j.class.barred++
 		}
 	}
 	l.waiting += uint64(n)
@@ -175,9 +192,7 @@ func (s *State) attract(l *lane, n uint64) {
 		c.activeAt = len(s.active)
 		s.active = append(s.active, c)
 	}
-	// Machines rest because no task of the class fitted or, with bars, because
-	// the site may not run those that waited.
-	if !c.fresh && (c.waiting == 0 || c.barred > 0) {
+	if !c.fresh && c.waiting == 0 {
 		c.fresh = true
 		s.fresh = append(s.fresh, c)
 	}
@@ -194,9 +209,7 @@ func (s *State) dequeue(j *job, n uint32) {
 	x.cpu -= int64(n) * j.class.need.MilliCPU
 	s.waiting -= uint64(n)
 	if j.waiting() == 0 {
-		q := l.queue(j.priority)
-		q.jobs--
-		q.compact(s)
+		l.leave(s, j)
 	}
 	l.refresh(s)
 	if x.present() {
@@ -206,6 +219,19 @@ func (s *State) dequeue(j *job, n uint32) {
 		i := slices.Index(x.lanes, l)
 		x.lanes = slices.Delete(x.lanes, i, i+1)
 	}
+}
+
+// leave takes a job that waits no more out of its queue, which goes with its last.
+func (l *lane) leave(s *State, j *job) {
+	q := l.queue(j.priority)
+	if j.tasks != nil && len(j.tasks.bars) > 0 {
+		j.class.barred--
+	}
+	if q.jobs--; q.jobs == 0 {
+		l.queues = slices.DeleteFunc(l.queues, func(o *queue) bool { return o == q })
+		return
+	}
+	q.compact(s)
 }
 
 // repel takes n of a lane's tasks out of what is matched.
@@ -242,7 +268,11 @@ func (s *State) park(x *site) {
 // REQUIRES: x.present() is true already, and was false.
 func (s *State) unpark(x *site) {
 	for _, l := range x.lanes {
+		blocked := s.blocked(l.class, 0)
 		s.attract(l, l.waiting)
+		for _, y := range blocked {
+			s.rouseFor(y, l.class)
+		}
 	}
 	s.noteBack(x)
 }

@@ -132,7 +132,7 @@ func (s *State) drop(slot uint64, o Outcome) {
 	s.dropAttempt(slot)
 	s.sites[a.site].taken = s.index
 	if o == neverRan && !a.stopping() {
-		s.requeue(a.seq, r, o, a.bars)
+		s.requeue(a.seq, r, o)
 	} else {
 		s.settle(&a, r, Lost)
 	}

@@ -143,7 +143,7 @@ func (s *State) soonest(l *lane) *machine {
 		if x.state != Alive || !l.class.allows(x.name) {
 			continue
 		}
-		if _, _, ok := s.next(j, x); !ok {
+		if j.isBarred(x) {
 			continue
 		}
 		for _, m := range x.machines {

@@ -242,7 +242,7 @@ func (r *snapReader) index(s *State, seq uint64, j *job) {
 		x := s.sites[j.owner]
 		r.check(!x.gone && s.waiting+uint64(n) <= 2*MaxWaiting, "too many tasks wait")
 		if r.err == nil {
-			s.enqueue(seq, j, n)
+			s.addWaiting(seq, j, n)
 		}
 	}
 	if j.over() {

@@ -18,7 +18,7 @@ func (x *site) machine(name string) *machine {
 // place.
 func (r *snapReader) tasks(s *State, seq uint64, j *job) {
 	t := j.tasks
-	t.why = r.text(MaxDetail, "detail")
+	t.why, t.bars = r.text(MaxDetail, "detail"), r.bars(s)
 	r.runs(s, j, t)
 	r.back(s, j, t)
 	r.live(s, seq, j, t)
@@ -57,15 +57,12 @@ func (r *snapReader) runs(s *State, j *job, t *taskSet) {
 func (r *snapReader) back(s *State, j *job, t *taskSet) {
 	for range r.upTo(uint64(j.count), "returned tasks") {
 		b := backTask{task: r.u32("task"), attempt: r.u32("attempt"), failures: r.u32("failures"), losses: r.u32("losses")}
-		b.queuedMs, b.bars = r.ms(0, s.time), r.bars(s)
+		b.queuedMs = r.ms(0, s.time)
 		n := len(t.back)
 		_, ended := t.findRun(b.task)
 		r.check(b.task < j.next && !ended && b.attempt > 0 && (n == 0 || t.back[n-1].task < b.task), "returned tasks out of order")
 		if r.err != nil {
 			return
-		}
-		if len(b.bars) > 0 {
-			j.class.barred++
 		}
 		t.back = append(t.back, b)
 	}
@@ -75,10 +72,12 @@ func (r *snapReader) bars(s *State) []bar {
 	var out []bar
 	for range r.upTo(MaxMembers, "bars") {
 		b := bar{site: int32(r.upTo(MaxMembers, "site")), offers: r.uint()}
-		if int(b.site) >= len(s.sites) || b.offers > s.sites[b.site].offers {
+		if r.err != nil || int(b.site) >= len(s.sites) || b.offers > s.sites[b.site].offers {
 			r.fail("a bar against an offer that never was")
 			return nil
 		}
+		n := len(out)
+		r.check(n == 0 || out[n-1].site < b.site, "bars out of order")
 		out = append(out, b)
 	}
 	return out
@@ -95,7 +94,7 @@ func (r *snapReader) live(s *State, seq uint64, j *job, t *taskSet) {
 		a.weight = r.within(0, MaxTaskWeight, "weight")
 		a.queuedMs, a.assignedMs, a.startedMs = r.ms(0, s.time), r.ms(0, s.time), r.ms(-1, s.time)
 		a.boundMs, a.given = r.within(0, maxBoundMs, "bound"), r.bool()
-		a.why, a.bars = r.text(MaxDetail, "reason"), r.bars(s)
+		a.why = r.text(MaxDetail, "reason")
 		_, ended := t.findRun(a.task)
 		_, waits := t.findBack(a.task)
 		r.check(a.task < j.next && int64(a.task) > last && !ended && !waits && a.attempt > 0 && int(a.site) < len(s.sites),

@@ -13,7 +13,7 @@ import (
 )
 
 // snapshotMagic starts every snapshot; the last byte is the format's version.
-const snapshotMagic = "cloudshare-state\x02"
+const snapshotMagic = "cloudshare-state\x03"
 
 // HashFormat names what the hash of a state is taken over. Equal states have equal
 // hashes within one format only.
@@ -345,6 +345,7 @@ func (w *snapWriter) payload(p *payload) {
 
 func (t *taskSet) encode(w *snapWriter, live []*attempt) {
 	w.text(t.why)
+	w.bars(t.bars)
 	w.uint(uint64(len(t.runs)))
 	for _, r := range t.runs {
 		w.uint(uint64(r.from), uint64(r.to), uint64(r.state))
@@ -355,7 +356,6 @@ func (t *taskSet) encode(w *snapWriter, live []*attempt) {
 		b := &t.back[i]
 		w.uint(uint64(b.task), uint64(b.attempt), uint64(b.failures), uint64(b.losses))
 		w.int(b.queuedMs)
-		w.bars(b.bars)
 	}
 	w.uint(uint64(len(live)))
 	for _, a := range live {
@@ -381,7 +381,6 @@ func (a *attempt) encode(w *snapWriter) {
 	w.int(a.weight, a.queuedMs, a.assignedMs, a.startedMs, a.boundMs)
 	w.bool(a.given)
 	w.text(a.why)
-	w.bars(a.bars)
 }
 
 func (r *record) encode(w *snapWriter) {

@@ -128,7 +128,6 @@ func (s *State) naiveHindrance(j *job, x *site) Hindrance {
 			unheld = unheld || m.held == 0 || s.jobs.get(m.held) == j
 		}
 	}
-	_, _, unbarred := s.next(j, x)
 	for _, c := range []struct {
 		holds bool
 		h     Hindrance
@@ -141,7 +140,7 @@ func (s *State) naiveHindrance(j *job, x *site) Hindrance {
 		{!labelled, HinderedLabels},
 		{!whole, HinderedShape},
 		{x.state == Suspected, HinderedSuspect},
-		{!unbarred, HinderedDeclined},
+		{j.isBarred(x), HinderedDeclined},
 		{!room, HinderedFull},
 		{!unheld, HinderedReserved},
 	} {

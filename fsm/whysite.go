@@ -144,11 +144,7 @@ func (q *inquiry) slots(m *machine) uint64 {
 
 // unbarred reports whether the site may be given a task of the job.
 func (q *inquiry) unbarred(x *site) bool {
-	if q.job == nil {
-		return true
-	}
-	_, _, ok := q.s.next(q.job, x)
-	return ok
+	return q.job == nil || !q.job.isBarred(x)
 }
 
 // id names a job that waits; the one that is only asked about has Num 0.

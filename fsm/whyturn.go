@@ -212,8 +212,7 @@ func (q *inquiry) firstOf(h head, m *machine, room Resources) (uint64, bool) {
 		return h.seq, true
 	}
 	if m.held != 0 {
-		_, _, ok := q.s.next(q.s.jobs.get(h.seq), m.site)
-		return h.seq, ok
+		return h.seq, !q.s.jobs.get(h.seq).isBarred(m.site)
 	}
 	c, ok := q.s.first(h.lane, m.site)
 	return c.seq, ok

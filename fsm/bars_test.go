@@ -1,0 +1,117 @@
+package fsm
+
+import (
+	"slices"
+	"testing"
+)
+
+// declineAll has a site hand back everything that it was assigned, with no new offer.
+func (w *world) declineAll(site string) {
+	w.t.Helper()
+	d := &Decline{Reason: "busy"}
+	for _, a := range w.s.Assignments(site) {
+		d.Attempts = append(d.Attempts, a.AttemptRef)
+	}
+	w.must(site, d)
+}
+
+// TestRestoredReplicaPicksAsALiveOne: which jobs a site declined is in the snapshot,
+// how the queue came to look like it does is not. Three hundred jobs that came back
+// must not hide the next one from one replica and show it to the other.
+func TestRestoredReplicaPicksAsALiveOne(t *testing.T) {
+	const n = 300
+	w := newWorld(t, params(), "a", "b")
+	w.must("b", w.offering("b", 1))
+	for range n + 1 {
+		w.submit("a", w.job("a", 1))
+	}
+	for range n {
+		w.declineAll("b")
+	}
+	last := w.s.Assignments("b")
+	if len(last) != 1 || last[0].Job.Num != n+1 {
+		t.Fatalf("b runs %+v, not job %d", last, n+1)
+	}
+	other, err := reborn(w.s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	batch := &Batch{Term: 1, Commands: []Command{
+		w.cmd("a", &Submit{Jobs: []JobSpec{w.job("a", 1)}}),
+		w.cmd("b", &Complete{Attempts: []Ended{ended(last[0], Succeeded, 0)}}),
+	}}
+	for _, s := range []*State{w.s, other} {
+		if _, err := s.Apply(batch); err != nil {
+			t.Fatal(err)
+		}
+		if as := s.Assignments("b"); len(as) != 1 || as[0].Job.Num != n+2 {
+			t.Errorf("b runs %+v, not job %d", as, n+2)
+		}
+	}
+	if w.s.Hash() != other.Hash() {
+		t.Fatal("the restored replica differs")
+	}
+}
+
+// TestDeclinedJobsHideNoOther: a site with 300 free cores that declined 300 jobs gets
+// the 301st, which waits behind them.
+func TestDeclinedJobsHideNoOther(t *testing.T) {
+	const n = 300
+	w := newWorld(t, params(), "a", "b")
+	w.must("b", w.offering("b", n))
+	for range n {
+		w.submit("a", w.job("a", 1))
+	}
+	w.declineAll("b")
+	w.submit("a", w.job("a", 1))
+	if as := w.s.Assignments("b"); len(as) != 1 || as[0].Job.Num != n+1 {
+		t.Fatalf("b runs %+v, not job %d", as, n+1)
+	}
+	w.check()
+}
+
+// TestReturningJobPassesTheGate: a site that looked past all that it declined sees a
+// job before those that waits again without a bar.
+func TestReturningJobPassesTheGate(t *testing.T) {
+	w := newWorld(t, params(), "a", "b", "c")
+	w.must("c", w.offering("c", 1))
+	w.submit("a", w.job("a", 1)) // runs at c
+	w.must("b", w.offering("b", 1))
+	for range 3 {
+		w.submit("a", w.job("a", 1))
+		w.declineAll("b") // the search for the next one goes to the end
+	}
+	w.must("c", &Complete{Attempts: []Ended{ended(w.s.Assignments("c")[0], Lost, 0)}})
+	all := append(w.s.Assignments("b"), w.s.Assignments("c")...)
+	if !slices.ContainsFunc(all, func(a Assignment) bool { return a.Job.Num == 1 && a.AttemptRef.Attempt == 2 }) {
+		t.Fatalf("job 1 waits though b is free: %+v", all)
+	}
+	w.check()
+}
+
+// TestDeclineEndsTheHold: a machine that is held for a job goes to others once its
+// site has declined that job.
+func TestDeclineEndsTheHold(t *testing.T) {
+	p := params()
+	p.ReserveAfterMs = 1000
+	w := newWorld(t, p, "a", "b")
+	w.must("b", w.offering("b", 2))
+	narrow, wide := w.job("a", 1), w.job("a", 2)
+	wide.Need.MilliCPU = 2000
+	w.submit("a", narrow)
+	w.submit("a", wide) // its first task finds one core
+	w.at(5000)
+	w.apply()
+	if len(w.s.reservations) != 1 {
+		t.Fatalf("%d machines are held", len(w.s.reservations))
+	}
+	w.must("b", &Complete{Attempts: []Ended{ended(w.s.Assignments("b")[0], Succeeded, 0)}})
+	w.at(10_000)
+	w.apply() // held again, for its second task
+	w.declineAll("b")
+	w.submit("a", w.job("a", 1))
+	if as := w.s.Assignments("b"); len(as) != 1 || as[0].Job.Num != 3 {
+		t.Fatalf("b runs %+v", as)
+	}
+	w.check()
+}

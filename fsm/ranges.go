@@ -29,25 +29,23 @@ func (r numRange) find(n uint64) (int, bool) {
 	})
 }
 
-// with returns the set and n.
-func (r numRange) with(n uint64) numRange {
-	if r.has(n) {
-		return r
-	}
-	i, _ := r.find(n)
-	left := i > 0 && r[i-1].to+1 == n
-	right := i < len(r) && r[i].from == n+1
-	out := slices.Clone(r)
-	switch {
-	case left && right:
-		out[i-1].to = out[i].to
-		return slices.Delete(out, i, i+1)
-	case left:
-		out[i-1].to = n
-	case right:
-		out[i].from = n
-	default:
-		return slices.Insert(out, i, span{n, n})
+// with returns the set and all of nums, which it sorts: one walk over both, however
+// many they are.
+func (r numRange) with(nums []uint64) numRange {
+	slices.Sort(nums)
+	out := make(numRange, 0, len(r)+len(nums))
+	for len(r)+len(nums) > 0 {
+		var next span
+		if len(nums) == 0 || len(r) > 0 && r[0].from <= nums[0] {
+			next, r = r[0], r[1:]
+		} else {
+			next, nums = span{nums[0], nums[0]}, nums[1:]
+		}
+		if n := len(out); n > 0 && next.from <= out[n-1].to+1 {
+			out[n-1].to = max(out[n-1].to, next.to)
+		} else {
+			out = append(out, next)
+		}
 	}
 	return out
 }

@@ -45,23 +45,40 @@ func (s *State) reserve() {
 }
 
 // starving returns the lanes to reserve for: sites by whose turn it is, within
-// a site its lanes in order, as long as each waits too long. A task behind one
-// that does not starve is late by policy, not by its width, and a machine held
-// for it would let it jump the queue. Lanes that no machine could ever serve
-// are passed over.
+// a site its lanes in order, those that wait too long. A task behind one that does
+// not starve is late by policy, and a machine held for it would let it jump the
+// queue, unless it needs more than each such task before it: then it is late by its
+// width, for what frees suffices for them first. Lanes that no machine could ever
+// serve are passed over.
 func (s *State) starving() []*lane {
 	var out []*lane
+	var first []Resources // of sites before: what their first heads need, if they do not starve
 	for _, lanes := range s.byTurn() {
+		young := first
 		for i, l := range lanes {
-			if l.queuedMs+s.params.ReserveAfterMs > s.time {
-				if i == 0 {
-					return out
+			starves := l.queuedMs+s.params.ReserveAfterMs <= s.time
+			switch {
+			case !starves:
+				if young = withNeed(young, l.class.need); i == 0 {
+					first = young
 				}
-				break
-			}
-			if !s.isHeld(l.seq) {
+			case !s.isHeld(l.seq) && !slices.ContainsFunc(young, l.class.need.fits):
 				out = append(out, l)
 			}
+		}
+	}
+	return out
+}
+
+// withNeed returns needs and one more, without those that are within another.
+func withNeed(needs []Resources, need Resources) []Resources {
+	if slices.ContainsFunc(needs, need.fits) {
+		return needs
+	}
+	out := []Resources{need}
+	for _, n := range needs {
+		if !n.fits(need) {
+			out = append(out, n)
 		}
 	}
 	return out
@@ -111,7 +128,7 @@ func (s *State) anyMachine(c *class) bool {
 // couldRun reports whether one of the site's machines, if it were empty, fits
 // such a task.
 func (x *site) couldRun(h *shape) bool {
-	if !h.allows(x.name) {
+	if !h.need.fits(x.most) || !h.allows(x.name) { // most of what fits nowhere needs no look at the machines
 		return false
 	}
 	return slices.ContainsFunc(x.machines, func(m *machine) bool { return m.offered && h.fits(m, m.whole) })
@@ -134,8 +151,9 @@ func (s *State) offeredMachines() int {
 }
 
 // soonest returns the machine where a lane's head will likely fit first: of those
-// whose whole offer has room for it, the one with the least in use, then the
-// first by site and name.
+// that would have room for it if the federation's tasks ended, the one with the least
+// in use, then the first by site and name. What a site's own users have taken no hold
+// can free.
 func (s *State) soonest(l *lane) *machine {
 	j := s.jobs.get(l.seq)
 	var best *machine
@@ -147,7 +165,7 @@ func (s *State) soonest(l *lane) *machine {
 			continue
 		}
 		for _, m := range x.machines {
-			if m.offered && m.held == 0 && l.class.fits(m, m.whole) &&
+			if m.offered && m.held == 0 && l.class.fits(m, m.exposed) &&
 				(best == nil || m.used.MilliCPU < best.used.MilliCPU) {
 				best = m
 			}
@@ -190,12 +208,13 @@ func (s *State) unholdLane(l *lane) {
 }
 
 // checkHolds ends the reservations of a site's machines that can no longer
-// serve them.
+// serve them, be it that its own users have taken the room: the next search looks
+// elsewhere.
 func (s *State) checkHolds(x *site) {
 	for i := 0; i < len(s.reservations); {
 		r := s.reservations[i]
 		m := r.machine
-		if m.site == x && (x.state != Alive || !m.offered || !s.jobs.get(r.seq).class.fits(m, m.whole)) {
+		if m.site == x && (x.state != Alive || !m.offered || !s.jobs.get(r.seq).class.fits(m, m.exposed)) {
 			s.unhold(r.seq)
 			continue
 		}

@@ -54,6 +54,7 @@ type site struct {
 	free    fenwick           // by machine.pos: free milli-cores of machines that do not rest
 	stock   fenwick           // the same of all machines not tried in this entry
 	exposed Resources         // sum over offered machines
+	most    Resources         // greatest whole over offered machines, part by part
 	lanes   []*lane           // with waiting tasks
 	waiting uint64            // tasks
 	cpu     int64             // milli-cores of waiting tasks

@@ -90,14 +90,20 @@ func (s *State) retire(seq uint64, j *job) {
 // numbers stay refused.
 func (s *State) retain() {
 	left := maxRetire
+	gone := map[*site][]uint64{} // numbers, by owner
 	for len(s.ended) > 0 && left > 0 {
 		if int64(len(s.ended)) <= s.params.RetainJobs && s.jobs.get(s.ended[0]).endedMs > s.time-s.params.RetainMs {
 			break
 		}
-		s.leave(s.ended[0])
+		if x, num := s.leave(s.ended[0]); num >= x.settled {
+			gone[x] = append(gone[x], num)
+		}
 		s.ended = s.ended[1:]
 		s.trimmed = max(0, s.trimmed-1)
 		left--
+	}
+	for x, nums := range gone { // each by itself: the order is all one
+		x.retired = x.retired.with(nums)
 	}
 	s.trim(maxRecords)
 }
@@ -112,16 +118,14 @@ func (s *State) trim(most int) {
 	}
 }
 
-// leave removes an ended job.
-func (s *State) leave(seq uint64) {
+// leave removes an ended job and returns whose it was, and its number.
+func (s *State) leave(seq uint64) (x *site, num uint64) {
 	j := s.jobs.get(seq)
-	x := s.sites[j.owner]
-	delete(x.nums, j.num)
-	if j.num >= x.settled {
-		x.retired = x.retired.with(j.num)
-	}
+	x, num = s.sites[j.owner], j.num
+	delete(x.nums, num)
 	s.records -= len(j.tasks.records)
 	s.releaseClass(j.class)
 	s.releasePayload(j.payload)
 	s.jobs.drop(seq, s.epoch)
+	return x, num
 }

@@ -1,0 +1,105 @@
+package fsm
+
+import "testing"
+
+// narrowTraffic is a world in which b's 8 cores are kept busy by an owner's tasks of 2
+// cores, while a task of c needs all 8. step lets 2 s pass: the oldest narrow task ends,
+// and one more is submitted; it reports whether the wide one runs.
+func narrowTraffic(t *testing.T, w *world, owner string) (step func() bool) {
+	t.Helper()
+	narrow := func() JobSpec {
+		j := w.job(owner, 1)
+		j.Need.MilliCPU, j.Only = 2000, []string{"b"}
+		return j
+	}
+	w.submit(owner, narrow(), narrow(), narrow(), narrow(), narrow())
+	w.must("b", w.offering("b", 8))
+	wide := w.job("c", 1)
+	wide.Need.MilliCPU = 8000
+	w.submit("c", wide)
+	now := w.s.time
+	return func() bool {
+		now += 2000
+		w.at(now)
+		cmds := []Command{w.cmd(owner, &Submit{Jobs: []JobSpec{narrow()}})}
+		for i, a := range w.s.Assignments("b") { // by job
+			if a.Need.MilliCPU == 8000 {
+				return true
+			}
+			if i == 0 {
+				cmds = append(cmds, w.cmd("b", &Complete{Attempts: []Ended{ended(a, Succeeded, 8000)}}))
+			}
+		}
+		w.apply(cmds...)
+		return false
+	}
+}
+
+// runsWithin steps until the wide task runs.
+func runsWithin(t *testing.T, w *world, steps int, step func() bool) {
+	t.Helper()
+	for range steps {
+		if step() {
+			w.check()
+			return
+		}
+	}
+	t.Fatalf("the wide task still waits; held: %v", w.s.reservations)
+}
+
+// TestNoHoldOnWhatOwnUsersKeep: a machine of 8 cores, 7 of them taken by its own site's
+// users, has the least in use of the federation, and no hold frees it. The wide task got
+// such a hold, starved for 11 h of log time, and the eighth core idled.
+func TestNoHoldOnWhatOwnUsersKeep(t *testing.T) {
+	p := params()
+	p.ReserveAfterMs = 60_000
+	w := newWorld(t, p, "a", "b", "c", "d")
+	w.offer["a"]++
+	w.must("a", &Offer{Version: w.offer["a"], Machines: []Machine{{
+		Name: "m0", Resources: Resources{MilliCPU: 1000}, Whole: Resources{MilliCPU: 8000},
+	}}, Home: Resources{MilliCPU: 7000}})
+	runsWithin(t, w, 40, narrowTraffic(t, w, "d"))
+}
+
+// TestHoldEndsWhenOwnUsersTakeTheRoom: a hold that its machine cannot meet any more
+// ends, and the job gets another machine.
+func TestHoldEndsWhenOwnUsersTakeTheRoom(t *testing.T) {
+	p := params()
+	p.ReserveAfterMs = 10_000
+	w := newWorld(t, p, "a", "b", "c", "d")
+	w.must("a", w.offering("a", 8))
+	w.submit("a", w.job("a", 1)) // keeps a's machine from being free
+	step := narrowTraffic(t, w, "d")
+	for len(w.s.reservations) == 0 {
+		step()
+	}
+	if at := w.s.reservations[0].machine.site.name; at != "a" {
+		t.Fatalf("held at %s, not where least is in use", at)
+	}
+	w.offer["a"]++
+	w.must("a", &Offer{Version: w.offer["a"], Machines: []Machine{{
+		Name: "m0", Resources: Resources{MilliCPU: 2000}, Whole: Resources{MilliCPU: 8000},
+	}}, Home: Resources{MilliCPU: 6000}})
+	runsWithin(t, w, 40, step)
+}
+
+// TestYoungHeadDoesNotSuspendWiderOnes: the first head in the order is always young, for
+// its site's narrow tasks come and go. What needs more than it is late by its width, and
+// gets a machine; what needs no more is late by policy, and gets none.
+func TestYoungHeadDoesNotSuspendWiderOnes(t *testing.T) {
+	p := params()
+	p.ReserveAfterMs = 60_000
+	w := newWorld(t, p, "b", "c", "e")
+	w.must("b", w.offering("b", 8))
+	w.submit("c", w.job("c", 1))
+	w.at(1000)
+	w.must("b", &Complete{Attempts: []Ended{ended(w.s.Assignments("b")[0], Succeeded, 1000)}}) // b has given, c has taken
+	step := narrowTraffic(t, w, "b")
+	late := w.job("e", 1)
+	late.Need.MilliCPU = 2000
+	w.submit("e", late)
+	runsWithin(t, w, 60, step)
+	if v, _ := w.s.Job(JobID{"e", late.Num}); v.State != Queued {
+		t.Errorf("the narrow task of lower standing is %v", v.State)
+	}
+}

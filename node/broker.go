@@ -382,7 +382,10 @@ func (b *Broker) drainOut(ctx context.Context, done func(*core) bool) {
 	b.until(ctx, done)
 }
 
-// readClock reads both clocks for a turn of the loop.
+// processBegan is read by its monotonic clock only.
+var processBegan = time.Now()
+
+// readClock reads the clocks for a turn of the loop.
 func readClock() clock {
-	return clock{wall: time.Now(), boot: executor.Boottime()}
+	return clock{wall: time.Now(), boot: executor.Boottime(), up: time.Since(processBegan)}
 }

@@ -30,6 +30,9 @@ type stateReader interface {
 type clock struct {
 	wall time.Time
 	boot int64 // CLOCK_BOOTTIME in nanoseconds
+	// up is how long this process has run, by a clock that nobody sets and that
+	// stands still while the machine is suspended.
+	up time.Duration
 }
 
 // effects are what the shell must do after a step: stops, fences and commands

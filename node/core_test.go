@@ -173,8 +173,8 @@ func TestCrashBetweenSyncAndSendPublishesOnce(t *testing.T) {
 	if got := a.answers[i]; !errors.Is(got.Err, ErrKeyReused) {
 		t.Errorf("another body under the key: %v", got.Err)
 	}
-	a.core.now.wall = r.now.Add(25 * time.Hour)
-	a.core.keys.expire(a.core.now.wall, &effects{})
+	r.now = r.now.Add(25 * time.Hour)
+	a.turn(tickEvent{})
 	if a.core.keys.held != 0 {
 		t.Error("keys are held for more than a day")
 	}

@@ -24,10 +24,13 @@ const (
 	maxKeys = 1_000_000
 	// maxKeyBytes bounds what the lines of all keys cost.
 	maxKeyBytes = 256 << 20
-	// keyLife is how long a key is remembered at least, and up to keyStep more.
+	// keyLife is how long a key is remembered at least, and up to keyStep more, by
+	// the broker's running time (see keyBook.clock).
 	keyLife = 24 * time.Hour
 	// keyStep is the resolution of a key's age, so that lines can share it.
 	keyStep = time.Minute
+	// maxKeyStep is a hundred years of steps: none is later.
+	maxKeyStep = 100 * 366 * 24 * 60
 	// runLines bounds a run, so that a line more is a small record to write.
 	runLines = 256
 	// runBytes is what a run costs beside its lines, in memory; less on disk.
@@ -64,17 +67,17 @@ func nameKey(key string, line uint32) keyName {
 type keyRun struct {
 	job    uint64
 	first  uint32
-	step   uint32 // of keyStep since 1970, in which the lines came, rounded up
+	step   uint32 // of keyStep of running time, in which the lines came, rounded up
 	due    uint32 // where it stands in the dueBook
 	bodies []bodyHash
 }
 
-// stepOf is the step of a moment.
-func stepOf(now time.Time) uint32 { return uint32(now.UnixMilli()/keyStep.Milliseconds()) + 1 }
+// stepOf is the step of a moment of running time.
+func stepOf(now time.Duration) uint32 { return uint32(now/keyStep) + 1 }
 
 // over reports whether what came in a step is to be forgotten.
-func over(step uint32, now time.Time) bool {
-	return now.UnixMilli() >= int64(step)*keyStep.Milliseconds()+keyLife.Milliseconds()
+func over(step uint32, now time.Duration) bool {
+	return now >= time.Duration(step)*keyStep+keyLife
 }
 
 // holds reports whether a line is one of the run's.
@@ -98,6 +101,15 @@ func (n keyName) slot() keySlot { return keySlot{n.hash, n.line / slotLines} }
 
 // keyBook is what the idempotency keys stand for.
 type keyBook struct {
+	// clock is how long brokers have run on this data, in all: what keys age by. It
+	// stands still while none runs and while the machine is suspended, and neither
+	// a step of the date nor a return to the federation moves it, so that a key
+	// lives longer rather than shorter. Invariant: it only grows.
+	clock time.Duration
+	// began is what clock was when this broker had run for upAtBegin; noted is the
+	// step of clock that the journal holds.
+	began, upAtBegin time.Duration
+	noted            uint32
 	// runs by slot. Invariant: by first line, without overlaps, never none.
 	runs map[keySlot][]keyRun
 	// parts counts the slots beside the first, of keys that have such.
@@ -142,9 +154,9 @@ func (k *keyBook) at(name keyName) (i int, held bool) {
 }
 
 // find returns the job and the body that a key stands for.
-func (k *keyBook) find(name keyName, now time.Time) (job uint64, body bodyHash, held bool) {
+func (k *keyBook) find(name keyName) (job uint64, body bodyHash, held bool) {
 	i, held := k.at(name)
-	if !held || over(k.runs[name.slot()][i].step, now) {
+	if !held || over(k.runs[name.slot()][i].step, k.clock) {
 		return 0, body, false
 	}
 	r := &k.runs[name.slot()][i]
@@ -163,8 +175,8 @@ func (k *keyBook) full(name keyName) error {
 }
 
 // add holds a key that find does not know. REQUIRES: write before the event ends.
-func (k *keyBook) add(name keyName, job uint64, body bodyHash, now time.Time, fx *effects) {
-	slot, step := name.slot(), stepOf(now)
+func (k *keyBook) add(name keyName, job uint64, body bodyHash, fx *effects) {
+	slot, step := name.slot(), stepOf(k.clock)
 	i, held := k.at(name)
 	if held { // it is over, but was not forgotten yet
 		fx.writes = append(fx.writes, remove(bucketKeys, runKey(name.hash, k.runs[slot][i].first)))
@@ -257,10 +269,14 @@ func (k *keyBook) drop(name keyName, fx *effects) {
 
 func runKey(hash keyHash, first uint32) []byte { return binary.BigEndian.AppendUint32(hash[:], first) }
 
-// put is the write of the run's record: job, step, bodies.
+// runFormat is the first byte of a run's record. Records of before had none, and
+// counted their step from 1970.
+const runFormat = 2
+
+// put is the write of the run's record: format, job, step, bodies.
 func (r *keyRun) put(hash keyHash) write {
-	v := make([]byte, 0, 12+len(r.bodies)*len(bodyHash{}))
-	v = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(v, r.job), r.step)
+	v := make([]byte, 0, 13+len(r.bodies)*len(bodyHash{}))
+	v = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(append(v, runFormat), r.job), r.step)
 	for i := range r.bodies {
 		v = append(v, r.bodies[i][:]...)
 	}
@@ -269,15 +285,23 @@ func (r *keyRun) put(hash keyHash) write {
 
 var errBadRun = errors.New("a record of idempotency keys is malformed")
 
+// decodeRun reads a run's record; its step is 0 if it is one of before.
 func decodeRun(key, v []byte) (hash keyHash, r keyRun, err error) {
 	const head, each = 12, len(bodyHash{})
+	dated := len(v)%each == (1+head)%each && v[0] == runFormat
+	if dated {
+		v = v[1:]
+	}
 	n := (len(v) - head) / each
-	if len(key) != len(hash)+4 || n < 1 || n > runLines || len(v) != head+n*each {
+	if len(key) != len(hash)+4 || n < 1 || n > runLines || len(v) != head+n*each || dated && binary.BigEndian.Uint32(v[8:]) > maxKeyStep {
 		return hash, r, fmt.Errorf("%w: %x", errBadRun, key)
 	}
 	hash = keyHash(key[:len(hash)])
 	r.first = binary.BigEndian.Uint32(key[len(hash):])
-	r.job, r.step = binary.BigEndian.Uint64(v), binary.BigEndian.Uint32(v[8:])
+	r.job = binary.BigEndian.Uint64(v)
+	if dated {
+		r.step = binary.BigEndian.Uint32(v[8:])
+	}
 	r.bodies = make([]bodyHash, n)
 	for i := range r.bodies {
 		r.bodies[i] = bodyHash(v[head+i*each:])
@@ -286,19 +310,27 @@ func decodeRun(key, v []byte) (hash keyHash, r keyRun, err error) {
 }
 
 // recoverKeys reads the runs; the journal has those of one key in their order.
-func (c *core) recoverKeys(j *Journal) error {
+// Records of before are as old as this start.
+func (c *core) recoverKeys(j *Journal, fx *effects) error {
 	k := &c.keys
+	if err := k.recoverClock(j, c.now.up); err != nil {
+		return err
+	}
 	return j.each(bucketKeys, func(key, v []byte) error {
 		hash, r, err := decodeRun(key, v)
 		if err != nil {
 			return err
 		}
-		if over(r.step, c.now.wall) {
+		if r.step == 0 {
+			r.step = stepOf(k.clock)
+			fx.writes = append(fx.writes, r.put(hash))
+		}
+		if over(r.step, k.clock) {
 			k.stale = append(k.stale, keyName{hash, r.first})
 			return nil
 		}
 		name := keyName{hash, r.first}
-		if i, held := k.at(name); !held { // else of before the clock was set back
+		if i, held := k.at(name); !held { // else a lazy deletion was lost
 			k.insert(name.slot(), i, r)
 		}
 		return nil
@@ -312,7 +344,7 @@ func (c *core) checkKey(req Request, reply func(Answer), s stateReader, fx *effe
 		return name, false
 	}
 	name = nameKey(req.Key, req.Line)
-	job, body, held := c.keys.find(name, c.now.wall)
+	job, body, held := c.keys.find(name)
 	if !held {
 		err := c.keys.full(name)
 		if err != nil {

@@ -52,7 +52,7 @@ func text(key string, line uint32) string {
 }
 
 // forget drops what is over.
-func (m keyModel) forget(now time.Time) {
+func (m keyModel) forget(now time.Duration) {
 	for k, v := range m {
 		if over(v.step, now) {
 			delete(m, k)
@@ -66,7 +66,7 @@ func TestKeyBookAgainstModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		j := unsynced(t)
 		defer func() { _ = j.Close() }()
-		model, now, job := keyModel{}, time.Unix(1_700_000_000, 0), uint64(1)
+		model, up, job := keyModel{}, time.Duration(0), uint64(1)
 		c := &core{keys: newKeyBook()}
 		commit := func(fx *effects) {
 			if err := j.commit(fx.writes); err != nil {
@@ -85,11 +85,11 @@ func TestKeyBookAgainstModel(t *testing.T) {
 				job += uint64(rapid.IntRange(0, 1).Draw(rt, "gap"))
 				for l := first; l-first < n && (l > 0 || first == 0); l++ {
 					name := nameKey(k, l)
-					if _, _, held := c.keys.find(name, now); held {
+					if _, _, held := c.keys.find(name); held {
 						continue
 					}
-					c.keys.add(name, job, bodyHash{byte(l)}, now, fx)
-					model[text(k, l)] = modelKey{job, byte(l), stepOf(now)}
+					c.keys.add(name, job, bodyHash{byte(l)}, fx)
+					model[text(k, l)] = modelKey{job, byte(l), stepOf(c.keys.clock)}
 					job++
 				}
 				c.keys.write(fx)
@@ -102,36 +102,43 @@ func TestKeyBookAgainstModel(t *testing.T) {
 				commit(fx)
 			},
 			"later": func(rt *rapid.T) {
-				now = now.Add(rapid.SampledFrom([]time.Duration{time.Second, 5 * time.Hour, keyLife}).Draw(rt, "later"))
-				model.forget(now)
+				up += rapid.SampledFrom([]time.Duration{time.Second, 5 * time.Hour, keyLife}).Draw(rt, "later")
+				c.keys.advance(up)
+				model.forget(c.keys.clock)
+				fx := &effects{}
+				c.keys.noteClock(fx) // as with the next tick
+				commit(fx)
 			},
 			"expire": func(*rapid.T) {
 				fx := &effects{}
-				c.keys.expire(now, fx)
+				c.keys.expire(fx)
 				commit(fx)
 			},
 			"restart": func(rt *rapid.T) {
-				c = &core{keys: newKeyBook(), now: clock{wall: now}}
-				if err := c.recoverKeys(j); err != nil {
+				up = rapid.SampledFrom([]time.Duration{0, time.Hour, 48 * time.Hour}).Draw(rt, "up") // of the process before the broker
+				c = &core{keys: newKeyBook(), now: clock{up: up}}
+				fx := &effects{}
+				if err := c.recoverKeys(j, fx); err != nil {
 					rt.Fatal(err)
 				}
+				commit(fx)
 			},
 			"": func(rt *rapid.T) {
 				for k, want := range model {
-					job, body, held := c.keys.find(nameKey(k, 0), now)
+					job, body, held := c.keys.find(nameKey(k, 0))
 					if !held || job != want.job || body != (bodyHash{want.body}) {
 						rt.Fatalf("%s gives job %d, body %x, held %t; want %+v", k, job, body, held, want)
 					}
 				}
-				lines := checkBook(rt, &c.keys, now)
+				lines := checkBook(rt, &c.keys)
 				if lines != len(model) {
 					rt.Fatalf("%d lines are held, want %d", lines, len(model))
 				}
 			},
 		})
 		fx := &effects{}
-		now = now.Add(2 * keyLife)
-		c.keys.expire(now, fx)
+		c.keys.advance(up + 2*keyLife)
+		c.keys.expire(fx)
 		commit(fx)
 		left := 0
 		if err := j.each(bucketKeys, func(_, _ []byte) error { left++; return nil }); err != nil {
@@ -144,7 +151,7 @@ func TestKeyBookAgainstModel(t *testing.T) {
 }
 
 // checkBook checks the book's invariants, and counts the lines that are not over.
-func checkBook(rt *rapid.T, k *keyBook, now time.Time) (lines int) {
+func checkBook(rt *rapid.T, k *keyBook) (lines int) {
 	bytes, hashes, due := 0, map[keyHash]bool{}, 0
 	for slot, runs := range k.runs {
 		hashes[slot.hash] = true
@@ -159,7 +166,7 @@ func checkBook(rt *rapid.T, k *keyBook, now time.Time) (lines int) {
 			if k.due.runs[r.step][r.due] != (keyName{slot.hash, r.first}) {
 				rt.Fatalf("run %d of slot %d does not stand where it says", r.first, slot.part)
 			}
-			if !over(r.step, now) {
+			if !over(r.step, k.clock) {
 				lines += len(r.bodies)
 			}
 		}
@@ -206,12 +213,18 @@ type keyedRig struct {
 	refused map[uint64]bool // jobs that came to nothing
 }
 
+// clock is what keys age by, now.
+func (k *keyedRig) clock() time.Duration {
+	k.core.keys.advance(k.rig.clock().up)
+	return k.core.keys.clock
+}
+
 // request asks for lines of a key, and notes what must come back.
 func (k *keyedRig) request(reqs []Request) {
 	next := k.core.nextJob
 	var list []*asked
 	for _, req := range reqs {
-		name, step := text(req.Key, req.Line), stepOf(k.rig.now)
+		name, step := text(req.Key, req.Line), stepOf(k.clock())
 		want := &asked{req: req, job: next}
 		if held, known := k.model[name]; !known {
 			k.model[name] = modelKey{next, req.Body[0], step}
@@ -304,13 +317,15 @@ func TestKeyedRequestsAgainstModel(t *testing.T) {
 			},
 			"later": func(rt *rapid.T) {
 				r.now = r.now.Add(rapid.SampledFrom([]time.Duration{time.Second, 11 * time.Hour}).Draw(rt, "later"))
-				k.model.forget(r.now)
+				r.dateStep = rapid.SampledFrom([]time.Duration{0, 48 * time.Hour, -48 * time.Hour}).Draw(rt, "step") // of the date
 				k.lease(time.Hour)
+				k.turn(tickEvent{})
+				k.model.forget(k.clock())
 			},
 			"tick": func(*rapid.T) { k.turn(tickEvent{}) },
 			"": func(rt *rapid.T) {
 				k.check(rt)
-				if lines := checkBook(rt, &k.core.keys, r.now); lines != len(k.model) {
+				if lines := checkBook(rt, &k.core.keys); lines != len(k.model) {
 					rt.Fatalf("%d lines are held, want %d", lines, len(k.model))
 				}
 			},

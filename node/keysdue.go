@@ -51,7 +51,7 @@ func (d *dueBook) remove(step, at uint32) (moved keyName, ok bool) {
 }
 
 // next is a run that is over, if there is one.
-func (d *dueBook) next(now time.Time) (run keyName, ok bool) {
+func (d *dueBook) next(now time.Duration) (run keyName, ok bool) {
 	if len(d.steps) == 0 || !over(d.steps[0], now) {
 		return run, false
 	}
@@ -63,7 +63,8 @@ func (d *dueBook) next(now time.Time) (run keyName, ok bool) {
 const maxForget = 10_000
 
 // expire forgets runs older than keyLife, a bounded number at a time.
-func (k *keyBook) expire(now time.Time, fx *effects) {
+func (k *keyBook) expire(fx *effects) {
+	k.noteClock(fx)
 	n := min(maxForget, len(k.stale))
 	for _, run := range k.stale[:n] {
 		if i, held := k.at(run); !held || k.runs[run.slot()][i].first != run.line { // else the record is another's now
@@ -74,7 +75,7 @@ func (k *keyBook) expire(now time.Time, fx *effects) {
 		k.stale = nil
 	}
 	for ; n < maxForget; n++ {
-		run, ok := k.due.next(now)
+		run, ok := k.due.next(k.clock)
 		if !ok {
 			return
 		}

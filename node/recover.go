@@ -17,11 +17,14 @@ import (
 // (step 8, from this site's own side). Every attempt with a record is adopted
 // if a handler still has it, and lost if not; none is ever started again.
 func (c *core) recover(j *Journal, found map[string][]executor.State, fx *effects) error {
-	steps := []func(*Journal) error{c.recoverNumbers, c.recoverDrain, c.recoverHome, c.recoverKeys, c.recoverPublishing, c.recoverUsage}
+	steps := []func(*Journal) error{c.recoverNumbers, c.recoverDrain, c.recoverHome, c.recoverPublishing, c.recoverUsage}
 	for _, step := range steps {
 		if err := step(j); err != nil {
 			return err
 		}
+	}
+	if err := c.recoverKeys(j, fx); err != nil {
+		return err
 	}
 	if err := c.recoverAttempts(j, found, fx); err != nil {
 		return err

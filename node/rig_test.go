@@ -26,8 +26,10 @@ type rig struct {
 	t     tester
 	state *fsm.State
 	now   time.Time
-	sites []*rigSite
-	boots byte
+	// dateStep is by how much the date was set ahead of now.
+	dateStep time.Duration
+	sites    []*rigSite
+	boots    byte
 }
 
 type rigSite struct {
@@ -117,7 +119,7 @@ func (s *rigSite) reopen() (held, lost []fsm.AttemptRef) {
 	s.pending = nil
 	s.core = newCore(s.name, DefaultExposure())
 	s.core.guards["local"] = s.guard
-	s.core.now = clock{wall: s.rig.now, boot: s.rig.boottime()}
+	s.core.now = s.rig.clock()
 	s.core.capacity(capacityEvent{"local", []executor.Machine{s.machine()}})
 	var found []executor.State
 	for id, task := range s.running {
@@ -170,13 +172,18 @@ func (s *rigSite) lease(d time.Duration) {
 // boottime is the rig's CLOCK_BOOTTIME.
 func (r *rig) boottime() int64 { return r.now.UnixNano() - 1_700_000_000e9 }
 
+// clock is the rig's clocks.
+func (r *rig) clock() clock {
+	return clock{wall: r.now.Add(r.dateStep), boot: r.boottime(), up: time.Duration(r.boottime())}
+}
+
 func withID(t executor.Task, id executor.ID) executor.Task { t.ID = id; return t }
 
 // turn is one turn of the broker's loop.
 func (s *rigSite) turn(evs ...event) {
 	s.rig.t.Helper()
 	fx := &effects{}
-	s.core.now = clock{wall: s.rig.now, boot: s.rig.boottime()}
+	s.core.now = s.rig.clock()
 	for _, ev := range evs {
 		s.core.step(ev, s.rig.state, fx)
 	}

@@ -22,6 +22,7 @@ func (c *core) submit(ev submitEvent, s stateReader, fx *effects) {
 	if c.incarnation != 0 {
 		c.reconcile(s, fx) // what the state has assigned here is not free
 	}
+	c.keys.advance(c.now.up)
 	for i, req := range ev.reqs {
 		c.submitOne(req, ev.full, func(a Answer) { ev.reply(i, a) }, s, fx)
 	}
@@ -59,7 +60,7 @@ func (c *core) submitOne(req Request, full error, reply func(Answer), s stateRea
 	c.nextJob++
 	fx.writes = append(fx.writes, put(bucketMeta, keyNextJob, number(c.nextJob)))
 	if req.Key != "" {
-		c.keys.add(key, js.Num, bodyHash(req.Body[:8]), c.now.wall, fx)
+		c.keys.add(key, js.Num, bodyHash(req.Body[:8]), fx)
 	}
 	id := fsm.JobID{Site: c.site, Num: js.Num}
 	if places != nil {

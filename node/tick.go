@@ -15,7 +15,8 @@ const usageTicks = 10
 // tick does what is not worth an entry or a sync of its own.
 func (c *core) tick(s stateReader, fx *effects) {
 	c.ticks++
-	c.keys.expire(c.now.wall, fx)
+	c.keys.advance(c.now.up)
+	c.keys.expire(fx)
 	c.impatient(fx)
 	c.stopHome(fx)
 	if c.unstopped {

@@ -79,6 +79,7 @@ func (p *brokerParts) start(ctx context.Context, cfg Config, log zerolog.Logger)
 		return fmt.Errorf("http address %s is taken: %w", cfg.HTTP, cause)
 	}
 	replica := node.NewReplica()
+	replica.KeepCheckpoints()
 	if cause := replica.KeepDates(cfg.DataDir); cause != nil {
 		log.Warn().Err(cause).Msg("go on without")
 	}
@@ -180,7 +181,7 @@ func raftConfig(cfg Config, id [16]byte, replica *node.Replica, log zerolog.Logg
 	rc := raftlog.Config{
 		Site: cfg.Site, Node: id, Dir: filepath.Join(cfg.DataDir, raftDir),
 		Listen: cfg.Peer, Advertise: cfg.advertised(cfg.Peer), Bootstrap: cfg.Bootstrap, Join: cfg.Join,
-		Machine: replica, Logger: log,
+		Machine: replica, Logger: log, Evidence: filepath.Join(cfg.DataDir, divergedDir),
 	}
 	if cfg.Profile == "wan" {
 		rc.Profile = raftlog.WAN

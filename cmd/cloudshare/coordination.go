@@ -24,6 +24,7 @@ const (
 	onZooKeeper = "zookeeper"
 	raftDir     = "raft"
 	zkDir       = "zk"
+	divergedDir = "diverged" // states of a broker that stopped because its own differs
 )
 
 // orderedLog is what a broker needs of its backend, beside the contract.
@@ -50,6 +51,7 @@ func openCoordination(ctx context.Context, cfg Config, id [16]byte, replica *nod
 	zc := zkMember{zk.Config{
 		Place: place, Site: cfg.Site, Node: id, Dir: filepath.Join(cfg.DataDir, zkDir), Listen: cfg.Peer, Advertise: cfg.advertised(cfg.Peer),
 		Bootstrap: cfg.Bootstrap, Join: len(cfg.Join) > 0, Machine: replica, Logger: log,
+		Evidence: filepath.Join(cfg.DataDir, divergedDir),
 	}}
 	if cfg.Profile == "wan" {
 		zc.Profile = zk.WAN

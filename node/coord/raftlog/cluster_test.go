@@ -47,6 +47,8 @@ type cluster struct {
 	time  *timing
 	disk  func(disk) disk // for sites opened from now on
 	hooks Hooks
+	// evidence: members keep states in a folder of their own.
+	evidence bool
 
 	net *coordtest.Network // Lag cuts a site off from raft's own connections
 
@@ -84,6 +86,9 @@ func (c *cluster) config(site string, m coord.Machine) Config {
 		Machine: m, Logger: testLogger().With().Str("site", site).Logger(), Hooks: c.hooks,
 		timing: c.time, net: &relay.Network{Dial: func(ctx context.Context, addr string) (net.Conn, error) { return c.net.Dial(ctx, site, addr) }},
 		disk: c.disk,
+	}
+	if c.evidence {
+		cfg.Evidence = filepath.Join(c.dir, site+".diverged")
 	}
 	if addr := c.net.Addr(site); addr != "" {
 		cfg.Listen = addr

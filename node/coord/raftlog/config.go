@@ -60,6 +60,10 @@ type Config struct {
 	Bootstrap bool
 	Join      []string
 
+	// Evidence is the folder in which this member keeps states should it have to stop
+	// because its own differs; "" keeps none. Open refuses as long as one is there.
+	Evidence string
+
 	Profile Profile
 	Machine coord.Machine
 	Logger  zerolog.Logger
@@ -144,6 +148,7 @@ type timing struct {
 	snapshotBytes              int64
 	trailing                   uint64
 	snapshotEvery              time.Duration
+	compare                    time.Duration // between two comparisons of a voter's state
 }
 
 // calls is the part that relay needs.
@@ -162,6 +167,7 @@ func (p Profile) timing() timing {
 		enqueue: time.Second, backoff: 5 * time.Millisecond, maxBackoff: 250 * time.Millisecond,
 		handshake: 3 * time.Second, drain: 3 * time.Second, stall: 3 * time.Second, hang: 15 * time.Second, slots: 4, gather: 256, rest: 2 * time.Millisecond, maxAppend: 64,
 		snapshotEntries: 8192, snapshotBytes: 64 << 20, trailing: 10240, snapshotEvery: 20 * time.Second,
+		compare: 5 * time.Second,
 	}
 	if p == WAN {
 		t.heartbeat, t.election, t.lease = 3*time.Second, 3*time.Second, 3*time.Second

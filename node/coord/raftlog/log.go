@@ -21,6 +21,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node/coord"
+	"github.com/cloudshare/cloudshare/node/coord/compare"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
@@ -44,8 +45,9 @@ type Log struct {
 	trans   *transport
 	machine *machine
 	calls   *relay.Calls
-	resting atomic.Bool // after Demote: this member does not stand for voter
-	halt    func()      // shuts raft down, once, and waits
+	checker *compare.Checker // nil if the machine has no checkpoints
+	resting atomic.Bool      // after Demote: this member does not stand for voter
+	halt    func()           // shuts raft down, once, and waits
 
 	poke    chan struct{} // something in the status may have changed
 	changed chan struct{}

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/cloudshare/cloudshare/node/coord"
+	"github.com/cloudshare/cloudshare/node/coord/compare"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
@@ -55,7 +56,10 @@ func (l *Log) release() error {
 }
 
 func (l *Log) open(ctx context.Context) error {
-	var err error
+	err := compare.Refuse(l.cfg.Evidence)
+	if err != nil {
+		return err
+	}
 	if l.lock, err = relay.LockDir(l.cfg.Dir); err != nil {
 		return err
 	}
@@ -217,6 +221,7 @@ func (l *Log) start() {
 	l.mux.Handle(relay.KindRaft, l.stream.hand)
 	l.mux.Handle(relay.KindForward, l.calls.Serve)
 	l.mux.Handle(relay.KindJoin, l.serveJoin)
+	l.startComparing()
 	l.mux.Serve()
 	l.calls.Start()
 	for _, run := range []func(context.Context){l.watch, l.catchUp, l.settleAddress, l.watchKin} {

@@ -29,6 +29,7 @@ const (
 	KindForward Kind = 2 // calls to the lead
 	KindJoin    Kind = 3 // one question, one answer
 	KindFeed    Kind = 4 // entries from the lead, where a backend hands them out
+	KindCompare Kind = 5 // one question about the state, one answer
 )
 
 // KindAt is where in the first bytes of a connection its kind stands.
@@ -85,7 +86,7 @@ func ReadPreamble(r io.Reader) (Preamble, error) {
 	if b[4] != protocolVersion {
 		return p, fmt.Errorf("%w: protocol version %d, this broker speaks %d", errPreamble, b[4], protocolVersion)
 	}
-	if p.Kind < KindRaft || p.Kind > KindFeed || b[22] > 63 || b[23] > 63 {
+	if p.Kind < KindRaft || p.Kind > KindCompare || b[22] > 63 || b[23] > 63 {
 		return p, fmt.Errorf("%w: kind %d", errPreamble, p.Kind)
 	}
 	sites := make([]byte, int(b[22])+int(b[23]))

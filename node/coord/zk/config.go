@@ -123,6 +123,10 @@ type Config struct {
 	// use. A member joins through the ensemble, not through another member.
 	Bootstrap, Join bool
 
+	// Evidence is the folder in which this member keeps states should it have to stop
+	// because its own differs; "" keeps none. Open refuses as long as one is there.
+	Evidence string
+
 	Profile Profile
 	Machine coord.Machine
 	Logger  zerolog.Logger
@@ -187,6 +191,7 @@ type timing struct {
 	tick      time.Duration // idle entry
 	poll      time.Duration // watches may be lost: everything is looked at again
 	drain     time.Duration // Close waits so long for entries in flight
+	compare   time.Duration // between two comparisons of a voter's state
 
 	snapshotEntries, trail uint64 // entries between snapshots; entries kept behind one
 	snapshotBytes          int64
@@ -204,6 +209,7 @@ func (p Profile) timing() timing {
 		},
 		handshake: 3 * time.Second, open: 15 * time.Second, tick: time.Second, poll: time.Second, drain: 2 * time.Second,
 		snapshotEntries: 4096, trail: 1024, snapshotBytes: 32 << 20, maxEntries: 16384, maxBytes: 128 << 20,
+		compare: 5 * time.Second,
 	}
 	if p == WAN {
 		t.RPC, t.Reply, t.Confirm, t.MaxBackoff = 10*time.Second, 30*time.Second, 10*time.Second, time.Second

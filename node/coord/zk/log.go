@@ -21,6 +21,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node/coord"
+	"github.com/cloudshare/cloudshare/node/coord/compare"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
@@ -41,6 +42,7 @@ type Log struct {
 	c       *client
 	mux     *relay.Mux
 	calls   *relay.Calls
+	checker *compare.Checker // nil if the machine has no checkpoints
 	machine machine
 	peers   *relay.Dialer
 	ear     ear

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/node/coord"
+	"github.com/cloudshare/cloudshare/node/coord/compare"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
@@ -62,7 +63,10 @@ func (l *Log) release() error {
 }
 
 func (l *Log) open(ctx context.Context) error {
-	var err error
+	err := compare.Refuse(l.cfg.Evidence)
+	if err != nil {
+		return err
+	}
 	if l.lock, err = relay.LockDir(l.cfg.Dir); err != nil {
 		return err
 	}
@@ -323,6 +327,7 @@ func (l *Log) start() {
 	l.mux.Handle(relay.KindFeed, l.serveFeed)
 	l.mux.Handle(relay.KindRaft, refuse)
 	l.mux.Handle(relay.KindJoin, l.refuseJoin)
+	l.startComparing()
 	l.mux.Serve()
 	l.calls.Start()
 	for _, run := range []func(context.Context){l.watchRoles, l.passTime, l.follow, l.attend, l.keepSmall, l.becomeCurrent} {

@@ -1,0 +1,179 @@
+package raftlog
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node/coord/compare"
+	"github.com/cloudshare/cloudshare/node/coord/coordtest"
+)
+
+// comparing opens members whose machines can be forked.
+func comparing(t *testing.T, c *cluster, sites ...string) (logs map[string]*Log, machines map[string]*coordtest.Forkable) {
+	t.Helper()
+	logs, machines = map[string]*Log{}, map[string]*coordtest.Forkable{}
+	c.evidence = true
+	c.time.compare = 20 * time.Millisecond
+	for _, site := range sites {
+		machines[site] = coordtest.NewForkable()
+		logs[site] = c.Open(t, site, machines[site]).(*Log)
+	}
+	return logs, machines
+}
+
+// await waits for a condition that other goroutines bring about.
+func await(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for end := time.After(coordtest.Patience); !cond(); {
+		select {
+		case <-end:
+			t.Fatalf("%s: not so", what)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// stopped waits until a member has stopped because its state differs, and looks
+// what it leaves behind.
+func stopped(t *testing.T, c *cluster, l *Log) {
+	t.Helper()
+	select {
+	case <-l.Failed():
+	case <-time.After(coordtest.Patience):
+		t.Fatalf("%s goes on: %+v", l.cfg.Site, l.Compared())
+	}
+	if err := l.Err(); !errors.Is(err, compare.ErrDiffers) {
+		t.Fatalf("%s stopped for another reason: %v", l.cfg.Site, err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(l.cfg.Evidence, "*.snap"))
+	if err != nil || len(files) != 2 {
+		t.Errorf("kept %v, %v", files, err)
+	}
+	again, err := Open(patience(t), c.config(l.cfg.Site, coordtest.NewForkable()))
+	if err == nil {
+		_ = again.Close()
+	}
+	if !errors.Is(err, compare.ErrDiffers) || !strings.Contains(err.Error(), "move that folder away") {
+		t.Errorf("starts again: %v", err)
+	}
+	if err := os.RemoveAll(l.cfg.Evidence); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ordersOn has a member propose something, and all of them execute it.
+func ordersOn(t *testing.T, logs map[string]*Log, by string) {
+	t.Helper()
+	id := register(t, logs[by])
+	if _, err := logs[by].Propose(patience(t), fsm.Command{ID: id, Body: &fsm.Addresses{HTTP: "x"}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestForkedFollowerStops(t *testing.T) {
+	c := newCluster(t)
+	logs, machines := comparing(t, c, "a", "b", "c")
+	await(t, "all agree", func() bool {
+		return len(logs["a"].Compared().Same) == 2 && len(logs["b"].Compared().Same) == 2 && len(logs["c"].Compared().Same) == 2
+	})
+	lead := c.leader(t).cfg.Site
+	wrong := map[string]string{"a": "b", "b": "c", "c": "a"}[lead]
+	machines[wrong].Fork()
+	stopped(t, c, logs[wrong])
+	ordersOn(t, logs, lead)
+	for site, l := range logs {
+		if site != wrong && l.Err() != nil {
+			t.Errorf("%s stopped, too: %v", site, l.Err())
+		}
+	}
+	if at := logs[lead].Compared().Differ[wrong]; at == 0 {
+		t.Errorf("%s knows nothing of it: %+v", lead, logs[lead].Compared())
+	}
+	// What its own log says is right: it makes its state anew from there.
+	again := c.Open(t, wrong, coordtest.NewForkable()).(*Log)
+	await(t, "the restarted one agrees", func() bool { return len(again.Compared().Same) == 2 })
+}
+
+func TestForkedLeaderStops(t *testing.T) {
+	c := newCluster(t)
+	logs, machines := comparing(t, c, "a", "b", "c")
+	wrong := c.leader(t).cfg.Site
+	machines[wrong].Fork()
+	stopped(t, c, logs[wrong])
+	next := c.leader(t).cfg.Site
+	if next == wrong {
+		t.Fatalf("%s leads still", wrong)
+	}
+	ordersOn(t, logs, next)
+	for site, l := range logs {
+		if site != wrong && l.Err() != nil {
+			t.Errorf("%s stopped, too: %v", site, l.Err())
+		}
+	}
+}
+
+func TestForkedNonVoterStops(t *testing.T) {
+	c := newCluster(t)
+	logs, machines := comparing(t, c, "a", "b") // two are one voter and one that is not
+	if n := len(logs["a"].Status().Voters); n != 1 {
+		t.Fatalf("%d voters", n)
+	}
+	machines["b"].Fork()
+	stopped(t, c, logs["b"])
+	ordersOn(t, logs, "a")
+	if err := logs["a"].Err(); err != nil {
+		t.Error(err)
+	}
+}
+
+// One of two voters is no majority: both tell, and both go on.
+func TestOneOfTwoVotersDiffers(t *testing.T) {
+	c := newCluster(t)
+	logs, machines := comparing(t, c, "a", "b", "c")
+	lead := c.leader(t).cfg.Site
+	gone := map[string]string{"a": "b", "b": "c", "c": "a"}[lead]
+	if err := logs[lead].Remove(patience(t), gone); err != nil {
+		t.Fatal(err)
+	}
+	_ = logs[gone].Close()
+	delete(logs, gone)
+	var wrong string
+	for site := range logs {
+		wrong = site // either
+	}
+	machines[wrong].Fork()
+	await(t, "both tell", func() bool {
+		for _, l := range logs {
+			if len(l.Compared().Differ) != 1 {
+				return false
+			}
+		}
+		return true
+	})
+	rounds := map[string]time.Time{}
+	for site, l := range logs {
+		rounds[site] = l.Compared().At
+	}
+	await(t, "both look again", func() bool {
+		for site, l := range logs {
+			if !l.Compared().At.After(rounds[site].Add(100 * time.Millisecond)) {
+				return false
+			}
+		}
+		return true
+	})
+	for site, l := range logs {
+		if l.Err() != nil {
+			t.Errorf("%s stopped: %v", site, l.Err())
+		}
+	}
+	ordersOn(t, logs, lead)
+}

@@ -71,11 +71,14 @@ func (s *State) advance(term uint64, elapsed int64) {
 // execute gives a command's result: the recorded one for a repeat, else that of
 // executing it.
 func (s *State) execute(c *Command, elapsed int64) Result {
-	if c.Validate() != nil || s.premature(c.Body) {
+	if c.Validate() != nil {
 		return Result{Code: OutOfRange, Index: s.index}
 	}
 	switch body := c.Body.(type) {
 	case *Genesis:
+		if s.premature(c.Body) {
+			return Result{Code: OutOfRange, Index: s.index}
+		}
 		return s.genesis(body, elapsed)
 	case *Register:
 		if s.founded == 0 {
@@ -89,8 +92,10 @@ func (s *State) execute(c *Command, elapsed int64) Result {
 	if done {
 		return r
 	}
-	r = s.dispatch(x, c.Body)
-	r.Index = s.index
+	if r = (Result{Code: OutOfRange}); !s.premature(c.Body) {
+		r = s.dispatch(x, c.Body)
+	}
+	r.Index = s.index // recorded also if premature: a copy that comes later, when it is not, must not be executed
 	x.record(c.ID.Seq, r)
 	return r
 }

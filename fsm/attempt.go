@@ -118,6 +118,8 @@ func (s *State) dropAttempt(slot uint64) {
 	s.slots = append(s.slots, slot)
 	if m.offered {
 		s.rouse(m)
+	} else {
+		s.weighTotals(m.site)
 	}
 }
 

@@ -107,8 +107,8 @@ func (s *State) endWaiting(seq uint64, state TaskState, why string) {
 	s.noteWithdrawn(j, int64(n)-int64(len(back)), j.queuedMs)
 	for i := range back {
 		s.noteWithdrawn(j, 1, back[i].queuedMs)
-		if j.count <= DetailTasks && back[i].attempt > 0 {
-			t.addRecord(back[i].record(s.time))
+		if back[i].attempt > 0 {
+			s.keepRecord(j, t, back[i].record(s.time))
 		}
 		t.addRun(run{from: back[i].task, to: back[i].task + 1, state: state, endedMs: s.time})
 		s.tellEnded(j, back[i].task, back[i].task+1, state, why)

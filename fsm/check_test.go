@@ -107,7 +107,8 @@ func (s *State) checkAttempts() error {
 }
 
 func (s *State) checkJobs() error {
-	n, ended := 0, 0
+	n, ended, records := 0, 0, 0
+	open := map[*class]int{}
 	for seq, j := range s.jobs.all() {
 		n++
 		c := s.counts(j)
@@ -127,10 +128,28 @@ func (s *State) checkJobs() error {
 		}
 		if j.over() {
 			ended++
+		} else {
+			open[j.class]++
+		}
+		if j.tasks != nil {
+			records += len(j.tasks.records)
 		}
 		if s.sites[j.owner].nums[j.num] != seq {
 			return fmt.Errorf("job %d is not in its owner's index", seq)
 		}
+	}
+	for _, x := range s.sites {
+		for c, n := range x.open {
+			open[c] -= n
+		}
+	}
+	for c, n := range open {
+		if n != 0 {
+			return fmt.Errorf("%d open jobs of %v are not counted", n, c.need)
+		}
+	}
+	if records != s.records || records > maxRecords {
+		return fmt.Errorf("%d records, %d counted", records, s.records)
 	}
 	if n != s.jobs.n || ended != len(s.ended) {
 		return fmt.Errorf("%d jobs, %d counted; %d ended, %d queued to leave", n, s.jobs.n, ended, len(s.ended))
@@ -247,7 +266,7 @@ func (s *State) checkMachines() error {
 		if free != x.free.total || stock != x.stock.total {
 			return fmt.Errorf("%s has %d free of %d, should be %d of %d", x.name, x.free.total, x.stock.total, free, stock)
 		}
-		if x.state != Alive {
+		if x.state != Alive || x.live.n >= MaxHeld {
 			free, stock = 0, 0
 		}
 		if s.supply.weights[x.pos] != free || s.stock.weights[x.pos] != stock {

@@ -13,7 +13,7 @@ var codeTexts = [...]string{
 	AlreadyEnded:   "it has already ended",
 	JobExists:      "the job is known already",
 	JobRetired:     "the job number was used before",
-	TooManyShapes:  "jobs of the site wait with too many different requirements (size, image, sites, selectors): use fewer, or wait",
+	TooManyShapes:  "open jobs of the site have too many different requirements (size, image, sites, selectors): use fewer, or wait until some end",
 	TooManyJobs:    "the federation's queue is full: try again later",
 	OutOfRange:     "a number is out of its range",
 	BadParams:      "the parameters are not valid",

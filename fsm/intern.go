@@ -114,6 +114,16 @@ func cloneNames(names []string) []string {
 	return out
 }
 
+// opened counts one more open job of an owner.
+func (c *class) opened(x *site) { x.open[c]++ }
+
+// closed counts one less.
+func (c *class) closed(x *site) {
+	if x.open[c]--; x.open[c] == 0 {
+		delete(x.open, c)
+	}
+}
+
 func (s *State) releaseClass(c *class) {
 	if c.refs--; c.refs == 0 {
 		delete(s.classes, c.key)

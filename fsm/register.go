@@ -32,7 +32,7 @@ func (s *State) register(name string, c *Register) Result {
 	switch {
 	case s.Admit(name, c.Node) != nil:
 		return Result{Code: NameTaken, Index: s.index}
-	case c.MaxVersion < s.version:
+	case c.MaxVersion < max(s.version, s.raised): // raised in this entry, too
 		return Result{Code: VersionTooNew, Index: s.index}
 	case x == nil && len(s.sites) >= MaxMembers:
 		return Result{Code: OutOfRange, Index: s.index}

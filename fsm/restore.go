@@ -241,14 +241,18 @@ func (r *snapReader) index(s *State, seq uint64, j *job) {
 	}
 	if n := j.waiting(); n > 0 {
 		x := s.sites[j.owner]
-		r.check(!x.gone && s.waiting+uint64(n) <= 2*MaxWaiting, "too many tasks wait")
+		r.check(!x.gone, "a job waits whose owner's departure is over")
 		if r.err == nil {
 			s.addWaiting(seq, j, n)
 		}
 	}
+	if j.tasks != nil {
+		s.records += len(j.tasks.records)
+	}
 	if j.over() {
 		s.ended = append(s.ended, seq)
-		s.records += len(j.tasks.records)
+	} else {
+		j.class.opened(s.sites[j.owner])
 	}
 }
 

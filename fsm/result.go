@@ -16,7 +16,7 @@ const (
 	AlreadyEnded        // the job or task has ended
 	JobExists           // that job number is known: the submission is a repeat
 	JobRetired          // that job number was used or settled before
-	TooManyShapes       // the site has too many different requirements waiting
+	TooManyShapes       // the site's open jobs have too many different requirements
 	TooManyJobs         // the federation's queue is full
 	OutOfRange          // a number exceeds its bound
 	BadParams           // the parameters are not valid

@@ -56,6 +56,7 @@ type site struct {
 	exposed Resources         // sum over offered machines
 	most    Resources         // greatest whole over offered machines, part by part
 	lanes   []*lane           // with waiting tasks
+	open    map[*class]int    // its jobs that have not ended, by requirement. Invariant: no zeros; never ranged over
 	waiting uint64            // tasks
 	cpu     int64             // milli-cores of waiting tasks
 	rank    sched.Rank        // as of entry rankAt
@@ -124,7 +125,7 @@ func (r Resources) minus(o Resources) Resources {
 
 // addSite makes room for a new member.
 func (s *State) addSite(name string) *site {
-	x := &site{id: int32(len(s.sites)), name: strings.Clone(name), nums: map[uint64]uint64{}}
+	x := &site{id: int32(len(s.sites)), name: strings.Clone(name), nums: map[uint64]uint64{}, open: map[*class]int{}}
 	s.sites = append(s.sites, x)
 	s.indexSite(x)
 	return x
@@ -145,10 +146,11 @@ func (s *State) indexSite(x *site) {
 	}
 }
 
-// weighTotals enters a site's totals into the choice of a machine. Only sites
-// that are alive offer anything.
+// weighTotals enters a site's totals into the choice of a machine. Only sites that
+// are alive offer anything, and nothing while they have as many attempts as their
+// next registration can name.
 func (s *State) weighTotals(x *site) {
-	if x.state != Alive {
+	if x.state != Alive || x.live.n >= MaxHeld {
 		s.supply.set(x.pos, 0)
 		s.stock.set(x.pos, 0)
 		return

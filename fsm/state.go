@@ -12,7 +12,7 @@ const (
 	// MaxWaiting and MaxJobs bound what is queued and what is kept.
 	MaxWaiting = 10_000_000
 	MaxJobs    = 4_000_000
-	// MaxShapes bounds the different requirements one site has waiting.
+	// MaxShapes bounds the different requirements of one site's open jobs.
 	MaxShapes = 256
 	// MaxMembers bounds the sites that ever registered.
 	MaxMembers = 10_000
@@ -21,8 +21,8 @@ const (
 	// DetailTasks: a job with at most so many tasks keeps a record of each ended
 	// task; a larger one keeps runs of equal ends only.
 	DetailTasks = 10_000
-	// maxRecords bounds those records over all ended jobs: beyond it the oldest
-	// jobs keep their runs only.
+	// maxRecords bounds those records over all jobs: beyond it the oldest ended
+	// jobs keep their runs only, then tasks that end.
 	maxRecords = 1_000_000
 	// maxRetire bounds how many jobs leave in one entry.
 	maxRetire = 8192
@@ -100,7 +100,7 @@ type State struct {
 	waiting   uint64   // tasks of all sites
 	present   uint64   // those whose owner is present: only they are matched
 	fresh     []*class // with something that waits since the last match
-	records   int      // ended-task records in ended jobs
+	records   int      // ended-task records in all jobs
 	trimmed   int      // ended[:trimmed] have no records
 	assigned  int      // live attempts not reported running
 	dying     []uint64 // slots on wayDying, a heap by their bounds; see reaper

@@ -48,8 +48,8 @@ func (s *State) refusal(x *site, j *JobSpec) Code {
 	switch {
 	case s.jobs.n >= MaxJobs || s.waiting+uint64(j.Count) > MaxWaiting:
 		return TooManyJobs
-	case len(x.lanes) >= MaxShapes:
-		if c := s.findClass(j.shape()); c == nil || x.findLane(c) == nil {
+	case len(x.open) >= MaxShapes:
+		if c := s.findClass(j.shape()); c == nil || x.open[c] == 0 {
 			return TooManyShapes
 		}
 	}
@@ -67,6 +67,7 @@ func (s *State) enter(x *site, spec *JobSpec) {
 		class: s.holdClass(spec.shape()), payload: s.holdPayload(spec.Payload),
 		owner: x.id, priority: spec.Priority, count: spec.Count, maxAttempts: spec.MaxAttempts, onLoss: spec.OnLoss,
 	}
+	j.class.opened(x)
 	x.nums[spec.Num] = seq
 	x.maxNum = max(x.maxNum, spec.Num)
 	s.tellJob(EventJobSubmitted, j)
@@ -77,7 +78,7 @@ func (s *State) enter(x *site, spec *JobSpec) {
 // retire enters a job that just ended into the order in which jobs leave.
 func (s *State) retire(seq uint64, j *job) {
 	s.unhold(seq)
-	s.records += len(j.tasks.records)
+	j.class.closed(s.sites[j.owner])
 	at := sort.Search(len(s.ended), func(i int) bool {
 		o := s.jobs.get(s.ended[i])
 		return o.endedMs > j.endedMs || o.endedMs == j.endedMs && s.ended[i] > seq
@@ -106,6 +107,19 @@ func (s *State) retain() {
 		x.retired = x.retired.with(nums)
 	}
 	s.trim(maxRecords)
+}
+
+// keepRecord keeps an ended task's details. If there are as many already as may be,
+// those of the oldest ended jobs go; if all are of open jobs, this one is not kept.
+func (s *State) keepRecord(j *job, t *taskSet, r record) {
+	if j.count > DetailTasks {
+		return
+	}
+	if s.trim(maxRecords - 1); s.records >= maxRecords {
+		return
+	}
+	s.records++
+	t.addRecord(r)
 }
 
 // trim drops the task records of the oldest ended jobs beyond a number.

@@ -1,0 +1,105 @@
+package fsm
+
+import "testing"
+
+// TestNoMoreAttemptsThanARegistrationNames: a site is given as many tasks as its next
+// registration can name. With one more it could never register again, and what it left
+// out would run twice.
+func TestNoMoreAttemptsThanARegistrationNames(t *testing.T) {
+	w := newWorld(t, params(), "a", "b")
+	w.must("b", w.offering("b", MaxHeld+1))
+	w.submit("a", w.job("a", MaxHeld+1))
+	as := w.s.Assignments("b")
+	if len(as) != MaxHeld {
+		t.Fatalf("%d tasks were assigned, a registration names %d", len(as), MaxHeld)
+	}
+	held := make([]AttemptRef, len(as))
+	for i, a := range as {
+		held[i] = a.AttemptRef
+	}
+	if r := w.apply(w.registration("b", held, nil))[0]; r.Code != OK {
+		t.Fatalf("the registration that names all: %v", r.Code)
+	}
+	w.inc["b"]++
+	w.seq["b"], w.offer["b"] = 0, 0
+	w.must("b", w.offering("b", MaxHeld+1))
+	w.must("b", &Complete{Attempts: []Ended{ended(as[0], Succeeded, 0)}})
+	if n := len(w.s.Assignments("b")); n != MaxHeld {
+		t.Fatalf("one ended, and %d run: the last one waits", n)
+	}
+	w.check()
+}
+
+// TestReturnedTasksKeepTheBoundOfShapes: requirements count while their jobs are open,
+// so tasks that return cannot bring more of them than may be submitted.
+func TestReturnedTasksKeepTheBoundOfShapes(t *testing.T) {
+	w := newWorld(t, params(), "a", "b")
+	w.must("b", &Offer{Version: 1, Machines: []Machine{{Name: "m", Resources: Resources{MilliCPU: MaxMilliCPU}}}})
+	refused := 0
+	for need := range int64(MaxShapes + 10) {
+		j := w.job("a", 1)
+		j.Need.MilliCPU = need + 1
+		r := w.do("a", &Submit{Jobs: []JobSpec{j}}) // assigned at once
+		if len(r.Jobs) > 0 && r.Jobs[0] == TooManyShapes {
+			refused++
+		}
+	}
+	w.must("b", &Leave{}) // all return
+	if got := len(w.s.byName["a"].lanes); got != MaxShapes || refused != 10 {
+		t.Errorf("%d different requirements wait, %d were refused; the bound is %d", got, refused, MaxShapes)
+	}
+	w.check()
+}
+
+// TestRefusedIsNotExecutedLater: a command that came before its apply version was
+// refused. A late copy of it, after the version was raised, gets the same answer.
+func TestRefusedIsNotExecutedLater(t *testing.T) {
+	w := newWorld(t, params(), "a", "b")
+	j := w.job("a", 1)
+	j.Selectors = []string{"gpu"}
+	c := w.cmd("a", &Submit{Jobs: []JobSpec{j}})
+	first := w.apply(c)[0]
+	w.must("b", &Raise{Version: Version})
+	if again := w.apply(c)[0]; first.Code != OutOfRange || again.Code != OutOfRange {
+		t.Errorf("refused as %v, then as %v", first.Code, again.Code)
+	}
+}
+
+// TestRaiseBesideAnOlderBroker: a broker that does not know the version that the same
+// entry raises is not taken in.
+func TestRaiseBesideAnOlderBroker(t *testing.T) {
+	w := newWorld(t, params(), "a")
+	old := w.registration("old", nil, nil)
+	old.Body.(*Register).MaxVersion = 1
+	rs := w.apply(w.cmd("a", &Raise{Version: Version}), old)
+	if rs[0].Code != OK || rs[1].Code != VersionTooNew || w.s.Version() != Version {
+		t.Errorf("raised: %v, registered: %v, version %d", rs[0].Code, rs[1].Code, w.s.Version())
+	}
+}
+
+// TestRecordsOfOpenJobsAreBounded: jobs that one task keeps open count as well.
+func TestRecordsOfOpenJobsAreBounded(t *testing.T) {
+	w := newWorld(t, params(), "a", "b")
+	w.must("b", w.offering("b", DetailTasks))
+	for range maxRecords/DetailTasks + 2 {
+		w.submit("a", w.job("a", DetailTasks))
+		c := &Complete{}
+		for _, a := range w.s.Assignments("b") {
+			if a.Task > 0 {
+				c.Attempts = append(c.Attempts, ended(a, Succeeded, 0))
+			}
+		}
+		w.must("b", c)
+	}
+	total := 0
+	for _, j := range w.s.jobs.all() {
+		total += len(j.tasks.records)
+	}
+	if total > maxRecords || total < maxRecords-DetailTasks || total != w.s.records {
+		t.Errorf("%d records are kept, %d counted; the bound is %d", total, w.s.records, maxRecords)
+	}
+	other, err := reborn(w.s)
+	if err != nil || other.records != total {
+		t.Errorf("%d records after a restore, %v", other.records, err)
+	}
+}

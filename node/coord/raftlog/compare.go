@@ -37,7 +37,6 @@ func (l *Log) startComparing() {
 		Site: l.cfg.Site, Machine: m, Members: l.peers, Dial: l.dialCompare, Refuse: l.mux.Refuse, Stop: l.fail,
 		Dir: l.cfg.Evidence, Remedy: remedyDiffers, Every: l.t.compare, Timeout: l.t.rpc, Log: l.log,
 	})
-	l.mux.Handle(relay.KindCompare, l.checker.Serve)
 	l.wg.Go(func() { l.checker.Run(l.ctx) })
 }
 

@@ -1,9 +1,11 @@
 package raftlog
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -56,9 +58,16 @@ type Config struct {
 	Listen, Advertise string
 
 	// Exactly one of Bootstrap and Join on an empty directory, neither on one
-	// in use. Join holds peer addresses of any members.
+	// in use, but for Join as long as no configuration has come. Join holds peer addresses of any members.
 	Bootstrap bool
-	Join      []string
+	Join      []string // also where a join is not over, in place of the peers before
+
+	// Known returns the peer addresses at which a site may be, by what others tell:
+	// hints, tried where the configured one fails. May be nil; must not block.
+	Known func(site string) []string
+	// Waiting is called while Open waits to be admitted, with the peers that it asks
+	// and what they said last. May be nil.
+	Waiting func(through []string, why error)
 
 	// Evidence is the folder in which this member keeps states should it have to stop
 	// because its own differs; "" keeps none. Open refuses as long as one is there.
@@ -71,9 +80,10 @@ type Config struct {
 
 	// timing replaces the profile's timing in tests.
 	timing *timing
-	// net replaces the network, and disk wraps the store, in tests.
-	net  *relay.Network
-	disk func(disk) disk
+	// net replaces the network, lookup the names, and disk wraps the store, in tests.
+	net    *relay.Network
+	lookup func(ctx context.Context, host string) ([]netip.Addr, error)
+	disk   func(disk) disk
 }
 
 // Hooks observe; each may be nil, must not block, and may be called from any
@@ -111,9 +121,8 @@ func (c *Config) validateAddresses() error {
 		return fmt.Errorf("%w: listen address %.80q: %w", ErrConfig, c.Listen, err)
 	}
 	if c.Advertise != "" {
-		host, port, err := net.SplitHostPort(c.Advertise)
-		if err != nil || host == "" || port == "" || port == "0" {
-			return fmt.Errorf("%w: advertise address %.80q is not HOST:PORT", ErrConfig, c.Advertise)
+		if err := relay.CheckAddress(c.Advertise); err != nil {
+			return fmt.Errorf("%w: advertise address: %w", ErrConfig, err)
 		}
 	}
 	for _, a := range c.Join {

@@ -34,9 +34,10 @@ type member struct {
 	// Former is what the directory held before the mark. Invariant: it is there
 	// if and only if Unfinished is.
 	Former *former `json:"former,omitempty"`
-	// Follow are peer addresses through which this member, which has dropped its
-	// log, is yet to be admitted to the epoch.
-	Follow []string `json:"follow,omitempty"`
+	// Through are peer addresses through which this member, which has no
+	// configuration yet, is to be admitted: the first time, or to the epoch for which
+	// it has dropped its log. They stay until the first configuration has come.
+	Through []string `json:"follow,omitempty"`
 	// Moved is the id of the export that has sealed the directory: the federation
 	// goes on elsewhere (move.go).
 	Moved string `json:"moved,omitempty"`
@@ -99,7 +100,7 @@ func newMember(cfg *Config, line lineage) *member {
 // check compares a directory in use with the configuration, and returns its
 // lineage.
 func (m *member) check(cfg *Config) (lineage, error) {
-	if cfg.Bootstrap || len(cfg.Join) > 0 {
+	if cfg.Bootstrap || len(cfg.Join) > 0 && len(m.Through) == 0 {
 		return lineage{}, relay.InUse(cfg.Dir, m.Site, m.Federation)
 	}
 	line, err := m.line()

@@ -40,13 +40,13 @@ func (o Offline) follow(ctx context.Context, m *member, addr string) error {
 	switch {
 	case theirs.federation != mine.federation:
 		return theirs.admits(mine, addr)
-	case theirs == mine && m.Unfinished == "" && len(m.Follow) == 0:
+	case theirs == mine && m.Unfinished == "" && len(m.Through) == 0:
 		return fmt.Errorf("%w: this data is of epoch %d already: start its broker", ErrNoLoss, mine.epoch)
 	case theirs != mine && theirs.epoch <= former.epoch:
 		return fmt.Errorf("%w: %s is of epoch %d, this data of epoch %d: only a later one can be followed", ErrEpoch, addr, theirs.epoch, former.epoch)
 	}
 	m.mark(stepFollow, theirs, nil)
-	m.Founder, m.Follow, m.Moved, m.Origin = false, []string{addr}, "", ""
+	m.Founder, m.Through, m.Moved, m.Origin = false, []string{addr}, "", ""
 	return o.steps(
 		step{"mark", func() error { return m.save(o.Dir) }},
 		step{"log", o.dropLog},

@@ -31,6 +31,9 @@ type Log struct {
 	t    timing
 	log  zerolog.Logger
 	line lineage
+	// instance is this process, in its questions and answers: nobody else's.
+	instance string
+	opened   chan struct{} // closed once Open is over: line and raft are there
 
 	ctx    context.Context // ends when Close or a failure begins
 	cancel context.CancelFunc
@@ -46,6 +49,9 @@ type Log struct {
 	machine *machine
 	calls   *relay.Calls
 	checker *compare.Checker // nil if the machine has no checkpoints
+	moving  sync.Mutex       // held while the leader changes a member's address
+	backs   chan struct{}    // has room for the dial-backs under way
+	member  *member          // of watch: the file, as long as a join is not over; nil afterwards
 	resting atomic.Bool      // after Demote: this member does not stand for voter
 	halt    func()           // shuts raft down, once, and waits
 

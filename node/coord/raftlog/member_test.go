@@ -125,7 +125,7 @@ func TestJoinRefusals(t *testing.T) {
 		}, "b belongs to node")
 		c.openErr(t, "new", coord.ErrJoinRefused, func(cfg *Config) {
 			cfg.Join, cfg.Advertise = here, b.Addr()
-		}, "advertise another")
+		}, `is site "b"`, "correct `advertise`")
 	}
 }
 

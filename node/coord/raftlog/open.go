@@ -2,9 +2,11 @@ package raftlog
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net"
 	"sync"
 
 	"github.com/hashicorp/go-hclog"
@@ -24,6 +26,7 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 	l := &Log{
 		cfg: cfg, t: cfg.Profile.timing(), log: cfg.Logger,
 		poke: make(chan struct{}, 1), changed: make(chan struct{}, 1), life: relay.NewLife(), closed: make(chan struct{}),
+		opened: make(chan struct{}), backs: make(chan struct{}, maxDialBacks), instance: rand.Text(),
 	}
 	if cfg.timing != nil {
 		l.t = *cfg.timing
@@ -37,6 +40,7 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 		return nil, fmt.Errorf("open log: %w", errors.Join(err, l.release()))
 	}
 	l.start()
+	close(l.opened)
 	return l, nil
 }
 
@@ -81,14 +85,16 @@ func (l *Log) open(ctx context.Context) error {
 	switch {
 	case m == nil:
 		m, err = l.enter(ctx)
-	case len(m.Follow) > 0:
+	case len(m.Through) > 0:
 		err = l.rejoin(ctx, m)
 	}
 	if err != nil {
 		return err
 	}
+	if len(m.Through) > 0 {
+		l.member = m
+	}
 	l.stream.fed = l.line.id
-	l.mux.SetGroup(l.line.id)
 	return l.openRaft(m)
 }
 
@@ -106,28 +112,41 @@ func (l *Log) enter(ctx context.Context) (*member, error) {
 		}
 	}
 	m := newMember(&l.cfg, l.line)
+	m.Through = l.cfg.Join
 	return m, m.save(l.cfg.Dir)
 }
 
-// rejoin has a member that dropped its log admitted to the epoch it follows.
+// rejoin has a member without a configuration admitted: one that dropped its log
+// to follow another epoch, or one that ended before the leader had reached it.
 func (l *Log) rejoin(ctx context.Context, m *member) error {
-	if _, err := l.join(ctx, m.Follow, l.line.request()); err != nil {
-		return err
+	if len(l.cfg.Join) > 0 {
+		m.Through = l.cfg.Join
+		if err := m.save(l.cfg.Dir); err != nil {
+			return err
+		}
 	}
-	m.Follow = nil
-	return m.save(l.cfg.Dir)
+	_, err := l.join(ctx, m.Through, l.line.request())
+	return err
 }
 
-// listen binds the peer port.
+// listen binds the peer port. From now on this member says who it is: the leader
+// asks it before it is admitted. All else waits for its lineage (start).
 func (l *Log) listen() error {
 	ln, addr, err := relay.Listen(l.cfg.Listen, l.cfg.Advertise)
 	if err != nil {
 		return err
 	}
 	l.mux = relay.NewMux(ln, l.cfg.Site, l.t.handshake, l.log, l.cfg.net)
-	l.dialer = dialer{&relay.Dialer{Net: l.cfg.net, Site: l.cfg.Site}}
+	l.dialer = dialer{&relay.Dialer{Net: l.cfg.net, Site: l.cfg.Site, Known: l.cfg.Known, Vouch: l.vouch}}
 	l.stream = newStream(serverAddress(l.cfg.Site, addr), l.dialer, l.mux)
 	l.stream.find = l.configured
+	l.mux.Handle(relay.KindRaft, l.stream.hand)
+	l.mux.Handle(relay.KindForward, func(conn net.Conn, p relay.Preamble) { l.calls.Serve(conn, p) })
+	l.mux.Handle(relay.KindJoin, l.serveJoin)
+	if _, compares := l.cfg.Machine.(coord.Checkpointed); compares {
+		l.mux.Handle(relay.KindCompare, func(conn net.Conn, p relay.Preamble) { l.checker.Serve(conn, p) })
+	}
+	l.mux.Serve()
 	return nil
 }
 
@@ -218,11 +237,8 @@ func newTransport(s *stream, site string, t timing, logger hclog.Logger) *transp
 
 // start runs the goroutines.
 func (l *Log) start() {
-	l.mux.Handle(relay.KindRaft, l.stream.hand)
-	l.mux.Handle(relay.KindForward, l.calls.Serve)
-	l.mux.Handle(relay.KindJoin, l.serveJoin)
 	l.startComparing()
-	l.mux.Serve()
+	l.mux.SetGroup(l.line.id)
 	l.calls.Start()
 	for _, run := range []func(context.Context){l.watch, l.catchUp, l.settleAddress, l.watchKin} {
 		l.wg.Go(func() { run(l.ctx) })

@@ -154,8 +154,8 @@ func (o Offline) open() (*survivor, error) {
 	if err == nil && m.Unfinished == stepFound {
 		err = fmt.Errorf("%w in %s: %s", ErrUnfinished, o.Dir, m.unfinished())
 	}
-	if err == nil && (m.Unfinished == stepFollow || len(m.Follow) > 0) {
-		err = fmt.Errorf("%w: %s has dropped its log to follow another survivor: start it, or run cloudshare recover --follow again", ErrNoData, o.Dir)
+	if err == nil && (m.Unfinished == stepFollow || len(m.Through) > 0) {
+		err = fmt.Errorf("%w: %s has no log of its own yet: start it, or run cloudshare recover --follow", ErrNoData, o.Dir)
 	}
 	if err == nil {
 		s.store, err = m.openStore(o.Dir)

@@ -60,7 +60,23 @@ func (l *Log) refresh(last coord.Status) coord.Status {
 	if !reflect.DeepEqual(now, last) {
 		coord.Signal(l.changed)
 	}
+	l.forgetJoin()
 	return now
+}
+
+// forgetJoin ends a join when the first configuration has come: from now on the
+// group tells where its members are.
+func (l *Log) forgetJoin() {
+	if l.member == nil || l.configured(l.cfg.Site).None() {
+		return
+	}
+	m := *l.member
+	m.Through = nil
+	if err := m.save(l.cfg.Dir); err != nil {
+		l.log.Warn().Err(err).Msg("the join peers are not forgotten: will try again")
+		return
+	}
+	l.member = nil
 }
 
 // catchUp makes one current read after each change of lead: then this member

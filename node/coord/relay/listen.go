@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-
-	"github.com/cloudshare/cloudshare/fsm"
 )
 
 // ErrConfig is a backend's Config that cannot work.
@@ -25,8 +23,8 @@ func Listen(address, advertise string) (net.Listener, string, error) {
 			err = fmt.Errorf("%w: peers cannot dial %s: set an advertise address", ErrConfig, dialed)
 		}
 	}
-	if len(dialed) > fsm.MaxAddress {
-		err = fmt.Errorf("%w: the advertise address is longer than %d bytes", ErrConfig, fsm.MaxAddress)
+	if cause := CheckAddress(dialed); cause != nil && err == nil {
+		err = fmt.Errorf("%w: %w: set another advertise address", ErrConfig, cause)
 	}
 	if err != nil {
 		_ = ln.Close()

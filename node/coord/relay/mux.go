@@ -113,12 +113,15 @@ type Mux struct {
 	net       *Network
 
 	mu         sync.Mutex
-	group      [16]byte // zero: none yet, only joins are answered
+	group      [16]byte // zero: none yet, only joins are answered, the others wait
 	conns      map[net.Conn]struct{}
 	fresh      int // conns without a Preamble
 	closed     bool
 	quietUntil time.Time
 	suppressed int
+
+	grouped chan struct{} // closed when the group is set, or there will be none
+	once    sync.Once
 
 	wg sync.WaitGroup
 }
@@ -129,6 +132,7 @@ func NewMux(ln net.Listener, site string, handshake time.Duration, log zerolog.L
 	return &Mux{
 		ln: ln, site: site, handshake: handshake, log: log, net: nw,
 		handler: map[Kind]func(net.Conn, Preamble){}, conns: map[net.Conn]struct{}{},
+		grouped: make(chan struct{}),
 	}
 }
 
@@ -183,6 +187,9 @@ func (m *Mux) handle(raw net.Conn) {
 	conn := &tracked{Conn: raw, mux: m}
 	_ = conn.SetDeadline(time.Now().Add(m.handshake))
 	p, err := ReadPreamble(conn)
+	if err == nil && p.Kind != KindJoin {
+		m.awaitGroup()
+	}
 	m.mu.Lock()
 	m.fresh--
 	ours := m.group
@@ -238,8 +245,18 @@ func (m *Mux) Refuse(conn net.Conn, err error) {
 // SetGroup says whose connections are taken from now on.
 func (m *Mux) SetGroup(f [16]byte) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	m.group = f
+	m.mu.Unlock()
+	m.once.Do(func() { close(m.grouped) })
+}
+
+// awaitGroup waits for the group, for as long as a handshake may take: the leader
+// dials a member that it has just admitted, which is about to know that.
+func (m *Mux) awaitGroup() {
+	select {
+	case <-m.grouped:
+	case <-time.After(m.handshake):
+	}
 }
 
 // Close stops accepting, closes every connection and waits for the handlers.
@@ -249,6 +266,7 @@ func (m *Mux) Close() {
 	conns := m.conns
 	m.conns = map[net.Conn]struct{}{}
 	m.mu.Unlock()
+	m.once.Do(func() { close(m.grouped) })
 	_ = m.ln.Close()
 	for c := range conns {
 		_ = c.Close()
@@ -286,11 +304,62 @@ func (m *Mux) Track(conn net.Conn) (net.Conn, error) {
 type Dialer struct {
 	Net  *Network
 	Site string
+	// Known returns where else a site may be, by what others tell; nil: nothing is
+	// told. Vouch asks whether that is so, before anything else is sent there.
+	Known func(site string) []string
+	Vouch func(ctx context.Context, to Peer) bool
 }
 
 // Dial opens a connection to a member, and returns once that has answered the
 // greeting; ctx bounds both. ErrOtherSite: another member answers there.
 func (d *Dialer) Dial(ctx context.Context, to Peer, k Kind, group [16]byte) (net.Conn, error) {
+	others := d.elsewhere(to)
+	if len(others) == 0 {
+		return d.dialAt(ctx, to, k, group)
+	}
+	first, cancel := halfOf(ctx)
+	conn, err := d.dialAt(first, to, k, group)
+	cancel()
+	if err == nil || ctx.Err() != nil {
+		return conn, err
+	}
+	for _, other := range others {
+		if !d.Vouch(ctx, other) {
+			continue
+		}
+		if conn, cause := d.dialAt(ctx, other, k, group); cause == nil {
+			return conn, nil
+		}
+	}
+	return nil, err
+}
+
+// maxElsewhere bounds the addresses that are tried beside the configured one.
+const maxElsewhere = 4
+
+func (d *Dialer) elsewhere(to Peer) (others []Peer) {
+	if d.Known == nil || to.Site == "" {
+		return nil
+	}
+	for _, addr := range d.Known(to.Site) {
+		if addr != to.Addr && CheckAddress(addr) == nil && len(others) < maxElsewhere {
+			others = append(others, Peer{to.Site, addr})
+		}
+	}
+	return others
+}
+
+// halfOf leaves half of the time for a second attempt.
+func halfOf(ctx context.Context) (context.Context, context.CancelFunc) {
+	at, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, time.Until(at)/2)
+}
+
+// dialAt dials the one address.
+func (d *Dialer) dialAt(ctx context.Context, to Peer, k Kind, group [16]byte) (net.Conn, error) {
 	dial := d.Net.Dial
 	if dial == nil {
 		dial = func(ctx context.Context, addr string) (net.Conn, error) {

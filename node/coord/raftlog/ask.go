@@ -1,0 +1,178 @@
+package raftlog
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/cloudshare/cloudshare/node/coord"
+	"github.com/cloudshare/cloudshare/node/coord/relay"
+)
+
+// dialer opens connections to other members.
+type dialer struct{ *relay.Dialer }
+
+// join asks one member.
+func (d dialer) join(ctx context.Context, to relay.Peer, q joinRequest) (joinReply, error) {
+	conn, err := d.Dial(ctx, to, relay.KindJoin, [16]byte{})
+	if err != nil {
+		return joinReply{}, err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	b, err := json.Marshal(q)
+	if err != nil {
+		return joinReply{}, fmt.Errorf("encode join: %w", err)
+	}
+	if _, err = conn.Write(relay.EndFrame(append(relay.Frame(nil), b...))); err != nil {
+		return joinReply{}, fmt.Errorf("ask %s: %w", to.Addr, err)
+	}
+	b, err = relay.ReadFrame(conn, nil, maxJoinFrame)
+	var a joinReply
+	if err == nil {
+		err = json.Unmarshal(b, &a)
+	}
+	if err != nil {
+		return joinReply{}, fmt.Errorf("answer of %s: %w", to.Addr, err)
+	}
+	return a, nil
+}
+
+// signed says who asks, and for which address.
+func (l *Log) signed(q joinRequest) joinRequest {
+	q.Site, q.Node, q.Addr, q.Instance = l.cfg.Site, hex.EncodeToString(l.cfg.Node[:]), l.Addr(), l.instance
+	return q
+}
+
+// join asks members in turn until one admits this node; it returns their
+// lineage. q names the one that is wanted, if any.
+func (l *Log) join(ctx context.Context, through []string, q joinRequest) (lineage, error) {
+	q = l.signed(q)
+	last := errors.New("no answer")
+	said := complaint{log: l.log.With().Strs("through", through).Logger()}
+	for try := 0; ; try++ {
+		for _, addr := range through {
+			once, cancel := context.WithTimeout(ctx, 3*l.t.rpc+l.t.enqueue)
+			a, err := l.dialer.join(once, relay.Peer{Addr: addr}, q)
+			cancel()
+			if err == nil {
+				var line lineage
+				if line, err = a.verdict(addr); err == nil {
+					return line, nil
+				}
+			}
+			if errors.Is(err, coord.ErrForeign) || errors.Is(err, coord.ErrJoinRefused) || errors.Is(err, ErrEpoch) {
+				return lineage{}, err
+			}
+			last = err
+		}
+		if l.cfg.Waiting != nil {
+			l.cfg.Waiting(through, last)
+		}
+		said.warn(last.Error(), "not joined yet: trying again")
+		if err := sleep(ctx, l.t.calls().Pause(try)); err != nil {
+			return lineage{}, fmt.Errorf("join: %w (last: %w)", err, last)
+		}
+	}
+}
+
+func (a joinReply) verdict(addr string) (lineage, error) {
+	line, err := parseLineage(a.Federation, a.Lineage, a.Epoch)
+	switch {
+	case a.Code == joinForeign:
+		return line, fmt.Errorf("join %s: %w: %s", addr, coord.ErrForeign, a.Text)
+	case a.Code == joinEpoch:
+		return line, fmt.Errorf("join %s: %w: %s", addr, ErrEpoch, a.Text)
+	case a.Code == joinRefused:
+		return line, fmt.Errorf("join %s: %w: %s", addr, coord.ErrJoinRefused, a.Text)
+	case a.Code != joinOK || err != nil:
+		return line, fmt.Errorf("join %s: not now: %s", addr, a.Text)
+	}
+	return line, nil
+}
+
+// settleAddress tells the leader this member's address, at every start, until the
+// leader says that the group has it. This member's own configuration may be old:
+// it is not asked.
+func (l *Log) settleAddress(ctx context.Context) {
+	said := complaint{log: l.log.With().Str("peer", l.Addr()).Logger(), quietUntil: time.Now().Add(l.t.kin)}
+	for try := 0; ; try++ {
+		changed := l.calls.NextLead()
+		a := l.askLeader(ctx)
+		pause := l.t.calls().Pause(try + 4)
+		switch a.Code {
+		case joinOK:
+			return
+		case joinRefused, joinUnheard:
+			// Somebody has to do something about it: it need not be asked often.
+			if said.last == "" {
+				said.quietUntil = time.Time{}
+			}
+			pause = min(l.t.backoff<<min(try+4, 20), 15*l.t.rpc)
+		}
+		if ctx.Err() == nil {
+			said.warn(a.Text, "the group does not take this member's address: others may not find it")
+		}
+		select {
+		case <-time.After(pause):
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// askLeader asks for this member's address: the leader, or members that may know
+// who that is.
+func (l *Log) askLeader(ctx context.Context) joinReply {
+	q := l.signed(l.line.request())
+	leader, self := l.lead()
+	if self {
+		once, cancel := context.WithTimeout(ctx, 3*l.t.rpc)
+		defer cancel()
+		return l.admit(once, q)
+	}
+	a := joinReply{Code: joinRetry, Text: "no other member is known"}
+	for _, to := range l.advisers(leader) {
+		once, cancel := context.WithTimeout(ctx, 3*l.t.rpc)
+		said, err := l.dialer.join(once, to, q)
+		cancel()
+		if err == nil && said.Code != joinRetry {
+			return said
+		}
+		if a.Text = said.Text; err != nil {
+			a.Text = err.Error()
+		}
+	}
+	return a
+}
+
+// advisers are the members to ask for an address: the leader, if one is known,
+// else some of all.
+func (l *Log) advisers(leader relay.Peer) (list []relay.Peer) {
+	if !leader.None() {
+		return []relay.Peer{leader}
+	}
+	for _, s := range l.raft.GetConfiguration().Configuration().Servers {
+		if string(s.ID) != l.cfg.Site {
+			list = append(list, relay.Peer{Site: string(s.ID), Addr: dialed(s.Address)})
+		}
+	}
+	rand.Shuffle(len(list), func(i, k int) { list[i], list[k] = list[k], list[i] })
+	return list[:min(len(list), maxKin)]
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,7 @@
+//go:build !mutate
+
+package raftlog
+
+// noDialBack is a hook of the mutation checks in test/chaos; see mutate_on.go.
+// This is the build that users get.
+const noDialBack = false

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
+	"os"
 	"runtime"
 	"slices"
 	"sync"
@@ -31,6 +33,8 @@ func (s *stuck) Append(uint64, []byte, []byte) (wait func() (Outcome, uint64)) {
 		return Refused, 0
 	}
 }
+
+func (s *stuck) Remove(context.Context, string) error { return nil }
 
 func (s *stuck) Confirm(ctx context.Context, _ uint64) (index uint64, err error) {
 	<-ctx.Done()
@@ -156,5 +160,34 @@ func TestHostileFramesStayInMemory(t *testing.T) {
 			}
 			runtime.KeepAlive(c)
 		})
+	}
+}
+
+// TestFrameBegunMustArrive: a connection may be idle, but what sends a frame byte by
+// byte, or never to its end, is closed.
+func TestFrameBegunMustArrive(t *testing.T) {
+	c, addr := leaderEnd(t, newBudgets(), zerolog.Nop())
+	c.t.Reply = 50 * time.Millisecond
+	idle, slow := dialForward(t, addr, "a"), dialForward(t, addr, "b")
+	whole := EndFrame(appendQuestion(Frame(nil), ask{kind: frameRemove, id: 1, site: "a"}))
+	if _, err := idle.Write(whole); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := slow.Write(whole[:6]); err != nil {
+		t.Fatal(err)
+	}
+	_ = slow.SetReadDeadline(time.Now().Add(time.Minute))
+	if n, err := slow.Read(make([]byte, 1)); n > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the frame that does not come is waited for: %d, %v", n, err)
+	}
+	_ = idle.SetReadDeadline(time.Now().Add(time.Minute))
+	if _, err := ReadFrame(idle, nil, MaxFrame); err != nil {
+		t.Errorf("an idle connection: %v", err)
+	}
+	if _, err := idle.Write(whole); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadFrame(idle, nil, MaxFrame); err != nil {
+		t.Errorf("an idle connection that goes on: %v", err)
 	}
 }

@@ -38,7 +38,7 @@ func (m *Mux) greet(conn net.Conn, p Preamble) error {
 	code, err := byte(greeted), error(nil)
 	switch {
 	case p.Means == "" && p.Kind == KindJoin: // a join peer is an address, no more
-	case p.Means != m.site && !ignoresMeant:
+	case p.Means != m.site && !mutated("no-meant-site"):
 		code = notMeant
 		err = fmt.Errorf("%w: site %s means site %q here, and this is %s: correct `advertise` or `peer` of %[2]q",
 			ErrOtherSite, p.Site, p.Means, m.site)

@@ -82,10 +82,13 @@ func TestConnectionNamesTheSiteItMeans(t *testing.T) {
 		if err != nil {
 			t.Fatalf("join meant for %q: %v", site, err)
 		}
-		_ = conn.Close()
+		if _, err := conn.Write([]byte{0}); err != nil { // a handler gets what begins to speak
+			t.Fatal(err)
+		}
 		if p := <-taken; p.Means != site || p.Site != "site-1" {
 			t.Errorf("%+v, not meant for %q", p, site)
 		}
+		_ = conn.Close()
 	}
 }
 

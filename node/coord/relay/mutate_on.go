@@ -8,5 +8,8 @@ import (
 	"strings"
 )
 
-// ignoresMeant: this process takes connections that mean another site.
-var ignoresMeant = slices.Contains(strings.Split(os.Getenv("CLOUDSHARE_MUTATE"), ","), "no-meant-site")
+// mutations are the safeguards that this process works without.
+var mutations = strings.Split(os.Getenv("CLOUDSHARE_MUTATE"), ",")
+
+// mutated reports whether a safeguard is switched off.
+func mutated(safeguard string) bool { return slices.Contains(mutations, safeguard) }

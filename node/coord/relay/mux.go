@@ -38,8 +38,6 @@ const KindAt = 5
 const (
 	protocolVersion = 3
 	preambleFixed   = 4 + 1 + 1 + 16 + 1 + 1
-	maxConns        = 2048 // accepted and open
-	maxHandshakes   = 64   // of them, still without a Preamble
 )
 
 // LogEvery is how often one complaint is logged at most.
@@ -47,7 +45,10 @@ const LogEvery = 10 * time.Second
 
 var magic = [4]byte{'C', 'S', 'H', 'R'}
 
-var errPreamble = errors.New("not a peer connection of this federation")
+var (
+	errPreamble = errors.New("not a peer connection of this federation")
+	errCrowded  = errors.New("too many peer connections: find out who opens them and keep strangers from the peer port")
+)
 
 // Preamble is what every connection between members starts with.
 type Preamble struct {
@@ -112,10 +113,11 @@ type Mux struct {
 	log       zerolog.Logger
 	net       *Network
 
+	accepted *connections
+
 	mu         sync.Mutex
-	group      [16]byte // zero: none yet, only joins are answered, the others wait
-	conns      map[net.Conn]struct{}
-	fresh      int // conns without a Preamble
+	group      [16]byte              // zero: none yet, only joins are answered, the others wait
+	conns      map[net.Conn]struct{} // dialed ones
 	closed     bool
 	quietUntil time.Time
 	suppressed int
@@ -131,7 +133,7 @@ type Mux struct {
 func NewMux(ln net.Listener, site string, handshake time.Duration, log zerolog.Logger, nw *Network) *Mux {
 	return &Mux{
 		ln: ln, site: site, handshake: handshake, log: log, net: nw,
-		handler: map[Kind]func(net.Conn, Preamble){}, conns: map[net.Conn]struct{}{},
+		handler: map[Kind]func(net.Conn, Preamble){}, accepted: newConnections(), conns: map[net.Conn]struct{}{},
 		grouped: make(chan struct{}),
 	}
 }
@@ -162,36 +164,47 @@ func (m *Mux) Serve() {
 // pause keeps a listener that fails for want of file descriptors from spinning.
 func (m *Mux) pause() bool {
 	<-time.After(50 * time.Millisecond)
+	return !m.isClosed()
+}
+
+func (m *Mux) isClosed() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return !m.closed
+	return m.closed
 }
 
 func (m *Mux) admit(conn net.Conn) {
-	m.mu.Lock()
-	full := m.closed || len(m.conns) >= maxConns || m.fresh >= maxHandshakes
-	if !full {
-		m.conns[conn] = struct{}{}
-		m.fresh++
+	if d := m.accepted.wait(conn); d > 0 {
+		<-time.After(d)
 	}
-	m.mu.Unlock()
-	if full {
-		m.Refuse(conn, errors.New("too many peer connections"))
+	a, victim := m.accepted.add(conn)
+	if victim != nil {
+		m.giveWay(victim)
+	}
+	if a == nil {
+		if !m.isClosed() {
+			m.Refuse(conn, errCrowded)
+		}
 		_ = conn.Close()
 		return
 	}
-	m.wg.Go(func() { m.handle(conn) })
+	m.wg.Go(func() { m.handle(a) })
 }
 
-func (m *Mux) handle(raw net.Conn) {
-	conn := &tracked{Conn: raw, mux: m}
-	_ = conn.SetDeadline(time.Now().Add(m.handshake))
-	p, err := ReadPreamble(conn)
+// giveWay closes a connection that others need the place of.
+func (m *Mux) giveWay(a *accepted) {
+	m.Refuse(a.conn, fmt.Errorf("%w: it was silent for longest", errCrowded))
+	_ = a.conn.Close()
+}
+
+func (m *Mux) handle(a *accepted) {
+	conn := &acceptedConn{Conn: a.conn, of: a, table: m.accepted}
+	_ = a.conn.SetDeadline(time.Now().Add(m.handshake))
+	p, err := ReadPreamble(a.conn)
 	if err == nil && p.Kind != KindJoin {
 		m.awaitGroup()
 	}
 	m.mu.Lock()
-	m.fresh--
 	ours := m.group
 	m.mu.Unlock()
 	// A join carries its federation in the question, so that it can be told.
@@ -207,6 +220,21 @@ func (m *Mux) handle(raw net.Conn) {
 	}
 	if err == nil {
 		err = m.greet(conn, p)
+	}
+	if err == nil && !boundsOf(p.Kind).listens {
+		if err = conn.await(); errors.Is(err, io.EOF) {
+			_ = conn.Close() // a member that gave up
+			return
+		}
+	}
+	if err == nil {
+		victim, ok := m.accepted.greet(a, p)
+		if victim != nil {
+			m.giveWay(victim)
+		}
+		if !ok {
+			err = errCrowded
+		}
 	}
 	if err != nil {
 		m.Refuse(conn, err)
@@ -268,13 +296,16 @@ func (m *Mux) Close() {
 	m.mu.Unlock()
 	m.once.Do(func() { close(m.grouped) })
 	_ = m.ln.Close()
+	for _, c := range m.accepted.close() {
+		_ = c.Close()
+	}
 	for c := range conns {
 		_ = c.Close()
 	}
 	m.wg.Wait()
 }
 
-// tracked is an accepted connection: it leaves the table when it is closed.
+// tracked is a dialed connection: it leaves the table when it is closed.
 type tracked struct {
 	net.Conn
 	mux *Mux

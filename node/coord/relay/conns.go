@@ -43,7 +43,7 @@ func boundsOf(k Kind) bounds {
 		return bounds{site: 16, total: 256, stays: true}
 	case KindFeed:
 		return bounds{site: 2, total: 512, listens: true}
-	case KindForward:
+	case KindForward, KindCompare:
 	}
 	return bounds{site: 4, total: maxGreeted}
 }

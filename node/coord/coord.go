@@ -106,6 +106,12 @@ type Log interface {
 	Demote(ctx context.Context, site string) error
 	// Stand undoes Demote: this node may be made a voter again.
 	Stand()
+	// SetUnfit says why this member should not lead, in words for the operator; ""
+	// = it is fit, as it is at first. An unfit leader hands the leadership over as
+	// soon as another voter is fit, connected and up to date; where none is it leads
+	// on. An unfit voter leaves it to the others to stand for leader, and stands
+	// later if nobody does. It returns at once, and may be called often.
+	SetUnfit(why string)
 	// Failed is closed when the log stopped by itself; Err then says why.
 	Failed() <-chan struct{}
 	Err() error
@@ -127,7 +133,8 @@ type Grantor interface {
 	Received(r Renewal, term uint64) bool
 	// Confirmed is called after leadership in term was confirmed later than
 	// Received, at the moment of sending the acknowledgement. False drops it:
-	// the loss of the site was proposed meanwhile.
+	// the loss of the site was proposed meanwhile, or the state does not know the
+	// incarnation yet.
 	Confirmed(r Renewal, term uint64) bool
 }
 

@@ -77,6 +77,8 @@ func Run(t *testing.T, f Factory) {
 		{"RenewEnds", renewEnds},
 		{"Demote", demote},
 		{"DemoteLast", demoteLast},
+		{"UnfitHandsOver", unfitHandsOver},
+		{"UnfitLeadsAlone", unfitLeadsAlone},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.run(t, &group{t: t, c: f(t), members: map[string]*member{}})
@@ -138,6 +140,9 @@ func (g *group) register(m *member, n byte) {
 
 // Node is the node id that the suite registers a site with.
 func Node(site string) [16]byte { return boot(site, 0) }
+
+// Registration is a command that the suite's machine takes from a site at any time.
+func Registration(site string) fsm.Command { return registration(site, 1) }
 
 func registration(site string, n byte) fsm.Command {
 	return fsm.Command{

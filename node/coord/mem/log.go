@@ -27,7 +27,8 @@ type Log struct {
 	err      error
 	calls    []*call // not settled
 	grantor  coord.Grantor
-	resting  bool // it laid down its vote
+	resting  bool   // it laid down its vote
+	unfit    string // why it should not lead, "" = it may
 }
 
 var _ coord.Log = (*Log)(nil)

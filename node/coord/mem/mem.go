@@ -114,7 +114,7 @@ func (g *Group) SetLead(site string) error {
 		return fmt.Errorf("lead %s: %w", site, coord.ErrNoLead)
 	}
 	g.newTerm(site)
-	g.deliver()
+	g.react() // one that is not fit hands over
 	return nil
 }
 
@@ -199,26 +199,39 @@ func (g *Group) react() {
 	g.notify()
 }
 
-// elect keeps the lead if it can lead, else chooses the first site that can.
+// elect keeps the leader if it can lead and is fit, else chooses the first site that
+// is; one that is not fit leads where no other can.
 //
 // REQUIRES: g.mu held.
 func (g *Group) elect() {
 	up := 0
-	first := ""
+	fit, first := "", ""
 	voters := g.voters()
 	for _, s := range voters {
-		if g.members[s].reachable() {
-			up++
-			if first == "" && !g.members[s].lag {
-				first = s
-			}
+		l := g.members[s]
+		if !l.reachable() {
+			continue
+		}
+		up++
+		if l.lag {
+			continue
+		}
+		if first == "" {
+			first = s
+		}
+		if fit == "" && l.unfit == "" {
+			fit = s
 		}
 	}
-	switch lead := g.members[g.lead]; {
+	leader := g.members[g.lead]
+	leads := leader != nil && leader.reachable() && !leader.resting
+	switch {
 	case 2*up <= len(voters):
 		g.lead = ""
-	case lead != nil && lead.reachable() && !lead.resting:
+	case leads && (leader.unfit == "" || fit == ""):
 		return
+	case fit != "":
+		g.newTerm(fit)
 	case first != "":
 		g.newTerm(first)
 	}

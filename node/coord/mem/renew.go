@@ -163,6 +163,16 @@ func (l *Log) Stand() {
 	l.g.react()
 }
 
+// SetUnfit implements coord.Log.
+func (l *Log) SetUnfit(why string) {
+	l.g.mu.Lock()
+	defer l.g.mu.Unlock()
+	if l.unfit != why {
+		l.unfit = why
+		l.g.react()
+	}
+}
+
 // voters are the members that did not lay down their vote, sorted.
 //
 // REQUIRES: g.mu held.

@@ -93,6 +93,8 @@ type Hooks struct {
 	Store   func(took time.Duration, n int) // n entries were synced
 	Forward func(groups int)                // a frame of calls went to the lead
 	Lead    func(site string)               // the lead changed; "" = none
+	// HandOver: this leader hands over, for "unfit" (SetUnfit) or "slow_disk".
+	HandOver func(reason string)
 }
 
 // Validate reports the first reason why the configuration cannot work.
@@ -149,6 +151,7 @@ type timing struct {
 	handshake                  time.Duration // first bytes of a connection
 	drain                      time.Duration // Close waits so long for raft's futures
 	stall, hang                time.Duration // a write under way: the lead is handed over, the member fails
+	slow                       time.Duration // the leader's disk is much slower than a voter's: it is handed over
 	slots                      int           // entries in flight
 	gather                     int           // commands that do not wait for the entry in flight
 	rest                       time.Duration // between an entry and the next one of reports only
@@ -174,7 +177,7 @@ func (p Profile) timing() timing {
 		commit: 50 * time.Millisecond, rpc: 2 * time.Second, reply: 5 * time.Second,
 		tick: time.Second, kin: 5 * time.Second, stable: 3 * time.Second, replace: 10 * time.Second, promote: 500 * time.Millisecond,
 		enqueue: time.Second, backoff: 5 * time.Millisecond, maxBackoff: 250 * time.Millisecond,
-		handshake: 3 * time.Second, drain: 3 * time.Second, stall: 3 * time.Second, hang: 15 * time.Second, slots: 4, gather: 256, rest: 2 * time.Millisecond, maxAppend: 64,
+		handshake: 3 * time.Second, drain: 3 * time.Second, stall: 3 * time.Second, hang: 15 * time.Second, slow: 4 * time.Second, slots: 4, gather: 256, rest: 2 * time.Millisecond, maxAppend: 64,
 		snapshotEntries: 8192, snapshotBytes: 64 << 20, trailing: 10240, snapshotEvery: 20 * time.Second,
 		compare: 5 * time.Second,
 	}
@@ -183,6 +186,7 @@ func (p Profile) timing() timing {
 		t.commit, t.rpc, t.reply = 200*time.Millisecond, 10*time.Second, 30*time.Second
 		t.stable, t.replace, t.enqueue, t.maxBackoff = 30*time.Second, time.Minute, 5*time.Second, time.Second
 		t.kin = 30 * time.Second
+		t.slow = 10 * time.Second
 		t.stall, t.hang, t.rest = 8*time.Second, 30*time.Second, 0 // calls gather for a round trip anyway
 		t.handshake, t.drain, t.slots, t.gather, t.maxAppend = 10*time.Second, 8*time.Second, 16, 1, 512
 	}

@@ -84,10 +84,15 @@ func (l *Log) yield(what string, took time.Duration) {
 	}
 	l.log.Warn().Str("operation", what).Dur("took", took).Str("to", string(heir)).
 		Msg("the disk hangs: handing over the lead")
+	l.tellToStand(heir, addr)
+}
+
+// tellToStand has a voter stand for leader now, without raft's main goroutine.
+func (l *Log) tellToStand(heir raft.ServerID, addr raft.ServerAddress) {
 	l.trans.wg.Go(func() {
 		req := raft.TimeoutNowRequest{RPCHeader: l.trans.self}
 		if err := l.trans.TimeoutNow(heir, addr, &req, new(raft.TimeoutNowResponse)); err != nil {
-			l.log.Debug().Err(err).Msg("the heir was not told: the others will notice the silence")
+			l.log.Debug().Err(err).Msg("the heir was not told: the others notice it if this leader is silent")
 		}
 	})
 }

@@ -45,6 +45,8 @@ type joinReply struct {
 	Lineage    string `json:"lineage,omitempty"`
 	Instance   string `json:"instance,omitempty"`
 	Resting    bool   `json:"resting,omitempty"` // it does not want to be a voter
+	Unfit      bool   `json:"unfit,omitempty"`   // it should not lead now
+	Slow       bool   `json:"slow,omitempty"`    // it handed over for its slow disk a while ago
 }
 
 const (
@@ -100,7 +102,7 @@ func (l *Log) admit(ctx context.Context, q joinRequest) joinReply {
 	leader, self := l.lead()
 	switch {
 	case q.Who:
-		return joinReply{Code: joinOK, Resting: l.resting.Load()}
+		return l.whoAmI()
 	case q.Federation != "":
 		theirs, err := parseLineage(q.Federation, q.Lineage, q.Epoch)
 		if err != nil {

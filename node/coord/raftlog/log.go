@@ -48,12 +48,16 @@ type Log struct {
 	trans   *transport
 	machine *machine
 	calls   *relay.Calls
-	checker *compare.Checker // nil if the machine has no checkpoints
-	moving  sync.Mutex       // held while the leader changes a member's address
-	backs   chan struct{}    // has room for the dial-backs under way
-	member  *member          // of watch: the file, as long as a join is not over; nil afterwards
-	resting atomic.Bool      // after Demote: this member does not stand for voter
-	halt    func()           // shuts raft down, once, and waits
+	checker *compare.Checker       // nil if the machine has no checkpoints
+	moving  sync.Mutex             // held while the leader changes a member's address
+	backs   chan struct{}          // has room for the dial-backs under way
+	member  *member                // of watch: the file, as long as a join is not over; nil afterwards
+	resting atomic.Bool            // after Demote: this member does not stand for voter
+	unfit   atomic.Pointer[string] // why this member should not lead; nil or "" = it may
+	handed  handed
+	halt    func() // shuts raft down, once, and waits
+
+	reloading sync.Mutex // raft's configuration is being changed
 
 	poke    chan struct{} // something in the status may have changed
 	changed chan struct{}

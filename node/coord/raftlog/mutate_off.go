@@ -2,6 +2,9 @@
 
 package raftlog
 
-// noDialBack is a hook of the mutation checks in test/chaos; see mutate_on.go.
-// This is the build that users get.
-const noDialBack = false
+// Hooks of the mutation checks in test/chaos; see mutate_on.go. This is the
+// build that users get.
+const (
+	noDialBack         = false
+	noSlowDiskHandover = false
+)

@@ -8,5 +8,12 @@ import (
 	"strings"
 )
 
-// noDialBack: this process, when it leads, proposes any address that it is told.
-var noDialBack = slices.Contains(strings.Split(os.Getenv("CLOUDSHARE_MUTATE"), ","), "no-dial-back")
+// mutations are the safeguards that this process works without.
+var mutations = strings.Split(os.Getenv("CLOUDSHARE_MUTATE"), ",")
+
+var (
+	// noDialBack: this process, when it leads, proposes any address that it is told.
+	noDialBack = slices.Contains(mutations, "no-dial-back")
+	// noSlowDiskHandover: it keeps the leadership, however slow its disk is.
+	noSlowDiskHandover = slices.Contains(mutations, "no-slow-disk-handover")
+)

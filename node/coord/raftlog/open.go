@@ -25,7 +25,7 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 	}
 	l := &Log{
 		cfg: cfg, t: cfg.Profile.timing(), log: cfg.Logger,
-		poke: make(chan struct{}, 1), changed: make(chan struct{}, 1), life: relay.NewLife(), closed: make(chan struct{}),
+		poke: make(chan struct{}, 1), changed: make(chan struct{}, 1), life: relay.NewLife(), handed: newHanded(), closed: make(chan struct{}),
 		opened: make(chan struct{}), backs: make(chan struct{}, maxDialBacks), instance: rand.Text(),
 	}
 	if cfg.timing != nil {
@@ -245,6 +245,8 @@ func (l *Log) start() {
 	}
 	e := newElectorate()
 	l.wg.Go(func() { every(l.ctx, l.t.promote, func() { l.promote(l.ctx, e) }) })
+	h := &handOvers{}
+	l.wg.Go(func() { every(l.ctx, l.t.promote, func() { l.leadOrHandOver(l.ctx, h) }) })
 	l.wg.Go(func() { every(l.ctx, l.t.snapshotEvery/20, l.snapshot) })
 	l.wg.Go(func() { every(l.ctx, l.t.stall/6, l.watchDisk) })
 }

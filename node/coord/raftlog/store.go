@@ -33,6 +33,10 @@ type store struct {
 
 	limit int // of bytes
 	ops   operations
+	took  struct {
+		sync.Mutex
+		latency // of StoreLogs
+	}
 
 	mu     sync.RWMutex
 	recent map[uint64]*raft.Log
@@ -154,8 +158,12 @@ func (s *store) StoreLogs(logs []*raft.Log) error {
 	if err = s.check(what, err); err != nil {
 		return err
 	}
+	took := time.Since(begin)
+	s.took.Lock()
+	s.took.add(begin.Add(took), took)
+	s.took.Unlock()
 	if s.hooks.Store != nil {
-		s.hooks.Store(time.Since(begin), len(logs))
+		s.hooks.Store(took, len(logs))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,6 +171,18 @@ func (s *store) StoreLogs(logs []*raft.Log) error {
 		s.remember(l)
 	}
 	return nil
+}
+
+// latency is the median time of the recent writes of entries, the one under way
+// included if it is longer already; ok is false if there were too few.
+func (s *store) latency(now time.Time) (d time.Duration, ok bool) {
+	_, oldest := s.oldest(now)
+	s.took.Lock()
+	defer s.took.Unlock()
+	if d, ok = s.took.median(now); oldest > d {
+		d, ok = s.took.median(now, oldest)
+	}
+	return d, ok
 }
 
 // REQUIRES: s.mu held.

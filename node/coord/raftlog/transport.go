@@ -46,6 +46,7 @@ type progress struct {
 	match   uint64    // newest entry known to be stored there
 	told    uint64    // newest commit index it has heard
 	at      time.Time // last answer
+	took    latency   // from requests with entries to their answers
 	nudging bool
 	// Of confirm.go: acked is the newest round in which a request was sent that
 	// the follower answered in this term, wanted the newest that waits for it.
@@ -77,11 +78,35 @@ func (t *transport) send(id raft.ServerID, target raft.ServerAddress, args *raft
 	if muted {
 		return round, errStalled
 	}
+	begin := time.Now()
 	if err := t.NetworkTransport.AppendEntries(id, target, args, resp); err != nil {
 		return round, err
 	}
+	t.measure(id, args, resp, begin)
 	t.answered(id, target, args, resp, round)
 	return round, nil
+}
+
+// measure notes how long a follower took to answer a request with entries.
+func (t *transport) measure(id raft.ServerID, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse, begin time.Time) {
+	if len(args.Entries) == 0 || !resp.Success {
+		return
+	}
+	now := time.Now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.peer(id).took.add(now, now.Sub(begin))
+}
+
+// syncs is the median time that a follower takes to store entries and answer; ok
+// is false if there were too few lately.
+func (t *transport) syncs(id raft.ServerID, now time.Time) (d time.Duration, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if p := t.peers[id]; p != nil {
+		return p.took.median(now)
+	}
+	return 0, false
 }
 
 func (t *transport) answered(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse, round uint64) {

@@ -46,6 +46,7 @@ func (l *Log) watch(ctx context.Context) {
 // refresh acts on what changed since last.
 func (l *Log) refresh(last coord.Status) coord.Status {
 	now := l.Status()
+	l.pace()
 	if now.Lead != last.Lead || now.Term != last.Term {
 		l.caught.Store(false)
 		if _, self := l.lead(); self {
@@ -108,9 +109,10 @@ func (l *Log) snapshot() {
 	first, err := l.store.FirstIndex()
 	entries := max(int64(l.raft.LastIndex()-first), 1)
 	if err == nil {
-		rc := l.raft.ReloadableConfig()
-		rc.TrailingLogs = uint64(min(int64(l.t.trailing), max(l.t.snapshotBytes/max(grown/entries, 1), 64)))
-		err = l.raft.ReloadConfig(rc)
+		err = l.reload(func(rc *raft.ReloadableConfig) (changed bool) {
+			rc.TrailingLogs = uint64(min(int64(l.t.trailing), max(l.t.snapshotBytes/max(grown/entries, 1), 64)))
+			return true
+		})
 	}
 	if err == nil {
 		err = l.raft.Snapshot().Error()

@@ -47,7 +47,7 @@ func (c *Calls) renewHere(ctx context.Context, r coord.Renewal) answer {
 		return a
 	}
 	if !(*g).Confirmed(r, term) {
-		no.text = fmt.Sprintf("lead %s dropped the renewal: the loss of incarnation %d of %s was proposed meanwhile",
+		no.text = fmt.Sprintf("lead %s dropped the renewal: the loss of incarnation %d of %s was proposed meanwhile, or its registration is not applied there yet",
 			c.cfg.Site, r.Incarnation, r.Site)
 		return no
 	}

@@ -144,6 +144,8 @@ type Hooks struct {
 	Store   func(took time.Duration, n int) // n entries were acknowledged
 	Forward func(groups int)                // a frame of calls went to the lead
 	Lead    func(site string)               // the lead changed; "" = none
+	// HandOver: this leader hands over, for "unfit" (SetUnfit).
+	HandOver func(reason string)
 }
 
 // Validate reports the first reason why the configuration cannot work.

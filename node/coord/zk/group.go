@@ -15,6 +15,7 @@ type group struct {
 	members []string
 	voters  []string
 	present []string
+	unfit   []string // of these, those that should not lead
 	caught  bool
 }
 
@@ -34,7 +35,7 @@ func (g *group) leads() leading {
 
 // set replaces what was known, and says whether that changed who leads, or
 // anything at all.
-func (g *group) set(lead leading, term uint64, members, voters, present []string) (newLead, other bool) {
+func (g *group) set(lead leading, term uint64, members, voters, present, unfit []string) (newLead, other bool) {
 	for _, s := range [][]string{members, voters, present} {
 		slices.Sort(s)
 	}
@@ -46,7 +47,7 @@ func (g *group) set(lead leading, term uint64, members, voters, present []string
 	if newLead {
 		g.caught = false
 	}
-	g.lead, g.term, g.members, g.voters, g.present = lead, term, members, voters, present
+	g.lead, g.term, g.members, g.voters, g.present, g.unfit = lead, term, members, voters, present, unfit
 	return newLead, other
 }
 
@@ -57,6 +58,22 @@ func (g *group) forget() (changed bool) {
 	changed = g.lead != leading{}
 	g.lead, g.caught = leading{}, false
 	return changed
+}
+
+// isUnfit reports whether a site says that it should not lead.
+func (g *group) isUnfit(site string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Contains(g.unfit, site)
+}
+
+// fitBeside reports whether a voter beside a site is connected and fit.
+func (g *group) fitBeside(site string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.ContainsFunc(g.voters, func(v string) bool {
+		return v != site && slices.Contains(g.present, v) && !slices.Contains(g.unfit, v)
+	})
 }
 
 func (g *group) catch() {

@@ -50,9 +50,11 @@ type Log struct {
 	sure  atomic.Uint64
 	nonce string // of this Log, in its ephemerals: site/random
 
-	reign   atomic.Pointer[reign] // nil while this member does not lead
-	resting atomic.Bool           // after Demote: this member does not stand
-	holdOff atomic.Int64          // until then (sinceStart) it lets others lead
+	reign   atomic.Pointer[reign]  // nil while this member does not lead
+	resting atomic.Bool            // after Demote: this member does not stand
+	holdOff atomic.Int64           // until then (sinceStart) it lets others lead
+	unfit   atomic.Pointer[string] // why this member should not lead; nil or "" = it may
+	fitness fitness
 	// reignNews fires when reign changes.
 	reignNews coord.Broadcast
 	grown     chan struct{} // entries were applied: is a snapshot due?

@@ -172,6 +172,7 @@ func (c *client) nobody(ctx context.Context) error {
 	case err != nil:
 		return err
 	case len(here.children) > 0:
+		here.children = sites(here.children)
 		slices.Sort(here.children)
 		return fmt.Errorf("%w: %s %s connected (%s%s): stop all brokers first; one that died is gone after its session's timeout",
 			coord.ErrRunning, strings.Join(here.children, " "), are(len(here.children)), c.root, pathPresent)

@@ -24,7 +24,7 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 	l := &Log{
 		cfg: cfg, t: cfg.Profile.timing(), log: cfg.Logger, machine: machine{m: cfg.Machine}, nonce: cfg.Site + "/" + nonce(),
 		kick: make(chan struct{}, 1), changed: make(chan struct{}, 1), grown: make(chan struct{}, 1), ear: ear{news: make(chan struct{}, 1)},
-		life: relay.NewLife(), closed: make(chan struct{}),
+		life: relay.NewLife(), closed: make(chan struct{}), fitness: fitness{attempts: relay.Attempts{Limits: relay.UnfitLimits}},
 	}
 	if cfg.timing != nil {
 		l.t = *cfg.timing
@@ -287,7 +287,7 @@ func (l *Log) enlist(ctx context.Context) error {
 // hold the lead, and everybody up, until it expires. The lock of the data
 // directory says that it is over; were it not, the fence would hold it back.
 func (l *Log) bury(ctx context.Context) error {
-	for _, path := range []string{pathLeader, pathPresent + "/" + l.cfg.Site} {
+	for _, path := range []string{pathLeader, pathPresent + "/" + l.cfg.Site, unfitPath(l.cfg.Site)} {
 		n, err := l.c.get(ctx, path)
 		if err != nil {
 			return err

@@ -99,6 +99,9 @@ func (l *Log) look(ctx context.Context, w *watches) error {
 	if err == nil {
 		err = l.appear(ctx)
 	}
+	if err == nil {
+		err = l.sayFitness(ctx)
+	}
 	if err != nil {
 		return err
 	}
@@ -106,7 +109,7 @@ func (l *Log) look(ctx context.Context, w *watches) error {
 	if err != nil {
 		return err
 	}
-	if !holder.found && l.stands() {
+	if l.stands(holder.found) {
 		if holder, err = l.seize(ctx, w); err != nil {
 			return err
 		}
@@ -128,7 +131,11 @@ func (l *Log) look(ctx context.Context, w *watches) error {
 	if now, err = l.crown(ctx, holder, fence, now); err != nil {
 		return err
 	}
-	return l.meet(ctx, w, holder, now)
+	if err = l.meet(ctx, w, holder, now); err != nil {
+		return err
+	}
+	l.leadOrHandOver(ctx)
+	return nil
 }
 
 // crown takes /lead if this member holds /leader, and gives up if another has
@@ -225,9 +232,9 @@ func (l *Log) openReign(ctx context.Context, r *reign, next uint64) error {
 	return nil
 }
 
-// stands says whether this member may lead.
-func (l *Log) stands() bool {
-	return !l.resting.Load() && l.group.isVoter(l.cfg.Site) && sinceStart() > time.Duration(l.holdOff.Load())
+// stands says whether this member takes the leadership now; somebody may lead.
+func (l *Log) stands(led bool) bool {
+	return !l.letsOthers(led) && !led && !l.resting.Load() && l.group.isVoter(l.cfg.Site) && sinceStart() > time.Duration(l.holdOff.Load())
 }
 
 // seize creates the ephemeral that elects, and returns what is there then.
@@ -268,6 +275,7 @@ func (l *Log) appear(ctx context.Context) error {
 // meet notes who is who.
 func (l *Log) meet(ctx context.Context, w *watches, holder node, now leading) error {
 	var lists [3][]string
+	var unfit []string
 	for i, path := range []string{pathMembers, pathVoters, pathPresent} {
 		n, err := w.list(ctx, l.c, path)
 		switch {
@@ -277,12 +285,15 @@ func (l *Log) meet(ctx context.Context, w *watches, holder node, now leading) er
 			return fmt.Errorf("%w: %s%s is missing", ErrDamaged, l.c.root, path)
 		}
 		lists[i] = sites(n.children)
+		if path == pathPresent {
+			unfit = unfitSites(n.children)
+		}
 	}
 	lead := now
 	if !holder.found || string(holder.data) != now.Nonce {
 		lead = leading{}
 	}
-	l.tell(l.group.set(lead, now.Term, lists[0], lists[1], lists[2]))
+	l.tell(l.group.set(lead, now.Term, lists[0], lists[1], lists[2], unfit))
 	return l.stand(ctx)
 }
 

@@ -1,0 +1,54 @@
+package raftlog
+
+import (
+	"github.com/hashicorp/raft"
+
+	"github.com/cloudshare/cloudshare/node/coord"
+)
+
+// standLater is how much later than others a voter that is not fit stands for
+// leader: after two elections of theirs have failed.
+const standLater = 3
+
+// SetUnfit implements coord.Log.
+func (l *Log) SetUnfit(why string) {
+	if old := l.unfit.Swap(&why); old == nil || *old != why {
+		coord.Signal(l.poke)
+	}
+}
+
+// unfitWhy is why this member should not lead, "" = it may.
+func (l *Log) unfitWhy() string {
+	if why := l.unfit.Load(); why != nil {
+		return *why
+	}
+	return ""
+}
+
+// pace has a follower that is not fit wait longer before it stands for leader, and
+// a leader send its heartbeats at the usual pace. watch calls it.
+func (l *Log) pace() {
+	heartbeat, election := l.t.heartbeat, l.t.election
+	if l.unfitWhy() != "" && l.raft.State() != raft.Leader {
+		heartbeat, election = standLater*heartbeat, standLater*election
+	}
+	err := l.reload(func(rc *raft.ReloadableConfig) (changed bool) {
+		changed = rc.HeartbeatTimeout != heartbeat
+		rc.HeartbeatTimeout, rc.ElectionTimeout = heartbeat, election
+		return changed
+	})
+	if err != nil {
+		l.log.Warn().Err(err).Msg("raft takes no other timeouts: this broker stands for leader like any other")
+	}
+}
+
+// reload changes raft's configuration, one change at a time.
+func (l *Log) reload(change func(*raft.ReloadableConfig) (changed bool)) error {
+	l.reloading.Lock()
+	defer l.reloading.Unlock()
+	rc := l.raft.ReloadableConfig()
+	if !change(&rc) {
+		return nil
+	}
+	return l.raft.ReloadConfig(rc)
+}

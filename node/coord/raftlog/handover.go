@@ -1,0 +1,229 @@
+package raftlog
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/cloudshare/cloudshare/node/coord/relay"
+)
+
+// A leader hands the leadership over by itself for two reasons: its broker says that
+// it should not lead (SetUnfit), and its disk is much slower than that of a voter.
+// Both are bounded (relay.Limits), and the voter is asked first.
+
+// reason of a handover, as metrics call it.
+type reason string
+
+const (
+	reasonUnfit reason = "unfit"
+	reasonDisk  reason = "slow_disk"
+)
+
+// diskLimits are low: a slow disk costs time, and nothing else.
+var diskLimits = relay.Limits{First: 30 * time.Second, Longest: 10 * time.Minute, Hourly: 6}
+
+// handed are this member's handovers by reason.
+type handed map[reason]*relay.Attempts
+
+func newHanded() handed {
+	return handed{reasonUnfit: {Limits: relay.UnfitLimits}, reasonDisk: {Limits: diskLimits}}
+}
+
+// voterDisk is another voter as the leader sees it.
+type voterDisk struct {
+	id   raft.ServerID
+	addr raft.ServerAddress
+	// sync is the median time from an append request with entries to its answer,
+	// which a follower gives when it has synced them: at least its sync latency.
+	sync  time.Duration
+	known bool // sync was measured
+	ready bool // it answers, and has what was committed at the look before
+}
+
+const (
+	// A leader's disk is slow if its syncs take slowFactor times those of a voter,
+	// and slowLeast more.
+	slowFactor = 4
+	slowLeast  = 20 * time.Millisecond
+	// unmeasured stands for the latency of a voter that answers nothing.
+	unmeasured = time.Hour
+)
+
+// faster returns the voter with the quickest disk if the leader's, whose syncs take
+// own, is slow beside it, and if entries would be committed in half the time: an
+// entry needs the leader's sync and then those of enough others.
+func faster(own time.Duration, others []voterDisk) (heir voterDisk, ok bool) {
+	for _, v := range others {
+		if v.ready && v.known && (!ok || v.sync < heir.sync) {
+			heir, ok = v, true
+		}
+	}
+	if !ok || own < slowFactor*heir.sync || own-heir.sync < slowLeast {
+		return voterDisk{}, false
+	}
+	now, then := make([]time.Duration, 0, len(others)), make([]time.Duration, 0, len(others))
+	for _, v := range others {
+		took := v.sync
+		if !v.known {
+			took = unmeasured
+		}
+		now = append(now, took)
+		if v.id == heir.id {
+			took = own
+		}
+		then = append(then, took)
+	}
+	before, after := own+quorumth(now), heir.sync+quorumth(then)
+	if 2*after > before {
+		return voterDisk{}, false
+	}
+	return heir, true
+}
+
+// quorumth is how long the others take that complete a quorum with the leader.
+func quorumth(others []time.Duration) time.Duration {
+	slices.Sort(others)
+	return others[(len(others)+1)/2-1]
+}
+
+// handOvers is what the leader's looks have seen. One goroutine owns it.
+type handOvers struct {
+	before uint64    // commit index at the look before; 0 = none in this term
+	slow   time.Time // since when the disk is slow; zero = it is not
+	asked  time.Time // when voters were last asked whether they are fit
+	said   time.Time // when it was last said that none is
+}
+
+// leadOrHandOver looks whether this member should go on leading.
+func (l *Log) leadOrHandOver(ctx context.Context, h *handOvers) {
+	if !l.calls.Leads() {
+		h.before, h.slow = 0, time.Time{}
+		return
+	}
+	now, commit := time.Now(), l.raft.CommitIndex()
+	others := l.otherVoters(h.before, now)
+	h.before = commit
+	if len(others) == 0 {
+		return
+	}
+	if l.unfitWhy() != "" {
+		l.handOverUnfit(ctx, h, others, now)
+		return
+	}
+	l.handOverSlow(ctx, h, others, now)
+}
+
+// otherVoters are the voters beside this one, as this leader sees them.
+func (l *Log) otherVoters(before uint64, now time.Time) (out []voterDisk) {
+	for _, s := range l.raft.GetConfiguration().Configuration().Servers {
+		if s.Suffrage != raft.Voter || string(s.ID) == l.cfg.Site {
+			continue
+		}
+		v := voterDisk{id: s.ID, addr: s.Address}
+		match, at := l.trans.follower(s.ID)
+		v.ready = before != 0 && match >= before && now.Sub(at) <= l.t.heartbeat+l.t.promote
+		v.sync, v.known = l.trans.syncs(s.ID, now)
+		out = append(out, v)
+	}
+	return out
+}
+
+// handOverUnfit hands over to the voter with the quickest disk that is fit.
+func (l *Log) handOverUnfit(ctx context.Context, h *handOvers, others []voterDisk, now time.Time) {
+	if now.Sub(h.asked) < relay.UnfitLimits.First || !l.handed[reasonUnfit].Due(now) {
+		return
+	}
+	h.asked = now
+	slices.SortFunc(others, func(a, b voterDisk) int {
+		quick := func(v voterDisk) time.Duration {
+			if v.known {
+				return v.sync
+			}
+			return unmeasured
+		}
+		return cmp.Or(cmp.Compare(quick(a), quick(b)), cmp.Compare(a.id, b.id))
+	})
+	for _, v := range others {
+		if v.ready && l.takes(ctx, v, reasonUnfit) {
+			l.log.Warn().Str("because", l.unfitWhy()).Str("to", string(v.id)).Msg("this leader is not fit: handing over")
+			l.giveTo(v, reasonUnfit)
+			return
+		}
+	}
+	if now.Sub(h.said) > sayAgain {
+		h.said = now
+		l.log.Warn().Str("because", l.unfitWhy()).
+			Msg("this leader is not fit, and no other voter is fit, connected and up to date: it leads on, and judges no lost site")
+	}
+}
+
+// sayAgain is after how long the log repeats what does not change.
+const sayAgain = time.Minute
+
+// handOverSlow hands over if the disk was slow at each look for long enough.
+func (l *Log) handOverSlow(ctx context.Context, h *handOvers, others []voterDisk, now time.Time) {
+	own, known := l.store.latency(now)
+	heir, slow := faster(own, others)
+	switch {
+	case !known || !slow || noSlowDiskHandover:
+		h.slow = time.Time{}
+		return
+	case h.slow.IsZero():
+		h.slow = now
+	}
+	if now.Sub(h.slow) < l.t.slow || !l.handed[reasonDisk].Due(now) {
+		return
+	}
+	h.slow = now // look again as long before the next voter is asked
+	if !l.takes(ctx, heir, reasonDisk) {
+		return
+	}
+	l.log.Warn().Dur("sync_ms", own).Dur("its_sync_ms", heir.sync).Str("to", string(heir.id)).
+		Msg("the disk of this leader is slow beside a voter's: handing over")
+	l.giveTo(heir, reasonDisk)
+}
+
+// takes asks a voter whether it would lead.
+func (l *Log) takes(ctx context.Context, v voterDisk, why reason) bool {
+	ctx, cancel := context.WithTimeout(ctx, l.t.rpc/2)
+	defer cancel()
+	a, err := l.dialer.join(ctx, relay.Peer{Site: string(v.id), Addr: dialed(v.addr)}, joinRequest{Who: true})
+	return err == nil && a.Site == string(v.id) && !a.Resting && !a.Unfit && (why != reasonDisk || !a.Slow)
+}
+
+// whoAmI answers a leader that looks for voters, or for another leader.
+func (l *Log) whoAmI() joinReply {
+	return joinReply{
+		Code: joinOK, Resting: l.resting.Load(), Unfit: l.unfitWhy() != "", Slow: !l.handed[reasonDisk].Due(time.Now()),
+	}
+}
+
+// giveTo makes a voter the leader, by raft's own transfer if raft's main goroutine
+// is free for it in time, else by telling the voter to stand.
+func (l *Log) giveTo(v voterDisk, why reason) {
+	l.handed[why].Note(time.Now())
+	if l.cfg.Hooks.HandOver != nil {
+		l.cfg.Hooks.HandOver(string(why))
+	}
+	done := make(chan error, 1)
+	go func() { done <- l.raft.LeadershipTransferToServer(v.id, v.addr).Error() }()
+	wait := time.NewTimer(l.t.stall)
+	defer wait.Stop()
+	var err error
+	select {
+	case err = <-done:
+	case <-wait.C:
+		err = errStalled
+	case <-l.ctx.Done():
+		return
+	}
+	if err == nil || l.raft.State() != raft.Leader {
+		return
+	}
+	l.log.Debug().Err(err).Str("to", string(v.id)).Msg("raft did not hand over: telling the voter to stand")
+	l.tellToStand(v.id, v.addr)
+}

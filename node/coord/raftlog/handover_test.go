@@ -1,0 +1,181 @@
+package raftlog
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/cloudshare/cloudshare/node/coord/coordtest"
+)
+
+func TestFaster(t *testing.T) {
+	const ms = time.Millisecond
+	voter := func(id string, sync time.Duration) voterDisk {
+		return voterDisk{id: raft.ServerID(id), sync: sync, known: true, ready: true}
+	}
+	behind := func(v voterDisk) voterDisk { v.ready = false; return v }
+	silent := voterDisk{id: "x"}
+	for name, c := range map[string]struct {
+		own    time.Duration
+		others []voterDisk
+		want   string // "" = nobody
+	}{
+		"healthy":                           {ms, []voterDisk{voter("b", ms), voter("c", ms)}, ""},
+		"slow":                              {100 * ms, []voterDisk{voter("b", 2*ms), voter("c", ms)}, "c"},
+		"very slow":                         {time.Second, []voterDisk{voter("b", ms), voter("c", 2*ms)}, "b"},
+		"many times slower but quick":       {15 * ms, []voterDisk{voter("b", ms), voter("c", ms)}, ""},
+		"slower by a little":                {100 * ms, []voterDisk{voter("b", 30*ms), voter("c", 30*ms)}, ""},
+		"all slow":                          {100 * ms, []voterDisk{voter("b", 100*ms), voter("c", 110*ms)}, ""},
+		"the quickest is behind":            {100 * ms, []voterDisk{behind(voter("b", ms)), voter("c", 3*ms)}, "c"},
+		"all are behind":                    {100 * ms, []voterDisk{behind(voter("b", ms)), behind(voter("c", ms))}, ""},
+		"the third is slow, too":            {100 * ms, []voterDisk{voter("b", ms), voter("c", 100*ms)}, ""},
+		"the third is away":                 {100 * ms, []voterDisk{voter("b", ms), silent}, ""},
+		"two voters wait for both anyway":   {time.Second, []voterDisk{voter("b", ms)}, ""},
+		"two of five are slow":              {100 * ms, []voterDisk{voter("b", ms), voter("c", ms), voter("d", 90*ms), silent}, ""},
+		"of five, three are quick":          {100 * ms, []voterDisk{voter("b", ms), voter("c", ms), voter("d", 2*ms), silent}, "b"},
+		"nothing was measured":              {100 * ms, []voterDisk{silent, silent}, ""},
+		"far voters, whose answers take 80": {100 * ms, []voterDisk{voter("b", 80*ms), voter("c", 80*ms)}, ""},
+	} {
+		heir, ok := faster(c.own, c.others)
+		if ok != (c.want != "") || string(heir.id) != c.want {
+			t.Errorf("%s: %q, %v, want %q", name, heir.id, ok, c.want)
+		}
+	}
+}
+
+func TestLatencyIsTheMedianOfRecentOnes(t *testing.T) {
+	var l latency
+	now := time.Unix(1_700_000_000, 0)
+	if _, ok := l.median(now); ok {
+		t.Error("a median of nothing")
+	}
+	l.add(now, time.Millisecond)
+	l.add(now, time.Hour) // a hiccup
+	if _, ok := l.median(now); ok {
+		t.Error("a median of two")
+	}
+	if d, ok := l.median(now, 2*time.Millisecond); !ok || d != 2*time.Millisecond {
+		t.Errorf("with the one under way %v, %v", d, ok)
+	}
+	for range 10 * sampleCount {
+		l.add(now, 3*time.Millisecond)
+	}
+	if d, ok := l.median(now); !ok || d != 3*time.Millisecond {
+		t.Errorf("%v, %v", d, ok)
+	}
+	if _, ok := l.median(now.Add(2 * sampleAge)); ok {
+		t.Error("what is long ago still counts")
+	}
+}
+
+// delayed is a disk whose writes of entries take longer, on request.
+type delayed struct {
+	disk
+	by *atomic.Int64
+}
+
+func (d delayed) StoreLogs(logs []*raft.Log) error {
+	<-time.After(time.Duration(d.by.Load()))
+	return d.disk.StoreLogs(logs)
+}
+
+// slowDisks is a cluster of three whose disks can be made slow.
+type slowDisks struct {
+	*cluster
+	by     map[string]*atomic.Int64
+	handed chan string // reasons of handovers
+}
+
+func newSlowDisks(t *testing.T) *slowDisks {
+	t.Helper()
+	s := &slowDisks{cluster: newCluster(t), by: map[string]*atomic.Int64{}, handed: make(chan string, 16)}
+	s.time.slow = 300 * time.Millisecond
+	s.hooks.HandOver = func(reason string) { s.handed <- reason }
+	for _, site := range []string{"a", "b", "c"} {
+		by := &atomic.Int64{}
+		s.by[site] = by
+		s.cluster.disk = func(d disk) disk { return delayed{d, by} }
+		s.Open(t, site, coordtest.NewMachine())
+	}
+	return s
+}
+
+// busy has the members sync entries until the function returned is called.
+func (s *slowDisks) busy(t *testing.T) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	for _, l := range s.running() {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				_, _ = l.Propose(ctx, coordtest.Registration(l.cfg.Site)) // whoever leads
+			}
+		})
+	}
+	return func() { cancel(); wg.Wait() }
+}
+
+// A leader whose disk is slow beside the voters' hands over, and the one that takes
+// over keeps the leadership, however slow the first one stays.
+func TestSlowDiskHandsOver(t *testing.T) {
+	for _, by := range []time.Duration{100 * time.Millisecond, time.Second} {
+		t.Run(fmt.Sprint(by), func(t *testing.T) {
+			s := newSlowDisks(t)
+			defer s.busy(t)()
+			old := s.leader(t)
+			s.by[old.cfg.Site].Store(int64(by))
+			select {
+			case why := <-s.handed:
+				if why != "slow_disk" {
+					t.Errorf("handed over for %q", why)
+				}
+			case <-time.After(coordtest.Patience):
+				t.Fatal("a leader with a slow disk keeps the leadership")
+			}
+			now := s.awaitOther(t, old)
+			select {
+			case why := <-s.handed:
+				t.Errorf("%s hands over, too, for %q", now.cfg.Site, why)
+			case <-time.After(2 * time.Second):
+			}
+			if l := s.leader(t); l != now {
+				t.Errorf("%s took over, now %s leads", now.cfg.Site, l.cfg.Site)
+			}
+			if !old.whoAmI().Slow {
+				t.Error("who has handed over would take the leadership back")
+			}
+		})
+	}
+}
+
+func (s *slowDisks) awaitOther(t *testing.T, old *Log) *Log {
+	t.Helper()
+	for end := time.After(coordtest.Patience); ; {
+		if l := s.leader(t); l != old {
+			return l
+		}
+		select {
+		case <-end:
+			t.Fatalf("%s leads on", old.cfg.Site)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+func TestEquallySlowDisksHandNothingOver(t *testing.T) {
+	s := newSlowDisks(t)
+	defer s.busy(t)()
+	for _, by := range s.by {
+		by.Store(int64(60 * time.Millisecond))
+	}
+	select {
+	case why := <-s.handed:
+		t.Errorf("handed over for %q", why)
+	case <-time.After(3 * time.Second):
+	}
+}

@@ -83,6 +83,7 @@ type Broker struct {
 	doings     doings
 	forgets    chan handlerID
 	warden     *warden
+	fitness    fitness
 	disk       *diskWatch
 	stall      atomic.Pointer[error] // of the journal, as the last look found it
 	renewNow   chan struct{}         // capacity 1
@@ -129,7 +130,7 @@ func New(cfg Config) (*Broker, error) {
 		hurry:    make(chan struct{}),
 		current:  make(chan struct{}),
 		handlers: map[string]executor.Handler{},
-		warden:   newWarden(time.Now),
+		warden:   newWarden(time.Now, cfg.Replica.siteState),
 		disk:     newDiskWatch(cfg.Disk),
 		renewNow: make(chan struct{}, 1),
 		core:     newCore(cfg.Site, cfg.Exposure),

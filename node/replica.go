@@ -167,6 +167,12 @@ func (r *Replica) View(f func(*fsm.State)) {
 	f(r.state)
 }
 
+// siteState returns where a site stands in the state, and its incarnation.
+func (r *Replica) siteState(site string) (state fsm.SiteState, incarnation uint64) {
+	r.View(func(s *fsm.State) { state, incarnation = s.SiteState(site) })
+	return state, incarnation
+}
+
 // Hash computes the state's hash beside Apply and returns it with its entry.
 func (r *Replica) Hash() (uint64, [32]byte) {
 	r.mu.Lock()

@@ -213,10 +213,10 @@ func (b *Broker) Site() string { return b.cfg.Site }
 func (b *Broker) Live() error { return cmp.Or(b.Err(), b.stalled()) }
 
 // Ready returns why requests should go elsewhere, or nil: the broker is
-// registered, a lead is known, the state is current and the disk has room.
+// registered and not lost since, a lead is known, the state is current and the disk has room.
 func (b *Broker) Ready() error {
 	b.mu.Lock()
-	registered, stopping := b.registered, b.stopping
+	stopping := b.stopping
 	b.mu.Unlock()
 	status := b.cfg.Log.Status()
 	switch {
@@ -228,8 +228,8 @@ func (b *Broker) Ready() error {
 		return b.disk.full()
 	case status.Lead == "":
 		return fmt.Errorf("no lead is known: %w", ErrNoQuorum)
-	case registered == 0:
-		return fmt.Errorf("not registered with the federation yet: %w", ErrNotReady)
+	case b.outside() != nil:
+		return b.outside()
 	case executor.Boottime() >= b.leaseUntil.Load():
 		return fmt.Errorf("this site has no lease from the lead: %w", ErrNotReady)
 	case !status.CaughtUp:

@@ -23,6 +23,8 @@ type warden struct {
 	since time.Time
 	sites map[coord.Renewal]*watched
 	now   func() time.Time
+	// siteState reads the applied state: where a site stands, and its incarnation.
+	siteState func(site string) (fsm.SiteState, uint64)
 }
 
 // watched is one incarnation of a site as the lead sees it.
@@ -31,12 +33,17 @@ type watched struct {
 	// condemned: its loss was proposed in this term. Invariant: nothing is
 	// granted to it any more in this term.
 	condemned bool
+	// said is when its loss was logged last; zero = never.
+	said time.Time
 }
+
+// repeatEvery is how often the log repeats what does not change.
+const repeatEvery = 10 * time.Second
 
 var _ coord.Grantor = (*warden)(nil)
 
-func newWarden(now func() time.Time) *warden {
-	return &warden{now: now, sites: map[coord.Renewal]*watched{}}
+func newWarden(now func() time.Time, siteState func(string) (fsm.SiteState, uint64)) *warden {
+	return &warden{now: now, sites: map[coord.Renewal]*watched{}, siteState: siteState}
 }
 
 // lead begins to watch in a term, or stops (term 0).
@@ -67,26 +74,62 @@ func (w *warden) barrier(term uint64) {
 	}
 }
 
-// Received implements coord.Grantor.
+// Received implements coord.Grantor. A later leader knows nothing of those whose
+// loss a former one ordered, but the state does: it is applied up to an entry of the
+// term. An incarnation that the state does not know yet may be registered by an
+// entry under way.
 func (w *warden) Received(r coord.Renewal, term uint64) bool {
+	if w.standing(r) == superseded {
+		return false
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if term > w.term { // the log knows of the new lead first
+	if term > w.term { // the log knows of the new leader first
 		w.enter(term)
 	}
-	return w.term == term && term != 0 && !w.site(r).condemned
+	s := w.sites[r]
+	return w.term == term && term != 0 && (s == nil || !s.condemned)
 }
 
-// Confirmed implements coord.Grantor.
+// Confirmed implements coord.Grantor. An incarnation that the state still does not
+// know is refused: the site asks again soon.
 func (w *warden) Confirmed(r coord.Renewal, term uint64) bool {
+	if w.standing(r) != current {
+		return false
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.term != term || term == 0 {
+		return false
+	}
 	s := w.site(r)
-	if w.term != term || term == 0 || s.condemned {
+	if s.condemned {
 		return false
 	}
 	s.renewed = w.now()
 	return true
+}
+
+// standing is what the state says of an incarnation.
+type standing uint8
+
+const (
+	current    standing = iota // it is the site's, and neither lost nor left
+	unknown                    // the state does not know it yet
+	superseded                 // it is lost, has left, or a later one is registered
+)
+
+func (w *warden) standing(r coord.Renewal) standing {
+	state, incarnation := w.siteState(r.Site)
+	switch {
+	case mutated("no-state-check-of-renewals"):
+		return current
+	case incarnation < r.Incarnation:
+		return unknown
+	case r.Incarnation == 0 || incarnation > r.Incarnation || state == fsm.SiteGone || state == fsm.Left:
+		return superseded
+	}
+	return current
 }
 
 // site returns what is known of an incarnation. REQUIRES: w.mu held.
@@ -106,6 +149,7 @@ func (w *warden) site(r coord.Renewal) *watched {
 type verdicts struct {
 	term    uint64
 	lost    []coord.Renewal // condemned: propose their loss
+	say     []coord.Renewal // of these, those that the log is told of now
 	suspect []coord.Renewal // rest their offers
 	trust   []coord.Renewal // wake their offers
 }
@@ -135,6 +179,10 @@ func (w *warden) look(sites []fsm.SiteView, t Timing, absent func(site string) b
 		case silent > t.Lease+t.Margin, mutated("no-lease-margin") && silent > t.Lease/2:
 			s.condemned = true
 			v.lost = append(v.lost, r)
+			if s.said.IsZero() || now.Sub(s.said) >= repeatEvery {
+				s.said = now
+				v.say = append(v.say, r)
+			}
 		case late && x.State == fsm.Alive:
 			v.suspect = append(v.suspect, r)
 		case !late && x.State == fsm.Suspected:

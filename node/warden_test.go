@@ -20,9 +20,18 @@ type testWarden struct {
 
 func newTestWarden() *testWarden {
 	w := &testWarden{clock: time.Unix(1_700_000_000, 0)}
-	w.warden = newWarden(func() time.Time { return w.clock })
+	w.warden = newWarden(func() time.Time { return w.clock }, w.siteState)
 	w.sites = []fsm.SiteView{{ID: "a", Incarnation: 1}, {ID: "b", Incarnation: 1}}
 	return w
+}
+
+func (w *testWarden) siteState(site string) (fsm.SiteState, uint64) {
+	for _, x := range w.sites {
+		if x.ID == site {
+			return x.State, x.Incarnation
+		}
+	}
+	return fsm.Alive, 0
 }
 
 func (w *testWarden) pass(d time.Duration) verdicts {
@@ -74,9 +83,11 @@ func TestCondemnedSiteGetsNoLease(t *testing.T) {
 	if w.Received(a, 1) {
 		t.Error("a condemned incarnation renews")
 	}
+	w.sites[0].Incarnation = 2
 	if !w.Received(coord.Renewal{Site: "a", Incarnation: 2}, 1) {
 		t.Error("the next incarnation is refused")
 	}
+	w.sites[0].Incarnation = 1
 	if v := w.pass(time.Second); len(v.lost) == 0 {
 		t.Error("a loss that did not come through is not proposed again")
 	}
@@ -129,5 +140,79 @@ func TestSuspicionRestsOffersAndEnds(t *testing.T) {
 	w.sites[0].State = fsm.SiteGone
 	if v := w.pass(time.Hour); len(v.lost) != 1 {
 		t.Errorf("verdicts %+v: a lost site is lost once", v)
+	}
+}
+
+// A later leader never condemned the incarnation that a former one's SiteLost has
+// ended; the state tells.
+func TestLaterLeaderRenewsNoLostIncarnation(t *testing.T) {
+	w := newTestWarden()
+	w.sites[0].State = fsm.SiteGone
+	w.sites[1].Incarnation = 2
+	for _, site := range []string{"a", "b"} {
+		if w.Received(coord.Renewal{Site: site, Incarnation: 1}, 5) {
+			t.Errorf("the renewal of a lost or superseded incarnation of %s is taken", site)
+		}
+	}
+	if r := (coord.Renewal{Site: "b", Incarnation: 2}); !w.Received(r, 5) || !w.Confirmed(r, 5) {
+		t.Error("the registered incarnation is refused")
+	}
+	w.sites[1].State = fsm.Left
+	if w.Received(coord.Renewal{Site: "b", Incarnation: 2}, 5) {
+		t.Error("a site that has left renews")
+	}
+	if w.Received(coord.Renewal{Site: "nobody"}, 5) {
+		t.Error("a site that never registered renews")
+	}
+}
+
+// A site may know of its registration before the leader has applied it. It is not
+// refused for good, and nothing is granted that the state does not know.
+func TestRenewalBeforeTheRegistrationIsApplied(t *testing.T) {
+	w := newTestWarden()
+	r := coord.Renewal{Site: "a", Incarnation: 2}
+	if !w.Received(r, 5) {
+		t.Error("a renewal of an incarnation to come is not waited for")
+	}
+	if w.Confirmed(r, 5) {
+		t.Error("an incarnation that the state does not know has a lease")
+	}
+	w.sites[0].Incarnation = 2
+	if !w.Received(r, 5) || !w.Confirmed(r, 5) {
+		t.Error("refused though it is registered")
+	}
+}
+
+// Lost between receipt and confirmation by an entry of this term.
+func TestLostWhileItIsConfirmed(t *testing.T) {
+	w := newTestWarden()
+	r := coord.Renewal{Site: "a", Incarnation: 1}
+	if !w.Received(r, 5) {
+		t.Fatal("refused")
+	}
+	w.sites[0].State = fsm.SiteGone
+	if w.Confirmed(r, 5) {
+		t.Error("a lost site has a lease")
+	}
+}
+
+func TestALossIsLoggedNowAndThen(t *testing.T) {
+	w := newTestWarden()
+	w.lead(1)
+	w.barrier(1)
+	w.pass(0)
+	said := len(w.pass(testTiming.Lease + 2*testTiming.Margin).say)
+	if said != 2 {
+		t.Errorf("%d of 2 losses logged at once", said)
+	}
+	for range 100 {
+		v := w.pass(tickEvery)
+		if len(v.lost) != 2 {
+			t.Fatalf("%d of 2 losses proposed again", len(v.lost))
+		}
+		said += len(v.say)
+	}
+	if said != 4 {
+		t.Errorf("%d lines in %s, want 4", said, 100*tickEvery)
 	}
 }

@@ -26,6 +26,7 @@ func (b *Broker) watchLoop() {
 }
 
 func (b *Broker) watch() {
+	b.watchFitness()
 	st := b.cfg.Log.Status()
 	if !st.IsLead {
 		b.warden.lead(0)
@@ -70,7 +71,7 @@ func (b *Broker) judge(v verdicts) {
 	if len(v.lost)+len(v.suspect)+len(v.trust) == 0 {
 		return
 	}
-	for _, r := range v.lost {
+	for _, r := range v.say {
 		b.cfg.Logger.Warn().Str("lost", r.Site).Uint64("incarnation", r.Incarnation).Msg("a site's lease ran out")
 	}
 	b.post(verdictEvent{v})
@@ -81,7 +82,9 @@ type verdictEvent struct{ verdicts }
 
 func (verdictEvent) isEvent() {}
 
-// verdict proposes what the warden found, each once at a time.
+// verdict proposes what the warden found, each once at a time. A broker that is not
+// registered has no numbers for commands: it proposes nothing, and the leadership
+// goes to another one (fitness.go).
 func (c *core) verdict(v verdictEvent) {
 	if c.incarnation == 0 {
 		return

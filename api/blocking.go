@@ -25,6 +25,7 @@ type BlockingQuery struct {
 	Index uint64 `query:"index" doc:"answer once something has happened after this entry"`
 	Home  uint64 `query:"home" doc:"or, to this site's home jobs, after this X-CloudShare-Home; default now"`
 	Wait  string `query:"wait" maxLength:"20" doc:"or after this time, e.g. 30s; default and most 5m"`
+	FreshQuery
 }
 
 // blockingParams are the same for operations on the bare exchange.
@@ -33,6 +34,7 @@ func blockingParams() []*huma.Param {
 		queryParam("index", huma.TypeInteger, "answer once something has happened after this entry"),
 		queryParam("home", huma.TypeInteger, "or, to this site's home jobs, after this X-CloudShare-Home; default now"),
 		queryParam("wait", huma.TypeString, "or after this time, e.g. 30s; default and most 5m"),
+		queryParam(staleParam, huma.TypeString, staleDoc),
 	}
 }
 
@@ -50,6 +52,9 @@ func (s *Server) blockingRead(ctx huma.Context, next func(huma.Context)) {
 // notes how far the state is that it will show.
 func (s *Server) await(w http.ResponseWriter, r *http.Request, job fsm.JobID) error {
 	after, home, wait, err := s.waitQuery(r)
+	if err == nil {
+		err = s.requireFresh(r)
+	}
 	if err != nil {
 		return err
 	}
@@ -64,6 +69,10 @@ func (s *Server) await(w http.ResponseWriter, r *http.Request, job fsm.JobID) er
 		done()
 		cancel()
 		leave()
+		if err := s.requireFresh(r); err != nil {
+			return err
+		}
+		s.restamp(r.Context())
 	}
 	s.mark(w)
 	return nil

@@ -45,6 +45,10 @@ type Broker interface {
 	Status(hash bool) node.Status
 	// Index is the number of the last entry applied here.
 	Index() uint64
+	// Freshness says how old the replicated state may be; Confirm returns once it
+	// is as new as the call.
+	Freshness() node.Freshness
+	Confirm(ctx context.Context) error
 	// Current returns why the replicated state is not known yet, or nil.
 	Current() error
 	// Site is this broker's own.

@@ -31,7 +31,9 @@ type fakeBroker struct {
 	chunks   []int           // sizes of Submit calls
 	params   fsm.Params
 	live     error
-	outdated error // of Current
+	outdated error          // of Current
+	fresh    node.Freshness // zero Lease: always just confirmed
+	confirm  error          // of Confirm
 	ready    error
 	submit   error // every submission's error
 	elseErr  error // what Job, Tasks, Logs and Cancel answer
@@ -246,7 +248,25 @@ func (f *fakeBroker) Index() uint64 {
 func (f *fakeBroker) Site() string   { return f.site }
 func (f *fakeBroker) Live() error    { return f.live }
 func (f *fakeBroker) Current() error { return f.outdated }
-func (f *fakeBroker) Ready() error   { return f.ready }
+
+func (f *fakeBroker) Freshness() node.Freshness {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.fresh.Lease == 0 {
+		return node.FreshnessOf(0, 6*time.Second)
+	}
+	return f.fresh
+}
+
+func (f *fakeBroker) Confirm(context.Context) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.confirm == nil && f.fresh.Lease > 0 {
+		f.fresh = node.FreshnessOf(0, f.fresh.Lease)
+	}
+	return f.confirm
+}
+func (f *fakeBroker) Ready() error { return f.ready }
 
 var errDisk = errors.New("disk on fire")
 

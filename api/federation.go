@@ -21,9 +21,6 @@ import (
 // answer is huma's form of a JSON answer.
 type answer[T any] struct{ Body T }
 
-// none is an operation without input.
-type none struct{}
-
 type jobsInput struct {
 	BlockingQuery
 	State  string   `query:"state" enum:"queued,running,succeeded,failed,cancelled,lost,withdrawn" doc:"only jobs in this state"`
@@ -51,7 +48,7 @@ func (s *Server) humaOps() {
 	read(s, "ledger", "/v1/ledger", "Who used how much of whose machines", current(s, func(_ context.Context, _ *BlockingQuery) (*answer[wire.Ledger], error) {
 		return &answer[wire.Ledger]{ledgerOf(s.broker.Ledger())}, nil
 	}))
-	read(s, "policy", "/v1/policy", "The federation's policy", current(s, func(_ context.Context, _ *none) (*answer[wire.Policy], error) {
+	read(s, "policy", "/v1/policy", "The federation's policy", current(s, func(_ context.Context, _ *FreshQuery) (*answer[wire.Policy], error) {
 		return &answer[wire.Policy]{s.policy()}, nil
 	}))
 	read(s, "status", "/v1/status", "This broker's view of itself and the federation", func(ctx context.Context, in *statusInput) (*answer[wire.Status], error) {
@@ -73,13 +70,18 @@ func current[I, O any](s *Server, h func(context.Context, *I) (*O, error)) func(
 func read[I, O any](s *Server, id, path, summary string, h func(context.Context, *I) (*O, error)) {
 	op := huma.Operation{OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Errors: []int{400, 503}}
 	op.Middlewares = huma.Middlewares{s.readOnce}
-	if _, plain := any(new(I)).(*none); !plain {
+	if _, plain := any(new(I)).(*FreshQuery); plain {
+		op.Middlewares = append(op.Middlewares, s.freshRead)
+	} else {
 		op.Middlewares = append(op.Middlewares, s.blockingRead)
 	}
 	huma.Register(s.huma, op, func(ctx context.Context, in *I) (*O, error) {
 		out, err := h(ctx, in)
 		if err != nil {
 			return nil, s.logged(err)
+		}
+		if body, ok := any(out).(interface{ freshen(wire.Freshness) }); ok {
+			body.freshen(freshness(ctx))
 		}
 		return out, nil
 	})

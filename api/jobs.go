@@ -26,7 +26,9 @@ func (s *Server) job(w http.ResponseWriter, r *http.Request, param func(string) 
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, jobOf(job))
+	out := jobOf(job)
+	out.Freshness = freshness(r.Context())
+	return writeJSON(w, http.StatusOK, out)
 }
 
 // awaitJob is await, once it is known that this broker has the job.
@@ -84,7 +86,7 @@ func (s *Server) tasks(w http.ResponseWriter, r *http.Request, param func(string
 	if err != nil {
 		return err
 	}
-	page := wire.List[wire.Task]{Items: make([]wire.Task, 0, len(tasks))}
+	page := wire.List[wire.Task]{Items: make([]wire.Task, 0, len(tasks)), Freshness: freshness(r.Context())}
 	for _, t := range tasks {
 		page.Items = append(page.Items, taskOf(t))
 	}

@@ -63,6 +63,7 @@ var errorTable = []struct {
 	{node.ErrFull, http.StatusTooManyRequests, "queue-full", "The queue is full", 5},
 	{node.ErrKeysFull, http.StatusServiceUnavailable, "keys-full", "Too many idempotency keys are held", 60},
 	{node.ErrStorageFull, http.StatusServiceUnavailable, "storage-full", "The broker's disk is full", 10},
+	{node.ErrStale, http.StatusServiceUnavailable, "stale", "The broker's state is too old", 2},
 	{node.ErrNoQuorum, http.StatusServiceUnavailable, "no-quorum", "The federation has no quorum now", 2},
 	{node.ErrNotReady, http.StatusServiceUnavailable, "not-ready", "The broker is not ready", 1},
 	{node.ErrStopping, http.StatusServiceUnavailable, "stopping", "The broker is stopping", 5},

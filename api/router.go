@@ -46,6 +46,8 @@ func (s *Server) around(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		begin := s.metrics.now()
 		res := c.Response()
+		stamped, at := s.withStamp(c.Request())
+		c.SetRequest(stamped)
 		res.Writer = newDeadlineWriter(res.Writer, s.cfg.BodyTimeout, &s.untaken)
 		res.Before(func() {
 			if s.conns.crowd() {
@@ -54,6 +56,7 @@ func (s *Server) around(next echo.HandlerFunc) echo.HandlerFunc {
 			if h := res.Header(); h.Get(wire.HeaderIndex) == "" { // a forwarded answer has its own
 				h.Set(wire.HeaderIndex, strconv.FormatUint(s.broker.Index(), 10))
 			}
+			at.setHeaders(res.Header())
 		})
 		// What a client has asked to be changed is answered even when it closed
 		// its half of the connection, and is executed even when it has gone: it

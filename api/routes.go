@@ -214,6 +214,12 @@ func (s *Server) responses(ok int, kind string, schema *huma.Schema, problems ..
 	index := map[string]*huma.Param{wire.HeaderIndex: {
 		Schema: &huma.Schema{Type: huma.TypeInteger}, Description: "number of the last log entry applied by who answers",
 	}}
+	index[wire.HeaderAge] = &huma.Param{
+		Schema: &huma.Schema{Type: huma.TypeString}, Description: "how old the state of who answers may be, in seconds with three decimals; unknown without contact since its start",
+	}
+	index[wire.HeaderStale] = &huma.Param{
+		Schema: &huma.Schema{Type: huma.TypeString}, Description: "true: who answers has no contact with the leader; else left out",
+	}
 	out := map[string]*huma.Response{strconv.Itoa(ok): {
 		Description: http.StatusText(ok), Headers: index, Content: map[string]*huma.MediaType{kind: {Schema: schema}},
 	}}

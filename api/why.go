@@ -52,7 +52,9 @@ func (s *Server) why(w http.ResponseWriter, r *http.Request, param func(string) 
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, whyOf(&why))
+	out := whyOf(&why)
+	out.Freshness = freshness(r.Context())
+	return writeJSON(w, http.StatusOK, out)
 }
 
 // dryRun answers a submission with dry_run=true: 200 and a wire.Why.
@@ -65,7 +67,9 @@ func (s *Server) dryRun(w http.ResponseWriter, r *http.Request, body []byte, str
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, whyOf(&why))
+	out := whyOf(&why)
+	out.Freshness = freshness(r.Context())
+	return writeJSON(w, http.StatusOK, out)
 }
 
 func whyOf(w *node.Why) wire.Why {

@@ -88,6 +88,7 @@ type Broker struct {
 	stall      atomic.Pointer[error] // of the journal, as the last look found it
 	renewNow   chan struct{}         // capacity 1
 	leaseUntil atomic.Int64          // CLOCK_BOOTTIME, as last granted
+	confirmed  atomic.Int64          // see Freshness.Confirmed
 	epoch      atomic.Uint64         // of the state that this site is ready for, or gets ready for
 	addresses  Addresses             // set by Start
 
@@ -291,8 +292,13 @@ func (b *Broker) found() error {
 // catchUp reads the state as it is now, however long it takes to find a lead.
 func (b *Broker) catchUp() error {
 	for {
+		sent := executor.Boottime()
 		_, err := b.cfg.Log.Sync(b.ctx)
-		if err == nil || b.ctx.Err() != nil {
+		if err == nil {
+			b.confirm(sent)
+			return nil
+		}
+		if b.ctx.Err() != nil {
 			return err
 		}
 		b.cfg.Logger.Debug().Err(err).Msg("the federation does not answer yet")

@@ -132,6 +132,7 @@ func (b *Broker) renew(t Timing) bool {
 		b.cfg.Logger.Debug().Err(err).Msg("lease not renewed")
 		return false
 	}
+	b.confirm(sent)
 	until := sent + int64(t.Lease)
 	ok := b.post(leaseEvent{incarnation: incarnation, until: until, reserve: int64(t.Grace + killReserve)})
 	b.leaseUntil.Store(until)

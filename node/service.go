@@ -19,6 +19,7 @@ var (
 	ErrKeysFull    = errors.New("too many idempotency keys held")          // 503
 	ErrStorageFull = errors.New("storage full")                            // 503
 	ErrNoQuorum    = errors.New("no quorum")                               // 503
+	ErrStale       = errors.New("state too old")                           // 503
 	ErrNotReady    = errors.New("broker not ready")                        // 503
 	ErrLeaving     = errors.New("the site is leaving the federation")      // 409
 	ErrStopping    = errors.New("broker stopping")                         // 503

@@ -35,8 +35,9 @@ type SiteReason struct {
 // it, and when it will probably start. A job that the federation knows is
 // explained by any broker, a home job by its owner's.
 func (b *Broker) Why(ctx context.Context, id fsm.JobID) (Why, error) {
-	for range 2 { // a job may be published between the two looks
-		if w, ok := b.federationWhy(ctx, id); ok {
+	fresh := b.Freshness() // before the state is read
+	for range 2 {          // a job may be published between the two looks
+		if w, ok := b.federationWhy(ctx, id, fresh); ok {
 			return w, nil
 		}
 		if id.Site != b.cfg.Site {
@@ -55,7 +56,7 @@ func (b *Broker) Why(ctx context.Context, id fsm.JobID) (Why, error) {
 	return Why{}, b.missing("job " + id.String())
 }
 
-func (b *Broker) federationWhy(ctx context.Context, id fsm.JobID) (w Why, ok bool) {
+func (b *Broker) federationWhy(ctx context.Context, id fsm.JobID, fresh Freshness) (w Why, ok bool) {
 	var v fsm.WhyView
 	var h hearsay
 	b.cfg.Replica.View(func(s *fsm.State) {
@@ -72,15 +73,25 @@ func (b *Broker) federationWhy(ctx context.Context, id fsm.JobID) (w Why, ok boo
 			w.Summary = fmt.Sprintf("its tasks wait for its owner %s, which is away", id.Site)
 		}
 		w.Estimate.Unknown = "nothing waits for its turn"
+		w.Summary = dateSummary(w.Summary, fresh)
 		return w, true
 	}
 	h.own = b.ownTrouble(ctx)
-	b.explain(&w, &v, &h)
+	b.explain(&w, &v, &h, fresh)
 	return w, true
 }
 
-// explain puts the facts into words and adds the estimate.
-func (b *Broker) explain(w *Why, v *fsm.WhyView, h *hearsay) {
+// dateSummary puts before a summary of when it is, if its facts are stale.
+func dateSummary(summary string, fresh Freshness) string {
+	if words := fresh.Words(); words != "" {
+		return words + "; then: " + summary
+	}
+	return summary
+}
+
+// explain puts the facts into words and adds the estimate, which facts that are
+// stale cannot give.
+func (b *Broker) explain(w *Why, v *fsm.WhyView, h *hearsay, fresh Freshness) {
 	w.View = v
 	if able, _ := ableSites(v); able > 0 { // else it is nobody's turn
 		w.Turn = turnText(v)
@@ -90,6 +101,11 @@ func (b *Broker) explain(w *Why, v *fsm.WhyView, h *hearsay) {
 		w.Sites = append(w.Sites, SiteReason{v.Sites[i], h.text(v, &v.Sites[i])})
 	}
 	w.Estimate = b.estimates.estimate(v)
+	if fresh.Stale() {
+		w.Estimate = Estimate{Unknown: "the federation's state is known " + fresh.Words()}
+		w.Summary = dateSummary(staleSummary(v), fresh) + h.last()
+		return
+	}
 	w.Summary = summaryOf(v, w.Estimate) + h.last()
 }
 
@@ -131,6 +147,7 @@ func (b *Broker) DryRun(ctx context.Context, req Request) (Why, error) {
 	if full := b.disk.full(); full != nil {
 		return Why{}, fmt.Errorf("ask about a job: %w", full)
 	}
+	fresh := b.Freshness() // before the state is read
 	js := req.Spec.JobSpec(1, time.Now().UnixMilli())
 	var atHome, alone, idle bool
 	err := b.ask(ctx, func(c *core) {
@@ -175,6 +192,6 @@ func (b *Broker) DryRun(ctx context.Context, req Request) (Why, error) {
 		return Why{}, fmt.Errorf("ask about a job: %w", err)
 	}
 	h.own = b.ownTrouble(ctx)
-	b.explain(&w, &v, &h)
+	b.explain(&w, &v, &h, fresh)
 	return w, nil
 }

@@ -255,6 +255,19 @@ func summaryOf(v *fsm.WhyView, e Estimate) string {
 		about, plural(ahead, "task"), fsm.Resources{MilliCPU: v.Ahead.MilliCPU}, v.Ahead.Own, whenText(e))
 }
 
+// staleSummary is summaryOf for facts of some time ago: it says nothing of now.
+func staleSummary(v *fsm.WhyView) string {
+	switch able, free := ableSites(v); {
+	case able == 0 && v.Unfit != "":
+		return "no site could run it: " + v.Unfit
+	case able == 0:
+		return "no site could run it; the reasons are given by site"
+	case free > 0:
+		return fmt.Sprintf("there was room for %s of %d", plural(min(free, uint64(v.Waiting)), "task"), v.Waiting)
+	}
+	return fmt.Sprintf("%s stood before it, %d of its own site", plural(v.Ahead.Own+v.Ahead.Others, "task"), v.Ahead.Own)
+}
+
 // whenText words an estimate.
 func whenText(e Estimate) string {
 	if e.Unknown != "" {

@@ -28,11 +28,11 @@ func TestNoTurnWhereNoSiteCanRunIt(t *testing.T) {
 		Sites: []fsm.SiteWhy{{Site: "a", Why: fsm.HinderedShape}, {Site: "b", Why: fsm.HinderedRule}},
 	}
 	var w Why
-	if b.explain(&w, &v, &hearsay{}); w.Turn != "" || !strings.Contains(w.Summary, "no site can run it") {
+	if b.explain(&w, &v, &hearsay{}, FreshnessOf(0, time.Second)); w.Turn != "" || !strings.Contains(w.Summary, "no site can run it") {
 		t.Errorf("%q; %s", w.Turn, w.Summary)
 	}
 	v.Sites[1].Why = fsm.HinderedFull
-	if b.explain(&w, &v, &hearsay{}); w.Turn == "" {
+	if b.explain(&w, &v, &hearsay{}, FreshnessOf(0, time.Second)); w.Turn == "" {
 		t.Error("no turn, though a site can run it")
 	}
 }

@@ -41,6 +41,7 @@ type Client struct {
 	base  *url.URL
 	http  *http.Client
 	watch *watch // nil: reads are answered at once
+	fresh *fresh // nil: reads are answered however old
 }
 
 // New returns a client of the broker at addr, an http URL or host:port.
@@ -288,7 +289,11 @@ func (c *Client) Ledger(ctx context.Context) (wire.Ledger, error) {
 
 // Policy asks for the federation's parameters.
 func (c *Client) Policy(ctx context.Context) (wire.Policy, error) {
-	return plain[wire.Policy](ctx, c, "/v1/policy", nil)
+	out, res, err := get[wire.Policy](ctx, c, http.MethodGet, "/v1/policy", c.fresh.query(nil), nil, nil)
+	if err == nil {
+		c.fresh.note(res.Header)
+	}
+	return out, err
 }
 
 // SetPolicy changes the fields given (by their JSON names) and returns all.
@@ -344,9 +349,10 @@ func (c *Client) Ready(ctx context.Context) error {
 
 // watched is a read that blocks if the client watches.
 func watched[T any](ctx context.Context, c *Client, path string, query url.Values) (T, error) {
-	out, res, err := get[T](ctx, c, http.MethodGet, path, c.watch.query(query), nil, nil)
+	out, res, err := get[T](ctx, c, http.MethodGet, path, c.fresh.query(c.watch.query(query)), nil, nil)
 	if err == nil {
 		c.watch.note(res.Header)
+		c.fresh.note(res.Header)
 	}
 	return out, err
 }

@@ -103,11 +103,12 @@ func (p *Pages) pace() time.Duration {
 // then asks for itself again. What changes in between is one change.
 func (p *Pages) live(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
 	entry, home := p.seen(r)
+	stale := p.cfg.Source.Freshness().Stale()
 	p.serveStream(w, r, func(ctx context.Context, s *stream) error {
 		rest := time.NewTimer(0)
 		defer rest.Stop()
 		for {
-			err := p.await(ctx, &entry, &home)
+			err := p.await(ctx, &entry, &home, &stale)
 			if ctx.Err() != nil {
 				return nil
 			}
@@ -143,15 +144,33 @@ func (p *Pages) jobLive(w http.ResponseWriter, r *http.Request, param func(strin
 	return p.live(w, r, param)
 }
 
-// await waits for a change, up to a beat, and notes it.
-func (p *Pages) await(ctx context.Context, entry, home *uint64) error {
-	ctx, cancel := context.WithTimeout(ctx, beat)
-	defer cancel()
-	if err := p.cfg.Source.AwaitMove(ctx, *entry, *home); err != nil {
-		return err
+// staleLook is how often an open page looks whether the broker has contact.
+const staleLook = 2 * time.Second
+
+// await waits for a change, up to a beat, and notes it. That contact with the
+// leader was lost or found is a change, and so is each beat without it: the page
+// says how long.
+func (p *Pages) await(ctx context.Context, entry, home *uint64, stale *bool) error {
+	end := time.Now().Add(beat)
+	for {
+		err := p.awaitMove(ctx, *entry, *home)
+		was := *stale
+		*stale = p.cfg.Source.Freshness().Stale()
+		over := !time.Now().Before(end)
+		if err == nil || ctx.Err() == nil && (was != *stale || over && *stale) {
+			*entry, *home = p.cfg.Source.Moved()
+			return nil
+		}
+		if over || ctx.Err() != nil {
+			return err
+		}
 	}
-	*entry, *home = p.cfg.Source.Moved()
-	return nil
+}
+
+func (p *Pages) awaitMove(ctx context.Context, entry, home uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, staleLook)
+	defer cancel()
+	return p.cfg.Source.AwaitMove(ctx, entry, home)
 }
 
 // place names a change; seen reads it.

@@ -54,6 +54,7 @@ type screen struct {
 	Since   string // place of the newest change that it shows
 	Query   string // in the search field
 	Now     time.Time
+	Stale   string // of when the state is, and why; "" = now
 	Tabs    []tab
 	Data    any
 }
@@ -119,7 +120,7 @@ func (p *Pages) since() string {
 func (p *Pages) show(w http.ResponseWriter, r *http.Request, v view, since string) {
 	part := "layout.html"
 	if r.Header.Get("HX-Request") == "true" && v.status == 0 {
-		part = "body"
+		part = "fresh"
 	}
 	name := v.template
 	if name == "job" {
@@ -132,7 +133,7 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request, v view, since strin
 	var out bytes.Buffer
 	err := templates[v.template].ExecuteTemplate(&out, part, screen{
 		Tab: name, Tabs: tabs, Site: p.cfg.Source.Site(), Version: p.cfg.Version, Self: self(r.URL), Since: since,
-		Query: query, Now: p.cfg.Now(), Data: v.data,
+		Query: query, Now: p.cfg.Now(), Stale: p.cfg.Source.Freshness().Words(), Data: v.data,
 	})
 	if err != nil {
 		v.status = http.StatusInternalServerError

@@ -24,6 +24,8 @@ type Source interface {
 	Params() fsm.Params
 	Status(hash bool) node.Status
 	Ready() error
+	// Freshness says how old the replicated state may be.
+	Freshness() node.Freshness
 	// Current returns why the replicated state is not known yet, or nil.
 	Current() error
 	Site() string

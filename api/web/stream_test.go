@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cloudshare/cloudshare/api/web"
 	"github.com/cloudshare/cloudshare/api/web/webtest"
@@ -100,6 +101,30 @@ func TestLive(t *testing.T) {
 	again.want("changed", "1002.0", "1002")
 	resumed := open(t, h, "/live?since=1000.0&resume=1001.0")
 	resumed.want("changed", "1002.0", "1002")
+}
+
+// TestLostContactIsShown: an open page hears that contact with the leader was
+// lost, and found; every page says it.
+func TestLostContactIsShown(t *testing.T) {
+	b := webtest.New(3, 10)
+	h := newPages(t, b)
+	s := open(t, h, "/live?since=1000.0")
+	old := node.FreshnessOf(42*time.Hour, 6*time.Second)
+	b.Old.Store(&old)
+	s.want("changed", "1000.0", "1000")
+	for _, target := range []string{"/", "/fairness", "/queue", "/jobs", "/jobs/site-001.4", "/timeline", "/events", "/jobs/site-001.99"} {
+		for _, part := range []string{"", "true"} {
+			w := ask(h, "GET", target, "HX-Request", part)
+			if n := strings.Count(w.Body.String(), "What you see is as of 42h"); n == 0 {
+				t.Errorf("%s: not a word: %s", target, w.Body)
+			}
+		}
+	}
+	b.Old.Store(nil)
+	s.want("changed", "1000.0", "1000")
+	if w := ask(h, "GET", "/queue"); strings.Contains(w.Body.String(), "no contact") {
+		t.Errorf("fresh: %s", w.Body)
+	}
 }
 
 func TestEventStream(t *testing.T) {

@@ -13,6 +13,7 @@ type Why struct {
 	Turns    []WhyTurn   `json:"turns" doc:"sites with tasks that want the same machines, whose turn it is first; 20 at most, and the owner"`
 	Sites    []WhySite   `json:"sites" doc:"why each site does not run it"`
 	Estimate WhyEstimate `json:"estimate" doc:"of the next task's start"`
+	Freshness
 }
 
 // WhyAhead counts what goes first.

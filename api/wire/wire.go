@@ -14,6 +14,8 @@ import (
 const (
 	HeaderIndex    = "X-CloudShare-Index"   // number of the last entry applied by who answers
 	HeaderHome     = "X-CloudShare-Home"    // number of the last event of this site's home jobs; see blocking reads
+	HeaderAge      = "X-CloudShare-Age"     // how old the state of who answers may be, in seconds with three decimals; or "unknown"
+	HeaderStale    = "X-CloudShare-Stale"   // "true": who answers has no contact with the leader; else left out
 	HeaderHops     = "X-CloudShare-Hops"    // how often brokers passed the request on
 	HeaderKey      = "Idempotency-Key"      // names a submission
 	HeaderReplayed = "Idempotency-Replayed" // "true": the answer of an earlier one
@@ -66,10 +68,21 @@ type Accepted struct {
 	Replayed   bool   `json:"replayed,omitempty" doc:"in lines (NDJSON) only: the answer of an earlier one; one job's has the header Idempotency-Replayed"`
 }
 
+// Freshness is part of answers that show the federation's state: it is left out
+// while the asked broker has contact with the leader.
+type Freshness struct {
+	Stale bool   `json:"stale,omitempty" doc:"the asked broker has no contact with the leader: this is as it was then; left out = it has"`
+	AgeMs *int64 `json:"age_ms,omitempty" doc:"of a stale answer: how many milliseconds ago that was at most; left out = there was no contact since the broker started"`
+}
+
+// SetFreshness lets a server fill an answer that has these fields.
+func (f *Freshness) SetFreshness(v Freshness) { *f = v }
+
 // List is the form of every list; Next is "" on the last page.
 type List[T any] struct {
 	Items []T    `json:"items"`
 	Next  string `json:"next" doc:"cursor of the next page; empty on the last"`
+	Freshness
 }
 
 // Job is a job as people see it.
@@ -85,6 +98,7 @@ type Job struct {
 	EndedAt     *time.Time        `json:"ended_at"`
 	Counts      map[string]uint32 `json:"counts" doc:"tasks per state"`
 	Spec        Spec              `json:"spec"`
+	Freshness
 }
 
 // Task is one task of a job.
@@ -159,6 +173,7 @@ type Ledger struct {
 	Unit   string    `json:"unit"`
 	Sites  []Account `json:"sites"`
 	Matrix []Cell    `json:"matrix"`
+	Freshness
 }
 
 // Account is one site's standing; decimal strings in the ledger's unit.
@@ -195,6 +210,7 @@ type Status struct {
 	// Estimates of starts are the asked broker's own.
 	Estimates Calibration `json:"estimates"`
 	Drain
+	Freshness
 }
 
 // Drain says what a site takes on.

@@ -207,7 +207,7 @@ func (a *app) policyCommand() *cobra.Command {
 			return c.SetPolicy(cmd.Context(), fields)
 		}, showPolicy)
 	policyFlags(set.Flags())
-	get1 := simple(a, "get", "Show the federation's policy", "  cloudshare policy get", get, showPolicy)
+	get1 := a.readable(simple(a, "get", "Show the federation's policy", "  cloudshare policy get", get, showPolicy))
 	cmd.AddCommand(get1, set)
 	return cmd
 }

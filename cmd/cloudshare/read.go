@@ -86,6 +86,9 @@ func (a *app) jobsPage(ctx context.Context, q client.JobQuery) (wire.List[wire.J
 	if c, err = client.New(a.addr); err != nil { // one that watches would wait for a change
 		return page, err
 	}
+	if c, err = a.fresh.ask(c); err != nil {
+		return page, err
+	}
 	defer c.Close()
 	for pages := 1; page.Next != "" && len(page.Items) < limit && pages < mostPages && time.Since(begin) < mostLooking; pages++ {
 		q.Cursor, q.Limit = page.Next, limit-len(page.Items)

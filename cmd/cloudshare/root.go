@@ -29,6 +29,7 @@ type app struct {
 
 	watcher *client.Client // of --watch, else nil
 	over    bool           // what is watched will not change any more
+	fresh   freshness      // of the state that is read
 }
 
 // run executes the command line and returns the exit code.
@@ -87,7 +88,7 @@ under --wait: 10 failed, 11 cancelled, 12 lost.`,
 	for _, show := range []*cobra.Command{
 		a.jobsCommand(), a.jobCommand(), a.tasksCommand(), a.whyCommand(), a.sitesCommand(), a.ledgerCommand(), a.queueCommand(), a.statusCommand(),
 	} {
-		root.AddCommand(a.watchable(show))
+		root.AddCommand(a.watchable(a.readable(show)))
 	}
 	root.AddCommand(a.guideCommand())
 	finish(root)
@@ -123,7 +124,11 @@ func (a *app) client() (*client.Client, error) {
 	if a.watcher != nil {
 		return a.watcher, nil
 	}
-	return client.New(a.addr)
+	c, err := client.New(a.addr)
+	if err != nil {
+		return nil, err
+	}
+	return a.fresh.ask(c)
 }
 
 // note tells people something beside the data.

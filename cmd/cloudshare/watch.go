@@ -55,6 +55,9 @@ func (a *app) watch(ctx context.Context, show func() error) error {
 			return nil // told to stop, as watching ends
 		case err == nil:
 			away = time.Time{}
+			if words := a.fresh.words(); words != "" {
+				fmt.Fprintln(&frame, words)
+			}
 			if err = s.draw(frame.Bytes()); err != nil {
 				return err
 			}

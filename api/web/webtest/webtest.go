@@ -29,6 +29,8 @@ type Broker struct {
 	NotReady error
 	// Outdated is why the state is not known yet, nil = it is.
 	Outdated atomic.Pointer[error]
+	// Old is the state's freshness, nil = just confirmed.
+	Old atomic.Pointer[node.Freshness]
 	// Err is what Job, Tasks, Logs and Cancel answer, if it is set.
 	Err error
 	// Log opens a task's output; nil gives two lines.
@@ -314,6 +316,14 @@ func (b *Broker) Current() error {
 		return *why
 	}
 	return nil
+}
+
+// Freshness implements web.Source.
+func (b *Broker) Freshness() node.Freshness {
+	if old := b.Old.Load(); old != nil {
+		return *old
+	}
+	return node.FreshnessOf(0, 6*time.Second)
 }
 
 // Site implements web.Source.

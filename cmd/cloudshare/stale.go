@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cloudshare/cloudshare/api/client"
+)
+
+// freshness is what a reading command asks of the state's age, and what it heard.
+type freshness struct {
+	most  string            // --max-staleness, "" = any age
+	stale *client.Staleness // of the last answer that was stale; nil = none
+}
+
+// readable gives a command that reads the federation's state --max-staleness, and
+// has it note on stderr that what it showed is not of now.
+func (a *app) readable(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().StringVar(&a.fresh.most, "max-staleness", "", "refuse what is older than this `AGE`, e.g. 5s; 0: have the leader confirm now that it is current")
+	read := cmd.RunE
+	cmd.RunE = func(c *cobra.Command, args []string) error {
+		a.fresh.stale = nil
+		err := read(c, args)
+		if words := a.fresh.words(); err == nil && words != "" {
+			a.note("%s", words)
+		}
+		return err
+	}
+	return cmd
+}
+
+// words says how old a stale answer is, "" if it is not.
+func (f *freshness) words() string {
+	switch {
+	case f.stale == nil:
+		return ""
+	case !f.stale.Known:
+		return "stale: the broker has had no contact with the leader since it started; this is as old as its data"
+	}
+	return fmt.Sprintf("stale: as of %s ago: the broker has no contact with the leader", f.stale.Age.Truncate(time.Second))
+}
+
+// ask has a client ask for answers as fresh as the flag says.
+func (f *freshness) ask(c *client.Client) (*client.Client, error) {
+	most := time.Duration(-1)
+	if f.most != "" {
+		var err error
+		if most, err = time.ParseDuration(f.most); err != nil || most < 0 {
+			return nil, usage("--max-staleness %q: must be a duration of 0 or more, e.g. 5s", f.most)
+		}
+	}
+	return c.Fresh(most, func(s client.Staleness) { f.stale = &s }), nil
+}

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/cloudshare/cloudshare/api/wire"
+)
+
+// TestStaleNotes: a stale answer is noted on stderr, its data is as always; the
+// flag is passed on, and refused if it is no age.
+func TestStaleNotes(t *testing.T) {
+	age, asked := "42.123", ""
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = r.URL.Query().Get("max_staleness")
+		w.Header().Set(wire.HeaderAge, age)
+		w.Header().Set(wire.HeaderStale, "true")
+		_, _ = io.WriteString(w, `{"items":[],"next":"","stale":true,"age_ms":42123}`)
+	}))
+	defer srv.Close()
+	ask := func(args ...string) (int, string, string) {
+		var out, notes strings.Builder
+		code := run(t.Context(), append(args, "--addr", srv.URL), streams{in: strings.NewReader(""), out: &out, err: &notes}, func(string) string { return "" })
+		return code, out.String(), notes.String()
+	}
+	if code, out, notes := ask("sites", "-o", "json"); code != 0 || !strings.Contains(out, `"age_ms": 42123`) || notes != "stale: as of 42s ago: the broker has no contact with the leader\n" || asked != "" {
+		t.Errorf("%d %s %s %q", code, out, notes, asked)
+	}
+	age = "unknown"
+	if code, _, notes := ask("jobs", "--max-staleness", "0"); code != 0 || !strings.Contains(notes, "no contact with the leader since it started") || asked != "0s" {
+		t.Errorf("%d %s %q", code, notes, asked)
+	}
+	for _, bad := range []string{"-1s", "5", "soon"} {
+		if code, _, notes := ask("jobs", "--max-staleness", bad); code != 2 || !strings.Contains(notes, "must be a duration") {
+			t.Errorf("%s: %d %s", bad, code, notes)
+		}
+	}
+}

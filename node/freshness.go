@@ -1,0 +1,95 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/cloudshare/cloudshare/executor"
+)
+
+// Freshness says how old a broker's copy of the replicated state may be. It is
+// read before the state: what is shown then is no older.
+type Freshness struct {
+	// Confirmed is the moment at which a question was sent whose answer, the
+	// leader's, said how far the state went, and all of that is applied here.
+	// CLOCK_BOOTTIME in nanoseconds; 0 = there was no contact since the start.
+	Confirmed int64
+	// Lease is how old a state may be before it is stale: a broker that has
+	// contact renews its lease, and so confirms its state, four times as often.
+	Lease time.Duration
+}
+
+// leastLease is taken for a lease that is not known.
+const leastLease = time.Second
+
+// FreshnessOf is that of a broker that had contact some time ago.
+func FreshnessOf(age, lease time.Duration) Freshness {
+	return Freshness{Confirmed: executor.Boottime() - int64(age), Lease: lease}
+}
+
+// Age is how old the state may be now; false: there was no contact since the start.
+func (f Freshness) Age() (age time.Duration, known bool) {
+	if f.Confirmed == 0 {
+		return 0, false
+	}
+	return max(0, time.Duration(executor.Boottime()-f.Confirmed)), true
+}
+
+// Stale reports whether the broker has lost contact with the leader.
+func (f Freshness) Stale() bool {
+	age, known := f.Age()
+	return !known || age > max(f.Lease, leastLease)
+}
+
+// Words says of when a stale state is, and why; "" of one that is not stale.
+func (f Freshness) Words() string {
+	if !f.Stale() {
+		return ""
+	}
+	age, known := f.Age()
+	if !known {
+		return "of unknown age: this broker has had no contact with the leader since it started"
+	}
+	return fmt.Sprintf("as of %s ago: this broker has no contact with the leader", inSeconds(age))
+}
+
+// inSeconds rounds a time down to what matters.
+func inSeconds(d time.Duration) string {
+	if d < time.Minute {
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	}
+	return d.Truncate(time.Second).String()
+}
+
+// Freshness says how old this broker's state may be.
+func (b *Broker) Freshness() Freshness {
+	return Freshness{Confirmed: b.confirmed.Load(), Lease: time.Duration(b.Params().LeaseMs) * time.Millisecond}
+}
+
+// confirm notes that the state is as new as a moment of CLOCK_BOOTTIME.
+func (b *Broker) confirm(sent int64) {
+	for {
+		was := b.confirmed.Load()
+		if sent <= was || b.confirmed.CompareAndSwap(was, sent) {
+			return
+		}
+	}
+}
+
+// Confirm returns once this broker has applied all that was committed before the
+// call: what it then shows is current. Without a leader it fails at once.
+func (b *Broker) Confirm(ctx context.Context) error {
+	if mutated("current-read") {
+		return nil
+	}
+	if b.cfg.Log.Status().Lead == "" {
+		return fmt.Errorf("%w: no leader is known", ErrNoQuorum)
+	}
+	sent := executor.Boottime()
+	if _, err := b.cfg.Log.Sync(ctx); err != nil {
+		return fmt.Errorf("%w: the leader does not confirm: %w", ErrNoQuorum, err)
+	}
+	b.confirm(sent)
+	return nil
+}

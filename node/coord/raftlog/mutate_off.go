@@ -7,4 +7,5 @@ package raftlog
 const (
 	noDialBack         = false
 	noSlowDiskHandover = false
+	noTermBound        = false
 )

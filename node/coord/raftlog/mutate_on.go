@@ -16,4 +16,6 @@ var (
 	noDialBack = slices.Contains(mutations, "no-dial-back")
 	// noSlowDiskHandover: it keeps the leadership, however slow its disk is.
 	noSlowDiskHandover = slices.Contains(mutations, "no-slow-disk-handover")
+	// noTermBound: it believes any term of a peer.
+	noTermBound = slices.Contains(mutations, "no-term-bound")
 )

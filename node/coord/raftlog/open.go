@@ -160,6 +160,9 @@ func (l *Log) openRaft(m *member) error {
 	}
 	logger := raftLogger(l.log)
 	l.store = newStore(bolt, l.cfg.Hooks, l.fail)
+	if err = checkTerm(l.store, l.cfg.Dir); err != nil {
+		return err
+	}
 	snaps, err := raft.NewFileSnapshotStoreWithLogger(l.cfg.Dir, 2, logger)
 	if err != nil {
 		return fmt.Errorf("open snapshots: %w", err)
@@ -188,6 +191,7 @@ func (l *Log) openRaft(m *member) error {
 		_ = l.trans.Close()
 		return fmt.Errorf("start raft in %s: %w", l.cfg.Dir, err)
 	}
+	l.trans.raft.Store(new(view(l.raft)))
 	l.halt = sync.OnceFunc(func() { _, _ = l.raft.Shutdown().Error(), l.trans.Close() })
 	l.store.running.Store(true)
 	close(begun)
@@ -226,13 +230,16 @@ func newTransport(s *stream, site string, t timing, logger hclog.Logger) *transp
 	nt := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream: s, ServerAddressProvider: byName{}, MaxPool: 4, MaxRPCsInFlight: 1, Timeout: t.rpc, Logger: logger,
 	})
-	return &transport{
-		NetworkTransport: nt,
+	tr := &transport{
+		NetworkTransport: nt, screened: make(chan raft.RPC), shut: make(chan struct{}),
+		complain: func(err error) { s.mux.Refuse(nil, err) },
 		self: raft.RPCHeader{
 			ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(site), Addr: []byte(nt.LocalAddr()),
 		},
 		peers: map[raft.ServerID]*progress{},
 	}
+	tr.wg.Go(tr.screen)
+	return tr
 }
 
 // start runs the goroutines.

@@ -182,7 +182,7 @@ func (s *survivor) recover(ctx context.Context, holdMs int64) error {
 	if err != nil {
 		return err
 	}
-	if err = v.lost(); err != nil {
+	if err = v.lost(); err != nil && !(s.stuck() && v.alone()) {
 		return err
 	}
 	if v.Moved != "" {
@@ -205,6 +205,7 @@ func (s *survivor) recover(ctx context.Context, holdMs int64) error {
 		step{"mark", func() error { return s.member.save(s.Dir) }},
 		step{"rewrite", func() error { return s.rewrite(v.Peers[self].Addr, holdMs) }},
 		step{"prune", s.prune},
+		step{"term", s.lowerTerm},
 		step{"done", func() error { s.member.unmark(); return s.member.save(s.Dir) }},
 	)
 	return err

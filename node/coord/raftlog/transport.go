@@ -2,6 +2,7 @@ package raftlog
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -21,6 +22,13 @@ import (
 type transport struct {
 	*raft.NetworkTransport
 	self raft.RPCHeader
+
+	// See screen.go: requests that raft may see, and what it takes to judge them.
+	screened chan raft.RPC
+	shut     chan struct{} // closed with the transport
+	raft     atomic.Pointer[view]
+	terms    termGuard
+	complain func(error)
 
 	mu        sync.Mutex
 	peers     map[raft.ServerID]*progress
@@ -79,7 +87,8 @@ func (t *transport) send(id raft.ServerID, target raft.ServerAddress, args *raft
 		return round, errStalled
 	}
 	begin := time.Now()
-	if err := t.NetworkTransport.AppendEntries(id, target, args, resp); err != nil {
+	err := t.NetworkTransport.AppendEntries(id, target, args, resp)
+	if err = t.answer(id, resp.Term, err); err != nil {
 		return round, err
 	}
 	t.measure(id, args, resp, begin)
@@ -202,6 +211,9 @@ func (t *transport) follower(id raft.ServerID) (match uint64, at time.Time) {
 // Close implements raft.WithClose.
 func (t *transport) Close() error {
 	t.mu.Lock()
+	if !t.closed {
+		close(t.shut)
+	}
 	t.closed = true
 	t.mu.Unlock()
 	err := t.NetworkTransport.Close()

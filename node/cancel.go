@@ -6,22 +6,68 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 )
 
+const (
+	// maxCancels bounds the jobs whose cancellation waits for the quorum, and
+	// maxCancelReplies who waits for the outcome of one.
+	maxCancels       = 16 << 10
+	maxCancelReplies = 16
+	// maxSettings bounds the changes of parameters that wait for the quorum.
+	maxSettings = 64
+)
+
+// cancelBook holds who waits for the cancellation of which job of this site. One
+// command is for all of them.
+type cancelBook struct {
+	waiting map[uint64][]func(error)
+}
+
+// room returns why no more can wait for a job's cancellation, or nil.
+func (b *cancelBook) room(num uint64) error {
+	switch n := len(b.waiting[num]); {
+	case n >= maxCancelReplies:
+		return fmt.Errorf("%w: it waits for a quorum, and is carried out once there is one", ErrFull)
+	case n == 0 && len(b.waiting) >= maxCancels:
+		return fmt.Errorf("%w: %d jobs of this site wait to be cancelled already: try again when there is a quorum", ErrFull, len(b.waiting))
+	}
+	return nil
+}
+
 // cancel ends one of this site's jobs, wherever it is on its way.
 func (c *core) cancel(ev cancelEvent, fx *effects) {
-	answer := func(err error) { fx.replies = append(fx.replies, func() { ev.reply(err) }) }
-	if c.home.jobs[ev.num] != nil {
-		answer(c.cancelHome(ev.num, fx))
-		return
-	}
-	if p := c.pubs.byJob[ev.num]; p != nil {
-		p.cancels = append(p.cancels, ev) // right after it is published
-		return
-	}
-	id := fsm.JobID{Site: c.site, Num: ev.num}
-	c.out.add(&fsm.Cancel{Job: id, Task: -1}, func(r fsm.Result, _ stateReader, fx *effects) {
-		err := cancelError(id, r.Code)
+	if err := c.cancels.room(ev.num); err != nil {
+		err = fmt.Errorf("cancel job %s: %w", fsm.JobID{Site: c.site, Num: ev.num}, err)
 		fx.replies = append(fx.replies, func() { ev.reply(err) })
+		return
+	}
+	replies := c.cancels.waiting[ev.num]
+	c.cancels.waiting[ev.num] = append(replies, ev.reply)
+	if len(replies) == 0 {
+		c.cancelWaiting(ev.num, fx)
+	}
+}
+
+// cancelWaiting cancels a job for those who wait for it.
+func (c *core) cancelWaiting(num uint64, fx *effects) {
+	if c.home.jobs[num] != nil {
+		c.cancelled(num, c.cancelHome(num, fx), fx)
+		return
+	}
+	if p := c.pubs.byJob[num]; p != nil {
+		p.cancels = append(p.cancels, num) // right after it is published
+		return
+	}
+	id := fsm.JobID{Site: c.site, Num: num}
+	c.out.add(&fsm.Cancel{Job: id, Task: -1}, func(r fsm.Result, _ stateReader, fx *effects) {
+		c.cancelled(num, cancelError(id, r.Code), fx)
 	})
+}
+
+// cancelled answers all who wait for a job's cancellation.
+func (c *core) cancelled(num uint64, err error, fx *effects) {
+	for _, reply := range c.cancels.waiting[num] {
+		fx.replies = append(fx.replies, func() { reply(err) })
+	}
+	delete(c.cancels.waiting, num)
 }
 
 func cancelError(id fsm.JobID, code fsm.Code) error {

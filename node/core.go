@@ -103,6 +103,7 @@ type core struct {
 	nextJob uint64
 	home    homeBook
 	pubs    publicationBook
+	cancels cancelBook
 	keys    keyBook
 	offers  offerBook
 	usage   usageBook
@@ -123,6 +124,7 @@ type core struct {
 	pledges   pledgeBook
 	judging   map[coord.Renewal]bool // verdicts being ordered
 	raising   bool                   // a newer apply version is being ordered
+	settings  int                    // changes of parameters that are being ordered
 	// expelled: the state says that this incarnation is lost; foreign attempts
 	// are ended before the site registers again.
 	expelled bool
@@ -184,6 +186,7 @@ func newCore(site string, limits Exposure) *core {
 		used:     newOccupancy(),
 		home:     homeBook{jobs: map[uint64]*homeJob{}, unsure: map[uint64]bool{}},
 		pubs:     publicationBook{byJob: map[uint64]*publication{}},
+		cancels:  cancelBook{waiting: map[uint64][]func(error){}},
 		keys:     newKeyBook(),
 		returned: map[executor.ID]bool{},
 		judging:  map[coord.Renewal]bool{},

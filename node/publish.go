@@ -34,7 +34,7 @@ type publication struct {
 	// asked again later.
 	after int64
 	// cancels are jobs whose owner cancelled them before they were published.
-	cancels []cancelEvent
+	cancels []uint64
 }
 
 // publicationBook holds what is on its way.
@@ -205,8 +205,8 @@ func (c *core) send(groups []*publication, settled uint64) {
 		}
 		c.keepPromises(again, fx)
 		for _, p := range groups {
-			for _, cancel := range p.cancels {
-				c.cancel(cancel, fx)
+			for _, num := range p.cancels {
+				c.cancelWaiting(num, fx)
 			}
 		}
 	})

@@ -165,11 +165,15 @@ func (b *Broker) SetParams(ctx context.Context, p fsm.Params) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, orderPatience, ErrNoQuorum)
 	defer cancel()
 	done := make(chan fsm.Code, 1)
+	full := false
 	err := b.ask(ctx, func(c *core) {
-		c.out.add(&fsm.SetParams{Params: p}, func(r fsm.Result, _ stateReader, _ *effects) { done <- r.Code })
+		full = !c.set(p, done)
 	})
 	if err != nil {
 		return err
+	}
+	if full {
+		return fmt.Errorf("set policy: %w: %d changes wait for a quorum already: try again when there is one", ErrFull, maxSettings)
 	}
 	select {
 	case code := <-done:
@@ -182,6 +186,19 @@ func (b *Broker) SetParams(ctx context.Context, p fsm.Params) error {
 	case <-b.ctx.Done():
 		return fmt.Errorf("set policy: %w", ErrStopping)
 	}
+}
+
+// set has parameters ordered; false: too many changes wait already.
+func (c *core) set(p fsm.Params, done chan<- fsm.Code) bool {
+	if c.settings >= maxSettings {
+		return false
+	}
+	c.settings++
+	c.out.add(&fsm.SetParams{Params: p}, func(r fsm.Result, _ stateReader, _ *effects) {
+		c.settings--
+		done <- r.Code
+	})
+	return true
 }
 
 // Params returns the federation's parameters.

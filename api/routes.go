@@ -45,7 +45,7 @@ func (s *Server) routes() {
 	s.raw(huma.Operation{
 		OperationID: "cancel", Method: http.MethodDelete, Path: "/v1/jobs/{id}", Summary: "Cancel a job",
 		Parameters: []*huma.Param{id},
-		Responses:  s.responses(http.StatusAccepted, wire.TypeJSON, s.schema(wire.Job{}), 403, 404, 409, 503),
+		Responses:  s.responses(http.StatusAccepted, wire.TypeJSON, s.schema(wire.Job{}), 403, 404, 409, 429, 503),
 	}, s.cancel)
 	s.raw(huma.Operation{
 		OperationID: "tasks", Method: http.MethodGet, Path: "/v1/jobs/{id}/tasks", Summary: "The tasks of a job",
@@ -66,7 +66,7 @@ func (s *Server) routes() {
 		OperationID: "set-policy", Method: http.MethodPut, Path: "/v1/policy", Summary: "Change the federation's policy",
 		Description: "Fields left out keep their value.",
 		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{wire.TypeJSON: {Schema: s.schema(wire.Policy{})}}},
-		Responses:   s.responses(http.StatusOK, wire.TypeJSON, s.schema(wire.Policy{}), 400, 403, 413, 415, 422, 503),
+		Responses:   s.responses(http.StatusOK, wire.TypeJSON, s.schema(wire.Policy{}), 400, 403, 413, 415, 422, 429, 503),
 	}, s.setPolicy)
 	s.siteOps()
 	s.whyOps()

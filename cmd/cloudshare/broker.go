@@ -83,15 +83,17 @@ func (p *brokerParts) start(ctx context.Context, cfg Config, log zerolog.Logger)
 	if cause := replica.KeepDates(cfg.DataDir); cause != nil {
 		log.Warn().Err(cause).Msg("go on without")
 	}
-	if p.log, err = openCoordination(ctx, cfg, id, replica, log); err != nil {
+	var seen whereabouts
+	if p.log, err = openCoordination(ctx, cfg, id, replica, &seen, log); err != nil {
 		return err
 	}
 	if p.handlers, err = openHandlers(cfg, p.log.Federation(), log); err != nil {
 		return err
 	}
-	if p.hints, err = openGossip(cfg, p.log.Lineage(), replica, log); err != nil {
+	if p.hints, err = openGossip(cfg, p.log, replica, log); err != nil {
 		return err
 	}
+	seen.gossip.Store(p.hints.gossip)
 	exposure := node.DefaultExposure()
 	exposure.ReserveCores = int64(cfg.Reserve)
 	p.broker, err = node.New(node.Config{

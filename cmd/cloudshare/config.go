@@ -18,15 +18,16 @@ import (
 // a key's flag has "-" for "_" and ".", its variable "_" for ".". CONFIG.md is
 // generated from the tags. A key with the tag secret:"true" is never shown.
 type Config struct {
-	Site      string   `koanf:"site" doc:"this site's name: lower-case letters, digits and '-'"`
-	DataDir   string   `koanf:"data_dir" doc:"folder of everything the broker must not forget"`
-	HTTP      string   `koanf:"http" doc:"host:port of the API"`
-	Peer      string   `koanf:"peer" doc:"host:port for other brokers"`
-	Gossip    string   `koanf:"gossip" doc:"host:port (TCP and UDP) for gossip; port 0 takes a free one"`
-	Bootstrap bool     `koanf:"bootstrap" doc:"found a new federation (empty data only)"`
-	Join      []string `koanf:"join" doc:"peer addresses of members to join through (empty data only)"`
-	IfEmpty   bool     `koanf:"if_empty" doc:"with data, pass over bootstrap and join instead of refusing: for services whose command line is always the same"`
-	Profile   string   `koanf:"profile" doc:"timing: lan or wan"`
+	Site       string   `koanf:"site" doc:"this site's name: lower-case letters, digits and '-'"`
+	DataDir    string   `koanf:"data_dir" doc:"folder of everything the broker must not forget"`
+	HTTP       string   `koanf:"http" doc:"host:port of the API"`
+	Peer       string   `koanf:"peer" doc:"host:port for other brokers"`
+	Gossip     string   `koanf:"gossip" doc:"host:port (TCP and UDP) for gossip; port 0 takes a free one"`
+	GossipJoin []string `koanf:"gossip_join" doc:"gossip addresses of other sites, beside those that the state knows: for brokers that change all their addresses at once"`
+	Bootstrap  bool     `koanf:"bootstrap" doc:"found a new federation (empty data only)"`
+	Join       []string `koanf:"join" doc:"peer addresses of members to join through (empty data, or data whose join is not over)"`
+	IfEmpty    bool     `koanf:"if_empty" doc:"with data, pass over bootstrap and join instead of refusing: for services whose command line is always the same"`
+	Profile    string   `koanf:"profile" doc:"timing: lan or wan"`
 	// Coordination and what follows it say where the federation's log is.
 	Coordination string        `koanf:"coordination" doc:"where the federation's log is: raft (among the brokers) or zookeeper"`
 	ZK           string        `koanf:"zk" doc:"with zookeeper: host:port,… of the ensemble's servers and the path of the federation in it"`
@@ -89,7 +90,7 @@ type ArchiveConfig struct {
 // DefaultConfig is a broker on loopback that uses the whole machine.
 func DefaultConfig() Config {
 	return Config{
-		DataDir: "data", HTTP: "127.0.0.1:7700", Peer: "127.0.0.1:7701", Gossip: "127.0.0.1:7702", Join: []string{}, HTTPNames: []string{}, Profile: "lan", Coordination: onRaft,
+		DataDir: "data", HTTP: "127.0.0.1:7700", Peer: "127.0.0.1:7701", Gossip: "127.0.0.1:7702", GossipJoin: []string{}, Join: []string{}, HTTPNames: []string{}, Profile: "lan", Coordination: onRaft,
 		Commands: true, Container: defaultContainer(), Kube: defaultKube(),
 		Labels: []string{}, Handlers: defaultHandlers(),
 		Memory: "0", MinFree: "256Mi", StopWait: 15 * time.Second, LogLevel: "info", LogFormat: "console",
@@ -153,6 +154,11 @@ func (c Config) Validate() error {
 	}
 	for _, addr := range c.Join {
 		if err := c.checkJoin(addr); err != nil {
+			return err
+		}
+	}
+	for _, addr := range c.GossipJoin {
+		if err := checkAddr("gossip_join", addr); err != nil {
 			return err
 		}
 	}
@@ -296,8 +302,9 @@ func checkAddr(key, addr string) error {
 // checkFounding refuses a start that would found a second federation over old
 // data, or that knows none.
 func (c Config) checkFounding() error {
-	on, err := dataOn(c.DataDir)
-	old := on != ""
+	has, err := latest(c.DataDir)
+	on := has.backend
+	old := on != "" && (!has.pending || c.Bootstrap)
 	switch founding := c.Bootstrap || len(c.Join) > 0; {
 	case err != nil:
 		return err
@@ -306,7 +313,7 @@ func (c Config) checkFounding() error {
 	case on == onZooKeeper && c.Coordination == onRaft:
 		return usage("data in %s are on zookeeper, not on raft: start with --coordination zookeeper, or, if the federation has moved, "+
 			"follow it first: cloudshare recover --follow, or import its state here: cloudshare state import", c.DataDir)
-	case !old && !founding:
+	case on == "" && !founding:
 		return usage("no data in %s yet: found a federation with --bootstrap, or join one with --join HOST:PORT", c.DataDir)
 	}
 	return nil
@@ -314,10 +321,14 @@ func (c Config) checkFounding() error {
 
 // settled is c as it counts for the data that are there.
 func (c Config) settled() (Config, error) {
-	if old, err := hasData(c.DataDir); err != nil || !old {
+	has, err := latest(c.DataDir)
+	if err != nil || has.backend == "" {
 		return c, err
 	}
-	c.Bootstrap, c.Join = false, nil // not IfEmpty: refused before
+	c.Bootstrap = false // not IfEmpty: refused before
+	if !has.pending {
+		c.Join = nil
+	}
 	return c, nil
 }
 

@@ -36,9 +36,13 @@ type orderedLog interface {
 }
 
 // openCoordination opens the backend that the configuration names.
-func openCoordination(ctx context.Context, cfg Config, id [16]byte, replica *node.Replica, log zerolog.Logger) (orderedLog, error) {
+func openCoordination(ctx context.Context, cfg Config, id [16]byte, replica *node.Replica, seen *whereabouts, log zerolog.Logger) (orderedLog, error) {
 	if cfg.Coordination == onRaft {
-		l, err := openLog(ctx, raftConfig(cfg, id, replica, log), probeAfter, log)
+		rc := raftConfig(cfg, id, replica, log)
+		room := &waitingRoom{addr: cfg.HTTP, site: cfg.Site, log: log}
+		defer room.close()
+		rc.Known, rc.Waiting = seen.peers, room.tell
+		l, err := openLog(ctx, rc, probeAfter, log)
 		if err != nil {
 			return nil, err
 		}

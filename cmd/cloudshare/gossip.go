@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 
 	"github.com/rs/zerolog"
 
@@ -19,11 +20,16 @@ type hints struct {
 var _ node.Hints = (*hints)(nil)
 
 // openGossip starts gossip among the members of one lineage, and joins through the
-// sites that the state knows.
-func openGossip(cfg Config, lineage [16]byte, replica *node.Replica, log zerolog.Logger) (*hints, error) {
+// sites that the state knows, and through those that the configuration names. It
+// tells the others where this broker's peer port is.
+func openGossip(cfg Config, group orderedLog, replica *node.Replica, log zerolog.Logger) (*hints, error) {
+	seeds := &gossipSeeds{path: filepath.Join(cfg.DataDir, "gossip.json"), log: log}
 	mc := membership.Config{
-		Site: cfg.Site, Federation: lineage, Listen: cfg.Gossip, Advertise: cfg.advertised(cfg.Gossip), Logger: log,
-		Join: func() []string { return gossipAddresses(replica, cfg.Site) },
+		Site: cfg.Site, Federation: group.Lineage(), Listen: cfg.Gossip, Advertise: cfg.advertised(cfg.Gossip), Logger: log,
+		Join: func() []string {
+			return append(seeds.keep(gossipAddresses(replica, cfg.Site)), cfg.GossipJoin...)
+		},
+		Meta: membership.Meta{Peer: group.Addr()},
 	}
 	if cfg.Profile == "wan" {
 		mc.Profile = membership.WAN

@@ -20,6 +20,7 @@ type standing struct {
 	federation [16]byte
 	lineage    [16]byte
 	epoch      uint64
+	pending    bool // no configuration has come yet: it may join through other peers
 }
 
 // standingOn reads member.json of one backend's folder. What does not read is
@@ -36,9 +37,10 @@ func standingOn(dir, backend, folder string) (standing, error) {
 		Site, Node          string
 		Federation, Lineage string
 		Epoch               uint64
+		Follow              []string
 	}
 	_ = json.Unmarshal(text, &m)
-	s := standing{backend: backend, site: m.Site, node: idOf(m.Node), federation: idOf(m.Federation), lineage: idOf(m.Lineage), epoch: m.Epoch}
+	s := standing{backend: backend, site: m.Site, node: idOf(m.Node), federation: idOf(m.Federation), lineage: idOf(m.Lineage), epoch: m.Epoch, pending: backend == onRaft && len(m.Follow) > 0}
 	if m.Lineage == "" {
 		s.lineage = s.federation
 	}

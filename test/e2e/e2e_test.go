@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/test/testbed"
+	"github.com/cloudshare/cloudshare/test/testbed/solo"
 )
 
 // cloudshare is the binary, built once for all tests.
@@ -22,7 +23,7 @@ var coordination = flag.String("coordination", "", "where the log is: raft or zo
 func TestMain(m *testing.M) {
 	flag.Parse()
 	os.Exit(testbed.BuildAndRun(func(binary string) int {
-		cloudshare = binary
+		cloudshare, solo.Binary = binary, binary
 		return m.Run()
 	}))
 }

@@ -52,7 +52,7 @@ func (l *Log) signed(q joinRequest) joinRequest {
 // lineage. q names the one that is wanted, if any.
 func (l *Log) join(ctx context.Context, through []string, q joinRequest) (lineage, error) {
 	q = l.signed(q)
-	last := errors.New("no answer")
+	last, code := errors.New("no answer"), ""
 	said := complaint{log: l.log.With().Strs("through", through).Logger()}
 	for try := 0; ; try++ {
 		for _, addr := range through {
@@ -68,12 +68,12 @@ func (l *Log) join(ctx context.Context, through []string, q joinRequest) (lineag
 			if errors.Is(err, coord.ErrForeign) || errors.Is(err, coord.ErrJoinRefused) || errors.Is(err, ErrEpoch) {
 				return lineage{}, err
 			}
-			last = err
+			last, code = err, a.Code
 		}
 		if l.cfg.Waiting != nil {
 			l.cfg.Waiting(through, last)
 		}
-		said.warn(last.Error(), "not joined yet: trying again")
+		said.warn(code, last.Error(), "not joined yet: trying again")
 		if err := sleep(ctx, l.t.calls().Pause(try)); err != nil {
 			return lineage{}, fmt.Errorf("join: %w (last: %w)", err, last)
 		}
@@ -99,7 +99,7 @@ func (a joinReply) verdict(addr string) (lineage, error) {
 // leader says that the group has it. This member's own configuration may be old:
 // it is not asked.
 func (l *Log) settleAddress(ctx context.Context) {
-	said := complaint{log: l.log.With().Str("peer", l.Addr()).Logger(), quietUntil: time.Now().Add(l.t.kin)}
+	said := complaint{log: l.log.With().Str("peer", l.Addr()).Logger(), kind: joinRetry, quietUntil: time.Now().Add(l.t.kin)}
 	for try := 0; ; try++ {
 		changed := l.calls.NextLead()
 		a := l.askLeader(ctx)
@@ -109,13 +109,10 @@ func (l *Log) settleAddress(ctx context.Context) {
 			return
 		case joinRefused, joinUnheard:
 			// Somebody has to do something about it: it need not be asked often.
-			if said.last == "" {
-				said.quietUntil = time.Time{}
-			}
 			pause = min(l.t.backoff<<min(try+4, 20), 15*l.t.rpc)
 		}
 		if ctx.Err() == nil {
-			said.warn(a.Text, "the group does not take this member's address: others may not find it")
+			said.warn(a.Code, a.Text, "the group does not take this member's address: others may not find it")
 		}
 		select {
 		case <-time.After(pause):

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -42,6 +43,14 @@ type Broker struct {
 // as args say. It ends with the test.
 func New(t *testing.T, name string, args ...string) *Broker {
 	t.Helper()
+	b := Prepare(t, name, args...)
+	b.Start()
+	return b
+}
+
+// Prepare is New without a start.
+func Prepare(t *testing.T, name string, args ...string) *Broker {
+	t.Helper()
 	b := &Broker{T: t, Site: &testbed.Site{
 		Name: name, URL: &url.URL{Scheme: "http", Host: FreeAddress(t)}, Dir: filepath.Join(t.TempDir(), name),
 	}}
@@ -56,7 +65,6 @@ func New(t *testing.T, name string, args ...string) *Broker {
 			t.Logf("%s\n%s", name, b.LogTail(60))
 		}
 	})
-	b.Start()
 	return b
 }
 
@@ -73,14 +81,21 @@ func FreeAddress(t *testing.T) string {
 // Start starts the broker, again after End, and waits until it is ready.
 func (b *Broker) Start() {
 	b.Helper()
+	b.Launch()
+	b.Await("ready", func() error { return b.Ready(b.Context()) })
+}
+
+// Launch starts the broker with more arguments, which count for this start only,
+// and does not wait for it.
+func (b *Broker) Launch(more ...string) {
+	b.Helper()
 	log, err := os.OpenFile(filepath.Join(b.Dir, "broker.log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	b.Must(err)
 	defer log.Close()
-	b.cmd = exec.Command(Binary, b.args...)
+	b.cmd = exec.Command(Binary, slices.Concat(b.args, more)...)
 	b.cmd.Stdout, b.cmd.Stderr = log, log
 	b.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	b.Must(b.cmd.Start())
-	b.Await("ready", func() error { return b.Ready(b.Context()) })
 }
 
 // End ends the broker by that signal, unless it has ended.

@@ -193,6 +193,12 @@ fuzz-short: need-go ## run every fuzz target for FUZZTIME (10s)
 		done; \
 	done
 
+.PHONY: fuzz-long
+fuzz-long: need-go ## play random commands against the state machine for FUZZMINUTES (60), at its bounds, too
+	@end=$$(($$(date +%s) + 60 * $(or $(FUZZMINUTES),60))); while [ $$(date +%s) -lt $$end ]; do \
+		$(GO) test -count=1 -timeout 30m -run '^TestStateMachine' ./fsm -rapid.checks=2000 || exit 1; \
+	done
+
 .PHONY: tidy-check
 tidy-check: need-go ## check that go.mod and go.sum are tidy and the modules unchanged
 	@$(GO) mod tidy -diff

@@ -87,6 +87,7 @@ func (s *State) addAttempt(a *attempt) (slot uint64) {
 	*s.attempts.put(slot, s.epoch) = *a
 	s.live[taskKey{a.seq, a.task}] = slot
 	s.enlist(s.sites[a.site], slot)
+	s.weighTotals(s.sites[a.site])
 	switch a.way {
 	case wayAssigned:
 		s.assigned++

@@ -148,7 +148,7 @@ func (s *State) checkJobs() error {
 			return fmt.Errorf("%d open jobs of %v are not counted", n, c.need)
 		}
 	}
-	if records != s.records || records > maxRecords {
+	if records != s.records || records > s.bounds.records {
 		return fmt.Errorf("%d records, %d counted", records, s.records)
 	}
 	if n != s.jobs.n || ended != len(s.ended) {
@@ -266,7 +266,7 @@ func (s *State) checkMachines() error {
 		if free != x.free.total || stock != x.stock.total {
 			return fmt.Errorf("%s has %d free of %d, should be %d of %d", x.name, x.free.total, x.stock.total, free, stock)
 		}
-		if x.state != Alive || x.live.n >= MaxHeld {
+		if x.state != Alive || x.live.n >= s.bounds.held {
 			free, stock = 0, 0
 		}
 		if s.supply.weights[x.pos] != free || s.stock.weights[x.pos] != stock {
@@ -293,7 +293,7 @@ func reborn(s *State) (*State, error) {
 		return nil, err
 	}
 	f.Release()
-	r, err := Restore(&b)
+	r, err := restore(&b, s.bounds)
 	if err != nil {
 		return nil, err
 	}

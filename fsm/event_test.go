@@ -90,7 +90,7 @@ func TestEventsTellAJobsWay(t *testing.T) {
 // replica that goes through snapshots and gets repeats emits the same events.
 func TestEventsRebuildTheState(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		m := newModel(rt)
+		m := newModel(rt, realBounds())
 		f := &follower{tasks: map[JobID][]followed{}, away: map[string]bool{}}
 		m.w.s.Observe(&f.events)
 		m.twin.Observe(&f.twin)

@@ -15,7 +15,8 @@ import (
 // policies by projected waits rank by with a mirror that hears of events only.
 func TestWaitsAreNaive(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		m := newModel(rt)
+		m := newModel(rt, realBounds())
+		m.lone = true // what entries of several commands do: waitsswitch_test.go
 		m.do("a", &Raise{Version: rapid.Uint32Range(projectedVersion, Version).Draw(rt, "version")})
 		v := &mirror{t: rt, s: m.w.s, heard: m.w.s.index, version: m.w.s.version, tasks: map[mirrorKey]mirrorTask{}, sites: map[string]*mirrorSite{}}
 		for _, x := range m.w.s.sites {

@@ -54,7 +54,7 @@ func oracleRoom(m *machine) Resources {
 
 // fitting returns the jobs with a task that machine m could take now.
 func (s *State) fitting(m *machine) (seqs []uint64) {
-	if s.time < s.heldUntil { // a new epoch waits
+	if s.time < s.heldUntil || m.site.live.n >= s.bounds.held { // a new epoch waits; it has as many as it may
 		return nil
 	}
 	for seq, j := range s.jobs.all() {
@@ -182,17 +182,19 @@ func (s *State) oracle(t *rapid.T, b *Batch) string {
 	if err := s.freeze().Write(&buf); err != nil {
 		t.Fatal(err)
 	}
-	c, err := Restore(&buf)
+	c, err := restore(&buf, s.bounds)
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.index++
 	c.advance(b.Term, b.Elapsed)
+	c.renewWaits()
 	c.depart()
 	c.expire()
 	for i := range b.Commands {
 		c.execute(&b.Commands[i], b.Elapsed)
 	}
+	c.beginWaits()
 	c.flushWaits()
 	for c.founded != 0 {
 		m, seq := c.decide()

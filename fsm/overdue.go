@@ -27,7 +27,7 @@ func (s *State) expect(slot uint64, length int64) {
 	a := s.attempts.mut(slot, s.epoch)
 	a.length = length
 	s.waits.due.push(s.dueOf(slot, a))
-	if w := s.waits; len(w.due) > 2*s.attempts.n+64 {
+	if w := s.waits; len(w.due) > 2*s.attempts.n+s.bounds.slack {
 		w.due = slices.DeleteFunc(w.due, func(d due) bool { return !s.isDue(d) })
 		for i := len(w.due)/2 - 1; i >= 0; i-- {
 			w.due.sink(i)

@@ -9,13 +9,77 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-// TestStateMachine sends random commands of several sites to two replicas and
-// checks every invariant after every entry. One replica is the plain one; the
-// other also gets repeats of old commands, and is written and restored between
-// entries: both must stay equal.
-func TestStateMachine(t *testing.T) {
+// TestStateMachine sends random commands of several sites, up to five an entry, to two
+// replicas and checks every invariant after every entry. One replica is the plain one;
+// the other also gets repeats of old commands, and is written and restored between
+// entries: both must stay equal. `make fuzz-long` plays it for an hour.
+func TestStateMachine(t *testing.T) { playModel(t, realBounds()) }
+
+// TestStateMachineAtItsBounds is the same where every bound is met after a few steps.
+func TestStateMachineAtItsBounds(t *testing.T) { playModel(t, smallBounds()) }
+
+// TestStateMachineAmongDeclines is the same with few kinds of jobs, many declines and
+// few offers, so that sites have declined much of what waits.
+func TestStateMachineAmongDeclines(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		m := newModel(rt)
+		m := newModel(rt, smallBounds())
+		for _, x := range modelSites[:3] {
+			m.send(m.w.cmd(x, m.w.offering(x, 2, 2, 1)))
+		}
+		rt.Repeat(map[string]func(*rapid.T){
+			"": m.invariants, "submit": m.submitAlike, "submit2": m.submitAlike, "submit3": m.submitAlike,
+			"decline": m.declineAll, "decline2": m.declineAll, "decline3": m.declineAll, "complete": m.complete, "cancel": m.cancel,
+			"offer": m.seldom(m.offer), "register": m.seldom(m.register), "suspect": m.suspect, "lost": m.seldom(m.lost),
+			"params": m.seldom(m.params), "tick": m.tick, "restore": m.restore,
+		})
+	})
+}
+
+// seldom takes one in four of the steps.
+func (m *model) seldom(step func(*rapid.T)) func(*rapid.T) {
+	return func(t *rapid.T) {
+		if rapid.IntRange(0, 3).Draw(t, "seldom") == 0 {
+			step(t)
+		}
+	}
+}
+
+// submitAlike submits jobs of two sizes.
+func (m *model) submitAlike(t *rapid.T) {
+	m.t = t
+	site := m.site()
+	j := m.w.job(site, rapid.Uint32Range(1, 3).Draw(t, "count"))
+	j.Need.MilliCPU = rapid.Int64Range(1, 2).Draw(t, "cores") * 1000
+	j.Priority = rapid.Int32Range(0, 1).Draw(t, "priority")
+	j.MaxAttempts = 2
+	m.do(site, &Submit{Jobs: []JobSpec{j}})
+}
+
+// declineAll hands back some or all that a site was assigned, without a new offer.
+func (m *model) declineAll(t *rapid.T) {
+	m.t = t
+	site := m.site()
+	c := &Decline{Reason: "busy"}
+	for _, a := range m.w.s.Assignments(site) {
+		if rapid.IntRange(0, 3).Draw(t, "keep") > 0 {
+			c.Attempts = append(c.Attempts, a.AttemptRef)
+		}
+	}
+	m.do(site, c)
+}
+
+// smallBounds are as small as they can be with something left to do.
+func smallBounds() bounds {
+	return bounds{
+		window: 8, waiting: 60, jobs: 40, shapes: 4, held: 6, boots: 2, detail: 5, records: 12, retire: 3,
+		reserveEveryMs: 300, reserveAtOnce: 1, ranTasks: 4, slack: 1,
+	}
+}
+
+func playModel(t *testing.T, b bounds) {
+	t.Helper()
+	rapid.Check(t, func(rt *rapid.T) {
+		m := newModel(rt, b)
 		rt.Repeat(map[string]func(*rapid.T){
 			"":         m.invariants,
 			"submit":   m.submit,
@@ -50,6 +114,8 @@ var modelSites = []string{"a", "b", "c", "d"}
 type model struct {
 	w    *world
 	twin *State
+	next []Command // of the entry that is being filled
+	lone bool      // each command is an entry of its own
 	past []Command // executed ones
 	seen map[CommandID]Result
 	t    *rapid.T
@@ -59,10 +125,10 @@ type model struct {
 	dead    map[taskKey]bool
 }
 
-func newModel(t *rapid.T) *model {
-	m := &model{t: t, seen: map[CommandID]Result{}, twin: New(), dead: map[taskKey]bool{}}
+func newModel(t *rapid.T, b bounds) *model {
+	m := &model{t: t, seen: map[CommandID]Result{}, twin: newState(b), dead: map[taskKey]bool{}}
 	m.w = &world{
-		t: t, s: New(), term: 1,
+		t: t, s: newState(b), term: 1,
 		seq: map[string]uint64{}, inc: map[string]uint64{}, offer: map[string]uint64{}, num: map[string]uint64{},
 	}
 	m.send(Command{ID: CommandID{Site: "a"}, Body: &Genesis{Federation: [16]byte{7}, Seed: rapid.Uint64().Draw(t, "seed"), Params: modelParams(t)}})
@@ -88,8 +154,12 @@ func modelParams(t *rapid.T) Params {
 	}
 }
 
-// send applies one entry to both replicas, to the twin with repeats.
-func (m *model) send(cmds ...Command) []Result {
+// send applies one entry to both replicas, to the twin with repeats: what was put off
+// until now and the commands given, whose results it returns. The twin gets it as read
+// back from its bytes.
+func (m *model) send(given ...Command) []Result {
+	cmds := append(m.next, given...)
+	m.next = nil
 	b := &Batch{Term: m.w.term, Elapsed: m.w.base, Commands: cmds}
 	want, asked := "", m.w.s.params.FixedOrder
 	if asked {
@@ -113,7 +183,11 @@ func (m *model) send(cmds ...Command) []Result {
 			}
 		}
 	}
-	again, err := m.twin.Apply(&Batch{Term: b.Term, Elapsed: b.Elapsed, Commands: twice})
+	read, err := DecodeBatch((&Batch{Term: b.Term, Elapsed: b.Elapsed, Commands: twice}).Append(nil))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	again, err := m.twin.Apply(read)
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -129,7 +203,7 @@ func (m *model) send(cmds ...Command) []Result {
 		}
 	}
 	m.past = append(m.past, cmds...)
-	return got
+	return got[len(cmds)-len(given):]
 }
 
 // forgotten reports whether c is a registration of a process so long dead that
@@ -137,7 +211,7 @@ func (m *model) send(cmds ...Command) []Result {
 func (m *model) forgotten(c Command) bool {
 	r, ok := c.Body.(*Register)
 	x := m.twin.byName[c.ID.Site]
-	return ok && x != nil && !slices.Contains(x.boots[:min(len(x.boots), maxBoots-1)], r.Boot)
+	return ok && x != nil && !slices.Contains(x.boots[:min(len(x.boots), m.twin.bounds.boots-1)], r.Boot)
 }
 
 func (m *model) enrol(site string) {
@@ -162,9 +236,14 @@ func (m *model) site() string {
 	return rapid.SampledFrom(modelSites[:len(m.w.inc)]).Draw(m.t, "site")
 }
 
-// do sends one command, sometimes beside others.
+// do sends one command, often beside others, which wait for it.
 func (m *model) do(site string, b Body) {
-	m.send(m.w.cmd(site, b))
+	c := m.w.cmd(site, b)
+	if !m.lone && len(m.next) < 4 && rapid.Bool().Draw(m.t, "beside") {
+		m.next = append(m.next, c)
+		return
+	}
+	m.send(c)
 }
 
 func (m *model) submit(t *rapid.T) {
@@ -427,6 +506,9 @@ func (m *model) restore(t *rapid.T) {
 }
 
 func (m *model) invariants(t *rapid.T) {
+	if len(m.next) > 0 { // the entry is not whole
+		return
+	}
 	m.t = t
 	m.w.t = t
 	for _, s := range []*State{m.w.s, m.twin} {

@@ -33,7 +33,7 @@ type queue struct {
 // compact drops dead entries once they outnumber the others: a head that nobody
 // can run would keep them for ever.
 func (q *queue) compact(s *State) {
-	if len(q.fresh)-q.at+len(q.back) <= 2*q.jobs+64 {
+	if len(q.fresh)-q.at+len(q.back) <= 2*q.jobs+s.bounds.slack {
 		return
 	}
 	q.fresh, q.at, q.back = q.waiting(s), 0, nil

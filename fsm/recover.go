@@ -55,7 +55,7 @@ func (s *State) recover(name string, c *Recover) Result {
 		if x.present() {
 			s.away(x, SiteGone)
 		}
-		x.boot(unknownBoot)
+		x.boot(unknownBoot, s.bounds.boots)
 	}
 	return Result{Index: s.index}
 }

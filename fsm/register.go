@@ -56,7 +56,7 @@ func (s *State) register(name string, c *Register) Result {
 
 // incarnate starts a site's next incarnation.
 func (s *State) incarnate(x *site, c *Register) {
-	x.boot(c.Boot)
+	x.boot(c.Boot, s.bounds.boots)
 	x.http, x.peer, x.gossip = strings.Clone(c.HTTP), strings.Clone(c.Peer), strings.Clone(c.Gossip)
 	x.maxVersion = c.MaxVersion
 	x.incarnation++
@@ -76,10 +76,10 @@ func (s *State) incarnate(x *site, c *Register) {
 	s.answerFor(x, c)
 }
 
-// boot notes the site's latest process.
-func (x *site) boot(b [16]byte) {
+// boot notes the site's latest process; most are remembered.
+func (x *site) boot(b [16]byte, most int) {
 	if len(x.boots) == 0 || x.boots[0] != b {
-		n := min(len(x.boots), maxBoots-1)
+		n := min(len(x.boots), most-1)
 		x.boots = slices.Insert(x.boots[:n:n], 0, b)
 	}
 }

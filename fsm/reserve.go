@@ -25,13 +25,13 @@ func (s *State) reserve() {
 	if s.params.ReserveAfterMs == 0 || s.present == 0 || s.time < s.nextReserve || s.holds() {
 		return
 	}
-	s.nextReserve = s.time + reserveEveryMs
+	s.nextReserve = s.time + s.bounds.reserveEveryMs
 	starving := s.starving()
 	if len(starving) == 0 {
 		return
 	}
 	free := (s.offeredMachines()+1)/2 - len(s.reservations)
-	for _, l := range starving[:min(len(starving), reserveAtOnce)] {
+	for _, l := range starving[:min(len(starving), s.bounds.reserveAtOnce)] {
 		if free <= 0 {
 			return
 		}

@@ -10,9 +10,11 @@ import (
 // Restore reads a snapshot. It refuses, with ErrBadSnapshot, what no State
 // wrote: it never panics, and the memory it takes grows with what it reads. All
 // derived data is rebuilt.
-func Restore(in io.Reader) (*State, error) {
+func Restore(in io.Reader) (*State, error) { return restore(in, realBounds()) }
+
+func restore(in io.Reader, b bounds) (*State, error) {
 	r := newSnapReader(in)
-	s := New()
+	s := newState(b)
 	for i := range len(snapshotMagic) {
 		r.check(r.byte() == snapshotMagic[i], "not a snapshot in this format: run the version that wrote it")
 	}
@@ -43,7 +45,7 @@ func (r *snapReader) scalars(s *State) {
 	s.termBase, s.time, s.createdMs = r.int(), r.within(0, sched.MaxNow, "log time"), r.within(0, MaxUnixMs, "date")
 	s.federation = r.id()
 	s.decisions, s.nextSeq = r.uint(), r.uint()
-	s.nextReserve, s.heldUntil = r.within(0, sched.MaxNow+reserveEveryMs, "log time"), r.within(0, sched.MaxNow, "hold")
+	s.nextReserve, s.heldUntil = r.within(0, s.bounds.maxNextReserve(), "log time"), r.within(0, sched.MaxNow, "hold")
 	p := &s.params
 	p.Policy = r.text(64, "policy")
 	p.Running = sched.Mode(r.upTo(uint64(sched.Completed), "mode"))
@@ -91,7 +93,7 @@ func (r *snapReader) sites(s *State) {
 
 func (r *snapReader) site(s *State, x *site, members int32) {
 	x.node = r.id()
-	for range r.upTo(maxBoots, "boots") {
+	for range r.upTo(uint64(s.bounds.boots), "boots") {
 		x.boots = append(x.boots, r.id())
 	}
 	x.http, x.peer, x.gossip = r.text(MaxAddress, "address"), r.text(MaxAddress, "address"), r.text(MaxAddress, "address")
@@ -99,13 +101,13 @@ func (r *snapReader) site(s *State, x *site, members int32) {
 	x.lostMs, x.gone = r.ms(0, s.time), r.bool()
 	r.check(!x.gone || x.state == Left, "a site that did not leave is gone")
 	x.incarnation, x.floor = r.uint(), r.uint()
-	for range r.upTo(Window, "results") {
+	for range r.upTo(s.bounds.window, "results") {
 		a := answer{seq: r.uint(), result: r.result(s)}
 		last := x.floor
 		if n := len(x.window); n > 0 {
 			last = x.window[n-1].seq
 		}
-		r.check(a.seq > last && a.seq-x.floor <= Window, "results out of order")
+		r.check(a.seq > last && a.seq-x.floor <= s.bounds.window, "results out of order")
 		x.window = append(x.window, a)
 	}
 	x.registered = r.result(s)

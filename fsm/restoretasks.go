@@ -143,7 +143,7 @@ func (r *snapReader) attempt(s *State, a *attempt, j *job, t *taskSet, name stri
 
 func (r *snapReader) records(s *State, j *job, t *taskSet) {
 	most := uint64(j.count)
-	if j.count > DetailTasks {
+	if j.count > s.bounds.detail {
 		most = 0
 	}
 	for range r.upTo(most, "records") {

@@ -57,7 +57,7 @@ func (f *onlooker) check(t tb, s *State, site string) {
 // restored in between, knows what one who looks at everything knows.
 func TestChangesAddUp(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		m := newModel(rt)
+		m := newModel(rt, realBounds())
 		fs := map[string]*onlooker{}
 		for _, site := range modelSites {
 			fs[site] = &onlooker{known: map[AttemptRef]Assignment{}}

@@ -150,7 +150,7 @@ func (s *State) indexSite(x *site) {
 // are alive offer anything, and nothing while they have as many attempts as their
 // next registration can name.
 func (s *State) weighTotals(x *site) {
-	if x.state != Alive || x.live.n >= MaxHeld {
+	if x.state != Alive || x.live.n >= s.bounds.held {
 		s.supply.set(x.pos, 0)
 		s.stock.set(x.pos, 0)
 		return

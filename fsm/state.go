@@ -105,6 +105,8 @@ type State struct {
 	assigned  int      // live attempts not reported running
 	dying     []uint64 // slots on wayDying, a heap by their bounds; see reaper
 
+	bounds bounds // the same at all members; no part of the state
+
 	// Of one Apply; no part of the state.
 	events  *[]Event // nil = nobody observes
 	charged int64    // log milliseconds charged for the attempt that is being settled
@@ -118,9 +120,11 @@ type taskKey struct {
 }
 
 // New returns the empty state before the first entry.
-func New() *State {
+func New() *State { return newState(realBounds()) }
+
+func newState(b bounds) *State {
 	return &State{
-		nextSeq: 1, byName: map[string]*site{}, live: map[taskKey]uint64{}, held: map[uint64]*machine{},
+		bounds: b, nextSeq: 1, byName: map[string]*site{}, live: map[taskKey]uint64{}, held: map[uint64]*machine{},
 		classes: map[string]*class{}, payloads: map[uint64]*payload{}, labelSets: map[Labels]*labelSet{},
 	}
 }

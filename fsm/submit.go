@@ -46,9 +46,9 @@ func (x *site) hasRetired(num uint64) bool { return num < x.settled || x.retired
 // refusal is why a job cannot be taken, whatever its number; OK if it can.
 func (s *State) refusal(x *site, j *JobSpec) Code {
 	switch {
-	case s.jobs.n >= MaxJobs || s.waiting+uint64(j.Count) > MaxWaiting:
+	case s.jobs.n >= s.bounds.jobs || s.waiting+uint64(j.Count) > s.bounds.waiting:
 		return TooManyJobs
-	case len(x.open) >= MaxShapes:
+	case len(x.open) >= s.bounds.shapes:
 		if c := s.findClass(j.shape()); c == nil || x.open[c] == 0 {
 			return TooManyShapes
 		}
@@ -90,7 +90,7 @@ func (s *State) retire(seq uint64, j *job) {
 // retain lets ended jobs leave, oldest first: by age and by number. Their
 // numbers stay refused.
 func (s *State) retain() {
-	left := maxRetire
+	left := s.bounds.retire
 	gone := map[*site][]uint64{} // numbers, by owner
 	for len(s.ended) > 0 && left > 0 {
 		if int64(len(s.ended)) <= s.params.RetainJobs && s.jobs.get(s.ended[0]).endedMs > s.time-s.params.RetainMs {
@@ -106,16 +106,16 @@ func (s *State) retain() {
 	for x, nums := range gone { // each by itself: the order is all one
 		x.retired = x.retired.with(nums)
 	}
-	s.trim(maxRecords)
+	s.trim(s.bounds.records)
 }
 
 // keepRecord keeps an ended task's details. If there are as many already as may be,
 // those of the oldest ended jobs go; if all are of open jobs, this one is not kept.
 func (s *State) keepRecord(j *job, t *taskSet, r record) {
-	if j.count > DetailTasks {
+	if j.count > s.bounds.detail {
 		return
 	}
-	if s.trim(maxRecords - 1); s.records >= maxRecords {
+	if s.trim(s.bounds.records - 1); s.records >= s.bounds.records {
 		return
 	}
 	s.records++

@@ -165,7 +165,7 @@ func (s *State) noteRan(a *attempt, start, end int64) {
 	j := s.jobs.get(a.seq)
 	x := s.sites[j.owner]
 	x.waits.ran, x.waits.ranSum = x.waits.ran+1, x.waits.ranSum+end-start
-	if x.waits.ran >= ranTasks {
+	if x.waits.ran >= s.bounds.ranTasks {
 		x.waits.ran, x.waits.ranSum = x.waits.ran/2, x.waits.ranSum/2
 	}
 	s.correct(a, max(0, end-max(start, s.waits.since)))

@@ -85,8 +85,8 @@ func (r *snapReader) waits(s *State) {
 	}
 	r.least = s.waits.least
 	for _, x := range s.sites {
-		x.waits = waitSite{from: r.within(s.waits.since, now, "begin of waiting"), ran: r.within(0, ranTasks-1, "runs"), cores: s.coresOf(x)}
-		x.waits.ranSum = r.within(0, ranTasks*sched.MaxNow, "runs' lengths")
+		x.waits = waitSite{from: r.within(s.waits.since, now, "begin of waiting"), ran: r.within(0, s.bounds.ranTasks-1, "runs"), cores: s.coresOf(x)}
+		x.waits.ranSum = r.within(0, s.bounds.ranTasks*sched.MaxNow, "runs' lengths")
 		x.account.Projection.Started = r.int128()
 		r.check(x.account.Projection.Started.Sign() >= 0, "a site waited less than nothing")
 		s.waits.all.Started = s.waits.all.Started.Add(x.account.Projection.Started)

@@ -16,7 +16,7 @@ import (
 // histories of up to four sites under all policies.
 func TestWhyAgrees(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		m := newModel(rt)
+		m := newModel(rt, realBounds())
 		rt.Repeat(map[string]func(*rapid.T){
 			"":         m.why,
 			"submit":   m.submit,

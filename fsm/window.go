@@ -25,7 +25,7 @@ func (s *State) admit(c *Command) (x *site, r Result, done bool) {
 	switch {
 	case c.ID.Seq <= x.floor && !noCommandWindow:
 		return refuse(Stale)
-	case c.ID.Seq > x.floor && c.ID.Seq-x.floor > Window:
+	case c.ID.Seq > x.floor && c.ID.Seq-x.floor > s.bounds.window:
 		return refuse(WindowFull)
 	}
 	if i, ok := x.find(c.ID.Seq); ok && !noCommandWindow {

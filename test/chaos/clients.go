@@ -73,12 +73,19 @@ func (r *run) setPolicy(ctx context.Context, m *member, p policy) error {
 	return r.seeIndex(m, least, header)
 }
 
-// policy reads it at a broker.
+// confirmed asks for what the leader confirms to be current.
+const confirmed = "max_staleness=0"
+
+// policy reads it at a broker; sure: as of now.
 func (r *run) policy(ctx context.Context, m *member, sure bool) (policy, error) {
 	ctx, cancel := context.WithTimeout(ctx, readWait)
 	defer cancel()
 	call := r.history.Now()
-	p, err := read[policy](ctx, r, m, "/v1/policy")
+	path := "/v1/policy"
+	if sure {
+		path += "?" + confirmed
+	}
+	p, err := read[policy](ctx, r, m, path)
 	if err == nil {
 		r.history.Saw(call, linear.Op{Kind: linear.GetPolicy, At: m.Name, Value: p.ReserveAfterMs, Current: sure})
 	}
@@ -178,7 +185,7 @@ func (r *run) lastReads(ctx context.Context) error {
 			return fmt.Errorf("read the policy: %w", err)
 		}
 		asked, call := r.asking(), r.history.Now()
-		list, err := m.jobs(ctx)
+		list, err := m.jobs(ctx, confirmed)
 		if err != nil {
 			return fmt.Errorf("list jobs: %w", err)
 		}

@@ -107,6 +107,7 @@ func (r *run) begin(ctx context.Context, f plan.Fault) {
 			r.say("%s of %s is over", f.Kind, m.Name)
 		}
 		r.faults.give(targets, err)
+		r.compareStates(ctx)
 	})
 }
 
@@ -299,5 +300,6 @@ func (r *run) healAll(ctx context.Context) error {
 			return broke(check.Progress, "%s", err)
 		}
 	}
+	r.compareStates(ctx)
 	return nil
 }

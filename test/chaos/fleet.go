@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -69,7 +70,9 @@ type member struct {
 	opts  *fleetOptions
 	place place // where its broker listens; changes only while that is down
 	ended chan<- string
+	env   []string // more of the broker's environment than all have
 
+	forked  atomic.Bool // its state is another one on purpose
 	mu      sync.Mutex
 	broker  *process // nil: never started
 	expects bool     // the end of the broker is wanted
@@ -84,7 +87,7 @@ type process struct {
 // newFleet makes hosts and folders; nothing runs yet. Brokers that end by
 // themselves are told of on ended, which must have room.
 func newFleet(ctx context.Context, opts fleetOptions, ended chan<- string) (*fleet, error) {
-	hosts := opts.sites
+	hosts := opts.sites + 1 // the last is a stranger's
 	if opts.zk {
 		hosts++
 	}
@@ -139,6 +142,9 @@ func (f *fleet) startZooKeeper(ctx context.Context, h *netlab.Host) error {
 	defer cancel()
 	return f.server.Start(ctx)
 }
+
+// stranger is a host that is no site's.
+func (f *fleet) stranger() *netlab.Host { return f.lab.Hosts[len(f.lab.Hosts)-1] }
 
 func address(h *netlab.Host, port int) string { return net.JoinHostPort(h.Addr, strconv.Itoa(port)) }
 
@@ -229,7 +235,7 @@ func (m *member) launch(args ...string) error {
 	defer log.Close()
 	cmd := exec.Command(m.opts.binary, append([]string{"broker", "--config", m.config()}, args...)...)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.Env = append(cleanEnv(os.Environ()), m.opts.env...)
+	cmd.Env = slices.Concat(cleanEnv(os.Environ()), m.opts.env, m.env)
 	// A terminal's ^C goes to the run, which ends the brokers itself.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := m.host.Start(cmd); err != nil {

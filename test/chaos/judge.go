@@ -193,7 +193,7 @@ func (r *run) agree(ctx context.Context) error {
 func (r *run) shown(ctx context.Context) ([]check.Shown, error) {
 	byID := map[string]check.Shown{}
 	for _, m := range r.members {
-		jobs, err := m.jobs(ctx)
+		jobs, err := m.jobs(ctx, "")
 		if err != nil {
 			return nil, err
 		}

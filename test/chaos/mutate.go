@@ -32,6 +32,14 @@ func mutations() []mutation {
 		{"no-lead-change-wait", "lead-change", []check.Rule{check.Overlap}},
 		{"no-token-check", "stale-report", []check.Rule{check.TrueEnd}},
 		{"no-command-window", "repeat", []check.Rule{check.Once}},
+		{"no-dial-back", "typo", []check.Rule{check.Progress}},
+		{"no-meant-site", "reused-address", []check.Rule{check.Majority}},
+		{"no-dial-back,no-meant-site", "phantom", []check.Rule{check.Majority}},
+		{"no-unregistered-handover", "paused-and-lost", []check.Rule{check.Progress}},
+		{"no-slow-disk-handover", "slow-leader", []check.Rule{check.Progress}},
+		{"no-silent-eviction", "silent", []check.Rule{check.Progress}},
+		{"no-term-bound", "forged-term", []check.Rule{check.Progress}},
+		{"no-replica-compare", "fork", []check.Rule{check.SameState}},
 		// A journal that was not synced is gone, or torn so that it does not open.
 		{"no-journal-sync", "power", []check.Rule{check.OneEnd, check.OneJob, check.Progress}},
 	}

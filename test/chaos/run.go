@@ -22,6 +22,7 @@ type run struct {
 
 	marker string // path of the mark binary
 	marks  string // path of the file that tasks write to
+	forks  bool   // a state is another one on purpose
 	began  time.Time
 	out    io.Writer
 

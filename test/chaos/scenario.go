@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,39 +29,64 @@ type scenario struct {
 	says string // what happens, and what must not
 	fleetOptions
 	play func(ctx context.Context, r *run) error
+	// without are safeguards that its brokers always work without, and faults of their
+	// own: it needs a binary built with -tags mutate, and all others leave it out.
+	without string
 }
 
 func scenarios() []scenario {
 	three := fleetOptions{sites: 3, cores: 1}
 	disks := three
 	disks.disks = true
+	slow := three
+	slow.slow = true
 	long := three
 	long.lines = []string{"lease: " + longLease.String()}
 	five := fleetOptions{sites: 5, cores: 1, lines: []string{"lease: " + wideLease.String()}}
+	voters := fleetOptions{sites: 5, cores: 1}
 	wide := three
 	wide.lines = []string{"margin: " + wideMargin.String()}
+	return append(mutants(), []scenario{
+		{"dead-site", "a broker dies for good: its foreign task ends by itself, then runs elsewhere; its own waiting job is withdrawn until it returns", three, deadSite, ""},
+		{"fence", "a cut-off site's stubborn foreign task is killed before it is requeued: no overlap", three, fence, ""},
+		{"slow-supervisor", "a supervisor that runs late by less than the margin still kills in time: no overlap", wide, slowSupervisor, ""},
+		{"lead-change", "the lead dies as a site is cut off: the next lead knows no leases and waits: no overlap", five, leadChange, ""},
+		{"stale-report", "an attempt that was given up reports its end later: the task's end stays that of the later attempt", three, staleReport, ""},
+		{"repeat", "an answer is lost and the command sent again, after a later one undid it: it is executed once", long, repeat, ""},
+		{"power", "the power fails right after an acknowledgement: the job and its key are still known", disks, power, ""},
+		{"full-disk", "a site's disk is nearly full: it takes no new jobs and goes on with what it has; a full one stops its broker, which says why and returns", disks, fullDisk, ""},
+		{"phantom", "a voter advertises another's address, as a name, and three of five die: the two that are left acknowledge nothing as the federation's", voters, phantom, ""},
+		{"reused-address", "a voter moves to the address of a dead one, and three of five die: nobody counts it twice", voters, reusedAddress, ""},
+		{"typo", "a voter restarts with a mistyped address: it is still heard where it was, and at home again once that is put right", three, typo, ""},
+		{"spelled", "a voter's address is written in every way: each is the same broker", three, spelled, ""},
+		{"moved-all", "all brokers restart on other peer ports at once: they find each other", three, movedAll, ""},
+		{"paused-and-lost", "a leader is paused until it is lost, cannot register again and is made leader: others are still judged", three, pausedAndLost, ""},
+		{"slow-leader", "each sync of the leader takes 100 ms, then 1 s longer: a voter with a fast disk leads instead, and nobody waits", slow, slowLeader, ""},
+		{"silent", "a stranger keeps connections to all peer ports open and says nothing as all brokers start again: a leader is elected", three, silent, ""},
+		{"forged-term", "a stranger asks for votes in the last term there is: nobody believes it", three, forgedTerm, ""},
+		{"alone", "a cut-off site goes on with its own users' jobs and says so; what may have been sent runs once", three, alone, ""},
+	}...)
+}
+
+// mutants are the scenarios of brokers that are not as they should be.
+func mutants() []scenario {
+	three := fleetOptions{sites: 3, cores: 1}
 	return []scenario{
-		{"dead-site", "a broker dies for good: its foreign task ends by itself, then runs elsewhere; its own waiting job is withdrawn until it returns", three, deadSite},
-		{"fence", "a cut-off site's stubborn foreign task is killed before it is requeued: no overlap", three, fence},
-		{"slow-supervisor", "a supervisor that runs late by less than the margin still kills in time: no overlap", wide, slowSupervisor},
-		{"lead-change", "the lead dies as a site is cut off: the next lead knows no leases and waits: no overlap", five, leadChange},
-		{"stale-report", "an attempt that was given up reports its end later: the task's end stays that of the later attempt", three, staleReport},
-		{"repeat", "an answer is lost and the command sent again, after a later one undid it: it is executed once", long, repeat},
-		{"power", "the power fails right after an acknowledgement: the job and its key are still known", disks, power},
-		{"full-disk", "a site's disk is nearly full: it takes no new jobs and goes on with what it has; a full one stops its broker, which says why and returns", disks, fullDisk},
-		{"alone", "a cut-off site goes on with its own users' jobs and says so; what may have been sent runs once", three, alone},
+		{"fork", "the state of one broker becomes another one: it notices, stops, and keeps both", three, fork, forkIt},
 	}
 }
 
 // playScenario runs one in a folder and returns what it found.
 func playScenario(ctx context.Context, s scenario, on stage, dir string) ([]check.Violation, error) {
 	opts := s.fleetOptions
+	on.mutate = strings.Trim(s.without+","+on.mutate, ",")
 	opts.binary, opts.dir, opts.env, opts.zk, opts.slowfs = on.binary, dir, on.env(), on.zk, on.slowfs
 	fmt.Println(s.says)
 	r, err := newRun(ctx, opts, on.marker, os.Stdout)
 	if err != nil {
 		return nil, err
 	}
+	r.forks = strings.Contains(s.without, forkIt)
 	err = r.blameBroken(s.play(ctx, r)) // what a step waited for did not come
 	if err == nil {
 		var none sync.WaitGroup

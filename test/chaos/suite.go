@@ -49,14 +49,14 @@ func (o options) parts() ([]part, error) {
 			drawn(o.seed, plan.Size{Sites: 5, Length: 25 * time.Second, Disks: true}),
 		}), nil
 	case o.suite == "long":
-		return slices.Concat(written(scenarios()), []part{
+		return slices.Concat(written(sound()), []part{
 			drawn(o.seed, plan.Size{Sites: 3, Length: 2 * time.Minute, Disks: true, Slow: haveFuse()}),
 			drawn(o.seed, plan.Size{Sites: 5, Length: 3 * time.Minute, Disks: true, Slow: haveFuse()}),
 		}), nil
 	case o.suite != "":
 		return nil, fmt.Errorf("suite %q: must be short or long", o.suite)
 	case o.scenario == "all":
-		return written(scenarios()), nil
+		return written(sound()), nil
 	case o.scenario != "":
 		names := strings.Split(o.scenario, ",")
 		list := pick(names...)
@@ -67,6 +67,11 @@ func (o options) parts() ([]part, error) {
 	default:
 		return []part{drawn(o.seed, plan.Size{Sites: o.sites, Length: o.length, Disks: o.disks, Slow: o.slow})}, nil
 	}
+}
+
+// sound are the scenarios of brokers as users get them.
+func sound() []scenario {
+	return slices.DeleteFunc(scenarios(), func(s scenario) bool { return s.without != "" })
 }
 
 // pick returns the scenarios of these names.

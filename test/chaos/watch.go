@@ -21,41 +21,44 @@ func (r *run) watch(ctx context.Context) {
 	ctx, r.watching = context.WithCancel(ctx)
 	for _, m := range r.members {
 		r.watched.Go(func() {
-			every(ctx, readEvery, func() { _, _ = r.policy(ctx, m, false) })
+			sure := false
+			every(ctx, readEvery, func() {
+				sure = !sure
+				_, _ = r.policy(ctx, m, sure)
+			})
 		})
 		r.watched.Go(func() {
 			tick := time.NewTicker(watchEvery)
 			defer tick.Stop()
-			for {
+			for sure := false; ; sure = !sure {
 				select {
 				case <-ctx.Done():
 					return
 				case text := <-r.ended:
 					r.violated(check.NoPanic, "%s", text)
 				case <-tick.C:
-					r.look(ctx, m)
+					r.look(ctx, m, sure)
 				}
 			}
 		})
 	}
 }
 
-// look at one broker.
-func (r *run) look(ctx context.Context, m *member) {
+// look at one broker; sure: its list of jobs is to be confirmed.
+func (r *run) look(ctx context.Context, m *member, sure bool) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	if st, err := m.Status(ctx); err == nil && st.StateHash.Hash != "" {
-		r.mu.Lock()
-		found := r.hashes.See(m.Name, st.StateHash.Index, st.StateHash.Hash)
-		r.mu.Unlock()
-		r.blame(found...)
-	}
+	r.seeState(ctx, m)
 	if l, err := m.ledger(ctx); err == nil {
 		r.blame(l.Zero()...)
 	}
 	asked, call := r.asking(), r.history.Now()
-	if jobs, err := m.jobs(ctx); err == nil {
-		r.seen(m, call, asked, jobs, false)
+	query := ""
+	if sure {
+		query = confirmed
+	}
+	if jobs, err := m.jobs(ctx, query); err == nil {
+		r.seen(m, call, asked, jobs, sure)
 		for _, j := range jobs {
 			r.mu.Lock()
 			found := r.steady.See(m.Name, j.ID, j.State)
@@ -119,6 +122,10 @@ func (r *run) readLogs() {
 		lines := bufio.NewScanner(f)
 		lines.Buffer(nil, 1<<20)
 		for lines.Scan() {
+			if found := check.Differs(m.Name, lines.Text()); len(found) > 0 && !r.forks {
+				r.blame(found...)
+				break
+			}
 			if line := lines.Text(); strings.Contains(line, "panic") || strings.Contains(line, "fatal error:") || strings.Contains(line, "DATA RACE") {
 				r.violated(check.NoPanic, "log of %s: %s", m.Name, line)
 				break
@@ -145,4 +152,6 @@ func (m *member) ledger(ctx context.Context) (check.Ledger, error) {
 }
 
 // jobs lists all that the broker knows.
-func (m *member) jobs(ctx context.Context) ([]testbed.Job, error) { return m.AllJobs(ctx, "") }
+func (m *member) jobs(ctx context.Context, query string) ([]testbed.Job, error) {
+	return m.AllJobs(ctx, query)
+}

@@ -31,6 +31,7 @@ const (
 	Cancelled Rule = "cancelled"  // what was acknowledged to be cancelled is not started any more
 	Alone     Rule = "alone"      // a site alone goes on with its own users' jobs
 	Linear    Rule = "linear"     // answers could have come from one copy
+	Majority  Rule = "majority"   // what is the federation's is known to most voters
 )
 
 // Violation is a broken promise.

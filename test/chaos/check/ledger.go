@@ -129,29 +129,3 @@ func (l Ledger) compare(want map[pair]*bounds) []Violation {
 	}
 	return out
 }
-
-// Hashes remembers the hash of every entry that any broker showed.
-type Hashes struct {
-	seen map[uint64]shownHash
-}
-
-type shownHash struct{ broker, hash string }
-
-// See takes a look at a broker's state.
-func (h *Hashes) See(broker string, index uint64, hash string) []Violation {
-	if h.seen == nil {
-		h.seen = map[uint64]shownHash{}
-	}
-	first, known := h.seen[index]
-	if !known {
-		h.seen[index] = shownHash{broker, hash}
-		return nil
-	}
-	if first.hash != hash {
-		return []Violation{broken(SameState, "entry %d has hash %s at %s and %s at %s", index, first.hash, first.broker, hash, broker)}
-	}
-	return nil
-}
-
-// Compared is the number of different entries that were seen.
-func (h *Hashes) Compared() int { return len(h.seen) }

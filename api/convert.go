@@ -155,8 +155,17 @@ func statusOf(s node.Status, drain wire.Drain, hash bool) wire.Status {
 	for _, h := range s.Handlers {
 		out.Handlers = append(out.Handlers, wire.Handler(h))
 	}
+	out.Compared = comparedOf(s.Compared)
 	if hash {
 		out.StateHash = &wire.StateHash{Index: s.HashIndex, Hash: s.Hash}
+	}
+	return out
+}
+
+func comparedOf(c node.Comparison) wire.Compared {
+	out := wire.Compared{Index: c.Entry, With: full(c.With), Differs: []string{}}
+	for _, d := range c.Differs {
+		out.Differs = append(out.Differs, d.Site)
 	}
 	return out
 }

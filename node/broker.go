@@ -91,6 +91,7 @@ type Broker struct {
 	confirmed  atomic.Int64          // see Freshness.Confirmed
 	epoch      atomic.Uint64         // of the state that this site is ready for, or gets ready for
 	addresses  Addresses             // set by Start
+	created    time.Time
 
 	mu         sync.Mutex
 	registered uint64        // incarnation, 0 = not yet
@@ -135,6 +136,7 @@ func New(cfg Config) (*Broker, error) {
 		disk:     newDiskWatch(cfg.Disk),
 		renewNow: make(chan struct{}, 1),
 		core:     newCore(cfg.Site, cfg.Exposure),
+		created:  time.Now(),
 
 		estimates: newEstimator(),
 	}

@@ -156,6 +156,7 @@ type Status struct {
 	Handlers    []HandlerStatus
 	Incarnation uint64
 	Estimates   Calibration // of starts, this broker's own
+	Compared    Comparison
 }
 
 // HandlerStatus is one handler's line for people.

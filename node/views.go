@@ -179,5 +179,6 @@ func (b *Broker) Status(hash bool) Status {
 	}
 	st.Incarnation = b.incarnation()
 	st.Estimates = b.estimates.calibration()
+	st.Compared = b.compared()
 	return st
 }

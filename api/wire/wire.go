@@ -209,8 +209,18 @@ type Status struct {
 	Handlers    []Handler  `json:"handlers"`
 	// Estimates of starts are the asked broker's own.
 	Estimates Calibration `json:"estimates"`
+	// Compared is how the asked broker's state compares with other brokers'.
+	Compared Compared `json:"compared"`
 	Drain
 	Freshness
+}
+
+// Compared is how a broker's state compares with other brokers'. Brokers compare
+// while they run; one whose state differs from a majority of the voters stops.
+type Compared struct {
+	Index   uint64   `json:"index" doc:"newest entry at which states were compared; 0 for none yet"`
+	With    []string `json:"with" doc:"sites that had the same state there"`
+	Differs []string `json:"differs" doc:"sites whose state was another one when it was compared last"`
 }
 
 // Drain says what a site takes on.

@@ -133,6 +133,7 @@ func (a *app) statusCommand() *cobra.Command {
 			if s.StateHash != nil {
 				row(w, "state hash", fmt.Sprintf("%s at entry %d", s.StateHash.Hash, s.StateHash.Index))
 			}
+			row(w, "compared", comparedText(s.Compared))
 			row(w, "federation", s.Federation)
 			row(w, "voters", strings.Join(s.Voters, " "))
 			row(w, "members", strings.Join(s.Members, " "))
@@ -145,6 +146,21 @@ func (a *app) statusCommand() *cobra.Command {
 		})
 	cmd.Flags().BoolVar(&hash, "hash", true, "have the state's hash computed")
 	return cmd
+}
+
+// comparedText says how a broker's state compares with other brokers'.
+func comparedText(c wire.Compared) string {
+	text := "-"
+	switch {
+	case len(c.With) > 0:
+		text = fmt.Sprintf("the same as %s at entry %d", strings.Join(c.With, " "), c.Index)
+	case c.Index > 0:
+		text = fmt.Sprintf("the same as nobody at entry %d", c.Index)
+	}
+	if len(c.Differs) > 0 {
+		text += "; DIFFERS from " + strings.Join(c.Differs, " ")
+	}
+	return text
 }
 
 // policyFlags are the fields of a policy that can be set, by flag.

@@ -16,6 +16,7 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/mem"
 )
 
@@ -28,6 +29,14 @@ func (idle) Status() string { return "idle" }
 
 func (idle) Capacity() []executor.Machine {
 	return []executor.Machine{{Name: "one", Resources: executor.Resources{MilliCPU: 2000}}}
+}
+
+// comparedLog is a log whose members have compared their states.
+type comparedLog struct{ coord.Log }
+
+// Compared implements coord.Comparing.
+func (comparedLog) Compared() coord.Comparison {
+	return coord.Comparison{Entry: 7, Same: []string{"site-2"}, Differ: map[string]uint64{"site-3": 7}}
 }
 
 // scrape is /metrics of a broker that has not started, after one request.
@@ -48,7 +57,7 @@ func scrape(t *testing.T) []byte {
 	cfg := DefaultConfig()
 	cfg.Site, cfg.DataDir = "site-1", dir
 	b, err := node.New(node.Config{
-		Site: "site-1", Exposure: node.DefaultExposure(), Journal: journal, Replica: replica, Log: log,
+		Site: "site-1", Exposure: node.DefaultExposure(), Journal: journal, Replica: replica, Log: comparedLog{log},
 		Handlers: []executor.Handler{idle{}},
 		Genesis:  fsm.Genesis{Params: fsm.DefaultParams()}, Logger: zerolog.Nop(),
 	})

@@ -24,12 +24,15 @@ var (
 	votersDesc       = prometheus.NewDesc("cloudshare_voters", "Sites that vote, or may lead.", nil, nil)
 	queueDesc        = prometheus.NewDesc("cloudshare_queue_tasks", "Tasks that wait in the federation's queue, this site's own and those of others.", []string{"owner"}, nil)
 	siteCoresDesc    = prometheus.NewDesc("cloudshare_site_cores", "This site's cores by use: all there are, lent out, at work for the federation, at work at home.", []string{"use"}, nil)
+	comparedDesc     = prometheus.NewDesc("cloudshare_replica_compared_entry", "Newest log entry at which this broker's state was compared with another one's, 0 = none yet.", nil, nil)
+	comparedAgeDesc  = prometheus.NewDesc("cloudshare_replica_compared_age_seconds", "Time since this broker's state was compared with another one's; 0 while there is nobody to compare with.", nil, nil)
+	differsDesc      = prometheus.NewDesc("cloudshare_replica_differs", "For each site compared with: 1 if its state was another one than this broker's when they were compared last, else 0.", []string{"with"}, nil)
 	handlerCoresDesc = prometheus.NewDesc("cloudshare_handler_cores", "Cores that a handler has; 0 while what it works on is away.", []string{"handler"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (c siteCollector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{readyDesc, leadKnownDesc, sitesDesc, votersDesc, queueDesc, siteCoresDesc, handlerCoresDesc} {
+	for _, d := range []*prometheus.Desc{readyDesc, leadKnownDesc, sitesDesc, votersDesc, queueDesc, siteCoresDesc, handlerCoresDesc, comparedDesc, comparedAgeDesc, differsDesc} {
 		out <- d
 	}
 }
@@ -44,6 +47,15 @@ func (c siteCollector) Collect(out chan<- prometheus.Metric) {
 	gauge(leadKnownDesc, oneIf(status.Lead != ""))
 	gauge(votersDesc, float64(len(status.Voters)))
 	c.collectSites(gauge)
+	gauge(comparedDesc, float64(status.Compared.Entry))
+	gauge(comparedAgeDesc, status.Compared.Age.Seconds())
+	gauge(differsDesc, 0, status.Site) // from itself never: the metric is there from the start
+	for _, site := range status.Compared.With {
+		gauge(differsDesc, 0, site)
+	}
+	for _, d := range status.Compared.Differs {
+		gauge(differsDesc, 1, d.Site)
+	}
 	own, others := uint64(0), uint64(0)
 	for _, q := range c.broker.Queue() {
 		if q.Site == status.Site {

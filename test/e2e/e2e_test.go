@@ -31,10 +31,23 @@ func TestMain(m *testing.M) {
 // limit of one wait: far above what a busy machine needs, below the tests' own.
 const limit = 45 * time.Second
 
-// start runs a federation until the test ends; its logs are shown on failure.
+// start runs a federation until the test ends. Its states must be equal then, as
+// the brokers themselves must have seen all the time.
 func start(t *testing.T, sites, cores int) *testbed.Federation {
 	t.Helper()
-	fed, err := testbed.Start(t.Context(), testbed.Options{Binary: cloudshare, Dir: t.TempDir(), Sites: sites, Cores: cores, Coordination: *coordination})
+	fed := startBinary(t, cloudshare, sites, cores)
+	t.Cleanup(func() {
+		if err := testbed.CompareStates(context.Background(), fed.Sites...); err != nil {
+			t.Error("states differ:", err)
+		}
+	})
+	return fed
+}
+
+// startBinary runs a federation until the test ends; its logs are shown on failure.
+func startBinary(t *testing.T, binary string, sites, cores int) *testbed.Federation {
+	t.Helper()
+	fed, err := testbed.Start(t.Context(), testbed.Options{Binary: binary, Dir: t.TempDir(), Sites: sites, Cores: cores, Coordination: *coordination})
 	if err != nil {
 		t.Fatal(err)
 	}

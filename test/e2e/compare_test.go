@@ -1,0 +1,79 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cloudshare/cloudshare/test/testbed"
+)
+
+// A broker whose state differs from that of the two others stops by itself, keeps
+// both states and refuses to start until its operator has acted. The others go on,
+// and nothing that was acknowledged is lost.
+func TestForkedReplicaStops(t *testing.T) {
+	binary, err := testbed.Build(t.Context(), t.TempDir(), "mutate")
+	must(t, err)
+	fed := startBinary(t, binary, 3, 2)
+	await(t, "three voters", func() error { return threeVote(t, fed.Sites[0]) })
+	forked, rest := fed.Sites[2], fed.Sites[:2]
+	must(t, forked.Kill())
+	ended := runForked(t, binary, forked)
+	var jobs []string
+	for range 30 { // entries: from the fortieth on the state differs
+		jobs = append(jobs, submit(t, rest[0], testbed.Spec{Command: []string{"true"}}).ID)
+	}
+	select {
+	case <-ended:
+	case <-within(t).Done():
+		t.Fatalf("%s runs still", forked.Name)
+	}
+	if forked.ReportedDifference() == nil || !strings.Contains(forked.LogTail(20), "a majority of the voters") {
+		t.Error("it does not say why")
+	}
+	states, err := filepath.Glob(filepath.Join(forked.Dir, "data", "diverged", "*.snap"))
+	must(t, err)
+	if len(states) != 2 {
+		t.Errorf("it keeps the states %v", states)
+	}
+	for _, s := range rest {
+		for _, id := range append(jobs, submit(t, s, testbed.Spec{Command: []string{"true"}}).ID) {
+			awaitEnd(t, s, id)
+		}
+	}
+	must(t, testbed.AwaitEqualState(within(t), rest...))
+
+	out, err := exec.CommandContext(within(t), binary, "broker", "--config", config(forked)).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "move that folder away") {
+		t.Fatalf("it starts again, or does not say what to do: %v\n%s", err, out)
+	}
+	diverged := filepath.Dir(states[0])
+	must(t, os.Rename(diverged, diverged+".reported"))
+	must(t, fed.Restart(within(t), forked))
+	must(t, testbed.AwaitEqualState(within(t), fed.Sites...))
+}
+
+// runForked starts a killed broker again, whose state becomes another one at entry
+// 40; the channel is closed when it has ended.
+func runForked(t *testing.T, binary string, s *testbed.Site) <-chan struct{} {
+	t.Helper()
+	log, err := os.OpenFile(filepath.Join(s.Dir, "broker.log"), os.O_APPEND|os.O_WRONLY, 0o600)
+	must(t, err)
+	defer log.Close()
+	cmd := exec.CommandContext(t.Context(), binary, "broker", "--config", config(s))
+	cmd.Env = append(os.Environ(), "CLOUDSHARE_MUTATE=fork-replica:"+s.Name)
+	cmd.Stdout, cmd.Stderr = log, log
+	must(t, cmd.Start())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-ended
+	})
+	return ended
+}

@@ -161,7 +161,7 @@ CHAOS := $(GO) run -buildvcs=false ./test/chaos
 SEED  ?= 0
 
 .PHONY: bench-losses
-bench-losses: build ## measure what killed and paused brokers cost (about seven minutes)
+bench-losses: build bin/slowfs ## measure what killed and paused brokers and a slow disk cost (about nine minutes; the disk as root)
 	@$(GO) run -buildvcs=false ./test/bench -binary bin/cloudshare -out bench-losses.txt -only losses
 
 .PHONY: bench-zk

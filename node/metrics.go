@@ -3,6 +3,8 @@ package node
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/cloudshare/cloudshare/node/coord"
 )
 
 // counters are what the loop counts for /metrics; read by Metrics.
@@ -27,5 +29,6 @@ type Metrics struct {
 	Keys               int
 	Dying              int     // attempts of the federation that are lost and may still live
 	Declined, Lost     []Tally // since the broker's start
-	FreeBytes          int64   // of the data directory's file system, 0 = not watched
+	Log                coord.Figures
+	FreeBytes          int64 // of the data directory's file system, 0 = not watched
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node/coord"
 )
 
 // answers collects what becomes of the requests of one call.
@@ -262,6 +263,9 @@ func (b *Broker) Metrics(ctx context.Context) Metrics {
 		JournalSyncSeconds: float64(b.metrics.syncNanos.Load()) / 1e9,
 		Index:              b.Index(),
 		FreeBytes:          b.disk.free.Load(),
+	}
+	if l, ok := b.cfg.Log.(coord.Measured); ok {
+		m.Log = l.Figures()
 	}
 	m.Declined, m.Lost = b.core.tallies.list(b.cfg.Handlers)
 	b.cfg.Replica.View(func(s *fsm.State) { m.Dying = s.Dying() })

@@ -59,6 +59,14 @@ var tallyFigures = []struct {
 	},
 }
 
+// The figures of the log, if its backend tells them.
+var (
+	logSyncDesc = prometheus.NewDesc("cloudshare_log_sync_seconds",
+		"Median time of recent syncs of the log's entries: this broker's own and, at the leader, each other voter's with its way there and back.", []string{"member"}, nil)
+	handOverDesc = prometheus.NewDesc("cloudshare_handovers_total",
+		"Times that this broker, as the leader, handed over by itself: unfit (not registered), or slow_disk.", []string{"reason"}, nil)
+)
+
 // newRegistry has every metric of a broker; METRICS.md lists them.
 func newRegistry(b *node.Broker, handlers []executor.Handler, r *records) *prometheus.Registry {
 	reg := prometheus.NewRegistry()
@@ -91,6 +99,8 @@ func (c *brokerCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, f := range tallyFigures {
 		out <- f.desc
 	}
+	out <- logSyncDesc
+	out <- handOverDesc
 }
 
 // Collect implements prometheus.Collector.
@@ -105,6 +115,12 @@ func (c *brokerCollector) Collect(out chan<- prometheus.Metric) {
 		for _, n := range f.value(m) {
 			out <- prometheus.MustNewConstMetric(f.desc, prometheus.CounterValue, float64(n.Count), n.Handler, n.Kind)
 		}
+	}
+	for member, took := range m.Log.Syncs {
+		out <- prometheus.MustNewConstMetric(logSyncDesc, prometheus.GaugeValue, took.Seconds(), member)
+	}
+	for why, n := range m.Log.HandOvers {
+		out <- prometheus.MustNewConstMetric(handOverDesc, prometheus.CounterValue, float64(n), why)
 	}
 	estimates := c.broker.Calibration()
 	for i, f := range estimateFigures {

@@ -120,6 +120,21 @@ type Log interface {
 	Close() error
 }
 
+// Measured is a [Log] that tells figures of its own.
+type Measured interface {
+	Figures() Figures
+}
+
+// Figures of a member, for metrics.
+type Figures struct {
+	// Syncs are recent medians, by site: how long this member takes to sync entries,
+	// and, while it leads, how long each other voter takes to do so and answer.
+	Syncs map[string]time.Duration
+	// HandOvers counts the times that this member, as the leader, handed over by
+	// itself, by reason: "unfit", "slow_disk".
+	HandOvers map[string]uint64
+}
+
 // Renewal is one site's wish to keep its lease.
 type Renewal struct {
 	Site        string

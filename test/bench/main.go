@@ -53,6 +53,7 @@ var sections = []section{
 	{name: "kubernetes", run: measureKubernetes},
 	{name: "zookeeper", run: measureZooKeeper, group: "backends", limit: 6 * time.Minute},
 	{name: "lead", run: measureLeadLoss, group: "losses", limit: 6 * time.Minute},
+	{name: "slowdisk", run: measureSlowDisk, group: "losses", limit: 5 * time.Minute},
 	{name: "executor", run: measureExecutorLoss, group: "losses", limit: 4 * time.Minute},
 	{name: "pauses", run: measurePauses, group: "losses", limit: 7 * time.Minute},
 	{name: "kept", run: measureKept, group: "losses", limit: 3 * time.Minute},
@@ -81,7 +82,7 @@ func pick[T any](env environment, full, quick T) T {
 func main() {
 	binary := flag.String("binary", "bin/cloudshare", "the cloudshare `file` to measure")
 	out := flag.String("out", "", "also write the table to this `file`")
-	only := flag.String("only", "", "comma-separated `sections`: submissions, latency, throughput, memory, lists, events, simulator, fsm, policies, containers, kubernetes; backends: zookeeper; losses, or some of it: lead, executor, pauses, kept")
+	only := flag.String("only", "", "comma-separated `sections`: submissions, latency, throughput, memory, lists, events, simulator, fsm, policies, containers, kubernetes; backends: zookeeper; losses, or some of it: lead, slowdisk, executor, pauses, kept")
 	quick := flag.Bool("quick", false, "show that everything works, with small numbers")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

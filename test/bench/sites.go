@@ -18,7 +18,7 @@ const siteCount = 3
 // startSites starts a fresh federation for one section, on the LAN profile.
 func startSites(ctx context.Context, env environment, name string, sites, cores int) (*testbed.Federation, error) {
 	dir := filepath.Join(env.dir, name)
-	if err := os.Mkdir(dir, 0o700); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil { // a section may have mounted disks in it
 		return nil, fmt.Errorf("make folder of %s: %w", name, err)
 	}
 	fed, err := testbed.Start(ctx, testbed.Options{

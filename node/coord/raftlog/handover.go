@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
@@ -200,6 +201,29 @@ func (l *Log) whoAmI() joinReply {
 	return joinReply{
 		Code: joinOK, Resting: l.resting.Load(), Unfit: l.unfitWhy() != "", Slow: !l.handed[reasonDisk].Due(time.Now()),
 	}
+}
+
+var _ coord.Measured = (*Log)(nil)
+
+// Figures implements coord.Measured.
+func (l *Log) Figures() coord.Figures {
+	f := coord.Figures{Syncs: map[string]time.Duration{}, HandOvers: map[string]uint64{}}
+	for why, a := range l.handed {
+		f.HandOvers[string(why)] = a.Total()
+	}
+	now := time.Now()
+	if d, ok := l.store.latency(now); ok {
+		f.Syncs[l.cfg.Site] = d
+	}
+	if !l.calls.Leads() {
+		return f
+	}
+	for _, v := range l.otherVoters(0, now) {
+		if v.known {
+			f.Syncs[string(v.id)] = v.sync
+		}
+	}
+	return f
 }
 
 // giveTo makes a voter the leader, by raft's own transfer if raft's main goroutine

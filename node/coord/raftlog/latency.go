@@ -10,7 +10,7 @@ const (
 	sampleCount = 32
 	// sampleAge is after how long a duration counts no more: an idle leader still
 	// syncs an entry a second.
-	sampleAge = 15 * time.Second
+	sampleAge = 6 * time.Second
 	// leastSamples make a median.
 	leastSamples = 3
 )

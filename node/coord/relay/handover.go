@@ -43,6 +43,7 @@ type Attempts struct {
 
 	mu   sync.Mutex
 	past []time.Time // oldest first; Invariant: at most Limits.Hourly
+	all  uint64
 }
 
 // Due reports whether the next attempt may begin.
@@ -56,6 +57,14 @@ func (a *Attempts) Due(now time.Time) bool {
 func (a *Attempts) Note(now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.all++
 	a.past = append(a.past, now)
 	a.past = slices.Delete(a.past, 0, max(0, len(a.past)-a.Limits.Hourly))
+}
+
+// Total returns how many attempts there were.
+func (a *Attempts) Total() uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.all
 }

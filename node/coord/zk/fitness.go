@@ -112,3 +112,10 @@ func (l *Log) leadOrHandOver(ctx context.Context) {
 	}
 	l.handOver(ctx)
 }
+
+var _ coord.Measured = (*Log)(nil)
+
+// Figures implements coord.Measured: the ensemble syncs, not this member.
+func (l *Log) Figures() coord.Figures {
+	return coord.Figures{HandOvers: map[string]uint64{"unfit": l.fitness.attempts.Total()}}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/cloudshare/cloudshare/node/coord"
 )
@@ -170,6 +171,15 @@ func (l *Log) SetUnfit(why string) {
 	if l.unfit != why {
 		l.unfit = why
 		l.g.react()
+	}
+}
+
+var _ coord.Measured = (*Log)(nil)
+
+// Figures implements coord.Measured: nothing is synced, and handovers are not counted.
+func (l *Log) Figures() coord.Figures {
+	return coord.Figures{
+		Syncs: map[string]time.Duration{l.site: 0}, HandOvers: map[string]uint64{"unfit": 0, "slow_disk": 0},
 	}
 }
 

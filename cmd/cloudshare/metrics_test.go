@@ -32,7 +32,7 @@ func (idle) Capacity() []executor.Machine {
 }
 
 // comparedLog is a log whose members have compared their states.
-type comparedLog struct{ coord.Log }
+type comparedLog struct{ *mem.Log }
 
 // Compared implements coord.Comparing.
 func (comparedLog) Compared() coord.Comparison {

@@ -15,6 +15,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/coord"
+	"github.com/cloudshare/cloudshare/node/coord/compare"
 	"github.com/cloudshare/cloudshare/node/coord/raftlog"
 )
 
@@ -91,16 +92,23 @@ again.`,
 	return cmd
 }
 
-// recoverDir is the data directory by flag or configuration.
+// recoverDir is the data directory by flag or configuration. It is refused if its
+// state once differed from the others', as its broker would refuse it.
 func recoverDir(path, dir string, cmd *cobra.Command) (string, error) {
-	switch {
-	case (path == "") == (dir == ""):
+	if (path == "") == (dir == "") {
 		return "", usage("name the stopped broker's data: either --data-dir or --config")
-	case dir != "":
-		return dir, nil
 	}
-	cfg, err := loadConfig(path, cmd.Flags(), os.Environ)
-	return cfg.DataDir, err
+	if path != "" {
+		cfg, err := loadConfig(path, cmd.Flags(), os.Environ)
+		if err != nil {
+			return "", err
+		}
+		dir = cfg.DataDir
+	}
+	if err := compare.Refuse(filepath.Join(dir, divergedDir)); err != nil {
+		return "", &exitCode{exitRefused, err}
+	}
+	return dir, nil
 }
 
 func (r *recovering) run(ctx context.Context) error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/hex"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -176,5 +177,22 @@ func TestLaterEpochCounts(t *testing.T) {
 func TestExportWordsHelp(t *testing.T) {
 	if code, _, errs := cli(t, "", "export", "fed.state"); code != exitUsage || !strings.Contains(errs, "cloudshare state export FILE") {
 		t.Errorf("exit %d: %s", code, errs)
+	}
+}
+
+// TestDifferingStateIsNotRecovered: what a broker refuses to start on, since its state
+// once differed from the others', neither `recover` nor an export goes on with.
+func TestDifferingStateIsNotRecovered(t *testing.T) {
+	dir := t.TempDir()
+	folder := filepath.Join(dir, divergedDir)
+	notice := `{"site": "site-2", "message": "at entry 40 it is another one"}`
+	if err := errors.Join(os.Mkdir(folder, 0o700), os.WriteFile(filepath.Join(folder, "diverged.json"), []byte(notice), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range [][]string{{"recover"}, {"state", "export", filepath.Join(dir, "x.state")}} {
+		code, _, errs := cli(t, "", append(line, "--data-dir", dir)...)
+		if code != exitRefused || !strings.Contains(errs, "at entry 40 it is another one") {
+			t.Errorf("%s: exit %d, %s", line[0], code, errs)
+		}
 	}
 }

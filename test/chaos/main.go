@@ -56,7 +56,7 @@ func main() {
 	flag.StringVar(&o.binary, "binary", "", "test this cloudshare binary instead of building one")
 	flag.StringVar(&o.scenario, "scenario", "", "play these scenarios, separated by commas; all = every one")
 	flag.StringVar(&o.suite, "suite", "", "play a suite: short (3 minutes) or long (10 minutes)")
-	flag.BoolVar(&o.mutations, "mutations", false, "switch off one safeguard after the other: its scenario must fail")
+	flag.BoolVar(&o.mutations, "mutations", false, "switch off one safeguard after the other, or those of -scenario: its scenario must fail")
 	flag.StringVar(&o.mutate, "mutate", "", "play without these safeguards, separated by commas; needs a binary built with -tags mutate")
 	flag.BoolVar(&o.keep, "keep", false, "keep logs and marks also when nothing was found")
 	flag.StringVar(&o.coordination, "coordination", "raft", "where the federation's log is: raft or zookeeper (one server, on a host of its own)")
@@ -110,7 +110,7 @@ func (o options) inDir(ctx context.Context, dir string, parts []part) error {
 		}
 	}
 	if o.mutations {
-		return s.mutations(ctx)
+		return s.mutations(ctx, chosen(o.scenario))
 	}
 	if s.binary == "" {
 		if s.binary, err = testbed.Build(ctx, dir); err != nil {

@@ -45,15 +45,22 @@ func mutations() []mutation {
 	}
 }
 
+// chosen are the mutations of these scenarios, separated by commas; "" = all.
+func chosen(scenarios string) []mutation {
+	return slices.DeleteFunc(mutations(), func(m mutation) bool {
+		return scenarios != "" && !slices.Contains(strings.Split(scenarios, ","), m.scenario)
+	})
+}
+
 // mutations plays each scenario as it is and then without its safeguard.
-func (s stage) mutations(ctx context.Context) error {
+func (s stage) mutations(ctx context.Context, list []mutation) error {
 	var err error
 	if s.binary, err = testbed.Build(ctx, s.dir, "mutate"); err != nil {
 		return err
 	}
 	var errs []error
 	var report []string
-	for _, m := range mutations() {
+	for _, m := range list {
 		caught, err := s.catch(ctx, m)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

@@ -44,7 +44,11 @@ var errFound = errors.New("promises were broken")
 func (o options) parts() ([]part, error) {
 	switch {
 	case o.suite == "short":
-		return slices.Concat(written(pick("fence", "alone", "power", "full-disk")), []part{
+		names := []string{"fence", "alone", "power", "full-disk"}
+		if o.coordination == "raft" {
+			names = append(names, "typo", "forged-term")
+		}
+		return slices.Concat(written(pick(names...)), []part{
 			drawn(o.seed, plan.Size{Sites: 3, Length: 25 * time.Second, Disks: true}),
 			drawn(o.seed, plan.Size{Sites: 5, Length: 25 * time.Second, Disks: true}),
 		}), nil

@@ -81,6 +81,12 @@ var drawn = []struct {
 	{CutIn, 8, 2 * time.Second, 12 * time.Second},
 	{CutGossip, 6, 3 * time.Second, 12 * time.Second},
 	{CutPeer, 6, 3 * time.Second, 12 * time.Second},
+	{WrongAddress, 5, time.Second, 10 * time.Second},
+	{OtherAddress, 5, time.Second, 10 * time.Second},
+	{Move, 5, 100 * time.Millisecond, 5 * time.Second},
+	{MoveAll, 3, 100 * time.Millisecond, 3 * time.Second},
+	{Spelling, 5, 100 * time.Millisecond, 2 * time.Second},
+	{SlowDisk, 8, 3 * time.Second, 12 * time.Second},
 }
 
 // faults draws one after the other; with five sites often a second one while

@@ -59,7 +59,7 @@ func TestEverythingIsDrawn(t *testing.T) {
 			}
 		}
 	}
-	if want := 8 + 3 + 2 + 11 + 5; len(seen) != want {
+	if want := 8 + 3 + 2 + 17 + 5; len(seen) != want {
 		t.Errorf("saw %d kinds, want %d: %v", len(seen), want, seen)
 	}
 }

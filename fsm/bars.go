@@ -22,6 +22,9 @@ func (j *job) isBarred(x *site) bool {
 	return ok && j.tasks.bars[i].offers == x.offers
 }
 
+// hasBars reports whether any site declined the job, in whatever offer.
+func (j *job) hasBars() bool { return j.tasks != nil && len(j.tasks.bars) > 0 }
+
 func findBar(bars []bar, site int32) (int, bool) {
 	return slices.BinarySearchFunc(bars, site, func(b bar, id int32) int { return cmp.Compare(b.site, id) })
 }
@@ -68,7 +71,9 @@ type gate struct {
 	offers uint64 // the site's count; a gate of another count is void
 	// Invariant: each waiting job before from is barred from the site, or in open.
 	from uint64
-	open []uint64 // sorted; some may wait no longer, or be barred by now
+	// open is sorted; some may wait no longer, or be barred by now. Nobody else has
+	// its array: it grows in place, for many jobs may return in one entry.
+	open []uint64
 }
 
 func (q *queue) findGate(site int32) (int, bool) {
@@ -95,7 +100,7 @@ func (q *queue) admit(s *State, seq uint64, j *job) {
 			continue
 		}
 		if k, ok := slices.BinarySearch(g.open, seq); !ok {
-			g.open = slices.Insert(slices.Clip(g.open), k, seq)
+			g.open = slices.Insert(g.open, k, seq)
 		}
 	}
 	if j.tasks == nil {
@@ -153,12 +158,9 @@ func (q *queue) after(s *State, from uint64, wanted func(*job, uint64) bool) uin
 
 // first returns the lane's first task that is not barred from site x. It changes
 // nothing.
-func (s *State) first(l *lane, x *site) (choice, bool) { return s.firstBut(l, x, 0) }
-
-// firstBut is first among all jobs but one.
-func (s *State) firstBut(l *lane, x *site, skip uint64) (choice, bool) {
+func (s *State) first(l *lane, x *site) (choice, bool) {
 	for _, q := range l.queues {
-		if seq, _, _ := q.seek(s, x, skip); seq != 0 {
+		if seq, _, _ := q.seek(s, x, 0); seq != 0 {
 			return s.taskOf(l, seq), true
 		}
 	}
@@ -171,8 +173,15 @@ func (s *State) find(l *lane, x *site) (choice, bool) {
 	if l.class.barred == 0 {
 		return s.taskOf(l, l.seq), true
 	}
+	return s.findBut(l, x, 0)
+}
+
+// findBut is find among all jobs but one.
+//
+// REQUIRES: that one begins to wait next, which tells the gates of it; or is 0.
+func (s *State) findBut(l *lane, x *site, skip uint64) (choice, bool) {
 	for _, q := range l.queues {
-		seq, at, moved := q.seek(s, x, 0)
+		seq, at, moved := q.seek(s, x, skip)
 		if at >= 0 {
 			q.gates[at] = moved
 		}
@@ -200,7 +209,10 @@ func (j *job) nextTask() (task uint32, back bool) {
 
 // blocked returns the sites from which all that waits of a class is barred, but for
 // the job skip: their machines rest though they fit. Each queue has a gate of such a
-// site, so those of one queue are all that need a look.
+// site, so those of one queue are all that need a look. It moves them: else a site
+// that hands back many jobs at once would look past all before, for each.
+//
+// REQUIRES: as findBut.
 func (s *State) blocked(c *class, skip uint64) (out []*site) {
 	if c.barred == 0 || len(c.lanes) == 0 {
 		return nil
@@ -208,7 +220,7 @@ func (s *State) blocked(c *class, skip uint64) (out []*site) {
 	for _, g := range c.lanes[0].queues[0].gates {
 		x := s.sites[g.site]
 		if g.offers == x.offers && !slices.ContainsFunc(c.lanes, func(l *lane) bool {
-			_, ok := s.firstBut(l, x, skip)
+			_, ok := s.findBut(l, x, skip)
 			return ok
 		}) {
 			out = append(out, x)

@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"runtime"
 	"slices"
 	"testing"
 )
@@ -112,6 +113,70 @@ func TestDeclineEndsTheHold(t *testing.T) {
 	w.submit("a", w.job("a", 1))
 	if as := w.s.Assignments("b"); len(as) != 1 || as[0].Job.Num != 3 {
 		t.Fatalf("b runs %+v", as)
+	}
+	w.check()
+}
+
+// submitMany submits so many jobs of one task in commands of a thousand.
+func (w *world) submitMany(site string, n int) {
+	w.t.Helper()
+	for ; n > 0; n -= 1000 {
+		var jobs []JobSpec
+		for range min(n, 1000) {
+			jobs = append(jobs, w.job(site, 1))
+		}
+		w.submit(site, jobs...)
+	}
+}
+
+// TestLookForBlockedSitesMovesTheGates: before a job begins to wait, the state looks
+// for sites from which all others are barred. A site that handed back 8000 jobs in one
+// command looked past those before for each of them: 1.5 s.
+func TestLookForBlockedSitesMovesTheGates(t *testing.T) {
+	const n = 100
+	w := newWorld(t, params(), "a", "b")
+	w.must("b", w.offering("b", n))
+	w.submitMany("a", n)
+	w.declineAll("b")
+	other, err := reborn(w.s) // its gates have looked past nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := other.byName["a"].lanes[0].queues[0]
+	if len(q.gates) != 1 || q.gates[0].from != 0 {
+		t.Fatalf("gates %+v", q.gates)
+	}
+	if sites := other.blocked(other.byName["a"].lanes[0].class, n); len(sites) != 1 || sites[0].name != "b" || q.gates[0].from <= n {
+		t.Errorf("blocked: %d sites; gates %+v: the next look passes all jobs again", len(sites), q.gates)
+	}
+	j := other.mutJob(n) // as if b had not declined the one that was passed over
+	j.set(other.epoch).bars = nil
+	q.admit(other, n, j)
+	if seq, _, _ := q.seek(other, other.byName["b"], 0); seq != n {
+		t.Errorf("job %d is found behind the gate, not %d", seq, n)
+	}
+}
+
+// TestManyJobsReturnPastAGate: 20,000 jobs return in one entry to a queue that another
+// site has looked past. Each return copied the list of those before it: 1.6 GB.
+func TestManyJobsReturnPastAGate(t *testing.T) {
+	const n = 20_000
+	w := newWorld(t, params(), "a", "b", "c")
+	w.must("c", w.offering("c", n))
+	w.submitMany("a", n)
+	w.must("b", w.offering("b", 1))
+	w.submit("a", w.job("a", 1))
+	w.declineAll("b")
+	lost := w.cmd("a", &SiteLost{Site: "c", Incarnation: w.inc["c"], Term: w.term})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	w.apply(lost)
+	runtime.ReadMemStats(&after)
+	if mib := (after.TotalAlloc - before.TotalAlloc) >> 20; mib > 200 {
+		t.Errorf("the entry took %d MiB", mib)
+	}
+	if len(w.s.Assignments("b")) != 1 {
+		t.Error("b is idle")
 	}
 	w.check()
 }

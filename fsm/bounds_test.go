@@ -103,3 +103,32 @@ func TestRecordsOfOpenJobsAreBounded(t *testing.T) {
 		t.Errorf("%d records after a restore, %v", other.records, err)
 	}
 }
+
+// TestBoundOfAttemptsHidesNoMachine: a requirement appears while a site has as many
+// attempts as it may. Its machines rest, and are not drawn then. Once one attempt has
+// ended, all of them count again, not just the one where it ran.
+func TestBoundOfAttemptsHidesNoMachine(t *testing.T) {
+	w := newWorld(t, params(), "a", "b")
+	w.s.bounds.held = 2
+	w.offer["b"]++
+	w.must("b", &Offer{Version: w.offer["b"], Machines: []Machine{
+		{Name: "m0", Resources: Resources{MilliCPU: 2000}},
+		{Name: "m1", Resources: Resources{MilliCPU: 1000, GPU: 1}},
+	}})
+	wide := w.job("a", 1)
+	wide.Need.MilliCPU = 5000
+	w.submit("a", wide) // fits nothing: both rest
+	w.submit("a", w.job("a", 2))
+	gpu := w.job("a", 1)
+	gpu.Need.GPU = 1
+	w.submit("a", gpu)
+	as := w.s.Assignments("b")
+	if len(as) != 2 || as[0].Machine != "m0" || as[1].Machine != "m0" {
+		t.Fatalf("b runs %+v", as)
+	}
+	w.must("b", &Complete{Attempts: []Ended{ended(as[0], Succeeded, 0)}})
+	if as = w.s.Assignments("b"); len(as) != 2 || as[1].Job.Num != gpu.Num {
+		t.Errorf("job %d waits beside an idle machine: %+v", gpu.Num, as)
+	}
+	w.check()
+}

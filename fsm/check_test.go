@@ -236,7 +236,7 @@ func (s *State) checkMachines() error {
 	sets := map[*labelSet]int{}
 	for _, x := range s.sites {
 		var free, stock int64
-		var most Resources
+		var most, widest Resources
 		for i, m := range x.machines {
 			if m.used != used[m] || m.tasks != tasks[m] || m.pos != i || m.site != x {
 				return fmt.Errorf("machine %s/%s uses %v in %d tasks, its attempts %v in %d", x.name, m.name, m.used, m.tasks, used[m], tasks[m])
@@ -251,7 +251,7 @@ func (s *State) checkMachines() error {
 				held++
 			}
 			if m.offered {
-				most = most.greater(m.whole)
+				most, widest = most.greater(m.whole), widest.greater(m.exposed)
 			}
 			if sets[m.labels]++; m.labels != nil && (!m.offered || s.labelSets[m.labels.labels] != m.labels) {
 				return fmt.Errorf("machine %s/%s, offered %v, has labels %q of its own", x.name, m.name, m.offered, m.labels.labels)
@@ -260,8 +260,8 @@ func (s *State) checkMachines() error {
 				return fmt.Errorf("machine %s/%s: tried %v, held for %d", x.name, m.name, m.tried, m.held)
 			}
 		}
-		if most != x.most {
-			return fmt.Errorf("%s has machines of at most %v, should be %v", x.name, x.most, most)
+		if most != x.most || widest != x.widest {
+			return fmt.Errorf("%s has machines of at most %v, %v exposed, should be %v, %v", x.name, x.most, x.widest, most, widest)
 		}
 		if free != x.free.total || stock != x.stock.total {
 			return fmt.Errorf("%s has %d free of %d, should be %d of %d", x.name, x.free.total, x.stock.total, free, stock)

@@ -45,10 +45,29 @@ func (s *State) match() {
 		m.tried = false
 		s.weigh(m)
 	}
+	s.rouseFull()
 	for _, c := range s.fresh {
 		c.fresh = false
 	}
 	s.fresh = s.fresh[:0]
+}
+
+// rouseFull wakes what fits something fresh at sites that have as many attempts as
+// they may: it was not drawn, and is to be when one of these has ended.
+func (s *State) rouseFull() {
+	if !s.anyFresh() {
+		return
+	}
+	for _, x := range s.sites {
+		if x.state != Alive || x.live.n < s.bounds.held {
+			continue
+		}
+		for _, c := range s.fresh {
+			if c.waiting > 0 {
+				s.rouseFor(x, c)
+			}
+		}
+	}
 }
 
 // anyFresh reports whether something fresh still waits.

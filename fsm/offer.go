@@ -18,7 +18,7 @@ func (s *State) install(x *site, c *Offer) {
 	x.offerVersion = c.Version
 	x.offers++
 	before := x.exposed
-	x.capacity, x.home, x.exposed, x.most = c.Capacity, c.Home, Resources{}, Resources{}
+	x.capacity, x.home, x.exposed, x.most, x.widest = c.Capacity, c.Home, Resources{}, Resources{}, Resources{}
 	old := x.machines
 	x.machines = make([]*machine, 0, len(c.Machines))
 	for i := range c.Machines {
@@ -38,7 +38,7 @@ func (s *State) install(x *site, c *Offer) {
 		s.relabel(m, n.Labels)
 		m.resting = false
 		x.exposed = x.exposed.plus(n.Resources)
-		x.most = x.most.greater(m.whole)
+		x.most, x.widest = x.most.greater(m.whole), x.widest.greater(m.exposed)
 		x.machines = append(x.machines, m)
 	}
 	for _, m := range old {

@@ -167,7 +167,7 @@ func (s *State) addWaiting(seq uint64, j *job, n uint32) {
 			q.insertBack(seq)
 		}
 		q.admit(s, seq, j)
-		if j.tasks != nil && len(j.tasks.bars) > 0 {
+		if j.hasBars() {
 			j.class.barred++
 		}
 	}
@@ -224,7 +224,7 @@ func (s *State) dequeue(j *job, n uint32) {
 // leave takes a job that waits no more out of its queue, which goes with its last.
 func (l *lane) leave(s *State, j *job) {
 	q := l.queue(j.priority)
-	if j.tasks != nil && len(j.tasks.bars) > 0 {
+	if j.hasBars() {
 		j.class.barred--
 	}
 	if q.jobs--; q.jobs == 0 {

@@ -30,17 +30,24 @@ func (s *State) reserve() {
 	if len(starving) == 0 {
 		return
 	}
-	free := (s.offeredMachines()+1)/2 - len(s.reservations)
-	for _, l := range starving[:min(len(starving), s.bounds.reserveAtOnce)] {
-		if free <= 0 {
+	most := min(s.bounds.reserveAtOnce, (s.offeredMachines()+1)/2-len(s.reservations))
+	none := map[*class]bool{} // no machine is left for it
+	for _, l := range starving {
+		if most <= 0 {
 			return
 		}
-		if m := s.soonest(l); m != nil {
-			s.reservations = append(s.reservations, reservation{l.seq, m})
-			m.held, s.held[l.seq] = l.seq, m
-			s.rouse(m) // it may fit nothing else now, or the job at once
-			free--
+		if none[l.class] {
+			continue
 		}
+		m := s.soonest(l)
+		if m == nil { // what no machine can take now must not keep others from theirs
+			none[l.class] = !s.jobs.get(l.seq).hasBars()
+			continue
+		}
+		s.reservations = append(s.reservations, reservation{l.seq, m})
+		m.held, s.held[l.seq] = l.seq, m
+		s.rouse(m) // it may fit nothing else now, or the job at once
+		most--
 	}
 }
 
@@ -158,10 +165,7 @@ func (s *State) soonest(l *lane) *machine {
 	j := s.jobs.get(l.seq)
 	var best *machine
 	for _, x := range s.order {
-		if x.state != Alive || !l.class.allows(x.name) {
-			continue
-		}
-		if j.isBarred(x) {
+		if x.state != Alive || !l.class.need.fits(x.widest) || !l.class.allows(x.name) || j.isBarred(x) {
 			continue
 		}
 		for _, m := range x.machines {

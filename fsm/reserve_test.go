@@ -103,3 +103,32 @@ func TestYoungHeadDoesNotSuspendWiderOnes(t *testing.T) {
 		t.Errorf("the narrow task of lower standing is %v", v.State)
 	}
 }
+
+// TestWhatNoMachineCanTakeKeepsNobodyWaiting: seventeen wide tasks would fit a machine
+// whose own users have most of it, so they get no hold now. They are more than one
+// search makes; the next one gets its machine all the same.
+func TestWhatNoMachineCanTakeKeepsNobodyWaiting(t *testing.T) {
+	p := params()
+	p.ReserveAfterMs = 1000
+	w := newWorld(t, p, "a", "b", "c")
+	w.offer["b"]++
+	w.must("b", &Offer{Version: w.offer["b"], Machines: []Machine{{
+		Name: "m0", Resources: Resources{MilliCPU: 1000}, Whole: Resources{MilliCPU: 100_000},
+	}}, Home: Resources{MilliCPU: 99_000}})
+	w.must("c", w.offering("c", 8))
+	w.submit("a", w.job("a", 9)) // all is in use
+	for i := range reserveAtOnce + 1 {
+		j := w.job("a", 1)
+		j.Need.MilliCPU = 60_000 + int64(i)
+		w.submit("a", j)
+	}
+	j := w.job("a", 1)
+	j.Need.MilliCPU = 8000
+	w.submit("a", j)
+	w.at(5000)
+	w.apply()
+	if len(w.s.reservations) != 1 || w.s.reservations[0].machine.site.name != "c" {
+		t.Errorf("held: %v", w.s.reservations)
+	}
+	w.check()
+}

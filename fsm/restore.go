@@ -160,7 +160,7 @@ func (r *snapReader) machines(s *State, x *site) {
 		}
 		r.check(m.whole == m.exposed.greater(m.whole) && inResources("", m.whole) == nil, "a machine is less than what it exposes")
 		x.exposed = x.exposed.plus(m.exposed)
-		x.most = x.most.greater(m.whole)
+		x.most, x.widest = x.most.greater(m.whole), x.widest.greater(m.exposed)
 		x.machines = append(x.machines, m)
 	}
 	if err := inResources("all machines' ", x.exposed); err != nil {

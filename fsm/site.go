@@ -55,6 +55,7 @@ type site struct {
 	stock   fenwick           // the same of all machines not tried in this entry
 	exposed Resources         // sum over offered machines
 	most    Resources         // greatest whole over offered machines, part by part
+	widest  Resources         // likewise their exposed
 	lanes   []*lane           // with waiting tasks
 	open    map[*class]int    // its jobs that have not ended, by requirement. Invariant: no zeros; never ranged over
 	waiting uint64            // tasks

@@ -72,6 +72,7 @@ func scenarios() []scenario {
 func mutants() []scenario {
 	three := fleetOptions{sites: 3, cores: 1}
 	return []scenario{
+		{"phantom-heard", "phantom, where the other takes connections that mean the voter", fleetOptions{sites: 5, cores: 1}, phantom, "no-meant-site"},
 		{"fork", "the state of one broker becomes another one: it notices, stops, and keeps both", three, fork, forkIt},
 	}
 }

@@ -227,6 +227,9 @@ func (l *link) next(b []byte) (frames []byte, calls int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, a := range l.asks {
+		if l.asked[a.id] == nil { // who asked has given up meanwhile
+			continue
+		}
 		b = append(b, EndFrame(appendQuestion(Frame(nil), a))...)
 	}
 	l.asks = l.asks[:0]

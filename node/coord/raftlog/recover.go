@@ -182,7 +182,9 @@ func (s *survivor) recover(ctx context.Context, holdMs int64) error {
 	if err != nil {
 		return err
 	}
-	if err = v.lost(); err != nil && !(s.stuck() && v.alone()) {
+	// The only voter has nothing to recover from, unless its term is stuck; it may not
+	// be any more once that was begun.
+	if err = v.lost(); err != nil && !((s.stuck() || v.Unfinished) && v.alone()) {
 		return err
 	}
 	if v.Moved != "" {

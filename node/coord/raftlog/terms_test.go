@@ -168,6 +168,9 @@ func TestAbsurdTermOnDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.openErr(t, "a", ErrTerm, func(*Config) {}, a.cfg.Dir, "cloudshare recover", "join as a new site")
+	for _, crash := range []string{"mark", "rewrite", "prune", "term"} { // a crash behind the last found nothing to recover from
+		wants(t, Recover(patience(t), c.offline("a", crash), 0), errCrash)
+	}
 	if err := Recover(patience(t), c.offline("a", ""), 0); err != nil {
 		t.Fatal(err)
 	}

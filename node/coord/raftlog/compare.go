@@ -49,6 +49,9 @@ func (l *Log) peers() []compare.Member {
 	return out
 }
 
+// dialCompare dials where the group has a member, and nowhere else: gossip's word,
+// which may be a stranger's, must not bring hashes that stop this member.
 func (l *Log) dialCompare(ctx context.Context, m compare.Member) (net.Conn, error) {
-	return l.dialer.Dial(ctx, relay.Peer{Site: m.Site, Addr: m.Addr}, relay.KindCompare, l.line.id)
+	d := relay.Dialer{Net: l.cfg.net, Site: l.cfg.Site}
+	return d.Dial(ctx, relay.Peer{Site: m.Site, Addr: m.Addr}, relay.KindCompare, l.line.id)
 }

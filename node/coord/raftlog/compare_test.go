@@ -1,7 +1,9 @@
 package raftlog
 
 import (
+	"encoding/json"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +13,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node/coord/compare"
 	"github.com/cloudshare/cloudshare/node/coord/coordtest"
+	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
 // comparing opens members whose machines can be forked.
@@ -128,6 +131,51 @@ func TestForkedNonVoterStops(t *testing.T) {
 	ordersOn(t, logs, "a")
 	if err := logs["a"].Err(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestGossipStopsNobody: a stranger of whom gossip says that it is a voter, and who
+// answers as that voter, is not asked for its hash: two such had stopped a member
+// whose fellow voters were away.
+func TestGossipStopsNobody(t *testing.T) {
+	c := newCluster(t)
+	a := c.open(t, "a")
+	register(t, a)
+	b := c.open(t, "b")
+	register(t, b)
+	theirs := b.answer(patience(t), joinRequest{Who: true})
+	was := b.Addr()
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ln, addr, err := relay.Listen("127.0.0.1:0", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger := relay.NewMux(ln, "b", a.t.handshake, testLogger(), &relay.Network{})
+	stranger.Handle(relay.KindJoin, func(conn net.Conn, _ relay.Preamble) {
+		defer conn.Close()
+		if _, err := relay.ReadFrame(conn, nil, maxJoinFrame); err == nil {
+			said, _ := json.Marshal(theirs)
+			_, _ = conn.Write(relay.EndFrame(append(relay.Frame(nil), said...)))
+		}
+	})
+	stranger.Handle(relay.KindCompare, func(conn net.Conn, _ relay.Preamble) { _ = conn.Close() })
+	stranger.SetGroup(a.line.id)
+	stranger.Serve()
+	defer stranger.Close()
+	told := &gossip{addr: map[string]string{"b": addr}}
+	a = c.reopen(t, "a", func(cfg *Config) { cfg.Known = told.known })
+	if _, err := a.Sync(patience(t)); err != nil {
+		t.Fatal(err)
+	}
+	if !a.vouch(patience(t), relay.Peer{Site: "b", Addr: addr}) {
+		t.Fatal("the stranger does not pass for b")
+	}
+	conn, err := a.dialCompare(patience(t), compare.Member{Site: "b", Addr: was, Voter: true})
+	if err == nil {
+		_ = conn.Close()
+		t.Error("the stranger is asked for b's hash")
 	}
 }
 

@@ -89,13 +89,13 @@ func (t *transport) judge(r view, command any) error {
 	id := raft.ServerID(from.ID)
 	switch c := command.(type) {
 	case *raft.RequestVoteRequest:
-		return errors.Join(isVoter(r, id), t.believe(r, c.Term, id))
+		return t.believeIf(isVoter(r, id), r, c.Term, id)
 	case *raft.RequestPreVoteRequest:
-		return errors.Join(isVoter(r, id), t.believe(r, c.Term, id))
+		return t.believeIf(isVoter(r, id), r, c.Term, id)
 	case *raft.AppendEntriesRequest:
-		return errors.Join(isLeader(r, id, c.Term), t.believe(r, c.Term, id), checkEntries(c))
+		return t.believeIf(errors.Join(isLeader(r, id, c.Term), checkEntries(c)), r, c.Term, id)
 	case *raft.InstallSnapshotRequest:
-		return errors.Join(isLeader(r, id, c.Term), t.believe(r, c.Term, id), checkSnapshot(c))
+		return t.believeIf(errors.Join(isLeader(r, id, c.Term), checkSnapshot(c)), r, c.Term, id)
 	case *raft.TimeoutNowRequest:
 		if _, leader := r.LeaderWithID(); leader != id {
 			return fmt.Errorf("%w: %s hands over a leadership that it does not have", errRequest, id)
@@ -103,6 +103,15 @@ func (t *transport) judge(r view, command any) error {
 		return nil
 	}
 	return fmt.Errorf("%w: %T", errRequest, command)
+}
+
+// believeIf believes the term of a request only if nothing else is wrong with it: a
+// request that is refused anyway must not take the jump that a member may need.
+func (t *transport) believeIf(refused error, r view, term uint64, id raft.ServerID) error {
+	if refused != nil {
+		return refused
+	}
+	return t.believe(r, term, id)
 }
 
 // believe checks a peer's term, of a request or of an answer.

@@ -47,6 +47,44 @@ func TestTermGuard(t *testing.T) {
 	}
 }
 
+// still is a follower of term 7 among the voters a and b.
+type still struct{ *raft.Raft }
+
+func (still) CurrentTerm() uint64                               { return 7 }
+func (still) LastIndex() uint64                                 { return 1 }
+func (still) LeaderWithID() (raft.ServerAddress, raft.ServerID) { return "", "" }
+func (still) GetConfiguration() raft.ConfigurationFuture        { return twoVoters{} }
+
+type twoVoters struct{ raft.ConfigurationFuture }
+
+func (twoVoters) Configuration() raft.Configuration {
+	return raft.Configuration{Servers: []raft.Server{{ID: "a"}, {ID: "b"}}}
+}
+
+// TestRefusedRequestsTakeNoJump: what is refused for another reason than its term
+// leaves the one jump of a minute to members.
+func TestRefusedRequestsTakeNoJump(t *testing.T) {
+	const ahead = 7 + 2*freeRise
+	by := func(site string) raft.RPCHeader {
+		return raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(site), Addr: []byte(site)}
+	}
+	for what, q := range map[string]any{
+		"vote":     &raft.RequestVoteRequest{RPCHeader: by("x"), Term: 7 + maxAhead},
+		"pre-vote": &raft.RequestPreVoteRequest{RPCHeader: by("x"), Term: 7 + maxAhead},
+		"append":   &raft.AppendEntriesRequest{RPCHeader: by("b"), Term: 7 + maxAhead, Entries: []*raft.Log{nil}},
+		"snapshot": &raft.InstallSnapshotRequest{RPCHeader: by("b"), Term: 7 + maxAhead},
+	} {
+		tr := &transport{}
+		if err := tr.judge(still{}, q); !errors.Is(err, errRequest) {
+			t.Errorf("%s: %v", what, err)
+		}
+		tr.terms.begun = time.Time{} // a moment later
+		if err := tr.judge(still{}, &raft.AppendEntriesRequest{RPCHeader: by("b"), Term: ahead}); err != nil {
+			t.Errorf("a member behind the %s: %v", what, err)
+		}
+	}
+}
+
 // stranger is a stream that greets in a member's name.
 type stranger struct {
 	relay.Dialer

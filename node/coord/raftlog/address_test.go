@@ -1,6 +1,7 @@
 package raftlog
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -258,6 +259,67 @@ func TestJoinKeepsItsPeers(t *testing.T) {
 	}
 	c.openErr(t, "d", ErrExistingData, func(cfg *Config) { cfg.Join = []string{here} })
 	heard(t, c.reopen(t, "d", func(*Config) {}))
+}
+
+// asking blocks a leader's question to a site: whether it wants to be a voter.
+type asking struct {
+	net.Conn
+	of     string
+	asked  chan<- struct{}
+	goesOn <-chan struct{}
+}
+
+func (a *asking) Write(b []byte) (int, error) {
+	if len(b) > relay.KindAt && b[relay.KindAt] == byte(relay.KindJoin) && bytes.HasSuffix(b, []byte(a.of)) {
+		select {
+		case a.asked <- struct{}{}:
+		case <-a.goesOn:
+		}
+		<-a.goesOn
+	}
+	return a.Conn.Write(b)
+}
+
+// TestMovedWhilePromoted: a member that moves while the leader asks another one
+// whether it stands is promoted at its new address. The old one made it a voter whom
+// nobody heard, and left no quorum.
+func TestMovedWhilePromoted(t *testing.T) {
+	c := newCluster(t)
+	c.time.rpc = 2 * coordtest.Patience // the leader waits for the test
+	asked, goesOn := make(chan struct{}), make(chan struct{})
+	goOn := sync.OnceFunc(func() { close(goesOn) })
+	t.Cleanup(goOn)
+	cfg := c.config("a", coordtest.NewMachine())
+	cfg.net.Dial = func(ctx context.Context, addr string) (net.Conn, error) {
+		conn, err := c.net.Dial(ctx, "a", addr)
+		if err != nil {
+			return nil, err
+		}
+		return &asking{conn, "site-d", asked, goesOn}, nil
+	}
+	a, err := Open(patience(t), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.logs["a"] = a
+	register(t, a)
+	c.open(t, "b")
+	if c.logs["site-d"], err = Open(patience(t), c.config("site-d", coordtest.NewMachine())); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-asked:
+	case <-patience(t).Done():
+		t.Fatal("site-d is not asked")
+	}
+	b := c.reopen(t, "b", func(cfg *Config) { cfg.Listen = "127.0.0.1:0" })
+	await(t, "b has moved", func() bool { return a.configured("b").Addr == b.Addr() })
+	goOn()
+	c.voters(t, "a", "b", "site-d")
+	if at := a.configured("b").Addr; at != b.Addr() {
+		t.Errorf("b is a voter at %s, and listens at %s", at, b.Addr())
+	}
+	register(t, b)
 }
 
 // gossip is what members tell each other of their addresses.

@@ -116,12 +116,24 @@ func (l *Log) look(ctx context.Context, e *electorate) {
 		return
 	}
 	for _, id := range promotions(c.voters, c.candidates, c.now, l.t.stable) {
-		if err := l.raft.AddVoter(id, c.addr[id], 0, l.t.enqueue).Error(); err != nil {
+		if err := l.makeVoter(id); err != nil {
 			l.log.Warn().Err(err).Str("site", string(id)).Msg("promotion to voter failed: will try again")
 			return
 		}
 		l.log.Info().Str("site", string(id)).Msg("promoted to voter")
 	}
+}
+
+// makeVoter promotes a member at the address that the group has now: it may have
+// moved since the census.
+func (l *Log) makeVoter(id raft.ServerID) error {
+	l.moving.Lock()
+	defer l.moving.Unlock()
+	at := l.configured(string(id))
+	if at.None() {
+		return errNotMember
+	}
+	return l.raft.AddVoter(id, serverAddress(at.Site, at.Addr), 0, l.t.enqueue).Error()
 }
 
 func (l *Log) census(e *electorate) census {

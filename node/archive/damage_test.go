@@ -250,6 +250,34 @@ func TestUnmendableSegmentIsRead(t *testing.T) {
 	}
 }
 
+// TestUnmendableEndIsCountedOnce: a last segment is damaged and ends within a batch,
+// and no file can be set aside. What the log tells again must not come back from
+// the damaged file when that is not the last any more.
+func TestUnmendableEndIsCountedOnce(t *testing.T) {
+	dir, c := t.TempDir(), &clock{epoch}
+	path := twoSegments(t, dir, c)[1]
+	b, err := os.ReadFile(path)
+	must(t, err)
+	b[headBytes(t, path)+frameHead+1] ^= 1 // a flag of entry 4
+	for _, n := range []uint64{7, 8} {     // written, but not the place after them
+		x := ended(n, time.Duration(n)*time.Second)
+		b = appendFrame(b, appendAttempt(nil, &x))
+	}
+	must(t, os.WriteFile(path, b, 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, asideDir), nil, 0o600)) // no folder can be made
+	for start := range 3 {
+		a := openTest(t, dir, c, nil)
+		replayLog(t, a)
+		found, _ := counts(t, a)
+		must(t, a.Close())
+		for _, job := range []uint64{5, 6, 8} {
+			if found[job] != 1 {
+				t.Errorf("start %d: job %d is counted %d times", start, job, found[job])
+			}
+		}
+	}
+}
+
 // TestForgedFrameInAName: a record that is whole is not searched for frames.
 func TestForgedFrameInAName(t *testing.T) {
 	dir, c := t.TempDir(), &clock{epoch}

@@ -53,6 +53,35 @@ func TestFailedWritesAreRepeated(t *testing.T) {
 	}
 }
 
+// TestUncutWriteBeforeANewSegment: a write failed in part and could not be cut off at
+// once. It is before the next segment begins: what it left would be counted there,
+// beside what is written again.
+func TestUncutWriteBeforeANewSegment(t *testing.T) {
+	dir, c := t.TempDir(), &clock{epoch}
+	a := openTest(t, dir, c, nil)
+	must(t, a.Append([]Attempt{ended(1, time.Second)}, node.EventID{Entry: 1, N: 1}))
+	path, size := a.file.Name(), a.segments[0].size
+	mend := a.breakFile(t)
+	x := ended(2, time.Second)
+	if err := a.Append([]Attempt{x}, node.EventID{Entry: 2, N: 1}); err == nil || !a.uncut {
+		t.Fatalf("uncut %t after %v", a.uncut, err)
+	}
+	mend()
+	_, err := a.file.WriteAt(appendFrame(nil, appendAttempt(nil, &x)), size) // so much had arrived
+	must(t, err)
+	c.at = epoch.Add(30 * 24 * time.Hour)
+	must(t, a.Tick()) // begins another segment
+	must(t, a.Append([]Attempt{x}, node.EventID{Entry: 2, N: 1}))
+	must(t, a.Close())
+	if info, err := os.Stat(path); err != nil || info.Size() != size {
+		t.Errorf("%v bytes, %v; want %d", info.Size(), err, size)
+	}
+	a = openTest(t, dir, c, nil)
+	if jobs, _ := all(t, a, Query{}); jobs != "1 2" {
+		t.Errorf("%s", jobs)
+	}
+}
+
 // TestFullDisk: what was written in part is cut off again.
 func TestFullDisk(t *testing.T) {
 	dir, c := t.TempDir(), &clock{epoch}

@@ -66,7 +66,8 @@ func (a *Archive) headFor(f *os.File, c *content) head {
 
 // mend replaces a damaged segment by one of what can be read, and keeps the
 // damaged file. If there is no room for that, the segment is read around its
-// damage, unless it ends within a batch: the log tells of that again.
+// damage. One that ends within a batch is then set aside whole, or cut there: the
+// log tells of that again, and a later start would count it twice.
 func (a *Archive) mend(s *segment, f *os.File, c *content, h *head) {
 	lost := lostBytes(c.damaged, int64(len(appendFrame(nil, encodeHead(h)))))
 	a.lost += lost
@@ -81,6 +82,8 @@ func (a *Archive) mend(s *segment, f *os.File, c *content, h *head) {
 		if cause := os.Remove(a.path(s.number)); cause != nil && !moved {
 			err = errors.Join(err, cause)
 		}
+	} else if err != nil && aside == "" && unfinished {
+		err = errors.Join(err, os.Truncate(a.path(s.number), s.size))
 	}
 	log = log.With().Str("set_aside", aside).Logger()
 	if err != nil {

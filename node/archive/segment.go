@@ -57,7 +57,7 @@ func (a *Archive) reopen() error {
 // else knows a.
 func (a *Archive) begin() error {
 	if a.file != nil {
-		if err := a.sync(); err != nil {
+		if err := errors.Join(a.cut(), a.sync()); err != nil {
 			return err
 		}
 	}
@@ -69,7 +69,7 @@ func (a *Archive) begin() error {
 	if a.file != nil {
 		err = a.file.Close()
 	}
-	a.file, a.dirty, a.saved, a.uncut = f, true, a.place, false
+	a.file, a.dirty, a.saved = f, true, a.place
 	a.segments = append(a.segments, s)
 	return err
 }
@@ -105,13 +105,10 @@ func (a *Archive) write(b []byte) error {
 			return err
 		}
 	}
-	s := &a.segments[len(a.segments)-1]
-	if a.uncut { // or else a start could find in it what is written again below
-		if err := a.file.Truncate(s.size); err != nil {
-			return fmt.Errorf("write archive: cut a torn record off: %w", err)
-		}
-		a.uncut = false
+	if err := a.cut(); err != nil {
+		return err
 	}
+	s := &a.segments[len(a.segments)-1]
 	if _, err := a.file.WriteAt(b, s.size); err != nil {
 		cut := a.file.Truncate(s.size)
 		a.uncut = cut != nil
@@ -119,6 +116,19 @@ func (a *Archive) write(b []byte) error {
 	}
 	s.size += int64(len(b))
 	a.dirty = true
+	return nil
+}
+
+// cut takes off what a failed write left behind the last segment's size: a start, or
+// a report, could find in it what is written again later. REQUIRES: a.mu held.
+func (a *Archive) cut() error {
+	if !a.uncut {
+		return nil
+	}
+	if err := a.file.Truncate(a.segments[len(a.segments)-1].size); err != nil {
+		return fmt.Errorf("write archive: cut a torn record off: %w", err)
+	}
+	a.uncut = false
 	return nil
 }
 

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cloudshare/cloudshare/api/wire"
@@ -37,5 +40,33 @@ func TestStaleNotes(t *testing.T) {
 		if code, _, notes := ask("jobs", "--max-staleness", bad); code != 2 || !strings.Contains(notes, "must be a duration") {
 			t.Errorf("%s: %d %s", bad, code, notes)
 		}
+	}
+}
+
+// TestStaleWatchKeepsDataApart: who watches JSON reads nothing else on stdout.
+func TestStaleWatchKeepsDataApart(t *testing.T) {
+	var asked atomic.Int64
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		n := asked.Add(1)
+		w.Header().Set(wire.HeaderIndex, strconv.FormatInt(n, 10))
+		w.Header().Set(wire.HeaderAge, "42.123")
+		w.Header().Set(wire.HeaderStale, "true")
+		state := "running"
+		if n > 2 {
+			state = "succeeded"
+		}
+		_, _ = fmt.Fprintf(w, `{"id":"site-1.1","state":%q,"stale":true,"age_ms":42123}`, state)
+	}))
+	defer srv.Close()
+	code, out, notes := cli(t, "", "job", "site-1.1", "--watch", "-o", "json", "--addr", srv.URL)
+	if code != 0 || strings.Contains(out, "no contact") || !strings.Contains(out, `"stale": true`) {
+		t.Errorf("%d: %s", code, out)
+	}
+	if notes != "stale: as of 42s ago: the broker has no contact with the leader\n" {
+		t.Errorf("notes %q", notes)
+	}
+	asked.Store(0)
+	if code, out, _ := cli(t, "", "job", "site-1.1", "--watch", "--addr", srv.URL); code != 0 || !strings.Contains(out, "stale: as of 42s ago") {
+		t.Errorf("%d: %s", code, out)
 	}
 }

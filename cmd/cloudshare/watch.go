@@ -44,7 +44,7 @@ func (a *app) watch(ctx context.Context, show func() error) error {
 	own := a.streams
 	s := screen{out: own.out, terminal: isTerminal(own.out)}
 	a.watcher = c.Watching(watchWait)
-	away := time.Time{}
+	away, told := time.Time{}, false
 	for {
 		var frame bytes.Buffer
 		a.streams = streams{in: own.in, out: &frame, err: io.Discard}
@@ -55,9 +55,7 @@ func (a *app) watch(ctx context.Context, show func() error) error {
 			return nil // told to stop, as watching ends
 		case err == nil:
 			away = time.Time{}
-			if words := a.fresh.words(); words != "" {
-				fmt.Fprintln(&frame, words)
-			}
+			told = a.noteStale(&frame, told)
 			if err = s.draw(frame.Bytes()); err != nil {
 				return err
 			}
@@ -76,6 +74,20 @@ func (a *app) watch(ctx context.Context, show func() error) error {
 			return nil
 		}
 	}
+}
+
+// noteStale says below a table that it is stale. Other forms are for programs: there
+// a note says so once, until it is over; told: it has.
+func (a *app) noteStale(frame io.Writer, told bool) bool {
+	words := a.fresh.words()
+	switch {
+	case words == "":
+	case a.format == "table":
+		fmt.Fprintln(frame, words)
+	case !told:
+		a.note("%s", words)
+	}
+	return words != ""
 }
 
 // screen shows what has changed.

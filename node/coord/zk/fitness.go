@@ -31,6 +31,7 @@ func unfitSites(names []string) (out []string) {
 // fitness is what watchRoles has seen; it owns it.
 type fitness struct {
 	attempts relay.Attempts
+	unfit    time.Time // since when this leader is not fit; zero = it is, or does not lead
 	unled    time.Time // since when nobody leads, as an unfit member sees it
 	said     time.Time // when it was last said that no other voter is fit
 }
@@ -90,11 +91,20 @@ func (l *Log) letsOthers(led bool) bool {
 }
 
 // leadOrHandOver hands over if this member leads, is not fit, and another one is.
+// What others say of themselves at the same time is seen within a session, or they
+// are not connected any more: as long it waits.
 func (l *Log) leadOrHandOver(ctx context.Context) {
 	f, now := &l.fitness, time.Now()
 	why := l.unfitWhy()
+	if why == "" || l.reign.Load() == nil {
+		f.unfit = time.Time{}
+		return
+	}
+	if f.unfit.IsZero() {
+		f.unfit = now
+	}
 	switch {
-	case why == "" || l.reign.Load() == nil:
+	case now.Sub(f.unfit) < l.cfg.session():
 		return
 	case !l.group.fitBeside(l.cfg.Site):
 		if now.Sub(f.said) > sayAgain {

@@ -43,7 +43,8 @@ run: build ## start three sites on this machine with a sample workload to watch
 .PHONY: test
 test: need-go need-cc bin/tools/testsum ## run all tests with the race detector
 	@bin/tools/testsum \
-		-- $(GO) test -json $(RACE) -timeout 5m $(UNIT) \
+		-- $(GO) test -json $(RACE) -timeout 10m $(UNIT) \
+		-- $(GO) test -json -timeout 5m -run 'TestAllMoveTogether|TestAddressesGoRound' ./node/coord/raftlog \
 		-- $(GO) test -json $(RACE) -count=1 -timeout 5m $(SYSTEM)
 
 .PHONY: test-short

@@ -84,15 +84,16 @@ func (c *Checker) Compared() coord.Comparison {
 
 // Run compares until ctx ends, or until this member has to stop.
 func (c *Checker) Run(ctx context.Context) {
-	for ctx.Err() == nil && !switchedOff() {
-		members := c.cfg.Members()
-		wait := c.interval(members)
-		wait += time.Duration(rand.Int64N(int64(wait)/5 + 1)) // not all at once
+	for passed := 1; ctx.Err() == nil && !switchedOff(); passed++ {
 		select {
-		case <-time.After(wait):
+		case <-time.After(c.cfg.Every + time.Duration(rand.Int64N(int64(c.cfg.Every)/5+1))): // not all at once
 		case <-ctx.Done():
 			return
 		}
+		if passed < c.interval(c.cfg.Members()) { // asked each time: this member may vote by now
+			continue
+		}
+		passed = 0
 		f, err := c.round(ctx)
 		if err == nil && f.Wrong { // nobody stops at one look
 			f, err = c.round(ctx)
@@ -104,13 +105,13 @@ func (c *Checker) Run(ctx context.Context) {
 	}
 }
 
-// interval is the time between two rounds.
-func (c *Checker) interval(members []Member) time.Duration {
+// interval is how many Every lie between two rounds.
+func (c *Checker) interval(members []Member) int {
 	voters := voters(members)
 	if len(voters) <= fewVoters && slices.Contains(voters, c.cfg.Site) {
-		return c.cfg.Every
+		return 1
 	}
-	return seldom * c.cfg.Every
+	return seldom
 }
 
 // voters are the sites that vote.

@@ -179,8 +179,12 @@ func (l *Log) handOverSlow(ctx context.Context, h *handOvers, others []voterDisk
 	if now.Sub(h.slow) < l.t.slow || !l.handed[reasonDisk].Due(now) {
 		return
 	}
-	h.slow = now // look again as long before the next voter is asked
-	if !l.takes(ctx, heir, reasonDisk) {
+	h.slow = now // look again as long before voters are asked again
+	for ; slow && !l.takes(ctx, heir, reasonDisk); heir, slow = faster(own, others) {
+		i := slices.IndexFunc(others, func(v voterDisk) bool { return v.id == heir.id })
+		others[i].ready = false // the next best is asked
+	}
+	if !slow {
 		return
 	}
 	l.log.Warn().Dur("sync_ms", own).Dur("its_sync_ms", heir.sync).Str("to", string(heir.id)).

@@ -153,6 +153,30 @@ func TestSlowDiskHandsOver(t *testing.T) {
 	}
 }
 
+// TestSlowDiskAsksTheNextVoter: the voter with the quickest disk would not lead, for it
+// has handed over itself a moment ago, so the next one is asked at once.
+func TestSlowDiskAsksTheNextVoter(t *testing.T) {
+	s := newSlowDisks(t)
+	defer s.busy(t)()
+	old := s.leader(t)
+	var refuses, takes *Log
+	for _, l := range s.running() {
+		switch {
+		case l == old:
+		case refuses == nil:
+			refuses = l
+		default:
+			takes = l
+		}
+	}
+	refuses.resting.Store(true)
+	s.by[takes.cfg.Site].Store(int64(5 * time.Millisecond)) // not the quickest
+	s.by[old.cfg.Site].Store(int64(200 * time.Millisecond))
+	if now := s.awaitOther(t, old); now != takes {
+		t.Errorf("%s leads, %s was to", now.cfg.Site, takes.cfg.Site)
+	}
+}
+
 func (s *slowDisks) awaitOther(t *testing.T, old *Log) *Log {
 	t.Helper()
 	for end := time.After(coordtest.Patience); ; {

@@ -58,6 +58,17 @@ func portOf(addr string) string {
 	return port
 }
 
+// freeAddr is an address that nobody listens on.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().String()
+}
+
 // TestPhantomQuorum: what the group has as a voter's address is another voter's.
 // That one takes no part in the other's name: two of five order nothing.
 func TestPhantomQuorum(t *testing.T) {
@@ -134,6 +145,40 @@ func TestAdvertiseTypo(t *testing.T) {
 		}
 		heard(t, c.reopen(t, "b", func(*Config) {}))
 		register(t, c.logs["b"])
+	}
+}
+
+// TestFounderTypo: a founder's address is in the first configuration before anybody
+// can dial it. So it asks at its own address, too, and is told, and those who join
+// through its true address say that it is not reached; corrected, all is well.
+func TestFounderTypo(t *testing.T) {
+	for _, wrong := range []string{"nobody", "another site"} {
+		t.Run(wrong, func(t *testing.T) {
+			c := newCluster(t)
+			cfg, out, joiner := c.config("a", coordtest.NewMachine()), &lines{}, &lines{}
+			want := "hears nobody at address 127.0.0.1:1 of site a"
+			here := freeAddr(t)
+			cfg.Listen, cfg.Advertise, cfg.Logger = here, "127.0.0.1:1", zerolog.New(out)
+			if wrong == "another site" {
+				other := newCluster(t).open(t, "other")
+				cfg.Advertise, want = other.Addr(), `is site \"other\": correct `
+			}
+			a, err := Open(patience(t), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.logs["a"] = a
+			await(t, "the founder is told", func() bool { return out.count(want) > 0 })
+			b := c.config("b", coordtest.NewMachine())
+			b.Join, b.Logger, b.Bootstrap = []string{here}, zerolog.New(joiner), false
+			if c.logs["b"], err = Open(patience(t), b); err != nil {
+				t.Fatal(err)
+			}
+			await(t, "b says who is not reached", func() bool { return joiner.count("site a is not reached at "+cfg.Advertise) > 0 })
+			a = c.reopen(t, "a", func(cfg *Config) { cfg.Listen, cfg.Join, cfg.Bootstrap = here, nil, false })
+			await(t, "the group has a where it is", func() bool { return c.logs["b"].configured("a").Addr == here })
+			register(t, a)
+		})
 	}
 }
 

@@ -142,7 +142,8 @@ func (l *Log) askLeader(ctx context.Context) joinReply {
 			return said
 		}
 		if a.Text = said.Text; err != nil {
-			a.Text = err.Error()
+			a.Text = fmt.Sprintf("site %s is not reached at %s (%v): start it, correct its `advertise` or `peer`, "+
+				"or name with `gossip_join` where members are now", to.Site, to.Addr, err)
 		}
 	}
 	return a

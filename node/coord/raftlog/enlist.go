@@ -36,8 +36,8 @@ func (l *Log) enlist(ctx context.Context, q joinRequest) joinReply {
 		return joinReply{Code: joinRetry, Text: "too many join at a time"}
 	}
 	former := l.configured(q.Site)
-	itself := q.Site == l.cfg.Site && q.Instance == l.instance
-	if !noDialBack && (!itself || former.Addr != q.Addr) {
+	// The leader, too: a founder has committed its address before anybody could dial it.
+	if !noDialBack {
 		if a := l.dialBack(ctx, q); a.Code != joinOK {
 			return a
 		}

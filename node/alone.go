@@ -14,7 +14,11 @@ import (
 // the quorum.
 const maxAloneTasks = 10_000
 
-const aloneReason = "the federation is out of reach: waits for room at this site"
+const (
+	aloneReason = "the federation is out of reach: waits for room at this site"
+	// unpublished is why a job waits that may not, or cannot, run at this site.
+	unpublished = "no quorum now: kept at this site, published as soon as there is one"
+)
 
 // homeAlone reports whether a job may wait at home while the site is alone.
 func (c *core) homeAlone(js *fsm.JobSpec) bool {

@@ -82,3 +82,28 @@ func TestWhyOfACutOffBroker(t *testing.T) {
 		t.Errorf("of then as of now: %s", w.Summary)
 	}
 }
+
+// TestDryRunOfACutOffBroker: a job that may not run here does not wait for room here.
+func TestDryRunOfACutOffBroker(t *testing.T) {
+	sites := startSites(t, 1, 1)
+	s := sites[1]
+	s.group.Cut(s.name)
+	for alone := false; !alone; { // a renewal under way may still end
+		if err := s.ask(t.Context(), func(c *core) { c.lease.until, alone = 0, c.alone() }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for job, want := range map[string]string{
+		`{"command":["true"],"count":9}`:                   aloneReason,
+		`{"command":["true"],"sites":{"only":["site-1"]}}`: unpublished,
+		`{"command":["true"],"resources":{"cpu":7}}`:       unpublished,
+	} {
+		spec, err := ParseSpec([]byte(job))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w, err := s.DryRun(t.Context(), Request{Spec: spec}); err != nil || w.Summary != want {
+			t.Errorf("%s: %v: %s", job, err, w.Summary)
+		}
+	}
+}

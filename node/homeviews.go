@@ -67,7 +67,7 @@ func (c *core) pendingReason(p *pendingJob) string {
 		return "this site has it; whether it was published already is known once there is a quorum"
 	}
 	if c.alone() {
-		return "no quorum now: kept at this site, published as soon as there is one"
+		return unpublished
 	}
 	return "being published to the federation"
 }

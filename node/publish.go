@@ -316,7 +316,7 @@ func (c *core) answerSite(p *publication, fx *effects) {
 		p.jobs[i].promised = true
 		c.reply(&p.jobs[i], Answer{
 			ID: fsm.JobID{Site: c.site, Num: p.jobs[i].spec.Num}, State: fsm.Queued.String(),
-			Reason: "no quorum now: kept at this site, published as soon as there is one", Durability: DurableSite,
+			Reason: unpublished, Durability: DurableSite,
 		}, fx)
 	}
 }

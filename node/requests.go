@@ -70,6 +70,9 @@ func (a *answers) rest(why error) []Answer {
 // after that all the same.
 const orderPatience = 10 * time.Second
 
+// stillOrdered says what becomes of a change that was not executed in time.
+const stillOrdered = "it is carried out all the same once there is one, unless this broker is restarted before"
+
 // Cancel ends a job of this site; other sites' jobs are an *ElsewhereError.
 func (b *Broker) Cancel(ctx context.Context, id fsm.JobID) error {
 	if id.Site != b.cfg.Site {
@@ -88,7 +91,7 @@ func (b *Broker) Cancel(ctx context.Context, id fsm.JobID) error {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		return fmt.Errorf("cancel job %s: %w: it is carried out all the same once there is one, unless this broker is restarted before", id, context.Cause(ctx))
+		return fmt.Errorf("cancel job %s: %w: %s", id, context.Cause(ctx), stillOrdered)
 	case <-b.ctx.Done():
 		return fmt.Errorf("cancel job %s: %w", id, ErrStopping)
 	}
@@ -183,7 +186,7 @@ func (b *Broker) SetParams(ctx context.Context, p fsm.Params) error {
 		}
 		return fmt.Errorf("set policy: %w: %s", ErrBadParams, code)
 	case <-ctx.Done():
-		return fmt.Errorf("set policy: %w", context.Cause(ctx))
+		return fmt.Errorf("set policy: %w: %s", context.Cause(ctx), stillOrdered)
 	case <-b.ctx.Done():
 		return fmt.Errorf("set policy: %w", ErrStopping)
 	}

@@ -149,9 +149,10 @@ func (b *Broker) DryRun(ctx context.Context, req Request) (Why, error) {
 	}
 	fresh := b.Freshness() // before the state is read
 	js := req.Spec.JobSpec(1, time.Now().UnixMilli())
-	var atHome, alone, idle bool
+	var atHome, alone, waits, idle bool
 	err := b.ask(ctx, func(c *core) {
 		alone = c.alone()
+		waits = c.homeAlone(&js)
 		atHome = c.homeOpen(&js) && len(c.home.waiting) == 0 && !c.homePaused() && c.place(&js) != nil
 		idle = c.pubs.empty()
 	})
@@ -182,7 +183,9 @@ func (b *Broker) DryRun(ctx context.Context, req Request) (Why, error) {
 		w.Summary = plural(uint64(js.Count), "task") + " would start at once at this site"
 		return w, nil
 	case alone:
-		w.Summary = aloneReason
+		if w.Summary = aloneReason; !waits {
+			w.Summary = unpublished
+		}
 		w.Estimate.Unknown = "there is no quorum"
 		return w, nil
 	case !member:

@@ -45,7 +45,7 @@ test: need-go need-cc bin/tools/testsum ## run all tests with the race detector
 	@bin/tools/testsum \
 		-- $(GO) test -json $(RACE) -timeout 10m $(UNIT) \
 		-- $(GO) test -json -timeout 5m -run 'TestAllMoveTogether|TestAddressesGoRound' ./node/coord/raftlog \
-		-- $(GO) test -json $(RACE) -count=1 -timeout 5m $(SYSTEM)
+		-- $(GO) test -json $(RACE) -count=1 -timeout 12m $(SYSTEM)
 
 .PHONY: test-short
 test-short: need-go bin/tools/testsum ## run the packages' own tests, without the race detector

@@ -90,15 +90,15 @@ func TestPhantomQuorum(t *testing.T) {
 	awaitEnd(t, five.Site, submit(t, five.Site, testbed.Spec{Command: []string{"true"}}).ID)
 }
 
-// TestAdvertiseTypo: a voter is restarted with a name that nobody knows, and with
+// TestAdvertiseTypo: a voter is restarted with an address where nobody is, and with
 // the right one, twice. It is told what is wrong, and is back each time.
 func TestAdvertiseTypo(t *testing.T) {
 	all, _ := voters(t, 3)
 	three := all[2]
 	for range 2 {
 		three.End(syscall.SIGTERM)
-		three.Launch("--advertise", "brokr.invalid")
-		logged(three, "WRN", "hears nobody at address brokr.invalid:", "correct its `advertise`")
+		three.Launch("--advertise", "127.99.99.99")
+		logged(three, "WRN", "hears nobody at address 127.99.99.99:", "correct its `advertise`")
 		three.End(syscall.SIGTERM)
 		three.Start()
 	}
@@ -112,14 +112,14 @@ func TestAdvertiseTypo(t *testing.T) {
 func TestJoinTypo(t *testing.T) {
 	all, _ := voters(t, 1)
 	four := solo.Prepare(t, "site-4", "--cores", "1", "--gossip", solo.FreeAddress(t), "--join", all[0].Peer)
-	four.Launch("--advertise", "brokr.invalid")
+	four.Launch("--advertise", "127.99.99.99")
 	four.Await("says why it waits", func() error {
 		err := four.Ready(t.Context())
 		var he *testbed.HTTPError
 		if !errors.As(err, &he) || he.Status != http.StatusServiceUnavailable {
 			return fmt.Errorf("/readyz: %w", err)
 		}
-		for _, text := range []string{"waits to be admitted", all[0].Peer, "hears nobody at address brokr.invalid:", "correct its `advertise`"} {
+		for _, text := range []string{"waits to be admitted", all[0].Peer, "hears nobody at address 127.99.99.99:", "correct its `advertise`"} {
 			if !strings.Contains(he.Body, text) {
 				return fmt.Errorf("/readyz does not say %q: %s", text, he.Body)
 			}
@@ -127,7 +127,7 @@ func TestJoinTypo(t *testing.T) {
 		_, _, err = four.Do(t.Context(), http.MethodGet, "/livez", nil, nil)
 		return err
 	})
-	logged(four, "WRN", "not joined yet", all[0].Peer, "brokr.invalid")
+	logged(four, "WRN", "not joined yet", all[0].Peer, "127.99.99.99")
 	four.End(syscall.SIGTERM)
 	four.Start()
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -93,9 +94,9 @@ func (t *transport) judge(r view, command any) error {
 	case *raft.RequestPreVoteRequest:
 		return t.believeIf(isVoter(r, id), r, c.Term, id)
 	case *raft.AppendEntriesRequest:
-		return t.believeIf(errors.Join(isLeader(r, id, c.Term), checkEntries(c)), r, c.Term, id)
+		return t.believeIf(errors.Join(t.leads.check(r, id, c.Term), checkEntries(c)), r, c.Term, id)
 	case *raft.InstallSnapshotRequest:
-		return t.believeIf(errors.Join(isLeader(r, id, c.Term), checkSnapshot(c)), r, c.Term, id)
+		return t.believeIf(errors.Join(t.leads.check(r, id, c.Term), checkSnapshot(c)), r, c.Term, id)
 	case *raft.TimeoutNowRequest:
 		if _, leader := r.LeaderWithID(); leader != id {
 			return fmt.Errorf("%w: %s hands over a leadership that it does not have", errRequest, id)
@@ -133,13 +134,27 @@ func isVoter(r view, id raft.ServerID) error {
 	return fmt.Errorf("%w: %.80q asks for a vote and is no voter here", errRequest, id)
 }
 
-// isLeader refuses a second leader of one term, whom no majority can have elected.
-func isLeader(r view, id raft.ServerID, term uint64) error {
-	if r.CurrentTerm() != term { // read first: with a newer term comes no older leader
-		return nil
+// termLeader is who first said that it leads the newest term that anybody leads. raft's
+// own word for it does not do: a late heartbeat of the former leader may name that one
+// after raft has gone to the next term.
+type termLeader struct {
+	mu   sync.Mutex
+	term uint64
+	id   raft.ServerID
+}
+
+// check refuses a second leader of one term, whom no majority can have elected.
+func (l *termLeader) check(r view, id raft.ServerID, term uint64) error {
+	if r.CurrentTerm() == term && r.State() == raft.Leader { // in this order: the term only grows
+		return fmt.Errorf("%w: %.80q says that it leads term %d, and this member does", errRequest, id, term)
 	}
-	if _, leader := r.LeaderWithID(); leader != "" && leader != id {
-		return fmt.Errorf("%w: %.80q says that it leads term %d, and %s does", errRequest, id, term, leader)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if term == l.term && id != l.id && term > 0 {
+		return fmt.Errorf("%w: %.80q says that it leads term %d, and %s did first", errRequest, id, term, l.id)
+	}
+	if term > l.term && term <= r.CurrentTerm()+1 { // a term from nowhere makes no leader
+		l.term, l.id = term, id
 	}
 	return nil
 }

@@ -217,3 +217,33 @@ func TestAbsurdTermOnDisk(t *testing.T) {
 		t.Errorf("after the recovery: term %d, %v", again.raft.CurrentTerm(), err)
 	}
 }
+
+// racing is a follower that a late heartbeat of the former leader told of that one, in
+// the term of the next.
+type racing struct {
+	still
+	state raft.RaftState
+}
+
+func (r racing) State() raft.RaftState                           { return r.state }
+func (racing) LeaderWithID() (raft.ServerAddress, raft.ServerID) { return "a@a:1", "a" }
+
+// TestNameOfTheFormerLeaderRefusesNobody: such a follower refused the next leader until
+// its patience with the former one had ended, which cost that one its leadership.
+func TestNameOfTheFormerLeaderRefusesNobody(t *testing.T) {
+	term := still{}.CurrentTerm()
+	var l termLeader
+	follower := racing{state: raft.Follower}
+	for _, c := range []struct {
+		id   raft.ServerID
+		term uint64
+		ok   bool
+	}{{"a", term - 1, true}, {"b", term, true}, {"b", term, true}, {"a", term, false}, {"a", term - 1, true}, {"b", term, true}, {"c", term + 1, true}} {
+		if err := l.check(follower, c.id, c.term); (err == nil) != c.ok {
+			t.Errorf("%s as the leader of term %d: %v", c.id, c.term, err)
+		}
+	}
+	if new(termLeader).check(racing{state: raft.Leader}, "b", term) == nil {
+		t.Error("a leader follows another one of its own term")
+	}
+}

@@ -28,6 +28,7 @@ type transport struct {
 	shut     chan struct{} // closed with the transport
 	raft     atomic.Pointer[view]
 	terms    termGuard
+	leads    termLeader // of the newest term; see screen.go
 	complain func(error)
 
 	mu        sync.Mutex

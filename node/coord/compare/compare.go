@@ -71,6 +71,9 @@ func New(cfg Config) *Checker {
 
 // Compared implements coord.Comparing.
 func (c *Checker) Compared() coord.Comparison {
+	if c == nil { // the machine has no checkpoints
+		return coord.Comparison{}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := c.found

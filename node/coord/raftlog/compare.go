@@ -19,12 +19,7 @@ const remedyDiffers = "then start the broker again: it makes its state anew from
 var _ coord.Comparing = (*Log)(nil)
 
 // Compared implements coord.Comparing.
-func (l *Log) Compared() coord.Comparison {
-	if l.checker == nil {
-		return coord.Comparison{}
-	}
-	return l.checker.Compared()
-}
+func (l *Log) Compared() coord.Comparison { return l.checker.Compared() }
 
 // startComparing answers other members that compare their states, and compares
 // this one's.

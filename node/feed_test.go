@@ -242,10 +242,11 @@ func TestHomeJobsMoveReads(t *testing.T) {
 	answer := a.accept(t, sleepJob)
 	id := <-a.handler.started
 	entry, home := a.Feed().Moved()
+	far := home + 1000 // home moves on below
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	woken := make(chan error, 1)
-	go func() { woken <- a.Feed().AwaitMove(ctx, entry+1000, home+1000) }()
+	go func() { woken <- a.Feed().AwaitMove(ctx, entry+1000, far) }()
 	a.handler.end(id, executor.Result{})
 	for {
 		if err := a.Feed().AwaitMove(ctx, entry+1000, home); err != nil {

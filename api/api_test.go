@@ -1,6 +1,7 @@
 package api
 
 import (
+	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"sort"
@@ -31,7 +32,16 @@ func TestAnswers(t *testing.T) {
 		{"POST", "/v1/jobs", "", `{"command":["true"],"count":3}`, nil},
 		{"POST", "/v1/jobs", js + "; charset=utf-8", `{"command":["k"]}`, []string{"Idempotency-Key", "k1"}},
 		{"POST", "/v1/jobs", js, `{"command":["k"]}`, []string{"Idempotency-Key", "k1"}},
+		{"POST", "/v1/jobs", js, "{ \"count\": 1,\n \"command\": [ \"\\u006b\" ] }", []string{"Idempotency-Key", "k1"}},
 		{"POST", "/v1/jobs", js, `{"command":["other"]}`, []string{"Idempotency-Key", "k1"}},
+		{"POST", "/v1/jobs", js, `{"command":["k"]}`, []string{"Content-Encoding", "br"}},
+		{"POST", "/v1/jobs", js, `{"command":["k"]}`, []string{"Content-Encoding", "gzip, gzip"}},
+		{"POST", "/v1/jobs", js, `{"command":["k"]}`, []string{"Content-Encoding", "gzip"}},
+		{"POST", "/v1/jobs", js, ``, []string{"Content-Encoding", "gzip"}},
+		{"POST", "/v1/jobs", js, packed(`{"command":["k"]}`), []string{"Content-Encoding", "GZIP", "Idempotency-Key", "k1"}},
+		{"POST", "/v1/jobs", js, packed(`{"command":["k"]}`)[:30], []string{"Content-Encoding", "gzip"}},
+		{"POST", "/v1/jobs", js, packed(`{"name":"` + long + `"}`), []string{"Content-Encoding", "gzip"}},
+		{"POST", "/v1/jobs", nd, packed("\n{\"command\":[\"a\"]}\n \t\r\nnonsense\n\n"), []string{"Content-Encoding", "gzip"}},
 		{"POST", "/v1/jobs", js, `{"command":["k"]}`, []string{"Idempotency-Key", strings.Repeat("k", 256)}},
 		{"POST", "/v1/jobs", js, `{"command":["k"]}`, []string{"Idempotency-Key", "a\tb"}},
 		{"POST", "/v1/jobs?strict=true", js, `{"command":["k"],"resources":{"cpu":99}}`, nil},
@@ -90,6 +100,8 @@ func TestAnswers(t *testing.T) {
 		{"PUT", "/v1/policy", js, `null`, nil},
 		{"PUT", "/v1/policy", js, `{"retain_jobs":5,"policy":null}`, nil},
 		{"PUT", "/v1/policy", js, `{"policy":`, nil},
+		{"PUT", "/v1/policy", js, " \n", nil},
+		{"PUT", "/v1/policy", js, `{"prefer_own":"yes"}`, nil},
 		{"PUT", "/v1/policy", js, `{} {}`, nil},
 		{"PUT", "/v1/policy", "text/plain", `{}`, nil},
 		{"POST", "/v1/drain", "", "", nil},
@@ -109,7 +121,7 @@ func TestAnswers(t *testing.T) {
 		{"POST", "/v1/drain", js, long, nil},
 		{"POST", "/v1/drain", "text/plain", `{"own":true}`, nil},
 		{"POST", "/v1/jobs", js, `{"command":["a"],"selectors":["zone in (b, a)","gpu==a100","!old"]}`, nil},
-		{"GET", "/v1/jobs/site-1.8", "", "", nil},
+		{"GET", "/v1/jobs/site-1.9", "", "", nil},
 		{"POST", "/v1/jobs", js, `{"command":["a"],"selectors":["gpu","gpu>3"]}`, nil},
 		{"POST", "/v1/jobs", js, `{"command":["a"],"selectors":["gpu=a 100"]}`, nil},
 		{"POST", "/v1/jobs", js, `{"command":["a"],"selectors":{"gpu":"a100"}}`, nil},
@@ -131,8 +143,17 @@ func TestAnswers(t *testing.T) {
 	var out strings.Builder
 	for _, q := range requests {
 		w := ask(s, q.method, q.target, q.kind, q.body, q.headers...)
-		fmt.Fprintf(&out, "%s %s %s\n%.200s\n→ %d %s\n", q.method, q.target, q.kind, strings.ReplaceAll(q.body, "\r", "␍"), w.Code, w.Header().Get("Content-Type"))
-		for _, name := range []string{"X-CloudShare-Index", "Idempotency-Replayed", "Location", "Retry-After", "Allow"} {
+		shown := strings.ReplaceAll(q.body, "\r", "␍")
+		if strings.HasPrefix(shown, "\x1f\x8b") {
+			shown = fmt.Sprintf("(%d packed bytes)", len(q.body))
+		}
+		for i := 0; i+1 < len(q.headers); i += 2 {
+			if q.headers[i] == "Content-Encoding" {
+				shown += "\nContent-Encoding: " + q.headers[i+1]
+			}
+		}
+		fmt.Fprintf(&out, "%s %s %s\n%.200s\n→ %d %s\n", q.method, q.target, q.kind, shown, w.Code, w.Header().Get("Content-Type"))
+		for _, name := range []string{"X-CloudShare-Index", "Idempotency-Replayed", "Location", "Retry-After", "Allow", "Accept-Encoding"} {
 			if v := w.Header().Get(name); v != "" {
 				fmt.Fprintf(&out, "%s: %s\n", name, v)
 			}
@@ -146,6 +167,32 @@ func TestAnswers(t *testing.T) {
 		}
 	}
 	golden(t, "answers.txt", out.String())
+}
+
+// packed is a body as gzip has it.
+func packed(body string) string {
+	var out strings.Builder
+	w := gzip.NewWriter(&out)
+	_, _ = w.Write([]byte(body)) // into memory
+	_ = w.Close()
+	return out.String()
+}
+
+// TestUnknownPathIsAPage where a browser asks; a program gets a problem.
+func TestUnknownPathIsAPage(t *testing.T) {
+	s := newServer(newFake("site-1"))
+	for _, test := range []struct {
+		path, accept, kind, text string
+	}{
+		{"/nowhere", "text/html,application/xhtml+xml,*/*;q=0.8", "text/html; charset=utf-8", "to the federation</a>"},
+		{"/nowhere", "*/*", wire.TypeProblem, "see /docs"},
+		{"/v1/nowhere", "text/html", wire.TypeProblem, "see /docs"},
+	} {
+		w := ask(s, "GET", test.path, "", "", "Accept", test.accept)
+		if w.Code != 404 || w.Header().Get("Content-Type") != test.kind || !strings.Contains(w.Body.String(), test.text) {
+			t.Errorf("%s for %s: %d %s\n%s", test.path, test.accept, w.Code, w.Header().Get("Content-Type"), w.Body)
+		}
+	}
 }
 
 // TestErrorTable gives every documented error of the broker to a client.

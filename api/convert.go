@@ -202,5 +202,5 @@ func paramsOf(p wire.Policy) (fsm.Params, error) {
 			return out, nil
 		}
 	}
-	return out, fmt.Errorf("%w: running is %.40q, must be partial or completed", node.ErrBadParams, p.Running)
+	return out, &node.ParamError{Field: "running", Value: fmt.Sprintf("%.40q", p.Running), Why: "must be partial or completed"}
 }

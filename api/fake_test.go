@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -63,7 +64,7 @@ func (f *fakeBroker) Submit(ctx context.Context, reqs []node.Request) []node.Ans
 		if r.Key != "" && r.Line > 0 {
 			r.Key = fmt.Sprintf("%s/%d", r.Key, r.Line)
 		}
-		body := fmt.Sprintf("%s %x", r.Key, r.Body)
+		body := fmt.Sprintf("%s %x", r.Key, r.Meaning)
 		id, known := f.keys[body]
 		switch {
 		case f.submit != nil:
@@ -187,7 +188,7 @@ func (f *fakeBroker) SetParams(_ context.Context, p fsm.Params) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if p.RetainJobs < 0 {
-		return fmt.Errorf("%w: retain_jobs is %d", node.ErrBadParams, p.RetainJobs)
+		return &node.ParamError{Field: "retain_jobs", Value: strconv.FormatInt(p.RetainJobs, 10), Why: "must be at least 1000"}
 	}
 	f.params = p
 	return nil

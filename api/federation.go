@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -192,15 +194,44 @@ func noNulls(body []byte) error {
 	if what == "" {
 		return nil
 	}
-	return newProblem(http.StatusUnprocessableEntity, "invalid-policy", "The policy is not valid",
+	p := newProblem(http.StatusUnprocessableEntity, "invalid-policy", "The policy is not valid",
 		what+" is null: give a value, or leave out what is to stay; GET /v1/policy shows the fields")
+	if fields != nil {
+		p.Field, p.Value = what, "null"
+	}
+	return p
 }
 
 // badPolicy tells no JSON (400) from JSON that is no policy (422).
 func badPolicy(body []byte, err error) error {
+	const remedy = "; GET /v1/policy shows the fields"
+	if len(bytes.TrimSpace(body)) == 0 {
+		return newProblem(http.StatusBadRequest, "malformed", "The body is not a JSON document",
+			"the body is empty: send the fields that are to change, as {\"policy\": \"CE\"}"+remedy)
+	}
 	if !json.Valid(body) {
 		return newProblem(http.StatusBadRequest, "malformed", "The body is not a JSON document", oneLine(err.Error()))
 	}
-	return newProblem(http.StatusUnprocessableEntity, "invalid-policy", "The policy is not valid",
-		strings.TrimPrefix(oneLine(err.Error()), "json: ")+"; GET /v1/policy shows the fields")
+	p := newProblem(http.StatusUnprocessableEntity, "invalid-policy", "The policy is not valid", strings.TrimPrefix(oneLine(err.Error()), "json: ")+remedy)
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) && kind.Field != "" {
+		p.Field, p.Value = kind.Field, oneLine(kind.Value)
+		p.Detail = fmt.Sprintf("%s must be %s (got %s)%s", p.Field, kindName(kind.Type), p.Value, remedy)
+	} else if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		p.Field = oneLine(strings.Trim(name, `"`))
+	}
+	return p
+}
+
+// kindName is what a policy's field takes.
+func kindName(t reflect.Type) string {
+	switch t.Kind() { //nolint:exhaustive // a policy has no other fields
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "a string"
+	case reflect.Struct:
+		return "an object"
+	}
+	return "a whole number"
 }

@@ -30,9 +30,11 @@ const (
 type line struct {
 	req node.Request
 	err error
+	num uint32 // from 1, blank lines counted
 }
 
-// submitLines answers every input line with one result line, in order.
+// submitLines answers every input line that is not blank with one result line, in
+// order.
 func (s *Server) submitLines(w http.ResponseWriter, r *http.Request, key string, strict bool) error {
 	if r.ContentLength > s.cfg.MaxLines {
 		return s.tooLarge(s.cfg.MaxLines)
@@ -73,7 +75,10 @@ func (s *Server) readLines(in io.Reader, key string, strict bool, lines *pending
 		if errors.Is(err, io.EOF) {
 			return true
 		}
-		l := line{err: err}
+		if err == nil && len(bytes.TrimSpace(text)) == 0 {
+			continue // blank: no job, and no result
+		}
+		l := line{err: err, num: n}
 		switch {
 		case err == nil:
 			l.req, l.err = request(text, key, strict)
@@ -93,7 +98,6 @@ func (s *Server) readLines(in io.Reader, key string, strict bool, lines *pending
 func (s *Server) submitChunks(ctx context.Context, lines *pending[line], results *pending[byte]) {
 	defer results.close()
 	defer lines.abandon()
-	n := 0
 	var buf []byte
 	for more := true; more; {
 		var chunk []line
@@ -110,12 +114,11 @@ func (s *Server) submitChunks(ctx context.Context, lines *pending[line], results
 		}
 		buf = buf[:0]
 		for _, l := range chunk {
-			n++
 			a := node.Answer{Err: l.err}
 			if l.err == nil {
 				a, answers = answers[0], answers[1:]
 			}
-			buf = s.appendResult(buf, a, n)
+			buf = s.appendResult(buf, a, int(l.num))
 		}
 		if !results.put(buf...) {
 			return

@@ -52,6 +52,13 @@ func (s *Server) showPages(at router) {
 	}
 }
 
+// wantsPage reports whether a browser asks for a page to show: unlike programs, it
+// names text/html. What begins with /v1/ is the API's, whoever asks.
+func wantsPage(r *http.Request) bool {
+	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+	return reads && !strings.HasPrefix(r.URL.Path, "/v1/") && strings.Contains(r.Header.Get("Accept"), "text/html")
+}
+
 // refuse answers with a problem in the form that the client asked in.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, p *problem) {
 	if r.Context().Value(pageKey{}) == nil {

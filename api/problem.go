@@ -57,7 +57,7 @@ var errorTable = []struct {
 	{node.ErrNotFound, http.StatusNotFound, "not-found", "Not found", 0},
 	{node.ErrEnded, http.StatusConflict, "already-ended", "The job has ended", 0},
 	{node.ErrLeaving, http.StatusConflict, "leaving", "The site is leaving", 0},
-	{node.ErrKeyReused, http.StatusUnprocessableEntity, "key-reused", "The idempotency key belongs to another body", 0},
+	{node.ErrKeyReused, http.StatusUnprocessableEntity, "key-reused", "The idempotency key belongs to another job", 0},
 	{node.ErrUnfit, http.StatusUnprocessableEntity, "unfit", "No present site could run it", 0},
 	{node.ErrBadParams, http.StatusUnprocessableEntity, "invalid-policy", "The policy is not valid", 0},
 	{node.ErrFull, http.StatusTooManyRequests, "queue-full", "The queue is full", 5},
@@ -91,6 +91,10 @@ func problemOf(err error) *problem {
 		if errors.Is(err, row.err) {
 			p = newProblem(row.status, row.name, row.title, oneLine(err.Error()))
 			p.RetryAfter = row.retryAfter
+			var param *node.ParamError
+			if errors.As(err, &param) {
+				p.Field, p.Value = param.Field, oneLine(param.Value)
+			}
 			return p
 		}
 	}

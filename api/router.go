@@ -35,7 +35,11 @@ func (s *Server) newRouter() router {
 		if c.Response().Committed {
 			return
 		}
-		s.routerProblem(err, c).write(c.Response())
+		r := c.Request()
+		if wantsPage(r) {
+			r = r.WithContext(context.WithValue(r.Context(), pageKey{}, true))
+		}
+		s.refuse(c.Response(), r, s.routerProblem(err, c))
 	}
 	e.Use(s.around)
 	return router{e}
@@ -64,7 +68,11 @@ func (s *Server) around(next echo.HandlerFunc) echo.HandlerFunc {
 		if r := c.Request(); r.Method != http.MethodGet && r.Method != http.MethodHead {
 			c.SetRequest(r.WithContext(context.WithoutCancel(r.Context())))
 		}
-		if err := s.admit(c.Request()); err != nil {
+		err := s.admit(c.Request())
+		if err == nil {
+			err = s.decodeBody(res, c.Request())
+		}
+		if err != nil {
 			c.Error(err)
 		} else if err = next(c); err != nil {
 			c.Error(err)

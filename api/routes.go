@@ -29,7 +29,7 @@ func (s *Server) routes() {
 		Parameters: []*huma.Param{
 			queryParam("strict", huma.TypeBoolean, "refuse what no present site could run"),
 			queryParam("dry_run", huma.TypeBoolean, "one job only: accept nothing, answer 200 with what would become of it"),
-			{Name: wire.HeaderKey, In: "header", Schema: &huma.Schema{Type: huma.TypeString}, Description: "the same key and body give the first answer again; with NDJSON the key of line n is KEY/n"},
+			{Name: wire.HeaderKey, In: "header", Schema: &huma.Schema{Type: huma.TypeString}, Description: "the same key and job give the first answer again, however it is written; with NDJSON the key of line n is KEY/n"},
 		},
 		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 			wire.TypeJSON:   {Schema: s.schema(wire.Spec{})},

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"mime"
@@ -68,7 +67,7 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request, _ func(string) s
 	return nil
 }
 
-// request reads one job. The body's hash is only needed beside a key.
+// request reads one job. What it means is only compared beside a key.
 func request(body []byte, key string, strict bool) (node.Request, error) {
 	spec, err := node.ParseSpec(body)
 	if err != nil {
@@ -76,7 +75,7 @@ func request(body []byte, key string, strict bool) (node.Request, error) {
 	}
 	req := node.Request{Spec: spec, Key: key, Strict: strict}
 	if key != "" {
-		req.Body = sha256.Sum256(body)
+		req.Meaning = spec.Meaning()
 	}
 	return req, nil
 }

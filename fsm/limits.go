@@ -361,8 +361,22 @@ func within(field string, v, low, high int64) error {
 }
 
 func outside(prefix, field string, v, low, high int64) error {
-	return fmt.Errorf("%w: %s%s %d is not in %d…%d", ErrOutOfBounds, prefix, field, v, low, high)
+	return &BoundError{prefix + field, v, low, high}
 }
+
+// BoundError is a number that is out of its bounds.
+type BoundError struct {
+	Field            string
+	Value, Low, High int64 // both ends are allowed
+}
+
+// Error implements error.
+func (e *BoundError) Error() string {
+	return fmt.Sprintf("%v: %s %d is not in %d…%d", ErrOutOfBounds, e.Field, e.Value, e.Low, e.High)
+}
+
+// Unwrap has every BoundError be ErrOutOfBounds.
+func (*BoundError) Unwrap() error { return ErrOutOfBounds }
 
 func inResources(whose string, r Resources) error {
 	switch {

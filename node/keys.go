@@ -352,7 +352,7 @@ func (c *core) checkKey(req Request, reply func(Answer), s stateReader, fx *effe
 		}
 		return name, err != nil
 	}
-	if body != bodyHash(req.Body[:8]) {
+	if body != bodyHash(req.Meaning[:8]) {
 		fx.reply(reply, Answer{Err: fmt.Errorf("%w: it stands for job %s.%d", ErrKeyReused, c.site, job)})
 	} else {
 		c.replay(job, reply, s, fx)

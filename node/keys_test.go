@@ -227,9 +227,9 @@ func (k *keyedRig) request(reqs []Request) {
 		name, step := text(req.Key, req.Line), stepOf(k.clock())
 		want := &asked{req: req, job: next}
 		if held, known := k.model[name]; !known {
-			k.model[name] = modelKey{next, req.Body[0], step}
+			k.model[name] = modelKey{next, req.Meaning[0], step}
 			next++
-		} else if want.repeat = held.body == req.Body[0]; want.repeat {
+		} else if want.repeat = held.body == req.Meaning[0]; want.repeat {
 			want.job = held.job
 		} else {
 			want.job = 0
@@ -297,12 +297,12 @@ func TestKeyedRequestsAgainstModel(t *testing.T) {
 				var reqs []Request
 				for line := min(n, 1); line <= n; line++ {
 					req := Request{Spec: spec, Key: key, Line: line}
-					req.Body[0] = byte(nameKey(key, line).line)
+					req.Meaning[0] = byte(nameKey(key, line).line)
 					switch rapid.IntRange(0, 9).Draw(rt, "kind") {
 					case 0:
 						continue // the line is no job
 					case 1:
-						req.Body[0] += 100
+						req.Meaning[0] += 100
 					}
 					reqs = append(reqs, req)
 				}

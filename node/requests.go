@@ -132,28 +132,6 @@ func (b *Broker) elsewhere(site, role string) error {
 	return e
 }
 
-// Least retention of ended jobs: whoever waits for a job must be able to see its end.
-const (
-	leastRetainMs   = 60_000
-	leastRetainJobs = 1000
-)
-
-// checkParams refuses what a running federation cannot use.
-func checkParams(now, p fsm.Params) error {
-	if err := p.Validate(); err != nil {
-		return fmt.Errorf("%w: %w", ErrBadParams, err)
-	}
-	switch {
-	case p.LeaseMs != now.LeaseMs || p.MarginMs != now.MarginMs || p.QuantumMs != now.QuantumMs:
-		return fmt.Errorf("%w: lease_ms %d, margin_ms %d and quantum_ms %d are fixed since the federation was founded",
-			ErrBadParams, now.LeaseMs, now.MarginMs, now.QuantumMs)
-	case p.RetainMs < leastRetainMs || p.RetainJobs < leastRetainJobs:
-		return fmt.Errorf("%w: retain_ms must be at least %d and retain_jobs %d, or nobody could see how a job ended",
-			ErrBadParams, leastRetainMs, leastRetainJobs)
-	}
-	return nil
-}
-
 // SetParams changes the federation's parameters.
 func (b *Broker) SetParams(ctx context.Context, p fsm.Params) error {
 	now := b.Params()

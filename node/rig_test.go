@@ -1,7 +1,6 @@
 package node
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -276,7 +275,7 @@ func (s *rigSite) submit(json string, key string) int {
 	i := len(s.answers)
 	s.answers = append(s.answers, Answer{Err: fmt.Errorf("unanswered")})
 	req := Request{Spec: spec, Key: key}
-	req.Body = sha256.Sum256([]byte(json))
+	req.Meaning = spec.Meaning()
 	s.turn(submitEvent{reqs: []Request{req}, reply: func(_ int, a Answer) { s.answers[i] = a }})
 	return i
 }

@@ -13,7 +13,7 @@ var (
 	ErrNotFound    = errors.New("not found")                               // 404
 	ErrBadCursor   = errors.New("cursor not valid")                        // 400
 	ErrEnded       = errors.New("already ended")                           // 409
-	ErrKeyReused   = errors.New("idempotency key reused for another body") // 422
+	ErrKeyReused   = errors.New("idempotency key reused for another job") // 422
 	ErrUnfit       = errors.New("no present site could run it")            // 422, strict only
 	ErrFull        = errors.New("queue full")                              // 429
 	ErrKeysFull    = errors.New("too many idempotency keys held")          // 503
@@ -56,10 +56,10 @@ func (e *AnywhereError) Error() string {
 // Request is one job to accept.
 type Request struct {
 	Spec Spec
-	// Key is the idempotency key, "" for none; Body is a hash of the client's
-	// bytes, compared when the key is seen again.
-	Key  string
-	Body [32]byte
+	// Key is the idempotency key, "" for none; Meaning is the spec's, compared when
+	// the key is seen again.
+	Key     string
+	Meaning [32]byte
 	// Line from 1, of a request with many jobs: the key is Key/Line; else 0.
 	Line   uint32
 	Strict bool // refuse what no present site could run

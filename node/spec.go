@@ -1,6 +1,7 @@
 package node
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -72,6 +73,13 @@ func (s Spec) JobSpec(num uint64, createdMs int64) fsm.JobSpec {
 		Only: slices.Clone(s.Sites.Only), Not: slices.Clone(s.Sites.Not),
 		Selectors: slices.Clone(s.Selectors), CreatedMs: createdMs, Payload: s.appendPayload(nil),
 	}
+}
+
+// Meaning is a hash of all that the spec says, defaults included: equal for two
+// documents that differ in whitespace, order or what goes without saying.
+func (s Spec) Meaning() [32]byte {
+	submit := fsm.Submit{Jobs: []fsm.JobSpec{s.JobSpec(0, 0)}}
+	return sha256.Sum256(fsm.AppendCommand(nil, fsm.Command{Body: &submit}))
 }
 
 // SpecOf is the inverse of JobSpec. It fails, never panics, on a payload that

@@ -308,3 +308,36 @@ func BenchmarkParseSpec(b *testing.B) {
 		})
 	}
 }
+
+// TestMeaningOfSpecs: documents that mean the same are the same job under an
+// idempotency key, whatever they look like; each field makes another one.
+func TestMeaningOfSpecs(t *testing.T) {
+	meaning := func(text string) [32]byte {
+		spec, err := ParseSpec([]byte(text))
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		return spec.Meaning()
+	}
+	plain := meaning(`{"command":["a"],"env":{"A":"1","B":"2"}}`)
+	for _, same := range []string{
+		"\n{ \"env\": {\"B\":\"2\", \"A\":\"\\u0031\"},\t\"command\": [\"a\"] } ",
+		`{"command":["a"],"env":{"A":"1","B":"2"},"count":1,"priority":0,"resources":{"cpu":1,"memory":"0"},"retry":{"on_loss":"fenced"}}`,
+	} {
+		if meaning(same) != plain {
+			t.Errorf("%s means something else", same)
+		}
+	}
+	seen := map[[32]byte]string{plain: "plain"}
+	for _, other := range []string{
+		`"name":"n"`, `"image":"i"`, `"env":{"A":"12"}`, `"env":{"A":"1","B":""}`, `"count":2`, `"timeout":"1s"`, `"resources":{"cpu":2}`, `"resources":{"memory":"1Gi"}`,
+		`"resources":{"gpu":1}`, `"retry":{"max_attempts":2}`, `"retry":{"on_loss":"never"}`, `"priority":1`, `"labels":{"a":"b"}`,
+		`"sites":{"only":["a"]}`, `"sites":{"not":["a"]}`, `"selectors":["gpu"]`,
+	} {
+		m := meaning(`{"command":["a"],` + other + `}`)
+		if before, twice := seen[m]; twice {
+			t.Errorf("%s means the same as %s", other, before)
+		}
+		seen[m] = other
+	}
+}

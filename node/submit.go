@@ -60,7 +60,7 @@ func (c *core) submitOne(req Request, full error, reply func(Answer), s stateRea
 	c.nextJob++
 	fx.writes = append(fx.writes, put(bucketMeta, keyNextJob, number(c.nextJob)))
 	if req.Key != "" {
-		c.keys.add(key, js.Num, bodyHash(req.Body[:8]), fx)
+		c.keys.add(key, js.Num, bodyHash(req.Meaning[:8]), fx)
 	}
 	id := fsm.JobID{Site: c.site, Num: js.Num}
 	if places != nil {

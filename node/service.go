@@ -10,21 +10,21 @@ import (
 
 // Errors of the broker's requests; api maps each to one HTTP status.
 var (
-	ErrNotFound    = errors.New("not found")                               // 404
-	ErrBadCursor   = errors.New("cursor not valid")                        // 400
-	ErrEnded       = errors.New("already ended")                           // 409
+	ErrNotFound    = errors.New("not found")                              // 404
+	ErrBadCursor   = errors.New("cursor not valid")                       // 400
+	ErrEnded       = errors.New("already ended")                          // 409
 	ErrKeyReused   = errors.New("idempotency key reused for another job") // 422
-	ErrUnfit       = errors.New("no present site could run it")            // 422, strict only
-	ErrFull        = errors.New("queue full")                              // 429
-	ErrKeysFull    = errors.New("too many idempotency keys held")          // 503
-	ErrStorageFull = errors.New("storage full")                            // 503
-	ErrNoQuorum    = errors.New("no quorum")                               // 503
-	ErrStale       = errors.New("state too old")                           // 503
-	ErrNotReady    = errors.New("broker not ready")                        // 503
-	ErrLeaving     = errors.New("the site is leaving the federation")      // 409
-	ErrStopping    = errors.New("broker stopping")                         // 503
-	ErrUnreachable = errors.New("site unreachable")                        // 503
-	ErrBadParams   = errors.New("invalid parameters")                      // 422
+	ErrUnfit       = errors.New("no present site could run it")           // 422, strict only
+	ErrFull        = errors.New("queue full")                             // 429
+	ErrKeysFull    = errors.New("too many idempotency keys held")         // 503
+	ErrStorageFull = errors.New("storage full")                           // 503
+	ErrNoQuorum    = errors.New("no quorum")                              // 503
+	ErrStale       = errors.New("state too old")                          // 503
+	ErrNotReady    = errors.New("broker not ready")                       // 503
+	ErrLeaving     = errors.New("the site is leaving the federation")     // 409
+	ErrStopping    = errors.New("broker stopping")                        // 503
+	ErrUnreachable = errors.New("site unreachable")                       // 503
+	ErrBadParams   = errors.New("invalid parameters")                     // 422
 )
 
 // ElsewhereError says that another site's broker answers the question: api

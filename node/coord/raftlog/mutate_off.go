@@ -8,4 +8,5 @@ const (
 	noDialBack         = false
 	noSlowDiskHandover = false
 	noTermBound        = false
+	noRequestIdentity  = false
 )

@@ -18,4 +18,6 @@ var (
 	noSlowDiskHandover = slices.Contains(mutations, "no-slow-disk-handover")
 	// noTermBound: it believes any term of a peer.
 	noTermBound = slices.Contains(mutations, "no-term-bound")
+	// noRequestIdentity: it believes the name in a raft request, whoever sends it.
+	noRequestIdentity = slices.Contains(mutations, "no-request-identity")
 )

@@ -140,7 +140,7 @@ func (l *Log) listen() error {
 	l.dialer = dialer{&relay.Dialer{Net: l.cfg.net, Site: l.cfg.Site, Known: l.cfg.Known, Vouch: l.vouch}}
 	l.stream = newStream(serverAddress(l.cfg.Site, addr), l.dialer, l.mux)
 	l.stream.find = l.configured
-	l.mux.Handle(relay.KindRaft, l.stream.hand)
+	l.mux.Handle(relay.KindRaft, func(conn net.Conn, p relay.Preamble) { l.trans.serve(conn, p) })
 	l.mux.Handle(relay.KindForward, func(conn net.Conn, p relay.Preamble) { l.calls.Serve(conn, p) })
 	l.mux.Handle(relay.KindJoin, l.serveJoin)
 	if _, compares := l.cfg.Machine.(coord.Checkpointed); compares {
@@ -230,16 +230,14 @@ func newTransport(s *stream, site string, t timing, logger hclog.Logger) *transp
 	nt := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream: s, ServerAddressProvider: byName{}, MaxPool: 4, MaxRPCsInFlight: 1, Timeout: t.rpc, Logger: logger,
 	})
-	tr := &transport{
+	return &transport{
 		NetworkTransport: nt, screened: make(chan raft.RPC), shut: make(chan struct{}),
-		complain: func(err error) { s.mux.Refuse(nil, err) },
+		complain: s.mux.Refuse, within: t.rpc,
 		self: raft.RPCHeader{
 			ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(site), Addr: []byte(nt.LocalAddr()),
 		},
 		peers: map[raft.ServerID]*progress{},
 	}
-	tr.wg.Go(tr.screen)
-	return tr
 }
 
 // start runs the goroutines.

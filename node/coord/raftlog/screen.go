@@ -33,33 +33,10 @@ func (t *transport) Consumer() <-chan raft.RPC { return t.screened }
 // SetHeartbeatHandler implements raft.Transport.
 func (t *transport) SetHeartbeatHandler(handle func(raft.RPC)) {
 	if handle == nil {
-		t.NetworkTransport.SetHeartbeatHandler(nil)
+		t.heartbeat.Store(nil)
 		return
 	}
-	t.NetworkTransport.SetHeartbeatHandler(func(rpc raft.RPC) {
-		if t.pass(rpc) {
-			handle(rpc)
-		}
-	})
-}
-
-// screen hands on what passes until the transport is closed.
-func (t *transport) screen() {
-	for {
-		select {
-		case rpc := <-t.NetworkTransport.Consumer():
-			if !t.pass(rpc) {
-				continue
-			}
-			select {
-			case t.screened <- rpc:
-			case <-t.shut:
-				return
-			}
-		case <-t.shut:
-			return
-		}
-	}
+	t.heartbeat.Store(&handle)
 }
 
 // pass answers a request that must not reach raft with an error.
@@ -71,7 +48,7 @@ func (t *transport) pass(rpc raft.RPC) bool {
 	}
 	err := t.judge(*r, rpc.Command)
 	if err != nil {
-		t.complain(err)
+		t.complain(nil, err)
 		rpc.Respond(&raft.AppendEntriesResponse{}, err)
 	}
 	return err == nil
@@ -181,7 +158,7 @@ func checkEntries(c *raft.AppendEntriesRequest) error {
 }
 
 func checkSnapshot(c *raft.InstallSnapshotRequest) error {
-	if c.SnapshotVersion != raft.SnapshotVersionMax || c.Size < 0 || c.LastLogTerm > c.Term || c.LastLogIndex == 0 {
+	if c.SnapshotVersion != raft.SnapshotVersionMax || c.Size < 0 || c.Size > maxSnapshot || c.LastLogTerm > c.Term || c.LastLogIndex == 0 {
 		return fmt.Errorf("%w: snapshot of version %d, %d bytes, index %d, term %d in term %d",
 			errRequest, c.SnapshotVersion, c.Size, c.LastLogIndex, c.LastLogTerm, c.Term)
 	}
@@ -206,7 +183,7 @@ func (t *transport) answer(id raft.ServerID, term uint64, err error) error {
 		return err
 	}
 	if err = t.believe(*r, term, id); err != nil {
-		t.complain(err)
+		t.complain(nil, err)
 	}
 	return err
 }

@@ -13,14 +13,13 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
-// stream is raft's view of the peer listener.
+// stream dials other members for raft.
 type stream struct {
-	addr     advertised
-	dialer   dialer
-	mux      *relay.Mux // tracks connections, so that Close ends them
-	fed      [16]byte
-	accepted chan net.Conn
-	closed   chan struct{}
+	addr   advertised
+	dialer dialer
+	mux    *relay.Mux // tracks connections, so that Close ends them
+	fed    [16]byte
+	closed chan struct{}
 	// greeted is closed once the other members were asked for their epoch:
 	// before, this member sends nothing, so it cannot be elected.
 	greeted chan struct{}
@@ -43,27 +42,14 @@ func (a advertised) String() string { return string(a) }
 func newStream(addr raft.ServerAddress, d dialer, m *relay.Mux) *stream {
 	return &stream{
 		addr: advertised(addr), dialer: d, mux: m,
-		accepted: make(chan net.Conn), closed: make(chan struct{}), greeted: make(chan struct{}),
+		closed: make(chan struct{}), greeted: make(chan struct{}),
 	}
 }
 
-// hand gives an accepted connection to raft.
-func (s *stream) hand(conn net.Conn, _ relay.Preamble) {
-	select {
-	case s.accepted <- conn:
-	case <-s.closed:
-		_ = conn.Close()
-	}
-}
-
-// Accept implements net.Listener.
+// Accept implements net.Listener: raft's transport receives nothing (receive.go).
 func (s *stream) Accept() (net.Conn, error) {
-	select {
-	case c := <-s.accepted:
-		return c, nil
-	case <-s.closed:
-		return nil, net.ErrClosed
-	}
+	<-s.closed
+	return nil, net.ErrClosed
 }
 
 // Close implements net.Listener.
@@ -97,5 +83,8 @@ func (s *stream) Dial(name raft.ServerAddress, timeout time.Duration) (net.Conn,
 	if err != nil {
 		return nil, err
 	}
-	return s.mux.Track(conn)
+	if conn, err = s.mux.Track(conn); err != nil {
+		return nil, err
+	}
+	return &outbound{Conn: conn, complain: s.mux.Refuse}, nil
 }

@@ -158,7 +158,7 @@ func TestHostileRaftRequests(t *testing.T) {
 	}
 	for _, l := range c.running() {
 		s := &stranger{Dialer: relay.Dialer{Net: &relay.Network{}, Site: string(header.ID)}, fed: c.fed, means: l.cfg.Site, over: make(chan struct{})}
-		nt := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{Stream: s, MaxPool: 1, MaxRPCsInFlight: 1, Timeout: 5 * time.Second, Logger: raftLogger(testLogger())})
+		nt := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{Stream: s, MaxPool: 0, MaxRPCsInFlight: 1, Timeout: 5 * time.Second, Logger: raftLogger(testLogger())})
 		addr := raft.ServerAddress(l.Addr())
 		refused := func(what string, i int, err error) {
 			if err == nil || !strings.Contains(err.Error(), errRequest.Error()) && !strings.Contains(err.Error(), errTerm.Error()) {

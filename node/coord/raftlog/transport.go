@@ -1,6 +1,7 @@
 package raftlog
 
 import (
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,8 +11,9 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord"
 )
 
-// transport is raft's network transport, which also keeps each follower's
-// progress (raft does not tell) and nudges followers after a commit.
+// transport sends by raft's network transport and receives by itself (receive.go).
+// It also keeps each follower's progress (raft does not tell) and nudges followers
+// after a commit.
 //
 // A follower learns that an entry is committed from the next append request.
 // When none follows, raft sends one only after CommitTimeout; lowering that to
@@ -29,7 +31,12 @@ type transport struct {
 	raft     atomic.Pointer[view]
 	terms    termGuard
 	leads    termLeader // of the newest term; see screen.go
-	complain func(error)
+	complain func(net.Conn, error)
+
+	// See receive.go.
+	within    time.Duration // a request, once begun, arrives
+	held      held
+	heartbeat atomic.Pointer[func(raft.RPC)]
 
 	mu        sync.Mutex
 	peers     map[raft.ServerID]*progress
@@ -87,6 +94,7 @@ func (t *transport) send(id raft.ServerID, target raft.ServerAddress, args *raft
 	if muted {
 		return round, errStalled
 	}
+	args.Entries = boundEntries(args.Entries)
 	begin := time.Now()
 	err := t.NetworkTransport.AppendEntries(id, target, args, resp)
 	if err = t.answer(id, resp.Term, err); err != nil {

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -49,6 +50,9 @@ type proposal struct {
 	settled bool
 	results []fsm.Result
 	err     error
+	// memory is what the call holds of pending.memory; gone: nobody waits for it.
+	memory share
+	gone   bool
 
 	attempts attempts
 }
@@ -66,10 +70,35 @@ type pending struct {
 	// lead ends it.
 	resting map[*proposal]struct{}
 	closed  error
+	// memory bounds the calls of the table and those whose attempt is under way,
+	// though their callers gave up: whoever proposes more waits.
+	memory *budget
 }
 
+// maxPending is how many bytes of calls a member has under way. They wait for as long
+// as no leader takes them.
+const maxPending = 64 << 20
+
 func newPending(origin uint64) *pending {
-	return &pending{origin: origin, calls: map[uint64]*proposal{}, resting: map[*proposal]struct{}{}}
+	return &pending{origin: origin, calls: map[uint64]*proposal{}, resting: map[*proposal]struct{}{}, memory: newBudget(maxPending, maxPending, maxPending)}
+}
+
+// cost is what a call holds in memory.
+func (c *proposal) cost() int { return c.bytes + callCost + commandCost*len(c.cmds) }
+
+// admit waits until there is memory for a call; false: ctx ended before. A site's
+// loss waits for nothing: it is of its term.
+func (p *pending) admit(ctx context.Context, c *proposal) bool {
+	c.memory = share{of: p.memory}
+	return c.term != 0 || c.memory.acquire(ctx, c.cost())
+}
+
+// free gives back what a call holds once nobody waits for it and no attempt is under
+// way. REQUIRES: p.mu held.
+func (p *pending) free(c *proposal) {
+	if c.gone && !c.attempts.underWay {
+		c.memory.release(c.memory.held)
+	}
 }
 
 // add puts a new call at the end of the queue.
@@ -77,6 +106,8 @@ func (p *pending) add(c *proposal) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed != nil {
+		c.gone = true
+		p.free(c)
 		return p.closed
 	}
 	p.next++
@@ -165,6 +196,7 @@ func (p *pending) note(c *proposal, o Outcome, index uint64) (live bool) {
 	case Refused, rejected:
 		a.refused = true
 	}
+	p.free(c)
 	return p.calls[c.seq] == c
 }
 
@@ -179,6 +211,8 @@ func (p *pending) abandon(c *proposal) (a attempts, ok bool) {
 	p.unqueue(c)
 	delete(p.calls, c.seq)
 	delete(p.resting, c)
+	c.gone = true
+	p.free(c)
 	return c.attempts, true
 }
 
@@ -257,6 +291,7 @@ func (p *pending) settle(c *proposal, res []fsm.Result, err error) {
 	delete(p.calls, c.seq)
 	delete(p.resting, c)
 	p.unqueue(c)
-	c.results, c.err, c.settled = res, err, true
+	c.results, c.err, c.settled, c.gone = res, err, true, true
+	p.free(c)
 	close(c.done)
 }

@@ -28,6 +28,9 @@ func (c *Calls) Propose(ctx context.Context, cmds ...fsm.Command) ([]fsm.Result,
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("propose: %w: %w", coord.ErrRefused, context.Cause(ctx))
 	}
+	if err := c.admit(ctx, p); err != nil {
+		return nil, err
+	}
 	if err := c.pending.add(p); err != nil {
 		return nil, fmt.Errorf("propose: %w", err)
 	}
@@ -42,6 +45,20 @@ func (c *Calls) Propose(ctx context.Context, cmds ...fsm.Command) ([]fsm.Result,
 		return p.results, p.err
 	}
 	return nil, fmt.Errorf("propose %s: %w: %w", name(p.ids), a.class(), context.Cause(ctx))
+}
+
+// admit waits until the calls under way leave room for one more.
+func (c *Calls) admit(ctx context.Context, p *proposal) error {
+	waits, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.ctx, cancel)()
+	switch {
+	case c.pending.admit(waits, p):
+		return nil
+	case c.ctx.Err() != nil:
+		return fmt.Errorf("propose: %w", c.cfg.Backend.Closed())
+	}
+	return fmt.Errorf("propose %s: %w: %d MiB of earlier calls wait for the leader: %w", name(p.ids), coord.ErrRefused, maxPending>>20, context.Cause(ctx))
 }
 
 // class is the outcome of a call that ends without a result.

@@ -521,6 +521,10 @@ func (m *model) invariants(t *rapid.T) {
 	}
 	m.newAttempts(t)
 	m.bounds(t)
+	page, _ := m.w.s.Jobs(JobFilter{}, 0, 3) // the newest: those that change
+	for i := range page {
+		checkScan(t, m.w.s, page[i].ID)
+	}
 	for _, mc := range m.w.s.machinesInOrder() {
 		if seqs := m.w.s.fitting(mc); len(seqs) > 0 {
 			t.Fatalf("machine %s/%s is idle, jobs %v wait and fit", mc.site.name, mc.name, seqs)

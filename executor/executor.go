@@ -51,6 +51,10 @@ type Resources struct {
 	GPU      int64
 }
 
+// IndexVar is the variable by which a program learns its task's index: ID.Task,
+// unless Env sets it, as the broker does for tasks of a job with indices of its own.
+const IndexVar = "CLOUDSHARE_TASK"
+
 // Task is what to run.
 type Task struct {
 	ID

@@ -41,7 +41,7 @@ func (d *doings) explain(job fsm.JobID, tasks []Task) {
 	name := job.String()
 	for i := range tasks {
 		t := &tasks[i]
-		if what := d.by[executor.ID{Job: name, Task: t.Index, Attempt: t.Attempt, Token: t.Token}]; what != "" && t.State == fsm.Assigned.String() {
+		if what := d.by[executor.ID{Job: name, Task: t.position, Attempt: t.Attempt, Token: t.Token}]; what != "" && t.State == fsm.Assigned.String() {
 			t.Reason = what
 		}
 	}

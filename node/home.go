@@ -54,6 +54,17 @@ type homeJob struct {
 	refusals []refusal
 	// taken: a handler has taken an attempt of it.
 	taken bool
+	// numbers are the tasks' indices, nil until they are asked for.
+	numbers *numbering
+}
+
+// index returns the index of the task at a position.
+func (j *homeJob) index(position uint32) uint32 {
+	if j.numbers == nil {
+		n := numberingOf(j.Spec.Payload, j.Spec.Count)
+		j.numbers = &n
+	}
+	return j.numbers.index(position)
 }
 
 type homeWaiting struct {

@@ -10,7 +10,7 @@ func (c *core) tellHome(num uint64, task uint32) {
 	job := c.home.jobs[num]
 	t := &job.Tasks[task]
 	e := c.homeEvent(num, job)
-	e.Task, e.Count, e.Attempt, e.Token, e.Machine, e.Reason = task, 1, t.Attempt, t.Token, t.Machine, t.Reason
+	e.Task, e.Count, e.Attempt, e.Token, e.Machine, e.Reason = job.index(task), 1, t.Attempt, t.Token, t.Machine, t.Reason
 	if t.Attempt > 0 {
 		e.Site = c.site
 	}

@@ -72,33 +72,9 @@ func (c *core) pendingReason(p *pendingJob) string {
 	return "being published to the federation"
 }
 
-// ownTasks shows the tasks of ownJob.
-func (c *core) ownTasks(num uint64, from uint32, limit int) (tasks []Task, next uint32, found bool) {
-	if h := c.home.jobs[num]; h != nil {
-		for i := int(from); i < len(h.Tasks) && len(tasks) < limit; i++ {
-			tasks = append(tasks, c.homeTaskView(uint32(i), &h.Tasks[i]))
-		}
-		return tasks, nextIndex(from, len(tasks), len(h.Tasks)), true
-	}
-	if p := c.pubs.find(num); p != nil {
-		for i := from; i < p.spec.Count && len(tasks) < limit; i++ {
-			tasks = append(tasks, Task{Index: i, State: fsm.Queued.String(), Reason: c.pendingReason(p), Run: -1})
-		}
-		return tasks, nextIndex(from, len(tasks), int(p.spec.Count)), true
-	}
-	return nil, 0, false
-}
-
-func nextIndex(from uint32, got, count int) uint32 {
-	if int(from)+got >= count {
-		return 0
-	}
-	return from + uint32(got)
-}
-
-func (c *core) homeTaskView(index uint32, t *homeTask) Task {
+func (c *core) homeTaskView(t *homeTask) Task {
 	v := Task{
-		Index: index, State: t.State.String(), Reason: t.Reason, Machine: t.Machine,
+		State: t.State.String(), Reason: t.Reason, Machine: t.Machine,
 		Attempt: t.Attempt, Token: t.Token, StartedAt: unixMs(t.StartedMs), EndedAt: unixMs(t.EndedMs),
 	}
 	v.Run = -1

@@ -55,7 +55,7 @@ func (m *jobMemory) parse(name string) (fsm.JobID, error) {
 // specOf is what a payload says: a copy, the caller's to keep.
 func (m *jobMemory) specOf(payload []byte) (Spec, error) {
 	if m.payload == nil || !bytes.Equal(m.payload, payload) {
-		spec, err := SpecOf(fsm.JobSpec{Payload: payload})
+		spec, err := readPayload(payload)
 		if err != nil {
 			return Spec{}, err
 		}

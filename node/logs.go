@@ -37,12 +37,12 @@ func (b *Broker) Logs(ctx context.Context, q LogQuery) (io.ReadCloser, error) {
 		q.Attempt = task.Attempt
 	}
 	if q.Attempt != task.Attempt || task.Site == "" { // it waits for its next attempt
-		return b.earlierLogs(ctx, q)
+		return b.earlierLogs(ctx, q, task.position)
 	}
 	if task.Site != b.cfg.Site {
 		return nil, b.elsewhere(task.Site, "executor")
 	}
-	id := executor.ID{Job: q.Job.String(), Task: q.Task, Attempt: task.Attempt, Token: task.Token}
+	id := executor.ID{Job: q.Job.String(), Task: task.position, Attempt: task.Attempt, Token: task.Token}
 	if err := b.awaitAccepted(ctx, id); err != nil {
 		return nil, err
 	}
@@ -51,13 +51,15 @@ func (b *Broker) Logs(ctx context.Context, q LogQuery) (io.ReadCloser, error) {
 
 // earlierLogs reads an attempt of which the state does not say where it ran:
 // here, or at any of the sites that the job may run at.
-func (b *Broker) earlierLogs(ctx context.Context, q LogQuery) (io.ReadCloser, error) {
+func (b *Broker) earlierLogs(ctx context.Context, q LogQuery, position uint32) (io.ReadCloser, error) {
+	what := q.attemptName()
+	q.Task = position
 	r, err := b.logsHere(ctx, q)
 	if !errors.Is(err, ErrNotFound) {
 		return r, err
 	}
 	if others := b.mayHaveRun(q.Job); len(others) > 0 {
-		return nil, &AnywhereError{Query: q, What: q.attemptName(), Sites: others}
+		return nil, &AnywhereError{Query: q, What: what, Sites: others}
 	}
 	return nil, err
 }

@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
@@ -160,6 +161,12 @@ func (c *core) taskOf(rec attemptRecord, owner string, timeoutMs int64, payload 
 		return task, fmt.Errorf("unreadable job: %w", err)
 	}
 	task.Command, task.Image, task.Env = spec.Command, spec.Image, spec.Env
+	if spec.Indices.Len() > rec.ID.Task {
+		if task.Env == nil {
+			task.Env = map[string]string{}
+		}
+		task.Env[executor.IndexVar] = strconv.FormatUint(uint64(spec.Indices.At(rec.ID.Task)), 10)
+	}
 	return task, nil
 }
 

@@ -83,7 +83,7 @@ func TestAdoptedTaskHasItsStart(t *testing.T) {
 	a.boot()
 	b.boot()
 	j, _ := a.core.ownJob(1)
-	tasks, _, _ := a.core.ownTasks(1, 0, 1)
+	tasks, _, _ := a.core.findOwnTasks(1, TaskQuery{Limit: 1})
 	if j.State != "running" || !j.StartedAt.Equal(began) || tasks[0].State != "running" || !tasks[0].StartedAt.Equal(began) {
 		t.Errorf("at home: %s since %s, its task %s since %s; want %s", j.State, j.StartedAt, tasks[0].State, tasks[0].StartedAt, began)
 	}

@@ -31,6 +31,11 @@ type Replica struct {
 	told []fsm.Event
 	// points are hashes of the state, for comparisons with other replicas.
 	points checkpoints
+	// numbered is the numbering of the last job with indices that told something.
+	numbered struct {
+		job fsm.JobID
+		numbering
+	}
 }
 
 var (
@@ -98,7 +103,7 @@ const maxTold = 4096
 
 // tell passes the entry's events on. REQUIRES: r.mu held.
 func (r *Replica) tell() {
-	r.feed.add(r.told)
+	r.feed.add(r.indexed(r.told))
 	clear(r.told)
 	r.told = r.told[:0]
 	if cap(r.told) > maxTold {

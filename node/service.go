@@ -100,7 +100,7 @@ type Job struct {
 
 // Task is one task as people see it.
 type Task struct {
-	Index     uint32
+	Index     uint32 // as its program sees it
 	State     string
 	Reason    string
 	Site      string // executor, "" = none yet
@@ -114,6 +114,8 @@ type Task struct {
 	Run      time.Duration
 	ExitCode *int
 	Signal   *int
+	// position is the task's number in the state and at the handlers.
+	position uint32
 }
 
 // JobQuery selects and pages jobs, newest first.
@@ -134,11 +136,11 @@ type JobPage struct {
 // LogQuery names one stream of one attempt.
 type LogQuery struct {
 	Job     fsm.JobID
-	Task    uint32
+	Task    uint32 // index
 	Attempt uint32 // 0 = the latest
 	Stream  string // stdout | stderr
 	Follow  bool
-	Here    bool // only of what ran at the asked site; needs Attempt
+	Here    bool // only of what ran at the asked site; needs Attempt, and Task is a position
 }
 
 // Status is what a broker knows of itself and the federation.

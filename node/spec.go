@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -15,11 +16,14 @@ import (
 // Spec is a user's job (contract: POST /v1/jobs), after defaults. A Spec that
 // ParseSpec returned is valid; JobSpec assumes it.
 type Spec struct {
-	Name      string
-	Command   []string
-	Image     string
-	Env       map[string]string
-	Count     uint32
+	Name    string
+	Command []string
+	Image   string
+	Env     map[string]string
+	Count   uint32
+	// Indices, if not empty, are what the tasks are numbered by instead of 0 to
+	// Count-1. Invariant: empty, or Count of them.
+	Indices   Indices
 	Timeout   time.Duration // whole milliseconds, 0 = none
 	Resources SpecResources
 	Retry     SpecRetry
@@ -85,15 +89,17 @@ func (s Spec) Meaning() [32]byte {
 // SpecOf is the inverse of JobSpec. It fails, never panics, on a payload that
 // JobSpec did not write.
 func SpecOf(js fsm.JobSpec) (Spec, error) {
-	p := specParser{jsonScanner: jsonScanner{src: string(js.Payload)}, spec: DefaultSpec()}
-	if err := p.document(); err != nil {
-		return Spec{}, fmt.Errorf("read job payload: %w", err)
+	s, err := readPayload(js.Payload)
+	if err != nil {
+		return Spec{}, err
 	}
-	s := p.spec
 	if !slices.Contains([]fsm.OnLoss{fsm.Fenced, fsm.Immediate, fsm.Never}, js.OnLoss) {
 		return Spec{}, fmt.Errorf("read job: on_loss %d is unknown", js.OnLoss)
 	}
 	s.Count, s.Priority = js.Count, js.Priority
+	if s.Indices.Len() != js.Count {
+		s.Indices = Indices{} // as numberingOf has it
+	}
 	s.Timeout = time.Duration(js.TimeoutMs) * time.Millisecond
 	s.Resources = SpecResources{CPU: js.Need.MilliCPU / 1000, Memory: js.Need.MemMiB, GPU: js.Need.GPU}
 	s.Retry = SpecRetry{MaxAttempts: js.MaxAttempts, OnLoss: js.OnLoss}
@@ -102,8 +108,17 @@ func SpecOf(js fsm.JobSpec) (Spec, error) {
 	return s, nil
 }
 
-// payloadLabels opens a payload that has labels: they come first, so that a
-// filtered list reads nothing else of a job.
+// readPayload reads the part of a spec that a payload holds.
+func readPayload(payload []byte) (Spec, error) {
+	p := specParser{jsonScanner: jsonScanner{src: string(payload)}, spec: DefaultSpec()}
+	if err := p.document(); err != nil {
+		return Spec{}, fmt.Errorf("read job payload: %w", err)
+	}
+	return p.spec, nil
+}
+
+// payloadLabels opens a payload that has labels: they come first (but for indices),
+// so that a filtered list reads nothing else of a job.
 const payloadLabels = `{"labels":{`
 
 // MatchLabels reports whether a payload that JobSpec wrote holds all of want.
@@ -111,6 +126,7 @@ func MatchLabels(payload []byte, want map[string]string) bool {
 	if len(want) == 0 {
 		return true
 	}
+	payload = afterIndices(payload)
 	if !strings.HasPrefix(string(payload[:min(len(payload), len(payloadLabels))]), payloadLabels) {
 		return false
 	}
@@ -127,6 +143,17 @@ func MatchLabels(payload []byte, want map[string]string) bool {
 	return true
 }
 
+// afterIndices returns a payload without the indices that it may begin with.
+func afterIndices(payload []byte) []byte {
+	if !bytes.HasPrefix(payload, []byte(payloadIndices)) {
+		return payload
+	}
+	if _, rest, ok := bytes.Cut(payload[len(payloadIndices):], []byte(`",`)); ok {
+		return append([]byte{'{'}, rest...)
+	}
+	return nil
+}
+
 // appendPayload writes what the order never looks into, canonically: fixed
 // field order, sorted keys, empty fields left out.
 func (s Spec) appendPayload(b []byte) []byte {
@@ -137,6 +164,10 @@ func (s Spec) appendPayload(b []byte) []byte {
 			b = append(b, ',')
 		}
 		b = append(append(append(b, '"'), name...), '"', ':')
+	}
+	if s.Indices.Len() > 0 {
+		field("indices")
+		b = appendString(b, s.Indices.String())
 	}
 	if len(s.Labels) > 0 {
 		field("labels")
@@ -161,7 +192,7 @@ func (s Spec) appendPayload(b []byte) []byte {
 	return append(b, '}')
 }
 
-// MarshalJSON writes the contract's form with every field.
+// MarshalJSON writes the contract's form with every field; indices only if there are some.
 func (s Spec) MarshalJSON() ([]byte, error) {
 	optional := func(b []byte, v string) []byte {
 		if v == "" {
@@ -174,6 +205,9 @@ func (s Spec) MarshalJSON() ([]byte, error) {
 	b = optional(append(b, `,"image":`...), s.Image)
 	b = appendMap(append(b, `,"env":`...), s.Env)
 	b = strconv.AppendUint(append(b, `,"count":`...), uint64(s.Count), 10)
+	if s.Indices.Len() > 0 {
+		b = appendString(append(b, `,"indices":`...), s.Indices.String())
+	}
 	timeout := ""
 	if s.Timeout > 0 {
 		timeout = s.Timeout.String()

@@ -69,12 +69,29 @@ func (p *specParser) check() error {
 	if len(s.Labels) > MaxLabels {
 		return &SpecError{Field: "labels", Reason: fmt.Sprintf("has %d labels; at most %d", len(s.Labels), MaxLabels)}
 	}
+	if err := p.checkIndices(); err != nil {
+		return err
+	}
 	for _, site := range s.Sites.Only {
 		if slices.Contains(s.Sites.Not, site) {
 			return &SpecError{Field: "sites", Value: quoted(site), Reason: "must not name a site in both only and not"}
 		}
 	}
 	return p.checkSize()
+}
+
+// checkIndices makes the count that of the indices.
+func (p *specParser) checkIndices() error {
+	n := p.spec.Indices.Len()
+	if n == 0 {
+		return nil
+	}
+	counted := p.seen&(1<<slices.Index(jobFields[:], "count")) != 0
+	if counted && p.spec.Count != n {
+		return &SpecError{Field: "count", Value: fmt.Sprint(p.spec.Count), Reason: fmt.Sprintf("must be left out beside indices, which name %s", plural(uint64(n), "task"))}
+	}
+	p.spec.Count = n
+	return nil
 }
 
 // checkSize bounds what every site will hold of the job. Canonical text is at
@@ -86,7 +103,7 @@ func (p *specParser) checkSize() error {
 	}
 	if n := len(p.spec.appendPayload(nil)); n > fsm.MaxPayload {
 		return &SpecError{Field: "body", Reason: fmt.Sprintf(
-			"command, env, labels, image and name take %d bytes together; at most %d: put large data into a file", n, fsm.MaxPayload)}
+			"command, env, labels, indices, image and name take %d bytes together; at most %d: put large data into a file", n, fsm.MaxPayload)}
 	}
 	return nil
 }

@@ -87,7 +87,7 @@ func (p *specParser) document() error {
 
 // Names of fields by nesting; a field's bit in seen is its place here.
 var (
-	jobFields      = [...]string{"name", "command", "image", "env", "count", "timeout", "resources", "retry", "priority", "labels", "sites", "selectors"}
+	jobFields      = [...]string{"name", "command", "image", "env", "count", "timeout", "resources", "retry", "priority", "labels", "sites", "selectors", "indices"}
 	resourceFields = [...]string{"cpu", "memory", "gpu"}
 	retryFields    = [...]string{"max_attempts", "on_loss"}
 	siteFields     = [...]string{"only", "not"}
@@ -143,6 +143,8 @@ func (p *specParser) field(key string) error {
 		return p.mapping(key, &s.Labels, checkLabel)
 	case "selectors":
 		return p.selectors(key)
+	case "indices":
+		return p.indices(key)
 	default:
 		return p.nested(key, p.site)
 	}
@@ -390,6 +392,20 @@ func (p *specParser) siteNames(name string, to *[]string) error {
 	}
 	slices.Sort(*to)
 	*to = slices.Compact(*to)
+	return nil
+}
+
+// indices reads what the tasks are numbered by; empty is as if it were not there.
+func (p *specParser) indices(name string) error {
+	var text string
+	if err := p.text(name, &text); err != nil || text == "" {
+		return err
+	}
+	x, err := ParseIndices(text)
+	if err != nil {
+		return &SpecError{Field: name, Value: quoted(text), Reason: err.Error()}
+	}
+	p.spec.Indices = x
 	return nil
 }
 

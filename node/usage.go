@@ -25,7 +25,7 @@ func (c *core) addUsage(num uint64, a *attempt, r executor.Result, fx *effects) 
 		return
 	}
 	row := usageRow{
-		Job: num, Task: a.ID.Task, Need: fsm.Resources(a.Need),
+		Job: num, Task: c.home.jobs[num].index(a.ID.Task), Need: fsm.Resources(a.Need),
 		EndedMs: r.Started.Add(r.Run).UnixMilli(), RunMs: r.Run.Milliseconds(),
 		WaitMs: span(r.Started.UnixMilli() - c.home.jobs[num].Spec.CreatedMs),
 	}

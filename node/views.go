@@ -70,58 +70,6 @@ func countsOf(c fsm.Counts) map[string]uint32 {
 	return m
 }
 
-// Tasks returns up to limit tasks with index ≥ from, and the next index, 0 when
-// there are no more.
-func (b *Broker) Tasks(ctx context.Context, id fsm.JobID, from uint32, limit int) ([]Task, uint32, error) {
-	for range 2 {
-		if tasks, next, ok := b.federationTasks(id, from, limit); ok {
-			b.doings.explain(id, tasks)
-			return tasks, next, nil
-		}
-		if id.Site != b.cfg.Site {
-			return nil, 0, b.elsewhere(id.Site, "owner")
-		}
-		var tasks []Task
-		var next uint32
-		found := false
-		if err := b.ask(ctx, func(c *core) { tasks, next, found = c.ownTasks(id.Num, from, limit) }); err != nil {
-			return nil, 0, err
-		}
-		if found {
-			b.doings.explain(id, tasks)
-			return tasks, next, nil
-		}
-	}
-	return nil, 0, b.missing("job " + id.String())
-}
-
-func (b *Broker) federationTasks(id fsm.JobID, from uint32, limit int) (tasks []Task, next uint32, ok bool) {
-	b.cfg.Replica.View(func(s *fsm.State) {
-		var job fsm.JobView
-		if job, ok = s.Job(id); !ok {
-			return
-		}
-		var views []fsm.TaskView
-		views, next = s.Tasks(id, from, limit)
-		tasks = make([]Task, len(views))
-		for i := range views {
-			tasks[i] = b.taskOf(&views[i], time.UnixMilli(job.Spec.CreatedMs))
-		}
-	})
-	return tasks, next, ok
-}
-
-func (b *Broker) taskOf(v *fsm.TaskView, submitted time.Time) Task {
-	t := Task{
-		Index: v.Index, State: v.State.String(), Reason: v.Reason, Site: v.Site, Machine: v.Machine,
-		Attempt: v.Attempt, Token: v.Token,
-		StartedAt: b.cfg.Replica.wallOf(v.StartedMs, submitted), Run: ran(v.StartedMs, v.EndedMs),
-	}
-	t.EndedAt = b.cfg.Replica.wallOf(v.EndedMs, t.StartedAt)
-	t.ExitCode, t.Signal = codes(v.State, v.ExitCode, v.Signal)
-	return t
-}
-
 // ran is the length of a run between two moments in ms, negative if one is missing.
 func ran(started, ended int64) time.Duration {
 	if started < 0 || ended < 0 {

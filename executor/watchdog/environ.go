@@ -38,9 +38,11 @@ func Environ(t executor.Task, work string, base ...string) ([]string, error) {
 		}
 		env[k] = v
 	}
+	if t.Env[executor.IndexVar] == "" {
+		env[executor.IndexVar] = strconv.FormatUint(uint64(t.ID.Task), 10)
+	}
 	maps.Copy(env, map[string]string{
 		"CLOUDSHARE_JOB":     t.Job,
-		"CLOUDSHARE_TASK":    strconv.FormatUint(uint64(t.ID.Task), 10),
 		"CLOUDSHARE_ATTEMPT": strconv.FormatUint(uint64(t.Attempt), 10),
 		"CLOUDSHARE_TOKEN":   strconv.FormatUint(t.Token, 10),
 		"CLOUDSHARE_SITE":    t.Site,

@@ -20,6 +20,9 @@ type Broker interface {
 	// Tasks returns up to limit tasks with index ≥ from, and the next index
 	// (0 when there are no more).
 	Tasks(ctx context.Context, id fsm.JobID, from uint32, limit int) ([]node.Task, uint32, error)
+	// FindTasks is Tasks of those that a query selects: there may be fewer than its
+	// limit although there are more.
+	FindTasks(ctx context.Context, id fsm.JobID, q node.TaskQuery) ([]node.Task, uint32, error)
 	Logs(ctx context.Context, q node.LogQuery) (io.ReadCloser, error)
 	Cancel(ctx context.Context, id fsm.JobID) error
 	Sites() []node.Site

@@ -60,7 +60,7 @@ func specOf(s node.Spec) wire.Spec {
 		timeout = s.Timeout.String()
 	}
 	return wire.Spec{
-		Name: s.Name, Command: full(s.Command), Image: optional(s.Image), Env: fullMap(s.Env), Count: s.Count,
+		Name: s.Name, Command: full(s.Command), Image: optional(s.Image), Env: fullMap(s.Env), Count: s.Count, Indices: s.Indices.String(),
 		Timeout:   optional(timeout),
 		Resources: wire.SpecResources{CPU: s.Resources.CPU, Memory: memory(s.Resources.Memory), GPU: s.Resources.GPU},
 		Retry:     wire.SpecRetry{MaxAttempts: s.Retry.MaxAttempts, OnLoss: s.Retry.LossName()},

@@ -39,7 +39,8 @@ type fakeBroker struct {
 	submit   error // every submission's error
 	elseErr  error // what Job, Tasks, Logs and Cancel answer
 	log      func(ctx context.Context, q node.LogQuery) (io.ReadCloser, error)
-	query    node.JobQuery // the last one
+	query    node.JobQuery        // the last one
+	tasks    map[uint32]node.Task // of every job
 	drain    wire.Drain
 	left     []string // what Leave was asked
 	replica  *node.Replica
@@ -115,17 +116,30 @@ func (f *fakeBroker) Jobs(_ context.Context, q node.JobQuery) (node.JobPage, err
 	return node.JobPage{Items: f.jobs[:min(len(f.jobs), q.Limit)], Next: ""}, nil
 }
 
-func (f *fakeBroker) Tasks(_ context.Context, id fsm.JobID, from uint32, limit int) ([]node.Task, uint32, error) {
+func (f *fakeBroker) Tasks(ctx context.Context, id fsm.JobID, from uint32, limit int) ([]node.Task, uint32, error) {
+	return f.FindTasks(ctx, id, node.TaskQuery{From: from, Limit: limit})
+}
+
+// FindTasks implements Broker: a task is as f.tasks says, else queued.
+func (f *fakeBroker) FindTasks(_ context.Context, id fsm.JobID, q node.TaskQuery) ([]node.Task, uint32, error) {
 	job, err := f.find(id)
 	if err != nil {
 		return nil, 0, err
 	}
 	var out []node.Task
-	for i := from; i < job.Spec.Count; i++ {
-		if len(out) == limit {
+	for i := q.From; i < job.Spec.Count; i++ {
+		t, known := f.tasks[i]
+		if t.Index = i; !known {
+			t.State = "queued"
+		}
+		state, _ := fsm.ParseTaskState(t.State)
+		if !q.States.Has(state) || q.Only.Len() > 0 && !q.Only.Has(i) {
+			continue
+		}
+		if len(out) == q.Limit {
 			return out, i, nil
 		}
-		out = append(out, node.Task{Index: i, State: "queued"})
+		out = append(out, t)
 	}
 	return out, 0, nil
 }

@@ -51,8 +51,10 @@ func (s *Server) routes() {
 		OperationID: "tasks", Method: http.MethodGet, Path: "/v1/jobs/{id}/tasks", Summary: "The tasks of a job",
 		Parameters: append(blockingParams(),
 			id, queryParam("limit", huma.TypeInteger, "1 to 1000, default 100"), queryParam("cursor", huma.TypeString, "next of the page before"),
+			statesParam(), queryParam("tasks", huma.TypeString, "only those with these indices, such as 3,17,40-60"),
 		),
-		Responses: s.responses(http.StatusOK, wire.TypeJSON, s.schema(wire.List[wire.Task]{}), 400, 404, 503),
+		Description: "By index. With state a page may hold fewer than limit, even none, although next is set.",
+		Responses:   s.responses(http.StatusOK, wire.TypeJSON, s.schema(wire.List[wire.Task]{}), 400, 404, 503),
 	}, s.tasks)
 	s.raw(huma.Operation{
 		OperationID: "logs", Method: http.MethodGet, Path: "/v1/jobs/{id}/logs", Summary: "A task's output",

@@ -239,9 +239,26 @@ func (c *Client) Jobs(ctx context.Context, q JobQuery) (wire.List[wire.Job], err
 
 // Tasks lists the tasks of a job from a cursor on.
 func (c *Client) Tasks(ctx context.Context, id string, limit int, cursor string) (wire.List[wire.Task], error) {
-	v := values("cursor", cursor)
-	if limit > 0 {
-		v.Set("limit", fmt.Sprint(limit))
+	return c.FindTasks(ctx, id, TaskQuery{Limit: limit, Cursor: cursor})
+}
+
+// TaskQuery selects tasks of a job; zero fields select all.
+type TaskQuery struct {
+	States []string
+	Tasks  string // indices and ranges, such as "3,17,40-60"
+	Limit  int
+	Cursor string
+}
+
+// FindTasks lists those tasks of a job that a query selects. A page may hold fewer
+// than the limit although there are more.
+func (c *Client) FindTasks(ctx context.Context, id string, q TaskQuery) (wire.List[wire.Task], error) {
+	v := values("cursor", q.Cursor, "tasks", q.Tasks)
+	if q.Limit > 0 {
+		v.Set("limit", fmt.Sprint(q.Limit))
+	}
+	if len(q.States) > 0 {
+		v["state"] = q.States
 	}
 	return watched[wire.List[wire.Task]](ctx, c, jobPath(id)+"/tasks", v)
 }

@@ -16,6 +16,8 @@ type jobView struct {
 	jobRow
 	Ended   bool
 	Command string
+	Timeout string
+	Retries string
 	Labels  []pair
 	Env     []pair
 	Why     Why
@@ -70,7 +72,7 @@ func (p *Pages) job(r *http.Request, param func(string) string) (view, error) {
 	}
 	v := jobView{jobRow: rowOf(job, p.cfg.Now()), From: parameter(r, "from", fsm.MaxCount-1)}
 	v.Ended = job.State != "queued" && job.State != "running" && job.State != "withdrawn"
-	v.Command = commandLine(job.Spec)
+	v.Command, v.Timeout, v.Retries = node.ShellWords(job.Spec.Command), timeoutWords(job.Spec), retryWords(job.Spec)
 	v.Labels, v.Env = pairs(job.Spec.Labels), pairs(job.Spec.Env)
 	tasks, next, err := p.cfg.Source.Tasks(r.Context(), id, v.From, pageTasks)
 	if err != nil {
@@ -108,22 +110,21 @@ func taskOf(id fsm.JobID, t node.Task, now time.Time) taskRow {
 	return row
 }
 
-// commandLine shows what runs as a shell would take it.
-func commandLine(s node.Spec) string {
-	var b strings.Builder
-	if s.Image != "" {
-		b.WriteString(s.Image + " ")
+// timeoutWords says when a task is ended.
+func timeoutWords(s node.Spec) string {
+	if s.Timeout == 0 {
+		return "none"
 	}
-	for i, a := range s.Command {
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		if a == "" || strings.ContainsAny(a, " \t\n\"'$\\|&;<>()*?[]{}~#`!") {
-			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
-		}
-		b.WriteString(a)
+	return s.Timeout.String()
+}
+
+// retryWords says how often a task is tried, and what a loss means.
+func retryWords(s node.Spec) string {
+	tries := "1 attempt"
+	if n := s.Retry.MaxAttempts; n != 1 {
+		tries = strconv.FormatUint(uint64(n), 10) + " attempts"
 	}
-	return b.String()
+	return tries + "; when its site is lost: " + s.Retry.LossName()
 }
 
 func pairs(m map[string]string) []pair {

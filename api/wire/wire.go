@@ -31,6 +31,7 @@ type Spec struct {
 	Image     *string           `json:"image" required:"false" doc:"container image"`
 	Env       map[string]string `json:"env" required:"false" doc:"added to each task's environment"`
 	Count     uint32            `json:"count" required:"false" minimum:"1" maximum:"1000000" default:"1" doc:"number of tasks"`
+	Indices   string            `json:"indices,omitempty" required:"false" example:"3,17,40-60" doc:"what the tasks are numbered by instead of 0 to count-1, such as those of another job that failed; count is then theirs"`
 	Timeout   *string           `json:"timeout" required:"false" example:"90s" doc:"a task running longer is ended; null = none"`
 	Resources SpecResources     `json:"resources" required:"false" doc:"of each task"`
 	Retry     SpecRetry         `json:"retry" required:"false"`
@@ -98,12 +99,13 @@ type Job struct {
 	EndedAt     *time.Time        `json:"ended_at"`
 	Counts      map[string]uint32 `json:"counts" doc:"tasks per state"`
 	Spec        Spec              `json:"spec"`
+	Failed      []Task            `json:"failed,omitempty" doc:"in one job's answer: its first tasks, 10 at most, that failed or were lost; all are tasks?state=failed&state=lost"`
 	Freshness
 }
 
 // Task is one task of a job.
 type Task struct {
-	Index     uint32     `json:"index" doc:"from 0"`
+	Index     uint32     `json:"index" doc:"from 0, or one of the spec's indices"`
 	State     string     `json:"state"`
 	Reason    string     `json:"reason"`
 	Site      string     `json:"site" doc:"its executor"`

@@ -55,7 +55,7 @@ func TestHelp(t *testing.T) {
 func TestUsage(t *testing.T) {
 	var all strings.Builder
 	for _, line := range []string{
-		"bogus", "jobs --bogus", "jobs extra", "job", "job a b", "tasks", "logs", "logs x --stream stdin", "logs x --task -1",
+		"bogus", "jobs --bogus", "jobs extra", "job", "job a b", "job a.1/3", "why a.1/3–5", "tasks", "logs", "logs x --stream stdin", "logs x --task -1",
 		"sites -o xml", "sites -o csv", "report -o xml", "export --format xml", "debug bundle x", "docs man", "broker --site a --pprof 0.0.0.0:0", "policy bogus", "policy set", "policy set --rate-cpu much", "submit", "submit --count many -- true", "submit --key= -- true", "run --key= -- true", "jobs --limit 0", "tasks x --limit 1001", "broker --site a --join localhost:7701",
 		"submit --env NOVALUE -- true", "submit --env A=1 --env A=2 -- true", "submit -f testdata/none.yaml", "submit -f testdata/twice.yaml",
 		"submit -f x -- true", "submit -f x --count 3", "submit --count 2 --follow -- true",
@@ -83,10 +83,15 @@ func broker(t *testing.T) string {
 	t.Helper()
 	const job = `{"id":"site-1.1","name":"n","site":"site-1","state":"succeeded","reason":"","durability":"federation",
 "submitted_at":null,"started_at":null,"ended_at":null,"counts":{"succeeded":2,"failed":0},"spec":{"command":["true"],"resources":{"cpu":1,"memory":"0"}}}`
+	const whole = `{"id":"site-1.20","name":"sweep","site":"site-1","state":"failed","reason":"exited with code 3","durability":"federation","submitted_at":null,"started_at":null,"ended_at":null,
+"counts":{"succeeded":197,"failed":3},"spec":{"name":"sweep","command":["sh","-c","echo 'a b'\n$X"],"image":"alpine:3","env":{"B":"x y","A":"1"},"count":3,"indices":"3,17,40","timeout":"1m30s",
+"resources":{"cpu":2,"memory":"256Mi","gpu":1},"retry":{"max_attempts":3,"on_loss":"never"},"priority":5,"labels":{"team":"a b"},"sites":{"only":["site-1","site-2"],"not":["site-3"]},"selectors":["gpu=a100"]},
+"failed":[{"index":3,"state":"failed","exit_code":3,"site":"site-2","reason":"exited with code 3"},{"index":17,"state":"failed","signal":9},{"index":40,"state":"lost","reason":"lost by site-2"}]}`
 	answers := map[string]string{
 		"POST /v1/jobs": `{"id":"site-1.1","state":"queued","durability":"federation","reason":"no room"}`,
 		"GET /v1/jobs":  `{"items":[` + job + `],"next":"more"}`, "GET /v1/jobs/site-1.1": job,
 		"GET /v1/jobs/site-1.9":       strings.Replace(job, "succeeded", "failed", 1),
+		"GET /v1/jobs/site-1.20":      whole,
 		"GET /v1/jobs/site-1.10":      strings.Replace(job, "succeeded", "cancelled", 1),
 		"GET /v1/jobs/site-1.11":      strings.Replace(job, "succeeded", "lost", 1),
 		"GET /v1/jobs/site-1.1/tasks": `{"items":[{"index":0,"state":"failed","reason":"a\u001b[31mb\nc","site":"site-2","attempt":1,"exit_code":3}],"next":""}`,
@@ -160,6 +165,12 @@ func TestCommands(t *testing.T) {
 		{"jobs --limit 1", "", 0},
 		{"job site-1.1", "", 0},
 		{"job site-1.1 -o yaml", "", 0},
+		{"job site-1.20", "", 0},
+		{"job site-1.20 --watch", "", exitFailed},
+		{"job site-1.10 --watch -o json", "", exitCancelled},
+		{"job site-1.1 --watch", "", 0},
+		{"tasks site-1.1/0,5-9 --state failed --quiet", "", 0},
+		{"jobs --quiet --limit 1", "", 0},
 		{"job site-1.2", "", exitNotFound},
 		{"job full.1", "", exitRefused},
 		{"job away.1", "", exitUnreachable},

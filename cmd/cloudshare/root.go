@@ -29,6 +29,7 @@ type app struct {
 
 	watcher *client.Client // of --watch, else nil
 	over    bool           // what is watched will not change any more
+	outcome error          // of the job that is watched, once it has ended badly
 	fresh   freshness      // of the state that is read
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/api/client"
 	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/node"
 )
 
 // submission is what `submit` was asked for.
@@ -69,6 +70,7 @@ func specFlags(f *pflag.FlagSet) {
 	f.String("image", "", "container image")
 	f.StringArray("env", nil, "`NAME=VALUE` for the tasks (may be repeated)")
 	f.Int64("count", 1, "number of tasks")
+	f.String("indices", "", "number the tasks by these `INDICES`, e.g. 3,17,40-60, instead of --count")
 	f.String("timeout", "", "end a task that runs longer, e.g. 90s")
 	f.Int64("cpu", 1, "cores a task needs")
 	f.String("memory", "0", "memory a task may use, e.g. 256Mi; 0 = no limit")
@@ -84,7 +86,7 @@ func specFlags(f *pflag.FlagSet) {
 
 // specPaths are where the flags stand in a job's JSON.
 var specPaths = map[string]string{
-	"name": "name", "image": "image", "env": "env", "count": "count", "timeout": "timeout",
+	"name": "name", "image": "image", "env": "env", "count": "count", "indices": "indices", "timeout": "timeout",
 	"cpu": "resources.cpu", "memory": "resources.memory", "gpu": "resources.gpu",
 	"max-attempts": "retry.max_attempts", "on-loss": "retry.on_loss", "priority": "priority",
 	"label": "labels", "only": "sites.only", "not": "sites.not", "select": "selectors",
@@ -248,13 +250,17 @@ func (a *app) submitOne(cmd *cobra.Command, spec []byte, s submission) error {
 	return nil
 }
 
-// taskCount reads only the count; what is wrong with a job the broker says.
+// taskCount reads only how many tasks there are; what is wrong with a job the broker says.
 func taskCount(spec []byte) int64 {
 	var s struct {
-		Count int64 `json:"count"`
+		Count   int64  `json:"count"`
+		Indices string `json:"indices"`
 	}
 	if json.Unmarshal(spec, &s) != nil {
 		return 1
+	}
+	if x, err := node.ParseIndices(s.Indices); err == nil {
+		return int64(x.Len())
 	}
 	return s.Count
 }

@@ -60,7 +60,7 @@ func (a *app) watch(ctx context.Context, show func() error) error {
 				return err
 			}
 			if a.over {
-				return nil
+				return a.outcome
 			}
 		case !passing(err) || !away.IsZero() && time.Since(away) > patience:
 			return err

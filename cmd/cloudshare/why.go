@@ -14,7 +14,7 @@ import (
 
 func (a *app) whyCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "why ID", Short: "Tell why a job waits, and when it will start", Args: cobra.ExactArgs(1),
+		Use: "why ID", Short: "Tell why a job waits, and when it will start", Args: oneJob,
 		Long: `Tell why a job waits: what goes first and on what ground, why each site does not
 run it, and when its next task will probably start.
 

@@ -1,0 +1,133 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+)
+
+// maxFailed is how many failed tasks a job's answer names.
+const maxFailed = 10
+
+// badStates selects the tasks that a job's answer names.
+var badStates = fsm.TaskStates(0).With(fsm.TaskFailed).With(fsm.TaskLost)
+
+// statesParam documents the parameter that taskQuery reads.
+func statesParam() *huma.Param {
+	p := queryParam("state", huma.TypeArray, "only tasks in this state; may be repeated")
+	p.Schema.Items = &huma.Schema{Type: huma.TypeString}
+	return p
+}
+
+// tasks pages by the next index, which is never 0 while there is more.
+func (s *Server) tasks(w http.ResponseWriter, r *http.Request, param func(string) string) error {
+	id, err := fsm.ParseJobID(param("id"))
+	if err != nil {
+		return err
+	}
+	q, err := taskQuery(r)
+	if err != nil {
+		return err
+	}
+	if err = s.awaitJob(w, r, id); err != nil {
+		return err
+	}
+	tasks, next, err := s.broker.FindTasks(r.Context(), id, q)
+	if err != nil {
+		return err
+	}
+	page := wire.List[wire.Task]{Items: tasksOf(tasks), Freshness: freshness(r.Context())}
+	if next != 0 {
+		page.Next = strconv.FormatUint(uint64(next), 10)
+	}
+	return writeJSON(w, http.StatusOK, page)
+}
+
+func tasksOf(tasks []node.Task) []wire.Task {
+	out := make([]wire.Task, 0, len(tasks))
+	for _, t := range tasks {
+		out = append(out, taskOf(t))
+	}
+	return out
+}
+
+// taskQuery reads which tasks a request is for.
+func taskQuery(r *http.Request) (q node.TaskQuery, err error) {
+	limit, err := queryUint(r, "limit", defaultLimit, 1, maxLimit)
+	if err != nil {
+		return q, err
+	}
+	q.Limit = int(limit)
+	if q.From, err = taskCursor(r); err != nil {
+		return q, err
+	}
+	if q.States, err = taskStates(r.URL.Query()["state"]); err != nil {
+		return q, err
+	}
+	q.Only, err = queryIndices(r, "tasks")
+	return q, err
+}
+
+// taskStates reads names of task states; an empty one is as if it were not there.
+func taskStates(names []string) (states fsm.TaskStates, err error) {
+	for _, name := range names {
+		if name == "" {
+			continue
+		}
+		state, known := fsm.ParseTaskState(name)
+		if !known {
+			return 0, badQuery("state", name, "must be one of "+fsm.TaskStateNames())
+		}
+		states = states.With(state)
+	}
+	return states, nil
+}
+
+// queryIndices reads a set of indices; absent or empty is the empty set.
+func queryIndices(r *http.Request, name string) (node.Indices, error) {
+	text := r.URL.Query().Get(name)
+	if text == "" {
+		return node.Indices{}, nil
+	}
+	x, err := node.ParseIndices(text)
+	if err != nil {
+		return x, badQuery(name, text, err.Error())
+	}
+	return x, nil
+}
+
+func taskCursor(r *http.Request) (uint32, error) {
+	if r.URL.Query().Get("cursor") == "" { // as a list's last page gives it
+		return 0, nil
+	}
+	from, err := queryUint(r, "cursor", 0, 0, fsm.MaxCount)
+	return uint32(from), err
+}
+
+// firstFailed returns the first tasks of a job that failed or were lost. One that
+// the job's record goes away beneath has none.
+func (s *Server) firstFailed(ctx context.Context, job node.Job) ([]wire.Task, error) {
+	var out []wire.Task
+	for q := (node.TaskQuery{States: badStates}); job.Counts["failed"]+job.Counts["lost"] > 0; {
+		q.Limit = maxFailed - len(out)
+		tasks, next, err := s.broker.FindTasks(ctx, job.ID, q)
+		if errors.Is(err, node.ErrNotFound) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, tasksOf(tasks)...)
+		if q.From = next; next == 0 || len(out) == maxFailed {
+			break
+		}
+	}
+	return out, nil
+}

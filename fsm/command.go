@@ -141,7 +141,7 @@ type OnLoss uint8
 // The three answers to a loss; Fenced is the default.
 const (
 	Fenced    OnLoss = iota // requeued once its attempt must have stopped
-	Immediate               // requeued at the first hint; attempts may overlap
+	Immediate               // requeued when the site is lost, whatever its attempt's stop bound; attempts may overlap
 	Never                   // ends as lost
 )
 
@@ -271,8 +271,8 @@ type Forget struct{ Site string }
 // SetParams changes the federation's parameters.
 type SetParams struct{ Params Params }
 
-// Suspect rests (On) or wakes a site's offers. On also returns the site's
-// Immediate tasks for others to the queue.
+// Suspect rests (On) or wakes a site's offers. It is a hint and touches nothing
+// that runs there.
 type Suspect struct {
 	Site        string
 	Incarnation uint64

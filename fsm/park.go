@@ -58,7 +58,8 @@ func (s *State) liveAt(x *site) []uint64 {
 	return slots
 }
 
-// suspect executes a Suspect: the site's offers rest or wake.
+// suspect executes a Suspect: the site's offers rest or wake. What runs there goes
+// on: a hint may be wrong, and then nothing was lost.
 func (s *State) suspect(c *Suspect) Result {
 	x := s.byName[c.Site]
 	switch {
@@ -70,7 +71,6 @@ func (s *State) suspect(c *Suspect) Result {
 		x.state = Suspected
 		s.tellSite(EventSiteSuspected, x)
 		s.checkHolds(x)
-		s.requeueImmediate(x)
 	case !c.On && x.state == Suspected:
 		x.state = Alive
 		s.tellSite(EventSiteTrusted, x)
@@ -81,17 +81,6 @@ func (s *State) suspect(c *Suspect) Result {
 	}
 	s.weighTotals(x)
 	return Result{}
-}
-
-// requeueImmediate returns a suspected site's idempotent tasks for others to the
-// queue at once: their attempts may overlap, as their owners chose.
-func (s *State) requeueImmediate(x *site) {
-	for _, slot := range s.liveAt(x) {
-		a := s.attempts.get(slot)
-		if j := s.jobs.get(a.seq); j.onLoss == Immediate && j.owner != x.id && a.way != wayStopping {
-			s.drop(slot, Lost)
-		}
-	}
 }
 
 // forget executes a Forget: the departure of a lost site ends now. A site that

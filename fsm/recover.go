@@ -12,7 +12,7 @@ const (
 )
 
 // unknownBoot stands for the latest process of a site that this state may not
-// have heard of: its next registration is not compared with it.
+// have heard of: its next registration is compared with the one before.
 var unknownBoot [16]byte
 
 // EpochOf is the epoch of an entry.

@@ -6,6 +6,11 @@ import (
 	"strings"
 )
 
+// incarnationShift has the incarnations of an epoch begin above those of the one
+// before: a lost entry may have given out one that this state does not know, and a
+// command of it must not come back as one of another process.
+const incarnationShift = 18
+
 // maxBoots is how many earlier processes of a site are remembered.
 const maxBoots = 8
 
@@ -44,7 +49,7 @@ func (s *State) register(name string, c *Register) Result {
 		return x.registered
 	case slices.Contains(x.boots, c.Boot):
 		return Result{Code: OldIncarnation, Index: s.index}
-	case len(c.Known) > 0 && x.boots[0] != unknownBoot && !slices.Contains(c.Known, x.boots[0]):
+	case len(c.Known) > 0 && x.lastBoot() != unknownBoot && !slices.Contains(c.Known, x.lastBoot()):
 		return Result{Code: OlderData, Index: s.index}
 	}
 	s.incarnate(x, c)
@@ -59,7 +64,7 @@ func (s *State) incarnate(x *site, c *Register) {
 	x.boot(c.Boot, s.bounds.boots)
 	x.http, x.peer, x.gossip = strings.Clone(c.HTTP), strings.Clone(c.Peer), strings.Clone(c.Gossip)
 	x.maxVersion = c.MaxVersion
-	x.incarnation++
+	x.incarnation = max(x.incarnation, s.Epoch()<<incarnationShift) + 1
 	x.taken = s.index
 	x.floor, x.window = 0, nil
 	away := !x.present()
@@ -74,6 +79,17 @@ func (s *State) incarnate(x *site, c *Register) {
 	s.install(x, &Offer{})
 	x.offerVersion = 0
 	s.answerFor(x, c)
+}
+
+// lastBoot returns the latest process of the site that this state has heard of. A
+// later one may be in an entry that was lost with an epoch.
+func (x *site) lastBoot() [16]byte {
+	for _, b := range x.boots {
+		if b != unknownBoot {
+			return b
+		}
+	}
+	return unknownBoot
 }
 
 // boot notes the site's latest process; most are remembered.

@@ -7,7 +7,7 @@ type Code uint8
 const (
 	OK             Code = iota
 	Stale               // below the floor: whether it was executed is not known any more
-	WindowFull          // more than Window commands under way
+	WindowFull          // its number is more than Window above what it acknowledges
 	OldIncarnation      // a newer broker of the site has registered
 	UnknownSite         // the site never registered
 	NameTaken           // the name belongs to another data directory

@@ -24,7 +24,7 @@ type site struct {
 	lostMs             int64 // log time of the loss, while state ≥ SiteGone
 	gone               bool  // its departure is over. Invariant: then nothing of it waits
 
-	incarnation uint64   // Invariant: grows by one with each registration
+	incarnation uint64   // Invariant: grows with each registration, by one within an epoch
 	floor       uint64   // results ≤ floor are forgotten
 	window      []answer // sorted by seq, floor < seq ≤ floor+Window
 	registered  Result   // of the latest Register

@@ -20,13 +20,12 @@ func (s *State) admit(c *Command) (x *site, r Result, done bool) {
 		return refuse(OldIncarnation)
 	case c.Ack >= c.ID.Seq:
 		return refuse(OutOfRange)
+	case c.ID.Seq-c.Ack > s.bounds.window: // by its own word: so each copy of it is refused, too
+		return refuse(WindowFull)
 	}
 	x.raise(c.Ack)
-	switch {
-	case c.ID.Seq <= x.floor && !noCommandWindow:
+	if c.ID.Seq <= x.floor && !noCommandWindow {
 		return refuse(Stale)
-	case c.ID.Seq > x.floor && c.ID.Seq-x.floor > s.bounds.window:
-		return refuse(WindowFull)
 	}
 	if i, ok := x.find(c.ID.Seq); ok && !noCommandWindow {
 		return x, x.window[i].result.copy(), true

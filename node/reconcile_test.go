@@ -103,13 +103,11 @@ func TestStopWaitsForTheHandler(t *testing.T) {
 				t.Fatalf("%d start at a, want 1", len(fx.starts))
 			}
 			id := fx.starts[0].id
-			seq := b.core.out.seq + 1
-			body := fsm.Body(&fsm.Cancel{Job: fsm.JobID{Site: "b", Num: 2}, Task: -1})
-			if how == "requeued" {
-				v, _ := r.state.Site("a")
-				body = &fsm.Suspect{Site: "a", Incarnation: v.Incarnation, On: true}
+			by, body := b, fsm.Body(&fsm.Cancel{Job: fsm.JobID{Site: "b", Num: 2}, Task: -1})
+			if how == "requeued" { // it stands for whatever takes an attempt away
+				by, body = a, &fsm.Complete{Attempts: []fsm.Ended{{AttemptRef: r.state.Assignments("a")[0].AttemptRef, Outcome: fsm.Lost}}}
 			}
-			r.apply(fsm.Command{ID: fsm.CommandID{Site: "b", Incarnation: b.core.incarnation, Seq: seq}, Body: body})
+			r.apply(fsm.Command{ID: fsm.CommandID{Site: by.core.site, Incarnation: by.core.incarnation, Seq: by.core.out.seq + 100}, Body: body})
 			a.turn(stateEvent{})
 			if len(a.stops) != 0 {
 				t.Fatal("stopped before the handler has it")

@@ -10,7 +10,6 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
-	"github.com/cloudshare/cloudshare/node/coord"
 )
 
 // Each test here is a bug that a reviewer or chaos found.
@@ -317,16 +316,11 @@ func TestDeclinedForRoomComesBack(t *testing.T) {
 	a.submit(`{"command":["true"],"retry":{"on_loss":"immediate"}}`, "")
 	r.settle()
 	old := b.only()
-	suspect := func(on bool) {
-		v := verdicts{term: 1, suspect: []coord.Renewal{{Site: "b", Incarnation: 1}}}
-		if !on {
-			v.suspect, v.trust = nil, v.suspect
-		}
-		a.turn(verdictEvent{v})
-		r.settle()
-	}
-	suspect(true)
-	suspect(false) // the task comes back while its first attempt is being stopped
+	r.apply(fsm.Command{ // the state takes it away while its first attempt is here still
+		ID:   fsm.CommandID{Site: "b", Incarnation: b.core.incarnation, Seq: b.core.out.seq + 100},
+		Body: &fsm.Complete{Attempts: []fsm.Ended{{AttemptRef: r.state.Assignments("b")[0].AttemptRef, Outcome: fsm.Lost}}},
+	})
+	r.settle()
 	delete(b.running, old)
 	b.turn(endedEvent{old, executor.Result{Cause: executor.Stopped, Started: r.now, Run: 1}})
 	b.ticks(usageTicks)

@@ -193,8 +193,8 @@ const (
 	electionWithin = 3 * time.Second
 )
 
-// staleReport has an idempotent task given up at the first hint. Its first
-// attempt then fails, and tells so when its site is heard again.
+// staleReport has a task given up with its site. Its first attempt has failed
+// meanwhile, unheard, and tells so when its site is heard again.
 func staleReport(ctx context.Context, r *run) error {
 	id, victim, err := r.away(ctx, plan.Job{
 		Name: "idempotent", OnLoss: check.Immediate, First: 2 * time.Second, Exit: 7, Length: 8 * time.Second,
@@ -205,7 +205,7 @@ func staleReport(ctx context.Context, r *run) error {
 	r.say("cut %s", victim.Name)
 	heal := r.lab.Cut(netlab.Isolate(r.number(victim), netlab.Any)...)
 	defer heal()
-	second, err := r.attempt(ctx, id, 2, lease)
+	second, err := r.attempt(ctx, id, 2, lease+margin+lag)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,230 @@
+package fsm
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/cloudshare/cloudshare/sched"
+)
+
+// TestRefusedCopiesAreNeverExecuted has a command refused with each code there is, has
+// everything change that a refusal can rest on, and gives copies of the command in
+// between: none changes anything. Whoever was told "refused" may rely on it.
+func TestRefusedCopiesAreNeverExecuted(t *testing.T) {
+	for code := Stale; code <= lastCode; code++ {
+		t.Run(code.String(), func(t *testing.T) {
+			build := refusals[code]
+			if build == nil {
+				t.Fatal("nothing here is refused so: every code needs a case")
+			}
+			w := newWorld(t, params(), "a", "b")
+			w.s.bounds.shapes, w.s.bounds.jobs = 3, 5
+			c := build(w)
+			copied(t, w, c, code)
+			for i, change := range refusalChanges {
+				change(w)
+				copied(t, w, c, code)
+				if t.Failed() {
+					t.Fatalf("after change %d", i)
+				}
+			}
+		})
+	}
+}
+
+// copied applies a copy of a refused command beside an empty entry: both states must
+// be equal, but for what the copy acknowledges.
+func copied(t *testing.T, w *world, c Command, first Code) {
+	t.Helper()
+	twin, err := reborn(w.s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x := twin.byName[c.ID.Site]; x != nil && x.incarnation == c.ID.Incarnation && x.present() && c.Ack < c.ID.Seq && c.ID.Seq-c.Ack <= twin.bounds.window {
+		x.raise(c.Ack)
+	}
+	r := w.apply(c)[0]
+	if _, err := twin.Apply(&Batch{Term: w.term, Elapsed: w.base}); err != nil {
+		t.Fatal(err)
+	}
+	if r.Code == OK && !slices.Contains(r.Jobs, first) {
+		t.Errorf("refused as %q, a copy of it gives %+v", first, r)
+	}
+	if w.s.window(c.ID) != nil { // its result was recorded with the first copy
+		twin.byName[c.ID.Site].window = w.s.byName[c.ID.Site].window
+	}
+	if w.s.Hash() != twin.Hash() {
+		t.Errorf("refused as %q, a copy of it changed the state", first)
+	}
+	w.check()
+}
+
+// window returns a command's recorded result, nil if there is none.
+func (s *State) window(id CommandID) *Result {
+	r, ok := s.Result(id)
+	if !ok {
+		return nil
+	}
+	return &r
+}
+
+// refusals make a command that is refused with each code; what its site tells the
+// state in a Submit may be the code of a job.
+var refusals = map[Code]func(w *world) Command{
+	Stale: func(w *world) Command {
+		c := w.cmd("a", &Submit{Jobs: []JobSpec{w.job("a", 1)}})
+		w.must("a", &Addresses{})
+		w.seq["a"]++
+		w.must("a", &Addresses{})
+		return c
+	},
+	WindowFull: func(w *world) Command {
+		c := w.cmd("a", &Submit{Jobs: []JobSpec{w.job("a", 1)}})
+		c.ID.Seq += Window + 1
+		return c
+	},
+	OldIncarnation: func(w *world) Command {
+		c := w.cmd("a", &Submit{Jobs: []JobSpec{w.job("a", 1)}})
+		w.must("b", &SiteLost{Site: "a", Incarnation: w.inc["a"], Term: w.term})
+		return c
+	},
+	UnknownSite: func(w *world) Command { return w.cmd("a", &Suspect{Site: "late", Incarnation: 1, On: true}) },
+	NameTaken: func(w *world) Command {
+		c := w.registration("a", nil, nil)
+		c.Body.(*Register).Node = nodeOf("thief")
+		return c
+	},
+	UnknownJob: func(w *world) Command { return w.cmd("a", &Cancel{Job: JobID{"a", 1}, Task: -1}) },
+	NotOwner:   func(w *world) Command { return w.cmd("b", &Cancel{Job: JobID{"a", 1}, Task: -1}) },
+	AlreadyEnded: func(w *world) Command {
+		w.submit("a", w.job("a", 1))
+		w.must("a", &Cancel{Job: JobID{"a", 1}, Task: -1})
+		return w.cmd("a", &Cancel{Job: JobID{"a", 1}, Task: -1})
+	},
+	JobExists: func(w *world) Command {
+		j := w.job("a", 1)
+		w.submit("a", j)
+		return w.cmd("a", &Submit{Jobs: []JobSpec{j}})
+	},
+	JobRetired: func(w *world) Command {
+		j := w.job("a", 1)
+		w.must("a", &Submit{Settled: 9})
+		return w.cmd("a", &Submit{Settled: 9, Jobs: []JobSpec{j}})
+	},
+	TooManyShapes: func(w *world) Command {
+		for i := range int64(3) {
+			j := w.job("a", 1)
+			j.Need.MilliCPU += i + 1
+			w.submit("a", j)
+		}
+		return w.cmd("a", &Submit{Jobs: []JobSpec{w.job("a", 1)}})
+	},
+	TooManyJobs: func(w *world) Command {
+		for range 5 {
+			w.submit("a", w.job("a", 1))
+		}
+		return w.cmd("a", &Submit{Jobs: []JobSpec{w.job("a", 1)}})
+	},
+	OutOfRange: func(w *world) Command {
+		w.submit("a", w.job("a", 1))
+		return w.cmd("a", &Cancel{Job: JobID{"a", 1}, Task: 7})
+	},
+	BadParams: func(w *world) Command {
+		p := w.s.params
+		p.LeaseMs++
+		return w.cmd("a", &SetParams{Params: p})
+	},
+	OldTerm: func(w *world) Command {
+		return w.cmd("b", &SiteLost{Site: "a", Incarnation: w.inc["a"], Term: w.term + 1})
+	},
+	OldOffer: func(w *world) Command {
+		o := w.offering("b", 1)
+		w.must("b", w.offering("b", 2))
+		return w.cmd("b", o)
+	},
+	OutOfOrder: func(w *world) Command {
+		return w.cmd("a", &Usage{Batch: 2, Rows: []UsageRow{{Job: 1, Need: Resources{MilliCPU: 1}, RunMs: 5}}})
+	},
+	AlreadyFounded: func(w *world) Command { return Command{ID: CommandID{Site: "a"}, Body: &Genesis{Params: params()}} },
+	NotFounded: func(w *world) Command {
+		w.s.founded = 0 // a copy of this before the genesis is a broker's that had no incarnation
+		c := w.cmd("a", &Submit{Jobs: []JobSpec{w.job("a", 1)}})
+		c.ID.Incarnation = 0
+		if r := w.apply(c)[0]; r.Code != NotFounded {
+			w.t.Fatal(r)
+		}
+		w.s.founded = 1
+		return c
+	},
+	VersionTooNew: func(w *world) Command {
+		w.must("a", &Raise{Version: Version})
+		c := w.registration("late", nil, nil)
+		c.Body.(*Register).MaxVersion = Version - 1
+		return c
+	},
+	OlderData: func(w *world) Command {
+		c := w.registration("b", nil, nil)
+		c.Body.(*Register).Known = [][16]byte{{200}}
+		return c
+	},
+	PolicySites: func(w *world) Command {
+		w.must("a", &Raise{Version: Version})
+		for i := range sched.MaxSites(sched.Shapley) {
+			w.register("s" + string(rune('a'+i)))
+		}
+		p := w.s.params
+		p.Policy = sched.Shapley
+		return w.cmd("a", &SetParams{Params: p})
+	},
+}
+
+// refusalChanges are what a refusal may have rested on.
+var refusalChanges = []func(w *world){
+	func(w *world) { w.do("a", &Addresses{HTTP: "a:1"}); w.do("a", &Addresses{HTTP: "a:2"}) },
+	func(w *world) { w.do("b", w.offering("b", 8)) },
+	func(w *world) { w.do("b", &Raise{Version: Version}) },
+	func(w *world) {
+		p := w.s.params
+		p.RetainJobs, p.RetainMs = 0, 0
+		w.do("b", &SetParams{Params: p})
+		c := &Complete{}
+		for _, a := range w.s.Assignments("b") {
+			c.Attempts = append(c.Attempts, ended(a, Succeeded, 1))
+		}
+		w.do("b", c)
+	},
+	func(w *world) { w.at(w.base + 5000); w.do("b", &Usage{Batch: 1}); w.do("a", &Usage{Batch: 1}) },
+	func(w *world) { w.seq["a"] += 5; w.do("a", &Addresses{HTTP: "a:3"}) },
+	func(w *world) { w.do("a", &Submit{Jobs: []JobSpec{w.job("a", 1)}}) },
+	func(w *world) { w.term, w.base = w.term+1, 0; w.apply() },
+	func(w *world) { w.apply(w.registration("late", nil, nil)) },
+	func(w *world) { w.apply(w.cmd("b", &Leave{}), w.cmd("a", &Forget{Site: "b"})) },
+	func(w *world) { w.apply(w.registration("a", nil, nil), w.registration("b", nil, nil)) },
+	func(w *world) { w.apply(Command{ID: CommandID{Site: "a"}, Body: &Recover{Epoch: 1}}) },
+	func(w *world) { w.apply(w.registration("a", nil, nil), w.registration("b", nil, nil)) },
+}
+
+// TestLateCopiesOfALostEpochAreRefused: the surviving copy did not know the last
+// incarnation of a site, gave the same one to its next process, and took a late
+// command of the former for one of it.
+func TestLateCopiesOfALostEpochAreRefused(t *testing.T) {
+	w := newWorld(t, params(), "a", "b")
+	survivor, err := reborn(w.s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.register("b") // only in entries that are lost
+	late := w.cmd("b", &Submit{Jobs: []JobSpec{w.job("b", 1)}})
+	w.s = survivor
+	w.apply(Command{ID: CommandID{Site: "a"}, Body: &Recover{Epoch: 1}})
+	if r := w.apply(late)[0]; r.Code != OldIncarnation {
+		t.Fatalf("before b is back: %v", r.Code)
+	}
+	w.register("b")
+	if r := w.apply(late)[0]; r.Code != OldIncarnation {
+		t.Errorf("a command of incarnation %d gives %v, the site has %d", late.ID.Incarnation, r.Code, w.inc["b"])
+	}
+	if r := w.submit("b", w.job("b", 1)); r.Code != OK || w.s.Stats().Jobs != 1 {
+		t.Errorf("%+v, %d jobs", r, w.s.Stats().Jobs)
+	}
+}

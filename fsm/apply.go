@@ -174,11 +174,14 @@ func (s *State) setParams(c *SetParams) Result {
 
 // useParams puts valid parameters in force.
 func (s *State) useParams(p Params) {
-	changed := s.params.Policy != p.Policy
+	changed, claims := s.params.Policy != p.Policy, s.params.ClaimedHome != p.ClaimedHome
 	s.params = p
 	s.policy, _ = sched.New(p.Policy, p.Running) // Validate has tried it
 	if changed {
 		s.dropWaits()
+	}
+	for i := 0; claims && i < len(s.sites); i++ {
+		s.setShare(s.sites[i])
 	}
 	s.plan()
 }

@@ -50,7 +50,20 @@ func (s *State) checkLedger() error {
 	}
 	for i, x := range s.sites {
 		a := x.account
-		a.Share, a.LastStart, a.Projection = 0, 0, sched.Projection{}
+		share, unseen := int64(0), x.homeRan
+		if x.present() {
+			share = x.exposed.MilliCPU
+		}
+		if s.params.ClaimedHome {
+			unseen = sched.Int128{}
+			if x.present() {
+				share += x.home.MilliCPU
+			}
+		}
+		if own := ownOf(x); a.Share != share || a.Unseen != unseen || x.homeRan.Cmp(own) > 0 {
+			return fmt.Errorf("%s contributes %d, %v of %v unseen, should be %d, %v", x.name, a.Share, a.Unseen, own, share, unseen)
+		}
+		a.Share, a.Unseen, a.LastStart, a.Projection = 0, sched.Int128{}, 0, sched.Projection{}
 		if a != want[i] {
 			return fmt.Errorf("account of %s is %+v, its history says %+v", x.name, a, want[i])
 		}
@@ -59,6 +72,16 @@ func (s *State) checkLedger() error {
 		}
 	}
 	return nil
+}
+
+// ownOf is ψ″ of what a site ran for itself.
+func ownOf(x *site) sched.Int128 {
+	for _, c := range x.row {
+		if c.executor == x.id {
+			return c.sums.A
+		}
+	}
+	return sched.Int128{}
 }
 
 func (s *State) checkAttempts() error {

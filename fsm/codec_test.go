@@ -230,7 +230,7 @@ func drawJob(t *rapid.T) JobSpec {
 func drawParams(t *rapid.T) Params {
 	return Params{
 		Policy:  rapid.SampledFrom(append(sched.Names(), "LOTTERY", strings.Repeat("x", 99))).Draw(t, "policy"),
-		Running: sched.Mode(rapid.SampledFrom([]int{0, 0, 1, 1, 2, 200}).Draw(t, "mode")), PreferOwn: rapid.Bool().Draw(t, "own"), FixedOrder: rapid.Bool().Draw(t, "fixed"),
+		Running: sched.Mode(rapid.SampledFrom([]int{0, 0, 1, 1, 2, 200}).Draw(t, "mode")), PreferOwn: rapid.Bool().Draw(t, "own"), ClaimedHome: rapid.Bool().Draw(t, "claimed"), FixedOrder: rapid.Bool().Draw(t, "fixed"),
 		ReserveAfterMs: number(t, 0, MaxTimeoutMs, "reserve"), RetainMs: number(t, 0, MaxTimeoutMs, "retain"), RetainJobs: number(t, 0, MaxRetainJobs, "jobs"),
 		DepartureMs: number(t, 0, MaxTimeoutMs, "departure"), RateCPU: number(t, 0, MaxRate, "cpu"), RateMem: number(t, 0, MaxRate, "mem"),
 		RateGPU: number(t, 0, MaxRate, "gpu"), QuantumMs: number(t, 1, MaxQuantumMs, "quantum"),

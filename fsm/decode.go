@@ -188,7 +188,7 @@ func (r *reader) body(c *Command, kind uint64, start int) {
 func (r *reader) params(p *Params) {
 	p.Policy = r.string("policy", 64)
 	p.Running = sched.Mode(r.uint("running", math.MaxUint8))
-	p.PreferOwn, p.FixedOrder = r.bool("prefer_own"), r.bool("fixed_order")
+	p.PreferOwn, p.ClaimedHome, p.FixedOrder = r.bool("prefer_own"), r.bool("claimed_home"), r.bool("fixed_order")
 	p.ReserveAfterMs = r.int("reserve_after_ms")
 	p.RetainMs, p.RetainJobs = r.int("retain_ms"), r.int("retain_jobs")
 	p.DepartureMs = r.int("departure_ms")

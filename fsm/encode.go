@@ -6,7 +6,7 @@ import (
 
 // Format is the first byte of every batch. A change of what follows takes a
 // new number.
-const Format = 3
+const Format = 4
 
 // The encoding is positional: a batch is
 //
@@ -132,6 +132,7 @@ func appendParams(dst []byte, p *Params) []byte {
 	dst = appendString(dst, p.Policy)
 	dst = append(dst, byte(p.Running))
 	dst = appendBool(dst, p.PreferOwn)
+	dst = appendBool(dst, p.ClaimedHome)
 	dst = appendBool(dst, p.FixedOrder)
 	for _, v := range [...]int64{
 		p.ReserveAfterMs, p.RetainMs, p.RetainJobs, p.DepartureMs,

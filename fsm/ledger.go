@@ -53,16 +53,26 @@ func (s *State) usage(x *site, c *Usage) Result {
 		queued := max(0, start-r.WaitMs)
 		s.tellHome(x, r, queued, start, end)
 		s.charge(x, x, s.weight(r.Need), s.quanta(start), s.quanta(end), s.quanta(queued))
+		x.homeRan = x.homeRan.Add(sched.Mul64(s.weight(r.Need), s.quanta(end)-s.quanta(start)))
 		s.noteHome(x, r.Need, s.quanta(queued), s.quanta(start), s.quanta(end))
 	}
+	s.setShare(x)
 	return Result{NextUsage: x.usageBatch + 1}
 }
 
-// setShare recomputes what a site contributes now: what it exposes and what it
-// uses itself outside the log.
-func (x *site) setShare() {
-	x.account.Share = 0
+// setShare recomputes what FAIRSHARE looks at of a site: what it contributes now,
+// which is what it lends, and which of its use nobody else has seen. With
+// Params.ClaimedHome its own word counts for both.
+func (s *State) setShare(x *site) {
+	x.account.Share, x.account.Unseen = 0, x.homeRan
 	if x.present() {
-		x.account.Share = x.exposed.MilliCPU + x.home.MilliCPU
+		x.account.Share = x.exposed.MilliCPU
+	}
+	if !s.params.ClaimedHome {
+		return
+	}
+	x.account.Unseen = sched.Int128{}
+	if x.present() {
+		x.account.Share += x.home.MilliCPU
 	}
 }

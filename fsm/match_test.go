@@ -63,8 +63,8 @@ func TestFairShareByShare(t *testing.T) {
 		w.submit(x, w.job(x, 1000))
 	}
 	none := func(site string, cores int64) {
-		o := w.offering(site)
-		o.Home.MilliCPU = cores * 1000 // it contributes, but nothing is free
+		o := w.offering(site, cores)
+		o.Machines[0].Runs = RunsImages // it lends, but nothing that these can use
 		w.must(site, o)
 	}
 	none("big", 20)

@@ -45,7 +45,7 @@ func (s *State) install(x *site, c *Offer) {
 		s.retract(m)
 	}
 	s.tellOffer(x, before)
-	x.setShare()
+	s.setShare(x)
 	s.noteCores(x)
 	s.weighSite(x)
 	s.checkHolds(x)

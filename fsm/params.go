@@ -11,6 +11,10 @@ type Params struct {
 	// FixedOrder takes free machines in (site, name) order instead of the
 	// keyed random choice; for goldens.
 	FixedOrder bool `json:"fixed_order"`
+	// ClaimedHome has FAIRSHARE go by what sites say of their own users, too: what
+	// these take now counts as contributed, what they ran at home as used. That is
+	// the paper's rule and the simulator's; live nobody can check it.
+	ClaimedHome bool `json:"-"`
 	// ReserveAfterMs: a task that fits some machine's offer but found no room
 	// for this long gets a machine reserved, so that narrower tasks cannot
 	// starve it. 0 = off.

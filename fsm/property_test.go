@@ -149,7 +149,7 @@ func modelParams(t *rapid.T) Params {
 			sched.OrigDirect, sched.RelDirect, sched.SimplDirect, sched.FairShare, sched.RoundRobin,
 		}).Draw(t, "policy"),
 		Running: sched.Mode(rapid.IntRange(0, 1).Draw(t, "mode")), PreferOwn: rapid.Bool().Draw(t, "preferOwn"),
-		FixedOrder: rapid.Bool().Draw(t, "fixed"), ReserveAfterMs: rapid.SampledFrom([]int64{0, 1, 3000}).Draw(t, "reserve"),
+		FixedOrder: rapid.Bool().Draw(t, "fixed"), ClaimedHome: rapid.Bool().Draw(t, "claimed"), ReserveAfterMs: rapid.SampledFrom([]int64{0, 1, 3000}).Draw(t, "reserve"),
 		RetainMs: rapid.SampledFrom([]int64{0, 5000, 1 << 30}).Draw(t, "retain"), RetainJobs: rapid.Int64Range(0, 20).Draw(t, "jobs"),
 		DepartureMs: rapid.SampledFrom([]int64{0, 5000, 1 << 30}).Draw(t, "departure"), RateCPU: 1, QuantumMs: 1, RateGPU: rapid.Int64Range(0, 9).Draw(t, "rate"), MarginMs: 700,
 	}

@@ -49,7 +49,7 @@ func (r *snapReader) scalars(s *State) {
 	p := &s.params
 	p.Policy = r.text(64, "policy")
 	p.Running = sched.Mode(r.upTo(uint64(sched.Completed), "mode"))
-	p.PreferOwn, p.FixedOrder = r.bool(), r.bool()
+	p.PreferOwn, p.FixedOrder, p.ClaimedHome = r.bool(), r.bool(), r.bool()
 	p.ReserveAfterMs, p.RetainMs, p.RetainJobs, p.DepartureMs = r.int(), r.int(), r.int(), r.int()
 	p.RateCPU, p.RateMem, p.RateGPU, p.QuantumMs = r.int(), r.int(), r.int(), r.int()
 	p.LeaseMs, p.MarginMs = r.int(), r.int()
@@ -146,6 +146,7 @@ func (r *snapReader) retired(x *site) {
 
 func (r *snapReader) machines(s *State, x *site) {
 	x.capacity, x.home = r.res(), r.res()
+	x.homeRan.Hi, x.homeRan.Lo = r.int(), r.uint()
 	for range r.upTo(MaxMachines, "machines") {
 		m := &machine{site: x, name: r.text(MaxMachineName, "machine"), exposed: r.res(), whole: r.res(), offered: true, runs: Runs(r.upTo(uint64(RunsBoth), "runs")), resting: r.bool()}
 		if n := len(x.machines); r.err == nil && (inMachine(m.name) != nil || n > 0 && x.machines[n-1].name >= m.name) {
@@ -166,7 +167,7 @@ func (r *snapReader) machines(s *State, x *site) {
 	if err := inResources("all machines' ", x.exposed); err != nil {
 		r.fail("%v", err)
 	}
-	x.setShare()
+	s.setShare(x)
 	s.weighSite(x)
 }
 

@@ -41,7 +41,8 @@ type site struct {
 	capacity     Resources
 	home         Resources
 
-	row      []cell // what its tasks used, by executor
+	homeRan  sched.Int128 // ψ″ of home runs, in the row's own cell, too. Invariant: only grows
+	row      []cell       // what its tasks used, by executor
 	rowEpoch uint64
 	waits    waitSite
 

@@ -13,7 +13,7 @@ import (
 )
 
 // snapshotMagic starts every snapshot; the last byte is the format's version.
-const snapshotMagic = "cloudshare-state\x03"
+const snapshotMagic = "cloudshare-state\x04"
 
 // HashFormat names what the hash of a state is taken over. Equal states have equal
 // hashes within one format only.
@@ -223,6 +223,7 @@ func (f *Frozen) encodeScalars(w *snapWriter) {
 	w.uint(uint64(p.Running))
 	w.bool(p.PreferOwn)
 	w.bool(p.FixedOrder)
+	w.bool(p.ClaimedHome)
 	w.int(p.ReserveAfterMs, p.RetainMs, p.RetainJobs, p.DepartureMs, p.RateCPU, p.RateMem, p.RateGPU, p.QuantumMs, p.LeaseMs, p.MarginMs)
 }
 
@@ -264,6 +265,8 @@ func (x *frozenSite) encode(w *snapWriter) {
 	w.uint(x.usageBatch, x.lastStart, x.offerVersion, x.offers)
 	w.res(x.capacity)
 	w.res(x.home)
+	w.int(x.homeRan.Hi)
+	w.uint(x.homeRan.Lo)
 	w.uint(uint64(len(x.offered)))
 	for i := range x.offered {
 		w.text(x.offered[i].name)

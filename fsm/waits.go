@@ -242,10 +242,11 @@ func (s *State) noteCores(x *site) {
 // its own word for what it uses itself, and to claim much would pay; before lentVersion
 // that counts as well.
 func (s *State) coresOf(x *site) int64 {
-	if s.waits.least == 0 {
-		return (x.account.Share + 999) / 1000
+	cores := x.exposed.MilliCPU
+	if s.waits.least == 0 && x.present() {
+		cores += x.home.MilliCPU
 	}
-	return (x.exposed.MilliCPU + 999) / 1000
+	return (cores + 999) / 1000
 }
 
 // noteAway takes out what a site has waiting: it does not wait while its site is

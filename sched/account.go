@@ -20,6 +20,9 @@ type Account struct {
 	// Share is what the site contributes now, in milli-cores; for FAIRSHARE.
 	// Invariant: Share ≥ 0.
 	Share int64
+	// Unseen is the part of Used.A that rests on the site's own word alone, and that
+	// FAIRSHARE leaves out. Invariant: 0 ≤ Unseen ≤ Used.A.
+	Unseen Int128
 	// LastStart is the decision number of the site's latest start, 0 = never;
 	// for ROUND_ROBIN.
 	LastStart uint64

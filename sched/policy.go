@@ -83,7 +83,7 @@ func (p fairShare) Rank(a *Account, now int64) Rank {
 	if a.Share <= 0 {
 		return Rank{}
 	}
-	usage := a.Used.A
+	usage := a.Used.A.Sub(a.Unseen)
 	if p.mode == Partial {
 		usage = usage.Add(a.UsedRun.N.MulInt64(now)).Sub(a.UsedRun.S)
 	}

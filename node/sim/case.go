@@ -39,8 +39,8 @@ type Case struct {
 	// Home says what becomes of a task that could start at home.
 	Home Home
 	// WholeShare counts what background tasks take as contributed, for FAIRSHARE:
-	// then a site's share is its number of cores. The product does not know of
-	// them: its share is what the site exposes, and its home runs.
+	// then a site's share is its number of cores. Otherwise nobody knows of them: its
+	// share is what the site exposes, and, with Params.ClaimedHome, its home runs.
 	WholeShare bool
 	// Conduct of each site; nil: all are honest, and declare no timeouts.
 	Conduct []Conduct
@@ -181,7 +181,8 @@ func (c *Case) SeedOf(s Coalition) uint64 {
 }
 
 // Params are those of the simulator under a policy: the paper's algorithm and
-// nothing of the product's own additions, no leases, and little memory.
+// nothing of the product's own additions, no leases, and little memory. FAIRSHARE's
+// share is the paper's, too: it takes what sites say of their own users for true.
 func Params(policy string) fsm.Params {
-	return fsm.Params{Policy: policy, RateCPU: 1, QuantumMs: 1000, RetainJobs: 100, DepartureMs: 0}
+	return fsm.Params{Policy: policy, ClaimedHome: true, RateCPU: 1, QuantumMs: 1000, RetainJobs: 100, DepartureMs: 0}
 }

@@ -129,7 +129,7 @@ func (s *Study) gains(ctx context.Context, index int, k key, n int) (gains []Gai
 		return nil, nil
 	}
 	for p, policy := range append(slices.Clone(s.Policies), s.Beyond...) {
-		in.Params.Policy = policy
+		in.Params.Policy, in.Params.ClaimedHome = policy, false // as it is live: what is asked is what lies gain there
 		honest := in.honest()
 		out, err := PlayContext(ctx, honest)
 		if err != nil {

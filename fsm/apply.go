@@ -184,4 +184,5 @@ func (s *State) useParams(p Params) {
 		s.setShare(s.sites[i])
 	}
 	s.plan()
+	s.crowdAll()
 }

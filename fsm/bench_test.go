@@ -41,14 +41,15 @@ func newCrowd(b *testing.B, sites, waiting int, separate bool) *crowd {
 	for i := range names {
 		names[i] = fmt.Sprintf("s%05d", i)
 	}
-	c := &crowd{world: newWorld(b, benchParams(), names...), separate: separate}
+	c := &crowd{world: newWorld(b, benchParams(sites), names...), separate: separate}
 	c.more(waiting)
 	return c
 }
 
-func benchParams() Params {
+// benchParams keep a thousand ended jobs of all sites.
+func benchParams(sites int) Params {
 	p := DefaultParams()
-	p.PreferOwn, p.RetainJobs = false, 1000
+	p.PreferOwn, p.RetainJobs = false, int64(max(1, 1000/sites))
 	return p
 }
 

@@ -46,7 +46,7 @@ func newMill(b *testing.B, sites int, policy string) *mill {
 	for i := range names {
 		names[i] = fmt.Sprintf("s%05d", i)
 	}
-	m := &mill{newWorld(b, benchParams(), names...), sites}
+	m := &mill{newWorld(b, benchParams(sites), names...), sites}
 	m.must(names[0], &Raise{Version: Version})
 	for i, x := range names {
 		m.must(x, m.offering(x, int64((running+sites-1-i)/sites)))

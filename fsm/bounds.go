@@ -9,14 +9,17 @@ import "github.com/cloudshare/cloudshare/sched"
 // a million.
 type bounds struct {
 	window  uint64 // results kept per site
-	waiting uint64 // tasks
-	jobs    int    // kept
 	shapes  int    // requirements of one site's open jobs
+	members int    // sites that ever registered
 	held    int    // attempts at one site
 	boots   int    // processes of one site remembered
 	detail  uint32 // tasks of a job that keeps records
-	records int    // of ended tasks
 	retire  int    // jobs that leave in one entry
+
+	// Quotas of sites; see limits.
+	tasks, jobs, bytes, kept, keptBytes, records share
+
+	gaps uint64 // ranges of numbers of jobs that left, beside as many as jobs
 
 	reserveEveryMs int64 // log time between searches for reservations
 	reserveAtOnce  int   // made in one search
@@ -24,11 +27,19 @@ type bounds struct {
 	slack          int   // dead entries of a list that are not worth dropping
 }
 
+// What a site may have whatever others join. It suffices for any one job.
+const (
+	floorTasks = MaxCount
+	floorBytes = 2 << 20
+)
+
 // realBounds are those of every federation.
 func realBounds() bounds {
 	return bounds{
-		window: Window, waiting: MaxWaiting, jobs: MaxJobs, shapes: MaxShapes, held: MaxHeld, boots: maxBoots,
-		detail: DetailTasks, records: maxRecords, retire: maxRetire,
+		window: Window, shapes: MaxShapes, members: MaxMembers, held: MaxHeld, boots: maxBoots, detail: DetailTasks, retire: maxRetire,
+		tasks: share{100_000_000, floorTasks}, jobs: share{4_000_000, 1000}, bytes: share{2 << 30, floorBytes},
+		kept: share{MaxRetainJobs, 1000}, keptBytes: share{1 << 30, floorBytes}, records: share{1_000_000, 1000},
+		gaps:           1 << 16,
 		reserveEveryMs: reserveEveryMs, reserveAtOnce: reserveAtOnce, ranTasks: ranTasks, slack: 64,
 	}
 }

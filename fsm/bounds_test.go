@@ -79,10 +79,13 @@ func TestRaiseBesideAnOlderBroker(t *testing.T) {
 
 // TestRecordsOfOpenJobsAreBounded: jobs that one task keeps open count as well.
 func TestRecordsOfOpenJobsAreBounded(t *testing.T) {
+	const most = 10
 	w := newWorld(t, params(), "a", "b")
-	w.must("b", w.offering("b", DetailTasks))
-	for range maxRecords/DetailTasks + 2 {
-		w.submit("a", w.job("a", DetailTasks))
+	w.s.bounds.records = share{2 * most, 1}
+	w.s.join(0)
+	w.must("b", w.offering("b", 100))
+	for range most {
+		w.submit("a", w.job("a", 4))
 		c := &Complete{}
 		for _, a := range w.s.Assignments("b") {
 			if a.Task > 0 {
@@ -95,12 +98,12 @@ func TestRecordsOfOpenJobsAreBounded(t *testing.T) {
 	for _, j := range w.s.jobs.all() {
 		total += len(j.tasks.records)
 	}
-	if total > maxRecords || total < maxRecords-DetailTasks || total != w.s.records {
-		t.Errorf("%d records are kept, %d counted; the bound is %d", total, w.s.records, maxRecords)
+	if total != most || w.s.byName["a"].use.records != most {
+		t.Errorf("%d records are kept, %d counted; the bound is %d", total, w.s.byName["a"].use.records, most)
 	}
 	other, err := reborn(w.s)
-	if err != nil || other.records != total {
-		t.Errorf("%d records after a restore, %v", other.records, err)
+	if err != nil || other.byName["a"].use.records != most {
+		t.Errorf("%d records after a restore, %v", other.byName["a"].use.records, err)
 	}
 }
 

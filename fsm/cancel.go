@@ -91,6 +91,7 @@ func (s *State) endWaiting(seq uint64, state TaskState, why string) {
 	if n == 0 {
 		return
 	}
+	s.sites[j.owner].use.tasks -= uint64(n)
 	t := j.set(s.epoch)
 	back := t.back
 	t.back = nil

@@ -10,7 +10,7 @@ import (
 // check recounts from the primary data everything that is derived or that must
 // add up, and returns the first contradiction.
 func (s *State) check() error {
-	for _, f := range []func() error{s.checkLedger, s.checkAttempts, s.checkJobs, s.checkQueues, s.checkMachines, s.checkWaits} {
+	for _, f := range []func() error{s.checkLedger, s.checkAttempts, s.checkJobs, s.checkUse, s.checkQueues, s.checkMachines, s.checkWaits} {
 		if err := f(); err != nil {
 			return fmt.Errorf("entry %d: %w", s.index, err)
 		}
@@ -130,7 +130,7 @@ func (s *State) checkAttempts() error {
 }
 
 func (s *State) checkJobs() error {
-	n, ended, records := 0, 0, 0
+	n, ended := 0, 0
 	open := map[*class]int{}
 	for seq, j := range s.jobs.all() {
 		n++
@@ -154,9 +154,6 @@ func (s *State) checkJobs() error {
 		} else {
 			open[j.class]++
 		}
-		if j.tasks != nil {
-			records += len(j.tasks.records)
-		}
 		if s.sites[j.owner].nums[j.num] != seq {
 			return fmt.Errorf("job %d is not in its owner's index", seq)
 		}
@@ -171,11 +168,8 @@ func (s *State) checkJobs() error {
 			return fmt.Errorf("%d open jobs of %v are not counted", n, c.need)
 		}
 	}
-	if records != s.records || records > s.bounds.records {
-		return fmt.Errorf("%d records, %d counted", records, s.records)
-	}
-	if n != s.jobs.n || ended != len(s.ended) {
-		return fmt.Errorf("%d jobs, %d counted; %d ended, %d queued to leave", n, s.jobs.n, ended, len(s.ended))
+	if n != s.jobs.n || ended != s.kept {
+		return fmt.Errorf("%d jobs, %d counted; %d ended, %d queued to leave", n, s.jobs.n, ended, s.kept)
 	}
 	return nil
 }

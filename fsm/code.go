@@ -13,8 +13,8 @@ var codeTexts = [...]string{
 	AlreadyEnded:   "it has already ended",
 	JobExists:      "the job is known already",
 	JobRetired:     "the job number was used before",
-	TooManyShapes:  "open jobs of the site have too many different requirements (size, image, sites, selectors): use fewer, or wait until some end",
-	TooManyJobs:    "the federation's queue is full: try again later",
+	TooManyShapes:  "open jobs of the site have as many different requirements (size, image, sites, selectors) as they may: use fewer, or wait until some end",
+	TooManyJobs:    "the site has as many open jobs as it may: wait until some end, cancel some, or submit arrays",
 	OutOfRange:     "a number is out of its range",
 	BadParams:      "the parameters are not valid",
 	OldTerm:        "the lead that found this is no longer the lead",
@@ -25,6 +25,9 @@ var codeTexts = [...]string{
 	VersionTooNew:  "a member's broker does not know that apply version: upgrade it",
 	OlderData:      "the data directory is older than what the federation has seen of this site (was a backup put back?): start it with its newest data, or join with an empty directory under another name",
 	PolicySites:    "the federation has more sites than that policy is for (SHAPLEY 12, CE 256): choose CE or ALONE",
+	TooManyTasks:   "the site's open jobs have as many tasks as they may: wait until some end, or cancel some",
+	TooManyBytes:   "the specs of the site's open jobs take as many bytes as they may: wait until some end, cancel some, or submit arrays",
+	TooManyNumbers: "the site's job numbers have too many gaps: wait until its oldest jobs that are on their way are taken",
 }
 
 // String says what the code means, in words that can end an error's text.

@@ -131,6 +131,7 @@ func (s *State) endTask(seq uint64, state TaskState, r record) {
 
 // noteEnd writes one task's end into its job.
 func (s *State) noteEnd(j *job, t *taskSet, state TaskState, r record) {
+	s.sites[j.owner].use.tasks--
 	s.keepRecord(j, t, r)
 	t.addRun(run{from: r.task, to: r.task + 1, state: state, exit: r.exit, endedMs: -1})
 	s.tellRecord(EventTaskEnded, j, &r, EndingOf(state))

@@ -6,7 +6,7 @@ import (
 
 // Format is the first byte of every batch. A change of what follows takes a
 // new number.
-const Format = 4
+const Format = 5
 
 // The encoding is positional: a batch is
 //

@@ -52,8 +52,8 @@ const (
 	MaxTimeoutMs = sched.MaxNow
 	// MaxUnixMs bounds dates for people: the end of year 9999.
 	MaxUnixMs = 253_402_300_799_999
-	// MaxRetainJobs ended jobs kept.
-	MaxRetainJobs = 10_000_000
+	// MaxRetainJobs ended jobs kept of one site.
+	MaxRetainJobs = 500_000
 	// MaxQuantumMs is the longest quantum: one hour.
 	MaxQuantumMs = 3_600_000
 

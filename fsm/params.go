@@ -19,7 +19,8 @@ type Params struct {
 	// for this long gets a machine reserved, so that narrower tasks cannot
 	// starve it. 0 = off.
 	ReserveAfterMs int64 `json:"reserve_after_ms"`
-	// RetainMs and RetainJobs bound how long and how many ended jobs stay.
+	// RetainMs and RetainJobs bound how long and how many ended jobs of each site
+	// stay; see limits.kept.
 	RetainMs   int64 `json:"retain_ms"`
 	RetainJobs int64 `json:"retain_jobs"`
 	// DepartureMs after which a lost site's waiting jobs end as lost. 0 = never.

@@ -106,6 +106,7 @@ func (s *State) forget(by *site, c *Forget) Result {
 // account stays.
 func (s *State) end(x *site) {
 	x.state, x.gone = Left, true
+	s.join(-1)
 	s.tellSite(EventSiteForgotten, x)
 	for _, slot := range s.liveAt(x) { // own tasks on its own machines
 		a := *s.attempts.get(slot)

@@ -233,7 +233,7 @@ func TestRecordsAreBounded(t *testing.T) {
 		}
 		w.must("a", &c)
 	}
-	w.s.trim(65)
+	w.s.trim(w.s.sites[0], 65)
 	for num, kept := range map[uint64]bool{1: false, 2: false, 3: true, 4: true} {
 		v, _ := w.s.Tasks(JobID{"a", num}, 0, 1)
 		if v[0].State != TaskSucceeded || (v[0].Site != "") != kept {
@@ -241,12 +241,13 @@ func TestRecordsAreBounded(t *testing.T) {
 		}
 	}
 	s, err := reborn(w.s)
-	if err != nil || s.records != 60 {
-		t.Fatalf("%v, %d records, want 60", err, s.records)
+	if err != nil || s.sites[0].use.records != 60 {
+		t.Fatalf("%v, %d records, want 60", err, s.sites[0].use.records)
 	}
 	w.submit("a", w.job("a", 1)) // a job without records does not stop the next trim
-	w.s.trim(30)
-	if s.trim(30); s.records != 30 || w.s.records != 30 {
-		t.Fatalf("%d and %d records, want 30", s.records, w.s.records)
+	a, b := s.sites[0], w.s.sites[0]
+	w.s.trim(b, 30)
+	if s.trim(a, 30); a.use.records != 30 || b.use.records != 30 {
+		t.Fatalf("%d and %d records, want 30", a.use.records, b.use.records)
 	}
 }

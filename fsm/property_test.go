@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"maps"
 	"slices"
 	"testing"
 
@@ -33,6 +34,45 @@ func TestStateMachineAmongDeclines(t *testing.T) {
 			"params": m.seldom(m.params), "tick": m.tick, "restore": m.restore,
 		})
 	})
+}
+
+// TestStateMachineAmongSubmissions is the same where sites submit more than they may,
+// end it and submit again.
+func TestStateMachineAmongSubmissions(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		m := newModel(rt, smallBounds())
+		for _, x := range modelSites[:3] {
+			m.send(m.w.cmd(x, m.w.offering(x, 2, 2, 1)))
+		}
+		rt.Repeat(map[string]func(*rapid.T){
+			"": m.invariants, "submit": m.submit, "submit2": m.submitMany, "submit3": m.submitMany, "submit4": m.submitMany,
+			"cancel": m.cancelAny, "cancel2": m.cancelAny, "complete": m.complete, "leave": m.seldom(m.leave), "register": m.seldom(m.register),
+			"forget": m.seldom(m.forget), "params": m.seldom(m.params), "tick": m.tick, "restore": m.restore,
+		})
+	})
+}
+
+// submitMany submits small jobs with gaps between their numbers.
+func (m *model) submitMany(t *rapid.T) {
+	m.t = t
+	site := m.site()
+	var jobs []JobSpec
+	for range rapid.IntRange(1, 5).Draw(t, "jobs") {
+		m.w.num[site] += rapid.Uint64Range(0, 1).Draw(t, "gap")
+		j := m.w.job(site, 1)
+		j.Payload = make([]byte, rapid.IntRange(0, 3).Draw(t, "bytes"))
+		jobs = append(jobs, j)
+	}
+	m.do(site, &Submit{Jobs: jobs, Settled: m.w.s.byName[site].settled + rapid.Uint64Range(0, 1).Draw(t, "settled")})
+}
+
+// cancelAny cancels a job that is here.
+func (m *model) cancelAny(t *rapid.T) {
+	m.t = t
+	site := m.site()
+	if nums := slices.Sorted(maps.Keys(m.w.s.byName[site].nums)); len(nums) > 0 {
+		m.do(site, &Cancel{Job: JobID{site, rapid.SampledFrom(nums).Draw(t, "num")}, Task: -1})
+	}
 }
 
 // seldom takes one in four of the steps.
@@ -71,7 +111,8 @@ func (m *model) declineAll(t *rapid.T) {
 // smallBounds are as small as they can be with something left to do.
 func smallBounds() bounds {
 	return bounds{
-		window: 8, waiting: 60, jobs: 40, shapes: 4, held: 6, boots: 2, detail: 5, records: 12, retire: 3,
+		window: 8, shapes: 4, members: len(modelSites), held: 6, boots: 2, detail: 5, retire: 3,
+		tasks: share{140, 31}, jobs: share{24, 3}, bytes: share{100, 24}, kept: share{16, 2}, keptBytes: share{300, 30}, records: share{24, 4}, gaps: 1,
 		reserveEveryMs: 300, reserveAtOnce: 1, ranTasks: 4, slack: 1,
 	}
 }
@@ -162,6 +203,7 @@ func (m *model) send(given ...Command) []Result {
 	cmds := append(m.next, given...)
 	m.next = nil
 	b := &Batch{Term: m.w.term, Elapsed: m.w.base, Commands: cmds}
+	m.expectQuotas(b)
 	want, asked := "", m.w.s.params.FixedOrder
 	if asked {
 		want = m.w.s.oracle(m.t, b)

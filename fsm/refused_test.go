@@ -18,7 +18,10 @@ func TestRefusedCopiesAreNeverExecuted(t *testing.T) {
 				t.Fatal("nothing here is refused so: every code needs a case")
 			}
 			w := newWorld(t, params(), "a", "b")
-			w.s.bounds.shapes, w.s.bounds.jobs = 3, 5
+			w.withQuotas(func(b *bounds) {
+				b.shapes, b.tasks, b.jobs, b.bytes = 3, share{20, 10}, share{10, 5}, share{200, 100}
+				b.kept, b.gaps = share{4, 2}, 1
+			})
 			c := build(w)
 			copied(t, w, c, code)
 			for i, change := range refusalChanges {
@@ -123,6 +126,26 @@ var refusals = map[Code]func(w *world) Command{
 		for range 5 {
 			w.submit("a", w.job("a", 1))
 		}
+		return w.cmd("a", &Submit{Jobs: []JobSpec{w.job("a", 1)}})
+	},
+	TooManyTasks: func(w *world) Command {
+		w.submit("a", w.job("a", 4))
+		return w.cmd("a", &Submit{Jobs: []JobSpec{w.job("a", 7)}})
+	},
+	TooManyBytes: func(w *world) Command {
+		w.submit("a", w.job("a", 1))
+		j := w.job("a", 1)
+		j.Payload = make([]byte, 97)
+		return w.cmd("a", &Submit{Jobs: []JobSpec{j}})
+	},
+	TooManyNumbers: func(w *world) Command {
+		for range 8 { // two are kept, and a range for each of the others
+			w.num["a"]++
+			j := w.job("a", 1)
+			w.submit("a", j)
+			w.must("a", &Cancel{Job: JobID{"a", j.Num}, Task: -1})
+		}
+		w.num["a"]++
 		return w.cmd("a", &Submit{Jobs: []JobSpec{w.job("a", 1)}})
 	},
 	OutOfRange: func(w *world) Command {

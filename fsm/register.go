@@ -39,10 +39,11 @@ func (s *State) register(name string, c *Register) Result {
 		return Result{Code: NameTaken, Index: s.index}
 	case c.MaxVersion < max(s.version, s.raised): // raised in this entry, too
 		return Result{Code: VersionTooNew, Index: s.index}
-	case x == nil && len(s.sites) >= MaxMembers:
+	case x == nil && len(s.sites) >= s.bounds.members:
 		return Result{Code: OutOfRange, Index: s.index}
 	case x == nil:
 		x = s.addSite(name)
+		s.join(1)
 		s.noteJoined(x)
 		x.node = c.Node
 	case x.boots[0] == c.Boot:
@@ -67,6 +68,9 @@ func (s *State) incarnate(x *site, c *Register) {
 	x.incarnation = max(x.incarnation, s.Epoch()<<incarnationShift) + 1
 	x.taken = s.index
 	x.floor, x.window = 0, nil
+	if x.gone {
+		s.join(1)
+	}
 	away := !x.present()
 	x.state, x.lostMs, x.gone = Alive, 0, false
 	if away {

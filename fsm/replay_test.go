@@ -12,8 +12,9 @@ import (
 
 // TestVersion2StaysWhatItWas plays a log of version 2 that the code before version
 // 3 wrote, from its beginning and from that code's snapshot in the middle: both end
-// with the hash that it had. The file was rewritten for format 3 (a decline bars the
-// job) and 4 (a parameter more); it is never rewritten within a format.
+// with the hash that it had. The file was rewritten for the formats 3 (a decline bars
+// the job), 4 (a parameter more) and 5 (each site keeps its own ended jobs); it is
+// never rewritten within a format.
 func TestVersion2StaysWhatItWas(t *testing.T) { staysWhatItWas(t, "version2") }
 
 // TestVersion3StaysWhatItWas plays one under CE, SHAPLEY and ALONE, with home runs and

@@ -2,7 +2,6 @@ package fsm
 
 import (
 	"io"
-	"slices"
 
 	"github.com/cloudshare/cloudshare/sched"
 )
@@ -67,7 +66,7 @@ func (r *snapReader) scalars(s *State) {
 }
 
 func (r *snapReader) sites(s *State) {
-	n := r.upTo(MaxMembers, "sites")
+	n := r.upTo(uint64(s.bounds.members), "sites")
 	r.check(n == 0 || s.founded > 0, "sites before genesis")
 	for range n {
 		if r.err != nil {
@@ -112,7 +111,7 @@ func (r *snapReader) site(s *State, x *site, members int32) {
 	}
 	x.registered = r.result(s)
 	x.settled, x.maxNum = r.uint(), r.uint()
-	r.retired(x)
+	r.retired(s, x)
 	x.usageBatch, x.lastStart, x.offerVersion, x.offers = r.uint(), r.uint(), r.uint(), r.uint()
 	x.account.LastStart, x.changed, x.taken = x.lastStart, s.index, s.index
 	r.check(len(x.boots) > 0 && x.incarnation > 0 && x.lastStart <= s.decisions, "a site that never registered")
@@ -129,9 +128,9 @@ func (r *snapReader) result(s *State) Result {
 	return v
 }
 
-func (r *snapReader) retired(x *site) {
+func (r *snapReader) retired(s *State, x *site) {
 	last := uint64(0)
-	for range r.upTo(MaxJobs, "retired ranges") {
+	for range r.upTo(s.bounds.mostNumbers(), "retired ranges") {
 		v := span{r.uint(), r.uint()}
 		n := len(x.retired)
 		r.check(v.from <= v.to && v.from > 0 && (n == 0 || v.from > last && v.from-last > 1) && v.from >= x.settled && v.to <= x.maxNum,
@@ -189,7 +188,7 @@ func (r *snapReader) row(x *site, members int32) {
 
 func (r *snapReader) jobs(s *State) {
 	seq := uint64(0)
-	for range r.upTo(MaxJobs, "jobs") {
+	for range r.uint() { // quotas bounds them, and d > 0 what a wrong number costs
 		d := r.upTo(s.nextSeq, "seq")
 		r.check(d > 0 && d < s.nextSeq-seq, "jobs out of order")
 		if r.err != nil {
@@ -198,9 +197,7 @@ func (r *snapReader) jobs(s *State) {
 		seq += d
 		r.job(s, seq)
 	}
-	slices.SortStableFunc(s.ended, func(a, b uint64) int {
-		return int(min(1, max(-1, s.jobs.get(a).endedMs-s.jobs.get(b).endedMs)))
-	})
+	r.quotas(s)
 }
 
 func (r *snapReader) job(s *State, seq uint64) {
@@ -249,14 +246,7 @@ func (r *snapReader) index(s *State, seq uint64, j *job) {
 			s.addWaiting(seq, j, n)
 		}
 	}
-	if j.tasks != nil {
-		s.records += len(j.tasks.records)
-	}
-	if j.over() {
-		s.ended = append(s.ended, seq)
-	} else {
-		j.class.opened(s.sites[j.owner])
-	}
+	s.countUse(seq, j)
 }
 
 func (r *snapReader) class(s *State) *class {
@@ -325,7 +315,7 @@ func (r *snapReader) payload(s *State) *payload {
 }
 
 func (r *snapReader) reservations(s *State) {
-	for range r.upTo(MaxJobs, "reservations") {
+	for range r.upTo(uint64(s.jobs.n), "reservations") {
 		seq, id := r.uint(), r.upTo(MaxMembers, "site")
 		name := r.text(MaxMachineName, "machine")
 		if r.err != nil {

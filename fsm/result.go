@@ -17,7 +17,7 @@ const (
 	JobExists           // that job number is known: the submission is a repeat
 	JobRetired          // that job number was used or settled before
 	TooManyShapes       // the site's open jobs have too many different requirements
-	TooManyJobs         // the federation's queue is full
+	TooManyJobs         // the site has as many open jobs as it may
 	OutOfRange          // a number exceeds its bound
 	BadParams           // the parameters are not valid
 	OldTerm             // a SiteLost of a former lead
@@ -28,10 +28,13 @@ const (
 	VersionTooNew       // an apply version some member does not know
 	OlderData           // the data directory does not remember the site\'s latest registration
 	PolicySites         // more sites than the policy is for
+	TooManyTasks        // the site's open jobs have as many tasks as they may
+	TooManyBytes        // the specs of the site's open jobs are as large as they may be
+	TooManyNumbers      // the site's job numbers have too many gaps
 )
 
 // lastCode is the greatest one.
-const lastCode = PolicySites
+const lastCode = TooManyNumbers
 
 // Result answers a command; it is what a repeat of the command gives again.
 type Result struct {

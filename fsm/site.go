@@ -47,22 +47,27 @@ type site struct {
 	waits    waitSite
 
 	// Derived.
-	account sched.Account     // Projection.Started is not derived
-	nums    map[uint64]uint64 // job number → seq
-	live    roster            // attempts here
-	changed uint64            // entry of the last change that the site must see
-	taken   uint64            // entry that last took an attempt without its site's own report
-	free    fenwick           // by machine.pos: free milli-cores of machines that do not rest
-	stock   fenwick           // the same of all machines not tried in this entry
-	exposed Resources         // sum over offered machines
-	most    Resources         // greatest whole over offered machines, part by part
-	widest  Resources         // likewise their exposed
-	lanes   []*lane           // with waiting tasks
-	open    map[*class]int    // its jobs that have not ended, by requirement. Invariant: no zeros; never ranged over
-	waiting uint64            // tasks
-	cpu     int64             // milli-cores of waiting tasks
-	rank    sched.Rank        // as of entry rankAt
-	rankAt  uint64
+	account  sched.Account     // Projection.Started is not derived
+	nums     map[uint64]uint64 // job number → seq
+	use      use
+	ended    []uint64       // seqs of its ended jobs by (endedMs, seq)
+	trimmed  int            // ended[:trimmed] have no records
+	keeperAt int            // position in State.keepers, while it has ended jobs
+	crowded  bool           // it is in State.crowded
+	live     roster         // attempts here
+	changed  uint64         // entry of the last change that the site must see
+	taken    uint64         // entry that last took an attempt without its site's own report
+	free     fenwick        // by machine.pos: free milli-cores of machines that do not rest
+	stock    fenwick        // the same of all machines not tried in this entry
+	exposed  Resources      // sum over offered machines
+	most     Resources      // greatest whole over offered machines, part by part
+	widest   Resources      // likewise their exposed
+	lanes    []*lane        // with waiting tasks
+	open     map[*class]int // its jobs that have not ended, by requirement. Invariant: no zeros; never ranged over
+	waiting  uint64         // tasks
+	cpu      int64          // milli-cores of waiting tasks
+	rank     sched.Rank     // as of entry rankAt
+	rankAt   uint64
 }
 
 // answer is a command's recorded result.

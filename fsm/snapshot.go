@@ -13,7 +13,7 @@ import (
 )
 
 // snapshotMagic starts every snapshot; the last byte is the format's version.
-const snapshotMagic = "cloudshare-state\x04"
+const snapshotMagic = "cloudshare-state\x05"
 
 // HashFormat names what the hash of a state is taken over. Equal states have equal
 // hashes within one format only.

@@ -9,9 +9,6 @@ import (
 // Bounds of the replicated state. They are constants of the apply version:
 // every member must refuse the same submissions.
 const (
-	// MaxWaiting and MaxJobs bound what is queued and what is kept.
-	MaxWaiting = 10_000_000
-	MaxJobs    = 4_000_000
 	// MaxShapes bounds the different requirements of one site's open jobs.
 	MaxShapes = 256
 	// MaxMembers bounds the sites that ever registered.
@@ -21,9 +18,6 @@ const (
 	// DetailTasks: a job with at most so many tasks keeps a record of each ended
 	// task; a larger one keeps runs of equal ends only.
 	DetailTasks = 10_000
-	// maxRecords bounds those records over all jobs: beyond it the oldest ended
-	// jobs keep their runs only, then tasks that end.
-	maxRecords = 1_000_000
 	// maxRetire bounds how many jobs leave in one entry.
 	maxRetire = 8192
 )
@@ -77,7 +71,6 @@ type State struct {
 
 	sites []*site // by registration; site.id is the position
 	jobs  pages[job]
-	ended []uint64 // seqs of ended jobs by (endedMs, seq)
 
 	attempts     pages[attempt] // live ones, by slot
 	reservations []reservation  // by creation
@@ -100,8 +93,11 @@ type State struct {
 	waiting   uint64   // tasks of all sites
 	present   uint64   // those whose owner is present: only they are matched
 	fresh     []*class // with something that waits since the last match
-	records   int      // ended-task records in all jobs
-	trimmed   int      // ended[:trimmed] have no records
+	members   int      // sites whose departure is not over: who shares the quotas
+	limits    limits   // of each of them
+	kept      int      // ended jobs
+	keepers   []*site  // with ended jobs, a heap by their oldest; see keepers
+	crowded   []*site  // all that keep more than they may, and others
 	assigned  int      // live attempts not reported running
 	dying     []uint64 // slots on wayDying, a heap by their bounds; see reaper
 
@@ -124,7 +120,7 @@ func New() *State { return newState(realBounds()) }
 
 func newState(b bounds) *State {
 	return &State{
-		bounds: b, nextSeq: 1, byName: map[string]*site{}, live: map[taskKey]uint64{}, held: map[uint64]*machine{},
+		bounds: b, limits: b.limitsOf(0), nextSeq: 1, byName: map[string]*site{}, live: map[taskKey]uint64{}, held: map[uint64]*machine{},
 		classes: map[string]*class{}, payloads: map[uint64]*payload{}, labelSets: map[Labels]*labelSet{},
 	}
 }

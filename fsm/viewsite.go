@@ -207,7 +207,7 @@ type Stats struct {
 // Stats returns the state's sizes.
 func (s *State) Stats() Stats {
 	return Stats{
-		Sites: len(s.sites), Jobs: s.jobs.n, EndedJobs: len(s.ended), Waiting: s.waiting,
+		Sites: len(s.sites), Jobs: s.jobs.n, EndedJobs: s.kept, Waiting: s.waiting,
 		Assigned: s.assigned, Running: len(s.live) - s.assigned, Shapes: len(s.classes),
 		Payloads: len(s.payloads), Reservations: len(s.reservations), Decisions: s.decisions,
 	}

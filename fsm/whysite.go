@@ -128,7 +128,7 @@ func (q *inquiry) slots(m *machine) uint64 {
 	if !q.shape.need.fits(room) {
 		return 0
 	}
-	n := uint64(MaxWaiting)
+	n := uint64(MaxMilliCPU) // each takes a milli-core at least
 	if m.slots > 0 {
 		n = uint64(m.slots - m.tasks)
 	}

@@ -195,13 +195,3 @@ func TestShapesAreBounded(t *testing.T) {
 		t.Fatalf("a shape has left the queue, still %+v", r.Jobs)
 	}
 }
-
-func TestQueueIsBounded(t *testing.T) {
-	w := newWorld(t, params(), "a")
-	for range MaxWaiting / MaxCount {
-		w.submit("a", w.job("a", MaxCount))
-	}
-	if r := w.submit("a", w.job("a", 1)); len(r.Jobs) != 1 || r.Jobs[0] != TooManyJobs {
-		t.Fatalf("%+v", r)
-	}
-}

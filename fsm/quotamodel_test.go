@@ -1,0 +1,178 @@
+package fsm
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+)
+
+// tally is what a site has of what has quotas, counted from its jobs alone.
+type tally struct {
+	tasks, bytes, keptBytes, records int
+	open, kept                       int
+	shapes                           map[string]int
+	nums                             map[uint64]bool
+	retired                          []span
+}
+
+func (s *State) tally(x *site) *tally {
+	n := &tally{shapes: map[string]int{}, nums: map[uint64]bool{}, retired: x.retired}
+	for _, j := range s.jobs.all() {
+		if j.owner != x.id {
+			continue
+		}
+		n.nums[j.num] = true
+		left, size := int(j.count), listBytes(j.class.only, j.class.not, j.class.selectors)+len(j.payload.data)
+		runs := 0
+		if j.tasks != nil {
+			for _, r := range j.tasks.runs {
+				left -= int(r.to - r.from)
+			}
+			n.records += len(j.tasks.records)
+			runs = len(j.tasks.runs)
+		}
+		if left == 0 {
+			n.kept++
+			n.keptBytes += size + 24*runs
+			continue
+		}
+		n.open++
+		n.tasks += left
+		n.bytes += size
+		n.shapes[j.class.key]++
+	}
+	return n
+}
+
+func listBytes(lists ...[]string) (n int) {
+	for _, text := range slices.Concat(lists...) {
+		n += len(text) + 1
+	}
+	return n
+}
+
+// checkUse compares what is counted of each site with what its jobs say.
+func (s *State) checkUse() error {
+	members := 0
+	for _, x := range s.sites {
+		if !x.gone {
+			members++
+		}
+		n := s.tally(x)
+		want := use{uint64(n.tasks), uint64(n.bytes), uint64(n.keptBytes), uint64(n.records)}
+		if x.use != want || int(x.openJobs()) != n.open || len(x.ended) != n.kept || len(x.open) != len(n.shapes) {
+			return fmt.Errorf("%s uses %+v, %d jobs open and %d kept of %d shapes, should be %+v, %d and %d of %d",
+				x.name, x.use, x.openJobs(), len(x.ended), len(x.open), want, n.open, n.kept, len(n.shapes))
+		}
+		if x.crowded != slices.Contains(s.crowded, x) || s.keepsTooMuch(x) && !x.crowded {
+			return fmt.Errorf("%s keeps too much: %v, noted: %v", x.name, s.keepsTooMuch(x), x.crowded)
+		}
+		if !slices.IsSortedFunc(x.ended, func(a, b uint64) int {
+			p, q := s.jobs.get(a), s.jobs.get(b)
+			return slices.Compare([]int64{p.endedMs, int64(a)}, []int64{q.endedMs, int64(b)})
+		}) {
+			return fmt.Errorf("ended jobs of %s are out of order", x.name)
+		}
+		if i := x.keeperAt; len(x.ended) > 0 && (s.keepers[i] != x || i > 0 && (*keepers)(s).Less(i, (i-1)/2)) {
+			return fmt.Errorf("%s is not at its place among the keepers", x.name)
+		}
+	}
+	if members != s.members || s.limits != s.bounds.limitsOf(members) {
+		return fmt.Errorf("%d members, %d counted, limits %+v", members, s.members, s.limits)
+	}
+	return nil
+}
+
+// oracleShare is an equal part, or the floor.
+func oracleShare(q share, members int) int { return max(int(q.floor), int(q.total)/members) }
+
+// oracleCode is what a state should say of one job of a site, by a count of the site
+// alone, to which a job that is taken is added.
+func (s *State) oracleCode(n *tally, settled uint64, j *JobSpec) Code {
+	members := 0
+	for _, x := range s.sites {
+		if !x.gone {
+			members++
+		}
+	}
+	b := &s.bounds
+	keep := min(int(s.params.RetainJobs), oracleShare(b.kept, members))
+	pendingJobs, pendingBytes := max(0, n.kept-keep), 0
+	if n.kept > 1 {
+		pendingBytes = max(0, n.keptBytes-oracleShare(b.keptBytes, members))
+	}
+	numbers := oracleShare(b.jobs, members) + oracleShare(b.kept, members) + int(b.gaps)
+	if len(n.retired) > 0 && j.Num < n.retired[0].from {
+		numbers += oracleShare(b.jobs, members)
+	}
+	h, size := j.shape(), listBytes(j.Only, j.Not, j.Selectors)+len(j.Payload)
+	switch key := h.encoded(); {
+	case n.nums[j.Num]:
+		return JobExists
+	case j.Num < settled || slices.ContainsFunc(n.retired, func(r span) bool { return r.from <= j.Num && j.Num <= r.to }):
+		return JobRetired
+	case n.tasks+int(j.Count) > oracleShare(b.tasks, members):
+		return TooManyTasks
+	case n.open+pendingJobs >= oracleShare(b.jobs, members):
+		return TooManyJobs
+	case n.bytes+pendingBytes+size > oracleShare(b.bytes, members):
+		return TooManyBytes
+	case len(n.nums)+len(n.retired) >= numbers:
+		return TooManyNumbers
+	case n.shapes[key] == 0 && len(n.shapes) >= b.shapes:
+		return TooManyShapes
+	default:
+		n.tasks, n.bytes, n.open = n.tasks+int(j.Count), n.bytes+size, n.open+1
+		n.shapes[key]++
+		n.nums[j.Num] = true
+		return OK
+	}
+}
+
+// expectQuotas executes an entry's commands on a copy and compares what each Submit
+// is told with a count of its site alone.
+func (m *model) expectQuotas(b *Batch) {
+	if !slices.ContainsFunc(b.Commands, func(c Command) bool { _, ok := c.Body.(*Submit); return ok }) {
+		return
+	}
+	var buf bytes.Buffer
+	if err := m.w.s.freeze().Write(&buf); err != nil {
+		m.t.Fatal(err)
+	}
+	s, err := restore(&buf, m.w.s.bounds)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	s.index++
+	s.advance(b.Term, b.Elapsed)
+	s.renewWaits()
+	s.depart()
+	s.expire()
+	for i := range b.Commands {
+		c := &b.Commands[i]
+		sub, ok := c.Body.(*Submit)
+		x := s.byName[c.ID.Site]
+		if !ok || x == nil || c.ID.Seq <= x.floor || slices.ContainsFunc(x.window, func(a answer) bool { return a.seq == c.ID.Seq }) {
+			s.execute(c, b.Elapsed)
+			continue
+		}
+		n, settled := s.tally(x), max(x.settled, sub.Settled)
+		n.retired = slices.Clone(n.retired)
+		n.retired = slices.DeleteFunc(n.retired, func(r span) bool { return r.to < settled })
+		if len(n.retired) > 0 {
+			n.retired[0].from = max(n.retired[0].from, settled)
+		}
+		want := make([]Code, len(sub.Jobs))
+		for k := range sub.Jobs {
+			want[k] = s.oracleCode(n, settled, &sub.Jobs[k])
+		}
+		r := s.execute(c, b.Elapsed)
+		got := r.Jobs
+		if got == nil {
+			got = make([]Code, len(sub.Jobs))
+		}
+		if r.Code == OK && r.Index == s.index && !slices.Equal(got, want) {
+			m.t.Fatalf("%s is told %v, should be %v: %+v", x.name, got, want, n)
+		}
+	}
+}

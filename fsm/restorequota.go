@@ -1,0 +1,41 @@
+package fsm
+
+import (
+	"cmp"
+	"container/heap"
+	"slices"
+)
+
+// quotas enters all restored jobs into the order in which they leave, and refuses
+// what no site could come to have: its quotas were never more than those of a site
+// that is alone.
+func (r *snapReader) quotas(s *State) {
+	most := s.bounds.limitsOf(1)
+	for _, x := range s.sites {
+		if !x.gone {
+			s.members++
+		}
+		if len(x.ended) > 0 {
+			slices.SortStableFunc(x.ended, func(a, b uint64) int {
+				return cmp.Compare(s.jobs.get(a).endedMs, s.jobs.get(b).endedMs)
+			})
+			s.kept += len(x.ended)
+			heap.Push((*keepers)(s), x)
+		}
+		for _, u := range [...]Use{
+			{QuotaTasks, x.use.tasks, most.tasks},
+			{QuotaJobs, x.openJobs(), most.jobs},
+			{QuotaBytes, x.use.bytes, most.bytes},
+			{QuotaShapes, uint64(len(x.open)), uint64(s.bounds.shapes)},
+			{QuotaNumbers, x.numbers(), s.bounds.mostNumbers()},
+			{QuotaRecords, x.use.records, most.records},
+			{"attempts", uint64(x.live.n), uint64(s.bounds.held)},
+		} {
+			if u.Used > u.Limit {
+				r.fail("site %s has %d %s, at most %d can be", x.name, u.Used, u.Quota, u.Limit)
+			}
+		}
+	}
+	s.limits = s.bounds.limitsOf(s.members)
+	s.crowdAll()
+}

@@ -21,8 +21,10 @@ type warden struct {
 	term uint64 // it watches in this term; 0 = not the lead
 	// since is when the barrier of the term was applied; zero = not yet.
 	since time.Time
-	sites map[coord.Renewal]*watched
-	now   func() time.Time
+	// looked is when it looked at the sites last in this term; zero = not yet.
+	looked time.Time
+	sites  map[coord.Renewal]*watched
+	now    func() time.Time
 	// siteState reads the applied state: where a site stands, and its incarnation.
 	siteState func(site string) (fsm.SiteState, uint64)
 }
@@ -56,7 +58,7 @@ func (w *warden) lead(term uint64) {
 // enter begins a term with nothing known. REQUIRES: w.mu held.
 func (w *warden) enter(term uint64) {
 	if w.term != term {
-		w.term, w.since = term, time.Time{}
+		w.term, w.since, w.looked = term, time.Time{}, time.Time{}
 		clear(w.sites)
 	}
 }
@@ -154,6 +156,27 @@ type verdicts struct {
 	trust   []coord.Renewal // wake their offers
 }
 
+// leaveOut has a pause of this broker count as nobody's silence: while it did not
+// look, it did not hear either (stopped, or starved of processor time). One that
+// is the only voter stays leader over any pause, and condemned all sites by it. What
+// renewed since is as it was. REQUIRES: w.mu held.
+func (w *warden) leaveOut(now time.Time, t Timing) {
+	pause := now.Sub(w.looked)
+	if w.looked.IsZero() || pause <= max(2*tickEvery, t.Lease/4) || mutated("no-own-gap") {
+		return
+	}
+	shift := func(at time.Time) time.Time {
+		if at = at.Add(pause); at.After(now) {
+			return now
+		}
+		return at
+	}
+	w.since = shift(w.since)
+	for _, s := range w.sites {
+		s.renewed = shift(s.renewed)
+	}
+}
+
 // look judges the sites of the state. absent tells of gossip's opinion; it can
 // only make a site suspected.
 func (w *warden) look(sites []fsm.SiteView, t Timing, absent func(site string) bool) verdicts {
@@ -164,6 +187,8 @@ func (w *warden) look(sites []fsm.SiteView, t Timing, absent func(site string) b
 		return v
 	}
 	now := w.now()
+	w.leaveOut(now, t)
+	w.looked = now
 	for i := range sites {
 		x := &sites[i]
 		if x.State != fsm.Alive && x.State != fsm.Suspected {

@@ -34,7 +34,20 @@ func (w *testWarden) siteState(site string) (fsm.SiteState, uint64) {
 	return fsm.Alive, 0
 }
 
+// pass lets time go by, with a look now and then, and returns what the last one says,
+// and what was logged meanwhile.
 func (w *testWarden) pass(d time.Duration) verdicts {
+	var said []coord.Renewal
+	for ; d > tickEvery; d -= tickEvery {
+		said = append(said, w.stop(tickEvery).say...)
+	}
+	v := w.stop(d)
+	v.say = append(said, v.say...)
+	return v
+}
+
+// stop lets time go by without a look.
+func (w *testWarden) stop(d time.Duration) verdicts {
 	w.clock = w.clock.Add(d)
 	return w.look(w.sites, testTiming, func(site string) bool { return site == w.gone })
 }
@@ -214,5 +227,48 @@ func TestALossIsLoggedNowAndThen(t *testing.T) {
 	}
 	if said != 4 {
 		t.Errorf("%d lines in %s, want 4", said, 100*tickEvery)
+	}
+}
+
+// A leader that was paused past the lease and is the leader still (the only voter, say)
+// condemned every site that it could not hear meanwhile.
+func TestOwnPauseIsNobodysSilence(t *testing.T) {
+	w := newTestWarden()
+	w.lead(1)
+	w.barrier(1)
+	w.pass(0)
+	w.pass(testTiming.Lease)
+	w.renewAs("a", 1)
+	w.renewAs("b", 1)
+	w.pass(testTiming.Lease / 2)
+	w.clock = w.clock.Add(time.Hour)
+	w.renewAs("b", 1) // heard behind the pause and before the first look
+	if v := w.stop(0); len(v.lost)+len(v.suspect) != 0 {
+		t.Fatalf("verdicts %+v: the leader was away, not the sites", v)
+	}
+	if v := w.pass(testTiming.Lease / 2); len(v.lost) != 0 {
+		t.Fatalf("verdicts %+v: half a lease before the pause and half of one behind it", v)
+	}
+	v := w.pass(testTiming.Margin + time.Second)
+	if len(v.lost) != 1 || v.lost[0].Site != "a" {
+		t.Fatalf("verdicts %+v: a is silent for a lease and the margin while it was watched", v)
+	}
+	if v = w.pass(testTiming.Lease); len(v.lost) != 2 {
+		t.Fatalf("verdicts %+v: b is, too", v)
+	}
+}
+
+// A leader that is slow now and then still finds who is silent.
+func TestShortPausesCountAsSilence(t *testing.T) {
+	w := newTestWarden()
+	w.lead(1)
+	w.barrier(1)
+	w.pass(0)
+	lost := 0
+	for range 8 {
+		lost = len(w.stop(max(2*tickEvery, testTiming.Lease/4)).lost)
+	}
+	if lost != 2 {
+		t.Errorf("%d of 2 silent sites are lost", lost)
 	}
 }

@@ -208,8 +208,8 @@ func policyFields(f *pflag.FlagSet) (map[string]any, error) {
 
 func (a *app) policyCommand() *cobra.Command {
 	get := func(cmd *cobra.Command, c *client.Client) (wire.Policy, error) { return c.Policy(cmd.Context()) }
-	cmd := simple(a, "policy", "Show the federation's policy, or change it with `policy set`",
-		"  cloudshare policy\n  cloudshare policy set --policy FAIRSHARE", get, showPolicy)
+	cmd := a.readable(simple(a, "policy", "Show the federation's policy, or change it with `policy set`",
+		"  cloudshare policy\n  cloudshare policy set --policy FAIRSHARE", get, showPolicy))
 	set := simple(a, "set", "Change the federation's policy; what is not named stays",
 		"  cloudshare policy set --policy FAIRSHARE --prefer-own=false",
 		func(cmd *cobra.Command, c *client.Client) (wire.Policy, error) {

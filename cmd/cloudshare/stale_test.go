@@ -36,6 +36,11 @@ func TestStaleNotes(t *testing.T) {
 	if code, _, notes := ask("jobs", "--max-staleness", "0"); code != 0 || !strings.Contains(notes, "no contact with the leader since it started") || asked != "0s" {
 		t.Errorf("%d %s %q", code, notes, asked)
 	}
+	for _, args := range [][]string{{"policy"}, {"policy", "get"}} { // the first of them once kept silent
+		if code, _, notes := ask(append(args, "--max-staleness", "5s")...); code != 0 || !strings.Contains(notes, "stale: ") || asked != "5s" {
+			t.Errorf("%v: %d %s %q", args, code, notes, asked)
+		}
+	}
 	for _, bad := range []string{"-1s", "5", "soon"} {
 		if code, _, notes := ask("jobs", "--max-staleness", bad); code != 2 || !strings.Contains(notes, "must be a duration") {
 			t.Errorf("%s: %d %s", bad, code, notes)

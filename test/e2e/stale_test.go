@@ -70,7 +70,7 @@ func TestStaleReadsSaySo(t *testing.T) {
 	if err != nil || !strings.Contains(string(page), "ago: this broker has no contact with the leader") {
 		t.Errorf("the page: %v %s", err, page)
 	}
-	for _, args := range [][]string{{"status", "--hash=false"}, {"sites"}, {"queue"}, {"why", a.ID}, {"job", a.ID}, {"jobs"}, {"tasks", a.ID}, {"ledger"}, {"policy", "get"}} {
+	for _, args := range [][]string{{"status", "--hash=false"}, {"sites"}, {"queue"}, {"why", a.ID}, {"job", a.ID}, {"jobs"}, {"tasks", a.ID}, {"ledger"}, {"policy"}, {"policy", "get"}} {
 		if code, _, notes := cli(t, left, args...); code != 0 || !strings.Contains(notes, "stale: as of ") {
 			t.Errorf("%v: exit %d, %s", args, code, notes)
 		}

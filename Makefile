@@ -66,12 +66,12 @@ test-web: need-chromium build bin/tools/testsum ## look at the web pages in a he
 
 # A real ensemble of three on loopback, from the files of Debian's package; then
 # whole federations on one server.
-ZK_E2E := TestJobLifecycle|TestStoppedLead|TestKilledBroker|TestAllBrokersDie|TestBagOverflows|TestArchiveSurvives|TestEarlierAttempts|TestEventsGoOn|TestCutLines
+ZK_E2E := TestJobLifecycle|TestStoppedLead|TestKilledBroker|TestAllBrokersDie|TestBagOverflows|TestArchiveSurvives|TestEarlierAttempts|TestEventsGoOn|TestCutLines|TestForkedReplicaStops
 .PHONY: test-zk
 test-zk: need-go need-cc need-zookeeper bin/tools/testsum ## run the ZooKeeper backend on a real ensemble of three servers
 	@bin/tools/testsum \
 		-- $(GO) test -json $(RACE) -tags zookeeper -count=1 -timeout 15m ./node/coord/zk/... \
-		-- $(GO) test -json -count=1 -timeout 5m -run '$(ZK_E2E)' ./test/e2e -coordination zookeeper \
+		-- $(GO) test -json -count=1 -timeout 8m -run '$(ZK_E2E)' ./test/e2e -coordination zookeeper \
 		-- $(GO) test -json -tags zookeeper -count=1 -timeout 5m -run TestMoveToZooKeeperAndBack ./test/e2e
 
 # A real Kubernetes on loopback, with nodes of kwok and real kubelets: built once by

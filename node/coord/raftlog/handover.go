@@ -237,8 +237,7 @@ func (l *Log) giveTo(v voterDisk, why reason) {
 	if l.cfg.Hooks.HandOver != nil {
 		l.cfg.Hooks.HandOver(string(why))
 	}
-	done := make(chan error, 1)
-	go func() { done <- l.raft.LeadershipTransferToServer(v.id, v.addr).Error() }()
+	done := l.given.begin(func() raft.Future { return l.raft.LeadershipTransferToServer(v.id, v.addr) })
 	wait := time.NewTimer(l.t.stall)
 	defer wait.Stop()
 	var err error

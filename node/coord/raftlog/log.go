@@ -55,7 +55,8 @@ type Log struct {
 	resting atomic.Bool            // after Demote: this member does not stand for voter
 	unfit   atomic.Pointer[string] // why this member should not lead; nil or "" = it may
 	handed  handed
-	halt    func() // shuts raft down, once, and waits
+	given   transfers
+	halt    func() // shuts raft down behind the transfers, once, and waits
 
 	reloading sync.Mutex // raft's configuration is being changed
 
@@ -180,11 +181,13 @@ func (l *Log) handOver() {
 	if l.raft.State() != raft.Leader || len(l.Status().Voters) < 2 || l.ctx.Err() != nil {
 		return
 	}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		if err := l.raft.LeadershipTransfer().Error(); err != nil {
+	wait := time.NewTimer(l.t.election + l.t.enqueue)
+	defer wait.Stop()
+	select {
+	case err := <-l.given.begin(l.raft.LeadershipTransfer):
+		if err != nil {
 			l.log.Debug().Err(err).Msg("the lead was not handed over")
 		}
-	})
-	relay.WaitAtMost(&wg, l.t.election+l.t.enqueue)
+	case <-wait.C:
+	}
 }

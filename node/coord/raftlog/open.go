@@ -192,7 +192,10 @@ func (l *Log) openRaft(m *member) error {
 		return fmt.Errorf("start raft in %s: %w", l.cfg.Dir, err)
 	}
 	l.trans.raft.Store(new(view(l.raft)))
-	l.halt = sync.OnceFunc(func() { _, _ = l.raft.Shutdown().Error(), l.trans.Close() })
+	l.halt = sync.OnceFunc(func() {
+		l.given.end()
+		_, _ = l.raft.Shutdown().Error(), l.trans.Close()
+	})
 	l.store.running.Store(true)
 	close(begun)
 	return nil

@@ -217,6 +217,20 @@ func (t *transport) follower(id raft.ServerID) (match uint64, at time.Time) {
 	return 0, time.Time{}
 }
 
+// TimeoutNow implements raft.Transport. Raft's transfer of the leadership does not
+// wait for the goroutine that calls it, so Close's caller does, with wg.
+func (t *transport) TimeoutNow(id raft.ServerID, target raft.ServerAddress, args *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse) error {
+	t.mu.Lock()
+	if t.closed {
+		t.mu.Unlock()
+		return raft.ErrTransportShutdown
+	}
+	t.wg.Add(1)
+	t.mu.Unlock()
+	defer t.wg.Done()
+	return t.NetworkTransport.TimeoutNow(id, target, args, resp)
+}
+
 // Close implements raft.WithClose.
 func (t *transport) Close() error {
 	t.mu.Lock()

@@ -10,9 +10,14 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"golang.org/x/net/netutil"
 
 	"github.com/cloudshare/cloudshare/api/wire"
 )
+
+// waitingConns bounds the connections at a time; more wait to be accepted. Each has
+// one request and ends within seconds.
+const waitingConns = 64
 
 // waitingRoom answers at the API's address while the broker waits to be admitted to
 // a federation, before it has an API: it lives, and says why it is not ready.
@@ -40,6 +45,7 @@ func (w *waitingRoom) tell(through []string, why error) {
 		w.log.Warn().Err(err).Msg("nobody is told over HTTP that this broker waits to join")
 		return
 	}
+	ln = netutil.LimitListener(ln, waitingConns)
 	w.server = &http.Server{Handler: w, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second, MaxHeaderBytes: 8 << 10}
 	w.server.SetKeepAlivesEnabled(false)
 	w.ended = make(chan struct{})

@@ -25,7 +25,7 @@ func unfitHandsOver(t *testing.T, g *group) {
 	if third.log.Status().Lead != third.site {
 		t.Fatalf("%s does not lead", third.site)
 	}
-	<-time.After(Patience / 20)
+	<-time.After(still)
 	if now := g.lead(); now != third || now.log.Status().Term != term {
 		t.Errorf("%s led in term %d, now %s in term %d", third.site, term, now.site, now.log.Status().Term)
 	}
@@ -46,7 +46,7 @@ func unfitLeadsAlone(t *testing.T, g *group) {
 	}
 	term := leader.log.Status().Term
 	leader.log.SetUnfit("it is not registered")
-	<-time.After(Patience / 20)
+	<-time.After(still)
 	if s := leader.log.Status(); !s.IsLead || s.Term != term {
 		t.Errorf("%s led in term %d, now %+v", leader.site, term, s)
 	}

@@ -105,11 +105,23 @@ func (n *Network) fault(set *map[string]bool, site string, hit func(*faulty) boo
 	}
 }
 
-// concerns says whether a site is at one end.
+// concerns says whether a site is at one end. One that is being opened for the first
+// time is dialed before it has joined: until then it may be at any unknown address.
 //
 // REQUIRES: f.n.mu held.
 func (f *faulty) concerns(site string) bool {
-	return f.from == site || !f.beyond && f.addr == f.n.addr[site]
+	if f.from == site || f.beyond {
+		return f.from == site
+	}
+	if addr, joined := f.n.addr[site]; joined {
+		return f.addr == addr
+	}
+	for _, addr := range f.n.addr {
+		if f.addr == addr {
+			return false
+		}
+	}
+	return true
 }
 
 // refused says whether a fault acts on a connection.

@@ -188,7 +188,7 @@ func renewApplies(t *testing.T, g *group) {
 	end := g.renew(g.ctx(), m)
 	select {
 	case <-x.confirm.reached:
-	case <-time.After(Patience / 10): // it lost the lead first: it asks when it is healed
+	case <-time.After(2 * still): // it lost the lead first: it asks when it is healed
 	}
 	x.confirm.open()
 	if count(m, "before the renewal") == 0 && len(end) > 0 {

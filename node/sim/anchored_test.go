@@ -17,7 +17,7 @@ func (t bareBalance) rank(site, _ int, now int64) sched.Rank {
 // Lent less used is what SIMPL_DIRECT counts: with it alone every task starts when and
 // where brokers start it.
 func TestBalanceIsSimpl(t *testing.T) {
-	for seed := range uint64(2000) {
+	for seed := range seeds(2000) {
 		rng := rand.New(rand.NewPCG(seed, 31))
 		c := randomCase(rng, 1+rng.IntN(5))
 		c.Params.Policy, c.Params.Running = sched.SimplDirect, sched.Partial

@@ -35,7 +35,7 @@ func (t *naiveTurn) rank(site, _ int, now int64) sched.Rank {
 // A bare run with the ranks of a policy starts every task when and where brokers
 // do: equal tasks or not, with background, whatever the rules.
 func TestBareIsPlay(t *testing.T) {
-	for seed := range uint64(4000) {
+	for seed := range seeds(4000) {
 		rng := rand.New(rand.NewPCG(seed, 11))
 		c := randomCase(rng, 1+rng.IntN(5))
 		want, err := Play(c)

@@ -42,10 +42,18 @@ func randomCase(rng *rand.Rand, sites int) *Case {
 	return c
 }
 
+// seeds is how many of so many seeds are played: a tenth under the race detector.
+func seeds(all uint64) uint64 {
+	if underRace {
+		return all / 10
+	}
+	return all
+}
+
 // The product's code and the naive one start every task at the same second, at
 // the same site.
 func TestPlayIsNaive(t *testing.T) {
-	for seed := range uint64(6000) {
+	for seed := range seeds(6000) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		c := randomCase(rng, 1+rng.IntN(5))
 		out, err := Play(c)
@@ -94,7 +102,7 @@ func naiveWaits(c *Case) []int64 {
 // Coalitions, φ, unfairness by every norm and scores are the naive ones to the last
 // integer: of equal tasks counted, of others played.
 func TestEvaluationIsNaive(t *testing.T) {
-	for seed := range uint64(2000) {
+	for seed := range seeds(2000) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		sites := 1 + rng.IntN(5)
 		c := randomCase(rng, sites)
@@ -232,7 +240,7 @@ func TestFloorIsTheLeast(t *testing.T) {
 // The theorem: with equal tasks, every policy's waits have the same sum, and it
 // is the counted one.
 func TestTotalWaitIsEveryPolicys(t *testing.T) {
-	for seed := range uint64(500) {
+	for seed := range seeds(500) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		c := unitCase(rng, 1+rng.IntN(5))
 		want, err := TotalWait(c)

@@ -11,7 +11,7 @@ import (
 // An honest conduct, timeouts or not, changes nothing of a run under the paper's
 // policies: they do not look at lengths.
 func TestHonestConductChangesNothing(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range seeds(300) {
 		rng := rand.New(rand.NewPCG(seed, 21))
 		c := randomCase(rng, 1+rng.IntN(4))
 		want, err := Play(c)
@@ -29,7 +29,7 @@ func TestHonestConductChangesNothing(t *testing.T) {
 // machine runs more than it has cores.
 func TestLiesAreRun(t *testing.T) {
 	policies := append(sched.Names(), sched.Projected()...)
-	for seed := range uint64(400) {
+	for seed := range seeds(400) {
 		rng := rand.New(rand.NewPCG(seed, 22))
 		c := randomCase(rng, 2+rng.IntN(3))
 		c.Params.Policy = policies[rng.IntN(len(policies))]

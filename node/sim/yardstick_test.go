@@ -37,7 +37,7 @@ func TestUndeservedIsHalfTheDistance(t *testing.T) {
 // whatever the lengths; the sum of waits does.
 func TestWorkWaitsTheSame(t *testing.T) {
 	differ := false
-	for seed := range uint64(200) {
+	for seed := range seeds(200) {
 		rng := rand.New(rand.NewPCG(seed, 12))
 		c := &Case{Cores: []int64{1}, Params: Params(sched.Default), Seed: seed, Home: HomeNever}
 		for i := range 8 {
@@ -65,7 +65,7 @@ func TestWorkWaitsTheSame(t *testing.T) {
 // A coalition can run everything of its own: what is too wide takes all of its
 // largest site, for as much longer.
 func TestFoldedCoalitionRunsAll(t *testing.T) {
-	for seed := range uint64(500) {
+	for seed := range seeds(500) {
 		rng := rand.New(rand.NewPCG(seed, 13))
 		c := randomCase(rng, 1+rng.IntN(5))
 		for s := Coalition(1); s <= Grand(len(c.Cores)); s++ {
@@ -87,7 +87,7 @@ func TestFoldedCoalitionRunsAll(t *testing.T) {
 // over many instances, fairer than a policy that knows nothing.
 func TestCeilingKnowsTheEnd(t *testing.T) {
 	fairer := Duel{}
-	for seed := range uint64(300) {
+	for seed := range seeds(300) {
 		rng := rand.New(rand.NewPCG(seed, 14))
 		c := unitCase(rng, 3)
 		v, err := c.counted()
@@ -140,7 +140,7 @@ func TestJobsAsTheyAre(t *testing.T) {
 // With lengths known and one core a site, ALONE's virtual queue is what a site
 // would wait alone, first come, first served.
 func TestForeknowingKnowsWhatAloneMeans(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range seeds(300) {
 		rng := rand.New(rand.NewPCG(seed, 15))
 		c := randomCase(rng, 1+rng.IntN(4))
 		for i := range c.Cores {

@@ -1,0 +1,6 @@
+//go:build race
+
+package sim
+
+// underRace: the race detector is on.
+const underRace = true

@@ -4,6 +4,7 @@ package zk
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"sync"
 	"testing"
@@ -199,7 +200,10 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-// TestLateJoiner: a new member, and one that was away, after 100,000 entries.
+// lateEntries is more than the tree holds.
+var lateEntries = flag.Uint64("late-entries", 20_000, "entries before TestLateJoiner's member joins")
+
+// TestLateJoiner: a new member, and one that was away, after many entries.
 func TestLateJoiner(t *testing.T) {
 	c := newCluster(t)
 	c.time.Slots, c.time.Gather = 32, 1 // many entries, as fast as they go
@@ -208,14 +212,16 @@ func TestLateJoiner(t *testing.T) {
 	if err := away.l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	const entries = 100_000
+	if *lateEntries <= c.time.maxEntries {
+		t.Fatalf("the tree holds %d entries: the test shows nothing", c.time.maxEntries)
+	}
 	began := time.Now()
 	var wg sync.WaitGroup
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
 	for range 32 {
 		wg.Go(func() {
-			for all[0].m.Index() < entries {
+			for all[0].m.Index() < *lateEntries {
 				if _, err := all[0].l.Propose(ctx, registration("a", 1)); err != nil {
 					t.Error(err)
 					return

@@ -64,6 +64,7 @@ func ready(b *solo.Broker) {
 // address, and three of five are killed. The two that are left acknowledge nothing
 // as the federation's, and when the three return all go on.
 func TestPhantomQuorum(t *testing.T) {
+	t.Parallel()
 	all, _ := voters(t, 5)
 	five := all[4]
 	five.End(syscall.SIGTERM)
@@ -93,6 +94,7 @@ func TestPhantomQuorum(t *testing.T) {
 // TestAdvertiseTypo: a voter is restarted with an address where nobody is, and with
 // the right one, twice. It is told what is wrong, and is back each time.
 func TestAdvertiseTypo(t *testing.T) {
+	t.Parallel()
 	all, _ := voters(t, 3)
 	three := all[2]
 	for range 2 {
@@ -110,6 +112,7 @@ func TestAdvertiseTypo(t *testing.T) {
 // TestJoinTypo: a site that joins with a name that nobody knows lives, says why it
 // is not ready and whom it asks, and joins once that is corrected.
 func TestJoinTypo(t *testing.T) {
+	t.Parallel()
 	all, _ := voters(t, 1)
 	four := solo.Prepare(t, "site-4", "--cores", "1", "--gossip", solo.FreeAddress(t), "--join", all[0].Peer)
 	four.Launch("--advertise", "127.99.99.99")
@@ -136,6 +139,7 @@ func TestJoinTypo(t *testing.T) {
 // then with other gossip addresses, too. They find each other by what gossip tells,
 // in the end through the addresses that their configuration names.
 func TestAllAddressesChange(t *testing.T) {
+	t.Parallel()
 	all, _ := voters(t, 3)
 	var peers, gossip []string
 	for range all {

@@ -14,6 +14,7 @@ import (
 // TestAdvertise: a broker that listens everywhere tells the others a name, and
 // they pass on questions to it by that name.
 func TestAdvertise(t *testing.T) {
+	t.Parallel()
 	fed := start(t, 1, 1)
 	first := fed.Sites[0]
 	peer, err := first.PeerAddress()

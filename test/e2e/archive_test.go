@@ -27,6 +27,7 @@ type archived struct {
 // attempt that its site owned or ran exactly once, they add up to the ledger, and
 // its timeline shows them all, also the one at home, of which no log tells.
 func TestArchiveSurvivesItsBroker(t *testing.T) {
+	t.Parallel()
 	fed := start(t, 2, 1)
 	first, second := fed.Sites[0], fed.Sites[1]
 	nap := []string{"/bin/sh", "-c", "sleep 0.2"}

@@ -14,6 +14,7 @@ import (
 // TestEarlierAttemptsAreReadAnywhere: a task fails at one site and is done at
 // another one; a third broker shows what both attempts wrote.
 func TestEarlierAttemptsAreReadAnywhere(t *testing.T) {
+	t.Parallel()
 	fed := start(t, 3, 1)
 	asked := fed.Sites[2]
 	gate := filepath.Join(t.TempDir(), "gate")

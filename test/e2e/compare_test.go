@@ -14,6 +14,7 @@ import (
 // both states and refuses to start until its operator has acted. The others go on,
 // and nothing that was acknowledged is lost.
 func TestForkedReplicaStops(t *testing.T) {
+	t.Parallel()
 	binary, err := testbed.Build(t.Context(), t.TempDir(), "mutate")
 	must(t, err)
 	fed := startBinary(t, binary, 3, 2)

@@ -11,6 +11,7 @@ import (
 // meanwhile, and what people are shown of before stays as it was, the same at
 // every broker.
 func TestDatesStayOverAnOutage(t *testing.T) {
+	t.Parallel()
 	fed := start(t, 2, 1)
 	bag := submit(t, fed.Sites[0], testbed.Spec{Command: []string{"/bin/true"}, Count: 3})
 	awaitEnd(t, fed.Sites[0], bag.ID)

@@ -74,6 +74,7 @@ func (f *follower) read(t *testing.T, in *bufio.Scanner, job string) error {
 // TestEventsGoOnOverARestart: who follows the events of a broker that is killed
 // and comes back is told each in order, and nothing of before again.
 func TestEventsGoOnOverARestart(t *testing.T) {
+	t.Parallel()
 	fed := start(t, 2, 1)
 	first, second := fed.Sites[0], fed.Sites[1]
 	bag := testbed.Spec{Command: []string{"/bin/true"}, Count: 4} // more than there is room at home

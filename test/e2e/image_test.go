@@ -13,6 +13,7 @@ import (
 // TestImageNobodyRuns: where only commands run, a job with an image is refused
 // if it asks to be, and otherwise waits and says why.
 func TestImageNobodyRuns(t *testing.T) {
+	t.Parallel()
 	const why = "no present site runs container images"
 	site := start(t, 1, 1).Sites[0]
 	code, out, notes := cli(t, site, "submit", "--strict", "--image", "alpine:3", "--", "true")

@@ -16,6 +16,7 @@ import (
 // middle and its broker killed; its repeat gives the lines that were accepted
 // their jobs again, and the others new ones. No line becomes two jobs.
 func TestCutLinesGoOnWhereTheyStopped(t *testing.T) {
+	t.Parallel()
 	fed := start(t, 1, 1)
 	site := fed.Sites[0]
 	const lines, cut = 3000, 1300

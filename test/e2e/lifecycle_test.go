@@ -11,6 +11,7 @@ import (
 // TestJobLifecycle walks a job's way through a federation of three sites with
 // one core each, in the eight steps of the architecture.
 func TestJobLifecycle(t *testing.T) {
+	t.Parallel()
 	fed := start(t, 3, 1)
 	alice, bob, carol := fed.Sites[0], fed.Sites[1], fed.Sites[2]
 

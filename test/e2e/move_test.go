@@ -17,6 +17,7 @@ import (
 // come to an end, the ledger is the same to the last integer, and tokens are
 // above all old ones. What is in the way of a move is refused.
 func TestMoveThroughAFile(t *testing.T) {
+	t.Parallel()
 	fed := start(t, 3, 2)
 	first, second, third := fed.Sites[0], fed.Sites[1], fed.Sites[2]
 	await(t, "three voters", func() error { return threeVote(t, first) })

@@ -5,6 +5,7 @@ import "testing"
 // TestBagOverflowsToAllSites submits more tasks at one site than the whole
 // federation has cores.
 func TestBagOverflowsToAllSites(t *testing.T) {
+	t.Parallel()
 	fed := start(t, 3, 2)
 	home := fed.Sites[0]
 	bag := newGated(t)

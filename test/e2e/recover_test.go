@@ -100,6 +100,7 @@ func startWithVoters(t *testing.T) lostVoters {
 // twice at a time, all that it and the other survivor own comes to an end, what
 // the other one accepted alone is published when it follows, and a new site joins.
 func TestRecoverFromALostQuorum(t *testing.T) {
+	t.Parallel()
 	v := startWithVoters(t)
 	bag, parked, alone := newGated(t), newGated(t), newGated(t)
 	spread := submit(t, v.survivor, bag.spec(8))

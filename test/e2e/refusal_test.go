@@ -3,8 +3,6 @@ package e2e
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +16,7 @@ import (
 // TestBootstrapOnExistingDataIsRefused: it would found a second federation
 // over the first one's state.
 func TestBootstrapOnExistingDataIsRefused(t *testing.T) {
+	t.Parallel()
 	fed := start(t, 1, 1)
 	site := fed.Sites[0]
 	must(t, site.Kill())
@@ -30,6 +29,7 @@ func TestBootstrapOnExistingDataIsRefused(t *testing.T) {
 
 // TestDuplicateSiteNameIsRefused: a second broker under a name that is taken.
 func TestDuplicateSiteNameIsRefused(t *testing.T) {
+	t.Parallel()
 	fed := start(t, 2, 1)
 	code, out := broker(t, joinArgs(t, fed.Sites[0], fed.Sites[1].Name, filepath.Join(t.TempDir(), "other"))...)
 	if code == 0 || !strings.Contains(out, fed.Sites[1].Name) {
@@ -41,6 +41,7 @@ func TestDuplicateSiteNameIsRefused(t *testing.T) {
 // TestWipedSiteIsRefused: a known name with fresh data has forgotten what it
 // promised, as a voter and as a broker.
 func TestWipedSiteIsRefused(t *testing.T) {
+	t.Parallel()
 	fed := start(t, 3, 1)
 	victim := fed.Sites[2]
 	must(t, victim.Kill())
@@ -54,6 +55,7 @@ func TestWipedSiteIsRefused(t *testing.T) {
 
 // TestStartNeedsBootstrapOrJoin: empty data and neither flag, or both.
 func TestStartNeedsBootstrapOrJoin(t *testing.T) {
+	t.Parallel()
 	base := []string{"--site", "lonely", "--http", freeAddress(t), "--peer", freeAddress(t)}
 	for name, more := range map[string][]string{
 		"neither": {},
@@ -69,6 +71,7 @@ func TestStartNeedsBootstrapOrJoin(t *testing.T) {
 
 // TestOpenListenerNeedsInsecure: nobody is on the network by accident.
 func TestOpenListenerNeedsInsecure(t *testing.T) {
+	t.Parallel()
 	code, out := broker(t, "--site", "open", "--http", "0.0.0.0:0", "--peer", freeAddress(t),
 		"--data-dir", filepath.Join(t.TempDir(), "data"), "--bootstrap")
 	if code != 2 || !strings.Contains(out, "insecure") {
@@ -108,8 +111,7 @@ func joinArgs(t *testing.T, member *testbed.Site, name, dir string) []string {
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, err := testbed.FreeAddress()
 	must(t, err)
-	defer l.Close()
-	return fmt.Sprint(l.Addr())
+	return addr
 }

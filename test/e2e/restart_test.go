@@ -11,6 +11,7 @@ import (
 // starts it again: first one that runs for another, then the owner, which also
 // leads. Nothing is started twice and nothing is lost.
 func TestKilledBrokerAdoptsItsTasks(t *testing.T) {
+	t.Parallel()
 	fed := start(t, 3, 2)
 	home := fed.Sites[0]
 	for _, victim := range []*testbed.Site{fed.Sites[1], home} {
@@ -44,6 +45,7 @@ func TestKilledBrokerAdoptsItsTasks(t *testing.T) {
 // supervisors are the only ones left. Everything that was acknowledged is
 // there when the brokers are back.
 func TestAllBrokersDieAtOnce(t *testing.T) {
+	t.Parallel()
 	fed := start(t, 3, 1)
 	home := fed.Sites[0]
 	bag := newGated(t)

@@ -12,6 +12,7 @@ import (
 // goes where its selectors lead, no site runs more tasks than it may, and what no
 // machine has the labels for hears what there is instead.
 func TestSelectors(t *testing.T) {
+	t.Parallel()
 	fed := start(t, 1, 2)
 	first := fed.Sites[0]
 	peer, err := first.PeerAddress()

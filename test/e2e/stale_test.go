@@ -16,6 +16,7 @@ import (
 // of before, and it says so, older and older, in every way in which it can be
 // read; whoever cannot use that is refused. With the others back it is fresh.
 func TestStaleReadsSaySo(t *testing.T) {
+	t.Parallel()
 	fed := start(t, 3, 1)
 	await(t, "three voters", func() error {
 		st, err := fed.Sites[0].Status(within(t))

@@ -12,6 +12,7 @@ import (
 // place, and the first goes on as if nothing had happened. No task runs twice at a
 // time, nothing is lost, and all brokers agree.
 func TestStoppedLeadWakesUp(t *testing.T) {
+	t.Parallel()
 	fed := start(t, 3, 1)
 	var st testbed.Status
 	await(t, "three voters", func() (err error) {

@@ -94,6 +94,7 @@ func ledgerOf(t *testing.T, s *testbed.Site) testbed.Ledger {
 // again. Nothing is lost, no task runs twice at a time, the ledger is the same to
 // the last integer, tokens are above all old ones, and no broker goes back.
 func TestMoveToZooKeeperAndBack(t *testing.T) {
+	t.Parallel()
 	keys := onZooKeeper(t)
 	fed := start(t, 3, 2)
 	first, second, third := fed.Sites[0], fed.Sites[1], fed.Sites[2]

@@ -54,7 +54,10 @@ func hostPort(port int) string { return net.JoinHostPort("127.0.0.1", strconv.It
 // FreeAddress returns a loopback address that is free now and stays free for a
 // process that is killed and started again: no connection of others takes a port
 // of that range by itself, not even one that dials this very address meanwhile.
-func FreeAddress() (string, error) {
-	port, err := ensemble.FreePorts("127.0.0.1", 1)
-	return hostPort(port), err
+func FreeAddress() (string, error) { return FreeAddressOf("127.0.0.1") }
+
+// FreeAddressOf is FreeAddress of another host of this machine.
+func FreeAddressOf(host string) (string, error) {
+	port, err := ensemble.FreePorts(host, 1)
+	return net.JoinHostPort(host, strconv.Itoa(port)), err
 }

@@ -71,6 +71,7 @@ func storage(cfg *kube.Config) executortest.Env {
 }
 
 func TestConformance(t *testing.T) {
+	onReal.enter(t)
 	c, _ := realNode(t)
 	executortest.Run(t, func(t *testing.T) executortest.Env {
 		cfg := realConfig(t, c)

@@ -82,7 +82,7 @@ func (r *rig) only(p *pods, id executor.ID) int {
 // and told as what has not run, at once; when the controllers go on, they may still make
 // the pods of Jobs that are gone, and none of them runs.
 func TestControllersStandStill(t *testing.T) {
-	t.Parallel()
+	onOwn.enter(t)
 	c := cluster.Start(t)
 	if _, err := c.AddFakeNodes(t.Context(), 1, cluster.Size{CPU: "100", Memory: "64Gi"}); err != nil {
 		t.Fatal(err)
@@ -115,7 +115,7 @@ func TestControllersStandStill(t *testing.T) {
 // TestStopBeforeItsPod: a stop of what waits for its pod ends it at once; a start that
 // hangs on the API server is no exception.
 func TestStopBeforeItsPod(t *testing.T) {
-	t.Parallel()
+	onOwn.enter(t)
 	c := cluster.Start(t)
 	if _, err := c.AddFakeNodes(t.Context(), 1, cluster.Size{CPU: "10", Memory: "16Gi"}); err != nil {
 		t.Fatal(err)

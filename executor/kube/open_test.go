@@ -4,10 +4,12 @@ package kube_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,6 +35,7 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv("BE_WATCHED"); dir != "" {
 		beWatched(dir)
 	}
+	_ = flag.Set("test.parallel", "64") // lanes say what runs at a time; a flag given is set later
 	os.Exit(run(m))
 }
 
@@ -56,6 +59,24 @@ func run(m *testing.M) int {
 		return 1
 	}
 	return m.Run()
+}
+
+// lane is what one test at a time uses; those of other lanes run beside it, for all of
+// them mostly wait. A whole run has three control planes at a time.
+type lane struct{ mu sync.Mutex }
+
+var (
+	onShared lane // shared
+	onReal   lane // machine
+	onOwn    lane // a cluster that the test starts
+)
+
+// enter makes a test parallel, and waits for its turn.
+func (l *lane) enter(t *testing.T) {
+	t.Helper()
+	t.Parallel()
+	l.mu.Lock()
+	t.Cleanup(l.mu.Unlock)
 }
 
 // rig is a handler on a cluster and what it has told.

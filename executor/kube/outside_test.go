@@ -71,6 +71,7 @@ var (
 // TestRights: those of DESIGN.md are enough; without them the handler offers
 // nothing and says what lacks; with all but one it hands tasks back.
 func TestRights(t *testing.T) {
+	onShared.enter(t)
 	cfg := config(t, shared)
 	path, err := shared.ServiceAccount(t.Context(), cfg.Namespace, "nobody")
 	if err != nil {
@@ -118,6 +119,7 @@ func TestRights(t *testing.T) {
 
 // TestNamespaceGoes: nothing can be made there, and the reason is Kubernetes'.
 func TestNamespaceGoes(t *testing.T) {
+	onShared.enter(t)
 	cfg := config(t, shared)
 	cfg.Namespace = "never-made"
 	r := open(t, shared, cfg)
@@ -128,6 +130,7 @@ func TestNamespaceGoes(t *testing.T) {
 
 // TestExpired: a certificate runs out under the handler.
 func TestExpired(t *testing.T) {
+	onShared.enter(t)
 	cfg := config(t, shared)
 	path, err := shared.Certificate("brief", 8*time.Second, "system:masters")
 	if err != nil {
@@ -161,7 +164,7 @@ func TestExpired(t *testing.T) {
 // TestServerAway: while the API server is dead nothing is offered or begun; what
 // ended meanwhile is told when it is back.
 func TestServerAway(t *testing.T) {
-	t.Parallel()
+	onOwn.enter(t)
 	c := cluster.Start(t)
 	if _, err := c.AddFakeNodes(t.Context(), 1, cluster.Size{CPU: "10", Memory: "16Gi"}); err != nil {
 		t.Fatal(err)
@@ -204,6 +207,7 @@ func TestServerAway(t *testing.T) {
 
 // TestFromOutside: Jobs and pods that others remove.
 func TestFromOutside(t *testing.T) {
+	onShared.enter(t)
 	r := open(t, shared, config(t, shared))
 	client := r.c.Client()
 	job := func(id executor.ID) string {

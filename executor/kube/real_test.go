@@ -25,6 +25,7 @@ func (r *rig) shell(script string) executor.Task {
 
 // TestReasons: how tasks end on a real kubelet, in Kubernetes' words.
 func TestReasons(t *testing.T) {
+	onReal.enter(t)
 	c, _ := realNode(t)
 	registry := engines.StartRegistry(t)
 	cfg := realConfig(t, c)
@@ -64,6 +65,7 @@ func TestReasons(t *testing.T) {
 // TestRegistryStalls in mid-pull: the task is given up at its start limit, which is told,
 // and its end with what it waited for as soon as its kubelet, which fetches on, says so.
 func TestRegistryStalls(t *testing.T) {
+	onReal.enter(t)
 	c, _ := realNode(t)
 	registry := engines.StartRegistry(t)
 	registry.Hold = make(chan struct{})
@@ -87,6 +89,7 @@ func TestRegistryStalls(t *testing.T) {
 
 // TestNeverFetched: where nothing is fetched, an image that is not there fails.
 func TestNeverFetched(t *testing.T) {
+	onReal.enter(t)
 	c, _ := realNode(t)
 	cfg := realConfig(t, c)
 	cfg.PullPolicy = "Never"
@@ -100,6 +103,7 @@ func TestNeverFetched(t *testing.T) {
 
 // TestStreams: a cluster that can tells stdout from stderr.
 func TestStreams(t *testing.T) {
+	onOwn.enter(t)
 	gate := "--feature-gates=PodLogsQuerySplitStreams=true"
 	c := cluster.Start(t, cluster.Flags("kube-apiserver", gate), cluster.Flags("kubelet", gate))
 	if _, err := c.AddNode(t.Context(), "real-1"); err != nil {
@@ -114,6 +118,7 @@ func TestStreams(t *testing.T) {
 
 // TestEvicted: a drain of the node ends tasks; that is a loss, not their failure.
 func TestEvicted(t *testing.T) {
+	onReal.enter(t)
 	c, _ := realNode(t)
 	r := open(t, c, realConfig(t, c))
 	id := r.Begin(r.shell("sleep 1000"))
@@ -129,6 +134,7 @@ func TestEvicted(t *testing.T) {
 
 // TestKubeletAway: a kubelet that is restarted finds its pods, and their ends.
 func TestKubeletAway(t *testing.T) {
+	onReal.enter(t)
 	c, n := realNode(t)
 	r := open(t, c, realConfig(t, c))
 	id := r.Begin(r.shell("echo up; sleep 3; echo down; exit 4"))
@@ -144,7 +150,7 @@ func TestKubeletAway(t *testing.T) {
 // its pod up, and nothing more is sent there. An own one may still run, for all
 // that is known, until the node is removed.
 func TestNodeVanishes(t *testing.T) {
-	t.Parallel()
+	onOwn.enter(t)
 	c := cluster.Start(t)
 	n, err := c.AddNode(t.Context(), "real-1")
 	if err != nil {

@@ -56,6 +56,7 @@ func (r *rig) jobs() int {
 // TestSharing: what others request, cordons and taints shrink the offer, and what
 // is ours does not.
 func TestSharing(t *testing.T) {
+	onShared.enter(t)
 	r := open(t, shared, config(t, shared))
 	r.cores("kube/fake-1", 7)
 	gone := r.other("fake-1", "2500m", "1Gi")
@@ -84,6 +85,7 @@ func TestSharing(t *testing.T) {
 
 // TestSelected: only nodes with the label, and a tolerated taint is no hindrance.
 func TestSelected(t *testing.T) {
+	onShared.enter(t)
 	cfg := config(t, shared)
 	cfg.NodeSelector, cfg.Tolerations = []string{"kubernetes.io/hostname=fake-2"}, []string{"gpu=yes:NoSchedule"}
 	r := open(t, shared, cfg)
@@ -104,6 +106,7 @@ func TestSelected(t *testing.T) {
 
 // TestNodeLabels: those that are allowed are told, and each change of them.
 func TestNodeLabels(t *testing.T) {
+	onShared.enter(t)
 	cfg := config(t, shared)
 	cfg.NodeLabels = []string{"topology.kubernetes.io/zone", "kubernetes.io/os"}
 	r := open(t, shared, cfg)
@@ -123,6 +126,7 @@ func TestNodeLabels(t *testing.T) {
 // TestOthersFaster: what Kubernetes' scheduler cannot place is declined with its
 // reason, and nothing of it is left.
 func TestOthersFaster(t *testing.T) {
+	onShared.enter(t)
 	cfg := config(t, shared)
 	cfg.Dedicated = true // so the handler does not see the others
 	r := open(t, shared, cfg)
@@ -138,6 +142,7 @@ func TestOthersFaster(t *testing.T) {
 
 // TestQuota of the namespace, on Jobs and on pods: declined with Kubernetes' words.
 func TestQuota(t *testing.T) {
+	onShared.enter(t)
 	r := open(t, shared, config(t, shared))
 	quotas := r.c.Client().CoreV1().ResourceQuotas(r.cfg.Namespace)
 	for what, limit := range map[string]string{"count/jobs.batch": "0", "requests.cpu": "500m"} {

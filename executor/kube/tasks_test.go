@@ -10,6 +10,7 @@ import (
 
 // TestTasks: how Jobs end, on nodes that are not there.
 func TestTasks(t *testing.T) {
+	onShared.enter(t)
 	r := open(t, shared, config(t, shared))
 	r.cores("kube/fake-1", 7) // ⌊0.7·10⌋
 	if res := r.AwaitEnd(r.Begin(r.task())); res.Cause != executor.Exited || res.ExitCode != 0 || res.Run <= 0 {

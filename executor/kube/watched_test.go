@@ -5,7 +5,6 @@ package kube_test
 import (
 	"bufio"
 	"context"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -65,12 +64,8 @@ func watched(t *testing.T, c *cluster.Cluster, n *cluster.Node, cfg kube.Config)
 			host = a.Address
 		}
 	}
-	l, err := net.Listen("tcp", net.JoinHostPort(host, "0")) // a free port, that stays
+	addr, err := testbed.FreeAddressOf(host)
 	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	if err = l.Close(); err != nil {
 		t.Fatal(err)
 	}
 	cfg.Watchdog = kube.Watchdog{Image: program, Listen: addr, URL: "http://" + addr}
@@ -90,6 +85,7 @@ func (f foreign) Start(ctx context.Context, t executor.Task) error {
 // TestWatchedConformance: tasks under a watchdog behave as any where their first
 // process matters, and are held to the lease.
 func TestWatchedConformance(t *testing.T) {
+	onReal.enter(t)
 	c, n := realNode(t)
 	executortest.RunSome(t, func(t *testing.T) executortest.Env {
 		cfg := watched(t, c, n, realConfig(t, c))
@@ -150,6 +146,7 @@ func beWatched(dir string) {
 // timeout and is deaf to TERM. Both it and what it has left are dead by the last
 // fence, though the kubelet knows of none.
 func TestWatchedBrokerKilled(t *testing.T) {
+	onReal.enter(t)
 	c, n := realNode(t)
 	cfg := watched(t, c, n, realConfig(t, c))
 	fifo := filepath.Join(t.TempDir(), "fifo")
@@ -223,7 +220,7 @@ func fenceIn(t *testing.T, dir string) int64 {
 // TestWatchedNodeVanishes: once its lease is over, a task on a machine that is gone is
 // certainly dead, and told lost, long before Kubernetes gives it up.
 func TestWatchedNodeVanishes(t *testing.T) {
-	t.Parallel()
+	onOwn.enter(t)
 	c := cluster.Start(t)
 	n, err := c.AddNode(t.Context(), "real-1")
 	if err != nil {
@@ -243,6 +240,7 @@ func TestWatchedNodeVanishes(t *testing.T) {
 // TestWatchedReasons: what keeps a task from its watchdog, or its watchdog from its
 // broker, is said in one line, and is not the task's fault.
 func TestWatchedReasons(t *testing.T) {
+	onReal.enter(t)
 	c, n := realNode(t)
 	for name, change := range map[string]struct {
 		with func(*kube.Watchdog)

@@ -97,14 +97,11 @@ func (c *Cluster) start(ctx context.Context) error {
 			return err
 		}
 	}
-	// The API server waits for etcd by itself, and the others for it.
-	for _, p := range c.plane() {
-		if err := p.launch(); err != nil {
-			return err
-		}
-	}
-	for _, p := range c.plane() {
-		if err := p.Await(ctx); err != nil {
+	// The API server waits for etcd by itself. The others wait for it, too, but end
+	// when that takes long.
+	plane := c.plane()
+	for _, some := range [][]*Process{plane[:2], plane[2:]} {
+		if err := startAll(ctx, some); err != nil {
 			return err
 		}
 	}
@@ -114,6 +111,20 @@ func (c *Cluster) start(ctx context.Context) error {
 		_, err := c.client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, metav1.NamespaceDefault, metav1.GetOptions{})
 		return err
 	})
+}
+
+func startAll(ctx context.Context, some []*Process) error {
+	for _, p := range some {
+		if err := p.launch(); err != nil {
+			return err
+		}
+	}
+	for _, p := range some {
+		if err := p.Await(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // plane is the control plane in the order of its starts.

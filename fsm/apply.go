@@ -24,23 +24,47 @@ func (s *State) Apply(b *Batch) ([]Result, error) {
 		}
 	}
 	s.index++
-	s.advance(b.Term, b.Elapsed)
+	s.steps.begin(s.bounds.steps)
+	still := len(b.Commands) == 0 && s.unfinished()
+	if still {
+		s.advanceTerm(b.Term)
+	} else {
+		s.advance(b.Term, b.Elapsed)
+		s.breakOff()
+	}
 	s.renewWaits()
 	s.depart()
 	s.expire()
+	s.steps.ended(0)
 	results := make([]Result, len(b.Commands))
 	for i := range b.Commands {
 		results[i] = s.execute(&b.Commands[i], b.Elapsed)
+		s.steps.ended(b.Commands[i].Body.Kind())
 	}
+	s.steps.spare(s.bounds.steps)
 	if s.founded != 0 {
-		s.beginWaits()
-		s.flushWaits()
-		s.match()
-		s.reserve()
-		s.retain()
+		s.goOn(still)
 	}
+	s.steps.ended(0)
 	s.version, s.raised = max(s.version, s.raised), 0
 	return results, nil
+}
+
+// goOn does what an entry does after its commands, as far as the bound of steps
+// lets it; still: it has none, and is the same moment as the last entry.
+func (s *State) goOn(still bool) {
+	s.workOff()
+	s.beginWaits()
+	s.flushWaits()
+	switch {
+	case len(s.chores) > 0 || s.expiring() || s.prolonging:
+		s.phase = owed
+	case still && s.phase == matched: // only the search for reservations was left
+		s.reserve()
+	case s.match():
+		s.reserve()
+	}
+	s.retain()
 }
 
 // known reports whether this version can execute the command.
@@ -59,13 +83,18 @@ func (s *State) advance(term uint64, elapsed int64) {
 	if term < s.term {
 		return
 	}
-	if term > s.term {
-		s.term, s.termBase = term, s.time
-	}
+	s.advanceTerm(term)
 	if s.founded == 0 || elapsed <= 0 || elapsed > math.MaxInt64/2 {
 		return
 	}
 	s.time = max(s.time, min(s.termBase+elapsed, s.time+MaxStep, sched.MaxNow))
+}
+
+// advanceTerm notes a new lead's term: its clock counts from now.
+func (s *State) advanceTerm(term uint64) {
+	if term > s.term {
+		s.term, s.termBase = term, s.time
+	}
 }
 
 // execute gives a command's result: the recorded one for a repeat, else that of
@@ -164,9 +193,8 @@ func (s *State) setParams(c *SetParams) Result {
 	}
 	s.useParams(c.Params)
 	if c.Params.ReserveAfterMs == 0 {
-		for len(s.reservations) > 0 {
-			s.unhold(s.reservations[0].seq)
-		}
+		s.search = nil
+		s.unholdAll(func(reservation) bool { return true })
 	}
 	s.tell(EventParamsChanged)
 	return Result{}

@@ -25,6 +25,7 @@ type attempt struct {
 	startedMs  int64 // provisional; −1 = not yet
 	boundMs    int64 // log time when it is certainly dead, 0 = its site vouches for it
 	given      bool  // wayDying because its own site lost it: no registration brings it back
+	word       word  // of its site's registration; Invariant: only while choreAnswer is left
 	why        string
 	length     int64  // thought to run, in quanta, and still counted so; only while State.waits
 	rank       int32  // derived: position in State.dying, on wayDying
@@ -35,6 +36,7 @@ type attempt struct {
 // assign starts a task's next attempt on a machine.
 func (s *State) assign(c choice, m *machine) {
 	s.decisions++
+	s.steps.used += stepAssign
 	j := s.mutJob(c.seq)
 	t := j.set(s.epoch)
 	a := attempt{
@@ -100,6 +102,7 @@ func (s *State) addAttempt(a *attempt) (slot uint64) {
 
 // dropAttempt removes an attempt: its capacity is free again.
 func (s *State) dropAttempt(slot uint64) {
+	s.steps.used += stepSettle
 	a := s.attempts.get(slot)
 	m := a.machine
 	j := s.mutJob(a.seq)
@@ -127,6 +130,7 @@ func (s *State) dropAttempt(slot uint64) {
 // turn changes how far an attempt is. Who asks its site for anything by it
 // touches it, too.
 func (s *State) turn(a *attempt, to way) {
+	s.steps.used += stepStop
 	t := s.mutJob(a.seq).set(s.epoch)
 	t.live[a.way]--
 	t.live[to]++

@@ -232,7 +232,10 @@ func (s *State) blocked(c *class, skip uint64) (out []*site) {
 // rouseFor wakes the resting machines of a site that fit a class.
 func (s *State) rouseFor(x *site, c *class) {
 	for _, m := range x.machines {
-		if m.offered && m.resting && c.suits(m, m.room()) {
+		if !m.offered {
+			continue
+		}
+		if s.steps.used += stepLook; m.resting && c.suits(m, m.room()) {
 			s.rouse(m)
 		}
 	}

@@ -103,9 +103,9 @@ func (s *State) unshelve(slot uint64) {
 }
 
 // expire settles, as losses, the attempts whose bounds have passed, in the order
-// of bounds, jobs and tasks.
+// of bounds, jobs and tasks; those that are too many for one entry in the next.
 func (s *State) expire() {
-	for len(s.dying) > 0 && s.attempts.get(s.dying[0]).boundMs <= s.time {
+	for s.expiring() && !s.steps.spent() {
 		s.drop(s.dying[0], Lost)
 	}
 }

@@ -22,7 +22,9 @@ func (s *State) cancel(x *site, c *Cancel) Result {
 		return Result{Code: AlreadyEnded}
 	case c.Task < 0:
 		s.tellCancel(s.jobs.get(seq), c.Task)
-		s.stopAll(seq, TaskCancelled, cancelledByOwner)
+		if !s.cancelling[seq] {
+			s.undertake(chore{kind: choreCancel, seq: seq})
+		}
 		return Result{}
 	}
 	return Result{Code: s.cancelTask(seq, uint32(c.Task))}
@@ -76,51 +78,64 @@ func (b *backTask) record(now int64) record {
 	}
 }
 
-// stopAll ends all that waits of a job in a state and stops all that is live.
-func (s *State) stopAll(seq uint64, state TaskState, why string) {
-	for _, slot := range s.liveOf(seq) {
-		s.stop(slot, why)
-	}
-	s.endWaiting(seq, state, why)
-}
-
-// endWaiting ends all waiting tasks of a job.
+// endWaiting ends what waits of a job, or as much of it as the entry may do.
+//
+// REQUIRES: something waits.
 func (s *State) endWaiting(seq uint64, state TaskState, why string) {
 	j := s.mutJob(seq)
-	n := j.waiting()
-	if n == 0 {
-		return
-	}
-	s.sites[j.owner].use.tasks -= uint64(n)
 	t := j.set(s.epoch)
-	back := t.back
-	t.back = nil
-	for j.next < j.count { // between the holes
-		to := j.count
-		if i, _ := t.findRun(j.next); i < len(t.runs) {
-			to = t.runs[i].from
-		}
-		t.addRun(run{from: j.next, to: to, state: state, endedMs: s.time})
-		s.tellEnded(j, j.next, to, state, why)
-		j.next = to
-		j.skip()
-	}
-	s.noteWithdrawn(j, int64(n)-int64(len(back)), j.queuedMs)
-	for i := range back {
-		s.noteWithdrawn(j, 1, back[i].queuedMs)
-		if back[i].attempt > 0 {
-			s.keepRecord(j, t, back[i].record(s.time))
-		}
-		t.addRun(run{from: back[i].task, to: back[i].task + 1, state: state, endedMs: s.time})
-		s.tellEnded(j, back[i].task, back[i].task+1, state, why)
-	}
+	fresh := s.endFresh(j, t, state, why)
+	n := fresh + s.endBack(j, t, state, why, fresh > 0)
+	s.sites[j.owner].use.tasks -= uint64(n)
 	if t.why == "" {
 		t.why = why
 	}
 	s.dequeue(j, n)
-	s.unhold(seq)
+	s.unholdIdle(seq, j)
 	s.endJob(seq, j)
 }
+
+// endFresh ends tasks that were never assigned, and returns how many.
+func (s *State) endFresh(j *job, t *taskSet, state TaskState, why string) (n uint32) {
+	for j.next < j.count && (n == 0 || !s.steps.spent()) { // between the holes
+		to := j.count
+		if i, _ := t.findRun(j.next); i < len(t.runs) {
+			to = t.runs[i].from
+		}
+		s.steps.used += stepEnd
+		t.addRun(run{from: j.next, to: to, state: state, endedMs: s.time})
+		s.tellEnded(j, j.next, to, state, why)
+		n += to - j.next
+		j.next = to
+		j.skip()
+	}
+	s.noteWithdrawn(j, int64(n), j.queuedMs)
+	return n
+}
+
+// endBack ends returned tasks, and returns how many: one at least, unless the caller
+// did something already.
+func (s *State) endBack(j *job, t *taskSet, state TaskState, why string, did bool) (n uint32) {
+	for ; len(t.back) > 0 && (!did || !s.steps.spent()); did = true {
+		b := t.back[0]
+		if t.back = t.back[1:]; len(t.back) == 0 {
+			t.back = nil
+		}
+		s.steps.used += stepEnd
+		s.noteWithdrawn(j, 1, b.queuedMs)
+		if b.attempt > 0 {
+			s.keepRecord(j, t, b.record(s.time))
+		}
+		t.addRun(run{from: b.task, to: b.task + 1, state: state, endedMs: s.time})
+		s.tellEnded(j, b.task, b.task+1, state, why)
+		n++
+	}
+	return n
+}
+
+// isStopping reports whether the end of an attempt was asked for, be it that the
+// cancel of its job has not come to it yet.
+func (s *State) isStopping(a *attempt) bool { return a.stopping() || s.cancelling[a.seq] }
 
 // stop asks for the end of a live attempt; its capacity stays taken until its
 // site reports. One whose site is lost has nobody to ask: it ends, at once or

@@ -3,6 +3,7 @@ package fsm
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"github.com/cloudshare/cloudshare/sched"
 )
@@ -96,9 +97,12 @@ func (s *State) checkAttempts() error {
 			if i := int(a.rank); s.dying[i] != slot || i > 0 && (*reaper)(s).Less(i, (i-1)/2) {
 				return fmt.Errorf("attempt %d is not at its place among the dying", slot)
 			}
-			if a.boundMs <= s.time || !a.given && s.sites[a.site].present() {
+			if a.boundMs <= s.time && !s.unfinished() || !a.given && s.sites[a.site].present() && !s.hasChore(a.site) {
 				return fmt.Errorf("attempt %d dies by %d at %d, given up %v", slot, a.boundMs, s.time, a.given)
 			}
+		}
+		if a.word != wordNone && !s.hasChore(a.site) || a.way == wayAway && !s.sites[a.site].parked() && !s.hasChore(a.site) {
+			return fmt.Errorf("attempt %d is %v after %v at %s", slot, a.way, a.word, s.sites[a.site].name)
 		}
 		if s.live[taskKey{a.seq, a.task}] != slot {
 			return fmt.Errorf("task %d/%d has two live attempts", a.seq, a.task)
@@ -258,7 +262,10 @@ func (s *State) checkMachines() error {
 			if m.used != used[m] || m.tasks != tasks[m] || m.pos != i || m.site != x {
 				return fmt.Errorf("machine %s/%s uses %v in %d tasks, its attempts %v in %d", x.name, m.name, m.used, m.tasks, used[m], tasks[m])
 			}
-			if m.offered && (m.slots == 0 || m.tasks < m.slots) {
+			if m.tried && (s.phase != cut || !slices.Contains(s.tried, m)) {
+				return fmt.Errorf("machine %s/%s was tried in no match", x.name, m.name)
+			}
+			if m.offered && !m.tried && (m.slots == 0 || m.tasks < m.slots) {
 				stock += max(0, m.exposed.MilliCPU-m.used.MilliCPU)
 				if !m.resting {
 					free += max(0, m.exposed.MilliCPU-m.used.MilliCPU)
@@ -273,8 +280,8 @@ func (s *State) checkMachines() error {
 			if sets[m.labels]++; m.labels != nil && (!m.offered || s.labelSets[m.labels.labels] != m.labels) {
 				return fmt.Errorf("machine %s/%s, offered %v, has labels %q of its own", x.name, m.name, m.offered, m.labels.labels)
 			}
-			if m.tried || m.held != 0 && s.held[m.held] != m {
-				return fmt.Errorf("machine %s/%s: tried %v, held for %d", x.name, m.name, m.tried, m.held)
+			if m.held != 0 && s.held[m.held] != m {
+				return fmt.Errorf("machine %s/%s is held for %d", x.name, m.name, m.held)
 			}
 		}
 		if most != x.most || widest != x.widest {
@@ -296,7 +303,7 @@ func (s *State) checkMachines() error {
 			return fmt.Errorf("labels %q are of %d machines, not %d; %d sets, not %d", x.labels, n, x.refs, len(sets), len(s.labelSets))
 		}
 	}
-	if held != len(s.reservations) || held != len(s.held) || len(s.fresh) != 0 {
+	if held != len(s.reservations) || held != len(s.held) || len(s.fresh) != 0 && s.phase == matched {
 		return fmt.Errorf("%d held, %d reservations; %d fresh", held, len(s.reservations), len(s.fresh))
 	}
 	return nil

@@ -41,7 +41,7 @@ func (s *State) checkWaits() error {
 		if s.isDue(d) {
 			counted[d.slot] = true
 		}
-		if s.isDue(d) && (d.at < s.quanta(s.time) || s.attempts.get(d.slot).length < 1) || i > 0 && w.due.before(i, (i-1)/2) {
+		if s.isDue(d) && (d.at < s.quanta(s.time) && !s.prolonging || s.attempts.get(d.slot).length < 1) || i > 0 && w.due.before(i, (i-1)/2) {
 			return fmt.Errorf("attempt %+v is not at its place among the due", d)
 		}
 	}

@@ -71,14 +71,12 @@ func (s *State) recordOf(a *attempt) record {
 // settle decides what becomes of a task whose attempt is gone.
 func (s *State) settle(a *attempt, r record, o Outcome) {
 	j := s.jobs.get(a.seq)
-	stopping := a.stopping()
+	stopping := s.isStopping(a)
 	switch {
 	case o == Succeeded:
 		s.endTask(a.seq, TaskSucceeded, r)
 	case stopping:
-		if r.detail == "" {
-			r.detail = a.why
-		}
+		r.detail = cmp.Or(r.detail, a.why, cancelledByOwner)
 		s.endTask(a.seq, TaskCancelled, r)
 	case o == Failed || o == TimedOut:
 		r.failures++

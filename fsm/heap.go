@@ -44,6 +44,7 @@ func (s *State) heap(c *class) {
 		return
 	}
 	c.heapAt = s.index
+	s.steps.used += uint64(len(c.lanes)) * stepLook
 	for i := len(c.lanes)/2 - 1; i >= 0; i-- {
 		s.sink(c, i)
 	}

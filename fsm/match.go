@@ -8,17 +8,27 @@ type choice struct {
 	back bool // task is in taskSet.back, else it is job.next
 }
 
-// match hands waiting tasks to machines until no machine fits any (D2). It
-// runs once, after all commands of an entry.
+// phase is how far the match is that the last commands called for.
+type phase uint8
+
+const (
+	matched   phase = iota
+	owed            // it has not begun: other work comes first
+	cut             // it goes on with the next entry, unless that has commands: then it begins anew
+	lastPhase = cut
+)
+
+// match hands waiting tasks to machines until no machine fits any (D2), or the entry
+// has done its part: then it returns false and the next entry goes on, just where this
+// one ended. It runs once an entry, after all commands.
 //
 // A machine that fits nothing rests until its room grows. What begins to wait
 // later is fresh: while it waits, resting machines are drawn too, but tried with
 // nothing else; so what nobody can run costs later entries nothing. Resting is
 // part of the state, because it decides which machine a draw finds. While a new
 // epoch holds nothing is drawn, so all that is offered meanwhile is awake after it.
-func (s *State) match() {
-	var tried []*machine
-	for retry := uint64(0); s.present > 0 && !s.holds(); {
+func (s *State) match() bool {
+	for first := true; s.present > 0 && !s.holds(); first = false {
 		from := &s.supply
 		if s.anyFresh() {
 			from = &s.stock
@@ -26,30 +36,57 @@ func (s *State) match() {
 		if from.total == 0 {
 			break
 		}
-		m := s.draw(from, retry)
-		pick, ok := s.pick(m)
-		if !ok {
-			m.resting, m.tried = true, true
-			s.weigh(m)
-			tried = append(tried, m)
-			retry++
-			continue
+		if !first && s.steps.spent() {
+			s.phase = cut
+			return false
 		}
-		if s.params.PreferOwn {
-			m = s.preferOwn(m, pick)
-		}
-		s.assign(pick, m)
-		retry = 0
+		s.tryOne(from)
 	}
-	for _, m := range tried {
-		m.tried = false
-		s.weigh(m)
-	}
+	s.untry()
 	s.rouseFull()
 	for _, c := range s.fresh {
 		c.fresh = false
 	}
 	s.fresh = s.fresh[:0]
+	s.phase = matched
+	return true
+}
+
+// tryOne draws a machine, and gives it a task or has it rest.
+func (s *State) tryOne(from *fenwick) {
+	s.steps.used += stepDraw
+	m := s.draw(from, s.retry)
+	pick, ok := s.pick(m)
+	if !ok {
+		m.resting, m.tried = true, true
+		s.weigh(m)
+		s.tried = append(s.tried, m)
+		s.retry++
+		return
+	}
+	if s.params.PreferOwn {
+		m = s.preferOwn(m, pick)
+	}
+	s.assign(pick, m)
+	s.retry = 0
+}
+
+// untry ends what holds for one match: machines that fit nothing may be drawn again.
+func (s *State) untry() {
+	for _, m := range s.tried {
+		m.tried = false
+		s.weigh(m)
+	}
+	s.tried, s.retry = s.tried[:0], 0
+}
+
+// breakOff has the next match begin anew, since more has come: what is fresh may fit
+// machines that were tried without it.
+func (s *State) breakOff() {
+	s.untry()
+	if s.founded != 0 {
+		s.phase = owed
+	}
 }
 
 // rouseFull wakes what fits something fresh at sites that have as many attempts as
@@ -63,7 +100,7 @@ func (s *State) rouseFull() {
 			continue
 		}
 		for _, c := range s.fresh {
-			if c.waiting > 0 {
+			if c.waiting > 0 && c.need.fits(x.widest) && c.allows(x.name) {
 				s.rouseFor(x, c)
 			}
 		}
@@ -111,6 +148,7 @@ func (s *State) pick(m *machine) (choice, bool) {
 		return choice{}, false
 	}
 	var best choice
+	s.steps.used += uint64(len(owner.lanes)) * stepLook
 	for _, l := range owner.lanes {
 		if !l.class.suits(m, room) {
 			continue
@@ -141,7 +179,10 @@ func (s *State) pickOwner(m *machine, room Resources) *site {
 		classes = s.fresh
 	}
 	for _, c := range classes {
-		if c.waiting == 0 || !c.suits(m, room) {
+		if c.waiting == 0 {
+			continue
+		}
+		if s.steps.used += stepLook; !c.suits(m, room) {
 			continue
 		}
 		l := s.bestLane(c, m.site)
@@ -168,6 +209,7 @@ func (s *State) ownTie(m *machine, room Resources, best *site) bool {
 	if x.waiting == 0 || !x.present() || s.rankOf(x).Compare(*s.rankOf(best)) != 0 {
 		return false
 	}
+	s.steps.used += uint64(len(x.lanes)) * stepLook
 	for _, l := range x.lanes {
 		if l.class.suits(m, room) {
 			if _, ok := s.find(l, x); ok {
@@ -186,6 +228,7 @@ func (s *State) bestLane(c *class, x *site) *lane {
 		return c.lanes[0]
 	}
 	var best *lane
+	s.steps.used += uint64(len(c.lanes)) * stepLook
 	for _, l := range c.lanes {
 		if best != nil && !s.before(l, best) {
 			continue
@@ -218,7 +261,10 @@ func (s *State) preferOwn(m *machine, c choice) *machine {
 		return m
 	}
 	for _, own := range x.machines {
-		if own.offered && cl.fits(own, own.room()) && (own.held == 0 || own.held == c.seq) {
+		if !own.offered {
+			continue
+		}
+		if s.steps.used += stepLook; cl.fits(own, own.room()) && (own.held == 0 || own.held == c.seq) {
 			return own
 		}
 	}

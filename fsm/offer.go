@@ -21,6 +21,7 @@ func (s *State) install(x *site, c *Offer) {
 	x.capacity, x.home, x.exposed, x.most, x.widest = c.Capacity, c.Home, Resources{}, Resources{}, Resources{}
 	old := x.machines
 	x.machines = make([]*machine, 0, len(c.Machines))
+	s.steps.used += uint64(len(c.Machines)) * stepLook
 	for i := range c.Machines {
 		n := &c.Machines[i]
 		for len(old) > 0 && old[0].name < n.Name {
@@ -73,13 +74,12 @@ func (s *State) decline(x *site, c *Decline) Result {
 			continue
 		}
 		a := *s.attempts.get(slot)
-		switch a.way {
-		case wayStopping:
+		switch {
+		case a.way == wayStopping, s.cancelling[a.seq] && a.way != wayDying:
 			s.drop(slot, Lost)
 			continue
-		case wayDying: // it did start
+		case a.way == wayDying: // it did start
 			continue
-		case wayAssigned, wayRunning, wayAway:
 		}
 		s.unsetStarted(&a)
 		r := s.recordOf(&a)

@@ -3,6 +3,7 @@ package fsm
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -187,6 +188,7 @@ func (s *State) oracle(t *rapid.T, b *Batch) string {
 		t.Fatal(err)
 	}
 	c.index++
+	c.steps.begin(math.MaxUint64)
 	c.advance(b.Term, b.Elapsed)
 	c.renewWaits()
 	c.depart()
@@ -212,7 +214,7 @@ func (s *State) lives() string {
 	var out strings.Builder
 	f := s.freeze()
 	for _, a := range f.liveInOrder() {
-		fmt.Fprintf(&out, "%d/%d attempt %d token %d at %d/%s\n", a.seq, a.task, a.attempt, a.token, a.site, a.machine.name)
+		fmt.Fprintf(&out, "%d/%d attempt %d at %d/%s\n", a.seq, a.task, a.attempt, a.site, a.machine.name)
 	}
 	return out.String()
 }

@@ -48,14 +48,22 @@ func (s *State) isDue(d due) bool {
 }
 
 // prolong has attempts that outlive their lengths be thought to run twice as
-// long: their cores stay taken in the virtual queues.
+// long: their cores stay taken in the virtual queues. What is too much for one entry
+// is left to the next (prolonging).
 func (s *State) prolong() {
 	w, now := s.waits, s.quanta(s.time)
-	for len(w.due) > 0 && w.due[0].at < now {
-		if !s.isDue(w.due[0]) {
+	s.prolonging = false
+	for first := true; len(w.due) > 0 && w.due[0].at < now; {
+		if !s.isDue(w.due[0]) { // costs no step: when it is met depends on the list
 			w.due.pop()
 			continue
 		}
+		if !first && s.steps.spent() {
+			s.prolonging = true
+			return
+		}
+		first = false
+		s.steps.used += stepStop
 		slot := w.due[0].slot
 		a := s.attempts.mut(slot, s.epoch)
 		j := s.jobs.get(a.seq)

@@ -122,6 +122,26 @@ func (p *pages[T]) all() iter.Seq2[uint64, *T] {
 	}
 }
 
+// from yields the records with keys ≥ key, by key, for reading only.
+func (p *pages[T]) from(key uint64) iter.Seq2[uint64, *T] {
+	return func(yield func(uint64, *T) bool) {
+		at, _ := p.find(key / pageSize)
+		for ; at < len(p.list); at++ {
+			pg := p.list[at]
+			rest := pg.used
+			if pg.no == key/pageSize {
+				rest &^= 1<<(key%pageSize) - 1
+			}
+			for ; rest != 0; rest &= rest - 1 {
+				i := uint64(bits.TrailingZeros64(rest))
+				if !yield(pg.no*pageSize+i, &pg.items[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // below yields the records with keys < key, greatest first, for reading only.
 func (p *pages[T]) below(key uint64) iter.Seq2[uint64, *T] {
 	return func(yield func(uint64, *T) bool) {

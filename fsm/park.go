@@ -1,10 +1,5 @@
 package fsm
 
-import (
-	"cmp"
-	"slices"
-)
-
 // siteLost executes a SiteLost (D6): unless it comes from a former lead or
 // means a former incarnation, the site is parked.
 func (s *State) siteLost(c *SiteLost) Result {
@@ -30,32 +25,9 @@ func (s *State) away(x *site, to SiteState) {
 	s.tellAway(x)
 	s.park(x)
 	s.install(x, &Offer{})
-	for _, slot := range s.liveAt(x) {
-		a := s.attempts.get(slot)
-		switch {
-		case a.way == wayDying: // already out of its hands
-		case s.jobs.get(a.seq).owner != x.id || a.way == wayStopping:
-			s.lost(slot)
-		default:
-			s.shelve(slot, wayAway)
-		}
-	}
-	for _, l := range x.lanes {
-		s.unholdLane(l)
-	}
-	s.sweep(x)
+	s.unholdAll(func(r reservation) bool { return s.jobs.get(r.seq).owner == x.id })
 	s.plan()
-}
-
-// liveAt returns the slots of a site's live attempts, by arrival of the job and
-// task.
-func (s *State) liveAt(x *site) []uint64 {
-	slots := s.slotsOf(x, 0)
-	slices.SortFunc(slots, func(a, b uint64) int {
-		p, q := s.attempts.get(a), s.attempts.get(b)
-		return cmp.Or(cmp.Compare(p.seq, q.seq), cmp.Compare(p.task, q.task))
-	})
-	return slots
+	s.undertake(chore{kind: choreAway, site: x.id})
 }
 
 // suspect executes a Suspect: the site's offers rest or wake. What runs there goes
@@ -108,33 +80,7 @@ func (s *State) end(x *site) {
 	x.state, x.gone = Left, true
 	s.join(-1)
 	s.tellSite(EventSiteForgotten, x)
-	for _, slot := range s.liveAt(x) { // own tasks on its own machines
-		a := *s.attempts.get(slot)
-		if s.jobs.get(a.seq).owner != x.id {
-			continue // of others, and dying: its owner gets it back
-		}
-		r := s.recordOf(&a)
-		r.detail = ownerLeft
-		s.dropAttempt(slot)
-		x.taken = s.index
-		s.endTask(a.seq, TaskLost, r)
-		s.noteNotRun(&a)
-	}
-	for _, seq := range s.waitingOf(x) {
-		s.endWaiting(seq, TaskLost, ownerLeft)
-	}
-}
-
-// waitingOf returns the seqs of a site's jobs with waiting tasks, in order.
-func (s *State) waitingOf(x *site) []uint64 {
-	var seqs []uint64
-	for _, l := range x.lanes {
-		for _, q := range l.queues {
-			seqs = append(seqs, q.waiting(s)...)
-		}
-	}
-	slices.Sort(seqs)
-	return seqs
+	s.undertake(chore{kind: choreOwn, site: x.id})
 }
 
 // depart ends departures that are over.

@@ -19,6 +19,16 @@ func TestStateMachine(t *testing.T) { playModel(t, realBounds()) }
 // TestStateMachineAtItsBounds is the same where every bound is met after a few steps.
 func TestStateMachineAtItsBounds(t *testing.T) { playModel(t, smallBounds()) }
 
+// TestStateMachineInParts is the same where an entry does little, so that work is left
+// to the next ones, with and without commands between.
+func TestStateMachineInParts(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		b := smallBounds()
+		b.steps = rapid.SampledFrom([]uint64{1, 100, 300, 2000}).Draw(rt, "steps")
+		playModelAt(rt, b)
+	})
+}
+
 // TestStateMachineAmongDeclines is the same with few kinds of jobs, many declines and
 // few offers, so that sites have declined much of what waits.
 func TestStateMachineAmongDeclines(t *testing.T) {
@@ -111,7 +121,7 @@ func (m *model) declineAll(t *rapid.T) {
 // smallBounds are as small as they can be with something left to do.
 func smallBounds() bounds {
 	return bounds{
-		window: 8, shapes: 4, members: len(modelSites), held: 6, boots: 2, detail: 5, retire: 3,
+		window: 8, shapes: 4, members: len(modelSites), held: 6, boots: 2, detail: 5, retire: 3, steps: maxSteps,
 		tasks: share{140, 31}, jobs: share{24, 3}, bytes: share{100, 24}, kept: share{16, 2}, keptBytes: share{300, 30}, records: share{24, 4}, gaps: 1,
 		reserveEveryMs: 300, reserveAtOnce: 1, ranTasks: 4, slack: 1,
 	}
@@ -119,35 +129,37 @@ func smallBounds() bounds {
 
 func playModel(t *testing.T, b bounds) {
 	t.Helper()
-	rapid.Check(t, func(rt *rapid.T) {
-		m := newModel(rt, b)
-		rt.Repeat(map[string]func(*rapid.T){
-			"":         m.invariants,
-			"submit":   m.submit,
-			"submit2":  m.submit,
-			"offer":    m.offer,
-			"offer2":   m.offer,
-			"started":  m.started,
-			"bound":    m.bound,
-			"bound2":   m.bound,
-			"complete": m.complete,
-			"finish":   m.complete,
-			"decline":  m.decline,
-			"cancel":   m.cancel,
-			"usage":    m.usage,
-			"lost":     m.lost,
-			"register": m.register,
-			"forget":   m.forget,
-			"leave":    m.leave,
-			"suspect":  m.suspect,
-			"early":    m.early,
-			"raise":    m.raise,
-			"recover":  m.recover,
-			"params":   m.params,
-			"tick":     m.tick,
-			"term":     m.newTerm,
-			"restore":  m.restore,
-		})
+	rapid.Check(t, func(rt *rapid.T) { playModelAt(rt, b) })
+}
+
+func playModelAt(rt *rapid.T, b bounds) {
+	m := newModel(rt, b)
+	rt.Repeat(map[string]func(*rapid.T){
+		"":         m.invariants,
+		"submit":   m.submit,
+		"submit2":  m.submit,
+		"offer":    m.offer,
+		"offer2":   m.offer,
+		"started":  m.started,
+		"bound":    m.bound,
+		"bound2":   m.bound,
+		"complete": m.complete,
+		"finish":   m.complete,
+		"decline":  m.decline,
+		"cancel":   m.cancel,
+		"usage":    m.usage,
+		"lost":     m.lost,
+		"register": m.register,
+		"forget":   m.forget,
+		"leave":    m.leave,
+		"suspect":  m.suspect,
+		"early":    m.early,
+		"raise":    m.raise,
+		"recover":  m.recover,
+		"params":   m.params,
+		"tick":     m.tick,
+		"term":     m.newTerm,
+		"restore":  m.restore,
 	})
 }
 
@@ -159,8 +171,12 @@ type model struct {
 	next []Command // of the entry that is being filled
 	lone bool      // each command is an entry of its own
 	past []Command // executed ones
-	seen map[CommandID]Result
-	t    *rapid.T
+	// alone: the twin is not played. sent hears of each entry that comes, entries has those before.
+	alone   bool
+	sent    func(*Batch) (after func())
+	entries []*Batch
+	seen    map[CommandID]Result
+	t       *rapid.T
 	// bounded are the attempts with a bound before this step, dead those that
 	// their sites said in it to be dead.
 	bounded map[taskKey]attempt
@@ -204,17 +220,23 @@ func (m *model) send(given ...Command) []Result {
 	m.next = nil
 	b := &Batch{Term: m.w.term, Elapsed: m.w.base, Commands: cmds}
 	m.expectQuotas(b)
-	want, asked := "", m.w.s.params.FixedOrder
+	want, asked := "", m.w.s.params.FixedOrder && !m.w.s.unfinished()
 	if asked {
 		want = m.w.s.oracle(m.t, b)
+	}
+	var after func()
+	if m.alone {
+		after = m.sent(b)
 	}
 	got, err := m.w.s.Apply(b)
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	if have := m.w.s.lives(); asked && m.w.s.params.FixedOrder && have != want {
-		m.t.Fatalf("entry %d\nlive:\n%s\nthe oracle says:\n%s", m.w.s.index, have, want)
+	if m.alone {
+		after()
+		return got[len(cmds)-len(given):]
 	}
+	m.entries = append(m.entries, b)
 	var twice []Command
 	for i, c := range cmds {
 		twice = append(twice, c)
@@ -246,7 +268,28 @@ func (m *model) send(given ...Command) []Result {
 		}
 	}
 	m.past = append(m.past, cmds...)
+	if asked && m.w.s.params.FixedOrder || rapid.Bool().Draw(m.t, "drain") {
+		m.drain()
+	}
+	if have := m.w.s.lives(); asked && m.w.s.params.FixedOrder && have != want {
+		m.t.Fatalf("entry %d\nlive:\n%s\nthe oracle says:\n%s", m.w.s.index, have, want)
+	}
 	return got[len(cmds)-len(given):]
+}
+
+// drain applies entries without commands until nothing is left to do.
+func (m *model) drain() {
+	for n := 0; m.w.s.Pending(); n++ {
+		if n > 100_000 {
+			m.t.Fatalf("entry %d: work is left for ever", m.w.s.index)
+		}
+		m.invariants(m.t)
+		for _, s := range []*State{m.w.s, m.twin} {
+			if _, err := s.Apply(&Batch{Term: m.w.term, Elapsed: m.w.base}); err != nil {
+				m.t.Fatal(err)
+			}
+		}
+	}
 }
 
 // forgotten reports whether c is a registration of a process so long dead that
@@ -485,7 +528,7 @@ func (m *model) recover(t *rapid.T) {
 	m.send(Command{ID: CommandID{Site: site}, Body: &Recover{
 		Epoch: s.Epoch() + rapid.Uint64Range(0, 2).Draw(t, "epochs") + 1, HoldMs: rapid.SampledFrom([]int64{0, 3000}).Draw(t, "hold"),
 	}})
-	if s.index != s.Epoch()<<epochShift || s.HeldMs() < s.params.MarginMs {
+	if s.index < s.Epoch()<<epochShift || s.HeldMs() < s.params.MarginMs {
 		t.Fatalf("entry %d, held for %d ms", s.index, s.HeldMs())
 	}
 	for _, x := range s.sites {
@@ -564,6 +607,9 @@ func (m *model) invariants(t *rapid.T) {
 	}
 	m.t = t
 	m.w.t = t
+	if m.w.s.Pending() != m.twin.Pending() {
+		t.Fatalf("entry %d: work is left on one replica only", m.w.s.index)
+	}
 	for _, s := range []*State{m.w.s, m.twin} {
 		if err := s.check(); err != nil {
 			t.Fatal(err)
@@ -577,6 +623,9 @@ func (m *model) invariants(t *rapid.T) {
 	page, _ := m.w.s.Jobs(JobFilter{}, 0, 3) // the newest: those that change
 	for i := range page {
 		checkScan(t, m.w.s, page[i].ID)
+	}
+	if m.w.s.unfinished() {
+		return
 	}
 	for _, mc := range m.w.s.machinesInOrder() {
 		if seqs := m.w.s.fitting(mc); len(seqs) > 0 {

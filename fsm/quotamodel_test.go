@@ -144,6 +144,7 @@ func (m *model) expectQuotas(b *Batch) {
 		m.t.Fatal(err)
 	}
 	s.index++
+	s.steps.begin(s.bounds.steps)
 	s.advance(b.Term, b.Elapsed)
 	s.renewWaits()
 	s.depart()

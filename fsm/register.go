@@ -104,37 +104,76 @@ func (x *site) boot(b [16]byte, most int) {
 	}
 }
 
+// word is what a registration said of an attempt, until that is acted on.
+type word uint8
+
+const (
+	wordNone word = iota
+	wordHeld
+	wordLost
+	lastWord = wordLost
+)
+
 // answerFor settles each attempt of a site's earlier incarnation: held ones stay
 // as they are, lost ones count as a loss, and one named in neither was never
 // started and returns to the queue without a loss: its site would have a record.
 // Bounds change that for lost ones only, which may still run. What the site
 // once called lost stays so.
 func (s *State) answerFor(x *site, c *Register) {
-	held, lost := map[uint64]bool{}, map[uint64]bool{} // by slot; never ranged over
+	s.forgetWords(x)
 	for i := range c.Held {
-		if slot, ok := s.findAttempt(&c.Held[i], x); ok {
-			held[slot] = true
-		}
+		s.noteWord(x, &c.Held[i], wordHeld)
 	}
 	for i := range c.Lost {
-		if slot, ok := s.findAttempt(&c.Lost[i], x); ok {
-			lost[slot] = true
-		}
+		s.noteWord(x, &c.Lost[i], wordLost)
 	}
-	for _, slot := range s.liveAt(x) {
-		a := s.attempts.mut(slot, s.epoch)
-		if a.given {
+	s.undertake(chore{kind: choreAnswer, site: x.id})
+}
+
+// forgetWords drops what is left to do about an earlier registration: the new one
+// answers for all.
+func (s *State) forgetWords(x *site) {
+	for i := range s.chores {
+		if s.chores[i].kind != choreAnswer || s.chores[i].site != x.id {
 			continue
 		}
-		s.unshelve(slot)
-		switch {
-		case held[slot]:
-			s.tellAttempt(EventTaskAdopted, a)
-		case lost[slot] || a.way == wayRunning: // it was reported running, so it did start
-			s.giveUp(slot)
-		default:
-			s.drop(slot, neverRan)
+		if s.chores = slices.Delete(slices.Clone(s.chores), i, i+1); i == 0 {
+			s.left = nil
 		}
+		for at := x.live.last; at != 0; {
+			a := s.attempts.mut(at-1, s.epoch)
+			if at = a.prev; a.word == wordHeld {
+				a.word = wordNone
+			}
+		}
+		return
+	}
+}
+
+func (s *State) noteWord(x *site, ref *AttemptRef, w word) {
+	s.steps.used += stepLook
+	if slot, ok := s.findAttempt(ref, x); ok {
+		if a := s.attempts.mut(slot, s.epoch); a.word == wordNone {
+			a.word = w
+		}
+	}
+}
+
+// answer does with an attempt what its site's registration said of it.
+func (s *State) answer(slot uint64) {
+	a := s.attempts.mut(slot, s.epoch)
+	w := a.word
+	if a.word = wordNone; a.given {
+		return
+	}
+	s.unshelve(slot)
+	switch {
+	case w == wordHeld:
+		s.tellAttempt(EventTaskAdopted, a)
+	case w == wordLost || a.way == wayRunning: // it was reported running, so it did start
+		s.giveUp(slot)
+	default:
+		s.drop(slot, neverRan)
 	}
 }
 
@@ -151,7 +190,7 @@ func (s *State) drop(slot uint64, o Outcome) {
 	r := s.recordOf(&a)
 	s.dropAttempt(slot)
 	s.sites[a.site].taken = s.index
-	if o == neverRan && !a.stopping() {
+	if o == neverRan && !s.isStopping(&a) {
 		s.requeue(a.seq, r, o)
 	} else {
 		s.settle(&a, r, Lost)

@@ -1,9 +1,6 @@
 package fsm
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 // Bounds of the search for reservations.
 const (
@@ -22,33 +19,45 @@ type reservation struct {
 // matching, so a head that still waits fits no free machine; while a new epoch
 // holds nothing is matched, and waiting is no sign of a lack of room.
 func (s *State) reserve() {
-	if s.params.ReserveAfterMs == 0 || s.present == 0 || s.time < s.nextReserve || s.holds() {
-		return
-	}
-	s.nextReserve = s.time + s.bounds.reserveEveryMs
-	starving := s.starving()
-	if len(starving) == 0 {
-		return
-	}
-	most := min(s.bounds.reserveAtOnce, (s.offeredMachines()+1)/2-len(s.reservations))
-	none := map[*class]bool{} // no machine is left for it
-	for _, l := range starving {
-		if most <= 0 {
+	if s.search == nil {
+		if s.params.ReserveAfterMs == 0 || s.present == 0 || s.time < s.nextReserve || s.holds() {
 			return
 		}
-		if none[l.class] {
+		s.nextReserve = s.time + s.bounds.reserveEveryMs
+		s.search = &search{judged: map[*class]judgement{}}
+	}
+	if s.judge() && s.hold() {
+		s.search = nil
+	}
+}
+
+// hold makes the reservations of a search whose judgements are complete; false: more
+// heads are left.
+func (s *State) hold() bool {
+	h := s.search
+	for _, l := range s.starving() {
+		if h.made >= s.bounds.reserveAtOnce || len(s.reservations) >= (s.offeredMachines()+1)/2 {
+			return true
+		}
+		if h.judged[l.class] != servable || h.isNone(l.seq) {
 			continue
+		}
+		if s.steps.spent() {
+			return false
 		}
 		m := s.soonest(l)
 		if m == nil { // what no machine can take now must not keep others from theirs
-			none[l.class] = !s.jobs.get(l.seq).hasBars()
+			if h.addNone(l.seq); !s.jobs.get(l.seq).hasBars() {
+				h.judged[l.class] = crowded
+			}
 			continue
 		}
 		s.reservations = append(s.reservations, reservation{l.seq, m})
 		m.held, s.held[l.seq] = l.seq, m
 		s.rouse(m) // it may fit nothing else now, or the job at once
-		most--
+		h.made++
 	}
+	return true
 }
 
 // starving returns the lanes to reserve for: sites by whose turn it is, within
@@ -94,23 +103,16 @@ func withNeed(needs []Resources, need Resources) []Resources {
 // byTurn returns each present site's lanes that some machine could serve, in the
 // order in which they are to be served.
 func (s *State) byTurn() [][]*lane {
-	able := map[*class]bool{}
-	for _, c := range s.active {
-		able[c] = s.anyMachine(c)
-	}
 	var out [][]*lane
 	for _, x := range s.sites {
 		var lanes []*lane
 		for _, l := range x.lanes {
-			if able[l.class] {
+			if s.search.judged[l.class] >= crowded {
 				lanes = append(lanes, l)
 			}
 		}
 		if len(lanes) > 0 && x.present() {
-			slices.SortFunc(lanes, func(a, b *lane) int {
-				return cmp.Or(cmp.Compare(b.queues[0].priority, a.queues[0].priority), cmp.Compare(a.seq, b.seq))
-			})
-			out = append(out, lanes)
+			out = append(out, inTurn(lanes))
 		}
 	}
 	slices.SortFunc(out, func(a, b []*lane) int {
@@ -120,25 +122,6 @@ func (s *State) byTurn() [][]*lane {
 		return 1
 	})
 	return out
-}
-
-// anyMachine reports whether some standing offer has room for the class at all.
-func (s *State) anyMachine(c *class) bool {
-	for _, x := range s.sites {
-		if x.state == Alive && x.couldRun(&c.shape) {
-			return true
-		}
-	}
-	return false
-}
-
-// couldRun reports whether one of the site's machines, if it were empty, fits
-// such a task.
-func (x *site) couldRun(h *shape) bool {
-	if !h.need.fits(x.most) || !h.allows(x.name) { // most of what fits nowhere needs no look at the machines
-		return false
-	}
-	return slices.ContainsFunc(x.machines, func(m *machine) bool { return m.offered && h.fits(m, m.whole) })
 }
 
 func (s *State) isHeld(seq uint64) bool { return s.held[seq] != nil }
@@ -169,7 +152,10 @@ func (s *State) soonest(l *lane) *machine {
 			continue
 		}
 		for _, m := range x.machines {
-			if m.offered && m.held == 0 && l.class.fits(m, m.exposed) &&
+			if !m.offered {
+				continue
+			}
+			if s.steps.used += stepLook; m.held == 0 && l.class.fits(m, m.exposed) &&
 				(best == nil || m.used.MilliCPU < best.used.MilliCPU) {
 				best = m
 			}
@@ -180,16 +166,23 @@ func (s *State) soonest(l *lane) *machine {
 
 // unhold ends a job's reservation, if it has one.
 func (s *State) unhold(seq uint64) {
-	m := s.held[seq]
-	if m == nil {
-		return
+	if s.held[seq] != nil {
+		s.unholdAll(func(r reservation) bool { return r.seq == seq })
 	}
-	delete(s.held, seq)
-	s.reservations = slices.DeleteFunc(s.reservations, func(r reservation) bool { return r.seq == seq })
-	m.held = 0
-	if m.offered {
-		s.rouse(m)
-	}
+}
+
+// unholdAll ends all reservations of a kind, in one walk.
+func (s *State) unholdAll(which func(reservation) bool) {
+	s.reservations = slices.DeleteFunc(s.reservations, func(r reservation) bool {
+		if !which(r) {
+			return false
+		}
+		delete(s.held, r.seq)
+		if r.machine.held = 0; r.machine.offered {
+			s.rouse(r.machine)
+		}
+		return true
+	})
 }
 
 // unholdIdle ends the reservation of a job with nothing left to wait.
@@ -199,29 +192,21 @@ func (s *State) unholdIdle(seq uint64, j *job) {
 	}
 }
 
-// unholdLane ends the reservations of a lane's jobs.
-func (s *State) unholdLane(l *lane) {
-	for i := 0; i < len(s.reservations); {
-		seq := s.reservations[i].seq
-		if j := s.jobs.get(seq); s.sites[j.owner] == l.owner && j.class == l.class {
-			s.unhold(seq)
-			continue
-		}
-		i++
-	}
-}
-
 // checkHolds ends the reservations of a site's machines that can no longer
 // serve them, be it that its own users have taken the room: the next search looks
 // elsewhere.
 func (s *State) checkHolds(x *site) {
-	for i := 0; i < len(s.reservations); {
-		r := s.reservations[i]
+	s.unholdAll(func(r reservation) bool {
 		m := r.machine
-		if m.site == x && (x.state != Alive || !m.offered || !s.jobs.get(r.seq).class.fits(m, m.exposed)) {
-			s.unhold(r.seq)
-			continue
-		}
-		i++
+		return m.site == x && (x.state != Alive || !m.offered || !s.jobs.get(r.seq).class.fits(m, m.exposed))
+	})
+}
+
+// couldRun reports whether one of the site's machines, if it were empty, fits
+// such a task.
+func (x *site) couldRun(h *shape) bool {
+	if !h.need.fits(x.most) || !h.allows(x.name) { // most of what fits nowhere needs no look at the machines
+		return false
 	}
+	return slices.ContainsFunc(x.machines, func(m *machine) bool { return m.offered && h.fits(m, m.whole) })
 }

@@ -22,14 +22,11 @@ func restore(in io.Reader, b bounds) (*State, error) {
 	r.jobs(s)
 	r.reservations(s)
 	r.waits(s)
+	r.freshAgain(s)
 	r.finish()
 	if r.err != nil {
 		return nil, r.err
 	}
-	for _, c := range s.fresh { // what waits has been tried, or a machine would not rest
-		c.fresh = false
-	}
-	s.fresh = nil
 	s.plan()
 	return s, nil
 }
@@ -54,8 +51,9 @@ func (r *snapReader) scalars(s *State) {
 	p.LeaseMs, p.MarginMs = r.int(), r.int()
 	r.check((s.founded > 0) == (s.version > 0), "a version without genesis, or genesis without one")
 	r.check(s.founded <= s.index && s.nextSeq > 0 && s.nextSeq < 1<<62 && s.termBase <= sched.MaxNow, "numbers contradict each other")
+	r.long(s)
 	if s.founded == 0 || r.err != nil {
-		r.check(r.err != nil || *p == Params{}, "parameters before genesis")
+		r.check(r.err != nil || *p == Params{} && !s.unfinished(), "parameters or work before genesis")
 		return
 	}
 	if err := p.Validate(); err != nil {
@@ -147,7 +145,8 @@ func (r *snapReader) machines(s *State, x *site) {
 	x.capacity, x.home = r.res(), r.res()
 	x.homeRan.Hi, x.homeRan.Lo = r.int(), r.uint()
 	for range r.upTo(MaxMachines, "machines") {
-		m := &machine{site: x, name: r.text(MaxMachineName, "machine"), exposed: r.res(), whole: r.res(), offered: true, runs: Runs(r.upTo(uint64(RunsBoth), "runs")), resting: r.bool()}
+		m := &machine{site: x, name: r.text(MaxMachineName, "machine"), exposed: r.res(), whole: r.res(), offered: true, runs: Runs(r.upTo(uint64(RunsBoth), "runs"))}
+		r.rest(s, m)
 		if n := len(x.machines); r.err == nil && (inMachine(m.name) != nil || n > 0 && x.machines[n-1].name >= m.name) {
 			r.fail("machine %.140q is no name, or out of order", m.name)
 		}
@@ -241,7 +240,7 @@ func (r *snapReader) index(s *State, seq uint64, j *job) {
 	}
 	if n := j.waiting(); n > 0 {
 		x := s.sites[j.owner]
-		r.check(!x.gone, "a job waits whose owner's departure is over")
+		r.check(!x.gone || s.hasChore(x.id), "a job waits whose owner's departure is over")
 		if r.err == nil {
 			s.addWaiting(seq, j, n)
 		}
@@ -252,7 +251,9 @@ func (r *snapReader) index(s *State, seq uint64, j *job) {
 func (r *snapReader) class(s *State) *class {
 	no := r.upTo(uint64(len(r.classes)), "shape")
 	if r.err == nil && no == uint64(len(r.classes)) {
-		h := shape{need: r.res(), image: r.bool(), only: r.names(), not: r.names()}
+		h := shape{need: r.res()}
+		marks := r.classMarks(s)
+		h.image, h.only, h.not = marks&1 != 0, r.names(), r.names()
 		if r.selects {
 			h.selectors = r.selectors()
 		}
@@ -262,6 +263,7 @@ func (r *snapReader) class(s *State) *class {
 		r.check(s.findClass(h) == nil && h.need.MilliCPU > 0, "a shape twice, or with no cpu")
 		c := s.holdClass(h)
 		r.classes = append(r.classes, c)
+		r.noteMarks(s, c, marks)
 		return c
 	}
 	if r.err != nil {

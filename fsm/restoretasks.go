@@ -93,7 +93,9 @@ func (r *snapReader) live(s *State, seq uint64, j *job, t *taskSet) {
 		name := r.text(MaxMachineName, "machine")
 		a.weight = r.within(0, MaxTaskWeight, "weight")
 		a.queuedMs, a.assignedMs, a.startedMs = r.ms(0, s.time), r.ms(0, s.time), r.ms(-1, s.time)
-		a.boundMs, a.given = r.within(0, maxBoundMs, "bound"), r.bool()
+		a.boundMs = r.within(0, maxBoundMs, "bound")
+		marks := r.upTo(1|uint64(lastWord)<<1, "marks")
+		a.given, a.word = marks&1 != 0, word(marks>>1)
 		a.why = r.text(MaxDetail, "reason")
 		_, ended := t.findRun(a.task)
 		_, waits := t.findBack(a.task)
@@ -114,8 +116,10 @@ func (r *snapReader) attempt(s *State, a *attempt, j *job, t *taskSet, name stri
 		r.fail("%v", err)
 		return
 	}
-	r.check(a.way != wayAway || a.site == j.owner && x.parked() && a.startedMs < 0, "an attempt is away from a site that is here")
-	r.check(a.way != wayDying || a.boundMs > s.time && a.startedMs < 0 && (a.given || !x.present()), "an attempt is dying without a bound or a loss")
+	left := s.hasChore(x.id)
+	r.check(a.way != wayAway || a.site == j.owner && (x.parked() || left) && a.startedMs < 0, "an attempt is away from a site that is here")
+	r.check(a.way != wayDying || a.boundMs > 0 && a.startedMs < 0 && (a.given || !x.present() || left), "an attempt is dying without a bound or a loss")
+	r.check(a.word == wordNone || left, "what a registration said is left without its work")
 	r.check(a.way == wayDying || !a.given, "an attempt is given up and goes on")
 	r.check(a.startedMs < 0 || a.queuedMs <= a.startedMs, "an attempt started before it was queued")
 	if r.err != nil {

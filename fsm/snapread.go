@@ -23,6 +23,7 @@ type snapReader struct {
 	known   map[Labels]bool // those in labels
 	selects bool            // see snapWriter
 	least   int64           // see waits
+	fresh   []*class        // see freshAgain
 }
 
 func newSnapReader(in io.Reader) *snapReader {

@@ -13,7 +13,7 @@ import (
 )
 
 // snapshotMagic starts every snapshot; the last byte is the format's version.
-const snapshotMagic = "cloudshare-state\x05"
+const snapshotMagic = "cloudshare-state\x06"
 
 // HashFormat names what the hash of a state is taken over. Equal states have equal
 // hashes within one format only.
@@ -28,6 +28,9 @@ type Frozen struct {
 	attempts     pages[attempt]
 	reservations []reservation
 	waits        *frozenWaits // nil unless the policy is one by projected waits
+	chores       []chore
+	search       *search
+	fresh        map[*class]bool // what is fresh between entries
 }
 
 // scalars are the state's plain numbers, in the order they are written.
@@ -39,6 +42,8 @@ type scalars struct {
 	params                     Params
 	decisions, nextSeq         uint64
 	nextReserve, heldUntil     int64
+	phase                      phase
+	retry                      uint64
 }
 
 // frozenSite is a site and the machines it offers.
@@ -63,7 +68,9 @@ func (s *State) freeze() *Frozen {
 			version: s.version, index: s.index, term: s.term, founded: s.founded, seed: s.seed,
 			termBase: s.termBase, time: s.time, createdMs: s.createdMs, federation: s.federation, params: s.params,
 			decisions: s.decisions, nextSeq: s.nextSeq, nextReserve: s.nextReserve, heldUntil: s.heldUntil,
+			phase: s.phase, retry: s.retry,
 		},
+		chores: slices.Clone(s.chores), search: s.search.clone(), fresh: s.freezeFresh(),
 		sites: make([]frozenSite, len(s.sites)), jobs: s.jobs.frozen(), attempts: s.attempts.frozen(),
 		reservations: slices.Clone(s.reservations), waits: s.freezeWaits(),
 	}
@@ -120,6 +127,8 @@ type snapWriter struct {
 	// selects: the state's version has selectors and labels. Those of older ones
 	// are written as ever, so that members agree on their hashes.
 	selects bool
+	search  *search // under way, or nil
+	fresh   map[*class]bool
 }
 
 func newSnapWriter(out io.Writer) *snapWriter {
@@ -182,7 +191,7 @@ func (w *snapWriter) texts(vs []string) {
 // came about: no addresses, no map order, no derived data.
 func (f *Frozen) encode(w *snapWriter) {
 	w.scratch = append(w.scratch, snapshotMagic...)
-	w.selects = f.version >= selectVersion
+	w.selects, w.search, w.fresh = f.version >= selectVersion, f.search, f.fresh
 	f.encodeScalars(w)
 	w.uint(uint64(len(f.sites)))
 	for i := range f.sites {
@@ -225,6 +234,7 @@ func (f *Frozen) encodeScalars(w *snapWriter) {
 	w.bool(p.FixedOrder)
 	w.bool(p.ClaimedHome)
 	w.int(p.ReserveAfterMs, p.RetainMs, p.RetainJobs, p.DepartureMs, p.RateCPU, p.RateMem, p.RateGPU, p.QuantumMs, p.LeaseMs, p.MarginMs)
+	f.encodeLong(w)
 }
 
 // liveInOrder returns the live attempts by job and task.
@@ -273,7 +283,7 @@ func (x *frozenSite) encode(w *snapWriter) {
 		w.res(x.offered[i].exposed)
 		w.res(x.offered[i].whole)
 		w.uint(uint64(x.offered[i].runs))
-		w.bool(x.offered[i].resting)
+		w.uint(marks(x.offered[i].resting, x.offered[i].tried))
 		if w.selects {
 			w.int(x.offered[i].slots)
 			w.labelled(x.offered[i].labels.text())
@@ -326,7 +336,7 @@ func (w *snapWriter) class(c *class) {
 		return
 	}
 	w.res(c.need)
-	w.bool(c.image)
+	w.uint(marks(c.image, w.fresh[c]) | uint64(w.search.of(c))<<2)
 	w.texts(c.only)
 	w.texts(c.not)
 	if w.selects {
@@ -382,7 +392,7 @@ func (a *attempt) encode(w *snapWriter) {
 	w.uint(uint64(a.way), uint64(a.off))
 	w.text(a.machine.name)
 	w.int(a.weight, a.queuedMs, a.assignedMs, a.startedMs, a.boundMs)
-	w.bool(a.given)
+	w.uint(marks(a.given) | uint64(a.word)<<1)
 	w.text(a.why)
 }
 

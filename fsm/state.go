@@ -20,6 +20,8 @@ const (
 	DetailTasks = 10_000
 	// maxRetire bounds how many jobs leave in one entry.
 	maxRetire = 8192
+	// maxSteps are some 20 ms: see steps.go.
+	maxSteps = 1 << 20
 )
 
 // Errors of the state.
@@ -76,6 +78,12 @@ type State struct {
 	reservations []reservation  // by creation
 	waits        *waits         // nil unless the policy is one by projected waits
 
+	// Work that is left for the next entries; see long.go and match.go.
+	chores []chore // in the order in which they are done
+	phase  phase
+	retry  uint64  // machines drawn for the next decision; phase cut only
+	search *search // for reservations, nil = none is under way
+
 	// Derived.
 	byName    map[string]*site
 	order     []*site // by name; site.pos is the position
@@ -101,7 +109,13 @@ type State struct {
 	assigned  int      // live attempts not reported running
 	dying     []uint64 // slots on wayDying, a heap by their bounds; see reaper
 
+	cancelling map[uint64]bool // jobs with a chore that cancels them
+	left       []taskKey       // what chores[0] has before it, nil = not collected
+	tried      []*machine      // since the match under way began; some may be awake again
+	prolonging bool            // attempts have outlived their lengths; see State.prolong
+
 	bounds bounds // the same at all members; no part of the state
+	steps  counter
 
 	// Of one Apply; no part of the state.
 	events  *[]Event // nil = nobody observes
@@ -122,6 +136,7 @@ func newState(b bounds) *State {
 	return &State{
 		bounds: b, limits: b.limitsOf(0), nextSeq: 1, byName: map[string]*site{}, live: map[taskKey]uint64{}, held: map[uint64]*machine{},
 		classes: map[string]*class{}, payloads: map[uint64]*payload{}, labelSets: map[Labels]*labelSet{},
+		cancelling: map[uint64]bool{},
 	}
 }
 

@@ -42,6 +42,7 @@ func (x *site) hasRetired(num uint64) bool { return num < x.settled || x.retired
 func (s *State) enter(x *site, spec *JobSpec) {
 	seq := s.nextSeq
 	s.nextSeq++
+	s.steps.used += stepEnd
 	j := s.jobs.put(seq, s.epoch)
 	*j = job{
 		num: spec.Num, entry: s.index, timeoutMs: spec.TimeoutMs, createdMs: spec.CreatedMs,

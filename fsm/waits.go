@@ -306,7 +306,9 @@ func (s *State) flushWaits() {
 	if w == nil {
 		return
 	}
-	w.queued = w.all.Units
+	if s.phase != cut {
+		w.queued = w.all.Units
+	}
 	clear(w.anew)
 	if s.prolong(); len(w.changed) == 0 {
 		return

@@ -28,7 +28,7 @@ func (s *State) dropWaits() {
 	for _, x := range s.sites {
 		x.waits, x.account.Projection = waitSite{}, sched.Projection{}
 	}
-	s.waits = nil
+	s.waits, s.prolonging = nil, false
 }
 
 // renewWaits has the first entry of lentVersion begin anew: what was counted before it

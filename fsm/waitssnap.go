@@ -12,13 +12,14 @@ type frozenWaits struct {
 	since  int64
 	least  int64
 	queues *sched.Coalitions
+	queued int64
 }
 
 func (s *State) freezeWaits() *frozenWaits {
 	if s.waits == nil {
 		return nil
 	}
-	return &frozenWaits{s.waits.since, s.waits.least, s.waits.queues.Copy()}
+	return &frozenWaits{s.waits.since, s.waits.least, s.waits.queues.Copy(), s.waits.queued}
 }
 
 // encodeWaits writes it: the sites' parts, the estimate of each job that has not
@@ -47,6 +48,10 @@ func (f *Frozen) encodeWaits(w *snapWriter) {
 	w.flush()
 	for q := range f.waits.queues.All {
 		w.queue(q)
+		w.flush()
+	}
+	if f.phase == cut {
+		w.int(f.waits.queued)
 		w.flush()
 	}
 }
@@ -113,6 +118,10 @@ func (r *snapReader) waits(s *State) {
 	if err != nil {
 		r.fail("%v", err)
 	}
+	if s.phase == cut {
+		s.waits.queued = r.within(0, sched.MaxUnits, "units at a match")
+	}
+	s.prolonging = len(s.waits.due) > 0 && s.waits.due[0].at < now
 }
 
 func (r *snapReader) int128() sched.Int128 { return sched.Int128{Hi: r.int(), Lo: r.uint()} }

@@ -48,12 +48,17 @@ func newWorld(t tb, p Params, sites ...string) *world {
 // at moves log time: the next entries carry it.
 func (w *world) at(ms int64) { w.base = ms }
 
-// apply runs one entry.
+// apply runs one entry, and those that go on with what it leaves.
 func (w *world) apply(cmds ...Command) []Result {
 	w.t.Helper()
 	res, err := w.s.Apply(&Batch{Term: w.term, Elapsed: w.base, Commands: cmds})
 	if err != nil {
 		w.t.Fatal(err)
+	}
+	for w.s.unfinished() {
+		if _, err := w.s.Apply(&Batch{Term: w.term, Elapsed: w.base}); err != nil {
+			w.t.Fatal(err)
+		}
 	}
 	return res
 }

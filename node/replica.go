@@ -41,6 +41,8 @@ type Replica struct {
 var (
 	_ coord.Machine = (*Replica)(nil)
 	_ coord.Dated   = (*Replica)(nil)
+
+	_ coord.Unfinished = (*Replica)(nil)
 )
 
 // NewReplica returns an empty replica.
@@ -156,6 +158,13 @@ func (r *Replica) Index() uint64 {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.state.Index()
+}
+
+// Pending implements coord.Unfinished.
+func (r *Replica) Pending() bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.state.Pending()
 }
 
 // Admit implements coord.Machine.

@@ -57,6 +57,19 @@ type Machine interface {
 	Admit(site string, node [16]byte) error
 }
 
+// Unfinished is a [Machine] that may leave work to the next entries.
+type Unfinished interface {
+	// Pending reports whether it has. Then the leader orders an entry at once, an empty
+	// one if nothing was proposed.
+	Pending() bool
+}
+
+// HasWork reports whether a machine has left work to the next entries.
+func HasWork(m Machine) bool {
+	u, ok := m.(Unfinished)
+	return ok && u.Pending()
+}
+
 // Dated is a [Machine] that wants to know when entries were ordered.
 type Dated interface {
 	// Dated tells before Apply when the lead appended the entry, by its wall

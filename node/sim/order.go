@@ -80,7 +80,10 @@ type replica struct {
 	err     error
 }
 
-var _ coord.Machine = (*replica)(nil)
+var (
+	_ coord.Machine    = (*replica)(nil)
+	_ coord.Unfinished = (*replica)(nil)
+)
 
 // Apply implements coord.Machine.
 func (r *replica) Apply(entry []byte) ([]fsm.Result, error) {
@@ -91,6 +94,9 @@ func (r *replica) Apply(entry []byte) ([]fsm.Result, error) {
 	r.err = err
 	return r.results, err
 }
+
+// Pending implements coord.Unfinished.
+func (r *replica) Pending() bool { return r.state.Pending() }
 
 // Snapshot implements coord.Machine.
 func (r *replica) Snapshot() (coord.Snapshot, error) { return r.state.Snapshot(), nil }

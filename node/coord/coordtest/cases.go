@@ -476,6 +476,26 @@ func idleTime(t *testing.T, g *group) {
 	g.same(a, b, c)
 }
 
+// workGoesOn: what a machine leaves to the next entries is done at once, not with the
+// ticks of an idle log, and when it is done the log is idle again.
+func workGoesOn(t *testing.T, g *group) {
+	a, b, c := three(g)
+	before, _ := a.m.view()
+	g.say(b, Toil)
+	err := a.m.await(g.ctx(), func(now recordState, _ int) bool {
+		return now.Idle >= before.Idle+toil && now.Work == 0
+	})
+	after, _ := a.m.view()
+	if took := after.Elapsed - before.Elapsed; err != nil || after.Term == before.Term && took > toil/2*1000 {
+		t.Errorf("%d entries of work took %d ms of log time: %v", toil, took, err)
+	}
+	g.say(c, "and on")
+	if end, _ := a.m.view(); end.Idle > after.Idle+toil/2 {
+		t.Errorf("%d empty entries follow when no work is left", end.Idle-after.Idle)
+	}
+	g.same(a, b, c)
+}
+
 func remove(t *testing.T, g *group) {
 	a, _, _ := three(g)
 	lead, gone := g.lead(), g.follower()

@@ -20,6 +20,12 @@ import (
 // Explode is a text whose command [Machine] cannot understand.
 const Explode = "explode"
 
+// Toil is a text whose command leaves [Machine] work for so many entries more.
+const (
+	Toil = "toil"
+	toil = 40
+)
+
 // errExplode is what Apply answers to it.
 var errExplode = errors.New("an entry that cannot be understood")
 
@@ -45,6 +51,7 @@ type recordState struct {
 	Index, Term uint64
 	Elapsed     int64
 	Idle        int // empty entries
+	Work        int // entries without commands that are still wanted
 	Repeats     int // commands answered from the window
 	Disorder    string
 	Trace       [32]byte // hash over all entries
@@ -59,11 +66,21 @@ type siteState struct {
 	Window      map[uint64]fsm.Result
 }
 
-var _ coord.Machine = (*Machine)(nil)
+var (
+	_ coord.Machine    = (*Machine)(nil)
+	_ coord.Unfinished = (*Machine)(nil)
+)
 
 // NewMachine returns an empty machine.
 func NewMachine() *Machine {
 	return &Machine{grown: make(chan struct{}), s: recordState{Sites: map[string]*siteState{}}}
+}
+
+// Pending implements coord.Unfinished.
+func (m *Machine) Pending() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.s.Work > 0
 }
 
 // Apply implements coord.Machine.
@@ -87,6 +104,7 @@ func (m *Machine) Apply(entry []byte) ([]fsm.Result, error) {
 	}
 	if len(b.Commands) == 0 {
 		s.Idle++
+		s.Work = max(0, s.Work-1)
 	}
 	results := make([]fsm.Result, len(b.Commands))
 	for i := range b.Commands {
@@ -120,7 +138,9 @@ func (s *recordState) execute(c *fsm.Command) (fsm.Result, error) {
 		}
 		return fsm.Result{Index: s.Index}, nil
 	case *fsm.Addresses:
-		text = b.HTTP
+		if text = b.HTTP; text == Toil {
+			s.Work = toil
+		}
 	case *fsm.SiteLost:
 		if b.Term != s.Term {
 			return fsm.Result{Code: fsm.OldTerm, Index: s.Index}, nil

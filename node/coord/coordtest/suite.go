@@ -71,6 +71,7 @@ func Run(t *testing.T, f Factory) {
 		{"Undecodable", undecodable},
 		{"SiteLostIsNeverRetried", siteLost},
 		{"IdleTime", idleTime},
+		{"WorkGoesOn", workGoesOn},
 		{"Remove", remove},
 		{"RenewGranted", renewGranted},
 		{"RenewRefused", renewRefused},

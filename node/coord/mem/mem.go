@@ -328,6 +328,21 @@ func (g *Group) pack(queue []*call, mostCommands, mostBytes int) {
 //
 // REQUIRES: g.mu held.
 func (g *Group) deliver() {
+	for g.deliverOnce(); g.hasWork(); g.deliverOnce() {
+		g.append(nil)
+	}
+}
+
+// hasWork reports whether the leader's machine has left work to the next entry.
+//
+// REQUIRES: g.mu held.
+func (g *Group) hasWork() bool {
+	l := g.members[g.lead]
+	return l != nil && l.reachable() && !l.lag && l.applied == g.last() && coord.HasWork(l.m)
+}
+
+// REQUIRES: g.mu held.
+func (g *Group) deliverOnce() {
 	failed := false
 	for _, s := range g.order {
 		l := g.members[s]

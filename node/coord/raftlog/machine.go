@@ -25,12 +25,15 @@ var errVoid = errors.New("entry stamped in another term")
 type settler interface {
 	Applied(h *relay.Header, results []fsm.Result)
 	Restored(index uint64, result func(fsm.CommandID) (fsm.Result, bool)) (again func())
+	GoOn()
 }
 
 // nobody has no calls: a machine that is driven outside raft.
 type nobody struct{}
 
 func (nobody) Applied(*relay.Header, []fsm.Result) {}
+
+func (nobody) GoOn() {}
 
 func (nobody) Restored(uint64, func(fsm.CommandID) (fsm.Result, bool)) (again func()) {
 	return func() {}
@@ -101,6 +104,9 @@ func (m *machine) apply(l *raft.Log) error {
 	}
 	m.index.Store(m.m.Index())
 	m.calls.Applied(&m.header, results)
+	if coord.HasWork(m.m) {
+		m.calls.GoOn()
+	}
 	return nil
 }
 

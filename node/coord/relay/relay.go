@@ -188,6 +188,13 @@ func (c *Calls) Redial() { c.forward.drop(Peer{}) }
 // Called twice per tick, it leaves at most a tick between two entries.
 func (c *Calls) Idle() { c.seq.idle() }
 
+// GoOn asks for an entry at once if this member leads: its machine has work left.
+func (c *Calls) GoOn() {
+	if _, leads := c.cfg.Backend.Orders(); leads {
+		c.seq.tick()
+	}
+}
+
 // FirstEntry asks for an entry even if nothing waits.
 func (c *Calls) FirstEntry() { c.seq.tick() }
 

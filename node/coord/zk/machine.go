@@ -42,6 +42,9 @@ func (m *machine) apply(n uint64, e *entry, calls *relay.Calls) error {
 	m.grown.Add(int64(len(e.batch)))
 	if calls != nil { // none at an export
 		calls.Applied(&m.header, results)
+		if coord.HasWork(m.m) {
+			calls.GoOn()
+		}
 	}
 	m.position.Advance(n)
 	return nil

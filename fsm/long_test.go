@@ -1,0 +1,147 @@
+package fsm
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestPartsGiveWhatOneEntryGives plays one command an entry on two states: one does all
+// of it in that entry, the other little in each of as many as it takes. When that has
+// nothing left both have assigned, ended and returned the same, for the same reasons of
+// rank, chance and time.
+func TestPartsGiveWhatOneEntryGives(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		m := newModel(rt, realBounds())
+		m.lone = true
+		b := realBounds()
+		b.steps = rapid.SampledFrom([]uint64{1, 100, 300, 2000}).Draw(rt, "steps")
+		p := &parted{t: rt, one: m.w.s, parts: newState(b)}
+		for _, c := range m.entries {
+			p.apply(c)
+		}
+		m.alone, m.sent = true, p.apply
+		rt.Repeat(map[string]func(*rapid.T){
+			"": func(t *rapid.T) { m.t, m.w.t, p.t = t, t, t }, "submit": m.submit, "submit2": m.submit, "offer": m.offer, "offer2": m.offer,
+			"started": m.started, "bound": m.bound, "complete": m.complete, "decline": m.decline, "cancel": m.cancel, "lost": m.lost,
+			"register": m.register, "forget": m.forget, "leave": m.leave, "suspect": m.suspect, "params": m.params, "tick": m.tick,
+		})
+	})
+}
+
+// parted is a state that does little in an entry beside one that does all.
+type parted struct {
+	t          *rapid.T
+	one, parts *State
+}
+
+// apply gives the parted state an entry that the other is about to get, and then empty
+// ones; what it returns compares both.
+func (p *parted) apply(b *Batch) (compare func()) {
+	cmds := make([]Command, len(b.Commands))
+	for i, c := range b.Commands {
+		cmds[i] = c
+		cmds[i].Body = p.renumbered(c.Body)
+	}
+	if _, err := p.parts.Apply(&Batch{Term: b.Term, Elapsed: b.Elapsed, Commands: cmds}); err != nil {
+		p.t.Fatal(err)
+	}
+	for p.parts.unfinished() {
+		if err := p.parts.check(); err != nil {
+			p.t.Fatal(err)
+		}
+		if _, err := p.parts.Apply(&Batch{Term: b.Term, Elapsed: b.Elapsed}); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+	return func() { p.compare(b) }
+}
+
+func (p *parted) compare(b *Batch) {
+	for p.parts.Pending() || p.one.Pending() { // jobs that are to leave do so by the entry
+		for _, s := range []*State{p.parts, p.one} {
+			s.retain()
+		}
+	}
+	if one, parts := p.one.outcome(), p.parts.outcome(); one != parts {
+		p.t.Fatalf("after %+v\nin one entry:\n%s\nin parts:\n%s", b.Commands, one, parts)
+	}
+}
+
+// renumbered has reports name the parted state's attempts, whose tokens are others.
+func (p *parted) renumbered(b Body) Body {
+	ref := func(r AttemptRef) AttemptRef {
+		slot, ok := p.one.findAny(r)
+		if !ok || p.one.attempts.get(slot).token != r.Token {
+			return r
+		}
+		if slot, ok = p.parts.findAny(r); ok {
+			r.Token = p.parts.attempts.get(slot).token
+		}
+		return r
+	}
+	refs := func(in []AttemptRef) []AttemptRef {
+		out := slices.Clone(in)
+		for i := range out {
+			out[i] = ref(out[i])
+		}
+		return out
+	}
+	switch c := b.(type) {
+	case *Register:
+		d := *c
+		d.Held, d.Lost = refs(c.Held), refs(c.Lost)
+		return &d
+	case *Decline:
+		return &Decline{Attempts: refs(c.Attempts), Reason: c.Reason, Offer: c.Offer}
+	case *Started:
+		d := &Started{Attempts: slices.Clone(c.Attempts)}
+		for i := range d.Attempts {
+			d.Attempts[i].AttemptRef = ref(d.Attempts[i].AttemptRef)
+		}
+		return d
+	case *Bound:
+		d := &Bound{Attempts: slices.Clone(c.Attempts)}
+		for i := range d.Attempts {
+			d.Attempts[i].AttemptRef = ref(d.Attempts[i].AttemptRef)
+		}
+		return d
+	case *Complete:
+		d := &Complete{Attempts: slices.Clone(c.Attempts)}
+		for i := range d.Attempts {
+			d.Attempts[i].AttemptRef = ref(d.Attempts[i].AttemptRef)
+		}
+		return d
+	}
+	return b
+}
+
+func (s *State) findAny(r AttemptRef) (uint64, bool) {
+	slot, ok := s.live[taskKey{s.findJob(r.Job), r.Task}]
+	return slot, ok
+}
+
+// outcome is all that does not depend on the numbers of entries.
+func (s *State) outcome() string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "time %d, %d decisions, %d wait, dying %d, version %d\n%s", s.time, s.decisions, s.waiting, len(s.dying), s.version, s.lives())
+	for seq, j := range s.jobs.all() {
+		fmt.Fprintf(&out, "job %d %v", seq, s.counts(j))
+		if j.tasks != nil {
+			fmt.Fprintf(&out, " back %v runs %v bars %v why %q records %d", j.tasks.back, j.tasks.runs, j.tasks.bars, j.tasks.why, len(j.tasks.records))
+		}
+		fmt.Fprintln(&out)
+	}
+	for _, x := range s.order {
+		fmt.Fprintf(&out, "%s %v gone %v, %+v\n", x.name, x.state, x.gone, x.account)
+		for _, m := range x.machines {
+			if m.offered {
+				fmt.Fprintf(&out, "  %s used %v rests %v held %d\n", m.name, m.used, m.resting, m.held)
+			}
+		}
+	}
+	return out.String()
+}

@@ -1,0 +1,139 @@
+package fsm
+
+import (
+	"maps"
+	"math"
+	"slices"
+)
+
+// A snapshot holds the work that is left: chores and how far matching is after the
+// parameters, what a match or a search has found out beside the machine, class or
+// attempt that it is about.
+
+func (h *search) clone() *search {
+	if h == nil {
+		return nil
+	}
+	return &search{judged: maps.Clone(h.judged), made: h.made, none: slices.Clone(h.none)}
+}
+
+// freezeFresh is nil where nothing is: as a rule.
+func (s *State) freezeFresh() map[*class]bool {
+	var out map[*class]bool
+	for _, c := range s.fresh {
+		if c.waiting == 0 {
+			continue
+		}
+		if out == nil {
+			out = map[*class]bool{}
+		}
+		out[c] = true
+	}
+	return out
+}
+
+// of is unjudged where no search is under way.
+func (h *search) of(c *class) judgement {
+	if h == nil {
+		return unjudged
+	}
+	return h.judged[c]
+}
+
+// marks packs flags, the first the lowest.
+func marks(flags ...bool) (v uint64) {
+	for i, f := range flags {
+		if f {
+			v |= 1 << i
+		}
+	}
+	return v
+}
+
+func (f *Frozen) encodeLong(w *snapWriter) {
+	w.uint(uint64(f.phase))
+	if f.phase == cut {
+		w.uint(f.retry)
+	}
+	w.bool(f.search != nil)
+	if f.search != nil {
+		w.uint(uint64(f.search.made), uint64(len(f.search.none)))
+		w.uint(f.search.none...)
+	}
+	w.uint(uint64(len(f.chores)))
+	for _, c := range f.chores {
+		w.uint(uint64(c.kind), uint64(c.site), c.limit, c.seq, uint64(c.task))
+	}
+}
+
+func (r *snapReader) long(s *State) {
+	if s.phase = phase(r.upTo(uint64(lastPhase), "phase of the match")); s.phase == cut {
+		s.retry = r.uint()
+	}
+	if r.bool() {
+		s.search = &search{judged: map[*class]judgement{}, made: int(r.upTo(math.MaxInt32, "reservations made"))}
+		for range r.upTo(math.MaxInt32, "heads without a machine") {
+			seq := r.upTo(s.nextSeq, "head")
+			n := len(s.search.none)
+			if r.check(n == 0 || s.search.none[n-1] < seq, "heads out of order"); r.err != nil {
+				return
+			}
+			s.search.none = append(s.search.none, seq)
+		}
+	}
+	for range r.upTo(math.MaxInt32, "chores") {
+		c := chore{kind: choreKind(r.upTo(uint64(lastChore), "chore")), site: int32(r.upTo(MaxMembers-1, "site"))}
+		c.limit, c.seq, c.task = r.upTo(s.nextSeq, "job"), r.upTo(s.nextSeq, "job"), uint32(r.upTo(MaxCount, "task"))
+		if c.kind == choreCancel {
+			r.check(c.site == 0 && !s.cancelling[c.seq], "a job is cancelled twice")
+			s.cancelling[c.seq] = true
+		}
+		if r.err != nil {
+			return
+		}
+		s.chores = append(s.chores, c)
+	}
+}
+
+// rest reads whether a machine rests, and whether the match under way has tried it.
+func (r *snapReader) rest(s *State, m *machine) {
+	v := r.upTo(3, "rest")
+	if m.resting, m.tried = v&1 != 0, v&2 != 0; m.tried {
+		r.check(m.resting && s.phase == cut, "a machine was tried in no match")
+		s.tried = append(s.tried, m)
+	}
+}
+
+// classMarks reads what is known of a class: bit 0 is its image, bit 1 that it is
+// fresh, the others are its judgement.
+func (r *snapReader) classMarks(s *State) uint64 {
+	v := r.upTo(3|uint64(lastJudgement)<<2, "marks")
+	r.check(v&2 == 0 || s.phase != matched, "something is fresh after the match")
+	r.check(v>>2 == 0 || s.search != nil, "a judgement without a search")
+	return v
+}
+
+func (r *snapReader) noteMarks(s *State, c *class, v uint64) {
+	if v&2 != 0 {
+		r.fresh = append(r.fresh, c)
+	}
+	if v>>2 != 0 {
+		s.search.judged[c] = judgement(v >> 2)
+	}
+}
+
+// freshAgain has those be fresh that were: whatever else waits has been tried, or a
+// machine would not rest.
+func (r *snapReader) freshAgain(s *State) {
+	for _, c := range s.fresh {
+		c.fresh = false
+	}
+	s.fresh = r.fresh
+	for _, c := range s.fresh {
+		r.check(c.waiting > 0, "nothing waits of what is fresh")
+		c.fresh = true
+	}
+	for _, c := range s.chores {
+		r.check(int(c.site) < len(s.sites), "work on no site")
+	}
+}

@@ -1,0 +1,90 @@
+package fsm
+
+import (
+	"cmp"
+	"slices"
+)
+
+// search is one look for reservations. It first judges each class that waits, once:
+// that looks at machines and may take several entries. Then it gives machines to heads.
+// Both go on with the entries that follow, also beside commands: a judgement may be a
+// few entries old then, and the next search, a second later, judges anew.
+type search struct {
+	judged map[*class]judgement
+	made   int      // reservations
+	none   []uint64 // sorted: heads for which no machine was found
+}
+
+// judgement is what the machines on offer mean to a class.
+type judgement uint8
+
+const (
+	unjudged judgement = iota
+	hopeless           // no machine could ever serve it
+	crowded            // none that could has room to be had by waiting for the federation's tasks
+	servable
+	lastJudgement = servable
+)
+
+// judge judges the classes of all heads, in an order that is the same at all members;
+// false: more are left.
+func (s *State) judge() bool {
+	for _, x := range s.sites {
+		if !x.present() {
+			continue
+		}
+		for _, l := range inTurn(x.lanes) {
+			if s.search.judged[l.class] != unjudged {
+				continue
+			}
+			if s.steps.spent() {
+				return false
+			}
+			s.search.judged[l.class] = s.judgementOf(l.class)
+		}
+	}
+	return true
+}
+
+// inTurn returns a site's lanes in the order in which they are to be served.
+func inTurn(lanes []*lane) []*lane {
+	out := slices.Clone(lanes)
+	slices.SortFunc(out, func(a, b *lane) int {
+		return cmp.Or(cmp.Compare(b.queues[0].priority, a.queues[0].priority), cmp.Compare(a.seq, b.seq))
+	})
+	return out
+}
+
+func (s *State) judgementOf(c *class) judgement {
+	best := hopeless
+	for _, x := range s.order {
+		s.steps.used += stepLook
+		if x.state != Alive || !c.need.fits(x.most) || !c.allows(x.name) { // most of what fits nowhere needs no look at the machines
+			continue
+		}
+		for _, m := range x.machines {
+			if !m.offered {
+				continue
+			}
+			if s.steps.used += stepLook; !c.fits(m, m.whole) {
+				continue
+			}
+			if best = crowded; m.held == 0 && c.fits(m, m.exposed) {
+				return servable
+			}
+		}
+	}
+	return best
+}
+
+// isNone reports whether this search has looked for a machine for a head in vain.
+func (h *search) isNone(seq uint64) bool {
+	_, ok := slices.BinarySearch(h.none, seq)
+	return ok
+}
+
+func (h *search) addNone(seq uint64) {
+	if i, ok := slices.BinarySearch(h.none, seq); !ok {
+		h.none = slices.Insert(h.none, i, seq)
+	}
+}

@@ -16,6 +16,9 @@ RACE    ?= -race
 UNIT    := $$($(GO) list ./... | grep -v /test/)
 SYSTEM  := ./test/...
 FUZZTIME ?= 10s
+# Many tests wait, for elections, disks and processes: more than one a core at a time.
+CORES   := $(or $(shell getconf _NPROCESSORS_ONLN 2>/dev/null),2)
+BESIDE  := $(shell echo $$(($(CORES) + 1)))
 
 .PHONY: help
 help: ## list the targets
@@ -40,12 +43,17 @@ image: build bin/tools/ociimage ## build a container image FROM scratch into bin
 run: build ## start three sites on this machine with a sample workload to watch
 	@bin/cloudshare dev --sites 3 --sample
 
+# The race detector makes long computations several times slower: under it this
+# plays fewer cases, and once more without it all.
+WHOLE := ./node/sim
+
 .PHONY: test
 test: need-go need-cc bin/tools/testsum ## run all tests with the race detector
 	@bin/tools/testsum \
-		-- $(GO) test -json $(RACE) -timeout 10m $(UNIT) \
+		-- $(GO) test -json $(RACE) -p $(BESIDE) -parallel $(BESIDE) -timeout 10m $(UNIT) \
+		-- $(GO) test -json -timeout 10m $(WHOLE) \
 		-- $(GO) test -json -timeout 5m -run 'TestAllMoveTogether|TestAddressesGoRound' ./node/coord/raftlog \
-		-- $(GO) test -json $(RACE) -count=1 -timeout 12m $(SYSTEM)
+		-- $(GO) test -json $(RACE) -count=1 -parallel $(BESIDE) -timeout 12m $(SYSTEM)
 
 .PHONY: test-short
 test-short: need-go bin/tools/testsum ## run the packages' own tests, without the race detector
@@ -56,7 +64,7 @@ test-short: need-go bin/tools/testsum ## run the packages' own tests, without th
 .PHONY: test-container
 test-container: need-root need-engines image bin/tools/testsum ## run tasks in containers of a real dockerd and Podman (root)
 	@CLOUDSHARE_IMAGE="$(CURDIR)/$(IMAGE)" CLOUDSHARE_IMAGE_TAG="$(IMAGE_TAG)" bin/tools/testsum \
-		-- $(GO) test -json -tags container -count=1 -timeout 30m ./executor/container/... \
+		-- $(GO) test -json -tags container -count=1 -parallel $(BESIDE) -timeout 30m ./executor/container/... \
 		-- $(GO) test -json -tags container -count=1 -timeout 20m ./test/container/...
 
 # The pages are looked at in Debian's chromium (CHROMIUM= names another one).
@@ -71,7 +79,7 @@ ZK_E2E := TestJobLifecycle|TestStoppedLead|TestKilledBroker|TestAllBrokersDie|Te
 test-zk: need-go need-cc need-zookeeper bin/tools/testsum ## run the ZooKeeper backend on a real ensemble of three servers
 	@bin/tools/testsum \
 		-- $(GO) test -json $(RACE) -tags zookeeper -count=1 -timeout 15m ./node/coord/zk/... \
-		-- $(GO) test -json -count=1 -timeout 8m -run '$(ZK_E2E)' ./test/e2e -coordination zookeeper \
+		-- $(GO) test -json -count=1 -parallel $(BESIDE) -timeout 8m -run '$(ZK_E2E)' ./test/e2e -coordination zookeeper \
 		-- $(GO) test -json -tags zookeeper -count=1 -timeout 5m -run TestMoveToZooKeeperAndBack ./test/e2e
 
 # A real Kubernetes on loopback, with nodes of kwok and real kubelets: built once by
@@ -82,7 +90,7 @@ KUBE_BIN  = $(or $(CLOUDSHARE_KUBE_BIN),$(shell bash .ci/kube path))
 test-kube: need-root need-kube image bin/tools/testsum ## run tasks, the chart and the manifests on a real Kubernetes (root)
 	@bash .ci/kube end # of an earlier run
 	@CLOUDSHARE_KUBE_BIN="$(KUBE_BIN)" CLOUDSHARE_IMAGE="$(CURDIR)/$(IMAGE)" CLOUDSHARE_IMAGE_TAG="$(IMAGE_TAG)" \
-		bin/tools/testsum -- $(GO) test -json -tags kube -count=1 -timeout 15m $(KUBE)
+		bin/tools/testsum -- $(GO) test -json -tags kube -count=1 -timeout 30m $(KUBE)
 
 .PHONY: test-slowfs
 test-slowfs: need-root need-fuse ## check the slow disk of the figures and of chaos on a real mount (root)

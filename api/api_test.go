@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/test/goldenfile"
 )
@@ -88,6 +89,9 @@ func TestAnswers(t *testing.T) {
 		{"GET", "/v1/sites", "", "", nil},
 		{"GET", "/v1/sites?x=1", "", "", nil},
 		{"GET", "/v1/queue", "", "", nil},
+		{"GET", "/v1/quota", "", "", nil},
+		{"GET", "/v1/quota?all=true", "", "", nil},
+		{"GET", "/v1/quota?all=some", "", "", nil},
 		{"GET", "/v1/ledger", "", "", nil},
 		{"GET", "/v1/status", "", "", nil},
 		{"GET", "/v1/status?hash=false", "", "", nil},
@@ -211,6 +215,11 @@ func TestErrorTable(t *testing.T) {
 		f.submit = fmt.Errorf("submit: %w", row.err)
 		w := ask(s, "POST", "/v1/jobs", js, `{"command":["a"]}`)
 		lines = append(lines, fmt.Sprintf("%-40v %d retry %-2s %s", row.err, w.Code, w.Header().Get("Retry-After"), typeOf(t, w.Body.Bytes())))
+	}
+	for _, kind := range []string{js, wire.TypeNDJSON} {
+		f.submit = &node.QuotaError{Site: "site-1", Use: fsm.Use{Quota: fsm.QuotaTasks, Used: 9, Limit: 10}, Need: 2}
+		w := ask(s, "POST", "/v1/jobs", kind, `{"command":["a"]}`)
+		lines = append(lines, fmt.Sprintf("quota, as %s: %d retry %s %s", kind, w.Code, w.Header().Get("Retry-After"), strings.TrimSpace(w.Body.String())))
 	}
 	f.submit = errDisk
 	w := ask(s, "POST", "/v1/jobs", js, `{"command":["a"]}`)

@@ -26,7 +26,7 @@ func TestBlockingReads(t *testing.T) {
 	f.apply(t, many)
 	num := uint64(1)
 	for _, path := range []string{
-		"/v1/jobs", "/v1/jobs/site-1.1", "/v1/jobs/site-1.1/tasks", "/v1/jobs/site-1.1/why", "/v1/sites", "/v1/queue", "/v1/ledger", "/v1/status",
+		"/v1/jobs", "/v1/jobs/site-1.1", "/v1/jobs/site-1.1/tasks", "/v1/jobs/site-1.1/why", "/v1/sites", "/v1/queue", "/v1/quota", "/v1/ledger", "/v1/status",
 	} {
 		plain := ask(s, "GET", path, "", "")
 		index := plain.Header().Get(wire.HeaderIndex)

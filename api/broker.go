@@ -27,6 +27,8 @@ type Broker interface {
 	Cancel(ctx context.Context, id fsm.JobID) error
 	Sites() []node.Site
 	Queue() []fsm.QueueView
+	// Quotas returns what each site uses of its quotas.
+	Quotas() []fsm.QuotaView
 	Ledger() fsm.LedgerView
 	Params() fsm.Params
 	SetParams(ctx context.Context, p fsm.Params) error

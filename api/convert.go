@@ -132,6 +132,18 @@ func queueOf(q fsm.QueueView) wire.Queue {
 	}
 }
 
+func quotasOf(v fsm.QuotaView) wire.SiteQuotas {
+	out := wire.SiteQuotas{Site: v.Site, Quotas: make([]wire.Quota, 0, len(v.Uses))}
+	for _, u := range v.Uses {
+		full := "refuse"
+		if u.Drops() {
+			full = "drop_oldest"
+		}
+		out.Quotas = append(out.Quotas, wire.Quota{Quota: u.Quota, Used: u.Used, Limit: u.Limit, Full: full, Meaning: node.QuotaMeaning(u.Quota)})
+	}
+	return out
+}
+
 func ledgerOf(l fsm.LedgerView) wire.Ledger {
 	out := wire.Ledger{
 		Index: l.Index, Time: l.TimeMs, Unit: l.Unit,

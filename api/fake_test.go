@@ -184,6 +184,13 @@ func (f *fakeBroker) Queue() []fsm.QueueView {
 	return []fsm.QueueView{{Site: "site-1", Waiting: 3, MilliCPU: 3000, OldestMs: 5, Priority: "-12"}}
 }
 
+func (f *fakeBroker) Quotas() []fsm.QuotaView {
+	return []fsm.QuotaView{
+		{Site: "site-1", Uses: []fsm.Use{{Quota: fsm.QuotaTasks, Used: 3, Limit: 10}, {Quota: fsm.QuotaKept, Used: 7, Limit: 7}}},
+		{Site: "site-2", Uses: []fsm.Use{{Quota: fsm.QuotaTasks, Used: 0, Limit: 10}}},
+	}
+}
+
 func (f *fakeBroker) Ledger() fsm.LedgerView {
 	return fsm.LedgerView{
 		Index: 7, TimeMs: 99, Unit: "mcpu·ms",

@@ -38,6 +38,11 @@ type statusInput struct {
 	Hash bool `query:"hash" default:"true" doc:"compute the state's hash; false saves the time"`
 }
 
+type quotaInput struct {
+	BlockingQuery
+	All bool `query:"all" doc:"of all sites"`
+}
+
 // humaOps registers the plain reads, whose queries huma parses.
 func (s *Server) humaOps() {
 	read(s, "jobs", "/v1/jobs", "Jobs, newest first; home jobs (durability site) are listed by their own site's broker only", current(s, s.jobs))
@@ -47,6 +52,7 @@ func (s *Server) humaOps() {
 	read(s, "queue", "/v1/queue", "What waits, per owner, with the priorities now", current(s, func(_ context.Context, _ *BlockingQuery) (*answer[wire.List[wire.Queue]], error) {
 		return listOf(s.broker.Queue(), queueOf), nil
 	}))
+	read(s, "quota", "/v1/quota", "What this site uses of its quotas, or each site", current(s, s.quotas))
 	read(s, "ledger", "/v1/ledger", "Who used how much of whose machines", current(s, func(_ context.Context, _ *BlockingQuery) (*answer[wire.Ledger], error) {
 		return &answer[wire.Ledger]{ledgerOf(s.broker.Ledger())}, nil
 	}))
@@ -134,6 +140,15 @@ func (s *Server) jobs(ctx context.Context, in *jobsInput) (*answer[wire.List[wir
 	out := listOf(page.Items, jobOf)
 	out.Body.Next = page.Next
 	return out, nil
+}
+
+// quotas are this site's, or all sites'.
+func (s *Server) quotas(_ context.Context, in *quotaInput) (*answer[wire.List[wire.SiteQuotas]], error) {
+	all := s.broker.Quotas()
+	if !in.All {
+		all = slices.DeleteFunc(all, func(v fsm.QuotaView) bool { return v.Site != s.broker.Site() })
+	}
+	return listOf(all, quotasOf), nil
 }
 
 // policy is the federation's.

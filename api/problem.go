@@ -87,6 +87,10 @@ func problemOf(err error) *problem {
 	if errors.As(err, &elsewhere) {
 		return unreachable(elsewhere, "its address is not known")
 	}
+	var quota *node.QuotaError
+	if errors.As(err, &quota) {
+		return quotaProblem(quota)
+	}
 	for _, row := range errorTable {
 		if errors.Is(err, row.err) {
 			p = newProblem(row.status, row.name, row.title, oneLine(err.Error()))
@@ -107,6 +111,13 @@ func specProblem(e *node.SpecError) *problem {
 		p = newProblem(http.StatusBadRequest, "malformed", "The body is not a JSON document", e.Error())
 	}
 	p.Field, p.Value = e.Field, e.Value
+	return p
+}
+
+// quotaProblem tells which quota it was, and of what.
+func quotaProblem(e *node.QuotaError) *problem {
+	p := newProblem(http.StatusTooManyRequests, "quota", "The site's quota is used up", oneLine(e.Error()))
+	p.Quota, p.Used, p.Limit, p.Need, p.RetryAfter = e.Quota, &e.Used, &e.Limit, &e.Need, 5
 	return p
 }
 

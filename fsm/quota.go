@@ -49,6 +49,12 @@ func (h *shape) bytes() (n uint64) {
 	return n
 }
 
+// Bytes is what the job takes of its site's quota of bytes.
+func (j *JobSpec) Bytes() uint64 {
+	h := j.shape()
+	return h.bytes() + uint64(len(j.Payload))
+}
+
 // use is what a site has of what has quotas. Derived, and the site's alone.
 type use struct {
 	tasks     uint64 // of open jobs, that have not ended
@@ -98,6 +104,12 @@ const (
 	QuotaRecords   = "records"
 )
 
+// Drops reports whether the oldest goes where the quota is used up; by the others
+// what comes is refused.
+func (u *Use) Drops() bool {
+	return u.Quota == QuotaKept || u.Quota == QuotaKeptBytes || u.Quota == QuotaRecords
+}
+
 // quotaOf names the quota that a code refuses by.
 var quotaOf = map[Code]string{
 	TooManyTasks: QuotaTasks, TooManyJobs: QuotaJobs, TooManyBytes: QuotaBytes, TooManyShapes: QuotaShapes,
@@ -113,11 +125,12 @@ type QuotaView struct {
 	Uses []Use
 }
 
-// Quotas returns what a site uses of its quotas, false if it never registered.
+// Quotas returns what a site uses of its quotas; nothing, and false, if it never
+// registered.
 func (s *State) Quotas(name string) (QuotaView, bool) {
-	x := s.byName[name]
-	if x == nil {
-		return QuotaView{}, false
+	x, ok := s.byName[name]
+	if !ok {
+		x = &site{name: name}
 	}
 	l := &s.limits
 	jobs, bytes := s.excess(x)
@@ -130,7 +143,7 @@ func (s *State) Quotas(name string) (QuotaView, bool) {
 		{QuotaKept, uint64(len(x.ended)), s.keptMost()},
 		{QuotaKeptBytes, x.use.keptBytes, l.keptBytes},
 		{QuotaRecords, x.use.records, l.records},
-	}}, true
+	}}, ok
 }
 
 // AllQuotas returns what each site uses, by site.

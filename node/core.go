@@ -21,6 +21,8 @@ type stateReader interface {
 	CanSelect() error
 	Job(id fsm.JobID) (fsm.JobView, bool)
 	Retired(id fsm.JobID) bool
+	Admits(site string, spec *fsm.JobSpec) fsm.Code
+	quotaReader
 	Queue() []fsm.QueueView
 	Params() fsm.Params
 	Site(name string) (fsm.SiteView, bool)

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -264,7 +265,7 @@ func (c *core) answer(j *pendingJob, code fsm.Code, s stateReader, fx *effects) 
 	id := fsm.JobID{Site: c.site, Num: j.spec.Num}
 	a := Answer{ID: id, State: fsm.Queued.String(), Reason: j.reason, Durability: DurableFederation}
 	if err := submitError(code); err != nil {
-		a = Answer{Err: fmt.Errorf("publish job %s: %w", id, err)}
+		a = Answer{Err: cmp.Or(quotaError(code, c.site, &j.spec, s), fmt.Errorf("publish job %s: %w", id, err))}
 		if j.keyed {
 			c.keys.drop(j.key, fx)
 		}
@@ -289,15 +290,14 @@ func (c *core) reply(j *pendingJob, a Answer, fx *effects) {
 
 // submitError translates what the state said of a job; nil if it has the job.
 func submitError(code fsm.Code) error {
-	switch code {
-	case fsm.OK, fsm.JobExists, fsm.JobRetired:
+	switch {
+	case code == fsm.OK || code == fsm.JobExists || code == fsm.JobRetired:
 		// A retired number was published before a restart, and has ended.
 		return nil
-	case fsm.TooManyShapes, fsm.TooManyJobs:
+	case code.Quota() != "":
 		return fmt.Errorf("%w: %s", ErrFull, code)
-	default:
-		return fmt.Errorf("%w: %s", ErrNotReady, code)
 	}
+	return fmt.Errorf("%w: %s", ErrNotReady, code)
 }
 
 // impatient tells clients that wait too long that their job is durable here.

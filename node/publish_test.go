@@ -181,3 +181,33 @@ func TestSharedCommandTellsEachGroup(t *testing.T) {
 		t.Errorf("answers %+v", got)
 	}
 }
+
+// TestQuotaIsRefusedInTheSameWords: a job beyond its site's quota is refused before it
+// is sent, and takes no number; one that the broker could not know of is refused by the
+// state. Who asks is told the same.
+func TestQuotaIsRefusedInTheSameWords(t *testing.T) {
+	const large = `{"command":["true"],"count":1000000,"resources":{"cpu":64}}`
+	r := newRig(t, fsm.DefaultParams(), 1)
+	a := r.sites[0]
+	for range 99 { // of 100 million tasks
+		a.submit(large, "")
+	}
+	r.settle()
+	both := []int{a.submit(large, ""), a.submit(large, "")} // the state has neither yet
+	r.settle()
+	next := a.core.nextJob
+	early := a.submit(large, "key")
+	if err := a.answers[both[0]].Err; err != nil || a.core.nextJob != next {
+		t.Fatalf("the 100th job: %v; job %d is next, was %d", err, a.core.nextJob, next)
+	}
+	want := QuotaError{Site: "a", Use: fsm.Use{Quota: fsm.QuotaTasks, Used: 100_000_000, Limit: 100_000_000}, Need: 1_000_000}
+	for _, i := range []int{both[1], early} {
+		var got *QuotaError
+		if err := a.answers[i].Err; !errors.As(err, &got) || *got != want || !errors.Is(err, ErrFull) || err.Error() != want.Error() {
+			t.Errorf("job %d: %v, want %v", i+1, err, &want)
+		}
+	}
+	if small := a.submit(sleepJob, ""); a.answers[small].Err != nil {
+		t.Errorf("a job that starts at home: %v", a.answers[small].Err)
+	}
+}

@@ -53,7 +53,7 @@ func (c *core) submitOne(req Request, full error, reply func(Answer), s stateRea
 	}
 	places := c.homePlaces(&js, s)
 	alone := places == nil && c.alone() && c.homeAlone(&js)
-	if err := c.pubs.room(&js); err != nil && places == nil && !alone {
+	if err := c.admit(&js, s); err != nil && places == nil && !alone {
 		fx.reply(reply, Answer{Err: err})
 		return
 	}
@@ -76,6 +76,17 @@ func (c *core) submitOne(req Request, full error, reply func(Answer), s stateRea
 	job := pendingJob{spec: js, reason: reason, key: key, keyed: req.Key != "", reply: reply}
 	c.pubs.open = append(c.pubs.open, job)
 	c.pubs.openBytes += job.bytes()
+}
+
+// admit says why a job cannot go to the federation, or nil. The state decides: what
+// it would refuse as it stands is not sent.
+func (c *core) admit(js *fsm.JobSpec, s stateReader) error {
+	if c.incarnation != 0 { // before, the state is as old as the last life's
+		if err := quotaError(s.Admits(c.site, js), c.site, js, s); err != nil {
+			return err
+		}
+	}
+	return c.pubs.room(js)
 }
 
 // canSelect refuses selectors, at home too, while some broker of the federation may

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -164,11 +165,13 @@ func (b *Broker) DryRun(ctx context.Context, req Request) (Why, error) {
 	var h hearsay
 	var member, fits bool
 	var unfit string
+	var full error
 	b.cfg.Replica.View(func(s *fsm.State) {
 		if err = canSelect(&js, s); err != nil {
 			return
 		}
 		v, member = s.WhySpec(b.cfg.Site, &js)
+		full = quotaError(v.Refused, b.cfg.Site, &js, s)
 		h = b.hear(s, &v)
 		fits, unfit = s.AnyFits(js)
 		idle = idle && !s.WaitingFits(b.cfg.Site)
@@ -191,7 +194,7 @@ func (b *Broker) DryRun(ctx context.Context, req Request) (Why, error) {
 	case !member:
 		return Why{}, fmt.Errorf("ask about a job: %w: site %s is not registered with the federation yet", ErrNotReady, b.cfg.Site)
 	}
-	if err := submitError(v.Refused); err != nil {
+	if err = cmp.Or(full, submitError(v.Refused)); err != nil {
 		return Why{}, fmt.Errorf("ask about a job: %w", err)
 	}
 	h.own = b.ownTrouble(ctx)

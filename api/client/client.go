@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -297,6 +298,11 @@ func (c *Client) Sites(ctx context.Context) (wire.List[wire.Site], error) {
 // Queue lists what waits, per owner.
 func (c *Client) Queue(ctx context.Context) (wire.List[wire.Queue], error) {
 	return watched[wire.List[wire.Queue]](ctx, c, "/v1/queue", nil)
+}
+
+// Quotas lists what the broker's site uses of its quotas, or each site.
+func (c *Client) Quotas(ctx context.Context, all bool) (wire.List[wire.SiteQuotas], error) {
+	return watched[wire.List[wire.SiteQuotas]](ctx, c, "/v1/quota", url.Values{"all": {strconv.FormatBool(all)}})
 }
 
 // Ledger asks for the whole ledger.

@@ -43,6 +43,7 @@ func TestRequests(t *testing.T) {
 		"DELETE /v1/jobs/site-1.2":  func(c *Client) error { _, err := c.Cancel(ctx, "site-1.2"); return err },
 		"GET /v1/sites":             func(c *Client) error { _, err := c.Sites(ctx); return err },
 		"GET /v1/queue":             func(c *Client) error { _, err := c.Queue(ctx); return err },
+		"GET /v1/quota?all=true":    func(c *Client) error { _, err := c.Quotas(ctx, true); return err },
 		"GET /v1/ledger":            func(c *Client) error { _, err := c.Ledger(ctx); return err },
 		"GET /v1/policy":            func(c *Client) error { _, err := c.Policy(ctx); return err },
 		"GET /readyz":               func(c *Client) error { return c.Ready(ctx) },

@@ -168,6 +168,21 @@ type Queue struct {
 	Priority string  `json:"priority" doc:"now, decimal, in the ledger's unit"`
 }
 
+// SiteQuotas is what one site uses of its quotas.
+type SiteQuotas struct {
+	Site   string  `json:"site"`
+	Quotas []Quota `json:"quotas"`
+}
+
+// Quota is what a site uses of one thing and may use.
+type Quota struct {
+	Quota   string `json:"quota" enum:"tasks,jobs,bytes,requirements,numbers,kept_jobs,kept_bytes,records"`
+	Used    uint64 `json:"used"`
+	Limit   uint64 `json:"limit" doc:"an equal part of what the federation bears, so it changes as sites join and go"`
+	Full    string `json:"full" enum:"refuse,drop_oldest" doc:"what becomes of more: the job is refused, or the oldest ended ones go"`
+	Meaning string `json:"meaning"`
+}
+
 // Ledger is who used how much of whose machines.
 type Ledger struct {
 	Index  uint64    `json:"index" doc:"entry number it is of"`
@@ -270,7 +285,7 @@ type Policy struct {
 	FixedOrder     bool   `json:"fixed_order" required:"false" doc:"machines by name instead of the keyed random choice"`
 	ReserveAfterMs int64  `json:"reserve_after_ms" required:"false" doc:"a task too wide for the free machines gets one reserved after this; 0 = off"`
 	RetainMs       int64  `json:"retain_ms" required:"false" doc:"how long ended jobs stay"`
-	RetainJobs     int64  `json:"retain_jobs" required:"false" doc:"how many ended jobs stay"`
+	RetainJobs     int64  `json:"retain_jobs" required:"false" doc:"how many ended jobs of each site stay; fewer where its quota kept_jobs is less"`
 	DepartureMs    int64  `json:"departure_ms" required:"false" doc:"a lost site's waiting jobs end after this; 0 = never"`
 	RateCPU        int64  `json:"rate_cpu" required:"false" doc:"charge for a milli-core"`
 	RateMem        int64  `json:"rate_mem" required:"false" doc:"charge for a MiB"`
@@ -289,6 +304,12 @@ type Problem struct {
 	// Field and Value point at what was wrong in a job or a query.
 	Field string `json:"field,omitempty"`
 	Value string `json:"value,omitempty"`
+	// Quota is the one of the site's that refused the job, with what is used of it,
+	// how much may be, and what the job would use more; see GET /v1/quota.
+	Quota string  `json:"quota,omitempty"`
+	Used  *uint64 `json:"used,omitempty"`
+	Limit *uint64 `json:"limit,omitempty"`
+	Need  *uint64 `json:"need,omitempty"`
 	// Line is the input line of an NDJSON answer, from 1; 0 elsewhere.
 	Line int `json:"line,omitempty"`
 	// RetryAfter is seconds, as in the header of that name; 0 = not worth it.

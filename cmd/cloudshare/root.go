@@ -87,7 +87,7 @@ under --wait: 10 failed, 11 cancelled, 12 lost.`,
 		a.reportCommand(), a.exportCommand(), a.debugCommand(), a.docsCommand(), a.recoverCommand(), a.stateCommand(), a.zkCommand(),
 	)
 	for _, show := range []*cobra.Command{
-		a.jobsCommand(), a.jobCommand(), a.tasksCommand(), a.whyCommand(), a.sitesCommand(), a.ledgerCommand(), a.queueCommand(), a.statusCommand(),
+		a.jobsCommand(), a.jobCommand(), a.tasksCommand(), a.whyCommand(), a.sitesCommand(), a.ledgerCommand(), a.queueCommand(), a.quotaCommand(), a.statusCommand(),
 	} {
 		root.AddCommand(a.watchable(a.readable(show)))
 	}

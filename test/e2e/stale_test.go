@@ -50,7 +50,7 @@ func TestStaleReadsSaySo(t *testing.T) {
 		}
 		return nil
 	})
-	paths := []string{"/v1/jobs", "/v1/jobs/" + a.ID, "/v1/jobs/" + a.ID + "/tasks", "/v1/jobs/" + a.ID + "/why", "/v1/sites", "/v1/queue", "/v1/ledger", "/v1/status"}
+	paths := []string{"/v1/jobs", "/v1/jobs/" + a.ID, "/v1/jobs/" + a.ID + "/tasks", "/v1/jobs/" + a.ID + "/why", "/v1/sites", "/v1/queue", "/v1/quota", "/v1/ledger", "/v1/status"}
 	for _, path := range paths {
 		if age := ageAt(t, left, path); !age.stale || !age.body.Stale || age.body.AgeMs < 6000 {
 			t.Errorf("%s: %+v", path, age)

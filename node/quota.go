@@ -1,0 +1,85 @@
+package node
+
+import (
+	"fmt"
+
+	"github.com/cloudshare/cloudshare/fsm"
+)
+
+// QuotaError says by which quota of its site a job was refused. It wraps ErrFull.
+type QuotaError struct {
+	Site string
+	fsm.Use
+	Need uint64 // what the job would use more
+}
+
+// Error says it in one line, with what to do.
+func (e *QuotaError) Error() string {
+	return fmt.Sprintf("site %s uses %d of its %d %s, and this job takes %d more: wait until jobs end or cancel some (`cloudshare quota` shows all)",
+		e.Site, e.Used, e.Limit, QuotaMeaning(e.Quota), e.Need)
+}
+
+// Unwrap has errors.Is find ErrFull.
+func (e *QuotaError) Unwrap() error { return ErrFull }
+
+// quotaMeanings say what each quota counts.
+var quotaMeanings = map[string]string{
+	fsm.QuotaTasks:     "tasks that have not ended",
+	fsm.QuotaJobs:      "open jobs",
+	fsm.QuotaBytes:     "bytes of open jobs' commands, environments and lists",
+	fsm.QuotaShapes:    "different requirements of open jobs (size, image, sites, selectors)",
+	fsm.QuotaNumbers:   "jobs and gaps in job numbers",
+	fsm.QuotaKept:      "ended jobs that are kept",
+	fsm.QuotaKeptBytes: "bytes of ended jobs that are kept",
+	fsm.QuotaRecords:   "details of ended tasks that are kept",
+}
+
+// QuotaMeaning says what a quota counts, in a few words.
+func QuotaMeaning(quota string) string { return quotaMeanings[quota] }
+
+// quotaReader is what a refusal by a quota is told from.
+type quotaReader interface {
+	Quotas(site string) (fsm.QuotaView, bool)
+}
+
+// quotaError words a refusal by a quota, as the state stands now; nil for any other
+// code.
+func quotaError(code fsm.Code, site string, js *fsm.JobSpec, s quotaReader) error {
+	quota := code.Quota()
+	v, ok := s.Quotas(site)
+	if quota == "" || !ok {
+		return nil
+	}
+	for _, u := range v.Uses {
+		if u.Quota == quota {
+			return &QuotaError{Site: site, Use: u, Need: quotaNeed(quota, js)}
+		}
+	}
+	return nil
+}
+
+// quotaNeed is what a job takes of a quota.
+func quotaNeed(quota string, js *fsm.JobSpec) uint64 {
+	switch quota {
+	case fsm.QuotaTasks:
+		return uint64(js.Count)
+	case fsm.QuotaBytes:
+		return js.Bytes()
+	}
+	return 1
+}
+
+// Quota returns what this site uses of its quotas.
+func (b *Broker) Quota() (own []fsm.Use) {
+	b.cfg.Replica.View(func(s *fsm.State) {
+		v, _ := s.Quotas(b.cfg.Site)
+		own = v.Uses
+	})
+	return own
+}
+
+// Quotas returns what each site uses of its quotas, by site.
+func (b *Broker) Quotas() (all []fsm.QuotaView) {
+	b.cfg.Replica.View(func(s *fsm.State) { all = s.AllQuotas() })
+	return all
+}

@@ -56,7 +56,8 @@ func (s *Site) Kill() error {
 	return s.awaitGone(10 * time.Second)
 }
 
-// Alive says whether the broker's process runs (a zombie does not).
+// Alive says whether the broker's process runs. A zombie does not, unless some of its
+// threads still end: with the last one its files are closed, and its ports are free.
 func (s *Site) Alive() bool {
 	pid, err := s.PID()
 	if err != nil {
@@ -68,13 +69,18 @@ func (s *Site) Alive() bool {
 	}
 	// "pid (name) state …": the name may hold spaces and brackets.
 	_, rest, ok := strings.Cut(string(stat[strings.LastIndexByte(string(stat), ')')+1:]), " ")
-	return ok && !strings.HasPrefix(rest, "Z") && s.ours(pid)
+	if ok && strings.HasPrefix(rest, "Z") {
+		threads, _ := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/task") // none: it is gone
+		return len(threads) > 1
+	}
+	return ok && s.ours(pid)
 }
 
-// ours guards against a reused pid: the broker was started with this folder.
+// ours guards against a reused pid: the broker was started with this folder. One that
+// ends has no command line any more, but its files are still open.
 func (s *Site) ours(pid int) bool {
 	cmdline, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-	return err == nil && strings.Contains(string(cmdline), s.Dir)
+	return err == nil && (len(cmdline) == 0 || strings.Contains(string(cmdline), s.Dir))
 }
 
 func (s *Site) awaitGone(d time.Duration) error {

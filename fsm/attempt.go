@@ -56,8 +56,7 @@ func (s *State) assign(c choice, m *machine) {
 	t.live[wayAssigned]++
 	slot := s.addAttempt(&a)
 	s.tellAttempt(EventTaskAssigned, &a)
-	m.used = m.used.plus(j.class.need)
-	m.tasks++
+	m.use(j.class.need, 1)
 	s.unhold(c.seq)
 	s.weigh(m)
 	owner := s.sites[j.owner]
@@ -116,8 +115,7 @@ func (s *State) dropAttempt(slot uint64) {
 	}
 	delete(s.live, taskKey{a.seq, a.task})
 	s.delist(s.sites[a.site], slot)
-	m.used = m.used.minus(j.class.need)
-	m.tasks--
+	m.use(j.class.need, -1)
 	s.attempts.drop(slot, s.epoch)
 	s.slots = append(s.slots, slot)
 	if m.offered {

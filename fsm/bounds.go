@@ -8,14 +8,15 @@ import "github.com/cloudshare/cloudshare/sched"
 // what is wrong at a bound shows in minutes where it is 8, and in years where it is
 // a million.
 type bounds struct {
-	window  uint64 // results kept per site
-	shapes  int    // requirements of one site's open jobs
-	members int    // sites that ever registered
-	held    int    // attempts at one site
-	boots   int    // processes of one site remembered
-	detail  uint32 // tasks of a job that keeps records
-	retire  int    // jobs that leave in one entry
-	steps   uint64 // of an entry, beyond which it leaves work to the next; see steps.go
+	window  uint64    // results kept per site
+	shapes  int       // requirements of one site's open jobs
+	members int       // sites that ever registered
+	held    int       // attempts at one site
+	site    Resources // of one site's machines together
+	boots   int       // processes of one site remembered
+	detail  uint32    // tasks of a job that keeps records
+	retire  int       // jobs that leave in one entry
+	steps   uint64    // of an entry, beyond which it leaves work to the next; see steps.go
 
 	// Quotas of sites; see limits.
 	tasks, jobs, bytes, kept, keptBytes, records share
@@ -37,7 +38,7 @@ const (
 // realBounds are those of every federation.
 func realBounds() bounds {
 	return bounds{
-		window: Window, shapes: MaxShapes, members: MaxMembers, held: MaxHeld, boots: maxBoots, detail: DetailTasks, retire: maxRetire, steps: maxSteps,
+		window: Window, shapes: MaxShapes, members: MaxMembers, held: MaxHeld, site: Resources{MaxMilliCPU, MaxMemMiB, MaxGPU}, boots: maxBoots, detail: DetailTasks, retire: maxRetire, steps: maxSteps,
 		tasks: share{100_000_000, floorTasks}, jobs: share{4_000_000, 1000}, bytes: share{2 << 30, floorBytes},
 		kept: share{MaxRetainJobs, 1000}, keptBytes: share{1 << 30, floorBytes}, records: share{1_000_000, 1000},
 		gaps:           1 << 16,

@@ -257,7 +257,7 @@ func (s *State) checkMachines() error {
 	sets := map[*labelSet]int{}
 	for _, x := range s.sites {
 		var free, stock int64
-		var most, widest Resources
+		var most, widest, reach Resources
 		for i, m := range x.machines {
 			if m.used != used[m] || m.tasks != tasks[m] || m.pos != i || m.site != x {
 				return fmt.Errorf("machine %s/%s uses %v in %d tasks, its attempts %v in %d", x.name, m.name, m.used, m.tasks, used[m], tasks[m])
@@ -274,6 +274,7 @@ func (s *State) checkMachines() error {
 			if m.held != 0 {
 				held++
 			}
+			reach = reach.plus(m.exposed.greater(m.used))
 			if m.offered {
 				most, widest = most.greater(m.whole), widest.greater(m.exposed)
 			}
@@ -290,7 +291,10 @@ func (s *State) checkMachines() error {
 		if free != x.free.total || stock != x.stock.total {
 			return fmt.Errorf("%s has %d free of %d, should be %d of %d", x.name, x.free.total, x.stock.total, free, stock)
 		}
-		if x.state != Alive || x.live.n >= s.bounds.held {
+		if reach != x.reach {
+			return fmt.Errorf("%s could run %v at once, should be %v", x.name, x.reach, reach)
+		}
+		if x.state != Alive || x.live.n >= s.bounds.held || !reach.fits(s.bounds.site) {
 			free, stock = 0, 0
 		}
 		if s.supply.weights[x.pos] != free || s.stock.weights[x.pos] != stock {

@@ -89,14 +89,14 @@ func (s *State) breakOff() {
 	}
 }
 
-// rouseFull wakes what fits something fresh at sites that have as many attempts as
-// they may: it was not drawn, and is to be when one of these has ended.
+// rouseFull wakes what fits something fresh at sites that are full: it was not drawn,
+// and is to be when an attempt there has ended.
 func (s *State) rouseFull() {
 	if !s.anyFresh() {
 		return
 	}
 	for _, x := range s.sites {
-		if x.state != Alive || x.live.n < s.bounds.held {
+		if x.state != Alive || !s.isFull(x) {
 			continue
 		}
 		for _, c := range s.fresh {

@@ -45,6 +45,10 @@ func (s *State) install(x *site, c *Offer) {
 	for _, m := range old {
 		s.retract(m)
 	}
+	x.reach = Resources{}
+	for _, m := range x.machines {
+		x.reach = x.reach.plus(m.reach())
+	}
 	s.tellOffer(x, before)
 	s.setShare(x)
 	s.noteCores(x)

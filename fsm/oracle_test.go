@@ -55,7 +55,11 @@ func oracleRoom(m *machine) Resources {
 
 // fitting returns the jobs with a task that machine m could take now.
 func (s *State) fitting(m *machine) (seqs []uint64) {
-	if s.time < s.heldUntil || m.site.live.n >= s.bounds.held { // a new epoch waits; it has as many as it may
+	var most Resources // that its site could run at once
+	for _, o := range m.site.machines {
+		most = most.plus(o.exposed.greater(o.used))
+	}
+	if s.time < s.heldUntil || m.site.live.n >= s.bounds.held || !most.fits(s.bounds.site) { // a new epoch waits; it has as many as it may
 		return nil
 	}
 	for seq, j := range s.jobs.all() {

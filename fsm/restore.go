@@ -158,7 +158,7 @@ func (r *snapReader) machines(s *State, x *site) {
 			s.relabel(m, r.labelled())
 		}
 		r.check(m.whole == m.exposed.greater(m.whole) && inResources("", m.whole) == nil, "a machine is less than what it exposes")
-		x.exposed = x.exposed.plus(m.exposed)
+		x.exposed, x.reach = x.exposed.plus(m.exposed), x.reach.plus(m.exposed)
 		x.most, x.widest = x.most.greater(m.whole), x.widest.greater(m.exposed)
 		x.machines = append(x.machines, m)
 	}

@@ -131,8 +131,7 @@ func (r *snapReader) attempt(s *State, a *attempt, j *job, t *taskSet, name stri
 		x.machines = slices.Insert(x.machines, i, a.machine)
 		s.weighSite(x)
 	}
-	a.machine.used = a.machine.used.plus(j.class.need)
-	a.machine.tasks++
+	a.machine.use(j.class.need, 1)
 	s.weigh(a.machine)
 	t.live[a.way]++
 	start := a.startedMs

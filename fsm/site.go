@@ -62,6 +62,7 @@ type site struct {
 	exposed  Resources      // sum over offered machines
 	most     Resources      // greatest whole over offered machines, part by part
 	widest   Resources      // likewise their exposed
+	reach    Resources      // sum over all machines of machine.reach
 	lanes    []*lane        // with waiting tasks
 	open     map[*class]int // its jobs that have not ended, by requirement. Invariant: no zeros; never ranged over
 	waiting  uint64         // tasks
@@ -99,6 +100,26 @@ func (x *site) present() bool { return x.state == Alive || x.state == Suspected 
 
 // isFull reports whether the machine runs as many tasks as it may.
 func (m *machine) isFull() bool { return m.slots > 0 && m.tasks >= m.slots }
+
+// reach is the most that may run on the machine by its standing offer and by what
+// runs there: an offer may have made it less since that was assigned, or none.
+func (m *machine) reach() Resources { return m.exposed.greater(m.used) }
+
+// use enters n tasks of a need on the machine, or takes them away if n is negative.
+func (m *machine) use(need Resources, n int64) {
+	before := m.reach()
+	m.used = m.used.plus(Resources{n * need.MilliCPU, n * need.MemMiB, n * need.GPU})
+	m.tasks += n
+	m.site.reach = m.site.reach.plus(m.reach().minus(before))
+}
+
+// isFull reports whether a site gets nothing now: it has as many attempts as its next
+// registration can name, or could have more at once than a site may offer, because
+// tasks run on machines that it has renamed or made less. The ledger's sums are proven
+// for so much.
+func (s *State) isFull(x *site) bool {
+	return x.live.n >= s.bounds.held || !x.reach.fits(s.bounds.site)
+}
 
 // room is what the state may still assign to the machine: nothing if it is full.
 func (m *machine) room() Resources {
@@ -154,10 +175,9 @@ func (s *State) indexSite(x *site) {
 }
 
 // weighTotals enters a site's totals into the choice of a machine. Only sites that
-// are alive offer anything, and nothing while they have as many attempts as their
-// next registration can name.
+// are alive offer anything, and nothing while they are full.
 func (s *State) weighTotals(x *site) {
-	if x.state != Alive || x.live.n >= s.bounds.held {
+	if x.state != Alive || s.isFull(x) {
 		s.supply.set(x.pos, 0)
 		s.stock.set(x.pos, 0)
 		return

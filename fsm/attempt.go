@@ -22,13 +22,15 @@ type attempt struct {
 	weight     int64 // per quantum; frozen at assignment
 	queuedMs   int64
 	assignedMs int64
-	startedMs  int64 // provisional; −1 = not yet
-	boundMs    int64 // log time when it is certainly dead, 0 = its site vouches for it
-	given      bool  // wayDying because its own site lost it: no registration brings it back
-	word       word  // of its site's registration; Invariant: only while choreAnswer is left
+	startedMs  int64     // provisional; −1 = not yet
+	boundMs    int64     // log time when it is certainly dead, 0 = its site vouches for it
+	given      bool      // wayDying because its own site lost it: no registration brings it back
+	word       word      // of its site's registration; Invariant: only while choreAnswer is left
+	stopMs     int64     // wayStopping: log time by which its site must have reported the end
+	left       *leftover // on wayLeft
 	why        string
 	length     int64  // thought to run, in quanta, and still counted so; only while State.waits
-	rank       int32  // derived: position in State.dying, on wayDying
+	rank       int32  // derived: position in State.dues, −1 = it is not there
 	prev, next uint64 // derived: neighbours in site.live, slot + 1, 0 = none
 	changed    uint64 // derived: entry of the last change that its site must see
 }
@@ -77,8 +79,28 @@ func (t *taskSet) dropBack(i int) {
 	}
 }
 
-// addAttempt enters an attempt into the state's table and indexes.
+// addAttempt enters a live attempt into the state's table and indexes.
 func (s *State) addAttempt(a *attempt) (slot uint64) {
+	slot = s.enterSlot(a)
+	s.live[taskKey{a.seq, a.task}] = slot
+	s.countWay(a.way, 1)
+	s.watch(slot)
+	return slot
+}
+
+// countWay counts n attempts on a way in or out.
+func (s *State) countWay(w way, n int) {
+	switch w {
+	case wayAssigned:
+		s.assigned += n
+	case wayDying:
+		s.dying += n
+	case wayRunning, wayStopping, wayAway, wayLeft:
+	}
+}
+
+// enterSlot enters an attempt into the table and its site's list.
+func (s *State) enterSlot(a *attempt) (slot uint64) {
 	slot = s.nextSlot
 	if n := len(s.slots); n > 0 {
 		slot, s.slots = s.slots[n-1], s.slots[:n-1]
@@ -86,36 +108,35 @@ func (s *State) addAttempt(a *attempt) (slot uint64) {
 		s.nextSlot++
 	}
 	*s.attempts.put(slot, s.epoch) = *a
-	s.live[taskKey{a.seq, a.task}] = slot
+	s.attempts.mut(slot, s.epoch).rank = -1
 	s.enlist(s.sites[a.site], slot)
 	s.weighTotals(s.sites[a.site])
-	switch a.way {
-	case wayAssigned:
-		s.assigned++
-	case wayDying:
-		s.watch(slot)
-	case wayRunning, wayStopping, wayAway:
-	}
 	return slot
 }
 
-// dropAttempt removes an attempt: its capacity is free again.
+// dropAttempt removes a live attempt: its capacity is free again.
 func (s *State) dropAttempt(slot uint64) {
 	s.steps.used += stepSettle
+	need := s.jobs.get(s.attempts.get(slot).seq).class.need
+	s.detach(slot)
+	s.free(slot, need)
+}
+
+// detach takes a live attempt out of its job's books.
+func (s *State) detach(slot uint64) {
+	s.unwatch(slot)
+	a := s.attempts.get(slot)
+	s.mutJob(a.seq).set(s.epoch).live[a.way]--
+	s.countWay(a.way, -1)
+	delete(s.live, taskKey{a.seq, a.task})
+}
+
+// free removes what is no live attempt any more from its machine and its site.
+func (s *State) free(slot uint64, need Resources) {
 	a := s.attempts.get(slot)
 	m := a.machine
-	j := s.mutJob(a.seq)
-	j.set(s.epoch).live[a.way]--
-	switch a.way {
-	case wayAssigned:
-		s.assigned--
-	case wayDying:
-		s.unwatch(slot)
-	case wayRunning, wayStopping, wayAway:
-	}
-	delete(s.live, taskKey{a.seq, a.task})
 	s.delist(s.sites[a.site], slot)
-	m.use(j.class.need, -1)
+	m.use(need, -1)
 	s.attempts.drop(slot, s.epoch)
 	s.slots = append(s.slots, slot)
 	if m.offered {
@@ -127,18 +148,20 @@ func (s *State) dropAttempt(slot uint64) {
 
 // turn changes how far an attempt is. Who asks its site for anything by it
 // touches it, too.
-func (s *State) turn(a *attempt, to way) {
+func (s *State) turn(slot uint64, to way) {
 	s.steps.used += stepStop
+	s.unwatch(slot)
+	a := s.attempts.mut(slot, s.epoch)
 	t := s.mutJob(a.seq).set(s.epoch)
 	t.live[a.way]--
 	t.live[to]++
-	if a.way == wayAssigned {
-		s.assigned--
+	s.countWay(a.way, -1)
+	s.countWay(to, 1)
+	a.way, a.stopMs = to, 0
+	if to == wayStopping {
+		a.stopMs = s.time + s.bounds.stopMs
 	}
-	if to == wayAssigned {
-		s.assigned++
-	}
-	a.way = to
+	s.watch(slot)
 }
 
 // findAttempt returns the slot of the live attempt that ref names at site x, or
@@ -167,7 +190,8 @@ func (s *State) started(x *site, c *Started) Result {
 		a := s.attempts.mut(slot, s.epoch)
 		s.setStarted(a, min(a.assignedMs+r.DelayMs, s.time))
 		if a.way == wayAssigned {
-			s.turn(a, wayRunning)
+			s.turn(slot, wayRunning)
+			a = s.attempts.mut(slot, s.epoch)
 		}
 		s.tellAttempt(EventTaskStarted, a)
 	}

@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"cmp"
 	"container/heap"
 	"strings"
 
@@ -40,20 +41,27 @@ func (s *State) mayLive(slot uint64) bool {
 
 // lost settles an attempt whose site is lost, or waits for its bound.
 func (s *State) lost(slot uint64) {
-	if s.mayLive(slot) {
+	switch {
+	case s.mayLive(slot):
 		s.shelve(slot, wayDying)
-		return
+	case s.attempts.get(slot).boundMs > s.time:
+		s.leaveOver(slot, false, "")
+	default:
+		s.drop(slot, Lost)
 	}
-	s.drop(slot, Lost)
 }
 
-// giveUp settles an attempt that its own site lost, or waits for its bound.
-func (s *State) giveUp(slot uint64) {
-	if s.mayLive(slot) {
-		s.doom(slot, "")
-		return
+// giveUp settles an attempt that its own site lost, or waits for its bound; why is
+// that site's word on it.
+func (s *State) giveUp(slot uint64, why string) {
+	switch {
+	case s.mayLive(slot):
+		s.doom(slot, why)
+	case s.attempts.get(slot).boundMs > s.time:
+		s.leaveOver(slot, true, strings.Clone(why))
+	default:
+		s.drop(slot, Lost)
 	}
-	s.drop(slot, Lost)
 }
 
 // doom waits for the bound of an attempt that its own site lost; why is that
@@ -78,10 +86,10 @@ func (s *State) shelve(slot uint64, to way) {
 	s.unsetStarted(a)
 	a.startedMs = -1
 	a.off = a.way
-	s.turn(a, to)
+	s.turn(slot, to)
 	s.touch(slot)
+	a = s.attempts.get(slot)
 	if to == wayDying {
-		s.watch(slot)
 		s.tellAttempt(EventTaskDying, a)
 		return
 	}
@@ -93,73 +101,96 @@ func (s *State) unshelve(slot uint64) {
 	a := s.attempts.mut(slot, s.epoch)
 	s.touch(slot)
 	switch a.way {
-	case wayDying:
-		s.unwatch(slot)
-		s.turn(a, a.off)
-	case wayAway:
-		s.turn(a, a.off)
-	case wayAssigned, wayRunning, wayStopping:
+	case wayDying, wayAway:
+		s.turn(slot, a.off)
+	case wayAssigned, wayRunning, wayStopping, wayLeft:
 	}
 }
 
-// expire settles, as losses, the attempts whose bounds have passed, in the order
-// of bounds, jobs and tasks; those that are too many for one entry in the next.
+// dueMs is the log time at which an attempt is settled without its site's word, 0 =
+// never: by its bound, and if its site was asked to stop it, by stopMs, too.
+func (a *attempt) dueMs() int64 {
+	switch a.way {
+	case wayDying, wayLeft:
+		return a.boundMs
+	case wayStopping:
+		if a.boundMs > 0 {
+			return min(a.boundMs, a.stopMs)
+		}
+		return a.stopMs
+	case wayAssigned, wayRunning, wayAway:
+	}
+	return 0
+}
+
+// expire settles the attempts that are due, in the order of times, jobs and tasks;
+// those that are too many for one entry in the next.
 func (s *State) expire() {
 	for s.expiring() && !s.steps.spent() {
-		s.drop(s.dying[0], Lost)
+		switch slot := s.due[0]; s.attempts.get(slot).way {
+		case wayStopping:
+			s.silent(slot)
+		case wayLeft:
+			s.dropLeft(slot)
+		default:
+			s.drop(slot, Lost)
+		}
 	}
 }
 
 // Dying is how many lost attempts may live until their bounds; their tasks wait
 // for that.
-func (s *State) Dying() int { return len(s.dying) }
+func (s *State) Dying() int { return s.dying }
 
-// watch enters an attempt on wayDying into the heap.
-func (s *State) watch(slot uint64) { heap.Push((*reaper)(s), slot) }
+// watch enters an attempt into the heap if it will be due.
+func (s *State) watch(slot uint64) {
+	if s.attempts.get(slot).dueMs() > 0 {
+		heap.Push((*reaper)(s), slot)
+	}
+}
 
-// unwatch takes it out.
-func (s *State) unwatch(slot uint64) { heap.Remove((*reaper)(s), int(s.attempts.get(slot).rank)) }
+// unwatch takes it out, if it is there.
+func (s *State) unwatch(slot uint64) {
+	if a := s.attempts.get(slot); a.rank >= 0 {
+		heap.Remove((*reaper)(s), int(a.rank))
+	}
+}
 
-// reaper is State.dying as a heap by (bound, job, task), so that an entry looks
-// at the first bound only.
+// reaper is State.due as a heap by (time, job, task, attempt), so that an entry looks
+// at the first only.
 type reaper State
 
 var _ heap.Interface = (*reaper)(nil)
 
 // Len implements heap.Interface.
-func (r *reaper) Len() int { return len(r.dying) }
+func (r *reaper) Len() int { return len(r.due) }
 
 // Less implements heap.Interface; no two are equal.
 func (r *reaper) Less(i, k int) bool {
-	a, b := r.attempts.get(r.dying[i]), r.attempts.get(r.dying[k])
-	if a.boundMs != b.boundMs {
-		return a.boundMs < b.boundMs
-	}
-	if a.seq != b.seq {
-		return a.seq < b.seq
-	}
-	return a.task < b.task
+	a, b := r.attempts.get(r.due[i]), r.attempts.get(r.due[k])
+	return cmp.Or(cmp.Compare(a.dueMs(), b.dueMs()), cmp.Compare(a.seq, b.seq), cmp.Compare(a.task, b.task), cmp.Compare(a.attempt, b.attempt)) < 0
 }
 
 // Swap implements heap.Interface.
 func (r *reaper) Swap(i, k int) {
-	r.dying[i], r.dying[k] = r.dying[k], r.dying[i]
+	r.due[i], r.due[k] = r.due[k], r.due[i]
 	r.place(i)
 	r.place(k)
 }
 
 // Push implements heap.Interface.
 func (r *reaper) Push(slot any) {
-	r.dying = append(r.dying, slot.(uint64))
-	r.place(len(r.dying) - 1)
+	r.due = append(r.due, slot.(uint64))
+	r.place(len(r.due) - 1)
 }
 
 // Pop implements heap.Interface.
 func (r *reaper) Pop() any {
-	last := len(r.dying) - 1
-	slot := r.dying[last]
-	r.dying = r.dying[:last]
+	last := len(r.due) - 1
+	slot := r.due[last]
+	r.due = r.due[:last]
+	r.attempts.mut(slot, r.epoch).rank = -1
 	return slot
 }
 
-func (r *reaper) place(i int) { r.attempts.mut(r.dying[i], r.epoch).rank = int32(i) }
+func (r *reaper) place(i int) { r.attempts.mut(r.due[i], r.epoch).rank = int32(i) }

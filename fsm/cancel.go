@@ -154,9 +154,13 @@ func (s *State) stop(slot uint64, why string) {
 		a.off = wayStopping
 		s.touch(slot)
 	case wayAssigned, wayRunning, wayStopping:
-		s.turn(a, wayStopping)
+		s.turn(slot, wayStopping)
 		s.touch(slot)
-		s.tellAttempt(EventTaskStopping, a)
+		s.tellAttempt(EventTaskStopping, s.attempts.get(slot))
+		if s.attempts.get(slot).dueMs() <= s.time { // its bound has passed
+			s.silent(slot)
+		}
+	case wayLeft: // it is no task's
 	}
 }
 

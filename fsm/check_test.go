@@ -86,17 +86,33 @@ func ownOf(x *site) sched.Int128 {
 }
 
 func (s *State) checkAttempts() error {
-	n, assigned, dying := 0, 0, 0
+	n, assigned, dying, watched, left := 0, 0, 0, 0, 0
 	for slot, a := range s.attempts.all() {
 		n++
 		if a.way == wayAssigned {
 			assigned++
 		}
+		if due := a.dueMs(); due > 0 != (a.rank >= 0) || (a.way == wayStopping) != (a.stopMs > 0) || due > 0 && due <= s.time && !s.unfinished() {
+			return fmt.Errorf("attempt %d is due at %d, stops until %d, and watched: %d", slot, due, a.stopMs, a.rank)
+		}
+		if i := int(a.rank); i >= 0 {
+			watched++
+			if s.due[i] != slot || i > 0 && (*reaper)(s).Less(i, (i-1)/2) {
+				return fmt.Errorf("attempt %d is not at its place among the due", slot)
+			}
+		}
+		if a.way == wayLeft {
+			left++
+			if s.leftovers[a.leftKey()] != slot || a.startedMs >= 0 || a.boundMs > 0 && a.boundMs <= s.time && !s.unfinished() || a.given && a.boundMs == 0 || a.word != wordNone && !s.hasChore(a.site) {
+				return fmt.Errorf("leftover %d, bound %d, given %v", slot, a.boundMs, a.given)
+			}
+			if l := s.live[taskKey{a.seq, a.task}]; s.live[taskKey{a.seq, a.task}] != 0 && s.attempts.get(l).attempt == a.attempt {
+				return fmt.Errorf("leftover %d is live, too", slot)
+			}
+			continue
+		}
 		if a.way == wayDying {
 			dying++
-			if i := int(a.rank); s.dying[i] != slot || i > 0 && (*reaper)(s).Less(i, (i-1)/2) {
-				return fmt.Errorf("attempt %d is not at its place among the dying", slot)
-			}
 			if a.boundMs <= s.time && !s.unfinished() || !a.given && s.sites[a.site].present() && !s.hasChore(a.site) {
 				return fmt.Errorf("attempt %d dies by %d at %d, given up %v", slot, a.boundMs, s.time, a.given)
 			}
@@ -124,10 +140,10 @@ func (s *State) checkAttempts() error {
 			return fmt.Errorf("%s has %d attempts, %d counted", x.name, len(slots), x.live.n)
 		}
 	}
-	if dying != len(s.dying) {
-		return fmt.Errorf("%d attempts are dying, %d watched", dying, len(s.dying))
+	if dying != s.dying || watched != len(s.due) || left != len(s.leftovers) {
+		return fmt.Errorf("%d attempts are dying, %d counted; %d due, %d watched; %d left over, %d indexed", dying, s.dying, watched, len(s.due), left, len(s.leftovers))
 	}
-	if n != len(s.live) || n != s.attempts.n || n != listed || assigned != s.assigned {
+	if n != len(s.live)+left || n != s.attempts.n || n != listed || assigned != s.assigned {
 		return fmt.Errorf("%d attempts, %d indexed, %d counted", n, len(s.live), s.attempts.n)
 	}
 	return nil
@@ -250,7 +266,11 @@ func (s *State) checkHeads() error {
 func (s *State) checkMachines() error {
 	used, tasks := map[*machine]Resources{}, map[*machine]int64{}
 	for _, a := range s.attempts.all() {
-		used[a.machine] = used[a.machine].plus(s.jobs.get(a.seq).class.need)
+		if a.way == wayLeft {
+			used[a.machine] = used[a.machine].plus(a.left.need)
+		} else {
+			used[a.machine] = used[a.machine].plus(s.jobs.get(a.seq).class.need)
+		}
 		tasks[a.machine]++
 	}
 	held := 0

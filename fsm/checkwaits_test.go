@@ -45,7 +45,7 @@ func (s *State) checkWaits() error {
 			return fmt.Errorf("attempt %+v is not at its place among the due", d)
 		}
 	}
-	if len(counted) != s.attempts.n || len(w.due) > 2*s.attempts.n+1000 {
+	if len(counted) != len(s.live) || len(w.due) > 2*s.attempts.n+1000 {
 		return fmt.Errorf("%d live attempts, %d of %d due", s.attempts.n, len(counted), len(w.due))
 	}
 	var all sched.Waits

@@ -11,6 +11,8 @@ func (s *State) complete(x *site, c *Complete) Result {
 		e := &c.Attempts[i]
 		if slot, ok := s.findAttempt(&e.AttemptRef, x); ok {
 			s.finish(slot, e)
+		} else if slot, ok = s.findLeft(&e.AttemptRef, x); ok {
+			s.answerForLeft(slot, false, e.Outcome == Lost)
 		}
 	}
 	return Result{}
@@ -19,8 +21,8 @@ func (s *State) complete(x *site, c *Complete) Result {
 // finish ends an attempt as its site reported: charge it, free its room, and
 // decide what becomes of the task.
 func (s *State) finish(slot uint64, e *Ended) {
-	if e.Outcome == Lost && s.mayLive(slot) {
-		s.doom(slot, e.Detail)
+	if e.Outcome == Lost && s.attempts.get(slot).boundMs > s.time {
+		s.giveUp(slot, e.Detail)
 		return
 	}
 	a := *s.attempts.get(slot)

@@ -77,6 +77,7 @@ const (
 	wayStopping
 	wayAway  // owner and executor are the same lost site
 	wayDying // lost, but not certainly dead before its bound
+	wayLeft  // its task is settled: see leftover
 )
 
 // waiting is the number of queued tasks.

@@ -44,9 +44,9 @@ func (s *State) unfinished() bool {
 	return len(s.chores) > 0 || s.phase != matched || s.search != nil || s.expiring() || s.prolonging
 }
 
-// expiring reports whether a stop bound that has passed is still to be acted on.
+// expiring reports whether an attempt is due and still to be settled.
 func (s *State) expiring() bool {
-	return len(s.dying) > 0 && s.attempts.get(s.dying[0]).boundMs <= s.time
+	return len(s.due) > 0 && s.attempts.get(s.due[0]).dueMs() <= s.time
 }
 
 // hasChore reports whether work on a site is left. Meanwhile it may have attempts that
@@ -117,32 +117,47 @@ func (s *State) advanceChore(c *chore) bool {
 			s.left = s.attemptsFrom(c)
 			continue
 		}
-		key := s.left[0]
-		s.left = s.left[1:]
-		if slot, ok := s.live[key]; ok && s.attempts.get(slot).site == c.site { // it may have ended meanwhile
+		key, done := s.left[0].taskKey, false
+		for len(s.left) > 0 && s.left[0].taskKey == key { // all of a task at once: c knows no place between
+			at := s.left[0]
+			s.left = s.left[1:]
+			a := s.attempts.get(at.slot)
+			if a == nil || a.seq != key.seq || a.task != key.task || a.attempt != at.attempt || a.site != c.site {
+				continue // it has ended meanwhile
+			}
 			c.seq, c.task = key.seq, key.task+1
 			s.steps.used += stepLook
-			s.treat(c.kind, slot)
+			s.treat(c.kind, at.slot)
+			done = true
+		}
+		if done {
 			return true
 		}
 	}
 	return false
 }
 
-// attemptsFrom returns what is live at a chore's site from its position on, by arrival
-// of the job and task. Nothing is added before the chore is done, for nothing is matched.
-func (s *State) attemptsFrom(c *chore) []taskKey {
+// pending is an attempt that a chore has not treated yet.
+type pending struct {
+	taskKey
+	attempt uint32
+	slot    uint64
+}
+
+// attemptsFrom returns the attempts at a chore's site from its position on, by arrival
+// of the job, task and attempt: what is live, and leftovers. Nothing is added before the chore is done, for nothing is matched.
+func (s *State) attemptsFrom(c *chore) []pending {
 	x := s.sites[c.site]
-	keys := make([]taskKey, 0, x.live.n)
+	keys := make([]pending, 0, x.live.n)
 	for at := x.live.last; at != 0; {
 		a := s.attempts.get(at - 1)
 		if a.seq > c.seq || a.seq == c.seq && a.task >= c.task {
-			keys = append(keys, taskKey{a.seq, a.task})
+			keys = append(keys, pending{taskKey{a.seq, a.task}, a.attempt, at - 1})
 		}
 		at = a.prev
 	}
-	slices.SortFunc(keys, func(a, b taskKey) int {
-		return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.task, b.task))
+	slices.SortFunc(keys, func(a, b pending) int {
+		return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.task, b.task), cmp.Compare(a.attempt, b.attempt))
 	})
 	return keys
 }
@@ -150,6 +165,10 @@ func (s *State) attemptsFrom(c *chore) []taskKey {
 // treat does to one attempt what a chore is for.
 func (s *State) treat(k choreKind, slot uint64) {
 	a := s.attempts.get(slot)
+	if a.way == wayLeft {
+		s.treatLeft(k, slot)
+		return
+	}
 	own := s.jobs.get(a.seq).owner == a.site
 	switch k {
 	case choreAway:

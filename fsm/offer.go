@@ -75,6 +75,9 @@ func (s *State) decline(x *site, c *Decline) Result {
 	for i := range c.Attempts {
 		slot, ok := s.findAttempt(&c.Attempts[i], x)
 		if !ok {
+			if slot, ok = s.findLeft(&c.Attempts[i], x); ok {
+				s.answerForLeft(slot, false, false)
+			}
 			continue
 		}
 		a := *s.attempts.get(slot)

@@ -123,7 +123,7 @@ func smallBounds() bounds {
 	return bounds{
 		window: 8, shapes: 4, members: len(modelSites), held: 6, site: Resources{14_000, MaxMemMiB, 4}, boots: 2, detail: 5, retire: 3, steps: maxSteps,
 		tasks: share{140, 31}, jobs: share{24, 3}, bytes: share{100, 24}, kept: share{16, 2}, keptBytes: share{300, 30}, records: share{24, 4}, gaps: 1,
-		reserveEveryMs: 300, reserveAtOnce: 1, ranTasks: 4, slack: 1,
+		reserveEveryMs: 300, reserveAtOnce: 1, ranTasks: 4, stopMs: 2500, slack: 1,
 	}
 }
 
@@ -684,7 +684,7 @@ func (m *model) bounds(t *rapid.T) {
 	}
 	m.bounded, m.dead = map[taskKey]attempt{}, map[taskKey]bool{}
 	for _, a := range s.attempts.all() {
-		if a.boundMs > 0 {
+		if a.boundMs > 0 && a.way != wayLeft {
 			m.bounded[taskKey{a.seq, a.task}] = *a
 		}
 	}

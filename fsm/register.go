@@ -152,7 +152,11 @@ func (s *State) forgetWords(x *site) {
 
 func (s *State) noteWord(x *site, ref *AttemptRef, w word) {
 	s.steps.used += stepLook
-	if slot, ok := s.findAttempt(ref, x); ok {
+	slot, ok := s.findAttempt(ref, x)
+	if !ok {
+		slot, ok = s.findLeft(ref, x)
+	}
+	if ok {
 		if a := s.attempts.mut(slot, s.epoch); a.word == wordNone {
 			a.word = w
 		}
@@ -163,7 +167,11 @@ func (s *State) noteWord(x *site, ref *AttemptRef, w word) {
 func (s *State) answer(slot uint64) {
 	a := s.attempts.mut(slot, s.epoch)
 	w := a.word
-	if a.word = wordNone; a.given {
+	switch a.word = wordNone; {
+	case a.given:
+		return
+	case a.way == wayLeft:
+		s.answerForLeft(slot, w == wordHeld, true)
 		return
 	}
 	s.unshelve(slot)
@@ -171,7 +179,7 @@ func (s *State) answer(slot uint64) {
 	case w == wordHeld:
 		s.tellAttempt(EventTaskAdopted, a)
 	case w == wordLost || a.way == wayRunning: // it was reported running, so it did start
-		s.giveUp(slot)
+		s.giveUp(slot, "")
 	default:
 		s.drop(slot, neverRan)
 	}

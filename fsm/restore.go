@@ -21,6 +21,7 @@ func restore(in io.Reader, b bounds) (*State, error) {
 	r.sites(s)
 	r.jobs(s)
 	r.reservations(s)
+	r.leftovers(s)
 	r.waits(s)
 	r.freshAgain(s)
 	r.finish()

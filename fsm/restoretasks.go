@@ -3,6 +3,8 @@ package fsm
 import (
 	"slices"
 	"strings"
+
+	"github.com/cloudshare/cloudshare/sched"
 )
 
 // machine returns the site's machine of a name, or nil.
@@ -94,8 +96,10 @@ func (r *snapReader) live(s *State, seq uint64, j *job, t *taskSet) {
 		a.weight = r.within(0, MaxTaskWeight, "weight")
 		a.queuedMs, a.assignedMs, a.startedMs = r.ms(0, s.time), r.ms(0, s.time), r.ms(-1, s.time)
 		a.boundMs = r.within(0, maxBoundMs, "bound")
+		a.stopMs = r.within(0, sched.MaxNow+s.bounds.stopMs, "stop")
 		marks := r.upTo(1|uint64(lastWord)<<1, "marks")
 		a.given, a.word = marks&1 != 0, word(marks>>1)
+		r.check((a.way == wayStopping) == (a.stopMs > 0), "an attempt stops without an end, or goes on with one")
 		a.why = r.text(MaxDetail, "reason")
 		_, ended := t.findRun(a.task)
 		_, waits := t.findBack(a.task)
@@ -107,6 +111,18 @@ func (r *snapReader) live(s *State, seq uint64, j *job, t *taskSet) {
 		last = int64(a.task)
 		r.attempt(s, &a, j, t, name)
 	}
+}
+
+// machineOf returns a site's machine of a name; one that is offered no more is made.
+func (s *State) machineOf(x *site, name string) *machine {
+	if m := x.machine(name); m != nil {
+		return m
+	}
+	m := &machine{site: x, name: name}
+	i, _ := slices.BinarySearchFunc(x.machines, name, func(m *machine, n string) int { return strings.Compare(m.name, n) })
+	x.machines = slices.Insert(x.machines, i, m)
+	s.weighSite(x)
+	return m
 }
 
 // attempt enters a live attempt, on a machine that may not be offered any more.
@@ -125,12 +141,7 @@ func (r *snapReader) attempt(s *State, a *attempt, j *job, t *taskSet, name stri
 	if r.err != nil {
 		return
 	}
-	if a.machine = x.machine(name); a.machine == nil {
-		a.machine = &machine{site: x, name: name}
-		i, _ := slices.BinarySearchFunc(x.machines, name, func(m *machine, n string) int { return strings.Compare(m.name, n) })
-		x.machines = slices.Insert(x.machines, i, a.machine)
-		s.weighSite(x)
-	}
+	a.machine = s.machineOf(x, name)
 	a.machine.use(j.class.need, 1)
 	s.weigh(a.machine)
 	t.live[a.way]++

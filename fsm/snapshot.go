@@ -13,7 +13,7 @@ import (
 )
 
 // snapshotMagic starts every snapshot; the last byte is the format's version.
-const snapshotMagic = "cloudshare-state\x06"
+const snapshotMagic = "cloudshare-state\x07"
 
 // HashFormat names what the hash of a state is taken over. Equal states have equal
 // hashes within one format only.
@@ -217,6 +217,11 @@ func (f *Frozen) encode(w *snapWriter) {
 		w.uint(r.seq, uint64(r.machine.site.id))
 		w.text(r.machine.name)
 	}
+	left := f.leftInOrder()
+	w.uint(uint64(len(left)))
+	for _, a := range left {
+		a.encodeLeft(w)
+	}
 	w.flush()
 	f.encodeWaits(w)
 }
@@ -241,7 +246,9 @@ func (f *Frozen) encodeScalars(w *snapWriter) {
 func (f *Frozen) liveInOrder() []*attempt {
 	out := make([]*attempt, 0, f.attempts.n)
 	for _, a := range f.attempts.all() {
-		out = append(out, a)
+		if a.way != wayLeft {
+			out = append(out, a)
+		}
 	}
 	slices.SortFunc(out, func(a, b *attempt) int {
 		return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.task, b.task))
@@ -391,7 +398,7 @@ func (a *attempt) encode(w *snapWriter) {
 	w.uint(uint64(a.task), uint64(a.attempt), a.token, uint64(a.site), uint64(a.failures), uint64(a.losses))
 	w.uint(uint64(a.way), uint64(a.off))
 	w.text(a.machine.name)
-	w.int(a.weight, a.queuedMs, a.assignedMs, a.startedMs, a.boundMs)
+	w.int(a.weight, a.queuedMs, a.assignedMs, a.startedMs, a.boundMs, a.stopMs)
 	w.uint(marks(a.given) | uint64(a.word)<<1)
 	w.text(a.why)
 }

@@ -18,6 +18,9 @@ const (
 	// DetailTasks: a job with at most so many tasks keeps a record of each ended
 	// task; a larger one keeps runs of equal ends only.
 	DetailTasks = 10_000
+	// stopMs is how long a task stays in stopping without a word of its site: far
+	// longer than any grace of a handler, and than a broker takes to restart.
+	stopMs = 600_000
 	// maxRetire bounds how many jobs leave in one entry.
 	maxRetire = 8192
 	// maxSteps are some 20 ms: see steps.go.
@@ -96,21 +99,23 @@ type State struct {
 	classes   map[string]*class
 	payloads  map[uint64]*payload
 	labelSets map[Labels]*labelSet
-	labelNo   uint64   // of the last one made
-	active    []*class // with waiting > 0
-	waiting   uint64   // tasks of all sites
-	present   uint64   // those whose owner is present: only they are matched
-	fresh     []*class // with something that waits since the last match
-	members   int      // sites whose departure is not over: who shares the quotas
-	limits    limits   // of each of them
-	kept      int      // ended jobs
-	keepers   []*site  // with ended jobs, a heap by their oldest; see keepers
-	crowded   []*site  // all that keep more than they may, and others
-	assigned  int      // live attempts not reported running
-	dying     []uint64 // slots on wayDying, a heap by their bounds; see reaper
+	labelNo   uint64             // of the last one made
+	active    []*class           // with waiting > 0
+	waiting   uint64             // tasks of all sites
+	present   uint64             // those whose owner is present: only they are matched
+	fresh     []*class           // with something that waits since the last match
+	members   int                // sites whose departure is not over: who shares the quotas
+	limits    limits             // of each of them
+	kept      int                // ended jobs
+	keepers   []*site            // with ended jobs, a heap by their oldest; see keepers
+	crowded   []*site            // all that keep more than they may, and others
+	assigned  int                // live attempts not reported running
+	dying     int                // live attempts on wayDying
+	due       []uint64           // slots that are settled by a time, a heap; see reaper
+	leftovers map[leftKey]uint64 // slots
 
 	cancelling map[uint64]bool // jobs with a chore that cancels them
-	left       []taskKey       // what chores[0] has before it, nil = not collected
+	left       []pending       // what chores[0] has before it, nil = not collected
 	tried      []*machine      // since the match under way began; some may be awake again
 	prolonging bool            // attempts have outlived their lengths; see State.prolong
 
@@ -134,7 +139,7 @@ func New() *State { return newState(realBounds()) }
 
 func newState(b bounds) *State {
 	return &State{
-		bounds: b, limits: b.limitsOf(0), nextSeq: 1, byName: map[string]*site{}, live: map[taskKey]uint64{}, held: map[uint64]*machine{},
+		bounds: b, limits: b.limitsOf(0), nextSeq: 1, byName: map[string]*site{}, live: map[taskKey]uint64{}, held: map[uint64]*machine{}, leftovers: map[leftKey]uint64{},
 		classes: map[string]*class{}, payloads: map[uint64]*payload{}, labelSets: map[Labels]*labelSet{},
 		cancelling: map[uint64]bool{},
 	}

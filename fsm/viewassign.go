@@ -6,7 +6,8 @@ import (
 )
 
 // Assignments returns the live attempts at a site, those being stopped included,
-// by job and task: what its broker must be running or ending. What the site
+// by job and task: what its broker must be running or ending; leftovers are to be
+// ended, too. What the site
 // itself lost is not among them. Equal payloads share one copy.
 func (s *State) Assignments(name string) []Assignment {
 	x := s.byName[name]
@@ -43,6 +44,9 @@ func (s *State) Assignment(name string, ref AttemptRef) (Assignment, bool) {
 		return Assignment{}, false
 	}
 	slot, ok := s.findAttempt(&ref, x)
+	if !ok {
+		slot, ok = s.findLeft(&ref, x)
+	}
 	if !ok || s.attempts.get(slot).given {
 		return Assignment{}, false
 	}
@@ -74,6 +78,10 @@ func (s *State) viewAssignments(slots []uint64) []Assignment {
 		if a.given {
 			continue
 		}
+		if a.way == wayLeft {
+			out = append(out, s.viewLeft(a))
+			continue
+		}
 		j := s.jobs.get(a.seq)
 		data, copied := copies[j.payload]
 		if !copied {
@@ -89,7 +97,15 @@ func (s *State) viewAssignments(slots []uint64) []Assignment {
 		})
 	}
 	slices.SortFunc(out, func(a, b Assignment) int {
-		return cmp.Or(cmp.Compare(a.Job.Site, b.Job.Site), cmp.Compare(a.Job.Num, b.Job.Num), cmp.Compare(a.Task, b.Task))
+		return cmp.Or(cmp.Compare(a.Job.Site, b.Job.Site), cmp.Compare(a.Job.Num, b.Job.Num), cmp.Compare(a.Task, b.Task), cmp.Compare(a.Attempt, b.Attempt))
 	})
 	return out
+}
+
+// viewLeft copies a leftover for its site: all that it has to do is to end it.
+func (s *State) viewLeft(a *attempt) Assignment {
+	return Assignment{
+		AttemptRef: AttemptRef{Job: JobID{s.sites[a.left.owner].name, a.left.num}, Task: a.task, Attempt: a.attempt, Token: a.token},
+		Machine:    a.machine.name, Need: a.left.need, Stop: true, StopWhy: a.why, BoundMs: a.boundMs,
+	}
 }

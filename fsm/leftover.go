@@ -1,0 +1,178 @@
+package fsm
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// A leftover is an attempt whose task is settled though nobody said that its process
+// has ended: its room stays taken, until its site says so or it is certainly dead. It
+// is on wayLeft, in its site's list, and in State.leftovers; its job, which may be gone, no
+// longer counts it.
+
+// leftover is what such an attempt still needs of its job. It is never changed.
+type leftover struct {
+	owner int32
+	num   uint64
+	need  Resources
+}
+
+// leftKey names a leftover; a task may leave several.
+type leftKey struct {
+	owner         int32
+	num           uint64
+	task, attempt uint32
+}
+
+func (a *attempt) leftKey() leftKey { return leftKey{a.left.owner, a.left.num, a.task, a.attempt} }
+
+// findLeft returns the slot of the leftover that ref names at site x, or false.
+func (s *State) findLeft(ref *AttemptRef, x *site) (uint64, bool) {
+	owner := s.byName[ref.Job.Site]
+	if owner == nil {
+		return 0, false
+	}
+	slot, ok := s.leftovers[leftKey{owner.id, ref.Job.Num, ref.Task, ref.Attempt}]
+	if !ok {
+		return 0, false
+	}
+	a := s.attempts.get(slot)
+	return slot, a.site == x.id && a.token == ref.Token
+}
+
+// leaveOver settles an attempt's task, as lost or as cancelled if that was asked,
+// and keeps what may still run. given says that its own site has lost it: only its
+// bound ends it then.
+func (s *State) leaveOver(slot uint64, given bool, why string) {
+	s.steps.used += stepSettle
+	a := *s.attempts.get(slot)
+	s.unsetStarted(&a)
+	r := s.recordOf(&a)
+	r.detail = why
+	s.detach(slot)
+	j := s.jobs.get(a.seq)
+	p := s.attempts.mut(slot, s.epoch)
+	p.left = &leftover{j.owner, j.num, j.class.need}
+	p.way, p.off, p.startedMs, p.given, p.length, p.stopMs = wayLeft, wayAssigned, -1, given, 0, 0
+	p.why = cmp.Or(p.why, "its task was given up")
+	s.leftovers[p.leftKey()] = slot
+	s.watch(slot)
+	s.touch(slot)
+	s.sites[a.site].taken = s.index
+	s.settle(&a, r, Lost)
+	s.noteNotRun(&a)
+}
+
+// dropLeft ends a leftover: what it took is free.
+func (s *State) dropLeft(slot uint64) {
+	s.steps.used += stepSettle
+	a := s.attempts.get(slot)
+	x := s.sites[a.site]
+	s.unwatch(slot)
+	delete(s.leftovers, a.leftKey())
+	s.free(slot, a.left.need)
+	x.taken = s.index
+}
+
+// silent settles an attempt that its site was to stop and did not report in time. If
+// a bound says that it is dead, nothing is left of it.
+func (s *State) silent(slot uint64) {
+	a := s.attempts.get(slot)
+	if a.boundMs > 0 && a.boundMs <= s.time {
+		s.drop(slot, Lost)
+		return
+	}
+	s.leaveOver(slot, false, fmt.Sprintf("%s; %s did not report its end within %d s, and its cores stay taken there until it does",
+		a.why, s.sites[a.site].name, s.bounds.stopMs/1000))
+}
+
+// answerForLeft settles a leftover by its site's word: held is still to be stopped
+// there; lost, or given up before, it ends by its bound if it has one; else it is dead.
+func (s *State) answerForLeft(slot uint64, held, lost bool) {
+	a := s.attempts.mut(slot, s.epoch)
+	switch {
+	case held && !a.given:
+		s.touch(slot)
+	case lost && a.boundMs > s.time:
+		a.given = true
+		s.touch(slot)
+	default:
+		s.dropLeft(slot)
+	}
+}
+
+// treatLeft does to a leftover what a chore is for: its site is lost or left, and its
+// lease ends what has no bound, unless that is the site's own; or the site departs for
+// good; or it has registered.
+func (s *State) treatLeft(k choreKind, slot uint64) {
+	switch a := s.attempts.get(slot); {
+	case k == choreAnswer:
+		s.answer(slot)
+	case k == choreOwn, k == choreAway && a.boundMs == 0 && a.left.owner != a.site:
+		s.dropLeft(slot)
+	}
+}
+
+// Leftovers is how many attempts may still run whose tasks are settled.
+func (s *State) Leftovers() int { return len(s.leftovers) }
+
+// leftInOrder returns the leftovers by owner, job, task and attempt.
+func (f *Frozen) leftInOrder() []*attempt {
+	var out []*attempt
+	for _, a := range f.attempts.all() {
+		if a.way == wayLeft {
+			out = append(out, a)
+		}
+	}
+	slices.SortFunc(out, func(a, b *attempt) int { return a.leftKey().compare(b.leftKey()) })
+	return out
+}
+
+func (k leftKey) compare(o leftKey) int {
+	return cmp.Or(cmp.Compare(k.owner, o.owner), cmp.Compare(k.num, o.num), cmp.Compare(k.task, o.task), cmp.Compare(k.attempt, o.attempt))
+}
+
+func (a *attempt) encodeLeft(w *snapWriter) {
+	w.uint(uint64(a.left.owner), a.left.num, uint64(a.task), uint64(a.attempt), a.seq, a.token, uint64(a.site))
+	w.text(a.machine.name)
+	w.res(a.left.need)
+	w.int(a.boundMs)
+	w.uint(marks(a.given) | uint64(a.word)<<1)
+	w.text(a.why)
+}
+
+// leftovers reads what encodeLeft wrote.
+func (r *snapReader) leftovers(s *State) {
+	var last leftKey
+	for range r.upTo(MaxMembers*MaxHeld, "leftovers") {
+		l := &leftover{owner: int32(r.upTo(MaxMembers, "owner")), num: r.uint()}
+		a := attempt{way: wayLeft, left: l, startedMs: -1, task: uint32(r.upTo(MaxCount-1, "task")), attempt: r.u32("attempt"), seq: r.upTo(s.nextSeq-1, "seq"), token: r.upTo(s.index, "token")}
+		a.site = int32(r.upTo(MaxMembers, "site"))
+		name := r.text(MaxMachineName, "machine")
+		l.need, a.boundMs = r.res(), r.within(0, maxBoundMs, "bound")
+		m := r.upTo(1|uint64(lastWord)<<1, "marks")
+		a.given, a.word, a.why = m&1 != 0, word(m>>1), r.text(MaxDetail, "reason")
+		if r.err == nil && (inMachine(name) != nil || int(l.owner) >= len(s.sites) || int(a.site) >= len(s.sites)) {
+			r.fail("a leftover of no site or machine")
+		}
+		if r.err != nil {
+			return
+		}
+		key := a.leftKey()
+		r.check(last.compare(key) < 0 && a.attempt > 0 && l.num > 0 && l.num <= s.sites[l.owner].maxNum, "leftovers out of order")
+		r.check(inResources("", l.need) == nil && l.need.MilliCPU > 0 && (a.boundMs > 0 || !a.given), "a leftover of nothing, or that nothing ends")
+		if slot, ok := s.live[taskKey{a.seq, a.task}]; ok {
+			r.check(s.attempts.get(slot).attempt > a.attempt, "a leftover is live")
+		}
+		if r.err != nil {
+			return
+		}
+		last = key
+		a.machine = s.machineOf(s.sites[a.site], name)
+		a.machine.use(l.need, 1)
+		s.weigh(a.machine)
+		s.leftovers[key] = s.enterSlot(&a)
+		s.watch(s.leftovers[key])
+	}
+}

@@ -1,0 +1,194 @@
+package fsm
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cloudshare/cloudshare/sched"
+)
+
+// pairWorld is a federation in which every command finds something to do: b and c run
+// tasks of a and of b, and each site has more waiting than there is room for.
+func pairWorld(t *testing.T) *world {
+	t.Helper()
+	p := params()
+	p.PreferOwn, p.ReserveAfterMs = true, 1000
+	w := newWorld(t, p, "a", "b", "c")
+	w.must("b", w.offering("b", 2))
+	w.must("c", w.offering("c", 1, 1))
+	first := w.job("a", 3)
+	first.MaxAttempts = 2
+	w.submit("a", first)
+	w.submit("b", w.job("b", 2))
+	w.submit("a", w.job("a", 2))
+	w.submit("c", w.job("c", 1))
+	w.at(500)
+	for _, x := range []string{"b", "c"} {
+		st := &Started{}
+		for i, a := range w.s.Assignments(x) {
+			if i == 0 { // others are assigned still
+				st.Attempts = append(st.Attempts, StartedAttempt{a.AttemptRef, 100})
+			}
+		}
+		w.must(x, st)
+	}
+	w.at(1000)
+	w.apply() // reservations are looked for once a second
+	return w
+}
+
+// pairCommands are the commands of a pair, made as sites would make them beside
+// each other: none knows the result of the other. Names are KIND SITE.
+func pairCommands(w *world) map[string]func() Command {
+	out := map[string]func() Command{}
+	for _, x := range []string{"a", "b"} {
+		other := map[string]string{"a": "b", "b": "a"}[x]
+		add := func(kind string, body func() Body) { out[kind+" "+x] = func() Command { return w.cmd(x, body()) } }
+		add("Submit", func() Body { return &Submit{Jobs: []JobSpec{w.job(x, 1)}} })
+		add("Offer", func() Body { return w.offering(x, 3) })
+		add("Cancel", func() Body { return &Cancel{Job: JobID{x, 1}, Task: -1} })
+		add("Usage", func() Body {
+			return &Usage{Batch: w.s.byName[x].usageBatch + 1, Rows: []UsageRow{{Job: 1, Need: Resources{MilliCPU: 1000}, RunMs: 100}}}
+		})
+		add("SiteLost", func() Body { return &SiteLost{Site: other, Incarnation: w.inc[other], Term: w.term} })
+		add("Suspect", func() Body { return &Suspect{Site: other, Incarnation: w.inc[other], On: true} })
+		add("Trust", func() Body { return &Suspect{Site: other, Incarnation: w.inc[other]} })
+		add("Forget", func() Body { return &Forget{Site: x} })
+		add("SetParams", func() Body {
+			p := w.s.params
+			p.Policy, p.ReserveAfterMs = sched.RoundRobin, 0
+			return &SetParams{Params: p}
+		})
+		add("Addresses", func() Body { return &Addresses{HTTP: x + ":1"} })
+		add("Leave", func() Body { return &Leave{} })
+		add("Raise", func() Body { return &Raise{Version: Version} })
+		out["Register "+x] = func() Command {
+			c := w.registration(x, nil, nil)
+			for _, a := range w.s.Assignments(x) {
+				c.Body.(*Register).Held = append(c.Body.(*Register).Held, a.AttemptRef)
+			}
+			return c
+		}
+	}
+	runs := func(f func(as []Assignment) Body) func() Command {
+		return func() Command { return w.cmd("b", f(w.s.Assignments("b"))) }
+	}
+	out["Started b"] = runs(func(as []Assignment) Body { return &Started{Attempts: []StartedAttempt{{as[len(as)-1].AttemptRef, 1}}} })
+	out["Bound b"] = runs(func(as []Assignment) Body { return &Bound{Attempts: []BoundAttempt{{as[len(as)-1].AttemptRef, 9000}}} })
+	out["Succeeded b"] = runs(func(as []Assignment) Body { return &Complete{Attempts: []Ended{ended(as[0], Succeeded, 300)}} })
+	out["Failed b"] = runs(func(as []Assignment) Body { return &Complete{Attempts: []Ended{ended(as[0], Failed, 300)}} })
+	out["Decline b"] = runs(func(as []Assignment) Body {
+		return &Decline{Attempts: []AttemptRef{as[len(as)-1].AttemptRef}, Reason: "busy"}
+	})
+	out["Select b"] = func() Command {
+		j := w.job("b", 1)
+		j.Selectors = []string{"gpu"}
+		return w.cmd("b", &Submit{Jobs: []JobSpec{j}})
+	}
+	out["Project a"] = func() Command { p := w.s.params; p.Policy = sched.CE; return w.cmd("a", &SetParams{Params: p}) }
+	out["Exchange b"] = runs(func(as []Assignment) Body {
+		return &Decline{Attempts: []AttemptRef{as[0].AttemptRef}, Reason: "busy", Offer: w.offering("b", 1, 2)}
+	})
+	return out
+}
+
+// pairReason says why two commands may do something else in one entry than in two,
+// beside the one match.
+func pairReason(first, second string) string {
+	if strings.HasPrefix(first, "Raise ") && (second == "Select b" || second == "Project a") {
+		return "a version is in force from the next entry on"
+	}
+	return ""
+}
+
+// summary is a state without numbers of entries.
+func (s *State) summary() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "version %d, %s, %d reserved\n", s.version, s.params.Policy, len(s.reservations))
+	for _, x := range s.order {
+		v, _ := s.Site(x.name)
+		fmt.Fprintf(&b, "%s: %v %d %s, %d machines, %v assigned, %v usage, account %+v\n", x.name, v.State, v.Incarnation, v.HTTP, len(v.Machines), v.Assigned, x.usageBatch, x.account)
+		for j := range s.OwnJobs(x.name) {
+			fmt.Fprintf(&b, "  %v %v %v\n", j.ID, j.Counts, j.Reason)
+		}
+	}
+	return b.String()
+}
+
+// TestPairsInOneEntry plays every pair of commands in one entry, and in two that follow
+// each other at the same log time, from equal states. What they answer is always the
+// same. What becomes of the state is the same if the first of the two entries matches
+// nothing; so an entry is its commands in order and one match (DESIGN, One entry). With
+// a match in between it differs only where that one has assigned something.
+func TestPairsInOneEntry(t *testing.T) {
+	names := slices.Sorted(maps.Keys(pairCommands(pairWorld(t))))
+	differ := 0
+	for _, first := range names {
+		for _, second := range names {
+			pair := first + ", " + second
+			if why := pairReason(first, second); why != "" {
+				if _, codes, _ := playPair(t, first, second, together); codes[1] != OutOfRange {
+					t.Errorf("%s: %v, though %s", pair, codes, why)
+				}
+				continue
+			}
+			one, codes, _ := playPair(t, first, second, together)
+			bare, bareCodes, _ := playPair(t, first, second, apartHeld)
+			two, twoCodes, assigned := playPair(t, first, second, apart)
+			if !slices.Equal(codes, bareCodes) || !slices.Equal(codes, twoCodes) {
+				t.Errorf("%s: %v in one entry, %v in two, %v with a match between", pair, codes, bareCodes, twoCodes)
+			}
+			if one != bare {
+				t.Errorf("%s:\nin one entry\n%sin two, of which the first matches nothing\n%s", pair, one, bare)
+			}
+			if one != two {
+				differ++
+				if !assigned {
+					t.Errorf("%s: nothing was assigned in between, and yet\nin one entry\n%sin two\n%s", pair, one, two)
+				}
+			}
+		}
+	}
+	t.Logf("%d pairs, %d differ where the first entry assigns something", len(names)*len(names), differ)
+	if differ == 0 {
+		t.Error("no pair shows that there is one match an entry")
+	}
+}
+
+// How a pair is played.
+const (
+	together  = iota
+	apart     // in two entries
+	apartHeld // in two, the first of which matches nothing
+)
+
+// playPair returns what has become of the state, the codes, and whether the first of
+// two entries assigned anything.
+func playPair(t *testing.T, first, second string, how int) (summary string, codes []Code, assigned bool) {
+	t.Helper()
+	w := pairWorld(t)
+	commands := pairCommands(w)
+	a, b := commands[first](), commands[second]()
+	var rs []Result
+	if how == together {
+		rs = w.apply(a, b)
+	} else {
+		if how == apartHeld {
+			w.s.heldUntil = w.s.time + 1
+		}
+		before := w.s.decisions
+		rs = w.apply(a)
+		assigned = w.s.decisions > before
+		w.s.heldUntil = 0
+		rs = append(rs, w.apply(b)...)
+	}
+	w.apply() // a version is in force with the next entry
+	w.check()
+	for _, r := range rs {
+		codes = append(codes, append(r.Jobs, r.Code)...)
+	}
+	return w.s.summary(), codes, assigned
+}

@@ -38,6 +38,8 @@ func mutations() []mutation {
 		{"no-slow-disk-handover", "slow-leader", []check.Rule{check.Progress}},
 		{"no-silent-eviction", "silent", []check.Rule{check.Progress}},
 		{"no-term-bound", "forged-term", []check.Rule{check.Progress}},
+		{"no-request-identity", "other-name", []check.Rule{check.Progress}},
+		{"no-own-gap", "own-pause", []check.Rule{check.Progress}},
 		{"no-replica-compare", "fork", []check.Rule{check.SameState}},
 		// A journal that was not synced is gone, or torn so that it does not open.
 		{"no-journal-sync", "power", []check.Rule{check.OneEnd, check.OneJob, check.Progress}},

@@ -36,6 +36,7 @@ type scenario struct {
 
 func scenarios() []scenario {
 	three := fleetOptions{sites: 3, cores: 1}
+	two := fleetOptions{sites: 2, cores: 1}
 	disks := three
 	disks.disks = true
 	slow := three
@@ -64,6 +65,8 @@ func scenarios() []scenario {
 		{"slow-leader", "each sync of the leader takes 100 ms, then 1 s longer: a voter with a fast disk leads instead, and nobody waits", slow, slowLeader, ""},
 		{"silent", "a stranger keeps connections to all peer ports open and says nothing as all brokers start again: a leader is elected", three, silent, ""},
 		{"forged-term", "a stranger asks for votes in the last term there is: nobody believes it", three, forgedTerm, ""},
+		{"other-name", "a stranger says in one member's name, on and on, that the dead leader leads: another is elected", three, otherName, ""},
+		{"own-pause", "the only voter is paused past the lease and leads still: it gives up no site that it could not hear meanwhile", two, ownPause, ""},
 		{"alone", "a cut-off site goes on with its own users' jobs and says so; what may have been sent runs once", three, alone, ""},
 	}...)
 }

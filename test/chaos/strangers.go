@@ -121,10 +121,7 @@ func forgedTerm(ctx context.Context, r *run) error {
 
 // forgeVote asks one broker for its vote in a term after which there is none.
 func forgeVote(from *netlab.Host, fed [16]byte, as string, to relay.Peer) error {
-	layer := &forgedLayer{to: to, fed: fed, dialer: relay.Dialer{Site: as, Net: &relay.Network{
-		Dial: func(ctx context.Context, addr string) (net.Conn, error) { return from.Dial(ctx, "tcp", addr) },
-	}}}
-	trans := raft.NewNetworkTransport(layer, 1, lag, io.Discard)
+	trans := raft.NewNetworkTransport(strangerAs(from, as, to, fed), 1, lag, io.Discard)
 	defer trans.Close()
 	req := raft.RequestVoteRequest{
 		RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(as), Addr: []byte(as)},

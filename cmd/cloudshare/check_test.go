@@ -85,11 +85,11 @@ func TestWrongKeys(t *testing.T) {
 		"task_logs: {max_count: 0}":         `task_logs.max_count 0: must be positive`,
 		"task_logs: {max_count: few}":       `task_logs.max_count`,
 		"pprof: 0.0.0.0:1":                  `pprof 0.0.0.0:1 is not on loopback`,
-		"http_names: ['lan:7700']":          `http_names "lan:7700": must be a host name without scheme and port`,
-		"advertise: 'lan:7701'":             `advertise "lan:7701": must be a host name or an address that other brokers reach`,
-		"advertise: 0.0.0.0":                `advertise "0.0.0.0": must be a host name or an address that other brokers reach`,
+		"http_names: ['lan:7700']":          `http_names "lan:7700": has a port or brackets: write the host alone: it must be a host name without scheme and port`,
+		"advertise: 'lan:7701'":             `advertise "lan:7701": has a port or brackets: write the host alone: it must be a host name or an address that other brokers reach`,
+		"advertise: 0.0.0.0":                `advertise "0.0.0.0": is no host's own address: write one that other brokers reach`,
 		"advertise: a\ngossip: 127.0.0.1:0": `advertise a: others need to know the ports, too`,
-		"pprof: localhost:1":                `pprof localhost:1 is not on loopback`,
+		"pprof: lan:1":                      `pprof lan:1 is not on loopback`,
 		"archive: {scope: {a: b}}":          `unknown key "archive.scope.a"; did you mean "archive.scope"?`,
 	} {
 		path := filepath.Join(t.TempDir(), "c.yaml")

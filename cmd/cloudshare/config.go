@@ -1,11 +1,9 @@
 package main
 
 import (
-	"errors"
 	"net"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor/books"
@@ -125,8 +123,6 @@ func (c Config) Validate() error {
 		return usage("log_level %q: must be debug, info, warn or error", c.LogLevel)
 	case c.LogFormat != "console" && c.LogFormat != "json":
 		return usage("log_format %q: must be console or json", c.LogFormat)
-	case c.HTTP == c.Peer && !strings.HasSuffix(c.HTTP, ":0"):
-		return usage("http and peer are both %s: they need two ports", c.HTTP)
 	}
 	if _, err := parseMemory(c.Memory); err != nil {
 		return err
@@ -146,34 +142,16 @@ func (c Config) Validate() error {
 	if err := c.checkKube(); err != nil {
 		return err
 	}
-	if err := checkPProf(c.PProf); err != nil {
-		return err
-	}
 	if err := c.checkCoordination(); err != nil {
 		return err
 	}
-	for _, addr := range c.Join {
-		if err := c.checkJoin(addr); err != nil {
-			return err
-		}
-	}
-	for _, addr := range c.GossipJoin {
-		if err := checkAddr("gossip_join", addr); err != nil {
-			return err
-		}
-	}
-	for _, name := range c.HTTPNames {
-		if !isHostName(name) {
-			return usage("http_names %q: must be a host name without scheme and port, such as broker.lan", name)
-		}
-	}
-	if err := c.checkAdvertise(); err != nil {
+	if err := c.checkAddresses(); err != nil {
 		return err
 	}
 	if err := c.timing().Validate(); err != nil {
 		return usage("%w", err)
 	}
-	return errors.Join(c.checkListener("http", c.HTTP), c.checkListener("peer", c.Peer), c.checkListener("gossip", c.Gossip))
+	return nil
 }
 
 // checkKept checks what is kept of attempts.
@@ -248,35 +226,6 @@ func (c Config) disk() node.Disk {
 	return node.Disk{Path: c.DataDir, MinFree: min(mib, 1<<40) << 20}
 }
 
-// checkListener keeps brokers off the network unless told otherwise: there is
-// no transport security yet.
-func (c Config) checkListener(key, addr string) error {
-	if err := checkAddr(key, addr); err != nil {
-		return err
-	}
-	host, _, _ := net.SplitHostPort(addr)
-	if isLoopback(host) || c.Insecure {
-		return nil
-	}
-	return usage("%s %s is not on loopback, and there is no transport security yet: use 127.0.0.1, or --insecure on a network you trust", key, addr)
-}
-
-// checkAdvertise checks the host that others are told: its ports are the listeners'.
-func (c Config) checkAdvertise() error {
-	if c.Advertise == "" {
-		return nil
-	}
-	if ip := net.ParseIP(c.Advertise); ip == nil && !isHostName(c.Advertise) || ip.IsUnspecified() {
-		return usage("advertise %q: must be a host name or an address that other brokers reach, without scheme and port, such as broker.lan", c.Advertise)
-	}
-	for _, addr := range []string{c.HTTP, c.Peer, c.Gossip} {
-		if strings.HasSuffix(addr, ":0") {
-			return usage("advertise %s: others need to know the ports, too: give http, peer and gossip fixed ones instead of %s", c.Advertise, addr)
-		}
-	}
-	return nil
-}
-
 // advertised is what others are told of a listener, empty for its own address.
 func (c Config) advertised(listener string) string {
 	_, port, err := net.SplitHostPort(listener)
@@ -284,19 +233,6 @@ func (c Config) advertised(listener string) string {
 		return ""
 	}
 	return net.JoinHostPort(c.Advertise, port)
-}
-
-func isHostName(name string) bool { return name != "" && !strings.ContainsAny(name, ":/@[]* \t") }
-
-func checkAddr(key, addr string) error {
-	_, port, err := net.SplitHostPort(addr)
-	if err == nil {
-		_, err = net.LookupPort("tcp", port)
-	}
-	if err != nil {
-		return usage("%s %q: must be host:port", key, addr)
-	}
-	return nil
 }
 
 // checkFounding refuses a start that would found a second federation over old

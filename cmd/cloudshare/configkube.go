@@ -67,10 +67,7 @@ func (c Config) checkKube() error {
 	if err := c.kube("").Validate(); err != nil {
 		return usage("kube.%s", strings.TrimPrefix(err.Error(), "kube: "))
 	}
-	if k.Watchdog.Listen == "" {
-		return nil
-	}
-	return c.checkListener("kube.watchdog.listen", k.Watchdog.Listen)
+	return nil
 }
 
 // kube is what the Kubernetes handler is told.

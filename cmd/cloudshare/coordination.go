@@ -164,8 +164,9 @@ func (c Config) checkCoordination() error {
 	case c.ZKSession < 0:
 		return usage("zk_session %s: must not be negative", c.ZKSession)
 	}
-	if _, err := zk.ParsePlace(c.ZK); err != nil {
+	place, err := zk.ParsePlace(c.ZK)
+	if err != nil {
 		return usage("zk: %w", err)
 	}
-	return nil
+	return checkDialed("zk", place.Servers)
 }

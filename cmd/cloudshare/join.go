@@ -81,33 +81,3 @@ func speaksHTTP(ctx context.Context, addr string) bool {
 	_, err = io.ReadFull(conn, head[:])
 	return err == nil && string(head[:]) == "HTTP/"
 }
-
-// checkJoin refuses a broker's own addresses.
-func (c Config) checkJoin(addr string) error {
-	if err := checkAddr("join", addr); err != nil {
-		return err
-	}
-	switch {
-	case sameAddr(addr, c.Peer):
-		return usage("join %s: that is this broker's own peer address: give another member's, or --bootstrap to found a federation", addr)
-	case sameAddr(addr, c.HTTP), sameAddr(addr, c.Gossip):
-		return usage("join %s: that is this broker's own, and no peer port: give another member's peer address", addr)
-	}
-	return nil
-}
-
-// sameAddr compares addresses that checkAddr has seen; all names of the loopback
-// are the same, and port 0 is none.
-func sameAddr(a, b string) bool {
-	hostA, portA, errA := net.SplitHostPort(a)
-	hostB, portB, errB := net.SplitHostPort(b)
-	if errA != nil || errB != nil || portA != portB || portA == "0" {
-		return false
-	}
-	return hostA == hostB || isLoopback(hostA) && isLoopback(hostB) && (hostA == "localhost" || hostB == "localhost")
-}
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}

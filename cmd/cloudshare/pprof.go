@@ -120,22 +120,6 @@ func (d *debugServer) close() error {
 	return errors.Join(errs...)
 }
 
-// checkPProf refuses an address that others could reach: profiles show what is
-// in memory.
-func checkPProf(addr string) error {
-	if addr == "" {
-		return nil
-	}
-	if err := checkAddr("pprof", addr); err != nil {
-		return err
-	}
-	host, _, _ := net.SplitHostPort(addr)
-	if ip := net.ParseIP(host); ip != nil && ip.IsLoopback() {
-		return nil
-	}
-	return usage("pprof %s is not on loopback, and profiles show what is in memory: use 127.0.0.1:PORT and a tunnel", addr)
-}
-
 // askSocket asks a broker's debug socket.
 func askSocket(ctx context.Context, dataDir, path string) (*http.Response, error) {
 	socket := filepath.Join(dataDir, debugSocket)

@@ -140,7 +140,7 @@ func (r *recovering) run(ctx context.Context) error {
 }
 
 func (r *recovering) runFollow(ctx context.Context) error {
-	if err := checkAddr("--follow", r.follow); err != nil {
+	if err := checkDialed("--follow", []string{r.follow}); err != nil {
 		return err
 	}
 	if !r.yes {

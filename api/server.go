@@ -44,6 +44,9 @@ type Config struct {
 	PeerTimeout   time.Duration // until another broker begins to answer a request passed on
 	Archive       Archive       // nil = none is kept
 	Recent        Recent        // nil = pages show no past
+	// Misdialed returns what to answer to a connection that begins so, since it means
+	// another port of the broker; nil: it does not. May be nil.
+	Misdialed func(first [4]byte) []byte
 }
 
 // DefaultConfig returns the limits that fit a broker on a small machine.
@@ -172,6 +175,9 @@ func (s *Server) Start() error {
 		return fmt.Errorf("listen for http on %s: %w", s.cfg.Listen, err)
 	}
 	s.listener, s.served = l, make(chan struct{})
+	if s.cfg.Misdialed != nil {
+		l = &redirecting{Listener: l, answer: s.cfg.Misdialed, log: s.log}
+	}
 	go func() {
 		defer close(s.served)
 		if err := s.http.Serve(netutil.LimitListener(l, s.cfg.MaxConns)); !errors.Is(err, http.ErrServerClosed) {

@@ -78,6 +78,7 @@ type chatter struct {
 	limit   *limiter
 	suspect func(site string)
 	quiet   atomic.Bool // after Close: complaints about the closed port are no news
+	unheard unheard
 }
 
 var _ io.Writer = (*chatter)(nil)
@@ -97,6 +98,9 @@ func (c *chatter) Write(p []byte) (int, error) {
 		if site, ok = strings.CutSuffix(site, suspectSuffix); ok {
 			c.suspect(site)
 		}
+	}
+	if c.explain(text) {
+		level = "DEBUG"
 	}
 	ev := c.log.Debug()
 	if level != "DEBUG" && level != "INFO" && !c.quiet.Load() {

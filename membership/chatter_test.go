@@ -60,3 +60,25 @@ func TestChatter(t *testing.T) {
 		t.Fatal("it complains after Close")
 	}
 }
+
+// TestWrongGossipAddress: a site that tells an address where nobody is learns it, and
+// so does who is at the address that it tells.
+func TestWrongGossipAddress(t *testing.T) {
+	a := open(t, "a", nil)
+	port := freePort(t)
+	b := open(t, "b", func(c *Config) { c.Advertise = "127.0.0.1:" + port }, a)
+	line := b.log.await(t, "others hear nobody at the address that this site tells: correct `advertise` or `gossip` here")
+	if !strings.Contains(line[0], "127.0.0.1:"+port) {
+		t.Errorf("%s", line[0])
+	}
+	d := open(t, "d", nil, a)
+	a.awaitState("d", Alive)
+	c := open(t, "c", func(cfg *Config) { cfg.Advertise = a.Addr().String() }, d)
+	line = a.log.await(t, "correct its `advertise` or `gossip`, and restart it")
+	if !strings.Contains(line[0], `"site":"c"`) {
+		t.Errorf("%s", line[0])
+	}
+	if n := len(c.log.lines("Refuting")); n != 0 {
+		t.Errorf("%d lines of memberlist's own", n)
+	}
+}

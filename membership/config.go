@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -58,9 +59,13 @@ type Config struct {
 	Meta        Meta
 
 	// Listen is bound for TCP and UDP, host:port; port 0 picks one. Advertise
-	// is what others send to; empty means the bound address. Its host is
-	// resolved once, by Open.
+	// is what others send to; empty means the bound address. A name in it is looked
+	// up until it is found, then never again.
 	Listen, Advertise string
+
+	// Misdialed returns what to answer to a stream that begins so, since it means
+	// another port of the broker; nil: it does not. May be nil.
+	Misdialed func(first [4]byte) []byte
 
 	// Key encrypts and authenticates gossip: KeyBytes bytes, the same at every
 	// member. Empty: a key made of the federation's id, which keeps out junk
@@ -79,6 +84,8 @@ type Config struct {
 	// timing replaces the profile's timing, and wrap the network, in tests.
 	timing *timing
 	wrap   func(memberlist.NodeAwareTransport) memberlist.NodeAwareTransport
+	// lookup replaces the resolver, in tests.
+	lookup func(ctx context.Context, host string) ([]netip.Addr, error)
 }
 
 // Validate reports the first reason why the configuration cannot work.

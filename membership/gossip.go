@@ -24,7 +24,8 @@ type Gossip struct {
 	delegate *delegate
 	chatter  *chatter
 	trans    *transport
-	list     *memberlist.Memberlist
+	list     *memberlist.Memberlist // set before begun is closed
+	begun    chan struct{}          // closed once this site has an address to tell
 
 	events  chan Event
 	changed chan struct{} // capacity 1: our metadata changed
@@ -46,14 +47,15 @@ type Gossip struct {
 }
 
 // Open starts to gossip. It waits for nobody: without a member that answers,
-// it goes on trying, and others may join through this one.
+// it goes on trying, and others may join through this one. As long as the name in
+// Advertise is not found it is silent, and goes on looking it up.
 func Open(cfg Config) (*Gossip, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
 	g := &Gossip{
 		cfg: cfg, t: cfg.Profile.timing(), log: cfg.Logger,
-		events: make(chan Event), changed: make(chan struct{}, 1),
+		events: make(chan Event), changed: make(chan struct{}, 1), begun: make(chan struct{}),
 	}
 	if cfg.timing != nil {
 		g.t = *cfg.timing
@@ -61,21 +63,37 @@ func Open(cfg Config) (*Gossip, error) {
 	g.limit = newLimiter(g.t.logEvery, time.Now)
 	g.table = newTable(cfg.Site, time.Now)
 	g.chatter = &chatter{log: cfg.Logger, limit: g.limit, suspect: g.table.suspected}
+	g.chatter.unheard.now, g.chatter.unheard.told = time.Now, func() string { return g.trans.advertise.String() }
 	g.delegate = &delegate{table: g.table, federation: cfg.Federation, conflict: g.warnConflict}
 	g.delegate.mine.Store(&meta{Meta: cfg.Meta, federation: cfg.Federation, incarnation: cfg.Incarnation})
 	var err error
 	if g.trans, err = listen(&cfg, g.t, g.limit); err != nil {
 		return nil, err
 	}
-	if g.list, err = memberlist.Create(g.memberlistConfig()); err != nil {
-		return nil, fmt.Errorf("start gossip: %w", errors.Join(err, g.trans.Shutdown()))
-	}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.active, g.rest = context.WithCancel(g.ctx)
 	g.wg.Go(g.pump)
+	addr, err := g.ownAddress()
+	if err != nil {
+		g.wg.Go(func() { g.beginLater(err) })
+		return g, nil
+	}
+	if err = g.begin(addr); err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
+	return g, nil
+}
+
+// begin lets this site be seen at an address.
+func (g *Gossip) begin(addr netip.AddrPort) (err error) {
+	g.trans.serve(addr)
+	if g.list, err = memberlist.Create(g.memberlistConfig()); err != nil {
+		return fmt.Errorf("start gossip: %w", err)
+	}
+	close(g.begun)
 	g.wg.Go(g.tellLoop)
 	g.wg.Go(g.rejoinLoop)
-	return g, nil
+	return nil
 }
 
 func (g *Gossip) memberlistConfig() *memberlist.Config {
@@ -102,8 +120,23 @@ func (g *Gossip) memberlistConfig() *memberlist.Config {
 	return c
 }
 
-// Addr is the gossip address that others send to.
-func (g *Gossip) Addr() netip.AddrPort { return g.trans.advertise }
+// Addr returns the gossip address that others send to; the zero one as long as
+// the name in Config.Advertise is not found.
+func (g *Gossip) Addr() netip.AddrPort {
+	if !g.hasBegun() {
+		return netip.AddrPort{}
+	}
+	return g.trans.advertise
+}
+
+func (g *Gossip) hasBegun() bool {
+	select {
+	case <-g.begun:
+		return true
+	default:
+		return false
+	}
+}
 
 // Members returns every site heard of, this one included, in the order of
 // their names; those that died or left stay until MaxMembers are known.
@@ -214,6 +247,9 @@ func (g *Gossip) Leave(ctx context.Context) error {
 // find us gone that we have not died, and in memberlist's own way.
 func (g *Gossip) depart() {
 	defer close(g.leaving)
+	if !g.hasBegun() { // nobody knows of this site
+		return
+	}
 	g.tell()
 	if err := g.list.Leave(g.t.spread); err != nil {
 		g.leave = fmt.Errorf("leave gossip: not all were told: %w", err)
@@ -237,7 +273,10 @@ func (g *Gossip) Close() error {
 		g.cancel()
 		err := g.trans.Shutdown()
 		g.wg.Wait()
-		g.closeErr = errors.Join(err, g.list.Shutdown())
+		if g.hasBegun() {
+			err = errors.Join(err, g.list.Shutdown())
+		}
+		g.closeErr = err
 	})
 	return g.closeErr
 }

@@ -31,7 +31,9 @@ const (
 type transport struct {
 	t         timing
 	header    []byte // label, as it stands before packets and streams
-	advertise netip.AddrPort
+	bound     netip.AddrPort
+	advertise netip.AddrPort // set by serve
+	misdialed func([4]byte) []byte
 	log       zerolog.Logger
 	limit     *limiter
 
@@ -57,27 +59,24 @@ func listen(cfg *Config, t timing, limit *limiter) (*transport, error) {
 		return nil, fmt.Errorf("%w at %s, TCP and UDP: %w", ErrListen, cfg.Listen, err)
 	}
 	tr := &transport{
-		t: t, header: labelHeader(cfg.label()), log: cfg.Logger, limit: limit, tcp: tcp, udp: udp,
+		t: t, header: labelHeader(cfg.label()), misdialed: cfg.Misdialed, log: cfg.Logger, limit: limit, tcp: tcp, udp: udp,
 		packets: make(chan *memberlist.Packet), streams: make(chan net.Conn),
 		slots: make(chan struct{}, maxStreams), open: map[*stream]struct{}{},
 	}
-	tr.advertise = unmap(tcp.Addr().(*net.TCPAddr).AddrPort())
-	if cfg.Advertise != "" {
-		tr.advertise, err = resolveOne(cfg.Advertise)
-	}
-	if err != nil {
-		tcp.Close()
-		udp.Close()
-		return nil, fmt.Errorf("%w: advertise address %s: %w", ErrConfig, cfg.Advertise, err)
-	}
+	tr.bound = unmap(tcp.Addr().(*net.TCPAddr).AddrPort())
 	// The kernel may grant less; then a burst loses packets, which gossip repeats.
 	if err := udp.SetReadBuffer(receiveBuffer); err != nil {
 		tr.log.Debug().Err(err).Msg("gossip: keep the default receive buffer")
 	}
 	tr.ctx, tr.cancel = context.WithCancel(context.Background())
-	tr.wg.Go(tr.acceptLoop)
-	tr.wg.Go(tr.receiveLoop)
 	return tr, nil
+}
+
+// serve begins to take what others send; until then it waits in the kernel.
+func (t *transport) serve(advertise netip.AddrPort) {
+	t.advertise = advertise
+	t.wg.Go(t.acceptLoop)
+	t.wg.Go(t.receiveLoop)
 }
 
 // bind takes the same port for both.
@@ -101,14 +100,6 @@ func bind(address string) (*net.TCPListener, *net.UDPConn, error) {
 			return nil, nil, err
 		}
 	}
-}
-
-func resolveOne(address string) (netip.AddrPort, error) {
-	a, err := net.ResolveTCPAddr("tcp", address)
-	if err != nil {
-		return netip.AddrPort{}, err
-	}
-	return unmap(a.AddrPort()), nil
 }
 
 func unmap(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }
@@ -280,13 +271,36 @@ func (t *transport) greeting(conn net.Conn) error {
 		return err
 	}
 	got := make([]byte, len(t.header))
-	if _, err := io.ReadFull(conn, got); err != nil {
+	if _, err := io.ReadFull(conn, got[:4]); err != nil {
+		return err
+	}
+	if t.redirect(conn, [4]byte(got)) {
+		return io.EOF
+	}
+	if _, err := io.ReadFull(conn, got[4:]); err != nil {
 		return err
 	}
 	if !bytes.Equal(got, t.header) {
 		return errJunk
 	}
 	return nil
+}
+
+// redirect tells who takes this port for another one of the broker's.
+func (t *transport) redirect(conn net.Conn, first [4]byte) bool {
+	if t.misdialed == nil {
+		return false
+	}
+	answer := t.misdialed(first)
+	if answer == nil {
+		return false
+	}
+	if _, err := conn.Write(answer); err == nil {
+		_, _ = io.CopyN(io.Discard, conn, maxPacket) // what is unread when it is closed would drop the answer
+	}
+	t.limit.warn(&t.log, "misdialed").Stringer("from", conn.RemoteAddr()).
+		Msg("gossip: somebody takes this gossip port for a peer port: give the peer port's address there (`join`, or `peer` and `advertise` of this site)")
+	return true
 }
 
 func (t *transport) junk(what string, from netip.AddrPort, err error) {

@@ -20,6 +20,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/coord/raftlog"
+	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
 // brokerParts are a broker's parts in the order in which they are opened.
@@ -75,8 +76,8 @@ func (p *brokerParts) start(ctx context.Context, cfg Config, log zerolog.Logger)
 	if err != nil {
 		return err
 	}
-	if cause := portFree(cfg.HTTP); cause != nil { // before anything is founded
-		return fmt.Errorf("http address %s is taken: %w", cfg.HTTP, cause)
+	if err = cfg.canListen(); err != nil { // before anything is founded
+		return err
 	}
 	replica := node.NewReplica()
 	replica.KeepCheckpoints()
@@ -119,7 +120,10 @@ func (p *brokerParts) start(ctx context.Context, cfg Config, log zerolog.Logger)
 // serve opens the API first: its port is part of what the broker registers.
 func (p *brokerParts) serve(ctx context.Context, cfg Config, log zerolog.Logger) error {
 	reg := newRegistry(p.broker, p.handlers, p.records)
-	server := api.New(api.Config{Listen: cfg.HTTP, Names: append([]string{cfg.Peer, cfg.Advertise}, cfg.HTTPNames...), Version: version, Archive: p.records.archive, Recent: p.records.recent}, p.broker, reg, log)
+	server := api.New(api.Config{
+		Listen: cfg.HTTP, Names: append([]string{cfg.Peer, cfg.Advertise}, cfg.HTTPNames...), Version: version, Archive: p.records.archive, Recent: p.records.recent,
+		Misdialed: relay.Misdialed("the API's port (http) of site " + cfg.Site),
+	}, p.broker, reg, log)
 	if err := server.Start(); err != nil {
 		return err
 	}
@@ -131,7 +135,7 @@ func (p *brokerParts) serve(ctx context.Context, cfg Config, log zerolog.Logger)
 	p.debug = debug
 	p.records.collector.Start()
 	return p.broker.Start(ctx, node.Addresses{
-		HTTP: cmp.Or(cfg.advertised(server.Addr()), reachable(server.Addr(), p.log.Addr())), Peer: p.log.Addr(), Gossip: p.hints.gossip.Addr().String(),
+		HTTP: cmp.Or(cfg.advertised(server.Addr()), reachable(server.Addr(), p.log.Addr())), Peer: p.log.Addr(), Gossip: p.hints.address(cfg),
 	})
 }
 

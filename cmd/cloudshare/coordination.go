@@ -37,10 +37,15 @@ type orderedLog interface {
 
 // openCoordination opens the backend that the configuration names.
 func openCoordination(ctx context.Context, cfg Config, id [16]byte, replica *node.Replica, seen *whereabouts, log zerolog.Logger) (orderedLog, error) {
+	room := &waitingRoom{addr: cfg.HTTP, site: cfg.Site, log: log}
+	defer room.close()
+	if cfg.Bootstrap {
+		if err := awaitOwnName(ctx, cfg.Advertise, room.say, log); err != nil {
+			return nil, err
+		}
+	}
 	if cfg.Coordination == onRaft {
 		rc := raftConfig(cfg, id, replica, log)
-		room := &waitingRoom{addr: cfg.HTTP, site: cfg.Site, log: log}
-		defer room.close()
 		rc.Known, rc.Waiting = seen.peers, room.tell
 		l, err := openLog(ctx, rc, probeAfter, log)
 		if err != nil {

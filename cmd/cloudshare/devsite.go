@@ -119,14 +119,6 @@ func (d *dev) settlePeers(host string, sites []*devSite) error {
 	return nil
 }
 
-func portFree(addr string) error {
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return err
-	}
-	return l.Close()
-}
-
 // freePorts refuses to start anything while an address is taken.
 func freePorts(sites []*devSite) error {
 	for _, s := range sites {

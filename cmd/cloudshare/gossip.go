@@ -9,6 +9,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/membership"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
 // hints gives the broker what gossip sees.
@@ -29,7 +30,8 @@ func openGossip(cfg Config, group orderedLog, replica *node.Replica, log zerolog
 		Join: func() []string {
 			return append(seeds.keep(gossipAddresses(replica, cfg.Site)), cfg.GossipJoin...)
 		},
-		Meta: membership.Meta{Peer: group.Addr()},
+		Meta:      membership.Meta{Peer: group.Addr()},
+		Misdialed: relay.Misdialed("the gossip port of site " + cfg.Site),
 	}
 	if cfg.Profile == "wan" {
 		mc.Profile = membership.WAN
@@ -41,6 +43,15 @@ func openGossip(cfg Config, group orderedLog, replica *node.Replica, log zerolog
 	h := &hints{gossip: g, changed: make(chan struct{}, 1)}
 	go h.follow()
 	return h, nil
+}
+
+// address is what others are told. A name that is not found yet is told as it is:
+// they look it up when they want to join through this site.
+func (h *hints) address(cfg Config) string {
+	if a := h.gossip.Addr(); a.IsValid() {
+		return a.String()
+	}
+	return cfg.advertised(cfg.Gossip)
 }
 
 // follow ends when gossip is closed.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/cloudshare/cloudshare/node/coord/raftlog"
+	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
 const (
@@ -34,6 +36,9 @@ func openLog(ctx context.Context, rc raftlog.Config, after time.Duration, log ze
 	if cause := context.Cause(joining); err != nil && ctx.Err() == nil && cause != nil {
 		err = cause
 	}
+	if errors.Is(err, relay.ErrNoPeerPort) {
+		err = usage("%w", err)
+	}
 	stop(nil)
 	<-doubted
 	return l, err
@@ -54,10 +59,12 @@ func doubt(ctx context.Context, join []string, after time.Duration, log zerolog.
 	for _, addr := range join {
 		if speaksHTTP(ctx, addr) {
 			wrong = append(wrong, addr)
-			log.Warn().Str("join", addr).Msg("this address answers as an API, it is no peer port")
 		}
 	}
 	if len(wrong) < len(join) {
+		for _, addr := range wrong {
+			log.Warn().Str("join", addr).Msg("HTTP is spoken at this address, it is no peer port: give the broker's peer address (`peer` in its configuration)")
+		}
 		return nil
 	}
 	return usage("join %s: that is no peer port, an HTTP API answers there: give the peer address of that broker (PEER in its `dev` table, addresses.peer in /v1/sites)",

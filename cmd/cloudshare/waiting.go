@@ -32,11 +32,16 @@ type waitingRoom struct {
 	why    string
 }
 
-// tell says what the peers that are asked have said last; the first time, it opens.
+// tell says what the peers that are asked have said last.
 func (w *waitingRoom) tell(through []string, why error) {
+	w.say(fmt.Sprintf("this broker waits to be admitted to its federation, through %s: %v", strings.Join(through, ", "), why))
+}
+
+// say tells what the broker waits for; the first time, it opens.
+func (w *waitingRoom) say(why string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.why = fmt.Sprintf("this broker waits to be admitted to its federation, through %s: %v", strings.Join(through, ", "), why)
+	w.why = why
 	if w.server != nil {
 		return
 	}

@@ -55,20 +55,19 @@ func (l *Log) join(ctx context.Context, through []string, q joinRequest) (lineag
 	last, code := errors.New("no answer"), ""
 	said := complaint{log: l.log.With().Strs("through", through).Logger()}
 	for try := 0; ; try++ {
+		wrong := 0
 		for _, addr := range through {
-			once, cancel := context.WithTimeout(ctx, 3*l.t.rpc+l.t.enqueue)
-			a, err := l.dialer.join(once, relay.Peer{Addr: addr}, q)
-			cancel()
-			if err == nil {
-				var line lineage
-				if line, err = a.verdict(addr); err == nil {
-					return line, nil
-				}
+			line, a, err := l.joinAt(ctx, addr, q)
+			if err == nil || isFinal(err) {
+				return line, err
 			}
-			if errors.Is(err, coord.ErrForeign) || errors.Is(err, coord.ErrJoinRefused) || errors.Is(err, ErrEpoch) {
-				return lineage{}, err
+			if errors.Is(err, relay.ErrNoPeerPort) {
+				wrong++
 			}
 			last, code = err, a.Code
+		}
+		if wrong == len(through) {
+			return lineage{}, last
 		}
 		if l.cfg.Waiting != nil {
 			l.cfg.Waiting(through, last)
@@ -78,6 +77,39 @@ func (l *Log) join(ctx context.Context, through []string, q joinRequest) (lineag
 			return lineage{}, fmt.Errorf("join: %w (last: %w)", err, last)
 		}
 	}
+}
+
+// joinAt asks at one address of the configuration. A name may mean several: they
+// are asked in turn until one admits this node.
+func (l *Log) joinAt(ctx context.Context, addr string, q joinRequest) (line lineage, a joinReply, err error) {
+	looking, cancel := context.WithTimeout(ctx, l.t.rpc)
+	addrs, err := l.spellings(looking, addr)
+	cancel()
+	if err != nil {
+		return line, a, fmt.Errorf("join %s: %w: correct the name, or wait until it is known", addr, err)
+	}
+	for _, at := range addrs {
+		once, cancel := context.WithTimeout(ctx, 3*l.t.rpc+l.t.enqueue)
+		a, err = l.dialer.join(once, relay.Peer{Addr: at}, q)
+		cancel()
+		switch {
+		case err != nil:
+			err = fmt.Errorf("join %s: %w", spelled(addr, at), err)
+		case a.Instance == l.instance:
+			err = fmt.Errorf("join %s: that is this broker itself: give another member's peer address", spelled(addr, at))
+		default:
+			line, err = a.verdict(spelled(addr, at))
+		}
+		if err == nil || isFinal(err) {
+			break
+		}
+	}
+	return line, a, err
+}
+
+// isFinal reports whether asking again is of no use.
+func isFinal(err error) bool {
+	return errors.Is(err, coord.ErrForeign) || errors.Is(err, coord.ErrJoinRefused) || errors.Is(err, ErrEpoch)
 }
 
 func (a joinReply) verdict(addr string) (lineage, error) {

@@ -42,6 +42,7 @@ type Log struct {
 	lock    *os.File
 	raft    *raft.Raft
 	store   *store
+	snaps   raft.SnapshotStore
 	mux     *relay.Mux
 	dialer  dialer
 	stream  *stream

@@ -82,10 +82,14 @@ func (l *Log) open(ctx context.Context) error {
 	if err = l.listen(); err != nil {
 		return err
 	}
-	switch {
-	case m == nil:
+	isNew := m == nil
+	if isNew {
 		m, err = l.enter(ctx)
-	case len(m.Through) > 0:
+	}
+	if err == nil {
+		err = l.openStore(m)
+	}
+	if err == nil && !isNew && len(m.Through) > 0 {
 		err = l.rejoin(ctx, m)
 	}
 	if err != nil {
@@ -119,6 +123,9 @@ func (l *Log) enter(ctx context.Context) (*member, error) {
 // rejoin has a member without a configuration admitted: one that dropped its log
 // to follow another epoch, or one that ended before the leader had reached it.
 func (l *Log) rejoin(ctx context.Context, m *member) error {
+	if has, err := l.hasLog(); has || err != nil {
+		return err
+	}
 	if len(l.cfg.Join) > 0 {
 		m.Through = l.cfg.Join
 		if err := m.save(l.cfg.Dir); err != nil {
@@ -150,7 +157,8 @@ func (l *Log) listen() error {
 	return nil
 }
 
-func (l *Log) openRaft(m *member) error {
+// openStore opens what raft has kept.
+func (l *Log) openStore(m *member) error {
 	bolt, err := m.openStore(l.cfg.Dir)
 	if err != nil {
 		return err
@@ -158,15 +166,29 @@ func (l *Log) openRaft(m *member) error {
 	if l.cfg.disk != nil {
 		bolt = l.cfg.disk(bolt)
 	}
-	logger := raftLogger(l.log)
 	l.store = newStore(bolt, l.cfg.Hooks, l.fail)
 	if err = checkTerm(l.store, l.cfg.Dir); err != nil {
 		return err
 	}
-	snaps, err := raft.NewFileSnapshotStoreWithLogger(l.cfg.Dir, 2, logger)
-	if err != nil {
+	if l.snaps, err = raft.NewFileSnapshotStoreWithLogger(l.cfg.Dir, 2, raftLogger(l.log)); err != nil {
 		return fmt.Errorf("open snapshots: %w", err)
 	}
+	return nil
+}
+
+// hasLog reports whether this member has a log or a snapshot: each begins with a
+// configuration. A term alone is none: a member without one may have voted.
+func (l *Log) hasLog() (bool, error) {
+	last, err := l.store.LastIndex()
+	if err != nil || last > 0 {
+		return last > 0, err
+	}
+	snaps, err := l.snaps.List()
+	return len(snaps) > 0, err
+}
+
+func (l *Log) openRaft(m *member) error {
+	logger := raftLogger(l.log)
 	l.trans = newTransport(l.stream, l.cfg.Site, l.t, logger)
 	begun := make(chan struct{})
 	l.machine = &machine{
@@ -181,11 +203,12 @@ func (l *Log) openRaft(m *member) error {
 	l.machine.calls = l.calls
 	rc := l.raftConfig()
 	rc.Logger = logger
+	var err error
 	if m.Founder {
-		err = l.bootstrap(rc, snaps)
+		err = l.bootstrap(rc)
 	}
 	if err == nil {
-		l.raft, err = raft.NewRaft(rc, l.machine, l.store, l.store, snaps, l.trans)
+		l.raft, err = raft.NewRaft(rc, l.machine, l.store, l.store, l.snaps, l.trans)
 	}
 	if err != nil {
 		_ = l.trans.Close()
@@ -219,12 +242,12 @@ func (l *Log) raftConfig() *raft.Config {
 }
 
 // bootstrap founds the group, unless an earlier start has done so.
-func (l *Log) bootstrap(rc *raft.Config, snaps raft.SnapshotStore) error {
-	done, err := raft.HasExistingState(l.store, l.store, snaps)
+func (l *Log) bootstrap(rc *raft.Config) error {
+	done, err := raft.HasExistingState(l.store, l.store, l.snaps)
 	if err != nil || done {
 		return err
 	}
-	return raft.BootstrapCluster(rc, l.store, l.store, snaps, l.trans, raft.Configuration{
+	return raft.BootstrapCluster(rc, l.store, l.store, l.snaps, l.trans, raft.Configuration{
 		Servers: []raft.Server{{ID: rc.LocalID, Address: l.trans.LocalAddr()}},
 	})
 }

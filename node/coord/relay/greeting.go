@@ -6,23 +6,42 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"time"
 )
 
 // The receiver answers a Preamble before anything else is sent:
 //
 //	greeted or notMeant · uint8 length · its site
+//	noPeerPort · uint8 length · which port it is
 //
 // So whoever dials learns that another site answers before a call, a vote or an
 // entry has left it. What is no peer connection of the federation gets no answer.
 const (
 	greeted  = 1
 	notMeant = 2 // the site that the Preamble means is another one
+	// noPeerPort: another port of a broker answers, see Misdialed.
+	noPeerPort = 3
 )
 
 // ErrOtherSite reports that another site answers at an address than the one that
 // was meant.
 var ErrOtherSite = errors.New("another site answers there")
+
+// ErrNoPeerPort reports that another port of a broker answers at an address.
+var ErrNoPeerPort = errors.New("that is no peer port")
+
+// Misdialed returns what another port of a broker, described by port, answers to a
+// connection that begins with these bytes: nothing unless they begin a Preamble.
+func Misdialed(port string) func(first [4]byte) []byte {
+	port = port[:min(len(port), 255)]
+	return func(first [4]byte) []byte {
+		if first != magic {
+			return nil
+		}
+		return append([]byte{noPeerPort, byte(len(port))}, port...)
+	}
+}
 
 // Peer is a member and the address at which it is dialed.
 type Peer struct {
@@ -54,19 +73,34 @@ func (m *Mux) greet(conn net.Conn, p Preamble) error {
 func readGreeting(r io.Reader, to Peer) error {
 	var head [2]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return fmt.Errorf("%w: it hung up on the greeting: no broker's peer port is there, or one of another version", err)
+	}
+	if string(head[:]) == "HT" {
+		return fmt.Errorf("%w: HTTP is spoken there: give the broker's peer address (`peer` in its configuration)", errPreamble)
+	}
+	text := make([]byte, head[1])
+	if _, err := io.ReadFull(r, text); err != nil {
 		return err
 	}
-	site := make([]byte, head[1])
-	if _, err := io.ReadFull(r, site); err != nil {
-		return err
-	}
-	switch {
-	case head[0] == greeted:
+	switch head[0] {
+	case greeted:
 		return nil
-	case head[0] == notMeant:
-		return fmt.Errorf("%w: %s is site %.63q, not %s", ErrOtherSite, to.Addr, site, to.Site)
+	case notMeant:
+		return fmt.Errorf("%w: %s is site %.63q, not %s", ErrOtherSite, to.Addr, text, to.Site)
+	case noPeerPort:
+		return fmt.Errorf("%w, but %.255s: give that broker's peer address (`peer` in its configuration, addresses.peer in /v1/sites)", ErrNoPeerPort, printable(text))
 	}
 	return fmt.Errorf("%w: answer %d", errPreamble, head[0])
+}
+
+// printable keeps what comes from outside in one line.
+func printable(text []byte) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, string(text))
 }
 
 // exchange sends the Preamble and reads the answer to it, until ctx ends.
@@ -77,7 +111,7 @@ func (p Preamble) exchange(ctx context.Context, conn net.Conn, to Peer) error {
 		err = readGreeting(conn, to)
 	}
 	if !unhook() {
-		return context.Cause(ctx)
+		return fmt.Errorf("%w: it takes connections and says nothing: the broker there hangs, or it is no peer port", context.Cause(ctx))
 	}
 	return err
 }

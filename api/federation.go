@@ -47,7 +47,9 @@ type quotaInput struct {
 func (s *Server) humaOps() {
 	read(s, "jobs", "/v1/jobs", "Jobs, newest first; home jobs (durability site) are listed by their own site's broker only", current(s, s.jobs))
 	read(s, "sites", "/v1/sites", "The sites of the federation", current(s, func(_ context.Context, _ *BlockingQuery) (*answer[wire.List[wire.Site]], error) {
-		return listOf(s.broker.Sites(), siteOf), nil
+		out := listOf(s.broker.Sites(), siteOf)
+		s.withContacts(out.Body.Items)
+		return out, nil
 	}))
 	read(s, "queue", "/v1/queue", "What waits, per owner, with the priorities now", current(s, func(_ context.Context, _ *BlockingQuery) (*answer[wire.List[wire.Queue]], error) {
 		return listOf(s.broker.Queue(), queueOf), nil
@@ -60,7 +62,9 @@ func (s *Server) humaOps() {
 		return &answer[wire.Policy]{s.policy()}, nil
 	}))
 	read(s, "status", "/v1/status", "This broker's view of itself and the federation", func(ctx context.Context, in *statusInput) (*answer[wire.Status], error) {
-		return &answer[wire.Status]{statusOf(s.broker.Status(in.Hash), s.drainOf(ctx), in.Hash)}, nil
+		out := &answer[wire.Status]{statusOf(s.broker.Status(in.Hash), s.drainOf(ctx), in.Hash)}
+		out.Body.Unreached = s.unreached()
+		return out, nil
 	})
 }
 

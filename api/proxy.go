@@ -63,15 +63,20 @@ func (s *Server) newProxy() *httputil.ReverseProxy {
 			e, _ := r.In.Context().Value(elsewhereKey{}).(*node.ElsewhereError)
 			r.SetURL(&url.URL{Scheme: "http", Host: e.HTTP})
 			r.Out.Header.Set(wire.HeaderHops, strconv.Itoa(hops(r.In)+1))
+			r.Out.Header.Set(wire.HeaderMeans, s.means(e.Site))
 			r.Out.Header.Del("Origin") // judged here, by this broker's name
 			r.Out.Header.Del("Sec-Fetch-Site")
+		},
+		ModifyResponse: func(res *http.Response) error {
+			e, _ := res.Request.Context().Value(elsewhereKey{}).(*node.ElsewhereError)
+			return answersAs(res, e.Site)
 		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			e, _ := r.Context().Value(elsewhereKey{}).(*node.ElsewhereError)
 			if r.Context().Err() == nil { // else it is the client that left
 				s.log.Info().Err(err).Str("site", e.Site).Str("addr", e.HTTP).Msg("broker unreachable")
 			}
-			s.refuse(w, r, unreachable(e, "its broker at "+e.HTTP+" does not answer"))
+			s.refuse(w, r, unreachable(e, notReached(e, err)))
 		},
 	}
 }

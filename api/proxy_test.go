@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -86,6 +89,38 @@ func TestForwardEnds(t *testing.T) {
 	expect(t, atA, "executor-unreachable")
 	a.elseErr = &node.ElsewhereError{Site: "site-2", Role: "executor"}
 	expect(t, atA, "executor-unreachable")
+}
+
+// TestForwardToAnother: what answers at a site's address and is not that site's broker
+// answers nothing for it, and is asked to do nothing.
+func TestForwardToAnother(t *testing.T) {
+	a, other := newFake("site-1"), newFake("site-3")
+	atA := serve(t, a, Config{Federation: "fed"})
+	page := httptest.NewServer(http.NotFoundHandler())
+	defer page.Close()
+	namesake := newFake("site-2")
+	namesake.jobs = []node.Job{{ID: fsm.JobID{Site: "site-2", Num: 1}, State: "queued"}}
+	for name, tc := range map[string]struct{ at, want string }{
+		"another site":       {serve(t, other, Config{Federation: "fed"}).Addr(), `is not it (another one answers there: the broker of site "site-3"): correct `},
+		"another federation": {serve(t, namesake, Config{Federation: "other"}).Addr(), "a broker of another federation"},
+		"another server":     {strings.TrimPrefix(page.URL, "http://"), "is not it (another one answers there: no broker)"},
+		"nobody":             {"127.0.0.1:1", "does not answer (dial tcp 127.0.0.1:1: connect: connection refused): correct "},
+	} {
+		a.elseErr = &node.ElsewhereError{Site: "site-2", HTTP: tc.at, Role: "owner"}
+		for _, method := range []string{"GET", "DELETE"} {
+			w := ask(atA, method, "/v1/jobs/site-2.1", "", "")
+			if body := w.Body.String(); w.Code != 503 || !strings.Contains(body, strings.ReplaceAll(tc.want, `"`, `\"`)) || !strings.Contains(body, "its broker at "+tc.at) || !strings.Contains(body, "`advertise` or `http` of site-2") {
+				t.Errorf("%s, %s: %d %s", name, method, w.Code, body)
+			}
+		}
+		a.elseErr = &node.AnywhereError{Sites: []node.ElsewhereError{{Site: "site-2", HTTP: tc.at}}, What: "attempt 1"}
+		if w := ask(atA, "GET", "/v1/jobs/site-2.1/logs?attempt=1", "", ""); w.Code != 503 || !strings.Contains(w.Body.String(), tc.at) {
+			t.Errorf("%s, search: %d %s", name, w.Code, w.Body)
+		}
+	}
+	if namesake.jobs[0].State != "queued" {
+		t.Error("a job of another federation was cancelled")
+	}
 }
 
 func expect(t *testing.T, s *Server, name string) {

@@ -60,6 +60,7 @@ func (s *Server) around(next echo.HandlerFunc) echo.HandlerFunc {
 			if h := res.Header(); h.Get(wire.HeaderIndex) == "" { // a forwarded answer has its own
 				h.Set(wire.HeaderIndex, strconv.FormatUint(s.broker.Index(), 10))
 			}
+			res.Header().Set(wire.HeaderSite, s.broker.Site())
 			at.setHeaders(res.Header())
 		})
 		// What a client has asked to be changed is answered even when it closed
@@ -97,7 +98,7 @@ func (s *Server) admit(r *http.Request) error {
 	if s.origins.Check(r) != nil {
 		return errForeignPage
 	}
-	return nil
+	return s.isMeant(r)
 }
 
 // errForeignPage: a web page of somebody else had the user's browser ask.

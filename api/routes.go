@@ -74,6 +74,7 @@ func (s *Server) routes() {
 	s.whyOps()
 	s.eventOps()
 	s.archiveOps()
+	s.contactOps()
 	s.health()
 }
 

@@ -128,10 +128,16 @@ func (s *Server) askOne(ctx, asking context.Context, question *url.URL, at node.
 	}
 	req.Header.Set(headerHere, "true")
 	req.Header.Set(wire.HeaderHops, strconv.Itoa(maxHops))
+	req.Header.Set(wire.HeaderMeans, s.means(at.Site))
 	res, err := s.peers.RoundTrip(req)
+	if err == nil {
+		if err = answersAs(res, at.Site); err != nil {
+			_ = res.Body.Close()
+		}
+	}
 	if err != nil {
 		end()
-		return nil, fmt.Errorf("its broker at %s does not answer: %w", at.HTTP, err)
+		return nil, errors.New(notReached(&at, err))
 	}
 	if res.StatusCode == http.StatusOK && keep() {
 		return &foundLog{&endingBody{res.Body, end}, res.Header.Get(wire.HeaderIndex)}, nil

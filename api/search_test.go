@@ -42,6 +42,7 @@ func member(t *testing.T, name string, cfg Config) (*fakeBroker, node.ElsewhereE
 	f := newFake("site-1") // whose job it is
 	s := serve(t, f, cfg)
 	ask(s, "POST", "/v1/jobs", js, `{"command":["a"]}`)
+	f.site = name
 	return f, node.ElsewhereError{Site: name, HTTP: s.Addr(), Role: "executor"}
 }
 
@@ -134,8 +135,8 @@ func TestSearchIsBounded(t *testing.T) {
 		return nil, ctx.Err()
 	}
 	var sites []node.ElsewhereError
-	for i := range 3 * searchWidth {
-		sites = append(sites, node.ElsewhereError{Site: fmt.Sprintf("slow-%d", i), HTTP: at.HTTP})
+	for range 3 * searchWidth {
+		sites = append(sites, at)
 	}
 	anywhere(asked, sites...)
 	s := serve(t, asked, Config{PeerTimeout: 300 * time.Millisecond})

@@ -44,6 +44,9 @@ type Config struct {
 	PeerTimeout   time.Duration // until another broker begins to answer a request passed on
 	Archive       Archive       // nil = none is kept
 	Recent        Recent        // nil = pages show no past
+	// Federation is the id by which brokers tell theirs from others; "" = not told.
+	Federation string
+	Contacts   Contacts // nil = nobody checks addresses
 	// Misdialed returns what to answer to a connection that begins so, since it means
 	// another port of the broker; nil: it does not. May be nil.
 	Misdialed func(first [4]byte) []byte

@@ -17,6 +17,8 @@ const (
 	HeaderAge      = "X-CloudShare-Age"     // how old the state of who answers may be, in seconds with three decimals; or "unknown"
 	HeaderStale    = "X-CloudShare-Stale"   // "true": who answers has no contact with the leader; else left out
 	HeaderHops     = "X-CloudShare-Hops"    // how often brokers passed the request on
+	HeaderSite     = "X-CloudShare-Site"    // whose broker answers
+	HeaderMeans    = "X-CloudShare-Means"   // SITE/FEDERATION that a broker means when it passes a request on: any other refuses it
 	HeaderKey      = "Idempotency-Key"      // names a submission
 	HeaderReplayed = "Idempotency-Replayed" // "true": the answer of an earlier one
 	TypeJSON       = "application/json"
@@ -139,6 +141,28 @@ type Site struct {
 	Home        Resources `json:"home" doc:"what it uses itself, outside the order"`
 	Runs        []string  `json:"runs" doc:"the tasks its exposed machines run: commands, images or both"`
 	Machines    []Machine `json:"machines"`
+	Contact     *Contact  `json:"contact,omitempty" doc:"whether the asked broker reaches this site's API; left out: it is its own, or that is not known yet"`
+}
+
+// Contact is whether one broker reaches another site's API.
+type Contact struct {
+	Reached bool   `json:"reached"`
+	Address string `json:"address" doc:"that the site has registered"`
+	Why     string `json:"why,omitempty" doc:"it is not reached, and what to do"`
+}
+
+// Introduction is how a broker answers another one that checks its address.
+type Introduction struct {
+	Site       string   `json:"site" doc:"whose broker answers"`
+	Federation string   `json:"federation"`
+	You        *Contact `json:"you,omitempty" doc:"whether it reaches the API of the site that asks; left out: it does not know yet"`
+}
+
+// Unreached is a site that does not reach this broker's API.
+type Unreached struct {
+	By      string `json:"by" doc:"the site that says so"`
+	Address string `json:"address" doc:"that it has tried"`
+	Why     string `json:"why"`
 }
 
 // Addresses of a broker, host:port.
@@ -228,6 +252,8 @@ type Status struct {
 	Estimates Calibration `json:"estimates"`
 	// Compared is how the asked broker's state compares with other brokers'.
 	Compared Compared `json:"compared"`
+	// Unreached lists sites that do not reach the asked broker's API.
+	Unreached []Unreached `json:"unreached,omitempty" doc:"sites that do not reach this broker's API; left out: none says so"`
 	Drain
 	Freshness
 }

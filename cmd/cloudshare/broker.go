@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/cloudshare/cloudshare/api"
+	"github.com/cloudshare/cloudshare/api/contact"
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
@@ -33,6 +34,8 @@ type brokerParts struct {
 	records  *records
 	server   *api.Server
 	debug    *debugServer
+	// endContacts ends the checks of other sites' addresses and waits for that.
+	endContacts func()
 }
 
 // runBroker wires a broker and runs it until ctx ends or it fails.
@@ -119,9 +122,11 @@ func (p *brokerParts) start(ctx context.Context, cfg Config, log zerolog.Logger)
 
 // serve opens the API first: its port is part of what the broker registers.
 func (p *brokerParts) serve(ctx context.Context, cfg Config, log zerolog.Logger) error {
+	contacts := contact.New(cfg.contactConfig(p.log.Federation(), p.broker, log))
 	reg := newRegistry(p.broker, p.handlers, p.records)
 	server := api.New(api.Config{
 		Listen: cfg.HTTP, Names: append([]string{cfg.Peer, cfg.Advertise}, cfg.HTTPNames...), Version: version, Archive: p.records.archive, Recent: p.records.recent,
+		Federation: uuid.UUID(p.log.Federation()).String(), Contacts: contacts,
 		Misdialed: relay.Misdialed("the API's port (http) of site " + cfg.Site),
 	}, p.broker, reg, log)
 	if err := server.Start(); err != nil {
@@ -134,6 +139,7 @@ func (p *brokerParts) serve(ctx context.Context, cfg Config, log zerolog.Logger)
 	}
 	p.debug = debug
 	p.records.collector.Start()
+	p.watchContacts(contacts)
 	return p.broker.Start(ctx, node.Addresses{
 		HTTP: cmp.Or(cfg.advertised(server.Addr()), reachable(server.Addr(), p.log.Addr())), Peer: p.log.Addr(), Gossip: p.hints.address(cfg),
 	})
@@ -156,6 +162,9 @@ func reachable(http, peer string) string {
 // stop closes the parts in reverse; those that were not opened are nil.
 func (p *brokerParts) stop(ctx context.Context, endTasks bool) error {
 	var errs []error
+	if p.endContacts != nil {
+		p.endContacts()
+	}
 	if p.server != nil {
 		errs = append(errs, p.server.Shutdown(ctx))
 	}

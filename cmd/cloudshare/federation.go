@@ -48,6 +48,11 @@ func (a *app) sitesCommand() *cobra.Command {
 			for _, s := range l.Items {
 				row(w, s.ID, s.State, yes(s.Voter), s.Capacity.CPU, s.Exposed.CPU, s.Assigned.CPU, s.Home.CPU, s.Addresses.HTTP)
 			}
+			for _, s := range l.Items {
+				if s.Contact != nil && !s.Contact.Reached {
+					fmt.Fprintf(w, "\n%s is not reached at http %s: %s\n", s.ID, s.Contact.Address, s.Contact.Why)
+				}
+			}
 		})
 	cmd.Flags().BoolVar(&machines, "machines", false, "the machines that they lend, with the labels that jobs may select by")
 	return cmd
@@ -134,6 +139,9 @@ func (a *app) statusCommand() *cobra.Command {
 				row(w, "state hash", fmt.Sprintf("%s at entry %d", s.StateHash.Hash, s.StateHash.Index))
 			}
 			row(w, "compared", comparedText(s.Compared))
+			for _, u := range s.Unreached {
+				row(w, "not reached", fmt.Sprintf("by %s, at %s: %s", u.By, u.Address, u.Why))
+			}
 			row(w, "federation", s.Federation)
 			row(w, "voters", strings.Join(s.Voters, " "))
 			row(w, "members", strings.Join(s.Members, " "))

@@ -1,0 +1,236 @@
+// Package contact finds out whether sites reach each other's APIs at the addresses
+// that they have registered, by asking there. Nobody else would notice a wrong one
+// before somebody asks for a job or its logs (steps 1 and 7 of a job's way). It
+// imports the wire forms only.
+//
+// A question says who asks, and its answer says whether the asked site reaches that
+// one: so a site whose own address is wrong learns it by its own questions.
+package contact
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"github.com/cloudshare/cloudshare/api/wire"
+)
+
+const (
+	// atOnce bounds the sites asked in one round.
+	atOnce = 16
+	// askLimit bounds one question.
+	askLimit = 3 * time.Second
+	// sayAgain is the time between two log lines about the same.
+	sayAgain = 10 * time.Minute
+)
+
+// Site is one site of the federation, as it has registered.
+type Site struct {
+	ID, HTTP    string
+	Incarnation uint64
+}
+
+// Config of a Checker; all but the last two fields are required.
+type Config struct {
+	Site       string // this broker's own
+	Federation string
+	// Sites returns the sites that are present now.
+	Sites  func() []Site
+	Logger zerolog.Logger
+
+	// Patience is how long a site that is present may be silent: it may just have
+	// ended. Round is the time between two looks.
+	Patience, Round time.Duration
+}
+
+// Checker asks other sites in turn. All methods may be called from any goroutine.
+type Checker struct {
+	cfg    Config
+	client *http.Client
+
+	mu    sync.Mutex
+	known map[string]*record // Invariant: of sites that were present at the last round only.
+}
+
+// record is what is known of one site.
+type record struct {
+	site    Site
+	reached bool
+	why     string        // "" = reached, or not known
+	silent  time.Time     // since when it is not reached; zero = it is
+	due     time.Time     // the next question
+	pause   time.Duration // until the one after it, while it is not all well
+	you     *wire.Contact // what the site says of us
+	said    time.Time     // that it is not reached, in the log
+	saidUs  time.Time     // that it does not reach us, in the log
+}
+
+// New returns a Checker that has not begun.
+func New(cfg Config) *Checker {
+	if cfg.Round == 0 {
+		cfg.Round = 2 * time.Second
+	}
+	return &Checker{cfg: cfg, client: newClient(), known: map[string]*record{}}
+}
+
+// Run asks until ctx ends.
+func (c *Checker) Run(ctx context.Context) {
+	defer c.client.CloseIdleConnections()
+	tick := time.NewTicker(c.cfg.Round)
+	defer tick.Stop()
+	for {
+		c.round(ctx, time.Now())
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// round asks the sites whose turn it is, the longest waiting first.
+func (c *Checker) round(ctx context.Context, now time.Time) {
+	var wg sync.WaitGroup
+	for _, s := range c.turn(now) {
+		wg.Go(func() {
+			you, err := c.ask(ctx, s)
+			if ctx.Err() == nil {
+				c.learn(s, you, err, time.Now())
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// turn forgets the sites that have gone, and returns some of those that are due.
+func (c *Checker) turn(now time.Time) (list []Site) {
+	present := map[string]Site{}
+	for _, s := range c.cfg.Sites() {
+		if s.ID != c.cfg.Site && s.HTTP != "" {
+			present[s.ID] = s
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, r := range c.known {
+		if present[id] != r.site {
+			delete(c.known, id)
+		}
+	}
+	var due []*record
+	for id, s := range present {
+		if c.known[id] == nil {
+			c.known[id] = &record{site: s, due: now}
+		}
+		if r := c.known[id]; !now.Before(r.due) {
+			due = append(due, r)
+		}
+	}
+	slices.SortFunc(due, func(a, b *record) int { return a.due.Compare(b.due) })
+	for _, r := range due[:min(atOnce, len(due))] {
+		list = append(list, r.site)
+	}
+	return list
+}
+
+const (
+	// firstPause and lastPause are between questions while something is wrong or not
+	// known; allWell is the time else.
+	firstPause = 2 * time.Second
+	lastPause  = 30 * time.Second
+	allWell    = 10 * time.Minute
+)
+
+// learn takes an answer, or why there is none.
+func (c *Checker) learn(s Site, you *wire.Contact, err error, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.known[s.ID]
+	if r == nil || r.site != s {
+		return
+	}
+	r.pause = min(max(firstPause, 2*r.pause), lastPause)
+	if err != nil {
+		c.silent(r, err, now)
+	} else {
+		c.reached(r, you, now)
+	}
+	r.due = now.Add(r.pause)
+}
+
+// REQUIRES: c.mu held.
+func (c *Checker) silent(r *record, err error, now time.Time) {
+	if r.silent.IsZero() {
+		r.silent = now
+	}
+	if now.Sub(r.silent) < c.cfg.Patience {
+		r.pause = min(r.pause, firstPause)
+		return
+	}
+	r.reached, r.why = false, err.Error()
+	if now.Sub(r.said) >= sayAgain {
+		r.said = now
+		c.cfg.Logger.Warn().Str("to", r.site.ID).Str("http", r.site.HTTP).Str("reason", r.why+Remedy(r.site.ID)).
+			Msg("a site's API is not reached: questions here about its jobs and logs fail")
+	}
+}
+
+// REQUIRES: c.mu held.
+func (c *Checker) reached(r *record, you *wire.Contact, now time.Time) {
+	if r.why != "" {
+		c.cfg.Logger.Info().Str("to", r.site.ID).Str("http", r.site.HTTP).Msg("a site's API is reached again")
+	}
+	r.reached, r.why, r.silent, r.said, r.you = true, "", time.Time{}, time.Time{}, you
+	switch {
+	case you == nil:
+	case you.Reached:
+		r.pause, r.saidUs = allWell, time.Time{}
+	case now.Sub(r.saidUs) >= sayAgain:
+		r.saidUs = now
+		c.cfg.Logger.Warn().Str("by", r.site.ID).Str("http", you.Address).Str("reason", you.Why).
+			Msg("another site does not reach this broker's API: its users' questions about jobs and logs here fail")
+	}
+}
+
+// Of implements api.Contacts.
+func (c *Checker) Of(site string) *wire.Contact {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.known[site]
+	switch {
+	case r == nil || !r.reached && r.why == "":
+		return nil
+	case r.reached:
+		return &wire.Contact{Reached: true, Address: r.site.HTTP}
+	}
+	return &wire.Contact{Address: r.site.HTTP, Why: r.why + Remedy(site)}
+}
+
+// Unreached implements api.Contacts.
+func (c *Checker) Unreached() (list []wire.Unreached) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, r := range c.known {
+		if r.you != nil && !r.you.Reached {
+			list = append(list, wire.Unreached{By: id, Address: r.you.Address, Why: r.you.Why})
+		}
+	}
+	slices.SortFunc(list, func(a, b wire.Unreached) int { return strings.Compare(a.By, b.By) })
+	return list
+}
+
+// Introduce implements api.Contacts.
+func (c *Checker) Introduce(from string) wire.Introduction {
+	return wire.Introduction{Site: c.cfg.Site, Federation: c.cfg.Federation, You: c.Of(from)}
+}
+
+// Remedy follows why a site's API is not reached.
+func Remedy(site string) string {
+	return fmt.Sprintf(": correct `advertise` or `http` of %s and restart it, or open the port", site)
+}

@@ -1,0 +1,157 @@
+package contact
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+
+	"github.com/cloudshare/cloudshare/api/wire"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// answers serves one answer to every question, and returns its host:port.
+func answers(t *testing.T, status int, body any) string {
+	t.Helper()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_ = json.NewEncoder(w).Encode(body)
+	}))
+	t.Cleanup(srv.Close)
+	return strings.TrimPrefix(srv.URL, "http://")
+}
+
+func gone(t *testing.T) string {
+	t.Helper()
+	srv := httptest.NewServer(nil)
+	srv.Close()
+	return strings.TrimPrefix(srv.URL, "http://")
+}
+
+// TestWhoAnswers: whoever is not the site of the federation is told apart.
+func TestWhoAnswers(t *testing.T) {
+	c := New(Config{Site: "a", Federation: "fed"})
+	for name, tc := range map[string]struct {
+		at, want string
+	}{
+		"the site":           {answers(t, 200, wire.Introduction{Site: "b", Federation: "fed"}), ""},
+		"nobody":             {gone(t), "nobody answers there (dial tcp "},
+		"no name":            {"nobody.invalid:1", "nobody answers there (dial tcp: lookup nobody.invalid"},
+		"another site":       {answers(t, 200, wire.Introduction{Site: "c", Federation: "fed"}), `site "c" answers there`},
+		"another federation": {answers(t, 200, wire.Introduction{Site: "b", Federation: "x\ny"}), `site "b" of another federation ("x\ny") answers there`},
+		"another server":     {answers(t, 200, "welcome"), "no broker's API answers there, but HTTP 200"},
+		"an error":           {answers(t, 404, wire.Problem{}), "no broker's API answers there, but HTTP 404"},
+		"a redirect":         {answers(t, 302, nil), "no broker's API answers there, but HTTP 302"},
+		"a long answer":      {answers(t, 200, strings.Repeat("x", 1<<20)), "no broker's API answers there, but HTTP 200"},
+		"no address":         {"a b:1", "the address is malformed"},
+	} {
+		_, err := c.ask(t.Context(), Site{ID: "b", HTTP: tc.at})
+		if (err == nil) != (tc.want == "") || err != nil && (!strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n")) {
+			t.Errorf("%s: %v, want %q", name, err, tc.want)
+		}
+	}
+	you, err := c.ask(t.Context(), Site{ID: "b", HTTP: answers(t, 200, wire.Introduction{
+		Site: "b", Federation: "fed", You: &wire.Contact{Address: "x:1", Why: "a\nb" + strings.Repeat("c", 1000)},
+	})})
+	if err != nil || you.Reached || len(you.Why) != 500 || strings.Contains(you.Why, "\n") {
+		t.Errorf("%+v, %v", you, err)
+	}
+}
+
+// TestPatience: a site that is silent is told of once it was so for long enough, once
+// in a while; a site that comes back, or with another address, begins anew.
+func TestPatience(t *testing.T) {
+	var log bytes.Buffer
+	b := Site{ID: "b", HTTP: gone(t), Incarnation: 1}
+	present := []Site{b, {ID: "a", HTTP: "own:1"}, {ID: "quiet"}}
+	c := New(Config{Site: "a", Federation: "fed", Patience: 7 * time.Second, Sites: func() []Site { return present }, Logger: zerolog.New(&log)})
+	now := time.Unix(1000, 0)
+	if c.Of("b") != nil {
+		t.Error("known before it was asked")
+	}
+	rounds := func(d time.Duration) {
+		for end := now.Add(d); now.Before(end); now = now.Add(time.Second) {
+			for _, s := range c.turn(now) {
+				_, err := c.ask(t.Context(), s)
+				c.learn(s, nil, err, now)
+			}
+		}
+	}
+	rounds(6 * time.Second)
+	if c.Of("b") != nil || log.Len() > 0 {
+		t.Errorf("%+v too early: %s", c.Of("b"), &log)
+	}
+	rounds(time.Minute)
+	got := c.Of("b")
+	if got == nil || got.Reached || got.Address != b.HTTP || !strings.Contains(got.Why, "connection refused): correct `advertise` or `http` of b and restart it") {
+		t.Errorf("%+v", got)
+	}
+	if n := strings.Count(log.String(), "is not reached"); n != 1 {
+		t.Errorf("%d lines: %s", n, &log)
+	}
+	rounds(sayAgain)
+	if n := strings.Count(log.String(), "is not reached"); n != 2 {
+		t.Errorf("%d lines: %s", n, &log)
+	}
+	if who := c.Introduce("b"); who.You == nil || who.You.Reached || who.Site != "a" || who.Federation != "fed" {
+		t.Errorf("%+v", who)
+	}
+	c.learn(b, nil, nil, now)
+	if got = c.Of("b"); got == nil || !got.Reached || !strings.Contains(log.String(), "is reached again") {
+		t.Errorf("%+v: %s", got, &log)
+	}
+	present = []Site{{ID: "b", HTTP: b.HTTP, Incarnation: 2}}
+	c.turn(now)
+	if c.Of("b") != nil || len(c.known) != 1 {
+		t.Errorf("what an earlier incarnation was counts: %+v", c.known)
+	}
+}
+
+// TestToldByOthers: a site learns that it is not reached from those that it asks.
+func TestToldByOthers(t *testing.T) {
+	var log bytes.Buffer
+	b := Site{ID: "b", HTTP: answers(t, 200, wire.Introduction{Site: "b", Federation: "fed", You: &wire.Contact{Address: "own:1", Why: "nobody answers there"}})}
+	c := New(Config{Site: "a", Federation: "fed", Sites: func() []Site { return []Site{b} }, Logger: zerolog.New(&log)})
+	now := time.Unix(1000, 0)
+	c.round(t.Context(), now)
+	if got := c.Unreached(); len(got) != 1 || got[0] != (wire.Unreached{By: "b", Address: "own:1", Why: "nobody answers there"}) {
+		t.Errorf("%+v", got)
+	}
+	if !strings.Contains(log.String(), "does not reach this broker's API") || !strings.Contains(log.String(), "own:1") {
+		t.Errorf("%s", &log)
+	}
+	c.learn(b, &wire.Contact{Reached: true}, nil, now)
+	if got := c.Unreached(); len(got) != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestManySites: a round asks a bounded number, and all get their turn.
+func TestManySites(t *testing.T) {
+	var present []Site
+	for i := range 3*atOnce + 1 {
+		present = append(present, Site{ID: string(rune('b' + i)), HTTP: "x:1"})
+	}
+	c := New(Config{Site: "a", Sites: func() []Site { return present }, Logger: zerolog.Nop()})
+	asked, now := map[string]bool{}, time.Unix(1000, 0)
+	for range 4 {
+		list := c.turn(now)
+		if len(list) > atOnce {
+			t.Fatalf("%d at once", len(list))
+		}
+		for _, s := range list {
+			asked[s.ID] = true
+			c.learn(s, nil, nil, now)
+		}
+	}
+	if len(asked) != len(present) {
+		t.Errorf("%d of %d were asked", len(asked), len(present))
+	}
+}

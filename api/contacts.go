@@ -1,0 +1,57 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/fsm"
+)
+
+// Contacts is what a broker knows of whether sites reach each other's APIs.
+type Contacts interface {
+	// Of returns nil for what is not known.
+	Of(site string) *wire.Contact
+	// Unreached lists the sites that say that they do not reach this one.
+	Unreached() []wire.Unreached
+	// Introduce answers a site that checks this one's address.
+	Introduce(from string) wire.Introduction
+}
+
+// contactOps registers the question by which brokers check each other's addresses.
+func (s *Server) contactOps() {
+	s.raw(huma.Operation{
+		OperationID: "contact", Method: http.MethodGet, Path: "/v1/contact", Summary: "Who answers here, and whether it reaches the site that asks",
+		Description: "For brokers, which check so whether a site is where it says.",
+		Parameters:  []*huma.Param{queryParam("from", huma.TypeString, "the site that asks")},
+		Responses:   s.responses(http.StatusOK, wire.TypeJSON, s.schema(wire.Introduction{}), 400),
+	}, func(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
+		from := r.URL.Query().Get("from")
+		if from != "" && !fsm.ValidSite(from) {
+			return badQuery("from", from, "is not a site's name")
+		}
+		if s.cfg.Contacts == nil {
+			return writeJSON(w, http.StatusOK, wire.Introduction{Site: s.broker.Site(), Federation: s.cfg.Federation})
+		}
+		return writeJSON(w, http.StatusOK, s.cfg.Contacts.Introduce(from))
+	})
+}
+
+// withContacts adds what this broker knows of whether it reaches them.
+func (s *Server) withContacts(sites []wire.Site) {
+	if s.cfg.Contacts == nil {
+		return
+	}
+	for i := range sites {
+		sites[i].Contact = s.cfg.Contacts.Of(sites[i].ID)
+	}
+}
+
+// unreached are those that do not reach this broker.
+func (s *Server) unreached() []wire.Unreached {
+	if s.cfg.Contacts == nil {
+		return nil
+	}
+	return s.cfg.Contacts.Unreached()
+}

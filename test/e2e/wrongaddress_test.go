@@ -1,0 +1,214 @@
+package e2e
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/node/coord/relay"
+	"github.com/cloudshare/cloudshare/test/testbed"
+	"github.com/cloudshare/cloudshare/test/testbed/solo"
+)
+
+// getJSON reads a broker's answer.
+func getJSON(b *solo.Broker, path string, into any) error {
+	data, _, err := b.Do(b.Context(), http.MethodGet, path, nil, nil)
+	if err == nil {
+		err = json.Unmarshal(data, into)
+	}
+	return err
+}
+
+// reaches says whether a broker reaches another site's API, as /v1/sites tells.
+func reaches(b *solo.Broker, site string, want bool) {
+	b.Helper()
+	b.Await(fmt.Sprintf("reaches %s: %v", site, want), func() error {
+		var l wire.List[wire.Site]
+		if err := getJSON(b, "/v1/sites", &l); err != nil {
+			return err
+		}
+		for _, s := range l.Items {
+			if s.ID == site && s.Contact != nil && s.Contact.Reached == want {
+				return nil
+			}
+		}
+		return fmt.Errorf("%+v", l.Items)
+	})
+}
+
+// TestWrongAdvertiseIsTold: a site tells an address where nobody is. It is ready, since
+// it reaches the others; that they do not reach its API and its gossip is in its log and
+// theirs, in status and sites, and in the answers to questions about its jobs.
+func TestWrongAdvertiseIsTold(t *testing.T) {
+	all, _ := voters(t, 3)
+	one, three := all[0], all[2]
+	id := submit(t, three.Site, testbed.Spec{Command: []string{"true"}}).ID
+	awaitEnd(t, three.Site, id)
+	three.End(syscall.SIGTERM)
+	three.Launch("--advertise", "127.99.99.99")
+	const remedy = "correct `advertise` or `http` of site-3 and restart it"
+	logged(one, "WRN", "a site's API is not reached", "127.99.99.99:", remedy)
+	logged(three, "WRN", "does not reach this broker's API", "127.99.99.99:", remedy)
+	logged(three, "WRN", "gossip: others hear nobody", "127.99.99.99:", "correct `advertise` or `gossip` here")
+	reaches(one, "site-3", false)
+	reaches(one, "site-2", true)
+	var st wire.Status
+	one.Must(getJSON(three, "/v1/status?hash=false", &st))
+	if len(st.Unreached) == 0 || !strings.Contains(st.Unreached[0].Why, remedy) {
+		t.Errorf("status of site-3: %+v", st.Unreached)
+	}
+	for _, path := range []string{"/logs?task=0", "/why", ""} {
+		_, _, err := one.Do(t.Context(), http.MethodGet, "/v1/jobs/"+id+path, nil, nil)
+		var he *testbed.HTTPError
+		if errors.As(err, &he) && he.Status == http.StatusServiceUnavailable && strings.Contains(he.Body, "its broker at 127.99.99.99:") && strings.Contains(he.Body, remedy) {
+			continue
+		}
+		t.Errorf("site-1 says of %s%s: %v", id, path, err)
+	}
+	three.End(syscall.SIGTERM)
+	three.Start()
+	reaches(one, "site-3", true)
+}
+
+// TestFounderWaitsForItsName: nothing is founded under a name that nobody knows, and
+// the data are as they were: a start with the right name founds.
+func TestFounderWaitsForItsName(t *testing.T) {
+	b := solo.Prepare(t, "site-1", "--cores", "1", "--bootstrap", "--gossip", solo.FreeAddress(t))
+	b.Launch("--advertise", "brokr.invalid")
+	logged(b, "WRN", "nothing is founded yet", "brokr.invalid", "correct `advertise`")
+	b.Await("says why it waits", func() error {
+		err := b.Ready(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "brokr.invalid") {
+			return fmt.Errorf("/readyz: %w", err)
+		}
+		return nil
+	})
+	b.End(syscall.SIGTERM)
+	if _, err := os.Stat(filepath.Join(b.Dir, "raft", "member.json")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the data are claimed: %v", err)
+	}
+	b.Launch("--advertise", "localhost")
+	ready(b)
+}
+
+// TestNameThatIsNotFound: a voter that is restarted with such a name runs, says what is
+// wrong, and is seen again once that is corrected.
+func TestNameThatIsNotFound(t *testing.T) {
+	all, _ := voters(t, 1)
+	one := all[0]
+	one.End(syscall.SIGTERM)
+	one.Launch("--advertise", "brokr.invalid")
+	logged(one, "WRN", "gossip: this site's own address is not found", "brokr.invalid:", "correct `advertise`")
+	logged(one, "WRN", "the group does not take this member's address", "brokr.invalid:", "correct its `advertise`")
+	ready(one)
+	one.End(syscall.SIGTERM)
+	one.Start()
+	awaitEnd(t, one.Site, submit(t, one.Site, testbed.Spec{Command: []string{"true"}}).ID)
+}
+
+// TestJoinAtAnotherPort: one line says which port of which site answers, and what to
+// write. It is exit 2 at once, and claims nothing.
+func TestJoinAtAnotherPort(t *testing.T) {
+	all, gossip := voters(t, 1)
+	dir := filepath.Join(t.TempDir(), "data")
+	for addr, port := range map[string]string{gossip[0]: "the gossip port of site site-1", all[0].URL.Host: "the API's port (http) of site site-1"} {
+		begin := time.Now()
+		code, out := broker(t, "--site", "lost", "--data-dir", dir, "--http", freeAddress(t), "--peer", freeAddress(t), "--gossip", freeAddress(t), "--join", addr)
+		if code != 2 || strings.Count(out, "\n") != 1 || !strings.Contains(out, addr) || !strings.Contains(out, "no peer port, but "+port+": give that broker's peer address") {
+			t.Errorf("join %s after %s: exit %d\n%s", addr, time.Since(begin), code, out)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "raft", "member.json")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the data are claimed: %v", err)
+	}
+	logged(all[0], "WRN", "takes this gossip port for a peer port")
+	peer := freeAddress(t)
+	code, out := broker(t, "--site", "lost", "--data-dir", filepath.Join(dir, "new"), "--http", freeAddress(t), "--peer", peer, "--gossip", peer, "--bootstrap")
+	if code != 2 || strings.Count(out, "\n") != 1 || !strings.Contains(out, "peer "+peer+" and gossip "+peer+" are one address: give each a port of its own") {
+		t.Errorf("gossip on the peer port: exit %d\n%s", code, out)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "new")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the folder was made: %v", err)
+	}
+}
+
+// TestJoinPastASilentPort: the first address takes connections and stays silent; the
+// member at the second is asked soon. A name of two addresses is a case of raftlog's
+// TestJoinAtTwoAddresses: machines differ in what localhost means.
+func TestJoinPastASilentPort(t *testing.T) {
+	all, _ := voters(t, 1)
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer silent.Close()
+	solo.New(t, "site-2", "--cores", "1", "--gossip", solo.FreeAddress(t), "--join", silent.Addr().String()+","+all[0].Peer)
+}
+
+// TestTwoFramesOfAStranger: who speaks the protocol asks to be a new site at one voter's
+// address, and to be another voter at a third one's. The group keeps its members, its
+// leader, and takes jobs; so do all after a restart.
+func TestTwoFramesOfAStranger(t *testing.T) {
+	all, _ := voters(t, 3)
+	for _, b := range all {
+		for _, q := range []map[string]any{
+			{"site": "stranger", "node": strings.Repeat("7", 32), "instance": "x", "addr": all[1].Peer},
+			{"site": "site-2", "node": strings.Repeat("7", 32), "instance": "x", "addr": all[2].Peer},
+		} {
+			if a := joinFrame(t, b, q); a["code"] == "ok" {
+				t.Errorf("%s admits %v: %v", b.Name, q, a)
+			}
+		}
+	}
+	restart(t, all, func(int) []string { return nil })
+	var st wire.Status
+	err := getJSON(all[0], "/v1/status?hash=false", &st)
+	if err != nil || len(st.Voters) != 3 || len(st.Members) != 3 {
+		t.Errorf("voters %v, members %v, %v", st.Voters, st.Members, err)
+	}
+}
+
+// joinFrame asks a broker's peer port one question of a join, and returns the answer.
+func joinFrame(t *testing.T, b *solo.Broker, q map[string]any) (a map[string]any) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	conn, err := (&relay.Dialer{Net: &relay.Network{}, Site: "stranger"}).Dial(ctx, relay.Peer{Addr: b.Peer}, relay.KindJoin, [16]byte{})
+	must(t, err)
+	defer conn.Close()
+	must(t, conn.SetDeadline(time.Now().Add(limit)))
+	body, err := json.Marshal(q)
+	must(t, err)
+	_, err = conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...))
+	must(t, err)
+	answer, err := relay.ReadFrame(conn, nil, 64<<10)
+	must(t, err)
+	must(t, json.Unmarshal(answer, &a))
+	return a
+}
+
+// TestVotersSwapAddresses: two voters are restarted with each other's peer address.
+func TestVotersSwapAddresses(t *testing.T) {
+	all, _ := voters(t, 3)
+	swapped := []string{all[0].Peer, all[2].Peer, all[1].Peer}
+	restart(t, all, func(i int) []string { return []string{"--peer", swapped[i]} })
+	for i, b := range all {
+		b.Await("its address is told", func() error {
+			var l wire.List[wire.Site]
+			err := getJSON(all[(i+1)%3], "/v1/sites", &l)
+			if err == nil && (len(l.Items) != 3 || l.Items[i].Addresses.Peer != swapped[i]) {
+				err = fmt.Errorf("%+v", l.Items)
+			}
+			return err
+		})
+	}
+}

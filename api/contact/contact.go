@@ -188,7 +188,8 @@ func (c *Checker) reached(r *record, you *wire.Contact, now time.Time) {
 	}
 	r.reached, r.why, r.silent, r.said, r.you = true, "", time.Time{}, time.Time{}, you
 	switch {
-	case you == nil:
+	case you == nil: // it is about to find out
+		r.pause = min(r.pause, 2*firstPause)
 	case you.Reached:
 		r.pause, r.saidUs = allWell, time.Time{}
 	case now.Sub(r.saidUs) >= sayAgain:

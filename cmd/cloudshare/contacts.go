@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/rs/zerolog"
@@ -11,15 +12,16 @@ import (
 	"github.com/cloudshare/cloudshare/node"
 )
 
-// contactConfig checks the sites that are alive in the state. One that has ended is
-// so for a lease and its margin.
+// contactConfig checks the sites that the state does not know as lost. One that has
+// ended is among them for a lease, its margin, and the leader's verdict; one whose
+// gossip is not heard, perhaps for the same reason, stays among them.
 func (c Config) contactConfig(federation [16]byte, b *node.Broker, log zerolog.Logger) contact.Config {
 	t := c.timing()
 	return contact.Config{
-		Site: c.Site, Federation: uuid.UUID(federation).String(), Logger: log, Patience: t.Lease + t.Margin,
+		Site: c.Site, Federation: uuid.UUID(federation).String(), Logger: log, Patience: t.Lease + t.Margin + 2*time.Second,
 		Sites: func() (list []contact.Site) {
 			for _, s := range b.Sites() {
-				if s.State == fsm.Alive {
+				if s.State != fsm.SiteGone && s.State != fsm.Left {
 					list = append(list, contact.Site{ID: s.ID, HTTP: s.HTTP, Incarnation: s.Incarnation})
 				}
 			}

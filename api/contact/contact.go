@@ -55,6 +55,7 @@ type Checker struct {
 	client *http.Client
 
 	mu    sync.Mutex
+	own   string             // address that this site has registered, as of the last round
 	known map[string]*record // Invariant: of sites that were present at the last round only.
 }
 
@@ -112,12 +113,14 @@ func (c *Checker) round(ctx context.Context, now time.Time) {
 func (c *Checker) turn(now time.Time) (list []Site) {
 	present := map[string]Site{}
 	for _, s := range c.cfg.Sites() {
-		if s.ID != c.cfg.Site && s.HTTP != "" {
+		if s.HTTP != "" {
 			present[s.ID] = s
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.own = present[c.cfg.Site].HTTP
+	delete(present, c.cfg.Site)
 	for id, r := range c.known {
 		if present[id] != r.site {
 			delete(c.known, id)
@@ -185,6 +188,9 @@ func (c *Checker) silent(r *record, err error, now time.Time) {
 func (c *Checker) reached(r *record, you *wire.Contact, now time.Time) {
 	if r.why != "" {
 		c.cfg.Logger.Info().Str("to", r.site.ID).Str("http", r.site.HTTP).Msg("a site's API is reached again")
+	}
+	if you != nil && you.Address != c.own { // it has not heard of the latest address yet
+		you = nil
 	}
 	r.reached, r.why, r.silent, r.said, r.you = true, "", time.Time{}, time.Time{}, you
 	switch {

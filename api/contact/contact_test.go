@@ -118,7 +118,8 @@ func TestPatience(t *testing.T) {
 func TestToldByOthers(t *testing.T) {
 	var log bytes.Buffer
 	b := Site{ID: "b", HTTP: answers(t, 200, wire.Introduction{Site: "b", Federation: "fed", You: &wire.Contact{Address: "own:1", Why: "nobody answers there"}})}
-	c := New(Config{Site: "a", Federation: "fed", Sites: func() []Site { return []Site{b} }, Logger: zerolog.New(&log)})
+	own := "own:1"
+	c := New(Config{Site: "a", Federation: "fed", Sites: func() []Site { return []Site{b, {ID: "a", HTTP: own}} }, Logger: zerolog.New(&log)})
 	now := time.Unix(1000, 0)
 	c.round(t.Context(), now)
 	if got := c.Unreached(); len(got) != 1 || got[0] != (wire.Unreached{By: "b", Address: "own:1", Why: "nobody answers there"}) {
@@ -127,9 +128,15 @@ func TestToldByOthers(t *testing.T) {
 	if !strings.Contains(log.String(), "does not reach this broker's API") || !strings.Contains(log.String(), "own:1") {
 		t.Errorf("%s", &log)
 	}
-	c.learn(b, &wire.Contact{Reached: true}, nil, now)
-	if got := c.Unreached(); len(got) != 0 {
-		t.Errorf("%+v", got)
+	own = "own:2"
+	c.turn(now)
+	c.learn(b, &wire.Contact{Reached: true, Address: "own:1"}, nil, now)
+	if c.known["b"].pause >= allWell || len(c.Unreached()) != 0 {
+		t.Errorf("a word on the former address counts: %+v", c.known["b"])
+	}
+	c.learn(b, &wire.Contact{Reached: true, Address: own}, nil, now)
+	if got := c.Unreached(); len(got) != 0 || c.known["b"].pause != allWell {
+		t.Errorf("%+v", c.known["b"])
 	}
 }
 

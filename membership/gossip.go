@@ -73,12 +73,9 @@ func Open(cfg Config) (*Gossip, error) {
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.active, g.rest = context.WithCancel(g.ctx)
 	g.wg.Go(g.pump)
-	addr, err := g.ownAddress()
-	if err != nil {
-		g.wg.Go(func() { g.beginLater(err) })
-		return g, nil
-	}
-	if err = g.begin(addr); err != nil {
+	if addr, why := g.ownAddress(); why != nil {
+		g.wg.Go(func() { g.beginLater(why) })
+	} else if err = g.begin(addr); err != nil {
 		return nil, errors.Join(err, g.Close())
 	}
 	return g, nil

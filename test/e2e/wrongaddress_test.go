@@ -15,11 +15,28 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 	"github.com/cloudshare/cloudshare/test/testbed"
 	"github.com/cloudshare/cloudshare/test/testbed/solo"
 )
+
+// siteList is what /v1/sites tells, as far as addresses go.
+type siteList struct {
+	Items []struct {
+		ID        string
+		Addresses struct{ Peer string }
+		Contact   *struct {
+			Reached      bool
+			Address, Why string
+		}
+	}
+}
+
+// memberStatus is what /v1/status tells, as far as members and addresses go.
+type memberStatus struct {
+	Voters, Members []string
+	Unreached       []struct{ By, Address, Why string }
+}
 
 // getJSON reads a broker's answer.
 func getJSON(b *solo.Broker, path string, into any) error {
@@ -34,7 +51,7 @@ func getJSON(b *solo.Broker, path string, into any) error {
 func reaches(b *solo.Broker, site string, want bool) {
 	b.Helper()
 	b.Await(fmt.Sprintf("reaches %s: %v", site, want), func() error {
-		var l wire.List[wire.Site]
+		var l siteList
 		if err := getJSON(b, "/v1/sites", &l); err != nil {
 			return err
 		}
@@ -63,7 +80,7 @@ func TestWrongAdvertiseIsTold(t *testing.T) {
 	logged(three, "WRN", "gossip: others hear nobody", "127.99.99.99:", "correct `advertise` or `gossip` here")
 	reaches(one, "site-3", false)
 	reaches(one, "site-2", true)
-	var st wire.Status
+	var st memberStatus
 	one.Must(getJSON(three, "/v1/status?hash=false", &st))
 	if len(st.Unreached) == 0 || !strings.Contains(st.Unreached[0].Why, remedy) {
 		t.Errorf("status of site-3: %+v", st.Unreached)
@@ -170,7 +187,7 @@ func TestTwoFramesOfAStranger(t *testing.T) {
 		}
 	}
 	restart(t, all, func(int) []string { return nil })
-	var st wire.Status
+	var st memberStatus
 	err := getJSON(all[0], "/v1/status?hash=false", &st)
 	if err != nil || len(st.Voters) != 3 || len(st.Members) != 3 {
 		t.Errorf("voters %v, members %v, %v", st.Voters, st.Members, err)
@@ -203,7 +220,7 @@ func TestVotersSwapAddresses(t *testing.T) {
 	restart(t, all, func(i int) []string { return []string{"--peer", swapped[i]} })
 	for i, b := range all {
 		b.Await("its address is told", func() error {
-			var l wire.List[wire.Site]
+			var l siteList
 			err := getJSON(all[(i+1)%3], "/v1/sites", &l)
 			if err == nil && (len(l.Items) != 3 || l.Items[i].Addresses.Peer != swapped[i]) {
 				err = fmt.Errorf("%+v", l.Items)

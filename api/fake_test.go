@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ import (
 type fakeBroker struct {
 	mu       sync.Mutex
 	site     string
+	name     string // that it answers by, if not site
 	index    uint64
 	jobs     []node.Job
 	keys     map[string]fsm.JobID
@@ -267,7 +269,7 @@ func (f *fakeBroker) Index() uint64 {
 	defer f.mu.Unlock()
 	return f.index
 }
-func (f *fakeBroker) Site() string   { return f.site }
+func (f *fakeBroker) Site() string   { return cmp.Or(f.name, f.site) }
 func (f *fakeBroker) Live() error    { return f.live }
 func (f *fakeBroker) Current() error { return f.outdated }
 

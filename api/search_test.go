@@ -42,7 +42,7 @@ func member(t *testing.T, name string, cfg Config) (*fakeBroker, node.ElsewhereE
 	f := newFake("site-1") // whose job it is
 	s := serve(t, f, cfg)
 	ask(s, "POST", "/v1/jobs", js, `{"command":["a"]}`)
-	f.site = name
+	f.name = name
 	return f, node.ElsewhereError{Site: name, HTTP: s.Addr(), Role: "executor"}
 }
 

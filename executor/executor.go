@@ -110,7 +110,11 @@ const (
 	Stopped               // killed by Stop
 	Fenced                // killed at its fence: it counts as lost
 	Vanished              // the handler lost track of it: it counts as lost
-	NoStart               // could not be started: Detail says why; it counts as failed
+	NoStart               // its own command could not be started: Detail says why; it counts as failed
+	// Declined: its site could not start it (no processes, no descriptors, a cgroup,
+	// a disk), and nothing of it ran. Detail says why; it is handed back like an
+	// attempt that Start refused.
+	Declined
 )
 
 // Result is how an attempt ended.

@@ -15,8 +15,9 @@ import (
 )
 
 // EachFolder is the beginning of a handler's Adopt: adopt is called with the name of
-// everything in dir, each of which is a what.
-func EachFolder(ctx context.Context, dir, what string, adopt func(name string) error) error {
+// everything in dir, each of which is a what. One that cannot be adopted is put aside:
+// no folder keeps a broker from its start.
+func EachFolder(ctx context.Context, aside *Aside, dir, what string, adopt func(name string) error) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return fmt.Errorf("adopt: %w", err)
@@ -26,7 +27,7 @@ func EachFolder(ctx context.Context, dir, what string, adopt func(name string) e
 			return fmt.Errorf("adopt: %w", err)
 		}
 		if err = adopt(e.Name()); err != nil {
-			return fmt.Errorf("adopt %s %s: %w", what, e.Name(), err)
+			aside.Put(filepath.Join(dir, e.Name()), fmt.Errorf("adopt %s %s: %w", what, e.Name(), err))
 		}
 	}
 	return nil
@@ -80,7 +81,7 @@ func WriteNote(path string, v any) error {
 // ReadNote reads a file that WriteNote wrote, at most so many bytes of it. Besides the
 // system's errors there is ErrTorn.
 func ReadNote(path string, most int64, into any) error {
-	f, err := os.Open(path)
+	f, err := OpenRegular(path, os.O_RDONLY)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package books
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -8,31 +9,42 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rs/zerolog"
 )
 
-// TestEachFolder: the first error ends it and names what it was of; so does the
-// caller's end.
+// TestEachFolder: what cannot be adopted is put aside and named in the log, and keeps
+// nothing else from being adopted; the caller's end does.
 func TestEachFolder(t *testing.T) {
-	dir := t.TempDir()
+	var log bytes.Buffer
+	home := t.TempDir()
+	aside := NewAside(Keeping{Dir: home, Logger: zerolog.New(&log)})
+	dir := filepath.Join(home, "slots")
 	for _, name := range []string{"a", "b", "c"} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+		if err := os.MkdirAll(filepath.Join(dir, name, "deeper"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var seen []string
-	broken := errors.New("broken")
-	err := EachFolder(t.Context(), dir, "slot", func(name string) error {
+	err := EachFolder(t.Context(), aside, dir, "slot", func(name string) error {
 		if seen = append(seen, name); name == "b" {
-			return broken
+			return errors.New("broken")
 		}
 		return nil
 	})
-	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "adopt slot b: ") || !slices.Equal(seen, []string{"a", "b"}) {
+	if err != nil || !slices.Equal(seen, []string{"a", "b", "c"}) {
 		t.Errorf("got %v after %v", err, seen)
+	}
+	kept := aside.list()
+	if len(kept) != 1 || !strings.HasSuffix(kept[0], "-b") || !strings.Contains(log.String(), "adopt slot b: broken") {
+		t.Errorf("put aside: %v; the log: %s", kept, &log)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
+		t.Errorf("left: %v, %v", left, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err = EachFolder(ctx, dir, "slot", func(string) error { return nil }); !errors.Is(err, context.Canceled) {
+	if err = EachFolder(ctx, aside, dir, "slot", func(string) error { return nil }); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 	if err = FirstLook(ctx, nil); !errors.Is(err, context.Canceled) {

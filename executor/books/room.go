@@ -9,34 +9,41 @@ import (
 // Room counts what is taken of a machine. Not safe for concurrent use.
 type Room struct {
 	machine          string
-	cores, freeCores int
+	milli, freeMilli int64 // after a restart with fewer cores than attempts freeMilli is negative
 	mem, freeMem     int64
-	// cpus not given to a pinned attempt; nil without pinning. After a restart
-	// with fewer cores than attempts the free counts are negative.
-	cpus []int
+	// cpus are given out to attempts; nil: no attempt is pinned.
+	cpus *processors
 }
 
 // Hold is what one attempt takes.
 type Hold struct {
-	Cores  int
-	MemMiB int64
-	CPUs   []int // its own, if attempts are pinned
+	MilliCPU int64
+	MemMiB   int64
+	CPUs     []int // that it is pinned to, if attempts are
 }
 
-// NewRoom is that of an empty machine; cpus are given out to attempts, nil = no
+// NewRoom returns that of an empty machine; cpus are given out to attempts, nil = no
 // attempt is pinned.
 func NewRoom(machine string, cores int, memMiB int64, cpus []int) *Room {
-	r := &Room{machine: machine, cores: cores, freeCores: cores, mem: memMiB, freeMem: memMiB}
-	if cpus != nil {
-		r.cpus = append([]int{}, cpus[:cores]...)
+	r := &Room{machine: machine, milli: int64(cores) * 1000, mem: memMiB, freeMem: memMiB}
+	r.freeMilli = r.milli
+	if len(cpus) > 0 {
+		r.cpus = &processors{all: append([]int{}, cpus...), load: map[int]int64{}}
 	}
 	return r
 }
 
-// coresOf counts cores whole.
-func coresOf(r executor.Resources) int {
-	milli := max(r.MilliCPU, 1)
-	return int((milli-1)/1000 + 1)
+// Use has the attempts that come pinned to these CPUs: those of the machine may
+// change. Without pinning it does nothing.
+func (r *Room) Use(cpus []int) {
+	if r.cpus != nil && len(cpus) > 0 {
+		r.cpus.all = append([]int{}, cpus...)
+	}
+}
+
+// holdOf is what an attempt takes; even one that asks for nothing has a process.
+func holdOf(need executor.Resources) Hold {
+	return Hold{MilliCPU: max(need.MilliCPU, 1), MemMiB: need.MemMiB}
 }
 
 // Fit says why a task can never run here: an executor.ErrUnfit, or nil.
@@ -44,8 +51,8 @@ func (r *Room) Fit(t executor.Task) error {
 	switch {
 	case t.Need.GPU > 0:
 		return fmt.Errorf("%w: %d GPUs wanted, none here", executor.ErrUnfit, t.Need.GPU)
-	case t.Need.MilliCPU > int64(r.cores)*1000:
-		return fmt.Errorf("%w: %d milli-cores wanted, the machine lends %d cores", executor.ErrUnfit, t.Need.MilliCPU, r.cores)
+	case t.Need.MilliCPU > r.milli:
+		return fmt.Errorf("%w: %d milli-cores wanted, the machine lends %d cores", executor.ErrUnfit, t.Need.MilliCPU, r.milli/1000)
 	case t.Need.MemMiB < 0 || t.Need.MemMiB > r.mem:
 		return fmt.Errorf("%w: %d MiB wanted, the machine lends %d", executor.ErrUnfit, t.Need.MemMiB, r.mem)
 	case t.Machine != "" && t.Machine != r.machine:
@@ -56,48 +63,35 @@ func (r *Room) Fit(t executor.Task) error {
 
 // Take reserves room; without any it is executor.ErrBusy.
 func (r *Room) Take(need executor.Resources) (Hold, error) {
-	h := Hold{Cores: coresOf(need), MemMiB: need.MemMiB}
-	if h.Cores > r.freeCores || h.MemMiB > r.freeMem || (r.cpus != nil && h.Cores > len(r.cpus)) {
-		return Hold{}, fmt.Errorf("%w: %d cores and %d MiB wanted, %d and %d free", executor.ErrBusy, h.Cores, h.MemMiB, r.freeCores, r.freeMem)
+	h := holdOf(need)
+	if h.MilliCPU > r.freeMilli || h.MemMiB > r.freeMem {
+		return Hold{}, fmt.Errorf("%w: %d milli-cores and %d MiB wanted, %d and %d free",
+			executor.ErrBusy, h.MilliCPU, h.MemMiB, max(r.freeMilli, 0), max(r.freeMem, 0))
 	}
-	r.count(h)
 	if r.cpus != nil {
-		h.CPUs = append([]int{}, r.cpus[:h.Cores]...)
-		r.cpus = append([]int{}, r.cpus[h.Cores:]...)
+		h.CPUs = r.cpus.choose(h.MilliCPU)
 	}
+	r.count(h, 1)
 	return h, nil
 }
 
-func (r *Room) count(h Hold) {
-	r.freeCores -= h.Cores
-	r.freeMem -= h.MemMiB
+// count enters a hold (sign 1), or takes it out (sign −1).
+func (r *Room) count(h Hold, sign int64) {
+	r.freeMilli -= sign * h.MilliCPU
+	r.freeMem -= sign * h.MemMiB
+	if r.cpus != nil {
+		r.cpus.add(h, sign)
+	}
 }
 
-// Adopt counts an attempt that runs already, whether it fits or not; cpus were
-// its own.
+// Adopt counts an attempt that runs already, whether it fits or not; cpus are those
+// that it is pinned to.
 func (r *Room) Adopt(need executor.Resources, cpus []int) Hold {
-	h := Hold{Cores: coresOf(need), MemMiB: need.MemMiB}
-	r.count(h)
-	if r.cpus == nil {
-		return h
-	}
-	for _, c := range cpus {
-		for i, free := range r.cpus {
-			if free == c {
-				r.cpus = append(r.cpus[:i], r.cpus[i+1:]...)
-				h.CPUs = append(h.CPUs, c)
-				break
-			}
-		}
-	}
+	h := holdOf(need)
+	h.CPUs = cpus
+	r.count(h, 1)
 	return h
 }
 
 // Release gives back what was taken.
-func (r *Room) Release(h Hold) {
-	r.freeCores += h.Cores
-	r.freeMem += h.MemMiB
-	if r.cpus != nil {
-		r.cpus = append(r.cpus, h.CPUs...)
-	}
-}
+func (r *Room) Release(h Hold) { r.count(h, -1) }

@@ -9,13 +9,14 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/books"
 	"github.com/cloudshare/cloudshare/executor/container/box"
+	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
 // Adopt implements executor.Handler: attempts are found by their folders, so it
 // needs no engine. One whose end is not told is taken for running until the
 // engine says what it knows.
 func (h *Handler) Adopt(ctx context.Context) ([]executor.State, error) {
-	if err := books.EachFolder(ctx, h.path("attempts"), "attempt", h.adoptOne); err != nil {
+	if err := books.EachFolder(ctx, h.aside, h.path("attempts"), "attempt", h.adoptOne); err != nil {
 		return nil, err
 	}
 	states, err := h.adoptedAll()
@@ -39,6 +40,7 @@ func (h *Handler) adoptedAll() ([]executor.State, error) {
 	}
 	h.life.Add(1)
 	go h.listen()
+	h.life.Go(func() { h.aside.Run(h.attempts.Quit) })
 	return states, nil
 }
 
@@ -47,7 +49,7 @@ func (h *Handler) adoptOne(name string) error {
 	dir := h.path("attempts", name)
 	o, err := box.ReadOrder(dir)
 	if err != nil || o.Task.ID.String() != name || !books.ValidName(name) || !whole(dir) {
-		return removeAttempt(dir) // a crash before it was whole: it was never given to the engine
+		return watchdog.RemoveTree(dir) // a crash before it was whole: it was never given to the engine
 	}
 	w := h.newWork(books.AdoptedAttempt(o.Task))
 	end, err := readEnd(dir)
@@ -97,22 +99,4 @@ func readEnd(dir string) (*ended, error) {
 		return nil, nil
 	}
 	return e, err
-}
-
-// removeWork removes the private directory, whoever made what is in it.
-func removeWork(dir string) error { return removeAttempt(box.WorkOf(dir)) }
-
-// removeAttempt removes a folder, also below folders that deny it to their owner.
-func removeAttempt(dir string) error {
-	err := os.RemoveAll(dir)
-	if err == nil {
-		return nil
-	}
-	_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, _ error) error {
-		if d != nil && d.IsDir() {
-			_ = os.Chmod(path, 0o700) // before it is read
-		}
-		return nil
-	})
-	return os.RemoveAll(dir)
 }

@@ -265,7 +265,6 @@ func (h *Handler) hasBegun(w *work) {
 	defer h.mu.Unlock()
 	if !w.began && w.Ended == nil {
 		w.began = true
-		h.health = health{sick: h.health.sick}
 		h.attempts.Events.Put(executor.Event{ID: w.Task.ID, Started: true})
 	}
 }
@@ -300,7 +299,7 @@ func (h *Handler) clean(w *work) {
 		h.cfg.Logger.WithLevel(level).Err(err).Str("attempt", w.Name).Msg("container stays for now, until the engine is heard again")
 		return
 	}
-	if err := removeWork(w.dir); err != nil {
+	if err := watchdog.RemoveTree(box.WorkOf(w.dir)); err != nil {
 		h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("its working directory cannot be removed: files of another user? remove it as root")
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
 // Stop implements executor.Handler. What runs is asked to end through its folder,
@@ -44,8 +45,8 @@ func (h *Handler) evict(k books.Kept) {
 	case <-h.attempts.Quit:
 		return // the next life does it
 	}
-	if err := removeAttempt(w.dir); err != nil {
-		h.cfg.Logger.Warn().Err(err).Msg("the folder of an old attempt cannot be removed: files of another user? remove it as root")
+	if err := watchdog.RemoveTree(w.dir); err != nil { // files of another user, mostly
+		h.aside.Put(w.dir, err)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

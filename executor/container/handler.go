@@ -23,6 +23,7 @@ type Handler struct {
 	id       string // of Dir: which containers are ours, and not another broker's on the engine
 	engine   *engine.Client
 	desk     *books.Desk
+	aside    *books.Aside
 	attempts *books.Attempts[*work]
 	// calls ends a while after Close: what the engine is asked about containers.
 	calls  context.Context //nolint:containedctx // the life of the handler's goroutines
@@ -34,7 +35,6 @@ type Handler struct {
 	up     chan struct{} // closed as long as the engine answers
 	away   error         // why it does not; nil = it does
 	info   engine.Info   // of when it last did
-	health health
 	looked chan struct{} // closed once the engine was asked for the first time
 	silent chan struct{} // capacity 1: a call was not answered
 }
@@ -49,8 +49,12 @@ func Open(cfg Config) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
+	cpus := cfg.CPUs
+	if len(cpus) == 0 {
+		cpus = books.AllowedCPUs()
+	}
 	h := &Handler{
-		cfg: cfg, room: books.NewRoom(machineName, cfg.Cores, cmp.Or(cfg.MemMiB, books.PhysicalMiB()), cfg.CPUs),
+		cfg: cfg, aside: books.NewAside(cfg.Keeping), room: books.NewRoom(machineName, cfg.Cores, cmp.Or(cfg.MemMiB, books.PhysicalMiB()), cpus),
 		up: make(chan struct{}), looked: make(chan struct{}), silent: make(chan struct{}, 1), away: errors.New("not asked yet"),
 	}
 	if h.mounts, err = cfg.mounts(); err == nil {
@@ -68,7 +72,7 @@ func Open(cfg Config) (*Handler, error) {
 
 func (h *Handler) takeDir() (err error) {
 	// Others must get through to what is mounted only by the engine.
-	if err = os.MkdirAll(h.path("attempts"), 0o700); err != nil {
+	if err = h.aside.Folder(h.path("attempts")); err != nil {
 		return err
 	}
 	if err = errors.Join(os.MkdirAll(h.path("run"), 0o700), os.Chmod(h.path("run"), 0o755)); err != nil {
@@ -103,23 +107,19 @@ func (h *Handler) Name() string { return "container" }
 func (h *Handler) Status() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if why := h.missing(); why != nil {
-		return fmt.Sprintf("no containers: %v", why)
+	if h.away != nil {
+		return fmt.Sprintf("no containers: %v", h.away)
 	}
 	m := h.machine()
 	s := fmt.Sprintf("%d cores, %d MiB in containers of engine %s", m.MilliCPU/1000, m.MemMiB, h.info.ServerVersion)
-	if h.cfg.CPUs != nil {
-		s += ", pinned"
-	}
-	return s
+	return s + "; " + limitWords[h.limitBy()]
 }
 
-// Capacity implements executor.Handler: nothing while the engine is away or starts
-// nothing.
+// Capacity implements executor.Handler: nothing while the engine is away.
 func (h *Handler) Capacity() []executor.Machine {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.missing() != nil {
+	if h.away != nil {
 		return nil
 	}
 	return []executor.Machine{h.machine()}

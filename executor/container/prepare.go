@@ -13,6 +13,7 @@ import (
 	"github.com/cloudshare/cloudshare/executor/books"
 	"github.com/cloudshare/cloudshare/executor/container/box"
 	"github.com/cloudshare/cloudshare/executor/container/engine"
+	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
 // errStopped: nobody wants the attempt any more.
@@ -204,8 +205,7 @@ func (h *Handler) awaitEngine(w *work, away error) error {
 }
 
 // unprepared is the end of an attempt whose container does not run. What is
-// wrong with the task fails it; what is the site's own trouble is a loss, and the
-// task runs elsewhere.
+// wrong with the task fails it; of what is the site's own trouble it is declined.
 func (h *Handler) unprepared(w *work, err error) executor.Result {
 	said, refused := errors.AsType[*engine.Refusal](err)
 	image, unfetched := errors.AsType[*noImage](err)
@@ -214,11 +214,12 @@ func (h *Handler) unprepared(w *work, err error) executor.Result {
 		return stoppedBefore(h.whyStopped(w))
 	case unfetched && image.isWrong(), !unfetched && refused && h.isImages(said.Message):
 		return executor.Result{Cause: executor.NoStart, ExitCode: 125, Detail: err.Error()}
-	case !unfetched && !errors.Is(err, engine.ErrAway):
-		h.failed(err)
 	}
 	h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("a task of a container could not be started here")
-	return lost("not started: " + err.Error())
+	if unfetched { // another site may have a better way to the registry, but not for ever
+		return lost("not started: " + err.Error())
+	}
+	return watchdog.NotBegun(&watchdog.Trouble{Cause: err})
 }
 
 // isImages: a container cannot be made or started for what its image says: a user
@@ -235,6 +236,9 @@ func (h *Handler) isImages(message string) bool {
 // ownEnv keeps what an image says to programs of this kind from the first process;
 // the task's environment is made elsewhere.
 var ownEnv = []string{"GOMAXPROCS=1", "GOTRACEBACK=all", "GODEBUG=", "GOGC=", "GOMEMLIMIT="}
+
+// minMilli is the least processor time that engines limit a container to.
+const minMilli = 10
 
 // spec is the attempt's container.
 func (h *Handler) spec(w *work, ref executor.ImageName, o box.Order) engine.Spec {
@@ -255,8 +259,8 @@ func (h *Handler) spec(w *work, ref executor.ImageName, o box.Order) engine.Spec
 	}
 	if len(o.CPUs) > 0 {
 		s.HostConfig.CpusetCpus = engine.CPUSet(o.CPUs)
-	} else {
-		s.HostConfig.NanoCpus = int64(w.Hold.Cores) * 1e9
+	} else if h.limit() == byQuota {
+		s.HostConfig.NanoCpus = max(w.Hold.MilliCPU, minMilli) * 1e6
 	}
 	if t.Need.MemMiB > 0 {
 		s.HostConfig.Memory = (t.Need.MemMiB + ownMiB) << 20

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/books"
 	"github.com/cloudshare/cloudshare/executor/container/box"
 	"github.com/cloudshare/cloudshare/executor/container/engine"
+	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
 // Start implements executor.Handler. What can be known without a wait is said at
@@ -28,8 +28,8 @@ func (h *Handler) admit(t executor.Task) (*work, error) {
 	if err := h.room.Fit(t); err != nil {
 		return nil, err
 	}
-	if why := h.missing(); why != nil {
-		return nil, fmt.Errorf("%w: %w", executor.ErrBusy, why)
+	if h.away != nil {
+		return nil, fmt.Errorf("%w: %w", executor.ErrBusy, h.away)
 	}
 	hold, err := h.room.Take(t.Need)
 	if err != nil {
@@ -63,17 +63,20 @@ func (h *Handler) begin(ctx context.Context, w *work) error {
 	case err != nil && !missing:
 		return fmt.Errorf("%w: look for image %s: %w", executor.ErrBusy, ref, err)
 	}
-	o := box.Order{Task: w.Task, Grace: h.cfg.Grace, MaxLog: h.cfg.MaxLogBytes, CPUs: w.Hold.CPUs}
+	o := box.Order{Task: w.Task, Grace: h.cfg.Grace, MaxLog: h.cfg.MaxLogBytes}
+	if h.limit() == byCPUs {
+		o.CPUs = w.Hold.CPUs
+	}
 	if !missing {
 		takeImage(&o, img)
 	}
 	if err = box.Make(w.dir, o); err != nil {
-		return errors.Join(fmt.Errorf("make its folder: %w", err), os.RemoveAll(w.dir))
+		return errors.Join(fmt.Errorf("make its folder: %w", err), watchdog.RemoveTree(w.dir))
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.attempts.Closing() {
-		return errors.Join(books.ErrClosed, os.RemoveAll(w.dir))
+		return errors.Join(books.ErrClosed, watchdog.RemoveTree(w.dir))
 	}
 	h.life.Add(1)
 	go h.attend(w, func() error {

@@ -38,6 +38,12 @@ type Env struct {
 	Slow bool
 	// Merged: what tasks write to stderr comes as stdout.
 	Merged bool
+	// NoCores says why tasks are not held to their cores here; "" = they are.
+	NoCores string
+	// Break has the site unable to start tasks until the returned function is called;
+	// nil: NoBreak says why that is not shown.
+	Break   func(t *testing.T, h executor.Handler) (mend func())
+	NoBreak string
 }
 
 // many is n, or less if tasks are slow.
@@ -88,6 +94,8 @@ var always = []testCase{
 	{"EndKillsAll", testEnd},
 	{"Published", testPublished},
 	{"ManyInTurn", testMany},
+	{"CoresHold", testCores},
+	{"SiteTrouble", testSiteTrouble},
 }
 
 // Run runs the suite, with the cases for the kind of fence that the handler has.

@@ -10,13 +10,14 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
 // Adopt implements executor.Handler: attempts are found by their folders, so it
 // needs no cluster. One without an end is taken for running until the cluster says
 // what it knows; Jobs of ours without a folder are removed.
 func (h *Handler) Adopt(ctx context.Context) ([]executor.State, error) {
-	if err := books.EachFolder(ctx, h.path("attempts"), "attempt", h.adoptOne); err != nil {
+	if err := books.EachFolder(ctx, h.aside, h.path("attempts"), "attempt", h.adoptOne); err != nil {
 		return nil, err
 	}
 	h.mu.Lock()
@@ -35,10 +36,10 @@ func (h *Handler) adoptOne(name string) error {
 	var m memo
 	err := readJSON(filepath.Join(dir, taskFile), &m)
 	if errors.Is(err, os.ErrPermission) || errors.Is(err, unix.EIO) {
-		return err // its Job may run
+		return err // somebody may want to look; its Job, if it has one, is removed
 	}
 	if err != nil || m.Task.ID.String() != name || !books.ValidName(name) {
-		return os.RemoveAll(dir) // a crash before it was whole: no Job was made
+		return watchdog.RemoveTree(dir) // a crash before it was whole: no Job was made
 	}
 	w := h.newWork(books.AdoptedAttempt(m.Task))
 	w.image, w.since, w.adopted, w.made = m.Image, m.Since, true, true

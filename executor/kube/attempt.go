@@ -12,6 +12,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
 // work is an attempt as the handler knows it.
@@ -233,7 +234,7 @@ func (h *Handler) drop(w *work) {
 	h.release(w)
 	delete(h.byJob, w.job)
 	h.mu.Unlock()
-	if err := os.RemoveAll(w.dir); err != nil {
+	if err := watchdog.RemoveTree(w.dir); err != nil {
 		h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("the folder of an attempt that did not start cannot be removed")
 	}
 	h.queue.Add(w.job)

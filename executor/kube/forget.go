@@ -3,10 +3,10 @@ package kube
 import (
 	"cmp"
 	"context"
-	"os"
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
 // Stop implements executor.Handler.
@@ -36,8 +36,8 @@ func (h *Handler) Forget(_ context.Context, id executor.ID) error {
 // then, and is removed.
 func (h *Handler) evict(k books.Kept) {
 	dir := h.path("attempts", k.Name)
-	if err := os.RemoveAll(dir); err != nil {
-		h.cfg.Logger.Warn().Err(err).Str("attempt", k.Name).Msg("the folder of an old attempt cannot be removed")
+	if err := watchdog.RemoveTree(dir); err != nil {
+		h.aside.Put(dir, err)
 	}
 	h.mu.Lock()
 	w := h.book.Get(k.Name)

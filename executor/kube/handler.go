@@ -19,9 +19,10 @@ import (
 
 // Handler runs tasks as Jobs. See the contract, [executor.Handler].
 type Handler struct {
-	cfg Config
-	api *api
-	id  string // of Dir: which Jobs are ours, and not another broker's in the namespace
+	aside *books.Aside
+	cfg   Config
+	api   *api
+	id    string // of Dir: which Jobs are ours, and not another broker's in the namespace
 	// nodesWith and tolerate are cfg's, as Kubernetes takes them.
 	nodesWith map[string]string
 	tolerate  []corev1.Toleration
@@ -102,7 +103,8 @@ func open(cfg Config) (*Handler, error) {
 }
 
 func (h *Handler) takeDir() (err error) {
-	if err = os.MkdirAll(h.path("attempts"), 0o700); err != nil {
+	h.aside = books.NewAside(h.cfg.Keeping)
+	if err = h.aside.Folder(h.path("attempts")); err != nil {
 		return err
 	}
 	if h.lock, err = books.Lock(h.cfg.Dir); err != nil {
@@ -131,6 +133,7 @@ func (h *Handler) listen() {
 		func() { follow(h.ctx, nodes, h.nodes, h.api.codec, h.heard) },
 		h.awaitFirst,
 		func() { h.lapseEach(h.ctx) },
+		func() { h.aside.Run(h.ctx.Done()) },
 	} {
 		h.life.Go(f)
 	}
@@ -207,7 +210,7 @@ func (h *Handler) Status() string {
 	for _, m := range h.machines {
 		sum = plus(sum, m.Resources)
 	}
-	return fmt.Sprintf("%d cores, %d MiB on %d nodes, as Jobs in namespace %s of %s", sum.MilliCPU/1000, sum.MemMiB, len(h.machines), h.api.namespace, h.api.host)
+	return fmt.Sprintf("%d cores, %d MiB on %d nodes, as Jobs in namespace %s of %s; cores and memory are limited by kubelets", sum.MilliCPU/1000, sum.MemMiB, len(h.machines), h.api.namespace, h.api.host)
 }
 
 // Events implements executor.Handler. The channel is closed by Close.

@@ -121,7 +121,7 @@ func heard(task executor.Task, t guard.Told, p *podView, k *kill, seen executor.
 		r.Cause, r.Detail, r.Run = t.Cause, inLine(t.Detail), max(r.Run, task.Timeout)
 	case executor.Fenced:
 		r.Cause, r.Detail = t.Cause, inLine(t.Detail)
-	case executor.Stopped, executor.Vanished, executor.NoStart:
+	case executor.Stopped, executor.Vanished, executor.NoStart, executor.Declined:
 		switch {
 		case k != nil:
 			r.Cause, r.Detail = k.cause, k.detail(task)
@@ -137,7 +137,7 @@ func notBegun(t guard.Told) executor.Result {
 	switch t.Cause {
 	case executor.NoStart:
 		return executor.Result{Cause: t.Cause, ExitCode: t.ExitCode, Detail: inLine(t.Detail)}
-	case executor.Fenced:
+	case executor.Fenced, executor.Declined:
 		return executor.Result{Cause: t.Cause, Detail: inLine(t.Detail)}
 	case executor.Exited, executor.TimedOut, executor.Stopped, executor.Vanished:
 	}

@@ -1,23 +1,27 @@
 package local
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
 // Adopt implements executor.Handler: it reads every slot's journal. A slot
 // whose journal is locked has a living supervisor.
 func (h *Handler) Adopt(ctx context.Context) ([]executor.State, error) {
-	if err := books.EachFolder(ctx, filepath.Join(h.cfg.Dir, "slots"), "slot", h.adoptSlot); err != nil {
+	if err := books.EachFolder(ctx, h.aside, filepath.Join(h.cfg.Dir, "slots"), "slot", h.adoptSlot); err != nil {
 		return nil, err
 	}
 	h.sweepGroups()
@@ -29,15 +33,27 @@ func (h *Handler) Adopt(ctx context.Context) ([]executor.State, error) {
 	}
 	h.dropStrayLogs()
 	h.life.Go(h.warm)
+	h.life.Go(func() { h.aside.Run(h.attempts.Quit) })
 	return states, nil
 }
 
-// adoptSlot takes over one slot and its attempts.
+// adoptSlot takes over one slot and its attempts. After an error nothing of it runs:
+// whatever its supervisor had, nobody would know of.
 func (h *Handler) adoptSlot(name string) error {
 	s := &slot{name: name, dir: filepath.Join(h.cfg.Dir, "slots", name)}
-	f, err := os.OpenFile(filepath.Join(s.dir, "journal"), os.O_RDWR|os.O_APPEND, 0)
+	err := h.readSlot(s)
+	if err != nil {
+		s.expel()
+		h.sweep(s)
+	}
+	return err
+}
+
+// readSlot reads a slot's journal.
+func (h *Handler) readSlot(s *slot) error {
+	f, err := books.OpenRegular(filepath.Join(s.dir, "journal"), os.O_RDWR|os.O_APPEND)
 	if errors.Is(err, os.ErrNotExist) {
-		return os.RemoveAll(s.dir) // a crash before anything was written
+		return watchdog.RemoveTree(s.dir) // a crash before anything was written
 	}
 	if err != nil {
 		return err
@@ -65,6 +81,28 @@ func (h *Handler) adoptSlot(name string) error {
 	h.takeOver(s, lines)
 	return nil
 }
+
+// expel kills a supervisor that cannot be talked to, by its folder, which it never
+// leaves; its task dies with it.
+func (s *slot) expel() {
+	for _, pid := range pids() {
+		proc := "/proc/" + strconv.Itoa(pid)
+		cwd, err := os.Readlink(proc + "/cwd")
+		if err != nil || cwd != s.dir {
+			continue
+		}
+		args, err := os.ReadFile(proc + "/cmdline")
+		p, ok := readProcess(pid)
+		if part := bytes.Split(args, []byte{0}); err != nil || !ok || len(part) < 2 || string(part[1]) != superviseVerb {
+			continue
+		}
+		p.signal(unix.SIGKILL)
+		awaitExit(p, expelWait)
+	}
+}
+
+// expelWait is how long a killed supervisor is waited for.
+const expelWait = 5 * time.Second
 
 // locked says that a living process holds the journal.
 func locked(f *os.File) bool {
@@ -117,7 +155,9 @@ func (h *Handler) takeOver(s *slot, lines []line) {
 	if s.dead {
 		s.detach()
 		s.journal = nil
-		h.dropIfUnused(s)
+		if h.dropIfUnused(s) {
+			h.life.Go(func() { h.removeSlot(s) })
+		}
 		return
 	}
 	h.slots[s.name] = s

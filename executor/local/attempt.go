@@ -47,15 +47,15 @@ func (a *attempt) run() executor.Result {
 	}
 	if err := a.start(); err != nil {
 		if gone := hasFolder(filepath.Join(a.slot, "work"), true); gone != nil {
-			return unserved(gone)
+			err = &watchdog.Trouble{Cause: gone}
 		}
-		return watchdog.NoStart(err)
+		return watchdog.NotBegun(err)
 	}
 	started, at := time.Now(), executor.Boottime()
 	if a.Task.Timeout > 0 {
 		a.plan.TimeOut(at, a.Task.Timeout)
 	}
-	a.word, a.tell = a.record(line{Run: &begun{Name: a.name, Pid: a.Pid, At: started}}), at+tellAfter
+	a.word, a.tell = a.recordLater(line{Run: &begun{Name: a.name, Pid: a.Pid, At: started}}), at+tellAfter
 	a.watch()
 	r := executor.Result{Cause: executor.Exited, Started: started, Run: time.Duration(executor.Boottime() - at)}
 	a.ReapAll(func() { // not by its group: that number may be another's by now
@@ -80,24 +80,45 @@ func (a *attempt) start() error {
 	if err != nil {
 		return err
 	}
-	launch := func() error {
-		if err := a.group.setLimit(a.Task.Need.MemMiB); err != nil {
-			return err
-		}
-		if err := a.fork(path, env, work); err != nil {
-			return fmt.Errorf("start %s: %w", a.Task.Command[0], err)
-		}
-		return nil
+	if !a.group.needsThread(a.Task.Need.MemMiB) {
+		return a.launch(path, env, work)
 	}
-	if len(a.CPUs) == 0 && !a.group.needsThread(a.Task.Need.MemMiB) {
-		return launch()
+	return a.thread.do(func() error { return a.launch(path, env, work) })
+}
+
+// launch forks the task, held to what it asked for; a cgroup that others have removed is
+// made once more. REQUIRES: on the side thread, if the group needs it.
+func (a *attempt) launch(path string, env []string, work string) error {
+	err := a.launchOnce(path, env, work)
+	if err != nil && a.group.isGone() {
+		a.group.lost()
+		err = a.launchOnce(path, env, work)
 	}
-	return a.thread.do(func() error {
-		if err := a.pin(); err != nil {
-			return err
-		}
-		return launch()
-	})
+	return err
+}
+
+func (a *attempt) launchOnce(path string, env []string, work string) (err error) {
+	if trouble := a.hold(); trouble != nil {
+		return &watchdog.Trouble{Cause: trouble}
+	}
+	if trouble := a.pinned(func() { err = a.fork(path, env, work) }); trouble != nil {
+		return &watchdog.Trouble{Cause: trouble}
+	}
+	if err != nil {
+		return watchdog.StartError(a.Task, path, err)
+	}
+	return nil
+}
+
+// hold sets the limits of the attempt's group.
+func (a *attempt) hold() error {
+	if err := a.group.ready(); err != nil {
+		return err
+	}
+	if err := a.group.setLimit(a.Task.Need.MemMiB); err != nil {
+		return err
+	}
+	return a.group.setCores(a.Task.Need.MilliCPU)
 }
 
 // taskSlack is the timer slack of tasks, in nanoseconds: the kernel's default. A
@@ -123,25 +144,24 @@ func (a *attempt) fork(path string, env []string, work string) (err error) {
 	return err
 }
 
-// pin ties the side thread, and so what it forks, to the attempt's CPUs, or to
-// all that the supervisor may use.
-//
-// REQUIRES: on the side thread.
-func (a *attempt) pin() error {
-	if len(a.CPUs) == 0 && !a.pinned {
+// pinned runs fork on the attempt's CPUs, which its children inherit, if it has any of
+// its own; an error says that it did not.
+func (a *attempt) pinned(fork func()) error {
+	if len(a.CPUs) == 0 {
+		fork()
 		return nil
 	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	var set unix.CPUSet
 	for _, cpu := range a.CPUs {
 		set.Set(cpu)
 	}
-	if len(a.CPUs) == 0 {
-		set = a.allCPUs
-	}
 	if err := unix.SchedSetaffinity(0, &set); err != nil {
 		return fmt.Errorf("pin to CPUs %v: %w", a.CPUs, err)
 	}
-	a.pinned = len(a.CPUs) > 0
+	fork()
+	_ = unix.SchedSetaffinity(0, &a.allCPUs) // it could just before
 	return nil
 }
 
@@ -159,7 +179,7 @@ func (a *attempt) watch() {
 		}
 		if now >= look {
 			a.Reap() // orphans that the task left to us
-			pace = a.out.Look(a.MaxLog, pace)
+			pace = a.clerk.Look(&a.out, a.MaxLog, pace)
 			look = now + pace
 			continue
 		}
@@ -213,6 +233,7 @@ func (a *attempt) act(act watchdog.Action) {
 
 // report settles the attempt's files, then records and tells its end.
 func (a *attempt) report(r executor.Result) {
+	a.clerk.Flush()
 	e := &ended{Name: a.name, Result: r, At: time.Now()}
 	e.Out, e.Err = a.keepOutput(0), a.keepOutput(1)
 	if err := cleanWork(filepath.Join(a.slot, "work")); err != nil {

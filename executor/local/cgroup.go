@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -22,6 +21,9 @@ type cgroups struct {
 	mem  string // folder whose groups limit memory, "" = none does
 	v2   bool   // mem is in the v2 hierarchy, the same as kill
 	why  string // why mem is "", for people
+	// cpu: groups in kill limit processor time (cpu.max); whyCPU says why not.
+	cpu    bool
+	whyCPU string
 }
 
 // findCgroups probes by making the folders; dir makes their name unique.
@@ -31,14 +33,15 @@ func findCgroups(dir string) cgroups {
 	name := fmt.Sprintf("cloudshare-%016x", h.Sum64())
 	own, err := ownCgroups()
 	if err != nil {
-		return cgroups{why: err.Error()}
+		return cgroups{why: err.Error(), whyCPU: err.Error()}
 	}
-	var c cgroups
+	c := cgroups{whyCPU: "no cgroup v2 is mounted"}
 	var why []string
 	switch {
 	case own.v2 == "":
 	case !bornInGroups():
-		why = append(why, "clone3, which starts a process in its cgroup, is refused here (by RestrictNamespaces of the service?)")
+		c.whyCPU = "clone3, which starts a process in its cgroup, is refused here (by RestrictNamespaces of the service?)"
+		why = append(why, c.whyCPU)
 	default:
 		why = append(why, c.probeV2(own.v2, name)...)
 	}
@@ -65,31 +68,46 @@ func bornInGroups() bool {
 }
 
 // probeV2 tries our own group, then its parent: where a service manager put
-// the broker into a leaf of its delegated group, limits work only there.
+// the broker into a leaf of its delegated group, limits work only there. It returns
+// why memory cannot be limited.
 func (c *cgroups) probeV2(own, name string) (why []string) {
+	var whyCPU []string
 	for _, parent := range []string{own, filepath.Dir(own)} {
 		base := filepath.Join(parent, name)
 		if err := makeGroup(base); err != nil {
-			why = append(why, err.Error())
+			why, whyCPU = append(why, err.Error()), append(whyCPU, err.Error())
 			continue
 		}
-		if c.kill == "" {
-			c.kill = base
+		first := c.kill
+		c.kill = cmp.Or(first, base)
+		noMemory, noCPU := enable("memory", parent, base), enable("cpu", parent, base)
+		if noMemory != nil {
+			why = append(why, noMemory.Error())
 		}
-		if err := enableMemory(parent, base); err != nil {
-			why = append(why, err.Error())
-			if c.kill != base {
-				_ = os.Remove(base)
+		if noCPU != nil {
+			whyCPU = append(whyCPU, noCPU.Error())
+		}
+		if noMemory == nil || noCPU == nil {
+			c.moveTo(base)
+			if c.cpu = noCPU == nil; noMemory == nil {
+				c.mem, c.v2, why = base, true, nil
 			}
-			continue
+			break
 		}
 		if c.kill != base {
-			_ = os.Remove(c.kill)
+			_ = os.Remove(base)
 		}
-		c.kill, c.mem, c.v2 = base, base, true
-		return nil
 	}
+	c.whyCPU = strings.Join(whyCPU, "; ")
 	return why
+}
+
+// moveTo has groups made in base.
+func (c *cgroups) moveTo(base string) {
+	if c.kill != base {
+		_ = os.Remove(c.kill)
+	}
+	c.kill = base
 }
 
 func makeGroup(dir string) error {
@@ -99,17 +117,18 @@ func makeGroup(dir string) error {
 	return nil
 }
 
-func enableMemory(dirs ...string) error {
+// enable hands a controller down from each of the groups.
+func enable(controller string, dirs ...string) error {
 	for _, dir := range dirs {
 		have, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
 		if err != nil {
 			return fmt.Errorf("read controllers: %w", err)
 		}
-		if !slices.Contains(strings.Fields(string(have)), "memory") {
-			return fmt.Errorf("cgroup %s has no memory controller", dir)
+		if !slices.Contains(strings.Fields(string(have)), controller) {
+			return fmt.Errorf("cgroup %s has no %s controller", dir, controller)
 		}
-		if err := writeFile(dir, "cgroup.subtree_control", "+memory"); err != nil {
-			return fmt.Errorf("delegate memory (run the broker in a leaf of a delegated cgroup): %w", err)
+		if err := writeFile(dir, "cgroup.subtree_control", "+"+controller); err != nil {
+			return fmt.Errorf("delegate %s (run the broker in a leaf of a delegated cgroup): %w", controller, err)
 		}
 	}
 	return nil
@@ -185,142 +204,5 @@ func writeFile(dir, name, value string) error {
 func killGroup(dir string) {
 	if dir != "" {
 		_ = writeFile(dir, "cgroup.kill", "1")
-	}
-}
-
-// group is one supervisor's own groups.
-type group struct {
-	kill   string
-	fd     int // of kill, -1 = none
-	mem    string
-	v2     bool
-	joined bool  // v1: the side thread is in mem
-	limit  int64 // MiB in force, 0 = none
-	ooms   int64 // kills for memory counted before this attempt
-	killed bool  // killAll was used since the group was made
-}
-
-// killAll kills all in the group.
-func (g *group) killAll() {
-	if g.kill != "" {
-		killGroup(g.kill)
-		g.killed = true
-	}
-}
-
-// renew replaces a group that was killed: Linux 6.18 goes on killing whatever
-// is cloned into it (it compares the kill count of the wrong group).
-// REQUIRES: no process is left in it.
-func (g *group) renew() {
-	if !g.killed {
-		return
-	}
-	g.killed = false
-	unix.Close(g.fd)
-	if err := os.Remove(g.kill); err == nil {
-		if n := openGroup(g.kill, "", g.v2); n.fd >= 0 {
-			g.fd = n.fd
-			if g.v2 {
-				g.limit = 0 // the new one has none
-			}
-			return
-		}
-	}
-	// Without it trees are walked.
-	g.kill, g.fd = "", -1
-}
-
-// openGroup makes the groups; what cannot be made is done without.
-func openGroup(kill, mem string, v2 bool) *group {
-	g := &group{fd: -1, v2: v2}
-	if kill != "" && makeGroup(kill) == nil {
-		if fd, err := unix.Open(kill, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
-			g.kill, g.fd = kill, fd
-		}
-	}
-	if mem != "" && makeGroup(mem) == nil {
-		g.mem = mem
-	}
-	return g
-}
-
-// needsThread says that only what the side thread forks can be limited.
-func (g *group) needsThread(mib int64) bool { return g.mem != "" && !g.v2 && mib > 0 }
-
-// setLimit bounds the memory of what this thread forks from now on.
-// REQUIRES: on the side thread, if needsThread.
-func (g *group) setLimit(mib int64) error {
-	if g.mem == "" || (mib == 0 && g.limit == 0) {
-		return nil
-	}
-	if !g.v2 && !g.joined {
-		// v1 counts threads one by one, and a fork inherits its thread's group:
-		// only the side thread joins, the supervisor itself stays outside.
-		if err := writeFile(g.mem, "tasks", strconv.Itoa(unix.Gettid())); err != nil {
-			return fmt.Errorf("join memory cgroup: %w", err)
-		}
-		g.joined = true
-	}
-	if err := g.writeLimit(mib); err != nil {
-		return fmt.Errorf("limit memory to %d MiB: %w", mib, err)
-	}
-	g.limit, g.ooms = mib, g.countOOM()
-	return nil
-}
-
-func (g *group) writeLimit(mib int64) error {
-	if g.v2 {
-		_ = writeFile(g.mem, "memory.oom.group", "1")
-		_ = writeFile(g.mem, "memory.swap.max", "0")
-		if mib == 0 {
-			return writeFile(g.mem, "memory.max", "max")
-		}
-		return writeFile(g.mem, "memory.max", strconv.FormatInt(mib<<20, 10))
-	}
-	// v1: memory with swap can never be below memory, so lift it first.
-	_ = writeFile(g.mem, "memory.memsw.limit_in_bytes", "-1")
-	_ = writeFile(g.mem, "memory.force_empty", "0")
-	if mib == 0 {
-		return writeFile(g.mem, "memory.limit_in_bytes", "-1")
-	}
-	bytes := strconv.FormatInt(mib<<20, 10)
-	if err := writeFile(g.mem, "memory.limit_in_bytes", bytes); err != nil {
-		return err
-	}
-	_ = writeFile(g.mem, "memory.memsw.limit_in_bytes", bytes)
-	return nil
-}
-
-// oomKilled says that the kernel killed for memory since setLimit.
-func (g *group) oomKilled() bool {
-	return g.mem != "" && g.limit != 0 && g.countOOM() > g.ooms
-}
-
-func (g *group) countOOM() (n int64) {
-	file := "memory.oom_control"
-	if g.v2 {
-		file = "memory.events"
-	}
-	_ = eachLine(filepath.Join(g.mem, file), func(l string) {
-		if v, ok := strings.CutPrefix(l, "oom_kill "); ok {
-			n, _ = strconv.ParseInt(v, 10, 64)
-		}
-	})
-	return n
-}
-
-// close removes the groups; they go only when empty.
-// REQUIRES: on the side thread, if it joined.
-func (g *group) close() {
-	if g.joined {
-		_ = writeFile(filepath.Dir(filepath.Dir(g.mem)), "tasks", strconv.Itoa(unix.Gettid()))
-	}
-	if g.fd >= 0 {
-		unix.Close(g.fd)
-	}
-	for _, dir := range []string{g.kill, g.mem} {
-		if dir != "" {
-			_ = os.Remove(dir)
-		}
 	}
 }

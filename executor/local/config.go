@@ -15,7 +15,9 @@ type Config struct {
 	books.Keeping
 	Cores  int   // 0 = every CPU that this process may use
 	MemMiB int64 // 0 = the machine's memory
-	Pin    bool  // give each attempt CPUs of its own
+	// Pin gives attempts CPUs of their own also where a cgroup limits their time, and
+	// keeps them to the first Cores CPUs of this process.
+	Pin bool
 	// Executable is run as `Executable supervise …`; "" = this very program,
 	// even if its file was replaced meanwhile.
 	Executable string

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-
-	"github.com/cloudshare/cloudshare/executor"
 )
 
 // errNoFolder: somebody has removed a slot's folder while its supervisor lives.
@@ -14,9 +12,9 @@ import (
 var errNoFolder = errors.New("removed while in use")
 
 // makeDirs makes the folders of slots and of outputs, if they are missing.
-func (c Config) makeDirs() error {
+func (h *Handler) makeDirs() error {
 	for _, d := range []string{"slots", "logs"} {
-		if err := os.MkdirAll(filepath.Join(c.Dir, d), 0o700); err != nil {
+		if err := h.aside.Folder(filepath.Join(h.cfg.Dir, d)); err != nil {
 			return err
 		}
 	}
@@ -28,7 +26,7 @@ func (h *Handler) makeFolder(s *slot) error {
 	err := os.Mkdir(s.dir, 0o700)
 	if errors.Is(err, os.ErrNotExist) {
 		h.cfg.Logger.Warn().Str("folder", filepath.Dir(s.dir)).Msg("the folder of tasks was removed; making it again")
-		if err = h.cfg.makeDirs(); err == nil {
+		if err = h.makeDirs(); err == nil {
 			err = os.Mkdir(s.dir, 0o700)
 		}
 	}
@@ -91,10 +89,4 @@ func (h *Handler) warmest() *slot {
 		h.retire(s)
 		h.mu.Unlock()
 	}
-}
-
-// unserved is the end of an attempt whose supervisor found its own folder
-// removed between the hand-over and the start: a loss, not a failure.
-func unserved(err error) executor.Result {
-	return executor.Result{Cause: executor.Vanished, Detail: "not started: " + err.Error()}
 }

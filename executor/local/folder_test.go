@@ -36,15 +36,24 @@ func (l *lines) String() string {
 // knows which one comes next.
 func unwarmed(t *testing.T) (*opened, *lines) {
 	log := new(lines)
+	return unwarmedIn(t, logged(t, log)), log
+}
+
+// logged is a configuration whose log can be looked at.
+func logged(t *testing.T, log *lines) Config {
 	cfg := config(t)
 	cfg.Logger = zerolog.New(log)
+	return cfg
+}
+
+func unwarmedIn(t *testing.T, cfg Config) *opened {
 	o := open(t, cfg)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if _, err := o.attempts.Adopted(); err != nil {
 		t.Fatal(err)
 	}
-	return o, log
+	return o
 }
 
 // TestRemovedFolders: what is removed from under a handler is made again; no task
@@ -109,7 +118,7 @@ func TestRemovedWhileHandedOver(t *testing.T) {
 	if err := unix.Kill(s.pid, unix.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	if r := o.end(second); r.Cause != executor.Vanished || !strings.Contains(r.Detail, "not started: "+s.dir) {
+	if r := o.end(second); r.Cause != executor.Declined || !strings.Contains(r.Detail, "not started, by its site's trouble: "+s.dir) {
 		t.Errorf("%+v", r)
 	}
 	if r := o.run(shell(3, "true")); r.Cause != executor.Exited || r.ExitCode != 0 {

@@ -17,12 +17,14 @@ type Handler struct {
 	cfg      Config
 	boot     string
 	desk     *books.Desk
+	aside    *books.Aside
 	attempts *books.Attempts[*work]
 	stderr   *os.File // of supervisors, for the rare panic
 	groups   cgroups
 	life     sync.WaitGroup // readers and watchers
 
 	mu    sync.Mutex // of the attempts, too
+	cores cores
 	slots map[string]*slot
 	idle  []*slot // supervisors without an attempt, the warmest last
 	use   *books.Room
@@ -47,21 +49,23 @@ func Open(cfg Config) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Handler{cfg: cfg, boot: watchdog.BootID(), slots: map[string]*slot{}, use: newRoom(cfg)}
+	h := &Handler{cfg: cfg, boot: watchdog.BootID(), slots: map[string]*slot{}, aside: books.NewAside(cfg.Keeping)}
 	if err := h.takeDir(); err != nil {
 		return nil, fmt.Errorf("open local handler at %s: %w", cfg.Dir, err)
 	}
 	if !cfg.NoCgroups {
 		h.groups = findCgroups(cfg.Dir)
 	} else {
-		h.groups.why = "cgroups are switched off"
+		h.groups.why, h.groups.whyCPU = "cgroups are switched off", "cgroups are switched off"
 	}
+	h.cores = findCores(cfg, &h.groups)
+	h.use = books.NewRoom(machineName, cfg.Cores, cfg.MemMiB, h.cores.cpus)
 	h.attempts = books.NewAttempts[*work](&h.mu, cfg.Retention, h.use.Release, h.evict)
 	return h, nil
 }
 
 func (h *Handler) takeDir() (err error) {
-	if err = h.cfg.makeDirs(); err != nil {
+	if err = h.makeDirs(); err != nil {
 		return err
 	}
 	if h.desk, err = books.OpenDesk(h.cfg.Dir, "fence"); err != nil {
@@ -78,10 +82,9 @@ func (h *Handler) Name() string { return "local" }
 
 // Status implements executor.Handler.
 func (h *Handler) Status() string {
-	s := fmt.Sprintf("%d cores, %d MiB", h.cfg.Cores, h.cfg.MemMiB)
-	if h.cfg.Pin {
-		s += ", pinned"
-	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := fmt.Sprintf("%d cores, %d MiB; %s", h.cfg.Cores, h.cfg.MemMiB, h.coresStatus())
 	if h.groups.mem == "" {
 		return s + "; memory limits are not enforced: " + h.groups.why
 	}

@@ -24,6 +24,9 @@ type line struct {
 	End  *ended  `json:"end,omitempty"`
 	Drop *string `json:"drop,omitempty"` // attempt's name: forgotten
 	Void *string `json:"void,omitempty"` // attempt's name: never handed over
+	// Sick is why the supervisor begins nothing any more: what it was given and has not
+	// ended never ran.
+	Sick *string `json:"sick,omitempty"`
 }
 
 // owner is the process that holds the journal's lock.

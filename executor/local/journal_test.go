@@ -21,8 +21,10 @@ func FuzzAdoptJournal(f *testing.F) {
 	f.Fuzz(func(t *testing.T, journal []byte) {
 		h := &Handler{
 			cfg: Config{Keeping: books.Keeping{Dir: t.TempDir()}}, slots: map[string]*slot{},
-			use: newRoom(Config{Cores: 1, Pin: true}),
+			use: books.NewRoom(machineName, 1, 100, []int{0}),
 		}
+		h.aside = books.NewAside(h.cfg.Keeping)
+		defer h.life.Wait()
 		h.attempts = books.NewAttempts[*work](&h.mu, books.Retention{Age: 1e18, Bytes: 1 << 60, Count: 1 << 30}, h.use.Release, h.evict)
 		defer h.attempts.Close()
 		dir := filepath.Join(h.cfg.Dir, "slots", "s")

@@ -37,6 +37,8 @@ func (l line) appendText(dst []byte) []byte {
 		w.word("drop").string(*l.Drop)
 	case l.Void != nil:
 		w.word("void").string(*l.Void)
+	case l.Sick != nil:
+		w.word("sick").string(*l.Sick)
 	}
 	return append(w, lineEnd...)
 }
@@ -85,6 +87,8 @@ func parseLine(raw []byte) (l line, ok bool) {
 		l.Drop = ptr(r.string())
 	case "void":
 		l.Void = ptr(r.string())
+	case "sick":
+		l.Sick = ptr(r.string())
 	default:
 		return line{}, false
 	}

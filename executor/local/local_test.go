@@ -15,6 +15,12 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "supervise" {
 		os.Exit(Supervise(os.Args[2:]))
 	}
+	if text := os.Getenv(burnVar); text != "" {
+		os.Exit(burn(text))
+	}
+	if text := os.Getenv(nestVar); text != "" {
+		os.Exit(nest(text))
+	}
 	if dir := os.Getenv("BE_BROKER"); dir != "" {
 		os.Exit(beBroker(dir))
 	}
@@ -28,7 +34,7 @@ func suite(change func(*Config)) executortest.Factory {
 	return func(t *testing.T) executortest.Env {
 		cfg := Config{Keeping: books.Keeping{Dir: t.TempDir(), Site: "site-2", Grace: 300 * time.Millisecond}, Cores: 2}
 		change(&cfg)
-		return executortest.Env{Site: cfg.Site, Grace: cfg.Grace, Open: func(t *testing.T) executor.Handler {
+		return executortest.Env{Site: cfg.Site, Grace: cfg.Grace, Break: breakForks, Open: func(t *testing.T) executor.Handler {
 			t.Helper()
 			h, err := Open(cfg)
 			if err != nil {
@@ -45,4 +51,15 @@ func TestConformance(t *testing.T) {
 
 func TestConformanceWithoutCgroups(t *testing.T) {
 	executortest.Run(t, suite(func(c *Config) { c.NoCgroups = true }))
+}
+
+// breakForks lets the supervisors there are open no more files, so that they cannot fork.
+func breakForks(t *testing.T, h executor.Handler) (mend func()) {
+	local, ok := h.(*Handler)
+	if !ok {
+		t.Fatalf("a handler of type %T", h)
+	}
+	o := &opened{t, local}
+	o.limitFiles(3)
+	return func() { o.limitFiles(1 << 12) }
 }

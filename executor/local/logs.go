@@ -32,14 +32,14 @@ func (h *Handler) openLog(ctx context.Context, w *work, n int, follow bool) (io.
 		if e := h.attempts.EndOf(w); e != nil {
 			return h.endedLog(w, e, n)
 		}
-		f, err := os.Open(filepath.Join(w.slot.dir, books.Streams[n]))
+		f, err := books.OpenRegular(filepath.Join(w.slot.dir, books.Streams[n]), os.O_RDONLY)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("logs of %s: %w", w.Name, err)
 		}
 		// Opened while it ran, or else the file may be another attempt's: its end
 		// is known, or its supervisor has kept its output and made the next file.
 		if err == nil && h.attempts.EndOf(w) == nil {
-			if kept, keptErr := os.Open(logPath(h.cfg.Dir, w.Name, n)); keptErr == nil {
+			if kept, keptErr := books.OpenRegular(logPath(h.cfg.Dir, w.Name, n), os.O_RDONLY); keptErr == nil {
 				f.Close()
 				f = kept
 			}
@@ -66,7 +66,7 @@ func (h *Handler) endedLog(w *work, e *books.End, n int) (io.ReadCloser, error) 
 	if e.Out[n] == 0 {
 		return io.NopCloser(bytes.NewReader(nil)), nil
 	}
-	f, err := os.Open(logPath(h.cfg.Dir, w.Name, n))
+	f, err := books.OpenRegular(logPath(h.cfg.Dir, w.Name, n), os.O_RDONLY)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("logs of %s: %w: no longer kept", w.Name, executor.ErrUnknownAttempt)
 	}

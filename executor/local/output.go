@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
 // keepOutput moves one stream's output to its place, if there is any, and
@@ -58,26 +59,13 @@ func cleanWork(dir string) error {
 	if err == nil && st.Mode() == os.ModeDir|0o700 && isEmpty(dir) {
 		return nil
 	}
-	if err == nil && st.IsDir() {
-		openUp(dir)
-	}
-	if err = os.RemoveAll(dir); err != nil {
+	if err = watchdog.RemoveTree(dir); err != nil {
 		// The next attempt must not see it; it goes with the slot.
 		if rerr := os.Rename(dir, fmt.Sprintf("%s-%d", dir, time.Now().UnixNano())); rerr != nil {
 			return errors.Join(err, rerr)
 		}
 	}
 	return errors.Join(err, os.Mkdir(dir, 0o700))
-}
-
-// openUp lets us delete below directories that deny it to their owner.
-func openUp(dir string) {
-	_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, _ error) error {
-		if d != nil && d.IsDir() {
-			_ = os.Chmod(path, 0o700) // before it is read
-		}
-		return nil
-	})
 }
 
 // isEmpty asks the kernel itself: a directory is looked at after each attempt,

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
 // evict drops the last trace of an attempt.
@@ -15,25 +16,41 @@ func (h *Handler) evict(k books.Kept) {
 			_ = os.Remove(logPath(h.cfg.Dir, k.Name, i))
 		}
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	w := h.attempts.Get(k.Name)
-	if w == nil {
-		return
+	if s := h.dropAttempt(k.Name); s != nil {
+		h.removeSlot(s)
 	}
-	h.attempts.Drop(k.Name)
-	w.slot.refs--
-	h.dropIfUnused(w.slot)
 }
 
-// dropIfUnused deletes a dead slot that no attempt needs. REQUIRES: h.mu held.
-func (h *Handler) dropIfUnused(s *slot) {
+// dropAttempt drops it from the books, and returns the slot that nobody needs then.
+func (h *Handler) dropAttempt(name string) *slot {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	w := h.attempts.Get(name)
+	if w == nil {
+		return nil
+	}
+	h.attempts.Drop(name)
+	w.slot.refs--
+	if h.dropIfUnused(w.slot) {
+		return w.slot
+	}
+	return nil
+}
+
+// dropIfUnused forgets a dead slot, and reports whether no attempt needs its folder.
+// REQUIRES: h.mu held.
+func (h *Handler) dropIfUnused(s *slot) bool {
 	if !s.dead {
-		return
+		return false
 	}
 	delete(h.slots, s.name)
-	if s.refs == 0 {
-		_ = os.RemoveAll(s.dir)
+	return s.refs == 0
+}
+
+// removeSlot removes a slot's folder, which can hold whatever a task has left.
+func (h *Handler) removeSlot(s *slot) {
+	if err := watchdog.RemoveTree(s.dir); err != nil {
+		h.aside.Put(s.dir, err)
 	}
 }
 

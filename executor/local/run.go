@@ -46,15 +46,6 @@ func (h *Handler) fit(t executor.Task) error {
 	return h.use.Fit(t)
 }
 
-// newRoom is this machine's room.
-func newRoom(c Config) *books.Room {
-	var cpus []int
-	if c.Pin {
-		cpus = books.AllowedCPUs()
-	}
-	return books.NewRoom(machineName, c.Cores, c.MemMiB, cpus)
-}
-
 // handOver finds a supervisor and gives it the attempt. A supervisor that has
 // died cannot have taken it, so the next one may.
 func (h *Handler) handOver(w *work) error {
@@ -148,7 +139,7 @@ func (h *Handler) noteForgotten(w *work) error {
 		_, _, err := s.record(line{Drop: &w.Name})
 		return err
 	}
-	f, err := os.OpenFile(filepath.Join(s.dir, "journal"), os.O_WRONLY|os.O_APPEND, 0)
+	f, err := books.OpenRegular(filepath.Join(s.dir, "journal"), os.O_WRONLY|os.O_APPEND)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil // removed by others: Adopt will read nothing of it
 	}

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"time"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
 // heard takes a supervisor's word.
@@ -16,6 +18,9 @@ func (h *Handler) heard(s *slot, l line) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	w := s.current
+	if l.Sick != nil {
+		s.sick = *l.Sick
+	}
 	switch {
 	case w == nil || h.attempts.Closed():
 	case l.Run != nil && l.Run.Name == w.Name:
@@ -23,6 +28,9 @@ func (h *Handler) heard(s *slot, l line) {
 	case l.End != nil && l.End.Name == w.Name:
 		if !l.End.Result.Started.IsZero() { // it may not have run long enough to be told of
 			h.hasStarted(w)
+		}
+		if l.End.Result.Cause == executor.Declined {
+			h.renewCores()
 		}
 		h.free(s)
 		h.attempts.Settle(w, l.End.end())
@@ -87,6 +95,14 @@ func (h *Handler) gone(s *slot) {
 		}
 	}
 	h.removeGroups(s)
+	if h.close(s, w, e) {
+		h.removeSlot(s)
+	}
+}
+
+// close ends the books of a dead supervisor, and of the attempt w that it had if e is
+// its end; it reports whether its folder is to go.
+func (h *Handler) close(s *slot, w *work, e *ended) (unused bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if e != nil {
@@ -94,14 +110,14 @@ func (h *Handler) gone(s *slot) {
 		h.attempts.Settle(w, e.end())
 	}
 	s.detach()
-	h.dropIfUnused(s)
+	return h.dropIfUnused(s)
 }
 
 // lastWord is how an attempt ended whose supervisor is dead. One without a
 // result has vanished: what may be left of it is killed first.
 func (h *Handler) lastWord(s *slot, name string) *ended {
 	path := filepath.Join(s.dir, "journal")
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
+	f, err := books.OpenRegular(path, os.O_RDWR|os.O_APPEND)
 	if err != nil {
 		return vanished(name, "its journal cannot be read: "+err.Error())
 	}
@@ -111,6 +127,9 @@ func (h *Handler) lastWord(s *slot, name string) *ended {
 		return vanished(name, err.Error())
 	}
 	e := vanished(name, "its supervisor died")
+	h.mu.Lock()
+	sick := s.sick
+	h.mu.Unlock()
 	for _, l := range lines {
 		switch {
 		case l.End != nil && l.End.Name == name:
@@ -119,7 +138,12 @@ func (h *Handler) lastWord(s *slot, name string) *ended {
 			e.Result.Detail = "the machine was restarted"
 		case l.Run != nil && l.Run.Name == name:
 			e.Result.Started = l.Run.At
+		case l.Sick != nil:
+			sick = *l.Sick
 		}
+	}
+	if sick != "" && e.Result.Started.IsZero() {
+		e.Result = watchdog.NotBegun(&watchdog.Trouble{Cause: errors.New(sick)})
 	}
 	h.sweep(s)
 	e.Out, e.Err = h.rescue(s, name, 0), h.rescue(s, name, 1)

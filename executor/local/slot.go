@@ -41,6 +41,8 @@ type slot struct {
 	// refs counts attempts whose lines still matter. Guarded by Handler.mu.
 	refs int
 	dead bool
+	// sick is why the supervisor said that it begins nothing any more. Guarded by Handler.mu.
+	sick string
 	// served: it has ended an attempt, so all of its folder was made.
 	served bool
 }
@@ -86,7 +88,7 @@ func (h *Handler) spawn() (*slot, error) {
 		return nil, fmt.Errorf("make slot: %w", err)
 	}
 	if err := h.launch(s); err != nil {
-		_ = os.RemoveAll(s.dir)
+		_ = watchdog.RemoveTree(s.dir)
 		return nil, fmt.Errorf("start supervisor: %w", err)
 	}
 	h.mu.Lock()
@@ -139,10 +141,13 @@ func (h *Handler) launch(s *slot) (err error) {
 	return err
 }
 
+// superviseVerb is the argument with which the program is a supervisor.
+const superviseVerb = "supervise"
+
 func (h *Handler) exec(s *slot, files []*os.File) error {
-	args := []string{"supervise"}
+	args := []string{superviseVerb}
 	if h.groups.kill != "" {
-		args = append(args, "-kill", filepath.Join(h.groups.kill, s.name))
+		args = append(args, "-kill", filepath.Join(h.groups.kill, s.name), "-cpu="+strconv.FormatBool(h.groups.cpu))
 	}
 	if h.groups.mem != "" {
 		args = append(args, "-memory", filepath.Join(h.groups.mem, s.name), "-v2="+strconv.FormatBool(h.groups.v2))

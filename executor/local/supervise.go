@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -37,7 +38,8 @@ type supervisor struct {
 	group   *group
 	sources *sources
 	thread  sideThread
-	pinned  bool        // thread is tied to an attempt's CPUs
+	clerk   *watchdog.Clerk
+	torn    atomic.Bool // some line could not be written
 	allCPUs unix.CPUSet // that we may use
 	termed  int         // eventfd, readable after SIGTERM
 	null    *os.File
@@ -65,16 +67,31 @@ func supervise(args []string) error {
 	kill := fs.String("kill", "", "cgroup (v2) for the attempt's processes")
 	mem := fs.String("memory", "", "cgroup that limits memory")
 	v2 := fs.Bool("v2", false, "the memory cgroup is of v2")
+	cpu := fs.Bool("cpu", false, "the cgroup for the attempt's processes limits processor time")
 	if err := fs.Parse(args); err != nil {
 		return err
 	}
-	s, err := newSupervisor()
-	if err != nil {
-		return err
+	s := &supervisor{journal: os.NewFile(fdJournal, "journal")}
+	err := s.open()
+	if err == nil {
+		s.group = newGroup(*kill, *mem, *v2, *cpu)
+		defer s.leaveGroups()
+		err = s.serve()
 	}
-	s.group = openGroup(*kill, *mem, *v2)
-	defer s.leaveGroups()
-	return s.serve()
+	if err != nil {
+		s.resign(err)
+	}
+	return err
+}
+
+// resign says that this supervisor begins nothing any more: an attempt that it was
+// given and has not ended never ran.
+func (s *supervisor) resign(err error) {
+	if s.torn.Load() {
+		return // the journal does not show what has run
+	}
+	why := err.Error()
+	s.say(line{Sick: &why})
 }
 
 // leaveGroups removes the groups; the thread that is in one leaves it first.
@@ -89,38 +106,39 @@ func (s *supervisor) leaveGroups() {
 	})
 }
 
-func newSupervisor() (s *supervisor, err error) {
-	s = &supervisor{journal: os.NewFile(fdJournal, "journal")}
+// open takes what the supervisor was given.
+func (s *supervisor) open() (err error) {
 	// All that was inherited, also what the broker itself was given by mistake.
 	if err = sealFiles(); err != nil {
-		return nil, fmt.Errorf("keep files from tasks: %w", err)
+		return fmt.Errorf("keep files from tasks: %w", err)
 	}
 	if s.slot, err = os.Getwd(); err != nil {
-		return nil, fmt.Errorf("find own slot: %w", err)
+		return fmt.Errorf("find own slot: %w", err)
 	}
 	if s.fence, err = watchdog.MapPage(fdFence); err != nil {
-		return nil, err
+		return err
 	}
 	if err = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return nil, fmt.Errorf("become subreaper: %w", err)
+		return fmt.Errorf("become subreaper: %w", err)
 	}
 	if s.termed, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
-		return nil, fmt.Errorf("make eventfd: %w", err)
+		return fmt.Errorf("make eventfd: %w", err)
 	}
 	if s.sources, err = newSources(fdControl, s.termed); err != nil {
-		return nil, err
+		return err
 	}
 	if s.null, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
-		return nil, fmt.Errorf("open null: %w", err)
+		return fmt.Errorf("open null: %w", err)
 	}
 	if err = unix.SchedGetaffinity(0, &s.allCPUs); err != nil {
-		return nil, fmt.Errorf("read affinity: %w", err)
+		return fmt.Errorf("read affinity: %w", err)
 	}
+	s.clerk = watchdog.NewClerk()
 	s.catchTerm()
 	if err = s.freshOutputs(); err != nil {
-		return nil, err
+		return err
 	}
-	return s, os.MkdirAll("work", 0o700)
+	return os.MkdirAll("work", 0o700)
 }
 
 // sealFiles marks every open file but the standard three as closed on exec.
@@ -215,13 +233,26 @@ func (s *supervisor) say(l line) { s.send(s.record(l)) }
 // record appends a line to the journal and returns its text.
 func (s *supervisor) record(l line) []byte {
 	text, err := l.text()
+	s.write(text, err)
+	return text
+}
+
+// recordLater leaves it to the clerk: the caller has a clock to look at.
+func (s *supervisor) recordLater(l line) []byte {
+	text, err := l.text()
+	s.clerk.Do(func() { s.write(text, err) })
+	return text
+}
+
+// write appends a text to the journal, or says why there is none.
+func (s *supervisor) write(text []byte, err error) {
 	if err == nil {
 		_, err = s.journal.Write(text)
 	}
 	if err != nil {
+		s.torn.Store(true)
 		fmt.Fprintf(os.Stderr, "supervise: append to journal: %v\n", err)
 	}
-	return text
 }
 
 // send tells the broker a line.

@@ -1,24 +1,13 @@
 package watchdog
 
 import (
-	"errors"
 	"fmt"
-	"os"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/cloudshare/cloudshare/executor"
 )
-
-// NoStart is the result of a task that could not be run, with a shell's codes.
-func NoStart(err error) executor.Result {
-	r := executor.Result{Cause: executor.NoStart, ExitCode: 126, Detail: err.Error()}
-	if errors.Is(err, errNoCommand) || errors.Is(err, os.ErrNotExist) {
-		r.ExitCode = 127
-	}
-	return r
-}
 
 // Late is the result of an attempt for which Plan.TooLate holds.
 func Late() executor.Result {
@@ -60,7 +49,7 @@ func (p *Plan) Explain(r *executor.Result, t executor.Task, e End) {
 		if r.ExitCode != 0 && e.OOM {
 			r.Detail = OutOfMemory(t)
 		}
-	case executor.Vanished, executor.NoStart:
+	case executor.Vanished, executor.NoStart, executor.Declined:
 	}
 }
 

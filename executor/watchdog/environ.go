@@ -61,7 +61,8 @@ func Environ(t executor.Task, work string, base ...string) ([]string, error) {
 var errNoCommand = errors.New("no such command")
 
 // LookPath finds a command by the task's own PATH. A name with a slash is
-// taken from the task's directory, where it will be run.
+// taken from the task's directory, where it will be run. If it may be in a folder that
+// cannot be looked into, as on a disk with errors, the error is a Trouble.
 func LookPath(name string, env []string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, nil
@@ -72,15 +73,23 @@ func LookPath(name string, env []string) (string, error) {
 			path = v
 		}
 	}
+	var odd error
 	for _, dir := range filepath.SplitList(path) {
 		// Relative entries would mean the supervisor's directory, not the task's.
 		if !filepath.IsAbs(dir) {
 			continue
 		}
 		file := filepath.Join(dir, name)
-		if st, err := os.Stat(file); err == nil && !st.IsDir() && unix.Access(file, unix.X_OK) == nil {
+		st, err := os.Stat(file)
+		if err == nil && !st.IsDir() && unix.Access(file, unix.X_OK) == nil {
 			return file, nil
 		}
+		if err != nil && !isOwnError(err) {
+			odd = err
+		}
+	}
+	if odd != nil {
+		return "", &Trouble{odd}
 	}
 	return "", fmt.Errorf("%w %q in PATH %s", errNoCommand, name, path)
 }

@@ -27,7 +27,7 @@ func (r *Reaper) Reap() (left bool) {
 			return false
 		case pid == 0:
 			return true
-		case pid == r.Pid:
+		case pid == r.Pid && !r.Exited: // later an orphan may have its number
 			r.Status, r.Exited = syscall.WaitStatus(ws), true
 		}
 	}

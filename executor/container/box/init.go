@@ -34,7 +34,7 @@ func Init() int {
 		fmt.Fprintln(os.Stderr, "box: this is the first process of a task's container, and starts nowhere else")
 		return 2
 	}
-	b := &boxed{child: -1}
+	b := &boxed{child: -1, clerk: watchdog.NewClerk()}
 	if err := b.open(); err != nil {
 		fmt.Fprintf(os.Stderr, "box: %v\n", err)
 		return 1
@@ -51,6 +51,7 @@ type boxed struct {
 	stops *os.File
 	fence *watchdog.Page
 	out   watchdog.Output
+	clerk *watchdog.Clerk
 	timer int // timerfd on CLOCK_BOOTTIME
 	term  int // eventfd, readable after SIGTERM
 
@@ -119,20 +120,20 @@ func (b *boxed) catchTerm() {
 // left but this one.
 func (b *boxed) run() executor.Result {
 	if boot := watchdog.BootID(); boot != b.fence.Boot() {
-		return executor.Result{Cause: executor.Vanished, Detail: "not started: the container engine runs on another machine than its broker"}
+		return watchdog.NotBegun(&watchdog.Trouble{Cause: errors.New("the container engine runs on another machine than its broker")})
 	}
 	b.plan = watchdog.Plan{Fence: b.order.Task.Fence, Grace: int64(b.order.Grace)}
 	if b.plan.TooLate(executor.Boottime(), b.fence.Load()) {
 		return watchdog.Late()
 	}
 	if err := b.start(); err != nil {
-		return watchdog.NoStart(err)
+		return watchdog.NotBegun(err)
 	}
 	started, at := time.Now(), executor.Boottime()
 	if t := b.order.Task.Timeout; t > 0 {
 		b.plan.TimeOut(at, t)
 	}
-	b.say(line{Run: &Begun{At: started}})
+	b.clerk.Do(func() { b.say(line{Run: &Begun{At: started}}) })
 	b.watch()
 	r := executor.Result{Cause: executor.Exited, Started: started, Run: time.Duration(executor.Boottime() - at)}
 	b.ReapAll(func() { killAll(unix.SIGKILL) })
@@ -159,7 +160,7 @@ func (b *boxed) start() error {
 	}
 	null, err := os.Open(os.DevNull)
 	if err != nil {
-		return err
+		return &watchdog.Trouble{Cause: err}
 	}
 	defer null.Close()
 	// The kernel is to kill the task for memory, not its watchdog. Opened first:
@@ -171,14 +172,14 @@ func (b *boxed) start() error {
 	}
 	// Before there is a task: it is the same user, and must not look into us.
 	if err = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		return fmt.Errorf("close this process to others: %w", err)
+		return &watchdog.Trouble{Cause: fmt.Errorf("close this process to others: %w", err)}
 	}
 	b.Pid, err = syscall.ForkExec(path, t.Command, &syscall.ProcAttr{
 		Dir: dir, Env: env, Sys: &syscall.SysProcAttr{Setsid: true, PidFD: &b.child},
 		Files: []uintptr{null.Fd(), b.out.Files[0].Fd(), b.out.Files[1].Fd()},
 	})
 	if err != nil {
-		return fmt.Errorf("start %s: %w", t.Command[0], err)
+		return watchdog.StartError(t, path, err)
 	}
 	return nil
 }
@@ -201,7 +202,7 @@ func (b *boxed) watch() {
 		}
 		b.Reap()
 		if now >= look {
-			pace = b.out.Look(b.order.MaxLog, pace)
+			pace = b.clerk.Look(&b.out, b.order.MaxLog, pace)
 			look = now + pace
 		}
 		if !b.Exited {
@@ -274,6 +275,7 @@ func (b *boxed) say(l line) {
 // report marks cut output, empties the private directory, which only this user
 // may be able to, and tells the end.
 func (b *boxed) report(r executor.Result) {
+	b.clerk.Flush()
 	for i := range b.out.Files {
 		b.out.Finish(i, b.order.MaxLog)
 	}
@@ -285,19 +287,10 @@ func (b *boxed) report(r executor.Result) {
 // their owner. What stays is the handler's.
 func empty(dir string) {
 	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) == 0 {
+	if err != nil {
 		return
 	}
 	for _, e := range entries {
-		path := filepath.Join(dir, e.Name())
-		if e.IsDir() {
-			_ = filepath.WalkDir(path, func(p string, d os.DirEntry, _ error) error {
-				if d != nil && d.IsDir() {
-					_ = os.Chmod(p, 0o700)
-				}
-				return nil
-			})
-		}
-		_ = os.RemoveAll(path)
+		_ = watchdog.RemoveTree(filepath.Join(dir, e.Name()))
 	}
 }

@@ -15,6 +15,8 @@ type Info struct {
 	ServerVersion string
 	NCPU          int
 	MemTotal      int64
+	CPUQuota      bool `json:"CpuCfsQuota"` // containers can be limited to a time of the processors
+	CPUSet        bool // containers can be tied to processors
 }
 
 // Info asks the engine.

@@ -101,7 +101,7 @@ func (g *guard) run(command, env []string) Told {
 		return Told{Cause: executor.Fenced, ExitCode: 125, Detail: watchdog.Late().Detail}
 	}
 	if err := g.start(command, env); err != nil {
-		r := watchdog.NoStart(err)
+		r := watchdog.NotBegun(err)
 		return Told{Cause: r.Cause, ExitCode: r.ExitCode, Detail: r.Detail}
 	}
 	began := executor.Boottime()
@@ -143,14 +143,14 @@ func (g *guard) start(command, env []string) error {
 	}
 	null, err := os.Open(os.DevNull)
 	if err != nil {
-		return err
+		return &watchdog.Trouble{Cause: err}
 	}
 	defer null.Close()
 	g.Pid, err = syscall.ForkExec(file, command, &syscall.ProcAttr{
 		Env: env, Sys: &syscall.SysProcAttr{Setsid: true}, Files: []uintptr{null.Fd(), 1, 2},
 	})
 	if err != nil {
-		return fmt.Errorf("start %s: %w", command[0], err)
+		return watchdog.StartError(executor.Task{Command: command}, file, err)
 	}
 	offer(g.Pid)
 	return nil

@@ -32,7 +32,7 @@ func ReadTold(text string) (t Told, ok bool) {
 	if len(text) > maxTold || json.Unmarshal([]byte(text), &t) != nil {
 		return Told{}, false
 	}
-	sane := t.Version == version && t.Cause <= executor.NoStart && t.Ran >= 0 && len(t.Detail) <= maxTold &&
+	sane := t.Version == version && t.Cause <= executor.Declined && t.Ran >= 0 && len(t.Detail) <= maxTold &&
 		t.ExitCode >= 0 && t.ExitCode <= 255 && t.Signal >= 0 && t.Signal <= 64
 	if !sane {
 		return Told{}, false

@@ -1,0 +1,70 @@
+package local
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+
+	"github.com/cloudshare/cloudshare/executor/books"
+)
+
+// Cores says how tasks are held to the cores that they asked for: by cpu.max of their
+// cgroup where that can be written, else by pinning them to CPUs.
+type cores struct {
+	cpus   []int  // that tasks are pinned to, nil = none is
+	noPins string // why cpus is nil though nothing else holds; "" otherwise
+}
+
+// findCores probes what this machine offers beside the groups.
+func findCores(c Config, g *cgroups) cores {
+	if g.cpu && !c.Pin {
+		return cores{}
+	}
+	cpus, err := books.PinnableCPUs()
+	if err != nil {
+		return cores{noPins: err.Error()}
+	}
+	return cores{cpus: inTurn(c, cpus)}
+}
+
+// inTurn puts CPUs into the order in which they are given out. A site that pins by
+// choice keeps to its first ones, since the last ones are for containers. Else several
+// brokers of one machine should not all begin with the same one.
+func inTurn(c Config, cpus []int) []int {
+	if c.Pin {
+		return cpus[:min(c.Cores, len(cpus))]
+	}
+	h := fnv.New32a()
+	h.Write([]byte(c.Dir))
+	first := int(h.Sum32() % uint32(len(cpus)))
+	return slices.Concat(cpus[first:], cpus[:first])
+}
+
+// renewCores has CPUs that came or went since the start counted: a cpuset was changed.
+// REQUIRES: h.mu held.
+func (h *Handler) renewCores() {
+	if h.cores.cpus == nil {
+		return
+	}
+	if cpus, err := books.PinnableCPUs(); err == nil {
+		h.cores.cpus = inTurn(h.cfg, cpus)
+		h.use.Use(h.cores.cpus)
+	}
+}
+
+// coresStatus says in one line what holds tasks to their cores, or why nothing does.
+// REQUIRES: h.mu held.
+func (h *Handler) coresStatus() string {
+	n := len(h.cores.cpus)
+	switch {
+	case h.groups.cpu && n > 0:
+		return "cores are limited by cpu.max, and tasks pinned"
+	case h.groups.cpu:
+		return "cores are limited by cpu.max"
+	case n > 0 && n < h.cfg.Cores:
+		return fmt.Sprintf("tasks are pinned to their cores, which are more than the %d CPUs that this process may use", n)
+	case n > 0:
+		return "tasks are pinned to their cores"
+	}
+	return "cores are not limited: " + h.cores.noPins + "; " + h.groups.whyCPU
+}

@@ -1,0 +1,70 @@
+package watchdog
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// firstVar has a test be the first process of a pid namespace.
+const firstVar = "BE_FIRST_PROCESS"
+
+// TestOrphanWithTheTasksNumber: while leftovers are reaped, an orphan that has got the
+// number of the task's own process does not set the task's exit status.
+func TestOrphanWithTheTasksNumber(t *testing.T) {
+	if os.Getenv(firstVar) == "" {
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+		cmd.Env = append(os.Environ(), firstVar+"=1")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
+		out, err := cmd.CombinedOutput()
+		if err != nil && cmd.Process == nil {
+			t.Logf("no pid namespace can be made here: %v", err)
+			return
+		}
+		if err != nil {
+			t.Fatalf("%v:\n%s", err, out)
+		}
+		return
+	}
+	r := Reaper{Pid: spawn(t, "exit 3")}
+	await(t, &r, func() bool { return r.Exited })
+	const next = "/proc/sys/kernel/ns_last_pid"
+	for range 100 { // threads of this process get numbers, too
+		if err := os.WriteFile(next, []byte(strconv.Itoa(r.Pid-1)), 0); err != nil {
+			t.Logf("the next number cannot be chosen here: %v", err)
+			return
+		}
+		if spawn(t, "exit 0") == r.Pid {
+			await(t, &r, func() bool { return false })
+			if r.Status.ExitStatus() != 3 {
+				t.Errorf("exited with 3, told: %d", r.Status.ExitStatus())
+			}
+			return
+		}
+	}
+	t.Error("no orphan got the number")
+}
+
+func spawn(t *testing.T, script string) int {
+	t.Helper()
+	pid, err := syscall.ForkExec("/bin/sh", []string{"sh", "-c", script}, &syscall.ProcAttr{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+// await reaps until that is so, or no child is left.
+func await(t *testing.T, r *Reaper, enough func() bool) {
+	t.Helper()
+	for !enough() && r.Reap() {
+		var info unix.Siginfo
+		if err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"errors"
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
@@ -17,6 +18,7 @@ func (c *core) hasStarted(ev startedEvent) {
 	if a == nil || a.ended != nil {
 		return
 	}
+	c.troubles.end(a.Machine, a.begun)
 	if a.Home {
 		if num, t := c.homeTaskOf(a.ID); t != nil && t.Attempt == a.ID.Attempt {
 			if t.begin(c.now.wall) {
@@ -70,6 +72,10 @@ func (c *core) hasEnded(id executor.ID, r executor.Result, fx *effects) {
 	if a == nil || a.ended != nil {
 		return
 	}
+	if r.Cause == executor.Declined && c.handsBack(a) {
+		c.refused(refusedEvent{id, errors.New(r.Detail)}, fx)
+		return
+	}
 	if a.Home {
 		c.homeEnded(a, r, fx)
 		return
@@ -85,6 +91,13 @@ func (c *core) hasEnded(id executor.ID, r executor.Result, fx *effects) {
 	if !c.expelled {
 		c.noteEnd(id, a, fx)
 	}
+}
+
+// handsBack reports whether an attempt that its handler took, and that could not begin
+// there, goes back to its queue like one that the handler refused. Else it is a loss:
+// until the broker is registered the federation hears only of what is held and lost.
+func (c *core) handsBack(a *attempt) bool {
+	return a.Home || !a.fenced && !a.stopping && c.incarnation != 0 && !c.expelled
 }
 
 // noteEnd has the end of a federation attempt reported with this turn.
@@ -152,6 +165,11 @@ func outcomeOf(r executor.Result, asked bool) fsm.Outcome {
 		}
 		return fsm.Lost
 	case executor.Fenced, executor.Vanished:
+		return fsm.Lost
+	case executor.Declined:
+		if asked {
+			return fsm.Stopped
+		}
 		return fsm.Lost
 	case executor.NoStart:
 		return fsm.Failed

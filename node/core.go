@@ -116,8 +116,7 @@ type core struct {
 	returned map[executor.ID]bool
 	// namedLost are the attempts that the registration under way gives up.
 	namedLost map[fsm.AttemptRef]bool
-	// sickUntil: CLOCK_BOOTTIME until which nothing is started.
-	sickUntil int64
+	troubles  *troubles
 	// full says why this site has no room on its disk; nil: it has.
 	full error
 	// unstopped: a handler failed to stop an attempt; looked at again with a tick.
@@ -151,6 +150,7 @@ type attempt struct {
 	attemptRecord
 	key     []byte // see recordKey
 	handler string
+	begun   int64 // CLOCK_BOOTTIME in this life of the broker, 0 = in an earlier one
 	// accepted: the handler has it, so that it can be told to stop.
 	accepted bool
 	// stopping: the handler was told to stop it. due: it is to be, with dueWhy,
@@ -193,6 +193,7 @@ func newCore(site string, limits Exposure) *core {
 		returned: map[executor.ID]bool{},
 		judging:  map[coord.Renewal]bool{},
 		tallies:  newTallies(),
+		troubles: newTroubles(),
 		pledges:  pledgeBook{byID: map[executor.ID]*pledge{}},
 		out:      outbox{site: site, inflight: map[uint64]waitingCommand{}},
 	}

@@ -23,7 +23,7 @@ const leavePatience = 10 * time.Minute
 
 // homePaused reports whether nothing is started at home now: the operator wants
 // it so, the site leaves, or it is in trouble.
-func (c *core) homePaused() bool { return c.drain.Own || c.closing || c.sick() || c.full != nil }
+func (c *core) homePaused() bool { return c.drain.Own || c.closing || c.full != nil }
 
 // setDrain changes what the site takes on.
 func (c *core) setDrain(d drain, fx *effects) {

@@ -106,7 +106,7 @@ func (c *core) exposedNow() *fsm.Offer {
 		whole, _ := c.limits.exposed(m.Machine, fsm.Resources{}, reserve)
 		var now fsm.Resources
 		now, reserve = c.limits.exposed(m.Machine, c.used.home[name], reserve)
-		if !c.closing && !c.drain.On && !c.sick() && c.full == nil {
+		if !c.closing && !c.drain.On && !c.rests(name) && c.full == nil {
 			o.Machines = append(o.Machines, c.marked(m, fsm.Machine{Name: name, Resources: now, Whole: whole, Runs: runsOf(m.Machine)}))
 		}
 		o.Capacity = plus(o.Capacity, fsm.Resources(m.Resources))
@@ -205,5 +205,6 @@ func (c *core) capacity(ev capacityEvent) {
 		c.order = append(c.order, name)
 	}
 	slices.Sort(c.order)
+	c.troubles.keep(c.machines)
 	c.home.stuck = 0 // some machine may take them now
 }

@@ -110,7 +110,7 @@ func (c *core) place(js *fsm.JobSpec, but ...refusal) []string {
 	suits := suitor{js: js, but: but}
 	for _, name := range c.order {
 		m := c.machines[name]
-		if !suits.at(m) {
+		if !suits.at(m) || c.rests(name) {
 			continue
 		}
 		total, used, tasks := fsm.Resources(m.Resources), c.used.all[name], c.used.tasks[name]

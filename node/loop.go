@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -296,10 +297,20 @@ func (b *Broker) start(st startEffect) {
 		return
 	}
 	if err := h.Start(b.ctx, st.task); err != nil {
+		b.logTrouble(st.id, err)
 		b.post(refusedEvent{st.id, err})
 		return
 	}
 	b.post(acceptedEvent{st.id})
+}
+
+// logTrouble tells the operator why tasks cannot be started here, if that is not the
+// tasks' fault, nor that the machine is full.
+func (b *Broker) logTrouble(id executor.ID, err error) {
+	if classOf(err) == declinedTrouble && b.ctx.Err() == nil {
+		b.cfg.Logger.Warn().Err(err).Stringer("attempt", id).
+			Msg("a task could not be started, by this site's own trouble: it is handed back, and its machine rests for a while")
+	}
 }
 
 func (b *Broker) stop(st stopEffect) {
@@ -405,6 +416,9 @@ func (b *Broker) handle(h executor.Handler, ev executor.Event) {
 	b.doings.note(ev)
 	switch {
 	case ev.Ended != nil:
+		if ev.Ended.Cause == executor.Declined {
+			b.logTrouble(ev.ID, errors.New(ev.Ended.Detail))
+		}
 		b.post(endedEvent{ev.ID, *ev.Ended})
 	case ev.Started:
 		b.post(startedEvent{ev.ID})

@@ -29,6 +29,9 @@ type Metrics struct {
 	Keys               int
 	Dying              int     // attempts of the federation that are lost and may still live
 	Declined, Lost     []Tally // since the broker's start
-	Log                coord.Figures
-	FreeBytes          int64 // of the data directory's file system, 0 = not watched
+	// Troubled counts, by handler, the machines that could not start tasks and have
+	// started none since.
+	Troubled  map[string]int
+	Log       coord.Figures
+	FreeBytes int64 // of the data directory's file system, 0 = not watched
 }

@@ -95,6 +95,10 @@ func (c *core) take(id executor.ID, as fsm.Assignment, s stateReader, fx *effect
 		c.decline(as, declinedGone, fmt.Sprintf("machine %s is gone", as.Machine))
 		return
 	}
+	if c.rests(as.Machine) {
+		c.decline(as, declinedTrouble, "machine "+c.troubles.text(as.Machine, c.now.boot))
+		return
+	}
 	if !m.hasSlot(c.used.tasks[as.Machine]) {
 		c.decline(as, declinedBusy, fmt.Sprintf("%s runs %d tasks, as many as it may", as.Machine, m.slots))
 		return
@@ -114,14 +118,6 @@ func (c *core) take(id executor.ID, as fsm.Assignment, s stateReader, fx *effect
 	}
 	c.begin(rec, task, err, fx)
 }
-
-// sickPause is how long a site that could not start a task, for a reason of its
-// own (no space, no processes), offers nothing and starts nothing: it must not
-// draw the queue and fail it.
-const sickPause = 5 * time.Second
-
-// sick reports whether such a pause is on.
-func (c *core) sick() bool { return c.now.boot < c.sickUntil }
 
 // decline hands an assignment back that was not begun.
 func (c *core) decline(as fsm.Assignment, class declineClass, why string) {
@@ -175,7 +171,7 @@ func (c *core) taskOf(rec attemptRecord, owner string, timeoutMs int64, payload 
 func (c *core) begin(rec attemptRecord, task executor.Task, err error, fx *effects) {
 	rec.AssignedMs = c.now.wall.UnixMilli()
 	handler := c.machines[rec.Machine].handler
-	a := &attempt{attemptRecord: rec, handler: handler}
+	a := &attempt{attemptRecord: rec, handler: handler, begun: c.now.boot}
 	c.attempts[rec.ID] = a
 	c.used.add(a, 1)
 	fx.writes = append(fx.writes, putRecord(bucketAttempts, a.recordKey(), rec))
@@ -218,7 +214,7 @@ func (c *core) refused(ev refusedEvent, fx *effects) {
 		return
 	}
 	if classOf(ev.err) == declinedTrouble { // not the task's fault: this site is in trouble
-		c.sickUntil = c.now.boot + int64(sickPause)
+		c.troubles.begin(a.Machine, a.handler, fsm.Clip(ev.err.Error()), c.now.boot)
 	}
 	if a.Home {
 		c.homeBack(a, ev.err, fx)

@@ -161,7 +161,7 @@ func TestSickSiteFailsNothing(t *testing.T) {
 		t.Error("a site that cannot start anything offers room")
 	}
 	b.refuse = nil
-	r.now = r.now.Add(sickPause)
+	r.now = r.now.Add(minRest)
 	b.turn(tickEvent{})
 	r.settle()
 	if id := b.only(); id.Job != "a.2" {

@@ -249,6 +249,10 @@ func (b *Broker) Metrics(ctx context.Context) Metrics {
 		m.Log = l.Figures()
 	}
 	m.Declined, m.Lost = b.core.tallies.list(b.cfg.Handlers)
+	m.Troubled = b.core.troubles.count()
+	for _, h := range b.cfg.Handlers {
+		m.Troubled[h.Name()] += 0
+	}
 	b.cfg.Replica.View(func(s *fsm.State) { m.Dying = s.Dying() })
 	_ = b.ask(ctx, func(c *core) { // a stopping broker shows zeros
 		m.Attempts, m.HomeWaiting = len(c.attempts), len(c.home.waiting)

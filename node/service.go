@@ -161,8 +161,9 @@ type Status struct {
 	Compared    Comparison
 }
 
-// HandlerStatus is one handler's line for people.
-type HandlerStatus struct{ Name, Status string }
+// HandlerStatus is one handler's line for people. Trouble says which of its machines
+// could not start tasks, and when they try again; "" = none.
+type HandlerStatus struct{ Name, Status, Trouble string }
 
 // Site is one site as people see it.
 type Site struct {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
 )
 
@@ -123,7 +124,8 @@ func (b *Broker) Status(hash bool) Status {
 		st.HashIndex, st.Hash = index, hex.EncodeToString(sum[:])
 	}
 	for _, h := range b.cfg.Handlers {
-		st.Handlers = append(st.Handlers, HandlerStatus{Name: h.Name(), Status: h.Status()})
+		trouble := b.core.troubles.of(h.Name(), executor.Boottime())
+		st.Handlers = append(st.Handlers, HandlerStatus{Name: h.Name(), Status: h.Status(), Trouble: trouble})
 	}
 	st.Incarnation = b.incarnation()
 	st.Estimates = b.estimates.calibration()

@@ -55,8 +55,8 @@ func (c *core) closedWhy() string {
 		return "it leaves the federation"
 	case c.full != nil:
 		return c.full.Error()
-	case c.sick():
-		return "it could not start a task, and waits a moment"
+	case c.allRest():
+		return "machine " + c.troubles.of("", c.now.boot)
 	case c.drain.On:
 		return "its operator drains it"
 	}

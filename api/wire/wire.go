@@ -297,8 +297,9 @@ type StateHash struct {
 
 // Handler is one resource driver's line for people.
 type Handler struct {
-	Name   string `json:"name"`
-	Status string `json:"status"`
+	Name    string `json:"name"`
+	Status  string `json:"status" doc:"what it has, and what holds tasks to the cores and memory that they asked for"`
+	Trouble string `json:"trouble,omitempty" doc:"why machines of it could not start tasks, and when they try again; absent: all is well"`
 }
 
 // Policy is the federation's replicated parameters. In a PUT, fields left out

@@ -42,7 +42,7 @@ type Config struct {
 
 	Cores   int    `koanf:"cores" doc:"cores of this machine to use; 0 = all"`
 	Reserve int    `koanf:"reserve" doc:"cores never lent to others"`
-	Pin     bool   `koanf:"pin" doc:"tie tasks to their cores"`
+	Pin     bool   `koanf:"pin" doc:"tie tasks to their cores even where a cgroup or an engine limits their time; bare commands are tied without it where none does"`
 	Memory  string `koanf:"memory" doc:"memory to use, such as 8Gi; 0 = all"`
 
 	Labels   []string       `koanf:"labels" doc:"KEY=VALUE that jobs may select this site's machines by, beside site, handler, os and arch"`

@@ -150,6 +150,9 @@ func (a *app) statusCommand() *cobra.Command {
 			row(w, "estimates", calibrationText(s.Estimates))
 			for _, h := range s.Handlers {
 				row(w, "handler "+h.Name, h.Status)
+				if h.Trouble != "" {
+					row(w, "  trouble", h.Trouble)
+				}
 			}
 		})
 	cmd.Flags().BoolVar(&hash, "hash", true, "have the state's hash computed")

@@ -59,6 +59,10 @@ var tallyFigures = []struct {
 	},
 }
 
+// troubledDesc is of machines that rest, see node's trouble.go.
+var troubledDesc = prometheus.NewDesc("cloudshare_handler_machines_in_trouble",
+	"Machines of a handler that could not start tasks, by no task's fault, and have started none since; they rest between two tries.", []string{"handler"}, nil)
+
 // The figures of the log, if its backend tells them.
 var (
 	logSyncDesc = prometheus.NewDesc("cloudshare_log_sync_seconds",
@@ -99,6 +103,7 @@ func (c *brokerCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, f := range tallyFigures {
 		out <- f.desc
 	}
+	out <- troubledDesc
 	out <- logSyncDesc
 	out <- handOverDesc
 }
@@ -115,6 +120,9 @@ func (c *brokerCollector) Collect(out chan<- prometheus.Metric) {
 		for _, n := range f.value(m) {
 			out <- prometheus.MustNewConstMetric(f.desc, prometheus.CounterValue, float64(n.Count), n.Handler, n.Kind)
 		}
+	}
+	for handler, n := range m.Troubled {
+		out <- prometheus.MustNewConstMetric(troubledDesc, prometheus.GaugeValue, float64(n), handler)
 	}
 	for member, took := range m.Log.Syncs {
 		out <- prometheus.MustNewConstMetric(logSyncDesc, prometheus.GaugeValue, took.Seconds(), member)

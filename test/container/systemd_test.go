@@ -137,9 +137,11 @@ func await(t *testing.T, what string, cond func() error) {
 
 // TestSystemd: the unit of deploy/systemd under a real systemd. It counts as
 // started when the API answers; its user can write nothing but its data; a task is
-// in a cgroup of its own, and outlives restarts and crashes of the broker.
+// in a cgroup of its own, and outlives restarts and crashes of the broker with what it
+// has in /tmp, /var/tmp and /dev/shm.
 func TestSystemd(t *testing.T) {
 	m := boot(t)
+	m.run("systemd-sysusers")
 	m.run("systemctl", "enable", "--now", "cloudshare") // returns when it is ready
 	await(t, "the site is ready", func() error {
 		out, err := m.try("cloudshare", "sites")
@@ -158,7 +160,8 @@ func TestSystemd(t *testing.T) {
 	if strings.Contains(out, "root\n") {
 		t.Errorf("a task is root:\n%s", out)
 	}
-	id := strings.TrimSpace(m.run("cloudshare", "submit", "--", "sh", "-c", "echo begun; sleep 8; echo ended"))
+	id := strings.TrimSpace(m.run("cloudshare", "submit", "--", "sh", "-c",
+		"echo tmp >/tmp/mine; echo var >/var/tmp/mine; echo shm >/dev/shm/mine; echo begun; sleep 8; cat /tmp/mine /var/tmp/mine /dev/shm/mine; touch /tmp/more && echo ended"))
 	await(t, "the task runs", func() error {
 		out, err := m.try("cloudshare", "logs", id)
 		if err == nil && !strings.Contains(out, "begun\n") {
@@ -187,7 +190,7 @@ func TestSystemd(t *testing.T) {
 		}
 		return err
 	})
-	if out := m.run("cloudshare", "logs", id); out != "begun\nended\n" {
+	if out := m.run("cloudshare", "logs", id); out != "begun\ntmp\nvar\nshm\nended\n" {
 		t.Errorf("it said %q", out)
 	}
 	m.run("systemctl", "stop", "cloudshare")

@@ -28,6 +28,8 @@ ip link set lo up
 install -D -m 755 "$3" "$root/usr/local/bin/cloudshare"
 install -D -m 644 "$4/broker.yaml" "$root/etc/cloudshare/broker.yaml"
 install -D -m 644 "$4/cloudshare.service" "$root/etc/systemd/system/cloudshare.service"
+install -D -m 644 "$4/cloudshare.sysusers" "$root/usr/lib/sysusers.d/cloudshare.conf"
+install -D -m 644 "$4/cloudshare.tmpfiles" "$root/usr/lib/tmpfiles.d/cloudshare.conf"
 printf '[Unit]\nWants=systemd-journald.service\n' >"$root/etc/systemd/system/boot.target"
 rm -f "$root/etc/machine-id"
 echo 00000000000000000000000000000001 >"$root/etc/machine-id"

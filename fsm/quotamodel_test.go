@@ -73,7 +73,7 @@ func (s *State) checkUse() error {
 		}) {
 			return fmt.Errorf("ended jobs of %s are out of order", x.name)
 		}
-		if i := x.keeperAt; len(x.ended) > 0 && (s.keepers[i] != x || i > 0 && (*keepers)(s).Less(i, (i-1)/2)) {
+		if i := x.keeperAt; len(x.ended) > 0 && (x.oldestMs != s.jobs.get(x.ended[0]).endedMs || s.keepers[i] != x || i > 0 && (*keepers)(s).Less(i, (i-1)/2)) {
 			return fmt.Errorf("%s is not at its place among the keepers", x.name)
 		}
 	}

@@ -20,6 +20,7 @@ func (r *snapReader) quotas(s *State) {
 				return cmp.Compare(s.jobs.get(a).endedMs, s.jobs.get(b).endedMs)
 			})
 			s.kept += len(x.ended)
+			x.oldestMs = s.jobs.get(x.ended[0]).endedMs
 			heap.Push((*keepers)(s), x)
 		}
 		for _, u := range [...]Use{

@@ -10,19 +10,21 @@ import (
 // keep enters a job that just ended into the order in which its site's jobs leave.
 func (s *State) keep(seq uint64, j *job) {
 	x := s.sites[j.owner]
-	at := sort.Search(len(x.ended), func(i int) bool {
-		o := s.jobs.get(x.ended[i])
-		return o.endedMs > j.endedMs || o.endedMs == j.endedMs && x.ended[i] > seq
-	})
+	at := len(x.ended) // nearly always: log time never falls
+	if at > 0 && x.ended[at-1] > seq {
+		at = sort.Search(at, func(i int) bool {
+			o := s.jobs.get(x.ended[i])
+			return o.endedMs > j.endedMs || o.endedMs == j.endedMs && x.ended[i] > seq
+		})
+	}
 	x.ended = slices.Insert(x.ended, at, seq)
 	x.trimmed = min(x.trimmed, at)
 	s.kept++
 	x.use.bytes -= j.bytes()
 	x.use.keptBytes += j.keptBytes()
 	if len(x.ended) == 1 {
+		x.oldestMs = j.endedMs
 		heap.Push((*keepers)(s), x)
-	} else if at == 0 {
-		heap.Fix((*keepers)(s), x.keeperAt)
 	}
 	s.crowd(x)
 }
@@ -77,11 +79,8 @@ func (s *State) retain() {
 
 // isAged reports whether the oldest ended job is older than ended jobs may be.
 func (s *State) isAged() bool {
-	return len(s.keepers) > 0 && s.oldestMs(s.keepers[0]) <= s.time-s.params.RetainMs
+	return len(s.keepers) > 0 && s.keepers[0].oldestMs <= s.time-s.params.RetainMs
 }
-
-// oldestMs is when the first of a site's ended jobs ended.
-func (s *State) oldestMs(x *site) int64 { return s.jobs.get(x.ended[0]).endedMs }
 
 // leave removes a site's oldest ended job.
 func (s *State) leave(x *site, gone map[*site][]uint64) {
@@ -91,7 +90,8 @@ func (s *State) leave(x *site, gone map[*site][]uint64) {
 	s.kept--
 	if len(x.ended) == 0 {
 		heap.Remove((*keepers)(s), x.keeperAt)
-	} else {
+	} else if ms := s.jobs.get(x.ended[0]).endedMs; ms != x.oldestMs {
+		x.oldestMs = ms
 		heap.Fix((*keepers)(s), x.keeperAt)
 	}
 	j := s.jobs.get(seq)
@@ -142,8 +142,8 @@ func (k *keepers) Len() int { return len(k.keepers) }
 // Less implements heap.Interface; no two are equal.
 func (k *keepers) Less(i, o int) bool {
 	a, b := k.keepers[i], k.keepers[o]
-	if v, w := (*State)(k).oldestMs(a), (*State)(k).oldestMs(b); v != w {
-		return v < w
+	if a.oldestMs != b.oldestMs {
+		return a.oldestMs < b.oldestMs
 	}
 	return a.id < b.id
 }

@@ -52,6 +52,7 @@ type site struct {
 	use      use
 	ended    []uint64       // seqs of its ended jobs by (endedMs, seq)
 	trimmed  int            // ended[:trimmed] have no records
+	oldestMs int64          // when the first of ended ended
 	keeperAt int            // position in State.keepers, while it has ended jobs
 	crowded  bool           // it is in State.crowded
 	live     roster         // attempts here

@@ -1,8 +1,6 @@
 package fsm
 
 import (
-	"slices"
-
 	"github.com/cloudshare/cloudshare/sched"
 )
 
@@ -46,11 +44,10 @@ func (s *State) assign(c choice, m *machine) {
 		weight: s.weight(j.class.need), queuedMs: j.queuedMs, assignedMs: s.time, startedMs: -1,
 	}
 	if c.back {
-		i, _ := t.findBack(c.task)
-		b := t.back[i]
+		b := t.back.find(c.task)
 		a.attempt, a.failures, a.losses = b.attempt+1, b.failures, b.losses
 		a.queuedMs = b.queuedMs
-		t.dropBack(i)
+		t.back.remove(c.task)
 	} else {
 		j.next++
 		j.skip()
@@ -67,15 +64,6 @@ func (s *State) assign(c choice, m *machine) {
 	s.noteAssigned(owner, j, &a, slot)
 	if s.waits != nil || s.params.Policy == sched.RoundRobin { // whose ranks an assignment moves
 		s.rerank(owner)
-	}
-}
-
-// dropBack removes the i-th returned task.
-func (t *taskSet) dropBack(i int) {
-	if i == 0 {
-		t.back = t.back[1:]
-	} else {
-		t.back = slices.Delete(t.back, i, i+1)
 	}
 }
 

@@ -201,8 +201,8 @@ func (s *State) taskOf(l *lane, seq uint64) choice {
 // nextTask returns a waiting job's next task: returned ones first, lowest index
 // first.
 func (j *job) nextTask() (task uint32, back bool) {
-	if j.tasks != nil && len(j.tasks.back) > 0 {
-		return j.tasks.back[0].task, true
+	if j.tasks != nil && j.tasks.back.n > 0 {
+		return j.tasks.back.first().task, true
 	}
 	return j.next, false
 }

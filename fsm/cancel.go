@@ -42,9 +42,9 @@ func (s *State) cancelTask(seq uint64, task uint32) Code {
 		return OK
 	}
 	t := j.set(s.epoch)
-	if i, ok := t.findBack(task); ok {
-		b := t.back[i]
-		t.dropBack(i)
+	if at := t.back.find(task); at != nil {
+		b := *at
+		t.back.remove(task)
 		s.dequeue(j, 1)
 		s.noteWithdrawn(j, 1, b.queuedMs)
 		s.unholdIdle(seq, j)
@@ -116,11 +116,9 @@ func (s *State) endFresh(j *job, t *taskSet, state TaskState, why string) (n uin
 // endBack ends returned tasks, and returns how many: one at least, unless the caller
 // did something already.
 func (s *State) endBack(j *job, t *taskSet, state TaskState, why string, did bool) (n uint32) {
-	for ; len(t.back) > 0 && (!did || !s.steps.spent()); did = true {
-		b := t.back[0]
-		if t.back = t.back[1:]; len(t.back) == 0 {
-			t.back = nil
-		}
+	for ; t.back.n > 0 && (!did || !s.steps.spent()); did = true {
+		b := *t.back.first()
+		t.back.remove(b.task)
 		s.steps.used += stepEnd
 		s.noteWithdrawn(j, 1, b.queuedMs)
 		if b.attempt > 0 {
@@ -172,16 +170,16 @@ func (s *State) liveOf(seq uint64) []uint64 {
 	}
 	var slots []uint64
 	var task uint32
-	back, runs := j.tasks.back, j.tasks.runs
+	runs := j.tasks.runs
 	for task < j.next {
 		switch {
 		case len(runs) > 0 && runs[0].from <= task:
 			task, runs = max(task, runs[0].to), runs[1:]
 			continue
-		case len(back) > 0 && back[0].task == task:
-			back = back[1:]
 		default:
-			slots = append(slots, s.live[taskKey{seq, task}])
+			if slot, ok := s.live[taskKey{seq, task}]; ok {
+				slots = append(slots, slot)
+			}
 		}
 		task++
 	}

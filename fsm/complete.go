@@ -113,7 +113,7 @@ func (s *State) requeue(seq uint64, r record, o Outcome) {
 		s.endTask(seq, TaskLost, r)
 		return
 	}
-	j.set(s.epoch).insertBack(backTask{
+	j.set(s.epoch).back.insert(backTask{
 		task: r.task, attempt: r.attempt, failures: r.failures, losses: r.losses, queuedMs: s.time,
 	})
 	s.tellRecord(EventTaskRequeued, j, &r, o.ending())

@@ -31,14 +31,14 @@ type job struct {
 // State.live), or in back, or in runs; runs may hold tasks ≥ next.
 type taskSet struct {
 	epoch   uint64
-	back    []backTask // waiting again, by task
-	runs    []run      // ended, by from
-	records []record   // of ended tasks, by task; small jobs only
-	ends    [4]uint32  // ended tasks by state − TaskSucceeded
-	live    [5]uint32  // live attempts by way
-	ahead   uint32     // ended tasks ≥ job.next; they are in runs
-	bars    []bar      // by site; never changed in place; some may be void
-	why     string     // of the first bad end
+	back    backList  // waiting again
+	runs    []run     // ended, by from
+	records []record  // of ended tasks, by task; small jobs only
+	ends    [4]uint32 // ended tasks by state − TaskSucceeded
+	live    [5]uint32 // live attempts by way
+	ahead   uint32    // ended tasks ≥ job.next; they are in runs
+	bars    []bar     // by site; never changed in place; some may be void
+	why     string    // of the first bad end
 }
 
 // backTask is a task that returned to the queue.
@@ -84,7 +84,7 @@ const (
 func (j *job) waiting() uint32 {
 	n := j.count - j.next
 	if j.tasks != nil {
-		n += uint32(len(j.tasks.back)) - j.tasks.ahead
+		n += uint32(j.tasks.back.n) - j.tasks.ahead
 	}
 	return n
 }
@@ -115,25 +115,10 @@ func (j *job) set(epoch uint64) *taskSet {
 	case j.tasks.epoch != epoch:
 		dup := *j.tasks
 		dup.epoch = epoch
-		dup.back, dup.runs, dup.records = slices.Clone(dup.back), slices.Clone(dup.runs), slices.Clone(dup.records)
+		dup.back, dup.runs, dup.records = dup.back.clone(), slices.Clone(dup.runs), slices.Clone(dup.records)
 		j.tasks = &dup
 	}
 	return j.tasks
-}
-
-// insertBack enters a returned task at its place.
-func (t *taskSet) insertBack(b backTask) {
-	i := len(t.back)
-	if i > 0 && t.back[i-1].task > b.task {
-		i = sort.Search(i, func(i int) bool { return t.back[i].task > b.task })
-	}
-	t.back = slices.Insert(t.back, i, b)
-}
-
-// findBack returns the position of a returned task.
-func (t *taskSet) findBack(task uint32) (int, bool) {
-	i := sort.Search(len(t.back), func(i int) bool { return t.back[i].task >= task })
-	return i, i < len(t.back) && t.back[i].task == task
 }
 
 // findRun returns the run that holds task, or the position it would have.

@@ -131,7 +131,7 @@ func (s *State) outcome() string {
 	for seq, j := range s.jobs.all() {
 		fmt.Fprintf(&out, "job %d %v", seq, s.counts(j))
 		if j.tasks != nil {
-			fmt.Fprintf(&out, " back %v runs %v bars %v why %q records %d", j.tasks.back, j.tasks.runs, j.tasks.bars, j.tasks.why, len(j.tasks.records))
+			fmt.Fprintf(&out, " back %v runs %v bars %v why %q records %d", slices.Concat(j.tasks.back.pieces...), j.tasks.runs, j.tasks.bars, j.tasks.why, len(j.tasks.records))
 		}
 		fmt.Fprintln(&out)
 	}

@@ -63,7 +63,7 @@ func (s *State) prolong() {
 			return
 		}
 		first = false
-		s.steps.used += stepStop
+		s.steps.used += stepProlong
 		slot := w.due[0].slot
 		a := s.attempts.mut(slot, s.epoch)
 		j := s.jobs.get(a.seq)

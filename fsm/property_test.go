@@ -105,6 +105,36 @@ func (m *model) submitAlike(t *rapid.T) {
 	m.do(site, &Submit{Jobs: []JobSpec{j}})
 }
 
+// fillThenAsk has a site run as many tasks as it may while machines of it rest, lets
+// something come that those fit, and ends a task elsewhere at that site: random steps
+// hardly ever meet all of that.
+func (m *model) fillThenAsk(t *rapid.T) {
+	m.t = t
+	site, most := m.site(), m.w.s.bounds.held
+	if most > 100 || m.w.s.byName[site].state != Alive {
+		return
+	}
+	o := m.w.offering(site, int64(most))
+	o.Machines = append(o.Machines, Machine{Name: "z", Resources: Resources{MilliCPU: 1000, GPU: 1}})
+	job := func(count uint32, cores, gpus int64) JobSpec {
+		j := m.w.job(site, count)
+		j.Need, j.Only = Resources{MilliCPU: cores * 1000, GPU: gpus}, []string{site}
+		return j
+	}
+	m.send(m.w.cmd(site, o))
+	m.send(m.w.cmd(site, &Submit{Jobs: []JobSpec{job(1, int64(most)+1, 0)}})) // fits nothing
+	m.send(m.w.cmd(site, &Submit{Jobs: []JobSpec{job(uint32(most), 1, 0)}}))
+	m.send(m.w.cmd(site, &Submit{Jobs: []JobSpec{job(1, 1, 1)}}))
+	m.invariants(t)
+	for _, a := range m.w.s.Assignments(site) {
+		if a.Machine != "z" {
+			m.dead[taskKey{m.w.s.findJob(a.Job), a.Task}] = true
+			m.send(m.w.cmd(site, &Complete{Attempts: []Ended{ended(a, Stopped, 1)}}))
+			break
+		}
+	}
+}
+
 // declineAll hands back some or all that a site was assigned, without a new offer.
 func (m *model) declineAll(t *rapid.T) {
 	m.t = t
@@ -147,6 +177,7 @@ func playModelAt(rt *rapid.T, b bounds) {
 		"finish":   m.complete,
 		"decline":  m.decline,
 		"cancel":   m.cancel,
+		"fill":     m.seldom(m.fillThenAsk),
 		"usage":    m.usage,
 		"lost":     m.lost,
 		"register": m.register,
@@ -284,6 +315,9 @@ func (m *model) drain() {
 			m.t.Fatalf("entry %d: work is left for ever", m.w.s.index)
 		}
 		m.invariants(m.t)
+		if used := m.w.s.Steps(); n > 0 && used.Used > used.Bound+used.Bound/4+1000 { // one unit may go beyond it
+			m.t.Fatalf("entry %d without commands took %d steps of %d", m.w.s.index, used.Used, used.Bound)
+		}
 		for _, s := range []*State{m.w.s, m.twin} {
 			if _, err := s.Apply(&Batch{Term: m.w.term, Elapsed: m.w.base}); err != nil {
 				m.t.Fatal(err)

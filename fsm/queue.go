@@ -96,8 +96,8 @@ func (s *State) isWaiting(seq uint64) bool {
 
 // head returns the queue time of the job's next task.
 func (j *job) headMs() int64 {
-	if j.tasks != nil && len(j.tasks.back) > 0 {
-		return j.tasks.back[0].queuedMs
+	if j.tasks != nil && j.tasks.back.n > 0 {
+		return j.tasks.back.first().queuedMs
 	}
 	return j.queuedMs
 }

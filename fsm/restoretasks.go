@@ -30,7 +30,7 @@ func (r *snapReader) tasks(s *State, seq uint64, j *job) {
 	}
 	live := t.live[0] + t.live[1] + t.live[2] + t.live[3] + t.live[4]
 	below := t.endedTasks() - t.ahead
-	r.check(below+uint32(len(t.back))+live == j.next, "tasks are missing")
+	r.check(below+uint32(t.back.n)+live == j.next, "tasks are missing")
 	if _, hole := t.findRun(j.next); hole && j.next < j.count {
 		r.fail("the range starts with an ended task")
 	}
@@ -57,16 +57,17 @@ func (r *snapReader) runs(s *State, j *job, t *taskSet) {
 }
 
 func (r *snapReader) back(s *State, j *job, t *taskSet) {
+	last := int64(-1)
 	for range r.upTo(uint64(j.count), "returned tasks") {
 		b := backTask{task: r.u32("task"), attempt: r.u32("attempt"), failures: r.u32("failures"), losses: r.u32("losses")}
 		b.queuedMs = r.ms(0, s.time)
-		n := len(t.back)
 		_, ended := t.findRun(b.task)
-		r.check(b.task < j.next && !ended && b.attempt > 0 && (n == 0 || t.back[n-1].task < b.task), "returned tasks out of order")
+		r.check(b.task < j.next && !ended && b.attempt > 0 && int64(b.task) > last, "returned tasks out of order")
 		if r.err != nil {
 			return
 		}
-		t.back = append(t.back, b)
+		last = int64(b.task)
+		t.back.insert(b)
 	}
 }
 
@@ -102,7 +103,7 @@ func (r *snapReader) live(s *State, seq uint64, j *job, t *taskSet) {
 		r.check((a.way == wayStopping) == (a.stopMs > 0), "an attempt stops without an end, or goes on with one")
 		a.why = r.text(MaxDetail, "reason")
 		_, ended := t.findRun(a.task)
-		_, waits := t.findBack(a.task)
+		waits := t.back.find(a.task) != nil
 		r.check(a.task < j.next && int64(a.task) > last && !ended && !waits && a.attempt > 0 && int(a.site) < len(s.sites),
 			"attempts out of order")
 		if r.err != nil {

@@ -371,9 +371,8 @@ func (t *taskSet) encode(w *snapWriter, live []*attempt) {
 		w.uint(uint64(r.from), uint64(r.to), uint64(r.state))
 		w.int(int64(r.exit), r.endedMs)
 	}
-	w.uint(uint64(len(t.back)))
-	for i := range t.back {
-		b := &t.back[i]
+	w.uint(uint64(t.back.n))
+	for b := range t.back.all() {
 		w.uint(uint64(b.task), uint64(b.attempt), uint64(b.failures), uint64(b.losses))
 		w.int(b.queuedMs)
 	}

@@ -23,8 +23,8 @@ const (
 	stopMs = 600_000
 	// maxRetire bounds how many jobs leave in one entry.
 	maxRetire = 8192
-	// maxSteps are some 20 ms: see steps.go.
-	maxSteps = 1 << 20
+	// maxSteps are some 20 to 40 ms: see steps.go.
+	maxSteps = 1 << 19
 )
 
 // Errors of the state.

@@ -4,12 +4,13 @@ package fsm
 // test/bench; what matters is that all members count alike, so only what follows
 // from the entries is counted: never how a derived list happens to lie in memory.
 const (
-	stepLook   = 1  // at a class, a machine, a lane or a job
-	stepDraw   = 16 // of a machine
-	stepStop   = 16 // of a live attempt
-	stepEnd    = 48 // of what waits: one job, range or returned task
-	stepAssign = 64 // of a task
-	stepSettle = 64 // of an attempt
+	stepLook    = 1  // at a class, a machine, a lane or a job
+	stepDraw    = 16 // of a machine
+	stepStop    = 16 // of a live attempt
+	stepProlong = 48 // of an attempt that outlived its estimate
+	stepEnd     = 48 // of what waits: one job, range or returned task
+	stepAssign  = 64 // of a task
+	stepSettle  = 64 // of an attempt
 )
 
 // Steps are what one entry, or one command in it, took.

@@ -213,8 +213,7 @@ func (s *State) viewTouched(v *TaskView, seq uint64, j *job) {
 		s.viewLive(v, s.attempts.get(slot))
 		return
 	}
-	if at, ok := j.tasks.findBack(i); ok {
-		b := &j.tasks.back[at]
+	if b := j.tasks.back.find(i); b != nil {
 		v.QueuedMs, v.Attempt, v.Failures, v.Losses = b.queuedMs, b.attempt, b.failures, b.losses
 		return
 	}

@@ -201,8 +201,7 @@ func (s *State) waitsAgain(a *attempt) bool {
 	if j.tasks == nil {
 		return false
 	}
-	_, again := j.tasks.findBack(a.task)
-	return again
+	return j.tasks.back.find(a.task) != nil
 }
 
 // correct enters an attempt's true length.

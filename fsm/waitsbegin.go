@@ -87,9 +87,9 @@ func (s *State) releaseAnew(seq uint64) {
 func (s *State) countWaiting(j *job) {
 	x, fresh := s.sites[j.owner], int64(j.waiting())
 	if j.tasks != nil {
-		fresh -= int64(len(j.tasks.back))
-		for i := range j.tasks.back {
-			s.waitMore(x, j, 1, j.tasks.back[i].queuedMs)
+		fresh -= int64(j.tasks.back.n)
+		for b := range j.tasks.back.all() {
+			s.waitMore(x, j, 1, b.queuedMs)
 		}
 	}
 	s.waitMore(x, j, fresh, j.queuedMs)

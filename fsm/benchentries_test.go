@@ -1,0 +1,248 @@
+package fsm
+
+import (
+	"fmt"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// BenchmarkEntries gives a large state what once took seconds in one entry: one op is
+// a command, or an entry of them, with the entries that go on with it. Reported are the
+// longest of these, all together, how many, and the most steps in one. -short: a tenth.
+func BenchmarkEntries(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		of   func(b *testing.B, size int) (w *world, cmds []Command)
+	}{
+		{"decline", benchDecline},
+		{"offers", benchOffers},
+		{"lost", benchLost},
+		{"leave", benchLeave},
+		{"register", benchRegister},
+		{"cancel", benchCancel},
+		{"departure", benchDeparture},
+		{"reservations", benchReservations},
+		{"fresh", benchFresh},
+		{"barred", benchBarred},
+		{"retired", benchRetired},
+		{"outlived", benchOutlived},
+		{"switch", benchNewPolicy},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			size := 10
+			if testing.Short() {
+				size = 1
+			}
+			for range b.N {
+				b.StopTimer()
+				w, cmds := c.of(b, size)
+				runtime.GC()
+				b.StartTimer()
+				w.report(b, cmds)
+			}
+		})
+	}
+}
+
+func (w *world) report(b *testing.B, cmds []Command) {
+	b.Helper()
+	var worst, busiest, total time.Duration
+	var steps uint64
+	n := 0
+	for batch := (&Batch{Term: w.term, Elapsed: w.base, Commands: cmds}); n == 0 || w.s.Pending(); n++ {
+		began, cpu := time.Now(), processorTime()
+		if _, err := w.s.Apply(batch); err != nil {
+			b.Fatal(err)
+		}
+		took := time.Since(began)
+		worst, total, steps = max(worst, took), total+took, max(steps, w.s.Steps().Used)
+		busiest = max(busiest, processorTime()-cpu)
+		batch = &Batch{Term: w.term, Elapsed: w.base}
+	}
+	b.ReportMetric(float64(worst.Microseconds())/1000, "worst-ms")
+	b.ReportMetric(float64(busiest.Microseconds())/1000, "worst-cpu-ms")
+	b.ReportMetric(float64(total.Microseconds())/1000, "total-ms")
+	b.ReportMetric(float64(n), "entries")
+	b.ReportMetric(float64(steps), "steps")
+}
+
+// processorTime is what this process has computed: what a loaded machine leaves to it
+// changes it less than the clock.
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// benchHeld has some sites run as many tasks as one may, and returns the offers that
+// will lead to it unless they are given.
+func benchHeld(b *testing.B, sites int, policy string, give bool) (*world, []Command) {
+	w := newWorld(b, benchParams(10_000), "a")
+	if policy != "" {
+		w.must("a", &Raise{Version: Version})
+		w.use("a", policy)
+	}
+	for left := sites * MaxHeld; left > 0; left -= MaxCount {
+		j := w.job("a", uint32(min(left, MaxCount)))
+		j.Need.MilliCPU = 1
+		w.submit("a", j)
+	}
+	var cmds []Command
+	for i := range sites {
+		x := fmt.Sprintf("s%03d", i)
+		w.register(x)
+		w.offer[x]++
+		cmds = append(cmds, w.cmd(x, &Offer{Version: 1, Machines: []Machine{{Name: "m", Resources: Resources{MilliCPU: MaxMilliCPU}}}}))
+	}
+	if give {
+		w.apply(cmds...)
+	}
+	return w, cmds
+}
+
+func benchDecline(b *testing.B, size int) (*world, []Command) {
+	w := newWorld(b, benchParams(10_000), "a", "b")
+	w.submit("a", w.job("a", uint32(size*MaxReports/10)))
+	w.must("b", w.offering("b", MaxReports))
+	d := &Decline{Reason: "busy"}
+	for _, a := range w.s.Assignments("b") {
+		d.Attempts = append(d.Attempts, a.AttemptRef)
+	}
+	return w, []Command{w.cmd("b", d)}
+}
+
+func benchOffers(b *testing.B, size int) (*world, []Command) {
+	return benchHeld(b, max(1, 25*size/10), "", false)
+}
+
+func benchLost(b *testing.B, size int) (*world, []Command) {
+	w, _ := benchHeld(b, max(1, 25*size/10), "", true)
+	var cmds []Command
+	for _, x := range w.s.sites[1:] {
+		cmds = append(cmds, w.cmd("a", &SiteLost{Site: x.name, Incarnation: 1, Term: 1}))
+	}
+	return w, cmds
+}
+
+func benchLeave(b *testing.B, _ int) (*world, []Command) {
+	w, _ := benchHeld(b, 1, "", true)
+	return w, []Command{w.cmd("s000", &Leave{})}
+}
+
+func benchRegister(b *testing.B, _ int) (*world, []Command) {
+	w, _ := benchHeld(b, 1, "", true)
+	return w, []Command{w.registration("s000", nil, nil)}
+}
+
+func benchCancel(b *testing.B, size int) (*world, []Command) {
+	w, _ := benchHeld(b, max(1, 12*size/10), "", true)
+	return w, []Command{w.cmd("a", &Cancel{Job: JobID{"a", 1}, Task: -1})}
+}
+
+// benchJobs has one site's jobs of one task wait.
+func benchJobs(b *testing.B, size int) *world {
+	w := newWorld(b, benchParams(10_000), "a", "b")
+	for range size * 25 {
+		jobs := make([]JobSpec, MaxJobsPerSubmit)
+		for i := range jobs {
+			jobs[i] = w.job("a", 1)
+		}
+		w.submit("a", jobs...)
+	}
+	return w
+}
+
+func benchDeparture(b *testing.B, size int) (*world, []Command) {
+	w := benchJobs(b, size)
+	w.must("a", &Leave{})
+	return w, []Command{w.cmd("b", &Forget{Site: "a"})}
+}
+
+func benchNewPolicy(b *testing.B, size int) (*world, []Command) {
+	w := benchJobs(b, size)
+	w.must("a", &Raise{Version: Version})
+	p := w.s.params
+	p.Policy = "ALONE"
+	return w, []Command{w.cmd("a", &SetParams{Params: p})}
+}
+
+func benchOutlived(b *testing.B, size int) (*world, []Command) {
+	w, _ := benchHeld(b, max(1, size), "ALONE", true)
+	for range 2 * 60 {
+		if w.base += MaxStep; w.base > priorMs {
+			break
+		}
+		w.apply()
+	}
+	return w, nil
+}
+
+// benchMachines are 100 sites' machines with 4 cores and 1 GiB, or 1 core and 4 GiB,
+// in turn.
+func benchMachines(b *testing.B, size int, p Params) *world {
+	w := newWorld(b, p, "a")
+	for i := range 100 {
+		x := fmt.Sprintf("s%02d", i)
+		w.register(x)
+		w.offer[x]++
+		o := &Offer{Version: 1}
+		for k := range size * 100 {
+			o.Machines = append(o.Machines, Machine{Name: fmt.Sprintf("m%04d", k), Resources: [...]Resources{{4000, 1024, 0}, {1000, 4096, 0}}[k%2]})
+		}
+		w.must(x, o)
+	}
+	return w
+}
+
+// between is a job that neither machine of benchMachines can run, though each part of it
+// is there somewhere.
+func between(w *world, i int) JobSpec {
+	j := w.job("a", 1)
+	j.Need = Resources{MilliCPU: 2000 + int64(i), MemMiB: 2048}
+	return j
+}
+
+func benchReservations(b *testing.B, size int) (*world, []Command) {
+	w := benchMachines(b, size, DefaultParams())
+	for i := range MaxShapes {
+		w.submit("a", between(w, i))
+	}
+	w.at(100_000)
+	return w, nil
+}
+
+func benchFresh(b *testing.B, size int) (*world, []Command) {
+	w := benchMachines(b, size, benchParams(10_000))
+	var jobs []JobSpec
+	for i := range MaxShapes {
+		jobs = append(jobs, between(w, i))
+	}
+	return w, []Command{w.cmd("a", &Submit{Jobs: jobs})}
+}
+
+func benchBarred(b *testing.B, size int) (*world, []Command) {
+	w := benchMachines(b, size, benchParams(10_000))
+	w.register("big")
+	w.must("big", w.offering("big", 3))
+	w.submit("a", between(w, 0), between(w, 0))
+	w.must("big", &Decline{Attempts: []AttemptRef{w.s.Assignments("big")[0].AttemptRef}})
+	return w, []Command{w.cmd("a", &Submit{Jobs: []JobSpec{between(w, 0)}})}
+}
+
+// benchRetired has as many ranges of numbers of jobs that left as there may be jobs.
+func benchRetired(b *testing.B, size int) (*world, []Command) {
+	p := benchParams(10_000)
+	p.RetainJobs, p.RetainMs = 0, 0
+	w := newWorld(b, p, "a")
+	x := w.s.byName["a"]
+	for i := range uint64(size * 400_000) {
+		x.retired = append(x.retired, span{2*i + 2, 2*i + 2})
+	}
+	x.maxNum = x.retired[len(x.retired)-1].to
+	w.num["a"] = x.maxNum + 1
+	j := w.job("a", 1)
+	w.submit("a", j)
+	return w, []Command{w.cmd("a", &Cancel{Job: JobID{"a", j.Num}, Task: -1})}
+}

@@ -54,6 +54,7 @@ func runStateBenchmarks(ctx context.Context, env environment, t *table) error {
 type goBench struct {
 	of, pattern, benchtime string
 	tags                   string
+	short                  bool
 	limit                  time.Duration
 }
 
@@ -61,7 +62,7 @@ type goBench struct {
 func (g goBench) run(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, g.limit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", "test", "-tags", g.tags, "-run", "^$", "-bench", g.pattern, "-benchmem",
+	cmd := exec.CommandContext(ctx, "go", "test", fmt.Sprintf("-short=%v", g.short), "-tags", g.tags, "-run", "^$", "-bench", g.pattern, "-benchmem",
 		"-benchtime", g.benchtime, "github.com/cloudshare/cloudshare/"+g.of)
 	// The test binary is a child of `go test`: both end at the limit.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

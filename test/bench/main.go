@@ -1,6 +1,6 @@
 // Command bench measures the product's figures, each beside its own limit where it has one,
 // in the same run: submissions, time to a running process, tasks per second,
-// memory, lists of a million jobs, event streams, the state machine's benchmarks, what
+// memory, lists of a million jobs, event streams, the state machine's benchmarks and its longest entries, what
 // policies cost, containers and Kubernetes where they are there, and, when asked for, what the loss of a broker costs. It drives real broker processes
 // over HTTP (all steps of a job's way) and imports nothing of the broker.
 //
@@ -48,6 +48,7 @@ var sections = []section{
 	{name: "events", run: measureEvents},
 	{name: "simulator", run: measureSimulator},
 	{name: "fsm", run: runStateBenchmarks},
+	{name: "entries", run: measureEntries},
 	{name: "policies", run: measurePolicies},
 	{name: "containers", run: measureContainers},
 	{name: "kubernetes", run: measureKubernetes},
@@ -82,7 +83,7 @@ func pick[T any](env environment, full, quick T) T {
 func main() {
 	binary := flag.String("binary", "bin/cloudshare", "the cloudshare `file` to measure")
 	out := flag.String("out", "", "also write the table to this `file`")
-	only := flag.String("only", "", "comma-separated `sections`: submissions, latency, throughput, memory, lists, events, simulator, fsm, policies, containers, kubernetes; backends: zookeeper; losses, or some of it: lead, slowdisk, executor, pauses, kept")
+	only := flag.String("only", "", "comma-separated `sections`: submissions, latency, throughput, memory, lists, events, simulator, fsm, entries, policies, containers, kubernetes; backends: zookeeper; losses, or some of it: lead, slowdisk, executor, pauses, kept")
 	quick := flag.Bool("quick", false, "show that everything works, with small numbers")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

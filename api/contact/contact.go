@@ -55,7 +55,7 @@ type Checker struct {
 	client *http.Client
 
 	mu    sync.Mutex
-	own   string             // address that this site has registered, as of the last round
+	own   Site               // as this site has registered, as of the last round
 	known map[string]*record // Invariant: of sites that were present at the last round only.
 }
 
@@ -119,7 +119,7 @@ func (c *Checker) turn(now time.Time) (list []Site) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.own = present[c.cfg.Site].HTTP
+	c.registered(present[c.cfg.Site], now)
 	delete(present, c.cfg.Site)
 	for id, r := range c.known {
 		if present[id] != r.site {
@@ -140,6 +140,18 @@ func (c *Checker) turn(now time.Time) (list []Site) {
 		list = append(list, r.site)
 	}
 	return list
+}
+
+// registered has all sites asked anew when this site has registered again: what they
+// said was of its former address. REQUIRES: c.mu held.
+func (c *Checker) registered(own Site, now time.Time) {
+	if own == c.own {
+		return
+	}
+	c.own = own
+	for _, r := range c.known {
+		r.you, r.due, r.pause, r.saidUs = nil, now, 0, time.Time{}
+	}
 }
 
 const (
@@ -189,7 +201,7 @@ func (c *Checker) reached(r *record, you *wire.Contact, now time.Time) {
 	if r.why != "" {
 		c.cfg.Logger.Info().Str("to", r.site.ID).Str("http", r.site.HTTP).Msg("a site's API is reached again")
 	}
-	if you != nil && you.Address != c.own { // it has not heard of the latest address yet
+	if you != nil && you.Address != c.own.HTTP { // it has not heard of the latest address yet
 		you = nil
 	}
 	r.reached, r.why, r.silent, r.said, r.you = true, "", time.Time{}, time.Time{}, you

@@ -128,8 +128,14 @@ func TestToldByOthers(t *testing.T) {
 	if !strings.Contains(log.String(), "does not reach this broker's API") || !strings.Contains(log.String(), "own:1") {
 		t.Errorf("%s", &log)
 	}
-	own = "own:2"
-	c.turn(now)
+	c.learn(b, &wire.Contact{Reached: true, Address: own}, nil, now)
+	if list := c.turn(now.Add(time.Minute)); len(list) != 0 {
+		t.Errorf("%v is asked again though all is well", list)
+	}
+	own = "own:2" // as of the state, which may know it later than this broker runs
+	if list := c.turn(now.Add(time.Minute)); len(list) != 1 {
+		t.Error("nobody is asked of the new address")
+	}
 	c.learn(b, &wire.Contact{Reached: true, Address: "own:1"}, nil, now)
 	if c.known["b"].pause >= allWell || len(c.Unreached()) != 0 {
 		t.Errorf("a word on the former address counts: %+v", c.known["b"])

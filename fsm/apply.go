@@ -31,9 +31,9 @@ func (s *State) Apply(b *Batch) ([]Result, error) {
 	} else {
 		s.advance(b.Term, b.Elapsed)
 		s.breakOff()
+		s.renewWaits() // these two not in the middle of a match, though parameters or a version may call for it
+		s.depart()
 	}
-	s.renewWaits()
-	s.depart()
 	s.expire()
 	s.steps.ended(0)
 	results := make([]Result, len(b.Commands))

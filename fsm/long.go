@@ -203,6 +203,9 @@ func (s *State) endOwn(slot uint64) {
 
 // endSome ends some of what waits of the next job of a site whose departure is over.
 func (s *State) endSome(c *chore) bool {
+	if s.sites[c.site].waiting == 0 { // or who comes and leaves again could have all jobs looked at each time
+		return false
+	}
 	for seq, j := range s.jobs.from(c.seq) {
 		if seq >= c.limit {
 			break

@@ -145,3 +145,82 @@ func (s *State) outcome() string {
 	}
 	return out.String()
 }
+
+// TestDepartureInTheMiddleOfAMatch has a change of parameters end a departure at once
+// while the match of that entry is left to the next one.
+func TestDepartureInTheMiddleOfAMatch(t *testing.T) {
+	p := params()
+	p.DepartureMs = 1 << 30
+	w := newWorld(t, p, "a", "b")
+	w.must("b", w.offering("b", 2, 2, 2))
+	w.must("b", &Submit{Jobs: []JobSpec{w.job("b", 6)}})
+	w.must("b", &Submit{Jobs: []JobSpec{w.job("b", 60)}})
+	w.must("a", &SiteLost{Site: "b", Incarnation: w.inc["b"], Term: 1})
+	w.at(9000)
+	w.must("a", w.offering("a", 1, 1, 1, 1))
+	w.s.bounds.steps = 1
+	p.DepartureMs = 5000
+	wide := w.job("a", 1)
+	wide.Need.MilliCPU = 1500
+	cmds := []Command{w.cmd("a", &Submit{Jobs: []JobSpec{wide}}), w.cmd("a", &SetParams{Params: p})}
+	for i := 0; i == 0 || w.s.Pending(); i++ {
+		if _, err := w.s.Apply(&Batch{Term: 1, Elapsed: w.base, Commands: cmds}); err != nil {
+			t.Fatal(err)
+		}
+		cmds = nil
+		w.check()
+		if _, err := reborn(w.s); err != nil {
+			t.Fatalf("entry %d: %v", i, err)
+		}
+	}
+}
+
+// TestSearchEndsWithItsEpoch has a new epoch begin while a search for reservations is
+// under way: none is made while the epoch holds.
+func TestSearchEndsWithItsEpoch(t *testing.T) {
+	p := params()
+	p.ReserveAfterMs = 1
+	w := newWorld(t, p, "a")
+	w.must("a", w.offering("a", 2, 2, 2, 2))
+	w.must("a", &Submit{Jobs: []JobSpec{w.job("a", 8)}})
+	for width := range int64(2) {
+		wide := w.job("a", 1)
+		wide.Need.MilliCPU = 1500 + width*500
+		w.must("a", &Submit{Jobs: []JobSpec{wide}})
+	}
+	w.s.bounds.steps = 1
+	w.at(5000)
+	apply := func(cmds ...Command) {
+		t.Helper()
+		if _, err := w.s.Apply(&Batch{Term: 1, Elapsed: w.base, Commands: cmds}); err != nil {
+			t.Fatal(err)
+		}
+		w.check()
+	}
+	for apply(); w.s.search == nil; {
+		apply()
+	}
+	if len(w.s.reservations) > 0 {
+		t.Fatal("the search is over")
+	}
+	apply(Command{ID: CommandID{Site: "a"}, Body: &Recover{Epoch: 1, HoldMs: 60_000}}, w.cmd("a", w.offering("a", 2, 2, 2, 2)))
+	for w.s.unfinished() {
+		apply()
+	}
+	if n := len(w.s.reservations); n > 0 || !w.s.holds() {
+		t.Fatalf("%d reservations while the epoch holds", n)
+	}
+}
+
+// TestWhoLeavesWithNothingIsNoWork has a site leave for good that has nothing waiting:
+// others' jobs are not looked at.
+func TestWhoLeavesWithNothingIsNoWork(t *testing.T) {
+	w := newWorld(t, params(), "a", "b")
+	for range 500 {
+		w.must("a", &Submit{Jobs: []JobSpec{w.job("a", 1)}})
+	}
+	w.must("b", &Forget{Site: "b"})
+	if n := w.s.Steps().Used; n >= 500 {
+		t.Fatalf("it took %d steps", n)
+	}
+}

@@ -84,7 +84,7 @@ func (s *State) checkUse() error {
 }
 
 // oracleShare is an equal part, or the floor.
-func oracleShare(q share, members int) int { return max(int(q.floor), int(q.total)/members) }
+func oracleShare(q share, members int) int { return max(int(q.floor), int(q.total)/max(members, 1)) }
 
 // oracleCode is what a state should say of one job of a site, by a count of the site
 // alone, to which a job that is taken is added.

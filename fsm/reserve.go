@@ -19,6 +19,9 @@ type reservation struct {
 // matching, so a head that still waits fits no free machine; while a new epoch
 // holds nothing is matched, and waiting is no sign of a lack of room.
 func (s *State) reserve() {
+	if s.holds() { // also what had begun before the epoch
+		s.search = nil
+	}
 	if s.search == nil {
 		if s.params.ReserveAfterMs == 0 || s.present == 0 || s.time < s.nextReserve || s.holds() {
 			return

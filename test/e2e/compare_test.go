@@ -1,10 +1,12 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/cloudshare/cloudshare/test/testbed"
@@ -21,7 +23,7 @@ func TestForkedReplicaStops(t *testing.T) {
 	await(t, "three voters", func() error { return threeVote(t, fed.Sites[0]) })
 	forked, rest := fed.Sites[2], fed.Sites[:2]
 	must(t, forked.Kill())
-	ended := runForked(t, binary, forked)
+	ended := runForked(t, binary, forked, 40)
 	var jobs []string
 	for range 30 { // entries: from the fortieth on the state differs
 		jobs = append(jobs, submit(t, rest[0], testbed.Spec{Command: []string{"true"}}).ID)
@@ -56,15 +58,80 @@ func TestForkedReplicaStops(t *testing.T) {
 	must(t, testbed.AwaitEqualState(within(t), fed.Sites...))
 }
 
-// runForked starts a killed broker again, whose state becomes another one at entry
-// 40; the channel is closed when it has ended.
-func runForked(t *testing.T, binary string, s *testbed.Site) <-chan struct{} {
+// A leader whose state differs stops, too, although all commands go through it: the two
+// others elect another one, and nothing that was acknowledged is lost.
+func TestForkedLeaderStops(t *testing.T) {
+	t.Parallel()
+	binary, err := testbed.Build(t.Context(), t.TempDir(), "mutate")
+	must(t, err)
+	fed := startBinary(t, binary, 3, 2)
+	forked, rest := leaderAndOthers(t, fed)
+	st, err := forked.Status(within(t))
+	must(t, err)
+	must(t, forked.Kill())
+	ended := runForked(t, binary, forked, st.Index+forkBehind)
+	await(t, forked.Name+" ready", func() error { return forked.Ready(t.Context()) })
+	handLead(t, forked, rest)
+	var jobs []string
+	for range forkBehind { // an entry each: somewhere here its state becomes another one
+		jobs = append(jobs, submit(t, rest[0], testbed.Spec{Command: []string{"true"}, Sites: &testbed.Where{Only: []string{"nowhere"}}}).ID)
+	}
+	select {
+	case <-ended:
+	case <-within(t).Done():
+		t.Fatalf("%s runs still", forked.Name)
+	}
+	if forked.ReportedDifference() == nil || !strings.Contains(forked.LogTail(20), "a majority of the voters") {
+		t.Error("it does not say why")
+	}
+	if states, err := filepath.Glob(filepath.Join(forked.Dir, "data", "diverged", "*.snap")); err != nil || len(states) != 2 {
+		t.Errorf("it keeps the states %v, %v", states, err)
+	}
+	for _, s := range rest {
+		awaitEnd(t, s, submit(t, s, testbed.Spec{Command: []string{"true"}}).ID)
+		for _, id := range jobs {
+			job, err := s.Job(within(t), id)
+			must(t, err)
+			if job.State != "queued" {
+				t.Errorf("%s shows %s as %s", s.Name, id, job.State)
+			}
+		}
+	}
+	must(t, testbed.AwaitEqualState(within(t), rest...))
+}
+
+// forkBehind are the entries until a replica forks: far more than it takes to have it
+// lead, on a busy machine, too.
+const forkBehind = 100
+
+// handLead has a broker elected: of the two others the leader is paused, and the third
+// one lacks an entry.
+func handLead(t *testing.T, to *testbed.Site, others []*testbed.Site) {
+	t.Helper()
+	leader, left := leaderOf(t, to, others)
+	must(t, left.Signal(syscall.SIGSTOP))
+	submit(t, leader, testbed.Spec{Command: []string{"true"}, Sites: &testbed.Where{Only: []string{"nowhere"}}})
+	must(t, leader.Signal(syscall.SIGSTOP))
+	must(t, left.Signal(syscall.SIGCONT))
+	await(t, to.Name+" leading", func() error {
+		st, err := to.Status(t.Context())
+		if err == nil && st.Lead != to.Name {
+			err = fmt.Errorf("%q leads", st.Lead)
+		}
+		return err
+	})
+	must(t, leader.Signal(syscall.SIGCONT))
+}
+
+// runForked starts a killed broker again, whose state becomes another one at an entry;
+// the channel is closed when it has ended.
+func runForked(t *testing.T, binary string, s *testbed.Site, at uint64) <-chan struct{} {
 	t.Helper()
 	log, err := os.OpenFile(filepath.Join(s.Dir, "broker.log"), os.O_APPEND|os.O_WRONLY, 0o600)
 	must(t, err)
 	defer log.Close()
 	cmd := exec.CommandContext(t.Context(), binary, "broker", "--config", config(s))
-	cmd.Env = append(os.Environ(), "CLOUDSHARE_MUTATE=fork-replica:"+s.Name)
+	cmd.Env = append(os.Environ(), fmt.Sprintf("CLOUDSHARE_MUTATE=fork-replica:%s@%d", s.Name, at))
 	cmd.Stdout, cmd.Stderr = log, log
 	must(t, cmd.Start())
 	ended := make(chan struct{})

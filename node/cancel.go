@@ -19,6 +19,8 @@ const (
 // command is for all of them.
 type cancelBook struct {
 	waiting map[uint64][]func(error)
+	// tasks are how many single tasks' cancellations are being ordered.
+	tasks int
 }
 
 // room returns why no more can wait for a job's cancellation, or nil.

@@ -229,7 +229,11 @@ func (c *core) step(ev event, s stateReader, fx *effects) {
 		c.setDrain(ev.drain, fx)
 		fx.replies = append(fx.replies, ev.done)
 	case cancelEvent:
-		c.cancel(ev, fx)
+		if ev.tasks.Len() > 0 {
+			c.cancelTasks(ev, s, fx)
+		} else {
+			c.cancel(ev, fx)
+		}
 	case leaseEvent:
 		c.renewed(ev, fx)
 	case verdictEvent:

@@ -54,9 +54,11 @@ type resultEvent struct {
 	err     error
 }
 
-// cancelEvent: the owner cancels one of its jobs.
+// cancelEvent: the owner cancels one of its jobs, or tasks of it.
 type cancelEvent struct {
-	num   uint64
+	num uint64
+	// tasks are the only ones to end, if there are some.
+	tasks Indices
 	reply func(error)
 }
 

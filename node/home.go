@@ -348,22 +348,34 @@ func (c *core) cancelHome(num uint64, fx *effects) error {
 		return fmt.Errorf("cancel job %s.%d: %w", c.site, num, ErrEnded)
 	}
 	for i := range job.Tasks {
-		t := &job.Tasks[i]
-		switch t.State {
-		case fsm.Queued:
-			t.State, t.Reason, t.EndedMs = fsm.TaskCancelled, "cancelled by its owner", c.now.wall.UnixMilli()
-		case fsm.Assigned, fsm.Running:
-			t.State, t.Reason = fsm.Stopping, "cancelled by its owner"
-			c.home.calm = false
-		default:
-			continue
-		}
-		c.writeHome(num, uint32(i), fx)
+		c.cancelHomeTask(num, uint32(i), fx)
 	}
+	c.homeCancelled(num, fx)
+	return nil
+}
+
+// cancelHomeTask ends a task that waits, or has one that runs be stopped; false: it
+// has ended.
+func (c *core) cancelHomeTask(num uint64, i uint32, fx *effects) bool {
+	t := &c.home.jobs[num].Tasks[i]
+	switch t.State {
+	case fsm.Queued:
+		t.State, t.Reason, t.EndedMs = fsm.TaskCancelled, "cancelled by its owner", c.now.wall.UnixMilli()
+	case fsm.Assigned, fsm.Running:
+		t.State, t.Reason = fsm.Stopping, "cancelled by its owner"
+		c.home.calm = false
+	default:
+		return t.State == fsm.Stopping
+	}
+	c.writeHome(num, i, fx)
+	return true
+}
+
+// homeCancelled brings handlers and lists in line after tasks were cancelled.
+func (c *core) homeCancelled(num uint64, fx *effects) {
 	c.home.stuck = 0 // what was ended may be among them
 	c.stopHome(fx)
 	c.homeRetire(num, fx)
-	return nil
 }
 
 // stopHome tells the handlers of home attempts that must end.

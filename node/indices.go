@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"sort"
 	"strconv"
@@ -92,6 +93,19 @@ func (x Indices) Len() uint32 {
 
 // Ranges returns how many ranges the set has.
 func (x Indices) Ranges() int { return len(x.ranges) }
+
+// All yields the indices of the set, in order.
+func (x Indices) All() iter.Seq[uint32] {
+	return func(yield func(uint32) bool) {
+		for _, r := range x.ranges {
+			for i := r.from; i <= r.to; i++ {
+				if !yield(i) {
+					return
+				}
+			}
+		}
+	}
+}
 
 // Has reports whether the set has an index.
 func (x Indices) Has(index uint32) bool {

@@ -117,6 +117,16 @@ func (b *Broker) missing(what string) error {
 	return fmt.Errorf("%s: %w", what, ErrNotFound)
 }
 
+// missingJob is missing for a job: one that has ended may not be kept any more.
+func (b *Broker) missingJob(id fsm.JobID) error {
+	retired := false
+	b.cfg.Replica.View(func(s *fsm.State) { retired = s.Retired(id) })
+	if retired && b.Current() == nil {
+		return fmt.Errorf("job %s has ended and is no longer kept; cloudshare report sums up what is archived: %w", id, ErrNotFound)
+	}
+	return b.missing("job " + id.String())
+}
+
 // elsewhere names the broker that can answer for a site.
 func (b *Broker) elsewhere(site, role string) error {
 	e := &ElsewhereError{Site: site, Role: role}

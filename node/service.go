@@ -25,6 +25,7 @@ var (
 	ErrStopping    = errors.New("broker stopping")                        // 503
 	ErrUnreachable = errors.New("site unreachable")                       // 503
 	ErrBadParams   = errors.New("invalid parameters")                     // 422
+	ErrNothing     = errors.New("no task of it is like that")             // 409
 )
 
 // ElsewhereError says that another site's broker answers the question: api

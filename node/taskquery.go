@@ -44,7 +44,7 @@ func (b *Broker) FindTasks(ctx context.Context, id fsm.JobID, q TaskQuery) ([]Ta
 			return tasks, next, nil
 		}
 	}
-	return nil, 0, b.missing("job " + id.String())
+	return nil, 0, b.missingJob(id)
 }
 
 // federationTasks searches the tasks of a job that is in the state.

@@ -29,7 +29,7 @@ func (b *Broker) Job(ctx context.Context, id fsm.JobID) (Job, error) {
 			return r.view(b.cfg.Site), nil
 		}
 	}
-	return Job{}, b.missing("job " + id.String())
+	return Job{}, b.missingJob(id)
 }
 
 func (b *Broker) federationJob(id fsm.JobID) (j Job, ok bool) {

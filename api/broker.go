@@ -25,6 +25,10 @@ type Broker interface {
 	FindTasks(ctx context.Context, id fsm.JobID, q node.TaskQuery) ([]node.Task, uint32, error)
 	Logs(ctx context.Context, q node.LogQuery) (io.ReadCloser, error)
 	Cancel(ctx context.Context, id fsm.JobID) error
+	// CancelAll cancels jobs, or tasks of them: one error or nil per target.
+	CancelAll(ctx context.Context, targets []node.CancelTarget) []error
+	// Rerun makes the job that tries the selected tasks of another one again.
+	Rerun(ctx context.Context, id fsm.JobID, q node.TaskQuery) (node.Spec, error)
 	Sites() []node.Site
 	Queue() []fsm.QueueView
 	// Quotas returns what each site uses of its quotas.

@@ -38,8 +38,9 @@ type fakeBroker struct {
 	fresh    node.Freshness // zero Lease: always just confirmed
 	confirm  error          // of Confirm
 	ready    error
-	submit   error // every submission's error
-	elseErr  error // what Job, Tasks, Logs and Cancel answer
+	submit   error             // every submission's error
+	others   map[string]string // HTTP addresses of other sites' brokers
+	elseErr  error             // what Job, Tasks, Logs and Cancel answer
 	log      func(ctx context.Context, q node.LogQuery) (io.ReadCloser, error)
 	query    node.JobQuery        // the last one
 	tasks    map[uint32]node.Task // of every job
@@ -103,6 +104,9 @@ func (f *fakeBroker) find(id fsm.JobID) (node.Job, error) {
 	if f.elseErr != nil {
 		return node.Job{}, f.elseErr
 	}
+	if at, known := f.others[id.Site]; known {
+		return node.Job{}, &node.ElsewhereError{Site: id.Site, HTTP: at, Role: "owner"}
+	}
 	if id.Site != f.site || id.Num > uint64(len(f.jobs)) {
 		return node.Job{}, fmt.Errorf("job %s: %w", id, node.ErrNotFound)
 	}
@@ -128,9 +132,12 @@ func (f *fakeBroker) FindTasks(_ context.Context, id fsm.JobID, q node.TaskQuery
 	if err != nil {
 		return nil, 0, err
 	}
+	f.mu.Lock()
+	tasks := f.tasks
+	f.mu.Unlock()
 	var out []node.Task
 	for i := q.From; i < job.Spec.Count; i++ {
-		t, known := f.tasks[i]
+		t, known := tasks[i]
 		if t.Index = i; !known {
 			t.State = "queued"
 		}
@@ -169,6 +176,40 @@ func (f *fakeBroker) Cancel(_ context.Context, id fsm.JobID) error {
 	j.State = "cancelled"
 	f.index++
 	return nil
+}
+
+// CancelAll implements Broker: tasks of a job are cancelled by name only.
+func (f *fakeBroker) CancelAll(ctx context.Context, targets []node.CancelTarget) []error {
+	out := make([]error, len(targets))
+	for i, t := range targets {
+		switch job, err := f.find(t.Job); {
+		case err != nil:
+			out[i] = err
+		case t.Tasks.Len() == 0:
+			out[i] = f.Cancel(ctx, t.Job)
+		case !t.Tasks.Has(job.Spec.Count - 1):
+			out[i] = fmt.Errorf("cancel tasks of job %s: %w", t.Job, node.ErrEnded)
+		}
+	}
+	return out
+}
+
+// Rerun implements Broker.
+func (f *fakeBroker) Rerun(ctx context.Context, id fsm.JobID, q node.TaskQuery) (node.Spec, error) {
+	q.Limit = 1000
+	tasks, _, err := f.FindTasks(ctx, id, q)
+	if err != nil {
+		return node.Spec{}, err
+	}
+	job, _ := f.find(id)
+	spec := job.Spec
+	for _, t := range tasks {
+		spec.Indices.Add(t.Index)
+	}
+	if spec.Count = spec.Indices.Len(); spec.Count == 0 {
+		return spec, fmt.Errorf("run tasks of job %s again: %w", id, node.ErrNothing)
+	}
+	return spec, nil
 }
 
 func (f *fakeBroker) Sites() []node.Site {

@@ -15,13 +15,23 @@ import (
 // logs streams one attempt's output. The header goes out before the first
 // byte, so that a follower knows that it is connected.
 func (s *Server) logs(w http.ResponseWriter, r *http.Request, param func(string) string) error {
+	if query := r.URL.Query(); query.Has("tasks") || query.Has("state") || query.Has("all") {
+		return s.manyLogs(w, r, param)
+	}
 	q, err := logQuery(r, param("id"))
+	if err != nil {
+		return err
+	}
+	tail, err := queryTail(r)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := s.untilStop(r.Context())
 	defer cancel()
 	body, index, err := s.openLog(ctx, q)
+	if err == nil && tail > 0 {
+		body, err = s.cutToTail(ctx, body, q, tail)
+	}
 	if err != nil {
 		return err
 	}

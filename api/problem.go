@@ -56,6 +56,7 @@ var errorTable = []struct {
 	{fsm.ErrBadID, http.StatusNotFound, "not-found", "No such job", 0},
 	{node.ErrNotFound, http.StatusNotFound, "not-found", "Not found", 0},
 	{node.ErrEnded, http.StatusConflict, "already-ended", "The job has ended", 0},
+	{node.ErrNothing, http.StatusConflict, "nothing-to-run", "There is nothing to run again", 0},
 	{node.ErrLeaving, http.StatusConflict, "leaving", "The site is leaving", 0},
 	{node.ErrKeyReused, http.StatusUnprocessableEntity, "key-reused", "The idempotency key belongs to another job", 0},
 	{node.ErrUnfit, http.StatusUnprocessableEntity, "unfit", "No present site could run it", 0},

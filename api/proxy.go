@@ -41,7 +41,7 @@ func newPeers(timeout time.Duration) *peerTransport {
 
 // RoundTrip implements http.RoundTripper.
 func (p *peerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.URL.Query().Has("index") {
+	if r.URL.Path == waitPath || r.URL.Query().Has("index") {
 		return p.patient.RoundTrip(r)
 	}
 	return p.plain.RoundTrip(r)

@@ -21,6 +21,8 @@ type handler func(w http.ResponseWriter, r *http.Request, param func(string) str
 
 // routes registers every operation; humaOps lists the plain reads.
 func (s *Server) routes() {
+	// Answers hold problems, too: one form, one name in the document.
+	s.huma.OpenAPI().Components.Schemas.RegisterTypeAlias(reflect.TypeFor[wire.Problem](), reflect.TypeFor[problem]())
 	s.humaOps()
 	id := pathParam("id", "SITE.NUMBER")
 	s.raw(huma.Operation{
@@ -61,8 +63,15 @@ func (s *Server) routes() {
 		Parameters: []*huma.Param{
 			id, queryParam("task", huma.TypeInteger, "index, default 0"), queryParam("attempt", huma.TypeInteger, "from 1; default the latest"),
 			queryParam("stream", huma.TypeString, "stdout (default) or stderr"), queryParam("follow", huma.TypeBoolean, "go on until the attempt ends"),
+			queryParam("tail", huma.TypeInteger, "only the last lines, 1 to 10000 and at most 256 KiB"),
+			queryParam("all", huma.TypeBoolean, "of all tasks that have begun, as "+wire.TypeNDJSON),
+			queryParam("tasks", huma.TypeString, "of the tasks with these indices, such as 3,17,40-60, as "+wire.TypeNDJSON), statesParam(),
+			queryParam("cursor", huma.TypeString, "next of the answer before"),
 		},
-		Responses: s.responses(http.StatusOK, "text/plain", &huma.Schema{Type: huma.TypeString}, 400, 404, 503),
+		Description: "One task's output is plain text. Of several tasks (all, tasks or state; at most 1000 in an answer) it is " + wire.TypeNDJSON + ", by index: pieces of whole lines where " +
+			"there are such, a problem for each task whose output is not there or broke off, and at the end the next cursor if there are more tasks. With follow the pieces of " +
+			"64 tasks at a time come as they are written, of later attempts too, until all the tasks have ended.",
+		Responses: s.logResponses(),
 	}, s.followed(s.logs))
 	s.raw(huma.Operation{
 		OperationID: "set-policy", Method: http.MethodPut, Path: "/v1/policy", Summary: "Change the federation's policy",
@@ -72,6 +81,9 @@ func (s *Server) routes() {
 	}, s.setPolicy)
 	s.siteOps()
 	s.whyOps()
+	s.rerunOps()
+	s.cancelOps()
+	s.waitOps()
 	s.eventOps()
 	s.archiveOps()
 	s.contactOps()

@@ -51,6 +51,11 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request, _ func(string) s
 		s.metrics.refused.Inc()
 		return err
 	}
+	return s.accept(w, r, req)
+}
+
+// accept submits one job and answers with what became of it.
+func (s *Server) accept(w http.ResponseWriter, r *http.Request, req node.Request) error {
 	answer := s.broker.Submit(r.Context(), []node.Request{req})[0]
 	if answer.Err != nil {
 		s.metrics.refused.Inc()

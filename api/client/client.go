@@ -270,6 +270,7 @@ type LogQuery struct {
 	Attempt uint32
 	Stream  string
 	Follow  bool
+	Tail    int // only so many last lines; 0 = all
 }
 
 // Logs reads a task's output; the caller closes it. A read error other than
@@ -282,6 +283,9 @@ func (c *Client) Logs(ctx context.Context, id string, q LogQuery) (io.ReadCloser
 	}
 	if q.Follow {
 		v.Set("follow", "true")
+	}
+	if q.Tail > 0 {
+		v.Set("tail", fmt.Sprint(q.Tail))
 	}
 	res, err := c.do(ctx, http.MethodGet, jobPath(id)+"/logs", v, nil, nil)
 	if err != nil {

@@ -121,6 +121,48 @@ type Task struct {
 	Signal    *int       `json:"signal"`
 }
 
+// Cancelled answers a request to cancel several jobs.
+type Cancelled struct {
+	Items []CancelledJob `json:"items" doc:"one per job, in the order in which they were named"`
+	More  bool           `json:"more,omitempty" doc:"by label: there are others yet"`
+}
+
+// CancelledJob is what became of one job that was to be cancelled: one of State
+// and Problem.
+type CancelledJob struct {
+	Job     string   `json:"job" doc:"as it was named"`
+	State   string   `json:"state,omitempty" doc:"the job's, now that the cancellation was accepted"`
+	Problem *Problem `json:"problem,omitempty" doc:"why it was not"`
+}
+
+// Waited answers a request to wait for jobs.
+type Waited struct {
+	Items []WaitedJob `json:"items" doc:"one per job, in the order in which they were named"`
+	Done  bool        `json:"done" doc:"all have ended"`
+	Freshness
+}
+
+// WaitedJob is how far one job is that was waited for.
+type WaitedJob struct {
+	Job     string            `json:"job" doc:"as it was named"`
+	State   string            `json:"state,omitempty"`
+	Reason  string            `json:"reason,omitempty"`
+	Counts  map[string]uint32 `json:"counts,omitempty" doc:"tasks per state"`
+	EndedAt *time.Time        `json:"ended_at,omitempty"`
+	Over    bool              `json:"over" doc:"there is nothing to wait for: it has ended, or is not known"`
+	Problem *Problem          `json:"problem,omitempty" doc:"why nothing can be said of it"`
+}
+
+// Output is one line of the output of several tasks: a piece of one task's, why
+// there is none, or where to go on.
+type Output struct {
+	Task    *uint32  `json:"task,omitempty" doc:"index"`
+	Text    string   `json:"text,omitempty"`
+	Base64  []byte   `json:"base64,omitempty" doc:"instead of text, of what is not UTF-8"`
+	Problem *Problem `json:"problem,omitempty" doc:"the task's output is not there, or broke off"`
+	Next    string   `json:"next,omitempty" doc:"on the last line: cursor of the next tasks"`
+}
+
 // Resources of a site or machine.
 type Resources struct {
 	CPU    float64 `json:"cpu" doc:"cores"`

@@ -22,6 +22,7 @@ const (
 	exitFailed      = 10 // under --wait
 	exitCancelled   = 11
 	exitLost        = 12
+	exitTimeout     = 13 // wait --timeout
 )
 
 // exitCode is an error that knows the process's exit code. An empty err has

@@ -74,6 +74,8 @@ func (l *logCopy) run(ctx context.Context) error {
 			return err
 		case l.query.Attempt == 0 && l.to.n > 0:
 			return err // the latest attempt may be another one by now
+		case l.query.Tail > 0 && l.to.n > 0:
+			return err // its last lines may be others by now
 		}
 		l.begun = true
 		if l.to.n > before {

@@ -29,6 +29,7 @@ type app struct {
 
 	watcher *client.Client // of --watch, else nil
 	over    bool           // what is watched will not change any more
+	quiet   bool           // no notes
 	outcome error          // of the job that is watched, once it has ended badly
 	fresh   freshness      // of the state that is read
 }
@@ -60,7 +61,7 @@ func (a *app) root() *cobra.Command {
 without money or a central server. Every site runs one broker.
 
 Exit codes: 0 ok, 1 error, 2 usage, 3 unreachable, 4 not found, 5 refused;
-under --wait: 10 failed, 11 cancelled, 12 lost.`,
+under --wait: 10 failed, 11 cancelled, 12 lost; 13: wait --timeout has passed.`,
 		Example: `  cloudshare dev --sites 3                 # a federation on this machine
   cloudshare submit -- sh -c 'echo hello'  # a job of one task
   cloudshare jobs`,
@@ -82,7 +83,7 @@ under --wait: 10 failed, 11 cancelled, 12 lost.`,
 	flags.StringVarP(&a.format, "output", "o", "table", "table, json or yaml")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.checkFormat(cmd) }
 	root.AddCommand(
-		a.brokerCommand(), a.devCommand(), a.submitCommand(), a.runCommand(), a.logsCommand(), a.cancelCommand(), a.eventsCommand(),
+		a.brokerCommand(), a.devCommand(), a.submitCommand(), a.runCommand(), a.logsCommand(), a.cancelCommand(), a.waitCommand(), a.rerunCommand(), a.eventsCommand(),
 		a.policyCommand(), a.drainCommand(), a.resumeCommand(), a.leaveCommand(), a.versionCommand(), a.simCommand(),
 		a.reportCommand(), a.exportCommand(), a.debugCommand(), a.docsCommand(), a.recoverCommand(), a.stateCommand(), a.zkCommand(),
 	)
@@ -133,4 +134,8 @@ func (a *app) client() (*client.Client, error) {
 }
 
 // note tells people something beside the data.
-func (a *app) note(format string, args ...any) { fmt.Fprintf(a.err, format+"\n", args...) }
+func (a *app) note(format string, args ...any) {
+	if !a.quiet {
+		fmt.Fprintf(a.err, format+"\n", args...)
+	}
+}

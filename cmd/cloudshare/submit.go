@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -21,6 +22,7 @@ type submission struct {
 	strict       bool
 	wait, follow bool
 	dryRun       bool
+	quiet        bool
 }
 
 func (a *app) submitCommand() *cobra.Command {
@@ -50,6 +52,7 @@ The command stands after "--". With -f the job comes from a YAML or JSON file
 	f.BoolVar(&s.strict, "strict", false, "refuse a job that no present site could run")
 	f.BoolVar(&s.dryRun, "dry-run", false, "submit nothing; tell what would become of the job, as cloudshare why does")
 	f.BoolVar(&s.wait, "wait", false, "wait for the end; exit 10 if it failed, 11 cancelled, 12 lost")
+	f.BoolVarP(&s.quiet, "quiet", "q", false, "print ids only, and no notes")
 	f.BoolVar(&s.follow, "follow", false, "print the task's output as it comes, and wait")
 	specFlags(f)
 	return cmd
@@ -229,6 +232,12 @@ func (a *app) submitOne(cmd *cobra.Command, spec []byte, s submission) error {
 	if err != nil {
 		return err
 	}
+	return a.submitted(cmd.Context(), c, accepted, s)
+}
+
+// submitted shows a job that was accepted, and follows or waits for it.
+func (a *app) submitted(ctx context.Context, c *client.Client, accepted client.Accepted, s submission) error {
+	a.quiet = s.quiet
 	if accepted.Replayed {
 		a.note("submitted before under this key")
 	}
@@ -236,16 +245,16 @@ func (a *app) submitOne(cmd *cobra.Command, spec []byte, s submission) error {
 		a.note("%s: %s", accepted.State, accepted.Reason)
 	}
 	if !s.follow { // else the data is the output
-		if err := a.show(accepted.Accepted, func(w io.Writer) { fmt.Fprintln(w, accepted.ID) }); err != nil {
+		if err := a.show(accepted.Accepted, printID(accepted.ID)); err != nil {
 			return err
 		}
 	}
 	switch {
 	case s.follow:
 		a.note("job %s", accepted.ID)
-		return a.follow(cmd.Context(), c, accepted.ID)
+		return a.follow(ctx, c, accepted.ID)
 	case s.wait:
-		return a.wait(cmd.Context(), c, []string{accepted.ID})
+		return a.wait(ctx, c, []string{accepted.ID})
 	}
 	return nil
 }
@@ -273,6 +282,7 @@ func (a *app) submitMany(cmd *cobra.Command, specs [][]byte, s submission) error
 	if len(specs) == 0 {
 		return usage("%s holds no job", s.file)
 	}
+	a.quiet = s.quiet
 	c, err := a.client()
 	if err != nil {
 		return err
@@ -285,7 +295,7 @@ func (a *app) submitMany(cmd *cobra.Command, specs [][]byte, s submission) error
 		n++
 		if r.Problem != nil {
 			results = append(results, r.Problem)
-			a.note("job %d of %s: %s", n, s.file, explain(r.Problem))
+			fmt.Fprintf(a.err, "job %d of %s: %s\n", n, s.file, explain(r.Problem)) // an error, also if quiet
 			if first == nil {
 				first = r.Problem
 			}

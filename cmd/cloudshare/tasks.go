@@ -33,8 +33,11 @@ func (a *app) tasksCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if page.Next != "" && a.format == "table" {
+			switch {
+			case page.Next != "" && a.format == "table":
 				defer a.note("more: --cursor %s", page.Next)
+			case len(page.Items) == 0:
+				defer a.note("no task of %s is like that", id)
 			}
 			return a.show(page, func(w io.Writer) { showTasks(w, id, page.Items, quiet) })
 		},

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -33,8 +32,8 @@ var ends = map[string]int{
 	"succeeded": exitOK, "failed": exitFailed, "cancelled": exitCancelled, "lost": exitLost,
 }
 
-// wait blocks until every job has ended. The exit code is that of the first
-// job that did not succeed.
+// wait blocks until every job has ended, and names the tasks that failed. The exit
+// code is that of the first job that did not succeed.
 func (a *app) wait(ctx context.Context, c *client.Client, ids []string) error {
 	var first error
 	for _, id := range ids {
@@ -42,15 +41,20 @@ func (a *app) wait(ctx context.Context, c *client.Client, ids []string) error {
 		if err != nil {
 			return err
 		}
-		if code := ends[job.State]; code != exitOK && first == nil {
-			why := ""
-			if job.Reason != "" {
-				why = ": " + job.Reason
-			}
-			first = &exitCode{code, fmt.Errorf("job %s %s%s", id, job.State, why)}
+		a.tellFailed(ctx, c, job)
+		if err := jobError(id, job); first == nil {
+			first = err
 		}
 	}
 	return first
+}
+
+// jobError is the end of a job that did not succeed, nil of one that did.
+func jobError(id string, job wire.Job) error {
+	if ends[job.State] == exitOK {
+		return nil
+	}
+	return jobEnd(id, job.State, job.Reason)
 }
 
 // await watches one job until its end and shows its progress.
@@ -145,6 +149,9 @@ func (p *progress) update(j wire.Job) {
 		return
 	}
 	p.last = text
+	if p.a.quiet {
+		return
+	}
 	if !isTerminal(p.a.err) {
 		p.a.note("%s %s: %s", p.id, j.State, text)
 		return
@@ -177,7 +184,11 @@ func (a *app) follow(ctx context.Context, c *client.Client, id string) error {
 	if err != nil {
 		return err
 	}
-	if err := a.wait(ctx, c, []string{id}); err != nil || !missing {
+	job, err := a.await(ctx, c, id)
+	if err == nil {
+		err = jobError(id, job)
+	}
+	if err != nil || !missing {
 		return err
 	}
 	return incomplete(id)

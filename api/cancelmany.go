@@ -1,0 +1,133 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+)
+
+// labelPages bounds the pages of jobs that are looked at for those with labels.
+const labelPages = 100
+
+// cancelOps registers POST /v1/cancel.
+func (s *Server) cancelOps() {
+	repeated := func(name, doc string) *huma.Param {
+		p := queryParam(name, huma.TypeArray, doc)
+		p.Schema.Items = &huma.Schema{Type: huma.TypeString}
+		return p
+	}
+	s.raw(huma.Operation{
+		OperationID: "cancel-many", Method: http.MethodPost, Path: "/v1/cancel", Summary: "Cancel jobs, tasks of jobs, or all jobs with labels",
+		Description: "One item per job named, in order; what becomes of one changes nothing for the others. At most 1000 jobs, and 1000 tasks of each. " +
+			"By label: the open jobs of the asked broker's site that have all the labels; more is true if there are others yet: ask again.",
+		Parameters: []*huma.Param{
+			repeated("job", "SITE.NUMBER, or some of its tasks, SITE.NUMBER/3,17,40-60; may be repeated"), repeated("label", "KEY=VALUE, may be repeated"),
+		},
+		Responses: s.responses(http.StatusOK, wire.TypeJSON, s.schema(wire.Cancelled{}), 400, 403, 503),
+	}, s.cancelMany)
+}
+
+// cancelMany answers 200 with what became of each job.
+func (s *Server) cancelMany(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
+	list, err := targets(r, true)
+	if err != nil {
+		return err
+	}
+	out := wire.Cancelled{Items: []wire.CancelledJob{}}
+	if labels := r.URL.Query()["label"]; len(labels) > 0 {
+		if len(list) > 0 {
+			return badQuery("label", labels[0], "stands beside job: give one of them")
+		}
+		if list, out.More, err = s.labelled(r.Context(), labels); err != nil {
+			return err
+		}
+	} else if len(list) == 0 {
+		return badQuery("job", "", "is missing: name jobs, or a label")
+	}
+	out.Items = s.cancelTargets(r, list)
+	return writeJSON(w, http.StatusOK, out)
+}
+
+// cancelTargets cancels what this broker answers for and has others cancel the rest.
+func (s *Server) cancelTargets(r *http.Request, list []target) []wire.CancelledJob {
+	asked := make([]node.CancelTarget, len(list))
+	for i := range list {
+		asked[i] = list[i].CancelTarget
+	}
+	items := make([]wire.CancelledJob, len(list))
+	var away others
+	for i, err := range s.broker.CancelAll(r.Context(), asked) {
+		items[i] = wire.CancelledJob{Job: list[i].text}
+		switch {
+		case away.take(i, err):
+		case err != nil:
+			items[i].Problem = &s.logged(err).Problem
+		default:
+			if job, err := s.broker.Job(r.Context(), asked[i].Job); err == nil { // else cancelled all the same
+				items[i].State = job.State
+			}
+		}
+	}
+	away.ask(func(e *elsewhere) {
+		query := url.Values{}
+		for _, i := range e.jobs {
+			query.Add("job", list[i].text)
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), 2*s.cfg.PeerTimeout)
+		defer cancel()
+		answer, err := askPeer[wire.Cancelled](ctx, s, r, e.at, query)
+		for k, i := range e.jobs {
+			switch {
+			case err != nil:
+				items[i].Problem = &problemOf(err).Problem
+			case k < len(answer.Items):
+				items[i] = answer.Items[k]
+			}
+		}
+	})
+	return items
+}
+
+// labelled finds this site's open jobs with all the labels; more: not all of them.
+func (s *Server) labelled(ctx context.Context, labels []string) (list []target, more bool, err error) {
+	want, err := labelsOf(labels)
+	if err != nil {
+		return nil, false, err
+	}
+	if len(want) != len(labels) { // one that is left out would select more
+		return nil, false, badQuery("label", "", "must name each key once")
+	}
+	seen := map[fsm.JobID]bool{}
+	for _, state := range []string{"running", "queued", "withdrawn", "running"} { // what waited first may run by now
+		q := node.JobQuery{State: state, Site: s.broker.Site(), Labels: want, Limit: maxLimit}
+		for range labelPages {
+			page, err := s.broker.Jobs(ctx, q)
+			if err != nil {
+				return nil, false, err
+			}
+			for i := range page.Items {
+				if id := page.Items[i].ID; !seen[id] {
+					seen[id] = true
+					list = append(list, target{node.CancelTarget{Job: id}, id.String()})
+				}
+			}
+			if len(list) > maxTargets {
+				return list[:maxTargets], true, nil
+			}
+			if q.Cursor = page.Next; q.Cursor == "" {
+				break
+			}
+		}
+	}
+	return list, false, nil
+}
+
+// cut takes apart what names a job, or some of its tasks.
+func cut(text string) (job, tasks string, some bool) { return strings.Cut(text, "/") }

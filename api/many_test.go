@@ -1,0 +1,248 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+)
+
+// sites is a broker of site-1 beside that of site-2, each with a job of its own, and
+// a site-3 that is away.
+func sites(t *testing.T) (here *Server, own, other *fakeBroker) {
+	t.Helper()
+	own, other = newFake("site-1"), newFake("site-2")
+	there := serve(t, other, Config{})
+	own.others = map[string]string{"site-2": there.Addr(), "site-3": ""}
+	here = serve(t, own, Config{})
+	for _, s := range []*Server{here, there} {
+		if w := ask(s, "POST", "/v1/jobs", js, `{"command":["a"],"count":3,"labels":{"k":"v"}}`); w.Code != 202 {
+			t.Fatal(w.Body)
+		}
+	}
+	return here, own, other
+}
+
+func post[T any](t *testing.T, s *Server, path string) (out T) {
+	t.Helper()
+	w := ask(s, "POST", path, "", "")
+	if err := json.Unmarshal(w.Body.Bytes(), &out); err != nil || w.Code != 200 {
+		t.Fatalf("%s: %d %s", path, w.Code, w.Body)
+	}
+	return out
+}
+
+// TestCancelAtSeveralSites: one request cancels jobs of several owners; one that is
+// away stops no other.
+func TestCancelAtSeveralSites(t *testing.T) {
+	here, own, other := sites(t)
+	got := post[wire.Cancelled](t, here, "/v1/cancel?job=site-2.1&job=site-3.1&job=site-1.1&job=site-2.9")
+	var text []string
+	for _, item := range got.Items {
+		problem := ""
+		if item.Problem != nil {
+			problem = strings.TrimPrefix(item.Problem.Type, wire.ProblemPrefix)
+		}
+		text = append(text, item.Job+" "+item.State+problem)
+	}
+	if want := "[site-2.1 cancelled site-3.1 owner-unreachable site-1.1 cancelled site-2.9 not-found]"; fmt.Sprint(text) != want {
+		t.Errorf("%v, want %s", text, want)
+	}
+	if own.jobs[0].State != "cancelled" || other.jobs[0].State != "cancelled" {
+		t.Error("they are not cancelled")
+	}
+}
+
+// TestCancelByLabelIsOneSites: labels select jobs of the asked broker's site.
+func TestCancelByLabelIsOneSites(t *testing.T) {
+	here, own, _ := sites(t)
+	if got := post[wire.Cancelled](t, here, "/v1/cancel?label=k%3Dv"); len(got.Items) != 1 || got.More {
+		t.Errorf("%+v", got)
+	}
+	if own.query.Site != "site-1" || own.query.Labels["k"] != "v" {
+		t.Errorf("asked for %+v", own.query)
+	}
+}
+
+// TestTooManyTargets: more than one request may name is refused.
+func TestTooManyTargets(t *testing.T) {
+	s := newServer(newFake("site-1"))
+	var q strings.Builder
+	for i := range maxTargets + 1 {
+		fmt.Fprintf(&q, "&job=site-1.%d", i+1)
+	}
+	for method, path := range map[string]string{"POST": "/v1/cancel?", "GET": "/v1/wait?"} {
+		if w := ask(s, method, path+q.String()[1:], "", ""); w.Code != 400 || !strings.Contains(w.Body.String(), "ask in parts") {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+}
+
+// TestWaitForJobsOfSeveralSites: it is answered once the last of them has ended,
+// here or elsewhere.
+func TestWaitForJobsOfSeveralSites(t *testing.T) {
+	here, own, other := sites(t)
+	own.found(t)
+	other.found(t)
+	got := make(chan wire.Waited)
+	go func() {
+		var out wire.Waited
+		res, err := http.Get("http://" + here.Addr() + "/v1/wait?job=site-2.1&job=site-1.1&wait=20s")
+		if err == nil {
+			err = json.NewDecoder(res.Body).Decode(&out)
+			_ = res.Body.Close()
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		got <- out
+	}()
+	awaitWaiters(t, here, 1)
+	for _, f := range []*fakeBroker{own, other} {
+		select {
+		case out := <-got:
+			t.Fatalf("answered before %s has ended its job: %+v", f.site, out)
+		default:
+		}
+		f.mu.Lock()
+		f.jobs[0].State = "failed"
+		f.mu.Unlock()
+		f.apply(t, submitted(1))
+		f.apply(t, &fsm.Cancel{Job: fsm.JobID{Site: f.site, Num: 1}, Task: -1})
+	}
+	out := <-got
+	if !out.Done || len(out.Items) != 2 || out.Items[0].State != "failed" || out.Items[1].State != "failed" {
+		t.Errorf("%+v", out)
+	}
+}
+
+// TestOutputOfTasksAtSeveralSites: a task's output is read where it ran, each site
+// that is away is asked once, and one that has not begun is left out.
+func TestOutputOfTasksAtSeveralSites(t *testing.T) {
+	here, own, other := sites(t)
+	ask(here, "POST", "/v1/jobs", js, `{"command":["a"],"count":7}`)
+	other.mu.Lock()
+	other.jobs, other.site = append(other.jobs, own.jobs[1]), "site-1" // it knows the job, too
+	other.mu.Unlock()
+	own.tasks = map[uint32]node.Task{
+		0: {State: "succeeded", Attempt: 1, Site: "site-1"}, 1: {State: "running", Attempt: 1, Site: "site-2"},
+		2: {State: "failed", Attempt: 1, Site: "site-3"}, 3: {State: "failed", Attempt: 1, Site: "site-3"}, 5: {State: "running", Attempt: 2, Site: "site-1"},
+	}
+	asked := 0
+	own.log = func(_ context.Context, q node.LogQuery) (io.ReadCloser, error) {
+		switch q.Task {
+		case 1:
+			return nil, &node.ElsewhereError{Site: "site-2", HTTP: own.others["site-2"], Role: "executor"}
+		case 2, 3:
+			asked++
+			return nil, &node.ElsewhereError{Site: "site-3", Role: "executor"}
+		case 5:
+			return io.NopCloser(strings.NewReader("a\n\xff\nb")), nil
+		}
+		return io.NopCloser(strings.NewReader("one\ntwo\nthree\n")), nil
+	}
+	w := ask(here, "GET", "/v1/jobs/site-1.2/logs?all=true&tail=2", "", "")
+	var text strings.Builder
+	for line := range strings.Lines(w.Body.String()) {
+		var o wire.Output
+		if err := json.Unmarshal([]byte(line), &o); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		fmt.Fprintf(&text, "%d: %s%s", *o.Task, o.Text, o.Base64)
+		if o.Problem != nil {
+			text.WriteString(o.Problem.Type + "\n")
+		}
+	}
+	const want = "0: two\nthree\n1: stdout of task 1 attempt 0\n2: urn:cloudshare:problem:executor-unreachable\n3: urn:cloudshare:problem:executor-unreachable\n5: \xff\n5: b"
+	if got := text.String(); got != want || asked != 1 {
+		t.Errorf("asked %d times:\n%q, want\n%q", asked, got, want)
+	}
+	if w = ask(here, "GET", "/v1/jobs/site-1.2/logs?tasks=0,7-9", "", ""); !strings.Contains(w.Body.String(), "has no task 7") {
+		t.Errorf("a task that is not there: %s", w.Body)
+	}
+}
+
+// TestFollowAnArray: pieces come as they are written, until every task has ended.
+func TestFollowAnArray(t *testing.T) {
+	f := newFake("site-1")
+	s := serve(t, f, Config{})
+	ask(s, "POST", "/v1/jobs", js, `{"command":["a"],"count":2}`)
+	f.tasks = map[uint32]node.Task{0: {State: "running", Attempt: 1, Site: "site-1"}, 1: {State: "succeeded", Attempt: 1, Site: "site-1"}}
+	in, out := io.Pipe()
+	f.log = func(_ context.Context, q node.LogQuery) (io.ReadCloser, error) {
+		if q.Task == 1 {
+			return io.NopCloser(strings.NewReader("done\n")), nil
+		}
+		return in, nil
+	}
+	f.found(t)
+	f.apply(t, submitted(1))
+	res := request1(t, limit(t), "GET", "http://"+s.Addr()+"/v1/jobs/site-1.1/logs?all=true&follow=true", "", nil)
+	lines := json.NewDecoder(res.Body)
+	next := func() (o wire.Output) {
+		if err := lines.Decode(&o); err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	if o := next(); *o.Task != 1 || o.Text != "done\n" {
+		t.Errorf("%+v", o)
+	}
+	if _, err := io.WriteString(out, "live\nhalf"); err != nil {
+		t.Fatal(err)
+	}
+	if o := next(); *o.Task != 0 || o.Text != "live\n" {
+		t.Errorf("%+v", o)
+	}
+	f.mu.Lock()
+	f.tasks = map[uint32]node.Task{0: {State: "succeeded", Attempt: 1, Site: "site-1"}, 1: {State: "succeeded", Attempt: 1}}
+	f.mu.Unlock()
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if o := next(); *o.Task != 0 || o.Text != "half" {
+		t.Errorf("%+v", o)
+	}
+	if err := lines.Decode(&wire.Output{}); err != io.EOF {
+		t.Errorf("at the end: %v", err)
+	}
+}
+
+// TestTailKeepsTheLastLines holds the bounds of a tail.
+func TestTailKeepsTheLastLines(t *testing.T) {
+	for text, want := range map[string]string{"": "", "a": "a", "a\nb": "a\nb", "a\nb\nc": "b\nc", "a\nb\nc\n": "b\nc\n", "\n\n\n": "\n\n"} {
+		tail, size, err := tailOf(strings.NewReader(text), 2)
+		if string(tail) != want || int(size) != len(text) || err != nil {
+			t.Errorf("%q: %q of %d bytes, %v", text, tail, size, err)
+		}
+	}
+	long := strings.Repeat("x", 5*maxTailBytes)
+	if tail, size, _ := tailOf(strings.NewReader(long), 2); len(tail) != maxTailBytes || int(size) != len(long) {
+		t.Errorf("of a long line %d bytes, of %d", len(tail), size)
+	}
+	o := outputWriter{w: io.Discard, control: http.NewResponseController(discard{})}
+	done := make(chan error, 1)
+	go func() { done <- o.copy(1, strings.NewReader("a\n"+long+"\nb")) }()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("a long line is never sent")
+	}
+}
+
+// discard is a client that takes everything.
+type discard struct{ http.ResponseWriter }
+
+// FlushError implements what http.ResponseController looks for.
+func (discard) FlushError() error { return nil }

@@ -1,0 +1,302 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+)
+
+const (
+	// maxLogTasks is how many tasks' output one answer has.
+	maxLogTasks = 1000
+	// maxFollowedTasks is how many tasks of a job one request follows at a time.
+	maxFollowedTasks = 64
+	// logPages bounds the looks for maxLogTasks tasks.
+	logPages = 100
+)
+
+// logResponses documents both forms of output.
+func (s *Server) logResponses() map[string]*huma.Response {
+	out := s.responses(http.StatusOK, "text/plain", &huma.Schema{Type: huma.TypeString}, 400, 404, 503)
+	out["200"].Content[wire.TypeNDJSON] = &huma.MediaType{Schema: s.schema(wire.Output{})}
+	return out
+}
+
+// manyLogs is one request for the output of several tasks.
+type manyLogs struct {
+	s      *Server
+	r      *http.Request
+	query  node.LogQuery // Task is each one's
+	tail   int
+	named  bool // the tasks are named: that one has not begun is to be said
+	out    outputWriter
+	mu     sync.Mutex
+	missed map[string]*wire.Problem // guarded by mu; by site, "" for searches
+}
+
+// manyLogs answers with the output of several tasks as NDJSON.
+func (s *Server) manyLogs(w http.ResponseWriter, r *http.Request, param func(string) string) error {
+	m := &manyLogs{s: s, r: r, missed: map[string]*wire.Problem{}}
+	q, err := m.parse(param("id"))
+	if err != nil {
+		return err
+	}
+	tasks, next, err := m.tasks(q)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := s.untilStop(r.Context())
+	defer cancel()
+	m.out.w, m.out.control = w, http.NewResponseController(w)
+	w.Header().Set("Content-Type", wire.TypeNDJSON)
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusOK)
+	_ = m.out.control.Flush() // a follower knows that it is connected
+	if m.query.Follow {
+		m.followAll(ctx, tasks)
+	} else {
+		for i := range tasks {
+			m.copyTask(ctx, &tasks[i])
+		}
+	}
+	if ctx.Err() != nil || m.out.failed() {
+		panic(http.ErrAbortHandler) // it must not look whole
+	}
+	if next == 0 && q.States == 0 {
+		m.sendAbsent(q, tasks)
+	}
+	if next != 0 {
+		m.out.send(&wire.Output{Next: strconv.FormatUint(uint64(next), 10)})
+	}
+	return nil
+}
+
+// parse reads which tasks are asked for, and what of them.
+func (m *manyLogs) parse(id string) (q node.TaskQuery, err error) {
+	values := m.r.URL.Query()
+	for _, one := range []string{"task", "attempt"} {
+		if values.Has(one) {
+			return q, badQuery(one, values.Get(one), "is for the output of one task: leave it out, or all, tasks and state")
+		}
+	}
+	if m.query, err = logQuery(m.r, id); err != nil {
+		return q, err
+	}
+	if _, err = queryBool(m.r, "all"); err != nil {
+		return q, err
+	}
+	if m.tail, err = queryTail(m.r); err != nil {
+		return q, err
+	}
+	if q.From, err = taskCursor(m.r); err != nil {
+		return q, err
+	}
+	if q.States, err = taskStates(values["state"]); err != nil {
+		return q, err
+	}
+	q.Only, err = queryIndices(m.r, "tasks")
+	m.named = q.Only.Len() > 0
+	return q, err
+}
+
+// tasks finds the tasks of the answer, and the index to go on with.
+func (m *manyLogs) tasks(q node.TaskQuery) (all []node.Task, next uint32, err error) {
+	for range logPages {
+		q.Limit = maxLogTasks - len(all)
+		tasks, next, err := m.s.broker.FindTasks(m.r.Context(), m.query.Job, q)
+		if err != nil {
+			return nil, 0, err
+		}
+		all = append(all, tasks...)
+		if q.From = next; next == 0 || len(all) == maxLogTasks {
+			break
+		}
+	}
+	return all, q.From, nil
+}
+
+// sendAbsent tells of indices that are named, and that no task of the job has: the
+// first of them.
+func (m *manyLogs) sendAbsent(q node.TaskQuery, found []node.Task) {
+	for index := range q.Only.All() {
+		for len(found) > 0 && found[0].Index < index {
+			found = found[1:]
+		}
+		if index >= q.From && (len(found) == 0 || found[0].Index != index) {
+			p := newProblem(http.StatusNotFound, "not-found", "Not found", "job "+m.query.Job.String()+" has no task "+strconv.FormatUint(uint64(index), 10))
+			m.out.send(&wire.Output{Task: &index, Problem: &p.Problem})
+			return
+		}
+	}
+}
+
+// copyTask sends the output of a task's last attempt.
+func (m *manyLogs) copyTask(ctx context.Context, t *node.Task) {
+	if t.Attempt == 0 && !m.named && t.ExitCode == nil && t.Signal == nil {
+		return // it has not begun
+	}
+	q := m.query
+	q.Task, q.Follow = t.Index, false
+	if err := m.copy(ctx, q, t.Site); err != nil && ctx.Err() == nil {
+		m.out.send(&wire.Output{Task: &t.Index, Problem: &m.s.logged(err).Problem})
+	}
+}
+
+// copy sends one attempt's output. Sites that cannot be reached are asked once.
+func (m *manyLogs) copy(ctx context.Context, q node.LogQuery, site string) error {
+	m.mu.Lock()
+	missed := m.missed[site]
+	m.mu.Unlock()
+	if missed != nil {
+		return &problem{Problem: *missed}
+	}
+	body, err := m.open(ctx, q)
+	if err != nil {
+		if p := problemOf(err); p.Status == http.StatusServiceUnavailable && ctx.Err() == nil {
+			m.mu.Lock()
+			m.missed[site] = &p.Problem
+			m.mu.Unlock()
+		}
+		return err
+	}
+	defer body.Close()
+	defer context.AfterFunc(ctx, func() { _ = body.Close() })() // wakes a reader that waits for more
+	return m.out.copy(q.Task, body)
+}
+
+// open opens a log wherever it is, cut to its last lines.
+func (m *manyLogs) open(ctx context.Context, q node.LogQuery) (io.ReadCloser, error) {
+	body, _, err := m.s.openLog(ctx, q)
+	var at *node.ElsewhereError
+	if errors.As(err, &at) {
+		return m.openAt(ctx, q, at)
+	}
+	if err == nil && m.tail > 0 {
+		return m.s.cutToTail(ctx, body, q, m.tail)
+	}
+	return body, err
+}
+
+// openAt has another broker open a log.
+func (m *manyLogs) openAt(ctx context.Context, q node.LogQuery, at *node.ElsewhereError) (io.ReadCloser, error) {
+	if at.HTTP == "" || hops(m.r) >= maxHops {
+		return nil, unreachable(at, "its address is not known")
+	}
+	query := url.Values{"task": {strconv.FormatUint(uint64(q.Task), 10)}, "stream": {q.Stream}, "follow": {strconv.FormatBool(q.Follow)}}
+	if q.Attempt > 0 {
+		query.Set("attempt", strconv.FormatUint(uint64(q.Attempt), 10))
+	}
+	if m.tail > 0 {
+		query.Set("tail", strconv.Itoa(m.tail))
+	}
+	u := url.URL{Scheme: "http", Host: at.HTTP, Path: "/v1/jobs/" + q.Job.String() + "/logs", RawQuery: query.Encode()}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, unreachable(at, "its address "+at.HTTP+" is malformed")
+	}
+	req.Header.Set(wire.HeaderHops, strconv.Itoa(hops(m.r)+1))
+	res, err := m.s.peers.RoundTrip(req)
+	if err != nil {
+		return nil, unreachable(at, "its broker at "+at.HTTP+" does not answer")
+	}
+	if res.StatusCode == http.StatusOK {
+		return res.Body, nil
+	}
+	defer res.Body.Close()
+	p := &problem{}
+	if json.NewDecoder(io.LimitReader(res.Body, 64<<10)).Decode(&p.Problem) != nil || p.Status == 0 {
+		return nil, unreachable(at, "its broker at "+at.HTTP+" answers "+strconv.Itoa(res.StatusCode))
+	}
+	return nil, p
+}
+
+// followAll follows the tasks, some at a time and in order, until all have ended.
+func (m *manyLogs) followAll(ctx context.Context, tasks []node.Task) {
+	queue := make(chan uint32)
+	var running sync.WaitGroup
+	for i := range min(maxFollowedTasks, len(tasks)) {
+		leave := func() {}
+		if i > 0 { // the request has a place already
+			var err error
+			if leave, err = m.s.followers.enter(); err != nil {
+				break
+			}
+		}
+		running.Go(func() {
+			defer leave()
+			for index := range queue {
+				m.followTask(ctx, index)
+			}
+		})
+	}
+	for i := range tasks {
+		select {
+		case queue <- tasks[i].Index:
+		case <-ctx.Done():
+		}
+	}
+	close(queue)
+	running.Wait()
+}
+
+// followTask sends the output of a task as it comes, attempt by attempt.
+func (m *manyLogs) followTask(ctx context.Context, index uint32) {
+	q := m.query
+	q.Task = index
+	var only node.Indices
+	only.Add(index)
+	b := m.s.broker
+	sub := b.Events(b.Feed().Now(), node.EventFilter{Job: q.Job}) // before the first look: nothing falls in between
+	for printed := uint32(0); ctx.Err() == nil; {
+		tasks, _, err := b.FindTasks(ctx, q.Job, node.TaskQuery{Only: only, Limit: 1})
+		if err != nil || len(tasks) == 0 {
+			m.missedTask(ctx, index, err)
+			return
+		}
+		t := tasks[0]
+		if t.Attempt > printed {
+			printed, q.Attempt = t.Attempt, t.Attempt
+			if err := m.copy(ctx, q, t.Site); err != nil && !(errors.Is(err, node.ErrNotFound) && t.StartedAt.IsZero()) {
+				m.missedTask(ctx, index, err)
+			}
+			continue
+		}
+		if state, _ := fsm.ParseTaskState(t.State); state.Ended() || m.out.failed() {
+			return
+		}
+		m.awaitMore(ctx, sub)
+	}
+}
+
+// followPace is the least time between two looks at a task.
+const followPace = 100 * time.Millisecond
+
+// awaitMore returns after something has happened to the job.
+func (m *manyLogs) awaitMore(ctx context.Context, sub *node.Subscription) {
+	if _, err := sub.Next(ctx); err != nil && !errors.Is(err, node.ErrEventsLost) {
+		return
+	}
+	select {
+	case <-time.After(followPace):
+	case <-ctx.Done():
+	}
+}
+
+// missedTask tells why a task's output is not whole.
+func (m *manyLogs) missedTask(ctx context.Context, index uint32, err error) {
+	if err != nil && ctx.Err() == nil {
+		m.out.send(&wire.Output{Task: &index, Problem: &m.s.logged(err).Problem})
+	}
+}

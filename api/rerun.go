@@ -1,0 +1,62 @@
+package api
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+)
+
+// rerunOps registers POST /v1/jobs/{id}/rerun. What to run is in the query, so that
+// the request can be passed on as it is.
+func (s *Server) rerunOps() {
+	s.raw(huma.Operation{
+		OperationID: "rerun", Method: http.MethodPost, Path: "/v1/jobs/{id}/rerun", Summary: "Run tasks of a job again, as a new job",
+		Description: "The new job is the same but for its indices: its tasks have those of the tasks that are run again. " +
+			"Without state and tasks these are the ones that failed or were lost so far.",
+		Parameters: []*huma.Param{
+			pathParam("id", "SITE.NUMBER"), statesParam(), queryParam("tasks", huma.TypeString, "only those with these indices, such as 3,17,40-60"),
+			{Name: wire.HeaderKey, In: "header", Schema: &huma.Schema{Type: huma.TypeString}, Description: "the same key and request give the first answer again"},
+		},
+		Responses: s.responses(http.StatusAccepted, wire.TypeJSON, s.schema(wire.Accepted{}), 400, 403, 404, 409, 422, 429, 503),
+	}, s.rerun)
+}
+
+func (s *Server) rerun(w http.ResponseWriter, r *http.Request, param func(string) string) error {
+	id, err := fsm.ParseJobID(param("id"))
+	if err != nil {
+		return err
+	}
+	key, err := idempotencyKey(r)
+	if err != nil {
+		return err
+	}
+	q := node.TaskQuery{States: badStates}
+	states, err := taskStates(r.URL.Query()["state"])
+	if err != nil {
+		return err
+	}
+	if states != 0 {
+		q.States = states
+	}
+	if q.Only, err = queryIndices(r, "tasks"); err != nil {
+		return err
+	}
+	if q.Only.Len() > 0 && states == 0 {
+		q.States = 0 // they are named
+	}
+	spec, err := s.broker.Rerun(r.Context(), id, q)
+	if err != nil {
+		return err
+	}
+	req := node.Request{Spec: spec, Key: key}
+	if key != "" { // more tasks may have failed by the time it is asked again
+		req.Meaning = sha256.Sum256(fmt.Appendf(nil, "rerun %s %d %s", id, q.States, q.Only))
+	}
+	return s.accept(w, r, req)
+}

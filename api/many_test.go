@@ -130,7 +130,7 @@ func TestOutputOfTasksAtSeveralSites(t *testing.T) {
 	here, own, other := sites(t)
 	ask(here, "POST", "/v1/jobs", js, `{"command":["a"],"count":7}`)
 	other.mu.Lock()
-	other.jobs, other.site = append(other.jobs, own.jobs[1]), "site-1" // it knows the job, too
+	other.jobs, other.site, other.name = append(other.jobs, own.jobs[1]), "site-1", "site-2" // it knows the job, too
 	other.mu.Unlock()
 	own.tasks = map[uint32]node.Task{
 		0: {State: "succeeded", Attempt: 1, Site: "site-1"}, 1: {State: "running", Attempt: 1, Site: "site-2"},

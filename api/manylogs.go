@@ -2,11 +2,9 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
-	"net/url"
 	"strconv"
 	"sync"
 	"time"
@@ -23,8 +21,6 @@ const (
 	maxLogTasks = 1000
 	// maxFollowedTasks is how many tasks of a job one request follows at a time.
 	maxFollowedTasks = 64
-	// logPages bounds the looks for maxLogTasks tasks.
-	logPages = 100
 )
 
 // logResponses documents both forms of output.
@@ -53,7 +49,7 @@ func (s *Server) manyLogs(w http.ResponseWriter, r *http.Request, param func(str
 	if err != nil {
 		return err
 	}
-	tasks, next, err := m.tasks(q)
+	tasks, next, err := s.findTasks(r.Context(), m.query.Job, q, maxLogTasks)
 	if err != nil {
 		return err
 	}
@@ -109,22 +105,6 @@ func (m *manyLogs) parse(id string) (q node.TaskQuery, err error) {
 	q.Only, err = queryIndices(m.r, "tasks")
 	m.named = q.Only.Len() > 0
 	return q, err
-}
-
-// tasks finds the tasks of the answer, and the index to go on with.
-func (m *manyLogs) tasks(q node.TaskQuery) (all []node.Task, next uint32, err error) {
-	for range logPages {
-		q.Limit = maxLogTasks - len(all)
-		tasks, next, err := m.s.broker.FindTasks(m.r.Context(), m.query.Job, q)
-		if err != nil {
-			return nil, 0, err
-		}
-		all = append(all, tasks...)
-		if q.From = next; next == 0 || len(all) == maxLogTasks {
-			break
-		}
-	}
-	return all, q.From, nil
 }
 
 // sendAbsent tells of indices that are named, and that no task of the job has: the
@@ -191,35 +171,11 @@ func (m *manyLogs) open(ctx context.Context, q node.LogQuery) (io.ReadCloser, er
 
 // openAt has another broker open a log.
 func (m *manyLogs) openAt(ctx context.Context, q node.LogQuery, at *node.ElsewhereError) (io.ReadCloser, error) {
-	if at.HTTP == "" || hops(m.r) >= maxHops {
-		return nil, unreachable(at, "its address is not known")
-	}
-	query := url.Values{"task": {strconv.FormatUint(uint64(q.Task), 10)}, "stream": {q.Stream}, "follow": {strconv.FormatBool(q.Follow)}}
-	if q.Attempt > 0 {
-		query.Set("attempt", strconv.FormatUint(uint64(q.Attempt), 10))
-	}
-	if m.tail > 0 {
-		query.Set("tail", strconv.Itoa(m.tail))
-	}
-	u := url.URL{Scheme: "http", Host: at.HTTP, Path: "/v1/jobs/" + q.Job.String() + "/logs", RawQuery: query.Encode()}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	res, err := m.s.askOwner(ctx, m.r, at, question(q, m.tail))
 	if err != nil {
-		return nil, unreachable(at, "its address "+at.HTTP+" is malformed")
+		return nil, err
 	}
-	req.Header.Set(wire.HeaderHops, strconv.Itoa(hops(m.r)+1))
-	res, err := m.s.peers.RoundTrip(req)
-	if err != nil {
-		return nil, unreachable(at, "its broker at "+at.HTTP+" does not answer")
-	}
-	if res.StatusCode == http.StatusOK {
-		return res.Body, nil
-	}
-	defer res.Body.Close()
-	p := &problem{}
-	if json.NewDecoder(io.LimitReader(res.Body, 64<<10)).Decode(&p.Problem) != nil || p.Status == 0 {
-		return nil, unreachable(at, "its broker at "+at.HTTP+" answers "+strconv.Itoa(res.StatusCode))
-	}
-	return nil, p
+	return res.Body, nil
 }
 
 // followAll follows the tasks, some at a time and in order, until all have ended.

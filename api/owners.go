@@ -1,16 +1,11 @@
 package api
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
-	"net/url"
 	"strconv"
 	"sync"
 
-	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
 )
@@ -102,41 +97,4 @@ func (o *others) ask(each func(*elsewhere)) {
 		})
 	}
 	running.Wait()
-}
-
-// askPeer puts a question to another broker in a client's name, and reads its JSON
-// answer. A refusal is a *problem.
-func askPeer[T any](ctx context.Context, s *Server, r *http.Request, at *node.ElsewhereError, query url.Values) (out T, err error) {
-	switch {
-	case at.HTTP == "":
-		return out, unreachable(at, "its address is not known")
-	case hops(r) >= maxHops:
-		return out, unreachable(at, "the request was passed on "+strconv.Itoa(maxHops)+" times without finding it")
-	}
-	u := url.URL{Scheme: "http", Host: at.HTTP, Path: r.URL.Path, RawQuery: query.Encode()}
-	req, err := http.NewRequestWithContext(ctx, r.Method, u.String(), nil)
-	if err != nil {
-		return out, unreachable(at, "its address "+at.HTTP+" is malformed")
-	}
-	req.Header.Set(wire.HeaderHops, strconv.Itoa(hops(r)+1))
-	res, err := s.peers.RoundTrip(req)
-	if err != nil {
-		if ctx.Err() != nil {
-			return out, context.Cause(ctx)
-		}
-		return out, unreachable(at, "its broker at "+at.HTTP+" does not answer")
-	}
-	defer res.Body.Close()
-	in := json.NewDecoder(io.LimitReader(res.Body, maxPeerAnswer))
-	if res.StatusCode >= http.StatusBadRequest {
-		p := &problem{}
-		if in.Decode(&p.Problem) != nil || p.Status == 0 {
-			return out, unreachable(at, "its broker at "+at.HTTP+" answers "+strconv.Itoa(res.StatusCode))
-		}
-		return out, p
-	}
-	if in.Decode(&out) != nil {
-		return out, unreachable(at, "its broker at "+at.HTTP+" broke off")
-	}
-	return out, nil
 }

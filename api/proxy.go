@@ -85,24 +85,21 @@ func (s *Server) newProxy() *httputil.ReverseProxy {
 func (s *Server) forward(w http.ResponseWriter, r *http.Request, e *node.ElsewhereError) {
 	w.Header().Del(wire.HeaderIndex) // the answer brings the other broker's
 	w.Header().Del(wire.HeaderHome)
-	switch {
-	case e.HTTP == "":
-		s.refuse(w, r, unreachable(e, "its address is not known"))
-	case hops(r) >= maxHops:
-		s.refuse(w, r, unreachable(e, "the request was passed on "+strconv.Itoa(maxHops)+" times without finding it"))
-	default:
-		if r.URL.Query().Has("index") { // it waits there, and holds a connection here
-			leave, err := s.enter()
-			if err != nil {
-				s.refuse(w, r, problemOf(err))
-				return
-			}
-			defer leave()
-		}
-		ctx, cancel := s.untilStop(r.Context())
-		defer cancel()
-		s.proxy.ServeHTTP(w, r.WithContext(context.WithValue(ctx, elsewhereKey{}, e)))
+	if p := unasked(r, e); p != nil {
+		s.refuse(w, r, p)
+		return
 	}
+	if r.URL.Query().Has("index") { // it waits there, and holds a connection here
+		leave, err := s.enter()
+		if err != nil {
+			s.refuse(w, r, problemOf(err))
+			return
+		}
+		defer leave()
+	}
+	ctx, cancel := s.untilStop(r.Context())
+	defer cancel()
+	s.proxy.ServeHTTP(w, r.WithContext(context.WithValue(ctx, elsewhereKey{}, e)))
 }
 
 // hops counts how often a request was passed on. What cannot be read counts as

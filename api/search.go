@@ -45,12 +45,16 @@ type finding struct {
 // errHasNot: the broker was asked and has it not.
 var errHasNot = errors.New("it has it not")
 
-// question asks a broker for the log of a query.
-func question(q node.LogQuery) *url.URL {
-	return &url.URL{Path: "/v1/jobs/" + q.Job.String() + "/logs", RawQuery: url.Values{
-		"task": {strconv.FormatUint(uint64(q.Task), 10)}, "attempt": {strconv.FormatUint(uint64(q.Attempt), 10)},
-		"stream": {q.Stream}, "follow": {strconv.FormatBool(q.Follow)},
-	}.Encode()}
+// question asks a broker for the log of a query: its last lines only, if tail > 0.
+func question(q node.LogQuery, tail int) url.URL {
+	query := url.Values{"task": {strconv.FormatUint(uint64(q.Task), 10)}, "stream": {q.Stream}, "follow": {strconv.FormatBool(q.Follow)}}
+	if q.Attempt > 0 {
+		query.Set("attempt", strconv.FormatUint(uint64(q.Attempt), 10))
+	}
+	if tail > 0 {
+		query.Set("tail", strconv.Itoa(tail))
+	}
+	return url.URL{Path: "/v1/jobs/" + q.Job.String() + "/logs", RawQuery: query.Encode()}
 }
 
 // search puts a question to the brokers that may have the answer, and returns the first that does; the others are hung up on. It ends after
@@ -65,7 +69,7 @@ func (s *Server) search(ctx context.Context, e *node.AnywhereError) (*foundLog, 
 	case <-asking.Done():
 		return nil, fmt.Errorf("look for %s: too many searches at a time: %w", e.What, asking.Err())
 	}
-	findings := s.askAll(ctx, asking, question(e.Query), e.Sites)
+	findings := s.askAll(ctx, asking, question(e.Query, 0), e.Sites)
 	var found *foundLog
 	var missed []finding
 	for f := range findings {
@@ -91,7 +95,7 @@ func (s *Server) search(ctx context.Context, e *node.AnywhereError) (*foundLog, 
 }
 
 // askAll asks until asking ends; what was found by then goes on until ctx does.
-func (s *Server) askAll(ctx, asking context.Context, question *url.URL, sites []node.ElsewhereError) <-chan finding {
+func (s *Server) askAll(ctx, asking context.Context, question url.URL, sites []node.ElsewhereError) <-chan finding {
 	queue, findings := make(chan node.ElsewhereError), make(chan finding)
 	var workers sync.WaitGroup
 	for range min(searchWidth, len(sites)) {
@@ -114,30 +118,13 @@ func (s *Server) askAll(ctx, asking context.Context, question *url.URL, sites []
 }
 
 // askOne asks one broker for what it has itself.
-func (s *Server) askOne(ctx, asking context.Context, question *url.URL, at node.ElsewhereError) (*foundLog, error) {
-	if at.HTTP == "" {
-		return nil, errors.New("its address is not known")
-	}
+func (s *Server) askOne(ctx, asking context.Context, question url.URL, at node.ElsewhereError) (*foundLog, error) {
 	ctx, end := context.WithCancel(ctx)
 	keep := context.AfterFunc(asking, end)
-	u := url.URL{Scheme: "http", Host: at.HTTP, Path: question.Path, RawQuery: question.RawQuery}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	res, err := s.askBroker(ctx, http.MethodGet, &at, question, maxHops, http.Header{headerHere: {"true"}})
 	if err != nil {
 		end()
-		return nil, fmt.Errorf("its address %s is malformed", at.HTTP)
-	}
-	req.Header.Set(headerHere, "true")
-	req.Header.Set(wire.HeaderHops, strconv.Itoa(maxHops))
-	req.Header.Set(wire.HeaderMeans, s.means(at.Site))
-	res, err := s.peers.RoundTrip(req)
-	if err == nil {
-		if err = answersAs(res, at.Site); err != nil {
-			_ = res.Body.Close()
-		}
-	}
-	if err != nil {
-		end()
-		return nil, errors.New(notReached(&at, err))
+		return nil, err
 	}
 	if res.StatusCode == http.StatusOK && keep() {
 		return &foundLog{&endingBody{res.Body, end}, res.Header.Get(wire.HeaderIndex)}, nil

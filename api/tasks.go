@@ -13,8 +13,12 @@ import (
 	"github.com/cloudshare/cloudshare/node"
 )
 
-// maxFailed is how many failed tasks a job's answer names.
-const maxFailed = 10
+const (
+	// maxFailed is how many failed tasks a job's answer names.
+	maxFailed = 10
+	// taskPages bounds the looks for the tasks of one answer.
+	taskPages = 100
+)
 
 // badStates selects the tasks that a job's answer names.
 var badStates = fsm.TaskStates(0).With(fsm.TaskFailed).With(fsm.TaskLost)
@@ -114,20 +118,32 @@ func taskCursor(r *http.Request) (uint32, error) {
 // firstFailed returns the first tasks of a job that failed or were lost. One that
 // the job's record goes away beneath has none.
 func (s *Server) firstFailed(ctx context.Context, job node.Job) ([]wire.Task, error) {
-	var out []wire.Task
-	for q := (node.TaskQuery{States: badStates}); job.Counts["failed"]+job.Counts["lost"] > 0; {
-		q.Limit = maxFailed - len(out)
-		tasks, next, err := s.broker.FindTasks(ctx, job.ID, q)
-		if errors.Is(err, node.ErrNotFound) {
-			return nil, nil
-		}
+	if job.Counts["failed"]+job.Counts["lost"] == 0 {
+		return nil, nil
+	}
+	tasks, _, err := s.findTasks(ctx, job.ID, node.TaskQuery{States: badStates}, maxFailed)
+	if errors.Is(err, node.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return tasksOf(tasks), nil
+}
+
+// findTasks asks on, page by page, until so many tasks are found or there are no
+// more; next is where to go on, 0 = nowhere.
+func (s *Server) findTasks(ctx context.Context, id fsm.JobID, q node.TaskQuery, most int) (all []node.Task, next uint32, err error) {
+	for range taskPages {
+		q.Limit = most - len(all)
+		tasks, next, err := s.broker.FindTasks(ctx, id, q)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
-		out = append(out, tasksOf(tasks)...)
-		if q.From = next; next == 0 || len(out) == maxFailed {
+		all = append(all, tasks...)
+		if q.From = next; next == 0 || len(all) == most {
 			break
 		}
 	}
-	return out, nil
+	return all, q.From, nil
 }

@@ -1,0 +1,93 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/node"
+)
+
+// askBroker puts a question of this broker's own to another one, after so many hops,
+// and makes sure that it is the one that answers. u needs no scheme and host. The
+// error says what was tried.
+func (s *Server) askBroker(ctx context.Context, method string, at *node.ElsewhereError, u url.URL, hops int, header http.Header) (*http.Response, error) {
+	if at.HTTP == "" {
+		return nil, errors.New("its address is not known")
+	}
+	u.Scheme, u.Host = "http", at.HTTP
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), nil)
+	if err != nil {
+		return nil, fmt.Errorf("its address %s is malformed", at.HTTP)
+	}
+	for name, values := range header {
+		req.Header[name] = values
+	}
+	req.Header.Set(wire.HeaderHops, strconv.Itoa(hops))
+	req.Header.Set(wire.HeaderMeans, s.means(at.Site))
+	res, err := s.peers.RoundTrip(req)
+	if err == nil {
+		if err = answersAs(res, at.Site); err != nil {
+			_ = res.Body.Close()
+		}
+	}
+	if err != nil {
+		return nil, errors.New(notReached(at, err))
+	}
+	return res, nil
+}
+
+// askOwner is askBroker in the name of a client's request: what is no success is a
+// *problem.
+func (s *Server) askOwner(ctx context.Context, r *http.Request, at *node.ElsewhereError, u url.URL) (*http.Response, error) {
+	if p := unasked(r, at); p != nil {
+		return nil, p
+	}
+	res, err := s.askBroker(ctx, r.Method, at, u, hops(r)+1, nil)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, unreachable(at, err.Error())
+	}
+	if res.StatusCode < http.StatusBadRequest {
+		return res, nil
+	}
+	defer res.Body.Close()
+	p := &problem{}
+	if json.NewDecoder(io.LimitReader(res.Body, 64<<10)).Decode(&p.Problem) != nil || p.Status == 0 {
+		return nil, unreachable(at, "its broker at "+at.HTTP+" answers "+strconv.Itoa(res.StatusCode))
+	}
+	return nil, p
+}
+
+// unasked is why a request is not passed on to another broker, or nil.
+func unasked(r *http.Request, at *node.ElsewhereError) *problem {
+	switch {
+	case at.HTTP == "":
+		return unreachable(at, "its address is not known")
+	case hops(r) >= maxHops:
+		return unreachable(at, "the request was passed on "+strconv.Itoa(maxHops)+" times without finding it")
+	}
+	return nil
+}
+
+// askPeer is askOwner for the same path with another query, and reads the JSON
+// answer.
+func askPeer[T any](ctx context.Context, s *Server, r *http.Request, at *node.ElsewhereError, query url.Values) (out T, err error) {
+	res, err := s.askOwner(ctx, r, at, url.URL{Path: r.URL.Path, RawQuery: query.Encode()})
+	if err != nil {
+		return out, err
+	}
+	defer res.Body.Close()
+	if json.NewDecoder(io.LimitReader(res.Body, maxPeerAnswer)).Decode(&out) != nil {
+		return out, unreachable(at, "its broker at "+at.HTTP+" broke off")
+	}
+	return out, nil
+}

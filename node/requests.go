@@ -87,14 +87,7 @@ func (b *Broker) Cancel(ctx context.Context, id fsm.JobID) error {
 	if !b.post(cancelEvent{num: id.Num, reply: func(err error) { done <- err }}) {
 		return fmt.Errorf("cancel job %s: %w", id, ErrStopping)
 	}
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return fmt.Errorf("cancel job %s: %w: %s", id, context.Cause(ctx), stillOrdered)
-	case <-b.ctx.Done():
-		return fmt.Errorf("cancel job %s: %w", id, ErrStopping)
-	}
+	return b.cancelOutcome(ctx, id, done)
 }
 
 // Current returns why this broker cannot tell yet what the federation knows, or

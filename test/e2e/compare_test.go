@@ -1,11 +1,13 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -17,8 +19,7 @@ import (
 // and nothing that was acknowledged is lost.
 func TestForkedReplicaStops(t *testing.T) {
 	t.Parallel()
-	binary, err := testbed.Build(t.Context(), t.TempDir(), "mutate")
-	must(t, err)
+	binary := mutated(t)
 	fed := startBinary(t, binary, 3, 2)
 	await(t, "three voters", func() error { return threeVote(t, fed.Sites[0]) })
 	forked, rest := fed.Sites[2], fed.Sites[:2]
@@ -28,19 +29,7 @@ func TestForkedReplicaStops(t *testing.T) {
 	for range 30 { // entries: from the fortieth on the state differs
 		jobs = append(jobs, submit(t, rest[0], testbed.Spec{Command: []string{"true"}}).ID)
 	}
-	select {
-	case <-ended:
-	case <-within(t).Done():
-		t.Fatalf("%s runs still", forked.Name)
-	}
-	if forked.ReportedDifference() == nil || !strings.Contains(forked.LogTail(20), "a majority of the voters") {
-		t.Error("it does not say why")
-	}
-	states, err := filepath.Glob(filepath.Join(forked.Dir, "data", "diverged", "*.snap"))
-	must(t, err)
-	if len(states) != 2 {
-		t.Errorf("it keeps the states %v", states)
-	}
+	awaitDiverged(t, forked, ended)
 	for _, s := range rest {
 		for _, id := range append(jobs, submit(t, s, testbed.Spec{Command: []string{"true"}}).ID) {
 			awaitEnd(t, s, id)
@@ -52,7 +41,7 @@ func TestForkedReplicaStops(t *testing.T) {
 	if err == nil || !strings.Contains(string(out), "move that folder away") {
 		t.Fatalf("it starts again, or does not say what to do: %v\n%s", err, out)
 	}
-	diverged := filepath.Dir(states[0])
+	diverged := filepath.Join(forked.Dir, "data", "diverged")
 	must(t, os.Rename(diverged, diverged+".reported"))
 	must(t, fed.Restart(within(t), forked))
 	must(t, testbed.AwaitEqualState(within(t), fed.Sites...))
@@ -62,8 +51,7 @@ func TestForkedReplicaStops(t *testing.T) {
 // others elect another one, and nothing that was acknowledged is lost.
 func TestForkedLeaderStops(t *testing.T) {
 	t.Parallel()
-	binary, err := testbed.Build(t.Context(), t.TempDir(), "mutate")
-	must(t, err)
+	binary := mutated(t)
 	fed := startBinary(t, binary, 3, 2)
 	forked, rest := leaderAndOthers(t, fed)
 	st, err := forked.Status(within(t))
@@ -76,17 +64,7 @@ func TestForkedLeaderStops(t *testing.T) {
 	for range forkBehind { // an entry each: somewhere here its state becomes another one
 		jobs = append(jobs, submit(t, rest[0], testbed.Spec{Command: []string{"true"}, Sites: &testbed.Where{Only: []string{"nowhere"}}}).ID)
 	}
-	select {
-	case <-ended:
-	case <-within(t).Done():
-		t.Fatalf("%s runs still", forked.Name)
-	}
-	if forked.ReportedDifference() == nil || !strings.Contains(forked.LogTail(20), "a majority of the voters") {
-		t.Error("it does not say why")
-	}
-	if states, err := filepath.Glob(filepath.Join(forked.Dir, "data", "diverged", "*.snap")); err != nil || len(states) != 2 {
-		t.Errorf("it keeps the states %v, %v", states, err)
-	}
+	awaitDiverged(t, forked, ended)
 	for _, s := range rest {
 		awaitEnd(t, s, submit(t, s, testbed.Spec{Command: []string{"true"}}).ID)
 		for _, id := range jobs {
@@ -121,6 +99,41 @@ func handLead(t *testing.T, to *testbed.Site, others []*testbed.Site) {
 		return err
 	})
 	must(t, leader.Signal(syscall.SIGCONT))
+}
+
+// mutated is a broker that can be made to fork, built once for all tests.
+func mutated(t *testing.T) string {
+	t.Helper()
+	binary, err := buildMutated()
+	must(t, err)
+	return binary
+}
+
+var buildMutated = sync.OnceValues(func() (string, error) {
+	dir := filepath.Join(filepath.Dir(cloudshare), "mutated")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", err
+	}
+	return testbed.Build(context.Background(), dir, "mutate")
+})
+
+// awaitDiverged waits until a forked broker has ended, and wants it to say why and to
+// keep both states.
+func awaitDiverged(t *testing.T, forked *testbed.Site, ended <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-ended:
+	case <-within(t).Done():
+		t.Fatalf("%s runs still", forked.Name)
+	}
+	if forked.ReportedDifference() == nil || !strings.Contains(forked.LogTail(20), "a majority of the voters") {
+		t.Error("it does not say why")
+	}
+	states, err := filepath.Glob(filepath.Join(forked.Dir, "data", "diverged", "*.snap"))
+	must(t, err)
+	if len(states) != 2 {
+		t.Errorf("it keeps the states %v", states)
+	}
 }
 
 // runForked starts a killed broker again, whose state becomes another one at an entry;

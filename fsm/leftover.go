@@ -114,9 +114,6 @@ func (s *State) treatLeft(k choreKind, slot uint64) {
 	}
 }
 
-// Leftovers is how many attempts may still run whose tasks are settled.
-func (s *State) Leftovers() int { return len(s.leftovers) }
-
 // leftInOrder returns the leftovers by owner, job, task and attempt.
 func (f *Frozen) leftInOrder() []*attempt {
 	var out []*attempt

@@ -75,7 +75,7 @@ func TestAStopThatNobodyAnswersEnds(t *testing.T) {
 	}
 	before := w.s.byName["a"].account
 	w.must("b", &Complete{Attempts: []Ended{ended(a, Succeeded, 5)}})
-	if !w.takes() || w.s.Leftovers() != 0 {
+	if !w.takes() || len(w.s.leftovers) != 0 {
 		t.Error("its end, reported late, did not free the core")
 	}
 	if w.s.byName["a"].account != before {
@@ -98,7 +98,7 @@ func TestAStopEndsByItsBound(t *testing.T) {
 	if v, _ := w.s.Job(JobID{"a", 1}); v.State != TaskCancelled || v.Reason != cancelledByOwner {
 		t.Errorf("the job is %s, %q", v.State, v.Reason)
 	}
-	if !w.takes() || w.s.Leftovers() != 0 {
+	if !w.takes() || len(w.s.leftovers) != 0 {
 		t.Error("the core of a dead attempt is not free")
 	}
 }
@@ -110,8 +110,8 @@ func TestLeftoversEndWithTheirSite(t *testing.T) {
 		w, _ := leftWorld(t, Fenced, 0)
 		w.must("a", &Cancel{Job: JobID{"a", 1}, Task: -1})
 		w.pass(stopMs)
-		if w.s.Leftovers() != 1 {
-			t.Fatalf("%d are left over", w.s.Leftovers())
+		if len(w.s.leftovers) != 1 {
+			t.Fatalf("%d are left over", len(w.s.leftovers))
 		}
 		switch how {
 		case "lost":
@@ -122,7 +122,7 @@ func TestLeftoversEndWithTheirSite(t *testing.T) {
 			w.must("b", &Forget{Site: "b"})
 		}
 		w.takes()
-		if w.s.Leftovers() != 0 {
+		if len(w.s.leftovers) != 0 {
 			t.Errorf("%s: it is left over still", how)
 		}
 	}
@@ -143,8 +143,8 @@ func TestImmediateLeavesItsRoomTaken(t *testing.T) {
 		t.Errorf("%d tasks are at b, which has one core free of two", n)
 	}
 	w.pass(3_602_000)
-	if n := len(w.s.Assignments("b")); n != 2 || w.s.Leftovers() != 0 {
-		t.Errorf("%d tasks are at b after the bound, %d left over", n, w.s.Leftovers())
+	if n := len(w.s.Assignments("b")); n != 2 || len(w.s.leftovers) != 0 {
+		t.Errorf("%d tasks are at b after the bound, %d left over", n, len(w.s.leftovers))
 	}
 	w.takes()
 }

@@ -249,8 +249,8 @@ type Usage struct {
 	Rows  []UsageRow
 }
 
-// UsageRow is one ended home run. s = entry time − AgoMs − RunMs, e = s + RunMs,
-// r = s − WaitMs, none of them below 0.
+// UsageRow is one ended home run. s = entry time − AgoMs − RunMs, e = s + RunMs but not
+// after the entry, r = s − WaitMs; s and r are not below 0.
 type UsageRow struct {
 	Job                  uint64
 	Task                 uint32

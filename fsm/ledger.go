@@ -48,8 +48,8 @@ func (s *State) usage(x *site, c *Usage) Result {
 	for i := range c.Rows {
 		r := &c.Rows[i]
 		x.maxNum = max(x.maxNum, r.Job) // a number used at home is used
-		end := max(0, s.time-r.AgoMs)
 		start := max(0, s.time-r.AgoMs-r.RunMs)
+		end := min(s.time, start+r.RunMs) // log time may have stood while it ran
 		queued := max(0, start-r.WaitMs)
 		s.tellHome(x, r, queued, start, end)
 		s.charge(x, x, s.weight(r.Need), s.quanta(start), s.quanta(end), s.quanta(queued))

@@ -46,7 +46,7 @@ const slack = 1500 * time.Millisecond
 const rounding = 3 * time.Millisecond
 
 // young is a federation in which a home run may be charged for less than it
-// was: log time stands still while nobody leads, and no run begins before 0.
+// was: log time stands still while nobody leads, and nothing ran longer than that.
 const young = 15 * time.Second
 
 // milliCores of every task of the chaos tests.

@@ -141,12 +141,15 @@ func (a *api) job(ctx context.Context, name string) (*batchv1.Job, error) {
 	})
 }
 
-// hasPod asks whether a Job has a pod, past what the watch has told.
-func (a *api) hasPod(ctx context.Context, job string) (bool, error) {
+// hasPod asks whether a Job has a pod, or the one of that name, past what the watch has told.
+func (a *api) hasPod(ctx context.Context, job, name string) (bool, error) {
 	l := &corev1.PodList{}
+	which := metav1.ListOptions{LabelSelector: labelOfJob + "=" + job, Limit: 1}
+	if name != "" {
+		which.FieldSelector = fields.Set{"metadata.name": name}.String()
+	}
 	err := a.call(ctx, func(ctx context.Context) error {
-		return a.core.Get().Namespace(a.namespace).Resource("pods").
-			VersionedParams(&metav1.ListOptions{LabelSelector: labelOfJob + "=" + job, Limit: 1}, a.codec).Do(ctx).Into(l)
+		return a.core.Get().Namespace(a.namespace).Resource("pods").VersionedParams(&which, a.codec).Do(ctx).Into(l)
 	})
 	return len(l.Items) > 0, err
 }

@@ -122,3 +122,58 @@ func TestStoppedBeforeItsPod(t *testing.T) {
 		}
 	}
 }
+
+// TestReplaced: the pod that was let go went, and Kubernetes made another before anybody here
+// looked. That one never runs, so the attempt ends by what was last known of its own, and
+// after a restart by that it is not there.
+func TestReplaced(t *testing.T) {
+	there := false
+	h := served(t, func(r *http.Request) (int, string) {
+		switch {
+		case r.Method != http.MethodGet:
+			t.Errorf("%s %s", r.Method, r.URL)
+		case r.URL.Query().Get("fieldSelector") != "metadata.name=p":
+			t.Errorf("asked for %s", r.URL)
+		case there:
+			return http.StatusOK, `{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"name":"p"}}]}`
+		}
+		return http.StatusOK, `{"kind":"PodList","apiVersion":"v1","items":[]}`
+	})
+	look := func(w *work) time.Duration {
+		t.Helper()
+		again, err := h.look(t.Context(), w, &jobView{}, h.podOf(w.job))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return again
+	}
+	vanishes := func(w *work, why string) {
+		t.Helper()
+		look(w)
+		if w.Ended == nil || w.Ended.Result.Cause != executor.Vanished || !strings.Contains(w.Ended.Result.Detail, why) {
+			t.Errorf("got %+v, want it lost: %s", w.Ended, why)
+		}
+	}
+	w := h.attempt(t, 1)
+	first := &podView{name: "p", node: "node-1", job: w.job, podState: &podState{phase: corev1.PodRunning, running: monday}}
+	h.changedPod(nil, first)
+	h.changedPod(nil, gatedPod(w, "a"))
+	if look(w); h.isEnded(w) {
+		t.Fatalf("got %+v while its pod runs", w.Ended)
+	}
+	h.changedPod(first, nil)
+	vanishes(w, "removed by force")
+	if pod := h.podOf(w.job); pod == nil || pod.name != "a" {
+		t.Errorf("%+v is to be removed, want a", pod)
+	}
+
+	w = h.attempt(t, 2)
+	w.adopted, w.began = true, monday
+	h.changedPod(nil, gatedPod(w, "a"))
+	there = true
+	if again := look(w); again != unseen || h.isEnded(w) {
+		t.Errorf("its pod is there: got %s, %+v, want another look", again, w.Ended)
+	}
+	there = false
+	vanishes(w, "has made another")
+}

@@ -42,6 +42,8 @@ func (h *Handler) look(ctx context.Context, w *work, v *jobView, pod *podView) (
 		return h.missing(ctx, w, seen)
 	case pod == nil && v.ended:
 		return h.settleWithoutPod(ctx, w, v)
+	case pod == nil && h.isReplaced(w):
+		return h.settleReplaced(ctx, w)
 	}
 	if pod != nil && !pod.running.IsZero() && h.hasLeave(w) {
 		h.hasBegun(w)
@@ -236,7 +238,7 @@ func (h *Handler) missing(ctx context.Context, w *work, seen bool) (time.Duratio
 		return 0, h.answered(fmt.Errorf("look for Job %s: %w", w.job, err))
 	}
 	// A Job goes before its pods.
-	if there, err := h.hasPod(ctx, w); there || err != nil {
+	if there, err := h.hasPod(ctx, w, ""); there || err != nil {
 		return unseen, err
 	}
 	switch {
@@ -259,18 +261,39 @@ func (h *Handler) unmade(w *work, why string) executor.Result {
 	return lost("not started: " + why)
 }
 
-// hasPod asks the API server itself: the watch of pods may be behind that of Jobs.
-func (h *Handler) hasPod(ctx context.Context, w *work) (bool, error) {
-	there, err := h.api.hasPod(ctx, w.job)
+// hasPod asks the API server itself: the watch of pods may be behind that of Jobs. It asks
+// for any pod of the Job, or for the one of that name.
+func (h *Handler) hasPod(ctx context.Context, w *work, name string) (bool, error) {
+	there, err := h.api.hasPod(ctx, w.job, name)
 	if err = h.answered(err); err != nil {
 		return false, fmt.Errorf("look for the pod of Job %s: %w", w.job, err)
 	}
 	return there, nil
 }
 
+// isReplaced: there is a pod of the attempt's Job, but not the one that was let go.
+// REQUIRES: podOf has none to show.
+func (h *Handler) isReplaced(w *work) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return w.let != "" && len(h.ofJob[w.job]) > 0
+}
+
+// settleReplaced ends an attempt whose pod went while nobody here looked, and was made once
+// more: that one is never let go, so nothing more would be heard.
+func (h *Handler) settleReplaced(ctx context.Context, w *work) (time.Duration, error) {
+	h.mu.Lock()
+	let := w.let
+	h.mu.Unlock()
+	if there, err := h.hasPod(ctx, w, let); there || err != nil {
+		return unseen, err
+	}
+	return 0, h.settle(w, vanished("its pod is gone, and Kubernetes has made another"), [2]int64{})
+}
+
 // settleWithoutPod ends an attempt whose Job has ended without a pod to show.
 func (h *Handler) settleWithoutPod(ctx context.Context, w *work, v *jobView) (time.Duration, error) {
-	if there, err := h.hasPod(ctx, w); there || err != nil {
+	if there, err := h.hasPod(ctx, w, ""); there || err != nil {
 		return unseen, err
 	}
 	return 0, h.settle(w, h.withoutPod(ctx, w, v), [2]int64{})

@@ -44,7 +44,10 @@ func (h *Handler) lastWords(v *podView) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if w := h.byJob[v.job]; w != nil && w.Ended == nil {
-		w.pod, w.seen, w.made = v, true, true
+		w.seen, w.made = true, true
+		if w.let == "" || v.name == w.let || !v.gated {
+			w.pod = v
+		}
 	}
 }
 
@@ -65,13 +68,20 @@ func unseat(at map[string]map[*podView]bool, key string, v *podView) {
 	}
 }
 
-// podOf is the pod of a Job, nil = none: the one that was let go, if there is
-// another. Kubernetes makes another seldom, and never behind the first one's end.
+// podOf is the pod of a Job, nil = none. Of an attempt that has not ended it is the one
+// that was let go, if one was: another one that waits at its gate, made beside it or
+// behind its end, never runs, and says nothing.
 func (h *Handler) podOf(job string) (pod *podView) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	let := ""
+	if w := h.byJob[job]; w != nil && w.Ended == nil && !w.declined {
+		let = w.let
+	}
 	for v := range h.ofJob[job] {
-		if pod == nil || pod.gated && (!v.gated || v.name < pod.name) {
+		switch {
+		case let != "" && v.name != let && v.gated:
+		case pod == nil, v.name == let, pod.name != let && pod.gated && (!v.gated || v.name < pod.name):
 			pod = v
 		}
 	}

@@ -33,7 +33,8 @@ type Size struct{ CPU, Memory string }
 //	FAKE_RUNS=2s     it ends after that long (a Go duration); without it, at once; "forever" never
 //	FAKE_EXIT=42     its exit code; without it 0
 //
-// A deleted pod is gone at once. Their heartbeats end with Kwok's process.
+// A deleted pod is gone at once, with its finalizers: its Job has not counted it then,
+// and has another made within a second. Their heartbeats end with Kwok's process.
 func (c *Cluster) AddFakeNodes(ctx context.Context, n int, size Size) ([]string, error) {
 	if err := c.startKwok(ctx); err != nil {
 		return nil, err

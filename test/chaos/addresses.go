@@ -27,6 +27,9 @@ const (
 	movedBy = 10
 	// nobody has this address.
 	nobody = "10.77.0.200"
+	// halfName means site-2's address and one that nobody has, bothName site-2's and
+	// site-3's.
+	halfName, bothName = "half.lab", "both.lab"
 )
 
 // nameHosts gives every host of the lab a name that all of them know.
@@ -34,6 +37,10 @@ func (f *fleet) nameHosts() error {
 	text := "127.0.0.1 localhost\n"
 	for i, h := range f.lab.Hosts {
 		text += h.Addr + " " + hostName(i+1) + "\n"
+	}
+	second, third := f.lab.Hosts[1].Addr, f.lab.Hosts[2].Addr
+	for _, line := range [][2]string{{nobody, halfName}, {second, halfName}, {third, bothName}, {second, bothName}} {
+		text += line[0] + " " + line[1] + "\n"
 	}
 	path := filepath.Join(f.dir, "hosts")
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {

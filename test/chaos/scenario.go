@@ -60,6 +60,7 @@ func scenarios() []scenario {
 		{"reused-address", "a voter moves to the address of a dead one, and three of five die: nobody counts it twice", voters, reusedAddress, ""},
 		{"typo", "a voter restarts with a mistyped address: it is still heard where it was, and at home again once that is put right", three, typo, ""},
 		{"spelled", "a voter's address is written in every way: each is the same broker", three, spelled, ""},
+		{"two-addresses", "a voter's name means two addresses: beside one that nobody has it is the same broker, beside another's it is told so, and stays where it was", three, twoAddresses, ""},
 		{"moved-all", "all brokers restart on other peer ports at once: they find each other", three, movedAll, ""},
 		{"paused-and-lost", "a leader is paused until it is lost, cannot register again and is made leader: others are still judged", three, pausedAndLost, ""},
 		{"slow-leader", "each sync of the leader takes 100 ms, then 1 s longer: a voter with a fast disk leads instead, and nobody waits", slow, slowLeader, ""},

@@ -49,7 +49,7 @@ func (s *Server) askOwner(ctx context.Context, r *http.Request, at *node.Elsewhe
 	if p := unasked(r, at); p != nil {
 		return nil, p
 	}
-	res, err := s.askBroker(ctx, r.Method, at, u, hops(r)+1, nil)
+	res, err := s.askBroker(ctx, r.Method, at, u, hops(r)+1, http.Header{wire.HeaderVia: {s.askedAt(r)}})
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)

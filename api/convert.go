@@ -75,7 +75,7 @@ func jobOf(j node.Job) wire.Job {
 		counts = map[string]uint32{}
 	}
 	return wire.Job{
-		ID: j.ID.String(), Name: j.Spec.Name, Site: j.ID.Site, State: j.State, Reason: j.Reason,
+		ID: j.ID.String(), Name: j.Spec.Name, Site: j.ID.Site, State: j.State, Progress: j.Progress(), Reason: j.Reason,
 		Durability: j.Durability, SubmittedAt: moment(j.SubmittedAt), StartedAt: moment(j.StartedAt),
 		EndedAt: moment(j.EndedAt), Counts: counts, Spec: specOf(j.Spec),
 	}
@@ -108,7 +108,7 @@ func siteOf(s node.Site) wire.Site {
 		runs = append(runs, m.Runs)
 	}
 	return wire.Site{
-		ID: s.ID, State: siteStates[s.State], Voter: s.Voter, Incarnation: s.Incarnation,
+		ID: s.ID, State: siteStates[s.State], Closed: s.Closed.String(), Voter: s.Voter, Incarnation: s.Incarnation,
 		Addresses: wire.Addresses{HTTP: s.HTTP, Peer: s.Peer},
 		Capacity:  resourcesOf(s.Capacity), Exposed: resourcesOf(s.Exposed),
 		Assigned: resourcesOf(s.Assigned), Home: resourcesOf(s.Home), Runs: kindsOf(runs...), Machines: machines,

@@ -76,6 +76,7 @@ func freshness(ctx context.Context) (f wire.Freshness) {
 	if age, known := at.Age(); known {
 		ms := age.Milliseconds()
 		f.AgeMs = &ms
+		f.NoLeaderSince = moment(time.Now().Add(-age).Truncate(time.Millisecond))
 	}
 	return f
 }

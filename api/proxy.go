@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -64,6 +65,7 @@ func (s *Server) newProxy() *httputil.ReverseProxy {
 			r.SetURL(&url.URL{Scheme: "http", Host: e.HTTP})
 			r.Out.Header.Set(wire.HeaderHops, strconv.Itoa(hops(r.In)+1))
 			r.Out.Header.Set(wire.HeaderMeans, s.means(e.Site))
+			r.Out.Header.Set(wire.HeaderVia, s.askedAt(r.In))
 			r.Out.Header.Del("Origin") // judged here, by this broker's name
 			r.Out.Header.Del("Sec-Fetch-Site")
 		},
@@ -100,6 +102,15 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, e *node.Elsewhe
 	ctx, cancel := s.untilStop(r.Context())
 	defer cancel()
 	s.proxy.ServeHTTP(w, r.WithContext(context.WithValue(ctx, elsewhereKey{}, e)))
+}
+
+// askedAt is the site whose broker a client asked: what another broker that passed the
+// request on says, else this one.
+func (s *Server) askedAt(r *http.Request) string {
+	if via := r.Header.Get(wire.HeaderVia); hops(r) > 0 && fsm.ValidSite(via) {
+		return via
+	}
+	return s.broker.Site()
 }
 
 // hops counts how often a request was passed on. What cannot be read counts as

@@ -17,6 +17,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/api/web"
 	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/node"
 )
 
 // This is the one file that knows the router. huma's own adapter package is
@@ -67,7 +68,7 @@ func (s *Server) around(next echo.HandlerFunc) echo.HandlerFunc {
 		// its half of the connection, and is executed even when it has gone: it
 		// cannot know which. Each of these requests has its own bound in time.
 		if r := c.Request(); r.Method != http.MethodGet && r.Method != http.MethodHead {
-			c.SetRequest(r.WithContext(context.WithoutCancel(r.Context())))
+			c.SetRequest(r.WithContext(node.AskedAt(context.WithoutCancel(r.Context()), s.askedAt(r))))
 		}
 		err := s.admit(c.Request())
 		if err == nil {

@@ -71,7 +71,7 @@ func (s *State) goOn(still bool) {
 func (c *Command) known() error {
 	switch c.Body.(type) {
 	case *Genesis, *Register, *Submit, *Offer, *Started, *Complete, *Decline, *Cancel, *Usage,
-		*SiteLost, *Forget, *SetParams, *Suspect, *Addresses, *Leave, *Bound, *Raise, *Recover:
+		*SiteLost, *Forget, *SetParams, *Suspect, *Addresses, *Leave, *Bound, *Raise, *Recover, *Close:
 		return nil
 	}
 	return fmt.Errorf("%w: %T from site %q", ErrUnknownCommand, c.Body, c.ID.Site)
@@ -158,6 +158,8 @@ func (s *State) dispatch(x *site, body Body) Result {
 		x.http, x.peer, x.gossip = c.HTTP, c.Peer, c.Gossip
 	case *Leave:
 		s.away(x, Left)
+	case *Close:
+		x.closed = c.Why
 	case *Bound:
 		s.bound(x, c)
 	case *Raise:

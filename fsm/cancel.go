@@ -2,9 +2,38 @@ package fsm
 
 // Reasons of tasks that ended while they waited.
 const (
-	cancelledByOwner = "cancelled by its owner"
+	cancelledByOwner = "cancelled by its owner" // before toldVersion
 	ownerLeft        = "owner left the federation"
 )
+
+// CancelledAt is the reason of what was cancelled at a site's broker, by whoever it was.
+func CancelledAt(site string) string { return "cancelled at " + site }
+
+// askedAt returns the site at whose broker a Cancel was asked.
+func (s *State) askedAt(owner *site, c *Cancel) *site {
+	if x := s.byName[c.At]; x != nil {
+		return x
+	}
+	return owner
+}
+
+// noteCancel keeps where the cancel of a whole job was asked first.
+func (s *State) noteCancel(owner *site, seq uint64, c *Cancel) {
+	if s.version < toldVersion {
+		return
+	}
+	if t := s.mutJob(seq).set(s.epoch); t.cancel == 0 {
+		t.cancel = uint32(s.askedAt(owner, c).id) + 1
+	}
+}
+
+// cancelWhy is the reason of a job's tasks that end because all of it was cancelled.
+func (s *State) cancelWhy(j *job) string {
+	if j.tasks == nil || j.tasks.cancel == 0 {
+		return cancelledByOwner
+	}
+	return s.sites[j.tasks.cancel-1].cancels
+}
 
 // cancel executes a Cancel: what waits ends at once, what is live is to be
 // stopped and ends when its site says so.
@@ -21,24 +50,29 @@ func (s *State) cancel(x *site, c *Cancel) Result {
 	case s.jobs.get(seq).over():
 		return Result{Code: AlreadyEnded}
 	case c.Task < 0:
-		s.tellCancel(s.jobs.get(seq), c.Task)
+		s.noteCancel(x, seq, c)
+		s.tellCancel(s.jobs.get(seq), c.Task, s.cancelWhy(s.jobs.get(seq)))
 		if !s.cancelling[seq] {
 			s.undertake(chore{kind: choreCancel, seq: seq})
 		}
 		return Result{}
 	}
-	return Result{Code: s.cancelTask(seq, uint32(c.Task))}
+	why := cancelledByOwner
+	if s.version >= toldVersion {
+		why = s.askedAt(x, c).cancels
+	}
+	return Result{Code: s.cancelTask(seq, uint32(c.Task), why)}
 }
 
 // cancelTask ends or stops one task.
-func (s *State) cancelTask(seq uint64, task uint32) Code {
+func (s *State) cancelTask(seq uint64, task uint32, why string) Code {
 	j := s.mutJob(seq)
 	if task >= j.count {
 		return OutOfRange
 	}
 	if slot, ok := s.live[taskKey{seq, task}]; ok {
-		s.tellCancel(j, int64(task))
-		s.stop(slot, cancelledByOwner)
+		s.tellCancel(j, int64(task), why)
+		s.stop(slot, why)
 		return OK
 	}
 	t := j.set(s.epoch)
@@ -49,7 +83,7 @@ func (s *State) cancelTask(seq uint64, task uint32) Code {
 		s.noteWithdrawn(j, 1, b.queuedMs)
 		s.unholdIdle(seq, j)
 		r := b.record(s.time)
-		r.detail = cancelledByOwner
+		r.detail = why
 		s.endTask(seq, TaskCancelled, r)
 		return OK
 	}
@@ -60,7 +94,7 @@ func (s *State) cancelTask(seq uint64, task uint32) Code {
 		return AlreadyEnded
 	}
 	t.ahead++ // a hole in the range, skipped when the range comes to it
-	r := record{task: task, site: -1, queuedMs: j.queuedMs, assignedMs: -1, startedMs: -1, endedMs: s.time, detail: cancelledByOwner}
+	r := record{task: task, site: -1, queuedMs: j.queuedMs, assignedMs: -1, startedMs: -1, endedMs: s.time, detail: why}
 	s.noteEnd(j, t, TaskCancelled, r)
 	j.skip()
 	s.dequeue(j, 1)

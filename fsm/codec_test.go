@@ -65,6 +65,7 @@ func specimens() map[string]Body {
 		"complete": &Complete{Attempts: []Ended{{AttemptRef: specimenRef(0), Outcome: Failed, ExitCode: -1, Signal: 9, Ran: true, DelayMs: 5, RunMs: 1234, Detail: "killed"}}},
 		"decline":  &Decline{Attempts: []AttemptRef{specimenRef(0)}, Reason: "busy", Offer: specimenOffer()},
 		"cancel":   &Cancel{Job: JobID{Site: "site-1", Num: 5}, Task: -1},
+		"cancelat": &Cancel{Job: JobID{Site: "site-1", Num: 5}, Task: 7, At: "site-2"}, "close": &Close{Why: ClosedDisk},
 		"usage":    &Usage{Batch: 2, Rows: []UsageRow{{Job: 5, Task: 1, Need: Resources{MilliCPU: 1000}, AgoMs: 1, RunMs: 2, WaitMs: 3}}},
 		"sitelost": &SiteLost{Site: "b", Incarnation: 2, Term: 8},
 		"forget":   &Forget{Site: "b"}, "policy": &SetParams{Params: params},
@@ -108,7 +109,7 @@ func TestCodecGoldens(t *testing.T) {
 
 func TestBatchRoundTripOfEveryKind(t *testing.T) {
 	want := specimenBatch()
-	if kinds := int(KindRelabel); len(want.Commands) != kinds {
+	if kinds := int(lastKind); len(want.Commands) != kinds {
 		t.Fatalf("%d specimens for %d kinds", len(want.Commands), kinds)
 	}
 	data := want.Append([]byte("before"))
@@ -248,7 +249,7 @@ func drawEnded(t *rapid.T) Ended {
 func drawBody(t *rapid.T) Body {
 	refs := func(what string) []AttemptRef { return rapid.SliceOfN(rapid.Custom(drawRef), 0, 3).Draw(t, what) }
 	text := func(what string, most int) string { return rapid.StringN(0, -1, most+1).Draw(t, what) }
-	switch kind := Kind(rapid.IntRange(int(KindGenesis), int(KindRecover)).Draw(t, "kind")); kind {
+	switch kind := Kind(rapid.IntRange(int(KindGenesis), int(lastKind)).Draw(t, "kind")); kind {
 	case KindGenesis:
 		return &Genesis{Federation: [16]byte{rapid.Byte().Draw(t, "id")}, CreatedMs: number(t, 0, MaxUnixMs, "created"), Seed: rapid.Uint64().Draw(t, "seed"), Params: drawParams(t)}
 	case KindRegister:
@@ -270,7 +271,7 @@ func drawBody(t *rapid.T) Body {
 		}
 		return d
 	case KindCancel:
-		return &Cancel{Job: drawRef(t).Job, Task: number(t, -1, MaxCount-1, "task")}
+		return &Cancel{Job: drawRef(t).Job, Task: number(t, -1, MaxCount-1, "task"), At: rapid.SampledFrom([]string{"", "a", "site-2", "No Site"}).Draw(t, "at")}
 	case KindUsage:
 		return &Usage{Batch: rapid.Uint64().Draw(t, "batch"), Rows: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) UsageRow {
 			return UsageRow{
@@ -288,6 +289,8 @@ func drawBody(t *rapid.T) Body {
 		return &Suspect{Site: drawSite(t), Incarnation: rapid.Uint64().Draw(t, "inc"), On: rapid.Bool().Draw(t, "on")}
 	case KindLeave:
 		return &Leave{}
+	case KindClose:
+		return &Close{Why: Closure(number(t, 0, int64(lastClosure), "why"))}
 	case KindRaise:
 		return &Raise{Version: uint32(number(t, firstVersion, math.MaxUint32, "version"))}
 	case KindRecover:

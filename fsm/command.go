@@ -31,7 +31,13 @@ const (
 	KindSelect   Kind = 19 // a Submit with selectors
 	KindLabelled Kind = 20 // an Offer with labels or slots
 	KindRelabel  Kind = 21 // a Decline with such an Offer
+	// What follows needs apply version 5.
+	KindCancelAt Kind = 22 // a Cancel that was asked at another site
+	KindClose    Kind = 23 // why a site lends nothing, or that it lends again
 )
+
+// lastKind is the greatest one.
+const lastKind = KindClose
 
 // CommandID names a command for ever: its site, that site's incarnation and a
 // sequence number that starts at 1 in each incarnation. A repeat of an id
@@ -240,6 +246,35 @@ type Decline struct {
 type Cancel struct {
 	Job  JobID
 	Task int64 // −1 = all
+	// At is the site whose broker was asked for it; empty: the owner's.
+	At string
+}
+
+// Close says why the command's own site lends nothing, or, with NotClosed, that it
+// lends again. It changes nothing but what is told of the site.
+type Close struct{ Why Closure }
+
+// Closure is why a site lends nothing.
+type Closure uint8
+
+// The closures.
+const (
+	NotClosed     Closure = iota
+	ClosedDrain           // its operator drains it
+	ClosedLeaving         // it leaves the federation
+	ClosedDisk            // its broker's disk is full
+	ClosedTrouble         // none of its machines can start tasks
+	lastClosure   = ClosedTrouble
+)
+
+var closureNames = [...]string{"", "draining", "leaving", "disk-full", "trouble"}
+
+// String is the closure's name in the API; empty for NotClosed.
+func (c Closure) String() string {
+	if int(c) < len(closureNames) {
+		return closureNames[c]
+	}
+	return "unknown"
 }
 
 // Usage reports runs outside the log, in order: applied only if Batch is one
@@ -309,7 +344,6 @@ func (*Genesis) Kind() Kind   { return KindGenesis }
 func (*Register) Kind() Kind  { return KindRegister }
 func (*Started) Kind() Kind   { return KindStarted }
 func (*Complete) Kind() Kind  { return KindComplete }
-func (*Cancel) Kind() Kind    { return KindCancel }
 func (*Usage) Kind() Kind     { return KindUsage }
 func (*SiteLost) Kind() Kind  { return KindSiteLost }
 func (*Forget) Kind() Kind    { return KindForget }
@@ -317,6 +351,7 @@ func (*SetParams) Kind() Kind { return KindPolicy }
 func (*Suspect) Kind() Kind   { return KindSuspect }
 func (*Addresses) Kind() Kind { return KindAddresses }
 func (*Leave) Kind() Kind     { return KindLeave }
+func (*Close) Kind() Kind     { return KindClose }
 func (*Bound) Kind() Kind     { return KindBound }
 func (*Raise) Kind() Kind     { return KindRaise }
 func (*Recover) Kind() Kind   { return KindRecover }
@@ -344,6 +379,14 @@ func (b *Decline) Kind() Kind {
 		return KindRelabel
 	}
 	return KindDecline
+}
+
+// Kind implements Body.
+func (b *Cancel) Kind() Kind {
+	if b.At != "" {
+		return KindCancelAt
+	}
+	return KindCancel
 }
 
 func (b *Submit) selects() bool {

@@ -78,7 +78,7 @@ func (s *State) settle(a *attempt, r record, o Outcome) {
 	case o == Succeeded:
 		s.endTask(a.seq, TaskSucceeded, r)
 	case stopping:
-		r.detail = cmp.Or(r.detail, a.why, cancelledByOwner)
+		r.detail = cmp.Or(r.detail, a.why, s.cancelWhy(j))
 		s.endTask(a.seq, TaskCancelled, r)
 	case o == Failed || o == TimedOut:
 		r.failures++

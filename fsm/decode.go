@@ -154,8 +154,14 @@ func (r *reader) body(c *Command, kind uint64, start int) {
 		c.Body = &Complete{Attempts: list(r, "attempts", MaxReports, minAttempt+7, (*reader).ended)}
 	case uint64(KindDecline), uint64(KindRelabel):
 		c.Body = r.decline(kind == uint64(KindRelabel))
-	case uint64(KindCancel):
-		c.Body = &Cancel{Job: r.jobID(), Task: r.signed("task", math.MinInt64, math.MaxInt64)}
+	case uint64(KindCancel), uint64(KindCancelAt):
+		b := &Cancel{Job: r.jobID(), Task: r.signed("task", math.MinInt64, math.MaxInt64)}
+		if kind == uint64(KindCancelAt) {
+			b.At = r.site()
+		}
+		c.Body = b
+	case uint64(KindClose):
+		c.Body = &Close{Why: Closure(r.uint("why", uint64(lastClosure)))}
 	case uint64(KindUsage):
 		b := &Usage{Batch: r.number()}
 		b.Rows = list(r, "rows", MaxUsageRows, minRow, (*reader).row)

@@ -101,7 +101,12 @@ func appendBody(dst []byte, body Body) []byte {
 	case *Decline:
 		return appendDecline(dst, b)
 	case *Cancel:
-		return appendSigned(appendJobID(dst, b.Job), b.Task)
+		if dst = appendSigned(appendJobID(dst, b.Job), b.Task); b.At != "" {
+			dst = appendString(dst, b.At)
+		}
+		return dst
+	case *Close:
+		return append(dst, byte(b.Why))
 	case *Usage:
 		return appendUsage(dst, b)
 	case *SiteLost:

@@ -74,11 +74,11 @@ func (s *State) tellHome(x *site, r *UsageRow, queued, start, end int64) {
 }
 
 // tellCancel tells that the owner wants a job (task < 0), or one task, ended.
-func (s *State) tellCancel(j *job, task int64) {
+func (s *State) tellCancel(j *job, task int64, why string) {
 	if s.events == nil {
 		return
 	}
-	e := Event{Kind: EventJobCancelling, Job: s.idOf(j), Count: j.count}
+	e := Event{Kind: EventJobCancelling, Job: s.idOf(j), Count: j.count, Reason: why}
 	if task >= 0 {
 		e.Task, e.Count = uint32(task), 1
 	}

@@ -39,6 +39,7 @@ type taskSet struct {
 	ahead   uint32    // ended tasks ≥ job.next; they are in runs
 	bars    []bar     // by site; never changed in place; some may be void
 	why     string    // of the first bad end
+	cancel  uint32    // where the job's cancel was asked first: the site's id + 1; 0 = nowhere, or not told
 }
 
 // backTask is a task that returned to the queue.

@@ -273,8 +273,14 @@ func (b *Decline) Validate() error {
 
 // Validate checks the bounds.
 func (b *Cancel) Validate() error {
+	if b.At != "" && !isLabel(b.At) {
+		return fmt.Errorf("%w: at: %.80q is no site name", ErrOutOfBounds, b.At)
+	}
 	return cmp.Or(inJob(b.Job), within("task", b.Task, -1, MaxCount-1))
 }
+
+// Validate checks that the reason is known.
+func (b *Close) Validate() error { return within("why", int64(b.Why), 0, int64(lastClosure)) }
 
 // Validate checks the bounds of every row.
 func (b *Usage) Validate() error {

@@ -234,7 +234,7 @@ func (s *State) cancelSome(c *chore) bool {
 		if slot, ok := s.live[taskKey{c.seq, task}]; ok {
 			c.task++
 			s.steps.used += stepStop
-			s.stop(slot, cancelledByOwner)
+			s.stop(slot, s.cancelWhy(j))
 			return true
 		}
 		if c.task++; j.tasks != nil {
@@ -249,6 +249,6 @@ func (s *State) cancelSome(c *chore) bool {
 	if j.waiting() == 0 {
 		return false
 	}
-	s.endWaiting(c.seq, TaskCancelled, cancelledByOwner)
+	s.endWaiting(c.seq, TaskCancelled, s.cancelWhy(j))
 	return true
 }

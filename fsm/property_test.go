@@ -504,7 +504,7 @@ func (m *model) cancel(t *rapid.T) {
 	m.t = t
 	site := m.site()
 	num := rapid.Uint64Range(1, m.w.num[site]+1).Draw(t, "num")
-	m.do(site, &Cancel{Job: JobID{site, num}, Task: rapid.Int64Range(-1, 30).Draw(t, "task")})
+	m.do(site, &Cancel{Job: JobID{site, num}, Task: rapid.Int64Range(-1, 30).Draw(t, "task"), At: rapid.SampledFrom([]string{"", "", "a", "c", "nobody"}).Draw(t, "at")})
 }
 
 func (m *model) usageRows(t *rapid.T) []UsageRow {

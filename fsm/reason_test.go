@@ -1,6 +1,9 @@
 package fsm
 
-import "testing"
+import (
+	"bytes"
+	"testing"
+)
 
 // reasons are those of all tasks of a's first job, which must be in the state.
 func (w *world) reasons(state TaskState) []string {
@@ -53,6 +56,89 @@ func TestEveryCancelledTaskHasAReason(t *testing.T) {
 	w.must("a", &Cancel{Job: JobID{"a", 1}, Task: -1})
 	w.must("a", &Complete{Attempts: []Ended{ended(w.s.Assignments("a")[0], Stopped, 5)}})
 	w.wantReasons(TaskCancelled, "cancelled by its owner")
+}
+
+// Found by use: a job that another site's user had cancelled was told to be cancelled by
+// its owner. From version 5 on each end says at which site it was asked.
+func TestACancelSaysWhereItWasAsked(t *testing.T) {
+	for at, want := range map[string]string{"": "cancelled at a", "b": "cancelled at b", "nobody": "cancelled at a"} {
+		w := threeKinds(t)
+		w.must("a", &Raise{Version: Version})
+		w.must("a", &Cancel{Job: JobID{"a", 1}, Task: -1, At: at})
+		w.must("a", &Cancel{Job: JobID{"a", 1}, Task: -1}) // the first counts
+		w.must("a", &Complete{Attempts: []Ended{ended(w.s.Assignments("a")[0], Stopped, 5)}})
+		w.wantReasons(TaskCancelled, want)
+		if j, _ := w.s.Job(JobID{"a", 1}); j.Reason != want {
+			t.Errorf("asked at %q the job was %q", at, j.Reason)
+		}
+		w.check()
+		again, err := Restore(bytes.NewReader(snapshotOf(t, w.s)))
+		if err != nil || again.Hash() != w.s.Hash() {
+			t.Fatalf("restored: %v", err)
+		}
+		w.s = again
+		w.wantReasons(TaskCancelled, want)
+	}
+}
+
+// Single tasks, and those of a job too large for records.
+func TestACancelledTaskSaysWhereItWasAsked(t *testing.T) {
+	w := newWorld(t, params(), "a", "b")
+	w.must("a", &Raise{Version: Version})
+	w.must("b", w.offering("b", 1))
+	w.submit("a", w.job("a", DetailTasks+1))
+	w.must("a", &Cancel{Job: JobID{"a", 1}, Task: 5, At: "b"})
+	w.must("a", &Cancel{Job: JobID{"a", 1}, Task: -1, At: "b"})
+	w.must("b", &Complete{Attempts: []Ended{ended(w.s.Assignments("b")[0], Stopped, 5)}})
+	for i, want := range map[uint32]string{0: "cancelled: the record of this end is not kept", 5: "cancelled: the record of this end is not kept", 7: "cancelled at b"} {
+		if got, _ := w.s.Tasks(JobID{"a", 1}, i, 1); got[0].State != TaskCancelled || got[0].Reason != want {
+			t.Errorf("task %d: %s because %q, want %q", i, got[0].State, got[0].Reason, want)
+		}
+	}
+	w.submit("a", w.job("a", 2))
+	w.must("a", &Cancel{Job: JobID{"a", 2}, Task: 1, At: "b"})
+	if got, _ := w.s.Tasks(JobID{"a", 2}, 1, 1); got[0].Reason != "cancelled at b" {
+		t.Errorf("cancelled by itself: %q", got[0].Reason)
+	}
+}
+
+// Before version 5 nobody says so, and who does is refused.
+func TestAnOlderVersionKnowsNoPlaceOfACancel(t *testing.T) {
+	w := threeKinds(t)
+	for _, b := range []Body{&Cancel{Job: JobID{"a", 1}, Task: -1, At: "b"}, &Close{Why: ClosedDrain}} {
+		if r := w.do("a", b); r.Code != OutOfRange || w.s.Tells() {
+			t.Errorf("%T before version %d: %v", b, toldVersion, r.Code)
+		}
+	}
+}
+
+// A site that lends nothing says why, until it says otherwise, goes, or registers again.
+func TestASiteSaysWhyItLendsNothing(t *testing.T) {
+	w := newWorld(t, params(), "a", "b")
+	w.must("a", &Raise{Version: Version})
+	want := func(c Closure) {
+		t.Helper()
+		if v, _ := w.s.Site("b"); v.Closed != c {
+			t.Fatalf("b is closed by %q, want %q", v.Closed, c)
+		}
+		w.check()
+	}
+	w.must("b", &Close{Why: ClosedDrain})
+	want(ClosedDrain)
+	again, err := Restore(bytes.NewReader(snapshotOf(t, w.s)))
+	if err != nil || again.Hash() != w.s.Hash() {
+		t.Fatalf("restored: %v", err)
+	}
+	w.s = again
+	want(ClosedDrain)
+	w.must("b", &Close{})
+	want(NotClosed)
+	w.must("b", &Close{Why: ClosedTrouble})
+	w.register("b")
+	want(NotClosed)
+	w.must("b", &Close{Why: ClosedLeaving})
+	w.must("b", &Leave{})
+	want(NotClosed)
 }
 
 // One by one, they have it in the job's reason and the events, too.

@@ -72,7 +72,7 @@ func (s *State) incarnate(x *site, c *Register) {
 		s.join(1)
 	}
 	away := !x.present()
-	x.state, x.lostMs, x.gone = Alive, 0, false
+	x.state, x.lostMs, x.gone, x.closed = Alive, 0, false, NotClosed
 	if away {
 		s.unpark(x)
 		s.plan()

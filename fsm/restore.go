@@ -37,7 +37,7 @@ func (r *snapReader) scalars(s *State) {
 		r.fail("%w", tooNew(s.version)) // the rest may be anything
 		return
 	}
-	r.selects = s.version >= selectVersion
+	r.selects, r.tells = s.version >= selectVersion, s.version >= toldVersion
 	s.index, s.term, s.founded, s.seed = r.uint(), r.uint(), r.uint(), r.uint()
 	s.termBase, s.time, s.createdMs = r.int(), r.within(0, sched.MaxNow, "log time"), r.within(0, MaxUnixMs, "date")
 	s.federation = r.id()
@@ -98,6 +98,9 @@ func (r *snapReader) site(s *State, x *site, members int32) {
 	x.maxVersion, x.state = r.u32("version"), SiteState(r.upTo(uint64(Left), "site state"))
 	x.lostMs, x.gone = r.ms(0, s.time), r.bool()
 	r.check(!x.gone || x.state == Left, "a site that did not leave is gone")
+	if r.tells {
+		x.closed = Closure(r.upTo(uint64(lastClosure), "closure"))
+	}
 	x.incarnation, x.floor = r.uint(), r.uint()
 	for range r.upTo(s.bounds.window, "results") {
 		a := answer{seq: r.uint(), result: r.result(s)}

@@ -20,7 +20,11 @@ func (x *site) machine(name string) *machine {
 // place.
 func (r *snapReader) tasks(s *State, seq uint64, j *job) {
 	t := j.tasks
-	t.why, t.bars = r.text(MaxDetail, "detail"), r.bars(s)
+	t.why = r.text(MaxDetail, "detail")
+	if r.tells {
+		t.cancel = uint32(r.upTo(uint64(len(s.sites)), "site of a cancel"))
+	}
+	t.bars = r.bars(s)
 	r.runs(s, j, t)
 	r.back(s, j, t)
 	r.live(s, seq, j, t)

@@ -21,8 +21,9 @@ type site struct {
 	http, peer, gossip string
 	maxVersion         uint32
 	state              SiteState
-	lostMs             int64 // log time of the loss, while state ≥ SiteGone
-	gone               bool  // its departure is over. Invariant: then nothing of it waits
+	lostMs             int64   // log time of the loss, while state ≥ SiteGone
+	gone               bool    // its departure is over. Invariant: then nothing of it waits
+	closed             Closure // why it lends nothing, as its broker says; of its present incarnation
 
 	incarnation uint64   // Invariant: grows with each registration, by one within an epoch
 	floor       uint64   // results ≤ floor are forgotten
@@ -48,6 +49,7 @@ type site struct {
 
 	// Derived.
 	account  sched.Account     // Projection.Started is not derived
+	cancels  string            // the reason of what is cancelled at its broker
 	nums     map[uint64]uint64 // job number → seq
 	use      use
 	ended    []uint64       // seqs of its ended jobs by (endedMs, seq)
@@ -154,7 +156,7 @@ func (r Resources) minus(o Resources) Resources {
 
 // addSite makes room for a new member.
 func (s *State) addSite(name string) *site {
-	x := &site{id: int32(len(s.sites)), name: strings.Clone(name), nums: map[uint64]uint64{}, open: map[*class]int{}}
+	x := &site{id: int32(len(s.sites)), name: strings.Clone(name), cancels: CancelledAt(name), nums: map[uint64]uint64{}, open: map[*class]int{}}
 	s.sites = append(s.sites, x)
 	s.indexSite(x)
 	return x

@@ -22,6 +22,7 @@ type snapReader struct {
 	labels  []Labels
 	known   map[Labels]bool // those in labels
 	selects bool            // see snapWriter
+	tells   bool            // likewise
 	least   int64           // see waits
 	fresh   []*class        // see freshAgain
 }

@@ -127,6 +127,7 @@ type snapWriter struct {
 	// selects: the state's version has selectors and labels. Those of older ones
 	// are written as ever, so that members agree on their hashes.
 	selects bool
+	tells   bool    // likewise of where cancels were asked, and why sites lend nothing
 	search  *search // under way, or nil
 	fresh   map[*class]bool
 }
@@ -191,7 +192,7 @@ func (w *snapWriter) texts(vs []string) {
 // came about: no addresses, no map order, no derived data.
 func (f *Frozen) encode(w *snapWriter) {
 	w.scratch = append(w.scratch, snapshotMagic...)
-	w.selects, w.search, w.fresh = f.version >= selectVersion, f.search, f.fresh
+	w.selects, w.tells, w.search, w.fresh = f.version >= selectVersion, f.version >= toldVersion, f.search, f.fresh
 	f.encodeScalars(w)
 	w.uint(uint64(len(f.sites)))
 	for i := range f.sites {
@@ -269,6 +270,9 @@ func (x *frozenSite) encode(w *snapWriter) {
 	w.uint(uint64(x.maxVersion), uint64(x.state))
 	w.int(x.lostMs)
 	w.bool(x.gone)
+	if w.tells {
+		w.uint(uint64(x.closed))
+	}
 	w.uint(x.incarnation, x.floor, uint64(len(x.window)))
 	for i := range x.window {
 		w.uint(x.window[i].seq)
@@ -365,6 +369,9 @@ func (w *snapWriter) payload(p *payload) {
 
 func (t *taskSet) encode(w *snapWriter, live []*attempt) {
 	w.text(t.why)
+	if w.tells {
+		w.uint(uint64(t.cancel))
+	}
 	w.bars(t.bars)
 	w.uint(uint64(len(t.runs)))
 	for _, r := range t.runs {

@@ -19,7 +19,7 @@ type Steps struct {
 	Bound uint64 // beyond it an entry puts work off; what its own commands name is done in any case
 	// Worst of one command since the state was made, by its kind; 0 stands for what no
 	// command does: stop bounds that pass, work that was put off, matching, reservations.
-	Worst [KindRelabel + 1]uint64
+	Worst [lastKind + 1]uint64
 }
 
 // Steps tells how much work entries were.
@@ -32,7 +32,7 @@ type counter struct {
 	used  uint64
 	limit uint64 // work that can be put off ends here
 	since uint64 // used when the command under way began
-	worst [KindRelabel + 1]uint64
+	worst [lastKind + 1]uint64
 }
 
 // begin starts the count of an entry.

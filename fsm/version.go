@@ -10,8 +10,9 @@ import (
 // state never changes within a version (architecture D2). Code that would change
 // it asks State.version and keeps the old way beside the new one. Version 2 allows
 // the policies by projected waits; version 3 selectors, labels and slots; by version 4
-// virtual queues know of a site what it lends only.
-const Version = 4
+// virtual queues know of a site what it lends only; by version 5 a cancel says where it
+// was asked, and a site why it lends nothing.
+const Version = 5
 
 // selectVersion is the one from which on jobs may have selectors, and machines
 // labels and slots.
@@ -26,6 +27,10 @@ const onceVersion = 3
 // word for what its own users do: only cores that it lends count as its own, and home
 // runs are none of their concern.
 const lentVersion = 4
+
+// toldVersion is the one from which on a Cancel says at which site it was asked, and
+// sites say by Close why they lend nothing.
+const toldVersion = 5
 
 // firstVersion is the one that every federation begins with, whatever its
 // founder knows: a genesis means the same to all.
@@ -71,7 +76,10 @@ func needed(b Body) uint32 {
 	case *SetParams:
 		policy = c.Params.Policy
 	default:
-		if b.Kind() >= KindSelect {
+		switch k := b.Kind(); {
+		case k >= KindCancelAt:
+			return toldVersion
+		case k >= KindSelect:
 			return selectVersion
 		}
 	}
@@ -83,6 +91,10 @@ func needed(b Body) uint32 {
 
 // Selects reports whether jobs may have selectors, and machines labels and slots.
 func (s *State) Selects() bool { return s.version >= selectVersion }
+
+// Tells reports whether a Cancel may say where it was asked, and a site by Close why it
+// lends nothing.
+func (s *State) Tells() bool { return s.version >= toldVersion }
 
 // CanSelect is Selects, or ErrSelectVersion with what to do.
 func (s *State) CanSelect() error {

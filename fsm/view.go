@@ -86,6 +86,7 @@ type SiteView struct {
 	Capacity, Exposed, Assigned, Home Resources
 	Machines                          []MachineView
 	OfferVersion                      uint64
+	Closed                            Closure // why it lends nothing, as its broker says, while it is here
 }
 
 // MachineView is one exposed machine.

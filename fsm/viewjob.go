@@ -218,7 +218,7 @@ func (s *State) viewTouched(v *TaskView, seq uint64, j *job) {
 		return
 	}
 	if at, ok := j.tasks.findRun(i); ok {
-		s.viewEnded(v, &j.tasks.runs[at], j.tasks.findRecord(i))
+		s.viewEnded(v, j, &j.tasks.runs[at], j.tasks.findRecord(i))
 	}
 }
 
@@ -237,8 +237,8 @@ func (s *State) viewLive(v *TaskView, a *attempt) {
 	}
 }
 
-func (s *State) viewEnded(v *TaskView, u *run, r *record) {
-	v.State, v.ExitCode, v.EndedMs, v.Reason = u.state, u.exit, u.endedMs, u.reason(r)
+func (s *State) viewEnded(v *TaskView, j *job, u *run, r *record) {
+	v.State, v.ExitCode, v.EndedMs, v.Reason = u.state, u.exit, u.endedMs, s.endReason(j, u, r)
 	if r == nil {
 		return
 	}
@@ -250,15 +250,17 @@ func (s *State) viewEnded(v *TaskView, u *run, r *record) {
 	v.ExitCode, v.Signal, v.Failures, v.Losses = r.exit, r.signal, r.failures, r.losses
 }
 
-// reason is why a task of the run ended so: its record says it, if there is one
+// endReason is why a task of the run ended so: its record says it, if there is one
 // that does. Tasks that waited have none; they end with their job only by its
 // owner's word or departure, and all at once (endedMs).
-func (u *run) reason(r *record) string {
+func (s *State) endReason(j *job, u *run, r *record) string {
 	switch {
 	case r != nil && r.detail != "":
 		return r.detail
-	case u.state == TaskCancelled:
-		return cancelledByOwner
+	case u.state == TaskCancelled && (u.endedMs >= 0 || j.tasks.cancel == 0):
+		return s.cancelWhy(j)
+	case u.state == TaskCancelled: // with the job, or by itself before that
+		return "cancelled: the record of this end is not kept"
 	case u.state == TaskLost && u.endedMs >= 0:
 		return ownerLeft
 	case u.state == TaskLost:

@@ -47,6 +47,9 @@ func (s *State) viewSite(x *site) SiteView {
 		ID: x.name, Node: x.node, State: x.state, Incarnation: x.incarnation, HTTP: x.http, Peer: x.peer, Gossip: x.gossip,
 		MaxVersion: x.maxVersion, Capacity: x.capacity, Exposed: x.exposed, Home: x.home, OfferVersion: x.offerVersion,
 	}
+	if x.present() {
+		v.Closed = x.closed
+	}
 	for _, m := range x.machines {
 		v.Assigned = v.Assigned.plus(m.used)
 		if m.offered {

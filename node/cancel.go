@@ -19,6 +19,8 @@ const (
 // command is for all of them.
 type cancelBook struct {
 	waiting map[uint64][]func(error)
+	// places are where each of these was asked first.
+	places map[uint64]string
 	// tasks are how many single tasks' cancellations are being ordered.
 	tasks int
 }
@@ -44,6 +46,7 @@ func (c *core) cancel(ev cancelEvent, fx *effects) {
 	replies := c.cancels.waiting[ev.num]
 	c.cancels.waiting[ev.num] = append(replies, ev.reply)
 	if len(replies) == 0 {
+		c.cancels.places[ev.num] = ev.at
 		c.cancelWaiting(ev.num, fx)
 	}
 }
@@ -51,7 +54,7 @@ func (c *core) cancel(ev cancelEvent, fx *effects) {
 // cancelWaiting cancels a job for those who wait for it.
 func (c *core) cancelWaiting(num uint64, fx *effects) {
 	if c.home.jobs[num] != nil {
-		c.cancelled(num, c.cancelHome(num, fx), fx)
+		c.cancelled(num, c.cancelHome(num, c.cancels.places[num], fx), fx)
 		return
 	}
 	if p := c.pubs.byJob[num]; p != nil {
@@ -59,7 +62,7 @@ func (c *core) cancelWaiting(num uint64, fx *effects) {
 		return
 	}
 	id := fsm.JobID{Site: c.site, Num: num}
-	c.out.add(&fsm.Cancel{Job: id, Task: -1}, func(r fsm.Result, _ stateReader, fx *effects) {
+	c.out.add(&fsm.Cancel{Job: id, Task: -1, At: c.placeOf(c.cancels.places[num])}, func(r fsm.Result, _ stateReader, fx *effects) {
 		c.cancelled(num, cancelError(id, r.Code), fx)
 	})
 }
@@ -70,6 +73,16 @@ func (c *core) cancelled(num uint64, err error, fx *effects) {
 		fx.replies = append(fx.replies, func() { reply(err) })
 	}
 	delete(c.cancels.waiting, num)
+	delete(c.cancels.places, num)
+}
+
+// placeOf is the site at which something was asked, as a command names it: older versions
+// know no such thing, and of the owner's own nothing is said.
+func (c *core) placeOf(at string) string {
+	if at == c.site || !c.telling {
+		return ""
+	}
+	return at
 }
 
 func cancelError(id fsm.JobID, code fsm.Code) error {

@@ -21,6 +21,21 @@ type CancelTarget struct {
 	Tasks Indices // empty: the whole job; at most MaxCancelTasks
 }
 
+// placeKey carries the site at whose broker a request was asked.
+type placeKey struct{}
+
+// AskedAt is for requests that another site's broker was asked and passed on: what is
+// cancelled by them says so.
+func AskedAt(ctx context.Context, site string) context.Context {
+	return context.WithValue(ctx, placeKey{}, site)
+}
+
+// askedAt returns that site; empty: this broker's own was asked.
+func askedAt(ctx context.Context) string {
+	site, _ := ctx.Value(placeKey{}).(string)
+	return site
+}
+
 // CancelAll ends jobs of this site, or tasks of them, all at the same time: one
 // error or nil per target, in order. For another site's job it is an
 // *ElsewhereError; if all that a target names has ended, it wraps ErrEnded.
@@ -41,7 +56,7 @@ func (b *Broker) CancelAll(ctx context.Context, targets []CancelTarget) []error 
 			continue
 		}
 		done := make(chan error, 1)
-		if !b.post(cancelEvent{num: t.Job.Num, tasks: t.Tasks, reply: func(err error) { done <- err }}) {
+		if !b.post(cancelEvent{num: t.Job.Num, tasks: t.Tasks, at: askedAt(ctx), reply: func(err error) { done <- err }}) {
 			out[i] = fmt.Errorf("cancel job %s: %w", t.Job, ErrStopping)
 			continue
 		}
@@ -76,7 +91,7 @@ func (c *core) cancelTasks(ev cancelEvent, s stateReader, fx *effects) {
 	if job := c.home.jobs[ev.num]; job != nil {
 		positions, err := positionsOf(&job.Spec, ev.tasks)
 		if err == nil {
-			err = c.cancelHomeTasks(ev.num, positions, fx)
+			err = c.cancelHomeTasks(ev.num, positions, ev.at, fx)
 		}
 		if err != nil {
 			refuse(err)
@@ -101,7 +116,7 @@ func (c *core) cancelTasks(ev cancelEvent, s stateReader, fx *effects) {
 	case c.cancels.tasks+len(positions) > maxTaskCancels:
 		refuse(fmt.Errorf("%w: %d tasks of this site wait to be cancelled already: try again when there is a quorum", ErrFull, c.cancels.tasks))
 	default:
-		c.orderTaskCancels(id, positions, ev.reply)
+		c.orderTaskCancels(id, positions, c.placeOf(ev.at), ev.reply)
 	}
 }
 
@@ -120,13 +135,13 @@ func positionsOf(js *fsm.JobSpec, tasks Indices) ([]uint32, error) {
 }
 
 // cancelHomeTasks ends some tasks of a home job; ErrEnded if all of them have.
-func (c *core) cancelHomeTasks(num uint64, positions []uint32, fx *effects) error {
+func (c *core) cancelHomeTasks(num uint64, positions []uint32, at string, fx *effects) error {
 	if c.home.jobs[num].ended() {
 		return ErrEnded
 	}
 	open := 0
-	for _, at := range positions {
-		if c.cancelHomeTask(num, at, fx) {
+	for _, position := range positions {
+		if c.cancelHomeTask(num, position, at, fx) {
 			open++
 		}
 	}
@@ -139,12 +154,12 @@ func (c *core) cancelHomeTasks(num uint64, positions []uint32, fx *effects) erro
 
 // orderTaskCancels has tasks of a job in the state ended, and replies once the
 // outcome of all is known: nil if one of them had not ended yet.
-func (c *core) orderTaskCancels(id fsm.JobID, positions []uint32, reply func(error)) {
+func (c *core) orderTaskCancels(id fsm.JobID, positions []uint32, at string, reply func(error)) {
 	c.cancels.tasks += len(positions)
 	left, open := len(positions), 0
 	var failed error
-	for _, at := range positions {
-		c.out.add(&fsm.Cancel{Job: id, Task: int64(at)}, func(r fsm.Result, _ stateReader, fx *effects) {
+	for _, position := range positions {
+		c.out.add(&fsm.Cancel{Job: id, Task: int64(position), At: at}, func(r fsm.Result, _ stateReader, fx *effects) {
 			c.cancels.tasks--
 			left--
 			switch r.Code {

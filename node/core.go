@@ -18,6 +18,7 @@ type stateReader interface {
 	WaitingFits(site string) bool
 	AnyFits(spec fsm.JobSpec) (bool, string)
 	Selects() bool
+	Tells() bool
 	CanSelect() error
 	Job(id fsm.JobID) (fsm.JobView, bool)
 	Retired(id fsm.JobID) bool
@@ -88,6 +89,9 @@ type core struct {
 	terms map[string]terms
 	// marking: the state has labels and slots, so offers have them, too.
 	marking bool
+	// telling: commands may say where a cancel was asked, and why the site lends nothing.
+	telling bool
+	closed  closureBook
 	// guards say how each handler's foreign attempts end, by its name.
 	guards map[string]guard
 
@@ -188,7 +192,7 @@ func newCore(site string, limits Exposure) *core {
 		used:     newOccupancy(),
 		home:     homeBook{jobs: map[uint64]*homeJob{}, unsure: map[uint64]bool{}},
 		pubs:     publicationBook{byJob: map[uint64]*publication{}},
-		cancels:  cancelBook{waiting: map[uint64][]func(error){}},
+		cancels:  cancelBook{waiting: map[uint64][]func(error){}, places: map[uint64]string{}},
 		keys:     newKeyBook(),
 		returned: map[executor.ID]bool{},
 		judging:  map[coord.Renewal]bool{},
@@ -268,7 +272,8 @@ func (c *core) settle(s stateReader, fx *effects) {
 	c.declareBounds()
 	c.publish()
 	c.reportEnds()
-	c.marking = s.Selects()
+	c.marking, c.telling = s.Selects(), s.Tells()
 	c.offer()
+	c.tellClosed()
 	c.out.flush(fx)
 }

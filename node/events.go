@@ -59,6 +59,8 @@ type cancelEvent struct {
 	num uint64
 	// tasks are the only ones to end, if there are some.
 	tasks Indices
+	// at is the site whose broker was asked; empty: this one's.
+	at    string
 	reply func(error)
 }
 

@@ -16,7 +16,7 @@ func (c *core) checkExpelled(s stateReader) {
 	c.incarnation, c.expelled = 0, true
 	clear(c.judging)
 	c.pledges.clear()
-	c.offers = offerBook{}
+	c.offers, c.closed = offerBook{}, closureBook{}
 	c.ends = c.ends[:0] // the registration settles them
 	c.started = c.started[:0]
 }

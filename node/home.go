@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -342,27 +343,27 @@ func (c *core) homeForget(num uint64, fx *effects) {
 }
 
 // cancelHome ends what waits and stops what runs.
-func (c *core) cancelHome(num uint64, fx *effects) error {
+func (c *core) cancelHome(num uint64, at string, fx *effects) error {
 	job := c.home.jobs[num]
 	if job.ended() {
 		return fmt.Errorf("cancel job %s.%d: %w", c.site, num, ErrEnded)
 	}
 	for i := range job.Tasks {
-		c.cancelHomeTask(num, uint32(i), fx)
+		c.cancelHomeTask(num, uint32(i), at, fx)
 	}
 	c.homeCancelled(num, fx)
 	return nil
 }
 
 // cancelHomeTask ends a task that waits, or has one that runs be stopped; false: it
-// has ended.
-func (c *core) cancelHomeTask(num uint64, i uint32, fx *effects) bool {
+// has ended. at is the site whose broker was asked; empty: this one's.
+func (c *core) cancelHomeTask(num uint64, i uint32, at string, fx *effects) bool {
 	t := &c.home.jobs[num].Tasks[i]
 	switch t.State {
 	case fsm.Queued:
-		t.State, t.Reason, t.EndedMs = fsm.TaskCancelled, "cancelled by its owner", c.now.wall.UnixMilli()
+		t.State, t.Reason, t.EndedMs = fsm.TaskCancelled, fsm.CancelledAt(cmp.Or(at, c.site)), c.now.wall.UnixMilli()
 	case fsm.Assigned, fsm.Running:
-		t.State, t.Reason = fsm.Stopping, "cancelled by its owner"
+		t.State, t.Reason = fsm.Stopping, fsm.CancelledAt(cmp.Or(at, c.site))
 		c.home.calm = false
 	default:
 		return t.State == fsm.Stopping

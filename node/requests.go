@@ -84,7 +84,7 @@ func (b *Broker) Cancel(ctx context.Context, id fsm.JobID) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, orderPatience, ErrNoQuorum)
 	defer cancel()
 	done := make(chan error, 1)
-	if !b.post(cancelEvent{num: id.Num, reply: func(err error) { done <- err }}) {
+	if !b.post(cancelEvent{num: id.Num, at: askedAt(ctx), reply: func(err error) { done <- err }}) {
 		return fmt.Errorf("cancel job %s: %w", id, ErrStopping)
 	}
 	return b.cancelOutcome(ctx, id, done)

@@ -17,6 +17,7 @@ const (
 	HeaderAge      = "X-CloudShare-Age"     // how old the state of who answers may be, in seconds with three decimals; or "unknown"
 	HeaderStale    = "X-CloudShare-Stale"   // "true": who answers has no contact with the leader; else left out
 	HeaderHops     = "X-CloudShare-Hops"    // how often brokers passed the request on
+	HeaderVia      = "X-CloudShare-Via"     // the site whose broker was asked, on what brokers pass on
 	HeaderSite     = "X-CloudShare-Site"    // whose broker answers
 	HeaderMeans    = "X-CloudShare-Means"   // SITE/FEDERATION that a broker means when it passes a request on: any other refuses it
 	HeaderKey      = "Idempotency-Key"      // names a submission
@@ -76,6 +77,8 @@ type Accepted struct {
 type Freshness struct {
 	Stale bool   `json:"stale,omitempty" doc:"the asked broker has no contact with the leader: this is as it was then; left out = it has"`
 	AgeMs *int64 `json:"age_ms,omitempty" doc:"of a stale answer: how many milliseconds ago that was at most; left out = there was no contact since the broker started"`
+	// NoLeaderSince is AgeMs as a date.
+	NoLeaderSince *time.Time `json:"no_leader_since,omitempty" doc:"of a stale answer: when the asked broker had contact with the leader last, by its clock; left out = not since it started"`
 }
 
 // SetFreshness lets a server fill an answer that has these fields.
@@ -94,6 +97,7 @@ type Job struct {
 	Name        string            `json:"name"`
 	Site        string            `json:"site" doc:"its owner"`
 	State       string            `json:"state" enum:"queued,running,succeeded,failed,cancelled,lost,withdrawn"`
+	Progress    string            `json:"progress,omitempty" example:"6/60 done, waiting" doc:"for people, of a job that has not ended and of which tasks have: how many, and what the others do"`
 	Reason      string            `json:"reason"`
 	Durability  string            `json:"durability"`
 	SubmittedAt *time.Time        `json:"submitted_at"`
@@ -174,6 +178,7 @@ type Resources struct {
 type Site struct {
 	ID          string    `json:"id"`
 	State       string    `json:"state" enum:"alive,suspect,lost,left"`
+	Closed      string    `json:"closed,omitempty" enum:"draining,leaving,disk-full,trouble" doc:"why it lends nothing, as its broker says; left out: it lends, or is away. What runs there goes on"`
 	Voter       bool      `json:"voter"`
 	Incarnation uint64    `json:"incarnation"`
 	Addresses   Addresses `json:"addresses"`

@@ -1,0 +1,35 @@
+package node
+
+import "github.com/cloudshare/cloudshare/fsm"
+
+// closureBook keeps what the state was told last of why this site lends nothing.
+type closureBook struct {
+	told     fsm.Closure
+	inflight bool
+}
+
+// closure is why the site lends nothing now.
+func (c *core) closure() fsm.Closure {
+	switch {
+	case c.closing:
+		return fsm.ClosedLeaving
+	case c.full != nil:
+		return fsm.ClosedDisk
+	case c.drain.On:
+		return fsm.ClosedDrain
+	case c.allRest():
+		return fsm.ClosedTrouble
+	}
+	return fsm.NotClosed
+}
+
+// tellClosed has the state know why the site lends nothing, or that it lends again. One
+// command is under way at a time.
+func (c *core) tellClosed() {
+	why := c.closure()
+	if !c.telling || c.gone || c.closed.inflight || why == c.closed.told {
+		return
+	}
+	c.closed.told, c.closed.inflight = why, true
+	c.out.add(&fsm.Close{Why: why}, func(fsm.Result, stateReader, *effects) { c.closed.inflight = false })
+}

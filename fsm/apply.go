@@ -30,8 +30,7 @@ func (s *State) Apply(b *Batch) ([]Result, error) {
 		s.advanceTerm(b.Term)
 	} else {
 		s.advance(b.Term, b.Elapsed)
-		s.breakOff()
-		s.renewWaits() // these two not in the middle of a match, though parameters or a version may call for it
+		s.renewWaits() // these two not beside work that is left, though parameters or a version may call for it
 		s.depart()
 	}
 	s.expire()
@@ -55,10 +54,12 @@ func (s *State) Apply(b *Batch) ([]Result, error) {
 func (s *State) goOn(still bool) {
 	s.workOff()
 	s.beginWaits()
-	s.flushWaits()
+	s.flushWaits(still)
 	switch {
 	case len(s.chores) > 0 || s.expiring() || s.prolonging:
-		s.phase = owed
+		if s.phase == matched {
+			s.phase = owed
+		}
 	case still && s.phase == matched: // only the search for reservations was left
 		s.reserve()
 	case s.match():

@@ -282,12 +282,12 @@ func (s *State) checkMachines() error {
 			if m.used != used[m] || m.tasks != tasks[m] || m.pos != i || m.site != x {
 				return fmt.Errorf("machine %s/%s uses %v in %d tasks, its attempts %v in %d", x.name, m.name, m.used, m.tasks, used[m], tasks[m])
 			}
-			if m.tried && (s.phase != cut || !slices.Contains(s.tried, m)) {
+			if m.tried && (s.phase != cut || m.pass != s.pass || !slices.Contains(s.tried, m)) || m.pass == s.pass && s.phase != cut {
 				return fmt.Errorf("machine %s/%s was tried in no match", x.name, m.name)
 			}
 			if m.offered && !m.tried && (m.slots == 0 || m.tasks < m.slots) {
 				stock += max(0, m.exposed.MilliCPU-m.used.MilliCPU)
-				if !m.resting {
+				if !m.resting || x.missed {
 					free += max(0, m.exposed.MilliCPU-m.used.MilliCPU)
 				}
 			}
@@ -308,7 +308,11 @@ func (s *State) checkMachines() error {
 		if most != x.most || widest != x.widest {
 			return fmt.Errorf("%s has machines of at most %v, %v exposed, should be %v, %v", x.name, x.most, x.widest, most, widest)
 		}
-		if free != x.free.total || stock != x.stock.total {
+		own := x.free.total
+		if x.missed {
+			own = x.stock.total
+		}
+		if free != own || stock != x.stock.total {
 			return fmt.Errorf("%s has %d free of %d, should be %d of %d", x.name, x.free.total, x.stock.total, free, stock)
 		}
 		if reach != x.reach {
@@ -327,8 +331,15 @@ func (s *State) checkMachines() error {
 			return fmt.Errorf("labels %q are of %d machines, not %d; %d sets, not %d", x.labels, n, x.refs, len(sets), len(s.labelSets))
 		}
 	}
-	if held != len(s.reservations) || held != len(s.held) || len(s.fresh) != 0 && s.phase == matched {
-		return fmt.Errorf("%d held, %d reservations; %d fresh", held, len(s.reservations), len(s.fresh))
+	if held != len(s.reservations) || held != len(s.held) || len(s.fresh) != 0 && s.phase == matched || len(s.late) != 0 && s.phase != cut {
+		return fmt.Errorf("%d held, %d reservations; %d fresh, %d late", held, len(s.reservations), len(s.fresh), len(s.late))
+	}
+	for f, list := range map[freshness][]*class{isFresh: s.fresh, isLate: s.late} {
+		for i, c := range list {
+			if c.fresh != f || c.freshAt != i || c.waiting == 0 {
+				return fmt.Errorf("class %v, %d waiting, is fresh: %d", c.need, c.waiting, c.fresh)
+			}
+		}
 	}
 	return nil
 }

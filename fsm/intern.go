@@ -42,7 +42,8 @@ type class struct {
 	activeAt int       // position in State.active, −1 when waiting = 0
 	barred   int       // waiting jobs with bars, void ones and those of absent owners too
 	verdicts []verdict // by labelSet.no modulo their number; nil until they are needed
-	fresh    bool      // it is in State.fresh
+	fresh    freshness // Invariant: notFresh while waiting = 0
+	freshAt  int       // position in the list that fresh names
 }
 
 // allows reports whether such tasks may run at a site.

@@ -18,16 +18,13 @@ func (h *search) clone() *search {
 }
 
 // freezeFresh is nil where nothing is: as a rule.
-func (s *State) freezeFresh() map[*class]bool {
-	var out map[*class]bool
-	for _, c := range s.fresh {
-		if c.waiting == 0 {
-			continue
-		}
-		if out == nil {
-			out = map[*class]bool{}
-		}
-		out[c] = true
+func (s *State) freezeFresh() map[*class]freshness {
+	if len(s.fresh)+len(s.late) == 0 {
+		return nil
+	}
+	out := make(map[*class]freshness, len(s.fresh)+len(s.late))
+	for _, c := range slices.Concat(s.fresh, s.late) {
+		out[c] = c.fresh
 	}
 	return out
 }
@@ -95,44 +92,49 @@ func (r *snapReader) long(s *State) {
 	}
 }
 
-// rest reads whether a machine rests, and whether the match under way has tried it.
+// rest reads whether a machine rests, whether it is tried, and whether the pass under
+// way has drawn it.
 func (r *snapReader) rest(s *State, m *machine) {
-	v := r.upTo(3, "rest")
-	if m.resting, m.tried = v&1 != 0, v&2 != 0; m.tried {
-		r.check(m.resting && s.phase == cut, "a machine was tried in no match")
-		s.tried = append(s.tried, m)
+	v := r.upTo(7, "rest")
+	m.resting = v&1 != 0
+	if v&4 != 0 {
+		r.check(s.phase == cut, "a machine was drawn in no pass")
+		m.pass = s.pass
+	}
+	if v&2 != 0 {
+		r.check(v&4 != 0, "a machine was tried in no pass")
+		s.putAside(m)
 	}
 }
 
-// classMarks reads what is known of a class: bit 0 is its image, bit 1 that it is
+// classMarks reads what is known of a class: bit 0 is its image, two more whether it is
 // fresh, the others are its judgement.
 func (r *snapReader) classMarks(s *State) uint64 {
-	v := r.upTo(3|uint64(lastJudgement)<<2, "marks")
-	r.check(v&2 == 0 || s.phase != matched, "something is fresh after the match")
-	r.check(v>>2 == 0 || s.search != nil, "a judgement without a search")
+	v := r.upTo(7|uint64(lastJudgement)<<3, "marks")
+	f := freshness(v >> 1 & 3)
+	r.check(f <= lastFreshness && (f == notFresh || s.phase != matched), "something is fresh after the match")
+	r.check(f != isLate || s.phase == cut, "something is late for no pass")
+	r.check(v>>3 == 0 || s.search != nil, "a judgement without a search")
 	return v
 }
 
 func (r *snapReader) noteMarks(s *State, c *class, v uint64) {
-	if v&2 != 0 {
-		r.fresh = append(r.fresh, c)
+	if f := freshness(v >> 1 & 3); f != notFresh {
+		r.fresh[c] = f
 	}
-	if v>>2 != 0 {
-		s.search.judged[c] = judgement(v >> 2)
+	if v>>3 != 0 {
+		s.search.judged[c] = judgement(v >> 3)
 	}
 }
 
 // freshAgain has those be fresh that were: whatever else waits has been tried, or a
 // machine would not rest.
 func (r *snapReader) freshAgain(s *State) {
-	for _, c := range s.fresh {
-		c.fresh = false
+	for _, c := range s.active {
+		s.setFresh(c, r.fresh[c])
+		delete(r.fresh, c)
 	}
-	s.fresh = r.fresh
-	for _, c := range s.fresh {
-		r.check(c.waiting > 0, "nothing waits of what is fresh")
-		c.fresh = true
-	}
+	r.check(len(r.fresh) == 0, "nothing waits of what is fresh")
 	for _, c := range s.chores {
 		r.check(int(c.site) < len(s.sites), "work on no site")
 	}

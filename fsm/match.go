@@ -14,7 +14,7 @@ type phase uint8
 const (
 	matched   phase = iota
 	owed            // it has not begun: other work comes first
-	cut             // it goes on with the next entry, unless that has commands: then it begins anew
+	cut             // it goes on with the next entry that has nothing before it
 	lastPhase = cut
 )
 
@@ -27,97 +27,64 @@ const (
 // nothing else; so what nobody can run costs later entries nothing. Resting is
 // part of the state, because it decides which machine a draw finds. While a new
 // epoch holds nothing is drawn, so all that is offered meanwhile is awake after it.
+//
+// It makes passes over the machines. In a pass each machine is drawn until it fits
+// nothing. What commands add while a pass is cut waits for the next pass: classes
+// that begin to wait, new machines, and room that grows where the pass has been. So
+// a pass ends whatever commands come, and each machine has its turn in it.
 func (s *State) match() bool {
-	for first := true; s.present > 0 && !s.holds(); first = false {
-		from := &s.supply
-		if s.anyFresh() {
-			from = &s.stock
-		}
-		if from.total == 0 {
-			break
-		}
-		if !first && s.steps.spent() {
+	s.drawing = true
+	defer func() { s.drawing = false }()
+	for first := true; ; {
+		from := s.drawable()
+		switch {
+		case from != nil && !first && s.steps.spent():
 			s.phase = cut
 			return false
+		case from != nil:
+			s.tryOne(from)
+			first = false
+		case !s.endPass():
+			s.phase = matched
+			return true
 		}
-		s.tryOne(from)
 	}
-	s.untry()
-	s.rouseFull()
-	for _, c := range s.fresh {
-		c.fresh = false
+}
+
+// drawable returns the machines to draw from, nil if none is left in this pass.
+func (s *State) drawable() *fenwick {
+	if s.present == 0 || s.holds() {
+		return nil
 	}
-	s.fresh = s.fresh[:0]
-	s.phase = matched
-	return true
+	from := &s.supply
+	if len(s.fresh) > 0 {
+		from = &s.stock
+	}
+	if from.total == 0 {
+		return nil
+	}
+	return from
 }
 
 // tryOne draws a machine, and gives it a task or has it rest.
 func (s *State) tryOne(from *fenwick) {
 	s.steps.used += stepDraw
 	m := s.draw(from, s.retry)
+	m.pass = s.pass
 	pick, ok := s.pick(m)
 	if !ok {
-		m.resting, m.tried = true, true
+		m.resting = true
+		s.putAside(m)
 		s.weigh(m)
-		s.tried = append(s.tried, m)
 		s.retry++
 		return
 	}
 	if s.params.PreferOwn {
 		m = s.preferOwn(m, pick)
+		m.pass = s.pass
 	}
 	s.assign(pick, m)
 	s.retry = 0
-}
-
-// untry ends what holds for one match: machines that fit nothing may be drawn again.
-func (s *State) untry() {
-	for _, m := range s.tried {
-		m.tried = false
-		s.weigh(m)
-	}
-	s.tried, s.retry = s.tried[:0], 0
-}
-
-// breakOff has the next match begin anew, since more has come: what is fresh may fit
-// machines that were tried without it.
-func (s *State) breakOff() {
-	s.untry()
-	if s.founded != 0 {
-		s.phase = owed
-	}
-}
-
-// rouseFull wakes what fits something fresh at sites that are full: it was not drawn,
-// and is to be when an attempt there has ended.
-func (s *State) rouseFull() {
-	if !s.anyFresh() {
-		return
-	}
-	for _, x := range s.sites {
-		if x.state != Alive || !s.isFull(x) {
-			continue
-		}
-		for _, c := range s.fresh {
-			if c.waiting > 0 && c.need.fits(x.widest) && c.allows(x.name) {
-				s.rouseFor(x, c)
-			}
-		}
-	}
-}
-
-// anyFresh reports whether something fresh still waits.
-func (s *State) anyFresh() bool {
-	for len(s.fresh) > 0 {
-		last := len(s.fresh) - 1
-		if s.fresh[last].waiting > 0 {
-			return true
-		}
-		s.fresh[last].fresh = false
-		s.fresh = s.fresh[:last]
-	}
-	return false
 }
 
 // draw chooses a machine by a keyed hash of the decision's number, weighted by
@@ -130,7 +97,7 @@ func (s *State) draw(from *fenwick, retry uint64) *machine {
 	pos, rest := from.find(r)
 	x := s.order[pos]
 	in := &x.free
-	if from == &s.stock {
+	if from == &s.stock || x.missed {
 		in = &x.stock
 	}
 	i, _ := in.find(rest)
@@ -175,7 +142,7 @@ func (s *State) sooner(a, b choice) bool {
 func (s *State) pickOwner(m *machine, room Resources) *site {
 	var best *lane
 	classes := s.active
-	if m.resting {
+	if m.resting && !m.site.missed {
 		classes = s.fresh
 	}
 	for _, c := range classes {
@@ -261,7 +228,7 @@ func (s *State) preferOwn(m *machine, c choice) *machine {
 		return m
 	}
 	for _, own := range x.machines {
-		if !own.offered {
+		if !own.offered || own.tried {
 			continue
 		}
 		if s.steps.used += stepLook; cl.fits(own, own.room()) && (own.held == 0 || own.held == c.seq) {

@@ -34,10 +34,15 @@ func (s *State) install(x *site, c *Offer) {
 		} else {
 			m = &machine{site: x, name: strings.Clone(n.Name)}
 		}
+		if !m.offered && s.phase == cut { // it waits for the next pass
+			m.pass = s.pass
+		}
 		m.exposed, m.whole, m.runs, m.offered = n.Resources, n.Resources.greater(n.Whole), n.Runs, true
 		m.slots = n.Slots
 		s.relabel(m, n.Labels)
-		m.resting = false
+		if m.resting = false; m.pass == s.pass {
+			s.putAside(m)
+		}
 		x.exposed = x.exposed.plus(n.Resources)
 		x.most, x.widest = x.most.greater(m.whole), x.widest.greater(m.exposed)
 		x.machines = append(x.machines, m)
@@ -45,6 +50,8 @@ func (s *State) install(x *site, c *Offer) {
 	for _, m := range old {
 		s.retract(m)
 	}
+	s.setMissed(x, false)
+	s.pruneTried()
 	x.reach = Resources{}
 	for _, m := range x.machines {
 		x.reach = x.reach.plus(m.reach())
@@ -58,7 +65,7 @@ func (s *State) install(x *site, c *Offer) {
 
 // retract keeps a machine that is offered no more only while it is in use.
 func (s *State) retract(m *machine) {
-	m.exposed, m.whole, m.runs, m.offered, m.resting = Resources{}, Resources{}, 0, false, false
+	m.exposed, m.whole, m.runs, m.offered, m.resting, m.tried = Resources{}, Resources{}, 0, false, false, false
 	m.slots = 0
 	s.relabel(m, "")
 	if m.used != (Resources{}) {

@@ -201,7 +201,7 @@ func (s *State) oracle(t *rapid.T, b *Batch) string {
 		c.execute(&b.Commands[i], b.Elapsed)
 	}
 	c.beginWaits()
-	c.flushWaits()
+	c.flushWaits(false)
 	for c.founded != 0 {
 		m, seq := c.decide()
 		if m == nil {

@@ -47,7 +47,9 @@ func (s *State) suspect(c *Suspect) Result {
 		x.state = Alive
 		s.tellSite(EventSiteTrusted, x)
 		for _, m := range x.machines { // none was drawn for what came meanwhile
-			m.resting = false
+			if m.resting = false; m.pass == s.pass {
+				s.putAside(m)
+			}
 		}
 		s.weighSite(x)
 	}

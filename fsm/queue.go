@@ -191,10 +191,11 @@ func (s *State) attract(l *lane, n uint64) {
 	if c.waiting == 0 {
 		c.activeAt = len(s.active)
 		s.active = append(s.active, c)
-	}
-	if !c.fresh && c.waiting == 0 {
-		c.fresh = true
-		s.fresh = append(s.fresh, c)
+		if s.phase == cut { // some machines have been tried without it
+			s.setFresh(c, isLate)
+		} else {
+			s.setFresh(c, isFresh)
+		}
 	}
 	c.waiting += n
 	s.present += n
@@ -249,6 +250,7 @@ func (s *State) repel(l *lane, n uint64) {
 		s.active[c.activeAt], last.activeAt = last, c.activeAt
 		s.active = s.active[:len(s.active)-1]
 		c.activeAt, c.verdicts = -1, nil
+		s.setFresh(c, notFresh)
 	}
 }
 

@@ -97,6 +97,7 @@ func (r *snapReader) site(s *State, x *site, members int32) {
 	x.http, x.peer, x.gossip = r.text(MaxAddress, "address"), r.text(MaxAddress, "address"), r.text(MaxAddress, "address")
 	x.maxVersion, x.state = r.u32("version"), SiteState(r.upTo(uint64(Left), "site state"))
 	x.lostMs, x.gone = r.ms(0, s.time), r.bool()
+	s.setMissed(x, r.bool())
 	r.check(!x.gone || x.state == Left, "a site that did not leave is gone")
 	if r.tells {
 		x.closed = Closure(r.upTo(uint64(lastClosure), "closure"))

@@ -23,6 +23,7 @@ type site struct {
 	state              SiteState
 	lostMs             int64   // log time of the loss, while state ≥ SiteGone
 	gone               bool    // its departure is over. Invariant: then nothing of it waits
+	missed             bool    // its machines may rest without need: see State.noteMissed
 	closed             Closure // why it lends nothing, as its broker says; of its present incarnation
 
 	incarnation uint64   // Invariant: grows with each registration, by one within an epoch
@@ -92,7 +93,8 @@ type machine struct {
 	slots   int64     // tasks at once, 0 = as many as fit
 	offered bool
 	resting bool   // fits nothing that waited at the end of an earlier entry; see State.match
-	tried   bool   // fits nothing that waits; only during a match
+	tried   bool   // not drawn again in this pass. Invariant: only during a match, and then it is in State.tried
+	pass    uint64 // the last one in which it was drawn
 	held    uint64 // seq of the job it is reserved for, or 0
 	used    Resources
 	tasks   int64 // that use it. Invariant: 0 if and only if used is zero
@@ -185,7 +187,11 @@ func (s *State) weighTotals(x *site) {
 		s.stock.set(x.pos, 0)
 		return
 	}
-	s.supply.set(x.pos, x.free.total)
+	if x.missed {
+		s.supply.set(x.pos, x.stock.total)
+	} else {
+		s.supply.set(x.pos, x.free.total)
+	}
 	s.stock.set(x.pos, x.stock.total)
 }
 
@@ -223,9 +229,14 @@ func (s *State) weighSite(x *site) {
 }
 
 // rouse makes a machine worth trying again: its room grew, or it is held anew,
-// or no more.
+// or no more. If a pass that is cut has been there, it waits for the next one.
 func (s *State) rouse(m *machine) {
-	m.resting, m.tried = false, false
+	m.resting = false
+	if m.pass == s.pass && !s.drawing {
+		s.putAside(m)
+	} else {
+		m.tried = false
+	}
 	s.weigh(m)
 }
 

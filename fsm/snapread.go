@@ -20,15 +20,15 @@ type snapReader struct {
 	classes []*class
 	loads   []*payload
 	labels  []Labels
-	known   map[Labels]bool // those in labels
-	selects bool            // see snapWriter
-	tells   bool            // likewise
-	least   int64           // see waits
-	fresh   []*class        // see freshAgain
+	known   map[Labels]bool      // those in labels
+	selects bool                 // see snapWriter
+	tells   bool                 // likewise
+	least   int64                // see waits
+	fresh   map[*class]freshness // see freshAgain
 }
 
 func newSnapReader(in io.Reader) *snapReader {
-	return &snapReader{in: bufio.NewReaderSize(in, 256<<10), hash: sha256.New(), known: map[Labels]bool{}}
+	return &snapReader{in: bufio.NewReaderSize(in, 256<<10), hash: sha256.New(), known: map[Labels]bool{}, fresh: map[*class]freshness{}}
 }
 
 // fail notes the first fault.

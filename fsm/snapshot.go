@@ -13,7 +13,7 @@ import (
 )
 
 // snapshotMagic starts every snapshot; the last byte is the format's version.
-const snapshotMagic = "cloudshare-state\x07"
+const snapshotMagic = "cloudshare-state\x08"
 
 // HashFormat names what the hash of a state is taken over. Equal states have equal
 // hashes within one format only.
@@ -30,7 +30,8 @@ type Frozen struct {
 	waits        *frozenWaits // nil unless the policy is one by projected waits
 	chores       []chore
 	search       *search
-	fresh        map[*class]bool // what is fresh between entries
+	fresh        map[*class]freshness // of those that are
+	pass         uint64
 }
 
 // scalars are the state's plain numbers, in the order they are written.
@@ -70,7 +71,7 @@ func (s *State) freeze() *Frozen {
 			decisions: s.decisions, nextSeq: s.nextSeq, nextReserve: s.nextReserve, heldUntil: s.heldUntil,
 			phase: s.phase, retry: s.retry,
 		},
-		chores: slices.Clone(s.chores), search: s.search.clone(), fresh: s.freezeFresh(),
+		chores: slices.Clone(s.chores), search: s.search.clone(), fresh: s.freezeFresh(), pass: s.pass,
 		sites: make([]frozenSite, len(s.sites)), jobs: s.jobs.frozen(), attempts: s.attempts.frozen(),
 		reservations: slices.Clone(s.reservations), waits: s.freezeWaits(),
 	}
@@ -129,7 +130,8 @@ type snapWriter struct {
 	selects bool
 	tells   bool    // likewise of where cancels were asked, and why sites lend nothing
 	search  *search // under way, or nil
-	fresh   map[*class]bool
+	fresh   map[*class]freshness
+	pass    uint64
 }
 
 func newSnapWriter(out io.Writer) *snapWriter {
@@ -192,7 +194,8 @@ func (w *snapWriter) texts(vs []string) {
 // came about: no addresses, no map order, no derived data.
 func (f *Frozen) encode(w *snapWriter) {
 	w.scratch = append(w.scratch, snapshotMagic...)
-	w.selects, w.tells, w.search, w.fresh = f.version >= selectVersion, f.version >= toldVersion, f.search, f.fresh
+	w.selects, w.tells = f.version >= selectVersion, f.version >= toldVersion
+	w.search, w.fresh, w.pass = f.search, f.fresh, f.pass
 	f.encodeScalars(w)
 	w.uint(uint64(len(f.sites)))
 	for i := range f.sites {
@@ -270,6 +273,7 @@ func (x *frozenSite) encode(w *snapWriter) {
 	w.uint(uint64(x.maxVersion), uint64(x.state))
 	w.int(x.lostMs)
 	w.bool(x.gone)
+	w.bool(x.missed)
 	if w.tells {
 		w.uint(uint64(x.closed))
 	}
@@ -294,7 +298,7 @@ func (x *frozenSite) encode(w *snapWriter) {
 		w.res(x.offered[i].exposed)
 		w.res(x.offered[i].whole)
 		w.uint(uint64(x.offered[i].runs))
-		w.uint(marks(x.offered[i].resting, x.offered[i].tried))
+		w.uint(marks(x.offered[i].resting, x.offered[i].tried, x.offered[i].pass == w.pass))
 		if w.selects {
 			w.int(x.offered[i].slots)
 			w.labelled(x.offered[i].labels.text())
@@ -347,7 +351,7 @@ func (w *snapWriter) class(c *class) {
 		return
 	}
 	w.res(c.need)
-	w.uint(marks(c.image, w.fresh[c]) | uint64(w.search.of(c))<<2)
+	w.uint(marks(c.image) | uint64(w.fresh[c])<<1 | uint64(w.search.of(c))<<3)
 	w.texts(c.only)
 	w.texts(c.not)
 	if w.selects {

@@ -103,7 +103,10 @@ type State struct {
 	active    []*class           // with waiting > 0
 	waiting   uint64             // tasks of all sites
 	present   uint64             // those whose owner is present: only they are matched
-	fresh     []*class           // with something that waits since the last match
+	fresh     []*class           // that wait since the last match, or this pass, began
+	late      []*class           // that wait since this pass began; phase cut only
+	pass      uint64             // over the machines: numbers are of this replica
+	missed    int                // sites with missed
 	members   int                // sites whose departure is not over: who shares the quotas
 	limits    limits             // of each of them
 	kept      int                // ended jobs
@@ -116,13 +119,15 @@ type State struct {
 
 	cancelling map[uint64]bool // jobs with a chore that cancels them
 	left       []pending       // what chores[0] has before it, nil = not collected
-	tried      []*machine      // since the match under way began; some may be awake again
+	tried      []*machine      // in this pass: those with tried, and others
+	triedMost  int             // see pruneTried
 	prolonging bool            // attempts have outlived their lengths; see State.prolong
 
 	bounds bounds // the same at all members; no part of the state
 	steps  counter
 
 	// Of one Apply; no part of the state.
+	drawing bool     // match is under way
 	events  *[]Event // nil = nobody observes
 	charged int64    // log milliseconds charged for the attempt that is being settled
 	raised  uint32   // version from the next entry on, 0 = as before
@@ -139,7 +144,7 @@ func New() *State { return newState(realBounds()) }
 
 func newState(b bounds) *State {
 	return &State{
-		bounds: b, limits: b.limitsOf(0), nextSeq: 1, byName: map[string]*site{}, live: map[taskKey]uint64{}, held: map[uint64]*machine{}, leftovers: map[leftKey]uint64{},
+		bounds: b, limits: b.limitsOf(0), nextSeq: 1, pass: 1, byName: map[string]*site{}, live: map[taskKey]uint64{}, held: map[uint64]*machine{}, leftovers: map[leftKey]uint64{},
 		classes: map[string]*class{}, payloads: map[uint64]*payload{}, labelSets: map[Labels]*labelSet{},
 		cancelling: map[uint64]bool{},
 	}

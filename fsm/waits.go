@@ -299,13 +299,13 @@ func (s *State) noteJoined(x *site) {
 	s.waits.queues.Join(x.waits.from, s.epoch)
 }
 
-// flushWaits enters what this entry's commands noted.
-func (s *State) flushWaits() {
+// flushWaits enters what this entry's commands noted; still: it has none.
+func (s *State) flushWaits(still bool) {
 	w := s.waits
 	if w == nil {
 		return
 	}
-	if s.phase != cut {
+	if !still || s.phase != cut {
 		w.queued = w.all.Units
 	}
 	clear(w.anew)

@@ -1,0 +1,121 @@
+package fsm
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestCutMatchGoesOnBesideCommands has a job wait for the last of ten machines while each
+// entry holds a command, and does less than one search: a match that began again in each
+// entry would never come to that machine.
+func TestCutMatchGoesOnBesideCommands(t *testing.T) {
+	for _, fixed := range []bool{true, false} {
+		p := params()
+		p.FixedOrder = fixed
+		w := newWorld(t, p, "a", "b")
+		w.must("a", w.offering("a", 1, 1, 1, 1, 1, 1, 1, 1, 1, 4))
+		w.s.bounds.steps = 60
+		wide := w.job("b", 1)
+		wide.Need.MilliCPU = 3000
+		cmd := w.cmd("b", &Submit{Jobs: []JobSpec{wide}})
+		for n := 0; w.s.attempts.n == 0; n++ {
+			if n == 50 {
+				t.Fatalf("fixed %v: a machine is free, and the job waits after %d entries", fixed, n)
+			}
+			if _, err := w.s.Apply(&Batch{Term: 1, Elapsed: w.base, Commands: []Command{cmd}}); err != nil {
+				t.Fatal(err)
+			}
+			w.check()
+			if _, err := reborn(w.s); err != nil {
+				t.Fatalf("entry %d: %v", n, err)
+			}
+			cmd = w.cmd("b", &Addresses{HTTP: "b:1"})
+		}
+	}
+}
+
+// TestMatchEndsBesideCommands has one free machine fit a task, and every entry after bring
+// what other machines and tasks have to do with, while an entry does little: offers, under
+// new names too, submissions of other sizes, ends, declines, suspicions. The task starts.
+func TestMatchEndsBesideCommands(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		p := params()
+		p.FixedOrder, p.PreferOwn = rapid.Bool().Draw(rt, "fixed"), rapid.Bool().Draw(rt, "preferOwn")
+		w := newWorld(rt, p, "a", "b", "c")
+		w.must("c", w.offering("c", 2, 2))
+		for range rapid.IntRange(0, 3).Draw(rt, "before") {
+			w.bustle(rt)
+		}
+		w.s.bounds.steps = rapid.Uint64Range(1, 200).Draw(rt, "steps")
+		o := w.offering("c", 2, 2)
+		o.Machines = append(o.Machines, Machine{Name: "z", Resources: Resources{MilliCPU: 1000, GPU: 1}})
+		rare := w.job("c", 1)
+		rare.Need.GPU = 1
+		bodies := []Body{o, &Submit{Jobs: []JobSpec{rare}}}
+		if rapid.Bool().Draw(rt, "late") {
+			slices.Reverse(bodies)
+		}
+		cmds := []Command{w.cmd("c", bodies[0]), w.cmd("c", bodies[1])}
+		seq := w.s.nextSeq
+		for n := 0; ; n++ {
+			if _, err := w.s.Apply(&Batch{Term: 1, Elapsed: w.base, Commands: cmds}); err != nil {
+				rt.Fatal(err)
+			}
+			if err := w.s.check(); err != nil {
+				rt.Fatal(err)
+			}
+			if w.s.jobs.get(seq).waiting() == 0 {
+				return
+			}
+			if n == 2000 {
+				rt.Fatalf("the task waits after %d entries", n)
+			}
+			if rapid.IntRange(0, 9).Draw(rt, "restore") == 0 {
+				r, err := reborn(w.s)
+				if err != nil {
+					rt.Fatal(err)
+				}
+				w.s = r
+			}
+			cmds = w.bustling(rt)
+		}
+	})
+}
+
+func (w *world) bustle(t *rapid.T) { w.apply(w.bustling(t)...) }
+
+// bustling are commands of sites a and b, and of c about others.
+func (w *world) bustling(t *rapid.T) (cmds []Command) {
+	w.base += rapid.Int64Range(0, 50).Draw(t, "ms")
+	for range rapid.IntRange(1, 3).Draw(t, "commands") {
+		site := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "site")
+		switch rapid.IntRange(0, 5).Draw(t, "what") {
+		case 0:
+			o := w.offering(site)
+			named := rapid.SampledFrom([]string{"m", "n", "new"}).Draw(t, "named")
+			for i := range rapid.IntRange(1, 6).Draw(t, "machines") {
+				if named == "new" {
+					named = fmt.Sprintf("x%06d", w.offer[site])
+				}
+				o.Machines = append(o.Machines, Machine{Name: fmt.Sprint(named, i), Resources: Resources{MilliCPU: 3000}})
+			}
+			cmds = append(cmds, w.cmd(site, o))
+		case 1, 2:
+			j := w.job(site, rapid.Uint32Range(1, 20).Draw(t, "count"))
+			j.Need.MilliCPU = 1100 + rapid.Int64Range(0, 20).Draw(t, "size")*100
+			cmds = append(cmds, w.cmd(site, &Submit{Jobs: []JobSpec{j}}))
+		case 3, 4:
+			c := &Complete{}
+			for _, a := range w.s.Assignments(site) {
+				c.Attempts = append(c.Attempts, ended(a, Succeeded, 1))
+			}
+			cmds = append(cmds, w.cmd(site, c))
+		case 5:
+			cmds = append(cmds, w.cmd("c", &Suspect{Site: site, Incarnation: w.inc[site], On: rapid.Bool().Draw(t, "on")}))
+		}
+	}
+	return cmds
+}

@@ -101,6 +101,10 @@ func (d *Driver) Second(s StateReader) {
 	d.core.step(tickEvent{}, s, &d.fx)
 }
 
+// Unreported is how many ended home runs no batch holds yet: a batch has a bounded
+// number of rows, and the next one waits for a second's ticks.
+func (d *Driver) Unreported() int { return len(d.core.usage.rows) }
+
 // Executed gives the core the results of what it proposed.
 func (d *Driver) Executed(cmds []fsm.Command, results []fsm.Result, s StateReader) {
 	d.core.step(resultEvent{cmds: cmds, results: results}, s, &d.fx)

@@ -22,11 +22,12 @@ policies of the product, on a virtual clock.
 Workloads are logs in the Standard Workload Format, plain or gzipped, as in
 https://www.cs.huji.ac.il/labs/parallel/workload/.`,
 		Example: `  cloudshare sim run --load 1.5 node/sim/testdata/sample.swf
-  cloudshare sim table1 --quick node/sim/testdata/sample.swf`,
+  cloudshare sim table1 --quick node/sim/testdata/sample.swf
+  cloudshare sim ranges --seeds 2 --periods 2 node/sim/testdata/sample.swf`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.simRunCommand(), a.simTableCommand(), a.simIncentivesCommand())
+	cmd.AddCommand(a.simRunCommand(), a.simTableCommand(), a.simRangesCommand(), a.simIncentivesCommand())
 	return cmd
 }
 

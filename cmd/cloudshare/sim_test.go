@@ -49,6 +49,27 @@ func TestSimRunWritesWhatWasAskedFor(t *testing.T) {
 	}
 }
 
+// Ranges are told over logs and seeds, in a report, too; what was played stays.
+func TestSimRanges(t *testing.T) {
+	dir := t.TempDir()
+	line := []string{"sim", "ranges", "--seeds", "2", "--periods", "1", "--loads", "1.5", "--scenarios", "1", "--beyond", "ALONE", "--out", dir, sampleLog}
+	for range 2 { // the second time nothing is left to be played
+		code, out, errs := cli(t, "", line...)
+		if code != exitOK || strings.Count(out, "\n") != 6 || !strings.Contains(out, "SEEDS") {
+			t.Fatalf("exit %d, %s%s", code, out, errs)
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "ranges.md"))
+	if err != nil || !strings.Contains(string(text), "--seeds=2 --periods=1") || !strings.Contains(string(text), "## Scenario 1") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	for _, bad := range [][]string{{"--seeds", "0"}, {"--beyond", ""}, {"--workers", "-1"}, {"--period", "1ms"}, {"--tasks", "-1"}} {
+		if code, _, errs := cli(t, "", append([]string{"sim", "ranges", "--out", dir, sampleLog}, bad...)...); code != exitUsage {
+			t.Errorf("%s: exit %d, %s", bad, code, errs)
+		}
+	}
+}
+
 // Jobs as they are have a report and verdicts of their own, and no picture of points.
 func TestSimTableOfJobsAsTheyAre(t *testing.T) {
 	dir := t.TempDir()

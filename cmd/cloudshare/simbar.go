@@ -21,10 +21,16 @@ type studyBar struct {
 }
 
 func (a *app) studyBar(report *sim.Report, began time.Time) *studyBar {
-	b := &studyBar{app: a, began: began, size: report.Study.Size()}
+	size := report.Study.Size()
 	for _, v := range report.Variants {
-		b.size += v.Study.Size()
+		size += v.Study.Size()
 	}
+	return a.instancesBar(size, began)
+}
+
+// instancesBar is a bar of so many instances.
+func (a *app) instancesBar(size int, began time.Time) *studyBar {
+	b := &studyBar{app: a, began: began, size: size}
 	if isTerminal(a.err) {
 		b.bar = progressbar.NewOptions(b.size, progressbar.OptionSetWriter(a.err), progressbar.OptionShowCount(),
 			progressbar.OptionSetPredictTime(false), progressbar.OptionSetWidth(30), // its time left would count what an earlier run played

@@ -142,7 +142,7 @@ func (t *table) idle(given func(flag string) bool) error {
 func typed(cmd *cobra.Command, args []string) string {
 	words := []string{cmd.CommandPath()}
 	for _, name := range []string{
-		"seed", "periods", "period", "mappings", "loads", "scenarios", "liars", "unit", "declare", "policies", "beyond", "sites", "zipf", "background", "whole-share", "sample", "sensitivity", "quick",
+		"seed", "seeds", "tasks", "periods", "period", "mappings", "loads", "scenarios", "liars", "unit", "declare", "policies", "beyond", "sites", "zipf", "background", "whole-share", "sample", "sensitivity", "quick",
 	} {
 		if f := cmd.Flags().Lookup(name); f != nil && (f.Changed || name == "seed") {
 			words = append(words, "--"+name+"="+strings.Trim(f.Value.String(), "[]"))

@@ -40,12 +40,29 @@ const resamples = 2000
 // replacement, as it has, and each brings all its instances, since those of one
 // period are of the same jobs. Infinite if nothing is lost, NaN if all are ties.
 func (d *Duel) Interval() (low, high float64) {
+	return d.interval(func(logs [][][2]int, _ *dice) [][][2]int { return logs })
+}
+
+// IntervalOverLogs is Interval, but the logs are drawn, too, with replacement: where
+// wins/losses would lie in 95 of 100 other draws of logs and of their periods.
+func (d *Duel) IntervalOverLogs() (low, high float64) {
+	return d.interval(func(logs [][][2]int, d *dice) [][][2]int {
+		drawn := make([][][2]int, len(logs))
+		for i := range drawn {
+			drawn[i] = logs[d.below(int64(len(logs)))]
+		}
+		return drawn
+	})
+}
+
+// interval is the bootstrap; draw says of which logs a draw is.
+func (d *Duel) interval(draw func(logs [][][2]int, d *dice) [][][2]int) (low, high float64) {
 	logs := d.byLog()
 	dice := keyed(8, uint64(d.Wins), uint64(d.Losses), uint64(len(d.blocks)))
 	ratios := make([]float64, 0, resamples)
 	for range resamples {
 		var wins, losses int
-		for _, periods := range logs {
+		for _, periods := range draw(logs, dice) {
 			for range periods {
 				n := periods[dice.below(int64(len(periods)))]
 				wins, losses = wins+n[0], losses+n[1]
@@ -89,11 +106,16 @@ func (d *Duel) odds() string {
 		return "–"
 	}
 	low, high := d.Interval()
-	return fmt.Sprintf("%s (%s–%s)", ratio(float64(d.Wins)/float64(d.Losses)), ratio(low), ratio(high))
+	return fmt.Sprintf("%s (%s–%s)", d.ratio(), ratio(low), ratio(high))
 }
+
+// ratio is wins/losses.
+func (d *Duel) ratio() string { return ratio(float64(d.Wins) / float64(d.Losses)) }
 
 func ratio(v float64) string {
 	switch {
+	case math.IsNaN(v):
+		return "–"
 	case math.IsInf(v, 1):
 		return "∞"
 	case v >= 10:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
@@ -63,6 +64,8 @@ type player struct {
 	waits  int     // tasks published that have not started
 	points []int64 // seconds at which a site comes or goes
 	out    Outcome
+	// ordered is called after each entry; nil = nobody looks.
+	ordered func(*fsm.State)
 }
 
 // zero is the date on which all simulations begin; nothing depends on it.
@@ -168,7 +171,8 @@ func (p *player) found() error {
 	return nil
 }
 
-// nextSecond is when the next task arrives or ends.
+// nextSecond is when the next task arrives or ends, or a broker's clock reports the
+// home runs that its last batch had no room for.
 func (p *player) nextSecond() (int64, bool) {
 	t := int64(math.MaxInt64)
 	if p.next < len(p.c.Tasks) {
@@ -179,6 +183,9 @@ func (p *player) nextSecond() (int64, bool) {
 	}
 	if len(p.points) > 0 {
 		t = min(t, p.points[0])
+	}
+	if slices.ContainsFunc(p.sites, func(s *siteShell) bool { return s.driver.Unreported() > 0 }) {
+		t = min(t, p.now+1)
 	}
 	return t, t != math.MaxInt64
 }
@@ -303,6 +310,9 @@ func (p *player) entry() ([]fsm.Result, error) {
 	results, err := p.log.entry()
 	if err != nil {
 		return nil, fmt.Errorf("second %d: %w", p.now, err)
+	}
+	if p.ordered != nil {
+		p.ordered(p.state)
 	}
 	return results, nil
 }

@@ -101,7 +101,7 @@ func (s *siteShell) accept() {
 // the federation before it decides again.
 func (s *siteShell) report() {
 	switch {
-	case s.homeEnded:
+	case s.homeEnded, s.driver.Unreported() > 0:
 		s.driver.Second(&s.p.view)
 	case len(s.begun) > 0:
 		s.driver.Tick(&s.p.view)

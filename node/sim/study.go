@@ -145,7 +145,7 @@ func (s *Study) Mark() string {
 		Study *Study
 		Logs  []string
 		Code  int // raised when results change
-	}{s, logs, 6})
+	}{s, logs, 7})
 	if err != nil {
 		panic("a study does not encode: " + err.Error()) // numbers and names only
 	}

@@ -47,6 +47,20 @@ func TestFailureShowsItsOutputAndFails(t *testing.T) {
 	}
 }
 
+// TestFirstWordsComeAgain at the end, where they are seen though much follows them.
+func TestFirstWordsComeAgain(t *testing.T) {
+	_, out := summarize(t, `{"Action":"output","Package":"p","Test":"TestA","Output":"=== RUN   TestA\n"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"    log.go:1: a log\n"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"    a_test.go:7: want 1\n"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"    b_test.go:9: many logs\n"}
+{"Action":"fail","Package":"p","Test":"TestA"}
+{"Action":"fail","Package":"p"}
+`)
+	if !strings.Contains(out, "failed: p TestA: a_test.go:7: want 1\n") {
+		t.Fatalf("output:\n%s", out)
+	}
+}
+
 func TestPanicCountsTheTestUnderWay(t *testing.T) {
 	code, out := summarize(t, `{"Action":"output","Package":"p","Test":"TestA","Output":"panic: boom\n"}
 {"Action":"fail","Package":"p"}

@@ -33,6 +33,9 @@ func newSummary(out io.Writer) *summary {
 	return &summary{out: out, output: map[string]*strings.Builder{}}
 }
 
+// maxWords bounds the first words of a failed test, in bytes.
+const maxWords = 400
+
 // maxLine bounds one line of test output; longer ones end the reading.
 const maxLine = 16 << 20
 
@@ -80,9 +83,34 @@ func (s *summary) endTest(e event, key string) {
 		s.skipped++
 	case "fail":
 		s.failed++
-		s.failedTests = append(s.failedTests, key)
+		s.failedTests = append(s.failedTests, key+s.firstWords(key))
 		s.show(key)
 	}
+}
+
+// firstWords are those of a failed test, for the end of the summary, where they stay in
+// sight: long ones may follow them, such as the logs of what it had started. A line of the
+// test's own counts before what others wrote.
+func (s *summary) firstWords(key string) string {
+	b := s.output[key]
+	if b == nil {
+		return ""
+	}
+	first := ""
+	for line := range strings.Lines(b.String()) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "=== ") || strings.HasPrefix(line, "--- ") {
+			continue
+		}
+		own := strings.Contains(line, "_test.go:")
+		if first == "" || own {
+			first = ": " + line[:min(len(line), maxWords)]
+		}
+		if own {
+			break
+		}
+	}
+	return first
 }
 
 func (s *summary) endPackage(e event, key string) {

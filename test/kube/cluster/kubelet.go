@@ -114,9 +114,19 @@ nodeLeaseDurationSeconds: 4
 	if err != nil {
 		return err
 	}
-	n.Kubelet.ready = func(ctx context.Context) error { return get(ctx, "http://"+health+"/healthz") }
-	return nil
+	n.Kubelet.alone = devicePlugins
+	n.Kubelet.ready = func(ctx context.Context) error {
+		return errors.Join(get(ctx, "http://"+health+"/healthz"), n.Kubelet.listensAt(pluginSocket))
+	}
+	return os.MkdirAll(devicePlugins, 0o750)
 }
+
+// Every kubelet listens for device plugins at this very path, whatever its own folder is:
+// it removes what is there, and ends if another one takes the place in that moment.
+const (
+	devicePlugins = "/var/lib/kubelet/device-plugins"
+	pluginSocket  = devicePlugins + "/kubelet.sock"
+)
 
 // get returns nil if a page is there.
 func get(ctx context.Context, url string) error {

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -29,6 +31,9 @@ type Process struct {
 	log     string // holds what all its starts said
 	// ready is asked until it returns nil; nil asks nothing.
 	ready func(context.Context) error
+	// alone is a folder that is locked from its start until it is ready: of all processes
+	// with the same one, also of other tests' programs, one starts at a time. "" = any.
+	alone string
 
 	mu   sync.Mutex
 	cmd  *exec.Cmd     // of the last start; nil before the first
@@ -37,6 +42,13 @@ type Process struct {
 
 // Start starts the component, which must not run, and waits until it is ready.
 func (p *Process) Start(ctx context.Context) error {
+	if p.alone != "" {
+		unlock, err := lockFolder(p.alone)
+		if err != nil {
+			return fmt.Errorf("start %s: %w", p.Name, err)
+		}
+		defer unlock()
+	}
 	if err := p.launch(); err != nil {
 		return err
 	}
@@ -147,6 +159,30 @@ func (p *Process) Stop() {
 	case <-late.C:
 		p.Kill()
 	}
+}
+
+// listensAt returns nil if the process has a socket of that path.
+func (p *Process) listensAt(path string) error {
+	all, err := os.ReadFile("/proc/net/unix")
+	if err != nil {
+		return err
+	}
+	own, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", p.PID()))
+	if err != nil {
+		return err
+	}
+	at := map[string]bool{} // of any process; each names the path
+	for line := range strings.Lines(string(all)) {
+		if f := strings.Fields(line); len(f) == 8 && f[7] == path {
+			at["socket:["+f[6]+"]"] = true
+		}
+	}
+	for _, fd := range own {
+		if to, err := os.Readlink(fd); err == nil && at[to] {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s does not listen at %s", p.Name, path)
 }
 
 // Log returns the last n lines that it wrote, headed by its name.

@@ -396,5 +396,5 @@ var processBegan = time.Now()
 
 // readClock reads the clocks for a turn of the loop.
 func readClock() clock {
-	return clock{wall: time.Now(), boot: executor.Boottime(), up: time.Since(processBegan)}
+	return clock{wall: wallClock(), boot: executor.Boottime(), up: time.Since(processBegan)}
 }

@@ -2,6 +2,8 @@
 
 package node
 
+import "time"
+
 // mutated is a hook of the mutation checks in test/chaos: a build with the tag
 // "mutate" can switch one safeguard off, to show that a check notices. This is
 // the build that users get.
@@ -15,3 +17,6 @@ func (r *Replica) forkIfTold() {}
 
 // forkSite does nothing in this build.
 func forkSite(string) {}
+
+// wallClock is the machine's.
+func wallClock() time.Time { return time.Now() }

@@ -60,3 +60,25 @@ func (r *Replica) forkIfTold() {
 		r.state.Fork()
 	}
 }
+
+// stepAfter is how long a process runs before its wall clock is stepped.
+const stepAfter = 2 * time.Second
+
+// wallStep is how far this process finds the machine's wall clock stepped once it has
+// run for stepAfter: the mutation wall-step@DURATION.
+var wallStep = func() (d time.Duration) {
+	for _, m := range mutations {
+		if text, found := strings.CutPrefix(m, "wall-step@"); found {
+			d, _ = time.ParseDuration(text)
+		}
+	}
+	return d
+}()
+
+// wallClock is the machine's, stepped.
+func wallClock() time.Time {
+	if time.Since(processBegan) < stepAfter {
+		return time.Now()
+	}
+	return time.Now().Add(wallStep)
+}

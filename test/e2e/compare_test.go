@@ -140,11 +140,19 @@ func awaitDiverged(t *testing.T, forked *testbed.Site, ended <-chan struct{}) {
 // the channel is closed when it has ended.
 func runForked(t *testing.T, binary string, s *testbed.Site, at uint64) <-chan struct{} {
 	t.Helper()
+	ended, _ := runMutated(t, binary, s, fmt.Sprintf("fork-replica:%s@%d", s.Name, at))
+	return ended
+}
+
+// runMutated starts a killed broker again with a fault of its own. The channel is
+// closed when it has ended, which kill has it do.
+func runMutated(t *testing.T, binary string, s *testbed.Site, fault string) (_ <-chan struct{}, kill func()) {
+	t.Helper()
 	log, err := os.OpenFile(filepath.Join(s.Dir, "broker.log"), os.O_APPEND|os.O_WRONLY, 0o600)
 	must(t, err)
 	defer log.Close()
 	cmd := exec.CommandContext(t.Context(), binary, "broker", "--config", config(s))
-	cmd.Env = append(os.Environ(), fmt.Sprintf("CLOUDSHARE_MUTATE=fork-replica:%s@%d", s.Name, at))
+	cmd.Env = append(os.Environ(), "CLOUDSHARE_MUTATE="+fault)
 	cmd.Stdout, cmd.Stderr = log, log
 	must(t, cmd.Start())
 	ended := make(chan struct{})
@@ -152,9 +160,10 @@ func runForked(t *testing.T, binary string, s *testbed.Site, at uint64) <-chan s
 		defer close(ended)
 		_ = cmd.Wait()
 	}()
-	t.Cleanup(func() {
+	kill = func() {
 		_ = cmd.Process.Kill()
 		<-ended
-	})
-	return ended
+	}
+	t.Cleanup(kill)
+	return ended, kill
 }

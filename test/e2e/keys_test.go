@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cloudshare/cloudshare/test/testbed"
 )
@@ -93,4 +94,40 @@ func idIn(line string) string {
 		return ""
 	}
 	return id
+}
+
+// TestKeysOutliveSteppedClocks: keys aged by the wall clock, so a machine whose clock was
+// set more than a day forward made one key two jobs.
+func TestKeysOutliveSteppedClocks(t *testing.T) {
+	t.Parallel()
+	binary := mutated(t)
+	fed := startBinary(t, binary, 1, 1)
+	site := fed.Sites[0]
+	must(t, site.Kill())
+	keyed := func(key string) testbed.Job {
+		t.Helper()
+		made, err := site.SubmitKeyed(within(t), key, testbed.Spec{Command: []string{"true"}})
+		must(t, err)
+		awaitEnd(t, site, made.ID)
+		job, err := site.Job(within(t), made.ID)
+		must(t, err)
+		return job
+	}
+	for _, step := range []time.Duration{25 * time.Hour, -25 * time.Hour} {
+		_, kill := runMutated(t, binary, site, "wall-step@"+step.String())
+		await(t, "a ready broker", func() error { return site.Ready(t.Context()) })
+		first, n := keyed("before "+step.String()), 0
+		await(t, "a stepped clock", func() error {
+			n++
+			made := keyed(fmt.Sprintf("%d after %s", n, step))
+			if made.SubmittedAt.Sub(first.SubmittedAt).Abs() < step.Abs()-time.Hour {
+				return fmt.Errorf("%s was made at %s", made.ID, made.SubmittedAt)
+			}
+			return nil
+		})
+		if again := keyed("before " + step.String()); again.ID != first.ID {
+			t.Errorf("after a step of %s the key of %s is that of %s", step, first.ID, again.ID)
+		}
+		kill()
+	}
 }

@@ -53,6 +53,7 @@ type Accepted struct {
 type Job struct {
 	ID, Name, State, Reason, Site string
 	Counts                        map[string]int
+	SubmittedAt                   time.Time `json:"submitted_at"`
 }
 
 // Task is one task as the API shows it.

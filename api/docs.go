@@ -1,24 +1,17 @@
 package api
 
 import (
-	"bytes"
-	_ "embed"
 	"encoding/json"
-	"html/template"
+	"maps"
 	"net/http"
-	"sort"
+	"slices"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/cloudshare/cloudshare/api/web"
 	"github.com/cloudshare/cloudshare/api/wire"
 )
-
-// docsPage works offline: huma's own renderers load scripts from elsewhere.
-//
-//go:embed docs.html
-var docsPage string
-
-var docsTemplate = template.Must(template.New("docs").Parse(docsPage))
 
 // humaConfig turns off everything of huma that writes files of its own.
 func humaConfig(version string) huma.Config {
@@ -38,54 +31,56 @@ func humaConfig(version string) huma.Config {
 	return cfg
 }
 
-// documents renders both documents once, after all operations are known.
+// documents shows both forms of this API's description. huma's own pages load
+// scripts from elsewhere; these work offline.
 func (s *Server) documents() {
-	s.static("openapi", "/openapi.json", "application/openapi+json", "This API as OpenAPI 3.1", func() ([]byte, error) {
-		return json.Marshal(s.huma.OpenAPI())
-	})
-	s.static("docs", "/docs", "text/html; charset=utf-8", "This API for people", func() ([]byte, error) {
-		var page bytes.Buffer
-		err := docsTemplate.Execute(&page, s.operations())
-		return page.Bytes(), err
-	})
-}
-
-func (s *Server) static(id, path, kind, summary string, render func() ([]byte, error)) {
-	s.raw(huma.Operation{
-		OperationID: id, Method: http.MethodGet, Path: path, Summary: summary,
-		Responses: s.responses(http.StatusOK, kind, &huma.Schema{Type: huma.TypeString}),
-	}, func(w http.ResponseWriter, _ *http.Request, _ func(string) string) error {
-		body, err := render()
+	s.static("openapi", "/openapi.json", "application/openapi+json", "This API as OpenAPI 3.1", func(w http.ResponseWriter, _ *http.Request) error {
+		body, err := json.Marshal(s.huma.OpenAPI())
 		if err != nil {
 			return err
 		}
-		w.Header().Set("Content-Type", kind)
-		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
+		w.Header().Set("Content-Type", "application/openapi+json")
+		w.Header().Set("Content-Security-Policy", "default-src 'none'")
 		_, _ = w.Write(body) // the client may be gone
+		return nil
+	})
+	s.static("docs", "/docs", "text/html; charset=utf-8", "This API for people", func(w http.ResponseWriter, r *http.Request) error {
+		s.pages.Docs(w, r, s.operations())
 		return nil
 	})
 }
 
-// operation is one line of the page.
-type operation struct {
-	Method, Path string
-	Op           *huma.Operation
+func (s *Server) static(id, path, kind, summary string, show func(w http.ResponseWriter, r *http.Request) error) {
+	s.raw(huma.Operation{
+		OperationID: id, Method: http.MethodGet, Path: path, Summary: summary,
+		Responses: s.responses(http.StatusOK, kind, &huma.Schema{Type: huma.TypeString}),
+	}, func(w http.ResponseWriter, r *http.Request, _ func(string) string) error { return show(w, r) })
 }
 
 // operations lists what the API can do, by path and method.
-func (s *Server) operations() []operation {
-	var out []operation
+func (s *Server) operations() []web.Operation {
+	var out []web.Operation
 	for path, item := range s.huma.OpenAPI().Paths {
 		for method, op := range map[string]*huma.Operation{
 			http.MethodGet: item.Get, http.MethodPost: item.Post, http.MethodPut: item.Put, http.MethodDelete: item.Delete,
 		} {
 			if op != nil {
-				out = append(out, operation{method, path, op})
+				out = append(out, described(method, path, op))
 			}
 		}
 	}
-	sort.Slice(out, func(i, j int) bool {
-		return out[i].Path+" "+out[i].Method < out[j].Path+" "+out[j].Method
-	})
+	slices.SortFunc(out, func(a, b web.Operation) int { return strings.Compare(a.Path+" "+a.Method, b.Path+" "+b.Method) })
+	return out
+}
+
+// described is an operation for people.
+func described(method, path string, op *huma.Operation) web.Operation {
+	out := web.Operation{ID: op.OperationID, Method: method, Path: path, Summary: op.Summary, Description: op.Description}
+	for _, p := range op.Parameters {
+		out.Params = append(out.Params, web.Param{Name: p.Name, In: p.In, Description: p.Description})
+	}
+	for _, status := range slices.Sorted(maps.Keys(op.Responses)) {
+		out.Answers = append(out.Answers, web.Answer{Status: status, Description: op.Responses[status].Description})
+	}
 	return out
 }

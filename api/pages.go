@@ -88,6 +88,22 @@ func (p pageSource) Logs(ctx context.Context, q node.LogQuery) (io.ReadCloser, e
 	return body, err
 }
 
+// maxLastLines bounds the end of an output that a page shows.
+const maxLastLines = 4 << 10
+
+// LastLines implements web.Source.
+func (p pageSource) LastLines(ctx context.Context, q node.LogQuery, lines int) ([]byte, error) {
+	asks := &http.Request{Method: http.MethodGet, Header: http.Header{}}
+	body, err := (&manyLogs{s: p.server, r: asks, tail: lines}).open(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	defer context.AfterFunc(ctx, func() { _ = body.Close() })() // wakes a reader that waits for more
+	tail, _, err := tailOf(io.LimitReader(body, 2*maxTailBytes), lines)
+	return tail[max(0, len(tail)-maxLastLines):], err
+}
+
 // Moved implements web.Source.
 func (p pageSource) Moved() (entry, home uint64) { return p.Feed().Moved() }
 

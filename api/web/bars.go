@@ -16,25 +16,74 @@ type part struct {
 	Title string
 }
 
-// barWidth is what a whole bar measures.
-const barWidth = 240
+const (
+	// barWidth is what a whole bar measures.
+	barWidth = 240
+	// leastWidth is what a part above 0 takes at least, however small it is: some
+	// three points in the bar of a list.
+	leastWidth = 6
+	// leastOfPage is that of a bar as wide as a page.
+	leastOfPage = 2
+)
 
 // stack lays parts beside each other, whole being the bar's width. What is
-// there at all is seen: a part above 0 takes at least one unit.
+// there at all is seen, and parts that are the whole fill the bar.
 func stack(title string, whole int64, parts ...amount) bar {
+	return stackAtLeast(leastWidth, title, whole, parts)
+}
+
+// stackAtLeast is stack with another least width.
+func stackAtLeast(least int, title string, whole int64, parts []amount) bar {
 	b := bar{Width: barWidth, Height: 14, Title: title}
 	x := 0
-	for _, p := range parts {
-		if p.N <= 0 || whole <= 0 {
-			continue
-		}
-		w := min(max(1, int(p.N*barWidth/whole)), barWidth-x)
+	for i, w := range widths(least, whole, parts) {
 		if w > 0 {
-			b.Parts = append(b.Parts, part{x, w, p.Class, p.Title})
+			b.Parts = append(b.Parts, part{x, w, parts[i].Class, parts[i].Title})
 		}
 		x += w
 	}
 	return b
+}
+
+// widths shares the bar among amounts, in proportion, but at least so much to
+// each above 0; that comes out of what the bar has left, then out of the widest.
+func widths(least int, whole int64, parts []amount) []int {
+	out := make([]int, len(parts))
+	sum := int64(0)
+	for _, p := range parts {
+		sum += max(0, p.N)
+	}
+	if whole = max(whole, sum); whole == 0 {
+		return out
+	}
+	at, passed := 0, int64(0)
+	for i, p := range parts {
+		passed += max(0, p.N)
+		end := int(float64(passed) / float64(whole) * barWidth) // of sums: rounding does not add up
+		if out[i] = end - at; p.N > 0 {
+			out[i] = max(out[i], least)
+		}
+		at = end
+	}
+	shrink(out)
+	return out
+}
+
+// shrink takes from the widest until all fit the bar.
+func shrink(widths []int) {
+	for {
+		over, widest := -barWidth, 0
+		for i, w := range widths {
+			over += w
+			if w > widths[widest] {
+				widest = i
+			}
+		}
+		if over <= 0 {
+			return
+		}
+		widths[widest]--
+	}
 }
 
 // amount is a part before it has a place.
@@ -58,7 +107,9 @@ func siteBar(v fsm.SiteView) bar {
 }
 
 // progress shows a job's tasks.
-func progress(counts map[string]uint32) bar {
+func progress(counts map[string]uint32) bar { return progressAtLeast(leastWidth, counts) }
+
+func progressAtLeast(least int, counts map[string]uint32) bar {
 	whole := int64(0)
 	for _, n := range counts {
 		whole += int64(n)
@@ -68,10 +119,13 @@ func progress(counts map[string]uint32) bar {
 		n := counts[state]
 		parts = append(parts, amount{int64(n), "fill-" + state, count(n) + " " + state})
 	}
-	return stack("tasks", whole, parts...)
+	return stackAtLeast(least, "tasks", whole, parts)
 }
 
 // taskStates are in the order in which a bar shows them.
 var taskStates = []string{
 	"succeeded", "failed", "lost", "cancelled", "running", "stopping", "assigned", "queued", "withdrawn",
 }
+
+// legendStates are those that the bars of a list have colours for.
+var legendStates = []string{"succeeded", "failed", "lost", "cancelled", "running", "assigned", "queued", "withdrawn"}

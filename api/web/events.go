@@ -60,6 +60,9 @@ func (p *Pages) events(r *http.Request, _ func(string) string) (view, error) {
 		v.Rows = append(v.Rows, rowOfEvent(&e))
 	}
 	q := url.Values{"from": {past.Place.String()}}
+	if p.cfg.Source.Freshness().Stale() {
+		q.Set("stale", "shown")
+	}
 	for name, value := range map[string]string{"site": v.Site, "kind": v.Kind, "job": v.Job} {
 		if value != "" {
 			q.Set(name, value)
@@ -98,11 +101,12 @@ func (p *Pages) eventStream(w http.ResponseWriter, r *http.Request, _ func(strin
 			entry, home := p.cfg.Source.Moved()
 			from = node.EventID{Entry: entry, Home: home}
 		}
-		t := ticker{p.cfg.Source, filter, p.cfg.Source.Events(from, filter)}
+		t := ticker{source: p.cfg.Source, filter: filter, events: p.cfg.Source.Events(from, filter)}
+		old := banner{pages: p, shown: r.URL.Query().Get("stale") != ""}
 		pace := time.NewTicker(eventPace)
 		defer pace.Stop()
 		for {
-			if err := t.pass(ctx, s); err != nil {
+			if err := errors.Join(old.send(s), t.pass(ctx, s)); err != nil {
 				return err
 			}
 			select {
@@ -141,6 +145,16 @@ type ticker struct {
 	source Source
 	filter node.EventFilter
 	events Events
+	beaten time.Time // when the page was told that the broker is there
+}
+
+// quiet is what a page is sent when nothing happens.
+func (t *ticker) quiet(s *stream) error {
+	if time.Since(t.beaten) < beat {
+		return nil
+	}
+	t.beaten = time.Now()
+	return s.beat()
 }
 
 // gap is the row that stands for events that a page does not get.
@@ -151,7 +165,7 @@ func (t *ticker) pass(ctx context.Context, s *stream) error {
 	if entry, _ := t.source.Moved(); entry > t.events.Place().Entry+behind {
 		return t.skip(s)
 	}
-	wait, cancel := context.WithTimeout(ctx, beat)
+	wait, cancel := context.WithTimeout(ctx, staleLook)
 	list, err := t.events.Next(wait)
 	cancel()
 	switch {
@@ -160,7 +174,7 @@ func (t *ticker) pass(ctx context.Context, s *stream) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.Is(err, context.DeadlineExceeded):
-		return s.comment("still here")
+		return t.quiet(s)
 	case err != nil:
 		return err
 	}
@@ -184,7 +198,7 @@ func (t *ticker) skip(s *stream) error {
 		rows += "\n" + gap
 	}
 	if rows == "" {
-		return s.comment("still here")
+		return t.quiet(s)
 	}
 	return s.send("event", latest.Place.String(), rows)
 }

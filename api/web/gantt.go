@@ -2,11 +2,7 @@ package web
 
 import (
 	"fmt"
-	"slices"
 	"time"
-
-	"github.com/cloudshare/cloudshare/fsm"
-	"github.com/cloudshare/cloudshare/node"
 )
 
 // gantt is rows of bars over time, drawn by the template "gantt". Coordinates
@@ -19,6 +15,7 @@ type gantt struct {
 	from, to            time.Time
 	byExecutor          bool // colours are those of executors, not of owners
 	colors              map[string]int
+	drawn               map[string]bool // ways of drawing, see marks
 }
 
 type ganttRow struct {
@@ -35,6 +32,7 @@ type ganttBar struct {
 	Class      string
 	Title      string
 	Link       string
+	Hatched    bool // it failed or was lost: seen without colours, too
 }
 
 type owner struct {
@@ -47,8 +45,10 @@ const (
 	ganttLeft  = 130
 	laneHeight = 9
 	rowPadding = 5
-	maxLanes   = 12 // of one row
-	maxColors  = 12
+	// crowdHeight is the height of what is not drawn one by one: it is no lane.
+	crowdHeight = 4
+	// maxColors is how many sites are told apart; all others share one colour.
+	maxColors = 8
 )
 
 func newGantt(from, to time.Time) gantt {
@@ -66,59 +66,72 @@ func (g *gantt) x(t time.Time) int {
 	return ganttLeft + int(min(max(part, 0), 1)*float64(ganttWidth-10-ganttLeft))
 }
 
-// color gives each owner a colour, the first ones one of their own.
+// color gives each site a colour, the first ones one of their own.
 func (g *gantt) color(site string) int {
 	n, ok := g.colors[site]
-	if !ok {
-		n = len(g.colors)%maxColors + 1
-		g.colors[site] = n
-		if len(g.colors) <= maxColors {
-			g.Owners = append(g.Owners, owner{site, n})
-		}
+	if ok {
+		return n
+	}
+	n = min(len(g.colors), maxColors) + 1
+	g.colors[site] = n
+	if len(g.colors) <= maxColors {
+		g.Owners = append(g.Owners, owner{site, n})
+	} else if len(g.colors) == maxColors+1 {
+		g.Owners = append(g.Owners, owner{"other sites", n})
 	}
 	return n
 }
 
-// add appends a row. Attempts come by start; each takes the first lane that is
-// free by then, as cores would. Those that find none, and the short ones, are
-// drawn together as what was occupied, in columns so many units wide.
-func (g *gantt) add(name, link string, attempts, short []Attempt, column int) {
+// add appends a row with at most as many lanes as cores. Attempts come by start.
+// Those that find no lane, and the short ones, are drawn together below as what
+// was occupied, in columns so many units wide.
+func (g *gantt) add(name, link string, cores int, attempts, short []Attempt, column int) {
 	row := ganttRow{Name: name, Link: link, Y: g.Height}
-	var free []int // per lane, from which x on
+	taken := lanesOf(cores)
 	for i := range attempts {
 		a := &attempts[i]
-		end := a.Ended
-		if end.IsZero() {
-			end = g.to
-		}
-		x := g.x(a.Started)
-		w := max(2, g.x(end)-x)
-		lane := 0
-		for lane < len(free) && free[lane] > x {
-			lane++
-		}
-		if lane == maxLanes {
+		end := g.end(a)
+		lane, ok := taken.place(a.Started, end)
+		if !ok {
 			short = append(short, *a)
 			continue
 		}
-		if lane == len(free) {
-			free = append(free, 0)
-		}
-		free[lane] = x + w
-		row.Bars = append(row.Bars, ganttBar{
-			X: x, Y: row.Y + rowPadding + lane*laneHeight, W: w, H: laneHeight - 2, Class: g.class(a), Title: g.title(a, end),
-			Link: "/jobs/" + a.Job.String(),
-		})
+		row.Bars = append(row.Bars, g.bar(a, end, row.Y+rowPadding+lane*laneHeight))
 	}
-	lanes := max(1, len(free))
+	row.H = 2*rowPadding + max(1, len(taken.free))*laneHeight
 	if row.More = len(short); row.More > 0 {
-		lanes = len(free) + 1
-		row.Bars = append(row.Bars, g.crowd(short, row.Y+rowPadding+len(free)*laneHeight, max(1, column))...)
+		y := row.Y + row.H - rowPadding
+		if len(taken.free) == 0 {
+			y -= laneHeight
+		}
+		row.Bars = append(row.Bars, g.crowd(short, y, max(1, column))...)
+		row.H += crowdHeight
 	}
-	row.H = 2*rowPadding + lanes*laneHeight
 	row.Middle = row.Y + row.H/2 + 4
 	g.Height += row.H
 	g.Rows = append(g.Rows, row)
+}
+
+// bar draws one attempt.
+func (g *gantt) bar(a *Attempt, end time.Time, y int) ganttBar {
+	x, how := g.x(a.Started), endOf(a)
+	of := a.Job.Site
+	if g.byExecutor {
+		of = a.Site
+	}
+	g.note(how)
+	return ganttBar{
+		X: x, Y: y, W: max(2, g.x(end)-x), H: laneHeight - 2, Class: fmt.Sprintf("series-%d %s", g.color(of), how), Title: g.title(a, end),
+		Link: "/jobs/" + a.Job.String(), Hatched: how == broke,
+	}
+}
+
+// end is when an attempt ended, or the drawing does.
+func (g *gantt) end(a *Attempt) time.Time {
+	if a.Ended.IsZero() {
+		return g.to
+	}
+	return a.Ended
 }
 
 // crowd draws when at least one of some attempts ran.
@@ -126,14 +139,11 @@ func (g *gantt) crowd(attempts []Attempt, y, column int) (bars []ganttBar) {
 	occupied := make([]int, (ganttWidth-ganttLeft)/column+1) // attempts begun less those ended, then running
 	last := len(occupied) - 2
 	for i := range attempts {
-		end := attempts[i].Ended
-		if end.IsZero() {
-			end = g.to
-		}
 		from := min((g.x(attempts[i].Started)-ganttLeft)/column, last)
 		occupied[from]++
-		occupied[min(max(from, (g.x(end)-ganttLeft)/column), last)+1]--
+		occupied[min(max(from, (g.x(g.end(&attempts[i]))-ganttLeft)/column), last)+1]--
 	}
+	g.note(crowded)
 	title := count(len(attempts)) + " more, too short or too many to draw one by one"
 	for i, n := 0, 0; i <= last; i++ {
 		before := n
@@ -141,26 +151,11 @@ func (g *gantt) crowd(attempts []Attempt, y, column int) (bars []ganttBar) {
 			continue
 		}
 		if before <= 0 {
-			bars = append(bars, ganttBar{X: ganttLeft + i*column, Y: y, H: laneHeight - 2, Class: "crowd", Title: title})
+			bars = append(bars, ganttBar{X: ganttLeft + i*column, Y: y, H: crowdHeight - 1, Class: crowded, Title: title})
 		}
 		bars[len(bars)-1].W += column
 	}
 	return bars
-}
-
-func (g *gantt) class(a *Attempt) string {
-	of := a.Job.Site
-	if g.byExecutor {
-		of = a.Site
-	}
-	class := fmt.Sprintf("series-%d", g.color(of))
-	switch {
-	case a.Ended.IsZero():
-		class += " runs"
-	case a.Outcome != fsm.EndSucceeded.String() && a.Outcome != "":
-		class += " broke"
-	}
-	return class
 }
 
 func (g *gantt) title(a *Attempt, end time.Time) string {
@@ -172,67 +167,4 @@ func (g *gantt) title(a *Attempt, end time.Time) string {
 		state = "ended"
 	}
 	return fmt.Sprintf("%s/%d attempt %d at %s: %s, %s", a.Job, a.Task, a.Attempt, a.Site, state, took(end.Sub(a.Started)))
-}
-
-// maxAttempts bounds the earlier attempts in the drawing of a job.
-const maxAttempts = 200
-
-// taskGantt draws the attempts of some tasks of one job: the last ones, and the
-// earlier ones that are remembered.
-func (p *Pages) taskGantt(id fsm.JobID, tasks []node.Task) gantt {
-	byTask := map[uint32][]Attempt{}
-	if p.cfg.History != nil && len(tasks) > 0 {
-		for _, a := range p.cfg.History.EarlierOf(id, tasks[0].Index, tasks[len(tasks)-1].Index+1, maxAttempts) {
-			byTask[a.Task] = append(byTask[a.Task], a)
-		}
-	}
-	var rows [][]Attempt
-	for _, t := range tasks {
-		if row := attemptsOf(id, t, byTask[t.Index]); len(row) > 0 {
-			rows = append(rows, row)
-		}
-	}
-	if len(rows) == 0 {
-		return gantt{}
-	}
-	g := newGantt(span(rows, p.cfg.Now()))
-	g.byExecutor = true
-	for _, row := range rows {
-		last := row[len(row)-1]
-		g.add(fmt.Sprintf("%d · %s", last.Task, last.Site), "", row, nil, 1)
-	}
-	return g
-}
-
-// attemptsOf are a task's attempts by start.
-func attemptsOf(id fsm.JobID, t node.Task, earlier []Attempt) (row []Attempt) {
-	for _, a := range earlier {
-		if a.Attempt < t.Attempt || t.StartedAt.IsZero() {
-			row = append(row, a)
-		}
-	}
-	if !t.StartedAt.IsZero() {
-		row = append(row, Attempt{
-			Job: id, Task: t.Index, Attempt: t.Attempt, Site: t.Site, Started: t.StartedAt, Ended: t.EndedAt, Outcome: t.State,
-		})
-	}
-	slices.SortFunc(row, func(a, b Attempt) int { return a.Started.Compare(b.Started) })
-	return row
-}
-
-// span is the time that rows take.
-func span(rows [][]Attempt, now time.Time) (from, to time.Time) {
-	from = now
-	for _, a := range slices.Concat(rows...) {
-		if a.Ended.IsZero() {
-			a.Ended = now
-		}
-		if a.Started.Before(from) {
-			from = a.Started
-		}
-		if a.Ended.After(to) {
-			to = a.Ended
-		}
-	}
-	return from, to
 }

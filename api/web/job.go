@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
@@ -22,23 +21,14 @@ type jobView struct {
 	Env     []pair
 	Why     Why
 	HasWhy  bool
-	Tasks   []taskRow
-	From    uint32 // first task shown
-	Next    uint32 // first of the next page, 0 = none
+	Failed  []failedTask // the first ones that failed or were lost
+	MoreBad uint32       // that failed or were lost beside them
+	Tasks   taskPage
 	Gantt   gantt
 	Log     logPanel
 }
 
 type pair struct{ Key, Value string }
-
-type taskRow struct {
-	node.Task
-	Ran time.Duration // −1 = it did not start
-	End string        // exit code or signal, in words
-	Log string        // link, "" before the first attempt
-	// Earlier are links to the outputs of earlier attempts, the first ones first.
-	Earlier []logLink
-}
 
 // logPanel is the attempt whose output is shown.
 type logPanel struct {
@@ -54,13 +44,6 @@ type logLink struct {
 	Current   bool
 }
 
-const (
-	// pageTasks is how many tasks a page shows.
-	pageTasks = 50
-	// maxEarlier is how many earlier attempts of a task are linked.
-	maxEarlier = 5
-)
-
 func (p *Pages) job(r *http.Request, param func(string) string) (view, error) {
 	id, err := fsm.ParseJobID(param("id"))
 	if err != nil {
@@ -70,17 +53,20 @@ func (p *Pages) job(r *http.Request, param func(string) string) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	v := jobView{jobRow: rowOf(job, p.cfg.Now()), From: parameter(r, "from", fsm.MaxCount-1)}
+	v := jobView{jobRow: rowOf(job, p.cfg.Now())}
+	v.Bar = progressAtLeast(leastOfPage, job.Counts)
 	v.Ended = job.State != "queued" && job.State != "running" && job.State != "withdrawn"
 	v.Command, v.Timeout, v.Retries = node.ShellWords(job.Spec.Command), timeoutWords(job.Spec), retryWords(job.Spec)
 	v.Labels, v.Env = pairs(job.Spec.Labels), pairs(job.Spec.Env)
-	tasks, next, err := p.cfg.Source.Tasks(r.Context(), id, v.From, pageTasks)
-	if err != nil {
+	var tasks []node.Task
+	if v.Tasks, tasks, err = p.tasks(r, &job); err != nil {
 		return view{}, err
 	}
-	v.Next = next
-	for _, t := range tasks {
-		v.Tasks = append(v.Tasks, taskOf(id, t, p.cfg.Now()))
+	if v.Tasks.begins() {
+		if v.Failed, err = p.failed(r.Context(), &job); err != nil {
+			return view{}, err
+		}
+		v.MoreBad = v.Bad() - min(v.Bad(), uint32(len(v.Failed)))
 	}
 	if job.Counts["queued"] > 0 && p.cfg.Whys != nil {
 		if why, err := p.cfg.Whys.Why(r.Context(), id); err == nil { // else the job's reason has to do
@@ -89,25 +75,7 @@ func (p *Pages) job(r *http.Request, param func(string) string) (view, error) {
 	}
 	v.Gantt = p.taskGantt(id, tasks)
 	v.Log = panel(r, id, job.Spec.Count)
-	return view{template: "job", data: v}, nil
-}
-
-func taskOf(id fsm.JobID, t node.Task, now time.Time) taskRow {
-	row := taskRow{Task: t, Ran: ran(t.StartedAt, t.EndedAt, now)}
-	switch {
-	case t.Signal != nil:
-		row.End = "signal " + strconv.Itoa(*t.Signal)
-	case t.ExitCode != nil:
-		row.End = "exit " + strconv.Itoa(*t.ExitCode)
-	}
-	base := "/jobs/" + id.String()
-	if t.Attempt > 0 {
-		row.Log = logURL(base, t.Index, 0, "stdout") + "#log"
-	}
-	for n := t.Attempt - min(t.Attempt, maxEarlier+1) + 1; n < t.Attempt; n++ {
-		row.Earlier = append(row.Earlier, logLink{Name: strconv.FormatUint(uint64(n), 10), URL: logURL(base, t.Index, n, "stdout") + "#log"})
-	}
-	return row
+	return view{template: "job", data: &v}, nil
 }
 
 // timeoutWords says when a task is ended.

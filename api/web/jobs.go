@@ -31,6 +31,35 @@ type jobRow struct {
 	Done uint32        // tasks that ended
 }
 
+// Bad is how many tasks failed or were lost.
+func (r *jobRow) Bad() uint32 {
+	return r.Counts[fsm.TaskFailed.String()] + r.Counts[fsm.TaskLost.String()]
+}
+
+// BadWords tells of the tasks that failed or were lost, unless the job's state
+// says it all.
+func (r *jobRow) BadWords() string {
+	var words []string
+	for _, state := range []string{fsm.TaskFailed.String(), fsm.TaskLost.String()} {
+		if n := r.Counts[state]; n > 0 && r.Spec.Count > 1 {
+			words = append(words, count(n)+" "+state)
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// Word is the job's state for people: one of which some tasks have ended and none
+// runs does not just wait.
+func (r *jobRow) Word() string {
+	if r.State == fsm.Queued.String() && r.Done > 0 {
+		return count(r.Done) + "/" + count(r.Spec.Count) + " done, waiting"
+	}
+	return r.State
+}
+
+// Sure reports whether this broker knows the state by itself, whoever leads.
+func (r *jobRow) Sure() bool { return r.Durability == node.DurableSite }
+
 // jobStates are those of a whole job.
 var jobStates = []string{"queued", "running", "succeeded", "failed", "cancelled", "lost", "withdrawn"}
 

@@ -13,8 +13,8 @@ import (
 )
 
 // beat is how often a stream with nothing to say says so, which finds clients
-// that are gone.
-const beat = 20 * time.Second
+// that are gone, and brokers: a page that hears nothing for some beats says so.
+const beat = 5 * time.Second
 
 // stream is one answer of server-sent events.
 type stream struct {
@@ -77,6 +77,9 @@ func (s *stream) send(name, id, data string) error {
 	return s.write(b.String())
 }
 
+// beat tells the page that the broker is there, which a comment would not.
+func (s *stream) beat() error { return s.send("beat", "", "still here") }
+
 // comment writes what clients ignore.
 func (s *stream) comment(text string) error { return s.write(": " + text + "\n\n") }
 
@@ -107,13 +110,16 @@ func (p *Pages) live(w http.ResponseWriter, r *http.Request, _ func(string) stri
 	p.serveStream(w, r, func(ctx context.Context, s *stream) error {
 		rest := time.NewTimer(0)
 		defer rest.Stop()
+		if err := s.beat(); err != nil { // from now on the page counts on it
+			return err
+		}
 		for {
 			err := p.await(ctx, &entry, &home, &stale)
 			if ctx.Err() != nil {
 				return nil
 			}
 			if err != nil {
-				err = s.comment("still here")
+				err = s.beat()
 			} else {
 				err = s.send("changed", place(entry, home), strconv.FormatUint(entry, 10))
 			}

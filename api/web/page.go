@@ -17,7 +17,7 @@ var templateFiles embed.FS
 // templates holds one set per page: each defines "title" and "body".
 var templates = func() map[string]*template.Template {
 	sets := map[string]*template.Template{}
-	for _, name := range []string{"federation", "fairness", "queue", "jobs", "job", "timeline", "events", "problem"} {
+	for _, name := range []string{"federation", "fairness", "queue", "jobs", "job", "timeline", "events", "docs", "problem"} {
 		sets[name] = template.Must(template.New("layout.html").Funcs(words).ParseFS(templateFiles,
 			"templates/layout.html", "templates/parts.html", "templates/"+name+".html"))
 	}
@@ -54,9 +54,9 @@ type screen struct {
 	Since   string // place of the newest change that it shows
 	Query   string // in the search field
 	Now     time.Time
-	Stale   string // of when the state is, and why; "" = now
-	Tabs    []tab
-	Data    any
+	outdated
+	Tabs []tab
+	Data any
 }
 
 type tab struct{ Name, Path, Title string }
@@ -68,6 +68,7 @@ var tabs = []tab{
 	{"jobs", "/jobs", "Jobs"},
 	{"timeline", "/timeline", "Timeline"},
 	{"events", "/events", "Events"},
+	{"docs", "/docs", "API"},
 }
 
 // patience bounds how long a page may wait for the broker.
@@ -133,7 +134,7 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request, v view, since strin
 	var out bytes.Buffer
 	err := templates[v.template].ExecuteTemplate(&out, part, screen{
 		Tab: name, Tabs: tabs, Site: p.cfg.Source.Site(), Version: p.cfg.Version, Self: self(r.URL), Since: since,
-		Query: query, Now: p.cfg.Now(), Stale: p.cfg.Source.Freshness().Words(), Data: v.data,
+		Query: query, Now: p.cfg.Now(), outdated: p.outdated(), Data: v.data,
 	})
 	if err != nil {
 		v.status = http.StatusInternalServerError

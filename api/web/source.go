@@ -15,7 +15,12 @@ import (
 type Source interface {
 	Job(ctx context.Context, id fsm.JobID) (node.Job, error)
 	Jobs(ctx context.Context, q node.JobQuery) (node.JobPage, error)
-	Tasks(ctx context.Context, id fsm.JobID, from uint32, limit int) ([]node.Task, uint32, error)
+	// FindTasks returns the tasks that a query selects, and the index to go on
+	// with, 0 = none: there may be fewer than its limit although there are more.
+	FindTasks(ctx context.Context, id fsm.JobID, q node.TaskQuery) ([]node.Task, uint32, error)
+	// LastLines returns the end of an attempt's output, so many lines at most,
+	// from whichever site has it.
+	LastLines(ctx context.Context, q node.LogQuery, lines int) ([]byte, error)
 	Logs(ctx context.Context, q node.LogQuery) (io.ReadCloser, error)
 	Cancel(ctx context.Context, id fsm.JobID) error
 	Sites() []node.Site

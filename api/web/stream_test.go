@@ -55,8 +55,16 @@ func open(t *testing.T, h http.Handler, path string, headers ...string) *browser
 	return &browser{t, answer.Body, in}
 }
 
-// next returns the next event; ok is false at the end of the stream.
+// next returns the next event that says something; ok is false at the end of the
+// stream.
 func (b *browser) next() (e sent, ok bool) {
+	for e, ok = b.read(); ok && e.name == "beat"; {
+		e, ok = b.read()
+	}
+	return e, ok
+}
+
+func (b *browser) read() (e sent, ok bool) {
 	b.t.Helper()
 	var data []string
 	for b.in.Scan() {
@@ -125,6 +133,19 @@ func TestLostContactIsShown(t *testing.T) {
 	if w := ask(h, "GET", "/queue"); strings.Contains(w.Body.String(), "no contact") {
 		t.Errorf("fresh: %s", w.Body)
 	}
+}
+
+// The page of events is not drawn anew: its stream brings the banner.
+func TestLostContactIsShownAmongEvents(t *testing.T) {
+	b := webtest.New(3, 10)
+	h := newPages(t, b)
+	s := open(t, h, "/events/stream?from=1000")
+	old := node.FreshnessOf(42*time.Hour, 6*time.Second)
+	b.Old.Store(&old)
+	s.want("stale", "", "this broker has no contact with the leader, since <time datetime=")
+	wants(t, "/events", get(t, h, "/events"), "stale=shown")
+	b.Old.Store(nil)
+	s.want("stale", "", "of now")
 }
 
 func TestEventStream(t *testing.T) {

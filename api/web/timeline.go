@@ -54,22 +54,25 @@ func (p *Pages) timeline(r *http.Request, _ func(string) string) (view, error) {
 	}
 	v.Windows[chosen].Current = true
 	v.Since = v.Windows[chosen].For
+	cores := map[string]int{}
 	for _, s := range p.cfg.Source.Sites() {
 		v.Sites = append(v.Sites, s.ID)
+		cores[s.ID] = int((s.Capacity.MilliCPU + 999) / 1000)
 	}
 	if !slices.Contains(v.Sites, v.Site) {
 		v.Site = ""
 	}
 	if v.Kept {
-		v.draw(p.cfg.History, p.cfg.Now())
+		v.draw(p.cfg.History, cores, p.cfg.Now())
 	}
 	return view{template: "timeline", data: v}, nil
 }
 
 // draw has a row for every site that ran something. Of many attempts the longest
 // are drawn one by one, the others together. Only beyond what is ever remembered
-// the period is cut, so that the drawing is complete for what it shows.
-func (v *timelineView) draw(history History, now time.Time) {
+// the period is cut, so that the drawing is complete for what it shows. No row has
+// more lanes than its site has cores.
+func (v *timelineView) draw(history History, cores map[string]int, now time.Time) {
 	list := history.Attempts(now.Add(-v.Since), v.Site, maxDrawn+1)
 	if len(list) > maxDrawn {
 		v.More = true
@@ -93,7 +96,7 @@ func (v *timelineView) draw(history History, now time.Time) {
 	for _, site := range slices.Sorted(maps.Keys(sites)) {
 		rows := longBySite[site]
 		slices.SortFunc(rows, func(a, b Attempt) int { return a.Started.Compare(b.Started) })
-		v.Gantt.add(site, "/timeline?site="+site, rows, shortBySite[site], column)
+		v.Gantt.add(site, "/timeline?site="+site, cores[site], rows, shortBySite[site], column)
 	}
 	for _, row := range v.Gantt.Rows {
 		v.Short += row.More

@@ -60,6 +60,7 @@ type Pages struct {
 	cfg     Config
 	streams atomic.Int64 // open ones; invariant: at most cfg.MaxStreams
 	origins http.CrossOriginProtection
+	said    saidCache
 }
 
 // Defaults of a Config.

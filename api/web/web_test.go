@@ -85,7 +85,7 @@ func TestPages(t *testing.T) {
 		{"/jobs/site-001.1", []string{"render frame 0", "sh -c &#39;render --frame 0&#39;", "exit 0", "team=film", "Machines with", "zone in (a,b)", "!popovertarget=\"confirm\">Cancel…"}},
 		{"/jobs/site-005.1", []string{"3 · site-004", "3 attempt 1 at site-005: lost", "earlier: ", "/jobs/site-005.1?task=3&amp;stream=stdout&amp;attempt=1#log"}},
 		{"/jobs/site-005.12", []string{"queued", "popovertarget=\"confirm\">Cancel…", "waiting for its turn"}},
-		{"/timeline", []string{"<svg class=\"gantt\"", "site-005", "1,672", "one by one", `class="crowd"`, "!so the period is cut"}},
+		{"/timeline", []string{"<svg class=\"gantt\"", "1,885 attempts", "1,666", "one by one", `class="crowd"`, "!so the period is cut"}},
 		{"/timeline?last=5m&site=site-003", []string{"site-003", "!>site-004</text>", `aria-current="true">5m`}},
 		{"/events", []string{`role="log"`, "task.assigned", "/events/stream?from=1000"}},
 		{"/events?kind=site.lost&site=site-002&job=site-001.4", []string{"kind=site.lost", "job=site-001.4", "site=site-002"}},

@@ -3,7 +3,7 @@
   "use strict";
 
   // The dot beside the site's name: red while a stream of this page is broken,
-  // green once one is open.
+  // green once one is open. If that lasts, a banner says since when.
   const streams = new Map();
   function show(source, state) {
     if (state) streams.set(source, state);
@@ -11,7 +11,30 @@
     const states = new Set(streams.values());
     if (states.has("no")) document.documentElement.dataset.live = "no";
     else if (states.has("yes")) document.documentElement.dataset.live = "yes";
+    tell([...streams].some(([s, state]) => s.vital && state === "no"));
   }
+  const gone = document.getElementById("gone");
+  const patience = 2500;
+  let lost = 0;
+  function tell(broken) {
+    if (!broken) {
+      clearTimeout(lost);
+      lost = 0;
+      gone.hidden = true;
+    } else if (!lost) {
+      const since = new Date(heard || Date.now());
+      lost = setTimeout(() => {
+        const at = document.getElementById("gone-since");
+        at.dateTime = since.toISOString();
+        at.textContent = clock.format(since);
+        gone.hidden = false;
+      }, patience);
+    }
+  }
+  // When a stream of this page said something last. One that beats and then says
+  // nothing for some beats is broken, although its connection may stand.
+  let heard = 0;
+  const silence = 16000;
 
   // A stream of events that rests while nobody looks: browsers allow few
   // connections to one host, and hidden pages would use them up.
@@ -19,9 +42,11 @@
     constructor(url) {
       super();
       this.url = url;
+      this.vital = !new URL(url, location.href).pathname.endsWith("/log"); // output may be at another site, which is away
       this.last = "";
       this.ended = false;
       this.names = new Map();
+      this.watch = 0;
       this.look = () => (document.hidden ? this.rest() : this.wake());
       document.addEventListener("visibilitychange", this.look);
       if (!document.hidden) this.wake();
@@ -40,9 +65,17 @@
         this.rest();
         if (!this.ended && !document.hidden) setTimeout(() => this.look(), 3000);
       };
+      source.addEventListener("beat", () => this.alive());
       for (const name of this.names.keys()) this.pass(name);
     }
+    alive() {
+      heard = Date.now();
+      show(this, "yes");
+      clearTimeout(this.watch);
+      this.watch = setTimeout(() => { show(this, "no"); this.rest(); this.look(); }, silence);
+    }
     rest() {
+      clearTimeout(this.watch);
       if (this.source) this.source.close();
       this.source = null;
     }
@@ -50,6 +83,8 @@
       this.source.addEventListener(name, (e) => {
         if (e.lastEventId) this.last = e.lastEventId;
         show(this, "yes"); // a proxy may have swallowed the opening
+        heard = Date.now();
+        if (this.watch) this.alive();
         this.dispatchEvent(new MessageEvent(name, { data: e.data, lastEventId: e.lastEventId }));
       });
     }
@@ -117,12 +152,28 @@
     log.dataset.over = "yes";
   });
 
-  // A page that is drawn anew stays where its wide tables and drawings were scrolled to.
-  let scrolled = [];
-  const wide = (root) => [...root.querySelectorAll(".wide")];
-  document.addEventListener("htmx:beforeSwap", (e) => { scrolled = wide(e.target).map((w) => w.scrollLeft); });
+  // Drawings over time open at now. A page that is drawn anew stays where its wide
+  // tables and drawings were scrolled to, and the names of their rows are always seen.
+  const scrolled = new Map();
+  const wide = (root) => [...root.querySelectorAll(".wide")].map((w, i) => [(w.querySelector("table, svg")?.getAttribute("class") || "") + i, w]);
+  function place(root) {
+    for (const [name, w] of wide(root)) {
+      w.scrollLeft = scrolled.has(name) ? scrolled.get(name) : w.classList.contains("now") ? w.scrollWidth : 0;
+      hold(w);
+    }
+  }
+  function hold(w) {
+    const names = w.querySelector("g.names"), svg = names && names.ownerSVGElement;
+    if (svg) names.setAttribute("transform", `translate(${w.scrollLeft * svg.viewBox.baseVal.width / svg.clientWidth || 0})`);
+  }
+  document.addEventListener("scroll", (e) => { if (e.target.matches?.(".wide.now")) hold(e.target); }, true);
+  addEventListener("resize", () => wide(document).forEach(([, w]) => hold(w)));
+  document.addEventListener("htmx:beforeSwap", (e) => {
+    scrolled.clear();
+    for (const [name, w] of wide(e.target)) if (w.scrollWidth > w.clientWidth) scrolled.set(name, w.scrollLeft);
+  });
   document.addEventListener("htmx:afterSwap", (e) => {
-    if (e.target.id === "fresh") wide(e.target).forEach((w, i) => { if (scrolled[i]) w.scrollLeft = scrolled[i]; });
+    if (e.target.id === "fresh") place(e.target);
     localTimes(e.target);
   });
   document.addEventListener("change", (e) => {
@@ -134,6 +185,7 @@
     if (field) { e.preventDefault(); setTimeout(() => { field.focus(); field.select(); }); }
   });
   localTimes(document);
+  place(document);
   const here = document.querySelector("nav [aria-current]"); // the menu of a phone is wider than its screen
   if (here) here.parentElement.scrollLeft = here.offsetLeft - here.parentElement.offsetLeft - 40;
 })();

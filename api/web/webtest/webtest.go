@@ -36,6 +36,9 @@ type Broker struct {
 	// Log opens a task's output; nil gives two lines.
 	Log func(ctx context.Context, q node.LogQuery) (io.ReadCloser, error)
 
+	// Asked counts calls of LastLines.
+	Asked atomic.Int64
+
 	mu      sync.Mutex
 	jobs    []node.Job // oldest first
 	moved   uint64
@@ -137,6 +140,21 @@ func (b *Broker) jobAt(i, sites, jobs int) node.Job {
 	return j
 }
 
+// Some is a job of site-002 that began five minutes ago, with so many tasks in
+// each state.
+func (b *Broker) Some(num uint64, name, state string, counts map[string]uint32) node.Job {
+	spec := node.DefaultSpec()
+	spec.Name, spec.Command = name, []string{"render"}
+	for _, n := range counts {
+		spec.Count += n
+	}
+	spec.Count-- // the default is one
+	at := b.Now.Add(-5 * time.Minute)
+	return node.Job{
+		ID: fsm.JobID{Site: site(1), Num: num}, Spec: spec, State: state, Durability: node.DurableFederation, Counts: counts, SubmittedAt: at, StartedAt: at,
+	}
+}
+
 // Submit adds a job and tells of it, as another user would.
 func (b *Broker) Submit(j node.Job) {
 	b.mu.Lock()
@@ -219,26 +237,40 @@ func matches(j *node.Job, q *node.JobQuery) bool {
 	return (q.State == "" || q.State == j.State) && (q.Site == "" || q.Site == j.ID.Site) && strings.Contains(strings.ToLower(j.Spec.Name), q.Name)
 }
 
-// Tasks implements web.Source: half of a running job's tasks have ended.
-func (b *Broker) Tasks(_ context.Context, id fsm.JobID, from uint32, limit int) (out []node.Task, next uint32, err error) {
+// FindTasks implements web.Source: half of a running job's tasks have ended.
+func (b *Broker) FindTasks(_ context.Context, id fsm.JobID, q node.TaskQuery) (out []node.Task, next uint32, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	i, err := b.find(id)
 	if err != nil {
 		return nil, 0, err
 	}
-	for n := from; n < b.jobs[i].Spec.Count; n++ {
-		if len(out) == limit {
+	for n := q.From; n < b.jobs[i].Spec.Count; n++ {
+		if len(out) == q.Limit {
 			return out, n, nil
 		}
-		out = append(out, b.taskAt(&b.jobs[i], n))
+		t := b.taskAt(&b.jobs[i], n)
+		if state, _ := fsm.ParseTaskState(t.State); q.States.Has(state) {
+			out = append(out, t)
+		}
 	}
 	return out, 0, nil
 }
 
+// LastLines implements web.Source.
+func (b *Broker) LastLines(ctx context.Context, q node.LogQuery, _ int) ([]byte, error) {
+	b.Asked.Add(1)
+	body, err := b.Logs(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	return io.ReadAll(body)
+}
+
 func (b *Broker) taskAt(j *node.Job, n uint32) node.Task {
-	t := node.Task{Index: n, State: j.State, Reason: j.Reason}
-	if j.StartedAt.IsZero() {
+	t := node.Task{Index: n, State: stateOf(j, n), Reason: j.Reason}
+	if j.StartedAt.IsZero() || t.State == "queued" {
 		return t
 	}
 	t.Site, t.Machine, t.Attempt, t.Token = site(int(n)%len(b.SiteList)), "local", 1, 900
@@ -246,18 +278,30 @@ func (b *Broker) taskAt(j *node.Job, n uint32) node.Task {
 		t.Attempt = 2
 	}
 	t.StartedAt, t.EndedAt = j.StartedAt.Add(time.Duration(n)*time.Second), j.EndedAt
-	if j.State == "running" && n < j.Spec.Count/2 {
-		t.State, t.EndedAt = "succeeded", t.StartedAt.Add(30*time.Second)
+	if j.State == "running" && t.State == "succeeded" {
+		t.EndedAt = t.StartedAt.Add(30 * time.Second)
 	}
 	code := 0
 	switch t.State {
 	case "failed":
-		code = 3
+		code, t.Reason = 3, "exit code 3"
 		fallthrough
 	case "succeeded":
 		t.ExitCode = &code
 	}
 	return t
+}
+
+// stateOf has the tasks of a job come by state, those that failed after those
+// that did not.
+func stateOf(j *node.Job, n uint32) string {
+	for _, state := range []string{"succeeded", "running", "failed", "lost", "cancelled", "queued"} {
+		if n < j.Counts[state] {
+			return state
+		}
+		n -= j.Counts[state]
+	}
+	return j.State
 }
 
 // Logs implements web.Source.

@@ -70,7 +70,7 @@ test-container: need-root need-engines image bin/tools/testsum ## run tasks in c
 # The pages are looked at in Debian's chromium (CHROMIUM= names another one).
 .PHONY: test-web
 test-web: need-chromium build bin/tools/testsum ## look at the web pages in a headless Chromium
-	@CHROMIUM=$(CHROMIUM) bin/tools/testsum -- $(GO) -C test/web test -json -count=1 -timeout 5m ./...
+	@CHROMIUM=$(CHROMIUM) bin/tools/testsum -- $(GO) -C test/web test -json -count=1 -timeout 15m ./...
 
 # A real ensemble of three on loopback, from the files of Debian's package; then
 # whole federations on one server.

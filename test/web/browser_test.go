@@ -24,7 +24,7 @@ var (
 )
 
 // patience is how long one test may take.
-const patience = 90 * time.Second
+const patience = 4 * time.Minute
 
 // chromium finds the browser; a test without one fails, it is never left out.
 func chromium(t *testing.T) string {
@@ -117,7 +117,7 @@ func (b *tab) visit(url string) time.Duration {
 // comes instead of it.
 func (b *tab) await(what, expression string) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(b.ctx, time.Minute)
 	defer cancel()
 	for {
 		_, err := chromedp.Run(ctx, chromedp.Poll[chromedp.Void](expression))

@@ -9,6 +9,7 @@ import (
 	"github.com/cloudshare/cloudshare/api/web"
 	"github.com/cloudshare/cloudshare/api/web/webtest"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
 )
 
 // Bounds of a page with 100 sites and 100,000 jobs, from asking for it until the
@@ -34,6 +35,12 @@ func serveFixture(t *testing.T) string {
 			})
 		}
 	}
+	return serve(t, broker)
+}
+
+// serve serves a fixture's pages.
+func serve(t *testing.T, broker *webtest.Broker) (url string) {
+	t.Helper()
 	srv := httptest.NewServer(webtest.Serve(web.New(webtest.Config(broker))))
 	t.Cleanup(func() {
 		srv.CloseClientConnections()
@@ -41,6 +48,32 @@ func serveFixture(t *testing.T) string {
 	})
 	return srv.URL
 }
+
+// users is a fixture with the jobs that users told of.
+type users struct {
+	broker *webtest.Broker
+	url    string
+}
+
+func serveUsers(t *testing.T) users {
+	t.Helper()
+	b := webtest.New(12, 40)
+	b.Submit(b.Some(501, "one of a thousand", "failed", map[string]uint32{"succeeded": 999, "failed": 1}))
+	b.Submit(b.Some(502, "one of two hundred", "running", map[string]uint32{"succeeded": 120, "failed": 1, "cancelled": 3, "running": 40, "queued": 36}))
+	b.Submit(b.Some(503, "six of sixty", "queued", map[string]uint32{"succeeded": 6, "queued": 54}))
+	return users{b, serve(t, b)}
+}
+
+func (u users) submit(name string) {
+	u.broker.Submit(u.broker.Some(504, name, "queued", map[string]uint32{"queued": 1}))
+}
+
+func (u users) loseContact() {
+	old := node.FreshnessOf(42*time.Second, 6*time.Second)
+	u.broker.Old.Store(&old)
+}
+
+func (u users) regainContact() { u.broker.Old.Store(nil) }
 
 // TestLargeFederation: every page is there soon, on a desk and on a phone, by day
 // and by night, and the browser has nothing to complain of.
@@ -60,6 +93,7 @@ func TestLargeFederation(t *testing.T) {
 		b.shoot(name + "-dark")
 		b.audit(name + " by night")
 		b.look(390, 844, "light")
+		b.visit(url + path)
 		b.shoot(name + "-phone")
 		if over := read[int](b, `document.documentElement.scrollWidth - innerWidth`); over > 0 {
 			t.Errorf("%s: a phone has to scroll sideways by %d", name, over)

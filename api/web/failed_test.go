@@ -55,6 +55,16 @@ func TestFailedTasksAreBounded(t *testing.T) {
 	wants(t, "/jobs", get(t, h, "/jobs"), "999 failed, 1 lost")
 }
 
+// Found by users: that a site drains was told nowhere.
+func TestDrainingSiteHasABadge(t *testing.T) {
+	for sites, badges := range map[int]int{5: 0, 6: 1, 29: 2} {
+		page := get(t, newPages(t, webtest.New(sites, 3)), "/")
+		if n := strings.Count(page, ">draining</span>"); n != badges {
+			t.Errorf("%d sites: %d badges, want %d", sites, n, badges)
+		}
+	}
+}
+
 // Found by users: a job of which nothing ran, but six tasks had ended, was just
 // queued.
 func TestWaitingJobSaysWhatIsDone(t *testing.T) {

@@ -51,8 +51,8 @@ func (r *jobRow) BadWords() string {
 // Word is the job's state for people: one of which some tasks have ended and none
 // runs does not just wait.
 func (r *jobRow) Word() string {
-	if r.State == fsm.Queued.String() && r.Done > 0 {
-		return count(r.Done) + "/" + count(r.Spec.Count) + " done, waiting"
+	if far := r.Progress(); far != "" && r.State == fsm.Queued.String() {
+		return far
 	}
 	return r.State
 }

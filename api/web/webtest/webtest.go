@@ -84,6 +84,8 @@ func siteAt(i int) node.Site {
 		v.State, v.Exposed, v.Assigned = fsm.SiteGone, fsm.Resources{}, fsm.Resources{}
 	case 17:
 		v.State = fsm.Suspected
+	case 5:
+		v.Closed, v.Exposed = fsm.ClosedDrain, v.Assigned
 	}
 	return node.Site{SiteView: v, Voter: i < 5}
 }

@@ -14,8 +14,9 @@ type attempt struct {
 	attempt    uint32 // Invariant: grows per task
 	failures   uint32
 	losses     uint32
+	doubts     uint32 // how often its task went on elsewhere by a hint. Invariant: ≤ bounds.doubts
 	way        way
-	off        way // what it was before wayAway or wayDying; not one of these
+	off        way // what it was before wayAway, wayDying or a doubt; not one of these
 	machine    *machine
 	weight     int64 // per quantum; frozen at assignment
 	queuedMs   int64
@@ -44,10 +45,13 @@ func (s *State) assign(c choice, m *machine) {
 		weight: s.weight(j.class.need), queuedMs: j.queuedMs, assignedMs: s.time, startedMs: -1,
 	}
 	if c.back {
-		b := t.back.find(c.task)
-		a.attempt, a.failures, a.losses = b.attempt+1, b.failures, b.losses
+		b := *t.back.find(c.task)
+		a.attempt, a.failures, a.losses, a.doubts = b.attempt+1, b.failures, b.losses, b.doubts
 		a.queuedMs = b.queuedMs
 		t.back.remove(c.task)
+		if s.closeDoubt(j, &b, doubtPast, "its site was suspected, and its task went on at another one") {
+			a.doubts++
+		}
 	} else {
 		j.next++
 		j.skip()
@@ -172,6 +176,10 @@ func (s *State) started(x *site, c *Started) Result {
 	for i := range c.Attempts {
 		r := &c.Attempts[i]
 		slot, ok := s.findAttempt(&r.AttemptRef, x)
+		if open, is := s.findOpen(&r.AttemptRef, x); is {
+			s.startedInDoubt(open, r.DelayMs)
+			continue
+		}
 		if !ok || s.attempts.get(slot).startedMs >= 0 || s.attempts.get(slot).way == wayDying {
 			continue
 		}

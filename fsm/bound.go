@@ -18,10 +18,16 @@ func (s *State) bound(x *site, c *Bound) {
 	for i := range c.Attempts {
 		b := &c.Attempts[i]
 		slot, ok := s.findAttempt(&b.AttemptRef, x)
-		if !ok || s.attempts.get(slot).way != wayAssigned {
+		if !ok {
+			slot, ok = s.findOpen(&b.AttemptRef, x)
+		}
+		if !ok {
 			continue
 		}
 		a := s.attempts.mut(slot, s.epoch)
+		if a.way != wayAssigned && (a.way != wayLeft || a.off != wayAssigned) {
+			continue
+		}
 		a.boundMs = max(a.boundMs, s.time+b.BoundMs+s.params.MarginMs)
 		s.touch(slot)
 	}
@@ -111,7 +117,12 @@ func (s *State) unshelve(slot uint64) {
 // never: by its bound, and if its site was asked to stop it, by stopMs, too.
 func (a *attempt) dueMs() int64 {
 	switch a.way {
-	case wayDying, wayLeft:
+	case wayLeft:
+		if a.left.doubt == doubtOpen { // it may get its task back
+			return 0
+		}
+		return a.boundMs
+	case wayDying:
 		return a.boundMs
 	case wayStopping:
 		if a.boundMs > 0 {

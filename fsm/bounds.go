@@ -14,6 +14,7 @@ type bounds struct {
 	held    int       // attempts at one site
 	site    Resources // of one site's machines together
 	boots   int       // processes of one site remembered
+	doubts  uint32    // times that hints have a task go on elsewhere
 	detail  uint32    // tasks of a job that keeps records
 	retire  int       // jobs that leave in one entry
 	steps   uint64    // of an entry, beyond which it leaves work to the next; see steps.go
@@ -39,7 +40,7 @@ const (
 // realBounds are those of every federation.
 func realBounds() bounds {
 	return bounds{
-		window: Window, shapes: MaxShapes, members: MaxMembers, held: MaxHeld, site: Resources{MaxMilliCPU, MaxMemMiB, MaxGPU}, boots: maxBoots, detail: DetailTasks, retire: maxRetire, steps: maxSteps,
+		window: Window, shapes: MaxShapes, members: MaxMembers, held: MaxHeld, site: Resources{MaxMilliCPU, MaxMemMiB, MaxGPU}, boots: maxBoots, doubts: maxDoubts, detail: DetailTasks, retire: maxRetire, steps: maxSteps,
 		tasks: share{100_000_000, floorTasks}, jobs: share{4_000_000, 1000}, bytes: share{2 << 30, floorBytes},
 		kept: share{MaxRetainJobs, 1000}, keptBytes: share{1 << 30, floorBytes}, records: share{1_000_000, 1000},
 		gaps:           1 << 16,

@@ -79,6 +79,7 @@ func (s *State) cancelTask(seq uint64, task uint32, why string) Code {
 	if at := t.back.find(task); at != nil {
 		b := *at
 		t.back.remove(task)
+		s.closeDoubt(j, &b, doubtNone, why)
 		s.dequeue(j, 1)
 		s.noteWithdrawn(j, 1, b.queuedMs)
 		s.unholdIdle(seq, j)
@@ -153,6 +154,7 @@ func (s *State) endBack(j *job, t *taskSet, state TaskState, why string, did boo
 	for ; t.back.n > 0 && (!did || !s.steps.spent()); did = true {
 		b := *t.back.first()
 		t.back.remove(b.task)
+		s.closeDoubt(j, &b, doubtNone, why)
 		s.steps.used += stepEnd
 		s.noteWithdrawn(j, 1, b.queuedMs)
 		if b.attempt > 0 {

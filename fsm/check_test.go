@@ -103,8 +103,11 @@ func (s *State) checkAttempts() error {
 		}
 		if a.way == wayLeft {
 			left++
-			if s.leftovers[a.leftKey()] != slot || a.startedMs >= 0 || a.boundMs > 0 && a.boundMs <= s.time && !s.unfinished() || a.given && a.boundMs == 0 || a.word != wordNone && !s.hasChore(a.site) {
+			if s.leftovers[a.leftKey()] != slot || a.startedMs >= 0 || a.dueMs() > 0 && a.dueMs() <= s.time && !s.unfinished() || a.given && a.boundMs == 0 || a.word != wordNone && !s.hasChore(a.site) {
 				return fmt.Errorf("leftover %d, bound %d, given %v", slot, a.boundMs, a.given)
+			}
+			if d := a.left.doubt; d == doubtOpen && !s.isReturned(a) || d != doubtNone && (a.given || a.doubts > s.bounds.doubts || a.left.startedMs >= 0 && a.off != wayRunning) {
+				return fmt.Errorf("leftover %d, doubt %d: %+v", slot, d, a)
 			}
 			if l := s.live[taskKey{a.seq, a.task}]; s.live[taskKey{a.seq, a.task}] != 0 && s.attempts.get(l).attempt == a.attempt {
 				return fmt.Errorf("leftover %d is live, too", slot)

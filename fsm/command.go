@@ -147,7 +147,7 @@ type OnLoss uint8
 // The three answers to a loss; Fenced is the default.
 const (
 	Fenced    OnLoss = iota // requeued once its attempt must have stopped
-	Immediate               // requeued when the site is lost, whatever its attempt's stop bound; attempts may overlap
+	Immediate               // requeued at the first hint, and at a loss whatever its attempt's stop bound; attempts may overlap
 	Never                   // ends as lost
 )
 
@@ -306,8 +306,9 @@ type Forget struct{ Site string }
 // SetParams changes the federation's parameters.
 type SetParams struct{ Params Params }
 
-// Suspect rests (On) or wakes a site's offers. It is a hint and touches nothing
-// that runs there.
+// Suspect rests (On) or wakes a site's offers. It is a hint: what runs there goes on.
+// On also returns the site's Immediate tasks for others to the queue, where they wait
+// until another site takes them or the suspicion is taken back.
 type Suspect struct {
 	Site        string
 	Incarnation uint64

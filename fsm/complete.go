@@ -9,13 +9,26 @@ import (
 func (s *State) complete(x *site, c *Complete) Result {
 	for i := range c.Attempts {
 		e := &c.Attempts[i]
-		if slot, ok := s.findAttempt(&e.AttemptRef, x); ok {
+		if slot, ok := s.findEnded(&e.AttemptRef, x); ok {
 			s.finish(slot, e)
 		} else if slot, ok = s.findLeft(&e.AttemptRef, x); ok {
-			s.answerForLeft(slot, false, e.Outcome == Lost)
+			s.finishLeft(slot, e)
 		}
 	}
 	return Result{}
+}
+
+// finishLeft ends a leftover as its site reported. Its success counts if its task is
+// on its way elsewhere: the first one does.
+func (s *State) finishLeft(slot uint64, e *Ended) {
+	switch past := s.attempts.get(slot).left.doubt == doubtPast; {
+	case past && e.Outcome == Succeeded && s.overtake(slot):
+		s.finish(slot, e)
+		return
+	case past && e.Outcome == Lost:
+		s.countLoss(slot)
+	}
+	s.answerForLeft(slot, false, e.Outcome == Lost)
 }
 
 // finish ends an attempt as its site reported: charge it, free its room, and
@@ -86,7 +99,7 @@ func (s *State) settle(a *attempt, r record, o Outcome) {
 			s.endTask(a.seq, TaskFailed, r)
 			return
 		}
-		s.requeue(a.seq, r, o)
+		s.requeue(a, r, o)
 	default: // Lost, or stopped though nobody asked for it
 		s.lose(a, r, o)
 	}
@@ -100,13 +113,14 @@ func (s *State) lose(a *attempt, r record, o Outcome) {
 		s.endTask(a.seq, TaskLost, r)
 		return
 	}
-	s.requeue(a.seq, r, o)
+	s.requeue(a, r, o)
 }
 
 // requeue returns a task to the head of its job: it keeps its place in the
 // order of arrival and gets a new queue time. If its owner's departure is
 // over, it ends as lost instead.
-func (s *State) requeue(seq uint64, r record, o Outcome) {
+func (s *State) requeue(a *attempt, r record, o Outcome) {
+	seq := a.seq
 	j := s.mutJob(seq)
 	if s.sites[j.owner].gone {
 		r.detail = ownerLeft
@@ -114,7 +128,7 @@ func (s *State) requeue(seq uint64, r record, o Outcome) {
 		return
 	}
 	j.set(s.epoch).back.insert(backTask{
-		task: r.task, attempt: r.attempt, failures: r.failures, losses: r.losses, queuedMs: s.time,
+		task: r.task, attempt: r.attempt, failures: r.failures, losses: r.losses, doubts: a.doubts, queuedMs: s.time,
 	})
 	s.tellRecord(EventTaskRequeued, j, &r, o.ending())
 	s.enqueue(seq, j, 1)

@@ -46,6 +46,7 @@ const (
 	EventTaskAdopted                     // its site, registered anew, answers for it
 	EventTaskWithdrawn                   // owner and executor are the same lost site
 	EventTaskDying                       // lost, but not certainly dead before its bound
+	EventTaskResumed                     // requeued as suspected, it has its attempt back: its site is heard again
 	EventHomeRan                         // a site reported a run outside the log
 	EventSiteRegistered                  // a broker presented itself (first time, or restarted)
 	EventSiteReturned                    // the same, of a site that was lost or had left
@@ -63,7 +64,7 @@ var eventNames = [eventKinds]string{
 	EventJobSubmitted: "job.submitted", EventJobCancelling: "job.cancelling", EventJobEnded: "job.ended",
 	EventTaskAssigned: "task.assigned", EventTaskStarted: "task.started", EventTaskStopping: "task.stopping",
 	EventTaskRequeued: "task.requeued", EventTaskEnded: "task.ended", EventTaskAdopted: "task.adopted", EventTaskWithdrawn: "task.withdrawn",
-	EventTaskDying: "task.dying", EventHomeRan: "home.ran",
+	EventTaskDying: "task.dying", EventTaskResumed: "task.resumed", EventHomeRan: "home.ran",
 	EventSiteRegistered: "site.registered", EventSiteReturned: "site.returned", EventSiteOffered: "site.offered", EventSiteSuspected: "site.suspected",
 	EventSiteTrusted: "site.trusted", EventSiteLost: "site.lost", EventSiteLeft: "site.left", EventSiteForgotten: "site.forgotten",
 }
@@ -99,9 +100,10 @@ const (
 	EndLost             // requeued: its site lost it
 	EndDeclined         // requeued only: its site handed it back
 	EndUnstarted        // requeued only: its site never began it
+	EndSuspected        // requeued only: its site is suspected, where it may run on
 )
 
-var endingNames = [...]string{"", "succeeded", "failed", "timed-out", "cancelled", "stopped", "lost", "declined", "unstarted"}
+var endingNames = [...]string{"", "succeeded", "failed", "timed-out", "cancelled", "stopped", "lost", "declined", "unstarted", "suspected"}
 
 // String is the ending's name in the API.
 func (e Ending) String() string {
@@ -144,6 +146,8 @@ func (o Outcome) ending() Ending {
 		return EndUnstarted
 	case declined:
 		return EndDeclined
+	case doubted:
+		return EndSuspected
 	}
 	return NoEnding
 }

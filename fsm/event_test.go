@@ -171,6 +171,11 @@ func (f *follower) follow(t *rapid.T, e *Event) {
 		f.away[e.Site] = true
 	case EventTaskAdopted, EventTaskAssigned, EventTaskStarted, EventTaskStopping, EventTaskRequeued, EventTaskWithdrawn, EventTaskDying:
 		tasks[e.Task].step(e.Kind)
+	case EventTaskResumed:
+		tasks[e.Task].now = Assigned
+		if e.StartedMs >= 0 {
+			tasks[e.Task].now = Running
+		}
 	default:
 	}
 }

@@ -47,6 +47,7 @@ type backTask struct {
 	task             uint32
 	attempt          uint32 // the last one
 	failures, losses uint32
+	doubts           uint32 // see attempt
 	queuedMs         int64
 }
 

@@ -6,16 +6,20 @@ import (
 	"slices"
 )
 
-// A leftover is an attempt whose task is settled though nobody said that its process
-// has ended: its room stays taken, until its site says so or it is certainly dead. It
-// is on wayLeft, in its site's list, and in State.leftovers; its job, which may be gone, no
-// longer counts it.
+// A leftover is an attempt whose task is settled, or waits again, though nobody said
+// that its process has ended: its room stays taken, until its site says so or it is
+// certainly dead. It is on wayLeft, in its site's list, and in State.leftovers; its job,
+// which may be gone, no longer counts it.
 
 // leftover is what such an attempt still needs of its job. It is never changed.
 type leftover struct {
 	owner int32
 	num   uint64
 	need  Resources
+	doubt doubt
+	// startedMs is the reported start of one in doubt, whose way is in attempt.off;
+	// −1 = none. It does not count as running meanwhile.
+	startedMs int64
 }
 
 // leftKey names a leftover; a task may leave several.
@@ -51,17 +55,26 @@ func (s *State) leaveOver(slot uint64, given bool, why string) {
 	r := s.recordOf(&a)
 	r.detail = why
 	s.detach(slot)
-	j := s.jobs.get(a.seq)
-	p := s.attempts.mut(slot, s.epoch)
-	p.left = &leftover{j.owner, j.num, j.class.need}
-	p.way, p.off, p.startedMs, p.given, p.length, p.stopMs = wayLeft, wayAssigned, -1, given, 0, 0
-	p.why = cmp.Or(p.why, "its task was given up")
-	s.leftovers[p.leftKey()] = slot
+	p := s.keepLeft(slot, doubtNone)
+	p.given, p.why = given, cmp.Or(p.why, "its task was given up")
 	s.watch(slot)
 	s.touch(slot)
 	s.sites[a.site].taken = s.index
 	s.settle(&a, r, Lost)
 	s.noteNotRun(&a)
+}
+
+// keepLeft has what was a live attempt be a leftover.
+func (s *State) keepLeft(slot uint64, d doubt) *attempt {
+	p := s.attempts.mut(slot, s.epoch)
+	j := s.jobs.get(p.seq)
+	p.left = &leftover{owner: j.owner, num: j.num, need: j.class.need, doubt: d, startedMs: p.startedMs}
+	if p.off = p.way; d == doubtNone {
+		p.off, p.left.startedMs = wayAssigned, -1
+	}
+	p.way, p.startedMs, p.length, p.stopMs = wayLeft, -1, 0, 0
+	s.leftovers[p.leftKey()] = slot
+	return p
 }
 
 // dropLeft ends a leftover: what it took is free.
@@ -104,8 +117,20 @@ func (s *State) answerForLeft(slot uint64, held, lost bool) {
 
 // treatLeft does to a leftover what a chore is for: its site is lost or left, and its
 // lease ends what has no bound, unless that is the site's own; or the site departs for
-// good; or it has registered.
+// good; or it has registered; or it is heard again. What comes of one in doubt is what
+// would have come without the doubt.
 func (s *State) treatLeft(k choreKind, slot uint64) {
+	if k == choreDoubt {
+		return
+	}
+	if k != choreOwn && s.attempts.get(slot).left.doubt == doubtOpen {
+		s.resume(slot)
+		s.treat(k, slot)
+		return
+	}
+	if k == choreAway {
+		s.countLoss(slot)
+	}
 	switch a := s.attempts.get(slot); {
 	case k == choreAnswer:
 		s.answer(slot)
@@ -135,8 +160,12 @@ func (a *attempt) encodeLeft(w *snapWriter) {
 	w.text(a.machine.name)
 	w.res(a.left.need)
 	w.int(a.boundMs)
-	w.uint(marks(a.given) | uint64(a.word)<<1)
+	w.uint(marks(a.given)|uint64(a.word)<<1, uint64(a.left.doubt))
 	w.text(a.why)
+	if a.left.doubt != doubtNone {
+		w.uint(uint64(a.off), uint64(a.failures), uint64(a.losses), uint64(a.doubts))
+		w.int(a.weight, a.queuedMs, a.assignedMs, a.left.startedMs)
+	}
 }
 
 // leftovers reads what encodeLeft wrote.
@@ -149,7 +178,11 @@ func (r *snapReader) leftovers(s *State) {
 		name := r.text(MaxMachineName, "machine")
 		l.need, a.boundMs = r.res(), r.within(0, maxBoundMs, "bound")
 		m := r.upTo(1|uint64(lastWord)<<1, "marks")
-		a.given, a.word, a.why = m&1 != 0, word(m>>1), r.text(MaxDetail, "reason")
+		a.given, a.word = m&1 != 0, word(m>>1)
+		l.doubt, l.startedMs = doubt(r.upTo(uint64(lastDoubt), "doubt")), -1
+		if a.why = r.text(MaxDetail, "reason"); l.doubt != doubtNone {
+			r.inDoubt(s, &a)
+		}
 		if r.err == nil && (inMachine(name) != nil || int(l.owner) >= len(s.sites) || int(a.site) >= len(s.sites)) {
 			r.fail("a leftover of no site or machine")
 		}
@@ -162,6 +195,7 @@ func (r *snapReader) leftovers(s *State) {
 		if slot, ok := s.live[taskKey{a.seq, a.task}]; ok {
 			r.check(s.attempts.get(slot).attempt > a.attempt, "a leftover is live")
 		}
+		r.check(l.doubt != doubtOpen || s.isReturned(&a), "an attempt is in doubt whose task does not wait")
 		if r.err != nil {
 			return
 		}

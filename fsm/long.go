@@ -31,7 +31,9 @@ const (
 	choreOwn                     // end what a site that departs for good ran for itself
 	choreJobs                    // then end what it has waiting
 	choreCancel                  // stop and end a job
-	lastChore   = choreCancel
+	choreDoubt                   // return what a suspected site runs for jobs that want it at a hint
+	choreTrust                   // give a site that is heard again its attempts back
+	lastChore   = choreTrust
 )
 
 // Pending reports whether work is left for the next entries. The leader then orders
@@ -96,7 +98,7 @@ func (s *State) finishChore() {
 		s.sweep(s.sites[c.site])
 	case choreCancel:
 		delete(s.cancelling, c.seq)
-	case choreAnswer, choreJobs:
+	case choreAnswer, choreJobs, choreDoubt, choreTrust:
 	}
 	if s.chores = s.chores[1:]; len(s.chores) == 0 {
 		s.chores = nil
@@ -110,7 +112,7 @@ func (s *State) advanceChore(c *chore) bool {
 		return s.cancelSome(c)
 	case choreJobs:
 		return s.endSome(c)
-	case choreAway, choreAnswer, choreOwn:
+	case choreAway, choreAnswer, choreOwn, choreDoubt, choreTrust:
 	}
 	for s.left == nil || len(s.left) > 0 {
 		if s.left == nil {
@@ -185,7 +187,9 @@ func (s *State) treat(k choreKind, slot uint64) {
 		if own { // of others, and dying: its owner gets it back
 			s.endOwn(slot)
 		}
-	case choreJobs, choreCancel:
+	case choreDoubt:
+		s.doubt(slot)
+	case choreTrust, choreJobs, choreCancel:
 	}
 }
 

@@ -119,8 +119,17 @@ func (p *parted) renumbered(b Body) Body {
 	return b
 }
 
+// findAny finds an attempt that is live or left over, whatever its token.
 func (s *State) findAny(r AttemptRef) (uint64, bool) {
 	slot, ok := s.live[taskKey{s.findJob(r.Job), r.Task}]
+	if ok && s.attempts.get(slot).attempt == r.Attempt {
+		return slot, true
+	}
+	x := s.byName[r.Job.Site]
+	if x == nil {
+		return 0, false
+	}
+	slot, ok = s.leftovers[leftKey{x.id, r.Job.Num, r.Task, r.Attempt}]
 	return slot, ok
 }
 

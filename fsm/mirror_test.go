@@ -219,7 +219,7 @@ func (v *mirror) event(e *Event) {
 		}
 	case EventHomeRan:
 		v.home(v.sites[e.Site], e)
-	case EventTaskAssigned, EventTaskRequeued, EventTaskEnded:
+	case EventTaskAssigned, EventTaskRequeued, EventTaskResumed, EventTaskEnded:
 		for i := range e.Count {
 			v.task(x, mirrorKey{e.Job, e.Task + i}, e)
 		}
@@ -237,6 +237,11 @@ func (v *mirror) task(x *mirrorSite, key mirrorKey, e *Event) {
 	case EventTaskAssigned:
 		x.waited += t.width * (e.Time - max(t.queuedMs, x.from))
 		t.waits, t.assignedMs, t.length = false, e.Time, t.booked
+	case EventTaskResumed: // as if it had not waited
+		t.waits, t.assignedMs, t.length = false, e.AssignedMs, t.booked
+		if !x.present {
+			x.change.New.Add(t.width, t.booked, 0)
+		}
 	case EventTaskRequeued:
 		queued := t.queuedMs
 		t.waits, t.queuedMs = true, e.Time

@@ -80,7 +80,7 @@ func (s *State) decline(x *site, c *Decline) Result {
 		s.install(x, c.Offer)
 	}
 	for i := range c.Attempts {
-		slot, ok := s.findAttempt(&c.Attempts[i], x)
+		slot, ok := s.findEnded(&c.Attempts[i], x)
 		if !ok {
 			if slot, ok = s.findLeft(&c.Attempts[i], x); ok {
 				s.answerForLeft(slot, false, false)
@@ -100,7 +100,7 @@ func (s *State) decline(x *site, c *Decline) Result {
 		s.dropAttempt(slot)
 		r.detail = strings.Clone(c.Reason)
 		s.bar(a.seq, s.mutJob(a.seq), x)
-		s.requeue(a.seq, r, declined)
+		s.requeue(&a, r, declined)
 		s.noteNotRun(&a)
 	}
 	return Result{}

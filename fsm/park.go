@@ -31,7 +31,8 @@ func (s *State) away(x *site, to SiteState) {
 }
 
 // suspect executes a Suspect: the site's offers rest or wake. What runs there goes
-// on: a hint may be wrong, and then nothing was lost.
+// on: a hint may be wrong, and then nothing was lost. Only the tasks of jobs that
+// asked for it may begin elsewhere meanwhile; see doubt.go.
 func (s *State) suspect(c *Suspect) Result {
 	x := s.byName[c.Site]
 	switch {
@@ -43,6 +44,8 @@ func (s *State) suspect(c *Suspect) Result {
 		x.state = Suspected
 		s.tellSite(EventSiteSuspected, x)
 		s.checkHolds(x)
+		s.weighTotals(x)
+		s.undertake(chore{kind: choreDoubt, site: x.id})
 	case !c.On && x.state == Suspected:
 		x.state = Alive
 		s.tellSite(EventSiteTrusted, x)
@@ -52,8 +55,8 @@ func (s *State) suspect(c *Suspect) Result {
 			}
 		}
 		s.weighSite(x)
+		s.undertake(chore{kind: choreTrust, site: x.id})
 	}
-	s.weighTotals(x)
 	return Result{}
 }
 

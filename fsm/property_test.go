@@ -151,7 +151,7 @@ func (m *model) declineAll(t *rapid.T) {
 // smallBounds are as small as they can be with something left to do.
 func smallBounds() bounds {
 	return bounds{
-		window: 8, shapes: 4, members: len(modelSites), held: 6, site: Resources{14_000, MaxMemMiB, 4}, boots: 2, detail: 5, retire: 3, steps: maxSteps,
+		window: 8, shapes: 4, members: len(modelSites), held: 6, site: Resources{14_000, MaxMemMiB, 4}, boots: 2, doubts: 2, detail: 5, retire: 3, steps: maxSteps,
 		tasks: share{140, 31}, jobs: share{24, 3}, bytes: share{100, 24}, kept: share{16, 2}, keptBytes: share{300, 30}, records: share{24, 4}, gaps: 1,
 		reserveEveryMs: 300, reserveAtOnce: 1, ranTasks: 4, stopMs: 2500, slack: 1,
 	}

@@ -171,6 +171,9 @@ func (s *State) answer(slot uint64) {
 	case a.given:
 		return
 	case a.way == wayLeft:
+		if w == wordLost || w == wordNone && a.off == wayRunning {
+			s.countLoss(slot)
+		}
 		s.answerForLeft(slot, w == wordHeld, true)
 		return
 	}
@@ -189,6 +192,7 @@ func (s *State) answer(slot uint64) {
 const (
 	neverRan Outcome = 255
 	declined Outcome = 254
+	doubted  Outcome = 253
 )
 
 // drop ends an attempt without its site's report: nobody is charged.
@@ -199,7 +203,7 @@ func (s *State) drop(slot uint64, o Outcome) {
 	s.dropAttempt(slot)
 	s.sites[a.site].taken = s.index
 	if o == neverRan && !s.isStopping(&a) {
-		s.requeue(a.seq, r, o)
+		s.requeue(&a, r, o)
 	} else {
 		s.settle(&a, r, Lost)
 	}

@@ -63,7 +63,7 @@ func (r *snapReader) runs(s *State, j *job, t *taskSet) {
 func (r *snapReader) back(s *State, j *job, t *taskSet) {
 	last := int64(-1)
 	for range r.upTo(uint64(j.count), "returned tasks") {
-		b := backTask{task: r.u32("task"), attempt: r.u32("attempt"), failures: r.u32("failures"), losses: r.u32("losses")}
+		b := backTask{task: r.u32("task"), attempt: r.u32("attempt"), failures: r.u32("failures"), losses: r.u32("losses"), doubts: r.u32("doubts")}
 		b.queuedMs = r.ms(0, s.time)
 		_, ended := t.findRun(b.task)
 		r.check(b.task < j.next && !ended && b.attempt > 0 && int64(b.task) > last, "returned tasks out of order")
@@ -95,7 +95,7 @@ func (r *snapReader) live(s *State, seq uint64, j *job, t *taskSet) {
 	for range r.upTo(uint64(j.count), "attempts") {
 		a := attempt{seq: seq, task: r.u32("task"), attempt: r.u32("attempt"), token: r.upTo(s.index, "token")}
 		a.site = int32(r.upTo(MaxMembers, "site"))
-		a.failures, a.losses = r.u32("failures"), r.u32("losses")
+		a.failures, a.losses, a.doubts = r.u32("failures"), r.u32("losses"), r.u32("doubts")
 		a.way, a.off = way(r.upTo(uint64(wayDying), "state")), way(r.upTo(uint64(wayStopping), "state"))
 		name := r.text(MaxMachineName, "machine")
 		a.weight = r.within(0, MaxTaskWeight, "weight")

@@ -13,7 +13,7 @@ import (
 )
 
 // snapshotMagic starts every snapshot; the last byte is the format's version.
-const snapshotMagic = "cloudshare-state\x08"
+const snapshotMagic = "cloudshare-state\x09"
 
 // HashFormat names what the hash of a state is taken over. Equal states have equal
 // hashes within one format only.
@@ -384,7 +384,7 @@ func (t *taskSet) encode(w *snapWriter, live []*attempt) {
 	}
 	w.uint(uint64(t.back.n))
 	for b := range t.back.all() {
-		w.uint(uint64(b.task), uint64(b.attempt), uint64(b.failures), uint64(b.losses))
+		w.uint(uint64(b.task), uint64(b.attempt), uint64(b.failures), uint64(b.losses), uint64(b.doubts))
 		w.int(b.queuedMs)
 	}
 	w.uint(uint64(len(live)))
@@ -405,7 +405,7 @@ func (w *snapWriter) bars(bars []bar) {
 }
 
 func (a *attempt) encode(w *snapWriter) {
-	w.uint(uint64(a.task), uint64(a.attempt), a.token, uint64(a.site), uint64(a.failures), uint64(a.losses))
+	w.uint(uint64(a.task), uint64(a.attempt), a.token, uint64(a.site), uint64(a.failures), uint64(a.losses), uint64(a.doubts))
 	w.uint(uint64(a.way), uint64(a.off))
 	w.text(a.machine.name)
 	w.int(a.weight, a.queuedMs, a.assignedMs, a.startedMs, a.boundMs, a.stopMs)

@@ -2,31 +2,33 @@ package fsm
 
 import "testing"
 
-// TestAWithdrawnSuspicionFindsTheAttemptAsItWas: a hint took idempotent tasks away
-// from their site, counted a loss each time though none had happened, and gave cores
-// to others on which the old processes ran.
+// TestAWithdrawnSuspicionFindsTheAttemptAsItWas: a hint counted a loss each time though
+// none had happened, and gave cores to others on which the old processes ran.
 func TestAWithdrawnSuspicionFindsTheAttemptAsItWas(t *testing.T) {
-	w := newWorld(t, params(), "a", "b", "c")
-	w.must("b", w.offering("b", 1))
-	j := w.job("a", 1)
-	j.OnLoss = Immediate
-	w.submit("a", j)
-	before := w.s.Assignments("b")
-	w.must("b", &Started{Attempts: []StartedAttempt{{before[0].AttemptRef, 0}}})
-	before = w.s.Assignments("b")
-	w.must("c", w.offering("c", 1)) // another site would take it at once
-	for range MaxLosses + 1 {
-		w.must("c", &Suspect{Site: "b", Incarnation: w.inc["b"], On: true})
-		w.submit("c", w.job("c", 1)) // takes c's core, or would take b's
-		w.must("c", &Suspect{Site: "b", Incarnation: w.inc["b"], On: false})
-		if now := w.s.Assignments("b"); len(now) != 1 || now[0].AttemptRef != before[0].AttemptRef || !now[0].Started {
-			t.Fatalf("%+v runs at b, it was %+v", now, before)
+	w, a := doubtWorld(t)
+	w.at(w.base + 1000)
+	w.apply()
+	before, accounts := *w.s.attempts.get(w.s.live[taskKey{1, 0}]), w.s.byName["b"].account
+	for range 2 * maxDoubts { // nobody else has room: the task only waits
+		w.suspect("b", true)
+		if v, _ := w.s.Job(JobID{"a", 1}); v.Counts[Queued] != 1 || w.s.byName["b"].machines[0].used.MilliCPU != 1000 {
+			t.Fatalf("at the hint %v, b uses %v", v.Counts, w.s.byName["b"].machines[0].used)
+		}
+		if now := w.s.Assignments("b"); len(now) != 1 || now[0].AttemptRef != a.AttemptRef || now[0].Stop || !now[0].Started || len(now[0].Payload) == 0 {
+			t.Fatalf("in doubt b is to do %+v", now)
+		}
+		w.submit("c", w.job("c", 1)) // would take b's core
+		w.reborn()
+		w.suspect("b", false)
+		now := *w.s.attempts.get(w.s.live[taskKey{1, 0}])
+		now.machine, now.changed, now.prev, now.next, now.rank = before.machine, before.changed, before.prev, before.next, before.rank
+		if now != before || w.s.byName["b"].account != accounts || len(w.s.leftovers) != 0 {
+			t.Fatalf("it was %+v\nnow it is %+v", before, now)
 		}
 	}
-	w.must("b", &Complete{Attempts: []Ended{ended(before[0], Succeeded, 5)}})
-	tasks, _ := w.s.Tasks(JobID{"a", 1}, 0, 1)
-	if got := tasks[0]; got.State != TaskSucceeded || got.Losses != 0 {
-		t.Errorf("the task ended %s with %d losses", got.State, got.Losses)
+	w.must("b", &Complete{Attempts: []Ended{ended(a, Succeeded, 5)}})
+	if got := w.task(); got.State != TaskSucceeded || got.Losses != 0 || got.Attempt != 1 {
+		t.Errorf("the task is %+v", got)
 	}
 	w.check()
 }

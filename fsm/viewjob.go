@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"slices"
@@ -80,9 +81,15 @@ func (s *State) viewJob(seq uint64, j *job, unfit map[*class]string) JobView {
 			_, why = s.anyFits(&j.class.shape)
 			unfit[j.class] = why
 		}
+		doubt := ""
+		if j.tasks != nil && j.tasks.back.n > 0 {
+			doubt = s.viewDoubt(j, j.tasks.back.first())
+		}
 		switch v.Reason = why; {
 		case s.holds():
 			v.Reason = fmt.Sprintf("the federation was recovered: nothing is assigned for %d s, until what ran before must have ended", (s.HeldMs()+999)/1000)
+		case doubt != "":
+			v.Reason = doubt
 		case why == "":
 			v.Reason = "waiting for its turn and a free machine"
 		}
@@ -214,7 +221,7 @@ func (s *State) viewTouched(v *TaskView, seq uint64, j *job) {
 		return
 	}
 	if b := j.tasks.back.find(i); b != nil {
-		v.QueuedMs, v.Attempt, v.Failures, v.Losses = b.queuedMs, b.attempt, b.failures, b.losses
+		v.QueuedMs, v.Attempt, v.Failures, v.Losses, v.Reason = b.queuedMs, b.attempt, b.failures, b.losses, s.viewDoubt(j, b)
 		return
 	}
 	if at, ok := j.tasks.findRun(i); ok {
@@ -226,7 +233,7 @@ func (s *State) viewLive(v *TaskView, a *attempt) {
 	v.State = [...]TaskState{Assigned, Running, Stopping, Withdrawn, Stopping}[a.way]
 	v.Site, v.Machine, v.Attempt, v.Token = s.sites[a.site].name, a.machine.name, a.attempt, a.token
 	v.QueuedMs, v.AssignedMs, v.StartedMs = a.queuedMs, a.assignedMs, a.startedMs
-	v.Failures, v.Losses, v.Reason = a.failures, a.losses, a.why
+	v.Failures, v.Losses, v.Reason = a.failures, a.losses, cmp.Or(a.why, s.viewTwice(a))
 	if a.way != wayDying {
 		return
 	}

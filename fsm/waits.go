@@ -109,6 +109,19 @@ func (s *State) noteRequeued(j *job) {
 	}
 }
 
+// noteResumed counts a task that waited since queuedMs and has its attempt back: as if
+// it had not waited. What an absent site had waiting has left the virtual queues.
+func (s *State) noteResumed(j *job, queuedMs int64) {
+	if s.waits == nil {
+		return
+	}
+	x := s.sites[j.owner]
+	s.waitMore(x, j, -1, queuedMs)
+	if !x.present() {
+		s.note(x).New.Add(widthOf(j.class.need), j.booked, 0)
+	}
+}
+
 // noteWithdrawn counts n tasks that ended while they waited since queuedMs. What
 // an absent site had waiting has left the virtual queues already.
 func (s *State) noteWithdrawn(j *job, n, queuedMs int64) {

@@ -82,6 +82,7 @@ type SiteWhy struct {
 	Machine  string    // the one with the least missing
 	Short    Resources // HinderedFull, HinderedShape: what it is short of, for one task
 	AtMost   int64     // HinderedFull: not 0 if it runs that many tasks, and may run no more
+	InDoubt  bool      // HinderedSuspect: an attempt of the job's next task may run on there
 	Lacks    string    // HinderedLabels: the selectors that Machine does not satisfy, and what it has
 	// First is the job that takes the first room for one of these tasks on
 	// Machine; HinderedReserved: the one for which Machine is held.

@@ -13,7 +13,7 @@ func (q *inquiry) site(x *site) SiteWhy {
 	v.Machine = near.name
 	switch {
 	case x.state == Suspected:
-		v.Why = HinderedSuspect
+		v.Why, v.InDoubt = HinderedSuspect, q.inDoubt(x)
 	case !q.unbarred(x):
 		v.Why = HinderedDeclined
 	case q.heldFromUs(near) && q.shape.need.fits(near.room()):
@@ -34,6 +34,15 @@ func (q *inquiry) site(x *site) SiteWhy {
 		v.First = q.id(q.firstAt(near, near.room().greater(q.shape.need)))
 	}
 	return v
+}
+
+// inDoubt reports whether the job's next task may run at a suspected site already.
+func (q *inquiry) inDoubt(x *site) bool {
+	if q.job == nil || q.job.tasks == nil || q.job.tasks.back.n == 0 {
+		return false
+	}
+	slot, ok := q.s.findDoubt(q.job, q.job.tasks.back.first())
+	return ok && q.s.attempts.get(slot).site == x.id
 }
 
 // standing is what keeps a site out whatever its machines are.

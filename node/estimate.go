@@ -92,7 +92,7 @@ func (e *estimator) observe(ev *fsm.Event) {
 	case fsm.EventTaskAssigned:
 		e.started(ev)
 	case fsm.EventTaskEnded, fsm.EventTaskRequeued:
-		if ev.Site != "" && ev.End != fsm.EndDeclined && ev.End != fsm.EndUnstarted {
+		if ev.Site != "" && ev.End != fsm.EndDeclined && ev.End != fsm.EndUnstarted && ev.End != fsm.EndSuspected {
 			e.flow(ev.Site).add(ev.Time, use{freed: ev.Need.MilliCPU, ends: 1})
 			e.learnt = true
 		}

@@ -29,6 +29,9 @@ func siteText(v *fsm.WhyView, x *fsm.SiteWhy) string {
 	case fsm.HinderedDeclined:
 		return "declined it; it is asked again after its next offer"
 	case fsm.HinderedSuspect:
+		if x.InDoubt {
+			return "does not answer now: its offers rest; the task may run on there, and twice if another site takes it"
+		}
 		return "does not answer now: its offers rest"
 	case fsm.HinderedShape:
 		return fmt.Sprintf("too small: even empty, %s would be short of %s", x.Machine, x.Short)

@@ -262,7 +262,7 @@ func toneOf(e *fsm.Event) string {
 		return "warn"
 	case fsm.EventTaskStarted, fsm.EventTaskAssigned:
 		return "busy"
-	case fsm.EventSiteReturned, fsm.EventSiteTrusted:
+	case fsm.EventSiteReturned, fsm.EventSiteTrusted, fsm.EventTaskResumed:
 		return "good"
 	case fsm.EventTaskEnded, fsm.EventJobEnded:
 		return tone(e.End.String())

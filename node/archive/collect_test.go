@@ -131,6 +131,22 @@ func (f *feed) run(job fsm.JobID, at string, kind fsm.EventKind, end fsm.Ending)
 	})
 }
 
+// TestAnAttemptInDoubtIsNotEnded: it may get its task back, and would be told of twice.
+func TestAnAttemptInDoubtIsNotEnded(t *testing.T) {
+	var b openBook
+	for i, e := range []fsm.Event{
+		{Kind: fsm.EventTaskAssigned, Attempt: 1},
+		{Kind: fsm.EventTaskRequeued, End: fsm.EndSuspected, Attempt: 1},
+		{Kind: fsm.EventTaskResumed, Attempt: 1},
+		{Kind: fsm.EventTaskEnded, End: fsm.EndSucceeded, Attempt: 1, RunMs: 5},
+	} {
+		e.Job, e.Site = mine, "b"
+		if a, ended := b.follow(&node.Event{Event: e}, true); ended != (i == 3) || ended && a.ChargedMs != 5 {
+			t.Errorf("after %s: ended %v, %+v", e.Kind, ended, a)
+		}
+	}
+}
+
 func TestTheArchiveTakesItsScope(t *testing.T) {
 	f := &feed{}
 	f.run(mine, "b", fsm.EventTaskRequeued, fsm.EndLost)

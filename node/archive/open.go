@@ -46,6 +46,9 @@ func (b *openBook) follow(e *node.Event, fresh bool) (a Attempt, ended bool) {
 	case fsm.EventHomeRan:
 		return homeRan(e), true
 	case fsm.EventTaskEnded, fsm.EventTaskRequeued:
+		if e.End == fsm.EndSuspected { // the attempt may go on, and end as told then; if it does not, nobody is charged
+			return a, false
+		}
 		a = b.end(e, k)
 		return a, true
 	default:

@@ -1,0 +1,253 @@
+package fsm
+
+import "fmt"
+
+// A suspicion is a hint, and often taken back. Jobs with on_loss immediate asked to be
+// requeued at the first hint: their tasks may run twice. So the tasks of such jobs that
+// a suspected site runs for others wait again, uncounted, and their attempts are in
+// doubt: leftovers that get their tasks back, as they were, if the site is heard again
+// before another one has taken them.
+
+// doubt is how a leftover stands to its task.
+type doubt uint8
+
+const (
+	doubtNone doubt = iota // the task is settled: nothing that the leftover reports counts
+	// doubtOpen: the task waits, for its site is suspected. Invariant: the task's
+	// latest attempt is this one, and its site is suspected or has a chore.
+	doubtOpen
+	// doubtPast: the task went on elsewhere. The leftover is to be stopped; if it
+	// succeeds first, that counts.
+	doubtPast
+	lastDoubt = doubtPast
+)
+
+// maxDoubts bounds how often a task goes on elsewhere by a hint: so a site that
+// flickers leaves a bounded number of attempts. After that only losses return it.
+const maxDoubts = 3
+
+// doubt does to a live attempt what a suspicion of its site is for, if its job asked
+// for that. The task of one that is to be stopped has ended: so it does whether it is
+// cancelled before the suspicion, behind it or while this is half done.
+func (s *State) doubt(slot uint64) {
+	a := s.attempts.get(slot)
+	j := s.jobs.get(a.seq)
+	if j.onLoss != Immediate || j.owner == a.site || s.sites[j.owner].gone || a.doubts >= s.bounds.doubts {
+		return
+	}
+	switch a.way {
+	case wayAssigned, wayRunning:
+		s.putInDoubt(slot)
+	case wayStopping:
+		s.leaveOver(slot, false, "")
+	case wayAway, wayDying, wayLeft:
+	}
+}
+
+// putInDoubt returns an attempt's task to the queue, and keeps the attempt.
+func (s *State) putInDoubt(slot uint64) {
+	s.steps.used += stepSettle
+	a := *s.attempts.get(slot)
+	s.unsetStarted(&a)
+	r := s.recordOf(&a)
+	r.detail = fmt.Sprintf("%s is suspected, where it may run on", s.sites[a.site].name)
+	s.detach(slot)
+	s.keepLeft(slot, doubtOpen)
+	s.requeue(&a, r, doubted)
+	s.noteNotRun(&a)
+}
+
+// findDoubt returns the attempt of a returned task that is in doubt, or false.
+func (s *State) findDoubt(j *job, b *backTask) (slot uint64, ok bool) {
+	if len(s.leftovers) == 0 {
+		return 0, false
+	}
+	slot, ok = s.leftovers[leftKey{j.owner, j.num, b.task, b.attempt}]
+	return slot, ok && s.attempts.get(slot).left.doubt == doubtOpen
+}
+
+// closeDoubt ends the doubt about a returned task's attempt: the task was given to
+// another site, or has ended. The attempt is to be stopped.
+func (s *State) closeDoubt(j *job, b *backTask, to doubt, why string) (was bool) {
+	slot, ok := s.findDoubt(j, b)
+	if !ok {
+		return false
+	}
+	a := s.attempts.mut(slot, s.epoch)
+	if a.boundMs > 0 && a.boundMs <= s.time { // it is certainly dead
+		s.dropLeft(slot)
+		return true
+	}
+	l := *a.left
+	l.doubt = to
+	a.left, a.why = &l, why
+	s.watch(slot)
+	s.touch(slot)
+	return true
+}
+
+// findOpen returns the slot of the attempt in doubt that ref names at site x, whose
+// task waits, or false.
+func (s *State) findOpen(ref *AttemptRef, x *site) (uint64, bool) {
+	slot, ok := s.findLeft(ref, x)
+	return slot, ok && s.attempts.get(slot).left.doubt == doubtOpen
+}
+
+// findEnded is findAttempt for a site's word on the end of an attempt: one in doubt
+// has its task back by it, and ends with it.
+func (s *State) findEnded(ref *AttemptRef, x *site) (uint64, bool) {
+	if slot, ok := s.findAttempt(ref, x); ok {
+		return slot, true
+	}
+	slot, ok := s.findOpen(ref, x)
+	if ok {
+		s.resume(slot)
+	}
+	return slot, ok
+}
+
+// startedInDoubt notes the reported start of an attempt in doubt: it counts as running
+// from there on if it gets its task back.
+func (s *State) startedInDoubt(slot uint64, delayMs int64) {
+	a := s.attempts.mut(slot, s.epoch)
+	if a.left.startedMs >= 0 {
+		return
+	}
+	l := *a.left
+	l.startedMs = min(a.assignedMs+delayMs, s.time)
+	a.left, a.off = &l, wayRunning
+}
+
+// resume gives a leftover its task back, which waits.
+func (s *State) resume(slot uint64) {
+	s.steps.used += stepSettle
+	a := s.attempts.get(slot)
+	seq := a.seq
+	j := s.mutJob(seq)
+	t := j.set(s.epoch)
+	b := *t.back.find(a.task)
+	if b.attempt != a.attempt {
+		s.closeDoubt(j, &b, doubtNone, succeededElsewhere)
+	}
+	t.back.remove(b.task)
+	s.dequeue(j, 1)
+	s.noteResumed(j, b.queuedMs)
+	s.unholdIdle(seq, j)
+	s.reenter(slot, b.failures, b.losses, b.doubts, j.booked)
+	s.tellAttempt(EventTaskResumed, s.attempts.get(slot))
+}
+
+// reenter makes a leftover its task's live attempt, as it was when it was left.
+//
+// REQUIRES: the task neither waits nor has a live attempt.
+func (s *State) reenter(slot uint64, failures, losses, doubts uint32, length int64) {
+	s.unwatch(slot)
+	p := s.attempts.mut(slot, s.epoch)
+	delete(s.leftovers, p.leftKey())
+	started := p.left.startedMs
+	p.way, p.off, p.left, p.why = p.off, wayAssigned, nil, ""
+	p.failures, p.losses, p.doubts = failures, losses, doubts
+	s.mutJob(p.seq).set(s.epoch).live[p.way]++
+	s.live[taskKey{p.seq, p.task}] = slot
+	s.countWay(p.way, 1)
+	if started >= 0 {
+		s.setStarted(p, started)
+	}
+	if s.waits != nil {
+		s.expect(slot, length)
+	}
+}
+
+const succeededElsewhere = "another attempt of its task succeeded first"
+
+// overtake has a leftover whose task went on elsewhere be its live attempt again,
+// because it has succeeded: the later attempt is to be stopped, and counts nothing.
+// It returns false if the task has ended.
+func (s *State) overtake(slot uint64) bool {
+	a := s.attempts.get(slot)
+	j := s.jobs.get(a.seq)
+	if j == nil {
+		return false
+	}
+	live, ok := s.live[taskKey{a.seq, a.task}]
+	switch {
+	case !ok && (j.tasks == nil || j.tasks.back.find(a.task) == nil):
+		return false
+	case !ok:
+		s.resume(slot)
+		return true
+	}
+	s.steps.used += stepSettle
+	later := *s.attempts.get(live)
+	s.unsetStarted(&later)
+	s.detach(live)
+	p := s.keepLeft(live, doubtNone)
+	p.why = succeededElsewhere
+	s.watch(live)
+	s.touch(live)
+	s.reenter(slot, later.failures, later.losses, later.doubts, later.length)
+	return true
+}
+
+// countLoss counts the loss of a leftover whose task went on elsewhere: once, as it
+// would count had the task waited for it. It ends nothing by itself.
+func (s *State) countLoss(slot uint64) {
+	a := s.attempts.mut(slot, s.epoch)
+	if a.left.doubt != doubtPast {
+		return
+	}
+	l := *a.left
+	l.doubt = doubtNone
+	a.left = &l
+	if live, ok := s.live[taskKey{a.seq, a.task}]; ok {
+		s.attempts.mut(live, s.epoch).losses++
+		return
+	}
+	if j := s.jobs.get(a.seq); j == nil || j.tasks == nil || j.tasks.back.find(a.task) == nil {
+		return
+	}
+	s.mutJob(a.seq).set(s.epoch).back.find(a.task).losses++
+}
+
+// viewDoubt says of a returned task that it may run twice, if its attempt is in doubt.
+func (s *State) viewDoubt(j *job, b *backTask) string {
+	slot, ok := s.findDoubt(j, b)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("may run twice: %s is suspected, where attempt %d may run on", s.sites[s.attempts.get(slot).site].name, b.attempt)
+}
+
+// viewTwice says it of a live attempt whose task another site may still run.
+func (s *State) viewTwice(a *attempt) string {
+	if len(s.leftovers) == 0 {
+		return ""
+	}
+	j := s.jobs.get(a.seq)
+	slot, ok := s.leftovers[leftKey{j.owner, j.num, a.task, a.attempt - 1}]
+	if !ok || s.attempts.get(slot).left.doubt != doubtPast {
+		return ""
+	}
+	return fmt.Sprintf("may run twice: %s was suspected, and attempt %d may not have ended there", s.sites[s.attempts.get(slot).site].name, a.attempt-1)
+}
+
+// inDoubt reads what only a leftover in doubt has.
+func (r *snapReader) inDoubt(s *State, a *attempt) {
+	a.off, a.failures, a.losses, a.doubts = way(r.upTo(uint64(wayRunning), "state")), r.u32("failures"), r.u32("losses"), r.u32("doubts")
+	a.weight = r.within(0, MaxTaskWeight, "weight")
+	a.queuedMs, a.assignedMs, a.left.startedMs = r.ms(0, s.time), r.ms(0, s.time), r.ms(-1, s.time)
+	r.check(a.left.startedMs < 0 || a.off == wayRunning && a.queuedMs <= a.left.startedMs, "an attempt in doubt started before it was queued")
+	r.check(!a.given, "an attempt is given up and in doubt")
+}
+
+// isReturned reports whether a leftover's task waits, with no later attempt, for its
+// site is suspected.
+func (s *State) isReturned(a *attempt) bool {
+	j := s.jobs.get(a.seq)
+	if j == nil || j.tasks == nil || j.num != a.left.num || j.owner != a.left.owner || j.class.need != a.left.need || j.onLoss != Immediate {
+		return false
+	}
+	b := j.tasks.back.find(a.task)
+	x := s.sites[a.site]
+	return b != nil && b.attempt == a.attempt && a.site != j.owner && (x.state == Suspected || s.hasChore(x.id))
+}

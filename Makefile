@@ -43,17 +43,25 @@ image: build bin/tools/ociimage ## build a container image FROM scratch into bin
 run: build ## start three sites on this machine with a sample workload to watch
 	@bin/cloudshare dev --sites 3 --sample
 
-# The race detector makes long computations several times slower: under it this
-# plays fewer cases, and once more without it all.
-WHOLE := ./node/sim
+# The race detector makes long computations several times slower: under it these
+# play fewer cases, and once more without it all.
+RACED_UNIT   = -- $(GO) test -json $(RACE) -p $(BESIDE) -parallel $(BESIDE) -timeout 10m $(UNIT)
+RACED_SYSTEM = -- $(GO) test -json $(RACE) -count=1 -parallel $(BESIDE) -timeout 12m $(SYSTEM)
+COMPUTED     = -- $(GO) test -json -timeout 20m ./node/sim \
+	-- $(GO) test -json -timeout 20m -run 'TestAllMoveTogether|TestAddressesGoRound' ./node/coord/raftlog
 
 .PHONY: test
 test: need-go need-cc bin/tools/testsum ## run all tests with the race detector
-	@bin/tools/testsum \
-		-- $(GO) test -json $(RACE) -p $(BESIDE) -parallel $(BESIDE) -timeout 10m $(UNIT) \
-		-- $(GO) test -json -timeout 10m $(WHOLE) \
-		-- $(GO) test -json -timeout 5m -run 'TestAllMoveTogether|TestAddressesGoRound' ./node/coord/raftlog \
-		-- $(GO) test -json $(RACE) -count=1 -parallel $(BESIDE) -timeout 12m $(SYSTEM)
+	@bin/tools/testsum $(RACED_UNIT) $(COMPUTED) $(RACED_SYSTEM)
+
+# The two halves of it, for .ci/run: how fast the second is does not matter.
+.PHONY: test-raced
+test-raced: need-go need-cc bin/tools/testsum ## run the tests of make test that the race detector watches
+	@bin/tools/testsum $(RACED_UNIT) $(RACED_SYSTEM)
+
+.PHONY: test-computed
+test-computed: need-go bin/tools/testsum ## run the rest of make test: long computations, whole
+	@bin/tools/testsum $(COMPUTED)
 
 .PHONY: test-short
 test-short: need-go bin/tools/testsum ## run the packages' own tests, without the race detector
@@ -83,8 +91,8 @@ test-zk: need-go need-cc need-zookeeper bin/tools/testsum ## run the ZooKeeper b
 		-- $(GO) test -json -tags zookeeper -count=1 -timeout 5m -run TestMoveToZooKeeperAndBack ./test/e2e
 
 # A real Kubernetes on loopback, with nodes of kwok and real kubelets: built once by
-# .ci/kube, started and ended by the tests themselves.
-KUBE     := ./test/kube/... ./executor/kube/... ./test/deploy/...
+# .ci/kube, started and ended by the tests themselves. What takes longest begins first.
+KUBE     := ./executor/kube/... ./test/kube/... ./test/deploy/...
 KUBE_BIN  = $(or $(CLOUDSHARE_KUBE_BIN),$(shell bash .ci/kube path))
 .PHONY: test-kube
 test-kube: need-root need-kube image bin/tools/testsum ## run tasks, the chart and the manifests on a real Kubernetes (root)
@@ -162,7 +170,7 @@ LOGS     = $(or $(PAPER),$(wildcard $(SWF_DIR)/*.swf $(SWF_DIR)/*.swf.gz))
 sim-real: build ## evaluate fairness on the real logs in SWF_DIR=… (SIM=--quick: a minute), report in SIM_OUT
 	@[ -n "$(SWF_DIR)" ] && [ -n "$(LOGS)" ] || \
 		{ echo "No log in SWF_DIR='$(SWF_DIR)': get some from https://www.cs.huji.ac.il/labs/parallel/workload/ and name their folder"; exit 1; }
-	@SWF_DIR="$(abspath $(SWF_DIR))" $(GO) test -count=1 -run TestArchiveLogs ./node/sim/swf
+	@SWF_DIR="$(abspath $(SWF_DIR))" $(GO) test -count=1 -timeout 30m -run TestArchiveLogs ./node/sim/swf
 	@bin/cloudshare sim table1 $(SIM) --out "$(SIM_OUT)" $(LOGS)
 
 # Of a log that is there twice, raw and cleaned, one is played. CEA Curie takes more than

@@ -15,25 +15,37 @@ import (
 )
 
 // machine is one cluster with a node of a real kubelet, made by the first test that
-// wants it.
-var machine struct {
+// wants it, and a lane of its own.
+type machine struct {
+	lane
 	c *cluster.Cluster
 	n *cluster.Node
 }
 
-func realNode(t testing.TB) (*cluster.Cluster, *cluster.Node) {
+// node is for the test whose turn it is.
+func (m *machine) node(t *testing.T) (*cluster.Cluster, *cluster.Node) {
 	t.Helper()
-	if machine.c == nil {
+	if m.c == nil {
 		c, err := cluster.New(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}
-		machine.c = c
-		if machine.n, err = c.AddNode(context.Background(), "real-1"); err != nil {
+		m.c = c
+	}
+	if m.n == nil {
+		n, err := m.c.AddNode(context.Background(), "real-1")
+		if err != nil {
 			t.Fatal(err)
 		}
+		m.n = n
 	}
-	return machine.c, machine.n
+	return m.c, m.n
+}
+
+func (m *machine) close() {
+	if m.c != nil {
+		m.c.Close()
+	}
 }
 
 // realConfig is of a handler on a real node, all of it; tasks see the test's own
@@ -45,6 +57,7 @@ func realConfig(t *testing.T, c *cluster.Cluster) kube.Config {
 	cfg.Mounts = []string{os.TempDir() + ":" + os.TempDir()} //nolint:usetesting // all of the tests' folders are below it
 	cfg.StartLimit, cfg.ControlLag, cfg.CallTimeout, cfg.NodeLag = 12*time.Second, 10*time.Second, 5*time.Second, 10*time.Second
 	cfg.Grace = time.Second
+	cfg.PlaceWait = 6 * time.Second // the scheduler of a busy machine hears late of what has ended
 	return cfg
 }
 
@@ -73,7 +86,7 @@ func storage(cfg *kube.Config) executortest.Env {
 
 func TestConformance(t *testing.T) {
 	onReal.enter(t)
-	c, _ := realNode(t)
+	c, _ := onReal.node(t)
 	executortest.Run(t, func(t *testing.T) executortest.Env {
 		cfg := realConfig(t, c)
 		return storage(&cfg)

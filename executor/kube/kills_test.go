@@ -51,8 +51,8 @@ func killConfig(dir, cluster string) kube.Config {
 // start and adopt tasks. Then no Job, no pod and no process of one is left, no attempt
 // ran twice, and each that ran has an end that says so.
 func TestNothingIsLeft(t *testing.T) {
-	onReal.enter(t)
-	c, node := realNode(t)
+	onOther.enter(t)
+	c, node := onOther.node(t)
 	dir := t.TempDir()
 	if err := c.Namespace(t.Context(), "kills"); err != nil {
 		t.Fatal(err)

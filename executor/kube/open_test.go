@@ -49,11 +49,8 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer shared.Close()
-	defer func() {
-		if machine.c != nil {
-			machine.c.Close()
-		}
-	}()
+	defer onReal.close()
+	defer onOther.close()
 	if _, err = shared.AddFakeNodes(ctx, 2, cluster.Size{CPU: "10", Memory: "16Gi"}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -62,13 +59,14 @@ func run(m *testing.M) int {
 }
 
 // lane is what one test at a time uses; those of other lanes run beside it, for all of
-// them mostly wait. A whole run has three control planes at a time.
+// them mostly wait. A whole run has four control planes at a time.
 type lane struct{ mu sync.Mutex }
 
 var (
 	onShared lane // shared
-	onReal   lane // machine
-	onOwn    lane // a cluster that the test starts
+	onReal   machine
+	onOther  machine // of the tests of watchdogs and of killed brokers: as long as the rest
+	onOwn    lane    // a cluster that the test starts
 )
 
 // enter makes a test parallel, and waits for its turn.

@@ -26,7 +26,7 @@ func (r *rig) shell(script string) executor.Task {
 // TestReasons: how tasks end on a real kubelet, in Kubernetes' words.
 func TestReasons(t *testing.T) {
 	onReal.enter(t)
-	c, _ := realNode(t)
+	c, _ := onReal.node(t)
 	registry := engines.StartRegistry(t)
 	cfg := realConfig(t, c)
 	r := open(t, c, cfg)
@@ -66,7 +66,7 @@ func TestReasons(t *testing.T) {
 // and its end with what it waited for as soon as its kubelet, which fetches on, says so.
 func TestRegistryStalls(t *testing.T) {
 	onReal.enter(t)
-	c, _ := realNode(t)
+	c, _ := onReal.node(t)
 	registry := engines.StartRegistry(t)
 	registry.Hold = make(chan struct{})
 	r := open(t, c, realConfig(t, c))
@@ -90,7 +90,7 @@ func TestRegistryStalls(t *testing.T) {
 // TestNeverFetched: where nothing is fetched, an image that is not there fails.
 func TestNeverFetched(t *testing.T) {
 	onReal.enter(t)
-	c, _ := realNode(t)
+	c, _ := onReal.node(t)
 	cfg := realConfig(t, c)
 	cfg.PullPolicy = "Never"
 	r := open(t, c, cfg)
@@ -119,7 +119,7 @@ func TestStreams(t *testing.T) {
 // TestEvicted: a drain of the node ends tasks; that is a loss, not their failure.
 func TestEvicted(t *testing.T) {
 	onReal.enter(t)
-	c, _ := realNode(t)
+	c, _ := onReal.node(t)
 	r := open(t, c, realConfig(t, c))
 	id := r.Begin(r.shell("sleep 1000"))
 	r.AwaitRunning(id)
@@ -135,7 +135,7 @@ func TestEvicted(t *testing.T) {
 // TestKubeletAway: a kubelet that is restarted finds its pods, and their ends.
 func TestKubeletAway(t *testing.T) {
 	onReal.enter(t)
-	c, n := realNode(t)
+	c, n := onReal.node(t)
 	r := open(t, c, realConfig(t, c))
 	id := r.Begin(r.shell("echo up; sleep 3; echo down; exit 4"))
 	r.AwaitRunning(id)

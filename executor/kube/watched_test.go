@@ -85,8 +85,8 @@ func (f foreign) Start(ctx context.Context, t executor.Task) error {
 // TestWatchedConformance: tasks under a watchdog behave as any where their first
 // process matters, and are held to the lease.
 func TestWatchedConformance(t *testing.T) {
-	onReal.enter(t)
-	c, n := realNode(t)
+	onOther.enter(t)
+	c, n := onOther.node(t)
 	executortest.RunSome(t, func(t *testing.T) executortest.Env {
 		cfg := watched(t, c, n, realConfig(t, c))
 		cfg.StartLimit = time.Minute
@@ -146,8 +146,8 @@ func beWatched(dir string) {
 // timeout and is deaf to TERM. Both it and what it has left are dead by the last
 // fence, though the kubelet knows of none.
 func TestWatchedBrokerKilled(t *testing.T) {
-	onReal.enter(t)
-	c, n := realNode(t)
+	onOther.enter(t)
+	c, n := onOther.node(t)
 	cfg := watched(t, c, n, realConfig(t, c))
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	if err := syscall.Mkfifo(fifo, 0o666); err != nil {
@@ -240,8 +240,8 @@ func TestWatchedNodeVanishes(t *testing.T) {
 // TestWatchedReasons: what keeps a task from its watchdog, or its watchdog from its
 // broker, is said in one line, and is not the task's fault.
 func TestWatchedReasons(t *testing.T) {
-	onReal.enter(t)
-	c, n := realNode(t)
+	onOther.enter(t)
+	c, n := onOther.node(t)
 	for name, change := range map[string]struct {
 		with func(*kube.Watchdog)
 		want string

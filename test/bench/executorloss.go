@@ -39,7 +39,7 @@ func measureExecutorLoss(ctx context.Context, env environment, t *table) (err er
 	for _, c := range []struct {
 		onLoss string
 		aim    float64
-	}{{"immediate", 9}, {"fenced", 9}} {
+	}{{"immediate", 6}, {"fenced", 9}} {
 		for _, q := range []struct {
 			name string
 			q    float64

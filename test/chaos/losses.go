@@ -193,8 +193,8 @@ const (
 	electionWithin = 3 * time.Second
 )
 
-// staleReport has a task given up with its site. Its first attempt has failed
-// meanwhile, unheard, and tells so when its site is heard again.
+// staleReport has an idempotent task given up at the first hint. Its first attempt has
+// failed meanwhile, unheard, and tells so when its site is heard again.
 func staleReport(ctx context.Context, r *run) error {
 	id, victim, err := r.away(ctx, plan.Job{
 		Name: "idempotent", OnLoss: check.Immediate, First: 2 * time.Second, Exit: 7, Length: 8 * time.Second,

@@ -17,7 +17,7 @@ const (
 	Overlap   Rule = "overlap"    // attempts of a fenced task do not overlap
 	Twice     Rule = "twice"      // a never task starts at most once
 	OneJob    Rule = "one-job"    // one key, one job
-	TrueEnd   Rule = "true-end"   // the end that is shown is the last attempt's
+	TrueEnd   Rule = "true-end"   // the end that is shown is the last attempt's, or of an immediate task the first success
 	TokenGrow Rule = "token-grow" // (token, attempt) only grows
 	ZeroSum   Rule = "zero-sum"   // priorities sum to zero, at every broker
 	Recount   Rule = "recount"    // the ledger is what the runs were

@@ -120,6 +120,16 @@ func TestEnd(t *testing.T) {
 			t.Errorf("%s: found %q, want %q", c.name, got, c.want)
 		}
 	}
+	overlapped := script(t, `
+		start a.1 0 1 10 a 1000
+		start a.1 0 2 20 b 2000
+		end   a.1 0 1 10 a 2200 0
+		end   a.1 0 2 20 b 2500 0`)
+	for onLoss, want := range map[string]string{Fenced: "true-end", Immediate: ""} {
+		if got := rules(End(Ordered{OnLoss: onLoss, Count: 1}, shown("succeeded", 1, 10), overlapped)); got != want {
+			t.Errorf("the first success of a task that is %s: found %q, want %q", onLoss, got, want)
+		}
+	}
 }
 
 func TestAcknowledgedAndKnown(t *testing.T) {

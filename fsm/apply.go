@@ -56,7 +56,7 @@ func (s *State) goOn(still bool) {
 	s.beginWaits()
 	s.flushWaits(still)
 	switch {
-	case len(s.chores) > 0 || s.expiring() || s.prolonging:
+	case len(s.chores) > 0 || s.expiring() || s.prolonging || s.beginning():
 		if s.phase == matched {
 			s.phase = owed
 		}

@@ -186,6 +186,20 @@ func (s *State) checkJobs() error {
 			open[c] -= n
 		}
 	}
+	for _, x := range s.sites {
+		at := uint64(0)
+		for seq := range x.openSeqs.from(0) {
+			if j := s.jobs.get(seq); seq <= at || j == nil || j.over() || j.owner != x.id {
+				return fmt.Errorf("job %d is listed as open of %s", seq, x.name)
+			}
+			at = seq
+			n--
+		}
+	}
+	if n != ended {
+		return fmt.Errorf("%d jobs are not listed as open", n-ended)
+	}
+	n = s.jobs.n
 	for c, n := range open {
 		if n != 0 {
 			return fmt.Errorf("%d open jobs of %v are not counted", n, c.need)

@@ -22,7 +22,13 @@ func (s *State) checkWaits() error {
 		return nil
 	}
 	want, booked := make([]sched.Waits, len(s.sites)), make([]sched.Int128, len(s.sites))
+	if w.limit > 0 && (s.phase == matched || !s.unfinished()) {
+		return fmt.Errorf("the policy has not begun, and nothing is left")
+	}
 	for seq, j := range s.jobs.all() {
+		if !w.hasJob(seq) {
+			continue
+		}
 		if !j.over() && j.booked < 1 {
 			return fmt.Errorf("job %d has no estimate", seq)
 		}
@@ -45,7 +51,13 @@ func (s *State) checkWaits() error {
 			return fmt.Errorf("attempt %+v is not at its place among the due", d)
 		}
 	}
-	if len(counted) != len(s.live) || len(w.due) > 2*s.attempts.n+1000 {
+	begun := 0
+	for key := range s.live {
+		if w.has(key.seq, key.task) {
+			begun++
+		}
+	}
+	if len(counted) != begun || len(w.due) > 2*s.attempts.n+1000 {
 		return fmt.Errorf("%d live attempts, %d of %d due", s.attempts.n, len(counted), len(w.due))
 	}
 	var all sched.Waits

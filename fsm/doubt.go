@@ -131,7 +131,7 @@ func (s *State) resume(slot uint64) {
 	}
 	t.back.remove(b.task)
 	s.dequeue(j, 1)
-	s.noteResumed(j, b.queuedMs)
+	s.noteResumed(j, b.task, b.queuedMs)
 	s.unholdIdle(seq, j)
 	s.reenter(slot, b.failures, b.losses, b.doubts, j.booked)
 	s.tellAttempt(EventTaskResumed, s.attempts.get(slot))
@@ -153,7 +153,7 @@ func (s *State) reenter(slot uint64, failures, losses, doubts uint32, length int
 	if started >= 0 {
 		s.setStarted(p, started)
 	}
-	if s.waits != nil {
+	if s.waits != nil && s.waits.has(p.seq, p.task) {
 		s.expect(slot, length)
 	}
 }

@@ -46,6 +46,9 @@ func (s *State) unfinished() bool {
 	return len(s.chores) > 0 || s.phase != matched || s.search != nil || s.expiring() || s.prolonging
 }
 
+// beginning reports whether a policy by projected waits has not all entered yet.
+func (s *State) beginning() bool { return s.waits != nil && s.waits.limit > 0 }
+
 // expiring reports whether an attempt is due and still to be settled.
 func (s *State) expiring() bool {
 	return len(s.due) > 0 && s.attempts.get(s.due[0]).dueMs() <= s.time
@@ -210,12 +213,12 @@ func (s *State) endSome(c *chore) bool {
 	if s.sites[c.site].waiting == 0 { // or who comes and leaves again could have all jobs looked at each time
 		return false
 	}
-	for seq, j := range s.jobs.from(c.seq) {
+	for seq := range s.sites[c.site].openSeqs.from(c.seq) {
 		if seq >= c.limit {
 			break
 		}
 		s.steps.used += stepLook
-		if c.seq = seq; j.owner == c.site && j.waiting() > 0 {
+		if c.seq = seq; s.jobs.get(seq).waiting() > 0 {
 			s.endWaiting(seq, TaskLost, ownerLeft)
 			return true
 		}

@@ -211,6 +211,7 @@ func (s *State) countUse(seq uint64, j *job) {
 		return
 	}
 	j.class.opened(x)
+	x.openSeqs.insert(seq)
 	x.use.tasks += uint64(j.count)
 	if j.tasks != nil {
 		x.use.tasks -= uint64(j.tasks.endedTasks())

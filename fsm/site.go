@@ -69,6 +69,7 @@ type site struct {
 	reach    Resources      // sum over all machines of machine.reach
 	lanes    []*lane        // with waiting tasks
 	open     map[*class]int // its jobs that have not ended, by requirement. Invariant: no zeros; never ranged over
+	openSeqs seqList        // its jobs that have not ended
 	waiting  uint64         // tasks
 	cpu      int64          // milli-cores of waiting tasks
 	rank     sched.Rank     // as of entry rankAt

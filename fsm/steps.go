@@ -7,6 +7,7 @@ const (
 	stepLook    = 1  // at a class, a machine, a lane or a job
 	stepDraw    = 16 // of a machine
 	stepStop    = 16 // of a live attempt
+	stepBegin   = 8  // of a job, in what a policy by projected waits counts
 	stepProlong = 48 // of an attempt that outlived its estimate
 	stepEnd     = 48 // of what waits: one job, range or returned task
 	stepAssign  = 64 // of a task

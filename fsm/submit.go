@@ -51,6 +51,7 @@ func (s *State) enter(x *site, spec *JobSpec) {
 		owner: x.id, priority: spec.Priority, count: spec.Count, maxAttempts: spec.MaxAttempts, onLoss: spec.OnLoss,
 	}
 	j.class.opened(x)
+	x.openSeqs.insert(seq)
 	x.use.tasks += uint64(j.count)
 	x.use.bytes += j.bytes()
 	x.nums[spec.Num] = seq
@@ -64,5 +65,6 @@ func (s *State) enter(x *site, spec *JobSpec) {
 func (s *State) retire(seq uint64, j *job) {
 	s.unhold(seq)
 	j.class.closed(s.sites[j.owner])
+	s.sites[j.owner].openSeqs.remove(seq)
 	s.keep(seq, j)
 }

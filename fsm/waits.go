@@ -17,6 +17,11 @@ type waits struct {
 	// least is how many cores a coalition has that lends none: 1 if this began under
 	// lentVersion, when sites' cores are what they lend; else 0.
 	least int64
+	// What was there when the policy began is entered by job and task, over several
+	// entries if it is much: those from next on, but for jobs from limit on, are not yet.
+	// To the virtual queues they do not exist.
+	next  taskKey // its task is 0 while nothing of its job is entered, else that of a live attempt plus one
+	limit uint64  // nextSeq when the policy began, 0 once all is entered
 
 	// Derived.
 	all     sched.Waits // of all sites; of absent ones only what they waited before
@@ -68,6 +73,21 @@ func (s *State) lengthOf(x *site, timeoutMs int64) int64 {
 	return max(1, min(length, sched.MaxNow))
 }
 
+// hasJob reports whether a job is entered, but perhaps for some of its live attempts.
+func (w *waits) hasJob(seq uint64) bool {
+	return seq >= w.limit || seq < w.next.seq || seq == w.next.seq && w.next.task > 0
+}
+
+// has reports whether a task's live attempt is entered.
+func (w *waits) has(seq uint64, task uint32) bool {
+	return seq >= w.limit || seq < w.next.seq || seq == w.next.seq && task+1 < w.next.task
+}
+
+// ignores reports whether what waits of a job does not count, or not yet.
+func (s *State) ignores(j *job) bool {
+	return s.waits == nil || s.waits.limit > 0 && !s.waits.hasJob(s.sites[j.owner].nums[j.num])
+}
+
 // note returns a site's change of this entry for writing.
 func (s *State) note(x *site) *sched.Change {
 	if !x.waits.noted {
@@ -104,28 +124,31 @@ func (s *State) noteSubmitted(x *site, j *job) {
 
 // noteRequeued counts a task that waits again since now.
 func (s *State) noteRequeued(j *job) {
-	if s.waits != nil {
+	if !s.ignores(j) {
 		s.waitMore(s.sites[j.owner], j, 1, s.time)
 	}
 }
 
 // noteResumed counts a task that waited since queuedMs and has its attempt back: as if
 // it had not waited. What an absent site had waiting has left the virtual queues.
-func (s *State) noteResumed(j *job, queuedMs int64) {
-	if s.waits == nil {
+func (s *State) noteResumed(j *job, task uint32, queuedMs int64) {
+	if s.ignores(j) {
 		return
 	}
-	x := s.sites[j.owner]
+	x, width := s.sites[j.owner], widthOf(j.class.need)
 	s.waitMore(x, j, -1, queuedMs)
-	if !x.present() {
-		s.note(x).New.Add(widthOf(j.class.need), j.booked, 0)
+	switch has := s.waits.has(x.nums[j.num], task); {
+	case has && !x.present():
+		s.note(x).New.Add(width, j.booked, 0)
+	case !has && x.present(): // its attempt is still to be entered
+		s.note(x).Gone.Add(width, j.booked, s.floorOf(x, queuedMs))
 	}
 }
 
 // noteWithdrawn counts n tasks that ended while they waited since queuedMs. What
 // an absent site had waiting has left the virtual queues already.
 func (s *State) noteWithdrawn(j *job, n, queuedMs int64) {
-	if s.waits == nil || n == 0 {
+	if n == 0 || s.ignores(j) {
 		return
 	}
 	x := s.sites[j.owner]
@@ -182,7 +205,7 @@ func (s *State) noteRan(a *attempt, start, end int64) {
 		x.waits.ran, x.waits.ranSum = x.waits.ran/2, x.waits.ranSum/2
 	}
 	s.correct(a, max(0, end-max(start, s.waits.since)))
-	if s.waitsAgain(a) && x.present() {
+	if s.waitsAgain(a) && x.present() && s.waits.hasJob(a.seq) {
 		s.note(x).New.Add(widthOf(j.class.need), j.booked, 0)
 		if s.waits.anew == nil {
 			s.waits.anew = map[uint64]int64{}
@@ -195,7 +218,7 @@ func (s *State) noteRan(a *attempt, start, end int64) {
 // is still the same release, as long as it was thought at first, and leaves them
 // if its owner is away; one that ended ran for nothing.
 func (s *State) noteNotRun(a *attempt) {
-	if s.waits == nil {
+	if s.waits == nil || !s.waits.hasJob(a.seq) {
 		return
 	}
 	if !s.waitsAgain(a) {
@@ -204,7 +227,12 @@ func (s *State) noteNotRun(a *attempt) {
 	}
 	j := s.jobs.get(a.seq)
 	s.correct(a, j.booked)
-	if x := s.sites[j.owner]; !x.present() {
+	switch x := s.sites[j.owner]; {
+	case !s.waits.has(a.seq, a.task): // it is released for the first time
+		if x.present() {
+			s.note(x).New.Add(widthOf(j.class.need), j.booked, 0)
+		}
+	case !x.present():
 		s.note(x).Gone.Add(widthOf(j.class.need), j.booked, max(s.quanta(a.queuedMs), s.waits.since))
 	}
 }
@@ -217,8 +245,11 @@ func (s *State) waitsAgain(a *attempt) bool {
 	return j.tasks.back.find(a.task) != nil
 }
 
-// correct enters an attempt's true length.
+// correct enters an attempt's true length, if it counts.
 func (s *State) correct(a *attempt, length int64) {
+	if !s.waits.has(a.seq, a.task) {
+		return
+	}
 	j := s.jobs.get(a.seq)
 	c := s.note(s.sites[j.owner])
 	c.Corrected = c.Corrected.Add(sched.Mul64(widthOf(j.class.need), length-a.length))

@@ -40,47 +40,96 @@ func (s *State) renewWaits() {
 }
 
 // beginWaits begins counting if the policy is one by projected waits, with what is
-// there now. It costs as much as there are jobs, so it is done once an entry, after
-// all commands, however many of them changed the policy.
+// there now. It costs as much as there are jobs and live attempts, so it is done once an
+// entry, after all commands, however many of them changed the policy; and what is too
+// much for one entry is left to the next, in which nothing is matched before.
 func (s *State) beginWaits() {
-	if s.waits != nil || !sched.IsProjected(s.params.Policy) {
-		return
+	if s.waits == nil && sched.IsProjected(s.params.Policy) {
+		s.newWaits()
 	}
+	if s.beginning() && len(s.chores) == 0 && !s.expiring() && s.enterJobs() {
+		s.waits.next, s.waits.limit = taskKey{}, 0
+	}
+}
+
+// newWaits begins counting with nothing.
+func (s *State) newWaits() {
 	now, least := s.quanta(s.time), int64(0)
 	if s.version >= lentVersion {
 		least = 1
 	}
-	s.waits = &waits{since: now, least: least, queues: sched.NewCoalitions(sched.Effective(s.params.Policy, len(s.sites)), least, now, s.epoch)}
+	s.waits = &waits{since: now, least: least, limit: s.nextSeq, queues: sched.NewCoalitions(sched.Effective(s.params.Policy, len(s.sites)), least, now, s.epoch)}
 	for _, x := range s.sites {
 		s.noteJoined(x)
 		s.noteCores(x)
 	}
-	var seqs []uint64
-	for seq, j := range s.jobs.all() {
-		if !j.over() {
-			seqs = append(seqs, seq)
-		}
-	}
-	for _, seq := range seqs {
-		s.releaseAnew(seq)
-	}
 }
 
-// releaseAnew enters a job that was there when the policy began: what waits is
-// released now, and so is what is left of what runs.
-func (s *State) releaseAnew(seq uint64) {
+// enterJobs enters what was there when the policy began; false: more is left.
+func (s *State) enterJobs() bool {
+	w, first := s.waits, true
+	for seq := range s.jobs.from(w.next.seq) {
+		if seq >= w.limit {
+			break
+		}
+		if !first && s.steps.spent() {
+			return false
+		}
+		first = false
+		if seq != w.next.seq {
+			w.next = taskKey{seq: seq}
+		}
+		s.steps.used += stepLook
+		if !s.jobs.get(seq).over() && !s.enterJob(seq) {
+			return false
+		}
+		w.next = taskKey{seq: seq + 1}
+	}
+	return true
+}
+
+// enterJob enters a job that was there when the policy began: what waits is
+// released now, and so is what is left of what runs. false: more of that is left.
+func (s *State) enterJob(seq uint64) bool {
+	w := s.waits
+	if w.next.task == 0 {
+		s.enterWaiting(seq)
+		w.next.task = 1
+	}
+	for j, first := s.jobs.get(seq), true; w.next.task <= j.next; first = false {
+		if !first && s.steps.spent() {
+			return false
+		}
+		s.steps.used += stepLook
+		task := w.next.task - 1
+		if slot, ok := s.live[taskKey{seq, task}]; ok {
+			s.enterLive(slot)
+		} else if i, ok := j.tasks.findRun(task); ok {
+			task = min(j.tasks.runs[i].to, j.next) - 1
+		}
+		w.next.task = task + 2
+	}
+	return true
+}
+
+func (s *State) enterWaiting(seq uint64) {
+	s.steps.used += stepBegin
 	j := s.mutJob(seq)
-	x, width := s.sites[j.owner], widthOf(j.class.need)
+	x := s.sites[j.owner]
 	j.booked = s.lengthOf(x, j.timeoutMs)
 	s.countWaiting(j)
 	if n := int64(j.waiting()); n > 0 && x.present() {
-		s.note(x).New.Add(n*width, j.booked, 0)
+		s.note(x).New.Add(n*widthOf(j.class.need), j.booked, 0)
 	}
-	for _, slot := range s.liveOf(seq) {
-		left := max(1, j.booked-(s.waits.since-s.quanta(s.attempts.get(slot).assignedMs)))
-		s.expect(slot, left)
-		s.note(x).New.Add(width, left, 0)
-	}
+}
+
+func (s *State) enterLive(slot uint64) {
+	s.steps.used += stepProlong
+	a := s.attempts.get(slot)
+	j := s.jobs.get(a.seq)
+	left := max(1, j.booked-(s.waits.since-s.quanta(a.assignedMs)))
+	s.expect(slot, left)
+	s.note(s.sites[j.owner]).New.Add(widthOf(j.class.need), left, 0)
 }
 
 // countWaiting counts a job's waiting tasks.

@@ -13,13 +13,15 @@ type frozenWaits struct {
 	least  int64
 	queues *sched.Coalitions
 	queued int64
+	next   taskKey
+	limit  uint64
 }
 
 func (s *State) freezeWaits() *frozenWaits {
 	if s.waits == nil {
 		return nil
 	}
-	return &frozenWaits{s.waits.since, s.waits.least, s.waits.queues.Copy(), s.waits.queued}
+	return &frozenWaits{s.waits.since, s.waits.least, s.waits.queues.Copy(), s.waits.queued, s.waits.next, s.waits.limit}
 }
 
 // encodeWaits writes it: the sites' parts, the estimate of each job that has not
@@ -32,18 +34,25 @@ func (f *Frozen) encodeWaits(w *snapWriter) {
 	if f.version >= lentVersion {
 		w.uint(uint64(f.waits.least))
 	}
+	w.uint(f.waits.limit)
+	if f.waits.limit > 0 {
+		w.uint(f.waits.next.seq, uint64(f.waits.next.task))
+	}
+	begun := waits{next: f.waits.next, limit: f.waits.limit}
 	for i := range f.sites {
 		x := &f.sites[i]
 		w.int(x.waits.from, x.waits.ran, x.waits.ranSum)
 		w.int128(x.account.Projection.Started)
 	}
-	for _, j := range f.jobs.all() {
-		if !j.over() {
+	for seq, j := range f.jobs.all() {
+		if !j.over() && begun.hasJob(seq) {
 			w.int(j.booked)
 		}
 	}
 	for _, a := range f.liveInOrder() {
-		w.int(a.length)
+		if begun.has(a.seq, a.task) {
+			w.int(a.length)
+		}
 	}
 	w.flush()
 	for q := range f.waits.queues.All {
@@ -89,6 +98,10 @@ func (r *snapReader) waits(s *State) {
 		s.waits.least = int64(r.upTo(1, "least cores"))
 	}
 	r.least = s.waits.least
+	if s.waits.limit = r.upTo(s.nextSeq, "begin of the policy"); s.waits.limit > 0 {
+		s.waits.next = taskKey{r.upTo(s.waits.limit, "job"), uint32(r.upTo(MaxCount+1, "task"))}
+		r.check(s.phase != matched, "a policy begins beside no match")
+	}
 	for _, x := range s.sites {
 		x.waits = waitSite{from: r.within(s.waits.since, now, "begin of waiting"), ran: r.within(0, s.bounds.ranTasks-1, "runs"), cores: s.coresOf(x)}
 		x.waits.ranSum = r.within(0, s.bounds.ranTasks*sched.MaxNow, "runs' lengths")
@@ -100,7 +113,7 @@ func (r *snapReader) waits(s *State) {
 		if r.err != nil {
 			return
 		}
-		if !j.over() {
+		if !j.over() && s.waits.hasJob(seq) {
 			j = s.mutJob(seq)
 			j.booked = r.within(1, sched.MaxNow, "estimate")
 			s.countWaiting(j)
@@ -108,7 +121,7 @@ func (r *snapReader) waits(s *State) {
 	}
 	for seq := range s.jobs.all() {
 		for _, slot := range s.liveOf(seq) {
-			if r.err == nil {
+			if r.err == nil && s.waits.has(seq, s.attempts.get(slot).task) {
 				s.expect(slot, r.within(1, 2*sched.MaxNow, "length"))
 			}
 		}

@@ -96,12 +96,12 @@ func TestScrollStays(t *testing.T) {
 	first := submit()
 	b := open(t)
 	b.look(390, 844, "light")
-	b.visit(site.URL.String() + "/jobs")
-	b.await("a job", contains("main", first))
+	b.visit(site.URL.String() + "/timeline")
+	b.await("a job's attempt", contains(".gantt", first))
 	b.do("scroll", chromedp.Evaluate[chromedp.Void](`document.querySelector(".wide").scrollLeft = 90`))
-	b.await("the next job", contains("main", submit()))
+	b.await("the next job's", contains(".gantt", submit()))
 	if at := read[int](b, `document.querySelector(".wide").scrollLeft`); at != 90 {
-		t.Errorf("the table went to %d", at)
+		t.Errorf("the drawing went to %d", at)
 	}
 	b.quiet()
 }

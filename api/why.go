@@ -117,7 +117,7 @@ func whySiteOf(x *node.SiteReason) wire.WhySite {
 }
 
 func estimateOf(w *node.Why) wire.WhyEstimate {
-	e := wire.WhyEstimate{Unknown: w.Estimate.Unknown, Calibrated: w.Estimate.Calibrated, Starts: w.Calibration.Starts}
+	e := wire.WhyEstimate{Unknown: w.Estimate.Unknown, Waits: w.Estimate.Waits, Calibrated: w.Estimate.Calibrated, Starts: w.Calibration.Starts}
 	if e.Unknown == "" {
 		e.P50, e.P90 = seconds(w.Estimate.P50), seconds(w.Estimate.P90)
 	}

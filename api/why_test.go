@@ -48,7 +48,7 @@ func fakeWhy(spec node.Spec) node.Why {
 				First: fsm.JobID{Site: "site-2", Num: 4},
 			}, Text: "full"},
 		},
-		Estimate:    node.Estimate{P50: 90 * time.Second, P90: 5 * time.Minute, Calibrated: true},
+		Estimate:    node.Estimate{P50: 90 * time.Second, P90: 5 * time.Minute, Waits: 40, Calibrated: true},
 		Calibration: node.Calibration{Starts: 8, Held: 7},
 	}
 }
@@ -64,7 +64,7 @@ func TestWhy(t *testing.T) {
 		`{"site":"site-1","place":2,"waiting":2,"oldest_ms":0,"contribution":"","utility":"","priority":"-9","usage":"7","share":1.5,"tied":false}],` +
 		`"sites":[{"site":"site-1","why":"rule","text":"excluded","machines":0,"slots":0,"short":{"cpu":0,"memory":"0","gpu":0}},` +
 		`{"site":"site-2","why":"full","text":"full","machines":1,"slots":0,"machine":"m0","short":{"cpu":1.5,"memory":"0","gpu":0},"first":"site-2.4"}],` +
-		`"estimate":{"p50_seconds":90,"p90_seconds":300,"calibrated":true,"starts":8,"p90_held":0.875}}`
+		`"estimate":{"p50_seconds":90,"p90_seconds":300,"from_waits":40,"calibrated":true,"starts":8,"p90_held":0.875}}`
 	if got := strings.TrimSpace(res.Body.String()); res.Code != 200 || got != want {
 		t.Fatalf("%d %s", res.Code, got)
 	}
@@ -77,7 +77,7 @@ func TestWhy(t *testing.T) {
 	}
 	plain := whyOf(&node.Why{Job: fsm.JobID{Site: "a", Num: 1}, Estimate: node.Estimate{Unknown: "no history"}})
 	text, err := json.Marshal(plain.Estimate)
-	if err != nil || string(text) != `{"p50_seconds":null,"p90_seconds":null,"unknown":"no history","calibrated":false,"starts":0,"p90_held":null}` {
+	if err != nil || string(text) != `{"p50_seconds":null,"p90_seconds":null,"unknown":"no history","from_waits":0,"calibrated":false,"starts":0,"p90_held":null}` {
 		t.Errorf("%s %v", text, err)
 	}
 }

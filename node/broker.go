@@ -104,7 +104,7 @@ type Broker struct {
 	hurry      chan struct{} // closed by the first leave with now
 	left       chan struct{} // closed once the site has left
 	metrics    counters
-	estimates  *estimator
+	estimates  *Estimator
 	// estimatesPath is where they are kept, "" = nowhere.
 	estimatesPath string
 }
@@ -138,7 +138,7 @@ func New(cfg Config) (*Broker, error) {
 		core:     newCore(cfg.Site, cfg.Exposure),
 		created:  time.Now(),
 
-		estimates: newEstimator(),
+		estimates: NewEstimator(),
 	}
 	forkSite(cfg.Site)
 	b.core.feed = cfg.Replica.feed

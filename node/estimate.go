@@ -1,6 +1,8 @@
 package node
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -18,7 +20,9 @@ type Estimate struct {
 	Unknown string
 	// P50 and P90: it starts within so long with even odds, and nine times of ten.
 	P50, P90 time.Duration
-	// Calibrated: both are corrected by how earlier estimates of this kind came out.
+	// Waits is of how many earlier waits both are made, 0 = it starts at once.
+	Waits int
+	// Calibrated: these were of the same kind, with about as many tasks ahead.
 	Calibrated bool
 }
 
@@ -46,15 +50,20 @@ const (
 	// long run though workloads change (adaptive conformal inference).
 	levelStep           = 0.01
 	levelLow, levelHigh = 0.8, 0.99
-	// startSlack widens the model's P90 as long as it cannot be corrected.
+	// startSlack widens the model's P90 for those that only learn.
 	startSlack = 2
+	// None is told while fewer than enoughHeld of the latest lately judged held, the
+	// least that nine of ten would come to in 99 of 100 draws: a burst, or other work
+	// than before, has made what was learnt worthless.
+	lately     = 40
+	enoughHeld = 0.8
 	// overdue: an estimate is closed after so many times its P90.
 	overdue = 4
 )
 
-// estimator learns from the federation's events, and estimates. Safe for
+// Estimator learns from the federation's events, and estimates. Safe for
 // concurrent use.
-type estimator struct {
+type Estimator struct {
 	mu         sync.Mutex
 	flows      map[string]*flow // by site
 	sampledMs  int64            // log time of the last sample, 0 = none
@@ -76,14 +85,16 @@ type guess struct {
 	p90  float64 // ms
 	band int
 	late bool // counted as failed already
+	// learns: too little was known to tell it, so it is not judged.
+	learns bool
 }
 
-func newEstimator() *estimator {
-	return &estimator{flows: map[string]*flow{}, open: map[fsm.JobID]guess{}, level: 0.9}
+func NewEstimator() *Estimator {
+	return &Estimator{flows: map[string]*flow{}, open: map[fsm.JobID]guess{}, level: 0.9}
 }
 
-// observe takes one event of the log.
-func (e *estimator) observe(ev *fsm.Event) {
+// Observe takes one event of the log.
+func (e *Estimator) Observe(ev *fsm.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch ev.Kind {
@@ -105,7 +116,7 @@ func (e *estimator) observe(ev *fsm.Event) {
 	}
 }
 
-func (e *estimator) flow(site string) *flow {
+func (e *Estimator) flow(site string) *flow {
 	f := e.flows[site]
 	if f == nil {
 		f = newFlow()
@@ -114,8 +125,8 @@ func (e *estimator) flow(site string) *flow {
 	return f
 }
 
-// sample notes what is in use, and follows some of the jobs that came lately.
-func (e *estimator) sample(s *fsm.State) {
+// Sample notes what is in use, and follows some of the jobs that came lately.
+func (e *Estimator) Sample(s *fsm.State) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := s.Time()
@@ -128,51 +139,57 @@ func (e *estimator) sample(s *fsm.State) {
 	}
 	e.askAgain(now)
 	e.sampledMs = now
-	e.candidates = slices.DeleteFunc(e.candidates, func(id fsm.JobID) bool { return e.follow(s, id) })
+	for _, id := range e.candidates {
+		e.follow(s, id)
+	}
+	e.candidates = e.candidates[:0]
 	e.late(now)
 }
 
-// follow opens an estimate of a job that waits; false if there is none yet.
-func (e *estimator) follow(s *fsm.State, id fsm.JobID) bool {
+// follow opens an estimate of a job that waits.
+func (e *Estimator) follow(s *fsm.State, id fsm.JobID) {
 	v, ok := s.Why(id)
 	if _, again := e.open[id]; again || !ok || v.Waiting == 0 {
-		return true
+		return
 	}
 	base, order, unknown := e.base(&v)
-	if unknown != "" {
-		return false
-	}
 	b := bandOf(order)
-	if e.bands[b].open == maxOpen {
-		return true
+	if unknown != "" || e.bands[b].open == maxOpen {
+		return
 	}
 	e.bands[b].open++
-	_, p90, _ := e.quantiles(base, order)
-	e.open[id] = guess{atMs: v.TimeMs, base: base, p90: p90, band: b}
-	return true
+	q := e.quantiles(order, v.TimeMs)
+	g := guess{atMs: v.TimeMs, base: base, p90: base * q.p90, band: b, learns: q.of == 0}
+	if g.learns {
+		g.p90 = base * gammaRatio(order, 1.2816) * startSlack
+	}
+	e.open[id] = g
 }
 
-// nominate has a job followed with the next sample; the newest win.
-func (e *estimator) nominate(id fsm.JobID) {
+// nominate has a job followed with the next sample. Of more than maxCandidates in a second
+// those with the least hash are, whichever came first: the last ones of a burst do not wait
+// as its others do.
+func (e *Estimator) nominate(id fsm.JobID) {
 	if slices.Contains(e.candidates, id) {
 		return
 	}
-	if len(e.candidates) == maxCandidates {
-		e.candidates = slices.Delete(e.candidates, 0, 1)
-	}
 	e.candidates = append(e.candidates, id)
+	if len(e.candidates) > maxCandidates {
+		slices.SortFunc(e.candidates, func(a, b fsm.JobID) int { return cmp.Compare(fsm.Mix(a.Num), fsm.Mix(b.Num)) })
+		e.candidates = e.candidates[:maxCandidates]
+	}
 }
 
 // askAgain follows one of the jobs with several tasks at fixed times.
-func (e *estimator) askAgain(now int64) {
+func (e *Estimator) askAgain(now int64) {
 	if now/againEvery != e.sampledMs/againEvery && e.again.Num > 0 {
 		e.nominate(e.again)
 		e.again = fsm.JobID{}
 	}
 }
 
-// estimate says when the job's next task will probably start.
-func (e *estimator) estimate(v *fsm.WhyView) Estimate {
+// Estimate says when the job's next task will probably start.
+func (e *Estimator) Estimate(v *fsm.WhyView) Estimate {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if slices.ContainsFunc(v.Sites, func(x fsm.SiteWhy) bool { return x.Why == fsm.HinderedFree }) {
@@ -182,8 +199,14 @@ func (e *estimator) estimate(v *fsm.WhyView) Estimate {
 	if unknown != "" {
 		return Estimate{Unknown: unknown}
 	}
-	p50, p90, calibrated := e.quantiles(base, order)
-	return Estimate{P50: inMs(p50), P90: inMs(p90), Calibrated: calibrated}
+	q := e.quantiles(order, v.TimeMs)
+	if q.of == 0 {
+		return Estimate{Unknown: fmt.Sprintf("too few waits were seen to their end, %d of the %d that it takes", e.seen(), fewRatios)}
+	}
+	if held, of := e.heldLately(); of >= fewRatios && float64(held) < enoughHeld*float64(of) {
+		return Estimate{Unknown: fmt.Sprintf("of the last %d only %d started within their p90: waits are not now what they were", of, held)}
+	}
+	return Estimate{P50: inMs(base * q.p50), P90: inMs(base * q.p90), Waits: q.of, Calibrated: q.same}
 }
 
 // inMs turns milliseconds into a duration of at most ten years.
@@ -193,7 +216,7 @@ func inMs(ms float64) time.Duration {
 
 // base is the mean wait in ms by the fluid model, and how many tasks of this
 // size end before; or why neither is known.
-func (e *estimator) base(v *fsm.WhyView) (ms, order float64, unknown string) {
+func (e *Estimator) base(v *fsm.WhyView) (ms, order float64, unknown string) {
 	var inUse float64
 	var sites []string
 	able := false
@@ -223,7 +246,7 @@ func (e *estimator) base(v *fsm.WhyView) (ms, order float64, unknown string) {
 
 // hazard is how many of the milli-cores in use at the sites fall free in a
 // millisecond, each, and of how many ends that is known.
-func (e *estimator) hazard(sites []string, now int64) (rate float64, ends int) {
+func (e *Estimator) hazard(sites []string, now int64) (rate float64, ends int) {
 	flows := make([]*flow, 0, len(sites))
 	for _, x := range sites {
 		if f := e.flows[x]; f != nil {

@@ -11,7 +11,7 @@ import (
 
 // started judges an estimate. The job's later tasks are worth one, too, but not
 // right after a start: only moments that do not depend on starts are fair.
-func (e *estimator) started(ev *fsm.Event) {
+func (e *Estimator) started(ev *fsm.Event) {
 	if g, ok := e.open[ev.Job]; ok {
 		e.closeGuess(ev.Job, g, float64(ev.Time-g.atMs))
 		if e.again.Num == 0 {
@@ -20,32 +20,34 @@ func (e *estimator) started(ev *fsm.Event) {
 	}
 }
 
-func (e *estimator) closeGuess(id fsm.JobID, g guess, waited float64) {
+func (e *Estimator) closeGuess(id fsm.JobID, g guess, waited float64) {
 	delete(e.open, id)
 	e.bands[g.band].open--
 	e.bands[g.band].add(waited / g.base)
-	if !g.late {
+	if !g.late && !g.learns {
 		e.judge(waited <= g.p90)
 	}
 }
 
 // late counts estimates that failed without waiting for the start, so that
 // the figures are not made of the lucky ones.
-func (e *estimator) late(now int64) {
+func (e *Estimator) late(now int64) {
 	for _, id := range slices.SortedFunc(maps.Keys(e.open), compareJobs) {
 		g := e.open[id]
 		waited := float64(now - g.atMs)
 		switch {
 		case waited > overdue*g.p90:
-			if !g.late {
+			if !g.late && !g.learns {
 				e.judge(false)
-				g.late = true
 			}
+			g.late = true
 			e.closeGuess(id, g, waited)
 		case waited > g.p90 && !g.late:
 			g.late = true
 			e.open[id] = g
-			e.judge(false)
+			if !g.learns {
+				e.judge(false)
+			}
 		}
 	}
 }
@@ -54,7 +56,7 @@ func compareJobs(a, b fsm.JobID) int {
 	return cmp.Or(cmp.Compare(a.Site, b.Site), cmp.Compare(a.Num, b.Num))
 }
 
-func (e *estimator) judge(held bool) {
+func (e *Estimator) judge(held bool) {
 	e.learnt = true
 	if held {
 		e.level -= levelStep * 0.1
@@ -76,19 +78,61 @@ func (e *estimator) judge(held bool) {
 	}
 }
 
-// calibration tells how the latest estimates came out.
-func (e *estimator) calibration() Calibration {
+// Calibration tells how the latest estimates came out.
+func (e *Estimator) Calibration() Calibration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return Calibration{Starts: len(e.judged), Held: e.held, Open: len(e.open)}
 }
 
-// quantiles corrects the model's mean by how it came out before.
-func (e *estimator) quantiles(base, order float64) (p50, p90 float64, calibrated bool) {
-	if b := &e.bands[bandOf(order)]; len(b.ratios) >= fewRatios {
-		return base * b.quantile(0.5), base * b.quantile(e.level), true
+// heldLately is how many of the latest judged held.
+func (e *Estimator) heldLately() (held, of int) {
+	of = min(len(e.judged), lately)
+	for i := range of {
+		if e.judged[(e.nextJudged-1-i+2*len(e.judged))%len(e.judged)] {
+			held++
+		}
 	}
-	return base * gammaRatio(order, 0), base * gammaRatio(order, 1.2816) * startSlack, false
+	return held, of
+}
+
+// seen is how many waits are remembered, of all kinds.
+func (e *Estimator) seen() (n int) {
+	for i := range e.bands {
+		n += len(e.bands[i].ratios)
+	}
+	return n
+}
+
+// quantiles are of actual waits as parts of the model's mean.
+type quantiles struct {
+	p50, p90 float64
+	of       int  // waits that they are of, 0 = too few
+	same     bool // these were of one band
+}
+
+// quantiles tells how waits came out that had about as many tasks ahead; if these are too
+// few, waits of all kinds. What waits still, and has outlived its P90, counts as far as it
+// has waited: else a burst would be learnt of only after it.
+func (e *Estimator) quantiles(order float64, now int64) quantiles {
+	b := bandOf(order)
+	ratios, same := slices.Clone(e.bands[b].ratios), true
+	if len(ratios) < fewRatios {
+		same, ratios = false, nil
+		for i := range e.bands {
+			ratios = append(ratios, e.bands[i].ratios...)
+		}
+	}
+	if len(ratios) < fewRatios {
+		return quantiles{}
+	}
+	for _, g := range e.open { // a sum has no order
+		if g.late && (!same || g.band == b) {
+			ratios = append(ratios, float64(now-g.atMs)/g.base)
+		}
+	}
+	slices.Sort(ratios)
+	return quantiles{conformal(ratios, 0.5), conformal(ratios, e.level), len(ratios), same}
 }
 
 // gammaRatio is a quantile, at z of the normal distribution, of the time until
@@ -126,10 +170,9 @@ func (b *band) add(ratio float64) {
 	b.next = (b.next + 1) % maxRatios
 }
 
-// quantile is the least ratio that a part p of n+1 such waits keeps below: the
+// conformal is the least of sorted waits that a part p of n+1 such waits keeps below: the
 // split conformal bound.
-func (b *band) quantile(p float64) float64 {
-	sorted := slices.Sorted(slices.Values(b.ratios))
+func conformal(sorted []float64, p float64) float64 {
 	i := int(math.Ceil(p*float64(len(sorted)+1))) - 1
 	return sorted[min(max(i, 0), len(sorted)-1)]
 }

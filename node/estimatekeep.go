@@ -70,7 +70,7 @@ func (b *Broker) noteEstimates() {
 }
 
 // hasLearnt reports whether something is new since it was asked last.
-func (e *estimator) hasLearnt() bool {
+func (e *Estimator) hasLearnt() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	was := e.learnt
@@ -78,7 +78,7 @@ func (e *estimator) hasLearnt() bool {
 	return was
 }
 
-func (e *estimator) kept() keptEstimates {
+func (e *Estimator) kept() keptEstimates {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	k := keptEstimates{Level: e.level, Judged: unrolled(e.judged, e.nextJudged), Flows: map[string]keptFlow{}}
@@ -107,7 +107,7 @@ func (s *series) kept() (out []keptUse) {
 
 // recall takes what was kept if all of it is sound. What is later than the log
 // is not the past of this state: its data were set back.
-func (e *estimator) recall(k *keptEstimates, now int64) error {
+func (e *Estimator) recall(k *keptEstimates, now int64) error {
 	if err := k.check(); err != nil {
 		return err
 	}

@@ -28,27 +28,27 @@ func TestEstimatesOutliveARestart(t *testing.T) {
 	if _, err := notefile.Read(path, maxEstimatesBytes, &k); err != nil {
 		t.Fatal(err)
 	}
-	again := newEstimator()
+	again := NewEstimator()
 	if err := again.recall(&k, w.state.Time()); err != nil {
 		t.Fatal(err)
 	}
-	was, now := w.est.calibration(), again.calibration()
+	was, now := w.est.Calibration(), again.Calibration()
 	was.Open = 0 // these nobody can judge any more
 	if was != now || was.Starts < 100 || was.Held == 0 {
 		t.Errorf("calibration %+v, after the restart %+v", was, now)
 	}
 	w.do("a", &fsm.Submit{Jobs: []fsm.JobSpec{{Num: 90_000, Count: 30, MaxAttempts: 1, Need: fsm.Resources{MilliCPU: 1000}}}})
 	v, _ := w.state.Why(fsm.JobID{Site: "a", Num: 90_000})
-	if a, b := w.est.estimate(&v), again.estimate(&v); a != b || a.Unknown != "" || a.P90 == 0 {
+	if a, b := w.est.Estimate(&v), again.Estimate(&v); a != b || a.Unknown != "" || a.P90 == 0 {
 		t.Errorf("estimate %+v, after the restart %+v", a, b)
 	}
 }
 
 // TestEstimatesOfALaterTime: data that were set back do not learn from a future.
 func TestEstimatesOfALaterTime(t *testing.T) {
-	e := newEstimator()
+	e := NewEstimator()
 	e.flow("a").add(50*3600_000, use{freed: 1000, ends: 1, held: 5})
-	k, again := e.kept(), newEstimator()
+	k, again := e.kept(), NewEstimator()
 	if err := again.recall(&k, 3600_000); err != nil {
 		t.Fatal(err)
 	}
@@ -76,12 +76,12 @@ func TestBadEstimatesAreRefused(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		e, k := newEstimator(), keptEstimates{}
+		e, k := NewEstimator(), keptEstimates{}
 		_, err := notefile.Read(path, maxEstimatesBytes, &k)
 		if err == nil {
 			err = e.recall(&k, 1<<40)
 		}
-		if err == nil || len(e.flows) > 0 || e.calibration() != (Calibration{}) || e.level != 0.9 {
+		if err == nil || len(e.flows) > 0 || e.Calibration() != (Calibration{}) || e.level != 0.9 {
 			t.Errorf("%s: taken (%v), sites %v", name, err, maps.Keys(e.flows))
 		}
 	}

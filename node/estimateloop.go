@@ -50,7 +50,7 @@ func (b *Broker) learn(sub *Subscription) {
 		events, more, err := sub.look()
 		for i := range events {
 			if e := &events[i]; e.ID.Home == 0 {
-				b.estimates.observe(&e.Event)
+				b.estimates.Observe(&e.Event)
 			}
 		}
 		if err == nil && more != nil {
@@ -60,8 +60,8 @@ func (b *Broker) learn(sub *Subscription) {
 			return
 		}
 	}
-	b.cfg.Replica.View(b.estimates.sample)
+	b.cfg.Replica.View(b.estimates.Sample)
 }
 
 // Calibration tells how this broker's latest estimates came out.
-func (b *Broker) Calibration() Calibration { return b.estimates.calibration() }
+func (b *Broker) Calibration() Calibration { return b.estimates.Calibration() }

@@ -128,7 +128,7 @@ func (b *Broker) Status(hash bool) Status {
 		st.Handlers = append(st.Handlers, HandlerStatus{Name: h.Name(), Status: h.Status(), Trouble: trouble})
 	}
 	st.Incarnation = b.incarnation()
-	st.Estimates = b.estimates.calibration()
+	st.Estimates = b.estimates.Calibration()
 	st.Compared = b.compared()
 	return st
 }

@@ -50,7 +50,7 @@ func (b *Broker) Why(ctx context.Context, id fsm.JobID) (Why, error) {
 			return Why{}, err
 		}
 		if found {
-			w.Calibration = b.estimates.calibration()
+			w.Calibration = b.estimates.Calibration()
 			return w, nil
 		}
 	}
@@ -67,7 +67,7 @@ func (b *Broker) federationWhy(ctx context.Context, id fsm.JobID, fresh Freshnes
 	if !ok {
 		return Why{}, false
 	}
-	w = Why{Job: id, State: v.State.String(), Waiting: v.Waiting, Calibration: b.estimates.calibration()}
+	w = Why{Job: id, State: v.State.String(), Waiting: v.Waiting, Calibration: b.estimates.Calibration()}
 	if v.Waiting == 0 {
 		w.Summary = "none of its tasks waits: " + w.State
 		if v.State == fsm.Withdrawn {
@@ -101,7 +101,7 @@ func (b *Broker) explain(w *Why, v *fsm.WhyView, h *hearsay, fresh Freshness) {
 	for i := range v.Sites {
 		w.Sites = append(w.Sites, SiteReason{v.Sites[i], h.text(v, &v.Sites[i])})
 	}
-	w.Estimate = b.estimates.estimate(v)
+	w.Estimate = b.estimates.Estimate(v)
 	if fresh.Stale() {
 		w.Estimate = Estimate{Unknown: "the federation's state is known " + fresh.Words()}
 		w.Summary = dateSummary(staleSummary(v), fresh) + h.last()
@@ -160,7 +160,7 @@ func (b *Broker) DryRun(ctx context.Context, req Request) (Why, error) {
 	if err != nil {
 		return Why{}, err
 	}
-	w := Why{Job: fsm.JobID{Site: b.cfg.Site}, State: fsm.Queued.String(), Waiting: js.Count, Calibration: b.estimates.calibration()}
+	w := Why{Job: fsm.JobID{Site: b.cfg.Site}, State: fsm.Queued.String(), Waiting: js.Count, Calibration: b.estimates.Calibration()}
 	var v fsm.WhyView
 	var h hearsay
 	var member, fits bool

@@ -276,10 +276,7 @@ func whenText(e Estimate) string {
 	if e.Unknown != "" {
 		return "; when is not known: " + e.Unknown
 	}
-	if !e.Calibrated {
-		return fmt.Sprintf("; starts within %s to %s, a rough guess: too few starts of its kind were seen to judge it by", rounded(e.P50), rounded(e.P90))
-	}
-	return fmt.Sprintf("; starts within %s with even odds, within %s nine times of ten", rounded(e.P50), rounded(e.P90))
+	return fmt.Sprintf("; starts within %s with even odds, within %s nine times of ten, from the last %d waits", rounded(e.P50), rounded(e.P90), e.Waits)
 }
 
 // rounded is a duration in one unit: more would promise too much.

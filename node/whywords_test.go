@@ -10,19 +10,19 @@ import (
 
 // Found by review: odds were promised though no start had been seen yet.
 func TestOddsAreNamedOnceTheyAreKnown(t *testing.T) {
-	e := Estimate{P50: time.Minute, P90: time.Hour}
-	if text := whenText(e); strings.Contains(text, "ten") || !strings.Contains(text, "a rough guess") {
+	e := Estimate{Unknown: "too few waits were seen"}
+	if text := whenText(e); strings.Contains(text, "ten") || !strings.Contains(text, "is not known: too few") {
 		t.Error(text)
 	}
-	e.Calibrated = true
-	if text := whenText(e); !strings.Contains(text, "nine times of ten") || strings.Contains(text, "rough") {
+	e = Estimate{P50: time.Minute, P90: time.Hour, Waits: 40}
+	if text := whenText(e); !strings.Contains(text, "nine times of ten, from the last 40 waits") {
 		t.Error(text)
 	}
 }
 
 // Found by review: a job that no site can run was told whose turn it is.
 func TestNoTurnWhereNoSiteCanRunIt(t *testing.T) {
-	b := &Broker{estimates: newEstimator()}
+	b := &Broker{estimates: NewEstimator()}
 	v := fsm.WhyView{
 		Params: fsm.DefaultParams(), Job: fsm.JobID{Site: "a", Num: 1}, Waiting: 1, Turns: []fsm.TurnView{{Site: "a", Priority: "0"}},
 		Sites: []fsm.SiteWhy{{Site: "a", Why: fsm.HinderedShape}, {Site: "b", Why: fsm.HinderedRule}},

@@ -60,7 +60,8 @@ type WhyEstimate struct {
 	P50        *float64 `json:"p50_seconds" doc:"it starts within so long with even odds; null = unknown"`
 	P90        *float64 `json:"p90_seconds" doc:"nine times of ten"`
 	Unknown    string   `json:"unknown,omitempty" doc:"why there is no estimate"`
-	Calibrated bool     `json:"calibrated" doc:"corrected by how earlier estimates of this kind came out"`
+	Waits      int      `json:"from_waits" doc:"of how many earlier waits it is made; 0 with p90_seconds 0: it starts at once, as things stand"`
+	Calibrated bool     `json:"calibrated" doc:"these waits had about as much ahead; else they are of all kinds"`
 	Starts     int      `json:"starts" doc:"of how many of this broker's latest estimates it is known how they came out"`
 	Held       *float64 `json:"p90_held" doc:"what part of these started within their p90; null without any"`
 }

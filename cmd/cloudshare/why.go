@@ -92,15 +92,19 @@ func placeText(p *wire.WhyAhead) string {
 // estimateText words an estimate together with what it is worth.
 func estimateText(e wire.WhyEstimate) string {
 	if e.P50 == nil || e.P90 == nil {
-		return "unknown: " + e.Unknown
+		return "no estimate: " + e.Unknown
 	}
-	switch {
-	case e.Held == nil:
-		return fmt.Sprintf("roughly within %s to %s; no earlier estimate to judge it by", span(*e.P50), span(*e.P90))
-	case !e.Calibrated:
-		return fmt.Sprintf("roughly within %s to %s; few of its kind so far, of all kinds %.0f%% of the last %d held", span(*e.P50), span(*e.P90), 100**e.Held, e.Starts)
+	if e.Waits == 0 {
+		return "at once, as things stand"
 	}
-	return fmt.Sprintf("within %s (even odds) to %s (nine times of ten); that held for %.0f%% of the last %d", span(*e.P50), span(*e.P90), 100**e.Held, e.Starts)
+	text := fmt.Sprintf("within %s (even odds) to %s (nine times of ten), from the last %d waits", span(*e.P50), span(*e.P90), e.Waits)
+	if e.Calibrated {
+		text += " with about as much ahead"
+	}
+	if e.Held == nil {
+		return text + "; none judged so far"
+	}
+	return fmt.Sprintf("%s; that held for %.0f%% of the last %d", text, 100**e.Held, e.Starts)
 }
 
 // calibrationText words how a broker's estimates came out.

@@ -18,7 +18,7 @@ func TestWhy(t *testing.T) {
 		`"ahead":{"place":5,"own":1,"others":3,"cpu":4,"sites":1,"exact":%t},"turns":[],` +
 		`"sites":[{"site":"site-1","why":"rule","text":"excluded by the job's sites.only or sites.not"},` +
 		`{"site":"site-2","why":"full","text":"full: m0 short of 2 cores; the next room goes to site-2.4"}],` +
-		`"estimate":{"p50_seconds":90,"p90_seconds":5000.5,"calibrated":%t,"starts":8,"p90_held":0.875}}`
+		`"estimate":{"p50_seconds":90,"p90_seconds":5000.5,"from_waits":40,"calibrated":%t,"starts":8,"p90_held":0.875}}`
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.Method == http.MethodPost && r.URL.RawQuery != "dry_run=true&strict=true":
@@ -60,11 +60,14 @@ func TestWhy(t *testing.T) {
 
 // TestEstimateText: what is unknown or not judged is said so.
 func TestEstimateText(t *testing.T) {
-	if got := estimateText(wire.WhyEstimate{Unknown: "no history"}); got != "unknown: no history" {
+	if got := estimateText(wire.WhyEstimate{Unknown: "no history"}); got != "no estimate: no history" {
 		t.Error(got)
 	}
 	p50, p90 := -1.0, 1e300
-	if got := estimateText(wire.WhyEstimate{P50: &p50, P90: &p90}); !strings.HasSuffix(got, "no earlier estimate to judge it by") {
+	if got := estimateText(wire.WhyEstimate{P50: &p50, P90: &p90, Waits: 20}); !strings.HasSuffix(got, "from the last 20 waits; none judged so far") {
+		t.Error(got)
+	}
+	if got := estimateText(wire.WhyEstimate{P50: &p50, P90: &p90}); got != "at once, as things stand" {
 		t.Error(got)
 	}
 }

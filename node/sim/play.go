@@ -64,8 +64,6 @@ type player struct {
 	waits  int     // tasks published that have not started
 	points []int64 // seconds at which a site comes or goes
 	out    Outcome
-	// ordered is called after each entry; nil = nobody looks.
-	ordered func(*fsm.State)
 }
 
 // zero is the date on which all simulations begin; nothing depends on it.
@@ -310,9 +308,6 @@ func (p *player) entry() ([]fsm.Result, error) {
 	results, err := p.log.entry()
 	if err != nil {
 		return nil, fmt.Errorf("second %d: %w", p.now, err)
-	}
-	if p.ordered != nil {
-		p.ordered(p.state)
 	}
 	return results, nil
 }

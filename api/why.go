@@ -108,7 +108,7 @@ func whyTurnOf(t *fsm.TurnView) wire.WhyTurn {
 
 func whySiteOf(x *node.SiteReason) wire.WhySite {
 	out := wire.WhySite{
-		Site: x.Site, Why: x.Why.String(), Text: x.Text, Machines: x.Machines, Slots: x.Slots, Machine: x.Machine, Short: resourcesOf(x.Short), Lacks: x.Lacks,
+		Site: x.Site, Why: x.Why.String(), Text: x.Text, Machines: x.Machines, Slots: x.Slots, Machine: x.Machine, Short: resourcesOf(x.Short), Lacks: x.Lacks, Near: x.Near,
 	}
 	if x.First.Num > 0 {
 		out.First = x.First.String()

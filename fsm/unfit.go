@@ -37,7 +37,11 @@ func (s *State) unfit(h *shape) string {
 	}
 	switch {
 	case !allowed:
-		return "no present site is allowed by its sites.only and sites.not"
+		why := "no present site is allowed by its sites.only and sites.not"
+		if text := s.strangersText(h); text != "" {
+			why += "; " + text
+		}
+		return why
 	case offered && len(taking) == 0 && h.image:
 		return which + " runs container images"
 	case offered && len(taking) == 0:

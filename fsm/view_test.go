@@ -106,8 +106,8 @@ func TestReasonsAndFits(t *testing.T) {
 	w.submit("a", wide, only, w.job("a", 1))
 	w.must("b", w.offering("b", 1))
 	want := map[uint64]string{
-		1: "no present site exposes a machine with 2.500 cores, 64 MiB, 1 GPU",
-		2: "no present site is allowed by its sites.only and sites.not",
+		1: "no present site exposes a machine with 2.5 cores, 64 MiB, 1 GPU",
+		2: "no present site is allowed by its sites.only and sites.not; sites.only names zz, which no site of the federation is called",
 		3: "",
 	}
 	for num, reason := range want {

@@ -78,7 +78,7 @@ func (s *State) viewJob(seq uint64, j *job, unfit map[*class]string) JobView {
 	case v.State == Queued:
 		why, ok := unfit[j.class]
 		if !ok {
-			_, why = s.anyFits(&j.class.shape)
+			why = s.queuedWhy(&j.class.shape)
 			unfit[j.class] = why
 		}
 		doubt := ""
@@ -90,13 +90,24 @@ func (s *State) viewJob(seq uint64, j *job, unfit map[*class]string) JobView {
 			v.Reason = fmt.Sprintf("the federation was recovered: nothing is assigned for %d s, until what ran before must have ended", (s.HeldMs()+999)/1000)
 		case doubt != "":
 			v.Reason = doubt
-		case why == "":
-			v.Reason = "waiting for its turn and a free machine"
 		}
 	case j.over() && v.State != TaskSucceeded:
 		v.Reason = j.tasks.why
 	}
 	return v
+}
+
+// queuedWhy is why jobs with such tasks wait.
+func (s *State) queuedWhy(h *shape) string {
+	fits, why := s.anyFits(h)
+	if !fits {
+		return why
+	}
+	why = "waiting for its turn and a free machine"
+	if text := s.strangersText(h); text != "" {
+		why += "; " + text
+	}
+	return why
 }
 
 func (j *job) spec() JobSpec {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/cloudshare/cloudshare/sched"
 )
@@ -173,24 +174,42 @@ func (s *State) anyFits(h *shape) (bool, string) {
 	return false, s.unfit(h)
 }
 
-// String lists what is asked for.
+// String lists the parts that are not zero.
 func (r Resources) String() string {
-	out := fmt.Sprintf("%d.%03d cores", r.MilliCPU/1000, r.MilliCPU%1000)
-	if r.MilliCPU%1000 == 0 {
-		out = fmt.Sprintf("%d cores", r.MilliCPU/1000)
-	}
-	if r.MilliCPU == 1000 {
-		out = "1 core"
+	var parts []string
+	switch {
+	case r.MilliCPU == 1000:
+		parts = append(parts, "1 core")
+	case r.MilliCPU != 0 || r == Resources{}:
+		parts = append(parts, decimal(r.MilliCPU, 1000)+" cores")
 	}
 	if r.MemMiB > 0 {
-		out += fmt.Sprintf(", %d MiB", r.MemMiB)
+		parts = append(parts, memoryText(r.MemMiB))
 	}
-	if r.GPU == 1 {
-		out += ", 1 GPU"
-	} else if r.GPU > 1 {
-		out += fmt.Sprintf(", %d GPUs", r.GPU)
+	switch {
+	case r.GPU == 1:
+		parts = append(parts, "1 GPU")
+	case r.GPU > 1:
+		parts = append(parts, fmt.Sprintf("%d GPUs", r.GPU))
 	}
-	return out
+	return strings.Join(parts, ", ")
+}
+
+// memoryText writes MiB in the unit that people would, rounded to a tenth of it.
+func memoryText(mib int64) string {
+	unit, size := "MiB", int64(1)
+	for _, larger := range []string{"GiB", "TiB"} {
+		if mib >= size<<10 {
+			unit, size = larger, size<<10
+		}
+	}
+	return decimal((mib*10+size/2)/size, 10) + " " + unit
+}
+
+// decimal writes n/of, a power of ten, without zeros at its end.
+func decimal(n, of int64) string {
+	text := fmt.Sprintf("%d.%0*d", n/of, len(fmt.Sprint(of))-1, n%of)
+	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 
 // Stats are the state's sizes, for metrics.

@@ -87,6 +87,7 @@ type SiteWhy struct {
 	// First is the job that takes the first room for one of these tasks on
 	// Machine; HinderedReserved: the one for which Machine is held.
 	First JobID
+	Near  string // HinderedUnknown: the site whose name is nearest, "" if none is near
 }
 
 // Hindrance is the reason of a SiteWhy.
@@ -107,10 +108,11 @@ const (
 	HinderedLost                      // its lease ran out
 	HinderedRule                      // sites.only or sites.not
 	HinderedLeft                      // it left the federation
+	HinderedUnknown                   // sites.only names it, and no site is called so
 )
 
 var hindranceNames = [...]string{
-	"free", "turn", "full", "reserved", "declined", "suspect", "shape", "labels", "kind", "closed", "lost", "rule", "left",
+	"free", "turn", "full", "reserved", "declined", "suspect", "shape", "labels", "kind", "closed", "lost", "rule", "left", "unknown",
 }
 
 // String is the hindrance's name in the API.
@@ -183,6 +185,13 @@ func (q *inquiry) answer(v *WhyView) {
 	v.Sites = make([]SiteWhy, 0, len(q.s.order))
 	for _, x := range q.s.order {
 		v.Sites = append(v.Sites, q.site(x))
+	}
+	for i, name := range q.s.strangers(q.shape) {
+		x := SiteWhy{Site: name, Why: HinderedUnknown}
+		if i < maxCensus { // each is some work
+			x.Near = q.s.nearSite(name)
+		}
+		v.Sites = append(v.Sites, x)
 	}
 }
 

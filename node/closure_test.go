@@ -3,6 +3,7 @@ package node
 import (
 	"testing"
 
+	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
 )
 
@@ -59,5 +60,23 @@ func TestASitesClosureIsTold(t *testing.T) {
 	b.turn(drainEvent{drain{}, func() {}})
 	if c := closed(); c != fsm.NotClosed {
 		t.Errorf("resumed, and told %q", c)
+	}
+}
+
+// Found by use: a task said "stopped: cancelled at b" and its job "cancelled at b".
+func TestAReasonHasOneWording(t *testing.T) {
+	r := newRig(t, fsm.DefaultParams(), 1, 1)
+	a, b := r.sites[0], r.sites[1]
+	r.raise()
+	a.submit(sleepJob, "")
+	a.submit(sleepJob, "")
+	r.settle()
+	run := b.only()
+	a.turn(cancelEvent{num: 2, at: "b", reply: func(error) {}})
+	r.settle()
+	b.turn(endedEvent{run, executor.Result{Cause: executor.Stopped, Detail: "stopped: cancelled at b"}})
+	r.settle()
+	if tasks, _ := r.state.Tasks(r.job("a.2").ID, 0, 1); tasks[0].Reason != "cancelled at b" || tasks[0].State != fsm.TaskCancelled {
+		t.Errorf("%s: %q", tasks[0].State, tasks[0].Reason)
 	}
 }

@@ -2,6 +2,7 @@ package node
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
@@ -71,6 +72,9 @@ func (c *core) hasEnded(id executor.ID, r executor.Result, fx *effects) {
 	a := c.attempts[id]
 	if a == nil || a.ended != nil {
 		return
+	}
+	if a.stopping { // who asked for it has said why: in the same words everywhere
+		r.Detail = strings.TrimPrefix(r.Detail, "stopped: ")
 	}
 	if r.Cause == executor.Declined && c.handsBack(a) {
 		c.refused(refusedEvent{id, errors.New(r.Detail)}, fx)

@@ -94,7 +94,9 @@ func TestDeclinesAreBounded(t *testing.T) {
 func TestClosedSiteSaysWhy(t *testing.T) {
 	x := &fsm.SiteWhy{Site: "a", Why: fsm.HinderedClosed}
 	for want, h := range map[string]hearsay{
-		"offers none of its machines now: it drains, is in trouble, or keeps them for itself":   {},
+		"offers no machine now, and its broker does not say why":                                {},
+		"offers no machine now: it leaves the federation":                                       {closed: map[string]fsm.Closure{"a": fsm.ClosedLeaving}},
+		"offers no machine now: none of its machines can start tasks":                           {closed: map[string]fsm.Closure{"a": fsm.ClosedTrouble}, bare: map[string]bool{"a": true}},
 		"has no machine now: what runs its tasks is away":                                       {bare: map[string]bool{"a": true}},
 		"offers no machine now: its operator drains it":                                         {own: ownTrouble{site: "a", closed: "its operator drains it"}},
 		"offers no machine now: container has no machine now: no containers: the engine is off": {own: ownTrouble{site: "a", away: "container has no machine now: no containers: the engine is off"}},

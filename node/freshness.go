@@ -47,12 +47,19 @@ func (f Freshness) Words() string {
 	if !f.Stale() {
 		return ""
 	}
-	age, known := f.Age()
+	return StaleWords(f.Age())
+}
+
+// StaleWords is Freshness.Words of a stale state of that age, if it is known.
+func StaleWords(age time.Duration, known bool) string {
 	if !known {
 		return "of unknown age: this broker has had no contact with the leader since it started"
 	}
 	return fmt.Sprintf("as of %s ago: this broker has no contact with the leader", inSeconds(age))
 }
+
+// StaleMeans says what works while a broker has no contact with the leader.
+const StaleMeans = "its own users' jobs are accepted and run at home, all else waits"
 
 // inSeconds rounds a time down to what matters.
 func inSeconds(d time.Duration) string {

@@ -239,11 +239,3 @@ var (
 	_ json.Marshaler   = Spec{}
 	_ json.Unmarshaler = (*Spec)(nil)
 )
-
-// formatMemory writes MiB as ParseMemory reads it.
-func formatMemory(mib int64) string {
-	if mib == 0 {
-		return "0"
-	}
-	return strconv.FormatInt(mib, 10) + "Mi"
-}

@@ -323,46 +323,26 @@ func (p *specParser) timeout(name string) error {
 }
 
 func (p *specParser) memory(name string) error {
-	const want = `must be a quantity such as "256Mi" or "2Gi", or "0" for no limit`
+	const none = `, or "0" for no limit`
 	var text string
 	if p.null() {
 		return nil
 	}
 	if p.peek() != '"' {
-		return p.wrong(name, strings.TrimPrefix(want, "must be "))
+		return p.wrong(name, strings.TrimPrefix(wantMemory, "must be ")+none)
 	}
 	if err := p.text(name, &text); err != nil {
 		return err
 	}
-	mib, ok := ParseMemory(text)
-	if !ok {
-		return &SpecError{Field: name, Value: quoted(text), Reason: want}
+	mib, err := ParseMemory(text)
+	if err != nil {
+		return &SpecError{Field: name, Value: quoted(text), Reason: strings.Replace(err.Error(), wantMemory, wantMemory+none, 1)}
 	}
 	if mib > fsm.MaxMemMiB {
 		return &SpecError{Field: name, Value: quoted(text), Reason: fmt.Sprintf("must be at most %dMi", int64(fsm.MaxMemMiB))}
 	}
 	p.spec.Resources.Memory = mib
 	return nil
-}
-
-// memoryUnits in bytes, as Kubernetes writes them.
-var memoryUnits = map[string]uint64{
-	"": 1, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30, "Ti": 1 << 40,
-	"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12,
-}
-
-// ParseMemory reads a quantity of bytes such as "256Mi" as MiB, rounded up.
-func ParseMemory(text string) (int64, bool) {
-	digits := len(text)
-	for digits > 0 && (text[digits-1] < '0' || text[digits-1] > '9') {
-		digits--
-	}
-	unit, known := memoryUnits[text[digits:]]
-	n, err := strconv.ParseUint(text[:digits], 10, 64)
-	if !known || err != nil || n > math.MaxInt64/unit {
-		return 0, false
-	}
-	return int64((n*unit + 1<<20 - 1) >> 20), true
 }
 
 func (p *specParser) onLoss(name string) error {

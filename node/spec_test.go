@@ -124,7 +124,7 @@ func TestParseSpecRefuses(t *testing.T) {
 		{`{"command":["a"],"resources":{"memory":256}}`, "resources.memory", false},
 		{`{"command":["a"],"resources":{"memory":"256Qi"}}`, "resources.memory", false},
 		{`{"command":["a"],"resources":{"memory":"-1Mi"}}`, "resources.memory", false},
-		{`{"command":["a"],"resources":{"memory":"1.5Gi"}}`, "resources.memory", false},
+		{`{"command":["a"],"resources":{"memory":"1.5.5Gi"}}`, "resources.memory", false},
 		{`{"command":["a"],"resources":{"memory":"18446744073709551615Ti"}}`, "resources.memory", false},
 		{`{"command":["a"],"timeout":90}`, "timeout", false},
 		{`{"command":["a"],"timeout":"-1s"}`, "timeout", false},
@@ -169,8 +169,8 @@ func TestSpecMemoryRoundsUp(t *testing.T) {
 	for text, want := range map[string]int64{
 		"0": 0, "1": 1, "1Ki": 1, "256Mi": 256, "2Gi": 2048, "1M": 1, "1G": 954, "1Ti": 1 << 20,
 	} {
-		if got, ok := ParseMemory(text); !ok || got != want {
-			t.Errorf("ParseMemory(%q) = %d %v, want %d", text, got, ok, want)
+		if got, err := ParseMemory(text); err != nil || got != want {
+			t.Errorf("ParseMemory(%q) = %d %v, want %d", text, got, err, want)
 		}
 	}
 }

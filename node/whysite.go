@@ -14,7 +14,9 @@ type hearsay struct {
 	declined []declined
 	// bare are sites that have no machine at all, whether they would offer it or not.
 	bare map[string]bool
-	own  ownTrouble
+	// closed is why sites lend nothing, as their brokers say.
+	closed map[string]fsm.Closure
+	own    ownTrouble
 }
 
 // ownTrouble is why this broker's own site runs nothing, or not all kinds of tasks:
@@ -48,28 +50,42 @@ func (b *Broker) ownTrouble(ctx context.Context) ownTrouble {
 	return o
 }
 
+// closureText words why a site lends nothing, for those who know no more.
+func closureText(c fsm.Closure) string {
+	switch c {
+	case fsm.NotClosed:
+		return ""
+	case fsm.ClosedDrain:
+		return "its operator drains it"
+	case fsm.ClosedLeaving:
+		return "it leaves the federation"
+	case fsm.ClosedDisk:
+		return "its broker's disk is full"
+	case fsm.ClosedTrouble:
+		return "none of its machines can start tasks"
+	}
+	return c.String()
+}
+
 // closedWhy says why the site offers nothing; "" if it does.
 func (c *core) closedWhy() string {
-	switch {
-	case c.closing:
-		return "it leaves the federation"
-	case c.full != nil:
+	switch why := c.closure(); why {
+	case fsm.ClosedDisk:
 		return c.full.Error()
-	case c.allRest():
+	case fsm.ClosedTrouble:
 		return "machine " + c.troubles.of("", c.now.boot)
-	case c.drain.On:
-		return "its operator drains it"
+	default:
+		return closureText(why)
 	}
-	return ""
 }
 
 // hear gathers what is said of a job's sites. REQUIRES: called inside Replica.View.
 func (b *Broker) hear(s *fsm.State, v *fsm.WhyView) hearsay {
-	h := hearsay{declined: b.cfg.Replica.feed.declined(v.Job), bare: map[string]bool{}}
+	h := hearsay{declined: b.cfg.Replica.feed.declined(v.Job), bare: map[string]bool{}, closed: map[string]fsm.Closure{}}
 	for i := range v.Sites {
 		if x := &v.Sites[i]; x.Why == fsm.HinderedClosed {
 			site, _ := s.Site(x.Site)
-			h.bare[x.Site] = site.Capacity == fsm.Resources{}
+			h.bare[x.Site], h.closed[x.Site] = site.Capacity == fsm.Resources{}, site.Closed
 		}
 	}
 	return h
@@ -117,8 +133,10 @@ func (h *hearsay) closedText(site string, own ownTrouble) string {
 		return "offers no machine now: " + own.closed
 	case own.away != "":
 		return "offers no machine now: " + own.away
+	case h.closed[site] != fsm.NotClosed:
+		return "offers no machine now: " + closureText(h.closed[site])
 	case h.bare[site]:
 		return "has no machine now: what runs its tasks is away"
 	}
-	return "offers none of its machines now: it drains, is in trouble, or keeps them for itself"
+	return "offers no machine now, and its broker does not say why"
 }

@@ -34,6 +34,9 @@ func siteText(v *fsm.WhyView, x *fsm.SiteWhy) string {
 		}
 		return "does not answer now: its offers rest"
 	case fsm.HinderedShape:
+		if x.Short.MilliCPU >= v.Need.MilliCPU { // of no core it lends one
+			return fmt.Sprintf("keeps its machines for its own users: %s lends no core, even empty", x.Machine)
+		}
 		return fmt.Sprintf("too small: even empty, %s would be short of %s", x.Machine, x.Short)
 	case fsm.HinderedLabels:
 		return fmt.Sprintf("no machine with the labels wanted: %s lacks %s", x.Machine, x.Lacks)
@@ -45,6 +48,12 @@ func siteText(v *fsm.WhyView, x *fsm.SiteWhy) string {
 		return "lost: its lease ran out"
 	case fsm.HinderedRule:
 		return "excluded by the job's sites.only or sites.not"
+	case fsm.HinderedUnknown:
+		text := "no site of the federation is called so; one that joins under this name would be asked"
+		if x.Near != "" {
+			text += fmt.Sprintf("; is %s meant?", x.Near)
+		}
+		return text
 	case fsm.HinderedLeft:
 		return "left the federation"
 	}

@@ -45,7 +45,7 @@ type WhyTurn struct {
 // WhySite says why one site does not run the job.
 type WhySite struct {
 	Site     string    `json:"site"`
-	Why      string    `json:"why" enum:"free,turn,full,reserved,declined,suspect,shape,labels,kind,closed,lost,rule,left"`
+	Why      string    `json:"why" enum:"free,turn,full,reserved,declined,suspect,shape,labels,kind,closed,lost,rule,left,unknown"`
 	Text     string    `json:"text"`
 	Machines int       `json:"machines" doc:"that could run a task if they were empty"`
 	Slots    uint64    `json:"slots" doc:"tasks that fit now"`
@@ -53,6 +53,7 @@ type WhySite struct {
 	Short    Resources `json:"short" doc:"what it is short of for one task"`
 	Lacks    string    `json:"lacks,omitempty" doc:"labels: the selectors that it does not satisfy, and what it has instead"`
 	First    string    `json:"first,omitempty" doc:"the job that takes the first room there, or for which it is held"`
+	Near     string    `json:"near,omitempty" doc:"unknown: the site whose name is nearest"`
 }
 
 // WhyEstimate is when the job's next task will probably start, from now on.

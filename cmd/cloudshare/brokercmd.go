@@ -102,9 +102,9 @@ func louder(cfg Config, log zerolog.Logger) (end func()) {
 
 // parseMemory reads a quantity as jobs write it.
 func parseMemory(text string) (int64, error) {
-	mib, ok := node.ParseMemory(text)
-	if !ok {
-		return 0, usage("memory %q: must be a quantity such as 8Gi, or 0 for all", text)
+	mib, err := node.ParseMemory(text)
+	if err != nil {
+		return 0, usage("memory %q: %w; 0 for all", text, err)
 	}
 	return mib, nil
 }

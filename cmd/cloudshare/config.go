@@ -127,8 +127,8 @@ func (c Config) Validate() error {
 	if _, err := parseMemory(c.Memory); err != nil {
 		return err
 	}
-	if _, ok := node.ParseMemory(c.MinFree); !ok {
-		return usage("min_free %q: must be a quantity such as 256Mi, or 0 for no limit", c.MinFree)
+	if _, err := node.ParseMemory(c.MinFree); err != nil {
+		return usage("min_free %q: %w; 0 for no limit", c.MinFree, err)
 	}
 	if err := c.checkKept(); err != nil {
 		return err
@@ -159,8 +159,11 @@ func (c Config) checkKept() error {
 	for _, q := range [...]struct{ key, text string }{
 		{"task_logs.max_bytes", c.TaskLogs.MaxBytes}, {"task_logs.each", c.TaskLogs.Each}, {"archive.max_bytes", c.Archive.MaxBytes},
 	} {
-		if mib, ok := node.ParseMemory(q.text); !ok || mib == 0 || mib > maxKeptMiB {
-			return usage("%s %q: must be a quantity such as 64Mi, at most 1024Ti", q.key, q.text)
+		switch mib, err := node.ParseMemory(q.text); {
+		case err != nil:
+			return usage("%s %q: %w", q.key, q.text, err)
+		case mib == 0 || mib > maxKeptMiB:
+			return usage("%s %q: must be more than 0 and at most 1024Ti", q.key, q.text)
 		}
 	}
 	if c.TaskLogs.Keep <= 0 || c.TaskLogs.MaxCount <= 0 {

@@ -44,8 +44,8 @@ func (c Config) checkContainer() error {
 	case c.Commands && c.Cores == 0 && k.Cores >= all:
 		return usage("container.cores %d: of %d cores none would be left for bare commands: lower it, or say commands: false", k.Cores, all)
 	}
-	if _, ok := node.ParseMemory(c.Container.Memory); !ok {
-		return usage("container.memory %q: must be a quantity such as 8Gi, or 0 for all", c.Container.Memory)
+	if _, err := node.ParseMemory(c.Container.Memory); err != nil {
+		return usage("container.memory %q: %w; 0 for all", c.Container.Memory, err)
 	}
 	if err := c.container("").Validate(); err != nil {
 		return usage("%s", strings.TrimPrefix(err.Error(), "container: "))

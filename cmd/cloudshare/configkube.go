@@ -58,8 +58,8 @@ func (c Config) checkKube() error {
 	if k.Cluster == "" {
 		return nil
 	}
-	if _, ok := node.ParseMemory(k.Scratch); !ok {
-		return usage("kube.scratch %q: must be a quantity such as 1Gi, or 0 for no limit", k.Scratch)
+	if _, err := node.ParseMemory(k.Scratch); err != nil {
+		return usage("kube.scratch %q: %w; 0 for no limit", k.Scratch, err)
 	}
 	if k.Threshold < 0 || k.Threshold > 100 {
 		return usage("kube.threshold %d: must be 0 to 100", k.Threshold)

@@ -14,6 +14,8 @@ import (
 	"github.com/knadh/koanf/providers/structs"
 	"github.com/knadh/koanf/v2"
 	"github.com/spf13/pflag"
+
+	"github.com/cloudshare/cloudshare/fsm"
 )
 
 // envPrefix of the keys in the environment.
@@ -203,26 +205,5 @@ func (l *loader) loadFile(path string) error {
 
 // nearest returns the known key with the smallest edit distance.
 func nearest(key string, known []string) string {
-	return slices.MinFunc(known, func(a, b string) int { return distance(key, a) - distance(key, b) })
-}
-
-// distance is Levenshtein's.
-func distance(a, b string) int {
-	line := make([]int, len(b)+1)
-	for j := range line {
-		line[j] = j
-	}
-	for i := range len(a) {
-		diagonal := line[0]
-		line[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = line[j+1]
-			line[j+1] = min(change, line[j]+1, line[j+1]+1)
-		}
-	}
-	return line[len(b)]
+	return slices.MinFunc(known, func(a, b string) int { return fsm.EditDistance(key, a) - fsm.EditDistance(key, b) })
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/cloudshare/cloudshare/api/client"
@@ -65,10 +66,16 @@ func codeOf(err error) int {
 	return exitError
 }
 
+// badValues are the problems that lie in what was typed, whoever finds them: as usage
+// they can be told apart from what another federation, or a later try, would accept.
+var badValues = []string{"malformed", "invalid-job", "invalid-policy", "invalid-request", "invalid-parameter", "bad-cursor"}
+
 // problemCode: a 503 about another site's broker is "unreachable" for the one
 // who asks; everything else a broker refuses is "refused".
 func problemCode(p *client.Problem) int {
 	switch {
+	case slices.Contains(badValues, strings.TrimPrefix(p.Type, wire.ProblemPrefix)):
+		return exitUsage
 	case p.Status == http.StatusNotFound:
 		return exitNotFound
 	case strings.HasSuffix(p.Type, "-unreachable"):

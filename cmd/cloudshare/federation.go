@@ -46,7 +46,7 @@ func (a *app) sitesCommand() *cobra.Command {
 			}
 			row(w, "SITE", "STATE", "VOTER", "CORES", "LENT", "ASSIGNED", "HOME", "HTTP")
 			for _, s := range l.Items {
-				row(w, s.ID, s.State, yes(s.Voter), s.Capacity.CPU, s.Exposed.CPU, s.Assigned.CPU, s.Home.CPU, s.Addresses.HTTP)
+				row(w, s.ID, siteText(s), yes(s.Voter), s.Capacity.CPU, s.Exposed.CPU, s.Assigned.CPU, s.Home.CPU, s.Addresses.HTTP)
 			}
 			for _, s := range l.Items {
 				if s.Contact != nil && !s.Contact.Reached {
@@ -124,6 +124,14 @@ func showLedger(w io.Writer, l wire.Ledger, in amounts) {
 	for _, c := range l.Matrix {
 		row(w, c.Owner, c.Executor, c.Tasks, in.used(c.A))
 	}
+}
+
+// siteText is a site's state and, if it lends nothing, why.
+func siteText(s wire.Site) string {
+	if s.Closed == "" {
+		return s.State
+	}
+	return s.State + ", " + s.Closed
 }
 
 func (a *app) statusCommand() *cobra.Command {

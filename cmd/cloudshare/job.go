@@ -65,7 +65,7 @@ func (a *app) showJob(j wire.Job) error {
 		row(w, "id", j.ID)
 		row(w, "name", j.Name)
 		row(w, "owner", j.Site)
-		row(w, "state", j.State)
+		row(w, "state", stateText(j))
 		row(w, "reason", j.Reason)
 		row(w, "durability", j.Durability)
 		row(w, "tasks", tally(j.Counts))

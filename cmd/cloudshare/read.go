@@ -47,7 +47,7 @@ func (a *app) jobsCommand() *cobra.Command {
 				}
 				row(w, "ID", "NAME", "STATE", "TASKS", "SUBMITTED", "REASON")
 				for _, j := range page.Items {
-					row(w, j.ID, j.Name, j.State, tally(j.Counts), j.SubmittedAt, j.Reason)
+					row(w, j.ID, j.Name, stateText(j), tally(j.Counts), j.SubmittedAt, j.Reason)
 				}
 			})
 		},
@@ -104,6 +104,15 @@ func (a *app) jobsPage(ctx context.Context, q client.JobQuery) (wire.List[wire.J
 		page.Items, page.Next = append(page.Items, more.Items...), more.Next
 	}
 	return page, nil
+}
+
+// stateText is a job's state and, if nothing of it runs though some of it has, how far it
+// is: it is not just queued.
+func stateText(j wire.Job) string {
+	if j.Progress == "" || j.State == "running" {
+		return j.State
+	}
+	return j.State + " (" + j.Progress + ")"
 }
 
 // tally words the counts that are not zero, the most advanced states last.

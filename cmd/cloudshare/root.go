@@ -60,7 +60,7 @@ func (a *app) root() *cobra.Command {
 		Long: `CloudShare lets independent sites lend each other idle machines, fairly and
 without money or a central server. Every site runs one broker.
 
-Exit codes: 0 ok, 1 error, 2 usage, 3 unreachable, 4 not found, 5 refused;
+Exit codes: 0 ok, 1 error, 2 usage or a bad value, whoever finds it, 3 unreachable, 4 not found, 5 refused;
 under --wait: 10 failed, 11 cancelled, 12 lost; 13: wait --timeout has passed.`,
 		Example: `  cloudshare dev --sites 3                 # a federation on this machine
   cloudshare submit -- sh -c 'echo hello'  # a job of one task

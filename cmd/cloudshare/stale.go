@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/cloudshare/cloudshare/api/client"
+	"github.com/cloudshare/cloudshare/node"
 )
 
 // freshness is what a reading command asks of the state's age, and what it heard.
@@ -31,15 +32,16 @@ func (a *app) readable(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// words says how old a stale answer is, "" if it is not.
+// words says how old a stale answer is, since when, and what works; "" if it is not stale.
 func (f *freshness) words() string {
-	switch {
-	case f.stale == nil:
+	if f.stale == nil {
 		return ""
-	case !f.stale.Known:
-		return "stale: the broker has had no contact with the leader since it started; this is as old as its data"
 	}
-	return fmt.Sprintf("stale: as of %s ago: the broker has no contact with the leader", f.stale.Age.Truncate(time.Second))
+	since := ""
+	if f.stale.Known {
+		since = ", since " + time.Now().Add(-f.stale.Age).Format("15:04:05")
+	}
+	return fmt.Sprintf("stale: %s%s; %s", node.StaleWords(f.stale.Age, f.stale.Known), since, node.StaleMeans)
 }
 
 // ask has a client ask for answers as fresh as the flag says.

@@ -327,7 +327,11 @@ func (a *app) submitMany(cmd *cobra.Command, specs [][]byte, s submission) error
 		}
 	}
 	if first != nil {
-		return &exitCode{codeOf(first), fmt.Errorf("%d of %d jobs were refused", n-len(ids), n)}
+		code := codeOf(first)
+		if code == exitUsage && len(ids) > 0 { // some are submitted: not as if it had been mistyped
+			code = exitRefused
+		}
+		return &exitCode{code, fmt.Errorf("%d of %d jobs were refused", n-len(ids), n)}
 	}
 	return nil
 }

@@ -153,7 +153,7 @@ func (p *progress) update(j wire.Job) {
 		return
 	}
 	if !isTerminal(p.a.err) {
-		p.a.note("%s %s: %s", p.id, j.State, text)
+		p.a.note("%s %s: %s", p.id, stateText(j), text)
 		return
 	}
 	var all, over int64

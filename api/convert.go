@@ -168,6 +168,13 @@ func statusOf(s node.Status, drain wire.Drain, hash bool) wire.Status {
 		out.Handlers = append(out.Handlers, wire.Handler(h))
 	}
 	out.Compared = comparedOf(s.Compared)
+	out.Outputs = wire.Outputs{
+		Kept: s.Outputs.Outputs, Bytes: s.Outputs.Bytes, MaxBytes: s.Outputs.MaxBytes, KeepMs: s.Outputs.Keep.Milliseconds(),
+		RemovedByAge: s.Outputs.RemovedByAge, RemovedByBytes: s.Outputs.RemovedByBytes, Trouble: s.Outputs.Trouble,
+	}
+	if oldest := s.Outputs.Oldest.UTC(); !oldest.IsZero() {
+		out.Outputs.Oldest = &oldest
+	}
 	if hash {
 		out.StateHash = &wire.StateHash{Index: s.HashIndex, Hash: s.Hash}
 	}

@@ -35,6 +35,8 @@ type Config struct {
 	Replica    *Replica
 	Log        coord.Log
 	Handlers   []executor.Handler
+	// Outputs tells what is kept of the output of ended attempts, nil = nobody keeps any.
+	Outputs func() executor.OutputStats
 	// Terms of the handlers, by their names.
 	Terms map[string]Terms
 	// Genesis founds the federation if nobody has; only the first one counts.

@@ -75,7 +75,32 @@ func (b *Broker) logsHere(ctx context.Context, q LogQuery) (io.ReadCloser, error
 			return b.logsOf(ctx, id, q)
 		}
 	}
-	return nil, fmt.Errorf("%s did not run at %s, or its logs are gone: %w", q.attemptName(), b.cfg.Site, ErrNotFound)
+	if err := b.removedOutput(q); err != nil {
+		return nil, err
+	}
+	return nil, fmt.Errorf("%s did not run at %s, or its output was removed long ago: %w", q.attemptName(), b.cfg.Site, ErrNotFound)
+}
+
+// removedOutput says why and when this site has removed an attempt's output, nil if it
+// knows nothing of that. REQUIRES: q.Task is a position, q.Attempt is not 0.
+func (b *Broker) removedOutput(q LogQuery) error {
+	for _, h := range b.handlers {
+		past, ok := h.(executor.OutputHistory)
+		if !ok {
+			continue
+		}
+		r, found := past.RemovedOutput(q.Job.String(), q.Task, q.Attempt)
+		if !found {
+			continue
+		}
+		why := "to make room: all outputs together took more than task_logs.max_bytes"
+		if r.ByAge {
+			why = "as it was older than task_logs.keep"
+		}
+		return fmt.Errorf("the output of %s was removed by site %s at %s, %s: %w",
+			q.attemptName(), b.cfg.Site, r.At.UTC().Format("2006-01-02 15:04:05 MST"), why, ErrNotFound)
+	}
+	return nil
 }
 
 // attemptName is for people.
@@ -105,9 +130,11 @@ func (b *Broker) mayHaveRun(id fsm.JobID) (others []ElsewhereError) {
 
 // logsOf opens a stream of an attempt that one of this site's handlers has.
 func (b *Broker) logsOf(ctx context.Context, id executor.ID, q LogQuery) (io.ReadCloser, error) {
+	var why error
 	for _, h := range b.handlers {
 		r, err := h.Logs(ctx, id, q.Stream, q.Follow)
 		if errors.Is(err, executor.ErrUnknownAttempt) {
+			why = err
 			continue
 		}
 		if err != nil {
@@ -115,7 +142,14 @@ func (b *Broker) logsOf(ctx context.Context, id executor.ID, q LogQuery) (io.Rea
 		}
 		return r, nil
 	}
-	return nil, fmt.Errorf("the logs of %s are gone: %w", id, ErrNotFound)
+	q.Task, q.Attempt = id.Task, id.Attempt
+	if err := b.removedOutput(q); err != nil {
+		return nil, err
+	}
+	if why != nil {
+		return nil, fmt.Errorf("the output of %s is gone: %w (%w)", q.attemptName(), ErrNotFound, why)
+	}
+	return nil, fmt.Errorf("the output of %s is gone: %w", q.attemptName(), ErrNotFound)
 }
 
 // awaitAccepted returns once no start of the attempt is under way here.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
 )
 
@@ -160,6 +161,7 @@ type Status struct {
 	Incarnation uint64
 	Estimates   Calibration // of starts, this broker's own
 	Compared    Comparison
+	Outputs     executor.OutputStats // of ended attempts, that this site keeps
 }
 
 // HandlerStatus is one handler's line for people. Trouble says which of its machines

@@ -130,5 +130,8 @@ func (b *Broker) Status(hash bool) Status {
 	st.Incarnation = b.incarnation()
 	st.Estimates = b.estimates.Calibration()
 	st.Compared = b.compared()
+	if b.cfg.Outputs != nil {
+		st.Outputs = b.cfg.Outputs()
+	}
 	return st
 }

@@ -299,10 +299,24 @@ type Status struct {
 	Estimates Calibration `json:"estimates"`
 	// Compared is how the asked broker's state compares with other brokers'.
 	Compared Compared `json:"compared"`
+	// Outputs is what the asked broker keeps of the output of ended attempts.
+	Outputs Outputs `json:"outputs"`
 	// Unreached lists sites that do not reach the asked broker's API.
 	Unreached []Unreached `json:"unreached,omitempty" doc:"sites that do not reach this broker's API; left out: none says so"`
 	Drain
 	Freshness
+}
+
+// Outputs is what a site keeps of the output of ended attempts.
+type Outputs struct {
+	Kept           int64      `json:"kept" doc:"attempts whose output is kept"`
+	Bytes          int64      `json:"bytes" doc:"as they count against max_bytes: 1024 at least for each attempt"`
+	MaxBytes       int64      `json:"max_bytes" doc:"the oldest are removed when all together are more"`
+	KeepMs         int64      `json:"keep_ms" doc:"so long after its attempt's end an output stays, if there is room"`
+	Oldest         *time.Time `json:"oldest,omitempty" doc:"end of the oldest attempt whose output is kept; left out: none is"`
+	RemovedByAge   uint64     `json:"removed_by_age" doc:"attempts whose output was removed since the broker's start, being too old"`
+	RemovedByBytes uint64     `json:"removed_by_bytes" doc:"likewise, to make room"`
+	Trouble        string     `json:"trouble,omitempty" doc:"why outputs cannot be put together now; they stay in files of their own"`
 }
 
 // Compared is how a broker's state compares with other brokers'. Brokers compare

@@ -18,6 +18,8 @@ import (
 	"github.com/cloudshare/cloudshare/api"
 	"github.com/cloudshare/cloudshare/api/contact"
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/outputs"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/coord/raftlog"
@@ -28,6 +30,7 @@ import (
 type brokerParts struct {
 	journal  *node.Journal
 	log      orderedLog
+	outputs  *outputs.Store
 	handlers []executor.Handler
 	hints    *hints
 	broker   *node.Broker
@@ -91,7 +94,10 @@ func (p *brokerParts) start(ctx context.Context, cfg Config, log zerolog.Logger)
 	if p.log, err = openCoordination(ctx, cfg, id, replica, &seen, log); err != nil {
 		return err
 	}
-	if p.handlers, err = openHandlers(cfg, p.log.Federation(), log); err != nil {
+	if p.outputs, err = books.OpenStore(cfg.DataDir, cfg.taskLogs(), log); err != nil {
+		return err
+	}
+	if p.handlers, err = openHandlers(cfg, p.log.Federation(), p.outputs, log); err != nil {
 		return err
 	}
 	if p.hints, err = openGossip(cfg, p.log, replica, log); err != nil {
@@ -102,7 +108,7 @@ func (p *brokerParts) start(ctx context.Context, cfg Config, log zerolog.Logger)
 	exposure.ReserveCores = int64(cfg.Reserve)
 	p.broker, err = node.New(node.Config{
 		Site: cfg.Site, Node: id, Version: version, Exposure: exposure, KillGrace: cfg.timing().Grace, Disk: cfg.disk(),
-		Journal: p.journal, Replica: replica, Log: p.log, Handlers: p.handlers, Terms: cfg.terms(),
+		Journal: p.journal, Replica: replica, Log: p.log, Handlers: p.handlers, Terms: cfg.terms(), Outputs: p.outputs.Stats,
 		Genesis: genesis(p.log.Federation(), cfg.timing()), Logger: log,
 		Hints: p.hints, Registered: func(n uint64) {
 			if cause := p.hints.gossip.UpdateIncarnation(n); cause != nil {
@@ -123,7 +129,7 @@ func (p *brokerParts) start(ctx context.Context, cfg Config, log zerolog.Logger)
 // serve opens the API first: its port is part of what the broker registers.
 func (p *brokerParts) serve(ctx context.Context, cfg Config, log zerolog.Logger) error {
 	contacts := contact.New(cfg.contactConfig(p.log.Federation(), p.broker, log))
-	reg := newRegistry(p.broker, p.handlers, p.records)
+	reg := newRegistry(p.broker, p.handlers, p.outputs, p.records)
 	server := api.New(api.Config{
 		Listen: cfg.HTTP, Names: append([]string{cfg.Peer, cfg.Advertise}, cfg.HTTPNames...), Version: version, Archive: p.records.archive, Recent: p.records.recent,
 		Federation: uuid.UUID(p.log.Federation()).String(), Contacts: contacts,
@@ -173,6 +179,9 @@ func (p *brokerParts) stop(ctx context.Context, endTasks bool) error {
 		errs = append(errs, p.broker.Stop(ctx, endTasks))
 	default:
 		errs = append(errs, closeHandlers(p.handlers))
+	}
+	if p.outputs != nil { // after the handlers
+		errs = append(errs, p.outputs.Close())
 	}
 	if p.records != nil { // after the broker's last events
 		errs = append(errs, p.records.close())

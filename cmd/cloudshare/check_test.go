@@ -36,7 +36,7 @@ func TestCheckConfig(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "c.yaml")
 	data := filepath.Join(dir, "data")
-	text := "site: here\ndata_dir: " + data + "\narchive: {scope: all, keep: 48h}\ntask_logs:\n  max_count: 7\n"
+	text := "site: here\ndata_dir: " + data + "\narchive: {scope: all, keep: 48h}\ntask_logs:\n  keep: 7h\n"
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestCheckConfig(t *testing.T) {
 	}
 	want := map[string]shownKey{
 		"site": {Value: "here", Source: "file " + path}, "archive.scope": {Value: "all", Source: "file " + path},
-		"task_logs.max_count": {Value: 7.0, Source: "file " + path}, "cores": {Value: 3.0, Source: "flag"},
+		"task_logs.keep": {Value: "7h0m0s", Source: "file " + path}, "cores": {Value: 3.0, Source: "flag"},
 		"archive.keep": {Value: "72h0m0s", Source: "flag"}, "archive.max_bytes": {Value: "1Gi", Source: "environment"},
 		"profile": {Value: "lan", Source: "default"},
 	}
@@ -82,8 +82,9 @@ func TestWrongKeys(t *testing.T) {
 		"archive: {max_bytes: 1Mi}":         `archive.max_bytes 1048576: must be at least 16777216`,
 		"archive: {max_bytes: big}":         `archive.max_bytes "big": must be a quantity`,
 		"archive: own":                      `unknown key "archive"`,
-		"task_logs: {max_count: 0}":         `task_logs.max_count 0: must be positive`,
-		"task_logs: {max_count: few}":       `task_logs.max_count`,
+		"task_logs: {keep: 0s}":             `task_logs.keep 0s: must be at least 1s`,
+		"task_logs: {keep: few}":            `task_logs.keep`,
+		"task_logs: {max_count: 7}":         `unknown key "task_logs.max_count"`,
 		"pprof: 0.0.0.0:1":                  `pprof 0.0.0.0:1 is not on loopback`,
 		"http_names: ['lan:7700']":          `http_names "lan:7700": has a port or brackets: write the host alone: it must be a host name without scheme and port`,
 		"advertise: 'lan:7701'":             `advertise "lan:7701": has a port or brackets: write the host alone: it must be a host name or an address that other brokers reach`,

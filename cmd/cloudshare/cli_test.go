@@ -116,7 +116,7 @@ func broker(t *testing.T) string {
 		"POST /v1/resume": `{"draining":false,"own":false}`,
 		"POST /v1/leave":  `{"leaving":true}`,
 		"PUT /v1/policy":  `{"policy":"FAIRSHARE","running":"partial"}`,
-		"GET /v1/status":  `{"site":"site-1","lead":"site-2","term":3,"index":9,"state_hash":{"index":9,"hash":"ab"},"version":"v","federation":"f","voters":["site-1","site-2"],"members":["site-1"],"compared":{"index":8,"with":["site-2"],"differs":["site-3"]},"handlers":[{"name":"local","status":"ok"}]}`,
+		"GET /v1/status":  `{"site":"site-1","lead":"site-2","term":3,"index":9,"state_hash":{"index":9,"hash":"ab"},"version":"v","federation":"f","voters":["site-1","site-2"],"members":["site-1"],"compared":{"index":8,"with":["site-2"],"differs":["site-3"]},"outputs":{"kept":137,"bytes":1572864,"max_bytes":10737418240,"keep_ms":86400000,"removed_by_age":12,"removed_by_bytes":3,"trouble":"no space left on device"},"handlers":[{"name":"local","status":"ok"}]}`,
 	}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost && r.Header.Get("Content-Type") == wire.TypeNDJSON {

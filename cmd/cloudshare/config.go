@@ -73,8 +73,7 @@ type Config struct {
 // oldest deleted first. Their working directories go when they end.
 type TaskLogsConfig struct {
 	Keep     time.Duration `koanf:"keep" doc:"how long the output of an ended attempt is kept"`
-	MaxBytes string        `koanf:"max_bytes" doc:"of the kept output of all ended attempts, such as 4Gi"`
-	MaxCount int           `koanf:"max_count" doc:"of the ended attempts whose output is kept"`
+	MaxBytes string        `koanf:"max_bytes" doc:"of the kept output of all ended attempts, such as 10Gi; each counts as 1Ki at least, and all together never take more than half of the disk"`
 	Each     string        `koanf:"each" doc:"of stdout, and of stderr, of one attempt, such as 64Mi; the rest is dropped"`
 }
 
@@ -92,7 +91,7 @@ func DefaultConfig() Config {
 		Commands: true, Container: defaultContainer(), Kube: defaultKube(),
 		Labels: []string{}, Handlers: defaultHandlers(),
 		Memory: "0", MinFree: "256Mi", StopWait: 15 * time.Second, LogLevel: "info", LogFormat: "console",
-		TaskLogs: TaskLogsConfig{Keep: 24 * time.Hour, MaxBytes: "4Gi", MaxCount: 10_000, Each: "64Mi"},
+		TaskLogs: TaskLogsConfig{Keep: 24 * time.Hour, MaxBytes: "10Gi", Each: "64Mi"},
 		Archive:  ArchiveConfig{Scope: "own", Keep: 400 * 24 * time.Hour, MaxBytes: "256Mi"},
 	}
 }
@@ -166,8 +165,8 @@ func (c Config) checkKept() error {
 			return usage("%s %q: must be more than 0 and at most 1024Ti", q.key, q.text)
 		}
 	}
-	if c.TaskLogs.Keep <= 0 || c.TaskLogs.MaxCount <= 0 {
-		return usage("task_logs.keep %s, task_logs.max_count %d: must be positive", c.TaskLogs.Keep, c.TaskLogs.MaxCount)
+	if c.TaskLogs.Keep < time.Second {
+		return usage("task_logs.keep %s: must be at least 1s", c.TaskLogs.Keep)
 	}
 	kept := c.archive("")
 	if err := kept.Validate(); err != nil {
@@ -193,9 +192,9 @@ func (c Config) archive(federation string) archive.Config {
 	}
 }
 
-// taskLogs is what the local handler keeps.
+// taskLogs is what is kept of the output of ended attempts.
 func (c Config) taskLogs() books.Retention {
-	return books.Retention{Age: c.TaskLogs.Keep, Bytes: sizeOf(c.TaskLogs.MaxBytes), Count: c.TaskLogs.MaxCount}
+	return books.Retention{Age: c.TaskLogs.Keep, Bytes: sizeOf(c.TaskLogs.MaxBytes)}
 }
 
 // timing is what the profile gives, unless a key says otherwise. Lease and

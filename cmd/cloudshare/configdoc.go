@@ -57,7 +57,7 @@ nothing. A wrong or unknown key is exit 2 with its name, what it must be, and th
 
 Durations are written ` + "`90s`, `15m`, `36h`" + `; quantities ` + "`256Mi`, `4Gi`" + `. ` + "`data_dir`" + ` must be on a disk that keeps what was synced.
 
-Of an attempt that has ended its output stays, as ` + "`task_logs`" + ` says. Its working directory does not, whether it succeeded or failed, and no key
+Of an attempt that has ended its output stays, as ` + "`task_logs`" + ` says: so long, and all together so large; the oldest goes first. Its working directory does not, whether it succeeded or failed, and no key
 changes that: it can be of any size, and its user seldom has an account here. A task can hand it out as output (` + "`cloudshare guide user`" + `).
 
 SIGUSR1 has a running broker log at level debug, and again at its own.

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -156,6 +157,10 @@ func (a *app) statusCommand() *cobra.Command {
 			row(w, "version", s.Version)
 			row(w, "draining", drainWord(s.Drain))
 			row(w, "estimates", calibrationText(s.Estimates))
+			row(w, "outputs", outputsText(s.Outputs))
+			if s.Outputs.Trouble != "" {
+				row(w, "  trouble", s.Outputs.Trouble)
+			}
 			for _, h := range s.Handlers {
 				row(w, "handler "+h.Name, h.Status)
 				if h.Trouble != "" {
@@ -165,6 +170,19 @@ func (a *app) statusCommand() *cobra.Command {
 		})
 	cmd.Flags().BoolVar(&hash, "hash", true, "have the state's hash computed")
 	return cmd
+}
+
+// outputsText says what is kept of the output of ended attempts.
+func outputsText(o wire.Outputs) string {
+	const mib = 1 << 20
+	text := fmt.Sprintf("of %d attempts, %.1f of %d MiB", o.Kept, float64(o.Bytes)/mib, o.MaxBytes/mib)
+	if o.Oldest != nil {
+		text += ", the oldest of " + o.Oldest.Local().Format(time.DateTime)
+	}
+	if o.RemovedByAge+o.RemovedByBytes > 0 {
+		text += fmt.Sprintf("; removed %d by age, %d for room", o.RemovedByAge, o.RemovedByBytes)
+	}
+	return text
 }
 
 // comparedText says how a broker's state compares with other brokers'.

@@ -12,27 +12,28 @@ import (
 	"github.com/cloudshare/cloudshare/executor/container"
 	"github.com/cloudshare/cloudshare/executor/kube"
 	"github.com/cloudshare/cloudshare/executor/local"
+	"github.com/cloudshare/cloudshare/executor/outputs"
 )
 
 // openHandlers opens what runs tasks here; on an error nothing stays open.
-func openHandlers(cfg Config, federation uuid.UUID, log zerolog.Logger) (out []executor.Handler, err error) {
+func openHandlers(cfg Config, federation uuid.UUID, kept *outputs.Store, log zerolog.Logger) (out []executor.Handler, err error) {
 	for _, kind := range []struct {
 		wanted bool
 		open   func() (executor.Handler, error)
 	}{
 		{cfg.Commands, func() (executor.Handler, error) {
 			c := cfg.local()
-			c.Logger = log
+			c.Logger, c.Outputs = log, kept
 			return local.Open(c)
 		}},
 		{cfg.Container.Engine != "", func() (executor.Handler, error) {
 			c := cfg.container(federation.String())
-			c.Logger = log
+			c.Logger, c.Outputs = log, kept
 			return container.Open(c)
 		}},
 		{cfg.Kube.Cluster != "", func() (executor.Handler, error) {
 			c := cfg.kube(federation.String())
-			c.Logger = log
+			c.Logger, c.Outputs = log, kept
 			kube.CaptureLogs(log)
 			if c.Watchdog != (kube.Watchdog{}) {
 				return kube.OpenWatched(c)
@@ -61,7 +62,6 @@ func (c Config) local() local.Config {
 func (c Config) keeping(folder string) books.Keeping {
 	return books.Keeping{
 		Dir: filepath.Join(c.DataDir, folder), Site: c.Site, Grace: c.timing().Grace, MaxLogBytes: sizeOf(c.TaskLogs.Each),
-		Retention: c.taskLogs(),
 	}
 }
 

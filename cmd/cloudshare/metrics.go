@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/outputs"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -72,10 +73,10 @@ var (
 )
 
 // newRegistry has every metric of a broker; METRICS.md lists them.
-func newRegistry(b *node.Broker, handlers []executor.Handler, r *records) *prometheus.Registry {
+func newRegistry(b *node.Broker, handlers []executor.Handler, kept *outputs.Store, r *records) *prometheus.Registry {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		newBrokerCollector(b), siteCollector{b, handlers})
+		newBrokerCollector(b), siteCollector{b, handlers}, outputsCollector{kept.Stats, time.Now})
 	for _, f := range r.figures() {
 		reg.MustRegister(f)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/api"
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/books"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/coord"
@@ -73,7 +74,12 @@ func scrape(t *testing.T) []byte {
 			t.Error(err)
 		}
 	}()
-	server := api.New(api.Config{}, b, newRegistry(b, []executor.Handler{idle{}}, r), zerolog.Nop())
+	kept, err := books.OpenStore(dir, cfg.taskLogs(), zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kept.Close()
+	server := api.New(api.Config{}, b, newRegistry(b, []executor.Handler{idle{}}, kept, r), zerolog.Nop())
 	var last *httptest.ResponseRecorder
 	for range 2 { // the first scrape is counted in the second
 		last = httptest.NewRecorder()

@@ -24,6 +24,9 @@ type Attempt struct {
 	// handler's lock.
 	Forgotten bool
 
+	// NoOutput is why its output is not there, "" = it is. Guarded by the handler's lock.
+	NoOutput string
+
 	accepted chan struct{} // closed when Start is decided
 	startErr error         // why Start failed; set before accepted is closed
 }

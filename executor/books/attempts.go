@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/outputs"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
@@ -22,7 +23,7 @@ type Record interface {
 
 // Attempts are the attempts that a handler has, and its own life: what the
 // contract asks of every handler, whatever runs the tasks. Forgotten attempts stay
-// until retention drops them, so that none of them runs again.
+// until the store of outputs has them, so that none of them runs again.
 type Attempts[W Record] struct {
 	// Events are for the broker.
 	Events *Queue
@@ -31,7 +32,9 @@ type Attempts[W Record] struct {
 
 	mu      *sync.Mutex // the handler's
 	release func(Hold)
-	janitor *janitor
+	keeper  *keeper
+	store   *outputs.Store
+	own     bool // store is closed with the handler
 
 	// Guarded by mu.
 	by      map[string]W
@@ -41,14 +44,19 @@ type Attempts[W Record] struct {
 }
 
 // NewAttempts is that of a handler which is guarded by mu. release gives back the
-// room of an attempt, and is called with mu held; drop deletes what is kept of one
-// that retention no longer covers, and calls [Attempts.Drop]. Close ends its
-// goroutines.
-func NewAttempts[W Record](mu *sync.Mutex, rules Retention, release func(Hold), drop func(Kept)) *Attempts[W] {
-	return &Attempts[W]{
-		mu: mu, release: release, janitor: startJanitor(rules, drop), by: map[string]W{},
-		Events: newQueue(), Quit: make(chan struct{}),
+// room of an attempt, and is called with mu held; shelf says where the handler has the
+// output of ended attempts. Close ends its goroutines.
+func NewAttempts[W Record](mu *sync.Mutex, k Keeping, release func(Hold), shelf Shelf) (*Attempts[W], error) {
+	a := &Attempts[W]{mu: mu, release: release, store: k.Outputs, by: map[string]W{}, Quit: make(chan struct{})}
+	if a.store == nil {
+		var err error
+		if a.store, err = OpenStore(k.Dir, k.Retention, k.Logger); err != nil {
+			return nil, err
+		}
+		a.own = true
 	}
+	a.keeper, a.Events = startKeeper(a.store, shelf, k.Logger), newQueue()
+	return a, nil
 }
 
 // Start is the frame of a handler's Start: a repeat of a known id waits for the
@@ -60,7 +68,7 @@ func (a *Attempts[W]) Start(ctx context.Context, t executor.Task, admit func() (
 	if !ValidName(name) {
 		return fmt.Errorf("start %.80q: %w: an id holds only [a-z0-9.-], at most 200", name, executor.ErrUnfit)
 	}
-	w, first, err := a.admit(name, admit)
+	w, first, err := a.admit(t.ID, name, admit)
 	if err != nil {
 		return fmt.Errorf("start %s: %w", name, err)
 	}
@@ -85,8 +93,11 @@ func (a *Attempts[W]) Start(ctx context.Context, t executor.Task, admit func() (
 	return err
 }
 
+// errHasRun refuses what would run twice.
+var errHasRun = fmt.Errorf("%w: it has run and was forgotten", executor.ErrUnknownAttempt)
+
 // admit enters a new attempt, or finds the one of that name.
-func (a *Attempts[W]) admit(name string, admit func() (W, error)) (w W, first bool, err error) {
+func (a *Attempts[W]) admit(id executor.ID, name string, admit func() (W, error)) (w W, first bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.closing {
@@ -97,9 +108,12 @@ func (a *Attempts[W]) admit(name string, admit func() (W, error)) (w W, first bo
 	}
 	if known, ok := a.by[name]; ok {
 		if known.Book().Forgotten {
-			return w, false, fmt.Errorf("%w: it has run and was forgotten", executor.ErrUnknownAttempt)
+			return w, false, errHasRun
 		}
 		return known, false, nil
+	}
+	if a.store.Has(id) {
+		return w, false, errHasRun
 	}
 	if w, err = admit(); err != nil {
 		return w, false, err
@@ -157,9 +171,16 @@ func (a *Attempts[W]) Closing() bool { return a.closing }
 // Closed says that the handler has let go of its attempts. REQUIRES: the handler's lock held.
 func (a *Attempts[W]) Closed() bool { return a.closed }
 
-// Find implements executor.Finder: forgotten attempts count as long as they are
-// retained.
+// Find implements executor.Finder: forgotten attempts count as long as their output is
+// kept.
 func (a *Attempts[W]) Find(job string, task, attempt uint32) (executor.ID, bool) {
+	if id, ok := a.findHere(job, task, attempt); ok {
+		return id, true
+	}
+	return a.store.Find(job, task, attempt)
+}
+
+func (a *Attempts[W]) findHere(job string, task, attempt uint32) (executor.ID, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, w := range a.by {
@@ -168,6 +189,11 @@ func (a *Attempts[W]) Find(job string, task, attempt uint32) (executor.ID, bool)
 		}
 	}
 	return executor.ID{}, false
+}
+
+// RemovedOutput implements executor.OutputHistory.
+func (a *Attempts[W]) RemovedOutput(job string, task, attempt uint32) (executor.OutputRemoval, bool) {
+	return a.store.Removed(job, task, attempt)
 }
 
 // Stop is the frame of a handler's Stop: stop is called for what runs, with the
@@ -261,18 +287,17 @@ func (a *Attempts[W]) Forget(id executor.ID, note func(W) error) error {
 	return nil
 }
 
-// Keep leaves a forgotten attempt to retention; its name is still known, so that
-// it cannot run again. REQUIRES: the handler's lock held.
+// Keep leaves a forgotten attempt to the store of outputs; its name is still known, so
+// that it cannot run again. REQUIRES: the handler's lock held.
 func (a *Attempts[W]) Keep(w W) {
 	book := w.Book()
 	book.Forgotten = true
 	book.Task.Command, book.Task.Env = nil, nil // there can be thousands
-	a.janitor.add(Kept{Name: book.Name, At: book.Ended.At, Bytes: book.Ended.Out[0] + book.Ended.Out[1]})
+	a.keeper.add(Kept{ID: book.Task.ID, Name: book.Name, At: book.Ended.At, Out: book.Ended.Out, Note: book.NoOutput, old: !a.adopted})
 }
 
-// DropOldest drops one attempt if retention no longer covers it, as happens by
-// itself some time.
-func (a *Attempts[W]) DropOldest() bool { return a.janitor.dropOldest() }
+// KeepNow puts what waits into the store of outputs, as happens by itself some time.
+func (a *Attempts[W]) KeepNow() { a.keeper.keepAll() }
 
 // Drop removes the last trace of an attempt. REQUIRES: the handler's lock held.
 func (a *Attempts[W]) Drop(name string) { delete(a.by, name) }
@@ -291,8 +316,11 @@ func (a *Attempts[W]) Shut() bool {
 // Close is the last half: it ends the goroutines of its own. REQUIRES: Shut before,
 // or nothing begun.
 func (a *Attempts[W]) Close() {
-	a.janitor.close()
+	a.keeper.close()
 	a.Events.Close()
+	if a.own {
+		_ = a.store.Close() // all that it has is synced
+	}
 }
 
 // End is a handler's End: it stops every attempt, waits until each is gone as the

@@ -20,16 +20,29 @@ type shelf struct {
 	*testing.T
 	mu sync.Mutex
 	*Attempts[*record]
-	released int
+	released, dropped int
+	busy              bool // nothing can be dropped
+	dir               string
 }
 
 func newShelf(t *testing.T) *shelf {
 	s := &shelf{T: t}
-	s.Attempts = NewAttempts[*record](&s.mu, Retention{Count: 1}.WithDefaults(), func(Hold) { s.released++ }, func(k Kept) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.Drop(k.Name)
+	dir := t.TempDir()
+	var err error
+	s.Attempts, err = NewAttempts[*record](&s.mu, Keeping{Dir: dir}, func(Hold) { s.released++ }, Shelf{
+		Output: func(k Kept, stream int) string { return filepath.Join(dir, k.Name+"."+Streams[stream]) },
+		Drop: func(k Kept) bool {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.dropped++
+			s.Drop(k.Name)
+			return !s.busy
+		},
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.dir = dir
 	t.Cleanup(s.Attempts.Close)
 	return s
 }
@@ -127,11 +140,17 @@ func TestLifeOfAnAttempt(t *testing.T) {
 	if err := s.Forget(task.ID, note); err != nil {
 		t.Error(err)
 	}
-	if id, ok := s.Find("a.1", 1, 1); !ok || id != task.ID {
-		t.Errorf("found %v, %v", id, ok)
+	for range 2 { // by the handler, then by the store of outputs
+		if id, ok := s.Find("a.1", 1, 1); !ok || id != task.ID {
+			t.Errorf("found %v, %v", id, ok)
+		}
+		if err := s.start(t.Context(), task, begin); !errors.Is(err, executor.ErrUnknownAttempt) {
+			t.Errorf("again: %v", err)
+		}
+		s.KeepNow()
 	}
-	if err := s.start(t.Context(), task, begin); !errors.Is(err, executor.ErrUnknownAttempt) {
-		t.Errorf("again: %v", err)
+	if s.known(task) != nil {
+		t.Error("it is still in memory")
 	}
 	if states, err := s.states(); err != nil || len(states) != 0 {
 		t.Errorf("still told: %v, %v", states, err)
@@ -164,7 +183,7 @@ func TestReadStopsAtTheEnd(t *testing.T) {
 	if err := s.start(t.Context(), task, func(*record) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.Output(t.Context(), task.ID, "stdin"); !errors.Is(err, errNoStream) {
+	if _, _, err := s.output(t.Context(), task.ID, "stdin"); !errors.Is(err, errNoStream) {
 		t.Errorf("no such stream: %v", err)
 	}
 	path := filepath.Join(t.TempDir(), "out")
@@ -172,7 +191,7 @@ func TestReadStopsAtTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	read := func() string {
-		w, n, err := s.Output(t.Context(), task.ID, "stdout")
+		w, n, err := s.output(t.Context(), task.ID, "stdout")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"github.com/cloudshare/cloudshare/executor/outputs"
 )
 
 // Keeping is what every handler is told of its attempts: whose they are, where it
@@ -20,6 +22,9 @@ type Keeping struct {
 	// MaxLogBytes bounds each of stdout and stderr of an attempt; 0 = 64 MiB.
 	MaxLogBytes int64
 	Retention   Retention
+	// Outputs is where the output of ended attempts goes; nil = a store of the
+	// handler's own below Dir, bounded by Retention.
+	Outputs *outputs.Store
 	// Logger hears what the site should mend. The zero value is silent.
 	Logger zerolog.Logger
 }
@@ -35,7 +40,7 @@ func (k Keeping) Validate() error {
 		return fmt.Errorf("grace is %s: it cannot be negative", k.Grace)
 	case k.MaxLogBytes < 0:
 		return fmt.Errorf("max log bytes is %d: it cannot be negative", k.MaxLogBytes)
-	case k.Retention.Age < 0 || k.Retention.Bytes < 0 || k.Retention.Count < 0:
+	case k.Retention.Age < 0 || k.Retention.Bytes < 0:
 		return errors.New("retention cannot be negative")
 	}
 	return nil

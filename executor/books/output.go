@@ -17,9 +17,38 @@ var Streams = [2]string{"stdout", "stderr"}
 // errNoStream: see executor.Handler.Logs.
 var errNoStream = errors.New("no such stream: stdout or stderr")
 
-// Output is the beginning of a handler's Logs: the attempt, once its start is
-// decided, and the stream's number.
-func (a *Attempts[W]) Output(ctx context.Context, id executor.ID, stream string) (w W, n int, err error) {
+// Logs is the frame of a handler's Logs: open opens a stream of an attempt that the
+// handler has; what it has no more, or has just put there, is read from the store.
+func (a *Attempts[W]) Logs(ctx context.Context, id executor.ID, stream string, open func(w W, stream int) (io.ReadCloser, error)) (io.ReadCloser, error) {
+	w, n, err := a.output(ctx, id, stream)
+	if err == nil {
+		var r io.ReadCloser
+		if r, err = open(w, n); err == nil {
+			return r, nil
+		}
+	}
+	if !errors.Is(err, executor.ErrUnknownAttempt) {
+		return nil, err
+	}
+	kept, missing := a.Kept(id, n)
+	if errors.Is(missing, executor.ErrUnknownAttempt) && w != *new(W) {
+		return nil, err // the handler knows better why
+	}
+	return kept, missing
+}
+
+// Kept opens a stream that is in the store.
+func (a *Attempts[W]) Kept(id executor.ID, stream int) (io.ReadSeekCloser, error) {
+	r, err := a.store.Open(id, stream)
+	if err != nil {
+		return nil, fmt.Errorf("logs of %s: %w", id, err)
+	}
+	return r, nil
+}
+
+// output is the beginning of Logs: the attempt, once its start is decided, and the
+// stream's number.
+func (a *Attempts[W]) output(ctx context.Context, id executor.ID, stream string) (w W, n int, err error) {
 	if n = slices.Index(Streams[:], stream); n < 0 {
 		return w, n, fmt.Errorf("logs of %s: %.20q: %w", id, stream, errNoStream)
 	}

@@ -66,7 +66,11 @@ func Open(cfg Config) (*Handler, error) {
 		return nil, fmt.Errorf("open container handler at %s: %w", cfg.Dir, err)
 	}
 	h.calls, h.giveUp = context.WithCancel(context.Background())
-	h.attempts = books.NewAttempts[*work](&h.mu, cfg.Retention, h.room.Release, h.evict)
+	if h.attempts, err = books.NewAttempts[*work](&h.mu, cfg.Keeping, h.room.Release, books.Shelf{Output: h.outputFile, Drop: h.evict}); err != nil {
+		h.giveUp()
+		h.desk.Close()
+		return nil, fmt.Errorf("open container handler at %s: %w", cfg.Dir, err)
+	}
 	return h, nil
 }
 
@@ -178,4 +182,6 @@ var (
 	_ executor.Handler  = (*Handler)(nil)
 	_ executor.Extender = (*Handler)(nil)
 	_ executor.Finder   = (*Handler)(nil)
+
+	_ executor.OutputHistory = (*Handler)(nil)
 )

@@ -15,16 +15,16 @@ import (
 // Logs implements executor.Handler. The task writes straight into files of its
 // attempt's folder, which stay there.
 func (h *Handler) Logs(ctx context.Context, id executor.ID, stream string, follow bool) (io.ReadCloser, error) {
-	w, n, err := h.attempts.Output(ctx, id, stream)
-	if err != nil {
-		return nil, err
-	}
-	f, err := os.Open(filepath.Join(w.dir, stream))
+	return h.attempts.Logs(ctx, id, stream, func(w *work, n int) (io.ReadCloser, error) { return h.openLog(ctx, w, n, follow) })
+}
+
+func (h *Handler) openLog(ctx context.Context, w *work, n int, follow bool) (io.ReadCloser, error) {
+	f, err := books.OpenRegular(filepath.Join(w.dir, books.Streams[n]), os.O_RDONLY)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("logs of %s: %w: no longer kept", id, executor.ErrUnknownAttempt)
+		return nil, fmt.Errorf("logs of %s: %w: no longer kept", w.Name, executor.ErrUnknownAttempt)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("logs of %s: %w", id, err)
+		return nil, fmt.Errorf("logs of %s: %w", w.Name, err)
 	}
 	var notices *books.Notices
 	if follow {

@@ -62,7 +62,7 @@ func (h *Handler) adoptOne(name string) error {
 		h.held[w.Task.Machine] = plus(h.held[w.Task.Machine], w.Task.Need)
 		return nil
 	}
-	w.Ended, w.noOutput = &e.End, e.NoOutput
+	w.Ended, w.NoOutput = &e.End, e.NoOutput
 	close(w.Done)
 	if e.Forgotten {
 		h.book.Keep(w)

@@ -43,7 +43,6 @@ type work struct {
 	doing      string    // told last
 	pod        *podView  // the latest seen; it may be gone
 	patience   time.Time // until when an output that cannot be had is asked for
-	noOutput   string    // why it could not be had
 	unclear    string    // what the API server said last when it did not say whether the Job was made, or its pod let go
 	let        string    // the pod that was let go, or is being: see gate; "" = none
 }
@@ -156,7 +155,7 @@ func (h *Handler) noteEnd(w *work) error {
 	if _, err := os.Stat(filepath.Join(w.dir, endFile)); !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	err := writeFile(w.dir, endFile, kept{End: *w.Ended, NoOutput: w.noOutput, Forgotten: w.Forgotten})
+	err := writeFile(w.dir, endFile, kept{End: *w.Ended, NoOutput: w.NoOutput, Forgotten: w.Forgotten})
 	if errors.Is(err, os.ErrNotExist) {
 		return nil // its folder is gone: nobody keeps it any more
 	}
@@ -190,7 +189,7 @@ func (h *Handler) settle(w *work, r executor.Result, out [2]int64) error {
 		return nil
 	}
 	e := books.End{Result: r, At: time.Now(), Out: out}
-	if err := writeFile(w.dir, endFile, kept{End: e, NoOutput: w.noOutput}); err != nil {
+	if err := writeFile(w.dir, endFile, kept{End: e, NoOutput: w.NoOutput}); err != nil {
 		h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("result not written; it is kept in memory, and its Job until it is")
 	}
 	if w.began.IsZero() && !r.Started.IsZero() {

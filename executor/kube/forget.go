@@ -25,28 +25,44 @@ func (h *Handler) Find(job string, task, attempt uint32) (executor.ID, bool) {
 	return h.book.Find(job, task, attempt)
 }
 
+// RemovedOutput implements executor.OutputHistory.
+func (h *Handler) RemovedOutput(job string, task, attempt uint32) (executor.OutputRemoval, bool) {
+	return h.book.RemovedOutput(job, task, attempt)
+}
+
 // Forget implements executor.Handler.
 func (h *Handler) Forget(_ context.Context, id executor.ID) error {
 	return h.book.Forget(id, func(w *work) error {
-		return writeFile(w.dir, endFile, kept{End: *w.Ended, NoOutput: w.noOutput, Forgotten: true})
+		return writeFile(w.dir, endFile, kept{End: *w.Ended, NoOutput: w.NoOutput, Forgotten: true})
 	})
 }
 
-// evict drops the last trace of an attempt. A Job of it that is left is nobody's
-// then, and is removed.
-func (h *Handler) evict(k books.Kept) {
-	dir := h.path("attempts", k.Name)
-	if err := watchdog.RemoveTree(dir); err != nil {
-		h.aside.Put(dir, err)
-	}
+// outputFile is where the output of an ended attempt is.
+func (h *Handler) outputFile(k books.Kept, stream int) string {
+	return h.path("attempts", k.Name, books.Streams[stream])
+}
+
+// evict drops the last trace of an attempt, once its Job is gone. A Job of it that is
+// left is nobody's then, and is removed.
+func (h *Handler) evict(k books.Kept) bool {
 	h.mu.Lock()
 	w := h.book.Get(k.Name)
-	h.book.Drop(k.Name)
-	if w != nil {
-		delete(h.byJob, w.job)
-	}
 	h.mu.Unlock()
-	if w != nil {
-		h.queue.Add(w.job)
+	if w == nil {
+		return true
 	}
+	select {
+	case <-w.cleaned:
+	default:
+		return false
+	}
+	if err := watchdog.RemoveTree(w.dir); err != nil {
+		h.aside.Put(w.dir, err)
+	}
+	h.mu.Lock()
+	h.book.Drop(k.Name)
+	delete(h.byJob, w.job)
+	h.mu.Unlock()
+	h.queue.Add(w.job)
+	return true
 }

@@ -57,6 +57,8 @@ var (
 	_ executor.Handler = (*Handler)(nil)
 	_ executor.Bounded = (*Handler)(nil)
 	_ executor.Finder  = (*Handler)(nil)
+
+	_ executor.OutputHistory = (*Handler)(nil)
 )
 
 // workers that look at Jobs.
@@ -98,7 +100,10 @@ func open(cfg Config) (*Handler, error) {
 	h.jobs = newMirror(readJob, h.changedJob)
 	h.pods = newMirror(h.readPod, h.changedPod)
 	h.nodes = newMirror(h.readNode, h.changedNode)
-	h.book = books.NewAttempts[*work](&h.mu, cfg.Retention, func(books.Hold) {}, h.evict)
+	if h.book, err = books.NewAttempts[*work](&h.mu, cfg.Keeping, func(books.Hold) {}, books.Shelf{Output: h.outputFile, Drop: h.evict}); err != nil {
+		h.cancel()
+		return nil, fmt.Errorf("open kube handler at %s: %w", cfg.Dir, errors.Join(err, h.leases.close(), h.lock.Close()))
+	}
 	return h, nil
 }
 

@@ -50,7 +50,7 @@ func (h *Handler) keepOutput(ctx context.Context, w *work, pod *podView, gone bo
 func (h *Handler) withoutOutput(w *work, why string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	w.noOutput = why
+	w.NoOutput = why
 }
 
 // triesAgain says whether the output is still worth a try.
@@ -126,13 +126,15 @@ func (eof) Read([]byte) (int, error) { return 0, io.EOF }
 // Logs implements executor.Handler. What runs is read from its node, what has
 // ended from its folder.
 func (h *Handler) Logs(ctx context.Context, id executor.ID, stream string, follow bool) (io.ReadCloser, error) {
-	w, n, err := h.book.Output(ctx, id, stream)
-	if err != nil {
-		return nil, err
-	}
-	r := &reader{h: h, w: w, stream: n, follow: follow}
-	r.ctx, r.cancel = context.WithCancel(ctx)
-	return r, r.first()
+	return h.book.Logs(ctx, id, stream, func(w *work, n int) (io.ReadCloser, error) {
+		r := &reader{h: h, w: w, stream: n, follow: follow}
+		r.ctx, r.cancel = context.WithCancel(ctx)
+		if err := r.first(); err != nil {
+			r.cancel()
+			return nil, err
+		}
+		return r, nil
+	})
 }
 
 // reader reads an attempt's output: first from its node, then what its folder has
@@ -162,12 +164,16 @@ func (r *reader) openKept(e *books.End) error {
 	if why := r.h.noOutput(r.w); why != "" {
 		return fmt.Errorf("logs of %s: %w: %s", r.w.Name, executor.ErrUnknownAttempt, why)
 	}
-	f, err := os.Open(filepath.Join(r.w.dir, books.Streams[r.stream]))
-	switch {
-	case errors.Is(err, os.ErrNotExist) && e.Out[r.stream] == 0:
+	if e.Out[r.stream] == 0 {
 		r.in, r.kept = io.NopCloser(eof{}), true // it never ran, or wrote nothing
 		return nil
-	case err != nil:
+	}
+	var f io.ReadSeekCloser
+	f, err := books.OpenRegular(filepath.Join(r.w.dir, books.Streams[r.stream]), os.O_RDONLY)
+	if errors.Is(err, os.ErrNotExist) { // put into the store just now
+		f, err = r.h.book.Kept(r.w.Task.ID, r.stream)
+	}
+	if err != nil {
 		return fmt.Errorf("logs of %s: %w", r.w.Name, err)
 	}
 	_, err = f.Seek(min(r.pos, e.Out[r.stream]), io.SeekStart)
@@ -178,7 +184,7 @@ func (r *reader) openKept(e *books.End) error {
 func (h *Handler) noOutput(w *work) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return w.noOutput
+	return w.NoOutput
 }
 
 // Read implements io.Reader.

@@ -50,7 +50,7 @@ func Open(cfg Config) (*Handler, error) {
 		return nil, err
 	}
 	h := &Handler{cfg: cfg, boot: watchdog.BootID(), slots: map[string]*slot{}, aside: books.NewAside(cfg.Keeping)}
-	if err := h.takeDir(); err != nil {
+	if err = h.takeDir(); err != nil {
 		return nil, fmt.Errorf("open local handler at %s: %w", cfg.Dir, err)
 	}
 	if !cfg.NoCgroups {
@@ -60,7 +60,11 @@ func Open(cfg Config) (*Handler, error) {
 	}
 	h.cores = findCores(cfg, &h.groups)
 	h.use = books.NewRoom(machineName, cfg.Cores, cfg.MemMiB, h.cores.cpus)
-	h.attempts = books.NewAttempts[*work](&h.mu, cfg.Retention, h.use.Release, h.evict)
+	if h.attempts, err = books.NewAttempts[*work](&h.mu, cfg.Keeping, h.use.Release, h.shelf()); err != nil {
+		h.desk.Close()
+		h.stderr.Close()
+		return nil, fmt.Errorf("open local handler at %s: %w", cfg.Dir, err)
+	}
 	return h, nil
 }
 
@@ -144,4 +148,6 @@ var (
 	_ executor.Handler  = (*Handler)(nil)
 	_ executor.Extender = (*Handler)(nil)
 	_ executor.Finder   = (*Handler)(nil)
+
+	_ executor.OutputHistory = (*Handler)(nil)
 )

@@ -25,7 +25,10 @@ func FuzzAdoptJournal(f *testing.F) {
 		}
 		h.aside = books.NewAside(h.cfg.Keeping)
 		defer h.life.Wait()
-		h.attempts = books.NewAttempts[*work](&h.mu, books.Retention{Age: 1e18, Bytes: 1 << 60, Count: 1 << 30}, h.use.Release, h.evict)
+		var err error
+		if h.attempts, err = books.NewAttempts[*work](&h.mu, h.cfg.Keeping, h.use.Release, h.shelf()); err != nil {
+			t.Fatal(err)
+		}
 		defer h.attempts.Close()
 		dir := filepath.Join(h.cfg.Dir, "slots", "s")
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -37,7 +40,9 @@ func FuzzAdoptJournal(f *testing.F) {
 		if err := h.adoptSlot("s"); err != nil {
 			t.Fatal(err)
 		}
+		h.mu.Lock()
 		states, err := h.attempts.Adopted()
+		h.mu.Unlock()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,6 +3,7 @@ package local
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -27,7 +28,7 @@ func TestValidate(t *testing.T) {
 		"memory":    func(c *Config) { c.MemMiB = -1 },
 		"grace":     func(c *Config) { c.Grace = -1 },
 		"log":       func(c *Config) { c.MaxLogBytes = -1 },
-		"retention": func(c *Config) { c.Retention.Count = -1 },
+		"retention": func(c *Config) { c.Retention.Bytes = -1 },
 		"pin":       func(c *Config) { c.Pin, c.Cores = true, 1<<20 },
 	} {
 		c := good
@@ -175,10 +176,11 @@ func TestBadEnvironment(t *testing.T) {
 	}
 }
 
-// TestRetention: of the forgotten only the latest stay, also over a restart.
+// TestRetention: of the forgotten only the latest stay, also over a restart, and
+// nothing but the store has anything of them.
 func TestRetention(t *testing.T) {
 	cfg := config(t)
-	cfg.Retention = books.Retention{Count: 2, Age: time.Hour}
+	cfg.Retention = books.Retention{Bytes: 3 << 10, Age: time.Hour} // three small ones
 	o, _ := adopted(t, cfg)
 	keep := shell(100, "echo not forgotten")
 	o.run(keep)
@@ -194,17 +196,60 @@ func TestRetention(t *testing.T) {
 	if len(states) != 1 || states[0].ID != keep.ID {
 		t.Fatalf("got %+v, want only the one not forgotten", states)
 	}
-	for o.attempts.DropOldest() {
-	}
+	o.attempts.KeepNow()
 	logs, err := os.ReadDir(filepath.Join(cfg.Dir, "logs"))
-	if err != nil || len(logs) != 3 {
-		t.Errorf("got %v, %v; want the logs of three attempts", logs, err)
+	if err != nil || len(logs) != 1 {
+		t.Errorf("got %v, %v; want the logs of one attempt", logs, err)
 	}
 	if got := o.output(keep); got != "not forgotten\n" {
 		t.Errorf("got %q", got)
 	}
+	for n, want := range []string{"", "", "", "here\n", "here\n", "here\n"} {
+		if want != "" && o.output(shell(uint32(n), "")) != want {
+			t.Errorf("task %d is not kept", n)
+		}
+		why, gone := o.RemovedOutput(keep.Job, uint32(n), keep.Attempt)
+		if gone != (want == "") || why.ByAge {
+			t.Errorf("task %d: removed %v, %+v", n, gone, why)
+		}
+	}
 	if _, err := o.Logs(t.Context(), shell(0, "").ID, "stdout", false); !errors.Is(err, executor.ErrUnknownAttempt) {
 		t.Errorf("dropped logs: got %v, want ErrUnknownAttempt", err)
+	}
+	if err := o.Start(t.Context(), shell(5, "echo again")); !errors.Is(err, executor.ErrUnknownAttempt) {
+		t.Errorf("a second run: %v", err)
+	}
+}
+
+// TestSlotsGoWithTheirAttempts: what has moved into the store leaves no file behind.
+func TestSlotsGoWithTheirAttempts(t *testing.T) {
+	cfg := config(t)
+	o, _ := adopted(t, cfg)
+	large := shell(1, "head -c 70000 /dev/zero; echo small >&2")
+	small := shell(2, "echo here")
+	for _, task := range []executor.Task{large, small} {
+		o.run(task)
+		if err := o.Forget(t.Context(), task.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reader, err := o.Logs(t.Context(), small.ID, "stdout", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	o.attempts.KeepNow()
+	if b, rerr := io.ReadAll(reader); rerr != nil || string(b) != "here\n" {
+		t.Errorf("who had it open read %q, %v", b, rerr)
+	}
+	if names, _ := filepath.Glob(filepath.Join(cfg.Dir, "logs", "*")); len(names) > 0 {
+		t.Errorf("left: %v", names)
+	}
+	o.Close()
+	o, _ = adopted(t, cfg)
+	o.attempts.KeepNow()
+	if len(o.output(large)) != 70_000 || o.output(small) != "here\n" {
+		t.Error("after a restart the output is another")
 	}
 }
 

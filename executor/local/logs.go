@@ -15,11 +15,7 @@ import (
 
 // Logs implements executor.Handler.
 func (h *Handler) Logs(ctx context.Context, id executor.ID, stream string, follow bool) (io.ReadCloser, error) {
-	w, n, err := h.attempts.Output(ctx, id, stream)
-	if err != nil {
-		return nil, err
-	}
-	return h.openLog(ctx, w, n, follow)
+	return h.attempts.Logs(ctx, id, stream, func(w *work, n int) (io.ReadCloser, error) { return h.openLog(ctx, w, n, follow) })
 }
 
 func (h *Handler) openLog(ctx context.Context, w *work, n int, follow bool) (io.ReadCloser, error) {

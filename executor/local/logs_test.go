@@ -19,7 +19,9 @@ func slotted(t *testing.T, output string) (*Handler, *work) {
 	}
 	t.Cleanup(notices.Close)
 	h := &Handler{cfg: Config{Keeping: books.Keeping{Dir: t.TempDir()}}, desk: &books.Desk{Notices: notices}}
-	h.attempts = books.NewAttempts[*work](&h.mu, books.Retention{}.WithDefaults(), func(books.Hold) {}, func(books.Kept) {})
+	if h.attempts, err = books.NewAttempts[*work](&h.mu, h.cfg.Keeping, func(books.Hold) {}, h.shelf()); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(h.attempts.Close)
 	w := &work{limit: 1 << 20, slot: &slot{dir: filepath.Join(h.cfg.Dir, "slot")}}
 	w.Name, w.Done = "one", make(chan struct{})

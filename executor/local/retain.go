@@ -9,16 +9,25 @@ import (
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
+// shelf is what the store of outputs must know.
+func (h *Handler) shelf() books.Shelf { return books.Shelf{Output: h.outputFile, Drop: h.evict} }
+
+// outputFile is where the output of an ended attempt is.
+func (h *Handler) outputFile(k books.Kept, stream int) string {
+	return logPath(h.cfg.Dir, k.Name, stream)
+}
+
 // evict drops the last trace of an attempt.
-func (h *Handler) evict(k books.Kept) {
-	if k.Bytes > 0 {
-		for i := range books.Streams {
+func (h *Handler) evict(k books.Kept) bool {
+	for i, size := range k.Out {
+		if size > 0 {
 			_ = os.Remove(logPath(h.cfg.Dir, k.Name, i))
 		}
 	}
 	if s := h.dropAttempt(k.Name); s != nil {
 		h.removeSlot(s)
 	}
+	return true
 }
 
 // dropAttempt drops it from the books, and returns the slot that nobody needs then.

@@ -127,6 +127,11 @@ func (h *Handler) Find(job string, task, attempt uint32) (executor.ID, bool) {
 	return h.attempts.Find(job, task, attempt)
 }
 
+// RemovedOutput implements executor.OutputHistory.
+func (h *Handler) RemovedOutput(job string, task, attempt uint32) (executor.OutputRemoval, bool) {
+	return h.attempts.RemovedOutput(job, task, attempt)
+}
+
 // Forget implements executor.Handler.
 func (h *Handler) Forget(_ context.Context, id executor.ID) error {
 	return h.attempts.Forget(id, h.noteForgotten)

@@ -1,0 +1,123 @@
+package outputs
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// A segment file begins with its magic and its salt; frames follow.
+const (
+	segmentMagic = "CSOSEG1\n"
+	segmentHead  = int64(len(segmentMagic) + len(salt{}))
+)
+
+// readSegmentHead returns io.EOF if the file is too short to have one.
+func readSegmentHead(f *os.File) (own salt, size int64, err error) {
+	st, err := f.Stat()
+	if err != nil {
+		return own, 0, err
+	}
+	var b [segmentHead]byte
+	if _, err = f.ReadAt(b[:], 0); err != nil {
+		return own, st.Size(), err
+	}
+	if string(b[:len(segmentMagic)]) != segmentMagic {
+		return own, st.Size(), errors.New("no segment of kept outputs, or of another version")
+	}
+	copy(own[:], b[len(segmentMagic):])
+	return own, st.Size(), nil
+}
+
+// nextMagic returns where the next frame may begin, len(b) if nowhere.
+func nextMagic(b []byte) int {
+	if at := bytes.Index(b, []byte(magic)); at >= 0 {
+		return at
+	}
+	return len(b)
+}
+
+// begin makes a new active segment. REQUIRES: s.writing held, none is active.
+func (s *Store) begin() (*segment, error) {
+	g := &segment{number: s.next, size: segmentHead}
+	s.next++
+	_, _ = rand.Read(g.salt[:]) // never fails
+	name := fileOf(g.number, segmentExt)
+	f, err := s.dir().OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if _, err = f.Write(append([]byte(segmentMagic), g.salt[:]...)); err == nil {
+		if err = f.Sync(); err == nil {
+			err = s.syncFolder(".")
+		}
+	}
+	if err != nil {
+		s.removeFile(name)
+		return nil, errors.Join(err, f.Close())
+	}
+	s.file, s.entries = f, nil
+	s.mu.Lock()
+	s.segments = append(s.segments, g)
+	s.mu.Unlock()
+	return g, nil
+}
+
+// seal ends the active segment: nothing is added to it any more.
+// REQUIRES: s.writing held, or nobody else yet; one is active.
+func (s *Store) seal() {
+	g := s.segments[len(s.segments)-1]
+	_ = s.file.Close() // synced before
+	entries := s.entries
+	s.file, s.entries = nil, nil
+	s.writeIndex(g, entries)
+}
+
+// writeIndex writes a sealed segment's index. Without it the next start reads the segment.
+func (s *Store) writeIndex(g *segment, entries []entry) {
+	name := fileOf(g.number, indexExt)
+	err := s.dir().WriteFile(name+newExt, encodeIndex(g, entries), 0o600)
+	if err == nil {
+		err = s.dir().Rename(name+newExt, name)
+	}
+	if err != nil {
+		s.cfg.Logger.Warn().Err(err).Str("index", name).Msg("index of kept outputs not written; the next start takes longer")
+		s.removeFile(name + newExt)
+	}
+}
+
+// syncFolder has the names in a folder on the disk.
+func (s *Store) syncFolder(name string) error {
+	f, err := s.dir().Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// removeFile removes a file, or a link or a pipe that has its name; a folder stays.
+func (s *Store) removeFile(name string) {
+	if st, err := s.dir().Lstat(name); err != nil || st.IsDir() {
+		return
+	}
+	if err := s.dir().Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
+		s.cfg.Logger.Warn().Err(err).Str("file", name).Msg("file of a removed output stays: remove it by hand")
+	}
+}
+
+// readHead reads the head of the frame at a place of a segment's file.
+func readHead(f io.ReaderAt, own salt, off int64) (head, error) {
+	var b [maxHead]byte
+	n, err := f.ReadAt(b[:], off)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return head{}, err
+	}
+	h, ok := parseHead(b[:n], own)
+	if !ok {
+		return h, fmt.Errorf("output at byte %d: %w", off, ErrDamaged)
+	}
+	return h, nil
+}

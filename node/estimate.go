@@ -89,6 +89,7 @@ type guess struct {
 	learns bool
 }
 
+// NewEstimator returns one that knows nothing yet.
 func NewEstimator() *Estimator {
 	return &Estimator{flows: map[string]*flow{}, open: map[fsm.JobID]guess{}, level: 0.9}
 }

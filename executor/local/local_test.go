@@ -1,9 +1,13 @@
 package local
 
 import (
+	"errors"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/books"
@@ -34,6 +38,7 @@ func suite(change func(*Config)) executortest.Factory {
 	return func(t *testing.T) executortest.Env {
 		cfg := Config{Keeping: books.Keeping{Dir: t.TempDir(), Site: "site-2", Grace: 300 * time.Millisecond}, Cores: 2}
 		change(&cfg)
+		t.Cleanup(func() { awaitSupervisors(t, cfg.Dir) })
 		return executortest.Env{Site: cfg.Site, Grace: cfg.Grace, Break: breakForks, Open: func(t *testing.T) executor.Handler {
 			t.Helper()
 			h, err := Open(cfg)
@@ -42,6 +47,28 @@ func suite(change func(*Config)) executortest.Factory {
 			}
 			return h
 		}}
+	}
+}
+
+// awaitSupervisors waits until all that have their slots in a folder have ended: one
+// that has just begun, and loses its broker, may still write there.
+func awaitSupervisors(t *testing.T, dir string) {
+	t.Helper()
+	journals, err := filepath.Glob(filepath.Join(dir, "slots", "*", "journal"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range journals {
+		f, err := os.Open(path)
+		if err != nil {
+			continue // its slot has gone
+		}
+		for err = unix.EINTR; errors.Is(err, unix.EINTR); {
+			err = unix.Flock(int(f.Fd()), unix.LOCK_SH) // it is locked as long as the process lives
+		}
+		if f.Close(); err != nil {
+			t.Errorf("wait for the supervisor of %s: %v", path, err)
+		}
 	}
 }
 

@@ -124,6 +124,9 @@ func hostileBytes(t testing.TB) map[string][]byte {
 	}
 }
 
+// kernelBuffers is more than a connection's two ends hold of what nobody has read.
+const kernelBuffers = 64 << 20
+
 // TestHostileRaftBytes: what is no request of a member ends the connection, whatever
 // length it promises, with a line in ten seconds; elections go on.
 func TestHostileRaftBytes(t *testing.T) {
@@ -153,17 +156,17 @@ func TestHostileRaftBytes(t *testing.T) {
 		_ = conn.SetDeadline(time.Now().Add(coordtest.Patience))
 		_, err = conn.Write(b)
 		sent := 0
-		for err == nil && sent < 64<<20 {
+		for err == nil && sent < 256<<20 {
 			var n int
 			n, err = conn.Write(endless)
 			sent += n
 		}
-		if err == nil || errors.Is(err, context.DeadlineExceeded) || sent > 2*limitOf(requestAppend) {
+		if err == nil || errors.Is(err, context.DeadlineExceeded) || sent > limitOf(requestAppend)+kernelBuffers {
 			t.Errorf("%s: %d bytes were taken behind it, %v", name, sent, err)
 		}
 		_ = conn.Close()
 	}
-	if n := out.count(`raft request of site \"b\"`); n < 1 || n > 5 {
+	if n := out.count("raft request"); n < 1 || n > 5 { // in its name, or refused as such
 		t.Errorf("%d log lines about it: %s", n, out.b.String())
 	}
 	register(t, c.logs["a"])

@@ -196,9 +196,7 @@ func (s *State) countLoss(slot uint64) {
 	if a.left.doubt != doubtPast {
 		return
 	}
-	l := *a.left
-	l.doubt = doubtNone
-	a.left = &l
+	a.settleDoubt()
 	if live, ok := s.live[taskKey{a.seq, a.task}]; ok {
 		s.attempts.mut(live, s.epoch).losses++
 		return
@@ -207,6 +205,15 @@ func (s *State) countLoss(slot uint64) {
 		return
 	}
 	s.mutJob(a.seq).set(s.epoch).back.find(a.task).losses++
+}
+
+// settleDoubt has nothing count any more that a leftover's site reports of it.
+//
+// REQUIRES: a came from State.attempts.mut, and is in no open doubt.
+func (a *attempt) settleDoubt() {
+	l := *a.left
+	l.doubt, l.startedMs = doubtNone, -1
+	a.left, a.off = &l, wayAssigned
 }
 
 // viewDoubt says of a returned task that it may run twice, if its attempt is in doubt.

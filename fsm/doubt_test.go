@@ -262,6 +262,34 @@ func TestADoubtIsSettledByARegistration(t *testing.T) {
 	}
 }
 
+// TestARegistrationForgetsWhatWentOnElsewhere has a site register without an attempt that
+// it never reported as started, whose task went on elsewhere and whose bound is still to
+// come: the attempt takes its room until then, and the state can be restored. It once could
+// not, for a leftover was given up and in doubt.
+func TestARegistrationForgetsWhatWentOnElsewhere(t *testing.T) {
+	w := newWorld(t, params(), "a", "b", "c")
+	w.must("b", w.offering("b", 1))
+	j := w.job("a", 1)
+	j.OnLoss = Immediate
+	w.submit("a", j)
+	w.must("b", &Bound{Attempts: []BoundAttempt{{w.s.Assignments("b")[0].AttemptRef, 100_000}}})
+	w.elsewhere()
+	w.register("b")
+	w.check()
+	w.reborn()
+	if got := w.task(); got.Site != "c" || got.Losses != 0 || len(w.s.leftovers) != 1 || len(w.s.Assignments("b")) != 0 {
+		t.Errorf("the task is %+v, %d left over", got, len(w.s.leftovers))
+	}
+	w.lose("b")
+	if got := w.task(); got.Losses != 0 {
+		t.Errorf("what never started counted as lost: %+v", got)
+	}
+	w.pass(200_000)
+	if len(w.s.leftovers) != 0 {
+		t.Error("its bound has passed")
+	}
+}
+
 // TestCancelInDoubt ends the task at once, and stops the attempt.
 func TestCancelInDoubt(t *testing.T) {
 	for _, task := range []int64{-1, 0} {

@@ -101,7 +101,8 @@ func (s *State) silent(slot uint64) {
 }
 
 // answerForLeft settles a leftover by its site's word: held is still to be stopped
-// there; lost, or given up before, it ends by its bound if it has one; else it is dead.
+// there; lost, or given up before, it ends by its bound if it has one, and whether a loss
+// of it counts is decided by then; else it is dead.
 func (s *State) answerForLeft(slot uint64, held, lost bool) {
 	a := s.attempts.mut(slot, s.epoch)
 	switch {
@@ -109,6 +110,7 @@ func (s *State) answerForLeft(slot uint64, held, lost bool) {
 		s.touch(slot)
 	case lost && a.boundMs > s.time:
 		a.given = true
+		a.settleDoubt()
 		s.touch(slot)
 	default:
 		s.dropLeft(slot)

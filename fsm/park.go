@@ -50,7 +50,7 @@ func (s *State) suspect(c *Suspect) Result {
 		x.state = Alive
 		s.tellSite(EventSiteTrusted, x)
 		for _, m := range x.machines { // none was drawn for what came meanwhile
-			if m.resting = false; m.pass == s.pass {
+			if m.resting = false; m.offered && m.pass == s.pass {
 				s.putAside(m)
 			}
 		}

@@ -5,6 +5,8 @@ import "slices"
 // What a pass over the machines keeps: see State.match.
 
 // putAside has a machine not be drawn again in this pass.
+//
+// REQUIRES: m is offered: what is not may be swept before the pass ends.
 func (s *State) putAside(m *machine) {
 	if !m.tried {
 		m.tried = true

@@ -119,3 +119,41 @@ func (w *world) bustling(t *rapid.T) (cmds []Command) {
 	}
 	return cmds
 }
+
+// TestHeardAgainWithoutItsMachines has a site lost, registered, suspected and heard again in
+// one entry of a cut match, with tasks on a machine that it offers no more. When these have
+// ended the machine is swept, and the end of the pass must not come to it.
+func TestHeardAgainWithoutItsMachines(t *testing.T) {
+	w := newWorld(t, params(), "a", "b")
+	w.must("b", w.offering("b", 4))
+	w.s.bounds.steps = 1
+	apply := func(s *State, cmds ...Command) {
+		t.Helper()
+		if _, err := s.Apply(&Batch{Term: 1, Elapsed: w.base, Commands: cmds}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.check(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for apply(w.s, w.cmd("a", &Submit{Jobs: []JobSpec{w.job("a", 8)}})); w.s.attempts.n < 3; {
+		apply(w.s)
+	}
+	lost, register := w.cmd("a", &SiteLost{Site: "b", Incarnation: w.inc["b"], Term: 1}), w.registration("b", nil, nil)
+	again := w.inc["b"] + 1
+	apply(w.s, lost, register,
+		w.cmd("a", &Suspect{Site: "b", Incarnation: again, On: true}), w.cmd("a", &Suspect{Site: "b", Incarnation: again}))
+	if w.s.phase != cut || len(w.s.chores) == 0 {
+		t.Fatalf("phase %d, %d chores: nothing is left", w.s.phase, len(w.s.chores))
+	}
+	for w.s.Pending() {
+		r, err := reborn(w.s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		apply(w.s)
+		if apply(r); r.Hash() != w.s.Hash() {
+			t.Fatalf("entry %d: a restored state goes on in another way", w.s.index)
+		}
+	}
+}

@@ -48,7 +48,7 @@ func TestSelectors(t *testing.T) {
 	if code, _, notes := cli(t, first, "submit", "--strict", "--select", "gpu=a100", "--", "true"); code != 5 || !strings.Contains(notes, none) {
 		t.Errorf("strict: exit %d, %q", code, notes)
 	}
-	if code, _, notes := cli(t, first, "submit", "--select", "gpu>1", "--", "true"); code != 5 || !strings.Contains(notes, "selectors.0: must be KEY") {
+	if code, _, notes := cli(t, first, "submit", "--select", "gpu>1", "--", "true"); code != 2 || !strings.Contains(notes, "selectors.0: must be KEY") {
 		t.Errorf("no selector: exit %d, %q", code, notes)
 	}
 

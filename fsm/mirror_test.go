@@ -94,7 +94,8 @@ type mirrorTask struct {
 	assignedMs int64
 	width      int64
 	booked     int64
-	length     int64 // that it is thought to run, once it is assigned
+	length     int64  // that it is thought to run, once it is assigned
+	again      uint64 // entry in which it had its attempt back while its owner was away
 }
 
 type mirrorSite struct {
@@ -241,6 +242,7 @@ func (v *mirror) task(x *mirrorSite, key mirrorKey, e *Event) {
 		t.waits, t.assignedMs, t.length = false, e.AssignedMs, t.booked
 		if !x.present {
 			x.change.New.Add(t.width, t.booked, 0)
+			t.again = e.Index
 		}
 	case EventTaskRequeued:
 		queued := t.queuedMs
@@ -253,7 +255,11 @@ func (v *mirror) task(x *mirrorSite, key mirrorKey, e *Event) {
 			break
 		}
 		x.change.Corrected = x.change.Corrected.Add(sched.Mul64(t.width, t.booked-t.length))
-		if !x.present { // it is released anew when its owner is back
+		switch {
+		case x.present:
+		case t.again == e.Index: // it was never there
+			x.change.New.Sub(t.width, t.booked, 0)
+		default: // it is released anew when its owner is back
 			x.change.Gone.Add(t.width, t.booked, max(queued, v.since))
 		}
 	default:

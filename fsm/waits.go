@@ -27,8 +27,8 @@ type waits struct {
 	all     sched.Waits // of all sites; of absent ones only what they waited before
 	changes []sched.Change
 	changed []int32 // sites with a change in this entry; Invariant: empty between entries
-	// anew counts, by job, tasks that waited again in this entry, each one more
-	// release. Invariant: empty between entries
+	// anew counts, by job, tasks that waited again in this entry, or had their attempts
+	// back, each one more release. Invariant: empty between entries
 	anew map[uint64]int64
 	due  dues
 	// For all ranks of an entry: what waited when its match began, and from the
@@ -137,12 +137,37 @@ func (s *State) noteResumed(j *job, task uint32, queuedMs int64) {
 	}
 	x, width := s.sites[j.owner], widthOf(j.class.need)
 	s.waitMore(x, j, -1, queuedMs)
-	switch has := s.waits.has(x.nums[j.num], task); {
-	case has && !x.present():
-		s.note(x).New.Add(width, j.booked, 0)
-	case !has && x.present(): // its attempt is still to be entered
+	switch seq := x.nums[j.num]; {
+	case s.waits.has(seq, task):
+		if !x.present() {
+			s.noteAgain(x, j, seq)
+		}
+	case x.present() && !s.takeAgain(x, j, seq): // its attempt is still to be entered
 		s.note(x).Gone.Add(width, j.booked, s.floorOf(x, queuedMs))
 	}
+}
+
+// noteAgain counts one more release of a job's task in this entry.
+func (s *State) noteAgain(x *site, j *job, seq uint64) {
+	s.note(x).New.Add(widthOf(j.class.need), j.booked, 0)
+	if s.waits.anew == nil {
+		s.waits.anew = map[uint64]int64{}
+	}
+	s.waits.anew[seq]++
+}
+
+// takeAgain takes back a release of a job's task in this entry, if there was one: it was
+// never there. The virtual queues take out what leaves before they enter what comes.
+func (s *State) takeAgain(x *site, j *job, seq uint64) bool {
+	again, width := s.waits.anew[seq], widthOf(j.class.need)
+	if again == 0 && x.waits.backAt != s.index || s.note(x).New.Units < width {
+		return false
+	}
+	if again > 0 {
+		s.waits.anew[seq]--
+	}
+	s.note(x).New.Sub(width, j.booked, 0)
+	return true
 }
 
 // noteWithdrawn counts n tasks that ended while they waited since queuedMs. What
@@ -206,11 +231,7 @@ func (s *State) noteRan(a *attempt, start, end int64) {
 	}
 	s.correct(a, max(0, end-max(start, s.waits.since)))
 	if s.waitsAgain(a) && x.present() && s.waits.hasJob(a.seq) {
-		s.note(x).New.Add(widthOf(j.class.need), j.booked, 0)
-		if s.waits.anew == nil {
-			s.waits.anew = map[uint64]int64{}
-		}
-		s.waits.anew[a.seq]++
+		s.noteAgain(x, j, a.seq)
 	}
 }
 
@@ -230,9 +251,9 @@ func (s *State) noteNotRun(a *attempt) {
 	switch x := s.sites[j.owner]; {
 	case !s.waits.has(a.seq, a.task): // it is released for the first time
 		if x.present() {
-			s.note(x).New.Add(widthOf(j.class.need), j.booked, 0)
+			s.noteAgain(x, j, a.seq)
 		}
-	case !x.present():
+	case !x.present() && !s.takeAgain(x, j, a.seq):
 		s.note(x).Gone.Add(widthOf(j.class.need), j.booked, max(s.quanta(a.queuedMs), s.waits.since))
 	}
 }

@@ -185,6 +185,53 @@ func TestFailedAndCancelledInOneEntry(t *testing.T) {
 	w.check()
 }
 
+// TestSuspectedAndLostLeavesNothing has a site be suspected and then lost that runs a task
+// of one that is away: in the entry of the loss the task has its attempt back and waits
+// again, and nothing of that is left in the virtual queues, where an absent site has nothing.
+func TestSuspectedAndLostLeavesNothing(t *testing.T) {
+	w := newWaiting(t, sched.Alone, 0, "a", "b", "c")
+	w.must("b", w.offering("b", 1))
+	j := w.job("a", 1)
+	j.OnLoss = Immediate
+	w.submit("a", j)
+	w.apply(w.cmd("c", &SiteLost{Site: "a", Incarnation: w.inc["a"], Term: w.term}))
+	for _, c := range []Body{&Suspect{Site: "b", Incarnation: w.inc["b"], On: true}, &SiteLost{Site: "b", Incarnation: w.inc["b"], Term: w.term}} {
+		w.apply(w.cmd("c", c))
+		w.check()
+		if got := w.unitsWaiting(); got[1+w.s.byName["a"].id] != 0 {
+			t.Errorf("after %T %d units wait in the virtual queues", c, got)
+		}
+	}
+}
+
+// TestADoubtWhileAPolicyBegins has a suspicion come and go in one entry, before the attempt
+// that it is about is entered into the virtual queues: it is there once then.
+func TestADoubtWhileAPolicyBegins(t *testing.T) {
+	w := newWaiting(t, sched.SimplDirect, 0, "a", "b")
+	w.must("b", w.offering("b", 2))
+	j := w.job("a", 2)
+	j.OnLoss = Immediate
+	w.submit("a", j)
+	w.must("b", &Complete{Attempts: []Ended{ended(w.s.Assignments("b")[0], Succeeded, 0)}})
+	apply := func(steps uint64, cmds ...Command) {
+		w.s.bounds.steps = steps
+		if _, err := w.s.Apply(&Batch{Term: w.term, Elapsed: w.base, Commands: cmds}); err != nil {
+			t.Fatal(err)
+		}
+		w.check()
+	}
+	p := w.s.params
+	p.Policy = sched.Alone
+	apply(1, w.cmd("a", &SetParams{Params: p}))
+	if !w.s.beginning() || w.s.waits.has(1, 1) {
+		t.Fatal("all is entered at once")
+	}
+	apply(maxSteps, w.cmd("a", &Suspect{Site: "b", Incarnation: w.inc["b"], On: true}), w.cmd("a", &Suspect{Site: "b", Incarnation: w.inc["b"]}))
+	if got := w.unitsWaiting(); w.s.beginning() || got[1] != 1 {
+		t.Errorf("of the task that runs %d units are in the virtual queues", got)
+	}
+}
+
 // TestVersion2KeepsWhatWasCancelled: where members may still run the code of version
 // 2, all count as it does, right or not: else their states would differ.
 func TestVersion2KeepsWhatWasCancelled(t *testing.T) {

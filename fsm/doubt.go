@@ -131,7 +131,7 @@ func (s *State) resume(slot uint64) {
 	}
 	t.back.remove(b.task)
 	s.dequeue(j, 1)
-	s.noteResumed(j, b.task, b.queuedMs)
+	s.noteResumed(j, s.attempts.get(slot), b.queuedMs)
 	s.unholdIdle(seq, j)
 	s.reenter(slot, b.failures, b.losses, b.doubts, j.booked)
 	s.tellAttempt(EventTaskResumed, s.attempts.get(slot))

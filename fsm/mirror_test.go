@@ -239,9 +239,9 @@ func (v *mirror) task(x *mirrorSite, key mirrorKey, e *Event) {
 		x.waited += t.width * (e.Time - max(t.queuedMs, x.from))
 		t.waits, t.assignedMs, t.length = false, e.Time, t.booked
 	case EventTaskResumed: // as if it had not waited
-		t.waits, t.assignedMs, t.length = false, e.AssignedMs, t.booked
+		t.waits, t.queuedMs, t.assignedMs, t.length = false, e.QueuedMs, e.AssignedMs, t.booked
 		if !x.present {
-			x.change.New.Add(t.width, t.booked, 0)
+			x.change.Past.Add(t.width, t.booked, max(t.queuedMs, v.since))
 			t.again = e.Index
 		}
 	case EventTaskRequeued:
@@ -258,7 +258,7 @@ func (v *mirror) task(x *mirrorSite, key mirrorKey, e *Event) {
 		switch {
 		case x.present:
 		case t.again == e.Index: // it was never there
-			x.change.New.Sub(t.width, t.booked, 0)
+			x.change.Past.Sub(t.width, t.booked, max(queued, v.since))
 		default: // it is released anew when its owner is back
 			x.change.Gone.Add(t.width, t.booked, max(queued, v.since))
 		}

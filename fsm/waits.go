@@ -130,26 +130,48 @@ func (s *State) noteRequeued(j *job) {
 }
 
 // noteResumed counts a task that waited since queuedMs and has its attempt back: as if
-// it had not waited. What an absent site had waiting has left the virtual queues.
-func (s *State) noteResumed(j *job, task uint32, queuedMs int64) {
+// it had not waited. What an absent site had waiting has left the virtual queues, so it
+// comes back as released when the attempt says.
+func (s *State) noteResumed(j *job, a *attempt, queuedMs int64) {
 	if s.ignores(j) {
 		return
 	}
 	x, width := s.sites[j.owner], widthOf(j.class.need)
 	s.waitMore(x, j, -1, queuedMs)
-	switch seq := x.nums[j.num]; {
-	case s.waits.has(seq, task):
+	switch {
+	case s.waits.has(a.seq, a.task):
 		if !x.present() {
-			s.noteAgain(x, j, seq)
+			s.note(x).Past.Add(width, j.booked, s.releasedAt(a))
+			s.countAnew(a.seq)
 		}
-	case x.present() && !s.takeAgain(x, j, seq): // its attempt is still to be entered
+	case x.present() && !s.takeAgain(x, j, a.seq): // its attempt is still to be entered
 		s.note(x).Gone.Add(width, j.booked, s.floorOf(x, queuedMs))
 	}
+}
+
+// releasedAt is when the task of a live attempt counts as released, in quanta.
+func (s *State) releasedAt(a *attempt) int64 { return max(s.quanta(a.queuedMs), s.waits.since) }
+
+// noteLeft takes an attempt's task out whose owner is away: be it that it came back in
+// this entry, for then it was never there. The virtual queues take out what leaves before
+// they enter what comes.
+func (s *State) noteLeft(x *site, j *job, a *attempt) {
+	c, width := s.note(x), widthOf(j.class.need)
+	if s.waits.anew[a.seq] > 0 && c.Past.Units >= width {
+		s.waits.anew[a.seq]--
+		c.Past.Sub(width, j.booked, s.releasedAt(a))
+		return
+	}
+	c.Gone.Add(width, j.booked, s.releasedAt(a))
 }
 
 // noteAgain counts one more release of a job's task in this entry.
 func (s *State) noteAgain(x *site, j *job, seq uint64) {
 	s.note(x).New.Add(widthOf(j.class.need), j.booked, 0)
+	s.countAnew(seq)
+}
+
+func (s *State) countAnew(seq uint64) {
 	if s.waits.anew == nil {
 		s.waits.anew = map[uint64]int64{}
 	}
@@ -157,7 +179,7 @@ func (s *State) noteAgain(x *site, j *job, seq uint64) {
 }
 
 // takeAgain takes back a release of a job's task in this entry, if there was one: it was
-// never there. The virtual queues take out what leaves before they enter what comes.
+// never there.
 func (s *State) takeAgain(x *site, j *job, seq uint64) bool {
 	again, width := s.waits.anew[seq], widthOf(j.class.need)
 	if again == 0 && x.waits.backAt != s.index || s.note(x).New.Units < width {
@@ -253,8 +275,8 @@ func (s *State) noteNotRun(a *attempt) {
 		if x.present() {
 			s.noteAgain(x, j, a.seq)
 		}
-	case !x.present() && !s.takeAgain(x, j, a.seq):
-		s.note(x).Gone.Add(widthOf(j.class.need), j.booked, max(s.quanta(a.queuedMs), s.waits.since))
+	case !x.present():
+		s.noteLeft(x, j, a)
 	}
 }
 

@@ -204,6 +204,33 @@ func TestSuspectedAndLostLeavesNothing(t *testing.T) {
 	}
 }
 
+// TestADoubtOfWhoIsAwayIsNoWait has a site's task be in doubt, for long, and taken back
+// while it is away, and then lost: by the virtual queues it has not waited for less than
+// nothing.
+func TestADoubtOfWhoIsAwayIsNoWait(t *testing.T) {
+	w := newWaiting(t, sched.Alone, 0, "a", "b", "c")
+	w.must("b", w.offering("b", 1))
+	j := w.job("a", 1)
+	j.OnLoss = Immediate
+	w.submit("a", j)
+	w.apply(w.cmd("c", &SiteLost{Site: "a", Incarnation: w.inc["a"], Term: w.term}))
+	for _, c := range []Body{
+		&Suspect{Site: "b", Incarnation: w.inc["b"], On: true}, &Suspect{Site: "b", Incarnation: w.inc["b"]},
+		&SiteLost{Site: "b", Incarnation: w.inc["b"], Term: w.term},
+	} {
+		w.apply(w.cmd("c", c))
+		w.check()
+		w.at(5000)
+	}
+	i := 0
+	for q := range w.s.waits.queues.All {
+		if got := q.State().Settled; got.Sign() != 0 {
+			t.Errorf("what left queue %d waited %v", i, got)
+		}
+		i++
+	}
+}
+
 // TestADoubtWhileAPolicyBegins has a suspicion come and go in one entry, before the attempt
 // that it is about is entered into the virtual queues: it is there once then.
 func TestADoubtWhileAPolicyBegins(t *testing.T) {

@@ -169,8 +169,11 @@ func (r *Rig) reopen() []executor.State {
 	return r.Open()
 }
 
-// task is for the handler's first machine.
+// task is for the handler's first machine, once it has one: an engine may be away for a
+// moment.
 func (r *Rig) task(command ...string) executor.Task {
+	r.Helper()
+	r.Hear("a machine", func() bool { return len(r.Capacity()) > 0 })
 	return r.Task(r.Capacity()[0].Name, command...)
 }
 

@@ -32,9 +32,9 @@ func testFence(r *Rig) {
 
 // testFenceMoves: extended it lives on, and an own task has no fence at all.
 func testFenceMoves(r *Rig) {
-	t, gone := r.foreign(r.lease())
 	ext := r.Handler.(executor.Extender)
 	own := r.Begin(r.shell(forever))
+	t, gone := r.foreign(r.lease()) // from now on: its own start alone must be done before the fence
 	id := r.Begin(t)
 	moved := t.Fence + int64(2*time.Second)
 	r.Must(ext.Extend(moved))

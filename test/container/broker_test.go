@@ -79,6 +79,7 @@ func TestFenceOfAForeignTask(t *testing.T) {
 		t.Errorf("its container lived for %s after it was requeued", took)
 	}
 	b.Start()
+	a.Reaches(id, "running") // what the first attempt has written is at b, too
 	a.Says(id, "begun\n")
 	if now := a.Only(id); now.Attempt != began.Attempt+1 {
 		t.Errorf("attempt %d after %d", now.Attempt, began.Attempt)

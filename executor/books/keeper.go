@@ -144,6 +144,10 @@ func (k *keeper) keepAll() (pause time.Duration) {
 	slices.SortStableFunc(list, func(a, b Kept) int { return a.At.Compare(b.At) })
 	var later []Kept
 	for len(list) > 0 {
+		if k.isClosing() {
+			later = append(later, list...)
+			break
+		}
 		b := k.read(list)
 		if err := k.store.Put(b.items); err != nil {
 			later, pause = append(later, list...), keepAgain
@@ -161,6 +165,16 @@ func (k *keeper) keepAll() (pause time.Duration) {
 	}
 	k.putBack(later)
 	return pause
+}
+
+// isClosing: the rest is for the next start, which nobody should wait for.
+func (k *keeper) isClosing() bool {
+	select {
+	case <-k.quit:
+		return true
+	default:
+		return false
+	}
 }
 
 // putBack has attempts wait again, as many as may.

@@ -2,6 +2,7 @@ package books
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"syscall"
@@ -24,10 +25,10 @@ const maxBatchItems = 4096
 func (k *keeper) read(list []Kept) (b batch) {
 	size := 0
 	for _, one := range list {
-		if size >= maxBatch || len(b.items) == maxBatchItems {
+		if size >= maxBatch || len(b.read)+len(b.later) == maxBatchItems {
 			break
 		}
-		if one.stored || one.old && k.wasRemoved(one) {
+		if one.stored || one.old && (k.isGone(one) || k.wasRemoved(one)) {
 			b.read = append(b.read, one)
 			continue
 		}
@@ -41,6 +42,20 @@ func (k *keeper) read(list []Kept) (b batch) {
 		b.items, b.read = append(b.items, it), append(b.read, one)
 	}
 	return b
+}
+
+// isGone reports whether an attempt of an earlier life has nothing here and would be the
+// next to be removed: it was, longer ago than the store remembers.
+func (k *keeper) isGone(one Kept) bool {
+	if st := k.store.Stats(); time.Since(one.At) < st.Keep && !one.At.Before(st.Oldest) || k.store.Has(one.ID) {
+		return false
+	}
+	for n, size := range one.Out {
+		if _, err := os.Lstat(k.shelf.Output(one, n)); size != 0 && !errors.Is(err, os.ErrNotExist) {
+			return false
+		}
+	}
+	return true
 }
 
 // wasRemoved reports whether the store has had it, and has it no more.
@@ -89,6 +104,14 @@ func readStream(path string, size int64) (outputs.Stream, error) {
 		return outputs.Stream{}, err
 	}
 	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return outputs.Stream{}, err
+	}
+	// The size is the handler's word, which tasks may have overwritten.
+	if size = min(size, st.Size()); size < 0 {
+		return outputs.Stream{}, fmt.Errorf("%s has %d bytes by its record", path, size)
+	}
 	if size > outputs.MaxInline {
 		return outputs.Stream{Path: path, Size: size}, nil
 	}

@@ -45,7 +45,8 @@ func (it *Item) valid() error {
 
 // Put keeps outputs. When it returns without an error they are on the disk, as far
 // as Text goes; files have moved. A repeat changes nothing, but it moves files that
-// have not moved yet.
+// have not moved yet. One that is larger than all may be is kept as a note that says
+// so: it would push out all others, and then itself.
 func (s *Store) Put(items []Item) error {
 	for i := range items {
 		if err := items[i].valid(); err != nil {
@@ -69,6 +70,10 @@ func (s *Store) Put(items []Item) error {
 func (s *Store) put(items []Item) error {
 	fresh := make([]*Item, 0, len(items))
 	for i := range items {
+		if h := headOf(&items[i]); h.charge() > s.max {
+			items[i].Note = fmt.Sprintf("its %d bytes are more than all outputs together may be, %d (task_logs.max_bytes, or half of the disk)", h.charge(), s.max)
+			items[i].Streams = [2]Stream{}
+		}
 		if !s.Has(items[i].ID) {
 			fresh = append(fresh, &items[i])
 		}

@@ -20,7 +20,7 @@ func (s *Store) load() error {
 		return err
 	}
 	for i, number := range numbers {
-		s.next = number + 1
+		s.next = max(s.next, number+1)
 		if err = s.loadSegment(number, i == len(numbers)-1); err != nil {
 			s.cfg.Aside(filepath.Join(s.cfg.Dir, fileOf(number, segmentExt)), err)
 			s.removeFile(fileOf(number, indexExt))
@@ -54,6 +54,9 @@ func (s *Store) list() (numbers []uint32, err error) {
 	}
 	slices.Sort(numbers)
 	slices.SortFunc(gone, func(a, b removed) int { return cmp.Compare(a.number, b.number) })
+	if len(gone) > 0 { // the order of numbers is that of time
+		s.next = max(s.next, gone[len(gone)-1].number+1)
+	}
 	s.mu.Lock()
 	s.removed = gone
 	s.mu.Unlock()
@@ -98,7 +101,8 @@ func (s *Store) loadSegment(number uint32, last bool) error {
 	if !last {
 		defer f.Close()
 		g, entries, ok := s.readIndex(number)
-		if ok && g.salt == own && g.size <= size {
+		// One of another size is of an earlier life, and does not know what came since.
+		if ok && g.salt == own && g.size == size {
 			s.enter(&g, entries)
 			return nil
 		}

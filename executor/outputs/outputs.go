@@ -106,8 +106,11 @@ func Open(cfg Config) (*Store, error) {
 // openRoot makes the folders.
 func (s *Store) openRoot() error {
 	for _, dir := range []string{s.cfg.Dir, filepath.Join(s.cfg.Dir, apartFolder)} {
-		if st, err := os.Lstat(dir); err == nil && !st.IsDir() {
+		switch st, err := os.Lstat(dir); {
+		case err == nil && !st.IsDir():
 			s.cfg.Aside(dir, errors.New("no folder"))
+		case err == nil && st.Mode().Perm() != 0o700:
+			_ = os.Chmod(dir, 0o700) // else what needs the rights says so
 		}
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err

@@ -86,6 +86,7 @@ func (s *Store) writeIndex(g *segment, entries []entry) {
 	if err != nil {
 		s.cfg.Logger.Warn().Err(err).Str("index", name).Msg("index of kept outputs not written; the next start takes longer")
 		s.removeFile(name + newExt)
+		s.removeFile(name) // one of an earlier life
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 )
@@ -25,7 +26,11 @@ func (s *Store) takeFiles(items []Item) error {
 				}
 				defer folder.Close()
 			}
-			if err = s.takeFile(st, folder, apartName(items[i].ID, n)); err != nil {
+			if err = s.takeFile(st, folder, apartName(items[i].ID, n)); errors.Is(err, unix.EISDIR) { // it would be so for ever
+				s.cfg.Aside(filepath.Join(s.cfg.Dir, apartName(items[i].ID, n)), err)
+				err = s.takeFile(st, folder, apartName(items[i].ID, n))
+			}
+			if err != nil {
 				return fmt.Errorf("keep output of %s: %w", items[i].ID, err)
 			}
 		}

@@ -45,6 +45,9 @@ func newProblem(status int, name, title, detail string) *problem {
 	return &problem{Problem: wire.Problem{Type: wire.ProblemPrefix + name, Title: title, Status: status, Detail: detail}}
 }
 
+// outputGone names the problem of an output that a site had, and has no more.
+const outputGone = "output-gone"
+
 // errorTable is the one place where errors become statuses.
 var errorTable = []struct {
 	err         error
@@ -54,6 +57,7 @@ var errorTable = []struct {
 }{
 	{node.ErrBadCursor, http.StatusBadRequest, "bad-cursor", "The cursor is not valid here", 0},
 	{fsm.ErrBadID, http.StatusNotFound, "not-found", "No such job", 0},
+	{node.ErrOutputGone, http.StatusNotFound, outputGone, "The output is gone", 0},
 	{node.ErrNotFound, http.StatusNotFound, "not-found", "Not found", 0},
 	{node.ErrEnded, http.StatusConflict, "already-ended", "The job has ended", 0},
 	{node.ErrNothing, http.StatusConflict, "nothing-to-run", "There is nothing to run again", 0},

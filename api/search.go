@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -71,9 +72,12 @@ func (s *Server) search(ctx context.Context, e *node.AnywhereError) (*foundLog, 
 	}
 	findings := s.askAll(ctx, asking, question(e.Query, 0), e.Sites)
 	var found *foundLog
+	var gone *problem
 	var missed []finding
 	for f := range findings {
 		switch {
+		case errors.As(f.miss, &gone):
+			hangUp()
 		case f.log != nil && found == nil:
 			found = f.log
 			hangUp()
@@ -88,6 +92,8 @@ func (s *Server) search(ctx context.Context, e *node.AnywhereError) (*foundLog, 
 		return found, nil
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
+	case gone != nil:
+		return nil, gone
 	case len(missed) > 0:
 		return nil, notAsked(e.What, missed)
 	}
@@ -129,12 +135,23 @@ func (s *Server) askOne(ctx, asking context.Context, question url.URL, at node.E
 	if res.StatusCode == http.StatusOK && keep() {
 		return &foundLog{&endingBody{res.Body, end}, res.Header.Get(wire.HeaderIndex)}, nil
 	}
+	body, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10))
 	end()
 	_ = res.Body.Close()
 	if res.StatusCode == http.StatusNotFound {
-		return nil, errHasNot
+		return nil, hasNot(body)
 	}
 	return nil, fmt.Errorf("its broker at %s answers %d", at.HTTP, res.StatusCode)
+}
+
+// hasNot reads a broker's 404: errHasNot, or a *problem that says what has become of
+// it there.
+func hasNot(body []byte) error {
+	p := &problem{}
+	if json.Unmarshal(body, &p.Problem) == nil && p.Type == wire.ProblemPrefix+outputGone {
+		return p
+	}
+	return errHasNot
 }
 
 // endingBody ends its request when it is closed.

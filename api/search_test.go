@@ -64,6 +64,10 @@ func TestSearch(t *testing.T) {
 		}
 		return io.NopCloser(strings.NewReader("found")), nil
 	}
+	gone, atGone := member(t, "site-6", Config{})
+	gone.log = func(context.Context, node.LogQuery) (io.ReadCloser, error) {
+		return nil, fmt.Errorf("removed by site site-6: %w", node.ErrOutputGone)
+	}
 	s := serve(t, asked, Config{})
 	for name, c := range map[string]struct {
 		sites  []node.ElsewhereError
@@ -72,6 +76,7 @@ func TestSearch(t *testing.T) {
 	}{
 		"found":                 {[]node.ElsewhereError{atNot, atHas}, 200, []string{"found"}},
 		"found, one is away":    {[]node.ElsewhereError{away, unknown, atHas}, 200, []string{"found"}},
+		"was removed there":     {[]node.ElsewhereError{away, atNot, atGone}, 404, []string{"output-gone", "removed by site site-6"}},
 		"nowhere":               {[]node.ElsewhereError{atNot}, 404, []string{"not-found", "attempt 1 of task site-1.1/0"}},
 		"nowhere, some is away": {[]node.ElsewhereError{away, atNot}, 503, []string{"executor-unreachable", "site-4", "attempt 1"}},
 		"unknown address":       {[]node.ElsewhereError{unknown}, 503, []string{"executor-unreachable", "site-5"}},

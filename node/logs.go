@@ -55,7 +55,7 @@ func (b *Broker) earlierLogs(ctx context.Context, q LogQuery, position uint32) (
 	what := q.attemptName()
 	q.Task = position
 	r, err := b.logsHere(ctx, q)
-	if !errors.Is(err, ErrNotFound) {
+	if !errors.Is(err, ErrNotFound) || errors.Is(err, ErrOutputGone) { // nobody else has that
 		return r, err
 	}
 	if others := b.mayHaveRun(q.Job); len(others) > 0 {
@@ -98,7 +98,7 @@ func (b *Broker) removedOutput(q LogQuery) error {
 			why = "as it was older than task_logs.keep"
 		}
 		return fmt.Errorf("the output of %s was removed by site %s at %s, %s: %w",
-			q.attemptName(), b.cfg.Site, r.At.UTC().Format("2006-01-02 15:04:05 MST"), why, ErrNotFound)
+			q.attemptName(), b.cfg.Site, r.At.UTC().Format("2006-01-02 15:04:05 MST"), why, ErrOutputGone)
 	}
 	return nil
 }
@@ -147,9 +147,9 @@ func (b *Broker) logsOf(ctx context.Context, id executor.ID, q LogQuery) (io.Rea
 		return nil, err
 	}
 	if why != nil {
-		return nil, fmt.Errorf("the output of %s is gone: %w (%w)", q.attemptName(), ErrNotFound, why)
+		return nil, fmt.Errorf("the output of %s is gone: %w (%w)", q.attemptName(), ErrOutputGone, why)
 	}
-	return nil, fmt.Errorf("the output of %s is gone: %w", q.attemptName(), ErrNotFound)
+	return nil, fmt.Errorf("the output of %s is gone: %w", q.attemptName(), ErrOutputGone)
 }
 
 // awaitAccepted returns once no start of the attempt is under way here.

@@ -18,9 +18,21 @@ type findingFake struct {
 
 	mu  sync.Mutex
 	ran []executor.ID
+	// removed: it has the output of none any more.
+	removed bool
 }
 
-var _ executor.Finder = (*findingFake)(nil)
+var (
+	_ executor.Finder        = (*findingFake)(nil)
+	_ executor.OutputHistory = (*findingFake)(nil)
+)
+
+// RemovedOutput implements executor.OutputHistory.
+func (h *findingFake) RemovedOutput(job string, task, attempt uint32) (executor.OutputRemoval, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return executor.OutputRemoval{ByAge: true}, h.removed
+}
 
 // Start implements executor.Handler.
 func (h *findingFake) Start(ctx context.Context, t executor.Task) error {
@@ -35,7 +47,7 @@ func (h *findingFake) Find(job string, task, attempt uint32) (executor.ID, bool)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, id := range h.ran {
-		if id.Job == job && id.Task == task && id.Attempt == attempt {
+		if !h.removed && id.Job == job && id.Task == task && id.Attempt == attempt {
 			return id, true
 		}
 	}
@@ -46,10 +58,12 @@ func (h *findingFake) Find(job string, task, attempt uint32) (executor.ID, bool)
 // other broker names the sites that may have run it.
 func TestLogsOfEarlierAttempts(t *testing.T) {
 	sites := startSites(t, 1, 1, 1, 1)
+	finds := map[string]*findingFake{}
 	for _, s := range sites {
 		s.stop(t)
 		s.handler = s.handler.reopen()
 		find := &findingFake{}
+		finds[s.name] = find
 		s.kind = func(h *fakeHandler) executor.Handler { find.fencedFake = fencedFake{h}; return find }
 		s.start(t)
 	}
@@ -93,6 +107,11 @@ func TestLogsOfEarlierAttempts(t *testing.T) {
 	}
 	if _, err = asked.Logs(t.Context(), LogQuery{Job: job, Attempt: 3}); !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "2 attempts") {
 		t.Errorf("an attempt that was never made: %v", err)
+	}
+	finds[ran[0].name].removed = true
+	q.Here = false
+	if _, err = ran[0].Logs(t.Context(), q); !errors.Is(err, ErrOutputGone) || !strings.Contains(err.Error(), "task_logs.keep") {
+		t.Errorf("at the site that has removed it: %v, want why, and no other site", err)
 	}
 }
 

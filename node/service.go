@@ -29,6 +29,10 @@ var (
 	ErrNothing     = errors.New("no task of it is like that")             // 409
 )
 
+// ErrOutputGone is ErrNotFound of an output that was where it was asked for: it is at
+// no other site.
+var ErrOutputGone = fmt.Errorf("%w", ErrNotFound) // 404
+
 // ElsewhereError says that another site's broker answers the question: api
 // passes the request on to HTTP.
 type ElsewhereError struct {

@@ -79,18 +79,18 @@ func TestPhantomQuorum(t *testing.T) {
 	}
 	c.voters(t, sites...)
 	a, b := c.logs["a"], c.logs["b"]
-	for c.leader(t) != a {
-		c.MoveLead(t)
-	}
 	id := register(t, a)
 	if err := c.logs["e"].Close(); err != nil {
 		t.Fatal(err)
 	}
 	// As a leader did it that asked nobody.
 	forged := serverAddress("e", "localhost:"+portOf(b.Addr()))
-	if err := a.raft.AddVoter("e", forged, 0, time.Second).Error(); err != nil {
-		t.Fatal(err)
-	}
+	await(t, "the forged address ordered", func() bool {
+		for c.leader(t) != a {
+			c.MoveLead(t)
+		}
+		return a.raft.AddVoter("e", forged, 0, time.Second).Error() == nil
+	})
 	await(t, "b has the forged address", func() bool { return b.configured("e").Addr == dialed(forged) })
 	for _, s := range []string{"cc", "d"} {
 		c.Cut(s)

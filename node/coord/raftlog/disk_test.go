@@ -113,7 +113,7 @@ func (d lastWrite) Close() error {
 // either, if the disk hangs.
 func TestHangingLastWrite(t *testing.T) {
 	c := newCluster(t)
-	c.time.stall, c.time.hang = 20*time.Millisecond, 100*time.Millisecond
+	c.time.stall, c.time.hang = 20*time.Millisecond, 2*time.Second // longer than a busy disk takes
 	d := lastWrite{closing: make(chan struct{}), back: make(chan struct{})}
 	c.disk = func(below disk) disk { d.disk = below; return d }
 	a := c.open(t, "a")

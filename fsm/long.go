@@ -72,6 +72,35 @@ func (s *State) undertake(c chore) {
 	}
 }
 
+// hint undertakes a doubt of a site or its end. If the site's latest chore is the
+// opposite one, and has not begun, neither is done: who toggles leaves two such chores
+// at most.
+func (s *State) hint(x *site, k choreKind) {
+	for i := len(s.chores) - 1; i >= 0; i-- {
+		s.steps.used += stepLook
+		c := &s.chores[i]
+		if c.kind == choreCancel || c.site != x.id {
+			continue
+		}
+		if (c.kind == choreDoubt || c.kind == choreTrust) && c.kind != k && c.seq == 0 {
+			s.forgo(i)
+			return
+		}
+		break
+	}
+	s.undertake(chore{kind: k, site: x.id})
+}
+
+// forgo drops a chore undone.
+func (s *State) forgo(i int) {
+	if i == 0 {
+		s.left = nil
+	}
+	if s.chores = slices.Delete(s.chores, i, i+1); len(s.chores) == 0 {
+		s.chores = nil
+	}
+}
+
 // workOff does chores until none is left or the entry has done its part; at least
 // one step of one chore.
 func (s *State) workOff() {

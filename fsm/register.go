@@ -137,9 +137,7 @@ func (s *State) forgetWords(x *site) {
 		if s.chores[i].kind != choreAnswer || s.chores[i].site != x.id {
 			continue
 		}
-		if s.chores = slices.Delete(slices.Clone(s.chores), i, i+1); i == 0 {
-			s.left = nil
-		}
+		s.forgo(i)
 		for at := x.live.last; at != 0; {
 			a := s.attempts.mut(at-1, s.epoch)
 			if at = a.prev; a.word == wordHeld {

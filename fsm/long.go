@@ -46,6 +46,11 @@ func (s *State) unfinished() bool {
 	return len(s.chores) > 0 || s.phase != matched || s.search != nil || s.expiring() || s.prolonging
 }
 
+// matchesLater reports whether work is left that comes before matching.
+func (s *State) matchesLater() bool {
+	return len(s.chores) > 0 || s.expiring() || s.prolonging || s.beginning()
+}
+
 // beginning reports whether a policy by projected waits has not all entered yet.
 func (s *State) beginning() bool { return s.waits != nil && s.waits.limit > 0 }
 

@@ -135,7 +135,9 @@ func (s *State) finishChore() {
 		s.sweep(s.sites[c.site])
 	case choreCancel:
 		delete(s.cancelling, c.seq)
-	case choreAnswer, choreJobs, choreDoubt, choreTrust:
+	case choreAnswer:
+		s.sites[c.site].holds = nil
+	case choreJobs, choreDoubt, choreTrust:
 	}
 	if s.chores = s.chores[1:]; len(s.chores) == 0 {
 		s.chores = nil
@@ -153,6 +155,9 @@ func (s *State) advanceChore(c *chore) bool {
 	}
 	for s.left == nil || len(s.left) > 0 {
 		if s.left == nil {
+			if c.seq == 0 { // it begins; one that goes on sorts again on a restored replica only, so that cannot count
+				s.steps.used += uint64(s.sites[c.site].live.n) * stepSort
+			}
 			s.left = s.attemptsFrom(c)
 			continue
 		}

@@ -26,6 +26,7 @@ func (s *State) Apply(b *Batch) ([]Result, error) {
 	s.index++
 	s.steps.begin(s.bounds.steps)
 	still := len(b.Commands) == 0 && s.unfinished()
+	resumes := still && s.phase == cut && !s.matchesLater()
 	if still {
 		s.advanceTerm(b.Term)
 	} else {
@@ -42,7 +43,7 @@ func (s *State) Apply(b *Batch) ([]Result, error) {
 	}
 	s.steps.spare(s.bounds.steps)
 	if s.founded != 0 {
-		s.goOn(still)
+		s.goOn(still, resumes)
 	}
 	s.steps.ended(0)
 	s.version, s.raised = max(s.version, s.raised), 0
@@ -50,13 +51,14 @@ func (s *State) Apply(b *Batch) ([]Result, error) {
 }
 
 // goOn does what an entry does after its commands, as far as the bound of steps
-// lets it; still: it has none, and is the same moment as the last entry.
-func (s *State) goOn(still bool) {
+// lets it; still: it has none, and is the same moment as the last entry; resumes: that
+// one's match goes on, with nothing done before.
+func (s *State) goOn(still, resumes bool) {
 	s.workOff()
 	s.beginWaits()
-	s.flushWaits(still)
+	s.flushWaits(resumes)
 	switch {
-	case len(s.chores) > 0 || s.expiring() || s.prolonging || s.beginning():
+	case s.matchesLater():
 		if s.phase == matched {
 			s.phase = owed
 		}

@@ -102,6 +102,7 @@ func (s *State) enterSlot(a *attempt) (slot uint64) {
 	*s.attempts.put(slot, s.epoch) = *a
 	s.attempts.mut(slot, s.epoch).rank = -1
 	s.enlist(s.sites[a.site], slot)
+	s.sites[a.site].hold(slot, a.word)
 	s.weighTotals(s.sites[a.site])
 	return slot
 }

@@ -101,6 +101,9 @@ func (s *State) checkAttempts() error {
 				return fmt.Errorf("attempt %d is not at its place among the due", slot)
 			}
 		}
+		if a.word == wordHeld && !slices.Contains(s.sites[a.site].holds, slot) {
+			return fmt.Errorf("attempt %d is held by a registration that does not know", slot)
+		}
 		if a.way == wayLeft {
 			left++
 			if s.leftovers[a.leftKey()] != slot || a.startedMs >= 0 || a.dueMs() > 0 && a.dueMs() <= s.time && !s.unfinished() || a.given && a.boundMs == 0 || a.word != wordNone && !s.hasChore(a.site) {

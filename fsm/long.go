@@ -46,6 +46,11 @@ func (s *State) unfinished() bool {
 	return len(s.chores) > 0 || s.phase != matched || s.search != nil || s.expiring() || s.prolonging
 }
 
+// matchesLater reports whether work is left that comes before matching.
+func (s *State) matchesLater() bool {
+	return len(s.chores) > 0 || s.expiring() || s.prolonging || s.beginning()
+}
+
 // beginning reports whether a policy by projected waits has not all entered yet.
 func (s *State) beginning() bool { return s.waits != nil && s.waits.limit > 0 }
 
@@ -69,6 +74,35 @@ func (s *State) undertake(c chore) {
 	s.chores = append(s.chores, c)
 	if len(s.chores) == 1 && !s.steps.spent() {
 		s.workOff()
+	}
+}
+
+// hint undertakes a doubt of a site or its end. If the site's latest chore is the
+// opposite one, and has not begun, neither is done: who toggles leaves two such chores
+// at most.
+func (s *State) hint(x *site, k choreKind) {
+	for i := len(s.chores) - 1; i >= 0; i-- {
+		s.steps.used += stepLook
+		c := &s.chores[i]
+		if c.kind == choreCancel || c.site != x.id {
+			continue
+		}
+		if (c.kind == choreDoubt || c.kind == choreTrust) && c.kind != k && c.seq == 0 {
+			s.forgo(i)
+			return
+		}
+		break
+	}
+	s.undertake(chore{kind: k, site: x.id})
+}
+
+// forgo drops a chore undone.
+func (s *State) forgo(i int) {
+	if i == 0 {
+		s.left = nil
+	}
+	if s.chores = slices.Delete(s.chores, i, i+1); len(s.chores) == 0 {
+		s.chores = nil
 	}
 }
 
@@ -101,7 +135,9 @@ func (s *State) finishChore() {
 		s.sweep(s.sites[c.site])
 	case choreCancel:
 		delete(s.cancelling, c.seq)
-	case choreAnswer, choreJobs, choreDoubt, choreTrust:
+	case choreAnswer:
+		s.sites[c.site].holds = nil
+	case choreJobs, choreDoubt, choreTrust:
 	}
 	if s.chores = s.chores[1:]; len(s.chores) == 0 {
 		s.chores = nil
@@ -119,6 +155,9 @@ func (s *State) advanceChore(c *chore) bool {
 	}
 	for s.left == nil || len(s.left) > 0 {
 		if s.left == nil {
+			if c.seq == 0 { // it begins; one that goes on sorts again on a restored replica only, so that cannot count
+				s.steps.used += uint64(s.sites[c.site].live.n) * stepSort
+			}
 			s.left = s.attemptsFrom(c)
 			continue
 		}

@@ -45,7 +45,7 @@ func (s *State) suspect(c *Suspect) Result {
 		s.tellSite(EventSiteSuspected, x)
 		s.checkHolds(x)
 		s.weighTotals(x)
-		s.undertake(chore{kind: choreDoubt, site: x.id})
+		s.hint(x, choreDoubt)
 	case !c.On && x.state == Suspected:
 		x.state = Alive
 		s.tellSite(EventSiteTrusted, x)
@@ -55,7 +55,7 @@ func (s *State) suspect(c *Suspect) Result {
 			}
 		}
 		s.weighSite(x)
-		s.undertake(chore{kind: choreTrust, site: x.id})
+		s.hint(x, choreTrust)
 	}
 	return Result{}
 }

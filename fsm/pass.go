@@ -38,6 +38,7 @@ func (s *State) endPass() (again bool) {
 		if !m.tried {
 			continue
 		}
+		s.steps.used += stepReset
 		m.tried = false
 		again = again || !m.resting
 		s.weigh(m)

@@ -137,15 +137,13 @@ func (s *State) forgetWords(x *site) {
 		if s.chores[i].kind != choreAnswer || s.chores[i].site != x.id {
 			continue
 		}
-		if s.chores = slices.Delete(slices.Clone(s.chores), i, i+1); i == 0 {
-			s.left = nil
-		}
-		for at := x.live.last; at != 0; {
-			a := s.attempts.mut(at-1, s.epoch)
-			if at = a.prev; a.word == wordHeld {
-				a.word = wordNone
+		s.forgo(i)
+		for _, slot := range x.holds {
+			if a := s.attempts.get(slot); a != nil && a.word == wordHeld {
+				s.attempts.mut(slot, s.epoch).word = wordNone
 			}
 		}
+		x.holds = nil
 		return
 	}
 }
@@ -159,7 +157,16 @@ func (s *State) noteWord(x *site, ref *AttemptRef, w word) {
 	if ok {
 		if a := s.attempts.mut(slot, s.epoch); a.word == wordNone {
 			a.word = w
+			x.hold(slot, w)
 		}
+	}
+}
+
+// hold notes which attempts are held by a site's registration, so that a later one need
+// not look at all that the site runs.
+func (x *site) hold(slot uint64, w word) {
+	if w == wordHeld {
+		x.holds = append(x.holds, slot)
 	}
 }
 

@@ -53,12 +53,15 @@ type site struct {
 	cancels  string            // the reason of what is cancelled at its broker
 	nums     map[uint64]uint64 // job number → seq
 	use      use
-	ended    []uint64       // seqs of its ended jobs by (endedMs, seq)
-	trimmed  int            // ended[:trimmed] have no records
-	oldestMs int64          // when the first of ended ended
-	keeperAt int            // position in State.keepers, while it has ended jobs
-	crowded  bool           // it is in State.crowded
-	live     roster         // attempts here
+	ended    []uint64 // seqs of its ended jobs by (endedMs, seq)
+	trimmed  int      // ended[:trimmed] have no records
+	oldestMs int64    // when the first of ended ended
+	keeperAt int      // position in State.keepers, while it has ended jobs
+	crowded  bool     // it is in State.crowded
+	live     roster   // attempts here
+	// holds are slots of attempts: those with wordHeld, and others. No slot is used again
+	// before the chore is done that they are for, because nothing is matched.
+	holds    []uint64
 	changed  uint64         // entry of the last change that the site must see
 	taken    uint64         // entry that last took an attempt without its site's own report
 	free     fenwick        // by machine.pos: free milli-cores of machines that do not rest

@@ -6,6 +6,8 @@ package fsm
 const (
 	stepLook    = 1  // at a class, a machine, a lane or a job
 	stepDraw    = 16 // of a machine
+	stepSort    = 8  // of what a site runs, when a chore begins
+	stepReset   = 4  // of a machine, when a pass ends
 	stepStop    = 16 // of a live attempt
 	stepBegin   = 8  // of a job, in what a policy by projected waits counts
 	stepProlong = 48 // of an attempt that outlived its estimate

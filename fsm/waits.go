@@ -31,7 +31,8 @@ type waits struct {
 	// back, each one more release. Invariant: empty between entries
 	anew map[uint64]int64
 	due  dues
-	// For all ranks of an entry: what waited when its match began, and from the
+	// For all ranks of an entry: what waited when its match began or, if that was cut,
+	// when the last work was done that came before it; and from the
 	// first rank on (aheadAt) what they will go on waiting. An assignment does not
 	// change what was waited until now, so when that is taken makes no difference.
 	queued  int64
@@ -386,13 +387,15 @@ func (s *State) noteJoined(x *site) {
 	s.waits.queues.Join(x.waits.from, s.epoch)
 }
 
-// flushWaits enters what this entry's commands noted; still: it has none.
-func (s *State) flushWaits(still bool) {
+// flushWaits enters what this entry noted before its match; resumes: that goes on with
+// what waited when it began. What chores returned, or a policy entered, while it was cut
+// waits as well: then it is counted anew, as beside commands.
+func (s *State) flushWaits(resumes bool) {
 	w := s.waits
 	if w == nil {
 		return
 	}
-	if !still || s.phase != cut {
+	if !resumes {
 		w.queued = w.all.Units
 	}
 	clear(w.anew)

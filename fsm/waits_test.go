@@ -326,3 +326,34 @@ func (w *world) running(owner string) (n int) {
 	}
 	return n
 }
+
+// TestRanksCountWhatChoresReturned has a match be cut, and then a site be lost in as many
+// entries as that takes: what that returns counts for the ranks of what is matched then.
+// Only what was there after the first of these entries did.
+func TestRanksCountWhatChoresReturned(t *testing.T) {
+	w := newWaiting(t, sched.Alone, 0, "a", "b", "c")
+	w.must("b", w.offering("b", 8))
+	w.submit("a", w.job("a", 20))
+	w.one(w.s, 1, w.cmd("c", w.offering("c", 6)))
+	if w.s.phase != cut {
+		t.Fatal("the match is over")
+	}
+	w.one(w.s, 1, w.cmd("a", &SiteLost{Site: "b", Incarnation: w.inc["b"], Term: w.term}))
+	for entries := 0; w.s.matchesLater(); entries++ {
+		decisions := w.s.decisions
+		w.one(w.s, 1)
+		w.reborn()
+		if got, want := w.s.waits.queued, w.s.waits.all.Units+int64(w.s.decisions-decisions); got != want {
+			t.Fatalf("entry %d: ranks share %d units, %d waited", entries, got, want)
+		}
+	}
+	counted := w.s.waits.queued
+	for w.s.phase == cut {
+		if w.one(w.s, 1); w.s.phase == cut && w.s.waits.queued != counted {
+			t.Fatalf("the match that goes on counts %d units, it began with %d", w.s.waits.queued, counted)
+		}
+	}
+	if counted != 20-1 {
+		t.Errorf("%d units were counted, one of 20 runs", counted)
+	}
+}

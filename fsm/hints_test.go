@@ -1,0 +1,150 @@
+package fsm
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/cloudshare/cloudshare/sched"
+)
+
+// hintCommands are what says of a site that it is suspected and heard again, in turn.
+func (w *world) hintCommands(site string, hints ...bool) (cmds []Command) {
+	for _, on := range hints {
+		cmds = append(cmds, w.cmd("a", &Suspect{Site: site, Incarnation: w.inc[site], On: on}))
+	}
+	return cmds
+}
+
+// one gives a state one entry, with no more steps than that.
+func (w *world) one(s *State, steps uint64, cmds ...Command) {
+	w.t.Helper()
+	s.bounds.steps = steps
+	results, err := s.Apply(&Batch{Term: w.term, Elapsed: w.base, Commands: cmds})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for i, r := range results {
+		if r.Code != OK {
+			w.t.Fatalf("%+v: %v", cmds[i].Body, r.Code)
+		}
+	}
+	if err := s.check(); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// TestTogglesLeaveTwoChores has a site be suspected and heard again a thousand times in
+// one entry, behind work that is left: nothing was matched then for a thousand chores, of
+// which each sorted all that the site runs.
+func TestTogglesLeaveTwoChores(t *testing.T) {
+	for _, last := range []bool{false, true} {
+		for _, begun := range []bool{false, true} {
+			w := newWorld(t, params(), "a", "b", "c")
+			w.must("b", w.offering("b", 4))
+			w.must("c", w.offering("c", 4))
+			j := w.job("a", 8)
+			j.OnLoss = Immediate
+			w.submit("a", j)
+			first := "c"
+			if begun {
+				first = "b"
+			}
+			w.one(w.s, 1, w.hintCommands(first, true)...)
+			hints := make([]bool, 1000)
+			for i := range hints {
+				hints[i] = (i%2 == 0) != begun
+			}
+			if last != hints[len(hints)-1] {
+				hints = append(hints, last)
+			}
+			w.one(w.s, 1, w.hintCommands("b", hints...)...)
+			if n := len(w.s.chores); n > 2 {
+				t.Errorf("begun %v, at last %v: %d chores are left", begun, last, n)
+			}
+			w.reborn()
+			w.one(w.s, maxSteps)
+			want := [...]SiteState{Alive, Suspected}
+			open := 0
+			for _, a := range w.s.leftovers {
+				if w.s.attempts.get(a).site == w.s.byName["b"].id {
+					open++
+				}
+			}
+			if x := w.s.byName["b"]; x.state != want[btoi(last)] || open != 4*btoi(last) {
+				t.Errorf("begun %v, at last %v: b is %v, %d in doubt", begun, last, x.state, open)
+			}
+		}
+	}
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// TestHintsThatCancelOutAreAsIfDone gives one state a hint and its opposite, which cancel
+// out, and has another one do both: what comes of it is the same.
+func TestHintsThatCancelOutAreAsIfDone(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		p := params()
+		p.Policy = rapid.SampledFrom([]string{sched.SimplDirect, sched.RoundRobin, sched.Alone}).Draw(rt, "policy")
+		w := newWaiting(rt, p.Policy, 0, "a", "b", "c")
+		w.must("b", w.offering("b", 3, 2))
+		w.must("c", w.offering("c", 3))
+		for range rapid.IntRange(1, 5).Draw(rt, "jobs") {
+			j := w.job("a", rapid.Uint32Range(1, 4).Draw(rt, "count"))
+			j.OnLoss = rapid.SampledFrom([]OnLoss{Immediate, Immediate, Fenced}).Draw(rt, "onLoss")
+			w.submit("a", j)
+		}
+		w.at(rapid.Int64Range(0, 5000).Draw(rt, "ms"))
+		for _, x := range []string{"b", "c"} {
+			w.reportSome(rt, x)
+		}
+		pair, kinds := []bool{true, false}, []choreKind{choreDoubt, choreTrust}
+		front := "c"
+		if rapid.Bool().Draw(rt, "begun") {
+			pair, kinds, front = []bool{false, true}, []choreKind{choreTrust, choreDoubt}, "b"
+		}
+		w.one(w.s, 1, w.hintCommands(front, true)...)
+		if len(w.s.chores) == 0 {
+			rt.Skip("nothing is left")
+		}
+		n := len(w.s.chores)
+		w.one(w.s, 1, w.hintCommands("b", pair...)...)
+		switch {
+		case len(w.s.chores) == 0:
+			rt.Skip("nothing is left")
+		case len(w.s.chores) > n:
+			rt.Fatalf("%+v are left", w.s.chores)
+		}
+		both, err := reborn(w.s)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		for _, k := range kinds {
+			both.chores = append(both.chores, chore{kind: k, site: both.byName["b"].id, limit: both.nextSeq})
+		}
+		w.one(w.s, maxSteps)
+		w.one(both, maxSteps)
+		if w.s.Hash() != both.Hash() {
+			rt.Fatalf("cancelled out:\n%s\nboth done:\n%s", w.s.outcome(), both.outcome())
+		}
+	})
+}
+
+// reportSome has a site say something of some of what it runs, and ask it for nothing.
+func (w *world) reportSome(rt *rapid.T, site string) {
+	for _, a := range w.s.Assignments(site) {
+		switch rapid.IntRange(0, 4).Draw(rt, "word") {
+		case 0:
+			w.must(site, &Started{Attempts: []StartedAttempt{{a.AttemptRef, 20}}})
+		case 1:
+			w.must(site, &Bound{Attempts: []BoundAttempt{{a.AttemptRef, 50_000}}})
+		case 2:
+			w.must(site, &Decline{Attempts: []AttemptRef{a.AttemptRef}, Reason: "busy"})
+		}
+	}
+}

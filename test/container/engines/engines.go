@@ -163,6 +163,9 @@ func (e *Engine) Signal(sig syscall.Signal) error {
 	if err := e.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
+	if sig == syscall.SIGSTOP {
+		return e.awaitStopped()
+	}
 	if sig != syscall.SIGKILL && sig != syscall.SIGTERM {
 		return nil
 	}
@@ -183,6 +186,17 @@ func (e *Engine) Signal(sig syscall.Signal) error {
 		}
 	}
 	return nil
+}
+
+// awaitStopped waits until none of its threads runs any more: one may still answer when
+// the signal has been sent.
+func (e *Engine) awaitStopped() error {
+	for {
+		err := unix.Waitid(unix.P_PID, e.cmd.Process.Pid, nil, unix.WSTOPPED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
 }
 
 func (e *Engine) childFile() string {

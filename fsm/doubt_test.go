@@ -10,14 +10,20 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
+// submitImmediate enters a job whose tasks are to be requeued at the first hint.
+func (w *world) submitImmediate(site string, count uint32) {
+	w.t.Helper()
+	j := w.job(site, count)
+	j.OnLoss = Immediate
+	w.submit(site, j)
+}
+
 // doubtWorld has b run an immediate task of a; c has no machine yet.
 func doubtWorld(t *testing.T) (*world, Assignment) {
 	t.Helper()
 	w := newWorld(t, params(), "a", "b", "c")
 	w.must("b", w.offering("b", 1))
-	j := w.job("a", 1)
-	j.OnLoss = Immediate
-	w.submit("a", j)
+	w.submitImmediate("a", 1)
 	a := w.s.Assignments("b")[0]
 	w.at(50)
 	w.must("b", &Started{Attempts: []StartedAttempt{{a.AttemptRef, 20}}})
@@ -103,9 +109,7 @@ func TestFencedWaitsForTheLoss(t *testing.T) {
 	}
 	w := newWorld(t, params(), "a", "b")
 	w.must("b", w.offering("b", 1))
-	j := w.job("b", 1)
-	j.OnLoss = Immediate
-	w.submit("b", j)
+	w.submitImmediate("b", 1)
 	w.suspect("b", true)
 	if v, _ := w.s.Job(JobID{"b", 1}); v.Counts[Assigned] != 1 {
 		t.Errorf("of its own site at the hint %v", v.Counts)
@@ -193,9 +197,7 @@ func TestAnEndInDoubtCounts(t *testing.T) {
 func TestAStartInDoubtIsKept(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
 	w.must("b", w.offering("b", 1))
-	j := w.job("a", 1)
-	j.OnLoss = Immediate
-	w.submit("a", j)
+	w.submitImmediate("a", 1)
 	ref := w.s.Assignments("b")[0].AttemptRef
 	w.suspect("b", true)
 	w.at(90)
@@ -269,9 +271,7 @@ func TestADoubtIsSettledByARegistration(t *testing.T) {
 func TestARegistrationForgetsWhatWentOnElsewhere(t *testing.T) {
 	w := newWorld(t, params(), "a", "b", "c")
 	w.must("b", w.offering("b", 1))
-	j := w.job("a", 1)
-	j.OnLoss = Immediate
-	w.submit("a", j)
+	w.submitImmediate("a", 1)
 	w.must("b", &Bound{Attempts: []BoundAttempt{{w.s.Assignments("b")[0].AttemptRef, 100_000}}})
 	w.elsewhere()
 	w.register("b")
@@ -331,9 +331,7 @@ func TestCancelledAndSuspected(t *testing.T) {
 func TestABoundThatPassesInDoubt(t *testing.T) {
 	w := newWorld(t, params(), "a", "b", "c")
 	w.must("b", w.offering("b", 1))
-	j := w.job("a", 1)
-	j.OnLoss = Immediate
-	w.submit("a", j)
+	w.submitImmediate("a", 1)
 	a := w.s.Assignments("b")[0]
 	w.must("b", &Bound{Attempts: []BoundAttempt{{a.AttemptRef, 1000}}})
 	w.suspect("b", true)
@@ -378,9 +376,7 @@ func TestAFlickeringSiteLeavesFewAttempts(t *testing.T) {
 func TestManyAttemptsInDoubt(t *testing.T) {
 	w := newWorld(t, params(), "a", "b", "c")
 	w.must("b", w.offering("b", 40))
-	j := w.job("a", 40)
-	j.OnLoss = Immediate
-	w.submit("a", j)
+	w.submitImmediate("a", 40)
 	w.must("c", w.offering("c", 10))
 	w.s.bounds.steps = 300
 	entries := func(c Command) (n int) {

@@ -43,9 +43,7 @@ func TestTogglesLeaveTwoChores(t *testing.T) {
 			w := newWorld(t, params(), "a", "b", "c")
 			w.must("b", w.offering("b", 4))
 			w.must("c", w.offering("c", 4))
-			j := w.job("a", 8)
-			j.OnLoss = Immediate
-			w.submit("a", j)
+			w.submitImmediate("a", 8)
 			first := "c"
 			if begun {
 				first = "b"

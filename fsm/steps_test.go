@@ -12,9 +12,7 @@ func heldWorld(t *testing.T, tasks uint32) *world {
 	w := newWorld(t, params(), "a", "b", "c")
 	w.submit("a", w.job("a", tasks))
 	w.must("b", w.offering("b", int64(tasks)))
-	j := w.job("a", 2)
-	j.OnLoss = Immediate
-	w.submit("a", j)
+	w.submitImmediate("a", 2)
 	w.must("c", w.offering("c", 2))
 	return w
 }

@@ -185,16 +185,21 @@ func TestFailedAndCancelledInOneEntry(t *testing.T) {
 	w.check()
 }
 
+// runsForAway has b run an immediate task of a, which is away, under ALONE.
+func runsForAway(t *testing.T) *world {
+	t.Helper()
+	w := newWaiting(t, sched.Alone, 0, "a", "b", "c")
+	w.must("b", w.offering("b", 1))
+	w.submitImmediate("a", 1)
+	w.apply(w.cmd("c", &SiteLost{Site: "a", Incarnation: w.inc["a"], Term: w.term}))
+	return w
+}
+
 // TestSuspectedAndLostLeavesNothing has a site be suspected and then lost that runs a task
 // of one that is away: in the entry of the loss the task has its attempt back and waits
 // again, and nothing of that is left in the virtual queues, where an absent site has nothing.
 func TestSuspectedAndLostLeavesNothing(t *testing.T) {
-	w := newWaiting(t, sched.Alone, 0, "a", "b", "c")
-	w.must("b", w.offering("b", 1))
-	j := w.job("a", 1)
-	j.OnLoss = Immediate
-	w.submit("a", j)
-	w.apply(w.cmd("c", &SiteLost{Site: "a", Incarnation: w.inc["a"], Term: w.term}))
+	w := runsForAway(t)
 	for _, c := range []Body{&Suspect{Site: "b", Incarnation: w.inc["b"], On: true}, &SiteLost{Site: "b", Incarnation: w.inc["b"], Term: w.term}} {
 		w.apply(w.cmd("c", c))
 		w.check()
@@ -208,12 +213,7 @@ func TestSuspectedAndLostLeavesNothing(t *testing.T) {
 // while it is away, and then lost: by the virtual queues it has not waited for less than
 // nothing.
 func TestADoubtOfWhoIsAwayIsNoWait(t *testing.T) {
-	w := newWaiting(t, sched.Alone, 0, "a", "b", "c")
-	w.must("b", w.offering("b", 1))
-	j := w.job("a", 1)
-	j.OnLoss = Immediate
-	w.submit("a", j)
-	w.apply(w.cmd("c", &SiteLost{Site: "a", Incarnation: w.inc["a"], Term: w.term}))
+	w := runsForAway(t)
 	for _, c := range []Body{
 		&Suspect{Site: "b", Incarnation: w.inc["b"], On: true}, &Suspect{Site: "b", Incarnation: w.inc["b"]},
 		&SiteLost{Site: "b", Incarnation: w.inc["b"], Term: w.term},
@@ -236,9 +236,7 @@ func TestADoubtOfWhoIsAwayIsNoWait(t *testing.T) {
 func TestADoubtWhileAPolicyBegins(t *testing.T) {
 	w := newWaiting(t, sched.SimplDirect, 0, "a", "b")
 	w.must("b", w.offering("b", 2))
-	j := w.job("a", 2)
-	j.OnLoss = Immediate
-	w.submit("a", j)
+	w.submitImmediate("a", 2)
 	w.must("b", &Complete{Attempts: []Ended{ended(w.s.Assignments("b")[0], Succeeded, 0)}})
 	apply := func(steps uint64, cmds ...Command) {
 		w.s.bounds.steps = steps

@@ -126,7 +126,7 @@ func (e *Estimator) quantiles(order float64, now int64) quantiles {
 	if len(ratios) < fewRatios {
 		return quantiles{}
 	}
-	for _, g := range e.open { // a sum has no order
+	for _, g := range e.open { // in any order: they are sorted below
 		if g.late && (!same || g.band == b) {
 			ratios = append(ratios, float64(now-g.atMs)/g.base)
 		}

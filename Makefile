@@ -10,6 +10,8 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 # The race detector is part of the tests; `make test RACE=` runs without it.
 RACE    ?= -race
+# What it does not report: a library's own races, each explained there.
+export GORACE ?= suppressions=$(CURDIR)/.ci/races
 # Whole-system tests drive real processes: they run after the others, so that
 # the two do not disturb each other's timing, and always: Go's test cache does
 # not know the binary that they start.
@@ -47,7 +49,7 @@ run: build ## start three sites on this machine with a sample workload to watch
 # play fewer cases, and once more without it all.
 RACED_UNIT   = -- $(GO) test -json $(RACE) -p $(BESIDE) -parallel $(BESIDE) -timeout 10m $(UNIT)
 RACED_SYSTEM = -- $(GO) test -json $(RACE) -count=1 -parallel $(BESIDE) -timeout 12m $(SYSTEM)
-COMPUTED     = -- $(GO) test -json -timeout 20m ./node/sim \
+COMPUTED     = -- $(GO) test -json -timeout 20m ./node/sim ./node/sim/study \
 	-- $(GO) test -json -timeout 20m -run 'TestAllMoveTogether|TestAddressesGoRound' ./node/coord/raftlog
 
 .PHONY: test
@@ -83,11 +85,13 @@ test-web: need-chromium build bin/tools/testsum ## look at the web pages in a he
 # A real ensemble of three on loopback, from the files of Debian's package; then
 # whole federations on one server.
 ZK_E2E := TestJobLifecycle|TestStoppedLead|TestKilledBroker|TestAllBrokersDie|TestBagOverflows|TestArchiveSurvives|TestEarlierAttempts|TestEventsGoOn|TestCutLines|TestForkedReplicaStops
+ZK_ADDRESSES := TestWrongAdvertise|TestFounderWaits|TestNameThatIsNotFound|TestTwoFramesOfAStranger|TestVotersSwap|TestAllAddressesChange|TestGarbage|TestOnZooKeeper
 .PHONY: test-zk
 test-zk: need-go need-cc need-zookeeper bin/tools/testsum ## run the ZooKeeper backend on a real ensemble of three servers
 	@bin/tools/testsum \
 		-- $(GO) test -json $(RACE) -tags zookeeper -count=1 -timeout 15m ./node/coord/zk/... \
 		-- $(GO) test -json -count=1 -parallel $(BESIDE) -timeout 8m -run '$(ZK_E2E)' ./test/e2e -coordination zookeeper \
+		-- $(GO) test -json -tags zookeeper -count=1 -parallel $(BESIDE) -timeout 10m -run '$(ZK_ADDRESSES)' ./test/e2e -coordination zookeeper \
 		-- $(GO) test -json -tags zookeeper -count=1 -timeout 5m -run TestMoveToZooKeeperAndBack ./test/e2e
 
 # A real Kubernetes on loopback, with nodes of kwok and real kubelets: built once by
@@ -121,7 +125,7 @@ bench-kube: need-root need-kube ## measure tasks a second and memory on a real K
 .PHONY: test-metrics
 test-metrics: need-go ## have promtool check what /metrics shows, and the alerts
 	@command -v promtool >/dev/null || { echo "promtool is missing: install it (apt-get install prometheus)"; exit 1; }
-	@$(GO) test -tags promtool -run '^TestPromtool$$' -count=1 ./cmd/cloudshare ./test/deploy
+	@$(GO) test -tags promtool -run '^TestPromtool$$' -count=1 ./cmd/cloudshare/internal/daemon ./test/deploy
 
 .PHONY: man
 man: build ## write the manual pages into bin/man
@@ -181,10 +185,19 @@ LEFT_OUT   := HPC2N-2002-2.1-cln KTH-SP2-1996-2 CEA-Curie-2011-2.1-cln
 ALL         = $(filter-out $(foreach l,$(LEFT_OUT),$(SWF_DIR)/$(l).swf $(SWF_DIR)/$(l).swf.gz),$(wildcard $(SWF_DIR)/*.swf $(SWF_DIR)/*.swf.gz))
 
 .PHONY: sim-ranges
-sim-ranges: build ## tell over all logs in SWF_DIR=… and five seeds how much fairer ALONE, CE and SHAPLEY are (some six minutes of a core)
+sim-ranges: build ## tell over all logs in SWF_DIR=… and five seeds how much fairer ALONE, CE and SHAPLEY are (some eight minutes of a core)
 	@[ -n "$(SWF_DIR)" ] && [ -n "$(ALL)" ] || \
 		{ echo "No log in SWF_DIR='$(SWF_DIR)': get some from https://www.cs.huji.ac.il/labs/parallel/workload/ and name their folder"; exit 1; }
 	@bin/cloudshare sim ranges $(RANGES) --out "$(RANGES_OUT)" $(ALL)
+
+# Weeks of the same logs as sim-real, under seeds by which nothing was tuned.
+ESTIMATES ?= --seed 13 --seeds 2
+
+.PHONY: sim-estimates
+sim-estimates: build ## judge the estimates of starts on the real logs in SWF_DIR=… (a few minutes of a core)
+	@[ -n "$(SWF_DIR)" ] && [ -n "$(LOGS)" ] || \
+		{ echo "No log in SWF_DIR='$(SWF_DIR)': get some from https://www.cs.huji.ac.il/labs/parallel/workload/ and name their folder"; exit 1; }
+	@bin/cloudshare sim estimates $(ESTIMATES) $(LOGS)
 
 # Chaos needs root for its network namespaces. SEED= draws one and prints it.
 CHAOS := $(GO) run -buildvcs=false ./test/chaos

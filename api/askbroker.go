@@ -60,11 +60,13 @@ func (s *Server) askOwner(ctx context.Context, r *http.Request, at *node.Elsewhe
 		return res, nil
 	}
 	defer res.Body.Close()
-	p := &problem{}
-	if json.NewDecoder(io.LimitReader(res.Body, 64<<10)).Decode(&p.Problem) != nil || p.Status == 0 {
-		return nil, unreachable(at, "its broker at "+at.HTTP+" answers "+strconv.Itoa(res.StatusCode))
+	var said wire.Problem
+	if json.NewDecoder(io.LimitReader(res.Body, 64<<10)).Decode(&said) == nil {
+		if p := toldProblem(&said); p != nil {
+			return nil, p
+		}
 	}
-	return nil, p
+	return nil, unreachable(at, "its broker at "+at.HTTP+" answers "+strconv.Itoa(res.StatusCode))
 }
 
 // unasked is why a request is not passed on to another broker, or nil.

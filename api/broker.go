@@ -7,6 +7,8 @@ import (
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/jobspec"
+	"github.com/cloudshare/cloudshare/node/replica"
 )
 
 // Broker is what the API needs of the broker it stands before. Errors wrap
@@ -24,11 +26,15 @@ type Broker interface {
 	// limit although there are more.
 	FindTasks(ctx context.Context, id fsm.JobID, q node.TaskQuery) ([]node.Task, uint32, error)
 	Logs(ctx context.Context, q node.LogQuery) (io.ReadCloser, error)
+	// KeptOutputs returns what this site knows of the output of tasks, and MayHaveRun the
+	// other sites that may know more.
+	KeptOutputs(job fsm.JobID, positions []uint32) []node.KeptOutput
+	MayHaveRun(job fsm.JobID) []node.ElsewhereError
 	Cancel(ctx context.Context, id fsm.JobID) error
 	// CancelAll cancels jobs, or tasks of them: one error or nil per target.
 	CancelAll(ctx context.Context, targets []node.CancelTarget) []error
 	// Rerun makes the job that tries the selected tasks of another one again.
-	Rerun(ctx context.Context, id fsm.JobID, q node.TaskQuery) (node.Spec, error)
+	Rerun(ctx context.Context, id fsm.JobID, q node.TaskQuery) (jobspec.Spec, error)
 	Sites() []node.Site
 	Queue() []fsm.QueueView
 	// Quotas returns what each site uses of its quotas.
@@ -48,8 +54,8 @@ type Broker interface {
 	// itself once the site has left.
 	Leave(ctx context.Context, now, forget bool) error
 	// Events subscribes to what happens after a place in the Feed.
-	Events(from node.EventID, f node.EventFilter) *node.Subscription
-	Feed() *node.Feed
+	Events(from node.EventID, f node.EventFilter) *replica.Subscription
+	Feed() *replica.Feed
 	// Status computes the state's hash if hash is true.
 	Status(hash bool) node.Status
 	// Index is the number of the last entry applied here.

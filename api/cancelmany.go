@@ -26,7 +26,7 @@ func (s *Server) cancelOps() {
 	s.raw(huma.Operation{
 		OperationID: "cancel-many", Method: http.MethodPost, Path: "/v1/cancel", Summary: "Cancel jobs, tasks of jobs, or all jobs with labels",
 		Description: "One item per job named, in order; what becomes of one changes nothing for the others. At most 1000 jobs, and 1000 tasks of each. " +
-			"By label: the open jobs of the asked broker's site that have all the labels; more is true if there are others yet: ask again.",
+			"By label: the open jobs of the asked broker's site that have all the labels and are not being stopped already; more is true if there are others yet: ask again.",
 		Parameters: []*huma.Param{
 			repeated("job", "SITE.NUMBER, or some of its tasks, SITE.NUMBER/3,17,40-60; may be repeated"), repeated("label", "KEY=VALUE, may be repeated"),
 		},
@@ -95,7 +95,19 @@ func (s *Server) cancelTargets(r *http.Request, list []target) []wire.CancelledJ
 	return items
 }
 
-// labelled finds this site's open jobs with all the labels; more: not all of them.
+// isEnding reports whether all of a job that has not ended is being ended already: else
+// who has a thousand jobs cancelled, and asks for the others, would get these again.
+func isEnding(job *node.Job) bool {
+	for name, n := range job.Counts {
+		if state, _ := fsm.ParseTaskState(name); n > 0 && !state.Ended() && state != fsm.Stopping {
+			return false
+		}
+	}
+	return true
+}
+
+// labelled finds this site's open jobs with all the labels that are not being ended
+// already; more: not all of them.
 func (s *Server) labelled(ctx context.Context, labels []string) (list []target, more bool, err error) {
 	want, err := labelsOf(labels)
 	if err != nil {
@@ -113,7 +125,7 @@ func (s *Server) labelled(ctx context.Context, labels []string) (list []target, 
 				return nil, false, err
 			}
 			for i := range page.Items {
-				if id := page.Items[i].ID; !seen[id] {
+				if id := page.Items[i].ID; !seen[id] && !isEnding(&page.Items[i]) {
 					seen[id] = true
 					list = append(list, target{node.CancelTarget{Job: id}, id.String()})
 				}

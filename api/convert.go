@@ -10,6 +10,7 @@ import (
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
 // moment is nil for a time that has not come.
@@ -54,7 +55,7 @@ func optional(s string) *string {
 	return &s
 }
 
-func specOf(s node.Spec) wire.Spec {
+func specOf(s jobspec.Spec) wire.Spec {
 	timeout := ""
 	if s.Timeout > 0 {
 		timeout = s.Timeout.String()
@@ -160,7 +161,7 @@ func ledgerOf(l fsm.LedgerView) wire.Ledger {
 
 func statusOf(s node.Status, drain wire.Drain, hash bool) wire.Status {
 	out := wire.Status{
-		Site: s.Site, Lead: s.Lead, Term: s.Term, Index: s.Index, Version: s.Version, Federation: s.Federation,
+		Site: s.Site, Leader: s.Lead, Term: s.Term, Index: s.Index, Version: s.Version, Federation: s.Federation,
 		Incarnation: s.Incarnation, Voters: full(s.Voters), Members: full(s.Members), Handlers: []wire.Handler{},
 		Drain: drain, Estimates: wire.Calibration{Starts: s.Estimates.Starts, Held: heldOf(s.Estimates), Open: s.Estimates.Open},
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/replica"
 )
 
 const (
@@ -195,7 +196,7 @@ type eventStream struct {
 	server *Server
 	out    http.ResponseWriter
 	flush  *http.ResponseController
-	from   *node.Subscription
+	from   *replica.Subscription
 	err    error // of the first write that failed
 }
 

@@ -20,6 +20,8 @@ import (
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/jobspec"
+	"github.com/cloudshare/cloudshare/node/replica"
 )
 
 // fakeBroker is a broker of site-1 that knows what the tests need.
@@ -42,11 +44,14 @@ type fakeBroker struct {
 	others   map[string]string // HTTP addresses of other sites' brokers
 	elseErr  error             // what Job, Tasks, Logs and Cancel answer
 	log      func(ctx context.Context, q node.LogQuery) (io.ReadCloser, error)
-	query    node.JobQuery        // the last one
-	tasks    map[uint32]node.Task // of every job
+	kept     func(position uint32) node.KeptOutput
+	mayHave  []node.ElsewhereError // what MayHaveRun answers
+	surveyed int                   // calls of KeptOutputs
+	query    node.JobQuery         // the last one
+	tasks    map[uint32]node.Task  // of every job
 	drain    wire.Drain
 	left     []string // what Leave was asked
-	replica  *node.Replica
+	replica  *replica.Replica
 	seq      uint64 // of its last command
 }
 
@@ -54,7 +59,7 @@ var _ Broker = (*fakeBroker)(nil)
 
 func newFake(site string) *fakeBroker {
 	return &fakeBroker{
-		site: site, index: 7, keys: map[string]fsm.JobID{}, params: fsm.DefaultParams(), replica: node.NewReplica(),
+		site: site, index: 7, keys: map[string]fsm.JobID{}, params: fsm.DefaultParams(), replica: replica.NewReplica(),
 	}
 }
 
@@ -163,6 +168,26 @@ func (f *fakeBroker) Logs(ctx context.Context, q node.LogQuery) (io.ReadCloser, 
 	return io.NopCloser(strings.NewReader(fmt.Sprintf("%s of task %d attempt %d\n", q.Stream, q.Task, q.Attempt))), nil
 }
 
+// KeptOutputs implements Broker.
+func (f *fakeBroker) KeptOutputs(_ fsm.JobID, positions []uint32) (out []node.KeptOutput) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.surveyed++
+	for _, position := range positions {
+		if f.kept == nil {
+			break
+		}
+		if k := f.kept(position); k != (node.KeptOutput{}) {
+			k.Position = position
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// MayHaveRun implements Broker.
+func (f *fakeBroker) MayHaveRun(fsm.JobID) []node.ElsewhereError { return f.mayHave }
+
 func (f *fakeBroker) Cancel(_ context.Context, id fsm.JobID) error {
 	if _, err := f.find(id); err != nil {
 		return err
@@ -195,11 +220,11 @@ func (f *fakeBroker) CancelAll(ctx context.Context, targets []node.CancelTarget)
 }
 
 // Rerun implements Broker.
-func (f *fakeBroker) Rerun(ctx context.Context, id fsm.JobID, q node.TaskQuery) (node.Spec, error) {
+func (f *fakeBroker) Rerun(ctx context.Context, id fsm.JobID, q node.TaskQuery) (jobspec.Spec, error) {
 	q.Limit = 1000
 	tasks, _, err := f.FindTasks(ctx, id, q)
 	if err != nil {
-		return node.Spec{}, err
+		return jobspec.Spec{}, err
 	}
 	job, _ := f.find(id)
 	spec := job.Spec
@@ -296,14 +321,14 @@ func (f *fakeBroker) Status(hash bool) node.Status {
 	return s
 }
 
-func (f *fakeBroker) Events(from node.EventID, filter node.EventFilter) *node.Subscription {
+func (f *fakeBroker) Events(from node.EventID, filter node.EventFilter) *replica.Subscription {
 	return f.replica.Events(from, filter, func(id fsm.JobID) map[string]string {
 		j, _ := f.find(id)
 		return j.Spec.Labels
 	})
 }
 
-func (f *fakeBroker) Feed() *node.Feed { return f.replica.Feed() }
+func (f *fakeBroker) Feed() *replica.Feed { return f.replica.Feed() }
 
 func (f *fakeBroker) Index() uint64 {
 	f.mu.Lock()

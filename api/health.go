@@ -11,7 +11,7 @@ import (
 // health registers what machines ask: probes, metrics, the documents.
 func (s *Server) health() {
 	s.probe("livez", "The process and its store make progress", s.broker.Live, http.StatusServiceUnavailable, "not-live")
-	s.probe("readyz", "A lead is known and this broker has caught up", s.broker.Ready, http.StatusServiceUnavailable, "not-ready")
+	s.probe("readyz", "A leader is known and this broker has caught up", s.broker.Ready, http.StatusServiceUnavailable, "not-ready")
 	s.raw(huma.Operation{
 		OperationID: "metrics", Method: http.MethodGet, Path: "/metrics", Summary: "Prometheus metrics",
 		Parameters: []*huma.Param{{Name: "name[]", In: "query", Schema: &huma.Schema{Type: huma.TypeString}, Description: "only this family"}},

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
 // TestSlowloris: connections that send their headers a byte at a time, or
@@ -77,7 +78,7 @@ func TestTooManyConnections(t *testing.T) {
 // connection for BodyTimeout only.
 func TestReaderThatTakesNothing(t *testing.T) {
 	f := newFake("site-1")
-	spec, err := node.ParseSpec([]byte(`{"command":["` + strings.Repeat("x", 1<<16) + `"]}`))
+	spec, err := jobspec.ParseSpec([]byte(`{"command":["` + strings.Repeat("x", 1<<16) + `"]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +110,7 @@ func TestReaderThatTakesNothing(t *testing.T) {
 // TestSlowReaderIsNotCut: one that takes a large answer slowly gets all of it.
 func TestSlowReaderIsNotCut(t *testing.T) {
 	f := newFake("site-1")
-	spec, err := node.ParseSpec([]byte(`{"command":["` + strings.Repeat("x", 1<<16) + `"]}`))
+	spec, err := jobspec.ParseSpec([]byte(`{"command":["` + strings.Repeat("x", 1<<16) + `"]}`))
 	if err != nil {
 		t.Fatal(err)
 	}

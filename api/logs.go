@@ -50,6 +50,9 @@ func (s *Server) openLog(ctx context.Context, q node.LogQuery) (body io.ReadClos
 	if !errors.As(err, &anywhere) {
 		return body, "", err
 	}
+	if anywhere.Query.Attempt == 0 {
+		return s.openNewest(ctx, anywhere)
+	}
 	found, err := s.search(ctx, anywhere)
 	if err != nil {
 		return nil, "", err

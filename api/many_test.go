@@ -246,3 +246,50 @@ type discard struct{ http.ResponseWriter }
 
 // FlushError implements what http.ResponseController looks for.
 func (discard) FlushError() error { return nil }
+
+// TestFollowWaitsForWhatHasNotBegun: a task that its site was assigned and has not seen
+// yet has no output there, as another broker says. It is followed once it has begun; its
+// output was left out, with a problem.
+func TestFollowWaitsForWhatHasNotBegun(t *testing.T) {
+	f := newFake("site-1")
+	s := serve(t, f, Config{})
+	ask(s, "POST", "/v1/jobs", js, `{"command":["a"]}`)
+	f.tasks = map[uint32]node.Task{0: {State: "assigned", Attempt: 1, Site: "site-2"}}
+	asked := make(chan struct{}, 8)
+	f.log = func(context.Context, node.LogQuery) (io.ReadCloser, error) {
+		f.mu.Lock()
+		begun := !f.tasks[0].StartedAt.IsZero()
+		f.mu.Unlock()
+		asked <- struct{}{}
+		if !begun {
+			return nil, newProblem(404, outputGone, "The output is gone", "it is not here")
+		}
+		return io.NopCloser(strings.NewReader("begun\n")), nil
+	}
+	f.found(t)
+	res := request1(t, limit(t), "GET", "http://"+s.Addr()+"/v1/jobs/site-1.1/logs?all=true&follow=true", "", nil)
+	<-asked
+	f.mu.Lock()
+	f.tasks = map[uint32]node.Task{0: {State: "succeeded", Attempt: 1, Site: "site-2", StartedAt: time.UnixMilli(1)}}
+	f.mu.Unlock()
+	f.apply(t, submitted(1))
+	if got := outputs(t, res.Body); got != "0 begun" {
+		t.Errorf("followed %q", got)
+	}
+}
+
+// TestCancelByLabelLeavesOutWhatEnds: a job of which all is being stopped is not selected
+// again. With more than a thousand such jobs the others were never reached, and who asked
+// for them had the same ones cancelled for as long as they took to stop.
+func TestCancelByLabelLeavesOutWhatEnds(t *testing.T) {
+	here, own, _ := sites(t)
+	for _, counts := range []map[string]uint32{{"stopping": 2, "succeeded": 1}, {"stopping": 1, "queued": 2}} {
+		job := own.jobs[0]
+		job.ID.Num, job.Counts = uint64(len(own.jobs)+1), counts
+		own.jobs = append(own.jobs, job)
+	}
+	got := post[wire.Cancelled](t, here, "/v1/cancel?label=k%3Dv")
+	if len(got.Items) != 2 || got.Items[0].Job != "site-1.1" || got.Items[1].Job != "site-1.3" {
+		t.Errorf("%+v", got)
+	}
+}

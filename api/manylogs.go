@@ -14,6 +14,8 @@ import (
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/jobspec"
+	"github.com/cloudshare/cloudshare/node/replica"
 )
 
 const (
@@ -25,7 +27,7 @@ const (
 
 // logResponses documents both forms of output.
 func (s *Server) logResponses() map[string]*huma.Response {
-	out := s.responses(http.StatusOK, "text/plain", &huma.Schema{Type: huma.TypeString}, 400, 404, 503)
+	out := s.responses(http.StatusOK, "text/plain", &huma.Schema{Type: huma.TypeString}, 400, 404, 410, 503)
 	out["200"].Content[wire.TypeNDJSON] = &huma.MediaType{Schema: s.schema(wire.Output{})}
 	return out
 }
@@ -39,12 +41,23 @@ type manyLogs struct {
 	named  bool // the tasks are named: that one has not begun is to be said
 	out    outputWriter
 	mu     sync.Mutex
-	missed map[string]*wire.Problem // guarded by mu; by site, "" for searches
+	missed map[string]missedSite // guarded by mu; by site, "" for searches
+	kept   *survey               // of the tasks that isAnywhere; nil = there are none
 }
+
+// missedSite is a site that could not be reached.
+type missedSite struct {
+	problem *wire.Problem
+	at      time.Time
+}
+
+// missedFor is how long such a site is not asked again: many tasks may have run there,
+// and one that is followed may run for days.
+const missedFor = 15 * time.Second
 
 // manyLogs answers with the output of several tasks as NDJSON.
 func (s *Server) manyLogs(w http.ResponseWriter, r *http.Request, param func(string) string) error {
-	m := &manyLogs{s: s, r: r, missed: map[string]*wire.Problem{}}
+	m := &manyLogs{s: s, r: r, missed: map[string]missedSite{}}
 	q, err := m.parse(param("id"))
 	if err != nil {
 		return err
@@ -63,9 +76,7 @@ func (s *Server) manyLogs(w http.ResponseWriter, r *http.Request, param func(str
 	if m.query.Follow {
 		m.followAll(ctx, tasks)
 	} else {
-		for i := range tasks {
-			m.copyTask(ctx, &tasks[i])
-		}
+		m.copyAll(ctx, tasks)
 	}
 	if ctx.Err() != nil || m.out.failed() {
 		panic(http.ErrAbortHandler) // it must not look whole
@@ -102,7 +113,7 @@ func (m *manyLogs) parse(id string) (q node.TaskQuery, err error) {
 	if q.States, err = taskStates(values["state"]); err != nil {
 		return q, err
 	}
-	q.Only, err = queryIndices(m.r, "tasks")
+	q.Only, err = queryIndices(m.r)
 	m.named = q.Only.Len() > 0
 	return q, err
 }
@@ -122,6 +133,21 @@ func (m *manyLogs) sendAbsent(q node.TaskQuery, found []node.Task) {
 	}
 }
 
+// copyAll sends the output of one task after the other.
+func (m *manyLogs) copyAll(ctx context.Context, tasks []node.Task) {
+	lost := m.findKept(ctx, tasks)
+	for i := range tasks {
+		switch t := &tasks[i]; {
+		case !isAnywhere(t):
+			m.copyTask(ctx, t)
+		case lost != nil:
+			m.missedTask(ctx, t.Index, lost)
+		default:
+			m.missedTask(ctx, t.Index, m.copyKept(ctx, m.kept, t, 0))
+		}
+	}
+}
+
 // copyTask sends the output of a task's last attempt.
 func (m *manyLogs) copyTask(ctx context.Context, t *node.Task) {
 	if t.Attempt == 0 && !m.named && t.ExitCode == nil && t.Signal == nil {
@@ -129,31 +155,54 @@ func (m *manyLogs) copyTask(ctx context.Context, t *node.Task) {
 	}
 	q := m.query
 	q.Task, q.Follow = t.Index, false
-	if err := m.copy(ctx, q, t.Site); err != nil && ctx.Err() == nil {
-		m.out.send(&wire.Output{Task: &t.Index, Problem: &m.s.logged(err).Problem})
-	}
+	m.missedTask(ctx, t.Index, m.copy(ctx, q, t.Site))
 }
 
-// copy sends one attempt's output. Sites that cannot be reached are asked once.
+// copy sends one attempt's output.
 func (m *manyLogs) copy(ctx context.Context, q node.LogQuery, site string) error {
+	return m.copyFrom(ctx, q.Task, site, func() (io.ReadCloser, error) { return m.open(ctx, q) })
+}
+
+// copyLatest sends the output of a task's last attempt, wherever it was.
+func (m *manyLogs) copyLatest(ctx context.Context, q node.LogQuery, t *node.Task) error {
+	if !isAnywhere(t) {
+		return m.copy(ctx, q, t.Site)
+	}
+	v, err := m.s.survey(ctx, q.Job, []uint32{t.Position})
+	if err != nil {
+		return err
+	}
+	return m.copyKept(ctx, v, t, 0)
+}
+
+// copyFrom sends an output that a site has. Sites that cannot be reached are asked again after a while.
+func (m *manyLogs) copyFrom(ctx context.Context, task uint32, site string, open func() (io.ReadCloser, error)) error {
 	m.mu.Lock()
 	missed := m.missed[site]
 	m.mu.Unlock()
-	if missed != nil {
-		return &problem{Problem: *missed}
+	if missed.problem != nil && time.Since(missed.at) < missedFor {
+		return &problem{Problem: *missed.problem}
 	}
-	body, err := m.open(ctx, q)
+	body, err := open()
 	if err != nil {
-		if p := problemOf(err); p.Status == http.StatusServiceUnavailable && ctx.Err() == nil {
+		if p := problemOf(err); isAway(p) && ctx.Err() == nil {
 			m.mu.Lock()
-			m.missed[site] = &p.Problem
+			m.missed[site] = missedSite{&p.Problem, time.Now()}
 			m.mu.Unlock()
 		}
 		return err
 	}
 	defer body.Close()
 	defer context.AfterFunc(ctx, func() { _ = body.Close() })() // wakes a reader that waits for more
-	return m.out.copy(q.Task, body)
+	return m.out.copy(task, body)
+}
+
+// isNotFound reports whether this broker or another one says that there is no such output.
+func isNotFound(err error) bool { return err != nil && problemOf(err).Status == http.StatusNotFound }
+
+// isAway reports whether a problem is of a site, and not of one output there.
+func isAway(p *problem) bool {
+	return p.Status == http.StatusServiceUnavailable && p.Type != wire.ProblemPrefix+outputUnreadable
 }
 
 // open opens a log wherever it is, cut to its last lines.
@@ -211,7 +260,7 @@ func (m *manyLogs) followAll(ctx context.Context, tasks []node.Task) {
 func (m *manyLogs) followTask(ctx context.Context, index uint32) {
 	q := m.query
 	q.Task = index
-	var only node.Indices
+	var only jobspec.Indices
 	only.Add(index)
 	b := m.s.broker
 	sub := b.Events(b.Feed().Now(), node.EventFilter{Job: q.Job}) // before the first look: nothing falls in between
@@ -223,13 +272,18 @@ func (m *manyLogs) followTask(ctx context.Context, index uint32) {
 		}
 		t := tasks[0]
 		if t.Attempt > printed {
-			printed, q.Attempt = t.Attempt, t.Attempt
-			if err := m.copy(ctx, q, t.Site); err != nil && !(errors.Is(err, node.ErrNotFound) && t.StartedAt.IsZero()) {
+			q.Attempt = t.Attempt
+			err := m.copyLatest(ctx, q, &t)
+			if !isNotFound(err) || !t.StartedAt.IsZero() { // else it has not begun there, or never will
 				m.missedTask(ctx, index, err)
+				printed = t.Attempt
+				continue
 			}
-			continue
 		}
 		if state, _ := fsm.ParseTaskState(t.State); state.Ended() || m.out.failed() {
+			if t.Unrecorded && !m.out.failed() {
+				m.followKept(ctx, &t, printed)
+			}
 			return
 		}
 		m.awaitMore(ctx, sub)
@@ -240,7 +294,7 @@ func (m *manyLogs) followTask(ctx context.Context, index uint32) {
 const followPace = 100 * time.Millisecond
 
 // awaitMore returns after something has happened to the job.
-func (m *manyLogs) awaitMore(ctx context.Context, sub *node.Subscription) {
+func (m *manyLogs) awaitMore(ctx context.Context, sub *replica.Subscription) {
 	if _, err := sub.Next(ctx); err != nil && !errors.Is(err, node.ErrEventsLost) {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
 const (
@@ -51,7 +52,7 @@ func parseTarget(text string, withTasks bool) (t target, err error) {
 		return t, badQuery("job", text, "must be a job's id, such as site-1.42")
 	}
 	if some {
-		if t.Tasks, err = node.ParseIndices(tasks); err != nil {
+		if t.Tasks, err = jobspec.ParseIndices(tasks); err != nil {
 			return t, badQuery("job", text, "after the job's id "+err.Error())
 		}
 	}

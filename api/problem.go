@@ -13,6 +13,7 @@ import (
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
 // problem is a wire.Problem as handlers and huma return it.
@@ -45,8 +46,14 @@ func newProblem(status int, name, title, detail string) *problem {
 	return &problem{Problem: wire.Problem{Type: wire.ProblemPrefix + name, Title: title, Status: status, Detail: detail}}
 }
 
-// outputGone names the problem of an output that a site had, and has no more.
-const outputGone = "output-gone"
+// Problems of an output that a site had: it has removed it, its disk has lost it, or
+// cannot read it now.
+const (
+	outputGone    = "output-gone"
+	outputDamaged = "output-damaged"
+	// outputUnreadable: it may be there still.
+	outputUnreadable = "output-unreadable"
+)
 
 // errorTable is the one place where errors become statuses.
 var errorTable = []struct {
@@ -59,6 +66,8 @@ var errorTable = []struct {
 	{fsm.ErrBadID, http.StatusNotFound, "not-found", "No such job", 0},
 	{node.ErrOutputGone, http.StatusNotFound, outputGone, "The output is gone", 0},
 	{node.ErrNotFound, http.StatusNotFound, "not-found", "Not found", 0},
+	{node.ErrOutputDamaged, http.StatusGone, outputDamaged, "The output is damaged", 0},
+	{node.ErrOutputUnreadable, http.StatusServiceUnavailable, outputUnreadable, "The output cannot be read now", 10},
 	{node.ErrEnded, http.StatusConflict, "already-ended", "The job has ended", 0},
 	{node.ErrNothing, http.StatusConflict, "nothing-to-run", "There is nothing to run again", 0},
 	{node.ErrLeaving, http.StatusConflict, "leaving", "The site is leaving", 0},
@@ -77,6 +86,19 @@ var errorTable = []struct {
 	{context.Canceled, http.StatusServiceUnavailable, "cancelled", "The request was abandoned", 1},
 }
 
+// toldProblem returns a problem as another broker words it, nil if it is none that an
+// answer can be: what comes from outside chooses no status but an error's.
+func toldProblem(p *wire.Problem) *problem {
+	if p.Status < http.StatusBadRequest || p.Status > 599 || !strings.HasPrefix(p.Type, wire.ProblemPrefix) {
+		return nil
+	}
+	told := *p
+	for _, text := range []*string{&told.Type, &told.Title, &told.Detail, &told.Field, &told.Value, &told.Quota} {
+		*text = oneLine(*text)
+	}
+	return &problem{Problem: told}
+}
+
 // problemOf turns any error into a problem. An error that is in no table is
 // this broker's fault: its text goes to the log, not to the client.
 func problemOf(err error) *problem {
@@ -84,7 +106,7 @@ func problemOf(err error) *problem {
 	if errors.As(err, &p) {
 		return p
 	}
-	var spec *node.SpecError
+	var spec *jobspec.SpecError
 	if errors.As(err, &spec) {
 		return specProblem(spec)
 	}
@@ -110,7 +132,7 @@ func problemOf(err error) *problem {
 	return newProblem(http.StatusInternalServerError, "internal", "The broker failed", "the reason is in its log")
 }
 
-func specProblem(e *node.SpecError) *problem {
+func specProblem(e *jobspec.SpecError) *problem {
 	p := newProblem(http.StatusUnprocessableEntity, "invalid-job", "The job is not valid", e.Error())
 	if e.Malformed {
 		p = newProblem(http.StatusBadRequest, "malformed", "The body is not a JSON document", e.Error())

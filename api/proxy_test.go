@@ -119,7 +119,7 @@ func TestForwardToAnother(t *testing.T) {
 				t.Errorf("%s, %s: %d %s", name, path, w.Code, body)
 			}
 		}
-		a.elseErr = &node.AnywhereError{Sites: []node.ElsewhereError{{Site: "site-2", HTTP: tc.at}}, What: "attempt 1"}
+		a.elseErr = &node.AnywhereError{Query: node.LogQuery{Attempt: 1}, Sites: []node.ElsewhereError{{Site: "site-2", HTTP: tc.at}}, What: "attempt 1"}
 		if w := ask(atA, "GET", "/v1/jobs/site-2.1/logs?attempt=1", "", ""); w.Code != 503 || !strings.Contains(w.Body.String(), tc.at) {
 			t.Errorf("%s, search: %d %s", name, w.Code, w.Body)
 		}

@@ -20,7 +20,7 @@ func (s *Server) rerunOps() {
 		Description: "The new job is the same but for its indices: its tasks have those of the tasks that are run again. " +
 			"Without state and tasks these are the ones that failed or were lost so far.",
 		Parameters: []*huma.Param{
-			pathParam("id", "SITE.NUMBER"), statesParam(), queryParam("tasks", huma.TypeString, "only those with these indices, such as 3,17,40-60"),
+			idParam(), statesParam(), queryParam("tasks", huma.TypeString, "only those with these indices, such as 3,17,40-60"),
 			{Name: wire.HeaderKey, In: "header", Schema: &huma.Schema{Type: huma.TypeString}, Description: "the same key and request give the first answer again"},
 		},
 		Responses: s.responses(http.StatusAccepted, wire.TypeJSON, s.schema(wire.Accepted{}), 400, 403, 404, 409, 422, 429, 503),
@@ -44,7 +44,7 @@ func (s *Server) rerun(w http.ResponseWriter, r *http.Request, param func(string
 	if states != 0 {
 		q.States = states
 	}
-	if q.Only, err = queryIndices(r, "tasks"); err != nil {
+	if q.Only, err = queryIndices(r); err != nil {
 		return err
 	}
 	if q.Only.Len() > 0 && states == 0 {

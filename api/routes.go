@@ -24,7 +24,7 @@ func (s *Server) routes() {
 	// Answers hold problems, too: one form, one name in the document.
 	s.huma.OpenAPI().Components.Schemas.RegisterTypeAlias(reflect.TypeFor[wire.Problem](), reflect.TypeFor[problem]())
 	s.humaOps()
-	id := pathParam("id", "SITE.NUMBER")
+	id := idParam()
 	s.raw(huma.Operation{
 		OperationID: "submit", Method: http.MethodPost, Path: "/v1/jobs", Summary: "Submit a job, or many",
 		Description: "application/json holds one job; application/x-ndjson one job a line, answered by one line each in order, not atomic.",
@@ -68,7 +68,8 @@ func (s *Server) routes() {
 			queryParam("tasks", huma.TypeString, "of the tasks with these indices, such as 3,17,40-60, as "+wire.TypeNDJSON), statesParam(),
 			queryParam("cursor", huma.TypeString, "next of the answer before"),
 		},
-		Description: "One task's output is plain text. Of several tasks (all, tasks or state; at most 1000 in an answer) it is " + wire.TypeNDJSON + ", by index: pieces of whole lines where " +
+		Description: "One task's output is plain text. Where the state keeps no record of its end, as in a job of more than 10,000 tasks, it is the output of the latest attempt that any site " +
+			"which answers has. Of several tasks (all, tasks or state; at most 1000 in an answer) it is " + wire.TypeNDJSON + ", by index: pieces of whole lines where " +
 			"there are such, a problem for each task whose output is not there or broke off, and at the end the next cursor if there are more tasks. With follow the pieces of " +
 			"64 tasks at a time come as they are written, of later attempts too, until all the tasks have ended.",
 		Responses: s.logResponses(),
@@ -87,6 +88,7 @@ func (s *Server) routes() {
 	s.eventOps()
 	s.archiveOps()
 	s.contactOps()
+	s.keptOps()
 	s.health()
 }
 
@@ -211,8 +213,9 @@ func queryBool(r *http.Request, name string) (bool, error) {
 	}
 }
 
-func pathParam(name, doc string) *huma.Param {
-	return &huma.Param{Name: name, In: "path", Required: true, Description: doc, Schema: &huma.Schema{Type: huma.TypeString}}
+// idParam documents the job in a path.
+func idParam() *huma.Param {
+	return &huma.Param{Name: "id", In: "path", Required: true, Description: "SITE.NUMBER", Schema: &huma.Schema{Type: huma.TypeString}}
 }
 
 func queryParam(name, kind, doc string) *huma.Param {

@@ -64,12 +64,11 @@ func question(q node.LogQuery, tail int) url.URL {
 func (s *Server) search(ctx context.Context, e *node.AnywhereError) (*foundLog, error) {
 	asking, hangUp := context.WithTimeout(ctx, s.cfg.PeerTimeout)
 	defer hangUp()
-	select {
-	case s.searches <- struct{}{}:
-		defer func() { <-s.searches }()
-	case <-asking.Done():
-		return nil, fmt.Errorf("look for %s: too many searches at a time: %w", e.What, asking.Err())
+	leave, err := s.enterSearch(asking, e.What)
+	if err != nil {
+		return nil, err
 	}
+	defer leave()
 	findings := s.askAll(ctx, asking, question(e.Query, 0), e.Sites)
 	var found *foundLog
 	var gone *problem
@@ -96,31 +95,51 @@ func (s *Server) search(ctx context.Context, e *node.AnywhereError) (*foundLog, 
 		return nil, gone
 	case len(missed) > 0:
 		return nil, notAsked(e.What, missed)
+	case e.Here != nil:
+		return nil, e.Here
 	}
 	return nil, fmt.Errorf("%s did not run at any site of the federation, or its logs are gone: %w", e.What, node.ErrNotFound)
 }
 
+// enterSearch takes a place among the searches that go on.
+func (s *Server) enterSearch(ctx context.Context, what string) (leave func(), err error) {
+	select {
+	case s.searches <- struct{}{}:
+		return func() { <-s.searches }, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("look for %s: too many searches at a time: %w", what, ctx.Err())
+	}
+}
+
 // askAll asks until asking ends; what was found by then goes on until ctx does.
 func (s *Server) askAll(ctx, asking context.Context, question url.URL, sites []node.ElsewhereError) <-chan finding {
-	queue, findings := make(chan node.ElsewhereError), make(chan finding)
+	return askSites(sites, func(site node.ElsewhereError) finding {
+		log, miss := s.askOne(ctx, asking, question, site)
+		return finding{site.Site, log, miss}
+	})
+}
+
+// askSites asks each site, searchWidth at a time. All answers must be taken; once they are
+// wanted no more, ask has to return at once.
+func askSites[T any](sites []node.ElsewhereError, ask func(node.ElsewhereError) T) <-chan T {
+	queue, answers := make(chan node.ElsewhereError), make(chan T)
 	var workers sync.WaitGroup
 	for range min(searchWidth, len(sites)) {
 		workers.Go(func() {
 			for site := range queue {
-				log, miss := s.askOne(ctx, asking, question, site)
-				findings <- finding{site.Site, log, miss}
+				answers <- ask(site)
 			}
 		})
 	}
 	go func() {
 		for _, site := range sites {
-			queue <- site // after asking has ended each is answered at once
+			queue <- site
 		}
 		close(queue)
 		workers.Wait()
-		close(findings)
+		close(answers)
 	}()
-	return findings
+	return answers
 }
 
 // askOne asks one broker for what it has itself.
@@ -138,21 +157,35 @@ func (s *Server) askOne(ctx, asking context.Context, question url.URL, at node.E
 	body, _ := io.ReadAll(io.LimitReader(res.Body, 64<<10))
 	end()
 	_ = res.Body.Close()
-	if res.StatusCode == http.StatusNotFound {
-		return nil, hasNot(body)
-	}
-	return nil, fmt.Errorf("its broker at %s answers %d", at.HTTP, res.StatusCode)
+	return nil, hasNot(&at, res.StatusCode, body)
 }
 
-// hasNot reads a broker's 404: errHasNot, or a *problem that says what has become of
-// it there.
-func hasNot(body []byte) error {
-	p := &problem{}
-	if json.Unmarshal(body, &p.Problem) == nil && p.Type == wire.ProblemPrefix+outputGone {
-		return p
+// hasNot reads what a broker answers instead of a log: errHasNot, a *problem that says
+// what has become of it there, or why it could not tell (*notNow: itself).
+func hasNot(at *node.ElsewhereError, status int, body []byte) error {
+	var said wire.Problem
+	var p *problem
+	if json.Unmarshal(body, &said) == nil {
+		p = toldProblem(&said)
 	}
-	return errHasNot
+	switch {
+	case p != nil && (p.Type == wire.ProblemPrefix+outputGone || p.Type == wire.ProblemPrefix+outputDamaged):
+		return p
+	case p != nil && p.Type == wire.ProblemPrefix+outputUnreadable:
+		return &notNow{p}
+	case status == http.StatusNotFound:
+		return errHasNot
+	case p != nil && p.Detail != "":
+		return errors.New(p.Detail)
+	}
+	return fmt.Errorf("its broker at %s answers %d", at.HTTP, status)
 }
+
+// notNow is of a broker that answers and cannot tell now whether it has an output: it
+// settles no search.
+type notNow struct{ problem *problem }
+
+func (e *notNow) Error() string { return e.problem.Error() }
 
 // endingBody ends its request when it is closed.
 type endingBody struct {

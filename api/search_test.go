@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -189,5 +191,61 @@ func TestFoundLogIsStreamed(t *testing.T) {
 	res = request1(t, limit(t), "GET", "http://"+s.Addr()+earlier, "", nil)
 	if got, err := io.ReadAll(res.Body); err == nil {
 		t.Errorf("read %q without an error", got)
+	}
+}
+
+// stranger is a broker that answers as it likes.
+func stranger(t *testing.T, name string, said wire.Problem) node.ElsewhereError {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(wire.HeaderSite, name)
+		if strings.HasSuffix(r.URL.Path, "/kept") {
+			_ = json.NewEncoder(w).Encode(wire.List[wire.Kept]{Items: []wire.Kept{{Task: 100, Problem: &said}}})
+			return
+		}
+		w.WriteHeader(http.StatusNotFound)
+		_ = json.NewEncoder(w).Encode(said)
+	}))
+	t.Cleanup(s.Close)
+	return node.ElsewhereError{Site: name, HTTP: s.Listener.Addr().String(), Role: "executor"}
+}
+
+// TestOthersChooseNoStatus: what another broker says of an output becomes an answer's
+// status only if it is an error's, and its words stay on a line. One of 7 broke the
+// connection, and one of 200 was an output.
+func TestOthersChooseNoStatus(t *testing.T) {
+	asked, _ := member(t, "site-1", Config{})
+	s := serve(t, asked, Config{})
+	for status, want := range map[int][2]int{0: {404, 503}, 7: {404, 503}, 200: {404, 503}, 1000: {404, 503}, 404: {404, 404}} {
+		at := stranger(t, "site-2", wire.Problem{Type: wire.ProblemPrefix + outputGone, Title: "The output is gone", Detail: "\x1b[2Jgone", Status: status})
+		keeps(asked, nil)
+		asked.mayHave = []node.ElsewhereError{at}
+		newest := ask(s, "GET", "/v1/jobs/site-1.1/logs", "", "")
+		anywhere(asked, at)
+		found := ask(s, "GET", earlier, "", "")
+		if got := [2]int{found.Code, newest.Code}; got != want || strings.Contains(found.Body.String()+newest.Body.String(), "u001b") {
+			t.Errorf("status %d: %v, want %v: %s %s", status, got, want, found.Body, newest.Body)
+		}
+	}
+}
+
+// TestUnreadableHereIsSaid: where the asked broker cannot tell whether it has an output,
+// and no other has it, that is the answer, and not that nobody has it.
+func TestUnreadableHereIsSaid(t *testing.T) {
+	asked, _ := member(t, "site-1", Config{})
+	not, atNot := member(t, "site-2", Config{})
+	has, atHas := member(t, "site-3", Config{})
+	anywhere(not)
+	has.log = func(context.Context, node.LogQuery) (io.ReadCloser, error) {
+		return io.NopCloser(strings.NewReader("found")), nil
+	}
+	s := serve(t, asked, Config{})
+	for want, sites := range map[string][]node.ElsewhereError{outputUnreadable: {atNot}, "found": {atNot, atHas}} {
+		asked.log = func(_ context.Context, q node.LogQuery) (io.ReadCloser, error) {
+			return nil, &node.AnywhereError{Query: q, What: "it", Sites: sites, Here: fmt.Errorf("cannot be read: %w", node.ErrOutputUnreadable)}
+		}
+		if w := ask(s, "GET", earlier, "", ""); !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%d %s, want %s", w.Code, w.Body, want)
+		}
 	}
 }

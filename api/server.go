@@ -19,7 +19,7 @@ import (
 	"golang.org/x/net/netutil"
 
 	"github.com/cloudshare/cloudshare/api/web"
-	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
 // Config of a Server; zero fields take DefaultConfig's values.
@@ -55,7 +55,7 @@ type Config struct {
 // DefaultConfig returns the limits that fit a broker on a small machine.
 func DefaultConfig() Config {
 	return Config{
-		Listen: "127.0.0.1:7700", Version: "dev", MaxBody: node.MaxSpecBytes, MaxLines: 64 << 20, MaxConns: 4096,
+		Listen: "127.0.0.1:7700", Version: "dev", MaxBody: jobspec.MaxSpecBytes, MaxLines: 64 << 20, MaxConns: 4096,
 		HeaderTimeout: 10 * time.Second, BodyTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
 		PeerTimeout: 10 * time.Second, MaxWaiters: 2048, MaxFollowers: 1024,
 	}

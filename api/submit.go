@@ -10,6 +10,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
 // maxKey bounds an idempotency key, in bytes.
@@ -74,7 +75,7 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, req node.Request
 
 // request reads one job. What it means is only compared beside a key.
 func request(body []byte, key string, strict bool) (node.Request, error) {
-	spec, err := node.ParseSpec(body)
+	spec, err := jobspec.ParseSpec(body)
 	if err != nil {
 		return node.Request{}, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
 const (
@@ -75,7 +76,7 @@ func taskQuery(r *http.Request) (q node.TaskQuery, err error) {
 	if q.States, err = taskStates(r.URL.Query()["state"]); err != nil {
 		return q, err
 	}
-	q.Only, err = queryIndices(r, "tasks")
+	q.Only, err = queryIndices(r)
 	return q, err
 }
 
@@ -95,12 +96,14 @@ func taskStates(names []string) (states fsm.TaskStates, err error) {
 }
 
 // queryIndices reads a set of indices; absent or empty is the empty set.
-func queryIndices(r *http.Request, name string) (node.Indices, error) {
+// queryIndices reads the tasks that a request names.
+func queryIndices(r *http.Request) (jobspec.Indices, error) {
+	const name = "tasks"
 	text := r.URL.Query().Get(name)
 	if text == "" {
-		return node.Indices{}, nil
+		return jobspec.Indices{}, nil
 	}
-	x, err := node.ParseIndices(text)
+	x, err := jobspec.ParseIndices(text)
 	if err != nil {
 		return x, badQuery(name, text, err.Error())
 	}

@@ -25,7 +25,7 @@ func (s *Server) whyOps() {
 		OperationID: "why", Method: http.MethodGet, Path: "/v1/jobs/{id}/why", Summary: "Why a job waits, and when it will start",
 		Description: "What goes first and on what ground, why each site does not run it, and an estimate of the next task's start. " +
 			"Answered as of the last entry applied: standings move with every run, so a blocking read waits for anything that happens.",
-		Parameters: append(blockingParams(), pathParam("id", "SITE.NUMBER")),
+		Parameters: append(blockingParams(), idParam()),
 		Responses:  s.responses(http.StatusOK, wire.TypeJSON, s.schema(wire.Why{}), 404, 503),
 	}, s.why)
 }

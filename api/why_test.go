@@ -11,6 +11,7 @@ import (
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
 // Why explains a job of the fake as one that waits behind another site.
@@ -31,7 +32,7 @@ func (f *fakeBroker) DryRun(_ context.Context, req node.Request) (node.Why, erro
 	return fakeWhy(req.Spec), nil
 }
 
-func fakeWhy(spec node.Spec) node.Why {
+func fakeWhy(spec jobspec.Spec) node.Why {
 	v := &fsm.WhyView{
 		Ahead: fsm.AheadView{Own: 1, Others: 3, MilliCPU: 4500, Sites: 1, Exact: true},
 		Turns: []fsm.TurnView{

@@ -24,6 +24,11 @@ var (
 	ErrLate = errors.New("too late to end before its fence")
 	// ErrUnknownAttempt: the handler has no such attempt, or its files are gone.
 	ErrUnknownAttempt = errors.New("unknown attempt")
+	// ErrDamaged: the output was kept, and the disk no longer has what was written.
+	ErrDamaged = errors.New("damaged on disk")
+	// ErrUnreadable: the output cannot be read now, through the machine's or the disk's
+	// fault; later it may be.
+	ErrUnreadable = errors.New("cannot be read now")
 )
 
 // ID names one attempt for ever; Token and Attempt fence it.
@@ -183,8 +188,17 @@ type Bounded interface {
 // Finder finds attempts by what users know of them; handlers that keep the logs
 // of earlier attempts implement it.
 type Finder interface {
-	// Find returns the attempt's full name, false if it is not or no longer here.
-	Find(job string, task, attempt uint32) (ID, bool)
+	// Find returns the attempt's full name: ErrUnknownAttempt if it is not or no longer
+	// here, ErrUnreadable if that cannot be told now, ErrDamaged.
+	Find(job string, task, attempt uint32) (ID, error)
+	// FindNewest returns the newest attempt that is here of each of the tasks.
+	FindNewest(job string, tasks []uint32) []Newest
+}
+
+// Newest is the newest attempt of a task that a handler has.
+type Newest struct {
+	Attempt uint32 // 0 = it has none
+	Err     error  // why that cannot be told: as of [Finder.Find]; nil = it can
 }
 
 // Handler runs tasks. All methods are safe for concurrent use.

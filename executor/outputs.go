@@ -12,7 +12,7 @@ type OutputRemoval struct {
 // keep the output of ended attempts implement it.
 type OutputHistory interface {
 	// RemovedOutput returns why an attempt's output was removed, false if that is not
-	// known: it never was here, or went too long ago.
+	// known: it never was here, or went too long ago. Attempt 0 is the newest.
 	RemovedOutput(job string, task, attempt uint32) (OutputRemoval, bool)
 }
 

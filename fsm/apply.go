@@ -80,7 +80,7 @@ func (c *Command) known() error {
 	return fmt.Errorf("%w: %T from site %q", ErrUnknownCommand, c.Body, c.ID.Site)
 }
 
-// advance moves log time by the lead's clock (D3). Time stands still before
+// advance moves log time by the leader's clock (D3). Time stands still before
 // genesis.
 func (s *State) advance(term uint64, elapsed int64) {
 	if term < s.term {
@@ -93,7 +93,7 @@ func (s *State) advance(term uint64, elapsed int64) {
 	s.time = max(s.time, min(s.termBase+elapsed, s.time+MaxStep, sched.MaxNow))
 }
 
-// advanceTerm notes a new lead's term: its clock counts from now.
+// advanceTerm notes a new leader's term: its clock counts from now.
 func (s *State) advanceTerm(term uint64) {
 	if term > s.term {
 		s.term, s.termBase = term, s.time

@@ -16,15 +16,15 @@ type attempt struct {
 	losses     uint32
 	doubts     uint32 // how often its task went on elsewhere by a hint. Invariant: ≤ bounds.doubts
 	way        way
-	off        way // what it was before wayAway, wayDying or a doubt; not one of these
+	off        way  // what it was before wayAway, wayDying or a doubt; not one of these
+	given      bool // wayDying because its own site lost it: no registration brings it back
+	word       word // of its site's registration; Invariant: only while choreAnswer is left
 	machine    *machine
 	weight     int64 // per quantum; frozen at assignment
 	queuedMs   int64
 	assignedMs int64
 	startedMs  int64     // provisional; −1 = not yet
 	boundMs    int64     // log time when it is certainly dead, 0 = its site vouches for it
-	given      bool      // wayDying because its own site lost it: no registration brings it back
-	word       word      // of its site's registration; Invariant: only while choreAnswer is left
 	stopMs     int64     // wayStopping: log time by which its site must have reported the end
 	left       *leftover // on wayLeft
 	why        string
@@ -45,10 +45,10 @@ func (s *State) assign(c choice, m *machine) {
 		weight: s.weight(j.class.need), queuedMs: j.queuedMs, assignedMs: s.time, startedMs: -1,
 	}
 	if c.back {
-		b := *t.back.find(c.task)
+		b := *t.findBack(c.task)
 		a.attempt, a.failures, a.losses, a.doubts = b.attempt+1, b.failures, b.losses, b.doubts
 		a.queuedMs = b.queuedMs
-		t.back.remove(c.task)
+		t.dropBack(c.task)
 		if s.closeDoubt(j, &b, doubtPast, "its site was suspected, and its task went on at another one") {
 			a.doubts++
 		}
@@ -64,7 +64,7 @@ func (s *State) assign(c choice, m *machine) {
 	s.weigh(m)
 	owner := s.sites[j.owner]
 	owner.lastStart, owner.account.LastStart = s.decisions, s.decisions
-	s.dequeue(j, 1)
+	s.dequeue(c.seq, j, 1)
 	s.noteAssigned(owner, j, &a, slot)
 	if s.waits != nil || s.params.Policy == sched.RoundRobin { // whose ranks an assignment moves
 		s.rerank(owner)
@@ -91,26 +91,26 @@ func (s *State) countWay(w way, n int) {
 	}
 }
 
-// enterSlot enters an attempt into the table and its site's list.
+// enterSlot enters an attempt into the table and its site's list. Whether the site is full
+// by it is its caller's.
 func (s *State) enterSlot(a *attempt) (slot uint64) {
-	slot = s.nextSlot
-	if n := len(s.slots); n > 0 {
-		slot, s.slots = s.slots[n-1], s.slots[:n-1]
-	} else {
+	slot, ok := s.slots.Pop()
+	if !ok {
+		slot = s.nextSlot
 		s.nextSlot++
 	}
-	*s.attempts.put(slot, s.epoch) = *a
-	s.attempts.mut(slot, s.epoch).rank = -1
-	s.enlist(s.sites[a.site], slot)
-	s.sites[a.site].hold(slot, a.word)
-	s.weighTotals(s.sites[a.site])
+	p, x := s.attempts.Put(slot, s.epoch), s.sites[a.site]
+	*p = *a
+	p.rank = -1
+	s.enlist(x, slot)
+	x.hold(slot, a.word)
 	return slot
 }
 
 // dropAttempt removes a live attempt: its capacity is free again.
 func (s *State) dropAttempt(slot uint64) {
 	s.steps.used += stepSettle
-	need := s.jobs.get(s.attempts.get(slot).seq).class.need
+	need := s.jobs.Get(s.attempts.Get(slot).seq).class.need
 	s.detach(slot)
 	s.free(slot, need)
 }
@@ -118,7 +118,7 @@ func (s *State) dropAttempt(slot uint64) {
 // detach takes a live attempt out of its job's books.
 func (s *State) detach(slot uint64) {
 	s.unwatch(slot)
-	a := s.attempts.get(slot)
+	a := s.attempts.Get(slot)
 	s.mutJob(a.seq).set(s.epoch).live[a.way]--
 	s.countWay(a.way, -1)
 	delete(s.live, taskKey{a.seq, a.task})
@@ -126,12 +126,12 @@ func (s *State) detach(slot uint64) {
 
 // free removes what is no live attempt any more from its machine and its site.
 func (s *State) free(slot uint64, need Resources) {
-	a := s.attempts.get(slot)
+	a := s.attempts.Get(slot)
 	m := a.machine
 	s.delist(s.sites[a.site], slot)
 	m.use(need, -1)
-	s.attempts.drop(slot, s.epoch)
-	s.slots = append(s.slots, slot)
+	s.attempts.Drop(slot, s.epoch)
+	s.slots.Push(slot)
 	if m.offered {
 		s.rouse(m)
 	} else {
@@ -144,7 +144,7 @@ func (s *State) free(slot uint64, need Resources) {
 func (s *State) turn(slot uint64, to way) {
 	s.steps.used += stepStop
 	s.unwatch(slot)
-	a := s.attempts.mut(slot, s.epoch)
+	a := s.attempts.Mut(slot, s.epoch)
 	t := s.mutJob(a.seq).set(s.epoch)
 	t.live[a.way]--
 	t.live[to]++
@@ -168,7 +168,7 @@ func (s *State) findAttempt(ref *AttemptRef, x *site) (uint64, bool) {
 	if !ok {
 		return 0, false
 	}
-	a := s.attempts.get(slot)
+	a := s.attempts.Get(slot)
 	return slot, noTokenCheck || a.site == x.id && a.attempt == ref.Attempt && a.token == ref.Token
 }
 
@@ -181,14 +181,18 @@ func (s *State) started(x *site, c *Started) Result {
 			s.startedInDoubt(open, r.DelayMs)
 			continue
 		}
-		if !ok || s.attempts.get(slot).startedMs >= 0 || s.attempts.get(slot).way == wayDying {
+		if !ok {
 			continue
 		}
-		a := s.attempts.mut(slot, s.epoch)
+		s.regain(slot)
+		if a := s.attempts.Get(slot); a.startedMs >= 0 || a.way == wayDying {
+			continue
+		}
+		a := s.attempts.Mut(slot, s.epoch)
 		s.setStarted(a, min(a.assignedMs+r.DelayMs, s.time))
 		if a.way == wayAssigned {
 			s.turn(slot, wayRunning)
-			a = s.attempts.mut(slot, s.epoch)
+			a = s.attempts.Mut(slot, s.epoch)
 		}
 		s.tellAttempt(EventTaskStarted, a)
 	}
@@ -215,5 +219,5 @@ func (s *State) unsetStarted(a *attempt) {
 	}
 	start, queued := s.quanta(a.startedMs), s.quanta(a.queuedMs)
 	s.sites[a.site].account.GaveRun.Sub(a.weight, start, queued)
-	s.sites[s.jobs.get(a.seq).owner].account.UsedRun.Sub(a.weight, start, queued)
+	s.sites[s.jobs.Get(a.seq).owner].account.UsedRun.Sub(a.weight, start, queued)
 }

@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"fmt"
 	"runtime"
 	"slices"
 	"testing"
@@ -142,17 +143,17 @@ func TestLookForBlockedSitesMovesTheGates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := other.byName["a"].lanes[0].queues[0]
+	q := other.byName["a"].lanes[0].top()
 	if len(q.gates) != 1 || q.gates[0].from != 0 {
 		t.Fatalf("gates %+v", q.gates)
 	}
+	j := other.mutJob(n) // as if b had not declined the one that begins to wait
+	j.set(other.epoch).rare().bars = nil
 	if sites := other.blocked(other.byName["a"].lanes[0].class, n); len(sites) != 1 || sites[0].name != "b" || q.gates[0].from <= n {
 		t.Errorf("blocked: %d sites; gates %+v: the next look passes all jobs again", len(sites), q.gates)
 	}
-	j := other.mutJob(n) // as if b had not declined the one that was passed over
-	j.set(other.epoch).bars = nil
 	q.admit(other, n, j)
-	if seq, _, _ := q.seek(other, other.byName["b"], 0); seq != n {
+	if seq, _ := q.seek(other, other.byName["b"], 0); seq != n {
 		t.Errorf("job %d is found behind the gate, not %d", seq, n)
 	}
 }
@@ -179,4 +180,77 @@ func TestManyJobsReturnPastAGate(t *testing.T) {
 		t.Error("b is idle")
 	}
 	w.check()
+}
+
+// TestDeclinedByManySites has jobs come back that twenty sites declined, and others be
+// submitted behind them. For each of them all these sites were once looked for in the
+// queue: 4000 jobs that 300 sites had declined took a second.
+func TestDeclinedByManySites(t *testing.T) {
+	const sites, n = 20, 50
+	w := newWorld(t, params(), "a", "z")
+	w.submitMany("a", n)
+	for i := range sites {
+		x := fmt.Sprintf("s%02d", i)
+		w.register(x)
+		w.must(x, w.offering(x, 2*n))
+		w.declineAll(x)
+	}
+	w.must("z", w.offering("z", n))
+	before := w.s.sought
+	w.declineAll("z")
+	if got := w.s.sought - before; got > 2*sites {
+		t.Errorf("%d jobs come back to their queue with %d searches of it", n, got)
+	}
+	before = w.s.sought
+	w.submitMany("a", n)
+	if got := w.s.sought - before; got > 4*n+2*sites {
+		t.Errorf("%d jobs come behind them with %d searches of their queue", n, got)
+	}
+	if w.s.waiting != n {
+		t.Errorf("%d tasks wait, %d were declined by all", w.s.waiting, n)
+	}
+	w.check()
+}
+
+// TestBlockedAsksWhatWasFound has sites each decline other jobs, so that what is found for
+// one site may be barred from the next.
+func TestBlockedAsksWhatWasFound(t *testing.T) {
+	w := newWorld(t, params(), "a", "b", "c", "d")
+	w.submitMany("a", 3)
+	for i, x := range []string{"b", "c", "d"} {
+		w.must(x, w.offering(x, 3))
+		as := w.s.Assignments(x)
+		d := &Decline{}
+		for k, a := range as {
+			if x == "d" || k != i {
+				d.Attempts = append(d.Attempts, a.AttemptRef)
+			}
+		}
+		w.must(x, d)
+		w.check()
+		for _, a := range w.s.Assignments(x) {
+			w.must(x, &Complete{Attempts: []Ended{ended(a, Lost, 0)}})
+		}
+		w.must(x, &Leave{})
+		w.register(x)
+	}
+	for _, x := range []string{"b", "c", "d"} {
+		w.must(x, w.offering(x, 1))
+		w.declineAll(x)
+		w.check()
+	}
+	c := w.s.byName["a"].lanes[0].class
+	var naive []string
+	for _, x := range w.s.sites {
+		if x.offers > 0 && !w.s.hasUnbarred(c, x) {
+			naive = append(naive, x.name)
+		}
+	}
+	var got []string
+	for _, x := range w.s.blocked(c, 0) {
+		got = append(got, x.name)
+	}
+	if !slices.Equal(got, naive) {
+		t.Errorf("blocked: %v, by looking at all jobs: %v", got, naive)
+	}
 }

@@ -3,6 +3,7 @@ package fsm
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 )
 
@@ -130,6 +131,7 @@ func BenchmarkMatch(b *testing.B) {
 	crowds(b, func(b *testing.B, c *crowd) {
 		c.inBatches(b, func(b *testing.B, at, batch int) int {
 			x := c.s.sites[at%len(c.s.sites)].name
+			c.drain(x, batch)
 			cmd := c.cmd(x, c.offering(x, int64(c.s.byName[x].live.n+batch)))
 			c.base++
 			before := c.s.decisions
@@ -140,6 +142,22 @@ func BenchmarkMatch(b *testing.B) {
 			return batch
 		})
 	})
+}
+
+// drain ends what a site runs if it could not run as many more: nothing else here does,
+// and then it is full (MaxHeld) after some millions of assignments.
+func (c *crowd) drain(site string, more int) {
+	if c.s.byName[site].live.n+more <= MaxHeld {
+		return
+	}
+	c.must(site, c.offering(site, 0))
+	for part := range slices.Chunk(c.s.Assignments(site), MaxReports) {
+		ends := make([]Ended, len(part))
+		for i, a := range part {
+			ends[i] = ended(a, Succeeded, 1)
+		}
+		c.must(site, &Complete{Attempts: ends})
+	}
 }
 
 // running is how many tasks run while BenchmarkTurnover ends some.
@@ -178,8 +196,8 @@ func (w *world) completions(from, n int) []Command {
 		if at >= len(live[k]) {
 			continue
 		}
-		a := w.s.attempts.get(live[k][at])
-		j := w.s.jobs.get(a.seq)
+		a := w.s.attempts.Get(live[k][at])
+		j := w.s.jobs.Get(a.seq)
 		id := JobID{w.s.sites[j.owner].name, j.num}
 		ends[k] = append(ends[k], Ended{AttemptRef: AttemptRef{id, a.task, a.attempt, a.token}, RunMs: 1})
 		n--

@@ -3,9 +3,12 @@ package fsm
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/cloudshare/cloudshare/fsm/internal/store"
 )
 
 // BenchmarkEntries gives a large state what once took seconds in one entry: one op is
@@ -29,6 +32,14 @@ func BenchmarkEntries(b *testing.B) {
 		{"retired", benchRetired},
 		{"outlived", benchOutlived},
 		{"switch", benchNewPolicy},
+		{"apart", benchApart},
+		{"records", benchRecords},
+		{"returns", benchReturns},
+		{"priorities", benchPriorities},
+		{"sites", benchManySites},
+		{"selectors", benchSelectors},
+		{"declined", benchDeclined},
+		{"starving", benchStarving},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			size := 10
@@ -141,6 +152,65 @@ func benchCancel(b *testing.B, size int) (*world, []Command) {
 	return w, []Command{w.cmd("a", &Cancel{Job: JobID{"a", 1}, Task: -1})}
 }
 
+// endsOf reports the ends of some of what a site runs, each with another exit code: their
+// job keeps each apart.
+func (w *world) endsOf(site string, which func(Assignment) bool) (cmds []Command) {
+	var ends []Ended
+	for _, a := range w.s.Assignments(site) {
+		if which(a) {
+			e := ended(a, Failed, 1)
+			e.ExitCode = int32(a.Task)
+			ends = append(ends, e)
+		}
+	}
+	for part := range slices.Chunk(ends, MaxReports) {
+		cmds = append(cmds, w.cmd(site, &Complete{Attempts: part}))
+	}
+	return cmds
+}
+
+// benchApart has half of a job's tasks end apart; then others between them end, as many
+// as an entry of a leader has room for.
+func benchApart(b *testing.B, size int) (*world, []Command) {
+	const room = 25_000
+	w, _ := benchHeld(b, max(1, 12*size/10), "", true)
+	isEven := func(a Assignment) bool { return a.Task%2 == 0 }
+	for _, x := range w.s.sites[1:] {
+		for _, c := range w.endsOf(x.name, isEven) {
+			w.apply(c)
+		}
+	}
+	n := 0
+	return w, w.endsOf("s000", func(Assignment) bool { n++; return n <= room })
+}
+
+// benchRecords ends all tasks of the largest job that keeps a record of each, the last
+// one first.
+func benchRecords(b *testing.B, _ int) (*world, []Command) {
+	w := newWorld(b, benchParams(10_000), "a", "b")
+	w.must("b", w.offering("b", DetailTasks))
+	w.submit("a", w.job("a", DetailTasks))
+	cmds := w.endsOf("b", func(Assignment) bool { return true })
+	ends := cmds[0].Body.(*Complete).Attempts
+	slices.SortFunc(ends, func(a, b Ended) int { return int(b.Task) - int(a.Task) })
+	return w, cmds
+}
+
+// benchReturns has a site be lost whose jobs return between those of another.
+func benchReturns(b *testing.B, size int) (*world, []Command) {
+	w := newWorld(b, benchParams(10_000), "a", "b", "c")
+	for left := 2 * size * MaxHeld / 10; left > 0; left -= MaxJobsPerSubmit {
+		jobs := make([]JobSpec, min(left, MaxJobsPerSubmit))
+		for i := range jobs {
+			jobs[i] = w.job("a", 1)
+		}
+		w.submit("a", jobs...)
+	}
+	w.apply(w.cmd("b", w.offering("b", MaxHeld)), w.cmd("c", w.offering("c", MaxHeld)))
+	w.apply(w.cmd("a", &SiteLost{Site: "b", Incarnation: 1, Term: 1}))
+	return w, []Command{w.cmd("a", &SiteLost{Site: "c", Incarnation: 1, Term: 1})}
+}
+
 // benchJobs has one site's jobs of one task wait.
 func benchJobs(b *testing.B, size int) *world {
 	w := newWorld(b, benchParams(10_000), "a", "b")
@@ -238,9 +308,9 @@ func benchRetired(b *testing.B, size int) (*world, []Command) {
 	w := newWorld(b, p, "a")
 	x := w.s.byName["a"]
 	for i := range uint64(size * 400_000) {
-		x.retired = append(x.retired, span{2*i + 2, 2*i + 2})
+		x.retired = append(x.retired, store.Span{From: 2*i + 2, To: 2*i + 2})
 	}
-	x.maxNum = x.retired[len(x.retired)-1].to
+	x.maxNum = x.retired[len(x.retired)-1].To
 	w.num["a"] = x.maxNum + 1
 	j := w.job("a", 1)
 	w.submit("a", j)

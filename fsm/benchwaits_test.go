@@ -101,8 +101,8 @@ func (m *mill) ends(from, n int) (cmds []Command) {
 		share := min(len(slots), (n+m.sites-1-i)/m.sites)
 		var ends []Ended
 		for _, slot := range slots[len(slots)-share:] {
-			a := m.s.attempts.get(slot)
-			j := m.s.jobs.get(a.seq)
+			a := m.s.attempts.Get(slot)
+			j := m.s.jobs.Get(a.seq)
 			id := JobID{m.s.sites[j.owner].name, j.num}
 			ends = append(ends, Ended{AttemptRef: AttemptRef{id, a.task, a.attempt, a.token}, RunMs: millRunMs})
 		}

@@ -24,7 +24,8 @@ func (s *State) bound(x *site, c *Bound) {
 		if !ok {
 			continue
 		}
-		a := s.attempts.mut(slot, s.epoch)
+		s.regain(slot)
+		a := s.attempts.Mut(slot, s.epoch)
 		if a.way != wayAssigned && (a.way != wayLeft || a.off != wayAssigned) {
 			continue
 		}
@@ -41,8 +42,8 @@ func (a *attempt) stopping() bool {
 // mayLive reports whether a lost attempt must be waited for. Those of Immediate
 // jobs may overlap, as their owners chose.
 func (s *State) mayLive(slot uint64) bool {
-	a := s.attempts.get(slot)
-	return a.boundMs > s.time && s.jobs.get(a.seq).onLoss != Immediate
+	a := s.attempts.Get(slot)
+	return a.boundMs > s.time && s.jobs.Get(a.seq).onLoss != Immediate
 }
 
 // lost settles an attempt whose site is lost, or waits for its bound.
@@ -50,7 +51,7 @@ func (s *State) lost(slot uint64) {
 	switch {
 	case s.mayLive(slot):
 		s.shelve(slot, wayDying)
-	case s.attempts.get(slot).boundMs > s.time:
+	case s.attempts.Get(slot).boundMs > s.time:
 		s.leaveOver(slot, false, "")
 	default:
 		s.drop(slot, Lost)
@@ -63,7 +64,7 @@ func (s *State) giveUp(slot uint64, why string) {
 	switch {
 	case s.mayLive(slot):
 		s.doom(slot, why)
-	case s.attempts.get(slot).boundMs > s.time:
+	case s.attempts.Get(slot).boundMs > s.time:
 		s.leaveOver(slot, true, strings.Clone(why))
 	default:
 		s.drop(slot, Lost)
@@ -75,7 +76,7 @@ func (s *State) giveUp(slot uint64, why string) {
 func (s *State) doom(slot uint64, why string) {
 	s.shelve(slot, wayDying)
 	s.touch(slot)
-	a := s.attempts.mut(slot, s.epoch)
+	a := s.attempts.Mut(slot, s.epoch)
 	a.given = true
 	if !a.stopping() {
 		a.why = strings.Clone(why)
@@ -85,7 +86,7 @@ func (s *State) doom(slot uint64, why string) {
 // shelve takes an attempt out of its site's hands, to wayAway or wayDying. It
 // does not count as running meanwhile; its room stays taken.
 func (s *State) shelve(slot uint64, to way) {
-	a := s.attempts.mut(slot, s.epoch)
+	a := s.attempts.Mut(slot, s.epoch)
 	if a.way == wayDying {
 		return
 	}
@@ -94,7 +95,7 @@ func (s *State) shelve(slot uint64, to way) {
 	a.off = a.way
 	s.turn(slot, to)
 	s.touch(slot)
-	a = s.attempts.get(slot)
+	a = s.attempts.Get(slot)
 	if to == wayDying {
 		s.tellAttempt(EventTaskDying, a)
 		return
@@ -104,12 +105,21 @@ func (s *State) shelve(slot uint64, to way) {
 
 // unshelve gives an attempt back to its site, as it was.
 func (s *State) unshelve(slot uint64) {
-	a := s.attempts.mut(slot, s.epoch)
+	a := s.attempts.Mut(slot, s.epoch)
 	s.touch(slot)
 	switch a.way {
 	case wayDying, wayAway:
 		s.turn(slot, a.off)
 	case wayAssigned, wayRunning, wayStopping, wayLeft:
+	}
+}
+
+// regain gives an attempt back at once to a site that reports of it while its
+// registration is not acted on: it is as if that had been.
+func (s *State) regain(slot uint64) {
+	if a := s.attempts.Get(slot); a.way == wayAway || a.way == wayDying && !a.given {
+		s.unshelve(slot)
+		s.tellAttempt(EventTaskAdopted, s.attempts.Get(slot))
 	}
 }
 
@@ -138,7 +148,7 @@ func (a *attempt) dueMs() int64 {
 // those that are too many for one entry in the next.
 func (s *State) expire() {
 	for s.expiring() && !s.steps.spent() {
-		switch slot := s.due[0]; s.attempts.get(slot).way {
+		switch slot := s.due[0]; s.attempts.Get(slot).way {
 		case wayStopping:
 			s.silent(slot)
 		case wayLeft:
@@ -155,14 +165,14 @@ func (s *State) Dying() int { return s.dying }
 
 // watch enters an attempt into the heap if it will be due.
 func (s *State) watch(slot uint64) {
-	if s.attempts.get(slot).dueMs() > 0 {
+	if s.attempts.Get(slot).dueMs() > 0 {
 		heap.Push((*reaper)(s), slot)
 	}
 }
 
 // unwatch takes it out, if it is there.
 func (s *State) unwatch(slot uint64) {
-	if a := s.attempts.get(slot); a.rank >= 0 {
+	if a := s.attempts.Get(slot); a.rank >= 0 {
 		heap.Remove((*reaper)(s), int(a.rank))
 	}
 }
@@ -178,7 +188,7 @@ func (r *reaper) Len() int { return len(r.due) }
 
 // Less implements heap.Interface; no two are equal.
 func (r *reaper) Less(i, k int) bool {
-	a, b := r.attempts.get(r.due[i]), r.attempts.get(r.due[k])
+	a, b := r.attempts.Get(r.due[i]), r.attempts.Get(r.due[k])
 	return cmp.Or(cmp.Compare(a.dueMs(), b.dueMs()), cmp.Compare(a.seq, b.seq), cmp.Compare(a.task, b.task), cmp.Compare(a.attempt, b.attempt)) < 0
 }
 
@@ -200,8 +210,8 @@ func (r *reaper) Pop() any {
 	last := len(r.due) - 1
 	slot := r.due[last]
 	r.due = r.due[:last]
-	r.attempts.mut(slot, r.epoch).rank = -1
+	r.attempts.Mut(slot, r.epoch).rank = -1
 	return slot
 }
 
-func (r *reaper) place(i int) { r.attempts.mut(r.due[i], r.epoch).rank = int32(i) }
+func (r *reaper) place(i int) { r.attempts.Mut(r.due[i], r.epoch).rank = int32(i) }

@@ -28,7 +28,6 @@ type bounds struct {
 	reserveAtOnce  int   // made in one search
 	ranTasks       int64 // after so many, what a site's tasks ran lately is halved
 	stopMs         int64 // log time that a site has to report the end of what it is to stop
-	slack          int   // dead entries of a list that are not worth dropping
 }
 
 // What a site may have whatever others join. It suffices for any one job.
@@ -44,7 +43,7 @@ func realBounds() bounds {
 		tasks: share{100_000_000, floorTasks}, jobs: share{4_000_000, 1000}, bytes: share{2 << 30, floorBytes},
 		kept: share{MaxRetainJobs, 1000}, keptBytes: share{1 << 30, floorBytes}, records: share{1_000_000, 1000},
 		gaps:           1 << 16,
-		reserveEveryMs: reserveEveryMs, reserveAtOnce: reserveAtOnce, ranTasks: ranTasks, stopMs: stopMs, slack: 64,
+		reserveEveryMs: reserveEveryMs, reserveAtOnce: reserveAtOnce, ranTasks: ranTasks, stopMs: stopMs,
 	}
 }
 

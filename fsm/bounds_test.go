@@ -95,8 +95,8 @@ func TestRecordsOfOpenJobsAreBounded(t *testing.T) {
 		w.must("b", c)
 	}
 	total := 0
-	for _, j := range w.s.jobs.all() {
-		total += len(j.tasks.records)
+	for _, j := range w.s.jobs.All() {
+		total += j.tasks.records.Len()
 	}
 	if total != most || w.s.byName["a"].use.records != most {
 		t.Errorf("%d records are kept, %d counted; the bound is %d", total, w.s.byName["a"].use.records, most)
@@ -152,7 +152,7 @@ func TestRenamedMachinesDoNotPassTheProvenWeight(t *testing.T) {
 		w.check()
 	}
 	weight := int64(0)
-	for _, a := range w.s.attempts.all() {
+	for _, a := range w.s.attempts.All() {
 		weight += a.weight
 	}
 	if weight != MaxTaskWeight {

@@ -22,17 +22,17 @@ func (s *State) noteCancel(owner *site, seq uint64, c *Cancel) {
 	if s.version < toldVersion {
 		return
 	}
-	if t := s.mutJob(seq).set(s.epoch); t.cancel == 0 {
+	if t := s.mutJob(seq).set(s.epoch).rare(); t.cancel == 0 {
 		t.cancel = uint32(s.askedAt(owner, c).id) + 1
 	}
 }
 
 // cancelWhy is the reason of a job's tasks that end because all of it was cancelled.
 func (s *State) cancelWhy(j *job) string {
-	if j.tasks == nil || j.tasks.cancel == 0 {
+	if j.tasks.cancel() == 0 {
 		return cancelledByOwner
 	}
-	return s.sites[j.tasks.cancel-1].cancels
+	return s.sites[j.tasks.cancel()-1].cancels
 }
 
 // cancel executes a Cancel: what waits ends at once, what is live is to be
@@ -47,11 +47,11 @@ func (s *State) cancel(x *site, c *Cancel) Result {
 		return Result{Code: AlreadyEnded}
 	case seq == 0:
 		return Result{Code: UnknownJob}
-	case s.jobs.get(seq).over():
+	case s.jobs.Get(seq).over():
 		return Result{Code: AlreadyEnded}
 	case c.Task < 0:
 		s.noteCancel(x, seq, c)
-		s.tellCancel(s.jobs.get(seq), c.Task, s.cancelWhy(s.jobs.get(seq)))
+		s.tellCancel(s.jobs.Get(seq), c.Task, s.cancelWhy(s.jobs.Get(seq)))
 		if !s.cancelling[seq] {
 			s.undertake(chore{kind: choreCancel, seq: seq})
 		}
@@ -76,11 +76,11 @@ func (s *State) cancelTask(seq uint64, task uint32, why string) Code {
 		return OK
 	}
 	t := j.set(s.epoch)
-	if at := t.back.find(task); at != nil {
+	if at := t.findBack(task); at != nil {
 		b := *at
-		t.back.remove(task)
+		t.dropBack(task)
 		s.closeDoubt(j, &b, doubtNone, why)
-		s.dequeue(j, 1)
+		s.dequeue(seq, j, 1)
 		s.noteWithdrawn(j, 1, b.queuedMs)
 		s.unholdIdle(seq, j)
 		r := b.record(s.time)
@@ -98,7 +98,7 @@ func (s *State) cancelTask(seq uint64, task uint32, why string) Code {
 	r := record{task: task, site: -1, queuedMs: j.queuedMs, assignedMs: -1, startedMs: -1, endedMs: s.time, detail: why}
 	s.noteEnd(j, t, TaskCancelled, r)
 	j.skip()
-	s.dequeue(j, 1)
+	s.dequeue(seq, j, 1)
 	s.noteWithdrawn(j, 1, j.queuedMs)
 	s.unholdIdle(seq, j)
 	s.endJob(seq, j)
@@ -125,7 +125,7 @@ func (s *State) endWaiting(seq uint64, state TaskState, why string) {
 	if t.why == "" {
 		t.why = why
 	}
-	s.dequeue(j, n)
+	s.dequeue(seq, j, n)
 	s.unholdIdle(seq, j)
 	s.endJob(seq, j)
 }
@@ -134,8 +134,8 @@ func (s *State) endWaiting(seq uint64, state TaskState, why string) {
 func (s *State) endFresh(j *job, t *taskSet, state TaskState, why string) (n uint32) {
 	for j.next < j.count && (n == 0 || !s.steps.spent()) { // between the holes
 		to := j.count
-		if i, _ := t.findRun(j.next); i < len(t.runs) {
-			to = t.runs[i].from
+		if r, _ := t.findRun(j.next); r != nil {
+			to = r.from
 		}
 		s.steps.used += stepEnd
 		t.addRun(run{from: j.next, to: to, state: state, endedMs: s.time})
@@ -151,9 +151,9 @@ func (s *State) endFresh(j *job, t *taskSet, state TaskState, why string) (n uin
 // endBack ends returned tasks, and returns how many: one at least, unless the caller
 // did something already.
 func (s *State) endBack(j *job, t *taskSet, state TaskState, why string, did bool) (n uint32) {
-	for ; t.back.n > 0 && (!did || !s.steps.spent()); did = true {
-		b := *t.back.first()
-		t.back.remove(b.task)
+	for ; t.back().Len() > 0 && (!did || !s.steps.spent()); did = true {
+		b := *t.back().First()
+		t.dropBack(b.task)
 		s.closeDoubt(j, &b, doubtNone, why)
 		s.steps.used += stepEnd
 		s.noteWithdrawn(j, 1, b.queuedMs)
@@ -175,7 +175,7 @@ func (s *State) isStopping(a *attempt) bool { return a.stopping() || s.cancellin
 // site reports. One whose site is lost has nobody to ask: it ends, at once or
 // by its bound.
 func (s *State) stop(slot uint64, why string) {
-	a := s.attempts.mut(slot, s.epoch)
+	a := s.attempts.Mut(slot, s.epoch)
 	if a.stopping() {
 		return
 	}
@@ -190,8 +190,8 @@ func (s *State) stop(slot uint64, why string) {
 	case wayAssigned, wayRunning, wayStopping:
 		s.turn(slot, wayStopping)
 		s.touch(slot)
-		s.tellAttempt(EventTaskStopping, s.attempts.get(slot))
-		if s.attempts.get(slot).dueMs() <= s.time { // its bound has passed
+		s.tellAttempt(EventTaskStopping, s.attempts.Get(slot))
+		if s.attempts.Get(slot).dueMs() <= s.time { // its bound has passed
 			s.silent(slot)
 		}
 	case wayLeft: // it is no task's
@@ -200,24 +200,23 @@ func (s *State) stop(slot uint64, why string) {
 
 // liveOf returns the slots of a job's live attempts, by task.
 func (s *State) liveOf(seq uint64) []uint64 {
-	j := s.jobs.get(seq)
+	j := s.jobs.Get(seq)
 	if j.tasks == nil {
 		return nil
 	}
 	var slots []uint64
 	var task uint32
-	runs := j.tasks.runs
-	for task < j.next {
-		switch {
-		case len(runs) > 0 && runs[0].from <= task:
-			task, runs = max(task, runs[0].to), runs[1:]
-			continue
-		default:
+	between := func(to uint32) { // runs
+		for ; task < min(to, j.next); task++ {
 			if slot, ok := s.live[taskKey{seq, task}]; ok {
 				slots = append(slots, slot)
 			}
 		}
-		task++
 	}
+	for r := range j.tasks.runs.All() {
+		between(r.from)
+		task = r.to
+	}
+	between(j.next)
 	return slots
 }

@@ -16,6 +16,9 @@ func (s *State) check() error {
 			return fmt.Errorf("entry %d: %w", s.index, err)
 		}
 	}
+	if n := s.PendingWork(); n > 0 != s.Pending() || n < len(s.chores) {
+		return fmt.Errorf("entry %d: %d pieces of work are pending with %d chores, pending: %v", s.index, n, len(s.chores), s.Pending())
+	}
 	return nil
 }
 
@@ -30,11 +33,11 @@ func (s *State) checkLedger() error {
 			want[c.executor].Gave.Plus(c.sums)
 		}
 	}
-	for _, a := range s.attempts.all() {
+	for _, a := range s.attempts.All() {
 		if a.startedMs >= 0 {
 			start, queued := s.quanta(a.startedMs), s.quanta(a.queuedMs)
 			want[a.site].GaveRun.Add(a.weight, start, queued)
-			want[s.jobs.get(a.seq).owner].UsedRun.Add(a.weight, start, queued)
+			want[s.jobs.Get(a.seq).owner].UsedRun.Add(a.weight, start, queued)
 		}
 	}
 	for _, policy := range []string{sched.OrigDirect, sched.RelDirect, sched.SimplDirect} {
@@ -87,7 +90,7 @@ func ownOf(x *site) sched.Int128 {
 
 func (s *State) checkAttempts() error {
 	n, assigned, dying, watched, left := 0, 0, 0, 0, 0
-	for slot, a := range s.attempts.all() {
+	for slot, a := range s.attempts.All() {
 		n++
 		if a.way == wayAssigned {
 			assigned++
@@ -112,7 +115,7 @@ func (s *State) checkAttempts() error {
 			if d := a.left.doubt; d == doubtOpen && !s.isReturned(a) || d != doubtNone && (a.given || a.doubts > s.bounds.doubts || a.left.startedMs >= 0 && a.off != wayRunning) {
 				return fmt.Errorf("leftover %d, doubt %d: %+v", slot, d, a)
 			}
-			if l := s.live[taskKey{a.seq, a.task}]; s.live[taskKey{a.seq, a.task}] != 0 && s.attempts.get(l).attempt == a.attempt {
+			if l := s.live[taskKey{a.seq, a.task}]; s.live[taskKey{a.seq, a.task}] != 0 && s.attempts.Get(l).attempt == a.attempt {
 				return fmt.Errorf("leftover %d is live, too", slot)
 			}
 			continue
@@ -129,7 +132,7 @@ func (s *State) checkAttempts() error {
 		if s.live[taskKey{a.seq, a.task}] != slot {
 			return fmt.Errorf("task %d/%d has two live attempts", a.seq, a.task)
 		}
-		if s.jobs.get(a.seq) == nil {
+		if s.jobs.Get(a.seq) == nil {
 			return fmt.Errorf("attempt of no job %d", a.seq)
 		}
 	}
@@ -137,8 +140,8 @@ func (s *State) checkAttempts() error {
 	for _, x := range s.sites {
 		slots := s.slotsOf(x, 0)
 		for i, slot := range slots { // the last change first
-			a := s.attempts.get(slot)
-			if a == nil || a.site != x.id || a.changed > x.changed || i > 0 && s.attempts.get(slots[i-1]).changed < a.changed {
+			a := s.attempts.Get(slot)
+			if a == nil || a.site != x.id || a.changed > x.changed || i > 0 && s.attempts.Get(slots[i-1]).changed < a.changed {
 				return fmt.Errorf("attempt %d is not at its place in %s", slot, x.name)
 			}
 		}
@@ -149,8 +152,8 @@ func (s *State) checkAttempts() error {
 	if dying != s.dying || watched != len(s.due) || left != len(s.leftovers) {
 		return fmt.Errorf("%d attempts are dying, %d counted; %d due, %d watched; %d left over, %d indexed", dying, s.dying, watched, len(s.due), left, len(s.leftovers))
 	}
-	if n != len(s.live)+left || n != s.attempts.n || n != listed || assigned != s.assigned {
-		return fmt.Errorf("%d attempts, %d indexed, %d counted", n, len(s.live), s.attempts.n)
+	if n != len(s.live)+left || n != s.attempts.Len() || n != listed || assigned != s.assigned {
+		return fmt.Errorf("%d attempts, %d indexed, %d counted", n, len(s.live), s.attempts.Len())
 	}
 	return nil
 }
@@ -158,7 +161,7 @@ func (s *State) checkAttempts() error {
 func (s *State) checkJobs() error {
 	n, ended := 0, 0
 	open := map[*class]int{}
-	for seq, j := range s.jobs.all() {
+	for seq, j := range s.jobs.All() {
 		n++
 		c := s.counts(j)
 		var sum, seen Counts
@@ -185,14 +188,18 @@ func (s *State) checkJobs() error {
 		}
 	}
 	for _, x := range s.sites {
-		for c, n := range x.open {
-			open[c] -= n
+		for _, o := range x.open {
+			open[o.class] -= o.n
+			if o.n <= 0 {
+				return fmt.Errorf("%s has %d open jobs of %v", x.name, o.n, o.class.need)
+			}
 		}
 	}
 	for _, x := range s.sites {
 		at := uint64(0)
-		for seq := range x.openSeqs.from(0) {
-			if j := s.jobs.get(seq); seq <= at || j == nil || j.over() || j.owner != x.id {
+		for p := range x.openSeqs.All() {
+			seq := *p
+			if j := s.jobs.Get(seq); seq <= at || j == nil || j.over() || j.owner != x.id {
 				return fmt.Errorf("job %d is listed as open of %s", seq, x.name)
 			}
 			at = seq
@@ -202,14 +209,14 @@ func (s *State) checkJobs() error {
 	if n != ended {
 		return fmt.Errorf("%d jobs are not listed as open", n-ended)
 	}
-	n = s.jobs.n
+	n = s.jobs.Len()
 	for c, n := range open {
 		if n != 0 {
 			return fmt.Errorf("%d open jobs of %v are not counted", n, c.need)
 		}
 	}
-	if n != s.jobs.n || ended != s.kept {
-		return fmt.Errorf("%d jobs, %d counted; %d ended, %d queued to leave", n, s.jobs.n, ended, s.kept)
+	if n != s.jobs.Len() || ended != s.kept {
+		return fmt.Errorf("%d jobs, %d counted; %d ended, %d queued to leave", n, s.jobs.Len(), ended, s.kept)
 	}
 	return nil
 }
@@ -218,14 +225,14 @@ func (s *State) checkQueues() error {
 	waiting := map[*class]uint64{}
 	bars := map[*class]int{}
 	var all, present uint64
-	for _, j := range s.jobs.all() {
+	for _, j := range s.jobs.All() {
 		w := uint64(j.waiting())
 		all += w
 		if s.sites[j.owner].present() {
 			waiting[j.class] += w
 			present += w
 		}
-		if w > 0 && j.tasks != nil && len(j.tasks.bars) > 0 {
+		if w > 0 && j.hasBars() {
 			bars[j.class]++
 		}
 	}
@@ -247,7 +254,7 @@ func (s *State) checkQueues() error {
 	return s.checkHeads()
 }
 
-// checkHeads compares each lane's head with a scan of all jobs.
+// checkHeads compares each lane's head, and what stands in its queues, with a scan of all jobs.
 func (s *State) checkHeads() error {
 	type head struct {
 		prio int32
@@ -257,10 +264,13 @@ func (s *State) checkHeads() error {
 		owner int32
 		class *class
 	}
-	first := map[key]head{}
-	for seq, j := range s.jobs.all() {
+	first, waiting := map[key]head{}, map[key][]uint64{}
+	for seq, j := range s.jobs.All() {
 		k := key{j.owner, j.class}
 		h, ok := first[k]
+		if j.waiting() > 0 {
+			waiting[k] = append(waiting[k], seq)
+		}
 		if j.waiting() > 0 && (!ok || j.priority > h.prio) {
 			first[k] = head{j.priority, seq}
 		}
@@ -269,8 +279,11 @@ func (s *State) checkHeads() error {
 	for _, x := range s.sites {
 		for _, l := range x.lanes {
 			n++
-			if h := first[key{x.id, l.class}]; h.seq != l.seq || l.queuedMs != s.jobs.get(l.seq).headMs() {
+			if h := first[key{x.id, l.class}]; h.seq != l.seq || l.queuedMs != s.jobs.Get(l.seq).headMs() {
 				return fmt.Errorf("head of %s is job %d, should be %d", x.name, l.seq, h.seq)
+			}
+			if want := waiting[key{x.id, l.class}]; !slices.Equal(l.seqsInOrder(), want) {
+				return fmt.Errorf("jobs %v stand in a lane of %s, %v wait", l.seqsInOrder(), x.name, want)
 			}
 			if (l.heapAt >= 0) != x.present() {
 				return fmt.Errorf("lane of %s (present %v) at %d", x.name, x.present(), l.heapAt)
@@ -283,13 +296,25 @@ func (s *State) checkHeads() error {
 	return nil
 }
 
+// seqsInOrder returns the jobs in a lane's queues, by arrival.
+func (l *lane) seqsInOrder() (seqs []uint64) {
+	for at := range l.queues.All() {
+		q := *at
+		for seq := range q.seqs.All() {
+			seqs = append(seqs, *seq)
+		}
+	}
+	slices.Sort(seqs)
+	return seqs
+}
+
 func (s *State) checkMachines() error {
 	used, tasks := map[*machine]Resources{}, map[*machine]int64{}
-	for _, a := range s.attempts.all() {
+	for _, a := range s.attempts.All() {
 		if a.way == wayLeft {
 			used[a.machine] = used[a.machine].plus(a.left.need)
 		} else {
-			used[a.machine] = used[a.machine].plus(s.jobs.get(a.seq).class.need)
+			used[a.machine] = used[a.machine].plus(s.jobs.Get(a.seq).class.need)
 		}
 		tasks[a.machine]++
 	}
@@ -328,12 +353,12 @@ func (s *State) checkMachines() error {
 		if most != x.most || widest != x.widest {
 			return fmt.Errorf("%s has machines of at most %v, %v exposed, should be %v, %v", x.name, x.most, x.widest, most, widest)
 		}
-		own := x.free.total
+		own := x.free.Total()
 		if x.missed {
-			own = x.stock.total
+			own = x.stock.Total()
 		}
-		if free != own || stock != x.stock.total {
-			return fmt.Errorf("%s has %d free of %d, should be %d of %d", x.name, x.free.total, x.stock.total, free, stock)
+		if free != own || stock != x.stock.Total() {
+			return fmt.Errorf("%s has %d free of %d, should be %d of %d", x.name, x.free.Total(), x.stock.Total(), free, stock)
 		}
 		if reach != x.reach {
 			return fmt.Errorf("%s could run %v at once, should be %v", x.name, x.reach, reach)
@@ -341,7 +366,7 @@ func (s *State) checkMachines() error {
 		if x.state != Alive || x.live.n >= s.bounds.held || !reach.fits(s.bounds.site) {
 			free, stock = 0, 0
 		}
-		if s.supply.weights[x.pos] != free || s.stock.weights[x.pos] != stock {
+		if s.supply.Weight(x.pos) != free || s.stock.Weight(x.pos) != stock {
 			return fmt.Errorf("totals of %s", x.name)
 		}
 	}

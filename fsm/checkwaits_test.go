@@ -25,7 +25,7 @@ func (s *State) checkWaits() error {
 	if w.limit > 0 && (s.phase == matched || !s.unfinished()) {
 		return fmt.Errorf("the policy has not begun, and nothing is left")
 	}
-	for seq, j := range s.jobs.all() {
+	for seq, j := range s.jobs.All() {
 		if !w.hasJob(seq) {
 			continue
 		}
@@ -47,7 +47,7 @@ func (s *State) checkWaits() error {
 		if s.isDue(d) {
 			counted[d.slot] = true
 		}
-		if s.isDue(d) && (d.at < s.quanta(s.time) && !s.prolonging || s.attempts.get(d.slot).length < 1) || i > 0 && w.due.before(i, (i-1)/2) {
+		if s.isDue(d) && (d.at < s.quanta(s.time) && !s.prolonging || s.attempts.Get(d.slot).length < 1) || i > 0 && w.due.before(i, (i-1)/2) {
 			return fmt.Errorf("attempt %+v is not at its place among the due", d)
 		}
 	}
@@ -57,8 +57,8 @@ func (s *State) checkWaits() error {
 			begun++
 		}
 	}
-	if len(counted) != begun || len(w.due) > 2*s.attempts.n+1000 {
-		return fmt.Errorf("%d live attempts, %d of %d due", s.attempts.n, len(counted), len(w.due))
+	if len(counted) != begun || len(w.due) > 2*s.attempts.Len()+1000 {
+		return fmt.Errorf("%d live attempts, %d of %d due", s.attempts.Len(), len(counted), len(w.due))
 	}
 	var all sched.Waits
 	for i, x := range s.sites {

@@ -17,7 +17,7 @@ var codeTexts = [...]string{
 	TooManyJobs:    "the site has as many open jobs as it may: wait until some end, cancel some, or submit arrays",
 	OutOfRange:     "a number is out of its range",
 	BadParams:      "the parameters are not valid",
-	OldTerm:        "the lead that found this is no longer the lead",
+	OldTerm:        "the leader that found this is no longer the leader",
 	OldOffer:       "a newer offer stands",
 	OutOfOrder:     "the usage batch is not the next one",
 	AlreadyFounded: "the federation has been founded",

@@ -18,7 +18,7 @@ const (
 	KindDecline   Kind = 7  // a site cannot run what it was assigned
 	KindCancel    Kind = 8  // the owner wants a job, or one task, ended
 	KindUsage     Kind = 9  // what a site ran for itself outside the log
-	KindSiteLost  Kind = 10 // the lead found a site's lease expired
+	KindSiteLost  Kind = 10 // the leader found a site's lease expired
 	KindForget    Kind = 11 // a lost or left site will not come back: its waiting jobs end
 	KindPolicy    Kind = 12 // change the federation's parameters
 	KindSuspect   Kind = 13 // rest or wake a site's offers (a hint, no loss)
@@ -61,11 +61,11 @@ type Command struct {
 // this many commands under way.
 const Window = 1024
 
-// Batch is one entry of the total order, stamped by the lead (architecture D3).
+// Batch is one entry of the total order, stamped by the leader (architecture D3).
 type Batch struct {
-	// Term of the lead that stamped it; grows with every change of lead.
+	// Term of the leader that stamped it; grows with every change of leader.
 	Term uint64
-	// Elapsed is milliseconds on the lead's monotonic clock since its first
+	// Elapsed is milliseconds on the leader's monotonic clock since its first
 	// entry of Term. State time = time at the term's start + Elapsed, never
 	// backwards, at most MaxStep ahead in one entry.
 	Elapsed  int64
@@ -293,7 +293,7 @@ type UsageRow struct {
 	AgoMs, RunMs, WaitMs int64
 }
 
-// SiteLost parks a site (architecture D6). Only the lead of Term proposes it.
+// SiteLost parks a site (architecture D6). Only the leader of Term proposes it.
 type SiteLost struct {
 	Site        string
 	Incarnation uint64

@@ -21,7 +21,7 @@ func (s *State) complete(x *site, c *Complete) Result {
 // finishLeft ends a leftover as its site reported. Its success counts if its task is
 // on its way elsewhere: the first one does.
 func (s *State) finishLeft(slot uint64, e *Ended) {
-	switch past := s.attempts.get(slot).left.doubt == doubtPast; {
+	switch past := s.attempts.Get(slot).left.doubt == doubtPast; {
 	case past && e.Outcome == Succeeded && s.overtake(slot):
 		s.finish(slot, e)
 		return
@@ -34,17 +34,17 @@ func (s *State) finishLeft(slot uint64, e *Ended) {
 // finish ends an attempt as its site reported: charge it, free its room, and
 // decide what becomes of the task.
 func (s *State) finish(slot uint64, e *Ended) {
-	if e.Outcome == Lost && s.attempts.get(slot).boundMs > s.time {
+	if e.Outcome == Lost && s.attempts.Get(slot).boundMs > s.time {
 		s.giveUp(slot, e.Detail)
 		return
 	}
-	a := *s.attempts.get(slot)
+	a := *s.attempts.Get(slot)
 	s.unsetStarted(&a)
 	r := s.recordOf(&a)
 	start, end := s.span(&a, e)
 	r.endedMs, r.exit, r.signal, r.detail = s.time, e.ExitCode, e.Signal, strings.Clone(e.Detail)
 	if e.Outcome != Lost {
-		owner := s.sites[s.jobs.get(a.seq).owner]
+		owner := s.sites[s.jobs.Get(a.seq).owner]
 		s.charge(owner, s.sites[a.site], a.weight, s.quanta(start), s.quanta(end), s.quanta(a.queuedMs))
 		s.charged = end - start
 		if a.startedMs >= 0 || e.Ran || e.RunMs > 0 {
@@ -69,7 +69,7 @@ func (s *State) finish(slot uint64, e *Ended) {
 func (s *State) span(a *attempt, e *Ended) (start, end int64) {
 	start = min(a.assignedMs+e.DelayMs, s.time)
 	end = min(start+e.RunMs, s.time)
-	if limit := s.jobs.get(a.seq).timeoutMs; limit > 0 {
+	if limit := s.jobs.Get(a.seq).timeoutMs; limit > 0 {
 		end = min(end, start+limit)
 	}
 	return start, end
@@ -85,7 +85,7 @@ func (s *State) recordOf(a *attempt) record {
 
 // settle decides what becomes of a task whose attempt is gone.
 func (s *State) settle(a *attempt, r record, o Outcome) {
-	j := s.jobs.get(a.seq)
+	j := s.jobs.Get(a.seq)
 	stopping := s.isStopping(a)
 	switch {
 	case o == Succeeded:
@@ -109,7 +109,7 @@ func (s *State) settle(a *attempt, r record, o Outcome) {
 func (s *State) lose(a *attempt, r record, o Outcome) {
 	r.losses++
 	r.detail = cmp.Or(r.detail, a.why, "lost by "+s.sites[a.site].name)
-	if s.jobs.get(a.seq).onLoss == Never || r.losses >= MaxLosses {
+	if s.jobs.Get(a.seq).onLoss == Never || r.losses >= MaxLosses {
 		s.endTask(a.seq, TaskLost, r)
 		return
 	}
@@ -127,7 +127,7 @@ func (s *State) requeue(a *attempt, r record, o Outcome) {
 		s.endTask(seq, TaskLost, r)
 		return
 	}
-	j.set(s.epoch).back.insert(backTask{
+	j.set(s.epoch).addBack(backTask{
 		task: r.task, attempt: r.attempt, failures: r.failures, losses: r.losses, doubts: a.doubts, queuedMs: s.time,
 	})
 	s.tellRecord(EventTaskRequeued, j, &r, o.ending())

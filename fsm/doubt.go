@@ -30,8 +30,8 @@ const maxDoubts = 3
 // for that. The task of one that is to be stopped has ended: so it does whether it is
 // cancelled before the suspicion, behind it or while this is half done.
 func (s *State) doubt(slot uint64) {
-	a := s.attempts.get(slot)
-	j := s.jobs.get(a.seq)
+	a := s.attempts.Get(slot)
+	j := s.jobs.Get(a.seq)
 	if j.onLoss != Immediate || j.owner == a.site || s.sites[j.owner].gone || a.doubts >= s.bounds.doubts {
 		return
 	}
@@ -47,7 +47,7 @@ func (s *State) doubt(slot uint64) {
 // putInDoubt returns an attempt's task to the queue, and keeps the attempt.
 func (s *State) putInDoubt(slot uint64) {
 	s.steps.used += stepSettle
-	a := *s.attempts.get(slot)
+	a := *s.attempts.Get(slot)
 	s.unsetStarted(&a)
 	r := s.recordOf(&a)
 	r.detail = fmt.Sprintf("%s is suspected, where it may run on", s.sites[a.site].name)
@@ -63,7 +63,7 @@ func (s *State) findDoubt(j *job, b *backTask) (slot uint64, ok bool) {
 		return 0, false
 	}
 	slot, ok = s.leftovers[leftKey{j.owner, j.num, b.task, b.attempt}]
-	return slot, ok && s.attempts.get(slot).left.doubt == doubtOpen
+	return slot, ok && s.attempts.Get(slot).left.doubt == doubtOpen
 }
 
 // closeDoubt ends the doubt about a returned task's attempt: the task was given to
@@ -73,7 +73,7 @@ func (s *State) closeDoubt(j *job, b *backTask, to doubt, why string) (was bool)
 	if !ok {
 		return false
 	}
-	a := s.attempts.mut(slot, s.epoch)
+	a := s.attempts.Mut(slot, s.epoch)
 	if a.boundMs > 0 && a.boundMs <= s.time { // it is certainly dead
 		s.dropLeft(slot)
 		return true
@@ -90,13 +90,14 @@ func (s *State) closeDoubt(j *job, b *backTask, to doubt, why string) (was bool)
 // task waits, or false.
 func (s *State) findOpen(ref *AttemptRef, x *site) (uint64, bool) {
 	slot, ok := s.findLeft(ref, x)
-	return slot, ok && s.attempts.get(slot).left.doubt == doubtOpen
+	return slot, ok && s.attempts.Get(slot).left.doubt == doubtOpen
 }
 
 // findEnded is findAttempt for a site's word on the end of an attempt: one in doubt
 // has its task back by it, and ends with it.
 func (s *State) findEnded(ref *AttemptRef, x *site) (uint64, bool) {
 	if slot, ok := s.findAttempt(ref, x); ok {
+		s.regain(slot)
 		return slot, true
 	}
 	slot, ok := s.findOpen(ref, x)
@@ -109,7 +110,7 @@ func (s *State) findEnded(ref *AttemptRef, x *site) (uint64, bool) {
 // startedInDoubt notes the reported start of an attempt in doubt: it counts as running
 // from there on if it gets its task back.
 func (s *State) startedInDoubt(slot uint64, delayMs int64) {
-	a := s.attempts.mut(slot, s.epoch)
+	a := s.attempts.Mut(slot, s.epoch)
 	if a.left.startedMs >= 0 {
 		return
 	}
@@ -121,20 +122,20 @@ func (s *State) startedInDoubt(slot uint64, delayMs int64) {
 // resume gives a leftover its task back, which waits.
 func (s *State) resume(slot uint64) {
 	s.steps.used += stepSettle
-	a := s.attempts.get(slot)
+	a := s.attempts.Get(slot)
 	seq := a.seq
 	j := s.mutJob(seq)
 	t := j.set(s.epoch)
-	b := *t.back.find(a.task)
+	b := *t.findBack(a.task)
 	if b.attempt != a.attempt {
 		s.closeDoubt(j, &b, doubtNone, succeededElsewhere)
 	}
-	t.back.remove(b.task)
-	s.dequeue(j, 1)
-	s.noteResumed(j, s.attempts.get(slot), b.queuedMs)
+	t.dropBack(b.task)
+	s.dequeue(seq, j, 1)
+	s.noteResumed(j, s.attempts.Get(slot), b.queuedMs)
 	s.unholdIdle(seq, j)
 	s.reenter(slot, b.failures, b.losses, b.doubts, j.booked)
-	s.tellAttempt(EventTaskResumed, s.attempts.get(slot))
+	s.tellAttempt(EventTaskResumed, s.attempts.Get(slot))
 }
 
 // reenter makes a leftover its task's live attempt, as it was when it was left.
@@ -142,7 +143,7 @@ func (s *State) resume(slot uint64) {
 // REQUIRES: the task neither waits nor has a live attempt.
 func (s *State) reenter(slot uint64, failures, losses, doubts uint32, length int64) {
 	s.unwatch(slot)
-	p := s.attempts.mut(slot, s.epoch)
+	p := s.attempts.Mut(slot, s.epoch)
 	delete(s.leftovers, p.leftKey())
 	started := p.left.startedMs
 	p.way, p.off, p.left, p.why = p.off, wayAssigned, nil, ""
@@ -164,21 +165,21 @@ const succeededElsewhere = "another attempt of its task succeeded first"
 // because it has succeeded: the later attempt is to be stopped, and counts nothing.
 // It returns false if the task has ended.
 func (s *State) overtake(slot uint64) bool {
-	a := s.attempts.get(slot)
-	j := s.jobs.get(a.seq)
+	a := s.attempts.Get(slot)
+	j := s.jobs.Get(a.seq)
 	if j == nil {
 		return false
 	}
 	live, ok := s.live[taskKey{a.seq, a.task}]
 	switch {
-	case !ok && (j.tasks == nil || j.tasks.back.find(a.task) == nil):
+	case !ok && j.tasks.findBack(a.task) == nil:
 		return false
 	case !ok:
 		s.resume(slot)
 		return true
 	}
 	s.steps.used += stepSettle
-	later := *s.attempts.get(live)
+	later := *s.attempts.Get(live)
 	s.unsetStarted(&later)
 	s.detach(live)
 	p := s.keepLeft(live, doubtNone)
@@ -192,19 +193,19 @@ func (s *State) overtake(slot uint64) bool {
 // countLoss counts the loss of a leftover whose task went on elsewhere: once, as it
 // would count had the task waited for it. It ends nothing by itself.
 func (s *State) countLoss(slot uint64) {
-	a := s.attempts.mut(slot, s.epoch)
+	a := s.attempts.Mut(slot, s.epoch)
 	if a.left.doubt != doubtPast {
 		return
 	}
 	a.settleDoubt()
 	if live, ok := s.live[taskKey{a.seq, a.task}]; ok {
-		s.attempts.mut(live, s.epoch).losses++
+		s.attempts.Mut(live, s.epoch).losses++
 		return
 	}
-	if j := s.jobs.get(a.seq); j == nil || j.tasks == nil || j.tasks.back.find(a.task) == nil {
+	if j := s.jobs.Get(a.seq); j == nil || j.tasks.findBack(a.task) == nil {
 		return
 	}
-	s.mutJob(a.seq).set(s.epoch).back.find(a.task).losses++
+	s.mutJob(a.seq).set(s.epoch).findBack(a.task).losses++
 }
 
 // settleDoubt has nothing count any more that a leftover's site reports of it.
@@ -222,7 +223,7 @@ func (s *State) viewDoubt(j *job, b *backTask) string {
 	if !ok {
 		return ""
 	}
-	return fmt.Sprintf("may run twice: %s is suspected, where attempt %d may run on", s.sites[s.attempts.get(slot).site].name, b.attempt)
+	return fmt.Sprintf("may run twice: %s is suspected, where attempt %d may run on", s.sites[s.attempts.Get(slot).site].name, b.attempt)
 }
 
 // viewTwice says it of a live attempt whose task another site may still run.
@@ -230,12 +231,12 @@ func (s *State) viewTwice(a *attempt) string {
 	if len(s.leftovers) == 0 {
 		return ""
 	}
-	j := s.jobs.get(a.seq)
+	j := s.jobs.Get(a.seq)
 	slot, ok := s.leftovers[leftKey{j.owner, j.num, a.task, a.attempt - 1}]
-	if !ok || s.attempts.get(slot).left.doubt != doubtPast {
+	if !ok || s.attempts.Get(slot).left.doubt != doubtPast {
 		return ""
 	}
-	return fmt.Sprintf("may run twice: %s was suspected, and attempt %d may not have ended there", s.sites[s.attempts.get(slot).site].name, a.attempt-1)
+	return fmt.Sprintf("may run twice: %s was suspected, and attempt %d may not have ended there", s.sites[s.attempts.Get(slot).site].name, a.attempt-1)
 }
 
 // inDoubt reads what only a leftover in doubt has.
@@ -250,11 +251,11 @@ func (r *snapReader) inDoubt(s *State, a *attempt) {
 // isReturned reports whether a leftover's task waits, with no later attempt, for its
 // site is suspected.
 func (s *State) isReturned(a *attempt) bool {
-	j := s.jobs.get(a.seq)
+	j := s.jobs.Get(a.seq)
 	if j == nil || j.tasks == nil || j.num != a.left.num || j.owner != a.left.owner || j.class.need != a.left.need || j.onLoss != Immediate {
 		return false
 	}
-	b := j.tasks.back.find(a.task)
+	b := j.tasks.findBack(a.task)
 	x := s.sites[a.site]
 	return b != nil && b.attempt == a.attempt && a.site != j.owner && (x.state == Suspected || s.hasChore(x.id))
 }

@@ -510,7 +510,7 @@ func (n *naiveDoubts) check(t *rapid.T) {
 		if k.hints > n.s.bounds.doubts || k.attempt > 1+k.hints+k.losses+k.requeues {
 			t.Fatalf("%v: attempt %d after %d hints, %d losses, %d other returns", key, k.attempt, k.hints, k.losses, k.requeues)
 		}
-		j := n.s.jobs.get(k.job)
+		j := n.s.jobs.Get(k.job)
 		if j == nil {
 			delete(n.tasks, key)
 			continue

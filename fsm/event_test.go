@@ -127,7 +127,7 @@ func (f *follower) check(t *rapid.T, s *State) {
 		f.follow(t, &f.events[i])
 	}
 	f.events, f.twin = nil, nil
-	for seq, j := range s.jobs.all() {
+	for seq, j := range s.jobs.All() {
 		id := s.idOf(j)
 		for i, have := range f.tasks[id] {
 			if have.now == Queued && f.away[id.Site] {

@@ -105,7 +105,7 @@ func (s *State) emitJob(kind EventKind, j *job) {
 }
 
 func (s *State) emitAttempt(kind EventKind, a *attempt) {
-	j := s.jobs.get(a.seq)
+	j := s.jobs.Get(a.seq)
 	s.emit(Event{
 		Kind: kind, Job: s.idOf(j), Task: a.task, Count: 1, Attempt: a.attempt, Token: a.token, Site: s.sites[a.site].name,
 		Machine: a.machine.name, Need: j.class.need, QueuedMs: a.queuedMs, AssignedMs: a.assignedMs, StartedMs: a.startedMs,

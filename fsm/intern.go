@@ -1,9 +1,7 @@
 package fsm
 
 import (
-	"bytes"
 	"encoding/binary"
-	"math/bits"
 	"slices"
 	"strings"
 )
@@ -72,8 +70,11 @@ func (h *shape) suits(m *machine, room Resources) bool {
 	return h.fits(m, room) && h.allows(m.site.name)
 }
 
-func (h *shape) encoded() string {
-	b := make([]byte, 0, 32)
+// shapeBytes suffice for most requirements' encodings.
+const shapeBytes = 64
+
+// appendTo appends what names the requirement.
+func (h *shape) appendTo(b []byte) []byte {
 	b = binary.AppendVarint(b, h.need.MilliCPU)
 	b = binary.AppendVarint(b, h.need.MemMiB)
 	b = binary.AppendVarint(b, h.need.GPU)
@@ -87,21 +88,23 @@ func (h *shape) encoded() string {
 	for _, text := range h.selectors {
 		b = append(append(b, text...), '\n') // in no name, so it is none of not
 	}
-	return string(b)
+	return b
 }
 
 // findClass returns the interned class of a requirement, or nil.
-func (s *State) findClass(h shape) *class { return s.classes[h.encoded()] }
+func (s *State) findClass(h *shape) *class {
+	var buf [shapeBytes]byte
+	return s.classes[string(h.appendTo(buf[:0]))]
+}
 
 // holdClass interns a requirement for one more job.
-func (s *State) holdClass(h shape) *class {
-	key := h.encoded()
-	c := s.classes[key]
+func (s *State) holdClass(h *shape) *class {
+	c := s.findClass(h)
 	if c == nil {
-		h.only, h.not, h.selectors = cloneNames(h.only), cloneNames(h.not), cloneNames(h.selectors)
-		h.rules = rulesOf(h.selectors)
-		c = &class{shape: h, key: key, activeAt: -1}
-		s.classes[key] = c
+		c = &class{key: string(h.appendTo(nil)), activeAt: -1}
+		c.shape = shape{need: h.need, image: h.image, only: cloneNames(h.only), not: cloneNames(h.not), selectors: cloneNames(h.selectors)}
+		c.rules = rulesOf(c.selectors)
+		s.classes[c.key] = c
 	}
 	c.refs++
 	return c
@@ -115,13 +118,40 @@ func cloneNames(names []string) []string {
 	return out
 }
 
+// opening is how many open jobs of a site have a requirement.
+type opening struct {
+	class *class
+	n     int // Invariant: > 0
+}
+
+// findOpening returns where a site's count of a requirement is, −1 if it has no open job
+// with it. They are at most bounds.shapes, and as a rule one is asked for again and again.
+func (x *site) findOpening(c *class) int {
+	for i := range x.open {
+		if x.open[i].class == c {
+			return i
+		}
+	}
+	return -1
+}
+
 // opened counts one more open job of an owner.
-func (c *class) opened(x *site) { x.open[c]++ }
+func (c *class) opened(x *site) {
+	i := x.findOpening(c)
+	if i < 0 {
+		x.open = append(x.open, opening{c, 1})
+		return
+	}
+	x.open[i].n++
+	x.open[0], x.open[i] = x.open[i], x.open[0]
+}
 
 // closed counts one less.
 func (c *class) closed(x *site) {
-	if x.open[c]--; x.open[c] == 0 {
-		delete(x.open, c)
+	i, last := x.findOpening(c), len(x.open)-1
+	if x.open[i].n--; x.open[i].n == 0 {
+		x.open[i], x.open[last] = x.open[last], opening{}
+		x.open = x.open[:last]
 	}
 }
 
@@ -133,57 +163,35 @@ func (s *State) releaseClass(c *class) {
 
 // payload is what jobs with equal payloads share.
 type payload struct {
-	data []byte // never changed
-	hash uint64
+	data string // key of State.payloads
 	refs int
-	next *payload // same hash
 }
 
-// holdPayload interns data for one more job.
+// holdPayload interns data for one more job. The table is one of the runtime's, whose
+// hash no member can foresee; a hash by the federation's seed, which all of them know, let
+// one have all its payloads collide. Nothing iterates the table.
 func (s *State) holdPayload(data []byte) *payload {
-	h := hashBytes(s.seed, data)
-	head := s.payloads[h]
-	for p := head; p != nil; p = p.next {
-		if bytes.Equal(p.data, data) {
-			p.refs++
-			return p
-		}
+	p := s.payloads[string(data)]
+	if p == nil {
+		p = &payload{data: string(data)}
+		s.payloads[p.data] = p
 	}
-	p := &payload{data: slices.Clip(slices.Clone(data)), hash: h, refs: 1, next: head}
-	s.payloads[h] = p
+	p.refs++
 	return p
 }
 
+// bytes returns a copy of the data, nil if there is none.
+func (p *payload) bytes() []byte {
+	if p.data == "" {
+		return nil
+	}
+	return []byte(p.data)
+}
+
 func (s *State) releasePayload(p *payload) {
-	if p.refs--; p.refs > 0 {
-		return
+	if p.refs--; p.refs == 0 {
+		delete(s.payloads, p.data)
 	}
-	if head := s.payloads[p.hash]; head != p {
-		for head.next != p {
-			head = head.next
-		}
-		head.next = p.next
-	} else if p.next == nil {
-		delete(s.payloads, p.hash)
-	} else {
-		s.payloads[p.hash] = p.next
-	}
-}
-
-// hashBytes is a fast keyed hash for tables; equality is always checked.
-func hashBytes(key uint64, data []byte) uint64 {
-	h := mix(key ^ uint64(len(data)))
-	for ; len(data) >= 8; data = data[8:] {
-		h = fold(h ^ binary.LittleEndian.Uint64(data))
-	}
-	var last [8]byte
-	copy(last[:], data)
-	return mix(fold(h ^ binary.LittleEndian.Uint64(last[:])))
-}
-
-func fold(x uint64) uint64 {
-	hi, lo := bits.Mul64(x, 0x9e3779b97f4a7c15)
-	return hi ^ lo
 }
 
 // mix is the finalizer of splitmix64: a bijection whose output bits each

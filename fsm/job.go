@@ -1,9 +1,6 @@
 package fsm
 
-import (
-	"slices"
-	"sort"
-)
+import "github.com/cloudshare/cloudshare/fsm/internal/store"
 
 // job is a submitted job. A job of a million tasks is this record and a few
 // runs: tasks that were never assigned are the range [next, count).
@@ -31,15 +28,20 @@ type job struct {
 // State.live), or in back, or in runs; runs may hold tasks ≥ next.
 type taskSet struct {
 	epoch   uint64
-	back    backList  // waiting again
-	runs    []run     // ended, by from
-	records []record  // of ended tasks, by task; small jobs only
-	ends    [4]uint32 // ended tasks by state − TaskSucceeded
-	live    [5]uint32 // live attempts by way
-	ahead   uint32    // ended tasks ≥ job.next; they are in runs
-	bars    []bar     // by site; never changed in place; some may be void
-	why     string    // of the first bad end
-	cancel  uint32    // where the job's cancel was asked first: the site's id + 1; 0 = nowhere, or not told
+	seldom  *seldom              // nil until there is any of it
+	runs    store.Sorted[run]    // ended, by from
+	records store.Sorted[record] // of ended tasks, by task; small jobs only
+	ends    [4]uint32            // ended tasks by state − TaskSucceeded
+	live    [5]uint32            // live attempts by way
+	ahead   uint32               // ended tasks ≥ job.next; they are in runs
+	why     string               // of the first bad end
+}
+
+// seldom is what few jobs come to have.
+type seldom struct {
+	back   store.Sorted[backTask] // waiting again, by task
+	bars   []bar                  // by site; never changed in place; some may be void
+	cancel uint32                 // where the job's cancel was asked first: the site's id + 1; 0 = nowhere, or not told
 }
 
 // backTask is a task that returned to the queue.
@@ -85,8 +87,10 @@ const (
 // waiting is the number of queued tasks.
 func (j *job) waiting() uint32 {
 	n := j.count - j.next
-	if j.tasks != nil {
-		n += uint32(j.tasks.back.n) - j.tasks.ahead
+	if t := j.tasks; t != nil {
+		if n -= t.ahead; t.seldom != nil {
+			n += uint32(t.seldom.back.Len())
+		}
 	}
 	return n
 }
@@ -95,12 +99,12 @@ func (j *job) waiting() uint32 {
 func (j *job) skip() {
 	t := j.tasks
 	for t.ahead > 0 {
-		i, ok := t.findRun(j.next)
+		r, ok := t.findRun(j.next)
 		if !ok {
 			return
 		}
-		t.ahead -= t.runs[i].to - j.next
-		j.next = t.runs[i].to
+		t.ahead -= r.to - j.next
+		j.next = r.to
 	}
 }
 
@@ -117,16 +121,82 @@ func (j *job) set(epoch uint64) *taskSet {
 	case j.tasks.epoch != epoch:
 		dup := *j.tasks
 		dup.epoch = epoch
-		dup.back, dup.runs, dup.records = dup.back.clone(), slices.Clone(dup.runs), slices.Clone(dup.records)
+		dup.runs, dup.records = dup.runs.Clone(), dup.records.Clone()
+		if dup.seldom != nil {
+			few := *dup.seldom
+			few.back = few.back.Clone()
+			dup.seldom = &few
+		}
 		j.tasks = &dup
 	}
 	return j.tasks
 }
 
-// findRun returns the run that holds task, or the position it would have.
-func (t *taskSet) findRun(task uint32) (int, bool) {
-	i := sort.Search(len(t.runs), func(i int) bool { return t.runs[i].to > task })
-	return i, i < len(t.runs) && t.runs[i].from <= task
+// back returns the tasks that wait again, for reading; t may be nil.
+func (t *taskSet) back() *store.Sorted[backTask] {
+	if t == nil || t.seldom == nil {
+		return nil
+	}
+	return &t.seldom.back
+}
+
+// bars returns the bars against the job's tasks; t may be nil.
+func (t *taskSet) bars() []bar {
+	if t == nil || t.seldom == nil {
+		return nil
+	}
+	return t.seldom.bars
+}
+
+// cancel returns where the job's cancel was asked; t may be nil.
+func (t *taskSet) cancel() uint32 {
+	if t == nil || t.seldom == nil {
+		return 0
+	}
+	return t.seldom.cancel
+}
+
+// rare returns what few jobs have, for writing.
+func (t *taskSet) rare() *seldom {
+	if t.seldom == nil {
+		t.seldom = &seldom{}
+	}
+	return t.seldom
+}
+
+// seekBack returns where a task that waits again is, and the task, nil if it does not;
+// t may be nil.
+func (t *taskSet) seekBack(task uint32) (store.Place, *backTask) {
+	back := t.back()
+	at := back.Search(func(b *backTask) bool { return b.task >= task })
+	if b := back.Get(at); b != nil && b.task == task {
+		return at, b
+	}
+	return at, nil
+}
+
+// findBack returns a task that waits again, or nil; t may be nil.
+func (t *taskSet) findBack(task uint32) *backTask {
+	_, b := t.seekBack(task)
+	return b
+}
+
+// addBack has a task wait again.
+func (t *taskSet) addBack(b backTask) {
+	at, _ := t.seekBack(b.task)
+	t.rare().back.Insert(at, b)
+}
+
+// dropBack has a task wait no more that waited again.
+func (t *taskSet) dropBack(task uint32) {
+	at, _ := t.seekBack(task)
+	t.seldom.back.Remove(at)
+}
+
+// findRun returns the run that holds task, else the one behind it or nil.
+func (t *taskSet) findRun(task uint32) (*run, bool) {
+	r := t.runs.Get(t.runs.Search(func(r *run) bool { return r.to > task }))
+	return r, r != nil && r.from <= task
 }
 
 func (r run) like(o run) bool {
@@ -136,36 +206,36 @@ func (r run) like(o run) bool {
 // addRun enters a run of tasks that just ended, joined with equal neighbours.
 func (t *taskSet) addRun(r run) {
 	t.ends[r.state-TaskSucceeded] += r.to - r.from
-	i, _ := t.findRun(r.from)
-	left := i > 0 && t.runs[i-1].to == r.from && t.runs[i-1].like(r)
-	right := i < len(t.runs) && t.runs[i].from == r.to && t.runs[i].like(r)
+	at := t.runs.Search(func(o *run) bool { return o.to > r.from })
+	left, right := t.runs.Get(t.runs.Prev(at)), t.runs.Get(at)
+	if left != nil && (left.to != r.from || !left.like(r)) {
+		left = nil
+	}
+	if right != nil && (right.from != r.to || !right.like(r)) {
+		right = nil
+	}
 	switch {
-	case left && right:
-		t.runs[i-1].to = t.runs[i].to
-		t.runs = slices.Delete(t.runs, i, i+1)
-	case left:
-		t.runs[i-1].to = r.to
-	case right:
-		t.runs[i].from = r.from
+	case left != nil && right != nil:
+		left.to = right.to
+		t.runs.Remove(at)
+	case left != nil:
+		left.to = r.to
+	case right != nil:
+		right.from = r.from
 	default:
-		t.runs = slices.Insert(t.runs, i, r)
+		t.runs.Insert(at, r)
 	}
 }
 
 // addRecord keeps an ended task's details.
 func (t *taskSet) addRecord(r record) {
-	i := len(t.records)
-	if i > 0 && t.records[i-1].task > r.task {
-		i = sort.Search(i, func(i int) bool { return t.records[i].task > r.task })
-	}
-	t.records = slices.Insert(t.records, i, r)
+	t.records.Insert(t.records.Search(func(o *record) bool { return o.task > r.task }), r)
 }
 
 // findRecord returns an ended task's details, or nil.
 func (t *taskSet) findRecord(task uint32) *record {
-	i := sort.Search(len(t.records), func(i int) bool { return t.records[i].task >= task })
-	if i < len(t.records) && t.records[i].task == task {
-		return &t.records[i]
+	if r := t.records.Get(t.records.Search(func(r *record) bool { return r.task >= task })); r != nil && r.task == task {
+		return r
 	}
 	return nil
 }
@@ -174,7 +244,7 @@ func (t *taskSet) findRecord(task uint32) *record {
 func (t *taskSet) endedTasks() uint32 { return t.ends[0] + t.ends[1] + t.ends[2] + t.ends[3] }
 
 // mutJob returns a job for writing.
-func (s *State) mutJob(seq uint64) *job { return s.jobs.mut(seq, s.epoch) }
+func (s *State) mutJob(seq uint64) *job { return s.jobs.Mut(seq, s.epoch) }
 
 // findJob returns the seq of a job, 0 if it is not here.
 func (s *State) findJob(id JobID) uint64 {

@@ -103,12 +103,21 @@ func (c *class) admits(x *labelSet) bool {
 	return v.yes
 }
 
-// fits is shape.fits in Apply.
-func (c *class) fits(m *machine, room Resources) bool {
-	return c.need.fits(room) && m.runs.Takes(c.image) && (len(c.rules) == 0 || c.admits(m.labels))
+// fits is shape.fits in Apply. It counts the look, and selectors as if nothing were
+// remembered: what a class remembers is of this replica.
+func (s *State) fits(c *class, m *machine, room Resources) bool {
+	s.steps.used += stepLook
+	if !c.need.fits(room) || !m.runs.Takes(c.image) {
+		return false
+	}
+	if len(c.rules) == 0 {
+		return true
+	}
+	s.steps.used += uint64(len(c.rules)*stepRule + len(m.labels.list())/labelsAStep)
+	return c.admits(m.labels)
 }
 
-// suits is shape.suits in Apply.
-func (c *class) suits(m *machine, room Resources) bool {
-	return c.fits(m, room) && c.allows(m.site.name)
+// suits is shape.suits in Apply, and counts as fits does.
+func (s *State) suits(c *class, m *machine, room Resources) bool {
+	return s.fits(c, m, room) && c.allows(m.site.name)
 }

@@ -41,7 +41,7 @@ func (s *State) findLeft(ref *AttemptRef, x *site) (uint64, bool) {
 	if !ok {
 		return 0, false
 	}
-	a := s.attempts.get(slot)
+	a := s.attempts.Get(slot)
 	return slot, a.site == x.id && a.token == ref.Token
 }
 
@@ -50,7 +50,7 @@ func (s *State) findLeft(ref *AttemptRef, x *site) (uint64, bool) {
 // bound ends it then.
 func (s *State) leaveOver(slot uint64, given bool, why string) {
 	s.steps.used += stepSettle
-	a := *s.attempts.get(slot)
+	a := *s.attempts.Get(slot)
 	s.unsetStarted(&a)
 	r := s.recordOf(&a)
 	r.detail = why
@@ -66,8 +66,8 @@ func (s *State) leaveOver(slot uint64, given bool, why string) {
 
 // keepLeft has what was a live attempt be a leftover.
 func (s *State) keepLeft(slot uint64, d doubt) *attempt {
-	p := s.attempts.mut(slot, s.epoch)
-	j := s.jobs.get(p.seq)
+	p := s.attempts.Mut(slot, s.epoch)
+	j := s.jobs.Get(p.seq)
 	p.left = &leftover{owner: j.owner, num: j.num, need: j.class.need, doubt: d, startedMs: p.startedMs}
 	if p.off = p.way; d == doubtNone {
 		p.off, p.left.startedMs = wayAssigned, -1
@@ -80,7 +80,7 @@ func (s *State) keepLeft(slot uint64, d doubt) *attempt {
 // dropLeft ends a leftover: what it took is free.
 func (s *State) dropLeft(slot uint64) {
 	s.steps.used += stepSettle
-	a := s.attempts.get(slot)
+	a := s.attempts.Get(slot)
 	x := s.sites[a.site]
 	s.unwatch(slot)
 	delete(s.leftovers, a.leftKey())
@@ -91,7 +91,7 @@ func (s *State) dropLeft(slot uint64) {
 // silent settles an attempt that its site was to stop and did not report in time. If
 // a bound says that it is dead, nothing is left of it.
 func (s *State) silent(slot uint64) {
-	a := s.attempts.get(slot)
+	a := s.attempts.Get(slot)
 	if a.boundMs > 0 && a.boundMs <= s.time {
 		s.drop(slot, Lost)
 		return
@@ -104,7 +104,7 @@ func (s *State) silent(slot uint64) {
 // there; lost, or given up before, it ends by its bound if it has one, and whether a loss
 // of it counts is decided by then; else it is dead.
 func (s *State) answerForLeft(slot uint64, held, lost bool) {
-	a := s.attempts.mut(slot, s.epoch)
+	a := s.attempts.Mut(slot, s.epoch)
 	switch {
 	case held && !a.given:
 		s.touch(slot)
@@ -125,7 +125,7 @@ func (s *State) treatLeft(k choreKind, slot uint64) {
 	if k == choreDoubt {
 		return
 	}
-	if k != choreOwn && s.attempts.get(slot).left.doubt == doubtOpen {
+	if k != choreOwn && s.attempts.Get(slot).left.doubt == doubtOpen {
 		s.resume(slot)
 		s.treat(k, slot)
 		return
@@ -133,7 +133,7 @@ func (s *State) treatLeft(k choreKind, slot uint64) {
 	if k == choreAway {
 		s.countLoss(slot)
 	}
-	switch a := s.attempts.get(slot); {
+	switch a := s.attempts.Get(slot); {
 	case k == choreAnswer:
 		s.answer(slot)
 	case k == choreOwn, k == choreAway && a.boundMs == 0 && a.left.owner != a.site:
@@ -144,7 +144,7 @@ func (s *State) treatLeft(k choreKind, slot uint64) {
 // leftInOrder returns the leftovers by owner, job, task and attempt.
 func (f *Frozen) leftInOrder() []*attempt {
 	var out []*attempt
-	for _, a := range f.attempts.all() {
+	for _, a := range f.attempts.All() {
 		if a.way == wayLeft {
 			out = append(out, a)
 		}
@@ -195,7 +195,7 @@ func (r *snapReader) leftovers(s *State) {
 		r.check(last.compare(key) < 0 && a.attempt > 0 && l.num > 0 && l.num <= s.sites[l.owner].maxNum, "leftovers out of order")
 		r.check(inResources("", l.need) == nil && l.need.MilliCPU > 0 && (a.boundMs > 0 || !a.given), "a leftover of nothing, or that nothing ends")
 		if slot, ok := s.live[taskKey{a.seq, a.task}]; ok {
-			r.check(s.attempts.get(slot).attempt > a.attempt, "a leftover is live")
+			r.check(s.attempts.Get(slot).attempt > a.attempt, "a leftover is live")
 		}
 		r.check(l.doubt != doubtOpen || s.isReturned(&a), "an attempt is in doubt whose task does not wait")
 		if r.err != nil {
@@ -204,8 +204,8 @@ func (r *snapReader) leftovers(s *State) {
 		last = key
 		a.machine = s.machineOf(s.sites[a.site], name)
 		a.machine.use(l.need, 1)
-		s.weigh(a.machine)
 		s.leftovers[key] = s.enterSlot(&a)
+		s.weigh(a.machine)
 		s.watch(s.leftovers[key])
 	}
 }

@@ -1,7 +1,6 @@
 package fsm
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -119,12 +118,12 @@ func (c *Command) Validate() error {
 
 // Validate checks the bounds.
 func (b *Genesis) Validate() error {
-	return cmp.Or(within("created_ms", b.CreatedMs, 0, MaxUnixMs), b.Params.Validate())
+	return firstError(within("created_ms", b.CreatedMs, 0, MaxUnixMs), b.Params.Validate())
 }
 
 // Validate checks the bounds.
 func (b *Register) Validate() error {
-	return cmp.Or(inAddresses(b.HTTP, b.Peer, b.Gossip), within("known", int64(len(b.Known)), 0, MaxKnown),
+	return firstError(inAddresses(b.HTTP, b.Peer, b.Gossip), within("known", int64(len(b.Known)), 0, MaxKnown),
 		inAttempts("held", b.Held, MaxHeld), inAttempts("lost", b.Lost, MaxHeld))
 }
 
@@ -168,7 +167,7 @@ func (j *JobSpec) Validate() error {
 	if j.Num == 0 {
 		return fmt.Errorf("%w: num 0: jobs are numbered from 1", ErrOutOfBounds)
 	}
-	return cmp.Or(
+	return firstError(
 		within("count", int64(j.Count), 1, MaxCount),
 		within("milli_cpu", j.Need.MilliCPU, 1, MaxMilliCPU),
 		inResources("", j.Need),
@@ -196,7 +195,7 @@ func (b *Offer) Validate() error {
 	var sum Resources // at most MaxMachines·1e9: no overflow
 	for i := range b.Machines {
 		m := &b.Machines[i]
-		if err := cmp.Or(
+		if err := firstError(
 			inMachine(m.Name), inResources("machine's ", m.Resources), inResources("whole machine's ", m.Whole),
 			within("runs", int64(m.Runs), 0, int64(RunsBoth)), within("slots", m.Slots, 0, MaxSlots),
 		); err != nil {
@@ -209,7 +208,7 @@ func (b *Offer) Validate() error {
 		sum.MemMiB += m.MemMiB
 		sum.GPU += m.GPU
 	}
-	return cmp.Or(inResources("all machines' ", sum),
+	return firstError(inResources("all machines' ", sum),
 		inResources("capacity's ", b.Capacity), inResources("home's ", b.Home))
 }
 
@@ -220,7 +219,7 @@ func (b *Started) Validate() error {
 	}
 	for i := range b.Attempts {
 		a := &b.Attempts[i]
-		if err := cmp.Or(a.Validate(), within("delay_ms", a.DelayMs, 0, MaxTimeoutMs)); err != nil {
+		if err := firstError(a.Validate(), within("delay_ms", a.DelayMs, 0, MaxTimeoutMs)); err != nil {
 			return err
 		}
 	}
@@ -234,7 +233,7 @@ func (b *Bound) Validate() error {
 	}
 	for i := range b.Attempts {
 		a := &b.Attempts[i]
-		if err := cmp.Or(a.Validate(), within("bound_ms", a.BoundMs, 1, MaxTimeoutMs)); err != nil {
+		if err := firstError(a.Validate(), within("bound_ms", a.BoundMs, 1, MaxTimeoutMs)); err != nil {
 			return err
 		}
 	}
@@ -248,7 +247,7 @@ func (b *Complete) Validate() error {
 	}
 	for i := range b.Attempts {
 		a := &b.Attempts[i]
-		if err := cmp.Or(
+		if err := firstError(
 			a.AttemptRef.Validate(),
 			within("outcome", int64(a.Outcome), 0, int64(Lost)),
 			within("delay_ms", a.DelayMs, 0, MaxTimeoutMs),
@@ -263,7 +262,7 @@ func (b *Complete) Validate() error {
 
 // Validate checks the bounds of the attempts, the reason and the offer.
 func (b *Decline) Validate() error {
-	err := cmp.Or(inAttempts("attempts", b.Attempts, MaxReports),
+	err := firstError(inAttempts("attempts", b.Attempts, MaxReports),
 		within("bytes of reason", int64(len(b.Reason)), 0, MaxDetail))
 	if err != nil || b.Offer == nil {
 		return err
@@ -276,7 +275,7 @@ func (b *Cancel) Validate() error {
 	if b.At != "" && !isLabel(b.At) {
 		return fmt.Errorf("%w: at: %.80q is no site name", ErrOutOfBounds, b.At)
 	}
-	return cmp.Or(inJob(b.Job), within("task", b.Task, -1, MaxCount-1))
+	return firstError(inJob(b.Job), within("task", b.Task, -1, MaxCount-1))
 }
 
 // Validate checks that the reason is known.
@@ -289,7 +288,7 @@ func (b *Usage) Validate() error {
 	}
 	for i := range b.Rows {
 		r := &b.Rows[i]
-		if err := cmp.Or(
+		if err := firstError(
 			within("task", int64(r.Task), 0, MaxCount-1),
 			inResources("", r.Need),
 			within("ago_ms", r.AgoMs, 0, MaxTimeoutMs),
@@ -327,12 +326,12 @@ func (b *Raise) Validate() error {
 
 // Validate checks that there is such an epoch, and that the wait ends.
 func (b *Recover) Validate() error {
-	return cmp.Or(within("epoch", int64(b.Epoch), 1, MaxEpoch), within("hold_ms", b.HoldMs, 0, MaxTimeoutMs))
+	return firstError(within("epoch", int64(b.Epoch), 1, MaxEpoch), within("hold_ms", b.HoldMs, 0, MaxTimeoutMs))
 }
 
 // Validate checks the job's name and the task's index.
 func (a *AttemptRef) Validate() error {
-	return cmp.Or(inJob(a.Job), within("task", int64(a.Task), 0, MaxCount-1))
+	return firstError(inJob(a.Job), within("task", int64(a.Task), 0, MaxCount-1))
 }
 
 // Validate checks that the policy is known and every number in its bounds;
@@ -344,7 +343,7 @@ func (p Params) Validate() error {
 	if p.RateCPU == 0 && p.RateMem == 0 && p.RateGPU == 0 {
 		return fmt.Errorf("%w: rate_cpu, rate_mem and rate_gpu are all 0: nothing would be charged", ErrOutOfBounds)
 	}
-	return cmp.Or(
+	return firstError(
 		within("reserve_after_ms", p.ReserveAfterMs, 0, MaxTimeoutMs),
 		within("retain_ms", p.RetainMs, 0, MaxTimeoutMs),
 		within("retain_jobs", p.RetainJobs, 0, MaxRetainJobs),
@@ -356,6 +355,17 @@ func (p Params) Validate() error {
 		within("lease_ms", p.LeaseMs, 0, MaxTimeoutMs),
 		within("margin_ms", p.MarginMs, 0, MaxTimeoutMs),
 	)
+}
+
+// firstError returns the first error, or nil. cmp.Or does the same, by a call to the
+// runtime for each.
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // within is small so that it is inlined: decoding asks it for every number.
@@ -409,7 +419,7 @@ func inAttempts(field string, refs []AttemptRef, most int64) error {
 }
 
 func inAddresses(http, peer, gossip string) error {
-	return cmp.Or(within("bytes of http", int64(len(http)), 0, MaxAddress),
+	return firstError(within("bytes of http", int64(len(http)), 0, MaxAddress),
 		within("bytes of peer", int64(len(peer)), 0, MaxAddress),
 		within("bytes of gossip", int64(len(gossip)), 0, MaxAddress))
 }

@@ -1,9 +1,6 @@
 package fsm
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 // Work that one entry may leave to the next ones, in this order: stop bounds that have
 // passed, attempts that outlived their estimates, chores, matching, the search for
@@ -19,6 +16,7 @@ type chore struct {
 	// limit is nextSeq when it began: later jobs are none of its business.
 	limit uint64
 	// The first that it has not done: a job, or a task of one. choreCancel: seq is its job.
+	// While seq is 0, task counts what has been gathered: see State.gather.
 	seq  uint64
 	task uint32
 }
@@ -46,6 +44,21 @@ func (s *State) unfinished() bool {
 	return len(s.chores) > 0 || s.phase != matched || s.search != nil || s.expiring() || s.prolonging
 }
 
+// PendingWork counts what is left for the next entries: each chore, and one each for
+// stop bounds, attempts that outlived their estimates, the begin of a policy, the match,
+// the search for reservations and jobs that are to leave. 0 unless Pending.
+func (s *State) PendingWork() int {
+	n := len(s.chores)
+	for _, left := range [...]bool{
+		s.expiring(), s.prolonging, s.beginning(), s.phase != matched, s.search != nil, len(s.crowded) > 0 || s.isAged(),
+	} {
+		if left {
+			n++
+		}
+	}
+	return n
+}
+
 // matchesLater reports whether work is left that comes before matching.
 func (s *State) matchesLater() bool {
 	return len(s.chores) > 0 || s.expiring() || s.prolonging || s.beginning()
@@ -56,7 +69,7 @@ func (s *State) beginning() bool { return s.waits != nil && s.waits.limit > 0 }
 
 // expiring reports whether an attempt is due and still to be settled.
 func (s *State) expiring() bool {
-	return len(s.due) > 0 && s.attempts.get(s.due[0]).dueMs() <= s.time
+	return len(s.due) > 0 && s.attempts.Get(s.due[0]).dueMs() <= s.time
 }
 
 // hasChore reports whether work on a site is left. Meanwhile it may have attempts that
@@ -99,7 +112,7 @@ func (s *State) hint(x *site, k choreKind) {
 // forgo drops a chore undone.
 func (s *State) forgo(i int) {
 	if i == 0 {
-		s.left = nil
+		s.ungather()
 	}
 	if s.chores = slices.Delete(s.chores, i, i+1); len(s.chores) == 0 {
 		s.chores = nil
@@ -126,7 +139,7 @@ func (s *State) workOff() {
 // finishChore drops the first chore, or begins its second half.
 func (s *State) finishChore() {
 	c := &s.chores[0]
-	s.left = nil
+	s.ungather()
 	switch c.kind {
 	case choreOwn:
 		c.kind, c.seq, c.task = choreJobs, 0, 0
@@ -153,24 +166,20 @@ func (s *State) advanceChore(c *chore) bool {
 		return s.endSome(c)
 	case choreAway, choreAnswer, choreOwn, choreDoubt, choreTrust:
 	}
-	for s.left == nil || len(s.left) > 0 {
-		if s.left == nil {
-			if c.seq == 0 { // it begins; one that goes on sorts again on a restored replica only, so that cannot count
-				s.steps.used += uint64(s.sites[c.site].live.n) * stepSort
-			}
-			s.left = s.attemptsFrom(c)
-			continue
-		}
-		key, done := s.left[0].taskKey, false
+	if !s.gathered && !s.gather(c) {
+		return true
+	}
+	for len(s.left) > 0 {
+		key, last, done := s.left[0].taskKey, pending{}, false
 		for len(s.left) > 0 && s.left[0].taskKey == key { // all of a task at once: c knows no place between
-			at := s.left[0]
-			s.left = s.left[1:]
-			a := s.attempts.get(at.slot)
-			if a == nil || a.seq != key.seq || a.task != key.task || a.attempt != at.attempt || a.site != c.site {
-				continue // it has ended meanwhile
+			at := s.takePending()
+			a := s.attempts.Get(at.slot)
+			if at == last || a == nil || a.seq != key.seq || a.task != key.task || a.attempt != at.attempt || a.site != c.site {
+				continue // it has ended meanwhile, or came twice
 			}
+			last = at
 			c.seq, c.task = key.seq, key.task+1
-			s.steps.used += stepLook
+			s.steps.used += stepSort
 			s.treat(c.kind, at.slot)
 			done = true
 		}
@@ -181,43 +190,18 @@ func (s *State) advanceChore(c *chore) bool {
 	return false
 }
 
-// pending is an attempt that a chore has not treated yet.
-type pending struct {
-	taskKey
-	attempt uint32
-	slot    uint64
-}
-
-// attemptsFrom returns the attempts at a chore's site from its position on, by arrival
-// of the job, task and attempt: what is live, and leftovers. Nothing is added before the chore is done, for nothing is matched.
-func (s *State) attemptsFrom(c *chore) []pending {
-	x := s.sites[c.site]
-	keys := make([]pending, 0, x.live.n)
-	for at := x.live.last; at != 0; {
-		a := s.attempts.get(at - 1)
-		if a.seq > c.seq || a.seq == c.seq && a.task >= c.task {
-			keys = append(keys, pending{taskKey{a.seq, a.task}, a.attempt, at - 1})
-		}
-		at = a.prev
-	}
-	slices.SortFunc(keys, func(a, b pending) int {
-		return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.task, b.task), cmp.Compare(a.attempt, b.attempt))
-	})
-	return keys
-}
-
 // treat does to one attempt what a chore is for.
 func (s *State) treat(k choreKind, slot uint64) {
-	a := s.attempts.get(slot)
+	a := s.attempts.Get(slot)
 	if a.way == wayLeft {
 		s.treatLeft(k, slot)
 		return
 	}
-	own := s.jobs.get(a.seq).owner == a.site
+	own := s.jobs.Get(a.seq).owner == a.site
 	switch k {
 	case choreAway:
 		switch {
-		case a.way == wayDying: // already out of its hands
+		case a.way == wayDying, a.way == wayAway: // already out of its hands: lost again before its registration was acted on
 		case !own || a.way == wayStopping:
 			s.lost(slot)
 		default:
@@ -237,7 +221,7 @@ func (s *State) treat(k choreKind, slot uint64) {
 
 // endOwn ends what a site that departs for good ran for itself.
 func (s *State) endOwn(slot uint64) {
-	a := *s.attempts.get(slot)
+	a := *s.attempts.Get(slot)
 	s.unsetStarted(&a)
 	r := s.recordOf(&a)
 	r.detail = ownerLeft
@@ -252,12 +236,14 @@ func (s *State) endSome(c *chore) bool {
 	if s.sites[c.site].waiting == 0 { // or who comes and leaves again could have all jobs looked at each time
 		return false
 	}
-	for seq := range s.sites[c.site].openSeqs.from(c.seq) {
+	open := &s.sites[c.site].openSeqs
+	for p := range open.From(open.Search(func(o *uint64) bool { return *o >= c.seq })) {
+		seq := *p
 		if seq >= c.limit {
 			break
 		}
 		s.steps.used += stepLook
-		if c.seq = seq; s.jobs.get(seq).waiting() > 0 {
+		if c.seq = seq; s.jobs.Get(seq).waiting() > 0 {
 			s.endWaiting(seq, TaskLost, ownerLeft)
 			return true
 		}
@@ -270,7 +256,7 @@ func (s *State) endSome(c *chore) bool {
 
 // cancelSome stops the next live attempt of a job, or ends some of what waits of it.
 func (s *State) cancelSome(c *chore) bool {
-	j := s.jobs.get(c.seq)
+	j := s.jobs.Get(c.seq)
 	if j == nil || j.over() {
 		return false
 	}
@@ -284,8 +270,8 @@ func (s *State) cancelSome(c *chore) bool {
 			return true
 		}
 		if c.task++; j.tasks != nil {
-			if i, ok := j.tasks.findRun(task); ok {
-				c.task = j.tasks.runs[i].to
+			if r, ok := j.tasks.findRun(task); ok {
+				c.task = r.to
 			}
 		}
 		if s.steps.spent() {

@@ -75,11 +75,11 @@ func (p *parted) compare(b *Batch) {
 func (p *parted) renumbered(b Body) Body {
 	ref := func(r AttemptRef) AttemptRef {
 		slot, ok := p.one.findAny(r)
-		if !ok || p.one.attempts.get(slot).token != r.Token {
+		if !ok || p.one.attempts.Get(slot).token != r.Token {
 			return r
 		}
 		if slot, ok = p.parts.findAny(r); ok {
-			r.Token = p.parts.attempts.get(slot).token
+			r.Token = p.parts.attempts.Get(slot).token
 		}
 		return r
 	}
@@ -122,7 +122,7 @@ func (p *parted) renumbered(b Body) Body {
 // findAny finds an attempt that is live or left over, whatever its token.
 func (s *State) findAny(r AttemptRef) (uint64, bool) {
 	slot, ok := s.live[taskKey{s.findJob(r.Job), r.Task}]
-	if ok && s.attempts.get(slot).attempt == r.Attempt {
+	if ok && s.attempts.Get(slot).attempt == r.Attempt {
 		return slot, true
 	}
 	x := s.byName[r.Job.Site]
@@ -137,10 +137,10 @@ func (s *State) findAny(r AttemptRef) (uint64, bool) {
 func (s *State) outcome() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "time %d, %d decisions, %d wait, dying %d, version %d\n%s", s.time, s.decisions, s.waiting, len(s.due), s.version, s.lives())
-	for seq, j := range s.jobs.all() {
+	for seq, j := range s.jobs.All() {
 		fmt.Fprintf(&out, "job %d %v", seq, s.counts(j))
 		if j.tasks != nil {
-			fmt.Fprintf(&out, " back %v runs %v bars %v why %q records %d", slices.Concat(j.tasks.back.pieces...), j.tasks.runs, j.tasks.bars, j.tasks.why, len(j.tasks.records))
+			fmt.Fprintf(&out, " back %v runs %v bars %v why %q records %d", values(j.tasks.back()), values(&j.tasks.runs), j.tasks.bars(), j.tasks.why, j.tasks.records.Len())
 		}
 		fmt.Fprintln(&out)
 	}

@@ -14,7 +14,9 @@ func (h *search) clone() *search {
 	if h == nil {
 		return nil
 	}
-	return &search{judged: maps.Clone(h.judged), made: h.made, none: slices.Clone(h.none)}
+	c := *h
+	c.judged, c.none, c.turns, c.first = maps.Clone(h.judged), slices.Clone(h.none), slices.Clone(h.turns), slices.Clone(h.first)
+	return &c
 }
 
 // freezeFresh is nil where nothing is: as a rule.
@@ -54,8 +56,7 @@ func (f *Frozen) encodeLong(w *snapWriter) {
 	}
 	w.bool(f.search != nil)
 	if f.search != nil {
-		w.uint(uint64(f.search.made), uint64(len(f.search.none)))
-		w.uint(f.search.none...)
+		f.search.encode(w)
 	}
 	w.uint(uint64(len(f.chores)))
 	for _, c := range f.chores {
@@ -63,20 +64,54 @@ func (f *Frozen) encodeLong(w *snapWriter) {
 	}
 }
 
+func (h *search) encode(w *snapWriter) {
+	w.uint(uint64(h.made), uint64(len(h.none)))
+	w.uint(h.none...)
+	w.bool(h.ordered)
+	if !h.ordered {
+		return
+	}
+	w.uint(uint64(len(h.turns)))
+	for _, id := range h.turns {
+		w.uint(uint64(id))
+	}
+	w.uint(uint64(len(h.first)))
+	for _, need := range h.first {
+		w.res(need)
+	}
+}
+
+// readSearch reads what encode wrote; judgements stand with the classes.
+func (r *snapReader) readSearch(s *State) *search {
+	h := &search{judged: map[*class]judgement{}, made: int(r.upTo(math.MaxInt32, "reservations made"))}
+	for range r.upTo(math.MaxInt32, "heads without a machine") {
+		seq := r.upTo(s.nextSeq, "head")
+		n := len(h.none)
+		if r.check(n == 0 || h.none[n-1] < seq, "heads out of order"); r.err != nil {
+			return h
+		}
+		h.none = append(h.none, seq)
+	}
+	if h.ordered = r.bool(); !h.ordered {
+		return h
+	}
+	for range r.upTo(MaxMembers, "sites in turn") {
+		h.turns = append(h.turns, int32(r.upTo(MaxMembers-1, "site")))
+	}
+	for range r.upTo(MaxMembers, "needs of first heads") {
+		if h.first = append(h.first, r.res()); r.err != nil {
+			return h
+		}
+	}
+	return h
+}
+
 func (r *snapReader) long(s *State) {
 	if s.phase = phase(r.upTo(uint64(lastPhase), "phase of the match")); s.phase == cut {
 		s.retry = r.uint()
 	}
 	if r.bool() {
-		s.search = &search{judged: map[*class]judgement{}, made: int(r.upTo(math.MaxInt32, "reservations made"))}
-		for range r.upTo(math.MaxInt32, "heads without a machine") {
-			seq := r.upTo(s.nextSeq, "head")
-			n := len(s.search.none)
-			if r.check(n == 0 || s.search.none[n-1] < seq, "heads out of order"); r.err != nil {
-				return
-			}
-			s.search.none = append(s.search.none, seq)
-		}
+		s.search = r.readSearch(s)
 	}
 	for range r.upTo(math.MaxInt32, "chores") {
 		c := chore{kind: choreKind(r.upTo(uint64(lastChore), "chore")), site: int32(r.upTo(MaxMembers-1, "site"))}
@@ -137,5 +172,10 @@ func (r *snapReader) freshAgain(s *State) {
 	r.check(len(r.fresh) == 0, "nothing waits of what is fresh")
 	for _, c := range s.chores {
 		r.check(int(c.site) < len(s.sites), "work on no site")
+	}
+	if s.search != nil {
+		for _, id := range s.search.turns {
+			r.check(int(id) < len(s.sites), "the turn of no site")
+		}
 	}
 }

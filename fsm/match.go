@@ -1,5 +1,7 @@
 package fsm
 
+import "github.com/cloudshare/cloudshare/fsm/internal/store"
+
 // choice is a task and the lane it waits in.
 type choice struct {
 	lane *lane
@@ -52,7 +54,7 @@ func (s *State) match() bool {
 }
 
 // drawable returns the machines to draw from, nil if none is left in this pass.
-func (s *State) drawable() *fenwick {
+func (s *State) drawable() *store.Fenwick {
 	if s.present == 0 || s.holds() {
 		return nil
 	}
@@ -60,14 +62,14 @@ func (s *State) drawable() *fenwick {
 	if len(s.fresh) > 0 {
 		from = &s.stock
 	}
-	if from.total == 0 {
+	if from.Total() == 0 {
 		return nil
 	}
 	return from
 }
 
 // tryOne draws a machine, and gives it a task or has it rest.
-func (s *State) tryOne(from *fenwick) {
+func (s *State) tryOne(from *store.Fenwick) {
 	s.steps.used += stepDraw
 	m := s.draw(from, s.retry)
 	m.pass = s.pass
@@ -89,18 +91,18 @@ func (s *State) tryOne(from *fenwick) {
 
 // draw chooses a machine by a keyed hash of the decision's number, weighted by
 // free milli-cores, or the first by site and name.
-func (s *State) draw(from *fenwick, retry uint64) *machine {
+func (s *State) draw(from *store.Fenwick, retry uint64) *machine {
 	var r int64
 	if !s.params.FixedOrder {
-		r = Draw(s.seed, s.decisions, retry, from.total)
+		r = Draw(s.seed, s.decisions, retry, from.Total())
 	}
-	pos, rest := from.find(r)
+	pos, rest := from.Find(r)
 	x := s.order[pos]
 	in := &x.free
 	if from == &s.stock || x.missed {
 		in = &x.stock
 	}
-	i, _ := in.find(rest)
+	i, _ := in.Find(rest)
 	return x.machines[i]
 }
 
@@ -115,9 +117,8 @@ func (s *State) pick(m *machine) (choice, bool) {
 		return choice{}, false
 	}
 	var best choice
-	s.steps.used += uint64(len(owner.lanes)) * stepLook
 	for _, l := range owner.lanes {
-		if !l.class.suits(m, room) {
+		if !s.suits(l.class, m, room) {
 			continue
 		}
 		c, ok := s.find(l, m.site)
@@ -130,7 +131,7 @@ func (s *State) pick(m *machine) (choice, bool) {
 
 // sooner orders one owner's tasks: priority, then arrival.
 func (s *State) sooner(a, b choice) bool {
-	p, q := s.jobs.get(a.seq).priority, s.jobs.get(b.seq).priority
+	p, q := s.jobs.Get(a.seq).priority, s.jobs.Get(b.seq).priority
 	if p != q {
 		return p > q
 	}
@@ -149,7 +150,7 @@ func (s *State) pickOwner(m *machine, room Resources) *site {
 		if c.waiting == 0 {
 			continue
 		}
-		if s.steps.used += stepLook; !c.suits(m, room) {
+		if !s.suits(c, m, room) {
 			continue
 		}
 		l := s.bestLane(c, m.site)
@@ -176,15 +177,13 @@ func (s *State) ownTie(m *machine, room Resources, best *site) bool {
 	if x.waiting == 0 || !x.present() || s.rankOf(x).Compare(*s.rankOf(best)) != 0 {
 		return false
 	}
-	s.steps.used += uint64(len(x.lanes)) * stepLook
-	for _, l := range x.lanes {
-		if l.class.suits(m, room) {
-			if _, ok := s.find(l, x); ok {
-				return true
-			}
+	tie := false
+	for _, l := range x.lanes { // all are counted: their order is this replica's own
+		if s.suits(l.class, m, room) && !tie {
+			_, tie = s.find(l, x)
 		}
 	}
-	return false
+	return tie
 }
 
 // bestLane returns the class's lane whose turn it is and that has a task not
@@ -209,8 +208,8 @@ func (s *State) bestLane(c *class, x *site) *lane {
 
 // pickHeld returns the next task of the job that a machine is reserved for.
 func (s *State) pickHeld(m *machine, room Resources) (choice, bool) {
-	j := s.jobs.get(m.held)
-	if !j.class.fits(m, room) {
+	j := s.jobs.Get(m.held)
+	if !s.fits(j.class, m, room) {
 		return choice{}, false
 	}
 	return s.taskOf(s.sites[j.owner].findLane(j.class), m.held), true
@@ -221,17 +220,17 @@ func (s *State) pickHeld(m *machine, room Resources) (choice, bool) {
 func (s *State) preferOwn(m *machine, c choice) *machine {
 	x := c.lane.owner
 	cl := c.lane.class
-	if x == m.site || s.stock.weights[x.pos] == 0 || !cl.allows(x.name) {
+	if x == m.site || s.stock.Weight(x.pos) == 0 || !cl.allows(x.name) {
 		return m
 	}
-	if s.jobs.get(c.seq).isBarred(x) {
+	if s.jobs.Get(c.seq).isBarred(x) {
 		return m
 	}
 	for _, own := range x.machines {
 		if !own.offered || own.tried {
 			continue
 		}
-		if s.steps.used += stepLook; cl.fits(own, own.room()) && (own.held == 0 || own.held == c.seq) {
+		if s.fits(cl, own, own.room()) && (own.held == 0 || own.held == c.seq) {
 			return own
 		}
 	}

@@ -120,7 +120,7 @@ func (v *mirror) join(name string) {
 
 // adopt takes over what was there before the mirror.
 func (v *mirror) adopt() {
-	for seq, j := range v.s.jobs.all() {
+	for seq, j := range v.s.jobs.All() {
 		for i := range j.count {
 			x := v.s.viewTask(seq, j, i)
 			_, live := v.s.live[taskKey{seq, i}]
@@ -213,7 +213,7 @@ func (v *mirror) event(e *Event) {
 	case EventParamsChanged:
 		v.change(e.Time)
 	case EventJobSubmitted:
-		j := v.s.jobs.get(v.s.findJob(e.Job))
+		j := v.s.jobs.Get(v.s.findJob(e.Job))
 		for i := range e.Count {
 			v.tasks[mirrorKey{e.Job, i}] = mirrorTask{waits: true, queuedMs: e.Time, width: widthOf(e.Need), booked: j.booked}
 			x.change.New.Add(widthOf(e.Need), j.booked, 0)
@@ -339,7 +339,7 @@ func (v *mirror) begin(policy string, now int64) {
 		*x = mirrorSite{name: x.name, present: x.present, from: now}
 	}
 	for key, t := range v.tasks {
-		t.booked = v.s.jobs.get(v.s.findJob(key.job)).booked
+		t.booked = v.s.jobs.Get(v.s.findJob(key.job)).booked
 		x := v.sites[key.job.Site]
 		switch {
 		case !t.waits:

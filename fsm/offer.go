@@ -87,7 +87,7 @@ func (s *State) decline(x *site, c *Decline) Result {
 			}
 			continue
 		}
-		a := *s.attempts.get(slot)
+		a := *s.attempts.Get(slot)
 		switch {
 		case a.way == wayStopping, s.cancelling[a.seq] && a.way != wayDying:
 			s.drop(slot, Lost)

@@ -62,7 +62,7 @@ func (s *State) fitting(m *machine) (seqs []uint64) {
 	if s.time < s.heldUntil || m.site.live.n >= s.bounds.held || !most.fits(s.bounds.site) { // a new epoch waits; it has as many as it may
 		return nil
 	}
-	for seq, j := range s.jobs.all() {
+	for seq, j := range s.jobs.All() {
 		if j.waiting() == 0 || !s.sites[j.owner].present() || !j.class.need.fits(oracleRoom(m)) || !oracleRuns[m.runs][j.class.image] || !j.class.allows(m.site.name) || !oracleSelects(m, j.class.selectors) {
 			continue
 		}
@@ -97,10 +97,10 @@ func (s *State) decide() (m *machine, seq uint64) {
 		}
 		owner := s.turnOf(m, seqs)
 		for _, q := range seqs {
-			if s.jobs.get(q).owner != owner.id {
+			if s.jobs.Get(q).owner != owner.id {
 				continue
 			}
-			if seq == 0 || s.jobs.get(q).priority > s.jobs.get(seq).priority {
+			if seq == 0 || s.jobs.Get(q).priority > s.jobs.Get(seq).priority {
 				seq = q
 			}
 		}
@@ -117,7 +117,7 @@ func (s *State) decide() (m *machine, seq uint64) {
 func (s *State) turnOf(m *machine, seqs []uint64) *site {
 	var best *site
 	for _, q := range seqs {
-		x := s.sites[s.jobs.get(q).owner]
+		x := s.sites[s.jobs.Get(q).owner]
 		if best == nil || x != best && s.betterTurn(m, seqs, x, best) {
 			best = x
 		}
@@ -147,11 +147,11 @@ func (s *State) betterTurn(m *machine, seqs []uint64, a, b *site) bool {
 // oldest returns the oldest head among a site's fitting shapes.
 func (s *State) oldest(seqs []uint64, x *site) (ms int64, seq uint64) {
 	for _, q := range seqs {
-		if s.jobs.get(q).owner != x.id {
+		if s.jobs.Get(q).owner != x.id {
 			continue
 		}
-		h := s.headOf(x, s.jobs.get(q).class)
-		if t := s.jobs.get(h).headMs(); seq == 0 || t < ms || t == ms && h < seq {
+		h := s.headOf(x, s.jobs.Get(q).class)
+		if t := s.jobs.Get(h).headMs(); seq == 0 || t < ms || t == ms && h < seq {
 			ms, seq = t, h
 		}
 	}
@@ -160,8 +160,8 @@ func (s *State) oldest(seqs []uint64, x *site) (ms int64, seq uint64) {
 
 // headOf returns the first waiting job of a site and shape.
 func (s *State) headOf(x *site, c *class) (head uint64) {
-	for seq, j := range s.jobs.all() {
-		if j.owner == x.id && j.class == c && j.waiting() > 0 && (head == 0 || j.priority > s.jobs.get(head).priority) {
+	for seq, j := range s.jobs.All() {
+		if j.owner == x.id && j.class == c && j.waiting() > 0 && (head == 0 || j.priority > s.jobs.Get(head).priority) {
 			head = seq
 		}
 	}
@@ -207,7 +207,7 @@ func (s *State) oracle(t *rapid.T, b *Batch) string {
 		if m == nil {
 			break
 		}
-		j := c.jobs.get(seq)
+		j := c.jobs.Get(seq)
 		c.assign(c.taskOf(c.sites[j.owner].findLane(j.class), seq), m)
 	}
 	return c.lives()

@@ -2,14 +2,14 @@ package fsm
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/cloudshare/cloudshare/sched"
 )
 
 // due is when a live attempt will have run for as long as is thought. Its entry
-// stays when the attempt is gone, and is dropped when it is met, or with others
-// once they are more than those that count: so an end costs nothing here.
+// stays when the attempt is gone, and is dropped when it is met, or when an assignment
+// comes to it, each of which looks at two: so an end costs nothing here, and there are
+// at most about twice as many entries as attempts.
 type due struct {
 	at      int64 // quanta
 	slot    uint64
@@ -24,13 +24,16 @@ type dues []due
 
 // expect enters a live attempt with the length that it is thought to run.
 func (s *State) expect(slot uint64, length int64) {
-	a := s.attempts.mut(slot, s.epoch)
+	a := s.attempts.Mut(slot, s.epoch)
 	a.length = length
-	s.waits.due.push(s.dueOf(slot, a))
-	if w := s.waits; len(w.due) > 2*s.attempts.n+s.bounds.slack {
-		w.due = slices.DeleteFunc(w.due, func(d due) bool { return !s.isDue(d) })
-		for i := len(w.due)/2 - 1; i >= 0; i-- {
-			w.due.sink(i)
+	w := s.waits
+	w.due.push(s.dueOf(slot, a))
+	for range 2 {
+		if w.sweep++; w.sweep >= len(w.due) {
+			w.sweep = 0
+		}
+		if !s.isDue(w.due[w.sweep]) {
+			w.due.remove(w.sweep)
 		}
 	}
 }
@@ -43,7 +46,7 @@ func (s *State) dueOf(slot uint64, a *attempt) due {
 
 // isDue reports whether an entry counts still.
 func (s *State) isDue(d due) bool {
-	a := s.attempts.get(d.slot)
+	a := s.attempts.Get(d.slot)
 	return a != nil && a.way != wayLeft && s.dueOf(d.slot, a) == d
 }
 
@@ -65,8 +68,8 @@ func (s *State) prolong() {
 		first = false
 		s.steps.used += stepProlong
 		slot := w.due[0].slot
-		a := s.attempts.mut(slot, s.epoch)
-		j := s.jobs.get(a.seq)
+		a := s.attempts.Mut(slot, s.epoch)
+		j := s.jobs.Get(a.seq)
 		s.note(s.sites[j.owner]).Longer.Add(widthOf(j.class.need), a.length, 0)
 		a.length = min(2*a.length, 2*sched.MaxNow)
 		w.due[0] = s.dueOf(slot, a)
@@ -76,17 +79,28 @@ func (s *State) prolong() {
 
 func (h *dues) push(d due) {
 	*h = append(*h, d)
-	for i := len(*h) - 1; i > 0 && h.before(i, (i-1)/2); i = (i - 1) / 2 {
-		h.swap(i, (i-1)/2)
-	}
+	h.lift(len(*h) - 1)
 }
 
 // pop drops the first.
-func (h *dues) pop() {
+func (h *dues) pop() { h.remove(0) }
+
+// remove drops the i-th.
+func (h *dues) remove(i int) {
 	last := len(*h) - 1
-	(*h)[0] = (*h)[last]
+	h.swap(i, last)
 	*h = (*h)[:last]
-	h.sink(0)
+	if i < last {
+		h.sink(i)
+		h.lift(i)
+	}
+}
+
+// lift moves an entry up to where it belongs.
+func (h *dues) lift(i int) {
+	for ; i > 0 && h.before(i, (i-1)/2); i = (i - 1) / 2 {
+		h.swap(i, (i-1)/2)
+	}
 }
 
 // sink moves an entry down to where it belongs.

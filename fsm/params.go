@@ -33,7 +33,7 @@ type Params struct {
 	// in the simulator. Changing it after genesis is refused.
 	QuantumMs int64 `json:"quantum_ms"`
 	// LeaseMs is how long a site's foreign attempts may run without word from
-	// the lead, MarginMs how much longer the lead waits before it gives the site
+	// the leader, MarginMs how much longer the leader waits before it gives the site
 	// up. Every site must use the same, so changing them after genesis is
 	// refused. 0 in the simulator: no leases.
 	LeaseMs  int64 `json:"lease_ms"`

@@ -1,6 +1,6 @@
 package fsm
 
-// siteLost executes a SiteLost (D6): unless it comes from a former lead or
+// siteLost executes a SiteLost (D6): unless it comes from a former leader or
 // means a former incarnation, the site is parked.
 func (s *State) siteLost(c *SiteLost) Result {
 	x := s.byName[c.Site]
@@ -25,8 +25,8 @@ func (s *State) away(x *site, to SiteState) {
 	s.tellAway(x)
 	s.park(x)
 	s.install(x, &Offer{})
-	s.unholdAll(func(r reservation) bool { return s.jobs.get(r.seq).owner == x.id })
-	s.plan()
+	s.unholdAll(func(r reservation) bool { return s.jobs.Get(r.seq).owner == x.id })
+	s.planFor(x)
 	s.undertake(chore{kind: choreAway, site: x.id})
 }
 
@@ -75,7 +75,6 @@ func (s *State) forget(by *site, c *Forget) Result {
 	if !x.gone {
 		s.end(x)
 	}
-	s.plan()
 	return Result{}
 }
 
@@ -104,15 +103,22 @@ func (s *State) depart() {
 // parked reports whether the site is away and its waiting jobs wait for it.
 func (x *site) parked() bool { return !x.present() && !x.gone }
 
-// plan computes when the next departure ends.
+// plan computes when the next departure ends, if none ends early.
 func (s *State) plan() {
 	s.parkedUntil = 0
 	if s.params.DepartureMs == 0 {
 		return
 	}
 	for _, x := range s.sites {
-		if until := x.lostMs + s.params.DepartureMs; x.parked() && (s.parkedUntil == 0 || until < s.parkedUntil) {
-			s.parkedUntil = until
-		}
+		s.planFor(x)
+	}
+}
+
+// planFor does so for one site that may be away: many go and come in an entry, and none
+// of them looks at all others.
+func (s *State) planFor(x *site) {
+	until := x.lostMs + s.params.DepartureMs
+	if s.params.DepartureMs > 0 && x.parked() && (s.parkedUntil == 0 || until < s.parkedUntil) {
+		s.parkedUntil = until
 	}
 }

@@ -1,166 +1,20 @@
 package fsm
 
 import (
-	"slices"
 	"testing"
-
-	"pgregory.net/rapid"
 )
 
-func TestFenwickAgainstScan(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(1, 40).Draw(t, "n")
-		var f fenwick
-		f.reset(rapid.IntRange(0, 50).Draw(t, "before"))
-		f.reset(n)
-		weights := make([]int64, n)
-		for range rapid.IntRange(0, 80).Draw(t, "sets") {
-			i := rapid.IntRange(0, n-1).Draw(t, "i")
-			weights[i] = rapid.Int64Range(0, 9).Draw(t, "w")
-			f.set(i, weights[i])
-		}
-		total := int64(0)
-		for i, w := range weights {
-			for r := range w {
-				if pos, rest := f.find(total + r); pos != i || rest != r {
-					t.Fatalf("find(%d) = %d, %d; want %d, %d", total+r, pos, rest, i, r)
-				}
-			}
-			total += w
-		}
-		if f.total != total {
-			t.Fatalf("total %d, want %d", f.total, total)
-		}
-	})
-}
-
-func TestNumRangeAgainstSet(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var r numRange
-		set := map[uint64]bool{}
-		for range rapid.IntRange(0, 60).Draw(t, "steps") {
-			n := rapid.Uint64Range(1, 30).Draw(t, "n")
-			old := slices.Clone(r)
-			kept := r
-			if rapid.IntRange(0, 9).Draw(t, "op") == 0 {
-				r = r.from(n)
-				for k := range set {
-					if k < n {
-						delete(set, k)
-					}
-				}
-			} else {
-				nums := append(rapid.SliceOfN(rapid.Uint64Range(1, 30), 0, 5).Draw(t, "more"), n)
-				for _, k := range nums {
-					set[k] = true
-				}
-				r = r.with(nums)
-			}
-			if !slices.Equal(kept, old) {
-				t.Fatal("a change wrote into a slice that a snapshot may hold")
-			}
-			for k := uint64(0); k < 33; k++ {
-				if r.has(k) != set[k] {
-					t.Fatalf("has(%d) = %v in %v", k, r.has(k), r)
-				}
-			}
-			for i := 1; i < len(r); i++ {
-				if r[i].from <= r[i-1].to+1 {
-					t.Fatalf("%v is not joined", r)
-				}
-			}
-		}
-	})
-}
-
-func TestPagesAgainstMap(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var p pages[int]
-		m := map[uint64]int{}
-		epoch := uint64(0)
-		type frozen struct {
-			p pages[int]
-			m map[uint64]int
-		}
-		var old []frozen
-		copyOf := func() map[uint64]int {
-			c := map[uint64]int{}
-			for k, v := range m {
-				c[k] = v
-			}
-			return c
-		}
-		equal := func(p *pages[int], m map[uint64]int) {
-			n, last := 0, int64(-1)
-			for k, v := range p.all() {
-				if m[k] != *v || int64(k) <= last {
-					t.Fatalf("key %d holds %d, want %d", k, *v, m[k])
-				}
-				n, last = n+1, int64(k)
-			}
-			if n != len(m) || p.n != n {
-				t.Fatalf("%d records, %d counted, want %d", n, p.n, len(m))
-			}
-			at := rapid.Uint64Range(0, 900).Draw(t, "at")
-			prev := at
-			for k := range p.below(at) {
-				if k >= prev {
-					t.Fatalf("below(%d) gave %d after %d", at, k, prev)
-				}
-				prev = k
-				n--
-			}
-			for k := range m {
-				if k >= at {
-					n--
-				}
-			}
-			if n != 0 {
-				t.Fatalf("below(%d) missed %d", at, n)
-			}
-		}
-		for i := range rapid.IntRange(0, 80).Draw(t, "steps") {
-			k := rapid.Uint64Range(0, 800).Draw(t, "key")
-			switch _, ok := m[k]; rapid.IntRange(0, 3).Draw(t, "op") {
-			case 0, 1:
-				if ok {
-					*p.mut(k, epoch) = i
-				} else {
-					*p.put(k, epoch) = i
-				}
-				m[k] = i
-			case 2:
-				if ok {
-					p.drop(k, epoch)
-					delete(m, k)
-				}
-			case 3:
-				old = append(old, frozen{p.frozen(), copyOf()})
-				epoch++
-			}
-			want, ok := m[k]
-			if got := p.get(k); (got != nil) != ok || ok && *got != want {
-				t.Fatalf("get(%d), want %d %v", k, want, ok)
-			}
-		}
-		equal(&p, m)
-		for i := range old {
-			equal(&old[i].p, old[i].m)
-		}
-	})
-}
-
-// TestDeadEntriesAreDropped: a head that nobody can run must not keep what is
+// TestAQueueHoldsWhatWaits: a head that nobody can run must not keep what is
 // cancelled behind it.
-func TestDeadEntriesAreDropped(t *testing.T) {
+func TestAQueueHoldsWhatWaits(t *testing.T) {
 	w := newWorld(t, params(), "a")
 	w.submit("a", w.job("a", 1))
 	for range 1000 {
 		w.submit("a", w.job("a", 1))
 		w.must("a", &Cancel{Job: JobID{"a", w.num["a"]}, Task: -1})
 	}
-	q := w.s.byName["a"].lanes[0].queues[0]
-	if n := len(q.fresh) + len(q.back); n > 200 {
+	q := w.s.byName["a"].lanes[0].top()
+	if n := q.seqs.Len(); n != 1 {
 		t.Fatalf("%d entries for one waiting job", n)
 	}
 	w.check()
@@ -183,8 +37,8 @@ func TestStuckWorkCostsLaterEntriesNothing(t *testing.T) {
 		t.Fatalf("%d assigned, want 3", got)
 	}
 	x := w.s.byName["a"]
-	if x.free.total != 0 || x.stock.total != (1000-3)*1000 {
-		t.Fatalf("%d of %d milli-cores would be tried again", x.free.total, x.stock.total)
+	if x.free.Total() != 0 || x.stock.Total() != (1000-3)*1000 {
+		t.Fatalf("%d of %d milli-cores would be tried again", x.free.Total(), x.stock.Total())
 	}
 	w.check()
 }
@@ -203,9 +57,9 @@ func TestBigArrayStaysSmall(t *testing.T) {
 		}
 		w.must("a", &c)
 	}
-	j := w.s.jobs.get(1)
-	if n := len(j.tasks.runs); n > 100 || len(j.tasks.records) != 0 {
-		t.Fatalf("%d runs, %d records", n, len(j.tasks.records))
+	j := w.s.jobs.Get(1)
+	if n := j.tasks.runs.Len(); n > 100 || j.tasks.records.Len() != 0 {
+		t.Fatalf("%d runs, %d records", n, j.tasks.records.Len())
 	}
 	v, _ := w.s.Job(JobID{"a", 1})
 	if v.Counts[TaskSucceeded] < 1000 || v.Counts[Queued]+v.Counts[Assigned]+v.Counts[TaskSucceeded] != MaxCount {

@@ -21,7 +21,7 @@ func TestCutMatchGoesOnBesideCommands(t *testing.T) {
 		wide := w.job("b", 1)
 		wide.Need.MilliCPU = 3000
 		cmd := w.cmd("b", &Submit{Jobs: []JobSpec{wide}})
-		for n := 0; w.s.attempts.n == 0; n++ {
+		for n := 0; w.s.attempts.Len() == 0; n++ {
 			if n == 50 {
 				t.Fatalf("fixed %v: a machine is free, and the job waits after %d entries", fixed, n)
 			}
@@ -67,7 +67,7 @@ func TestMatchEndsBesideCommands(t *testing.T) {
 			if err := w.s.check(); err != nil {
 				rt.Fatal(err)
 			}
-			if w.s.jobs.get(seq).waiting() == 0 {
+			if w.s.jobs.Get(seq).waiting() == 0 {
 				return
 			}
 			if n == 2000 {
@@ -136,7 +136,7 @@ func TestHeardAgainWithoutItsMachines(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for apply(w.s, w.cmd("a", &Submit{Jobs: []JobSpec{w.job("a", 8)}})); w.s.attempts.n < 3; {
+	for apply(w.s, w.cmd("a", &Submit{Jobs: []JobSpec{w.job("a", 8)}})); w.s.attempts.Len() < 3; {
 		apply(w.s)
 	}
 	lost, register := w.cmd("a", &SiteLost{Site: "b", Incarnation: w.inc["b"], Term: 1}), w.registration("b", nil, nil)

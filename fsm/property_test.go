@@ -153,7 +153,7 @@ func smallBounds() bounds {
 	return bounds{
 		window: 8, shapes: 4, members: len(modelSites), held: 6, site: Resources{14_000, MaxMemMiB, 4}, boots: 2, doubts: 2, detail: 5, retire: 3, steps: maxSteps,
 		tasks: share{140, 31}, jobs: share{24, 3}, bytes: share{100, 24}, kept: share{16, 2}, keptBytes: share{300, 30}, records: share{24, 4}, gaps: 1,
-		reserveEveryMs: 300, reserveAtOnce: 1, ranTasks: 4, stopMs: 2500, slack: 1,
+		reserveEveryMs: 300, reserveAtOnce: 1, ranTasks: 4, stopMs: 2500,
 	}
 }
 
@@ -287,6 +287,9 @@ func (m *model) send(given ...Command) []Result {
 	if err != nil {
 		m.t.Fatal(err)
 	}
+	if len(twice) == len(cmds) {
+		m.compareSteps()
+	}
 	for i, c := range cmds {
 		if c.ID.Seq > 0 {
 			m.seen[c.ID] = got[i]
@@ -323,6 +326,14 @@ func (m *model) drain() {
 				m.t.Fatal(err)
 			}
 		}
+		m.compareSteps()
+	}
+}
+
+// compareSteps: replicas that count differently cut an entry elsewhere, sooner or later.
+func (m *model) compareSteps() {
+	if live, twin := m.w.s.Steps().Used, m.twin.Steps().Used; live != twin {
+		m.t.Fatalf("entry %d took %d steps, the twin's %d", m.w.s.index, live, twin)
 	}
 }
 
@@ -672,14 +683,14 @@ func (m *model) invariants(t *rapid.T) {
 // arrived earlier with equal shape and priority of the same owner was passed over.
 func (m *model) newAttempts(t *rapid.T) {
 	s := m.w.s
-	for _, a := range s.attempts.all() {
+	for _, a := range s.attempts.All() {
 		if a.token != s.index {
 			continue
 		}
 		if s.holds() {
 			t.Fatalf("job %d was assigned while a new epoch waits", a.seq)
 		}
-		j := s.jobs.get(a.seq)
+		j := s.jobs.Get(a.seq)
 		if room := a.machine.room(); !(Resources{}).fits(room) {
 			t.Fatalf("machine %s is overcommitted: %+v", a.machine.name, room)
 		}
@@ -695,7 +706,7 @@ func (m *model) newAttempts(t *rapid.T) {
 		if s.params.ReserveAfterMs > 0 || j.class.barred > 0 {
 			continue // a held machine takes its job first, a bar lets others by
 		}
-		for seq, o := range s.jobs.all() {
+		for seq, o := range s.jobs.All() {
 			if seq < a.seq && o.class == j.class && o.owner == j.owner && o.priority == j.priority && o.waiting() > 0 {
 				t.Fatalf("job %d was assigned before job %d", a.seq, seq)
 			}
@@ -708,7 +719,7 @@ func (m *model) newAttempts(t *rapid.T) {
 func (m *model) bounds(t *rapid.T) {
 	s := m.w.s
 	for key, a := range m.bounded {
-		j := s.jobs.get(key.seq)
+		j := s.jobs.Get(key.seq)
 		if j == nil || m.dead[key] || j.onLoss == Immediate || a.boundMs <= s.time {
 			continue
 		}
@@ -717,7 +728,7 @@ func (m *model) bounds(t *rapid.T) {
 		}
 	}
 	m.bounded, m.dead = map[taskKey]attempt{}, map[taskKey]bool{}
-	for _, a := range s.attempts.all() {
+	for _, a := range s.attempts.All() {
 		if a.boundMs > 0 && a.way != wayLeft {
 			m.bounded[taskKey{a.seq, a.task}] = *a
 		}

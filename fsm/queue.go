@@ -1,8 +1,9 @@
 package fsm
 
 import (
-	"cmp"
 	"slices"
+
+	"github.com/cloudshare/cloudshare/fsm/internal/store"
 )
 
 // lane is what one site has waiting of one class: a queue per priority. It
@@ -10,120 +11,70 @@ import (
 type lane struct {
 	owner   *site
 	class   *class
-	queues  []*queue // by priority, greatest first
-	waiting uint64   // tasks
-	heapAt  int      // position in class.lanes, −1 while its owner is away
+	queues  store.Sorted[*queue] // by priority, greatest first; as many as jobs, if each has its own
+	depths  []depth              // by site: of each that has looked past a queue
+	waiting uint64               // tasks
+	heapAt  int                  // position in class.lanes, −1 while its owner is away
 	// The head: the first task of the highest priority.
 	seq      uint64
 	queuedMs int64
 }
 
-// queue is jobs of equal owner, class and priority in order of arrival. An
-// entry counts only while its job has waiting tasks; others are dropped when
-// they are met, so that cancelling costs nothing here.
+// queue is the waiting jobs of equal owner, class and priority in order of arrival.
 type queue struct {
 	priority int32
-	fresh    []uint64 // seqs in order of submission; [at:] count
-	at       int
-	back     []uint64 // seqs that returned, sorted
-	jobs     int      // entries that count; Invariant: > 0
-	gates    []gate   // by site: of each with a bar that holds against a job that waits here
+	seqs     store.Sorted[uint64] // of the jobs that wait. Invariant: not empty
+	gates    []gate               // by site: of each with a bar that holds against a job that waits here
 }
 
-// compact drops dead entries once they outnumber the others: a head that nobody
-// can run would keep them for ever.
-func (q *queue) compact(s *State) {
-	if len(q.fresh)-q.at+len(q.back) <= 2*q.jobs+s.bounds.slack {
-		return
-	}
-	q.fresh, q.at, q.back = q.waiting(s), 0, nil
-}
-
-// first returns the first job with waiting tasks, 0 if there is none, without
-// changing anything; fresh and back say how many dead entries precede it.
-func (q *queue) first(s *State) (seq uint64, fresh, back int) {
-	fresh = q.at
-	for fresh < len(q.fresh) && !s.isWaiting(q.fresh[fresh]) {
-		fresh++
-	}
-	for back < len(q.back) && !s.isWaiting(q.back[back]) {
-		back++
-	}
-	switch {
-	case fresh == len(q.fresh) && back == len(q.back):
-		return 0, fresh, back
-	case back == len(q.back):
-		return q.fresh[fresh], fresh, back
-	case fresh == len(q.fresh):
-		return q.back[back], fresh, back
-	}
-	return min(q.fresh[fresh], q.back[back]), fresh, back
-}
-
-// trim drops the dead entries that first stepped over.
-func (q *queue) trim(fresh, back int) {
-	q.back = q.back[back:]
-	if q.at = fresh; q.at > len(q.fresh)/2 {
-		q.fresh = append(q.fresh[:0:0], q.fresh[q.at:]...)
-		q.at = 0
-	}
-}
-
-// insertBack enters a job that returned.
-func (q *queue) insertBack(seq uint64) {
-	if i, ok := slices.BinarySearch(q.back, seq); !ok {
-		q.back = slices.Insert(q.back, i, seq)
-	}
-}
-
-// waiting returns the seqs of jobs with waiting tasks, in order.
-func (q *queue) waiting(s *State) (seqs []uint64) {
-	for _, list := range [...][]uint64{q.fresh[q.at:], q.back} {
-		for _, seq := range list {
-			if s.isWaiting(seq) {
-				seqs = append(seqs, seq)
-			}
-		}
-	}
-	slices.Sort(seqs)
-	return slices.Compact(seqs) // a dead entry may have a living twin
+// dropSeq takes a job's number out of a list that has it.
+func dropSeq(l *store.Sorted[uint64], seq uint64) {
+	l.Remove(l.Search(func(o *uint64) bool { return *o >= seq }))
 }
 
 func (s *State) isWaiting(seq uint64) bool {
-	j := s.jobs.get(seq)
+	j := s.jobs.Get(seq)
 	return j != nil && j.waiting() > 0
 }
 
 // head returns the queue time of the job's next task.
 func (j *job) headMs() int64 {
-	if j.tasks != nil && j.tasks.back.n > 0 {
-		return j.tasks.back.first().queuedMs
+	if b := j.tasks.back().First(); b != nil {
+		return b.queuedMs
 	}
 	return j.queuedMs
 }
 
 // refresh finds the lane's head again after its queues changed.
 func (l *lane) refresh(s *State) {
-	if len(l.queues) == 0 {
+	if l.queues.Len() == 0 {
 		l.seq, l.queuedMs = 0, 0
 		return
 	}
-	q := l.queues[0]
-	seq, fresh, back := q.first(s)
-	q.trim(fresh, back)
-	l.seq, l.queuedMs = seq, s.jobs.get(seq).headMs()
+	l.seq = *l.top().seqs.First()
+	l.queuedMs = s.jobs.Get(l.seq).headMs()
 }
 
 // queue returns the lane's queue of a priority.
 func (l *lane) queue(priority int32) *queue {
-	i, ok := slices.BinarySearchFunc(l.queues, priority, func(q *queue, p int32) int {
-		return cmp.Compare(p, q.priority)
-	})
-	if !ok {
-		l.queues = slices.Insert(l.queues, i, &queue{priority: priority})
+	at := l.seekQueue(priority)
+	if q := l.queues.Get(at); q != nil && (*q).priority == priority {
+		return *q
 	}
-	return l.queues[i]
+	q := &queue{priority: priority}
+	l.queues.Insert(at, q)
+	return q
 }
+
+// seekQueue returns the place of the first queue whose priority is not greater.
+func (l *lane) seekQueue(priority int32) store.Place {
+	return l.queues.Search(func(q **queue) bool { return (*q).priority <= priority })
+}
+
+// top returns the queue of the greatest priority.
+//
+// REQUIRES: something waits in the lane.
+func (l *lane) top() *queue { return *l.queues.First() }
 
 // findLane returns the owner's lane of a class, or nil.
 func (x *site) findLane(c *class) *lane {
@@ -144,9 +95,7 @@ func (s *State) enqueue(seq uint64, j *job, n uint32) {
 	}
 	s.addWaiting(seq, j, n)
 	for _, x := range blocked {
-		if !j.isBarred(x) {
-			s.rouseFor(x, j.class)
-		}
+		s.rouseFor(x, j.class)
 	}
 }
 
@@ -158,15 +107,11 @@ func (s *State) addWaiting(seq uint64, j *job, n uint32) {
 		l = &lane{owner: x, class: j.class, heapAt: -1}
 		x.lanes = append(x.lanes, l)
 	}
-	if j.waiting() == n { // it had none before: no entry, or a dead one
+	if j.waiting() == n { // it had none before
 		q := l.queue(j.priority)
-		q.jobs++
-		if last := len(q.fresh) - 1; last < q.at || q.fresh[last] < seq {
-			q.fresh = append(q.fresh, seq)
-		} else {
-			q.insertBack(seq)
-		}
+		q.seqs.Insert(q.seqs.Search(func(o *uint64) bool { return *o > seq }), seq)
 		q.admit(s, seq, j)
+		l.admit(s, j)
 		if j.hasBars() {
 			j.class.barred++
 		}
@@ -202,7 +147,7 @@ func (s *State) attract(l *lane, n uint64) {
 }
 
 // dequeue counts n tasks less of a job whose record no longer has them.
-func (s *State) dequeue(j *job, n uint32) {
+func (s *State) dequeue(seq uint64, j *job, n uint32) {
 	x := s.sites[j.owner]
 	l := x.findLane(j.class)
 	l.waiting -= uint64(n)
@@ -210,7 +155,7 @@ func (s *State) dequeue(j *job, n uint32) {
 	x.cpu -= int64(n) * j.class.need.MilliCPU
 	s.waiting -= uint64(n)
 	if j.waiting() == 0 {
-		l.leave(s, j)
+		l.leave(seq, j)
 	}
 	l.refresh(s)
 	if x.present() {
@@ -223,16 +168,14 @@ func (s *State) dequeue(j *job, n uint32) {
 }
 
 // leave takes a job that waits no more out of its queue, which goes with its last.
-func (l *lane) leave(s *State, j *job) {
+func (l *lane) leave(seq uint64, j *job) {
 	q := l.queue(j.priority)
 	if j.hasBars() {
 		j.class.barred--
 	}
-	if q.jobs--; q.jobs == 0 {
-		l.queues = slices.DeleteFunc(l.queues, func(o *queue) bool { return o == q })
-		return
+	if dropSeq(&q.seqs, seq); q.seqs.Len() == 0 {
+		l.queues.Remove(l.seekQueue(j.priority))
 	}
-	q.compact(s)
 }
 
 // repel takes n of a lane's tasks out of what is matched.

@@ -37,7 +37,7 @@ const runBytes = 24
 func (j *job) bytes() uint64 { return j.class.bytes() + uint64(len(j.payload.data)) }
 
 // keptBytes is what an ended job takes.
-func (j *job) keptBytes() uint64 { return j.bytes() + runBytes*uint64(len(j.tasks.runs)) }
+func (j *job) keptBytes() uint64 { return j.bytes() + runBytes*uint64(j.tasks.runs.Len()) }
 
 // bytes is what the lists of a requirement take.
 func (h *shape) bytes() (n uint64) {
@@ -64,7 +64,7 @@ type use struct {
 }
 
 // openJobs is how many of the site's jobs have not ended.
-func (x *site) openJobs() uint64 { return uint64(len(x.nums) - len(x.ended)) }
+func (x *site) openJobs() uint64 { return uint64(len(x.nums) - x.ended.Len()) }
 
 // numbers is how many jobs and ranges of numbers are remembered of the site.
 func (x *site) numbers() uint64 { return uint64(len(x.nums) + len(x.retired)) }
@@ -76,7 +76,7 @@ func (s *State) keptMost() uint64 { return min(uint64(s.params.RetainJobs), s.li
 // Until then it counts as if it were open, or a site could make jobs end faster than
 // they leave.
 func (s *State) excess(x *site) (jobs, bytes uint64) {
-	kept := uint64(len(x.ended))
+	kept := uint64(x.ended.Len())
 	if most := s.keptMost(); kept > most {
 		jobs = kept - most
 	}
@@ -140,7 +140,7 @@ func (s *State) Quotas(name string) (QuotaView, bool) {
 		{QuotaBytes, x.use.bytes + bytes, l.bytes},
 		{QuotaShapes, uint64(len(x.open)), uint64(s.bounds.shapes)},
 		{QuotaNumbers, x.numbers(), l.numbers},
-		{QuotaKept, uint64(len(x.ended)), s.keptMost()},
+		{QuotaKept, uint64(x.ended.Len()), s.keptMost()},
 		{QuotaKeptBytes, x.use.keptBytes, l.keptBytes},
 		{QuotaRecords, x.use.records, l.records},
 	}}, ok
@@ -163,13 +163,14 @@ func (s *State) Admits(name string, j *JobSpec) Code {
 	if x == nil {
 		return UnknownSite
 	}
-	return s.refusal(x, j)
+	h := j.shape()
+	return s.refusal(x, j, &h)
 }
 
 // refusal is by which quota of its site a job cannot be taken; OK if it can. Num 0
-// stands for one that may be had.
-func (s *State) refusal(x *site, j *JobSpec) Code {
-	l, h := &s.limits, j.shape()
+// stands for one that may be had. h is the job's requirement.
+func (s *State) refusal(x *site, j *JobSpec, h *shape) Code {
+	l := &s.limits
 	jobs, bytes := s.excess(x)
 	switch {
 	case x.use.tasks+uint64(j.Count) > l.tasks:
@@ -181,7 +182,7 @@ func (s *State) refusal(x *site, j *JobSpec) Code {
 	case s.numbersFull(x, j.Num):
 		return TooManyNumbers
 	case len(x.open) >= s.bounds.shapes:
-		if c := s.findClass(h); c == nil || x.open[c] == 0 {
+		if c := s.findClass(h); c == nil || x.findOpening(c) < 0 {
 			return TooManyShapes
 		}
 	}
@@ -193,7 +194,7 @@ func (s *State) refusal(x *site, j *JobSpec) Code {
 // for longer, or it would never come in.
 func (s *State) numbersFull(x *site, num uint64) bool {
 	most := s.limits.numbers
-	if len(x.retired) > 0 && num < x.retired[0].from {
+	if len(x.retired) > 0 && num < x.retired[0].From {
 		most += s.limits.jobs
 	}
 	return x.numbers() >= most
@@ -203,15 +204,15 @@ func (s *State) numbersFull(x *site, num uint64) bool {
 func (s *State) countUse(seq uint64, j *job) {
 	x := s.sites[j.owner]
 	if j.tasks != nil {
-		x.use.records += uint64(len(j.tasks.records))
+		x.use.records += uint64(j.tasks.records.Len())
 	}
 	if j.over() {
-		x.ended = append(x.ended, seq)
+		x.ended.Insert(x.ended.End(), seq) // by seq; see snapReader.quotas
 		x.use.keptBytes += j.keptBytes()
 		return
 	}
 	j.class.opened(x)
-	x.openSeqs.insert(seq)
+	x.openSeqs.Insert(x.openSeqs.End(), seq) // jobs come in order
 	x.use.tasks += uint64(j.count)
 	if j.tasks != nil {
 		x.use.tasks -= uint64(j.tasks.endedTasks())
@@ -231,7 +232,7 @@ func (b *bounds) mostNumbers() uint64 {
 func (s *State) join(by int) {
 	s.members += by
 	s.limits = s.bounds.limitsOf(s.members)
-	s.crowdAll()
+	s.recrowd = s.recrowd || by >= 0
 }
 
 // The floors suffice for any one job.

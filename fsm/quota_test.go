@@ -166,11 +166,11 @@ func TestKeptJobsAreBoundedInBytes(t *testing.T) {
 	for range 10 {
 		end("a", large("a", 300))
 	}
-	if a, b := w.s.byName["a"], w.s.byName["b"]; len(a.ended) != 3 || a.use.keptBytes != 3*(300+runBytes) || len(b.ended) != 1 {
-		t.Errorf("a keeps %d jobs of %d bytes, b %d", len(a.ended), a.use.keptBytes, len(b.ended))
+	if a, b := w.s.byName["a"], w.s.byName["b"]; a.ended.Len() != 3 || a.use.keptBytes != 3*(300+runBytes) || b.ended.Len() != 1 {
+		t.Errorf("a keeps %d jobs of %d bytes, b %d", a.ended.Len(), a.use.keptBytes, b.ended.Len())
 	}
 	end("a", large("a", 5000))
-	if v, ok := w.s.Job(JobID{"a", 11}); !ok || v.State != TaskCancelled || len(w.s.byName["a"].ended) != 1 {
+	if v, ok := w.s.Job(JobID{"a", 11}); !ok || v.State != TaskCancelled || w.s.byName["a"].ended.Len() != 1 {
 		t.Errorf("the large job is kept %v: %+v", ok, v)
 	}
 	if code := w.codes("a", large("a", 1))[0]; code != OK {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+
+	"github.com/cloudshare/cloudshare/fsm/internal/store"
 )
 
 // tally is what a site has of what has quotas, counted from its jobs alone.
@@ -12,12 +14,12 @@ type tally struct {
 	open, kept                       int
 	shapes                           map[string]int
 	nums                             map[uint64]bool
-	retired                          []span
+	retired                          []store.Span
 }
 
 func (s *State) tally(x *site) *tally {
 	n := &tally{shapes: map[string]int{}, nums: map[uint64]bool{}, retired: x.retired}
-	for _, j := range s.jobs.all() {
+	for _, j := range s.jobs.All() {
 		if j.owner != x.id {
 			continue
 		}
@@ -25,11 +27,11 @@ func (s *State) tally(x *site) *tally {
 		left, size := int(j.count), listBytes(j.class.only, j.class.not, j.class.selectors)+len(j.payload.data)
 		runs := 0
 		if j.tasks != nil {
-			for _, r := range j.tasks.runs {
+			for r := range j.tasks.runs.All() {
 				left -= int(r.to - r.from)
 			}
-			n.records += len(j.tasks.records)
-			runs = len(j.tasks.runs)
+			n.records += j.tasks.records.Len()
+			runs = j.tasks.runs.Len()
 		}
 		if left == 0 {
 			n.kept++
@@ -60,20 +62,20 @@ func (s *State) checkUse() error {
 		}
 		n := s.tally(x)
 		want := use{uint64(n.tasks), uint64(n.bytes), uint64(n.keptBytes), uint64(n.records)}
-		if x.use != want || int(x.openJobs()) != n.open || len(x.ended) != n.kept || len(x.open) != len(n.shapes) {
+		if x.use != want || int(x.openJobs()) != n.open || x.ended.Len() != n.kept || len(x.open) != len(n.shapes) {
 			return fmt.Errorf("%s uses %+v, %d jobs open and %d kept of %d shapes, should be %+v, %d and %d of %d",
-				x.name, x.use, x.openJobs(), len(x.ended), len(x.open), want, n.open, n.kept, len(n.shapes))
+				x.name, x.use, x.openJobs(), x.ended.Len(), len(x.open), want, n.open, n.kept, len(n.shapes))
 		}
 		if x.crowded != slices.Contains(s.crowded, x) || s.keepsTooMuch(x) && !x.crowded {
 			return fmt.Errorf("%s keeps too much: %v, noted: %v", x.name, s.keepsTooMuch(x), x.crowded)
 		}
-		if !slices.IsSortedFunc(x.ended, func(a, b uint64) int {
-			p, q := s.jobs.get(a), s.jobs.get(b)
+		if !slices.IsSortedFunc(values(&x.ended), func(a, b uint64) int {
+			p, q := s.jobs.Get(a), s.jobs.Get(b)
 			return slices.Compare([]int64{p.endedMs, int64(a)}, []int64{q.endedMs, int64(b)})
 		}) {
 			return fmt.Errorf("ended jobs of %s are out of order", x.name)
 		}
-		if i := x.keeperAt; len(x.ended) > 0 && (x.oldestMs != s.jobs.get(x.ended[0]).endedMs || s.keepers[i] != x || i > 0 && (*keepers)(s).Less(i, (i-1)/2)) {
+		if i := x.keeperAt; x.ended.Len() > 0 && (x.oldestMs != s.jobs.Get(*x.ended.First()).endedMs || s.keepers[i] != x || i > 0 && (*keepers)(s).Less(i, (i-1)/2)) {
 			return fmt.Errorf("%s is not at its place among the keepers", x.name)
 		}
 	}
@@ -102,14 +104,14 @@ func (s *State) oracleCode(n *tally, settled uint64, j *JobSpec) Code {
 		pendingBytes = max(0, n.keptBytes-oracleShare(b.keptBytes, members))
 	}
 	numbers := oracleShare(b.jobs, members) + oracleShare(b.kept, members) + int(b.gaps)
-	if len(n.retired) > 0 && j.Num < n.retired[0].from {
+	if len(n.retired) > 0 && j.Num < n.retired[0].From {
 		numbers += oracleShare(b.jobs, members)
 	}
 	h, size := j.shape(), listBytes(j.Only, j.Not, j.Selectors)+len(j.Payload)
-	switch key := h.encoded(); {
+	switch key := string(h.appendTo(nil)); {
 	case n.nums[j.Num]:
 		return JobExists
-	case j.Num < settled || slices.ContainsFunc(n.retired, func(r span) bool { return r.from <= j.Num && j.Num <= r.to }):
+	case j.Num < settled || slices.ContainsFunc(n.retired, func(r store.Span) bool { return r.From <= j.Num && j.Num <= r.To }):
 		return JobRetired
 	case n.tasks+int(j.Count) > oracleShare(b.tasks, members):
 		return TooManyTasks
@@ -159,9 +161,9 @@ func (m *model) expectQuotas(b *Batch) {
 		}
 		n, settled := s.tally(x), max(x.settled, sub.Settled)
 		n.retired = slices.Clone(n.retired)
-		n.retired = slices.DeleteFunc(n.retired, func(r span) bool { return r.to < settled })
+		n.retired = slices.DeleteFunc(n.retired, func(r store.Span) bool { return r.To < settled })
 		if len(n.retired) > 0 {
-			n.retired[0].from = max(n.retired[0].from, settled)
+			n.retired[0].From = max(n.retired[0].From, settled)
 		}
 		want := make([]Code, len(sub.Jobs))
 		for k := range sub.Jobs {

@@ -22,10 +22,8 @@ func (s *State) Admit(name string, node [16]byte) error {
 	if x := s.byName[name]; x != nil && x.node != node {
 		return fmt.Errorf("%w: site %s belongs to another data directory: start it there, or choose another name", ErrNameTaken, name)
 	}
-	for _, x := range s.sites {
-		if x.node == node && x.name != name {
-			return fmt.Errorf("%w: this data directory belongs to site %s, not %s", ErrNameTaken, x.name, name)
-		}
+	if x := s.byNode[node]; x != nil && x.name != name {
+		return fmt.Errorf("%w: this data directory belongs to site %s, not %s", ErrNameTaken, x.name, name)
 	}
 	return nil
 }
@@ -45,7 +43,7 @@ func (s *State) register(name string, c *Register) Result {
 		x = s.addSite(name)
 		s.join(1)
 		s.noteJoined(x)
-		x.node = c.Node
+		x.node, s.byNode[c.Node] = c.Node, x
 	case x.boots[0] == c.Boot:
 		return x.registered
 	case slices.Contains(x.boots, c.Boot):
@@ -75,7 +73,6 @@ func (s *State) incarnate(x *site, c *Register) {
 	x.state, x.lostMs, x.gone, x.closed = Alive, 0, false, NotClosed
 	if away {
 		s.unpark(x)
-		s.plan()
 		s.tellSite(EventSiteReturned, x)
 	} else {
 		s.tellSite(EventSiteRegistered, x)
@@ -139,8 +136,8 @@ func (s *State) forgetWords(x *site) {
 		}
 		s.forgo(i)
 		for _, slot := range x.holds {
-			if a := s.attempts.get(slot); a != nil && a.word == wordHeld {
-				s.attempts.mut(slot, s.epoch).word = wordNone
+			if a := s.attempts.Get(slot); a != nil && a.word == wordHeld {
+				s.attempts.Mut(slot, s.epoch).word = wordNone
 			}
 		}
 		x.holds = nil
@@ -155,7 +152,7 @@ func (s *State) noteWord(x *site, ref *AttemptRef, w word) {
 		slot, ok = s.findLeft(ref, x)
 	}
 	if ok {
-		if a := s.attempts.mut(slot, s.epoch); a.word == wordNone {
+		if a := s.attempts.Mut(slot, s.epoch); a.word == wordNone {
 			a.word = w
 			x.hold(slot, w)
 		}
@@ -172,7 +169,7 @@ func (x *site) hold(slot uint64, w word) {
 
 // answer does with an attempt what its site's registration said of it.
 func (s *State) answer(slot uint64) {
-	a := s.attempts.mut(slot, s.epoch)
+	a := s.attempts.Mut(slot, s.epoch)
 	w := a.word
 	switch a.word = wordNone; {
 	case a.given:
@@ -204,7 +201,7 @@ const (
 
 // drop ends an attempt without its site's report: nobody is charged.
 func (s *State) drop(slot uint64, o Outcome) {
-	a := *s.attempts.get(slot)
+	a := *s.attempts.Get(slot)
 	s.unsetStarted(&a)
 	r := s.recordOf(&a)
 	s.dropAttempt(slot)

@@ -29,106 +29,147 @@ func (s *State) reserve() {
 		s.nextReserve = s.time + s.bounds.reserveEveryMs
 		s.search = &search{judged: map[*class]judgement{}}
 	}
-	if s.judge() && s.hold() {
+	if (s.search.ordered || s.judge()) && s.hold() {
 		s.search = nil
 	}
 }
 
 // hold makes the reservations of a search whose judgements are complete; false: more
-// heads are left.
+// heads are left. It does at least one site, or looks for one machine.
 func (s *State) hold() bool {
 	h := s.search
-	for _, l := range s.starving() {
-		if h.made >= s.bounds.reserveAtOnce || len(s.reservations) >= (s.offeredMachines()+1)/2 {
-			return true
-		}
-		if h.judged[l.class] != servable || h.isNone(l.seq) {
-			continue
-		}
-		if s.steps.spent() {
+	if !h.ordered {
+		h.ordered, h.turns = true, s.sitesInTurn()
+	}
+	most := (s.offeredMachines() + 1) / 2
+	for worked := false; len(h.turns) > 0 && s.mayHold(most); worked = true {
+		if worked && s.steps.spent() || !s.holdFor(s.sites[h.turns[0]], most, worked) {
 			return false
 		}
-		m := s.soonest(l)
-		if m == nil { // what no machine can take now must not keep others from theirs
-			if h.addNone(l.seq); !s.jobs.get(l.seq).hasBars() {
-				h.judged[l.class] = crowded
-			}
-			continue
-		}
-		s.reservations = append(s.reservations, reservation{l.seq, m})
-		m.held, s.held[l.seq] = l.seq, m
-		s.rouse(m) // it may fit nothing else now, or the job at once
-		h.made++
+		h.turns = h.turns[1:]
 	}
 	return true
 }
 
-// starving returns the lanes to reserve for: sites by whose turn it is, within
-// a site its lanes in order, those that wait too long. A task behind one that does
-// not starve is late by policy, and a machine held for it would let it jump the
-// queue, unless it needs more than each such task before it: then it is late by its
-// width, for what frees suffices for them first. Lanes that no machine could ever
-// serve are passed over.
-func (s *State) starving() []*lane {
-	var out []*lane
-	var first []Resources // of sites before: what their first heads need, if they do not starve
-	for _, lanes := range s.byTurn() {
-		young := first
-		for i, l := range lanes {
-			starves := l.queuedMs+s.params.ReserveAfterMs <= s.time
-			switch {
-			case !starves:
-				if young = withNeed(young, l.class.need); i == 0 {
-					first = young
-				}
-			case !s.isHeld(l.seq) && !slices.ContainsFunc(young, l.class.need.fits):
-				out = append(out, l)
-			}
-		}
-	}
-	return out
+// mayHold reports whether the search may hold one more machine.
+func (s *State) mayHold(most int) bool {
+	return s.search.made < s.bounds.reserveAtOnce && len(s.reservations) < most
 }
 
-// withNeed returns needs and one more, without those that are within another.
-func withNeed(needs []Resources, need Resources) []Resources {
-	if slices.ContainsFunc(needs, need.fits) {
+// holdFor makes the reservations for the heads of a site's lanes, those that wait too
+// long; false: more are left. A task behind one that does not starve is late by policy, and
+// a machine held for it would let it jump the queue, unless it needs more than each such
+// task before it: then it is late by its width, for what frees suffices for them first.
+// Lanes that no machine could ever serve are passed over. A site that is come to again
+// passes over what it has; worked: the entry has done something before.
+func (s *State) holdFor(x *site, most int, worked bool) bool {
+	h := s.search
+	var young []Resources // needs of lanes before that do not starve
+	for i, l := range s.hopefulLanes(x) {
+		need := l.class.need
+		if l.queuedMs+s.params.ReserveAfterMs > s.time {
+			if young = s.withNeed(young, need); i == 0 && len(h.first) < MaxMembers {
+				h.first = s.withNeed(h.first, need)
+			}
+			continue
+		}
+		if h.judged[l.class] != servable || s.isHeld(l.seq) || h.isNone(l.seq) || s.isWithin(h.first, need) || s.isWithin(young, need) {
+			continue
+		}
+		switch {
+		case !s.mayHold(most):
+			return true
+		case worked && s.steps.spent():
+			return false
+		}
+		s.holdOne(l)
+		worked = true
+	}
+	return true
+}
+
+// holdOne holds a machine for a lane's head, or notes that there is none for it: what no
+// machine can take now must not keep others from theirs.
+func (s *State) holdOne(l *lane) {
+	h := s.search
+	m := s.soonest(l)
+	if m == nil {
+		if h.addNone(l.seq); !s.jobs.Get(l.seq).hasBars() {
+			h.judged[l.class] = crowded
+		}
+		return
+	}
+	s.reservations = append(s.reservations, reservation{l.seq, m})
+	m.held, s.held[l.seq] = l.seq, m
+	s.rouse(m) // it may fit nothing else now, or the job at once
+	h.made++
+}
+
+// isWithin reports whether a need is within another one, and counts the look.
+func (s *State) isWithin(needs []Resources, need Resources) bool {
+	s.steps.used += stepLook + uint64(len(needs))/needsAStep
+	return slices.ContainsFunc(needs, need.fits)
+}
+
+// withNeed returns needs and one more, without those that are within another. It changes
+// the list, and counts the look.
+func (s *State) withNeed(needs []Resources, need Resources) []Resources {
+	if s.isWithin(needs, need) {
 		return needs
 	}
-	out := []Resources{need}
-	for _, n := range needs {
-		if !n.fits(need) {
-			out = append(out, n)
-		}
-	}
-	return out
+	return append(slices.DeleteFunc(needs, func(n Resources) bool { return n.fits(need) }), need)
 }
 
-// byTurn returns each present site's lanes that some machine could serve, in the
-// order in which they are to be served.
-func (s *State) byTurn() [][]*lane {
-	var out [][]*lane
-	for _, x := range s.sites {
-		var lanes []*lane
-		for _, l := range x.lanes {
-			if s.search.judged[l.class] >= crowded {
-				lanes = append(lanes, l)
-			}
-		}
-		if len(lanes) > 0 && x.present() {
-			out = append(out, inTurn(lanes))
+// hopefulLanes returns a present site's lanes that some machine could serve, in the order
+// in which they are to be served.
+func (s *State) hopefulLanes(x *site) []*lane {
+	if !x.present() {
+		return nil
+	}
+	var lanes []*lane
+	for _, l := range x.lanes {
+		if s.search.judged[l.class] >= crowded {
+			lanes = append(lanes, l)
 		}
 	}
-	slices.SortFunc(out, func(a, b []*lane) int {
-		if s.before(a[0], b[0]) {
+	s.steps.used += uint64(len(x.lanes)+len(lanes)*stepTurn) * stepLook
+	return inTurn(lanes)
+}
+
+// sitesInTurn returns the sites with lanes that some machine could serve, by whose turn it is.
+func (s *State) sitesInTurn() []int32 {
+	var heads []*lane
+	for _, x := range s.sites {
+		if !x.present() {
+			continue
+		}
+		var head *lane
+		s.steps.used += uint64(len(x.lanes)) * stepLook
+		for _, l := range x.lanes {
+			if s.search.judged[l.class] >= crowded && (head == nil || compareTurns(l, head) < 0) {
+				head = l
+			}
+		}
+		if head != nil {
+			heads = append(heads, head)
+		}
+	}
+	slices.SortFunc(heads, func(a, b *lane) int {
+		if s.before(a, b) {
 			return -1
 		}
 		return 1
 	})
-	return out
+	turns := make([]int32, len(heads))
+	for i, l := range heads {
+		turns[i] = l.owner.id
+	}
+	return turns
 }
 
 func (s *State) isHeld(seq uint64) bool { return s.held[seq] != nil }
 
+// offeredMachines counts the machines that alive sites offer.
 func (s *State) offeredMachines() int {
 	n := 0
 	for _, x := range s.sites {
@@ -140,6 +181,7 @@ func (s *State) offeredMachines() int {
 			}
 		}
 	}
+	s.steps.used += uint64(n) / machinesAStep // not all machines: a replica may still hold some that are gone
 	return n
 }
 
@@ -148,7 +190,7 @@ func (s *State) offeredMachines() int {
 // in use, then the first by site and name. What a site's own users have taken no hold
 // can free.
 func (s *State) soonest(l *lane) *machine {
-	j := s.jobs.get(l.seq)
+	j := s.jobs.Get(l.seq)
 	var best *machine
 	for _, x := range s.order {
 		if x.state != Alive || !l.class.need.fits(x.widest) || !l.class.allows(x.name) || j.isBarred(x) {
@@ -158,7 +200,11 @@ func (s *State) soonest(l *lane) *machine {
 			if !m.offered {
 				continue
 			}
-			if s.steps.used += stepLook; m.held == 0 && l.class.fits(m, m.exposed) &&
+			if m.held != 0 {
+				s.steps.used += stepLook
+				continue
+			}
+			if s.fits(l.class, m, m.exposed) &&
 				(best == nil || m.used.MilliCPU < best.used.MilliCPU) {
 				best = m
 			}
@@ -201,7 +247,7 @@ func (s *State) unholdIdle(seq uint64, j *job) {
 func (s *State) checkHolds(x *site) {
 	s.unholdAll(func(r reservation) bool {
 		m := r.machine
-		return m.site == x && (x.state != Alive || !m.offered || !s.jobs.get(r.seq).class.fits(m, m.exposed))
+		return m.site == x && (x.state != Alive || !m.offered || !s.fits(s.jobs.Get(r.seq).class, m, m.exposed))
 	})
 }
 

@@ -3,6 +3,7 @@ package fsm
 import (
 	"io"
 
+	"github.com/cloudshare/cloudshare/fsm/internal/store"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
@@ -91,6 +92,8 @@ func (r *snapReader) sites(s *State) {
 
 func (r *snapReader) site(s *State, x *site, members int32) {
 	x.node = r.id()
+	r.check(s.byNode[x.node] == nil, "a data directory of two sites")
+	s.byNode[x.node] = x
 	for range r.upTo(uint64(s.bounds.boots), "boots") {
 		x.boots = append(x.boots, r.id())
 	}
@@ -134,14 +137,14 @@ func (r *snapReader) result(s *State) Result {
 func (r *snapReader) retired(s *State, x *site) {
 	last := uint64(0)
 	for range r.upTo(s.bounds.mostNumbers(), "retired ranges") {
-		v := span{r.uint(), r.uint()}
+		v := store.Span{From: r.uint(), To: r.uint()}
 		n := len(x.retired)
-		r.check(v.from <= v.to && v.from > 0 && (n == 0 || v.from > last && v.from-last > 1) && v.from >= x.settled && v.to <= x.maxNum,
+		r.check(v.From <= v.To && v.From > 0 && (n == 0 || v.From > last && v.From-last > 1) && v.From >= x.settled && v.To <= x.maxNum,
 			"retired numbers out of order")
 		if r.err != nil {
 			return
 		}
-		last = v.to
+		last = v.To
 		x.retired = append(x.retired, v)
 	}
 }
@@ -219,12 +222,12 @@ func (r *snapReader) job(s *State, seq uint64) {
 		return
 	}
 	x := s.sites[owner]
-	r.check(j.num > 0 && j.num <= x.maxNum && x.nums[j.num] == 0 && !x.retired.has(j.num), "job's number is not its own")
+	r.check(j.num > 0 && j.num <= x.maxNum && x.nums[j.num] == 0 && !x.retired.Has(j.num), "job's number is not its own")
 	if r.err != nil {
 		return
 	}
 	x.nums[j.num] = seq
-	p := s.jobs.put(seq, s.epoch)
+	p := s.jobs.Put(seq, s.epoch)
 	*p = j
 	if r.bool() {
 		p.tasks = &taskSet{epoch: s.epoch}
@@ -265,8 +268,8 @@ func (r *snapReader) class(s *State) *class {
 		if r.err != nil {
 			return nil
 		}
-		r.check(s.findClass(h) == nil && h.need.MilliCPU > 0, "a shape twice, or with no cpu")
-		c := s.holdClass(h)
+		r.check(s.findClass(&h) == nil && h.need.MilliCPU > 0, "a shape twice, or with no cpu")
+		c := s.holdClass(&h)
 		r.classes = append(r.classes, c)
 		r.noteMarks(s, c, marks)
 		return c
@@ -322,13 +325,13 @@ func (r *snapReader) payload(s *State) *payload {
 }
 
 func (r *snapReader) reservations(s *State) {
-	for range r.upTo(uint64(s.jobs.n), "reservations") {
+	for range r.upTo(uint64(s.jobs.Len()), "reservations") {
 		seq, id := r.uint(), r.upTo(MaxMembers, "site")
 		name := r.text(MaxMachineName, "machine")
 		if r.err != nil {
 			return
 		}
-		j := s.jobs.get(seq)
+		j := s.jobs.Get(seq)
 		if j == nil || j.waiting() == 0 || !s.sites[j.owner].present() || s.isHeld(seq) || id >= uint64(len(s.sites)) {
 			r.fail("a reservation for job %d that does not wait", seq)
 			return

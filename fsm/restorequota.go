@@ -3,7 +3,6 @@ package fsm
 import (
 	"cmp"
 	"container/heap"
-	"slices"
 )
 
 // quotas enters all restored jobs into the order in which they leave, and refuses
@@ -15,12 +14,10 @@ func (r *snapReader) quotas(s *State) {
 		if !x.gone {
 			s.members++
 		}
-		if len(x.ended) > 0 {
-			slices.SortStableFunc(x.ended, func(a, b uint64) int {
-				return cmp.Compare(s.jobs.get(a).endedMs, s.jobs.get(b).endedMs)
-			})
-			s.kept += len(x.ended)
-			x.oldestMs = s.jobs.get(x.ended[0]).endedMs
+		if n := x.ended.Len(); n > 0 {
+			x.ended.Sort(func(a, b uint64) int { return cmp.Compare(s.jobs.Get(a).endedMs, s.jobs.Get(b).endedMs) })
+			s.kept += n
+			x.oldestMs = s.jobs.Get(*x.ended.First()).endedMs
 			heap.Push((*keepers)(s), x)
 		}
 		for _, u := range [...]Use{

@@ -22,9 +22,13 @@ func (r *snapReader) tasks(s *State, seq uint64, j *job) {
 	t := j.tasks
 	t.why = r.text(MaxDetail, "detail")
 	if r.tells {
-		t.cancel = uint32(r.upTo(uint64(len(s.sites)), "site of a cancel"))
+		if at := uint32(r.upTo(uint64(len(s.sites)), "site of a cancel")); at > 0 {
+			t.rare().cancel = at
+		}
 	}
-	t.bars = r.bars(s)
+	if bars := r.bars(s); len(bars) > 0 {
+		t.rare().bars = bars
+	}
 	r.runs(s, j, t)
 	r.back(s, j, t)
 	r.live(s, seq, j, t)
@@ -34,7 +38,7 @@ func (r *snapReader) tasks(s *State, seq uint64, j *job) {
 	}
 	live := t.live[0] + t.live[1] + t.live[2] + t.live[3] + t.live[4]
 	below := t.endedTasks() - t.ahead
-	r.check(below+uint32(t.back.n)+live == j.next, "tasks are missing")
+	r.check(below+uint32(t.back().Len())+live == j.next, "tasks are missing")
 	if _, hole := t.findRun(j.next); hole && j.next < j.count {
 		r.fail("the range starts with an ended task")
 	}
@@ -52,7 +56,7 @@ func (r *snapReader) runs(s *State, j *job, t *taskSet) {
 			return
 		}
 		last = v
-		t.runs = append(t.runs, v)
+		t.runs.Insert(t.runs.End(), v)
 		t.ends[v.state-TaskSucceeded] += v.to - v.from
 		if v.to > j.next {
 			t.ahead += v.to - max(v.from, j.next)
@@ -71,7 +75,7 @@ func (r *snapReader) back(s *State, j *job, t *taskSet) {
 			return
 		}
 		last = int64(b.task)
-		t.back.insert(b)
+		t.rare().back.Insert(t.back().End(), b)
 	}
 }
 
@@ -107,7 +111,7 @@ func (r *snapReader) live(s *State, seq uint64, j *job, t *taskSet) {
 		r.check((a.way == wayStopping) == (a.stopMs > 0), "an attempt stops without an end, or goes on with one")
 		a.why = r.text(MaxDetail, "reason")
 		_, ended := t.findRun(a.task)
-		waits := t.back.find(a.task) != nil
+		waits := t.findBack(a.task) != nil
 		r.check(a.task < j.next && int64(a.task) > last && !ended && !waits && a.attempt > 0 && int(a.site) < len(s.sites),
 			"attempts out of order")
 		if r.err != nil {
@@ -153,9 +157,10 @@ func (r *snapReader) attempt(s *State, a *attempt, j *job, t *taskSet, name stri
 	start := a.startedMs
 	a.startedMs = -1
 	s.addAttempt(a)
+	s.weighTotals(x)
 	if start >= 0 {
 		began := j.startedMs
-		s.setStarted(s.attempts.mut(s.live[taskKey{a.seq, a.task}], s.epoch), start)
+		s.setStarted(s.attempts.Mut(s.live[taskKey{a.seq, a.task}], s.epoch), start)
 		r.check(began >= 0 && began <= start, "a job started after its task")
 	}
 }
@@ -171,12 +176,12 @@ func (r *snapReader) records(s *State, j *job, t *taskSet) {
 		v.queuedMs, v.assignedMs = r.ms(0, s.time), r.ms(-1, s.time)
 		v.startedMs, v.endedMs = r.ms(-1, s.time), r.ms(-1, s.time)
 		v.machine, v.detail = r.text(MaxMachineName, "machine"), r.text(MaxDetail, "detail")
-		n := len(t.records)
+		last := t.records.Final()
 		_, ended := t.findRun(v.task)
-		r.check(ended && v.site >= -1 && int(v.site) < len(s.sites) && (n == 0 || t.records[n-1].task < v.task), "records out of order")
+		r.check(ended && v.site >= -1 && int(v.site) < len(s.sites) && (last == nil || last.task < v.task), "records out of order")
 		if r.err != nil {
 			return
 		}
-		t.records = append(t.records, v)
+		t.records.Insert(t.records.End(), v)
 	}
 }

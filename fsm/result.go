@@ -20,7 +20,7 @@ const (
 	TooManyJobs         // the site has as many open jobs as it may
 	OutOfRange          // a number exceeds its bound
 	BadParams           // the parameters are not valid
-	OldTerm             // a SiteLost of a former lead
+	OldTerm             // a SiteLost of a former leader
 	OldOffer            // a newer offer stands
 	OutOfOrder          // a usage batch that is not the next one
 	AlreadyFounded      // a second Genesis

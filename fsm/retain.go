@@ -4,25 +4,26 @@ import (
 	"cmp"
 	"container/heap"
 	"slices"
-	"sort"
+
+	"github.com/cloudshare/cloudshare/fsm/internal/store"
 )
 
 // keep enters a job that just ended into the order in which its site's jobs leave.
 func (s *State) keep(seq uint64, j *job) {
 	x := s.sites[j.owner]
-	at := len(x.ended) // nearly always: log time never falls
-	if at > 0 && x.ended[at-1] > seq {
-		at = sort.Search(at, func(i int) bool {
-			o := s.jobs.get(x.ended[i])
-			return o.endedMs > j.endedMs || o.endedMs == j.endedMs && x.ended[i] > seq
+	at := x.ended.End() // nearly always: log time never falls
+	if last := x.ended.Final(); last != nil && *last > seq {
+		at = x.ended.Search(func(o *uint64) bool {
+			ms := s.jobs.Get(*o).endedMs
+			return ms > j.endedMs || ms == j.endedMs && *o > seq
 		})
+		x.trimmed = min(x.trimmed, x.ended.Rank(at))
 	}
-	x.ended = slices.Insert(x.ended, at, seq)
-	x.trimmed = min(x.trimmed, at)
+	x.ended.Insert(at, seq)
 	s.kept++
 	x.use.bytes -= j.bytes()
 	x.use.keptBytes += j.keptBytes()
-	if len(x.ended) == 1 {
+	if x.ended.Len() == 1 {
 		x.oldestMs = j.endedMs
 		heap.Push((*keepers)(s), x)
 	}
@@ -54,27 +55,35 @@ func (s *State) keepsTooMuch(x *site) bool {
 // leave in this entry does in the next ones.
 func (s *State) retain() {
 	left := s.bounds.retire
+	if s.recrowd { // once an entry, however many join
+		s.crowdAll()
+		s.recrowd = false
+	}
 	if len(s.crowded) == 0 && !s.isAged() {
 		return
 	}
-	gone := map[*site][]uint64{} // numbers, by owner
 	slices.SortFunc(s.crowded, func(a, b *site) int { return cmp.Compare(a.id, b.id) })
 	s.crowded = slices.DeleteFunc(s.crowded, func(x *site) bool {
 		for ; s.keepsTooMuch(x); left-- {
 			if left == 0 {
 				return false
 			}
-			s.leave(x, gone)
+			s.leave(x)
 		}
 		x.crowded = false
 		return true
 	})
 	for ; left > 0 && s.isAged(); left-- {
-		s.leave(s.keepers[0], gone)
+		s.leave(s.keepers[0])
 	}
-	for x, nums := range gone { // each by itself: the order is all one
-		x.retired = x.retired.with(nums)
+	for _, x := range s.retiring {
+		x.retired = x.retired.With(x.retiring)
+		if x.retiring = x.retiring[:0]; cap(x.retiring) > store.MostPiece {
+			x.retiring = nil
+		}
 	}
+	clear(s.retiring)
+	s.retiring = s.retiring[:0]
 }
 
 // isAged reports whether the oldest ended job is older than ended jobs may be.
@@ -83,27 +92,30 @@ func (s *State) isAged() bool {
 }
 
 // leave removes a site's oldest ended job.
-func (s *State) leave(x *site, gone map[*site][]uint64) {
-	seq := x.ended[0]
-	x.ended = x.ended[1:]
+func (s *State) leave(x *site) {
+	seq := *x.ended.First()
+	x.ended.Remove(store.Place{})
 	x.trimmed = max(0, x.trimmed-1)
 	s.kept--
-	if len(x.ended) == 0 {
+	if x.ended.Len() == 0 {
 		heap.Remove((*keepers)(s), x.keeperAt)
-	} else if ms := s.jobs.get(x.ended[0]).endedMs; ms != x.oldestMs {
+	} else if ms := s.jobs.Get(*x.ended.First()).endedMs; ms != x.oldestMs {
 		x.oldestMs = ms
 		heap.Fix((*keepers)(s), x.keeperAt)
 	}
-	j := s.jobs.get(seq)
+	j := s.jobs.Get(seq)
 	delete(x.nums, j.num)
 	if j.num >= x.settled {
-		gone[x] = append(gone[x], j.num)
+		if len(x.retiring) == 0 {
+			s.retiring = append(s.retiring, x)
+		}
+		x.retiring = append(x.retiring, j.num)
 	}
 	x.use.keptBytes -= j.keptBytes()
-	x.use.records -= uint64(len(j.tasks.records))
+	x.use.records -= uint64(j.tasks.records.Len())
 	s.releaseClass(j.class)
 	s.releasePayload(j.payload)
-	s.jobs.drop(seq, s.epoch)
+	s.jobs.Drop(seq, s.epoch)
 }
 
 // keepRecord keeps an ended task's details. If its site has as many already as it may,
@@ -122,11 +134,17 @@ func (s *State) keepRecord(j *job, t *taskSet, r record) {
 
 // trim drops the task records of a site's oldest ended jobs beyond a number.
 func (s *State) trim(x *site, most uint64) {
-	for x.use.records > most && x.trimmed < len(x.ended) {
-		t := s.mutJob(x.ended[x.trimmed]).set(s.epoch)
-		x.use.records -= uint64(len(t.records))
-		t.records = nil
+	if x.use.records <= most {
+		return
+	}
+	for seq := range x.ended.From(x.ended.Nth(x.trimmed)) {
 		x.trimmed++
+		if n := uint64(s.jobs.Get(*seq).tasks.records.Len()); n > 0 { // most have none, after Restore: no page is copied for those
+			s.mutJob(*seq).set(s.epoch).records = store.Sorted[record]{}
+			if x.use.records -= n; x.use.records <= most {
+				return
+			}
+		}
 	}
 }
 

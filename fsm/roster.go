@@ -8,14 +8,15 @@ package fsm
 type roster struct {
 	first, last uint64 // slot + 1; 0 = empty
 	n           int
+	at          uint64 // slot + 1 of the next one that the first chore gathers, if it is this site's; 0 = none
 }
 
 // enlist enters an attempt as the one that changed last.
 func (s *State) enlist(x *site, slot uint64) {
-	a := s.attempts.mut(slot, s.epoch)
+	a := s.attempts.Mut(slot, s.epoch)
 	a.prev, a.next, a.changed = x.live.last, 0, s.index
 	if a.prev != 0 {
-		s.attempts.mut(a.prev-1, s.epoch).next = slot + 1
+		s.attempts.Mut(a.prev-1, s.epoch).next = slot + 1
 	} else {
 		x.live.first = slot + 1
 	}
@@ -26,15 +27,18 @@ func (s *State) enlist(x *site, slot uint64) {
 
 // delist takes an attempt out.
 func (s *State) delist(x *site, slot uint64) {
-	a := s.attempts.get(slot)
+	a := s.attempts.Get(slot)
 	prev, next := a.prev, a.next
+	if x.live.at == slot+1 {
+		x.live.at = next
+	}
 	if prev != 0 {
-		s.attempts.mut(prev-1, s.epoch).next = next
+		s.attempts.Mut(prev-1, s.epoch).next = next
 	} else {
 		x.live.first = next
 	}
 	if next != 0 {
-		s.attempts.mut(next-1, s.epoch).prev = prev
+		s.attempts.Mut(next-1, s.epoch).prev = prev
 	} else {
 		x.live.last = prev
 	}
@@ -44,9 +48,9 @@ func (s *State) delist(x *site, slot uint64) {
 
 // touch notes that a site must look at an attempt again.
 func (s *State) touch(slot uint64) {
-	x := s.sites[s.attempts.get(slot).site]
+	x := s.sites[s.attempts.Get(slot).site]
 	if x.live.last == slot+1 {
-		s.attempts.mut(slot, s.epoch).changed = s.index
+		s.attempts.Mut(slot, s.epoch).changed = s.index
 		x.changed = s.index
 		return
 	}
@@ -62,7 +66,7 @@ func (s *State) slotsOf(x *site, after uint64) []uint64 {
 		out = make([]uint64, 0, x.live.n)
 	}
 	for at := x.live.last; at != 0; {
-		a := s.attempts.get(at - 1)
+		a := s.attempts.Get(at - 1)
 		if a.changed <= after {
 			break
 		}

@@ -13,6 +13,10 @@ type search struct {
 	judged map[*class]judgement
 	made   int      // reservations
 	none   []uint64 // sorted: heads for which no machine was found
+
+	ordered bool        // all classes are judged, and turns is known
+	turns   []int32     // sites that it has not come to, by whose turn it was then
+	first   []Resources // what the first heads of those before need, if they do not starve
 }
 
 // judgement is what the machines on offer mean to a class.
@@ -30,11 +34,11 @@ const (
 // false: more are left.
 func (s *State) judge() bool {
 	for _, x := range s.sites {
-		if !x.present() {
+		if !x.present() || !slices.ContainsFunc(x.lanes, s.isUnjudged) { // none is put in order again with each entry
 			continue
 		}
 		for _, l := range inTurn(x.lanes) {
-			if s.search.judged[l.class] != unjudged {
+			if !s.isUnjudged(l) {
 				continue
 			}
 			if s.steps.spent() {
@@ -46,13 +50,18 @@ func (s *State) judge() bool {
 	return true
 }
 
+func (s *State) isUnjudged(l *lane) bool { return s.search.judged[l.class] == unjudged }
+
 // inTurn returns a site's lanes in the order in which they are to be served.
 func inTurn(lanes []*lane) []*lane {
 	out := slices.Clone(lanes)
-	slices.SortFunc(out, func(a, b *lane) int {
-		return cmp.Or(cmp.Compare(b.queues[0].priority, a.queues[0].priority), cmp.Compare(a.seq, b.seq))
-	})
+	slices.SortFunc(out, compareTurns)
 	return out
+}
+
+// compareTurns orders a site's lanes: priority, then arrival.
+func compareTurns(a, b *lane) int {
+	return cmp.Or(cmp.Compare(b.top().priority, a.top().priority), cmp.Compare(a.seq, b.seq))
 }
 
 func (s *State) judgementOf(c *class) judgement {
@@ -66,10 +75,10 @@ func (s *State) judgementOf(c *class) judgement {
 			if !m.offered {
 				continue
 			}
-			if s.steps.used += stepLook; !c.fits(m, m.whole) {
+			if !s.fits(c, m, m.whole) {
 				continue
 			}
-			if best = crowded; m.held == 0 && c.fits(m, m.exposed) {
+			if best = crowded; m.held == 0 && s.fits(c, m, m.exposed) {
 				return servable
 			}
 		}

@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -161,5 +162,58 @@ func TestSelectorsNeedTheVersion(t *testing.T) {
 	v, _ := w.s.Job(JobID{"a", 2})
 	if !slices.Equal(v.Spec.Selectors, job.Selectors) {
 		t.Fatalf("%+v", v.Spec)
+	}
+}
+
+// selecting has jobs of many requirements with sixteen selectors wait, and returns an
+// offer of machines of which each has labels of its own and satisfies fifteen of them.
+func (w *world) selecting(site string, classes, machines int) *Offer {
+	var jobs []JobSpec
+	for i := range classes {
+		j := w.job(site, 1)
+		for k := range MaxSelectors - 1 {
+			j.Selectors = append(j.Selectors, fmt.Sprintf("os notin (a%c%c%c,bb,cc,dd)", 'a'+k, 'a'+i%26, 'a'+i/26))
+		}
+		j.Selectors = append(j.Selectors, "os=windows")
+		jobs = append(jobs, j)
+	}
+	w.submit(site, jobs...)
+	o := &Offer{Version: 1}
+	for i := range machines {
+		o.Machines = append(o.Machines, Machine{
+			Name: fmt.Sprintf("m%04d", i), Resources: Resources{MilliCPU: 1000}, Labels: Labels(fmt.Sprintf("hostname=h%04d,os=linux", i)),
+		})
+	}
+	return o
+}
+
+// TestSelectorsAreCounted: 250 requirements of sixteen selectors compared with 1000
+// machines that have labels of their own were one step each, and one entry of 360 ms. What
+// a class remembers of labels does not count, so a restored replica stops where others do.
+func TestSelectorsAreCounted(t *testing.T) {
+	const classes, machines, bound = 20, 2 * verdicts, 3000
+	w := newWorld(t, params(), "a", "b")
+	w.must("a", &Raise{Version: Version})
+	o := w.selecting("a", classes, machines)
+	total := uint64(0)
+	cmds := []Command{w.cmd("b", o)}
+	for first := true; first || w.s.unfinished(); first = false {
+		twin, err := reborn(w.s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.one(w.s, bound, cmds...)
+		w.one(twin, bound, cmds...)
+		cmds = nil
+		if used := w.s.Steps().Used; twin.Steps().Used != used || twin.Hash() != w.s.Hash() {
+			t.Fatalf("%d steps, restored %d", used, twin.Steps().Used)
+		} else if used > 2*bound {
+			t.Errorf("%d steps in one entry", used)
+		} else {
+			total += used
+		}
+	}
+	if least := uint64(classes * machines * MaxSelectors * stepRule); total < least {
+		t.Errorf("%d steps, the selectors alone are %d", total, least)
 	}
 }

@@ -24,7 +24,16 @@ type Selector struct {
 // Accepts reports whether a machine will do whose label Key has the value, or that
 // has no such label.
 func (r *Selector) Accepts(value string, present bool) bool {
-	return (present && (len(r.Values) == 0 || slices.Contains(r.Values, value))) != r.Not
+	return (present && (len(r.Values) == 0 || r.has(value))) != r.Not
+}
+
+// has reports whether a value is one of the selector's. Most have one or two.
+func (r *Selector) has(value string) bool {
+	if len(r.Values) <= 2 {
+		return slices.Contains(r.Values, value)
+	}
+	_, ok := slices.BinarySearch(r.Values, value)
+	return ok
 }
 
 // String is the selector's one form: ParseSelector gives it back.

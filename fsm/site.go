@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cloudshare/cloudshare/fsm/internal/store"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
@@ -31,11 +32,11 @@ type site struct {
 	window      []answer // sorted by seq, floor < seq ≤ floor+Window
 	registered  Result   // of the latest Register
 
-	settled    uint64   // numbers below it that are not here are refused
-	maxNum     uint64   // greatest number seen
-	retired    numRange // numbers ≥ settled whose jobs left
-	usageBatch uint64   // last batch of home runs
-	lastStart  uint64   // decision number of the latest start of its tasks
+	settled    uint64         // numbers below it that are not here are refused
+	maxNum     uint64         // greatest number seen
+	retired    store.NumRange // numbers ≥ settled whose jobs left
+	usageBatch uint64         // last batch of home runs
+	lastStart  uint64         // decision number of the latest start of its tasks
 
 	offerVersion uint64
 	offers       uint64     // offers ever installed; Invariant: only grows; lifts bars
@@ -48,35 +49,36 @@ type site struct {
 	rowEpoch uint64
 	waits    waitSite
 
-	// Derived.
-	account  sched.Account     // Projection.Started is not derived
-	cancels  string            // the reason of what is cancelled at its broker
+	// Derived. What a submission and an assignment touch stands together.
 	nums     map[uint64]uint64 // job number → seq
 	use      use
-	ended    []uint64 // seqs of its ended jobs by (endedMs, seq)
-	trimmed  int      // ended[:trimmed] have no records
-	oldestMs int64    // when the first of ended ended
-	keeperAt int      // position in State.keepers, while it has ended jobs
-	crowded  bool     // it is in State.crowded
-	live     roster   // attempts here
+	open     []opening            // its jobs that have not ended, by requirement; their order means nothing
+	openSeqs store.Sorted[uint64] // its jobs that have not ended
+	lanes    []*lane              // with waiting tasks
+	waiting  uint64               // tasks
+	cpu      int64                // milli-cores of waiting tasks
+	ended    store.Sorted[uint64] // seqs of its ended jobs by (endedMs, seq)
+	trimmed  int                  // so many of ended, from the first on, have no records
+	oldestMs int64                // when the first of ended ended
+	keeperAt int                  // position in State.keepers, while it has ended jobs
+	crowded  bool                 // it is in State.crowded
+	retiring []uint64             // numbers of jobs that leave in this entry. Invariant: empty between entries
+	live     roster               // attempts here
+	changed  uint64               // entry of the last change that the site must see
+	taken    uint64               // entry that last took an attempt without its site's own report
+	free     store.Fenwick        // by machine.pos: free milli-cores of machines that do not rest
+	stock    store.Fenwick        // the same of all machines not tried in this entry
+	reach    Resources            // sum over all machines of machine.reach
+	rank     sched.Rank           // as of entry rankAt
+	rankAt   uint64
+	account  sched.Account // Projection.Started is not derived
+	exposed  Resources     // sum over offered machines
+	most     Resources     // greatest whole over offered machines, part by part
+	widest   Resources     // likewise their exposed
+	cancels  string        // the reason of what is cancelled at its broker
 	// holds are slots of attempts: those with wordHeld, and others. No slot is used again
 	// before the chore is done that they are for, because nothing is matched.
-	holds    []uint64
-	changed  uint64         // entry of the last change that the site must see
-	taken    uint64         // entry that last took an attempt without its site's own report
-	free     fenwick        // by machine.pos: free milli-cores of machines that do not rest
-	stock    fenwick        // the same of all machines not tried in this entry
-	exposed  Resources      // sum over offered machines
-	most     Resources      // greatest whole over offered machines, part by part
-	widest   Resources      // likewise their exposed
-	reach    Resources      // sum over all machines of machine.reach
-	lanes    []*lane        // with waiting tasks
-	open     map[*class]int // its jobs that have not ended, by requirement. Invariant: no zeros; never ranged over
-	openSeqs seqList        // its jobs that have not ended
-	waiting  uint64         // tasks
-	cpu      int64          // milli-cores of waiting tasks
-	rank     sched.Rank     // as of entry rankAt
-	rankAt   uint64
+	holds []uint64
 }
 
 // answer is a command's recorded result.
@@ -162,7 +164,7 @@ func (r Resources) minus(o Resources) Resources {
 
 // addSite makes room for a new member.
 func (s *State) addSite(name string) *site {
-	x := &site{id: int32(len(s.sites)), name: strings.Clone(name), cancels: CancelledAt(name), nums: map[uint64]uint64{}, open: map[*class]int{}}
+	x := &site{id: int32(len(s.sites)), name: strings.Clone(name), cancels: CancelledAt(name), nums: map[uint64]uint64{}}
 	s.sites = append(s.sites, x)
 	s.indexSite(x)
 	return x
@@ -175,8 +177,8 @@ func (s *State) indexSite(x *site) {
 		return strings.Compare(o.name, n)
 	})
 	s.order = slices.Insert(s.order, at, x)
-	s.supply.reset(len(s.order))
-	s.stock.reset(len(s.order))
+	s.supply.Reset(len(s.order))
+	s.stock.Reset(len(s.order))
 	for i, o := range s.order {
 		o.pos = i
 		s.weighTotals(o)
@@ -187,16 +189,16 @@ func (s *State) indexSite(x *site) {
 // are alive offer anything, and nothing while they are full.
 func (s *State) weighTotals(x *site) {
 	if x.state != Alive || s.isFull(x) {
-		s.supply.set(x.pos, 0)
-		s.stock.set(x.pos, 0)
+		s.supply.Set(x.pos, 0)
+		s.stock.Set(x.pos, 0)
 		return
 	}
 	if x.missed {
-		s.supply.set(x.pos, x.stock.total)
+		s.supply.Set(x.pos, x.stock.Total())
 	} else {
-		s.supply.set(x.pos, x.free.total)
+		s.supply.Set(x.pos, x.free.Total())
 	}
-	s.stock.set(x.pos, x.stock.total)
+	s.stock.Set(x.pos, x.stock.Total())
 }
 
 // weights are a machine's in x.free and x.stock.
@@ -214,20 +216,20 @@ func (m *machine) weights() (free, stock int64) {
 // weigh recomputes a machine's weights after its room or rest changed.
 func (s *State) weigh(m *machine) {
 	free, stock := m.weights()
-	m.site.free.set(m.pos, free)
-	m.site.stock.set(m.pos, stock)
+	m.site.free.Set(m.pos, free)
+	m.site.stock.Set(m.pos, stock)
 	s.weighTotals(m.site)
 }
 
 // weighSite recomputes a whole site.
 func (s *State) weighSite(x *site) {
-	x.free.reset(len(x.machines))
-	x.stock.reset(len(x.machines))
+	x.free.Reset(len(x.machines))
+	x.stock.Reset(len(x.machines))
 	for i, m := range x.machines {
 		m.pos = i
 		free, stock := m.weights()
-		x.free.set(i, free)
-		x.stock.set(i, stock)
+		x.free.Set(i, free)
+		x.stock.Set(i, stock)
 	}
 	s.weighTotals(x)
 }

@@ -9,11 +9,12 @@ import (
 	"io"
 	"slices"
 
+	"github.com/cloudshare/cloudshare/fsm/internal/store"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
 // snapshotMagic starts every snapshot; the last byte is the format's version.
-const snapshotMagic = "cloudshare-state\x09"
+const snapshotMagic = "cloudshare-state\x0a"
 
 // HashFormat names what the hash of a state is taken over. Equal states have equal
 // hashes within one format only.
@@ -24,8 +25,8 @@ const HashFormat = snapshotMagic
 type Frozen struct {
 	scalars
 	sites        []frozenSite
-	jobs         pages[job]
-	attempts     pages[attempt]
+	jobs         store.Pages[job]
+	attempts     store.Pages[attempt]
 	reservations []reservation
 	waits        *frozenWaits // nil unless the policy is one by projected waits
 	chores       []chore
@@ -72,7 +73,7 @@ func (s *State) freeze() *Frozen {
 			phase: s.phase, retry: s.retry,
 		},
 		chores: slices.Clone(s.chores), search: s.search.clone(), fresh: s.freezeFresh(), pass: s.pass,
-		sites: make([]frozenSite, len(s.sites)), jobs: s.jobs.frozen(), attempts: s.attempts.frozen(),
+		sites: make([]frozenSite, len(s.sites)), jobs: s.jobs.Frozen(), attempts: s.attempts.Frozen(),
 		reservations: slices.Clone(s.reservations), waits: s.freezeWaits(),
 	}
 	for i, x := range s.sites {
@@ -179,7 +180,6 @@ func (w *snapWriter) bool(v bool) {
 
 func (w *snapWriter) text(v string) { w.uint(uint64(len(v))); w.scratch = append(w.scratch, v...) }
 
-func (w *snapWriter) blob(v []byte)   { w.uint(uint64(len(v))); w.scratch = append(w.scratch, v...) }
 func (w *snapWriter) id(v [16]byte)   { w.scratch = append(w.scratch, v[:]...) }
 func (w *snapWriter) res(r Resources) { w.int(r.MilliCPU, r.MemMiB, r.GPU) }
 
@@ -203,9 +203,9 @@ func (f *Frozen) encode(w *snapWriter) {
 		w.flush()
 	}
 	live := f.liveInOrder()
-	w.uint(uint64(f.jobs.n))
+	w.uint(uint64(f.jobs.Len()))
 	last := uint64(0)
-	for seq, j := range f.jobs.all() {
+	for seq, j := range f.jobs.All() {
 		w.uint(seq - last)
 		last = seq
 		n := 0
@@ -248,8 +248,8 @@ func (f *Frozen) encodeScalars(w *snapWriter) {
 
 // liveInOrder returns the live attempts by job and task.
 func (f *Frozen) liveInOrder() []*attempt {
-	out := make([]*attempt, 0, f.attempts.n)
-	for _, a := range f.attempts.all() {
+	out := make([]*attempt, 0, f.attempts.Len())
+	for _, a := range f.attempts.All() {
 		if a.way != wayLeft {
 			out = append(out, a)
 		}
@@ -285,7 +285,7 @@ func (x *frozenSite) encode(w *snapWriter) {
 	x.registered.encode(w)
 	w.uint(x.settled, x.maxNum, uint64(len(x.retired)))
 	for _, r := range x.retired {
-		w.uint(r.from, r.to)
+		w.uint(r.From, r.To)
 	}
 	w.uint(x.usageBatch, x.lastStart, x.offerVersion, x.offers)
 	w.res(x.capacity)
@@ -367,23 +367,23 @@ func (w *snapWriter) labelled(l Labels) {
 
 func (w *snapWriter) payload(p *payload) {
 	if isFirst(w, w.loads, p) {
-		w.blob(p.data)
+		w.text(p.data)
 	}
 }
 
 func (t *taskSet) encode(w *snapWriter, live []*attempt) {
 	w.text(t.why)
 	if w.tells {
-		w.uint(uint64(t.cancel))
+		w.uint(uint64(t.cancel()))
 	}
-	w.bars(t.bars)
-	w.uint(uint64(len(t.runs)))
-	for _, r := range t.runs {
+	w.bars(t.bars())
+	w.uint(uint64(t.runs.Len()))
+	for r := range t.runs.All() {
 		w.uint(uint64(r.from), uint64(r.to), uint64(r.state))
 		w.int(int64(r.exit), r.endedMs)
 	}
-	w.uint(uint64(t.back.n))
-	for b := range t.back.all() {
+	w.uint(uint64(t.back().Len()))
+	for b := range t.back().All() {
 		w.uint(uint64(b.task), uint64(b.attempt), uint64(b.failures), uint64(b.losses), uint64(b.doubts))
 		w.int(b.queuedMs)
 	}
@@ -391,9 +391,9 @@ func (t *taskSet) encode(w *snapWriter, live []*attempt) {
 	for _, a := range live {
 		a.encode(w)
 	}
-	w.uint(uint64(len(t.records)))
-	for i := range t.records {
-		t.records[i].encode(w)
+	w.uint(uint64(t.records.Len()))
+	for r := range t.records.All() {
+		r.encode(w)
 	}
 }
 

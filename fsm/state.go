@@ -3,6 +3,7 @@ package fsm
 import (
 	"errors"
 
+	"github.com/cloudshare/cloudshare/fsm/internal/store"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
@@ -72,14 +73,14 @@ type State struct {
 	nextSeq     uint64 // of the next job; seqs start at 1
 	nextReserve int64  // log time before which no reservation is looked for
 	heldUntil   int64  // log time before which nothing is assigned; see recover
-	parkedUntil int64  // earliest log time at which a lost site's departure ends, 0 = none
+	parkedUntil int64  // no lost site's departure ends at an earlier log time; 0 = none does
 
 	sites []*site // by registration; site.id is the position
-	jobs  pages[job]
+	jobs  store.Pages[job]
 
-	attempts     pages[attempt] // live ones, by slot
-	reservations []reservation  // by creation
-	waits        *waits         // nil unless the policy is one by projected waits
+	attempts     store.Pages[attempt] // live ones, by slot
+	reservations []reservation        // by creation
+	waits        *waits               // nil unless the policy is one by projected waits
 
 	// Work that is left for the next entries; see long.go and match.go.
 	chores []chore // in the order in which they are done
@@ -89,15 +90,16 @@ type State struct {
 
 	// Derived.
 	byName    map[string]*site
-	order     []*site // by name; site.pos is the position
-	supply    fenwick // by site.pos: totals of site.free
-	stock     fenwick // by site.pos: totals of site.stock
-	slots     []uint64
+	byNode    map[[16]byte]*site // by data directory
+	order     []*site            // by name; site.pos is the position
+	supply    store.Fenwick      // by site.pos: totals of site.free
+	stock     store.Fenwick      // by site.pos: totals of site.stock
+	slots     store.Stack        // free ones below nextSlot
 	nextSlot  uint64
 	live      map[taskKey]uint64  // slots
 	held      map[uint64]*machine // by seq of the job it is reserved for
 	classes   map[string]*class
-	payloads  map[uint64]*payload
+	payloads  map[string]*payload
 	labelSets map[Labels]*labelSet
 	labelNo   uint64             // of the last one made
 	active    []*class           // with waiting > 0
@@ -112,16 +114,22 @@ type State struct {
 	kept      int                // ended jobs
 	keepers   []*site            // with ended jobs, a heap by their oldest; see keepers
 	crowded   []*site            // all that keep more than they may, and others
+	recrowd   bool               // quotas shrank in this entry. Invariant: false between entries
+	retiring  []*site            // those of which jobs leave in this entry. Invariant: empty between entries
 	assigned  int                // live attempts not reported running
 	dying     int                // live attempts on wayDying
 	due       []uint64           // slots that are settled by a time, a heap; see reaper
 	leftovers map[leftKey]uint64 // slots
 
 	cancelling map[uint64]bool // jobs with a chore that cancels them
-	left       []pending       // what chores[0] has before it, nil = not collected
+	left       []pending       // what chores[0] has before it of what has been gathered, a heap
+	gathering  bool            // that has begun
+	gathered   bool            // and is done
 	tried      []*machine      // in this pass: those with tried, and others
 	triedMost  int             // see pruneTried
 	prolonging bool            // attempts have outlived their lengths; see State.prolong
+
+	sought uint64 // searches of a lane past jobs that were declined, of this replica; for tests
 
 	bounds bounds // the same at all members; no part of the state
 	steps  counter
@@ -144,8 +152,8 @@ func New() *State { return newState(realBounds()) }
 
 func newState(b bounds) *State {
 	return &State{
-		bounds: b, limits: b.limitsOf(0), nextSeq: 1, pass: 1, byName: map[string]*site{}, live: map[taskKey]uint64{}, held: map[uint64]*machine{}, leftovers: map[leftKey]uint64{},
-		classes: map[string]*class{}, payloads: map[uint64]*payload{}, labelSets: map[Labels]*labelSet{},
+		bounds: b, limits: b.limitsOf(0), nextSeq: 1, pass: 1, byName: map[string]*site{}, byNode: map[[16]byte]*site{}, live: map[taskKey]uint64{}, held: map[uint64]*machine{}, leftovers: map[leftKey]uint64{},
+		classes: map[string]*class{}, payloads: map[string]*payload{}, labelSets: map[Labels]*labelSet{},
 		cancelling: map[uint64]bool{},
 	}
 }
@@ -156,7 +164,7 @@ func (s *State) Index() uint64 { return s.index }
 // Time is the log time, milliseconds since genesis.
 func (s *State) Time() int64 { return s.time }
 
-// Term is the greatest lead's term seen.
+// Term is the greatest leader's term seen.
 func (s *State) Term() uint64 { return s.term }
 
 // Federation is the uuid given at genesis, zero before.

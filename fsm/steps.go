@@ -5,8 +5,9 @@ package fsm
 // from the entries is counted: never how a derived list happens to lie in memory.
 const (
 	stepLook    = 1  // at a class, a machine, a lane or a job
+	stepRule    = 1  // of a selector compared with a machine's labels
 	stepDraw    = 16 // of a machine
-	stepSort    = 8  // of what a site runs, when a chore begins
+	stepSort    = 8  // of what a site runs, when a chore puts it in order, and again when it comes to it
 	stepReset   = 4  // of a machine, when a pass ends
 	stepStop    = 16 // of a live attempt
 	stepBegin   = 8  // of a job, in what a policy by projected waits counts
@@ -14,6 +15,12 @@ const (
 	stepEnd     = 48 // of what waits: one job, range or returned task
 	stepAssign  = 64 // of a task
 	stepSettle  = 64 // of an attempt
+
+	stepTurn = 4 // looks that a lane takes when a site's lanes are put in order
+
+	needsAStep    = 4 // needs that a need is compared with in one step
+	machinesAStep = 8 // machines that are counted in one step
+	labelsAStep   = 4 // labels of a machine that a walk along them passes in one step
 )
 
 // Steps are what one entry, or one command in it, took.

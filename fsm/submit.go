@@ -4,7 +4,7 @@ package fsm
 func (s *State) submit(x *site, c *Submit) Result {
 	if c.Settled > x.settled {
 		x.settled = c.Settled
-		x.retired = x.retired.from(c.Settled)
+		x.retired = x.retired.From(c.Settled)
 	}
 	var codes []Code
 	for i := range c.Jobs {
@@ -21,37 +21,38 @@ func (s *State) submit(x *site, c *Submit) Result {
 
 // accept enters one job, or says why not.
 func (s *State) accept(x *site, j *JobSpec) Code {
-	switch {
-	case x.nums[j.Num] != 0:
+	switch used := j.Num <= x.maxNum; { // as a rule it is greater than all before
+	case used && x.nums[j.Num] != 0:
 		return JobExists
-	case x.hasRetired(j.Num):
+	case j.Num < x.settled || used && x.retired.Has(j.Num):
 		return JobRetired
 	}
-	if code := s.refusal(x, j); code != OK {
+	h := j.shape()
+	if code := s.refusal(x, j, &h); code != OK {
 		return code
 	}
-	s.enter(x, j)
+	s.enter(x, j, &h)
 	return OK
 }
 
 // hasRetired reports whether a number is not taken any more: it was settled, or its
 // job has left.
-func (x *site) hasRetired(num uint64) bool { return num < x.settled || x.retired.has(num) }
+func (x *site) hasRetired(num uint64) bool { return num < x.settled || x.retired.Has(num) }
 
 // enter adds an accepted job to the state and the queue.
-func (s *State) enter(x *site, spec *JobSpec) {
+func (s *State) enter(x *site, spec *JobSpec, h *shape) {
 	seq := s.nextSeq
 	s.nextSeq++
 	s.steps.used += stepEnd
-	j := s.jobs.put(seq, s.epoch)
+	j := s.jobs.Put(seq, s.epoch)
 	*j = job{
 		num: spec.Num, entry: s.index, timeoutMs: spec.TimeoutMs, createdMs: spec.CreatedMs,
 		queuedMs: s.time, startedMs: -1, endedMs: -1,
-		class: s.holdClass(spec.shape()), payload: s.holdPayload(spec.Payload),
+		class: s.holdClass(h), payload: s.holdPayload(spec.Payload),
 		owner: x.id, priority: spec.Priority, count: spec.Count, maxAttempts: spec.MaxAttempts, onLoss: spec.OnLoss,
 	}
 	j.class.opened(x)
-	x.openSeqs.insert(seq)
+	x.openSeqs.Insert(x.openSeqs.End(), seq)
 	x.use.tasks += uint64(j.count)
 	x.use.bytes += j.bytes()
 	x.nums[spec.Num] = seq
@@ -65,6 +66,6 @@ func (s *State) enter(x *site, spec *JobSpec) {
 func (s *State) retire(seq uint64, j *job) {
 	s.unhold(seq)
 	j.class.closed(s.sites[j.owner])
-	s.sites[j.owner].openSeqs.remove(seq)
+	dropSeq(&s.sites[j.owner].openSeqs, seq)
 	s.keep(seq, j)
 }

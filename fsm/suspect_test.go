@@ -8,7 +8,7 @@ func TestAWithdrawnSuspicionFindsTheAttemptAsItWas(t *testing.T) {
 	w, a := doubtWorld(t)
 	w.at(w.base + 1000)
 	w.apply()
-	before, accounts := *w.s.attempts.get(w.s.live[taskKey{1, 0}]), w.s.byName["b"].account
+	before, accounts := *w.s.attempts.Get(w.s.live[taskKey{1, 0}]), w.s.byName["b"].account
 	for range 2 * maxDoubts { // nobody else has room: the task only waits
 		w.suspect("b", true)
 		if v, _ := w.s.Job(JobID{"a", 1}); v.Counts[Queued] != 1 || w.s.byName["b"].machines[0].used.MilliCPU != 1000 {
@@ -20,7 +20,7 @@ func TestAWithdrawnSuspicionFindsTheAttemptAsItWas(t *testing.T) {
 		w.submit("c", w.job("c", 1)) // would take b's core
 		w.reborn()
 		w.suspect("b", false)
-		now := *w.s.attempts.get(w.s.live[taskKey{1, 0}])
+		now := *w.s.attempts.Get(w.s.live[taskKey{1, 0}])
 		now.machine, now.changed, now.prev, now.next, now.rank = before.machine, before.changed, before.prev, before.next, before.rank
 		if now != before || w.s.byName["b"].account != accounts || len(w.s.leftovers) != 0 {
 			t.Fatalf("it was %+v\nnow it is %+v", before, now)

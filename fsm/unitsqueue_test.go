@@ -168,7 +168,7 @@ func (u *units) compare() {
 // unitsOf counts by site what runs, and what waits if it is present.
 func (s *State) unitsOf() []int64 {
 	want := make([]int64, len(s.sites))
-	for seq, j := range s.jobs.all() {
+	for seq, j := range s.jobs.All() {
 		if j.over() {
 			continue
 		}

@@ -101,7 +101,7 @@ func (s *State) CanSelect() error {
 	if s.Selects() {
 		return nil
 	}
-	return fmt.Errorf("%w: they need apply version %d and the federation goes by %d, which its lead raises once every site's broker knows the newer: upgrade them",
+	return fmt.Errorf("%w: they need apply version %d and the federation goes by %d, which its leader raises once every site's broker knows the newer: upgrade them",
 		ErrSelectVersion, selectVersion, s.version)
 }
 

@@ -134,5 +134,5 @@ type LedgerView struct {
 type JobFilter struct {
 	Owner string
 	State string                    // a job state's name
-	Match func(payload []byte) bool // nil: all
+	Match func(payload []byte) bool // nil: all; it must not keep the payload
 }

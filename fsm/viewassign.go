@@ -47,7 +47,7 @@ func (s *State) Assignment(name string, ref AttemptRef) (Assignment, bool) {
 	if !ok {
 		slot, ok = s.findLeft(&ref, x)
 	}
-	if !ok || s.attempts.get(slot).given {
+	if !ok || s.attempts.Get(slot).given {
 		return Assignment{}, false
 	}
 	return s.viewAssignments([]uint64{slot})[0], true
@@ -74,7 +74,7 @@ func (s *State) viewAssignments(slots []uint64) []Assignment {
 		copies = map[*payload][]byte{}
 	}
 	for _, slot := range slots {
-		a := s.attempts.get(slot)
+		a := s.attempts.Get(slot)
 		if a.given {
 			continue
 		}
@@ -82,10 +82,10 @@ func (s *State) viewAssignments(slots []uint64) []Assignment {
 			out = append(out, s.viewLeft(a))
 			continue
 		}
-		j := s.jobs.get(a.seq)
+		j := s.jobs.Get(a.seq)
 		data, copied := copies[j.payload]
 		if !copied {
-			data = slices.Clone(j.payload.data)
+			data = j.payload.bytes()
 			if copies != nil {
 				copies[j.payload] = data
 			}

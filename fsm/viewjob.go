@@ -62,11 +62,19 @@ func (s *State) Job(id JobID) (JobView, bool) {
 	if seq == 0 {
 		return JobView{}, false
 	}
-	return s.viewJob(seq, s.jobs.get(seq), map[*class]string{}), true
+	return s.viewJob(seq, s.jobs.Get(seq), newReasons()), true
 }
 
-// viewJob copies a job; unfit remembers, per class, why nothing runs it.
-func (s *State) viewJob(seq uint64, j *job, unfit map[*class]string) JobView {
+// reasons remember why jobs of a class wait, while several are viewed.
+type reasons struct {
+	of    map[*class]string
+	unfit int // classes that nothing runs: for each, all machines were looked at
+}
+
+func newReasons() *reasons { return &reasons{of: map[*class]string{}} }
+
+// viewJob copies a job.
+func (s *State) viewJob(seq uint64, j *job, whys *reasons) JobView {
 	c := s.counts(j)
 	v := JobView{
 		ID: JobID{s.sites[j.owner].name, j.num}, Spec: j.spec(), State: c.JobState(), Counts: c, Seq: seq,
@@ -76,14 +84,14 @@ func (s *State) viewJob(seq uint64, j *job, unfit map[*class]string) JobView {
 	case v.State == Withdrawn:
 		v.Reason = ownerAway(v.ID.Site)
 	case v.State == Queued:
-		why, ok := unfit[j.class]
+		why, ok := whys.of[j.class]
 		if !ok {
-			why = s.queuedWhy(&j.class.shape)
-			unfit[j.class] = why
+			why = s.queuedWhy(&j.class.shape, whys)
+			whys.of[j.class] = why
 		}
 		doubt := ""
-		if j.tasks != nil && j.tasks.back.n > 0 {
-			doubt = s.viewDoubt(j, j.tasks.back.first())
+		if b := j.tasks.back().First(); b != nil {
+			doubt = s.viewDoubt(j, b)
 		}
 		switch v.Reason = why; {
 		case s.holds():
@@ -98,9 +106,10 @@ func (s *State) viewJob(seq uint64, j *job, unfit map[*class]string) JobView {
 }
 
 // queuedWhy is why jobs with such tasks wait.
-func (s *State) queuedWhy(h *shape) string {
+func (s *State) queuedWhy(h *shape, whys *reasons) string {
 	fits, why := s.anyFits(h)
 	if !fits {
+		whys.unfit++
 		return why
 	}
 	why = "waiting for its turn and a free machine"
@@ -114,7 +123,7 @@ func (j *job) spec() JobSpec {
 	return JobSpec{
 		Num: j.num, Count: j.count, Need: j.class.need, Image: j.class.image, TimeoutMs: j.timeoutMs, MaxAttempts: j.maxAttempts,
 		OnLoss: j.onLoss, Priority: j.priority, Only: slices.Clone(j.class.only), Not: slices.Clone(j.class.not), Selectors: slices.Clone(j.class.selectors),
-		CreatedMs: j.createdMs, Payload: slices.Clone(j.payload.data),
+		CreatedMs: j.createdMs, Payload: j.payload.bytes(),
 	}
 }
 
@@ -125,37 +134,50 @@ const maxScan = 20_000
 // a thousand of the largest jobs would be a gigabyte, copied while Apply waits.
 const MaxPageBytes = 1 << 20
 
+// maxPageLooks is about how many machines one page of jobs looks at for why its jobs
+// wait, and those that one requirement needs.
+const maxPageLooks = 1_000_000
+
 // Jobs returns up to limit jobs that arrived before the given Seq (0 = the
 // newest), newest first, and the Seq to go on with (0 = no more). It looks at
-// a bounded number of jobs and copies a bounded number of bytes, so a page may
+// a bounded number of jobs and machines and copies a bounded number of bytes, so a page may
 // be short, even empty, before the end.
 func (s *State) Jobs(f JobFilter, before uint64, limit int) ([]JobView, uint64) {
 	if before == 0 {
 		before = s.nextSeq
 	}
 	var out []JobView
-	unfit := map[*class]string{}
-	scanned, size := 0, 0
-	for seq, j := range s.jobs.below(before) {
-		if len(out) >= limit || scanned >= maxScan {
+	whys := newReasons()
+	scanned, size, machines, read := 0, 0, s.machines(), []byte(nil)
+	for seq, j := range s.jobs.Below(before) {
+		if len(out) >= limit || scanned >= maxScan || whys.unfit*machines > maxPageLooks {
 			return out, before
 		}
 		scanned++
-		if s.matches(f, j) {
+		if s.matches(f, j, &read) {
 			if size += len(j.payload.data); size > MaxPageBytes && len(out) > 0 {
 				return out, before
 			}
-			out = append(out, s.viewJob(seq, j, unfit))
+			out = append(out, s.viewJob(seq, j, whys))
 		}
 		before = seq
 	}
 	return out, 0
 }
 
+// machines is how many all sites have.
+func (s *State) machines() (n int) {
+	for _, x := range s.sites {
+		n += len(x.machines)
+	}
+	return n
+}
+
 // NextSeq is greater than the Seq of every job that there was so far.
 func (s *State) NextSeq() uint64 { return s.nextSeq }
 
-func (s *State) matches(f JobFilter, j *job) bool {
+// matches reports whether a filter selects a job; read is where it reads payloads.
+func (s *State) matches(f JobFilter, j *job, read *[]byte) bool {
 	if f.Owner != "" && s.sites[j.owner].name != f.Owner {
 		return false
 	}
@@ -164,7 +186,11 @@ func (s *State) matches(f JobFilter, j *job) bool {
 			return false
 		}
 	}
-	return f.Match == nil || f.Match(j.payload.data)
+	if f.Match == nil {
+		return true
+	}
+	*read = append((*read)[:0], j.payload.data...)
+	return f.Match(*read)
 }
 
 // OwnJobs yields the jobs of a site in the state, by number.
@@ -179,10 +205,10 @@ func (s *State) OwnJobs(name string) iter.Seq[JobView] {
 			nums = append(nums, n)
 		}
 		slices.Sort(nums)
-		unfit := map[*class]string{}
+		whys := newReasons()
 		for _, n := range nums {
 			seq := x.nums[n]
-			if !yield(s.viewJob(seq, s.jobs.get(seq), unfit)) {
+			if !yield(s.viewJob(seq, s.jobs.Get(seq), whys)) {
 				return
 			}
 		}
@@ -196,7 +222,7 @@ func (s *State) Tasks(id JobID, from uint32, limit int) ([]TaskView, uint32) {
 	if seq == 0 || limit <= 0 {
 		return nil, 0
 	}
-	j := s.jobs.get(seq)
+	j := s.jobs.Get(seq)
 	var out []TaskView
 	for i := from; i < j.count; i++ {
 		if len(out) == limit {
@@ -228,15 +254,15 @@ func (s *State) viewTask(seq uint64, j *job, i uint32) TaskView {
 func (s *State) viewTouched(v *TaskView, seq uint64, j *job) {
 	i := v.Index
 	if slot, ok := s.live[taskKey{seq, i}]; ok {
-		s.viewLive(v, s.attempts.get(slot))
+		s.viewLive(v, s.attempts.Get(slot))
 		return
 	}
-	if b := j.tasks.back.find(i); b != nil {
+	if b := j.tasks.findBack(i); b != nil {
 		v.QueuedMs, v.Attempt, v.Failures, v.Losses, v.Reason = b.queuedMs, b.attempt, b.failures, b.losses, s.viewDoubt(j, b)
 		return
 	}
 	if at, ok := j.tasks.findRun(i); ok {
-		s.viewEnded(v, j, &j.tasks.runs[at], j.tasks.findRecord(i))
+		s.viewEnded(v, j, at, j.tasks.findRecord(i))
 	}
 }
 
@@ -275,7 +301,7 @@ func (s *State) endReason(j *job, u *run, r *record) string {
 	switch {
 	case r != nil && r.detail != "":
 		return r.detail
-	case u.state == TaskCancelled && (u.endedMs >= 0 || j.tasks.cancel == 0):
+	case u.state == TaskCancelled && (u.endedMs >= 0 || j.tasks.cancel() == 0):
 		return s.cancelWhy(j)
 	case u.state == TaskCancelled: // with the job, or by itself before that
 		return "cancelled: the record of this end is not kept"

@@ -1,7 +1,6 @@
 package fsm
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -69,7 +68,7 @@ func (s *State) heldFor(m *machine) string {
 	if m.held == 0 {
 		return ""
 	}
-	j := s.jobs.get(m.held)
+	j := s.jobs.Get(m.held)
 	return JobID{s.sites[j.owner].name, j.num}.String()
 }
 
@@ -97,10 +96,8 @@ func (s *State) Queue() []QueueView {
 		}
 		v := QueueView{Site: x.name, Waiting: x.waiting, MilliCPU: x.cpu, OldestMs: s.time}
 		for _, l := range x.lanes {
-			for _, q := range l.queues {
-				if seq, _, _ := q.first(s); seq != 0 {
-					v.OldestMs = min(v.OldestMs, s.jobs.get(seq).headMs())
-				}
+			for q := range l.queues.All() {
+				v.OldestMs = min(v.OldestMs, s.jobs.Get(*(*q).seqs.First()).headMs())
 			}
 		}
 		_, _, p := sched.Standing(s.params.Policy, s.params.Running, &x.account, s.quanta(s.time))
@@ -108,29 +105,6 @@ func (s *State) Queue() []QueueView {
 		out = append(out, v)
 	}
 	return out
-}
-
-// Ledger returns every account and the matrix they come from.
-func (s *State) Ledger() LedgerView {
-	v := LedgerView{Index: s.index, TimeMs: s.time}
-	if s.founded == 0 {
-		return v
-	}
-	v.Unit = sched.Unit(s.params.Policy)
-	for _, x := range s.order {
-		c, u, p := sched.Standing(s.params.Policy, s.params.Running, &x.account, s.quanta(s.time))
-		v.Sites = append(v.Sites, AccountView{Site: x.name, Contribution: c.String(), Utility: u.String(), Priority: p.String()})
-		row := slices.SortedFunc(slices.Values(x.row), func(a, b cell) int {
-			return cmp.Compare(s.sites[a.executor].name, s.sites[b.executor].name)
-		})
-		for _, c := range row {
-			v.Matrix = append(v.Matrix, CellView{
-				Owner: x.name, Executor: s.sites[c.executor].name, Tasks: c.tasks,
-				A: c.sums.A.String(), B: c.sums.B.String(), R: c.sums.R.String(),
-			})
-		}
-	}
-	return v
 }
 
 // WaitingFits reports whether some waiting task, of any present owner, could
@@ -229,7 +203,7 @@ type Stats struct {
 // Stats returns the state's sizes.
 func (s *State) Stats() Stats {
 	return Stats{
-		Sites: len(s.sites), Jobs: s.jobs.n, EndedJobs: s.kept, Waiting: s.waiting,
+		Sites: len(s.sites), Jobs: s.jobs.Len(), EndedJobs: s.kept, Waiting: s.waiting,
 		Assigned: s.assigned, Running: len(s.live) - s.assigned, Shapes: len(s.classes),
 		Payloads: len(s.payloads), Reservations: len(s.reservations), Decisions: s.decisions,
 	}

@@ -46,7 +46,7 @@ func (s *State) ScanTasks(id JobID, scan *TaskScan, from, to uint32) uint32 {
 	if seq == 0 {
 		return to
 	}
-	j := s.jobs.get(seq)
+	j := s.jobs.Get(seq)
 	to = min(to, j.count)
 	for from < to {
 		if scan.done() {
@@ -80,12 +80,12 @@ func (s *State) passOver(j *job, states TaskStates, i uint32) uint32 {
 	}
 	at, ended := j.tasks.findRun(i)
 	switch {
-	case ended && !states.Has(j.tasks.runs[at].state):
-		return j.tasks.runs[at].to
+	case ended && !states.Has(at.state):
+		return at.to
 	case ended || i < j.next || states.Has(waits):
 		return i
-	case at < len(j.tasks.runs):
-		return j.tasks.runs[at].from
+	case at != nil:
+		return at.from
 	}
 	return j.count
 }
@@ -96,6 +96,5 @@ func (s *State) PayloadBegins(id JobID, text string) bool {
 	if seq == 0 {
 		return false
 	}
-	data := s.jobs.get(seq).payload.data
-	return string(data[:min(len(text), len(data))]) == text
+	return strings.HasPrefix(s.jobs.Get(seq).payload.data, text)
 }

@@ -31,6 +31,8 @@ type waits struct {
 	// back, each one more release. Invariant: empty between entries
 	anew map[uint64]int64
 	due  dues
+	// sweep is where in due the last assignment looked for entries that count no more.
+	sweep int
 	// For all ranks of an entry: what waited when its match began or, if that was cut,
 	// when the last work was done that came before it; and from the
 	// first rank on (aheadAt) what they will go on waiting. An assignment does not
@@ -246,7 +248,7 @@ func (s *State) noteRan(a *attempt, start, end int64) {
 	if s.waits == nil {
 		return
 	}
-	j := s.jobs.get(a.seq)
+	j := s.jobs.Get(a.seq)
 	x := s.sites[j.owner]
 	x.waits.ran, x.waits.ranSum = x.waits.ran+1, x.waits.ranSum+end-start
 	if x.waits.ran >= s.bounds.ranTasks {
@@ -269,7 +271,7 @@ func (s *State) noteNotRun(a *attempt) {
 		s.correct(a, 0)
 		return
 	}
-	j := s.jobs.get(a.seq)
+	j := s.jobs.Get(a.seq)
 	s.correct(a, j.booked)
 	switch x := s.sites[j.owner]; {
 	case !s.waits.has(a.seq, a.task): // it is released for the first time
@@ -282,11 +284,7 @@ func (s *State) noteNotRun(a *attempt) {
 }
 
 func (s *State) waitsAgain(a *attempt) bool {
-	j := s.jobs.get(a.seq)
-	if j.tasks == nil {
-		return false
-	}
-	return j.tasks.back.find(a.task) != nil
+	return s.jobs.Get(a.seq).tasks.findBack(a.task) != nil
 }
 
 // correct enters an attempt's true length, if it counts.
@@ -294,7 +292,7 @@ func (s *State) correct(a *attempt, length int64) {
 	if !s.waits.has(a.seq, a.task) {
 		return
 	}
-	j := s.jobs.get(a.seq)
+	j := s.jobs.Get(a.seq)
 	c := s.note(s.sites[j.owner])
 	c.Corrected = c.Corrected.Add(sched.Mul64(widthOf(j.class.need), length-a.length))
 }
@@ -396,7 +394,7 @@ func (s *State) flushWaits(resumes bool) {
 		return
 	}
 	if !resumes {
-		w.queued = w.all.Units
+		w.queued = min(w.all.Units, sched.MaxUnits) // ranks look at no more
 	}
 	clear(w.anew)
 	if s.prolong(); len(w.changed) == 0 {

@@ -10,7 +10,7 @@ import (
 // stands against it and what to do: ErrPolicyVersion, ErrPolicySites.
 func (s *State) CanUse(policy string) error {
 	if s.version < projectedVersion && sched.IsProjected(policy) {
-		return fmt.Errorf("%w: %s needs apply version %d and the federation goes by %d, which its lead raises once every site's broker knows the newer: upgrade them",
+		return fmt.Errorf("%w: %s needs apply version %d and the federation goes by %d, which its leader raises once every site's broker knows the newer: upgrade them",
 			ErrPolicyVersion, policy, projectedVersion, s.version)
 	}
 	if most := sched.MaxSites(policy); most > 0 && len(s.sites) > most {
@@ -68,7 +68,7 @@ func (s *State) newWaits() {
 // enterJobs enters what was there when the policy began; false: more is left.
 func (s *State) enterJobs() bool {
 	w, first := s.waits, true
-	for seq := range s.jobs.from(w.next.seq) {
+	for seq := range s.jobs.From(w.next.seq) {
 		if seq >= w.limit {
 			break
 		}
@@ -80,7 +80,7 @@ func (s *State) enterJobs() bool {
 			w.next = taskKey{seq: seq}
 		}
 		s.steps.used += stepLook
-		if !s.jobs.get(seq).over() && !s.enterJob(seq) {
+		if !s.jobs.Get(seq).over() && !s.enterJob(seq) {
 			return false
 		}
 		w.next = taskKey{seq: seq + 1}
@@ -96,7 +96,7 @@ func (s *State) enterJob(seq uint64) bool {
 		s.enterWaiting(seq)
 		w.next.task = 1
 	}
-	for j, first := s.jobs.get(seq), true; w.next.task <= j.next; first = false {
+	for j, first := s.jobs.Get(seq), true; w.next.task <= j.next; first = false {
 		if !first && s.steps.spent() {
 			return false
 		}
@@ -104,8 +104,8 @@ func (s *State) enterJob(seq uint64) bool {
 		task := w.next.task - 1
 		if slot, ok := s.live[taskKey{seq, task}]; ok {
 			s.enterLive(slot)
-		} else if i, ok := j.tasks.findRun(task); ok {
-			task = min(j.tasks.runs[i].to, j.next) - 1
+		} else if r, ok := j.tasks.findRun(task); ok {
+			task = min(r.to, j.next) - 1
 		}
 		w.next.task = task + 2
 	}
@@ -113,8 +113,8 @@ func (s *State) enterJob(seq uint64) bool {
 }
 
 func (s *State) enterWaiting(seq uint64) {
-	s.steps.used += stepBegin
 	j := s.mutJob(seq)
+	s.steps.used += stepBegin + uint64(j.tasks.back().Len())*stepLook
 	x := s.sites[j.owner]
 	j.booked = s.lengthOf(x, j.timeoutMs)
 	s.countWaiting(j)
@@ -125,8 +125,8 @@ func (s *State) enterWaiting(seq uint64) {
 
 func (s *State) enterLive(slot uint64) {
 	s.steps.used += stepProlong
-	a := s.attempts.get(slot)
-	j := s.jobs.get(a.seq)
+	a := s.attempts.Get(slot)
+	j := s.jobs.Get(a.seq)
 	left := max(1, j.booked-(s.waits.since-s.quanta(a.assignedMs)))
 	s.expect(slot, left)
 	s.note(s.sites[j.owner]).New.Add(widthOf(j.class.need), left, 0)
@@ -134,12 +134,9 @@ func (s *State) enterLive(slot uint64) {
 
 // countWaiting counts a job's waiting tasks.
 func (s *State) countWaiting(j *job) {
-	x, fresh := s.sites[j.owner], int64(j.waiting())
-	if j.tasks != nil {
-		fresh -= int64(j.tasks.back.n)
-		for b := range j.tasks.back.all() {
-			s.waitMore(x, j, 1, b.queuedMs)
-		}
+	x, back := s.sites[j.owner], j.tasks.back()
+	for b := range back.All() {
+		s.waitMore(x, j, 1, b.queuedMs)
 	}
-	s.waitMore(x, j, fresh, j.queuedMs)
+	s.waitMore(x, j, int64(j.waiting())-int64(back.Len()), j.queuedMs)
 }

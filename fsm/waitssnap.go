@@ -44,7 +44,7 @@ func (f *Frozen) encodeWaits(w *snapWriter) {
 		w.int(x.waits.from, x.waits.ran, x.waits.ranSum)
 		w.int128(x.account.Projection.Started)
 	}
-	for seq, j := range f.jobs.all() {
+	for seq, j := range f.jobs.All() {
 		if !j.over() && begun.hasJob(seq) {
 			w.int(j.booked)
 		}
@@ -109,7 +109,7 @@ func (r *snapReader) waits(s *State) {
 		r.check(x.account.Projection.Started.Sign() >= 0, "a site waited less than nothing")
 		s.waits.all.Started = s.waits.all.Started.Add(x.account.Projection.Started)
 	}
-	for seq, j := range s.jobs.all() {
+	for seq, j := range s.jobs.All() {
 		if r.err != nil {
 			return
 		}
@@ -119,9 +119,9 @@ func (r *snapReader) waits(s *State) {
 			s.countWaiting(j)
 		}
 	}
-	for seq := range s.jobs.all() {
+	for seq := range s.jobs.All() {
 		for _, slot := range s.liveOf(seq) {
-			if r.err == nil && s.waits.has(seq, s.attempts.get(slot).task) {
+			if r.err == nil && s.waits.has(seq, s.attempts.Get(slot).task) {
 				s.expect(slot, r.within(1, 2*sched.MaxNow, "length"))
 			}
 		}

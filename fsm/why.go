@@ -15,11 +15,13 @@ type WhyView struct {
 	// as if it were.
 	Refused Code
 	// Unfit is why no site could run it, even with its machines empty; "" if one could.
-	Unfit   string
-	State   TaskState // of the job
-	Need    Resources // of one task
-	Waiting uint32    // queued tasks; without any, nothing stands below
-	Ahead   AheadView
+	Unfit string
+	State TaskState // of the job
+	Need  Resources // of one task
+	// QueuedMs is the log time at which the job was queued, TimeMs of one that is not.
+	QueuedMs int64
+	Waiting  uint32 // queued tasks; without any, nothing stands below
+	Ahead    AheadView
 	// Turns are the sites with tasks that compete, whose turn it is first; at most
 	// MaxTurns, and the job's own site always.
 	Turns []TurnView
@@ -130,9 +132,10 @@ func (s *State) Why(id JobID) (WhyView, bool) {
 	if seq == 0 {
 		return WhyView{}, false
 	}
-	j := s.jobs.get(seq)
+	j := s.jobs.Get(seq)
 	c := s.counts(j)
 	v := s.whyHead(id, j.class.need, c[Queued])
+	v.QueuedMs = j.queuedMs
 	if v.State = c.JobState(); c[Queued] > 0 {
 		q := inquiry{s: s, owner: s.sites[j.owner], shape: &j.class.shape, job: j, seq: seq, priority: j.priority}
 		q.answer(&v)
@@ -149,14 +152,14 @@ func (s *State) WhySpec(site string, spec *JobSpec) (WhyView, bool) {
 	}
 	h := spec.shape()
 	v := s.whyHead(JobID{Site: site}, spec.Need, spec.Count)
-	v.Refused, v.State = s.refusal(x, spec), Queued
+	v.Refused, v.State = s.refusal(x, spec, &h), Queued
 	q := inquiry{s: s, owner: x, shape: &h, seq: s.nextSeq, priority: spec.Priority}
 	q.answer(&v)
 	return v, true
 }
 
 func (s *State) whyHead(id JobID, need Resources, waiting uint32) WhyView {
-	return WhyView{Index: s.index, TimeMs: s.time, Params: s.params, Policy: s.Policy(), Job: id, Need: need, Waiting: waiting}
+	return WhyView{Index: s.index, TimeMs: s.time, Params: s.params, Policy: s.Policy(), Job: id, Need: need, QueuedMs: s.time, Waiting: waiting}
 }
 
 // inquiry is one question: the job, or one as if it had just been submitted.

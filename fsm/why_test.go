@@ -44,7 +44,7 @@ func (m *model) why(t *rapid.T) {
 	s := m.w.s
 	said := map[uint64]WhyView{}
 	before := s.Hash()
-	for seq, j := range s.jobs.all() {
+	for seq, j := range s.jobs.All() {
 		v, ok := s.Why(s.idOf(j))
 		if !ok || (v.Waiting > 0) != (j.waiting() > 0 && s.sites[j.owner].present()) {
 			t.Fatalf("job %d: %+v", seq, v)
@@ -66,7 +66,7 @@ func (m *model) why(t *rapid.T) {
 // checkWhy compares one answer with a naive look at all jobs and machines.
 func (m *model) checkWhy(t *rapid.T, seq uint64, v *WhyView) {
 	s := m.w.s
-	j := s.jobs.get(seq)
+	j := s.jobs.Get(seq)
 	for _, x := range v.Sites {
 		if want := s.naiveHindrance(j, s.byName[x.Site]); x.Why != want {
 			t.Fatalf("job %d at %s: %s, want %s", seq, x.Site, x.Why, want)
@@ -125,7 +125,7 @@ func (s *State) naiveHindrance(j *job, x *site) Hindrance {
 		whole = true
 		if j.class.need.fits(oracleRoom(m)) {
 			room = true
-			unheld = unheld || m.held == 0 || s.jobs.get(m.held) == j
+			unheld = unheld || m.held == 0 || s.jobs.Get(m.held) == j
 		}
 	}
 	for _, c := range []struct {
@@ -156,7 +156,7 @@ func (s *State) naiveAhead(seq uint64, j *job) (own, others uint64) {
 	oldest := map[int32]head{}
 	tasks := map[int32]uint64{}
 	reach := s.reachOf(&j.class.shape)
-	for other, o := range s.jobs.all() {
+	for other, o := range s.jobs.All() {
 		x := s.sites[o.owner]
 		if o.waiting() == 0 || !x.present() || o.class != j.class && !reach.meets(&o.class.shape) {
 			continue
@@ -166,7 +166,7 @@ func (s *State) naiveAhead(seq uint64, j *job) (own, others uint64) {
 			own += uint64(o.waiting())
 		}
 		first := s.headOf(x, o.class)
-		h := head{ms: s.jobs.get(first).headMs(), seq: first}
+		h := head{ms: s.jobs.Get(first).headMs(), seq: first}
 		if old, ok := oldest[o.owner]; !ok || h.older(old) {
 			oldest[o.owner] = h
 		}
@@ -189,7 +189,7 @@ func (s *State) naiveAhead(seq uint64, j *job) (own, others uint64) {
 func (m *model) freeOne(t *rapid.T, said map[uint64]WhyView) {
 	s := m.w.s
 	var slots []uint64
-	for slot, a := range s.attempts.all() {
+	for slot, a := range s.attempts.All() {
 		if a.way == wayAssigned && a.startedMs < 0 && a.machine.offered && s.sites[a.site].state == Alive {
 			slots = append(slots, slot)
 		}
@@ -197,15 +197,15 @@ func (m *model) freeOne(t *rapid.T, said map[uint64]WhyView) {
 	if len(slots) == 0 || len(said) == 0 {
 		return
 	}
-	a := s.attempts.get(rapid.SampledFrom(slots).Draw(t, "attempt"))
-	j, at := s.jobs.get(a.seq), s.sites[a.site].name
+	a := s.attempts.Get(rapid.SampledFrom(slots).Draw(t, "attempt"))
+	j, at := s.jobs.Get(a.seq), s.sites[a.site].name
 	room := a.machine.exposed.minus(a.machine.used).plus(j.class.need)
 	if m := a.machine; m.slots > 0 && m.tasks > m.slots { // its slots became fewer
 		room = Resources{}
 	}
 	want := map[uint64]uint64{} // by the job that is asked about, what goes first
 	for _, seq := range slices.Sorted(maps.Keys(said)) {
-		w := s.jobs.get(seq)
+		w := s.jobs.Get(seq)
 		q := inquiry{s: s, owner: s.sites[w.owner], shape: &w.class.shape, job: w, seq: seq, priority: w.priority}
 		q.answer(&WhyView{})
 		if w.class.suits(a.machine, room) {
@@ -215,7 +215,7 @@ func (m *model) freeOne(t *rapid.T, said map[uint64]WhyView) {
 	end := Ended{AttemptRef: AttemptRef{s.idOf(j), a.task, a.attempt, a.token}, Outcome: Succeeded}
 	after := m.copyWith(t, at, &Complete{Attempts: []Ended{end}})
 	took := map[uint64]bool{}
-	for _, n := range after.attempts.all() {
+	for _, n := range after.attempts.All() {
 		if n.token != after.index {
 			continue
 		}
@@ -263,7 +263,7 @@ func (m *model) askFirst(t *rapid.T) {
 	}
 	after := m.copyWith(t, site, &Submit{Jobs: []JobSpec{job}})
 	got := uint64(0)
-	for _, a := range after.attempts.all() {
+	for _, a := range after.attempts.All() {
 		if x := after.sites[a.site].name; a.token == after.index {
 			if a.seq != s.nextSeq || !free[x] {
 				t.Fatalf("job %d started at %s, free were %v", a.seq, x, free)

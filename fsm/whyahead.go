@@ -1,33 +1,29 @@
 package fsm
 
-import (
-	"slices"
-	"sort"
-)
-
 // whyWalk bounds, roughly, the queue entries that one question looks at.
 const whyWalk = 4096
 
 // aheadIn counts a lane's tasks that go before a job of that priority and
 // arrival. Beyond most entries it takes an even sample; then exact is false.
 func (s *State) aheadIn(l *lane, priority int32, seq uint64, most int) (tasks uint64, exact bool) {
-	before := sort.Search(len(l.queues), func(i int) bool { return l.queues[i].priority <= priority })
-	if before == len(l.queues) {
+	at := l.seekQueue(priority)
+	last := l.queues.Get(at)
+	if last == nil {
 		return l.waiting, true
 	}
-	queues := l.queues[:before]
-	step := stepFor(len(queues), most)
-	each := max(1, most/(len(queues)/step+1))
+	before := l.queues.Rank(at)
+	step := stepFor(before, most)
+	each := max(1, most/(before/step+1))
 	exact = step == 1
 	looked := uint64(0)
-	for i := 0; i < len(queues); i += step {
-		n, all := s.aheadInQueue(queues[i], s.nextSeq, each)
+	for q := range l.queues.Sample(before, step) {
+		n, all := s.aheadInQueue(*q, s.nextSeq, each)
 		tasks, exact, looked = tasks+n, exact && all, looked+1
 	}
 	if step > 1 {
-		tasks = tasks * uint64(len(queues)) / looked
+		tasks = tasks * uint64(before) / looked
 	}
-	if q := l.queues[before]; q.priority == priority {
+	if q := *last; q.priority == priority {
 		n, all := s.aheadInQueue(q, seq, each)
 		tasks, exact = tasks+n, exact && all
 	}
@@ -36,30 +32,15 @@ func (s *State) aheadIn(l *lane, priority int32, seq uint64, most int) (tasks ui
 
 // aheadInQueue counts the waiting tasks of a queue's jobs that arrived before.
 func (s *State) aheadInQueue(q *queue, seq uint64, most int) (tasks uint64, exact bool) {
-	fresh := q.fresh[q.at:]
-	upTo, _ := slices.BinarySearch(fresh, seq)
-	n, all := s.sampleTasks(fresh[:upTo], nil, most)
-	upTo, _ = slices.BinarySearch(q.back, seq)
-	m, too := s.sampleTasks(q.back[:upTo], fresh, most)
-	return n + m, all && too
-}
-
-// sampleTasks counts the waiting tasks of the jobs in a sorted list but not in
-// twins: a job whose entry was dead may have come again.
-func (s *State) sampleTasks(seqs, twins []uint64, most int) (tasks uint64, exact bool) {
-	step := stepFor(len(seqs), most)
+	n := q.seqs.Rank(q.seqs.Search(func(o *uint64) bool { return *o >= seq }))
+	step := stepFor(n, most)
 	looked := uint64(0)
-	for i := 0; i < len(seqs); i += step {
+	for o := range q.seqs.Sample(n, step) {
 		looked++
-		if _, twin := slices.BinarySearch(twins, seqs[i]); twin {
-			continue
-		}
-		if j := s.jobs.get(seqs[i]); j != nil {
-			tasks += uint64(j.waiting())
-		}
+		tasks += uint64(s.jobs.Get(*o).waiting())
 	}
 	if step > 1 {
-		tasks = tasks * uint64(len(seqs)) / looked
+		tasks = tasks * uint64(n) / looked
 	}
 	return tasks, step == 1
 }

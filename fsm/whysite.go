@@ -38,11 +38,11 @@ func (q *inquiry) site(x *site) SiteWhy {
 
 // inDoubt reports whether the job's next task may run at a suspected site already.
 func (q *inquiry) inDoubt(x *site) bool {
-	if q.job == nil || q.job.tasks == nil || q.job.tasks.back.n == 0 {
+	if q.job == nil || q.job.tasks.back().Len() == 0 {
 		return false
 	}
-	slot, ok := q.s.findDoubt(q.job, q.job.tasks.back.first())
-	return ok && q.s.attempts.get(slot).site == x.id
+	slot, ok := q.s.findDoubt(q.job, q.job.tasks.back().First())
+	return ok && q.s.attempts.Get(slot).site == x.id
 }
 
 // standing is what keeps a site out whatever its machines are.
@@ -164,6 +164,6 @@ func (q *inquiry) id(seq uint64) JobID {
 	if q.job == nil && seq == q.seq {
 		return JobID{Site: q.owner.name}
 	}
-	j := q.s.jobs.get(seq)
+	j := q.s.jobs.Get(seq)
 	return JobID{q.s.sites[j.owner].name, j.num}
 }

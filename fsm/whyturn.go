@@ -115,7 +115,7 @@ func (q *inquiry) addAsked(t *turn) {
 	asked := head{shape: q.shape, ms: q.s.time, seq: q.seq}
 	for i := range t.heads {
 		if h := &t.heads[i]; q.isShape(h.shape) {
-			first := q.priority > h.lane.queues[0].priority
+			first := q.priority > h.lane.top().priority
 			h.hidden, asked.hidden = first, !first
 		}
 	}
@@ -143,7 +143,7 @@ func (q *inquiry) firstAt(m *machine, room Resources) uint64 {
 
 // headOf makes a head of a job that waits.
 func (q *inquiry) headOf(seq uint64) head {
-	j := q.s.jobs.get(seq)
+	j := q.s.jobs.Get(seq)
 	return head{lane: q.s.sites[j.owner].findLane(j.class), shape: &j.class.shape, seq: seq}
 }
 
@@ -212,7 +212,7 @@ func (q *inquiry) firstOf(h head, m *machine, room Resources) (uint64, bool) {
 		return h.seq, true
 	}
 	if m.held != 0 {
-		return h.seq, !q.s.jobs.get(h.seq).isBarred(m.site)
+		return h.seq, !q.s.jobs.Get(h.seq).isBarred(m.site)
 	}
 	c, ok := q.s.first(h.lane, m.site)
 	return c.seq, ok
@@ -229,5 +229,5 @@ func (q *inquiry) priorityOf(seq uint64) int32 {
 	if q.job == nil && seq == q.seq {
 		return q.priority
 	}
-	return q.s.jobs.get(seq).priority
+	return q.s.jobs.Get(seq).priority
 }

@@ -77,12 +77,18 @@ func (x *site) raise(ack uint64) {
 	x.window = x.window[i:]
 }
 
+// windowGrowth is for how many results a site's window is made longer at least.
+const windowGrowth = 16
+
 // record keeps a result. A snapshot may hold a prefix of the same array, so
 // nothing inside it is overwritten: an insertion copies.
 func (x *site) record(seq uint64, r Result) {
 	r = r.copy()
 	i, _ := x.find(seq)
 	if i == len(x.window) {
+		if len(x.window) == cap(x.window) { // as a rule most of what was here is forgotten: growing it by doubling would make room for one more each time
+			x.window = slices.Grow(x.window, max(windowGrowth, len(x.window)))
+		}
 		x.window = append(x.window, answer{seq, r})
 		return
 	}

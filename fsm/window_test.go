@@ -53,7 +53,7 @@ func TestTimeFollowsTheLead(t *testing.T) {
 	step(1, 90, 100)                // never backwards
 	step(3, 0, 100)                 // a new term goes on from here
 	step(3, 5, 105)                 //
-	step(2, 99999, 105)             // a former lead moves nothing
+	step(2, 99999, 105)             // a former leader moves nothing
 	step(3, 500_000, 105+MaxStep)   // a cap for one entry
 	step(3, 500_000, 105+2*MaxStep) //
 	step(3, -7, 105+2*MaxStep)      //

@@ -1,6 +1,7 @@
-// Package node is the broker: what one site runs.
+// Package node is the broker's vocabulary: what is asked of one site's broker, what it answers,
+// and the errors and settings that its packages share. The broker itself is in the folders below.
 //
-// It carries steps 2, 4 and 6 of a job's way and holds the others together:
+// Steps 1 to 8 of a job's way, and the functions that carry them:
 //
 //		  client                      this site's broker                      all brokers
 //		┌────────┐ 1 submit ┌──────────────────────────────────────┐ 3 order ┌───────────┐
@@ -13,24 +14,29 @@
 //		└────────┘          │ 7 complete: outcome, measured times ─┼─────────▶│         │
 //		                    └──────────────────────────────────────┘          └─────────┘
 //
-//	 1. submit: package api hands over a validated [Spec]; it is synced in the
-//	    [Journal] before anything is forked or sent (journal.go, submit.go).
-//	 2. home or federation: [core.submit] starts it here at once, or publishes it.
-//	 3. order: [outbox] gives commands their numbers; coord orders them.
-//	 4. offer: [core.offer] exposes part of what the handlers have (exposure.go).
-//	 5. decide: [Replica] applies entries to fsm.State, which matches.
-//	 6. run: [core.reconcile] compares the state's assignments with the attempts
-//	    here, and starts or stops the difference.
-//	 7. complete: [core.hasEnded] reports outcome and measured times.
-//	 8. lost: the lead's warden gives up sites whose lease ran out (watch.go,
-//	    warden.go, lease.go); the state requeues their tasks (fsm). A site that
-//	    returns, or restarts, settles or adopts every attempt (recover.go,
-//	    expel.go) before it offers anything.
+//	 1. submit: package api hands over a [Request] with a jobspec.Spec (jobspec.ParseSpec)
+//	    to broker.Broker.Submit; it is synced in the record.Journal before anything is
+//	    forked or sent.
+//	 2. home or federation: the core's submit (core/submit.go) starts it here at once, or
+//	    publishes it (core/publish.go).
+//	 3. order: the core's outbox gives commands their numbers; coord orders them.
+//	 4. offer: the core's offer (core/offer.go) exposes part of what the handlers have
+//	    ([Exposure]).
+//	 5. decide: replica.Replica.Apply applies entries to fsm.State, which matches.
+//	 6. run: the core's reconcile (core/reconcile.go) compares the state's assignments with
+//	    the attempts here, and starts or stops the difference.
+//	 7. complete: the core's hasEnded (core/complete.go) reports outcome and measured times.
+//	 8. lost: the leader's broker gives up sites whose lease ran out (broker/watch.go,
+//	    broker/leasetracker.go, [Timing]); the state requeues their tasks (fsm). A site that
+//	    returns, or restarts, settles or adopts every attempt (core.Core.Recover,
+//	    core/expel.go) before it offers anything.
 //
-// [core] is pure: events go in, effects come out (core.go). One goroutine, the
-// [Broker]'s loop, drives it. A second one syncs the journal behind it, and only
-// then forks, publishes and answers; what needs no record (outcomes, stops,
-// fences) goes out at once (loop.go). The package imports the contracts of
-// coordination and executors, never an implementation of them, and never api or
-// cmd.
+// The core is pure: core.Core.Step and core.Core.Settle turn events into core.Effects. One
+// goroutine, the loop of broker.Broker, drives it. A second one syncs the journal behind it,
+// and only then forks, publishes and answers; what needs no record (outcomes, stops, fences)
+// goes out at once (broker/loop.go). DESIGN.md has the map of the packages and the arrows
+// between them.
+//
+// This package imports jobspec and the contracts of coordination and executors, and none of
+// the packages that use it.
 package node

@@ -7,16 +7,6 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 )
 
-func TestKindsAreNumberedAlike(t *testing.T) {
-	for kind, want := range map[executor.Runs]fsm.Runs{
-		executor.RunsCommands: fsm.RunsCommands, executor.RunsImages: fsm.RunsImages, executor.RunsBoth: fsm.RunsBoth,
-	} {
-		if got := runsOf(executor.Machine{Runs: kind}); got != want {
-			t.Errorf("%d is %s to the order, want %s", kind, got, want)
-		}
-	}
-}
-
 // max(0, ⌊(1−θ)·capacity⌋ − home use − reserve), machine by machine.
 func TestExposure(t *testing.T) {
 	e := Exposure{ReserveCores: 2, SharedThreshold: 30}
@@ -39,9 +29,9 @@ func TestExposure(t *testing.T) {
 		{"shared, rounded down", true, 0, 0, 2, 0, 2, 3},
 	} {
 		m := executor.Machine{Resources: executor.Resources{MilliCPU: test.capacity}, Shared: test.shared}
-		got, left := e.exposed(m, fsm.Resources{MilliCPU: test.home}, test.reserve)
-		if got.MilliCPU != test.want || left != test.left || e.open(m).MilliCPU != test.mayFill {
-			t.Errorf("%s: exposed %d, reserve left %d, may fill %d", test.name, got.MilliCPU, left, e.open(m).MilliCPU)
+		got, left := e.Exposed(m, fsm.Resources{MilliCPU: test.home}, test.reserve)
+		if got.MilliCPU != test.want || left != test.left || e.Open(m).MilliCPU != test.mayFill {
+			t.Errorf("%s: exposed %d, reserve left %d, may fill %d", test.name, got.MilliCPU, left, e.Open(m).MilliCPU)
 		}
 	}
 }

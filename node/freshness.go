@@ -1,7 +1,6 @@
 package node
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -67,36 +66,4 @@ func inSeconds(d time.Duration) string {
 		return fmt.Sprintf("%d s", int(d.Seconds()))
 	}
 	return d.Truncate(time.Second).String()
-}
-
-// Freshness says how old this broker's state may be.
-func (b *Broker) Freshness() Freshness {
-	return Freshness{Confirmed: b.confirmed.Load(), Lease: time.Duration(b.Params().LeaseMs) * time.Millisecond}
-}
-
-// confirm notes that the state is as new as a moment of CLOCK_BOOTTIME.
-func (b *Broker) confirm(sent int64) {
-	for {
-		was := b.confirmed.Load()
-		if sent <= was || b.confirmed.CompareAndSwap(was, sent) {
-			return
-		}
-	}
-}
-
-// Confirm returns once this broker has applied all that was committed before the
-// call: what it then shows is current. Without a leader it fails at once.
-func (b *Broker) Confirm(ctx context.Context) error {
-	if mutated("current-read") {
-		return nil
-	}
-	if b.cfg.Log.Status().Lead == "" {
-		return fmt.Errorf("%w: no leader is known", ErrNoQuorum)
-	}
-	sent := executor.Boottime()
-	if _, err := b.cfg.Log.Sync(ctx); err != nil {
-		return fmt.Errorf("%w: the leader does not confirm: %w", ErrNoQuorum, err)
-	}
-	b.confirm(sent)
-	return nil
 }

@@ -1,22 +1,8 @@
 package node
 
 import (
-	"sync/atomic"
-	"time"
-
 	"github.com/cloudshare/cloudshare/node/coord"
 )
-
-// counters are what the loop counts for /metrics; read by Metrics.
-type counters struct {
-	syncs     atomic.Uint64
-	syncNanos atomic.Uint64
-}
-
-func (m *counters) synced(d time.Duration) {
-	m.syncs.Add(1)
-	m.syncNanos.Add(uint64(d))
-}
 
 // Metrics are the broker's figures at this moment.
 type Metrics struct {
@@ -28,10 +14,17 @@ type Metrics struct {
 	Publishing         int
 	Keys               int
 	Dying              int     // attempts of the federation that are lost and may still live
+	PendingWork        int     // what the last entry applied has left for the next ones
 	Declined, Lost     []Tally // since the broker's start
 	// Troubled counts, by handler, the machines that could not start tasks and have
 	// started none since.
 	Troubled  map[string]int
 	Log       coord.Figures
 	FreeBytes int64 // of the data directory's file system, 0 = not watched
+}
+
+// Tally is a count since the broker's start.
+type Tally struct {
+	Handler, Kind string
+	Count         uint64
 }

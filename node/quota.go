@@ -37,14 +37,14 @@ var quotaMeanings = map[string]string{
 // QuotaMeaning says what a quota counts, in a few words.
 func QuotaMeaning(quota string) string { return quotaMeanings[quota] }
 
-// quotaReader is what a refusal by a quota is told from.
-type quotaReader interface {
+// QuotaReader is what a refusal by a quota is told from.
+type QuotaReader interface {
 	Quotas(site string) (fsm.QuotaView, bool)
 }
 
-// quotaError words a refusal by a quota, as the state stands now; nil for any other
+// RefusedByQuota words a refusal by a quota, as the state stands now; nil for any other
 // code.
-func quotaError(code fsm.Code, site string, js *fsm.JobSpec, s quotaReader) error {
+func RefusedByQuota(code fsm.Code, site string, js *fsm.JobSpec, s QuotaReader) error {
 	quota := code.Quota()
 	v, ok := s.Quotas(site)
 	if quota == "" || !ok {
@@ -67,19 +67,4 @@ func quotaNeed(quota string, js *fsm.JobSpec) uint64 {
 		return js.Bytes()
 	}
 	return 1
-}
-
-// Quota returns what this site uses of its quotas.
-func (b *Broker) Quota() (own []fsm.Use) {
-	b.cfg.Replica.View(func(s *fsm.State) {
-		v, _ := s.Quotas(b.cfg.Site)
-		own = v.Uses
-	})
-	return own
-}
-
-// Quotas returns what each site uses of its quotas, by site.
-func (b *Broker) Quotas() (all []fsm.QuotaView) {
-	b.cfg.Replica.View(func(s *fsm.State) { all = s.AllQuotas() })
-	return all
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
 // Errors of the broker's requests; api maps each to one HTTP status.
@@ -33,6 +34,12 @@ var (
 // no other site.
 var ErrOutputGone = fmt.Errorf("%w", ErrNotFound) // 404
 
+// Errors of an output that its site has.
+var (
+	ErrOutputDamaged    = errors.New("output damaged")            // 410
+	ErrOutputUnreadable = errors.New("output not to be read now") // 503
+)
+
 // ElsewhereError says that another site's broker answers the question: api
 // passes the request on to HTTP.
 type ElsewhereError struct {
@@ -49,9 +56,14 @@ func (e *ElsewhereError) Error() string {
 // AnywhereError says that one of several other sites' brokers may have the
 // answer: api asks them, each for what is Here.
 type AnywhereError struct {
-	Query LogQuery // what to ask them for; its Attempt is named
-	What  string   // is sought, for people
+	// Query is what to ask them for. With Attempt 0 it is for the newest attempt that any
+	// site has the output of, this one too: see broker.Broker.KeptOutputs.
+	Query LogQuery
+	What  string // is sought, for people
 	Sites []ElsewhereError
+	// Here is why this site cannot tell now whether it has it (ErrOutputUnreadable), the
+	// answer if no other site has it; nil: it has it not.
+	Here error
 }
 
 // Error implements error.
@@ -61,7 +73,7 @@ func (e *AnywhereError) Error() string {
 
 // Request is one job to accept.
 type Request struct {
-	Spec Spec
+	Spec jobspec.Spec
 	// Key is the idempotency key, "" for none; Meaning is the spec's, compared when
 	// the key is seen again.
 	Key     string
@@ -94,7 +106,7 @@ type Answer struct {
 // Job is a job as people see it, run at home or by the federation.
 type Job struct {
 	ID          fsm.JobID
-	Spec        Spec
+	Spec        jobspec.Spec
 	State       string
 	Reason      string
 	Durability  string
@@ -120,8 +132,11 @@ type Task struct {
 	Run      time.Duration
 	ExitCode *int
 	Signal   *int
-	// position is the task's number in the state and at the handlers.
-	position uint32
+	// Unrecorded: it has ended, and the state does not keep which attempts it has had.
+	// Attempt is 0 then.
+	Unrecorded bool
+	// Position is the task's number in the state and at the handlers.
+	Position uint32
 }
 
 // JobQuery selects and pages jobs, newest first.
@@ -137,6 +152,15 @@ type JobQuery struct {
 type JobPage struct {
 	Items []Job
 	Next  string
+}
+
+// KeptOutput is what one site knows of a task's output.
+type KeptOutput struct {
+	Position uint32
+	Attempt  uint32 // the newest of which it has the output; 0 = of none
+	// Err says why there is none: ErrOutputGone, ErrOutputUnreadable, ErrOutputDamaged;
+	// nil = it knows of none.
+	Err error
 }
 
 // LogQuery names one stream of one attempt.
@@ -176,4 +200,14 @@ type HandlerStatus struct{ Name, Status, Trouble string }
 type Site struct {
 	fsm.SiteView
 	Voter bool
+}
+
+// AttemptName is for people.
+func (q LogQuery) AttemptName() string {
+	return fmt.Sprintf("attempt %d of task %s/%d", q.Attempt, q.Job, q.Task)
+}
+
+// Matches reports whether a job's payload has what is asked for.
+func (q *JobQuery) Matches(payload []byte) bool {
+	return jobspec.MatchLabels(payload, q.Labels) && jobspec.MatchName(payload, q.Name)
 }

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
 )
 
@@ -36,15 +35,15 @@ func (t Terms) Validate() error {
 	if t.Tasks < 0 || t.Tasks > fsm.MaxSlots {
 		return fmt.Errorf("tasks %d: must be 0 to %d", t.Tasks, fsm.MaxSlots)
 	}
-	_, err := t.labels("", "")
+	_, err := t.LabelsAt("", "")
 	if err != nil {
 		err = fmt.Errorf("labels: %w", err)
 	}
 	return err
 }
 
-// labels are those of the terms and the implied ones.
-func (t Terms) labels(handler, site string) (fsm.Labels, error) {
+// LabelsAt returns the labels of a handler at a site: those of its terms and the implied ones.
+func (t Terms) LabelsAt(handler, site string) (fsm.Labels, error) {
 	all := map[string]string{LabelHandler: handler, LabelSite: site}
 	maps.Copy(all, t.Labels)
 	return fsm.LabelsOf(all)
@@ -65,88 +64,3 @@ func ParseLabels(pairs []string) (map[string]string, error) {
 	}
 	return labels, nil
 }
-
-// terms are a handler's, as the core goes by them.
-type terms struct {
-	labels fsm.Labels
-	tasks  int64 // 0 = no bound
-}
-
-// machine is what a handler has, on its terms.
-type machine struct {
-	executor.Machine
-	handler string
-	labels  fsm.Labels
-	// slots are how many tasks it may run at once, if limited.
-	slots   int64
-	limited bool
-}
-
-// onTerms adds to a handler's machines, sorted by name, what its terms say of them.
-func (t terms) onTerms(handler string, list []executor.Machine) []machine {
-	out := make([]machine, len(list))
-	n := int64(len(list))
-	kinds := map[string]fsm.Labels{"": t.labels}
-	for i, m := range list {
-		if _, met := kinds[m.Labels]; !met {
-			kinds[m.Labels] = t.beside(fsm.Labels(m.Labels))
-		}
-		out[i] = machine{Machine: m, handler: handler, labels: kinds[m.Labels]}
-		if t.tasks > 0 {
-			out[i].limited, out[i].slots = true, t.tasks/n
-			if int64(i) < t.tasks%n {
-				out[i].slots++
-			}
-		}
-	}
-	return out
-}
-
-// beside adds those that a handler knows of a machine to the terms' labels, which win;
-// none if that is more than may be.
-func (t terms) beside(known fsm.Labels) fsm.Labels {
-	all := maps.Collect(known.All())
-	maps.Insert(all, t.labels.All())
-	labels, err := fsm.LabelsOf(all)
-	if err != nil {
-		return t.labels
-	}
-	return labels
-}
-
-// runsOf is which tasks a machine runs, as the order knows it: both packages
-// number the kinds alike.
-func runsOf(m executor.Machine) fsm.Runs { return fsm.Runs(m.Runs) }
-
-// takes reports whether the machine runs tasks with, or without, an image.
-func (m machine) takes(image bool) bool { return runsOf(m.Machine).Takes(image) }
-
-// suitor asks one machine after the other whether it is one for a job's tasks. The
-// machines of a handler have equal labels, and to compare those with the selectors
-// means to read both: that is done once for all that stand together.
-type suitor struct {
-	js     *fsm.JobSpec
-	but    []refusal  // of handlers that are not asked
-	labels fsm.Labels // of the last machine that was asked
-	asked  bool
-	admits bool // if asked: what the job says of labels
-}
-
-// at reports whether the machine is one for the job's tasks, whatever room it has.
-func (q *suitor) at(m machine) bool {
-	if !m.takes(q.js.Image) || m.limited && m.slots == 0 {
-		return false
-	}
-	for i := range q.but {
-		if q.but[i].handler == m.handler {
-			return false
-		}
-	}
-	if !q.asked || q.labels != m.labels {
-		q.labels, q.asked, q.admits = m.labels, true, q.js.Admits(m.labels)
-	}
-	return q.admits
-}
-
-// hasSlot reports whether the machine may run one task more beside so many.
-func (m machine) hasSlot(tasks int64) bool { return !m.limited || tasks < m.slots }

@@ -60,9 +60,6 @@ func (p *Pages) events(r *http.Request, _ func(string) string) (view, error) {
 		v.Rows = append(v.Rows, rowOfEvent(&e))
 	}
 	q := url.Values{"from": {past.Place.String()}}
-	if p.cfg.Source.Freshness().Stale() {
-		q.Set("stale", "shown")
-	}
 	for name, value := range map[string]string{"site": v.Site, "kind": v.Kind, "job": v.Job} {
 		if value != "" {
 			q.Set(name, value)
@@ -102,7 +99,7 @@ func (p *Pages) eventStream(w http.ResponseWriter, r *http.Request, _ func(strin
 			from = node.EventID{Entry: entry, Home: home}
 		}
 		t := ticker{source: p.cfg.Source, filter: filter, events: p.cfg.Source.Events(from, filter)}
-		old := banner{pages: p, shown: r.URL.Query().Get("stale") != ""}
+		old := banner{pages: p}
 		pace := time.NewTicker(eventPace)
 		defer pace.Stop()
 		for {

@@ -68,7 +68,7 @@ func (p *Pages) addSaid(ctx context.Context, id fsm.JobID, tasks []failedTask) {
 	var asked sync.WaitGroup
 	for i := range tasks {
 		t := &tasks[i]
-		if t.Attempt == 0 || t.State != fsm.TaskFailed.String() {
+		if t.Attempt == 0 && !t.Unrecorded || t.State != fsm.TaskFailed.String() {
 			continue
 		}
 		asked.Go(func() { t.Said, t.Unsaid = p.lastLines(ctx, id, t.Index, t.Attempt) })

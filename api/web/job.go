@@ -8,6 +8,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
 // jobView is one job.
@@ -56,7 +57,7 @@ func (p *Pages) job(r *http.Request, param func(string) string) (view, error) {
 	v := jobView{jobRow: rowOf(job, p.cfg.Now())}
 	v.Bar = progressAtLeast(leastOfPage, job.Counts)
 	v.Ended = job.State != "queued" && job.State != "running" && job.State != "withdrawn"
-	v.Command, v.Timeout, v.Retries = node.ShellWords(job.Spec.Command), timeoutWords(job.Spec), retryWords(job.Spec)
+	v.Command, v.Timeout, v.Retries = jobspec.ShellWords(job.Spec.Command), timeoutWords(job.Spec), retryWords(job.Spec)
 	v.Labels, v.Env = pairs(job.Spec.Labels), pairs(job.Spec.Env)
 	var tasks []node.Task
 	if v.Tasks, tasks, err = p.tasks(r, &job); err != nil {
@@ -79,7 +80,7 @@ func (p *Pages) job(r *http.Request, param func(string) string) (view, error) {
 }
 
 // timeoutWords says when a task is ended.
-func timeoutWords(s node.Spec) string {
+func timeoutWords(s jobspec.Spec) string {
 	if s.Timeout == 0 {
 		return "none"
 	}
@@ -87,7 +88,7 @@ func timeoutWords(s node.Spec) string {
 }
 
 // retryWords says how often a task is tried, and what a loss means.
-func retryWords(s node.Spec) string {
+func retryWords(s jobspec.Spec) string {
 	tries := "1 attempt"
 	if n := s.Retry.MaxAttempts; n != 1 {
 		tries = strconv.FormatUint(uint64(n), 10) + " attempts"

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/replica"
 )
 
 // Source is what the pages need of the broker that they stand before. Errors
@@ -42,7 +43,7 @@ type Source interface {
 	Events(from node.EventID, filter node.EventFilter) Events
 }
 
-// Events is a place in the broker's feed, see node.Subscription.
+// Events is a place in the broker's feed, see replica.Subscription.
 type Events interface {
 	Next(ctx context.Context) ([]node.Event, error)
 	Place() node.EventID
@@ -50,7 +51,7 @@ type Events interface {
 	Latest(after node.EventID, most int) node.Latest
 }
 
-var _ Events = (*node.Subscription)(nil)
+var _ Events = (*replica.Subscription)(nil)
 
 // History is what the broker remembers of the last hours.
 type History interface {

@@ -2,7 +2,9 @@ package web
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 )
@@ -29,14 +31,15 @@ func (p *Pages) outdated() (o outdated) {
 type banner struct {
 	pages *Pages
 	shown bool
-	told  time.Time
+	told  time.Time // zero = nothing yet
 }
 
-// send sends the banner if it has to change.
+// send sends the banner if it has to change, and at the begin: a page that connects
+// again may show what was so before.
 func (b *banner) send(s *stream) error {
 	o := b.pages.outdated()
 	stale := o.Stale != ""
-	if stale == b.shown && (!stale || time.Since(b.told) < beat) {
+	if !b.told.IsZero() && stale == b.shown && (!stale || time.Since(b.told) < beat) {
 		return nil
 	}
 	var out bytes.Buffer
@@ -49,4 +52,31 @@ func (b *banner) send(s *stream) error {
 		text = "<!-- of now -->" // an event without data is none
 	}
 	return s.send("stale", "", text)
+}
+
+// contact tells a page that stands still whether its broker is there, and has contact
+// with the leader.
+func (p *Pages) contact(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
+	p.serveStream(w, r, func(ctx context.Context, s *stream) error {
+		look := time.NewTicker(staleLook)
+		defer look.Stop()
+		old, said := banner{pages: p}, time.Time{}
+		for {
+			if err := old.send(s); err != nil {
+				return err
+			}
+			if time.Since(said) >= beat-staleLook { // the page counts on one in a few beats
+				if err := s.beat(); err != nil {
+					return err
+				}
+				said = time.Now()
+			}
+			select {
+			case <-look.C:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+	})
+	return nil
 }

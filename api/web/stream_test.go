@@ -3,9 +3,11 @@ package web_test
 import (
 	"bufio"
 	"context"
+	"html"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +26,7 @@ type browser struct {
 	t    *testing.T
 	body io.ReadCloser
 	in   *bufio.Scanner
+	told bool // of contact with the leader
 }
 
 // open asks a server for a stream.
@@ -52,15 +55,17 @@ func open(t *testing.T, h http.Handler, path string, headers ...string) *browser
 	}
 	in := bufio.NewScanner(answer.Body)
 	in.Buffer(nil, 1<<20)
-	return &browser{t, answer.Body, in}
+	return &browser{t: t, body: answer.Body, in: in}
 }
 
 // next returns the next event that says something; ok is false at the end of the
-// stream.
+// stream. That nothing is wrong says nothing at the begin.
 func (b *browser) next() (e sent, ok bool) {
-	for e, ok = b.read(); ok && e.name == "beat"; {
+	for e, ok = b.read(); ok && (e.name == "beat" || e.name == "stale" && !b.told && strings.Contains(e.data, "of now")); {
+		b.told = b.told || e.name == "stale"
 		e, ok = b.read()
 	}
+	b.told = b.told || e.name == "stale"
 	return e, ok
 }
 
@@ -143,9 +148,39 @@ func TestLostContactIsShownAmongEvents(t *testing.T) {
 	old := node.FreshnessOf(42*time.Hour, 6*time.Second)
 	b.Old.Store(&old)
 	s.want("stale", "", "this broker has no contact with the leader, since <time datetime=")
-	wants(t, "/events", get(t, h, "/events"), "stale=shown")
 	b.Old.Store(nil)
 	s.want("stale", "", "of now")
+}
+
+// TestLostContactIsShownOnPagesThatStandStill: pages that are not drawn anew, errors
+// and older jobs among them, hear of it by a stream of their own.
+func TestLostContactIsShownOnPagesThatStandStill(t *testing.T) {
+	b := webtest.New(3, 200)
+	h := newPages(t, b)
+	older := regexp.MustCompile(`id="older" href="([^"]+)"`).FindStringSubmatch(get(t, h, "/jobs"))
+	if older == nil {
+		t.Fatal("all jobs are on one page")
+	}
+	for _, target := range []string{html.UnescapeString(older[1]), "/jobs/site-001.9999"} {
+		wants(t, target, ask(h, "GET", target).Body.String(), `sse-connect="/contact"`, `sse-swap="stale"`)
+	}
+	s := open(t, h, "/contact")
+	if e, ok := s.read(); !ok || e.name != "stale" || !strings.Contains(e.data, "of now") {
+		t.Errorf("at the begin: %+v", e)
+	}
+	if e, ok := s.read(); !ok || e.name != "beat" {
+		t.Errorf("the page counts on a beat, and gets %+v", e)
+	}
+	s.told = true
+	old := node.FreshnessOf(42*time.Hour, 6*time.Second)
+	b.Old.Store(&old)
+	s.want("stale", "", "this broker has no contact with the leader, since <time datetime=")
+	b.Old.Store(nil)
+	s.want("stale", "", "of now")
+	again := open(t, h, "/contact") // its page may show what was so when its last stream broke
+	if e, ok := again.read(); !ok || e.name != "stale" || !strings.Contains(e.data, "of now") {
+		t.Errorf("a page that connects again gets %+v", e)
+	}
 }
 
 func TestEventStream(t *testing.T) {

@@ -131,7 +131,7 @@ func taskOf(id fsm.JobID, t node.Task, now time.Time) taskRow {
 		row.End = "exit " + strconv.Itoa(*t.ExitCode)
 	}
 	base := "/jobs/" + id.String()
-	if t.Attempt > 0 {
+	if t.Attempt > 0 || t.Unrecorded && row.End != "" {
 		row.Log = logURL(base, t.Index, 0, "stdout") + "#log"
 	}
 	for n := t.Attempt - min(t.Attempt, maxEarlier+1) + 1; n < t.Attempt; n++ {

@@ -101,6 +101,7 @@ func (p *Pages) Routes() []Route {
 		{http.MethodGet, "/jobs/{id}/live", p.jobLive, Listens},
 		{http.MethodGet, "/events/stream", p.eventStream, Listens},
 		{http.MethodGet, "/live", p.live, Listens},
+		{http.MethodGet, "/contact", p.contact, Listens},
 		{http.MethodGet, "/assets/{name}", p.asset, Brief},
 	}
 }

@@ -69,13 +69,13 @@ func TestPages(t *testing.T) {
 		target string
 		wants  []string
 	}{
-		{"/", []string{"<h1>Federation</h1>", "site-005", "of 5", ">lead<", "http://10.0.0.2:7700/", "fill-lent"}},
+		{"/", []string{"<h1>Federation</h1>", "site-005", "of 5", ">leader<", "<dt>Leader</dt>", "http://10.0.0.2:7700/", "fill-lent"}},
 		{"/fairness", []string{"core-hours", "<polyline", "heat-6", `aria-current="true">priority`}},
 		{"/fairness?show=utility", []string{`aria-current="true">utility`}},
 		{"/fairness?show=nonsense", []string{`aria-current="true">priority`}},
 		{"/queue", []string{"24 ", "goes first (SIMPL_DIRECT)", "render frame 59"}},
 		{"/jobs", []string{"render frame 59", "render frame 10", "!render frame 9<", `rel="next"`}},
-		{"/jobs?cursor=10.-", []string{"render frame 9<", "render frame 0<", "!render frame 10", "!sse-connect", "Newest"}},
+		{"/jobs?cursor=10.-", []string{"render frame 9<", "render frame 0<", "!render frame 10", `sse-connect="/contact"`, "!/live?", "Newest"}},
 		{"/jobs?q=FRAME+7", []string{"render frame 7<", "!render frame 6<", "all jobs"}},
 		{"/jobs?q=team%3Dmaps", []string{"render frame 58", "!render frame 57<"}},
 		{"/jobs?q=site-002.3", []string{"render frame 11<", "!render frame 12"}},
@@ -181,7 +181,7 @@ func TestProblems(t *testing.T) {
 		}
 		wants(t, target, w.Body.String(), "!<script>", `role="alert"`)
 	}
-	b.NotReady = errors.New("no lead is known: <b>no quorum</b>")
+	b.NotReady = errors.New("no leader is known: <b>no quorum</b>")
 	wants(t, "/", get(t, h, "/"), "not ready", "&lt;b&gt;", "!<b>no")
 }
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
 // words are what templates call.
@@ -96,7 +96,7 @@ func tone(state string) string {
 // short cuts text from outside to what fits a line.
 func short(most int, s string) string {
 	s = strings.Map(func(r rune) rune {
-		if node.Unprintable(r) {
+		if jobspec.Unprintable(r) {
 			return ' '
 		}
 		return r

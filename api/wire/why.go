@@ -59,7 +59,7 @@ type WhySite struct {
 // WhyEstimate is when the job's next task will probably start, from now on.
 type WhyEstimate struct {
 	P50        *float64 `json:"p50_seconds" doc:"it starts within so long with even odds; null = unknown"`
-	P90        *float64 `json:"p90_seconds" doc:"nine times of ten"`
+	P90        *float64 `json:"p90_seconds" doc:"it is meant to start within so long nine times of ten; p90_held tells how often it did"`
 	Unknown    string   `json:"unknown,omitempty" doc:"why there is no estimate"`
 	Waits      int      `json:"from_waits" doc:"of how many earlier waits it is made; 0 with p90_seconds 0: it starts at once, as things stand"`
 	Calibrated bool     `json:"calibrated" doc:"these waits had about as much ahead; else they are of all kinds"`

@@ -167,6 +167,13 @@ type Output struct {
 	Next    string   `json:"next,omitempty" doc:"on the last line: cursor of the next tasks"`
 }
 
+// Kept is what one site says of a task's output.
+type Kept struct {
+	Task    uint32   `json:"task" doc:"its place in the job"`
+	Attempt uint32   `json:"attempt,omitempty" doc:"the newest attempt whose output the site has; left out: none"`
+	Problem *Problem `json:"problem,omitempty" doc:"what has become of its output there"`
+}
+
 // Resources of a site or machine.
 type Resources struct {
 	CPU    float64 `json:"cpu" doc:"cores"`
@@ -285,7 +292,7 @@ type Cell struct {
 // Status is what a broker knows of itself and the federation.
 type Status struct {
 	Site        string     `json:"site"`
-	Lead        string     `json:"lead" doc:"the site that orders; empty when unknown"`
+	Leader      string     `json:"leader" doc:"the site that orders; empty when unknown"`
 	Term        uint64     `json:"term"`
 	Index       uint64     `json:"index" doc:"entry number applied here"`
 	StateHash   *StateHash `json:"state_hash" doc:"null with hash=false"`
@@ -379,8 +386,8 @@ type Policy struct {
 	RateMem        int64  `json:"rate_mem" required:"false" doc:"charge for a MiB"`
 	RateGPU        int64  `json:"rate_gpu" required:"false" doc:"charge for a gpu"`
 	QuantumMs      int64  `json:"quantum_ms" required:"false" doc:"fixed at the federation's start"`
-	LeaseMs        int64  `json:"lease_ms" required:"false" doc:"foreign tasks run so long without word from the lead; fixed at the start"`
-	MarginMs       int64  `json:"margin_ms" required:"false" doc:"the lead waits so much longer; fixed at the start"`
+	LeaseMs        int64  `json:"lease_ms" required:"false" doc:"foreign tasks run so long without word from the leader; fixed at the start"`
+	MarginMs       int64  `json:"margin_ms" required:"false" doc:"the leader waits so much longer; fixed at the start"`
 }
 
 // Problem is an RFC 9457 answer. Type is stable: "urn:cloudshare:problem:NAME".

@@ -11,15 +11,19 @@ import (
 
 	"github.com/cloudshare/cloudshare/api/client"
 	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
 )
 
 // completeWithin bounds how long a shell waits for names.
 const completeWithin = 2 * time.Second
 
+// completer asks the broker for what a shell offers.
+type completer struct{ *cli.App }
+
 // completeIDs has the shell ask the broker for what a command takes: jobs as
 // arguments, sites and states as flags. A broker that does not answer completes
 // nothing.
-func (a *app) completeIDs(cmd *cobra.Command) {
+func (a completer) completeIDs(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		a.completeIDs(c)
 	}
@@ -39,7 +43,7 @@ func (a *app) completeIDs(cmd *cobra.Command) {
 	}
 }
 
-func (a *app) completeJobs(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+func (a completer) completeJobs(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -47,8 +51,8 @@ func (a *app) completeJobs(cmd *cobra.Command, args []string, typed string) ([]s
 }
 
 // completeJobFlag offers the newest jobs, with their names and states beside.
-func (a *app) completeJobFlag(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	c, err := a.client()
+func (a completer) completeJobFlag(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	c, err := a.Client()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
@@ -61,14 +65,14 @@ func (a *app) completeJobFlag(cmd *cobra.Command, _ []string, typed string) ([]s
 	var out []string
 	for _, j := range page.Items {
 		if strings.HasPrefix(j.ID, typed) {
-			out = append(out, cobra.CompletionWithDesc(j.ID, cell(strings.TrimSpace(j.State+" "+j.Name))))
+			out = append(out, cobra.CompletionWithDesc(j.ID, cli.Cell(strings.TrimSpace(j.State+" "+j.Name))))
 		}
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
 
 // completeSites offers the sites; of a list, its last part.
-func (a *app) completeSites(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+func (a completer) completeSites(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	before := typed[:strings.LastIndexByte(typed, ',')+1]
 	var out []string
 	for _, s := range a.sitesNow(cmd) {
@@ -80,7 +84,7 @@ func (a *app) completeSites(cmd *cobra.Command, _ []string, typed string) ([]str
 }
 
 // completeLabels offers the labels of machines; of several, the last.
-func (a *app) completeLabels(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+func (a completer) completeLabels(cmd *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	before := typed[:strings.LastIndexByte(typed, ',')+1]
 	found := map[string]bool{}
 	for _, s := range a.sitesNow(cmd) {
@@ -96,8 +100,8 @@ func (a *app) completeLabels(cmd *cobra.Command, _ []string, typed string) ([]st
 }
 
 // sitesNow are the federation's, none if the broker does not answer.
-func (a *app) sitesNow(cmd *cobra.Command) []wire.Site {
-	c, err := a.client()
+func (a completer) sitesNow(cmd *cobra.Command) []wire.Site {
+	c, err := a.Client()
 	if err != nil {
 		return nil
 	}

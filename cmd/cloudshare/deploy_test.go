@@ -8,22 +8,24 @@ import (
 
 	"github.com/knadh/koanf/parsers/yaml"
 	"github.com/spf13/pflag"
+
+	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/config"
 )
 
 // deployed reads a configuration as `broker` would.
-func deployed(t *testing.T, path string, args, environ []string) Config {
+func deployed(t *testing.T, path string, args, environ []string) config.Config {
 	t.Helper()
 	flags := pflag.NewFlagSet("broker", pflag.ContinueOnError)
-	configFlags(flags)
+	config.AddFlags(flags)
 	if err := flags.Parse(args); err != nil {
 		t.Fatal(err)
 	}
-	s, err := loadSettings(path, flags, func() []string { return environ })
+	s, err := config.LoadSettings(path, flags, func() []string { return environ })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(s.strangers) > 0 {
-		t.Errorf("variables that are no keys: %v", s.strangers)
+	if len(s.Strangers) > 0 {
+		t.Errorf("variables that are no keys: %v", s.Strangers)
 	}
 	return s.Config
 }

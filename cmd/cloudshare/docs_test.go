@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
 )
 
 // documents are what people read; their command lines must exist.
@@ -155,8 +157,8 @@ func TestDocumentsUseTheCommandLine(t *testing.T) {
 		}
 		for _, w := range commandLines(string(doc)) {
 			commands++
-			a := &app{getenv: func(string) string { return "" }}
-			root := a.root()
+			a := &cli.App{Getenv: func(string) string { return "" }}
+			root := newRoot(a)
 			root.InitDefaultCompletionCmd()
 			root.InitDefaultHelpCmd()
 			if err := w.check(root); err != nil {
@@ -179,8 +181,8 @@ func TestGuidesNameEveryCommand(t *testing.T) {
 		}
 		all.Write(doc)
 	}
-	a := &app{getenv: func(string) string { return "" }}
-	for _, cmd := range a.root().Commands() {
+	a := &cli.App{Getenv: func(string) string { return "" }}
+	for _, cmd := range newRoot(a).Commands() {
 		if name := cmd.CommandPath(); !cmd.Hidden && !strings.Contains(all.String(), name) {
 			t.Errorf("no guide names %s", name)
 		}
@@ -190,10 +192,10 @@ func TestGuidesNameEveryCommand(t *testing.T) {
 func TestDocumentCommandsAreFound(t *testing.T) {
 	const doc = "text `cloudshare why JOB` and\n`cloudshare jobs\n--bogus` here\n```console\n$ A=1 cloudshare jobs --limit 3 | head -1 # --no\n" +
 		"output cloudshare no\n$ kill $(cloudshare bad)\n```\n```sh\ncloudshare submit \\\n  --count 2 -- x --y; echo \"$(cloudshare sites extra)\"\n```\n"
-	a := &app{getenv: func(string) string { return "" }}
+	a := &cli.App{Getenv: func(string) string { return "" }}
 	var got []string
 	for _, w := range commandLines(doc) {
-		got = append(got, fmt.Sprintf("%d %s: %v", w.line, strings.Join(w.words, " "), w.check(a.root())))
+		got = append(got, fmt.Sprintf("%d %s: %v", w.line, strings.Join(w.words, " "), w.check(newRoot(a))))
 	}
 	want := []string{
 		"5 jobs --limit 3: <nil>",

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
 )
 
 // guides are the documents in the binary, so that they can be read offline and
@@ -27,7 +29,7 @@ var guideTopics = []struct{ name, short string }{
 	{"api", "every route of the HTTP API"},
 }
 
-func (a *app) guideCommand() *cobra.Command {
+func guideCommand(a *cli.App) *cobra.Command {
 	var form string
 	var names []string
 	var list strings.Builder
@@ -45,7 +47,7 @@ plain text, through $PAGER or less; otherwise, or with -o md, as Markdown.
   cloudshare guide concepts -o md > concepts.md`,
 		ValidArgs: names, Args: cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return a.showGuide(append(args, guideTopics[0].name)[0], form)
+			return showGuide(a, append(args, guideTopics[0].name)[0], form)
 		},
 	}
 	cmd.Flags().StringVarP(&form, "output", "o", "", "md (Markdown) or text (default text on a terminal, else md)")
@@ -53,8 +55,8 @@ plain text, through $PAGER or less; otherwise, or with -o md, as Markdown.
 }
 
 // showGuide prints a guide that exists.
-func (a *app) showGuide(topic, form string) error {
-	terminal := isTerminal(a.out)
+func showGuide(a *cli.App, topic, form string) error {
+	terminal := cli.IsTerminal(a.Out)
 	switch form {
 	case "":
 		form = "md"
@@ -63,7 +65,7 @@ func (a *app) showGuide(topic, form string) error {
 		}
 	case "md", "text":
 	default:
-		return usage("-o %q: must be md or text", form)
+		return cli.Usage("-o %q: must be md or text", form)
 	}
 	doc, err := guides.ReadFile("guide/" + topic + ".md")
 	if err != nil {
@@ -74,17 +76,17 @@ func (a *app) showGuide(topic, form string) error {
 		text = plainText(text)
 	}
 	if terminal {
-		return a.page(text)
+		return showPage(a, text)
 	}
-	if _, err := io.WriteString(a.out, text); err != nil {
+	if _, err := io.WriteString(a.Out, text); err != nil {
 		return fmt.Errorf("write guide: %w", err)
 	}
 	return nil
 }
 
-// page shows text on a terminal a page at a time, if there is a pager.
-func (a *app) page(text string) error {
-	line := a.getenv("PAGER")
+// showPage shows text on a terminal a page at a time, if there is a pager.
+func showPage(a *cli.App, text string) error {
+	line := a.Getenv("PAGER")
 	if line == "" {
 		line = "less -FRX"
 	}
@@ -94,11 +96,11 @@ func (a *app) page(text string) error {
 	}
 	path, err := exec.LookPath(words[0])
 	if err != nil {
-		_, err = io.WriteString(a.out, text)
+		_, err = io.WriteString(a.Out, text)
 		return err
 	}
 	pager := exec.Command(path, words[1:]...)
-	pager.Stdin, pager.Stdout, pager.Stderr = strings.NewReader(text), a.out, a.err
+	pager.Stdin, pager.Stdout, pager.Stderr = strings.NewReader(text), a.Out, a.Err
 	pager.Env = os.Environ()
 	if err := pager.Run(); err != nil {
 		return fmt.Errorf("show guide with %s: %w", path, err)

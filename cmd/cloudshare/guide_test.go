@@ -6,26 +6,28 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
 )
 
 // TestGuide: without a terminal a guide comes as it is; -o text is for reading.
 func TestGuide(t *testing.T) {
 	for _, topic := range guideTopics {
-		code, out, errs := cli(t, "", "guide", topic.name)
-		if code != exitOK || errs != "" || !strings.HasPrefix(out, "# ") {
+		code, out, errs := runCLI(t, "", "guide", topic.name)
+		if code != cli.ExitOK || errs != "" || !strings.HasPrefix(out, "# ") {
 			t.Errorf("guide %s: exit %d, %.40q, %s", topic.name, code, out, errs)
 		}
-		code, text, _ := cli(t, "", "guide", topic.name, "-o", "text")
-		if code != exitOK || strings.Contains(text, "```") || strings.Contains(text, "](") || strings.Contains(text, "|---") || strings.Contains(text, "<!--") {
+		code, text, _ := runCLI(t, "", "guide", topic.name, "-o", "text")
+		if code != cli.ExitOK || strings.Contains(text, "```") || strings.Contains(text, "](") || strings.Contains(text, "|---") || strings.Contains(text, "<!--") {
 			t.Errorf("guide %s -o text still has marks", topic.name)
 		}
 	}
-	_, user, _ := cli(t, "", "guide")
+	_, user, _ := runCLI(t, "", "guide")
 	if !strings.HasPrefix(user, "# User guide") {
 		t.Errorf("guide: %.40q", user)
 	}
 	for _, wrong := range [][]string{{"guide", "nothing"}, {"guide", "user", "api"}, {"guide", "-o", "json"}} {
-		if code, out, errs := cli(t, "", wrong...); code != exitUsage || out != "" || strings.Count(errs, "\n") != 1 {
+		if code, out, errs := runCLI(t, "", wrong...); code != cli.ExitUsage || out != "" || strings.Count(errs, "\n") != 1 {
 			t.Errorf("%v: exit %d, %q, %q", wrong, code, out, errs)
 		}
 	}
@@ -46,13 +48,13 @@ func TestPager(t *testing.T) {
 	var out strings.Builder
 	for pager, want := range map[string]string{"tr a-z A-Z": "TEXT", "none-such-pager": "text", " ": "text"} {
 		out.Reset()
-		a := &app{streams: streams{out: &out, err: &out}, getenv: func(string) string { return pager }}
-		if err := a.page("text"); err != nil || out.String() != want {
+		a := &cli.App{Streams: cli.Streams{Out: &out, Err: &out}, Getenv: func(string) string { return pager }}
+		if err := showPage(a, "text"); err != nil || out.String() != want {
 			t.Errorf("PAGER=%s: %q, %v", pager, out.String(), err)
 		}
 	}
-	a := &app{streams: streams{out: &out, err: &out}, getenv: func(string) string { return "false" }}
-	if err := a.page("text"); err == nil {
+	a := &cli.App{Streams: cli.Streams{Out: &out, Err: &out}, Getenv: func(string) string { return "false" }}
+	if err := showPage(a, "text"); err == nil {
 		t.Error("a pager that fails is no error")
 	}
 }

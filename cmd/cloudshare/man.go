@@ -7,10 +7,13 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+
+	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
+	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/config"
 )
 
 // docsCommand writes what is generated from the program itself.
-func (a *app) docsCommand() *cobra.Command {
+func docsCommand(a *cli.App) *cobra.Command {
 	docs := &cobra.Command{
 		Use: "docs", Short: "Write manual pages and the reference of keys", Args: cobra.NoArgs,
 		Example: "  cloudshare docs man /usr/local/share/man/man1\n  cloudshare docs config",
@@ -21,14 +24,14 @@ func (a *app) docsCommand() *cobra.Command {
 			Use: "man DIR", Short: "Write a manual page for each command into DIR", Args: cobra.ExactArgs(1),
 			Example: "  cloudshare docs man /usr/local/share/man/man1",
 			RunE: func(cmd *cobra.Command, args []string) error {
-				return a.writeMan(cmd.Root(), args[0])
+				return writeMan(a, cmd.Root(), args[0])
 			},
 		},
 		&cobra.Command{
 			Use: "config", Short: "Print the reference of a broker's configuration", Args: cobra.NoArgs,
 			Example: "  cloudshare docs config > CONFIG.md",
 			RunE: func(*cobra.Command, []string) error {
-				_, err := a.out.Write([]byte(configReference()))
+				_, err := a.Out.Write([]byte(config.Reference()))
 				return err
 			},
 		},
@@ -36,12 +39,12 @@ func (a *app) docsCommand() *cobra.Command {
 	return docs
 }
 
-func (a *app) writeMan(root *cobra.Command, dir string) error {
+func writeMan(a *cli.App, root *cobra.Command, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make the folder of manual pages: %w", err)
 	}
 	// Dated by SOURCE_DATE_EPOCH if that is set, so that a package can be rebuilt.
-	header := &doc.GenManHeader{Section: "1", Source: "CloudShare", Manual: "CloudShare " + version}
+	header := &doc.GenManHeader{Section: "1", Source: "CloudShare", Manual: "CloudShare " + a.Version}
 	root.DisableAutoGenTag = true
 	if err := doc.GenManTree(root, header, dir); err != nil {
 		return fmt.Errorf("write manual pages: %w", err)
@@ -50,6 +53,6 @@ func (a *app) writeMan(root *cobra.Command, dir string) error {
 	if err != nil {
 		return err
 	}
-	a.note("%d manual pages in %s", len(pages), dir)
+	a.Note("%d manual pages in %s", len(pages), dir)
 	return nil
 }

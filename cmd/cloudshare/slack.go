@@ -21,10 +21,10 @@ const (
 	slackSet = "_CLOUDSHARE_SLACK"
 )
 
-// giveSlack makes a broker one with that slack. Threads inherit it and the monitor
+// setTimerSlack has a broker run with that slack. Threads inherit it and the monitor
 // begins before main, so the process begins again as itself. Where that cannot be
 // it goes on as it is.
-func giveSlack(args []string) {
+func setTimerSlack(args []string) {
 	if os.Getenv(slackSet) != "" {
 		_ = os.Unsetenv(slackSet) // nothing that it starts needs to know
 		return

@@ -12,7 +12,7 @@ import (
 // TestMain lets the test binary be a program that gives itself slack, as main does.
 func TestMain(m *testing.M) {
 	if os.Getenv("TELL_SLACK") != "" {
-		giveSlack(os.Args[1:])
+		setTimerSlack(os.Args[1:])
 		slack, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
 		_, marked := os.LookupEnv(slackSet)
 		fmt.Println(os.Args[1:], slack, err, marked)

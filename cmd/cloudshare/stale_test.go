@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
 )
 
 // staleNote says since when, and what works all the same.
@@ -30,7 +31,7 @@ func TestStaleNotes(t *testing.T) {
 	defer srv.Close()
 	ask := func(args ...string) (int, string, string) {
 		var out, notes strings.Builder
-		code := run(t.Context(), append(args, "--addr", srv.URL), streams{in: strings.NewReader(""), out: &out, err: &notes}, func(string) string { return "" })
+		code := runWith(t.Context(), cli.Streams{In: strings.NewReader(""), Out: &out, Err: &notes}, append(args, "--addr", srv.URL)...)
 		return code, out.String(), notes.String()
 	}
 	if code, out, notes := ask("sites", "-o", "json"); code != 0 || !strings.Contains(out, `"age_ms": 42123`) || !staleNote.MatchString(notes) || asked != "" {
@@ -67,7 +68,7 @@ func TestStaleWatchKeepsDataApart(t *testing.T) {
 		_, _ = fmt.Fprintf(w, `{"id":"site-1.1","state":%q,"stale":true,"age_ms":42123}`, state)
 	}))
 	defer srv.Close()
-	code, out, notes := cli(t, "", "job", "site-1.1", "--watch", "-o", "json", "--addr", srv.URL)
+	code, out, notes := runCLI(t, "", "job", "site-1.1", "--watch", "-o", "json", "--addr", srv.URL)
 	if code != 0 || strings.Contains(out, "no contact") || !strings.Contains(out, `"stale": true`) {
 		t.Errorf("%d: %s", code, out)
 	}
@@ -75,7 +76,7 @@ func TestStaleWatchKeepsDataApart(t *testing.T) {
 		t.Errorf("notes %q", notes)
 	}
 	asked.Store(0)
-	if code, out, _ := cli(t, "", "job", "site-1.1", "--watch", "--addr", srv.URL); code != 0 || !strings.Contains(out, "stale: as of 42 s ago") {
+	if code, out, _ := runCLI(t, "", "job", "site-1.1", "--watch", "--addr", srv.URL); code != 0 || !strings.Contains(out, "stale: as of 42 s ago") {
 		t.Errorf("%d: %s", code, out)
 	}
 }

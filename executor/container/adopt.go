@@ -7,8 +7,9 @@ import (
 	"path/filepath"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/executor/container/box"
+	"github.com/cloudshare/cloudshare/executor/outputs"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
@@ -16,14 +17,14 @@ import (
 // needs no engine. One whose end is not told is taken for running until the
 // engine says what it knows.
 func (h *Handler) Adopt(ctx context.Context) ([]executor.State, error) {
-	if err := books.EachFolder(ctx, h.aside, h.path("attempts"), "attempt", h.adoptOne); err != nil {
+	if err := h.folders.Adopt(ctx, h.adoptOne); err != nil {
 		return nil, err
 	}
 	states, err := h.adoptedAll()
 	if err != nil {
 		return nil, err
 	}
-	return states, books.FirstLook(ctx, h.looked)
+	return states, attempts.FirstLook(ctx, h.looked)
 }
 
 // adoptedAll opens the handler for Start, and attends to what runs.
@@ -40,18 +41,21 @@ func (h *Handler) adoptedAll() ([]executor.State, error) {
 	}
 	h.life.Add(1)
 	go h.listen()
-	h.life.Go(func() { h.aside.Run(h.attempts.Quit) })
+	h.life.Go(func() { h.folders.Run(h.attempts.Quit) })
 	return states, nil
 }
 
 // adoptOne reads an attempt's folder.
 func (h *Handler) adoptOne(name string) error {
-	dir := h.path("attempts", name)
+	dir := h.folders.Of(name)
 	o, err := box.ReadOrder(dir)
-	if err != nil || o.Task.ID.String() != name || !books.ValidName(name) || !whole(dir) {
+	if outputs.MayPass(err) {
+		return err // it may be whole
+	}
+	if err != nil || o.Task.ID.String() != name || !attempts.ValidName(name) || !whole(dir) {
 		return watchdog.RemoveTree(dir) // a crash before it was whole: it was never given to the engine
 	}
-	w := h.newWork(books.AdoptedAttempt(o.Task))
+	w := h.newWork(attempts.AdoptedAttempt(o.Task))
 	end, err := readEnd(dir)
 	if err != nil {
 		return err
@@ -88,14 +92,14 @@ const (
 	maxEnd = 1 << 20
 )
 
-func writeEnd(w *work, e ended) error { return books.WriteNote(filepath.Join(w.dir, endFile), e) }
+func writeEnd(w *work, e ended) error { return attempts.WriteNote(filepath.Join(w.dir, endFile), e) }
 
 // readEnd returns nil if there is none, or one torn by a crash: the attempt's own word
 // counts again.
 func readEnd(dir string) (*ended, error) {
 	e := &ended{}
-	err := books.ReadNote(filepath.Join(dir, endFile), maxEnd, e)
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, books.ErrTorn) {
+	err := attempts.ReadNote(filepath.Join(dir, endFile), maxEnd, e)
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, attempts.ErrTorn) {
 		return nil, nil
 	}
 	return e, err

@@ -11,7 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/executor/container/box"
 	"github.com/cloudshare/cloudshare/executor/container/engine"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
@@ -19,9 +19,9 @@ import (
 
 // work is an attempt as the handler knows it.
 type work struct {
-	books.Attempt
+	attempts.Attempt
 	dir     string
-	cleaned chan struct{} // closed when nothing more is done about it
+	cleaned chan struct{} // see isCleaned
 	poke    chan struct{} // capacity 1: look at it again
 	// aborted ends when the preparation is to be given up; its cause says why.
 	aborted context.Context //nolint:containedctx // the attempt's own life before its container's
@@ -34,15 +34,18 @@ type work struct {
 
 // ended is an attempt's result, as it is kept beside its folder's other files.
 type ended struct {
-	books.End
+	attempts.End
 	Forgotten bool `json:"forgotten,omitempty"`
 }
 
-func (h *Handler) newWork(a books.Attempt) *work {
-	w := &work{Attempt: a, dir: h.path("attempts", a.Name), cleaned: make(chan struct{}), poke: make(chan struct{}, 1)}
+func (h *Handler) newWork(a attempts.Attempt) *work {
+	w := &work{Attempt: a, dir: h.folders.Of(a.Name), cleaned: make(chan struct{}), poke: make(chan struct{}, 1)}
 	w.aborted, w.abort = context.WithCancelCause(context.Background())
 	return w
 }
+
+// isCleaned is closed when nothing more is done about it.
+func (w *work) isCleaned() <-chan struct{} { return w.cleaned }
 
 // again has the attempt looked at.
 func (w *work) again() {
@@ -77,7 +80,7 @@ func (h *Handler) attend(w *work, prepare func() error) {
 	}
 	defer unlist()
 	if prepare != nil {
-		if err = prepare(); errors.Is(err, books.ErrClosed) {
+		if err = prepare(); errors.Is(err, attempts.ErrClosed) {
 			return // the next life finds out what has become of it
 		}
 		if err != nil {
@@ -271,8 +274,8 @@ func (h *Handler) hasBegun(w *work) {
 
 // settle ends an attempt. Its result is written before it is told.
 func (h *Handler) settle(w *work, r executor.Result) {
-	e := books.End{Result: r, At: time.Now()}
-	for i, name := range books.Streams {
+	e := attempts.End{Result: r, At: time.Now()}
+	for i, name := range attempts.Streams {
 		if st, err := os.Stat(filepath.Join(w.dir, name)); err == nil {
 			e.Out[i] = st.Size()
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/executor/container/engine"
 )
 
@@ -27,7 +27,7 @@ func (h *Handler) listen() {
 		go func() { // the engine's words may be long in coming
 			select {
 			case <-h.attempts.Quit:
-				cancel(books.ErrClosed)
+				cancel(attempts.ErrClosed)
 			case <-h.silent: // another call was not answered: this stream may hang, too
 				cancel(engine.ErrAway)
 			case <-ctx.Done():
@@ -136,7 +136,7 @@ func (h *Handler) setAway(err error) {
 		h.up = make(chan struct{})
 		h.attempts.Events.Put(executor.Event{Capacity: true})
 	}
-	if (wasUp || first) && !errors.Is(err, books.ErrClosed) {
+	if (wasUp || first) && !errors.Is(err, attempts.ErrClosed) {
 		h.cfg.Logger.Warn().Err(err).Msg("the container engine is away: what runs goes on, nothing is started until it is back")
 	}
 	h.away = err

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/executor/container"
 	"github.com/cloudshare/cloudshare/test/container/engines"
 )
@@ -29,7 +29,7 @@ func BenchmarkTasks(b *testing.B) {
 		b.Run(kind, func(b *testing.B) {
 			e := engines.Start(b, kind)
 			h, err := container.Open(container.Config{
-				Keeping: books.Keeping{Dir: filepath.Join(b.TempDir(), "container"), Site: "site-2"},
+				Keeping: attempts.Keeping{Dir: filepath.Join(b.TempDir(), "container"), Site: "site-2"},
 				Engine:  e.Address, Cores: lanes, Network: "none", Executable: program,
 			})
 			if err != nil {

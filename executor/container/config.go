@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/executor/container/engine"
 )
 
@@ -30,8 +30,8 @@ const (
 
 // Config of a container handler. The zero value of a field means its default.
 type Config struct {
-	books.Keeping        // the engine must see Dir under the same path
-	Engine        string // unix:///path/of/its.sock
+	attempts.Keeping        // the engine must see Dir under the same path
+	Engine           string // unix:///path/of/its.sock
 	// Federation is a label of every container, for people.
 	Federation string
 
@@ -65,7 +65,7 @@ type Config struct {
 
 // Images says which images may run here.
 type Images struct {
-	Allow books.Images
+	Allow attempts.Images
 	Pull  Pull // "" = if-missing
 }
 

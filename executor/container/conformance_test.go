@@ -11,7 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/executor/container"
 	"github.com/cloudshare/cloudshare/executor/executortest"
 	"github.com/cloudshare/cloudshare/test/container/engines"
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 func config(t *testing.T, e *engines.Engine) container.Config {
 	t.Helper()
 	return container.Config{
-		Keeping: books.Keeping{
+		Keeping: attempts.Keeping{
 			Dir: filepath.Join(t.TempDir(), "container"), Site: "site-2", Grace: 300 * time.Millisecond,
 			Logger: zerolog.New(zerolog.NewTestWriter(t)),
 		},

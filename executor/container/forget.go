@@ -5,8 +5,7 @@ import (
 	"context"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/books"
-	"github.com/cloudshare/cloudshare/executor/watchdog"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 )
 
 // Stop implements executor.Handler. What runs is asked to end through its folder,
@@ -23,8 +22,13 @@ func (h *Handler) Stop(ctx context.Context, id executor.ID, why string) error {
 }
 
 // Find implements executor.Finder.
-func (h *Handler) Find(job string, task, attempt uint32) (executor.ID, bool) {
+func (h *Handler) Find(job string, task, attempt uint32) (executor.ID, error) {
 	return h.attempts.Find(job, task, attempt)
+}
+
+// FindNewest implements executor.Finder.
+func (h *Handler) FindNewest(job string, tasks []uint32) []executor.Newest {
+	return h.attempts.FindNewest(job, tasks)
 }
 
 // RemovedOutput implements executor.OutputHistory.
@@ -37,29 +41,7 @@ func (h *Handler) Forget(_ context.Context, id executor.ID) error {
 	return h.attempts.Forget(id, func(w *work) error { return writeEnd(w, ended{*w.Ended, true}) })
 }
 
-// outputFile is where the output of an ended attempt is.
-func (h *Handler) outputFile(k books.Kept, stream int) string {
-	return h.path("attempts", k.Name, books.Streams[stream])
-}
-
-// evict drops the last trace of an attempt, once nothing is done about it any more.
-func (h *Handler) evict(k books.Kept) bool {
-	h.mu.Lock()
-	w := h.attempts.Get(k.Name)
-	h.mu.Unlock()
-	if w == nil {
-		return true
-	}
-	select {
-	case <-w.cleaned:
-	default:
-		return false
-	}
-	if err := watchdog.RemoveTree(w.dir); err != nil { // files of another user, mostly
-		h.aside.Put(w.dir, err)
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.attempts.Drop(k.Name)
-	return true
+// evict drops the last trace of an attempt.
+func (h *Handler) evict(k attempts.Kept) bool {
+	return h.attempts.Evict(k, h.folders, (*work).isCleaned, func(*work) {})
 }

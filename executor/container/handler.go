@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/executor/container/box"
 	"github.com/cloudshare/cloudshare/executor/container/engine"
 )
@@ -22,16 +22,16 @@ type Handler struct {
 	mounts   []engine.Mount
 	id       string // of Dir: which containers are ours, and not another broker's on the engine
 	engine   *engine.Client
-	desk     *books.Desk
-	aside    *books.Aside
-	attempts *books.Attempts[*work]
+	desk     *attempts.Desk
+	folders  attempts.Folders
+	attempts *attempts.Set[*work]
 	// calls ends a while after Close: what the engine is asked about containers.
 	calls  context.Context //nolint:containedctx // the life of the handler's goroutines
 	giveUp context.CancelFunc
 	life   sync.WaitGroup // of attempts, and of the engine's watch
 
 	mu     sync.Mutex // of the attempts, too
-	room   *books.Room
+	room   *attempts.Room
 	up     chan struct{} // closed as long as the engine answers
 	away   error         // why it does not; nil = it does
 	info   engine.Info   // of when it last did
@@ -51,10 +51,10 @@ func Open(cfg Config) (*Handler, error) {
 	}
 	cpus := cfg.CPUs
 	if len(cpus) == 0 {
-		cpus = books.AllowedCPUs()
+		cpus = attempts.AllowedCPUs()
 	}
 	h := &Handler{
-		cfg: cfg, aside: books.NewAside(cfg.Keeping), room: books.NewRoom(machineName, cfg.Cores, cmp.Or(cfg.MemMiB, books.PhysicalMiB()), cpus),
+		cfg: cfg, room: attempts.NewRoom(machineName, cfg.Cores, cmp.Or(cfg.MemMiB, attempts.PhysicalMiB()), cpus),
 		up: make(chan struct{}), looked: make(chan struct{}), silent: make(chan struct{}, 1), away: errors.New("not asked yet"),
 	}
 	if h.mounts, err = cfg.mounts(); err == nil {
@@ -66,7 +66,7 @@ func Open(cfg Config) (*Handler, error) {
 		return nil, fmt.Errorf("open container handler at %s: %w", cfg.Dir, err)
 	}
 	h.calls, h.giveUp = context.WithCancel(context.Background())
-	if h.attempts, err = books.NewAttempts[*work](&h.mu, cfg.Keeping, h.room.Release, books.Shelf{Output: h.outputFile, Drop: h.evict}); err != nil {
+	if h.attempts, err = attempts.NewSet[*work](&h.mu, cfg.Keeping, h.room.Release, attempts.Shelf{Output: h.folders.Output, Drop: h.evict}); err != nil {
 		h.giveUp()
 		h.desk.Close()
 		return nil, fmt.Errorf("open container handler at %s: %w", cfg.Dir, err)
@@ -76,13 +76,13 @@ func Open(cfg Config) (*Handler, error) {
 
 func (h *Handler) takeDir() (err error) {
 	// Others must get through to what is mounted only by the engine.
-	if err = h.aside.Folder(h.path("attempts")); err != nil {
+	if h.folders, err = attempts.OpenFolders(h.cfg.Keeping); err != nil {
 		return err
 	}
 	if err = errors.Join(os.MkdirAll(h.path("run"), 0o700), os.Chmod(h.path("run"), 0o755)); err != nil {
 		return err
 	}
-	if h.desk, err = books.OpenDesk(h.cfg.Dir, filepath.Join("run", box.Fence)); err != nil {
+	if h.desk, err = attempts.OpenDesk(h.cfg.Dir, filepath.Join("run", box.Fence)); err != nil {
 		return err
 	}
 	defer func() {
@@ -90,7 +90,7 @@ func (h *Handler) takeDir() (err error) {
 			h.desk.Close()
 		}
 	}()
-	if h.id, err = books.Identity(h.cfg.Dir); err != nil {
+	if h.id, err = attempts.Identity(h.cfg.Dir); err != nil {
 		return err
 	}
 	if err = installProgram(h.cfg.Executable, h.path("run", box.Program)); err != nil {
@@ -175,7 +175,7 @@ func (h *Handler) Close() error {
 
 // End implements executor.Handler.
 func (h *Handler) End(ctx context.Context) error {
-	return h.attempts.End(ctx, h, func(w *work) <-chan struct{} { return w.cleaned }, "its container goes on ending it")
+	return h.attempts.End(ctx, h, (*work).isCleaned, "its container goes on ending it")
 }
 
 var (

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/executor/container"
 	"github.com/cloudshare/cloudshare/executor/executortest"
 	"github.com/cloudshare/cloudshare/test/container/engines"
@@ -31,7 +31,7 @@ func beBroker(dir string) {
 
 func killConfig(dir, engine, program string) container.Config {
 	return container.Config{
-		Keeping: books.Keeping{Dir: filepath.Join(dir, "container"), Site: "site-2", Grace: 300 * time.Millisecond},
+		Keeping: attempts.Keeping{Dir: filepath.Join(dir, "container"), Site: "site-2", Grace: 300 * time.Millisecond},
 		Engine:  engine, Cores: 4, Network: "none", Executable: program, Mounts: []string{dir + ":" + dir},
 	}
 }

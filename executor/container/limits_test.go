@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/executor/container"
 	"github.com/cloudshare/cloudshare/test/container/engines"
 )
@@ -22,7 +22,7 @@ func TestContained(t *testing.T) {
 			t.Parallel()
 			cfg := config(t, engines.Start(t, kind))
 			cfg.Mounts, cfg.ReadOnly, cfg.Pids = nil, true, 64
-			cpus := books.AllowedCPUs()
+			cpus := attempts.AllowedCPUs()
 			cfg.CPUs, cfg.Cores = cpus, len(cpus)
 			r := open(t, cfg)
 			for script, want := range map[string]string{

@@ -9,7 +9,8 @@ import (
 	"path/filepath"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
+	"github.com/cloudshare/cloudshare/executor/outputs"
 )
 
 // Logs implements executor.Handler. The task writes straight into files of its
@@ -19,14 +20,14 @@ func (h *Handler) Logs(ctx context.Context, id executor.ID, stream string, follo
 }
 
 func (h *Handler) openLog(ctx context.Context, w *work, n int, follow bool) (io.ReadCloser, error) {
-	f, err := books.OpenRegular(filepath.Join(w.dir, books.Streams[n]), os.O_RDONLY)
+	f, err := outputs.OpenRegular(filepath.Join(w.dir, attempts.Streams[n]), os.O_RDONLY)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("logs of %s: %w: no longer kept", w.Name, executor.ErrUnknownAttempt)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("logs of %s: %w", w.Name, err)
 	}
-	var notices *books.Notices
+	var notices *attempts.Notices
 	if follow {
 		notices = h.desk.Notices
 	}

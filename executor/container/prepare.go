@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/executor/container/box"
 	"github.com/cloudshare/cloudshare/executor/container/engine"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
@@ -145,7 +145,7 @@ func (h *Handler) abortable(w *work) (context.Context, context.CancelFunc) {
 	go func() {
 		select {
 		case <-h.attempts.Quit:
-			cancel(books.ErrClosed)
+			cancel(attempts.ErrClosed)
 		case <-done:
 		}
 	}()
@@ -198,7 +198,7 @@ func (h *Handler) awaitEngine(w *work, away error) error {
 	case <-w.aborted.Done():
 		return context.Cause(w.aborted)
 	case <-h.attempts.Quit:
-		return books.ErrClosed
+		return attempts.ErrClosed
 	case <-late.C:
 		return away
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/executor/container/box"
 	"github.com/cloudshare/cloudshare/executor/container/engine"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
@@ -35,7 +35,7 @@ func (h *Handler) admit(t executor.Task) (*work, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := h.newWork(books.NewAttempt(t))
+	w := h.newWork(attempts.NewAttempt(t))
 	w.Hold = hold
 	return w, nil
 }
@@ -76,7 +76,7 @@ func (h *Handler) begin(ctx context.Context, w *work) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.attempts.Closing() {
-		return errors.Join(books.ErrClosed, watchdog.RemoveTree(w.dir))
+		return errors.Join(attempts.ErrClosed, watchdog.RemoveTree(w.dir))
 	}
 	h.life.Add(1)
 	go h.attend(w, func() error {

@@ -11,13 +11,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
 // work is an attempt as the handler knows it.
 type work struct {
-	books.Attempt
+	attempts.Attempt
 	job   string // the Job's name
 	image string // in full
 	dir   string
@@ -26,7 +26,7 @@ type work struct {
 	placed  chan struct{} // closed when a node has taken the pod
 	running chan struct{} // closed when it has begun, or ended
 	gone    chan struct{} // closed with declined
-	cleaned chan struct{} // closed when its Job is gone, or going
+	cleaned chan struct{} // see isCleaned
 
 	// The rest is guarded by Handler.mu.
 
@@ -49,17 +49,20 @@ type work struct {
 
 // kept is an attempt's result, as it is in its folder.
 type kept struct {
-	books.End
+	attempts.End
 	NoOutput  string `json:"no_output,omitempty"`
 	Forgotten bool   `json:"forgotten,omitempty"`
 }
 
-func (h *Handler) newWork(a books.Attempt) *work {
+func (h *Handler) newWork(a attempts.Attempt) *work {
 	return &work{
-		Attempt: a, job: jobName(h.id, a.Task.ID), dir: h.path("attempts", a.Name), since: time.Now(),
+		Attempt: a, job: jobName(h.id, a.Task.ID), dir: h.folders.Of(a.Name), since: time.Now(),
 		placed: make(chan struct{}), running: make(chan struct{}), gone: make(chan struct{}), cleaned: make(chan struct{}),
 	}
 }
+
+// isCleaned is closed when its Job is gone, or going.
+func (w *work) isCleaned() <-chan struct{} { return w.cleaned }
 
 // close1 closes a channel once. REQUIRES: h.mu held.
 func close1(ch chan struct{}) {
@@ -134,14 +137,14 @@ func (h *Handler) wasAsked(w *work) bool {
 // them, also after a power failure here, so nobody waits for that: workers do it side by
 // side, and a filesystem's journal takes what comes together together.
 func (h *Handler) keepEnd(w *work) error {
-	if w == nil || h.book.EndOf(w) == nil {
+	if w == nil || h.attempts.EndOf(w) == nil {
 		return nil
 	}
 	if err := h.noteEnd(w); err != nil {
 		return fmt.Errorf("note the end of %s: %w", w.Name, err)
 	}
-	for _, name := range []string{endFile, books.Streams[0], books.Streams[1], "."} {
-		if err := books.Sync(filepath.Join(w.dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+	for _, name := range []string{endFile, attempts.Streams[0], attempts.Streams[1], "."} {
+		if err := attempts.Sync(filepath.Join(w.dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("sync the end of %s: %w", w.Name, err)
 		}
 	}
@@ -188,18 +191,18 @@ func (h *Handler) settle(w *work, r executor.Result, out [2]int64) error {
 		close(w.gone)
 		return nil
 	}
-	e := books.End{Result: r, At: time.Now(), Out: out}
+	e := attempts.End{Result: r, At: time.Now(), Out: out}
 	if err := writeFile(w.dir, endFile, kept{End: e, NoOutput: w.NoOutput}); err != nil {
 		h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("result not written; it is kept in memory, and its Job until it is")
 	}
 	if w.began.IsZero() && !r.Started.IsZero() {
-		h.book.Events.Put(executor.Event{ID: w.Task.ID, Started: true})
+		h.attempts.Events.Put(executor.Event{ID: w.Task.ID, Started: true})
 	}
 	h.release(w)
 	w.pod = nil
 	close1(w.placed)
 	close1(w.running)
-	h.book.Settle(w, &e)
+	h.attempts.Settle(w, &e)
 	h.queue.Add(w.job) // its Job is to go
 	return nil
 }

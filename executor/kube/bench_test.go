@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/test/kube/cluster"
 )
 
@@ -52,7 +52,7 @@ func openBench(b *testing.B, c *cluster.Cluster, nodes int, size cluster.Size) *
 		b.Fatal(err)
 	}
 	h, err := Open(Config{
-		Keeping: books.Keeping{Dir: filepath.Join(b.TempDir(), "kube"), Site: "site-2"}, Cluster: c.Kubeconfig(),
+		Keeping: attempts.Keeping{Dir: filepath.Join(b.TempDir(), "kube"), Site: "site-2"}, Cluster: c.Kubeconfig(),
 		Threshold: -1, LogWait: time.Nanosecond, PlaceWait: time.Minute, StartLimit: time.Hour,
 	})
 	if err != nil {
@@ -220,7 +220,7 @@ func (o *benched) runBare(b *testing.B, client kubernetes.Interface, n int) {
 func (o *benched) bareJob(b *testing.B) *batchv1.Job {
 	t := o.task(nil)
 	node, _ := nodeOf(t.Machine)
-	wk := o.newWork(books.NewAttempt(t))
+	wk := o.newWork(attempts.NewAttempt(t))
 	wk.image = t.Image
 	j, err := o.job(wk, node)
 	if err != nil {

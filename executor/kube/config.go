@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 )
 
 // InCluster is the cluster that the broker itself runs in, with the service
@@ -21,7 +21,7 @@ const InCluster = "in-cluster"
 
 // Config of a Kubernetes handler. The zero value of a field means its default.
 type Config struct {
-	books.Keeping
+	attempts.Keeping
 	// Cluster is InCluster or the path of a kubeconfig, with the context to use;
 	// "" = its current one.
 	Cluster, Context string
@@ -48,7 +48,7 @@ type Config struct {
 	ServiceAccount string   // of tasks, without its token; "" = the namespace's default
 	PriorityClass  string   // "" = the cluster's default
 	PullSecrets    []string // names of Secrets in Namespace
-	Images         books.Images
+	Images         attempts.Images
 	PullPolicy     string // Always, IfNotPresent or Never; "" = Kubernetes' own default
 	User           string // "" = the image's own; else UID or UID:GID
 	ReadOnly       bool   // the image's files cannot be changed; /tmp is a volume

@@ -11,12 +11,12 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 )
 
 func good(t *testing.T) Config {
 	t.Helper()
-	return Config{Keeping: books.Keeping{Dir: filepath.Join(t.TempDir(), "kube"), Site: "site-1"}, Cluster: kubeconfig(t, "https://127.0.0.1:1")}
+	return Config{Keeping: attempts.Keeping{Dir: filepath.Join(t.TempDir(), "kube"), Site: "site-1"}, Cluster: kubeconfig(t, "https://127.0.0.1:1")}
 }
 
 func kubeconfig(t *testing.T, server string) string {
@@ -52,7 +52,7 @@ func TestConfig(t *testing.T) {
 		"mount \"data:/data\"":     func(c *Config) { c.Mounts = []string{"data:/data"} },
 		"user \"root\"":            func(c *Config) { c.User = "root" },
 		"gpu \"a b\"":              func(c *Config) { c.GPUResource = "a b" },
-		"image pattern":            func(c *Config) { c.Images = books.Images{"a b"} },
+		"image pattern":            func(c *Config) { c.Images = attempts.Images{"a b"} },
 		"start limit":              func(c *Config) { c.StartLimit = -time.Second },
 		"control lag":              func(c *Config) { c.ControlLag, c.CallTimeout = 3*time.Second, 2*time.Second },
 		"at most 100":              func(c *Config) { c.Mounts = make([]string, 101) },
@@ -87,10 +87,10 @@ func TestNobodyThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err = Open(cfg); !errors.Is(err, books.ErrInUse) {
+	if _, err = Open(cfg); !errors.Is(err, attempts.ErrInUse) {
 		t.Errorf("twice: got %v, want ErrInUse", err)
 	}
-	if err = h.Start(t.Context(), executor.Task{ID: executor.ID{Job: "site-1.1"}}); !errors.Is(err, books.ErrNotAdopted) {
+	if err = h.Start(t.Context(), executor.Task{ID: executor.ID{Job: "site-1.1"}}); !errors.Is(err, attempts.ErrNotAdopted) {
 		t.Errorf("got %v, want ErrNotAdopted", err)
 	}
 	states, err := h.Adopt(t.Context())

@@ -14,36 +14,36 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 )
 
 // Handler runs tasks as Jobs. See the contract, [executor.Handler].
 type Handler struct {
-	aside *books.Aside
-	cfg   Config
-	api   *api
-	id    string // of Dir: which Jobs are ours, and not another broker's in the namespace
+	folders attempts.Folders
+	cfg     Config
+	api     *api
+	id      string // of Dir: which Jobs are ours, and not another broker's in the namespace
 	// nodesWith and tolerate are cfg's, as Kubernetes takes them.
 	nodesWith map[string]string
 	tolerate  []corev1.Toleration
 
-	lock   *os.File
-	leases leases
-	book   *books.Attempts[*work]
-	queue  workqueue.TypedRateLimitingInterface[string] // Jobs to look at
-	jobs   *mirror[jobView]
-	pods   *mirror[podView]
-	nodes  *mirror[node]
-	dirty  chan struct{}   // capacity 1: the offer may be another
-	merged atomic.Bool     // the cluster does not tell stdout from stderr
-	asked  atomic.Bool     // its version, on which merged rests
-	looked chan struct{}   // closed once the cluster was asked for the first time
-	ctx    context.Context //nolint:containedctx // the life of the handler's goroutines
-	cancel context.CancelFunc
-	life   sync.WaitGroup
+	lock     *os.File
+	leases   leases
+	attempts *attempts.Set[*work]
+	queue    workqueue.TypedRateLimitingInterface[string] // Jobs to look at
+	jobs     *mirror[jobView]
+	pods     *mirror[podView]
+	nodes    *mirror[node]
+	dirty    chan struct{}   // capacity 1: the offer may be another
+	merged   atomic.Bool     // the cluster does not tell stdout from stderr
+	asked    atomic.Bool     // its version, on which merged rests
+	looked   chan struct{}   // closed once the cluster was asked for the first time
+	ctx      context.Context //nolint:containedctx // the life of the handler's goroutines
+	cancel   context.CancelFunc
+	life     sync.WaitGroup
 
 	mu    sync.Mutex
-	byJob map[string]*work // the attempts of book by their Jobs' names
+	byJob map[string]*work // the attempts by their Jobs' names
 	// held is what attempts that have not ended need, by machine.
 	held map[string]executor.Resources
 	// onNode are the pods that take something of a node, ofJob those of ours.
@@ -100,7 +100,7 @@ func open(cfg Config) (*Handler, error) {
 	h.jobs = newMirror(readJob, h.changedJob)
 	h.pods = newMirror(h.readPod, h.changedPod)
 	h.nodes = newMirror(h.readNode, h.changedNode)
-	if h.book, err = books.NewAttempts[*work](&h.mu, cfg.Keeping, func(books.Hold) {}, books.Shelf{Output: h.outputFile, Drop: h.evict}); err != nil {
+	if h.attempts, err = attempts.NewSet[*work](&h.mu, cfg.Keeping, func(attempts.Hold) {}, attempts.Shelf{Output: h.folders.Output, Drop: h.evict}); err != nil {
 		h.cancel()
 		return nil, fmt.Errorf("open kube handler at %s: %w", cfg.Dir, errors.Join(err, h.leases.close(), h.lock.Close()))
 	}
@@ -108,14 +108,13 @@ func open(cfg Config) (*Handler, error) {
 }
 
 func (h *Handler) takeDir() (err error) {
-	h.aside = books.NewAside(h.cfg.Keeping)
-	if err = h.aside.Folder(h.path("attempts")); err != nil {
+	if h.folders, err = attempts.OpenFolders(h.cfg.Keeping); err != nil {
 		return err
 	}
-	if h.lock, err = books.Lock(h.cfg.Dir); err != nil {
+	if h.lock, err = attempts.Lock(h.cfg.Dir); err != nil {
 		return err
 	}
-	if h.id, err = books.Identity(h.cfg.Dir); err == nil {
+	if h.id, err = attempts.Identity(h.cfg.Dir); err == nil {
 		err = h.openLeases()
 	}
 	if err != nil {
@@ -138,7 +137,7 @@ func (h *Handler) listen() {
 		func() { follow(h.ctx, nodes, h.nodes, h.api.codec, h.heard) },
 		h.awaitFirst,
 		func() { h.lapseEach(h.ctx) },
-		func() { h.aside.Run(h.ctx.Done()) },
+		func() { h.folders.Run(h.ctx.Done()) },
 	} {
 		h.life.Go(f)
 	}
@@ -219,12 +218,12 @@ func (h *Handler) Status() string {
 }
 
 // Events implements executor.Handler. The channel is closed by Close.
-func (h *Handler) Events() <-chan executor.Event { return h.book.Events.Out() }
+func (h *Handler) Events() <-chan executor.Event { return h.attempts.Events.Out() }
 
 // Close implements executor.Handler. Calls under way are waited for.
 func (h *Handler) Close() error {
 	h.mu.Lock()
-	first := h.book.Shut()
+	first := h.attempts.Shut()
 	h.mu.Unlock()
 	if !first {
 		return nil
@@ -235,11 +234,11 @@ func (h *Handler) Close() error {
 		h.leases.server.Close()
 	}
 	h.life.Wait()
-	h.book.Close()
+	h.attempts.Close()
 	return errors.Join(h.leases.close(), h.lock.Close())
 }
 
 // End implements executor.Handler.
 func (h *Handler) End(ctx context.Context) error {
-	return h.book.End(ctx, h, func(w *work) <-chan struct{} { return w.cleaned }, "its Job goes on ending it")
+	return h.attempts.End(ctx, h, (*work).isCleaned, "its Job goes on ending it")
 }

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/test/goldenfile"
 )
 
@@ -59,7 +59,7 @@ func TestJob(t *testing.T) {
 		"watched.yaml": {Config{Watchdog: Watchdog{Image: "registry.example.org/cloudshare:1", Listen: "0.0.0.0:7703", URL: "http://broker:7703"}}, task},
 	} {
 		h := bare(t, c.cfg)
-		w := h.newWork(books.NewAttempt(c.task))
+		w := h.newWork(attempts.NewAttempt(c.task))
 		w.image, w.watched = "docker.io/library/alpine:latest", c.cfg.Watchdog != Watchdog{}
 		j, err := h.job(w, "node-7")
 		if err != nil {

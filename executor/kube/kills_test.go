@@ -12,7 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/executor/executortest"
 	"github.com/cloudshare/cloudshare/executor/kube"
 	"github.com/cloudshare/cloudshare/test/kube/cluster"
@@ -42,7 +42,7 @@ func beBroker(dir string) {
 
 func killConfig(dir, cluster string) kube.Config {
 	return kube.Config{
-		Keeping: books.Keeping{Dir: filepath.Join(dir, "kube"), Site: "site-2"},
+		Keeping: attempts.Keeping{Dir: filepath.Join(dir, "kube"), Site: "site-2"},
 		Cluster: cluster, Namespace: "kills", LogWait: time.Millisecond, Threshold: -1, Mounts: []string{dir + ":" + dir},
 	}
 }

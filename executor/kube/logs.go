@@ -14,7 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
+	"github.com/cloudshare/cloudshare/executor/outputs"
 )
 
 // named are Kubernetes' names of the streams.
@@ -32,7 +33,7 @@ func (h *Handler) keepOutput(ctx context.Context, w *work, pod *podView, gone bo
 	}
 	ctx, cancel := context.WithTimeout(ctx, h.cfg.CallTimeout)
 	defer cancel()
-	for n := range books.Streams {
+	for n := range attempts.Streams {
 		var err error
 		if out[n], err = h.copyOutput(ctx, w, pod.name, n); err == nil {
 			continue
@@ -70,7 +71,7 @@ func (h *Handler) copyOutput(ctx context.Context, w *work, pod string, stream in
 		return 0, err
 	}
 	defer in.Close()
-	out, err := os.OpenFile(filepath.Join(w.dir, books.Streams[stream]), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	out, err := os.OpenFile(filepath.Join(w.dir, attempts.Streams[stream]), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return 0, err
 	}
@@ -126,7 +127,7 @@ func (eof) Read([]byte) (int, error) { return 0, io.EOF }
 // Logs implements executor.Handler. What runs is read from its node, what has
 // ended from its folder.
 func (h *Handler) Logs(ctx context.Context, id executor.ID, stream string, follow bool) (io.ReadCloser, error) {
-	return h.book.Logs(ctx, id, stream, func(w *work, n int) (io.ReadCloser, error) {
+	return h.attempts.Logs(ctx, id, stream, func(w *work, n int) (io.ReadCloser, error) {
 		r := &reader{h: h, w: w, stream: n, follow: follow}
 		r.ctx, r.cancel = context.WithCancel(ctx)
 		if err := r.first(); err != nil {
@@ -154,13 +155,13 @@ type reader struct {
 
 // first opens what is there, so that what is not to be had is said at once.
 func (r *reader) first() error {
-	if e := r.h.book.EndOf(r.w); e != nil {
+	if e := r.h.attempts.EndOf(r.w); e != nil {
 		return r.openKept(e)
 	}
 	return nil
 }
 
-func (r *reader) openKept(e *books.End) error {
+func (r *reader) openKept(e *attempts.End) error {
 	if why := r.h.noOutput(r.w); why != "" {
 		return fmt.Errorf("logs of %s: %w: %s", r.w.Name, executor.ErrUnknownAttempt, why)
 	}
@@ -169,9 +170,9 @@ func (r *reader) openKept(e *books.End) error {
 		return nil
 	}
 	var f io.ReadSeekCloser
-	f, err := books.OpenRegular(filepath.Join(r.w.dir, books.Streams[r.stream]), os.O_RDONLY)
+	f, err := outputs.OpenRegular(filepath.Join(r.w.dir, attempts.Streams[r.stream]), os.O_RDONLY)
 	if errors.Is(err, os.ErrNotExist) { // put into the store just now
-		f, err = r.h.book.Kept(r.w.Task.ID, r.stream)
+		f, err = r.h.attempts.Kept(r.w.Task.ID, r.stream)
 	}
 	if err != nil {
 		return fmt.Errorf("logs of %s: %w", r.w.Name, err)
@@ -250,14 +251,14 @@ func (r *reader) pause() error {
 	case <-r.ctx.Done():
 		return r.ctx.Err()
 	case <-r.h.ctx.Done():
-		return books.ErrClosed
+		return attempts.ErrClosed
 	}
 	return nil
 }
 
 // reopen opens the output where it is now.
 func (r *reader) reopen() error {
-	if e := r.h.book.EndOf(r.w); e != nil {
+	if e := r.h.attempts.EndOf(r.w); e != nil {
 		return r.openKept(e)
 	}
 	if r.follow {
@@ -266,9 +267,9 @@ func (r *reader) reopen() error {
 		case <-r.ctx.Done():
 			return r.ctx.Err()
 		case <-r.h.ctx.Done():
-			return books.ErrClosed
+			return attempts.ErrClosed
 		}
-		if e := r.h.book.EndOf(r.w); e != nil {
+		if e := r.h.attempts.EndOf(r.w); e != nil {
 			return r.openKept(e)
 		}
 	}

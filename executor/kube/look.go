@@ -165,7 +165,7 @@ func (h *Handler) tell(w *work, pod *podView) {
 	defer h.mu.Unlock()
 	if doing := w.waits(pod); w.began.IsZero() && doing != w.doing {
 		w.doing = doing
-		h.book.Events.Put(executor.Event{ID: w.Task.ID, Doing: doing})
+		h.attempts.Events.Put(executor.Event{ID: w.Task.ID, Doing: doing})
 	}
 }
 
@@ -186,7 +186,7 @@ func (h *Handler) hasBegun(w *work) {
 	}
 	close1(w.placed)
 	close1(w.running)
-	h.book.Events.Put(executor.Event{ID: w.Task.ID, Started: true})
+	h.attempts.Events.Put(executor.Event{ID: w.Task.ID, Started: true})
 }
 
 // settlePod ends an attempt whose pod has ended or gone; v is nil if its Job is not

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 )
 
 // served is a handler whose API server answers so; nothing is watched.
@@ -47,7 +47,7 @@ func status(code int, reason metav1.StatusReason) string {
 // attempt is one whose Job was made and whose pod, p, was let go.
 func (h *Handler) attempt(t *testing.T, n uint32) *work {
 	t.Helper()
-	w := h.newWork(books.NewAttempt(executor.Task{ID: executor.ID{Job: "site-1.7", Task: n, Attempt: 1, Token: 1}, Machine: "kube/node-1", Image: "a"}))
+	w := h.newWork(attempts.NewAttempt(executor.Task{ID: executor.ID{Job: "site-1.7", Task: n, Attempt: 1, Token: 1}, Machine: "kube/node-1", Image: "a"}))
 	w.made, w.let = true, "p"
 	if err := os.Mkdir(w.dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func (h *Handler) attempt(t *testing.T, n uint32) *work {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.byJob[w.job] = w
-	h.book.Enter(w)
+	h.attempts.Enter(w)
 	return w
 }
 

@@ -173,7 +173,7 @@ func (h *Handler) measure() {
 	}
 	if !slices.Equal(out, h.machines) {
 		h.machines = out
-		h.book.Events.Put(executor.Event{Capacity: true})
+		h.attempts.Events.Put(executor.Event{Capacity: true})
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/executor/executortest"
 	"github.com/cloudshare/cloudshare/executor/kube"
 	"github.com/cloudshare/cloudshare/test/kube/cluster"
@@ -93,7 +93,7 @@ func config(t *testing.T, c *cluster.Cluster) kube.Config {
 		t.Fatal(err)
 	}
 	return kube.Config{
-		Keeping: books.Keeping{Dir: filepath.Join(t.TempDir(), "kube"), Site: "site-2", Logger: zerolog.New(zerolog.NewTestWriter(t))},
+		Keeping: attempts.Keeping{Dir: filepath.Join(t.TempDir(), "kube"), Site: "site-2", Logger: zerolog.New(zerolog.NewTestWriter(t))},
 		Cluster: c.Kubeconfig(), Namespace: ns, Federation: "test", LogWait: time.Millisecond,
 	}
 }

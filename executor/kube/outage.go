@@ -88,7 +88,7 @@ func (h *Handler) turned(was error) {
 		h.cfg.Logger.Warn().Err(is).Msg("the cluster is out of reach: what runs goes on, nothing is started until it is back")
 		if h.machines != nil {
 			h.machines = nil
-			h.book.Events.Put(executor.Event{Capacity: true})
+			h.attempts.Events.Put(executor.Event{Capacity: true})
 		}
 		return
 	}

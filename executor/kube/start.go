@@ -13,7 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
@@ -40,7 +40,7 @@ func (h *Handler) Bound(t executor.Task) (time.Duration, bool) {
 // Start implements executor.Handler. It waits a moment for a node to take the
 // pod, so that what Kubernetes refuses is declined with its own reason.
 func (h *Handler) Start(ctx context.Context, t executor.Task) error {
-	return h.book.Start(ctx, t, func() (*work, error) { return h.admit(t) }, func(w *work) error {
+	return h.attempts.Start(ctx, t, func() (*work, error) { return h.admit(t) }, func(w *work) error {
 		defer h.life.Done()
 		err := h.begin(ctx, w)
 		if err != nil {
@@ -77,7 +77,7 @@ func (h *Handler) admit(t executor.Task) (*work, error) {
 	if err = n.room(t.Need, free); err != nil {
 		return nil, err
 	}
-	w := h.newWork(books.NewAttempt(t))
+	w := h.newWork(attempts.NewAttempt(t))
 	w.image, w.deciding = image.String(), true
 	w.watched, w.fence = watched, t.Fence
 	h.held[t.Machine] = plus(h.held[t.Machine], t.Need)
@@ -284,10 +284,10 @@ func (h *Handler) writeTask(w *work) error {
 	if err != nil {
 		return err
 	}
-	if err = books.WriteSynced(filepath.Join(w.dir, taskFile), b); err != nil {
+	if err = attempts.WriteSynced(filepath.Join(w.dir, taskFile), b); err != nil {
 		return err
 	}
-	return books.Sync(filepath.Dir(w.dir))
+	return attempts.Sync(filepath.Dir(w.dir))
 }
 
 // memo is what an attempt's folder says of it.

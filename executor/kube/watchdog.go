@@ -13,8 +13,9 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/executor/kube/guard"
+	"github.com/cloudshare/cloudshare/executor/outputs"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
@@ -95,7 +96,7 @@ func readKey(path string) ([]byte, error) {
 	}
 	b = make([]byte, keyBytes)
 	_, _ = rand.Read(b) // never fails
-	return b, books.WriteSynced(path, b)
+	return b, attempts.WriteSynced(path, b)
 }
 
 // serve answers until the handler is closed.
@@ -142,8 +143,8 @@ func OpenWatched(cfg Config) (Watched, error) {
 func (h Watched) Extend(boottime int64) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.book.Closed() {
-		return fmt.Errorf("extend fences: %w", books.ErrClosed)
+	if h.attempts.Closed() {
+		return fmt.Errorf("extend fences: %w", attempts.ErrClosed)
 	}
 	h.lapse()
 	h.leases.fence.Extend(boottime)
@@ -202,7 +203,7 @@ func (h *Handler) lapse() {
 	if now < h.leases.fence.Load() {
 		return
 	}
-	for w := range h.book.Running() {
+	for w := range h.attempts.Running() {
 		if w.watched && w.kill == nil && now >= h.fenceOf(w) {
 			h.lapsed(w)
 		}
@@ -237,10 +238,10 @@ func (h *Handler) lapseEach(ctx context.Context) {
 func (h *Handler) answer(q guard.Question) guard.Answer {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.book.Closed() {
+	if h.attempts.Closed() {
 		return guard.Answer{}
 	}
-	w, now := h.book.Get(q.Attempt), executor.Boottime()
+	w, now := h.attempts.Get(q.Attempt), executor.Boottime()
 	if w == nil || !w.watched || w.Ended != nil || w.declined || w.kill != nil || w.run != "" && w.run != q.Run {
 		return guard.Answer{End: true}
 	}
@@ -265,9 +266,9 @@ func (h *Handler) answer(q guard.Question) guard.Answer {
 }
 
 // adoptLease reads what is known of an attempt's lease from its folder.
-func (h *Handler) adoptLease(w *work, m memo) {
+func (h *Handler) adoptLease(w *work, m memo) error {
 	if w.watched = m.Watched; !w.watched {
-		return
+		return nil
 	}
 	// What an earlier life of the broker allowed.
 	w.granted = executor.Boottime() + int64(guard.MaxLeft)
@@ -275,12 +276,15 @@ func (h *Handler) adoptLease(w *work, m memo) {
 		w.fence = m.Task.Fence
 		w.granted = min(w.granted, h.fenceOf(w))
 	}
-	if readJSON(filepath.Join(w.dir, runFile), &w.run) != nil {
+	if err := readJSON(filepath.Join(w.dir, runFile), &w.run); outputs.MayPass(err) {
+		return err
+	} else if err != nil {
 		w.run = ""
 	}
 	if w.run == "" && m.Boot != h.leases.boot { // a power failure may have swallowed it
 		w.run = "forgotten"
 	}
+	return nil
 }
 
 // mustBeDead says how a watched attempt ended of which Kubernetes says nothing; nil: it

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/executor/kube/guard"
 )
 
@@ -149,9 +149,11 @@ func TestLeaseOutlivesTheBroker(t *testing.T) {
 		if string(h.leases.key) != key || h.leases.fence.Load() != fence {
 			t.Error("key or fence are others")
 		}
-		again := h.newWork(books.AdoptedAttempt(w.Task))
+		again := h.newWork(attempts.AdoptedAttempt(w.Task))
 		m := memo{Task: w.Task, Watched: true, Boot: h.leases.boot + boot}
-		h.adoptLease(again, m)
+		if err := h.adoptLease(again, m); err != nil {
+			t.Fatal(err)
+		}
 		if again.fence != want.fence || again.run != want.run || !again.watched {
 			t.Errorf("%q: got %+v", boot, again.lease)
 		}
@@ -259,7 +261,7 @@ func TestHeard(t *testing.T) {
 		"lapsed":          {"", ended(125, "Error", ""), &kill{cause: executor.Fenced, why: "its site's lease ended"}, executor.Result{Cause: executor.Fenced, Detail: "stopped before it began: its site's lease ended"}},
 		"killed itself":   {"r", ended(137, "Error", "x"), nil, executor.Result{Run: time.Millisecond, ExitCode: 137, Signal: 9, Detail: "killed by signal SIGKILL"}},
 	} {
-		w := h.newWork(books.NewAttempt(task))
+		w := h.newWork(attempts.NewAttempt(task))
 		w.watched, w.run = true, c.run
 		p := &podView{podState: c.pod}
 		r := h.outcome(w, p, c.kill, outcome(task, p, c.kill, 0))

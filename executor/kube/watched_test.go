@@ -19,7 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/executor/executortest"
 	"github.com/cloudshare/cloudshare/executor/kube"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
@@ -111,7 +111,7 @@ func beWatched(dir string) {
 	kube.CaptureLogs(zerolog.Nop())
 	const lease = 6 * time.Second
 	h, err := kube.OpenWatched(kube.Config{
-		Keeping: books.Keeping{Dir: dir, Site: "site-2"},
+		Keeping: attempts.Keeping{Dir: dir, Site: "site-2"},
 		Cluster: os.Getenv("CLUSTER"), Namespace: os.Getenv("NAMESPACE"), Threshold: -1, Mounts: []string{os.TempDir() + ":" + os.TempDir()},
 		Watchdog: kube.Watchdog{Image: program, Listen: os.Getenv("LISTEN"), URL: "http://" + os.Getenv("LISTEN")},
 	})

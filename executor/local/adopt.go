@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,14 +15,16 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
+	"github.com/cloudshare/cloudshare/executor/outputs"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
 // Adopt implements executor.Handler: it reads every slot's journal. A slot
 // whose journal is locked has a living supervisor.
 func (h *Handler) Adopt(ctx context.Context) ([]executor.State, error) {
-	if err := books.EachFolder(ctx, h.aside, filepath.Join(h.cfg.Dir, "slots"), "slot", h.adoptSlot); err != nil {
+	slots := filepath.Join(h.cfg.Dir, "slots")
+	if err := h.aside.AdoptEach(ctx, attempts.Adoption{Dir: slots, What: "slot", One: h.adoptSlot, GiveUp: h.abandonSlot}); err != nil {
 		return nil, err
 	}
 	h.sweepGroups()
@@ -37,21 +40,23 @@ func (h *Handler) Adopt(ctx context.Context) ([]executor.State, error) {
 	return states, nil
 }
 
-// adoptSlot takes over one slot and its attempts. After an error nothing of it runs:
-// whatever its supervisor had, nobody would know of.
-func (h *Handler) adoptSlot(name string) error {
-	s := &slot{name: name, dir: filepath.Join(h.cfg.Dir, "slots", name)}
-	err := h.readSlot(s)
-	if err != nil {
-		s.expel()
-		h.sweep(s)
-	}
-	return err
+// slotIn is the slot of that folder.
+func (h *Handler) slotIn(name string) *slot {
+	return &slot{name: name, dir: filepath.Join(h.cfg.Dir, "slots", name)}
 }
 
-// readSlot reads a slot's journal.
-func (h *Handler) readSlot(s *slot) error {
-	f, err := books.OpenRegular(filepath.Join(s.dir, "journal"), os.O_RDWR|os.O_APPEND)
+// abandonSlot ends what runs of a slot that cannot be adopted: whatever its supervisor
+// has, nobody would know of.
+func (h *Handler) abandonSlot(name string) {
+	s := h.slotIn(name)
+	s.expel()
+	h.sweep(s)
+}
+
+// adoptSlot takes over one slot and its attempts, or nothing of it.
+func (h *Handler) adoptSlot(name string) error {
+	s := h.slotIn(name)
+	f, err := outputs.OpenRegular(filepath.Join(s.dir, "journal"), os.O_RDWR|os.O_APPEND)
 	if errors.Is(err, os.ErrNotExist) {
 		return watchdog.RemoveTree(s.dir) // a crash before anything was written
 	}
@@ -66,7 +71,12 @@ func (h *Handler) readSlot(s *slot) error {
 		return err
 	}
 	if !s.dead {
-		s.dead = !s.findSupervisor(lines)
+		var found bool
+		if found, err = s.findSupervisor(lines); err != nil {
+			f.Close()
+			return err
+		}
+		s.dead = !found
 	}
 	// Only now is it certain that a slot taken for dead will write no more.
 	if s.dead {
@@ -115,28 +125,31 @@ func locked(f *os.File) bool {
 
 // findSupervisor gets hold of the process that has the lock; false means that
 // it is gone. As long as the lock is held the pid in the journal is its own.
-func (s *slot) findSupervisor(lines []line) bool {
+func (s *slot) findSupervisor(lines []line) (found bool, err error) {
 	for _, l := range lines {
 		if l.Sup != nil {
 			s.pid = l.Sup.Pid
 		}
 	}
 	if s.pid == 0 {
-		return true // its broker died before naming it: it got no attempt and leaves
+		return true, nil // its broker died before naming it: it got no attempt and leaves
 	}
 	fd, err := unix.PidfdOpen(s.pid, unix.PIDFD_NONBLOCK)
+	if attempts.IsPassing(err) {
+		return false, fmt.Errorf("find supervisor %d: %w", s.pid, err)
+	}
 	if err != nil {
-		return false
+		return false, nil //nolint:nilerr // there is no such process
 	}
 	if !locked(s.journal) {
 		unix.Close(fd)
-		return false
+		return false, nil
 	}
 	s.pidfd = os.NewFile(uintptr(fd), "pidfd")
-	return true
+	return true, nil
 }
 
-// takeOver enters a slot and its attempts into the books.
+// takeOver notes a slot and its attempts.
 func (h *Handler) takeOver(s *slot, lines []line) {
 	works := h.replay(s, lines)
 	for _, w := range works {
@@ -167,7 +180,7 @@ func (h *Handler) takeOver(s *slot, lines []line) {
 	}
 }
 
-// enter books one attempt. REQUIRES: h.mu held.
+// enter notes one attempt. REQUIRES: h.mu held.
 func (h *Handler) enter(s *slot, w *work) {
 	if old := h.attempts.Get(w.Name); old != nil {
 		// Handed to a second supervisor after the first had died: the one that
@@ -198,10 +211,10 @@ func (h *Handler) replay(s *slot, lines []line) []*work {
 		switch {
 		case l.Ask != nil:
 			name := l.Ask.Task.ID.String()
-			if !books.ValidName(name) || byName[name] != nil {
+			if !attempts.ValidName(name) || byName[name] != nil {
 				continue
 			}
-			w := &work{Attempt: books.AdoptedAttempt(l.Ask.Task), limit: l.Ask.MaxLog, slot: s, running: make(chan struct{})}
+			w := &work{Attempt: attempts.AdoptedAttempt(l.Ask.Task), limit: l.Ask.MaxLog, slot: s, running: make(chan struct{})}
 			w.Hold.CPUs = l.Ask.CPUs
 			byName[name] = w
 			order = append(order, w)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 )
 
 // inParallel calls f b.N times from p goroutines and reports the rate.
@@ -38,7 +38,7 @@ type router struct {
 
 func newRouter(b *testing.B, cores int) *router {
 	b.Helper()
-	h, err := Open(Config{Keeping: books.Keeping{Dir: b.TempDir(), Site: "site-1"}, Cores: cores})
+	h, err := Open(Config{Keeping: attempts.Keeping{Dir: b.TempDir(), Site: "site-1"}, Cores: cores})
 	if err != nil {
 		b.Fatal(err)
 	}

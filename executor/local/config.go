@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 )
 
 // machineName is the only machine of this handler.
@@ -12,7 +12,7 @@ const machineName = "local"
 
 // Config of a local handler. The zero value of a field means its default.
 type Config struct {
-	books.Keeping
+	attempts.Keeping
 	Cores  int   // 0 = every CPU that this process may use
 	MemMiB int64 // 0 = the machine's memory
 	// Pin gives attempts CPUs of their own also where a cgroup limits their time, and
@@ -38,7 +38,7 @@ func (c Config) Validate() error {
 		return fmt.Errorf("local: memory is %d MiB: give 1 or more, or 0 for all", c.MemMiB)
 	}
 	if c.Pin {
-		if cpus := books.AllowedCPUs(); c.Cores > len(cpus) {
+		if cpus := attempts.AllowedCPUs(); c.Cores > len(cpus) {
 			return fmt.Errorf("local: pin with %d cores, but this process may use only %d CPUs: lower cores or drop pin", c.Cores, len(cpus))
 		}
 	}
@@ -51,10 +51,10 @@ func (c Config) withDefaults() (_ Config, err error) {
 		return c, fmt.Errorf("local: %w", err)
 	}
 	if c.Cores == 0 {
-		c.Cores = len(books.AllowedCPUs())
+		c.Cores = len(attempts.AllowedCPUs())
 	}
 	if c.MemMiB == 0 {
-		c.MemMiB = books.PhysicalMiB()
+		c.MemMiB = attempts.PhysicalMiB()
 	}
 	c.Executable = cmp.Or(c.Executable, "/proc/self/exe")
 	return c, nil

@@ -5,7 +5,7 @@ import (
 	"hash/fnv"
 	"slices"
 
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 )
 
 // Cores says how tasks are held to the cores that they asked for: by cpu.max of their
@@ -20,7 +20,7 @@ func findCores(c Config, g *cgroups) cores {
 	if g.cpu && !c.Pin {
 		return cores{}
 	}
-	cpus, err := books.PinnableCPUs()
+	cpus, err := attempts.PinnableCPUs()
 	if err != nil {
 		return cores{noPins: err.Error()}
 	}
@@ -46,7 +46,7 @@ func (h *Handler) renewCores() {
 	if h.cores.cpus == nil {
 		return
 	}
-	if cpus, err := books.PinnableCPUs(); err == nil {
+	if cpus, err := attempts.PinnableCPUs(); err == nil {
 		h.cores.cpus = inTurn(h.cfg, cpus)
 		h.use.Use(h.cores.cpus)
 	}

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 )
 
 // allowed prints the CPUs that a task may use, and then waits to be stopped.
@@ -67,7 +67,7 @@ func TestCoresHold(t *testing.T) {
 			if o.groups.cpu && !cfg.Pin {
 				return
 			}
-			if got := o.cpusOf(milli(2, 2000, allowed)); !strings.ContainsAny(got, ",-") && len(books.AllowedCPUs()) > 1 {
+			if got := o.cpusOf(milli(2, 2000, allowed)); !strings.ContainsAny(got, ",-") && len(attempts.AllowedCPUs()) > 1 {
 				t.Errorf("a task of two cores has CPU %s", got)
 			}
 		})
@@ -107,7 +107,7 @@ func burn(text string) int {
 func pinning(t *testing.T) Config {
 	cfg := config(t)
 	cfg.NoCgroups = true
-	cfg.Cores = len(books.AllowedCPUs())
+	cfg.Cores = len(attempts.AllowedCPUs())
 	return cfg
 }
 
@@ -166,7 +166,7 @@ func TestPinsSurviveARestart(t *testing.T) {
 // TestPinsWithinTheBrokersOwn: a broker that may use fewer CPUs than the machine has, or
 // than the site offers, pins to those; all tasks run all the same.
 func TestPinsWithinTheBrokersOwn(t *testing.T) {
-	all := books.AllowedCPUs()
+	all := attempts.AllowedCPUs()
 	cfg := pinning(t)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

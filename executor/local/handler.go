@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
@@ -16,9 +16,9 @@ import (
 type Handler struct {
 	cfg      Config
 	boot     string
-	desk     *books.Desk
-	aside    *books.Aside
-	attempts *books.Attempts[*work]
+	desk     *attempts.Desk
+	aside    *attempts.Aside
+	attempts *attempts.Set[*work]
 	stderr   *os.File // of supervisors, for the rare panic
 	groups   cgroups
 	life     sync.WaitGroup // readers and watchers
@@ -27,13 +27,13 @@ type Handler struct {
 	cores cores
 	slots map[string]*slot
 	idle  []*slot // supervisors without an attempt, the warmest last
-	use   *books.Room
+	use   *attempts.Room
 	nslot int
 }
 
 // work is an attempt as the handler knows it.
 type work struct {
-	books.Attempt
+	attempts.Attempt
 	limit int64 // bytes of each output
 	// slot does not change once the start is accepted.
 	slot    *slot
@@ -49,7 +49,7 @@ func Open(cfg Config) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Handler{cfg: cfg, boot: watchdog.BootID(), slots: map[string]*slot{}, aside: books.NewAside(cfg.Keeping)}
+	h := &Handler{cfg: cfg, boot: watchdog.BootID(), slots: map[string]*slot{}, aside: attempts.NewAside(cfg.Keeping)}
 	if err = h.takeDir(); err != nil {
 		return nil, fmt.Errorf("open local handler at %s: %w", cfg.Dir, err)
 	}
@@ -59,8 +59,8 @@ func Open(cfg Config) (*Handler, error) {
 		h.groups.why, h.groups.whyCPU = "cgroups are switched off", "cgroups are switched off"
 	}
 	h.cores = findCores(cfg, &h.groups)
-	h.use = books.NewRoom(machineName, cfg.Cores, cfg.MemMiB, h.cores.cpus)
-	if h.attempts, err = books.NewAttempts[*work](&h.mu, cfg.Keeping, h.use.Release, h.shelf()); err != nil {
+	h.use = attempts.NewRoom(machineName, cfg.Cores, cfg.MemMiB, h.cores.cpus)
+	if h.attempts, err = attempts.NewSet[*work](&h.mu, cfg.Keeping, h.use.Release, h.shelf()); err != nil {
 		h.desk.Close()
 		h.stderr.Close()
 		return nil, fmt.Errorf("open local handler at %s: %w", cfg.Dir, err)
@@ -72,7 +72,7 @@ func (h *Handler) takeDir() (err error) {
 	if err = h.makeDirs(); err != nil {
 		return err
 	}
-	if h.desk, err = books.OpenDesk(h.cfg.Dir, "fence"); err != nil {
+	if h.desk, err = attempts.OpenDesk(h.cfg.Dir, "fence"); err != nil {
 		return err
 	}
 	if h.stderr, err = os.OpenFile(filepath.Join(h.cfg.Dir, "supervisors.log"), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600); err != nil {

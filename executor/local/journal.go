@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 )
 
 // maxLine bounds a journal's line: a task's command and environment come from
@@ -59,9 +59,9 @@ type ended struct {
 	At     time.Time       `json:"at"`
 }
 
-// end is it for the handler's books.
-func (e *ended) end() *books.End {
-	return &books.End{Result: e.Result, At: e.At, Out: [2]int64{e.Out, e.Err}}
+// end is it for the handler's attempts.
+func (e *ended) end() *attempts.End {
+	return &attempts.End{Result: e.Result, At: e.At, Out: [2]int64{e.Out, e.Err}}
 }
 
 // appendLine writes one line. It begins with a newline as well, so that a line

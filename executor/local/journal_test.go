@@ -7,8 +7,73 @@ import (
 	"testing"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 )
+
+// adopting is a handler that can adopt slots, and start nothing.
+func adopting(t *testing.T) *Handler {
+	t.Helper()
+	h := &Handler{
+		cfg: Config{Keeping: attempts.Keeping{Dir: t.TempDir()}}, slots: map[string]*slot{},
+		use: attempts.NewRoom(machineName, 1, 100, []int{0}),
+	}
+	h.aside = attempts.NewAside(h.cfg.Keeping)
+	var err error
+	if h.attempts, err = attempts.NewSet[*work](&h.mu, h.cfg.Keeping, h.use.Release, h.shelf()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		h.attempts.Close()
+		h.life.Wait()
+	})
+	return h
+}
+
+// adoptJournal adopts a slot that has left that journal.
+func (h *Handler) adoptJournal(t *testing.T, name string, journal []byte) {
+	t.Helper()
+	dir := filepath.Join(h.cfg.Dir, "slots", name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "journal"), journal, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.adoptSlot(name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestAttemptInTwoSlots: an attempt whose first supervisor died before it was handed over
+// stands in two journals. Whichever is read first, what the second has done counts.
+func TestAttemptInTwoSlots(t *testing.T) {
+	task := shell(1, "exit 3")
+	text := func(all ...line) (b []byte) {
+		for _, l := range all {
+			one, err := l.text()
+			if err != nil {
+				t.Fatal(err)
+			}
+			b = append(b, one...)
+		}
+		return b
+	}
+	ask := line{Ask: &asked{Task: task}}
+	done := line{End: &ended{Name: task.ID.String(), Result: executor.Result{Cause: executor.Exited, ExitCode: 3}}}
+	journals := map[string][]byte{"first": text(ask), "second": text(ask, done)}
+	for _, order := range [][]string{{"first", "second"}, {"second", "first"}} {
+		h := adopting(t)
+		for _, name := range order {
+			h.adoptJournal(t, name, journals[name])
+		}
+		h.mu.Lock()
+		states, err := h.attempts.Adopted()
+		h.mu.Unlock()
+		if err != nil || len(states) != 1 || states[0].Ended == nil || states[0].Ended.Cause != executor.Exited || states[0].Ended.ExitCode != 3 {
+			t.Errorf("%v: got %+v, %v", order, states, err)
+		}
+	}
+}
 
 // FuzzAdoptJournal: whatever a slot's journal holds, Adopt takes it or says
 // why not, and what it takes has an end.
@@ -19,27 +84,8 @@ func FuzzAdoptJournal(f *testing.F) {
 	f.Add([]byte("\x00\xff{\n\n{\"ask\":null}\n{\"end\":{}}"))
 	f.Add([]byte(`{"ask":{"task":{"Job":"a","Need":{"MilliCPU":9223372036854775807}},"cpus":[-1,99999999]}}`))
 	f.Fuzz(func(t *testing.T, journal []byte) {
-		h := &Handler{
-			cfg: Config{Keeping: books.Keeping{Dir: t.TempDir()}}, slots: map[string]*slot{},
-			use: books.NewRoom(machineName, 1, 100, []int{0}),
-		}
-		h.aside = books.NewAside(h.cfg.Keeping)
-		defer h.life.Wait()
-		var err error
-		if h.attempts, err = books.NewAttempts[*work](&h.mu, h.cfg.Keeping, h.use.Release, h.shelf()); err != nil {
-			t.Fatal(err)
-		}
-		defer h.attempts.Close()
-		dir := filepath.Join(h.cfg.Dir, "slots", "s")
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, "journal"), journal, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := h.adoptSlot("s"); err != nil {
-			t.Fatal(err)
-		}
+		h := adopting(t)
+		h.adoptJournal(t, "s", journal)
 		h.mu.Lock()
 		states, err := h.attempts.Adopted()
 		h.mu.Unlock()
@@ -47,7 +93,7 @@ func FuzzAdoptJournal(f *testing.F) {
 			t.Fatal(err)
 		}
 		for _, st := range states {
-			if st.Running || st.Ended == nil || !books.ValidName(st.ID.String()) {
+			if st.Running || st.Ended == nil || !attempts.ValidName(st.ID.String()) {
 				t.Errorf("got %+v, want an end: its supervisor is dead", st)
 			}
 		}

@@ -12,12 +12,12 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
 func TestValidate(t *testing.T) {
-	good := Config{Keeping: books.Keeping{Dir: "x", Site: "site-1"}}
+	good := Config{Keeping: attempts.Keeping{Dir: "x", Site: "site-1"}}
 	if err := good.Validate(); err != nil {
 		t.Errorf("defaults: %v", err)
 	}
@@ -41,8 +41,8 @@ func TestValidate(t *testing.T) {
 
 func TestStartBeforeAdopt(t *testing.T) {
 	o := open(t, config(t))
-	if err := o.Start(t.Context(), shell(1, "exit 0")); !errors.Is(err, books.ErrNotAdopted) {
-		t.Errorf("got %v, want books.ErrNotAdopted", err)
+	if err := o.Start(t.Context(), shell(1, "exit 0")); !errors.Is(err, attempts.ErrNotAdopted) {
+		t.Errorf("got %v, want attempts.ErrNotAdopted", err)
 	}
 }
 
@@ -180,7 +180,7 @@ func TestBadEnvironment(t *testing.T) {
 // nothing but the store has anything of them.
 func TestRetention(t *testing.T) {
 	cfg := config(t)
-	cfg.Retention = books.Retention{Bytes: 3 << 10, Age: time.Hour} // three small ones
+	cfg.Retention = attempts.Retention{Bytes: 3 << 10, Age: time.Hour} // three small ones
 	o, _ := adopted(t, cfg)
 	keep := shell(100, "echo not forgotten")
 	o.run(keep)
@@ -261,11 +261,11 @@ func TestFindsEarlierAttempts(t *testing.T) {
 	if err := o.Forget(t.Context(), task.ID); err != nil {
 		t.Fatal(err)
 	}
-	id, ok := o.Find(task.Job, task.ID.Task, task.Attempt)
-	if !ok || id != task.ID {
-		t.Errorf("found %v, %v", id, ok)
+	id, err := o.Find(task.Job, task.ID.Task, task.Attempt)
+	if err != nil || id != task.ID {
+		t.Errorf("found %v, %v", id, err)
 	}
-	if _, ok := o.Find(task.Job, task.ID.Task, task.Attempt+1); ok {
-		t.Error("found an attempt that never was")
+	if _, err := o.Find(task.Job, task.ID.Task, task.Attempt+1); !errors.Is(err, executor.ErrUnknownAttempt) {
+		t.Errorf("an attempt that never was: %v", err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/executor/executortest"
 )
 
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 
 func suite(change func(*Config)) executortest.Factory {
 	return func(t *testing.T) executortest.Env {
-		cfg := Config{Keeping: books.Keeping{Dir: t.TempDir(), Site: "site-2", Grace: 300 * time.Millisecond}, Cores: 2}
+		cfg := Config{Keeping: attempts.Keeping{Dir: t.TempDir(), Site: "site-2", Grace: 300 * time.Millisecond}, Cores: 2}
 		change(&cfg)
 		t.Cleanup(func() { awaitSupervisors(t, cfg.Dir) })
 		return executortest.Env{Site: cfg.Site, Grace: cfg.Grace, Break: breakForks, Open: func(t *testing.T) executor.Handler {

@@ -10,7 +10,8 @@ import (
 	"path/filepath"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
+	"github.com/cloudshare/cloudshare/executor/outputs"
 )
 
 // Logs implements executor.Handler.
@@ -20,7 +21,7 @@ func (h *Handler) Logs(ctx context.Context, id executor.ID, stream string, follo
 
 func (h *Handler) openLog(ctx context.Context, w *work, n int, follow bool) (io.ReadCloser, error) {
 	running := w.running
-	var notices *books.Notices
+	var notices *attempts.Notices
 	if follow {
 		notices = h.desk.Notices
 	}
@@ -28,14 +29,14 @@ func (h *Handler) openLog(ctx context.Context, w *work, n int, follow bool) (io.
 		if e := h.attempts.EndOf(w); e != nil {
 			return h.endedLog(w, e, n)
 		}
-		f, err := books.OpenRegular(filepath.Join(w.slot.dir, books.Streams[n]), os.O_RDONLY)
+		f, err := outputs.OpenRegular(filepath.Join(w.slot.dir, attempts.Streams[n]), os.O_RDONLY)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("logs of %s: %w", w.Name, err)
 		}
 		// Opened while it ran, or else the file may be another attempt's: its end
 		// is known, or its supervisor has kept its output and made the next file.
 		if err == nil && h.attempts.EndOf(w) == nil {
-			if kept, keptErr := books.OpenRegular(logPath(h.cfg.Dir, w.Name, n), os.O_RDONLY); keptErr == nil {
+			if kept, keptErr := outputs.OpenRegular(logPath(h.cfg.Dir, w.Name, n), os.O_RDONLY); keptErr == nil {
 				f.Close()
 				f = kept
 			}
@@ -53,16 +54,16 @@ func (h *Handler) openLog(ctx context.Context, w *work, n int, follow bool) (io.
 		case <-ctx.Done():
 			return nil, fmt.Errorf("logs of %s: %w", w.Name, ctx.Err())
 		case <-h.attempts.Quit:
-			return nil, fmt.Errorf("logs of %s: %w", w.Name, books.ErrClosed)
+			return nil, fmt.Errorf("logs of %s: %w", w.Name, attempts.ErrClosed)
 		}
 	}
 }
 
-func (h *Handler) endedLog(w *work, e *books.End, n int) (io.ReadCloser, error) {
+func (h *Handler) endedLog(w *work, e *attempts.End, n int) (io.ReadCloser, error) {
 	if e.Out[n] == 0 {
 		return io.NopCloser(bytes.NewReader(nil)), nil
 	}
-	f, err := books.OpenRegular(logPath(h.cfg.Dir, w.Name, n), os.O_RDONLY)
+	f, err := outputs.OpenRegular(logPath(h.cfg.Dir, w.Name, n), os.O_RDONLY)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("logs of %s: %w: no longer kept", w.Name, executor.ErrUnknownAttempt)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
@@ -20,24 +20,24 @@ func (a *attempt) keepOutput(stream int) int64 {
 	f := a.out.Files[stream]
 	a.out.Finish(stream, a.MaxLog)
 	st, err := f.Stat()
-	if err == nil && st.Size() == 0 {
+	if err != nil || st.Size() == 0 {
 		return 0 // the file serves the next attempt
 	}
 	defer f.Close()
 	a.out.Files[stream] = nil
-	err = os.Rename(books.Streams[stream], logPath("../..", a.name, stream))
-	if errors.Is(err, os.ErrNotExist) {
+	err = os.Rename(attempts.Streams[stream], logPath("../..", a.name, stream))
+	if err != nil {
 		err = saveOutput(f, logPath(filepath.Join(a.slot, "..", ".."), a.name, stream))
 	}
 	if err != nil {
+		// It keeps its size: who reads it hears that it is gone, and not that there was none.
 		fmt.Fprintf(os.Stderr, "supervise: keep output of %s: %v\n", a.name, err)
-		return 0
 	}
 	return st.Size()
 }
 
-// saveOutput copies output whose file or whose place was removed: it is still
-// open here.
+// saveOutput copies output that cannot be moved, because its file or its place was
+// removed, say: it is still open here.
 func saveOutput(f *os.File, path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -49,7 +49,10 @@ func saveOutput(f *os.File, path string) error {
 	if _, err = f.Seek(0, io.SeekStart); err == nil {
 		_, err = io.Copy(to, f)
 	}
-	return errors.Join(err, to.Close())
+	if err = errors.Join(err, to.Close()); err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	return nil
 }
 
 // cleanWork makes the private directory empty and private again, cheaply when

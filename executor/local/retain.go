@@ -5,20 +5,20 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
 // shelf is what the store of outputs must know.
-func (h *Handler) shelf() books.Shelf { return books.Shelf{Output: h.outputFile, Drop: h.evict} }
+func (h *Handler) shelf() attempts.Shelf { return attempts.Shelf{Output: h.outputFile, Drop: h.evict} }
 
 // outputFile is where the output of an ended attempt is.
-func (h *Handler) outputFile(k books.Kept, stream int) string {
+func (h *Handler) outputFile(k attempts.Kept, stream int) string {
 	return logPath(h.cfg.Dir, k.Name, stream)
 }
 
 // evict drops the last trace of an attempt.
-func (h *Handler) evict(k books.Kept) bool {
+func (h *Handler) evict(k attempts.Kept) bool {
 	for i, size := range k.Out {
 		if size > 0 {
 			_ = os.Remove(logPath(h.cfg.Dir, k.Name, i))
@@ -30,7 +30,7 @@ func (h *Handler) evict(k books.Kept) bool {
 	return true
 }
 
-// dropAttempt drops it from the books, and returns the slot that nobody needs then.
+// dropAttempt forgets an attempt, and returns the slot that nobody needs then.
 func (h *Handler) dropAttempt(name string) *slot {
 	h.mu.Lock()
 	defer h.mu.Unlock()

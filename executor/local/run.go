@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
+	"github.com/cloudshare/cloudshare/executor/outputs"
 )
 
 func nowUnix() int64 { return time.Now().UnixNano() }
@@ -30,7 +31,7 @@ func (h *Handler) admit(t executor.Task) (*work, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &work{Attempt: books.NewAttempt(t), limit: h.cfg.MaxLogBytes, running: make(chan struct{})}
+	w := &work{Attempt: attempts.NewAttempt(t), limit: h.cfg.MaxLogBytes, running: make(chan struct{})}
 	w.Hold = hold
 	return w, nil
 }
@@ -123,8 +124,13 @@ func (h *Handler) Stop(ctx context.Context, id executor.ID, why string) error {
 }
 
 // Find implements executor.Finder.
-func (h *Handler) Find(job string, task, attempt uint32) (executor.ID, bool) {
+func (h *Handler) Find(job string, task, attempt uint32) (executor.ID, error) {
 	return h.attempts.Find(job, task, attempt)
+}
+
+// FindNewest implements executor.Finder.
+func (h *Handler) FindNewest(job string, tasks []uint32) []executor.Newest {
+	return h.attempts.FindNewest(job, tasks)
 }
 
 // RemovedOutput implements executor.OutputHistory.
@@ -144,7 +150,7 @@ func (h *Handler) noteForgotten(w *work) error {
 		_, _, err := s.record(line{Drop: &w.Name})
 		return err
 	}
-	f, err := books.OpenRegular(filepath.Join(s.dir, "journal"), os.O_WRONLY|os.O_APPEND)
+	f, err := outputs.OpenRegular(filepath.Join(s.dir, "journal"), os.O_WRONLY|os.O_APPEND)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil // removed by others: Adopt will read nothing of it
 	}

@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
+	"github.com/cloudshare/cloudshare/executor/outputs"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
@@ -100,7 +101,7 @@ func (h *Handler) gone(s *slot) {
 	}
 }
 
-// close ends the books of a dead supervisor, and of the attempt w that it had if e is
+// close forgets a dead supervisor, and settles the attempt w that it had if e is
 // its end; it reports whether its folder is to go.
 func (h *Handler) close(s *slot, w *work, e *ended) (unused bool) {
 	h.mu.Lock()
@@ -117,7 +118,7 @@ func (h *Handler) close(s *slot, w *work, e *ended) (unused bool) {
 // result has vanished: what may be left of it is killed first.
 func (h *Handler) lastWord(s *slot, name string) *ended {
 	path := filepath.Join(s.dir, "journal")
-	f, err := books.OpenRegular(path, os.O_RDWR|os.O_APPEND)
+	f, err := outputs.OpenRegular(path, os.O_RDWR|os.O_APPEND)
 	if err != nil {
 		return vanished(name, "its journal cannot be read: "+err.Error())
 	}
@@ -194,13 +195,13 @@ func awaitExit(p process, d time.Duration) {
 
 // rescue moves the output of a lost attempt to its place.
 func (h *Handler) rescue(s *slot, name string, stream int) int64 {
-	from := filepath.Join(s.dir, books.Streams[stream])
+	from := filepath.Join(s.dir, attempts.Streams[stream])
 	st, err := os.Stat(from)
 	if err != nil || st.Size() == 0 {
 		return 0
 	}
-	if os.Rename(from, logPath(h.cfg.Dir, name, stream)) != nil {
-		return 0
+	if err = os.Rename(from, logPath(h.cfg.Dir, name, stream)); err != nil {
+		h.cfg.Logger.Warn().Err(err).Str("attempt", name).Msg("the output of a lost attempt cannot be kept")
 	}
 	return st.Size()
 }

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
@@ -96,7 +96,7 @@ func (h *Handler) spawn() (*slot, error) {
 	if h.attempts.Closed() {
 		s.detach()
 		_ = s.proc.Release()
-		return nil, books.ErrClosed
+		return nil, attempts.ErrClosed
 	}
 	h.slots[name] = s
 	h.life.Add(1)

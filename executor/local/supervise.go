@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
@@ -289,7 +289,7 @@ func drain(fd int) bool {
 // one wrote nothing and they can serve again: making a file costs more than
 // running a small task.
 func (s *supervisor) freshOutputs() (err error) {
-	for i, name := range books.Streams {
+	for i, name := range attempts.Streams {
 		if s.out.Files[i] != nil {
 			continue
 		}
@@ -302,5 +302,5 @@ func (s *supervisor) freshOutputs() (err error) {
 
 // logPath is where an attempt's output stays after its end.
 func logPath(dir, name string, stream int) string {
-	return filepath.Join(dir, "logs", name+"."+books.Streams[stream])
+	return filepath.Join(dir, "logs", name+"."+attempts.Streams[stream])
 }

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 )
 
 const patience = 30 * time.Second
@@ -64,7 +64,7 @@ func adopted(t *testing.T, cfg Config) (*opened, []executor.State) {
 }
 
 func config(t *testing.T) Config {
-	return Config{Keeping: books.Keeping{Dir: t.TempDir(), Site: "site-2", Grace: 200 * time.Millisecond}, Cores: 2}
+	return Config{Keeping: attempts.Keeping{Dir: t.TempDir(), Site: "site-2", Grace: 200 * time.Millisecond}, Cores: 2}
 }
 
 func shell(n uint32, script string) executor.Task {
@@ -281,7 +281,7 @@ func TestMachineRestarted(t *testing.T) {
 
 // TestMain's second role: a broker that starts one task and waits to be killed.
 func beBroker(dir string) int {
-	h, err := Open(Config{Keeping: books.Keeping{Dir: dir, Site: "site-2", Grace: 200 * time.Millisecond}, Cores: 2})
+	h, err := Open(Config{Keeping: attempts.Keeping{Dir: dir, Site: "site-2", Grace: 200 * time.Millisecond}, Cores: 2})
 	if err == nil {
 		_, err = h.Adopt(context.Background())
 	}
@@ -318,8 +318,8 @@ func TestBrokerKilled(t *testing.T) {
 	if s, rerr := bufio.NewReader(out).ReadString('\n'); s != "started\n" {
 		t.Fatalf("broker says %q, %v", s, rerr)
 	}
-	if open, oerr := Open(cfg); !errors.Is(oerr, books.ErrInUse) {
-		t.Errorf("a second broker on its directory: got %v, %v; want books.ErrInUse", open, oerr)
+	if open, oerr := Open(cfg); !errors.Is(oerr, attempts.ErrInUse) {
+		t.Errorf("a second broker on its directory: got %v, %v; want attempts.ErrInUse", open, oerr)
 	}
 	if err := unix.Kill(-cmd.Process.Pid, unix.SIGKILL); err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package local
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -13,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/executor/books"
+	"github.com/cloudshare/cloudshare/executor/attempts"
 )
 
 // limitFiles sets how many files all idle supervisors may open.
@@ -194,7 +195,7 @@ func TestBrokerAlwaysStarts(t *testing.T) {
 			if r := o.run(shell(1, "true")); r.Cause != executor.Exited || r.ExitCode != 0 {
 				t.Errorf("a task: %+v", r)
 			}
-			aside, _ := os.ReadDir(filepath.Join(cfg.Dir, books.AsideFolder))
+			aside, _ := os.ReadDir(filepath.Join(cfg.Dir, attempts.AsideFolder))
 			if name == "a slot without journal" {
 				if len(aside) != 0 {
 					t.Errorf("put aside: %v", aside)
@@ -270,4 +271,61 @@ func TestUnusableSlotIsEmptied(t *testing.T) {
 		}
 		within(t, gone, "the whole tree is dead")
 	}
+}
+
+// occupied puts a folder in the place of an attempt's output: it can be neither moved nor
+// copied there.
+func (o *opened) occupied(t executor.Task) {
+	o.Helper()
+	if err := os.MkdirAll(filepath.Join(logPath(o.cfg.Dir, t.ID.String(), 0), "full"), 0o700); err != nil {
+		o.Fatal(err)
+	}
+}
+
+// lostOutput wants an attempt's output to be said to be missing, and not to be empty.
+func (o *opened) lostOutput(t executor.Task) {
+	o.Helper()
+	rc, err := o.Logs(o.Context(), t.ID, "stdout", false)
+	if err == nil {
+		b, rerr := io.ReadAll(rc)
+		rc.Close()
+		o.Errorf("output that was not kept reads as %q, %v", b, rerr)
+	}
+}
+
+// TestOutputThatCannotBeKept: output that could not be moved to its place was reported as
+// none, so `logs` showed an empty output of a task that had written one.
+func TestOutputThatCannotBeKept(t *testing.T) {
+	o, _ := unwarmed(t)
+	first := shell(1, "echo lost")
+	o.occupied(first)
+	if r := o.run(first); r.Cause != executor.Exited || r.ExitCode != 0 {
+		t.Fatalf("the task pays for it: %+v", r)
+	}
+	o.lostOutput(first)
+	next := shell(2, "echo kept")
+	if r := o.run(next); r.Cause != executor.Exited || r.ExitCode != 0 {
+		t.Fatalf("the next: %+v", r)
+	}
+	if got := o.output(next); got != "kept\n" {
+		t.Errorf("the next task's output is %q", got)
+	}
+}
+
+// TestLostOutputThatCannotBeKept: the same for what a dead supervisor has left.
+func TestLostOutputThatCannotBeKept(t *testing.T) {
+	o, _ := unwarmed(t)
+	task := shell(1, "echo lost; sleep 100")
+	o.occupied(task)
+	o.begin(task)
+	if got := o.firstLine(task); got != "lost" {
+		t.Fatalf("it says %q", got)
+	}
+	if err := unix.Kill(o.slotOf(task).pid, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if r := o.end(task); r.Cause != executor.Vanished {
+		t.Fatalf("%+v", r)
+	}
+	o.lostOutput(task)
 }

@@ -102,7 +102,7 @@ func (s *Store) appendSome(items []*Item) (n int, err error) {
 		if n > 0 && s.isFull(&next, &h) {
 			break
 		}
-		entries = append(entries, entry{keyOfID(it.ID), uint32(next.size)})
+		entries = appendEntries(entries, it.ID, uint32(next.size), s.isNewest(it.ID))
 		buf = appendFrame(buf, g.salt, it)
 		next.add(&h)
 		next.size += h.total()

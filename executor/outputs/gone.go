@@ -17,8 +17,10 @@ func (s *Store) checkFolder() error {
 	if err == nil && os.SameFile(ours, there) && apart == nil {
 		return nil
 	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
+	for _, err := range []error{err, apart} {
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
 	}
 	s.cfg.Logger.Warn().Str("folder", s.cfg.Dir).Msg("the folder of kept outputs was removed; making it again")
 	return s.beginAgain()
@@ -37,6 +39,7 @@ func (s *Store) beginAgain() error {
 	_ = before.Close()
 	s.mu.Lock()
 	s.index, s.segments, s.removed = map[uint64]uint64{}, nil, nil
+	s.unread, s.unreadBy = nil, nil
 	s.mu.Unlock()
 	return s.load()
 }
@@ -50,6 +53,9 @@ func (s *Store) checkActive() {
 	ours, err := s.file.Stat()
 	g := s.segments[len(s.segments)-1]
 	there, terr := s.dir().Lstat(fileOf(g.number, segmentExt))
+	if MayPass(err) || MayPass(terr) { // then who writes is told
+		return
+	}
 	if err == nil && terr == nil && os.SameFile(ours, there) {
 		return
 	}

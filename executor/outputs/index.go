@@ -12,13 +12,15 @@ import (
 // no segments: a head, the entries in the order of their keys, and a checksum. It can
 // be made again of its segment.
 const (
-	indexMagic = "CSOIDX1\n"
-	indexHead  = 8 + 8 + 4 + 4 + 4*8
+	indexMagic = "CSOIDX2\n"
+	indexHead  = 8 + 8 + 4 + 4 + 4 + 4*8
 	entrySize  = 8 + 4
-	maxIndex   = indexHead + maxEntries*entrySize + 4
+	// maxKeys is how many entries a segment's outputs can have: see keyOf.
+	maxKeys  = 2 * maxEntries
+	maxIndex = indexHead + maxKeys*entrySize + 4
 )
 
-// entry is one output of a segment.
+// entry is one key of an output of a segment.
 type entry struct {
 	key uint64
 	off uint32
@@ -26,7 +28,7 @@ type entry struct {
 
 // summary is what the store must know of a segment without its entries.
 type summary struct {
-	count int
+	count int // outputs
 	apart int // streams in files of their own
 	// first and last are the ends of the earliest and of the latest attempt, in unix
 	// milliseconds.
@@ -55,8 +57,9 @@ func encodeIndex(g *segment, entries []entry) []byte {
 	le := binary.LittleEndian
 	b := append(make([]byte, 0, indexHead+len(entries)*entrySize+4), indexMagic...)
 	b = append(b, g.salt[:]...)
-	b = le.AppendUint32(b, uint32(len(entries)))
-	b = le.AppendUint32(b, uint32(g.apart))
+	for _, v := range []int{len(entries), g.count, g.apart} {
+		b = le.AppendUint32(b, uint32(v))
+	}
 	for _, v := range []int64{g.size, g.charge, g.first, g.last} {
 		b = le.AppendUint64(b, uint64(v))
 	}
@@ -74,20 +77,20 @@ func decodeIndex(b []byte) (g segment, entries []entry, ok bool) {
 	}
 	body := b[:len(b)-4]
 	n := int(le.Uint32(b[16:]))
-	if n > maxEntries || len(body) != indexHead+n*entrySize || crc32.Checksum(body, castagnoli) != le.Uint32(b[len(body):]) {
+	if n > maxKeys || len(body) != indexHead+n*entrySize || crc32.Checksum(body, castagnoli) != le.Uint32(b[len(body):]) {
 		return g, nil, false
 	}
 	copy(g.salt[:], b[8:])
-	g.count, g.apart = n, int(le.Uint32(b[20:]))
+	g.count, g.apart = int(le.Uint32(b[20:])), int(le.Uint32(b[24:]))
 	for i, to := range []*int64{&g.size, &g.charge, &g.first, &g.last} {
-		*to = int64(le.Uint64(b[24+8*i:]))
+		*to = int64(le.Uint64(b[28+8*i:]))
 	}
 	entries = make([]entry, n)
 	for i := range entries {
 		at := b[indexHead+i*entrySize:]
 		entries[i] = entry{le.Uint64(at), le.Uint32(at[8:])}
 	}
-	return g, entries, true
+	return g, entries, g.count <= n
 }
 
 // searchIndex looks for a key in an index file of size bytes, and reads little of it.

@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
 // load reads the folder: the indexes of sealed segments, all of the last one.
@@ -22,8 +20,7 @@ func (s *Store) load() error {
 	for i, number := range numbers {
 		s.next = max(s.next, number+1)
 		if err = s.loadSegment(number, i == len(numbers)-1); err != nil {
-			s.cfg.Aside(filepath.Join(s.cfg.Dir, fileOf(number, segmentExt)), err)
-			s.removeFile(fileOf(number, indexExt))
+			s.passOver(number, err)
 		}
 	}
 	s.forgetRemoved()
@@ -57,9 +54,7 @@ func (s *Store) list() (numbers []uint32, err error) {
 	if len(gone) > 0 { // the order of numbers is that of time
 		s.next = max(s.next, gone[len(gone)-1].number+1)
 	}
-	s.mu.Lock()
-	s.removed = gone
-	s.mu.Unlock()
+	s.loadRemoved(gone)
 	s.dropIndexes(names, numbers)
 	return numbers, nil
 }
@@ -100,9 +95,10 @@ func (s *Store) loadSegment(number uint32, last bool) error {
 	}
 	if !last {
 		defer f.Close()
-		g, entries, ok := s.readIndex(number)
+		g, entries, noIndex := s.readIndex(fileOf(number, indexExt))
+		g.number = number
 		// One of another size is of an earlier life, and does not know what came since.
-		if ok && g.salt == own && g.size == size {
+		if noIndex == nil && g.salt == own && g.size == size {
 			s.enter(&g, entries)
 			return nil
 		}
@@ -144,28 +140,36 @@ func (s *Store) resume(f *os.File, g *segment, entries []entry, size int64) {
 func (s *Store) enter(g *segment, entries []entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.segments = append(s.segments, g)
+	at, _ := s.findSegment(g.number)
+	s.segments = slices.Insert(s.segments, at, g)
 	for _, e := range entries {
-		s.index[e.key] = placeOf(g.number, e.off)
+		if place, ok := s.index[e.key]; !ok || place < placeOf(g.number, e.off) {
+			s.index[e.key] = placeOf(g.number, e.off)
+		}
 	}
 }
 
 func placeOf(number, off uint32) uint64 { return uint64(number)<<32 | uint64(off) }
 
-// readIndex reads the index of a sealed segment.
-func (s *Store) readIndex(number uint32) (g segment, entries []entry, ok bool) {
-	f, err := s.openFile(fileOf(number, indexExt), os.O_RDONLY)
+// errNoIndex reports a file that is no index, or of another version.
+var errNoIndex = errors.New("no index of kept outputs")
+
+// readIndex reads an index file.
+func (s *Store) readIndex(name string) (g segment, entries []entry, err error) {
+	f, err := s.openFile(name, os.O_RDONLY)
 	if err != nil {
-		return g, nil, false
+		return g, nil, err
 	}
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, maxIndex+1))
 	if err != nil {
-		return g, nil, false
+		return g, nil, err
 	}
-	g, entries, ok = decodeIndex(b)
-	g.number = number
-	return g, entries, ok
+	g, entries, ok := decodeIndex(b)
+	if !ok {
+		err = errNoIndex
+	}
+	return g, entries, err
 }
 
 // scanSegment reads all of a segment.
@@ -180,7 +184,7 @@ func (s *Store) scanSegment(f *os.File, number uint32, own salt, size int64) (*s
 	g := &segment{number: number, salt: own, size: segmentHead}
 	var entries []entry
 	damaged := scan(b, own, func(off int64, h *head) {
-		entries = append(entries, entry{keyOfID(h.id), uint32(off)})
+		entries = appendEntries(entries, h.id, uint32(off), true)
 		g.add(h)
 		g.size = off + h.total()
 	})
@@ -233,16 +237,5 @@ func (s *Store) dropStrays() error {
 
 // openFile opens a file of the store, never a pipe, a link or a folder.
 func (s *Store) openFile(name string, flags int) (*os.File, error) {
-	f, err := s.dir().OpenFile(name, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	st, err := f.Stat()
-	if err == nil && !st.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no regular file", f.Name())
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
+	return requireRegular(s.cfg.disk.open(s.dir(), name, flags|asFile))
 }

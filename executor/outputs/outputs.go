@@ -15,13 +15,8 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 )
 
-// Errors of a store.
-var (
-	// ErrClosed: the store was closed.
-	ErrClosed = errors.New("store of outputs is closed")
-	// ErrDamaged: what was kept cannot be read any more.
-	ErrDamaged = errors.New("damaged on disk")
-)
+// ErrClosed reports that the store was closed.
+var ErrClosed = errors.New("store of outputs is closed")
 
 // Config of a store. All fields but Logger must be set.
 type Config struct {
@@ -33,6 +28,8 @@ type Config struct {
 	Aside  func(path string, why error)
 	Now    func() time.Time
 	Logger zerolog.Logger
+
+	disk *disk // nil = the real one; tests have it fail
 }
 
 // Bounds of the store's files.
@@ -71,6 +68,8 @@ type Store struct {
 	index    map[uint64]uint64
 	segments []*segment // oldest first; the active one is the last
 	removed  []removed  // oldest first
+	unread   []uint32   // segments that could not be read, and may be later; ascending
+	unreadBy error      // why; nil = unread is empty
 	byAge    uint64
 	byBytes  uint64
 	trouble  string
@@ -89,6 +88,9 @@ type segment struct {
 func Open(cfg Config) (*Store, error) {
 	if cfg.Dir == "" || cfg.Keep <= 0 || cfg.MaxBytes <= 0 || cfg.Aside == nil || cfg.Now == nil {
 		return nil, fmt.Errorf("open outputs at %q: keep %s and max bytes %d must be positive", cfg.Dir, cfg.Keep, cfg.MaxBytes)
+	}
+	if cfg.disk == nil {
+		cfg.disk = &realDisk
 	}
 	s := &Store{cfg: cfg, index: map[uint64]uint64{}, quit: make(chan struct{}), done: make(chan struct{})}
 	err := s.openRoot()

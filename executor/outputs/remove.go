@@ -1,15 +1,9 @@
 package outputs
 
 import (
-	"errors"
+	"fmt"
 	"os"
-
-	"github.com/cloudshare/cloudshare/executor"
 )
-
-// maxRemoved bounds the removed segments that are remembered: two million outputs at
-// most, 25 MiB.
-const maxRemoved = 256
 
 // Sweep removes what is over the bounds, as happens by itself some time.
 func (s *Store) Sweep() {
@@ -23,6 +17,7 @@ func (s *Store) Sweep() {
 // sweep removes the segments that are too old, and the oldest ones as long as all
 // together are too large. REQUIRES: s.writing held.
 func (s *Store) sweep() {
+	s.readAgain()
 	if s.file != nil { // an output must not stay because nothing comes after it
 		g := s.segments[len(s.segments)-1]
 		if now := s.cfg.Now(); g.count > 0 && now.UnixMilli()-g.first > s.span().Milliseconds() {
@@ -60,14 +55,18 @@ func (s *Store) removeSegment(g *segment, byAge bool) {
 	if s.file != nil && g == s.segments[len(s.segments)-1] {
 		s.seal()
 	}
-	_, entries, whole := s.readIndex(g.number)
+	_, entries, err := s.readIndex(fileOf(g.number, indexExt))
+	whole := err == nil
 	if !whole { // the disk was full, or is damaged
 		entries = s.entriesOf(g)
 	}
-	apart := s.apartOf(g, entries)
+	apart, _ := s.apartOf(g, entries) // what is missed are strays for the next start
 	s.forget(g, entries, whole)
-	r := removed{g.number, byAge, s.cfg.Now()}
-	err := s.dir().Rename(fileOf(g.number, indexExt), r.name())
+	r := removed{number: g.number, byAge: byAge, at: s.cfg.Now()}
+	if whole {
+		r.prints = printsOf(entries)
+	}
+	err = s.dir().Rename(fileOf(g.number, indexExt), r.name())
 	s.removeFile(fileOf(g.number, segmentExt))
 	for _, name := range apart {
 		s.removeFile(name)
@@ -126,78 +125,52 @@ func (s *Store) forget(g *segment, entries []entry, whole bool) {
 	}
 }
 
-// forgetRemoved forgets what was removed the longest ago.
-// REQUIRES: s.writing held, or nobody else yet.
-func (s *Store) forgetRemoved() {
-	s.mu.Lock()
-	over := s.removed[:max(len(s.removed)-maxRemoved, 0)]
-	s.removed = s.removed[len(over):]
-	s.mu.Unlock()
-	for _, r := range over {
-		s.removeFile(r.name())
-	}
-}
-
-// apartOf returns the files of a segment's streams that have their own.
-func (s *Store) apartOf(g *segment, entries []entry) (names []string) {
+// apartOf returns the files of a segment's streams that have their own, but for those
+// of outputs that are damaged. An error says that they are not all.
+func (s *Store) apartOf(g *segment, entries []entry) (names []string, err error) {
 	if g.apart == 0 {
-		return nil
+		return nil, nil
 	}
 	f, err := s.openFile(fileOf(g.number, segmentExt), os.O_RDONLY)
 	if err != nil {
-		return nil // they are strays for the next start
+		return nil, err
 	}
 	defer f.Close()
 	for _, e := range entries {
 		h, err := readHead(f, g.salt, int64(e.off))
+		if MayPass(err) {
+			return names, err
+		}
 		for n, apart := range h.apart {
 			if err == nil && apart {
 				names = append(names, apartName(h.id, n))
 			}
 		}
 	}
-	return names
+	return names, nil
 }
 
 // apartNames returns those of all segments. REQUIRES: nobody else yet.
 func (s *Store) apartNames() (map[string]bool, error) {
+	if s.unreadBy != nil {
+		return nil, s.unreadBy
+	}
 	names := map[string]bool{}
 	for _, g := range s.segments {
 		entries := s.entries
 		if s.file == nil || g != s.segments[len(s.segments)-1] {
-			var ok bool
-			if _, entries, ok = s.readIndex(g.number); !ok && g.apart > 0 {
-				return nil, errors.New("an index of kept outputs cannot be read")
+			var err error
+			if _, entries, err = s.readIndex(fileOf(g.number, indexExt)); err != nil && g.apart > 0 {
+				return nil, fmt.Errorf("read an index of kept outputs: %w", err)
 			}
 		}
-		for _, name := range s.apartOf(g, entries) {
+		list, err := s.apartOf(g, entries)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range list {
 			names[name] = true
 		}
 	}
 	return names, nil
-}
-
-// Removed returns why and when an attempt's output was removed, false if that is not
-// remembered.
-func (s *Store) Removed(job string, task, attempt uint32) (executor.OutputRemoval, bool) {
-	key := keyOf(job, task, attempt)
-	s.mu.RLock()
-	list := append([]removed{}, s.removed...)
-	s.mu.RUnlock()
-	for i := len(list) - 1; i >= 0; i-- {
-		if s.wasIn(list[i], key) {
-			return executor.OutputRemoval{ByAge: list[i].byAge, At: list[i].at}, true
-		}
-	}
-	return executor.OutputRemoval{}, false
-}
-
-func (s *Store) wasIn(r removed, key uint64) bool {
-	f, err := s.openFile(r.name(), os.O_RDONLY)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	st, err := f.Stat()
-	return err == nil && searchIndex(f, st.Size(), key)
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/cloudshare/cloudshare/executor"
 )
 
 // A segment file begins with its magic and its salt; frames follow.
@@ -118,7 +120,7 @@ func readHead(f io.ReaderAt, own salt, off int64) (head, error) {
 	}
 	h, ok := parseHead(b[:n], own)
 	if !ok {
-		return h, fmt.Errorf("output at byte %d: %w", off, ErrDamaged)
+		return h, fmt.Errorf("output at byte %d: %w", off, executor.ErrDamaged)
 	}
 	return h, nil
 }

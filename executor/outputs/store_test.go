@@ -117,8 +117,8 @@ func TestKeepsAndFinds(t *testing.T) {
 				}
 			}
 		}
-		if got, ok := s.Find("a.1", 2, 1); !ok || got != numbered(2) {
-			t.Errorf("found %v, %v", got, ok)
+		if got, err := s.Find("a.1", 2, 1); err != nil || got != numbered(2) {
+			t.Errorf("found %v, %v", got, err)
 		}
 		other := numbered(1)
 		other.Token++

@@ -41,33 +41,48 @@ func (s *Store) takeFiles(items []Item) error {
 	return folder.Sync()
 }
 
-// takeFile moves a file into the store. One that is not there was moved before.
+// takeFile moves a file into the store, and has it on the disk before: whoever had it
+// else (a cluster's node, for one) lets it go then. One that is not there was moved before.
 func (s *Store) takeFile(st Stream, folder *os.File, name string) error {
-	err := unix.Renameat(unix.AT_FDCWD, st.Path, int(folder.Fd()), path.Base(name))
+	in, err := OpenRegular(st.Path, os.O_RDONLY)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return nil
-	case errors.Is(err, unix.EXDEV):
-		return s.copyFile(st, name)
+	case MayPass(err):
+		return err
+	case err == nil:
+		defer in.Close()
+		if err = s.cfg.disk.sync(in); err != nil {
+			return fmt.Errorf("sync %s: %w", st.Path, err)
+		}
 	}
-	return err
+	// What others have put there instead of a file is moved as it is: nobody reads it,
+	// and it keeps nothing else from being taken.
+	moved := s.cfg.disk.move(st.Path, folder, path.Base(name))
+	if errors.Is(moved, unix.EXDEV) && err == nil {
+		return s.copyFile(in, st.Size, name)
+	}
+	return moved
 }
 
-// copyFile is takeFile between file systems. The source is the caller's to remove.
-func (s *Store) copyFile(st Stream, name string) error {
-	in, err := os.OpenFile(st.Path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+// copyFile is takeFile between file systems: the whole of it has its name, or none of
+// it. The source is the caller's to remove.
+func (s *Store) copyFile(in io.Reader, size int64, name string) error {
+	part := name + newExt
+	s.removeFile(part)
+	out, err := s.dir().OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	defer in.Close()
-	s.removeFile(name)
-	out, err := s.dir().OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, io.LimitReader(in, st.Size))
+	_, err = io.Copy(out, io.LimitReader(in, size))
 	if err == nil {
-		err = out.Sync()
+		err = s.cfg.disk.sync(out)
 	}
-	return errors.Join(err, out.Close())
+	if err = errors.Join(err, out.Close()); err == nil {
+		err = s.dir().Rename(part, name)
+	}
+	if err != nil {
+		s.removeFile(part) // else it is a stray of the next start
+	}
+	return err
 }

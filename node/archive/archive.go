@@ -238,9 +238,17 @@ func (a *Archive) took(t *Attempt) {
 	if t.Ended.After(a.last) {
 		a.last = t.Ended
 	}
-	if k := (homeKey{t.Job.Num, t.Task}); t.Home && t.EndedMs < 0 && t.ChargedMs > 0 && len(a.homes) < maxOpenHome {
+	if k := (homeKey{t.Job.Num, t.Task}); t.comesAgain() {
 		a.homes[k]++
 	}
+}
+
+// hasRoomForHome reports whether n more runs at home can wait for their entry in the
+// log. The log tells of the others, once: without their attempt and outcome.
+func (a *Archive) hasRoomForHome(n int) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.homes)+n <= maxOpenHome
 }
 
 // TakeHome reports whether a home run of this site is archived already, by its

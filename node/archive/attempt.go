@@ -40,6 +40,10 @@ type Attempt struct {
 // Owner is the site whose user submitted the job.
 func (a *Attempt) Owner() string { return a.Job.Site }
 
+// comesAgain reports whether it is a run at home as its broker saw it, of which the log
+// tells later, too.
+func (a *Attempt) comesAgain() bool { return a.Home && a.EndedMs < 0 && a.ChargedMs > 0 }
+
 // Ran reports whether its process ran.
 func (a *Attempt) Ran() bool { return !a.Started.IsZero() }
 

@@ -251,6 +251,7 @@ func advance(had, to node.EventID) node.EventID {
 // take passes one batch on.
 func (c *Collector) take(ctx context.Context, events []node.Event, place node.EventID) error {
 	var kept []Attempt
+	again := 0 // of kept, those of which the log tells, too
 	had := c.had()
 	for i := range events {
 		e := &events[i]
@@ -260,9 +261,16 @@ func (c *Collector) take(ctx context.Context, events []node.Event, place node.Ev
 			c.seq = e.Seq
 			c.recent.follow(e, &a, ended)
 		}
-		if ended && isNew(had, e.ID) && c.wanted(e, &a) {
-			kept = append(kept, a)
+		if !ended || !isNew(had, e.ID) || !c.wanted(e, &a) {
+			continue
 		}
+		if a.comesAgain() {
+			if !c.archive.hasRoomForHome(again + 1) {
+				continue
+			}
+			again++
+		}
+		kept = append(kept, a)
 	}
 	if ctx.Err() != nil { // the last ones before Stop
 		var cancel context.CancelFunc

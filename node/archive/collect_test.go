@@ -354,3 +354,33 @@ func TestCollectorStops(t *testing.T) {
 	c.Stop()
 	c.Stop()
 }
+
+// TestHomeRunsBeyondTheBookAreKeptOnce: a site that runs more at home than the archive
+// remembers, before the log tells of any of it, had the rest twice.
+func TestHomeRunsBeyondTheBookAreKeptOnce(t *testing.T) {
+	const runs = maxOpenHome + 100
+	f := &feed{}
+	for i := range runs {
+		f.home(fsm.Event{Kind: fsm.EventTaskEnded, End: fsm.EndSucceeded, Job: mine, Task: uint32(i), Attempt: 1, Site: "a", RunMs: 4})
+	}
+	for i := range runs {
+		f.tell(fsm.Event{Kind: fsm.EventHomeRan, Job: mine, Task: uint32(i), Site: "a", RunMs: 4})
+	}
+	a := openTest(t, t.TempDir(), &clock{epoch}, nil)
+	c := NewCollector(f, a, NewRecent("a", epoch), zerolog.Nop())
+	for i := 0; i < len(f.events); i += fewEvents {
+		batch := f.events[i:min(i+fewEvents, len(f.events))]
+		must(t, c.take(t.Context(), batch, batch[len(batch)-1].ID))
+	}
+	times := map[uint32]int{}
+	_, err := a.Scan(t.Context(), Query{}, func(x *Attempt) error {
+		times[x.Task]++
+		return nil
+	})
+	must(t, err)
+	for i := range uint32(runs) {
+		if times[i] != 1 {
+			t.Fatalf("run %d is archived %d times", i, times[i])
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/replica"
 )
 
 // Source is the broker that a Collector reads.
@@ -23,18 +24,28 @@ type Source interface {
 	Ledger() fsm.LedgerView
 }
 
-// Reader is a node.Subscription.
+// Reader is a replica.Subscription.
 type Reader interface {
 	Next(ctx context.Context) ([]node.Event, error)
 	Place() node.EventID
 }
 
-var _ Reader = (*node.Subscription)(nil)
+var _ Reader = (*replica.Subscription)(nil)
+
+// Broker is what a Source is made of; a *broker.Broker is one.
+type Broker interface {
+	Site() string
+	Ready() error
+	JobFacts(ctx context.Context, ids []fsm.JobID) map[fsm.JobID]node.JobFacts
+	Ledger() fsm.LedgerView
+	Events(from node.EventID, filter node.EventFilter) *replica.Subscription
+	Feed() *replica.Feed
+}
 
 // Of is a broker as a Source.
-func Of(b *node.Broker) Source { return brokerSource{b} }
+func Of(b Broker) Source { return brokerSource{b} }
 
-type brokerSource struct{ *node.Broker }
+type brokerSource struct{ Broker }
 
 // Subscribe implements Source.
 func (b brokerSource) Subscribe(from node.EventID) Reader {

@@ -28,8 +28,8 @@ var (
 	ErrUnknown = errors.New("proposal outcome unknown")
 	// ErrClosed: the log was closed before the proposal was sent.
 	ErrClosed = errors.New("log closed")
-	// ErrNoLead: no lead is known or reachable now; certainly not sent.
-	ErrNoLead = errors.New("no lead")
+	// ErrNoLead: no leader is known or reachable now; certainly not sent.
+	ErrNoLead = errors.New("no leader")
 	// ErrForeign: the peer belongs to another federation.
 	ErrForeign = errors.New("another federation's node")
 	// ErrJoinRefused: the federation does not admit the node under that name.
@@ -72,10 +72,16 @@ func HasWork(m Machine) bool {
 
 // Dated is a [Machine] that wants to know when entries were ordered.
 type Dated interface {
-	// Dated tells before Apply when the lead appended the entry, by its wall
+	// Dated tells before Apply when the leader appended the entry, by its wall
 	// clock: the same at every member, and when the entry is replayed. It is for
 	// people; Apply must not depend on it.
 	Dated(at time.Time)
+}
+
+// Parting is a [Machine] that knows which sites have left on purpose.
+type Parting interface {
+	// HasLeft reports whether a site has said goodbye and not come back since.
+	HasLeft(site string) bool
 }
 
 // Snapshot is a frozen state.
@@ -89,13 +95,13 @@ type Log interface {
 	// Propose has the commands ordered, and returns their results once *this*
 	// member has applied them. Commands of one call stand in one entry, in
 	// order. Concurrent calls are batched. It works at every member: one that
-	// is not the lead forwards.
+	// is not the leader forwards.
 	Propose(ctx context.Context, cmds ...fsm.Command) ([]fsm.Result, error)
 	// Sync returns once this member has applied all that was committed
 	// anywhere before the call (a current read), with the entry number.
 	Sync(ctx context.Context) (uint64, error)
-	// Renew asks the lead to extend this site's lease (architecture D4). It
-	// returns nil only if the lead took the renewal after the call began, then
+	// Renew asks the leader to extend this site's lease (architecture D4). It
+	// returns nil only if the leader took the renewal after the call began, then
 	// confirmed that it leads, its Grantor said yes at the moment of sending,
 	// and this member has applied all that was committed before. So a lease may
 	// be counted from the moment before the call. It asks whoever leads until
@@ -109,7 +115,8 @@ type Log interface {
 	Status() Status
 	// Changed is signalled (capacity 1, coalesced) after Status changed.
 	Changed() <-chan struct{}
-	// Remove takes a site's node out of the group; used when it left for good.
+	// Remove takes a site's node out of the group; used when it left for good. At
+	// another member than the leader it does so for that member's own site only.
 	Remove(ctx context.Context, site string) error
 	// Demote lays down this site's vote, if it has one, before a graceful
 	// leave: the node stays a member and follows, and is not made a voter again
@@ -154,7 +161,7 @@ type Renewal struct {
 	Incarnation uint64
 }
 
-// Grantor decides on renewals at the lead. Its methods must not block.
+// Grantor decides on renewals at the leader. Its methods must not block.
 type Grantor interface {
 	// Received is called when a renewal has arrived and this member leads term.
 	// False refuses it.
@@ -173,5 +180,5 @@ type Status struct {
 	Term     uint64
 	Voters   []string // site ids, sorted
 	Members  []string // voters and non-voters, sorted
-	CaughtUp bool     // has applied what was committed when it last heard the lead
+	CaughtUp bool     // has applied what was committed when it last heard the leader
 }

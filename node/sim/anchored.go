@@ -23,7 +23,7 @@ type anchored struct {
 
 func newAnchored(c *Case) *anchored {
 	n := len(c.Cores)
-	return &anchored{foreknowing: newForeknowing(c), cores: total(c.Cores), settled: make([]int64, n), live: make([]int64, n), since: make([]int64, n)}
+	return &anchored{foreknowing: newForeknowing(c), cores: Sum(c.Cores), settled: make([]int64, n), live: make([]int64, n), since: make([]int64, n)}
 }
 
 func (t *anchored) arrived(task int, now int64) { t.foreknowing.arrived(task, now) }

@@ -113,7 +113,7 @@ func TestEvaluationIsNaive(t *testing.T) {
 			if errors.Is(err, ErrUnequal) {
 				var out *Outcome
 				if out, err = Play(sub); err == nil {
-					got = total(out.Waits(sub))
+					got = Sum(out.Waits(sub))
 				}
 			}
 			if err != nil {
@@ -172,7 +172,7 @@ func checkEvaluation(t *testing.T, seed uint64, c *Case, v []int64) {
 				t.Fatalf("seed %d, %s, %s: unfairness %s, naively %s", seed, policy, norm, got, scaled)
 			}
 		}
-		if got := fair.L1(waits); unfair[L1][len(unfair[L1])-1] != sched.Int64(got) || total(waits) == fair.Total && got < fair.Floor() {
+		if got := fair.L1(waits); unfair[L1][len(unfair[L1])-1] != sched.Int64(got) || Sum(waits) == fair.Total && got < fair.Floor() {
 			t.Fatalf("seed %d, %s: L1 %d, floor %d", seed, policy, got, fair.Floor())
 		}
 	}
@@ -267,7 +267,7 @@ func TestScoresOfThePaper(t *testing.T) {
 	if got := Scores([]sched.Int128{sched.Int64(60), sched.Int64(80), sched.Int64(60)}); !slices.Equal(got, []int{1, 0, 1}) {
 		t.Errorf("60, 80, 60 score %v", got)
 	}
-	if d := denominator(5); d != 60 {
+	if d := Denominator(5); d != 60 {
 		t.Errorf("five sites have the denominator %d", d)
 	}
 }

@@ -31,7 +31,8 @@ type Conduct struct {
 	Away [2]int64
 }
 
-func (c *Conduct) away(now int64) bool { return c.Away[0] <= now && now < c.Away[1] }
+// IsAway reports whether the site is away in that second.
+func (c *Conduct) IsAway(now int64) bool { return c.Away[0] <= now && now < c.Away[1] }
 
 // conductOf is a site's conduct.
 func (c *Case) conductOf(site int) Conduct {
@@ -56,7 +57,7 @@ func (c *Case) turningPoints() (at []int64) {
 // withdraws does not once nothing else will ever happen: somebody may wait for
 // just its machine.
 func (s *siteShell) hides() bool {
-	if s.conduct.away(s.p.now) {
+	if s.conduct.IsAway(s.p.now) {
 		return true
 	}
 	over := s.p.ends.empty() && s.p.next == len(s.p.c.Tasks)

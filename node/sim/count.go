@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/cloudshare/cloudshare/fsm"
@@ -156,4 +157,41 @@ func (n *counter) draw() int {
 		r -= k
 	}
 	return 0 // not reached: r < idle
+}
+
+// Counted returns what every coalition waits by itself, by the theorem of equal
+// tasks. Error: ErrUnequal.
+func (c *Case) Counted() ([]int64, error) {
+	n, err := newCounter(c)
+	if err != nil {
+		return nil, err
+	}
+	v := make([]int64, 1<<len(c.Cores))
+	for s := Coalition(1); int(s) < len(v); s++ {
+		v[s] = n.count(s)
+	}
+	return v, nil
+}
+
+// CheckCounted has brokers play every coalition; a difference is ErrTheorem.
+func (c *Case) CheckCounted(ctx context.Context, v []int64) error {
+	for s := Coalition(1); int(s) < len(v); s++ {
+		sub := c.Of(s)
+		out, err := PlayContext(ctx, sub)
+		if err != nil {
+			return err
+		}
+		if sum := Sum(out.Waits(sub)); sum != v[s] {
+			return fmt.Errorf("%w: coalition %b waits %d seconds, counted %d", ErrTheorem, s, sum, v[s])
+		}
+	}
+	return nil
+}
+
+// Sum returns the sum of waits, in seconds.
+func Sum(waits []int64) (sum int64) {
+	for _, w := range waits {
+		sum += w
+	}
+	return sum
 }

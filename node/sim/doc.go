@@ -1,5 +1,5 @@
 // Package sim plays workloads through the product's own code: the broker core
-// (node.Driver), the order in memory (coord/mem), the state machine (fsm) and its
+// (core.Driver), the order in memory (coord/mem), the state machine (fsm) and its
 // policies (sched), on a virtual clock and with virtual machines. So that anyone
 // can check on real workloads what "fair" means here.
 //
@@ -8,7 +8,7 @@
 //
 // A [Case] is what one run plays, [Play] plays it with brokers, [TotalWait] gives
 // the same total by counting where theory says that it must be the same.
-// A [Study] is the paper's evaluation (Table 1).
+// The evaluation of the paper (Table 1) is package study, drawings are package chart.
 //
 // The package imports no other backend of coordination, no handler and no network.
 package sim

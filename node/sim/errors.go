@@ -25,5 +25,5 @@ var (
 	ErrTheorem = errors.New("the total wait depends on the policy")
 
 	errFolder = errors.New("it is a folder: name the logs in it")
-	errNoFile = errors.New("it is no regular file: use another folder")
+	ErrNoFile = errors.New("it is no regular file: use another folder")
 )

@@ -33,7 +33,7 @@ func FuzzWorkload(f *testing.F) {
 		if err != nil || len(in.Tasks) > 1000 || slices.ContainsFunc(in.Tasks, func(t Task) bool { return t.Run > 1e6 || t.Release > 1e6 }) {
 			return // it would take long: log time moves a minute in one entry
 		}
-		in.obey(Rules{})
+		in.Obey(Rules{})
 		out, err := Play(&in.Case)
 		if err != nil {
 			return // longer than log time holds

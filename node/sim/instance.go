@@ -102,9 +102,9 @@ func (w *Workload) Draw(s *Setup, n int) (from int64, passed int, err error) {
 		return 0, 0, fmt.Errorf("draw a period of %s: %w: it spans %d seconds of submissions, a period is %d; choose a shorter one",
 			w.Name, ErrTooShort, seconds, s.Period)
 	}
-	d := keyed(s.Seed, w.key, 1, uint64(n))
+	d := NewKeyedRand(s.Seed, w.key, 1, uint64(n))
 	for ; passed < maxDraws; passed++ {
-		from = d.below(seconds - s.Period + 1)
+		from = d.Below(seconds - s.Period + 1)
 		if users(w.Between(from, from+s.Period)) >= s.Sites {
 			return from, passed, nil
 		}
@@ -137,7 +137,7 @@ func (w *Workload) Instance(s *Setup, from int64, mapping int) (*Instance, error
 			w.Name, from, ErrTooFew, in.Users, s.Sites)
 	}
 	key := []uint64{s.Seed, w.key, 2, uint64(from), uint64(mapping)}
-	in.Seed = keyed(append(key, 3)...).next()
+	in.Seed = NewKeyedRand(append(key, 3)...).Next()
 	need, err := w.work(jobs, s.Unit)
 	if err != nil {
 		return nil, err
@@ -146,9 +146,9 @@ func (w *Workload) Instance(s *Setup, from int64, mapping int) (*Instance, error
 		return nil, fmt.Errorf("%s from second %d: %w: for a load of %v its work of %d core-seconds needs more than %d cores; take a higher load, or say how many cores there are",
 			w.Name, from, ErrBadCase, s.Load, need, MaxCores)
 	}
-	in.Cores = s.cores(need, keyed(append(key, 4)...))
-	home := keyed(append(key, 5)...).key
-	local := keyed(append(key, 6)...).key
+	in.Cores = s.cores(need, NewKeyedRand(append(key, 4)...))
+	home := NewKeyedRand(append(key, 5)...).key
+	local := NewKeyedRand(append(key, 6)...).key
 	for i := range jobs {
 		in.addJob(s, &jobs[i], home, local)
 	}
@@ -167,9 +167,9 @@ func (w *Workload) Instance(s *Setup, from int64, mapping int) (*Instance, error
 // its user only.
 func (in *Instance) addJob(s *Setup, j *Job, home, local uint64) {
 	t := Task{Release: j.Submit - in.From, Job: j.Number, Run: j.Run, Width: j.Width}
-	t.Site = int(keyed(home, uint64(j.User)).below(int64(s.Sites)))
+	t.Site = int(NewKeyedRand(home, uint64(j.User)).Below(int64(s.Sites)))
 	if s.Scenario == Background {
-		t.Background = float64(keyed(local, uint64(j.User)).below(1<<52)) < s.BackgroundShare*(1<<52)
+		t.Background = float64(NewKeyedRand(local, uint64(j.User)).Below(1<<52)) < s.BackgroundShare*(1<<52)
 	}
 	if s.Unit == 0 {
 		if widest := slices.Max(in.Cores); j.Width > widest || t.Background && j.Width > in.Cores[t.Site] {
@@ -223,7 +223,7 @@ func (w *Workload) work(jobs []Job, unit int64) (sum int64, err error) {
 }
 
 // cores spreads the cores over the sites. Equal ones are equal exactly.
-func (s *Setup) cores(work int64, d *dice) []int64 {
+func (s *Setup) cores(work int64, d *KeyedRand) []int64 {
 	total := s.Cores
 	if total == 0 {
 		total = int64(math.Round(float64(work) / (float64(s.Period) * s.Load)))

@@ -21,7 +21,7 @@ func TestReplicasAgree(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in.obey(Rules{})
+		in.Obey(Rules{})
 		want, err := Play(&in.Case)
 		if err != nil {
 			t.Fatal(err)
@@ -50,7 +50,7 @@ func TestPlayEndsWithItsContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in.obey(Rules{})
+	in.Obey(Rules{})
 	ctx, cancel := context.WithCancelCause(t.Context())
 	enough := errors.New("enough")
 	cancel(enough)

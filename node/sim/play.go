@@ -9,7 +9,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
-	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/core"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
@@ -339,7 +339,7 @@ type view struct {
 	waiting map[int64]int
 }
 
-var _ node.StateReader = (*view)(nil)
+var _ core.StateReader = (*view)(nil)
 
 // WaitingFits reports whether a task waits that the site could run on what its own
 // users leave it now; the state's offer may be older than that.

@@ -81,3 +81,14 @@ func Scores(unfairness []sched.Int128) []int {
 	}
 	return scores
 }
+
+// Undeserved is what sites wait beyond their fair shares, in seconds·Scale. Of
+// equal tasks it is half the L1 distance, since waits and shares have one sum; of
+// others it does not count in a policy's favour that it makes a site wait longer.
+func (f *Fair) Undeserved(waits []int64) int64 {
+	var sum int64
+	for o, w := range waits {
+		sum += max(0, f.Scale*w-f.Phi[o])
+	}
+	return sum
+}

@@ -23,7 +23,7 @@ func Shapley(v []int64) (*Fair, error) {
 	for 1<<n < len(v) {
 		n++
 	}
-	f := &Fair{Scale: denominator(n), Phi: make([]int64, n), Total: v[len(v)-1]}
+	f := &Fair{Scale: Denominator(n), Phi: make([]int64, n), Total: v[len(v)-1]}
 	for s, value := range v {
 		if value < 0 || value > math.MaxInt64/(4*f.Scale*int64(max(n, 1))) {
 			return nil, fmt.Errorf("%w: coalition %b waits %d seconds", ErrTooLarge, s, value)
@@ -47,8 +47,8 @@ func (c Coalition) size() (n int) {
 	return n
 }
 
-// denominator is the least number that n·C(n−1, s) divides for all s.
-func denominator(n int) int64 {
+// Denominator is the least number that n·C(n−1, s) divides for all s.
+func Denominator(n int) int64 {
 	d := int64(1)
 	for s := range n {
 		k := int64(n) * choose(n-1, s)

@@ -7,6 +7,8 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/core"
+	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
 // siteShell is what surrounds one site's broker core: a machine that runs tasks
@@ -15,7 +17,7 @@ type siteShell struct {
 	p      *player
 	at     int // its number
 	name   string
-	driver *node.Driver
+	driver *core.Driver
 	cores  int64
 	used   int64   // by the broker's attempts
 	own    int64   // by background tasks
@@ -42,7 +44,7 @@ type siteShell struct {
 
 func newShell(p *player, i int) *siteShell {
 	s := &siteShell{p: p, at: i, name: SiteName(i), cores: p.c.Cores[i], jobs: make([]int32, 1), conduct: p.c.conductOf(i)}
-	s.driver = node.NewDriver(s.name, node.DefaultExposure(), zero)
+	s.driver = core.NewDriver(s.name, node.DefaultExposure(), zero)
 	s.showMachine()
 	return s
 }
@@ -121,7 +123,7 @@ func (s *siteShell) submit(task, n int) int {
 	if s.published == 0 {
 		n = 1
 	}
-	spec := node.DefaultSpec()
+	spec := jobspec.DefaultSpec()
 	spec.Command, spec.Resources.CPU, spec.Count = taskCommand, t.Width, uint32(n)
 	spec.Timeout = time.Duration(t.Timeout) * time.Second
 	if percent := s.conduct.Declare; percent != 0 {

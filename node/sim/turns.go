@@ -61,3 +61,17 @@ func (t *ceiling) rank(site, _ int, now int64) sched.Rank {
 	p.Ahead, p.Queued = t.total.Sub(t.all.At(now)), t.all.Units
 	return t.policy.Rank(&t.sites[site], now)
 }
+
+// PlayCeiling plays a case with turns that know the end's φ, in seconds·Scale by
+// the weight: no policy can know it, so none can be asked to be fairer.
+func PlayCeiling(c *Case, weight Weight, fair *Fair) *Outcome {
+	return playBare(c, newCeiling(c, weight, fair))
+}
+
+// PlayForeknowing plays a case under ALONE by work, with all lengths known when jobs
+// are submitted.
+func PlayForeknowing(c *Case) *Outcome { return playBare(c, newForeknowing(c)) }
+
+// PlayAnchored plays a case like PlayForeknowing, with what a site lent beyond what it
+// used as a part of its rank.
+func PlayAnchored(c *Case) *Outcome { return playBare(c, newAnchored(c)) }

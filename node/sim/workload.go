@@ -190,7 +190,7 @@ func Merge(logs ...*Workload) *Workload {
 	for i, w := range logs {
 		all.Name = strings.TrimPrefix(all.Name+"+"+w.Name, "+")
 		all.Lines, all.Dropped, all.Malformed, all.Unsorted = all.Lines+w.Lines, all.Dropped+w.Dropped, all.Malformed+w.Malformed, all.Unsorted+w.Unsorted
-		all.key = keyed(all.key, w.key).key
+		all.key = NewKeyedRand(all.key, w.key).key
 		for _, j := range w.Jobs {
 			j.User = j.User*int64(len(logs)) + int64(i)
 			j.Number = j.Number*int64(len(logs)) + int64(i)
@@ -204,4 +204,12 @@ func Merge(logs ...*Workload) *Workload {
 // compareJobs is the order of a workload.
 func compareJobs(a, b Job) int {
 	return cmp.Or(cmp.Compare(a.Submit, b.Submit), cmp.Compare(a.Number, b.Number))
+}
+
+// UnitTasks is how many tasks of one core and that many seconds the log's jobs make.
+func (w *Workload) UnitTasks(unit int64) (n int64) {
+	for i := range w.Jobs {
+		n += w.Jobs[i].Width * ((w.Jobs[i].Run + unit - 1) / unit)
+	}
+	return n
 }

@@ -24,6 +24,14 @@ var longWork = []struct{ name, what string }{
 	{"retired", "a job leaves, 4 million ranges of numbers have"},
 	{"outlived", "800,000 tasks outlive their estimates (ALONE)"},
 	{"switch", "the policy becomes ALONE, a million jobs wait"},
+	{"apart", "25,000 tasks end between 480,000 that ended apart"},
+	{"records", "10,000 tasks end, the last one first, and leave records"},
+	{"returns", "80,000 jobs return between 80,000 others"},
+	{"priorities", "an offer for 100,000 jobs, each of a priority of its own"},
+	{"sites", "4000 lost sites register again"},
+	{"selectors", "250 requirements by 16 selectors, 1000 machines with labels of their own"},
+	{"declined", "4000 jobs are declined that 100 sites have declined"},
+	{"starving", "holds for 100,000 requirements of 1000 sites"},
 }
 
 // entryAim is how long one entry may take: a lease on a LAN is 6 s, a tick 1 s.

@@ -40,7 +40,7 @@ func measureLatency(ctx context.Context, env environment, t *table) (err error) 
 		from, to *testbed.Site
 	}{
 		{"home", others[0], others[0]},
-		{"published by the lead", lead, others[0]},
+		{"published by the leader", lead, others[0]},
 		{"published by a follower", others[0], others[1]},
 	} {
 		spec := testbed.Spec{
@@ -63,7 +63,7 @@ func leadAndOthers(ctx context.Context, fed *testbed.Federation) (lead *testbed.
 		return nil, nil, err
 	}
 	for _, s := range fed.Sites {
-		if s.Name == st.Lead {
+		if s.Name == st.Leader {
 			lead = s
 		} else {
 			others = append(others, s)

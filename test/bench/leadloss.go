@@ -65,7 +65,7 @@ func (o *outage) count(a ask) {
 }
 
 func (o *outage) add(t *table) {
-	const name = "kill -9 of the lead → next acknowledged submission"
+	const name = "kill -9 of the leader → next acknowledged submission"
 	note := fmt.Sprintf("%d kills, %d sites", len(o.gaps), siteCount)
 	t.add(figure{name: name + ", p50", measured: o.gaps.quantile(0.5) / 1000, unit: "s", aim: aim{below: 1}, peers: "Nomad 2.8 to 3.7, Slurm and Kubernetes 1.0", note: note})
 	t.add(figure{name: name + ", p99", measured: o.gaps.quantile(0.99) / 1000, unit: "s", note: note})
@@ -76,7 +76,7 @@ func (o *outage) add(t *table) {
 	t.add(figure{name: name + ", failed requests", measured: float64(o.failed), aim: aim{none: true}, note: asked})
 }
 
-// killLead kills the lead once and waits until the federation is whole again.
+// killLead kills the leader once and waits until the federation is whole again.
 func killLead(ctx context.Context, fed *testbed.Federation, all *outage) error {
 	lead, others, err := leadAndOthers(ctx, fed)
 	if err != nil {
@@ -162,9 +162,9 @@ func (s *stream) stop() <-chan ask {
 	return s.answers
 }
 
-// firstCommit reads until a request that was sent when the lead was gone is
+// firstCommit reads until a request that was sent when the leader was gone is
 // acknowledged as committed, and returns how long after the kill that was. An
-// earlier request may have been committed by the lead itself.
+// earlier request may have been committed by the leader itself.
 func (s *stream) firstCommit(ctx context.Context, killed, gone time.Time, all *outage) (time.Duration, error) {
 	limit := time.NewTimer(answerLimit)
 	defer limit.Stop()

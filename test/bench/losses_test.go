@@ -23,7 +23,7 @@ func fakeSite(t *testing.T, h http.HandlerFunc) *testbed.Site {
 	return &testbed.Site{Name: "fake", URL: u}
 }
 
-// TestFirstCommitIsOneOfTheNextLead: what was sent while the killed lead may
+// TestFirstCommitIsOneOfTheNextLead: what was sent while the killed leader may
 // still have worked proves nothing, nor does what one site acknowledged alone.
 func TestFirstCommitIsOneOfTheNextLead(t *testing.T) {
 	killed := time.Now()
@@ -31,7 +31,7 @@ func TestFirstCommitIsOneOfTheNextLead(t *testing.T) {
 	at := func(ms int) time.Time { return killed.Add(time.Duration(ms) * time.Millisecond) }
 	s := &stream{answers: make(chan ask, 4)}
 	s.answers <- ask{sent: at(5), answered: at(20), durability: "federation"}
-	s.answers <- ask{sent: at(15), answered: at(300), err: errors.New("no lead")}
+	s.answers <- ask{sent: at(15), answered: at(300), err: errors.New("no leader")}
 	s.answers <- ask{sent: at(15), answered: at(400), durability: "site"}
 	s.answers <- ask{sent: at(15), answered: at(500), durability: "federation"}
 	var seen outage

@@ -21,7 +21,7 @@ const (
 	againWithin = 5 * time.Second
 )
 
-// measurePauses stops one broker after the other for two seconds, the lead like
+// measurePauses stops one broker after the other for two seconds, the leader like
 // the others, while each site runs two tasks of its neighbour. Nobody is dead,
 // so every further attempt is a mistake.
 func measurePauses(ctx context.Context, env environment, t *table) (err error) {
@@ -47,7 +47,7 @@ func measurePauses(ctx context.Context, env environment, t *table) (err error) {
 		t.add(figure{
 			name:     fmt.Sprintf("false requeues of %s tasks in %d pauses of %s", onLoss, p.done, pauseFor),
 			measured: float64(requeues(lent, onLoss)), aim: aim{none: true},
-			note: fmt.Sprintf("SIGSTOP of each of %d brokers in turn (%d times the lead), %d such tasks at work", lossSites, p.leads, lossSites),
+			note: fmt.Sprintf("SIGSTOP of each of %d brokers in turn (%d times the leader), %d such tasks at work", lossSites, p.leads, lossSites),
 		})
 	}
 	stranded := 0

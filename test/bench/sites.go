@@ -46,7 +46,7 @@ func startWhole(ctx context.Context, env environment, name string, sites, cores 
 // voters after two promotions of three stable seconds each.
 const wholeLimit = 45 * time.Second
 
-// awaitWhole waits until all brokers have caught up and follow one lead, to
+// awaitWhole waits until all brokers have caught up and follow one leader, to
 // which every site is present and votes.
 func awaitWhole(ctx context.Context, fed *testbed.Federation) error {
 	ctx, cancel := context.WithTimeout(ctx, wholeLimit)
@@ -62,17 +62,17 @@ func awaitWhole(ctx context.Context, fed *testbed.Federation) error {
 			case err != nil:
 				return err
 			case lead == "":
-				lead = st.Lead
+				lead = st.Leader
 			}
-			if st.Lead == "" || st.Lead != lead || len(st.Voters) != len(fed.Sites) {
-				return fmt.Errorf("%s follows %q with voters %v, %s follows %q", s.Name, st.Lead, st.Voters, fed.Sites[0].Name, lead)
+			if st.Leader == "" || st.Leader != lead || len(st.Voters) != len(fed.Sites) {
+				return fmt.Errorf("%s follows %q with voters %v, %s follows %q", s.Name, st.Leader, st.Voters, fed.Sites[0].Name, lead)
 			}
 		}
 		return allPresent(ctx, fed, lead)
 	})
 }
 
-// allPresent asks the lead.
+// allPresent asks the leader.
 func allPresent(ctx context.Context, fed *testbed.Federation, lead string) error {
 	for _, asked := range fed.Sites {
 		if asked.Name != lead {

@@ -93,8 +93,8 @@ func slowLeader(ctx context.Context, env environment, t *table, program string, 
 func awaitNextLeader(ctx context.Context, asked, old *testbed.Site) error {
 	return testbed.Await(ctx, "another leader than "+old.Name, func() error {
 		st, err := asked.Status(ctx)
-		if err == nil && (st.Lead == "" || st.Lead == old.Name) {
-			err = fmt.Errorf("%s follows %q", asked.Name, st.Lead)
+		if err == nil && (st.Leader == "" || st.Leader == old.Name) {
+			err = fmt.Errorf("%s follows %q", asked.Name, st.Leader)
 		}
 		return err
 	})

@@ -73,7 +73,7 @@ func (b bag) measure(ctx context.Context, env environment, t *table, fed *testbe
 	}
 	spent = spent.since(was)
 	own = ownProcessorTime()
-	least, cause := leastFor(ctx, env, bare, spent) // on busy cores bare raft may lose its lead: the rest stays
+	least, cause := leastFor(ctx, env, bare, spent) // on busy cores bare raft may lose its leader: the rest stays
 	leastCPU := ownProcessorTime() - own
 	t.add(figure{
 		name: fmt.Sprintf("%d × /bin/true, %s", shortTasks, b.name), unit: "tasks/s", measured: rate, limit: forks,

@@ -149,7 +149,7 @@ func supervisors(dir string) ([]int, error) {
 	return out, err
 }
 
-// leadChange kills the lead in the moment in which an executing site is cut
+// leadChange kills the leader in the moment in which an executing site is cut
 // off: whoever leads next has never heard of its lease.
 func leadChange(ctx context.Context, r *run) error {
 	home := r.members[0]
@@ -168,14 +168,14 @@ func leadChange(ctx context.Context, r *run) error {
 		return err
 	}
 	began := time.Now()
-	r.say("cut %s and kill the lead", victim.Name)
+	r.say("cut %s and kill the leader", victim.Name)
 	heal := r.lab.Cut(netlab.Isolate(r.number(victim), netlab.Any)...)
 	defer heal()
 	lead := r.byName(r.leadName(ctx))
 	if err := lead.end(syscall.SIGKILL); err != nil {
 		return err
 	}
-	// An election, then the full wait of the new lead. The dead lead owns the
+	// An election, then the full wait of the new leader. The dead leader owns the
 	// task, so it is back before that is over.
 	if err := sleep(ctx, wideLease/2); err != nil {
 		return err
@@ -189,7 +189,7 @@ func leadChange(ctx context.Context, r *run) error {
 const (
 	// wideLease is long beside an election.
 	wideLease = 12 * time.Second
-	// electionWithin a new lead leads.
+	// electionWithin a new leader leads.
 	electionWithin = 3 * time.Second
 )
 

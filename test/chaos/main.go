@@ -110,7 +110,11 @@ func (o options) inDir(ctx context.Context, dir string, parts []part) error {
 		}
 	}
 	if o.mutations {
-		return s.mutations(ctx, chosen(o.scenario))
+		unplayed := testMutations()
+		if o.scenario != "" {
+			unplayed = nil
+		}
+		return s.mutations(ctx, chosen(o.scenario), unplayed)
 	}
 	if s.binary == "" {
 		if s.binary, err = testbed.Build(ctx, dir); err != nil {

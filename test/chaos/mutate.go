@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -46,6 +48,36 @@ func mutations() []mutation {
 	}
 }
 
+// testMutation switches a safeguard off that no play of a whole federation comes across:
+// a named test must fail then.
+type testMutation struct{ name, pkg, test string }
+
+func testMutations() []testMutation {
+	const raftlog = "github.com/cloudshare/cloudshare/node/coord/raftlog"
+	return []testMutation{
+		{"no-claimed-address", raftlog, "TestStrangerMovesNobody"},
+		{"no-leader-silence", raftlog + "/transport", "TestNameOfTheFormerLeaderRefusesNobody"},
+	}
+}
+
+// catch returns an error unless the test passes as it is and fails without the safeguard.
+func (m testMutation) catch(ctx context.Context) error {
+	if out, err := m.run(ctx, ""); err != nil {
+		return fmt.Errorf("%s fails without a mutation: %w\n%s", m.test, err, out)
+	}
+	if out, _ := m.run(ctx, m.name); !strings.Contains(out, "--- FAIL: "+m.test) {
+		return fmt.Errorf("%s was not noticed by %s:\n%s", m.name, m.test, out)
+	}
+	return nil
+}
+
+func (m testMutation) run(ctx context.Context, mutate string) (out string, err error) {
+	cmd := exec.CommandContext(ctx, "go", "test", "-tags", "mutate", "-count=1", "-run", "^"+m.test+"$", m.pkg)
+	cmd.Env = append(os.Environ(), mutateVar+"="+mutate)
+	b, err := cmd.CombinedOutput()
+	return string(b), err
+}
+
 // chosen are the mutations of these scenarios, separated by commas; "" = all.
 func chosen(scenarios string) []mutation {
 	return slices.DeleteFunc(mutations(), func(m mutation) bool {
@@ -53,8 +85,9 @@ func chosen(scenarios string) []mutation {
 	})
 }
 
-// mutations plays each scenario as it is and then without its safeguard.
-func (s stage) mutations(ctx context.Context, list []mutation) error {
+// mutations plays each scenario as it is and then without its safeguard, and runs the
+// tests of safeguards that are not played.
+func (s stage) mutations(ctx context.Context, list []mutation, unplayed []testMutation) error {
 	var err error
 	if s.binary, err = testbed.Build(ctx, s.dir, "mutate"); err != nil {
 		return err
@@ -67,6 +100,18 @@ func (s stage) mutations(ctx context.Context, list []mutation) error {
 			return context.Cause(ctx)
 		}
 		line := fmt.Sprintf("%-20s %-16s %s", m.name, m.scenario, caught)
+		if err != nil {
+			errs = append(errs, err)
+			line += " " + err.Error()
+		}
+		report = append(report, line)
+	}
+	for _, m := range unplayed {
+		err := m.catch(ctx)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		line := fmt.Sprintf("%-20s %s", m.name, m.test)
 		if err != nil {
 			errs = append(errs, err)
 			line += " " + err.Error()

@@ -57,8 +57,8 @@ func otherName(ctx context.Context, r *run) error {
 	began := time.Now()
 	err = within(ctx, crowdedWithin, check.Progress, "another leader than "+dead.Name, func() error {
 		now, e := rest[0].Status(ctx)
-		if e == nil && (now.Lead == "" || now.Lead == dead.Name) {
-			e = fmt.Errorf("%s says %q in term %d", rest[0].Name, now.Lead, now.Term)
+		if e == nil && (now.Leader == "" || now.Leader == dead.Name) {
+			e = fmt.Errorf("%s says %q in term %d", rest[0].Name, now.Leader, now.Term)
 		}
 		return e
 	})

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// replyWithin is how long a broker waits for the lead's answer before it
+	// replyWithin is how long a broker waits for the leader's answer before it
 	// hangs up and sends its commands again.
 	replyWithin = 5 * time.Second
 	// longLease outlasts that: the sender must not be given up meanwhile.

@@ -51,7 +51,7 @@ func scenarios() []scenario {
 		{"dead-site", "a broker dies for good: its foreign task ends by itself, then runs elsewhere; its own waiting job is withdrawn until it returns", three, deadSite, ""},
 		{"fence", "a cut-off site's stubborn foreign task is killed before it is requeued: no overlap", three, fence, ""},
 		{"slow-supervisor", "a supervisor that runs late by less than the margin still kills in time: no overlap", wide, slowSupervisor, ""},
-		{"lead-change", "the lead dies as a site is cut off: the next lead knows no leases and waits: no overlap", five, leadChange, ""},
+		{"lead-change", "the leader dies as a site is cut off: the next leader knows no leases and waits: no overlap", five, leadChange, ""},
 		{"stale-report", "an attempt that was given up reports its end later: the task's end stays that of the later attempt", three, staleReport, ""},
 		{"repeat", "an answer is lost and the command sent again, after a later one undid it: it is executed once", long, repeat, ""},
 		{"power", "the power fails right after an acknowledgement: the job and its key are still known", disks, power, ""},

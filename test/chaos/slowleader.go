@@ -51,8 +51,8 @@ func (r *run) slowOne(ctx context.Context, i int, delay time.Duration) error {
 	began := time.Now()
 	err = within(ctx, handsOverWithin, check.Progress, fmt.Sprintf("another leader than %s, whose syncs take %s", m.Name, delay), func() error {
 		st, e := other.Status(ctx)
-		if e == nil && (st.Lead == m.Name || st.Lead == "") {
-			e = fmt.Errorf("%s says %q", other.Name, st.Lead)
+		if e == nil && (st.Leader == m.Name || st.Leader == "") {
+			e = fmt.Errorf("%s says %q", other.Name, st.Leader)
 		}
 		return e
 	})

@@ -100,7 +100,7 @@ func (r *run) leadsAgain(ctx context.Context, m, third, dead *member) error {
 	}
 	return within(ctx, electionWithin+2*lag, check.Progress, m.Name+" leading", func() error {
 		for _, at := range []*member{m, third} {
-			if st, err := at.Status(ctx); err == nil && st.Lead == m.Name {
+			if st, err := at.Status(ctx); err == nil && st.Leader == m.Name {
 				r.say("%s leads, as %s sees it", m.Name, at.Name)
 				return nil
 			}
@@ -117,7 +117,7 @@ func (r *run) caughtUp(ctx context.Context, m, other *member) error {
 			return err
 		}
 		own, err := m.Status(ctx)
-		if err == nil && (own.Index < theirs.Index || own.Lead == "") {
+		if err == nil && (own.Index < theirs.Index || own.Leader == "") {
 			err = fmt.Errorf("it is at entry %d, %s at %d", own.Index, other.Name, theirs.Index)
 		}
 		return err

@@ -76,8 +76,8 @@ func (r *run) leadName(ctx context.Context) string {
 		if r.faults.on(m) {
 			continue
 		}
-		if st, err := m.Status(ctx); err == nil && st.Lead != "" {
-			return st.Lead
+		if st, err := m.Status(ctx); err == nil && st.Leader != "" {
+			return st.Leader
 		}
 	}
 	return ""

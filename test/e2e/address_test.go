@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,10 +16,15 @@ import (
 	"github.com/cloudshare/cloudshare/test/testbed/solo"
 )
 
-// voters is a federation on Raft of brokers with command lines of their own, each a
-// voter.
+// voters is a federation of brokers with command lines of their own, each a voter.
 // gossip are their gossip addresses.
 func voters(t *testing.T, n int) (all []*solo.Broker, gossip []string) {
+	t.Helper()
+	return votersOn(t, n, backend(t))
+}
+
+// votersOn is voters with the flags of a backend.
+func votersOn(t *testing.T, n int, backend []string) (all []*solo.Broker, gossip []string) {
 	t.Helper()
 	for i := range n {
 		way := []string{"--bootstrap"}
@@ -26,7 +32,7 @@ func voters(t *testing.T, n int) (all []*solo.Broker, gossip []string) {
 			way = []string{"--join", all[0].Peer}
 		}
 		gossip = append(gossip, solo.FreeAddress(t))
-		all = append(all, solo.New(t, fmt.Sprintf("site-%d", i+1), append(way, "--cores", "1", "--gossip", gossip[i])...))
+		all = append(all, solo.New(t, fmt.Sprintf("site-%d", i+1), slices.Concat(way, backend, []string{"--cores", "1", "--gossip", gossip[i]})...))
 	}
 	all[0].Await("all vote", func() error {
 		st, err := all[0].Status(t.Context())

@@ -24,6 +24,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	os.Exit(testbed.BuildAndRun(func(binary string) int {
 		cloudshare, solo.Binary = binary, binary
+		defer stopShared()
 		return m.Run()
 	}))
 }

@@ -13,8 +13,9 @@ import (
 var errTalksOn = errors.New("the port sent a megabyte in answer to garbage")
 
 // TestGarbageOnThePortsDoesNoHarm sends what does not belong there to the HTTP
-// and the peer port of the lead: no broker dies, no job is lost.
+// and the peer port of the leader: no broker dies, no job is lost.
 func TestGarbageOnThePortsDoesNoHarm(t *testing.T) {
+	t.Parallel()
 	fed := start(t, 3, 1)
 	home := fed.Sites[0]
 	bag := newGated(t)

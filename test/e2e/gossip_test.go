@@ -15,7 +15,7 @@ import (
 )
 
 // TestGarbageOnTheGossipPortDoesNoHarm sends what does not belong there to the
-// gossip port of the lead and of another site, over TCP and UDP, and leaves
+// gossip port of the leader and of another site, over TCP and UDP, and leaves
 // connections half-open: a site's death is still seen by gossip, long before its
 // lease ends, and its return too. No job is lost.
 func TestGarbageOnTheGossipPortDoesNoHarm(t *testing.T) {

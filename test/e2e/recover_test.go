@@ -129,7 +129,7 @@ func TestRecoverFromALostQuorum(t *testing.T) {
 	must(t, v.fed.Restart(within(t), v.survivor))
 	st, err := v.survivor.Status(within(t))
 	must(t, err)
-	if st.Lead != v.survivor.Name || st.Index>>40 != 1 || !slices.Equal(st.Voters, []string{v.survivor.Name}) {
+	if st.Leader != v.survivor.Name || st.Index>>40 != 1 || !slices.Equal(st.Voters, []string{v.survivor.Name}) {
 		t.Errorf("after the recovery: %+v", st)
 	}
 	for i, is := range tasksOf(t, v.survivor, spread.ID) { // its own go on, the others have ended or will

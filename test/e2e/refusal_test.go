@@ -83,7 +83,7 @@ func TestOpenListenerNeedsInsecure(t *testing.T) {
 // what it said.
 func broker(t *testing.T, args ...string) (code int, out string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(within(t), 20*time.Second)
+	ctx, cancel := context.WithTimeout(within(t), 40*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, cloudshare, append([]string{"broker"}, args...)...)
 	text, err := cmd.CombinedOutput()

@@ -23,7 +23,7 @@ func TestStoppedLeadWakesUp(t *testing.T) {
 	})
 	var old, other *testbed.Site
 	for _, s := range fed.Sites {
-		if s.Name == st.Lead {
+		if s.Name == st.Leader {
 			old = s
 		} else {
 			other = s
@@ -37,10 +37,10 @@ func TestStoppedLeadWakesUp(t *testing.T) {
 	awaitRunning(t, other, a.ID, 3)
 
 	must(t, old.Signal(syscall.SIGSTOP))
-	await(t, "another lead", func() error {
+	await(t, "another leader", func() error {
 		now, err := other.Status(within(t))
-		if err == nil && (now.Lead == "" || now.Lead == old.Name) {
-			err = fmt.Errorf("%s follows %q", other.Name, now.Lead)
+		if err == nil && (now.Leader == "" || now.Leader == old.Name) {
+			err = fmt.Errorf("%s follows %q", other.Name, now.Leader)
 		}
 		return err
 	})
@@ -50,7 +50,7 @@ func TestStoppedLeadWakesUp(t *testing.T) {
 	bag.open(t)
 	awaitEnd(t, other, a.ID)
 	awaitEnd(t, other, b.ID)
-	await(t, "the first lead is ready again", func() error { return old.Ready(within(t)) })
+	await(t, "the first leader is ready again", func() error { return old.Ready(within(t)) })
 	bag.noOverlap(t)
 	agree(t, fed)
 }

@@ -41,8 +41,8 @@ func TestUnregisteredLeaderLetsAnotherJudge(t *testing.T) {
 	must(t, stuck.Signal(syscall.SIGCONT))
 	await(t, "it follows and is not ready", func() error {
 		st, err := stuck.Status(within(t))
-		if err == nil && (st.Lead == "" || st.Lead == stuck.Name) {
-			err = fmt.Errorf("it follows %q", st.Lead)
+		if err == nil && (st.Leader == "" || st.Leader == stuck.Name) {
+			err = fmt.Errorf("it follows %q", st.Leader)
 		}
 		if ready := stuck.Ready(within(t)); err == nil && (ready == nil || !strings.Contains(ready.Error(), "lost")) {
 			err = fmt.Errorf("it is lost, and asked whether it is ready it says %v", ready) //nolint:errorlint // which may be nil
@@ -58,8 +58,8 @@ func TestUnregisteredLeaderLetsAnotherJudge(t *testing.T) {
 	must(t, leader.Kill())
 	must(t, left.Signal(syscall.SIGCONT))
 	awaitState(t, left, leader, "lost", judgedWithin)
-	if st, err := left.Status(within(t)); err != nil || st.Lead != left.Name {
-		t.Errorf("%q leads, not the only broker that is registered: %v", st.Lead, err)
+	if st, err := left.Status(within(t)); err != nil || st.Leader != left.Name {
+		t.Errorf("%q leads, not the only broker that is registered: %v", st.Leader, err)
 	}
 
 	signal(supervisors, syscall.SIGCONT)
@@ -93,14 +93,14 @@ func leaderOf(t *testing.T, asked *testbed.Site, among []*testbed.Site) (leader,
 	await(t, "a leader", func() error {
 		st, err := asked.Status(within(t))
 		for _, s := range among {
-			if s.Name == st.Lead {
+			if s.Name == st.Leader {
 				leader = s
 			} else {
 				other = s
 			}
 		}
 		if err == nil && leader == nil {
-			err = fmt.Errorf("%q leads", st.Lead)
+			err = fmt.Errorf("%q leads", st.Leader)
 		}
 		return err
 	})

@@ -68,6 +68,7 @@ func reaches(b *solo.Broker, site string, want bool) {
 // it reaches the others; that they do not reach its API and its gossip is in its log and
 // theirs, in status and sites, and in the answers to questions about its jobs.
 func TestWrongAdvertiseIsTold(t *testing.T) {
+	t.Parallel()
 	all, _ := voters(t, 3)
 	one, three := all[0], all[2]
 	id := submit(t, three.Site, testbed.Spec{Command: []string{"true"}}).ID
@@ -101,7 +102,8 @@ func TestWrongAdvertiseIsTold(t *testing.T) {
 // TestFounderWaitsForItsName: nothing is founded under a name that nobody knows, and
 // the data are as they were: a start with the right name founds.
 func TestFounderWaitsForItsName(t *testing.T) {
-	b := solo.Prepare(t, "site-1", "--cores", "1", "--bootstrap", "--gossip", solo.FreeAddress(t))
+	t.Parallel()
+	b := solo.Prepare(t, "site-1", append(backend(t), "--cores", "1", "--bootstrap", "--gossip", solo.FreeAddress(t))...)
 	b.Launch("--advertise", "brokr.invalid")
 	logged(b, "WRN", "nothing is founded yet", "brokr.invalid", "correct `advertise`")
 	b.Await("says why it waits", func() error {
@@ -112,22 +114,33 @@ func TestFounderWaitsForItsName(t *testing.T) {
 		return nil
 	})
 	b.End(syscall.SIGTERM)
-	if _, err := os.Stat(filepath.Join(b.Dir, "raft", "member.json")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the data are claimed: %v", err)
-	}
+	unclaimed(t, b.Dir)
 	b.Launch("--advertise", "localhost")
 	ready(b)
+}
+
+// unclaimed checks that no data of a member are in a folder, on either backend.
+func unclaimed(t *testing.T, dir string) {
+	t.Helper()
+	for _, backend := range []string{"raft", "zk"} {
+		if _, err := os.Stat(filepath.Join(dir, backend, "member.json")); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the data are claimed: %v", err)
+		}
+	}
 }
 
 // TestNameThatIsNotFound: a voter that is restarted with such a name runs, says what is
 // wrong, and is seen again once that is corrected.
 func TestNameThatIsNotFound(t *testing.T) {
+	t.Parallel()
 	all, _ := voters(t, 1)
 	one := all[0]
 	one.End(syscall.SIGTERM)
 	one.Launch("--advertise", "brokr.invalid")
 	logged(one, "WRN", "gossip: this site's own address is not found", "brokr.invalid:", "correct `advertise`")
-	logged(one, "WRN", "the group does not take this member's address", "brokr.invalid:", "correct its `advertise`")
+	if !onZK() { // there nobody dials it before it leads: see TestOnZooKeeperUnreachedLeader
+		logged(one, "WRN", "the group does not take this member's address", "brokr.invalid:", "correct its `advertise`")
+	}
 	ready(one)
 	one.End(syscall.SIGTERM)
 	one.Start()
@@ -137,6 +150,7 @@ func TestNameThatIsNotFound(t *testing.T) {
 // TestJoinAtAnotherPort: one line says which port of which site answers, and what to
 // write. It is exit 2 at once, and claims nothing.
 func TestJoinAtAnotherPort(t *testing.T) {
+	t.Parallel()
 	all, gossip := voters(t, 1)
 	dir := filepath.Join(t.TempDir(), "data")
 	for addr, port := range map[string]string{gossip[0]: "the gossip port of site site-1", all[0].URL.Host: "the API's port (http) of site site-1"} {
@@ -146,9 +160,7 @@ func TestJoinAtAnotherPort(t *testing.T) {
 			t.Errorf("join %s after %s: exit %d\n%s", addr, time.Since(begin), code, out)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(dir, "raft", "member.json")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the data are claimed: %v", err)
-	}
+	unclaimed(t, dir)
 	logged(all[0], "WRN", "takes this gossip port for a peer port")
 	peer := freeAddress(t)
 	code, out := broker(t, "--site", "lost", "--data-dir", filepath.Join(dir, "new"), "--http", freeAddress(t), "--peer", peer, "--gossip", peer, "--bootstrap")
@@ -164,6 +176,7 @@ func TestJoinAtAnotherPort(t *testing.T) {
 // member at the second is asked soon. A name of two addresses is a case of raftlog's
 // TestJoinAtTwoAddresses: machines differ in what localhost means.
 func TestJoinPastASilentPort(t *testing.T) {
+	t.Parallel()
 	all, _ := voters(t, 1)
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -175,6 +188,7 @@ func TestJoinPastASilentPort(t *testing.T) {
 // address, and to be another voter at a third one's. The group keeps its members, its
 // leader, and takes jobs; so do all after a restart.
 func TestTwoFramesOfAStranger(t *testing.T) {
+	t.Parallel()
 	all, _ := voters(t, 3)
 	for _, b := range all {
 		for _, q := range []map[string]any{
@@ -215,6 +229,7 @@ func joinFrame(t *testing.T, b *solo.Broker, q map[string]any) (a map[string]any
 
 // TestVotersSwapAddresses: two voters are restarted with each other's peer address.
 func TestVotersSwapAddresses(t *testing.T) {
+	t.Parallel()
 	all, _ := voters(t, 3)
 	swapped := []string{all[0].Peer, all[2].Peer, all[1].Peer}
 	restart(t, all, func(i int) []string { return []string{"--peer", swapped[i]} })

@@ -9,12 +9,12 @@ import (
 
 // Status of a broker.
 type Status struct {
-	Site, Lead string
-	Term       uint64
-	Index      uint64
-	StateHash  StateHash `json:"state_hash"`
-	Federation string
-	Voters     []string
+	Site, Leader string
+	Term         uint64
+	Index        uint64
+	StateHash    StateHash `json:"state_hash"`
+	Federation   string
+	Voters       []string
 }
 
 // StateHash is the hash of the replicated state after one entry.

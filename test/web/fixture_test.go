@@ -61,6 +61,7 @@ func serveUsers(t *testing.T) users {
 	b.Submit(b.Some(501, "one of a thousand", "failed", map[string]uint32{"succeeded": 999, "failed": 1}))
 	b.Submit(b.Some(502, "one of two hundred", "running", map[string]uint32{"succeeded": 120, "failed": 1, "cancelled": 3, "running": 40, "queued": 36}))
 	b.Submit(b.Some(503, "six of sixty", "queued", map[string]uint32{"succeeded": 6, "queued": 54}))
+	b.Submit(b.Some(505, "called off", "cancelled", map[string]uint32{"succeeded": 2, "cancelled": 6}))
 	return users{b, serve(t, b)}
 }
 

@@ -2,6 +2,10 @@ package web
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -125,7 +129,7 @@ func TestNoContactIsOnEveryPage(t *testing.T) {
 	url := fed.url
 	b := open(t)
 	b.look(1280, 900, "light")
-	for _, path := range []string{"/", "/fairness", "/queue", "/jobs", "/jobs/site-002.502", "/timeline", "/events"} {
+	for _, path := range []string{"/", "/fairness", "/queue", "/jobs", "/jobs?cursor=10.-", "/jobs/site-002.502", "/timeline", "/events"} {
 		fed.regainContact()
 		b.visit(url + path)
 		b.await("a stream at "+path, dot+` === "yes"`)
@@ -143,6 +147,10 @@ func TestNoContactIsOnEveryPage(t *testing.T) {
 		b.await("no banner at "+path, `!document.querySelector(".stale") && !`+uncertain)
 	}
 	b.quiet()
+	b.visit(url + "/jobs/site-002.99999") // an error is a page, too; the console says that it is one
+	b.await("a stream of an error's page", dot+` === "yes"`)
+	fed.loseContact()
+	b.await("the banner of an error's page", contains(".stale", "no contact with the leader"))
 }
 
 // TestSilentBroker: a page whose broker hangs, or is gone, says so and since when;
@@ -193,6 +201,32 @@ func TestSilentBroker(t *testing.T) {
 		down.end()
 		b.await("the page again", `!(`+banner+` || `+uncertain+`)`)
 	}
+	b.visit(site.URL.String() + "/docs") // it stands still otherwise
+	b.await("its stream", dot+` === "yes"`)
+	signal(syscall.SIGSTOP)
+	b.await("the banner of the reference", banner)
+	signal(syscall.SIGCONT)
+	b.await("the reference again", `!(`+banner+`)`)
+}
+
+// TestBrokerHangsBeforeItsFirstBeat: a page whose stream never says anything says so, too.
+func TestBrokerHangsBeforeItsFirstBeat(t *testing.T) {
+	fed := start(t)
+	proxy := httputil.NewSingleHostReverseProxy(fed.Sites[0].URL)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
+			<-r.Context().Done()
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	b := open(t)
+	for _, path := range []string{"/jobs", "/docs"} {
+		b.visit(front.URL + path)
+		b.await("the banner of "+path, `!document.getElementById("gone").hidden`)
+	}
+	b.visit("about:blank") // it ends the stream
 }
 
 // TestDocs: the reference of the API looks like every other page.

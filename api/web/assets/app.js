@@ -31,8 +31,8 @@
       }, patience);
     }
   }
-  // When a stream of this page said something last. One that beats and then says
-  // nothing for some beats is broken, although its connection may stand.
+  // When a stream of this page said something last. One that should beat and says nothing
+  // for some beats is broken, although its connection may stand.
   let heard = 0;
   const silence = 16000;
 
@@ -66,11 +66,15 @@
         if (!this.ended && !document.hidden) setTimeout(() => this.look(), 3000);
       };
       source.addEventListener("beat", () => this.alive());
+      if (this.vital) this.expect(); // all but output beat from the start; a broker may hang before
       for (const name of this.names.keys()) this.pass(name);
     }
     alive() {
       heard = Date.now();
       show(this, "yes");
+      this.expect();
+    }
+    expect() {
       clearTimeout(this.watch);
       this.watch = setTimeout(() => { show(this, "no"); this.rest(); this.look(); }, silence);
     }

@@ -17,6 +17,7 @@ import (
 	"github.com/cloudshare/cloudshare/api/web"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
 // Broker is a broker of site-001. Its fields are set before it is used.
@@ -116,7 +117,7 @@ var states = []string{"succeeded", "succeeded", "succeeded", "failed", "cancelle
 
 // jobAt has the last jobs wait or run, all others have ended.
 func (b *Broker) jobAt(i, sites, jobs int) node.Job {
-	spec := node.DefaultSpec()
+	spec := jobspec.DefaultSpec()
 	spec.Name, spec.Command = fmt.Sprintf("render frame %d", i), []string{"sh", "-c", fmt.Sprintf("render --frame %d", i)}
 	spec.Labels = map[string]string{"team": []string{"film", "maps", "genes"}[i%3]}
 	if i%3 == 0 {
@@ -145,7 +146,7 @@ func (b *Broker) jobAt(i, sites, jobs int) node.Job {
 // Some is a job of site-002 that began five minutes ago, with so many tasks in
 // each state.
 func (b *Broker) Some(num uint64, name, state string, counts map[string]uint32) node.Job {
-	spec := node.DefaultSpec()
+	spec := jobspec.DefaultSpec()
 	spec.Name, spec.Command = name, []string{"render"}
 	for _, n := range counts {
 		spec.Count += n

@@ -117,6 +117,15 @@ func (c *Checker) interval(members []Member) int {
 	return seldom
 }
 
+// Silence is after how long a voter that no other one has asked can take it that none
+// reaches it.
+func Silence(every time.Duration, voters int) time.Duration {
+	if voters > fewVoters {
+		return 3 * seldom * every
+	}
+	return 6 * every
+}
+
 // voters are the sites that vote.
 func voters(members []Member) []string {
 	var out []string

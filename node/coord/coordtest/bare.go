@@ -27,7 +27,7 @@ type bareMember struct {
 	bolt  *raftboltdb.BoltStore
 }
 
-// OpenBareRaft starts n voters below dir and waits for a lead.
+// OpenBareRaft starts n voters below dir and waits for a leader.
 func OpenBareRaft(dir string, n int) (*BareRaft, error) {
 	b := &BareRaft{}
 	var group raft.Configuration
@@ -79,13 +79,13 @@ func (b *BareRaft) await() error {
 		}
 		select {
 		case <-end:
-			return errors.Join(errors.New("bare raft found no lead"), b.Close())
+			return errors.Join(errors.New("bare raft found no leader"), b.Close())
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
 }
 
-// Apply has data committed by the quorum and applied at the lead.
+// Apply has data committed by the quorum and applied at the leader.
 func (b *BareRaft) Apply(data []byte) error {
 	if err := b.lead.Apply(data, Patience).Error(); err != nil {
 		return fmt.Errorf("bare apply: %w", err)

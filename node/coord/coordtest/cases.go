@@ -169,7 +169,7 @@ func leadChange(t *testing.T, g *group) {
 		g.say(before, "before a change")
 		g.c.MoveLead(t)
 		for _, m := range []*member{a, b, c} {
-			g.status(m, "another lead", func(s coord.Status) bool { return s.Lead != "" && s.Lead != before.site })
+			g.status(m, "another leader", func(s coord.Status) bool { return s.Lead != "" && s.Lead != before.site })
 		}
 	}
 	close(stop)
@@ -253,7 +253,7 @@ func contexts(t *testing.T, g *group) {
 		t.Errorf("a context that ended: %v", err)
 	}
 	if _, err := m.log.Sync(short); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("sync where no lead can be reached: %v", err)
+		t.Errorf("sync where no leader can be reached: %v", err)
 	}
 	g.c.Heal(m.site)
 	if r, err := m.log.Propose(g.ctx(), cmd); err != nil || r[0].Code != fsm.OK {
@@ -455,7 +455,7 @@ func siteLost(t *testing.T, g *group) {
 		t.Errorf("a site loss of a former term: %v", err)
 	}
 	if err := lost(lead, "z", term); err != nil {
-		t.Errorf("a site loss of the lead: %v", err)
+		t.Errorf("a site loss of the leader: %v", err)
 	}
 	g.same(a, b, c)
 	if count(a, "lost x")+count(a, "lost y") != 0 || count(a, "lost z") != 1 {

@@ -95,7 +95,7 @@ func (m *Machine) Apply(entry []byte) ([]fsm.Result, error) {
 	s.Index++
 	s.Trace = sha256.Sum256(append(s.Trace[:], entry...))
 	switch {
-	case recovers(b): // no lead stamped it
+	case recovers(b): // no leader stamped it
 	case b.Term < s.Term || b.Term == s.Term && b.Elapsed < s.Elapsed:
 		s.Disorder = fmt.Sprintf("entry %d: stamp %d.%d after %d.%d", s.Index, b.Term, b.Elapsed, s.Term, s.Elapsed)
 		fallthrough

@@ -20,7 +20,7 @@ type grant struct {
 }
 
 // grantor records what it is asked, and says yes unless told otherwise. Its
-// methods wait at the gates: a lead that is paused at that point.
+// methods wait at the gates: a leader that is paused at that point.
 type grantor struct {
 	mu                sync.Mutex
 	calls             []grant
@@ -121,7 +121,7 @@ func (g *group) await(ch <-chan struct{}, what string) {
 	}
 }
 
-// granted wants the renewal granted, by the lead of now, at last.
+// granted wants the renewal granted, by the leader of now, at last.
 func (g *group) granted(all map[string]*grantor, m *member, err error) {
 	g.t.Helper()
 	if err != nil {
@@ -131,7 +131,7 @@ func (g *group) granted(all map[string]*grantor, m *member, err error) {
 	term := lead.log.Status().Term
 	calls := all[lead.site].seen()
 	if n := len(calls); n < 2 || calls[n-1] != (grant{m.renewal(), term, true}) || calls[n-2] != (grant{m.renewal(), term, false}) {
-		g.t.Errorf("renewed at %s in term %d of lead %s, which was asked %v", m.site, term, lead.site, calls)
+		g.t.Errorf("renewed at %s in term %d of leader %s, which was asked %v", m.site, term, lead.site, calls)
 	}
 }
 
@@ -155,7 +155,7 @@ func renewRefused(t *testing.T, g *group) {
 		t.Helper()
 		for _, m := range []*member{lead, g.follower()} {
 			err := m.log.Renew(g.ctx(), m.renewal())
-			if !errors.Is(err, coord.ErrRefused) || !strings.Contains(err.Error(), "lead "+lead.site) {
+			if !errors.Is(err, coord.ErrRefused) || !strings.Contains(err.Error(), "leader "+lead.site) {
 				t.Errorf("%s, at %s: %v", what, m.site, err)
 			}
 		}
@@ -188,7 +188,7 @@ func renewApplies(t *testing.T, g *group) {
 	end := g.renew(g.ctx(), m)
 	select {
 	case <-x.confirm.reached:
-	case <-time.After(2 * still): // it lost the lead first: it asks when it is healed
+	case <-time.After(2 * still): // it lost the leadership first: it asks when it is healed
 	}
 	x.confirm.open()
 	if count(m, "before the renewal") == 0 && len(end) > 0 {
@@ -200,8 +200,8 @@ func renewApplies(t *testing.T, g *group) {
 	}
 }
 
-// The lead is paused between receipt and confirmation, and deposed meanwhile:
-// it must not grant what the new lead does not know of.
+// The leader is paused between receipt and confirmation, and deposed meanwhile:
+// it must not grant what the new leader does not know of.
 func renewDeposed(t *testing.T, g *group) {
 	all := grantors(g)
 	old := g.lead()
@@ -213,14 +213,14 @@ func renewDeposed(t *testing.T, g *group) {
 	g.c.Cut(old.site)
 	for _, m := range g.members {
 		if m != old {
-			g.status(m, "another lead", func(s coord.Status) bool { return s.Lead != "" && s.Lead != old.site })
+			g.status(m, "another leader", func(s coord.Status) bool { return s.Lead != "" && s.Lead != old.site })
 		}
 	}
 	x.received.open()
 	short, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
 	if err := old.log.Renew(short, old.renewal()); err == nil {
-		t.Error("renewed where no lead can be reached")
+		t.Error("renewed where no leader can be reached")
 	}
 	g.c.Heal(old.site)
 	err := <-end
@@ -233,8 +233,8 @@ func renewDeposed(t *testing.T, g *group) {
 	g.granted(all, old, err)
 }
 
-// The lead is paused when it has confirmed and is about to answer: its answer
-// comes when the asker knows a later lead, which must be asked again.
+// The leader is paused when it has confirmed and is about to answer: its answer
+// comes when the asker knows a later leader, which must be asked again.
 func renewFormerLead(_ *testing.T, g *group) {
 	all := grantors(g)
 	m := g.follower()
@@ -244,7 +244,7 @@ func renewFormerLead(_ *testing.T, g *group) {
 	g.await(x.confirm.reached, "the renewal is confirmed")
 	g.c.MoveLead(g.t)
 	before := g.lead()
-	g.status(m, "the new lead", func(s coord.Status) bool { return s.Lead == before.site })
+	g.status(m, "the new leader", func(s coord.Status) bool { return s.Lead == before.site })
 	x.confirm.open()
 	g.granted(all, m, <-end)
 }
@@ -300,7 +300,7 @@ func demote(t *testing.T, g *group) {
 	m.log.Stand()
 	votes(m, true)
 
-	// The lead hands over first; a restart makes it stand again.
+	// The leader hands over first; a restart makes it stand again.
 	if err := lead.log.Demote(g.ctx(), lead.site); err != nil {
 		t.Fatal(err)
 	}

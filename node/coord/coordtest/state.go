@@ -77,7 +77,7 @@ func (m *stateMachine) hash() (uint64, [32]byte) {
 }
 
 // RunState shows that the real state machine stays equal at all members of a
-// backend, through changes of lead, a restart and a snapshot.
+// backend, through changes of leader, a restart and a snapshot.
 func RunState(t *testing.T, f Factory) {
 	c := f(t)
 	g := &group{t: t, c: c, members: map[string]*member{}}

@@ -21,14 +21,14 @@ type Cluster interface {
 	Open(t *testing.T, site string, m coord.Machine) coord.Log
 	// Cut severs a site from all others.
 	Cut(site string)
-	// Lag lets a site send to the lead but keeps entries from it.
+	// Lag lets a site send to the leader but keeps entries from it.
 	Lag(site string)
 	// Heal undoes Cut and Lag.
 	Heal(site string)
-	// MoveLead makes another member the lead.
+	// MoveLead makes another member the leader.
 	MoveLead(t *testing.T)
 	// LoseAnswer loses the answer to the site's next forwarded call, after the
-	// lead has ordered it.
+	// leader has ordered it.
 	LoseAnswer(site string)
 	// Compact makes every running member forget the entries before now, so
 	// that one who lacks them needs a snapshot.
@@ -295,7 +295,7 @@ func (g *group) status(m *member, what string, ok func(coord.Status) bool) {
 }
 
 // lead waits for a member that leads, by its own word and that of most: what one
-// says may be of a former lead, or be a former lead.
+// says may be of a former leader, or be a former leader.
 func (g *group) lead() *member {
 	g.t.Helper()
 	deadline := time.NewTimer(Patience)

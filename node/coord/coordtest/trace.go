@@ -7,7 +7,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord"
 )
 
-// traceTerm is later than any term that a test's lead reaches by itself.
+// traceTerm is later than any term that a test's leader reaches by itself.
 const traceTerm = 1000
 
 // Trace is a sequence of stamped batches, always the same: a small federation with
@@ -56,7 +56,7 @@ func NewTraceState() *TraceState { return &TraceState{stateMachine{s: fsm.New()}
 var _ coord.Machine = (*TraceState)(nil)
 
 // Check compares the state with one that no backend drove: the empty first entry
-// of a lead, then the trace.
+// of a leader, then the trace.
 func (s *TraceState) Check(t *testing.T) {
 	t.Helper()
 	want := fsm.New()

@@ -38,7 +38,7 @@ type call struct {
 	from    *Log
 	cmds    []encoded
 	bytes   int
-	term    uint64        // if not 0: for the lead of this term only
+	term    uint64        // if not 0: for the leader of this term only
 	ordered uint64        // entry, 0 = not yet
 	gone    bool          // its caller gave up before it was ordered
 	settled chan struct{} // nil = nobody waits, see Together
@@ -57,7 +57,7 @@ type callState uint8
 
 const (
 	orderable callState = iota
-	waiting             // no lead can be reached
+	waiting             // no leader can be reached
 	ended
 )
 
@@ -120,7 +120,7 @@ func (l *Log) Propose(ctx context.Context, cmds ...fsm.Command) ([]fsm.Result, e
 	}
 }
 
-// send has the call ordered if a lead can be reached and that has not happened.
+// send has the call ordered if a leader can be reached and that has not happened.
 func (l *Log) send(c *call) error {
 	l.g.qmu.Lock()
 	l.g.queue = append(l.g.queue, c)
@@ -217,7 +217,7 @@ func (l *Log) restored() {
 
 // Sync implements coord.Log.
 func (l *Log) Sync(ctx context.Context) (uint64, error) {
-	var want uint64 // entry to reach, once a lead has told it
+	var want uint64 // entry to reach, once a leader has told it
 	for {
 		changed, progress := l.g.changed.Wait(), l.progress.Wait()
 		l.g.mu.Lock()

@@ -69,7 +69,7 @@ func New(now func() int64) *Group {
 }
 
 // Open starts a site's member, or starts it again: the machine is brought up to
-// date from the group's snapshot and entries. The first member becomes the lead.
+// date from the group's snapshot and entries. The first member becomes the leader.
 func (g *Group) Open(site string, m coord.Machine) (*Log, error) {
 	if !fsm.ValidSite(site) {
 		return nil, fmt.Errorf("open log: site name %.80q is not a DNS label", site)
@@ -95,8 +95,8 @@ func (g *Group) Open(site string, m coord.Machine) (*Log, error) {
 	return l, nil
 }
 
-// Tick appends an idle entry, as a lead does each second in which nothing else
-// moves time. Without a lead it does nothing.
+// Tick appends an idle entry, as a leader does each second in which nothing else
+// moves time. Without a leader it does nothing.
 func (g *Group) Tick() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -106,19 +106,19 @@ func (g *Group) Tick() {
 	}
 }
 
-// SetLead makes a running, connected voter the lead of a new term.
+// SetLead makes a running, connected voter the leader of a new term.
 func (g *Group) SetLead(site string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if l := g.members[site]; l == nil || !l.reachable() || l.resting {
-		return fmt.Errorf("lead %s: %w", site, coord.ErrNoLead)
+		return fmt.Errorf("leader %s: %w", site, coord.ErrNoLead)
 	}
 	g.newTerm(site)
 	g.react() // one that is not fit hands over
 	return nil
 }
 
-// Lead returns the lead's site, "" for none.
+// Lead returns the leader's site, "" for none.
 func (g *Group) Lead() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -148,7 +148,7 @@ func (g *Group) fault(site string, f func(*Log)) {
 	}
 }
 
-// Compact replaces the entries before now by a snapshot of the lead's machine.
+// Compact replaces the entries before now by a snapshot of the leader's machine.
 func (g *Group) Compact() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -179,7 +179,7 @@ func (g *Group) compact() error {
 	return nil
 }
 
-// depose takes the lead from a site that is to have it no longer.
+// depose takes the leadership from a site that is to have it no longer.
 //
 // REQUIRES: g.mu held.
 func (g *Group) depose(site string) {
@@ -189,7 +189,7 @@ func (g *Group) depose(site string) {
 	g.react()
 }
 
-// react is what follows a change of who is there: a lead, the entries that now
+// react is what follows a change of who is there: a leader, the entries that now
 // arrive, and another look for all who wait for either.
 //
 // REQUIRES: g.mu held.

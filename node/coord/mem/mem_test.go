@@ -78,7 +78,7 @@ func (a *always) Confirmed(coord.Renewal, uint64) bool {
 	return true
 }
 
-// A renewal that is held while the lead changes is decided by the new lead.
+// A renewal that is held while the leader changes is decided by the new leader.
 func TestHoldRenewals(t *testing.T) {
 	g := New(func() int64 { return 0 })
 	grantors := map[string]*always{}
@@ -102,7 +102,7 @@ func TestHoldRenewals(t *testing.T) {
 	release()
 	release()
 	if err := <-end; err != nil || grantors["a"].confirmed.Load() != 0 || grantors["b"].confirmed.Load() != 1 {
-		t.Errorf("confirmed %d times by the former lead, %d by the new one: %v",
+		t.Errorf("confirmed %d times by the former leader, %d by the new one: %v",
 			grantors["a"].confirmed.Load(), grantors["b"].confirmed.Load(), err)
 	}
 }

@@ -16,8 +16,8 @@ func (l *Log) Grant(g coord.Grantor) {
 	l.grantor = g
 }
 
-// HoldRenewals stops every renewal at the lead between its receipt and the
-// confirmation of the lead, until release is called: a lead that is paused.
+// HoldRenewals stops every renewal at the leader between its receipt and the
+// confirmation of the leader, until release is called: a leader that is paused.
 func (g *Group) HoldRenewals() (release func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -58,8 +58,8 @@ func (l *Log) Renew(ctx context.Context, r coord.Renewal) error {
 	}
 }
 
-// renew asks the lead known now, once: it returns the entry to reach, or 0 if
-// there is no lead or it lost the lead meanwhile. The Grantor is called without
+// renew asks the leader known now, once: it returns the entry to reach, or 0 if
+// there is no leader or it lost the leadership meanwhile. The Grantor is called without
 // the group's lock, so that it may look at the log.
 func (l *Log) renew(ctx context.Context, r coord.Renewal) (want uint64, err error) {
 	l.g.mu.Lock()
@@ -79,7 +79,7 @@ func (l *Log) renew(ctx context.Context, r coord.Renewal) (want uint64, err erro
 		return 0, err
 	}
 	if g == nil || !g.Received(r, term) {
-		return 0, fmt.Errorf("%w: lead %s does not renew incarnation %d of %s", coord.ErrRefused, lead.site, r.Incarnation, r.Site)
+		return 0, fmt.Errorf("%w: leader %s does not renew incarnation %d of %s", coord.ErrRefused, lead.site, r.Incarnation, r.Site)
 	}
 	if hold != nil {
 		select {
@@ -96,13 +96,13 @@ func (l *Log) renew(ctx context.Context, r coord.Renewal) (want uint64, err erro
 		return 0, nil
 	}
 	if !g.Confirmed(r, term) {
-		return 0, fmt.Errorf("%w: lead %s dropped the renewal: the loss of incarnation %d of %s was proposed meanwhile",
+		return 0, fmt.Errorf("%w: leader %s dropped the renewal: the loss of incarnation %d of %s was proposed meanwhile",
 			coord.ErrRefused, lead.site, r.Incarnation, r.Site)
 	}
 	l.g.mu.Lock()
 	defer l.g.mu.Unlock()
 	if l.g.term != term {
-		return 0, nil // a former lead's acknowledgement
+		return 0, nil // a former leader's acknowledgement
 	}
 	return want, nil
 }

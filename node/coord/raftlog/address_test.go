@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/coordtest"
+	"github.com/cloudshare/cloudshare/node/coord/raftlog/transport"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
@@ -84,14 +86,14 @@ func TestPhantomQuorum(t *testing.T) {
 		t.Fatal(err)
 	}
 	// As a leader did it that asked nobody.
-	forged := serverAddress("e", "localhost:"+portOf(b.Addr()))
+	forged := transport.ServerAddress("e", "localhost:"+portOf(b.Addr()))
 	await(t, "the forged address ordered", func() bool {
 		for c.leader(t) != a {
 			c.MoveLead(t)
 		}
 		return a.raft.AddVoter("e", forged, 0, time.Second).Error() == nil
 	})
-	await(t, "b has the forged address", func() bool { return b.configured("e").Addr == dialed(forged) })
+	await(t, "b has the forged address", func() bool { return b.configuredPeer("e").Addr == transport.HostPort(forged) })
 	for _, s := range []string{"cc", "d"} {
 		c.Cut(s)
 	}
@@ -116,8 +118,8 @@ func TestSpellingOfAnotherVoter(t *testing.T) {
 	})
 	await(t, "cc is told", func() bool { return out.count(`is site \"b\": correct `) > 0 })
 	for _, l := range c.running() {
-		if l.cfg.Site != "cc" && l.configured("cc").Addr != was {
-			t.Errorf("%s has cc at %s", l.cfg.Site, l.configured("cc").Addr)
+		if l.cfg.Site != "cc" && l.configuredPeer("cc").Addr != was {
+			t.Errorf("%s has cc at %s", l.cfg.Site, l.configuredPeer("cc").Addr)
 		}
 	}
 	heard(t, c.reopen(t, "cc", func(*Config) {}))
@@ -140,7 +142,7 @@ func TestAdvertiseTypo(t *testing.T) {
 		})
 		await(t, "b is told", func() bool { return out.count("hears nobody at address 127.0.0.1:1 of site b") > 0 })
 		lead := c.leader(t)
-		if at := lead.configured("b").Addr; at != was {
+		if at := lead.configuredPeer("b").Addr; at != was {
 			t.Errorf("the leader %s has b at %s, not %s", lead.cfg.Site, at, was)
 		}
 		heard(t, c.reopen(t, "b", func(*Config) {}))
@@ -176,7 +178,7 @@ func TestFounderTypo(t *testing.T) {
 			}
 			await(t, "b says who is not reached", func() bool { return joiner.count("site a is not reached at "+cfg.Advertise) > 0 })
 			a = c.reopen(t, "a", func(cfg *Config) { cfg.Listen, cfg.Join, cfg.Bootstrap = here, nil, false })
-			await(t, "the group has a where it is", func() bool { return c.logs["b"].configured("a").Addr == here })
+			await(t, "the group has a where it is", func() bool { return c.logs["b"].configuredPeer("a").Addr == here })
 			register(t, a)
 		})
 	}
@@ -216,8 +218,8 @@ func TestJoinTypo(t *testing.T) {
 	if out.count("not joined yet") == 0 || out.count(a.Addr()) == 0 {
 		t.Error("the log says nothing of it")
 	}
-	if !a.configured("b").None() {
-		t.Errorf("the group has it at %s", a.configured("b").Addr)
+	if !a.configuredPeer("b").None() {
+		t.Errorf("the group has it at %s", a.configuredPeer("b").Addr)
 	}
 	if _, err := os.Stat(filepath.Join(cfg.Dir, "member.json")); err == nil {
 		t.Error("the directory is claimed")
@@ -281,7 +283,7 @@ func TestJoinKeepsItsPeers(t *testing.T) {
 	c.voters(t, "a", "b", "cc")
 	c.Lag("d")
 	d := c.open(t, "d")
-	if !d.configured("d").None() {
+	if !d.configuredPeer("d").None() {
 		t.Fatal("d has a configuration")
 	}
 	d = c.reopen(t, "d", func(cfg *Config) { cfg.Join = nil })
@@ -335,7 +337,7 @@ func TestMovedWhilePromoted(t *testing.T) {
 	goOn := sync.OnceFunc(func() { close(goesOn) })
 	t.Cleanup(goOn)
 	cfg := c.config("a", coordtest.NewMachine())
-	cfg.net.Dial = func(ctx context.Context, addr string) (net.Conn, error) {
+	cfg.Net.Dial = func(ctx context.Context, addr string) (net.Conn, error) {
 		conn, err := c.net.Dial(ctx, "a", addr)
 		if err != nil {
 			return nil, err
@@ -358,10 +360,10 @@ func TestMovedWhilePromoted(t *testing.T) {
 		t.Fatal("site-d is not asked")
 	}
 	b := c.reopen(t, "b", func(cfg *Config) { cfg.Listen = "127.0.0.1:0" })
-	await(t, "b has moved", func() bool { return a.configured("b").Addr == b.Addr() })
+	await(t, "b has moved", func() bool { return a.configuredPeer("b").Addr == b.Addr() })
 	goOn()
 	c.voters(t, "a", "b", "site-d")
-	if at := a.configured("b").Addr; at != b.Addr() {
+	if at := a.configuredPeer("b").Addr; at != b.Addr() {
 		t.Errorf("b is a voter at %s, and listens at %s", at, b.Addr())
 	}
 	register(t, b)
@@ -394,13 +396,13 @@ func TestGossipLies(t *testing.T) {
 	c.voters(t, "a", "b", "cc")
 	lead := c.leader(t)
 	for _, s := range []string{"a", "b", "cc"} {
-		if to := c.logs[s]; to != lead && lead.vouch(patience(t), relay.Peer{Site: "x", Addr: to.Addr()}) {
+		if to := c.logs[s]; to != lead && lead.verifyPeer(patience(t), relay.Peer{Site: "x", Addr: to.Addr()}) {
 			t.Errorf("%s passes for x", s)
 		}
 	}
 	register(t, c.logs["b"])
 	theirs := relay.Peer{Site: "b", Addr: c.logs["b"].Addr()}
-	if lead != c.logs["b"] && !lead.vouch(patience(t), theirs) {
+	if lead != c.logs["b"] && !lead.verifyPeer(patience(t), theirs) {
 		t.Error("b is not known as b")
 	}
 	a := joinReply{Site: "b", Node: strings.Repeat("0f", 16)}
@@ -414,11 +416,18 @@ func TestGossipLies(t *testing.T) {
 // TestBadAddresses: what a member may ask for, and what it is told.
 func TestBadAddresses(t *testing.T) {
 	c := newCluster(t)
+	var claimed atomic.Value // what b asks for
+	c.claims = func(site string) string {
+		if addr, ok := claimed.Load().(string); ok && site == "b" {
+			return addr
+		}
+		return ""
+	}
 	a, b := c.open(t, "a"), c.open(t, "b")
 	other := newCluster(t)
 	other.fed = [16]byte{2}
 	foreign := other.open(t, "x")
-	await(t, "the leader is ready", a.calls.Leads)
+	await(t, "the leader is ready", a.Calls.Leads)
 	pa, pb := portOf(a.Addr()), portOf(b.Addr())
 	two := func(ips ...string) func(context.Context, string) ([]netip.Addr, error) {
 		return func(context.Context, string) (out []netip.Addr, err error) {
@@ -481,8 +490,9 @@ func TestBadAddresses(t *testing.T) {
 		{"too long", strings.Repeat("a", fsm.MaxAddress) + ":" + pb, nil, joinRefused, "is longer than"},
 	} {
 		a.cfg.lookup = tc.lookup
-		q := b.signed(b.line.request())
+		q := b.signRequest(b.line.request())
 		q.Addr = tc.addr
+		claimed.Store(tc.addr)
 		reply := a.admitHere(patience(t), q)
 		if reply.Code != tc.code || !strings.Contains(reply.Text, tc.text) {
 			t.Errorf("%s: %s: %+v, not %s with %q", tc.name, tc.addr, reply, tc.code, tc.text)
@@ -490,8 +500,8 @@ func TestBadAddresses(t *testing.T) {
 		if reply.Code != joinOK && !strings.Contains(reply.Text, "correct `advertise`") && !strings.Contains(reply.Text, "correct its `advertise`") {
 			t.Errorf("%s: no remedy in %q", tc.name, reply.Text)
 		}
-		if want := tc.addr; reply.Code == joinOK && a.configured("b").Addr != want {
-			t.Errorf("%s: the group has %s", tc.name, a.configured("b").Addr)
+		if want := tc.addr; reply.Code == joinOK && a.configuredPeer("b").Addr != want {
+			t.Errorf("%s: the group has %s", tc.name, a.configuredPeer("b").Addr)
 		}
 		cfg := c.config("new", coordtest.NewMachine())
 		cfg.Advertise = tc.addr
@@ -506,7 +516,7 @@ func TestOldConfiguration(t *testing.T) {
 	for text, want := range map[raft.ServerAddress]string{
 		"127.0.0.1:7001": "127.0.0.1:7001", "a@127.0.0.1:7001": "127.0.0.1:7001", "a@[::1]:7001": "[::1]:7001", "": "",
 	} {
-		if got := dialed(text); got != want {
+		if got := transport.HostPort(text); got != want {
 			t.Errorf("%q is dialed at %q", text, got)
 		}
 	}

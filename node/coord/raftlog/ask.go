@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/node/coord"
+	"github.com/cloudshare/cloudshare/node/coord/raftlog/transport"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
@@ -42,8 +43,8 @@ func (d dialer) join(ctx context.Context, to relay.Peer, q joinRequest) (joinRep
 	return a, nil
 }
 
-// signed says who asks, and for which address.
-func (l *Log) signed(q joinRequest) joinRequest {
+// signRequest says who asks, and for which address.
+func (l *Log) signRequest(q joinRequest) joinRequest {
 	q.Site, q.Node, q.Addr, q.Instance = l.cfg.Site, hex.EncodeToString(l.cfg.Node[:]), l.Addr(), l.instance
 	return q
 }
@@ -51,9 +52,9 @@ func (l *Log) signed(q joinRequest) joinRequest {
 // join asks members in turn until one admits this node; it returns their
 // lineage. q names the one that is wanted, if any.
 func (l *Log) join(ctx context.Context, through []string, q joinRequest) (lineage, error) {
-	q = l.signed(q)
+	q = l.signRequest(q)
 	last, code := errors.New("no answer"), ""
-	said := complaint{log: l.log.With().Strs("through", through).Logger()}
+	var said relay.Reminder
 	for try := 0; ; try++ {
 		wrong := 0
 		for _, addr := range through {
@@ -72,7 +73,9 @@ func (l *Log) join(ctx context.Context, through []string, q joinRequest) (lineag
 		if l.cfg.Waiting != nil {
 			l.cfg.Waiting(through, last)
 		}
-		said.warn(code, last.Error(), "not joined yet: trying again")
+		if said.Due(code, time.Now()) {
+			l.log.Warn().Strs("through", through).Str("reason", last.Error()).Msg("not joined yet: trying again")
+		}
 		if err := sleep(ctx, l.t.calls().Pause(try)); err != nil {
 			return lineage{}, fmt.Errorf("join: %w (last: %w)", err, last)
 		}
@@ -83,7 +86,7 @@ func (l *Log) join(ctx context.Context, through []string, q joinRequest) (lineag
 // are asked in turn until one admits this node.
 func (l *Log) joinAt(ctx context.Context, addr string, q joinRequest) (line lineage, a joinReply, err error) {
 	looking, cancel := context.WithTimeout(ctx, l.t.rpc)
-	addrs, err := l.spellings(looking, addr)
+	addrs, err := l.resolveAll(looking, addr)
 	cancel()
 	if err != nil {
 		return line, a, fmt.Errorf("join %s: %w: correct the name, or wait until it is known", addr, err)
@@ -94,11 +97,11 @@ func (l *Log) joinAt(ctx context.Context, addr string, q joinRequest) (line line
 		cancel()
 		switch {
 		case err != nil:
-			err = fmt.Errorf("join %s: %w", spelled(addr, at), err)
+			err = fmt.Errorf("join %s: %w", describeAddress(addr, at), err)
 		case a.Instance == l.instance:
-			err = fmt.Errorf("join %s: that is this broker itself: give another member's peer address", spelled(addr, at))
+			err = fmt.Errorf("join %s: that is this broker itself: give another member's peer address", describeAddress(addr, at))
 		default:
-			line, err = a.verdict(spelled(addr, at))
+			line, err = a.verdict(describeAddress(addr, at))
 		}
 		if err == nil || isFinal(err) {
 			break
@@ -131,9 +134,10 @@ func (a joinReply) verdict(addr string) (lineage, error) {
 // leader says that the group has it. This member's own configuration may be old:
 // it is not asked.
 func (l *Log) settleAddress(ctx context.Context) {
-	said := complaint{log: l.log.With().Str("peer", l.Addr()).Logger(), kind: joinRetry, quietUntil: time.Now().Add(l.t.kin)}
+	var said relay.Reminder
+	said.Wait(joinRetry, time.Now().Add(l.t.kin)) // usual at a start
 	for try := 0; ; try++ {
-		changed := l.calls.NextLead()
+		changed := l.Calls.NextLead()
 		a := l.askLeader(ctx)
 		pause := l.t.calls().Pause(try + 4)
 		switch a.Code {
@@ -143,8 +147,8 @@ func (l *Log) settleAddress(ctx context.Context) {
 			// Somebody has to do something about it: it need not be asked often.
 			pause = min(l.t.backoff<<min(try+4, 20), 15*l.t.rpc)
 		}
-		if ctx.Err() == nil {
-			said.warn(a.Code, a.Text, "the group does not take this member's address: others may not find it")
+		if ctx.Err() == nil && said.Due(a.Code, time.Now()) {
+			l.log.Warn().Str("peer", l.Addr()).Str("reason", a.Text).Msg("the group does not take this member's address: others may not find it")
 		}
 		select {
 		case <-time.After(pause):
@@ -158,15 +162,15 @@ func (l *Log) settleAddress(ctx context.Context) {
 // askLeader asks for this member's address: the leader, or members that may know
 // who that is.
 func (l *Log) askLeader(ctx context.Context) joinReply {
-	q := l.signed(l.line.request())
-	leader, self := l.lead()
+	q := l.signRequest(l.line.request())
+	leader, self := l.leader()
 	if self {
 		once, cancel := context.WithTimeout(ctx, 3*l.t.rpc)
 		defer cancel()
 		return l.admit(once, q)
 	}
 	a := joinReply{Code: joinRetry, Text: "no other member is known"}
-	for _, to := range l.advisers(leader) {
+	for _, to := range l.peersToAsk(leader) {
 		once, cancel := context.WithTimeout(ctx, 3*l.t.rpc)
 		said, err := l.dialer.join(once, to, q)
 		cancel()
@@ -181,15 +185,15 @@ func (l *Log) askLeader(ctx context.Context) joinReply {
 	return a
 }
 
-// advisers are the members to ask for an address: the leader, if one is known,
+// peersToAsk are the members to ask for an address: the leader, if one is known,
 // else some of all.
-func (l *Log) advisers(leader relay.Peer) (list []relay.Peer) {
+func (l *Log) peersToAsk(leader relay.Peer) (list []relay.Peer) {
 	if !leader.None() {
 		return []relay.Peer{leader}
 	}
 	for _, s := range l.raft.GetConfiguration().Configuration().Servers {
 		if string(s.ID) != l.cfg.Site {
-			list = append(list, relay.Peer{Site: string(s.ID), Addr: dialed(s.Address)})
+			list = append(list, relay.Peer{Site: string(s.ID), Addr: transport.HostPort(s.Address)})
 		}
 	}
 	rand.Shuffle(len(list), func(i, k int) { list[i], list[k] = list[k], list[i] })

@@ -48,7 +48,7 @@ func benchGroup(b *testing.B, seen chan time.Time) (lead, follower *Log) {
 	c := &cluster{
 		dir: b.TempDir(), fed: [16]byte{1}, time: nil, logs: map[string]*Log{}, net: &coordtest.Network{},
 	}
-	lan := LAN.timing()
+	lan := timingOf(LAN)
 	lan.stable, lan.promote = 50*time.Millisecond, 20*time.Millisecond
 	c.time = &lan
 	for i, s := range []string{"a", "b", "c"} {
@@ -56,7 +56,7 @@ func benchGroup(b *testing.B, seen chan time.Time) (lead, follower *Log) {
 		if i == 1 {
 			cfg.Machine.(*counter).seen = seen
 		}
-		cfg.net = nil
+		cfg.Net = nil
 		l, err := Open(b.Context(), cfg)
 		if err != nil {
 			b.Fatal(err)
@@ -68,7 +68,7 @@ func benchGroup(b *testing.B, seen chan time.Time) (lead, follower *Log) {
 	for len(c.logs["c"].Status().Voters) < 3 {
 		<-time.After(10 * time.Millisecond)
 	}
-	if !c.logs["a"].calls.Leads() {
+	if !c.logs["a"].Calls.Leads() {
 		b.Fatal("the founder does not lead")
 	}
 	return c.logs["a"], c.logs["b"]
@@ -134,7 +134,7 @@ func BenchmarkPropose(b *testing.B) {
 	}
 }
 
-// BenchmarkLone measures one proposal at rest at the lead: how long the lead's
+// BenchmarkLone measures one proposal at rest at the leader: how long the leader's
 // call takes, and how long until a follower has applied the entry.
 func BenchmarkLone(b *testing.B) {
 	seen := make(chan time.Time, 1)

@@ -16,6 +16,8 @@ import (
 
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/coordtest"
+	"github.com/cloudshare/cloudshare/node/coord/facade"
+	"github.com/cloudshare/cloudshare/node/coord/raftlog/store"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
@@ -31,7 +33,7 @@ func TestState(t *testing.T) {
 
 // quick is LAN timing for tests: shorter timeouts, no waiting for stability.
 func quick() *timing {
-	t := LAN.timing()
+	t := timingOf(LAN)
 	t.heartbeat, t.election, t.lease = 250*time.Millisecond, 250*time.Millisecond, 250*time.Millisecond
 	t.rpc, t.reply, t.tick = time.Second, time.Second, 200*time.Millisecond
 	t.stable, t.promote = 50*time.Millisecond, 20*time.Millisecond
@@ -45,10 +47,12 @@ type cluster struct {
 	dir   string
 	fed   [16]byte
 	time  *timing
-	disk  func(disk) disk // for sites opened from now on
-	hooks Hooks
+	disk  func(store.Disk) store.Disk // for sites opened from now on
+	hooks facade.Hooks
 	// evidence: members keep states in a folder of their own.
 	evidence bool
+	// claims, if not nil, is the address that a site says it wants, "" for its own.
+	claims func(site string) string
 
 	net *coordtest.Network // Lag cuts a site off from raft's own connections
 
@@ -82,10 +86,15 @@ func testLogger() zerolog.Logger {
 
 func (c *cluster) config(site string, m coord.Machine) Config {
 	cfg := Config{
-		Site: site, Node: coordtest.Node(site), Dir: filepath.Join(c.dir, site), Listen: "127.0.0.1:0",
-		Machine: m, Logger: testLogger().With().Str("site", site).Logger(), Hooks: c.hooks,
-		timing: c.time, net: &relay.Network{Dial: func(ctx context.Context, addr string) (net.Conn, error) { return c.net.Dial(ctx, site, addr) }},
-		disk: c.disk,
+		Config: facade.Config{
+			Site: site, Node: coordtest.Node(site), Dir: filepath.Join(c.dir, site), Listen: "127.0.0.1:0",
+			Machine: m, Logger: testLogger().With().Str("site", site).Logger(), Hooks: c.hooks,
+			Net: &relay.Network{Dial: func(ctx context.Context, addr string) (net.Conn, error) { return c.net.Dial(ctx, site, addr) }},
+		},
+		timing: c.time, disk: c.disk,
+	}
+	if c.claims != nil {
+		cfg.claims = func() string { return c.claims(site) }
 	}
 	if c.evidence {
 		cfg.Evidence = filepath.Join(c.dir, site+".diverged")
@@ -129,7 +138,7 @@ func (c *cluster) running() (out []*Log) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, l := range c.logs {
-		if l.ctx.Err() == nil {
+		if l.Ctx.Err() == nil {
 			out = append(out, l)
 		}
 	}
@@ -141,13 +150,13 @@ func (c *cluster) leader(t *testing.T) *Log {
 	t.Helper()
 	for end := time.After(coordtest.Patience); ; {
 		for _, l := range c.running() {
-			if l.calls.Leads() {
+			if l.Calls.Leads() {
 				return l
 			}
 		}
 		select {
 		case <-end:
-			t.Fatal("no lead")
+			t.Fatal("no leader")
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
@@ -161,7 +170,7 @@ func (c *cluster) MoveLead(t *testing.T) {
 			return
 		}
 	}
-	t.Fatal("the lead does not move")
+	t.Fatal("the leader does not move")
 }
 
 func (c *cluster) Compact(t *testing.T) {

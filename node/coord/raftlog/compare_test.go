@@ -148,10 +148,11 @@ func TestGossipStopsNobody(t *testing.T) {
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
-	ln, addr, err := relay.Listen("127.0.0.1:0", "")
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+	addr := ln.Addr().String()
 	stranger := relay.NewMux(ln, "b", a.t.handshake, testLogger(), &relay.Network{})
 	stranger.Handle(relay.KindJoin, func(conn net.Conn, _ relay.Preamble) {
 		defer conn.Close()
@@ -169,10 +170,10 @@ func TestGossipStopsNobody(t *testing.T) {
 	if _, err := a.Sync(patience(t)); err != nil {
 		t.Fatal(err)
 	}
-	if !a.vouch(patience(t), relay.Peer{Site: "b", Addr: addr}) {
+	if !a.verifyPeer(patience(t), relay.Peer{Site: "b", Addr: addr}) {
 		t.Fatal("the stranger does not pass for b")
 	}
-	conn, err := a.dialCompare(patience(t), compare.Member{Site: "b", Addr: was, Voter: true})
+	conn, err := a.DialCompare(patience(t), compare.Member{Site: "b", Addr: was, Voter: true})
 	if err == nil {
 		_ = conn.Close()
 		t.Error("the stranger is asked for b's hash")

@@ -10,7 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/cloudshare/cloudshare/node/coord/relay"
+	"github.com/cloudshare/cloudshare/node/coord/facade"
 )
 
 // The data directory holds lock, member.json, raft.db, raft.wal and snapshots/.
@@ -33,7 +33,7 @@ type member struct {
 	Unfinished string `json:"unfinished,omitempty"`
 	// Former is what the directory held before the mark. Invariant: it is there
 	// if and only if Unfinished is.
-	Former *former `json:"former,omitempty"`
+	Former *formerState `json:"former,omitempty"`
 	// Through are peer addresses through which this member, which has no
 	// configuration yet, is to be admitted: the first time, or to the epoch for which
 	// it has dropped its log. They stay until the first configuration has come.
@@ -45,17 +45,17 @@ type member struct {
 	Origin string `json:"origin,omitempty"`
 }
 
-// former is what a marked directory held before: a lineage, as member names it,
+// formerState is what a marked directory held before: a lineage, as member names it,
 // and, for stepRecover, the members, this one too, by site.
-type former struct {
+type formerState struct {
 	Epoch   uint64 `json:"epoch,omitempty"`
 	Lineage string `json:"lineage,omitempty"`
 	Peers   []Peer `json:"peers,omitempty"`
 }
 
-// memberVersion 2: the newest entries stand in raft.wal, where version 1 does not
-// look; to go on without them would be to forget what was acknowledged.
-const memberVersion = 2
+// memberVersion 3: the log is a journal. The versions before kept it in another
+// format; nothing of them was ever released, and they are refused.
+const memberVersion = 3
 
 // loadMember returns nil if the directory is not in use.
 func loadMember(dir string) (*member, error) {
@@ -69,27 +69,14 @@ func loadMember(dir string) (*member, error) {
 	var m member
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&m); err != nil || m.Version < 1 || m.Version > memberVersion {
-		return nil, fmt.Errorf("%w: %s/member.json is not of version 1 to %d: run the version that wrote it", ErrIdentity, dir, memberVersion)
+	if err := d.Decode(&m); err != nil || m.Version != memberVersion {
+		return nil, fmt.Errorf("%w: %s/member.json is not of version %d: run the version that wrote it", ErrIdentity, dir, memberVersion)
 	}
 	return &m, nil
 }
 
 // save writes the file so that a crash leaves the old or the new one.
-func (m *member) save(dir string) error {
-	m.Version = memberVersion
-	return relay.SaveMember(dir, m)
-}
-
-// openStore opens the store of a directory, which from now on is of this version.
-func (m *member) openStore(dir string) (disk, error) {
-	if m.Version != memberVersion {
-		if err := m.save(dir); err != nil {
-			return nil, err
-		}
-	}
-	return openStore(dir)
-}
+func (m *member) save(dir string) error { return facade.SaveMember(dir, m) }
 
 func newMember(cfg *Config, line lineage) *member {
 	m := &member{Version: memberVersion, Site: cfg.Site, Node: hex.EncodeToString(cfg.Node[:]), Founder: cfg.Bootstrap}
@@ -101,7 +88,7 @@ func newMember(cfg *Config, line lineage) *member {
 // lineage.
 func (m *member) check(cfg *Config) (lineage, error) {
 	if cfg.Bootstrap || len(cfg.Join) > 0 && len(m.Through) == 0 {
-		return lineage{}, relay.InUse(cfg.Dir, m.Site, m.Federation)
+		return lineage{}, facade.InUse(cfg.Dir, m.Site, m.Federation)
 	}
 	line, err := m.line()
 	if err != nil {
@@ -113,7 +100,7 @@ func (m *member) check(cfg *Config) (lineage, error) {
 	case m.Moved != "":
 		err = m.moved(cfg.Dir)
 	default:
-		err = relay.CheckOwner(cfg.Dir, m.Site, m.Node, cfg.Site, cfg.Node)
+		err = facade.CheckOwner(cfg.Dir, m.Site, m.Node, cfg.Site, cfg.Node)
 	}
 	if err == nil && cfg.Federation != [16]byte{} && cfg.Federation != line.federation {
 		err = fmt.Errorf("%w: %s belongs to federation %s, not %x", ErrIdentity, cfg.Dir, m.Federation, cfg.Federation)

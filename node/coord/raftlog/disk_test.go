@@ -8,9 +8,10 @@ import (
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node/coord/coordtest"
+	"github.com/cloudshare/cloudshare/node/coord/raftlog/store"
 )
 
-// hangingLead opens three members whose lead's disk hangs from the next write,
+// hangingLead opens three members whose leader's disk hangs from the next write,
 // which is under way when it returns.
 func hangingLead(t *testing.T, hang time.Duration) (c *cluster, lead *Log, release func()) {
 	t.Helper()
@@ -25,24 +26,24 @@ func hangingLead(t *testing.T, hang time.Duration) (c *cluster, lead *Log, relea
 	return c, lead, bad.hang.Unlock
 }
 
-// successor waits for another lead.
+// successor waits for another leader.
 func (c *cluster) successor(t *testing.T, old *Log) *Log {
 	t.Helper()
 	for ctx := patience(t); ; {
 		for _, l := range c.running() {
-			if l != old && l.calls.Leads() {
+			if l != old && l.Calls.Leads() {
 				return l
 			}
 		}
 		select {
 		case <-time.After(5 * time.Millisecond):
 		case <-ctx.Done():
-			t.Fatal("nobody takes the lead over")
+			t.Fatal("nobody takes the leadership over")
 		}
 	}
 }
 
-// A lead whose disk hangs hands over; if the disk comes back it follows.
+// A leader whose disk hangs hands over; if the disk comes back it follows.
 func TestLeadHandsOverWhenDiskStalls(t *testing.T) {
 	c, old, release := hangingLead(t, time.Hour)
 	next := c.successor(t, old)
@@ -54,11 +55,11 @@ func TestLeadHandsOverWhenDiskStalls(t *testing.T) {
 	if _, err := old.Sync(patience(t)); err != nil {
 		t.Errorf("with its disk back: %v", err)
 	}
-	if _, took := old.store.oldest(time.Now()); took > c.time.stall {
+	if _, took := old.store.Oldest(time.Now()); took > c.time.stall {
 		t.Errorf("a write is still under way for %v", took)
 	}
 	// It sends again when it leads again.
-	for ctx := patience(t); !old.calls.Leads(); {
+	for ctx := patience(t); !old.Calls.Leads(); {
 		_ = next.raft.LeadershipTransferToServer("a", old.trans.LocalAddr()).Error()
 		select {
 		case <-time.After(20 * time.Millisecond):
@@ -91,7 +92,7 @@ func TestHangingDiskFails(t *testing.T) {
 	register(t, next)
 	release()
 	select {
-	case <-old.closed:
+	case <-old.Ended():
 	case <-time.After(coordtest.Patience):
 		t.Error("goroutines are left although the disk came back")
 	}
@@ -99,14 +100,14 @@ func TestHangingDiskFails(t *testing.T) {
 
 // lastWrite is a disk that hangs when the store is closed.
 type lastWrite struct {
-	disk
+	store.Disk
 	closing, back chan struct{}
 }
 
 func (d lastWrite) Close() error {
 	close(d.closing)
 	<-d.back
-	return d.disk.Close()
+	return d.Disk.Close()
 }
 
 // The newest entries are written to bolt at the end: Close does not wait for that,
@@ -115,7 +116,7 @@ func TestHangingLastWrite(t *testing.T) {
 	c := newCluster(t)
 	c.time.stall, c.time.hang = 20*time.Millisecond, 2*time.Second // longer than a busy disk takes
 	d := lastWrite{closing: make(chan struct{}), back: make(chan struct{})}
-	c.disk = func(below disk) disk { d.disk = below; return d }
+	c.disk = func(below store.Disk) store.Disk { d.Disk = below; return d }
 	a := c.open(t, "a")
 	register(t, a)
 	end := make(chan error, 1)
@@ -131,13 +132,13 @@ func TestHangingLastWrite(t *testing.T) {
 	}
 	close(d.back)
 	select {
-	case <-a.closed:
+	case <-a.Ended():
 	case <-time.After(coordtest.Patience):
 		t.Error("goroutines are left although the disk came back")
 	}
 }
 
-// A lone voter has nobody to hand over to: it keeps the lead until it fails.
+// A lone voter has nobody to hand over to: it keeps the leadership until it fails.
 func TestLoneVoterKeepsLead(t *testing.T) {
 	c := newCluster(t)
 	c.time.stall = 50 * time.Millisecond
@@ -151,13 +152,13 @@ func TestLoneVoterKeepsLead(t *testing.T) {
 		end <- err
 	}()
 	for {
-		if _, took := a.store.oldest(time.Now()); took > 4*c.time.stall {
+		if _, took := a.store.Oldest(time.Now()); took > 4*c.time.stall {
 			break
 		}
 		<-time.After(5 * time.Millisecond)
 	}
 	if lead := b.Status().Lead; lead != "a" {
-		t.Errorf("the lead is %q", lead)
+		t.Errorf("the leader is %q", lead)
 	}
 	bad.hang.Unlock()
 	if err := <-end; err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/cloudshare/cloudshare/node/coord"
+	"github.com/cloudshare/cloudshare/node/coord/raftlog/transport"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
@@ -35,7 +36,7 @@ func (l *Log) enlist(ctx context.Context, q joinRequest) joinReply {
 	default:
 		return joinReply{Code: joinRetry, Text: "too many join at a time"}
 	}
-	former := l.configured(q.Site)
+	former := l.configuredPeer(q.Site)
 	// The leader, too: a founder has committed its address before anybody could dial it.
 	if !noDialBack {
 		if a := l.dialBack(ctx, q); a.Code != joinOK {
@@ -47,12 +48,12 @@ func (l *Log) enlist(ctx context.Context, q joinRequest) joinReply {
 			return a
 		}
 	}
-	return l.commit(ctx, q)
+	return l.commitAddress(ctx, q)
 }
 
-// commit has the group agree on a member's address. One at a time: what the
+// commitAddress has the group agree on a member's address. One at a time: what the
 // configuration says while none is under way is committed.
-func (l *Log) commit(ctx context.Context, q joinRequest) joinReply {
+func (l *Log) commitAddress(ctx context.Context, q joinRequest) joinReply {
 	l.moving.Lock()
 	defer l.moving.Unlock()
 	add := l.raft.AddNonvoter
@@ -60,26 +61,26 @@ func (l *Log) commit(ctx context.Context, q joinRequest) joinReply {
 		switch {
 		case string(s.ID) != q.Site:
 			continue
-		case dialed(s.Address) == q.Addr:
-			return l.confirmed(ctx)
+		case transport.HostPort(s.Address) == q.Addr:
+			return l.confirmLeadership(ctx)
 		case s.Suffrage == raft.Voter:
 			add = l.raft.AddVoter
 		}
 	}
-	if err := add(raft.ServerID(q.Site), serverAddress(q.Site, q.Addr), 0, l.t.enqueue).Error(); err != nil {
+	if err := add(raft.ServerID(q.Site), transport.ServerAddress(q.Site, q.Addr), 0, l.t.enqueue).Error(); err != nil {
 		return joinReply{Code: joinRetry, Text: err.Error()}
 	}
 	l.log.Info().Str("site", q.Site).Str("peer", q.Addr).Msg("member joined or moved")
 	return joinReply{Code: joinOK}
 }
 
-// confirmed answers joinOK if this member was the leader after it was asked: the
+// confirmLeadership answers joinOK if this member was the leader after it was asked: the
 // configuration of a former one may be old.
-func (l *Log) confirmed(ctx context.Context) joinReply {
-	term, leads := l.calls.Leading()
+func (l *Log) confirmLeadership(ctx context.Context) joinReply {
+	term, leads := l.Calls.Leading()
 	ctx, cancel := context.WithTimeout(ctx, l.t.lease)
 	defer cancel()
-	if !leads || l.trans.confirm(ctx, term, l.voters) != nil {
+	if !leads || l.trans.Confirm(ctx, term, l.voters) != nil {
 		return joinReply{Code: joinRetry, Text: "the leader cannot confirm that it leads"}
 	}
 	return joinReply{Code: joinOK}
@@ -90,9 +91,9 @@ func (l *Log) confirmed(ctx context.Context) joinReply {
 func (l *Log) dialBack(ctx context.Context, q joinRequest) joinReply {
 	ctx, cancel := context.WithTimeout(ctx, l.t.rpc)
 	defer cancel()
-	addrs, err := l.spellings(ctx, q.Addr)
+	addrs, err := l.resolveAll(ctx, q.Addr)
 	if err != nil {
-		return unheard(l.cfg.Site, q, err)
+		return unreachableReply(l.cfg.Site, q, err)
 	}
 	replies := make([]joinReply, len(addrs))
 	errs := make([]error, len(addrs))
@@ -107,19 +108,28 @@ func (l *Log) dialBack(ctx context.Context, q joinRequest) joinReply {
 		case errs[i] != nil:
 			err = errs[i]
 		case a.Site != q.Site || a.Node != q.Node || a.Instance != q.Instance:
-			return refusal("address %s of site %s is %s: correct `advertise` or `peer` of %s, and restart it", spelled(q.Addr, addrs[i]), q.Site, a.other(q), q.Site)
+			return refusal("address %s of site %s is %s: correct `advertise` or `peer` of %s, and restart it", describeAddress(q.Addr, addrs[i]), q.Site, a.otherAnswerer(q), q.Site)
+		case a.Addr != q.Addr && !noClaimedAddress:
+			return notAsked(q, describeAddress(q.Addr, addrs[i]), a)
 		default:
 			heard = true
 		}
 	}
 	if !heard {
-		return unheard(l.cfg.Site, q, err)
+		return unreachableReply(l.cfg.Site, q, err)
 	}
 	return joinReply{Code: joinOK}
 }
 
-// other says who answered in place of the one that asked.
-func (a joinReply) other(q joinRequest) string {
+// notAsked refuses an address for which the member itself does not ask: whoever passes
+// connections on to it, or has asked it who it is, can name it.
+func notAsked(q joinRequest, at string, a joinReply) joinReply {
+	return refusal("site %s says at %s that its address is %.300q, not %s: somebody else asks in its name: "+
+		"keep strangers from the peer port", q.Site, at, a.Addr, q.Addr)
+}
+
+// otherAnswerer says who answered in place of the one that asked.
+func (a joinReply) otherAnswerer(q joinRequest) string {
 	switch {
 	case a.Site == "":
 		return "no member on Raft"
@@ -131,21 +141,21 @@ func (a joinReply) other(q joinRequest) string {
 	return "another process of that site, on the same or a copied data directory"
 }
 
-func unheard(leader string, q joinRequest, err error) joinReply {
+func unreachableReply(leader string, q joinRequest, err error) joinReply {
 	return joinReply{Code: joinUnheard, Text: fmt.Sprintf("the leader, site %s, hears nobody at address %s of site %s (%v): "+
 		"correct its `advertise` or `peer` and restart it, or open the port", leader, q.Addr, q.Site, err)}
 }
 
-// spelled names the address that answered beside the one that was looked up.
-func spelled(claimed, addr string) string {
+// describeAddress names the address that answered beside the one that was looked up.
+func describeAddress(claimed, addr string) string {
 	if claimed == addr {
 		return addr
 	}
 	return claimed + " (" + addr + ")"
 }
 
-// spellings are all addresses that host:port may mean.
-func (l *Log) spellings(ctx context.Context, addr string) ([]string, error) {
+// resolveAll are all addresses that host:port may mean.
+func (l *Log) resolveAll(ctx context.Context, addr string) ([]string, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, err
@@ -177,6 +187,8 @@ func (l *Log) dialFormer(ctx context.Context, former string, q joinRequest) join
 	defer cancel()
 	a, err := l.dialer.join(ctx, relay.Peer{Addr: former}, joinRequest{Who: true})
 	switch {
+	case err == nil && a.Site == q.Site && a.Node == q.Node && a.Instance == q.Instance && a.Addr != q.Addr && !noClaimedAddress:
+		return notAsked(q, former, a)
 	case err != nil, a.Site != q.Site, a.Node == q.Node && a.Instance == q.Instance:
 		return joinReply{Code: joinOK}
 	case a.Node != q.Node:
@@ -185,10 +197,10 @@ func (l *Log) dialFormer(ctx context.Context, former string, q joinRequest) join
 	return refusal("site %s runs twice, at %s and at %s, on the same or a copied data directory: stop one of them", q.Site, former, q.Addr)
 }
 
-// vouch asks whether a member is where others tell: it must answer there as the
+// verifyPeer asks whether a member is where others tell: it must answer there as the
 // site and the node that the state knows. raft's safety does not hang on it, its
 // entries and votes go by names; but they should not be sent to strangers.
-func (l *Log) vouch(ctx context.Context, to relay.Peer) bool {
+func (l *Log) verifyPeer(ctx context.Context, to relay.Peer) bool {
 	a, err := l.dialer.join(ctx, relay.Peer{Addr: to.Addr}, joinRequest{Who: true})
 	return err == nil && l.isMember(a, to.Site)
 }

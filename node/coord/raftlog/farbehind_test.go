@@ -7,6 +7,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/cloudshare/cloudshare/node/coord/coordtest"
+	"github.com/cloudshare/cloudshare/node/coord/raftlog/store"
+	"github.com/cloudshare/cloudshare/node/coord/raftlog/transport"
 )
 
 // TestFarBehindIsSetAside: a voter that missed more elections than any stay away
@@ -21,9 +23,9 @@ func TestFarBehindIsSetAside(t *testing.T) {
 	}
 	closed(t, logs...)
 	for _, l := range logs[:2] { // as if they had elected each other for weeks
-		s, err := openStore(l.cfg.Dir)
+		s, err := store.Open(l.cfg.Dir)
 		if err == nil {
-			err = errors.Join(s.SetUint64(keyCurrentTerm, 2*maxAhead), s.Close())
+			err = errors.Join(s.SetUint64(keyCurrentTerm, 2*transport.MaxAhead), s.Close())
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -36,14 +38,14 @@ func TestFarBehindIsSetAside(t *testing.T) {
 		return out.count("set this broker's data directory aside and join as a new site") > 0
 	})
 	term := c.leader(t).raft.CurrentTerm()
-	if _, err := a.Sync(patience(t)); err != nil || behind.Status().CaughtUp || behind.raft.CurrentTerm() > maxAhead {
+	if _, err := a.Sync(patience(t)); err != nil || behind.Status().CaughtUp || behind.raft.CurrentTerm() > transport.MaxAhead {
 		t.Errorf("c is in term %d of %d, %v", behind.raft.CurrentTerm(), term, err)
 	}
 	closed(t, behind)
 	d := c.Open(t, "d", coordtest.NewMachine()).(*Log)
 	register(t, d)
 	heard(t, d)
-	if err := a.Remove(patience(t), "c"); err != nil {
+	if err := c.leader(t).Remove(patience(t), "c"); err != nil {
 		t.Fatal(err)
 	}
 	await(t, "d votes in place of c", func() bool { return len(a.Status().Voters) == 3 })

@@ -2,37 +2,20 @@ package raftlog
 
 import (
 	"github.com/hashicorp/raft"
-
-	"github.com/cloudshare/cloudshare/node/coord"
 )
 
 // standLater is how much later than others a voter that is not fit stands for
 // leader: after two elections of theirs have failed.
 const standLater = 3
 
-// SetUnfit implements coord.Log.
-func (l *Log) SetUnfit(why string) {
-	if old := l.unfit.Swap(&why); old == nil || *old != why {
-		coord.Signal(l.poke)
-	}
-}
-
-// unfitWhy is why this member should not lead, "" = it may.
-func (l *Log) unfitWhy() string {
-	if why := l.unfit.Load(); why != nil {
-		return *why
-	}
-	return ""
-}
-
-// pace has a follower that is not fit wait longer before it stands for leader, and
+// adjustTimeouts has a follower that is not fit wait longer before it stands for leader, and
 // a leader send its heartbeats at the usual pace. watch calls it.
-func (l *Log) pace() {
+func (l *Log) adjustTimeouts() {
 	heartbeat, election := l.t.heartbeat, l.t.election
-	if l.unfitWhy() != "" && l.raft.State() != raft.Leader {
+	if l.UnfitWhy() != "" && l.raft.State() != raft.Leader {
 		heartbeat, election = standLater*heartbeat, standLater*election
 	}
-	err := l.reload(func(rc *raft.ReloadableConfig) (changed bool) {
+	err := l.reloadRaft(func(rc *raft.ReloadableConfig) (changed bool) {
 		changed = rc.HeartbeatTimeout != heartbeat
 		rc.HeartbeatTimeout, rc.ElectionTimeout = heartbeat, election
 		return changed
@@ -42,8 +25,8 @@ func (l *Log) pace() {
 	}
 }
 
-// reload changes raft's configuration, one change at a time.
-func (l *Log) reload(change func(*raft.ReloadableConfig) (changed bool)) error {
+// reloadRaft changes raft's configuration, one change at a time.
+func (l *Log) reloadRaft(change func(*raft.ReloadableConfig) (changed bool)) error {
 	l.reloading.Lock()
 	defer l.reloading.Unlock()
 	rc := l.raft.ReloadableConfig()

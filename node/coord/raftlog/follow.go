@@ -27,7 +27,7 @@ func Follow(ctx context.Context, o Offline, addr string) error {
 }
 
 func (o Offline) follow(ctx context.Context, m *member, addr string) error {
-	ctx, cancel := context.WithTimeout(ctx, LAN.timing().rpc)
+	ctx, cancel := context.WithTimeout(ctx, timingOf(LAN).rpc)
 	defer cancel()
 	mine, former, err := m.lines()
 	if err != nil {
@@ -59,7 +59,7 @@ func (o Offline) follow(ctx context.Context, m *member, addr string) error {
 // dropLog removes the log. Its newest entries go last: without the rest of the
 // store they would be of no store.
 func (o Offline) dropLog() error {
-	return errors.Join(os.RemoveAll(filepath.Join(o.Dir, "raft.db")), os.RemoveAll(filepath.Join(o.Dir, walName)))
+	return errors.Join(os.RemoveAll(filepath.Join(o.Dir, "raft.db")), os.RemoveAll(filepath.Join(o.Dir, "raft.wal")))
 }
 
 // ask asks who answers at an address.

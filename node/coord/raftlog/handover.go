@@ -9,12 +9,14 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/cloudshare/cloudshare/node/coord"
+	"github.com/cloudshare/cloudshare/node/coord/facade"
+	"github.com/cloudshare/cloudshare/node/coord/raftlog/transport"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
 // A leader hands the leadership over by itself for two reasons: its broker says that
 // it should not lead (SetUnfit), and its disk is much slower than that of a voter.
-// Both are bounded (relay.Limits), and the voter is asked first.
+// Both are bounded (facade.Limits), and the voter is asked first.
 
 // reason of a handover, as metrics call it.
 type reason string
@@ -25,13 +27,13 @@ const (
 )
 
 // diskLimits are low: a slow disk costs time, and nothing else.
-var diskLimits = relay.Limits{First: 30 * time.Second, Longest: 10 * time.Minute, Hourly: 6}
+var diskLimits = facade.Limits{First: 30 * time.Second, Longest: 10 * time.Minute, Hourly: 6}
 
-// handed are this member's handovers by reason.
-type handed map[reason]*relay.Attempts
+// handoverCounts are this member's handovers by reason.
+type handoverCounts map[reason]*facade.Attempts
 
-func newHanded() handed {
-	return handed{reasonUnfit: {Limits: relay.UnfitLimits}, reasonDisk: {Limits: diskLimits}}
+func newHandoverCounts() handoverCounts {
+	return handoverCounts{reasonUnfit: {Limits: facade.UnfitLimits}, reasonDisk: {Limits: diskLimits}}
 }
 
 // voterDisk is another voter as the leader sees it.
@@ -54,10 +56,10 @@ const (
 	unmeasured = time.Hour
 )
 
-// faster returns the voter with the quickest disk if the leader's, whose syncs take
+// chooseFasterVoter returns the voter with the quickest disk if the leader's, whose syncs take
 // own, is slow beside it, and if entries would be committed in half the time: an
 // entry needs the leader's sync and then those of enough others.
-func faster(own time.Duration, others []voterDisk) (heir voterDisk, ok bool) {
+func chooseFasterVoter(own time.Duration, others []voterDisk) (heir voterDisk, ok bool) {
 	for _, v := range others {
 		if v.ready && v.known && (!ok || v.sync < heir.sync) {
 			heir, ok = v, true
@@ -78,30 +80,30 @@ func faster(own time.Duration, others []voterDisk) (heir voterDisk, ok bool) {
 		}
 		then = append(then, took)
 	}
-	before, after := own+quorumth(now), heir.sync+quorumth(then)
+	before, after := own+quorumLatency(now), heir.sync+quorumLatency(then)
 	if 2*after > before {
 		return voterDisk{}, false
 	}
 	return heir, true
 }
 
-// quorumth is how long the others take that complete a quorum with the leader.
-func quorumth(others []time.Duration) time.Duration {
+// quorumLatency is how long the others take that complete a quorum with the leader.
+func quorumLatency(others []time.Duration) time.Duration {
 	slices.Sort(others)
 	return others[(len(others)+1)/2-1]
 }
 
-// handOvers is what the leader's looks have seen. One goroutine owns it.
-type handOvers struct {
-	before uint64    // commit index at the look before; 0 = none in this term
-	slow   time.Time // since when the disk is slow; zero = it is not
-	asked  time.Time // when voters were last asked whether they are fit
-	said   time.Time // when it was last said that none is
+// handoverState is what the leader's looks have seen. One goroutine owns it.
+type handoverState struct {
+	before uint64         // commit index at the look before; 0 = none in this term
+	slow   time.Time      // since when the disk is slow; zero = it is not
+	asked  time.Time      // when voters were last asked whether they are fit
+	said   relay.Reminder // that none is
 }
 
 // leadOrHandOver looks whether this member should go on leading.
-func (l *Log) leadOrHandOver(ctx context.Context, h *handOvers) {
-	if !l.calls.Leads() {
+func (l *Log) leadOrHandOver(ctx context.Context, h *handoverState) {
+	if !l.Calls.Leads() {
 		h.before, h.slow = 0, time.Time{}
 		return
 	}
@@ -111,7 +113,7 @@ func (l *Log) leadOrHandOver(ctx context.Context, h *handOvers) {
 	if len(others) == 0 {
 		return
 	}
-	if l.unfitWhy() != "" {
+	if l.UnfitWhy() != "" {
 		l.handOverUnfit(ctx, h, others, now)
 		return
 	}
@@ -125,17 +127,17 @@ func (l *Log) otherVoters(before uint64, now time.Time) (out []voterDisk) {
 			continue
 		}
 		v := voterDisk{id: s.ID, addr: s.Address}
-		match, at := l.trans.follower(s.ID)
+		match, at := l.trans.Follower(s.ID)
 		v.ready = before != 0 && match >= before && now.Sub(at) <= l.t.heartbeat+l.t.promote
-		v.sync, v.known = l.trans.syncs(s.ID, now)
+		v.sync, v.known = l.trans.Syncs(s.ID, now)
 		out = append(out, v)
 	}
 	return out
 }
 
 // handOverUnfit hands over to the voter with the quickest disk that is fit.
-func (l *Log) handOverUnfit(ctx context.Context, h *handOvers, others []voterDisk, now time.Time) {
-	if now.Sub(h.asked) < relay.UnfitLimits.First || !l.handed[reasonUnfit].Due(now) {
+func (l *Log) handOverUnfit(ctx context.Context, h *handoverState, others []voterDisk, now time.Time) {
+	if now.Sub(h.asked) < facade.UnfitLimits.First || !l.handed[reasonUnfit].Due(now) {
 		return
 	}
 	h.asked = now
@@ -149,26 +151,22 @@ func (l *Log) handOverUnfit(ctx context.Context, h *handOvers, others []voterDis
 		return cmp.Or(cmp.Compare(quick(a), quick(b)), cmp.Compare(a.id, b.id))
 	})
 	for _, v := range others {
-		if v.ready && l.takes(ctx, v, reasonUnfit) {
-			l.log.Warn().Str("because", l.unfitWhy()).Str("to", string(v.id)).Msg("this leader is not fit: handing over")
-			l.giveTo(v, reasonUnfit)
+		if v.ready && l.asksToLead(ctx, v, reasonUnfit) {
+			l.log.Warn().Str("because", l.UnfitWhy()).Str("to", string(v.id)).Msg("this leader is not fit: handing over")
+			l.transferTo(v, reasonUnfit)
 			return
 		}
 	}
-	if now.Sub(h.said) > sayAgain {
-		h.said = now
-		l.log.Warn().Str("because", l.unfitWhy()).
+	if h.said.Due("", now) {
+		l.log.Warn().Str("because", l.UnfitWhy()).
 			Msg("this leader is not fit, and no other voter is fit, connected and up to date: it leads on, and judges no lost site")
 	}
 }
 
-// sayAgain is after how long the log repeats what does not change.
-const sayAgain = time.Minute
-
 // handOverSlow hands over if the disk was slow at each look for long enough.
-func (l *Log) handOverSlow(ctx context.Context, h *handOvers, others []voterDisk, now time.Time) {
-	own, known := l.store.latency(now)
-	heir, slow := faster(own, others)
+func (l *Log) handOverSlow(ctx context.Context, h *handoverState, others []voterDisk, now time.Time) {
+	own, known := l.store.Latency(now)
+	heir, slow := chooseFasterVoter(own, others)
 	switch {
 	case !known || !slow || noSlowDiskHandover:
 		h.slow = time.Time{}
@@ -180,7 +178,7 @@ func (l *Log) handOverSlow(ctx context.Context, h *handOvers, others []voterDisk
 		return
 	}
 	h.slow = now // look again as long before voters are asked again
-	for ; slow && !l.takes(ctx, heir, reasonDisk); heir, slow = faster(own, others) {
+	for ; slow && !l.asksToLead(ctx, heir, reasonDisk); heir, slow = chooseFasterVoter(own, others) {
 		i := slices.IndexFunc(others, func(v voterDisk) bool { return v.id == heir.id })
 		others[i].ready = false // the next best is asked
 	}
@@ -189,21 +187,21 @@ func (l *Log) handOverSlow(ctx context.Context, h *handOvers, others []voterDisk
 	}
 	l.log.Warn().Dur("sync_ms", own).Dur("its_sync_ms", heir.sync).Str("to", string(heir.id)).
 		Msg("the disk of this leader is slow beside a voter's: handing over")
-	l.giveTo(heir, reasonDisk)
+	l.transferTo(heir, reasonDisk)
 }
 
-// takes asks a voter whether it would lead.
-func (l *Log) takes(ctx context.Context, v voterDisk, why reason) bool {
+// asksToLead asks a voter whether it would lead.
+func (l *Log) asksToLead(ctx context.Context, v voterDisk, why reason) bool {
 	ctx, cancel := context.WithTimeout(ctx, l.t.rpc/2)
 	defer cancel()
-	a, err := l.dialer.join(ctx, relay.Peer{Site: string(v.id), Addr: dialed(v.addr)}, joinRequest{Who: true})
+	a, err := l.dialer.join(ctx, relay.Peer{Site: string(v.id), Addr: transport.HostPort(v.addr)}, joinRequest{Who: true})
 	return err == nil && a.Site == string(v.id) && !a.Resting && !a.Unfit && (why != reasonDisk || !a.Slow)
 }
 
-// whoAmI answers a leader that looks for voters, or for another leader.
-func (l *Log) whoAmI() joinReply {
+// describeSelf answers a leader that looks for voters, or for another leader.
+func (l *Log) describeSelf() joinReply {
 	return joinReply{
-		Code: joinOK, Resting: l.resting.Load(), Unfit: l.unfitWhy() != "", Slow: !l.handed[reasonDisk].Due(time.Now()),
+		Code: joinOK, Resting: l.Resting(), Unfit: l.UnfitWhy() != "", Slow: !l.handed[reasonDisk].Due(time.Now()),
 	}
 }
 
@@ -216,10 +214,10 @@ func (l *Log) Figures() coord.Figures {
 		f.HandOvers[string(why)] = a.Total()
 	}
 	now := time.Now()
-	if d, ok := l.store.latency(now); ok {
+	if d, ok := l.store.Latency(now); ok {
 		f.Syncs[l.cfg.Site] = d
 	}
-	if !l.calls.Leads() {
+	if !l.Calls.Leads() {
 		return f
 	}
 	for _, v := range l.otherVoters(0, now) {
@@ -230,9 +228,9 @@ func (l *Log) Figures() coord.Figures {
 	return f
 }
 
-// giveTo makes a voter the leader, by raft's own transfer if raft's main goroutine
+// transferTo makes a voter the leader, by raft's own transfer if raft's main goroutine
 // is free for it in time, else by telling the voter to stand.
-func (l *Log) giveTo(v voterDisk, why reason) {
+func (l *Log) transferTo(v voterDisk, why reason) {
 	l.handed[why].Note(time.Now())
 	if l.cfg.Hooks.HandOver != nil {
 		l.cfg.Hooks.HandOver(string(why))
@@ -244,13 +242,13 @@ func (l *Log) giveTo(v voterDisk, why reason) {
 	select {
 	case err = <-done:
 	case <-wait.C:
-		err = errStalled
-	case <-l.ctx.Done():
+		err = transport.ErrMuted
+	case <-l.Ctx.Done():
 		return
 	}
 	if err == nil || l.raft.State() != raft.Leader {
 		return
 	}
 	l.log.Debug().Err(err).Str("to", string(v.id)).Msg("raft did not hand over: telling the voter to stand")
-	l.tellToStand(v.id, v.addr)
+	l.requestElection(v.id, v.addr)
 }

@@ -12,29 +12,29 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
-// chatter turns raft's log lines into ours: its errors are warnings, one line
+// logAdapter turns raft's log lines into ours: its errors are warnings, one line
 // of a kind in ten seconds (an absent peer makes many a second); all else is
 // for debugging.
-type chatter struct {
+type logAdapter struct {
 	log zerolog.Logger
 
 	mu    sync.Mutex
 	quiet map[string]time.Time // by message: raft's are constants
 }
 
-var _ hclog.SinkAdapter = (*chatter)(nil)
+var _ hclog.SinkAdapter = (*logAdapter)(nil)
 
 func raftLogger(log zerolog.Logger) hclog.Logger {
 	l := hclog.NewInterceptLogger(&hclog.LoggerOptions{Name: "raft", Level: hclog.Off, Output: io.Discard})
-	l.RegisterSink(&chatter{log: log, quiet: map[string]time.Time{}})
+	l.RegisterSink(&logAdapter{log: log, quiet: map[string]time.Time{}})
 	return l
 }
 
 // Accept implements hclog.SinkAdapter.
-func (c *chatter) Accept(_ string, level hclog.Level, msg string, args ...any) {
+func (c *logAdapter) Accept(_ string, level hclog.Level, msg string, args ...any) {
 	ev := c.log.Debug()
 	switch {
-	case level == hclog.Error && c.speak(msg):
+	case level == hclog.Error && c.allow(msg):
 		ev = c.log.Warn()
 	case level <= hclog.Debug:
 		ev = c.log.Trace()
@@ -48,7 +48,7 @@ func (c *chatter) Accept(_ string, level hclog.Level, msg string, args ...any) {
 	ev.Msg("raft: " + msg)
 }
 
-func (c *chatter) speak(msg string) bool {
+func (c *logAdapter) allow(msg string) bool {
 	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()

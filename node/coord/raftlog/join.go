@@ -40,6 +40,7 @@ type joinReply struct {
 	Text       string `json:"text,omitempty"`
 	Site       string `json:"site,omitempty"` // of the member that answers
 	Node       string `json:"node,omitempty"`
+	Addr       string `json:"addr,omitempty"` // where it wants to be dialed
 	Federation string `json:"federation,omitempty"`
 	Epoch      uint64 `json:"epoch,omitempty"`
 	Lineage    string `json:"lineage,omitempty"`
@@ -68,10 +69,11 @@ func (l *Log) serveJoin(conn net.Conn, _ relay.Preamble) {
 		err = json.Unmarshal(b, &q)
 	}
 	if err != nil {
-		l.mux.Refuse(conn, fmt.Errorf("join: %w", err))
+		l.Mux.Refuse(conn, fmt.Errorf("join: %w", err))
 		return
 	}
-	ctx, cancel := context.WithTimeout(l.ctx, 2*l.t.rpc+l.t.enqueue)
+	relay.Asked(conn)
+	ctx, cancel := context.WithTimeout(l.Ctx, 2*l.t.rpc+l.t.enqueue)
 	defer cancel()
 	a := l.answer(ctx, q)
 	if b, err = json.Marshal(a); err == nil {
@@ -93,23 +95,26 @@ func (l *Log) answer(ctx context.Context, q joinRequest) joinReply {
 			a.Code, a.Text = joinRetry, "site "+l.cfg.Site+" is about to join itself"
 		}
 	}
-	a.Site, a.Node, a.Instance = l.cfg.Site, hex.EncodeToString(l.cfg.Node[:]), l.instance
+	a.Site, a.Node, a.Addr, a.Instance = l.cfg.Site, hex.EncodeToString(l.cfg.Node[:]), l.Addr(), l.instance
+	if l.cfg.claims != nil && l.cfg.claims() != "" {
+		a.Addr = l.cfg.claims()
+	}
 	return a
 }
 
 // admit decides at the leader; other members pass the question on.
 func (l *Log) admit(ctx context.Context, q joinRequest) joinReply {
-	leader, self := l.lead()
+	leader, self := l.leader()
 	switch {
 	case q.Who:
-		return l.whoAmI()
+		return l.describeSelf()
 	case q.Federation != "":
 		theirs, err := parseLineage(q.Federation, q.Lineage, q.Epoch)
 		if err != nil {
 			return joinReply{Code: joinRefused, Text: "malformed federation"}
 		}
 		if err = l.line.admits(theirs, l.Addr()); err != nil {
-			return joinReply{Code: codeOf(err), Text: err.Error()}
+			return joinReply{Code: errorCode(err), Text: err.Error()}
 		}
 	}
 	switch {
@@ -135,7 +140,7 @@ func (l *Log) admitHere(ctx context.Context, q joinRequest) joinReply {
 		return refusal("malformed site %.80q, node %.40q or instance %.80q", q.Site, q.Node, q.Instance)
 	case addrErr != nil:
 		return refusal("%v: correct `advertise` or `peer` of %s", addrErr, q.Site)
-	case !l.calls.Leads():
+	case !l.Calls.Leads():
 		return joinReply{Code: joinRetry, Text: "the leader is new and not ready"}
 	case q.Site == l.cfg.Site && [16]byte(node) != l.cfg.Node:
 		return refusal("site %s is the leader itself: choose another name", q.Site)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/cloudshare/cloudshare/node/coord/raftlog/transport"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
@@ -23,22 +24,22 @@ import (
 // maxKin is how many members one round asks.
 const maxKin = 16
 
-// watchKin runs until ctx ends.
-func (l *Log) watchKin(ctx context.Context) {
-	l.askKin(ctx, 2*l.t.heartbeat)
-	close(l.stream.greeted)
-	every(ctx, l.t.kin, func() { l.askKin(ctx, l.t.rpc) })
+// watchForNewerEpoch runs until ctx ends.
+func (l *Log) watchForNewerEpoch(ctx context.Context) {
+	l.askForNewerEpoch(ctx, 2*l.t.heartbeat)
+	l.stream.Begin()
+	runEvery(ctx, l.t.kin, func() { l.askForNewerEpoch(ctx, l.t.rpc) })
 }
 
-// askKin asks the silent members, some of them if there are many, and fails this
+// askForNewerEpoch asks the silent members, some of them if there are many, and fails this
 // one if the federation has left it behind.
-func (l *Log) askKin(ctx context.Context, patience time.Duration) {
+func (l *Log) askForNewerEpoch(ctx context.Context, patience time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var wg sync.WaitGroup
-	for _, s := range l.silent() {
+	for _, s := range l.silentMembers() {
 		wg.Go(func() {
-			a, err := l.dialer.join(ctx, relay.Peer{Addr: dialed(s.Address)}, joinRequest{Who: true})
+			a, err := l.dialer.join(ctx, relay.Peer{Addr: transport.HostPort(s.Address)}, joinRequest{Who: true})
 			if err != nil {
 				return
 			}
@@ -46,7 +47,7 @@ func (l *Log) askKin(ctx context.Context, patience time.Duration) {
 			switch {
 			case err != nil || theirs.federation != l.line.federation || theirs == l.line || theirs.epoch < l.line.epoch:
 			case theirs.epoch > l.line.epoch:
-				l.fail(l.line.outlived(theirs, dialed(s.Address)))
+				l.fail(l.line.leftBehindError(theirs, transport.HostPort(s.Address)))
 			default:
 				l.log.Error().Err(l.line.admits(theirs, l.Addr())).Str("member", a.Site).Msg("two epochs of one number")
 			}
@@ -55,17 +56,17 @@ func (l *Log) askKin(ctx context.Context, patience time.Duration) {
 	wg.Wait()
 }
 
-// silent are the other members that this one has not heard of: none while it
-// follows a lead, those that do not answer while it leads, else all. Voters come
+// silentMembers are the other members that this one has not heard of: none while it
+// follows a leader, those that do not answer while it leads, else all. Voters come
 // first.
-func (l *Log) silent() []raft.Server {
-	if to, self := l.lead(); !to.None() && !self {
+func (l *Log) silentMembers() []raft.Server {
+	if to, self := l.leader(); !to.None() && !self {
 		return nil
 	}
 	leads := l.raft.State() == raft.Leader
 	var voters, others []raft.Server
 	for _, s := range l.raft.GetConfiguration().Configuration().Servers {
-		_, heard := l.trans.follower(s.ID)
+		_, heard := l.trans.Follower(s.ID)
 		switch {
 		case string(s.ID) == l.cfg.Site, leads && time.Since(heard) <= l.t.kin:
 		case s.Suffrage == raft.Voter:

@@ -71,7 +71,7 @@ func (m *member) lines() (line, before lineage, err error) {
 // one has that one's former state, whatever the directory looks like now.
 func (m *member) mark(step string, into lineage, peers []Peer) {
 	if m.Unfinished == "" {
-		m.Former = &former{Epoch: m.Epoch, Lineage: m.Lineage, Peers: peers}
+		m.Former = &formerState{Epoch: m.Epoch, Lineage: m.Lineage, Peers: peers}
 	}
 	m.setLine(into)
 	m.Unfinished = step
@@ -88,7 +88,7 @@ func (l lineage) admits(o lineage, addr string) error {
 	case o.federation != l.federation:
 		return fmt.Errorf("%w: this is federation %x, not %x", coord.ErrForeign, l.federation, o.federation)
 	case o.epoch < l.epoch:
-		return o.outlived(l, addr)
+		return o.leftBehindError(l, addr)
 	case o.epoch > l.epoch:
 		return fmt.Errorf("%w: this member is still of epoch %d, not %d: it is to follow (cloudshare recover --follow)", ErrEpoch, l.epoch, o.epoch)
 	}
@@ -96,14 +96,14 @@ func (l lineage) admits(o lineage, addr string) error {
 		"the others join it with empty data under new names", ErrEpoch, l.epoch)
 }
 
-// outlived says that a member's data was left behind by epoch later, and what to do.
-func (l lineage) outlived(later lineage, addr string) error {
+// leftBehindError says that a member's data was left behind by epoch later, and what to do.
+func (l lineage) leftBehindError(later lineage, addr string) error {
 	return fmt.Errorf("%w: the federation lost its quorum and was recovered into epoch %d, this data is of epoch %d: "+
 		"stop the broker, run cloudshare recover --follow %s on its data, and start it again", ErrEpoch, later.epoch, l.epoch, addr)
 }
 
-// codeOf is how an error of admits travels.
-func codeOf(err error) string {
+// errorCode is how an error of admits travels.
+func errorCode(err error) string {
 	if errors.Is(err, ErrEpoch) {
 		return joinEpoch
 	}

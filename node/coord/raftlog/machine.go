@@ -16,26 +16,26 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
-// errVoid answers an entry whose stamp is of another term than raft's: its lead
+// errVoid answers an entry whose stamp is of another term than raft's: its leader
 // lost and regained the leadership between stamping and appending. Every member
 // sees the same two numbers and skips it, so that stamped terms never go back.
 var errVoid = errors.New("entry stamped in another term")
 
-// settler is told what was executed: relay.Calls.
-type settler interface {
+// callSettler is told what was executed: relay.Calls.
+type callSettler interface {
 	Applied(h *relay.Header, results []fsm.Result)
 	Restored(index uint64, result func(fsm.CommandID) (fsm.Result, bool)) (again func())
 	GoOn()
 }
 
-// nobody has no calls: a machine that is driven outside raft.
-type nobody struct{}
+// noCalls has no calls: a machine that is driven outside raft.
+type noCalls struct{}
 
-func (nobody) Applied(*relay.Header, []fsm.Result) {}
+func (noCalls) Applied(*relay.Header, []fsm.Result) {}
 
-func (nobody) GoOn() {}
+func (noCalls) GoOn() {}
 
-func (nobody) Restored(uint64, func(fsm.CommandID) (fsm.Result, bool)) (again func()) {
+func (noCalls) Restored(uint64, func(fsm.CommandID) (fsm.Result, bool)) (again func()) {
 	return func() {}
 }
 
@@ -45,8 +45,11 @@ type machine struct {
 	mu     sync.Mutex
 	m      coord.Machine
 	broken error // after it nothing is applied any more
+	// refused is why the newest snapshot was not taken before begun was closed: raft tells
+	// its log only.
+	refused error
 
-	calls    settler // whose calls they are
+	calls    callSettler // whose calls they are
 	fail     func(error)
 	onApply  func(*raft.Log) // tells the followers
 	onConfig func()
@@ -146,7 +149,7 @@ func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
 		return nil, fmt.Errorf("snapshot: %w", err)
 	}
 	m.grown.Store(0)
-	return &frozen{s: s, index: m.position.Now()}, nil
+	return &frozenSnapshot{s: s, index: m.position.Now()}, nil
 }
 
 // Restore implements raft.FSM.
@@ -183,17 +186,20 @@ func (m *machine) Restore(rc io.ReadCloser) error {
 		default: // Open fails
 		}
 	}
+	if m.refused == nil {
+		m.refused = err
+	}
 	return err
 }
 
-// frozen writes one snapshot.
-type frozen struct {
+// frozenSnapshot writes one snapshot.
+type frozenSnapshot struct {
 	s     coord.Snapshot
 	index uint64
 }
 
 // Persist implements raft.FSMSnapshot.
-func (f *frozen) Persist(sink raft.SnapshotSink) error {
+func (f *frozenSnapshot) Persist(sink raft.SnapshotSink) error {
 	w := bufio.NewWriterSize(sink, 64<<10)
 	head := binary.BigEndian.AppendUint64(snapshotMagic[:len(snapshotMagic):len(snapshotMagic)], f.index)
 	_, err := w.Write(head)
@@ -210,4 +216,4 @@ func (f *frozen) Persist(sink raft.SnapshotSink) error {
 }
 
 // Release implements raft.FSMSnapshot.
-func (f *frozen) Release() { f.s.Release() }
+func (f *frozenSnapshot) Release() { f.s.Release() }

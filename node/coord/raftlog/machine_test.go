@@ -17,7 +17,7 @@ func TestVoidEntry(t *testing.T) {
 	begun := make(chan struct{})
 	close(begun)
 	record := coordtest.NewMachine()
-	m := &machine{m: record, calls: nobody{}, begun: begun, onApply: func(*raft.Log) {}, fail: func(err error) { t.Error(err) }}
+	m := &machine{m: record, calls: noCalls{}, begun: begun, onApply: func(*raft.Log) {}, fail: func(err error) { t.Error(err) }}
 	h := relay.Header{Term: 3}
 	entry := fsm.AppendBatch(nil, 3, 0, nil)
 	if err, _ := m.Apply(&raft.Log{Index: 8, Term: 4, Data: entry, Extensions: h.Append(nil)}).(error); !errors.Is(err, errVoid) {
@@ -37,7 +37,7 @@ func TestBrokenMachine(t *testing.T) {
 	close(begun)
 	record := coordtest.NewMachine()
 	fails := 0
-	m := &machine{m: record, calls: nobody{}, begun: begun, onApply: func(*raft.Log) {}, fail: func(error) { fails++ }}
+	m := &machine{m: record, calls: noCalls{}, begun: begun, onApply: func(*raft.Log) {}, fail: func(error) { fails++ }}
 	h := relay.Header{Term: 1}
 	good := &raft.Log{Index: 3, Term: 1, Data: fsm.AppendBatch(nil, 1, 0, nil), Extensions: h.Append(nil)}
 	for _, l := range []*raft.Log{{Index: 2, Term: 1, Data: good.Data}, good} {

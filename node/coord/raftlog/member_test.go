@@ -167,7 +167,7 @@ func TestAddressChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	// It hears the lead only once the lead knows where it is.
+	// It hears the leader only once the leader knows where it is.
 	for ctx := patience(t); !b.Status().CaughtUp; {
 		select {
 		case <-b.Changed():
@@ -234,7 +234,7 @@ func TestDemotion(t *testing.T) {
 	}
 }
 
-// voters waits until these are the voters, as the lead of the moment sees it.
+// voters waits until these are the voters, as the leader of the moment sees it.
 func (c *cluster) voters(t *testing.T, want ...string) {
 	t.Helper()
 	for ctx := patience(t); ; {
@@ -296,7 +296,7 @@ func TestSevenSitesLoseFourInTurn(t *testing.T) {
 // Who laid down its vote is not chosen again until it stands.
 func TestRestingIsNotPromoted(t *testing.T) {
 	c := newCluster(t)
-	a := c.open(t, "a")
+	c.open(t, "a")
 	b := c.open(t, "b")
 	c.open(t, "cc")
 	d := c.open(t, "d")
@@ -306,7 +306,7 @@ func TestRestingIsNotPromoted(t *testing.T) {
 	if err := b.Close(); err != nil { // a member that goes on would ask to join again
 		t.Fatal(err)
 	}
-	if err := a.Remove(patience(t), "b"); err != nil {
+	if err := c.leader(t).Remove(patience(t), "b"); err != nil {
 		t.Fatal(err)
 	}
 	c.voters(t, "a", "cc")
@@ -335,7 +335,7 @@ func TestDemoteNeedsTheOthers(t *testing.T) {
 	if !errors.Is(err, coord.ErrRefused) || !strings.Contains(err.Error(), "no quorum") {
 		t.Errorf("demoting one of the last two: %v", err)
 	}
-	if rest[1].resting.Load() {
+	if rest[1].Resting() {
 		t.Error("refused, and yet it does not stand")
 	}
 	register(t, lead)
@@ -353,7 +353,7 @@ func TestVotersStayOdd(t *testing.T) {
 	if s := d.Status(); len(s.Voters) > 3 {
 		t.Errorf("voters of four members: %v", s.Voters)
 	}
-	if err := a.Remove(patience(t), "b"); err != nil {
+	if err := c.leader(t).Remove(patience(t), "b"); err != nil {
 		t.Fatal(err)
 	}
 	for ctx := patience(t); !slices.Equal(a.Status().Voters, []string{"a", "cc", "d"}); {
@@ -373,7 +373,7 @@ func TestLastVoterStays(t *testing.T) {
 	}
 }
 
-// The lead leaves: it hands over, and the next lead removes it.
+// The leader leaves: it hands over, and the next leader removes it.
 func TestRemoveLead(t *testing.T) {
 	c := newCluster(t)
 	c.open(t, "a")
@@ -402,7 +402,7 @@ func TestNewLeadAfterDeath(t *testing.T) {
 	id := register(t, rest[0])
 	r, err := rest[0].Propose(patience(t), fsm.Command{ID: id, Body: &fsm.Addresses{HTTP: "after"}})
 	if err != nil || r[0].Code != fsm.OK {
-		t.Errorf("without the old lead: %v %v", r, err)
+		t.Errorf("without the old leader: %v %v", r, err)
 	}
 }
 
@@ -442,7 +442,7 @@ func TestSnapshotAfterManyBytes(t *testing.T) {
 }
 
 func TestSnapshotOfAnotherVersion(t *testing.T) {
-	m := &machine{m: coordtest.NewMachine(), calls: nobody{}}
+	m := &machine{m: coordtest.NewMachine(), calls: noCalls{}}
 	for _, b := range [][]byte{nil, []byte("short"), bytes.Repeat([]byte{7}, 100)} {
 		if err := m.Restore(nopCloser{bytes.NewReader(b)}); err == nil {
 			t.Errorf("restored %d bytes of garbage", len(b))

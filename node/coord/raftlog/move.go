@@ -13,13 +13,16 @@ import (
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node/coord"
+	"github.com/cloudshare/cloudshare/node/coord/facade"
+	"github.com/cloudshare/cloudshare/node/coord/raftlog/store"
+	"github.com/cloudshare/cloudshare/node/coord/raftlog/transport"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
 // A federation moves to another backend and back through a file (package
 // statefile). Export reads a stopped member's state and seals the directory, so
 // that nothing is ordered behind what was read; sealed voters that are a majority
-// cannot have a lead any more. Found makes the directory of a first member from a
+// cannot have a leader any more. Found makes the directory of a first member from a
 // state, under a mark, as Recover does. Reopen takes a seal away.
 
 // Export surveys a stopped member's data, seals them, and calls write, for which
@@ -130,7 +133,7 @@ func (n *Newcomer) member() *member {
 // Errors: ErrLocked; ErrExistingData for any other data; ErrIdentity and
 // coord.ErrForeign for another site's or federation's; ErrUnfinished.
 func Found(o Offline, f Founding) error {
-	lock, err := relay.LockDir(o.Dir)
+	lock, err := facade.LockDir(o.Dir)
 	if err != nil {
 		return fmt.Errorf("found: %w", err)
 	}
@@ -198,7 +201,7 @@ func (o Offline) empty() error {
 
 // write begins a log whose first snapshot is the state in its new epoch.
 func (s *survivor) write(f Founding) (err error) {
-	if s.store, err = s.member.openStore(s.Dir); err != nil {
+	if s.store, err = store.Open(s.Dir); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.store.Close()) }()
@@ -210,7 +213,7 @@ func (s *survivor) write(f Founding) (err error) {
 	_, trans := raft.NewInmemTransport(raft.ServerAddress(f.Addr))
 	defer trans.Close()
 	err = raft.BootstrapCluster(rc, s.store, s.store, s.snaps, trans, raft.Configuration{
-		Servers: []raft.Server{{ID: rc.LocalID, Address: serverAddress(f.Site, f.Addr)}},
+		Servers: []raft.Server{{ID: rc.LocalID, Address: transport.ServerAddress(f.Site, f.Addr)}},
 	})
 	if err != nil {
 		return fmt.Errorf("begin a log: %w", err)

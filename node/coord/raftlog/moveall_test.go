@@ -37,7 +37,7 @@ func moveAll(t *testing.T, addr func(c *cluster, site string) string) {
 	}
 	register(t, c.logs["b"])
 	for _, s := range sites {
-		await(t, s+" is told of", func() bool { return c.leader(t).configured(s).Addr == c.logs[s].Addr() })
+		await(t, s+" is told of", func() bool { return c.leader(t).configuredPeer(s).Addr == c.logs[s].Addr() })
 		heard(t, c.logs[s])
 	}
 }

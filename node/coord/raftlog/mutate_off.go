@@ -7,6 +7,5 @@ package raftlog
 const (
 	noDialBack         = false
 	noSlowDiskHandover = false
-	noTermBound        = false
-	noRequestIdentity  = false
+	noClaimedAddress   = false
 )

@@ -16,8 +16,6 @@ var (
 	noDialBack = slices.Contains(mutations, "no-dial-back")
 	// noSlowDiskHandover: it keeps the leadership, however slow its disk is.
 	noSlowDiskHandover = slices.Contains(mutations, "no-slow-disk-handover")
-	// noTermBound: it believes any term of a peer.
-	noTermBound = slices.Contains(mutations, "no-term-bound")
-	// noRequestIdentity: it believes the name in a raft request, whoever sends it.
-	noRequestIdentity = slices.Contains(mutations, "no-request-identity")
+	// noClaimedAddress: when it leads, it takes a member's address from others than the member.
+	noClaimedAddress = slices.Contains(mutations, "no-claimed-address")
 )

@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"time"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
 	"github.com/cloudshare/cloudshare/node/coord"
-	"github.com/cloudshare/cloudshare/node/coord/compare"
+	"github.com/cloudshare/cloudshare/node/coord/facade"
+	"github.com/cloudshare/cloudshare/node/coord/raftlog/store"
+	"github.com/cloudshare/cloudshare/node/coord/raftlog/transport"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
@@ -24,19 +26,16 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
 	l := &Log{
-		cfg: cfg, t: cfg.Profile.timing(), log: cfg.Logger,
-		poke: make(chan struct{}, 1), changed: make(chan struct{}, 1), life: relay.NewLife(), handed: newHanded(), closed: make(chan struct{}),
+		cfg: cfg, t: timingOf(cfg.Profile), log: cfg.Logger,
+		poke: make(chan struct{}, 1), handed: newHandoverCounts(),
 		opened: make(chan struct{}), backs: make(chan struct{}, maxDialBacks), instance: rand.Text(),
 	}
 	if cfg.timing != nil {
 		l.t = *cfg.timing
 	}
-	if l.cfg.net == nil {
-		l.cfg.net = &relay.Network{}
-	}
-	l.ctx, l.cancel = context.WithCancel(context.Background())
+	l.Member = facade.New(&l.cfg.Config, func() { coord.Signal(l.poke) })
 	if err := l.open(ctx); err != nil {
-		l.cancel()
+		l.Cancel()
 		return nil, fmt.Errorf("open log: %w", errors.Join(err, l.release()))
 	}
 	l.start()
@@ -44,27 +43,19 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 	return l, nil
 }
 
-// release gives back what Open took, whatever of it there is.
+// release frees what Open acquired; safe after a partial Open.
 func (l *Log) release() error {
-	var errs []error
-	if l.mux != nil {
-		l.mux.Close()
-	}
-	if l.store != nil {
-		errs = append(errs, l.store.Close())
-	}
-	if l.lock != nil {
-		errs = append(errs, l.lock.Close())
-	}
-	return errors.Join(errs...)
+	return l.Release(func() error {
+		if l.store == nil {
+			return nil
+		}
+		return l.store.Close()
+	})
 }
 
 func (l *Log) open(ctx context.Context) error {
-	err := compare.Refuse(l.cfg.Evidence)
+	err := l.Claim()
 	if err != nil {
-		return err
-	}
-	if l.lock, err = relay.LockDir(l.cfg.Dir); err != nil {
 		return err
 	}
 	m, err := loadMember(l.cfg.Dir)
@@ -84,10 +75,10 @@ func (l *Log) open(ctx context.Context) error {
 	}
 	isNew := m == nil
 	if isNew {
-		m, err = l.enter(ctx)
+		m, err = l.initialize(ctx)
 	}
 	if err == nil {
-		err = l.openStore(m)
+		err = l.openStore()
 	}
 	if err == nil && !isNew && len(m.Through) > 0 {
 		err = l.rejoin(ctx, m)
@@ -98,12 +89,13 @@ func (l *Log) open(ctx context.Context) error {
 	if len(m.Through) > 0 {
 		l.member = m
 	}
-	l.stream.fed = l.line.id
+	l.Identify(l.line.federation, l.line.id)
+	l.stream.SetGroup(l.line.id)
 	return l.openRaft(m)
 }
 
-// enter makes an empty directory a member's.
-func (l *Log) enter(ctx context.Context) (*member, error) {
+// initialize makes an empty directory a member's.
+func (l *Log) initialize(ctx context.Context) (*member, error) {
 	l.line = lineage{federation: l.cfg.Federation, id: l.cfg.Federation}
 	if len(l.cfg.Join) > 0 {
 		q := joinRequest{}
@@ -139,34 +131,31 @@ func (l *Log) rejoin(ctx context.Context, m *member) error {
 // listen binds the peer port. From now on this member says who it is: the leader
 // asks it before it is admitted. All else waits for its lineage (start).
 func (l *Log) listen() error {
-	ln, addr, err := relay.Listen(l.cfg.Listen, l.cfg.Advertise)
-	if err != nil {
+	if err := l.Listen(l.t.handshake); err != nil {
 		return err
 	}
-	l.mux = relay.NewMux(ln, l.cfg.Site, l.t.handshake, l.log, l.cfg.net)
-	l.dialer = dialer{&relay.Dialer{Net: l.cfg.net, Site: l.cfg.Site, Known: l.cfg.Known, Vouch: l.vouch}}
-	l.stream = newStream(serverAddress(l.cfg.Site, addr), l.dialer, l.mux)
-	l.stream.find = l.configured
-	l.mux.Handle(relay.KindRaft, func(conn net.Conn, p relay.Preamble) { l.trans.serve(conn, p) })
-	l.mux.Handle(relay.KindForward, func(conn net.Conn, p relay.Preamble) { l.calls.Serve(conn, p) })
-	l.mux.Handle(relay.KindJoin, l.serveJoin)
+	l.dialer = dialer{&relay.Dialer{Net: l.cfg.Net, Site: l.cfg.Site, Known: l.cfg.Known, Vouch: l.verifyPeer}}
+	l.stream = transport.NewStream(transport.ServerAddress(l.cfg.Site, l.Addr()), l.dialer.Dialer, l.Mux, l.configuredPeer)
+	l.Mux.Handle(relay.KindRaft, func(conn net.Conn, p relay.Preamble) { l.trans.Serve(conn, p) })
+	l.Mux.Handle(relay.KindForward, func(conn net.Conn, p relay.Preamble) { l.Calls.Serve(conn, p) })
+	l.Mux.Handle(relay.KindJoin, l.serveJoin)
 	if _, compares := l.cfg.Machine.(coord.Checkpointed); compares {
-		l.mux.Handle(relay.KindCompare, func(conn net.Conn, p relay.Preamble) { l.checker.Serve(conn, p) })
+		l.Mux.Handle(relay.KindCompare, l.ServeCompare)
 	}
-	l.mux.Serve()
+	l.Mux.Serve()
 	return nil
 }
 
 // openStore opens what raft has kept.
-func (l *Log) openStore(m *member) error {
-	bolt, err := m.openStore(l.cfg.Dir)
+func (l *Log) openStore() error {
+	d, err := store.Open(l.cfg.Dir)
 	if err != nil {
 		return err
 	}
 	if l.cfg.disk != nil {
-		bolt = l.cfg.disk(bolt)
+		d = l.cfg.disk(d)
 	}
-	l.store = newStore(bolt, l.cfg.Hooks, l.fail)
+	l.store = store.New(d, l.synced, l.fail)
 	if err = checkTerm(l.store, l.cfg.Dir); err != nil {
 		return err
 	}
@@ -174,6 +163,13 @@ func (l *Log) openStore(m *member) error {
 		return fmt.Errorf("open snapshots: %w", err)
 	}
 	return nil
+}
+
+// synced is told that n entries were synced.
+func (l *Log) synced(took time.Duration, n int) {
+	if l.cfg.Hooks.Store != nil {
+		l.cfg.Hooks.Store(took, n)
+	}
 }
 
 // hasLog reports whether this member has a log or a snapshot: each begins with a
@@ -189,18 +185,14 @@ func (l *Log) hasLog() (bool, error) {
 
 func (l *Log) openRaft(m *member) error {
 	logger := raftLogger(l.log)
-	l.trans = newTransport(l.stream, l.cfg.Site, l.t, logger)
+	l.trans = transport.New(l.stream, l.cfg.Site, l.t.rpc, l.t.heartbeat, logger)
 	begun := make(chan struct{})
 	l.machine = &machine{
-		m: l.cfg.Machine, fail: l.fail, begun: begun, onApply: l.applying,
+		m: l.cfg.Machine, fail: l.fail, begun: begun, onApply: l.nudgeFollowers,
 		onConfig: func() { coord.Signal(l.poke) },
 	}
-	l.calls = relay.New(l.ctx, relay.Config{
-		Site: l.cfg.Site, Backend: backend{l}, Position: &l.machine.position, Mux: l.mux, Dialer: l.dialer.Dialer,
-		Timing: l.t.calls(), Hooks: relay.Hooks{Entry: l.cfg.Hooks.Entry, Forward: l.cfg.Hooks.Forward},
-		Ready: func() { coord.Signal(l.poke) },
-	}, l.line.id)
-	l.machine.calls = l.calls
+	l.Bind(backend{l}, l.dialer.Dialer, l.t.calls(), &l.machine.position, l.machine.index.Load, func() { coord.Signal(l.poke) })
+	l.machine.calls = l.Calls
 	rc := l.raftConfig()
 	rc.Logger = logger
 	var err error
@@ -212,22 +204,25 @@ func (l *Log) openRaft(m *member) error {
 	}
 	if err != nil {
 		_ = l.trans.Close()
+		if l.machine.refused != nil {
+			err = fmt.Errorf("%w: %w", err, l.machine.refused)
+		}
 		return fmt.Errorf("start raft in %s: %w", l.cfg.Dir, err)
 	}
-	l.trans.raft.Store(new(view(l.raft)))
+	l.trans.Attach(l.raft)
 	l.halt = sync.OnceFunc(func() {
 		l.given.end()
 		_, _ = l.raft.Shutdown().Error(), l.trans.Close()
 	})
-	l.store.running.Store(true)
+	l.store.SetRunning(true)
 	close(begun)
 	return nil
 }
 
-// applying tells the followers of a commit, if this member leads.
-func (l *Log) applying(e *raft.Log) {
+// nudgeFollowers tells the followers of a commit, if this member leads.
+func (l *Log) nudgeFollowers(e *raft.Log) {
 	if l.raft.State() == raft.Leader && l.raft.CurrentTerm() == e.Term {
-		l.trans.commit(e, l.calls.Busy())
+		l.trans.Committed(e, l.Calls.Busy())
 	}
 }
 
@@ -252,32 +247,18 @@ func (l *Log) bootstrap(rc *raft.Config) error {
 	})
 }
 
-func newTransport(s *stream, site string, t timing, logger hclog.Logger) *transport {
-	nt := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream: s, ServerAddressProvider: byName{}, MaxPool: 4, MaxRPCsInFlight: 1, Timeout: t.rpc, Logger: logger,
-	})
-	return &transport{
-		NetworkTransport: nt, screened: make(chan raft.RPC), shut: make(chan struct{}),
-		complain: s.mux.Refuse, within: t.rpc,
-		self: raft.RPCHeader{
-			ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(site), Addr: []byte(nt.LocalAddr()),
-		},
-		peers: map[raft.ServerID]*progress{},
-	}
-}
-
 // start runs the goroutines.
 func (l *Log) start() {
-	l.startComparing()
-	l.mux.SetGroup(l.line.id)
-	l.calls.Start()
-	for _, run := range []func(context.Context){l.watch, l.catchUp, l.settleAddress, l.watchKin} {
-		l.wg.Go(func() { run(l.ctx) })
+	l.Compare(facade.Comparing{Members: l.peers, Stop: l.fail, Remedy: remedyDiffers, Every: l.t.compare, Timeout: l.t.rpc})
+	l.Mux.SetGroup(l.line.id)
+	l.Calls.Start()
+	for _, run := range []func(context.Context){l.watch, l.catchUp, l.settleAddress, l.watchForNewerEpoch} {
+		l.WG.Go(func() { run(l.Ctx) })
 	}
-	e := newElectorate()
-	l.wg.Go(func() { every(l.ctx, l.t.promote, func() { l.promote(l.ctx, e) }) })
-	h := &handOvers{}
-	l.wg.Go(func() { every(l.ctx, l.t.promote, func() { l.leadOrHandOver(l.ctx, h) }) })
-	l.wg.Go(func() { every(l.ctx, l.t.snapshotEvery/20, l.snapshot) })
-	l.wg.Go(func() { every(l.ctx, l.t.stall/6, l.watchDisk) })
+	e := newVoterHealth()
+	l.WG.Go(func() { runEvery(l.Ctx, l.t.promote, func() { l.watchVoters(l.Ctx, e) }) })
+	h := &handoverState{said: relay.Reminder{Every: relay.RemindEvery}}
+	l.WG.Go(func() { runEvery(l.Ctx, l.t.promote, func() { l.leadOrHandOver(l.Ctx, h) }) })
+	l.WG.Go(func() { runEvery(l.Ctx, l.t.snapshotEvery/20, l.snapshot) })
+	l.WG.Go(func() { runEvery(l.Ctx, l.t.stall/6, l.watchWrites) })
 }

@@ -14,6 +14,9 @@ import (
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node/coord"
+	"github.com/cloudshare/cloudshare/node/coord/facade"
+	"github.com/cloudshare/cloudshare/node/coord/raftlog/store"
+	"github.com/cloudshare/cloudshare/node/coord/raftlog/transport"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
@@ -84,7 +87,7 @@ type survivor struct {
 	member *member
 	line   lineage // with an unfinished recovery the new one
 	former lineage // before an unfinished recovery, else line
-	store  disk
+	store  store.Disk
 	snaps  *raft.FileSnapshotStore
 }
 
@@ -129,7 +132,7 @@ func (o Offline) claim() (*os.File, *member, error) {
 	if m == nil && o.As == nil {
 		return nil, nil, fmt.Errorf("%w: %s: give the data directory of a member", ErrNoData, o.Dir)
 	}
-	lock, err := relay.LockDir(o.Dir)
+	lock, err := facade.LockDir(o.Dir)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -158,7 +161,7 @@ func (o Offline) open() (*survivor, error) {
 		err = fmt.Errorf("%w: %s has no log of its own yet: start it, or run cloudshare recover --follow", ErrNoData, o.Dir)
 	}
 	if err == nil {
-		s.store, err = m.openStore(o.Dir)
+		s.store, err = store.Open(o.Dir)
 	}
 	if err == nil {
 		s.snaps, err = raft.NewFileSnapshotStoreWithLogger(o.Dir, 2, raftLogger(o.Logger))
@@ -184,7 +187,7 @@ func (s *survivor) recover(ctx context.Context, holdMs int64) error {
 	}
 	// The only voter has nothing to recover from, unless its term is stuck; it may not
 	// be any more once that was begun.
-	if err = v.lost(); err != nil && !((s.stuck() || v.Unfinished) && v.alone()) {
+	if err = v.checkLoss(); err != nil && !((s.termTooHigh() || v.Unfinished) && v.isOnlyVoter()) {
 		return err
 	}
 	if v.Moved != "" {
@@ -232,8 +235,8 @@ func (o Offline) steps(all ...step) error {
 	return nil
 }
 
-// lost says why the group needs no recovery from here.
-func (v *Survey) lost() error {
+// checkLoss says why the group needs no recovery from here.
+func (v *Survey) checkLoss() error {
 	voters, alive := 0, 0
 	var answer []string
 	for _, p := range v.Peers {
@@ -269,7 +272,7 @@ func (s *survivor) rewrite(addr string, holdMs int64) error {
 	defer trans.Close()
 	f := &epochFSM{machine: s.machine(), site: s.member.Site, epoch: s.line.epoch, holdMs: holdMs}
 	err := raft.RecoverCluster(rc, f, s.store, s.store, s.snaps, trans, raft.Configuration{
-		Servers: []raft.Server{{ID: rc.LocalID, Address: serverAddress(s.member.Site, addr)}},
+		Servers: []raft.Server{{ID: rc.LocalID, Address: transport.ServerAddress(s.member.Site, addr)}},
 	})
 	if err != nil {
 		return fmt.Errorf("rewrite the log: %w", err)

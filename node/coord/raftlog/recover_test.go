@@ -20,7 +20,7 @@ var errCrash = errors.New("the power fails here")
 func (c *cluster) offline(site, crash string) Offline {
 	return Offline{
 		Dir: filepath.Join(c.dir, site), Machine: func() coord.Machine { return coordtest.NewMachine() }, Logger: testLogger(),
-		net: c.config(site, nil).net,
+		net: c.config(site, nil).Net,
 		crashed: func(step string) error {
 			if step == crash {
 				return errCrash

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/raft"
-
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/coordtest"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
@@ -51,18 +49,18 @@ func fakeLead(conn net.Conn, code byte, term uint64) {
 	}
 }
 
-// A lease acknowledgement from a former lead: it names an older term than the
+// A lease acknowledgement from a former leader: it names an older term than the
 // asker knows, and does not count.
 func TestFormerLeadAcknowledges(t *testing.T) {
 	c := newCluster(t)
 	c.open(t, "a")
 	cfg := c.config("b", coordtest.NewMachine())
-	dial := cfg.net.Dial
+	dial := cfg.Net.Dial
 	var mu sync.Mutex
-	stale := -1 // the code that a fake lead answers with; -1: ask the real one
+	stale := -1 // the code that a fake leader answers with; -1: ask the real one
 	var former uint64
 	var wg sync.WaitGroup
-	cfg.net.Dial = func(ctx context.Context, addr string) (net.Conn, error) {
+	cfg.Net.Dial = func(ctx context.Context, addr string) (net.Conn, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if stale < 0 {
@@ -84,7 +82,7 @@ func TestFormerLeadAcknowledges(t *testing.T) {
 		mu.Lock()
 		stale, former = code, b.raft.CurrentTerm()-1
 		mu.Unlock()
-		b.calls.Redial()
+		b.Calls.Redial()
 	}
 	term := b.raft.CurrentTerm()
 	for code, what := range []string{0: "yes", 2: "no"} {
@@ -100,7 +98,7 @@ func TestFormerLeadAcknowledges(t *testing.T) {
 	}
 	lie(-1)
 	if err := b.Renew(patience(t), coord.Renewal{Site: "b", Incarnation: 1}); err != nil {
-		t.Errorf("the lead itself: %v", err)
+		t.Errorf("the leader itself: %v", err)
 	}
 	wg.Wait()
 }
@@ -126,56 +124,7 @@ func TestRenewalOfTheConnection(t *testing.T) {
 	}
 }
 
-// What counts as a confirmation: voters only, and only what was asked after the
-// call began. raft's VerifyLeader gets both wrong.
-func TestConfirmation(t *testing.T) {
-	c := newCluster(t)
-	a := c.open(t, "a")
-	tr := a.trans
-	const term = 1 << 40 // of no traffic but ours
-	voters := []raft.ServerID{"a", "b", "cc"}
-	answers := func(id raft.ServerID, round uint64, resp raft.AppendEntriesResponse) {
-		tr.answered(id, "127.0.0.1:1", &raft.AppendEntriesRequest{Term: term}, &resp, round)
-	}
-	begin := func() (round uint64, end chan error) {
-		ctx, cancel := context.WithTimeout(t.Context(), coordtest.Patience)
-		t.Cleanup(cancel)
-		tr.mu.Lock()
-		before := tr.round
-		tr.mu.Unlock()
-		end = make(chan error, 1)
-		go func() { end <- tr.confirm(ctx, term, func() []raft.ServerID { return voters }) }()
-		for {
-			tr.mu.Lock()
-			round = tr.round
-			tr.mu.Unlock()
-			if round > before {
-				return round, end
-			}
-		}
-	}
-	well := raft.AppendEntriesResponse{Term: term, Success: true}
-	round, end := begin()
-	answers("b", round-1, well) // sent before the call, heard only now
-	answers("d", round, well)   // no voter
-	answers("b", round-1, well)
-	select {
-	case err := <-end:
-		t.Fatalf("confirmed by an old answer and a non-voter: %v", err)
-	case <-time.After(20 * time.Millisecond):
-	}
-	answers("cc", round, well)
-	if err := <-end; err != nil {
-		t.Errorf("not confirmed by a majority: %v", err)
-	}
-	_, end = begin()
-	answers("cc", round, raft.AppendEntriesResponse{Term: term + 1})
-	if err := <-end; !errors.Is(err, errDeposed) {
-		t.Errorf("a voter knows a later term: %v", err)
-	}
-}
-
-// A lead that is cut off confirms nothing, though it still thinks it leads.
+// A leader that is cut off confirms nothing, though it still thinks it leads.
 func TestCutLeadConfirmsNothing(t *testing.T) {
 	c := newCluster(t)
 	for _, s := range []string{"a", "b", "cc"} {

@@ -11,13 +11,14 @@ import (
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node/coord"
+	"github.com/cloudshare/cloudshare/node/coord/raftlog/store"
 )
 
 var errDisk = errors.New("injected EIO")
 
 // badDisk fails what its switches say.
 type badDisk struct {
-	disk
+	store.Disk
 	logs, reads, votes atomic.Bool
 	failures           atomic.Int64
 	hang               sync.RWMutex // held: writes of entries hang
@@ -30,27 +31,27 @@ func (b *badDisk) StoreLogs(l []*raft.Log) error {
 		b.failures.Add(1)
 		return errDisk
 	}
-	return b.disk.StoreLogs(l)
+	return b.Disk.StoreLogs(l)
 }
 
 func (b *badDisk) GetLog(i uint64, l *raft.Log) error {
 	if b.reads.Load() {
 		return errDisk
 	}
-	return b.disk.GetLog(i, l)
+	return b.Disk.GetLog(i, l)
 }
 
 func (b *badDisk) SetUint64(k []byte, v uint64) error {
 	if b.votes.Load() {
 		return errDisk
 	}
-	return b.disk.SetUint64(k, v)
+	return b.Disk.SetUint64(k, v)
 }
 
 func (c *cluster) openBad(t *testing.T, site string) (*Log, *badDisk) {
 	t.Helper()
 	var bad *badDisk
-	c.disk = func(d disk) disk { bad = &badDisk{disk: d}; return bad }
+	c.disk = func(d store.Disk) store.Disk { bad = &badDisk{Disk: d}; return bad }
 	defer func() { c.disk = nil }()
 	return c.open(t, site), bad
 }
@@ -77,7 +78,7 @@ func TestLeadWithBadDisk(t *testing.T) {
 	c.open(t, "cc")
 	register(t, b)
 	id := register(t, a)
-	if !a.calls.Leads() {
+	if !a.Calls.Leads() {
 		t.Fatal("the founder does not lead")
 	}
 	bad.logs.Store(true)
@@ -91,7 +92,7 @@ func TestLeadWithBadDisk(t *testing.T) {
 	}
 }
 
-// badFollower opens three members, of which b, no lead, has a disk that can fail.
+// badFollower opens three members, of which b, no leader, has a disk that can fail.
 func badFollower(t *testing.T) (c *cluster, a, b *Log, bad *badDisk) {
 	t.Helper()
 	c = newCluster(t)
@@ -120,9 +121,7 @@ func TestTermNotSaved(t *testing.T) {
 func TestEntryNotRead(t *testing.T) {
 	_, _, b, bad := badFollower(t)
 	bad.reads.Store(true)
-	b.store.mu.Lock()
-	b.store.forget()
-	b.store.mu.Unlock()
+	b.store.TrimCache()
 	// The entry in the cache would hide the fault: apply one that left it.
 	index := b.raft.AppliedIndex()
 	ended := make(chan struct{})
@@ -133,41 +132,4 @@ func TestEntryNotRead(t *testing.T) {
 	}()
 	<-ended
 	failed(t, b)
-}
-
-func TestStoreCache(t *testing.T) {
-	b, err := openBolt(t.TempDir() + "/raft.db")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.Close()
-	bad := &badDisk{disk: b}
-	s := newStore(bad, Hooks{}, func(error) {})
-	s.limit = 32 << 10
-	const n = 40
-	for i := uint64(1); i <= n; i++ {
-		if err := s.StoreLog(&raft.Log{Index: i, Term: 1, Data: make([]byte, 1<<10)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if s.bytes > s.limit || s.low < 2 || s.high != n {
-		t.Errorf("%d bytes cached, entries %d to %d", s.bytes, s.low, s.high)
-	}
-	var l raft.Log
-	for i := uint64(1); i <= n; i++ {
-		if err := s.GetLog(i, &l); err != nil || l.Index != i {
-			t.Fatalf("entry %d: %d, %v", i, l.Index, err)
-		}
-	}
-	bad.reads.Store(true)
-	if err := s.GetLog(n, &l); err != nil {
-		t.Errorf("a recent entry is read from the disk: %v", err)
-	}
-	// A follower's suffix is replaced by another lead's.
-	if err := s.DeleteRange(n-1, n); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.GetLog(n, &l); !errors.Is(err, errDisk) {
-		t.Errorf("a deleted entry is still cached: %v", err)
-	}
 }

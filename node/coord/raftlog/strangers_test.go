@@ -66,9 +66,13 @@ func TestStrangersStopNoElection(t *testing.T) {
 		greeting := func(k relay.Kind, site string) []byte {
 			return relay.Preamble{Kind: k, Group: c.fed, Site: site, Means: l.cfg.Site}.Encode()
 		}
-		crowd(ctx, t, &wg, l.Addr(), 500, nil, []byte("CSHR\x03\x01"))
-		crowd(ctx, t, &wg, l.Addr(), 4, greeting(relay.KindRaft, "a"), greeting(relay.KindRaft, "b"), greeting(relay.KindRaft, "c"),
-			greeting(relay.KindForward, "b"), greeting(relay.KindJoin, "c"))
+		crowd(ctx, t, &wg, l.Addr(), 500, nil, []byte("CSHR\x04\x01"))
+		for _, as := range all {
+			if as != l { // nobody greets a member in its own name
+				crowd(ctx, t, &wg, l.Addr(), 4, greeting(relay.KindRaft, as.cfg.Site), greeting(relay.KindForward, as.cfg.Site))
+			}
+		}
+		crowd(ctx, t, &wg, l.Addr(), 4, greeting(relay.KindJoin, "c"))
 	}
 	lead := c.leader(t)
 	var next *Log

@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/cloudshare/cloudshare/node/coord/raftlog/transport"
 )
 
 // survey replays the data and asks the others.
@@ -21,7 +23,7 @@ func (s *survivor) survey(ctx context.Context) (Survey, error) {
 	}
 	v.Entry = m.m.Index()
 	for _, p := range c.Servers {
-		v.Peers = append(v.Peers, Peer{Site: string(p.ID), Addr: dialed(p.Address), Voter: p.Suffrage == raft.Voter})
+		v.Peers = append(v.Peers, Peer{Site: string(p.ID), Addr: transport.HostPort(p.Address), Voter: p.Suffrage == raft.Voter})
 	}
 	slices.SortFunc(v.Peers, func(a, b Peer) int { return strings.Compare(a.Site, b.Site) })
 	if v.Unfinished { // the log may name this member only by now
@@ -33,7 +35,7 @@ func (s *survivor) survey(ctx context.Context) (Survey, error) {
 // poll asks the other members who they are. Whoever is in a later epoch than the
 // data was lives in it, be it of the number that an unfinished recovery would take.
 func (s *survivor) poll(ctx context.Context, peers []Peer) error {
-	ctx, cancel := context.WithTimeout(ctx, LAN.timing().rpc)
+	ctx, cancel := context.WithTimeout(ctx, timingOf(LAN).rpc)
 	defer cancel()
 	errs := make([]error, len(peers))
 	var wg sync.WaitGroup
@@ -49,7 +51,7 @@ func (s *survivor) poll(ctx context.Context, peers []Peer) error {
 			case theirs == s.former:
 				p.Answers = true
 			case theirs.epoch > s.former.epoch:
-				errs[i] = s.former.outlived(theirs, p.Addr)
+				errs[i] = s.former.leftBehindError(theirs, p.Addr)
 			case theirs.epoch == s.former.epoch:
 				errs[i] = s.former.admits(theirs, p.Addr)
 			}
@@ -67,7 +69,7 @@ func (s *survivor) machine() *machine {
 	begun := make(chan struct{})
 	close(begun)
 	return &machine{
-		m: s.Machine(), calls: nobody{}, begun: begun,
+		m: s.Machine(), calls: noCalls{}, begun: begun,
 		fail: func(error) {}, onApply: func(*raft.Log) {}, onConfig: func() {},
 	}
 }

@@ -11,79 +11,10 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/cloudshare/cloudshare/node/coord/raftlog/store"
+	"github.com/cloudshare/cloudshare/node/coord/raftlog/transport"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
-
-// TestTermGuard: which terms of peers a member believes.
-func TestTermGuard(t *testing.T) {
-	begun := time.Unix(1000, 0)
-	for _, c := range []struct {
-		name         string
-		ours, theirs uint64
-		fresh        bool
-		after        time.Duration // the check before
-		refused      bool
-	}{
-		{"an older one", 100, 7, false, 0, false},
-		{"the next", 100, 101, false, 0, false},
-		{"a jump", 101, 5000, false, time.Hour, false},
-		{"another", 5000, 10_000, false, 2 * time.Second, true},
-		{"the next after a jump", 5000, 5001, false, 0, false},
-		{"another jump in time", 5001, 5001 + maxAhead, false, time.Hour, false},
-		{"too far", 7, 8 + maxAhead, false, time.Hour, true},
-		{"too far, without a log", 0, 8 + maxAhead, true, time.Hour, false},
-		{"the greatest, without a log", 0, maxTerm + 1, true, time.Hour, true},
-		{"beyond the greatest", maxTerm, maxTerm + 1, false, time.Hour, true},
-		{"the greatest there is", 7, math.MaxUint64, false, time.Hour, true},
-	} {
-		g := &termGuard{}
-		_ = g.check(101, 5000, false, begun)
-		if c.after > 0 && c.name != "another" {
-			begun = begun.Add(c.after)
-		}
-		if err := g.check(c.ours, c.theirs, c.fresh, begun.Add(c.after)); (err != nil) != c.refused {
-			t.Errorf("%s: %v", c.name, err)
-		}
-	}
-}
-
-// still is a follower of term 7 among the voters a and b.
-type still struct{ *raft.Raft }
-
-func (still) CurrentTerm() uint64                               { return 7 }
-func (still) LastIndex() uint64                                 { return 1 }
-func (still) LeaderWithID() (raft.ServerAddress, raft.ServerID) { return "", "" }
-func (still) GetConfiguration() raft.ConfigurationFuture        { return twoVoters{} }
-
-type twoVoters struct{ raft.ConfigurationFuture }
-
-func (twoVoters) Configuration() raft.Configuration {
-	return raft.Configuration{Servers: []raft.Server{{ID: "a"}, {ID: "b"}}}
-}
-
-// TestRefusedRequestsTakeNoJump: what is refused for another reason than its term
-// leaves the one jump of a minute to members.
-func TestRefusedRequestsTakeNoJump(t *testing.T) {
-	const ahead = 7 + 2*freeRise
-	by := func(site string) raft.RPCHeader {
-		return raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(site), Addr: []byte(site)}
-	}
-	for what, q := range map[string]any{
-		"vote":     &raft.RequestVoteRequest{RPCHeader: by("x"), Term: 7 + maxAhead},
-		"pre-vote": &raft.RequestPreVoteRequest{RPCHeader: by("x"), Term: 7 + maxAhead},
-		"append":   &raft.AppendEntriesRequest{RPCHeader: by("b"), Term: 7 + maxAhead, Entries: []*raft.Log{nil}},
-		"snapshot": &raft.InstallSnapshotRequest{RPCHeader: by("b"), Term: 7 + maxAhead},
-	} {
-		tr := &transport{}
-		if err := tr.judge(still{}, q); !errors.Is(err, errRequest) {
-			t.Errorf("%s: %v", what, err)
-		}
-		tr.terms.begun = time.Time{} // a moment later
-		if err := tr.judge(still{}, &raft.AppendEntriesRequest{RPCHeader: by("b"), Term: ahead}); err != nil {
-			t.Errorf("a member behind the %s: %v", what, err)
-		}
-	}
-}
 
 // stranger is a stream that greets in a member's name.
 type stranger struct {
@@ -109,7 +40,7 @@ func (s *stranger) Close() error {
 	return nil
 }
 
-func (s *stranger) Addr() net.Addr { return advertised("stranger:1") }
+func (s *stranger) Addr() net.Addr { return &net.UnixAddr{Name: "stranger:1", Net: "tcp"} }
 
 // TestHostileRaftRequests: requests that no member sends, in a voter's name, leave
 // term, leader and process as they are. A vote request of term 2^64-1 to each broker
@@ -133,8 +64,8 @@ func TestHostileRaftRequests(t *testing.T) {
 	const most = math.MaxUint64
 	votes := []*raft.RequestVoteRequest{
 		{RPCHeader: header, Term: most, LeadershipTransfer: true},
-		{RPCHeader: header, Term: maxTerm + 1, LeadershipTransfer: true},
-		{RPCHeader: header, Term: term + maxAhead + 1, LeadershipTransfer: true},
+		{RPCHeader: header, Term: transport.MaxTerm + 1, LeadershipTransfer: true},
+		{RPCHeader: header, Term: term + transport.MaxAhead + 1, LeadershipTransfer: true},
 		{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}, Term: term + 1, LeadershipTransfer: true, LastLogTerm: most},
 		{RPCHeader: nobody, Term: term + 1, LeadershipTransfer: true, LastLogTerm: most},
 	}
@@ -157,11 +88,14 @@ func TestHostileRaftRequests(t *testing.T) {
 		{RPCHeader: header, SnapshotVersion: 1, Term: term + 1, LastLogIndex: 1, Size: -1},
 	}
 	for _, l := range c.running() {
+		if l.cfg.Site == string(header.ID) {
+			continue // nobody greets a member in its own name
+		}
 		s := &stranger{Dialer: relay.Dialer{Net: &relay.Network{}, Site: string(header.ID)}, fed: c.fed, means: l.cfg.Site, over: make(chan struct{})}
 		nt := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{Stream: s, MaxPool: 0, MaxRPCsInFlight: 1, Timeout: 5 * time.Second, Logger: raftLogger(testLogger())})
 		addr := raft.ServerAddress(l.Addr())
 		refused := func(what string, i int, err error) {
-			if err == nil || !strings.Contains(err.Error(), errRequest.Error()) && !strings.Contains(err.Error(), errTerm.Error()) {
+			if err == nil || !strings.Contains(err.Error(), transport.ErrRequest.Error()) && !strings.Contains(err.Error(), transport.ErrAbsurdTerm.Error()) {
 				t.Errorf("%s %d at %s: %v", what, i, l.cfg.Site, err)
 			}
 		}
@@ -198,7 +132,7 @@ func TestAbsurdTermOnDisk(t *testing.T) {
 	if err := a.Close(); err != nil {
 		t.Fatal(err)
 	}
-	b, err := openStore(a.cfg.Dir)
+	b, err := store.Open(a.cfg.Dir)
 	if err == nil {
 		err = errors.Join(b.SetUint64(keyCurrentTerm, math.MaxUint64), b.Close())
 	}
@@ -215,35 +149,5 @@ func TestAbsurdTermOnDisk(t *testing.T) {
 	again := c.open(t, "a")
 	if _, err := again.Sync(patience(t)); err != nil || again.raft.CurrentTerm() > 1000 {
 		t.Errorf("after the recovery: term %d, %v", again.raft.CurrentTerm(), err)
-	}
-}
-
-// racing is a follower that a late heartbeat of the former leader told of that one, in
-// the term of the next.
-type racing struct {
-	still
-	state raft.RaftState
-}
-
-func (r racing) State() raft.RaftState                           { return r.state }
-func (racing) LeaderWithID() (raft.ServerAddress, raft.ServerID) { return "a@a:1", "a" }
-
-// TestNameOfTheFormerLeaderRefusesNobody: such a follower refused the next leader until
-// its patience with the former one had ended, which cost that one its leadership.
-func TestNameOfTheFormerLeaderRefusesNobody(t *testing.T) {
-	term := still{}.CurrentTerm()
-	var l termLeader
-	follower := racing{state: raft.Follower}
-	for _, c := range []struct {
-		id   raft.ServerID
-		term uint64
-		ok   bool
-	}{{"a", term - 1, true}, {"b", term, true}, {"b", term, true}, {"a", term, false}, {"a", term - 1, true}, {"b", term, true}, {"c", term + 1, true}} {
-		if err := l.check(follower, c.id, c.term); (err == nil) != c.ok {
-			t.Errorf("%s as the leader of term %d: %v", c.id, c.term, err)
-		}
-	}
-	if new(termLeader).check(racing{state: raft.Leader}, "b", term) == nil {
-		t.Error("a leader follows another one of its own term")
 	}
 }

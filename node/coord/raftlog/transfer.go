@@ -6,18 +6,18 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// transfers are raft's transfers of the leadership that are under way. Raft answers
+// leadershipTransfers are raft's transfers of the leadership that are under way. Raft answers
 // one as soon as its main goroutine looks at it, or an election timeout later; but
 // one that waits for that goroutine when raft shuts down is never answered. So raft
 // is shut down after end. The zero value is ready to use.
-type transfers struct {
+type leadershipTransfers struct {
 	mu    sync.Mutex
 	wg    sync.WaitGroup // Add with mu held
 	ended bool           // Invariant: none begins once it is true.
 }
 
 // begin starts a transfer. Its result comes on the channel; nobody has to take it.
-func (t *transfers) begin(start func() raft.Future) <-chan error {
+func (t *leadershipTransfers) begin(start func() raft.Future) <-chan error {
 	done := make(chan error, 1)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -31,7 +31,7 @@ func (t *transfers) begin(start func() raft.Future) <-chan error {
 
 // end waits for the transfers under way and refuses new ones. If raft's main
 // goroutine waits for a disk, so does end, as raft's shutdown would.
-func (t *transfers) end() {
+func (t *leadershipTransfers) end() {
 	t.mu.Lock()
 	t.ended = true
 	t.mu.Unlock()

@@ -20,7 +20,7 @@ func (a answered) Error() error { return <-a }
 
 func TestTransfersEndWhenAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var tr transfers
+		var tr leadershipTransfers
 		raftSays := make(answered)
 		first := tr.begin(func() raft.Future { return raftSays })
 		ended := make(chan struct{})
@@ -55,12 +55,12 @@ func TestTransferBesideTheEnd(t *testing.T) {
 			t.Cleanup(func() { goleak.VerifyNone(t, was) }) // the cluster's own runs earlier
 			_, lead, release := hangingLead(t, time.Hour)
 			heir := voterDisk{id: "b", addr: lead.trans.LocalAddr()}
-			give := func() { lead.giveTo(heir, reasonDisk) }
+			give := func() { lead.transferTo(heir, reasonDisk) }
 			for range c.before {
 				give() // until the voter is told to stand
 			}
 			lead.fail(fmt.Errorf("test"))
-			<-lead.ctx.Done()
+			<-lead.Ctx.Done()
 			if c.before == 0 {
 				await(t, "raft shuts down", func() bool { return lead.raft.State() == raft.Shutdown })
 			}
@@ -79,5 +79,5 @@ func TestTransferBesideTheEnd(t *testing.T) {
 
 func closing(l *Log) <-chan struct{} {
 	go func() { _ = l.Close() }()
-	return l.closed
+	return l.Ended()
 }

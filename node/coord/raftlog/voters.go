@@ -8,13 +8,14 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/cloudshare/cloudshare/node/coord/raftlog/transport"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
 // maxVoters bounds the quorum; more voters only slow every entry down.
 const maxVoters = 5
 
-// candidate is a non-voter as the lead sees it.
+// candidate is a non-voter as the leader sees it.
 type candidate struct {
 	id    raft.ServerID
 	since time.Time // healthy without a break; zero = not healthy
@@ -42,11 +43,11 @@ func promotions(voters int, candidates []candidate, now time.Time, stable time.D
 	return out
 }
 
-// census is the group as the lead sees it at one look.
+// census is the group as the leader sees it at one look.
 type census struct {
 	now        time.Time
 	voters     int
-	healthy    int         // voters that answer and keep up, the lead among them
+	healthy    int         // voters that answer and keep up, the leader among them
 	away       []candidate // voters without contact, since when
 	candidates []candidate
 	addr       map[raft.ServerID]raft.ServerAddress
@@ -72,41 +73,41 @@ func longest(a, b candidate) int {
 	return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.id, b.id))
 }
 
-// electorate is what the lead has seen of its members, from look to look.
-type electorate struct {
+// voterHealth is what the leader has seen of its members, from look to look.
+type voterHealth struct {
 	healthy map[raft.ServerID]time.Time // non-voters, since when without a break
 	away    map[raft.ServerID]time.Time // voters without contact, since when
 	before  uint64                      // commit index at the last look; 0 = none in this term
 }
 
-func newElectorate() *electorate {
-	return &electorate{healthy: map[raft.ServerID]time.Time{}, away: map[raft.ServerID]time.Time{}}
+func newVoterHealth() *voterHealth {
+	return &voterHealth{healthy: map[raft.ServerID]time.Time{}, away: map[raft.ServerID]time.Time{}}
 }
 
-// promote looks at every member and acts at the lead.
-func (l *Log) promote(ctx context.Context, e *electorate) {
-	if !l.calls.Leads() {
+// watchVoters looks at every member and acts at the leader.
+func (l *Log) watchVoters(ctx context.Context, e *voterHealth) {
+	if !l.Calls.Leads() {
 		clear(e.healthy)
 		clear(e.away)
 		e.before = 0
 		return
 	}
 	commit := l.raft.CommitIndex()
-	l.look(ctx, e)
+	l.adjustVoters(ctx, e)
 	e.before = commit
 }
 
-// look changes the voters if that is due. A member is healthy while it answers
-// and has what was committed when the lead looked last, away while it does not
+// adjustVoters changes the voters if that is due. A member is healthy while it answers
+// and has what was committed when the leader looked last, away while it does not
 // answer.
 //
 // Nobody is promoted while a voter is not healthy: raft refuses its vote to a
-// voter that it does not know as one yet. If the lead died after a promotion
-// that one of two voters had not heard of, the two could not elect a lead. A
+// voter that it does not know as one yet. If the leader died after a promotion
+// that one of two voters had not heard of, the two could not elect a leader. A
 // demotion has no such moment: the voters that are left know each other.
-func (l *Log) look(ctx context.Context, e *electorate) {
+func (l *Log) adjustVoters(ctx context.Context, e *voterHealth) {
 	c := l.census(e)
-	l.standing(ctx, e, &c)
+	l.dropUnwilling(ctx, e, &c)
 	if gone, ok := c.demotion(l.t.stable, l.t.replace); ok {
 		err := l.raft.DemoteVoter(gone, 0, l.t.enqueue).Error()
 		l.log.Info().Err(err).Str("site", string(gone)).Msg("a voter that stays away gives its vote to another site")
@@ -129,23 +130,23 @@ func (l *Log) look(ctx context.Context, e *electorate) {
 func (l *Log) makeVoter(id raft.ServerID) error {
 	l.moving.Lock()
 	defer l.moving.Unlock()
-	at := l.configured(string(id))
+	at := l.configuredPeer(string(id))
 	if at.None() {
-		return errNotMember
+		return transport.ErrNotMember
 	}
-	return l.raft.AddVoter(id, serverAddress(at.Site, at.Addr), 0, l.t.enqueue).Error()
+	return l.raft.AddVoter(id, transport.ServerAddress(at.Site, at.Addr), 0, l.t.enqueue).Error()
 }
 
-func (l *Log) census(e *electorate) census {
+func (l *Log) census(e *voterHealth) census {
 	c := census{now: time.Now(), addr: map[raft.ServerID]raft.ServerAddress{}}
 	for _, s := range l.raft.GetConfiguration().Configuration().Servers {
 		c.addr[s.ID] = s.Address
-		match, at := l.trans.follower(s.ID)
+		match, at := l.trans.Follower(s.ID)
 		answers := c.now.Sub(at) <= l.t.heartbeat+l.t.promote
 		well := e.before != 0 && match >= e.before && answers
 		if s.Suffrage != raft.Voter {
 			delete(e.away, s.ID)
-			c.candidates = append(c.candidates, candidate{s.ID, since(e.healthy, s.ID, well, c.now)})
+			c.candidates = append(c.candidates, candidate{s.ID, holdsSince(e.healthy, s.ID, well, c.now)})
 			continue
 		}
 		self := string(s.ID) == l.cfg.Site
@@ -154,15 +155,15 @@ func (l *Log) census(e *electorate) census {
 		if well || self {
 			c.healthy++
 		}
-		if gone := since(e.away, s.ID, !answers && !self, c.now); !gone.IsZero() {
+		if gone := holdsSince(e.away, s.ID, !answers && !self, c.now); !gone.IsZero() {
 			c.away = append(c.away, candidate{s.ID, gone})
 		}
 	}
 	return c
 }
 
-// since keeps the moment since when a condition holds without a break.
-func since(at map[raft.ServerID]time.Time, id raft.ServerID, holds bool, now time.Time) time.Time {
+// holdsSince keeps the moment since when a condition holds without a break.
+func holdsSince(at map[raft.ServerID]time.Time, id raft.ServerID, holds bool, now time.Time) time.Time {
 	switch {
 	case !holds:
 		delete(at, id)
@@ -172,10 +173,10 @@ func since(at map[raft.ServerID]time.Time, id raft.ServerID, holds bool, now tim
 	return at[id]
 }
 
-// standing drops the candidates that do not want to be voters (Log.Demote).
+// dropUnwilling drops the candidates that do not want to be voters (Log.Demote).
 // They are asked when they are about to be chosen; one that refuses or does not
 // answer begins its stable time anew, so that it is not asked at every look.
-func (l *Log) standing(ctx context.Context, e *electorate, c *census) {
+func (l *Log) dropUnwilling(ctx context.Context, e *voterHealth, c *census) {
 	for {
 		chosen := promotions(c.voters, c.candidates, c.now, l.t.stable)
 		if c.healthy < c.voters {
@@ -183,7 +184,7 @@ func (l *Log) standing(ctx context.Context, e *electorate, c *census) {
 		}
 		asked := len(c.candidates)
 		for _, id := range chosen {
-			if !l.stands(ctx, id, c.addr[id]) {
+			if !l.isWilling(ctx, id, c.addr[id]) {
 				e.healthy[id] = c.now
 				c.candidates = slices.DeleteFunc(c.candidates, func(x candidate) bool { return x.id == id })
 			}
@@ -194,10 +195,10 @@ func (l *Log) standing(ctx context.Context, e *electorate, c *census) {
 	}
 }
 
-// stands asks a member whether it wants to be a voter.
-func (l *Log) stands(ctx context.Context, id raft.ServerID, addr raft.ServerAddress) bool {
+// isWilling asks a member whether it wants to be a voter.
+func (l *Log) isWilling(ctx context.Context, id raft.ServerID, addr raft.ServerAddress) bool {
 	ctx, cancel := context.WithTimeout(ctx, l.t.rpc/2)
 	defer cancel()
-	a, err := l.dialer.join(ctx, relay.Peer{Site: string(id), Addr: dialed(addr)}, joinRequest{Who: true})
+	a, err := l.dialer.join(ctx, relay.Peer{Site: string(id), Addr: transport.HostPort(addr)}, joinRequest{Who: true})
 	return err == nil && a.Site == string(id) && !a.Resting
 }

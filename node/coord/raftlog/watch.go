@@ -35,9 +35,9 @@ func (l *Log) watch(ctx context.Context) {
 		case <-seen:
 		case <-l.poke:
 		case now := <-tick.C:
-			l.calls.Tick(now)
+			l.Calls.Tick(now)
 			if l.raft.State() == raft.Leader {
-				l.calls.Idle()
+				l.Calls.Idle()
 			}
 		}
 	}
@@ -46,29 +46,29 @@ func (l *Log) watch(ctx context.Context) {
 // refresh acts on what changed since last.
 func (l *Log) refresh(last coord.Status) coord.Status {
 	now := l.Status()
-	l.pace()
+	l.adjustTimeouts()
 	if now.Lead != last.Lead || now.Term != last.Term {
 		l.caught.Store(false)
-		if _, self := l.lead(); self {
-			l.calls.FirstEntry()
+		if _, self := l.leader(); self {
+			l.Calls.FirstEntry()
 		}
-		l.calls.LeadChanged()
+		l.Calls.LeadChanged()
 		if l.cfg.Hooks.Lead != nil && now.Lead != last.Lead {
 			l.cfg.Hooks.Lead(now.Lead)
 		}
-		l.log.Info().Str("lead", now.Lead).Uint64("term", now.Term).Msg("lead changed")
+		l.log.Info().Str("leader", now.Lead).Uint64("term", now.Term).Msg("leader changed")
 	}
 	if !reflect.DeepEqual(now, last) {
-		coord.Signal(l.changed)
+		l.SignalChanged()
 	}
-	l.forgetJoin()
+	l.finishJoin()
 	return now
 }
 
-// forgetJoin ends a join when the first configuration has come: from now on the
+// finishJoin ends a join when the first configuration has come: from now on the
 // group tells where its members are.
-func (l *Log) forgetJoin() {
-	if l.member == nil || l.configured(l.cfg.Site).None() {
+func (l *Log) finishJoin() {
+	if l.member == nil || l.configuredPeer(l.cfg.Site).None() {
 		return
 	}
 	m := *l.member
@@ -80,12 +80,12 @@ func (l *Log) forgetJoin() {
 	l.member = nil
 }
 
-// catchUp makes one current read after each change of lead: then this member
-// has applied what the lead had committed.
+// catchUp makes one current read after each change of leader: then this member
+// has applied what the leader had committed.
 func (l *Log) catchUp(ctx context.Context) {
 	for {
-		changed := l.calls.NextLead()
-		if to, self := l.lead(); !to.None() || self {
+		changed := l.Calls.NextLead()
+		if to, self := l.leader(); !to.None() || self {
 			if _, err := l.Sync(ctx); err == nil {
 				l.caught.Store(true)
 				coord.Signal(l.poke)
@@ -109,7 +109,7 @@ func (l *Log) snapshot() {
 	first, err := l.store.FirstIndex()
 	entries := max(int64(l.raft.LastIndex()-first), 1)
 	if err == nil {
-		err = l.reload(func(rc *raft.ReloadableConfig) (changed bool) {
+		err = l.reloadRaft(func(rc *raft.ReloadableConfig) (changed bool) {
 			rc.TrailingLogs = uint64(min(int64(l.t.trailing), max(l.t.snapshotBytes/max(grown/entries, 1), 64)))
 			return true
 		})
@@ -117,13 +117,13 @@ func (l *Log) snapshot() {
 	if err == nil {
 		err = l.raft.Snapshot().Error()
 	}
-	if err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) && l.ctx.Err() == nil {
+	if err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) && l.Ctx.Err() == nil {
 		l.log.Warn().Err(err).Msg("snapshot failed: will try again")
 	}
 }
 
-// every looks once a period until ctx ends.
-func every(ctx context.Context, period time.Duration, look func()) {
+// runEvery looks once a period until ctx ends.
+func runEvery(ctx context.Context, period time.Duration, look func()) {
 	tick := time.NewTicker(period)
 	defer tick.Stop()
 	for {

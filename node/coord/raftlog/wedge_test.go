@@ -19,7 +19,7 @@ func TestStoreErrorsDoNotWedge(t *testing.T) {
 	c.open(t, "a")
 	b, bad := c.openBad(t, "b")
 	c.open(t, "cc")
-	b.store.running.Store(false) // errors go to raft
+	b.store.SetRunning(false) // errors go to raft
 
 	// Straight to raft, one entry a call: batching would hide the fault. Every
 	// member skips an entry that was stamped in another term.
@@ -51,7 +51,7 @@ func TestStoreErrorsDoNotWedge(t *testing.T) {
 		select {
 		case <-time.After(5 * time.Millisecond):
 		case <-ctx.Done():
-			t.Fatalf("the follower is stuck at %d, the lead has %d", b.machine.position.Now(), want)
+			t.Fatalf("the follower is stuck at %d, the leader has %d", b.machine.position.Now(), want)
 		}
 	}
 }

@@ -129,7 +129,7 @@ func exchange(t *testing.T, conn net.Conn, body []byte) []byte {
 	return b
 }
 
-// rejectedOnWire is the outcome of a call that the lead never orders.
+// rejectedOnWire is the outcome of a call that the leader never orders.
 const rejectedOnWire = 3
 
 // forwardRaw sends one call as site x, number 7 of origin 1.

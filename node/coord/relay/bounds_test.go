@@ -17,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node/coord"
 )
 
 // stuck is a backend that leads and never settles an entry until it is freed.
@@ -35,6 +36,8 @@ func (s *stuck) Append(uint64, []byte, []byte) (wait func() (Outcome, uint64)) {
 }
 
 func (s *stuck) Remove(context.Context, string) error { return nil }
+
+func (s *stuck) With(func(coord.Machine)) {}
 
 func (s *stuck) Confirm(ctx context.Context, _ uint64) (index uint64, err error) {
 	<-ctx.Done()

@@ -28,7 +28,7 @@ const (
 type bounds struct {
 	site  int  // of one site
 	total int  // of all sites
-	stays bool // none gives way: the newcomer is refused
+	stays bool // none gives way whose question is here (Asked): the newcomer is refused
 	// listens: the dialer sends nothing behind its Preamble.
 	listens bool
 }
@@ -58,6 +58,7 @@ type accepted struct {
 	kind  Kind
 	site  string
 	spoke atomic.Int64 // UnixNano of the last bytes, 0 while it is fresh
+	asked atomic.Bool  // its question has come whole
 }
 
 // before says whether a gives way sooner than b.
@@ -192,8 +193,8 @@ func (t *connections) greet(a *accepted, p Preamble) (victim *accepted, ok bool)
 		among = func(o *accepted) bool { return o.kind != 0 }
 	}
 	if among != nil {
-		victim = t.first(t.all, among)
-		if victim == nil || limits.stays || mutated("no-silent-eviction") {
+		victim = t.first(t.all, func(o *accepted) bool { return among(o) && !(limits.stays && o.asked.Load()) })
+		if victim == nil || mutated("no-silent-eviction") {
 			return nil, false
 		}
 		t.drop(victim)
@@ -254,6 +255,14 @@ type acceptedConn struct {
 	of    *accepted
 	table *connections
 	head  []byte // read already
+}
+
+// Asked says that the question of an accepted connection has come whole. Until then a
+// connection of one question gives way like any other.
+func Asked(conn net.Conn) {
+	if a, ok := conn.(*acceptedConn); ok {
+		a.of.asked.Store(true)
+	}
 }
 
 // await reads the first byte behind the Preamble.

@@ -7,7 +7,7 @@ import (
 )
 
 // Beside the encoded fsm.Batch of an entry stands a header
-// that the state never sees: the term the lead stamped, and whose calls the
+// that the state never sees: the term the leader stamped, and whose calls the
 // commands are, so that every member resolves its own proposals by position,
 // without decoding the batch a second time.
 //
@@ -25,7 +25,7 @@ type call struct {
 	commands    int
 }
 
-// Header says of an entry which term's lead stamped it, and whose calls it holds.
+// Header says of an entry which term's leader stamped it, and whose calls it holds.
 type Header struct {
 	Term  uint64
 	calls []call

@@ -10,8 +10,8 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord"
 )
 
-// forwarder sends this member's calls and questions to the lead over one
-// connection, which lasts as long as the lead does.
+// forwarder sends this member's calls and questions to the leader over one
+// connection, which lasts as long as the leader does.
 type forwarder struct {
 	ctx    context.Context // ends with the log
 	dialer *Dialer
@@ -27,7 +27,7 @@ type forwarder struct {
 	wg   sync.WaitGroup
 }
 
-// link is one connection to one lead.
+// link is one connection to one leader.
 type link struct {
 	f    *forwarder
 	to   Peer
@@ -41,11 +41,11 @@ type link struct {
 	asks    []ask                // questions not sent
 	asked   map[uint64]chan answer
 	nextAsk uint64
-	// heard is when the lead last answered, or when it last owed nothing.
+	// heard is when the leader last answered, or when it last owed nothing.
 	heard time.Time
 }
 
-// ask is a question to the lead.
+// ask is a question to the leader.
 type ask struct {
 	kind        byte
 	id          uint64 // of the answer, per connection
@@ -132,7 +132,7 @@ func (f *forwarder) drop(to Peer) {
 	}
 }
 
-// watch ends a link whose lead owes an answer for too long.
+// watch ends a link whose leader owes an answer for too long.
 func (f *forwarder) watch(now time.Time) {
 	f.mu.Lock()
 	l := f.link

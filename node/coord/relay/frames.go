@@ -7,14 +7,14 @@ import (
 
 // Frames of a forward connection: u32 length · kind · body.
 const (
-	frameCalls  = 1 // → lead: u64 origin · n · n × (seq · n · n × bytes)
-	frameRead   = 2 // → lead: id; wants an index that a current read must reach
-	frameRemove = 3 // → lead: id · site
+	frameCalls  = 1 // → leader: u64 origin · n · n × (seq · n · n × bytes)
+	frameRead   = 2 // → leader: id; wants an index that a current read must reach
+	frameRemove = 3 // → leader: id · site
 	frameDone   = 4 // ← n · n × (seq · outcome · raft index)
 	frameAnswer = 5 // ← id · answer code · raft index · term · text
 	// The site of these two is the connection's.
-	frameRenew  = 6 // → lead: id · incarnation
-	frameDemote = 7 // → lead: id
+	frameRenew  = 6 // → leader: id · incarnation
+	frameDemote = 7 // → leader: id
 )
 
 // answer to a question.
@@ -29,7 +29,7 @@ type answerCode uint8
 
 const (
 	answerOK      answerCode = iota
-	answerRetry              // no lead here now
+	answerRetry              // no leader here now
 	answerRefused            // text says why
 )
 

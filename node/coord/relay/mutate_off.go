@@ -2,6 +2,6 @@
 
 package relay
 
-// mutated is a hook of the mutation checks in test/chaos, see package node's. This is
+// mutated is a hook of the mutation checks in test/chaos, see package node/internal/mutate. This is
 // the build that users get.
 func mutated(string) bool { return false }

@@ -26,9 +26,9 @@ type Kind byte
 // The kinds.
 const (
 	KindRaft    Kind = 1 // raft's RPCs
-	KindForward Kind = 2 // calls to the lead
+	KindForward Kind = 2 // calls to the leader
 	KindJoin    Kind = 3 // one question, one answer
-	KindFeed    Kind = 4 // entries from the lead, where a backend hands them out
+	KindFeed    Kind = 4 // entries from the leader, where a backend hands them out
 	KindCompare Kind = 5 // one question about the state, one answer
 )
 
@@ -36,7 +36,7 @@ const (
 const KindAt = 5
 
 const (
-	protocolVersion = 3
+	protocolVersion = 4
 	preambleFixed   = 4 + 1 + 1 + 16 + 1 + 1
 )
 
@@ -210,6 +210,11 @@ func (m *Mux) handle(a *accepted) {
 	// A join carries its federation in the question, so that it can be told.
 	if err == nil && p.Kind != KindJoin && (p.Group != ours || ours == [16]byte{}) {
 		err = fmt.Errorf("%w: federation %x, this one is %x", errPreamble, p.Group, ours)
+	}
+	// A member asks itself one thing only: who answers at its address. One that means
+	// another site has a wrong address of it, and is told so (greet).
+	if err == nil && p.Kind != KindJoin && p.Site == m.site && p.Means == m.site {
+		err = fmt.Errorf("%w: somebody greets %s in its own name", errPreamble, m.site)
 	}
 	handler := m.handler[p.Kind]
 	if err == nil && handler == nil {

@@ -19,7 +19,7 @@ const (
 	Ordered  Outcome = iota // it stands in the log; the result comes by local apply
 	Refused                 // certainly not ordered by this attempt
 	Unknown                 // it may be ordered, now or later
-	rejected                // the lead will never order it: it cannot be decoded, or is another's
+	rejected                // the leader will never order it: it cannot be decoded, or is another's
 )
 
 // attempts is what is known about all attempts of a call so far.
@@ -40,7 +40,7 @@ type proposal struct {
 	ids   []fsm.CommandID
 	cmds  [][]byte
 	bytes int
-	// term, if not 0, is the only term whose lead, this member, may order it;
+	// term, if not 0, is the only term whose leader, this member, may order it;
 	// it is never forwarded or retried.
 	term uint64
 	// urgent: it holds more than reports, see restful.
@@ -154,7 +154,7 @@ func (p *pending) take() []*proposal {
 	return calls
 }
 
-// drop settles the waiting calls that must not wait for a lead.
+// drop settles the waiting calls that must not wait for a leader.
 func (p *pending) drop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -115,8 +115,8 @@ func (c *Calls) encodeOne(p *proposal, cmd *fsm.Command, of int) error {
 	return nil
 }
 
-// dispatch sends what waits to the lead known now. Without one it stays queued
-// until the lead changes.
+// dispatch sends what waits to the leader known now. Without one it stays queued
+// until the leader changes.
 func (c *Calls) dispatch() {
 	to, self := c.cfg.Backend.Lead()
 	if to.None() && !self {
@@ -165,7 +165,7 @@ func (c *Calls) outcome(p *proposal, o Outcome, index uint64) {
 		}
 	case o == rejected:
 		c.pending.fail(p, func(attempts) error {
-			return fmt.Errorf("propose %s: %w: the lead cannot decode it or takes it for another site's: "+
+			return fmt.Errorf("propose %s: %w: the leader cannot decode it or takes it for another site's: "+
 				"compare the versions and site names of the brokers", name(p.ids), coord.ErrRefused)
 		})
 	case p.term != 0:
@@ -200,7 +200,7 @@ func (t Timing) Pause(try int) time.Duration {
 	return min(t.Backoff<<min(try, 10), t.MaxBackoff)
 }
 
-// pause waits before another try: until the lead changes, or a while.
+// pause waits before another try: until the leader changes, or a while.
 func (c *Calls) pause(ctx context.Context, try int, changed <-chan struct{}) error {
 	t := time.NewTimer(c.t.Pause(try))
 	defer t.Stop()

@@ -10,7 +10,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord"
 )
 
-// reads answers current reads and renewals at the lead: after an entry of its
+// reads answers current reads and renewals at the leader: after an entry of its
 // own term it has the backend confirm that it still leads, and hands the index
 // out. Those that wait together share one confirmation, which begins after the
 // last of them came.
@@ -105,7 +105,7 @@ func (c *Calls) Sync(ctx context.Context) error {
 	return nil
 }
 
-// Remove asks the lead to take a site's node out of the group.
+// Remove asks the leader to take a site's node out of the group.
 func (c *Calls) Remove(ctx context.Context, site string) error {
 	_, err := c.ask(ctx, ask{kind: frameRemove, site: site}, func(ctx context.Context) answer {
 		return c.verdict(func() error { return c.cfg.Backend.Remove(ctx, site) })
@@ -113,8 +113,8 @@ func (c *Calls) Remove(ctx context.Context, site string) error {
 	return err
 }
 
-// Demote asks the lead to take this member's vote; resting says that it does not
-// stand for one, and stand has it do so again if the lead refuses.
+// Demote asks the leader to take this member's vote; resting says that it does not
+// stand for one, and stand has it do so again if the leader refuses.
 func (c *Calls) Demote(ctx context.Context, site string, resting *atomic.Bool, stand func()) error {
 	if site != c.cfg.Site {
 		return fmt.Errorf("demote site %.80q: %w: this is %s, and a site lays down its own vote: remove another's node instead",
@@ -139,7 +139,7 @@ func (c *Calls) demote(ctx context.Context) error {
 }
 
 // verdict is how a backend's decision travels: with the term that this member led
-// before it, so that a former lead's refusal does not count.
+// before it, so that a former leader's refusal does not count.
 func (c *Calls) verdict(decide func() error) answer {
 	term, _ := c.seq.leading()
 	err := decide()
@@ -152,8 +152,8 @@ func (c *Calls) verdict(decide func() error) answer {
 	return answer{code: answerRefused, term: term, text: err.Error()}
 }
 
-// ask puts a question to the lead until it is answered or ctx ends. An answer
-// that names a term older than this member knows is a former lead's: it does
+// ask puts a question to the leader until it is answered or ctx ends. An answer
+// that names a term older than this member knows is a former leader's: it does
 // not count.
 func (c *Calls) ask(ctx context.Context, q ask, here func(context.Context) answer) (answer, error) {
 	for try := 0; ; try++ {

@@ -22,7 +22,7 @@ func (o *overtaken) Demote(context.Context, string) error {
 	return nil
 }
 
-// TestFormerLeadsRefusal: what a lead refuses that is deposed meanwhile is asked
+// TestFormerLeadsRefusal: what a leader refuses that is deposed meanwhile is asked
 // again, of the next one.
 func TestFormerLeadsRefusal(t *testing.T) {
 	o := &overtaken{}

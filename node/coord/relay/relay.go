@@ -1,12 +1,12 @@
-// Package relay brings calls to the lead of an ordered log, and is the lead's
+// Package relay brings calls to the leader of an ordered log, and is the leader's
 // end of them: the half of step 3 of a job's way that raftlog and zk share.
 //
 // A call of Propose travels like this:
 //
 //  1. Propose encodes it and puts it into the table of pending calls (propose.go, pending.go).
 //  2. It goes to this member's sequencer if it leads, else over one connection
-//     to the lead's (forward.go, serve.go, frames.go, mux.go).
-//  3. The lead collects what waits into an entry, stamps it, and has the backend
+//     to the leader's (forward.go, serve.go, frames.go, mux.go).
+//  3. The leader collects what waits into an entry, stamps it, and has the backend
 //     append it with a header that names the calls (sequencer.go, entry.go).
 //  4. Each member applies the entry; the one that proposed finds its calls in
 //     the header and returns their results (Applied).
@@ -28,9 +28,9 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord"
 )
 
-// ErrRetry is what a Backend answers when it is not, or not yet, the lead: the
+// ErrRetry is what a Backend answers when it is not, or not yet, the leader: the
 // asker asks again, whoever leads then.
-var ErrRetry = errors.New("not the lead now")
+var ErrRetry = errors.New("not the leader now")
 
 // Backend is the log behind the calls. Its indexes are positions in the log that
 // only grow; they need not be entry numbers.
@@ -45,10 +45,10 @@ type Backend interface {
 	// Append sends an entry, in the order of the calls; wait returns what became
 	// of it, with its index if it is Ordered. One goroutine calls it.
 	Append(term uint64, data, header []byte) (wait func() (Outcome, uint64))
-	// Confirm returns, once this member was the lead of term at a moment after
+	// Confirm returns, once this member was the leader of term at a moment after
 	// the call began, an index that covers all that was committed before it.
 	Confirm(ctx context.Context, term uint64) (index uint64, err error)
-	// Remove and Demote decide at the lead. ErrRetry: ask again; any other error
+	// Remove and Demote decide at the leader. ErrRetry: ask again; any other error
 	// is a refusal, whose text goes to the asker.
 	Remove(ctx context.Context, site string) error
 	Demote(ctx context.Context, site string) error
@@ -61,15 +61,15 @@ type Backend interface {
 // Hooks observe; each may be nil, must not block, and may be called from any
 // goroutine.
 type Hooks struct {
-	Entry   func(commands, bytes int) // the lead sent an entry
-	Forward func(groups int)          // a frame of calls went to the lead
+	Entry   func(commands, bytes int) // the leader sent an entry
+	Forward func(groups int)          // a frame of calls went to the leader
 }
 
 // Timing of the calls.
 type Timing struct {
 	RPC                 time.Duration // one dial
-	Reply               time.Duration // the lead's answer to a forwarded frame
-	Confirm             time.Duration // a lead that cannot confirm by then answers nothing
+	Reply               time.Duration // the leader's answer to a forwarded frame
+	Confirm             time.Duration // a leader that cannot confirm by then answers nothing
 	Backoff, MaxBackoff time.Duration // between attempts of a call
 	Slots               int           // entries in flight
 	Gather              int           // commands that do not wait for the entry in flight
@@ -119,7 +119,7 @@ func New(ctx context.Context, cfg Config, group [16]byte) *Calls {
 	return c
 }
 
-// Start runs the lead's end. Wait and Drain wait for it.
+// Start runs the leader's end. Wait and Drain wait for it.
 func (c *Calls) Start() {
 	c.flying.Go(func() { c.seq.order(c.ctx) })
 	c.flying.Go(c.seq.settle)
@@ -133,7 +133,7 @@ func (c *Calls) Drain(d time.Duration) { WaitAtMost(&c.flying, d) }
 // waits for those under way.
 func (c *Calls) CloseReads() { c.reads.close() }
 
-// Wait waits for the connection to the lead, once the context of New has ended.
+// Wait waits for the connection to the leader, once the context of New has ended.
 func (c *Calls) Wait() { c.forward.wg.Wait() }
 
 // WaitAtMost waits for goroutines that may hang.
@@ -162,7 +162,7 @@ func (c *Calls) End() {
 	})
 }
 
-// LeadChanged sends what waits to the lead known now.
+// LeadChanged sends what waits to the leader known now.
 func (c *Calls) LeadChanged() {
 	to, _ := c.cfg.Backend.Lead()
 	c.forward.drop(to)
@@ -174,14 +174,14 @@ func (c *Calls) LeadChanged() {
 // NextLead returns a channel that the next LeadChanged closes.
 func (c *Calls) NextLead() <-chan struct{} { return c.leadChange.Wait() }
 
-// Tick is to be called about twice a second: it gives up a lead that owes an
+// Tick is to be called about twice a second: it gives up a leader that owes an
 // answer for too long, and sends what waits.
 func (c *Calls) Tick(now time.Time) {
 	c.forward.watch(now)
 	c.dispatch()
 }
 
-// Redial ends the connection to the lead; the next call opens another.
+// Redial ends the connection to the leader; the next call opens another.
 func (c *Calls) Redial() { c.forward.drop(Peer{}) }
 
 // Idle asks for an empty entry if nothing moved time since it was called last.

@@ -8,8 +8,8 @@ import (
 )
 
 // A renewal is a current read with a witness: the Grantor hears of it before
-// the lead is confirmed, and again before the answer goes out. coord's DESIGN.md
-// has the argument why no lease is unknown to the next lead.
+// the leader is confirmed, and again before the answer goes out. coord's DESIGN.md
+// has the argument why no lease is unknown to the next leader.
 
 // Grant implements coord.Log.
 func (c *Calls) Grant(g coord.Grantor) { c.grantor.Store(&g) }
@@ -30,7 +30,7 @@ func (c *Calls) Renew(ctx context.Context, r coord.Renewal) error {
 	return nil
 }
 
-// renewHere decides at the lead.
+// renewHere decides at the leader.
 func (c *Calls) renewHere(ctx context.Context, r coord.Renewal) answer {
 	term, ok := c.seq.leading()
 	if !ok {
@@ -39,7 +39,7 @@ func (c *Calls) renewHere(ctx context.Context, r coord.Renewal) answer {
 	no := answer{code: answerRefused, term: term}
 	g := c.grantor.Load()
 	if g == nil || !(*g).Received(r, term) {
-		no.text = fmt.Sprintf("lead %s does not renew incarnation %d of %s", c.cfg.Site, r.Incarnation, r.Site)
+		no.text = fmt.Sprintf("leader %s does not renew incarnation %d of %s", c.cfg.Site, r.Incarnation, r.Site)
 		return no
 	}
 	a := c.reads.confirmed(ctx, term)
@@ -47,7 +47,7 @@ func (c *Calls) renewHere(ctx context.Context, r coord.Renewal) answer {
 		return a
 	}
 	if !(*g).Confirmed(r, term) {
-		no.text = fmt.Sprintf("lead %s dropped the renewal: the loss of incarnation %d of %s was proposed meanwhile, or its registration is not applied there yet",
+		no.text = fmt.Sprintf("leader %s dropped the renewal: the loss of incarnation %d of %s was proposed meanwhile, or its registration is not applied there yet",
 			c.cfg.Site, r.Incarnation, r.Site)
 		return no
 	}

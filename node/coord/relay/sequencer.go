@@ -10,7 +10,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord"
 )
 
-// item is one call waiting at the lead, from this member or forwarded.
+// item is one call waiting at the leader, from this member or forwarded.
 type item struct {
 	call
 	cmds  [][]byte
@@ -28,7 +28,7 @@ func restful(k fsm.Kind) bool {
 	return k == fsm.KindComplete || k == fsm.KindStarted || k == fsm.KindUsage
 }
 
-// sequencer is the lead's side: it collects waiting calls into entries, stamps
+// sequencer is the leader's side: it collects waiting calls into entries, stamps
 // them, and keeps a few entries in flight. It runs at every member and refuses
 // while the member does not lead.
 type sequencer struct {
@@ -55,7 +55,7 @@ type sequencer struct {
 
 	flight chan flying
 	slots  chan struct{}
-	// ready is the term in which an entry of this lead was applied here.
+	// ready is the term in which an entry of this leader was applied here.
 	ready   atomic.Uint64
 	onReady func()
 }

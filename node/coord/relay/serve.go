@@ -192,11 +192,26 @@ func (s *session) answer(ctx context.Context, q ask) answer {
 	case frameRenew:
 		return s.c.renewHere(ctx, coord.Renewal{Site: s.site, Incarnation: q.incarnation})
 	case frameRemove:
-		return s.c.verdict(func() error { return s.c.cfg.Backend.Remove(ctx, q.site) })
+		return s.c.verdict(func() error { return s.remove(ctx, q.site) })
 	case frameDemote:
 		return s.c.verdict(func() error { return s.c.cfg.Backend.Demote(ctx, s.site) })
 	}
 	return s.c.reads.answer(ctx)
+}
+
+// remove takes out the connection's own site only, and only if it has left: whoever
+// reaches the peer port may greet in its name.
+func (s *session) remove(ctx context.Context, site string) error {
+	left := site == s.site
+	s.c.cfg.Backend.With(func(m coord.Machine) {
+		if p, knows := m.(coord.Parting); knows {
+			left = left && p.HasLeft(site)
+		}
+	})
+	if !left {
+		return fmt.Errorf("site %s has not left: only the leader's own broker takes it out of the group", site)
+	}
+	return s.c.cfg.Backend.Remove(ctx, site)
 }
 
 func (s *session) write(ctx context.Context) {

@@ -57,7 +57,7 @@ type Header struct {
 	Epoch      uint64 `json:"epoch"`
 	Lineage    string `json:"lineage,omitempty"`
 	// Entry is the last one applied, StateHash the state's hash after it, Term the
-	// greatest term of a lead that the state has seen.
+	// greatest term of a leader that the state has seen.
 	Entry     uint64 `json:"entry"`
 	StateHash string `json:"state_hash"`
 	Term      uint64 `json:"term"`

@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/cloudshare/cloudshare/node/coord/coordtest"
+	"github.com/cloudshare/cloudshare/node/coord/facade"
 )
 
 // flood has n goroutines do something b.N times in all.
@@ -86,14 +87,17 @@ func BenchmarkBareMultis(b *testing.B) {
 	}
 }
 
-// BenchmarkPropose is one small call each, at the lead.
+// BenchmarkPropose is one small call each, at the leader.
 func BenchmarkPropose(b *testing.B) {
 	for _, n := range inFlight {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			var entries atomic.Int64
 			cfg := Config{
-				Place: place(), Site: "a", Node: [16]byte{1}, Dir: b.TempDir(), Listen: "127.0.0.1:0", Bootstrap: true, Federation: [16]byte{1},
-				Machine: coordtest.NewMachine(), Logger: testLogger(), Hooks: Hooks{Entry: func(int, int) { entries.Add(1) }},
+				Config: facade.Config{
+					Site: "a", Node: [16]byte{1}, Dir: b.TempDir(), Listen: "127.0.0.1:0", Federation: [16]byte{1},
+					Machine: coordtest.NewMachine(), Logger: testLogger(), Hooks: facade.Hooks{Entry: func(int, int) { entries.Add(1) }},
+				},
+				Place: place(), Bootstrap: true,
 			}
 			cfg.Session = 2 * time.Second
 			l, err := Open(b.Context(), cfg)

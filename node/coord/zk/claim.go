@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/cloudshare/cloudshare/node/coord/zk/tree"
 )
 
 // claim is an import's right to write chunks below a chroot without a tree: the
@@ -18,26 +20,26 @@ type claim struct{ check *zk.CheckVersionRequest }
 // founder's tree, which has that place, is never written into.
 func (c *client) claim(ctx context.Context, origin string) (claim, error) {
 	for {
-		n, err := c.get(ctx, pathImporting)
+		n, err := c.get(ctx, tree.ImportingPath)
 		if err != nil {
 			return claim{}, err
 		}
-		ops := []any{c.set(pathImporting, []byte(origin), n.stat.Version)}
+		ops := []any{c.set(tree.ImportingPath, []byte(origin), n.stat.Version)}
 		if !n.found {
-			ops = []any{c.create(pathImporting, []byte(origin), 0), c.create(pathSnapshots, nil, 0)}
+			ops = []any{c.create(tree.ImportingPath, []byte(origin), 0), c.create(tree.SnapshotsPath, nil, 0)}
 		}
 		res, err := c.write(ctx, ops...)
 		switch {
 		case err == nil && n.found:
-			return claim{c.check(pathImporting, res[0].Stat.Version)}, nil
+			return claim{c.check(tree.ImportingPath, res[0].Stat.Version)}, nil
 		case err == nil:
-			return claim{c.check(pathImporting, 0)}, nil
+			return claim{c.check(tree.ImportingPath, 0)}, nil
 		case errors.Is(err, zk.ErrNodeExists) && failedAt(res, err) == 1:
-			return claim{}, fmt.Errorf("%w: %s%s is there already: name an empty chroot", ErrTree, c.root, pathSnapshots)
+			return claim{}, fmt.Errorf("%w: %s%s is there already: name an empty chroot", tree.ErrTree, c.root, tree.SnapshotsPath)
 		case errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrBadVersion):
 			// Another one began, or has ended; or this was it, and its answer lost.
 		case !transient(err) || ctx.Err() != nil:
-			return claim{}, c.name("begin the import at", pathImporting, err)
+			return claim{}, c.wrapError("begin the import at", tree.ImportingPath, err)
 		}
 	}
 }
@@ -47,5 +49,5 @@ func (m claim) lost(err error, here bool) error {
 	if !here || !errors.Is(err, zk.ErrBadVersion) && !errors.Is(err, zk.ErrNoNode) {
 		return err
 	}
-	return fmt.Errorf("%w: another import began since this one did, or has ended (%s): let one end, and look with cloudshare zk inspect", ErrTree, m.check.Path)
+	return fmt.Errorf("%w: another import began since this one did, or has ended (%s): let one end, and look with cloudshare zk inspect", tree.ErrTree, m.check.Path)
 }

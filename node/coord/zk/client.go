@@ -55,7 +55,7 @@ func connect(p Place, d dial, log zerolog.Logger) (*client, error) {
 	servers := slices.Clone(p.Servers)
 	var err error
 	c.zk, c.events, err = zk.Connect(servers, p.session(), zk.WithDialer(c.dialer.open), zk.WithHostProvider(&hosts{}),
-		zk.WithLogInfo(false), zk.WithLogger(quiet{log}), zk.WithEventCallback(c.event), zk.WithMaxBufferSize(16<<20))
+		zk.WithLogInfo(false), zk.WithLogger(zkLogger{log}), zk.WithEventCallback(c.event), zk.WithMaxBufferSize(16<<20))
 	if err != nil {
 		return nil, fmt.Errorf("connect to ZooKeeper: %w", err)
 	}
@@ -77,11 +77,11 @@ func connect(p Place, d dial, log zerolog.Logger) (*client, error) {
 	return c, nil
 }
 
-// quiet passes on what the library says, as details.
-type quiet struct{ log zerolog.Logger }
+// zkLogger passes on what the library says, as details.
+type zkLogger struct{ log zerolog.Logger }
 
 // Printf implements zk.Logger.
-func (q quiet) Printf(format string, a ...any) { q.log.Debug().Msgf("zookeeper: "+format, a...) }
+func (q zkLogger) Printf(format string, a ...any) { q.log.Debug().Msgf("zookeeper: "+format, a...) }
 
 // event is called by the library's goroutines and must not block.
 func (c *client) event(e zk.Event) {
@@ -102,8 +102,8 @@ func (c *client) event(e zk.Event) {
 	c.changed.Fire()
 }
 
-// away is for how long there has been no connection.
-func (c *client) away() time.Duration {
+// disconnectedFor is for how long there has been no connection.
+func (c *client) disconnectedFor() time.Duration {
 	if at := c.lost.Load(); at != 0 {
 		return sinceStart() - time.Duration(at)
 	}
@@ -135,8 +135,8 @@ var errLost = errors.New("no answer")
 // unknown then.
 func transient(err error) bool { return errors.Is(err, errLost) }
 
-// lost marks what is not an answer of the server.
-func lost(err error) error {
+// markLost marks what is not an answer of the server.
+func markLost(err error) error {
 	for _, e := range []error{
 		nil, zk.ErrNoNode, zk.ErrNoAuth, zk.ErrBadVersion, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrInvalidACL, zk.ErrInvalidPath,
 		zk.ErrNoChildrenForEphemerals, zk.ErrAuthFailed, zk.ErrAPIError, zk.ErrBadArguments, zk.ErrShortBuffer,
@@ -162,7 +162,7 @@ const (
 
 // unreachable says of an error that was no answer where it was looked for.
 func (c *client) unreachable(p Place, err error) error {
-	switch why := c.dialer.last(); {
+	switch why := c.dialer.lastError(); {
 	case err == nil || !transient(err):
 		return err
 	case c.refused.Load():
@@ -182,7 +182,7 @@ type node struct {
 	watch    <-chan zk.Event
 }
 
-// once runs one call of the library; ctx ends the waiting, not the call. What is
+// call runs one call of the library; ctx ends the waiting, not the call. What is
 // sent before the credentials is denied.
 func once[T any](ctx context.Context, c *client, call func() (T, error)) (v T, err error) {
 	select {
@@ -197,7 +197,7 @@ func once[T any](ctx context.Context, c *client, call func() (T, error)) (v T, e
 	ch := make(chan end, 1)
 	c.wg.Go(func() {
 		got, cause := call()
-		ch <- end{got, lost(cause)}
+		ch <- end{got, markLost(cause)}
 	})
 	select {
 	case e := <-ch:
@@ -233,14 +233,14 @@ func (c *client) whileAnswered(ctx context.Context, most time.Duration, cause er
 	return ctx, func() { end(context.Canceled) }
 }
 
-// persist repeats a call that changes nothing, or may be repeated, while it fails
+// retryRead repeats a call that changes nothing, or may be repeated, while it fails
 // for want of a connection.
-func (c *client) persist(ctx context.Context, verb, path string, call func() (node, error)) (node, error) {
-	return c.persistAt(ctx, verb, c.root+path, call)
+func (c *client) retryRead(ctx context.Context, verb, path string, call func() (node, error)) (node, error) {
+	return c.retryReadAt(ctx, verb, c.root+path, call)
 }
 
-// persistAt is persist for a whole path, which may be outside the tree.
-func (c *client) persistAt(ctx context.Context, verb, whole string, call func() (node, error)) (node, error) {
+// retryReadAt is persist for a whole path, which may be outside the tree.
+func (c *client) retryReadAt(ctx context.Context, verb, whole string, call func() (node, error)) (node, error) {
 	if c.patience > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = c.whileAnswered(ctx, c.patience, errPatience)
@@ -250,7 +250,7 @@ func (c *client) persistAt(ctx context.Context, verb, whole string, call func() 
 		changed := c.changed.Wait()
 		n, err := once(ctx, c, call)
 		if err == nil || !transient(err) {
-			return n, said(verb, whole, err)
+			return n, wrapPathError(verb, whole, err)
 		}
 		t := time.NewTimer(100 * time.Millisecond)
 		select {
@@ -260,23 +260,25 @@ func (c *client) persistAt(ctx context.Context, verb, whole string, call func() 
 		}
 		t.Stop()
 		if ctx.Err() != nil {
-			return node{}, said(verb, whole, err)
+			return node{}, wrapPathError(verb, whole, err)
 		}
 	}
 }
 
-// name makes an error say what was done to which path of the tree.
-func (c *client) name(verb, path string, err error) error { return said(verb, c.root+path, err) }
+// wrapError makes an error say what was done to which path of the tree.
+func (c *client) wrapError(verb, path string, err error) error {
+	return wrapPathError(verb, c.root+path, err)
+}
 
 // get reads a znode; found is false without an error if there is none.
 func (c *client) get(ctx context.Context, path string) (node, error) {
-	return c.persist(ctx, "read", path, func() (node, error) {
+	return c.retryRead(ctx, "read", path, func() (node, error) {
 		data, stat, err := c.zk.Get(c.root + path)
-		return found(node{data: data}, stat, err)
+		return statNode(node{data: data}, stat, err)
 	})
 }
 
-func found(n node, stat *zk.Stat, err error) (node, error) {
+func statNode(n node, stat *zk.Stat, err error) (node, error) {
 	if errors.Is(err, zk.ErrNoNode) {
 		return node{watch: n.watch}, nil
 	}
@@ -288,7 +290,7 @@ func found(n node, stat *zk.Stat, err error) (node, error) {
 
 // exists looks for a znode, and watches for its creation or end.
 func (c *client) exists(ctx context.Context, path string) (node, error) {
-	return c.persist(ctx, "watch", path, func() (node, error) {
+	return c.retryRead(ctx, "watch", path, func() (node, error) {
 		ok, stat, watch, err := c.zk.ExistsW(c.root + path)
 		if err != nil {
 			return node{}, err
@@ -299,25 +301,25 @@ func (c *client) exists(ctx context.Context, path string) (node, error) {
 
 // getW reads a znode that must be there, and watches it.
 func (c *client) getW(ctx context.Context, path string) (node, error) {
-	return c.persist(ctx, "read", path, func() (node, error) {
+	return c.retryRead(ctx, "read", path, func() (node, error) {
 		data, stat, watch, err := c.zk.GetW(c.root + path)
-		return found(node{data: data, watch: watch}, stat, err)
+		return statNode(node{data: data, watch: watch}, stat, err)
 	})
 }
 
 // children lists a znode that must be there.
 func (c *client) children(ctx context.Context, path string) (node, error) {
-	return c.persist(ctx, "list", path, func() (node, error) {
+	return c.retryRead(ctx, "list", path, func() (node, error) {
 		names, stat, err := c.zk.Children(c.root + path)
-		return found(node{children: names}, stat, err)
+		return statNode(node{children: names}, stat, err)
 	})
 }
 
 // childrenW is children with a watch.
 func (c *client) childrenW(ctx context.Context, path string) (node, error) {
-	return c.persist(ctx, "list", path, func() (node, error) {
+	return c.retryRead(ctx, "list", path, func() (node, error) {
 		names, stat, watch, err := c.zk.ChildrenW(c.root + path)
-		return found(node{children: names, watch: watch}, stat, err)
+		return statNode(node{children: names, watch: watch}, stat, err)
 	})
 }
 
@@ -330,16 +332,16 @@ func (c *client) write(ctx context.Context, ops ...any) ([]zk.MultiResponse, err
 // multi is the library's transaction, with the path in a denial.
 func (c *client) multi(ops []any) ([]zk.MultiResponse, error) {
 	res, err := c.zk.Multi(ops...)
-	return res, accuse(ops, res, err)
+	return res, annotateACLError(ops, res, err)
 }
 
 // writeHere is write for operations that must land in this member's own tree,
 // whatever was put in its place meanwhile. The check comes last, so that it moves
 // no position in an answer.
 func (c *client) writeHere(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
-	res, err := c.write(ctx, c.here(ops...)...)
+	res, err := c.write(ctx, c.withMarkCheck(ops...)...)
 	if errors.Is(err, zk.ErrNoNode) && failedAt(res, err) == len(ops) {
-		err = c.elsewhere()
+		err = c.otherTreeError()
 	}
 	return res, err
 }
@@ -349,10 +351,10 @@ func (c *client) writeHere(ctx context.Context, ops ...any) ([]zk.MultiResponse,
 func (c *client) ensure(ctx context.Context, path string, data []byte) error {
 	ops := []any{c.create(path, data, 0)}
 	if c.mark != "" {
-		ops = c.here(ops...)
+		ops = c.withMarkCheck(ops...)
 	}
 	at := 0
-	_, err := c.persist(ctx, "create", path, func() (node, error) {
+	_, err := c.retryRead(ctx, "create", path, func() (node, error) {
 		res, err := c.multi(ops)
 		if at = failedAt(res, err); errors.Is(err, zk.ErrNodeExists) {
 			err = nil
@@ -360,16 +362,16 @@ func (c *client) ensure(ctx context.Context, path string, data []byte) error {
 		return node{}, err
 	})
 	if errors.Is(err, zk.ErrNoNode) && at == 1 {
-		return c.elsewhere()
+		return c.otherTreeError()
 	}
 	return err
 }
 
-// drop deletes a znode of this member's tree, if it is there.
-func (c *client) drop(ctx context.Context, path string) error {
-	ops := c.here(c.remove(path))
+// deleteHere deletes a znode of this member's tree, if it is there.
+func (c *client) deleteHere(ctx context.Context, path string) error {
+	ops := c.withMarkCheck(c.remove(path))
 	at := 0
-	_, err := c.persist(ctx, "delete", path, func() (node, error) {
+	_, err := c.retryRead(ctx, "delete", path, func() (node, error) {
 		res, err := c.multi(ops)
 		if at = failedAt(res, err); errors.Is(err, zk.ErrNoNode) && at == 0 {
 			err = nil
@@ -377,16 +379,18 @@ func (c *client) drop(ctx context.Context, path string) error {
 		return node{}, err
 	})
 	if errors.Is(err, zk.ErrNoNode) && at == 1 {
-		return c.elsewhere()
+		return c.otherTreeError()
 	}
 	return err
 }
 
-// here adds the check of the mark.
-func (c *client) here(ops ...any) []any { return append(slices.Clone(ops), c.check(c.mark, -1)) }
+// withMarkCheck adds the check of the mark.
+func (c *client) withMarkCheck(ops ...any) []any {
+	return append(slices.Clone(ops), c.check(c.mark, -1))
+}
 
-// elsewhere is the error of a tree without the mark.
-func (c *client) elsewhere() error {
+// otherTreeError is the error of a tree without the mark.
+func (c *client) otherTreeError() error {
 	return fmt.Errorf("%w: %s%s is missing: somebody has put another tree in the place of this broker's, or deletes in it: name the chroot of its own",
 		ErrIdentity, c.root, c.mark)
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/coordtest"
+	"github.com/cloudshare/cloudshare/node/coord/facade"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 	"github.com/cloudshare/cloudshare/node/coord/zk/ensemble"
 )
@@ -70,7 +71,7 @@ func place() Place {
 
 // quick is LAN timing for tests.
 func quick() *timing {
-	t := LAN.timing()
+	t := timingOf(LAN)
 	t.RPC, t.Reply, t.tick, t.poll = time.Second, time.Second, 200*time.Millisecond, 200*time.Millisecond
 	return &t
 }
@@ -96,8 +97,10 @@ type cluster struct {
 	place Place
 	fed   [16]byte
 	time  *timing
-	hooks Hooks
+	hooks facade.Hooks
 	far   time.Duration // by which the ensemble's answers come later
+	// listen is where a site listens; it tells the others another address, where nobody is.
+	listen map[string]string
 
 	net coordtest.Network // Lag cuts a site off from the ensemble and from feeds
 
@@ -125,9 +128,12 @@ func newCluster(t *testing.T) *cluster {
 
 func (c *cluster) config(site string, m coord.Machine) Config {
 	cfg := Config{
-		Place: c.place, Site: site, Node: coordtest.Node(site), Dir: filepath.Join(c.dir, site), Listen: "127.0.0.1:0",
-		Machine: m, Logger: testLogger().With().Str("site", site).Logger(), Hooks: c.hooks, timing: c.time,
-		net: &relay.Network{Dial: func(ctx context.Context, addr string) (net.Conn, error) { return c.net.Dial(ctx, site, addr) }},
+		Config: facade.Config{
+			Site: site, Node: coordtest.Node(site), Dir: filepath.Join(c.dir, site), Listen: "127.0.0.1:0",
+			Machine: m, Logger: testLogger().With().Str("site", site).Logger(), Hooks: c.hooks,
+			Net: &relay.Network{Dial: func(ctx context.Context, addr string) (net.Conn, error) { return c.net.Dial(ctx, site, addr) }},
+		},
+		Place: c.place, timing: c.time,
 		dial: func(ctx context.Context, addr string) (net.Conn, error) {
 			conn, err := c.net.DialBeyond(ctx, site, addr)
 			if err == nil && c.far > 0 {
@@ -137,6 +143,10 @@ func (c *cluster) config(site string, m coord.Machine) Config {
 		},
 	}
 	switch {
+	case c.listen[site] != "":
+		cfg.Listen, cfg.Advertise = c.listen[site], "127.0.0.1:1"
+		cfg.Bootstrap, cfg.Federation = c.net.Size() == 0, c.fed
+		cfg.Join = !cfg.Bootstrap
 	case c.net.Addr(site) != "":
 		cfg.Listen = c.net.Addr(site)
 	case c.net.Size() == 0:
@@ -172,7 +182,7 @@ func (c *cluster) leader(t *testing.T) *Log {
 	for end := time.After(coordtest.Patience); ; {
 		c.mu.Lock()
 		for _, l := range c.logs {
-			if l.calls.Leads() && l.ctx.Err() == nil {
+			if l.Calls.Leads() && l.Ctx.Err() == nil {
 				c.mu.Unlock()
 				return l
 			}
@@ -180,7 +190,7 @@ func (c *cluster) leader(t *testing.T) *Log {
 		c.mu.Unlock()
 		select {
 		case <-end:
-			t.Fatal("no lead")
+			t.Fatal("no leader")
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
@@ -195,14 +205,14 @@ func (c *cluster) MoveLead(t *testing.T) {
 			return
 		}
 	}
-	t.Fatal("the lead does not move")
+	t.Fatal("the leader does not move")
 }
 
 func (c *cluster) Compact(t *testing.T) {
 	t.Helper()
 	for range 20 {
 		l := c.leader(t)
-		r := l.reign.Load()
+		r := l.leaderTerm.Load()
 		if r == nil {
 			continue
 		}
@@ -229,7 +239,7 @@ func TestConformance(t *testing.T) {
 	coordtest.Run(t, func(t *testing.T) coordtest.Cluster { return newCluster(t) })
 }
 
-// TestConformanceWithoutFeeds: members of a lead that hands nothing out follow by
+// TestConformanceWithoutFeeds: members of a leader that hands nothing out follow by
 // watches.
 func TestConformanceWithoutFeeds(t *testing.T) {
 	coordtest.Run(t, func(t *testing.T) coordtest.Cluster {

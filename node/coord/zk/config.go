@@ -8,11 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rs/zerolog"
-
-	"github.com/cloudshare/cloudshare/fsm"
-	"github.com/cloudshare/cloudshare/node/coord"
+	"github.com/cloudshare/cloudshare/node/coord/facade"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
+	"github.com/cloudshare/cloudshare/node/coord/zk/tree"
 )
 
 // Errors of Open and of what a Log fails of; each message names the path.
@@ -21,31 +19,28 @@ var (
 	ErrUnreachable = errors.New("no ZooKeeper server answers")
 	// ErrNoTree: there is no federation below the chroot.
 	ErrNoTree = errors.New("no federation there")
-	// ErrTree: the chroot holds something already, or something else.
-	ErrTree = errors.New("the chroot is in use")
-	// ErrVersion: another version of CloudShare wrote the tree.
-	ErrVersion = errors.New("the tree is of another version")
+	// ErrTree, ErrVersion, ErrDamaged: see tree's.
+	ErrTree    = tree.ErrTree
+	ErrVersion = tree.ErrVersion
+	ErrDamaged = tree.ErrDamaged
 	// ErrDenied: an ACL denies it, or one lets anybody write.
 	ErrDenied = errors.New("access rights")
-	// ErrDamaged: a znode is missing that must be there, or is not what was
-	// written.
-	ErrDamaged = errors.New("the tree is damaged")
-	// ErrExistingData, ErrNoData, ErrLocked, ErrIdentity: see relay's.
-	ErrExistingData = relay.ErrExistingData
-	ErrNoData       = relay.ErrNoData
-	ErrLocked       = relay.ErrLocked
-	ErrIdentity     = relay.ErrIdentity
+	// ErrExistingData, ErrNoData, ErrLocked, ErrIdentity: see facade's.
+	ErrExistingData = facade.ErrExistingData
+	ErrNoData       = facade.ErrNoData
+	ErrLocked       = facade.ErrLocked
+	ErrIdentity     = facade.ErrIdentity
 	// ErrConfig: a Config that cannot work.
-	ErrConfig = relay.ErrConfig
+	ErrConfig = facade.ErrConfig
 )
 
-// Profile selects the timing.
-type Profile uint8
+// Profile selects the timing; see facade's.
+type Profile = facade.Profile
 
 // The profiles.
 const (
-	LAN Profile = iota // members and servers a few milliseconds apart
-	WAN                // up to some hundred milliseconds apart
+	LAN = facade.LAN
+	WAN = facade.WAN
 )
 
 // Place says where a federation's tree is and how to get at it.
@@ -55,7 +50,7 @@ type Place struct {
 	// User and Password are the digest credentials that every znode is given to.
 	User, Password string
 	TLS            *tls.Config // nil: plain connections
-	// Session is how long a silent member keeps its ephemerals, the lead among
+	// Session is how long a silent member keeps its ephemerals, the leader among
 	// them; the ensemble bounds it. 0 = 4 s.
 	Session time.Duration
 }
@@ -102,72 +97,27 @@ func (p Place) session() time.Duration {
 	return p.Session
 }
 
-// Config of a member. Site, Node, Dir, Listen, Machine, Servers, User and
-// Password are required.
+// Config of a member. Servers, User and Password are required, too. Dir holds this member's
+// identity, and no log.
 type Config struct {
+	facade.Config
 	Place
-	Site string   // this member's id; a DNS label
-	Node [16]byte // identity of the data directory
-	// Federation is what Bootstrap founds; with Join zero takes the tree's.
-	Federation [16]byte
 	// MinEpoch: the tree must be of no earlier epoch. A site that comes from another
 	// backend has been in the one before.
 	MinEpoch uint64
-	Dir      string // created if absent; holds this member's identity, no log
-
-	// Listen is the peer address to bind, host:port; port 0 picks one.
-	// Advertise is what others dial; empty means the bound address.
-	Listen, Advertise string
 
 	// Exactly one of Bootstrap and Join on an empty directory, neither on one in
 	// use. A member joins through the ensemble, not through another member.
 	Bootstrap, Join bool
 
-	// Evidence is the folder in which this member keeps states should it have to stop
-	// because its own differs; "" keeps none. Open refuses as long as one is there.
-	Evidence string
-
-	Profile Profile
-	Machine coord.Machine
-	Logger  zerolog.Logger
-	Hooks   Hooks
-
-	timing *timing        // replaces the profile's in tests
-	net    *relay.Network // replaces the network of peers in tests
-	dial   dial           // replaces the network to the ensemble in tests
-}
-
-// Hooks observe; each may be nil, must not block, and may be called from any
-// goroutine.
-type Hooks struct {
-	Entry   func(commands, bytes int)       // the lead sent an entry
-	Store   func(took time.Duration, n int) // n entries were acknowledged
-	Forward func(groups int)                // a frame of calls went to the lead
-	Lead    func(site string)               // the lead changed; "" = none
-	// HandOver: this leader hands over, for "unfit" (SetUnfit).
-	HandOver func(reason string)
+	timing *timing // replaces the profile's in tests
+	dial   dial    // replaces the network to the ensemble in tests
 }
 
 // Validate reports the first reason why the configuration cannot work.
 func (c *Config) Validate() error {
-	switch {
-	case !fsm.ValidSite(c.Site):
-		return fmt.Errorf("%w: site name %.80q is not a DNS label", ErrConfig, c.Site)
-	case c.Node == [16]byte{}:
-		return fmt.Errorf("%w: node id is zero", ErrConfig)
-	case c.Dir == "":
-		return fmt.Errorf("%w: no data directory", ErrConfig)
-	case c.Machine == nil:
-		return fmt.Errorf("%w: no state machine", ErrConfig)
-	case c.Profile > WAN:
-		return fmt.Errorf("%w: profile %d does not exist", ErrConfig, c.Profile)
-	case c.Bootstrap && c.Join:
-		return fmt.Errorf("%w: bootstrap and join exclude each other", ErrConfig)
-	case c.Bootstrap && c.Federation == [16]byte{}:
-		return fmt.Errorf("%w: bootstrap needs a federation id", ErrConfig)
-	}
-	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
-		return fmt.Errorf("%w: listen address %.80q: %w", ErrConfig, c.Listen, err)
+	if err := c.Config.Validate(c.Bootstrap, c.Join); err != nil {
+		return err
 	}
 	return c.checkAccess()
 }
@@ -197,12 +147,13 @@ type timing struct {
 
 	snapshotEntries, trail uint64 // entries between snapshots; entries kept behind one
 	snapshotBytes          int64
-	// Beyond these the lead orders nothing until a snapshot is written.
+	// Beyond these the leader orders nothing until a snapshot is written.
 	maxEntries uint64
 	maxBytes   int64
 }
 
-func (p Profile) timing() timing {
+// timingOf returns a profile's timing.
+func timingOf(p Profile) timing {
 	t := timing{
 		Timing: relay.Timing{
 			RPC: 2 * time.Second, Reply: 5 * time.Second, Confirm: 2 * time.Second,

@@ -17,7 +17,9 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/coordtest"
+	"github.com/cloudshare/cloudshare/node/coord/facade"
 	"github.com/cloudshare/cloudshare/node/coord/zk/ensemble"
+	"github.com/cloudshare/cloudshare/node/coord/zk/tree"
 )
 
 // refused wants Open to fail with an error that names what is wrong, and the tree
@@ -49,7 +51,7 @@ func (c *cluster) refused(t *testing.T, cfg Config, want error, words ...string)
 // dump is everything below the root that does not move by itself.
 func dump(t *testing.T, p Place) string {
 	t.Helper()
-	conn, _, err := zk.Connect(strings.Split(servers.Addrs(), ","), 2*time.Second, zk.WithLogInfo(false), zk.WithLogger(quiet{}))
+	conn, _, err := zk.Connect(strings.Split(servers.Addrs(), ","), 2*time.Second, zk.WithLogInfo(false), zk.WithLogger(zkLogger{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +110,7 @@ func TestWrongPlaces(t *testing.T) {
 
 	cfg = joining("b")
 	cfg.Join, cfg.Bootstrap, cfg.Federation = false, true, [16]byte{2}
-	c.refused(t, cfg, ErrTree, c.place.Chroot+"/federation")
+	c.refused(t, cfg, tree.ErrTree, c.place.Chroot+"/federation")
 
 	cfg = joining("b")
 	cfg.Federation = [16]byte{2}
@@ -143,25 +145,25 @@ func TestWrongPlaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.close()
-	for text, want := range map[string]error{`{"version":99}`: ErrVersion, `{"version":1}`: ErrVersion, `hello`: ErrTree} {
-		n, err := conn.get(patience(t), pathFederation)
+	for text, want := range map[string]error{`{"version":99}`: tree.ErrVersion, `{"version":1}`: tree.ErrVersion, `hello`: tree.ErrTree} {
+		n, err := conn.get(patience(t), tree.FederationPath)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := conn.write(patience(t), conn.set(pathFederation, []byte(text), -1)); err != nil {
+		if _, err := conn.write(patience(t), conn.set(tree.FederationPath, []byte(text), -1)); err != nil {
 			t.Fatal(err)
 		}
 		c.refused(t, joining("b"), want, c.place.Chroot+"/federation")
-		if _, err := conn.write(patience(t), conn.set(pathFederation, n.data, -1)); err != nil {
+		if _, err := conn.write(patience(t), conn.set(tree.FederationPath, n.data, -1)); err != nil {
 			t.Fatal(err)
 		}
 	}
 
 	// An ACL that lets anybody write.
-	if _, err := conn.zk.SetACL(c.place.Chroot+pathLog, zk.WorldACL(zk.PermAll), -1); err != nil {
+	if _, err := conn.zk.SetACL(c.place.Chroot+tree.LogPath, zk.WorldACL(zk.PermAll), -1); err != nil {
 		t.Fatal(err)
 	}
-	c.refused(t, joining("b"), ErrDenied, c.place.Chroot+pathLog, "anybody")
+	c.refused(t, joining("b"), ErrDenied, c.place.Chroot+tree.LogPath, "anybody")
 }
 
 // TestAnotherTree: a member that comes back to a chroot that holds another
@@ -201,7 +203,7 @@ func wipe(t *testing.T, c *client, path string) {
 		wipe(t, c, path+"/"+name)
 	}
 	if err == nil {
-		_, err = c.persist(patience(t), "delete", below, func() (node, error) { return node{}, c.zk.Delete(path, -1) })
+		_, err = c.retryRead(patience(t), "delete", below, func() (node, error) { return node{}, c.zk.Delete(path, -1) })
 	}
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		t.Fatal(err)
@@ -255,22 +257,22 @@ func TestDeletedByHand(t *testing.T) {
 		}
 	}
 	conn := c.leader(t).c
-	if _, err := conn.write(patience(t), conn.remove(logPath(3))); err != nil {
+	if _, err := conn.write(patience(t), conn.remove(tree.EntryPath(3))); err != nil {
 		t.Fatal(err)
 	}
 	cfg := c.config("cc", coordtest.NewMachine())
 	cfg.Join = true
 	l, err := Open(patience(t), cfg)
 	if err == nil {
-		fails(t, l, ErrDamaged, c.place.Chroot+logPath(3))
+		fails(t, l, tree.ErrDamaged, c.place.Chroot+tree.EntryPath(3))
 		_ = l.Close()
-	} else if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), c.place.Chroot+logPath(3)) {
+	} else if !errors.Is(err, tree.ErrDamaged) || !strings.Contains(err.Error(), c.place.Chroot+tree.EntryPath(3)) {
 		t.Errorf("a new member: %v", err)
 	}
 	talk(t, all, func() {})
 }
 
-// TestLastEntryDeleted: the lead finds that the entry before its own is gone.
+// TestLastEntryDeleted: the leader finds that the entry before its own is gone.
 func TestLastEntryDeleted(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -278,14 +280,14 @@ func TestLastEntryDeleted(t *testing.T) {
 	c.place.Session = 20 * time.Second
 	all := c.open(t, "a")
 	l := c.leader(t)
-	r := l.reign.Load()
+	r := l.leaderTerm.Load()
 	r.mu.Lock()
 	n := r.next - 1 // it may be on its way
 	r.mu.Unlock()
 	if err := l.machine.position.Wait(patience(t), n); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.c.write(patience(t), l.c.remove(logPath(n))); err != nil {
+	if _, err := l.c.write(patience(t), l.c.remove(tree.EntryPath(n))); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), coordtest.Patience)
@@ -293,15 +295,15 @@ func TestLastEntryDeleted(t *testing.T) {
 	if err := all[0].say(ctx); err == nil {
 		t.Error("an entry was appended behind a gap")
 	}
-	fails(t, l, ErrDamaged, c.place.Chroot+logPath(n), "deletes")
+	fails(t, l, tree.ErrDamaged, c.place.Chroot+tree.EntryPath(n), "deletes")
 }
 
 // TestCorrupted: what is not as it was written is named, and nothing is applied.
 func TestCorrupted(t *testing.T) {
 	t.Parallel()
-	for name, damage := range map[string]func(t *testing.T, c *client, p pointer) string{
-		"chunk": func(t *testing.T, c *client, p pointer) string {
-			path := p.chunk(0)
+	for name, damage := range map[string]func(t *testing.T, c *client, p tree.Pointer) string{
+		"chunk": func(t *testing.T, c *client, p tree.Pointer) string {
+			path := p.Chunk(0)
 			n, err := c.get(t.Context(), path)
 			if err != nil {
 				t.Fatal(err)
@@ -310,19 +312,19 @@ func TestCorrupted(t *testing.T) {
 			overwrite(t, c, path, n.data)
 			return path
 		},
-		"chunk deleted": func(t *testing.T, c *client, p pointer) string {
-			if _, err := c.write(t.Context(), c.remove(p.chunk(0))); err != nil {
+		"chunk deleted": func(t *testing.T, c *client, p tree.Pointer) string {
+			if _, err := c.write(t.Context(), c.remove(p.Chunk(0))); err != nil {
 				t.Fatal(err)
 			}
-			return p.chunk(0)
+			return p.Chunk(0)
 		},
-		"entry": func(t *testing.T, c *client, p pointer) string {
-			overwrite(t, c, logPath(p.Entry+1), []byte("garbage"))
-			return logPath(p.Entry + 1)
+		"entry": func(t *testing.T, c *client, p tree.Pointer) string {
+			overwrite(t, c, tree.EntryPath(p.Entry+1), []byte("garbage"))
+			return tree.EntryPath(p.Entry + 1)
 		},
-		"pointer": func(t *testing.T, c *client, _ pointer) string {
-			overwrite(t, c, pathSnapshot, []byte("garbage"))
-			return pathSnapshot
+		"pointer": func(t *testing.T, c *client, _ tree.Pointer) string {
+			overwrite(t, c, tree.SnapshotPath, []byte("garbage"))
+			return tree.SnapshotPath
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -348,7 +350,7 @@ func TestCorrupted(t *testing.T) {
 			path := damage(t, l.c, p)
 			cfg := c.config("cc", coordtest.NewMachine())
 			_, err = Open(patience(t), cfg)
-			if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), c.place.Chroot+path) {
+			if !errors.Is(err, tree.ErrDamaged) || !strings.Contains(err.Error(), c.place.Chroot+path) {
 				t.Errorf("a new member: %v", err)
 			}
 		})
@@ -369,7 +371,7 @@ func TestFounderCrashes(t *testing.T) {
 	c := newCluster(t)
 	cfg := c.config("a", coordtest.NewMachine())
 	id := strings.Repeat("01", 16)
-	m := (&Log{cfg: cfg}).member(charter{Federation: id, Lineage: id})
+	m := (&Log{cfg: cfg}).member(tree.Charter{Federation: id, Lineage: id})
 	m.Founder = true
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -400,9 +402,9 @@ func TestEntryChanged(t *testing.T) {
 	c.time.tick = time.Hour
 	l := c.open(t, "a")[0].l
 	n := l.machine.position.Now()
-	overwrite(t, l.c, logPath(n), []byte("changed"))
+	overwrite(t, l.c, tree.EntryPath(n), []byte("changed"))
 	_, _ = l.Propose(patience(t), registration("a", 2)) // it ends with the member
-	fails(t, l, ErrDamaged, c.place.Chroot+logPath(n)+" was changed")
+	fails(t, l, tree.ErrDamaged, c.place.Chroot+tree.EntryPath(n)+" was changed")
 }
 
 // TestPartsDeleted: an entry in parts names the znode that its parts lack.
@@ -411,7 +413,7 @@ func TestPartsDeleted(t *testing.T) {
 	c := newCluster(t)
 	c.time.tick = time.Hour
 	a := c.open(t, "a")[0]
-	if _, err := a.l.c.write(patience(t), a.l.c.remove(pathParts)); err != nil {
+	if _, err := a.l.c.write(patience(t), a.l.c.remove(tree.PartsPath)); err != nil {
 		t.Fatal(err)
 	}
 	jobs := []fsm.JobSpec{{Num: 1, Count: 1, MaxAttempts: 1, Need: fsm.Resources{MilliCPU: 1}, Payload: make([]byte, 64<<10)}}
@@ -420,7 +422,7 @@ func TestPartsDeleted(t *testing.T) {
 		jobs[n-1].Num = n
 	}
 	_, _ = a.l.Propose(patience(t), fsm.Command{ID: fsm.CommandID{Site: "a", Incarnation: a.inc, Seq: 1}, Body: &fsm.Submit{Jobs: jobs}})
-	fails(t, a.l, ErrDamaged, c.place.Chroot+pathParts+" is missing")
+	fails(t, a.l, tree.ErrDamaged, c.place.Chroot+tree.PartsPath+" is missing")
 }
 
 // TestPlantedAnew: an append in flight that meets another tree, with equal numbers and
@@ -430,7 +432,7 @@ func TestPlantedAnew(t *testing.T) {
 	c := newCluster(t)
 	c.time.tick = time.Hour
 	s := c.open(t, "a")[0]
-	r, n := s.l.reign.Load(), s.l.machine.position.Now()
+	r, n := s.l.leaderTerm.Load(), s.l.machine.position.Now()
 	mark := s.l.c.mark
 	c.Cut("a")
 	other, err := connect(c.place, nil, testLogger())
@@ -444,11 +446,11 @@ func TestPlantedAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range r.version {
-		overwrite(t, other, pathLead, encode(leading{Term: r.term}))
+		overwrite(t, other, tree.LeadPath, tree.Encode(tree.LeadRecord{Term: r.term}))
 	}
 	before := dump(t, c.place)
 	other.mark = mark
-	late := &Log{c: other, ctx: t.Context()}
+	late := &Log{Member: &facade.Member{Ctx: t.Context()}, c: other}
 	for _, parts := range [][][]byte{nil, {[]byte("part")}} {
 		_, err = late.write(r, &flight{n: n + 1, data: []byte("late"), parts: parts})
 		says(t, err, ErrIdentity, c.place.Chroot+mark, "another tree")
@@ -470,7 +472,7 @@ func TestTreeGone(t *testing.T) {
 	}
 	defer conn.close()
 	wipe(t, conn, c.place.Chroot)
-	c.refused(t, c.config("a", coordtest.NewMachine()), ErrNoTree, c.place.Chroot+pathFederation, "bring the ensemble's data back")
+	c.refused(t, c.config("a", coordtest.NewMachine()), ErrNoTree, c.place.Chroot+tree.FederationPath, "bring the ensemble's data back")
 }
 
 // TestDigestRefused: an ensemble that takes no digest credentials is told from one

@@ -3,8 +3,11 @@ package zk
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
+	"net/netip"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,6 +24,9 @@ type dialer struct {
 	most time.Duration // a server that is silent for longer is given up
 
 	granted atomic.Int64 // session timeout of the newest connection, in ns; 0 = none yet
+	turn    atomic.Int64 // of the addresses that a name means
+	// lookup replaces the system's resolver in tests.
+	lookup func(ctx context.Context, host string) ([]netip.Addr, error)
 
 	mu   sync.Mutex
 	conn net.Conn // the newest
@@ -28,15 +34,15 @@ type dialer struct {
 	shut bool
 }
 
-// wrong notes why a server is none to talk to.
-func (d *dialer) wrong(addr string, err error) {
+// noteError notes why a server is none to talk to.
+func (d *dialer) noteError(addr string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.why = fmt.Errorf("%s: %w", addr, err)
 }
 
-// last is what was wrong with the last attempt, or nil.
-func (d *dialer) last() error {
+// lastError is what was wrong with the last attempt, or nil.
+func (d *dialer) lastError() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.why
@@ -48,16 +54,14 @@ func (d *dialer) open(_, addr string, timeout time.Duration) (net.Conn, error) {
 	defer cancel()
 	open := d.dial
 	if open == nil {
-		open = func(ctx context.Context, addr string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "tcp", addr)
-		}
+		open = d.dialNext
 	}
 	conn, err := open(ctx, addr)
 	if err == nil && d.tls != nil {
 		conn, err = d.secure(ctx, conn, addr)
 	}
 	if err != nil {
-		d.wrong(addr, err)
+		d.noteError(addr, err)
 		return nil, err
 	}
 	d.mu.Lock()
@@ -67,7 +71,60 @@ func (d *dialer) open(_, addr string, timeout time.Duration) (net.Conn, error) {
 		return nil, net.ErrClosed
 	}
 	d.conn = conn
-	return &patient{Conn: conn, d: d, addr: addr}, nil
+	return &boundedConn{Conn: conn, d: d, addr: addr}, nil
+}
+
+// maxMeant bounds the addresses of one name that are tried in turn.
+const maxMeant = 16
+
+// dialNext dials the addresses that a name means, each time beginning with another
+// one: the first may belong to a server that takes connections and says nothing.
+func (d *dialer) dialNext(ctx context.Context, addr string) (conn net.Conn, err error) {
+	addrs, err := d.meant(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	first := int(d.turn.Add(1)-1) % len(addrs)
+	for i := range addrs {
+		each, cancel := ctx, context.CancelFunc(func() {})
+		if end, ok := ctx.Deadline(); ok {
+			each, cancel = context.WithTimeout(ctx, time.Until(end)/time.Duration(len(addrs)-i))
+		}
+		conn, err = new(net.Dialer).DialContext(each, "tcp", addrs[(first+i)%len(addrs)])
+		cancel()
+		if err == nil {
+			return conn, nil
+		}
+	}
+	return nil, err
+}
+
+// meant are the addresses that host:port means.
+func (d *dialer) meant(ctx context.Context, addr string) (addrs []string, err error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	if _, notIP := netip.ParseAddr(host); notIP == nil {
+		return []string{addr}, nil
+	}
+	lookup := d.lookup
+	if lookup == nil {
+		lookup = func(ctx context.Context, host string) ([]netip.Addr, error) {
+			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		}
+	}
+	ips, err := lookup(ctx, host)
+	if err != nil {
+		return nil, fmt.Errorf("look up %s: %w", host, err)
+	}
+	for _, ip := range ips[:min(len(ips), maxMeant)] {
+		addrs = append(addrs, net.JoinHostPort(ip.Unmap().String(), port))
+	}
+	if len(addrs) == 0 {
+		return nil, fmt.Errorf("look up %s: it means no address", host)
+	}
+	return addrs, nil
 }
 
 func (d *dialer) secure(ctx context.Context, conn net.Conn, addr string) (net.Conn, error) {
@@ -93,11 +150,11 @@ func (d *dialer) close() {
 	}
 }
 
-// patient bounds the library's patience: it waits ten times as long for a
+// boundedConn bounds the library's patience: it waits ten times as long for a
 // server's greeting as for anything else, so that a stopped server would hold up
 // a member that could reach another. What follows goes by the session's timeout
 // that the ensemble has given, which may be longer than the one asked for.
-type patient struct {
+type boundedConn struct {
 	net.Conn
 	d       *dialer
 	addr    string
@@ -106,10 +163,13 @@ type patient struct {
 }
 
 // Read implements net.Conn. The library is not given what it cannot bear.
-func (p *patient) Read(b []byte) (int, error) {
+func (p *boundedConn) Read(b []byte) (int, error) {
 	n, err := p.Conn.Read(b)
+	if err != nil && !p.frames.greeted && !errors.Is(err, net.ErrClosed) {
+		p.d.noteError(p.addr, unanswered(err))
+	}
 	if cause := p.frames.pass(b[:n]); cause != nil {
-		p.d.wrong(p.addr, cause)
+		p.d.noteError(p.addr, cause)
 		return 0, cause
 	}
 	if s := p.frames.session(); s > 0 {
@@ -118,9 +178,17 @@ func (p *patient) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// unanswered says of a server that did not greet what that may mean.
+func unanswered(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return errors.New("it takes connections and says nothing: it hangs, or it is no ZooKeeper server: check the port")
+	}
+	return fmt.Errorf("it hung up on the greeting: its ensemble has no quorum, or it is no ZooKeeper server: check the port: %w", err)
+}
+
 // SetReadDeadline implements net.Conn. The library takes the deadline away behind
 // the first bytes of the greeting; the bound holds for the rest of it, too.
-func (p *patient) SetReadDeadline(t time.Time) error {
+func (p *boundedConn) SetReadDeadline(t time.Time) error {
 	if p.greeted {
 		return p.Conn.SetReadDeadline(t)
 	}

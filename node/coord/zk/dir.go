@@ -8,7 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/cloudshare/cloudshare/node/coord/relay"
+	"github.com/cloudshare/cloudshare/node/coord/facade"
+	"github.com/cloudshare/cloudshare/node/coord/zk/tree"
 )
 
 // The data directory holds lock and member.json: who this member is. The log is
@@ -45,21 +46,23 @@ func loadMember(dir string) (*member, error) {
 }
 
 // save writes the file so that a crash leaves the old or the new one.
-func (m *member) save(dir string) error { return relay.SaveMember(dir, m) }
+func (m *member) save(dir string) error { return facade.SaveMember(dir, m) }
 
 // check compares a directory in use with the configuration.
 func (m *member) check(cfg *Config) error {
 	if cfg.Bootstrap || cfg.Join {
-		return relay.InUse(cfg.Dir, m.Site, m.Federation)
+		return facade.InUse(cfg.Dir, m.Site, m.Federation)
 	}
-	return relay.CheckOwner(cfg.Dir, m.Site, m.Node, cfg.Site, cfg.Node)
+	return facade.CheckOwner(cfg.Dir, m.Site, m.Node, cfg.Site, cfg.Node)
 }
 
 // follows says whether the federation of this data has moved to the tree.
-func (m *member) follows(c charter) bool { return m.Federation == c.Federation && m.Epoch < c.Epoch }
+func (m *member) follows(c tree.Charter) bool {
+	return m.Federation == c.Federation && m.Epoch < c.Epoch
+}
 
 // checkTree compares the directory with the tree.
-func (m *member) checkTree(c charter, path string) error {
+func (m *member) checkTree(c tree.Charter, path string) error {
 	switch {
 	case m.Federation != c.Federation:
 		return fmt.Errorf("%w: %s is federation %s, this data is of federation %s: name the chroot of its own", ErrIdentity, path, c.Federation, m.Federation)

@@ -15,6 +15,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord/coordtest"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 	"github.com/cloudshare/cloudshare/node/coord/zk/ensemble"
+	"github.com/cloudshare/cloudshare/node/coord/zk/tree"
 )
 
 // speaker proposes numbered texts, one after the other, until it is stopped.
@@ -201,7 +202,7 @@ func TestServerStops(t *testing.T) {
 	})
 }
 
-// TestCutLead: the lead is cut off from everything, and comes back.
+// TestCutLead: the leader is cut off from everything, and comes back.
 func TestCutLead(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -235,7 +236,7 @@ func TestSessionExpires(t *testing.T) {
 		}
 	})
 	for ctx := patience(t); ; {
-		n, err := all[0].l.c.children(ctx, pathPresent)
+		n, err := all[0].l.c.children(ctx, tree.PresentPath)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -251,7 +252,7 @@ func expire(t *testing.T, c *cluster, l *Log) {
 	site := l.cfg.Site
 	c.Lag(site)
 	for ctx := patience(t); ; {
-		n, err := c.other(site).c.get(ctx, pathPresent+"/"+site)
+		n, err := c.other(site).c.get(ctx, tree.PresentPath+"/"+site)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -275,31 +276,31 @@ func (c *cluster) other(site string) *Log {
 	return nil
 }
 
-// TestDeposedLeadCannotAppend: a lead that does not know of the next one is
+// TestDeposedLeadCannotAppend: a leader that does not know of the next one is
 // refused by the version of /lead, whatever it sends.
 func TestDeposedLeadCannotAppend(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	all := c.open(t, "a", "b", "cc")
 	old := c.leader(t)
-	r := old.reign.Load()
+	r := old.leaderTerm.Load()
 	at := all[0].m.Index()
 	// Somebody else takes /lead; the old one is not told.
-	n, err := old.c.get(patience(t), pathLead)
+	n, err := old.c.get(patience(t), tree.LeadPath)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := old.c.write(patience(t), old.c.set(pathLead, n.data, n.stat.Version)); err != nil {
+	if _, err := old.c.write(patience(t), old.c.set(tree.LeadPath, n.data, n.stat.Version)); err != nil {
 		t.Fatal(err)
 	}
 	r.mu.Lock()
 	f := &flight{n: r.next, data: []byte("never"), done: make(chan struct{})}
 	r.mu.Unlock()
-	if o := old.settle(r, f); o != relay.Refused {
-		t.Errorf("a deposed lead's append is %v, not refused", o)
+	if o := old.writeUntilSettled(r, f); o != relay.Refused {
+		t.Errorf("a deposed leader's append is %v, not refused", o)
 	}
 	if _, err := (backend{old}).Confirm(patience(t), r.term); err == nil {
-		t.Error("a deposed lead confirms that it leads")
+		t.Error("a deposed leader confirms that it leads")
 	}
 	talk(t, all, func() {})
 	if all[0].m.Index() <= at {
@@ -307,19 +308,19 @@ func TestDeposedLeadCannotAppend(t *testing.T) {
 	}
 }
 
-// TestStoppedLeadWakesUp: a lead is stopped before it sends, deposed meanwhile,
+// TestStoppedLeadWakesUp: a leader is stopped before it sends, deposed meanwhile,
 // and sends when it goes on.
 func TestStoppedLeadWakesUp(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	all := c.open(t, "a", "b", "cc")
 	old := c.leader(t)
-	r := old.reign.Load()
+	r := old.leaderTerm.Load()
 	talk(t, all, func() {
 		c.MoveLead(t)
 		wait := backend{old}.Append(r.term, fsm.AppendBatch(nil, r.term, 0, nil), nil)
 		if o, _ := wait(); o != relay.Refused {
-			t.Error("a former lead appended")
+			t.Error("a former leader appended")
 		}
 	})
 }
@@ -346,7 +347,7 @@ func TestConfirmationIsATransaction(t *testing.T) {
 	before := zxid()
 	const rounds = 50
 	for range rounds {
-		if _, err := (backend{l}).Confirm(patience(t), l.reign.Load().term); err != nil {
+		if _, err := (backend{l}).Confirm(patience(t), l.leaderTerm.Load().term); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -362,17 +363,17 @@ func wants(t *testing.T, err, want error) {
 	}
 }
 
-// TestOvertakenOpening: entries of the next lead are no damage to one that was
+// TestOvertakenOpening: entries of the next leader are no damage to one that was
 // deposed before it knew the log's end.
 func TestOvertakenOpening(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	s := c.open(t, "a")[0]
-	l, now := s.l, c.leader(t).reign.Load()
+	l, now := s.l, c.leader(t).leaderTerm.Load()
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
-	old := &reign{term: now.term - 1, version: now.version - 1, session: now.session, ctx: ctx, end: end, flying: map[uint64]*flight{}}
-	if err := l.openReign(ctx, old, l.machine.position.Now()); err != nil || old.orders() {
-		t.Errorf("%v, orders: %v", err, old.orders())
+	old := &leaderTerm{term: now.term - 1, version: now.version - 1, session: now.session, ctx: ctx, end: end, flying: map[uint64]*flight{}}
+	if err := l.openTerm(ctx, old, l.machine.position.Now()); err != nil || old.isOpen() {
+		t.Errorf("%v, orders: %v", err, old.isOpen())
 	}
 }

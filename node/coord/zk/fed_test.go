@@ -11,6 +11,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node/coord/coordtest"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
+	"github.com/cloudshare/cloudshare/node/coord/zk/tree"
 )
 
 // listening opens three members, and waits until those that do not lead are handed
@@ -39,7 +40,7 @@ func (c *cluster) split(t *testing.T, all []*speaker) (lead *speaker, others []*
 	return lead, others
 }
 
-// awaitFeed has the lead speak until a member is handed what it says.
+// awaitFeed has the leadership speak until a member is handed what it says.
 func (s *speaker) awaitFeed(t *testing.T, lead *speaker) {
 	t.Helper()
 	for end := time.Now().Add(coordtest.Patience); ; {
@@ -47,9 +48,9 @@ func (s *speaker) awaitFeed(t *testing.T, lead *speaker) {
 			t.Fatal(err)
 		}
 		// Looked at only: what were taken here, its reader would miss.
-		s.l.ear.mu.Lock()
-		handed := s.l.ear.next != 0
-		s.l.ear.mu.Unlock()
+		s.l.receiver.mu.Lock()
+		handed := s.l.receiver.next != 0
+		s.l.receiver.mu.Unlock()
 		if handed || s.l.Status().IsLead { // who has come to lead by now hears nobody
 			return
 		}
@@ -59,7 +60,7 @@ func (s *speaker) awaitFeed(t *testing.T, lead *speaker) {
 	}
 }
 
-// TestFeed: a member that reaches no server of the ensemble hears from the lead what
+// TestFeed: a member that reaches no server of the ensemble hears from the leader what
 // was appended.
 func TestFeed(t *testing.T) {
 	t.Parallel()
@@ -72,7 +73,7 @@ func TestFeed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := other.l.machine.position.Wait(patience(t), lead.l.machine.position.Now()); err != nil {
-		t.Errorf("%s stands at entry %d, the lead at %d: %v", other.site, other.m.Index(), lead.m.Index(), err)
+		t.Errorf("%s stands at entry %d, the leader at %d: %v", other.site, other.m.Index(), lead.m.Index(), err)
 	}
 	if other.l.c.up.Load() {
 		t.Error("it has a connection: the test shows nothing")
@@ -81,13 +82,13 @@ func TestFeed(t *testing.T) {
 	same(t, all)
 }
 
-// TestSilentFeed: a lead that appends and hands nothing out is found out by a look at
+// TestSilentFeed: a leader that appends and hands nothing out is found out by a look at
 // the tree, and asked for another feed.
 func TestSilentFeed(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	all, lead, other := c.listening(t)
-	r := lead.l.reign.Load()
+	r := lead.l.leaderTerm.Load()
 	r.mu.Lock()
 	clear(r.feeds) // their connections stay
 	r.mu.Unlock()
@@ -101,11 +102,11 @@ func TestGapInFeed(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	all, lead, other := c.listening(t)
-	r := lead.l.reign.Load()
+	r := lead.l.leaderTerm.Load()
 	r.mu.Lock()
 	last := r.next + 9
 	r.mu.Unlock()
-	r.tell(&flight{n: last, data: sealEntry(time.Now(), nil, nil, nil)})
+	r.sendToFeeds(&flight{n: last, data: tree.SealEntry(time.Now(), nil, nil, nil)})
 	talk(t, all, func() {})
 	other.awaitFeed(t, lead)
 	same(t, all)
@@ -118,18 +119,18 @@ func TestNothingUnsureIsFed(t *testing.T) {
 	c.time.tick = time.Hour
 	all := c.open(t, "a", "b", "cc")
 	old := c.leader(t)
-	r := old.reign.Load()
+	r := old.leaderTerm.Load()
 	f := &feed{kick: make(chan struct{}, 1)}
-	r.begin(f)
-	n, err := old.c.get(patience(t), pathLead)
+	r.addFeed(f)
+	n, err := old.c.get(patience(t), tree.LeadPath)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := old.c.write(patience(t), old.c.set(pathLead, n.data, n.stat.Version)); err != nil {
+	if _, err := old.c.write(patience(t), old.c.set(tree.LeadPath, n.data, n.stat.Version)); err != nil {
 		t.Fatal(err)
 	}
 	if o, _ := (backend{old}).Append(r.term, fsm.AppendBatch(nil, r.term, 0, nil), nil)(); o != relay.Refused {
-		t.Errorf("a deposed lead's append is %v, not refused", o)
+		t.Errorf("a deposed leader's append is %v, not refused", o)
 	}
 	talk(t, all, func() {})
 	if frames, _ := f.take(); len(frames) > 0 {
@@ -137,12 +138,12 @@ func TestNothingUnsureIsFed(t *testing.T) {
 	}
 }
 
-// TestFeedsEndWithTheReign: a former lead hands out nothing, and the next one is asked.
+// TestFeedsEndWithTheReign: a former leader hands out nothing, and the next one is asked.
 func TestFeedsEndWithTheReign(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	all, lead, _ := c.listening(t)
-	former := lead.l.reign.Load()
+	former := lead.l.leaderTerm.Load()
 	c.MoveLead(t)
 	ctx, cancel := context.WithTimeout(t.Context(), coordtest.Patience)
 	defer cancel()
@@ -151,7 +152,7 @@ func TestFeedsEndWithTheReign(t *testing.T) {
 		left = len(former.feeds)
 		former.mu.Unlock()
 		if ctx.Err() != nil {
-			t.Fatalf("%d feeds of a former lead", left)
+			t.Fatalf("%d feeds of a former leader", left)
 		}
 		<-time.After(time.Millisecond)
 	}
@@ -161,7 +162,7 @@ func TestFeedsEndWithTheReign(t *testing.T) {
 	}
 }
 
-// TestFeedIsForMembers: a lead hands nothing to who is none.
+// TestFeedIsForMembers: a leader hands nothing to who is none.
 func TestFeedIsForMembers(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

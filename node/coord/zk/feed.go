@@ -9,9 +9,10 @@ import (
 
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
+	"github.com/cloudshare/cloudshare/node/coord/zk/tree"
 )
 
-// A feed is a connection over which the lead hands a member each entry that it has
+// A feed is a connection over which the leader hands a member each entry that it has
 // appended, so that the member need not ask the ensemble for it. Frames, one an entry:
 //
 //	u32 length · uvarint number · the entry as its znode holds it, its parts included
@@ -20,7 +21,7 @@ import (
 // whoever leads by the time it is read. Numbers follow each other without a gap: a
 // member that cannot keep up loses its feed, and reads the tree.
 
-// Bounds of the feeds of a lead. Members beyond maxFeeds follow by watches.
+// Bounds of the feeds of a leader. Members beyond maxFeeds follow by watches.
 const (
 	maxFeeds     = 64
 	maxFedBytes  = 16 << 20 // that one member has not taken
@@ -28,7 +29,7 @@ const (
 	maxFeedFrame = relay.MaxFrame
 )
 
-// feed is the lead's end.
+// feed is the leader's end.
 type feed struct {
 	kick chan struct{} // signalled when something waits, or the feed is over
 
@@ -66,15 +67,15 @@ func (f *feed) take() (frames [][]byte, over bool) {
 // down. Who is not known as a member may be soon, and asks again.
 func (l *Log) serveFeed(conn net.Conn, p relay.Preamble) {
 	defer conn.Close()
-	r := l.reign.Load()
+	r := l.leaderTerm.Load()
 	if r == nil || !l.group.isMember(p.Site) {
 		return
 	}
 	f := &feed{kick: make(chan struct{}, 1)}
-	if !r.begin(f) {
+	if !r.addFeed(f) {
 		return
 	}
-	defer r.finish(f)
+	defer r.removeFeed(f)
 	for {
 		select {
 		case <-f.kick:
@@ -94,8 +95,8 @@ func (l *Log) serveFeed(conn net.Conn, p relay.Preamble) {
 	}
 }
 
-// begin has a member told of the entries from now on.
-func (r *reign) begin(f *feed) bool {
+// addFeed has a member told of the entries from now on.
+func (r *leaderTerm) addFeed(f *feed) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.feeds) >= maxFeeds {
@@ -105,15 +106,15 @@ func (r *reign) begin(f *feed) bool {
 	return true
 }
 
-func (r *reign) finish(f *feed) {
+func (r *leaderTerm) removeFeed(f *feed) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.feeds, f)
 }
 
-// tell hands an entry out that was appended. One goroutine calls it, in the order
+// sendToFeeds hands an entry out that was appended. One goroutine calls it, in the order
 // of the numbers.
-func (r *reign) tell(f *flight) {
+func (r *leaderTerm) sendToFeeds(f *flight) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.feeds) == 0 {
@@ -129,19 +130,19 @@ func (r *reign) tell(f *flight) {
 func (f *flight) frame() []byte {
 	data := f.data
 	if len(f.parts) > 0 {
-		data = sealEntry(f.batch.at, f.batch.header, nil, f.batch.batch)
+		data = tree.SealEntry(f.batch.At, f.batch.Header, nil, f.batch.Batch)
 	}
 	b := binary.AppendUvarint(relay.Frame(make([]byte, 0, 16+len(data))), f.n)
 	return relay.EndFrame(append(b, data...))
 }
 
 // parseFed reads a frame.
-func parseFed(b []byte) (n uint64, e entry, err error) {
+func parseFed(b []byte) (n uint64, e tree.Entry, err error) {
 	d := relay.NewDecoder(b)
 	n = d.Uvarint()
-	e, err = decodeEntry(b[len(b)-d.Left():])
-	if err == nil && (n == 0 || e.parts > 0) {
-		err = fmt.Errorf("%w: number %d in %d parts", errEntry, n, e.parts)
+	e, err = tree.DecodeEntry(b[len(b)-d.Left():])
+	if err == nil && (n == 0 || e.Parts > 0) {
+		err = fmt.Errorf("%w: number %d in %d parts", tree.ErrEntry, n, e.Parts)
 	}
 	return n, e, err
 }

@@ -9,14 +9,16 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/node/coord"
+	"github.com/cloudshare/cloudshare/node/coord/facade"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
+	"github.com/cloudshare/cloudshare/node/coord/zk/tree"
 )
 
-// sent is what a lead hands out of an entry.
+// sent is what a leader hands out of an entry.
 func sent(t *testing.T, n uint64, batch []byte) []byte {
 	t.Helper()
-	f := &flight{n: n, batch: entry{at: time.UnixMilli(7), header: []byte("header"), batch: batch}}
-	f.data, f.parts = encodeEntry(f.batch.at, f.batch.header, batch)
+	f := &flight{n: n, batch: tree.Entry{At: time.UnixMilli(7), Header: []byte("header"), Batch: batch}}
+	f.data, f.parts = tree.EncodeEntry(f.batch.At, f.batch.Header, batch)
 	b, err := relay.ReadFrame(bytes.NewReader(f.frame()), nil, maxFeedFrame)
 	if err != nil {
 		t.Fatal(err)
@@ -26,15 +28,15 @@ func sent(t *testing.T, n uint64, batch []byte) []byte {
 
 // TestFedAsWritten: what is handed out is what the znodes hold, in parts or not.
 func TestFedAsWritten(t *testing.T) {
-	for _, size := range []int{0, 1, maxPart + 1, relay.MaxCallBytes + 3*relay.MaxCallCommands} {
+	for _, size := range []int{0, 1, tree.MaxPart + 1, relay.MaxCallBytes + 3*relay.MaxCallCommands} {
 		batch := bytes.Repeat([]byte{7}, size)
 		b := sent(t, 1<<40, batch)
 		n, e, err := parseFed(b)
-		if err != nil || n != 1<<40 || string(e.header) != "header" || !e.at.Equal(time.UnixMilli(7)) || !bytes.Equal(e.batch, batch) {
-			t.Errorf("%d bytes: entry %d with %d, %v", size, n, len(e.batch), err)
+		if err != nil || n != 1<<40 || string(e.Header) != "header" || !e.At.Equal(time.UnixMilli(7)) || !bytes.Equal(e.Batch, batch) {
+			t.Errorf("%d bytes: entry %d with %d, %v", size, n, len(e.Batch), err)
 		}
 		b[len(b)/2] ^= 1
-		if _, _, err := parseFed(b); !errors.Is(err, errEntry) {
+		if _, _, err := parseFed(b); !errors.Is(err, tree.ErrEntry) {
 			t.Errorf("%d bytes, one changed: %v", size, err)
 		}
 	}
@@ -44,13 +46,13 @@ func FuzzFed(f *testing.F) {
 	f.Add([]byte{1, 2, 3})
 	f.Add([]byte(nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if n, e, err := parseFed(b); err == nil && (n == 0 || e.parts > 0) {
-			t.Errorf("entry %d in %d parts", n, e.parts)
+		if n, e, err := parseFed(b); err == nil && (n == 0 || e.Parts > 0) {
+			t.Errorf("entry %d in %d parts", n, e.Parts)
 		}
 	})
 }
 
-func newEar() *ear { return &ear{news: make(chan struct{}, 1)} }
+func newEar() *feedReceiver { return &feedReceiver{news: make(chan struct{}, 1)} }
 
 // TestEar: entries come out in order; what lies before them is forgotten, and after a
 // gap nothing is taken.
@@ -60,11 +62,11 @@ func TestEar(t *testing.T) {
 		t.Error("an entry without a feed")
 	}
 	for n := uint64(5); n < 8; n++ {
-		if !a.add(heard{n: n, bytes: 10}) {
+		if !a.add(receivedEntry{n: n, bytes: 10}) {
 			t.Fatalf("entry %d is refused", n)
 		}
 	}
-	if a.add(heard{n: 9}) || a.add(heard{n: 7}) {
+	if a.add(receivedEntry{n: 9}) || a.add(receivedEntry{n: 7}) {
 		t.Error("an entry behind a gap, or twice")
 	}
 	for _, want := range []struct {
@@ -88,19 +90,19 @@ func TestEar(t *testing.T) {
 func TestEarIsBounded(t *testing.T) {
 	for _, bytes := range []int{0, maxFedBytes / 10} {
 		a, n := newEar(), uint64(1)
-		for a.add(heard{n: n, bytes: bytes}) {
+		for a.add(receivedEntry{n: n, bytes: bytes}) {
 			n++
 		}
 		if len(a.queue) > maxFed || a.bytes > maxFedBytes {
 			t.Errorf("%d entries of %d bytes wait", len(a.queue), bytes)
 		}
 	}
-	if !newEar().add(heard{n: 1, bytes: maxFedBytes + 1}) {
+	if !newEar().add(receivedEntry{n: 1, bytes: maxFedBytes + 1}) {
 		t.Error("a long entry alone is refused")
 	}
 }
 
-// TestFeedIsBounded: a member that takes nothing is given up, and the lead holds
+// TestFeedIsBounded: a member that takes nothing is given up, and the leader holds
 // nothing for it.
 func TestFeedIsBounded(t *testing.T) {
 	f := &feed{kick: make(chan struct{}, 1)}
@@ -114,23 +116,23 @@ func TestFeedIsBounded(t *testing.T) {
 	}
 }
 
-// TestFeedsAreBounded: a lead hands out to so many members only.
+// TestFeedsAreBounded: a leader hands out to so many members only.
 func TestFeedsAreBounded(t *testing.T) {
-	r := &reign{feeds: map[*feed]struct{}{}}
+	r := &leaderTerm{feeds: map[*feed]struct{}{}}
 	for range maxFeeds {
-		if !r.begin(&feed{kick: make(chan struct{}, 1)}) {
+		if !r.addFeed(&feed{kick: make(chan struct{}, 1)}) {
 			t.Fatal("a feed is refused")
 		}
 	}
 	last := &feed{kick: make(chan struct{}, 1)}
-	if r.begin(last) {
+	if r.addFeed(last) {
 		t.Error("one feed too many")
 	}
 	for f := range r.feeds {
-		r.finish(f)
+		r.removeFeed(f)
 		break
 	}
-	if !r.begin(last) {
+	if !r.addFeed(last) {
 		t.Error("no feed in the place of one that has ended")
 	}
 }
@@ -140,10 +142,10 @@ func TestFeedsAreBounded(t *testing.T) {
 func TestIdleFeedStays(t *testing.T) {
 	for _, profile := range []Profile{LAN, WAN} {
 		synctest.Test(t, func(t *testing.T) {
-			l := &Log{t: profile.timing(), c: &client{}, ear: ear{news: make(chan struct{}, 1)}}
+			l := &Log{Member: &facade.Member{Ctx: t.Context()}, t: timingOf(profile), c: &client{}, receiver: feedReceiver{news: make(chan struct{}, 1)}}
 			l.c.up.Store(true)
 			rd := &reader{l: l}
-			time.AfterFunc(l.t.tick+l.t.tick/2, func() { coord.Signal(l.ear.news) })
+			time.AfterFunc(l.t.tick+l.t.tick/2, func() { coord.Signal(l.receiver.news) })
 			if err := rd.listen(t.Context()); err != nil || rd.doubt {
 				t.Errorf("an idle entry that comes late: %v, doubt %v", err, rd.doubt)
 			}
@@ -157,11 +159,11 @@ func TestIdleFeedStays(t *testing.T) {
 // TestHangUp: a feed that is not trusted is closed.
 func TestHangUp(t *testing.T) {
 	a := newEar()
-	a.hangUp() // none
+	a.disconnect() // none
 	here, there := net.Pipe()
 	defer there.Close()
 	a.begin(here)
-	a.hangUp()
+	a.disconnect()
 	if _, err := here.Write([]byte{1}); err == nil {
 		t.Error("it is open")
 	}

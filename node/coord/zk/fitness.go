@@ -9,19 +9,28 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/cloudshare/cloudshare/node/coord"
+	"github.com/cloudshare/cloudshare/node/coord/facade"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
+	"github.com/cloudshare/cloudshare/node/coord/zk/tree"
 )
 
 // A member that should not lead says so to the others by an ephemeral beside the one
 // that says that it is connected. Its name is no site's: it has a dot.
-const unfitSuffix = ".unfit"
+// One that nobody reaches says that beside: others are unfit for its sake, since they
+// cannot register, and lead better all the same.
+const (
+	unfitSuffix     = ".unfit"
+	unreachedSuffix = ".unreached"
+)
 
-func unfitPath(site string) string { return pathPresent + "/" + site + unfitSuffix }
+func unfitPath(site string) string { return tree.PresentPath + "/" + site + unfitSuffix }
 
-// unfitSites returns the sites that say so among the names of those present.
-func unfitSites(names []string) (out []string) {
+func unreachedPath(site string) string { return tree.PresentPath + "/" + site + unreachedSuffix }
+
+// marked returns the sites that say so among the names of those present.
+func marked(names []string, suffix string) (out []string) {
 	for _, n := range names {
-		if site, ok := strings.CutSuffix(n, unfitSuffix); ok {
+		if site, ok := strings.CutSuffix(n, suffix); ok {
 			out = append(out, site)
 		}
 	}
@@ -30,42 +39,39 @@ func unfitSites(names []string) (out []string) {
 
 // fitness is what watchRoles has seen; it owns it.
 type fitness struct {
-	attempts relay.Attempts
-	unfit    time.Time // since when this leader is not fit; zero = it is, or does not lead
-	unled    time.Time // since when nobody leads, as an unfit member sees it
-	said     time.Time // when it was last said that no other voter is fit
-}
-
-// sayAgain is after how long the log repeats what does not change.
-const sayAgain = time.Minute
-
-// SetUnfit implements coord.Log.
-func (l *Log) SetUnfit(why string) {
-	if old := l.unfit.Swap(&why); old == nil && why != "" || old != nil && *old != why {
-		coord.Signal(l.kick)
-	}
+	attempts facade.Attempts
+	unfit    time.Time      // since when this leader is not fit; zero = it is, or does not lead
+	unled    time.Time      // since when nobody leads, as an unfit member sees it
+	said     relay.Reminder // that no other voter is fit
 }
 
 // unfitWhy is why this member should not lead, "" = it may.
 func (l *Log) unfitWhy() string {
-	if why := l.unfit.Load(); why != nil {
-		return *why
+	if why := l.Member.UnfitWhy(); why != "" {
+		return why
 	}
-	return ""
+	return l.reach.why
 }
 
-// sayFitness keeps the ephemeral of an unfit member, or deletes it.
-func (l *Log) sayFitness(ctx context.Context) error {
-	unfit := l.unfitWhy() != ""
-	if !unfit && !l.group.isUnfit(l.cfg.Site) {
+// publishFitness keeps the ephemerals of a member that is unfit, or not reached, or deletes
+// them.
+func (l *Log) publishFitness(ctx context.Context) error {
+	unfit, unreached := l.group.marksOf(l.cfg.Site)
+	return errors.Join(
+		l.publishMark(ctx, unfitPath(l.cfg.Site), l.unfitWhy() != "", unfit),
+		l.publishMark(ctx, unreachedPath(l.cfg.Site), l.reach.why != "", unreached))
+}
+
+// publishMark has an ephemeral be there or not; said is how it was seen last.
+func (l *Log) publishMark(ctx context.Context, path string, is, said bool) error {
+	if !is && !said {
 		return nil
 	}
-	path := unfitPath(l.cfg.Site)
 	n, err := l.c.get(ctx, path)
-	if err != nil || n.found == unfit {
+	if err != nil || n.found == is {
 		return err
 	}
-	if unfit {
+	if is {
 		_, err = l.c.writeHere(ctx, l.c.create(path, []byte(l.nonce), zk.FlagEphemeral))
 	} else {
 		_, err = l.c.writeHere(ctx, l.c.remove(path))
@@ -73,14 +79,14 @@ func (l *Log) sayFitness(ctx context.Context) error {
 	if err == nil || errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrNoNode) || transient(err) {
 		return nil
 	}
-	return l.c.name("write", path, err)
+	return l.c.wrapError("write", path, err)
 }
 
 // letsOthers reports whether this member leaves the leadership, which nobody has, to
 // voters that are fit. They get two sessions' time.
 func (l *Log) letsOthers(led bool) bool {
 	f := &l.fitness
-	if led || l.unfitWhy() == "" || !l.group.fitBeside(l.cfg.Site) {
+	if led || l.unfitWhy() == "" || !l.betterBeside() {
 		f.unled = time.Time{}
 		return false
 	}
@@ -90,13 +96,19 @@ func (l *Log) letsOthers(led bool) bool {
 	return time.Since(f.unled) < 2*l.cfg.session()
 }
 
+// betterBeside reports whether a voter is connected that should rather lead than this
+// member, which is not fit.
+func (l *Log) betterBeside() bool {
+	return l.group.fitBeside(l.cfg.Site) || l.reach.why != "" && l.group.reachedBeside(l.cfg.Site)
+}
+
 // leadOrHandOver hands over if this member leads, is not fit, and another one is.
 // What others say of themselves at the same time is seen within a session, or they
-// are not connected any more: as long it waits.
+// are not connected any more: as long it waits, unless it has waited for them before.
 func (l *Log) leadOrHandOver(ctx context.Context) {
 	f, now := &l.fitness, time.Now()
 	why := l.unfitWhy()
-	if why == "" || l.reign.Load() == nil {
+	if why == "" || l.leaderTerm.Load() == nil {
 		f.unfit = time.Time{}
 		return
 	}
@@ -104,12 +116,11 @@ func (l *Log) leadOrHandOver(ctx context.Context) {
 		f.unfit = now
 	}
 	switch {
-	case now.Sub(f.unfit) < l.cfg.session():
+	case l.reach.why == "" && now.Sub(f.unfit) < l.cfg.session():
 		return
-	case !l.group.fitBeside(l.cfg.Site):
-		if now.Sub(f.said) > sayAgain {
-			f.said = now
-			l.log.Warn().Str("because", why).Msg("this leader is not fit, and no other voter is fit and connected: it leads on, and judges no lost site")
+	case !l.betterBeside():
+		if f.said.Due("", now) {
+			l.log.Warn().Str("because", why).Msg("this leader is not fit, and no other voter is fit and connected: it leads on")
 		}
 		return
 	case !f.attempts.Due(now):

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/node/coord"
+	"github.com/cloudshare/cloudshare/node/coord/zk/tree"
 )
 
 // maxAhead is how many entries a reader asks for at once, and aheadBytes what
@@ -24,7 +25,7 @@ type reader struct {
 	// waited: a watch has fired since the last entry was read. tail: that was so, and
 	// one entry was there. The next one is probably yet to come, and not trimmed, so
 	// nothing is asked but its watch: each request counts, since all members ask
-	// while the lead appends.
+	// while the leader appends.
 	tail, waited bool
 	// doubt: the feed was silent for long, so the tree is asked once.
 	doubt bool
@@ -46,43 +47,43 @@ func (l *Log) follow(ctx context.Context) {
 func (rd *reader) step(ctx context.Context) error {
 	l := rd.l
 	n := l.machine.position.Now() + 1
-	r := l.reign.Load()
-	if r == nil || !r.orders() {
+	r := l.leaderTerm.Load()
+	if r == nil || !r.isOpen() {
 		return rd.read(ctx, n)
 	}
-	f, err := r.own(ctx, n)
+	f, err := r.awaitEntry(ctx, n)
 	if errors.Is(err, errDeposed) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	r.tell(f)
+	r.sendToFeeds(f)
 	err = l.apply(n, &f.batch)
-	r.applied(n)
+	r.forgetEntry(n)
 	return err
 }
 
-func (l *Log) apply(n uint64, e *entry) error {
-	if err := l.machine.apply(n, e, l.calls); err != nil {
+func (l *Log) apply(n uint64, e *tree.Entry) error {
+	if err := l.machine.apply(n, e, l.Calls); err != nil {
 		return fmt.Errorf("apply %s%s: %w; this broker stops rather than skip it: run the version that wrote it, or restore the tree",
-			l.c.root, logPath(n), err)
+			l.c.root, tree.EntryPath(n), err)
 	}
 	coord.Signal(l.grown)
 	return nil
 }
 
-// read applies the entries from n on that the lead has handed out or that are in
+// read applies the entries from n on that the leader has handed out or that are in
 // the tree, or waits for n.
 func (rd *reader) read(ctx context.Context, n uint64) error {
-	e, coming := rd.l.ear.take(n)
+	e, coming := rd.l.receiver.take(n)
 	doubt := rd.doubt
 	rd.doubt = false
 	switch {
 	case e != nil:
 		rd.tail, rd.waited = false, false
 		return rd.l.apply(n, e)
-	case coming && !doubt && rd.l.reign.Load() == nil:
+	case coming && !doubt && rd.l.leaderTerm.Load() == nil:
 		return rd.listen(ctx)
 	}
 	if rd.tail {
@@ -90,7 +91,7 @@ func (rd *reader) read(ctx context.Context, n uint64) error {
 	}
 	applied, bytes, err := rd.readAhead(ctx, n)
 	if coming && applied > 0 {
-		rd.l.ear.hangUp() // it hangs, or is slower than the ensemble
+		rd.l.receiver.disconnect() // it hangs, or is slower than the ensemble
 	}
 	if err != nil || applied > 0 {
 		rd.tail = rd.waited && err == nil && applied == 1
@@ -104,16 +105,16 @@ func (rd *reader) read(ctx context.Context, n uint64) error {
 	return rd.await(ctx, n)
 }
 
-// listen waits for the lead to hand the next entry out. It may hang, so after a while
+// listen waits for the leader to hand the next entry out. It may hang, so after a while
 // the tree is asked: after twice the time in which an idle entry comes, or a look would
 // now and then find an entry that is just being handed out, and end a good feed.
 func (rd *reader) listen(ctx context.Context) error {
 	l := rd.l
-	news := l.reignNews.Wait()
+	news := l.termChanged.Wait()
 	look := time.NewTimer(2 * l.t.poll)
 	defer look.Stop()
 	select {
-	case <-l.ear.news:
+	case <-l.receiver.news:
 	case <-news:
 	case <-look.C:
 		rd.doubt, rd.ahead = l.c.up.Load(), 1
@@ -163,7 +164,7 @@ func (rd *reader) readAhead(ctx context.Context, n uint64) (applied, bytes int, 
 	for i := range answers {
 		answers[i] = make(chan answer, 1)
 		l.c.wg.Go(func() {
-			got, err := l.c.get(ctx, logPath(n+uint64(i)))
+			got, err := l.c.get(ctx, tree.EntryPath(n+uint64(i)))
 			answers[i] <- answer{got, err}
 		})
 	}
@@ -196,25 +197,25 @@ func (rd *reader) readAhead(ctx context.Context, n uint64) (applied, bytes int, 
 }
 
 // decode reads an entry with its parts.
-func (l *Log) decode(ctx context.Context, n uint64, data []byte) (entry, error) {
-	e, err := decodeEntry(data)
+func (l *Log) decode(ctx context.Context, n uint64, data []byte) (tree.Entry, error) {
+	e, err := tree.DecodeEntry(data)
 	var parts [][]byte
-	for i := 0; i < e.parts && err == nil; i++ {
+	for i := 0; i < e.Parts && err == nil; i++ {
 		var p node
-		if p, err = l.c.get(ctx, partPath(n, i)); err != nil {
+		if p, err = l.c.get(ctx, tree.PartPath(n, i)); err != nil {
 			return e, err
 		}
 		if !p.found {
-			return e, fmt.Errorf("read %s%s: %w, and entry %d needs it", l.c.root, partPath(n, i), errGone, n)
+			return e, fmt.Errorf("read %s%s: %w, and entry %d needs it", l.c.root, tree.PartPath(n, i), errGone, n)
 		}
 		parts = append(parts, p.data)
-		e.batch = append(e.batch, p.data...)
+		e.Batch = append(e.Batch, p.data...)
 	}
-	if err == nil && e.parts > 0 {
-		err = e.check(data, parts)
+	if err == nil && e.Parts > 0 {
+		err = e.Check(data, parts)
 	}
 	if err != nil {
-		err = fmt.Errorf("read %s%s: %w: %w", l.c.root, logPath(n), ErrDamaged, err)
+		err = fmt.Errorf("read %s%s: %w: %w", l.c.root, tree.EntryPath(n), tree.ErrDamaged, err)
 	}
 	return e, err
 }
@@ -225,15 +226,15 @@ func (l *Log) decode(ctx context.Context, n uint64, data []byte) (entry, error) 
 func (rd *reader) await(ctx context.Context, n uint64) error {
 	l := rd.l
 	changed := l.c.changed.Wait()
-	news := l.reignNews.Wait()
-	r := l.reign.Load()
+	news := l.termChanged.Wait()
+	r := l.leaderTerm.Load()
 	tail := rd.tail && r == nil
 	rd.tail = false
-	is, err := rd.w.expect(ctx, l.c, logPath(n))
+	is, err := rd.w.expect(ctx, l.c, tree.EntryPath(n))
 	if err != nil || is.found {
 		return err
 	}
-	var p pointer
+	var p tree.Pointer
 	if !tail {
 		p, _, err = l.pointer(ctx)
 	}
@@ -245,16 +246,16 @@ func (rd *reader) await(ctx context.Context, n uint64) error {
 		return err
 	case p.Entry >= n:
 		return l.catchUp(ctx, p)
-	case r != nil && !r.orders():
+	case r != nil && !r.isOpen():
 		// The fence was set before this read: nobody appends below it any more.
-		return l.openReign(ctx, r, n)
+		return l.openTerm(ctx, r, n)
 	}
 	look := time.NewTimer(l.t.poll)
 	defer look.Stop()
 	select {
 	case <-rd.w.fired:
 		rd.waited = true
-	case <-l.ear.news:
+	case <-l.receiver.news:
 	case <-changed:
 	case <-news:
 	case <-ctx.Done():
@@ -269,11 +270,11 @@ func (rd *reader) await(ctx context.Context, n uint64) error {
 // checkGap finds an entry that somebody deleted: the next one is there.
 func (l *Log) checkGap(ctx context.Context, n uint64) error {
 	session := l.c.zk.SessionID()
-	after, err := l.c.get(ctx, logPath(n+1))
+	after, err := l.c.get(ctx, tree.EntryPath(n+1))
 	if err != nil || !after.found {
 		return err
 	}
-	is, err := l.c.get(ctx, logPath(n))
+	is, err := l.c.get(ctx, tree.EntryPath(n))
 	if err != nil || is.found {
 		return err
 	}
@@ -281,18 +282,18 @@ func (l *Log) checkGap(ctx context.Context, n uint64) error {
 		return err
 	}
 	return fmt.Errorf("read %s%s: %w: it is missing, and the entry after it is there: restore it, or recover from a broker's copy",
-		l.c.root, logPath(n), ErrDamaged)
+		l.c.root, tree.EntryPath(n), tree.ErrDamaged)
 }
 
-// becomeCurrent makes one current read after each change of lead: then this
-// member has applied what the lead had committed.
+// becomeCurrent makes one current read after each change of leader: then this
+// member has applied what the leader had committed.
 func (l *Log) becomeCurrent(ctx context.Context) {
 	for ctx.Err() == nil {
-		changed := l.calls.NextLead()
+		changed := l.Calls.NextLead()
 		if to, self := (backend{l}).Lead(); !to.None() || self {
 			if _, err := l.Sync(ctx); err == nil {
 				l.group.catch()
-				coord.Signal(l.changed)
+				l.SignalChanged()
 			}
 		}
 		select {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/rs/zerolog"
+
+	"github.com/cloudshare/cloudshare/node/coord/zk/tree"
 )
 
 // Seed is what a tree begins with: the state of a federation that moves here.
@@ -35,7 +37,7 @@ type Seed struct {
 // repeated, with another seed, too: of those that run at a time the one that began
 // last goes on (claim).
 func Found(ctx context.Context, p Place, s Seed, log zerolog.Logger) error {
-	if err := foundAt(ctx, p, s, LAN.timing().open, log); err != nil {
+	if err := foundAt(ctx, p, s, timingOf(LAN).open, log); err != nil {
 		return fmt.Errorf("found %s: %w", p, err)
 	}
 	return nil
@@ -53,11 +55,11 @@ func foundAt(ctx context.Context, p Place, s Seed, most time.Duration, log zerol
 	defer c.close()
 	ctx, cancel := c.whileAnswered(ctx, most, errPatience)
 	defer cancel()
-	return c.unreachable(p, c.sow(ctx, s))
+	return c.unreachable(p, c.importSnapshot(ctx, s))
 }
 
-func (c *client) sow(ctx context.Context, s Seed) error {
-	n, err := c.get(ctx, pathFederation)
+func (c *client) importSnapshot(ctx context.Context, s Seed) error {
+	n, err := c.get(ctx, tree.FederationPath)
 	if err == nil && n.found {
 		err = c.taken(n.data, s.Origin)
 	}
@@ -71,12 +73,12 @@ func (c *client) sow(ctx context.Context, s Seed) error {
 	if err != nil {
 		return err
 	}
-	ptr := pointer{Entry: s.Entry, Term: s.Term}
-	buf := make([]byte, maxPart)
+	ptr := tree.Pointer{Entry: s.Entry, Term: s.Term}
+	buf := make([]byte, tree.MaxPart)
 	for {
 		n, end := io.ReadFull(s.State, buf)
 		if n > 0 {
-			if err = c.sowChunk(ctx, mine, &ptr, buf[:n]); err != nil {
+			if err = c.importChunk(ctx, mine, &ptr, buf[:n]); err != nil {
 				return err
 			}
 		}
@@ -87,30 +89,30 @@ func (c *client) sow(ctx context.Context, s Seed) error {
 			return fmt.Errorf("read the state: %w", end)
 		}
 	}
-	return plant(ctx, c, charter{
-		Version: treeVersion, Federation: hex.EncodeToString(s.Federation[:]), Epoch: s.Epoch, Lineage: hex.EncodeToString(s.Lineage[:]),
+	return createTree(ctx, c, tree.Charter{
+		Version: tree.Version, Federation: hex.EncodeToString(s.Federation[:]), Epoch: s.Epoch, Lineage: hex.EncodeToString(s.Lineage[:]),
 		Origin: s.Origin,
 	}, ptr, &mine)
 }
 
 // taken says why a chroot that holds a federation is none for a seed.
 func (c *client) taken(charter []byte, origin string) error {
-	ch, err := parseCharter(c.root+pathFederation, charter)
+	ch, err := tree.ParseCharter(c.root+tree.FederationPath, charter)
 	switch {
 	case err != nil:
 		return err
 	case ch.Origin == origin && origin != "":
-		return fmt.Errorf("%w: this state was imported at %s already: start the brokers", ErrTree, c.root)
+		return fmt.Errorf("%w: this state was imported at %s already: start the brokers", tree.ErrTree, c.root)
 	}
-	return fmt.Errorf("%w: %s%s is there: name another chroot", ErrTree, c.root, pathFederation)
+	return fmt.Errorf("%w: %s%s is there: name another chroot", tree.ErrTree, c.root, tree.FederationPath)
 }
 
-// sowChunk writes one chunk over what an interrupted attempt left.
-func (c *client) sowChunk(ctx context.Context, mine claim, p *pointer, data []byte) error {
-	path := p.chunk(len(p.Sums))
+// importChunk writes one chunk over what an interrupted attempt left.
+func (c *client) importChunk(ctx context.Context, mine claim, p *tree.Pointer, data []byte) error {
+	path := p.Chunk(len(p.Sums))
 	for _, op := range []any{c.create(path, nil, 0), c.set(path, data, -1)} {
 		ops, at := []any{mine.check, op}, -1
-		_, err := c.persist(ctx, "write", path, func() (node, error) {
+		_, err := c.retryRead(ctx, "write", path, func() (node, error) {
 			res, err := c.multi(ops)
 			if at = failedAt(res, err); errors.Is(err, zk.ErrNodeExists) {
 				err = nil
@@ -121,7 +123,7 @@ func (c *client) sowChunk(ctx context.Context, mine claim, p *pointer, data []by
 			return err
 		}
 	}
-	p.Sums = append(p.Sums, crc32.Checksum(data, castagnoli))
+	p.Sums = append(p.Sums, crc32.Checksum(data, tree.Castagnoli))
 	p.Bytes += int64(len(data))
 	return nil
 }
@@ -145,7 +147,7 @@ func (c *client) ensureRoot(ctx context.Context) error {
 
 // ensureAbove creates one path outside the tree; it may be somebody else's.
 func (c *client) ensureAbove(ctx context.Context, path string) error {
-	_, err := c.persistAt(ctx, "create", path, func() (node, error) {
+	_, err := c.retryReadAt(ctx, "create", path, func() (node, error) {
 		if ok, _, err := c.zk.Exists(path); ok || err != nil {
 			return node{}, err
 		}
@@ -158,10 +160,10 @@ func (c *client) ensureAbove(ctx context.Context, path string) error {
 	return err
 }
 
-// plant makes the tree in one transaction: all of it is there or nothing. The
+// createTree makes the tree in one transaction: all of it is there or nothing. The
 // znode of entry ptr.Entry is the empty origin that the first append checks. An
 // import has made the place of the snapshots already, and its claim goes.
-func plant(ctx context.Context, c *client, ch charter, ptr pointer, mine *claim) error {
+func createTree(ctx context.Context, c *client, ch tree.Charter, ptr tree.Pointer, mine *claim) error {
 	if err := c.ensureRoot(ctx); err != nil {
 		return err
 	}
@@ -170,19 +172,19 @@ func plant(ctx context.Context, c *client, ch charter, ptr pointer, mine *claim)
 		return err
 	}
 	ops := []any{
-		c.create(pathFederation, encode(ch), 0), // first: that it is there says more than what else fails
-		c.create(markPath(ch.Lineage), nil, 0),
-		c.create(pathLead, encode(leading{Term: ptr.Term}), 0),
-		c.create(pathLog, nil, 0),
-		c.create(logPath(ptr.Entry), nil, 0),
-		c.create(pathParts, nil, 0),
-		c.create(pathSnapshot, encode(ptr), 0),
-		c.create(pathMembers, nil, 0),
-		c.create(pathVoters, nil, 0),
-		c.create(pathPresent, nil, 0),
+		c.create(tree.FederationPath, tree.Encode(ch), 0), // first: that it is there says more than what else fails
+		c.create(tree.MarkPath(ch.Lineage), nil, 0),
+		c.create(tree.LeadPath, tree.Encode(tree.LeadRecord{Term: ptr.Term}), 0),
+		c.create(tree.LogPath, nil, 0),
+		c.create(tree.EntryPath(ptr.Entry), nil, 0),
+		c.create(tree.PartsPath, nil, 0),
+		c.create(tree.SnapshotPath, tree.Encode(ptr), 0),
+		c.create(tree.MembersPath, nil, 0),
+		c.create(tree.VotersPath, nil, 0),
+		c.create(tree.PresentPath, nil, 0),
 	}
 	if mine == nil {
-		ops = append(ops, c.create(pathSnapshots, nil, 0))
+		ops = append(ops, c.create(tree.SnapshotsPath, nil, 0))
 	} else {
 		ops = append(ops, &zk.DeleteRequest{Path: mine.check.Path, Version: mine.check.Version})
 	}
@@ -195,9 +197,9 @@ func plant(ctx context.Context, c *client, ch charter, ptr pointer, mine *claim)
 		case err == nil:
 			return nil
 		case errors.Is(err, zk.ErrNodeExists):
-			return c.planted(ctx, ch, failedAt(res, err), ops)
+			return c.findImported(ctx, ch, failedAt(res, err), ops)
 		case !transient(err) || ctx.Err() != nil:
-			return c.name("create the tree in", "", err)
+			return c.wrapError("create the tree in", "", err)
 		}
 		select {
 		case <-time.After(100 * time.Millisecond):
@@ -206,19 +208,19 @@ func plant(ctx context.Context, c *client, ch charter, ptr pointer, mine *claim)
 	}
 }
 
-// planted says whether it was this charter's own transaction, whose answer was
+// findImported says whether it was this charter's own transaction, whose answer was
 // lost, that made the tree.
-func (c *client) planted(ctx context.Context, ch charter, at int, ops []any) error {
-	n, err := c.get(ctx, pathFederation)
+func (c *client) findImported(ctx context.Context, ch tree.Charter, at int, ops []any) error {
+	n, err := c.get(ctx, tree.FederationPath)
 	switch {
 	case err != nil:
 		return err
-	case n.found && string(n.data) == string(encode(ch)):
+	case n.found && string(n.data) == string(tree.Encode(ch)):
 		return nil
 	}
 	path := c.root
 	if at >= 0 {
 		path = ops[at].(*zk.CreateRequest).Path
 	}
-	return fmt.Errorf("%w: %s is there already: name an empty chroot", ErrTree, path)
+	return fmt.Errorf("%w: %s is there already: name an empty chroot", tree.ErrTree, path)
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/rs/zerolog"
+
+	"github.com/cloudshare/cloudshare/node/coord/zk/tree"
 )
 
 // greeting is what a server says first.
@@ -103,11 +105,11 @@ func TestWrongPort(t *testing.T) {
 
 // TestThrottled: a server that had no time has executed nothing, and is asked again.
 func TestThrottled(t *testing.T) {
-	if err := lost(errors.New(codeThrottled)); !transient(err) {
+	if err := markLost(errors.New(codeThrottled)); !transient(err) {
 		t.Errorf("%v is final", err)
 	}
 	for _, final := range []error{zk.ErrNoNode, zk.ErrAuthFailed, errors.New("unknown error: -125"), errors.New(codeSASL)} {
-		if transient(lost(final)) {
+		if transient(markLost(final)) {
 			t.Errorf("%v is asked again", final)
 		}
 	}
@@ -115,7 +117,7 @@ func TestThrottled(t *testing.T) {
 
 // TestSASLDemanded: a server that wants another kind of credentials is named as such.
 func TestSASLDemanded(t *testing.T) {
-	err := (&client{root: "/x"}).name("read", pathLead, lost(errors.New(codeSASL)))
+	err := (&client{root: "/x"}).wrapError("read", tree.LeadPath, markLost(errors.New(codeSASL)))
 	if !errors.Is(err, ErrDenied) || !strings.Contains(err.Error(), "/x/lead") || !strings.Contains(err.Error(), "SASL") {
 		t.Error(err)
 	}

@@ -5,18 +5,21 @@ import (
 	"sync"
 
 	"github.com/cloudshare/cloudshare/node/coord"
+	"github.com/cloudshare/cloudshare/node/coord/zk/tree"
 )
 
 // group is what this member knows of the others now.
 type group struct {
 	mu      sync.Mutex
-	lead    leading // Site is "" while nobody holds /leader, or is just taking it
-	term    uint64  // the newest known
+	lead    tree.LeadRecord // Site is "" while nobody holds /leader, or is just taking it
+	term    uint64          // the newest known
 	members []string
 	voters  []string
 	present []string
 	unfit   []string // of these, those that should not lead
-	caught  bool
+	// unreached are those that nobody reaches, which are unfit, too.
+	unreached []string
+	caught    bool
 }
 
 func (g *group) status() coord.Status {
@@ -27,7 +30,7 @@ func (g *group) status() coord.Status {
 	}
 }
 
-func (g *group) leads() leading {
+func (g *group) leads() tree.LeadRecord {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.lead
@@ -35,7 +38,7 @@ func (g *group) leads() leading {
 
 // set replaces what was known, and says whether that changed who leads, or
 // anything at all.
-func (g *group) set(lead leading, term uint64, members, voters, present, unfit []string) (newLead, other bool) {
+func (g *group) set(lead tree.LeadRecord, term uint64, members, voters, present, unfit, unreached []string) (newLead, other bool) {
 	for _, s := range [][]string{members, voters, present} {
 		slices.Sort(s)
 	}
@@ -47,7 +50,8 @@ func (g *group) set(lead leading, term uint64, members, voters, present, unfit [
 	if newLead {
 		g.caught = false
 	}
-	g.lead, g.term, g.members, g.voters, g.present, g.unfit = lead, term, members, voters, present, unfit
+	g.lead, g.term, g.members, g.voters, g.present = lead, term, members, voters, present
+	g.unfit, g.unreached = unfit, unreached
 	return newLead, other
 }
 
@@ -55,16 +59,26 @@ func (g *group) set(lead leading, term uint64, members, voters, present, unfit [
 func (g *group) forget() (changed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	changed = g.lead != leading{}
-	g.lead, g.caught = leading{}, false
+	changed = g.lead != tree.LeadRecord{}
+	g.lead, g.caught = tree.LeadRecord{}, false
 	return changed
 }
 
-// isUnfit reports whether a site says that it should not lead.
-func (g *group) isUnfit(site string) bool {
+// marksOf returns what a site says of itself.
+func (g *group) marksOf(site string) (unfit, unreached bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return slices.Contains(g.unfit, site)
+	return slices.Contains(g.unfit, site), slices.Contains(g.unreached, site)
+}
+
+// reachedBeside reports whether a voter beside a site is connected, fit or not, that
+// does not say that nobody reaches it.
+func (g *group) reachedBeside(site string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.ContainsFunc(g.voters, func(v string) bool {
+		return v != site && slices.Contains(g.present, v) && !slices.Contains(g.unreached, v)
+	})
 }
 
 // fitBeside reports whether a voter beside a site is connected and fit.

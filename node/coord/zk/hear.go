@@ -9,10 +9,11 @@ import (
 
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
+	"github.com/cloudshare/cloudshare/node/coord/zk/tree"
 )
 
-// ear is a member's end of the lead's feed: what has come and is not applied.
-type ear struct {
+// feedReceiver is a member's end of the leader's feed: what has come and is not applied.
+type feedReceiver struct {
 	news chan struct{} // signalled when an entry has come, or the feed has ended
 
 	mu   sync.Mutex
@@ -20,34 +21,34 @@ type ear struct {
 	// next comes next by the feed; 0 before its first entry. Invariant: queue has the
 	// entries before it, without a gap.
 	next  uint64
-	queue []heard
+	queue []receivedEntry
 	bytes int
 }
 
-// heard is an entry that the lead has handed out.
-type heard struct {
+// receivedEntry is an entry that the leader has handed out.
+type receivedEntry struct {
 	n     uint64
-	e     entry
+	e     tree.Entry
 	bytes int
 }
 
 // begin says that a feed has begun.
-func (a *ear) begin(conn net.Conn) {
+func (a *feedReceiver) begin(conn net.Conn) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.conn = conn
 }
 
 // end forgets a feed, and what it brought: it is in the tree.
-func (a *ear) end() {
+func (a *feedReceiver) end() {
 	a.mu.Lock()
 	a.conn, a.next, a.queue, a.bytes = nil, 0, nil, 0
 	a.mu.Unlock()
 	coord.Signal(a.news)
 }
 
-// hangUp ends a feed that the reader does not trust.
-func (a *ear) hangUp() {
+// disconnect ends a feed that the reader does not trust.
+func (a *feedReceiver) disconnect() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.conn != nil {
@@ -56,7 +57,7 @@ func (a *ear) hangUp() {
 }
 
 // add notes an entry; false: it does not follow the one before, or too many wait.
-func (a *ear) add(h heard) bool {
+func (a *feedReceiver) add(h receivedEntry) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	crowded := len(a.queue) > 0 && (a.bytes+h.bytes > maxFedBytes || len(a.queue) >= maxFed)
@@ -72,12 +73,12 @@ func (a *ear) add(h heard) bool {
 
 // take returns entry n if it has come, and forgets those before it. coming says
 // that the feed brings it.
-func (a *ear) take(n uint64) (e *entry, coming bool) {
+func (a *feedReceiver) take(n uint64) (e *tree.Entry, coming bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for len(a.queue) > 0 && a.queue[0].n <= n {
 		h := a.queue[0]
-		a.queue[0] = heard{}
+		a.queue[0] = receivedEntry{}
 		a.queue = a.queue[1:]
 		a.bytes -= h.bytes
 		if h.n == n {
@@ -87,17 +88,20 @@ func (a *ear) take(n uint64) (e *entry, coming bool) {
 	return nil, a.next != 0 && n >= a.next
 }
 
-// attend keeps a feed from whoever leads, until ctx ends.
-func (l *Log) attend(ctx context.Context) {
+// runReceiver keeps a feed from whoever leads, until ctx ends.
+func (l *Log) runReceiver(ctx context.Context) {
+	var unanswered unansweredLeader
 	for try := 0; ctx.Err() == nil; try++ {
-		changed := l.calls.NextLead()
+		changed := l.Calls.NextLead()
 		to, self := backend{l}.Lead()
-		var again <-chan time.Time // never, without another lead
+		var again <-chan time.Time // never, without another leader
 		if !to.None() && !self {
-			if l.hear(ctx, to, changed) {
+			some, err := l.receiveFeeds(ctx, to, changed)
+			if some {
 				try = 0
 			}
-			// A lead that has feeds enough, or knows none, is seldom asked.
+			unanswered.note(l, to, err)
+			// A leader that has feeds enough, or knows none, is seldom asked.
 			again = time.After(min(l.t.Backoff<<min(try, 20), 20*l.t.poll))
 		}
 		select {
@@ -109,39 +113,39 @@ func (l *Log) attend(ctx context.Context) {
 	}
 }
 
-// hear takes what the leader has appended until the feed ends; some says
-// that it brought anything.
-func (l *Log) hear(ctx context.Context, to relay.Peer, changed <-chan struct{}) (some bool) {
+// receiveFeeds takes what the leader has appended until the feed ends; some says
+// that it brought anything, err why the leader was not reached.
+func (l *Log) receiveFeeds(ctx context.Context, to relay.Peer, changed <-chan struct{}) (some bool, err error) {
 	dial, cancel := context.WithTimeout(ctx, l.t.RPC)
 	conn, err := l.peers.Dial(dial, to, relay.KindFeed, l.line)
 	cancel()
 	if err != nil {
-		return false
+		return false, err
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	l.wg.Go(func() {
+	l.WG.Go(func() {
 		select {
 		case <-changed:
 		case <-ctx.Done():
 		}
 		_ = conn.Close()
 	})
-	l.ear.begin(conn)
-	defer l.ear.end()
+	l.receiver.begin(conn)
+	defer l.receiver.end()
 	in := bufio.NewReaderSize(conn, 64<<10)
 	for {
 		b, err := relay.ReadFrame(in, nil, maxFeedFrame)
 		if err != nil {
-			return some
+			return some, nil
 		}
 		n, e, err := parseFed(b)
 		if err != nil {
-			l.mux.Refuse(conn, err)
-			return some
+			l.Mux.Refuse(conn, err)
+			return some, nil
 		}
-		if !l.ear.add(heard{n, e, len(b)}) {
-			return some
+		if !l.receiver.add(receivedEntry{n, e, len(b)}) {
+			return some, nil
 		}
 		some = true
 	}

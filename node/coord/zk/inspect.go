@@ -13,6 +13,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
+	"github.com/cloudshare/cloudshare/node/coord/zk/tree"
 )
 
 // Report is what a person wants to know of a tree.
@@ -21,7 +22,7 @@ type Report struct {
 	Federation string         `json:"federation"`
 	Epoch      uint64         `json:"epoch"`
 	Lineage    string         `json:"lineage"`
-	Lead       LeadReport     `json:"lead"`
+	Lead       LeadReport     `json:"leader"`
 	Members    []MemberReport `json:"members"`
 	Snapshot   SnapshotReport `json:"snapshot"`
 	Log        LogReport      `json:"log"`
@@ -32,7 +33,7 @@ type Report struct {
 
 // LeadReport is who leads.
 type LeadReport struct {
-	Site string `json:"site"` // the last one that took the lead
+	Site string `json:"site"` // the last one that took the leadership
 	Peer string `json:"peer"`
 	Term uint64 `json:"term"`
 	Held bool   `json:"held"` // its session lives
@@ -65,7 +66,7 @@ type LogReport struct {
 // EntryReport is one entry.
 type EntryReport struct {
 	Number   uint64    `json:"number"`
-	Ordered  time.Time `json:"ordered"` // by the lead's clock
+	Ordered  time.Time `json:"ordered"` // by the leader's clock
 	Term     uint64    `json:"term"`
 	Elapsed  int64     `json:"elapsed_ms"` // of the term
 	Bytes    int       `json:"bytes"`
@@ -104,19 +105,19 @@ func (i *inspection) fault(format string, a ...any) {
 }
 
 func (i *inspection) all(ctx context.Context, newest int) error {
-	n, err := i.c.get(ctx, pathFederation)
+	n, err := i.c.get(ctx, tree.FederationPath)
 	if err != nil {
 		return err
 	}
 	if !n.found {
-		return fmt.Errorf("%w: %s%s does not exist: check the chroot", ErrNoTree, i.c.root, pathFederation)
+		return fmt.Errorf("%w: %s%s does not exist: check the chroot", ErrNoTree, i.c.root, tree.FederationPath)
 	}
-	ch, err := parseCharter(i.c.root+pathFederation, n.data)
+	ch, err := tree.ParseCharter(i.c.root+tree.FederationPath, n.data)
 	if err != nil {
 		return err
 	}
 	i.r.Federation, i.r.Epoch, i.r.Lineage, i.r.Znodes = ch.Federation, ch.Epoch, ch.Lineage, 1
-	for _, path := range []string{pathFederation, pathLead, pathLog, pathSnapshot, pathMembers} {
+	for _, path := range []string{tree.FederationPath, tree.LeadPath, tree.LogPath, tree.SnapshotPath, tree.MembersPath} {
 		if err := i.c.checkACL(ctx, path); err != nil {
 			i.fault("%v", err)
 		}
@@ -140,7 +141,7 @@ func (i *inspection) read(ctx context.Context, path string, into any) error {
 		return nil
 	}
 	i.r.Znodes++
-	if err := parse(i.c.root+path, n.data, into); err != nil {
+	if err := tree.Parse(i.c.root+path, n.data, into); err != nil {
 		i.fault("%v", err)
 	}
 	return nil
@@ -161,25 +162,25 @@ func (i *inspection) names(ctx context.Context, path string) ([]string, error) {
 }
 
 func (i *inspection) lead(ctx context.Context) error {
-	var l leading
-	if err := i.read(ctx, pathLead, &l); err != nil {
+	var l tree.LeadRecord
+	if err := i.read(ctx, tree.LeadPath, &l); err != nil {
 		return err
 	}
-	holder, err := i.c.get(ctx, pathLeader)
+	holder, err := i.c.get(ctx, tree.LeaderPath)
 	i.r.Lead = LeadReport{Site: l.Site, Peer: l.Peer, Term: l.Term, Held: holder.found && string(holder.data) == l.Nonce, Moved: l.Moved}
 	return err
 }
 
 func (i *inspection) members(ctx context.Context) error {
 	var lists [3][]string
-	for k, path := range []string{pathMembers, pathVoters, pathPresent} {
+	for k, path := range []string{tree.MembersPath, tree.VotersPath, tree.PresentPath} {
 		var err error
 		if lists[k], err = i.names(ctx, path); err != nil {
 			return err
 		}
 	}
 	for _, s := range lists[0] {
-		n, err := i.c.get(ctx, pathMembers+"/"+s)
+		n, err := i.c.get(ctx, tree.MembersPath+"/"+s)
 		if err != nil {
 			return err
 		}
@@ -187,8 +188,8 @@ func (i *inspection) members(ctx context.Context) error {
 			i.r.Znodes--
 			continue
 		}
-		var e enlisted
-		if err := parse(i.c.root+pathMembers+"/"+s, n.data, &e); err != nil {
+		var e tree.MemberRecord
+		if err := tree.Parse(i.c.root+tree.MembersPath+"/"+s, n.data, &e); err != nil {
 			i.fault("%v", err)
 		}
 		i.r.Members = append(i.r.Members, MemberReport{
@@ -201,11 +202,11 @@ func (i *inspection) members(ctx context.Context) error {
 // snapshot looks at the newest one, and at a newer one if that took its place: then
 // what was missing of the former is none of the tree's faults.
 func (i *inspection) snapshot(ctx context.Context) error {
-	var p pointer
-	if err := i.read(ctx, pathSnapshot, &p); err != nil {
+	var p tree.Pointer
+	if err := i.read(ctx, tree.SnapshotPath, &p); err != nil {
 		return err
 	}
-	if _, err := i.names(ctx, pathSnapshots); err != nil {
+	if _, err := i.names(ctx, tree.SnapshotsPath); err != nil {
 		return err
 	}
 	for {
@@ -228,54 +229,54 @@ func (i *inspection) snapshot(ctx context.Context) error {
 
 // pointer reads which snapshot is the newest now; what is wrong with it is told once,
 // by snapshot.
-func (i *inspection) pointer(ctx context.Context) (p pointer, err error) {
-	n, err := i.c.get(ctx, pathSnapshot)
-	if err == nil && parse("", n.data, &p) != nil {
-		p = pointer{}
+func (i *inspection) pointer(ctx context.Context) (p tree.Pointer, err error) {
+	n, err := i.c.get(ctx, tree.SnapshotPath)
+	if err == nil && tree.Parse("", n.data, &p) != nil {
+		p = tree.Pointer{}
 	}
 	return p, err
 }
 
 // chunks says what is wrong with those of a snapshot.
-func (i *inspection) chunks(ctx context.Context, p pointer) (faults []string, err error) {
+func (i *inspection) chunks(ctx context.Context, p tree.Pointer) (faults []string, err error) {
 	for k, sum := range p.Sums {
-		n, err := i.c.get(ctx, p.chunk(k))
+		n, err := i.c.get(ctx, p.Chunk(k))
 		switch {
 		case err != nil:
 			return nil, err
 		case !n.found:
-			faults = append(faults, fmt.Sprintf("%s%s is missing", i.c.root, p.chunk(k)))
-		case crc32.Checksum(n.data, castagnoli) != sum:
-			faults = append(faults, fmt.Sprintf("%s%s is damaged: its checksum does not fit", i.c.root, p.chunk(k)))
+			faults = append(faults, fmt.Sprintf("%s%s is missing", i.c.root, p.Chunk(k)))
+		case crc32.Checksum(n.data, tree.Castagnoli) != sum:
+			faults = append(faults, fmt.Sprintf("%s%s is damaged: its checksum does not fit", i.c.root, p.Chunk(k)))
 		}
 	}
 	return faults, nil
 }
 
 func (i *inspection) log(ctx context.Context, newest int) error {
-	parts, err := i.names(ctx, pathParts)
+	parts, err := i.names(ctx, tree.PartsPath)
 	if err != nil {
 		return err
 	}
-	names, err := i.names(ctx, pathLog)
+	names, err := i.names(ctx, tree.LogPath)
 	if err != nil {
 		return err
 	}
 	i.r.Log.Parts = len(parts)
 	var numbers []uint64
 	for _, name := range names {
-		n, odd := parseNumber(name)
+		n, odd := tree.ParseNumber(name)
 		if odd != nil {
-			i.fault("%s%s/%s: %v", i.c.root, pathLog, name, odd)
+			i.fault("%s%s/%s: %v", i.c.root, tree.LogPath, name, odd)
 			continue
 		}
 		if k := len(numbers); k > 0 && n != numbers[k-1]+1 {
-			i.fault("%s%s is missing", i.c.root, logPath(numbers[k-1]+1))
+			i.fault("%s%s is missing", i.c.root, tree.EntryPath(numbers[k-1]+1))
 		}
 		numbers = append(numbers, n)
 	}
 	if len(numbers) == 0 {
-		i.fault("%s%s is empty: its last entry must always be there", i.c.root, pathLog)
+		i.fault("%s%s is empty: its last entry must always be there", i.c.root, tree.LogPath)
 		return nil
 	}
 	i.r.Log.First, i.r.Log.Last = numbers[0], numbers[len(numbers)-1]
@@ -285,7 +286,7 @@ func (i *inspection) log(ctx context.Context, newest int) error {
 		return err
 	}
 	if numbers[0] > p.Entry+1 {
-		i.fault("%s%s is missing", i.c.root, logPath(p.Entry+1))
+		i.fault("%s%s is missing", i.c.root, tree.EntryPath(p.Entry+1))
 	}
 	for _, n := range numbers[max(0, len(numbers)-newest):] {
 		if err := i.entry(ctx, n); err != nil {
@@ -297,7 +298,7 @@ func (i *inspection) log(ctx context.Context, newest int) error {
 
 // entry describes one; the log may be trimmed meanwhile.
 func (i *inspection) entry(ctx context.Context, n uint64) error {
-	z, err := i.c.get(ctx, logPath(n))
+	z, err := i.c.get(ctx, tree.EntryPath(n))
 	if err != nil || !z.found || len(z.data) == 0 { // the origin is empty
 		return err
 	}
@@ -313,17 +314,17 @@ func (i *inspection) entry(ctx context.Context, n uint64) error {
 	}
 	var b *fsm.Batch
 	if err == nil {
-		b, err = fsm.DecodeBatch(e.batch)
+		b, err = fsm.DecodeBatch(e.Batch)
 	}
 	var h relay.Header
 	if err == nil {
-		err = relay.ParseHeader(e.header, &h)
+		err = relay.ParseHeader(e.Header, &h)
 	}
 	if err != nil {
-		i.fault("%s%s: %v", i.c.root, logPath(n), err)
+		i.fault("%s%s: %v", i.c.root, tree.EntryPath(n), err)
 		return nil
 	}
-	shown := EntryReport{Number: n, Ordered: e.at.UTC(), Term: b.Term, Elapsed: b.Elapsed, Bytes: len(z.data), Commands: []string{}}
+	shown := EntryReport{Number: n, Ordered: e.At.UTC(), Term: b.Term, Elapsed: b.Elapsed, Bytes: len(z.data), Commands: []string{}}
 	for k := range b.Commands {
 		kind := strings.TrimPrefix(fmt.Sprintf("%T", b.Commands[k].Body), "*fsm.")
 		shown.Commands = append(shown.Commands, b.Commands[k].ID.Site+" "+kind)

@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node/coord/zk/tree"
 )
 
 // TestInspect: a sound tree has no faults, and each damage is named by its path.
@@ -47,22 +48,22 @@ func TestInspect(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.close()
-	overwrite(t, conn, p.chunk(0), []byte("x"))
+	overwrite(t, conn, p.Chunk(0), []byte("x"))
 	last := r.Log.Last
-	overwrite(t, conn, logPath(last), []byte("x"))
-	if _, err := conn.write(t.Context(), conn.remove(logPath(last-1))); err != nil {
+	overwrite(t, conn, tree.EntryPath(last), []byte("x"))
+	if _, err := conn.write(t.Context(), conn.remove(tree.EntryPath(last-1))); err != nil {
 		t.Fatal(err)
 	}
 	if r, err = Inspect(patience(t), c.place, 3, testLogger()); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{p.chunk(0), logPath(last), logPath(last - 1)} {
+	for _, path := range []string{p.Chunk(0), tree.EntryPath(last), tree.EntryPath(last - 1)} {
 		if !slices.ContainsFunc(r.Faults, func(f string) bool { return strings.Contains(f, c.place.Chroot+path) }) {
 			t.Errorf("%s is not among %q", path, r.Faults)
 		}
 	}
 	if r.Lead.Held {
-		t.Error("a closed lead's session lives")
+		t.Error("a closed leader's session lives")
 	}
 }
 
@@ -120,12 +121,12 @@ func TestInspectWhileTrimmed(t *testing.T) {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	for n := r.Log.First; n <= r.Snapshot.Entry+1; n++ {
-		if _, err := conn.write(patience(t), conn.remove(logPath(n))); err != nil && !errors.Is(err, zk.ErrNoNode) {
+		if _, err := conn.write(patience(t), conn.remove(tree.EntryPath(n))); err != nil && !errors.Is(err, zk.ErrNoNode) {
 			t.Fatal(err)
 		}
 	}
 	r, err = Inspect(patience(t), c.place, 0, testLogger())
-	want := c.place.Chroot + pathLog // its first entry, or all
+	want := c.place.Chroot + tree.LogPath // its first entry, or all
 	if err != nil || !slices.ContainsFunc(r.Faults, func(f string) bool { return strings.Contains(f, want) }) {
 		t.Errorf("%s is not among %q, %v", want, r.Faults, err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
+	"github.com/cloudshare/cloudshare/node/coord/zk/tree"
 )
 
 // machine drives a coord.Machine with znodes. Its position is the entry number.
@@ -21,16 +22,16 @@ type machine struct {
 }
 
 // apply executes entry n and settles the calls in it.
-func (m *machine) apply(n uint64, e *entry, calls *relay.Calls) error {
+func (m *machine) apply(n uint64, e *tree.Entry, calls *relay.Calls) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := relay.ParseHeader(e.header, &m.header); err != nil {
+	if err := relay.ParseHeader(e.Header, &m.header); err != nil {
 		return err
 	}
 	if d, ok := m.m.(coord.Dated); ok {
-		d.Dated(e.at)
+		d.Dated(e.At)
 	}
-	results, err := m.m.Apply(e.batch)
+	results, err := m.m.Apply(e.Batch)
 	switch {
 	case err != nil:
 		return err
@@ -39,7 +40,7 @@ func (m *machine) apply(n uint64, e *entry, calls *relay.Calls) error {
 	case m.m.Index() != n:
 		return fmt.Errorf("it made the state's entry number %d: %w", m.m.Index(), errOrder)
 	}
-	m.grown.Add(int64(len(e.batch)))
+	m.grown.Add(int64(len(e.Batch)))
 	if calls != nil { // none at an export
 		calls.Applied(&m.header, results)
 		if coord.HasWork(m.m) {

@@ -14,10 +14,12 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/cloudshare/cloudshare/node/coord"
+	"github.com/cloudshare/cloudshare/node/coord/facade"
+	"github.com/cloudshare/cloudshare/node/coord/zk/tree"
 )
 
 // A federation moves to another backend through a file (package statefile). Export
-// seals the tree: /lead says so, in a new version of it, so no lead of before can
+// seals the tree: /lead says so, in a new version of it, so no leader of before can
 // append and none can follow. What is read then is all that there will ever be.
 // Reopen takes the seal away. Found is the other direction.
 
@@ -26,7 +28,7 @@ type Sealed struct {
 	Federation [16]byte
 	Epoch      uint64
 	Lineage    [16]byte
-	Term       uint64 // of the last lead
+	Term       uint64 // of the last leader
 	Moved      string // id of the export
 }
 
@@ -34,7 +36,7 @@ type Sealed struct {
 // and calls write. A sealed tree can be exported again, under the same id. Errors:
 // coord.ErrRunning, ErrUnreachable, ErrNoTree, ErrDenied, ErrVersion, ErrDamaged.
 func Export(ctx context.Context, p Place, m coord.Machine, log zerolog.Logger, write func(Sealed) error) error {
-	err := atTree(ctx, p, m, log, func(ctx context.Context, l *Log, c *charter) error {
+	err := atTree(ctx, p, m, log, func(ctx context.Context, l *Log, c *tree.Charter) error {
 		s := sealed(c)
 		for {
 			var err error
@@ -61,7 +63,7 @@ func Export(ctx context.Context, p Place, m coord.Machine, log zerolog.Logger, w
 // file must be imported nowhere: check is asked once the machine is at the last
 // entry. A tree that is not sealed is left alone. Errors: those of Export.
 func Reopen(ctx context.Context, p Place, m coord.Machine, log zerolog.Logger, check func(Sealed) error) error {
-	err := atTree(ctx, p, m, log, func(ctx context.Context, l *Log, c *charter) error {
+	err := atTree(ctx, p, m, log, func(ctx context.Context, l *Log, c *tree.Charter) error {
 		now, version, err := l.c.leading(ctx)
 		if err != nil || now.Moved == "" {
 			return err
@@ -84,19 +86,19 @@ func Reopen(ctx context.Context, p Place, m coord.Machine, log zerolog.Logger, c
 }
 
 // sealed is what a charter says of a tree.
-func sealed(c *charter) Sealed {
+func sealed(c *tree.Charter) Sealed {
 	s := Sealed{Epoch: c.Epoch}
-	s.Federation, _ = parseID(c.Federation) // parseCharter has read both
-	s.Lineage, _ = parseID(c.Lineage)
+	s.Federation, _ = tree.ParseID(c.Federation) // parseCharter has read both
+	s.Lineage, _ = tree.ParseID(c.Lineage)
 	return s
 }
 
 // atTree connects to a federation's tree, as no member.
-func atTree(ctx context.Context, p Place, m coord.Machine, log zerolog.Logger, f func(context.Context, *Log, *charter) error) error {
+func atTree(ctx context.Context, p Place, m coord.Machine, log zerolog.Logger, f func(context.Context, *Log, *tree.Charter) error) error {
 	if err := p.checkAccess(); err != nil {
 		return err
 	}
-	l := &Log{cfg: Config{Place: p}, t: LAN.timing(), log: log, machine: machine{m: m}}
+	l := &Log{Member: &facade.Member{}, cfg: Config{Place: p}, t: timingOf(LAN), log: log, machine: machine{m: m}}
 	var err error
 	if l.c, err = connect(p, nil, log); err != nil {
 		return err
@@ -105,47 +107,47 @@ func atTree(ctx context.Context, p Place, m coord.Machine, log zerolog.Logger, f
 	l.c.patience = l.t.open // not of all calls together: between two a state may be taken in for long
 	c, err := l.readCharter(ctx)
 	if err == nil && c == nil {
-		err = fmt.Errorf("%w: %s%s does not exist: check the chroot", ErrNoTree, l.c.root, pathFederation)
+		err = fmt.Errorf("%w: %s%s does not exist: check the chroot", ErrNoTree, l.c.root, tree.FederationPath)
 	}
 	if err == nil {
-		l.line, _ = parseID(c.Lineage) // parseCharter has read it
-		l.c.mark = markPath(c.Lineage)
+		l.line, _ = tree.ParseID(c.Lineage) // parseCharter has read it
+		l.c.mark = tree.MarkPath(c.Lineage)
 		err = f(ctx, l, c)
 	}
 	return l.c.unreachable(p, err)
 }
 
-// leading reads /lead.
-func (c *client) leading(ctx context.Context) (now leading, version int32, err error) {
-	n, err := c.get(ctx, pathLead)
+// leadRecord reads /lead.
+func (c *client) leading(ctx context.Context) (now tree.LeadRecord, version int32, err error) {
+	n, err := c.get(ctx, tree.LeadPath)
 	if err == nil && !n.found {
-		err = fmt.Errorf("%w: %s%s is missing", ErrDamaged, c.root, pathLead)
+		err = fmt.Errorf("%w: %s%s is missing", tree.ErrDamaged, c.root, tree.LeadPath)
 	}
 	if err != nil {
 		return now, 0, err
 	}
-	return now, n.stat.Version, parse(c.root+pathLead, n.data, &now)
+	return now, n.stat.Version, tree.Parse(c.root+tree.LeadPath, n.data, &now)
 }
 
 // putLead replaces /lead, unless somebody else does. Sent again after a lost answer
 // it meets what it wrote itself.
-func (c *client) putLead(ctx context.Context, now leading, version int32) error {
-	data := encode(now)
-	ops, at := c.here(c.set(pathLead, data, version)), -1
-	_, err := c.persist(ctx, "write", pathLead, func() (node, error) {
+func (c *client) putLead(ctx context.Context, now tree.LeadRecord, version int32) error {
+	data := tree.Encode(now)
+	ops, at := c.withMarkCheck(c.set(tree.LeadPath, data, version)), -1
+	_, err := c.retryRead(ctx, "write", tree.LeadPath, func() (node, error) {
 		res, err := c.multi(ops)
 		at = failedAt(res, err)
 		return node{}, err
 	})
 	switch {
 	case errors.Is(err, zk.ErrNoNode) && at == 1:
-		return c.elsewhere()
+		return c.otherTreeError()
 	case !errors.Is(err, zk.ErrBadVersion):
 		return err
 	}
-	is, err := c.get(ctx, pathLead)
+	is, err := c.get(ctx, tree.LeadPath)
 	if err == nil && !bytes.Equal(is.data, data) {
-		err = fmt.Errorf("%w: one takes %s%s just now: stop all brokers first", coord.ErrRunning, c.root, pathLead)
+		err = fmt.Errorf("%w: one takes %s%s just now: stop all brokers first", coord.ErrRunning, c.root, tree.LeadPath)
 	}
 	return err
 }
@@ -156,35 +158,35 @@ func (c *client) seal(ctx context.Context) (term uint64, id string, err error) {
 	if err != nil || now.Moved != "" {
 		return now.Term, now.Moved, err
 	}
-	if err = c.nobody(ctx); err != nil {
+	if err = c.checkNoBroker(ctx); err != nil {
 		return 0, "", err
 	}
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
-	now = leading{Term: now.Term, Moved: hex.EncodeToString(b[:])}
+	now = tree.LeadRecord{Term: now.Term, Moved: hex.EncodeToString(b[:])}
 	return now.Term, now.Moved, c.putLead(ctx, now, version)
 }
 
-// nobody returns coord.ErrRunning if a broker is connected.
-func (c *client) nobody(ctx context.Context) error {
-	here, err := c.children(ctx, pathPresent)
+// checkNoBroker returns coord.ErrRunning if a broker is connected.
+func (c *client) checkNoBroker(ctx context.Context) error {
+	here, err := c.children(ctx, tree.PresentPath)
 	switch {
 	case err != nil:
 		return err
 	case len(here.children) > 0:
-		here.children = sites(here.children)
+		here.children = tree.Sites(here.children)
 		slices.Sort(here.children)
 		return fmt.Errorf("%w: %s %s connected (%s%s): stop all brokers first; one that died is gone after its session's timeout",
-			coord.ErrRunning, strings.Join(here.children, " "), are(len(here.children)), c.root, pathPresent)
+			coord.ErrRunning, strings.Join(here.children, " "), pluralVerb(len(here.children)), c.root, tree.PresentPath)
 	}
-	holder, err := c.get(ctx, pathLeader)
+	holder, err := c.get(ctx, tree.LeaderPath)
 	if err == nil && holder.found {
-		err = fmt.Errorf("%w: one holds %s%s: stop all brokers first", coord.ErrRunning, c.root, pathLeader)
+		err = fmt.Errorf("%w: one holds %s%s: stop all brokers first", coord.ErrRunning, c.root, tree.LeaderPath)
 	}
 	return err
 }
 
-func are(n int) string {
+func pluralVerb(n int) string {
 	if n == 1 {
 		return "is"
 	}
@@ -194,17 +196,17 @@ func are(n int) string {
 // readAll brings the machine to the last entry of a sealed tree, and looks whether
 // there are more behind a gap.
 func (l *Log) readAll(ctx context.Context) error {
-	if err := l.catchAll(ctx); err != nil {
+	if err := l.applyAll(ctx); err != nil {
 		return err
 	}
-	logs, err := l.c.children(ctx, pathLog)
+	logs, err := l.c.children(ctx, tree.LogPath)
 	if err != nil {
 		return err
 	}
 	at := l.machine.position.Now()
 	for _, name := range logs.children {
-		if n, err := parseNumber(name); err != nil || n > at {
-			return fmt.Errorf("%w: %s%s is missing, %s is there: restore it", ErrDamaged, l.c.root, logPath(at+1), name)
+		if n, err := tree.ParseNumber(name); err != nil || n > at {
+			return fmt.Errorf("%w: %s%s is missing, %s is there: restore it", tree.ErrDamaged, l.c.root, tree.EntryPath(at+1), name)
 		}
 	}
 	return nil
@@ -214,16 +216,16 @@ func (l *Log) readAll(ctx context.Context) error {
 func (c *client) checkOpen(ctx context.Context) error {
 	now, _, err := c.leading(ctx)
 	if err == nil {
-		err = now.moved(c.root)
+		err = movedError(now, c.root)
 	}
 	return err
 }
 
-// moved says why a sealed tree is not used.
-func (l leading) moved(root string) error {
+// movedError says why a sealed tree is not used.
+func movedError(l tree.LeadRecord, root string) error {
 	if l.Moved == "" {
 		return nil
 	}
 	return fmt.Errorf("%w: %s%s (export %s): start the broker on the backend that it was imported into; "+
-		"if it was imported nowhere, go on here with cloudshare state reopen", coord.ErrMoved, root, pathLead, l.Moved)
+		"if it was imported nowhere, go on here with cloudshare state reopen", coord.ErrMoved, root, tree.LeadPath, l.Moved)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/coordtest"
+	"github.com/cloudshare/cloudshare/node/coord/zk/tree"
 )
 
 // export reads a tree, and how it goes on in the next epoch.
@@ -99,12 +100,12 @@ func TestMove(t *testing.T) {
 	old := c.place
 	s := seed(t, first, m, "b", 0)
 	entry, trace := m.Entries()
-	says(t, Found(patience(t), old, s, testLogger()), ErrTree, "another chroot")
+	says(t, Found(patience(t), old, s, testLogger()), tree.ErrTree, "another chroot")
 	c.place = place()
 	if err := Found(patience(t), c.place, s, testLogger()); err != nil {
 		t.Fatal(err)
 	}
-	says(t, Found(patience(t), c.place, s, testLogger()), ErrTree, "imported at "+c.place.Chroot+" already")
+	says(t, Found(patience(t), c.place, s, testLogger()), tree.ErrTree, "imported at "+c.place.Chroot+" already")
 
 	after := coordtest.NewMachine()
 	l, err := Open(patience(t), c.config("b", after))
@@ -223,7 +224,7 @@ func TestSealAnswerLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer cl.close()
-	cl.mark = markPath(fmt.Sprintf("%x", c.fed))
+	cl.mark = tree.MarkPath(fmt.Sprintf("%x", c.fed))
 	_, id, err := cl.seal(patience(t))
 	if err != nil {
 		t.Fatal(err)
@@ -264,11 +265,11 @@ func TestExportRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer cl.close()
-	if _, err := cl.write(patience(t), cl.remove(logPath(3))); err != nil {
+	if _, err := cl.write(patience(t), cl.remove(tree.EntryPath(3))); err != nil {
 		t.Fatal(err)
 	}
 	_, _, err = c.export(t)
-	says(t, err, ErrDamaged, fmt.Sprintf("%s%s is missing", mine.Chroot, logPath(3)))
+	says(t, err, tree.ErrDamaged, fmt.Sprintf("%s%s is missing", mine.Chroot, tree.EntryPath(3)))
 }
 
 // cutting is a state whose reading ends the import at its n-th call.
@@ -305,7 +306,7 @@ func TestFoundInterrupted(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancelCause(patience(t))
 		sd.State, sd.Lineage = &cutting{bytes.NewReader(state), cut, cancel}, [16]byte{byte(cut)}
-		err = cl.sow(ctx, sd)
+		err = cl.importSnapshot(ctx, sd)
 		cl.close()
 		if err == nil {
 			break
@@ -326,7 +327,7 @@ func TestExportLosesEnsemble(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.oneStopped(t)
-	err := atTree(patience(t), c.place, coordtest.NewMachine(), testLogger(), func(ctx context.Context, l *Log, _ *charter) error {
+	err := atTree(patience(t), c.place, coordtest.NewMachine(), testLogger(), func(ctx context.Context, l *Log, _ *tree.Charter) error {
 		l.c.patience = time.Second
 		l.c.dialer.close()
 		return l.readAll(ctx)
@@ -400,7 +401,7 @@ func TestTwoImports(t *testing.T) {
 			}
 			break
 		}
-		says(t, err, ErrTree, c.place.Chroot)
+		says(t, err, tree.ErrTree, c.place.Chroot)
 		r, err := Inspect(patience(t), c.place, 1, testLogger())
 		if err != nil || len(r.Faults) > 0 || r.Lineage != fmt.Sprintf("%x", late.Lineage) {
 			t.Errorf("met at %d: %+v, %v", n, r, err)

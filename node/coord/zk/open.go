@@ -11,8 +11,9 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/node/coord"
-	"github.com/cloudshare/cloudshare/node/coord/compare"
+	"github.com/cloudshare/cloudshare/node/coord/facade"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
+	"github.com/cloudshare/cloudshare/node/coord/zk/tree"
 )
 
 // Open starts a member. It returns once the ensemble has answered and, for a new
@@ -22,20 +23,18 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
 	l := &Log{
-		cfg: cfg, t: cfg.Profile.timing(), log: cfg.Logger, machine: machine{m: cfg.Machine}, nonce: cfg.Site + "/" + nonce(),
-		kick: make(chan struct{}, 1), changed: make(chan struct{}, 1), grown: make(chan struct{}, 1), ear: ear{news: make(chan struct{}, 1)},
-		life: relay.NewLife(), closed: make(chan struct{}), fitness: fitness{attempts: relay.Attempts{Limits: relay.UnfitLimits}},
+		cfg: cfg, t: timingOf(cfg.Profile), log: cfg.Logger, machine: machine{m: cfg.Machine}, nonce: cfg.Site + "/" + nonce(),
+		kick: make(chan struct{}, 1), grown: make(chan struct{}, 1), receiver: feedReceiver{news: make(chan struct{}, 1)},
+		fitness: fitness{attempts: facade.Attempts{Limits: facade.UnfitLimits}, said: relay.Reminder{Every: relay.RemindEvery}},
+		reach:   reach{said: relay.Reminder{Every: relay.RemindEvery}},
 	}
 	if cfg.timing != nil {
 		l.t = *cfg.timing
 	}
-	if l.cfg.net == nil {
-		l.cfg.net = &relay.Network{}
-	}
-	l.peers = &relay.Dialer{Net: l.cfg.net, Site: l.cfg.Site}
-	l.ctx, l.cancel = context.WithCancel(context.Background())
+	l.Member = facade.New(&l.cfg.Config, func() { coord.Signal(l.kick) })
+	l.peers = &relay.Dialer{Net: l.cfg.Net, Site: l.cfg.Site}
 	if err := l.open(ctx); err != nil {
-		l.cancel()
+		l.Cancel()
 		return nil, fmt.Errorf("open log: %w", errors.Join(err, l.release()))
 	}
 	l.start()
@@ -48,26 +47,20 @@ func nonce() string {
 	return hex.EncodeToString(b[:])
 }
 
-// release gives back what open took, whatever of it there is.
+// release frees what Open acquired; safe after a partial Open. The session ends with it:
+// the others need no timeout to notice.
 func (l *Log) release() error {
-	if l.mux != nil {
-		l.mux.Close()
-	}
-	if l.c != nil {
-		l.c.close()
-	}
-	if l.lock != nil {
-		return l.lock.Close()
-	}
-	return nil
+	return l.Release(func() error {
+		if l.c != nil {
+			l.c.close()
+		}
+		return nil
+	})
 }
 
 func (l *Log) open(ctx context.Context) error {
-	err := compare.Refuse(l.cfg.Evidence)
+	err := l.Claim()
 	if err != nil {
-		return err
-	}
-	if l.lock, err = relay.LockDir(l.cfg.Dir); err != nil {
 		return err
 	}
 	m, err := loadMember(l.cfg.Dir)
@@ -82,7 +75,7 @@ func (l *Log) open(ctx context.Context) error {
 	case !l.cfg.Bootstrap && !l.cfg.Join:
 		return fmt.Errorf("%w: %s: start it with --bootstrap to found a federation, or --join to enter one", ErrNoData, l.cfg.Dir)
 	}
-	if err = l.listen(); err != nil {
+	if err = l.Listen(l.t.handshake); err != nil {
 		return err
 	}
 	if l.c, err = connect(l.cfg.Place, l.cfg.dial, l.log); err != nil {
@@ -90,7 +83,7 @@ func (l *Log) open(ctx context.Context) error {
 	}
 	ctx, cancel := l.c.whileAnswered(ctx, l.t.open, errPatience)
 	defer cancel()
-	if err = l.c.unreachable(l.cfg.Place, l.settleIn(ctx, m)); err == nil {
+	if err = l.c.unreachable(l.cfg.Place, l.findOrFound(ctx, m)); err == nil {
 		l.compareSession()
 	}
 	return err
@@ -102,37 +95,39 @@ func (l *Log) compareSession() {
 	given, asked := time.Duration(l.c.dialer.granted.Load()), l.cfg.session()
 	if given > asked {
 		l.log.Warn().Stringer("given", given).Stringer("asked", asked).Msg(
-			"the ensemble keeps a dead lead's session for longer than asked: set zk_session to what it gives, or its tickTime lower")
+			"the ensemble keeps a dead leader's session for longer than asked: set zk_session to what it gives, or its tickTime lower")
 	}
 }
 
 var errPatience = errors.New("no call was answered for too long")
 
-// settleIn finds the tree, or founds it, and enters the group.
-func (l *Log) settleIn(ctx context.Context, m *member) error {
+// findOrFound finds the tree, or founds it, and enters the group.
+func (l *Log) findOrFound(ctx context.Context, m *member) error {
 	c, err := l.readCharter(ctx)
 	switch {
 	case err != nil:
 		return err
 	case m == nil && l.cfg.Bootstrap && c != nil:
-		return fmt.Errorf("%w: %s%s is federation %s already: join it, or name another chroot", ErrTree, l.c.root, pathFederation, c.Federation)
+		return fmt.Errorf("%w: %s%s is federation %s already: join it, or name another chroot", tree.ErrTree, l.c.root, tree.FederationPath, c.Federation)
 	case m == nil && l.cfg.Bootstrap, m != nil && m.Founder && c == nil:
 		if m, c, err = l.found(ctx, m); err != nil {
 			return err
 		}
 	case c == nil && m != nil:
-		return fmt.Errorf("%w: %s%s does not exist, and this data is of federation %s: check the chroot, or bring the ensemble's data back",
-			ErrNoTree, l.c.root, pathFederation, m.Federation)
+		return fmt.Errorf("%w: %s%s does not exist at %s, and this data is of federation %s: check the chroot and the servers, or bring the ensemble's data back",
+			ErrNoTree, l.c.root, tree.FederationPath, l.c.zk.Server(), m.Federation)
 	case c == nil && l.cfg.MinEpoch > 0:
-		return fmt.Errorf("%w: %s%s does not exist: this site comes from another backend: import the state first (cloudshare state import)",
-			ErrNoTree, l.c.root, pathFederation)
+		return fmt.Errorf("%w: %s%s does not exist at %s: this site comes from another backend: import the state first (cloudshare state import)",
+			ErrNoTree, l.c.root, tree.FederationPath, l.c.zk.Server())
 	case c == nil:
-		return fmt.Errorf("%w: %s%s does not exist: check the chroot, or found a federation with --bootstrap", ErrNoTree, l.c.root, pathFederation)
+		return fmt.Errorf("%w: %s%s does not exist at %s: check the chroot and the servers, or found a federation with --bootstrap",
+			ErrNoTree, l.c.root, tree.FederationPath, l.c.zk.Server())
 	}
-	l.federation, _ = parseID(c.Federation) // parseCharter has read both
-	l.line, _ = parseID(c.Lineage)
-	l.c.mark = markPath(c.Lineage)
-	l.calls = l.newCalls()
+	federation, _ := tree.ParseID(c.Federation) // parseCharter has read both
+	l.line, _ = tree.ParseID(c.Lineage)
+	l.Identify(federation, l.line)
+	l.c.mark = tree.MarkPath(c.Lineage)
+	l.Bind(backend{l}, l.peers, l.t.Timing, &l.machine.position, l.machine.position.Now, l.SignalChanged)
 	switch {
 	case c.Epoch < l.cfg.MinEpoch:
 		err = fmt.Errorf("%w: %s is in epoch %d, this site has been in epoch %d: import the state first (cloudshare state), or name another chroot",
@@ -140,7 +135,7 @@ func (l *Log) settleIn(ctx context.Context, m *member) error {
 	case m == nil || m.follows(*c):
 		err = l.join(ctx, *c)
 	default:
-		err = l.settled(m, *c)
+		err = l.finishFounding(m, *c)
 	}
 	if err == nil {
 		err = l.c.checkOpen(ctx)
@@ -148,25 +143,25 @@ func (l *Log) settleIn(ctx context.Context, m *member) error {
 	if err != nil {
 		return err
 	}
-	l.mux.SetGroup(l.line)
+	l.Mux.SetGroup(l.line)
 	if err = l.enlist(ctx); err != nil {
 		return err
 	}
-	return l.bury(ctx)
+	return l.deleteFormerEphemerals(ctx)
 }
 
 // readCharter returns nil if there is no federation. It refuses a tree that
 // anybody may write.
-func (l *Log) readCharter(ctx context.Context) (*charter, error) {
-	n, err := l.c.get(ctx, pathFederation)
+func (l *Log) readCharter(ctx context.Context) (*tree.Charter, error) {
+	n, err := l.c.get(ctx, tree.FederationPath)
 	if err != nil || !n.found {
 		return nil, err
 	}
-	c, err := parseCharter(l.c.root+pathFederation, n.data)
+	c, err := tree.ParseCharter(l.c.root+tree.FederationPath, n.data)
 	if err != nil {
 		return nil, err
 	}
-	for _, path := range []string{"", pathFederation, pathLead, pathLog} {
+	for _, path := range []string{"", tree.FederationPath, tree.LeadPath, tree.LogPath} {
 		if err := l.c.checkACL(ctx, path); err != nil {
 			return nil, err
 		}
@@ -181,9 +176,9 @@ func (l *Log) sameTree(ctx context.Context) error {
 	if l.sure.Load() == connection {
 		return nil
 	}
-	n, err := l.c.get(ctx, pathFederation)
+	n, err := l.c.get(ctx, tree.FederationPath)
 	if err == nil {
-		err = l.recognize(n)
+		err = l.checkCharter(n)
 	}
 	if err == nil {
 		l.sure.Store(connection)
@@ -191,39 +186,39 @@ func (l *Log) sameTree(ctx context.Context) error {
 	return err
 }
 
-// recognize refuses a charter that is not this member's.
-func (l *Log) recognize(n node) error {
-	path := l.c.root + pathFederation
+// checkCharter refuses a charter that is not this member's.
+func (l *Log) checkCharter(n node) error {
+	path := l.c.root + tree.FederationPath
 	if !n.found {
-		return fmt.Errorf("%w: %s is missing", ErrDamaged, path)
+		return fmt.Errorf("%w: %s is missing at %s", tree.ErrDamaged, path, l.c.zk.Server())
 	}
-	c, err := parseCharter(path, n.data)
+	c, err := tree.ParseCharter(path, n.data)
 	if err == nil && c.Lineage != hex.EncodeToString(l.line[:]) {
-		err = fmt.Errorf("%w: %s is now federation %s in epoch %d: somebody has put another tree in the place of this broker's: name the chroot of its own",
-			ErrIdentity, path, c.Federation, c.Epoch)
+		err = fmt.Errorf("%w: %s at %s is now federation %s in epoch %d: somebody has put another tree in the place of this broker's, or that server is of another ensemble: "+
+			"name the chroot and the servers of its own", ErrIdentity, path, l.c.zk.Server(), c.Federation, c.Epoch)
 	}
 	return err
 }
 
 // found makes the tree in one transaction, so that it is there or not. The claim
 // is saved first: a founder that crashed founds again.
-func (l *Log) found(ctx context.Context, m *member) (*member, *charter, error) {
+func (l *Log) found(ctx context.Context, m *member) (*member, *tree.Charter, error) {
 	if m == nil {
 		id := hex.EncodeToString(l.cfg.Federation[:])
-		m = l.member(charter{Federation: id, Lineage: id})
+		m = l.member(tree.Charter{Federation: id, Lineage: id})
 		m.Founder = true
 		if err := m.save(l.cfg.Dir); err != nil {
 			return nil, nil, err
 		}
 	}
-	c := &charter{Version: treeVersion, Federation: m.Federation, Lineage: m.Lineage}
-	return m, c, plant(ctx, l.c, *c, pointer{}, nil)
+	c := &tree.Charter{Version: tree.Version, Federation: m.Federation, Lineage: m.Lineage}
+	return m, c, createTree(ctx, l.c, *c, tree.Pointer{}, nil)
 }
 
-// settled compares this member's data with the tree. A founder's claim is done with
+// finishFounding compares this member's data with the tree. A founder's claim is done with
 // then: were the tree deleted, it must not found the same federation once more.
-func (l *Log) settled(m *member, c charter) error {
-	err := m.checkTree(c, l.c.root+pathFederation)
+func (l *Log) finishFounding(m *member, c tree.Charter) error {
+	err := m.checkTree(c, l.c.root+tree.FederationPath)
 	if err == nil && m.Founder {
 		m.Founder = false
 		err = m.save(l.cfg.Dir)
@@ -231,16 +226,16 @@ func (l *Log) settled(m *member, c charter) error {
 	return err
 }
 
-func (l *Log) member(c charter) *member {
+func (l *Log) member(c tree.Charter) *member {
 	return &member{Version: 1, Site: l.cfg.Site, Node: hex.EncodeToString(l.cfg.Node[:]), Federation: c.Federation, Epoch: c.Epoch, Lineage: c.Lineage}
 }
 
 // join brings the state up to date and asks it whether it admits this node.
-func (l *Log) join(ctx context.Context, c charter) error {
-	if l.cfg.Federation != [16]byte{} && l.cfg.Federation != l.federation {
+func (l *Log) join(ctx context.Context, c tree.Charter) error {
+	if l.cfg.Federation != [16]byte{} && l.cfg.Federation != l.Federation() {
 		return fmt.Errorf("join %s: %w: it is federation %s, not %x", l.c.root, coord.ErrForeign, c.Federation, l.cfg.Federation)
 	}
-	err := l.catchAll(ctx)
+	err := l.applyAll(ctx)
 	if err != nil {
 		return err
 	}
@@ -251,8 +246,8 @@ func (l *Log) join(ctx context.Context, c charter) error {
 	return l.member(c).save(l.cfg.Dir)
 }
 
-// catchAll applies all that is in the tree now.
-func (l *Log) catchAll(ctx context.Context) error {
+// applyAll applies all that is in the tree now.
+func (l *Log) applyAll(ctx context.Context) error {
 	rd := &reader{l: l, w: newWatches(), ahead: 1}
 	for {
 		if caught, err := rd.advance(ctx); caught || err != nil {
@@ -261,33 +256,33 @@ func (l *Log) catchAll(ctx context.Context) error {
 	}
 }
 
-// enlist makes this node a member that stands for lead.
+// enlist makes this node a member that stands for leader.
 func (l *Log) enlist(ctx context.Context) error {
-	mine := encode(enlisted{Node: hex.EncodeToString(l.cfg.Node[:])})
+	mine := tree.Encode(tree.MemberRecord{Node: hex.EncodeToString(l.cfg.Node[:])})
 	for _, node := range []struct {
 		path string
 		data []byte
-	}{{pathMembers, mine}, {pathVoters, nil}} {
+	}{{tree.MembersPath, mine}, {tree.VotersPath, nil}} {
 		if err := l.c.ensure(ctx, node.path+"/"+l.cfg.Site, node.data); err != nil {
 			return err
 		}
 	}
-	n, err := l.c.get(ctx, pathMembers+"/"+l.cfg.Site)
+	n, err := l.c.get(ctx, tree.MembersPath+"/"+l.cfg.Site)
 	if err != nil {
 		return err
 	}
 	if string(n.data) != string(mine) {
 		return fmt.Errorf("join: %w: %s%s/%s is another node: site %s runs with another data directory; choose another name",
-			coord.ErrJoinRefused, l.c.root, pathMembers, l.cfg.Site, l.cfg.Site)
+			coord.ErrJoinRefused, l.c.root, tree.MembersPath, l.cfg.Site, l.cfg.Site)
 	}
 	return nil
 }
 
-// bury deletes the ephemerals of this member's former life, whose session would
-// hold the lead, and everybody up, until it expires. The lock of the data
+// deleteFormerEphemerals deletes the ephemerals of this member's former life, whose session would
+// hold the leadership, and everybody up, until it expires. The lock of the data
 // directory says that it is over; were it not, the fence would hold it back.
-func (l *Log) bury(ctx context.Context) error {
-	for _, path := range []string{pathLeader, pathPresent + "/" + l.cfg.Site, unfitPath(l.cfg.Site)} {
+func (l *Log) deleteFormerEphemerals(ctx context.Context) error {
+	for _, path := range []string{tree.LeaderPath, tree.PresentPath + "/" + l.cfg.Site, unfitPath(l.cfg.Site), unreachedPath(l.cfg.Site)} {
 		n, err := l.c.get(ctx, path)
 		if err != nil {
 			return err
@@ -295,43 +290,24 @@ func (l *Log) bury(ctx context.Context) error {
 		if !n.found || !strings.HasPrefix(string(n.data), l.cfg.Site+"/") {
 			continue
 		}
-		if err = l.c.drop(ctx, path); err != nil {
+		if err = l.c.deleteHere(ctx, path); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// listen binds the peer port.
-func (l *Log) listen() error {
-	ln, addr, err := relay.Listen(l.cfg.Listen, l.cfg.Advertise)
-	if err == nil {
-		l.addr = addr
-		l.mux = relay.NewMux(ln, l.cfg.Site, l.t.handshake, l.log, l.cfg.net)
-	}
-	return err
-}
-
-func (l *Log) newCalls() *relay.Calls {
-	return relay.New(l.ctx, relay.Config{
-		Site: l.cfg.Site, Backend: backend{l}, Position: &l.machine.position, Mux: l.mux,
-		Dialer: l.peers, Timing: l.t.Timing,
-		Hooks: relay.Hooks{Entry: l.cfg.Hooks.Entry, Forward: l.cfg.Hooks.Forward},
-		Ready: func() { coord.Signal(l.changed) },
-	}, l.line)
-}
-
 // start runs the goroutines.
 func (l *Log) start() {
-	l.mux.Handle(relay.KindForward, l.calls.Serve)
-	l.mux.Handle(relay.KindFeed, l.serveFeed)
-	l.mux.Handle(relay.KindRaft, refuse)
-	l.mux.Handle(relay.KindJoin, l.refuseJoin)
+	l.Mux.Handle(relay.KindForward, l.countConnections(l.Calls.Serve))
+	l.Mux.Handle(relay.KindFeed, l.countConnections(l.serveFeed))
+	l.Mux.Handle(relay.KindRaft, refuse)
+	l.Mux.Handle(relay.KindJoin, l.refuseJoin)
 	l.startComparing()
-	l.mux.Serve()
-	l.calls.Start()
-	for _, run := range []func(context.Context){l.watchRoles, l.passTime, l.follow, l.attend, l.keepSmall, l.becomeCurrent} {
-		l.wg.Go(func() { run(l.ctx) })
+	l.Mux.Serve()
+	l.Calls.Start()
+	for _, run := range []func(context.Context){l.watchRoles, l.runTicker, l.follow, l.runReceiver, l.compactWhileLeading, l.becomeCurrent} {
+		l.WG.Go(func() { run(l.Ctx) })
 	}
 }
 
@@ -343,7 +319,7 @@ func (l *Log) refuseJoin(conn net.Conn, _ relay.Preamble) {
 	if _, err := relay.ReadFrame(conn, nil, maxQuestion); err != nil {
 		return
 	}
-	answer := encode(map[string]string{
+	answer := tree.Encode(map[string]string{
 		"code": "refused", "text": "this federation is on ZooKeeper: start with --coordination zookeeper and --zk " + l.cfg.Place.String(),
 	})
 	_, _ = conn.Write(relay.EndFrame(append(relay.Frame(nil), answer...))) // it may have gone

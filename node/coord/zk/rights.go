@@ -13,7 +13,7 @@ import (
 // checkACL refuses a znode that is not for the holder of the credentials alone.
 func (c *client) checkACL(ctx context.Context, path string) error {
 	var acl []zk.ACL
-	_, err := c.persist(ctx, "read the ACL of", path, func() (node, error) {
+	_, err := c.retryRead(ctx, "read the ACL of", path, func() (node, error) {
 		list, _, err := c.zk.GetACL(cmp.Or(c.root+path, "/"))
 		acl = list
 		return node{}, err
@@ -39,9 +39,9 @@ func (d *denial) Error() string { return d.err.Error() + " at " + d.path }
 // Unwrap makes errors.Is find the server's answer.
 func (d *denial) Unwrap() error { return d.err }
 
-// accuse finds the znode whose ACL made a transaction fail: for one that is to come
+// annotateACLError finds the znode whose ACL made a transaction fail: for one that is to come
 // or to go, that is its parent.
-func accuse(ops []any, res []zk.MultiResponse, err error) error {
+func annotateACLError(ops []any, res []zk.MultiResponse, err error) error {
 	at := failedAt(res, err)
 	if !errors.Is(err, zk.ErrNoAuth) || at < 0 || at >= len(ops) {
 		return err
@@ -59,8 +59,8 @@ func accuse(ops []any, res []zk.MultiResponse, err error) error {
 	return err
 }
 
-// said makes an error say what was done to which path.
-func said(verb, whole string, err error) error {
+// wrapPathError makes an error say what was done to which path.
+func wrapPathError(verb, whole string, err error) error {
 	var d *denial
 	switch whole = cmp.Or(whole, "/"); {
 	case err == nil:

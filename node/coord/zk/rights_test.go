@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/cloudshare/cloudshare/node/coord/coordtest"
+	"github.com/cloudshare/cloudshare/node/coord/zk/tree"
 )
 
 // stranger connects without being a member, and gives a znode to somebody else;
@@ -50,22 +51,22 @@ func TestDeniedAbove(t *testing.T) {
 	}
 }
 
-// TestDeniedWithin: whichever znode of a tree becomes somebody else's, a lead that
+// TestDeniedWithin: whichever znode of a tree becomes somebody else's, a leader that
 // runs, a broker that starts, or both say so, by the path of that very znode.
 func TestDeniedWithin(t *testing.T) {
 	t.Parallel()
 	for name, path := range map[string]func(l *Log) string{
-		"charter":   func(*Log) string { return pathFederation },
+		"charter":   func(*Log) string { return tree.FederationPath },
 		"mark":      func(l *Log) string { return l.c.mark },
-		"lead":      func(*Log) string { return pathLead },
-		"log":       func(*Log) string { return pathLog },
-		"entry":     func(*Log) string { return logPath(3) },
-		"last":      func(l *Log) string { return logPath(l.machine.position.Now()) },
-		"pointer":   func(*Log) string { return pathSnapshot },
-		"snapshots": func(*Log) string { return pathSnapshots },
-		"members":   func(*Log) string { return pathMembers },
-		"voters":    func(*Log) string { return pathVoters },
-		"present":   func(*Log) string { return pathPresent },
+		"lead":      func(*Log) string { return tree.LeadPath },
+		"log":       func(*Log) string { return tree.LogPath },
+		"entry":     func(*Log) string { return tree.EntryPath(3) },
+		"last":      func(l *Log) string { return tree.EntryPath(l.machine.position.Now()) },
+		"pointer":   func(*Log) string { return tree.SnapshotPath },
+		"snapshots": func(*Log) string { return tree.SnapshotsPath },
+		"members":   func(*Log) string { return tree.MembersPath },
+		"voters":    func(*Log) string { return tree.VotersPath },
+		"present":   func(*Log) string { return tree.PresentPath },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -81,7 +82,7 @@ func TestDeniedWithin(t *testing.T) {
 			c.giveAway(t, whole, 0)
 			noticed := 0
 			for _, err := range []error{c.startDenied(t), a.trouble(t)} {
-				if err != nil && !transient(err) { // the lead may have stopped meanwhile
+				if err != nil && !transient(err) { // the leader may have stopped meanwhile
 					says(t, err, ErrDenied, whole)
 					noticed++
 				}
@@ -108,13 +109,13 @@ func (c *cluster) startDenied(t *testing.T) error {
 	return l.Err()
 }
 
-// trouble has the lead append and write a snapshot, and returns what stood in the way.
+// trouble has the leadership append and write a snapshot, and returns what stood in the way.
 func (s *speaker) trouble(t *testing.T) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	_ = s.say(ctx) // it ends with the lead
-	if r := s.l.reign.Load(); r != nil && s.l.Err() == nil {
+	_ = s.say(ctx) // it ends with the leader
+	if r := s.l.leaderTerm.Load(); r != nil && s.l.Err() == nil {
 		return s.l.compact(r, 0)
 	}
 	return s.l.Err()
@@ -142,5 +143,5 @@ func TestQuota(t *testing.T) {
 	for a.l.Err() == nil {
 		_ = a.say(patience(t))
 	}
-	says(t, a.l.Err(), ErrDenied, c.place.Chroot+pathLog, "quota", "raised")
+	says(t, a.l.Err(), ErrDenied, c.place.Chroot+tree.LogPath, "quota", "raised")
 }

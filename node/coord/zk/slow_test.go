@@ -46,7 +46,7 @@ func late(conn net.Conn, by time.Duration) net.Conn {
 }
 
 // TestFarEnsemble: an ensemble that takes a quarter of a session for each answer is
-// slow, but not away: a lead is found, and it stays.
+// slow, but not away: a leader is found, and it stays.
 func TestFarEnsemble(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -80,7 +80,7 @@ func TestTimePassesFar(t *testing.T) {
 }
 
 // TestStutter: the ensemble's leader gets every other moment only, for a while; what
-// is said meanwhile is executed once, and then one lead stays.
+// is said meanwhile is executed once, and then one leader stays.
 func TestStutter(t *testing.T) {
 	c := newCluster(t)
 	all := c.open(t, "a", "b", "cc")

@@ -13,24 +13,25 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/cloudshare/cloudshare/node/coord"
+	"github.com/cloudshare/cloudshare/node/coord/zk/tree"
 )
 
 // pointer reads which snapshot is the newest, and the version of that word.
-func (l *Log) pointer(ctx context.Context) (p pointer, version int32, err error) {
-	n, err := l.c.get(ctx, pathSnapshot)
+func (l *Log) pointer(ctx context.Context) (p tree.Pointer, version int32, err error) {
+	n, err := l.c.get(ctx, tree.SnapshotPath)
 	switch {
 	case err != nil:
 		return p, 0, err
 	case !n.found:
-		return p, 0, fmt.Errorf("%w: %s%s is missing", ErrDamaged, l.c.root, pathSnapshot)
+		return p, 0, fmt.Errorf("%w: %s%s is missing", tree.ErrDamaged, l.c.root, tree.SnapshotPath)
 	}
-	return p, n.stat.Version, parse(l.c.root+pathSnapshot, n.data, &p)
+	return p, n.stat.Version, tree.Parse(l.c.root+tree.SnapshotPath, n.data, &p)
 }
 
 // catchUp replaces the state by the snapshot, because the next entry was trimmed.
-func (l *Log) catchUp(ctx context.Context, p pointer) error {
+func (l *Log) catchUp(ctx context.Context, p tree.Pointer) error {
 	chunks := &chunkReader{ctx: ctx, c: l.c, p: p}
-	err := l.machine.restore(p.Entry, chunks, l.calls)
+	err := l.machine.restore(p.Entry, chunks, l.Calls)
 	if err == nil {
 		l.log.Info().Uint64("entry", p.Entry).Int64("bytes", p.Bytes).Msg("goes on from a snapshot")
 		return nil
@@ -44,16 +45,16 @@ func (l *Log) catchUp(ctx context.Context, p pointer) error {
 	if chunks.err != nil {
 		return chunks.err
 	}
-	return fmt.Errorf("restore the snapshot %s%s: %w", l.c.root, p.chunk(0), err)
+	return fmt.Errorf("restore the snapshot %s%s: %w", l.c.root, p.Chunk(0), err)
 }
 
-var errGone = fmt.Errorf("%w: it is missing", ErrDamaged)
+var errGone = fmt.Errorf("%w: it is missing", tree.ErrDamaged)
 
 // chunkReader reads a snapshot, and checks each chunk before it hands it on.
 type chunkReader struct {
 	ctx  context.Context
 	c    *client
-	p    pointer
+	p    tree.Pointer
 	next int
 	left []byte
 	err  error // why it ended early
@@ -68,16 +69,16 @@ func (r *chunkReader) Read(b []byte) (int, error) {
 		if r.next == len(r.p.Sums) {
 			return 0, io.EOF
 		}
-		path := r.p.chunk(r.next)
+		path := r.p.Chunk(r.next)
 		n, err := r.c.get(r.ctx, path)
 		switch {
 		case err != nil:
 			r.err = err
 		case !n.found:
 			r.err = fmt.Errorf("read %s%s: %w", r.c.root, path, errGone)
-		case crc32.Checksum(n.data, castagnoli) != r.p.Sums[r.next]:
+		case crc32.Checksum(n.data, tree.Castagnoli) != r.p.Sums[r.next]:
 			r.err = fmt.Errorf("read %s%s: %w: its checksum does not fit: delete nothing, restore it, or recover from a broker's copy",
-				r.c.root, path, ErrDamaged)
+				r.c.root, path, tree.ErrDamaged)
 		default:
 			r.left = n.data
 			r.next++
@@ -88,16 +89,16 @@ func (r *chunkReader) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// keepSmall writes snapshots and trims while this member leads, until ctx ends.
-func (l *Log) keepSmall(ctx context.Context) {
+// compactWhileLeading writes snapshots and trims while this member leads, until ctx ends.
+func (l *Log) compactWhileLeading(ctx context.Context) {
 	for {
 		select {
 		case <-l.grown:
 		case <-ctx.Done():
 			return
 		}
-		r := l.reign.Load()
-		if r == nil || !r.orders() || !l.due(r) {
+		r := l.leaderTerm.Load()
+		if r == nil || !r.isOpen() || !l.snapshotDue(r) {
 			continue
 		}
 		trail := l.t.trail
@@ -115,8 +116,8 @@ func (l *Log) keepSmall(ctx context.Context) {
 	}
 }
 
-// due says whether a snapshot is.
-func (l *Log) due(r *reign) bool {
+// snapshotDue says whether a snapshot is.
+func (l *Log) snapshotDue(r *leaderTerm) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	at := l.machine.position.Now()
@@ -126,7 +127,7 @@ func (l *Log) due(r *reign) bool {
 // compact writes a snapshot, then the pointer, then deletes what neither a new
 // member nor one that is at most trail entries behind needs. If the newest
 // snapshot is of now it only deletes: who wrote it may have been cut off before.
-func (l *Log) compact(r *reign, trail uint64) error {
+func (l *Log) compact(r *leaderTerm, trail uint64) error {
 	before, version, err := l.pointer(r.ctx)
 	if err != nil {
 		return err
@@ -138,8 +139,8 @@ func (l *Log) compact(r *reign, trail uint64) error {
 	defer s.Release()
 	now := before
 	if at > before.Entry {
-		now = pointer{Entry: at, Term: r.term}
-		if version, err = l.replace(r, s, before, version, &now); err != nil {
+		now = tree.Pointer{Entry: at, Term: r.term}
+		if version, err = l.replaceSnapshot(r, s, before, version, &now); err != nil {
 			return err
 		}
 	}
@@ -155,29 +156,29 @@ func (l *Log) compact(r *reign, trail uint64) error {
 	return nil
 }
 
-// replace writes a snapshot and the pointer to it, and returns the pointer's
+// replaceSnapshot writes a snapshot and the pointer to it, and returns the pointer's
 // version.
-func (l *Log) replace(r *reign, s coord.Snapshot, before pointer, version int32, now *pointer) (int32, error) {
+func (l *Log) replaceSnapshot(r *leaderTerm, s coord.Snapshot, before tree.Pointer, version int32, now *tree.Pointer) (int32, error) {
 	if err := l.sweepChunks(r, version, before); err != nil {
 		return 0, err
 	}
 	if err := l.writeChunks(r, s, now); err != nil {
 		return 0, fmt.Errorf("write snapshot of entry %d: %w", now.Entry, err)
 	}
-	res, err := l.fenced(r, l.c.set(pathSnapshot, encode(now), version))
+	res, err := l.writeFenced(r, l.c.set(tree.SnapshotPath, tree.Encode(now), version))
 	if err != nil {
-		return 0, l.c.name("write", pathSnapshot, err)
+		return 0, l.c.wrapError("write", tree.SnapshotPath, err)
 	}
 	return res[1].Stat.Version, nil
 }
 
-// fenced sends operations that hold only while this member leads.
-func (l *Log) fenced(r *reign, ops ...any) ([]zk.MultiResponse, error) {
-	return l.c.writeHere(r.ctx, append([]any{l.c.check(pathLead, r.version)}, ops...)...)
+// writeFenced sends operations that hold only while this member leads.
+func (l *Log) writeFenced(r *leaderTerm, ops ...any) ([]zk.MultiResponse, error) {
+	return l.c.writeHere(r.ctx, append([]any{l.c.check(tree.LeadPath, r.version)}, ops...)...)
 }
 
-func (l *Log) writeChunks(r *reign, s coord.Snapshot, p *pointer) error {
-	w := &chunkWriter{l: l, r: r, p: p, buf: make([]byte, 0, maxPart)}
+func (l *Log) writeChunks(r *leaderTerm, s coord.Snapshot, p *tree.Pointer) error {
+	w := &chunkWriter{l: l, r: r, p: p, buf: make([]byte, 0, tree.MaxPart)}
 	if err := s.Write(w); err != nil {
 		return err
 	}
@@ -187,8 +188,8 @@ func (l *Log) writeChunks(r *reign, s coord.Snapshot, p *pointer) error {
 // chunkWriter cuts a snapshot into znodes.
 type chunkWriter struct {
 	l   *Log
-	r   *reign
-	p   *pointer
+	r   *leaderTerm
+	p   *tree.Pointer
 	buf []byte
 }
 
@@ -209,18 +210,18 @@ func (w *chunkWriter) Write(b []byte) (int, error) {
 // flush writes a chunk; what was written before the connection ended is not
 // written again.
 func (w *chunkWriter) flush() error {
-	path := w.p.chunk(len(w.p.Sums))
+	path := w.p.Chunk(len(w.p.Sums))
 	data := bytes.Clone(w.buf)
 	for {
-		_, err := w.l.fenced(w.r, w.l.c.create(path, data, 0))
+		_, err := w.l.writeFenced(w.r, w.l.c.create(path, data, 0))
 		switch {
-		case err == nil, errors.Is(err, zk.ErrNodeExists) && w.l.holds(path, data):
-			w.p.Sums = append(w.p.Sums, crc32.Checksum(data, castagnoli))
+		case err == nil, errors.Is(err, zk.ErrNodeExists) && w.l.hasData(path, data):
+			w.p.Sums = append(w.p.Sums, crc32.Checksum(data, tree.Castagnoli))
 			w.p.Bytes += int64(len(data))
 			w.buf = w.buf[:0]
 			return nil
 		case !transient(err) || w.r.ctx.Err() != nil:
-			return w.l.c.name("create", path, err)
+			return w.l.c.wrapError("create", path, err)
 		}
 		select {
 		case <-time.After(100 * time.Millisecond):
@@ -233,9 +234,9 @@ func (w *chunkWriter) flush() error {
 const maxDeletes = 128
 
 // trim deletes the entries up to last, with their parts.
-func (l *Log) trim(r *reign, last uint64) error {
-	if err := l.sweep(r, pathParts, func(name string) bool {
-		n, err := parseNumber(name)
+func (l *Log) trim(r *leaderTerm, last uint64) error {
+	if err := l.sweep(r, tree.PartsPath, func(name string) bool {
+		n, err := tree.ParseNumber(name)
 		return err == nil && n <= last
 	}); err != nil {
 		return err
@@ -247,7 +248,7 @@ func (l *Log) trim(r *reign, last uint64) error {
 		end := min(last, n+maxDeletes-1)
 		var paths []string
 		for ; n <= end; n++ {
-			paths = append(paths, logPath(n))
+			paths = append(paths, tree.EntryPath(n))
 		}
 		if err := l.delete(r, paths); err != nil {
 			return err
@@ -262,12 +263,12 @@ func (l *Log) trim(r *reign, last uint64) error {
 
 // delete deletes znodes, those that are already gone included, as long as all
 // checks hold.
-func (l *Log) delete(r *reign, paths []string, checks ...any) error {
+func (l *Log) delete(r *leaderTerm, paths []string, checks ...any) error {
 	ops := slices.Clone(checks)
 	for _, p := range paths {
 		ops = append(ops, l.c.remove(p))
 	}
-	_, err := l.fenced(r, ops...)
+	_, err := l.writeFenced(r, ops...)
 	if errors.Is(err, zk.ErrNoNode) && len(paths) > 1 {
 		// An attempt whose answer was lost, or somebody's hand: one by one.
 		for _, p := range paths {
@@ -278,14 +279,14 @@ func (l *Log) delete(r *reign, paths []string, checks ...any) error {
 		return nil
 	}
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
-		return l.c.name("delete", paths[0], err)
+		return l.c.wrapError("delete", paths[0], err)
 	}
 	return nil
 }
 
 // sweep deletes the children of a znode that gone picks, as long as all checks
 // hold.
-func (l *Log) sweep(r *reign, path string, gone func(name string) bool, checks ...any) error {
+func (l *Log) sweep(r *leaderTerm, path string, gone func(name string) bool, checks ...any) error {
 	all, err := l.c.children(r.ctx, path)
 	if err != nil {
 		return err
@@ -309,21 +310,21 @@ func (l *Log) sweep(r *reign, path string, gone func(name string) bool, checks .
 // sweepChunks deletes the chunks of all snapshots but some, as long as the pointer
 // is of a version: one of before would make the present snapshot's chunks
 // nobody's.
-func (l *Log) sweepChunks(r *reign, version int32, but ...pointer) error {
+func (l *Log) sweepChunks(r *leaderTerm, version int32, but ...tree.Pointer) error {
 	keep := map[string]bool{}
 	for _, p := range but {
 		for i := range p.Sums {
-			keep[p.chunk(i)] = true
+			keep[p.Chunk(i)] = true
 		}
 	}
-	return l.sweep(r, pathSnapshots, func(name string) bool { return !keep[pathSnapshots+"/"+name] }, l.c.check(pathSnapshot, version))
+	return l.sweep(r, tree.SnapshotsPath, func(name string) bool { return !keep[tree.SnapshotsPath+"/"+name] }, l.c.check(tree.SnapshotPath, version))
 }
 
-// sweepParts deletes the parts of entries that were never written: their lead lost
-// the lead in between.
-func (l *Log) sweepParts(r *reign, next uint64) error {
-	return l.sweep(r, pathParts, func(name string) bool {
-		n, err := parseNumber(name)
+// sweepParts deletes the parts of entries that were never written: their leader lost
+// the leader in between.
+func (l *Log) sweepParts(r *leaderTerm, next uint64) error {
+	return l.sweep(r, tree.PartsPath, func(name string) bool {
+		n, err := tree.ParseNumber(name)
 		return err == nil && n >= next
 	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node/coord/coordtest"
+	"github.com/cloudshare/cloudshare/node/coord/zk/tree"
 )
 
 // small has snapshots often, so that a short test sees many.
@@ -24,13 +25,13 @@ func small() *timing {
 // nodes counts the znodes of the tree.
 func (c *cluster) nodes(t *testing.T, l *Log) (total, entries int) {
 	t.Helper()
-	for _, path := range []string{pathLog, pathParts, pathSnapshots, pathMembers, pathVoters, pathPresent} {
+	for _, path := range []string{tree.LogPath, tree.PartsPath, tree.SnapshotsPath, tree.MembersPath, tree.VotersPath, tree.PresentPath} {
 		n, err := l.c.children(patience(t), path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		total += 1 + len(n.children)
-		if path == pathLog {
+		if path == tree.LogPath {
 			entries = len(n.children)
 		}
 	}
@@ -102,10 +103,10 @@ func TestLongEntries(t *testing.T) {
 	}
 	same(t, all)
 	kept := int64(0)
-	n, err := all[0].l.c.children(patience(t), pathLog)
+	n, err := all[0].l.c.children(patience(t), tree.LogPath)
 	for _, name := range n.children {
 		var z node
-		if z, err = all[0].l.c.get(patience(t), pathLog+"/"+name); err == nil {
+		if z, err = all[0].l.c.get(patience(t), tree.LogPath+"/"+name); err == nil {
 			kept += int64(len(z.data))
 		}
 	}
@@ -114,7 +115,7 @@ func TestLongEntries(t *testing.T) {
 	}
 }
 
-// TestLeadOfMuch: who has applied more than the log may hold takes the lead all
+// TestLeadOfMuch: who has applied more than the log may hold takes the leadership all
 // the same.
 func TestLeadOfMuch(t *testing.T) {
 	t.Parallel()
@@ -134,7 +135,7 @@ func TestLeadOfMuch(t *testing.T) {
 	talk(t, all, func() {})
 }
 
-// TestTrimmingGoesOn: a lead that was cut off between the pointer and trimming
+// TestTrimmingGoesOn: a leader that was cut off between the pointer and trimming
 // leaves a log that is trimmed although no newer snapshot can be written.
 func TestTrimmingGoesOn(t *testing.T) {
 	t.Parallel()
@@ -147,7 +148,7 @@ func TestTrimmingGoesOn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r := l.reign.Load()
+	r := l.leaderTerm.Load()
 	if err := l.compact(r, 1<<40); err != nil { // all entries stay
 		t.Fatal(err)
 	}
@@ -247,14 +248,14 @@ func TestLateJoiner(t *testing.T) {
 	}
 }
 
-// TestInterruptedSnapshot: chunks and parts that a lead left behind go.
+// TestInterruptedSnapshot: chunks and parts that a leader left behind go.
 func TestInterruptedSnapshot(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	all := c.open(t, "a", "b", "cc")
 	l := c.leader(t)
 	for i, path := range []string{
-		pathSnapshots + "/" + number(3) + ".1.0", pathSnapshots + "/" + number(9) + ".7.0", partPath(1<<40, 0),
+		tree.SnapshotsPath + "/" + tree.Number(3) + ".1.0", tree.SnapshotsPath + "/" + tree.Number(9) + ".7.0", tree.PartPath(1<<40, 0),
 	} {
 		if _, err := l.c.write(patience(t), l.c.create(path, fmt.Append(nil, i), 0)); err != nil {
 			t.Fatal(err)
@@ -267,11 +268,11 @@ func TestInterruptedSnapshot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := now.c.children(patience(t), pathSnapshots)
+	n, err := now.c.children(patience(t), tree.SnapshotsPath)
 	if err != nil || len(n.children) != len(p.Sums) {
 		t.Errorf("chunks %v beside %d of the snapshot, %v", n.children, len(p.Sums), err)
 	}
-	if n, err = now.c.children(patience(t), pathParts); err != nil || len(n.children) != 0 {
+	if n, err = now.c.children(patience(t), tree.PartsPath); err != nil || len(n.children) != 0 {
 		t.Errorf("parts %v, %v", n.children, err)
 	}
 	talk(t, all, func() {})
@@ -294,12 +295,12 @@ func TestPartsTrimmedUnderReader(t *testing.T) {
 	}
 	all[0].said++
 	l := all[0].l
-	r := l.reign.Load()
+	r := l.leaderTerm.Load()
 	if err := l.compact(r, 1<<40); err != nil { // the pointer, and nothing trimmed
 		t.Fatal(err)
 	}
 	gone := 0
-	if err := l.sweep(r, pathParts, func(string) bool { gone++; return true }); err != nil || gone == 0 {
+	if err := l.sweep(r, tree.PartsPath, func(string) bool { gone++; return true }); err != nil || gone == 0 {
 		t.Fatalf("%d parts, %v: the test shows nothing", gone, err)
 	}
 	late := c.open(t, "b")[0]

@@ -21,7 +21,7 @@ func TestTrace(t *testing.T) {
 		c.Open(t, s, states[s])
 	}
 	lead := c.leader(t)
-	term := lead.reign.Load().term
+	term := lead.leaderTerm.Load().term
 	for _, b := range coordtest.Trace() {
 		batch, err := fsm.DecodeBatch(b)
 		if err != nil {

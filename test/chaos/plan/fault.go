@@ -43,7 +43,7 @@ type Role string
 const (
 	Lead      Role = "lead"
 	Follower  Role = "follower"
-	Executing Role = "executing" // runs most for others, preferably no lead
+	Executing Role = "executing" // runs most for others, preferably no leader
 	Some      Role = "some"      // the site with the fault's number
 	Everyone  Role = "everyone"
 )

@@ -1,0 +1,68 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+)
+
+// keptOps registers the question by which brokers find outputs of which the state does
+// not say where they are.
+func (s *Server) keptOps() {
+	s.raw(huma.Operation{
+		OperationID: "kept", Method: http.MethodGet, Path: "/v1/jobs/{id}/kept", Summary: "Which output of a job's tasks the asked site keeps",
+		Description: "For brokers, which look so for the output of ended tasks that the state keeps no record of. It is never passed on. Tasks of which the site knows nothing are left out.",
+		Parameters: []*huma.Param{
+			idParam(),
+			queryParam("tasks", huma.TypeString, "places in the job, from 0, such as 3,17,40-60; at most 1000"),
+		},
+		Responses: s.responses(http.StatusOK, wire.TypeJSON, s.schema(wire.List[wire.Kept]{}), 400, 404),
+	}, s.kept)
+}
+
+// kept answers for this site alone.
+func (s *Server) kept(w http.ResponseWriter, r *http.Request, param func(string) string) error {
+	id, err := fsm.ParseJobID(param("id"))
+	if err != nil {
+		return err
+	}
+	asked, err := queryIndices(r)
+	if err != nil {
+		return err
+	}
+	if n := asked.Len(); n == 0 || n > maxLogTasks {
+		return badQuery("tasks", "", "must name 1 to 1000 tasks")
+	}
+	positions := make([]uint32, 0, asked.Len())
+	for at := range asked.All() {
+		positions = append(positions, at)
+	}
+	page := wire.List[wire.Kept]{Items: []wire.Kept{}}
+	for _, k := range s.broker.KeptOutputs(id, positions) {
+		item := wire.Kept{Task: k.Position, Attempt: k.Attempt}
+		if k.Err != nil {
+			item.Problem = &s.logged(k.Err).Problem
+		}
+		page.Items = append(page.Items, item)
+	}
+	return writeJSON(w, http.StatusOK, page)
+}
+
+// keptHere is what another broker says of one task, as this one would have it; false if
+// it says why there is none in words that cannot be passed on.
+func keptHere(k *wire.Kept) (out node.KeptOutput, ok bool) {
+	out = node.KeptOutput{Position: k.Task, Attempt: k.Attempt}
+	if k.Problem == nil {
+		return out, true
+	}
+	p := toldProblem(k.Problem)
+	if p == nil {
+		return out, false
+	}
+	out.Err = p
+	return out, true
+}

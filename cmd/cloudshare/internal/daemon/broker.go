@@ -1,0 +1,238 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/rs/zerolog"
+
+	"github.com/cloudshare/cloudshare/api"
+	"github.com/cloudshare/cloudshare/api/contact"
+	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/config"
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/executor/attempts"
+	"github.com/cloudshare/cloudshare/executor/outputs"
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/broker"
+	"github.com/cloudshare/cloudshare/node/coord/facade"
+	"github.com/cloudshare/cloudshare/node/coord/raftlog"
+	"github.com/cloudshare/cloudshare/node/coord/relay"
+	"github.com/cloudshare/cloudshare/node/record"
+	"github.com/cloudshare/cloudshare/node/replica"
+)
+
+// brokerParts are a broker's parts in the order in which they are opened.
+type brokerParts struct {
+	journal  *record.Journal
+	log      orderedLog
+	outputs  *outputs.Store
+	handlers []executor.Handler
+	hints    *hints
+	broker   *broker.Broker
+	records  *records
+	server   *api.Server
+	debug    *debugServer
+	// endContacts ends the checks of other sites' addresses and waits for that.
+	endContacts func()
+	version     string // of the program
+}
+
+// runBroker wires a broker and runs it until ctx ends or it fails.
+func runBroker(ctx context.Context, cfg config.Config, version string, log zerolog.Logger) error {
+	p := brokerParts{version: version}
+	err := p.start(ctx, cfg, log)
+	if err == nil {
+		tellService(log, "READY=1")
+		log.Info().Str("http", p.server.Addr()).Str("peer", p.log.Addr()).Str("data", cfg.DataDir).Msg("broker started")
+		select {
+		case <-ctx.Done():
+			log.Info().Msg("broker stopping")
+		case <-p.broker.Failed():
+			err = p.broker.Err()
+		case <-p.broker.Left():
+			log.Info().Msg("site left; start the broker again to come back")
+		}
+	}
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = nil // told to stop while it started
+	}
+	tellService(log, "STOPPING=1")
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), cfg.StopWait)
+	defer cancel()
+	return errors.Join(err, p.stop(stop, cfg.StopTasks))
+}
+
+func (p *brokerParts) start(ctx context.Context, cfg config.Config, log zerolog.Logger) error {
+	if err := os.MkdirAll(cfg.DataDir, 0o700); err != nil {
+		return fmt.Errorf("make data_dir: %w", err)
+	}
+	var err error
+	if p.journal, err = record.OpenJournal(cfg.DataDir); err != nil {
+		return err
+	}
+	joined, err := config.HasData(cfg.DataDir)
+	if err != nil {
+		return err
+	}
+	id, err := p.journal.Identify(cfg.Site, uuid.New(), joined)
+	if err != nil {
+		return err
+	}
+	if err = cfg.CanListen(); err != nil { // before anything is founded
+		return err
+	}
+	replica := replica.NewReplica()
+	replica.KeepCheckpoints()
+	if cause := replica.KeepDates(cfg.DataDir); cause != nil {
+		log.Warn().Err(cause).Msg("saved dates unreadable; continuing without them")
+	}
+	var seen whereabouts
+	if p.log, err = openCoordination(ctx, cfg, id, replica, &seen, log); err != nil {
+		return err
+	}
+	if p.outputs, err = attempts.OpenStore(cfg.DataDir, cfg.Retention(), log); err != nil {
+		return err
+	}
+	if p.handlers, err = openHandlers(cfg, p.log.Federation(), p.outputs, log); err != nil {
+		return err
+	}
+	if p.hints, err = openGossip(cfg, p.log, replica, log); err != nil {
+		return err
+	}
+	seen.gossip.Store(p.hints.gossip)
+	exposure := node.DefaultExposure()
+	exposure.ReserveCores = int64(cfg.Reserve)
+	p.broker, err = broker.New(broker.Config{
+		Site: cfg.Site, Node: id, Version: p.version, Exposure: exposure, KillGrace: cfg.Timing().Grace, Disk: cfg.Disk(),
+		Journal: p.journal, Replica: replica, Log: p.log, Handlers: p.handlers, Terms: cfg.Terms(), Outputs: p.outputs.Stats,
+		Genesis: genesis(p.log.Federation(), cfg.Timing()), Logger: log,
+		Hints: p.hints, Registered: func(n uint64) {
+			if cause := p.hints.gossip.UpdateIncarnation(n); cause != nil {
+				log.Warn().Err(cause).Msg("new incarnation not announced by gossip")
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	p.broker.KeepEstimates(cfg.DataDir)
+	if p.records, err = openRecords(cfg, p.log.Federation(), p.broker, log); err != nil {
+		return err
+	}
+	return p.serve(ctx, cfg, log)
+}
+
+// serve opens the API first: its port is part of what the broker registers.
+func (p *brokerParts) serve(ctx context.Context, cfg config.Config, log zerolog.Logger) error {
+	contacts := contact.New(newContactConfig(cfg, p.log.Federation(), p.broker, log))
+	reg := newRegistry(p.broker, p.handlers, p.outputs, p.records)
+	server := api.New(api.Config{
+		Listen: cfg.HTTP, Names: append([]string{cfg.Peer, cfg.Advertise}, cfg.HTTPNames...), Version: p.version, Archive: p.records.archive, Recent: p.records.recent,
+		Federation: uuid.UUID(p.log.Federation()).String(), Contacts: contacts,
+		Misdialed: relay.Misdialed("the API's port (http) of site " + cfg.Site),
+	}, p.broker, reg, log)
+	if err := server.Start(); err != nil {
+		return err
+	}
+	p.server = server
+	debug, err := openDebug(cfg, log)
+	if err != nil {
+		return err
+	}
+	p.debug = debug
+	p.records.collector.Start()
+	p.watchContacts(contacts)
+	return p.broker.Start(ctx, broker.Addresses{
+		HTTP: cmp.Or(cfg.Advertised(server.Addr()), reachable(server.Addr(), p.log.Addr())), Peer: p.log.Addr(), Gossip: p.hints.address(cfg),
+	})
+}
+
+// reachable gives an API that listens on all addresses the host of the peer
+// listener, which is always one that others can dial.
+func reachable(http, peer string) string {
+	host, port, err := net.SplitHostPort(http)
+	if err != nil || !net.ParseIP(host).IsUnspecified() {
+		return http
+	}
+	peerHost, _, err := net.SplitHostPort(peer)
+	if err != nil {
+		return http
+	}
+	return net.JoinHostPort(peerHost, port)
+}
+
+// stop closes the parts in reverse; those that were not opened are nil.
+func (p *brokerParts) stop(ctx context.Context, endTasks bool) error {
+	var errs []error
+	if p.endContacts != nil {
+		p.endContacts()
+	}
+	if p.server != nil {
+		errs = append(errs, p.server.Shutdown(ctx))
+	}
+	switch {
+	case p.broker != nil:
+		errs = append(errs, p.broker.Stop(ctx, endTasks))
+	default:
+		errs = append(errs, closeHandlers(p.handlers))
+	}
+	if p.outputs != nil { // after the handlers
+		errs = append(errs, p.outputs.Close())
+	}
+	if p.records != nil { // after the broker's last events
+		errs = append(errs, p.records.close())
+	}
+	if p.debug != nil {
+		errs = append(errs, p.debug.close())
+	}
+	if p.hints != nil {
+		errs = append(errs, p.hints.gossip.Leave(ctx), p.hints.gossip.Close())
+	}
+	if p.log != nil {
+		errs = append(errs, p.log.Close())
+	}
+	if p.journal != nil {
+		errs = append(errs, p.journal.Close())
+	}
+	return errors.Join(errs...)
+}
+
+func raftConfig(cfg config.Config, id [16]byte, replica *replica.Replica, log zerolog.Logger) raftlog.Config {
+	rc := raftlog.Config{
+		Config: facade.Config{
+			Site: cfg.Site, Node: id, Dir: filepath.Join(cfg.DataDir, config.RaftDir),
+			Listen: cfg.Peer, Advertise: cfg.Advertised(cfg.Peer),
+			Machine: replica, Logger: log, Evidence: filepath.Join(cfg.DataDir, config.DivergedDir),
+		},
+		Bootstrap: cfg.Bootstrap, Join: cfg.Join,
+	}
+	if cfg.Profile == "wan" {
+		rc.Profile = raftlog.WAN
+	}
+	if cfg.Bootstrap {
+		rc.Federation = uuid.New()
+	}
+	return rc
+}
+
+// genesis is what this broker would found the federation with.
+func genesis(federation [16]byte, t node.Timing) fsm.Genesis {
+	var seed [8]byte
+	_, _ = rand.Read(seed[:]) // never fails
+	params := fsm.DefaultParams()
+	params.LeaseMs, params.MarginMs = t.Lease.Milliseconds(), t.Margin.Milliseconds()
+	return fsm.Genesis{
+		Federation: federation, CreatedMs: time.Now().UnixMilli(),
+		Seed: binary.LittleEndian.Uint64(seed[:]), Params: params,
+	}
+}

@@ -1,0 +1,46 @@
+package daemon
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/rs/zerolog"
+
+	"github.com/cloudshare/cloudshare/api/contact"
+	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/config"
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node/broker"
+)
+
+// watchContacts runs the checks until stop.
+func (p *brokerParts) watchContacts(c *contact.Checker) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.Run(ctx)
+	}()
+	p.endContacts = func() {
+		cancel()
+		<-done
+	}
+}
+
+// newContactConfig has those checked: the sites that the state does not know as lost. One that has
+// ended is among them for a lease, its margin, and the leader's verdict; one whose
+// gossip is not heard, perhaps for the same reason, stays among them.
+func newContactConfig(c config.Config, federation [16]byte, b *broker.Broker, log zerolog.Logger) contact.Config {
+	t := c.Timing()
+	return contact.Config{
+		Site: c.Site, Federation: uuid.UUID(federation).String(), Logger: log, Patience: t.Lease + t.Margin + 2*time.Second,
+		Sites: func() (list []contact.Site) {
+			for _, s := range b.Sites() {
+				if s.State != fsm.SiteGone && s.State != fsm.Left {
+					list = append(list, contact.Site{ID: s.ID, HTTP: s.HTTP, Incarnation: s.Incarnation})
+				}
+			}
+			return list
+		},
+	}
+}

@@ -1,0 +1,92 @@
+package daemon
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/rs/zerolog"
+
+	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/config"
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/membership"
+	"github.com/cloudshare/cloudshare/node/broker"
+	"github.com/cloudshare/cloudshare/node/coord/relay"
+	"github.com/cloudshare/cloudshare/node/replica"
+)
+
+// hints gives the broker what gossip sees.
+type hints struct {
+	gossip  *membership.Gossip
+	changed chan struct{} // capacity 1
+}
+
+var _ broker.Hints = (*hints)(nil)
+
+// openGossip starts gossip among the members of one lineage, and joins through the
+// sites that the state knows, and through those that the configuration names. It
+// tells the others where this broker's peer port is.
+func openGossip(cfg config.Config, group orderedLog, replica *replica.Replica, log zerolog.Logger) (*hints, error) {
+	seeds := &gossipSeeds{path: filepath.Join(cfg.DataDir, "gossip.json"), log: log}
+	mc := membership.Config{
+		Site: cfg.Site, Federation: group.Lineage(), Listen: cfg.Gossip, Advertise: cfg.Advertised(cfg.Gossip), Logger: log,
+		Join: func() []string {
+			return append(seeds.keep(gossipAddresses(replica, cfg.Site)), cfg.GossipJoin...)
+		},
+		Meta:      membership.Meta{Peer: group.Addr()},
+		Misdialed: relay.Misdialed("the gossip port of site " + cfg.Site),
+	}
+	if cfg.Profile == "wan" {
+		mc.Profile = membership.WAN
+	}
+	g, err := membership.Open(mc)
+	if err != nil {
+		return nil, fmt.Errorf("open gossip: %w", err)
+	}
+	h := &hints{gossip: g, changed: make(chan struct{}, 1)}
+	go h.follow()
+	return h, nil
+}
+
+// address is what others are told. A name that is not found yet is told as it is:
+// they look it up when they want to join through this site.
+func (h *hints) address(cfg config.Config) string {
+	if a := h.gossip.Addr(); a.IsValid() {
+		return a.String()
+	}
+	return cfg.Advertised(cfg.Gossip)
+}
+
+// follow ends when gossip is closed.
+func (h *hints) follow() {
+	for range h.gossip.Events() {
+		select {
+		case h.changed <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Absent implements broker.Hints: a site that was never seen is not absent.
+func (h *hints) Absent(site string) bool {
+	for _, m := range h.gossip.Members() {
+		if m.Site == site {
+			return m.State == membership.Dead || m.State == membership.Left
+		}
+	}
+	return false
+}
+
+// Changed implements broker.Hints.
+func (h *hints) Changed() <-chan struct{} { return h.changed }
+
+// gossipAddresses are those of the other sites that registered.
+func gossipAddresses(replica *replica.Replica, self string) (list []string) {
+	replica.View(func(s *fsm.State) {
+		for _, v := range s.Sites() {
+			if v.ID != self && v.Gossip != "" {
+				list = append(list, v.Gossip)
+			}
+		}
+	})
+	return list
+}

@@ -1,0 +1,45 @@
+package jobcmd
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
+)
+
+// TestWaitTimeoutBesideASiteThatIsAway: --timeout ends the wait for a job whose owner
+// cannot be asked, too, and the exit code says that nothing is known of it. It went on for
+// as long as a broker may be restarting.
+func TestWaitTimeoutBesideASiteThatIsAway(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"items":[{"job":"b.1","over":false,"problem":{"type":"urn:cloudshare:problem:owner-unreachable","title":"The owner's site cannot be reached","status":503}}],"done":false}`))
+	}))
+	defer s.Close()
+	began := time.Now()
+	code, _, errs := runCLI(t, "", "wait", "--addr", s.URL, "b.1", "--timeout", "1ms")
+	if took := time.Since(began); code != cli.ExitUnreachable || took > cli.Patience/2 || !strings.Contains(errs, "within 1ms") {
+		t.Errorf("exit %d after %s: %s", code, took, errs)
+	}
+}
+
+// TestCancelByLabelEnds: where a broker names the same jobs again, as those that are being
+// stopped, it is asked a few times more, not for ever, and each job is shown once.
+func TestCancelByLabelEnds(t *testing.T) {
+	asked := 0
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		asked++
+		more := asked < 50
+		_, _ = fmt.Fprintf(w, `{"items":[{"job":"a.1","state":"running"}],"more":%t}`, more)
+	}))
+	defer s.Close()
+	code, out, errs := runCLI(t, "", "cancel", "--addr", s.URL, "--label", "k=v")
+	if asked > 1+maxVain || code != cli.ExitRefused || strings.Count(out, "a.1") != 1 || !strings.Contains(errs, "more jobs") {
+		t.Errorf("asked %d times, exit %d: %s%s", asked, code, out, errs)
+	}
+}

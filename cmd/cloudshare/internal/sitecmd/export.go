@@ -1,0 +1,51 @@
+package sitecmd
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/cloudshare/cloudshare/api/client"
+	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
+)
+
+func exportCommand(a *cli.App) *cobra.Command {
+	var q client.ArchiveQuery
+	var format string
+	cmd := &cobra.Command{
+		Use: "export", Short: "Write a broker's archive of attempts",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("%q: the archive goes to stdout; the federation's state is written by cloudshare state export FILE", args[0])
+			}
+			return nil
+		},
+		Long: `Write a broker's archive of attempts to stdout: json is one object a line (a
+line {"gap": …} says what is missing), csv has a heading, swf is the Standard
+Workload Format, one task a line, to be simulated. The federation's state itself,
+to move it to another backend, is written by cloudshare state export.`,
+		Example: `  cloudshare export --since 7d > attempts.ndjson
+  cloudshare export --format csv --label team=render > render.csv
+  cloudshare export --format swf > site-1.swf && cloudshare sim run --help`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !slices.Contains([]string{"json", "csv", "swf"}, format) {
+				return cli.Usage("--format %q: must be json, csv or swf", format)
+			}
+			c, err := a.Client()
+			if err != nil {
+				return err
+			}
+			if format == "json" {
+				format = "ndjson"
+			}
+			if err := c.Export(cmd.Context(), q, format, a.Out); err != nil {
+				return fmt.Errorf("export: %w", err)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&format, "format", "json", "json, csv or swf")
+	archiveFlags(cmd.Flags(), &q)
+	return cmd
+}

@@ -1,8 +1,0 @@
-package books
-
-import "regexp"
-
-var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,199}$`)
-
-// ValidName says that an attempt's name can be a file's name.
-func ValidName(name string) bool { return nameForm.MatchString(name) }

@@ -1,0 +1,98 @@
+package fsm
+
+import (
+	"cmp"
+	"math"
+)
+
+// A chore treats what its site runs in the order of jobs, tasks and attempts. The site's
+// list has another one, and a walk along it misses the processor's caches at each step:
+// so putting 80,000 attempts in order is work that is cut, too. They are gathered into a
+// heap, some at a time, and taken from it as the chore goes on.
+
+// gatherAtOnce is how many attempts one step of a chore gathers.
+const gatherAtOnce = 256
+
+// pending is an attempt that a chore has not treated yet.
+type pending struct {
+	taskKey
+	attempt uint32
+	slot    uint64
+}
+
+// before orders attempts as chores treat them.
+func (p *pending) before(o *pending) bool {
+	return cmp.Or(cmp.Compare(p.seq, o.seq), cmp.Compare(p.task, o.task), cmp.Compare(p.attempt, o.attempt)) < 0
+}
+
+// gather collects what the first chore has before it; false: more is left. Nothing is
+// added to what its site runs before the chore is done, for nothing is matched. How many
+// have been gathered is chore.task until the first one is treated: it is counted, so that
+// a replica that was restored meanwhile, and begins again, stops where the others do. Once
+// as many are as the site has, that replica gathers all at once.
+func (s *State) gather(c *chore) (all bool) {
+	x := s.sites[c.site]
+	if !s.gathering {
+		s.left, s.gathering, x.live.at = s.left[:0], true, x.live.first
+	}
+	if left := x.live.n - int(c.task); c.seq == 0 && left > 0 {
+		n := min(left, gatherAtOnce)
+		c.task += uint32(n)
+		s.steps.used += uint64(n) * stepSort
+		if s.gatherSome(c, x, n); n < left {
+			return false
+		}
+	}
+	s.gatherSome(c, x, math.MaxInt)
+	s.gathered = true
+	return true
+}
+
+// gatherSome collects up to most attempts of a site from a chore's position on. What
+// changes meanwhile moves to the end of the list, and may be gathered twice.
+func (s *State) gatherSome(c *chore, x *site, most int) {
+	for ; most > 0 && x.live.at != 0; most-- {
+		slot := x.live.at - 1
+		a := s.attempts.Get(slot)
+		if x.live.at = a.next; a.seq > c.seq || a.seq == c.seq && a.task >= c.task || c.seq == 0 {
+			s.addPending(pending{taskKey{a.seq, a.task}, a.attempt, slot})
+		}
+	}
+}
+
+// ungather drops what was gathered: the first chore is another one.
+func (s *State) ungather() { s.left, s.gathering, s.gathered = s.left[:0], false, false }
+
+func (s *State) addPending(p pending) {
+	s.left = append(s.left, p)
+	h := s.left
+	i := len(h) - 1
+	for i > 0 && p.before(&h[(i-1)/2]) {
+		h[i] = h[(i-1)/2]
+		i = (i - 1) / 2
+	}
+	h[i] = p
+}
+
+// takePending takes out the first.
+func (s *State) takePending() pending {
+	h := s.left
+	first, p := h[0], h[len(h)-1]
+	h = h[:len(h)-1]
+	s.left = h
+	i := 0
+	for k := 1; k < len(h); k = 2*i + 1 {
+		if k+1 < len(h) && h[k+1].before(&h[k]) {
+			k++
+		}
+		if !h[k].before(&p) {
+			break
+		}
+		h[i] = h[k]
+		i = k
+	}
+	if len(h) > 0 {
+		h[i] = p
+	}
+	return first
+}

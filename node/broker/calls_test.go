@@ -1,0 +1,169 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/core"
+	"github.com/cloudshare/cloudshare/node/jobspec"
+)
+
+// Many large jobs must go out in several calls: one over the log's limit stopped
+// the broker, and again after each restart.
+func TestCallsStayUnderTheLogsLimit(t *testing.T) {
+	var cmds []fsm.Command
+	for range 40 {
+		cmds = append(cmds, fsm.Command{Body: &fsm.Submit{Jobs: []fsm.JobSpec{{Payload: make([]byte, 500_000)}}}})
+	}
+	for range 1000 {
+		cmds = append(cmds, fsm.Command{Body: &fsm.Cancel{}})
+	}
+	calls := 0
+	for ; len(cmds) > 0; calls++ {
+		n := callSize(cmds)
+		size := 0
+		for _, c := range cmds[:n] {
+			size += len(fsm.AppendCommand(nil, c))
+		}
+		if n == 0 || n > maxCallCommands || size > maxCallBytes+1<<20 {
+			t.Fatalf("call of %d commands, %d bytes", n, size)
+		}
+		cmds = cmds[n:]
+	}
+	if calls < 10 {
+		t.Errorf("%d calls", calls)
+	}
+}
+
+// What was accepted without a quorum stands in the list, too.
+func TestListShowsWhatIsOnItsWay(t *testing.T) {
+	a := startSites(t, 1)[0]
+	a.accept(t, sleepJob)
+	a.group.Cut("site-1")
+	a.group.Tick()
+	spec, err := jobspec.ParseSpec([]byte(sleepJob))
+	if err != nil {
+		t.Fatal(err)
+	}
+	go a.Submit(t.Context(), []node.Request{{Spec: spec}})
+	known := func(c *core.Core) bool { _, _, known := c.OwnRecord(2); return known }
+	a.until(t.Context(), known)
+	page, err := a.Jobs(t.Context(), node.JobQuery{Limit: 10})
+	if err != nil || len(page.Items) != 2 {
+		t.Fatalf("%d jobs listed, %v; want both", len(page.Items), err)
+	}
+	if page.Items[0].ID.Num != 2 && page.Items[1].ID.Num != 2 {
+		t.Errorf("listed %s and %s", page.Items[0].ID, page.Items[1].ID)
+	}
+}
+
+// A job that was published while the list was being put together, or whose
+// publication this broker has not heard of yet, stands in it once; what is
+// older on both sides is still found.
+func TestListShowsAPublishedJobOnce(t *testing.T) {
+	a := startSites(t, 1)[0]
+	for range 4 { // one at home, three through the queue
+		a.accept(t, sleepJob)
+	}
+	q := node.JobQuery{Limit: 2}
+	own, err := a.ownPage(t.Context(), q, cursor{})
+	if err != nil || len(own.jobs) != 1 {
+		t.Fatalf("%d own jobs, %v; want the one at home", len(own.jobs), err)
+	}
+	home := own.jobs[0]
+	for num := uint64(4); num > 2; num-- { // as the core saw them a moment ago
+		j, err := a.Job(t.Context(), fsm.JobID{Site: a.name, Num: num})
+		if err != nil {
+			t.Fatal(err)
+		}
+		own.jobs = append(own.jobs[:len(own.jobs)-1], listed{j, num}, home)
+	}
+	own.jobs, own.rest = own.jobs[:2], 3
+	var got []string
+	fed, next := a.federationPage(q, cursor{}, &own)
+	page := merge(fed, own, next, q.Limit, cursor{site: a.cfg.Site})
+	for {
+		for _, j := range page.Items {
+			got = append(got, j.ID.String())
+		}
+		if page.Next == "" {
+			break
+		}
+		if page, err = a.Jobs(t.Context(), node.JobQuery{Limit: 2, Cursor: page.Next}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []string{"site-1.4", "site-1.3", "site-1.2", "site-1.1"}; !slices.Equal(got, want) {
+		t.Errorf("listed %v, want %v", got, want)
+	}
+}
+
+// A client that stops waiting is not told that the broker stops.
+func TestImpatientClientIsToldTheTruth(t *testing.T) {
+	a := startSites(t, 1)[0]
+	a.accept(t, sleepJob)
+	a.group.Cut("site-1")
+	spec, err := jobspec.ParseSpec([]byte(sleepJob))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	got := a.Submit(ctx, []node.Request{{Spec: spec}})[0]
+	if got.Err == nil || errors.Is(got.Err, node.ErrStopping) || !errors.Is(got.Err, context.DeadlineExceeded) {
+		t.Errorf("answer %+v", got)
+	}
+}
+
+// Parameters that would strand everybody are refused with their names.
+func TestParamsThatStrandAreRefused(t *testing.T) {
+	now := fsm.DefaultParams()
+	for name, change := range map[string]func(*fsm.Params){
+		"lease_ms":    func(p *fsm.Params) { p.LeaseMs = 1 },
+		"retain_jobs": func(p *fsm.Params) { p.RetainJobs = 0 },
+		"retain_ms":   func(p *fsm.Params) { p.RetainMs = 0 },
+	} {
+		p := now
+		change(&p)
+		if err := checkParams(now, p); !errors.Is(err, node.ErrBadParams) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A broker that was started without a quorum said of everything that it had not
+// read yet that it was not there, and of what it had published that it was not.
+func TestUnreadStateIsNotTakenForTheTruth(t *testing.T) {
+	sites := startSites(t, 1, 1)
+	a := sites[0]
+	a.accept(t, sleepJob)              // at home
+	published := a.accept(t, sleepJob) // at b
+	away := fsm.JobID{Site: "site-2", Num: 1}
+	if _, err := a.Job(t.Context(), published.ID); err != nil || a.Current() != nil {
+		t.Fatalf("before: %v, %v", err, a.Current())
+	}
+	a.stop(t)
+	a.group.Cut("site-1")
+	a.handler = a.handler.reopen()
+	a.open(t)
+	if _, err := a.Job(t.Context(), fsm.JobID{Site: "site-1", Num: 1}); err != nil {
+		t.Errorf("the job at home: %v", err)
+	}
+	for _, id := range []fsm.JobID{away, {Site: "site-1", Num: 77}} {
+		if _, err := a.Job(t.Context(), id); !errors.Is(err, node.ErrNotReady) || errors.Is(err, node.ErrNotFound) {
+			t.Errorf("job %s: %v, want that the state is not known", id, err)
+		}
+	}
+	if j, err := a.Job(t.Context(), published.ID); err == nil && !strings.Contains(j.Reason, "once there is a quorum") {
+		t.Errorf("the published job is %s: %q", j.State, j.Reason)
+	}
+	if err := a.Current(); !errors.Is(err, node.ErrNotReady) {
+		t.Errorf("the state: %v", err)
+	}
+}

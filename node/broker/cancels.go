@@ -1,0 +1,56 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/core"
+)
+
+// CancelAll ends jobs of this site, or tasks of them, all at the same time: one
+// error or nil per target, in order. For another site's job it is an
+// *ElsewhereError; if all that a target names has ended, it wraps ErrEnded.
+func (b *Broker) CancelAll(ctx context.Context, targets []node.CancelTarget) []error {
+	ctx, cancel := context.WithTimeoutCause(ctx, orderPatience, node.ErrNoQuorum)
+	defer cancel()
+	out := make([]error, len(targets))
+	waits := make([]chan error, len(targets))
+	for i, t := range targets {
+		switch {
+		case t.Job.Site != b.cfg.Site:
+			if _, out[i] = b.Job(ctx, t.Job); out[i] == nil {
+				out[i] = b.elsewhere(t.Job.Site, "owner")
+			}
+			continue
+		case t.Tasks.Len() > core.MaxCancelTasks:
+			out[i] = fmt.Errorf("cancel tasks of job %s: %w: %d are named, at most %d at once: cancel the whole job, or ask in parts", t.Job, node.ErrFull, t.Tasks.Len(), core.MaxCancelTasks)
+			continue
+		}
+		done := make(chan error, 1)
+		if !b.post(core.CancelEvent{Num: t.Job.Num, Tasks: t.Tasks, At: node.AskedFrom(ctx), Reply: func(err error) { done <- err }}) {
+			out[i] = fmt.Errorf("cancel job %s: %w", t.Job, node.ErrStopping)
+			continue
+		}
+		waits[i] = done
+	}
+	for i, done := range waits {
+		if done != nil {
+			out[i] = b.cancelOutcome(ctx, targets[i].Job, done)
+		}
+	}
+	return out
+}
+
+// cancelOutcome waits for what became of a cancellation.
+func (b *Broker) cancelOutcome(ctx context.Context, id fsm.JobID, done <-chan error) error {
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("cancel job %s: %w: %s", id, context.Cause(ctx), stillOrdered)
+	case <-b.ctx.Done():
+		return fmt.Errorf("cancel job %s: %w", id, node.ErrStopping)
+	}
+}

@@ -1,0 +1,15 @@
+//go:build !mutate
+
+package broker
+
+import (
+	"time"
+
+	"github.com/cloudshare/cloudshare/node/core"
+)
+
+// syncLater is never called in this build.
+func (b *Broker) syncLater([]*core.Effects) {}
+
+// wallClock is the machine's.
+func wallClock() time.Time { return time.Now() }

@@ -1,0 +1,48 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/sched"
+)
+
+// Least retention of ended jobs: whoever waits for a job must be able to see its end.
+const (
+	leastRetainMs   = 60_000
+	leastRetainJobs = 1000
+)
+
+// checkParams refuses what a running federation cannot use.
+func checkParams(now, p fsm.Params) error {
+	if _, err := sched.New(p.Policy, p.Running); err != nil {
+		return &node.ParamError{Field: "policy", Value: strconv.Quote(p.Policy), Why: "is unknown: " + err.Error()}
+	}
+	for _, fixed := range []struct {
+		field    string
+		now, got int64
+	}{{"lease_ms", now.LeaseMs, p.LeaseMs}, {"margin_ms", now.MarginMs, p.MarginMs}, {"quantum_ms", now.QuantumMs, p.QuantumMs}} {
+		if fixed.now != fixed.got {
+			return paramError(fixed.field, fixed.got, fmt.Sprintf("is fixed since the federation was founded: it is %d", fixed.now))
+		}
+	}
+	var bound *fsm.BoundError
+	switch err := p.Validate(); {
+	case errors.As(err, &bound):
+		return paramError(bound.Field, bound.Value, fmt.Sprintf("must be from %d to %d", bound.Low, bound.High))
+	case err != nil:
+		return fmt.Errorf("%w: %w", node.ErrBadParams, err)
+	case p.RetainMs < leastRetainMs:
+		return paramError("retain_ms", p.RetainMs, fmt.Sprintf("must be at least %d, or nobody could see how a job ended", leastRetainMs))
+	case p.RetainJobs < leastRetainJobs:
+		return paramError("retain_jobs", p.RetainJobs, fmt.Sprintf("must be at least %d, or nobody could see how a job ended", leastRetainJobs))
+	}
+	return nil
+}
+
+func paramError(field string, v int64, why string) error {
+	return &node.ParamError{Field: field, Value: strconv.FormatInt(v, 10), Why: why}
+}

@@ -1,0 +1,89 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cloudshare/cloudshare/node/record"
+)
+
+// A disk that hangs gives no error: a sync that never returns would keep the
+// broker alive, answering reads, acknowledging and starting nothing. So writes of
+// the journal are watched from outside, as raft watches its store. A leader with
+// such a journal orders on, for raft's store is another file; once the broker
+// fails, the leader is handed over with the rest.
+const (
+	// journalStall is for how long a write is under way when the broker stops
+	// calling itself live and ready.
+	journalStall = 3 * time.Second
+	// journalHang is when it fails. The greatest requests on a slow disk take
+	// seconds and must not be taken for a hang.
+	journalHang = 30 * time.Second
+	// stallEvery is how often that is looked at.
+	stallEvery = 500 * time.Millisecond
+)
+
+// watchJournal looks at the journal's writes until the broker stops.
+func (b *Broker) watchJournal() {
+	tick := time.NewTicker(stallEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			b.lookAtJournal(time.Now())
+		case <-b.ctx.Done():
+			return
+		}
+	}
+}
+
+// lookAtJournal judges a write that is under way.
+func (b *Broker) lookAtJournal(now time.Time) {
+	if err := b.cfg.Journal.Stalled(now, journalHang); err != nil {
+		b.fail(err)
+		return
+	}
+	err := b.cfg.Journal.Stalled(now, journalStall)
+	var last error
+	if was := b.stall.Swap(&err); was != nil {
+		last = *was
+	}
+	switch {
+	case err != nil && last == nil:
+		b.cfg.Logger.Warn().Err(err).Msg("the journal hangs: nothing is acknowledged or started")
+	case err == nil && last != nil:
+		b.cfg.Logger.Info().Msg("the journal writes again")
+	}
+}
+
+// stalled is what the last look at the journal found, or nil.
+func (b *Broker) stalled() error {
+	if err := b.stall.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// join waits for the broker's goroutines, but for one that hangs in the journal:
+// then only the end of the process frees the data directory.
+func (b *Broker) join() error {
+	done := make(chan struct{})
+	go func() {
+		b.wg.Wait()
+		close(done)
+	}()
+	tick := time.NewTicker(stallEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return nil
+		case <-tick.C:
+			b.lookAtJournal(time.Now())
+			if err := b.Err(); errors.Is(err, record.ErrJournalStalled) && b.cfg.Journal.Pending() > 0 {
+				return fmt.Errorf("stop broker: %w; end the process", err)
+			}
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package broker
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/core"
+	"github.com/cloudshare/cloudshare/node/explain"
+)
+
+// Why says why a job waits: what goes first, what keeps each site from running
+// it, and when it will probably start. A job that the federation knows is
+// explained by any broker, a home job by its owner's.
+func (b *Broker) Why(ctx context.Context, id fsm.JobID) (node.Why, error) {
+	fresh := b.Freshness() // before the state is read
+	for range 2 {          // a job may be published between the two looks
+		if w, ok := b.federationWhy(ctx, id, fresh); ok {
+			return w, nil
+		}
+		if id.Site != b.cfg.Site {
+			return node.Why{}, b.elsewhere(id.Site, "owner")
+		}
+		var w node.Why
+		found := false
+		if err := b.ask(ctx, func(c *core.Core) { w, found = c.HomeWhy(id.Num) }); err != nil {
+			return node.Why{}, err
+		}
+		if found {
+			w.Calibration = b.estimates.Calibration()
+			return w, nil
+		}
+	}
+	return node.Why{}, b.missing("job " + id.String())
+}
+
+func (b *Broker) federationWhy(ctx context.Context, id fsm.JobID, fresh node.Freshness) (w node.Why, ok bool) {
+	var v fsm.WhyView
+	var h explain.SiteReports
+	b.cfg.Replica.View(func(s *fsm.State) {
+		v, ok = s.Why(id)
+		h = b.hear(s, &v)
+	})
+	if !ok {
+		return node.Why{}, false
+	}
+	w = node.Why{Job: id, State: v.State.String(), Waiting: v.Waiting, Calibration: b.estimates.Calibration()}
+	if v.Waiting == 0 {
+		w.Summary = "none of its tasks waits: " + w.State
+		if v.State == fsm.Withdrawn {
+			w.Summary = fmt.Sprintf("its tasks wait for its owner %s, which is away", id.Site)
+		}
+		w.Estimate.Unknown = "nothing waits for its turn"
+		w.Summary = explain.DateSummary(w.Summary, fresh)
+		return w, true
+	}
+	h.Own = b.ownTrouble(ctx)
+	w.Estimate = b.estimates.Estimate(&v)
+	explain.Fill(&w, &v, &h, fresh)
+	return w, true
+}
+
+// DryRun says what would become of a job if it were submitted now, and accepts
+// nothing. Errors are those of a submission.
+func (b *Broker) DryRun(ctx context.Context, req node.Request) (node.Why, error) {
+	if full := b.disk.full(); full != nil {
+		return node.Why{}, fmt.Errorf("ask about a job: %w", full)
+	}
+	fresh := b.Freshness() // before the state is read
+	js := req.Spec.JobSpec(1, time.Now().UnixMilli())
+	var home core.Outlook
+	err := b.ask(ctx, func(c *core.Core) { home = c.Outlook(&js) })
+	if err != nil {
+		return node.Why{}, err
+	}
+	w := node.Why{Job: fsm.JobID{Site: b.cfg.Site}, State: fsm.Queued.String(), Waiting: js.Count, Calibration: b.estimates.Calibration()}
+	var v fsm.WhyView
+	var h explain.SiteReports
+	var member, fits bool
+	var unfit string
+	var full error
+	b.cfg.Replica.View(func(s *fsm.State) {
+		if err = core.CanSelect(&js, s); err != nil {
+			return
+		}
+		v, member = s.WhySpec(b.cfg.Site, &js)
+		full = node.RefusedByQuota(v.Refused, b.cfg.Site, &js, s)
+		h = b.hear(s, &v)
+		fits, unfit = s.AnyFits(js)
+		home.Idle = home.Idle && !s.WaitingFits(b.cfg.Site)
+	})
+	switch {
+	case err != nil:
+		return node.Why{}, fmt.Errorf("ask about a job: %w", err)
+	case req.Strict && !fits:
+		return node.Why{}, fmt.Errorf("%w: %s", node.ErrUnfit, unfit)
+	case home.Starts && (home.Alone || home.Idle):
+		w.State = fsm.Running.String()
+		w.Summary = explain.Plural(uint64(js.Count), "task") + " would start at once at this site"
+		return w, nil
+	case home.Alone:
+		if w.Summary = core.AloneReason; !home.Waits {
+			w.Summary = core.Unpublished
+		}
+		w.Estimate.Unknown = "there is no quorum"
+		return w, nil
+	case !member:
+		return node.Why{}, fmt.Errorf("ask about a job: %w: site %s is not registered with the federation yet", node.ErrNotReady, b.cfg.Site)
+	}
+	if err = cmp.Or(full, core.SubmitError(v.Refused)); err != nil {
+		return node.Why{}, fmt.Errorf("ask about a job: %w", err)
+	}
+	h.Own = b.ownTrouble(ctx)
+	w.Estimate = b.estimates.Estimate(&v)
+	explain.Fill(&w, &v, &h, fresh)
+	return w, nil
+}
+
+// ownPatience is how long an answer that needs no more than the state waits for what
+// the core adds to it: that may stand still, as when a disk hangs.
+const ownPatience = time.Second
+
+// ownTrouble asks the core and the handlers.
+func (b *Broker) ownTrouble(ctx context.Context) explain.OwnTrouble {
+	ctx, cancel := context.WithTimeout(ctx, ownPatience)
+	defer cancel()
+	o := explain.OwnTrouble{Site: b.cfg.Site}
+	closed := ""
+	if b.ask(ctx, func(c *core.Core) { closed = explain.ClosedText(c.ClosedWhy()) }) == nil { // else it may still be written to
+		o.Closed = closed
+	}
+	var away []string
+	for _, h := range b.cfg.Handlers {
+		if len(h.Capacity()) == 0 {
+			away = append(away, fmt.Sprintf("%s has no machine now: %s", h.Name(), h.Status()))
+		}
+	}
+	o.Away = fsm.Clip(strings.Join(away, "; "))
+	return o
+}
+
+// hear gathers what is said of a job's sites. REQUIRES: called inside Replica.View.
+func (b *Broker) hear(s *fsm.State, v *fsm.WhyView) explain.SiteReports {
+	h := explain.SiteReports{Declined: b.cfg.Replica.Feed().Declined(v.Job), Bare: map[string]bool{}, Closed: map[string]fsm.Closure{}}
+	for i := range v.Sites {
+		if x := &v.Sites[i]; x.Why == fsm.HinderedClosed {
+			site, _ := s.Site(x.Site)
+			h.Bare[x.Site], h.Closed[x.Site] = site.Capacity == fsm.Resources{}, site.Closed
+		}
+	}
+	return h
+}

@@ -1,0 +1,131 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/core"
+	"github.com/cloudshare/cloudshare/node/jobspec"
+	"github.com/cloudshare/cloudshare/sched"
+)
+
+// TestWhyAtAnyBroker: a federation job is explained alike by both brokers, a home
+// job by its owner's only.
+func TestWhyAtAnyBroker(t *testing.T) {
+	sites := startSites(t, 1, 1)
+	a, b := sites[0], sites[1]
+	home := a.accept(t, `{"command":["sleep"]}`)
+	bag := a.accept(t, `{"command":["sleep"],"count":5}`)
+	a.await(t, func(s *fsm.State) bool { j, _ := s.Job(bag.ID); return j.Counts[fsm.Queued] == 4 })
+	b.await(t, func(s *fsm.State) bool { j, _ := s.Job(bag.ID); return j.Counts[fsm.Queued] == 4 })
+	for _, s := range sites {
+		w, err := s.Why(t.Context(), bag.ID)
+		if err != nil || w.Waiting != 4 || len(w.Sites) != 2 {
+			t.Fatalf("%s: %+v %v", s.name, w, err)
+		}
+		for _, x := range w.Sites {
+			if x.Why != fsm.HinderedFull || !strings.Contains(x.Text, "short of 1 core; the next room is this job's") {
+				t.Errorf("%s of %s: %s", s.name, x.Site, x.Text)
+			}
+		}
+		if !strings.Contains(w.Summary, "it is next") || w.Estimate.Unknown == "" {
+			t.Errorf("%s: %q %+v", s.name, w.Summary, w.Estimate)
+		}
+	}
+	if w, err := a.Why(t.Context(), home.ID); err != nil || w.View != nil || !strings.Contains(w.Summary, "none of its tasks waits") {
+		t.Errorf("home: %+v %v", w, err)
+	}
+	var elsewhere *node.ElsewhereError
+	if _, err := b.Why(t.Context(), home.ID); !errors.As(err, &elsewhere) || elsewhere.Site != "site-1" {
+		t.Errorf("a home job of another site: %v", err)
+	}
+	for _, id := range []fsm.JobID{{Site: "site-1", Num: 999}, {Site: "nobody", Num: 1}} {
+		if _, err := b.Why(t.Context(), id); id.Site == "nobody" && !errors.Is(err, node.ErrNotFound) {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+	if _, err := a.Why(t.Context(), fsm.JobID{Site: "site-1", Num: 999}); !errors.Is(err, node.ErrNotFound) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestWhyWhileTheCoreHangs: what the state says of a job is told all the same.
+func TestWhyWhileTheCoreHangs(t *testing.T) {
+	sites := startSites(t, 1, 1)
+	a, b := sites[0], sites[1]
+	bag := a.accept(t, `{"command":["sleep"],"count":5}`)
+	b.await(t, func(s *fsm.State) bool { j, _ := s.Job(bag.ID); return j.Counts[fsm.Queued] > 0 })
+	goOn := make(chan struct{})
+	defer close(goOn)
+	b.post(core.AskEvent(func(*core.Core) { <-goOn }))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if w, err := b.Why(ctx, bag.ID); err != nil || w.Waiting == 0 || ctx.Err() != nil {
+		t.Errorf("%+v %v", w, err)
+	}
+}
+
+// TestDryRunAcceptsNothing: it tells what a submission would, and leaves no trace.
+func TestDryRunAcceptsNothing(t *testing.T) {
+	sites := startSites(t, 2, 1)
+	a := sites[0]
+	ask := func(json string, strict bool) (node.Why, error) {
+		spec, err := jobspec.ParseSpec([]byte(json))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.DryRun(context.Background(), node.Request{Spec: spec, Strict: strict})
+	}
+	if w, err := ask(`{"command":["x"]}`, false); err != nil || w.State != "running" || w.Job.Num != 0 {
+		t.Fatalf("at home: %+v %v", w, err)
+	}
+	w, err := ask(`{"command":["x"],"count":9}`, false)
+	if err != nil || w.Waiting != 9 || !strings.Contains(w.Summary, "3 tasks of 9 would start at once") || w.Estimate.Unknown != "" {
+		t.Fatalf("too many for home: %+v %v", w, err)
+	}
+	w, err = ask(`{"command":["x"],"resources":{"cpu":7}}`, false)
+	if err != nil || w.Sites[0].Why != fsm.HinderedShape || w.Estimate.Unknown == "" {
+		t.Fatalf("too wide: %+v %v", w, err)
+	}
+	if _, err = ask(`{"command":["x"],"resources":{"cpu":7}}`, true); !errors.Is(err, node.ErrUnfit) {
+		t.Fatalf("strict: %v", err)
+	}
+	if first := a.accept(t, `{"command":["x"]}`); first.ID.Num != 1 {
+		t.Fatalf("the questions used numbers: %v", first.ID)
+	}
+	if j, err := a.Jobs(t.Context(), node.JobQuery{Limit: 10}); err != nil || len(j.Items) != 1 {
+		t.Fatalf("%d jobs %v", len(j.Items), err)
+	}
+}
+
+// TestPolicyByWaits: once the leader has raised the version, a running federation goes
+// by projected waits, and every broker words whose turn it is.
+func TestPolicyByWaits(t *testing.T) {
+	sites := startSites(t, 1, 1)
+	a, b := sites[0], sites[1]
+	a.await(t, func(s *fsm.State) bool { return s.CanUse(sched.Alone) == nil })
+	p := a.Params()
+	p.Policy = sched.Alone
+	if err := a.SetParams(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	a.accept(t, `{"command":["sleep"]}`)
+	bag := a.accept(t, `{"command":["sleep"],"count":5,"timeout":"60s"}`)
+	for _, s := range []*testSite{a, b} {
+		s.await(t, func(s *fsm.State) bool {
+			j, _ := s.Job(bag.ID)
+			return s.Policy() == sched.Alone && j.Counts[fsm.Queued] == 4
+		})
+	}
+	other := b.accept(t, `{"command":["sleep"],"timeout":"60s"}`)
+	a.await(t, func(s *fsm.State) bool { _, ok := s.Job(other.ID); return ok })
+	w, err := a.Why(t.Context(), bag.ID)
+	if err != nil || !strings.Contains(w.Turn, " longer than they would alone") && !strings.Contains(w.Turn, " less than they would alone") {
+		t.Errorf("%q %v", w.Turn, err)
+	}
+}

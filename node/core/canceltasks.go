@@ -1,0 +1,118 @@
+package core
+
+import (
+	"fmt"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/jobspec"
+)
+
+const (
+	// MaxCancelTasks is how many tasks of one job one request may name to cancel.
+	MaxCancelTasks = 1000
+	// maxTaskCancels bounds the cancellations of single tasks that wait for the
+	// quorum, over all jobs.
+	maxTaskCancels = 16 << 10
+)
+
+// cancelTasks ends some tasks of one of this site's jobs.
+func (c *Core) cancelTasks(ev CancelEvent, s StateReader, fx *Effects) {
+	id := fsm.JobID{Site: c.site, Num: ev.Num}
+	refuse := func(err error) {
+		fx.Replies = append(fx.Replies, func() { ev.Reply(fmt.Errorf("cancel tasks of job %s: %w", id, err)) })
+	}
+	if job := c.home.jobs[ev.Num]; job != nil {
+		positions, err := positionsOf(&job.Spec, ev.Tasks)
+		if err == nil {
+			err = c.cancelHomeTasks(ev.Num, positions, ev.At, fx)
+		}
+		if err != nil {
+			refuse(err)
+			return
+		}
+		fx.Replies = append(fx.Replies, func() { ev.Reply(nil) })
+		return
+	}
+	if c.pubs.byJob[ev.Num] != nil {
+		refuse(fmt.Errorf("%w: the job is on its way to the federation: try again, or cancel the whole job", node.ErrNotReady))
+		return
+	}
+	job, ok := s.Job(id)
+	if !ok {
+		refuse(cancelError(id, fsm.UnknownJob))
+		return
+	}
+	positions, err := positionsOf(&job.Spec, ev.Tasks)
+	switch {
+	case err != nil:
+		refuse(err)
+	case c.cancels.tasks+len(positions) > maxTaskCancels:
+		refuse(fmt.Errorf("%w: %d tasks of this site wait to be cancelled already: try again when there is a quorum", node.ErrFull, c.cancels.tasks))
+	default:
+		c.orderTaskCancels(id, positions, c.placeOf(ev.At), ev.Reply)
+	}
+}
+
+// positionsOf turns indices into positions; each must be one of the job's tasks.
+func positionsOf(js *fsm.JobSpec, tasks jobspec.Indices) ([]uint32, error) {
+	n := jobspec.NumberingOf(js.Payload, js.Count)
+	positions := make([]uint32, 0, min(tasks.Len(), js.Count))
+	for index := range tasks.All() {
+		at := n.Position(index)
+		if at >= n.Size() || n.Index(at) != index {
+			return nil, fmt.Errorf("it has no task %d: %w", index, node.ErrNotFound)
+		}
+		positions = append(positions, at)
+	}
+	return positions, nil
+}
+
+// cancelHomeTasks ends some tasks of a home job; ErrEnded if all of them have.
+func (c *Core) cancelHomeTasks(num uint64, positions []uint32, at string, fx *Effects) error {
+	if c.home.jobs[num].ended() {
+		return node.ErrEnded
+	}
+	open := 0
+	for _, position := range positions {
+		if c.cancelHomeTask(num, position, at, fx) {
+			open++
+		}
+	}
+	if open == 0 {
+		return node.ErrEnded
+	}
+	c.homeCancelled(num, fx)
+	return nil
+}
+
+// orderTaskCancels has tasks of a job in the state ended, and replies once the
+// outcome of all is known: nil if one of them had not ended yet.
+func (c *Core) orderTaskCancels(id fsm.JobID, positions []uint32, at string, reply func(error)) {
+	c.cancels.tasks += len(positions)
+	left, open := len(positions), 0
+	var failed error
+	for _, position := range positions {
+		c.out.add(&fsm.Cancel{Job: id, Task: int64(position), At: at}, func(r fsm.Result, _ StateReader, fx *Effects) {
+			c.cancels.tasks--
+			left--
+			switch r.Code {
+			case fsm.OK:
+				open++
+			case fsm.AlreadyEnded:
+			default:
+				failed = cancelError(id, r.Code)
+			}
+			switch {
+			case left > 0:
+				return
+			case open == 0 && failed == nil:
+				failed = cancelError(id, fsm.AlreadyEnded)
+			case open > 0:
+				failed = nil
+			}
+			outcome := failed
+			fx.Replies = append(fx.Replies, func() { reply(outcome) })
+		})
+	}
+}

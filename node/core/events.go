@@ -1,0 +1,98 @@
+package core
+
+import (
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/jobspec"
+)
+
+// Event is something that happened to this broker.
+type Event interface{ isEvent() }
+
+// SubmitEvent says that users of this site submit jobs (the paper's event 1). Reply is
+// called once per request, from the shell, after what it acknowledges is durable.
+type SubmitEvent struct {
+	Reqs []node.Request
+	// Full, if set, is why no new job is taken; repeats are answered.
+	Full  error
+	Reply func(i int, a node.Answer)
+}
+
+// StateEvent says that the replicated state changed (event 2, and 5).
+type StateEvent struct{}
+
+// CapacityEvent says that a handler's machines changed (event 3).
+type CapacityEvent struct {
+	Handler  string
+	Machines []executor.Machine
+}
+
+// AcceptedEvent says that a handler took an attempt.
+type AcceptedEvent struct{ ID executor.ID }
+
+// UnstoppedEvent says that a handler could not stop an attempt.
+type UnstoppedEvent struct{ ID executor.ID }
+
+// StartedEvent says that an attempt's process runs.
+type StartedEvent struct{ ID executor.ID }
+
+// EndedEvent says that an attempt ended (event 4).
+type EndedEvent struct {
+	ID     executor.ID
+	Result executor.Result
+}
+
+// RefusedEvent says that a handler did not take an attempt.
+type RefusedEvent struct {
+	ID  executor.ID
+	Err error
+}
+
+// ResultEvent says that commands were executed, or never will be (Err).
+type ResultEvent struct {
+	Cmds    []fsm.Command
+	Results []fsm.Result
+	Err     error
+}
+
+// CancelEvent says that the owner cancels one of its jobs, or tasks of it.
+type CancelEvent struct {
+	Num uint64
+	// Tasks are the only ones to end, if there are some.
+	Tasks jobspec.Indices
+	// At is the site whose broker was asked; empty: this one's.
+	At    string
+	Reply func(error)
+}
+
+// RegisteredEvent says that the federation knows this start of the broker.
+type RegisteredEvent struct {
+	Result fsm.Result
+	Boot   [16]byte
+}
+
+// TickEvent says that some time passed.
+type TickEvent struct{}
+
+// AskEvent reads or changes the core on its own goroutine.
+type AskEvent func(*Core)
+
+func (SubmitEvent) isEvent()     {}
+func (StateEvent) isEvent()      {}
+func (CapacityEvent) isEvent()   {}
+func (AcceptedEvent) isEvent()   {}
+func (UnstoppedEvent) isEvent()  {}
+func (StartedEvent) isEvent()    {}
+func (EndedEvent) isEvent()      {}
+func (RefusedEvent) isEvent()    {}
+func (ResultEvent) isEvent()     {}
+func (CancelEvent) isEvent()     {}
+func (RegisteredEvent) isEvent() {}
+func (TickEvent) isEvent()       {}
+func (AskEvent) isEvent()        {}
+
+// DiskEvent says that the disk has become full, or has room again (nil).
+type DiskEvent struct{ Full error }
+
+func (DiskEvent) isEvent() {}

@@ -1,0 +1,93 @@
+package core
+
+import (
+	"encoding/binary"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node/record"
+)
+
+// Found by review: keys aged by the date, so that setting the clock forward made
+// one key two jobs. A repeat after the date was set is the same job, also by
+// another start of the broker, and a key is forgotten after a day of running.
+func TestDateStepKeepsKeys(t *testing.T) {
+	for _, step := range []time.Duration{48 * time.Hour, -48 * time.Hour} {
+		r := newRig(t, fsm.DefaultParams(), 1)
+		a := r.sites[0]
+		a.submit(sleepJob, "key")
+		r.settle()
+		same := func(when string) {
+			t.Helper()
+			a.turn(TickEvent{})
+			i := a.submit(sleepJob, "key")
+			r.settle()
+			if got := a.answers[i]; got.Err != nil || !got.Replayed || got.ID.Num != 1 {
+				t.Errorf("step of %s, %s: %+v", step, when, got)
+			}
+		}
+		r.dateStep = step
+		same("at once")
+		a.boot()
+		same("after a restart")
+		r.dateStep = 0
+		a.boot()
+		same("after the way back")
+		r.now = r.now.Add(keyLife - time.Hour)
+		a.lease(time.Hour)
+		same("most of a day later")
+		r.now = r.now.Add(time.Hour + 2*keyStep)
+		a.lease(time.Hour)
+		a.turn(TickEvent{})
+		if a.core.keys.held != 0 {
+			t.Errorf("step of %s: %d keys are held after a day", step, a.core.keys.held)
+		}
+	}
+}
+
+// TestDowntimeDoesNotAgeKeys: the clock stands still while no broker runs, and
+// goes on where it stood.
+func TestDowntimeDoesNotAgeKeys(t *testing.T) {
+	r := newRig(t, fsm.DefaultParams(), 1)
+	a := r.sites[0]
+	a.submit(sleepJob, "key")
+	r.settle()
+	for day := range 3 {
+		r.now = r.now.Add(9 * time.Hour)
+		a.turn(TickEvent{})
+		if held := a.core.keys.held; held != 1 && day < 2 || held != 0 && day == 2 {
+			t.Fatalf("%d keys are held after %d hours", held, 9*(day+1))
+		}
+		r.now = r.now.Add(100 * time.Hour) // down
+		a.boot()
+	}
+}
+
+// TestOldKeyRecordsAreRead: as old as the start that finds them.
+func TestOldKeyRecordsAreRead(t *testing.T) {
+	r := newRig(t, fsm.DefaultParams(), 1)
+	a := r.sites[0]
+	name := nameKey("key", 0)
+	old := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(nil, 1), 29_000_000)
+	old = append(old, 1, 2, 3, 4, 5, 6, 7, 8)
+	if err := a.journal.Commit([]record.Write{record.Put(record.BucketKeys, runKey(name.hash, 0), old)}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		a.boot()
+		if job, body, held := a.core.keys.find(name); !held || job != 1 || body != (bodyHash{1, 2, 3, 4, 5, 6, 7, 8}) {
+			t.Fatalf("job %d, body %x, held %t", job, body, held)
+		}
+	}
+	r.now = r.now.Add(keyLife + 2*keyStep)
+	a.turn(TickEvent{})
+	if a.core.keys.held != 0 {
+		t.Error("the key outlives its day")
+	}
+	far := (&keyRun{job: 1, step: maxKeyStep + 1, bodies: make([]bodyHash, 1)}).put(name.hash)
+	if _, _, err := decodeRun(far.Key, far.Value); !errors.Is(err, errBadRun) {
+		t.Errorf("a record of the far future: %v", err)
+	}
+}

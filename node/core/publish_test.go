@@ -1,0 +1,214 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+)
+
+// wideJob fits at no site of these tests: it goes to the queue.
+const wideJob = `{"command":["true"],"resources":{"cpu":64}}`
+
+// submits are the publications among what the site has proposed.
+func (s *rigSite) submits() (list []*fsm.Submit) {
+	for _, cmd := range s.pending {
+		if sub, ok := cmd.Body.(*fsm.Submit); ok {
+			list = append(list, sub)
+		}
+	}
+	return list
+}
+
+// refuseAll has the order answer all proposed jobs with a code.
+func (s *rigSite) refuseAll(code fsm.Code) {
+	s.rig.t.Helper()
+	mine := s.pending
+	s.pending = nil
+	got := make([]fsm.Result, len(mine))
+	for i := range mine {
+		if sub, ok := mine[i].Body.(*fsm.Submit); ok {
+			for range sub.Jobs {
+				got[i].Jobs = append(got[i].Jobs, code)
+			}
+		}
+	}
+	s.turn(ResultEvent{Cmds: mine, Results: got})
+}
+
+// TestAloneSiteIsBounded: without a quorum nothing takes publications away, so a
+// site refuses more than it has memory for, and forgets what it refused. What
+// starts at home needs no such room.
+func TestAloneSiteIsBounded(t *testing.T) {
+	r := newRig(t, fsm.DefaultParams(), 1)
+	a := r.sites[0]
+	r.now = r.now.Add(2 * time.Hour) // the lease is over
+	first := a.submit(wideJob, "")
+	size := a.core.pubs.bytes
+	if size < pendingBytes || a.answers[first].Durability != node.DurableSite {
+		t.Fatalf("a job alone takes %d bytes: %+v", size, a.answers[first])
+	}
+	others := maxPubBytes - 3*size // as if so many bytes were on their way
+	a.core.pubs.bytes += others
+	kept := []int{first, a.submit(wideJob, ""), a.submit(wideJob, "")}
+	for _, i := range kept {
+		if err := a.answers[i].Err; err != nil {
+			t.Fatalf("job %d of 3 that there is room for: %v", i+1, err)
+		}
+	}
+	next := a.core.nextJob
+	over := a.submit(wideJob, "key")
+	if err := a.answers[over].Err; !errors.Is(err, node.ErrFull) || !strings.Contains(err.Error(), "256 MiB") || a.core.nextJob != next {
+		t.Fatalf("beyond the bound: %v", err)
+	}
+	home := a.submit(sleepJob, "")
+	if err := a.answers[home].Err; err != nil || len(a.running) != 1 {
+		t.Errorf("a job that starts at home: %v", err)
+	}
+
+	a.lease(time.Hour)
+	r.settle()
+	if n := a.core.pubs.bytes; n != others {
+		t.Errorf("%d bytes are counted for what the order has taken", n-others)
+	}
+	if i := a.submit(wideJob, "key"); a.core.pubs.find(next+1) == nil {
+		t.Errorf("with room again: %+v", a.answers[i])
+	}
+}
+
+// TestGroupsAreCommands: what users submit at the same time makes groups that a
+// command holds, and the journal can read, whatever it is in their jobs that is long.
+func TestGroupsAreCommands(t *testing.T) {
+	var sites, selectors []string
+	for i := range fsm.MaxSiteNames {
+		sites = append(sites, fmt.Sprintf("site-%055d", i))
+	}
+	for i := range fsm.MaxSelectors {
+		selectors = append(selectors, fmt.Sprintf("k%02d", i))
+	}
+	spec := fsm.JobSpec{Count: 1, Need: fsm.Resources{MilliCPU: 1000}, MaxAttempts: 1, Only: sites, Selectors: selectors}
+	jobs := slices.Repeat([]pendingJob{{spec: spec}}, publishJobs)
+	for i := range jobs {
+		jobs[i].spec.Num = uint64(i + 1)
+	}
+	for groups := 1; len(jobs) > 0; groups++ {
+		n := groupSize(jobs)
+		cmd := command(&publication{jobs: jobs[:n]})
+		if err := cmd.Validate(); err != nil {
+			t.Fatalf("group %d of %d jobs: %v", groups, n, err)
+		}
+		size := 0
+		for i := range cmd.Jobs {
+			size += cmd.Jobs[i].SizeBound()
+		}
+		if size > publishBytes && n > 1 {
+			t.Fatalf("group %d of %d jobs has %d bytes, at most %d", groups, n, size, publishBytes)
+		}
+		jobs = jobs[n:]
+	}
+}
+
+// TestRefusedPromisesShareCommands: what a site alone has promised one by one
+// and a full queue refuses is asked again in groups, and lost by no restart.
+func TestRefusedPromisesShareCommands(t *testing.T) {
+	r := newRig(t, fsm.DefaultParams(), 1)
+	a := r.sites[0]
+	r.now = r.now.Add(2 * time.Hour)
+	const jobs = 300
+	for range jobs {
+		a.submit(wideJob, "")
+	}
+	a.lease(time.Hour)
+	if n := len(a.submits()); n != jobs {
+		t.Fatalf("%d commands for %d jobs that came one by one", n, jobs)
+	}
+	for range 2 {
+		a.refuseAll(fsm.TooManyJobs)
+		if n := len(a.submits()); n != 0 {
+			t.Fatalf("%d commands at once after a refusal", n)
+		}
+		r.now = r.now.Add(2 * fullPause)
+		a.turn(TickEvent{})
+		if subs := a.submits(); len(subs) != 1 || len(subs[0].Jobs) != jobs {
+			t.Fatalf("%d commands ask again for %d jobs, want one", len(subs), jobs)
+		}
+	}
+	a.boot()
+	r.settle()
+	for num := range uint64(jobs) {
+		if _, ok := r.state.Job(fsm.JobID{Site: "a", Num: num + 1}); !ok {
+			t.Fatalf("job %d that was promised is gone", num+1)
+		}
+	}
+	if b := &a.core.pubs; b.bytes != 0 || !b.empty() {
+		t.Errorf("%d bytes are still counted, empty %v", b.bytes, b.empty())
+	}
+}
+
+// TestSharedCommandTellsEachGroup: a command with several groups' jobs gives each
+// client the code of its own job.
+func TestSharedCommandTellsEachGroup(t *testing.T) {
+	r := newRig(t, fsm.DefaultParams(), 1)
+	a := r.sites[0]
+	a.submit(sleepJob, "") // job 1 runs at home
+	c := a.core
+	var got [2]node.Answer
+	for i := range got {
+		c.addPublication(&publication{since: r.now, jobs: []pendingJob{{
+			spec:  fsm.JobSpec{Num: uint64(10 * (i + 1)), Count: 1, Need: fsm.Resources{MilliCPU: 1000}, MaxAttempts: 1},
+			reply: func(ans node.Answer) { got[i] = ans },
+		}}})
+	}
+	c.nextJob = 30
+	a.turn(TickEvent{})
+	if subs := a.submits(); len(subs) != 1 || len(subs[0].Jobs) != 2 {
+		t.Fatalf("%d commands", len(subs))
+	}
+	mine := a.pending
+	a.pending = nil
+	results := make([]fsm.Result, len(mine))
+	for i := range mine {
+		if _, ok := mine[i].Body.(*fsm.Submit); ok {
+			results[i].Jobs = []fsm.Code{fsm.TooManyShapes, fsm.OK}
+		}
+	}
+	a.turn(ResultEvent{Cmds: mine, Results: results})
+	if !errors.Is(got[0].Err, node.ErrFull) || got[1].Err != nil || got[1].ID.Num != 20 {
+		t.Errorf("answers %+v", got)
+	}
+}
+
+// TestQuotaIsRefusedInTheSameWords: a job beyond its site's quota is refused before it
+// is sent, and takes no number; one that the broker could not know of is refused by the
+// state. Who asks is told the same.
+func TestQuotaIsRefusedInTheSameWords(t *testing.T) {
+	const large = `{"command":["true"],"count":1000000,"resources":{"cpu":64}}`
+	r := newRig(t, fsm.DefaultParams(), 1)
+	a := r.sites[0]
+	for range 99 { // of 100 million tasks
+		a.submit(large, "")
+	}
+	r.settle()
+	both := []int{a.submit(large, ""), a.submit(large, "")} // the state has neither yet
+	r.settle()
+	next := a.core.nextJob
+	early := a.submit(large, "key")
+	if err := a.answers[both[0]].Err; err != nil || a.core.nextJob != next {
+		t.Fatalf("the 100th job: %v; job %d is next, was %d", err, a.core.nextJob, next)
+	}
+	want := node.QuotaError{Site: "a", Use: fsm.Use{Quota: fsm.QuotaTasks, Used: 100_000_000, Limit: 100_000_000}, Need: 1_000_000}
+	for _, i := range []int{both[1], early} {
+		var got *node.QuotaError
+		if err := a.answers[i].Err; !errors.As(err, &got) || *got != want || !errors.Is(err, node.ErrFull) || err.Error() != want.Error() {
+			t.Errorf("job %d: %v, want %v", i+1, err, &want)
+		}
+	}
+	if small := a.submit(sleepJob, ""); a.answers[small].Err != nil {
+		t.Errorf("a job that starts at home: %v", a.answers[small].Err)
+	}
+}

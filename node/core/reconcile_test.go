@@ -1,0 +1,180 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/fsm"
+)
+
+// checkReconciled fails if a comparison of all assignments with all attempts
+// finds anything that looking at the changes has not. So every history that a rig
+// plays, the disorder's random ones among them, shows that both are the same.
+func (s *rigSite) checkReconciled() {
+	s.rig.t.Helper()
+	c := s.core
+	if c.incarnation == 0 || c.unstopped { // a failed stop is tried again with a tick
+		return
+	}
+	fx, waiting := &Effects{}, len(c.out.waiting)
+	all, _ := s.rig.state.AssignmentsSince(s.name, 0)
+	pledged := len(c.pledges.byID)
+	c.compare(all, s.rig.state, fx)
+	if n := len(fx.Starts) + len(fx.Stops) + len(fx.Writes) + len(c.ends) + len(c.pledges.open) + len(c.again) + len(c.out.waiting) - waiting; n > 0 {
+		s.rig.t.Fatalf("site %s at entry %d: looking at all finds more than looking at what changed: starts %v, stops %v, ends %v, %d pledges, %d commands",
+			s.name, c.seen, fx.Starts, fx.Stops, c.ends, len(c.pledges.open), len(c.out.waiting)-waiting)
+	}
+	if n := len(c.pledges.byID); n != pledged {
+		s.rig.t.Fatalf("site %s holds %d pledges, %d of them for what is assigned", s.name, pledged, n)
+	}
+}
+
+// counting counts what a core reads of its assignments.
+type counting struct {
+	*fsm.State
+	read int
+}
+
+func (v *counting) AssignmentsSince(site string, entry uint64) ([]fsm.Assignment, bool) {
+	as, whole := v.State.AssignmentsSince(site, entry)
+	v.read += len(as)
+	return as, whole
+}
+
+// What a site looks at grows with what changes, not with what it runs: n tasks
+// that come one by one and end one by one cost n looks.
+func TestReconcileLooksAtChanges(t *testing.T) {
+	const n = 200
+	r := newRig(t, fsm.DefaultParams(), n, 1)
+	a, b := r.sites[0], r.sites[1]
+	b.submit(`{"command":["true"]}`, "") // takes b's core
+	for range n {
+		b.submit(`{"command":["true"]}`, "")
+		r.settle()
+	}
+	if len(a.running) != n {
+		t.Fatalf("%d run at a, want %d", len(a.running), n)
+	}
+	v := &counting{State: r.state}
+	turn := func(evs ...Event) *Effects {
+		fx := &Effects{}
+		for _, ev := range evs {
+			a.core.Step(ev, v, fx)
+		}
+		a.core.Settle(v, fx)
+		return fx
+	}
+	turn(StateEvent{})
+	v.read = 0
+	for id := range a.running {
+		fx := turn(EndedEvent{id, executor.Result{}})
+		turn(ResultEvent{Cmds: fx.Propose, Results: r.apply(fx.Propose...)})
+	}
+	if v.read != 0 {
+		t.Errorf("its own %d reports cost a %d looks", n, v.read)
+	}
+	for i := range 100 {
+		b.submit(`{"command":["true"]}`, "")
+		b.turn(ResultEvent{Cmds: b.pending, Results: r.apply(b.pending...)})
+		b.pending = nil
+		for _, st := range turn(StateEvent{}).Starts {
+			turn(AcceptedEvent{st.ID}, StartedEvent{st.ID})
+		}
+		if v.read != i+1 {
+			t.Fatalf("%d new assignments cost %d looks", i+1, v.read)
+		}
+	}
+}
+
+// What is to be stopped before its handler has it is stopped once it has.
+func TestStopWaitsForTheHandler(t *testing.T) {
+	for _, how := range []string{"cancelled", "requeued"} {
+		t.Run(how, func(t *testing.T) {
+			r := newRig(t, fsm.DefaultParams(), 1, 1)
+			a, b := r.sites[0], r.sites[1]
+			b.submit(`{"command":["true"]}`, "")
+			b.submit(`{"command":["true"],"retry":{"on_loss":"immediate"}}`, "")
+			r.apply(b.pending...)
+			fx := &Effects{}
+			a.core.Settle(r.state, fx)
+			if len(fx.Starts) != 1 {
+				t.Fatalf("%d start at a, want 1", len(fx.Starts))
+			}
+			id := fx.Starts[0].ID
+			by, body := b, fsm.Body(&fsm.Cancel{Job: fsm.JobID{Site: "b", Num: 2}, Task: -1})
+			if how == "requeued" { // it stands for whatever takes an attempt away
+				by, body = a, &fsm.Complete{Attempts: []fsm.Ended{{AttemptRef: r.state.Assignments("a")[0].AttemptRef, Outcome: fsm.Lost}}}
+			}
+			r.apply(fsm.Command{ID: fsm.CommandID{Site: by.core.site, Incarnation: by.core.incarnation, Seq: by.core.out.seq + 100}, Body: body})
+			a.turn(StateEvent{})
+			if len(a.stops) != 0 {
+				t.Fatal("stopped before the handler has it")
+			}
+			a.turn(AcceptedEvent{id})
+			if !slices.Equal(a.stops, []executor.ID{id}) {
+				t.Fatalf("stopped %v, want %v", a.stops, id)
+			}
+			a.turn(AcceptedEvent{id}, StateEvent{})
+			if len(a.stops) != 1 {
+				t.Fatalf("stopped %d times", len(a.stops))
+			}
+		})
+	}
+}
+
+// An end without a start is reported once, however often the state changes
+// before it is ordered.
+func TestNeverStartedIsSaidOnce(t *testing.T) {
+	r := newRig(t, fsm.DefaultParams(), 2, 1)
+	a, b := r.sites[0], r.sites[1]
+	a.core.lease.until = 0 // nothing foreign is started
+	for range 3 {
+		b.submit(`{"command":["true"]}`, "")
+	}
+	b.turn(ResultEvent{Cmds: b.pending, Results: r.apply(b.pending...)})
+	b.pending = nil
+	a.turn(StateEvent{})
+	for _, num := range []uint64{2, 3} {
+		b.turn(CancelEvent{Num: num, Reply: func(error) {}})
+		b.turn(ResultEvent{Cmds: b.pending, Results: r.apply(b.pending...)})
+		b.pending = nil
+		a.turn(StateEvent{})
+		a.core.seen = 0 // all is looked at
+		a.turn(StateEvent{})
+	}
+	ends := []string{}
+	for _, cmd := range a.pending {
+		if c, ok := cmd.Body.(*fsm.Complete); ok {
+			for _, e := range c.Attempts {
+				ends = append(ends, fmt.Sprint(e.Job, e.Outcome))
+			}
+		}
+	}
+	if want := []string{"b.2 3", "b.3 3"}; !slices.Equal(ends, want) {
+		t.Fatalf("ends %v, want %v", ends, want)
+	}
+	r.settle()
+	if len(a.running) != 0 || len(a.core.returned) != 0 {
+		t.Fatalf("%d run, %d are on their way back", len(a.running), len(a.core.returned))
+	}
+}
+
+// The state may show a bound before its declaration's result is here: the result
+// then has the assignment looked at again.
+func TestBoundSeenBeforeItsResult(t *testing.T) {
+	r, a, b := boundedRig(t, timedJob)
+	r.order(a)
+	mine := b.pending
+	b.pending = nil
+	results := r.apply(mine...)
+	b.turn(StateEvent{})
+	if len(b.running) != 0 {
+		t.Fatal("started before it knows that its declaration was taken")
+	}
+	b.turn(ResultEvent{Cmds: mine, Results: results})
+	if len(b.running) != 1 {
+		t.Fatal("not started though the federation knows the bound")
+	}
+}

@@ -1,0 +1,49 @@
+package core
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/cloudshare/cloudshare/fsm"
+)
+
+// TestApplyVersionIsRaised: once the brokers of all sites know a newer version,
+// the leader's has it ordered, once; a replica that does not know it stops.
+func TestApplyVersionIsRaised(t *testing.T) {
+	r := newRig(t, fsm.DefaultParams(), 1, 1)
+	for i, s := range r.sites {
+		if next := r.state.NextVersion(); next > fsm.Version {
+			t.Fatalf("%d of %d sites know version %d: next is %d", i, len(r.sites), fsm.Version+1, next)
+		}
+		boot := [16]byte{100, byte(i)}
+		res := r.apply(fsm.Command{ID: fsm.CommandID{Site: s.name}, Body: &fsm.Register{
+			Node: [16]byte{s.name[0]}, Boot: boot, HTTP: "127.0.0.1:1", Peer: "127.0.0.1:2", MaxVersion: fsm.Version + 1,
+		}})
+		s.turn(RegisteredEvent{res[0], boot})
+	}
+	a := r.sites[0]
+	a.pending = nil
+	raise := RaiseEvent{r.state.NextVersion()}
+	a.turn(raise)
+	a.turn(raise, raise)
+	var raises []fsm.Command
+	for _, cmd := range a.pending {
+		if _, ok := cmd.Body.(*fsm.Raise); ok {
+			raises = append(raises, cmd)
+		}
+	}
+	if len(raises) != 1 {
+		t.Fatalf("proposed %d times, want once: %v", len(raises), a.pending)
+	}
+	if res := r.apply(a.pending...); res[0].Code != fsm.OK || r.state.Version() != fsm.Version+1 {
+		t.Fatalf("%v: version %d, want %d", res, r.state.Version(), fsm.Version+1)
+	}
+
+	entry, err := fsm.DecodeBatch((&fsm.Batch{Term: 1}).Append(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.state.Apply(entry); !errors.Is(err, fsm.ErrNewVersion) {
+		t.Errorf("a replica that does not know the version goes on: %v", err)
+	}
+}

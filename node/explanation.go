@@ -1,0 +1,27 @@
+package node
+
+import (
+	"github.com/cloudshare/cloudshare/fsm"
+)
+
+// Why says why a job waits, or what would become of one that is only asked about.
+type Why struct {
+	Job     fsm.JobID // Num is 0 for a job that is only asked about
+	State   string    // of the job
+	Waiting uint32    // tasks
+	Summary string    // all of it in one line
+	// View are the facts of the federation's queue, nil if nothing of the job
+	// waits there.
+	View  *fsm.WhyView
+	Turn  string // who goes first, and by how much; "" if no site can run it
+	Sites []SiteReason
+	// Estimate is of the next task's start.
+	Estimate    Estimate
+	Calibration Calibration
+}
+
+// SiteReason is a site's hindrance in words.
+type SiteReason struct {
+	fsm.SiteWhy
+	Text string
+}

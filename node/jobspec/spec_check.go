@@ -1,0 +1,180 @@
+package jobspec
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/fsm"
+)
+
+// maxDepth bounds the nesting of a value that is about to be refused.
+const maxDepth = 64
+
+// skip reads any one value, to tell a wrong type from malformed text.
+func (p *jsonScanner) skip(depth int) error {
+	if depth > maxDepth {
+		return p.malformed("nested too deeply")
+	}
+	switch c := p.peek(); {
+	case c == '{':
+		return p.object(func(string) error { return p.skip(depth + 1) })
+	case c == '[':
+		return p.array(func() error { return p.skip(depth + 1) })
+	case c == '"':
+		_, err := p.str()
+		return err
+	case c == '-' || '0' <= c && c <= '9':
+		_, _, err := p.number()
+		return err
+	}
+	for _, word := range []string{"null", "true", "false"} {
+		if strings.HasPrefix(p.src[p.pos:], word) {
+			p.pos += len(word)
+			return nil
+		}
+	}
+	return p.malformed("expected a JSON value")
+}
+
+// check finds what is wrong with the whole of a parsed spec.
+func (p *specParser) check() error {
+	s := &p.spec
+	if len(s.Command) == 0 && s.Image == "" {
+		return &SpecError{Field: "command", Reason: `is missing; give a command such as ["sleep","1"], or an image`}
+	}
+	for i, arg := range s.Command {
+		if strings.IndexByte(arg, 0) >= 0 {
+			return &SpecError{Field: fmt.Sprintf("command.%d", i), Value: quoted(arg), Reason: "must not hold a NUL byte"}
+		}
+	}
+	if len(s.Command) > 0 && s.Command[0] == "" {
+		return &SpecError{Field: "command.0", Reason: "must name a program"}
+	}
+	for _, f := range []struct{ name, value string }{{"name", s.Name}, {"image", s.Image}} {
+		if len(f.value) > MaxLabelText || !printable(f.value) {
+			return &SpecError{Field: f.name, Value: quoted(f.value), Reason: fmt.Sprintf(
+				"must have at most %d bytes and no control or formatting characters", MaxLabelText)}
+		}
+	}
+	if s.Image != "" {
+		if _, err := executor.ParseImage(s.Image); err != nil {
+			return &SpecError{Field: "image", Value: quoted(s.Image), Reason: "is " + err.Error()}
+		}
+	}
+	if len(s.Labels) > MaxLabels {
+		return &SpecError{Field: "labels", Reason: fmt.Sprintf("has %d labels; at most %d", len(s.Labels), MaxLabels)}
+	}
+	if err := p.checkIndices(); err != nil {
+		return err
+	}
+	for _, site := range s.Sites.Only {
+		if slices.Contains(s.Sites.Not, site) {
+			return &SpecError{Field: "sites", Value: quoted(site), Reason: "must not name a site in both only and not"}
+		}
+	}
+	return p.checkSize()
+}
+
+// checkIndices makes the count that of the indices.
+func (p *specParser) checkIndices() error {
+	n := p.spec.Indices.Len()
+	if n == 0 {
+		return nil
+	}
+	counted := p.seen&(1<<slices.Index(jobFields[:], "count")) != 0
+	if counted && p.spec.Count != n {
+		tasks := "tasks"
+		if n == 1 {
+			tasks = "task"
+		}
+		return &SpecError{Field: "count", Value: fmt.Sprint(p.spec.Count), Reason: fmt.Sprintf("must be left out beside indices, which name %d %s", n, tasks)}
+	}
+	p.spec.Count = n
+	return nil
+}
+
+// checkSize bounds what every site will hold of the job. Canonical text is at
+// most six times its source ("\u0001" for one byte is the worst, and that only
+// if the source was not escaped itself), so most specs are not encoded for it.
+func (p *specParser) checkSize() error {
+	if len(p.src) <= fsm.MaxPayload/6 {
+		return nil
+	}
+	if n := len(p.spec.appendPayload(nil)); n > fsm.MaxPayload {
+		return &SpecError{Field: "body", Reason: fmt.Sprintf(
+			"command, env, labels, indices, image and name take %d bytes together; at most %d: put large data into a file", n, fsm.MaxPayload)}
+	}
+	return nil
+}
+
+// taskEnv are the names that the executor sets for each task.
+var taskEnv = []string{
+	"CLOUDSHARE_JOB", "CLOUDSHARE_TASK", "CLOUDSHARE_ATTEMPT", "CLOUDSHARE_TOKEN", "CLOUDSHARE_SITE", "CLOUDSHARE_OWNER", "CLOUDSHARE_WORKDIR",
+}
+
+func checkEnv(key, value string) string {
+	switch {
+	case key == "" || strings.ContainsAny(key, "=\x00"):
+		return "must have a name without '=' and NUL"
+	case strings.IndexByte(value, 0) >= 0:
+		return "must not hold a NUL byte"
+	case slices.Contains(taskEnv, key):
+		return "is set by CloudShare for every task; choose another name"
+	}
+	return ""
+}
+
+func checkLabel(key, value string) string {
+	if !validLabelKey(key) {
+		return fmt.Sprintf("must have a name of 1 to %d letters, digits, '.', '_', '-' or '/'", MaxLabelKey)
+	}
+	if len(value) > MaxLabelText || !printable(value) {
+		return fmt.Sprintf("must have at most %d bytes and no control or formatting characters", MaxLabelText)
+	}
+	return ""
+}
+
+func validLabelKey(key string) bool {
+	for i := range len(key) {
+		c := key[i]
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z'
+		if !letter && (c < '0' || c > '9') && strings.IndexByte("._-/", c) < 0 {
+			return false
+		}
+	}
+	return key != "" && len(key) <= MaxLabelKey
+}
+
+// printable reports that s has no character that is Unprintable.
+func printable(s string) bool { return strings.IndexFunc(s, Unprintable) < 0 }
+
+// Unprintable reports that r is a control character, or one that shows nothing
+// but changes how others are shown: after U+202E text reads backwards.
+func Unprintable(r rune) bool {
+	return r < 0x20 || 0x7f <= r && r < 0xa0 || r >= 0xa0 && unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
+}
+
+// shorten cuts text for an error's one line.
+func shorten(s string) string {
+	const most = 60
+	if len(s) <= most && printable(s) {
+		return s
+	}
+	cut := min(len(s), most)
+	for cut > 0 && cut < len(s) && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	tail := ""
+	if cut < len(s) {
+		tail = "…"
+	}
+	quoted := strconv.Quote(s[:cut])
+	return quoted[1:len(quoted)-1] + tail
+}
+
+func quoted(s string) string { return `"` + shorten(s) + `"` }

@@ -1,0 +1,420 @@
+package jobspec
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/cloudshare/cloudshare/fsm"
+)
+
+// Bounds of a spec beside those of the state (fsm's limits).
+const (
+	MaxSpecBytes = 1 << 20 // of one job's JSON text
+	MaxLabels    = 64      // labels of a job
+	MaxLabelKey  = 63      // bytes
+	MaxLabelText = 255     // bytes of a label's value, and of a job's name
+	MaxSiteNames = 256     // names in each of sites.only and sites.not
+)
+
+// SpecError says what is wrong with a job's text, in one line.
+type SpecError struct {
+	Malformed bool   // no JSON document at all (400); false: not a valid job (422)
+	Field     string // "resources.cpu", "env.PATH"; "body" for the whole
+	Value     string // shortened, as it stood there; "" when there is none
+	Reason    string // why, and what would be right
+}
+
+// Error implements error.
+func (e *SpecError) Error() string {
+	if e.Value == "" {
+		return fmt.Sprintf("%s: %s", e.Field, e.Reason)
+	}
+	return fmt.Sprintf("%s: %s (got %s)", e.Field, e.Reason, e.Value)
+}
+
+// ParseSpec reads one job, strictly: unknown and repeated fields, trailing
+// data, wrong types and numbers outside their bounds are errors, and null means
+// the default. The error is a *SpecError.
+func ParseSpec(data []byte) (Spec, error) {
+	if len(data) > MaxSpecBytes {
+		return Spec{}, &SpecError{Field: "body", Reason: fmt.Sprintf(
+			"has %d bytes; a job's text has at most %d", len(data), MaxSpecBytes)}
+	}
+	p := specParser{jsonScanner: jsonScanner{src: string(data)}, spec: DefaultSpec()}
+	if !utf8.ValidString(p.src) {
+		return Spec{}, &SpecError{Malformed: true, Field: "body", Reason: "is not valid UTF-8"}
+	}
+	if err := p.document(); err != nil {
+		return Spec{}, err
+	}
+	if err := p.check(); err != nil {
+		return Spec{}, err
+	}
+	return p.spec, nil
+}
+
+// specParser fills a spec from the text.
+type specParser struct {
+	jsonScanner
+	spec Spec
+	seen uint32 // a bit for each field read, see known
+}
+
+// document reads the whole text: one object and nothing after it.
+func (p *specParser) document() error {
+	if p.peek() != '{' {
+		if len(p.src) == p.pos {
+			return &SpecError{Malformed: true, Field: "body", Reason: "is empty; expected a JSON object"}
+		}
+		if err := p.skip(0); err != nil {
+			return err
+		}
+		return &SpecError{Field: "body", Value: shorten(p.src), Reason: "must be a JSON object"}
+	}
+	if err := p.object(p.field); err != nil {
+		return err
+	}
+	if p.peek(); p.pos != len(p.src) {
+		return p.malformed("unexpected data after the job")
+	}
+	return nil
+}
+
+// Names of fields by nesting; a field's bit in seen is its place here.
+var (
+	jobFields      = [...]string{"name", "command", "image", "env", "count", "timeout", "resources", "retry", "priority", "labels", "sites", "selectors", "indices"}
+	resourceFields = [...]string{"cpu", "memory", "gpu"}
+	retryFields    = [...]string{"max_attempts", "on_loss"}
+	siteFields     = [...]string{"only", "not"}
+)
+
+// The first bits in seen of what is nested.
+const (
+	resourceBits = len(jobFields)
+	retryBits    = resourceBits + len(resourceFields)
+	siteBits     = retryBits + len(retryFields)
+)
+
+// known notes that a field stands in its object: once, and only if it is one
+// of names. The bits of names begin at first.
+func (p *specParser) known(names []string, first int, prefix, key string) error {
+	i := slices.Index(names, key)
+	if i < 0 {
+		return &SpecError{Field: prefix + shorten(key), Reason: "is not a field of a job; known here: " + strings.Join(names, ", ")}
+	}
+	if p.seen&(1<<(first+i)) != 0 {
+		return &SpecError{Malformed: true, Field: prefix + key, Reason: "stands twice in the object"}
+	}
+	p.seen |= 1 << (first + i)
+	return nil
+}
+
+// field reads one top-level field's value.
+func (p *specParser) field(key string) error {
+	if err := p.known(jobFields[:], 0, "", key); err != nil {
+		return err
+	}
+	s := &p.spec
+	switch key {
+	case "name":
+		return p.text(key, &s.Name)
+	case "command":
+		return p.strings(key, &s.Command)
+	case "image":
+		return p.text(key, &s.Image)
+	case "env":
+		return p.mapping(key, &s.Env, checkEnv)
+	case "count":
+		return integer(p, key, &s.Count, 1, fsm.MaxCount)
+	case "timeout":
+		return p.timeout(key)
+	case "resources":
+		return p.nested(key, p.resource)
+	case "retry":
+		return p.nested(key, p.retry)
+	case "priority":
+		return integer(p, key, &s.Priority, -fsm.MaxPriority, fsm.MaxPriority)
+	case "labels":
+		return p.mapping(key, &s.Labels, checkLabel)
+	case "selectors":
+		return p.selectors(key)
+	case "indices":
+		return p.indices(key)
+	default:
+		return p.nested(key, p.site)
+	}
+}
+
+func (p *specParser) resource(key string) error {
+	if err := p.known(resourceFields[:], resourceBits, "resources.", key); err != nil {
+		return err
+	}
+	r := &p.spec.Resources
+	switch key {
+	case "cpu":
+		return integer(p, "resources.cpu", &r.CPU, 1, fsm.MaxMilliCPU/1000)
+	case "memory":
+		return p.memory("resources.memory")
+	default:
+		return integer(p, "resources.gpu", &r.GPU, 0, fsm.MaxGPU)
+	}
+}
+
+func (p *specParser) retry(key string) error {
+	if err := p.known(retryFields[:], retryBits, "retry.", key); err != nil {
+		return err
+	}
+	if key == "on_loss" {
+		return p.onLoss("retry.on_loss")
+	}
+	return integer(p, "retry.max_attempts", &p.spec.Retry.MaxAttempts, 1, fsm.MaxAttempts)
+}
+
+func (p *specParser) site(key string) error {
+	if err := p.known(siteFields[:], siteBits, "sites.", key); err != nil {
+		return err
+	}
+	if key == "only" {
+		return p.siteNames("sites.only", &p.spec.Sites.Only)
+	}
+	return p.siteNames("sites.not", &p.spec.Sites.Not)
+}
+
+// wrong refuses a value of another type or form; malformed text stays malformed.
+func (p *specParser) wrong(field, want string) error {
+	p.peek()
+	from := p.pos
+	if err := p.skip(0); err != nil {
+		return err
+	}
+	return &SpecError{Field: field, Value: shorten(p.src[from:p.pos]), Reason: "must be " + want}
+}
+
+func (p *specParser) nested(name string, each func(string) error) error {
+	if p.null() {
+		return nil
+	}
+	if p.peek() != '{' {
+		return p.wrong(name, "an object")
+	}
+	return p.object(each)
+}
+
+func (p *specParser) text(name string, to *string) error {
+	if p.null() {
+		return nil
+	}
+	if p.peek() != '"' {
+		return p.wrong(name, "a string")
+	}
+	s, err := p.str()
+	*to = s
+	return err
+}
+
+func (p *specParser) strings(name string, to *[]string) error {
+	if p.null() {
+		return nil
+	}
+	if p.peek() != '[' {
+		return p.wrong(name, "a list of strings")
+	}
+	list := make([]string, 0, 4)
+	err := p.array(func() error {
+		if p.peek() != '"' {
+			return p.wrong(name, "a list of strings")
+		}
+		s, err := p.str()
+		list = append(list, s)
+		return err
+	})
+	*to = list
+	return err
+}
+
+func (p *specParser) mapping(name string, to *map[string]string, check func(k, v string) string) error {
+	if p.null() {
+		return nil
+	}
+	m, err := p.stringMap(name, check)
+	*to = m
+	return err
+}
+
+// stringMap reads an object of strings; check returns why a pair is refused.
+func (p *specParser) stringMap(name string, check func(k, v string) string) (map[string]string, error) {
+	if p.peek() != '{' {
+		return nil, p.wrong(name, "an object of strings")
+	}
+	var m map[string]string
+	err := p.object(func(key string) error {
+		field := func() string { return name + "." + shorten(key) }
+		if p.peek() != '"' {
+			return p.wrong(field(), "a string")
+		}
+		value, err := p.str()
+		if err != nil {
+			return err
+		}
+		if _, twice := m[key]; twice {
+			return &SpecError{Malformed: true, Field: field(), Reason: "stands twice in the object"}
+		}
+		if check != nil {
+			if why := check(key, value); why != "" {
+				return &SpecError{Field: field(), Value: quoted(value), Reason: why}
+			}
+		}
+		if m == nil {
+			m = make(map[string]string)
+		}
+		m[key] = value
+		return nil
+	})
+	return m, err
+}
+
+// integer reads a whole number between lo and hi.
+func integer[T int32 | int64 | uint32](p *specParser, name string, to *T, lo, hi int64) error {
+	if p.null() {
+		return nil
+	}
+	if c := p.peek(); c != '-' && (c < '0' || c > '9') {
+		return p.wrong(name, fmt.Sprintf("a whole number from %d to %d", lo, hi))
+	}
+	text, whole, err := p.number()
+	if err != nil {
+		return err
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if !whole || err != nil || n < lo || n > hi {
+		return &SpecError{Field: name, Value: shorten(text), Reason: fmt.Sprintf("must be a whole number from %d to %d", lo, hi)}
+	}
+	*to = T(n)
+	return nil
+}
+
+func (p *specParser) timeout(name string) error {
+	var text string
+	if p.null() {
+		return nil
+	}
+	if p.peek() != '"' {
+		return p.wrong(name, `a duration such as "90s" or "1h", or null for none`)
+	}
+	if err := p.text(name, &text); err != nil {
+		return err
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 || d > math.MaxInt64-time.Millisecond {
+		return &SpecError{Field: name, Value: quoted(text), Reason: `must be a positive duration such as "90s" or "1h"`}
+	}
+	d = (d + time.Millisecond - 1).Truncate(time.Millisecond)
+	if d.Milliseconds() > fsm.MaxTimeoutMs {
+		return &SpecError{Field: name, Value: quoted(text), Reason: fmt.Sprintf(
+			"must be at most %s", time.Duration(fsm.MaxTimeoutMs)*time.Millisecond)}
+	}
+	p.spec.Timeout = d
+	return nil
+}
+
+func (p *specParser) memory(name string) error {
+	const none = `, or "0" for no limit`
+	var text string
+	if p.null() {
+		return nil
+	}
+	if p.peek() != '"' {
+		return p.wrong(name, strings.TrimPrefix(wantMemory, "must be ")+none)
+	}
+	if err := p.text(name, &text); err != nil {
+		return err
+	}
+	mib, err := ParseMemory(text)
+	if err != nil {
+		return &SpecError{Field: name, Value: quoted(text), Reason: strings.Replace(err.Error(), wantMemory, wantMemory+none, 1)}
+	}
+	if mib > fsm.MaxMemMiB {
+		return &SpecError{Field: name, Value: quoted(text), Reason: fmt.Sprintf("must be at most %dMi", int64(fsm.MaxMemMiB))}
+	}
+	p.spec.Resources.Memory = mib
+	return nil
+}
+
+func (p *specParser) onLoss(name string) error {
+	text := onLossNames[fsm.Fenced]
+	if err := p.text(name, &text); err != nil {
+		return err
+	}
+	i := slices.Index(onLossNames[:], text)
+	if i < 0 {
+		return &SpecError{Field: name, Value: quoted(text), Reason: `must be "fenced", "immediate" or "never"`}
+	}
+	p.spec.Retry.OnLoss = fsm.OnLoss(i)
+	return nil
+}
+
+func (p *specParser) siteNames(name string, to *[]string) error {
+	if err := p.strings(name, to); err != nil {
+		return err
+	}
+	if len(*to) > MaxSiteNames {
+		return &SpecError{Field: name, Reason: fmt.Sprintf("names %d sites; at most %d", len(*to), MaxSiteNames)}
+	}
+	for _, site := range *to {
+		if !fsm.ValidSite(site) {
+			return &SpecError{Field: name, Value: quoted(site), Reason: "must hold site names: lower-case letters, digits and '-', at most 63"}
+		}
+	}
+	slices.Sort(*to)
+	*to = slices.Compact(*to)
+	return nil
+}
+
+// indices reads what the tasks are numbered by; empty is as if it were not there.
+func (p *specParser) indices(name string) error {
+	var text string
+	if err := p.text(name, &text); err != nil || text == "" {
+		return err
+	}
+	x, err := ParseIndices(text)
+	if err != nil {
+		return &SpecError{Field: name, Value: quoted(text), Reason: err.Error()}
+	}
+	p.spec.Indices = x
+	return nil
+}
+
+// selectors reads what a machine's labels must satisfy, in any of the forms that
+// fsm.ParseSelector takes.
+func (p *specParser) selectors(name string) error {
+	to := &p.spec.Selectors
+	if err := p.strings(name, to); err != nil {
+		return err
+	}
+	for i, text := range *to {
+		r, err := fsm.ParseSelector(text)
+		if err != nil {
+			return &SpecError{Field: fmt.Sprintf("%s.%d", name, i), Value: quoted(text), Reason: selectorReason(err)}
+		}
+		(*to)[i] = r.String()
+	}
+	slices.Sort(*to)
+	if *to = slices.Compact(*to); len(*to) > fsm.MaxSelectors {
+		return &SpecError{Field: name, Reason: fmt.Sprintf("has %d selectors; at most %d", len(*to), fsm.MaxSelectors)}
+	}
+	return nil
+}
+
+// selectorReason is why a text is no selector, without the text.
+func selectorReason(err error) string {
+	reason := strings.TrimPrefix(err.Error(), fsm.ErrOutOfBounds.Error()+": ")
+	if _, after, ok := strings.Cut(reason, ": must be KEY"); ok {
+		return "must be KEY" + after
+	}
+	return reason
+}

@@ -1,0 +1,88 @@
+package replica
+
+import (
+	"slices"
+	"time"
+
+	"github.com/cloudshare/cloudshare/node/coord"
+)
+
+const (
+	// checkpointEveryMs is the log time between two checkpoints of level 0. One of
+	// level n lies on a multiple of checkpointEveryMs << n.
+	checkpointEveryMs = 5000
+	// maxCheckpointLevel leaves eleven minutes between two checkpoints at most.
+	maxCheckpointLevel = 7
+	// keptAtLevel checkpoints of each level are remembered, so that two replicas of
+	// different levels have some in common.
+	keptAtLevel = 4
+	// checkpointShare is the part of a core that hashing may take: 1/checkpointShare.
+	checkpointShare = 200
+)
+
+// crossedLevel returns the level of the checkpoint between two log times, −1 if
+// there is none: the greatest one that has a multiple in (before, after]. Levels
+// are nested: who takes the checkpoints of one level has all those of the levels
+// above it.
+func crossedLevel(before, after int64) int {
+	level := -1
+	for level < maxCheckpointLevel {
+		every := int64(checkpointEveryMs) << (level + 1)
+		if before/every == after/every {
+			break
+		}
+		level++
+	}
+	return level
+}
+
+// affordableLevel returns the lowest level at which a hash that takes so long costs
+// no more than its share.
+func affordableLevel(took time.Duration) int {
+	level := 0
+	for level < maxCheckpointLevel && time.Duration(checkpointEveryMs<<level)*time.Millisecond < checkpointShare*took {
+		level++
+	}
+	return level
+}
+
+// checkpointRing remembers checkpoints: of each level, and those above it, the
+// newest keptAtLevel.
+type checkpointRing struct {
+	// marks stand by entry. Invariant: at most coord.MaxCheckpoints.
+	marks []checkpointMark
+}
+
+// checkpointMark is a checkpoint and its level.
+type checkpointMark struct {
+	coord.Checkpoint
+	level int
+}
+
+// add remembers a checkpoint newer than all before.
+func (r *checkpointRing) add(m checkpointMark) {
+	var count [maxCheckpointLevel + 1]int
+	kept := make([]checkpointMark, 0, len(r.marks)+1)
+	all := append(r.marks, m)
+	for i := len(all) - 1; i >= 0; i-- {
+		keep := false
+		for level := 0; level <= all[i].level; level++ {
+			keep = keep || count[level] < keptAtLevel
+			count[level]++
+		}
+		if keep {
+			kept = append(kept, all[i])
+		}
+	}
+	slices.Reverse(kept)
+	r.marks = kept
+}
+
+// list returns copies by entry.
+func (r *checkpointRing) list() []coord.Checkpoint {
+	out := make([]coord.Checkpoint, len(r.marks))
+	for i := range r.marks {
+		out[i] = r.marks[i].Checkpoint
+	}
+	return out
+}

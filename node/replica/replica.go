@@ -1,0 +1,254 @@
+package replica
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/coord"
+	"github.com/cloudshare/cloudshare/node/jobspec"
+)
+
+// Replica is this site's copy of the replicated state: the coordination
+// backend writes it entry by entry, everybody else reads copies (step 5).
+type Replica struct {
+	mu    sync.RWMutex
+	state *fsm.State
+	// changed is closed and replaced by every change of the state.
+	changed chan struct{}
+	// dates are of log time, kept in the file datesPath ("" = not kept); datedMs is
+	// the last one looked at. appended is the date of the entry that comes next.
+	dates     dates
+	datesPath string
+	datedMs   int64
+	appended  time.Time
+	// wake is signalled (capacity 1) after every change, for the broker's loop.
+	wake chan struct{}
+	// feed takes each entry's events; told are those of the entry under way.
+	feed *Feed
+	told []fsm.Event
+	// points are hashes of the state, for comparisons with other replicas.
+	points checkpoints
+	// numbered is the numbering of the last job with indices that told something.
+	numbered struct {
+		job     fsm.JobID
+		numbers jobspec.Numbering
+	}
+}
+
+var (
+	_ coord.Machine = (*Replica)(nil)
+	_ coord.Dated   = (*Replica)(nil)
+
+	_ coord.Unfinished = (*Replica)(nil)
+)
+
+// NewReplica returns an empty replica.
+func NewReplica() *Replica {
+	r := &Replica{
+		state: fsm.New(), changed: make(chan struct{}), wake: make(chan struct{}, 1),
+		feed: newFeed(uint64(max(0, time.Now().UnixMicro()))),
+	}
+	r.state.Observe(&r.told)
+	return r
+}
+
+// Dated implements coord.Dated.
+func (r *Replica) Dated(at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.appended = at
+}
+
+// Apply implements coord.Machine.
+func (r *Replica) Apply(entry []byte) ([]fsm.Result, error) {
+	batch, err := fsm.DecodeBatch(entry)
+	if err != nil {
+		return nil, fmt.Errorf("decode entry %d: %w", r.Index()+1, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := r.state.Time()
+	results, err := r.state.Apply(batch)
+	if err != nil {
+		return nil, fmt.Errorf("apply entry: %w", err)
+	}
+	r.forkIfTold()
+	r.checkpoint(before)
+	r.date()
+	r.tell()
+	r.signal()
+	return results, nil
+}
+
+// date notes when log time moved: by the leader's clock if the backend tells, the
+// same at every broker and in every replay, else by this one's. REQUIRES: r.mu
+// held.
+func (r *Replica) date() {
+	at := r.appended
+	r.appended = time.Time{}
+	now := r.state.Time()
+	if now == r.datedMs {
+		return
+	}
+	r.datedMs = now
+	if at.IsZero() {
+		at = time.Now()
+	}
+	r.dates.observe(now, at)
+}
+
+// maxTold is the room kept for the events of one entry.
+const maxTold = 4096
+
+// tell passes the entry's events on. REQUIRES: r.mu held.
+func (r *Replica) tell() {
+	r.feed.add(r.indexed(r.told))
+	clear(r.told)
+	r.told = r.told[:0]
+	if cap(r.told) > maxTold {
+		r.told = nil
+	}
+}
+
+// signal tells readers that the state changed. REQUIRES: r.mu held.
+func (r *Replica) signal() {
+	close(r.changed)
+	r.changed = make(chan struct{})
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Woken is signalled (capacity 1) after every change, for the broker's loop.
+func (r *Replica) Woken() <-chan struct{} { return r.wake }
+
+// Snapshot implements coord.Machine.
+func (r *Replica) Snapshot() (coord.Snapshot, error) {
+	r.mu.Lock() // copy-on-write marks are set in the state
+	defer r.mu.Unlock()
+	return r.state.Snapshot(), nil
+}
+
+// Restore implements coord.Machine.
+func (r *Replica) Restore(src io.Reader) error {
+	state, err := fsm.Restore(src)
+	if err != nil {
+		return fmt.Errorf("restore snapshot: %w", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.state = state
+	r.points.replaced()
+	r.state.Observe(&r.told)
+	r.feed.reset(r.state.Index())
+	r.signal()
+	return nil
+}
+
+// Result implements coord.Machine.
+func (r *Replica) Result(id fsm.CommandID) (fsm.Result, bool) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.state.Result(id)
+}
+
+// Index implements coord.Machine.
+func (r *Replica) Index() uint64 {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.state.Index()
+}
+
+// Pending implements coord.Unfinished.
+func (r *Replica) Pending() bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.state.Pending()
+}
+
+// Admit implements coord.Machine.
+func (r *Replica) Admit(site string, node [16]byte) error {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.state.Admit(site, node)
+}
+
+// View runs f on the state, which f must not keep or change.
+func (r *Replica) View(f func(*fsm.State)) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	f(r.state)
+}
+
+// SiteState returns where a site stands in the state, and its incarnation.
+func (r *Replica) SiteState(site string) (state fsm.SiteState, incarnation uint64) {
+	r.View(func(s *fsm.State) { state, incarnation = s.SiteState(site) })
+	return state, incarnation
+}
+
+var _ coord.Parting = (*Replica)(nil)
+
+// HasLeft implements coord.Parting.
+func (r *Replica) HasLeft(site string) bool {
+	state, incarnation := r.SiteState(site)
+	return state == fsm.Left && incarnation > 0
+}
+
+// Hash computes the state's hash beside Apply and returns it with its entry.
+func (r *Replica) Hash() (uint64, [32]byte) {
+	r.mu.Lock()
+	frozen := r.state.Snapshot()
+	index := r.state.Index()
+	r.mu.Unlock()
+	defer frozen.Release()
+	return index, frozen.Hash()
+}
+
+// Await returns when cond holds; it is asked again after every change.
+func (r *Replica) Await(ctx context.Context, cond func(*fsm.State) bool) error {
+	for {
+		r.mu.RLock()
+		ok, changed := cond(r.state), r.changed
+		r.mu.RUnlock()
+		if ok {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("await state: %w", context.Cause(ctx))
+		}
+	}
+}
+
+// WallOf turns log time into a date for people, not before earliest; a negative
+// ms is the zero time. It is right to about a second for what came after the
+// first entry that this broker knows of. REQUIRES: r.mu held, as inside View.
+func (r *Replica) WallOf(ms int64, earliest time.Time) time.Time {
+	if ms < 0 {
+		return time.Time{}
+	}
+	t := r.dates.date(ms)
+	if t.Before(earliest) {
+		return earliest
+	}
+	return t
+}
+
+// dated gives events of the log their dates for people.
+func (r *Replica) dated(events []node.Event) []node.Event {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for i := range events {
+		if e := &events[i]; e.ID.Home == 0 {
+			e.At = r.WallOf(e.Time, time.Time{})
+		}
+	}
+	return events
+}

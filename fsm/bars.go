@@ -62,13 +62,11 @@ func (s *State) bar(seq uint64, j *job, x *site) {
 		return
 	}
 	t := j.set(s.epoch).rare()
-	none := len(t.bars) == 0
 	t.bars = s.withBar(t.bars, x)
 	if j.waiting() > 0 {
-		if none {
-			j.class.barred++
-		}
-		s.sites[j.owner].findLane(j.class).queue(j.priority).addGate(x)
+		l := s.sites[j.owner].findLane(j.class)
+		l.queue(j.priority).addGate(x)
+		s.countBarred(l, x, 1)
 	}
 	if m := s.held[seq]; m != nil && m.site == x {
 		s.unhold(seq)
@@ -153,22 +151,21 @@ func (q *queue) admit(s *State, seq uint64, j *job) {
 }
 
 // seek returns the queue's first waiting job that is not barred from x, 0 if there
-// is none, and how far x's gate moves up to it; skip is passed over. It changes nothing.
-func (q *queue) seek(s *State, x *site, skip uint64) (seq uint64, to advance) {
+// is none, and how far x's gate moves up to it. It changes nothing.
+func (q *queue) seek(s *State, x *site) (seq uint64, to advance) {
 	at, ok := q.findGate(x.id)
 	if !ok || q.gates[at].offers != x.offers {
-		return q.after(s, 0, func(_ *job, seq uint64) bool { return seq != skip }), advance{gate: -1}
+		return *q.seqs.First(), advance{gate: -1}
 	}
-	may := func(j *job, seq uint64) bool { return seq != skip && !j.isBarred(x) }
 	g := &q.gates[at]
 	to = advance{gate: at, from: g.from}
 	for open := range g.open.All() {
-		if s.isWaiting(*open) && may(s.jobs.Get(*open), *open) {
+		if s.isWaiting(*open) && !s.jobs.Get(*open).isBarred(x) {
 			return *open, to
 		}
 		to.passed++
 	}
-	if seq = q.after(s, g.from, may); seq != 0 {
+	if seq = q.after(s, g.from, x); seq != 0 {
 		to.from = seq
 	} else {
 		to.from = s.nextSeq
@@ -187,23 +184,28 @@ func (q *queue) move(to advance) {
 	}
 }
 
-// after returns the first waiting job from a sequence number on that is wanted, 0 if
-// there is none.
-func (q *queue) after(s *State, from uint64, wanted func(*job, uint64) bool) uint64 {
+// after returns the first waiting job from a sequence number on that is not barred from
+// x, 0 if there is none.
+func (q *queue) after(s *State, from uint64, x *site) uint64 {
 	for seq := range q.seqs.From(q.seqs.Search(func(o *uint64) bool { return *o >= from })) {
-		if wanted(s.jobs.Get(*seq), *seq) {
+		if !s.jobs.Get(*seq).isBarred(x) {
 			return *seq
 		}
 	}
 	return 0
 }
 
+// hasFor reports whether the lane has a task that is not barred from site x.
+func (l *lane) hasFor(x *site) bool { return l.jobs > l.barredFrom.of(x) }
+
 // first returns the lane's first task that is not barred from site x. It changes
 // nothing.
 func (s *State) first(l *lane, x *site) (choice, bool) {
-	for q := range l.queues.From(l.begin(x)) {
-		if seq, _ := (*q).seek(s, x, 0); seq != 0 {
-			return s.taskOf(l, seq), true
+	if l.hasFor(x) {
+		for q := range l.queues.From(l.begin(x)) {
+			if seq, _ := (*q).seek(s, x); seq != 0 {
+				return s.taskOf(l, seq), true
+			}
 		}
 	}
 	return choice{}, false
@@ -212,20 +214,16 @@ func (s *State) first(l *lane, x *site) (choice, bool) {
 // find is first, and moves x's gates, so that the next search begins where this one
 // ended.
 func (s *State) find(l *lane, x *site) (choice, bool) {
-	if l.class.barred == 0 {
+	switch l.barredFrom.of(x) {
+	case 0:
 		return s.taskOf(l, l.seq), true
+	case l.jobs:
+		return choice{}, false
 	}
-	return s.findBut(l, x, 0)
-}
-
-// findBut is find among all jobs but one.
-//
-// REQUIRES: that one begins to wait next, which tells the gates of it; or is 0.
-func (s *State) findBut(l *lane, x *site, skip uint64) (choice, bool) {
-	passed := false
 	s.sought++
+	passed := false
 	for q := range l.queues.From(l.begin(x)) {
-		seq, to := (*q).seek(s, x, skip)
+		seq, to := (*q).seek(s, x)
 		(*q).move(to)
 		if seq != 0 {
 			if passed {
@@ -234,9 +232,6 @@ func (s *State) findBut(l *lane, x *site, skip uint64) (choice, bool) {
 			return s.taskOf(l, seq), true
 		}
 		passed = true
-	}
-	if passed {
-		l.deepen(x, nil)
 	}
 	return choice{}, false
 }
@@ -254,69 +249,6 @@ func (j *job) nextTask() (task uint32, back bool) {
 		return b.task, true
 	}
 	return j.next, false
-}
-
-// blocked returns the sites from which all that waits of a class is barred, but for
-// a job that begins to wait next and those that it is barred from: their machines rest
-// though they fit. Each queue has a gate of such a site, so those of one queue are all
-// that need a look; and what was found for one site is asked about the others before they
-// are searched for. It moves the gates: else a site that hands back many jobs at once
-// would look past all before, for each.
-//
-// REQUIRES: as findBut.
-func (s *State) blocked(c *class, skip uint64) (out []*site) {
-	if c.barred == 0 || len(c.lanes) == 0 || s.endsUnbarred(c, skip) {
-		return nil
-	}
-	var own, found barWalk
-	if skip != 0 {
-		own = s.jobs.Get(skip).tasks.bars()
-	}
-	has := false
-	for _, g := range c.lanes[0].top().gates {
-		x := s.sites[g.site]
-		if g.offers != x.offers || own.isBarred(x) || has && !found.isBarred(x) {
-			continue
-		}
-		pick, ok := s.findIn(c, x, skip)
-		if !ok {
-			out = append(out, x)
-			continue
-		}
-		j := s.jobs.Get(pick.seq)
-		if !j.hasBars() {
-			return nil // nobody declined it
-		}
-		has, found = true, j.tasks.bars()
-	}
-	return out
-}
-
-// endsUnbarred reports whether a job that nobody declined is the latest of a lane's first
-// or last queue, but for one job: then nobody is barred from all. Of many jobs submitted
-// together only the first has to look further.
-func (s *State) endsUnbarred(c *class, skip uint64) bool {
-	for _, l := range c.lanes {
-		if s.isUnbarred(l.top(), skip) || s.isUnbarred(*l.queues.Final(), skip) {
-			return true
-		}
-	}
-	return false
-}
-
-func (s *State) isUnbarred(q *queue, skip uint64) bool {
-	seq := *q.seqs.Final()
-	return seq != skip && !s.jobs.Get(seq).hasBars()
-}
-
-// findIn is findBut in any lane of a class.
-func (s *State) findIn(c *class, x *site, skip uint64) (choice, bool) {
-	for _, l := range c.lanes {
-		if pick, ok := s.findBut(l, x, skip); ok {
-			return pick, true
-		}
-	}
-	return choice{}, false
 }
 
 // rouseFor wakes the resting machines of a site that fit a class.

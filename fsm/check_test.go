@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"cmp"
 	"bytes"
 	"fmt"
 	"slices"
@@ -223,7 +224,6 @@ func (s *State) checkJobs() error {
 
 func (s *State) checkQueues() error {
 	waiting := map[*class]uint64{}
-	bars := map[*class]int{}
 	var all, present uint64
 	for _, j := range s.jobs.All() {
 		w := uint64(j.waiting())
@@ -232,17 +232,14 @@ func (s *State) checkQueues() error {
 			waiting[j.class] += w
 			present += w
 		}
-		if w > 0 && j.hasBars() {
-			bars[j.class]++
-		}
 	}
 	if all != s.waiting || present != s.present {
 		return fmt.Errorf("%d wait, %d counted; %d present, %d counted", all, s.waiting, present, s.present)
 	}
 	active := 0
 	for _, c := range s.classes {
-		if c.waiting != waiting[c] || c.barred != bars[c] {
-			return fmt.Errorf("class %v: %d wait, %d counted; %d barred, %d counted", c.need, waiting[c], c.waiting, bars[c], c.barred)
+		if c.waiting != waiting[c] {
+			return fmt.Errorf("class %v: %d wait, %d counted", c.need, waiting[c], c.waiting)
 		}
 		if c.waiting > 0 {
 			active++
@@ -251,7 +248,71 @@ func (s *State) checkQueues() error {
 	if active != len(s.active) {
 		return fmt.Errorf("%d active classes, %d listed", active, len(s.active))
 	}
+	if err := s.checkBarCounts(); err != nil {
+		return err
+	}
 	return s.checkHeads()
+}
+
+// checkBarCounts compares what lanes and classes count of barred jobs with a scan of all.
+func (s *State) checkBarCounts() error {
+	lanes, classes := map[*lane]map[*site]int{}, map[*class]map[*site]int{}
+	laneJobs, classJobs := map[*lane]int{}, map[*class]int{}
+	for _, j := range s.jobs.All() {
+		if j.waiting() == 0 {
+			continue
+		}
+		owner := s.sites[j.owner]
+		l := owner.findLane(j.class)
+		laneJobs[l]++
+		if owner.present() {
+			classJobs[j.class]++
+		}
+		for _, x := range s.sites {
+			if !j.isBarred(x) {
+				continue
+			}
+			countIn(lanes, l, x)
+			if owner.present() {
+				countIn(classes, j.class, x)
+			}
+		}
+	}
+	for _, x := range s.sites {
+		for _, l := range x.lanes {
+			if err := s.sameBarCounts(l.jobs, l.barredFrom, laneJobs[l], lanes[l]); err != nil {
+				return fmt.Errorf("lane of %s: %w", x.name, err)
+			}
+		}
+	}
+	for _, c := range s.classes {
+		if err := s.sameBarCounts(c.jobs, c.barredFrom, classJobs[c], classes[c]); err != nil {
+			return fmt.Errorf("class %v: %w", c.need, err)
+		}
+	}
+	return nil
+}
+
+func countIn[K comparable](counts map[K]map[*site]int, k K, x *site) {
+	if counts[k] == nil {
+		counts[k] = map[*site]int{}
+	}
+	counts[k][x]++
+}
+
+func (s *State) sameBarCounts(jobs int, got barCounts, wantJobs int, want map[*site]int) error {
+	if jobs != wantJobs {
+		return fmt.Errorf("%d jobs wait, %d counted", wantJobs, jobs)
+	}
+	for _, x := range s.sites {
+		if got.of(x) != want[x] {
+			return fmt.Errorf("%d jobs are barred from %s, %d counted", want[x], x.name, got.of(x))
+		}
+	}
+	if !slices.IsSortedFunc(got, func(a, b barCount) int { return cmp.Compare(a.site, b.site) }) {
+		return fmt.Errorf("counts in disorder: %+v", got)
+	}
+	return nil
 }
 
 // checkHeads compares each lane's head, and what stands in its queues, with a scan of all jobs.

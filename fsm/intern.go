@@ -34,14 +34,16 @@ type class struct {
 	refs int    // jobs in the state; at 0 the class is dropped
 
 	// Below: derived from what waits, for matching.
-	lanes    []*lane   // with waiting tasks whose owner is present; a heap while heapAt = index
-	heapAt   uint64    // entry whose ranks order lanes
-	waiting  uint64    // tasks in lanes
-	activeAt int       // position in State.active, −1 when waiting = 0
-	barred   int       // waiting jobs with bars, void ones and those of absent owners too
-	verdicts []verdict // by labelSet.no modulo their number; nil until they are needed
-	fresh    freshness // Invariant: notFresh while waiting = 0
-	freshAt  int       // position in the list that fresh names
+	lanes    []*lane // with waiting tasks whose owner is present; a heap while heapAt = index
+	heapAt   uint64  // entry whose ranks order lanes
+	waiting  uint64  // tasks in lanes
+	activeAt int     // position in State.active, −1 when waiting = 0
+	jobs     int     // that wait in lanes
+	// The jobs that are barred from a site, of those that wait in lanes.
+	barredFrom barCounts
+	verdicts   []verdict // by labelSet.no modulo their number; nil until they are needed
+	fresh      freshness // Invariant: notFresh while waiting = 0
+	freshAt    int       // position in the list that fresh names
 }
 
 // allows reports whether such tasks may run at a site.

@@ -179,8 +179,8 @@ func (s *State) ownTie(m *machine, room Resources, best *site) bool {
 	}
 	tie := false
 	for _, l := range x.lanes { // all are counted: their order is this replica's own
-		if s.suits(l.class, m, room) && !tie {
-			_, tie = s.find(l, x)
+		if s.suits(l.class, m, room) {
+			tie = tie || l.hasFor(x)
 		}
 	}
 	return tie
@@ -190,8 +190,11 @@ func (s *State) ownTie(m *machine, room Resources, best *site) bool {
 // barred from site x.
 func (s *State) bestLane(c *class, x *site) *lane {
 	s.heap(c)
-	if c.barred == 0 {
+	switch c.barredFrom.of(x) {
+	case 0:
 		return c.lanes[0]
+	case c.jobs:
+		return nil
 	}
 	var best *lane
 	s.steps.used += uint64(len(c.lanes)) * stepLook
@@ -199,7 +202,7 @@ func (s *State) bestLane(c *class, x *site) *lane {
 		if best != nil && !s.before(l, best) {
 			continue
 		}
-		if _, ok := s.find(l, x); ok {
+		if l.hasFor(x) {
 			best = l
 		}
 	}

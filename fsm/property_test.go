@@ -703,7 +703,7 @@ func (m *model) newAttempts(t *rapid.T) {
 		if !j.class.allows(s.sites[a.site].name) || j.isBarred(s.sites[a.site]) {
 			t.Fatalf("job %d may not run at site %d", a.seq, a.site)
 		}
-		if s.params.ReserveAfterMs > 0 || j.class.barred > 0 {
+		if s.params.ReserveAfterMs > 0 || len(j.class.barredFrom) > 0 {
 			continue // a held machine takes its job first, a bar lets others by
 		}
 		for seq, o := range s.jobs.All() {

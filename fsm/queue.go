@@ -14,7 +14,10 @@ type lane struct {
 	queues  store.Sorted[*queue] // by priority, greatest first; as many as jobs, if each has its own
 	depths  []depth              // by site: of each that has looked past a queue
 	waiting uint64               // tasks
-	heapAt  int                  // position in class.lanes, −1 while its owner is away
+	jobs    int                  // that wait
+	// The jobs that are barred from a site, of those that wait.
+	barredFrom barCounts
+	heapAt     int // position in class.lanes, −1 while its owner is away
 	// The head: the first task of the highest priority.
 	seq      uint64
 	queuedMs int64
@@ -91,7 +94,7 @@ func (x *site) findLane(c *class) *lane {
 func (s *State) enqueue(seq uint64, j *job, n uint32) {
 	var blocked []*site
 	if j.waiting() == n && s.sites[j.owner].present() {
-		blocked = s.blocked(j.class, seq)
+		blocked = s.blocked(j.class, j.tasks.bars())
 	}
 	s.addWaiting(seq, j, n)
 	for _, x := range blocked {
@@ -112,9 +115,7 @@ func (s *State) addWaiting(seq uint64, j *job, n uint32) {
 		q.seqs.Insert(q.seqs.Search(func(o *uint64) bool { return *o > seq }), seq)
 		q.admit(s, seq, j)
 		l.admit(s, j)
-		if j.hasBars() {
-			j.class.barred++
-		}
+		s.countJob(l, j.tasks.bars(), 1)
 	}
 	l.waiting += uint64(n)
 	x.waiting += uint64(n)
@@ -156,6 +157,7 @@ func (s *State) dequeue(seq uint64, j *job, n uint32) {
 	s.waiting -= uint64(n)
 	if j.waiting() == 0 {
 		l.leave(seq, j)
+		s.countJob(l, j.tasks.bars(), -1)
 	}
 	l.refresh(s)
 	if x.present() {
@@ -170,9 +172,6 @@ func (s *State) dequeue(seq uint64, j *job, n uint32) {
 // leave takes a job that waits no more out of its queue, which goes with its last.
 func (l *lane) leave(seq uint64, j *job) {
 	q := l.queue(j.priority)
-	if j.hasBars() {
-		j.class.barred--
-	}
 	if dropSeq(&q.seqs, seq); q.seqs.Len() == 0 {
 		l.queues.Remove(l.seekQueue(j.priority))
 	}
@@ -203,6 +202,7 @@ func (s *State) repel(l *lane, n uint64) {
 // REQUIRES: x.present() is false already.
 func (s *State) park(x *site) {
 	for _, l := range x.lanes {
+		s.countLane(l, -1)
 		s.repel(l, l.waiting)
 	}
 	s.noteAway(x)
@@ -213,7 +213,8 @@ func (s *State) park(x *site) {
 // REQUIRES: x.present() is true already, and was false.
 func (s *State) unpark(x *site) {
 	for _, l := range x.lanes {
-		blocked := s.blocked(l.class, 0)
+		blocked := s.blocked(l.class, nil)
+		s.countLane(l, 1)
 		s.attract(l, l.waiting)
 		for _, y := range blocked {
 			s.rouseFor(y, l.class)

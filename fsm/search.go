@@ -31,23 +31,33 @@ const (
 )
 
 // judge judges the classes of all heads, in an order that is the same at all members;
-// false: more are left.
+// false: more are left. It judges at least one, for to find it looks at all lanes.
 func (s *State) judge() bool {
+	worked := false
 	for _, x := range s.sites {
-		if !x.present() || !slices.ContainsFunc(x.lanes, s.isUnjudged) { // none is put in order again with each entry
+		if !x.present() || !s.hasUnjudged(x) { // none is put in order again with each entry
 			continue
 		}
+		s.steps.used += uint64(len(x.lanes)) * stepTurn
 		for _, l := range inTurn(x.lanes) {
 			if !s.isUnjudged(l) {
 				continue
 			}
-			if s.steps.spent() {
+			if worked && s.steps.spent() {
 				return false
 			}
 			s.search.judged[l.class] = s.judgementOf(l.class)
+			worked = true
 		}
 	}
 	return true
+}
+
+// hasUnjudged reports whether a class of a site's lanes is not judged yet. All are
+// counted, for the lanes' order is this replica's own.
+func (s *State) hasUnjudged(x *site) bool {
+	s.steps.used += uint64(len(x.lanes)) * stepLook
+	return slices.ContainsFunc(x.lanes, s.isUnjudged)
 }
 
 func (s *State) isUnjudged(l *lane) bool { return s.search.judged[l.class] == unjudged }

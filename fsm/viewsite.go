@@ -113,16 +113,7 @@ func (s *State) Queue() []QueueView {
 func (s *State) WaitingFits(name string) bool {
 	x := s.byName[name]
 	return x != nil && slices.ContainsFunc(s.active, func(c *class) bool {
-		return x.couldRun(&c.shape) && (c.barred == 0 || s.hasUnbarred(c, x))
-	})
-}
-
-// hasUnbarred reports whether a waiting task of the class was not declined by
-// the site under its present offer.
-func (s *State) hasUnbarred(c *class, x *site) bool {
-	return slices.ContainsFunc(c.lanes, func(l *lane) bool {
-		_, ok := s.first(l, x)
-		return ok
+		return x.couldRun(&c.shape) && c.jobs > c.barredFrom.of(x)
 	})
 }
 

@@ -2,7 +2,6 @@ package fsm
 
 import (
 	"cmp"
-	"container/heap"
 	"strings"
 
 	"github.com/cloudshare/cloudshare/sched"
@@ -148,7 +147,7 @@ func (a *attempt) dueMs() int64 {
 // those that are too many for one entry in the next.
 func (s *State) expire() {
 	for s.expiring() && !s.steps.spent() {
-		switch slot := s.due[0]; s.attempts.Get(slot).way {
+		switch slot := *s.due.First(); s.attempts.Get(slot).way {
 		case wayStopping:
 			s.silent(slot)
 		case wayLeft:
@@ -166,52 +165,19 @@ func (s *State) Dying() int { return s.dying }
 // watch enters an attempt into the heap if it will be due.
 func (s *State) watch(slot uint64) {
 	if s.attempts.Get(slot).dueMs() > 0 {
-		heap.Push((*reaper)(s), slot)
+		s.due.Push(slot)
 	}
 }
 
 // unwatch takes it out, if it is there.
 func (s *State) unwatch(slot uint64) {
 	if a := s.attempts.Get(slot); a.rank >= 0 {
-		heap.Remove((*reaper)(s), int(a.rank))
+		s.due.Remove(int(a.rank))
 	}
 }
 
-// reaper is State.due as a heap by (time, job, task, attempt), so that an entry looks
-// at the first only.
-type reaper State
-
-var _ heap.Interface = (*reaper)(nil)
-
-// Len implements heap.Interface.
-func (r *reaper) Len() int { return len(r.due) }
-
-// Less implements heap.Interface; no two are equal.
-func (r *reaper) Less(i, k int) bool {
-	a, b := r.attempts.Get(r.due[i]), r.attempts.Get(r.due[k])
+// isDueBefore orders live attempts by time, job, task and attempt; no two are equal.
+func (s *State) isDueBefore(i, k uint64) bool {
+	a, b := s.attempts.Get(i), s.attempts.Get(k)
 	return cmp.Or(cmp.Compare(a.dueMs(), b.dueMs()), cmp.Compare(a.seq, b.seq), cmp.Compare(a.task, b.task), cmp.Compare(a.attempt, b.attempt)) < 0
 }
-
-// Swap implements heap.Interface.
-func (r *reaper) Swap(i, k int) {
-	r.due[i], r.due[k] = r.due[k], r.due[i]
-	r.place(i)
-	r.place(k)
-}
-
-// Push implements heap.Interface.
-func (r *reaper) Push(slot any) {
-	r.due = append(r.due, slot.(uint64))
-	r.place(len(r.due) - 1)
-}
-
-// Pop implements heap.Interface.
-func (r *reaper) Pop() any {
-	last := len(r.due) - 1
-	slot := r.due[last]
-	r.due = r.due[:last]
-	r.attempts.Mut(slot, r.epoch).rank = -1
-	return slot
-}
-
-func (r *reaper) place(i int) { r.attempts.Mut(r.due[i], r.epoch).rank = int32(i) }

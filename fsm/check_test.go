@@ -1,8 +1,8 @@
 package fsm
 
 import (
-	"cmp"
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -101,7 +101,7 @@ func (s *State) checkAttempts() error {
 		}
 		if i := int(a.rank); i >= 0 {
 			watched++
-			if s.due[i] != slot || i > 0 && (*reaper)(s).Less(i, (i-1)/2) {
+			if *s.due.At(i) != slot || i > 0 && s.isDueBefore(slot, *s.due.At((i - 1) / 2)) {
 				return fmt.Errorf("attempt %d is not at its place among the due", slot)
 			}
 		}
@@ -150,8 +150,8 @@ func (s *State) checkAttempts() error {
 			return fmt.Errorf("%s has %d attempts, %d counted", x.name, len(slots), x.live.n)
 		}
 	}
-	if dying != s.dying || watched != len(s.due) || left != len(s.leftovers) {
-		return fmt.Errorf("%d attempts are dying, %d counted; %d due, %d watched; %d left over, %d indexed", dying, s.dying, watched, len(s.due), left, len(s.leftovers))
+	if dying != s.dying || watched != s.due.Len() || left != len(s.leftovers) {
+		return fmt.Errorf("%d attempts are dying, %d counted; %d due, %d watched; %d left over, %d indexed", dying, s.dying, watched, s.due.Len(), left, len(s.leftovers))
 	}
 	if n != len(s.live)+left || n != s.attempts.Len() || n != listed || assigned != s.assigned {
 		return fmt.Errorf("%d attempts, %d indexed, %d counted", n, len(s.live), s.attempts.Len())

@@ -43,11 +43,12 @@ func (s *State) checkWaits() error {
 		}
 	}
 	counted := map[uint64]bool{}
-	for i, d := range w.due {
+	for i := range w.due.Len() {
+		d := *w.due.At(i)
 		if s.isDue(d) {
 			counted[d.slot] = true
 		}
-		if s.isDue(d) && (d.at < s.quanta(s.time) && !s.prolonging || s.attempts.Get(d.slot).length < 1) || i > 0 && w.due.before(i, (i-1)/2) {
+		if s.isDue(d) && (d.at < s.quanta(s.time) && !s.prolonging || s.attempts.Get(d.slot).length < 1) || i > 0 && d.isBefore(w.due.At((i-1)/2)) {
 			return fmt.Errorf("attempt %+v is not at its place among the due", d)
 		}
 	}
@@ -57,8 +58,8 @@ func (s *State) checkWaits() error {
 			begun++
 		}
 	}
-	if len(counted) != begun || len(w.due) > 2*s.attempts.Len()+1000 {
-		return fmt.Errorf("%d live attempts, %d of %d due", s.attempts.Len(), len(counted), len(w.due))
+	if len(counted) != begun || w.due.Len() > 2*s.attempts.Len()+1000 {
+		return fmt.Errorf("%d live attempts, %d of %d due", s.attempts.Len(), len(counted), w.due.Len())
 	}
 	var all sched.Waits
 	for i, x := range s.sites {

@@ -20,8 +20,8 @@ type pending struct {
 	slot    uint64
 }
 
-// before orders attempts as chores treat them.
-func (p *pending) before(o *pending) bool {
+// isBefore orders attempts as chores treat them.
+func (p *pending) isBefore(o *pending) bool {
 	return cmp.Or(cmp.Compare(p.seq, o.seq), cmp.Compare(p.task, o.task), cmp.Compare(p.attempt, o.attempt)) < 0
 }
 
@@ -33,7 +33,8 @@ func (p *pending) before(o *pending) bool {
 func (s *State) gather(c *chore) (all bool) {
 	x := s.sites[c.site]
 	if !s.gathering {
-		s.left, s.gathering, x.live.at = s.left[:0], true, x.live.first
+		s.left.Clear()
+		s.gathering, x.live.at = true, x.live.first
 	}
 	if left := x.live.n - int(c.task); c.seq == 0 && left > 0 {
 		n := min(left, gatherAtOnce)
@@ -55,44 +56,13 @@ func (s *State) gatherSome(c *chore, x *site, most int) {
 		slot := x.live.at - 1
 		a := s.attempts.Get(slot)
 		if x.live.at = a.next; a.seq > c.seq || a.seq == c.seq && a.task >= c.task || c.seq == 0 {
-			s.addPending(pending{taskKey{a.seq, a.task}, a.attempt, slot})
+			s.left.Push(pending{taskKey{a.seq, a.task}, a.attempt, slot})
 		}
 	}
 }
 
 // ungather drops what was gathered: the first chore is another one.
-func (s *State) ungather() { s.left, s.gathering, s.gathered = s.left[:0], false, false }
-
-func (s *State) addPending(p pending) {
-	s.left = append(s.left, p)
-	h := s.left
-	i := len(h) - 1
-	for i > 0 && p.before(&h[(i-1)/2]) {
-		h[i] = h[(i-1)/2]
-		i = (i - 1) / 2
-	}
-	h[i] = p
-}
-
-// takePending takes out the first.
-func (s *State) takePending() pending {
-	h := s.left
-	first, p := h[0], h[len(h)-1]
-	h = h[:len(h)-1]
-	s.left = h
-	i := 0
-	for k := 1; k < len(h); k = 2*i + 1 {
-		if k+1 < len(h) && h[k+1].before(&h[k]) {
-			k++
-		}
-		if !h[k].before(&p) {
-			break
-		}
-		h[i] = h[k]
-		i = k
-	}
-	if len(h) > 0 {
-		h[i] = p
-	}
-	return first
+func (s *State) ungather() {
+	s.left.Clear()
+	s.gathering, s.gathered = false, false
 }

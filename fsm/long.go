@@ -69,7 +69,7 @@ func (s *State) beginning() bool { return s.waits != nil && s.waits.limit > 0 }
 
 // expiring reports whether an attempt is due and still to be settled.
 func (s *State) expiring() bool {
-	return len(s.due) > 0 && s.attempts.Get(s.due[0]).dueMs() <= s.time
+	return s.due.Len() > 0 && s.attempts.Get(*s.due.First()).dueMs() <= s.time
 }
 
 // hasChore reports whether work on a site is left. Meanwhile it may have attempts that
@@ -169,10 +169,10 @@ func (s *State) advanceChore(c *chore) bool {
 	if !s.gathered && !s.gather(c) {
 		return true
 	}
-	for len(s.left) > 0 {
-		key, last, done := s.left[0].taskKey, pending{}, false
-		for len(s.left) > 0 && s.left[0].taskKey == key { // all of a task at once: c knows no place between
-			at := s.takePending()
+	for s.left.Len() > 0 {
+		key, last, done := s.left.First().taskKey, pending{}, false
+		for s.left.Len() > 0 && s.left.First().taskKey == key { // all of a task at once: c knows no place between
+			at := s.left.Pop()
 			a := s.attempts.Get(at.slot)
 			if at == last || a == nil || a.seq != key.seq || a.task != key.task || a.attempt != at.attempt || a.site != c.site {
 				continue // it has ended meanwhile, or came twice

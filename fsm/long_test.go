@@ -136,7 +136,7 @@ func (s *State) findAny(r AttemptRef) (uint64, bool) {
 // outcome is all that does not depend on the numbers of entries.
 func (s *State) outcome() string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "time %d, %d decisions, %d wait, dying %d, version %d\n%s", s.time, s.decisions, s.waiting, len(s.due), s.version, s.lives())
+	fmt.Fprintf(&out, "time %d, %d decisions, %d wait, dying %d, version %d\n%s", s.time, s.decisions, s.waiting, s.due.Len(), s.version, s.lives())
 	for seq, j := range s.jobs.All() {
 		fmt.Fprintf(&out, "job %d %v", seq, s.counts(j))
 		if j.tasks != nil {

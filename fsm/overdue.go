@@ -3,6 +3,7 @@ package fsm
 import (
 	"cmp"
 
+	"github.com/cloudshare/cloudshare/fsm/internal/store"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
@@ -18,22 +19,18 @@ type due struct {
 	attempt uint32
 }
 
-// dues is a heap by (time, job, task). It is not container/heap, which would put
-// each entry on Go's heap.
-type dues []due
-
 // expect enters a live attempt with the length that it is thought to run.
 func (s *State) expect(slot uint64, length int64) {
 	a := s.attempts.Mut(slot, s.epoch)
 	a.length = length
 	w := s.waits
-	w.due.push(s.dueOf(slot, a))
+	w.due.Push(s.dueOf(slot, a))
 	for range 2 {
-		if w.sweep++; w.sweep >= len(w.due) {
+		if w.sweep++; w.sweep >= w.due.Len() {
 			w.sweep = 0
 		}
-		if !s.isDue(w.due[w.sweep]) {
-			w.due.remove(w.sweep)
+		if !s.isDue(*w.due.At(w.sweep)) {
+			w.due.Remove(w.sweep)
 		}
 	}
 }
@@ -56,9 +53,9 @@ func (s *State) isDue(d due) bool {
 func (s *State) prolong() {
 	w, now := s.waits, s.quanta(s.time)
 	s.prolonging = false
-	for first := true; len(w.due) > 0 && w.due[0].at < now; {
-		if !s.isDue(w.due[0]) { // costs no step: when it is met depends on the list
-			w.due.pop()
+	for first := true; w.due.Len() > 0 && w.due.First().at < now; {
+		if !s.isDue(*w.due.First()) { // costs no step: when it is met depends on the list
+			w.due.Pop()
 			continue
 		}
 		if !first && s.steps.spent() {
@@ -67,64 +64,22 @@ func (s *State) prolong() {
 		}
 		first = false
 		s.steps.used += stepProlong
-		slot := w.due[0].slot
+		slot := w.due.First().slot
 		a := s.attempts.Mut(slot, s.epoch)
 		j := s.jobs.Get(a.seq)
 		s.note(s.sites[j.owner]).Longer.Add(widthOf(j.class.need), a.length, 0)
 		a.length = min(2*a.length, 2*sched.MaxNow)
-		w.due[0] = s.dueOf(slot, a)
-		w.due.sink(0)
+		*w.due.First() = s.dueOf(slot, a)
+		w.due.Fix(0)
 	}
 }
 
-func (h *dues) push(d due) {
-	*h = append(*h, d)
-	h.lift(len(*h) - 1)
-}
+func dueHeap() store.Heap[due] { return store.Heap[due]{Before: (*due).isBefore} }
 
-// pop drops the first.
-func (h *dues) pop() { h.remove(0) }
-
-// remove drops the i-th.
-func (h *dues) remove(i int) {
-	last := len(*h) - 1
-	h.swap(i, last)
-	*h = (*h)[:last]
-	if i < last {
-		h.sink(i)
-		h.lift(i)
+// isBefore orders entries by time, job and task; no two that count are equal.
+func (d *due) isBefore(o *due) bool {
+	if d.at != o.at {
+		return d.at < o.at
 	}
+	return cmp.Or(cmp.Compare(d.seq, o.seq), cmp.Compare(d.task, o.task)) < 0
 }
-
-// lift moves an entry up to where it belongs.
-func (h *dues) lift(i int) {
-	for ; i > 0 && h.before(i, (i-1)/2); i = (i - 1) / 2 {
-		h.swap(i, (i-1)/2)
-	}
-}
-
-// sink moves an entry down to where it belongs.
-func (h *dues) sink(i int) {
-	for {
-		k := 2*i + 1
-		if k+1 < len(*h) && h.before(k+1, k) {
-			k++
-		}
-		if k >= len(*h) || !h.before(k, i) {
-			return
-		}
-		h.swap(i, k)
-		i = k
-	}
-}
-
-// before orders entries; no two that count are equal.
-func (h *dues) before(i, k int) bool {
-	a, b := &(*h)[i], &(*h)[k]
-	if a.at != b.at {
-		return a.at < b.at
-	}
-	return cmp.Or(cmp.Compare(a.seq, b.seq), cmp.Compare(a.task, b.task)) < 0
-}
-
-func (h *dues) swap(i, k int) { (*h)[i], (*h)[k] = (*h)[k], (*h)[i] }

@@ -75,7 +75,7 @@ func (s *State) checkUse() error {
 		}) {
 			return fmt.Errorf("ended jobs of %s are out of order", x.name)
 		}
-		if i := x.keeperAt; x.ended.Len() > 0 && (x.oldestMs != s.jobs.Get(*x.ended.First()).endedMs || s.keepers[i] != x || i > 0 && (*keepers)(s).Less(i, (i-1)/2)) {
+		if i := x.keeperAt; x.ended.Len() > 0 && (x.oldestMs != s.jobs.Get(*x.ended.First()).endedMs || *s.keepers.At(i) != x || i > 0 && x.leavesBefore(*s.keepers.At((i - 1) / 2))) {
 			return fmt.Errorf("%s is not at its place among the keepers", x.name)
 		}
 	}

@@ -1,9 +1,6 @@
 package fsm
 
-import (
-	"cmp"
-	"container/heap"
-)
+import "cmp"
 
 // quotas enters all restored jobs into the order in which they leave, and refuses
 // what no site could come to have: its quotas were never more than those of a site
@@ -18,7 +15,7 @@ func (r *snapReader) quotas(s *State) {
 			x.ended.Sort(func(a, b uint64) int { return cmp.Compare(s.jobs.Get(a).endedMs, s.jobs.Get(b).endedMs) })
 			s.kept += n
 			x.oldestMs = s.jobs.Get(*x.ended.First()).endedMs
-			heap.Push((*keepers)(s), x)
+			s.keepers.Push(x)
 		}
 		for _, u := range [...]Use{
 			{QuotaTasks, x.use.tasks, most.tasks},

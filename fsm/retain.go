@@ -2,7 +2,6 @@ package fsm
 
 import (
 	"cmp"
-	"container/heap"
 	"slices"
 
 	"github.com/cloudshare/cloudshare/fsm/internal/store"
@@ -25,7 +24,7 @@ func (s *State) keep(seq uint64, j *job) {
 	x.use.keptBytes += j.keptBytes()
 	if x.ended.Len() == 1 {
 		x.oldestMs = j.endedMs
-		heap.Push((*keepers)(s), x)
+		s.keepers.Push(x)
 	}
 	s.crowd(x)
 }
@@ -74,7 +73,7 @@ func (s *State) retain() {
 		return true
 	})
 	for ; left > 0 && s.isAged(); left-- {
-		s.leave(s.keepers[0])
+		s.leave(*s.keepers.First())
 	}
 	for _, x := range s.retiring {
 		x.retired = x.retired.With(x.retiring)
@@ -88,7 +87,7 @@ func (s *State) retain() {
 
 // isAged reports whether the oldest ended job is older than ended jobs may be.
 func (s *State) isAged() bool {
-	return len(s.keepers) > 0 && s.keepers[0].oldestMs <= s.time-s.params.RetainMs
+	return s.keepers.Len() > 0 && (*s.keepers.First()).oldestMs <= s.time-s.params.RetainMs
 }
 
 // leave removes a site's oldest ended job.
@@ -98,10 +97,10 @@ func (s *State) leave(x *site) {
 	x.trimmed = max(0, x.trimmed-1)
 	s.kept--
 	if x.ended.Len() == 0 {
-		heap.Remove((*keepers)(s), x.keeperAt)
+		s.keepers.Remove(x.keeperAt)
 	} else if ms := s.jobs.Get(*x.ended.First()).endedMs; ms != x.oldestMs {
 		x.oldestMs = ms
-		heap.Fix((*keepers)(s), x.keeperAt)
+		s.keepers.Fix(x.keeperAt)
 	}
 	j := s.jobs.Get(seq)
 	delete(x.nums, j.num)
@@ -148,40 +147,10 @@ func (s *State) trim(x *site, most uint64) {
 	}
 }
 
-// keepers is State.keepers as a heap by (end of the oldest ended job, site), so that
-// an entry looks at the first age only.
-type keepers State
-
-var _ heap.Interface = (*keepers)(nil)
-
-// Len implements heap.Interface.
-func (k *keepers) Len() int { return len(k.keepers) }
-
-// Less implements heap.Interface; no two are equal.
-func (k *keepers) Less(i, o int) bool {
-	a, b := k.keepers[i], k.keepers[o]
-	if a.oldestMs != b.oldestMs {
-		return a.oldestMs < b.oldestMs
+// leavesBefore orders sites by the end of their oldest ended jobs; no two are equal.
+func (x *site) leavesBefore(y *site) bool {
+	if x.oldestMs != y.oldestMs {
+		return x.oldestMs < y.oldestMs
 	}
-	return a.id < b.id
-}
-
-// Swap implements heap.Interface.
-func (k *keepers) Swap(i, o int) {
-	k.keepers[i], k.keepers[o] = k.keepers[o], k.keepers[i]
-	k.keepers[i].keeperAt, k.keepers[o].keeperAt = i, o
-}
-
-// Push implements heap.Interface.
-func (k *keepers) Push(x any) {
-	k.keepers = append(k.keepers, x.(*site))
-	k.keepers[len(k.keepers)-1].keeperAt = len(k.keepers) - 1
-}
-
-// Pop implements heap.Interface.
-func (k *keepers) Pop() any {
-	last := len(k.keepers) - 1
-	x := k.keepers[last]
-	k.keepers = k.keepers[:last]
-	return x
+	return x.id < y.id
 }

@@ -112,22 +112,22 @@ type State struct {
 	members   int                // sites whose departure is not over: who shares the quotas
 	limits    limits             // of each of them
 	kept      int                // ended jobs
-	keepers   []*site            // with ended jobs, a heap by their oldest; see keepers
+	keepers   store.Heap[*site]  // with ended jobs, by their oldest
 	crowded   []*site            // all that keep more than they may, and others
 	recrowd   bool               // quotas shrank in this entry. Invariant: false between entries
 	retiring  []*site            // those of which jobs leave in this entry. Invariant: empty between entries
 	assigned  int                // live attempts not reported running
 	dying     int                // live attempts on wayDying
-	due       []uint64           // slots that are settled by a time, a heap; see reaper
+	due       store.Heap[uint64] // slots of attempts that are settled by a time
 	leftovers map[leftKey]uint64 // slots
 
-	cancelling map[uint64]bool // jobs with a chore that cancels them
-	left       []pending       // what chores[0] has before it of what has been gathered, a heap
-	gathering  bool            // that has begun
-	gathered   bool            // and is done
-	tried      []*machine      // in this pass: those with tried, and others
-	triedMost  int             // see pruneTried
-	prolonging bool            // attempts have outlived their lengths; see State.prolong
+	cancelling map[uint64]bool     // jobs with a chore that cancels them
+	left       store.Heap[pending] // what chores[0] has before it of what has been gathered
+	gathering  bool                // that has begun
+	gathered   bool                // and is done
+	tried      []*machine          // in this pass: those with tried, and others
+	triedMost  int                 // see pruneTried
+	prolonging bool                // attempts have outlived their lengths; see State.prolong
 
 	sought uint64 // searches of a lane past jobs that were declined, of this replica; for tests
 
@@ -151,10 +151,25 @@ type taskKey struct {
 func New() *State { return newState(realBounds()) }
 
 func newState(b bounds) *State {
-	return &State{
+	s := &State{
 		bounds: b, limits: b.limitsOf(0), nextSeq: 1, pass: 1, byName: map[string]*site{}, byNode: map[[16]byte]*site{}, live: map[taskKey]uint64{}, held: map[uint64]*machine{}, leftovers: map[leftKey]uint64{},
 		classes: map[string]*class{}, payloads: map[string]*payload{}, labelSets: map[Labels]*labelSet{},
 		cancelling: map[uint64]bool{},
+	}
+	s.makeHeaps()
+	return s
+}
+
+// makeHeaps gives the heaps their orders. Those of attempts and sites know where each stands.
+func (s *State) makeHeaps() {
+	s.left.Before = (*pending).isBefore
+	s.keepers = store.Heap[*site]{
+		Before: func(x, y **site) bool { return (*x).leavesBefore(*y) },
+		Moved:  func(x *site, to int) { x.keeperAt = to },
+	}
+	s.due = store.Heap[uint64]{
+		Before: func(i, k *uint64) bool { return s.isDueBefore(*i, *k) },
+		Moved:  func(slot uint64, to int) { s.attempts.Mut(slot, s.epoch).rank = int32(to) },
 	}
 }
 

@@ -1,6 +1,9 @@
 package fsm
 
-import "github.com/cloudshare/cloudshare/sched"
+import (
+	"github.com/cloudshare/cloudshare/fsm/internal/store"
+	"github.com/cloudshare/cloudshare/sched"
+)
 
 // projectedVersion is the apply version from which the policies by projected
 // waits may be set.
@@ -30,7 +33,7 @@ type waits struct {
 	// anew counts, by job, tasks that waited again in this entry, or had their attempts
 	// back, each one more release. Invariant: empty between entries
 	anew map[uint64]int64
-	due  dues
+	due  store.Heap[due]
 	// sweep is where in due the last assignment looked for entries that count no more.
 	sweep int
 	// For all ranks of an entry: what waited when its match began or, if that was cut,

@@ -58,7 +58,7 @@ func (s *State) newWaits() {
 	if s.version >= lentVersion {
 		least = 1
 	}
-	s.waits = &waits{since: now, least: least, limit: s.nextSeq, queues: sched.NewCoalitions(sched.Effective(s.params.Policy, len(s.sites)), least, now, s.epoch)}
+	s.waits = &waits{due: dueHeap(), since: now, least: least, limit: s.nextSeq, queues: sched.NewCoalitions(sched.Effective(s.params.Policy, len(s.sites)), least, now, s.epoch)}
 	for _, x := range s.sites {
 		s.noteJoined(x)
 		s.noteCores(x)

@@ -93,7 +93,7 @@ func (r *snapReader) waits(s *State) {
 	}
 	r.check(s.version >= projectedVersion, "a policy that came with a later version")
 	now := s.quanta(s.time)
-	s.waits = &waits{since: r.within(0, now, "begin of the policy"), changes: make([]sched.Change, len(s.sites))}
+	s.waits = &waits{due: dueHeap(), since: r.within(0, now, "begin of the policy"), changes: make([]sched.Change, len(s.sites))}
 	if s.version >= lentVersion {
 		s.waits.least = int64(r.upTo(1, "least cores"))
 	}
@@ -134,7 +134,7 @@ func (r *snapReader) waits(s *State) {
 	if s.phase == cut {
 		s.waits.queued = r.within(0, sched.MaxUnits, "units at a match")
 	}
-	s.prolonging = len(s.waits.due) > 0 && s.waits.due[0].at < now
+	s.prolonging = s.waits.due.Len() > 0 && s.waits.due.First().at < now
 }
 
 func (r *snapReader) int128() sched.Int128 { return sched.Int128{Hi: r.int(), Lo: r.uint()} }

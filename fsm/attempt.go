@@ -7,31 +7,31 @@ import (
 // attempt is one live assignment of a task: assigned, running, or being
 // stopped. Its capacity stays taken until its site reports the end.
 type attempt struct {
-	seq        uint64
-	token      uint64 // entry that assigned it
-	site       int32
-	task       uint32
-	attempt    uint32 // Invariant: grows per task
-	failures   uint32
-	losses     uint32
-	doubts     uint32 // how often its task went on elsewhere by a hint. Invariant: ≤ bounds.doubts
-	way        way
-	off        way  // what it was before wayAway, wayDying or a doubt; not one of these
-	given      bool // wayDying because its own site lost it: no registration brings it back
-	word       word // of its site's registration; Invariant: only while choreAnswer is left
-	machine    *machine
-	weight     int64 // per quantum; frozen at assignment
-	queuedMs   int64
-	assignedMs int64
-	startedMs  int64     // provisional; −1 = not yet
-	boundMs    int64     // log time when it is certainly dead, 0 = its site vouches for it
-	stopMs     int64     // wayStopping: log time by which its site must have reported the end
-	left       *leftover // on wayLeft
-	why        string
-	length     int64  // thought to run, in quanta, and still counted so; only while State.waits
-	rank       int32  // derived: position in State.dues, −1 = it is not there
-	prev, next uint64 // derived: neighbours in site.live, slot + 1, 0 = none
-	changed    uint64 // derived: entry of the last change that its site must see
+	seq         uint64
+	token       uint64 // entry that assigned it
+	site        int32
+	task        uint32
+	attempt     uint32 // Invariant: grows per task
+	failures    uint32
+	losses      uint32
+	doubts      uint32 // how often its task went on elsewhere by a hint. Invariant: ≤ bounds.doubts
+	phase       attemptPhase
+	phaseBefore attemptPhase // what it was before phaseAway, phaseAwaitingBound or a doubt; not one of these
+	given       bool         // phaseAwaitingBound because its own site lost it: no registration brings it back
+	word        word         // of its site's registration; Invariant: only while choreAnswer is left
+	machine     *machine
+	weight      int64 // per quantum; frozen at assignment
+	queuedMs    int64
+	assignedMs  int64
+	startedMs   int64     // provisional; −1 = not yet
+	boundMs     int64     // log time when it is certainly dead, 0 = its site vouches for it
+	stopMs      int64     // phaseStopping: log time by which its site must have reported the end
+	left        *leftover // in phaseLeft
+	why         string
+	length      int64  // thought to run, in quanta, and still counted so; only while State.waits
+	rank        int32  // derived: position in State.dues, −1 = it is not there
+	prev, next  uint64 // derived: neighbours in site.live, slot + 1, 0 = none
+	changed     uint64 // derived: entry of the last change that its site must see
 }
 
 // assign starts a task's next attempt on a machine.
@@ -56,7 +56,7 @@ func (s *State) assign(c choice, m *machine) {
 		j.next++
 		j.skip()
 	}
-	t.live[wayAssigned]++
+	t.live[phaseAssigned]++
 	slot := s.addAttempt(&a)
 	s.tellAttempt(EventTaskAssigned, &a)
 	m.use(j.class.need, 1)
@@ -75,19 +75,19 @@ func (s *State) assign(c choice, m *machine) {
 func (s *State) addAttempt(a *attempt) (slot uint64) {
 	slot = s.enterSlot(a)
 	s.live[taskKey{a.seq, a.task}] = slot
-	s.countWay(a.way, 1)
+	s.countPhase(a.phase, 1)
 	s.watch(slot)
 	return slot
 }
 
-// countWay counts n attempts on a way in or out.
-func (s *State) countWay(w way, n int) {
+// countPhase counts n attempts into a phase, or out of it.
+func (s *State) countPhase(w attemptPhase, n int) {
 	switch w {
-	case wayAssigned:
+	case phaseAssigned:
 		s.assigned += n
-	case wayDying:
+	case phaseAwaitingBound:
 		s.dying += n
-	case wayRunning, wayStopping, wayAway, wayLeft:
+	case phaseRunning, phaseStopping, phaseAway, phaseLeft:
 	}
 }
 
@@ -119,8 +119,8 @@ func (s *State) dropAttempt(slot uint64) {
 func (s *State) detach(slot uint64) {
 	s.unwatch(slot)
 	a := s.attempts.Get(slot)
-	s.mutJob(a.seq).set(s.epoch).live[a.way]--
-	s.countWay(a.way, -1)
+	s.mutJob(a.seq).set(s.epoch).live[a.phase]--
+	s.countPhase(a.phase, -1)
 	delete(s.live, taskKey{a.seq, a.task})
 }
 
@@ -139,19 +139,19 @@ func (s *State) free(slot uint64, need Resources) {
 	}
 }
 
-// turn changes how far an attempt is. Who asks its site for anything by it
+// setPhase changes how far an attempt is. Who asks its site for anything by it
 // touches it, too.
-func (s *State) turn(slot uint64, to way) {
+func (s *State) setPhase(slot uint64, to attemptPhase) {
 	s.steps.used += stepStop
 	s.unwatch(slot)
 	a := s.attempts.Mut(slot, s.epoch)
 	t := s.mutJob(a.seq).set(s.epoch)
-	t.live[a.way]--
+	t.live[a.phase]--
 	t.live[to]++
-	s.countWay(a.way, -1)
-	s.countWay(to, 1)
-	a.way, a.stopMs = to, 0
-	if to == wayStopping {
+	s.countPhase(a.phase, -1)
+	s.countPhase(to, 1)
+	a.phase, a.stopMs = to, 0
+	if to == phaseStopping {
 		a.stopMs = s.time + s.bounds.stopMs
 	}
 	s.watch(slot)
@@ -185,13 +185,13 @@ func (s *State) started(x *site, c *Started) Result {
 			continue
 		}
 		s.regain(slot)
-		if a := s.attempts.Get(slot); a.startedMs >= 0 || a.way == wayDying {
+		if a := s.attempts.Get(slot); a.startedMs >= 0 || a.phase == phaseAwaitingBound {
 			continue
 		}
 		a := s.attempts.Mut(slot, s.epoch)
 		s.setStarted(a, min(a.assignedMs+r.DelayMs, s.time))
-		if a.way == wayAssigned {
-			s.turn(slot, wayRunning)
+		if a.phase == phaseAssigned {
+			s.setPhase(slot, phaseRunning)
 			a = s.attempts.Mut(slot, s.epoch)
 		}
 		s.tellAttempt(EventTaskStarted, a)

@@ -25,7 +25,7 @@ func (s *State) bound(x *site, c *Bound) {
 		}
 		s.regain(slot)
 		a := s.attempts.Mut(slot, s.epoch)
-		if a.way != wayAssigned && (a.way != wayLeft || a.off != wayAssigned) {
+		if a.phase != phaseAssigned && (a.phase != phaseLeft || a.phaseBefore != phaseAssigned) {
 			continue
 		}
 		a.boundMs = max(a.boundMs, s.time+b.BoundMs+s.params.MarginMs)
@@ -35,7 +35,7 @@ func (s *State) bound(x *site, c *Bound) {
 
 // stopping reports whether the end of the attempt was asked for.
 func (a *attempt) stopping() bool {
-	return a.way == wayStopping || (a.way == wayAway || a.way == wayDying) && a.off == wayStopping
+	return a.phase == phaseStopping || (a.phase == phaseAway || a.phase == phaseAwaitingBound) && a.phaseBefore == phaseStopping
 }
 
 // mayLive reports whether a lost attempt must be waited for. Those of Immediate
@@ -49,7 +49,7 @@ func (s *State) mayLive(slot uint64) bool {
 func (s *State) lost(slot uint64) {
 	switch {
 	case s.mayLive(slot):
-		s.shelve(slot, wayDying)
+		s.shelve(slot, phaseAwaitingBound)
 	case s.attempts.Get(slot).boundMs > s.time:
 		s.leaveOver(slot, false, "")
 	default:
@@ -62,7 +62,7 @@ func (s *State) lost(slot uint64) {
 func (s *State) giveUp(slot uint64, why string) {
 	switch {
 	case s.mayLive(slot):
-		s.doom(slot, why)
+		s.awaitStopBound(slot, why)
 	case s.attempts.Get(slot).boundMs > s.time:
 		s.leaveOver(slot, true, strings.Clone(why))
 	default:
@@ -70,10 +70,10 @@ func (s *State) giveUp(slot uint64, why string) {
 	}
 }
 
-// doom waits for the bound of an attempt that its own site lost; why is that
+// awaitStopBound waits for the bound of an attempt that its own site lost; why is that
 // site's word on it.
-func (s *State) doom(slot uint64, why string) {
-	s.shelve(slot, wayDying)
+func (s *State) awaitStopBound(slot uint64, why string) {
+	s.shelve(slot, phaseAwaitingBound)
 	s.touch(slot)
 	a := s.attempts.Mut(slot, s.epoch)
 	a.given = true
@@ -82,20 +82,20 @@ func (s *State) doom(slot uint64, why string) {
 	}
 }
 
-// shelve takes an attempt out of its site's hands, to wayAway or wayDying. It
+// shelve takes an attempt out of its site's hands, to phaseAway or phaseAwaitingBound. It
 // does not count as running meanwhile; its room stays taken.
-func (s *State) shelve(slot uint64, to way) {
+func (s *State) shelve(slot uint64, to attemptPhase) {
 	a := s.attempts.Mut(slot, s.epoch)
-	if a.way == wayDying {
+	if a.phase == phaseAwaitingBound {
 		return
 	}
 	s.unsetStarted(a)
 	a.startedMs = -1
-	a.off = a.way
-	s.turn(slot, to)
+	a.phaseBefore = a.phase
+	s.setPhase(slot, to)
 	s.touch(slot)
 	a = s.attempts.Get(slot)
-	if to == wayDying {
+	if to == phaseAwaitingBound {
 		s.tellAttempt(EventTaskDying, a)
 		return
 	}
@@ -106,17 +106,17 @@ func (s *State) shelve(slot uint64, to way) {
 func (s *State) unshelve(slot uint64) {
 	a := s.attempts.Mut(slot, s.epoch)
 	s.touch(slot)
-	switch a.way {
-	case wayDying, wayAway:
-		s.turn(slot, a.off)
-	case wayAssigned, wayRunning, wayStopping, wayLeft:
+	switch a.phase {
+	case phaseAwaitingBound, phaseAway:
+		s.setPhase(slot, a.phaseBefore)
+	case phaseAssigned, phaseRunning, phaseStopping, phaseLeft:
 	}
 }
 
 // regain gives an attempt back at once to a site that reports of it while its
 // registration is not acted on: it is as if that had been.
 func (s *State) regain(slot uint64) {
-	if a := s.attempts.Get(slot); a.way == wayAway || a.way == wayDying && !a.given {
+	if a := s.attempts.Get(slot); a.phase == phaseAway || a.phase == phaseAwaitingBound && !a.given {
 		s.unshelve(slot)
 		s.tellAttempt(EventTaskAdopted, s.attempts.Get(slot))
 	}
@@ -125,20 +125,20 @@ func (s *State) regain(slot uint64) {
 // dueMs is the log time at which an attempt is settled without its site's word, 0 =
 // never: by its bound, and if its site was asked to stop it, by stopMs, too.
 func (a *attempt) dueMs() int64 {
-	switch a.way {
-	case wayLeft:
+	switch a.phase {
+	case phaseLeft:
 		if a.left.doubt == doubtOpen { // it may get its task back
 			return 0
 		}
 		return a.boundMs
-	case wayDying:
+	case phaseAwaitingBound:
 		return a.boundMs
-	case wayStopping:
+	case phaseStopping:
 		if a.boundMs > 0 {
 			return min(a.boundMs, a.stopMs)
 		}
 		return a.stopMs
-	case wayAssigned, wayRunning, wayAway:
+	case phaseAssigned, phaseRunning, phaseAway:
 	}
 	return 0
 }
@@ -147,10 +147,10 @@ func (a *attempt) dueMs() int64 {
 // those that are too many for one entry in the next.
 func (s *State) expire() {
 	for s.expiring() && !s.steps.spent() {
-		switch slot := *s.due.First(); s.attempts.Get(slot).way {
-		case wayStopping:
+		switch slot := *s.due.First(); s.attempts.Get(slot).phase {
+		case phaseStopping:
 			s.silent(slot)
-		case wayLeft:
+		case phaseLeft:
 			s.dropLeft(slot)
 		default:
 			s.drop(slot, Lost)

@@ -180,21 +180,21 @@ func (s *State) stop(slot uint64, why string) {
 		return
 	}
 	a.why = why
-	switch a.way {
-	case wayAway:
-		a.off = wayStopping
+	switch a.phase {
+	case phaseAway:
+		a.phaseBefore = phaseStopping
 		s.drop(slot, Lost)
-	case wayDying:
-		a.off = wayStopping
+	case phaseAwaitingBound:
+		a.phaseBefore = phaseStopping
 		s.touch(slot)
-	case wayAssigned, wayRunning, wayStopping:
-		s.turn(slot, wayStopping)
+	case phaseAssigned, phaseRunning, phaseStopping:
+		s.setPhase(slot, phaseStopping)
 		s.touch(slot)
 		s.tellAttempt(EventTaskStopping, s.attempts.Get(slot))
 		if s.attempts.Get(slot).dueMs() <= s.time { // its bound has passed
 			s.silent(slot)
 		}
-	case wayLeft: // it is no task's
+	case phaseLeft: // it is no task's
 	}
 }
 

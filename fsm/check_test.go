@@ -93,10 +93,10 @@ func (s *State) checkAttempts() error {
 	n, assigned, dying, watched, left := 0, 0, 0, 0, 0
 	for slot, a := range s.attempts.All() {
 		n++
-		if a.way == wayAssigned {
+		if a.phase == phaseAssigned {
 			assigned++
 		}
-		if due := a.dueMs(); due > 0 != (a.rank >= 0) || (a.way == wayStopping) != (a.stopMs > 0) || due > 0 && due <= s.time && !s.unfinished() {
+		if due := a.dueMs(); due > 0 != (a.rank >= 0) || (a.phase == phaseStopping) != (a.stopMs > 0) || due > 0 && due <= s.time && !s.unfinished() {
 			return fmt.Errorf("attempt %d is due at %d, stops until %d, and watched: %d", slot, due, a.stopMs, a.rank)
 		}
 		if i := int(a.rank); i >= 0 {
@@ -108,12 +108,12 @@ func (s *State) checkAttempts() error {
 		if a.word == wordHeld && !slices.Contains(s.sites[a.site].holds, slot) {
 			return fmt.Errorf("attempt %d is held by a registration that does not know", slot)
 		}
-		if a.way == wayLeft {
+		if a.phase == phaseLeft {
 			left++
 			if s.leftovers[a.leftKey()] != slot || a.startedMs >= 0 || a.dueMs() > 0 && a.dueMs() <= s.time && !s.unfinished() || a.given && a.boundMs == 0 || a.word != wordNone && !s.hasChore(a.site) {
 				return fmt.Errorf("leftover %d, bound %d, given %v", slot, a.boundMs, a.given)
 			}
-			if d := a.left.doubt; d == doubtOpen && !s.isReturned(a) || d != doubtNone && (a.given || a.doubts > s.bounds.doubts || a.left.startedMs >= 0 && a.off != wayRunning) {
+			if d := a.left.doubt; d == doubtOpen && !s.isReturned(a) || d != doubtNone && (a.given || a.doubts > s.bounds.doubts || a.left.startedMs >= 0 && a.phaseBefore != phaseRunning) {
 				return fmt.Errorf("leftover %d, doubt %d: %+v", slot, d, a)
 			}
 			if l := s.live[taskKey{a.seq, a.task}]; s.live[taskKey{a.seq, a.task}] != 0 && s.attempts.Get(l).attempt == a.attempt {
@@ -121,14 +121,14 @@ func (s *State) checkAttempts() error {
 			}
 			continue
 		}
-		if a.way == wayDying {
+		if a.phase == phaseAwaitingBound {
 			dying++
 			if a.boundMs <= s.time && !s.unfinished() || !a.given && s.sites[a.site].present() && !s.hasChore(a.site) {
 				return fmt.Errorf("attempt %d dies by %d at %d, given up %v", slot, a.boundMs, s.time, a.given)
 			}
 		}
-		if a.word != wordNone && !s.hasChore(a.site) || a.way == wayAway && !s.sites[a.site].parked() && !s.hasChore(a.site) {
-			return fmt.Errorf("attempt %d is %v after %v at %s", slot, a.way, a.word, s.sites[a.site].name)
+		if a.word != wordNone && !s.hasChore(a.site) || a.phase == phaseAway && !s.sites[a.site].parked() && !s.hasChore(a.site) {
+			return fmt.Errorf("attempt %d is %v after %v at %s", slot, a.phase, a.word, s.sites[a.site].name)
 		}
 		if s.live[taskKey{a.seq, a.task}] != slot {
 			return fmt.Errorf("task %d/%d has two live attempts", a.seq, a.task)
@@ -372,7 +372,7 @@ func (l *lane) seqsInOrder() (seqs []uint64) {
 func (s *State) checkMachines() error {
 	used, tasks := map[*machine]Resources{}, map[*machine]int64{}
 	for _, a := range s.attempts.All() {
-		if a.way == wayLeft {
+		if a.phase == phaseLeft {
 			used[a.machine] = used[a.machine].plus(a.left.need)
 		} else {
 			used[a.machine] = used[a.machine].plus(s.jobs.Get(a.seq).class.need)

@@ -35,12 +35,12 @@ func (s *State) doubt(slot uint64) {
 	if j.onLoss != Immediate || j.owner == a.site || s.sites[j.owner].gone || a.doubts >= s.bounds.doubts {
 		return
 	}
-	switch a.way {
-	case wayAssigned, wayRunning:
+	switch a.phase {
+	case phaseAssigned, phaseRunning:
 		s.putInDoubt(slot)
-	case wayStopping:
+	case phaseStopping:
 		s.leaveOver(slot, false, "")
-	case wayAway, wayDying, wayLeft:
+	case phaseAway, phaseAwaitingBound, phaseLeft:
 	}
 }
 
@@ -116,7 +116,7 @@ func (s *State) startedInDoubt(slot uint64, delayMs int64) {
 	}
 	l := *a.left
 	l.startedMs = min(a.assignedMs+delayMs, s.time)
-	a.left, a.off = &l, wayRunning
+	a.left, a.phaseBefore = &l, phaseRunning
 }
 
 // resume gives a leftover its task back, which waits.
@@ -146,11 +146,11 @@ func (s *State) reenter(slot uint64, failures, losses, doubts uint32, length int
 	p := s.attempts.Mut(slot, s.epoch)
 	delete(s.leftovers, p.leftKey())
 	started := p.left.startedMs
-	p.way, p.off, p.left, p.why = p.off, wayAssigned, nil, ""
+	p.phase, p.phaseBefore, p.left, p.why = p.phaseBefore, phaseAssigned, nil, ""
 	p.failures, p.losses, p.doubts = failures, losses, doubts
-	s.mutJob(p.seq).set(s.epoch).live[p.way]++
+	s.mutJob(p.seq).set(s.epoch).live[p.phase]++
 	s.live[taskKey{p.seq, p.task}] = slot
-	s.countWay(p.way, 1)
+	s.countPhase(p.phase, 1)
 	if started >= 0 {
 		s.setStarted(p, started)
 	}
@@ -214,7 +214,7 @@ func (s *State) countLoss(slot uint64) {
 func (a *attempt) settleDoubt() {
 	l := *a.left
 	l.doubt, l.startedMs = doubtNone, -1
-	a.left, a.off = &l, wayAssigned
+	a.left, a.phaseBefore = &l, phaseAssigned
 }
 
 // viewDoubt says of a returned task that it may run twice, if its attempt is in doubt.
@@ -241,10 +241,10 @@ func (s *State) viewTwice(a *attempt) string {
 
 // inDoubt reads what only a leftover in doubt has.
 func (r *snapReader) inDoubt(s *State, a *attempt) {
-	a.off, a.failures, a.losses, a.doubts = way(r.upTo(uint64(wayRunning), "state")), r.u32("failures"), r.u32("losses"), r.u32("doubts")
+	a.phaseBefore, a.failures, a.losses, a.doubts = attemptPhase(r.upTo(uint64(phaseRunning), "state")), r.u32("failures"), r.u32("losses"), r.u32("doubts")
 	a.weight = r.within(0, MaxTaskWeight, "weight")
 	a.queuedMs, a.assignedMs, a.left.startedMs = r.ms(0, s.time), r.ms(0, s.time), r.ms(-1, s.time)
-	r.check(a.left.startedMs < 0 || a.off == wayRunning && a.queuedMs <= a.left.startedMs, "an attempt in doubt started before it was queued")
+	r.check(a.left.startedMs < 0 || a.phaseBefore == phaseRunning && a.queuedMs <= a.left.startedMs, "an attempt in doubt started before it was queued")
 	r.check(!a.given, "an attempt is given up and in doubt")
 }
 

@@ -32,7 +32,7 @@ type taskSet struct {
 	runs    store.Sorted[run]    // ended, by from
 	records store.Sorted[record] // of ended tasks, by task; small jobs only
 	ends    [4]uint32            // ended tasks by state − TaskSucceeded
-	live    [5]uint32            // live attempts by way
+	live    [5]uint32            // live attempts by phase
 	ahead   uint32               // ended tasks ≥ job.next; they are in runs
 	why     string               // of the first bad end
 }
@@ -72,16 +72,16 @@ type record struct {
 	machine, detail                 string
 }
 
-// way is how far a live attempt is.
-type way uint8
+// attemptPhase is how far a live attempt is.
+type attemptPhase uint8
 
 const (
-	wayAssigned way = iota
-	wayRunning
-	wayStopping
-	wayAway  // owner and executor are the same lost site
-	wayDying // lost, but not certainly dead before its bound
-	wayLeft  // its task is settled: see leftover
+	phaseAssigned attemptPhase = iota
+	phaseRunning
+	phaseStopping
+	phaseAway          // owner and executor are the same lost site
+	phaseAwaitingBound // lost, but not certainly dead before its bound
+	phaseLeft          // its task is settled: see leftover
 )
 
 // waiting is the number of queued tasks.

@@ -8,7 +8,7 @@ import (
 
 // A leftover is an attempt whose task is settled, or waits again, though nobody said
 // that its process has ended: its room stays taken, until its site says so or it is
-// certainly dead. It is on wayLeft, in its site's list, and in State.leftovers; its job,
+// certainly dead. It is on phaseLeft, in its site's list, and in State.leftovers; its job,
 // which may be gone, no longer counts it.
 
 // leftover is what such an attempt still needs of its job. It is never changed.
@@ -17,7 +17,7 @@ type leftover struct {
 	num   uint64
 	need  Resources
 	doubt doubt
-	// startedMs is the reported start of one in doubt, whose way is in attempt.off;
+	// startedMs is the reported start of one in doubt, whose former phase is attempt.phaseBefore;
 	// −1 = none. It does not count as running meanwhile.
 	startedMs int64
 }
@@ -69,10 +69,10 @@ func (s *State) keepLeft(slot uint64, d doubt) *attempt {
 	p := s.attempts.Mut(slot, s.epoch)
 	j := s.jobs.Get(p.seq)
 	p.left = &leftover{owner: j.owner, num: j.num, need: j.class.need, doubt: d, startedMs: p.startedMs}
-	if p.off = p.way; d == doubtNone {
-		p.off, p.left.startedMs = wayAssigned, -1
+	if p.phaseBefore = p.phase; d == doubtNone {
+		p.phaseBefore, p.left.startedMs = phaseAssigned, -1
 	}
-	p.way, p.startedMs, p.length, p.stopMs = wayLeft, -1, 0, 0
+	p.phase, p.startedMs, p.length, p.stopMs = phaseLeft, -1, 0, 0
 	s.leftovers[p.leftKey()] = slot
 	return p
 }
@@ -145,7 +145,7 @@ func (s *State) treatLeft(k choreKind, slot uint64) {
 func (f *Frozen) leftInOrder() []*attempt {
 	var out []*attempt
 	for _, a := range f.attempts.All() {
-		if a.way == wayLeft {
+		if a.phase == phaseLeft {
 			out = append(out, a)
 		}
 	}
@@ -165,7 +165,7 @@ func (a *attempt) encodeLeft(w *snapWriter) {
 	w.uint(marks(a.given)|uint64(a.word)<<1, uint64(a.left.doubt))
 	w.text(a.why)
 	if a.left.doubt != doubtNone {
-		w.uint(uint64(a.off), uint64(a.failures), uint64(a.losses), uint64(a.doubts))
+		w.uint(uint64(a.phaseBefore), uint64(a.failures), uint64(a.losses), uint64(a.doubts))
 		w.int(a.weight, a.queuedMs, a.assignedMs, a.left.startedMs)
 	}
 }
@@ -175,7 +175,7 @@ func (r *snapReader) leftovers(s *State) {
 	var last leftKey
 	for range r.upTo(MaxMembers*MaxHeld, "leftovers") {
 		l := &leftover{owner: int32(r.upTo(MaxMembers, "owner")), num: r.uint()}
-		a := attempt{way: wayLeft, left: l, startedMs: -1, task: uint32(r.upTo(MaxCount-1, "task")), attempt: r.u32("attempt"), seq: r.upTo(s.nextSeq-1, "seq"), token: r.upTo(s.index, "token")}
+		a := attempt{phase: phaseLeft, left: l, startedMs: -1, task: uint32(r.upTo(MaxCount-1, "task")), attempt: r.u32("attempt"), seq: r.upTo(s.nextSeq-1, "seq"), token: r.upTo(s.index, "token")}
 		a.site = int32(r.upTo(MaxMembers, "site"))
 		name := r.text(MaxMachineName, "machine")
 		l.need, a.boundMs = r.res(), r.within(0, maxBoundMs, "bound")

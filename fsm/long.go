@@ -193,7 +193,7 @@ func (s *State) advanceChore(c *chore) bool {
 // treat does to one attempt what a chore is for.
 func (s *State) treat(k choreKind, slot uint64) {
 	a := s.attempts.Get(slot)
-	if a.way == wayLeft {
+	if a.phase == phaseLeft {
 		s.treatLeft(k, slot)
 		return
 	}
@@ -201,11 +201,11 @@ func (s *State) treat(k choreKind, slot uint64) {
 	switch k {
 	case choreAway:
 		switch {
-		case a.way == wayDying, a.way == wayAway: // already out of its hands: lost again before its registration was acted on
-		case !own || a.way == wayStopping:
+		case a.phase == phaseAwaitingBound, a.phase == phaseAway: // already out of its hands: lost again before its registration was acted on
+		case !own || a.phase == phaseStopping:
 			s.lost(slot)
 		default:
-			s.shelve(slot, wayAway)
+			s.shelve(slot, phaseAway)
 		}
 	case choreAnswer:
 		s.answer(slot)

@@ -107,7 +107,7 @@ func (r *snapReader) readSearch(s *State) *search {
 }
 
 func (r *snapReader) long(s *State) {
-	if s.phase = phase(r.upTo(uint64(lastPhase), "phase of the match")); s.phase == cut {
+	if s.phase = matchPhase(r.upTo(uint64(lastMatchPhase), "phase of the match")); s.phase == cut {
 		s.retry = r.uint()
 	}
 	if r.bool() {

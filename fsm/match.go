@@ -10,14 +10,14 @@ type choice struct {
 	back bool // task is in taskSet.back, else it is job.next
 }
 
-// phase is how far the match is that the last commands called for.
-type phase uint8
+// matchPhase is how far the match is that the last commands called for.
+type matchPhase uint8
 
 const (
-	matched   phase = iota
-	owed            // it has not begun: other work comes first
-	cut             // it goes on with the next entry that has nothing before it
-	lastPhase = cut
+	matched        matchPhase = iota
+	owed                      // it has not begun: other work comes first
+	cut                       // it goes on with the next entry that has nothing before it
+	lastMatchPhase = cut
 )
 
 // match hands waiting tasks to machines until no machine fits any (D2), or the entry

@@ -89,10 +89,10 @@ func (s *State) decline(x *site, c *Decline) Result {
 		}
 		a := *s.attempts.Get(slot)
 		switch {
-		case a.way == wayStopping, s.cancelling[a.seq] && a.way != wayDying:
+		case a.phase == phaseStopping, s.cancelling[a.seq] && a.phase != phaseAwaitingBound:
 			s.drop(slot, Lost)
 			continue
-		case a.way == wayDying: // it did start
+		case a.phase == phaseAwaitingBound: // it did start
 			continue
 		}
 		s.unsetStarted(&a)

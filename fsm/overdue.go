@@ -44,7 +44,7 @@ func (s *State) dueOf(slot uint64, a *attempt) due {
 // isDue reports whether an entry counts still.
 func (s *State) isDue(d due) bool {
 	a := s.attempts.Get(d.slot)
-	return a != nil && a.way != wayLeft && s.dueOf(d.slot, a) == d
+	return a != nil && a.phase != phaseLeft && s.dueOf(d.slot, a) == d
 }
 
 // prolong has attempts that outlive their lengths be thought to run twice as

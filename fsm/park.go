@@ -73,14 +73,14 @@ func (s *State) forget(by *site, c *Forget) Result {
 		s.away(x, Left)
 	}
 	if !x.gone {
-		s.end(x)
+		s.finishDeparture(x)
 	}
 	return Result{}
 }
 
-// end ends all that an absent site has waiting: its departure is over. Its
+// finishDeparture ends all that an absent site has waiting: its departure is over. Its
 // account stays.
-func (s *State) end(x *site) {
+func (s *State) finishDeparture(x *site) {
 	x.state, x.gone = Left, true
 	s.join(-1)
 	s.tellSite(EventSiteForgotten, x)
@@ -94,7 +94,7 @@ func (s *State) depart() {
 	}
 	for _, x := range s.sites {
 		if x.parked() && s.time >= x.lostMs+s.params.DepartureMs {
-			s.end(x)
+			s.finishDeparture(x)
 		}
 	}
 	s.plan()

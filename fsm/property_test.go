@@ -729,7 +729,7 @@ func (m *model) bounds(t *rapid.T) {
 	}
 	m.bounded, m.dead = map[taskKey]attempt{}, map[taskKey]bool{}
 	for _, a := range s.attempts.All() {
-		if a.boundMs > 0 && a.way != wayLeft {
+		if a.boundMs > 0 && a.phase != phaseLeft {
 			m.bounded[taskKey{a.seq, a.task}] = *a
 		}
 	}

@@ -123,12 +123,12 @@ func (s *State) addWaiting(seq uint64, j *job, n uint32) {
 	s.waiting += uint64(n)
 	l.refresh(s)
 	if x.present() {
-		s.attract(l, uint64(n))
+		s.activateLane(l, uint64(n))
 	}
 }
 
-// attract adds a lane's n tasks to what is matched.
-func (s *State) attract(l *lane, n uint64) {
+// activateLane adds a lane's n tasks to what is matched.
+func (s *State) activateLane(l *lane, n uint64) {
 	c := l.class
 	if l.heapAt < 0 {
 		l.heapAt = len(c.lanes)
@@ -161,7 +161,7 @@ func (s *State) dequeue(seq uint64, j *job, n uint32) {
 	}
 	l.refresh(s)
 	if x.present() {
-		s.repel(l, uint64(n))
+		s.deactivateLane(l, uint64(n))
 	}
 	if l.waiting == 0 {
 		i := slices.Index(x.lanes, l)
@@ -177,8 +177,8 @@ func (l *lane) leave(seq uint64, j *job) {
 	}
 }
 
-// repel takes n of a lane's tasks out of what is matched.
-func (s *State) repel(l *lane, n uint64) {
+// deactivateLane takes n of a lane's tasks out of what is matched.
+func (s *State) deactivateLane(l *lane, n uint64) {
 	c := l.class
 	c.waiting -= n
 	s.present -= n
@@ -203,7 +203,7 @@ func (s *State) repel(l *lane, n uint64) {
 func (s *State) park(x *site) {
 	for _, l := range x.lanes {
 		s.countLane(l, -1)
-		s.repel(l, l.waiting)
+		s.deactivateLane(l, l.waiting)
 	}
 	s.noteAway(x)
 }
@@ -215,7 +215,7 @@ func (s *State) unpark(x *site) {
 	for _, l := range x.lanes {
 		blocked := s.blocked(l.class, nil)
 		s.countLane(l, 1)
-		s.attract(l, l.waiting)
+		s.activateLane(l, l.waiting)
 		for _, y := range blocked {
 			s.rouseFor(y, l.class)
 		}

@@ -174,8 +174,8 @@ func (s *State) answer(slot uint64) {
 	switch a.word = wordNone; {
 	case a.given:
 		return
-	case a.way == wayLeft:
-		if w == wordLost || w == wordNone && a.off == wayRunning {
+	case a.phase == phaseLeft:
+		if w == wordLost || w == wordNone && a.phaseBefore == phaseRunning {
 			s.countLoss(slot)
 		}
 		s.answerForLeft(slot, w == wordHeld, true)
@@ -185,7 +185,7 @@ func (s *State) answer(slot uint64) {
 	switch {
 	case w == wordHeld:
 		s.tellAttempt(EventTaskAdopted, a)
-	case w == wordLost || a.way == wayRunning: // it was reported running, so it did start
+	case w == wordLost || a.phase == phaseRunning: // it was reported running, so it did start
 		s.giveUp(slot, "")
 	default:
 		s.drop(slot, neverRan)

@@ -100,7 +100,7 @@ func (r *snapReader) live(s *State, seq uint64, j *job, t *taskSet) {
 		a := attempt{seq: seq, task: r.u32("task"), attempt: r.u32("attempt"), token: r.upTo(s.index, "token")}
 		a.site = int32(r.upTo(MaxMembers, "site"))
 		a.failures, a.losses, a.doubts = r.u32("failures"), r.u32("losses"), r.u32("doubts")
-		a.way, a.off = way(r.upTo(uint64(wayDying), "state")), way(r.upTo(uint64(wayStopping), "state"))
+		a.phase, a.phaseBefore = attemptPhase(r.upTo(uint64(phaseAwaitingBound), "state")), attemptPhase(r.upTo(uint64(phaseStopping), "state"))
 		name := r.text(MaxMachineName, "machine")
 		a.weight = r.within(0, MaxTaskWeight, "weight")
 		a.queuedMs, a.assignedMs, a.startedMs = r.ms(0, s.time), r.ms(0, s.time), r.ms(-1, s.time)
@@ -108,7 +108,7 @@ func (r *snapReader) live(s *State, seq uint64, j *job, t *taskSet) {
 		a.stopMs = r.within(0, sched.MaxNow+s.bounds.stopMs, "stop")
 		marks := r.upTo(1|uint64(lastWord)<<1, "marks")
 		a.given, a.word = marks&1 != 0, word(marks>>1)
-		r.check((a.way == wayStopping) == (a.stopMs > 0), "an attempt stops without an end, or goes on with one")
+		r.check((a.phase == phaseStopping) == (a.stopMs > 0), "an attempt stops without an end, or goes on with one")
 		a.why = r.text(MaxDetail, "reason")
 		_, ended := t.findRun(a.task)
 		waits := t.findBack(a.task) != nil
@@ -142,10 +142,10 @@ func (r *snapReader) attempt(s *State, a *attempt, j *job, t *taskSet, name stri
 		return
 	}
 	left := s.hasChore(x.id)
-	r.check(a.way != wayAway || a.site == j.owner && (x.parked() || left) && a.startedMs < 0, "an attempt is away from a site that is here")
-	r.check(a.way != wayDying || a.boundMs > 0 && a.startedMs < 0 && (a.given || !x.present() || left), "an attempt is dying without a bound or a loss")
+	r.check(a.phase != phaseAway || a.site == j.owner && (x.parked() || left) && a.startedMs < 0, "an attempt is away from a site that is here")
+	r.check(a.phase != phaseAwaitingBound || a.boundMs > 0 && a.startedMs < 0 && (a.given || !x.present() || left), "an attempt is dying without a bound or a loss")
 	r.check(a.word == wordNone || left, "what a registration said is left without its work")
-	r.check(a.way == wayDying || !a.given, "an attempt is given up and goes on")
+	r.check(a.phase == phaseAwaitingBound || !a.given, "an attempt is given up and goes on")
 	r.check(a.startedMs < 0 || a.queuedMs <= a.startedMs, "an attempt started before it was queued")
 	if r.err != nil {
 		return
@@ -153,7 +153,7 @@ func (r *snapReader) attempt(s *State, a *attempt, j *job, t *taskSet, name stri
 	a.machine = s.machineOf(x, name)
 	a.machine.use(j.class.need, 1)
 	s.weigh(a.machine)
-	t.live[a.way]++
+	t.live[a.phase]++
 	start := a.startedMs
 	a.startedMs = -1
 	s.addAttempt(a)

@@ -44,7 +44,7 @@ type scalars struct {
 	params                     Params
 	decisions, nextSeq         uint64
 	nextReserve, heldUntil     int64
-	phase                      phase
+	phase                      matchPhase
 	retry                      uint64
 }
 
@@ -250,7 +250,7 @@ func (f *Frozen) encodeScalars(w *snapWriter) {
 func (f *Frozen) liveInOrder() []*attempt {
 	out := make([]*attempt, 0, f.attempts.Len())
 	for _, a := range f.attempts.All() {
-		if a.way != wayLeft {
+		if a.phase != phaseLeft {
 			out = append(out, a)
 		}
 	}
@@ -406,7 +406,7 @@ func (w *snapWriter) bars(bars []bar) {
 
 func (a *attempt) encode(w *snapWriter) {
 	w.uint(uint64(a.task), uint64(a.attempt), a.token, uint64(a.site), uint64(a.failures), uint64(a.losses), uint64(a.doubts))
-	w.uint(uint64(a.way), uint64(a.off))
+	w.uint(uint64(a.phase), uint64(a.phaseBefore))
 	w.text(a.machine.name)
 	w.int(a.weight, a.queuedMs, a.assignedMs, a.startedMs, a.boundMs, a.stopMs)
 	w.uint(marks(a.given) | uint64(a.word)<<1)

@@ -84,7 +84,7 @@ type State struct {
 
 	// Work that is left for the next entries; see long.go and match.go.
 	chores []chore // in the order in which they are done
-	phase  phase
+	phase  matchPhase
 	retry  uint64  // machines drawn for the next decision; phase cut only
 	search *search // for reservations, nil = none is under way
 
@@ -117,7 +117,7 @@ type State struct {
 	recrowd   bool               // quotas shrank in this entry. Invariant: false between entries
 	retiring  []*site            // those of which jobs leave in this entry. Invariant: empty between entries
 	assigned  int                // live attempts not reported running
-	dying     int                // live attempts on wayDying
+	dying     int                // live attempts on phaseAwaitingBound
 	due       store.Heap[uint64] // slots of attempts that are settled by a time
 	leftovers map[leftKey]uint64 // slots
 

@@ -78,7 +78,7 @@ func (s *State) viewAssignments(slots []uint64) []Assignment {
 		if a.given {
 			continue
 		}
-		if a.way == wayLeft && a.left.doubt != doubtOpen {
+		if a.phase == phaseLeft && a.left.doubt != doubtOpen {
 			out = append(out, s.viewLeft(a))
 			continue
 		}
@@ -93,7 +93,7 @@ func (s *State) viewAssignments(slots []uint64) []Assignment {
 		out = append(out, Assignment{
 			AttemptRef: AttemptRef{Job: JobID{s.sites[j.owner].name, j.num}, Task: a.task, Attempt: a.attempt, Token: a.token},
 			Machine:    a.machine.name, Need: j.class.need, TimeoutMs: j.timeoutMs, OnLoss: j.onLoss,
-			Started: a.startedMs >= 0 || a.way == wayLeft && a.left.startedMs >= 0, Stop: a.stopping(), StopWhy: a.why, BoundMs: a.boundMs, Payload: data,
+			Started: a.startedMs >= 0 || a.phase == phaseLeft && a.left.startedMs >= 0, Stop: a.stopping(), StopWhy: a.why, BoundMs: a.boundMs, Payload: data,
 		})
 	}
 	slices.SortFunc(out, func(a, b Assignment) int {

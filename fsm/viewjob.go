@@ -49,8 +49,8 @@ func (s *State) counts(j *job) Counts {
 		c[Withdrawn] = j.waiting()
 	}
 	if t := j.tasks; t != nil {
-		c[Assigned], c[Running], c[Stopping] = t.live[wayAssigned], t.live[wayRunning], t.live[wayStopping]+t.live[wayDying]
-		c[Withdrawn] += t.live[wayAway]
+		c[Assigned], c[Running], c[Stopping] = t.live[phaseAssigned], t.live[phaseRunning], t.live[phaseStopping]+t.live[phaseAwaitingBound]
+		c[Withdrawn] += t.live[phaseAway]
 		copy(c[TaskSucceeded:], t.ends[:])
 	}
 	return c
@@ -267,11 +267,11 @@ func (s *State) viewTouched(v *TaskView, seq uint64, j *job) {
 }
 
 func (s *State) viewLive(v *TaskView, a *attempt) {
-	v.State = [...]TaskState{Assigned, Running, Stopping, Withdrawn, Stopping}[a.way]
+	v.State = [...]TaskState{Assigned, Running, Stopping, Withdrawn, Stopping}[a.phase]
 	v.Site, v.Machine, v.Attempt, v.Token = s.sites[a.site].name, a.machine.name, a.attempt, a.token
 	v.QueuedMs, v.AssignedMs, v.StartedMs = a.queuedMs, a.assignedMs, a.startedMs
 	v.Failures, v.Losses, v.Reason = a.failures, a.losses, cmp.Or(a.why, s.viewTwice(a))
-	if a.way != wayDying {
+	if a.phase != phaseAwaitingBound {
 		return
 	}
 	left := (a.boundMs - s.time + 999) / 1000

@@ -190,7 +190,7 @@ func (m *model) freeOne(t *rapid.T, said map[uint64]WhyView) {
 	s := m.w.s
 	var slots []uint64
 	for slot, a := range s.attempts.All() {
-		if a.way == wayAssigned && a.startedMs < 0 && a.machine.offered && s.sites[a.site].state == Alive {
+		if a.phase == phaseAssigned && a.startedMs < 0 && a.machine.offered && s.sites[a.site].state == Alive {
 			slots = append(slots, slot)
 		}
 	}

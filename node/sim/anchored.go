@@ -9,11 +9,11 @@ var _ turn = (*anchored)(nil)
 const anchorSeconds = 24 * 3600
 
 // anchored is the fairest turn for jobs as they are that was found, if all lengths were
-// known when jobs are submitted: what foreknowing goes by, for each core of the
+// known when jobs are submitted: what clairvoyant goes by, for each core of the
 // site, and SIMPL_DIRECT's lent less used beside it. Each alone is worse. It is no
 // policy: with lengths that can be known it is not fairer everywhere (FAIRER.md).
 type anchored struct {
-	foreknowing *foreknowing
+	clairvoyant *clairvoyant
 	cores       int64   // of all sites
 	settled     []int64 // by site: core-seconds lent less used, of what has ended
 	live, since []int64 // of what runs: cores lent less used, and these times starts
@@ -23,14 +23,14 @@ type anchored struct {
 
 func newAnchored(c *Case) *anchored {
 	n := len(c.Cores)
-	return &anchored{foreknowing: newForeknowing(c), cores: Sum(c.Cores), settled: make([]int64, n), live: make([]int64, n), since: make([]int64, n)}
+	return &anchored{clairvoyant: newClairvoyant(c), cores: Sum(c.Cores), settled: make([]int64, n), live: make([]int64, n), since: make([]int64, n)}
 }
 
-func (t *anchored) arrived(task int, now int64) { t.foreknowing.arrived(task, now) }
+func (t *anchored) arrived(task int, now int64) { t.clairvoyant.arrived(task, now) }
 
 func (t *anchored) began(task, site int, now int64) {
-	t.foreknowing.began(task, site, now)
-	if k := &t.foreknowing.c.Tasks[task]; k.Site != site {
+	t.clairvoyant.began(task, site, now)
+	if k := &t.clairvoyant.c.Tasks[task]; k.Site != site {
 		t.lend(site, k.Site, k.Width, now)
 		t.runs++
 		t.running.push(end{at: now + k.Run, n: t.runs, task: task, site: site})
@@ -49,7 +49,7 @@ func (t *anchored) lend(from, to int, cores, now int64) {
 func (t *anchored) balance(site int, now int64) int64 {
 	for !t.running.empty() && t.running.at() <= now {
 		e := t.running.pop()
-		k := &t.foreknowing.c.Tasks[e.task]
+		k := &t.clairvoyant.c.Tasks[e.task]
 		t.lend(e.site, k.Site, -k.Width, e.at-k.Run)
 		t.settled[e.site] += k.Width * k.Run
 		t.settled[k.Site] -= k.Width * k.Run
@@ -60,8 +60,8 @@ func (t *anchored) balance(site int, now int64) int64 {
 // rank is the excess over the site's cores, as many times as sites have on the mean,
 // and the balance for anchorSeconds.
 func (t *anchored) rank(site, head int, now int64) sched.Rank {
-	r := t.foreknowing.rank(site, head, now)
-	excess := sched.Excess(r, &t.foreknowing.sites[site].Projection)
-	own := t.foreknowing.c.Cores[site] * int64(len(t.settled))
+	r := t.clairvoyant.rank(site, head, now)
+	excess := sched.Excess(r, &t.clairvoyant.sites[site].Projection)
+	own := t.clairvoyant.c.Cores[site] * int64(len(t.settled))
 	return sched.Rank{Num: excess.MulInt64(t.cores).Add(sched.Mul64(t.balance(site, now), anchorSeconds).MulInt64(own)), Den: own}
 }

@@ -72,8 +72,8 @@ func (s *siteShell) room() int64 {
 	return s.cores - s.own
 }
 
-// mind shows the machine anew if it shows more or less of it now.
-func (s *siteShell) mind() {
+// refreshOffer shows the machine again if it shows more or less of it now.
+func (s *siteShell) refreshOffer() {
 	if s.room() != s.shown {
 		s.showMachine()
 	}

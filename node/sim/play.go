@@ -215,7 +215,7 @@ func (p *player) second(ctx context.Context, t int64) error {
 	for _, s := range p.sites {
 		s.runOwn()
 		s.report()
-		s.mind()
+		s.refreshOffer()
 		s.release()
 	}
 	for n := 0; from < p.next; from += n {
@@ -232,7 +232,7 @@ func (p *player) second(ctx context.Context, t int64) error {
 		}
 	}
 	for _, s := range p.sites {
-		s.mind()
+		s.refreshOffer()
 	}
 	return p.order()
 }

@@ -68,10 +68,10 @@ func PlayCeiling(c *Case, weight Weight, fair *Fair) *Outcome {
 	return playBare(c, newCeiling(c, weight, fair))
 }
 
-// PlayForeknowing plays a case under ALONE by work, with all lengths known when jobs
+// PlayClairvoyant plays a case under ALONE by work, with all lengths known when jobs
 // are submitted.
-func PlayForeknowing(c *Case) *Outcome { return playBare(c, newForeknowing(c)) }
+func PlayClairvoyant(c *Case) *Outcome { return playBare(c, newClairvoyant(c)) }
 
-// PlayAnchored plays a case like PlayForeknowing, with what a site lent beyond what it
+// PlayAnchored plays a case like PlayClairvoyant, with what a site lent beyond what it
 // used as a part of its rank.
 func PlayAnchored(c *Case) *Outcome { return playBare(c, newAnchored(c)) }

@@ -60,7 +60,7 @@ func TestFoldedCoalitionRunsAll(t *testing.T) {
 
 // With lengths known and one core a site, ALONE's virtual queue is what a site
 // would wait alone, first come, first served.
-func TestForeknowingKnowsWhatAloneMeans(t *testing.T) {
+func TestClairvoyantKnowsWhatAloneMeans(t *testing.T) {
 	for seed := range seeds(300) {
 		rng := rand.New(rand.NewPCG(seed, 15))
 		c := randomCase(rng, 1+rng.IntN(4))
@@ -70,7 +70,7 @@ func TestForeknowingKnowsWhatAloneMeans(t *testing.T) {
 		for i := range c.Tasks {
 			c.Tasks[i].Width, c.Tasks[i].Background = 1, false
 		}
-		turn := newForeknowing(c)
+		turn := newClairvoyant(c)
 		playBare(c, turn)
 		for o := range c.Cores {
 			alone := c.Of(1 << o)

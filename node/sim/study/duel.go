@@ -60,13 +60,13 @@ func (d *Duel) IntervalOverLogs() (low, high float64) {
 // interval is the bootstrap; draw says of which logs a draw is.
 func (d *Duel) interval(draw func(logs [][][2]int, d *sim.KeyedRand) [][][2]int) (low, high float64) {
 	logs := d.byLog()
-	dice := sim.NewKeyedRand(8, uint64(d.Wins), uint64(d.Losses), uint64(len(d.blocks)))
+	random := sim.NewKeyedRand(8, uint64(d.Wins), uint64(d.Losses), uint64(len(d.blocks)))
 	ratios := make([]float64, 0, resamples)
 	for range resamples {
 		var wins, losses int
-		for _, periods := range draw(logs, dice) {
+		for _, periods := range draw(logs, random) {
 			for range periods {
-				n := periods[dice.Below(int64(len(periods)))]
+				n := periods[random.Below(int64(len(periods)))]
 				wins, losses = wins+n[0], losses+n[1]
 			}
 		}

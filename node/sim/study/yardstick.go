@@ -70,7 +70,7 @@ func (s *Study) playAsTheyAre(ctx context.Context, r *Row, in *sim.Instance) err
 		}
 	}
 	r.Waits = slices.Clone(r.Yardsticks[sim.ByTask].Waits[:len(s.Policies)])
-	known := sim.PlayForeknowing(&in.Case)
+	known := sim.PlayClairvoyant(&in.Case)
 	mixed := sim.PlayAnchored(&in.Case)
 	for w := range r.Yardsticks {
 		r.Yardsticks[w].Waits = append(r.Yardsticks[w].Waits, sim.WaitsBy(&in.Case, known.Start, sim.Weight(w)), sim.WaitsBy(&in.Case, mixed.Start, sim.Weight(w)))
@@ -88,7 +88,7 @@ func (y *Yardstick) fair(scale int64) *sim.Fair {
 // What is no policy, in tables.
 const (
 	ceilingName     = "φ of the end known"
-	foreknowingName = "ALONE by work, lengths known"
+	clairvoyantName = "ALONE by work, lengths known"
 	anchoredName    = "the same and lent − used"
 )
 
@@ -96,7 +96,7 @@ const (
 // beyond the paper, and what is no policy.
 func (s *Study) contestants() []string {
 	if s.Setup.Unit == 0 {
-		return slices.Concat(s.Policies, s.Beyond, []string{foreknowingName, anchoredName, ceilingName})
+		return slices.Concat(s.Policies, s.Beyond, []string{clairvoyantName, anchoredName, ceilingName})
 	}
 	return slices.Concat(s.Policies, s.Beyond, []string{ceilingName})
 }

@@ -2,13 +2,13 @@ package sim
 
 import "github.com/cloudshare/cloudshare/sched"
 
-var _ turn = (*foreknowing)(nil)
+var _ turn = (*clairvoyant)(nil)
 
-// foreknowing is ALONE for jobs as they are, if all lengths were known when jobs
+// clairvoyant is ALONE for jobs as they are, if all lengths were known when jobs
 // are submitted: waits count by work, and each site's virtual queue books each core
 // of a job for as long as it will run. It is no policy: it shows what is lost by
 // not knowing lengths.
-type foreknowing struct {
+type clairvoyant struct {
 	c      *Case
 	policy sched.Policy
 	sites  []sched.Account
@@ -19,12 +19,12 @@ type foreknowing struct {
 	next   []int        // by site: the first task whose background is not booked
 }
 
-func newForeknowing(c *Case) *foreknowing {
+func newClairvoyant(c *Case) *clairvoyant {
 	policy, err := sched.New(sched.Alone, sched.Partial)
 	if err != nil {
 		panic("a policy of the product is unknown: " + err.Error())
 	}
-	t := &foreknowing{c: c, policy: policy, sites: make([]sched.Account, len(c.Cores)), next: make([]int, len(c.Cores))}
+	t := &clairvoyant{c: c, policy: policy, sites: make([]sched.Account, len(c.Cores)), next: make([]int, len(c.Cores))}
 	for o, cores := range c.Cores {
 		t.sites[o].Projection.Scale = 1
 		t.alone = append(t.alone, make(pool, cores))
@@ -33,7 +33,7 @@ func newForeknowing(c *Case) *foreknowing {
 	return t
 }
 
-func (t *foreknowing) arrived(task int, now int64) {
+func (t *clairvoyant) arrived(task int, now int64) {
 	k := &t.c.Tasks[task]
 	for ; t.next[k.Site] <= task; t.next[k.Site]++ {
 		if b := &t.c.Tasks[t.next[k.Site]]; b.Site == k.Site && b.Background {
@@ -48,13 +48,13 @@ func (t *foreknowing) arrived(task int, now int64) {
 	t.all.Wait(k.Width*k.Run, now)
 }
 
-func (t *foreknowing) began(task, _ int, now int64) {
+func (t *clairvoyant) began(task, _ int, now int64) {
 	k := &t.c.Tasks[task]
 	t.sites[k.Site].Projection.Start(k.Width*k.Run, k.Release, now)
 	t.all.Start(k.Width*k.Run, k.Release, now)
 }
 
-func (t *foreknowing) rank(site, _ int, now int64) sched.Rank {
+func (t *clairvoyant) rank(site, _ int, now int64) sched.Rank {
 	p := &t.sites[site].Projection
 	p.Ahead, p.Queued = t.total.Sub(t.all.At(now)), t.all.Units
 	return t.policy.Rank(&t.sites[site], now)

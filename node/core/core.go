@@ -7,6 +7,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/coord"
+	"github.com/cloudshare/cloudshare/node/core/keys"
 	"github.com/cloudshare/cloudshare/node/record"
 	"github.com/cloudshare/cloudshare/node/trouble"
 )
@@ -116,7 +117,7 @@ type Core struct {
 	home    homeBook
 	pubs    publicationBook
 	cancels cancelBook
-	keys    keyBook
+	keys    keys.Book
 	offers  offerBook
 	usage   usageBook
 	started []fsm.StartedAttempt // reported with the next tick
@@ -201,7 +202,7 @@ func New(site string, limits node.Exposure) *Core {
 		home:     homeBook{jobs: map[uint64]*homeJob{}, unsure: map[uint64]bool{}},
 		pubs:     publicationBook{byJob: map[uint64]*publication{}},
 		cancels:  cancelBook{waiting: map[uint64][]func(error){}, places: map[uint64]string{}},
-		keys:     newKeyBook(),
+		keys:     keys.NewBook(),
 		returned: map[executor.ID]bool{},
 		judging:  map[coord.Renewal]bool{},
 		tallies:  trouble.NewTallies(),
@@ -333,7 +334,7 @@ type Figures struct{ Attempts, HomeWaiting, Publishing, Keys int }
 
 // Figures returns what the core counts.
 func (c *Core) Figures() Figures {
-	return Figures{Attempts: len(c.attempts), HomeWaiting: len(c.home.waiting), Publishing: len(c.pubs.byJob), Keys: c.keys.held}
+	return Figures{Attempts: len(c.attempts), HomeWaiting: len(c.home.waiting), Publishing: len(c.pubs.byJob), Keys: c.keys.Len()}
 }
 
 // HandlerTallies returns what is counted by handler; it is safe for concurrent use.

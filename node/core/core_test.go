@@ -176,7 +176,7 @@ func TestCrashBetweenSyncAndSendPublishesOnce(t *testing.T) {
 	}
 	r.now = r.now.Add(25 * time.Hour)
 	a.turn(TickEvent{})
-	if a.core.keys.held != 0 {
+	if a.core.keys.Len() != 0 {
 		t.Error("keys are held for more than a day")
 	}
 }

@@ -12,32 +12,12 @@ import (
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/core/keys"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 	"github.com/cloudshare/cloudshare/node/record"
 )
 
-// TestKeyNames: "k/3" is line 3 of "k", however it came, and nothing else is.
-func TestKeyNames(t *testing.T) {
-	for text, same := range map[string]keyName{
-		"k/3":                   nameKey("k", 3),
-		"k/2/3":                 nameKey("k/2", 3),
-		"/7":                    nameKey("", 7),
-		"k/" + "4294967295":     nameKey("k", 4294967295),
-		"k//1":                  nameKey("k/", 1),
-		"job of 2026/11/20 /12": nameKey("job of 2026/11/20 ", 12),
-	} {
-		if nameKey(text, 0) != same {
-			t.Errorf("%q is not the line that it names", text)
-		}
-	}
-	for _, text := range []string{"k", "k/", "k/0", "k/03", "k/+3", "k/-3", "k/3 ", "k/4294967296", "k/x", "/"} {
-		if name := nameKey(text, 0); name.line != 0 || name.hash != nameKey(text, 1).hash {
-			t.Errorf("%q is taken for a line: %v", text, name)
-		}
-	}
-}
-
-// keyModel is the plain form of a keyBook: one entry for every text.
+// keyModel is the plain form of keys.Book: one entry for every text.
 type keyModel map[string]modelKey
 
 type modelKey struct {
@@ -57,139 +37,10 @@ func text(key string, line uint32) string {
 // forget drops what is over.
 func (m keyModel) forget(now time.Duration) {
 	for k, v := range m {
-		if over(v.step, now) {
+		if keys.Over(v.step, now) {
 			delete(m, k)
 		}
 	}
-}
-
-// TestKeyBookAgainstModel: whatever is added, dropped, forgotten and read again
-// from the journal, the book holds what a plain map would.
-func TestKeyBookAgainstModel(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		j, err := unsynced(t.TempDir())
-		if err != nil {
-			rt.Fatal(err)
-		}
-		defer func() { _ = j.Close() }()
-		model, up, job := keyModel{}, time.Duration(0), uint64(1)
-		c := &Core{keys: newKeyBook()}
-		commit := func(fx *Effects) {
-			if err := j.Commit(fx.Writes); err != nil {
-				rt.Fatal(err)
-			}
-		}
-		key := rapid.SampledFrom([]string{"a", "a/1", "b"})
-		line := rapid.SampledFrom([]uint32{0, 1, 2, 3, 254, 256, 300, slotLines - 3, slotLines, 3 * slotLines, 1<<32 - 300})
-		rt.Repeat(map[string]func(*rapid.T){
-			"add": func(rt *rapid.T) {
-				fx, k, first := &Effects{}, key.Draw(rt, "key"), line.Draw(rt, "line")
-				n := rapid.SampledFrom([]uint32{1, 2, 7, 300}).Draw(rt, "lines")
-				if first == 0 {
-					n = 1
-				}
-				job += uint64(rapid.IntRange(0, 1).Draw(rt, "gap"))
-				for l := first; l-first < n && (l > 0 || first == 0); l++ {
-					name := nameKey(k, l)
-					if _, _, held := c.keys.find(name); held {
-						continue
-					}
-					c.keys.add(name, job, bodyHash{byte(l)}, fx)
-					model[text(k, l)] = modelKey{job, byte(l), stepOf(c.keys.clock)}
-					job++
-				}
-				c.keys.write(fx)
-				commit(fx)
-			},
-			"drop": func(rt *rapid.T) {
-				fx, k, l := &Effects{}, key.Draw(rt, "key"), line.Draw(rt, "line")
-				c.keys.drop(nameKey(k, l), fx)
-				delete(model, text(k, l))
-				commit(fx)
-			},
-			"later": func(rt *rapid.T) {
-				up += rapid.SampledFrom([]time.Duration{time.Second, 5 * time.Hour, keyLife}).Draw(rt, "later")
-				c.keys.advance(up)
-				model.forget(c.keys.clock)
-				fx := &Effects{}
-				c.keys.noteClock(fx) // as with the next tick
-				commit(fx)
-			},
-			"expire": func(*rapid.T) {
-				fx := &Effects{}
-				c.keys.expire(fx)
-				commit(fx)
-			},
-			"restart": func(rt *rapid.T) {
-				up = rapid.SampledFrom([]time.Duration{0, time.Hour, 48 * time.Hour}).Draw(rt, "up") // of the process before the broker
-				c = &Core{keys: newKeyBook(), now: Clock{Up: up}}
-				fx := &Effects{}
-				if err := c.recoverKeys(j, fx); err != nil {
-					rt.Fatal(err)
-				}
-				commit(fx)
-			},
-			"": func(rt *rapid.T) {
-				for k, want := range model {
-					job, body, held := c.keys.find(nameKey(k, 0))
-					if !held || job != want.job || body != (bodyHash{want.body}) {
-						rt.Fatalf("%s gives job %d, body %x, held %t; want %+v", k, job, body, held, want)
-					}
-				}
-				lines := checkBook(rt, &c.keys)
-				if lines != len(model) {
-					rt.Fatalf("%d lines are held, want %d", lines, len(model))
-				}
-			},
-		})
-		fx := &Effects{}
-		c.keys.advance(up + 2*keyLife)
-		c.keys.expire(fx)
-		commit(fx)
-		left := 0
-		if err := j.Each(record.BucketKeys, func(_, _ []byte) error { left++; return nil }); err != nil {
-			rt.Fatal(err)
-		}
-		if left+c.keys.held+c.keys.bytes+len(c.keys.runs)+len(c.keys.parts)+len(c.keys.due.runs)+len(c.keys.due.steps)+len(c.keys.stale) != 0 {
-			rt.Fatalf("after two days %d records and %+v are left", left, c.keys)
-		}
-	})
-}
-
-// checkBook checks the book's invariants, and counts the lines that are not over.
-func checkBook(rt *rapid.T, k *keyBook) (lines int) {
-	bytes, hashes, due := 0, map[keyHash]bool{}, 0
-	for slot, runs := range k.runs {
-		hashes[slot.hash] = true
-		next := uint64(0)
-		for _, r := range runs {
-			if uint64(r.first) < next || len(r.bodies) == 0 || len(r.bodies) > runLines || r.first/slotLines != slot.part {
-				rt.Fatalf("run %d of slot %d does not stand in its place", r.first, slot.part)
-			}
-			next = uint64(r.first) + uint64(len(r.bodies))
-			bytes += runBytes + 8*len(r.bodies)
-			due++
-			if k.due.runs[r.step][r.due] != (keyName{slot.hash, r.first}) {
-				rt.Fatalf("run %d of slot %d does not stand where it says", r.first, slot.part)
-			}
-			if !over(r.step, k.clock) {
-				lines += len(r.bodies)
-			}
-		}
-		if (next-1)/slotLines != uint64(slot.part) {
-			rt.Fatalf("the runs of slot %d reach out of it", slot.part)
-		}
-	}
-	for _, list := range k.due.runs {
-		due -= len(list)
-	}
-	if due != 0 || len(k.due.steps) != len(k.due.runs) || !slices.IsSorted(k.due.steps) {
-		rt.Fatalf("%d runs are not due once each, in %d steps of %d", due, len(k.due.steps), len(k.due.runs))
-	}
-	if bytes != k.bytes || len(hashes) != k.held {
-		rt.Fatalf("counted %d bytes and %d keys, want %d and %d", k.bytes, k.held, bytes, len(hashes))
-	}
-	return lines
 }
 
 // asked is a request and what must come back.
@@ -210,8 +61,8 @@ type keyedRig struct {
 
 // clock is what keys age by, now.
 func (k *keyedRig) clock() time.Duration {
-	k.core.keys.advance(k.rig.clock().Up)
-	return k.core.keys.clock
+	k.core.keys.Advance(k.rig.clock().Up)
+	return k.core.keys.Clock()
 }
 
 // request asks for lines of a key, and notes what must come back.
@@ -219,7 +70,7 @@ func (k *keyedRig) request(reqs []node.Request) {
 	next := k.core.nextJob
 	var list []*asked
 	for _, req := range reqs {
-		name, step := text(req.Key, req.Line), stepOf(k.clock())
+		name, step := text(req.Key, req.Line), keys.StepOf(k.clock())
 		want := &asked{req: req, job: next}
 		if held, known := k.model[name]; !known {
 			k.model[name] = modelKey{next, req.Meaning[0], step}
@@ -291,7 +142,7 @@ func TestKeyedRequestsAgainstModel(t *testing.T) {
 				var reqs []node.Request
 				for line := min(n, 1); line <= n; line++ {
 					req := node.Request{Spec: spec, Key: key, Line: line}
-					req.Meaning[0] = byte(nameKey(key, line).line)
+					req.Meaning[0] = byte(line)
 					switch rapid.IntRange(0, 9).Draw(rt, "kind") {
 					case 0:
 						continue // the line is no job
@@ -319,9 +170,6 @@ func TestKeyedRequestsAgainstModel(t *testing.T) {
 			"tick": func(*rapid.T) { k.turn(TickEvent{}) },
 			"": func(rt *rapid.T) {
 				k.check(rt)
-				if lines := checkBook(rt, &k.core.keys); lines != len(k.model) {
-					rt.Fatalf("%d lines are held, want %d", lines, len(k.model))
-				}
 			},
 		})
 	})
@@ -330,8 +178,9 @@ func TestKeyedRequestsAgainstModel(t *testing.T) {
 // TestKeysAreBounded: the lines of one key count once, and all lines together
 // have a bound of their own; what is held is answered all the same.
 func TestKeysAreBounded(t *testing.T) {
+	const slot = 4096 // lines of a key that are held together
 	a := newRig(t, fsm.DefaultParams(), 1).sites[0]
-	a.core.keys.most = 2
+	a.core.keys.Limit(2, 1<<20)
 	send := func(key string, line uint32) node.Answer {
 		var got node.Answer
 		spec, err := jobspec.ParseSpec([]byte(sleepJob))
@@ -342,8 +191,8 @@ func TestKeysAreBounded(t *testing.T) {
 		a.rig.settle()
 		return got
 	}
-	for line := range uint32(3 * slotLines) {
-		if line%slotLines < 3 && send("many", line+1).Err != nil {
+	for line := range uint32(3 * slot) {
+		if line%slot < 3 && send("many", line+1).Err != nil {
 			t.Fatalf("line %d of a key is refused", line+1)
 		}
 	}
@@ -359,7 +208,7 @@ func TestKeysAreBounded(t *testing.T) {
 	if got := send("single", 1); got.Err != nil {
 		t.Errorf("a line of a key that is held: %v", got.Err)
 	}
-	a.core.keys.mostBytes = a.core.keys.bytes
+	a.core.keys.Limit(2, a.core.keys.Bytes())
 	if got := send("single", 2); !errors.Is(got.Err, node.ErrKeysFull) {
 		t.Errorf("a line more than there is room for: %+v", got)
 	}
@@ -398,14 +247,11 @@ func TestRefusedKeysLeaveNothing(t *testing.T) {
 	a.submit(sleepJob, "") // takes the core
 	a.submit(sleepJob, "held")
 	a.rig.settle()
-	before := a.core.keys.bytes
+	before := a.core.keys.Bytes()
 	refuse(1000, func(i int) (string, uint32) { return fmt.Sprintf("k%d", i), 0 })
 	refuse(700, func(i int) (string, uint32) { return "many", uint32(i + 1) })
-	if k := &a.core.keys; k.held != 1 || k.bytes != before || len(k.due.steps) != 1 || len(k.due.runs[k.due.steps[0]]) != 1 {
-		t.Errorf("%d keys, %d bytes and %v due after the refusals; want one key, %d bytes", k.held, k.bytes, k.due, before)
-	}
-	if n := cap(a.core.keys.due.runs[a.core.keys.due.steps[0]]); n > 4*leastShrunk {
-		t.Errorf("there is room for %d runs where one is held", n)
+	if k := &a.core.keys; k.Len() != 1 || k.Bytes() != before {
+		t.Errorf("%d keys and %d bytes after the refusals; want one key, %d bytes", k.Len(), k.Bytes(), before)
 	}
 }
 

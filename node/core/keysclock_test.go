@@ -1,13 +1,11 @@
 package core
 
 import (
-	"encoding/binary"
-	"errors"
 	"testing"
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
-	"github.com/cloudshare/cloudshare/node/record"
+	"github.com/cloudshare/cloudshare/node/core/keys"
 )
 
 // Found by review: keys aged by the date, so that setting the clock forward made
@@ -35,14 +33,14 @@ func TestDateStepKeepsKeys(t *testing.T) {
 		r.dateStep = 0
 		a.boot()
 		same("after the way back")
-		r.now = r.now.Add(keyLife - time.Hour)
+		r.now = r.now.Add(keys.Lifetime - time.Hour)
 		a.lease(time.Hour)
 		same("most of a day later")
-		r.now = r.now.Add(time.Hour + 2*keyStep)
+		r.now = r.now.Add(time.Hour + 2*keys.Step)
 		a.lease(time.Hour)
 		a.turn(TickEvent{})
-		if a.core.keys.held != 0 {
-			t.Errorf("step of %s: %d keys are held after a day", step, a.core.keys.held)
+		if a.core.keys.Len() != 0 {
+			t.Errorf("step of %s: %d keys are held after a day", step, a.core.keys.Len())
 		}
 	}
 }
@@ -57,37 +55,10 @@ func TestDowntimeDoesNotAgeKeys(t *testing.T) {
 	for day := range 3 {
 		r.now = r.now.Add(9 * time.Hour)
 		a.turn(TickEvent{})
-		if held := a.core.keys.held; held != 1 && day < 2 || held != 0 && day == 2 {
+		if held := a.core.keys.Len(); held != 1 && day < 2 || held != 0 && day == 2 {
 			t.Fatalf("%d keys are held after %d hours", held, 9*(day+1))
 		}
 		r.now = r.now.Add(100 * time.Hour) // down
 		a.boot()
-	}
-}
-
-// TestOldKeyRecordsAreRead: as old as the start that finds them.
-func TestOldKeyRecordsAreRead(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1)
-	a := r.sites[0]
-	name := nameKey("key", 0)
-	old := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(nil, 1), 29_000_000)
-	old = append(old, 1, 2, 3, 4, 5, 6, 7, 8)
-	if err := a.journal.Commit([]record.Write{record.Put(record.BucketKeys, runKey(name.hash, 0), old)}); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		a.boot()
-		if job, body, held := a.core.keys.find(name); !held || job != 1 || body != (bodyHash{1, 2, 3, 4, 5, 6, 7, 8}) {
-			t.Fatalf("job %d, body %x, held %t", job, body, held)
-		}
-	}
-	r.now = r.now.Add(keyLife + 2*keyStep)
-	a.turn(TickEvent{})
-	if a.core.keys.held != 0 {
-		t.Error("the key outlives its day")
-	}
-	far := (&keyRun{job: 1, step: maxKeyStep + 1, bodies: make([]bodyHash, 1)}).put(name.hash)
-	if _, _, err := decodeRun(far.Key, far.Value); !errors.Is(err, errBadRun) {
-		t.Errorf("a record of the far future: %v", err)
 	}
 }

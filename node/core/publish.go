@@ -8,6 +8,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/core/keys"
 	"github.com/cloudshare/cloudshare/node/record"
 )
 
@@ -15,7 +16,7 @@ import (
 type pendingJob struct {
 	spec    fsm.JobSpec
 	reason  string
-	key     keyName
+	key     keys.Name
 	keyed   bool
 	reply   func(node.Answer) // nil once answered
 	repeats []func(node.Answer)
@@ -269,7 +270,7 @@ func (c *Core) answer(j *pendingJob, code fsm.Code, s StateReader, fx *Effects) 
 	if err := SubmitError(code); err != nil {
 		a = node.Answer{Err: cmp.Or(node.RefusedByQuota(code, c.site, &j.spec, s), fmt.Errorf("publish job %s: %w", id, err))}
 		if j.keyed {
-			c.keys.drop(j.key, fx)
+			c.keys.Drop(j.key, &fx.Writes)
 		}
 	} else if v, ok := s.Job(id); ok {
 		a.State, a.Reason = v.State.String(), v.Reason

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/core/keys"
 	"github.com/cloudshare/cloudshare/node/record"
 )
 
@@ -24,11 +25,11 @@ func (c *Core) submit(ev SubmitEvent, s StateReader, fx *Effects) {
 	if c.incarnation != 0 {
 		c.reconcile(s, fx) // what the state has assigned here is not free
 	}
-	c.keys.advance(c.now.Up)
+	c.keys.Advance(c.now.Up)
 	for i, req := range ev.Reqs {
 		c.submitOne(req, ev.Full, func(a node.Answer) { ev.Reply(i, a) }, s, fx)
 	}
-	c.keys.write(fx)
+	c.keys.Write(&fx.Writes)
 }
 
 func (c *Core) submitOne(req node.Request, full error, reply func(node.Answer), s StateReader, fx *Effects) {
@@ -62,7 +63,7 @@ func (c *Core) submitOne(req node.Request, full error, reply func(node.Answer), 
 	c.nextJob++
 	fx.Writes = append(fx.Writes, record.Put(record.BucketMeta, record.KeyNextJob, record.Number(c.nextJob)))
 	if req.Key != "" {
-		c.keys.add(key, js.Num, bodyHash(req.Meaning[:8]), fx)
+		c.keys.Add(key, js.Num, keys.Body(req.Meaning[:8]), &fx.Writes)
 	}
 	id := fsm.JobID{Site: c.site, Num: js.Num}
 	if places != nil {

@@ -15,8 +15,8 @@ const usageTicks = 10
 // tick does what is not worth an entry or a sync of its own.
 func (c *Core) tick(s StateReader, fx *Effects) {
 	c.ticks++
-	c.keys.advance(c.now.Up)
-	c.keys.expire(fx)
+	c.keys.Advance(c.now.Up)
+	c.keys.Expire(&fx.Writes)
 	c.ackTimedOut(fx)
 	c.stopHome(fx)
 	if c.unstopped {

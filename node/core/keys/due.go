@@ -1,4 +1,4 @@
-package core
+package keys
 
 import (
 	"slices"
@@ -7,13 +7,13 @@ import (
 	"github.com/cloudshare/cloudshare/node/record"
 )
 
-// dueBook says which runs of a keyBook are forgotten next, each by the name of
+// dueBook says which runs of a Book are forgotten next, each by the name of
 // its first line. It holds each run once and no other: what is refused and
 // dropped leaves nothing behind.
 type dueBook struct {
 	// runs by the step in which they came, in any order. Invariant: each is
 	// held, and its due says where it stands; no list is empty.
-	runs map[uint32][]keyName
+	runs map[uint32][]Name
 	// steps of runs, oldest first.
 	steps []uint32
 }
@@ -22,7 +22,7 @@ type dueBook struct {
 const leastShrunk = 64
 
 // add takes a run and returns where it stands.
-func (d *dueBook) add(step uint32, run keyName) (at uint32) {
+func (d *dueBook) add(step uint32, run Name) (at uint32) {
 	list := d.runs[step]
 	if len(list) == 0 {
 		i, _ := slices.BinarySearch(d.steps, step)
@@ -34,7 +34,7 @@ func (d *dueBook) add(step uint32, run keyName) (at uint32) {
 
 // remove takes out the run that stands at a place, and returns the one that
 // stands there now, if any.
-func (d *dueBook) remove(step, at uint32) (moved keyName, ok bool) {
+func (d *dueBook) remove(step, at uint32) (moved Name, ok bool) {
 	list := d.runs[step]
 	last := uint32(len(list) - 1)
 	if last == 0 {
@@ -53,8 +53,8 @@ func (d *dueBook) remove(step, at uint32) (moved keyName, ok bool) {
 }
 
 // next is a run that is over, if there is one.
-func (d *dueBook) next(now time.Duration) (run keyName, ok bool) {
-	if len(d.steps) == 0 || !over(d.steps[0], now) {
+func (d *dueBook) next(now time.Duration) (run Name, ok bool) {
+	if len(d.steps) == 0 || !Over(d.steps[0], now) {
 		return run, false
 	}
 	list := d.runs[d.steps[0]]
@@ -64,13 +64,13 @@ func (d *dueBook) next(now time.Duration) (run keyName, ok bool) {
 // maxForget bounds how many runs one tick forgets.
 const maxForget = 10_000
 
-// expire forgets runs older than keyLife, a bounded number at a time.
-func (k *keyBook) expire(fx *Effects) {
-	k.noteClock(fx)
+// Expire forgets runs older than Lifetime, a bounded number at a time.
+func (k *Book) Expire(writes *[]record.Write) {
+	k.noteClock(writes)
 	n := min(maxForget, len(k.stale))
 	for _, run := range k.stale[:n] {
 		if i, held := k.at(run); !held || k.runs[run.slot()][i].first != run.line { // else the record is another's now
-			fx.Writes = append(fx.Writes, record.Tidy(record.BucketKeys, runKey(run.hash, run.line)))
+			*writes = append(*writes, record.Tidy(record.BucketKeys, runKey(run.hash, run.line)))
 		}
 	}
 	if k.stale = k.stale[n:]; len(k.stale) == 0 {
@@ -83,6 +83,6 @@ func (k *keyBook) expire(fx *Effects) {
 		}
 		i, _ := k.at(run)
 		k.forget(run.slot(), i)
-		fx.Writes = append(fx.Writes, record.Tidy(record.BucketKeys, runKey(run.hash, run.line)))
+		*writes = append(*writes, record.Tidy(record.BucketKeys, runKey(run.hash, run.line)))
 	}
 }

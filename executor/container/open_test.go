@@ -60,6 +60,7 @@ func (r *rig) capacity(some bool) {
 // said runs a script and returns what it wrote.
 func (r *rig) said(script string) string {
 	r.Helper()
+	r.capacity(true) // at first the engine has not been asked
 	id := r.Begin(r.shell(script))
 	r.AwaitEnd(id)
 	return strings.TrimSpace(r.Written(id, "stdout"))

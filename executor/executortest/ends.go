@@ -60,7 +60,7 @@ func testNoSuchCommand(r *Rig) {
 
 func testUnfit(r *Rig) {
 	big := r.task("/bin/true")
-	big.Need.MilliCPU = r.Capacity()[0].MilliCPU + 1000
+	big.Need.MilliCPU = r.machine().MilliCPU + 1000
 	elsewhere := r.task("/bin/true")
 	elsewhere.Machine = "no-such-machine"
 	odd := r.task("/bin/true")
@@ -74,6 +74,7 @@ func testUnfit(r *Rig) {
 
 // testKinds: what a machine says it does not run is refused, for good.
 func testKinds(r *Rig) {
+	r.machine()
 	for _, m := range r.Capacity() {
 		for _, image := range []string{"", "example.org/task:1"} {
 			t := r.task("/bin/true")

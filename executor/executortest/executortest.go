@@ -169,12 +169,24 @@ func (r *Rig) reopen() []executor.State {
 	return r.Open()
 }
 
-// task is for the handler's first machine, once it has one: an engine may be away for a
-// moment.
+// machine returns the handler's first one, once it has one: an engine may be away for a
+// moment, and at first it has not been asked.
+func (r *Rig) machine() (m executor.Machine) {
+	r.Helper()
+	r.Hear("a machine", func() bool {
+		ms := r.Capacity()
+		if len(ms) > 0 {
+			m = ms[0]
+		}
+		return len(ms) > 0
+	})
+	return m
+}
+
+// task is for the handler's first machine.
 func (r *Rig) task(command ...string) executor.Task {
 	r.Helper()
-	r.Hear("a machine", func() bool { return len(r.Capacity()) > 0 })
-	return r.Task(r.Capacity()[0].Name, command...)
+	return r.Task(r.machine().Name, command...)
 }
 
 func (r *Rig) shell(script string) executor.Task { return r.task("/bin/sh", "-c", script) }

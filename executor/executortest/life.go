@@ -43,6 +43,7 @@ func testDuplicate(r *Rig) {
 }
 
 func testCapacity(r *Rig) {
+	r.machine()
 	ms := r.Capacity()
 	if !slices.IsSortedFunc(ms, func(a, b executor.Machine) int { return strings.Compare(a.Name, b.Name) }) {
 		r.Errorf("machines not sorted by name: %v", ms)
@@ -57,7 +58,7 @@ func testCapacity(r *Rig) {
 
 func testBusy(r *Rig) {
 	var ids []executor.ID
-	for free := r.Capacity()[0].MilliCPU; free > 0; free -= 1000 {
+	for free := r.machine().MilliCPU; free > 0; free -= 1000 {
 		ids = append(ids, r.Begin(r.shell(forever)))
 	}
 	more := r.shell(forever)
@@ -76,7 +77,7 @@ func testBusy(r *Rig) {
 func testAdoptRunning(r *Rig) {
 	fifo := r.fifo()
 	t := r.shell("echo up; read x <" + fifo + "; echo down; exit 7")
-	t.Need.MilliCPU = r.Capacity()[0].MilliCPU
+	t.Need.MilliCPU = r.machine().MilliCPU
 	began := time.Now()
 	id := r.Begin(t)
 	r.AwaitRunning(id)
@@ -222,7 +223,7 @@ func testPublished(r *Rig) {
 // testMany: short tasks in turn, several at a time; each ends exactly once.
 func testMany(r *Rig) {
 	all := r.many(200)
-	free := int(r.Capacity()[0].MilliCPU / 1000)
+	free := int(r.machine().MilliCPU / 1000)
 	begun, deadline := 0, time.Now().Add(r.env.Patience)
 	for len(r.Ended) < all && time.Now().Before(deadline) {
 		for ; begun < all && begun-len(r.Ended) < free; begun++ {

@@ -46,7 +46,7 @@ func TestReadMarks(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	for name, text := range map[string]string{
-		"cut off":  "start a.1 0 1 10 a 100 1000 0",
+		"cut off":  "start a.1 0 1 10 a start a.1 0 2 10 a 100 1000 0\n",
 		"too few":  "start a.1 0 1 10 a 100 1000\n",
 		"no count": "start a.1 x 1 10 a 100 1000 0\n",
 		"no token": "start a.1 0 1 -1 a 100 1000 0\n",
@@ -54,6 +54,14 @@ func TestReadMarks(t *testing.T) {
 		if _, err := ReadMarks(text); err == nil {
 			t.Errorf("%s: no error", name)
 		}
+	}
+}
+
+// Found by a run of chaos: an append that crossed a page was read when half of it was there.
+func TestMarkThatIsBeingWrittenIsLeftOut(t *testing.T) {
+	m, err := ReadMarks("start a.1 0 1 10 a 100 1000 0\nbeat a.1 0 1 10 a ")
+	if got := m.Of("a.1", 0); err != nil || len(got) != 1 || got[0].Last != 1000 {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 

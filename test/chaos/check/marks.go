@@ -71,7 +71,8 @@ func (m Marks) All() []Attempt {
 }
 
 // ReadMarks parses the file that all tasks share. A line that is not a mark is
-// an error: appends are whole.
+// an error: appends are whole. A last line without an end is still being written: a
+// reader beside an append that crosses a page sees the first page's part before the rest.
 func ReadMarks(text string) (Marks, error) {
 	type process struct {
 		site string
@@ -80,7 +81,7 @@ func ReadMarks(text string) (Marks, error) {
 		n    string // attempt and token
 	}
 	found := map[process]*Attempt{}
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(text[:strings.LastIndexByte(text, '\n')+1]) {
 		what, a, err := parseMark(line)
 		if err != nil {
 			return Marks{}, err

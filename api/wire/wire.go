@@ -373,7 +373,7 @@ type Handler struct {
 // Policy is the federation's replicated parameters. In a PUT, fields left out
 // keep their value.
 type Policy struct {
-	Policy         string `json:"policy" required:"false" enum:"ORIG_DIRECT,REL_DIRECT,SIMPL_DIRECT,FAIRSHARE,ROUND_ROBIN,ALONE,CE,SHAPLEY"`
+	Policy         string `json:"policy" required:"false" enum:"ORIG_DIRECT,REL_DIRECT,SIMPL_DIRECT,FAIRSHARE,ROUND_ROBIN,ALONE,CE"`
 	Effective      string `json:"effective,omitempty" required:"false" doc:"the policy that counts, if the federation has more sites than the one chosen is for; not to be set"`
 	Running        string `json:"running" required:"false" enum:"partial,completed" doc:"how a running task counts"`
 	PreferOwn      bool   `json:"prefer_own" required:"false" doc:"a task goes to its own site's free machine if one fits"`

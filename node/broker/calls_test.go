@@ -12,6 +12,7 @@ import (
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/core"
 	"github.com/cloudshare/cloudshare/node/jobspec"
+	"github.com/cloudshare/cloudshare/sched"
 )
 
 // Many large jobs must go out in several calls: one over the log's limit stopped
@@ -128,6 +129,7 @@ func TestParamsThatStrandAreRefused(t *testing.T) {
 		"lease_ms":    func(p *fsm.Params) { p.LeaseMs = 1 },
 		"retain_jobs": func(p *fsm.Params) { p.RetainJobs = 0 },
 		"retain_ms":   func(p *fsm.Params) { p.RetainMs = 0 },
+		"choose CE":   func(p *fsm.Params) { p.Policy = sched.Shapley },
 	} {
 		p := now
 		change(&p)

@@ -21,6 +21,9 @@ func checkParams(now, p fsm.Params) error {
 	if _, err := sched.New(p.Policy, p.Running); err != nil {
 		return &node.ParamError{Field: "policy", Value: strconv.Quote(p.Policy), Why: "is unknown: " + err.Error()}
 	}
+	if p.Policy == sched.Shapley {
+		return &node.ParamError{Field: "policy", Value: strconv.Quote(p.Policy), Why: "is for the simulator, each entry would cost 2ᴺ virtual queues: choose CE, which is about as fair"}
+	}
 	for _, fixed := range []struct {
 		field    string
 		now, got int64

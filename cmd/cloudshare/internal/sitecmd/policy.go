@@ -14,7 +14,7 @@ import (
 
 // policyFlags are the fields of a policy that can be set, by flag.
 func policyFlags(f *pflag.FlagSet) {
-	f.String("policy", "", "ORIG_DIRECT, REL_DIRECT, SIMPL_DIRECT, FAIRSHARE, ROUND_ROBIN, ALONE, CE or SHAPLEY")
+	f.String("policy", "", "ORIG_DIRECT, REL_DIRECT, SIMPL_DIRECT, FAIRSHARE, ROUND_ROBIN, ALONE or CE")
 	f.String("running", "", "how a running task counts: partial or completed")
 	f.Bool("prefer-own", false, "a task goes to its own site's free machine if one fits")
 	f.Bool("fixed-order", false, "machines by name instead of the keyed random choice")

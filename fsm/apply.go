@@ -31,8 +31,7 @@ func (s *State) Apply(b *Batch) ([]Result, error) {
 		s.advanceTerm(b.Term)
 	} else {
 		s.advance(b.Term, b.Elapsed)
-		s.renewWaits() // these two not beside work that is left, though parameters or a version may call for it
-		s.depart()
+		s.depart() // not beside work that is left, though parameters may call for it
 	}
 	s.expire()
 	s.steps.ended(0)
@@ -108,9 +107,6 @@ func (s *State) execute(c *Command, elapsed int64) Result {
 	}
 	switch body := c.Body.(type) {
 	case *Genesis:
-		if s.premature(c.Body) {
-			return Result{Code: OutOfRange, Index: s.index}
-		}
 		return s.genesis(body, elapsed)
 	case *Register:
 		if s.founded == 0 {
@@ -124,10 +120,8 @@ func (s *State) execute(c *Command, elapsed int64) Result {
 	if done {
 		return r
 	}
-	if r = (Result{Code: OutOfRange}); !s.premature(c.Body) {
-		r = s.dispatch(x, c.Body)
-	}
-	r.Index = s.index // recorded also if premature: a copy that comes later, when it is not, must not be executed
+	r = s.dispatch(x, c.Body)
+	r.Index = s.index
 	x.record(c.ID.Seq, r)
 	return r
 }

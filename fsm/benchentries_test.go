@@ -92,7 +92,6 @@ func processorTime() time.Duration {
 func benchHeld(b *testing.B, sites int, policy string, give bool) (*world, []Command) {
 	w := newWorld(b, benchParams(10_000), "a")
 	if policy != "" {
-		w.must("a", &Raise{Version: Version})
 		w.use("a", policy)
 	}
 	for left := sites * MaxHeld; left > 0; left -= MaxCount {
@@ -232,7 +231,6 @@ func benchDeparture(b *testing.B, size int) (*world, []Command) {
 
 func benchNewPolicy(b *testing.B, size int) (*world, []Command) {
 	w := benchJobs(b, size)
-	w.must("a", &Raise{Version: Version})
 	p := w.s.params
 	p.Policy = "ALONE"
 	return w, []Command{w.cmd("a", &SetParams{Params: p})}

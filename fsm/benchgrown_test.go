@@ -45,7 +45,6 @@ func benchManySites(b *testing.B, size int) (*world, []Command) {
 // sixteen selectors, of which each machine satisfies all but one.
 func benchSelectors(b *testing.B, size int) (*world, []Command) {
 	w := newWorld(b, benchParams(10_000), "a", "b")
-	w.must("a", &Raise{Version: Version})
 	o := w.selecting("a", 25*size, 100*size)
 	return w, []Command{w.cmd("b", o)}
 }

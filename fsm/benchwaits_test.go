@@ -47,7 +47,6 @@ func newMill(b *testing.B, sites int, policy string) *mill {
 		names[i] = fmt.Sprintf("s%05d", i)
 	}
 	m := &mill{newWorld(b, benchParams(sites), names...), sites}
-	m.must(names[0], &Raise{Version: Version})
 	for i, x := range names {
 		m.must(x, m.offering(x, int64((running+sites-1-i)/sites)))
 	}

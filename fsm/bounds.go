@@ -8,6 +8,7 @@ import "github.com/cloudshare/cloudshare/sched"
 // what is wrong at a bound shows in minutes where it is 8, and in years where it is
 // a million.
 type bounds struct {
+	version uint32    // newest apply version known: always Version but in tests
 	window  uint64    // results kept per site
 	shapes  int       // requirements of one site's open jobs
 	members int       // sites that ever registered
@@ -39,7 +40,7 @@ const (
 // realBounds are those of every federation.
 func realBounds() bounds {
 	return bounds{
-		window: Window, shapes: MaxShapes, members: MaxMembers, held: MaxHeld, site: Resources{MaxMilliCPU, MaxMemMiB, MaxGPU}, boots: maxBoots, doubts: maxDoubts, detail: DetailTasks, retire: maxRetire, steps: maxSteps,
+		version: Version, window: Window, shapes: MaxShapes, members: MaxMembers, held: MaxHeld, site: Resources{MaxMilliCPU, MaxMemMiB, MaxGPU}, boots: maxBoots, doubts: maxDoubts, detail: DetailTasks, retire: maxRetire, steps: maxSteps,
 		tasks: share{100_000_000, floorTasks}, jobs: share{4_000_000, 1000}, bytes: share{2 << 30, floorBytes},
 		kept: share{MaxRetainJobs, 1000}, keptBytes: share{1 << 30, floorBytes}, records: share{1_000_000, 1000},
 		gaps:           1 << 16,

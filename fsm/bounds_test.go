@@ -51,28 +51,18 @@ func TestReturnedTasksKeepTheBoundOfShapes(t *testing.T) {
 	w.check()
 }
 
-// TestRefusedIsNotExecutedLater: a command that came before its apply version was
-// refused. A late copy of it, after the version was raised, gets the same answer.
-func TestRefusedIsNotExecutedLater(t *testing.T) {
-	w := newWorld(t, params(), "a", "b")
-	j := w.job("a", 1)
-	j.Selectors = []string{"gpu"}
-	c := w.cmd("a", &Submit{Jobs: []JobSpec{j}})
-	first := w.apply(c)[0]
-	w.must("b", &Raise{Version: Version})
-	if again := w.apply(c)[0]; first.Code != OutOfRange || again.Code != OutOfRange {
-		t.Errorf("refused as %v, then as %v", first.Code, again.Code)
-	}
-}
-
 // TestRaiseBesideAnOlderBroker: a broker that does not know the version that the same
 // entry raises is not taken in.
 func TestRaiseBesideAnOlderBroker(t *testing.T) {
 	w := newWorld(t, params(), "a")
+	w.s.bounds.version = Version + 1 // as of a later program
+	known := w.registration("a", nil, nil)
+	known.Body.(*Register).MaxVersion = Version + 1
+	w.inc["a"], w.seq["a"] = w.apply(known)[0].Incarnation, 0
 	old := w.registration("old", nil, nil)
 	old.Body.(*Register).MaxVersion = 1
-	rs := w.apply(w.cmd("a", &Raise{Version: Version}), old)
-	if rs[0].Code != OK || rs[1].Code != VersionTooNew || w.s.Version() != Version {
+	rs := w.apply(w.cmd("a", &Raise{Version: Version + 1}), old)
+	if rs[0].Code != OK || rs[1].Code != VersionTooNew || w.s.Version() != Version+1 {
 		t.Errorf("raised: %v, registered: %v, version %d", rs[0].Code, rs[1].Code, w.s.Version())
 	}
 }

@@ -1,10 +1,7 @@
 package fsm
 
-// Reasons of tasks that ended while they waited.
-const (
-	cancelledByOwner = "cancelled by its owner" // before toldVersion
-	ownerLeft        = "owner left the federation"
-)
+// ownerLeft is the reason of tasks that ended while they waited.
+const ownerLeft = "owner left the federation"
 
 // CancelledAt is the reason of what was cancelled at a site's broker, by whoever it was.
 func CancelledAt(site string) string { return "cancelled at " + site }
@@ -19,9 +16,6 @@ func (s *State) askedAt(owner *site, c *Cancel) *site {
 
 // noteCancel keeps where the cancel of a whole job was asked first.
 func (s *State) noteCancel(owner *site, seq uint64, c *Cancel) {
-	if s.version < toldVersion {
-		return
-	}
 	if t := s.mutJob(seq).set(s.epoch).rare(); t.cancel == 0 {
 		t.cancel = uint32(s.askedAt(owner, c).id) + 1
 	}
@@ -30,7 +24,7 @@ func (s *State) noteCancel(owner *site, seq uint64, c *Cancel) {
 // cancelWhy is the reason of a job's tasks that end because all of it was cancelled.
 func (s *State) cancelWhy(j *job) string {
 	if j.tasks.cancel() == 0 {
-		return cancelledByOwner
+		return "cancelled"
 	}
 	return s.sites[j.tasks.cancel()-1].cancels
 }
@@ -57,11 +51,7 @@ func (s *State) cancel(x *site, c *Cancel) Result {
 		}
 		return Result{}
 	}
-	why := cancelledByOwner
-	if s.version >= toldVersion {
-		why = s.askedAt(x, c).cancels
-	}
-	return Result{Code: s.cancelTask(seq, uint32(c.Task), why)}
+	return Result{Code: s.cancelTask(seq, uint32(c.Task), s.askedAt(x, c).cancels)}
 }
 
 // cancelTask ends or stops one task.

@@ -75,8 +75,8 @@ func (s *State) checkWaits() error {
 			all.Units += got.Units
 			all.Released = all.Released.Add(got.Released)
 		}
-		if x.waits.cores != s.coresOf(x) || x.waits.noted {
-			return fmt.Errorf("%s has %d cores, its queues know of %d", x.name, s.coresOf(x), x.waits.cores)
+		if x.waits.cores != coresOf(x) || x.waits.noted {
+			return fmt.Errorf("%s has %d cores, its queues know of %d", x.name, coresOf(x), x.waits.cores)
 		}
 	}
 	if all != w.all || len(w.changed) > 0 || len(w.changes) != len(s.sites) || w.queues.Sites() != len(s.sites) {

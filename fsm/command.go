@@ -7,7 +7,7 @@ package fsm
 // Kind numbers a command on the wire. Numbers are never reused.
 type Kind uint8
 
-// The commands. A kind that comes later needs an apply version that allows it.
+// The commands. A kind that comes after a release needs an apply version that allows it.
 const (
 	KindGenesis   Kind = 1  // the first entry of a federation
 	KindRegister  Kind = 2  // a broker presents itself (a new incarnation)
@@ -27,13 +27,7 @@ const (
 	KindBound     Kind = 16 // when attempts without a watchdog are certainly dead
 	KindRaise     Kind = 17 // go on by a newer apply version
 	KindRecover   Kind = 18 // go on without the voters that are lost for good
-	// What follows needs apply version 3.
-	KindSelect   Kind = 19 // a Submit with selectors
-	KindLabelled Kind = 20 // an Offer with labels or slots
-	KindRelabel  Kind = 21 // a Decline with such an Offer
-	// What follows needs apply version 5.
-	KindCancelAt Kind = 22 // a Cancel that was asked at another site
-	KindClose    Kind = 23 // why a site lends nothing, or that it lends again
+	KindClose     Kind = 19 // why a site lends nothing, or that it lends again
 )
 
 // lastKind is the greatest one.
@@ -343,8 +337,12 @@ type Addresses struct{ HTTP, Peer, Gossip string }
 // Kind implements Body.
 func (*Genesis) Kind() Kind   { return KindGenesis }
 func (*Register) Kind() Kind  { return KindRegister }
+func (*Submit) Kind() Kind    { return KindSubmit }
+func (*Offer) Kind() Kind     { return KindOffer }
 func (*Started) Kind() Kind   { return KindStarted }
 func (*Complete) Kind() Kind  { return KindComplete }
+func (*Decline) Kind() Kind   { return KindDecline }
+func (*Cancel) Kind() Kind    { return KindCancel }
 func (*Usage) Kind() Kind     { return KindUsage }
 func (*SiteLost) Kind() Kind  { return KindSiteLost }
 func (*Forget) Kind() Kind    { return KindForget }
@@ -356,54 +354,3 @@ func (*Close) Kind() Kind     { return KindClose }
 func (*Bound) Kind() Kind     { return KindBound }
 func (*Raise) Kind() Kind     { return KindRaise }
 func (*Recover) Kind() Kind   { return KindRecover }
-
-// Kind implements Body. A kind's encoding never changes, so what came later has
-// kinds of its own: members that know version 2 have not heard of it.
-func (b *Submit) Kind() Kind {
-	if b.selects() {
-		return KindSelect
-	}
-	return KindSubmit
-}
-
-// Kind implements Body.
-func (b *Offer) Kind() Kind {
-	if b.labelled() {
-		return KindLabelled
-	}
-	return KindOffer
-}
-
-// Kind implements Body.
-func (b *Decline) Kind() Kind {
-	if b.Offer != nil && b.Offer.labelled() {
-		return KindRelabel
-	}
-	return KindDecline
-}
-
-// Kind implements Body.
-func (b *Cancel) Kind() Kind {
-	if b.At != "" {
-		return KindCancelAt
-	}
-	return KindCancel
-}
-
-func (b *Submit) selects() bool {
-	for i := range b.Jobs {
-		if len(b.Jobs[i].Selectors) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-func (b *Offer) labelled() bool {
-	for i := range b.Machines {
-		if m := &b.Machines[i]; m.Slots != 0 || m.Labels != "" {
-			return true
-		}
-	}
-	return false
-}

@@ -70,9 +70,8 @@ func DecodeCommand(data []byte) (Command, []byte, error) {
 // the input cannot hold is refused before anything is allocated for it.
 const (
 	minCommand = 6 // length, kind, site's length, incarnation, seq, ack
-	minJob     = 14
-	minMachine = 8
-	minMarked  = 10 // a machine with slots and labels
+	minJob     = 15
+	minMachine = 10
 	minAttempt = 5
 	minRow     = 8
 )
@@ -139,27 +138,20 @@ func (r *reader) body(c *Command, kind uint64, start int) {
 		c.Body = b
 	case uint64(KindRegister):
 		c.Body = r.register()
-	case uint64(KindSubmit), uint64(KindSelect):
-		b, read, least := &Submit{Settled: r.number()}, (*reader).job, minJob
-		if kind == uint64(KindSelect) {
-			read, least = (*reader).selecting, minJob+1
-		}
-		b.Jobs = list(r, "jobs", MaxJobsPerSubmit, least, read)
+	case uint64(KindSubmit):
+		b := &Submit{Settled: r.number()}
+		b.Jobs = list(r, "jobs", MaxJobsPerSubmit, minJob, (*reader).job)
 		c.Body = b
-	case uint64(KindOffer), uint64(KindLabelled):
-		c.Body = r.offer(kind == uint64(KindLabelled))
+	case uint64(KindOffer):
+		c.Body = r.offer()
 	case uint64(KindStarted):
 		c.Body = &Started{Attempts: list(r, "attempts", MaxReports, minAttempt+1, (*reader).started)}
 	case uint64(KindComplete):
 		c.Body = &Complete{Attempts: list(r, "attempts", MaxReports, minAttempt+7, (*reader).ended)}
-	case uint64(KindDecline), uint64(KindRelabel):
-		c.Body = r.decline(kind == uint64(KindRelabel))
-	case uint64(KindCancel), uint64(KindCancelAt):
-		b := &Cancel{Job: r.jobID(), Task: r.signed("task", math.MinInt64, math.MaxInt64)}
-		if kind == uint64(KindCancelAt) {
-			b.At = r.site()
-		}
-		c.Body = b
+	case uint64(KindDecline):
+		c.Body = r.decline()
+	case uint64(KindCancel):
+		c.Body = &Cancel{Job: r.jobID(), Task: r.signed("task", math.MinInt64, math.MaxInt64), At: r.site()}
 	case uint64(KindClose):
 		c.Body = &Close{Why: Closure(r.uint("why", uint64(lastClosure)))}
 	case uint64(KindUsage):
@@ -225,29 +217,19 @@ func (r *reader) job(j *JobSpec) {
 	j.Only = list(r, "only", MaxSiteNames, 1, (*reader).siteInto)
 	j.Not = list(r, "not", MaxSiteNames, 1, (*reader).siteInto)
 	j.CreatedMs = r.int("created_ms")
+	j.Selectors = list(r, "selectors", MaxSelectors, 1, func(r *reader, s *string) { *s = r.string("selector", MaxSelectorText) })
 	j.Payload = r.bytes("payload", MaxPayload)
 }
 
-// selecting reads a job with its selectors.
-func (r *reader) selecting(j *JobSpec) {
-	r.job(j)
-	j.Selectors = list(r, "selectors", MaxSelectors, 1, func(r *reader, s *string) { *s = r.string("selector", MaxSelectorText) })
-}
-
-func (r *reader) offer(labelled bool) *Offer {
-	b := &Offer{Version: r.number()}
-	if labelled {
-		b.Machines = r.labelled()
-	} else {
-		b.Machines = list(r, "machines", MaxMachines, minMachine, (*reader).machine)
-	}
+func (r *reader) offer() *Offer {
+	b := &Offer{Version: r.number(), Machines: r.machines()}
 	b.Capacity, b.Home = r.resources(), r.resources()
 	return b
 }
 
-// labelled reads machines behind the labels that they share. Those stand in the
+// machines reads machines behind the labels that they share. Those stand in the
 // order of their first use, so there is one way to write them.
-func (r *reader) labelled() []Machine {
+func (r *reader) machines() []Machine {
 	sets := list(r, "sets of labels", MaxLabelSets, 1, func(r *reader, l *Labels) { *l = Labels(r.string("labels", MaxLabelText)) })
 	used := 0
 	twice := map[Labels]bool{"": true}
@@ -257,7 +239,7 @@ func (r *reader) labelled() []Machine {
 		}
 		twice[l] = true
 	}
-	machines := list(r, "machines", MaxMachines, minMarked, func(r *reader, m *Machine) {
+	machines := list(r, "machines", MaxMachines, minMachine, func(r *reader, m *Machine) {
 		r.machine(m)
 		m.Slots = r.int("slots")
 		n := int(r.uint("labels", uint64(min(len(sets), used+1))))
@@ -295,12 +277,12 @@ func (r *reader) ended(a *Ended) {
 	a.Detail = r.string("detail", MaxDetail)
 }
 
-func (r *reader) decline(labelled bool) *Decline {
+func (r *reader) decline() *Decline {
 	b := new(Decline)
 	b.Attempts = list(r, "attempts", MaxReports, minAttempt, (*reader).attempt)
 	b.Reason = r.string("reason", MaxDetail)
 	if r.bool("offer") {
-		b.Offer = r.offer(labelled)
+		b.Offer = r.offer()
 	}
 	return b
 }

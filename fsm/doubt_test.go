@@ -301,7 +301,7 @@ func TestCancelInDoubt(t *testing.T) {
 			t.Errorf("the task is %+v", got)
 		}
 		w.suspect("b", false)
-		if as := w.s.Assignments("b"); len(as) != 1 || !as[0].Stop || as[0].StopWhy != cancelledByOwner {
+		if as := w.s.Assignments("b"); len(as) != 1 || !as[0].Stop || as[0].StopWhy != CancelledAt("a") {
 			t.Errorf("b is to do %+v", as)
 		}
 		used := w.s.byName["a"].account.Used
@@ -318,7 +318,7 @@ func TestCancelledAndSuspected(t *testing.T) {
 	w, _ := doubtWorld(t)
 	w.must("a", &Cancel{Job: JobID{"a", 1}, Task: 0})
 	w.suspect("b", true)
-	if got := w.task(); got.State != TaskCancelled || got.Reason != cancelledByOwner {
+	if got := w.task(); got.State != TaskCancelled || got.Reason != CancelledAt("a") {
 		t.Errorf("the task is %+v", got)
 	}
 	if as := w.s.Assignments("b"); len(as) != 1 || !as[0].Stop || w.s.byName["b"].machines[0].used.MilliCPU != 1000 {

@@ -6,7 +6,7 @@ import (
 
 // Format is the first byte of every batch. A change of what follows takes a
 // new number.
-const Format = 5
+const Format = 6
 
 // The encoding is positional: a batch is
 //
@@ -101,10 +101,7 @@ func appendBody(dst []byte, body Body) []byte {
 	case *Decline:
 		return appendDecline(dst, b)
 	case *Cancel:
-		if dst = appendSigned(appendJobID(dst, b.Job), b.Task); b.At != "" {
-			dst = appendString(dst, b.At)
-		}
-		return dst
+		return appendString(appendSigned(appendJobID(dst, b.Job), b.Task), b.At)
 	case *Close:
 		return append(dst, byte(b.Why))
 	case *Usage:
@@ -165,11 +162,8 @@ func appendRegister(dst []byte, b *Register) []byte {
 func appendSubmit(dst []byte, b *Submit) []byte {
 	dst = protowire.AppendVarint(dst, b.Settled)
 	dst = appendLen(dst, len(b.Jobs))
-	selects := b.selects()
 	for i := range b.Jobs {
-		if dst = appendJob(dst, &b.Jobs[i]); selects {
-			dst = appendStrings(dst, b.Jobs[i].Selectors)
-		}
+		dst = appendJob(dst, &b.Jobs[i])
 	}
 	return dst
 }
@@ -186,16 +180,13 @@ func appendJob(dst []byte, j *JobSpec) []byte {
 	dst = appendStrings(dst, j.Only)
 	dst = appendStrings(dst, j.Not)
 	dst = appendInt(dst, j.CreatedMs)
+	dst = appendStrings(dst, j.Selectors)
 	return protowire.AppendBytes(dst, j.Payload)
 }
 
 func appendOffer(dst []byte, b *Offer) []byte {
 	dst = protowire.AppendVarint(dst, b.Version)
-	labelled := b.labelled()
-	var sets map[Labels]int
-	if labelled {
-		dst, sets = appendLabelSets(dst, b)
-	}
+	dst, sets := appendLabelSets(dst, b)
 	dst = appendLen(dst, len(b.Machines))
 	for i := range b.Machines {
 		m := &b.Machines[i]
@@ -203,9 +194,7 @@ func appendOffer(dst []byte, b *Offer) []byte {
 		dst = appendResources(dst, m.Resources)
 		dst = appendResources(dst, m.Whole)
 		dst = append(dst, byte(m.Runs))
-		if labelled {
-			dst = appendLen(appendInt(dst, m.Slots), sets[m.Labels])
-		}
+		dst = appendLen(appendInt(dst, m.Slots), sets[m.Labels])
 	}
 	return appendResources(appendResources(dst, b.Capacity), b.Home)
 }

@@ -66,13 +66,13 @@ func TestEventsTellAJobsWay(t *testing.T) {
 7 task.assigned a.1 task 0+1 attempt 2 of 7 at b
 8 task.requeued a.1 task 0+1 attempt 2 of 7 at b declined (no disk)
 9 task.assigned a.1 task 0+1 attempt 3 of 9 at b
-10 job.cancelling a.1 task 0+3 (cancelled by its owner)
-10 task.stopping a.1 task 0+1 attempt 3 of 9 at b (cancelled by its owner)
-10 task.ended a.1 task 1+2 cancelled (cancelled by its owner)
+10 job.cancelling a.1 task 0+3 (cancelled at a)
+10 task.stopping a.1 task 0+1 attempt 3 of 9 at b (cancelled at a)
+10 task.ended a.1 task 1+2 cancelled (cancelled at a)
 11 site.lost at b
 11 site.offered at b
-11 task.ended a.1 task 0+1 attempt 3 of 9 at b cancelled (cancelled by its owner)
-11 job.ended a.1 task 0+3 cancelled (cancelled by its owner)
+11 task.ended a.1 task 0+1 attempt 3 of 9 at b cancelled (cancelled at a)
+11 job.ended a.1 task 0+3 cancelled (cancelled at a)
 `
 	if got := lines(events); got != want {
 		t.Errorf("events are\n%s\nwant\n%s", got, want)

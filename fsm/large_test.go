@@ -13,7 +13,6 @@ import (
 // began is in the snapshot, and was refused then.
 func TestRestoreTakesACutMatchAmongVeryMuch(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
-	w.must("a", &Raise{Version: Version})
 	w.use("a", sched.Alone)
 	for range sched.MaxUnits/(MaxCount*MaxMilliCPU/1000) + 1 {
 		j := w.job("a", MaxCount)
@@ -38,7 +37,6 @@ func TestRestoreTakesACutMatchAmongVeryMuch(t *testing.T) {
 func TestAPolicyCountsReturnedTasksWhenItBegins(t *testing.T) {
 	const tasks = 3000
 	w := newWorld(t, params(), "a", "b")
-	w.must("a", &Raise{Version: Version})
 	w.submit("a", w.job("a", tasks))
 	w.must("b", w.offering("b", tasks))
 	w.must("a", &SiteLost{Site: "b", Incarnation: w.inc["b"], Term: w.term})

@@ -54,7 +54,6 @@ func (s *State) usage(x *site, c *Usage) Result {
 		s.tellHome(x, r, queued, start, end)
 		s.charge(x, x, s.weight(r.Need), s.quanta(start), s.quanta(end), s.quanta(queued))
 		x.homeRan = x.homeRan.Add(sched.Mul64(s.weight(r.Need), s.quanta(end)-s.quanta(start)))
-		s.noteHome(x, r.Need, s.quanta(queued), s.quanta(start), s.quanta(end))
 	}
 	s.setShare(x)
 	return Result{NextUsage: x.usageBatch + 1}

@@ -95,7 +95,7 @@ func TestAStopEndsByItsBound(t *testing.T) {
 		t.Fatal("the core was given to another before the bound")
 	}
 	w.pass(1)
-	if v, _ := w.s.Job(JobID{"a", 1}); v.State != TaskCancelled || v.Reason != cancelledByOwner {
+	if v, _ := w.s.Job(JobID{"a", 1}); v.State != TaskCancelled || v.Reason != CancelledAt("a") {
 		t.Errorf("the job is %s, %q", v.State, v.Reason)
 	}
 	if !w.takes() || len(w.s.leftovers) != 0 {

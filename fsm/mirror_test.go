@@ -17,8 +17,7 @@ func TestWaitsAreNaive(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := newModel(rt, realBounds())
 		m.lone = true // what entries of several commands do: waitsswitch_test.go
-		m.do("a", &Raise{Version: rapid.Uint32Range(projectedVersion, Version).Draw(rt, "version")})
-		v := &mirror{t: rt, s: m.w.s, heard: m.w.s.index, version: m.w.s.version, tasks: map[mirrorKey]mirrorTask{}, sites: map[string]*mirrorSite{}}
+		v := &mirror{t: rt, s: m.w.s, heard: m.w.s.index, tasks: map[mirrorKey]mirrorTask{}, sites: map[string]*mirrorSite{}}
 		for _, x := range m.w.s.sites {
 			v.join(x.name)
 			v.sites[x.name].present = x.present()
@@ -75,12 +74,10 @@ type mirror struct {
 	sites  map[string]*mirrorSite
 	order  []*mirrorSite
 
-	heard   uint64 // entry
-	version uint32 // of the entry that it hears of
-	policy  string // "" = none by waits
-	lent    bool   // it began when cores were what a site lends
-	since   int64
-	queues  []*schedtest.Queue // by set of sites
+	heard  uint64 // entry
+	policy string // "" = none by waits
+	since  int64
+	queues []*schedtest.Queue // by set of sites
 }
 
 type mirrorKey struct {
@@ -138,19 +135,10 @@ func (v *mirror) hear() {
 		return
 	}
 	v.heard = v.s.index
-	renew := v.policy != "" && !v.lent && v.version >= lentVersion
 	for i := range v.events {
-		if renew && v.events[i].Kind == EventTaskAssigned { // the match comes after all commands
-			v.begin(v.s.params.Policy, v.s.time)
-			renew = false
-		}
 		v.event(&v.events[i])
 	}
-	if renew {
-		v.begin(v.s.params.Policy, v.s.time)
-	}
 	v.events = v.events[:0]
-	defer func() { v.version = v.s.version }()
 	if v.policy == "" {
 		return
 	}
@@ -162,7 +150,7 @@ func (v *mirror) hear() {
 	}
 	touched := uint(0)
 	for i, x := range v.order {
-		if c := v.coresOf(v.s.byName[x.name]); c != x.cores {
+		if c := lentCores(v.s.byName[x.name]); c != x.cores {
 			x.change.Cores += c - x.cores
 			x.cores = c
 		}
@@ -187,14 +175,11 @@ func (v *mirror) hear() {
 	v.compare()
 }
 
-// coresOf is what a site lends; by older versions also what it says that it uses itself.
-func (v *mirror) coresOf(x *site) int64 {
+// lentCores is what a site lends.
+func lentCores(x *site) int64 {
 	milli := int64(0)
 	for _, m := range x.machines {
 		milli += m.exposed.MilliCPU
-	}
-	if !v.lent && x.present() {
-		milli += x.home.MilliCPU
 	}
 	return (milli + 999) / 1000
 }
@@ -218,8 +203,6 @@ func (v *mirror) event(e *Event) {
 			v.tasks[mirrorKey{e.Job, i}] = mirrorTask{waits: true, queuedMs: e.Time, width: widthOf(e.Need), booked: j.booked}
 			x.change.New.Add(widthOf(e.Need), j.booked, 0)
 		}
-	case EventHomeRan:
-		v.home(v.sites[e.Site], e)
 	case EventTaskAssigned, EventTaskRequeued, EventTaskResumed, EventTaskEnded:
 		for i := range e.Count {
 			v.task(x, mirrorKey{e.Job, e.Task + i}, e)
@@ -285,16 +268,6 @@ func (v *mirror) ended(x *mirrorSite, t *mirrorTask, e *Event) {
 	x.change.Corrected = x.change.Corrected.Add(by)
 }
 
-func (v *mirror) home(x *mirrorSite, e *Event) {
-	end := e.StartedMs + e.RunMs
-	if v.lent || end <= x.from || e.Need.MilliCPU == 0 {
-		return
-	}
-	queued, start := max(e.QueuedMs, x.from), max(e.StartedMs, x.from)
-	x.change.Past.Add(widthOf(e.Need), max(1, end-start), queued)
-	x.waited += widthOf(e.Need) * (start - queued)
-}
-
 func (v *mirror) away(x *mirrorSite, now int64) {
 	for key, t := range v.tasks {
 		if key.job.Site == x.name && t.waits {
@@ -324,15 +297,11 @@ func (v *mirror) change(now int64) {
 
 // begin has all begin equal, if the policy is one by waits.
 func (v *mirror) begin(policy string, now int64) {
-	v.policy, v.queues, v.since, v.lent = "", nil, 0, false
+	v.policy, v.queues, v.since = "", nil, 0
 	if sched.IsProjected(policy) {
-		v.policy, v.since, v.lent = policy, now, v.version >= lentVersion
-		least := int64(0)
-		if v.lent {
-			least = 1
-		}
+		v.policy, v.since = policy, now
 		for range 1 << len(v.order) {
-			v.queues = append(v.queues, schedtest.NewQueue(least, now))
+			v.queues = append(v.queues, schedtest.NewQueue(leastCores, now))
 		}
 	}
 	for _, x := range v.order {

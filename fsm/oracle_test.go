@@ -194,7 +194,6 @@ func (s *State) oracle(t *rapid.T, b *Batch) string {
 	c.index++
 	c.steps.begin(math.MaxUint64)
 	c.advance(b.Term, b.Elapsed)
-	c.renewWaits()
 	c.depart()
 	c.expire()
 	for i := range b.Commands {

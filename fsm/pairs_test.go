@@ -95,15 +95,6 @@ func pairCommands(w *world) map[string]func() Command {
 	return out
 }
 
-// pairReason says why two commands may do something else in one entry than in two,
-// beside the one match.
-func pairReason(first, second string) string {
-	if strings.HasPrefix(first, "Raise ") && (second == "Select b" || second == "Project a") {
-		return "a version is in force from the next entry on"
-	}
-	return ""
-}
-
 // summary is a state without numbers of entries.
 func (s *State) summary() string {
 	var b strings.Builder
@@ -129,12 +120,6 @@ func TestPairsInOneEntry(t *testing.T) {
 	for _, first := range names {
 		for _, second := range names {
 			pair := first + ", " + second
-			if why := pairReason(first, second); why != "" {
-				if _, codes, _ := playPair(t, first, second, together); codes[1] != OutOfRange {
-					t.Errorf("%s: %v, though %s", pair, codes, why)
-				}
-				continue
-			}
 			one, codes, _ := playPair(t, first, second, together)
 			bare, bareCodes, _ := playPair(t, first, second, apartHeld)
 			two, twoCodes, assigned := playPair(t, first, second, apart)

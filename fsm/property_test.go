@@ -197,11 +197,12 @@ func playModelAt(rt *rapid.T, b bounds) {
 var modelSites = []string{"a", "b", "c", "d"}
 
 type model struct {
-	w    *world
-	twin *State
-	next []Command // of the entry that is being filled
-	lone bool      // each command is an entry of its own
-	past []Command // executed ones
+	w     *world
+	twin  *State
+	next  []Command // of the entry that is being filled
+	lone  bool      // each command is an entry of its own
+	asked uint32    // version of the last Raise: whoever registers from then on knows it
+	past  []Command // executed ones
 	// alone: the twin is not played. sent hears of each entry that comes, entries has those before.
 	alone   bool
 	sent    func(*Batch) (after func())
@@ -215,6 +216,7 @@ type model struct {
 }
 
 func newModel(t *rapid.T, b bounds) *model {
+	b.version = Version + 1 // as of a later program, which goes by the same rules
 	m := &model{t: t, seen: map[CommandID]Result{}, twin: newState(b), dead: map[taskKey]bool{}}
 	m.w = &world{
 		t: t, s: newState(b), term: 1,
@@ -224,8 +226,7 @@ func newModel(t *rapid.T, b bounds) *model {
 	for _, x := range modelSites[:3] {
 		m.enrol(x)
 	}
-	if rapid.IntRange(0, 3).Draw(t, "raise") > 0 {
-		m.do("a", &Raise{Version: rapid.SampledFrom([]uint32{Version, Version, Version, selectVersion}).Draw(t, "version")})
+	if rapid.IntRange(0, 3).Draw(t, "other") > 0 {
 		m.params(t)
 	}
 	return m
@@ -348,6 +349,7 @@ func (m *model) forgotten(c Command) bool {
 func (m *model) enrol(site string) {
 	c := m.w.registration(site, nil, nil)
 	reg := c.Body.(*Register)
+	reg.MaxVersion = rapid.Uint32Range(max(Version, m.asked), Version+1).Draw(m.t, "knows")
 	for _, a := range m.w.s.Assignments(site) {
 		switch rapid.IntRange(0, 2).Draw(m.t, "fate") {
 		case 0:
@@ -407,20 +409,14 @@ func (m *model) submit(t *rapid.T) {
 }
 
 // drawSelectors of jobs, and drawMarks of machines: labels and slots. Most have
-// none, and none has any before the version that allows them.
+// none.
 func (m *model) drawSelectors() []string {
-	if m.w.s.version < selectVersion {
-		return nil
-	}
 	return rapid.SampledFrom([][]string{
 		nil, nil, nil, nil, {"gpu"}, {"!gpu"}, {"gpu=a"}, {"gpu!=a", "zone=x"}, {"gpu in (a,b)"}, {"gpu notin (a,b)"}, {"zone=x"}, {"zone=nowhere"},
 	}).Draw(m.t, "selectors")
 }
 
 func (m *model) drawMarks() (l Labels, slots int64) {
-	if m.w.s.version < selectVersion {
-		return "", 0
-	}
 	return rapid.SampledFrom([]Labels{"", "", "gpu=a", "gpu=b,zone=x", "gpu=,zone=x", "zone=x"}).Draw(m.t, "labels"),
 		rapid.SampledFrom([]int64{0, 0, 0, 1, 2}).Draw(m.t, "slots")
 }
@@ -560,7 +556,8 @@ func (m *model) forget(t *rapid.T) {
 
 func (m *model) raise(t *rapid.T) {
 	m.t = t
-	m.do(m.site(), &Raise{Version: rapid.Uint32Range(firstVersion, Version+1).Draw(t, "version")})
+	m.asked = rapid.Uint32Range(max(firstVersion, m.asked), Version+1).Draw(t, "version")
+	m.do(m.site(), &Raise{Version: m.asked})
 }
 
 // recover begins an epoch at a site: nothing is assigned, and nobody else is here.
@@ -609,7 +606,7 @@ func (m *model) early(t *rapid.T) {
 func (m *model) params(t *rapid.T) {
 	m.t = t
 	p := modelParams(t)
-	if m.w.s.version >= projectedVersion && rapid.Bool().Draw(t, "projected") {
+	if rapid.Bool().Draw(t, "projected") {
 		p.Policy = rapid.SampledFrom(sched.Projected()).Draw(t, "policy")
 	}
 	m.do(m.site(), &SetParams{Params: p})

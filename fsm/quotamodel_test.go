@@ -148,7 +148,6 @@ func (m *model) expectQuotas(b *Batch) {
 	s.index++
 	s.steps.begin(s.bounds.steps)
 	s.advance(b.Term, b.Elapsed)
-	s.renewWaits()
 	s.depart()
 	s.expire()
 	for i := range b.Commands {

@@ -55,15 +55,14 @@ func TestEveryCancelledTaskHasAReason(t *testing.T) {
 	w := threeKinds(t)
 	w.must("a", &Cancel{Job: JobID{"a", 1}, Task: -1})
 	w.must("a", &Complete{Attempts: []Ended{ended(w.s.Assignments("a")[0], Stopped, 5)}})
-	w.wantReasons(TaskCancelled, "cancelled by its owner")
+	w.wantReasons(TaskCancelled, CancelledAt("a"))
 }
 
 // Found by use: a job that another site's user had cancelled was told to be cancelled by
-// its owner. From version 5 on each end says at which site it was asked.
+// its owner. Each end says at which site it was asked.
 func TestACancelSaysWhereItWasAsked(t *testing.T) {
 	for at, want := range map[string]string{"": "cancelled at a", "b": "cancelled at b", "nobody": "cancelled at a"} {
 		w := threeKinds(t)
-		w.must("a", &Raise{Version: Version})
 		w.must("a", &Cancel{Job: JobID{"a", 1}, Task: -1, At: at})
 		w.must("a", &Cancel{Job: JobID{"a", 1}, Task: -1}) // the first counts
 		w.must("a", &Complete{Attempts: []Ended{ended(w.s.Assignments("a")[0], Stopped, 5)}})
@@ -84,7 +83,6 @@ func TestACancelSaysWhereItWasAsked(t *testing.T) {
 // Single tasks, and those of a job too large for records.
 func TestACancelledTaskSaysWhereItWasAsked(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
-	w.must("a", &Raise{Version: Version})
 	w.must("b", w.offering("b", 1))
 	w.submit("a", w.job("a", DetailTasks+1))
 	w.must("a", &Cancel{Job: JobID{"a", 1}, Task: 5, At: "b"})
@@ -102,20 +100,9 @@ func TestACancelledTaskSaysWhereItWasAsked(t *testing.T) {
 	}
 }
 
-// Before version 5 nobody says so, and who does is refused.
-func TestAnOlderVersionKnowsNoPlaceOfACancel(t *testing.T) {
-	w := threeKinds(t)
-	for _, b := range []Body{&Cancel{Job: JobID{"a", 1}, Task: -1, At: "b"}, &Close{Why: ClosedDrain}} {
-		if r := w.do("a", b); r.Code != OutOfRange || w.s.Tells() {
-			t.Errorf("%T before version %d: %v", b, toldVersion, r.Code)
-		}
-	}
-}
-
 // A site that lends nothing says why, until it says otherwise, goes, or registers again.
 func TestASiteSaysWhyItLendsNothing(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
-	w.must("a", &Raise{Version: Version})
 	want := func(c Closure) {
 		t.Helper()
 		if v, _ := w.s.Site("b"); v.Closed != c {
@@ -150,12 +137,12 @@ func TestACancelledTaskTellsItsReason(t *testing.T) {
 		w.must("a", &Cancel{Job: JobID{"a", 1}, Task: task})
 	}
 	w.must("a", &Complete{Attempts: []Ended{ended(w.s.Assignments("a")[0], Stopped, 5)}})
-	w.wantReasons(TaskCancelled, "cancelled by its owner")
-	if j, _ := w.s.Job(JobID{"a", 1}); j.Reason != "cancelled by its owner" {
+	w.wantReasons(TaskCancelled, CancelledAt("a"))
+	if j, _ := w.s.Job(JobID{"a", 1}); j.Reason != CancelledAt("a") {
 		t.Errorf("the job's reason is %q", j.Reason)
 	}
 	for i := range events {
-		if e := &events[i]; e.Kind == EventTaskEnded && e.Reason != "cancelled by its owner" {
+		if e := &events[i]; e.Kind == EventTaskEnded && e.Reason != CancelledAt("a") {
 			t.Errorf("event %+v has no reason", e)
 		}
 	}

@@ -180,10 +180,7 @@ var refusals = map[Code]func(w *world) Command{
 		return c
 	},
 	VersionTooNew: func(w *world) Command {
-		w.must("a", &Raise{Version: Version})
-		c := w.registration("late", nil, nil)
-		c.Body.(*Register).MaxVersion = Version - 1
-		return c
+		return w.cmd("a", &Raise{Version: Version + 1})
 	},
 	OlderData: func(w *world) Command {
 		c := w.registration("b", nil, nil)
@@ -191,7 +188,6 @@ var refusals = map[Code]func(w *world) Command{
 		return c
 	},
 	PolicySites: func(w *world) Command {
-		w.must("a", &Raise{Version: Version})
 		for i := range sched.MaxSites(sched.Shapley) {
 			w.register("s" + string(rune('a'+i)))
 		}

@@ -11,25 +11,22 @@ import (
 	"testing"
 )
 
-// recordAnew has the snapshots and hashes be those of this code. That is right only where
-// a format changed, or what a format means before anybody has written it.
-var recordAnew = flag.Bool("record", false, "record the snapshots and hashes of testdata/replay anew")
+// recordAgain has the snapshots and hashes be those of this code. That is right only where
+// a format changed, or what a format means before a release has written it.
+var recordAgain = flag.Bool("record", false, "record the snapshots and hashes of testdata/replay again")
 
-// TestVersion2StaysWhatItWas plays a log of version 2 that the code before version
-// 3 wrote, from its beginning and from that code's snapshot in the middle: both end
-// with the hash that it had. The file was rewritten for the formats 3 (a decline bars
-// the job), 4 (a parameter more) and 5 (each site keeps its own ended jobs); it is
-// never rewritten within a format.
-func TestVersion2StaysWhatItWas(t *testing.T) { staysWhatItWas(t, "version2") }
+// TestAccountsStayWhatTheyWere plays a recorded log under SIMPL_DIRECT, from its beginning
+// and from the snapshot in its middle: both end with the hashes that were recorded.
+func TestAccountsStayWhatTheyWere(t *testing.T) { staysWhatItWas(t, "accounts") }
 
-// TestVersion3StaysWhatItWas plays one under CE, SHAPLEY and ALONE, with home runs and
-// what sites say that they use themselves, that the code before version 4 wrote.
-func TestVersion3StaysWhatItWas(t *testing.T) { staysWhatItWas(t, "version3") }
+// TestWaitsStayWhatTheyWere plays one under CE, SHAPLEY and ALONE, with home runs and
+// what sites say that they use themselves.
+func TestWaitsStayWhatTheyWere(t *testing.T) { staysWhatItWas(t, "waits") }
 
 func staysWhatItWas(t *testing.T, name string) {
 	t.Helper()
-	if *recordAnew {
-		recordAgain(t, "testdata/replay/"+name)
+	if *recordAgain {
+		recordFile(t, "testdata/replay/"+name)
 	}
 	f, err := os.Open("testdata/replay/" + name)
 	if err != nil {
@@ -77,8 +74,8 @@ func replay(t *testing.T, s *State, entry []byte) {
 	}
 }
 
-// recordAgain plays a file's entries and writes its snapshots and hashes anew.
-func recordAgain(t *testing.T, file string) {
+// recordFile plays a file's entries and writes its snapshots and hashes again.
+func recordFile(t *testing.T, file string) {
 	t.Helper()
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -34,11 +34,10 @@ func restore(in io.Reader, b bounds) (*State, error) {
 }
 
 func (r *snapReader) scalars(s *State) {
-	if s.version = r.u32("version"); s.version > Version {
-		r.fail("%w", tooNew(s.version)) // the rest may be anything
+	if s.version = r.u32("version"); s.version > s.bounds.version {
+		r.fail("%w", s.bounds.tooNew(s.version)) // the rest may be anything
 		return
 	}
-	r.selects, r.tells = s.version >= selectVersion, s.version >= toldVersion
 	s.index, s.term, s.founded, s.seed = r.uint(), r.uint(), r.uint(), r.uint()
 	s.termBase, s.time, s.createdMs = r.int(), r.within(0, sched.MaxNow, "log time"), r.within(0, MaxUnixMs, "date")
 	s.federation = r.id()
@@ -102,9 +101,7 @@ func (r *snapReader) site(s *State, x *site, members int32) {
 	x.lostMs, x.gone = r.ms(0, s.time), r.bool()
 	s.setMissed(x, r.bool())
 	r.check(!x.gone || x.state == Left, "a site that did not leave is gone")
-	if r.tells {
-		x.closed = Closure(r.upTo(uint64(lastClosure), "closure"))
-	}
+	x.closed = Closure(r.upTo(uint64(lastClosure), "closure"))
 	x.incarnation, x.floor = r.uint(), r.uint()
 	for range r.upTo(s.bounds.window, "results") {
 		a := answer{seq: r.uint(), result: r.result(s)}
@@ -161,10 +158,8 @@ func (r *snapReader) machines(s *State, x *site) {
 		if r.err != nil {
 			return
 		}
-		if r.selects {
-			m.slots = r.within(0, MaxSlots, "slots")
-			s.relabel(m, r.labelled())
-		}
+		m.slots = r.within(0, MaxSlots, "slots")
+		s.relabel(m, r.labelled())
 		r.check(m.whole == m.exposed.greater(m.whole) && inResources("", m.whole) == nil, "a machine is less than what it exposes")
 		x.exposed, x.reach = x.exposed.plus(m.exposed), x.reach.plus(m.exposed)
 		x.most, x.widest = x.most.greater(m.whole), x.widest.greater(m.exposed)
@@ -262,9 +257,7 @@ func (r *snapReader) class(s *State) *class {
 		h := shape{need: r.res()}
 		marks := r.classMarks(s)
 		h.image, h.only, h.not = marks&1 != 0, r.names(), r.names()
-		if r.selects {
-			h.selectors = r.selectors()
-		}
+		h.selectors = r.selectors()
 		if r.err != nil {
 			return nil
 		}

@@ -39,7 +39,6 @@ func busy(t tb) *world {
 	w.must("a", &Cancel{Job: JobID{"a", 1}, Task: -1})
 	boxed, cluster := w.job("c", 3), w.offering("c", 0)
 	boxed.Image, cluster.Machines[0].Runs = true, RunsImages
-	w.must("a", &Raise{Version: Version})
 	boxed.Selectors = []string{"!old", "gpu in (a,b)"}
 	cluster.Machines[0].Labels, cluster.Machines[0].Slots = "gpu=a", 7
 	w.must("c", cluster)

@@ -21,10 +21,8 @@ func (x *site) machine(name string) *machine {
 func (r *snapReader) tasks(s *State, seq uint64, j *job) {
 	t := j.tasks
 	t.why = r.text(MaxDetail, "detail")
-	if r.tells {
-		if at := uint32(r.upTo(uint64(len(s.sites)), "site of a cancel")); at > 0 {
-			t.rare().cancel = at
-		}
+	if at := uint32(r.upTo(uint64(len(s.sites)), "site of a cancel")); at > 0 {
+		t.rare().cancel = at
 	}
 	if bars := r.bars(s); len(bars) > 0 {
 		t.rare().bars = bars

@@ -127,44 +127,6 @@ func FuzzParseSelector(f *testing.F) {
 	})
 }
 
-// TestSelectorsNeedTheVersion: an older member could not read such commands, so
-// they are refused, without a record, until all know the version.
-func TestSelectorsNeedTheVersion(t *testing.T) {
-	w := newWorld(t, params(), "a")
-	w.must("a", w.offering("a", 1))
-	w.submit("a", w.job("a", 1))
-	as := w.s.Assignments("a")[0]
-	job := w.job("a", 1)
-	job.Selectors = []string{"gpu"}
-	offer, decline := w.offering("a", 2), &Decline{Attempts: []AttemptRef{as.AttemptRef}, Offer: w.offering("a", 2)}
-	offer.Machines[0].Labels, decline.Offer.Machines[0].Slots = "gpu=a100", 1
-	bodies := []Body{&Submit{Jobs: []JobSpec{job}}, offer, decline}
-	if err := w.s.CanSelect(); !errors.Is(err, ErrSelectVersion) || !strings.Contains(err.Error(), "upgrade") {
-		t.Fatal(err)
-	}
-	for _, version := range []uint32{0, projectedVersion} {
-		if version > 0 {
-			w.must("a", &Raise{Version: version})
-		}
-		for _, b := range bodies {
-			if r := w.do("a", b); r.Code != OutOfRange {
-				t.Errorf("version %d takes %T: %v", version, b, r.Code)
-			}
-		}
-	}
-	w.must("a", &Raise{Version: selectVersion})
-	for _, b := range bodies {
-		w.must("a", b)
-	}
-	if err := w.s.CanSelect(); err != nil {
-		t.Fatal(err)
-	}
-	v, _ := w.s.Job(JobID{"a", 2})
-	if !slices.Equal(v.Spec.Selectors, job.Selectors) {
-		t.Fatalf("%+v", v.Spec)
-	}
-}
-
 // selecting has jobs of many requirements with sixteen selectors wait, and returns an
 // offer of machines of which each has labels of its own and satisfies fifteen of them.
 func (w *world) selecting(site string, classes, machines int) *Offer {
@@ -193,7 +155,6 @@ func (w *world) selecting(site string, classes, machines int) *Offer {
 func TestSelectorsAreCounted(t *testing.T) {
 	const classes, machines, bound = 20, 2 * verdicts, 3000
 	w := newWorld(t, params(), "a", "b")
-	w.must("a", &Raise{Version: Version})
 	o := w.selecting("a", classes, machines)
 	total := uint64(0)
 	cmds := []Command{w.cmd("b", o)}

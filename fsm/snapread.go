@@ -21,9 +21,6 @@ type snapReader struct {
 	loads   []*payload
 	labels  []Labels
 	known   map[Labels]bool      // those in labels
-	selects bool                 // see snapWriter
-	tells   bool                 // likewise
-	least   int64                // see waits
 	fresh   map[*class]freshness // see freshAgain
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // snapshotMagic starts every snapshot; the last byte is the format's version.
-const snapshotMagic = "cloudshare-state\x0a"
+const snapshotMagic = "cloudshare-state\x0b"
 
 // HashFormat names what the hash of a state is taken over. Equal states have equal
 // hashes within one format only.
@@ -126,10 +126,6 @@ type snapWriter struct {
 	classes map[*class]uint64
 	loads   map[*payload]uint64
 	labels  map[Labels]uint64
-	// selects: the state's version has selectors and labels. Those of older ones
-	// are written as ever, so that members agree on their hashes.
-	selects bool
-	tells   bool    // likewise of where cancels were asked, and why sites lend nothing
 	search  *search // under way, or nil
 	fresh   map[*class]freshness
 	pass    uint64
@@ -194,7 +190,6 @@ func (w *snapWriter) texts(vs []string) {
 // came about: no addresses, no map order, no derived data.
 func (f *Frozen) encode(w *snapWriter) {
 	w.scratch = append(w.scratch, snapshotMagic...)
-	w.selects, w.tells = f.version >= selectVersion, f.version >= toldVersion
 	w.search, w.fresh, w.pass = f.search, f.fresh, f.pass
 	f.encodeScalars(w)
 	w.uint(uint64(len(f.sites)))
@@ -274,9 +269,7 @@ func (x *frozenSite) encode(w *snapWriter) {
 	w.int(x.lostMs)
 	w.bool(x.gone)
 	w.bool(x.missed)
-	if w.tells {
-		w.uint(uint64(x.closed))
-	}
+	w.uint(uint64(x.closed))
 	w.uint(x.incarnation, x.floor, uint64(len(x.window)))
 	for i := range x.window {
 		w.uint(x.window[i].seq)
@@ -299,10 +292,8 @@ func (x *frozenSite) encode(w *snapWriter) {
 		w.res(x.offered[i].whole)
 		w.uint(uint64(x.offered[i].runs))
 		w.uint(marks(x.offered[i].resting, x.offered[i].tried, x.offered[i].pass == w.pass))
-		if w.selects {
-			w.int(x.offered[i].slots)
-			w.labelled(x.offered[i].labels.text())
-		}
+		w.int(x.offered[i].slots)
+		w.labelled(x.offered[i].labels.text())
 	}
 	w.uint(uint64(len(x.row)))
 	for _, c := range x.row {
@@ -354,9 +345,7 @@ func (w *snapWriter) class(c *class) {
 	w.uint(marks(c.image) | uint64(w.fresh[c])<<1 | uint64(w.search.of(c))<<3)
 	w.texts(c.only)
 	w.texts(c.not)
-	if w.selects {
-		w.texts(c.selectors)
-	}
+	w.texts(c.selectors)
 }
 
 func (w *snapWriter) labelled(l Labels) {
@@ -373,9 +362,7 @@ func (w *snapWriter) payload(p *payload) {
 
 func (t *taskSet) encode(w *snapWriter, live []*attempt) {
 	w.text(t.why)
-	if w.tells {
-		w.uint(uint64(t.cancel()))
-	}
+	w.uint(uint64(t.cancel()))
 	w.bars(t.bars())
 	w.uint(uint64(t.runs.Len()))
 	for r := range t.runs.All() {

@@ -39,11 +39,8 @@ var (
 	// ErrNewVersion: the federation goes by an apply version that this code does
 	// not know. The node must stop: it would compute another state.
 	ErrNewVersion = errors.New("apply version not known")
-	// ErrPolicyVersion and ErrPolicySites: see State.CanUse.
-	ErrPolicyVersion = errors.New("policy not known to all")
-	ErrPolicySites   = errors.New("too many sites for the policy")
-	// ErrSelectVersion: see State.CanSelect.
-	ErrSelectVersion = errors.New("selectors not known to all")
+	// ErrPolicySites: see State.CanUse.
+	ErrPolicySites = errors.New("too many sites for the policy")
 	// ErrBadSnapshot: bytes that no State of a known version wrote.
 	ErrBadSnapshot = errors.New("bad snapshot")
 )

@@ -45,7 +45,6 @@ func newUnits(t *rapid.T) *units {
 	u := &units{t: t, params: params()}
 	u.params.MarginMs = 700
 	u.w = newWorld(t, u.params, unitSites...)
-	u.w.must("a", &Raise{Version: Version})
 	u.w.at(5000)
 	u.w.apply()
 	u.w.must("b", u.w.offering("b", 3))

@@ -59,3 +59,24 @@ func TestOlderBrokerIsRefused(t *testing.T) {
 		t.Errorf("a broker that knows less than what is in force: %v", r.Code)
 	}
 }
+
+// TestRaisedVersionGoesOn: a program that knows the raised version goes on by it, also
+// from a snapshot.
+func TestRaisedVersionGoesOn(t *testing.T) {
+	w := newWorld(t, params(), "a")
+	w.s.bounds.version = Version + 1
+	c := w.registration("a", nil, nil)
+	c.Body.(*Register).MaxVersion = Version + 1
+	w.inc["a"], w.seq["a"] = w.apply(c)[0].Incarnation, 0
+	w.must("a", &Raise{Version: Version + 1})
+	w.submit("a", w.job("a", 1))
+	twin, err := reborn(w.s)
+	if err != nil || twin.Version() != Version+1 || twin.Hash() != w.s.Hash() {
+		t.Fatalf("restored: version %d, %v", twin.Version(), err)
+	}
+	w.must("a", w.offering("a", 1))
+	if len(w.s.Assignments("a")) != 1 {
+		t.Error("nothing runs by the raised version")
+	}
+	w.check()
+}

@@ -301,7 +301,7 @@ func (s *State) endReason(j *job, u *run, r *record) string {
 	switch {
 	case r != nil && r.detail != "":
 		return r.detail
-	case u.state == TaskCancelled && (u.endedMs >= 0 || j.tasks.cancel() == 0):
+	case u.state == TaskCancelled && u.endedMs >= 0:
 		return s.cancelWhy(j)
 	case u.state == TaskCancelled: // with the job, or by itself before that
 		return "cancelled: the record of this end is not kept"

@@ -5,9 +5,8 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-// projectedVersion is the apply version from which the policies by projected
-// waits may be set.
-const projectedVersion = 2
+// leastCores is how many cores a coalition has that lends none.
+const leastCores = 1
 
 // waits is what the policies by projected waits need: it exists while one of
 // them is in force. Times are in quanta, units are cores (see widthOf).
@@ -17,9 +16,6 @@ const projectedVersion = 2
 type waits struct {
 	since  int64 // the policy counts from here
 	queues *sched.Coalitions
-	// least is how many cores a coalition has that lends none: 1 if this began under
-	// lentVersion, when sites' cores are what they lend; else 0.
-	least int64
 	// What was there when the policy began is entered by job and task, over several
 	// entries if it is much: those from next on, but for jobs from limit on, are not yet.
 	// To the virtual queues they do not exist.
@@ -222,8 +218,6 @@ func (s *State) wereNew(x *site, j *job, n, queuedMs int64) bool {
 	switch seq := x.nums[j.num]; {
 	case j.entry == s.index && queuedMs == j.queuedMs:
 		return true
-	case s.version < onceVersion:
-		return false
 	case x.waits.backAt == s.index:
 		return true
 	case queuedMs == s.time && s.waits.anew[seq] >= n:
@@ -300,42 +294,20 @@ func (s *State) correct(a *attempt, length int64) {
 	c.Corrected = c.Corrected.Add(sched.Mul64(widthOf(j.class.need), length-a.length))
 }
 
-// noteHome enters a home run [start, end) that waited since queued, in quanta. From
-// lentVersion on what a site says that it ran, and how long that waited, changes
-// nobody's turn.
-func (s *State) noteHome(x *site, need Resources, queued, start, end int64) {
-	if s.waits == nil || s.waits.least > 0 || end <= x.waits.from || need.MilliCPU == 0 {
-		return
-	}
-	queued, start = max(queued, x.waits.from), max(start, x.waits.from)
-	n := widthOf(need)
-	s.note(x).Past.Add(n, max(1, end-start), queued)
-	waited := sched.Mul64(n, start-queued)
-	x.account.Projection.Started = x.account.Projection.Started.Add(waited)
-	s.waits.all.Started = s.waits.all.Started.Add(waited)
-}
-
 // noteCores tells the virtual queues how many cores a site has.
 func (s *State) noteCores(x *site) {
 	if s.waits == nil {
 		return
 	}
-	if cores := s.coresOf(x); cores != x.waits.cores {
+	if cores := coresOf(x); cores != x.waits.cores {
 		s.note(x).Cores += cores - x.waits.cores
 		x.waits.cores = cores
 	}
 }
 
 // coresOf is how many cores of a site its coalitions have: what it lends. There is only
-// its own word for what it uses itself, and to claim much would pay; before lentVersion
-// that counts as well.
-func (s *State) coresOf(x *site) int64 {
-	cores := x.exposed.MilliCPU
-	if s.waits.least == 0 && x.present() {
-		cores += x.home.MilliCPU
-	}
-	return (cores + 999) / 1000
-}
+// its own word for what it uses itself, and to claim much would pay.
+func coresOf(x *site) int64 { return (x.exposed.MilliCPU + 999) / 1000 }
 
 // noteAway takes out what a site has waiting: it does not wait while its site is
 // away. What it has waited stays.

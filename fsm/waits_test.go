@@ -12,12 +12,7 @@ import (
 // newWaiting is a world under a policy by projected waits, each site with so many
 // cores.
 func newWaiting(t tb, policy string, cores int64, sites ...string) *world {
-	return newWaitingBy(t, Version, policy, cores, sites...)
-}
-
-func newWaitingBy(t tb, version uint32, policy string, cores int64, sites ...string) *world {
 	w := newWorld(t, params(), sites...)
-	w.must(sites[0], &Raise{Version: version})
 	for _, x := range sites {
 		w.must(x, w.offering(x, cores))
 	}
@@ -30,39 +25,6 @@ func (w *world) use(site, policy string) {
 	p := w.s.params
 	p.Policy = policy
 	w.must(site, &SetParams{Params: p})
-}
-
-// TestPolicyNeedsTheVersion: under version 1, which members may not know more
-// than, such a policy is refused as any unknown name is: nothing of it is kept.
-func TestPolicyNeedsTheVersion(t *testing.T) {
-	for _, policy := range sched.Projected() {
-		w := newWorld(t, params(), "a", "b")
-		if err := w.s.CanUse(policy); !errors.Is(err, ErrPolicyVersion) || !strings.Contains(err.Error(), "upgrade") {
-			t.Errorf("%s: %v", policy, err)
-		}
-		p := w.s.params
-		p.Policy = policy
-		c := w.cmd("a", &SetParams{Params: p})
-		if r := w.apply(c)[0]; r.Code != OutOfRange || w.s.params.Policy == policy {
-			t.Errorf("%s under version 1: %v", policy, r.Code)
-		}
-		p.Policy = "no such policy"
-		if r := w.apply(w.cmd("a", &SetParams{Params: p}))[0]; r.Code != OutOfRange {
-			t.Errorf("an unknown name: %v", r.Code)
-		}
-		p.Policy = policy
-		fresh := New()
-		res, err := fresh.Apply(&Batch{Term: 1, Commands: []Command{{ID: CommandID{Site: "a"}, Body: &Genesis{Params: p}}}})
-		if err != nil || res[0].Code != OutOfRange || fresh.founded != 0 {
-			t.Errorf("%s at genesis: %+v %v", policy, res, err)
-		}
-		w.must("a", &Raise{Version: Version})
-		if err := w.s.CanUse(policy); err != nil {
-			t.Error(err)
-		}
-		w.use("b", policy)
-		w.check()
-	}
 }
 
 // TestPolicyHasItsLimit: SHAPLEY is refused above twelve sites, with the limit and
@@ -187,86 +149,31 @@ func TestEstimates(t *testing.T) {
 	w.check()
 }
 
-// TestWhoNeverLendsByVersion3: there a site without cores that only uses goes last, and
-// what all the others are ahead of it is told as without end.
-func TestWhoNeverLendsByVersion3(t *testing.T) {
-	for _, policy := range sched.Projected() {
-		w := newWaitingBy(t, selectVersion, policy, 1, "a", "b", "c")
-		w.register("user")
-		w.submit("user", w.job("user", 5))
-		w.at(1000)
-		for _, x := range []string{"a", "b"} {
-			w.submit(x, w.job(x, 3))
-		}
-		v, ok := w.s.Why(JobID{"user", 1})
-		last := v.Turns[len(v.Turns)-1]
-		if !ok || last.Site != "user" || !last.Endless {
-			t.Errorf("%s: %+v", policy, v.Turns)
-		}
-		w.check()
-	}
-}
-
 // TestWhatASiteSaysOfItselfChangesNothing: under the policies by projected waits only
 // what a site lends counts. A site that claims many cores in its own use, and home runs
-// that waited long, has the turn that it has without; by version 3 it gained by it.
+// that waited long, has the turn that it has without.
 func TestWhatASiteSaysOfItselfChangesNothing(t *testing.T) {
-	for _, version := range []uint32{selectVersion, Version} {
-		for _, policy := range sched.Projected() {
-			var fair [2]sched.Projection
-			for lies := range 2 {
-				w := newWaitingBy(t, version, policy, 1, "a", "b", "c")
-				w.at(50_000)
-				if lies == 1 {
-					o := w.offering("a", 1)
-					o.Home.MilliCPU, o.Capacity.MilliCPU = 90_000, 91_000
-					w.must("a", o)
-					w.must("a", &Usage{Batch: 1, Rows: []UsageRow{{Job: 1, Need: Resources{MilliCPU: 1000}, RunMs: 1000, WaitMs: 40_000}}})
-				}
-				w.submit("a", w.job("a", 9))
-				w.submit("b", w.job("b", 9))
-				w.at(60_000)
-				w.apply()
-				fair[lies] = w.s.accounts()(w.s.byName["a"]).Projection
-				w.check()
-			}
-			if same := fair[0] == fair[1]; same != (version >= lentVersion) {
-				t.Errorf("version %d, %s: honest %+v, lying %+v", version, policy, fair[0], fair[1])
-			}
-		}
-	}
-}
-
-// TestRaiseBeginsAnew: with the first entry of version 4 the policies by projected waits
-// forget what they counted by sites' own words, as after a switch; a member that was
-// restored right behind the raise does the same.
-func TestRaiseBeginsAnew(t *testing.T) {
 	for _, policy := range sched.Projected() {
-		w := newWaitingBy(t, selectVersion, policy, 1, "a", "b")
-		o := w.offering("a", 1)
-		o.Home.MilliCPU, o.Capacity.MilliCPU = 90_000, 91_000
-		w.must("a", o)
-		w.submit("a", w.job("a", 20))
-		w.at(5000)
-		w.must("b", &Raise{Version: Version})
-		if got := w.s.waits; got.since != 0 || got.least != 0 || w.s.byName["a"].waits.cores != 91 {
-			t.Fatalf("%s: the raising entry goes by version 3: %+v", policy, got)
+		var fair [2]sched.Projection
+		for lies := range 2 {
+			w := newWaiting(t, policy, 1, "a", "b", "c")
+			w.at(50_000)
+			if lies == 1 {
+				o := w.offering("a", 1)
+				o.Home.MilliCPU, o.Capacity.MilliCPU = 90_000, 91_000
+				w.must("a", o)
+				w.must("a", &Usage{Batch: 1, Rows: []UsageRow{{Job: 1, Need: Resources{MilliCPU: 1000}, RunMs: 1000, WaitMs: 40_000}}})
+			}
+			w.submit("a", w.job("a", 9))
+			w.submit("b", w.job("b", 9))
+			w.at(60_000)
+			w.apply()
+			fair[lies] = w.s.accounts()(w.s.byName["a"]).Projection
+			w.check()
 		}
-		w.check()
-		twin, err := reborn(w.s)
-		if err != nil {
-			t.Fatal(err)
+		if fair[0] != fair[1] {
+			t.Errorf("%s: honest %+v, lying %+v", policy, fair[0], fair[1])
 		}
-		w.at(6000)
-		w.apply()
-		if _, err := twin.Apply(&Batch{Term: w.term, Elapsed: 6000}); err != nil || twin.Hash() != w.s.Hash() {
-			t.Errorf("%s: restored behind the raise it goes on otherwise: %v", policy, err)
-		}
-		a := w.s.byName["a"]
-		if w.s.waits.since != 6000 || a.waits.cores != 1 || !a.account.Projection.At(6000).IsZero() {
-			t.Errorf("%s: since %d, %d cores, waited %v", policy, w.s.waits.since, a.waits.cores, a.account.Projection.At(6000))
-		}
-		w.check()
 	}
 }
 

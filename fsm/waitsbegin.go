@@ -7,12 +7,8 @@ import (
 )
 
 // CanUse says whether the federation can go by a policy now. Errors name what
-// stands against it and what to do: ErrPolicyVersion, ErrPolicySites.
+// stands against it and what to do: ErrPolicySites.
 func (s *State) CanUse(policy string) error {
-	if s.version < projectedVersion && sched.IsProjected(policy) {
-		return fmt.Errorf("%w: %s needs apply version %d and the federation goes by %d, which its leader raises once every site's broker knows the newer: upgrade them",
-			ErrPolicyVersion, policy, projectedVersion, s.version)
-	}
 	if most := sched.MaxSites(policy); most > 0 && len(s.sites) > most {
 		return fmt.Errorf("%w: %s takes at most %d sites, %d have registered: choose %s",
 			ErrPolicySites, policy, most, len(s.sites), sched.Effective(policy, len(s.sites)))
@@ -31,14 +27,6 @@ func (s *State) dropWaits() {
 	s.waits, s.prolonging = nil, false
 }
 
-// renewWaits has the first entry of lentVersion begin anew: what was counted before it
-// rests on what sites said of themselves.
-func (s *State) renewWaits() {
-	if s.waits != nil && s.waits.least == 0 && s.version >= lentVersion {
-		s.dropWaits()
-	}
-}
-
 // beginWaits begins counting if the policy is one by projected waits, with what is
 // there now. It costs as much as there are jobs and live attempts, so it is done once an
 // entry, after all commands, however many of them changed the policy; and what is too
@@ -54,11 +42,8 @@ func (s *State) beginWaits() {
 
 // newWaits begins counting with nothing.
 func (s *State) newWaits() {
-	now, least := s.quanta(s.time), int64(0)
-	if s.version >= lentVersion {
-		least = 1
-	}
-	s.waits = &waits{due: dueHeap(), since: now, least: least, limit: s.nextSeq, queues: sched.NewCoalitions(sched.Effective(s.params.Policy, len(s.sites)), least, now, s.epoch)}
+	now := s.quanta(s.time)
+	s.waits = &waits{due: dueHeap(), since: now, limit: s.nextSeq, queues: sched.NewCoalitions(sched.Effective(s.params.Policy, len(s.sites)), leastCores, now, s.epoch)}
 	for _, x := range s.sites {
 		s.noteJoined(x)
 		s.noteCores(x)

@@ -10,7 +10,6 @@ import (
 // projected waits is in force.
 type frozenWaits struct {
 	since  int64
-	least  int64
 	queues *sched.Coalitions
 	queued int64
 	next   taskKey
@@ -21,7 +20,7 @@ func (s *State) freezeWaits() *frozenWaits {
 	if s.waits == nil {
 		return nil
 	}
-	return &frozenWaits{s.waits.since, s.waits.least, s.waits.queues.Copy(), s.waits.queued, s.waits.next, s.waits.limit}
+	return &frozenWaits{s.waits.since, s.waits.queues.Copy(), s.waits.queued, s.waits.next, s.waits.limit}
 }
 
 // encodeWaits writes it: the sites' parts, the estimate of each job that has not
@@ -31,9 +30,6 @@ func (f *Frozen) encodeWaits(w *snapWriter) {
 		return
 	}
 	w.int(f.waits.since)
-	if f.version >= lentVersion {
-		w.uint(uint64(f.waits.least))
-	}
 	w.uint(f.waits.limit)
 	if f.waits.limit > 0 {
 		w.uint(f.waits.next.seq, uint64(f.waits.next.task))
@@ -75,9 +71,7 @@ func (w *snapWriter) queue(q *sched.Queue) {
 	w.int(v.Clock, v.Units, v.Length)
 	w.int128(v.Work)
 	w.int128(v.Settled)
-	if v.Least > 0 {
-		w.int(v.Lent)
-	}
+	w.int(v.Lent)
 	for _, list := range [...][]sched.Slot{v.Free, v.Away} {
 		w.uint(uint64(len(list)))
 		for _, s := range list {
@@ -91,19 +85,14 @@ func (r *snapReader) waits(s *State) {
 	if r.err != nil || s.founded == 0 || !sched.IsProjected(s.params.Policy) {
 		return
 	}
-	r.check(s.version >= projectedVersion, "a policy that came with a later version")
 	now := s.quanta(s.time)
 	s.waits = &waits{due: dueHeap(), since: r.within(0, now, "begin of the policy"), changes: make([]sched.Change, len(s.sites))}
-	if s.version >= lentVersion {
-		s.waits.least = int64(r.upTo(1, "least cores"))
-	}
-	r.least = s.waits.least
 	if s.waits.limit = r.upTo(s.nextSeq, "begin of the policy"); s.waits.limit > 0 {
 		s.waits.next = taskKey{r.upTo(s.waits.limit, "job"), uint32(r.upTo(MaxCount+1, "task"))}
 		r.check(s.phase != matched, "a policy begins beside no match")
 	}
 	for _, x := range s.sites {
-		x.waits = waitSite{from: r.within(s.waits.since, now, "begin of waiting"), ran: r.within(0, s.bounds.ranTasks-1, "runs"), cores: s.coresOf(x)}
+		x.waits = waitSite{from: r.within(s.waits.since, now, "begin of waiting"), ran: r.within(0, s.bounds.ranTasks-1, "runs"), cores: coresOf(x)}
 		x.waits.ranSum = r.within(0, s.bounds.ranTasks*sched.MaxNow, "runs' lengths")
 		x.account.Projection.Started = r.int128()
 		r.check(x.account.Projection.Started.Sign() >= 0, "a site waited less than nothing")
@@ -127,7 +116,7 @@ func (r *snapReader) waits(s *State) {
 		}
 	}
 	var err error
-	s.waits.queues, err = sched.RestoreCoalitions(sched.Effective(s.params.Policy, len(s.sites)), len(s.sites), r.least, now, s.epoch, r.queue)
+	s.waits.queues, err = sched.RestoreCoalitions(sched.Effective(s.params.Policy, len(s.sites)), len(s.sites), leastCores, now, s.epoch, r.queue)
 	if err != nil {
 		r.fail("%v", err)
 	}
@@ -140,10 +129,7 @@ func (r *snapReader) waits(s *State) {
 func (r *snapReader) int128() sched.Int128 { return sched.Int128{Hi: r.int(), Lo: r.uint()} }
 
 func (r *snapReader) queue() (*sched.Queue, error) {
-	v := sched.QueueState{Clock: r.int(), Units: r.int(), Length: r.int(), Work: r.int128(), Settled: r.int128(), Least: r.least}
-	if v.Least > 0 {
-		v.Lent = r.int()
-	}
+	v := sched.QueueState{Clock: r.int(), Units: r.int(), Length: r.int(), Work: r.int128(), Settled: r.int128(), Least: leastCores, Lent: r.int()}
 	for _, list := range [...]*[]sched.Slot{&v.Free, &v.Away} {
 		for range r.uint() {
 			if r.err != nil {

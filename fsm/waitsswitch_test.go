@@ -103,11 +103,11 @@ func TestAheadIsTakenOnceAnEntry(t *testing.T) {
 // counts as one, also if its owner is away when it is lost.
 func TestLostRunLeavesNothing(t *testing.T) {
 	for _, away := range []bool{false, true} {
-		w := newWaitingBy(t, selectVersion, sched.Alone, 0, "a", "b", "c")
+		w := newWaiting(t, sched.Alone, 0, "a", "b", "c")
 		lose := func(x string) {
 			w.apply(w.cmd("c", &SiteLost{Site: x, Incarnation: w.inc[x], Term: w.term}))
 		}
-		alone := func() (q sched.QueueState) { // a's own, where nothing starts: by version 3 it has no core
+		alone := func() (q sched.QueueState) { // a's own, with one core
 			i := 0
 			for x := range w.s.waits.queues.All {
 				if i == 1+int(w.s.byName["a"].id) {
@@ -117,13 +117,16 @@ func TestLostRunLeavesNothing(t *testing.T) {
 			}
 			return q
 		}
+		others := w.job("a", 20) // there they take the core one after the other
+		others.Only, others.TimeoutMs = []string{"c"}, 1000
+		w.submit("a", others)
 		w.must("b", w.offering("b", 1))
 		j := w.job("a", 1)
 		j.TimeoutMs = 1000
 		w.submit("a", j)
 		w.at(10_000)
 		w.apply()
-		if got := alone(); got.Units != 1 || got.Work != sched.Int64(16_000) {
+		if got := alone(); got.Units != 11 || got.Work != sched.Int64(10_000+16_000) {
 			t.Fatalf("long past its estimate: %+v", got)
 		}
 		if away {
@@ -134,7 +137,11 @@ func TestLostRunLeavesNothing(t *testing.T) {
 			w.register("a")
 		}
 		w.apply()
-		if got := alone(); got.Units != 1 || got.Work != sched.Int64(1000) {
+		units := int64(11)
+		if away { // all are released again
+			units = 21
+		}
+		if got := alone(); got.Units != units || got.Work != sched.Int64(units*1000) {
 			t.Errorf("away %v: after its attempt was lost: %+v", away, got)
 		}
 		w.check()
@@ -254,21 +261,6 @@ func TestADoubtWhileAPolicyBegins(t *testing.T) {
 	apply(maxSteps, w.cmd("a", &Suspect{Site: "b", Incarnation: w.inc["b"], On: true}), w.cmd("a", &Suspect{Site: "b", Incarnation: w.inc["b"]}))
 	if got := w.unitsWaiting(); w.s.beginning() || got[1] != 1 {
 		t.Errorf("of the task that runs %d units are in the virtual queues", got)
-	}
-}
-
-// TestVersion2KeepsWhatWasCancelled: where members may still run the code of version
-// 2, all count as it does, right or not: else their states would differ.
-func TestVersion2KeepsWhatWasCancelled(t *testing.T) {
-	w := newWaitingBy(t, projectedVersion, sched.Alone, 1, "a")
-	w.failAndCancel(0)
-	if got := w.unitsWaiting(); got[1] != 1 {
-		t.Errorf("failed and cancelled: %d units wait in the virtual queues", got)
-	}
-	w = newWaitingBy(t, projectedVersion, sched.Alone, 1, "a", "b")
-	w.backAndCancelled()
-	if got := w.unitsWaiting(); got[1] != 3 {
-		t.Errorf("back and cancelled: %d units wait in the virtual queues", got)
 	}
 }
 

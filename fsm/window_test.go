@@ -176,7 +176,6 @@ func TestSubmissions(t *testing.T) {
 
 func TestShapesAreBounded(t *testing.T) {
 	w := newWorld(t, params(), "a")
-	w.must("a", &Raise{Version: Version})
 	for i := range int64(MaxShapes) { // a half of them by their selectors
 		j := w.job("a", 1)
 		if j.Need.MemMiB = i / 2; i%2 == 1 {

@@ -84,9 +84,6 @@ func (b *Broker) DryRun(ctx context.Context, req node.Request) (node.Why, error)
 	var unfit string
 	var full error
 	b.cfg.Replica.View(func(s *fsm.State) {
-		if err = core.CanSelect(&js, s); err != nil {
-			return
-		}
 		v, member = s.WhySpec(b.cfg.Site, &js)
 		full = node.RefusedByQuota(v.Refused, b.cfg.Site, &js, s)
 		h = b.hear(s, &v)
@@ -94,8 +91,6 @@ func (b *Broker) DryRun(ctx context.Context, req node.Request) (node.Why, error)
 		home.Idle = home.Idle && !s.WaitingFits(b.cfg.Site)
 	})
 	switch {
-	case err != nil:
-		return node.Why{}, fmt.Errorf("ask about a job: %w", err)
 	case req.Strict && !fits:
 		return node.Why{}, fmt.Errorf("%w: %s", node.ErrUnfit, unfit)
 	case home.Starts && (home.Alone || home.Idle):

@@ -31,7 +31,7 @@ func (c *Core) closure() fsm.Closure {
 // command is under way at a time.
 func (c *Core) tellClosed() {
 	why := c.closure()
-	if !c.telling || c.gone || c.closed.inflight || why == c.closed.told {
+	if c.gone || c.closed.inflight || why == c.closed.told {
 		return
 	}
 	c.closed.told, c.closed.inflight = why, true

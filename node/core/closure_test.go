@@ -12,7 +12,6 @@ func TestACancelNamesTheSiteThatWasAsked(t *testing.T) {
 	for at, want := range map[string]string{"": "cancelled at a", "b": "cancelled at b"} {
 		r := newRig(t, fsm.DefaultParams(), 1, 1)
 		a := r.sites[0]
-		r.raise()
 		for range 3 { // one at home, one at b, one that waits
 			a.submit(sleepJob, "")
 			r.settle()
@@ -47,11 +46,8 @@ func TestASitesClosureIsTold(t *testing.T) {
 		return v.Closed
 	}
 	b.turn(DrainEvent{Drain{On: true}, func() {}})
-	if c := closed(); c != fsm.NotClosed {
-		t.Errorf("before the version: %q", c)
-	}
-	if r.raise(); closed() != fsm.ClosedDrain {
-		t.Errorf("drained, and told %q", closed())
+	if c := closed(); c != fsm.ClosedDrain {
+		t.Errorf("drained, and told %q", c)
 	}
 	b.boot()
 	if c := closed(); c != fsm.ClosedDrain {
@@ -67,7 +63,6 @@ func TestASitesClosureIsTold(t *testing.T) {
 func TestAReasonHasOneWording(t *testing.T) {
 	r := newRig(t, fsm.DefaultParams(), 1, 1)
 	a, b := r.sites[0], r.sites[1]
-	r.raise()
 	a.submit(sleepJob, "")
 	a.submit(sleepJob, "")
 	r.settle()

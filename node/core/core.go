@@ -21,9 +21,6 @@ type StateReader interface {
 	SiteState(site string) (state fsm.SiteState, incarnation uint64)
 	WaitingFits(site string) bool
 	AnyFits(spec fsm.JobSpec) (bool, string)
-	Selects() bool
-	Tells() bool
-	CanSelect() error
 	Job(id fsm.JobID) (fsm.JobView, bool)
 	Retired(id fsm.JobID) bool
 	Admits(site string, spec *fsm.JobSpec) fsm.Code
@@ -93,12 +90,8 @@ type Core struct {
 	machines map[string]machine
 	order    []string
 	// terms are those of each handler, by its name; one without any has no labels.
-	terms map[string]Terms
-	// marking: the state has labels and slots, so offers have them, too.
-	marking bool
-	// telling: commands may say where a cancel was asked, and why the site lends nothing.
-	telling bool
-	closed  closureBook
+	terms  map[string]Terms
+	closed closureBook
 	// guards say how each handler's foreign attempts end, by its name.
 	guards map[string]Guard
 
@@ -290,7 +283,6 @@ func (c *Core) Settle(s StateReader, fx *Effects) {
 	c.declareBounds()
 	c.publish()
 	c.reportEnds()
-	c.marking, c.telling = s.Selects(), s.Tells()
 	c.offer()
 	c.tellClosed()
 	c.out.flush(fx)

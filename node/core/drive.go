@@ -55,11 +55,6 @@ func (d *Driver) Registered(r fsm.Result, s StateReader) {
 	d.core.Step(RegisteredEvent{Result: r}, s, &d.fx)
 }
 
-// Propose has the core propose a command for its site, as for an operator.
-func (d *Driver) Propose(body fsm.Body) {
-	d.core.out.add(body, func(fsm.Result, StateReader, *Effects) {})
-}
-
 // Machines says what the site's handler has now.
 func (d *Driver) Machines(machines []executor.Machine) {
 	d.core.Step(CapacityEvent{driverHandler, machines}, nil, &d.fx)

@@ -65,17 +65,12 @@ func (c *Core) exposedNow() *fsm.Offer {
 // marked adds labels and slots to what is offered of a machine. Home runs take
 // slots; with none left nothing is offered, and it may be again some day.
 func (c *Core) marked(m machine, o fsm.Machine) fsm.Machine {
-	if c.marking {
-		o.Labels = m.labels
-	}
+	o.Labels = m.labels
 	if !m.limited {
 		return o
 	}
 	left := m.slots - c.used.homeTasks[o.Name]
-	if c.marking {
-		o.Slots = max(1, left)
-	}
-	if left <= 0 {
+	if o.Slots = max(1, left); left <= 0 {
 		o.Resources = fsm.Resources{}
 	}
 	if m.slots == 0 {

@@ -42,10 +42,6 @@ func (c *Core) submitOne(req node.Request, full error, reply func(node.Answer), 
 		return
 	}
 	js := req.Spec.JobSpec(c.nextJob, c.now.Wall.UnixMilli())
-	if err := CanSelect(&js, s); err != nil {
-		fx.reply(reply, node.Answer{Err: err})
-		return
-	}
 	reason := ""
 	if ok, why := s.AnyFits(js); !ok {
 		if req.Strict {
@@ -90,18 +86,6 @@ func (c *Core) admit(js *fsm.JobSpec, s StateReader) error {
 		}
 	}
 	return c.pubs.room(js)
-}
-
-// CanSelect refuses selectors, at home too, while some broker of the federation may
-// not know what they are.
-func CanSelect(js *fsm.JobSpec, s interface{ CanSelect() error }) error {
-	if len(js.Selectors) == 0 {
-		return nil
-	}
-	if err := s.CanSelect(); err != nil {
-		return fmt.Errorf("%w: %w", node.ErrNotReady, err)
-	}
-	return nil
 }
 
 // homePlaces applies event 1 of the paper: own capacity is free and no waiting

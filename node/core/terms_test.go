@@ -1,7 +1,6 @@
 package core
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -23,40 +22,6 @@ func (s *rigSite) on(labels fsm.Labels, tasks int64) {
 	s.rig.settle()
 }
 
-// raise puts the newest apply version in force.
-func (r *rig) raise() {
-	r.t.Helper()
-	a := r.sites[0]
-	a.turn(RaiseEvent{fsm.Version})
-	r.settle()
-	if !r.state.Selects() {
-		r.t.Fatalf("version %d", r.state.Version())
-	}
-}
-
-// In a federation in which a broker may not know them no job has selectors, and no
-// machine labels: both come as soon as all know them.
-func TestSelectorsComeWithTheVersion(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 2)
-	a := r.sites[0]
-	a.on("gpu=a100", 1)
-	i := a.submit(gpuJob, "")
-	if err := a.answers[i].Err; !errors.Is(err, node.ErrNotReady) || !errors.Is(err, fsm.ErrSelectVersion) || !strings.Contains(err.Error(), "upgrade") {
-		t.Fatalf("%+v", a.answers[i])
-	}
-	if m := r.machine("a"); m.Labels != "" || m.Slots != 0 {
-		t.Fatalf("offered before the version: %+v", m)
-	}
-	r.raise()
-	if m := r.machine("a"); m.Labels != "gpu=a100" || m.Slots != 1 {
-		t.Fatalf("not offered with the version: %+v", m)
-	}
-	i = a.submit(gpuJob, "")
-	if got := a.answers[i]; got.Err != nil || got.Durability != node.DurableSite {
-		t.Fatalf("%+v", got)
-	}
-}
-
 func (r *rig) machine(site string) fsm.MachineView {
 	r.t.Helper()
 	v, _ := r.state.Site(site)
@@ -70,7 +35,6 @@ func (r *rig) machine(site string) fsm.MachineView {
 // the one that has the label, and its reason says what there is.
 func TestSelectorsHoldAtHome(t *testing.T) {
 	r := newRig(t, fsm.DefaultParams(), 2, 2)
-	r.raise()
 	a, b := r.sites[0], r.sites[1]
 	a.on("gpu=v100,site=a", 0)
 	a.submit(gpuJob, "")
@@ -101,7 +65,6 @@ func TestSelectorsHoldAtHome(t *testing.T) {
 // Strict refuses what no machine has the labels for.
 func TestStrictRefusesLabelsNobodyHas(t *testing.T) {
 	r := newRig(t, fsm.DefaultParams(), 1)
-	r.raise()
 	a := r.sites[0]
 	spec, err := jobspec.ParseSpec([]byte(gpuJob))
 	if err != nil {
@@ -123,7 +86,6 @@ func TestStrictRefusesLabelsNobodyHas(t *testing.T) {
 // whatever room its machine has.
 func TestTasksAtOnce(t *testing.T) {
 	r := newRig(t, fsm.DefaultParams(), 8, 1)
-	r.raise()
 	a, b := r.sites[0], r.sites[1]
 	a.on("", 3)
 	if i := a.submit(`{"command":["true"],"count":4}`, ""); a.answers[i].Durability == node.DurableSite {
@@ -171,7 +133,6 @@ func TestTasksAtOnce(t *testing.T) {
 // labels it selects, and neither runs more than it may.
 func TestTwoHandlersOnTheirTerms(t *testing.T) {
 	r := newRig(t, fsm.DefaultParams(), 4)
-	r.raise()
 	a := r.sites[0]
 	a.core.guards["container"] = Guard{watchdog: true}
 	a.core.terms["container"] = Terms{"gpu=a100,handler=container,site=a", 1}
@@ -222,7 +183,6 @@ func TestNodesLabels(t *testing.T) {
 		}
 	}
 	r := newRig(t, fsm.DefaultParams(), 4)
-	r.raise()
 	a := r.sites[0]
 	a.core.guards["kube"] = Guard{watchdog: true}
 	a.core.terms["kube"] = Terms{"handler=kube,site=a", 0}

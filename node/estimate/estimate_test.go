@@ -93,7 +93,6 @@ func newWorkload(t *testing.T, seed uint64, policy string) *workload {
 	}
 	if p.Policy != policy {
 		p.Policy = policy
-		w.do("a", &fsm.Raise{Version: fsm.Version})
 		w.do("a", &fsm.SetParams{Params: p})
 	}
 	return w

@@ -65,7 +65,7 @@ func (o *oneTask) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "GET /v1/jobs/site-1.1":
 		_, _ = io.WriteString(w, o.job)
 	case "DELETE /v1/jobs/site-1.1":
-		o.states = []string{`{"state":"cancelled","attempt":1,"reason":"cancelled by its owner"}`}
+		o.states = []string{`{"state":"cancelled","attempt":1,"reason":"cancelled at site-1"}`}
 		_, _ = io.WriteString(w, `{"id":"site-1.1"}`)
 		close(o.cancelled)
 	default:

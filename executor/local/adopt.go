@@ -185,7 +185,7 @@ func (h *Handler) enter(s *slot, w *work) {
 	if old := h.attempts.Get(w.Name); old != nil {
 		// Handed to a second supervisor after the first had died: the one that
 		// did something with it counts.
-		if old.Ended == nil || (w.Ended != nil && w.Ended.Result.Cause == executor.Vanished) {
+		if old.Ended == nil || (w.Ended != nil && evidence(w) <= evidence(old)) {
 			return
 		}
 		old.slot.refs--
@@ -200,6 +200,19 @@ func (h *Handler) enter(s *slot, w *work) {
 	close(w.Done)
 	if w.Forgotten {
 		h.attempts.Keep(w)
+	}
+}
+
+// evidence ranks what an ended attempt's supervisor knew of it: that it never began, that
+// it is gone, its end.
+func evidence(w *work) int {
+	switch w.Ended.Result.Cause {
+	case executor.Declined:
+		return 0
+	case executor.Vanished:
+		return 1
+	default:
+		return 2
 	}
 }
 

@@ -75,11 +75,14 @@ func (h *Handler) takeDir() (err error) {
 	if h.desk, err = attempts.OpenDesk(h.cfg.Dir, "fence"); err != nil {
 		return err
 	}
-	if h.stderr, err = os.OpenFile(filepath.Join(h.cfg.Dir, "supervisors.log"), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
+	if h.stderr, err = os.OpenFile(h.logPath(), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
 		h.desk.Close()
 	}
 	return err
 }
+
+// logPath is where supervisors write what has no other place.
+func (h *Handler) logPath() string { return filepath.Join(h.cfg.Dir, "supervisors.log") }
 
 // Name implements executor.Handler.
 func (h *Handler) Name() string { return "local" }

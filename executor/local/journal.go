@@ -24,10 +24,15 @@ type line struct {
 	End  *ended  `json:"end,omitempty"`
 	Drop *string `json:"drop,omitempty"` // attempt's name: forgotten
 	Void *string `json:"void,omitempty"` // attempt's name: never handed over
+	// Up: the supervisor serves. One that died without this line has begun nothing.
+	Up *served `json:"up,omitempty"`
 	// Sick is why the supervisor begins nothing any more: what it was given and has not
 	// ended never ran.
 	Sick *string `json:"sick,omitempty"`
 }
+
+// served says nothing but that the supervisor came to serve.
+type served struct{}
 
 // owner is the process that holds the journal's lock.
 type owner struct {

@@ -58,10 +58,10 @@ func TestAttemptInTwoSlots(t *testing.T) {
 		}
 		return b
 	}
-	ask := line{Ask: &asked{Task: task}}
+	ask, up := line{Ask: &asked{Task: task}}, line{Up: &served{}}
 	done := line{End: &ended{Name: task.ID.String(), Result: executor.Result{Cause: executor.Exited, ExitCode: 3}}}
-	journals := map[string][]byte{"first": text(ask), "second": text(ask, done)}
-	for _, order := range [][]string{{"first", "second"}, {"second", "first"}} {
+	journals := map[string][]byte{"unserved": text(ask), "first": text(up, ask), "second": text(up, ask, done)}
+	for _, order := range [][]string{{"first", "second"}, {"second", "first"}, {"unserved", "second"}, {"second", "unserved"}} {
 		h := adopting(t)
 		for _, name := range order {
 			h.adoptJournal(t, name, journals[name])

@@ -37,6 +37,8 @@ func (l line) appendText(dst []byte) []byte {
 		w.word("drop").string(*l.Drop)
 	case l.Void != nil:
 		w.word("void").string(*l.Void)
+	case l.Up != nil:
+		w.word("up")
 	case l.Sick != nil:
 		w.word("sick").string(*l.Sick)
 	}
@@ -89,6 +91,8 @@ func parseLine(raw []byte) (l line, ok bool) {
 		l.Void = ptr(r.string())
 	case "sick":
 		l.Sick = ptr(r.string())
+	case "up":
+		l.Up = &served{}
 	default:
 		return line{}, false
 	}

@@ -66,7 +66,7 @@ func (h *Handler) handOver(w *work) error {
 		}
 		h.retire(s)
 	}
-	return fmt.Errorf("%w: three supervisors in turn died: see %s", executor.ErrBusy, h.stderr.Name())
+	return fmt.Errorf("%w: three supervisors in turn died: see %s", executor.ErrBusy, h.logPath())
 }
 
 // slotFor takes a warm supervisor, or starts one.

@@ -127,29 +127,46 @@ func (h *Handler) lastWord(s *slot, name string) *ended {
 	if err != nil {
 		return vanished(name, err.Error())
 	}
-	e := vanished(name, "its supervisor died")
-	h.mu.Lock()
-	sick := s.sick
-	h.mu.Unlock()
 	for _, l := range lines {
-		switch {
-		case l.End != nil && l.End.Name == name:
+		if l.End != nil && l.End.Name == name {
 			return l.End
-		case l.Sup != nil && l.Sup.Boot != h.boot:
-			e.Result.Detail = "the machine was restarted"
-		case l.Run != nil && l.Run.Name == name:
-			e.Result.Started = l.Run.At
-		case l.Sick != nil:
-			sick = *l.Sick
 		}
 	}
-	if sick != "" && e.Result.Started.IsZero() {
-		e.Result = watchdog.NotBegun(&watchdog.Trouble{Cause: errors.New(sick)})
-	}
+	e := h.unended(s, name, lines)
 	h.sweep(s)
 	e.Out, e.Err = h.rescue(s, name, 0), h.rescue(s, name, 1)
 	if _, err := appendLine(f, line{End: e}); err != nil {
 		e.Result.Detail += "; " + err.Error()
+	}
+	return e
+}
+
+// unended is the end of an attempt that its dead supervisor has not ended: it has vanished,
+// unless the journal proves that it never began.
+func (h *Handler) unended(s *slot, name string, lines []line) *ended {
+	e := vanished(name, "its supervisor died")
+	h.mu.Lock()
+	sick := s.sick
+	h.mu.Unlock()
+	up := false
+	for _, l := range lines {
+		switch {
+		case l.Sup != nil && l.Sup.Boot != h.boot:
+			e.Result.Detail = "the machine was restarted"
+			up = true // and that took the line with it, for all that is known
+		case l.Run != nil && l.Run.Name == name:
+			e.Result.Started = l.Run.At
+		case l.Up != nil:
+			up = true
+		case l.Sick != nil:
+			sick = *l.Sick
+		}
+	}
+	if sick == "" && !up {
+		sick = "its supervisor died before it served (are there processes and memory for it?): see " + h.logPath()
+	}
+	if sick != "" && e.Result.Started.IsZero() {
+		e.Result = watchdog.NotBegun(&watchdog.Trouble{Cause: errors.New(sick)})
 	}
 	return e
 }

@@ -76,6 +76,7 @@ func supervise(args []string) error {
 	if err == nil {
 		s.group = newGroup(*kill, *mem, *v2, *cpu)
 		defer s.leaveGroups()
+		s.record(line{Up: &served{}})
 		err = s.serve()
 	}
 	if err != nil {
@@ -134,6 +135,7 @@ func (s *supervisor) open() (err error) {
 		return fmt.Errorf("read affinity: %w", err)
 	}
 	s.clerk = watchdog.NewClerk()
+	makeThreads(spareThreads)
 	s.catchTerm()
 	if err = s.freshOutputs(); err != nil {
 		return err

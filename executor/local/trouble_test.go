@@ -101,7 +101,11 @@ func TestNoProcessesIsADecline(t *testing.T) {
 	}
 	setMax("1")
 	for n := uint32(2); n < 6; n++ {
-		if r := o.run(shell(n, "true")); r.Cause != executor.Declined || !strings.Contains(r.Detail, "resource temporarily unavailable") {
+		r := o.run(shell(n, "true"))
+		// Its supervisor cannot fork; or the Go runtime in it wanted a thread, and it is a
+		// new one, which cannot start.
+		if r.Cause != executor.Declined || !strings.Contains(r.Detail, "resource temporarily unavailable") &&
+			!strings.Contains(r.Detail, "its supervisor died before it served") {
 			t.Errorf("got %+v, want Declined with its reason", r)
 		}
 	}

@@ -26,28 +26,41 @@ const roundVar = "BROKER_ROUND"
 
 // KillBrokers runs this very program with these variables, which make it call
 // BeBroker, and kills it at any moment between 100 and 800 ms; again and again. Its
-// tasks leave their Mark in dir.
+// tasks leave their Mark in dir. Where none came to run, the next broker has longer.
 func KillBrokers(t *testing.T, dir string, env ...string) {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	for round := 0; round < kills || round < 3*kills && len(ran(t, dir)) < kills/2; round++ {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(append(os.Environ(), env...), roundVar+"="+strconv.Itoa(round+1))
-		cmd.Stderr = os.Stderr
-		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
+	longer, before := 1, 0
+	for round := 0; round < kills || round < 3*kills && before < kills/2; round++ {
+		killBroker(t, time.Duration(longer*(100+random.IntN(700)))*time.Millisecond, append(env, roundVar+"="+strconv.Itoa(round+1)))
+		now := len(ran(t, dir))
+		longer = min(longer+1, 8)
+		if now > before {
+			longer = 1
 		}
-		<-time.After(time.Duration(100+random.IntN(700)) * time.Millisecond)
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		var exit *exec.ExitError
-		if err := cmd.Wait(); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
-			t.Fatalf("round %d: the broker ended by itself: %v", round, err)
-		}
+		before = now
+	}
+}
+
+// killBroker runs this program and kills it after a while.
+func killBroker(t *testing.T, after time.Duration, env []string) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	<-time.After(after)
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	var exit *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		t.Fatalf("%v: the broker ended by itself: %v", env, err)
 	}
 }
 

@@ -226,9 +226,11 @@ func TestWatchedNodeVanishes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := open(t, c, watched(t, c, n, realConfig(t, c)))
+	cfg := watched(t, c, n, realConfig(t, c))
+	cfg.StartLimit = time.Minute // the cluster is new, and its node's first pod takes long on a busy machine
+	r := open(t, c, cfg)
 	task := r.shell("sleep 1000")
-	task.Fence = executor.Boottime() + int64(20*time.Second)
+	task.Fence = executor.Boottime() + int64(40*time.Second)
 	id := r.Begin(task)
 	r.AwaitRunning(id)
 	n.Vanish()

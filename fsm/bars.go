@@ -254,9 +254,6 @@ func (j *job) nextTask() (task uint32, back bool) {
 // rouseFor wakes the resting machines of a site that fit a class.
 func (s *State) rouseFor(x *site, c *class) {
 	for _, m := range x.machines {
-		if !m.offered {
-			continue
-		}
 		if !m.resting {
 			s.steps.used += stepLook
 		} else if s.suits(c, m, m.room()) {

@@ -384,8 +384,16 @@ func (s *State) checkMachines() error {
 	for _, x := range s.sites {
 		var free, stock int64
 		var most, widest, reach Resources
-		for i, m := range x.machines {
-			if m.used != used[m] || m.tasks != tasks[m] || m.pos != i || m.site != x {
+		all, uses := slices.Clone(x.machines), Resources{}
+		for name, m := range x.former {
+			if m.offered || m.tasks == 0 || m.name != name || x.machine(name) != nil {
+				return fmt.Errorf("machine %s/%s is offered %v, with %d tasks", x.name, m.name, m.offered, m.tasks)
+			}
+			all = append(all, m)
+		}
+		for i, m := range all {
+			uses = uses.plus(m.used)
+			if m.used != used[m] || m.tasks != tasks[m] || m.offered != (i < len(x.machines)) || m.offered && m.pos != i || m.site != x {
 				return fmt.Errorf("machine %s/%s uses %v in %d tasks, its attempts %v in %d", x.name, m.name, m.used, m.tasks, used[m], tasks[m])
 			}
 			if m.tried && (s.phase != cut || m.pass != s.pass || !slices.Contains(s.tried, m)) || m.pass == s.pass && s.phase != cut {
@@ -421,8 +429,8 @@ func (s *State) checkMachines() error {
 		if free != own || stock != x.stock.Total() {
 			return fmt.Errorf("%s has %d free of %d, should be %d of %d", x.name, x.free.Total(), x.stock.Total(), free, stock)
 		}
-		if reach != x.reach {
-			return fmt.Errorf("%s could run %v at once, should be %v", x.name, x.reach, reach)
+		if reach != x.reach || uses != x.used {
+			return fmt.Errorf("%s could run %v at once, should be %v; uses %v, should be %v", x.name, x.reach, reach, x.used, uses)
 		}
 		if x.state != Alive || x.live.n >= s.bounds.held || !reach.fits(s.bounds.site) {
 			free, stock = 0, 0

@@ -84,11 +84,11 @@ func TestImmediateRunsElsewhereAtTheHint(t *testing.T) {
 	}
 	w.reborn()
 	w.suspect("b", false)
-	if as := w.s.Assignments("b"); len(as) != 1 || !as[0].Stop || w.s.byName["b"].machines[0].used.MilliCPU != 1000 {
+	if as := w.s.Assignments("b"); len(as) != 1 || !as[0].Stop || w.s.byName["b"].used.MilliCPU != 1000 {
 		t.Errorf("heard again, b is to do %+v", as)
 	}
 	w.must("b", &Complete{Attempts: []Ended{ended(a, Stopped, 5)}})
-	if len(w.s.leftovers) != 0 || w.s.byName["b"].machines[0].used.MilliCPU != 0 {
+	if len(w.s.leftovers) != 0 || w.s.byName["b"].used.MilliCPU != 0 {
 		t.Error("its end did not free the core")
 	}
 	w.must("c", &Complete{Attempts: []Ended{ended(second, Succeeded, 5)}})
@@ -321,7 +321,7 @@ func TestCancelledAndSuspected(t *testing.T) {
 	if got := w.task(); got.State != TaskCancelled || got.Reason != CancelledAt("a") {
 		t.Errorf("the task is %+v", got)
 	}
-	if as := w.s.Assignments("b"); len(as) != 1 || !as[0].Stop || w.s.byName["b"].machines[0].used.MilliCPU != 1000 {
+	if as := w.s.Assignments("b"); len(as) != 1 || !as[0].Stop || w.s.byName["b"].used.MilliCPU != 1000 {
 		t.Errorf("b is to do %+v", as)
 	}
 }

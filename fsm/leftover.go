@@ -202,7 +202,7 @@ func (r *snapReader) leftovers(s *State) {
 			return
 		}
 		last = key
-		a.machine = s.machineOf(s.sites[a.site], name)
+		a.machine = s.sites[a.site].machineOf(name)
 		a.machine.use(l.need, 1)
 		s.leftovers[key] = s.enterSlot(&a)
 		s.weigh(a.machine)

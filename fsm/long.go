@@ -144,13 +144,11 @@ func (s *State) finishChore() {
 	case choreOwn:
 		c.kind, c.seq, c.task = choreJobs, 0, 0
 		return
-	case choreAway:
-		s.sweep(s.sites[c.site])
 	case choreCancel:
 		delete(s.cancelling, c.seq)
 	case choreAnswer:
 		s.sites[c.site].holds = nil
-	case choreJobs, choreDoubt, choreTrust:
+	case choreAway, choreJobs, choreDoubt, choreTrust:
 	}
 	if s.chores = s.chores[1:]; len(s.chores) == 0 {
 		s.chores = nil

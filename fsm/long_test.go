@@ -147,9 +147,7 @@ func (s *State) outcome() string {
 	for _, x := range s.order {
 		fmt.Fprintf(&out, "%s %v gone %v, %+v\n", x.name, x.state, x.gone, x.account)
 		for _, m := range x.machines {
-			if m.offered {
-				fmt.Fprintf(&out, "  %s used %v rests %v held %d\n", m.name, m.used, m.resting, m.held)
-			}
+			fmt.Fprintf(&out, "  %s used %v rests %v held %d\n", m.name, m.used, m.resting, m.held)
 		}
 	}
 	return out.String()

@@ -230,7 +230,8 @@ func (s *State) preferOwn(m *machine, c choice) *machine {
 		return m
 	}
 	for _, own := range x.machines {
-		if !own.offered || own.tried {
+		if own.tried {
+			s.steps.used += stepLook
 			continue
 		}
 		if s.fits(cl, own, own.room()) && (own.held == 0 || own.held == c.seq) {

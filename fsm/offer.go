@@ -28,12 +28,16 @@ func (s *State) install(x *site, c *Offer) {
 			s.retract(old[0])
 			old = old[1:]
 		}
-		var m *machine
-		if len(old) > 0 && old[0].name == n.Name {
+		m := x.former[n.Name]
+		switch {
+		case len(old) > 0 && old[0].name == n.Name:
 			m, old = old[0], old[1:]
-		} else {
+		case m != nil:
+			delete(x.former, n.Name)
+		default:
 			m = &machine{site: x, name: strings.Clone(n.Name)}
 		}
+		was := m.reach()
 		if !m.offered && s.phase == cut { // it waits for the next pass
 			m.pass = s.pass
 		}
@@ -43,7 +47,7 @@ func (s *State) install(x *site, c *Offer) {
 		if m.resting = false; m.pass == s.pass {
 			s.putAside(m)
 		}
-		x.exposed = x.exposed.plus(n.Resources)
+		x.exposed, x.reach = x.exposed.plus(n.Resources), x.reach.plus(m.reach().minus(was))
 		x.most, x.widest = x.most.greater(m.whole), x.widest.greater(m.exposed)
 		x.machines = append(x.machines, m)
 	}
@@ -52,10 +56,6 @@ func (s *State) install(x *site, c *Offer) {
 	}
 	s.setMissed(x, false)
 	s.pruneTried()
-	x.reach = Resources{}
-	for _, m := range x.machines {
-		x.reach = x.reach.plus(m.reach())
-	}
 	s.tellOffer(x, before)
 	s.setShare(x)
 	s.noteCores(x)
@@ -65,12 +65,23 @@ func (s *State) install(x *site, c *Offer) {
 
 // retract keeps a machine that is offered no more only while it is in use.
 func (s *State) retract(m *machine) {
+	x, was := m.site, m.reach()
 	m.exposed, m.whole, m.runs, m.offered, m.resting, m.tried = Resources{}, Resources{}, 0, false, false, false
 	m.slots = 0
 	s.relabel(m, "")
-	if m.used != (Resources{}) {
-		m.site.machines = append(m.site.machines, m)
+	x.reach = x.reach.plus(m.reach().minus(was))
+	if m.tasks > 0 {
+		x.keepFormer(m)
 	}
+}
+
+// keepFormer keeps a machine that is offered no more. There may be very many, so an
+// offer looks at none of them but those that it names.
+func (x *site) keepFormer(m *machine) {
+	if x.former == nil {
+		x.former = map[string]*machine{}
+	}
+	x.former[m.name] = m
 }
 
 // decline executes a Decline: the assignments go back to the queue, their jobs

@@ -59,6 +59,9 @@ func (s *State) fitting(m *machine) (seqs []uint64) {
 	for _, o := range m.site.machines {
 		most = most.plus(o.exposed.greater(o.used))
 	}
+	for _, o := range m.site.former {
+		most = most.plus(o.used)
+	}
 	if s.time < s.heldUntil || m.site.live.n >= s.bounds.held || !most.fits(s.bounds.site) { // a new epoch waits; it has as many as it may
 		return nil
 	}
@@ -80,7 +83,7 @@ func (s *State) fitting(m *machine) (seqs []uint64) {
 func (s *State) machinesInOrder() (out []*machine) {
 	for _, x := range s.order {
 		for _, m := range x.machines {
-			if x.state == Alive && m.offered {
+			if x.state == Alive {
 				out = append(out, m)
 			}
 		}

@@ -6,7 +6,7 @@ import "slices"
 
 // putAside has a machine not be drawn again in this pass.
 //
-// REQUIRES: m is offered: what is not may be swept before the pass ends.
+// REQUIRES: m is offered: what is not may be forgotten before the pass ends.
 func (s *State) putAside(m *machine) {
 	if !m.tried {
 		m.tried = true

@@ -38,8 +38,8 @@ func TestTieOfTheOwnSiteCountsAllLanes(t *testing.T) {
 	sameSteps(t, w.s, twin)
 }
 
-// TestGoneMachinesCountNoSteps: a live replica holds machines that are offered no more and
-// run nothing until they are swept out, a restored one never had them.
+// TestGoneMachinesCountNoSteps: machines that were offered once and run nothing any more
+// are in no replica, restored or not. A live one kept them for a while.
 func TestGoneMachinesCountNoSteps(t *testing.T) {
 	p := params()
 	p.ReserveAfterMs = 1000
@@ -70,8 +70,8 @@ func TestGoneMachinesCountNoSteps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if live, restored := len(w.s.byName["b"].machines), len(twin.byName["b"].machines); live <= restored {
-		t.Fatalf("%d machines, %d restored: nothing is shown", live, restored)
+	if live, restored := w.s.byName["b"], twin.byName["b"]; len(live.machines) != 1 || len(live.former) > 0 || len(restored.former) > 0 {
+		t.Fatalf("%d machines and %d former ones, restored %d and %d", len(live.machines), len(live.former), len(restored.machines), len(restored.former))
 	}
 	for range 30 {
 		w.one(w.s, 76)

@@ -174,14 +174,10 @@ func (s *State) offeredMachines() int {
 	n := 0
 	for _, x := range s.sites {
 		if x.state == Alive {
-			for _, m := range x.machines {
-				if m.offered {
-					n++
-				}
-			}
+			n += len(x.machines)
 		}
 	}
-	s.steps.used += uint64(n) / machinesAStep // not all machines: a replica may still hold some that are gone
+	s.steps.used += uint64(len(s.sites)) * stepLook
 	return n
 }
 
@@ -197,9 +193,6 @@ func (s *State) soonest(l *lane) *machine {
 			continue
 		}
 		for _, m := range x.machines {
-			if !m.offered {
-				continue
-			}
 			if m.held != 0 {
 				s.steps.used += stepLook
 				continue
@@ -257,5 +250,5 @@ func (x *site) couldRun(h *shape) bool {
 	if !h.need.fits(x.most) || !h.allows(x.name) { // most of what fits nowhere needs no look at the machines
 		return false
 	}
-	return slices.ContainsFunc(x.machines, func(m *machine) bool { return m.offered && h.fits(m, m.whole) })
+	return slices.ContainsFunc(x.machines, func(m *machine) bool { return h.fits(m, m.whole) })
 }

@@ -330,7 +330,7 @@ func (r *snapReader) reservations(s *State) {
 			return
 		}
 		m := s.sites[id].machine(name)
-		if m == nil || !m.offered || m.held != 0 {
+		if m == nil || m.held != 0 {
 			r.fail("a reservation of no such machine %.140q", name)
 			return
 		}

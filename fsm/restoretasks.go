@@ -7,7 +7,7 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-// machine returns the site's machine of a name, or nil.
+// machine returns the machine of a name that the site offers, or nil.
 func (x *site) machine(name string) *machine {
 	i, ok := slices.BinarySearchFunc(x.machines, name, func(m *machine, n string) int { return strings.Compare(m.name, n) })
 	if !ok {
@@ -121,14 +121,15 @@ func (r *snapReader) live(s *State, seq uint64, j *job, t *taskSet) {
 }
 
 // machineOf returns a site's machine of a name; one that is offered no more is made.
-func (s *State) machineOf(x *site, name string) *machine {
+func (x *site) machineOf(name string) *machine {
 	if m := x.machine(name); m != nil {
 		return m
 	}
+	if m := x.former[name]; m != nil {
+		return m
+	}
 	m := &machine{site: x, name: name}
-	i, _ := slices.BinarySearchFunc(x.machines, name, func(m *machine, n string) int { return strings.Compare(m.name, n) })
-	x.machines = slices.Insert(x.machines, i, m)
-	s.weighSite(x)
+	x.keepFormer(m)
 	return m
 }
 
@@ -148,7 +149,7 @@ func (r *snapReader) attempt(s *State, a *attempt, j *job, t *taskSet, name stri
 	if r.err != nil {
 		return
 	}
-	a.machine = s.machineOf(x, name)
+	a.machine = x.machineOf(name)
 	a.machine.use(j.class.need, 1)
 	s.weigh(a.machine)
 	t.live[a.phase]++

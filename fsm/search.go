@@ -82,9 +82,6 @@ func (s *State) judgementOf(c *class) judgement {
 			continue
 		}
 		for _, m := range x.machines {
-			if !m.offered {
-				continue
-			}
 			if !s.fits(c, m, m.whole) {
 				continue
 			}

@@ -40,7 +40,7 @@ type site struct {
 
 	offerVersion uint64
 	offers       uint64     // offers ever installed; Invariant: only grows; lifts bars
-	machines     []*machine // by name: offered ones, and others while used
+	machines     []*machine // that it offers, by name
 	capacity     Resources
 	home         Resources
 
@@ -68,7 +68,9 @@ type site struct {
 	taken    uint64               // entry that last took an attempt without its site's own report
 	free     store.Fenwick        // by machine.pos: free milli-cores of machines that do not rest
 	stock    store.Fenwick        // the same of all machines not tried in this entry
-	reach    Resources            // sum over all machines of machine.reach
+	former   map[string]*machine  // offered no more, while they are in use
+	used     Resources            // sum over all machines of machine.used
+	reach    Resources            // likewise of machine.reach
 	rank     sched.Rank           // as of entry rankAt
 	rankAt   uint64
 	account  sched.Account // Projection.Started is not derived
@@ -117,11 +119,16 @@ func (m *machine) isFull() bool { return m.slots > 0 && m.tasks >= m.slots }
 func (m *machine) reach() Resources { return m.exposed.greater(m.used) }
 
 // use enters n tasks of a need on the machine, or takes them away if n is negative.
+// One that is offered no more is forgotten with its last task.
 func (m *machine) use(need Resources, n int64) {
-	before := m.reach()
-	m.used = m.used.plus(Resources{n * need.MilliCPU, n * need.MemMiB, n * need.GPU})
+	x, before := m.site, m.reach()
+	more := Resources{n * need.MilliCPU, n * need.MemMiB, n * need.GPU}
+	m.used, x.used = m.used.plus(more), x.used.plus(more)
 	m.tasks += n
-	m.site.reach = m.site.reach.plus(m.reach().minus(before))
+	x.reach = x.reach.plus(m.reach().minus(before))
+	if !m.offered && m.tasks == 0 {
+		delete(x.former, m.name)
+	}
 }
 
 // isFull reports whether a site gets nothing now: it has as many attempts as its next
@@ -201,9 +208,9 @@ func (s *State) weighTotals(x *site) {
 	s.stock.Set(x.pos, x.stock.Total())
 }
 
-// weights are a machine's in x.free and x.stock.
+// weights are an offered machine's in x.free and x.stock.
 func (m *machine) weights() (free, stock int64) {
-	if !m.offered || m.tried {
+	if m.tried {
 		return 0, 0
 	}
 	stock = max(0, m.room().MilliCPU)
@@ -215,9 +222,11 @@ func (m *machine) weights() (free, stock int64) {
 
 // weigh recomputes a machine's weights after its room or rest changed.
 func (s *State) weigh(m *machine) {
-	free, stock := m.weights()
-	m.site.free.Set(m.pos, free)
-	m.site.stock.Set(m.pos, stock)
+	if m.offered {
+		free, stock := m.weights()
+		m.site.free.Set(m.pos, free)
+		m.site.stock.Set(m.pos, stock)
+	}
 	s.weighTotals(m.site)
 }
 
@@ -244,10 +253,4 @@ func (s *State) rouse(m *machine) {
 		m.tried = false
 	}
 	s.weigh(m)
-}
-
-// sweep forgets machines that are neither offered nor in use.
-func (s *State) sweep(x *site) {
-	x.machines = slices.DeleteFunc(x.machines, func(m *machine) bool { return !m.offered && m.used == Resources{} })
-	s.weighSite(x)
 }

@@ -80,9 +80,7 @@ func (s *State) freeze() *Frozen {
 		c := &f.sites[i]
 		c.site = *x
 		for _, m := range x.machines {
-			if m.offered {
-				c.offered = append(c.offered, *m)
-			}
+			c.offered = append(c.offered, *m)
 		}
 	}
 	return f

@@ -18,9 +18,8 @@ const (
 
 	stepTurn = 4 // looks that a lane takes when a site's lanes are put in order
 
-	needsAStep    = 4 // needs that a need is compared with in one step
-	machinesAStep = 8 // machines that are counted in one step
-	labelsAStep   = 4 // labels of a machine that a walk along them passes in one step
+	needsAStep  = 4 // needs that a need is compared with in one step
+	labelsAStep = 4 // labels of a machine that a walk along them passes in one step
 )
 
 // Steps are what one entry, or one command in it, took.

@@ -11,8 +11,8 @@ func TestAWithdrawnSuspicionFindsTheAttemptAsItWas(t *testing.T) {
 	before, accounts := *w.s.attempts.Get(w.s.live[taskKey{1, 0}]), w.s.byName["b"].account
 	for range 2 * maxDoubts { // nobody else has room: the task only waits
 		w.suspect("b", true)
-		if v, _ := w.s.Job(JobID{"a", 1}); v.Counts[Queued] != 1 || w.s.byName["b"].machines[0].used.MilliCPU != 1000 {
-			t.Fatalf("at the hint %v, b uses %v", v.Counts, w.s.byName["b"].machines[0].used)
+		if v, _ := w.s.Job(JobID{"a", 1}); v.Counts[Queued] != 1 || w.s.byName["b"].used.MilliCPU != 1000 {
+			t.Fatalf("at the hint %v, b uses %v", v.Counts, w.s.byName["b"].used)
 		}
 		if now := w.s.Assignments("b"); len(now) != 1 || now[0].AttemptRef != a.AttemptRef || now[0].Stop || !now[0].Started || len(now[0].Payload) == 0 {
 			t.Fatalf("in doubt b is to do %+v", now)

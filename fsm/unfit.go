@@ -23,8 +23,8 @@ func (s *State) unfit(h *shape) string {
 		}
 		allowed = true
 		for _, m := range x.machines {
-			offered = offered || m.offered
-			if !m.offered || !m.runs.Takes(h.image) {
+			offered = true
+			if !m.runs.Takes(h.image) {
 				continue
 			}
 			i, ok := at[m.labels]

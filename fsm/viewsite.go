@@ -50,16 +50,14 @@ func (s *State) viewSite(x *site) SiteView {
 	if x.present() {
 		v.Closed = x.closed
 	}
+	v.Assigned = x.used
 	for _, m := range x.machines {
-		v.Assigned = v.Assigned.plus(m.used)
-		if m.offered {
-			room := m.room()
-			room = Resources{max(0, room.MilliCPU), max(0, room.MemMiB), max(0, room.GPU)}
-			v.Machines = append(v.Machines, MachineView{
-				Name: m.name, Exposed: m.exposed, Free: room, Runs: m.runs, Slots: m.slots, Labels: m.labels.text(),
-				Reserved: s.heldFor(m),
-			})
-		}
+		room := m.room()
+		room = Resources{max(0, room.MilliCPU), max(0, room.MemMiB), max(0, room.GPU)}
+		v.Machines = append(v.Machines, MachineView{
+			Name: m.name, Exposed: m.exposed, Free: room, Runs: m.runs, Slots: m.slots, Labels: m.labels.text(),
+			Reserved: s.heldFor(m),
+		})
 	}
 	return v
 }

@@ -256,10 +256,6 @@ func (q *inquiry) viewTurn(i, me int) TurnView {
 // now, by site.
 func (s *State) InUse(yield func(site string, milliCPU int64)) {
 	for _, x := range s.order {
-		n := int64(0)
-		for _, m := range x.machines {
-			n += m.used.MilliCPU
-		}
-		yield(x.name, n)
+		yield(x.name, x.used.MilliCPU)
 	}
 }

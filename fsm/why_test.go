@@ -95,7 +95,7 @@ func (m *model) checkWhy(t *rapid.T, seq uint64, v *WhyView) {
 func (s *State) naiveAble(j *job) bool {
 	for _, x := range s.sites {
 		for _, m := range x.machines {
-			if x.present() && m.offered && j.class.allows(x.name) && oracleRuns[m.runs][j.class.image] && oracleSelects(m, j.class.selectors) && j.class.need.fits(m.whole) {
+			if x.present() && j.class.allows(x.name) && oracleRuns[m.runs][j.class.image] && oracleSelects(m, j.class.selectors) && j.class.need.fits(m.whole) {
 				return true
 			}
 		}
@@ -107,9 +107,6 @@ func (s *State) naiveHindrance(j *job, x *site) Hindrance {
 	var kind, labelled, whole, room, unheld bool
 	offered := 0
 	for _, m := range x.machines {
-		if !m.offered {
-			continue
-		}
 		offered++
 		if !m.runs.Takes(j.class.image) {
 			continue

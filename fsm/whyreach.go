@@ -41,7 +41,7 @@ func (s *State) reachOf(h *shape) reach {
 		p := &spot{site: x}
 		at := map[*labelSet]int{} // in p.marked
 		for _, m := range x.machines {
-			if !m.offered || !h.fits(m, m.whole) {
+			if !h.fits(m, m.whole) {
 				continue
 			}
 			i, ok := at[m.labels]

@@ -66,7 +66,6 @@ func (q *inquiry) nearest(x *site, v *SiteWhy) *machine {
 	offered := false
 	for _, m := range x.machines {
 		switch {
-		case !m.offered:
 		case !m.runs.Takes(q.shape.image):
 			offered = true
 		case !q.shape.admits(m.labels):

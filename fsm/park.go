@@ -49,15 +49,27 @@ func (s *State) suspect(c *Suspect) Result {
 	case !c.On && x.state == Suspected:
 		x.state = Alive
 		s.tellSite(EventSiteTrusted, x)
-		for _, m := range x.machines { // none was drawn for what came meanwhile
-			if m.resting = false; m.offered && m.pass == s.pass {
-				s.putAside(m)
-			}
-		}
-		s.weighSite(x)
+		s.wake(x)
 		s.hint(x, choreTrust)
 	}
 	return Result{}
+}
+
+// wake has all machines of a site that is heard again be tried: none was drawn for what
+// came meanwhile. Once an entry is enough, for nothing is matched between its commands.
+func (s *State) wake(x *site) {
+	if x.wokenAt == s.index {
+		s.weighTotals(x)
+		return
+	}
+	x.wokenAt = s.index
+	s.steps.used += uint64(len(x.machines)) * stepLook
+	for _, m := range x.machines {
+		if m.resting = false; m.pass == s.pass {
+			s.putAside(m)
+		}
+	}
+	s.weighSite(x)
 }
 
 // forget executes a Forget: the departure of a lost site ends now. A site that

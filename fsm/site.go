@@ -68,6 +68,7 @@ type site struct {
 	taken    uint64               // entry that last took an attempt without its site's own report
 	free     store.Fenwick        // by machine.pos: free milli-cores of machines that do not rest
 	stock    store.Fenwick        // the same of all machines not tried in this entry
+	wokenAt  uint64               // entry in which all of its machines were last woken; see State.wake
 	former   map[string]*machine  // offered no more, while they are in use
 	used     Resources            // sum over all machines of machine.used
 	reach    Resources            // likewise of machine.reach

@@ -33,3 +33,37 @@ func TestOffersLookAtNoFormerMachines(t *testing.T) {
 	}
 	w.check()
 }
+
+// TestTogglesWakeMachinesOnce has a site be suspected and heard again a thousand times in
+// one entry: each time all its machines were woken, 20,000 times 10,000 of them in 3 s.
+func TestTogglesWakeMachinesOnce(t *testing.T) {
+	const machines, toggles = 200, 1000
+	w := newWorld(t, params(), "a", "b")
+	w.must("b", w.offering("b", make([]int64, machines)...))
+	hints := make([]bool, 2*toggles)
+	for i := range hints {
+		hints[i] = i%2 == 0
+	}
+	w.apply(w.hintCommands("b", hints...)...)
+	if used := w.s.Steps().Used; used > machines+10*toggles {
+		t.Errorf("%d toggles of %d machines took %d steps", toggles, machines, used)
+	}
+	w.check()
+}
+
+// TestAWokenSiteTakesWhatCame: a site that is suspected and heard again twice in an entry
+// takes what has come between these.
+func TestAWokenSiteTakesWhatCame(t *testing.T) {
+	w := newWorld(t, params(), "a", "b")
+	w.must("b", w.offering("b", 1))
+	big := w.job("a", 1)
+	big.Need.MilliCPU = 2000
+	w.submit("a", big) // b's machine rests
+	cmds := w.hintCommands("b", true, false, true)
+	cmds = append(cmds, w.cmd("a", &Submit{Jobs: []JobSpec{w.job("a", 1)}}))
+	w.apply(append(cmds, w.hintCommands("b", false)...)...)
+	if n := len(w.s.Assignments("b")); n != 1 {
+		t.Errorf("%d tasks at b", n)
+	}
+	w.check()
+}

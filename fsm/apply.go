@@ -122,7 +122,7 @@ func (s *State) execute(c *Command, elapsed int64) Result {
 	}
 	r = s.dispatch(x, c.Body)
 	r.Index = s.index
-	x.record(c.ID.Seq, r)
+	x.record(s.epoch, c.ID.Seq, r)
 	return r
 }
 

@@ -30,6 +30,7 @@ type site struct {
 	incarnation uint64   // Invariant: grows with each registration, by one within an epoch
 	floor       uint64   // results ≤ floor are forgotten
 	window      []answer // sorted by seq, floor < seq ≤ floor+Window
+	windowEpoch uint64   // in which its array was copied: no snapshot shares that
 	registered  Result   // of the latest Register
 
 	settled    uint64         // numbers below it that are not here are refused

@@ -80,9 +80,9 @@ func (x *site) raise(ack uint64) {
 // windowGrowth is for how many results a site's window is made longer at least.
 const windowGrowth = 16
 
-// record keeps a result. A snapshot may hold a prefix of the same array, so
-// nothing inside it is overwritten: an insertion copies.
-func (x *site) record(seq uint64, r Result) {
+// record keeps a result. A snapshot may hold a prefix of the same array, so nothing
+// inside it is overwritten: the first insertion of an epoch copies.
+func (x *site) record(epoch, seq uint64, r Result) {
 	r = r.copy()
 	i, _ := x.find(seq)
 	if i == len(x.window) {
@@ -92,7 +92,8 @@ func (x *site) record(seq uint64, r Result) {
 		x.window = append(x.window, answer{seq, r})
 		return
 	}
-	out := make([]answer, 0, len(x.window)+1)
-	out = append(append(out, x.window[:i]...), answer{seq, r})
-	x.window = append(out, x.window[i:]...)
+	if x.windowEpoch != epoch {
+		x.windowEpoch, x.window = epoch, slices.Clone(x.window)
+	}
+	x.window = slices.Insert(x.window, i, answer{seq, r})
 }

@@ -90,11 +90,15 @@ func (s *State) undertake(c chore) {
 	}
 }
 
+// hintLooks is among how many of the latest chores a hint looks for its opposite: half a
+// million jobs may be being cancelled while a member toggles ten thousand times.
+const hintLooks = 256
+
 // hint undertakes a doubt of a site or its end. If the site's latest chore is the
-// opposite one, and has not begun, neither is done: who toggles leaves two such chores
-// at most.
+// opposite one, one of the latest of all, and has not begun, neither is done: who
+// toggles leaves two such chores at most.
 func (s *State) hint(x *site, k choreKind) {
-	for i := len(s.chores) - 1; i >= 0; i-- {
+	for i := len(s.chores) - 1; i >= max(0, len(s.chores)-hintLooks); i-- {
 		s.steps.used += stepLook
 		c := &s.chores[i]
 		if c.kind == choreCancel || c.site != x.id {

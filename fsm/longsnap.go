@@ -127,6 +127,16 @@ func (r *snapReader) long(s *State) {
 	}
 }
 
+// hasChore is State.hasChore, which looks at all: here each attempt asks.
+func (r *snapReader) hasChore(s *State, site int32) bool {
+	has, ok := r.busy[site]
+	if !ok {
+		has = s.hasChore(site)
+		r.busy[site] = has
+	}
+	return has
+}
+
 // rest reads whether a machine rests, whether it is tried, and whether the pass under
 // way has drawn it.
 func (r *snapReader) rest(s *State, m *machine) {

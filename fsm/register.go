@@ -130,7 +130,7 @@ func (s *State) answerFor(x *site, c *Register) {
 // forgetWords drops what is left to do about an earlier registration: the new one
 // answers for all.
 func (s *State) forgetWords(x *site) {
-	for i := range s.chores {
+	for i := len(s.chores) - 1; i >= 0; i-- { // who registers again and again finds the last one soon
 		if s.chores[i].kind != choreAnswer || s.chores[i].site != x.id {
 			continue
 		}

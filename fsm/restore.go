@@ -243,7 +243,7 @@ func (r *snapReader) index(s *State, seq uint64, j *job) {
 	}
 	if n := j.waiting(); n > 0 {
 		x := s.sites[j.owner]
-		r.check(!x.gone || s.hasChore(x.id), "a job waits whose owner's departure is over")
+		r.check(!x.gone || r.hasChore(s, x.id), "a job waits whose owner's departure is over")
 		if r.err == nil {
 			s.addWaiting(seq, j, n)
 		}

@@ -140,7 +140,7 @@ func (r *snapReader) attempt(s *State, a *attempt, j *job, t *taskSet, name stri
 		r.fail("%v", err)
 		return
 	}
-	left := s.hasChore(x.id)
+	left := r.hasChore(s, x.id)
 	r.check(a.phase != phaseAway || a.site == j.owner && (x.parked() || left) && a.startedMs < 0, "an attempt is away from a site that is here")
 	r.check(a.phase != phaseAwaitingBound || a.boundMs > 0 && a.startedMs < 0 && (a.given || !x.present() || left), "an attempt is dying without a bound or a loss")
 	r.check(a.word == wordNone || left, "what a registration said is left without its work")

@@ -22,10 +22,11 @@ type snapReader struct {
 	labels  []Labels
 	known   map[Labels]bool      // those in labels
 	fresh   map[*class]freshness // see freshAgain
+	busy    map[int32]bool       // sites with a chore or none, of those asked about
 }
 
 func newSnapReader(in io.Reader) *snapReader {
-	return &snapReader{in: bufio.NewReaderSize(in, 256<<10), hash: sha256.New(), known: map[Labels]bool{}, fresh: map[*class]freshness{}}
+	return &snapReader{in: bufio.NewReaderSize(in, 256<<10), hash: sha256.New(), known: map[Labels]bool{}, fresh: map[*class]freshness{}, busy: map[int32]bool{}}
 }
 
 // fail notes the first fault.

@@ -68,6 +68,33 @@ func TestAWokenSiteTakesWhatCame(t *testing.T) {
 	w.check()
 }
 
+// TestHintsLookAtFewChores has a site be suspected and heard again, again and again, while
+// the cancels of very many jobs are left. Each hint looked for its opposite among all:
+// 20,000 beside 285,000 took 2 s.
+func TestHintsLookAtFewChores(t *testing.T) {
+	const jobs, toggles = 2000, 50
+	w := newWorld(t, params(), "a", "b")
+	w.submitMany("a", jobs)
+	var cancels []Command
+	for i := range jobs {
+		cancels = append(cancels, w.cmd("a", &Cancel{Job: JobID{"a", uint64(i + 1)}, Task: -1}))
+	}
+	w.s.bounds.window = 2 * jobs
+	w.one(w.s, 1, cancels...)
+	hints := make([]bool, 2*toggles)
+	for i := range hints {
+		hints[i] = i%2 == 0
+	}
+	w.one(w.s, 1, w.hintCommands("b", hints...)...)
+	if used, most := w.s.Steps().Used, uint64(toggles*(hintLooks+2)+stepEnd+stepLook); len(w.s.chores) < jobs/2 || used > most {
+		t.Errorf("%d toggles beside %d chores took %d steps, at most %d were to be", toggles, len(w.s.chores), used, most)
+	}
+	w.apply()
+	if w.s.unfinished() || w.s.byName["b"].state != Alive || w.s.waiting > 0 {
+		t.Errorf("b is %v, %d tasks wait", w.s.byName["b"].state, w.s.waiting)
+	}
+}
+
 // TestCommandsComeBackwards has a site's commands come the last one first, with a snapshot
 // taken between: each was put before all others in a list of its own, 40,000 in an entry
 // in 1.1 s.

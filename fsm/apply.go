@@ -193,7 +193,7 @@ func (s *State) setParams(c *SetParams) Result {
 	s.useParams(c.Params)
 	if c.Params.ReserveAfterMs == 0 {
 		s.search = nil
-		s.unholdAll(func(reservation) bool { return true })
+		s.unholdFor(nil)
 	}
 	s.tell(EventParamsChanged)
 	return Result{}

@@ -104,8 +104,8 @@ func TestDeclineEndsTheHold(t *testing.T) {
 	w.submit("a", wide) // its first task finds one core
 	w.at(5000)
 	w.apply()
-	if len(w.s.reservations) != 1 {
-		t.Fatalf("%d machines are held", len(w.s.reservations))
+	if w.s.reservations.Len() != 1 {
+		t.Fatalf("%d machines are held", w.s.reservations.Len())
 	}
 	w.must("b", &Complete{Attempts: []Ended{ended(w.s.Assignments("b")[0], Succeeded, 0)}})
 	w.at(10_000)

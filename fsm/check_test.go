@@ -415,7 +415,7 @@ func (s *State) checkMachines() error {
 			if sets[m.labels]++; m.labels != nil && (!m.offered || s.labelSets[m.labels.labels] != m.labels) {
 				return fmt.Errorf("machine %s/%s, offered %v, has labels %q of its own", x.name, m.name, m.offered, m.labels.labels)
 			}
-			if m.held != 0 && s.held[m.held] != m {
+			if r := s.reservations.Get(s.reservations.Search(func(r *reservation) bool { return r.no >= m.heldNo })); m.held != 0 && (s.held[m.held] != m || !m.offered || r == nil || r.machine != m || r.seq != m.held) {
 				return fmt.Errorf("machine %s/%s is held for %d", x.name, m.name, m.held)
 			}
 		}
@@ -445,8 +445,18 @@ func (s *State) checkMachines() error {
 			return fmt.Errorf("labels %q are of %d machines, not %d; %d sets, not %d", x.labels, n, x.refs, len(sets), len(s.labelSets))
 		}
 	}
-	if held != len(s.reservations) || held != len(s.held) || len(s.fresh) != 0 && s.phase == matched || len(s.late) != 0 && s.phase != cut {
-		return fmt.Errorf("%d held, %d reservations; %d fresh, %d late", held, len(s.reservations), len(s.fresh), len(s.late))
+	for _, x := range s.sites {
+		of, owned := 0, 0
+		for seq, m := range s.held {
+			of += btoi(m.site == x)
+			owned += btoi(s.jobs.Get(seq).owner == x.id)
+		}
+		if of != x.heldMachines || owned != x.heldFor {
+			return fmt.Errorf("%s has %d machines held, %d counted, for %d of its jobs, %d counted", x.name, of, x.heldMachines, owned, x.heldFor)
+		}
+	}
+	if held != s.reservations.Len() || held != len(s.held) || len(s.fresh) != 0 && s.phase == matched || len(s.late) != 0 && s.phase != cut {
+		return fmt.Errorf("%d held, %d reservations; %d fresh, %d late", held, s.reservations.Len(), len(s.fresh), len(s.late))
 	}
 	for f, list := range map[freshness][]*class{isFresh: s.fresh, isLate: s.late} {
 		for i, c := range list {

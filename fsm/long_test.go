@@ -207,14 +207,14 @@ func TestSearchEndsWithItsEpoch(t *testing.T) {
 	for apply(); w.s.search == nil; {
 		apply()
 	}
-	if len(w.s.reservations) > 0 {
+	if w.s.reservations.Len() > 0 {
 		t.Fatal("the search is over")
 	}
 	apply(Command{ID: CommandID{Site: "a"}, Body: &Recover{Epoch: 1, HoldMs: 60_000}}, w.cmd("a", w.offering("a", 2, 2, 2, 2)))
 	for w.s.unfinished() {
 		apply()
 	}
-	if n := len(w.s.reservations); n > 0 || !w.s.holds() {
+	if n := w.s.reservations.Len(); n > 0 || !w.s.holds() {
 		t.Fatalf("%d reservations while the epoch holds", n)
 	}
 }

@@ -66,7 +66,9 @@ func (s *State) install(x *site, c *Offer) {
 // retract keeps a machine that is offered no more only while it is in use.
 func (s *State) retract(m *machine) {
 	x, was := m.site, m.reach()
-	m.exposed, m.whole, m.runs, m.offered, m.resting, m.tried = Resources{}, Resources{}, 0, false, false, false
+	m.offered = false
+	s.unhold(m.held)
+	m.exposed, m.whole, m.runs, m.resting, m.tried = Resources{}, Resources{}, 0, false, false
 	m.slots = 0
 	s.relabel(m, "")
 	x.reach = x.reach.plus(m.reach().minus(was))

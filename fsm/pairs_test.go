@@ -98,7 +98,7 @@ func pairCommands(w *world) map[string]func() Command {
 // summary is a state without numbers of entries.
 func (s *State) summary() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "version %d, %s, %d reserved\n", s.version, s.params.Policy, len(s.reservations))
+	fmt.Fprintf(&b, "version %d, %s, %d reserved\n", s.version, s.params.Policy, s.reservations.Len())
 	for _, x := range s.order {
 		v, _ := s.Site(x.name)
 		fmt.Fprintf(&b, "%s: %v %d %s, %d machines, %v assigned, %v usage, account %+v\n", x.name, v.State, v.Incarnation, v.HTTP, len(v.Machines), v.Assigned, x.usageBatch, x.account)

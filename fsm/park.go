@@ -25,7 +25,7 @@ func (s *State) away(x *site, to SiteState) {
 	s.tellAway(x)
 	s.park(x)
 	s.install(x, &Offer{})
-	s.unholdAll(func(r reservation) bool { return s.jobs.Get(r.seq).owner == x.id })
+	s.unholdFor(x)
 	s.planFor(x)
 	s.undertake(chore{kind: choreAway, site: x.id})
 }

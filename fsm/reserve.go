@@ -11,8 +11,19 @@ const (
 // reservation holds a machine for a job whose tasks found no room for long, so
 // that narrower tasks cannot starve it. It ends with the job's next assignment.
 type reservation struct {
+	no      uint64 // Invariant: machine.heldNo; grows with each one made, of this replica
 	seq     uint64
 	machine *machine
+}
+
+// hold holds a machine for a job. A machine whose reservation ends is found by its
+// number, for there may be half as many as machines.
+func (s *State) hold(seq uint64, m *machine) {
+	s.holdNo++
+	m.held, m.heldNo, s.held[seq] = seq, s.holdNo, m
+	m.site.heldMachines++
+	s.sites[s.jobs.Get(seq).owner].heldFor++
+	s.reservations.Insert(s.reservations.End(), reservation{s.holdNo, seq, m})
 }
 
 // reserve gives the longest starving heads one machine each. It runs after
@@ -29,14 +40,14 @@ func (s *State) reserve() {
 		s.nextReserve = s.time + s.bounds.reserveEveryMs
 		s.search = &search{judged: map[*class]judgement{}}
 	}
-	if (s.search.ordered || s.judge()) && s.hold() {
+	if (s.search.ordered || s.judge()) && s.holdSome() {
 		s.search = nil
 	}
 }
 
-// hold makes the reservations of a search whose judgements are complete; false: more
+// holdSome makes the reservations of a search whose judgements are complete; false: more
 // heads are left. It does at least one site, or looks for one machine.
-func (s *State) hold() bool {
+func (s *State) holdSome() bool {
 	h := s.search
 	if !h.ordered {
 		h.ordered, h.turns = true, s.sitesInTurn()
@@ -53,7 +64,7 @@ func (s *State) hold() bool {
 
 // mayHold reports whether the search may hold one more machine.
 func (s *State) mayHold(most int) bool {
-	return s.search.made < s.bounds.reserveAtOnce && len(s.reservations) < most
+	return s.search.made < s.bounds.reserveAtOnce && s.reservations.Len() < most
 }
 
 // holdFor makes the reservations for the heads of a site's lanes, those that wait too
@@ -99,8 +110,7 @@ func (s *State) holdOne(l *lane) {
 		}
 		return
 	}
-	s.reservations = append(s.reservations, reservation{l.seq, m})
-	m.held, s.held[l.seq] = l.seq, m
+	s.hold(l.seq, m)
 	s.rouse(m) // it may fit nothing else now, or the job at once
 	h.made++
 }
@@ -208,23 +218,34 @@ func (s *State) soonest(l *lane) *machine {
 
 // unhold ends a job's reservation, if it has one.
 func (s *State) unhold(seq uint64) {
-	if s.held[seq] != nil {
-		s.unholdAll(func(r reservation) bool { return r.seq == seq })
+	m := s.held[seq]
+	if m == nil {
+		return
+	}
+	s.reservations.Remove(s.reservations.Search(func(r *reservation) bool { return r.no >= m.heldNo }))
+	delete(s.held, seq)
+	m.held = 0
+	m.site.heldMachines--
+	s.sites[s.jobs.Get(seq).owner].heldFor--
+	if m.offered {
+		s.rouse(m)
 	}
 }
 
-// unholdAll ends all reservations of a kind, in one walk.
-func (s *State) unholdAll(which func(reservation) bool) {
-	s.reservations = slices.DeleteFunc(s.reservations, func(r reservation) bool {
-		if !which(r) {
-			return false
+// unholdFor ends the reservations for a site's jobs; nil stands for all sites.
+func (s *State) unholdFor(owner *site) {
+	if owner != nil && owner.heldFor == 0 { // who leaves and comes back looks once
+		return
+	}
+	var seqs []uint64
+	for r := range s.reservations.All() {
+		if owner == nil || s.jobs.Get(r.seq).owner == owner.id {
+			seqs = append(seqs, r.seq)
 		}
-		delete(s.held, r.seq)
-		if r.machine.held = 0; r.machine.offered {
-			s.rouse(r.machine)
-		}
-		return true
-	})
+	}
+	for _, seq := range seqs {
+		s.unhold(seq)
+	}
 }
 
 // unholdIdle ends the reservation of a job with nothing left to wait.
@@ -238,10 +259,14 @@ func (s *State) unholdIdle(seq uint64, j *job) {
 // serve them, be it that its own users have taken the room: the next search looks
 // elsewhere.
 func (s *State) checkHolds(x *site) {
-	s.unholdAll(func(r reservation) bool {
-		m := r.machine
-		return m.site == x && (x.state != Alive || !m.offered || !s.fits(s.jobs.Get(r.seq).class, m, m.exposed))
-	})
+	if x.heldMachines == 0 {
+		return
+	}
+	for _, m := range x.machines {
+		if m.held != 0 && (x.state != Alive || !s.fits(s.jobs.Get(m.held).class, m, m.exposed)) {
+			s.unhold(m.held)
+		}
+	}
 }
 
 // couldRun reports whether one of the site's machines, if it were empty, fits

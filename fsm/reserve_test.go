@@ -48,7 +48,7 @@ func runsWithin(t *testing.T, w *world, steps int, step func() bool) {
 			return
 		}
 	}
-	t.Fatalf("the wide task still waits; held: %v", w.s.reservations)
+	t.Fatalf("the wide task still waits; held: %v", values(&w.s.reservations))
 }
 
 // TestNoHoldOnWhatOwnUsersKeep: a machine of 8 cores, 7 of them taken by its own site's
@@ -74,10 +74,10 @@ func TestHoldEndsWhenOwnUsersTakeTheRoom(t *testing.T) {
 	w.must("a", w.offering("a", 8))
 	w.submit("a", w.job("a", 1)) // keeps a's machine from being free
 	step := narrowTraffic(t, w, "d")
-	for len(w.s.reservations) == 0 {
+	for w.s.reservations.Len() == 0 {
 		step()
 	}
-	if at := w.s.reservations[0].machine.site.name; at != "a" {
+	if at := w.s.reservations.First().machine.site.name; at != "a" {
 		t.Fatalf("held at %s, not where least is in use", at)
 	}
 	w.offer["a"]++
@@ -131,8 +131,8 @@ func TestWhatNoMachineCanTakeKeepsNobodyWaiting(t *testing.T) {
 	w.submit("a", j)
 	w.at(5000)
 	w.apply()
-	if len(w.s.reservations) != 1 || w.s.reservations[0].machine.site.name != "c" {
-		t.Errorf("held: %v", w.s.reservations)
+	if w.s.reservations.Len() != 1 || w.s.reservations.First().machine.site.name != "c" {
+		t.Errorf("held: %v", values(&w.s.reservations))
 	}
 	w.check()
 }
@@ -197,7 +197,7 @@ func TestHoldsAreMadeInParts(t *testing.T) {
 		}
 	}
 	held := func(s *State) (out []string) {
-		for _, r := range s.reservations {
+		for r := range s.reservations.All() {
 			out = append(out, fmt.Sprint(r.seq, " at ", r.machine.name))
 		}
 		return out

@@ -334,7 +334,6 @@ func (r *snapReader) reservations(s *State) {
 			r.fail("a reservation of no such machine %.140q", name)
 			return
 		}
-		m.held, s.held[seq] = seq, m
-		s.reservations = append(s.reservations, reservation{seq, m})
+		s.hold(seq, m)
 	}
 }

@@ -51,35 +51,37 @@ type site struct {
 	waits    waitSite
 
 	// Derived. What a submission and an assignment touch stands together.
-	nums     map[uint64]uint64 // job number → seq
-	use      use
-	open     []opening            // its jobs that have not ended, by requirement; their order means nothing
-	openSeqs store.Sorted[uint64] // its jobs that have not ended
-	lanes    []*lane              // with waiting tasks
-	waiting  uint64               // tasks
-	cpu      int64                // milli-cores of waiting tasks
-	ended    store.Sorted[uint64] // seqs of its ended jobs by (endedMs, seq)
-	trimmed  int                  // so many of ended, from the first on, have no records
-	oldestMs int64                // when the first of ended ended
-	keeperAt int                  // position in State.keepers, while it has ended jobs
-	crowded  bool                 // it is in State.crowded
-	retiring []uint64             // numbers of jobs that leave in this entry. Invariant: empty between entries
-	live     roster               // attempts here
-	changed  uint64               // entry of the last change that the site must see
-	taken    uint64               // entry that last took an attempt without its site's own report
-	free     store.Fenwick        // by machine.pos: free milli-cores of machines that do not rest
-	stock    store.Fenwick        // the same of all machines not tried in this entry
-	wokenAt  uint64               // entry in which all of its machines were last woken; see State.wake
-	former   map[string]*machine  // offered no more, while they are in use
-	used     Resources            // sum over all machines of machine.used
-	reach    Resources            // likewise of machine.reach
-	rank     sched.Rank           // as of entry rankAt
-	rankAt   uint64
-	account  sched.Account // Projection.Started is not derived
-	exposed  Resources     // sum over offered machines
-	most     Resources     // greatest whole over offered machines, part by part
-	widest   Resources     // likewise their exposed
-	cancels  string        // the reason of what is cancelled at its broker
+	nums         map[uint64]uint64 // job number → seq
+	use          use
+	open         []opening            // its jobs that have not ended, by requirement; their order means nothing
+	openSeqs     store.Sorted[uint64] // its jobs that have not ended
+	lanes        []*lane              // with waiting tasks
+	waiting      uint64               // tasks
+	cpu          int64                // milli-cores of waiting tasks
+	ended        store.Sorted[uint64] // seqs of its ended jobs by (endedMs, seq)
+	trimmed      int                  // so many of ended, from the first on, have no records
+	oldestMs     int64                // when the first of ended ended
+	keeperAt     int                  // position in State.keepers, while it has ended jobs
+	crowded      bool                 // it is in State.crowded
+	retiring     []uint64             // numbers of jobs that leave in this entry. Invariant: empty between entries
+	live         roster               // attempts here
+	changed      uint64               // entry of the last change that the site must see
+	taken        uint64               // entry that last took an attempt without its site's own report
+	free         store.Fenwick        // by machine.pos: free milli-cores of machines that do not rest
+	stock        store.Fenwick        // the same of all machines not tried in this entry
+	heldFor      int                  // reservations for its jobs
+	heldMachines int                  // of its machines
+	wokenAt      uint64               // entry in which all of its machines were last woken; see State.wake
+	former       map[string]*machine  // offered no more, while they are in use
+	used         Resources            // sum over all machines of machine.used
+	reach        Resources            // likewise of machine.reach
+	rank         sched.Rank           // as of entry rankAt
+	rankAt       uint64
+	account      sched.Account // Projection.Started is not derived
+	exposed      Resources     // sum over offered machines
+	most         Resources     // greatest whole over offered machines, part by part
+	widest       Resources     // likewise their exposed
+	cancels      string        // the reason of what is cancelled at its broker
 	// holds are slots of attempts: those with wordHeld, and others. No slot is used again
 	// before the chore is done that they are for, because nothing is matched.
 	holds []uint64
@@ -106,6 +108,7 @@ type machine struct {
 	tried   bool   // not drawn again in this pass. Invariant: only during a match, and then it is in State.tried
 	pass    uint64 // the last one in which it was drawn
 	held    uint64 // seq of the job it is reserved for, or 0
+	heldNo  uint64 // that reservation's number
 	used    Resources
 	tasks   int64 // that use it. Invariant: 0 if and only if used is zero
 }

@@ -27,7 +27,7 @@ type Frozen struct {
 	sites        []frozenSite
 	jobs         store.Pages[job]
 	attempts     store.Pages[attempt]
-	reservations []reservation
+	reservations store.Sorted[reservation]
 	waits        *frozenWaits // nil unless the policy is one by projected waits
 	chores       []chore
 	search       *search
@@ -74,7 +74,7 @@ func (s *State) freeze() *Frozen {
 		},
 		chores: slices.Clone(s.chores), search: s.search.clone(), fresh: s.freezeFresh(), pass: s.pass,
 		sites: make([]frozenSite, len(s.sites)), jobs: s.jobs.Frozen(), attempts: s.attempts.Frozen(),
-		reservations: slices.Clone(s.reservations), waits: s.freezeWaits(),
+		reservations: s.reservations.Clone(), waits: s.freezeWaits(),
 	}
 	for i, x := range s.sites {
 		c := &f.sites[i]
@@ -209,8 +209,8 @@ func (f *Frozen) encode(w *snapWriter) {
 		live = live[n:]
 		w.flush()
 	}
-	w.uint(uint64(len(f.reservations)))
-	for _, r := range f.reservations {
+	w.uint(uint64(f.reservations.Len()))
+	for r := range f.reservations.All() {
 		w.uint(r.seq, uint64(r.machine.site.id))
 		w.text(r.machine.name)
 	}

@@ -75,9 +75,9 @@ type State struct {
 	sites []*site // by registration; site.id is the position
 	jobs  store.Pages[job]
 
-	attempts     store.Pages[attempt] // live ones, by slot
-	reservations []reservation        // by creation
-	waits        *waits               // nil unless the policy is one by projected waits
+	attempts     store.Pages[attempt]      // live ones, by slot
+	reservations store.Sorted[reservation] // by creation
+	waits        *waits                    // nil unless the policy is one by projected waits
 
 	// Work that is left for the next entries; see long.go and match.go.
 	chores []chore // in the order in which they are done
@@ -95,6 +95,7 @@ type State struct {
 	nextSlot  uint64
 	live      map[taskKey]uint64  // slots
 	held      map[uint64]*machine // by seq of the job it is reserved for
+	holdNo    uint64              // of the last reservation made, of this replica
 	classes   map[string]*class
 	payloads  map[string]*payload
 	labelSets map[Labels]*labelSet

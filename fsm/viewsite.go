@@ -194,6 +194,6 @@ func (s *State) Stats() Stats {
 	return Stats{
 		Sites: len(s.sites), Jobs: s.jobs.Len(), EndedJobs: s.kept, Waiting: s.waiting,
 		Assigned: s.assigned, Running: len(s.live) - s.assigned, Shapes: len(s.classes),
-		Payloads: len(s.payloads), Reservations: len(s.reservations), Decisions: s.decisions,
+		Payloads: len(s.payloads), Reservations: s.reservations.Len(), Decisions: s.decisions,
 	}
 }

@@ -66,7 +66,7 @@ func (s *State) bar(seq uint64, j *job, x *site) {
 	if j.waiting() > 0 {
 		l := s.sites[j.owner].findLane(j.class)
 		l.queue(j.priority).addGate(x)
-		s.countBarred(l, x, 1)
+		s.countBarred(l, []barCount{{x.id, x.offers, 1}})
 	}
 	if m := s.held[seq]; m != nil && m.site == x {
 		s.unhold(seq)

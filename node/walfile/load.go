@@ -40,7 +40,7 @@ func (w *File) scan(image []byte) (records [][]byte, err error) {
 	if !ok || head.number != 0 || len(head.record) != 0 || head.gen == 0 {
 		return nil, fmt.Errorf("%w: its head does not read", ErrDamaged)
 	}
-	if size := binary.LittleEndian.Uint32(image[headSize-4:]); size != 0 && int64(size) != int64(len(image)) {
+	if size := binary.LittleEndian.Uint32(image[headSize-4:]); int64(size) != int64(len(image)) {
 		return nil, fmt.Errorf("%w: it was made of %d bytes and has %d", ErrDamaged, size, len(image))
 	}
 	w.gen, w.next, w.end = head.gen, 1, int64(headSize)

@@ -53,8 +53,7 @@ type File struct {
 //
 // The crc (Castagnoli) covers all before it and the record. Frame 0 of a
 // generation is empty and lies at the file's beginning: it makes what follows of
-// older generations void. Its size is the file's (0 in those of the first version),
-// in any other frame it is 0.
+// older generations void. Its size is the file's, in any other frame it is 0.
 const (
 	headSize = 32
 	align    = 8
@@ -95,7 +94,7 @@ func Open(path string, size int64, noted uint64) (*File, [][]byte, error) {
 	if err == nil && !w.belongs(noted) {
 		err = fmt.Errorf("%w: it is of generation %d, and its store of %d: they are of two stores, or copies of different moments", ErrDamaged, w.gen, noted)
 	}
-	if err == nil && w.gen == noted && w.gen != 1 { // the first version noted its first generation, 1, before it held it
+	if err == nil && w.gen == noted {
 		records, err = nil, w.Reset()
 	}
 	if err != nil {

@@ -82,19 +82,6 @@ func TestWhatTheStoreHoldsIsNotReturned(t *testing.T) {
 	}
 }
 
-// The first version noted the first generation, 1, before it held any record.
-func TestAFileOfTheFirstVersion(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "x.wal")
-	img := make([]byte, 8<<10)
-	copy(img, frame(frame(nil, 1, 0, nil), 1, 1, []byte("one")))
-	if err := os.WriteFile(path, img, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, got, err := reopened(t, path, 1); got != "one" {
-		t.Fatalf("%q, %v", got, err)
-	}
-}
-
 // Without room nothing is written, and a Reset makes room.
 func TestFull(t *testing.T) {
 	w, path := opened(t)
@@ -281,7 +268,7 @@ func FuzzScan(f *testing.F) {
 	f.Add(frame(frame(nil, 1, 0, nil), 1, 1, []byte("r")), uint16(3))
 	f.Fuzz(func(t *testing.T, b []byte, at uint16) {
 		img := make([]byte, minSize)
-		copy(img, frame(nil, 1, 0, nil))
+		copy(img, head(1, minSize))
 		copy(img[int(at)%minSize:], b)
 		w := &File{size: minSize}
 		records, err := w.scan(img)

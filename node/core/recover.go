@@ -24,7 +24,7 @@ func (c *Core) Recover(j record.Reader, found map[string][]executor.State, fx *E
 			return err
 		}
 	}
-	if err := c.keys.Recover(j, c.now.Up, &fx.Writes); err != nil {
+	if err := c.keys.Recover(j, c.now.Up); err != nil {
 		return err
 	}
 	if err := c.recoverAttempts(j, found, fx); err != nil {

@@ -216,8 +216,8 @@ func (k *Book) Drop(name Name, writes *[]record.Write) {
 }
 
 // Recover reads the runs; the journal has those of one key in their order. up is how long
-// this process has run. Records of before are as old as this start.
-func (k *Book) Recover(j record.Reader, up time.Duration, writes *[]record.Write) error {
+// this process has run.
+func (k *Book) Recover(j record.Reader, up time.Duration) error {
 	if err := k.recoverClock(j, up); err != nil {
 		return err
 	}
@@ -225,10 +225,6 @@ func (k *Book) Recover(j record.Reader, up time.Duration, writes *[]record.Write
 		hash, r, err := decodeRun(key, v)
 		if err != nil {
 			return err
-		}
-		if r.step == 0 {
-			r.step = StepOf(k.clock)
-			*writes = append(*writes, r.put(hash))
 		}
 		if Over(r.step, k.clock) {
 			k.stale = append(k.stale, Name{hash, r.first})

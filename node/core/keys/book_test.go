@@ -1,7 +1,6 @@
 package keys
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -98,7 +97,7 @@ func (r *rig) add(rt *rapid.T, key string, first, n uint32) {
 
 func (r *rig) restart(rt *rapid.T) {
 	r.book = NewBook()
-	if err := r.book.Recover(r.j, r.up, &r.writes); err != nil {
+	if err := r.book.Recover(r.j, r.up); err != nil {
 		rt.Fatal(err)
 	}
 	r.commit(rt)
@@ -206,35 +205,21 @@ func TestDroppedKeysLeaveNothing(t *testing.T) {
 	}
 }
 
-// TestOldRecordsAreRead: as old as the start that finds them.
-func TestOldRecordsAreRead(t *testing.T) {
-	name := NameOf("key", 0)
-	old := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(nil, 1), 29_000_000)
-	old = append(old, 1, 2, 3, 4, 5, 6, 7, 8)
-	j := openJournal(t, t.TempDir())
-	defer func() { _ = j.Close() }()
-	if err := j.Commit([]record.Write{record.Put(record.BucketKeys, runKey(name.hash, 0), old)}); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		b, writes := NewBook(), []record.Write{}
-		if err := b.Recover(j, 0, &writes); err != nil {
-			t.Fatal(err)
-		}
-		if job, body, held := b.Find(name); !held || job != 1 || body != (Body{1, 2, 3, 4, 5, 6, 7, 8}) {
-			t.Fatalf("job %d, body %x, held %t", job, body, held)
-		}
-		if err := j.Commit(writes); err != nil {
-			t.Fatal(err)
-		}
-		b.Advance(Lifetime + 2*Step)
-		if b.Expire(&writes); b.Len() != 0 {
-			t.Error("the key outlives its day")
+// TestRefusedRecords: what this version did not write is an error, never a key.
+func TestRefusedRecords(t *testing.T) {
+	for name, r := range map[string]lineRun{
+		"of the far future": {job: 1, step: maxStep + 1, bodies: make([]Body, 1)},
+		"of no step":        {job: 1, bodies: make([]Body, 1)},
+		"without a line":    {job: 1, step: 1},
+	} {
+		w := r.put(keyHash{1})
+		if _, _, err := decodeRun(w.Key, w.Value); !errors.Is(err, errBadRun) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
-	far := (&lineRun{job: 1, step: maxStep + 1, bodies: make([]Body, 1)}).put(name.hash)
-	if _, _, err := decodeRun(far.Key, far.Value); !errors.Is(err, errBadRun) {
-		t.Errorf("a record of the far future: %v", err)
+	w := (&lineRun{job: 1, step: 1, bodies: make([]Body, 1)}).put(keyHash{1})
+	if _, _, err := decodeRun(w.Key, w.Value[1:]); !errors.Is(err, errBadRun) {
+		t.Errorf("of another version: %v", err)
 	}
 }
 

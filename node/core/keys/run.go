@@ -39,8 +39,7 @@ func (r *lineRun) takes(line uint32, job uint64, step uint32) bool {
 
 func runKey(hash keyHash, first uint32) []byte { return binary.BigEndian.AppendUint32(hash[:], first) }
 
-// runFormat is the first byte of a run's record. Records of before had none, and
-// counted their step from 1970.
+// runFormat is the first byte of a run's record.
 const runFormat = 2
 
 // put is the write of the run's record: format, job, step, bodies.
@@ -53,24 +52,19 @@ func (r *lineRun) put(hash keyHash) record.Write {
 	return record.Put(record.BucketKeys, runKey(hash, r.first), v)
 }
 
-var errBadRun = errors.New("a record of idempotency keys is malformed")
+var errBadRun = errors.New("a record of idempotency keys is malformed or of another version: run the version that wrote it")
 
-// decodeRun reads a run's record; its step is 0 if it is one of before.
+// decodeRun reads a run's record.
 func decodeRun(key, v []byte) (hash keyHash, r lineRun, err error) {
-	const head, each = 12, len(Body{})
-	dated := len(v)%each == (1+head)%each && v[0] == runFormat
-	if dated {
-		v = v[1:]
-	}
+	const head, each = 1 + 8 + 4, len(Body{})
 	n := (len(v) - head) / each
-	if len(key) != len(hash)+4 || n < 1 || n > runLines || len(v) != head+n*each || dated && binary.BigEndian.Uint32(v[8:]) > maxStep {
+	if len(key) != len(hash)+4 || n < 1 || n > runLines || len(v) != head+n*each || v[0] != runFormat {
 		return hash, r, fmt.Errorf("%w: %x", errBadRun, key)
 	}
-	hash = keyHash(key[:len(hash)])
-	r.first = binary.BigEndian.Uint32(key[len(hash):])
-	r.job = binary.BigEndian.Uint64(v)
-	if dated {
-		r.step = binary.BigEndian.Uint32(v[8:])
+	hash, r.first = keyHash(key[:len(hash)]), binary.BigEndian.Uint32(key[len(hash):])
+	r.job, r.step = binary.BigEndian.Uint64(v[1:]), binary.BigEndian.Uint32(v[9:])
+	if r.step == 0 || r.step > maxStep {
+		return hash, r, fmt.Errorf("%w: %x", errBadRun, key)
 	}
 	r.bodies = make([]Body, n)
 	for i := range r.bodies {

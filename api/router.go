@@ -2,17 +2,13 @@ package api
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
-	"io"
-	"mime/multipart"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"github.com/labstack/echo/v4"
 
 	"github.com/cloudshare/cloudshare/api/web"
@@ -20,8 +16,9 @@ import (
 	"github.com/cloudshare/cloudshare/node"
 )
 
-// This is the one file that knows the router. huma's own adapter package is
-// not used because it links two major versions of echo.
+// This is the one file that knows the router. huma's own adapter for echo is not
+// used because it links two major versions of echo; what huma sees of a request is
+// its adapter's for net/http.
 
 // router is the adapter between echo and huma.
 type router struct{ *echo.Echo }
@@ -129,7 +126,11 @@ func (r router) Handle(op *huma.Operation, handler func(huma.Context)) {
 	path := strings.NewReplacer("{", ":", "}", "").Replace(op.Path)
 	for _, method := range methods(op.Method, endless[op.Path]) {
 		r.Add(method, path, func(c echo.Context) error {
-			handler(&routed{op: op, c: c})
+			q := c.Request()
+			for _, name := range c.ParamNames() {
+				q.SetPathValue(name, c.Param(name))
+			}
+			handler(humago.NewContext(op, q, c.Response()))
 			return nil
 		})
 	}
@@ -160,58 +161,6 @@ func (r router) page(route web.Route, h func(w http.ResponseWriter, r *http.Requ
 
 // exchange returns what a handler that streams or forwards works on.
 func exchange(ctx huma.Context) (http.ResponseWriter, *http.Request) {
-	c := ctx.(*routed).c
-	return c.Response(), c.Request()
-}
-
-// routed is one request as huma sees it.
-type routed struct {
-	op     *huma.Operation
-	c      echo.Context
-	status int
-}
-
-var _ huma.Context = (*routed)(nil)
-
-func (r *routed) Operation() *huma.Operation      { return r.op }
-func (r *routed) Context() context.Context        { return r.c.Request().Context() }
-func (r *routed) TLS() *tls.ConnectionState       { return r.c.Request().TLS }
-func (r *routed) Method() string                  { return r.c.Request().Method }
-func (r *routed) Host() string                    { return r.c.Request().Host }
-func (r *routed) RemoteAddr() string              { return r.c.Request().RemoteAddr }
-func (r *routed) URL() url.URL                    { return *r.c.Request().URL }
-func (r *routed) Param(name string) string        { return r.c.Param(name) }
-func (r *routed) Query(name string) string        { return r.c.QueryParam(name) }
-func (r *routed) Header(name string) string       { return r.c.Request().Header.Get(name) }
-func (r *routed) BodyReader() io.Reader           { return r.c.Request().Body }
-func (r *routed) SetHeader(name, value string)    { r.c.Response().Header().Set(name, value) }
-func (r *routed) AppendHeader(name, value string) { r.c.Response().Header().Add(name, value) }
-func (r *routed) BodyWriter() io.Writer           { return r.c.Response() }
-func (r *routed) Status() int                     { return r.status }
-func (r *routed) SetReadDeadline(when time.Time) error {
-	return huma.SetReadDeadline(r.c.Response(), when)
-}
-
-// GetMultipartForm implements huma.Context: no operation takes forms.
-func (r *routed) GetMultipartForm() (*multipart.Form, error) { return nil, http.ErrNotMultipart }
-
-// EachHeader implements huma.Context.
-func (r *routed) EachHeader(each func(name, value string)) {
-	for name, values := range r.c.Request().Header {
-		for _, value := range values {
-			each(name, value)
-		}
-	}
-}
-
-// SetStatus implements huma.Context.
-func (r *routed) SetStatus(code int) {
-	r.status = code
-	r.c.Response().WriteHeader(code)
-}
-
-// Version implements huma.Context.
-func (r *routed) Version() huma.ProtoVersion {
-	q := r.c.Request()
-	return huma.ProtoVersion{Proto: q.Proto, ProtoMajor: q.ProtoMajor, ProtoMinor: q.ProtoMinor}
+	r, w := humago.Unwrap(ctx)
+	return w, r
 }

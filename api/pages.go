@@ -157,16 +157,16 @@ func sentence(s string, names []string) string {
 }
 
 // pageHistory words the last hours.
-type pageHistory struct{ recent Recent }
+type pageHistory struct{ Recent }
 
 // Attempts implements web.History.
 func (p pageHistory) Attempts(since time.Time, site string, limit int) []web.Attempt {
-	return pageAttempts(p.recent.Attempts(since, site, limit))
+	return pageAttempts(p.Recent.Attempts(since, site, limit))
 }
 
 // EarlierOf implements web.History.
 func (p pageHistory) EarlierOf(job fsm.JobID, from, to uint32, limit int) []web.Attempt {
-	return pageAttempts(p.recent.EarlierOf(job, from, to, limit))
+	return pageAttempts(p.Recent.EarlierOf(job, from, to, limit))
 }
 
 func pageAttempts(list []archive.Attempt) []web.Attempt {
@@ -182,20 +182,6 @@ func pageAttempts(list []archive.Attempt) []web.Attempt {
 		out = append(out, web.Attempt{
 			Job: a.Job, Task: a.Task, Attempt: a.Number, Site: a.Site, Started: started, Ended: a.Ended, Outcome: a.Outcome.String(),
 		})
-	}
-	return out
-}
-
-// Samples implements web.History.
-func (p pageHistory) Samples(since time.Time) []web.Sample {
-	samples := p.recent.Samples(since)
-	out := make([]web.Sample, 0, len(samples))
-	for _, s := range samples {
-		sites := make([]web.Standing, 0, len(s.Sites))
-		for _, x := range s.Sites {
-			sites = append(sites, web.Standing(x))
-		}
-		out = append(out, web.Sample{At: s.At, Sites: sites})
 	}
 	return out
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node/archive"
 )
 
 // fairnessView is the ledger for people.
@@ -61,7 +62,7 @@ func (p *Pages) fairness(r *http.Request, _ func(string) string) (view, error) {
 		} else if at := samples[0].At; now.Sub(at) < chartPeriod-time.Hour {
 			v.Since = at
 		}
-		v.Chart = v.lines(append(samples, sampleOf(ledger, now)))
+		v.Chart = v.lines(append(samples, archive.SampleOf(ledger, now)))
 		v.paint()
 	}
 	return view{template: "fairness", data: v}, nil
@@ -101,7 +102,7 @@ func diverge(n, most float64) diverging {
 }
 
 // measure reads what the chart draws.
-func (v *fairnessView) measure(s *Standing) float64 {
+func (v *fairnessView) measure(s *archive.Standing) float64 {
 	switch v.Show {
 	case "contribution":
 		return v.Amounts.scale(s.Contribution)
@@ -114,31 +115,22 @@ func (v *fairnessView) measure(s *Standing) float64 {
 // maxLines bounds the lines of the chart: more are not told apart.
 const maxLines = 8
 
-// sampleOf is the ledger now.
-func sampleOf(l fsm.LedgerView, now time.Time) Sample {
-	s := Sample{At: now}
-	for _, a := range l.Sites {
-		s.Sites = append(s.Sites, Standing{a.Site, number(a.Contribution), number(a.Utility), number(a.Priority)})
-	}
-	return s
-}
-
 // lines draws the sites that stand out most now.
-func (v *fairnessView) lines(samples []Sample) chart {
+func (v *fairnessView) lines(samples []archive.Sample) chart {
 	now := samples[len(samples)-1]
 	last := slices.Clone(now.Sites)
-	slices.SortStableFunc(last, func(a, b Standing) int {
+	slices.SortStableFunc(last, func(a, b archive.Standing) int {
 		x, y := v.measure(&a), v.measure(&b)
 		return cmp.Compare(max(y, -y), max(x, -x))
 	})
 	last = last[:min(len(last), maxLines)]
-	slices.SortFunc(last, func(a, b Standing) int { return cmp.Compare(a.Site, b.Site) })
+	slices.SortFunc(last, func(a, b archive.Standing) int { return cmp.Compare(a.Site, b.Site) })
 	c := newChart(samples[0].At, now.At)
 	samples = thinned(samples)
 	for _, a := range last {
 		var points []point
 		for _, s := range samples {
-			i, ok := slices.BinarySearchFunc(s.Sites, a.Site, func(x Standing, site string) int { return cmp.Compare(x.Site, site) })
+			i, ok := slices.BinarySearchFunc(s.Sites, a.Site, func(x archive.Standing, site string) int { return cmp.Compare(x.Site, site) })
 			if ok {
 				points = append(points, point{s.At, v.measure(&s.Sites[i])})
 			}
@@ -153,9 +145,9 @@ func (v *fairnessView) lines(samples []Sample) chart {
 const maxSamples = 300
 
 // thinned keeps every n-th sample, and the last.
-func thinned(samples []Sample) []Sample {
+func thinned(samples []archive.Sample) []archive.Sample {
 	step := (len(samples) + maxSamples - 1) / maxSamples
-	var out []Sample
+	var out []archive.Sample
 	for i := (len(samples) - 1) % step; i < len(samples); i += step {
 		out = append(out, samples[i])
 	}

@@ -8,33 +8,42 @@ import (
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/archive"
 	"github.com/cloudshare/cloudshare/node/replica"
 )
 
-// Source is what the pages need of the broker that they stand before. Errors
+// Reader is what pages and API need of the broker that they stand before. Errors
 // wrap node's documented ones, or are a *node.ElsewhereError.
-type Source interface {
+type Reader interface {
 	Job(ctx context.Context, id fsm.JobID) (node.Job, error)
 	Jobs(ctx context.Context, q node.JobQuery) (node.JobPage, error)
 	// FindTasks returns the tasks that a query selects, and the index to go on
 	// with, 0 = none: there may be fewer than its limit although there are more.
 	FindTasks(ctx context.Context, id fsm.JobID, q node.TaskQuery) ([]node.Task, uint32, error)
-	// LastLines returns the end of an attempt's output, so many lines at most,
-	// from whichever site has it.
-	LastLines(ctx context.Context, q node.LogQuery, lines int) ([]byte, error)
 	Logs(ctx context.Context, q node.LogQuery) (io.ReadCloser, error)
 	Cancel(ctx context.Context, id fsm.JobID) error
 	Sites() []node.Site
 	Queue() []fsm.QueueView
 	Ledger() fsm.LedgerView
 	Params() fsm.Params
+	// Status computes the state's hash if hash is true.
 	Status(hash bool) node.Status
+	// Ready returns nil or why not.
 	Ready() error
 	// Freshness says how old the replicated state may be.
 	Freshness() node.Freshness
 	// Current returns why the replicated state is not known yet, or nil.
 	Current() error
+	// Site is this broker's own.
 	Site() string
+}
+
+// Source is what the pages need beside what the API needs, too.
+type Source interface {
+	Reader
+	// LastLines returns the end of an attempt's output, so many lines at most,
+	// from whichever site has it.
+	LastLines(ctx context.Context, q node.LogQuery, lines int) ([]byte, error)
 	// Moved numbers the newest change; AwaitMove returns nil once there is a
 	// newer one, else ctx's error.
 	Moved() (entry, home uint64)
@@ -63,7 +72,7 @@ type History interface {
 	// [from, to), at most limit.
 	EarlierOf(job fsm.JobID, from, to uint32, limit int) []Attempt
 	// Samples returns the ledger as it was, oldest first.
-	Samples(since time.Time) []Sample
+	Samples(since time.Time) []archive.Sample
 }
 
 // Attempt is one run of a task.
@@ -75,18 +84,6 @@ type Attempt struct {
 	Started time.Time
 	Ended   time.Time // zero = it runs
 	Outcome string    // an ending's name, "" = it runs, or nobody knows
-}
-
-// Sample is the ledger at a moment.
-type Sample struct {
-	At    time.Time
-	Sites []Standing // by site
-}
-
-// Standing is one site in the ledger, in the ledger's unit, rounded.
-type Standing struct {
-	Site                            string
-	Contribution, Utility, Priority float64
 }
 
 // Whys says why jobs wait.

@@ -15,6 +15,7 @@ import (
 	"github.com/cloudshare/cloudshare/api/web/webtest"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/archive"
 )
 
 func TestMain(m *testing.M) {
@@ -109,7 +110,7 @@ func TestQueueOfJobsThatRunInPart(t *testing.T) {
 // young is the history of a broker that has just begun.
 type young struct{ web.History }
 
-func (young) Samples(time.Time) []web.Sample { return nil }
+func (young) Samples(time.Time) []archive.Sample { return nil }
 
 // Found by review: after a restart "The last day" began with the restart.
 func TestFairnessSaysSinceWhen(t *testing.T) {

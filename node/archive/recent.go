@@ -202,13 +202,19 @@ func (r *Recent) Samples(since time.Time) []Sample {
 	return out
 }
 
-// sample notes the ledger.
-func (r *Recent) sample(now time.Time, l fsm.LedgerView) {
+// SampleOf returns the ledger at a moment.
+func SampleOf(l fsm.LedgerView, now time.Time) Sample {
 	s := Sample{At: now, Index: l.Index, Unit: l.Unit, Sites: make([]Standing, 0, len(l.Sites))}
 	for i := range l.Sites {
 		x := &l.Sites[i]
 		s.Sites = append(s.Sites, Standing{x.Site, rounded(x.Contribution), rounded(x.Utility), rounded(x.Priority)})
 	}
+	return s
+}
+
+// sample notes the ledger.
+func (r *Recent) sample(now time.Time, l fsm.LedgerView) {
+	s := SampleOf(l, now)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.keep(s)

@@ -17,6 +17,7 @@ import (
 	"github.com/cloudshare/cloudshare/api/web"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/archive"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
@@ -510,16 +511,16 @@ func (h History) EarlierOf(job fsm.JobID, from, to uint32, limit int) (out []web
 }
 
 // Samples implements web.History: every account grew, and swayed a little.
-func (h History) Samples(since time.Time) (out []web.Sample) {
+func (h History) Samples(since time.Time) (out []archive.Sample) {
 	const steps = 96
 	for i := range steps {
-		s := web.Sample{At: h.Broker.Now.Add(-time.Duration(steps-i) * 15 * time.Minute)}
+		s := archive.Sample{At: h.Broker.Now.Add(-time.Duration(steps-i) * 15 * time.Minute)}
 		if s.At.Before(since) {
 			continue
 		}
 		for k, a := range h.Broker.Account.Sites {
 			part := float64(i) / steps * (1 + float64((i*(k+3))%11-5)/25)
-			s.Sites = append(s.Sites, web.Standing{
+			s.Sites = append(s.Sites, archive.Standing{
 				Site: a.Site, Contribution: part * amount(a.Contribution), Utility: part * amount(a.Utility), Priority: part * amount(a.Priority),
 			})
 		}

@@ -1,11 +1,8 @@
 package local
 
 import (
-	"runtime"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/cloudshare/cloudshare/executor"
 )
@@ -40,19 +37,5 @@ func TestStartIsToldBeforeTheEnd(t *testing.T) {
 		if e := o.next(); e.Ended == nil || e.ID != task.ID {
 			t.Errorf("then heard of %s: %+v", task.ID, e)
 		}
-	}
-}
-
-// Tasks have the kernel's timer slack, whatever that of their supervisor is.
-func TestTasksHaveTheKernelsSlack(t *testing.T) {
-	runtime.LockOSThread() // never unlocked: the thread ends with the test
-	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, 20*taskSlack, 0, 0, 0); err != nil {
-		t.Fatal(err)
-	}
-	o, _ := adopted(t, config(t))
-	task := shell(1, "cat /proc/self/timerslack_ns")
-	o.run(task)
-	if got := o.output(task); got != "50000\n" {
-		t.Errorf("a task has a slack of %q ns", got)
 	}
 }

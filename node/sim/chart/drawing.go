@@ -19,13 +19,17 @@ const (
 	PNG Format = "png"
 )
 
-// FormatOf returns the format that a file's name asks for: SVG, unless it ends in
-// .png.
-func FormatOf(path string) Format {
-	if strings.EqualFold(filepath.Ext(path), ".png") {
-		return PNG
+// FormatOf returns the format that the ending of a file's name asks for. The error
+// names the endings that are known.
+func FormatOf(path string) (Format, error) {
+	switch ext := strings.ToLower(filepath.Ext(path)); ext {
+	case ".svg":
+		return SVG, nil
+	case ".png":
+		return PNG, nil
+	default:
+		return "", fmt.Errorf("no picture is drawn as %q: name a file that ends in .svg or .png", path)
 	}
-	return SVG
 }
 
 // Palette colours owners, and policies.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"image/color"
 	"image/png"
-	"slices"
 	"testing"
 
 	"github.com/cloudshare/cloudshare/node/sim"
@@ -47,12 +46,12 @@ func TestDrawingsAreBounded(t *testing.T) {
 	}
 }
 
+// A file's name asks for a format, or for none that there is: a.bmp was SVG once.
 func TestFormatOf(t *testing.T) {
-	var got []Format
-	for _, path := range []string{"a.svg", "a.png", "b/c.PNG", "a", "png"} {
-		got = append(got, FormatOf(path))
-	}
-	if want := []Format{SVG, PNG, PNG, SVG, SVG}; !slices.Equal(got, want) {
-		t.Errorf("formats %v, want %v", got, want)
+	for path, want := range map[string]Format{"a.svg": SVG, "a.SVG": SVG, "a.png": PNG, "b/c.PNG": PNG, "a.bmp": "", "a": "", "png": "", "a.png.gz": "", "/dev/stdout": ""} {
+		got, err := FormatOf(path)
+		if got != want || (err != nil) != (want == "") {
+			t.Errorf("%s: %q, %v; want %q", path, got, err, want)
+		}
 	}
 }

@@ -77,7 +77,7 @@ users are different people.`,
 	f.StringVar(&r.starts, "starts", "", "write every start to `FILE`, CSV")
 	f.StringVar(&r.schedule, "schedule", "", "write the schedule to `FILE`, SWF")
 	f.StringVar(&r.bad, "malformed", "malformed.txt", "list the logs' malformed lines, if there are any, in `FILE`")
-	f.StringVar(&r.gantt, "gantt", "", "draw the schedule to `FILE`, SVG, or PNG if it ends in .png")
+	f.StringVar(&r.gantt, "gantt", "", "draw the schedule to `FILE`, which ends in .svg or .png")
 	return cmd
 }
 
@@ -169,6 +169,9 @@ func (r *simRun) check() (rules sim.Rules, err error) {
 	if r.from < -1 {
 		return rules, cli.Usage("--from %d: must be 0 or more, or -1 for one that the seed draws", r.from)
 	}
+	if _, err = chart.FormatOf(r.gantt); r.gantt != "" && err != nil {
+		return rules, cli.Usage("--gantt: %w", err)
+	}
 	if r.mapping < 0 {
 		return rules, cli.Usage("--mapping %d: must be 0 or more", r.mapping)
 	}
@@ -225,7 +228,7 @@ func (r *simRun) write(in *sim.Instance, out *sim.Outcome, title string) error {
 	}{
 		{r.starts, func(w io.Writer) error { return sim.StartLog(w, &in.Case, out) }},
 		{r.schedule, func(w io.Writer) error { return sim.Schedule(w, &in.Case, out, "; Note: "+title) }},
-		{r.gantt, func(w io.Writer) error { return chart.Gantt(w, chart.FormatOf(r.gantt), &in.Case, out, title) }},
+		{r.gantt, func(w io.Writer) error { return r.draw(w, in, out, title) }},
 	} {
 		if f.path != "" {
 			if err := writeFile(f.path, f.write); err != nil {
@@ -234,6 +237,15 @@ func (r *simRun) write(in *sim.Instance, out *sim.Outcome, title string) error {
 		}
 	}
 	return nil
+}
+
+// draw draws the schedule in the format that --gantt asks for.
+func (r *simRun) draw(w io.Writer, in *sim.Instance, out *sim.Outcome, title string) error {
+	format, err := chart.FormatOf(r.gantt)
+	if err != nil {
+		return err
+	}
+	return chart.Gantt(w, format, &in.Case, out, title)
 }
 
 // siteWaits is one site's line.

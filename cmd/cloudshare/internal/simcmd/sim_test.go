@@ -227,6 +227,8 @@ func TestSimRefusals(t *testing.T) {
 		{"sim run --mapping -1 SAMPLE", cli.ExitUsage},
 		{"sim run --gantt HUGE HUGE", cli.ExitUsage},
 		{"sim run --starts one --gantt ./one SAMPLE", cli.ExitUsage},
+		{"sim run --gantt g.bmp SAMPLE", cli.ExitUsage},
+		{"sim run --gantt g SAMPLE", cli.ExitUsage},
 		{"sim table1 --scenarios 1 --zipf 2 SAMPLE", cli.ExitUsage},
 		{"sim table1 --scenarios 1,2 --background 1 SAMPLE", cli.ExitUsage},
 		{"sim table1 --policies SIMPL_DIRECT --whole-share SAMPLE", cli.ExitUsage},

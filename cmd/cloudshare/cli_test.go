@@ -155,6 +155,38 @@ func TestCommands(t *testing.T) {
 	goldenfile.Match(t, "commands.txt", all.String())
 }
 
+// TestChoicesBeforeTheBroker: a value that no broker would take is refused with those
+// that are known, where no broker answers, too. Each was "no broker answers" once.
+func TestChoicesBeforeTheBroker(t *testing.T) {
+	srv := httptest.NewServer(nil)
+	srv.Close()
+	for line, known := range map[string]string{
+		"jobs --state bogus":                "queued, running, succeeded, failed, cancelled, lost or withdrawn",
+		"tasks a.1 --state bogus":           "queued, assigned, running, stopping, succeeded, failed, cancelled, lost or withdrawn",
+		"logs a.1 --state bogus":            "lost or withdrawn",
+		"logs a.1 --stream bogus":           "stdout or stderr",
+		"rerun a.1 --state bogus":           "lost or withdrawn",
+		"events --kind bogus":               "federation, policy, job, task, home, site, federation.founded",
+		"report --by bogus":                 "site, hour, day, month or label:KEY",
+		"export --format bogus":             "json, csv or swf",
+		"policy set --policy bogus":         "ORIG_DIRECT, REL_DIRECT, SIMPL_DIRECT, FAIRSHARE, ROUND_ROBIN, ALONE or CE",
+		"policy set --running bogus":        "partial or completed",
+		"submit --on-loss bogus -- true":    "fenced, immediate or never",
+		"run --on-loss bogus -- true":       "fenced, immediate or never",
+		"jobs -o bogus":                     "table, json or yaml",
+		"sites --max-staleness bogus":       "a duration of 0 or more",
+		"dev --coordination bogus":          "raft or zookeeper",
+		"sim run --home bogus x.swf":        "reported, unreported or never",
+		"sim run --gantt bogus x.swf":       ".svg or .png",
+		"broker --site a --log-level bogus": "debug, info, warn or error",
+	} {
+		code, out, errs := runCLI(t, "", append([]string{"--addr=" + srv.URL}, strings.Fields(line)...)...)
+		if code != cli.ExitUsage || out != "" || !strings.Contains(errs, "bogus") || !strings.Contains(errs, known) || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%s: exit %d %q %q", line, code, out, errs)
+		}
+	}
+}
+
 // TestUnreachable: nobody at the address is exit 3 with what to do.
 func TestUnreachable(t *testing.T) {
 	srv := httptest.NewServer(nil)

@@ -21,7 +21,7 @@ const completeWithin = 2 * time.Second
 type completer struct{ *cli.App }
 
 // completeIDs has the shell ask the broker for what a command takes: jobs as
-// arguments, sites and states as flags. A broker that does not answer completes
+// arguments, sites as flags. A broker that does not answer completes
 // nothing.
 func (a completer) completeIDs(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
@@ -32,8 +32,6 @@ func (a completer) completeIDs(cmd *cobra.Command) {
 	}
 	for name, f := range map[string]cobra.CompletionFunc{
 		"site": a.completeSites, "only": a.completeSites, "not": a.completeSites, "select": a.completeLabels, "job": a.completeJobFlag,
-		"state":  cobra.FixedCompletions([]string{"queued", "running", "succeeded", "failed", "cancelled", "lost", "withdrawn"}, cobra.ShellCompDirectiveNoFileComp),
-		"format": cobra.FixedCompletions([]string{"json", "csv", "swf"}, cobra.ShellCompDirectiveNoFileComp),
 		"by":     cobra.FixedCompletions([]string{"site", "hour", "day", "month", "label:"}, cobra.ShellCompDirectiveNoFileComp),
 		"output": cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp),
 	} {

@@ -61,6 +61,9 @@ func DefaultSpec() Spec {
 // onLossNames are the words of the contract, by fsm.OnLoss.
 var onLossNames = [...]string{fsm.Fenced: "fenced", fsm.Immediate: "immediate", fsm.Never: "never"}
 
+// OnLossNames returns the words that on_loss may be.
+func OnLossNames() []string { return slices.Clone(onLossNames[:]) }
+
 // LossName is OnLoss in the contract's word.
 func (r SpecRetry) LossName() string { return onLossNames[r.OnLoss] }
 

@@ -16,6 +16,9 @@ import (
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
 )
 
+// jobStates are those of a whole job.
+var jobStates = []string{"queued", "running", "succeeded", "failed", "cancelled", "lost", "withdrawn"}
+
 func jobsCommand(a *cli.App) *cobra.Command {
 	var q client.JobQuery
 	var quiet bool
@@ -53,8 +56,8 @@ func jobsCommand(a *cli.App) *cobra.Command {
 			})
 		},
 	}
+	cli.Choice(cmd, &q.State, "state", jobStates, "only jobs in this `STATE`")
 	f := cmd.Flags()
-	f.StringVar(&q.State, "state", "", "only jobs in this `STATE`")
 	f.StringVar(&q.Site, "site", "", "only jobs of this owner")
 	f.StringArrayVar(&q.Labels, "label", nil, "only jobs with this `KEY=VALUE` (may be repeated)")
 	f.StringVar(&q.Name, "name", "", "only jobs whose name has this `PART`, whatever its case")

@@ -24,7 +24,7 @@ type logsAsked struct {
 }
 
 func logsCommand(a *cli.App) *cobra.Command {
-	var q logsAsked
+	q := logsAsked{LogQuery: client.LogQuery{Stream: "stdout"}}
 	cmd := &cobra.Command{
 		Use: "logs ID[/TASKS]", Short: "Print the output of tasks", Args: cobra.ExactArgs(1),
 		Long: `Print the output of a task: task 0, or the one that is named, ID/17; what it wrote to
@@ -43,14 +43,14 @@ What could not be had is said at the end, and the exit code is then not 0.`,
 			return printLogs(a, cmd, args[0], q)
 		},
 	}
+	cli.Choice(cmd, &q.Stream, "stream", []string{"stdout", "stderr"}, "stdout or stderr")
+	cli.Choices(cmd, &q.states, "state", taskStates, "of the tasks in this `STATE` (may be repeated)")
 	f := cmd.Flags()
 	f.Uint32Var(&q.Task, "task", 0, "the task's index")
 	f.Uint32Var(&q.Attempt, "attempt", 0, "the attempt, from 1 (default the latest)")
-	f.StringVar(&q.Stream, "stream", "stdout", "stdout or stderr")
 	f.BoolVarP(&q.Follow, "follow", "F", false, "go on until the attempt ends; of several tasks, until all have ended")
 	f.IntVar(&q.Tail, "tail", 0, "only the last `N` lines of each task, and at most 256 KiB (default all)")
 	f.BoolVar(&q.all, "all", false, "of all tasks that have begun")
-	f.StringArrayVar(&q.states, "state", nil, "of the tasks in this `STATE` (may be repeated)")
 	f.BoolVar(&q.prefix, "prefix", false, "put ID/TASK before each line (default of several tasks with --follow)")
 	return cmd
 }
@@ -60,8 +60,6 @@ func printLogs(a *cli.App, cmd *cobra.Command, arg string, q logsAsked) error {
 	id, tasks := splitTasks(arg)
 	given := cmd.Flags().Changed
 	switch {
-	case q.Stream != "stdout" && q.Stream != "stderr":
-		return cli.Usage("--stream %q: must be stdout or stderr", q.Stream)
 	case given("tail") && (q.Tail < 1 || q.Tail > 10_000):
 		return cli.Usage("--tail %d: must be 1 to 10000", q.Tail)
 	case given("task") && (tasks != "" || q.all || len(q.states) > 0):

@@ -47,9 +47,9 @@ those that are named, ID/3,17,40-60.`,
 			return reportSubmitted(cmd.Context(), a, c, accepted, submission{wait: wait, quiet: quiet})
 		},
 	}
+	cli.Choices(cmd, &q.States, "state", taskStates, "the tasks in this `STATE` (may be repeated)")
 	f := cmd.Flags()
 	f.BoolVar(&failed, "failed", false, "the tasks that failed or were lost")
-	f.StringArrayVar(&q.States, "state", nil, "the tasks in this `STATE` (may be repeated)")
 	f.StringVar(&q.Key, "key", "", "idempotency key: the same key and request again is one job")
 	f.BoolVar(&wait, "wait", false, "wait for the end; exit 10 if it failed, 11 cancelled, 12 lost")
 	f.BoolVarP(&quiet, "quiet", "q", false, "print the id only, and no notes")

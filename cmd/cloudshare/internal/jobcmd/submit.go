@@ -80,7 +80,7 @@ func specFlags(f *pflag.FlagSet) {
 	f.String("memory", "0", "memory a task may use, e.g. 256Mi; 0 = no limit")
 	f.Int64("gpu", 0, "gpus a task needs")
 	f.Int64("max-attempts", 1, "how often a failing task is tried")
-	f.String("on-loss", "fenced", "when its site is lost: fenced, immediate or never")
+	f.Var(cli.NewChoice("fenced", jobspec.OnLossNames()), "on-loss", "when its site is lost: fenced, immediate or never")
 	f.Int64("priority", 0, "higher first, among your own jobs")
 	f.StringArray("label", nil, "`KEY=VALUE` (may be repeated)")
 	f.StringSlice("only", nil, "run on these `SITES` only")

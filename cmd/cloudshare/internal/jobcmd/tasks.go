@@ -15,6 +15,9 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 )
 
+// taskStates are those of a task.
+var taskStates = strings.Split(fsm.TaskStateNames(), ", ")
+
 func tasksCommand(a *cli.App) *cobra.Command {
 	var q client.TaskQuery
 	var quiet bool
@@ -43,11 +46,10 @@ func tasksCommand(a *cli.App) *cobra.Command {
 			return a.Show(page, func(w io.Writer) { showTasks(w, id, page.Items, quiet) })
 		},
 	}
+	cli.Choices(cmd, &q.States, "state", taskStates, "only tasks in this `STATE` (may be repeated)")
 	f := cmd.Flags()
-	f.StringArrayVar(&q.States, "state", nil, "only tasks in this `STATE` (may be repeated)")
 	f.IntVar(&q.Limit, "limit", 100, "how many at most, 1 to 1000")
 	f.StringVar(&q.Cursor, "cursor", "", "go on where a page ended")
-	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(strings.Split(fsm.TaskStateNames(), ", "), cobra.ShellCompDirectiveNoFileComp))
 	f.BoolVarP(&quiet, "quiet", "q", false, "print ID/TASK only")
 	return cmd
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,6 +12,7 @@ import (
 	"github.com/cloudshare/cloudshare/api/client"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
+	"github.com/cloudshare/cloudshare/fsm"
 )
 
 func eventsCommand(a *cli.App) *cobra.Command {
@@ -47,14 +49,24 @@ home, outside the log, is told by its own site's broker only.`,
 			return nil
 		},
 	}
+	cli.Choices(cmd, &q.Kinds, "kind", eventKinds(), "only this `KIND` (task.ended) or group (task); may be repeated")
 	f := cmd.Flags()
 	f.StringVar(&q.From, "from", "", "begin after this event's `ID` or entry's number (default now)")
-	f.StringArrayVar(&q.Kinds, "kind", nil, "only this `KIND` (task.ended) or group (task); may be repeated")
 	f.StringVar(&q.Job, "job", "", "only events of this job")
 	f.StringVar(&q.Site, "site", "", "only events of this site and its jobs")
 	f.StringArrayVar(&q.Labels, "label", nil, "only of jobs with this `KEY=VALUE` (may be repeated)")
 	f.BoolVar(&q.Once, "once", false, "print what the broker holds after --from, and end")
 	return cmd
+}
+
+// eventKinds returns the groups of events, and then the kinds.
+func eventKinds() []string {
+	var groups, kinds []string
+	for _, k := range fsm.EventKinds() {
+		group, _, _ := strings.Cut(k.String(), ".")
+		groups, kinds = append(groups, group), append(kinds, k.String())
+	}
+	return append(slices.Compact(groups), kinds...)
 }
 
 // showEvent prints one event at once.

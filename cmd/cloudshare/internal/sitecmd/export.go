@@ -2,7 +2,6 @@ package sitecmd
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -12,7 +11,7 @@ import (
 
 func exportCommand(a *cli.App) *cobra.Command {
 	var q client.ArchiveQuery
-	var format string
+	format := "json"
 	cmd := &cobra.Command{
 		Use: "export", Short: "Write a broker's archive of attempts",
 		Args: func(_ *cobra.Command, args []string) error {
@@ -29,9 +28,6 @@ to move it to another backend, is written by cloudshare state export.`,
   cloudshare export --format csv --label team=render > render.csv
   cloudshare export --format swf > site-1.swf && cloudshare sim run --help`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !slices.Contains([]string{"json", "csv", "swf"}, format) {
-				return cli.Usage("--format %q: must be json, csv or swf", format)
-			}
 			c, err := a.Client()
 			if err != nil {
 				return err
@@ -45,7 +41,7 @@ to move it to another backend, is written by cloudshare state export.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", "json", "json, csv or swf")
+	cli.Choice(cmd, &format, "format", []string{"json", "csv", "swf"}, "json, csv or swf")
 	archiveFlags(cmd.Flags(), &q)
 	return cmd
 }

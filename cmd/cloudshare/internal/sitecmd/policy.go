@@ -14,8 +14,9 @@ import (
 
 // policyFlags are the fields of a policy that can be set, by flag.
 func policyFlags(f *pflag.FlagSet) {
-	f.String("policy", "", "ORIG_DIRECT, REL_DIRECT, SIMPL_DIRECT, FAIRSHARE, ROUND_ROBIN, ALONE or CE")
-	f.String("running", "", "how a running task counts: partial or completed")
+	policies := []string{"ORIG_DIRECT", "REL_DIRECT", "SIMPL_DIRECT", "FAIRSHARE", "ROUND_ROBIN", "ALONE", "CE"}
+	f.Var(cli.NewChoice("", policies), "policy", "ORIG_DIRECT, REL_DIRECT, SIMPL_DIRECT, FAIRSHARE, ROUND_ROBIN, ALONE or CE")
+	f.Var(cli.NewChoice("", []string{"partial", "completed"}), "running", "how a running task counts: partial or completed")
 	f.Bool("prefer-own", false, "a task goes to its own site's free machine if one fits")
 	f.Bool("fixed-order", false, "machines by name instead of the keyed random choice")
 	f.Int64("reserve-after-ms", 0, "a task too wide for the free machines gets one reserved after this; 0 = off")

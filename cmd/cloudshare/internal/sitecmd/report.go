@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -41,6 +42,9 @@ tasks on other sites' machines. An attempt counts whole where it ended.
   cloudshare report --by label:team --since 2026-01-01 --until 2026-02-01 -o csv
   cloudshare report --by day --site site-2`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !strings.HasPrefix(by, "label:") && !slices.Contains([]string{"site", "hour", "day", "month"}, by) {
+				return cli.Usage("--by %q: must be site, hour, day, month or label:KEY", by)
+			}
 			c, err := a.Client()
 			if err != nil {
 				return err

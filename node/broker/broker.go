@@ -183,7 +183,7 @@ func (b *Broker) Start(ctx context.Context, addresses Addresses) error {
 	}
 	held, lost := b.core.Registration()
 	if len(held)+len(lost) > 0 {
-		b.cfg.Logger.Info().Int("adopted", len(held)).Int("lost", len(lost)).Msg("attempts of the last life settled")
+		b.cfg.Logger.Info().Int("adopted", len(held)).Int("lost", len(lost)).Msg("attempts of the previous run settled")
 	}
 	if err := b.cfg.Journal.Commit(fx.Writes); err != nil {
 		return err

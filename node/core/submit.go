@@ -80,7 +80,7 @@ func (c *Core) submitOne(req node.Request, full error, reply func(node.Answer), 
 // admit says why a job cannot go to the federation, or nil. The state decides: what
 // it would refuse as it stands is not sent.
 func (c *Core) admit(js *fsm.JobSpec, s StateReader) error {
-	if c.incarnation != 0 { // before, the state is as old as the last life's
+	if c.incarnation != 0 { // before, the state is as old as the previous run's
 		if err := node.RefusedByQuota(s.Admits(c.site, js), c.site, js, s); err != nil {
 			return err
 		}

@@ -200,6 +200,7 @@ func New(site string, limits node.Exposure) *Core {
 		judging:  map[coord.Renewal]bool{},
 		tallies:  trouble.NewTallies(),
 		troubles: trouble.NewTroubles(),
+		usage:    usageBook{most: maxUnreported},
 		pledges:  pledgeBook{byID: map[executor.ID]*pledge{}},
 		out:      outbox{site: site, inflight: map[uint64]waitingCommand{}},
 	}

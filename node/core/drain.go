@@ -18,8 +18,10 @@ type Drain struct {
 var keyDrain = []byte("drain")
 
 // homePaused reports whether nothing is started at home now: the operator wants
-// it so, the site leaves, or it is in trouble.
-func (c *Core) homePaused() bool { return c.drain.Own || c.closing || c.full != nil }
+// it so, the site leaves, it is in trouble, or too many runs wait for their report.
+func (c *Core) homePaused() bool {
+	return c.drain.Own || c.closing || c.full != nil || c.usage.full()
+}
 
 // setDrain changes what the site takes on.
 func (c *Core) setDrain(d Drain, fx *Effects) {

@@ -26,6 +26,8 @@ func (c *Core) HomeWhy(num uint64) (node.Why, bool) {
 		w.Summary = "its own site does not run it: " + c.home.jobs[num].noPlace()
 	case c.full != nil:
 		w.Summary = "nothing is started at this site now: " + c.full.Error()
+	case c.usage.full():
+		w.Summary = "nothing is started at this site now: " + errUnreported.Error()
 	case c.homePaused():
 		w.Summary = "nothing is started at this site now: it is drained for its own users too, leaves, or is in trouble"
 	default:

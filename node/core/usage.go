@@ -9,16 +9,28 @@ import (
 	"github.com/cloudshare/cloudshare/node/record"
 )
 
+// maxUnreported is how many ended home runs may wait for their report, besides those that
+// run: 84 MB of the journal, 18 MB of memory and two seconds of a start. Beyond it a
+// site that is cut off starts nothing: it could not account for what it ran.
+const maxUnreported = 250_000
+
+// errUnreported is why nothing is started at home with maxUnreported.
+var errUnreported = fmt.Errorf("%d runs are not in the ledger yet, since the federation is out of reach: it goes on as these are reported", maxUnreported)
+
 // usageBook reports home runs to the ledger, each exactly once: a row is synced
 // with the end of its run, rows are bound into numbered batches, and the state
 // takes only the batch that is the next one.
 type usageBook struct {
 	rows   []usageRow // not in a batch yet; their journal keys end with seq, without gaps
+	most   int        // of rows, with which another run may begin
 	seq    uint64     // last journal key given
 	next   uint64     // number of the next batch; valid once registered
 	open   []usageRow // the batch under way, nil = none; the only one in the journal
 	openNo uint64
 }
+
+// full reports whether no other run could be accounted for.
+func (u *usageBook) full() bool { return len(u.rows) >= u.most }
 
 // addUsage notes an ended home run. Lost runs credit and debit nobody.
 func (c *Core) addUsage(num uint64, a *attempt, r executor.Result, fx *Effects) {

@@ -1,7 +1,9 @@
 package core
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
 )
@@ -40,5 +42,46 @@ func TestNewEpochKeepsTheOpenUsage(t *testing.T) {
 	}
 	if n := a.core.usage.next; n != 3 {
 		t.Errorf("the next batch is %d, want 3", n)
+	}
+}
+
+// A site that was cut off kept a row of each run that ended, without a bound. With as many
+// as it may keep it starts nothing more and says so; it takes jobs all the same, and
+// when the federation is back the ledger has each run once.
+func TestUnreportedRunsAreBounded(t *testing.T) {
+	r := newRig(t, fsm.DefaultParams(), 1)
+	a := r.sites[0]
+	held, lost := a.reopen() // alone
+	u := &a.core.usage
+	u.most = 3
+	for range 5 {
+		a.submit(sleepJob, "")
+	}
+	for range u.most {
+		a.finish(a.only(), 0)
+		a.ticks(usageTicks)
+	}
+	last := a.submit(sleepJob, "")
+	if len(a.running) != 0 || len(u.rows) != u.most || a.answers[last].Err != nil {
+		t.Fatalf("%v run beside %d unreported runs; the last job: %v", a.running, len(u.rows), a.answers[last].Err)
+	}
+	for _, num := range []uint64{4, 6} { // the one that waited, and the one that came now
+		if w, ok := a.core.HomeWhy(num); !ok || w.Waiting != 1 || !strings.Contains(w.Summary, errUnreported.Error()) {
+			t.Errorf("why job %d waits: %+v", num, w)
+		}
+	}
+	a.register(held, lost)
+	a.lease(time.Hour)
+	for len(r.state.Ledger().Matrix) == 0 || r.state.Ledger().Matrix[0].Tasks < 6 {
+		a.ticks(usageTicks)
+		r.settle()
+		if len(a.running) > 0 {
+			a.finish(a.only(), 0)
+		}
+	}
+	a.ticks(usageTicks)
+	r.settle()
+	if m := r.state.Ledger().Matrix; len(m) != 1 || m[0].Tasks != 6 || m[0].A != "6000000" || len(u.rows)+len(u.open) != 0 {
+		t.Errorf("matrix %+v, %d rows are left, want six runs once each", m, len(u.rows)+len(u.open))
 	}
 }

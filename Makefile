@@ -154,7 +154,7 @@ OPENAPI := api/testdata/openapi.json
 API_DOC := cmd/cloudshare/guide/api.md
 
 .PHONY: docs
-docs: need-go tools ## write the generated parts of the guides anew
+docs: need-go tools ## rewrite the generated parts of the guides
 	@bin/tools/apidoc -write $(API_DOC) $(OPENAPI)
 	@$(GO) test -count=1 -run TestConceptsDrawThePaper ./cmd/cloudshare -rewrite
 

@@ -69,7 +69,7 @@ func (s *Server) askOwner(ctx context.Context, r *http.Request, at *node.Elsewhe
 	return nil, unreachable(at, "its broker at "+at.HTTP+" answers "+strconv.Itoa(res.StatusCode))
 }
 
-// unasked is why a request is not passed on to another broker, or nil.
+// unasked returns why a request is not passed on to another broker, or nil.
 func unasked(r *http.Request, at *node.ElsewhereError) *problem {
 	switch {
 	case at.HTTP == "":

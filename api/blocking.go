@@ -13,7 +13,7 @@ import (
 	"github.com/cloudshare/cloudshare/node"
 )
 
-// A blocking read is a read with ?index=N: it is answered once something has
+// maxWait bounds a blocking read. That is a read with ?index=N: it is answered once something has
 // happened after entry N, or after ?wait= (default and most maxWait), whichever
 // is first; one of a single job, once something has happened to that job. N is
 // the X-CloudShare-Index of an earlier answer. What happens to home jobs moves no
@@ -28,7 +28,7 @@ type BlockingQuery struct {
 	FreshQuery
 }
 
-// blockingParams are the same for operations on the bare exchange.
+// blockingParams returns the same for operations on the bare exchange.
 func blockingParams() []*huma.Param {
 	return []*huma.Param{
 		queryParam("index", huma.TypeInteger, "answer once something has happened after this entry"),

@@ -43,7 +43,7 @@ func (s *Server) cancelMany(w http.ResponseWriter, r *http.Request, _ func(strin
 	out := wire.Cancelled{Items: []wire.CancelledJob{}}
 	if labels := r.URL.Query()["label"]; len(labels) > 0 {
 		if len(list) > 0 {
-			return badQuery("label", labels[0], "stands beside job: give one of them")
+			return badQuery("label", labels[0], "given together with job: give one of them")
 		}
 		if list, out.More, err = s.labelled(r.Context(), labels); err != nil {
 			return err

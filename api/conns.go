@@ -55,7 +55,7 @@ func (w *waiting) remove(conn net.Conn) {
 	}
 }
 
-// first is the one that has waited longest.
+// first returns the one that has waited longest.
 func (w *waiting) first() (waiter, bool) {
 	if e := w.order.Front(); e != nil {
 		return e.Value.(waiter), true

@@ -48,7 +48,7 @@ func (s *Server) withContacts(sites []wire.Site) {
 	}
 }
 
-// unreached are those that do not reach this broker.
+// unreached returns those that do not reach this broker.
 func (s *Server) unreached() []wire.Unreached {
 	if s.cfg.Contacts == nil {
 		return nil

@@ -18,7 +18,7 @@ const (
 )
 
 // deadlineWriter cuts a client that takes nothing for some time: it cannot hold
-// a connection and an answer's memory for ever. A slow one that does take is not
+// a connection and an answer's memory forever. A slow one that does take is not
 // cut, however long the answer.
 type deadlineWriter struct {
 	http.ResponseWriter

@@ -73,7 +73,7 @@ func (s *Server) operations() []web.Operation {
 	return out
 }
 
-// described is an operation for people.
+// described returns an operation for people.
 func described(method, path string, op *huma.Operation) web.Operation {
 	out := web.Operation{ID: op.OperationID, Method: method, Path: path, Summary: op.Summary, Description: op.Description}
 	for _, p := range op.Parameters {

@@ -142,7 +142,7 @@ func (s *Server) eventQuery(r *http.Request) (from node.EventID, f node.EventFil
 	return from, f, follow, err
 }
 
-// eventPlace is where a stream begins.
+// eventPlace returns where a stream begins.
 func (s *Server) eventPlace(r *http.Request) (node.EventID, error) {
 	name, text := "Last-Event-ID", r.Header.Get("Last-Event-ID")
 	if text == "" {
@@ -300,7 +300,7 @@ func appendFrame(b []byte, id, name string, data any) []byte {
 	return append(append(b, text...), "\n\n"...)
 }
 
-// eventOf is an event's form on the wire.
+// eventOf returns an event's form on the wire.
 func eventOf(e *node.Event) wire.Event {
 	out := wire.Event{
 		ID: e.ID.String(), Index: e.Index, Kind: e.Kind.String(), Time: moment(e.At), Durability: e.Durability,
@@ -332,7 +332,7 @@ func ofTask(k fsm.EventKind) bool {
 	return k == fsm.EventHomeRan || strings.HasPrefix(k.String(), "task.")
 }
 
-// exitOf is how the attempt's process ended, if that is what the event tells.
+// exitOf returns how the attempt's process ended, if that is what the event tells.
 func exitOf(e *node.Event) (exit, signal *int) {
 	switch e.End {
 	case fsm.EndSucceeded, fsm.EndFailed, fsm.EndTimedOut:

@@ -146,7 +146,7 @@ func (s *Server) jobs(ctx context.Context, in *jobsInput) (*answer[wire.List[wir
 	return out, nil
 }
 
-// quotas are this site's, or all sites'.
+// quotas returns this site's, or all sites'.
 func (s *Server) quotas(_ context.Context, in *quotaInput) (*answer[wire.List[wire.SiteQuotas]], error) {
 	all := s.broker.Quotas()
 	if !in.All {
@@ -155,7 +155,7 @@ func (s *Server) quotas(_ context.Context, in *quotaInput) (*answer[wire.List[wi
 	return listOf(all, quotasOf), nil
 }
 
-// policy is the federation's.
+// policy returns the federation's.
 func (s *Server) policy() wire.Policy { return policyOf(s.broker.Params(), len(s.broker.Sites())) }
 
 // setPolicy reads the fields given on top of the policy as it is, so that a
@@ -242,7 +242,7 @@ func badPolicy(body []byte, err error) error {
 	return p
 }
 
-// kindName is what a policy's field takes.
+// kindName returns what a policy's field takes.
 func kindName(t reflect.Type) string {
 	switch t.Kind() { //nolint:exhaustive // a policy has no other fields
 	case reflect.Bool:

@@ -66,7 +66,7 @@ func (at *stamp) setHeaders(h http.Header) {
 	}
 }
 
-// freshness is the part of an answer that tells of a stale state.
+// freshness returns the part of an answer that tells of a stale state.
 func freshness(ctx context.Context) (f wire.Freshness) {
 	at, ok := ctx.Value(stampKey{}).(*stamp)
 	if !ok || !at.Stale() {

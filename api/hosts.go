@@ -39,7 +39,7 @@ func (h hostNames) allows(host string) bool {
 	return err == nil
 }
 
-// hostName is a host without port, brackets, final dot and capitals.
+// hostName returns a host without port, brackets, final dot and capitals.
 func hostName(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

@@ -33,7 +33,7 @@ func (s *Server) job(w http.ResponseWriter, r *http.Request, param func(string) 
 	return writeJSON(w, http.StatusOK, out)
 }
 
-// awaitJob is await, once it is known that this broker has the job.
+// awaitJob calls await once it is known that this broker has the job.
 func (s *Server) awaitJob(w http.ResponseWriter, r *http.Request, id fsm.JobID) error {
 	if err := s.askedHere(r, id); err != nil {
 		return err
@@ -41,7 +41,7 @@ func (s *Server) awaitJob(w http.ResponseWriter, r *http.Request, id fsm.JobID) 
 	return s.await(w, r, id)
 }
 
-// askedHere is an error if a blocking read asks for a job that this broker does
+// askedHere returns an error if a blocking read asks for a job that this broker does
 // not have: it is to be told now, or by another broker.
 func (s *Server) askedHere(r *http.Request, id fsm.JobID) error {
 	if !r.URL.Query().Has("index") {

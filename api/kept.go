@@ -52,7 +52,7 @@ func (s *Server) kept(w http.ResponseWriter, r *http.Request, param func(string)
 	return writeJSON(w, http.StatusOK, page)
 }
 
-// keptHere is what another broker says of one task, as this one would have it; false if
+// keptHere returns what another broker says of one task, as this one would have it; false if
 // it says why there is none in words that cannot be passed on.
 func keptHere(k *wire.Kept) (out node.KeptOutput, ok bool) {
 	out = node.KeptOutput{Position: k.Task, Attempt: k.Attempt}

@@ -69,7 +69,7 @@ func (o *outputWriter) copy(task uint32, body io.Reader) error {
 	return nil
 }
 
-// piece is a line with some output.
+// piece returns a line with some output.
 func piece(task uint32, b []byte) *wire.Output {
 	if utf8.Valid(b) {
 		return &wire.Output{Task: &task, Text: string(b)}

@@ -148,7 +148,7 @@ func quotaProblem(e *node.QuotaError) *problem {
 	return p
 }
 
-// unreachable is "owner-unreachable" or "executor-unreachable".
+// unreachable returns "owner-unreachable" or "executor-unreachable".
 func unreachable(e *node.ElsewhereError, why string) *problem {
 	role := e.Role
 	if role != "executor" {
@@ -160,7 +160,7 @@ func unreachable(e *node.ElsewhereError, why string) *problem {
 	return p
 }
 
-// badQuery is a 400 for a query parameter, path or header.
+// badQuery returns a 400 for a query parameter, path or header.
 func badQuery(field, value, reason string) *problem {
 	p := newProblem(http.StatusBadRequest, "invalid-parameter", "A parameter is not valid", field+": "+reason)
 	p.Field, p.Value = field, oneLine(value)
@@ -181,7 +181,7 @@ func oneLine(s string) string {
 	return s
 }
 
-// setHeaders sets those beside the content type.
+// setHeaders sets those besides the content type.
 func (p *problem) setHeaders(h http.Header) {
 	for k, v := range p.GetHeaders() {
 		h[k] = v

@@ -104,7 +104,7 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, e *node.Elsewhe
 	s.proxy.ServeHTTP(w, r.WithContext(context.WithValue(ctx, elsewhereKey{}, e)))
 }
 
-// askedAt is the site whose broker a client asked: what another broker that passed the
+// askedAt returns the site whose broker a client asked: what another broker that passed the
 // request on says, else this one.
 func (s *Server) askedAt(r *http.Request) string {
 	if via := r.Header.Get(wire.HeaderVia); hops(r) > 0 && fsm.ValidSite(via) {

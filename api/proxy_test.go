@@ -142,7 +142,7 @@ func expect(t *testing.T, s *Server, name string) {
 }
 
 // TestForeignHops: what a client writes into the header cannot make brokers
-// pass a request on for ever.
+// pass a request on forever.
 func TestForeignHops(t *testing.T) {
 	f := newFake("site-1")
 	f.elseErr = &node.ElsewhereError{Site: "site-2", HTTP: "127.0.0.1:1", Role: "owner"}

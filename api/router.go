@@ -139,7 +139,7 @@ func (r router) Handle(op *huma.Operation, handler func(huma.Context)) {
 // endless are the reads that stream; they have no HEAD.
 var endless = map[string]bool{"/v1/events": true, "/v1/jobs/{id}/logs": true, "/v1/archive": true}
 
-// methods are those that a route answers: HEAD is GET, whose body the server
+// methods returns those that a route answers: HEAD is GET, whose body the server
 // leaves out.
 func methods(method string, streams bool) []string {
 	if method == http.MethodGet && !streams {

@@ -25,7 +25,7 @@ import (
 // Config of a Server; zero fields take DefaultConfig's values.
 type Config struct {
 	Listen string // host:port; port 0 takes a free one
-	// Names are host names that clients may ask by, beside addresses, localhost
+	// Names are host names that clients may ask by, besides addresses, localhost
 	// and the host of Listen; a port is passed over.
 	Names    []string
 	Version  string // of the program, for the OpenAPI document
@@ -190,7 +190,7 @@ func (s *Server) Start() error {
 	return nil
 }
 
-// Addr is the address that Start took, "" before.
+// Addr returns the address that Start took, "" before.
 func (s *Server) Addr() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -73,7 +73,7 @@ func (s *Server) accept(w http.ResponseWriter, r *http.Request, req node.Request
 	return nil
 }
 
-// request reads one job. What it means is only compared beside a key.
+// request reads one job. What it means is only compared if there is a key.
 func request(body []byte, key string, strict bool) (node.Request, error) {
 	spec, err := jobspec.ParseSpec(body)
 	if err != nil {

@@ -125,7 +125,7 @@ func estimateOf(w *node.Why) wire.WhyEstimate {
 	return e
 }
 
-// heldOf is what part of the judged estimates held, nil without any.
+// heldOf returns what part of the judged estimates held, nil without any.
 func heldOf(c node.Calibration) *float64 {
 	if c.Starts == 0 {
 		return nil

@@ -2,7 +2,7 @@ package executor
 
 import "golang.org/x/sys/unix"
 
-// Boottime is the machine's CLOCK_BOOTTIME in nanoseconds: the clock of
+// Boottime returns the machine's CLOCK_BOOTTIME in nanoseconds: the clock of
 // [Task.Fence]. Unlike Go's monotonic clock it goes on while the machine is
 // suspended.
 func Boottime() int64 {

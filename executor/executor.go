@@ -31,7 +31,7 @@ var (
 	ErrUnreadable = errors.New("cannot be read now")
 )
 
-// ID names one attempt for ever; Token and Attempt fence it.
+// ID names one attempt forever; Token and Attempt fence it.
 type ID struct {
 	Job     string // "site-1.42"
 	Task    uint32
@@ -80,7 +80,7 @@ type Task struct {
 type Machine struct {
 	Name string
 	Resources
-	// Shared says that others use it beside the broker, so that its capacity
+	// Shared says that others use it besides the broker, so that its capacity
 	// is only partly exposed (the paper's 30 % threshold).
 	Shared bool
 	// Runs: the federation sends no other tasks here, and Start refuses them as

@@ -13,10 +13,10 @@ type ImageName struct {
 	suffix     string // ":3.20" or "@sha256:…"
 }
 
-// String is the whole name.
+// String returns the whole name.
 func (n ImageName) String() string { return n.repository + n.suffix }
 
-// Repository is the name with its registry, without tag and digest.
+// Repository returns the name with its registry, without tag and digest.
 func (n ImageName) Repository() string { return n.repository }
 
 // MaxImageName bounds a name, in bytes.

@@ -121,7 +121,7 @@ func split(line string) (level, text string) {
 	return level, strings.TrimPrefix(text, "memberlist: ")
 }
 
-// opening is a line's kind: its first three words.
+// opening returns a line's kind: its first three words.
 func opening(s string) string {
 	words := strings.SplitN(s, " ", 4)
 	return strings.Join(words[:min(3, len(words))], " ")

@@ -144,7 +144,7 @@ func validSite(s string) bool {
 // label stands before every packet and stream, and is authenticated with it.
 func (c *Config) label() string { return "cloudshare/" + hex.EncodeToString(c.Federation[:]) }
 
-// secret is the key in use: gossip is always framed and authenticated, so that
+// secret returns the key in use: gossip is always framed and authenticated, so that
 // no byte from outside the federation reaches a decoder.
 func (c *Config) secret() []byte {
 	if len(c.Key) > 0 {

@@ -58,7 +58,7 @@ func (t *cutTransport) DialAddressTimeout(a memberlist.Address, timeout time.Dur
 	return t.NodeAwareTransport.DialAddressTimeout(a, timeout)
 }
 
-// Without rejoining, memberlist keeps both halves apart for ever once they have
+// Without rejoining, memberlist keeps both halves apart forever once they have
 // found each other dead.
 func TestPartitionHeals(t *testing.T) {
 	for _, tc := range []struct {

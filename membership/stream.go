@@ -28,7 +28,7 @@ const (
 
 var errJunk = errors.New("not gossip of this federation")
 
-// labelHeader is what stands before each packet and each dialled stream.
+// labelHeader returns what stands before each packet and each dialled stream.
 func labelHeader(label string) []byte {
 	return append([]byte{labelMsg, byte(len(label))}, label...)
 }

@@ -67,7 +67,7 @@ func (t *table) admit(site string) error {
 	return nil
 }
 
-// REQUIRES: t.mu held.
+// forget drops a site. REQUIRES: t.mu held.
 func (t *table) forget(site string) {
 	delete(t.sites, site)
 	t.fresh = slices.DeleteFunc(t.fresh, func(s string) bool { return s == site })
@@ -166,7 +166,7 @@ func (t *table) changed(r *record) {
 	}
 }
 
-// view is the record as others see it.
+// view returns the record as others see it.
 func (r *record) view() Member {
 	m := Member{Site: r.site, Incarnation: r.meta.incarnation, Meta: r.meta.Meta, Addr: r.addr, Since: r.since}
 	switch {

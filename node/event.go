@@ -24,7 +24,7 @@ type EventID struct {
 	Home uint64
 }
 
-// AfterEntry is the place after all of an entry. Home events are not left out.
+// AfterEntry returns the place after all of an entry. Home events are not left out.
 func AfterEntry(index uint64) EventID { return EventID{Entry: index, N: math.MaxUint32} }
 
 // String gives the form that ParseEventID reads.
@@ -111,7 +111,7 @@ type Latest struct {
 
 // ErrEventsLost says that events between the reader's place and the next one
 // held are not known here: it fell behind, asked for too old ones, or a snapshot
-// replaced the state. Whoever keeps a picture must read it anew.
+// replaced the state. Whoever keeps a picture must read it again.
 var ErrEventsLost = errors.New("events lost")
 
 // Selects reports whether an event passes, labels aside.

@@ -36,7 +36,7 @@ func (e Exposure) Validate() error {
 // less subtracts, not below zero.
 func less(a, b int64) int64 { return max(0, a-b) }
 
-// Open is what of a machine the federation may fill together with home runs.
+// Open returns what of a machine the federation may fill together with home runs.
 func (e Exposure) Open(m executor.Machine) fsm.Resources {
 	percent := int64(100)
 	if m.Shared {

@@ -22,12 +22,12 @@ type Freshness struct {
 // leastLease is taken for a lease that is not known.
 const leastLease = time.Second
 
-// FreshnessOf is that of a broker that had contact some time ago.
+// FreshnessOf returns that of a broker that had contact some time ago.
 func FreshnessOf(age, lease time.Duration) Freshness {
 	return Freshness{Confirmed: executor.Boottime() - int64(age), Lease: lease}
 }
 
-// Age is how old the state may be now; false: there was no contact since the start.
+// Age returns how old the state may be now; false: there was no contact since the start.
 func (f Freshness) Age() (age time.Duration, known bool) {
 	if f.Confirmed == 0 {
 		return 0, false

@@ -15,7 +15,7 @@ func CountsOf(c fsm.Counts) map[string]uint32 {
 	return m
 }
 
-// Ran is the length of a run between two moments in ms, negative if one is missing.
+// Ran returns the length of a run between two moments in ms, negative if one is missing.
 func Ran(started, ended int64) time.Duration {
 	if started < 0 || ended < 0 {
 		return -1
@@ -23,7 +23,7 @@ func Ran(started, ended int64) time.Duration {
 	return time.Duration(ended-started) * time.Millisecond
 }
 
-// Codes are an ended task's exit code, or the signal that ended it.
+// Codes returns an ended task's exit code, or the signal that ended it.
 func Codes(state fsm.TaskState, exit, signal int32) (exitCode, sig *int) {
 	if state != fsm.TaskSucceeded && state != fsm.TaskFailed {
 		return nil, nil

@@ -58,7 +58,7 @@ func RefusedByQuota(code fsm.Code, site string, js *fsm.JobSpec, s QuotaReader) 
 	return nil
 }
 
-// quotaNeed is what a job takes of a quota.
+// quotaNeed returns what a job takes of a quota.
 func quotaNeed(quota string, js *fsm.JobSpec) uint64 {
 	switch quota {
 	case fsm.QuotaTasks:

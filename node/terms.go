@@ -11,7 +11,7 @@ import (
 // Terms are what a site says of one handler's machines, and how far it lets them
 // be filled.
 type Terms struct {
-	// Labels that jobs may select by, beside those that are implied: LabelHandler
+	// Labels that jobs may select by besides those that are implied: LabelHandler
 	// and LabelSite.
 	Labels map[string]string
 	// Tasks at once, home runs included; 0 = as many as fit. Several machines get

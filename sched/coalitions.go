@@ -58,10 +58,10 @@ func NewCoalitions(policy string, least, now int64, epoch uint64) *Coalitions {
 	return c
 }
 
-// Policy is the one that counts: see Effective.
+// Policy returns the one that counts: see Effective.
 func (c *Coalitions) Policy() string { return c.policy }
 
-// Sites is how many have joined.
+// Sites returns how many have joined.
 func (c *Coalitions) Sites() int { return c.n }
 
 // Copy returns a copy that later writes in a new epoch do not change.
@@ -107,10 +107,10 @@ func (c *Coalitions) giveWay() {
 	c.all = nil
 }
 
-// queues is how many there are.
+// queues returns how many there are.
 func (c *Coalitions) queues() int { return 1 + len(c.own) + len(c.rest) + len(c.all) }
 
-// slots is how many different times each queue may keep.
+// slots returns how many different times each queue may keep.
 func (c *Coalitions) slots() int { return max(minSlots, min(allSlots/c.queues(), mostSlots)) }
 
 // Step enters what one entry changed, by site. The queues of coalitions without a
@@ -193,7 +193,7 @@ func (c *Coalitions) Total() Int128 {
 	return c.grand.Total()
 }
 
-// Own is what a site would wait alone.
+// Own returns what a site would wait alone.
 func (c *Coalitions) Own(site int) Int128 {
 	if c.policy == Shapley {
 		return c.all[1<<site].Total()
@@ -201,7 +201,7 @@ func (c *Coalitions) Own(site int) Int128 {
 	return c.own[site].Total()
 }
 
-// Scale is what Fair is multiplied by, so that it is whole: 1 for ALONE, 2 for
+// Scale returns what Fair is multiplied by, so that it is whole: 1 for ALONE, 2 for
 // CE, lcm(1…n) for SHAPLEY.
 func (c *Coalitions) Scale() int64 {
 	switch c.policy {
@@ -224,7 +224,7 @@ func (c *Coalitions) Fair(site int) Int128 {
 	return c.share(site)
 }
 
-// share is a site's under ALONE or CE.
+// share returns a site's under ALONE or CE.
 func (c *Coalitions) share(site int) Int128 {
 	v := c.own[site].Total()
 	if c.policy == CE {
@@ -233,7 +233,7 @@ func (c *Coalitions) share(site int) Int128 {
 	return v
 }
 
-// Shares are all sites' Fair, not to be changed. With u(s) = L·s!(n−1−s)!/n! = L/(n·C(n−1, s)), the
+// Shares returns all sites' Fair, not to be changed. With u(s) = L·s!(n−1−s)!/n! = L/(n·C(n−1, s)), the
 // Shapley value is Σ over S with o of (u(s−1) + u(s))·v(S), less Σ over all S
 // of u(s)·v(S), where u(n) = 0: one pass over the coalitions for all sites.
 func (c *Coalitions) Shares() []Int128 {
@@ -264,7 +264,7 @@ func (c *Coalitions) Shares() []Int128 {
 	return fair
 }
 
-// weights are u(0) … u(n): lcm(1…n)/(n·C(n−1, s)), whole numbers; u(n) = 0.
+// weights returns u(0) … u(n): lcm(1…n)/(n·C(n−1, s)), whole numbers; u(n) = 0.
 func weights(n int) []int64 {
 	u := make([]int64, n+1)
 	choose := int64(1)

@@ -40,7 +40,7 @@ func (f slots) advance(upTo, d int64) (started int64, sum Int128) {
 	return started, sum
 }
 
-// upTo is how many cores free by a time; f need not be sorted.
+// upTo returns how many cores free by a time; f need not be sorted.
 func (f slots) upTo(at int64) (n int64) {
 	for i := range f {
 		if f[i].At <= at {
@@ -105,7 +105,7 @@ func (f *slots) drain(n, d int64) Int128 {
 	return sum
 }
 
-// drained is what drain would return; f stays as it is.
+// drained returns what drain would return; f stays as it is.
 //
 // REQUIRES: as drain; cores is f.capacity().
 func (f slots) drained(n, d, cores int64) Int128 {
@@ -154,7 +154,7 @@ func (f slots) drainedSmall(n, d, cores int64) (Int128, bool) {
 	return Mul64(first, n).Add(Int64(sum)), true
 }
 
-// drainedRound is the sum of starts since the first time if all times lie within one
+// drainedRound returns the sum of starts since the first time if all times lie within one
 // length. Then cores start in one order, again and again: some whole rounds, and a
 // last one that the first cores take part in.
 func (f slots) drainedRound(n, d, cores int64) int64 {
@@ -174,7 +174,7 @@ func (f slots) drainedRound(n, d, cores int64) int64 {
 	return sum
 }
 
-// drainedRuns is the sum of starts since the first time if the times lie at most
+// drainedRuns returns the sum of starts since the first time if the times lie at most
 // smallSpan lengths apart. Up to the level, earlier cores start more often; slots that start
 // equally often come in order, so the last starts are those of a few ordered runs.
 func (f slots) drainedRuns(n, d int64) (sum int64) {

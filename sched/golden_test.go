@@ -10,7 +10,7 @@ import (
 )
 
 // TestPolicies runs the scripts in testdata/policies; `go test -rewrite` writes
-// their answers anew. Commands:
+// their answers again. Commands:
 //
 //	task owner=0 at=1 weight=2 r=3 s=4 [e=7]   without e it still runs
 //	site id=0 [share=1000] [last=5]

@@ -17,14 +17,14 @@ const (
 
 var _ Policy = projected{}
 
-// Projected are the policies by projected waits. Their accounts need virtual
+// Projected returns the policies by projected waits. Their accounts need virtual
 // queues: see Coalitions.
 func Projected() []string { return []string{Alone, CE, Shapley} }
 
 // IsProjected reports whether a policy is one of Projected.
 func IsProjected(name string) bool { return name == Alone || name == CE || name == Shapley }
 
-// Effective is the policy that counts with so many sites: SHAPLEY gives way to
+// Effective returns the policy that counts with so many sites: SHAPLEY gives way to
 // CE and CE to ALONE above their limits. Others are their own.
 func Effective(name string, sites int) string {
 	if name == Shapley && sites > MaxShapley {
@@ -36,7 +36,7 @@ func Effective(name string, sites int) string {
 	return name
 }
 
-// MaxSites is how many sites a policy can be chosen for, 0 = any number.
+// MaxSites returns how many sites a policy can be chosen for, 0 = any number.
 func MaxSites(name string) int {
 	switch name {
 	case Shapley:
@@ -68,7 +68,7 @@ func (w *Waits) Start(n, r, now int64) {
 	w.Started = w.Started.Add(Mul64(n, now-r))
 }
 
-// At is what was waited until a time.
+// At returns what was waited until a time.
 func (w *Waits) At(now int64) Int128 {
 	return w.Started.Add(Mul64(w.Units, now)).Sub(w.Released)
 }

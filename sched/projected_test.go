@@ -9,7 +9,7 @@ import (
 )
 
 // TestProjected runs the scripts in testdata/projected; `go test -rewrite` writes
-// their answers anew. Nothing starts in reality; the virtual queues go on. Commands:
+// their answers again. Nothing starts in reality; the virtual queues go on. Commands:
 //
 //	join sites=2 cores=2
 //	release site=0 units=6 length=10 now=0

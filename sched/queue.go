@@ -44,7 +44,7 @@ type Queue struct {
 
 // NewQueue returns the empty queue of nobody at a time. With least 1 it never has less
 // than one core, so that no wait in it is without end; with 0 what waits where there
-// is no core waits for ever.
+// is no core waits forever.
 func NewQueue(least, now int64) *Queue {
 	q := &Queue{clock: now, least: least, cores: least}
 	if least > 0 {
@@ -171,7 +171,7 @@ func (q *Queue) correct(now int64, by Int128) {
 }
 
 // prolong has units that still run keep cores. What waits has that much more to do;
-// if nothing does, they take the cores that free first, as if they started anew.
+// if nothing does, they take the cores that free first, as if they had just started.
 func (q *Queue) prolong(now int64, b Batch) {
 	switch {
 	case b.Units == 0:
@@ -184,7 +184,7 @@ func (q *Queue) prolong(now int64, b Batch) {
 	}
 }
 
-// meanOf is the length of each of n units, within what a length may be.
+// meanOf returns the length of each of n units, within what a length may be.
 func meanOf(work Int128, n int64) int64 {
 	if mean := work.Div(n); mean.Hi == 0 && mean.Lo < MaxNow {
 		return max(1, int64(mean.Lo))
@@ -254,7 +254,7 @@ func (q *Queue) resize(now, more int64) {
 	}
 }
 
-// Total is the wait of all that was released so far, if nothing else comes and
+// Total returns the wait of all that was released so far, if nothing else comes and
 // nothing changes, in cores·quanta: at least 0, at most MaxWait.
 func (q *Queue) Total() Int128 {
 	if !q.known {
@@ -282,7 +282,7 @@ func (q *Queue) count() Int128 {
 	return clamped(sum)
 }
 
-// expected is when cores become free, and how many, with those that went: each is thought to
+// expected returns when cores become free, and how many, with those that went: each is thought to
 // come back after the length of a task, and if it has been away for longer,
 // after as long again. So what a site's own users take for a while is a wait, and
 // what is gone for good counts less and less.

@@ -83,7 +83,7 @@ func (f *slots) coarsen(now int64, limit int) {
 	}
 }
 
-// distinct is how many times are left if they are rounded up to multiples of step.
+// distinct returns how many times are left if they are rounded up to multiples of step.
 func distinct(f slots, step int64) int {
 	n, last := 0, int64(-1)
 	for _, s := range f {
@@ -109,7 +109,7 @@ func (f *slots) round(step int64) {
 
 func roundUp(at, step int64) int64 { return (at + step - 1) / step * step }
 
-// capacity is how many cores there are.
+// capacity returns how many cores there are.
 func (f slots) capacity() (n int64) {
 	for _, s := range f {
 		n += s.Cores
@@ -139,7 +139,7 @@ func (f *slots) startBy(limit, n, d int64) (started int64, sum Int128) {
 	return started, sum
 }
 
-// roundsBy is how many starts, d apart from at on, are by a time.
+// roundsBy returns how many starts, d apart from at on, are by a time.
 //
 // REQUIRES: at ≤ by.
 func roundsBy(at, by, d int64) int64 {
@@ -149,7 +149,7 @@ func roundsBy(at, by, d int64) int64 {
 	return (by-at)/d + 1
 }
 
-// startsOf is the sum of k starts on each of a slot's cores, d apart.
+// startsOf returns the sum of k starts on each of a slot's cores, d apart.
 func startsOf(s Slot, k, d int64) Int128 {
 	sum := Mul64(s.At, k)
 	if k > 1 {

@@ -61,7 +61,7 @@ func New(addr string) (*Client, error) {
 	}}}, nil
 }
 
-// Addr is the broker's base URL.
+// Addr returns the broker's base URL.
 func (c *Client) Addr() string { return c.base.String() }
 
 // Close drops idle connections.
@@ -374,7 +374,7 @@ func (c *Client) Ready(ctx context.Context) error {
 	return err
 }
 
-// watched is a read that blocks if the client watches.
+// watched returns a read that blocks if the client watches.
 func watched[T any](ctx context.Context, c *Client, path string, query url.Values) (T, error) {
 	out, res, err := get[T](ctx, c, http.MethodGet, path, c.fresh.query(c.watch.query(query)), nil, nil)
 	if err == nil {

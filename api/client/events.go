@@ -17,7 +17,7 @@ import (
 )
 
 // ErrEventsMissed says that events were missed: the broker does not hold them
-// any more, or a snapshot replaced its state. Read anew what you keep; the
+// any more, or a snapshot replaced its state. Read again what you keep; the
 // events go on.
 var ErrEventsMissed = errors.New("events missed")
 
@@ -26,7 +26,7 @@ const (
 	maxFrame = 1 << 20
 	// silence is how long a broker may say nothing: it beats every 15 s.
 	silence = 45 * time.Second
-	// again is the pause before a connection is made anew.
+	// again is the pause before a connection is made again.
 	again = 500 * time.Millisecond
 )
 
@@ -40,7 +40,7 @@ type EventQuery struct {
 	// Once ends after the events that the broker holds, instead of waiting.
 	Once bool
 	// Patience is how long a broker may be away: within it a broken connection
-	// is made anew and goes on after the last event. 0 = any break is an error.
+	// is made again and goes on after the last event. 0 = any break is an error.
 	Patience time.Duration
 }
 

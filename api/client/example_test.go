@@ -137,7 +137,7 @@ func ExampleClient_Events() {
 	for e, err := range c.Events(context.Background(), q) {
 		switch {
 		case errors.Is(err, client.ErrEventsMissed):
-			fmt.Println("read the jobs anew, as of", e.Index)
+			fmt.Println("read the jobs again, as of", e.Index)
 			continue
 		case err != nil:
 			log.Fatal(err)
@@ -150,7 +150,7 @@ func ExampleClient_Events() {
 	// Output:
 	// 10.1 job.submitted site-1.1
 	// 10.2 task.assigned site-1.1
-	// read the jobs anew, as of 12
+	// read the jobs again, as of 12
 	// 13.1 job.ended site-1.1
 }
 

@@ -57,7 +57,7 @@ func (c *Checker) ask(ctx context.Context, s Site) (*wire.Contact, error) {
 	return bounded(who.You), nil
 }
 
-// cause is an error without the URL around it.
+// cause returns an error without the URL around it.
 func cause(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {

@@ -142,7 +142,7 @@ func (c *Checker) turn(now time.Time) (list []Site) {
 	return list
 }
 
-// registered has all sites asked anew when this site has registered again: what they
+// registered asks all sites again when this site has registered again: what they
 // said was of its former address. REQUIRES: c.mu held.
 func (c *Checker) registered(own Site, now time.Time) {
 	if own == c.own {
@@ -179,7 +179,7 @@ func (c *Checker) learn(s Site, you *wire.Contact, err error, now time.Time) {
 	r.due = now.Add(r.pause)
 }
 
-// REQUIRES: c.mu held.
+// silent records a failed call. REQUIRES: c.mu held.
 func (c *Checker) silent(r *record, err error, now time.Time) {
 	if r.silent.IsZero() {
 		r.silent = now
@@ -196,7 +196,7 @@ func (c *Checker) silent(r *record, err error, now time.Time) {
 	}
 }
 
-// REQUIRES: c.mu held.
+// reached records a successful call. REQUIRES: c.mu held.
 func (c *Checker) reached(r *record, you *wire.Contact, now time.Time) {
 	if r.why != "" {
 		c.cfg.Logger.Info().Str("to", r.site.ID).Str("http", r.site.HTTP).Msg("a site's API is reached again")

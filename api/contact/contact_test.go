@@ -66,7 +66,7 @@ func TestWhoAnswers(t *testing.T) {
 }
 
 // TestPatience: a site that is silent is told of once it was so for long enough, once
-// in a while; a site that comes back, or with another address, begins anew.
+// in a while; a site that comes back, or with another address, begins again.
 func TestPatience(t *testing.T) {
 	var log bytes.Buffer
 	b := Site{ID: "b", HTTP: gone(t), Incarnation: 1}

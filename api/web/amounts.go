@@ -60,7 +60,7 @@ func (a amounts) scale(n float64) float64 {
 	return n
 }
 
-// used is a weight, which is core-hours under every policy.
+// used returns a weight, which is core-hours under every policy.
 func (a amounts) used(sum string) float64 {
 	n := number(sum)
 	if a.cores() {
@@ -101,7 +101,7 @@ func words4(v float64) string {
 	return mantissa + "·10^" + strings.TrimLeft(exponent, "0")
 }
 
-// dialable is a broker's page if its address, which its site registered, is a
+// dialable returns a broker's page if its address, which its site registered, is a
 // host and a port.
 func dialable(addr string) string {
 	host, port, err := net.SplitHostPort(addr)

@@ -9,7 +9,7 @@ import (
 	"strconv"
 )
 
-// The files of other packages are listed with their versions and sums in
+// assetFiles holds what pages load. Files of other projects are listed with their versions and sums in
 // assets/SHA256SUMS; `make web-assets` fetches and compares them.
 //
 //go:embed assets/*.js assets/*.css assets/*.svg
@@ -42,7 +42,7 @@ var assets = func() map[string]asset {
 	return all
 }()
 
-// assetLink is an asset's path, with its version.
+// assetLink returns an asset's path, with its version.
 func assetLink(name string) string { return "/assets/" + name + "?v=" + assets[name].sum }
 
 // asset serves a file for as long as a browser likes: another version has

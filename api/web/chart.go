@@ -79,7 +79,7 @@ func (c *chart) finish() {
 	}
 }
 
-// x is a time's place.
+// x returns a time's place.
 func (c *chart) x(t time.Time) float64 {
 	return float64(c.Left) + t.Sub(c.from).Seconds()/c.to.Sub(c.from).Seconds()*float64(c.Width-10-c.Left)
 }
@@ -92,7 +92,7 @@ func (c *chart) polyline(points []point, y func(float64) float64) string {
 	return strings.TrimSpace(b.String())
 }
 
-// niceStep is 1, 2 or 5 times a power of ten, at least n.
+// niceStep returns 1, 2 or 5 times a power of ten, at least n.
 func niceStep(n float64) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(n)))
 	for _, m := range []float64{1, 2, 5} {

@@ -145,7 +145,7 @@ type ticker struct {
 	beaten time.Time // when the page was told that the broker is there
 }
 
-// quiet is what a page is sent when nothing happens.
+// quiet returns what a page is sent when nothing happens.
 func (t *ticker) quiet(s *stream) error {
 	if time.Since(t.beaten) < beat {
 		return nil
@@ -200,7 +200,7 @@ func (t *ticker) skip(s *stream) error {
 	return s.send("event", latest.Place.String(), rows)
 }
 
-// drawn are rows for events.
+// drawn returns rows for events.
 func drawn(list []node.Event) (string, error) {
 	var out bytes.Buffer
 	for _, e := range slices.Backward(list) { // the page has the newest first

@@ -97,7 +97,7 @@ func (p *Pages) lastLines(ctx context.Context, id fsm.JobID, task, attempt uint3
 	return said, unsaid
 }
 
-// saidOf are the last lines of a text, each cut to what fits a line.
+// saidOf returns the last lines of a text, each cut to what fits a line.
 func saidOf(text string) (out []string) {
 	lines := strings.Split(strings.TrimRight(text, "\r\n"), "\n")
 	for _, line := range lines[max(0, len(lines)-saidLines):] {

@@ -68,7 +68,7 @@ func (p *Pages) fairness(r *http.Request, _ func(string) string) (view, error) {
 	return view{template: "fairness", data: v}, nil
 }
 
-// standings are sorted: who goes first comes first.
+// standings returns the sites sorted by who goes first.
 func (v *fairnessView) standings(sites []fsm.AccountView) []account {
 	most := 0.0
 	for _, a := range sites {

@@ -57,7 +57,7 @@ func (p *Pages) federation(_ *http.Request, _ func(string) string) (view, error)
 	return view{template: "federation", data: &v}, nil
 }
 
-// AtWork are the cores that run anything, in milli-cores.
+// AtWork returns the cores that run anything, in milli-cores.
 func (v *federationView) AtWork() int64 { return v.Lent + v.Home }
 
 func (v *federationView) add(s fsm.SiteView) {

@@ -60,7 +60,7 @@ func newGantt(from, to time.Time) gantt {
 	return g
 }
 
-// x is a time's place, within the drawing.
+// x returns a time's place, within the drawing.
 func (g *gantt) x(t time.Time) int {
 	part := t.Sub(g.from).Seconds() / g.to.Sub(g.from).Seconds()
 	return ganttLeft + int(min(max(part, 0), 1)*float64(ganttWidth-10-ganttLeft))
@@ -126,7 +126,7 @@ func (g *gantt) bar(a *Attempt, end time.Time, y int) ganttBar {
 	}
 }
 
-// end is when an attempt ended, or the drawing does.
+// end returns when an attempt ended, or the drawing does.
 func (g *gantt) end(a *Attempt) time.Time {
 	if a.Ended.IsZero() {
 		return g.to

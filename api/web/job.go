@@ -105,7 +105,7 @@ func pairs(m map[string]string) []pair {
 	return out
 }
 
-// panel is what the query says of the log.
+// panel returns what the query says of the log.
 func panel(r *http.Request, id fsm.JobID, tasks uint32) logPanel {
 	l := logPanel{
 		Task: min(parameter(r, "task", fsm.MaxCount-1), max(tasks, 1)-1), Attempt: parameter(r, "attempt", 1<<31), Stream: r.URL.Query().Get("stream"),

@@ -31,7 +31,7 @@ type jobRow struct {
 	Done uint32        // tasks that ended
 }
 
-// Bad is how many tasks failed or were lost.
+// Bad returns how many tasks failed or were lost.
 func (r *jobRow) Bad() uint32 {
 	return r.Counts[fsm.TaskFailed.String()] + r.Counts[fsm.TaskLost.String()]
 }
@@ -48,7 +48,7 @@ func (r *jobRow) BadWords() string {
 	return strings.Join(words, ", ")
 }
 
-// Word is the job's state for people: one of which some tasks have ended and none
+// Word returns the job's state for people: one of which some tasks have ended and none
 // runs does not just wait.
 func (r *jobRow) Word() string {
 	if far := r.Progress(); far != "" && r.State == fsm.Queued.String() {
@@ -180,7 +180,7 @@ func rowOf(j node.Job, now time.Time) jobRow {
 	return row
 }
 
-// ran is how long something has run, −1 if it did not start.
+// ran returns how long something has run, −1 if it did not start.
 func ran(start, end, now time.Time) time.Duration {
 	switch {
 	case start.IsZero():

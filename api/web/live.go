@@ -96,7 +96,7 @@ func (s *stream) write(text string) error {
 // costPerPage is what a page that asks for itself may take of a core.
 const costPerPage = 5 * time.Millisecond
 
-// pace is how long a page rests after it was told of a change: the more pages
+// pace returns how long a page rests after it was told of a change: the more pages
 // are open, the longer, so that all of them together cost a core at most.
 func (p *Pages) pace() time.Duration {
 	return max(p.cfg.Pace, time.Duration(p.streams.Load())*costPerPage)
@@ -184,7 +184,7 @@ func place(entry, home uint64) string {
 	return strconv.FormatUint(entry, 10) + "." + strconv.FormatUint(home, 10)
 }
 
-// seen is the newest change that a page shows: as it says, or now.
+// seen returns the newest change that a page shows: as it says, or now.
 func (p *Pages) seen(r *http.Request) (entry, home uint64) {
 	e, h, _ := strings.Cut(resumed(r, "since"), ".")
 	entry, err1 := strconv.ParseUint(e, 10, 64)
@@ -196,7 +196,7 @@ func (p *Pages) seen(r *http.Request) (entry, home uint64) {
 	return entry, home
 }
 
-// resumed is where a browser goes on: after the last event that it saw, or from
+// resumed returns where a browser goes on: after the last event that it saw, or from
 // where the page was drawn.
 func resumed(r *http.Request, name string) string {
 	if id := r.Header.Get("Last-Event-ID"); id != "" {

@@ -153,7 +153,7 @@ func (p *pieces) take(b []byte, last bool) string {
 	return escapeLog(strings.ToValidUTF8(string(b[:cut]), "\uFFFD"))
 }
 
-// wholeRunes is the length of b without a character begun at its end.
+// wholeRunes returns the length of b without a character begun at its end.
 func wholeRunes(b []byte) int {
 	for back := 1; back < utf8.UTFMax && back <= len(b); back++ {
 		if c := b[len(b)-back]; utf8.RuneStart(c) {

@@ -24,7 +24,7 @@ var marks = []mark{
 	{crowded, "some ran that are not drawn one by one"},
 }
 
-// endOf is how an attempt is drawn.
+// endOf returns how an attempt is drawn.
 func endOf(a *Attempt) string {
 	if a.Ended.IsZero() {
 		return runs
@@ -46,7 +46,7 @@ func (g *gantt) note(class string) {
 	g.drawn[class] = true
 }
 
-// Marks are the ways of drawing that the drawing has.
+// Marks returns the ways of drawing that the drawing has.
 func (g gantt) Marks() (out []mark) {
 	for _, m := range marks {
 		if g.drawn[m.Class] {

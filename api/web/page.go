@@ -151,7 +151,7 @@ func (p *Pages) show(w http.ResponseWriter, r *http.Request, v view, since strin
 	_, _ = w.Write(out.Bytes()) // the client may be gone
 }
 
-// self is where a page asks for itself again.
+// self returns where a page asks for itself again.
 func self(u *url.URL) string {
 	if u.RawQuery == "" {
 		return u.EscapedPath()

@@ -61,7 +61,7 @@ func (p *Pages) queue(r *http.Request, _ func(string) string) (view, error) {
 	return view{template: "queue", data: v}, err
 }
 
-// waiting are the newest jobs with tasks that wait: none of them runs, or some
+// waiting returns the newest jobs with tasks that wait: none of them runs, or some
 // do, as far as a search among the newest that run finds these.
 func (p *Pages) waiting(ctx context.Context) ([]node.Job, error) {
 	jobs, _, err := p.search(ctx, node.JobQuery{State: fsm.Queued.String(), Limit: shownWaiting})

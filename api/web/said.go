@@ -7,7 +7,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 )
 
-// saidCache holds the ends of some attempts' outputs: a page that is drawn anew
+// saidCache holds the ends of some attempts' outputs: a page that is redrawn
 // every second does not ask another site for them each time. The zero value is
 // empty. It is safe for concurrent use.
 type saidCache struct {

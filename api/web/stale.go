@@ -26,7 +26,7 @@ func (p *Pages) outdated() (o outdated) {
 	return o
 }
 
-// banner tells a page that is not drawn anew whether the state is outdated, at
+// banner tells a page that is not redrawn whether the state is outdated, at
 // each beat as long as it is.
 type banner struct {
 	pages *Pages

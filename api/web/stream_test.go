@@ -140,7 +140,7 @@ func TestLostContactIsShown(t *testing.T) {
 	}
 }
 
-// The page of events is not drawn anew: its stream brings the banner.
+// The page of events is not redrawn: its stream brings the banner.
 func TestLostContactIsShownAmongEvents(t *testing.T) {
 	b := webtest.New(3, 10)
 	h := newPages(t, b)
@@ -152,7 +152,7 @@ func TestLostContactIsShownAmongEvents(t *testing.T) {
 	s.want("stale", "", "of now")
 }
 
-// TestLostContactIsShownOnPagesThatStandStill: pages that are not drawn anew, errors
+// TestLostContactIsShownOnPagesThatStandStill: pages that are not redrawn, errors
 // and older jobs among them, hear of it by a stream of their own.
 func TestLostContactIsShownOnPagesThatStandStill(t *testing.T) {
 	b := webtest.New(3, 200)

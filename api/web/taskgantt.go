@@ -39,7 +39,7 @@ func (p *Pages) taskGantt(id fsm.JobID, tasks []node.Task) gantt {
 	return g
 }
 
-// attemptsOf are a task's attempts by start.
+// attemptsOf returns a task's attempts by start.
 func attemptsOf(id fsm.JobID, t node.Task, earlier []Attempt) (row []Attempt) {
 	for _, a := range earlier {
 		if a.Attempt < t.Attempt || t.StartedAt.IsZero() {
@@ -55,7 +55,7 @@ func attemptsOf(id fsm.JobID, t node.Task, earlier []Attempt) (row []Attempt) {
 	return row
 }
 
-// span is the time that rows take.
+// span returns the time that rows take.
 func span(rows [][]Attempt, now time.Time) (from, to time.Time) {
 	from = now
 	for _, a := range slices.Concat(rows...) {

@@ -106,7 +106,7 @@ func (t *taskPage) link(job *node.Job, next uint32) {
 	}
 }
 
-// tasksURL is a job's page with the tasks in some states, from an index on.
+// tasksURL returns a job's page with the tasks in some states, from an index on.
 func tasksURL(id fsm.JobID, from uint32, states ...string) string {
 	q := url.Values{}
 	if from > 0 {

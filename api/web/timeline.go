@@ -103,7 +103,7 @@ func (v *timelineView) draw(history History, cores map[string]int, now time.Time
 	}
 }
 
-// ran is how long an attempt has run.
+// ran returns how long an attempt has run.
 func (a *Attempt) ran(now time.Time) time.Duration {
 	if a.Ended.IsZero() {
 		return now.Sub(a.Started)

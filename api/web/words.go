@@ -78,7 +78,7 @@ func took(d time.Duration) string {
 	return fmt.Sprintf("%d days %d h", int(d.Hours())/24, int(d.Hours())%24)
 }
 
-// tone is a state's colour.
+// tone returns a state's colour.
 func tone(state string) string {
 	switch state {
 	case "succeeded", "alive", "ready":

@@ -49,7 +49,7 @@ type Hello struct {
 }
 
 // Reset says that events between the last one and ID are not known here: read
-// anew what you keep, as it is at Index or later; the stream goes on after ID.
+// again what you keep, as it is at Index or later; the stream goes on after ID.
 type Reset struct {
 	ID     string `json:"id"`
 	Index  uint64 `json:"index" doc:"last entry applied"`

@@ -2,7 +2,7 @@
 // (step 1 of a job's way) and its Go client. It imports the standard library
 // only.
 //
-// Field tags beside json are read by the OpenAPI generator.
+// Field tags besides json are read by the OpenAPI generator.
 package wire
 
 import (

@@ -97,7 +97,7 @@ func (a completer) completeLabels(cmd *cobra.Command, _ []string, typed string) 
 	return slices.Sorted(maps.Keys(found)), cobra.ShellCompDirectiveNoFileComp
 }
 
-// sitesNow are the federation's, none if the broker does not answer.
+// sitesNow returns the federation's, none if the broker does not answer.
 func (a completer) sitesNow(cmd *cobra.Command) []wire.Site {
 	c, err := a.Client()
 	if err != nil {
@@ -112,7 +112,7 @@ func (a completer) sitesNow(cmd *cobra.Command) []wire.Site {
 	return sites.Items
 }
 
-// contextOf is the command's, which a completion may lack.
+// contextOf returns the command's, which a completion may lack.
 func contextOf(cmd *cobra.Command) context.Context {
 	if ctx := cmd.Context(); ctx != nil {
 		return ctx

@@ -20,7 +20,7 @@ func asideOf(t *testing.T) (*Aside, *bytes.Buffer) {
 	return NewAside(Keeping{Dir: t.TempDir(), Logger: zerolog.New(log)}), log
 }
 
-// TestAsideIsBounded: of what is put aside only the latest stays, and that not for ever.
+// TestAsideIsBounded: of what is put aside only the latest stays, and that not forever.
 func TestAsideIsBounded(t *testing.T) {
 	a, _ := asideOf(t)
 	for i := range maxAside + 3 {

@@ -38,12 +38,12 @@ type End struct {
 	Out    [2]int64        `json:"out"` // bytes of stdout and of stderr
 }
 
-// NewAttempt is one whose start is not decided yet: see [Set.Start].
+// NewAttempt returns one whose start is not decided yet: see [Set.Start].
 func NewAttempt(t executor.Task) Attempt {
 	return Attempt{Task: t, Name: t.ID.String(), accepted: make(chan struct{}), Done: make(chan struct{})}
 }
 
-// AdoptedAttempt is one that was started in an earlier life.
+// AdoptedAttempt returns one that was started in an earlier life.
 func AdoptedAttempt(t executor.Task) Attempt {
 	a := NewAttempt(t)
 	close(a.accepted)

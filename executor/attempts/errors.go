@@ -2,7 +2,7 @@ package attempts
 
 import "errors"
 
-// Errors of handlers beside the contract's.
+// Errors of handlers besides the contract's.
 var (
 	// ErrClosed: the handler was closed.
 	ErrClosed = errors.New("handler closed")

@@ -23,7 +23,7 @@ func OpenFolders(k Keeping) (Folders, error) {
 // Of returns the folder of an attempt.
 func (f Folders) Of(name string) string { return filepath.Join(f.dir, name) }
 
-// Output is a [Shelf.Output].
+// Output returns a [Shelf.Output].
 func (f Folders) Output(k Kept, stream int) string {
 	return filepath.Join(f.Of(k.Name), Streams[stream])
 }

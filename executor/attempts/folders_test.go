@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestIdentity: a folder keeps its own; a torn one is made anew, and two folders
+// TestIdentity: a folder keeps its own; a torn one is made again, and two folders
 // have two.
 func TestIdentity(t *testing.T) {
 	one, other := t.TempDir(), t.TempDir()

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AllowedCPUs are the CPUs that this process may use, in order.
+// AllowedCPUs returns the CPUs that this process may use, in order.
 func AllowedCPUs() []int {
 	cpus, err := affinity()
 	if err != nil {
@@ -15,7 +15,7 @@ func AllowedCPUs() []int {
 	return cpus
 }
 
-// PinnableCPUs are the CPUs that attempts may be pinned to, in order: those of this
+// PinnableCPUs returns the CPUs that attempts may be pinned to, in order: those of this
 // process, which may be fewer than the machine has. An error says why none may.
 func PinnableCPUs() ([]int, error) {
 	cpus, err := affinity()
@@ -47,7 +47,7 @@ func affinity() ([]int, error) {
 	return cpus, nil
 }
 
-// PhysicalMiB is the memory of the machine.
+// PhysicalMiB returns the memory of the machine.
 func PhysicalMiB() int64 {
 	var info unix.Sysinfo_t
 	if err := unix.Sysinfo(&info); err != nil {

@@ -4,5 +4,5 @@ import "regexp"
 
 var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,199}$`)
 
-// ValidName says that an attempt's name can be a file's name.
+// ValidName reports whether an attempt's name can be a file's name.
 func ValidName(name string) bool { return nameForm.MatchString(name) }

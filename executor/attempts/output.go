@@ -17,7 +17,7 @@ var Streams = [2]string{"stdout", "stderr"}
 // errNoStream: see executor.Handler.Logs.
 var errNoStream = errors.New("no such stream: stdout or stderr")
 
-// Logs is the frame of a handler's Logs: open opens a stream of an attempt that the
+// Logs implements the part of Logs that all handlers share: open opens a stream of an attempt that the
 // handler has; what it has no more, or has just put there, is read from the store.
 func (a *Set[W]) Logs(ctx context.Context, id executor.ID, stream string, open func(w W, stream int) (io.ReadCloser, error)) (io.ReadCloser, error) {
 	w, n, err := a.output(ctx, id, stream)
@@ -46,7 +46,7 @@ func (a *Set[W]) Kept(id executor.ID, stream int) (io.ReadSeekCloser, error) {
 	return r, nil
 }
 
-// output is the beginning of Logs: the attempt, once its start is decided, and the
+// output begins Logs: it returns the attempt, once its start is decided, and the
 // stream's number.
 func (a *Set[W]) output(ctx context.Context, id executor.ID, stream string) (w W, n int, err error) {
 	if n = slices.Index(Streams[:], stream); n < 0 {

@@ -41,7 +41,7 @@ func (r *Room) Use(cpus []int) {
 	}
 }
 
-// holdOf is what an attempt takes; even one that asks for nothing has a process.
+// holdOf returns what an attempt takes; even one that asks for nothing has a process.
 func holdOf(need executor.Resources) Hold {
 	return Hold{MilliCPU: max(need.MilliCPU, 1), MemMiB: need.MemMiB}
 }

@@ -59,7 +59,7 @@ func NewSet[W Record](mu *sync.Mutex, k Keeping, release func(Hold), shelf Shelf
 	return a, nil
 }
 
-// Start is the frame of a handler's Start: a repeat of a known id waits for the
+// Start implements the part of Start that all handlers share: a repeat of a known id waits for the
 // first one's answer. admit makes the record and takes room, with the handler's
 // lock held; begin is called without it. If begin fails, nothing of the attempt is
 // known any more.
@@ -151,10 +151,10 @@ func (a *Set[W]) Adopted() ([]executor.State, error) {
 	return out, nil
 }
 
-// Get is the attempt of that name, zero = none. REQUIRES: the handler's lock held.
+// Get returns the attempt of that name, zero = none. REQUIRES: the handler's lock held.
 func (a *Set[W]) Get(name string) W { return a.by[name] }
 
-// Running are those that have not ended. REQUIRES: the handler's lock held.
+// Running returns those that have not ended. REQUIRES: the handler's lock held.
 func (a *Set[W]) Running() iter.Seq[W] {
 	return func(yield func(W) bool) {
 		for _, w := range a.by {
@@ -165,10 +165,10 @@ func (a *Set[W]) Running() iter.Seq[W] {
 	}
 }
 
-// Closing says that nothing begins any more. REQUIRES: the handler's lock held.
+// Closing reports whether nothing begins any more. REQUIRES: the handler's lock held.
 func (a *Set[W]) Closing() bool { return a.closing }
 
-// Closed says that the handler has let go of its attempts. REQUIRES: the handler's lock held.
+// Closed reports whether the handler has let go of its attempts. REQUIRES: the handler's lock held.
 func (a *Set[W]) Closed() bool { return a.closed }
 
 // Find implements executor.Finder: forgotten attempts count as long as their output is
@@ -222,7 +222,7 @@ func (a *Set[W]) RemovedOutput(job string, task, attempt uint32) (executor.Outpu
 	return a.store.Removed(job, task, attempt)
 }
 
-// Stop is the frame of a handler's Stop: stop is called for what runs, with the
+// Stop implements the part of Stop that all handlers share: stop is called for what runs, with the
 // handler's lock held.
 func (a *Set[W]) Stop(ctx context.Context, id executor.ID, stop func(W) error) error {
 	w, ok := a.find(id)
@@ -256,7 +256,7 @@ func (a *Set[W]) find(id executor.ID) (W, bool) {
 	return w, ok
 }
 
-// Extend is a handler's Extend: it moves the fence that its watchdogs have mapped,
+// Extend implements a handler's Extend: it moves the fence that its watchdogs have mapped,
 // unless the handler has let go of it.
 func (a *Set[W]) Extend(fence *watchdog.Page, boottime int64) error {
 	a.mu.Lock()
@@ -282,14 +282,14 @@ func (a *Set[W]) Settle(w W, e *End) {
 	a.Events.Put(executor.Event{ID: common.Task.ID, Ended: &r})
 }
 
-// EndOf is how the attempt ended, nil as long as it runs.
+// EndOf returns how the attempt ended, nil as long as it runs.
 func (a *Set[W]) EndOf(w W) *End {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return w.Common().Ended
 }
 
-// Forget is the frame of a handler's Forget: note writes it where Adopt reads, with
+// Forget implements the part of Forget that all handlers share: note writes it where Adopt reads, with
 // the handler's lock held.
 func (a *Set[W]) Forget(id executor.ID, note func(W) error) error {
 	a.mu.Lock()
@@ -349,7 +349,7 @@ func (a *Set[W]) Close() {
 	}
 }
 
-// End is a handler's End: it stops every attempt, waits until each is gone as the
+// End implements a handler's End: it stops every attempt, waits until each is gone as the
 // handler means it, and closes h. still says what goes on ending one that takes
 // longer than ctx.
 func (a *Set[W]) End(ctx context.Context, h executor.Handler, gone func(W) <-chan struct{}, still string) error {

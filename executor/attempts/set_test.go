@@ -92,7 +92,7 @@ func TestRepeatedStart(t *testing.T) {
 	if err := <-first; !errors.Is(err, refusal) {
 		t.Errorf("got %v", err)
 	}
-	if err := <-second; !errors.Is(err, refusal) { // as a repeat, or anew
+	if err := <-second; !errors.Is(err, refusal) { // as a repeat, or again
 		t.Errorf("the repeat got %v", err)
 	}
 	<-known.Accepted()

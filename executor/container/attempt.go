@@ -55,7 +55,7 @@ func (w *work) again() {
 	}
 }
 
-// container is the name that the engine knows the attempt's container by.
+// container returns the name that the engine knows the attempt's container by.
 func (h *Handler) container(w *work) string { return "cloudshare-" + h.id + "-" + w.Name }
 
 const (
@@ -206,12 +206,12 @@ func (h *Handler) hasWord(w *work) bool {
 	return err == nil && (word.Alive || word.Ended != nil)
 }
 
-// stoppedBefore is the end of what nobody wants any more before it began.
+// stoppedBefore returns the end of what nobody wants any more before it began.
 func stoppedBefore(why string) executor.Result {
 	return executor.Result{Cause: executor.Stopped, Detail: "stopped before it began: " + why}
 }
 
-// lastWord is how an attempt ended whose first process told nothing; c is what
+// lastWord returns how an attempt ended whose first process told nothing; c is what
 // the engine has of it.
 func (h *Handler) lastWord(w *work, c engine.Container) executor.Result {
 	why := h.whyStopped(w)

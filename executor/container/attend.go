@@ -118,7 +118,7 @@ func (h *Handler) setUp(info engine.Info) {
 }
 
 // lostEngine: a call was not answered. The engine counts as away until it has
-// been heard anew.
+// been heard again.
 func (h *Handler) lostEngine() {
 	h.setAway(engine.ErrAway)
 	select {

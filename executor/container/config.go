@@ -102,7 +102,7 @@ const (
 	// ownPids are the threads of a container's first process.
 	ownPids = 16
 	minPids = 2 * ownPids
-	// ownMiB is what that process may need beside the task.
+	// ownMiB is what that process may need besides the task.
 	ownMiB = 16
 )
 

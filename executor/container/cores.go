@@ -17,7 +17,7 @@ var limitWords = [limits]string{
 	byNothing: "cores are not limited: the engine's machine has a cgroup neither for processor time nor for CPUs",
 }
 
-// limitBy is how tasks are held now: by CPUs where the site wants them pinned, or the
+// limitBy returns how tasks are held now: by CPUs where the site wants them pinned, or the
 // engine can do nothing else. REQUIRES: h.mu held.
 func (h *Handler) limitBy() limit {
 	switch {

@@ -99,7 +99,7 @@ func (h *Handler) takeDir() (err error) {
 	return h.desk.FenceFile.Chmod(0o644)
 }
 
-// path is one below Dir.
+// path returns one below Dir.
 func (h *Handler) path(parts ...string) string {
 	return filepath.Join(append([]string{h.cfg.Dir}, parts...)...)
 }
@@ -129,7 +129,7 @@ func (h *Handler) Capacity() []executor.Machine {
 	return []executor.Machine{h.machine()}
 }
 
-// machine is what was configured, as far as the engine's machine has it.
+// machine returns what was configured, as far as the engine's machine has it.
 // REQUIRES: h.mu held.
 func (h *Handler) machine() executor.Machine {
 	mem := h.info.MemTotal >> 20

@@ -12,7 +12,7 @@ import (
 )
 
 // TestWhatImagesSay: what an image says of its programs counts for the task, and
-// neither for the first process nor for anything beside the task; an image that
+// neither for the first process nor for anything besides the task; an image that
 // cannot be run fails its task, and is no trouble of the site.
 func TestWhatImagesSay(t *testing.T) {
 	t.Parallel()

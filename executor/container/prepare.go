@@ -124,7 +124,7 @@ func (e *noImage) isWrong() bool {
 	return false
 }
 
-// fetching is a pull's progress for people.
+// fetching returns a pull's progress for people.
 func fetching(ref executor.ImageName, p engine.Progress) string {
 	s := fmt.Sprintf("fetching image %s: %d of %d layers", ref, p.Done, p.Layers)
 	if p.Bytes > 0 {
@@ -204,7 +204,7 @@ func (h *Handler) awaitEngine(w *work, away error) error {
 	}
 }
 
-// unprepared is the end of an attempt whose container does not run. What is
+// unprepared returns the end of an attempt whose container does not run. What is
 // wrong with the task fails it; of what is the site's own trouble it is declined.
 func (h *Handler) unprepared(w *work, err error) executor.Result {
 	said, refused := errors.AsType[*engine.Refusal](err)
@@ -216,7 +216,7 @@ func (h *Handler) unprepared(w *work, err error) executor.Result {
 		return executor.Result{Cause: executor.NoStart, ExitCode: 125, Detail: err.Error()}
 	}
 	h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("a task of a container could not be started here")
-	if unfetched { // another site may have a better way to the registry, but not for ever
+	if unfetched { // another site may have a better way to the registry, but not forever
 		return lost("not started: " + err.Error())
 	}
 	return watchdog.NotBegun(&watchdog.Trouble{Cause: err})
@@ -240,7 +240,7 @@ var ownEnv = []string{"GOMAXPROCS=1", "GOTRACEBACK=all", "GODEBUG=", "GOGC=", "G
 // minMilli is the least processor time that engines limit a container to.
 const minMilli = 10
 
-// spec is the attempt's container.
+// spec returns the attempt's container.
 func (h *Handler) spec(w *work, ref executor.ImageName, o box.Order) engine.Spec {
 	c, t := h.cfg, w.Task
 	s := engine.Spec{
@@ -254,7 +254,7 @@ func (h *Handler) spec(w *work, ref executor.ImageName, o box.Order) engine.Spec
 			LogConfig: engine.LogConfig{Type: "none"},
 		},
 	}
-	if o.Image.Healthcheck { // it would run beside the task
+	if o.Image.Healthcheck { // it would run besides the task
 		s.Healthcheck = &engine.Healthcheck{Test: []string{"NONE"}}
 	}
 	if len(o.CPUs) > 0 {

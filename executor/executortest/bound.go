@@ -15,7 +15,7 @@ func (r *Rig) bound(t executor.Task) (time.Duration, bool) {
 	return r.Handler.(executor.Bounded).Bound(t)
 }
 
-// limited is a deaf foreign task with a timeout and a fence just far enough; it
+// limited returns a deaf foreign task with a timeout and a fence just far enough; it
 // tells when it is dead.
 func (r *Rig) limited() (executor.Task, <-chan struct{}) {
 	r.Helper()

@@ -26,14 +26,14 @@ type Env struct {
 	Site string
 	// Grace between TERM and KILL.
 	Grace time.Duration
-	// Slack is what a start may take beside what a process does.
+	// Slack is what a start may take besides what a process does.
 	Slack time.Duration
 	// Image in which tasks run, "" = bare commands. It has a shell and the usual
 	// programs in /bin, and the test's temporary folders at their paths.
 	Image string
 	// Patience bounds every wait; 0 = 30 s.
 	Patience time.Duration
-	// Slow: a task takes seconds beside what it does, so what is shown by many is
+	// Slow: a task takes seconds besides what it does, so what is shown by many is
 	// shown by a few.
 	Slow bool
 	// Merged: what tasks write to stderr comes as stdout.
@@ -46,7 +46,7 @@ type Env struct {
 	NoBreak string
 }
 
-// many is n, or less if tasks are slow.
+// many returns n, or less if tasks are slow.
 func (r *Rig) many(n int) int {
 	if r.env.Slow {
 		return max(n/10, 2)
@@ -162,7 +162,7 @@ func newRig(t *testing.T, env Env) *Rig {
 	return r
 }
 
-// reopen is a broker's restart.
+// reopen returns a broker's restart.
 func (r *Rig) reopen() []executor.State {
 	r.Helper()
 	r.Must(r.Close())
@@ -206,7 +206,7 @@ func (r *Rig) follow(id executor.ID) *bufio.Reader {
 	return bufio.NewReader(rc)
 }
 
-// line is the next line that the task writes.
+// line returns the next line that the task writes.
 func (r *Rig) line(b *bufio.Reader) string {
 	r.Helper()
 	type got struct {
@@ -228,7 +228,7 @@ func (r *Rig) line(b *bufio.Reader) string {
 	}
 }
 
-// find is the state of that id among states.
+// find returns the state of that id among states.
 func (r *Rig) find(states []executor.State, id executor.ID) executor.State {
 	r.Helper()
 	for _, s := range states {

@@ -6,7 +6,7 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 )
 
-// foreign is a task with a fence that far away; it tells when it is dead.
+// foreign returns a task with a fence that far away; it tells when it is dead.
 func (r *Rig) foreign(d time.Duration) (executor.Task, <-chan struct{}) {
 	r.Helper()
 	fifo := r.fifo()

@@ -87,7 +87,7 @@ func BeBroker(h executor.Handler, task func(executor.ID) executor.Task) {
 // ranFile is where tasks note that they run.
 const ranFile = "ran"
 
-// Mark is the shell command by which a task notes in a folder that it runs.
+// Mark returns the shell command by which a task notes in a folder that it runs.
 func Mark(dir string, id executor.ID) string {
 	return "echo " + id.String() + " >>" + filepath.Join(dir, ranFile)
 }
@@ -116,7 +116,7 @@ func RanOnce(t *testing.T, dir string, states []executor.State, says func(*execu
 	}
 }
 
-// ran is how often each task has noted in a folder that it runs, by its name.
+// ran returns how often each task has noted in a folder that it runs, by its name.
 func ran(t *testing.T, dir string) map[string]int {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(dir, ranFile))

@@ -137,7 +137,7 @@ func (r *Rig) AwaitEnd(id executor.ID) executor.Result {
 	return r.Ended[id]
 }
 
-// Written is what an attempt has written so far.
+// Written returns what an attempt has written so far.
 func (r *Rig) Written(id executor.ID, stream string) string {
 	r.Helper()
 	rc, err := r.Logs(r.Context(), id, stream, false)

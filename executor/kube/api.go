@@ -202,7 +202,7 @@ func (a *api) alive(ctx context.Context) error {
 	return err
 }
 
-// minor is the server's version behind "1.".
+// minor returns the server's version behind "1.".
 func (a *api) minor(ctx context.Context) (int, error) {
 	var raw []byte
 	err := a.call(ctx, func(ctx context.Context) (err error) {

@@ -81,7 +81,7 @@ const (
 
 // sync compares one Job with what is wanted of it, and does the difference. It is
 // called for one name at a time, whenever something may have changed. again: in
-// how long to look anew, 0 = when told.
+// how long to look again, 0 = when told.
 func (h *Handler) sync(ctx context.Context, job string) (again time.Duration, err error) {
 	h.mu.Lock()
 	w := h.byJob[job]

@@ -123,7 +123,7 @@ func (h *Handler) takeDir() (err error) {
 	return err
 }
 
-// path is one below Dir.
+// path returns one below Dir.
 func (h *Handler) path(parts ...string) string {
 	return filepath.Join(append([]string{h.cfg.Dir}, parts...)...)
 }

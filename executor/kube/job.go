@@ -28,7 +28,7 @@ func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.
 
 func ptr[T any](v T) *T { return &v }
 
-// job is the attempt's Job; node is the name of the node it is tied to.
+// job returns the attempt's Job; node is the name of the node it is tied to.
 func (h *Handler) job(w *work, node string) (*batchv1.Job, error) {
 	pod, err := h.podSpec(w, node)
 	if err != nil {
@@ -147,7 +147,7 @@ func (c Config) user() (*corev1.PodSecurityContext, error) {
 	return s, nil
 }
 
-// resources are both requested and the limit.
+// resources returns both requested and the limit.
 func (h *Handler) resources(need executor.Resources) corev1.ResourceRequirements {
 	list := corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(need.MilliCPU, resource.DecimalSI)}
 	if need.MemMiB > 0 {
@@ -159,7 +159,7 @@ func (h *Handler) resources(need executor.Resources) corev1.ResourceRequirements
 	return corev1.ResourceRequirements{Requests: list, Limits: maps.Clone(list)}
 }
 
-// environ is what a task finds beside its image's own environment.
+// environ returns what a task finds besides its image's own environment.
 func environ(t executor.Task) ([]corev1.EnvVar, error) {
 	all, err := watchdog.Environ(t, workDir)
 	if err != nil {
@@ -176,7 +176,7 @@ func environ(t executor.Task) ([]corev1.EnvVar, error) {
 	return out, nil
 }
 
-// literal is a command that Kubernetes takes as it is.
+// literal returns a command that Kubernetes takes as it is.
 func literal(command []string) []string {
 	out := slices.Clone(command)
 	for i := range out {

@@ -54,7 +54,7 @@ func (h *Handler) withoutOutput(w *work, why string) {
 	w.NoOutput = why
 }
 
-// triesAgain says whether the output is still worth a try.
+// triesAgain reports whether the output is still worth a try.
 func (h *Handler) triesAgain(w *work) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -99,7 +99,7 @@ func (h *Handler) open(ctx context.Context, pod string, stream int, follow bool)
 // stream, if only to refuse it; older ones would answer with both.
 const splitsSince = 32
 
-// splits says whether the cluster may tell the streams apart.
+// splits reports whether the cluster may tell the streams apart.
 func (h *Handler) splits(ctx context.Context) bool {
 	if !h.asked.Load() {
 		minor, err := h.api.minor(ctx)

@@ -119,7 +119,7 @@ func (h *Handler) steer(ctx context.Context, w *work, pod *podView) (time.Durati
 	return askEach, nil
 }
 
-// decide whether the attempt is to end; again: when to look anew if not.
+// decide whether the attempt is to end; again: when to look again if not.
 func (h *Handler) decide(w *work, pod *podView) (again time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -250,7 +250,7 @@ func (h *Handler) missing(ctx context.Context, w *work, seen bool) (time.Duratio
 	return 0, h.settle(w, h.unmade(w, "its Job is not there"), [2]int64{})
 }
 
-// unmade is the end of an attempt whose Job is not there. An earlier life of the broker may have
+// unmade returns the end of an attempt whose Job is not there. An earlier life of the broker may have
 // let a pod of it go, for all that is known.
 func (h *Handler) unmade(w *work, why string) executor.Result {
 	h.mu.Lock()
@@ -299,7 +299,7 @@ func (h *Handler) settleWithoutPod(ctx context.Context, w *work, v *jobView) (ti
 	return 0, h.settle(w, h.withoutPod(ctx, w, v), [2]int64{})
 }
 
-// succeeded is the end of an attempt of which only its Job is left: its pod went
+// succeeded returns the end of an attempt of which only its Job is left: its pod went
 // with its node, or as one of too many, while nobody here looked.
 func (h *Handler) succeeded(w *work, v *jobView) executor.Result {
 	h.withoutOutput(w, "its pod was removed before it could be read")
@@ -313,7 +313,7 @@ func (h *Handler) succeeded(w *work, v *jobView) executor.Result {
 	return r
 }
 
-// withoutPod is how it ended.
+// withoutPod returns how it ended.
 func (h *Handler) withoutPod(ctx context.Context, w *work, v *jobView) executor.Result {
 	h.mu.Lock()
 	k, began := w.kill, w.began
@@ -336,7 +336,7 @@ func (h *Handler) withoutPod(ctx context.Context, w *work, v *jobView) executor.
 	return lost(inLine("not started: " + why))
 }
 
-// complaint is what Kubernetes' controllers say of a Job without a pod, such as
+// complaint returns what Kubernetes' controllers say of a Job without a pod, such as
 // that a quota is exceeded; "" = nothing.
 func (h *Handler) complaint(ctx context.Context, w *work) string {
 	list, err := h.api.warnings(ctx, "Job", w.job)

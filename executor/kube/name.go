@@ -41,7 +41,7 @@ func digest(text string) string {
 	return lower.EncodeToString(sum[:])[:digestChars]
 }
 
-// jobName is the name of an attempt's Job in all lives of the broker whose data
+// jobName returns the name of an attempt's Job in all lives of the broker whose data
 // folder is home. It is a DNS label of at most 56 bytes.
 func jobName(home string, id executor.ID) string {
 	name := id.String()

@@ -40,7 +40,7 @@ func (c Config) validateNodeLabels() error {
 	return nil
 }
 
-// labelsOf are those of a node that jobs may select by.
+// labelsOf returns those of a node that jobs may select by.
 func (c Config) labelsOf(all map[string]string) string {
 	var pairs []string
 	for _, key := range slices.Sorted(slices.Values(c.NodeLabels)) {

@@ -68,7 +68,7 @@ func unseat(at map[string]map[*podView]bool, key string, v *podView) {
 	}
 }
 
-// podOf is the pod of a Job, nil = none. Of an attempt that has not ended it is the one
+// podOf returns the pod of a Job, nil = none. Of an attempt that has not ended it is the one
 // that was let go, if one was: another one that waits at its gate, made beside it or
 // behind its end, never runs, and says nothing.
 func (h *Handler) podOf(job string) (pod *podView) {
@@ -88,7 +88,7 @@ func (h *Handler) podOf(job string) (pod *podView) {
 	return pod
 }
 
-// others is what is requested on a node by all but our running attempts, for which
+// others returns what is requested on a node by all but our running attempts, for which
 // their own need counts. REQUIRES: h.mu held.
 func (h *Handler) others(node string) (sum amounts) {
 	for v := range h.onNode[node] {
@@ -122,7 +122,7 @@ func (h *Handler) changedJob(was, is *jobView) {
 	}
 }
 
-// changes has the offer made anew, soon.
+// changes has the offer rebuilt soon.
 func (h *Handler) changes() {
 	select {
 	case h.dirty <- struct{}{}:

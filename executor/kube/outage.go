@@ -41,7 +41,7 @@ func (h *Handler) heard(kind string, err error) {
 	}
 	switch {
 	case apierrors.IsResourceExpired(err), apierrors.IsGone(err), apierrors.IsTimeout(err), apierrors.IsTooManyRequests(err):
-		return // it is asked anew at once
+		return // it is asked again at once
 	case err != nil:
 		err = fmt.Errorf("%s cannot be watched: %s", kind, explain(err))
 	}

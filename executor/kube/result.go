@@ -30,18 +30,18 @@ type kill struct {
 	decline bool
 }
 
-// lost is the end of an attempt of which nothing runs any more, through no fault
+// lost returns the end of an attempt of which nothing runs any more, through no fault
 // of its own: nobody asked for its stop.
 func lost(why string) executor.Result {
 	return executor.Result{Cause: executor.Stopped, Detail: "lost: " + why}
 }
 
-// vanished is the end of one that may still run where nobody can see it.
+// vanished returns the end of one that may still run where nobody can see it.
 func vanished(why string) executor.Result {
 	return executor.Result{Cause: executor.Vanished, Detail: "lost: " + why}
 }
 
-// outcome is how an attempt ended whose pod has: k is nil if nobody here ended it,
+// outcome returns how an attempt ended whose pod has: k is nil if nobody here ended it,
 // seen how long it was seen to run, 0 = never.
 func outcome(t executor.Task, p *podView, k *kill, seen time.Duration) executor.Result {
 	r := ended(t, p)
@@ -63,7 +63,7 @@ func outcome(t executor.Task, p *podView, k *kill, seen time.Duration) executor.
 	return r
 }
 
-// unstarted is the end of an attempt that was given up before it ran.
+// unstarted returns the end of an attempt that was given up before it ran.
 func (k *kill) unstarted() executor.Result {
 	switch {
 	case k.cause == executor.NoStart:
@@ -128,7 +128,7 @@ func ended(t executor.Task, p *podView) executor.Result {
 	return r
 }
 
-// with is a loss that keeps when the task began.
+// with returns a loss that keeps when the task began.
 func with(r executor.Result, why string) executor.Result {
 	l := lost(why)
 	l.Started, l.ExitCode, l.Signal = r.Started, r.ExitCode, r.Signal
@@ -147,7 +147,7 @@ func signal(e *corev1.ContainerStateTerminated) int {
 	return 0
 }
 
-// measured is how long the task ran. A kubelet tells seconds; what was seen here
+// measured returns how long the task ran. A kubelet tells seconds; what was seen here
 // is more exact, unless it was not seen in time.
 func measured(e *corev1.ContainerStateTerminated, seen time.Duration) time.Duration {
 	told := e.FinishedAt.Sub(e.StartedAt.Time)

@@ -10,17 +10,17 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 )
 
-// A machine of this handler is a node. One machine for a whole cluster would
+// machinePrefix begins the names of this handler's machines: each is a node. One machine for a whole cluster would
 // promise four cores that lie on four nodes.
 const machinePrefix = "kube/"
 
 func machineOf(node string) string { return machinePrefix + node }
 
-// nodeOf is the node of a machine.
+// nodeOf returns the node of a machine.
 func nodeOf(machine string) (string, bool) { return strings.CutPrefix(machine, machinePrefix) }
 
-// step of memory in an offer: that others begin or end something small is no
-// news to a federation.
+// memStep is the granularity of memory in an offer: what others begin or end below it
+// does not change the offer.
 const memStep = 64
 
 // node is what is known of one.
@@ -53,7 +53,7 @@ func minus(a, b executor.Resources) executor.Resources {
 	return executor.Resources{MilliCPU: a.MilliCPU - b.MilliCPU, MemMiB: a.MemMiB - b.MemMiB, GPU: a.GPU - b.GPU}
 }
 
-// exposed is what of a node the federation may use, of which others request some:
+// exposed returns what of a node the federation may use, of which others request some:
 // max(0, ⌊(1−θ)·allocatable⌋ − others), the paper's threshold. It must be taken
 // before what others request, so it is taken here, where that is known, and the
 // machine is not [executor.Machine.Shared]; a site's reserve comes off later
@@ -185,7 +185,7 @@ func (c Config) requests(p *corev1.PodSpec) amounts {
 	return sum
 }
 
-// asked is what a container requests; without a request its limit is one.
+// asked returns what a container requests; without a request its limit is one.
 func (c Config) asked(k *corev1.Container) amounts {
 	a := c.amounts(k.Resources.Requests)
 	if mem := k.Resources.Requests.Memory(); mem.Value()%(1<<20) != 0 {

@@ -200,7 +200,7 @@ func (h *Handler) declined(w *work) error {
 	return nil
 }
 
-// declinedBy is Start's answer. REQUIRES: h.mu held.
+// declinedBy returns Start's answer. REQUIRES: h.mu held.
 func (h *Handler) declinedBy(w *work) error {
 	return fmt.Errorf("%w: %s", executor.ErrBusy, w.kill.why)
 }

@@ -101,7 +101,7 @@ func (h *Handler) readPod(o runtime.Object) *podView {
 	return v
 }
 
-// isOver says that nothing of a pod runs any more. A kubelet says so of containers
+// isOver reports whether nothing of a pod runs any more. A kubelet says so of containers
 // a second before it does of the pod.
 func isOver(p *corev1.Pod) bool {
 	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {

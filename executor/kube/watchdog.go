@@ -51,7 +51,7 @@ func (c Watchdog) validate() error {
 // leases is what keeps watched attempts to the lease.
 type leases struct {
 	// fence is until when foreign attempts may live, unless their own is later. It
-	// outlives the broker, and is void once its machine was started anew.
+	// outlives the broker, and is void once its machine was restarted.
 	fence *watchdog.Page
 	file  *os.File
 	boot  string
@@ -154,7 +154,7 @@ func (h Watched) Extend(boottime int64) error {
 // lease is what a watched attempt knows of its own.
 type lease struct {
 	// watched: its container's first process is a watchdog. fence is the task's own,
-	// 0 = void since the machine was started anew. Neither changes.
+	// 0 = void since the machine was restarted. Neither changes.
 	watched bool
 	fence   int64
 	// The rest is guarded by Handler.mu.
@@ -170,14 +170,14 @@ type lease struct {
 // runFile of an attempt's folder.
 const runFile = "run"
 
-// margin is what a task must have beside its grace to be worth a start.
+// margin is what a task must have besides its grace to be worth a start.
 const margin = 1500 * time.Millisecond
 
 // silence is how long after a watchdog's last moment Kubernetes is waited for, which
 // knows better how the task ended.
 const silence = 10 * time.Second
 
-// fenceOf is until when an attempt may live. REQUIRES: h.mu held.
+// fenceOf returns until when an attempt may live. REQUIRES: h.mu held.
 func (h *Handler) fenceOf(w *work) int64 { return max(w.fence, h.leases.fence.Load()) }
 
 // fitWatched says why a foreign task cannot be put under a watchdog.
@@ -315,13 +315,13 @@ func (h *Handler) mustBeDead(w *work, pod *podView) *executor.Result {
 	return &r
 }
 
-// speaks says whether a node's kubelet does.
+// speaks reports whether a node's kubelet does.
 func (h *Handler) speaks(node string) bool {
 	n := h.nodes.get(node)
 	return n != nil && n.ready
 }
 
-// recheck is when to look again at an attempt that is to be looked at after again.
+// recheck returns when to look again at an attempt that is to be looked at after again.
 func (h *Handler) recheck(w *work, again time.Duration) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -66,7 +66,7 @@ func noWatchdog(p *corev1.Pod) string {
 	return ""
 }
 
-// outcome is how an attempt ended whose pod has: see there; with what its
+// outcome returns how an attempt ended whose pod has: see there; with what its
 // watchdog says, if it had one.
 func (h *Handler) outcome(w *work, p *podView, k *kill, seen executor.Result) executor.Result {
 	h.mu.Lock()
@@ -89,7 +89,7 @@ func (h *Handler) outcome(w *work, p *podView, k *kill, seen executor.Result) ex
 	return seen // it was killed before it could tell
 }
 
-// neverBegan is the end of a task whose watchdog was never given leave, whatever
+// neverBegan returns the end of a task whose watchdog was never given leave, whatever
 // its pod says.
 func neverBegan(p *podView, k *kill, seen executor.Result) executor.Result {
 	if k != nil {
@@ -103,7 +103,7 @@ func neverBegan(p *podView, k *kill, seen executor.Result) executor.Result {
 	return lost(inLine("not started: " + cmp.Or(why, seen.Detail)))
 }
 
-// heard is how a task ended by the words of its watchdog, who knows best; a reason
+// heard returns how a task ended by the words of its watchdog, who knows best; a reason
 // that only Kubernetes knows, such as an eviction, is kept.
 func heard(task executor.Task, t guard.Told, p *podView, k *kill, seen executor.Result) executor.Result {
 	if !t.Begun {
@@ -132,7 +132,7 @@ func heard(task executor.Task, t guard.Told, p *podView, k *kill, seen executor.
 	return r
 }
 
-// notBegun is the end of a task whose watchdog was given leave and did not begin it.
+// notBegun returns the end of a task whose watchdog was given leave and did not begin it.
 func notBegun(t guard.Told) executor.Result {
 	switch t.Cause {
 	case executor.NoStart:

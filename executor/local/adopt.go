@@ -40,7 +40,7 @@ func (h *Handler) Adopt(ctx context.Context) ([]executor.State, error) {
 	return states, nil
 }
 
-// slotIn is the slot of that folder.
+// slotIn returns the slot of that folder.
 func (h *Handler) slotIn(name string) *slot {
 	return &slot{name: name, dir: filepath.Join(h.cfg.Dir, "slots", name)}
 }
@@ -114,7 +114,7 @@ func (s *slot) expel() {
 // expelWait is how long a killed supervisor is waited for.
 const expelWait = 5 * time.Second
 
-// locked says that a living process holds the journal.
+// locked reports whether a living process holds the journal.
 func locked(f *os.File) bool {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); err != nil {
 		return true

@@ -163,7 +163,7 @@ func ownCgroups() (o ownership, err error) {
 	return o, err
 }
 
-// existing is our group's folder; inside a container the path can name one
+// existing returns our group's folder; inside a container the path can name one
 // outside the mount, then the mount itself is ours.
 func existing(mount, path string) string {
 	if dir := filepath.Join(mount, path); isDir(dir) {

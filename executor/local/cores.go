@@ -8,14 +8,14 @@ import (
 	"github.com/cloudshare/cloudshare/executor/attempts"
 )
 
-// Cores says how tasks are held to the cores that they asked for: by cpu.max of their
+// cores says how tasks are held to the cores that they asked for: by cpu.max of their
 // cgroup where that can be written, else by pinning them to CPUs.
 type cores struct {
 	cpus   []int  // that tasks are pinned to, nil = none is
 	noPins string // why cpus is nil though nothing else holds; "" otherwise
 }
 
-// findCores probes what this machine offers beside the groups.
+// findCores probes what this machine offers besides the groups.
 func findCores(c Config, g *cgroups) cores {
 	if g.cpu && !c.Pin {
 		return cores{}

@@ -122,7 +122,7 @@ func (g *group) setCores(milli int64) error {
 	return nil
 }
 
-// needsThread says that only what the side thread forks can be limited.
+// needsThread reports whether only what the side thread forks can be limited.
 func (g *group) needsThread(mib int64) bool { return g.mem != "" && !g.v2 && mib > 0 }
 
 // setLimit bounds the memory of what this thread forks from now on.
@@ -170,7 +170,7 @@ func (g *group) writeLimit(mib int64) error {
 	return nil
 }
 
-// oomKilled says that the kernel killed for memory since setLimit.
+// oomKilled reports whether the kernel killed for memory since setLimit.
 func (g *group) oomKilled() bool {
 	return g.mem != "" && g.limit != 0 && g.countOOM() > g.ooms
 }

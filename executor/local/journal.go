@@ -82,7 +82,7 @@ func appendLine(f *os.File, l line) (n int, err error) {
 	return n, nil
 }
 
-// text is the line with its ends.
+// text returns the line with its ends.
 func (l line) text() ([]byte, error) {
 	text := append(l.appendText([]byte{'\n'}), '\n')
 	if len(text) > maxLine {

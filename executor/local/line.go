@@ -19,7 +19,7 @@ const (
 	lineEnd     = " ."
 )
 
-// appendText is the line without its ends.
+// appendText returns the line without its ends.
 func (l line) appendText(dst []byte) []byte {
 	w := writer(append(dst, lineVersion...))
 	switch {
@@ -186,7 +186,7 @@ func (r *reader) uint(bits int) uint64 {
 	return v
 }
 
-// count is the length of a list, of which each field takes a byte at least.
+// count returns the length of a list, of which each field takes a byte at least.
 func (r *reader) count() int {
 	v := r.int()
 	r.check(v >= 0 && v <= int64(len(r.b)))

@@ -9,10 +9,10 @@ import (
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
-// shelf is what the store of outputs must know.
+// shelf returns what the store of outputs must know.
 func (h *Handler) shelf() attempts.Shelf { return attempts.Shelf{Output: h.outputFile, Drop: h.evict} }
 
-// outputFile is where the output of an ended attempt is.
+// outputFile returns where the output of an ended attempt is.
 func (h *Handler) outputFile(k attempts.Kept, stream int) string {
 	return logPath(h.cfg.Dir, k.Name, stream)
 }

@@ -114,7 +114,7 @@ func (h *Handler) close(s *slot, w *work, e *ended) (unused bool) {
 	return h.dropIfUnused(s)
 }
 
-// lastWord is how an attempt ended whose supervisor is dead. One without a
+// lastWord returns how an attempt ended whose supervisor is dead. One without a
 // result has vanished: what may be left of it is killed first.
 func (h *Handler) lastWord(s *slot, name string) *ended {
 	path := filepath.Join(s.dir, "journal")

@@ -73,7 +73,7 @@ func (s *slot) record(l line) (end int64, n int, err error) {
 	return end, n, nil
 }
 
-// workMark is the environment entry that every process of the slot carries.
+// workMark returns the environment entry that every process of the slot carries.
 func (s *slot) workMark() string { return watchdog.WorkdirVar + "=" + filepath.Join(s.dir, "work") }
 
 // spawn starts a supervisor in a new slot.

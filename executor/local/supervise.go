@@ -18,7 +18,7 @@ import (
 	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
-// Files that a supervisor inherits beside the standard three.
+// Files that a supervisor inherits besides the standard three.
 const (
 	fdControl = 3 + iota // socket to the broker, packets
 	fdFence              // the shared fence
@@ -274,7 +274,7 @@ func (s *supervisor) receive() (string, error) {
 		return "", nil
 	case err == nil || errors.Is(err, unix.ECONNRESET):
 		s.orphan = true
-		s.sources.drop(fdControl) // it would be readable for ever
+		s.sources.drop(fdControl) // it would be readable forever
 		return "", nil
 	}
 	return "", fmt.Errorf("hear from broker: %w", err)
@@ -302,7 +302,7 @@ func (s *supervisor) freshOutputs() (err error) {
 	return nil
 }
 
-// logPath is where an attempt's output stays after its end.
+// logPath returns where an attempt's output stays after its end.
 func logPath(dir, name string, stream int) string {
 	return filepath.Join(dir, "logs", name+"."+attempts.Streams[stream])
 }

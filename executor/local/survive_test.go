@@ -216,7 +216,7 @@ func killSupervisor(t *testing.T, pid int) {
 	}
 }
 
-// TestSupervisorKilledWhileNobodyLooks: Adopt settles it, once and for ever.
+// TestSupervisorKilledWhileNobodyLooks: Adopt settles it, once and for all.
 func TestSupervisorKilledWhileNobodyLooks(t *testing.T) {
 	cfg := config(t)
 	o, _ := adopted(t, cfg)

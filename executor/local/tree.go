@@ -10,7 +10,7 @@ import (
 )
 
 // process is one line of the process table. Pid and start together name a
-// process for ever.
+// process forever.
 type process struct {
 	pid, parent int
 	start       uint64 // clock ticks since boot

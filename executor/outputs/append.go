@@ -142,7 +142,7 @@ func (s *Store) isFull(g *segment, h *head) bool {
 		g.charge+h.charge() > max(s.max/fractions, minCharge) || span > s.span().Milliseconds()
 }
 
-// span is how much time of ends one segment covers.
+// span returns how much time of ends one segment covers.
 func (s *Store) span() time.Duration { return s.cfg.Keep / fractions }
 
 // write adds bytes to the active segment and syncs them; if that fails they are gone

@@ -62,7 +62,7 @@ func (h *head) total() int64 { return int64(h.size) + h.inline(0) + h.inline(1) 
 // charge returns what the output counts for against the store's bound.
 func (h *head) charge() int64 { return max(int64(h.size)+h.out[0]+h.out[1], minCharge) }
 
-// headOf is the head of an item's frame, without sum and size.
+// headOf returns the head of an item's frame, without sum and size.
 func headOf(it *Item) head {
 	h := head{id: it.ID, at: it.At.UnixMilli(), note: it.Note[:min(len(it.Note), maxNote)]}
 	for n := range it.Streams {

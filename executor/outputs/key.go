@@ -7,7 +7,7 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 )
 
-// keyOf is what the index knows an attempt by, whatever its token: people ask by task
+// keyOf returns what the index knows an attempt by, whatever its token: people ask by task
 // and attempt. Two of a hundred million attempts have the same with a chance of
 // 1 : 4000; then the earlier one's output cannot be read, and nothing else happens.
 //

@@ -21,7 +21,7 @@ var streamNames = [2]string{"stdout", "stderr"}
 
 func fileOf(number uint32, ext string) string { return fmt.Sprintf("%010d%s", number, ext) }
 
-// apartName is the file of a stream that has one.
+// apartName returns the file of a stream that has one.
 func apartName(id executor.ID, stream int) string {
 	return apartFolder + "/" + id.String() + "." + streamNames[stream]
 }

@@ -73,7 +73,7 @@ func (s *Store) readAgain() {
 	}
 }
 
-// unknown is the answer about an attempt that is not in the index. REQUIRES: s.mu held.
+// unknown returns the answer about an attempt that is not in the index. REQUIRES: s.mu held.
 func (s *Store) unknown() error {
 	if s.unreadBy != nil {
 		return fmt.Errorf("%w: %w", executor.ErrUnreadable, s.unreadBy)

@@ -9,7 +9,7 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 )
 
-// Late is the result of an attempt for which Plan.TooLate holds.
+// Late returns the result of an attempt for which Plan.TooLate holds.
 func Late() executor.Result {
 	return executor.Result{Cause: executor.Fenced, Detail: "not started: the lease was about to end"}
 }

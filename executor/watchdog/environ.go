@@ -22,7 +22,7 @@ const DefaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 // that leftovers of a killed supervisor can be found.
 const WorkdirVar = "CLOUDSHARE_WORKDIR"
 
-// Environ is a task's whole environment, sorted: a few basics, base ("K=V", of
+// Environ returns a task's whole environment, sorted: a few basics, base ("K=V", of
 // its image), what the job declares, then what the contract promises. Nothing of
 // the broker's own. work is the private directory.
 func Environ(t executor.Task, work string, base ...string) ([]string, error) {

@@ -22,7 +22,7 @@ func (t *Trouble) Error() string { return t.Cause.Error() }
 // Unwrap returns the cause.
 func (t *Trouble) Unwrap() error { return t.Cause }
 
-// NotBegun is the result of an attempt of which no process ran: Declined if a Trouble
+// NotBegun returns the result of an attempt of which no process ran: Declined if a Trouble
 // is why, else NoStart with a shell's codes.
 func NotBegun(err error) executor.Result {
 	if trouble, ok := errors.AsType[*Trouble](err); ok {

@@ -71,10 +71,10 @@ func (p *Page) Extend(boottime int64) {
 	}
 }
 
-// Load is the fence now.
+// Load returns the fence now.
 func (p *Page) Load() int64 { return p.at.Load() }
 
-// Boot is the start of the machine for which the page counts.
+// Boot returns the start of the machine for which the page counts.
 func (p *Page) Boot() string { return string(bytes.TrimRight(p.page[64:128], "\x00")) }
 
 // Close unmaps the page.

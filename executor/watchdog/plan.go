@@ -45,7 +45,7 @@ func (p *Plan) TimeOut(began int64, after time.Duration) {
 	}
 }
 
-// deadline is the moment at which KILL must have been sent for the fence's
+// deadline returns the moment at which KILL must have been sent for the fence's
 // sake. shared is the fence that covers all foreign attempts.
 func (p *Plan) deadline(shared int64) int64 {
 	if p.Fence == 0 {
@@ -54,7 +54,7 @@ func (p *Plan) deadline(shared int64) int64 {
 	return max(p.Fence, shared) - killMargin
 }
 
-// TooLate says that there is no time left to start at all.
+// TooLate reports whether there is no time left to start at all.
 func (p *Plan) TooLate(now, shared int64) bool {
 	d := p.deadline(shared)
 	return d != Never && now >= d-p.Grace

@@ -102,7 +102,7 @@ func TestRemoveTree(t *testing.T) {
 }
 
 // TestRemoveDeepTree: a task that nests folders deeper than a process may open files
-// must not leave them for ever; os.RemoveAll gives up there.
+// must not leave them forever; os.RemoveAll gives up there.
 func TestRemoveDeepTree(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "tree")
 	for _, d := range []string{"", "one", "two"} {

@@ -55,7 +55,7 @@ const (
 type Config struct {
 	Dir        string // made if missing
 	Site       string
-	Federation string // another one begins anew
+	Federation string // another one starts over
 	Scope      Scope
 	Keep       time.Duration // how long after its end an attempt is kept; 0 = 400 days
 	MaxBytes   int64         // on disk, 0 = 256 MiB
@@ -157,7 +157,7 @@ func Open(cfg Config) (*Archive, error) {
 	return a, nil
 }
 
-// Scope is what is kept.
+// Scope returns what is kept.
 func (a *Archive) Scope() Scope { return a.cfg.Scope }
 
 // Place is after the last event that the archive has taken.
@@ -167,14 +167,14 @@ func (a *Archive) Place() node.EventID {
 	return a.place
 }
 
-// Last is the end of the newest attempt, zero if there is none.
+// Last returns the end of the newest attempt, zero if there is none.
 func (a *Archive) Last() time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.last
 }
 
-// Bytes is the archive's size on disk.
+// Bytes returns the archive's size on disk.
 func (a *Archive) Bytes() (sum int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -348,7 +348,7 @@ func (a *Archive) Close() error {
 	return errors.Join(err, a.lock.Close())
 }
 
-// headNow is the head of a segment that begins now. REQUIRES: a.mu held.
+// headNow returns the head of a segment that begins now. REQUIRES: a.mu held.
 func (a *Archive) headNow() head {
 	h := head{created: a.cfg.Now(), federation: a.cfg.Federation, place: a.place, last: a.last}
 	for k, n := range a.homes {

@@ -37,7 +37,7 @@ type Attempt struct {
 	Reason    string
 }
 
-// Owner is the site whose user submitted the job.
+// Owner returns the site whose user submitted the job.
 func (a *Attempt) Owner() string { return a.Job.Site }
 
 // comesAgain reports whether it is a run at home as its broker saw it, of which the log
@@ -47,7 +47,7 @@ func (a *Attempt) comesAgain() bool { return a.Home && a.EndedMs < 0 && a.Charge
 // Ran reports whether its process ran.
 func (a *Attempt) Ran() bool { return !a.Started.IsZero() }
 
-// Wait is how long it waited in the queue before it started; false if it did not.
+// Wait returns how long it waited in the queue before it started; false if it did not.
 func (a *Attempt) Wait() (time.Duration, bool) {
 	if a.Started.IsZero() || a.Queued.IsZero() {
 		return 0, false
@@ -55,7 +55,7 @@ func (a *Attempt) Wait() (time.Duration, bool) {
 	return max(0, a.Started.Sub(a.Queued)), true
 }
 
-// Run is how long its process ran, by its dates.
+// Run returns how long its process ran, by its dates.
 func (a *Attempt) Run() time.Duration {
 	if a.Started.IsZero() || a.Ended.IsZero() {
 		return 0
@@ -63,7 +63,7 @@ func (a *Attempt) Run() time.Duration {
 	return max(0, a.Ended.Sub(a.Started))
 }
 
-// CoreMs is what it used: milli-cores times charged milliseconds.
+// CoreMs returns what it used: milli-cores times charged milliseconds.
 func (a *Attempt) CoreMs() int64 {
 	hi := a.Need.MilliCPU
 	if a.ChargedMs <= 0 || hi <= 0 {

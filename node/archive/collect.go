@@ -143,7 +143,7 @@ func (c *Collector) tick(ctx context.Context) {
 
 func (c *Collector) saveCourse() {
 	if err := c.recent.SaveCourse(); err != nil {
-		c.log.Warn().Err(err).Msg("after a restart the chart of the ledger may begin anew")
+		c.log.Warn().Err(err).Msg("after a restart the chart of the ledger may start over")
 	}
 }
 
@@ -189,7 +189,7 @@ func (c *Collector) recall(ctx context.Context, sub Reader, first error) {
 		return nil
 	})
 	if err != nil && !errors.Is(err, ErrOff) && ctx.Err() == nil {
-		c.log.Warn().Err(err).Msg("the timeline begins anew")
+		c.log.Warn().Err(err).Msg("timeline unreadable; starting over")
 	}
 }
 
@@ -218,7 +218,7 @@ func (c *Collector) gap(to node.EventID, begun bool) error {
 	return c.archive.Append(nil, advance(from, to))
 }
 
-// had is the archive's place among this broker's events. A home number of an
+// had returns the archive's place among this broker's events. A home number of an
 // earlier start is not one of theirs: the clock may have been set back since.
 func (c *Collector) had() node.EventID {
 	had := c.archive.Place()
@@ -230,7 +230,7 @@ func (c *Collector) had() node.EventID {
 
 // isNew reports whether an event came after the place of an archive. Home
 // events are told apart by their number alone: a broker that has just started
-// numbers entries anew while it reads its log.
+// renumbers entries while it reads its log.
 func isNew(had, id node.EventID) bool {
 	if id.Home > 0 {
 		return id.Home > had.Home
@@ -238,7 +238,7 @@ func isNew(had, id node.EventID) bool {
 	return id.Entry > had.Entry || id.Entry == had.Entry && id.N > had.N
 }
 
-// advance is the place after both.
+// advance returns the place after both.
 func advance(had, to node.EventID) node.EventID {
 	home := max(had.Home, to.Home)
 	if to.Entry > had.Entry || to.Entry == had.Entry && to.N > had.N {

@@ -24,7 +24,7 @@ type course struct {
 }
 
 // KeepCourse has Recent go on with the ledger's course as it was written to a
-// file, and names the file for SaveCourse. After an error the course begins anew.
+// file, and names the file for SaveCourse. After an error the course starts over.
 func (r *Recent) KeepCourse(path, federation string, now time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -35,7 +35,7 @@ func (r *Recent) KeepCourse(path, federation string, now time.Time) error {
 		err = c.check()
 	}
 	if err != nil {
-		return fmt.Errorf("read the ledger's course from %s: %w; the chart of it begins anew", path, err)
+		return fmt.Errorf("read the ledger's course from %s: %w; the chart of it starts over", path, err)
 	}
 	if !found || c.Federation != federation {
 		return nil

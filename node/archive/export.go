@@ -84,7 +84,7 @@ type Line struct {
 	Entry     uint64            `json:"entry" doc:"of the log, that told of its end"`
 }
 
-// LineOf is an attempt as a line.
+// LineOf returns an attempt as a line.
 func LineOf(t *Attempt) Line {
 	l := Line{
 		Job: t.Job.String(), Name: t.Name, Labels: t.Labels, Task: t.Task, Count: t.Count, Attempt: t.Number, Token: t.Token,
@@ -136,7 +136,7 @@ type GapLine struct {
 	Reason    string     `json:"reason"`
 }
 
-// GapLineOf is a gap as a line.
+// GapLineOf returns a gap as a line.
 func GapLineOf(g *Gap) GapLine {
 	return GapLine{FromEntry: g.From, ToEntry: g.To, Since: date(g.Since), Until: date(g.Until), Reason: g.Reason}
 }

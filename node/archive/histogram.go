@@ -28,7 +28,7 @@ func bucketOf(ms uint64) uint16 {
 	return uint16(shift<<stepBits) + uint16(ms>>shift)
 }
 
-// middleOf is the middle of a bucket.
+// middleOf returns the middle of a bucket.
 func middleOf(b uint16) uint64 {
 	if b < 1<<(stepBits+1) {
 		return uint64(b)
@@ -48,7 +48,7 @@ func (h *histogram) add(d time.Duration) {
 	h.sumMs += min(ms, math.MaxUint64-h.sumMs)
 }
 
-// quantile is the smallest value that at least part of all do not exceed.
+// quantile returns the smallest value that at least part of all do not exceed.
 func (h *histogram) quantile(part float64) time.Duration {
 	rank := uint64(math.Ceil(part * float64(h.n)))
 	keys := make([]uint16, 0, len(h.counts))

@@ -51,7 +51,7 @@ func (a *Archive) loadSegment(s *segment, last bool) {
 	}
 }
 
-// headFor is a segment's head, or one that does for it.
+// headFor returns a segment's head, or one that does for it.
 func (a *Archive) headFor(f *os.File, c *content) head {
 	if c.head != nil {
 		return *c.head
@@ -188,7 +188,7 @@ func (a *Archive) thinAside(dir string, size int64) {
 	}
 }
 
-// asideFiles are the damaged files, oldest first, and their size.
+// asideFiles returns the damaged files, oldest first, and their size.
 func asideFiles(dir string) (files []os.FileInfo, sum int64) {
 	entries, _ := os.ReadDir(dir) // none, if it cannot be read
 	for _, e := range entries {
@@ -212,7 +212,7 @@ func (a *Archive) Damage() (lost int64, files int) {
 	return a.lost, len(aside)
 }
 
-// lostBytes are those of the damage that are not just a head, whose length is
+// lostBytes returns those of the damage that are not just a head, whose length is
 // given, or its copy, or both.
 func lostBytes(damaged []stretch, head int64) (sum int64) {
 	for _, d := range damaged {

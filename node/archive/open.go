@@ -136,7 +136,7 @@ func (b *openBook) forgetLog() {
 	}
 }
 
-// attemptOf is what an event tells of an attempt.
+// attemptOf returns what an event tells of an attempt.
 func attemptOf(e *node.Event) Attempt {
 	a := Attempt{
 		Job: e.Job, Task: e.Task, Count: max(1, e.Count), Number: e.Attempt, Token: e.Token, Site: e.Site, Machine: e.Machine,
@@ -155,7 +155,7 @@ func dateOf(e *node.Event, ms int64) time.Time {
 	return e.At.Add(-time.Duration(e.Time-ms) * time.Millisecond)
 }
 
-// homeRan is a run at home as the log has it: without attempt and outcome.
+// homeRan returns a run at home as the log has it: without attempt and outcome.
 func homeRan(e *node.Event) Attempt {
 	a := attemptOf(e)
 	a.Home, a.Final = true, true

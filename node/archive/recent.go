@@ -65,7 +65,7 @@ func (r *ring[T]) push(v T) {
 	r.head = (r.head + 1) % r.most
 }
 
-// last is the newest item, nil without any.
+// last returns the newest item, nil without any.
 func (r *ring[T]) last() *T {
 	if len(r.items) == 0 {
 		return nil
@@ -113,7 +113,7 @@ func (r *Recent) forgetLog() {
 	}
 }
 
-// Since is when Recent began to watch; what happened before is known in part.
+// Since returns when Recent began to watch; what happened before is known in part.
 func (r *Recent) Since() time.Time { return r.since }
 
 // Attempts returns copies of the attempts that ended at or after since or have

@@ -42,7 +42,7 @@ type Broker interface {
 	Feed() *replica.Feed
 }
 
-// Of is a broker as a Source.
+// Of returns a broker as a Source.
 func Of(b Broker) Source { return brokerSource{b} }
 
 type brokerSource struct{ Broker }

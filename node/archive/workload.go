@@ -96,7 +96,7 @@ func workOf(t *Attempt, sites *roll) work {
 	return x
 }
 
-// statusOf is the format's: 1 completed, 0 failed, 5 cancelled.
+// statusOf returns the format's: 1 completed, 0 failed, 5 cancelled.
 func statusOf(e fsm.Ending) int8 {
 	switch e {
 	case fsm.EndSucceeded:
@@ -110,7 +110,7 @@ func statusOf(e fsm.Ending) int8 {
 	}
 }
 
-// job is a line. The format has whole seconds.
+// job returns a line. The format has whole seconds.
 func (x *work) job(number, start int64) swf.Job {
 	j := swf.Job{
 		Number: number, Submit: seconds(x.submit - start), Wait: seconds(x.wait), Run: seconds(x.run),

@@ -279,7 +279,7 @@ func (b *Broker) setIncarnation(n uint64) {
 	}
 }
 
-// incarnation is 0 while this broker is not registered.
+// incarnation returns 0 while this broker is not registered.
 func (b *Broker) incarnation() uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -37,7 +37,7 @@ func newDiskWatch(d node.Disk) *diskWatch {
 	return &diskWatch{Disk: d}
 }
 
-// freeBytes is what users that are not root may still write.
+// freeBytes returns what users that are not root may still write.
 func freeBytes(path string) (int64, error) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(path, &st); err != nil {
@@ -46,7 +46,7 @@ func freeBytes(path string) (int64, error) {
 	return int64(min(st.Bavail, 1<<40)) * st.Bsize, nil
 }
 
-// enough is from when on a full disk is not full any more.
+// enough returns from when on a full disk is not full any more.
 func (d *diskWatch) enough() int64 { return d.MinFree + d.MinFree/8 }
 
 // look measures; changed says whether verdict or sight has changed.

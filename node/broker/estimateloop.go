@@ -83,7 +83,7 @@ func (b *Broker) loadEstimates() {
 	var now int64
 	b.cfg.Replica.View(func(s *fsm.State) { now = s.Time() })
 	if err := b.estimates.Load(b.estimatesPath, now); err != nil {
-		b.cfg.Logger.Warn().Err(err).Str("file", b.estimatesPath).Msg("estimates of starts begin anew")
+		b.cfg.Logger.Warn().Err(err).Str("file", b.estimatesPath).Msg("estimates unreadable; starting over")
 	}
 }
 
@@ -93,6 +93,6 @@ func (b *Broker) saveEstimates() {
 		return
 	}
 	if err := b.estimates.Save(b.estimatesPath); err != nil {
-		b.cfg.Logger.Warn().Err(err).Msg("after a restart estimates of starts may begin anew")
+		b.cfg.Logger.Warn().Err(err).Msg("after a restart the estimates may start over")
 	}
 }

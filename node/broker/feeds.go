@@ -20,5 +20,5 @@ func (b *Broker) Events(from node.EventID, filter node.EventFilter) *replica.Sub
 	return s.Until(b.ctx.Done(), b.current)
 }
 
-// Feed is where the broker's events come from.
+// Feed returns where the broker's events come from.
 func (b *Broker) Feed() *replica.Feed { return b.cfg.Replica.Feed() }

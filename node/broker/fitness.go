@@ -40,7 +40,7 @@ type fitness struct {
 	unfit time.Time // since when it is outside; zero = it is not
 }
 
-// registerPatience is how long a broker may be outside before it counts as unfit:
+// registerPatience returns how long a broker may be outside before it counts as unfit:
 // one that has just started, or was just lost, registers within a fraction of it.
 // A leader judges nobody for the first lease anyway.
 func registerPatience(t node.Timing) time.Duration { return max(t.Lease/4, time.Second) }

@@ -72,7 +72,7 @@ func parsePlace(s string) (n uint64, done bool, err error) {
 	return n, false, nil
 }
 
-// String is the form for clients; "" at the end of the list.
+// String returns the form for clients; "" at the end of the list.
 func (c cursor) String() string {
 	if c.fedDone && c.ownDone {
 		return ""

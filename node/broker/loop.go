@@ -163,7 +163,7 @@ func (b *Broker) commit(fx *core.Effects) {
 // more events; a journal that hangs so long is given up.
 const maxBehind = 4096
 
-// backlog is what the loop waits for besides ticks: events unless too much
+// backlog returns what the loop waits for besides ticks: events unless too much
 // waits for the journal, and room for the oldest turn that does.
 func (b *Broker) backlog() (events <-chan core.Event, commits chan<- *core.Effects, oldest *core.Effects) {
 	if len(b.behind) == 0 {
@@ -348,7 +348,7 @@ const (
 	maxCallBytes    = 2 << 20
 )
 
-// callSize is how many of the first commands make one call: at least one.
+// callSize returns how many of the first commands make one call: at least one.
 func callSize(cmds []fsm.Command) int {
 	bytes := 0
 	for i := range cmds {

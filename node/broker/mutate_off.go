@@ -11,5 +11,5 @@ import (
 // syncLater is never called in this build.
 func (b *Broker) syncLater([]*core.Effects) {}
 
-// wallClock is the machine's.
+// wallClock returns the machine's.
 func wallClock() time.Time { return time.Now() }

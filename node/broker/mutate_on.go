@@ -34,7 +34,7 @@ var wallStep = func() (d time.Duration) {
 	return d
 }()
 
-// wallClock is the machine's, stepped.
+// wallClock returns the machine's, stepped.
 func wallClock() time.Time {
 	if time.Since(processBegan) < stepAfter {
 		return time.Now()

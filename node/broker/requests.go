@@ -104,7 +104,7 @@ func (b *Broker) Current() error {
 	return fmt.Errorf("%w: no quorum was found since this broker started, so it does not know the federation's state yet", node.ErrNotReady)
 }
 
-// missing is the error for what is found neither here nor in the state.
+// missing returns the error for what is found neither here nor in the state.
 func (b *Broker) missing(what string) error {
 	if err := b.Current(); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
@@ -194,10 +194,10 @@ func (b *Broker) Ledger() fsm.LedgerView {
 	return f.View()
 }
 
-// Index is the number of the last entry applied here.
+// Index returns the number of the last entry applied here.
 func (b *Broker) Index() uint64 { return b.cfg.Replica.Index() }
 
-// Site is this broker's own.
+// Site returns this broker's own.
 func (b *Broker) Site() string { return b.cfg.Site }
 
 // Live returns why the process is of no use any more, or nil: it works, and what

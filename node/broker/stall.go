@@ -57,7 +57,7 @@ func (b *Broker) lookAtJournal(now time.Time) {
 	}
 }
 
-// stalled is what the last look at the journal found, or nil.
+// stalled returns what the last look at the journal found, or nil.
 func (b *Broker) stalled() error {
 	if err := b.stall.Load(); err != nil {
 		return *err

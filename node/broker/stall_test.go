@@ -61,7 +61,7 @@ func TestStalledJournalIsNotLive(t *testing.T) {
 }
 
 // TestHungJournalFailsTheBroker: it says which file and what to do, and neither
-// Stop nor Close waits for it for ever.
+// Stop nor Close waits for it forever.
 func TestHungJournalFailsTheBroker(t *testing.T) {
 	a := startSites(t, 1)[0]
 	release, answer := a.hangJournal(t)

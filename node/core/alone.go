@@ -76,7 +76,7 @@ func (j *homeJob) untouched() bool {
 	return !slices.ContainsFunc(j.Tasks, func(t homeTask) bool { return t.Attempt > 0 || t.State != fsm.Queued })
 }
 
-// settledBelow is the number below which this site will publish no job that
+// settledBelow returns the number below which this site will publish no job that
 // the federation does not know yet.
 func (c *Core) settledBelow() uint64 {
 	settled := c.nextJob

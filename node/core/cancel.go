@@ -77,7 +77,7 @@ func (c *Core) cancelled(num uint64, err error, fx *Effects) {
 	delete(c.cancels.places, num)
 }
 
-// placeOf is the site at which something was asked, as a command names it: of the
+// placeOf returns the site at which something was asked, as a command names it: of the
 // owner's own nothing is said.
 func (c *Core) placeOf(at string) string {
 	if at == c.site {

@@ -12,7 +12,7 @@ type closureBook struct {
 	inflight bool
 }
 
-// closure is why the site lends nothing now.
+// closure returns why the site lends nothing now.
 func (c *Core) closure() fsm.Closure {
 	switch {
 	case c.closing:

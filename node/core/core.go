@@ -169,7 +169,7 @@ type attempt struct {
 	waiters []chan struct{}
 }
 
-// recordKey is the key of its record in the journal.
+// recordKey returns the key of its record in the journal.
 func (a *attempt) recordKey() []byte {
 	if a.key == nil {
 		a.key = []byte(a.ID.String())

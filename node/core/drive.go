@@ -60,7 +60,7 @@ func (d *Driver) Machines(machines []executor.Machine) {
 	d.core.Step(CapacityEvent{driverHandler, machines}, nil, &d.fx)
 }
 
-// Submit is the paper's event 1. It returns the job's number, and whether the
+// Submit returns the paper's event 1. It returns the job's number, and whether the
 // job is on its way to the queue; if not, its tasks start at home with this turn.
 func (d *Driver) Submit(spec jobspec.Spec, s StateReader) (num uint64, published bool) {
 	num, before := d.core.nextJob, len(d.core.pubs.open)
@@ -94,7 +94,7 @@ func (d *Driver) Second(s StateReader) {
 	d.core.Step(TickEvent{}, s, &d.fx)
 }
 
-// Unreported is how many ended home runs no batch holds yet: a batch has a bounded
+// Unreported returns how many ended home runs no batch holds yet: a batch has a bounded
 // number of rows, and the next one waits for a second's ticks.
 func (d *Driver) Unreported() int { return len(d.core.usage.rows) }
 

@@ -54,7 +54,7 @@ type homeJob struct {
 	// summary of Tasks, if summed.
 	summary homeSummary
 	summed  bool
-	// refusals of handlers that will never run its tasks; asked anew by a restart.
+	// refusals of handlers that will never run its tasks; asked again by a restart.
 	refusals []refusal
 	// taken: a handler has taken an attempt of it.
 	taken bool
@@ -288,7 +288,7 @@ func (c *Core) homeEnded(a *attempt, r executor.Result, fx *Effects) {
 	c.homeRetire(num, fx)
 }
 
-// homeStateAfter is the same rule as the federation's (fsm): a cancelled task
+// homeStateAfter returns the same rule as the federation's (fsm): a cancelled task
 // never runs again, failures count towards max_attempts, losses do not, five
 // losses are an end.
 func homeStateAfter(t *homeTask, outcome fsm.Outcome, spec *fsm.JobSpec) fsm.TaskState {

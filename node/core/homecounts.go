@@ -2,7 +2,7 @@ package core
 
 import "github.com/cloudshare/cloudshare/fsm"
 
-// homeSummary is what a job's view takes from all its tasks, beside the counts.
+// homeSummary is what a job's view takes from all its tasks besides the counts.
 type homeSummary struct {
 	reason string // of the first task that gives the job its state
 	// Moments in unix milliseconds, 0 = not yet: the first start, and the last end

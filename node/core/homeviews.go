@@ -16,7 +16,7 @@ type OwnRecord struct {
 	homeSummary
 }
 
-// OwnSpec is what a job's owner asked for, if only this broker knows the job.
+// OwnSpec returns what a job's owner asked for, if only this broker knows the job.
 func (c *Core) OwnSpec(num uint64) (js fsm.JobSpec, ok bool) {
 	if h := c.home.jobs[num]; h != nil {
 		return h.Spec, true
@@ -63,7 +63,7 @@ func (c *Core) ownJob(num uint64) (node.Job, bool) {
 	return r.View(c.site), true
 }
 
-// pendingReason is why a job on its way is not in the queue.
+// pendingReason returns why a job on its way is not in the queue.
 func (c *Core) pendingReason(p *pendingJob) string {
 	if p.recovered && c.out.incarnation == 0 {
 		return "this site has it; whether it was published already is known once there is a quorum"

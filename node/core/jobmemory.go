@@ -21,12 +21,12 @@ type jobMemory struct {
 	spec    jobspec.Spec
 }
 
-// attemptID is the handlers' name of an attempt of the state.
+// attemptID returns the handlers' name of an attempt of the state.
 func (m *jobMemory) attemptID(ref fsm.AttemptRef) executor.ID {
 	return executor.ID{Job: m.nameOf(ref.Job), Task: ref.Task, Attempt: ref.Attempt, Token: ref.Token}
 }
 
-// attemptRef is the inverse of attemptID.
+// attemptRef returns the inverse of attemptID.
 func (m *jobMemory) attemptRef(id executor.ID) (fsm.AttemptRef, error) {
 	job, err := m.parse(id.Job)
 	if err != nil {
@@ -53,7 +53,7 @@ func (m *jobMemory) parse(name string) (fsm.JobID, error) {
 	return id, err
 }
 
-// specOf is what a payload says: a copy, the caller's to keep.
+// specOf returns what a payload says: a copy, the caller's to keep.
 func (m *jobMemory) specOf(payload []byte) (jobspec.Spec, error) {
 	if m.payload == nil || !bytes.Equal(m.payload, payload) {
 		spec, err := jobspec.ReadPayload(payload)

@@ -55,7 +55,7 @@ func (t Terms) beside(known fsm.Labels) fsm.Labels {
 	return labels
 }
 
-// runsOf is which tasks a machine runs, as the order knows it: both packages
+// runsOf returns which tasks a machine runs, as the order knows it: both packages
 // number the kinds alike.
 func runsOf(m executor.Machine) fsm.Runs { return fsm.Runs(m.Runs) }
 

@@ -40,7 +40,7 @@ func (c *Core) offerChanged(o *fsm.Offer) bool {
 	return c.offers.count == 0 || c.offers.repeat || o.Home != c.offers.lastHome || !slices.Equal(o.Machines, c.offers.last)
 }
 
-// exposedNow is what this site would offer now.
+// exposedNow returns what this site would offer now.
 func (c *Core) exposedNow() *fsm.Offer {
 	reserve := c.limits.ReserveCores * 1000
 	o := c.offers.spare

@@ -84,7 +84,7 @@ func lastWord(body fsm.Body) bool {
 
 // begin starts a new incarnation's numbers. What the last one left without a
 // result is said again: every such command names jobs and attempts by ids that
-// are executed once. Offers, bounds, usage and verdicts are made anew by their owners.
+// are executed once. Offers, bounds, usage and verdicts are made again by their owners.
 func (o *outbox) begin(incarnation uint64) {
 	if incarnation == o.incarnation {
 		return

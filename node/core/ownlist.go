@@ -60,7 +60,7 @@ func numbersBelow(nums []uint64, below uint64) []uint64 {
 	return nums
 }
 
-// ownState is what a list filters by.
+// ownState returns what a list filters by.
 func (c *Core) ownState(num uint64) string {
 	if h := c.home.jobs[num]; h != nil {
 		return h.state().String()

@@ -59,7 +59,7 @@ const (
 	// there is no other end to what a site would accept. It holds some 300,000 small
 	// jobs, which is far more than a quorum ever leaves waiting.
 	maxPubBytes = 256 << 20
-	// pendingBytes is what a job on its way takes beside its spec: the record of it,
+	// pendingBytes is what a job on its way takes besides its spec: the record of it,
 	// its places in the maps, and who waits for its answer.
 	pendingBytes = 640
 )
@@ -128,7 +128,7 @@ func (c *Core) group(jobs []pendingJob, after int64, fx *Effects) (groups []*pub
 	return groups
 }
 
-// groupSize is how many of the first jobs make one command, which is never longer than
+// groupSize returns how many of the first jobs make one command, which is never longer than
 // a command may be. Numbers within a group are without gaps: home runs and refusals
 // start a new one.
 func groupSize(jobs []pendingJob) int {
@@ -164,7 +164,7 @@ func command(groups ...*publication) *fsm.Submit {
 	return cmd
 }
 
-// encodePublication is the journal's form of a group.
+// encodePublication returns the journal's form of a group.
 func (c *Core) encodePublication(p *publication) []byte {
 	return fsm.AppendCommand(nil, fsm.Command{ID: fsm.CommandID{Site: c.site, Incarnation: 1, Seq: 1}, Body: command(p)})
 }

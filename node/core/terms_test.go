@@ -51,7 +51,7 @@ func TestSelectorsHoldAtHome(t *testing.T) {
 	if id := a.only(); id.Job != "a.2" {
 		t.Fatalf("a runs %s", id)
 	}
-	// What runs goes on when its machine's labels change; what waits is looked at anew.
+	// What runs goes on when its machine's labels change; what waits is looked at again.
 	a.submit(gpuJob, "")
 	a.submit(gpuJob, "")
 	r.settle()

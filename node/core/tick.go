@@ -36,7 +36,7 @@ func (c *Core) tick(s StateReader, fx *Effects) {
 	}
 }
 
-// demand is what waits in the federation, for handlers that fetch room when it
+// demand returns what waits in the federation, for handlers that fetch room when it
 // is wanted (the paper's event 2).
 func demand(s StateReader) executor.Demand {
 	var d executor.Demand

@@ -257,7 +257,7 @@ func inMs(ms float64) time.Duration {
 	return time.Duration(min(ms, fsm.MaxTimeoutMs)) * time.Millisecond
 }
 
-// base is the mean wait in ms by the fluid model, and how many tasks of this
+// base returns the mean wait in ms by the fluid model, and how many tasks of this
 // size end before; or why neither is known.
 func (e *Estimator) base(v *fsm.WhyView) (ms, order float64, unknown string) {
 	var inUse float64
@@ -287,7 +287,7 @@ func (e *Estimator) base(v *fsm.WhyView) (ms, order float64, unknown string) {
 	return (ahead + need) / (inUse * rate), (ahead + need) / need, ""
 }
 
-// hazard is how many of the milli-cores in use at the sites fall free in a
+// hazard returns how many of the milli-cores in use at the sites fall free in a
 // millisecond, each, and of how many ends that is known.
 func (e *Estimator) hazard(sites []string, now int64) (rate float64, ends int) {
 	flows := make([]*flow, 0, len(sites))

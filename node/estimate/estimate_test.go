@@ -389,7 +389,7 @@ func TestWaitingJobsAreFollowed(t *testing.T) {
 	}
 }
 
-// TestSeriesForgets: an interval is emptied when its place is taken anew, also
+// TestSeriesForgets: an interval is emptied when its place is taken again, also
 // after a jump in time.
 func TestSeriesForgets(t *testing.T) {
 	f := newFlow()

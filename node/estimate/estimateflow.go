@@ -83,7 +83,7 @@ func back(flows []*flow, now int64, of func(*flow) *series) (sum use) {
 	return sum
 }
 
-// aheadOf is how many milli-cores of tasks will start before the job's next one.
+// aheadOf returns how many milli-cores of tasks will start before the job's next one.
 // While its site's earlier tasks start, each other site starts as many, plus the
 // leader that it has now. held is the mean time for which a core is held, in ms.
 func aheadOf(v *fsm.WhyView, inUse, held float64) float64 {
@@ -101,7 +101,7 @@ func aheadOf(v *fsm.WhyView, inUse, held float64) float64 {
 	return ahead
 }
 
-// leadOf is how many milli-cores of tasks another site starts before its turn is
+// leadOf returns how many milli-cores of tasks another site starts before its turn is
 // equal to ours; negative if ours is the leader.
 func leadOf(v *fsm.WhyView, me, other *fsm.Claim, inUse, held float64) float64 {
 	p := &v.Params

@@ -118,7 +118,7 @@ func (e *Estimator) Calibration() node.Calibration {
 	return c
 }
 
-// heldLately is how many of the latest judged held.
+// heldLately returns how many of the latest judged held.
 func (k *kind) heldLately() (held, of int) {
 	of = min(len(k.judged), lately)
 	for i := range of {
@@ -129,7 +129,7 @@ func (k *kind) heldLately() (held, of int) {
 	return held, of
 }
 
-// seen is how many waits are remembered, of all kinds.
+// seen returns how many waits are remembered, of all kinds.
 func (e *Estimator) seen() (n int) {
 	for i := range e.kinds {
 		for b := range e.kinds[i].bands {
@@ -205,14 +205,14 @@ type wait struct {
 	ended bool // else it waits still
 }
 
-// gammaRatio is a quantile, at z of the normal distribution, of the time until
+// gammaRatio returns a quantile, at z of the normal distribution, of the time until
 // the k-th of independent ends, as a part of its mean (Wilson and Hilferty).
 func gammaRatio(k, z float64) float64 {
 	k = max(k, 1)
 	return math.Pow(1-1/(9*k)+z/(3*math.Sqrt(k)), 3)
 }
 
-// Bands part estimates by how many tasks end before: the fewer, the more a
+// bandCount is how many bands there are. Bands part estimates by how many tasks end before: the fewer, the more a
 // single long one counts.
 const bandCount = 6
 
@@ -242,7 +242,7 @@ func (b *band) add(ratio float64) {
 	b.next = (b.next + 1) % maxRatios
 }
 
-// conformal is the least of sorted waits that a part p of n+1 such waits keeps below: the
+// conformal returns the least of sorted waits that a part p of n+1 such waits keeps below: the
 // split conformal bound. What waits still is known to wait as long at least, so what it
 // stands for is shared out among the longer ones (Kaplan and Meier). REQUIRES: waits.
 func conformal(sorted []wait, p float64) float64 {

@@ -43,7 +43,7 @@ func closureText(c fsm.Closure) string {
 	return c.String()
 }
 
-// last is what was said last; "" if nobody declined.
+// last returns what was said last; "" if nobody declined.
 func (h *SiteReports) last() string {
 	if n := len(h.Declined); n > 0 {
 		return "; " + h.Declined[n-1].String()

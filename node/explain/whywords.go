@@ -108,7 +108,7 @@ func turnOf(v *fsm.WhyView) string {
 	return fmt.Sprintf("%s goes first: %s; %s", first.Site, ground(v, first, "it"), ground(v, me, "you"))
 }
 
-// ground is what the policy goes by, for one site; who is "it" or "you".
+// ground returns what the policy goes by, for one site; who is "it" or "you".
 func ground(v *fsm.WhyView, t *fsm.TurnView, who string) string {
 	whose := map[string]string{"it": "its", "you": "your"}[who]
 	switch v.Params.Policy {
@@ -145,11 +145,11 @@ const endless = 1e9
 // longer says what a site's tasks wait beyond their fair share.
 func longer(v *fsm.WhyView, t *fsm.TurnView, whose string) string {
 	if t.Endless {
-		return whose + " site has no core, and alone " + whose + " jobs would wait for ever"
+		return whose + " site has no core, and alone " + whose + " jobs would wait forever"
 	}
 	n, than := waited(v, t.Excess), "than their fair share of all waiting"
 	if n > endless {
-		return "without " + whose + " site's cores other sites' jobs would wait for ever"
+		return "without " + whose + " site's cores other sites' jobs would wait forever"
 	}
 	as := "as long as their fair share of all waiting"
 	if v.Policy == sched.Alone {
@@ -247,7 +247,7 @@ func ableSites(v *fsm.WhyView) (able int, free uint64) {
 	return able, free
 }
 
-// summaryOf is the whole answer in a line.
+// summaryOf returns the whole answer in a line.
 func summaryOf(v *fsm.WhyView, e node.Estimate) string {
 	able, free := ableSites(v)
 	ahead := v.Ahead.Own + v.Ahead.Others
@@ -290,7 +290,7 @@ func whenText(e node.Estimate) string {
 	return fmt.Sprintf("; starts within %s with even odds, mostly within %s, from the last %d waits", rounded(e.P50), rounded(e.P90), e.Waits)
 }
 
-// rounded is a duration in one unit: more would promise too much.
+// rounded returns a duration in one unit: more would promise too much.
 func rounded(d time.Duration) string {
 	for _, u := range []struct {
 		until, unit time.Duration

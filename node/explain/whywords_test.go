@@ -128,10 +128,10 @@ func TestTurnTextByWaits(t *testing.T) {
 		"in the federation your jobs wait as long as their fair share of all waiting")
 	v.Turns[1].Endless = true
 	check(sched.Alone, "b goes first: in the federation its jobs wait 3.2 core-hours longer than they would alone on the cores it lends; "+
-		"your site has no core, and alone your jobs would wait for ever")
+		"your site has no core, and alone your jobs would wait forever")
 	v.Turns[0].Excess = new(big.Int).Lsh(big.NewInt(1), 65).String() // whom it lends to has no core at all
-	check(sched.Shapley, "b goes first: without its site's cores other sites' jobs would wait for ever; "+
-		"your site has no core, and alone your jobs would wait for ever")
+	check(sched.Shapley, "b goes first: without its site's cores other sites' jobs would wait forever; "+
+		"your site has no core, and alone your jobs would wait forever")
 	v.Params.Policy, v.Policy = sched.Shapley, sched.CE
 	if got := turnText(&v); !strings.HasSuffix(got, " (by CE: there are too many sites for SHAPLEY)") {
 		t.Error(got)

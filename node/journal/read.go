@@ -73,7 +73,7 @@ func (j *Journal) viewAll(b Bucket, f func(*bolt.Bucket) error) error {
 	return nil
 }
 
-// view is bbolt's, with its panics as errors.
+// view returns bbolt's, with its panics as errors.
 func (j *Journal) view(f func(*bolt.Tx) error) error {
 	return boltfile.Guard(j.path, func() error { return j.db.View(f) })
 }

@@ -194,7 +194,7 @@ func (j *Journal) exclusively(f func() error) error {
 	return j.broken
 }
 
-// update is bbolt's, with its panics as errors.
+// update returns bbolt's, with its panics as errors.
 func (j *Journal) update(f func(*bolt.Tx) error) error {
 	return boltfile.Guard(j.path, func() error { return j.db.Update(f) })
 }

@@ -1,5 +1,5 @@
 // Package notefile keeps what a broker would rather not forget over a restart,
-// though nothing rests on it: dates, figures for people (beside all steps of a
+// though nothing rests on it: dates, figures for people (besides all steps of a
 // job's way). One JSON document a file, replaced as a whole and not synced: a
 // crash of the machine may cost the latest version. It must never hold anything
 // that a promise rests on, and imports nothing of the broker.

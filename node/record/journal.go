@@ -147,7 +147,7 @@ func (j *Journal) Boot(boot [16]byte) (known [][16]byte, err error) {
 	return known, nil
 }
 
-// RegisteredAs is a write that notes that a boot was registered: older ones are
+// RegisteredAs returns a write that notes that a boot was registered: older ones are
 // of no use any more. A newer one may be on its way to its own registration.
 func RegisteredAs(boot [16]byte) Write {
 	return Write{Bucket: BucketMeta, Key: keyBoots, Merge: func(old []byte) []byte {
@@ -162,10 +162,10 @@ func RegisteredAs(boot [16]byte) Write {
 	}}
 }
 
-// Number is a key that keeps numeric order.
+// Number returns a key that keeps numeric order.
 func Number(n uint64) []byte { return binary.BigEndian.AppendUint64(nil, n) }
 
-// TaskKey is a home task's key; those of one job follow each other.
+// TaskKey returns a home task's key; those of one job follow each other.
 func TaskKey(num uint64, task uint32) []byte {
 	return binary.BigEndian.AppendUint32(Number(num), task)
 }

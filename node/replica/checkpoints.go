@@ -42,7 +42,7 @@ func (r *Replica) KeepCheckpoints() {
 }
 
 // checkpoint begins a checkpoint if the entry that was applied is one; before is
-// the log time before it. The hash is taken beside Apply. REQUIRES: r.mu held.
+// the log time before it. The hash is computed concurrently with Apply. REQUIRES: r.mu held.
 func (r *Replica) checkpoint(before int64) {
 	c := &r.points
 	if !c.on {

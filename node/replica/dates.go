@@ -62,7 +62,7 @@ func (d *dates) thin() {
 	d.points = append(d.points[:drop], d.points[drop+1:]...)
 }
 
-// date is a log time's, the zero time if none is known.
+// date returns a log time's, the zero time if none is known.
 func (d *dates) date(ms int64) time.Time {
 	if len(d.points) == 0 {
 		return time.Time{}

@@ -159,7 +159,7 @@ func TestDamagedDates(t *testing.T) {
 			t.Error(err)
 		}
 		if err := NewReplica().KeepDates(dir); err != nil {
-			t.Errorf("after it was written anew: %v", err)
+			t.Errorf("after it was rewritten: %v", err)
 		}
 	}
 }

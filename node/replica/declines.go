@@ -63,7 +63,7 @@ func (d *declines) enlist(job fsm.JobID) {
 	d.order = append(d.order, job)
 }
 
-// Declined is what sites said that handed back tasks of a job, what was said last
+// Declined returns what sites said that handed back tasks of a job, what was said last
 // at the end.
 func (f *Feed) Declined(job fsm.JobID) []node.Declined {
 	f.mu.RLock()
@@ -71,7 +71,7 @@ func (f *Feed) Declined(job fsm.JobID) []node.Declined {
 	return slices.Clone(f.declines.by[job])
 }
 
-// LastDecline is the last word of a site that handed back a task of the job.
+// LastDecline returns the last word of a site that handed back a task of the job.
 func (f *Feed) LastDecline(job fsm.JobID) (node.Declined, bool) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()

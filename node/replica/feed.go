@@ -73,7 +73,7 @@ func (f *Feed) AddHome(events []node.Event) {
 	f.signal()
 }
 
-// reset begins anew after a snapshot replaced the state: what lies between is
+// reset starts over after a snapshot replaced the state: what lies between is
 // not known.
 func (f *Feed) reset(index uint64) {
 	f.mu.Lock()
@@ -106,7 +106,7 @@ func (f *Feed) push(e node.Event) {
 	f.head = (f.head + 1) % maxFeed
 }
 
-// at is the i-th oldest event. REQUIRES: f.mu held.
+// at returns the i-th oldest event. REQUIRES: f.mu held.
 func (f *Feed) at(i int) *node.Event { return &f.ring[(f.head+i)%len(f.ring)] }
 
 // seek returns the position of the first event after a place, false if events
@@ -127,7 +127,7 @@ func (f *Feed) seek(from node.EventID) (int, bool) {
 // held.
 func (f *Feed) strange(home uint64) bool { return home > 0 && (home < f.first || home > f.home) }
 
-// HomeNumbers are the number after which the home events of this start of the
+// HomeNumbers returns the number after which the home events of this start of the
 // broker begin, and the newest one's.
 func (f *Feed) HomeNumbers() (first, newest uint64) {
 	f.mu.RLock()
@@ -135,7 +135,7 @@ func (f *Feed) HomeNumbers() (first, newest uint64) {
 	return f.first, f.home
 }
 
-// Now is the place after all that has happened so far.
+// Now returns the place after all that has happened so far.
 func (f *Feed) Now() node.EventID {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -150,7 +150,7 @@ func (f *Feed) now() node.EventID {
 	return f.last
 }
 
-// Moved is the newest entry that told of something, and the number of the newest
+// Moved returns the newest entry that told of something, and the number of the newest
 // home event.
 func (f *Feed) Moved() (entry, home uint64) {
 	f.mu.RLock()

@@ -200,7 +200,7 @@ func (r *Replica) HasLeft(site string) bool {
 	return state == fsm.Left && incarnation > 0
 }
 
-// Hash computes the state's hash beside Apply and returns it with its entry.
+// Hash computes the state's hash concurrently with Apply and returns it with its entry.
 func (r *Replica) Hash() (uint64, [32]byte) {
 	r.mu.Lock()
 	frozen := r.state.Snapshot()

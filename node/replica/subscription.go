@@ -42,10 +42,10 @@ func (s *Subscription) Until(stopped, current <-chan struct{}) *Subscription {
 	return s
 }
 
-// Feed is where the replica's events go.
+// Feed returns where the replica's events go.
 func (r *Replica) Feed() *Feed { return r.feed }
 
-// Place is where the next call of Next goes on: to be given to Events again.
+// Place returns where the next call of Next goes on: to be given to Events again.
 func (s *Subscription) Place() node.EventID { return s.place }
 
 // Next waits for events after the place and returns at least one, in order. An

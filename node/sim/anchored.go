@@ -45,7 +45,7 @@ func (t *anchored) lend(from, to int, cores, now int64) {
 	t.since[to] -= cores * now
 }
 
-// balance is what a site lent less what it used until now, in core-seconds.
+// balance returns what a site lent less what it used until now, in core-seconds.
 func (t *anchored) balance(site int, now int64) int64 {
 	for !t.running.empty() && t.running.at() <= now {
 		e := t.running.pop()
@@ -57,7 +57,7 @@ func (t *anchored) balance(site int, now int64) int64 {
 	return t.settled[site] + t.live[site]*now - t.since[site]
 }
 
-// rank is the excess over the site's cores, as many times as sites have on the mean,
+// rank returns the excess over the site's cores, as many times as sites have on the mean,
 // and the balance for anchorSeconds.
 func (t *anchored) rank(site, head int, now int64) sched.Rank {
 	r := t.clairvoyant.rank(site, head, now)

@@ -219,7 +219,7 @@ func (b *bare) match() {
 	}
 }
 
-// draw is the state machine's choice of a site; false if there is none to try.
+// draw returns the state machine's choice of a site; false if there is none to try.
 func (b *bare) draw(tried Coalition, fresh []bool, retry uint64) (int, bool) {
 	freshWaits := false
 	for class := range fresh {
@@ -281,7 +281,7 @@ func (b *bare) before(compared, i, best, machine int) bool {
 	return x.Release < y.Release
 }
 
-// longest is a site's longest waiting task of at most a width, −1 if there is none.
+// longest returns a site's longest waiting task of at most a width, −1 if there is none.
 func (b *bare) longest(site int, width int64) int {
 	best := -1
 	for class, w := range b.widths {

@@ -59,7 +59,7 @@ const (
 	HomeNever
 )
 
-// String is the name in reports.
+// String returns the name in reports.
 func (h Home) String() string {
 	switch h {
 	case HomeReported:
@@ -127,12 +127,12 @@ func (c *Case) checkTask(i int) error {
 	return nil
 }
 
-// compareTasks is the order in which tasks arrive.
+// compareTasks returns the order in which tasks arrive.
 func compareTasks(a, b *Task) int {
 	return cmp.Or(cmp.Compare(a.Release, b.Release), cmp.Compare(a.Job, b.Job), cmp.Compare(a.Index, b.Index))
 }
 
-// SiteName is a site's id in the federation: they sort as they are numbered.
+// SiteName returns a site's id in the federation: they sort as they are numbered.
 func SiteName(i int) string { return siteNames[i] }
 
 var siteNames = func() (names [MaxSites]string) {
@@ -148,11 +148,11 @@ type Coalition uint32
 // Has reports whether site i is in it.
 func (c Coalition) Has(i int) bool { return c>>i&1 == 1 }
 
-// Grand is the coalition of n sites.
+// Grand returns the coalition of n sites.
 func Grand(n int) Coalition { return 1<<n - 1 }
 
 // Of returns the case of a coalition alone: its sites with their cores and
-// tasks, numbered anew in the same order, under a seed of its own.
+// tasks, renumbered in the same order, under a seed of its own.
 func (c *Case) Of(s Coalition) *Case {
 	sub := &Case{Params: c.Params, Seed: c.SeedOf(s), Home: c.Home, WholeShare: c.WholeShare}
 	var number [MaxSites]int
@@ -180,7 +180,7 @@ func (c *Case) SeedOf(s Coalition) uint64 {
 	return fsm.Mix(c.Seed ^ fsm.Mix(uint64(s)))
 }
 
-// Params are those of the simulator under a policy: the paper's algorithm and
+// Params returns those of the simulator under a policy: the paper's algorithm and
 // nothing of the product's own additions, no leases, and little memory. FAIRSHARE's
 // share is the paper's, too: it takes what sites say of their own users for true.
 func Params(policy string) fsm.Params {

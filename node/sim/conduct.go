@@ -21,7 +21,7 @@ type Conduct struct {
 	// Drip: at most as many of its tasks are with the federation at a time as it has
 	// cores; it holds back the rest.
 	Drip bool
-	// Claim is how many cores it says that its own users take, beside those they do.
+	// Claim is how many cores it says that its own users take, besides those they do.
 	Claim int64
 	// Boast is how many cores more than it has it offers, whenever it offers while
 	// nothing waits.
@@ -34,7 +34,7 @@ type Conduct struct {
 // IsAway reports whether the site is away in that second.
 func (c *Conduct) IsAway(now int64) bool { return c.Away[0] <= now && now < c.Away[1] }
 
-// conductOf is a site's conduct.
+// conductOf returns a site's conduct.
 func (c *Case) conductOf(site int) Conduct {
 	if site < len(c.Conduct) {
 		return c.Conduct[site]
@@ -42,7 +42,7 @@ func (c *Case) conductOf(site int) Conduct {
 	return Conduct{}
 }
 
-// turningPoints are when a site comes or goes, in order.
+// turningPoints returns when a site comes or goes, in order.
 func (c *Case) turningPoints() (at []int64) {
 	for i := range c.Conduct {
 		if a := c.Conduct[i].Away; a[0] < a[1] {
@@ -64,7 +64,7 @@ func (s *siteShell) hides() bool {
 	return s.conduct.Withdraw && s.waits == 0 && s.p.waits > 0 && !over
 }
 
-// room is how much of its machine it shows, in cores.
+// room returns how much of its machine it shows, in cores.
 func (s *siteShell) room() int64 {
 	if s.hides() {
 		return min(s.used, s.cores-s.own)
@@ -79,7 +79,7 @@ func (s *siteShell) refreshOffer() {
 	}
 }
 
-// told is an offer as the site makes it.
+// told returns an offer as the site makes it.
 func (s *siteShell) told(offer *fsm.Offer) *fsm.Offer {
 	o := *offer
 	o.Home.MilliCPU += s.conduct.Claim * 1000
@@ -102,7 +102,7 @@ func (s *siteShell) gotBack(task int) {
 	}
 }
 
-// lag is how much longer a task seems to run at a site.
+// lag returns how much longer a task seems to run at a site.
 func (p *player) lag(task, site int) int64 {
 	if t := &p.c.Tasks[task]; t.Site != site && !t.Background {
 		return p.sites[site].conduct.Lag

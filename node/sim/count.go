@@ -60,7 +60,7 @@ func TotalWait(c *Case) (int64, error) {
 	return n.count(Grand(len(c.Cores))), nil
 }
 
-// count is what a coalition waits by itself, as in the case [Case.Of] it.
+// count returns what a coalition waits by itself, as in the case [Case.Of] it.
 func (n *counter) count(s Coalition) int64 {
 	*n = counter{c: n.c, s: s, seed: n.c.SeedOf(s), unit: n.unit, free: n.free, own: n.own, runs: n.runs[:0]}
 	clear(n.own)
@@ -77,7 +77,7 @@ func (n *counter) count(s Coalition) int64 {
 	return n.sum
 }
 
-// skip is the first task of the coalition from the next-th on.
+// skip returns the first task of the coalition from the next-th on.
 func (n *counter) skip(next int) int {
 	for next < len(n.c.Tasks) && !n.s.Has(n.c.Tasks[next].Site) {
 		next++
@@ -144,7 +144,7 @@ func (n *counter) start(t int64, site int) {
 	n.runs = append(n.runs, countedRun{t + n.unit, int32(site)})
 }
 
-// draw is the state machine's choice of a site.
+// draw returns the state machine's choice of a site.
 func (n *counter) draw() int {
 	var r int64
 	if !n.c.Params.FixedOrder {

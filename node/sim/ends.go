@@ -31,7 +31,7 @@ func (q *endQueue) inLine() bool {
 	return q.line[q.head].before(&q.other[0])
 }
 
-// at is when the first ends. REQUIRES: not empty.
+// at returns when the first ends. REQUIRES: not empty.
 func (q *endQueue) at() int64 {
 	if q.inLine() {
 		return q.line[q.head].at

@@ -25,7 +25,7 @@ const (
 	AskedKinds
 )
 
-// String is the moment's name in reports.
+// String returns the moment's name in reports.
 func (a AskedAt) String() string {
 	if a == AskedAtSubmission {
 		return "submission"
@@ -43,7 +43,7 @@ const (
 	mostAsked = 20
 )
 
-// LiveParams are the parameters of a new federation under a policy, but for leases,
+// LiveParams returns the parameters of a new federation under a policy, but for leases,
 // which simulated sites do not renew.
 func LiveParams(policy string) fsm.Params {
 	p := Params(policy)

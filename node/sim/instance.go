@@ -46,7 +46,7 @@ const (
 	DeclareTruth   Declare = "truth" // how long it will run
 )
 
-// DefaultSetup is the paper's, with theory.md's choices where it is silent.
+// DefaultSetup returns the paper's, with theory.md's choices where it is silent.
 func DefaultSetup() Setup {
 	return Setup{Sites: 5, Scenario: Equal, Period: 24 * 3600, Unit: 3600, Load: 1, Exponent: 1, BackgroundShare: 0.5, Seed: 1}
 }
@@ -190,7 +190,7 @@ func (in *Instance) addJob(s *Setup, j *Job, home, local uint64) {
 	}
 }
 
-// declared is a task with its timeout.
+// declared returns a task with its timeout.
 func (s *Setup) declared(t Task, asked int64) Task {
 	switch {
 	case s.Declare == DeclareTruth:
@@ -201,10 +201,10 @@ func (s *Setup) declared(t Task, asked int64) Task {
 	return t
 }
 
-// units is how many unit tasks a run is, on each of its processors.
+// units returns how many unit tasks a run is, on each of its processors.
 func units(run, unit int64) int64 { return (run + unit - 1) / unit }
 
-// work is what jobs need, in core-seconds: of their unit tasks, or as they are.
+// work returns what jobs need, in core-seconds: of their unit tasks, or as they are.
 // Error: ErrBadCase, if that is nonsense that 64 bits do not hold.
 func (w *Workload) work(jobs []Job, unit int64) (sum int64, err error) {
 	for i := range jobs {

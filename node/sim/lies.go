@@ -62,7 +62,7 @@ func split(c *Case, site int, k int64) {
 	c.Tasks = tasks
 }
 
-// Honest is the case with all sites honest.
+// Honest returns the case with all sites honest.
 func (c *Case) Honest() *Case {
 	h := *c
 	h.Tasks = slices.Clone(c.Tasks)
@@ -73,7 +73,7 @@ func (c *Case) Honest() *Case {
 	return &h
 }
 
-// Told is the case in which some sites lie.
+// Told returns the case in which some sites lie.
 func (l *Lie) Told(c *Case, liars Coalition, period int64) *Case {
 	t := c.Honest()
 	for site := range c.Cores {

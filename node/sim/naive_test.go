@@ -8,7 +8,7 @@ import (
 )
 
 // The second implementation, for comparison: no state machine, no broker, no
-// sums; it walks through all seconds and all tasks, each time anew. It shares
+// sums; it walks through all seconds and all tasks. It shares
 // with the first the description of a case, and nothing else.
 
 // naive is one run.

@@ -73,7 +73,7 @@ var zero = time.Unix(946_684_800, 0).UTC()
 // else the machine does.
 func Play(c *Case) (*Outcome, error) { return PlayContext(context.Background(), c) }
 
-// PlayContext is Play, and ends with ctx.
+// PlayContext returns Play, and ends with ctx.
 func PlayContext(ctx context.Context, c *Case) (*Outcome, error) { return play(ctx, c, fsm.New()) }
 
 // play runs a case; the first state is the one that brokers read, further ones are
@@ -158,7 +158,7 @@ func (p *player) found() error {
 	return nil
 }
 
-// nextSecond is when the next task arrives or ends, or a broker's clock reports the
+// nextSecond returns when the next task arrives or ends, or a broker's clock reports the
 // home runs that its last batch had no room for.
 func (p *player) nextSecond() (int64, bool) {
 	t := int64(math.MaxInt64)

@@ -16,7 +16,7 @@ const (
 	LMax             // the greatest distance
 )
 
-// String is the name in reports.
+// String returns the name in reports.
 func (n Norm) String() string {
 	switch n {
 	case L1:
@@ -29,7 +29,7 @@ func (n Norm) String() string {
 	return fmt.Sprintf("Norm(%d)", uint8(n))
 }
 
-// Unfairness is the distance of waits from φ, in seconds·Scale (L2: its square).
+// Unfairness returns the distance of waits from φ, in seconds·Scale (L2: its square).
 // Only those of one Fair compare.
 func (f *Fair) Unfairness(waits []int64, norm Norm) sched.Int128 {
 	var sum sched.Int128
@@ -49,7 +49,7 @@ func (f *Fair) Unfairness(waits []int64, norm Norm) sched.Int128 {
 	return sum
 }
 
-// L1 is the unfairness of the study, in seconds·Scale.
+// L1 returns the unfairness of the study, in seconds·Scale.
 func (f *Fair) L1(waits []int64) int64 {
 	var sum int64
 	for o, w := range waits {
@@ -58,7 +58,7 @@ func (f *Fair) L1(waits []int64) int64 {
 	return sum
 }
 
-// Floor is the least L1 that any schedule can have, in seconds·Scale: nobody
+// Floor returns the least L1 that any schedule can have, in seconds·Scale: nobody
 // waits less than nothing, and what a negative φ leaves over others must wait.
 func (f *Fair) Floor() int64 {
 	var sum int64
@@ -82,7 +82,7 @@ func Scores(unfairness []sched.Int128) []int {
 	return scores
 }
 
-// Undeserved is what sites wait beyond their fair shares, in seconds·Scale. Of
+// Undeserved returns what sites wait beyond their fair shares, in seconds·Scale. Of
 // equal tasks it is half the L1 distance, since waits and shares have one sum; of
 // others it does not count in a policy's favour that it makes a site wait longer.
 func (f *Fair) Undeserved(waits []int64) int64 {

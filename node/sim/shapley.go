@@ -47,7 +47,7 @@ func (c Coalition) size() (n int) {
 	return n
 }
 
-// Denominator is the least number that n·C(n−1, s) divides for all s.
+// Denominator returns the least number that n·C(n−1, s) divides for all s.
 func Denominator(n int) int64 {
 	d := int64(1)
 	for s := range n {

@@ -12,7 +12,7 @@ import (
 )
 
 // siteShell is what surrounds one site's broker core: a machine that runs tasks
-// by the clock, and users of its own beside the federation's.
+// by the clock, and users of its own besides the federation's.
 type siteShell struct {
 	p      *player
 	at     int // its number
@@ -159,7 +159,7 @@ var taskCommand = []string{"sleep"}
 // settle ends the core's turn and plays its handler.
 func (s *siteShell) settle() {
 	s.proposed = s.proposed[:0]
-	if s.conduct.Boast > 0 { // it offers anew what it had to decline, as every second live
+	if s.conduct.Boast > 0 { // it offers again what it had to decline, as every second live
 		s.driver.Second(&s.p.view)
 		s.dirty = true
 	}

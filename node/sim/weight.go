@@ -21,7 +21,7 @@ const (
 // Weights lists them.
 func Weights() []Weight { return []Weight{ByTask, ByCore, ByWork} }
 
-// String is the name in reports.
+// String returns the name in reports.
 func (w Weight) String() string {
 	switch w {
 	case ByTask:
@@ -56,7 +56,7 @@ func WaitsBy(c *Case, start []int64, weight Weight) []int64 {
 	return waits
 }
 
-// folded is the case of a coalition alone in which every task can run: one wider
+// folded returns the case of a coalition alone in which every task can run: one wider
 // than its largest site takes all cores of one so wide, for as much longer.
 func (c *Case) folded(s Coalition) *Case {
 	sub := c.Of(s)

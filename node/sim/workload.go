@@ -147,7 +147,7 @@ func (w *Workload) add(j *swf.Job) bool {
 	return true
 }
 
-// asked is the time a job's user asked for.
+// asked returns the time a job's user asked for.
 func asked(j *swf.Job) int64 {
 	if !(j.ReqTime > 0 && j.ReqTime <= maxSecond) {
 		return 0
@@ -168,7 +168,7 @@ func (w *Workload) settle() error {
 	return nil
 }
 
-// Span is the seconds from the first submission to the last.
+// Span returns the seconds from the first submission to the last.
 func (w *Workload) Span() int64 { return w.Jobs[len(w.Jobs)-1].Submit }
 
 // Between returns the jobs submitted in [from, to), counted from the first.
@@ -201,12 +201,12 @@ func Merge(logs ...*Workload) *Workload {
 	return all
 }
 
-// compareJobs is the order of a workload.
+// compareJobs returns the order of a workload.
 func compareJobs(a, b Job) int {
 	return cmp.Or(cmp.Compare(a.Submit, b.Submit), cmp.Compare(a.Number, b.Number))
 }
 
-// UnitTasks is how many tasks of one core and that many seconds the log's jobs make.
+// UnitTasks returns how many tasks of one core and that many seconds the log's jobs make.
 func (w *Workload) UnitTasks(unit int64) (n int64) {
 	for i := range w.Jobs {
 		n += w.Jobs[i].Width * ((w.Jobs[i].Run + unit - 1) / unit)

@@ -2,6 +2,6 @@
 // start tasks and rest therefore ([Troubles]), and why tasks were handed back or lost, counted
 // by handler ([Tallies]).
 //
-// The core writes and the broker's queries read beside it, so this is where the locks are that
+// The core writes and the broker's queries read concurrently, so this is where the locks are that
 // the core has not. Time is handed in. It never imports the core or the broker.
 package trouble

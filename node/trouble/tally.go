@@ -32,7 +32,7 @@ func (d DeclineClass) Soon() bool {
 	return d == DeclinedBusy || d == declinedLate || d == DeclinedTrouble
 }
 
-// ClassOf is that of a handler's refusal.
+// ClassOf returns that of a handler's refusal.
 func ClassOf(err error) DeclineClass {
 	switch {
 	case errors.Is(err, executor.ErrUnfit):
@@ -70,7 +70,7 @@ func NewTallies() *Tallies {
 	return &Tallies{declined: map[string]*[declineClasses]uint64{}, lost: map[string]*[lossCauses]uint64{}}
 }
 
-// at is a handler's part of a tally; "" is one that is not known any more.
+// at returns a handler's part of a tally; "" is one that is not known any more.
 func at[T any](by map[string]*T, handler string) *T {
 	if handler == "" {
 		handler = "unknown"

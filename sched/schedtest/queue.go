@@ -203,7 +203,7 @@ func coarsen(times []int64, now int64, limit int) []int64 {
 	return out
 }
 
-// Total is the wait if what waits starts one by one on the first free core.
+// Total returns the wait if what waits starts one by one on the first free core.
 func (p *Queue) Total() *big.Int {
 	if p.Units > 0 && len(p.Cores)+len(p.Away) == 0 {
 		return Big(sched.MaxWait)

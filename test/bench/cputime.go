@@ -160,7 +160,7 @@ func parseTimes(stat string) (p processTimes, err error) {
 	}, nil
 }
 
-// ownProcessorTime is that of this process and of the children it has collected.
+// ownProcessorTime returns that of this process and of the children it has collected.
 func ownProcessorTime() (sum time.Duration) {
 	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
 		var u syscall.Rusage

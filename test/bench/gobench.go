@@ -77,7 +77,7 @@ type result struct {
 	values map[string]float64 // by unit
 }
 
-// value is NaN where the unit is missing.
+// value returns NaN where the unit is missing.
 func (r result) value(unit string) float64 {
 	if v, ok := r.values[unit]; ok {
 		return v

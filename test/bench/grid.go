@@ -43,7 +43,7 @@ func gridOf(results []result) grid {
 	return g
 }
 
-// at is NaN where nothing was measured.
+// at returns NaN where nothing was measured.
 func (g grid) at(z size) cost {
 	if c, ok := g[z]; ok {
 		return c
@@ -121,7 +121,7 @@ func (g grid) along(values []int, z size, set func(*size, int)) []cost {
 	return line
 }
 
-// perDecade is by how much the time grows when the input grows tenfold, from
+// perDecade returns by how much the time grows when the input grows tenfold, from
 // the first to the last of a line.
 func perDecade(values []int, line []cost) float64 {
 	if len(line) < 2 {

@@ -38,7 +38,7 @@ func (g grid) lines(d dimension, op string, batch int) []float64 {
 	return out
 }
 
-// worst is NaN when any is, or there is none.
+// worst returns NaN when any is, or there is none.
 func worst(values []float64) float64 {
 	most := math.NaN()
 	for i, v := range values {
@@ -50,7 +50,7 @@ func worst(values []float64) float64 {
 	return most
 }
 
-// mean is the geometric one: growth multiplies.
+// mean returns the geometric one: growth multiplies.
 func mean(values []float64) float64 {
 	sum := 0.0
 	for _, v := range values {

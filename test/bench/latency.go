@@ -14,7 +14,7 @@ import (
 // warmUps of connections and supervisors.
 const warmUps = 5
 
-// latencyRuns are enough for a 99th percentile, unless in a quick run.
+// latencyRuns returns enough for a 99th percentile, unless in a quick run.
 func latencyRuns(env environment) int { return pick(env, 200, 20) }
 
 // measureLatency times the way from a client's request to a running process in

@@ -167,7 +167,7 @@ func (l *lent) look(ctx context.Context) error {
 	return errors.Join(cancelJob(ctx, l.owner, l.job), l.place(ctx))
 }
 
-// task is the job's only one.
+// task returns the job's only one.
 func (l *lent) task(ctx context.Context) (testbed.Task, error) {
 	tasks, err := l.owner.Tasks(ctx, l.job)
 	if err == nil && len(tasks) != 1 {

@@ -159,10 +159,10 @@ type studyPart struct {
 	instances int
 }
 
-// each is the time of an instance, in seconds.
+// each returns the time of an instance, in seconds.
 func (p studyPart) each() float64 { return p.took.Seconds() / float64(p.instances) }
 
-// cost is the processor time of an instance, in seconds.
+// cost returns the processor time of an instance, in seconds.
 func (p studyPart) cost() float64 { return p.used.Seconds() / float64(p.instances) }
 
 // studyCounted plays two periods with coalitions counted, then goes on with the
@@ -219,7 +219,7 @@ var (
 	tasksPattern = regexp.MustCompile(`(\d+) tasks in `)
 )
 
-// rate is what `sim run` says of its speed, in tasks a second.
+// rate returns what `sim run` says of its speed, in tasks a second.
 func (s *simulation) rate() (float64, error) {
 	m := ratePattern.FindSubmatch(s.notes)
 	if m == nil {
@@ -228,7 +228,7 @@ func (s *simulation) rate() (float64, error) {
 	return strconv.ParseFloat(string(m[1]), 64)
 }
 
-// tasks is how many tasks `sim run` says it played, 0 if it does not say.
+// tasks returns how many tasks `sim run` says it played, 0 if it does not say.
 func (s *simulation) tasks() int {
 	m := tasksPattern.FindSubmatch(s.notes)
 	if m == nil {

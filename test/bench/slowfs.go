@@ -77,7 +77,7 @@ func (s *slowFolder) close() error {
 	return errors.Join(err, s.cmd.Wait())
 }
 
-// slowFolders are the data folders of a federation to be started in dir, by site.
+// slowFolders returns the data folders of a federation to be started in dir, by site.
 func slowFolders(program, dir string, sites int) (map[string]*slowFolder, error) {
 	all := map[string]*slowFolder{}
 	for i := range sites {

@@ -46,7 +46,7 @@ func (f figure) verdict() string {
 	return "met"
 }
 
-// ratio is NaN without a limit.
+// ratio returns NaN without a limit.
 func (f figure) ratio() float64 {
 	if f.limit == 0 {
 		return math.NaN()

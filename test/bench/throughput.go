@@ -111,7 +111,7 @@ func leastFor(ctx context.Context, env environment, bare *coordtest.BareRaft, sp
 	return shortTasks / time.Since(began).Seconds(), errors.Join(errs...)
 }
 
-// syncRecords is a bare journal of n records.
+// syncRecords returns a bare journal of n records.
 func syncRecords(ctx context.Context, env environment, n int) error {
 	dir, err := os.MkdirTemp(env.dir, "bare-records-")
 	if err != nil {

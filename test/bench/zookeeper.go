@@ -181,7 +181,7 @@ func appliedWindow(env environment) time.Duration {
 	return pick(env, time.Second, 300*time.Millisecond)
 }
 
-// applied is how many jobs a second n clients bring through decoding, bare creates
+// applied returns how many jobs a second n clients bring through decoding, bare creates
 // and three bare state machines: what the brokers do with every job, without HTTP,
 // journal, answers or anything sent between them.
 func (b *backends) applied(ctx context.Context, n int, body []byte) (float64, error) {
@@ -267,7 +267,7 @@ func dialBareZooKeeper(addrs string) (*bareZooKeeper, error) {
 	return b, nil
 }
 
-// count is how many znodes there are below a path.
+// count returns how many znodes there are below a path.
 func (b *bareZooKeeper) count(path string) (int, error) {
 	names, _, err := b.conn.Children(path)
 	if err != nil {

@@ -107,7 +107,7 @@ func (r *run) move(ctx context.Context, f plan.Fault, targets []*member) error {
 	return errors.Join(errs...)
 }
 
-// next is where a broker moves to.
+// next returns where a broker moves to.
 func (m *member) next(f plan.Fault, number int) place {
 	p := m.place
 	if f.Kind == plan.Spelling {

@@ -149,7 +149,7 @@ func isLive(j testbed.Job) bool {
 	return j.Counts["queued"]+j.Counts["assigned"]+j.Counts["running"]+j.Counts["withdrawn"]+j.Counts["held"] > 0
 }
 
-// asking are the jobs that their clients know, by name.
+// asking returns the jobs that their clients know, by name.
 func (r *run) asking() map[string]linear.Op {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -177,7 +177,7 @@ func (r *run) linearizable() error {
 	return err
 }
 
-// lastReads are of brokers that agree on a state that nobody changes any more: no
+// lastReads returns of brokers that agree on a state that nobody changes any more: no
 // answer may be older.
 func (r *run) lastReads(ctx context.Context) error {
 	for _, m := range r.members {

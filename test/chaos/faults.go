@@ -68,7 +68,7 @@ func (s *faultSet) give(list []*member, err error) {
 	}
 }
 
-// on says whether a site is under a fault.
+// on reports whether a site is under a fault.
 func (s *faultSet) on(m *member) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

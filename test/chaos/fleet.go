@@ -143,7 +143,7 @@ func (f *fleet) startZooKeeper(ctx context.Context, h *netlab.Host) error {
 	return f.server.Start(ctx)
 }
 
-// stranger is a host that is no site's.
+// stranger returns a host that is no site's.
 func (f *fleet) stranger() *netlab.Host { return f.lab.Hosts[len(f.lab.Hosts)-1] }
 
 func address(h *netlab.Host, port int) string { return net.JoinHostPort(h.Addr, strconv.Itoa(port)) }
@@ -306,7 +306,7 @@ func (m *member) end(sig syscall.Signal) error {
 	}
 }
 
-// up says whether the broker's process runs or is stopped.
+// up reports whether the broker's process runs or is stopped.
 func (m *member) up() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -25,7 +25,7 @@ const (
 
 // fork has the state of one broker become another than the others'. It must
 // notice, stop, keep both states and say what to do; that done, it makes its state
-// anew.
+// again.
 func fork(ctx context.Context, r *run) error {
 	m := r.byName(forkedSite)
 	m.forked.Store(true)

@@ -20,7 +20,7 @@ import (
 const (
 	// agreeWithin: every broker acknowledges a job, committed by the quorum.
 	agreeWithin = 15 * time.Second
-	// endWithin, beside what the waiting work itself takes.
+	// endWithin, besides what the waiting work itself takes.
 	endWithin = 30 * time.Second
 	// probeWithin: a job at an idle federation succeeds.
 	probeWithin = 10 * time.Second

@@ -78,7 +78,7 @@ func (m testMutation) run(ctx context.Context, mutate string) (out string, err e
 	return string(b), err
 }
 
-// chosen are the mutations of these scenarios, separated by commas; "" = all.
+// chosen returns the mutations of these scenarios, separated by commas; "" = all.
 func chosen(scenarios string) []mutation {
 	return slices.DeleteFunc(mutations(), func(m mutation) bool {
 		return scenarios != "" && !slices.Contains(strings.Split(scenarios, ","), m.scenario)

@@ -64,7 +64,7 @@ func newRun(ctx context.Context, opts fleetOptions, marker string, out io.Writer
 	return r, nil
 }
 
-// firstPolicy is what the history begins with.
+// firstPolicy returns what the history begins with.
 func (r *run) firstPolicy(ctx context.Context) error {
 	p, err := r.policy(ctx, r.members[0], false)
 	if err != nil {
@@ -96,7 +96,7 @@ func (r *run) violated(rule check.Rule, format string, args ...any) {
 	r.blame(check.Violation{Rule: rule, Text: fmt.Sprintf(format, args...)})
 }
 
-// sleep until a moment of the run.
+// sleepUntil waits until a moment of the run.
 func (r *run) sleepUntil(ctx context.Context, at time.Duration) error {
 	return sleep(ctx, at-time.Since(r.began))
 }

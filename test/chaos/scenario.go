@@ -72,7 +72,7 @@ func scenarios() []scenario {
 	}...)
 }
 
-// mutants are the scenarios of brokers that are not as they should be.
+// mutants returns the scenarios of brokers that are not as they should be.
 func mutants() []scenario {
 	three := fleetOptions{sites: 3, cores: 1}
 	return []scenario{

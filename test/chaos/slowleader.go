@@ -71,7 +71,7 @@ func (r *run) slowOne(ctx context.Context, i int, delay time.Duration) error {
 	return nil
 }
 
-// acknowledgedIn is the median time until a site's job for another one is
+// acknowledgedIn returns the median time until a site's job for another one is
 // acknowledged.
 func (r *run) acknowledgedIn(ctx context.Context, name string, owner, at *member) (time.Duration, error) {
 	var took []time.Duration

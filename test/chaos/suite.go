@@ -23,7 +23,7 @@ type stage struct {
 	zk     bool   // the federation's log is on ZooKeeper
 }
 
-// env is what the brokers' environment has beside this process's.
+// env returns what the brokers' environment has besides this process's.
 func (s stage) env() []string {
 	if s.mutate == "" {
 		return nil
@@ -73,7 +73,7 @@ func (o options) parts() ([]part, error) {
 	}
 }
 
-// sound are the scenarios of brokers as users get them.
+// sound returns the scenarios of brokers as users get them.
 func sound() []scenario {
 	return slices.DeleteFunc(scenarios(), func(s scenario) bool { return s.without != "" })
 }

@@ -98,7 +98,7 @@ func (r *run) acknowledged(o *order, i int, call *linear.Pending, a testbed.Acce
 	call.Return(func(op *linear.Op) { op.ID, op.Durable = a.ID, a.Durability == "federation" })
 }
 
-// refusal says whether an answer is one that repeating does not mend.
+// refusal reports whether an answer is one that repeating does not mend.
 func refusal(err error) bool {
 	var he *testbed.HTTPError
 	return errors.As(err, &he) && he.Status < 500 && he.Status != http.StatusTooManyRequests
@@ -227,7 +227,7 @@ func (r *run) cancelFirst(ctx context.Context, o *order) {
 	}
 }
 
-// ordered is what the checker looks at.
+// ordered returns what the checker looks at.
 func (r *run) ordered() []check.Ordered {
 	r.mu.Lock()
 	defer r.mu.Unlock()

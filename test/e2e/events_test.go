@@ -21,7 +21,7 @@ type follower struct {
 }
 
 // until reads until a job has ended. A connection that breaks, or is refused
-// because the broker is not ready, is made anew and goes on after the last event.
+// because the broker is not ready, is made again and goes on after the last event.
 func (f *follower) until(t *testing.T, job string) {
 	t.Helper()
 	await(t, "the end of "+job, func() error {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write golden files anew: read every change")
+var rewrite = flag.Bool("rewrite", false, "rewrite golden files: read every change")
 
 // Match compares got with testdata/name and shows the first line that differs;
 // -rewrite writes the file instead.
@@ -28,7 +28,7 @@ func Match(t testing.TB, name, got string) {
 		t.Fatalf("%v: -rewrite writes it", err)
 	}
 	if line, g, w := firstDifference(got, string(want)); line > 0 {
-		t.Fatalf("%s line %d (-rewrite writes it anew, then read the change):\n got %s\nwant %s", path, line, g, w)
+		t.Fatalf("%s line %d (-rewrite rewrites it, then read the change):\n got %s\nwant %s", path, line, g, w)
 	}
 }
 

@@ -172,7 +172,7 @@ func (s *Site) Cancel(ctx context.Context, id string) error {
 	return err
 }
 
-// CancelAt is Cancel, and returns the entry that the broker had applied when it
+// CancelAt returns Cancel, and returns the entry that the broker had applied when it
 // acknowledged.
 func (s *Site) CancelAt(ctx context.Context, id string) (index uint64, err error) {
 	_, header, err := s.Do(ctx, http.MethodDelete, "/v1/jobs/"+id, nil, nil)

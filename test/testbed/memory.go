@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// ResidentMiB is the memory (VmRSS) of the broker's process.
+// ResidentMiB returns the memory (VmRSS) of the broker's process.
 func (s *Site) ResidentMiB() (float64, error) {
 	pid, err := s.PID()
 	if err != nil {

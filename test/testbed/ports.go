@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// GossipAddress is where the broker listens for gossip, over UDP and TCP. The
+// GossipAddress returns where the broker listens for gossip, over UDP and TCP. The
 // configuration names port 0, so the system is asked: a broker has no other UDP
 // port.
 func (s *Site) GossipAddress() (string, error) {

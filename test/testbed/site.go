@@ -56,7 +56,7 @@ func (s *Site) Kill() error {
 	return s.awaitGone(10 * time.Second)
 }
 
-// Alive says whether the broker's process runs. A zombie does not, unless some of its
+// Alive reports whether the broker's process runs. A zombie does not, unless some of its
 // threads still end: with the last one its files are closed, and its ports are free.
 func (s *Site) Alive() bool {
 	pid, err := s.PID()
@@ -97,7 +97,7 @@ func (s *Site) awaitGone(d time.Duration) error {
 // LogTail returns the last n lines of the broker's log.
 func (s *Site) LogTail(n int) string { return tail(filepath.Join(s.Dir, "broker.log"), n) }
 
-// PeerAddress is where the broker listens for other brokers.
+// PeerAddress returns where the broker listens for other brokers.
 func (s *Site) PeerAddress() (string, error) {
 	path := filepath.Join(s.Dir, "config.yaml")
 	data, err := os.ReadFile(path)

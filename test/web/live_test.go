@@ -81,7 +81,7 @@ func TestLiveFederation(t *testing.T) {
 }
 
 // TestScrollStays: what a reader of a phone has scrolled to stays there while the
-// page is drawn anew.
+// page is redrawn.
 func TestScrollStays(t *testing.T) {
 	fed := start(t)
 	site := fed.Sites[0]

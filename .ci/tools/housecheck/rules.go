@@ -16,7 +16,7 @@ import (
 // maxLines is the length above which a file is to be cut by subject.
 const maxLines = 600
 
-// Written in two halves, so that this file passes its own check.
+// machinePaths are folders of one machine, written in two halves, so that this file passes its own check.
 var machinePaths = []string{"/wor" + "k/", "/roo" + "t/", "/hom" + "e/", "/User" + "s/"}
 
 // check returns one line per fault, sorted.

@@ -88,7 +88,7 @@ func (s *summary) endTest(e event, key string) {
 	}
 }
 
-// firstWords are those of a failed test, for the end of the summary, where they stay in
+// firstWords returns those of a failed test, for the end of the summary, where they stay in
 // sight: long ones may follow them, such as the logs of what it had started. A line of the
 // test's own counts before what others wrote.
 func (s *summary) firstWords(key string) string {

@@ -156,7 +156,7 @@
     log.dataset.over = "yes";
   });
 
-  // Drawings over time open at now. A page that is drawn anew stays where its wide
+  // Drawings over time open at now. A page that is redrawn stays where its wide
   // tables and drawings were scrolled to, and the names of their rows are always seen.
   const scrolled = new Map();
   const wide = (root) => [...root.querySelectorAll(".wide")].map((w, i) => [(w.querySelector("table, svg")?.getAttribute("class") || "") + i, w]);

@@ -50,7 +50,7 @@ type Broker struct {
 
 var _ web.Source = (*Broker)(nil)
 
-// site is the name of the n-th site, from 0.
+// site returns the name of the n-th site, from 0.
 func site(n int) string { return fmt.Sprintf("site-%03d", n+1) }
 
 // New makes a federation of some sites with some jobs. It is the same each time.
@@ -144,7 +144,7 @@ func (b *Broker) jobAt(i, sites, jobs int) node.Job {
 	return j
 }
 
-// Some is a job of site-002 that began five minutes ago, with so many tasks in
+// Some returns a job of site-002 that began five minutes ago, with so many tasks in
 // each state.
 func (b *Broker) Some(num uint64, name, state string, counts map[string]uint32) node.Job {
 	spec := jobspec.DefaultSpec()

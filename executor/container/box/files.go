@@ -40,7 +40,7 @@ const (
 	Stderr = "stderr"
 )
 
-// Written are the files of Box that Init and the task write: each is mounted by
+// Written returns the files of Box that Init and the task write: each is mounted by
 // itself, so that nothing else of the folder can be changed from inside.
 func Written() []string { return []string{told, Stdout, Stderr} }
 
@@ -120,7 +120,7 @@ func Make(dir string, o Order) error {
 	return os.Chmod(dir, 0o755) // whole from here on
 }
 
-// WorkOf is the private directory, outside.
+// WorkOf returns the private directory, outside.
 func WorkOf(dir string) string { return filepath.Join(dir, "work") }
 
 // WriteOrder replaces an attempt's order, before its container is made.
@@ -194,7 +194,7 @@ func Hear(dir string) (w Word, err error) {
 	return w, nil
 }
 
-// held says that a living process has locked the file.
+// held reports whether a living process has locked the file.
 func held(f *os.File) bool {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); err != nil {
 		return true
@@ -220,7 +220,7 @@ func Void(dir string, r executor.Result) (bool, error) {
 	return true, tell(f, line{End: &Ended{Result: r, At: time.Now()}})
 }
 
-// Told is the path of what Init tells, for those who wait for it to change.
+// Told returns the path of what Init tells, for those who wait for it to change.
 func Told(dir string) string { return filepath.Join(dir, told) }
 
 // Stop asks an attempt's Init for the end; false: nobody is there to hear it.

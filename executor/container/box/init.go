@@ -249,7 +249,7 @@ func (b *boxed) poll(wake int64) (stop bool) {
 	return stop
 }
 
-// oomKilled says that the kernel killed for memory in this container, if its own
+// oomKilled reports whether the kernel killed for memory in this container, if its own
 // cgroup can be seen here.
 func oomKilled() bool {
 	for _, path := range []string{"/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"} {

@@ -108,7 +108,7 @@ func (c *Client) open(ctx context.Context, method, path string, query url.Values
 	return resp.Body, nil
 }
 
-// remedy is what the operator can do about a socket that cannot be opened.
+// remedy returns what the operator can do about a socket that cannot be opened.
 func remedy(err error) string {
 	switch {
 	case errors.Is(err, os.ErrPermission):
@@ -127,7 +127,7 @@ func cause(err error) error {
 	return err
 }
 
-// refusal is the engine's own reason in one line.
+// refusal returns the engine's own reason in one line.
 func refusal(resp *http.Response) error {
 	kind := ErrRefused
 	switch resp.StatusCode {

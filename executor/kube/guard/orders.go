@@ -39,7 +39,7 @@ const version = 1
 // maxOrders bounds the variable, in bytes.
 const maxOrders = 8 << 10
 
-// Encode is the variable's value.
+// Encode returns the variable's value.
 func (o Orders) Encode() (string, error) {
 	o.Version = version
 	if err := o.check(); err != nil {

@@ -40,7 +40,7 @@ func ReadTold(text string) (t Told, ok bool) {
 	return t, true
 }
 
-// tell is what Told says in words.
+// encode returns the line that Told reads.
 func (t Told) encode() []byte {
 	t.Version = version
 	if len(t.Detail) > maxDetail {

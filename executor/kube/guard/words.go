@@ -45,7 +45,7 @@ type Answer struct {
 // can live at most about which all else is forgotten.
 const MaxLeft = time.Minute
 
-// SecretOf is the secret of an attempt, for the holder of a handler's key.
+// SecretOf returns the secret of an attempt, for the holder of a handler's key.
 func SecretOf(key []byte, attempt string) string { return sign(key, "secret", attempt) }
 
 func sign(key []byte, parts ...string) string {
@@ -58,7 +58,7 @@ func (q Question) sign(secret string) string {
 	return sign([]byte(secret), "ask", q.Attempt, q.Run, q.Nonce)
 }
 
-// encode is the question as the query of a URL.
+// encode returns the question as the query of a URL.
 func (q Question) encode(secret string) string {
 	return url.Values{"attempt": {q.Attempt}, "run": {q.Run}, "nonce": {q.Nonce}, "sign": {q.sign(secret)}}.Encode()
 }
@@ -85,7 +85,7 @@ func (a Answer) words() (what, left string) {
 	return what, strconv.FormatInt(max(a.Left, 0).Milliseconds(), 10)
 }
 
-// encode is the answer to a question in one line.
+// encode returns the answer to a question in one line.
 func (a Answer) encode(q Question, secret string) string {
 	what, left := a.words()
 	return fmt.Sprintf("%s %s %s\n", what, left, sign([]byte(secret), "answer", q.Attempt, q.Run, q.Nonce, what, left))

@@ -108,7 +108,7 @@ func (c *Checker) Run(ctx context.Context) {
 	}
 }
 
-// interval is how many Every lie between two rounds.
+// interval returns how many Every lie between two rounds.
 func (c *Checker) interval(members []Member) int {
 	voters := voters(members)
 	if len(voters) <= fewVoters && slices.Contains(voters, c.cfg.Site) {
@@ -126,7 +126,7 @@ func Silence(every time.Duration, voters int) time.Duration {
 	return 6 * every
 }
 
-// voters are the sites that vote.
+// voters returns the sites that vote.
 func voters(members []Member) []string {
 	var out []string
 	for _, m := range members {

@@ -408,7 +408,7 @@ func tooLarge(t *testing.T, g *group) {
 	}
 }
 
-// The members apply at different moments: once a majority has stopped, the
+// undecodable: members apply at different moments; once a majority has stopped, the
 // others may never hear that the entry is committed.
 func undecodable(t *testing.T, g *group) {
 	three(g)

@@ -7,7 +7,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord"
 )
 
-// A leader that is not fit hands over, twice in turn, to the one that is fit.
+// unfitHandsOver: a leader that is not fit hands over, twice in turn, to the one that is fit.
 func unfitHandsOver(t *testing.T, g *group) {
 	a, b, c := three(g)
 	for range 2 {
@@ -35,7 +35,7 @@ func unfitHandsOver(t *testing.T, g *group) {
 	g.same(a, b, c)
 }
 
-// Where no other voter is fit, the leader leads on, in its term, and orders.
+// unfitLeadsAlone: where no other voter is fit, the leader leads on, in its term, and orders.
 func unfitLeadsAlone(t *testing.T, g *group) {
 	a, b, c := three(g)
 	leader := g.lead()

@@ -242,7 +242,7 @@ func (m *Machine) Admit(site string, node [16]byte) error {
 	return nil
 }
 
-// view is a copy for the tests.
+// view returns a copy for the tests.
 func (m *Machine) view() (recordState, int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -258,14 +258,14 @@ func (m *Machine) Entries() (index uint64, trace [32]byte) {
 	return m.s.Index, m.s.Trace
 }
 
-// Executed is how many commands were executed, registrations not counted.
+// Executed returns how many commands were executed, registrations not counted.
 func (m *Machine) Executed() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.s.Done)
 }
 
-// Restored is how often a snapshot replaced the state.
+// Restored returns how often a snapshot replaced the state.
 func (m *Machine) Restored() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

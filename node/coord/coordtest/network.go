@@ -50,14 +50,14 @@ func (n *Network) Join(site, addr string) (all int) {
 	return len(n.addr)
 }
 
-// Addr is a site's peer address, "" if it never joined.
+// Addr returns a site's peer address, "" if it never joined.
 func (n *Network) Addr(site string) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.addr[site]
 }
 
-// Size is how many sites have joined.
+// Size returns how many sites have joined.
 func (n *Network) Size() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -71,7 +71,7 @@ func (n *Network) Cut(site string) { n.fault(&n.cut, site, func(*faulty) bool { 
 // no member.
 func (n *Network) Lag(site string) { n.fault(&n.lag, site, n.slow) }
 
-// slow says whether a connection brings the log.
+// slow reports whether a connection brings the log.
 func (n *Network) slow(f *faulty) bool { return f.beyond || n.Slow != 0 && f.kind == n.Slow }
 
 // LoseAnswer ends a site's next forward connection when an answer comes.
@@ -105,7 +105,7 @@ func (n *Network) fault(set *map[string]bool, site string, hit func(*faulty) boo
 	}
 }
 
-// concerns says whether a site is at one end. One that is being opened for the first
+// concerns reports whether a site is at one end. One that is being opened for the first
 // time is dialed before it has joined: until then it may be at any unknown address.
 //
 // REQUIRES: f.n.mu held.
@@ -124,7 +124,7 @@ func (f *faulty) concerns(site string) bool {
 	return true
 }
 
-// refused says whether a fault acts on a connection.
+// refused reports whether a fault acts on a connection.
 //
 // REQUIRES: n.mu held.
 func (n *Network) refused(f *faulty) bool {

@@ -177,7 +177,7 @@ func renewRefused(t *testing.T, g *group) {
 	}
 }
 
-// A site starts attempts after a renewal: it must know what had been decided.
+// renewApplies: a site starts attempts after a renewal, so it must know what had been decided.
 func renewApplies(t *testing.T, g *group) {
 	all := grantors(g)
 	lead, m := g.lead(), g.follower()
@@ -200,7 +200,7 @@ func renewApplies(t *testing.T, g *group) {
 	}
 }
 
-// The leader is paused between receipt and confirmation, and deposed meanwhile:
+// renewDeposed: the leader is paused between receipt and confirmation, and deposed meanwhile:
 // it must not grant what the new leader does not know of.
 func renewDeposed(t *testing.T, g *group) {
 	all := grantors(g)
@@ -233,7 +233,7 @@ func renewDeposed(t *testing.T, g *group) {
 	g.granted(all, old, err)
 }
 
-// The leader is paused when it has confirmed and is about to answer: its answer
+// renewFormerLead: the leader is paused when it has confirmed and is about to answer: its answer
 // comes when the asker knows a later leader, which must be asked again.
 func renewFormerLead(_ *testing.T, g *group) {
 	all := grantors(g)

@@ -69,7 +69,7 @@ func (m *stateMachine) Admit(site string, node [16]byte) error {
 	return m.s.Admit(site, node)
 }
 
-// hash is the state's at its index.
+// hash returns the state's at its index.
 func (m *stateMachine) hash() (uint64, [32]byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -143,10 +143,10 @@ func (g *group) register(m *member, n byte) {
 	clear(m.open)
 }
 
-// Node is the node id that the suite registers a site with.
+// Node returns the node id that the suite registers a site with.
 func Node(site string) [16]byte { return boot(site, 0) }
 
-// Registration is a command that the suite's machine takes from a site at any time.
+// Registration returns a command that the suite's machine takes from a site at any time.
 func Registration(site string) fsm.Command { return registration(site, 1) }
 
 func registration(site string, n byte) fsm.Command {
@@ -181,7 +181,7 @@ func (m *member) settled(cmd fsm.Command) {
 	delete(m.open, cmd.ID.Seq)
 }
 
-// ack is the number up to which all results are known: a command that claims
+// ack returns the number up to which all results are known: a command that claims
 // more makes an older one stale that is still on its way.
 func (m *member) ack() uint64 {
 	m.mu.Lock()

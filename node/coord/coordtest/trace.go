@@ -10,7 +10,7 @@ import (
 // traceTerm is later than any term that a test's leader reaches by itself.
 const traceTerm = 1000
 
-// Trace is a sequence of stamped batches, always the same: a small federation with
+// Trace returns a sequence of stamped batches, always the same: a small federation with
 // jobs of all its sites.
 func Trace() [][]byte {
 	sites := []string{"a", "b", "cc"}

@@ -29,7 +29,7 @@ func (l *life) Fail(err error) (first bool) {
 // Failed is closed when the log has stopped by itself.
 func (l *life) Failed() <-chan struct{} { return l.failed }
 
-// Err is why, or nil.
+// Err returns why, or nil.
 func (l *life) Err() error {
 	select {
 	case <-l.failed:
@@ -39,7 +39,7 @@ func (l *life) Err() error {
 	}
 }
 
-// Closed is the error of a call to a log that is closed, with what it failed of.
+// Closed returns the error of a call to a log that is closed, with what it failed of.
 func (l *life) Closed() error {
 	if err := l.Err(); err != nil {
 		return fmt.Errorf("%w: %w", coord.ErrClosed, err)

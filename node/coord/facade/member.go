@@ -221,7 +221,7 @@ func (m *Member) Fail(err error) (first bool) {
 	return first
 }
 
-// ClosedError is the error of a call to a log that is closed, with what it failed of.
+// ClosedError returns the error of a call to a log that is closed, with what it failed of.
 func (m *Member) ClosedError() error { return m.life.Closed() }
 
 // Shut refuses calls and has stop called, once and in a goroutine of its own.

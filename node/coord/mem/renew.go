@@ -183,7 +183,7 @@ func (l *Log) Figures() coord.Figures {
 	}
 }
 
-// voters are the members that did not lay down their vote, sorted.
+// voters returns the members that did not lay down their vote, sorted.
 //
 // REQUIRES: g.mu held.
 func (g *Group) voters() []string {

@@ -185,7 +185,7 @@ func (l *Log) askLeader(ctx context.Context) joinReply {
 	return a
 }
 
-// peersToAsk are the members to ask for an address: the leader, if one is known,
+// peersToAsk returns the members to ask for an address: the leader, if one is known,
 // else some of all.
 func (l *Log) peersToAsk(leader relay.Peer) (list []relay.Peer) {
 	if !leader.None() {

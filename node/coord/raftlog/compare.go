@@ -10,12 +10,12 @@ import (
 
 // remedyDiffers says how to go on behind a stop. The log of entries is kept: a
 // member that forgot what it has acknowledged must not vote under its name.
-const remedyDiffers = "then start the broker again: it makes its state anew from its own log, and compares it; " +
+const remedyDiffers = "then start the broker again: it rebuilds its state from its own log, and compares it; " +
 	"if it stops again, move its data directory away, too, and join with an empty one under a new name (cloudshare broker --join HOST:PORT --site NAME)"
 
 var _ coord.Comparing = (*Log)(nil)
 
-// peers are the members by the group's configuration.
+// peers returns the members by the group's configuration.
 func (l *Log) peers() []compare.Member {
 	var out []compare.Member
 	for _, s := range l.raft.GetConfiguration().Configuration().Servers {

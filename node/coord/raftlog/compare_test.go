@@ -97,7 +97,7 @@ func TestForkedFollowerStops(t *testing.T) {
 			t.Errorf("%s stopped, too: %v", site, l.Err())
 		}
 	}
-	// What its own log says is right: it makes its state anew from there.
+	// What its own log says is right: it rebuilds its state from there.
 	again := c.Open(t, wrong, coordtest.NewForkable()).(*Log)
 	await(t, "the restarted one agrees", func() bool { return len(again.Compared().Same) == 2 })
 }

@@ -116,7 +116,7 @@ type timing struct {
 	compare                    time.Duration // between two comparisons of a voter's state
 }
 
-// calls is the part that relay needs.
+// calls returns the part that relay needs.
 func (t timing) calls() relay.Timing {
 	return relay.Timing{
 		RPC: t.rpc, Reply: t.reply, Confirm: t.lease, Backoff: t.backoff, MaxBackoff: t.maxBackoff,

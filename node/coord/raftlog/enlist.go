@@ -154,7 +154,7 @@ func describeAddress(claimed, addr string) string {
 	return claimed + " (" + addr + ")"
 }
 
-// resolveAll are all addresses that host:port may mean.
+// resolveAll returns all addresses that host:port may mean.
 func (l *Log) resolveAll(ctx context.Context, addr string) ([]string, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {

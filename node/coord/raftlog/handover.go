@@ -87,7 +87,7 @@ func chooseFasterVoter(own time.Duration, others []voterDisk) (heir voterDisk, o
 	return heir, true
 }
 
-// quorumLatency is how long the others take that complete a quorum with the leader.
+// quorumLatency returns how long the others take that complete a quorum with the leader.
 func quorumLatency(others []time.Duration) time.Duration {
 	slices.Sort(others)
 	return others[(len(others)+1)/2-1]
@@ -120,7 +120,7 @@ func (l *Log) leadOrHandOver(ctx context.Context, h *handoverState) {
 	l.handOverSlow(ctx, h, others, now)
 }
 
-// otherVoters are the voters beside this one, as this leader sees them.
+// otherVoters returns the voters beside this one, as this leader sees them.
 func (l *Log) otherVoters(before uint64, now time.Time) (out []voterDisk) {
 	for _, s := range l.raft.GetConfiguration().Configuration().Servers {
 		if s.Suffrage != raft.Voter || string(s.ID) == l.cfg.Site {

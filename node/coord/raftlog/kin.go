@@ -56,7 +56,7 @@ func (l *Log) askForNewerEpoch(ctx context.Context, patience time.Duration) {
 	wg.Wait()
 }
 
-// silentMembers are the other members that this one has not heard of: none while it
+// silentMembers returns the other members that this one has not heard of: none while it
 // follows a leader, those that do not answer while it leads, else all. Voters come
 // first.
 func (l *Log) silentMembers() []raft.Server {

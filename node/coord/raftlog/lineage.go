@@ -37,7 +37,7 @@ func parseID(text string) (id [16]byte, err error) {
 	return [16]byte(b), nil
 }
 
-// request is a question that names the lineage.
+// request returns a question that names the lineage.
 func (l lineage) request() joinRequest {
 	q := joinRequest{Federation: hex.EncodeToString(l.federation[:]), Epoch: l.epoch}
 	if l.epoch > 0 {
@@ -102,7 +102,7 @@ func (l lineage) leftBehindError(later lineage, addr string) error {
 		"stop the broker, run cloudshare recover --follow %s on its data, and start it again", ErrEpoch, later.epoch, l.epoch, addr)
 }
 
-// errorCode is how an error of admits travels.
+// errorCode returns how an error of admits travels.
 func errorCode(err error) string {
 	if errors.Is(err, ErrEpoch) {
 		return joinEpoch

@@ -127,14 +127,14 @@ func (m *machine) StoreConfiguration(index uint64, _ raft.Configuration) {
 	m.onConfig()
 }
 
-// call runs f beside no Apply.
+// call runs f while no Apply runs.
 func (m *machine) call(f func(coord.Machine)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	f(m.m)
 }
 
-// A snapshot is magic · raft index of the last entry in it · the Machine's own.
+// snapshotMagic begins a snapshot: magic · raft index of the last entry in it · the Machine's own.
 var snapshotMagic = [8]byte{'C', 'S', 'L', 'O', 'G', 0, 0, 1}
 
 // Snapshot implements raft.FSM.
@@ -179,7 +179,7 @@ func (m *machine) Restore(rc io.ReadCloser) error {
 		return nil
 	}
 	err = fmt.Errorf("restore: %w", err)
-	if errors.Is(err, fsm.ErrNewVersion) { // raft would ask for the same snapshot for ever
+	if errors.Is(err, fsm.ErrNewVersion) { // raft would ask for the same snapshot forever
 		select {
 		case <-m.begun:
 			m.fail(err)

@@ -95,7 +95,7 @@ func (m *member) moved(dir string) error {
 		"if it was imported nowhere, go on here with cloudshare state reopen", coord.ErrMoved, dir, m.Moved)
 }
 
-// Founding is what the first member of an epoch begins with, beside the state.
+// Founding is what the first member of an epoch begins with besides the state.
 type Founding struct {
 	Site       string
 	Node       [16]byte
@@ -120,7 +120,7 @@ type Newcomer struct {
 	Lineage    [16]byte
 }
 
-// member is that of an empty directory.
+// member returns that of an empty directory.
 func (n *Newcomer) member() *member {
 	m := &member{Version: memberVersion, Site: n.Site, Node: hex.EncodeToString(n.Node[:])}
 	m.setLine(lineage{federation: n.Federation, id: n.Lineage, epoch: n.Epoch})
@@ -129,7 +129,7 @@ func (n *Newcomer) member() *member {
 
 // Found makes the directory of the only voter of the epoch after f.Epoch, with
 // the state that the Machine of o, which it takes once, holds. Repeated after an
-// interruption it begins anew. Data of an earlier epoch than f.Epoch are replaced.
+// interruption it starts over. Data of an earlier epoch than f.Epoch are replaced.
 // Errors: ErrLocked; ErrExistingData for any other data; ErrIdentity and
 // coord.ErrForeign for another site's or federation's; ErrUnfinished.
 func Found(o Offline, f Founding) error {

@@ -15,7 +15,7 @@ var (
 	keyLastVoteTerm = []byte("LastVoteTerm")
 )
 
-// ErrTerm reports that the data directory holds a term from which no election goes on.
+// ErrTerm reports whether the data directory holds a term from which no election goes on.
 var ErrTerm = errors.New("the data directory holds an absurd term")
 
 // checkTerm refuses a store in which such a term was saved before terms were bounded.
@@ -28,13 +28,13 @@ func checkTerm(s *store.Store, dir string) error {
 		"if all voters say this, stop them, run cloudshare recover on one, and --follow on the others (cloudshare guide operator)", ErrTerm, term, dir)
 }
 
-// termTooHigh says that the member cannot start for its term.
+// termTooHigh reports whether the member cannot start for its term.
 func (s *survivor) termTooHigh() bool {
 	term, err := s.store.GetUint64(keyCurrentTerm)
 	return err == nil && transport.IsAbsurdTerm(term)
 }
 
-// isOnlyVoter says that the member is the only voter.
+// isOnlyVoter reports whether the member is the only voter.
 func (v *Survey) isOnlyVoter() bool {
 	return !slices.ContainsFunc(v.Peers, func(p Peer) bool { return p.Voter && p.Site != v.Site })
 }

@@ -175,7 +175,7 @@ func holdsSince(at map[raft.ServerID]time.Time, id raft.ServerID, holds bool, no
 
 // dropUnwilling drops the candidates that do not want to be voters (Log.Demote).
 // They are asked when they are about to be chosen; one that refuses or does not
-// answer begins its stable time anew, so that it is not asked at every look.
+// answer begins its stable time again, so that it is not asked at every look.
 func (l *Log) dropUnwilling(ctx context.Context, e *voterHealth, c *census) {
 	for {
 		chosen := promotions(c.voters, c.candidates, c.now, l.t.stable)

@@ -61,7 +61,7 @@ type accepted struct {
 	asked atomic.Bool  // its question has come whole
 }
 
-// before says whether a gives way sooner than b.
+// before reports whether a gives way sooner than b.
 func (a *accepted) before(b *accepted) bool {
 	x, y := a.spoke.Load(), b.spoke.Load()
 	if x != y {
@@ -99,7 +99,7 @@ func newConnections() *connections {
 	return t
 }
 
-// wait is how long one more connection of a host must wait for its place.
+// wait returns how long one more connection of a host must wait for its place.
 func (t *connections) wait(conn net.Conn) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -173,8 +173,8 @@ func (t *connections) first(of map[*accepted]struct{}, among func(*accepted) boo
 	return out
 }
 
-// greet notes that a fresh connection has greeted and begun to speak. victim is the connection that gives way to it; ok says
-// whether there is room.
+// greet notes that a fresh connection has greeted and begun to speak. victim is the connection that gives way to it; ok
+// says whether there is room.
 func (t *connections) greet(a *accepted, p Preamble) (victim *accepted, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -12,13 +12,13 @@ type Decoder struct {
 // NewDecoder returns a decoder of b.
 func NewDecoder(b []byte) Decoder { return Decoder{b: b} }
 
-// Bad says whether a fault was met.
+// Bad reports whether a fault was met.
 func (d *Decoder) Bad() bool { return d.bad }
 
-// Done says whether all was read, and well.
+// Done reports whether all was read, and well.
 func (d *Decoder) Done() bool { return !d.bad && len(d.b) == 0 }
 
-// Left is how many bytes are left.
+// Left returns how many bytes are left.
 func (d *Decoder) Left() int { return len(d.b) }
 
 // Uvarint reads a number.

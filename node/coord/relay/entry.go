@@ -31,7 +31,7 @@ type Header struct {
 	calls []call
 }
 
-// NoCalls is the header of an entry whose commands are nobody's calls.
+// NoCalls returns the header of an entry whose commands are nobody's calls.
 func NoCalls(term uint64, commands int) Header {
 	return Header{Term: term, calls: []call{{commands: commands}}}
 }
@@ -49,7 +49,7 @@ func (h *Header) Append(dst []byte) []byte {
 	return dst
 }
 
-// Commands is how many commands the entry holds.
+// Commands returns how many commands the entry holds.
 func (h *Header) Commands() (n int) {
 	for _, c := range h.calls {
 		n += c.commands

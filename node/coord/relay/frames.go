@@ -48,14 +48,14 @@ const (
 	frameSoftSize    = 1 << 20
 )
 
-// What a call and a command take in memory at the leader beside their bytes, at
+// What a call and a command take in memory at the leader besides their bytes, at
 // most: their places in slices and queues, and who is told the outcome.
 const (
 	callCost    = 512
 	commandCost = 64
 )
 
-// frameCost is what a frame holds in memory until its last call has an outcome: the
+// frameCost returns what a frame holds in memory until its last call has an outcome: the
 // commands point into the frame.
 func frameCost(size int, items []item) int {
 	n := size

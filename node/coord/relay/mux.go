@@ -370,7 +370,7 @@ func (d *Dialer) Dial(ctx context.Context, to Peer, k Kind, group [16]byte) (net
 	return nil, err
 }
 
-// maxElsewhere bounds the addresses that are tried beside the configured one.
+// maxElsewhere bounds the addresses that are tried besides the configured one.
 const maxElsewhere = 4
 
 func (d *Dialer) elsewhere(to Peer) (others []Peer) {

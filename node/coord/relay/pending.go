@@ -27,11 +27,11 @@ type attempts struct {
 	made     int
 	underWay bool   // sent, no outcome yet
 	refused  bool   // some attempt was refused
-	unknown  bool   // Invariant: once set, the call may be executed, for ever.
+	unknown  bool   // Invariant: once set, the call may be executed, forever.
 	index    uint64 // index of an attempt that was ordered, 0 = none
 }
 
-// maybe says whether the call may be executed.
+// maybe reports whether the call may be executed.
 func (a attempts) maybe() bool { return a.underWay || a.unknown || a.index != 0 }
 
 // proposal is one Propose call under way.
@@ -83,7 +83,7 @@ func newPending(origin uint64) *pending {
 	return &pending{origin: origin, calls: map[uint64]*proposal{}, resting: map[*proposal]struct{}{}, memory: newBudget(maxPending, maxPending, maxPending)}
 }
 
-// cost is what a call holds in memory.
+// cost returns what a call holds in memory.
 func (c *proposal) cost() int { return c.bytes + callCost + commandCost*len(c.cmds) }
 
 // admit waits until there is memory for a call; false: ctx ended before. A site's

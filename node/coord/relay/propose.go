@@ -61,7 +61,7 @@ func (c *Calls) admit(ctx context.Context, p *proposal) error {
 	return fmt.Errorf("propose %s: %w: %d MiB of earlier calls wait for the leader: %w", name(p.ids), coord.ErrRefused, maxPending>>20, context.Cause(ctx))
 }
 
-// class is the outcome of a call that ends without a result.
+// class returns the outcome of a call that ends without a result.
 func (a attempts) class() error {
 	switch {
 	case a.maybe():
@@ -195,7 +195,7 @@ func (c *Calls) again(p *proposal) {
 	})
 }
 
-// Pause is how long to wait before another try; it grows.
+// Pause returns how long to wait before another try; it grows.
 func (t Timing) Pause(try int) time.Duration {
 	return min(t.Backoff<<min(try, 10), t.MaxBackoff)
 }
@@ -216,7 +216,7 @@ func (c *Calls) pause(ctx context.Context, try int, changed <-chan struct{}) err
 	}
 }
 
-// name is how messages speak of a call.
+// name returns how messages speak of a call.
 func name(ids []fsm.CommandID) string {
 	return fmt.Sprintf("%s/%d/%d+%d", ids[0].Site, ids[0].Incarnation, ids[0].Seq, len(ids)-1)
 }

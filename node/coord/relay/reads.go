@@ -45,7 +45,7 @@ func (r *reads) answer(ctx context.Context) answer {
 	}
 }
 
-// confirmed is answer, if the leadership confirmed is that of a term.
+// confirmed returns answer, if the leadership confirmed is that of a term.
 func (r *reads) confirmed(ctx context.Context, term uint64) answer {
 	if a := r.answer(ctx); a.code == answerOK && a.term == term {
 		return a
@@ -138,7 +138,7 @@ func (c *Calls) demote(ctx context.Context) error {
 	return err
 }
 
-// verdict is how a backend's decision travels: with the term that this member led
+// verdict returns how a backend's decision travels: with the term that this member led
 // before it, so that a former leader's refusal does not count.
 func (c *Calls) verdict(decide func() error) answer {
 	term, _ := c.seq.leading()

@@ -52,7 +52,7 @@ type Backend interface {
 	// is a refusal, whose text goes to the asker.
 	Remove(ctx context.Context, site string) error
 	Demote(ctx context.Context, site string) error
-	// With calls f beside no Apply.
+	// With calls f while no Apply runs.
 	With(f func(coord.Machine))
 	// Closed is why the log ends: coord.ErrClosed, with what it failed of.
 	Closed() error
@@ -201,13 +201,13 @@ func (c *Calls) FirstEntry() { c.seq.tick() }
 // Leading returns the term that this member leads, with an entry of it applied.
 func (c *Calls) Leading() (term uint64, ok bool) { return c.seq.leading() }
 
-// Leads says whether this member leads and has applied an entry of its term.
+// Leads reports whether this member leads and has applied an entry of its term.
 func (c *Calls) Leads() bool {
 	_, ok := c.seq.leading()
 	return ok
 }
 
-// Busy says whether more entries than the one being applied are in flight.
+// Busy reports whether more entries than the one being applied are in flight.
 func (c *Calls) Busy() bool { return c.seq.busy() }
 
 // Applied settles those of an entry's calls that are this member's.

@@ -129,7 +129,7 @@ func (s *sequencer) order(ctx context.Context) {
 	}
 }
 
-// due says whether to send an entry now. While one is in flight, small calls
+// due reports whether to send an entry now. While one is in flight, small calls
 // wait for it and share the next: on a LAN one fuller entry costs less than two
 // that overlap (DESIGN.md has the figures).
 func (s *sequencer) due() bool {
@@ -148,7 +148,7 @@ func (s *sequencer) due() bool {
 // of them a third, and a fourth saves little, while what waits for them stands still.
 const company = 3
 
-// resting says whether reports wait, since they are alone, fewer than company, and
+// resting reports whether reports wait, since they are alone, fewer than company, and
 // the last entry was sent less than Timing.Rest ago. An entry costs three members
 // most of a millisecond of processor time whatever is in it: while short tasks end
 // one by one, a little patience halves their number.
@@ -273,5 +273,5 @@ func (s *sequencer) leading() (term uint64, ok bool) {
 	return term, term != 0 && leads && now == term
 }
 
-// busy says whether more entries than the one being applied are in flight.
+// busy reports whether more entries than the one being applied are in flight.
 func (s *sequencer) busy() bool { return len(s.slots) > 1 }

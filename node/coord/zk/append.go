@@ -185,7 +185,7 @@ func pathAt(i int, paths ...string) string {
 	return paths[i]
 }
 
-// hasData says whether a znode has these bytes.
+// hasData reports whether a znode has these bytes.
 func (l *Log) hasData(path string, data []byte) bool {
 	n, err := l.c.get(l.Ctx, path)
 	return err == nil && n.found && bytes.Equal(n.data, data)

@@ -112,7 +112,7 @@ func (c *client) disconnectedFor() time.Duration {
 
 var processStart = time.Now()
 
-// sinceStart is a clock that nobody sets.
+// sinceStart returns a clock that nobody sets.
 func sinceStart() time.Duration { return time.Since(processStart) }
 
 // close ends the session, and with it the ephemerals, if a server can be
@@ -131,7 +131,7 @@ func (c *client) close() {
 // network said, too, so those cannot be listed.
 var errLost = errors.New("no answer")
 
-// transient says that a call may succeed later. The outcome of a write is
+// transient reports whether a call may succeed later. The outcome of a write is
 // unknown then.
 func transient(err error) bool { return errors.Is(err, errLost) }
 
@@ -182,7 +182,7 @@ type node struct {
 	watch    <-chan zk.Event
 }
 
-// call runs one call of the library; ctx ends the waiting, not the call. What is
+// once runs one call of the library; ctx ends the waiting, not the call. What is
 // sent before the credentials is denied.
 func once[T any](ctx context.Context, c *client, call func() (T, error)) (v T, err error) {
 	select {
@@ -239,7 +239,7 @@ func (c *client) retryRead(ctx context.Context, verb, path string, call func() (
 	return c.retryReadAt(ctx, verb, c.root+path, call)
 }
 
-// retryReadAt is persist for a whole path, which may be outside the tree.
+// retryReadAt is retryRead for a whole path, which may be outside the tree.
 func (c *client) retryReadAt(ctx context.Context, verb, whole string, call func() (node, error)) (node, error) {
 	if c.patience > 0 {
 		var cancel context.CancelFunc
@@ -323,13 +323,13 @@ func (c *client) childrenW(ctx context.Context, path string) (node, error) {
 	})
 }
 
-// write sends one transaction, once: after a transient error its outcome is not
+// write sends one transaction once: after a transient error its outcome is not
 // known. The stats are those of the operations that have one.
 func (c *client) write(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	return once(ctx, c, func() ([]zk.MultiResponse, error) { return c.multi(ops) })
 }
 
-// multi is the library's transaction, with the path in a denial.
+// multi returns the library's transaction, with the path in a denial.
 func (c *client) multi(ops []any) ([]zk.MultiResponse, error) {
 	res, err := c.zk.Multi(ops...)
 	return res, annotateACLError(ops, res, err)
@@ -389,7 +389,7 @@ func (c *client) withMarkCheck(ops ...any) []any {
 	return append(slices.Clone(ops), c.check(c.mark, -1))
 }
 
-// otherTreeError is the error of a tree without the mark.
+// otherTreeError returns the error of a tree without the mark.
 func (c *client) otherTreeError() error {
 	return fmt.Errorf("%w: %s%s is missing: somebody has put another tree in the place of this broker's, or deletes in it: name the chroot of its own",
 		ErrIdentity, c.root, c.mark)
@@ -412,7 +412,7 @@ func (c *client) remove(path string) *zk.DeleteRequest {
 	return &zk.DeleteRequest{Path: c.root + path, Version: -1}
 }
 
-// failedAt is the operation that made a transaction fail, -1 if that is not known.
+// failedAt returns the operation that made a transaction fail, -1 if that is not known.
 func failedAt(res []zk.MultiResponse, err error) int {
 	return slices.IndexFunc(res, func(r zk.MultiResponse) bool { return r.Error != nil && errors.Is(err, r.Error) })
 }

@@ -11,7 +11,7 @@ import (
 
 // remedyDiffers says how to go on behind a stop: the log is the ensemble's, and
 // nothing of it is here.
-const remedyDiffers = "then start the broker again: it makes its state anew from what is in ZooKeeper"
+const remedyDiffers = "then start the broker again: it rebuilds its state from what is in ZooKeeper"
 
 // startComparing answers other members that compare their states, and compares
 // this one's.
@@ -27,7 +27,7 @@ func (l *Log) startComparing() {
 	l.Mux.Handle(relay.KindCompare, l.noteQuestions(m, l.ServeCompare))
 }
 
-// comparable are the members by the tree, at the addresses that the state has of
+// comparable returns the members by the tree, at the addresses that the state has of
 // them. Those that stand for leader are the voters.
 func (l *Log) comparable(m coord.Checkpointed) []compare.Member {
 	s := l.group.status()

@@ -67,7 +67,7 @@ func ParsePlace(text string) (Place, error) {
 	return p, p.validate()
 }
 
-// String is what ParsePlace reads.
+// String returns what ParsePlace reads.
 func (p Place) String() string { return strings.Join(p.Servers, ",") + p.Chroot }
 
 func (p Place) validate() error {
@@ -89,7 +89,7 @@ func (p Place) validate() error {
 // gives.
 const DefaultSession = 4 * time.Second
 
-// session is the timeout asked for.
+// session returns the timeout asked for.
 func (p Place) session() time.Duration {
 	if p.Session == 0 {
 		return DefaultSession

@@ -41,7 +41,7 @@ func (d *dialer) noteError(addr string, err error) {
 	d.why = fmt.Errorf("%s: %w", addr, err)
 }
 
-// lastError is what was wrong with the last attempt, or nil.
+// lastError returns what was wrong with the last attempt, or nil.
 func (d *dialer) lastError() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -99,7 +99,7 @@ func (d *dialer) dialNext(ctx context.Context, addr string) (conn net.Conn, err 
 	return nil, err
 }
 
-// meant are the addresses that host:port means.
+// meant returns the addresses that host:port means.
 func (d *dialer) meant(ctx context.Context, addr string) (addrs []string, err error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -203,7 +203,7 @@ func (p *boundedConn) SetReadDeadline(t time.Time) error {
 }
 
 // hosts hands out the servers in turn. The library's own provider resolves names
-// once, for ever, and hides them from TLS.
+// once, forever, and hides them from TLS.
 type hosts struct {
 	mu      sync.Mutex
 	servers []string

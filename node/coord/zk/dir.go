@@ -56,7 +56,7 @@ func (m *member) check(cfg *Config) error {
 	return facade.CheckOwner(cfg.Dir, m.Site, m.Node, cfg.Site, cfg.Node)
 }
 
-// follows says whether the federation of this data has moved to the tree.
+// follows reports whether the federation of this data has moved to the tree.
 func (m *member) follows(c tree.Charter) bool {
 	return m.Federation == c.Federation && m.Epoch < c.Epoch
 }

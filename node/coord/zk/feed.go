@@ -17,7 +17,7 @@ import (
 //
 //	u32 length · uvarint number · the entry as its znode holds it, its parts included
 //
-// Only what was appended for certain is handed out, so a frame is true for ever,
+// Only what was appended for certain is handed out, so a frame is true forever,
 // whoever leads by the time it is read. Numbers follow each other without a gap: a
 // member that cannot keep up loses its feed, and reads the tree.
 
@@ -126,7 +126,7 @@ func (r *leaderTerm) sendToFeeds(f *flight) {
 	}
 }
 
-// frame is the entry on its way to a member.
+// frame returns the entry on its way to a member.
 func (f *flight) frame() []byte {
 	data := f.data
 	if len(f.parts) > 0 {

@@ -45,7 +45,7 @@ type fitness struct {
 	said     relay.Reminder // that no other voter is fit
 }
 
-// unfitWhy is why this member should not lead, "" = it may.
+// unfitWhy returns why this member should not lead, "" = it may.
 func (l *Log) unfitWhy() string {
 	if why := l.Member.UnfitWhy(); why != "" {
 		return why

@@ -66,7 +66,7 @@ func (f *frames) begin() error {
 	return nil
 }
 
-// session is the timeout that the server has given, 0 if it is not known.
+// session returns the timeout that the server has given, 0 if it is not known.
 func (f *frames) session() time.Duration {
 	if len(f.greeting) < 8 {
 		return 0

@@ -55,7 +55,7 @@ func (g *group) set(lead tree.LeadRecord, term uint64, members, voters, present,
 	return newLead, other
 }
 
-// forget says that nobody is known to lead.
+// forget reports whether nobody is known to lead.
 func (g *group) forget() (changed bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -108,7 +108,7 @@ func (g *group) isVoter(site string) bool {
 	return slices.Contains(g.voters, site)
 }
 
-// rest are the voters without a site, and how many of them are present.
+// rest returns the voters without a site, and how many of them are present.
 func (g *group) rest(site string) (voters []string, present int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

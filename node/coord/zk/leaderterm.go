@@ -34,7 +34,7 @@ type leaderTerm struct {
 	moved  coord.Broadcast    // something of these but feeds changed
 }
 
-// isOpen says whether entries may be ordered.
+// isOpen reports whether entries may be ordered.
 func (r *leaderTerm) isOpen() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -234,7 +234,7 @@ func (l *Log) openTerm(ctx context.Context, r *leaderTerm, next uint64) error {
 	return nil
 }
 
-// shouldLead says whether this member takes the leadership now; somebody may lead.
+// shouldLead reports whether this member takes the leadership now; somebody may lead.
 func (l *Log) shouldLead(led bool) bool {
 	return !l.letsOthers(led) && !led && !l.Resting() && l.group.isVoter(l.cfg.Site) && sinceStart() > time.Duration(l.holdOff.Load())
 }
@@ -299,7 +299,7 @@ func (l *Log) refreshMembership(ctx context.Context, w *watches, holder node, no
 	return l.stand(ctx)
 }
 
-// tell passes on that the leader, or anything, has changed.
+// notifyChanges passes on that the leader, or anything, has changed.
 func (l *Log) notifyChanges(newLead bool, rest ...bool) {
 	if newLead {
 		lead := l.group.leads()

@@ -81,7 +81,7 @@ func (m *machine) freeze() (s coord.Snapshot, at uint64, grown int64, err error)
 	return s, m.position.Now(), m.grown.Load(), err
 }
 
-// with calls f beside no Apply.
+// with calls f while no Apply runs.
 func (m *machine) with(f func(coord.Machine)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

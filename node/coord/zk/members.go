@@ -13,7 +13,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord/zk/tree"
 )
 
-// errOnlyVoter is the refusal to lose the last one.
+// errOnlyVoter returns the refusal to lose the last one.
 func errOnlyVoter(site string) error {
 	return fmt.Errorf("site %s is the only voter: another site must become one first", site)
 }

@@ -85,7 +85,7 @@ func Reopen(ctx context.Context, p Place, m coord.Machine, log zerolog.Logger, c
 	return nil
 }
 
-// sealed is what a charter says of a tree.
+// sealed returns what a charter says of a tree.
 func sealed(c *tree.Charter) Sealed {
 	s := Sealed{Epoch: c.Epoch}
 	s.Federation, _ = tree.ParseID(c.Federation) // parseCharter has read both
@@ -117,7 +117,7 @@ func atTree(ctx context.Context, p Place, m coord.Machine, log zerolog.Logger, f
 	return l.c.unreachable(p, err)
 }
 
-// leadRecord reads /lead.
+// leading reads /lead.
 func (c *client) leading(ctx context.Context) (now tree.LeadRecord, version int32, err error) {
 	n, err := c.get(ctx, tree.LeadPath)
 	if err == nil && !n.found {

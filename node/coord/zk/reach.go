@@ -78,7 +78,7 @@ func (l *Log) updateReach() {
 	}
 }
 
-// unreachedAfter is how long nobody has to come before this member takes it that
+// unreachedAfter returns how long nobody has to come before this member takes it that
 // nobody can; 0: nobody need come. The ephemeral of a voter that has ended lasts for
 // a session.
 func (l *Log) unreachedAfter(leads bool) time.Duration {

@@ -116,7 +116,7 @@ func (l *Log) compactWhileLeading(ctx context.Context) {
 	}
 }
 
-// snapshotDue says whether a snapshot is.
+// snapshotDue reports whether a snapshot is.
 func (l *Log) snapshotDue(r *leaderTerm) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

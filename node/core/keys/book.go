@@ -31,7 +31,7 @@ const (
 	maxStep = 100 * 366 * 24 * 60
 	// runLines bounds a run, so that a line more is a small record to write.
 	runLines = 256
-	// runBytes is what a run costs beside its lines, in memory; less on disk.
+	// runBytes is what a run costs besides its lines, in memory; less on disk.
 	runBytes = 200
 	// slotLines bounds what has to be moved to put a run in its place.
 	slotLines = 4096
@@ -50,7 +50,7 @@ type Book struct {
 	noted            uint32
 	// runs by slot. Invariant: by first line, without overlaps, never none.
 	runs map[runSlot][]lineRun
-	// parts counts the slots beside the first, of keys that have such.
+	// parts counts the slots besides the first, of keys that have such.
 	parts map[keyHash]int
 	// held is how many keys have a run.
 	held int
@@ -88,7 +88,7 @@ func (k *Book) knows(hash keyHash) bool {
 	return k.parts[hash] > 0 || len(k.runs[runSlot{hash, 0}]) > 0
 }
 
-// at is where the run that holds the line stands in its slot, or would.
+// at returns where the run that holds the line stands in its slot, or would.
 func (k *Book) at(name Name) (i int, held bool) {
 	runs := k.runs[name.slot()]
 	i, exact := slices.BinarySearchFunc(runs, name.line, func(r lineRun, line uint32) int { return cmp.Compare(r.first, line) })

@@ -52,7 +52,7 @@ func (d *dueBook) remove(step, at uint32) (moved Name, ok bool) {
 	return moved, at < last
 }
 
-// next is a run that is over, if there is one.
+// next returns a run that is over, if there is one.
 func (d *dueBook) next(now time.Duration) (run Name, ok bool) {
 	if len(d.steps) == 0 || !Over(d.steps[0], now) {
 		return run, false

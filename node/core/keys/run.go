@@ -18,7 +18,7 @@ type lineRun struct {
 	bodies []Body
 }
 
-// StepOf is the step of a moment of running time.
+// StepOf returns the step of a moment of running time.
 func StepOf(now time.Duration) uint32 { return uint32(now/Step) + 1 }
 
 // Over reports whether what came in a step is to be forgotten.
@@ -42,7 +42,7 @@ func runKey(hash keyHash, first uint32) []byte { return binary.BigEndian.AppendU
 // runFormat is the first byte of a run's record.
 const runFormat = 2
 
-// put is the write of the run's record: format, job, step, bodies.
+// put returns the write of the run's record: format, job, step, bodies.
 func (r *lineRun) put(hash keyHash) record.Write {
 	v := make([]byte, 0, 13+len(r.bodies)*len(Body{}))
 	v = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(append(v, runFormat), r.job), r.step)

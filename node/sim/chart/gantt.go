@@ -62,7 +62,7 @@ func Gantt(dst io.Writer, format Format, c *sim.Case, o *sim.Outcome, title stri
 	return s.End()
 }
 
-// ownerMark is a site's letter.
+// ownerMark returns a site's letter.
 func ownerMark(site int) string { return string(rune('A' + site)) }
 
 // lanes says on which of a site's cores a task is drawn: the lowest free ones.

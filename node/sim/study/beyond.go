@@ -81,7 +81,7 @@ func (p *Report) duels(w *page, name string, which func(*Row) bool) {
 	}
 }
 
-// excess is a contestant's mean (L1 − floor)/v(N) on unit tasks, where somebody waits.
+// excess returns a contestant's mean (L1 − floor)/v(N) on unit tasks, where somebody waits.
 func (p *Report) excess(contestant int, which func(*Row) bool) float64 {
 	sum, n := 0.0, 0
 	for _, r := range p.Rows {
@@ -154,7 +154,7 @@ func (p *Report) weighed(w *page, weight sim.Weight) {
 	}
 }
 
-// meanTotal is the mean of a contestant's total wait over v(N).
+// meanTotal returns the mean of a contestant's total wait over v(N).
 func (p *Report) meanTotal(yardstick, contestant int, which func(*Row) bool) float64 {
 	sum, n := 0.0, 0
 	for _, r := range p.Rows {
@@ -195,5 +195,5 @@ func (p *Report) Verdicts() (verdicts []Verdict) {
 	return verdicts
 }
 
-// base is the policy that others are compared with: the default, or the first.
+// base returns the policy that others are compared with: the default, or the first.
 func (p *Report) base() int { return max(0, slices.Index(p.Study.Policies, sched.Default)) }

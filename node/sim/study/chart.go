@@ -48,7 +48,7 @@ func (p *Report) Chart(dst io.Writer, format chart.Format) error {
 	return s.End()
 }
 
-// topShare is the top of the chart's scale, in percent.
+// topShare returns the top of the chart's scale, in percent.
 func (p *Report) topShare() int {
 	top := 0.0
 	for _, s := range p.Scores() {
@@ -57,7 +57,7 @@ func (p *Report) topShare() int {
 	return int(top*20+1) * 5
 }
 
-// short is a policy's name below its bar.
+// short returns a policy's name below its bar.
 func short(policy string) string {
 	name, _, _ := strings.Cut(policy, "_")
 	return name

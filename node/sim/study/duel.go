@@ -37,7 +37,7 @@ func (d *Duel) add(r *Row, compared int) {
 // resamples is how many other draws of periods an interval looks at.
 const resamples = 2000
 
-// Interval is where wins/losses would lie in 95 of 100 other draws of periods
+// Interval returns where wins/losses would lie in 95 of 100 other draws of periods
 // (block bootstrap): from each log as many of its periods are drawn, with
 // replacement, as it has, and each brings all its instances, since those of one
 // period are of the same jobs. Infinite if nothing is lost, NaN if all are ties.
@@ -45,7 +45,7 @@ func (d *Duel) Interval() (low, high float64) {
 	return d.interval(func(logs [][][2]int, _ *sim.KeyedRand) [][][2]int { return logs })
 }
 
-// IntervalOverLogs is Interval, but the logs are drawn, too, with replacement: where
+// IntervalOverLogs returns Interval, but the logs are drawn, too, with replacement: where
 // wins/losses would lie in 95 of 100 other draws of logs and of their periods.
 func (d *Duel) IntervalOverLogs() (low, high float64) {
 	return d.interval(func(logs [][][2]int, d *sim.KeyedRand) [][][2]int {
@@ -81,7 +81,7 @@ func (d *Duel) interval(draw func(logs [][][2]int, d *sim.KeyedRand) [][][2]int)
 	return ratios[len(ratios)/40], ratios[len(ratios)-1-len(ratios)/40]
 }
 
-// byLog are the blocks of each log, in an order of their own.
+// byLog returns the blocks of each log, in an order of their own.
 func (d *Duel) byLog() [][][2]int {
 	var logs [][][2]int
 	last := ""
@@ -102,7 +102,7 @@ func (d *Duel) String() string {
 	return fmt.Sprintf("%d : %d = %s", d.Wins, d.Losses, d.odds())
 }
 
-// odds is the ratio, and where it would lie.
+// odds returns the ratio, and where it would lie.
 func (d *Duel) odds() string {
 	if d.Wins+d.Losses == 0 {
 		return "–"

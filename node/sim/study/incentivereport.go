@@ -29,7 +29,7 @@ func (r *IncentiveReport) sorted() []Gain {
 	return gains
 }
 
-// policies are those that played.
+// policies returns those that played.
 func (r *IncentiveReport) policies() []string {
 	return append(slices.Clone(r.Study.Policies), r.Study.Beyond...)
 }
@@ -49,7 +49,7 @@ type LiePolicy struct {
 	Ratio  string `json:"ratio"` // of these, and where it would lie in 95 of 100 draws of other periods
 }
 
-// Table is what each lie brings under each policy.
+// Table returns what each lie brings under each policy.
 func (r *IncentiveReport) Table() (table []LiePolicy) {
 	gains := r.sorted()
 	for l, lie := range sim.Lies() {

@@ -42,7 +42,7 @@ func (p *Report) lines(w *csv.Writer, r *Row, weight int) {
 	}
 }
 
-// line is one contestant's in one instance.
+// line returns one contestant's in one instance.
 func (r *Row) line(contestant string, fair *sim.Fair, waits []int64, score string, weight sim.Weight) []string {
 	return []string{
 		r.Log, strconv.Itoa(int(r.Scenario)), num(r.Load), strconv.Itoa(r.Period), strconv.Itoa(r.Mapping),

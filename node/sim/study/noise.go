@@ -13,12 +13,12 @@ type block struct {
 	period int
 }
 
-// Noise is how far shares would move if other periods had been drawn: twice their
+// Noise returns how far shares would move if other periods had been drawn: twice their
 // standard error, by leaving out one period of one log at a time (a jackknife). Of
 // fewer than two periods it is NaN.
 func (t *Tally) Noise() []float64 { return t.NoiseAgainst(nil) }
 
-// NoiseAgainst is the noise of the change of shares from base to t, which played
+// NoiseAgainst returns the noise of the change of shares from base to t, which played
 // the same periods; nil: of the shares themselves.
 func (t *Tally) NoiseAgainst(base *Tally) []float64 {
 	blocks := sortedBlocks(t.blocks)
@@ -38,7 +38,7 @@ func (t *Tally) NoiseAgainst(base *Tally) []float64 {
 	return noise
 }
 
-// sortedBlocks are blocks in an order of their own, so that sums of floats are
+// sortedBlocks returns blocks in an order of their own, so that sums of floats are
 // the same each time.
 func sortedBlocks[V any](of map[block]V) []block {
 	var blocks []block
@@ -49,7 +49,7 @@ func sortedBlocks[V any](of map[block]V) []block {
 	return blocks
 }
 
-// deviation is the jackknife's standard error of column k.
+// deviation returns the jackknife's standard error of column k.
 func deviation(left [][]float64, k int) float64 {
 	n := float64(len(left))
 	if n < 2 {

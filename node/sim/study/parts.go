@@ -54,7 +54,7 @@ func count(rows []*Row, which func(*Row) bool) (n int) {
 	return n
 }
 
-// measures are a policy's wins, losses and distances, for a table.
+// measures returns a policy's wins, losses and distances, for a table.
 func (t *Tally) measures(i int) []string {
 	cells := []string{fmt.Sprintf("%d : %d", t.Wins(i), t.Losses(i))}
 	for _, s := range []Spread{t.Distance[i], t.Excess[i]} {

@@ -26,8 +26,8 @@ type Results struct {
 }
 
 // OpenResults opens or begins a study's results file. One of another study is
-// refused (ErrOtherStudy), and one that is being written (ErrBusy); a line cut off by a crash is dropped, and a damaged one
-// not taken: its instance is played again.
+// refused (ErrOtherStudy), and one that is being written (ErrBusy); a line cut off by a crash is dropped, and a damaged
+// one not taken: its instance is played again.
 func OpenResults(path string, s *Study) (*Results, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
@@ -115,7 +115,7 @@ func (r *Results) belongs(row *Row) bool {
 	return r.study.measured(row)
 }
 
-// Done are the instances that are there already.
+// Done returns the instances that are there already.
 func (r *Results) Done() map[int]bool {
 	done := make(map[int]bool, len(r.rows))
 	for i := range r.rows {

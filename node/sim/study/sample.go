@@ -12,7 +12,7 @@ import (
 // them, too. Which ones is a hash of the seed and the instance's number: no load,
 // mapping or scenario is favoured, whatever the sizes of the study.
 
-// lot is an instance's place in the order in which a sample is taken.
+// lot returns an instance's place in the order in which a sample is taken.
 func (s *Study) lot(index int) uint64 { return sim.NewKeyedRand(s.Setup.Seed, 7, uint64(index)).Next() }
 
 // sampled reports whether the instance's lot is among the first, one in Sample.

@@ -55,7 +55,7 @@ func (p *Report) choices(w *page, in func(*Row) bool) {
 	}
 }
 
-// against is a choice's line, compared with another one if that is given.
+// against returns a choice's line, compared with another one if that is given.
 func (t *Tally) against(name string, own *Tally) []string {
 	cells := []string{name, strconv.Itoa(t.Instances)}
 	noise := t.NoiseAgainst(own)

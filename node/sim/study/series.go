@@ -53,7 +53,7 @@ func (s *Series) Parts() ([]Part, error) {
 	return parts, nil
 }
 
-// periods is how many periods of a log one seed has.
+// periods returns how many periods of a log one seed has.
 func (s *Series) periods(w *sim.Workload) int {
 	mean := w.UnitTasks(s.Study.Setup.Unit) * s.Study.Setup.Period / (w.Span() + 1)
 	if s.Tasks == 0 || mean == 0 {
@@ -70,7 +70,7 @@ type SeriesReport struct {
 	Command string
 }
 
-// rows are those of all parts; the periods of different seeds are different ones.
+// rows returns those of all parts; the periods of different seeds are different ones.
 func (p *SeriesReport) rows() (rows []*Row) {
 	for i := range p.Parts {
 		offset := int(p.Parts[i].Study.Setup.Seed) * maxPeriods
@@ -83,7 +83,7 @@ func (p *SeriesReport) rows() (rows []*Row) {
 	return rows
 }
 
-// seedOf is the seed of one of rows.
+// seedOf returns the seed of one of rows.
 func seedOf(r *Row) int { return r.Period / maxPeriods }
 
 // Versus is how a contestant beyond the paper fares against one of the paper's

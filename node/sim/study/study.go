@@ -33,7 +33,7 @@ type Study struct {
 	Sample int
 }
 
-// DefaultStudy is the one of theory.md §5.
+// DefaultStudy returns the one of theory.md §5.
 func DefaultStudy(workloads ...*sim.Workload) *Study {
 	return &Study{
 		Workloads: workloads, Setup: sim.DefaultSetup(), Periods: 20, Mappings: 4,
@@ -125,7 +125,7 @@ func (s *Study) setup(load float64, scenario sim.Scenario) sim.Setup {
 // studyCode is raised when the same study has other results than before.
 const studyCode = 7
 
-// Mark names a study for ever: another one has another, and so other results.
+// Mark names a study forever: another one has another, and so other results.
 func (s *Study) Mark() string {
 	var logs []string
 	for _, w := range s.Workloads {
@@ -190,7 +190,7 @@ func (s *Study) keys() (keys []key) {
 	return keys
 }
 
-// Size is how many instances a study has.
+// Size returns how many instances a study has.
 func (s *Study) Size() int {
 	return len(s.Workloads) * s.Periods * len(s.Scenarios) * len(s.Loads) * s.Mappings
 }

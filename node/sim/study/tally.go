@@ -91,10 +91,10 @@ func (t *Tally) add(r *Row, norm sim.Norm) {
 	}
 }
 
-// Shares are the scores as shares of their sum.
+// Shares returns the scores as shares of their sum.
 func (t *Tally) Shares() []float64 { return sharesOf(t.Scores, nil) }
 
-// sharesOf are scores as shares of their sum; without is taken away before.
+// sharesOf returns scores as shares of their sum; without is taken away before.
 func sharesOf(scores, without []int) []float64 {
 	left, sum := slices.Clone(scores), 0
 	for i := range left {
@@ -123,7 +123,7 @@ func (t *Tally) Losses(i int) (n int) {
 	return n
 }
 
-// PaperPolicies are those of Table 1, in its order.
+// PaperPolicies returns those of Table 1, in its order.
 func PaperPolicies() []string {
 	return []string{sched.OrigDirect, sched.RelDirect, sched.SimplDirect, sched.FairShare, sched.RoundRobin}
 }
@@ -170,7 +170,7 @@ type Score struct {
 	ExcessMedian   float64 `json:"excess_over_v_median"`
 }
 
-// Scores is the table that the paper shows.
+// Scores returns the table that the paper shows.
 func (p *Report) Scores() (scores []Score) {
 	for _, scenario := range distinct(p.Rows, func(r *Row) sim.Scenario { return r.Scenario }) {
 		t := TallyOf(p.Rows, p.Study.Policies, sim.L1, func(r *Row) bool { return r.Scenario == scenario })

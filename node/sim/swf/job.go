@@ -42,7 +42,7 @@ type Job struct {
 	ThinkSeconds float64
 }
 
-// Width is the job's processors: those allocated, else those requested; ≤ 0 if
+// Width returns the job's processors: those allocated, else those requested; ≤ 0 if
 // neither is known.
 func (j *Job) Width() int64 {
 	if j.Procs > 0 {

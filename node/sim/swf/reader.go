@@ -212,11 +212,11 @@ func (r *Reader) Field(name string) (string, bool) {
 	return "", false
 }
 
-// Jobs is how many jobs were read so far.
+// Jobs returns how many jobs were read so far.
 func (r *Reader) Jobs() int { return r.jobs }
 
-// Problems is how many malformed lines there were so far.
+// Problems returns how many malformed lines there were so far.
 func (r *Reader) Problems() int { return r.problems }
 
-// Line is the number of the line read last, from 1.
+// Line returns the number of the line read last, from 1.
 func (r *Reader) Line() int { return r.line }

@@ -40,7 +40,7 @@ type Violation struct {
 	Text string
 }
 
-// String is one line.
+// String returns one line.
 func (v Violation) String() string { return string(v.Rule) + ": " + v.Text }
 
 func broken(r Rule, format string, args ...any) Violation {
@@ -86,7 +86,7 @@ type ShownTask struct {
 	ExitCode      *int
 }
 
-// Ends are the states that do not change any more.
+// Ends returns the states that do not change any more.
 func Ends() []string { return []string{"succeeded", "failed", "cancelled", "lost"} }
 
 func isEnd(state string) bool { return slices.Contains(Ends(), state) }

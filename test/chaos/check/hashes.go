@@ -29,7 +29,7 @@ func (h *Hashes) See(broker string, index uint64, hash string) []Violation {
 	return nil
 }
 
-// Compared is the number of entries that were seen at two brokers or more.
+// Compared returns the number of entries that were seen at two brokers or more.
 func (h *Hashes) Compared() int { return len(h.compared) }
 
 // Differs returns what a line of a broker's log says of states that differ: the

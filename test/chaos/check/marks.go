@@ -25,7 +25,7 @@ type Attempt struct {
 	Code        int // its exit code, once ended
 }
 
-// Length is how long it ran, as far as its marks show.
+// Length returns how long it ran, as far as its marks show.
 func (a Attempt) Length() time.Duration { return time.Duration(a.Last - a.Start) }
 
 // String names it in violations.
@@ -45,7 +45,7 @@ type Marks struct {
 	first int64 // time of the first mark
 }
 
-// Jobs are the jobs that left marks, sorted.
+// Jobs returns the jobs that left marks, sorted.
 func (m Marks) Jobs() []string {
 	var out []string
 	for t := range m.tasks {

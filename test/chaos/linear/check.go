@@ -71,7 +71,7 @@ func (ob object) firstWrong(limit time.Duration) (Op, object) {
 	return ends[i], ob.until(ends[i].Return)
 }
 
-// until is the history as it was known at a moment.
+// until returns the history as it was known at a moment.
 func (ob object) until(now time.Duration) object {
 	out := ob
 	out.ops = nil

@@ -50,7 +50,7 @@ func (p *Pending) Return(answer func(*Op)) {
 	o.Answered, o.Return = true, now
 }
 
-// Now is the time of the history's clock.
+// Now returns the time of the history's clock.
 func (h *History) Now() time.Duration { return h.now() }
 
 // Saw records a read that began at call and ends now.

@@ -61,7 +61,7 @@ type Op struct {
 	Call, Return time.Duration
 }
 
-// String is the operation and its answer, without the times.
+// String returns the operation and its answer, without the times.
 func (o Op) String() string {
 	var text string
 	switch o.Kind {
@@ -93,7 +93,7 @@ func shownPhase(p Phase) string {
 // isRead reports whether the operation changes nothing.
 func (o Op) isRead() bool { return o.Kind == Look || o.Kind == GetPolicy }
 
-// end is when the operation had taken effect at the latest.
+// end returns when the operation had taken effect at the latest.
 func (o Op) end() int64 {
 	if !o.Answered {
 		return math.MaxInt64

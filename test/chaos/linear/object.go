@@ -142,7 +142,7 @@ func (ob object) operations() []porcupine.Operation {
 	return out
 }
 
-// file is a name for files about the object.
+// file returns a name for files about the object.
 func (ob object) file() string {
 	return "linear-" + strings.Map(func(r rune) rune {
 		if strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789.-", r) {

@@ -56,7 +56,7 @@ type Fault struct {
 	Number  int // of a site, from 1: decides between several of a role
 }
 
-// String is one line, without the time.
+// String returns one line, without the time.
 func (f Fault) String() string {
 	return fmt.Sprintf("%s %s (%d) for %s", f.Kind, f.Role, f.Number, seconds(f.For))
 }

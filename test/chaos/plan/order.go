@@ -38,7 +38,7 @@ type Job struct {
 	First time.Duration
 }
 
-// String is one line, without the time.
+// String returns one line, without the time.
 func (o Order) String() string {
 	s := fmt.Sprintf("order %s at site-%d:", o.Key, o.Site)
 	for _, j := range o.Jobs {
@@ -53,7 +53,7 @@ func (o Order) String() string {
 	return s
 }
 
-// String is a few words.
+// String returns a few words.
 func (j Job) String() string {
 	s := fmt.Sprintf("[%d×%s %s", j.Count, seconds(j.Length), j.OnLoss)
 	if j.Home {

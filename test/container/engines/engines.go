@@ -254,7 +254,7 @@ var applets = []string{
 	"dd", "yes", "id", "grep", "rm", "ps", "mknod", "mount", "ping", "seq", "nproc", "ip", "tail", "stat",
 }
 
-// Files are those of the image, as a tar, and empty ones of these names.
+// Files returns those of the image, as a tar, and empty ones of these names.
 func Files(more ...string) ([]byte, error) {
 	path, err := exec.LookPath("busybox")
 	if err != nil {

@@ -26,7 +26,7 @@ type Registry struct {
 	Asked chan struct{}
 }
 
-// Image is the name of what it serves.
+// Image returns the name of what it serves.
 func (r *Registry) Image() string { return r.Address + "/task:1" }
 
 const (

@@ -18,14 +18,14 @@ import (
 	api "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Kubeconfig is the path of the administrator's.
+// Kubeconfig returns the path of the administrator's.
 func (c *Cluster) Kubeconfig() string { return c.path("admin.kubeconfig") }
 
 // Config returns a copy of the administrator's, without a limit of its own on
 // the rate of calls.
 func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.admin) }
 
-// Client is the administrator's.
+// Client returns the administrator's.
 func (c *Cluster) Client() kubernetes.Interface { return c.client }
 
 // writeAdmin writes the administrator's kubeconfig, and makes its client.

@@ -127,7 +127,7 @@ func startAll(ctx context.Context, some []*Process) error {
 	return nil
 }
 
-// plane is the control plane in the order of its starts.
+// plane returns the control plane in the order of its starts.
 func (c *Cluster) plane() []*Process {
 	return []*Process{c.ETCD, c.APIServer, c.Controllers, c.Scheduler}
 }
@@ -177,7 +177,7 @@ func newSubnets() subnets {
 	}
 }
 
-// Logs are the last n lines of every component.
+// Logs returns the last n lines of every component.
 func (c *Cluster) Logs(n int) string {
 	var b strings.Builder
 	for _, p := range c.processes() {

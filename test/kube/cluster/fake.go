@@ -111,7 +111,7 @@ func isReady(n *corev1.Node) bool {
 	return false
 }
 
-// Kwok is the process that plays the fake nodes; nil before the first of them.
+// Kwok returns the process that plays the fake nodes; nil before the first of them.
 func (c *Cluster) Kwok() *Process {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -43,7 +43,7 @@ func pack(images ...image) ([]byte, error) {
 	return archive(append(files, file{"manifest.json", list, 0o644})...)
 }
 
-// program is an image FROM scratch of one static program, /app.
+// program returns an image FROM scratch of one static program, /app.
 func program(name, path string) (image, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {

@@ -58,7 +58,7 @@ func (c *Cluster) path(elem ...string) string {
 	return filepath.Join(append([]string{c.Dir}, elem...)...)
 }
 
-// process is a component that logs into the cluster's folder.
+// process returns a component that logs into the cluster's folder.
 func (c *Cluster) process(name, binary string, args ...string) (*Process, error) {
 	program, err := Binary(binary)
 	if err != nil {
@@ -119,7 +119,7 @@ func (c *Cluster) apiArgs() []string {
 	}
 }
 
-// clientArgs are those of a component that only talks to the API server, as the
+// clientArgs returns those of a component that only talks to the API server, as the
 // administrator: whose rights are tested here are others'.
 func (c *Cluster) clientArgs(what string) []string {
 	return []string{

@@ -106,7 +106,7 @@ func (p *Process) Await(ctx context.Context) error {
 	return nil
 }
 
-// Runs says whether its process is there.
+// Runs reports whether its process is there.
 func (p *Process) Runs() bool {
 	_, done := p.last()
 	if done == nil {

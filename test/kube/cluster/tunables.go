@@ -40,7 +40,7 @@ func (c *Cluster) saveTunables() error {
 	return os.WriteFile(path, []byte(text), 0o600)
 }
 
-// noted is what another cluster has noted in one of these folders, "" = none has.
+// noted returns what another cluster has noted in one of these folders, "" = none has.
 func noted(folders string) (string, error) {
 	notes, err := filepath.Glob(filepath.Join(folders, tunablesNote))
 	if err != nil {

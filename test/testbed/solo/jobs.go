@@ -59,7 +59,7 @@ func (b *Broker) Says(id, text string) {
 	})
 }
 
-// Only is the job's only task.
+// Only returns the job's only task.
 func (b *Broker) Only(id string) testbed.Task {
 	b.Helper()
 	tasks, err := b.Tasks(b.Context(), id)

@@ -42,7 +42,7 @@ func (e *exitCode) Error() string {
 
 func (e *exitCode) Unwrap() error { return e.err }
 
-// Usage is an error of what was typed or configured.
+// Usage returns an error of what was typed or configured.
 func Usage(format string, args ...any) error {
 	return WithExit(ExitUsage, fmt.Errorf(format, args...))
 }
@@ -50,7 +50,7 @@ func Usage(format string, args ...any) error {
 // WithExit returns err with an exit code of its own. A nil err has been told already.
 func WithExit(code int, err error) error { return &exitCode{code, err} }
 
-// CodeOf is the one table from errors to exit codes.
+// CodeOf returns the one table from errors to exit codes.
 func CodeOf(err error) int {
 	var known *exitCode
 	var problem *client.Problem

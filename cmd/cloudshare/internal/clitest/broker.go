@@ -11,7 +11,7 @@ import (
 	"github.com/cloudshare/cloudshare/api/wire"
 )
 
-// Broker is the URL of a fake broker that answers like one that knows the job site-1.1.
+// Broker returns the URL of a fake broker that answers like one that knows the job site-1.1.
 func Broker(t testing.TB) string {
 	t.Helper()
 	const job = `{"id":"site-1.1","name":"n","site":"site-1","state":"succeeded","reason":"","durability":"federation",

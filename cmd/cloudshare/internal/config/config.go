@@ -26,7 +26,7 @@ type Config struct {
 	HTTP       string   `koanf:"http" doc:"host:port of the API"`
 	Peer       string   `koanf:"peer" doc:"host:port for other brokers"`
 	Gossip     string   `koanf:"gossip" doc:"host:port (TCP and UDP) for gossip; port 0 takes a free one"`
-	GossipJoin []string `koanf:"gossip_join" doc:"gossip addresses of other sites, beside those that the state knows: for brokers that change all their addresses at once"`
+	GossipJoin []string `koanf:"gossip_join" doc:"gossip addresses of other sites, besides those that the state knows: for brokers that change all their addresses at once"`
 	Bootstrap  bool     `koanf:"bootstrap" doc:"found a new federation (empty data only)"`
 	Join       []string `koanf:"join" doc:"peer addresses of members to join through (empty data, or data whose join is not over)"`
 	IfEmpty    bool     `koanf:"if_empty" doc:"with data, pass over bootstrap and join instead of refusing: for services whose command line is always the same"`
@@ -43,14 +43,14 @@ type Config struct {
 
 	Insecure  bool     `koanf:"insecure" doc:"let listeners without transport security leave the loopback"`
 	Advertise string   `koanf:"advertise" doc:"host name or address that other brokers are told, with the ports of http, peer and gossip; empty = where those listen"`
-	HTTPNames []string `koanf:"http_names" doc:"host names that clients may ask the API by, beside addresses, localhost and those in http and peer"`
+	HTTPNames []string `koanf:"http_names" doc:"host names that clients may ask the API by, besides addresses, localhost and those in http and peer"`
 
 	Cores   int    `koanf:"cores" doc:"cores of this machine to use; 0 = all"`
 	Reserve int    `koanf:"reserve" doc:"cores never lent to others"`
 	Pin     bool   `koanf:"pin" doc:"tie tasks to their cores even where a cgroup or an engine limits their time; bare commands are tied without it where none does"`
 	Memory  string `koanf:"memory" doc:"memory to use, such as 8Gi; 0 = all"`
 
-	Labels   []string       `koanf:"labels" doc:"KEY=VALUE that jobs may select this site's machines by, beside site, handler, os and arch"`
+	Labels   []string       `koanf:"labels" doc:"KEY=VALUE that jobs may select this site's machines by, besides site, handler, os and arch"`
 	Handlers HandlersConfig `koanf:"handlers"`
 
 	Commands  bool            `koanf:"commands" doc:"run bare commands as processes of this machine; false = jobs with an image only"`
@@ -89,7 +89,7 @@ type ArchiveConfig struct {
 	MaxBytes string        `koanf:"max_bytes" doc:"of the archive on disk, at least 16Mi; the oldest goes first"`
 }
 
-// Default is a broker on loopback that uses the whole machine.
+// Default returns a broker on loopback that uses the whole machine.
 func Default() Config {
 	return Config{
 		DataDir: "data", HTTP: "127.0.0.1:7700", Peer: "127.0.0.1:7701", Gossip: "127.0.0.1:7702", GossipJoin: []string{}, Join: []string{}, HTTPNames: []string{}, Profile: "lan", Coordination: Raft,
@@ -197,12 +197,12 @@ func (c Config) ForArchive(federation string) archive.Config {
 	}
 }
 
-// Retention is what is kept of the output of ended attempts.
+// Retention returns what is kept of the output of ended attempts.
 func (c Config) Retention() attempts.Retention {
 	return attempts.Retention{Age: c.TaskLogs.Keep, Bytes: sizeOf(c.TaskLogs.MaxBytes)}
 }
 
-// Timing is what the profile gives, unless a key says otherwise. Lease and
+// Timing returns what the profile gives, unless a key says otherwise. Lease and
 // margin count when the federation is founded; later its own do.
 func (c Config) Timing() node.Timing {
 	t := node.Timing{Lease: 6 * time.Second, Margin: time.Second, Grace: time.Second}
@@ -227,13 +227,13 @@ func (c Config) MemoryMiB() int64 {
 	return mib
 }
 
-// Disk is what the broker watches.
+// Disk returns what the broker watches.
 func (c Config) Disk() node.Disk {
 	mib, _ := jobspec.ParseMemory(c.MinFree) // Validate has seen it
 	return node.Disk{Path: c.DataDir, MinFree: min(mib, 1<<40) << 20}
 }
 
-// Advertised is what others are told of a listener, empty for its own address.
+// Advertised returns what others are told of a listener, empty for its own address.
 func (c Config) Advertised(listener string) string {
 	_, port, err := net.SplitHostPort(listener)
 	if c.Advertise == "" || err != nil {

@@ -54,7 +54,7 @@ func (c Config) checkContainer() error {
 	return nil
 }
 
-// localCores are left for bare commands.
+// localCores returns left for bare commands.
 func (c Config) localCores() int {
 	if c.Container.Engine == "" || c.Cores != 0 {
 		return c.Cores

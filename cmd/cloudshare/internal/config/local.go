@@ -12,7 +12,7 @@ func (c Config) ForLocal() local.Config {
 	return local.Config{Keeping: c.keeping("local"), Cores: c.localCores(), MemMiB: c.MemoryMiB(), Pin: c.Pin}
 }
 
-// keeping is what each handler is told of its attempts; it has a folder of its own.
+// keeping returns what each handler is told of its attempts; it has a folder of its own.
 func (c Config) keeping(folder string) attempts.Keeping {
 	return attempts.Keeping{
 		Dir: filepath.Join(c.DataDir, folder), Site: c.Site, Grace: c.Timing().Grace, MaxLogBytes: sizeOf(c.TaskLogs.Each),

@@ -16,7 +16,7 @@ func TestConfigReference(t *testing.T) {
 	goldenfile.Match(t, "../../../CONFIG.md", text)
 	for _, f := range Fields() {
 		if f.doc == "" || f.Key == "" || !strings.Contains(text, "| `"+f.Key+"` |") {
-			t.Errorf("key %q is not documented: give it a koanf and a doc tag, and write CONFIG.md anew", f.Key)
+			t.Errorf("key %q is not documented: give it a koanf and a doc tag, and rewrite CONFIG.md", f.Key)
 		}
 	}
 	seen := map[string]string{}

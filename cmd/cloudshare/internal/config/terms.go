@@ -53,7 +53,7 @@ func (c Config) handlerTerms() []namedTerms {
 	return []namedTerms{{c.Handlers.Local, "local", true}, {c.Handlers.Container, "container", true}, {c.Handlers.Kube, "kube", false}}
 }
 
-// termsOf are what the broker is told of a handler.
+// termsOf returns what the broker is told of a handler.
 func (c Config) termsOf(h namedTerms) node.Terms {
 	labels := map[string]string{}
 	if h.here {

@@ -21,7 +21,7 @@ const (
 	DivergedDir = "diverged" // states of a broker that stopped because its own differs
 )
 
-// zkSession is the session timeout asked for.
+// zkSession returns the session timeout asked for.
 func (c Config) zkSession() time.Duration {
 	if c.ZKSession == 0 {
 		return zk.DefaultSession
@@ -29,7 +29,7 @@ func (c Config) zkSession() time.Duration {
 	return c.ZKSession
 }
 
-// ZKPlace is where the tree is, with the credentials of the file.
+// ZKPlace returns where the tree is, with the credentials of the file.
 func (c Config) ZKPlace() (zk.Place, error) {
 	p, err := zk.ParsePlace(c.ZK)
 	if err != nil {

@@ -225,7 +225,7 @@ func raftConfig(cfg config.Config, id [16]byte, replica *replica.Replica, log ze
 	return rc
 }
 
-// genesis is what this broker would found the federation with.
+// genesis returns what this broker would found the federation with.
 func genesis(federation [16]byte, t node.Timing) fsm.Genesis {
 	var seed [8]byte
 	_, _ = rand.Read(seed[:]) // never fails

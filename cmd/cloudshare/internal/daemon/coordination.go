@@ -14,7 +14,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/replica"
 )
 
-// orderedLog is what a broker needs of its backend, beside the contract.
+// orderedLog is what a broker needs of its backend besides the contract.
 type orderedLog interface {
 	coord.Log
 	Federation() [16]byte

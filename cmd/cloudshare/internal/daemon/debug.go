@@ -170,7 +170,7 @@ func (p *bundlePart) get(ctx context.Context) ([]byte, error) {
 	return redact(content), nil // a refusal says something, too
 }
 
-// versions are the program's and those of what it is made of.
+// versions returns the program's and those of what it is made of.
 func versions(own string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "cloudshare %s\n%s %s/%s\n", own, runtime.Version(), runtime.GOOS, runtime.GOARCH)

@@ -47,7 +47,7 @@ func openGossip(cfg config.Config, group orderedLog, replica *replica.Replica, l
 	return h, nil
 }
 
-// address is what others are told. A name that is not found yet is told as it is:
+// address returns what others are told. A name that is not found yet is told as it is:
 // they look it up when they want to join through this site.
 func (h *hints) address(cfg config.Config) string {
 	if a := h.gossip.Addr(); a.IsValid() {
@@ -79,7 +79,7 @@ func (h *hints) Absent(site string) bool {
 // Changed implements broker.Hints.
 func (h *hints) Changed() <-chan struct{} { return h.changed }
 
-// gossipAddresses are those of the other sites that registered.
+// gossipAddresses returns those of the other sites that registered.
 func gossipAddresses(replica *replica.Replica, self string) (list []string) {
 	replica.View(func(s *fsm.State) {
 		for _, v := range s.Sites() {

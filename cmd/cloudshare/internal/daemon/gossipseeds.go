@@ -11,7 +11,7 @@ import (
 // maxSeeds bounds the addresses that are kept.
 const maxSeeds = 64
 
-// gossipSeeds keeps some gossip addresses of the federation beside the state: a
+// gossipSeeds keeps some gossip addresses of the federation besides the state: a
 // broker that restarts has no state before it has found a quorum, and may need
 // gossip to find one. They are hints: a file that is lost or old costs only time.
 // One goroutine calls it.

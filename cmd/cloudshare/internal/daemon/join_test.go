@@ -35,7 +35,7 @@ func joinThrough(t *testing.T, addrs ...string) error {
 }
 
 // TestJoinAtAnAPI: an HTTP port never lets anyone join; that is said, not tried
-// for ever.
+// forever.
 func TestJoinAtAnAPI(t *testing.T) {
 	srv := httptest.NewServer(nil)
 	defer srv.Close()

@@ -108,7 +108,7 @@ const metricsIntro = `<!-- Written by "go test ./cmd/cloudshare/internal/daemon 
 # Metrics of a broker
 
 ` + "`GET /metrics`" + ` in Prometheus' text format. Label values are bounded: ` + "`route`" + ` is a path of the API with its parameters unnamed,
-not what a client typed. Beside these there are Go's and the process's own: ` + "`go_*`, `process_*`, `promhttp_*`" + `.
+not what a client typed. Besides these there are Go's and the process's own: ` + "`go_*`, `process_*`, `promhttp_*`" + `.
 
 | metric | type | labels | meaning |
 |---|---|---|---|

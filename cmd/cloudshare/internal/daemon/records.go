@@ -44,7 +44,7 @@ func (r *records) close() error {
 	return nil
 }
 
-// figures are the archive's metrics.
+// figures returns the archive's metrics.
 func (r *records) figures() []prometheus.Collector {
 	return []prometheus.Collector{
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{

@@ -205,7 +205,7 @@ read:  http://%s/docs
 stop:  Ctrl-C ends the brokers and their tasks`, env, env, env, sites[0].HTTP, sites[0].HTTP)
 }
 
-// siteRows is the table for programs.
+// siteRows returns the table for programs.
 func siteRows(sites []*devSite) []map[string]any {
 	var out []map[string]any
 	for _, s := range sites {

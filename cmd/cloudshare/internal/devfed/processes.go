@@ -39,7 +39,7 @@ func endTasks(dir string) int {
 	return len(supervisors(dir)) + len(tasksOf(dir))
 }
 
-// supervisors are the processes "cloudshare supervise" that work under dir.
+// supervisors returns the processes "cloudshare supervise" that work under dir.
 func supervisors(dir string) []int {
 	return processes(func(pid int) bool {
 		args := cmdline(pid)

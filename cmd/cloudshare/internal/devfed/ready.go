@@ -49,7 +49,7 @@ func (s *devSite) await(ctx context.Context, patience time.Duration, tell func(w
 	}
 }
 
-// ended is the error of a broker that has ended before it was ready.
+// ended returns the error of a broker that has ended before it was ready.
 func (s *devSite) ended() error {
 	code := cli.ExitError
 	var exit *exec.ExitError

@@ -213,7 +213,7 @@ var ownKeys = []string{
 	"coordination", "zk", "zk_auth", "zk_session", "zk_tls", "zk_tls_ca", "zk_tls_cert", "zk_tls_key",
 }
 
-// brokerEnv is what a broker gets of this process's environment: all but what
+// brokerEnv returns what a broker gets of this process's environment: all but what
 // dev decides, and what is not for a broker.
 func brokerEnv(env []string) []string {
 	passed := map[string]bool{}
@@ -244,7 +244,7 @@ func (s *devSite) pid() int {
 	return 0
 }
 
-// logTail is the last lines of the broker's log, for an error message.
+// logTail returns the last lines of the broker's log, for an error message.
 func (s *devSite) logTail(n int) string {
 	text, err := os.ReadFile(s.file("broker.log"))
 	if err != nil {

@@ -70,7 +70,7 @@ func awaitStarted(ctx context.Context, a *cli.App, s *devSite, patience time.Dur
 	return nil
 }
 
-// down are the other sites of the folder whose brokers do not run.
+// down returns the other sites of the folder whose brokers do not run.
 func (s *devSite) down() (names []string) {
 	configs, _ := filepath.Glob(filepath.Join(filepath.Dir(s.Dir), "*", "config.yaml")) // its pattern is well-formed
 	for _, path := range configs {

@@ -70,7 +70,7 @@ func (z *devZooKeeper) credentials() error {
 	return nil
 }
 
-// backendKeys are the lines of a site's configuration that name the backend.
+// backendKeys returns the lines of a site's configuration that name the backend.
 func (d *dev) backendKeys() string {
 	switch {
 	case d.zk != nil:

@@ -34,7 +34,7 @@ func tellFailed(ctx context.Context, a *cli.App, c *client.Client, job wire.Job)
 	}
 }
 
-// lastWords are the ends of some tasks' stderr; of one that cannot be had, nothing.
+// lastWords returns the ends of some tasks' stderr; of one that cannot be had, nothing.
 func lastWords(ctx context.Context, c *client.Client, id string, tasks []wire.Task) map[uint32]string {
 	said := map[uint32]string{}
 	var names []string

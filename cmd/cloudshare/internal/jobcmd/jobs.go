@@ -110,7 +110,7 @@ func listJobs(ctx context.Context, a *cli.App, q client.JobQuery) (wire.List[wir
 	return page, nil
 }
 
-// stateText is a job's state and, if nothing of it runs though some of it has, how far it
+// stateText returns a job's state and, if nothing of it runs though some of it has, how far it
 // is: it is not just queued.
 func stateText(j wire.Job) string {
 	if j.Progress == "" || j.State == "running" {

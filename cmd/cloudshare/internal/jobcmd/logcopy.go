@@ -125,7 +125,7 @@ func (l *logCopy) once(ctx context.Context) error {
 	return fmt.Errorf("read output of %s: %w after %d bytes: %w", l.id, errBroken, l.to.n, err)
 }
 
-// most is how many tries in vain are enough; live: none, for the attempt runs.
+// most returns how many tries in vain are enough; live: none, for the attempt runs.
 func (l *logCopy) most(ctx context.Context) (tries int, live bool) {
 	list, err := l.client.Tasks(ctx, l.id, 1, strconv.FormatUint(uint64(l.query.Task), 10))
 	if err != nil || len(list.Items) != 1 {

@@ -128,7 +128,7 @@ func (r *reader) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// incomplete is the end of a job that succeeded, while its output did not come
+// incomplete returns the end of a job that succeeded, while its output did not come
 // through.
 func incomplete(id string) error {
 	return cli.WithExit(cli.ExitError, fmt.Errorf("job %s succeeded, but its output is not complete: try cloudshare logs %s", id, id))

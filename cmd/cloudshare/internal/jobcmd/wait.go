@@ -38,7 +38,7 @@ func waitForJobs(ctx context.Context, a *cli.App, c *client.Client, ids []string
 	return first
 }
 
-// jobError is the end of a job that did not succeed, nil of one that did.
+// jobError returns the end of a job that did not succeed, nil of one that did.
 func jobError(id string, job wire.Job) error {
 	if cli.EndCodes[job.State] == cli.ExitOK {
 		return nil
@@ -102,7 +102,7 @@ func rest(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// isCrowded reports that too many clients wait at the broker.
+// isCrowded reports whether too many clients wait at the broker.
 func isCrowded(err error) bool {
 	var p *client.Problem
 	return errors.As(err, &p) && strings.HasSuffix(p.Type, ":too-many-waiters")

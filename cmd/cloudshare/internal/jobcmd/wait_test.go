@@ -28,7 +28,7 @@ func TestWaitTimeoutBesideASiteThatIsAway(t *testing.T) {
 }
 
 // TestCancelByLabelEnds: where a broker names the same jobs again, as those that are being
-// stopped, it is asked a few times more, not for ever, and each job is shown once.
+// stopped, it is asked a few times more, not forever, and each job is shown once.
 func TestCancelByLabelEnds(t *testing.T) {
 	asked := 0
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -105,7 +105,7 @@ func awaitMany(ctx context.Context, c *client.Client, ids []string, timeout time
 	return last, late, err
 }
 
-// awayError is why a job cannot be asked for now; it may be possible soon.
+// awayError returns why a job cannot be asked for now; it may be possible soon.
 func awayError(items []wire.WaitedJob) error {
 	for _, item := range items {
 		if !item.Over && item.Problem != nil {
@@ -122,7 +122,7 @@ func waitedState(item wire.WaitedJob) string {
 	return item.State
 }
 
-// waitedError is the end of the first job that did not succeed.
+// waitedError returns the end of the first job that did not succeed.
 func waitedError(items []wire.WaitedJob) error {
 	for _, item := range items {
 		if item.Problem != nil {
@@ -135,7 +135,7 @@ func waitedError(items []wire.WaitedJob) error {
 	return nil
 }
 
-// jobEnd is the end of a job that did not succeed.
+// jobEnd returns the end of a job that did not succeed.
 func jobEnd(id, state, reason string) error {
 	if reason != "" {
 		reason = ": " + reason

@@ -29,7 +29,7 @@ func newStudyBar(a *cli.App, report *study.Report, began time.Time) *studyBar {
 	return newInstancesBar(a, size, began)
 }
 
-// newInstancesBar is a bar of so many instances.
+// newInstancesBar returns a bar of so many instances.
 func newInstancesBar(a *cli.App, size int, began time.Time) *studyBar {
 	b := &studyBar{app: a, began: began, size: size}
 	if cli.IsTerminal(a.Err) {

@@ -81,7 +81,7 @@ users are different people.`,
 	return cmd
 }
 
-// idle refuses flags that would change nothing, alone or beside the others.
+// idle refuses flags that would change nothing, alone or besides the others.
 func (r *simRun) idle(given func(flag string) bool) error {
 	if given("cores") && r.setup.Cores == 0 {
 		return cli.Usage("--cores 0: every site needs one; omit the flag for as many as --load says")

@@ -46,7 +46,7 @@ func idleFlags(given func(flag string) bool, why map[string]string) error {
 	return nil
 }
 
-// when is the reason if it holds, else nothing.
+// when returns the reason if it holds, else nothing.
 func when(holds bool, reason string) string {
 	if holds {
 		return reason

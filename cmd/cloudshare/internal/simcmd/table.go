@@ -109,7 +109,7 @@ func (t *table) shorten(given func(flag string) bool) {
 	}
 }
 
-// idle refuses flags that would change nothing beside the others.
+// idle refuses flags that would change nothing besides the others.
 func (t *table) idle(given func(flag string) bool) error {
 	zipf, background := slices.Contains(t.scenarios, int(sim.Zipf)), slices.Contains(t.scenarios, int(sim.Background))
 	return idleFlags(given, map[string]string{
@@ -121,7 +121,7 @@ func (t *table) idle(given func(flag string) bool) error {
 	})
 }
 
-// typed is the command line without where files are and what does not matter to
+// typed returns the command line without where files are and what does not matter to
 // the result.
 func typed(cmd *cobra.Command, args []string) string {
 	words := []string{cmd.CommandPath()}

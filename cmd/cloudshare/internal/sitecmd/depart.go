@@ -181,7 +181,7 @@ func (l *leaving) askOthers(ctx context.Context, tick <-chan time.Time) error {
 	}
 }
 
-// stateElsewhere is the site's state as the first broker that answers sees it,
+// stateElsewhere returns the site's state as the first broker that answers sees it,
 // "" if none does.
 func (l *leaving) stateElsewhere(ctx context.Context) string {
 	for _, addr := range l.others {

@@ -19,7 +19,7 @@ import (
 )
 
 // member is a broker of "site-2" or of another site: it shows one list of sites
-// after the other, the last one for ever.
+// after the other, the last one forever.
 func member(t *testing.T, lists ...string) *httptest.Server {
 	t.Helper()
 	var asked atomic.Int64

@@ -53,7 +53,7 @@ func showMachines(w io.Writer, l wire.List[wire.Site]) {
 	}
 }
 
-// siteText is a site's state and, if it lends nothing, why.
+// siteText returns a site's state and, if it lends nothing, why.
 func siteText(s wire.Site) string {
 	if s.Closed == "" {
 		return s.State

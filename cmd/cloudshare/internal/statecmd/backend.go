@@ -44,7 +44,7 @@ type founder struct {
 	holdMs int64
 }
 
-// backendFromFlags is the backend that the flags name.
+// backendFromFlags returns the backend that the flags name.
 func backendFromFlags(a *cli.App, path, dir string, cmd *cobra.Command) (stateBackend, error) {
 	cfg := config.Config{Coordination: config.Raft}
 	var err error
@@ -63,7 +63,7 @@ func backendFromFlags(a *cli.App, path, dir string, cmd *cobra.Command) (stateBa
 	return backendOf(a, cfg)
 }
 
-// backendOf is the backend that a configuration names.
+// backendOf returns the backend that a configuration names.
 func backendOf(a *cli.App, cfg config.Config) (stateBackend, error) {
 	if cfg.Coordination == config.Raft {
 		return onRaftData{a, cfg.DataDir}, nil
@@ -72,7 +72,7 @@ func backendOf(a *cli.App, cfg config.Config) (stateBackend, error) {
 	return onTree{a, place, cfg.Site, cfg.DataDir}, err
 }
 
-// newMoveLog is where a backend's own warnings go.
+// newMoveLog returns where a backend's own warnings go.
 func newMoveLog(a *cli.App) zerolog.Logger {
 	return zerolog.New(a.Err).With().Timestamp().Logger().Level(zerolog.WarnLevel)
 }

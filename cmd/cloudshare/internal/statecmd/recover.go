@@ -94,7 +94,7 @@ again.`,
 	return cmd
 }
 
-// recoverDir is the data directory by flag or configuration. It is refused if its
+// recoverDir returns the data directory by flag or configuration. It is refused if its
 // state once differed from the others', as its broker would refuse it.
 func recoverDir(path, dir string, cmd *cobra.Command) (string, error) {
 	if (path == "") == (dir == "") {

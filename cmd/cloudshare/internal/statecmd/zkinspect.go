@@ -80,7 +80,7 @@ type zkFaults struct{ faults []string }
 // Error implements error.
 func (f *zkFaults) Error() string { return "the tree is damaged: " + strings.Join(f.faults, "; ") }
 
-// inspectPlace is where the tree is: a broker's configuration says, or the flags.
+// inspectPlace returns where the tree is: a broker's configuration says, or the flags.
 func inspectPlace(path string, flags config.Config) (zk.Place, error) {
 	if path == "" {
 		if err := flags.CheckCoordination(); err != nil {
@@ -101,7 +101,7 @@ func inspectPlace(path string, flags config.Config) (zk.Place, error) {
 	return cfg.ZKPlace()
 }
 
-// dashed is how the other commands write an id.
+// dashed returns how the other commands write an id.
 func dashed(id string) string {
 	u, err := uuid.Parse(id)
 	if err != nil {

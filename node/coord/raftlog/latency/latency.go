@@ -9,7 +9,7 @@ import (
 const (
 	// sampleCount is how many durations a Recent keeps.
 	sampleCount = 32
-	// sampleAge is after how long a duration counts no more beside Least newer
+	// sampleAge is after how long a duration no longer counts beside Least newer
 	// ones: an idle leader still syncs an entry a second.
 	sampleAge = 6 * time.Second
 	// sampleKept is after how long it counts no more at all: the slowest disk that is

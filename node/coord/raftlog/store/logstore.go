@@ -27,7 +27,7 @@ var errKeyNotFound = errors.New("not found")
 type logStore struct {
 	j *journal.Journal
 
-	changing sync.Mutex // held over a change of entries: raft deletes beside storing; taken before mu
+	changing sync.Mutex // held over a change of entries: raft deletes concurrently with storing; taken before mu
 	mu       sync.RWMutex
 	// first and last are the indexes of the oldest and the newest entry, 0 for none.
 	// There may be a gap between them, behind a snapshot that the leader has sent.

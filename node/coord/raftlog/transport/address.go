@@ -10,7 +10,7 @@ import (
 // addresses as text, in its configuration and when it is asked for a vote: so no
 // two members have the same one, whatever they advertise.
 
-// ServerAddress is how raft is told of a member that is dialed at addr.
+// ServerAddress returns how raft is told of a member that is dialed at addr.
 func ServerAddress(site, addr string) raft.ServerAddress {
 	return raft.ServerAddress(site + "@" + addr)
 }

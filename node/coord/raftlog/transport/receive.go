@@ -125,7 +125,7 @@ func (t *Transport) ask(rpc raft.RPC) (raft.RPCResponse, bool) {
 	rpc.RespChan = answer
 	if t.screen(rpc) {
 		if beat := t.HeartbeatHandler(); beat != nil && isHeartbeat(rpc.Command) {
-			beat(rpc) // beside raft's main goroutine, which may wait for the disk
+			beat(rpc) // concurrently with raft's main goroutine, which may wait for the disk
 		} else {
 			select {
 			case t.screened <- rpc:

@@ -32,7 +32,7 @@ const (
 	maxAppendBytes = 4 << 20
 	// maxEntry is above the largest entry: a call of the greatest size and its header.
 	maxEntry = relay.MaxFrame
-	// entryCost is above what an entry takes in msgpack beside its bytes.
+	// entryCost is above what an entry takes in msgpack besides its bytes.
 	entryCost = 256
 	// maxSnapshotHead bounds a snapshot's configuration: a few thousand members.
 	maxSnapshotHead = 1 << 20
@@ -42,7 +42,7 @@ const (
 	maxAnswer = 64 << 10
 )
 
-// limitOf is how many bytes a request of a kind may have.
+// limitOf returns how many bytes a request of a kind may have.
 func limitOf(kind byte) int {
 	switch kind {
 	case requestAppend:

@@ -101,7 +101,7 @@ func (t *Transport) checkTermUnlessRefused(refused error, r View, term uint64, i
 }
 
 // checkLeaderRequest is checkTermUnlessRefused for what only a leader sends; refused, if
-// not nil, is what is wrong with it beside its sender.
+// not nil, is what is wrong with it besides its sender.
 func (t *Transport) checkLeaderRequest(r View, id raft.ServerID, term uint64, refused error) error {
 	now := time.Now()
 	err := t.checkTermUnlessRefused(errors.Join(t.leads.check(r, id, term, now), refused), r, term, id)

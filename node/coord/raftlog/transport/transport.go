@@ -21,7 +21,7 @@ import (
 // When none follows, raft sends one only after CommitTimeout; lowering that to
 // a few milliseconds costs hundreds of requests a second at rest. Instead the
 // leader sends one empty append request as soon as the last entry in flight is
-// committed. It says only what is true for ever (the leader of this term had this
+// committed. It says only what is true forever (the leader of this term had this
 // entry, of this term, committed), so it is safe however late it arrives.
 type Transport struct {
 	*raft.NetworkTransport
@@ -141,7 +141,7 @@ func (t *Transport) measure(id raft.ServerID, args *raft.AppendEntriesRequest, r
 	t.peer(id).took.Add(now, now.Sub(begin))
 }
 
-// Syncs is the median time that a follower takes to store entries and answer; ok
+// Syncs returns the median time that a follower takes to store entries and answer; ok
 // is false if there were too few lately.
 func (t *Transport) Syncs(id raft.ServerID, now time.Time) (d time.Duration, ok bool) {
 	t.mu.Lock()

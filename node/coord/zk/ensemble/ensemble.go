@@ -54,7 +54,7 @@ type Config struct {
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// host is where servers listen.
+// host returns where servers listen.
 func (c *Config) host() string {
 	if c.Host == "" {
 		return "127.0.0.1"
@@ -163,7 +163,7 @@ func (s *Server) configure(first int) error {
 // Servers returns them all.
 func (e *Ensemble) Servers() []*Server { return e.servers }
 
-// Addrs is where clients connect, separated by commas.
+// Addrs returns where clients connect, separated by commas.
 func (e *Ensemble) Addrs() string {
 	addrs := make([]string, 0, len(e.servers))
 	for _, s := range e.servers {
@@ -286,10 +286,10 @@ func (s *Server) runs() bool {
 	}
 }
 
-// Mode is leader, follower or standalone; empty while it serves nobody.
+// Mode returns leader, follower or standalone; empty while it serves nobody.
 func (s *Server) Mode() string { return s.ask("srvr", "Mode: ") }
 
-// Znodes is how many nodes the server holds, -1 if it does not answer.
+// Znodes returns how many nodes the server holds, -1 if it does not answer.
 func (s *Server) Znodes() int {
 	n, err := strconv.Atoi(s.ask("srvr", "Node count: "))
 	if err != nil {

@@ -56,16 +56,16 @@ const (
 // Version is the format of the tree and everything in it. Format 1 had no mark.
 const Version = 2
 
-// MarkPath is the znode that only this lineage's tree has.
+// MarkPath returns the znode that only this lineage's tree has.
 func MarkPath(lineage string) string { return FederationPath + "/" + lineage }
 
-// Number is how a znode names an entry: names sort as numbers do.
+// Number returns how a znode names an entry: names sort as numbers do.
 func Number(n uint64) string { return fmt.Sprintf("%020d", n) }
 
-// EntryPath is where an entry stands.
+// EntryPath returns where an entry stands.
 func EntryPath(n uint64) string { return LogPath + "/" + Number(n) }
 
-// PartPath is where a part of an entry stands.
+// PartPath returns where a part of an entry stands.
 func PartPath(n uint64, i int) string { return fmt.Sprintf("%s/%020d.%d", PartsPath, n, i) }
 
 // ParseNumber reads the number that a name begins with.
@@ -118,7 +118,7 @@ type Pointer struct {
 	Sums []uint32 `json:"sums,omitempty"`
 }
 
-// Chunk is where a chunk of the snapshot stands.
+// Chunk returns where a chunk of the snapshot stands.
 func (p Pointer) Chunk(i int) string {
 	return fmt.Sprintf("%s/%020d.%d.%d", SnapshotsPath, p.Entry, p.Term, i)
 }

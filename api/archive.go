@@ -90,7 +90,7 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request, _ func(string) s
 	err = s.cfg.Archive.Export(ctx, q, format, out)
 	switch {
 	case err == nil:
-		out.begin() // an empty export is one, too
+		out.beginAnswer() // an empty export is one, too
 		return nil
 	case !out.begun:
 		return archiveProblem(err)
@@ -108,7 +108,7 @@ type lateWriter struct {
 	begun bool
 }
 
-func (l *lateWriter) begin() {
+func (l *lateWriter) beginAnswer() {
 	if l.begun {
 		return
 	}
@@ -122,7 +122,7 @@ func (l *lateWriter) begin() {
 
 // Write implements io.Writer.
 func (l *lateWriter) Write(b []byte) (int, error) {
-	l.begin()
+	l.beginAnswer()
 	return l.w.Write(b)
 }
 

@@ -74,7 +74,7 @@ func (s *Server) await(w http.ResponseWriter, r *http.Request, job fsm.JobID) er
 		}
 		s.restamp(r.Context())
 	}
-	s.mark(w)
+	s.setIndexHeaders(w)
 	return nil
 }
 
@@ -90,9 +90,9 @@ func (s *Server) awaitEvent(ctx context.Context, after, home uint64, job fsm.Job
 	_, _ = s.broker.Events(from, node.EventFilter{Job: job}).Next(ctx) // an error says: look at once
 }
 
-// mark sets the headers from which a blocking read goes on. They must be read
+// setIndexHeaders sets the headers from which a blocking read goes on. They must be read
 // before the state is: what happens in between is then seen twice, not missed.
-func (s *Server) mark(w http.ResponseWriter) {
+func (s *Server) setIndexHeaders(w http.ResponseWriter) {
 	_, home := s.broker.Feed().Moved()
 	w.Header().Set(wire.HeaderIndex, strconv.FormatUint(s.broker.Index(), 10))
 	w.Header().Set(wire.HeaderHome, strconv.FormatUint(home, 10))

@@ -29,7 +29,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 		return nil, s.tooLarge(s.cfg.MaxBody)
 	}
 	in := s.newDeadlineReader(w, http.MaxBytesReader(w, r.Body, s.cfg.MaxBody))
-	defer in.over()
+	defer in.finish()
 	var body []byte
 	if r.ContentLength > 0 {
 		// Room to see the end without growing; no more than that for a promise.
@@ -134,12 +134,12 @@ func (d *deadlineReader) extend() error {
 // stop takes the deadline back once all of the body has come: one that passes
 // later would end the request's context.
 func (d *deadlineReader) stop() {
-	d.over()
+	d.finish()
 	_ = d.out.SetReadDeadline(time.Time{})
 }
 
-// over gives the place back; nothing is read any more. It is idempotent.
-func (d *deadlineReader) over() {
+// finish gives the place back; nothing is read any more. It is idempotent.
+func (d *deadlineReader) finish() {
 	d.timer.Stop()
 	d.mu.Lock()
 	defer d.mu.Unlock()

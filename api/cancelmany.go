@@ -66,7 +66,7 @@ func (s *Server) cancelTargets(r *http.Request, list []target) []wire.CancelledJ
 	for i, err := range s.broker.CancelAll(r.Context(), asked) {
 		items[i] = wire.CancelledJob{Job: list[i].text}
 		switch {
-		case away.take(i, err):
+		case away.addTarget(i, err):
 		case err != nil:
 			items[i].Problem = &s.logged(err).Problem
 		default:
@@ -75,7 +75,7 @@ func (s *Server) cancelTargets(r *http.Request, list []target) []wire.CancelledJ
 			}
 		}
 	}
-	away.ask(func(e *elsewhere) {
+	away.askEach(func(e *elsewhere) {
 		query := url.Values{}
 		for _, i := range e.jobs {
 			query.Add("job", list[i].text)

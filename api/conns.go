@@ -65,13 +65,13 @@ func (w *waiting) first() (waiter, bool) {
 
 // changed is the server's ConnState.
 func (c *conns) changed(conn net.Conn, state http.ConnState) {
-	for _, out := range c.note(conn, state) {
+	for _, out := range c.trackState(conn, state) {
 		_ = out.Close() // its client asks again on another one, as after a timeout
 	}
 }
 
-// note keeps account, and returns the connections to close.
-func (c *conns) note(conn net.Conn, state http.ConnState) []net.Conn {
+// trackState keeps account, and returns the connections to close.
+func (c *conns) trackState(conn net.Conn, state http.ConnState) []net.Conn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.idle.remove(conn)

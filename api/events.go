@@ -82,7 +82,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, _ func(string) s
 	st := &eventStream{server: s, out: w, flush: http.NewResponseController(w), from: s.broker.Events(from, filter)}
 	st.hello(from)
 	if follow {
-		st.follow(ctx)
+		st.run(ctx)
 	} else {
 		st.held(ctx)
 	}
@@ -206,8 +206,8 @@ func (e *eventStream) hello(from node.EventID) {
 	e.write(appendFrame(b, "", wire.EventHello, wire.Hello{Site: e.server.broker.Site(), Index: e.server.broker.Index(), From: from.String()}))
 }
 
-// follow writes what comes, as it comes.
-func (e *eventStream) follow(ctx context.Context) {
+// run writes what comes, as it comes.
+func (e *eventStream) run(ctx context.Context) {
 	rest := time.NewTimer(pace)
 	defer rest.Stop()
 	for e.err == nil {
@@ -230,7 +230,7 @@ func (e *eventStream) held(ctx context.Context) {
 		if err != nil && !errors.Is(err, node.ErrEventsLost) {
 			return
 		}
-		e.tell(events, err)
+		e.writeEvents(events, err)
 	}
 }
 
@@ -241,7 +241,7 @@ func (e *eventStream) next(ctx context.Context) {
 	events, err := e.from.Next(soon)
 	switch {
 	case err == nil, errors.Is(err, node.ErrEventsLost):
-		e.tell(events, err)
+		e.writeEvents(events, err)
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
 		e.write([]byte(": beat\n\n"))
 	default:
@@ -249,8 +249,8 @@ func (e *eventStream) next(ctx context.Context) {
 	}
 }
 
-// tell writes events, or that some were missed.
-func (e *eventStream) tell(events []node.Event, err error) {
+// writeEvents writes events, or that some were missed.
+func (e *eventStream) writeEvents(events []node.Event, err error) {
 	var b []byte
 	if err != nil {
 		id := e.from.Place().String()

@@ -54,7 +54,7 @@ func (s *Server) submitLines(w http.ResponseWriter, r *http.Request, key string,
 	})
 	stages.Go(func() { s.submitChunks(ctx, lines, results) })
 	in := s.newDeadlineReader(w, http.MaxBytesReader(w, r.Body, s.cfg.MaxLines))
-	defer in.over()
+	defer in.finish()
 	whole := s.readLines(in, key, strict, lines)
 	lines.close()
 	stages.Wait()
@@ -86,7 +86,7 @@ func (s *Server) readLines(in io.Reader, key string, strict bool, lines *pending
 		case !errors.Is(err, errLongLine): // the body ends here: the last line says why
 			l.err = s.bodyError(err, s.cfg.MaxLines)
 		}
-		if !lines.put(l) {
+		if !lines.add(l) {
 			return false
 		}
 	}
@@ -101,7 +101,7 @@ func (s *Server) submitChunks(ctx context.Context, lines *pending[line], results
 	var buf []byte
 	for more := true; more; {
 		var chunk []line
-		chunk, more = lines.take()
+		chunk, more = lines.takeAll()
 		reqs := make([]node.Request, 0, len(chunk))
 		for _, l := range chunk {
 			if l.err == nil {
@@ -120,7 +120,7 @@ func (s *Server) submitChunks(ctx context.Context, lines *pending[line], results
 			}
 			buf = s.appendResult(buf, a, int(l.num))
 		}
-		if !results.put(buf...) {
+		if !results.add(buf...) {
 			return
 		}
 	}
@@ -146,7 +146,7 @@ func (s *Server) appendResult(b []byte, a node.Answer, n int) []byte {
 func (s *Server) writeResults(w io.Writer, out *http.ResponseController, results *pending[byte]) {
 	defer results.abandon()
 	for {
-		buf, more := results.take()
+		buf, more := results.takeAll()
 		if len(buf) > 0 {
 			if _, err := w.Write(buf); err != nil {
 				return
@@ -177,7 +177,7 @@ type lineReader struct {
 func (l *lineReader) next() ([]byte, error) {
 	text, err := l.in.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {
-		return l.end(text, err)
+		return l.trimLine(text, err)
 	}
 	l.long = append(l.long[:0], text...)
 	tooLong := false
@@ -191,11 +191,11 @@ func (l *lineReader) next() ([]byte, error) {
 		return nil, &longLine{newProblem(http.StatusRequestEntityTooLarge, "too-large", "The line is too large",
 			"a job may have "+strconv.Itoa(l.most)+" bytes")}
 	}
-	return l.end(l.long, err)
+	return l.trimLine(l.long, err)
 }
 
-// end trims a line; an unended last line is a line, an error comes after it.
-func (l *lineReader) end(text []byte, err error) ([]byte, error) {
+// trimLine trims a line; an unended last line is a line, an error comes after it.
+func (l *lineReader) trimLine(text []byte, err error) ([]byte, error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		l.failed = true
 		return nil, err
@@ -227,8 +227,8 @@ func newPending[T any](most int) *pending[T] {
 	return p
 }
 
-// put adds items once there is room; false means that nobody takes them.
-func (p *pending[T]) put(items ...T) bool {
+// add adds items once there is room; false means that nobody takes them.
+func (p *pending[T]) add(items ...T) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for len(p.buf) > 0 && len(p.buf)+len(items) > p.most && !p.abandoned {
@@ -241,8 +241,8 @@ func (p *pending[T]) put(items ...T) bool {
 	return !p.abandoned
 }
 
-// take waits for items and returns all there are; more is false on the last.
-func (p *pending[T]) take() (items []T, more bool) {
+// takeAll waits for items and returns all there are; more is false on the last.
+func (p *pending[T]) takeAll() (items []T, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for len(p.buf) == 0 && !p.closed {

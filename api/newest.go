@@ -76,7 +76,7 @@ func (s *Server) survey(ctx context.Context, job fsm.JobID, positions []uint32) 
 		if !more {
 			return v, ctx.Err()
 		}
-		v.take(&a, asked)
+		v.addAnswer(&a, asked)
 	}
 }
 
@@ -106,8 +106,8 @@ func (s *Server) askKept(ctx context.Context, question url.URL, at *node.Elsewhe
 	return page.Items, nil
 }
 
-// take adds what one broker said of the tasks that it was asked for.
-func (v *survey) take(a *keptAnswer, asked jobspec.Indices) {
+// addAnswer adds what one broker said of the tasks that it was asked for.
+func (v *survey) addAnswer(a *keptAnswer, asked jobspec.Indices) {
 	if a.miss != nil {
 		v.missed = append(v.missed, finding{site: a.site.Site, miss: a.miss})
 		return

@@ -70,8 +70,8 @@ type elsewhere struct {
 	jobs []int // places in the request
 }
 
-// take notes a target if another broker answers for it.
-func (o *others) take(i int, err error) bool {
+// addTarget notes a target if another broker answers for it.
+func (o *others) addTarget(i int, err error) bool {
 	var at *node.ElsewhereError
 	if !errors.As(err, &at) {
 		return false
@@ -86,8 +86,8 @@ func (o *others) take(i int, err error) bool {
 	return true
 }
 
-// ask has each of the brokers answer for its targets, searchWidth at a time.
-func (o *others) ask(each func(*elsewhere)) {
+// askEach has each of the brokers answer for its targets, searchWidth at a time.
+func (o *others) askEach(each func(*elsewhere)) {
 	var running sync.WaitGroup
 	room := make(chan struct{}, searchWidth)
 	for _, e := range o.sites {

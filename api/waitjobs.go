@@ -76,12 +76,12 @@ func (v *jobWait) run(ctx context.Context, r *http.Request) {
 	// Before the first look: no end falls in between.
 	sub := b.Events(b.Feed().Now(), node.EventFilter{Kinds: map[fsm.EventKind]bool{fsm.EventJobEnded: true}})
 	for i := range v.list {
-		v.away.take(i, v.look(r.Context(), i))
+		v.away.addTarget(i, v.checkJob(r.Context(), i))
 	}
 	asked := make(chan struct{})
 	go func() {
 		defer close(asked)
-		v.away.ask(func(e *elsewhere) { v.askOther(ctx, r, e) })
+		v.away.askEach(func(e *elsewhere) { v.askOther(ctx, r, e) })
 	}()
 	for len(v.open) > 0 {
 		events, err := sub.Next(ctx)
@@ -90,7 +90,7 @@ func (v *jobWait) run(ctx context.Context, r *http.Request) {
 		}
 		for k := range events {
 			if i, waited := v.open[events[k].Job]; waited {
-				_ = v.look(r.Context(), i) // its item says it
+				_ = v.checkJob(r.Context(), i) // its item says it
 			}
 		}
 		if err != nil {
@@ -104,13 +104,13 @@ func (v *jobWait) run(ctx context.Context, r *http.Request) {
 // lookAgain looks at all jobs that have not ended.
 func (v *jobWait) lookAgain(ctx context.Context) {
 	for _, i := range v.open {
-		_ = v.look(ctx, i) // its item says it
+		_ = v.checkJob(ctx, i) // its item says it
 	}
 }
 
-// look shows a job as it is, and forgets it if there is nothing to wait for. The
+// checkJob shows a job as it is, and forgets it if there is nothing to wait for. The
 // error is why it cannot be shown.
-func (v *jobWait) look(ctx context.Context, i int) error {
+func (v *jobWait) checkJob(ctx context.Context, i int) error {
 	id := v.list[i].Job
 	item := wire.WaitedJob{Job: v.list[i].text}
 	job, err := v.server.broker.Job(ctx, id)

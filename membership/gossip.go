@@ -41,7 +41,7 @@ type Gossip struct {
 	leaving chan struct{} // nil until Leave; closed when the leave is over
 	leave   error         // set before leaving is closed
 
-	telling   sync.Mutex // held while memberlist sends news of ours
+	sending   sync.Mutex // held while memberlist sends news of ours
 	closeOnce sync.Once
 	closeErr  error
 }
@@ -75,20 +75,20 @@ func Open(cfg Config) (*Gossip, error) {
 	g.wg.Go(g.pump)
 	if addr, why := g.ownAddress(); why != nil {
 		g.wg.Go(func() { g.beginLater(why) })
-	} else if err = g.begin(addr); err != nil {
+	} else if err = g.startMemberlist(addr); err != nil {
 		return nil, errors.Join(err, g.Close())
 	}
 	return g, nil
 }
 
-// begin lets this site be seen at an address.
-func (g *Gossip) begin(addr netip.AddrPort) (err error) {
+// startMemberlist lets this site be seen at an address.
+func (g *Gossip) startMemberlist(addr netip.AddrPort) (err error) {
 	g.trans.serve(addr)
 	if g.list, err = memberlist.Create(g.memberlistConfig()); err != nil {
 		return fmt.Errorf("start gossip: %w", err)
 	}
 	close(g.begun)
-	g.wg.Go(g.tellLoop)
+	g.wg.Go(g.sendMetaLoop)
 	g.wg.Go(g.rejoinLoop)
 	return nil
 }
@@ -169,16 +169,16 @@ func (g *Gossip) SetMeta(m Meta) error {
 	if err := m.validate(); err != nil {
 		return err
 	}
-	return g.say(func(mine *meta) { mine.Meta = m })
+	return g.changeMeta(func(mine *meta) { mine.Meta = m })
 }
 
 // UpdateIncarnation tells the others under which registration the broker runs.
 // It fails with ErrClosed.
 func (g *Gossip) UpdateIncarnation(n uint64) error {
-	return g.say(func(mine *meta) { mine.incarnation = n })
+	return g.changeMeta(func(mine *meta) { mine.incarnation = n })
 }
 
-func (g *Gossip) say(change func(*meta)) error {
+func (g *Gossip) changeMeta(change func(*meta)) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed || g.leaving != nil {
@@ -194,21 +194,21 @@ func (g *Gossip) say(change func(*meta)) error {
 	return nil
 }
 
-func (g *Gossip) tellLoop() {
+func (g *Gossip) sendMetaLoop() {
 	for {
 		select {
 		case <-g.active.Done():
 			return
 		case <-g.changed:
-			g.tell()
+			g.sendMeta()
 		}
 	}
 }
 
-// tell sends our metadata. What is not sent in time goes on in the background.
-func (g *Gossip) tell() {
-	g.telling.Lock()
-	defer g.telling.Unlock()
+// sendMeta sends our metadata. What is not sent in time goes on in the background.
+func (g *Gossip) sendMeta() {
+	g.sending.Lock()
+	defer g.sending.Unlock()
 	if err := g.list.UpdateNode(g.t.spread); err != nil {
 		g.log.Debug().Err(err).Msg("gossip: our news is late")
 	}
@@ -247,7 +247,7 @@ func (g *Gossip) depart() {
 	if !g.hasBegun() { // nobody knows of this site
 		return
 	}
-	g.tell()
+	g.sendMeta()
 	if err := g.list.Leave(g.t.spread); err != nil {
 		g.leave = fmt.Errorf("leave gossip: not all were told: %w", err)
 	}

@@ -62,7 +62,7 @@ func (g *Gossip) beginLater(why error) {
 			why = err
 			continue
 		}
-		if err = g.begin(addr); err != nil {
+		if err = g.startMemberlist(addr); err != nil {
 			g.log.Error().Err(err).Msg("gossip: cannot begin: restart the broker")
 			return
 		}

@@ -199,7 +199,7 @@ func (t *transport) receiveLoop() {
 	for {
 		n, from, err := t.udp.ReadFromUDPAddrPort(buf)
 		if err != nil {
-			if !t.again("receive a packet", err) {
+			if !t.retryAfterPause("receive a packet", err) {
 				return
 			}
 			continue
@@ -231,7 +231,7 @@ func (t *transport) acceptLoop() {
 	for {
 		conn, err := t.tcp.Accept()
 		if err != nil {
-			if !t.again("accept a stream", err) {
+			if !t.retryAfterPause("accept a stream", err) {
 				return
 			}
 			continue
@@ -308,8 +308,8 @@ func (t *transport) junk(what string, from netip.AddrPort, err error) {
 		Msg("gossip: refused a " + what + ": if it is a site, its federation or gossip key differs; else close the port to it")
 }
 
-// again waits a little after a failed call, and reports whether to repeat it.
-func (t *transport) again(what string, err error) bool {
+// retryAfterPause waits a little after a failed call, and reports whether to repeat it.
+func (t *transport) retryAfterPause(what string, err error) bool {
 	if t.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
 		return false
 	}

@@ -25,7 +25,7 @@
 //	 5. decide: replica.Replica.Apply applies entries to fsm.State, which matches.
 //	 6. run: the core's reconcile (core/reconcile.go) compares the state's assignments with
 //	    the attempts here, and starts or stops the difference.
-//	 7. complete: the core's hasEnded (core/complete.go) reports outcome and measured times.
+//	 7. complete: the core's handleEnded (core/complete.go) reports outcome and measured times.
 //	 8. lost: the leader's broker gives up sites whose lease ran out (broker/watch.go,
 //	    broker/leasetracker.go, [Timing]); the state requeues their tasks (fsm). A site that
 //	    returns, or restarts, settles or adopts every attempt (core.Core.Recover,

@@ -20,7 +20,7 @@ func (j *Job) Progress() string {
 	if over == 0 || over == all {
 		return ""
 	}
-	return fmt.Sprintf("%d/%d done%s, %s", over, all, j.misfortunes(), j.rest())
+	return fmt.Sprintf("%d/%d done%s, %s", over, all, j.misfortunes(), j.liveState())
 }
 
 // misfortunes counts the ended tasks that did not succeed, in brackets.
@@ -37,8 +37,8 @@ func (j *Job) misfortunes() string {
 	return " (" + strings.Join(parts, ", ") + ")"
 }
 
-// rest says what the tasks do that have not ended.
-func (j *Job) rest() string {
+// liveState says what the tasks do that have not ended.
+func (j *Job) liveState() string {
 	count := func(state fsm.TaskState) uint32 { return j.Counts[state.String()] }
 	switch live := count(fsm.Assigned) + count(fsm.Running) + count(fsm.Stopping); {
 	case live > 0:

@@ -318,7 +318,7 @@ func (c *Client) Ledger(ctx context.Context) (wire.Ledger, error) {
 func (c *Client) Policy(ctx context.Context) (wire.Policy, error) {
 	out, res, err := get[wire.Policy](ctx, c, http.MethodGet, "/v1/policy", c.fresh.query(nil), nil, nil)
 	if err == nil {
-		c.fresh.note(res.Header)
+		c.fresh.reportStale(res.Header)
 	}
 	return out, err
 }
@@ -337,23 +337,23 @@ func (c *Client) SetPolicy(ctx context.Context, fields map[string]any) (wire.Pol
 // Drain has the broker's site take on nothing for others; with own, nothing for
 // its own users either.
 func (c *Client) Drain(ctx context.Context, own bool) (wire.Drain, error) {
-	return tell[wire.Drain](ctx, c, "/v1/drain", wire.DrainRequest{Own: own})
+	return post[wire.Drain](ctx, c, "/v1/drain", wire.DrainRequest{Own: own})
 }
 
 // Resume ends a drain.
 func (c *Client) Resume(ctx context.Context) (wire.Drain, error) {
-	return tell[wire.Drain](ctx, c, "/v1/resume", struct{}{})
+	return post[wire.Drain](ctx, c, "/v1/resume", struct{}{})
 }
 
 // Leave has the broker begin to take its site out of the federation. It drains
 // for up to ten minutes first, not at all with now; then the site's state is
 // "left" and the broker ends. With forget the site's waiting jobs end as lost.
 func (c *Client) Leave(ctx context.Context, now, forget bool) (wire.Leaving, error) {
-	return tell[wire.Leaving](ctx, c, "/v1/leave", wire.LeaveRequest{Now: now, Forget: forget})
+	return post[wire.Leaving](ctx, c, "/v1/leave", wire.LeaveRequest{Now: now, Forget: forget})
 }
 
-// tell posts a JSON body.
-func tell[T any](ctx context.Context, c *Client, path string, body any) (T, error) {
+// post posts a JSON body.
+func post[T any](ctx context.Context, c *Client, path string, body any) (T, error) {
 	text, err := json.Marshal(body)
 	if err != nil {
 		var none T
@@ -378,8 +378,8 @@ func (c *Client) Ready(ctx context.Context) error {
 func watched[T any](ctx context.Context, c *Client, path string, query url.Values) (T, error) {
 	out, res, err := get[T](ctx, c, http.MethodGet, path, c.fresh.query(c.watch.query(query)), nil, nil)
 	if err == nil {
-		c.watch.note(res.Header)
-		c.fresh.note(res.Header)
+		c.watch.recordIndexes(res.Header)
+		c.fresh.reportStale(res.Header)
 	}
 	return out, err
 }

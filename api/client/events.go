@@ -122,15 +122,15 @@ func (s *eventStream) connect(ctx context.Context) error {
 			return fmt.Errorf("%w: the stream of events broke off: %w", ErrUnreachable, err)
 		}
 		s.heard = true
-		if err := s.take(name, data); err != nil {
+		if err := s.dispatch(name, data); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// take yields one event.
-func (s *eventStream) take(name string, data []byte) error {
+// dispatch yields one event.
+func (s *eventStream) dispatch(name string, data []byte) error {
 	switch name {
 	case wire.EventHello:
 		var h wire.Hello

@@ -48,8 +48,8 @@ func (f *fresh) query(q url.Values) url.Values {
 	return q
 }
 
-// note tells of an answer that is stale.
-func (f *fresh) note(h http.Header) {
+// reportStale tells of an answer that is stale.
+func (f *fresh) reportStale(h http.Header) {
 	if f == nil || f.stale == nil || h.Get(wire.HeaderStale) != "true" {
 		return
 	}

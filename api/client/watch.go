@@ -40,9 +40,9 @@ func (w *watch) query(q url.Values) url.Values {
 	return q
 }
 
-// note takes how far an answer goes. One that went back, by a broker that is
+// recordIndexes takes how far an answer goes. One that went back, by a broker that is
 // behind, is believed too: the next read waits for it to catch up with itself.
-func (w *watch) note(h http.Header) {
+func (w *watch) recordIndexes(h http.Header) {
 	if w == nil {
 		return
 	}

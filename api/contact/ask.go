@@ -28,9 +28,9 @@ func newClient() *http.Client {
 	}
 }
 
-// ask returns what the site says of this one, nil if it does not know, or why it is
+// askSite returns what the site says of this one, nil if it does not know, or why it is
 // not there.
-func (c *Checker) ask(ctx context.Context, s Site) (*wire.Contact, error) {
+func (c *Checker) askSite(ctx context.Context, s Site) (*wire.Contact, error) {
 	u := url.URL{Scheme: "http", Host: s.HTTP, Path: "/v1/contact", RawQuery: url.Values{"from": {c.cfg.Site}}.Encode()}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {

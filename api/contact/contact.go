@@ -98,9 +98,9 @@ func (c *Checker) Run(ctx context.Context) {
 // round asks the sites whose turn it is, the longest waiting first.
 func (c *Checker) round(ctx context.Context, now time.Time) {
 	var wg sync.WaitGroup
-	for _, s := range c.turn(now) {
+	for _, s := range c.dueSites(now) {
 		wg.Go(func() {
-			you, err := c.ask(ctx, s)
+			you, err := c.askSite(ctx, s)
 			if ctx.Err() == nil {
 				c.learn(s, you, err, time.Now())
 			}
@@ -109,8 +109,8 @@ func (c *Checker) round(ctx context.Context, now time.Time) {
 	wg.Wait()
 }
 
-// turn forgets the sites that have gone, and returns some of those that are due.
-func (c *Checker) turn(now time.Time) (list []Site) {
+// dueSites forgets the sites that have gone, and returns some of those that are due.
+func (c *Checker) dueSites(now time.Time) (list []Site) {
 	present := map[string]Site{}
 	for _, s := range c.cfg.Sites() {
 		if s.HTTP != "" {

@@ -52,12 +52,12 @@ func TestWhoAnswers(t *testing.T) {
 		"a long answer":      {answers(t, 200, strings.Repeat("x", 1<<20)), "no broker's API answers there, but HTTP 200"},
 		"no address":         {"a b:1", "the address is malformed"},
 	} {
-		_, err := c.ask(t.Context(), Site{ID: "b", HTTP: tc.at})
+		_, err := c.askSite(t.Context(), Site{ID: "b", HTTP: tc.at})
 		if (err == nil) != (tc.want == "") || err != nil && (!strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n")) {
 			t.Errorf("%s: %v, want %q", name, err, tc.want)
 		}
 	}
-	you, err := c.ask(t.Context(), Site{ID: "b", HTTP: answers(t, 200, wire.Introduction{
+	you, err := c.askSite(t.Context(), Site{ID: "b", HTTP: answers(t, 200, wire.Introduction{
 		Site: "b", Federation: "fed", You: &wire.Contact{Address: "x:1", Why: "a\nb" + strings.Repeat("c", 1000)},
 	})})
 	if err != nil || you.Reached || len(you.Why) != 500 || strings.Contains(you.Why, "\n") {
@@ -78,8 +78,8 @@ func TestPatience(t *testing.T) {
 	}
 	rounds := func(d time.Duration) {
 		for end := now.Add(d); now.Before(end); now = now.Add(time.Second) {
-			for _, s := range c.turn(now) {
-				_, err := c.ask(t.Context(), s)
+			for _, s := range c.dueSites(now) {
+				_, err := c.askSite(t.Context(), s)
 				c.learn(s, nil, err, now)
 			}
 		}
@@ -108,7 +108,7 @@ func TestPatience(t *testing.T) {
 		t.Errorf("%+v: %s", got, &log)
 	}
 	present = []Site{{ID: "b", HTTP: b.HTTP, Incarnation: 2}}
-	c.turn(now)
+	c.dueSites(now)
 	if c.Of("b") != nil || len(c.known) != 1 {
 		t.Errorf("what an earlier incarnation was counts: %+v", c.known)
 	}
@@ -129,11 +129,11 @@ func TestToldByOthers(t *testing.T) {
 		t.Errorf("%s", &log)
 	}
 	c.learn(b, &wire.Contact{Reached: true, Address: own}, nil, now)
-	if list := c.turn(now.Add(time.Minute)); len(list) != 0 {
+	if list := c.dueSites(now.Add(time.Minute)); len(list) != 0 {
 		t.Errorf("%v is asked again though all is well", list)
 	}
 	own = "own:2" // as of the state, which may know it later than this broker runs
-	if list := c.turn(now.Add(time.Minute)); len(list) != 1 {
+	if list := c.dueSites(now.Add(time.Minute)); len(list) != 1 {
 		t.Error("nobody is asked of the new address")
 	}
 	c.learn(b, &wire.Contact{Reached: true, Address: "own:1"}, nil, now)
@@ -155,7 +155,7 @@ func TestManySites(t *testing.T) {
 	c := New(Config{Site: "a", Sites: func() []Site { return present }, Logger: zerolog.Nop()})
 	asked, now := map[string]bool{}, time.Unix(1000, 0)
 	for range 4 {
-		list := c.turn(now)
+		list := c.dueSites(now)
 		if len(list) > atOnce {
 			t.Fatalf("%d at once", len(list))
 		}

@@ -119,7 +119,7 @@ func (g *gantt) bar(a *Attempt, end time.Time, y int) ganttBar {
 	if g.byExecutor {
 		of = a.Site
 	}
-	g.note(how)
+	g.useClass(how)
 	return ganttBar{
 		X: x, Y: y, W: max(2, g.x(end)-x), H: laneHeight - 2, Class: fmt.Sprintf("series-%d %s", g.color(of), how), Title: g.title(a, end),
 		Link: "/jobs/" + a.Job.String(), Hatched: how == broke,
@@ -143,7 +143,7 @@ func (g *gantt) crowd(attempts []Attempt, y, column int) (bars []ganttBar) {
 		occupied[from]++
 		occupied[min(max(from, (g.x(g.end(&attempts[i]))-ganttLeft)/column), last)+1]--
 	}
-	g.note(crowded)
+	g.useClass(crowded)
 	title := count(len(attempts)) + " more, too short or too many to draw one by one"
 	for i, n := 0, 0; i <= last; i++ {
 		before := n

@@ -54,7 +54,7 @@ func (p *Pages) log(w http.ResponseWriter, r *http.Request, param func(string) s
 			return errors.Join(s.send("note", "", html.EscapeString(short(200, what.Title+": "+what.Detail))), s.send("end", "", "no output"))
 		}
 		defer context.AfterFunc(ctx, func() { _ = body.Close() })() // wakes a reader that waits for more
-		return s.follow(ctx, body, resumed(r, "after"))
+		return s.copyLog(ctx, body, resumed(r, "after"))
 	})
 	if body != nil {
 		return closing(body)
@@ -98,10 +98,10 @@ func closing(c io.Closer) error {
 	return nil
 }
 
-// follow sends what comes, at most ten times a second. A browser that
+// copyLog sends what comes, at most ten times a second. A browser that
 // reconnects gets what it has not seen; one that is slower than the output, or
 // comes late, gets the end of it.
-func (s *stream) follow(ctx context.Context, body io.Reader, after string) error {
+func (s *stream) copyLog(ctx context.Context, body io.Reader, after string) error {
 	seen, _ := strconv.ParseInt(after, 10, 64)
 	t := newTail()
 	go t.fill(body, max(0, seen))
@@ -114,13 +114,13 @@ func (s *stream) follow(ctx context.Context, body io.Reader, after string) error
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		got := t.take()
+		got := t.takePiece()
 		if got.skipped > 0 {
 			if err := s.send("note", "", count(got.skipped)+" bytes are left out here: the whole output is behind “text”"); err != nil {
 				return err
 			}
 		}
-		if out := text.take(got.text, got.err != nil); out != "" {
+		if out := text.wholeText(got.text, got.err != nil); out != "" {
 			if err := s.send("log", strconv.FormatInt(got.at-int64(len(text.rest)), 10), out); err != nil {
 				return err
 			}
@@ -142,8 +142,8 @@ func (s *stream) follow(ctx context.Context, body io.Reader, after string) error
 // pieces turns bytes into escaped text without cutting a character.
 type pieces struct{ rest []byte }
 
-// take returns what is whole; with last, all there is.
-func (p *pieces) take(b []byte, last bool) string {
+// wholeText returns what is whole; with last, all there is.
+func (p *pieces) wholeText(b []byte, last bool) string {
 	b = append(p.rest, b...)
 	cut := len(b)
 	if !last {

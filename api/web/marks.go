@@ -38,8 +38,8 @@ func endOf(a *Attempt) string {
 	return worked
 }
 
-// note has the legend explain a way of drawing.
-func (g *gantt) note(class string) {
+// useClass has the legend explain a way of drawing.
+func (g *gantt) useClass(class string) {
 	if g.drawn == nil {
 		g.drawn = map[string]bool{}
 	}

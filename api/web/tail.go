@@ -55,8 +55,8 @@ func (t *tail) add(b []byte, at int64, err error) {
 	}
 }
 
-// take returns what has come since the last call.
-func (t *tail) take() piece {
+// takePiece returns what has come since the last call.
+func (t *tail) takePiece() piece {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	p := t.now

@@ -24,14 +24,14 @@ type Desk struct {
 // is the fence's place below it.
 func OpenDesk(dir, fence string) (*Desk, error) {
 	d := &Desk{}
-	if err := d.take(dir, fence); err != nil {
+	if err := d.open(dir, fence); err != nil {
 		d.Close()
 		return nil, err
 	}
 	return d, nil
 }
 
-func (d *Desk) take(dir, fence string) (err error) {
+func (d *Desk) open(dir, fence string) (err error) {
 	if d.lock, err = Lock(dir); err != nil {
 		return err
 	}

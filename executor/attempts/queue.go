@@ -42,7 +42,7 @@ func (q *Queue) Put(e executor.Event) {
 // Out is closed by Close.
 func (q *Queue) Out() <-chan executor.Event { return q.out }
 
-func (q *Queue) take() []executor.Event {
+func (q *Queue) takeEvents() []executor.Event {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.list
@@ -59,7 +59,7 @@ func (q *Queue) run() {
 		case <-q.quit:
 			return
 		}
-		for _, e := range q.take() {
+		for _, e := range q.takeEvents() {
 			select {
 			case q.out <- e:
 			case <-q.quit:

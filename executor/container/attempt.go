@@ -22,7 +22,7 @@ type work struct {
 	attempts.Attempt
 	dir     string
 	cleaned chan struct{} // see isCleaned
-	poke    chan struct{} // capacity 1: look at it again
+	poked   chan struct{} // capacity 1: look at it again
 	// aborted ends when the preparation is to be given up; its cause says why.
 	aborted context.Context //nolint:containedctx // the attempt's own life before its container's
 	abort   context.CancelCauseFunc
@@ -39,7 +39,7 @@ type ended struct {
 }
 
 func (h *Handler) newWork(a attempts.Attempt) *work {
-	w := &work{Attempt: a, dir: h.folders.Of(a.Name), cleaned: make(chan struct{}), poke: make(chan struct{}, 1)}
+	w := &work{Attempt: a, dir: h.folders.Of(a.Name), cleaned: make(chan struct{}), poked: make(chan struct{}, 1)}
 	w.aborted, w.abort = context.WithCancelCause(context.Background())
 	return w
 }
@@ -47,10 +47,10 @@ func (h *Handler) newWork(a attempts.Attempt) *work {
 // isCleaned is closed when nothing more is done about it.
 func (w *work) isCleaned() <-chan struct{} { return w.cleaned }
 
-// again has the attempt looked at.
-func (w *work) again() {
+// poke has the attempt looked at.
+func (w *work) poke() {
 	select {
-	case w.poke <- struct{}{}:
+	case w.poked <- struct{}{}:
 	default:
 	}
 }
@@ -87,7 +87,7 @@ func (h *Handler) attend(w *work, prepare func() error) {
 			h.void(w, h.unprepared(w, err))
 		}
 	}
-	h.watch(w, grown, prepare != nil && err == nil)
+	h.watchAttempt(w, grown, prepare != nil && err == nil)
 	h.clean(w)
 }
 
@@ -99,15 +99,15 @@ func (h *Handler) void(w *work, r executor.Result) {
 	}
 }
 
-// watch returns when the attempt has ended, or the handler is closed. One that
+// watchAttempt returns when the attempt has ended, or the handler is closed. One that
 // is fresh will say so itself.
-func (h *Handler) watch(w *work, grown <-chan struct{}, fresh bool) {
+func (h *Handler) watchAttempt(w *work, grown <-chan struct{}, fresh bool) {
 	wait := time.NewTimer(time.Second)
 	defer wait.Stop()
 	var deadline <-chan time.Time // of a stop
 	for pause := relook; ; {
 		if !fresh {
-			soon := h.look(w)
+			soon := h.checkAttempt(w)
 			if h.isEnded(w) {
 				return
 			}
@@ -127,7 +127,7 @@ func (h *Handler) watch(w *work, grown <-chan struct{}, fresh bool) {
 		}
 		select {
 		case <-grown:
-		case <-w.poke:
+		case <-w.poked:
 		case <-wait.C:
 		case <-deadline:
 			h.killByEngine(w)
@@ -138,8 +138,8 @@ func (h *Handler) watch(w *work, grown <-chan struct{}, fresh bool) {
 	}
 }
 
-// look takes the attempt's own word; soon: it is to be looked at again.
-func (h *Handler) look(w *work) (soon bool) {
+// checkAttempt takes the attempt's own word; soon: it is to be looked at again.
+func (h *Handler) checkAttempt(w *work) (soon bool) {
 	word, err := box.Hear(w.dir)
 	if err != nil {
 		return h.abandon(w, "its folder cannot be read: "+err.Error())
@@ -158,7 +158,7 @@ func (h *Handler) look(w *work) (soon bool) {
 		}
 		return false
 	case word.Ended != nil:
-		h.settle(w, word.Ended.Result)
+		h.endAttempt(w, word.Ended.Result)
 		return false
 	}
 	return h.inquire(w)
@@ -171,7 +171,7 @@ func (h *Handler) abandon(w *work, why string) (soon bool) {
 		h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Str("why", why).Msg("attempt cannot be ended yet, will be tried again")
 		return true
 	}
-	h.settle(w, lost(why))
+	h.endAttempt(w, lost(why))
 	return false
 }
 
@@ -196,7 +196,7 @@ func (h *Handler) inquire(w *work) (soon bool) {
 	if h.hasWord(w) {
 		return true
 	}
-	h.settle(w, h.lastWord(w, c)) // it had begun
+	h.endAttempt(w, h.lastWord(w, c)) // it had begun
 	return false
 }
 
@@ -272,8 +272,8 @@ func (h *Handler) hasBegun(w *work) {
 	}
 }
 
-// settle ends an attempt. Its result is written before it is told.
-func (h *Handler) settle(w *work, r executor.Result) {
+// endAttempt ends an attempt. Its result is written before it is told.
+func (h *Handler) endAttempt(w *work, r executor.Result) {
 	e := attempts.End{Result: r, At: time.Now()}
 	for i, name := range attempts.Streams {
 		if st, err := os.Stat(filepath.Join(w.dir, name)); err == nil {

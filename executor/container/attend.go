@@ -93,7 +93,7 @@ func (h *Handler) heard(e engine.Event) {
 	h.mu.Unlock()
 	switch {
 	case wanted && e.Action == "die":
-		w.again()
+		w.poke()
 	case !wanted && e.Action == "create": // asked for in an earlier life, or given up
 		if err := h.remove(e.ID); err != nil {
 			h.cfg.Logger.Warn().Err(err).Str("attempt", name).Msg("a container that belongs to no attempt was not removed, will be tried again")
@@ -109,7 +109,7 @@ func (h *Handler) setUp(info engine.Info) {
 	close(h.up)
 	h.answered()
 	for w := range h.attempts.Running() {
-		w.again()
+		w.poke()
 	}
 	h.attempts.Events.Put(executor.Event{Capacity: true})
 	if info.NCPU < h.cfg.Cores {

@@ -16,7 +16,7 @@ func (h *Handler) Stop(ctx context.Context, id executor.ID, why string) error {
 			w.stopWhy = cmp.Or(why, "the broker asked for it")
 		}
 		w.abort(errStopped)
-		w.again()
+		w.poke()
 		return nil
 	})
 }

@@ -57,7 +57,7 @@ func (h *Handler) fetch(w *work, ref executor.ImageName, o *box.Order) error {
 		if failed.isWrong() || errors.Is(err, errSilent) || time.Since(failing)+pause > maxFetching {
 			return failed
 		}
-		h.note(w, fmt.Sprintf("fetching %v; tried again in %s", failed, pause))
+		h.emitDoing(w, fmt.Sprintf("fetching %v; tried again in %s", failed, pause))
 		select {
 		case <-time.After(pause):
 			pause *= 2
@@ -68,7 +68,7 @@ func (h *Handler) fetch(w *work, ref executor.ImageName, o *box.Order) error {
 }
 
 func (h *Handler) fetchOnce(ctx context.Context, w *work, ref executor.ImageName, o *box.Order) error {
-	h.note(w, "fetching image "+ref.String())
+	h.emitDoing(w, "fetching image "+ref.String())
 	latest, shown := time.Now(), engine.Progress{}
 	pulling, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -77,7 +77,7 @@ func (h *Handler) fetchOnce(ctx context.Context, w *work, ref executor.ImageName
 		silence.Reset(h.cfg.PullSilence)
 		if now := time.Now(); p != shown && now.Sub(latest) >= time.Second {
 			latest, shown = now, p
-			h.note(w, fetching(ref, p))
+			h.emitDoing(w, fetching(ref, p))
 		}
 	})
 	switch spoke := silence.Stop(); {
@@ -133,8 +133,8 @@ func fetching(ref executor.ImageName, p engine.Progress) string {
 	return s
 }
 
-// note tells what the attempt waits for before it starts.
-func (h *Handler) note(w *work, what string) {
+// emitDoing tells what the attempt waits for before it starts.
+func (h *Handler) emitDoing(w *work, what string) {
 	h.attempts.Events.Put(executor.Event{ID: w.Task.ID, Doing: what})
 }
 

@@ -17,7 +17,7 @@ import (
 // once: whether the image may run here, and whether it is there if it may not be
 // fetched.
 func (h *Handler) Start(ctx context.Context, t executor.Task) error {
-	return h.attempts.Start(ctx, t, func() (*work, error) { return h.admit(t) }, func(w *work) error { return h.begin(ctx, w) })
+	return h.attempts.Start(ctx, t, func() (*work, error) { return h.admit(t) }, func(w *work) error { return h.makeFolder(ctx, w) })
 }
 
 // admit takes room for a new attempt. REQUIRES: h.mu held.
@@ -43,9 +43,9 @@ func (h *Handler) admit(t executor.Task) (*work, error) {
 // maxLook is how long an engine may take to say whether it has an image.
 const maxLook = 10 * time.Second
 
-// begin makes the attempt's folder: from then on Adopt finds it. All that takes
+// makeFolder makes the attempt's folder: from then on Adopt finds it. All that takes
 // longer comes after.
-func (h *Handler) begin(ctx context.Context, w *work) error {
+func (h *Handler) makeFolder(ctx context.Context, w *work) error {
 	ref, err := h.cfg.Images.Allow.Admit(w.Task.Image)
 	if err != nil {
 		return err

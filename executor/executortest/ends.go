@@ -121,7 +121,7 @@ func testStopTree(r *Rig) {
 		`echo up; while :; do sleep 3600; done`)
 	id := r.Begin(t)
 	gone := r.holders(fifo)
-	r.line(r.follow(id))
+	r.line(r.followStdout(id))
 	began := time.Now()
 	r.Must(r.Stop(r.Context(), id, "test"))
 	res := r.AwaitEnd(id)

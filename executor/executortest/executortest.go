@@ -197,8 +197,8 @@ func (r *Rig) run(t executor.Task) executor.Result {
 	return r.AwaitEnd(r.Begin(t))
 }
 
-// follow opens a stdout that ends with the attempt.
-func (r *Rig) follow(id executor.ID) *bufio.Reader {
+// followStdout opens a stdout that ends with the attempt.
+func (r *Rig) followStdout(id executor.ID) *bufio.Reader {
 	r.Helper()
 	rc, err := r.Logs(r.Context(), id, "stdout", true)
 	r.Must(err)

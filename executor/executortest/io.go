@@ -36,7 +36,7 @@ func testLogs(r *Rig) {
 func testFollow(r *Rig) {
 	fifo := r.fifo()
 	id := r.Begin(r.shell("echo one; read x <" + fifo + "; echo two"))
-	out := r.follow(id)
+	out := r.followStdout(id)
 	if got := r.line(out); got != "one" {
 		r.Fatalf("got %q, want one", got)
 	}

@@ -92,7 +92,7 @@ func testAdoptRunning(r *Rig) {
 		r.Errorf("beside an adopted one that fills the machine: got %v, want ErrBusy", err)
 	}
 	r.Begin(t) // still one run
-	out := r.follow(id)
+	out := r.followStdout(id)
 	if got := r.line(out); got != "up" {
 		r.Errorf("got %q, want up", got)
 	}
@@ -142,7 +142,7 @@ func testAdoptedStop(r *Rig) {
 	fifo := r.fifo()
 	gone := r.holders(fifo)
 	id := r.Begin(r.shell("exec 3>" + fifo + "; " + forever))
-	r.line(r.follow(id))
+	r.line(r.followStdout(id))
 	r.reopen()
 	r.Must(r.Stop(r.Context(), id, "test"))
 	if res := r.AwaitEnd(id); res.Cause != executor.Stopped {
@@ -200,7 +200,7 @@ func testEnd(r *Rig) {
 	fifo := r.fifo()
 	gone := r.holders(fifo)
 	mine := r.Begin(r.shell("exec 3>" + fifo + "; " + forever))
-	r.line(r.follow(mine))
+	r.line(r.followStdout(mine))
 	r.reopen()
 	other := r.Begin(r.shell(forever))
 	ctx, cancel := context.WithTimeout(r.Context(), r.env.Patience)

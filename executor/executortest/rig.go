@@ -93,14 +93,14 @@ func (r *Rig) Hear(what string, enough func() bool) {
 			if !ok {
 				r.Fatalf("events closed while waiting for %s", what)
 			}
-			r.note(e)
+			r.checkEvent(e)
 		case <-late.C:
 			r.Fatalf("not after %s: %s; %s", r.env.Patience, what, r.Status())
 		}
 	}
 }
 
-func (r *Rig) note(e executor.Event) {
+func (r *Rig) checkEvent(e executor.Event) {
 	r.Helper()
 	if e.Started {
 		if r.Started[e.ID] {

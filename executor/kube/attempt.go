@@ -93,7 +93,7 @@ func (h *Handler) sync(ctx context.Context, job string) (again time.Duration, er
 	if w == nil || h.isEnded(w) {
 		return h.cleanUp(ctx, w, v, pod)
 	}
-	return h.look(ctx, w, v, pod)
+	return h.reconcileAttempt(ctx, w, v, pod)
 }
 
 // cleanUp removes what is left of an attempt that has ended, or, with w nil, that
@@ -172,9 +172,9 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// settle ends an attempt, which has written so many bytes. Its result is written
+// endAttempt ends an attempt, which has written so many bytes. Its result is written
 // before it is told.
-func (h *Handler) settle(w *work, r executor.Result, out [2]int64) error {
+func (h *Handler) endAttempt(w *work, r executor.Result, out [2]int64) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if w.Ended != nil || w.declined {

@@ -132,9 +132,9 @@ func (h *Handler) path(parts ...string) string {
 func (h *Handler) listen() {
 	jobs, pods, nodes := h.sources()
 	for _, f := range []func(){
-		func() { follow(h.ctx, jobs, h.jobs, h.api.codec, h.heard) },
-		func() { follow(h.ctx, pods, h.pods, h.api.codec, h.heard) },
-		func() { follow(h.ctx, nodes, h.nodes, h.api.codec, h.heard) },
+		func() { keepCurrent(h.ctx, jobs, h.jobs, h.api.codec, h.heard) },
+		func() { keepCurrent(h.ctx, pods, h.pods, h.api.codec, h.heard) },
+		func() { keepCurrent(h.ctx, nodes, h.nodes, h.api.codec, h.heard) },
 		h.awaitFirst,
 		func() { h.lapseEach(h.ctx) },
 		func() { h.folders.Run(h.ctx.Done()) },

@@ -121,11 +121,11 @@ func TestPodNotSeen(t *testing.T) {
 		w := h.attempt(t, uint32(n))
 		w.seen, w.kill, w.deciding = true, c.kill, c.kill != nil
 		there = true
-		if again, err := h.look(t.Context(), w, c.job, nil); again != unseen || err != nil || h.isEnded(w) {
+		if again, err := h.reconcileAttempt(t.Context(), w, c.job, nil); again != unseen || err != nil || h.isEnded(w) {
 			t.Errorf("%s, and a pod is there: got %s, %v, ended %v; want another look", c.name, again, err, w.Ended)
 		}
 		there = false
-		if _, err := h.look(t.Context(), w, c.job, nil); err != nil || !h.isEnded(w) {
+		if _, err := h.reconcileAttempt(t.Context(), w, c.job, nil); err != nil || !h.isEnded(w) {
 			t.Fatalf("%s: got %v, and no end", c.name, err)
 		}
 		if c.kill != nil {
@@ -152,7 +152,7 @@ func TestGoneWithItsNode(t *testing.T) {
 		if want == executor.Exited {
 			v.ended, v.succeeded = true, later.Time
 		}
-		if _, err := h.look(t.Context(), w, v, nil); err != nil || w.Ended == nil || w.Ended.Result.Cause != want {
+		if _, err := h.reconcileAttempt(t.Context(), w, v, nil); err != nil || w.Ended == nil || w.Ended.Result.Cause != want {
 			t.Errorf("got %v, %+v, want cause %d", err, w.Ended, want)
 		}
 	}
@@ -165,7 +165,7 @@ func TestRanBeforeItWasDeclined(t *testing.T) {
 	for n, r := range []executor.Result{{Started: monday, Run: time.Second}, vanished("removed by force")} {
 		w := h.attempt(t, uint32(n))
 		w.deciding, w.kill = true, &kill{cause: executor.Stopped, decline: true, why: "Insufficient cpu"}
-		if err := h.settle(w, r, [2]int64{}); err != nil || w.declined || w.Ended == nil || w.Ended.Result != r {
+		if err := h.endAttempt(w, r, [2]int64{}); err != nil || w.declined || w.Ended == nil || w.Ended.Result != r {
 			t.Errorf("got %v, declined %v, %+v; want %+v", err, w.declined, w.Ended, r)
 		}
 	}
@@ -188,7 +188,7 @@ func TestOverdueWhileAway(t *testing.T) {
 	ending.pod = &podView{node: "node-1", job: ending.job, over: true, podState: &podState{deleting: true, running: monday, ended: term(143, "Error", "")}}
 	for _, w := range []*work{gone, ending} {
 		w.Task.Timeout, w.began = time.Minute, monday
-		if _, err := h.look(t.Context(), w, over, w.pod); err != nil || w.Ended == nil {
+		if _, err := h.reconcileAttempt(t.Context(), w, over, w.pod); err != nil || w.Ended == nil {
 			t.Fatalf("got %v, %+v", err, w.Ended)
 		}
 		if r := w.Ended.Result; r.Cause != executor.TimedOut || r.Run < time.Minute || r.Signal == 0 || !strings.Contains(r.Detail, "timeout of 1m0s") {
@@ -196,7 +196,7 @@ func TestOverdueWhileAway(t *testing.T) {
 		}
 	}
 	quiet := h.attempt(t, 2)
-	if _, err := h.look(t.Context(), quiet, over, nil); err != nil || quiet.Ended == nil || quiet.Ended.Result.Cause != executor.Stopped {
+	if _, err := h.reconcileAttempt(t.Context(), quiet, over, nil); err != nil || quiet.Ended == nil || quiet.Ended.Result.Cause != executor.Stopped {
 		t.Errorf("never seen to run: got %v, %+v, want a loss", err, quiet.Ended)
 	}
 }
@@ -212,7 +212,7 @@ func TestKeptBeforeItsJobGoes(t *testing.T) {
 		return http.StatusOK, status(http.StatusOK, "")
 	})
 	w := h.attempt(t, 0)
-	if err := h.settle(w, executor.Result{}, [2]int64{}); err != nil {
+	if err := h.endAttempt(w, executor.Result{}, [2]int64{}); err != nil {
 		t.Fatal(err)
 	}
 	end := filepath.Join(w.dir, endFile)
@@ -251,7 +251,7 @@ func TestEndNotWritten(t *testing.T) {
 	if err := os.Mkdir(full, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.settle(w, executor.Result{ExitCode: 7}, [2]int64{}); err != nil || w.Ended == nil {
+	if err := h.endAttempt(w, executor.Result{ExitCode: 7}, [2]int64{}); err != nil || w.Ended == nil {
 		t.Fatalf("got %v, %+v", err, w.Ended)
 	}
 	if _, err := h.cleanUp(t.Context(), w, &jobView{name: w.job}, nil); err == nil || removed > 0 {

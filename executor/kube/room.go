@@ -72,9 +72,9 @@ func exposed(has, others amounts, threshold int) executor.Resources {
 	return r
 }
 
-// fit says why a task can never run on a machine: an executor.ErrUnfit, or nil.
+// checkFit says why a task can never run on a machine: an executor.ErrUnfit, or nil.
 // m is nil if there is none of that name.
-func fit(t executor.Task, m *node) error {
+func checkFit(t executor.Task, m *node) error {
 	switch {
 	case t.Image == "":
 		return fmt.Errorf("%w: no image, and a cluster runs nothing else", executor.ErrUnfit)

@@ -126,11 +126,11 @@ func TestNodes(t *testing.T) {
 		"no image": {Need: executor.Resources{MilliCPU: 1}}, "too big": {Image: "a", Need: executor.Resources{MilliCPU: 5000}},
 		"no such GPU": {Image: "a", Need: executor.Resources{MilliCPU: 1, GPU: 1}}, "negative": {Image: "a", Need: executor.Resources{MemMiB: -1}},
 	} {
-		if err := fit(task, &node{has: sized(4000, 100, 0, 10)}); !errors.Is(err, executor.ErrUnfit) {
+		if err := checkFit(task, &node{has: sized(4000, 100, 0, 10)}); !errors.Is(err, executor.ErrUnfit) {
 			t.Errorf("%s: got %v, want ErrUnfit", name, err)
 		}
 	}
-	if err := fit(executor.Task{Image: "a"}, nil); !errors.Is(err, executor.ErrUnfit) {
+	if err := checkFit(executor.Task{Image: "a"}, nil); !errors.Is(err, executor.ErrUnfit) {
 		t.Errorf("no such node: got %v", err)
 	}
 }

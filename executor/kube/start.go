@@ -42,7 +42,7 @@ func (h *Handler) Bound(t executor.Task) (time.Duration, bool) {
 func (h *Handler) Start(ctx context.Context, t executor.Task) error {
 	return h.attempts.Start(ctx, t, func() (*work, error) { return h.admit(t) }, func(w *work) error {
 		defer h.life.Done()
-		err := h.begin(ctx, w)
+		err := h.createJob(ctx, w)
 		if err != nil {
 			h.drop(w)
 		}
@@ -59,7 +59,7 @@ func (h *Handler) admit(t executor.Task) (*work, error) {
 	if name, ok := nodeOf(t.Machine); ok {
 		n = h.nodes.get(name)
 	}
-	if err := fit(t, n); err != nil {
+	if err := checkFit(t, n); err != nil {
 		return nil, err
 	}
 	watched := h.leases.listener != nil && t.Fence != 0
@@ -86,13 +86,13 @@ func (h *Handler) admit(t executor.Task) (*work, error) {
 	return w, nil
 }
 
-// begin writes the attempt's folder, by which Adopt finds it, and makes its Job.
-func (h *Handler) begin(ctx context.Context, w *work) error {
+// createJob writes the attempt's folder, by which Adopt finds it, and makes its Job.
+func (h *Handler) createJob(ctx context.Context, w *work) error {
 	if err := h.writeTask(w); err != nil {
 		return fmt.Errorf("make its folder: %w", err)
 	}
 	if w.watched && h.tooLate(w) {
-		return h.settle(w, watchdog.Late(), [2]int64{})
+		return h.endAttempt(w, watchdog.Late(), [2]int64{})
 	}
 	err := h.create(context.WithoutCancel(ctx), w)
 	switch refused := (*refusal)(nil); {

@@ -96,7 +96,7 @@ func (h *Handler) readPod(o runtime.Object) *podView {
 	}
 	v.noWatchdog = noWatchdog(p)
 	for i := range p.Status.ContainerStatuses {
-		v.take(&p.Status.ContainerStatuses[i].State)
+		v.setState(&p.Status.ContainerStatuses[i].State)
 	}
 	return v
 }
@@ -119,7 +119,7 @@ func isOver(p *corev1.Pod) bool {
 	return true
 }
 
-func (s *podState) take(c *corev1.ContainerState) {
+func (s *podState) setState(c *corev1.ContainerState) {
 	switch {
 	case c.Terminated != nil:
 		s.ended = c.Terminated.DeepCopy()

@@ -151,8 +151,8 @@ type source struct {
 	list      func() runtime.Object
 }
 
-// follow keeps a mirror current until ctx ends. heard is told of each answer.
-func follow[V any](ctx context.Context, s source, m *mirror[V], codec runtime.ParameterCodec, heard func(kind string, err error)) {
+// keepCurrent keeps a mirror current until ctx ends. heard is told of each answer.
+func keepCurrent[V any](ctx context.Context, s source, m *mirror[V], codec runtime.ParameterCodec, heard func(kind string, err error)) {
 	request := func(o metav1.ListOptions) *rest.Request {
 		o.LabelSelector = s.labels
 		return s.client.Get().Namespace(s.namespace).Resource(s.resource).VersionedParams(&o, codec).MaxRetries(0)

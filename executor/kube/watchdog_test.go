@@ -172,18 +172,18 @@ func TestCertain(t *testing.T) {
 	h := guarded(t, good(t))
 	w := h.leased(t, 1, 10*time.Second)
 	h.ask(w, "a")
-	if err := h.settle(w, vanished("gone"), [2]int64{}); err != nil || w.Ended != nil {
+	if err := h.endAttempt(w, vanished("gone"), [2]int64{}); err != nil || w.Ended != nil {
 		t.Fatalf("got %v, %+v: it may live", err, w.Ended)
 	}
 	if a := h.ask(w, "a"); !a.End {
 		t.Errorf("got %+v: it would live on", a)
 	}
 	w.granted = executor.Boottime() - 1
-	if err := h.settle(w, vanished("gone"), [2]int64{}); err != nil || w.Ended == nil || w.Ended.Result.Cause != executor.Fenced {
+	if err := h.endAttempt(w, vanished("gone"), [2]int64{}); err != nil || w.Ended == nil || w.Ended.Result.Cause != executor.Fenced {
 		t.Errorf("got %v, %+v, want Fenced", err, w.Ended)
 	}
 	waits := h.leased(t, 2, 10*time.Second)
-	if err := h.settle(waits, vanished("gone"), [2]int64{}); err != nil || waits.Ended == nil {
+	if err := h.endAttempt(waits, vanished("gone"), [2]int64{}); err != nil || waits.Ended == nil {
 		t.Errorf("got %v, %+v: it never began", err, waits.Ended)
 	}
 	dark := h.leased(t, 3, 10*time.Second)
@@ -207,8 +207,8 @@ func TestCertain(t *testing.T) {
 func TestLeaveBeforeItsPodIsSeen(t *testing.T) {
 	h := guarded(t, good(t))
 	for n, end := range []func(w *work) error{
-		func(w *work) error { return h.settle(w, w.kill.unstarted(), [2]int64{}) },
-		func(w *work) error { return h.settle(w, lost("its Job was deleted from outside"), [2]int64{}) },
+		func(w *work) error { return h.endAttempt(w, w.kill.unstarted(), [2]int64{}) },
+		func(w *work) error { return h.endAttempt(w, lost("its Job was deleted from outside"), [2]int64{}) },
 	} {
 		w := h.leased(t, uint32(n), 10*time.Second)
 		w.let, w.since = "", time.Now().Add(-h.cfg.StartLimit)

@@ -176,7 +176,7 @@ func (h *Handler) takeOver(s *slot, lines []line) {
 	h.slots[s.name] = s
 	if s.pidfd != nil {
 		h.life.Add(1)
-		go h.watch(s)
+		go h.awaitSupervisor(s)
 	}
 }
 
@@ -248,8 +248,8 @@ func (h *Handler) replay(s *slot, lines []line) []*work {
 	return order
 }
 
-// watch waits for the end of a supervisor that an earlier broker started.
-func (h *Handler) watch(s *slot) {
+// awaitSupervisor waits for the end of a supervisor that an earlier broker started.
+func (h *Handler) awaitSupervisor(s *slot) {
 	defer h.life.Done()
 	raw, err := s.pidfd.SyscallConn()
 	if err == nil {

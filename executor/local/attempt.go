@@ -56,7 +56,7 @@ func (a *attempt) run() executor.Result {
 		a.plan.TimeOut(at, a.Task.Timeout)
 	}
 	a.word, a.tell = a.recordLater(line{Run: &begun{Name: a.name, Pid: a.Pid, At: started}}), at+tellAfter
-	a.watch()
+	a.watchTask()
 	r := executor.Result{Cause: executor.Exited, Started: started, Run: time.Duration(executor.Boottime() - at)}
 	a.ReapAll(func() { // not by its group: that number may be another's by now
 		a.group.killAll()
@@ -98,7 +98,7 @@ func (a *attempt) launch(path string, env []string, work string) error {
 }
 
 func (a *attempt) launchOnce(path string, env []string, work string) (err error) {
-	if trouble := a.hold(); trouble != nil {
+	if trouble := a.setLimits(); trouble != nil {
 		return &watchdog.Trouble{Cause: trouble}
 	}
 	if trouble := a.pinned(func() { err = a.fork(path, env, work) }); trouble != nil {
@@ -110,8 +110,8 @@ func (a *attempt) launchOnce(path string, env []string, work string) (err error)
 	return nil
 }
 
-// hold sets the limits of the attempt's group.
-func (a *attempt) hold() error {
+// setLimits sets the limits of the attempt's group.
+func (a *attempt) setLimits() error {
 	if err := a.group.ready(); err != nil {
 		return err
 	}
@@ -156,8 +156,8 @@ func (a *attempt) pinned(fork func()) error {
 	return nil
 }
 
-// watch returns when the task's own process has ended, by itself or by us.
-func (a *attempt) watch() {
+// watchTask returns when the task's own process has ended, by itself or by us.
+func (a *attempt) watchTask() {
 	look, pace := executor.Boottime()+watchdog.MinLook, watchdog.MinLook
 	stop := false
 	for !a.Exited {
@@ -186,12 +186,12 @@ func (a *attempt) watch() {
 		if from&fromChild != 0 {
 			a.Reap()
 		}
-		stop = a.hear(from) || stop
+		stop = a.receiveCommand(from) || stop
 	}
 }
 
-// hear takes what the broker says and reports whether it wants a stop.
-func (a *attempt) hear(from int) (stop bool) {
+// receiveCommand takes what the broker says and reports whether it wants a stop.
+func (a *attempt) receiveCommand(from int) (stop bool) {
 	if from&fromTerm != 0 && drain(a.termed) {
 		stop = true
 	}
@@ -230,5 +230,5 @@ func (a *attempt) report(r executor.Result) {
 	if err := cleanWork(filepath.Join(a.slot, "work")); err != nil {
 		fmt.Fprintf(os.Stderr, "supervise: clean up after %s: %v\n", a.name, err)
 	}
-	a.say(line{End: e})
+	a.recordAndSend(line{End: e})
 }

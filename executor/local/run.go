@@ -24,7 +24,7 @@ func (h *Handler) Start(ctx context.Context, t executor.Task) error {
 
 // admit takes room for a new attempt. REQUIRES: h.mu held.
 func (h *Handler) admit(t executor.Task) (*work, error) {
-	if err := h.fit(t); err != nil {
+	if err := h.checkFit(t); err != nil {
 		return nil, err
 	}
 	hold, err := h.use.Take(t.Need)
@@ -36,8 +36,8 @@ func (h *Handler) admit(t executor.Task) (*work, error) {
 	return w, nil
 }
 
-// fit says why a task can never run here.
-func (h *Handler) fit(t executor.Task) error {
+// checkFit says why a task can never run here.
+func (h *Handler) checkFit(t executor.Task) error {
 	switch {
 	case t.Image != "":
 		return fmt.Errorf("%w: image %q needs a container runtime, this handler runs commands", executor.ErrUnfit, t.Image)
@@ -55,7 +55,7 @@ func (h *Handler) handOver(w *work) error {
 		if err != nil {
 			return err
 		}
-		if err = h.give(s, w); err == nil {
+		if err = h.sendAttempt(s, w); err == nil {
 			return nil
 		}
 		h.mu.Lock()
@@ -90,9 +90,9 @@ func (s *slot) assign(w *work) {
 	s.refs++
 }
 
-// give records the attempt, then sends it; the record names the supervisor by
+// sendAttempt records the attempt, then sends it; the record names the supervisor by
 // standing in its journal.
-func (h *Handler) give(s *slot, w *work) error {
+func (h *Handler) sendAttempt(s *slot, w *work) error {
 	end, n, err := s.record(line{Ask: &asked{
 		Task: w.Task, Grace: h.cfg.Grace, MaxLog: h.cfg.MaxLogBytes, CPUs: w.Hold.CPUs,
 	}})

@@ -92,7 +92,7 @@ func (s *supervisor) resign(err error) {
 		return // the journal does not show what has run
 	}
 	why := err.Error()
-	s.say(line{Sick: &why})
+	s.recordAndSend(line{Sick: &why})
 }
 
 // leaveGroups removes the groups; the thread that is in one leaves it first.
@@ -228,9 +228,9 @@ func (s *supervisor) serveOne(off, n int64) error {
 	return s.freshOutputs()
 }
 
-// say records a line and tells the broker, in this order. Without a broker, or
+// recordAndSend records a line and tells the broker, in this order. Without a broker, or
 // with a full disk, one of the two has to do.
-func (s *supervisor) say(l line) { s.send(s.record(l)) }
+func (s *supervisor) recordAndSend(l line) { s.send(s.record(l)) }
 
 // record appends a line to the journal and returns its text.
 func (s *supervisor) record(l line) []byte {

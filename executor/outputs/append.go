@@ -60,14 +60,14 @@ func (s *Store) Put(items []Item) error {
 	}
 	err := s.checkFolder()
 	if err == nil {
-		err = s.put(items)
+		err = s.appendItems(items)
 	}
 	s.noteTrouble(err)
 	s.sweep()
 	return err
 }
 
-func (s *Store) put(items []Item) error {
+func (s *Store) appendItems(items []Item) error {
 	fresh := make([]*Item, 0, len(items))
 	for i := range items {
 		if h := headOf(&items[i]); h.charge() > s.max {
@@ -124,12 +124,12 @@ func (s *Store) appendSome(items []*Item) (n int, err error) {
 func (s *Store) activeFor(it *Item) (*segment, error) {
 	s.checkActive()
 	if s.file == nil {
-		return s.begin()
+		return s.newSegment()
 	}
 	g := s.segments[len(s.segments)-1]
 	if h := headOf(it); g.count > 0 && s.isFull(g, &h) {
 		s.seal()
-		return s.begin()
+		return s.newSegment()
 	}
 	return g, nil
 }

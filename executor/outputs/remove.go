@@ -25,7 +25,7 @@ func (s *Store) sweep() {
 		}
 	}
 	for {
-		g, byAge := s.due()
+		g, byAge := s.dueSegment()
 		if g == nil {
 			return
 		}
@@ -33,8 +33,8 @@ func (s *Store) sweep() {
 	}
 }
 
-// due returns a segment that is to go, nil = none. REQUIRES: s.writing held.
-func (s *Store) due() (due *segment, byAge bool) {
+// dueSegment returns a segment that is to go, nil = none. REQUIRES: s.writing held.
+func (s *Store) dueSegment() (due *segment, byAge bool) {
 	oldest := s.cfg.Now().Add(-s.cfg.Keep).UnixMilli()
 	var charge int64
 	for _, g := range s.segments {

@@ -42,8 +42,8 @@ func nextMagic(b []byte) int {
 	return len(b)
 }
 
-// begin makes a new active segment. REQUIRES: s.writing held, none is active.
-func (s *Store) begin() (*segment, error) {
+// newSegment makes a new active segment. REQUIRES: s.writing held, none is active.
+func (s *Store) newSegment() (*segment, error) {
 	g := &segment{number: s.next, size: segmentHead}
 	s.next++
 	_, _ = rand.Read(g.salt[:]) // never fails

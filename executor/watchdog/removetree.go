@@ -142,7 +142,7 @@ func (t *tree) unpack(dir *os.File) (progress bool) {
 		for {
 			names, err := dir.Readdirnames(batch)
 			for _, name := range names {
-				again = t.take(dir, name) || again
+				again = t.removeOrMoveUp(dir, name) || again
 			}
 			if err != nil {
 				break
@@ -152,8 +152,8 @@ func (t *tree) unpack(dir *os.File) (progress bool) {
 	return progress
 }
 
-// take removes an entry of such a folder, or moves it up.
-func (t *tree) take(dir *os.File, name string) bool {
+// removeOrMoveUp removes an entry of such a folder, or moves it up.
+func (t *tree) removeOrMoveUp(dir *os.File, name string) bool {
 	from := int(dir.Fd())
 	err := unix.Unlinkat(from, name, 0)
 	if err == nil || unix.Unlinkat(from, name, unix.AT_REMOVEDIR) == nil {

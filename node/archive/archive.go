@@ -215,7 +215,7 @@ func (a *Archive) Append(attempts []Attempt, place node.EventID) error {
 	if a.segments[len(a.segments)-1].size < segmentBytes {
 		return nil
 	}
-	return a.begin()
+	return a.beginSegment()
 }
 
 // notePlace writes what is in buf, and the place after it. REQUIRES: a.mu held.
@@ -305,7 +305,7 @@ func (a *Archive) Tick() error {
 	}
 	newest := &a.segments[len(a.segments)-1]
 	if newest.size > newest.begin && now.Sub(newest.created) > max(LeastKeep, a.cfg.Keep/16) {
-		if err := a.begin(); err != nil {
+		if err := a.beginSegment(); err != nil {
 			return err
 		}
 	}

@@ -159,7 +159,7 @@ func (c *Collector) read(ctx context.Context) error {
 			err = c.gap(sub.Place(), begun)
 		} else if err == nil {
 			begun = true
-			err = c.take(ctx, events, sub.Place())
+			err = c.storeBatch(ctx, events, sub.Place())
 		}
 		if err != nil {
 			return err
@@ -248,18 +248,18 @@ func advance(had, to node.EventID) node.EventID {
 	return had
 }
 
-// take passes one batch on.
-func (c *Collector) take(ctx context.Context, events []node.Event, place node.EventID) error {
+// storeBatch passes one batch on.
+func (c *Collector) storeBatch(ctx context.Context, events []node.Event, place node.EventID) error {
 	var kept []Attempt
 	again := 0 // of kept, those of which the log tells, too
 	had := c.had()
 	for i := range events {
 		e := &events[i]
 		fresh := e.Seq > c.seq // else read again after a failed write
-		a, ended := c.open.follow(e, fresh)
+		a, ended := c.open.applyEvent(e, fresh)
 		if fresh {
 			c.seq = e.Seq
-			c.recent.follow(e, &a, ended)
+			c.recent.applyEvent(e, &a, ended)
 		}
 		if !ended || !isNew(had, e.ID) || !c.wanted(e, &a) {
 			continue

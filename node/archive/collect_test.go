@@ -141,7 +141,7 @@ func TestAnAttemptInDoubtIsNotEnded(t *testing.T) {
 		{Kind: fsm.EventTaskEnded, End: fsm.EndSucceeded, Attempt: 1, RunMs: 5},
 	} {
 		e.Job, e.Site = mine, "b"
-		if a, ended := b.follow(&node.Event{Event: e}, true); ended != (i == 3) || ended && a.ChargedMs != 5 {
+		if a, ended := b.applyEvent(&node.Event{Event: e}, true); ended != (i == 3) || ended && a.ChargedMs != 5 {
 			t.Errorf("after %s: ended %v, %+v", e.Kind, ended, a)
 		}
 	}
@@ -308,8 +308,8 @@ func TestRecentShowsWhatRuns(t *testing.T) {
 	for i := range f.events {
 		e := &f.events[i]
 		e.At = now.Add(time.Duration(i-len(f.events)) * time.Second)
-		x, over := b.follow(e, true)
-		r.follow(e, &x, over)
+		x, over := b.applyEvent(e, true)
+		r.applyEvent(e, &x, over)
 	}
 	got := r.Attempts(now.Add(-time.Hour), "", 10)
 	if len(got) != 2 || got[0].Job != theirs || !got[0].Ended.IsZero() || got[1].Job != mine || got[1].Outcome != fsm.EndSucceeded {
@@ -370,7 +370,7 @@ func TestHomeRunsBeyondTheBookAreKeptOnce(t *testing.T) {
 	c := NewCollector(f, a, NewRecent("a", epoch), zerolog.Nop())
 	for i := 0; i < len(f.events); i += fewEvents {
 		batch := f.events[i:min(i+fewEvents, len(f.events))]
-		must(t, c.take(t.Context(), batch, batch[len(batch)-1].ID))
+		must(t, c.storeBatch(t.Context(), batch, batch[len(batch)-1].ID))
 	}
 	times := map[uint32]int{}
 	_, err := a.Scan(t.Context(), Query{}, func(x *Attempt) error {

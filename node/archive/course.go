@@ -44,7 +44,7 @@ func (r *Recent) KeepCourse(path, federation string, now time.Time) error {
 		if s.At.After(now) {
 			break // the clock was set back
 		}
-		r.keep(s)
+		r.addSample(s)
 	}
 	r.forget(now)
 	return nil

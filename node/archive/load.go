@@ -51,9 +51,9 @@ func (a *Archive) goOn() error {
 		a.federation = a.cfg.Federation
 		a.place, a.saved = node.EventID{}, node.EventID{}
 		clear(a.homes)
-		err = a.begin()
+		err = a.beginSegment()
 	case len(a.segments) == 0 || a.segments[len(a.segments)-1].number != a.newest || a.segments[len(a.segments)-1].begin == 0:
-		err = a.begin()
+		err = a.beginSegment()
 	default:
 		err = a.reopen()
 	}

@@ -26,10 +26,10 @@ type openBook struct {
 // allTasks stands for the tasks of a home job that never had an attempt.
 const allTasks = 1<<32 - 1
 
-// follow updates the book with an event. The attempt is what is known of it
+// applyEvent updates the book with an event. The attempt is what is known of it
 // now; ended is true if the event ended it, or tasks without one. An event that
 // is not fresh was followed before.
-func (b *openBook) follow(e *node.Event, fresh bool) (a Attempt, ended bool) {
+func (b *openBook) applyEvent(e *node.Event, fresh bool) (a Attempt, ended bool) {
 	if b.live == nil {
 		b.live, b.queued = map[taskKey]*Attempt{}, map[taskKey]time.Time{}
 	}
@@ -42,22 +42,22 @@ func (b *openBook) follow(e *node.Event, fresh bool) (a Attempt, ended bool) {
 	case fsm.EventJobEnded:
 		delete(b.queued, taskKey{e.Job, allTasks})
 	case fsm.EventTaskAssigned, fsm.EventTaskStarted:
-		return b.begin(e, k, fresh), false
+		return b.openAttempt(e, k, fresh), false
 	case fsm.EventHomeRan:
 		return homeRan(e), true
 	case fsm.EventTaskEnded, fsm.EventTaskRequeued:
 		if e.End == fsm.EndSuspected { // the attempt may go on, and end as told then; if it does not, nobody is charged
 			return a, false
 		}
-		a = b.end(e, k)
+		a = b.closeAttempt(e, k)
 		return a, true
 	default:
 	}
 	return a, false
 }
 
-// begin opens an attempt, or notes that it runs.
-func (b *openBook) begin(e *node.Event, k taskKey, fresh bool) Attempt {
+// openAttempt opens an attempt, or notes that it runs.
+func (b *openBook) openAttempt(e *node.Event, k taskKey, fresh bool) Attempt {
 	a := attemptOf(e)
 	if e.ID.Home > 0 {
 		b.beginHome(e, k, &a)
@@ -85,8 +85,8 @@ func (b *openBook) beginHome(e *node.Event, k taskKey, a *Attempt) {
 	}
 }
 
-// end closes an attempt.
-func (b *openBook) end(e *node.Event, k taskKey) Attempt {
+// closeAttempt closes an attempt.
+func (b *openBook) closeAttempt(e *node.Event, k taskKey) Attempt {
 	a := attemptOf(e)
 	a.Outcome, a.Final = e.End, e.Kind == fsm.EventTaskEnded
 	a.Ended = e.At

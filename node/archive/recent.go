@@ -82,8 +82,8 @@ func (r *ring[T]) newest(yield func(*T) bool) {
 	}
 }
 
-// follow takes what an event says of an attempt.
-func (r *Recent) follow(e *node.Event, a *Attempt, ended bool) {
+// applyEvent takes what an event says of an attempt.
+func (r *Recent) applyEvent(e *node.Event, a *Attempt, ended bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	k := taskKey{e.Job, e.Task}
@@ -217,12 +217,12 @@ func (r *Recent) sample(now time.Time, l fsm.LedgerView) {
 	s := SampleOf(l, now)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.keep(s)
+	r.addSample(s)
 	r.forget(now)
 }
 
-// keep adds a sample. REQUIRES: r.mu held.
-func (r *Recent) keep(s Sample) {
+// addSample adds a sample. REQUIRES: r.mu held.
+func (r *Recent) addSample(s Sample) {
 	r.samples = append(r.samples, s)
 	r.held += len(s.Sites)
 }

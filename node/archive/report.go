@@ -117,9 +117,9 @@ func (b *reportBuilder) add(t *Attempt, group func(*Attempt) string) {
 	if t.Ended.After(b.report.Last) {
 		b.report.Last = t.Ended
 	}
-	b.report.Total.take(t, b.report.Site)
+	b.report.Total.countAttempt(t, b.report.Site)
 	if group != nil {
-		b.row(group(t)).take(t, b.report.Site)
+		b.row(group(t)).countAttempt(t, b.report.Site)
 		return
 	}
 	b.row(t.Owner()).takeOwner(t)
@@ -128,8 +128,8 @@ func (b *reportBuilder) add(t *Attempt, group func(*Attempt) string) {
 	}
 }
 
-// take counts an attempt from a site's point of view.
-func (r *Row) take(t *Attempt, site string) {
+// countAttempt counts an attempt from a site's point of view.
+func (r *Row) countAttempt(t *Attempt, site string) {
 	switch {
 	case t.Owner() == site && t.Site == site:
 		plus(&r.Own, t.CoreMs())
@@ -204,15 +204,15 @@ func plus(to *int64, v int64) {
 
 func (b *reportBuilder) done() *Report {
 	for _, r := range slices.SortedFunc(maps.Values(b.rows), func(x, y *Row) int { return cmp.Compare(x.Key, y.Key) }) {
-		r.settle()
+		r.summarize()
 		b.report.Rows = append(b.report.Rows, *r)
 	}
 	b.report.Total.Key = "total"
-	b.report.Total.settle()
+	b.report.Total.summarize()
 	return &b.report
 }
 
-func (r *Row) settle() {
+func (r *Row) summarize() {
 	r.Waits, r.WaitMean, r.WaitP50, r.WaitP95 = r.waits.n, r.waits.mean(), r.waits.quantile(.5), r.waits.quantile(.95)
 	r.waits = histogram{}
 }

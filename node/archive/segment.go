@@ -52,10 +52,10 @@ func (a *Archive) reopen() error {
 	return nil
 }
 
-// begin starts a new segment. The last one is synced before: the new head says
+// beginSegment starts a new segment. The last one is synced before: the new head says
 // that everything before its place is on the disk. REQUIRES: a.mu held, or nobody
 // else knows a.
-func (a *Archive) begin() error {
+func (a *Archive) beginSegment() error {
 	if a.file != nil {
 		if err := errors.Join(a.cut(), a.sync()); err != nil {
 			return err
@@ -101,7 +101,7 @@ func appendHeads(b []byte, h *head) []byte {
 // REQUIRES: a.mu held.
 func (a *Archive) write(b []byte) error {
 	if a.file == nil {
-		if err := a.begin(); err != nil {
+		if err := a.beginSegment(); err != nil {
 			return err
 		}
 	}

@@ -25,7 +25,7 @@ func TestHungJournalDoesNotHoldTheLoop(t *testing.T) {
 				close(done)
 			}
 		}})
-		if err := s.ask(ctx, func(*core.Core) {}); err != nil {
+		if err := s.query(ctx, func(*core.Core) {}); err != nil {
 			t.Fatalf("after %d turns the loop does not answer: %v", i, err)
 		}
 	}

@@ -148,7 +148,7 @@ func New(cfg Config) (*Broker, error) {
 		estimates: estimate.NewEstimator(),
 	}
 	replica.ForkSite(cfg.Site)
-	b.core.SetTell(cfg.Replica.Feed().AddHome)
+	b.core.SetEmit(cfg.Replica.Feed().AddHome)
 	for _, h := range cfg.Handlers {
 		name := h.Name()
 		t := cfg.Terms[name]
@@ -378,7 +378,7 @@ func (b *Broker) Stop(ctx context.Context, endTasks bool) error {
 	}
 	var errs []error
 	if endTasks {
-		_ = b.ask(ctx, (*core.Core).Close) // ends with the broker
+		_ = b.query(ctx, (*core.Core).Close) // ends with the broker
 		b.drainOut(ctx, (*core.Core).Withdrawn)
 		for name, h := range b.handlers {
 			if err := h.End(ctx); err != nil {

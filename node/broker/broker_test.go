@@ -94,11 +94,11 @@ func (s *testSite) start(t *testing.T) {
 		return ok && len(v.Machines) > 0
 	})
 	for s.Ready() != nil { // the lease comes by itself
-		if err := s.ask(t.Context(), func(*core.Core) {}); err != nil {
+		if err := s.query(t.Context(), func(*core.Core) {}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := s.ask(t.Context(), func(*core.Core) {}); err != nil { // and was taken before this
+	if err := s.query(t.Context(), func(*core.Core) {}); err != nil { // and was taken before this
 		t.Fatal(err)
 	}
 }

@@ -49,8 +49,8 @@ func freeBytes(path string) (int64, error) {
 // enough returns from when on a full disk is not full any more.
 func (d *diskWatch) enough() int64 { return d.MinFree + d.MinFree/8 }
 
-// look measures; changed says whether verdict or sight has changed.
-func (d *diskWatch) look() (changed bool, err error) {
+// measure measures; changed says whether verdict or sight has changed.
+func (d *diskWatch) measure() (changed bool, err error) {
 	if d.Path == "" {
 		return false, nil
 	}
@@ -96,7 +96,7 @@ func (d *diskWatch) run(done <-chan struct{}, changed func(error)) {
 
 // report looks once, and tells what has changed.
 func (d *diskWatch) report(changed func(error)) {
-	if news, err := d.look(); news {
+	if news, err := d.measure(); news {
 		changed(err)
 	}
 }

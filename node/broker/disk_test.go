@@ -54,7 +54,7 @@ func TestDiskVerdicts(t *testing.T) {
 		{free: 700, full: true, news: true},
 	} {
 		g.Store(c.free)
-		news, err := d.look()
+		news, err := d.measure()
 		if full := d.full(); (full != nil) != c.full || news != c.news || errors.Is(err, errNoDisk) != c.err {
 			t.Errorf("step %d, %d free: full %v, news %t, %v; want %+v", i, c.free, full, news, err, c)
 		}
@@ -65,7 +65,7 @@ func TestDiskVerdicts(t *testing.T) {
 	for _, free := range []node.Disk{{}, g.disk(0)} { // not watched, and without a limit
 		d = newDiskWatch(free)
 		g.Store(0)
-		if news, err := d.look(); news || err != nil || d.full() != nil {
+		if news, err := d.measure(); news || err != nil || d.full() != nil {
 			t.Errorf("%+v: %t %v %v", free, news, err, d.full())
 		}
 	}

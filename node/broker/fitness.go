@@ -45,8 +45,8 @@ type fitness struct {
 // A leader judges nobody for the first lease anyway.
 func registerPatience(t node.Timing) time.Duration { return max(t.Lease/4, time.Second) }
 
-// look returns why the broker is unfit now, "" if it is not.
-func (f *fitness) look(outside error, now time.Time, patience time.Duration) string {
+// unfitReason returns why the broker is unfit now, "" if it is not.
+func (f *fitness) unfitReason(outside error, now time.Time, patience time.Duration) string {
 	if outside == nil {
 		f.unfit = time.Time{}
 		return ""
@@ -62,5 +62,5 @@ func (f *fitness) look(outside error, now time.Time, patience time.Duration) str
 
 // watchFitness tells the log whether this broker should lead.
 func (b *Broker) watchFitness() {
-	b.cfg.Log.SetUnfit(b.fitness.look(b.outside(), time.Now(), registerPatience(node.TimingOf(b.Params(), 0))))
+	b.cfg.Log.SetUnfit(b.fitness.unfitReason(b.outside(), time.Now(), registerPatience(node.TimingOf(b.Params(), 0))))
 }

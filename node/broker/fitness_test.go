@@ -101,7 +101,7 @@ func TestFitnessWaitsForARegistration(t *testing.T) {
 		{0, nil, ""},
 	} {
 		now = now.Add(x.after)
-		if got := f.look(x.outside, now, patience); got != x.want {
+		if got := f.unfitReason(x.outside, now, patience); got != x.want {
 			t.Errorf("outside for %v: %q, want %q", x.outside, got, x.want)
 		}
 	}

@@ -24,10 +24,10 @@ type leaseTracker struct {
 	term uint64 // it watches in this term; 0 = not the leader
 	// since is when the barrier of the term was applied; zero = not yet.
 	since time.Time
-	// looked is when it looked at the sites last in this term; zero = not yet.
-	looked time.Time
-	sites  map[coord.Renewal]*watched
-	now    func() time.Time
+	// judgedAt is when it looked at the sites last in this term; zero = not yet.
+	judgedAt time.Time
+	sites    map[coord.Renewal]*watched
+	now      func() time.Time
 	// siteState reads the applied state: where a site stands, and its incarnation.
 	siteState func(site string) (fsm.SiteState, uint64)
 }
@@ -51,17 +51,17 @@ func newLeaseTracker(now func() time.Time, siteState func(string) (fsm.SiteState
 	return &leaseTracker{now: now, sites: map[coord.Renewal]*watched{}, siteState: siteState}
 }
 
-// lead begins to watch in a term, or stops (term 0).
-func (w *leaseTracker) lead(term uint64) {
+// setTerm begins to watch in a term, or stops (term 0).
+func (w *leaseTracker) setTerm(term uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.enter(term)
+	w.beginTerm(term)
 }
 
-// enter begins a term with nothing known. REQUIRES: w.mu held.
-func (w *leaseTracker) enter(term uint64) {
+// beginTerm begins a term with nothing known. REQUIRES: w.mu held.
+func (w *leaseTracker) beginTerm(term uint64) {
 	if w.term != term {
-		w.term, w.since, w.looked = term, time.Time{}, time.Time{}
+		w.term, w.since, w.judgedAt = term, time.Time{}, time.Time{}
 		clear(w.sites)
 	}
 }
@@ -90,7 +90,7 @@ func (w *leaseTracker) Received(r coord.Renewal, term uint64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if term > w.term { // the log knows of the new leader first
-		w.enter(term)
+		w.beginTerm(term)
 	}
 	s := w.sites[r]
 	return w.term == term && term != 0 && (s == nil || !s.lossProposed)
@@ -115,16 +115,16 @@ func (w *leaseTracker) Confirmed(r coord.Renewal, term uint64) bool {
 	return true
 }
 
-// standing is what the state says of an incarnation.
-type standing uint8
+// registrationState is what the state says of an incarnation.
+type registrationState uint8
 
 const (
-	current    standing = iota // it is the site's, and neither lost nor left
-	unknown                    // the state does not know it yet
-	superseded                 // it is lost, has left, or a later one is registered
+	current    registrationState = iota // it is the site's, and neither lost nor left
+	unknown                             // the state does not know it yet
+	superseded                          // it is lost, has left, or a later one is registered
 )
 
-func (w *leaseTracker) standing(r coord.Renewal) standing {
+func (w *leaseTracker) standing(r coord.Renewal) registrationState {
 	state, incarnation := w.siteState(r.Site)
 	switch {
 	case mutate.On("no-state-check-of-renewals"):
@@ -150,13 +150,13 @@ func (w *leaseTracker) site(r coord.Renewal) *watched {
 	return s
 }
 
-// leaveOut has a pause of this broker count as nobody's silence: while it did not
+// discountOwnPause has a pause of this broker count as nobody's silence: while it did not
 // look, it did not hear either (stopped, or starved of processor time). One that
 // is the only voter stays leader over any pause, and proposed the loss of all sites by it. What
 // renewed since is as it was. REQUIRES: w.mu held.
-func (w *leaseTracker) leaveOut(now time.Time, t node.Timing) {
-	pause := now.Sub(w.looked)
-	if w.looked.IsZero() || pause <= max(2*core.TickEvery, t.Lease/4) || mutate.On("no-own-gap") {
+func (w *leaseTracker) discountOwnPause(now time.Time, t node.Timing) {
+	pause := now.Sub(w.judgedAt)
+	if w.judgedAt.IsZero() || pause <= max(2*core.TickEvery, t.Lease/4) || mutate.On("no-own-gap") {
 		return
 	}
 	shift := func(at time.Time) time.Time {
@@ -171,9 +171,9 @@ func (w *leaseTracker) leaveOut(now time.Time, t node.Timing) {
 	}
 }
 
-// look judges the sites of the state. absent tells of gossip's opinion; it can
+// judgeSites judges the sites of the state. absent tells of gossip's opinion; it can
 // only make a site suspected.
-func (w *leaseTracker) look(sites []fsm.SiteView, t node.Timing, absent func(site string) bool) core.Verdicts {
+func (w *leaseTracker) judgeSites(sites []fsm.SiteView, t node.Timing, absent func(site string) bool) core.Verdicts {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	v := core.Verdicts{Term: w.term}
@@ -181,8 +181,8 @@ func (w *leaseTracker) look(sites []fsm.SiteView, t node.Timing, absent func(sit
 		return v
 	}
 	now := w.now()
-	w.leaveOut(now, t)
-	w.looked = now
+	w.discountOwnPause(now, t)
+	w.judgedAt = now
 	for i := range sites {
 		x := &sites[i]
 		if x.State != fsm.Alive && x.State != fsm.Suspected {

@@ -51,7 +51,7 @@ func (w *testTracker) pass(d time.Duration) core.Verdicts {
 // stop lets time go by without a look.
 func (w *testTracker) stop(d time.Duration) core.Verdicts {
 	w.clock = w.clock.Add(d)
-	return w.look(w.sites, testTiming, func(site string) bool { return site == w.gone })
+	return w.judgeSites(w.sites, testTiming, func(site string) bool { return site == w.gone })
 }
 
 func (w *testTracker) renewAs(site string, term uint64) bool {
@@ -61,7 +61,7 @@ func (w *testTracker) renewAs(site string, term uint64) bool {
 
 func TestNewLeadWaitsAFullLease(t *testing.T) {
 	w := newTestTracker()
-	w.lead(3)
+	w.setTerm(3)
 	if v := w.pass(time.Hour); len(v.Lost) != 0 {
 		t.Fatal("a leader without its barrier judged")
 	}
@@ -81,7 +81,7 @@ func TestNewLeadWaitsAFullLease(t *testing.T) {
 
 func TestCondemnedSiteGetsNoLease(t *testing.T) {
 	w := newTestTracker()
-	w.lead(1)
+	w.setTerm(1)
 	w.barrier(1)
 	w.pass(0)
 	a := coord.Renewal{Site: "a", Incarnation: 1}
@@ -106,7 +106,7 @@ func TestCondemnedSiteGetsNoLease(t *testing.T) {
 	if v := w.pass(time.Second); len(v.Lost) == 0 {
 		t.Error("a loss that did not come through is not proposed again")
 	}
-	w.lead(2) // another term knows nothing of it: the proposal died with its term
+	w.setTerm(2) // another term knows nothing of it: the proposal died with its term
 	if !w.Received(a, 2) {
 		t.Error("the next term's lead refuses a site that was never lost")
 	}
@@ -125,7 +125,7 @@ func TestOnlyTheLeadOfTheTermGrants(t *testing.T) {
 	}
 	r := coord.Renewal{Site: "a", Incarnation: 1}
 	w.Received(r, 2)
-	w.lead(0) // deposed while it confirms
+	w.setTerm(0) // deposed while it confirms
 	if w.Confirmed(r, 2) {
 		t.Error("a deposed leader grants")
 	}
@@ -133,7 +133,7 @@ func TestOnlyTheLeadOfTheTermGrants(t *testing.T) {
 
 func TestSuspicionRestsOffersAndEnds(t *testing.T) {
 	w := newTestTracker()
-	w.lead(1)
+	w.setTerm(1)
 	w.barrier(1)
 	w.pass(0)
 	w.renewAs("a", 1)
@@ -213,7 +213,7 @@ func TestLostWhileItIsConfirmed(t *testing.T) {
 
 func TestALossIsLoggedNowAndThen(t *testing.T) {
 	w := newTestTracker()
-	w.lead(1)
+	w.setTerm(1)
 	w.barrier(1)
 	w.pass(0)
 	said := len(w.pass(testTiming.Lease + 2*testTiming.Margin).Say)
@@ -236,7 +236,7 @@ func TestALossIsLoggedNowAndThen(t *testing.T) {
 // proposed the loss of every site that it could not hear meanwhile.
 func TestOwnPauseIsNobodysSilence(t *testing.T) {
 	w := newTestTracker()
-	w.lead(1)
+	w.setTerm(1)
 	w.barrier(1)
 	w.pass(0)
 	w.pass(testTiming.Lease)
@@ -263,7 +263,7 @@ func TestOwnPauseIsNobodysSilence(t *testing.T) {
 // A leader that is slow now and then still finds who is silent.
 func TestShortPausesCountAsSilence(t *testing.T) {
 	w := newTestTracker()
-	w.lead(1)
+	w.setTerm(1)
 	w.barrier(1)
 	w.pass(0)
 	lost := 0

@@ -16,7 +16,7 @@ const leavePatience = 10 * time.Minute
 // Drain has the site take on nothing for others any more; with own, its own
 // users' work goes to the federation, too. What runs here goes on.
 func (b *Broker) Drain(ctx context.Context, own bool) error {
-	return b.wish(ctx, core.Drain{On: true, Own: own})
+	return b.setDrain(ctx, core.Drain{On: true, Own: own})
 }
 
 // Resume ends a drain; a site that leaves cannot be resumed.
@@ -27,10 +27,10 @@ func (b *Broker) Resume(ctx context.Context) error {
 	if leaving {
 		return fmt.Errorf("resume: %w: start the broker again to come back", node.ErrLeaving)
 	}
-	return b.wish(ctx, core.Drain{})
+	return b.setDrain(ctx, core.Drain{})
 }
 
-func (b *Broker) wish(ctx context.Context, d core.Drain) error {
+func (b *Broker) setDrain(ctx context.Context, d core.Drain) error {
 	done := make(chan struct{})
 	if !b.post(core.DrainEvent{Drain: d, Done: func() { close(done) }}) {
 		return fmt.Errorf("drain: %w", node.ErrStopping)
@@ -48,7 +48,7 @@ func (b *Broker) wish(ctx context.Context, d core.Drain) error {
 // Draining tells what the site takes on: nothing for others (on), nothing for
 // its own users either (own).
 func (b *Broker) Draining(ctx context.Context) (on, own bool) {
-	_ = b.ask(ctx, func(c *core.Core) { on, own = c.Draining() }) // false when stopping
+	_ = b.query(ctx, func(c *core.Core) { on, own = c.Draining() }) // false when stopping
 	return on, own
 }
 
@@ -62,7 +62,7 @@ func (b *Broker) Leave(ctx context.Context, now, forget bool) error {
 	if b.cfg.Log.Status().Lead == "" {
 		return fmt.Errorf("leave: the federation is out of reach and cannot be told: stop the broker instead: %w", node.ErrNoQuorum)
 	}
-	if err := b.wish(ctx, core.Drain{On: true, Own: true}); err != nil {
+	if err := b.setDrain(ctx, core.Drain{On: true, Own: true}); err != nil {
 		return err
 	}
 	b.mu.Lock()
@@ -86,11 +86,11 @@ func (b *Broker) leave(forget bool) {
 	b.cfg.Logger.Info().Msg("the site leaves the federation")
 	b.awaitIdle()
 	b.handBack()
-	if err := b.sayGoodbye(forget); err != nil {
+	if err := b.proposeDeparture(forget); err != nil {
 		b.endUnless(err)
 		return
 	}
-	if err := b.wish(b.ctx, core.Drain{}); err != nil { // a return is a fresh start
+	if err := b.setDrain(b.ctx, core.Drain{}); err != nil { // a return is a fresh start
 		return
 	}
 	if err := b.cfg.Log.Demote(b.ctx, b.cfg.Site); err != nil && b.ctx.Err() == nil {
@@ -113,14 +113,14 @@ func (b *Broker) awaitIdle() {
 	b.until(ctx, (*core.Core).Idle)
 }
 
-// sayGoodbye has the federation park the site, or forget it.
-func (b *Broker) sayGoodbye(forget bool) error {
+// proposeDeparture has the federation park the site, or forget it.
+func (b *Broker) proposeDeparture(forget bool) error {
 	body := fsm.Body(&fsm.Leave{})
 	if forget {
 		body = &fsm.Forget{Site: b.cfg.Site}
 	}
 	done := make(chan fsm.Code, 1)
-	err := b.ask(b.ctx, func(c *core.Core) { c.SayGoodbye(body, done) })
+	err := b.query(b.ctx, func(c *core.Core) { c.ProposeDeparture(body, done) })
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (b *Broker) sayGoodbye(forget bool) error {
 
 // handBack stops what still runs and returns it to the queue, without a loss.
 func (b *Broker) handBack() {
-	_ = b.ask(b.ctx, (*core.Core).HandBackAll) // ends with the broker
+	_ = b.query(b.ctx, (*core.Core).HandBackAll) // ends with the broker
 	for name, h := range b.handlers {
 		if err := h.End(b.ctx); err != nil && b.ctx.Err() == nil {
 			b.cfg.Logger.Warn().Err(err).Str("handler", name).Msg("tasks not ended")
@@ -155,7 +155,7 @@ func (b *Broker) until(ctx context.Context, cond func(*core.Core) bool) {
 	defer tick.Stop()
 	for {
 		over := false
-		if err := b.ask(ctx, func(c *core.Core) { over = cond(c) }); err != nil || over {
+		if err := b.query(ctx, func(c *core.Core) { over = cond(c) }); err != nil || over {
 			return
 		}
 		select {

@@ -53,7 +53,7 @@ func TestLeadLeavesForGood(t *testing.T) {
 		t.Errorf("resume of a leaving site: %v", err)
 	}
 	<-a.Left()
-	if err := a.ask(t.Context(), func(*core.Core) {}); err != nil { // a whole turn later
+	if err := a.query(t.Context(), func(*core.Core) {}); err != nil { // a whole turn later
 		t.Fatal(err)
 	}
 	b.await(t, func(s *fsm.State) bool {

@@ -142,7 +142,7 @@ func (b *Broker) ownPage(ctx context.Context, q node.JobQuery, cur cursor) (ownP
 		}
 		var got []core.OwnRecord // the loop's until ask returns, as is rest
 		var rest uint64
-		if err := b.ask(ctx, func(c *core.Core) { got, rest = c.OwnRecords(below, q.State, limit) }); err != nil {
+		if err := b.query(ctx, func(c *core.Core) { got, rest = c.OwnRecords(below, q.State, limit) }); err != nil {
 			return ownPage{}, err
 		}
 		page.rest = rest

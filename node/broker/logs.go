@@ -158,7 +158,7 @@ func (b *Broker) awaitAccepted(ctx context.Context, id executor.ID) error {
 	ready := make(chan struct{})
 	known := false
 	for range 2 {
-		err := b.ask(ctx, func(c *core.Core) { known = c.AwaitAccepted(id, ready) })
+		err := b.query(ctx, func(c *core.Core) { known = c.AwaitAccepted(id, ready) })
 		if err != nil {
 			return err
 		}

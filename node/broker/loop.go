@@ -41,7 +41,7 @@ func (b *Broker) loop() {
 		case <-b.synced:
 			evs = gate.open(evs)
 		case <-patience.C:
-			evs = gate.begin(evs)
+			evs = gate.openAtStart(evs)
 		case <-b.cfg.Replica.Woken():
 			evs = append(evs, core.StateEvent{})
 		case <-tick.C:
@@ -50,7 +50,7 @@ func (b *Broker) loop() {
 			return
 		}
 		if evs = gate.pass(b.more(evs)); len(evs) > 0 {
-			gate.syncing = b.turn(evs) || gate.syncing
+			gate.syncing = b.stepGroup(evs) || gate.syncing
 		}
 	}
 }
@@ -77,7 +77,7 @@ const startPatience = 5 * time.Second
 // the sign that the federation has taken this broker in.
 func (g *submitGate) pass(evs []core.Event) []core.Event {
 	if g.early && slices.ContainsFunc(evs, func(ev core.Event) bool { _, lease := ev.(core.LeaseEvent); return lease }) {
-		evs = g.begin(evs)
+		evs = g.openAtStart(evs)
 	}
 	if !g.early && !g.syncing {
 		return evs
@@ -97,8 +97,8 @@ func (g *submitGate) open(evs []core.Event) []core.Event {
 	return g.release(evs)
 }
 
-// begin ends the wait for the federation.
-func (g *submitGate) begin(evs []core.Event) []core.Event {
+// openAtStart ends the wait for the federation.
+func (g *submitGate) openAtStart(evs []core.Event) []core.Event {
 	g.early = false
 	return g.release(evs)
 }
@@ -128,10 +128,10 @@ func (b *Broker) more(evs []core.Event) []core.Event {
 	return evs
 }
 
-// turn steps through one group of events. What needs no record goes out at
+// stepGroup steps through one group of events. What needs no record goes out at
 // once: outcomes and fences must not wait for a disk. The rest waits for the
 // sync in its order. It reports whether a publication is among it.
-func (b *Broker) turn(evs []core.Event) (publishes bool) {
+func (b *Broker) stepGroup(evs []core.Event) (publishes bool) {
 	fx := &core.Effects{}
 	b.core.SetClock(readClock())
 	b.cfg.Replica.View(func(s *fsm.State) {
@@ -413,7 +413,7 @@ func (b *Broker) listen(h executor.Handler) {
 }
 
 func (b *Broker) handle(h executor.Handler, ev executor.Event) {
-	b.startProgress.note(ev)
+	b.startProgress.record(ev)
 	switch {
 	case ev.Ended != nil:
 		if ev.Ended.Cause == executor.Declined {
@@ -437,8 +437,8 @@ func (b *Broker) post(ev core.Event) bool {
 	}
 }
 
-// ask runs f on the loop's goroutine and waits for it.
-func (b *Broker) ask(ctx context.Context, f func(*core.Core)) error {
+// query runs f on the loop's goroutine and waits for it.
+func (b *Broker) query(ctx context.Context, f func(*core.Core)) error {
 	done := make(chan struct{})
 	if !b.post(core.AskEvent(func(c *core.Core) { f(c); close(done) })) {
 		return fmt.Errorf("ask broker: %w", node.ErrStopping)

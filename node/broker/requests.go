@@ -52,11 +52,11 @@ func (b *Broker) Submit(ctx context.Context, reqs []node.Request) []node.Answer 
 	if ctx.Err() != nil {
 		why = context.Cause(ctx)
 	}
-	return got.rest(why)
+	return got.withErrors(why)
 }
 
-// rest gives those that have no answer an error: they may be accepted all the same.
-func (a *answers) rest(why error) []node.Answer {
+// withErrors gives those that have no answer an error: they may be accepted all the same.
+func (a *answers) withErrors(why error) []node.Answer {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	list := slices.Clone(a.list)
@@ -153,7 +153,7 @@ func (b *Broker) SetParams(ctx context.Context, p fsm.Params) error {
 	defer cancel()
 	done := make(chan fsm.Code, 1)
 	full := false
-	err := b.ask(ctx, func(c *core.Core) {
+	err := b.query(ctx, func(c *core.Core) {
 		full = !c.Set(p, done)
 	})
 	if err != nil {
@@ -247,7 +247,7 @@ func (b *Broker) Metrics(ctx context.Context) node.Metrics {
 		m.Troubled[h.Name()] += 0
 	}
 	b.cfg.Replica.View(func(s *fsm.State) { m.Dying, m.PendingWork = s.Dying(), s.PendingWork() })
-	_ = b.ask(ctx, func(c *core.Core) { // a stopping broker shows zeros
+	_ = b.query(ctx, func(c *core.Core) { // a stopping broker shows zeros
 		f := c.Figures()
 		m.Attempts, m.HomeWaiting, m.Publishing, m.Keys = f.Attempts, f.HomeWaiting, f.Publishing, f.Keys
 	})

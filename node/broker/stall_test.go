@@ -17,7 +17,7 @@ import (
 // hangJournal has the site's journal hang, with a submission's write under way.
 func (s *testSite) hangJournal(t *testing.T) (release func(), answer <-chan node.Answer) {
 	t.Helper()
-	if err := s.wish(t.Context(), core.Drain{}); err != nil { // no earlier write is under way after this one
+	if err := s.setDrain(t.Context(), core.Drain{}); err != nil { // no earlier write is under way after this one
 		t.Fatal(err)
 	}
 	release = hold(t, s.journal)
@@ -28,7 +28,7 @@ func (s *testSite) hangJournal(t *testing.T) (release func(), answer <-chan node
 	got := make(chan node.Answer, 1)
 	go func() { got <- s.Submit(context.WithoutCancel(t.Context()), []node.Request{{Spec: spec}})[0] }()
 	for s.journal.Pending() < 2 { // the submission's write waits, too
-		if err := s.ask(t.Context(), func(*core.Core) {}); err != nil {
+		if err := s.query(t.Context(), func(*core.Core) {}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -18,8 +18,8 @@ type startProgress struct {
 	by map[executor.ID]string
 }
 
-// note takes a handler's event.
-func (d *startProgress) note(ev executor.Event) {
+// record takes a handler's event.
+func (d *startProgress) record(ev executor.Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {

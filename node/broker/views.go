@@ -25,7 +25,7 @@ func (b *Broker) Job(ctx context.Context, id fsm.JobID) (node.Job, error) {
 		}
 		var r core.OwnRecord
 		found := false
-		if err := b.ask(ctx, func(c *core.Core) { r, _, found = c.OwnRecord(id.Num) }); err != nil {
+		if err := b.query(ctx, func(c *core.Core) { r, _, found = c.OwnRecord(id.Num) }); err != nil {
 			return node.Job{}, err
 		}
 		if found {
@@ -128,7 +128,7 @@ func (b *Broker) JobFacts(ctx context.Context, ids []fsm.JobID) map[fsm.JobID]no
 		return out
 	}
 	specs := make([]fsm.JobSpec, 0, len(own)) // the loop's until ask returns
-	err := b.ask(ctx, func(c *core.Core) {
+	err := b.query(ctx, func(c *core.Core) {
 		for _, num := range own {
 			if js, ok := c.OwnSpec(num); ok {
 				specs = append(specs, js)

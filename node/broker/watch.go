@@ -23,18 +23,18 @@ func (b *Broker) watchLoop() {
 		case <-b.ctx.Done():
 			return
 		}
-		b.watch()
+		b.watchFitnessAndLeases()
 	}
 }
 
-func (b *Broker) watch() {
+func (b *Broker) watchFitnessAndLeases() {
 	b.watchFitness()
 	st := b.cfg.Log.Status()
 	if !st.IsLead {
-		b.leases.lead(0)
+		b.leases.setTerm(0)
 		return
 	}
-	b.leases.lead(st.Term)
+	b.leases.setTerm(st.Term)
 	if b.leases.waiting() {
 		ctx, cancel := context.WithTimeout(b.ctx, time.Second)
 		_, err := b.cfg.Log.Sync(ctx)
@@ -57,7 +57,7 @@ func (b *Broker) watch() {
 		b.cfg.Logger.Info().Uint32("version", raise.Version).Msg("the brokers of all sites know a newer apply version: raising it")
 		b.post(raise)
 	}
-	b.judge(b.leases.look(sites, node.TimingOf(params, 0), b.cfg.Hints.Absent))
+	b.judge(b.leases.judgeSites(sites, node.TimingOf(params, 0), b.cfg.Hints.Absent))
 }
 
 // waiting reports whether the term's barrier is still to come.

@@ -27,7 +27,7 @@ func (b *Broker) Why(ctx context.Context, id fsm.JobID) (node.Why, error) {
 		}
 		var w node.Why
 		found := false
-		if err := b.ask(ctx, func(c *core.Core) { w, found = c.HomeWhy(id.Num) }); err != nil {
+		if err := b.query(ctx, func(c *core.Core) { w, found = c.HomeWhy(id.Num) }); err != nil {
 			return node.Why{}, err
 		}
 		if found {
@@ -43,7 +43,7 @@ func (b *Broker) federationWhy(ctx context.Context, id fsm.JobID, fresh node.Fre
 	var h explain.SiteReports
 	b.cfg.Replica.View(func(s *fsm.State) {
 		v, ok = s.Why(id)
-		h = b.hear(s, &v)
+		h = b.collectReports(s, &v)
 	})
 	if !ok {
 		return node.Why{}, false
@@ -73,7 +73,7 @@ func (b *Broker) DryRun(ctx context.Context, req node.Request) (node.Why, error)
 	fresh := b.Freshness() // before the state is read
 	js := req.Spec.JobSpec(1, time.Now().UnixMilli())
 	var home core.Outlook
-	err := b.ask(ctx, func(c *core.Core) { home = c.Outlook(&js) })
+	err := b.query(ctx, func(c *core.Core) { home = c.Outlook(&js) })
 	if err != nil {
 		return node.Why{}, err
 	}
@@ -86,7 +86,7 @@ func (b *Broker) DryRun(ctx context.Context, req node.Request) (node.Why, error)
 	b.cfg.Replica.View(func(s *fsm.State) {
 		v, member = s.WhySpec(b.cfg.Site, &js)
 		full = node.RefusedByQuota(v.Refused, b.cfg.Site, &js, s)
-		h = b.hear(s, &v)
+		h = b.collectReports(s, &v)
 		fits, unfit = s.AnyFits(js)
 		home.Idle = home.Idle && !s.WaitingFits(b.cfg.Site)
 	})
@@ -125,7 +125,7 @@ func (b *Broker) ownTrouble(ctx context.Context) explain.OwnTrouble {
 	defer cancel()
 	o := explain.OwnTrouble{Site: b.cfg.Site}
 	closed := ""
-	if b.ask(ctx, func(c *core.Core) { closed = explain.ClosedText(c.ClosedWhy()) }) == nil { // else it may still be written to
+	if b.query(ctx, func(c *core.Core) { closed = explain.ClosedText(c.ClosedWhy()) }) == nil { // else it may still be written to
 		o.Closed = closed
 	}
 	var away []string
@@ -138,8 +138,8 @@ func (b *Broker) ownTrouble(ctx context.Context) explain.OwnTrouble {
 	return o
 }
 
-// hear gathers what is said of a job's sites. REQUIRES: called inside Replica.View.
-func (b *Broker) hear(s *fsm.State, v *fsm.WhyView) explain.SiteReports {
+// collectReports gathers what is said of a job's sites. REQUIRES: called inside Replica.View.
+func (b *Broker) collectReports(s *fsm.State, v *fsm.WhyView) explain.SiteReports {
 	h := explain.SiteReports{Declined: b.cfg.Replica.Feed().Declined(v.Job), Bare: map[string]bool{}, Closed: map[string]fsm.Closure{}}
 	for i := range v.Sites {
 		if x := &v.Sites[i]; x.Why == fsm.HinderedClosed {

@@ -58,8 +58,8 @@ func (c *Core) publishUnstarted(s StateReader, fx *Effects) {
 		job := c.home.jobs[w.num]
 		switch {
 		case job == nil: // moved with an earlier task
-		case job.untouched(), c.toMove(job, s):
-			c.homeForget(w.num, fx)
+		case job.isUntouched(), c.toMove(job, s):
+			c.forgetHomeJob(w.num, fx)
 			c.pubs.open = append(c.pubs.open, pendingJob{spec: job.Spec, promised: true})
 		default:
 			kept = append(kept, w)
@@ -71,8 +71,8 @@ func (c *Core) publishUnstarted(s StateReader, fx *Effects) {
 	c.home.waiting = kept
 }
 
-// untouched reports whether no task of the job was ever started or ended.
-func (j *homeJob) untouched() bool {
+// isUntouched reports whether no task of the job was ever started or ended.
+func (j *homeJob) isUntouched() bool {
 	return !slices.ContainsFunc(j.Tasks, func(t homeTask) bool { return t.Attempt > 0 || t.State != fsm.Queued })
 }
 
@@ -87,7 +87,7 @@ func (c *Core) settledBelow() uint64 {
 		settled = min(settled, num)
 	}
 	for _, w := range c.home.waiting {
-		if w.num < settled && c.home.jobs[w.num] != nil && c.home.jobs[w.num].untouched() {
+		if w.num < settled && c.home.jobs[w.num] != nil && c.home.jobs[w.num].isUntouched() {
 			settled = w.num
 		}
 	}

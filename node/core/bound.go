@@ -68,8 +68,8 @@ func (b *pledgeBook) clear() {
 	b.open = nil
 }
 
-// keep forgets what is not assigned any more.
-func (b *pledgeBook) keep(wanted map[executor.ID]bool) {
+// dropUnassigned forgets what is not assigned any more.
+func (b *pledgeBook) dropUnassigned(wanted map[executor.ID]bool) {
 	for id := range b.byID {
 		if !wanted[id] {
 			delete(b.byID, id)
@@ -133,13 +133,13 @@ func (c *Core) declareBounds() {
 		for _, p := range batch {
 			cmd.Attempts = append(cmd.Attempts, p.BoundAttempt)
 		}
-		c.out.add(cmd, func(r fsm.Result, _ StateReader, _ *Effects) { c.declared(batch, r.Code) })
+		c.out.add(cmd, func(r fsm.Result, _ StateReader, _ *Effects) { c.handleDeclared(batch, r.Code) })
 	}
 	c.pledges.open = nil
 }
 
-// declared notes that the state has pledges, or that they must be made again.
-func (c *Core) declared(batch []*pledge, code fsm.Code) {
+// handleDeclared notes that the state has pledges, or that they must be made again.
+func (c *Core) handleDeclared(batch []*pledge, code fsm.Code) {
 	for _, p := range batch {
 		c.again = append(c.again, p.AttemptRef)
 		p.known = code == fsm.OK

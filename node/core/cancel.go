@@ -55,7 +55,7 @@ func (c *Core) cancel(ev CancelEvent, fx *Effects) {
 // cancelWaiting cancels a job for those who wait for it.
 func (c *Core) cancelWaiting(num uint64, fx *Effects) {
 	if c.home.jobs[num] != nil {
-		c.cancelled(num, c.cancelHome(num, c.cancels.places[num], fx), fx)
+		c.answerCancels(num, c.cancelHome(num, c.cancels.places[num], fx), fx)
 		return
 	}
 	if p := c.pubs.byJob[num]; p != nil {
@@ -64,12 +64,12 @@ func (c *Core) cancelWaiting(num uint64, fx *Effects) {
 	}
 	id := fsm.JobID{Site: c.site, Num: num}
 	c.out.add(&fsm.Cancel{Job: id, Task: -1, At: c.placeOf(c.cancels.places[num])}, func(r fsm.Result, _ StateReader, fx *Effects) {
-		c.cancelled(num, cancelError(id, r.Code), fx)
+		c.answerCancels(num, cancelError(id, r.Code), fx)
 	})
 }
 
-// cancelled answers all who wait for a job's cancellation.
-func (c *Core) cancelled(num uint64, err error, fx *Effects) {
+// answerCancels answers all who wait for a job's cancellation.
+func (c *Core) answerCancels(num uint64, err error, fx *Effects) {
 	for _, reply := range c.cancels.waiting[num] {
 		fx.Replies = append(fx.Replies, func() { reply(err) })
 	}

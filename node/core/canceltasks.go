@@ -82,7 +82,7 @@ func (c *Core) cancelHomeTasks(num uint64, positions []uint32, at string, fx *Ef
 	if open == 0 {
 		return node.ErrEnded
 	}
-	c.homeCancelled(num, fx)
+	c.finishHomeCancel(num, fx)
 	return nil
 }
 

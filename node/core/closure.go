@@ -21,15 +21,15 @@ func (c *Core) closure() fsm.Closure {
 		return fsm.ClosedDisk
 	case c.drain.On:
 		return fsm.ClosedDrain
-	case c.allRest():
+	case c.allResting():
 		return fsm.ClosedTrouble
 	}
 	return fsm.NotClosed
 }
 
-// tellClosed has the state know why the site lends nothing, or that it lends again. One
+// reportClosure has the state know why the site lends nothing, or that it lends again. One
 // command is under way at a time.
-func (c *Core) tellClosed() {
+func (c *Core) reportClosure() {
 	why := c.closure()
 	if c.gone || c.closed.inflight || why == c.closed.told {
 		return
@@ -38,10 +38,10 @@ func (c *Core) tellClosed() {
 	c.out.add(&fsm.Close{Why: why}, func(fsm.Result, StateReader, *Effects) { c.closed.inflight = false })
 }
 
-// rests reports whether a machine rests now.
-func (c *Core) rests(machine string) bool { return c.troubles.Rests(machine, c.now.Boot) }
+// isResting reports whether a machine rests now.
+func (c *Core) isResting(machine string) bool { return c.troubles.Rests(machine, c.now.Boot) }
 
-// allRest reports whether there are machines, and all of them rest.
-func (c *Core) allRest() bool {
-	return len(c.order) > 0 && !slices.ContainsFunc(c.order, func(name string) bool { return !c.rests(name) })
+// allResting reports whether there are machines, and all of them rest.
+func (c *Core) allResting() bool {
+	return len(c.order) > 0 && !slices.ContainsFunc(c.order, func(name string) bool { return !c.isResting(name) })
 }

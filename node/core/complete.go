@@ -14,9 +14,9 @@ import (
 // maxReports bounds the attempts in one Started or Complete command.
 const maxReports = 1000
 
-// hasStarted notes that an attempt's process runs. The federation hears of it
+// handleStarted notes that an attempt's process runs. The federation hears of it
 // with the next tick, unless the attempt has ended by then.
-func (c *Core) hasStarted(ev StartedEvent) {
+func (c *Core) handleStarted(ev StartedEvent) {
 	a := c.attempts[ev.ID]
 	if a == nil || a.ended != nil {
 		return
@@ -24,18 +24,18 @@ func (c *Core) hasStarted(ev StartedEvent) {
 	c.troubles.End(a.Machine, a.begun)
 	if a.Home {
 		if num, t := c.homeTaskOf(a.ID); t != nil && t.Attempt == a.ID.Attempt {
-			if t.begin(c.now.Wall) {
-				c.tellHome(num, a.ID.Task)
+			if t.markRunning(c.now.Wall) {
+				c.emitTaskEvent(num, a.ID.Task)
 			}
 			c.home.jobs[num].changed(a.ID.Task)
 		}
 		return
 	}
-	c.noteStarted(a, c.now.Wall)
+	c.queueStartReport(a, c.now.Wall)
 }
 
-// begin notes that the task's process runs since then; true if that is news.
-func (t *homeTask) begin(at time.Time) bool {
+// markRunning notes that the task's process runs since then; true if that is news.
+func (t *homeTask) markRunning(at time.Time) bool {
 	t.StartedMs = at.UnixMilli()
 	if t.State != fsm.Assigned {
 		return false
@@ -44,8 +44,8 @@ func (t *homeTask) begin(at time.Time) bool {
 	return true
 }
 
-// noteStarted has the federation hear of a start with the next tick.
-func (c *Core) noteStarted(a *attempt, at time.Time) {
+// queueStartReport has the federation hear of a start with the next tick.
+func (c *Core) queueStartReport(a *attempt, at time.Time) {
 	ref, err := c.last.attemptRef(a.ID)
 	if err != nil {
 		return // ids of attempts were made from references
@@ -69,8 +69,8 @@ func (c *Core) reportStarted() {
 	c.started = c.started[:0]
 }
 
-// hasEnded takes the end of an attempt (step 7). What it took is free again.
-func (c *Core) hasEnded(id executor.ID, r executor.Result, fx *Effects) {
+// handleEnded takes the end of an attempt (step 7). What it took is free again.
+func (c *Core) handleEnded(id executor.ID, r executor.Result, fx *Effects) {
 	a := c.attempts[id]
 	if a == nil || a.ended != nil {
 		return
@@ -83,7 +83,7 @@ func (c *Core) hasEnded(id executor.ID, r executor.Result, fx *Effects) {
 		return
 	}
 	if a.Home {
-		c.homeEnded(a, r, fx)
+		c.handleHomeEnded(a, r, fx)
 		return
 	}
 	c.tallies.End(a.handler, r, a.stopping)
@@ -93,9 +93,9 @@ func (c *Core) hasEnded(id executor.ID, r executor.Result, fx *Effects) {
 	}
 	c.used.add(a, -1)
 	a.ended = &r
-	a.settled()
+	a.releaseWaiters()
 	if !c.expelled {
-		c.noteEnd(id, a, fx)
+		c.queueEndReport(id, a, fx)
 	}
 }
 
@@ -108,12 +108,12 @@ func (c *Core) handsBack(a *attempt) bool { return a.Home || !a.fenced && !a.sto
 // the attempt is held, and handed back then (handBackHeld).
 func (c *Core) handBackEnded(a *attempt, r executor.Result, fx *Effects) {
 	if a.Home || c.incarnation != 0 {
-		c.refused(RefusedEvent{a.ID, errors.New(r.Detail)}, fx)
+		c.handleRefused(RefusedEvent{a.ID, errors.New(r.Detail)}, fx)
 		return
 	}
 	c.used.add(a, -1)
 	a.ended = &r
-	a.settled()
+	a.releaseWaiters()
 }
 
 // handBackHeld hands back what could not begin while the broker was not registered.
@@ -130,12 +130,12 @@ func (c *Core) handBackHeld(fx *Effects) {
 	slices.SortFunc(refs, compareRefs)
 	for _, ref := range refs {
 		id := c.last.attemptID(ref)
-		c.refused(RefusedEvent{id, errors.New(c.attempts[id].ended.Detail)}, fx)
+		c.handleRefused(RefusedEvent{id, errors.New(c.attempts[id].ended.Detail)}, fx)
 	}
 }
 
-// noteEnd has the end of a federation attempt reported with this turn.
-func (c *Core) noteEnd(id executor.ID, a *attempt, fx *Effects) {
+// queueEndReport has the end of a federation attempt reported with this turn.
+func (c *Core) queueEndReport(id executor.ID, a *attempt, fx *Effects) {
 	r := a.ended
 	if r.Cause == executor.Declined && c.handsBack(a) {
 		return // it is handed back

@@ -23,7 +23,7 @@ func TestAnEndSaysWhetherItRan(t *testing.T) {
 		a := &attempt{ended: &tt.result}
 		a.AssignedMs = begun.UnixMilli() - 3
 		c := &Core{}
-		c.noteEnd(id, a, &Effects{})
+		c.queueEndReport(id, a, &Effects{})
 		if len(c.ends) != 1 || c.ends[0].Ran != tt.ran || c.ends[0].RunMs != 0 {
 			t.Errorf("%+v is reported as %+v, want Ran %v", tt.result, c.ends, tt.ran)
 		}

@@ -147,7 +147,7 @@ type Core struct {
 	// told are events of home jobs, on their way to those who read; tell gives them
 	// there, nil = nobody reads.
 	told []node.Event
-	tell func([]node.Event)
+	emit func([]node.Event)
 }
 
 // attempt is one run of a task on one of this site's machines.
@@ -177,8 +177,8 @@ func (a *attempt) recordKey() []byte {
 	return a.key
 }
 
-// settled tells those who wait that no start is under way any more.
-func (a *attempt) settled() {
+// releaseWaiters tells those who wait that no start is under way any more.
+func (a *attempt) releaseWaiters() {
 	for _, w := range a.waiters {
 		close(w)
 	}
@@ -209,8 +209,8 @@ func New(site string, limits node.Exposure) *Core {
 // AddHandler tells the core of a handler before its first event.
 func (c *Core) AddHandler(name string, g Guard, t Terms) { c.guards[name], c.terms[name] = g, t }
 
-// SetTell has events of home jobs given to those who read, once they are durable.
-func (c *Core) SetTell(tell func([]node.Event)) { c.tell = tell }
+// SetEmit has events of home jobs given to those who read, once they are durable.
+func (c *Core) SetEmit(tell func([]node.Event)) { c.emit = tell }
 
 // SetClock sets the moment of the events that follow.
 func (c *Core) SetClock(now Clock) { c.now = now }
@@ -226,7 +226,7 @@ func (c *Core) Step(ev Event, s StateReader, fx *Effects) {
 	case CapacityEvent:
 		c.Capacity(ev)
 	case AcceptedEvent:
-		c.accepted(ev.ID, fx)
+		c.handleAccepted(ev.ID, fx)
 	case UnstoppedEvent:
 		if a := c.attempts[ev.ID]; a != nil {
 			a.stopping, c.unstopped = false, true
@@ -234,13 +234,13 @@ func (c *Core) Step(ev Event, s StateReader, fx *Effects) {
 	case DiskEvent:
 		c.full, c.seen = ev.Full, 0
 	case StartedEvent:
-		c.hasStarted(ev)
+		c.handleStarted(ev)
 	case EndedEvent:
-		c.hasEnded(ev.ID, ev.Result, fx)
+		c.handleEnded(ev.ID, ev.Result, fx)
 	case RefusedEvent:
-		c.refused(ev, fx)
+		c.handleRefused(ev, fx)
 	case ResultEvent:
-		c.out.done(ev, s, fx)
+		c.out.handleResults(ev, s, fx)
 	case DrainEvent:
 		c.setDrain(ev.Drain, fx)
 		fx.Replies = append(fx.Replies, ev.Done)
@@ -251,15 +251,15 @@ func (c *Core) Step(ev Event, s StateReader, fx *Effects) {
 			c.cancel(ev, fx)
 		}
 	case LeaseEvent:
-		c.renewed(ev, fx)
+		c.handleRenewed(ev, fx)
 	case VerdictEvent:
-		c.verdict(ev)
+		c.proposeLosses(ev)
 	case RaiseEvent:
-		c.raise(ev)
+		c.proposeRaise(ev)
 	case EpochEvent:
-		c.enter(ev)
+		c.beginEpoch(ev)
 	case RegisteredEvent:
-		c.registered(ev, fx)
+		c.handleRegistered(ev, fx)
 	case TickEvent:
 		c.tick(s, fx)
 	case AskEvent:
@@ -272,7 +272,7 @@ func (c *Core) Settle(s StateReader, fx *Effects) {
 	c.startHome(s, fx)
 	c.publishUnstarted(s, fx)
 	c.journalPublications(fx)
-	c.passEvents(fx)
+	c.flushEvents(fx)
 	if c.incarnation != 0 {
 		c.checkExpelled(s)
 	}
@@ -285,7 +285,7 @@ func (c *Core) Settle(s StateReader, fx *Effects) {
 	c.publish()
 	c.reportEnds()
 	c.offer()
-	c.tellClosed()
+	c.reportClosure()
 	c.out.flush(fx)
 }
 

@@ -66,8 +66,8 @@ func (c *Core) Withdrawn() bool { return len(c.offers.last) == 0 && !c.offers.in
 // Idle reports whether nothing runs here.
 func (c *Core) Idle() bool { return len(c.attempts) == 0 }
 
-// SayGoodbye has the last command of a site that leaves ordered, and passes its code on.
-func (c *Core) SayGoodbye(body fsm.Body, done chan<- fsm.Code) {
+// ProposeDeparture has the last command of a site that leaves ordered, and passes its code on.
+func (c *Core) ProposeDeparture(body fsm.Body, done chan<- fsm.Code) {
 	c.gone = true // when the state says so, it is no reason to come back
 	c.out.add(body, func(r fsm.Result, _ StateReader, _ *Effects) { done <- r.Code })
 }

@@ -16,14 +16,14 @@ type EpochEvent struct{ Epoch uint64 }
 
 func (EpochEvent) isEvent() {}
 
-// enter begins to settle with an epoch; expel does it.
-func (c *Core) enter(ev EpochEvent) {
+// beginEpoch begins to settle with an epoch; expel does it.
+func (c *Core) beginEpoch(ev EpochEvent) {
 	c.entering, c.expelled = ev.Epoch, true
 	c.ends, c.started = c.ends[:0], c.started[:0]
 }
 
-// entered notes that this site is ready for the epoch.
-func (c *Core) entered(fx *Effects) {
+// finishEpoch notes that this site is ready for the epoch.
+func (c *Core) finishEpoch(fx *Effects) {
 	if c.entering != 0 {
 		fx.Writes = append(fx.Writes, record.Put(record.BucketMeta, record.KeyEpoch, record.Number(c.entering)))
 		c.entering = 0

@@ -30,7 +30,7 @@ func (c *Core) expel(s StateReader, fx *Effects) {
 	}
 	dead := true
 	for _, a := range c.attempts {
-		if a.Home || (a.Bounded || a.own(c.site)) && !c.unknownToState(a, s) {
+		if a.Home || (a.Bounded || a.isOwnedBy(c.site)) && !c.unknownToState(a, s) {
 			continue
 		}
 		a.fenced = true
@@ -45,14 +45,14 @@ func (c *Core) expel(s StateReader, fx *Effects) {
 		return
 	}
 	c.expelled = false
-	c.entered(fx)
+	c.finishEpoch(fx)
 	c.resumeEnds(fx)
 	held, lost := c.Registration()
 	fx.Register = &Registration{Held: held, Lost: lost}
 }
 
-// own reports whether an attempt's task belongs to the site itself.
-func (a *attempt) own(site string) bool { return ownerOf(a.ID) == site }
+// isOwnedBy reports whether an attempt's task belongs to the site itself.
+func (a *attempt) isOwnedBy(site string) bool { return ownerOf(a.ID) == site }
 
 func ownerOf(id executor.ID) string {
 	job, err := fsm.ParseJobID(id.Job)
@@ -66,7 +66,7 @@ func ownerOf(id executor.ID) string {
 func (c *Core) resumeEnds(fx *Effects) {
 	for id, a := range c.attempts {
 		if !a.Home && a.ended != nil {
-			c.noteEnd(id, a, fx)
+			c.queueEndReport(id, a, fx)
 		}
 	}
 }

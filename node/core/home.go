@@ -114,7 +114,7 @@ func (c *Core) place(js *fsm.JobSpec, but ...refusal) []string {
 	suits := machineFilter{js: js, but: but}
 	for _, name := range c.order {
 		m := c.machines[name]
-		if !suits.at(m) || c.rests(name) {
+		if !suits.at(m) || c.isResting(name) {
 			continue
 		}
 		total, used, tasks := fsm.Resources(m.Resources), c.used.all[name], c.used.tasks[name]
@@ -139,7 +139,7 @@ func (c *Core) homeOpen(js *fsm.JobSpec) bool {
 func (c *Core) keepHome(js fsm.JobSpec, fx *Effects) {
 	c.home.add(js.Num, &homeJob{Spec: js, Tasks: make([]homeTask, js.Count)})
 	fx.Writes = append(fx.Writes, record.PutRecord(record.BucketHome, record.Number(js.Num), &c.home.jobs[js.Num].Spec))
-	c.tellHomeJob(fsm.EventJobSubmitted, js.Num)
+	c.emitJobEvent(fsm.EventJobSubmitted, js.Num)
 }
 
 // runHome starts a job here; the record and its attempts are synced together.
@@ -166,14 +166,14 @@ func (c *Core) startHomeTask(num uint64, task uint32, place string, token uint64
 	id := executor.ID{Job: c.last.nameOf(fsm.JobID{Site: c.site, Num: num}), Task: task, Attempt: t.Attempt, Token: token}
 	rec := attemptRecord{ID: id, Home: true, Machine: place, Need: executor.Resources(job.Spec.Need)}
 	run, err := c.taskOf(rec, c.site, job.Spec.TimeoutMs, job.Spec.Payload)
-	c.begin(rec, run, err, fx)
+	c.startAttempt(rec, run, err, fx)
 	c.writeHome(num, task, fx)
 }
 
 func (c *Core) writeHome(num uint64, task uint32, fx *Effects) {
 	c.home.jobs[num].changed(task)
 	fx.Writes = append(fx.Writes, record.PutRecord(record.BucketTasks, record.TaskKey(num, task), c.home.jobs[num].Tasks[task]))
-	c.tellHome(num, task)
+	c.emitTaskEvent(num, task)
 }
 
 // startHome gives waiting home tasks their next attempt, in order, as long as
@@ -203,7 +203,7 @@ func (c *Core) startHome(s StateReader, fx *Effects) (looks int) {
 			break
 		}
 		if len(job.refusals) > 0 && c.hasNoPlace(job, s) {
-			c.homeFails(w, fx)
+			c.failHomeTask(w, fx)
 			continue
 		}
 		if t := &job.Tasks[w.task]; t.Reason != job.noPlace() {
@@ -233,9 +233,9 @@ func (c *Core) homeTaskOf(id executor.ID) (uint64, *homeTask) {
 	return job.Num, &h.Tasks[id.Task]
 }
 
-// homeAgain queues a home task whose machine turned out to be full, or that its
+// requeueHomeTask queues a home task whose machine turned out to be full, or that its
 // handler refused, with why as its reason.
-func (c *Core) homeAgain(a *attempt, why string, fx *Effects) {
+func (c *Core) requeueHomeTask(a *attempt, why string, fx *Effects) {
 	num, t := c.homeTaskOf(a.ID)
 	c.drop(a, fx)
 	if t == nil || t.Attempt != a.ID.Attempt || !isLive(t.State) {
@@ -244,7 +244,7 @@ func (c *Core) homeAgain(a *attempt, why string, fx *Effects) {
 	if t.State == fsm.Stopping {
 		t.State, t.EndedMs = fsm.TaskCancelled, c.now.Wall.UnixMilli()
 		c.writeHome(num, a.ID.Task, fx)
-		c.homeRetire(num, fx)
+		c.retireHomeJob(num, fx)
 		return
 	}
 	t.State, t.Reason, t.back = fsm.Queued, why, true
@@ -252,8 +252,8 @@ func (c *Core) homeAgain(a *attempt, why string, fx *Effects) {
 	c.writeHome(num, a.ID.Task, fx)
 }
 
-// homeEnded settles a home attempt: retry, or the task's end.
-func (c *Core) homeEnded(a *attempt, r executor.Result, fx *Effects) {
+// handleHomeEnded settles a home attempt: retry, or the task's end.
+func (c *Core) handleHomeEnded(a *attempt, r executor.Result, fx *Effects) {
 	num, t := c.homeTaskOf(a.ID)
 	c.drop(a, fx)
 	if t == nil || t.Attempt != a.ID.Attempt || !isLive(t.State) {
@@ -285,7 +285,7 @@ func (c *Core) homeEnded(a *attempt, r executor.Result, fx *Effects) {
 		t.EndedMs = c.now.Wall.UnixMilli()
 	}
 	c.writeHome(num, a.ID.Task, fx)
-	c.homeRetire(num, fx)
+	c.retireHomeJob(num, fx)
 }
 
 // homeStateAfter returns the same rule as the federation's (fsm): a cancelled task
@@ -314,23 +314,23 @@ func homeStateAfter(t *homeTask, outcome fsm.Outcome, spec *fsm.JobSpec) fsm.Tas
 	return fsm.TaskFailed
 }
 
-// homeRetire remembers an ended job for a while and drops the oldest.
-func (c *Core) homeRetire(num uint64, fx *Effects) {
+// retireHomeJob remembers an ended job for a while and drops the oldest.
+func (c *Core) retireHomeJob(num uint64, fx *Effects) {
 	if !c.home.jobs[num].ended() {
 		return
 	}
 	delete(c.home.unsure, num)
 	c.home.ended = append(c.home.ended, num)
-	c.tellHomeJob(fsm.EventJobEnded, num)
+	c.emitJobEvent(fsm.EventJobEnded, num)
 	for len(c.home.ended) > maxHomeEnded {
 		old := c.home.ended[0]
 		c.home.ended = c.home.ended[1:]
-		c.homeForget(old, fx)
+		c.forgetHomeJob(old, fx)
 	}
 }
 
-// homeForget drops all that is known of a home job.
-func (c *Core) homeForget(num uint64, fx *Effects) {
+// forgetHomeJob drops all that is known of a home job.
+func (c *Core) forgetHomeJob(num uint64, fx *Effects) {
 	for i := range c.home.jobs[num].Tasks {
 		if c.home.jobs[num].Tasks[i] != (homeTask{}) {
 			fx.Writes = append(fx.Writes, record.Remove(record.BucketTasks, record.TaskKey(num, uint32(i))))
@@ -354,7 +354,7 @@ func (c *Core) cancelHome(num uint64, at string, fx *Effects) error {
 	for i := range job.Tasks {
 		c.cancelHomeTask(num, uint32(i), at, fx)
 	}
-	c.homeCancelled(num, fx)
+	c.finishHomeCancel(num, fx)
 	return nil
 }
 
@@ -375,11 +375,11 @@ func (c *Core) cancelHomeTask(num uint64, i uint32, at string, fx *Effects) bool
 	return true
 }
 
-// homeCancelled brings handlers and lists in line after tasks were cancelled.
-func (c *Core) homeCancelled(num uint64, fx *Effects) {
+// finishHomeCancel brings handlers and lists in line after tasks were cancelled.
+func (c *Core) finishHomeCancel(num uint64, fx *Effects) {
 	c.home.stuck = 0 // what was ended may be among them
 	c.stopHome(fx)
-	c.homeRetire(num, fx)
+	c.retireHomeJob(num, fx)
 }
 
 // stopHome tells the handlers of home attempts that must end.

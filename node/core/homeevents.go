@@ -8,8 +8,8 @@ import (
 // Home jobs are not in the log, so their events are told by their own broker
 // alone. They leave it after the record of what they tell is synced.
 
-// tellHome tells what became of a home task, by the state it now has.
-func (c *Core) tellHome(num uint64, task uint32) {
+// emitTaskEvent tells what became of a home task, by the state it now has.
+func (c *Core) emitTaskEvent(num uint64, task uint32) {
 	job := c.home.jobs[num]
 	t := &job.Tasks[task]
 	e := c.homeEvent(num, job)
@@ -49,8 +49,8 @@ func (t *homeTask) requeuedAs() fsm.Ending {
 	return fsm.EndLost
 }
 
-// tellHomeJob tells of a home job as a whole.
-func (c *Core) tellHomeJob(kind fsm.EventKind, num uint64) {
+// emitJobEvent tells of a home job as a whole.
+func (c *Core) emitJobEvent(kind fsm.EventKind, num uint64) {
 	job := c.home.jobs[num]
 	e := c.homeEvent(num, job)
 	e.Kind, e.Count = kind, job.Spec.Count
@@ -66,14 +66,14 @@ func (c *Core) homeEvent(num uint64, job *homeJob) node.Event {
 	}
 }
 
-// passEvents hands what was told to the feed once this turn's writes are durable.
-func (c *Core) passEvents(fx *Effects) {
-	if c.tell == nil {
+// flushEvents hands what was told to the feed once this turn's writes are durable.
+func (c *Core) flushEvents(fx *Effects) {
+	if c.emit == nil {
 		c.told = c.told[:0]
 		return
 	}
 	told := c.told
 	if c.told = nil; len(told) > 0 {
-		fx.Replies = append(fx.Replies, func() { c.tell(told) })
+		fx.Replies = append(fx.Replies, func() { c.emit(told) })
 	}
 }

@@ -71,8 +71,8 @@ func (c *Core) homeTaken(num uint64) {
 	}
 }
 
-// homeBack queues a home task that its handler handed back.
-func (c *Core) homeBack(a *attempt, err error, fx *Effects) {
+// requeueReturned queues a home task that its handler handed back.
+func (c *Core) requeueReturned(a *attempt, err error, fx *Effects) {
 	c.tallies.Decline(a.handler, trouble.ClassOf(err))
 	why := noRoom
 	if !errors.Is(err, executor.ErrBusy) {
@@ -81,7 +81,7 @@ func (c *Core) homeBack(a *attempt, err error, fx *Effects) {
 	if num, t := c.homeTaskOf(a.ID); t != nil && errors.Is(err, executor.ErrUnfit) {
 		c.home.jobs[num].refused(a.handler, why)
 	}
-	c.homeAgain(a, why, fx)
+	c.requeueHomeTask(a, why, fx)
 }
 
 // mayMove reports whether a job that its own site cannot run may go to another
@@ -118,8 +118,8 @@ func (c *Core) toMove(job *homeJob, s StateReader) bool {
 	return able
 }
 
-// homeFails ends a waiting task that can run nowhere.
-func (c *Core) homeFails(w homeWaiting, fx *Effects) {
+// failHomeTask ends a waiting task that can run nowhere.
+func (c *Core) failHomeTask(w homeWaiting, fx *Effects) {
 	job := c.home.jobs[w.num]
 	t := &job.Tasks[w.task]
 	t.State, t.EndedMs = fsm.TaskFailed, c.now.Wall.UnixMilli()
@@ -128,5 +128,5 @@ func (c *Core) homeFails(w homeWaiting, fx *Effects) {
 	}
 	t.Failures++
 	c.writeHome(w.num, w.task, fx)
-	c.homeRetire(w.num, fx)
+	c.retireHomeJob(w.num, fx)
 }

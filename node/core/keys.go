@@ -36,7 +36,7 @@ func (c *Core) checkKey(req node.Request, reply func(node.Answer), s StateReader
 // replay answers a repeat of a keyed request. Once the site is registered its
 // state is as new as the keys: what it does not know has ended.
 func (c *Core) replay(num uint64, reply func(node.Answer), s StateReader, fx *Effects) {
-	if c.pubs.follow(num, reply) {
+	if c.pubs.addRepeat(num, reply) {
 		return
 	}
 	a := node.Answer{ID: fsm.JobID{Site: c.site, Num: num}, Durability: node.DurableFederation, Replayed: true}

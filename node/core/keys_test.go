@@ -268,7 +268,7 @@ func TestRepeatForARetiredJob(t *testing.T) {
 		a.finish(a.only(), 0)
 		r.settle()
 	}
-	a.core.homeForget(1, &Effects{})
+	a.core.forgetHomeJob(1, &Effects{})
 	r.now = r.now.Add(time.Minute)
 	r.apply() // the state retires what has ended
 	for _, key := range []string{"home", "away"} {

@@ -31,8 +31,8 @@ type LeaseEvent struct {
 
 func (LeaseEvent) isEvent() {}
 
-// renewed moves the fences and looks again for work that waited for a lease.
-func (c *Core) renewed(ev LeaseEvent, fx *Effects) {
+// handleRenewed moves the fences and looks again for work that waited for a lease.
+func (c *Core) handleRenewed(ev LeaseEvent, fx *Effects) {
 	if ev.Incarnation != c.incarnation || ev.Until <= c.lease.until {
 		return
 	}

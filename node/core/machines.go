@@ -30,7 +30,7 @@ func (t Terms) onTerms(handler string, list []executor.Machine) []machine {
 	kinds := map[string]fsm.Labels{"": t.Labels}
 	for i, m := range list {
 		if _, met := kinds[m.Labels]; !met {
-			kinds[m.Labels] = t.beside(fsm.Labels(m.Labels))
+			kinds[m.Labels] = t.merge(fsm.Labels(m.Labels))
 		}
 		out[i] = machine{Machine: m, handler: handler, labels: kinds[m.Labels]}
 		if t.Tasks > 0 {
@@ -43,9 +43,9 @@ func (t Terms) onTerms(handler string, list []executor.Machine) []machine {
 	return out
 }
 
-// beside adds those that a handler knows of a machine to the terms' labels, which win;
+// merge adds those that a handler knows of a machine to the terms' labels, which win;
 // none if that is more than may be.
-func (t Terms) beside(known fsm.Labels) fsm.Labels {
+func (t Terms) merge(known fsm.Labels) fsm.Labels {
 	all := maps.Collect(known.All())
 	maps.Insert(all, t.Labels.All())
 	labels, err := fsm.LabelsOf(all)

@@ -53,7 +53,7 @@ func (c *Core) exposedNow() *fsm.Offer {
 		whole, _ := c.limits.Exposed(m.Machine, fsm.Resources{}, reserve)
 		var now fsm.Resources
 		now, reserve = c.limits.Exposed(m.Machine, c.used.home[name], reserve)
-		if !c.closing && !c.drain.On && !c.rests(name) && c.full == nil {
+		if !c.closing && !c.drain.On && !c.isResting(name) && c.full == nil {
 			o.Machines = append(o.Machines, c.marked(m, fsm.Machine{Name: name, Resources: now, Whole: whole, Runs: runsOf(m.Machine)}))
 		}
 		o.Capacity = plus(o.Capacity, fsm.Resources(m.Resources))

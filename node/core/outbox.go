@@ -48,9 +48,9 @@ func (o *outbox) flush(fx *Effects) {
 	o.waiting = slices.Delete(o.waiting, 0, n)
 }
 
-// done settles commands. An error reaches it only when the broker stops. What
+// handleResults settles commands. An error reaches it only when the broker stops. What
 // came too late for its incarnation waits for the next one.
-func (o *outbox) done(ev ResultEvent, s StateReader, fx *Effects) {
+func (o *outbox) handleResults(ev ResultEvent, s StateReader, fx *Effects) {
 	if ev.Err != nil {
 		return
 	}
@@ -82,10 +82,10 @@ func lastWord(body fsm.Body) bool {
 	return false
 }
 
-// begin starts a new incarnation's numbers. What the last one left without a
+// beginIncarnation starts a new incarnation's numbers. What the last one left without a
 // result is said again: every such command names jobs and attempts by ids that
 // are executed once. Offers, bounds, usage and verdicts are made again by their owners.
-func (o *outbox) begin(incarnation uint64) {
+func (o *outbox) beginIncarnation(incarnation uint64) {
 	if incarnation == o.incarnation {
 		return
 	}

@@ -91,8 +91,8 @@ func (b *publicationBook) find(num uint64) *pendingJob {
 	return nil
 }
 
-// follow has a repeat answered together with the original.
-func (b *publicationBook) follow(num uint64, reply func(node.Answer)) bool {
+// addRepeat has a repeat answered together with the original.
+func (b *publicationBook) addRepeat(num uint64, reply func(node.Answer)) bool {
 	job := b.find(num)
 	if job == nil {
 		return false
@@ -205,7 +205,7 @@ func (c *Core) send(groups []*publication, settled uint64) {
 			if codes != nil {
 				r.Jobs, codes = codes[:len(p.jobs):len(p.jobs)], codes[len(p.jobs):]
 			}
-			again = append(again, c.published(p, r, s, fx)...)
+			again = append(again, c.handlePublished(p, r, s, fx)...)
 		}
 		c.keepPromises(again, fx)
 		for _, p := range groups {
@@ -216,9 +216,9 @@ func (c *Core) send(groups []*publication, settled uint64) {
 	})
 }
 
-// published answers the clients of a group that the order has taken. It returns
+// handlePublished answers the clients of a group that the order has taken. It returns
 // the jobs that were refused though they were promised.
-func (c *Core) published(p *publication, r fsm.Result, s StateReader, fx *Effects) (again []pendingJob) {
+func (c *Core) handlePublished(p *publication, r fsm.Result, s StateReader, fx *Effects) (again []pendingJob) {
 	c.pubs.remove(p)
 	done := record.Tidy(record.BucketPublishing, record.Number(p.jobs[0].spec.Num)) // a repeat is recognised
 	for i := range p.jobs {

@@ -26,12 +26,12 @@ func (c *Core) reconcile(s StateReader, fx *Effects) {
 			return
 		}
 		for _, as := range changed {
-			c.follow(as, s, fx)
+			c.reconcileAssignment(as, s, fx)
 		}
 	}
 	for _, ref := range again {
 		if as, ok := s.Assignment(c.site, ref); ok {
-			c.follow(as, s, fx)
+			c.reconcileAssignment(as, s, fx)
 		} else {
 			delete(c.pledges.byID, c.last.attemptID(ref))
 		}
@@ -43,9 +43,9 @@ func (c *Core) compare(all []fsm.Assignment, s StateReader, fx *Effects) {
 	wanted := make(map[executor.ID]bool, len(all))
 	for _, as := range all {
 		wanted[c.last.attemptID(as.AttemptRef)] = true
-		c.follow(as, s, fx)
+		c.reconcileAssignment(as, s, fx)
 	}
-	c.pledges.keep(wanted)
+	c.pledges.dropUnassigned(wanted)
 	for id, a := range c.attempts {
 		if !a.Home && !wanted[id] && a.ended == nil {
 			a.fenced = true
@@ -54,8 +54,8 @@ func (c *Core) compare(all []fsm.Assignment, s StateReader, fx *Effects) {
 	}
 }
 
-// follow does what one assignment asks for. To do it twice changes nothing.
-func (c *Core) follow(as fsm.Assignment, s StateReader, fx *Effects) {
+// reconcileAssignment does what one assignment asks for. To do it twice changes nothing.
+func (c *Core) reconcileAssignment(as fsm.Assignment, s StateReader, fx *Effects) {
 	id := c.last.attemptID(as.AttemptRef)
 	a := c.attempts[id]
 	switch {
@@ -64,7 +64,7 @@ func (c *Core) follow(as fsm.Assignment, s StateReader, fx *Effects) {
 		c.giveBack(id)
 		c.ends = append(c.ends, fsm.Ended{AttemptRef: as.AttemptRef, Outcome: fsm.Stopped, Detail: "never started"})
 	case a == nil:
-		c.take(id, as, s, fx)
+		c.acceptAssignment(id, as, s, fx)
 	case as.Stop && a.ended == nil:
 		c.stop(a, as.StopWhy, fx)
 	}
@@ -77,10 +77,10 @@ func (c *Core) giveBack(id executor.ID) {
 	delete(c.pledges.byID, id)
 }
 
-// take starts an assignment, or declines it if the room is gone: home runs may
+// acceptAssignment starts an assignment, or declines it if the room is gone: home runs may
 // have taken it while the assignment was on its way.
 // Foreign work needs a lease; without one it is looked at again when it comes.
-func (c *Core) take(id executor.ID, as fsm.Assignment, s StateReader, fx *Effects) {
+func (c *Core) acceptAssignment(id executor.ID, as fsm.Assignment, s StateReader, fx *Effects) {
 	if c.handingBack {
 		c.decline(as, trouble.DeclinedClosed, "the site leaves the federation")
 		return
@@ -97,7 +97,7 @@ func (c *Core) take(id executor.ID, as fsm.Assignment, s StateReader, fx *Effect
 		c.decline(as, trouble.DeclinedGone, fmt.Sprintf("machine %s is gone", as.Machine))
 		return
 	}
-	if c.rests(as.Machine) {
+	if c.isResting(as.Machine) {
 		c.decline(as, trouble.DeclinedTrouble, "machine "+c.troubles.Text(as.Machine, c.now.Boot))
 		return
 	}
@@ -118,7 +118,7 @@ func (c *Core) take(id executor.ID, as fsm.Assignment, s StateReader, fx *Effect
 	if err == nil && as.Job.Site != c.site && !c.fence(&rec, &task, as, s) {
 		return
 	}
-	c.begin(rec, task, err, fx)
+	c.startAttempt(rec, task, err, fx)
 }
 
 // decline hands an assignment back that was not begun.
@@ -168,9 +168,9 @@ func (c *Core) taskOf(rec attemptRecord, owner string, timeoutMs int64, payload 
 	return task, nil
 }
 
-// begin records an attempt and has its handler start it after the sync; with
+// startAttempt records an attempt and has its handler start it after the sync; with
 // err, why it cannot be, it ends at once.
-func (c *Core) begin(rec attemptRecord, task executor.Task, err error, fx *Effects) {
+func (c *Core) startAttempt(rec attemptRecord, task executor.Task, err error, fx *Effects) {
 	rec.AssignedMs = c.now.Wall.UnixMilli()
 	handler := c.machines[rec.Machine].handler
 	a := &attempt{attemptRecord: rec, handler: handler, begun: c.now.Boot}
@@ -178,7 +178,7 @@ func (c *Core) begin(rec attemptRecord, task executor.Task, err error, fx *Effec
 	c.used.add(a, 1)
 	fx.Writes = append(fx.Writes, record.PutRecord(record.BucketAttempts, a.recordKey(), rec))
 	if err != nil {
-		c.hasEnded(rec.ID, executor.Result{Cause: executor.NoStart, Detail: err.Error()}, fx)
+		c.handleEnded(rec.ID, executor.Result{Cause: executor.NoStart, Detail: err.Error()}, fx)
 		return
 	}
 	fx.Starts = append(fx.Starts, StartEffect{HandlerID{handler, rec.ID}, task})
@@ -197,11 +197,11 @@ func (c *Core) stop(a *attempt, why string, fx *Effects) {
 	fx.Stops = append(fx.Stops, StopEffect{HandlerID{a.handler, a.ID}, why})
 }
 
-// accepted: from now on the attempt can be stopped, and is if that is due.
-func (c *Core) accepted(id executor.ID, fx *Effects) {
+// handleAccepted: from now on the attempt can be stopped, and is if that is due.
+func (c *Core) handleAccepted(id executor.ID, fx *Effects) {
 	if a := c.attempts[id]; a != nil {
 		a.accepted = true
-		a.settled()
+		a.releaseWaiters()
 		c.homeHas(a)
 		if a.due {
 			c.stop(a, a.dueWhy, fx)
@@ -209,8 +209,8 @@ func (c *Core) accepted(id executor.ID, fx *Effects) {
 	}
 }
 
-// refused settles an attempt that its handler did not take.
-func (c *Core) refused(ev RefusedEvent, fx *Effects) {
+// handleRefused settles an attempt that its handler did not take.
+func (c *Core) handleRefused(ev RefusedEvent, fx *Effects) {
 	a := c.attempts[ev.ID]
 	if a == nil {
 		return
@@ -219,7 +219,7 @@ func (c *Core) refused(ev RefusedEvent, fx *Effects) {
 		c.troubles.Begin(a.Machine, a.handler, fsm.Clip(ev.Err.Error()), c.now.Boot)
 	}
 	if a.Home {
-		c.homeBack(a, ev.Err, fx)
+		c.requeueReturned(a, ev.Err, fx)
 		return
 	}
 	ref, err := c.last.attemptRef(ev.ID)
@@ -232,7 +232,7 @@ func (c *Core) refused(ev RefusedEvent, fx *Effects) {
 
 // drop forgets a settled attempt, here and at its handler.
 func (c *Core) drop(a *attempt, fx *Effects) {
-	a.settled()
+	a.releaseWaiters()
 	if a.ended == nil {
 		c.used.add(a, -1)
 	}

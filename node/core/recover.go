@@ -60,7 +60,7 @@ func (c *Core) recoverHome(j record.Reader) error {
 		switch job := c.home.jobs[num]; {
 		case job.ended():
 			c.home.ended = append(c.home.ended, num)
-		case !job.untouched() && !job.everRan():
+		case !job.isUntouched() && !job.everRan():
 			c.home.unsure[num] = true
 		}
 	}
@@ -126,12 +126,12 @@ func (c *Core) recoverAttempts(j record.Reader, found map[string][]executor.Stat
 		c.used.add(a, 1)
 		switch {
 		case !ok:
-			c.hasEnded(a.ID, executor.Result{Cause: executor.Vanished, Detail: "lost with the broker's machine"}, fx)
+			c.handleEnded(a.ID, executor.Result{Cause: executor.Vanished, Detail: "lost with the broker's machine"}, fx)
 		case h.state.Ended == nil:
 			c.homeHas(a)
-			c.goesOn(a, h.state.Started)
+			c.markAdopted(a, h.state.Started)
 		default:
-			c.hasEnded(a.ID, *h.state.Ended, fx)
+			c.handleEnded(a.ID, *h.state.Ended, fx)
 		}
 		return nil
 	})
@@ -145,20 +145,20 @@ func (c *Core) recoverAttempts(j record.Reader, found map[string][]executor.Stat
 	return nil
 }
 
-// goesOn notes when an adopted attempt began, if its handler knows: the event has
+// markAdopted notes when an adopted attempt began, if its handler knows: the event has
 // been told to an earlier life of the broker, or to nobody.
-func (c *Core) goesOn(a *attempt, began time.Time) {
+func (c *Core) markAdopted(a *attempt, began time.Time) {
 	if began.IsZero() {
 		return
 	}
 	if a.Home {
 		if num, t := c.homeTaskOf(a.ID); t != nil && t.Attempt == a.ID.Attempt {
-			t.begin(began)
+			t.markRunning(began)
 			c.home.jobs[num].changed(a.ID.Task)
 		}
 		return
 	}
-	c.noteStarted(a, began)
+	c.queueStartReport(a, began)
 }
 
 // requeueHome gives home tasks without an attempt another one; those that were
@@ -193,7 +193,7 @@ func (c *Core) requeueHome(fx *Effects) {
 		}
 	}
 	for _, num := range slices.Compact(stopped) { // only now: it may drop jobs from the order
-		c.homeRetire(num, fx)
+		c.retireHomeJob(num, fx)
 	}
 }
 
@@ -237,11 +237,11 @@ func compareRefs(a, b fsm.AttemptRef) int {
 		cmp.Compare(a.Task, b.Task), cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.Token, b.Token))
 }
 
-// registered starts the work for the federation.
-func (c *Core) registered(ev RegisteredEvent, fx *Effects) {
+// handleRegistered starts the work for the federation.
+func (c *Core) handleRegistered(ev RegisteredEvent, fx *Effects) {
 	c.incarnation = ev.Result.Incarnation
 	fx.Writes = append(fx.Writes, record.RegisteredAs(ev.Boot))
-	c.out.begin(ev.Result.Incarnation)
+	c.out.beginIncarnation(ev.Result.Incarnation)
 	c.seen = 0
 	c.nextJob = max(c.nextJob, ev.Result.NextJob)
 	c.resumeUsage(ev.Result.NextUsage, fx)

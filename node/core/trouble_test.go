@@ -145,7 +145,7 @@ func TestDeclinedWhileItsBrokerWasAway(t *testing.T) {
 		away(a, b, id)
 		r.settle()
 		v := r.task("a.1")
-		if v.State != fsm.Queued || v.Failures+v.Losses > 0 || len(b.running) > 0 || !b.core.rests("b-local") {
+		if v.State != fsm.Queued || v.Failures+v.Losses > 0 || len(b.running) > 0 || !b.core.isResting("b-local") {
 			t.Errorf("%s: the task is %s with %d failures and %d losses (%s); b runs %v", name, v.State, v.Failures, v.Losses, v.Reason, b.running)
 		}
 		r.now = r.now.Add(trouble.MaxRest)

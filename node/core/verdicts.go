@@ -19,10 +19,10 @@ type VerdictEvent struct{ Verdicts }
 
 func (VerdictEvent) isEvent() {}
 
-// verdict proposes what the lease tracker found, each once at a time. A broker that is not
+// proposeLosses proposes what the lease tracker found, each once at a time. A broker that is not
 // registered has no numbers for commands: it proposes nothing, and the leadership
 // goes to another one (fitness.go).
-func (c *Core) verdict(v VerdictEvent) {
+func (c *Core) proposeLosses(v VerdictEvent) {
 	if c.incarnation == 0 {
 		return
 	}
@@ -49,8 +49,8 @@ type RaiseEvent struct{ Version uint32 }
 
 func (RaiseEvent) isEvent() {}
 
-// raise proposes an apply version, one at a time.
-func (c *Core) raise(ev RaiseEvent) {
+// proposeRaise proposes an apply version, one at a time.
+func (c *Core) proposeRaise(ev RaiseEvent) {
 	if c.incarnation == 0 || c.raising {
 		return
 	}

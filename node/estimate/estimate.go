@@ -158,15 +158,15 @@ func (e *Estimator) Sample(s *fsm.State) {
 	e.askAgain(now)
 	e.sampledMs = now
 	for _, id := range e.candidates {
-		e.follow(s, id)
+		e.openGuesses(s, id)
 	}
 	e.candidates = e.candidates[:0]
 	e.late(now)
 }
 
-// follow opens an estimate of a job that waits: one of a job that was just submitted, more
+// openGuesses opens an estimate of a job that waits: one of a job that was just submitted, more
 // of one that waits on.
-func (e *Estimator) follow(s *fsm.State, id fsm.JobID) {
+func (e *Estimator) openGuesses(s *fsm.State, id fsm.JobID) {
 	v, ok := s.Why(id)
 	if !ok || v.Waiting == 0 {
 		return

@@ -25,8 +25,8 @@ type declines struct {
 	order []fsm.JobID
 }
 
-// note takes an event.
-func (d *declines) note(e *fsm.Event) {
+// handleEvent takes an event.
+func (d *declines) handleEvent(e *fsm.Event) {
 	switch {
 	case e.Kind == fsm.EventJobEnded:
 		delete(d.by, e.Job)

@@ -52,7 +52,7 @@ func (f *Feed) add(events []fsm.Event) {
 			id.N = f.last.N + 1
 		}
 		f.push(node.Event{Event: *e, ID: id, Durability: node.DurableFederation})
-		f.declines.note(e)
+		f.declines.handleEvent(e)
 	}
 	f.moved = events[len(events)-1].Index
 	f.signal()
@@ -68,7 +68,7 @@ func (f *Feed) AddHome(events []node.Event) {
 		e.Index, e.Time, e.Durability = f.last.Entry, -1, node.DurableSite
 		e.QueuedMs, e.AssignedMs, e.StartedMs = -1, -1, -1
 		f.push(e)
-		f.declines.note(&e.Event)
+		f.declines.handleEvent(&e.Event)
 	}
 	f.signal()
 }

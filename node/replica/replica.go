@@ -29,8 +29,8 @@ type Replica struct {
 	// wake is signalled (capacity 1) after every change, for the broker's loop.
 	wake chan struct{}
 	// feed takes each entry's events; told are those of the entry under way.
-	feed *Feed
-	told []fsm.Event
+	feed    *Feed
+	emitted []fsm.Event
 	// points are hashes of the state, for comparisons with other replicas.
 	points checkpoints
 	// numbered is the numbering of the last job with indices that told something.
@@ -53,7 +53,7 @@ func NewReplica() *Replica {
 		state: fsm.New(), changed: make(chan struct{}), wake: make(chan struct{}, 1),
 		feed: newFeed(uint64(max(0, time.Now().UnixMicro()))),
 	}
-	r.state.Observe(&r.told)
+	r.state.Observe(&r.emitted)
 	return r
 }
 
@@ -80,7 +80,7 @@ func (r *Replica) Apply(entry []byte) ([]fsm.Result, error) {
 	r.forkIfTold()
 	r.checkpoint(before)
 	r.date()
-	r.tell()
+	r.emitEvents()
 	r.signal()
 	return results, nil
 }
@@ -105,13 +105,13 @@ func (r *Replica) date() {
 // maxTold is the room kept for the events of one entry.
 const maxTold = 4096
 
-// tell passes the entry's events on. REQUIRES: r.mu held.
-func (r *Replica) tell() {
-	r.feed.add(r.indexed(r.told))
-	clear(r.told)
-	r.told = r.told[:0]
-	if cap(r.told) > maxTold {
-		r.told = nil
+// emitEvents passes the entry's events on. REQUIRES: r.mu held.
+func (r *Replica) emitEvents() {
+	r.feed.add(r.indexed(r.emitted))
+	clear(r.emitted)
+	r.emitted = r.emitted[:0]
+	if cap(r.emitted) > maxTold {
+		r.emitted = nil
 	}
 }
 
@@ -145,7 +145,7 @@ func (r *Replica) Restore(src io.Reader) error {
 	defer r.mu.Unlock()
 	r.state = state
 	r.points.replaced()
-	r.state.Observe(&r.told)
+	r.state.Observe(&r.emitted)
 	r.feed.reset(r.state.Index())
 	r.signal()
 	return nil

@@ -107,7 +107,7 @@ func newBare(c *Case, t turn) *bare {
 func (b *bare) second() {
 	copy(b.old, b.count)
 	for !b.ends.empty() && b.ends.at() == b.now {
-		b.end(b.ends.pop())
+		b.endTask(b.ends.pop())
 	}
 	from := b.next
 	for b.next < len(b.c.Tasks) && b.c.Tasks[b.next].Release == b.now {
@@ -131,7 +131,7 @@ func (b *bare) second() {
 	b.match()
 }
 
-func (b *bare) end(e end) {
+func (b *bare) endTask(e end) {
 	t := &b.c.Tasks[e.task]
 	b.free[e.site] += t.Width
 	switch {

@@ -143,7 +143,7 @@ func (a *asker) learn() {
 	a.events = a.events[:0]
 	a.estimator.Sample(a.state)
 	for _, id := range came {
-		a.ask(id, AskedAtSubmission)
+		a.askStart(id, AskedAtSubmission)
 	}
 	a.unstarted = append(a.unstarted, came...)
 	if hour := a.now / askEvery; hour != a.hour {
@@ -164,12 +164,12 @@ func (a *asker) askWaiting() {
 		return cmp.Or(cmp.Compare(lot(x), lot(y)), cmp.Compare(x.Site, y.Site))
 	})
 	for _, id := range chosen[:min(len(chosen), mostAsked)] {
-		a.ask(id, AskedWhileWaiting)
+		a.askStart(id, AskedWhileWaiting)
 	}
 }
 
-// ask asks when a job's next task starts, if one waits.
-func (a *asker) ask(id fsm.JobID, at AskedAt) {
+// askStart asks when a job's next task starts, if one waits.
+func (a *asker) askStart(id fsm.JobID, at AskedAt) {
 	v, ok := a.state.Why(id)
 	if !ok || v.Waiting == 0 {
 		return

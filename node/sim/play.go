@@ -187,7 +187,7 @@ func (p *player) second(ctx context.Context, t int64) error {
 	}
 	for !p.ends.empty() && p.ends.at() == t {
 		e := p.ends.pop()
-		p.sites[e.site].end(e)
+		p.sites[e.site].endTask(e)
 		p.sites[p.c.Tasks[e.task].Site].gotBack(e.task)
 		p.open--
 	}
@@ -274,7 +274,7 @@ func (p *player) advance(ctx context.Context, t int64) error {
 func (p *player) order() error {
 	for {
 		for i, s := range p.sites {
-			s.settle()
+			s.endTurn()
 			p.log.propose(i, s.proposed)
 		}
 		if len(p.log.calls) == 0 {

@@ -56,8 +56,8 @@ func (s *siteShell) showMachine() {
 	s.changed, s.dirty = true, true
 }
 
-// end frees what a task took.
-func (s *siteShell) end(e end) {
+// endTask frees what a task took.
+func (s *siteShell) endTask(e end) {
 	t := &s.p.c.Tasks[e.task]
 	if t.Background {
 		s.own -= t.Width
@@ -156,8 +156,8 @@ func (s *siteShell) submit(task, n int) int {
 // taskCommand is what every simulated task would run.
 var taskCommand = []string{"sleep"}
 
-// settle ends the core's turn and plays its handler.
-func (s *siteShell) settle() {
+// endTurn ends the core's turn and plays its handler.
+func (s *siteShell) endTurn() {
 	s.proposed = s.proposed[:0]
 	if s.conduct.Boast > 0 { // it offers again what it had to decline, as every second live
 		s.driver.Second(&s.p.view)
@@ -170,13 +170,13 @@ func (s *siteShell) settle() {
 	for s.dirty = true; s.dirty; {
 		s.dirty = false
 		o := s.driver.Settle(&s.p.view)
-		s.proposed = s.keep(s.proposed, o.Propose)
+		s.proposed = s.allowedCommands(s.proposed, o.Propose)
 		s.start(o.Starts)
 	}
 }
 
-// keep copies what is proposed, as far as the case's rules let it through.
-func (s *siteShell) keep(to, cmds []fsm.Command) []fsm.Command {
+// allowedCommands copies what is proposed, as far as the case's rules let it through.
+func (s *siteShell) allowedCommands(to, cmds []fsm.Command) []fsm.Command {
 	for _, cmd := range cmds {
 		switch body := cmd.Body.(type) {
 		case *fsm.Usage:

@@ -88,7 +88,7 @@ func readWorkload(src io.Reader, name string, report func(swf.Problem), most int
 	for _, b := range digest[:8] {
 		w.key = w.key<<8 | uint64(b)
 	}
-	return w, w.settle()
+	return w, w.sortJobs()
 }
 
 // OpenWorkload reads a log's file and names the workload after it. It ends with
@@ -155,8 +155,8 @@ func asked(j *swf.Job) int64 {
 	return int64(math.Ceil(j.ReqTime))
 }
 
-// settle sorts the jobs and lets time begin with the first.
-func (w *Workload) settle() error {
+// sortJobs sorts the jobs and lets time begin with the first.
+func (w *Workload) sortJobs() error {
 	if len(w.Jobs) == 0 {
 		return fmt.Errorf("read %s: %w (fields 2, 4, and 5 or 8): all %d jobs were left out, the first in line %d", w.Name, ErrNoWork, w.Dropped, w.firstDropped)
 	}

@@ -217,7 +217,7 @@ func Void(dir string, r executor.Result) (bool, error) {
 	if st, err := f.Stat(); err != nil || st.Size() > 0 {
 		return false, err
 	}
-	return true, tell(f, line{End: &Ended{Result: r, At: time.Now()}})
+	return true, writeLine(f, line{End: &Ended{Result: r, At: time.Now()}})
 }
 
 // Told returns the path of what Init tells, for those who wait for it to change.
@@ -242,9 +242,9 @@ func Stop(dir, why string) (heard bool, err error) {
 	return true, nil
 }
 
-// tell adds a line. It begins with a newline as well, so that a line torn by a
+// writeLine adds a line. It begins with a newline as well, so that a line torn by a
 // full disk cannot swallow the next one.
-func tell(f *os.File, l line) error {
+func writeLine(f *os.File, l line) error {
 	b, err := json.Marshal(l)
 	if err != nil {
 		return err

@@ -56,7 +56,7 @@ func TestLockIsTheProofOfLife(t *testing.T) {
 	}
 	f := live(t, dir)
 	for _, l := range []line{{Run: &Begun{At: time.Now()}}, {End: &Ended{Result: executor.Result{ExitCode: 7}}}} {
-		if err := tell(f, l); err != nil {
+		if err := writeLine(f, l); err != nil {
 			t.Fatal(err)
 		}
 	}

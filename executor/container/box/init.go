@@ -133,8 +133,8 @@ func (b *boxed) run() executor.Result {
 	if t := b.order.Task.Timeout; t > 0 {
 		b.plan.TimeOut(at, t)
 	}
-	b.clerk.Do(func() { b.say(line{Run: &Begun{At: started}}) })
-	b.watch()
+	b.clerk.Do(func() { b.writeWord(line{Run: &Begun{At: started}}) })
+	b.watchTask()
 	r := executor.Result{Cause: executor.Exited, Started: started, Run: time.Duration(executor.Boottime() - at)}
 	b.ReapAll(func() { killAll(unix.SIGKILL) })
 	b.plan.Explain(&r, b.order.Task, watchdog.End{Status: b.Status, Why: b.why, OOM: oomKilled()})
@@ -184,8 +184,8 @@ func (b *boxed) start() error {
 	return nil
 }
 
-// watch returns when the task's own process has ended, by itself or by us.
-func (b *boxed) watch() {
+// watchTask returns when the task's own process has ended, by itself or by us.
+func (b *boxed) watchTask() {
 	pace := watchdog.MinLook
 	look := executor.Boottime() + pace
 	stop := false
@@ -266,8 +266,8 @@ func oomKilled() bool {
 	return false
 }
 
-func (b *boxed) say(l line) {
-	if err := tell(b.told, l); err != nil {
+func (b *boxed) writeWord(l line) {
+	if err := writeLine(b.told, l); err != nil {
 		fmt.Fprintf(os.Stderr, "box: tell: %v\n", err)
 	}
 }
@@ -280,7 +280,7 @@ func (b *boxed) report(r executor.Result) {
 		b.out.Finish(i, b.order.MaxLog)
 	}
 	empty(Work)
-	b.say(line{End: &Ended{Result: r, At: time.Now()}})
+	b.writeWord(line{End: &Ended{Result: r, At: time.Now()}})
 }
 
 // empty removes what a directory holds, also below directories that deny it to

@@ -74,7 +74,7 @@ func (c *Client) Pull(ctx context.Context, ref string, told func(Progress)) erro
 		case m.Error != "":
 			return &Refusal{kind: ErrRefused, Message: oneLine(m.Error)}
 		}
-		p.take(m)
+		p.update(m)
 		told(p.Progress)
 	}
 }
@@ -88,7 +88,7 @@ type pull struct {
 // maxLayers bounds what is remembered of a pull; registries allow 127.
 const maxLayers = 1000
 
-func (p *pull) take(m pulling) {
+func (p *pull) update(m pulling) {
 	old, known := p.layers[m.ID]
 	if m.ID == "" || !known && (m.Status != "Pulling fs layer" || len(p.layers) == maxLayers) {
 		return

@@ -58,8 +58,8 @@ func newAsker(o Orders) *asker {
 	}
 }
 
-// ask asks again and again until it is told the end, or ctx ends.
-func (a *asker) ask(ctx context.Context) {
+// askUntilEnd asks again and again until it is told the end, or ctx ends.
+func (a *asker) askUntilEnd(ctx context.Context) {
 	for {
 		wait, over := a.once(ctx)
 		if over {

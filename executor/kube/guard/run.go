@@ -86,7 +86,7 @@ func (g *guard) run(command, env []string) Told {
 	asking := make(chan struct{})
 	go func() {
 		defer close(asking)
-		g.asker.ask(ctx)
+		g.asker.askUntilEnd(ctx)
 	}()
 	if refused, ok := g.awaitLeave(); !ok {
 		cancel()
@@ -108,7 +108,7 @@ func (g *guard) run(command, env []string) Told {
 	if g.orders.Timeout > 0 {
 		g.plan.TimeOut(began, g.orders.Timeout)
 	}
-	err := g.watch()
+	err := g.watchTask()
 	g.ReapAll(func() { killAll(unix.SIGKILL) })
 	return g.ended(began, err)
 }
@@ -172,9 +172,9 @@ func offer(pid int) {
 // of our own user: nobody here has the capability to become another.
 func killAll(sig unix.Signal) { _ = unix.Kill(-1, sig) }
 
-// watch returns when the task's own process has ended, by itself or by us. An error
+// watchTask returns when the task's own process has ended, by itself or by us. An error
 // says that nothing could be watched any more.
-func (g *guard) watch() error {
+func (g *guard) watchTask() error {
 	alarm, err := newAlarm()
 	if err != nil {
 		return err

@@ -160,12 +160,12 @@ var errNothing = errors.New("nothing was compared")
 // round asks others once, and notes what they say.
 func (c *Checker) round(ctx context.Context) (Finding, error) {
 	members := c.cfg.Members()
-	said := c.ask(ctx, c.choose(members))
+	said := c.askMembers(ctx, c.choose(members))
 	if ctx.Err() != nil {
 		return Finding{}, errNothing
 	}
 	f := JudgeAll(c.cfg.Site, c.cfg.Machine.Checkpoints(), voters(members), said)
-	c.note(members, f)
+	c.recordFinding(members, f)
 	if len(f.Newest) == 0 {
 		return f, errNothing
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
 
-// ask returns the hashes of those members that answer as who they should be.
-func (c *Checker) ask(ctx context.Context, members []Member) map[string][]coord.Checkpoint {
+// askMembers returns the hashes of those members that answer as who they should be.
+func (c *Checker) askMembers(ctx context.Context, members []Member) map[string][]coord.Checkpoint {
 	said := map[string][]coord.Checkpoint{}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -78,9 +78,9 @@ func (c *Checker) question(ctx context.Context, m Member, q byte) (net.Conn, err
 	return conn, nil
 }
 
-// note remembers what a round has found, and tells people what is new. A site that
+// recordFinding remembers what a round has found, and tells people what is new. A site that
 // differed does so until it was seen to agree, or is no member any more.
-func (c *Checker) note(members []Member, f Finding) {
+func (c *Checker) recordFinding(members []Member, f Finding) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before := c.found.Differ

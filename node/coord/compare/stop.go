@@ -75,7 +75,7 @@ func (c *Checker) stop(ctx context.Context, f Finding) {
 	c.cfg.Log.Error().Uint64("entry", f.Entry).Str("own_hash", n.OwnHash).Str("hash", n.Hash).Strs("majority", f.Agree).
 		Msg("this broker's state differs from that of a majority of the voters: it stops")
 	if c.cfg.Dir != "" {
-		if err := c.keep(ctx, &n); err != nil {
+		if err := c.saveEvidence(ctx, &n); err != nil {
 			c.cfg.Log.Error().Err(err).Str("dir", c.cfg.Dir).Msg("not all of the states could be kept")
 		}
 	}
@@ -90,9 +90,9 @@ func (c *Checker) remedy() string {
 	return fmt.Sprintf("the states are kept in %s: move that folder away and report it, %s", c.cfg.Dir, c.cfg.Remedy)
 }
 
-// keep writes the notice, this member's state, and that of the first of a majority
+// saveEvidence writes the notice, this member's state, and that of the first of a majority
 // that gives it.
-func (c *Checker) keep(ctx context.Context, n *notice) error {
+func (c *Checker) saveEvidence(ctx context.Context, n *notice) error {
 	if err := os.MkdirAll(c.cfg.Dir, 0o700); err != nil {
 		return fmt.Errorf("make folder: %w", err)
 	}

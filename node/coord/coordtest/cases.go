@@ -36,7 +36,7 @@ func totalOrder(t *testing.T, g *group) {
 		}
 	}
 	wg.Wait()
-	g.same(a, b, c)
+	g.awaitSameEntry(a, b, c)
 	s, _ := c.m.view()
 	if len(s.Done) != 3*each*workers {
 		t.Errorf("%d commands executed, not %d", len(s.Done), 3*each*workers)
@@ -56,7 +56,7 @@ func callsStayTogether(t *testing.T, g *group) {
 		})
 	}
 	wg.Wait()
-	g.same(a, b, c)
+	g.awaitSameEntry(a, b, c)
 	s, _ := b.m.view()
 	for _, site := range []string{"a", "b", "c"} {
 		at := slices.IndexFunc(s.Done, func(d Done) bool { return d.ID.Site == site })
@@ -94,7 +94,7 @@ func duplicates(t *testing.T, g *group) {
 			}
 		}
 	}
-	g.same(a, b, c)
+	g.awaitSameEntry(a, b, c)
 	if n := count(b, "once"); n != 3 {
 		t.Errorf("executed %d times, not once a site", n)
 	}
@@ -119,7 +119,7 @@ func registerTwice(t *testing.T, g *group) {
 	if first != m.inc+1 || second != first {
 		t.Errorf("one start of a broker got incarnations %d and %d after %d", first, second, m.inc)
 	}
-	g.same(a, b, c)
+	g.awaitSameEntry(a, b, c)
 }
 
 func lostAnswer(t *testing.T, g *group) {
@@ -128,8 +128,8 @@ func lostAnswer(t *testing.T, g *group) {
 	for i := range 3 {
 		g.c.LoseAnswer(m.site)
 		text := fmt.Sprint("lost-", i)
-		g.say(m, text)
-		g.same(a, b, c)
+		g.propose(m, text)
+		g.awaitSameEntry(a, b, c)
 		if n := count(a, text); n != 1 {
 			t.Errorf("executed %d times", n)
 		}
@@ -166,7 +166,7 @@ func leadChange(t *testing.T, g *group) {
 	}
 	for range 3 {
 		before := g.lead()
-		g.say(before, "before a change")
+		g.propose(before, "before a change")
 		g.c.MoveLead(t)
 		for _, m := range []*member{a, b, c} {
 			g.status(m, "another leader", func(s coord.Status) bool { return s.Lead != "" && s.Lead != before.site })
@@ -174,7 +174,7 @@ func leadChange(t *testing.T, g *group) {
 	}
 	close(stop)
 	wg.Wait()
-	g.same(a, b, c)
+	g.awaitSameEntry(a, b, c)
 	for text := range said {
 		if n := count(a, text); n != 1 {
 			t.Errorf("%s executed %d times", text, n)
@@ -206,7 +206,7 @@ func closeInMidProposal(t *testing.T, g *group) {
 	if r, err := m.log.Propose(g.ctx(), cmd); err != nil || r[0].Code != fsm.OK {
 		t.Errorf("the same proposal after a restart: %v %v", r, err)
 	}
-	g.same(a, b, c)
+	g.awaitSameEntry(a, b, c)
 	if n := count(a, "mid"); n != 1 {
 		t.Errorf("executed %d times", n)
 	}
@@ -259,7 +259,7 @@ func contexts(t *testing.T, g *group) {
 	if r, err := m.log.Propose(g.ctx(), cmd); err != nil || r[0].Code != fsm.OK {
 		t.Errorf("the same proposal after healing: %v %v", r, err)
 	}
-	g.same(a, b, c)
+	g.awaitSameEntry(a, b, c)
 	if count(a, "over") != 0 || count(a, "cut off") != 1 {
 		t.Errorf("executed %d and %d times", count(a, "over"), count(a, "cut off"))
 	}
@@ -288,7 +288,7 @@ func syncIsCurrent(t *testing.T, g *group) {
 	for i := range 10 {
 		for _, from := range []*member{a, b, c} {
 			text := fmt.Sprintf("%s-%d", from.site, i)
-			r := g.say(from, text)
+			r := g.propose(from, text)
 			for _, at := range []*member{a, b, c} {
 				index, err := at.log.Sync(g.ctx())
 				if err != nil || index < r.Index || count(at, text) != 1 {
@@ -305,7 +305,7 @@ func syncIsCurrent(t *testing.T, g *group) {
 func (g *group) filler(m *member, n int) {
 	g.t.Helper()
 	for i := range n {
-		g.say(m, fmt.Sprint("filler-", i))
+		g.propose(m, fmt.Sprint("filler-", i))
 	}
 }
 
@@ -322,7 +322,7 @@ func snapshotCatchesUp(t *testing.T, g *group) {
 	g.filler(lead, 3)
 	m.m = NewMachine()
 	m.log = g.c.Open(t, m.site, m.m)
-	g.same(a, b, c)
+	g.awaitSameEntry(a, b, c)
 	if _, restored := m.m.view(); restored == 0 {
 		t.Error("it caught up without a snapshot: the test shows nothing")
 	}
@@ -350,7 +350,7 @@ func snapshotSettlesPending(t *testing.T, g *group) {
 	if e.err != nil || e.r[0].Code != fsm.OK {
 		t.Errorf("a proposal that a snapshot executed: %v %v", e.r, e.err)
 	}
-	g.same(a, b, c)
+	g.awaitSameEntry(a, b, c)
 	if n := count(a, "swallowed"); n != 1 {
 		t.Errorf("executed %d times", n)
 	}
@@ -362,7 +362,7 @@ func snapshotSettlesPending(t *testing.T, g *group) {
 func restartKeepsEverything(t *testing.T, g *group) {
 	a, b, c := three(g)
 	m := g.follower()
-	g.say(m, "kept")
+	g.propose(m, "kept")
 	if err := m.log.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -372,8 +372,8 @@ func restartKeepsEverything(t *testing.T, g *group) {
 	if m.inc != 2 {
 		t.Errorf("the second start is incarnation %d", m.inc)
 	}
-	g.say(m, "after")
-	g.same(a, b, c)
+	g.propose(m, "after")
+	g.awaitSameEntry(a, b, c)
 	if count(m, "kept") != 1 {
 		t.Error("an executed command is gone after a restart")
 	}
@@ -457,7 +457,7 @@ func siteLost(t *testing.T, g *group) {
 	if err := lost(lead, "z", term); err != nil {
 		t.Errorf("a site loss of the leader: %v", err)
 	}
-	g.same(a, b, c)
+	g.awaitSameEntry(a, b, c)
 	if count(a, "lost x")+count(a, "lost y") != 0 || count(a, "lost z") != 1 {
 		t.Errorf("executed %d, %d and %d times", count(a, "lost x"), count(a, "lost y"), count(a, "lost z"))
 	}
@@ -473,7 +473,7 @@ func idleTime(t *testing.T, g *group) {
 	if err != nil {
 		t.Errorf("log time stands while nothing happens: %v", err)
 	}
-	g.same(a, b, c)
+	g.awaitSameEntry(a, b, c)
 }
 
 // workGoesOn: what a machine leaves to the next entries is done at once, not with the
@@ -481,7 +481,7 @@ func idleTime(t *testing.T, g *group) {
 func workGoesOn(t *testing.T, g *group) {
 	a, b, c := three(g)
 	before, _ := a.m.view()
-	g.say(b, Toil)
+	g.propose(b, Toil)
 	err := a.m.await(g.ctx(), func(now recordState, _ int) bool {
 		return now.Idle >= before.Idle+toil && now.Work == 0
 	})
@@ -489,11 +489,11 @@ func workGoesOn(t *testing.T, g *group) {
 	if took := after.Elapsed - before.Elapsed; err != nil || after.Term == before.Term && took > toil/2*1000 {
 		t.Errorf("%d entries of work took %d ms of log time: %v", toil, took, err)
 	}
-	g.say(c, "and on")
+	g.propose(c, "and on")
 	if end, _ := a.m.view(); end.Idle > after.Idle+toil/2 {
 		t.Errorf("%d empty entries follow when no work is left", end.Idle-after.Idle)
 	}
-	g.same(a, b, c)
+	g.awaitSameEntry(a, b, c)
 }
 
 func remove(t *testing.T, g *group) {
@@ -506,6 +506,6 @@ func remove(t *testing.T, g *group) {
 	if err := lead.log.Remove(g.ctx(), gone.site); err != nil {
 		t.Errorf("removing twice: %v", err)
 	}
-	g.say(lead, "goes on")
+	g.propose(lead, "goes on")
 	_ = a
 }

@@ -17,7 +17,7 @@ func unfitHandsOver(t *testing.T, g *group) {
 		if now := g.lead(); now == old {
 			t.Fatalf("%s still leads", old.site)
 		}
-		g.say(old, "follows, not fit")
+		g.propose(old, "follows, not fit")
 	}
 	// Two are not fit: the third leads, and keeps the leadership.
 	third := g.lead()
@@ -32,7 +32,7 @@ func unfitHandsOver(t *testing.T, g *group) {
 	for _, m := range g.members {
 		m.log.SetUnfit("")
 	}
-	g.same(a, b, c)
+	g.awaitSameEntry(a, b, c)
 }
 
 // unfitLeadsAlone: where no other voter is fit, the leader leads on, in its term, and orders.
@@ -50,8 +50,8 @@ func unfitLeadsAlone(t *testing.T, g *group) {
 	if s := leader.log.Status(); !s.IsLead || s.Term != term {
 		t.Errorf("%s led in term %d, now %+v", leader.site, term, s)
 	}
-	g.say(leader, "goes on")
-	g.same(a, b, c)
+	g.propose(leader, "goes on")
+	g.awaitSameEntry(a, b, c)
 
 	// It dies: one of the others leads, though none is fit.
 	if err := leader.log.Close(); err != nil {
@@ -61,5 +61,5 @@ func unfitLeadsAlone(t *testing.T, g *group) {
 	if leader == a {
 		rest = b
 	}
-	g.say(rest, "led by one that is not fit")
+	g.propose(rest, "led by one that is not fit")
 }

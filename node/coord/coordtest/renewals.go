@@ -32,7 +32,7 @@ var _ coord.Grantor = (*grantor)(nil)
 
 // Received implements coord.Grantor.
 func (x *grantor) Received(r coord.Renewal, term uint64) bool {
-	x.note(grant{r, term, false})
+	x.record(grant{r, term, false})
 	x.received.pass()
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -41,14 +41,14 @@ func (x *grantor) Received(r coord.Renewal, term uint64) bool {
 
 // Confirmed implements coord.Grantor.
 func (x *grantor) Confirmed(r coord.Renewal, term uint64) bool {
-	x.note(grant{r, term, true})
+	x.record(grant{r, term, true})
 	x.confirm.pass()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return !x.drop
 }
 
-func (x *grantor) note(c grant) {
+func (x *grantor) record(c grant) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.calls = append(x.calls, c)
@@ -184,7 +184,7 @@ func renewApplies(t *testing.T, g *group) {
 	x := all[lead.site]
 	x.confirm = newGate(g)
 	g.c.Lag(m.site)
-	g.say(lead, "before the renewal")
+	g.propose(lead, "before the renewal")
 	end := g.renew(g.ctx(), m)
 	select {
 	case <-x.confirm.reached:
@@ -228,7 +228,7 @@ func renewDeposed(t *testing.T, g *group) {
 		if c.confirmed && c.term == term {
 			t.Errorf("granted in term %d, which had ended", term)
 		}
-		x.note(c)
+		x.record(c)
 	}
 	g.granted(all, old, err)
 }
@@ -295,8 +295,8 @@ func demote(t *testing.T, g *group) {
 		}
 		votes(m, false)
 	}
-	g.say(m, "without a vote")
-	g.same(a, b, c)
+	g.propose(m, "without a vote")
+	g.awaitSameEntry(a, b, c)
 	m.log.Stand()
 	votes(m, true)
 
@@ -308,14 +308,14 @@ func demote(t *testing.T, g *group) {
 	if now := g.lead(); now == lead {
 		t.Errorf("%s leads without a vote", lead.site)
 	}
-	g.say(lead, "follows")
+	g.propose(lead, "follows")
 	if err := lead.log.Close(); err != nil {
 		t.Fatal(err)
 	}
 	lead.m = NewMachine()
 	lead.log = g.c.Open(t, lead.site, lead.m)
 	votes(lead, true)
-	g.same(a, b, c)
+	g.awaitSameEntry(a, b, c)
 }
 
 func demoteLast(t *testing.T, g *group) {
@@ -324,5 +324,5 @@ func demoteLast(t *testing.T, g *group) {
 	if err := a.log.Demote(g.ctx(), "a"); !errors.Is(err, coord.ErrRefused) {
 		t.Errorf("demoting the only voter: %v", err)
 	}
-	g.say(a, "goes on")
+	g.propose(a, "goes on")
 }

@@ -193,8 +193,8 @@ func (m *member) ack() uint64 {
 	return low - 1
 }
 
-// say proposes a text until it is executed.
-func (g *group) say(m *member, text string) fsm.Result {
+// propose proposes a text until it is executed.
+func (g *group) propose(m *member, text string) fsm.Result {
 	g.t.Helper()
 	cmd := m.next(text)
 	r, err := m.log.Propose(g.ctx(), cmd)
@@ -226,8 +226,8 @@ func (g *group) awaitText(m *member, text string) {
 	}
 }
 
-// same waits until all members have applied the same entries.
-func (g *group) same(members ...*member) {
+// awaitSameEntry waits until all members have applied the same entries.
+func (g *group) awaitSameEntry(members ...*member) {
 	g.t.Helper()
 	var most uint64
 	for _, m := range members {

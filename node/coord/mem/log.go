@@ -74,7 +74,7 @@ func (c *call) state() callState {
 }
 
 // REQUIRES: g.mu held.
-func (c *call) settle(res []fsm.Result, err error) {
+func (c *call) finish(res []fsm.Result, err error) {
 	if c.ended {
 		return
 	}
@@ -153,7 +153,7 @@ func (l *Log) abandon(ctx context.Context, c *call) ([]fsm.Result, error) {
 	}
 	c.gone = true
 	err := fmt.Errorf("propose: %w: %w", class, context.Cause(ctx))
-	c.settle(nil, err)
+	c.finish(nil, err)
 	return nil, err
 }
 
@@ -207,7 +207,7 @@ func (l *Log) restored() {
 			}
 		}
 		if len(res) == len(c.cmds) {
-			c.settle(res, nil)
+			c.finish(res, nil)
 			continue
 		}
 		c.ordered = 0
@@ -298,7 +298,7 @@ func (l *Log) fail(err error) {
 	}
 	l.err = err
 	close(l.failed)
-	l.end()
+	l.endCalls()
 }
 
 // REQUIRES: g.mu held.
@@ -309,17 +309,17 @@ func (l *Log) closedErr() error {
 	return coord.ErrClosed
 }
 
-// end settles the calls under way and leaves the group's quorum.
+// endCalls settles the calls under way and leaves the group's quorum.
 //
 // REQUIRES: g.mu held.
-func (l *Log) end() {
+func (l *Log) endCalls() {
 	l.closed = true
 	for _, c := range slices.Clone(l.calls) {
 		err := l.closedErr()
 		if c.ordered > 0 {
 			err = fmt.Errorf("%w: %w", coord.ErrUnknown, err)
 		}
-		c.settle(nil, err)
+		c.finish(nil, err)
 	}
 	l.progress.Fire()
 	l.g.elect()
@@ -330,7 +330,7 @@ func (l *Log) Close() error {
 	l.g.mu.Lock()
 	defer l.g.mu.Unlock()
 	if !l.closed {
-		l.end()
+		l.endCalls()
 		l.g.notify()
 	}
 	return nil

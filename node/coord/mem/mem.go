@@ -377,7 +377,7 @@ func (g *Group) deliverTo(l *Log) error {
 		at := 0
 		for _, c := range e.calls {
 			if c.from == l {
-				c.settle(results[at:at+len(c.cmds):at+len(c.cmds)], nil)
+				c.finish(results[at:at+len(c.cmds):at+len(c.cmds)], nil)
 			}
 			at += len(c.cmds)
 		}

@@ -197,7 +197,7 @@ func (l *Log) peersToAsk(leader relay.Peer) (list []relay.Peer) {
 		}
 	}
 	rand.Shuffle(len(list), func(i, k int) { list[i], list[k] = list[k], list[i] })
-	return list[:min(len(list), maxKin)]
+	return list[:min(len(list), maxAskedMembers)]
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

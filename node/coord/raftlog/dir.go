@@ -98,7 +98,7 @@ func (m *member) check(cfg *Config) (lineage, error) {
 	case m.Unfinished != "":
 		err = fmt.Errorf("%w in %s: %s", ErrUnfinished, cfg.Dir, m.unfinished())
 	case m.Moved != "":
-		err = m.moved(cfg.Dir)
+		err = m.movedError(cfg.Dir)
 	default:
 		err = facade.CheckOwner(cfg.Dir, m.Site, m.Node, cfg.Site, cfg.Node)
 	}

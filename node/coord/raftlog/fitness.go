@@ -4,16 +4,16 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// standLater is how much later than others a voter that is not fit stands for
+// unfitTimeoutFactor is how much later than others a voter that is not fit stands for
 // leader: after two elections of theirs have failed.
-const standLater = 3
+const unfitTimeoutFactor = 3
 
 // adjustTimeouts has a follower that is not fit wait longer before it stands for leader, and
 // a leader send its heartbeats at the usual pace. watch calls it.
 func (l *Log) adjustTimeouts() {
 	heartbeat, election := l.t.heartbeat, l.t.election
 	if l.UnfitWhy() != "" && l.raft.State() != raft.Leader {
-		heartbeat, election = standLater*heartbeat, standLater*election
+		heartbeat, election = unfitTimeoutFactor*heartbeat, unfitTimeoutFactor*election
 	}
 	err := l.reloadRaft(func(rc *raft.ReloadableConfig) (changed bool) {
 		changed = rc.HeartbeatTimeout != heartbeat

@@ -19,21 +19,21 @@ func Follow(ctx context.Context, o Offline, addr string) error {
 	if err != nil {
 		return fmt.Errorf("follow: %w", err)
 	}
-	err = o.follow(ctx, m, addr)
+	err = o.followEpoch(ctx, m, addr)
 	if err = errors.Join(err, lock.Close()); err != nil {
 		return fmt.Errorf("follow %s: %w", addr, err)
 	}
 	return nil
 }
 
-func (o Offline) follow(ctx context.Context, m *member, addr string) error {
+func (o Offline) followEpoch(ctx context.Context, m *member, addr string) error {
 	ctx, cancel := context.WithTimeout(ctx, timingOf(LAN).rpc)
 	defer cancel()
 	mine, former, err := m.lines()
 	if err != nil {
 		return fmt.Errorf("%w: %s/member.json: %w", ErrIdentity, o.Dir, err)
 	}
-	theirs, err := o.ask(ctx, m.Site, addr)
+	theirs, err := o.askLineage(ctx, m.Site, addr)
 	if err != nil {
 		return fmt.Errorf("ask the recovered broker: %w: start it first, and give its peer address", err)
 	}
@@ -45,14 +45,14 @@ func (o Offline) follow(ctx context.Context, m *member, addr string) error {
 	case theirs != mine && theirs.epoch <= former.epoch:
 		return fmt.Errorf("%w: %s is of epoch %d, this data of epoch %d: only a later one can be followed", ErrEpoch, addr, theirs.epoch, former.epoch)
 	}
-	m.mark(stepFollow, theirs, nil)
+	m.beginStep(stepFollow, theirs, nil)
 	m.Founder, m.Through, m.Moved, m.Origin = false, []string{addr}, "", ""
 	return o.steps(
 		step{"mark", func() error { return m.save(o.Dir) }},
 		step{"log", o.dropLog},
 		step{"snapshots", func() error { return os.RemoveAll(filepath.Join(o.Dir, "snapshots")) }},
 		step{"sync", func() error { return relay.SyncDir(o.Dir) }},
-		step{"done", func() error { m.unmark(); return m.save(o.Dir) }},
+		step{"done", func() error { m.endStep(); return m.save(o.Dir) }},
 	)
 }
 
@@ -62,8 +62,8 @@ func (o Offline) dropLog() error {
 	return errors.Join(os.RemoveAll(filepath.Join(o.Dir, "raft.db")), os.RemoveAll(filepath.Join(o.Dir, "raft.wal")))
 }
 
-// ask asks who answers at an address.
-func (o Offline) ask(ctx context.Context, site, addr string) (lineage, error) {
+// askLineage asks who answers at an address.
+func (o Offline) askLineage(ctx context.Context, site, addr string) (lineage, error) {
 	nw := o.net
 	if nw == nil {
 		nw = &relay.Network{}

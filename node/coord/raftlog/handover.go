@@ -93,8 +93,8 @@ func quorumLatency(others []time.Duration) time.Duration {
 	return others[(len(others)+1)/2-1]
 }
 
-// handoverState is what the leader's looks have seen. One goroutine owns it.
-type handoverState struct {
+// handoverTracker is what the leader's looks have seen. One goroutine owns it.
+type handoverTracker struct {
 	before uint64         // commit index at the look before; 0 = none in this term
 	slow   time.Time      // since when the disk is slow; zero = it is not
 	asked  time.Time      // when voters were last asked whether they are fit
@@ -102,7 +102,7 @@ type handoverState struct {
 }
 
 // leadOrHandOver looks whether this member should go on leading.
-func (l *Log) leadOrHandOver(ctx context.Context, h *handoverState) {
+func (l *Log) leadOrHandOver(ctx context.Context, h *handoverTracker) {
 	if !l.Calls.Leads() {
 		h.before, h.slow = 0, time.Time{}
 		return
@@ -136,7 +136,7 @@ func (l *Log) otherVoters(before uint64, now time.Time) (out []voterDisk) {
 }
 
 // handOverUnfit hands over to the voter with the quickest disk that is fit.
-func (l *Log) handOverUnfit(ctx context.Context, h *handoverState, others []voterDisk, now time.Time) {
+func (l *Log) handOverUnfit(ctx context.Context, h *handoverTracker, others []voterDisk, now time.Time) {
 	if now.Sub(h.asked) < facade.UnfitLimits.First || !l.handed[reasonUnfit].Due(now) {
 		return
 	}
@@ -164,7 +164,7 @@ func (l *Log) handOverUnfit(ctx context.Context, h *handoverState, others []vote
 }
 
 // handOverSlow hands over if the disk was slow at each look for long enough.
-func (l *Log) handOverSlow(ctx context.Context, h *handoverState, others []voterDisk, now time.Time) {
+func (l *Log) handOverSlow(ctx context.Context, h *handoverTracker, others []voterDisk, now time.Time) {
 	own, known := l.store.Latency(now)
 	heir, slow := chooseFasterVoter(own, others)
 	switch {

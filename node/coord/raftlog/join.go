@@ -72,7 +72,7 @@ func (l *Log) serveJoin(conn net.Conn, _ relay.Preamble) {
 		l.Mux.Refuse(conn, fmt.Errorf("join: %w", err))
 		return
 	}
-	relay.Asked(conn)
+	relay.QuestionReceived(conn)
 	ctx, cancel := context.WithTimeout(l.Ctx, 2*l.t.rpc+l.t.enqueue)
 	defer cancel()
 	a := l.answer(ctx, q)

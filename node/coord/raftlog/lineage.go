@@ -67,9 +67,9 @@ func (m *member) lines() (line, before lineage, err error) {
 	return line, before, err
 }
 
-// mark begins a step that leads into a lineage. A step in place of an unfinished
+// beginStep begins a step that leads into a lineage. A step in place of an unfinished
 // one has that one's former state, whatever the directory looks like now.
-func (m *member) mark(step string, into lineage, peers []Peer) {
+func (m *member) beginStep(step string, into lineage, peers []Peer) {
 	if m.Unfinished == "" {
 		m.Former = &formerState{Epoch: m.Epoch, Lineage: m.Lineage, Peers: peers}
 	}
@@ -77,7 +77,7 @@ func (m *member) mark(step string, into lineage, peers []Peer) {
 	m.Unfinished = step
 }
 
-func (m *member) unmark() { m.Unfinished, m.Former = "", nil }
+func (m *member) endStep() { m.Unfinished, m.Former = "", nil }
 
 // admits says why members of another lineage are not let in here, at a member
 // that is reached at addr: coord.ErrForeign or ErrEpoch.

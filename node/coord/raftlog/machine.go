@@ -25,7 +25,7 @@ var errVoid = errors.New("entry stamped in another term")
 type callSettler interface {
 	Applied(h *relay.Header, results []fsm.Result)
 	Restored(index uint64, result func(fsm.CommandID) (fsm.Result, bool)) (again func())
-	GoOn()
+	RequestEntry()
 }
 
 // noCalls has no calls: a machine that is driven outside raft.
@@ -33,7 +33,7 @@ type noCalls struct{}
 
 func (noCalls) Applied(*relay.Header, []fsm.Result) {}
 
-func (noCalls) GoOn() {}
+func (noCalls) RequestEntry() {}
 
 func (noCalls) Restored(uint64, func(fsm.CommandID) (fsm.Result, bool)) (again func()) {
 	return func() {}
@@ -108,7 +108,7 @@ func (m *machine) apply(l *raft.Log) error {
 	m.index.Store(m.m.Index())
 	m.calls.Applied(&m.header, results)
 	if coord.HasWork(m.m) {
-		m.calls.GoOn()
+		m.calls.RequestEntry()
 	}
 	return nil
 }

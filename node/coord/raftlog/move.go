@@ -89,8 +89,8 @@ func Reopen(ctx context.Context, o Offline) error {
 	return nil
 }
 
-// moved says why sealed data are not used.
-func (m *member) moved(dir string) error {
+// movedError says why sealed data are not used.
+func (m *member) movedError(dir string) error {
 	return fmt.Errorf("%w: %s (export %s): start the broker on the backend that it was imported into; "+
 		"if it was imported nowhere, go on here with cloudshare state reopen", coord.ErrMoved, dir, m.Moved)
 }
@@ -186,12 +186,12 @@ func (o Offline) found(f Founding, m *member) error {
 		s.member = (&Newcomer{f.Site, f.Node, f.Federation, f.Epoch, f.Lineage}).member()
 		s.member.Origin = f.Origin
 	}
-	s.member.mark(stepFound, s.line, nil)
+	s.member.beginStep(stepFound, s.line, nil)
 	return s.steps(
 		step{"mark", func() error { return s.member.save(o.Dir) }},
 		step{"empty", s.empty},
 		step{"write", func() error { return s.write(f) }},
-		step{"done", func() error { s.member.unmark(); return s.member.save(o.Dir) }},
+		step{"done", func() error { s.member.endStep(); return s.member.save(o.Dir) }},
 	)
 }
 

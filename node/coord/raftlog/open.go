@@ -252,12 +252,12 @@ func (l *Log) start() {
 	l.Compare(facade.Comparing{Members: l.peers, Stop: l.fail, Remedy: remedyDiffers, Every: l.t.compare, Timeout: l.t.rpc})
 	l.Mux.SetGroup(l.line.id)
 	l.Calls.Start()
-	for _, run := range []func(context.Context){l.watch, l.catchUp, l.settleAddress, l.watchForNewerEpoch} {
+	for _, run := range []func(context.Context){l.watchRaft, l.catchUp, l.settleAddress, l.watchForNewerEpoch} {
 		l.WG.Go(func() { run(l.Ctx) })
 	}
-	e := newVoterHealth()
+	e := newVoterTracker()
 	l.WG.Go(func() { runEvery(l.Ctx, l.t.promote, func() { l.watchVoters(l.Ctx, e) }) })
-	h := &handoverState{said: relay.Reminder{Every: relay.RemindEvery}}
+	h := &handoverTracker{said: relay.Reminder{Every: relay.RemindEvery}}
 	l.WG.Go(func() { runEvery(l.Ctx, l.t.promote, func() { l.leadOrHandOver(l.Ctx, h) }) })
 	l.WG.Go(func() { runEvery(l.Ctx, l.t.snapshotEvery/20, l.snapshot) })
 	l.WG.Go(func() { runEvery(l.Ctx, l.t.stall/6, l.watchWrites) })

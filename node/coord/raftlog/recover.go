@@ -191,7 +191,7 @@ func (s *survivor) recover(ctx context.Context, holdMs int64) error {
 		return err
 	}
 	if v.Moved != "" {
-		return s.member.moved(s.Dir)
+		return s.member.movedError(s.Dir)
 	}
 	if !v.Unfinished {
 		next := lineage{federation: s.line.federation, epoch: v.Epoch + 1}
@@ -200,7 +200,7 @@ func (s *survivor) recover(ctx context.Context, holdMs int64) error {
 		}
 		_, _ = rand.Read(next.id[:]) // never fails
 		s.line = next
-		s.member.mark(stepRecover, next, v.Peers)
+		s.member.beginStep(stepRecover, next, v.Peers)
 	}
 	self := slices.IndexFunc(v.Peers, func(p Peer) bool { return p.Site == v.Site })
 	if self < 0 {
@@ -211,7 +211,7 @@ func (s *survivor) recover(ctx context.Context, holdMs int64) error {
 		step{"rewrite", func() error { return s.rewrite(v.Peers[self].Addr, holdMs) }},
 		step{"prune", s.prune},
 		step{"term", s.lowerTerm},
-		step{"done", func() error { s.member.unmark(); return s.member.save(s.Dir) }},
+		step{"done", func() error { s.member.endStep(); return s.member.save(s.Dir) }},
 	)
 	return err
 }

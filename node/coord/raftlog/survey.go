@@ -45,7 +45,7 @@ func (s *survivor) poll(ctx context.Context, peers []Peer) error {
 			continue
 		}
 		wg.Go(func() {
-			theirs, err := s.ask(ctx, s.member.Site, p.Addr)
+			theirs, err := s.askLineage(ctx, s.member.Site, p.Addr)
 			switch {
 			case err != nil || theirs.federation != s.former.federation:
 			case theirs == s.former:

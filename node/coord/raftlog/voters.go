@@ -73,19 +73,19 @@ func longest(a, b candidate) int {
 	return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.id, b.id))
 }
 
-// voterHealth is what the leader has seen of its members, from look to look.
-type voterHealth struct {
+// voterTracker is what the leader has seen of its members, from look to look.
+type voterTracker struct {
 	healthy map[raft.ServerID]time.Time // non-voters, since when without a break
 	away    map[raft.ServerID]time.Time // voters without contact, since when
 	before  uint64                      // commit index at the last look; 0 = none in this term
 }
 
-func newVoterHealth() *voterHealth {
-	return &voterHealth{healthy: map[raft.ServerID]time.Time{}, away: map[raft.ServerID]time.Time{}}
+func newVoterTracker() *voterTracker {
+	return &voterTracker{healthy: map[raft.ServerID]time.Time{}, away: map[raft.ServerID]time.Time{}}
 }
 
 // watchVoters looks at every member and acts at the leader.
-func (l *Log) watchVoters(ctx context.Context, e *voterHealth) {
+func (l *Log) watchVoters(ctx context.Context, e *voterTracker) {
 	if !l.Calls.Leads() {
 		clear(e.healthy)
 		clear(e.away)
@@ -105,7 +105,7 @@ func (l *Log) watchVoters(ctx context.Context, e *voterHealth) {
 // voter that it does not know as one yet. If the leader died after a promotion
 // that one of two voters had not heard of, the two could not elect a leader. A
 // demotion has no such moment: the voters that are left know each other.
-func (l *Log) adjustVoters(ctx context.Context, e *voterHealth) {
+func (l *Log) adjustVoters(ctx context.Context, e *voterTracker) {
 	c := l.census(e)
 	l.dropUnwilling(ctx, e, &c)
 	if gone, ok := c.demotion(l.t.stable, l.t.replace); ok {
@@ -137,7 +137,7 @@ func (l *Log) makeVoter(id raft.ServerID) error {
 	return l.raft.AddVoter(id, transport.ServerAddress(at.Site, at.Addr), 0, l.t.enqueue).Error()
 }
 
-func (l *Log) census(e *voterHealth) census {
+func (l *Log) census(e *voterTracker) census {
 	c := census{now: time.Now(), addr: map[raft.ServerID]raft.ServerAddress{}}
 	for _, s := range l.raft.GetConfiguration().Configuration().Servers {
 		c.addr[s.ID] = s.Address
@@ -176,7 +176,7 @@ func holdsSince(at map[raft.ServerID]time.Time, id raft.ServerID, holds bool, no
 // dropUnwilling drops the candidates that do not want to be voters (Log.Demote).
 // They are asked when they are about to be chosen; one that refuses or does not
 // answer begins its stable time again, so that it is not asked at every look.
-func (l *Log) dropUnwilling(ctx context.Context, e *voterHealth, c *census) {
+func (l *Log) dropUnwilling(ctx context.Context, e *voterTracker, c *census) {
 	for {
 		chosen := promotions(c.voters, c.candidates, c.now, l.t.stable)
 		if c.healthy < c.voters {

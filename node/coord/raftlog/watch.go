@@ -11,8 +11,8 @@ import (
 	"github.com/cloudshare/cloudshare/node/coord"
 )
 
-// watch follows raft's state until ctx ends.
-func (l *Log) watch(ctx context.Context) {
+// watchRaft follows raft's state until ctx ends.
+func (l *Log) watchRaft(ctx context.Context) {
 	seen := make(chan raft.Observation, 64)
 	observer := raft.NewObserver(seen, false, func(o *raft.Observation) bool {
 		switch o.Data.(type) {

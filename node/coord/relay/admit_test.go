@@ -85,14 +85,14 @@ func TestCloseEndsCallsThatWaitForRoom(t *testing.T) {
 func TestAbandonedCallIsHeldWhileItIsSent(t *testing.T) {
 	p := newPending(1)
 	c := &proposal{done: make(chan struct{}), ids: []fsm.CommandID{{Site: "a", Incarnation: 1, Seq: 1}}, cmds: [][]byte{nil}, bytes: 1000}
-	if !p.admit(t.Context(), c) || p.add(c) != nil || len(p.take()) != 1 {
+	if !p.admit(t.Context(), c) || p.add(c) != nil || len(p.takeQueue()) != 1 {
 		t.Fatal("not taken")
 	}
 	p.abandon(c)
 	if p.memory.held != c.cost() {
 		t.Errorf("%d bytes held while the call is sent", p.memory.held)
 	}
-	p.note(c, Unknown, 0)
+	p.recordOutcome(c, Unknown, 0)
 	if p.memory.held != 0 {
 		t.Errorf("%d bytes held behind its outcome", p.memory.held)
 	}

@@ -14,11 +14,11 @@ import (
 // frames are smaller, and must not wait for those that strangers send slowly.
 const freeFrame = 64 << 10
 
-// arrival reads the frames of a connection whose other end nobody vouches for: a
+// frameReader reads the frames of a connection whose other end nobody vouches for: a
 // connection may be idle as long as it likes, but a frame once begun must arrive
 // within a time, and the bytes of a large one are counted before they come: all at
 // once, or frames that have arrived in part would wait for each other.
-type arrival struct {
+type frameReader struct {
 	conn    net.Conn
 	r       *bufio.Reader
 	reading share
@@ -27,7 +27,7 @@ type arrival struct {
 
 // next returns a frame; counted of its bytes stay in the budget until the caller
 // releases them.
-func (a *arrival) next(ctx context.Context) (b []byte, counted int, err error) {
+func (a *frameReader) next(ctx context.Context) (b []byte, counted int, err error) {
 	if _, err = a.r.Peek(1); err != nil {
 		return nil, 0, err
 	}

@@ -128,7 +128,7 @@ func TestHostileFramesStayInMemory(t *testing.T) {
 		}
 		return EndFrame(appendCalls(Frame(nil), 1, all))
 	}
-	questions := bytes.Repeat(EndFrame(appendQuestion(Frame(nil), ask{kind: frameRead, id: 1})), 4096)
+	questions := bytes.Repeat(EndFrame(appendQuestion(Frame(nil), leaderQuestion{kind: frameRead, id: 1})), 4096)
 	begun := append(binary.BigEndian.AppendUint32(nil, MaxFrame), make([]byte, MaxFrame-1)...)
 	for name, frame := range map[string]func(site string) []byte{
 		"empty commands":    func(string) []byte { return calls(1024, 4096, nil) },
@@ -172,7 +172,7 @@ func TestFrameBegunMustArrive(t *testing.T) {
 	c, addr := leaderEnd(t, newBudgets(), zerolog.Nop())
 	c.t.Reply = 50 * time.Millisecond
 	idle, slow := dialForward(t, addr, "a"), dialForward(t, addr, "b")
-	whole := EndFrame(appendQuestion(Frame(nil), ask{kind: frameRemove, id: 1, site: "a"}))
+	whole := EndFrame(appendQuestion(Frame(nil), leaderQuestion{kind: frameRemove, id: 1, site: "a"}))
 	if _, err := idle.Write(whole); err != nil {
 		t.Fatal(err)
 	}

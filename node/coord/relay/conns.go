@@ -61,8 +61,8 @@ type accepted struct {
 	asked atomic.Bool  // its question has come whole
 }
 
-// before reports whether a gives way sooner than b.
-func (a *accepted) before(b *accepted) bool {
+// yieldsBefore reports whether a gives way sooner than b.
+func (a *accepted) yieldsBefore(b *accepted) bool {
 	x, y := a.spoke.Load(), b.spoke.Load()
 	if x != y {
 		return x < y
@@ -160,13 +160,13 @@ func (t *connections) crowding(host string) *accepted {
 			}
 		}
 	}
-	return t.first(t.fresh, func(a *accepted) bool { return a.host == host })
+	return t.firstToYield(t.fresh, func(a *accepted) bool { return a.host == host })
 }
 
-// first returns the one of some that gives way, nil for none.
-func (t *connections) first(of map[*accepted]struct{}, among func(*accepted) bool) (out *accepted) {
+// firstToYield returns the one of some that gives way, nil for none.
+func (t *connections) firstToYield(of map[*accepted]struct{}, among func(*accepted) bool) (out *accepted) {
 	for a := range of {
-		if among(a) && (out == nil || a.before(out)) {
+		if among(a) && (out == nil || a.yieldsBefore(out)) {
 			out = a
 		}
 	}
@@ -193,7 +193,7 @@ func (t *connections) greet(a *accepted, p Preamble) (victim *accepted, ok bool)
 		among = func(o *accepted) bool { return o.kind != 0 }
 	}
 	if among != nil {
-		victim = t.first(t.all, func(o *accepted) bool { return among(o) && !(limits.stays && o.asked.Load()) })
+		victim = t.firstToYield(t.all, func(o *accepted) bool { return among(o) && !(limits.stays && o.asked.Load()) })
 		if victim == nil || mutated("no-silent-eviction") {
 			return nil, false
 		}
@@ -257,9 +257,9 @@ type acceptedConn struct {
 	head  []byte // read already
 }
 
-// Asked says that the question of an accepted connection has come whole. Until then a
+// QuestionReceived says that the question of an accepted connection has come whole. Until then a
 // connection of one question gives way like any other.
-func Asked(conn net.Conn) {
+func QuestionReceived(conn net.Conn) {
 	if a, ok := conn.(*acceptedConn); ok {
 		a.of.asked.Store(true)
 	}

@@ -74,7 +74,7 @@ func TestGreetedGiveWay(t *testing.T) {
 			t.Errorf("kind %d: %v gives way (%v), not the one that said nothing for longest", kind, victim, ok)
 		}
 		for _, a := range append(all, newest) {
-			Asked(&acceptedConn{of: a})
+			QuestionReceived(&acceptedConn{of: a})
 		}
 		if _, victim, ok = greet("a"); boundsOf(kind).stays == (victim != nil || ok) {
 			t.Errorf("kind %d: %v gives way (%v) where all have asked", kind, victim, ok)

@@ -38,15 +38,15 @@ type link struct {
 	dead    bool
 	queue   []*proposal          // not sent
 	sent    map[uint64]*proposal // no outcome yet
-	asks    []ask                // questions not sent
+	asks    []leaderQuestion     // questions not sent
 	asked   map[uint64]chan answer
 	nextAsk uint64
 	// heard is when the leader last answered, or when it last owed nothing.
 	heard time.Time
 }
 
-// ask is a question to the leader.
-type ask struct {
+// leaderQuestion is a question to the leader.
+type leaderQuestion struct {
 	kind        byte
 	id          uint64 // of the answer, per connection
 	site        string // to remove
@@ -59,7 +59,7 @@ func (f *forwarder) submit(to Peer, calls []*proposal) {
 	l.mu.Lock()
 	if l.dead {
 		l.mu.Unlock()
-		f.tell(calls, Refused)
+		f.reportOutcome(calls, Refused)
 		return
 	}
 	l.queue = append(l.queue, calls...)
@@ -67,14 +67,14 @@ func (f *forwarder) submit(to Peer, calls []*proposal) {
 	coord.Signal(l.kick)
 }
 
-func (f *forwarder) tell(calls []*proposal, o Outcome) {
+func (f *forwarder) reportOutcome(calls []*proposal, o Outcome) {
 	for _, c := range calls {
 		f.outcome(c, o, 0)
 	}
 }
 
 // question asks the leader; a lost answer is answerRetry.
-func (f *forwarder) question(ctx context.Context, to Peer, q ask) (answer, error) {
+func (f *forwarder) question(ctx context.Context, to Peer, q leaderQuestion) (answer, error) {
 	l := f.linkTo(to)
 	ch := make(chan answer, 1)
 	l.mu.Lock()
@@ -132,8 +132,8 @@ func (f *forwarder) drop(to Peer) {
 	}
 }
 
-// watch ends a link whose leader owes an answer for too long.
-func (f *forwarder) watch(now time.Time) {
+// dropOverdueLink ends a link whose leader owes an answer for too long.
+func (f *forwarder) dropOverdueLink(now time.Time) {
 	f.mu.Lock()
 	l := f.link
 	f.mu.Unlock()
@@ -175,11 +175,11 @@ func (l *link) run(ctx context.Context) {
 		_ = conn.Close()
 		reader.Wait()
 	}
-	l.end()
+	l.settleRemaining()
 }
 
-// end settles everything: what was sent is unknown, what was not is refused.
-func (l *link) end() {
+// settleRemaining settles everything: what was sent is unknown, what was not is refused.
+func (l *link) settleRemaining() {
 	l.mu.Lock()
 	l.dead = true
 	queue, sent, asked := l.queue, l.sent, l.asked
@@ -188,7 +188,7 @@ func (l *link) end() {
 	for _, c := range sent {
 		l.f.outcome(c, Unknown, 0)
 	}
-	l.f.tell(queue, Refused)
+	l.f.reportOutcome(queue, Refused)
 	for _, ch := range asked {
 		ch <- answer{code: answerRetry}
 	}
@@ -270,7 +270,7 @@ func (l *link) read(conn net.Conn) {
 			if err != nil {
 				return
 			}
-			l.done(all)
+			l.settleDone(all)
 		case frameAnswer:
 			id, a, err := parseAnswer(b[1:])
 			if err != nil {
@@ -283,7 +283,7 @@ func (l *link) read(conn net.Conn) {
 	}
 }
 
-func (l *link) done(all []done) {
+func (l *link) settleDone(all []doneCall) {
 	calls := make([]*proposal, len(all))
 	l.mu.Lock()
 	l.heard = time.Now()

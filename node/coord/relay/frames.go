@@ -33,8 +33,8 @@ const (
 	answerRefused            // text says why
 )
 
-// done is one call's outcome on its way back.
-type done struct {
+// doneCall is one call's outcome on its way back.
+type doneCall struct {
 	seq     uint64
 	outcome Outcome
 	index   uint64
@@ -116,7 +116,7 @@ func parseCalls(b []byte) ([]item, error) {
 	return items, nil
 }
 
-func appendDone(dst []byte, all []done) []byte {
+func appendDone(dst []byte, all []doneCall) []byte {
 	dst = append(dst, frameDone)
 	dst = binary.AppendUvarint(dst, uint64(len(all)))
 	for _, d := range all {
@@ -127,12 +127,12 @@ func appendDone(dst []byte, all []done) []byte {
 	return dst
 }
 
-func parseDone(b []byte) ([]done, error) {
+func parseDone(b []byte) ([]doneCall, error) {
 	d := NewDecoder(b)
 	n := d.Count(MaxFrame, 3)
-	all := make([]done, 0, n)
+	all := make([]doneCall, 0, n)
 	for range n {
-		all = append(all, done{seq: d.Uvarint(), outcome: Outcome(d.Byte()), index: d.Uvarint()})
+		all = append(all, doneCall{seq: d.Uvarint(), outcome: Outcome(d.Byte()), index: d.Uvarint()})
 	}
 	if !d.Done() {
 		return nil, fmt.Errorf("%w: outcomes", errFrame)
@@ -160,7 +160,7 @@ func parseAnswer(b []byte) (id uint64, a answer, err error) {
 	return id, a, nil
 }
 
-func appendQuestion(dst []byte, q ask) []byte {
+func appendQuestion(dst []byte, q leaderQuestion) []byte {
 	dst = append(dst, q.kind)
 	dst = binary.AppendUvarint(dst, q.id)
 	switch q.kind {
@@ -174,9 +174,9 @@ func appendQuestion(dst []byte, q ask) []byte {
 }
 
 // parseQuestion reads a frame with its kind.
-func parseQuestion(b []byte) (ask, error) {
+func parseQuestion(b []byte) (leaderQuestion, error) {
 	d := NewDecoder(b)
-	q := ask{kind: d.Byte(), id: d.Uvarint()}
+	q := leaderQuestion{kind: d.Byte(), id: d.Uvarint()}
 	switch q.kind {
 	case frameRead, frameDemote:
 	case frameRemove:
@@ -187,7 +187,7 @@ func parseQuestion(b []byte) (ask, error) {
 		d.fail()
 	}
 	if !d.Done() {
-		return ask{}, fmt.Errorf("%w: question", errFrame)
+		return leaderQuestion{}, fmt.Errorf("%w: question", errFrame)
 	}
 	return q, nil
 }

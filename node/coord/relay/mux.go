@@ -349,7 +349,7 @@ type Dialer struct {
 // Dial opens a connection to a member, and returns once that has answered the
 // greeting; ctx bounds both. ErrOtherSite: another member answers there.
 func (d *Dialer) Dial(ctx context.Context, to Peer, k Kind, group [16]byte) (net.Conn, error) {
-	others := d.elsewhere(to)
+	others := d.otherAddresses(to)
 	if len(others) == 0 {
 		return d.dialAt(ctx, to, k, group)
 	}
@@ -370,15 +370,15 @@ func (d *Dialer) Dial(ctx context.Context, to Peer, k Kind, group [16]byte) (net
 	return nil, err
 }
 
-// maxElsewhere bounds the addresses that are tried besides the configured one.
-const maxElsewhere = 4
+// maxOtherAddresses bounds the addresses that are tried besides the configured one.
+const maxOtherAddresses = 4
 
-func (d *Dialer) elsewhere(to Peer) (others []Peer) {
+func (d *Dialer) otherAddresses(to Peer) (others []Peer) {
 	if d.Known == nil || to.Site == "" {
 		return nil
 	}
 	for _, addr := range d.Known(to.Site) {
-		if addr != to.Addr && CheckAddress(addr) == nil && len(others) < maxElsewhere {
+		if addr != to.Addr && CheckAddress(addr) == nil && len(others) < maxOtherAddresses {
 			others = append(others, Peer{to.Site, addr})
 		}
 	}

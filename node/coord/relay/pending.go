@@ -31,8 +31,8 @@ type attempts struct {
 	index    uint64 // index of an attempt that was ordered, 0 = none
 }
 
-// maybe reports whether the call may be executed.
-func (a attempts) maybe() bool { return a.underWay || a.unknown || a.index != 0 }
+// mayBeExecuted reports whether the call may be executed.
+func (a attempts) mayBeExecuted() bool { return a.underWay || a.unknown || a.index != 0 }
 
 // proposal is one Propose call under way.
 type proposal struct {
@@ -117,8 +117,8 @@ func (p *pending) add(c *proposal) error {
 	return nil
 }
 
-// rest marks a call whose attempt failed; made is how many were.
-func (p *pending) rest(c *proposal) (made int) {
+// markResting marks a call whose attempt failed; made is how many were.
+func (p *pending) markResting(c *proposal) (made int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.calls[c.seq] == c {
@@ -141,8 +141,8 @@ func (p *pending) wake(one *proposal) {
 	}
 }
 
-// take empties the queue: an attempt is under way for each call returned.
-func (p *pending) take() []*proposal {
+// takeQueue empties the queue: an attempt is under way for each call returned.
+func (p *pending) takeQueue() []*proposal {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	calls := p.queue
@@ -154,21 +154,21 @@ func (p *pending) take() []*proposal {
 	return calls
 }
 
-// drop settles the waiting calls that must not wait for a leader.
-func (p *pending) drop() {
+// settleUnroutable settles the waiting calls that must not wait for a leader.
+func (p *pending) settleUnroutable() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := 0; i < len(p.queue); {
 		if c := p.queue[i]; c.term != 0 {
-			p.settle(c, nil, fmt.Errorf("propose %s: %w", name(c.ids), coord.ErrNoLead))
+			p.settleCall(c, nil, fmt.Errorf("propose %s: %w", name(c.ids), coord.ErrNoLead))
 			continue
 		}
 		i++
 	}
 }
 
-// find settles a call that the state has executed.
-func (p *pending) find(c *proposal, result func(fsm.CommandID) (fsm.Result, bool)) bool {
+// settleExecuted settles a call that the state has executed.
+func (p *pending) settleExecuted(c *proposal, result func(fsm.CommandID) (fsm.Result, bool)) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if c.settled {
@@ -176,14 +176,14 @@ func (p *pending) find(c *proposal, result func(fsm.CommandID) (fsm.Result, bool
 	}
 	res, ok := recorded(c.ids, result)
 	if ok && p.calls[c.seq] == c {
-		p.settle(c, res, nil)
+		p.settleCall(c, res, nil)
 	}
 	return ok
 }
 
-// note records the outcome of an attempt; live says whether the call still
+// recordOutcome records the outcome of an attempt; live says whether the call still
 // waits for its result.
-func (p *pending) note(c *proposal, o Outcome, index uint64) (live bool) {
+func (p *pending) recordOutcome(c *proposal, o Outcome, index uint64) (live bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	a := &c.attempts
@@ -230,7 +230,7 @@ func (p *pending) apply(calls []call, results []fsm.Result) {
 	defer p.mu.Unlock()
 	for _, c := range calls {
 		if own := p.calls[c.seq]; c.origin == p.origin && own != nil && len(own.ids) == c.commands {
-			p.settle(own, append([]fsm.Result(nil), results[at:at+c.commands]...), nil)
+			p.settleCall(own, append([]fsm.Result(nil), results[at:at+c.commands]...), nil)
 		}
 		at += c.commands
 	}
@@ -245,7 +245,7 @@ func (p *pending) restored(index uint64, result func(fsm.CommandID) (fsm.Result,
 	defer p.mu.Unlock()
 	for _, c := range p.calls {
 		if res, ok := recorded(c.ids, result); ok {
-			p.settle(c, res, nil)
+			p.settleCall(c, res, nil)
 		} else if c.attempts.index != 0 && c.attempts.index <= index {
 			again = append(again, c)
 		}
@@ -270,7 +270,7 @@ func (p *pending) fail(c *proposal, err func(attempts) error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.calls[c.seq] == c {
-		p.settle(c, nil, err(c.attempts))
+		p.settleCall(c, nil, err(c.attempts))
 	}
 }
 
@@ -282,12 +282,12 @@ func (p *pending) close(closed error, err func(attempts) error) {
 		p.closed = closed
 	}
 	for _, c := range p.calls {
-		p.settle(c, nil, err(c.attempts))
+		p.settleCall(c, nil, err(c.attempts))
 	}
 }
 
 // REQUIRES: p.mu held.
-func (p *pending) settle(c *proposal, res []fsm.Result, err error) {
+func (p *pending) settleCall(c *proposal, res []fsm.Result, err error) {
 	delete(p.calls, c.seq)
 	delete(p.resting, c)
 	p.unqueue(c)

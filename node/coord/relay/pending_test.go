@@ -37,21 +37,21 @@ func TestOutcomeClasses(t *testing.T) {
 		c := newCall(t, p, 1)
 		for i := range tc.sent {
 			if i > 0 {
-				p.rest(c)
+				p.markResting(c)
 				p.wake(c)
 			}
-			if got := p.take(); len(got) != 1 {
+			if got := p.takeQueue(); len(got) != 1 {
 				t.Fatalf("%s: %d calls taken", tc.name, len(got))
 			}
 			if i < len(tc.attempts) {
-				p.note(c, tc.attempts[i], 5)
+				p.recordOutcome(c, tc.attempts[i], 5)
 			}
 		}
 		a, ok := p.abandon(c)
 		if !ok || !errors.Is(a.class(), tc.want) {
 			t.Errorf("%s: %v", tc.name, a.class())
 		}
-		if p.note(c, Refused, 0) {
+		if p.recordOutcome(c, Refused, 0) {
 			t.Errorf("%s: an abandoned call is retried", tc.name)
 		}
 	}
@@ -60,7 +60,7 @@ func TestOutcomeClasses(t *testing.T) {
 func TestPendingApply(t *testing.T) {
 	p := newPending(1)
 	c := newCall(t, p, 1)
-	p.take()
+	p.takeQueue()
 	results := []fsm.Result{{Index: 1}, {Index: 2}, {Index: 3}}
 	// Another origin's call of the same number, then ours behind it.
 	p.apply([]call{{origin: 2, seq: 1, commands: 2}}, results)
@@ -77,9 +77,9 @@ func TestPendingApply(t *testing.T) {
 func TestPendingRestored(t *testing.T) {
 	p := newPending(1)
 	known, later, lost := newCall(t, p, 1), newCall(t, p, 2), newCall(t, p, 0)
-	p.take()
-	p.note(later, Ordered, 20)
-	p.note(lost, Ordered, 5) // a registration: it has no number to find
+	p.takeQueue()
+	p.recordOutcome(later, Ordered, 20)
+	p.recordOutcome(lost, Ordered, 5) // a registration: it has no number to find
 	again := p.restored(10, func(id fsm.CommandID) (fsm.Result, bool) { return fsm.Result{Index: 9}, id.Seq < 2 })
 	if !known.settled || known.results[0].Index != 9 {
 		t.Error("a call that the snapshot executed still waits")

@@ -64,7 +64,7 @@ func (c *Calls) admit(ctx context.Context, p *proposal) error {
 // class returns the outcome of a call that ends without a result.
 func (a attempts) class() error {
 	switch {
-	case a.maybe():
+	case a.mayBeExecuted():
 		return coord.ErrUnknown
 	case a.refused:
 		return coord.ErrRefused
@@ -105,7 +105,7 @@ func (c *Calls) encodeOne(p *proposal, cmd *fsm.Command, of int) error {
 		}
 		p.term = lost.Term
 	}
-	p.urgent = p.urgent || !restful(cmd.Body.Kind())
+	p.urgent = p.urgent || !isReport(cmd.Body.Kind())
 	b := fsm.AppendCommand(nil, *cmd)
 	p.ids = append(p.ids, cmd.ID)
 	p.cmds = append(p.cmds, b)
@@ -120,10 +120,10 @@ func (c *Calls) encodeOne(p *proposal, cmd *fsm.Command, of int) error {
 func (c *Calls) dispatch() {
 	to, self := c.cfg.Backend.Lead()
 	if to.None() && !self {
-		c.pending.drop()
+		c.pending.settleUnroutable()
 		return
 	}
-	calls := c.pending.take()
+	calls := c.pending.takeQueue()
 	if self {
 		c.seq.submit(c.items(calls)...)
 		return
@@ -155,13 +155,13 @@ func (c *Calls) items(calls []*proposal) []item {
 // outcome settles an attempt: the result comes by local apply, or the call is
 // sent again under the same ids.
 func (c *Calls) outcome(p *proposal, o Outcome, index uint64) {
-	if !c.pending.note(p, o, index) {
+	if !c.pending.recordOutcome(p, o, index) {
 		return
 	}
 	switch {
 	case o == Ordered:
 		if c.cfg.Position.Now() >= index {
-			c.swallowed(p)
+			c.settleFromSnapshot(p)
 		}
 	case o == rejected:
 		c.pending.fail(p, func(attempts) error {
@@ -171,23 +171,23 @@ func (c *Calls) outcome(p *proposal, o Outcome, index uint64) {
 	case p.term != 0:
 		c.pending.fail(p, func(a attempts) error { return fmt.Errorf("propose %s: %w", name(p.ids), a.class()) })
 	default:
-		c.again(p)
+		c.resendLater(p)
 	}
 }
 
-// swallowed looks for a call that was ordered below what is applied here but
+// settleFromSnapshot looks for a call that was ordered below what is applied here but
 // did not pass by: a snapshot brought it.
-func (c *Calls) swallowed(p *proposal) {
+func (c *Calls) settleFromSnapshot(p *proposal) {
 	found := false
-	c.cfg.Backend.With(func(m coord.Machine) { found = c.pending.find(p, m.Result) })
+	c.cfg.Backend.With(func(m coord.Machine) { found = c.pending.settleExecuted(p, m.Result) })
 	if !found {
-		c.again(p)
+		c.resendLater(p)
 	}
 }
 
-// again sends a call once more after a pause that grows.
-func (c *Calls) again(p *proposal) {
-	time.AfterFunc(c.t.Pause(c.pending.rest(p)), func() {
+// resendLater sends a call once more after a pause that grows.
+func (c *Calls) resendLater(p *proposal) {
+	time.AfterFunc(c.t.Pause(c.pending.markResting(p)), func() {
 		if c.ctx.Err() == nil {
 			c.pending.wake(p)
 			c.dispatch()

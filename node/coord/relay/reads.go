@@ -95,11 +95,11 @@ func (r *reads) close() {
 // Sync returns once this member has applied all that was committed anywhere
 // before the call.
 func (c *Calls) Sync(ctx context.Context) error {
-	a, err := c.ask(ctx, ask{kind: frameRead}, c.reads.answer)
+	a, err := c.askLeader(ctx, leaderQuestion{kind: frameRead}, c.reads.answer)
 	if err != nil {
 		return fmt.Errorf("sync: %w", err)
 	}
-	if err := c.reached(ctx, a.index); err != nil {
+	if err := c.awaitApplied(ctx, a.index); err != nil {
 		return fmt.Errorf("sync: apply up to index %d: %w", a.index, err)
 	}
 	return nil
@@ -107,7 +107,7 @@ func (c *Calls) Sync(ctx context.Context) error {
 
 // Remove asks the leader to take a site's node out of the group.
 func (c *Calls) Remove(ctx context.Context, site string) error {
-	_, err := c.ask(ctx, ask{kind: frameRemove, site: site}, func(ctx context.Context) answer {
+	_, err := c.askLeader(ctx, leaderQuestion{kind: frameRemove, site: site}, func(ctx context.Context) answer {
 		return c.verdict(func() error { return c.cfg.Backend.Remove(ctx, site) })
 	})
 	return err
@@ -132,7 +132,7 @@ func (c *Calls) Demote(ctx context.Context, site string, resting *atomic.Bool, s
 }
 
 func (c *Calls) demote(ctx context.Context) error {
-	_, err := c.ask(ctx, ask{kind: frameDemote}, func(ctx context.Context) answer {
+	_, err := c.askLeader(ctx, leaderQuestion{kind: frameDemote}, func(ctx context.Context) answer {
 		return c.verdict(func() error { return c.cfg.Backend.Demote(ctx, c.cfg.Site) })
 	})
 	return err
@@ -152,10 +152,10 @@ func (c *Calls) verdict(decide func() error) answer {
 	return answer{code: answerRefused, term: term, text: err.Error()}
 }
 
-// ask puts a question to the leader until it is answered or ctx ends. An answer
+// askLeader puts a question to the leader until it is answered or ctx ends. An answer
 // that names a term older than this member knows is a former leader's: it does
 // not count.
-func (c *Calls) ask(ctx context.Context, q ask, here func(context.Context) answer) (answer, error) {
+func (c *Calls) askLeader(ctx context.Context, q leaderQuestion, here func(context.Context) answer) (answer, error) {
 	for try := 0; ; try++ {
 		changed := c.leadChange.Wait()
 		a := answer{code: answerRetry}

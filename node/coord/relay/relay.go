@@ -122,7 +122,7 @@ func New(ctx context.Context, cfg Config, group [16]byte) *Calls {
 // Start runs the leader's end. Wait and Drain wait for it.
 func (c *Calls) Start() {
 	c.flying.Go(func() { c.seq.order(c.ctx) })
-	c.flying.Go(c.seq.settle)
+	c.flying.Go(c.seq.settleEntries)
 }
 
 // Drain waits for the entries in flight, for so long at most, once the context of
@@ -155,7 +155,7 @@ func WaitAtMost(wg *sync.WaitGroup, d time.Duration) {
 func (c *Calls) End() {
 	closed := c.cfg.Backend.Closed()
 	c.pending.close(closed, func(a attempts) error {
-		if a.maybe() {
+		if a.mayBeExecuted() {
 			return fmt.Errorf("%w: %w", coord.ErrUnknown, closed)
 		}
 		return closed
@@ -177,7 +177,7 @@ func (c *Calls) NextLead() <-chan struct{} { return c.leadChange.Wait() }
 // Tick is to be called about twice a second: it gives up a leader that owes an
 // answer for too long, and sends what waits.
 func (c *Calls) Tick(now time.Time) {
-	c.forward.watch(now)
+	c.forward.dropOverdueLink(now)
 	c.dispatch()
 }
 
@@ -188,8 +188,8 @@ func (c *Calls) Redial() { c.forward.drop(Peer{}) }
 // Called twice per tick, it leaves at most a tick between two entries.
 func (c *Calls) Idle() { c.seq.idle() }
 
-// GoOn asks for an entry at once if this member leads: its machine has work left.
-func (c *Calls) GoOn() {
+// RequestEntry asks for an entry at once if this member leads: its machine has work left.
+func (c *Calls) RequestEntry() {
 	if _, leads := c.cfg.Backend.Orders(); leads {
 		c.seq.tick()
 	}
@@ -220,13 +220,13 @@ func (c *Calls) Restored(index uint64, result func(fsm.CommandID) (fsm.Result, b
 	lost := c.pending.restored(index, result)
 	return func() {
 		for _, p := range lost {
-			c.again(p)
+			c.resendLater(p)
 		}
 	}
 }
 
-// reached returns once this member has applied the index.
-func (c *Calls) reached(ctx context.Context, index uint64) error {
+// awaitApplied returns once this member has applied the index.
+func (c *Calls) awaitApplied(ctx context.Context, index uint64) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(c.ctx, func() { cancel(c.cfg.Backend.Closed()) })()

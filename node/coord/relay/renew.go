@@ -19,12 +19,12 @@ func (c *Calls) Renew(ctx context.Context, r coord.Renewal) error {
 	if r.Site != c.cfg.Site {
 		return fmt.Errorf("renew lease of %.80q: %w: this is %s, and a broker renews for itself", r.Site, coord.ErrRefused, c.cfg.Site)
 	}
-	q := ask{kind: frameRenew, incarnation: r.Incarnation}
-	a, err := c.ask(ctx, q, func(ctx context.Context) answer { return c.renewHere(ctx, r) })
+	q := leaderQuestion{kind: frameRenew, incarnation: r.Incarnation}
+	a, err := c.askLeader(ctx, q, func(ctx context.Context) answer { return c.renewHere(ctx, r) })
 	if err != nil {
 		return fmt.Errorf("renew lease: %w", err)
 	}
-	if err := c.reached(ctx, a.index); err != nil {
+	if err := c.awaitApplied(ctx, a.index); err != nil {
 		return fmt.Errorf("renew lease: apply up to index %d: %w", a.index, err)
 	}
 	return nil

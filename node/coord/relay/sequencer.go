@@ -21,10 +21,10 @@ type item struct {
 	done    func(o Outcome, index uint64)
 }
 
-// restful reports whether commands of a kind may wait a little for others: they
+// isReport reports whether commands of a kind may wait a little for others: they
 // say what has ended or begun already. Nobody waits for their result but the next
 // task of a queue, which has waited for seconds.
-func restful(k fsm.Kind) bool {
+func isReport(k fsm.Kind) bool {
 	return k == fsm.KindComplete || k == fsm.KindStarted || k == fsm.KindUsage
 }
 
@@ -53,15 +53,15 @@ type sequencer struct {
 	// stamped says that an entry was stamped since idle last looked.
 	stamped atomic.Bool
 
-	flight chan flying
+	flight chan inFlightEntry
 	slots  chan struct{}
 	// ready is the term in which an entry of this leader was applied here.
 	ready   atomic.Uint64
 	onReady func()
 }
 
-// flying is an entry handed to the backend.
-type flying struct {
+// inFlightEntry is an entry handed to the backend.
+type inFlightEntry struct {
 	wait  func() (Outcome, uint64)
 	term  uint64
 	items []item
@@ -70,7 +70,7 @@ type flying struct {
 func newSequencer(to Backend, t Timing, hooks Hooks, onReady func()) *sequencer {
 	return &sequencer{
 		to: to, t: t, hooks: hooks, onReady: onReady,
-		kick: make(chan struct{}, 1), flight: make(chan flying, t.Slots), slots: make(chan struct{}, t.Slots),
+		kick: make(chan struct{}, 1), flight: make(chan inFlightEntry, t.Slots), slots: make(chan struct{}, t.Slots),
 	}
 }
 
@@ -115,24 +115,24 @@ func (s *sequencer) order(ctx context.Context) {
 			s.refuseAll()
 			return
 		}
-		for s.due() {
+		for s.isEntryDue() {
 			select {
 			case s.slots <- struct{}{}:
 			case <-ctx.Done():
 				s.refuseAll()
 				return
 			}
-			if !s.entry() {
+			if !s.sendEntry() {
 				<-s.slots
 			}
 		}
 	}
 }
 
-// due reports whether to send an entry now. While one is in flight, small calls
+// isEntryDue reports whether to send an entry now. While one is in flight, small calls
 // wait for it and share the next: on a LAN one fuller entry costs less than two
 // that overlap (DESIGN.md has the figures).
-func (s *sequencer) due() bool {
+func (s *sequencer) isEntryDue() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.queue) == 0 && !s.tickDue {
@@ -141,21 +141,21 @@ func (s *sequencer) due() bool {
 	if s.commands >= s.t.Gather || s.bytes >= s.t.EntryBytes/4 {
 		return true
 	}
-	return len(s.slots) == 0 && !s.resting()
+	return len(s.slots) == 0 && !s.shouldWaitForReports()
 }
 
-// company is how many reports wait for no more: an entry that three share costs each
+// enoughReports is how many reports wait for no more: an entry that three share costs each
 // of them a third, and a fourth saves little, while what waits for them stands still.
-const company = 3
+const enoughReports = 3
 
-// resting reports whether reports wait, since they are alone, fewer than company, and
+// shouldWaitForReports reports whether reports wait, since they are alone, fewer than enoughReports, and
 // the last entry was sent less than Timing.Rest ago. An entry costs three members
 // most of a millisecond of processor time whatever is in it: while short tasks end
 // one by one, a little patience halves their number.
 //
 // REQUIRES: s.mu held, on the order goroutine.
-func (s *sequencer) resting() bool {
-	if s.t.Rest == 0 || s.urgent > 0 || s.tickDue || s.commands >= company {
+func (s *sequencer) shouldWaitForReports() bool {
+	if s.t.Rest == 0 || s.urgent > 0 || s.tickDue || s.commands >= enoughReports {
 		return false
 	}
 	left := s.t.Rest - time.Since(s.last)
@@ -184,8 +184,8 @@ func finish(items []item, o Outcome, index uint64) {
 	}
 }
 
-// take removes the calls of the next entry from the queue.
-func (s *sequencer) take(term uint64) (items, wrong []item, commands int) {
+// takeEntryCalls removes the calls of the next entry from the queue.
+func (s *sequencer) takeEntryCalls(term uint64) (items, wrong []item, commands int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	bytes, n := 0, 0
@@ -216,14 +216,14 @@ func (s *sequencer) take(term uint64) (items, wrong []item, commands int) {
 	return items, wrong, commands
 }
 
-// entry builds and sends one entry; false: nothing was sent.
-func (s *sequencer) entry() bool {
+// sendEntry builds and sends one entry; false: nothing was sent.
+func (s *sequencer) sendEntry() bool {
 	term, ok := s.to.Orders()
 	if !ok {
 		s.refuseAll()
 		return false
 	}
-	items, wrong, commands := s.take(term)
+	items, wrong, commands := s.takeEntryCalls(term)
 	finish(wrong, Refused, 0)
 	now := time.Now()
 	if term != s.term {
@@ -235,7 +235,7 @@ func (s *sequencer) entry() bool {
 	if s.hooks.Entry != nil {
 		s.hooks.Entry(commands, len(data))
 	}
-	s.flight <- flying{s.to.Append(term, data, ext), term, items}
+	s.flight <- inFlightEntry{s.to.Append(term, data, ext), term, items}
 	return true
 }
 
@@ -252,8 +252,8 @@ func encodeEntry(term uint64, elapsed int64, items []item, commands int) (data, 
 	return data, h.Append(make([]byte, 0, 16+14*len(items)))
 }
 
-// settle waits for entries in order, until order has ended and the backend answered.
-func (s *sequencer) settle() {
+// settleEntries waits for entries in order, until order has ended and the backend answered.
+func (s *sequencer) settleEntries() {
 	for f := range s.flight {
 		o, index := f.wait()
 		if o == Ordered && s.ready.Swap(f.term) != f.term {

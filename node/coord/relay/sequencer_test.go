@@ -32,7 +32,7 @@ func TestReportsRest(t *testing.T) {
 		s := newSequencer(q, Timing{Slots: 4, Gather: 256, EntryBytes: 1 << 20, Rest: 2 * time.Millisecond}, Hooks{}, func() {})
 		ctx, cancel := context.WithCancel(t.Context())
 		go s.order(ctx)
-		go s.settle()
+		go s.settleEntries()
 		begun, done := time.Now(), 0
 		submit := func(after time.Duration, reports bool) {
 			<-time.After(time.Until(begun.Add(after)))

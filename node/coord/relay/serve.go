@@ -26,7 +26,7 @@ type session struct {
 	calls, asked share // what it holds of the budgets
 
 	mu      sync.Mutex
-	done    []done
+	done    []doneCall
 	settled int    // cost of the frames whose last call is in done
 	frames  []byte // answers, already framed
 	answers int    // in frames
@@ -59,7 +59,7 @@ func (c *Calls) Serve(conn net.Conn, p Preamble) {
 }
 
 func (s *session) read(ctx context.Context, wg *sync.WaitGroup) {
-	in := &arrival{
+	in := &frameReader{
 		conn: s.conn, r: bufio.NewReaderSize(s.conn, 64<<10), within: s.c.t.Reply,
 		reading: share{of: s.c.budgets.reading, site: s.site},
 	}
@@ -85,16 +85,16 @@ func (s *session) handle(ctx context.Context, wg *sync.WaitGroup, b []byte) erro
 	}
 	switch b[0] {
 	case frameCalls:
-		return s.order(ctx, b[1:])
+		return s.submitCalls(ctx, b[1:])
 	case frameRead, frameRemove, frameRenew, frameDemote:
-		return s.question(ctx, wg, b)
+		return s.serveQuestion(ctx, wg, b)
 	}
 	return fmt.Errorf("%w: kind %d", errFrame, b[0])
 }
 
-// order submits the calls of a frame. All of it counts until the last of them has an
+// submitCalls submits the calls of a frame. All of it counts until the last of them has an
 // outcome, since their commands point into it.
-func (s *session) order(ctx context.Context, b []byte) error {
+func (s *session) submitCalls(ctx context.Context, b []byte) error {
 	items, err := parseCalls(b)
 	if err != nil {
 		return err
@@ -119,13 +119,13 @@ func (s *session) order(ctx context.Context, b []byte) error {
 		seq := it.seq
 		it.done = func(o Outcome, index uint64) {
 			if left.Add(-1) == 0 {
-				s.settle(done{seq, o, index}, cost)
+				s.queueOutcome(doneCall{seq, o, index}, cost)
 			} else {
-				s.settle(done{seq, o, index}, 0)
+				s.queueOutcome(doneCall{seq, o, index}, 0)
 			}
 		}
 		var ok bool
-		if ok, it.reports = s.orders(it.cmds); ok {
+		if ok, it.reports = s.checkCommands(it.cmds); ok {
 			good = append(good, it)
 		} else {
 			it.done(rejected, 0)
@@ -135,23 +135,23 @@ func (s *session) order(ctx context.Context, b []byte) error {
 	return nil
 }
 
-// orders checks commands before they enter the log, where one that cannot be
+// checkCommands checks commands before they enter the log, where one that cannot be
 // decoded would stop every member. It tells whether all are reports.
-func (s *session) orders(cmds [][]byte) (ok, reports bool) {
+func (s *session) checkCommands(cmds [][]byte) (ok, reports bool) {
 	reports = true
 	for _, b := range cmds {
 		c, rest, err := fsm.DecodeCommand(b)
 		if err != nil || len(rest) > 0 || c.ID.Site != s.site || c.Body.Kind() == fsm.KindSiteLost || c.Body.Kind() == fsm.KindRecover {
 			return false, false
 		}
-		reports = reports && restful(c.Body.Kind())
+		reports = reports && isReport(c.Body.Kind())
 	}
 	return len(cmds) > 0, reports
 }
 
-// settle has an outcome written; what the frame cost is released then, so that a
+// queueOutcome has an outcome written; what the frame cost is released then, so that a
 // member that reads no outcomes cannot pile them up.
-func (s *session) settle(d done, cost int) {
+func (s *session) queueOutcome(d doneCall, cost int) {
 	s.mu.Lock()
 	ended := s.ended
 	if !ended {
@@ -165,8 +165,8 @@ func (s *session) settle(d done, cost int) {
 	coord.Signal(s.kick)
 }
 
-// question is counted until its answer is written.
-func (s *session) question(ctx context.Context, wg *sync.WaitGroup, b []byte) error {
+// serveQuestion is counted until its answer is written.
+func (s *session) serveQuestion(ctx context.Context, wg *sync.WaitGroup, b []byte) error {
 	q, err := parseQuestion(b)
 	if err != nil {
 		return err
@@ -187,7 +187,7 @@ func (s *session) question(ctx context.Context, wg *sync.WaitGroup, b []byte) er
 
 // answer decides here. A broker renews and demotes itself only: the site is the
 // connection's.
-func (s *session) answer(ctx context.Context, q ask) answer {
+func (s *session) answer(ctx context.Context, q leaderQuestion) answer {
 	switch q.kind {
 	case frameRenew:
 		return s.c.renewHere(ctx, coord.Renewal{Site: s.site, Incarnation: q.incarnation})

@@ -38,10 +38,10 @@ func FuzzHeader(f *testing.F) {
 
 func FuzzFrames(f *testing.F) {
 	f.Add(appendCalls(nil, 1, []*proposal{{seq: 2, cmds: [][]byte{[]byte("x"), nil}}}))
-	f.Add(appendDone(nil, []done{{1, Refused, 0}, {2, Ordered, 9}}))
+	f.Add(appendDone(nil, []doneCall{{1, Refused, 0}, {2, Ordered, 9}}))
 	f.Add(appendAnswer(nil, 3, answer{answerRefused, 4, 2, "no"}))
-	f.Add(appendQuestion(nil, ask{kind: frameRemove, id: 1, site: "a"}))
-	f.Add(appendQuestion(nil, ask{kind: frameRenew, id: 1, incarnation: 9}))
+	f.Add(appendQuestion(nil, leaderQuestion{kind: frameRemove, id: 1, site: "a"}))
+	f.Add(appendQuestion(nil, leaderQuestion{kind: frameRenew, id: 1, incarnation: 9}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) == 0 {
 			return

@@ -44,8 +44,8 @@ func (c *client) claim(ctx context.Context, origin string) (claim, error) {
 	}
 }
 
-// lost says what the error of a transaction means that failed at the claim.
-func (m claim) lost(err error, here bool) error {
+// lostError says what the error of a transaction means that failed at the claim.
+func (m claim) lostError(err error, here bool) error {
 	if !here || !errors.Is(err, zk.ErrBadVersion) && !errors.Is(err, zk.ErrNoNode) {
 		return err
 	}

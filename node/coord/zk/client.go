@@ -243,7 +243,7 @@ func (c *client) retryRead(ctx context.Context, verb, path string, call func() (
 func (c *client) retryReadAt(ctx context.Context, verb, whole string, call func() (node, error)) (node, error) {
 	if c.patience > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = c.whileAnswered(ctx, c.patience, errPatience)
+		ctx, cancel = c.whileAnswered(ctx, c.patience, errUnanswered)
 		defer cancel()
 	}
 	for {

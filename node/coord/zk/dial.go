@@ -74,13 +74,13 @@ func (d *dialer) open(_, addr string, timeout time.Duration) (net.Conn, error) {
 	return &boundedConn{Conn: conn, d: d, addr: addr}, nil
 }
 
-// maxMeant bounds the addresses of one name that are tried in turn.
-const maxMeant = 16
+// maxResolved bounds the addresses of one name that are tried in turn.
+const maxResolved = 16
 
 // dialNext dials the addresses that a name means, each time beginning with another
 // one: the first may belong to a server that takes connections and says nothing.
 func (d *dialer) dialNext(ctx context.Context, addr string) (conn net.Conn, err error) {
-	addrs, err := d.meant(ctx, addr)
+	addrs, err := d.resolve(ctx, addr)
 	if err != nil {
 		return nil, err
 	}
@@ -99,8 +99,8 @@ func (d *dialer) dialNext(ctx context.Context, addr string) (conn net.Conn, err 
 	return nil, err
 }
 
-// meant returns the addresses that host:port means.
-func (d *dialer) meant(ctx context.Context, addr string) (addrs []string, err error) {
+// resolve returns the addresses that host:port means.
+func (d *dialer) resolve(ctx context.Context, addr string) (addrs []string, err error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, err
@@ -118,7 +118,7 @@ func (d *dialer) meant(ctx context.Context, addr string) (addrs []string, err er
 	if err != nil {
 		return nil, fmt.Errorf("look up %s: %w", host, err)
 	}
-	for _, ip := range ips[:min(len(ips), maxMeant)] {
+	for _, ip := range ips[:min(len(ips), maxResolved)] {
 		addrs = append(addrs, net.JoinHostPort(ip.Unmap().String(), port))
 	}
 	if len(addrs) == 0 {

@@ -133,7 +133,7 @@ func TestNothingUnsureIsFed(t *testing.T) {
 		t.Errorf("a deposed leader's append is %v, not refused", o)
 	}
 	talk(t, all, func() {})
-	if frames, _ := f.take(); len(frames) > 0 {
+	if frames, _ := f.takeFrames(); len(frames) > 0 {
 		t.Errorf("%d entries were handed out", len(frames))
 	}
 }

@@ -55,8 +55,8 @@ func (f *feed) add(frame []byte) {
 	coord.Signal(f.kick)
 }
 
-// take returns what waits; over says that there is a gap behind it.
-func (f *feed) take() (frames [][]byte, over bool) {
+// takeFrames returns what waits; over says that there is a gap behind it.
+func (f *feed) takeFrames() (frames [][]byte, over bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	frames, f.queue, f.bytes = f.queue, nil, 0
@@ -82,7 +82,7 @@ func (l *Log) serveFeed(conn net.Conn, p relay.Preamble) {
 		case <-r.ctx.Done():
 			return
 		}
-		frames, over := f.take()
+		frames, over := f.takeFrames()
 		if over {
 			return
 		}

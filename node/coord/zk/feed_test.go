@@ -58,7 +58,7 @@ func newEar() *feedReceiver { return &feedReceiver{news: make(chan struct{}, 1)}
 // gap nothing is taken.
 func TestEar(t *testing.T) {
 	a := newEar()
-	if e, coming := a.take(1); e != nil || coming {
+	if e, coming := a.takeEntry(1); e != nil || coming {
 		t.Error("an entry without a feed")
 	}
 	for n := uint64(5); n < 8; n++ {
@@ -73,15 +73,15 @@ func TestEar(t *testing.T) {
 		n            uint64
 		some, coming bool
 	}{{4, false, false}, {6, true, true}, {6, false, false}, {7, true, true}, {8, false, true}, {20, false, true}} {
-		if e, coming := a.take(want.n); (e != nil) != want.some || coming != want.coming {
+		if e, coming := a.takeEntry(want.n); (e != nil) != want.some || coming != want.coming {
 			t.Errorf("entry %d: there %v, coming %v", want.n, e != nil, coming)
 		}
 	}
 	if a.bytes != 0 {
 		t.Errorf("%d bytes are left of nothing", a.bytes)
 	}
-	a.end()
-	if _, coming := a.take(8); coming {
+	a.detach()
+	if _, coming := a.takeEntry(8); coming {
 		t.Error("a feed that has ended brings something")
 	}
 }
@@ -111,7 +111,7 @@ func TestFeedIsBounded(t *testing.T) {
 		f.add(frame)
 	}
 	f.add(frame)
-	if frames, over := f.take(); !over || len(frames) > 0 {
+	if frames, over := f.takeFrames(); !over || len(frames) > 0 {
 		t.Errorf("%d frames, over: %v", len(frames), over)
 	}
 }
@@ -162,7 +162,7 @@ func TestHangUp(t *testing.T) {
 	a.disconnect() // none
 	here, there := net.Pipe()
 	defer there.Close()
-	a.begin(here)
+	a.attach(here)
 	a.disconnect()
 	if _, err := here.Write([]byte{1}); err == nil {
 		t.Error("it is open")

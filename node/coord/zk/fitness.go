@@ -99,7 +99,7 @@ func (l *Log) letsOthers(led bool) bool {
 // betterBeside reports whether a voter is connected that should rather lead than this
 // member, which is not fit.
 func (l *Log) betterBeside() bool {
-	return l.group.fitBeside(l.cfg.Site) || l.reach.why != "" && l.group.reachedBeside(l.cfg.Site)
+	return l.group.otherVoterFit(l.cfg.Site) || l.reach.why != "" && l.group.otherVoterReached(l.cfg.Site)
 }
 
 // leadOrHandOver hands over if this member leads, is not fit, and another one is.

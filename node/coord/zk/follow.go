@@ -31,9 +31,9 @@ type reader struct {
 	doubt bool
 }
 
-// follow applies entries until ctx ends: its own from memory while this member
+// followLog applies entries until ctx ends: its own from memory while this member
 // leads, else from the ensemble.
-func (l *Log) follow(ctx context.Context) {
+func (l *Log) followLog(ctx context.Context) {
 	rd := &reader{l: l, w: newWatches(), ahead: 1}
 	for ctx.Err() == nil {
 		if err := rd.step(ctx); err != nil && ctx.Err() == nil && !transient(err) {
@@ -76,7 +76,7 @@ func (l *Log) apply(n uint64, e *tree.Entry) error {
 // read applies the entries from n on that the leader has handed out or that are in
 // the tree, or waits for n.
 func (rd *reader) read(ctx context.Context, n uint64) error {
-	e, coming := rd.l.receiver.take(n)
+	e, coming := rd.l.receiver.takeEntry(n)
 	doubt := rd.doubt
 	rd.doubt = false
 	switch {

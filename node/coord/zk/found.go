@@ -53,7 +53,7 @@ func foundAt(ctx context.Context, p Place, s Seed, most time.Duration, log zerol
 		return err
 	}
 	defer c.close()
-	ctx, cancel := c.whileAnswered(ctx, most, errPatience)
+	ctx, cancel := c.whileAnswered(ctx, most, errUnanswered)
 	defer cancel()
 	return c.unreachable(p, c.importSnapshot(ctx, s))
 }
@@ -119,7 +119,7 @@ func (c *client) importChunk(ctx context.Context, mine claim, p *tree.Pointer, d
 			}
 			return node{}, err
 		})
-		if err = mine.lost(err, at == 0); err != nil {
+		if err = mine.lostError(err, at == 0); err != nil {
 			return err
 		}
 	}
@@ -191,7 +191,7 @@ func createTree(ctx context.Context, c *client, ch tree.Charter, ptr tree.Pointe
 	for {
 		res, err := c.write(ctx, ops...)
 		if mine != nil {
-			err = mine.lost(err, failedAt(res, err) == len(ops)-1)
+			err = mine.lostError(err, failedAt(res, err) == len(ops)-1)
 		}
 		switch {
 		case err == nil:

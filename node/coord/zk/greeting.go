@@ -35,7 +35,7 @@ func (f *frames) pass(b []byte) error {
 			n := copy(f.head[f.have:], b)
 			f.have += n
 			b = b[n:]
-			if err := f.begin(); err != nil {
+			if err := f.checkLength(); err != nil {
 				return err
 			}
 			continue
@@ -53,8 +53,8 @@ func (f *frames) pass(b []byte) error {
 	return nil
 }
 
-// begin checks the length of a frame once it is known.
-func (f *frames) begin() error {
+// checkLength checks the length of a frame once it is known.
+func (f *frames) checkLength() error {
 	if f.have < len(f.head) {
 		return nil
 	}

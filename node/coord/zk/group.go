@@ -71,9 +71,9 @@ func (g *group) marksOf(site string) (unfit, unreached bool) {
 	return slices.Contains(g.unfit, site), slices.Contains(g.unreached, site)
 }
 
-// reachedBeside reports whether a voter beside a site is connected, fit or not, that
+// otherVoterReached reports whether a voter beside a site is connected, fit or not, that
 // does not say that nobody reaches it.
-func (g *group) reachedBeside(site string) bool {
+func (g *group) otherVoterReached(site string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.ContainsFunc(g.voters, func(v string) bool {
@@ -81,8 +81,8 @@ func (g *group) reachedBeside(site string) bool {
 	})
 }
 
-// fitBeside reports whether a voter beside a site is connected and fit.
-func (g *group) fitBeside(site string) bool {
+// otherVoterFit reports whether a voter beside a site is connected and fit.
+func (g *group) otherVoterFit(site string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.ContainsFunc(g.voters, func(v string) bool {
@@ -108,8 +108,8 @@ func (g *group) isVoter(site string) bool {
 	return slices.Contains(g.voters, site)
 }
 
-// rest returns the voters without a site, and how many of them are present.
-func (g *group) rest(site string) (voters []string, present int) {
+// otherVoters returns the voters without a site, and how many of them are present.
+func (g *group) otherVoters(site string) (voters []string, present int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, v := range g.voters {

@@ -91,7 +91,7 @@ func (l *Log) reconcile(ctx context.Context, w *watches) error {
 		}
 		return nil
 	}
-	ctx, cancel := l.c.whileAnswered(ctx, l.cfg.session(), errPatience)
+	ctx, cancel := l.c.whileAnswered(ctx, l.cfg.session(), errUnanswered)
 	defer cancel()
 	charter, err := w.read(ctx, l.c, tree.FederationPath)
 	if err == nil {
@@ -250,7 +250,7 @@ func (l *Log) tryElect(ctx context.Context, w *watches) (node, error) {
 
 // handOver lets another voter lead, if one is there.
 func (l *Log) handOver(ctx context.Context) {
-	if _, present := l.group.rest(l.cfg.Site); present == 0 || l.leaderTerm.Load() == nil {
+	if _, present := l.group.otherVoters(l.cfg.Site); present == 0 || l.leaderTerm.Load() == nil {
 		return
 	}
 	l.stepDown("it hands over")
@@ -296,7 +296,7 @@ func (l *Log) refreshMembership(ctx context.Context, w *watches, holder node, no
 		lead = tree.LeadRecord{}
 	}
 	l.notifyChanges(l.group.set(lead, now.Term, lists[0], lists[1], lists[2], unfit, unreached))
-	return l.stand(ctx)
+	return l.ensureVoter(ctx)
 }
 
 // notifyChanges passes on that the leader, or anything, has changed.

@@ -44,7 +44,7 @@ func (m *machine) apply(n uint64, e *tree.Entry, calls *relay.Calls) error {
 	if calls != nil { // none at an export
 		calls.Applied(&m.header, results)
 		if coord.HasWork(m.m) {
-			calls.GoOn()
+			calls.RequestEntry()
 		}
 	}
 	m.position.Advance(n)

@@ -22,7 +22,7 @@ func errOnlyVoter(site string) error {
 // and lets the next one do it.
 func (b backend) Remove(ctx context.Context, site string) error {
 	r := b.leaderTerm.Load()
-	rest, _ := b.group.rest(site)
+	rest, _ := b.group.otherVoters(site)
 	switch {
 	case r == nil || !b.Calls.Leads():
 		return relay.ErrRetry
@@ -41,7 +41,7 @@ func (b backend) Remove(ctx context.Context, site string) error {
 // leader does not demote itself either.
 func (b backend) Demote(ctx context.Context, site string) error {
 	r := b.leaderTerm.Load()
-	rest, present := b.group.rest(site)
+	rest, present := b.group.otherVoters(site)
 	switch {
 	case r == nil || !b.Calls.Leads():
 		return relay.ErrRetry
@@ -74,8 +74,8 @@ func (b backend) unlist(ctx context.Context, r *leaderTerm, paths ...string) err
 	return nil
 }
 
-// stand makes this member a voter again, if it wants to be one and is a member.
-func (l *Log) stand(ctx context.Context) error {
+// ensureVoter makes this member a voter again, if it wants to be one and is a member.
+func (l *Log) ensureVoter(ctx context.Context) error {
 	if l.Resting() || l.group.isVoter(l.cfg.Site) || !slices.Contains(l.group.status().Members, l.cfg.Site) {
 		return nil
 	}

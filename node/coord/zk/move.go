@@ -64,7 +64,7 @@ func Export(ctx context.Context, p Place, m coord.Machine, log zerolog.Logger, w
 // entry. A tree that is not sealed is left alone. Errors: those of Export.
 func Reopen(ctx context.Context, p Place, m coord.Machine, log zerolog.Logger, check func(Sealed) error) error {
 	err := atTree(ctx, p, m, log, func(ctx context.Context, l *Log, c *tree.Charter) error {
-		now, version, err := l.c.leading(ctx)
+		now, version, err := l.c.leadRecord(ctx)
 		if err != nil || now.Moved == "" {
 			return err
 		}
@@ -77,7 +77,7 @@ func Reopen(ctx context.Context, p Place, m coord.Machine, log zerolog.Logger, c
 			return err
 		}
 		now.Moved = ""
-		return l.c.putLead(ctx, now, version)
+		return l.c.writeLeadRecord(ctx, now, version)
 	})
 	if err != nil {
 		return fmt.Errorf("reopen %s: %w", p, err)
@@ -117,8 +117,8 @@ func atTree(ctx context.Context, p Place, m coord.Machine, log zerolog.Logger, f
 	return l.c.unreachable(p, err)
 }
 
-// leading reads /lead.
-func (c *client) leading(ctx context.Context) (now tree.LeadRecord, version int32, err error) {
+// leadRecord reads /lead.
+func (c *client) leadRecord(ctx context.Context) (now tree.LeadRecord, version int32, err error) {
 	n, err := c.get(ctx, tree.LeadPath)
 	if err == nil && !n.found {
 		err = fmt.Errorf("%w: %s%s is missing", tree.ErrDamaged, c.root, tree.LeadPath)
@@ -129,9 +129,9 @@ func (c *client) leading(ctx context.Context) (now tree.LeadRecord, version int3
 	return now, n.stat.Version, tree.Parse(c.root+tree.LeadPath, n.data, &now)
 }
 
-// putLead replaces /lead, unless somebody else does. Sent again after a lost answer
+// writeLeadRecord replaces /lead, unless somebody else does. Sent again after a lost answer
 // it meets what it wrote itself.
-func (c *client) putLead(ctx context.Context, now tree.LeadRecord, version int32) error {
+func (c *client) writeLeadRecord(ctx context.Context, now tree.LeadRecord, version int32) error {
 	data := tree.Encode(now)
 	ops, at := c.withMarkCheck(c.set(tree.LeadPath, data, version)), -1
 	_, err := c.retryRead(ctx, "write", tree.LeadPath, func() (node, error) {
@@ -154,7 +154,7 @@ func (c *client) putLead(ctx context.Context, now tree.LeadRecord, version int32
 
 // seal has nobody append any more; it may be repeated.
 func (c *client) seal(ctx context.Context) (term uint64, id string, err error) {
-	now, version, err := c.leading(ctx)
+	now, version, err := c.leadRecord(ctx)
 	if err != nil || now.Moved != "" {
 		return now.Term, now.Moved, err
 	}
@@ -164,7 +164,7 @@ func (c *client) seal(ctx context.Context) (term uint64, id string, err error) {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
 	now = tree.LeadRecord{Term: now.Term, Moved: hex.EncodeToString(b[:])}
-	return now.Term, now.Moved, c.putLead(ctx, now, version)
+	return now.Term, now.Moved, c.writeLeadRecord(ctx, now, version)
 }
 
 // checkNoBroker returns coord.ErrRunning if a broker is connected.
@@ -214,7 +214,7 @@ func (l *Log) readAll(ctx context.Context) error {
 
 // checkOpen refuses a sealed tree.
 func (c *client) checkOpen(ctx context.Context) error {
-	now, _, err := c.leading(ctx)
+	now, _, err := c.leadRecord(ctx)
 	if err == nil {
 		err = movedError(now, c.root)
 	}

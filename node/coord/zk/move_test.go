@@ -332,7 +332,7 @@ func TestExportLosesEnsemble(t *testing.T) {
 		l.c.dialer.close()
 		return l.readAll(ctx)
 	})
-	says(t, err, ErrUnreachable, c.place.String(), errPatience.Error())
+	says(t, err, ErrUnreachable, c.place.String(), errUnanswered.Error())
 }
 
 // TestFoundWithoutAnswer: an import gives up an ensemble that says nothing.
@@ -346,7 +346,7 @@ func TestFoundWithoutAnswer(t *testing.T) {
 	p := place()
 	p.Servers = []string{silent.Addr().String()}
 	err = foundAt(patience(t), p, Seed{State: new(bytes.Buffer)}, time.Second, testLogger())
-	says(t, err, ErrUnreachable, p.Servers[0], errPatience.Error())
+	says(t, err, ErrUnreachable, p.Servers[0], errUnanswered.Error())
 }
 
 // meeting is a state whose reading lets another import in before its n-th call.

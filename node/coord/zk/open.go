@@ -81,7 +81,7 @@ func (l *Log) open(ctx context.Context) error {
 	if l.c, err = connect(l.cfg.Place, l.cfg.dial, l.log); err != nil {
 		return err
 	}
-	ctx, cancel := l.c.whileAnswered(ctx, l.t.open, errPatience)
+	ctx, cancel := l.c.whileAnswered(ctx, l.t.open, errUnanswered)
 	defer cancel()
 	if err = l.c.unreachable(l.cfg.Place, l.findOrFound(ctx, m)); err == nil {
 		l.compareSession()
@@ -99,7 +99,7 @@ func (l *Log) compareSession() {
 	}
 }
 
-var errPatience = errors.New("no call was answered for too long")
+var errUnanswered = errors.New("no call was answered for too long")
 
 // findOrFound finds the tree, or founds it, and enters the group.
 func (l *Log) findOrFound(ctx context.Context, m *member) error {
@@ -306,7 +306,7 @@ func (l *Log) start() {
 	l.startComparing()
 	l.Mux.Serve()
 	l.Calls.Start()
-	for _, run := range []func(context.Context){l.watchRoles, l.runTicker, l.follow, l.runReceiver, l.compactWhileLeading, l.becomeCurrent} {
+	for _, run := range []func(context.Context){l.watchRoles, l.runTicker, l.followLog, l.runReceiver, l.compactWhileLeading, l.becomeCurrent} {
 		l.WG.Go(func() { run(l.Ctx) })
 	}
 }

@@ -64,7 +64,7 @@ func (l *Log) updateReach() {
 		l.log.Info().Str("peer", l.Addr()).Msg("other members reach this one's peer address")
 	}
 	patience := l.unreachedAfter(leads)
-	if _, present := l.group.rest(l.cfg.Site); present == 0 || patience == 0 || x.since == 0 {
+	if _, present := l.group.otherVoters(l.cfg.Site); present == 0 || patience == 0 || x.since == 0 {
 		x.since = now
 	}
 	x.since = max(x.since, heard)
@@ -100,8 +100,8 @@ type unansweredLeader struct {
 	said  relay.Reminder
 }
 
-// note says, seldom, that the leader is not reached.
-func (d *unansweredLeader) note(l *Log, to relay.Peer, err error) {
+// record says, seldom, that the leader is not reached.
+func (d *unansweredLeader) record(l *Log, to relay.Peer, err error) {
 	now := time.Now()
 	if err == nil || d.to != to {
 		*d = unansweredLeader{to: to}

@@ -40,7 +40,7 @@ func Gantt(dst io.Writer, format Format, c *sim.Case, o *sim.Outcome, title stri
 		if t.Background {
 			fill = "#bbbbbb"
 		}
-		for _, core := range lanes.take(o.Site[i], o.Start[i], t) {
+		for _, core := range lanes.occupy(o.Site[i], o.Start[i], t) {
 			y := top + row*float64(first[o.Site[i]]+core)
 			s.Rect(left+float64(o.Start[i])*scale, y, float64(t.Run)*scale, row-2, fill,
 				fmt.Sprintf("job %d/%d of %s at %s: released %d, ran %d–%d", t.Job, t.Index, sim.SiteName(t.Site), sim.SiteName(o.Site[i]), t.Release, o.Start[i], o.Start[i]+t.Run))
@@ -76,7 +76,7 @@ func newLanes(c *sim.Case) lanes {
 	return l
 }
 
-func (l lanes) take(site int, start int64, t *sim.Task) (cores []int) {
+func (l lanes) occupy(site int, start int64, t *sim.Task) (cores []int) {
 	for core, free := range l[site] {
 		if free <= start && int64(len(cores)) < t.Width {
 			l[site][core] = start + t.Run

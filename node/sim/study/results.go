@@ -54,13 +54,13 @@ func (r *Results) load(mark string) error {
 		return err
 	}
 	if err != nil || string(bytes.TrimSpace(first)) != fmt.Sprintf("%q", mark) {
-		return r.begin(first, mark)
+		return r.writeHeader(first, mark)
 	}
 	end := int64(len(first))
 	for err == nil {
 		var line []byte
 		if line, err = in.ReadBytes('\n'); err == nil {
-			r.take(line)
+			r.readRow(line)
 			end += int64(len(line))
 		}
 	}
@@ -74,8 +74,8 @@ func (r *Results) load(mark string) error {
 	return err
 }
 
-// begin writes the first line of a new file.
-func (r *Results) begin(found []byte, mark string) error {
+// writeHeader writes the first line of a new file.
+func (r *Results) writeHeader(found []byte, mark string) error {
 	if len(found) > 0 {
 		return fmt.Errorf("%w: this one is %s; use another folder, or delete the file", sim.ErrOtherStudy, mark)
 	}
@@ -85,8 +85,8 @@ func (r *Results) begin(found []byte, mark string) error {
 	return nil
 }
 
-// take reads a row's line, unless it is not what this study would have written.
-func (r *Results) take(line []byte) {
+// readRow reads a row's line, unless it is not what this study would have written.
+func (r *Results) readRow(line []byte) {
 	row := &Row{}
 	if json.Unmarshal(line, row) == nil && r.belongs(row) {
 		r.rows[row.Index] = row

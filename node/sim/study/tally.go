@@ -28,8 +28,8 @@ type Spread struct {
 	values       []float64
 }
 
-// settle computes mean and median; of no values both are 0.
-func (s *Spread) settle() {
+// summarize computes mean and median; of no values both are 0.
+func (s *Spread) summarize() {
 	n := len(s.values)
 	if n == 0 {
 		return
@@ -55,8 +55,8 @@ func TallyOf(rows []*Row, policies []string, norm sim.Norm, which func(*Row) boo
 		}
 	}
 	for i := range n {
-		t.Distance[i].settle()
-		t.Excess[i].settle()
+		t.Distance[i].summarize()
+		t.Excess[i].summarize()
 	}
 	return t
 }

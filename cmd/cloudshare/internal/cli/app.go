@@ -52,7 +52,7 @@ func (a *App) Client() (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.fresh.ask(c)
+	return a.fresh.apply(c)
 }
 
 // PlainClient returns a client of its own, which never waits for a change.
@@ -61,7 +61,7 @@ func (a *App) PlainClient() (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.fresh.ask(c)
+	return a.fresh.apply(c)
 }
 
 // Note writes a line to Err, for people: it is no data.

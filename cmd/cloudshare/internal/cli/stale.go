@@ -44,8 +44,8 @@ func (f *freshness) words() string {
 	return fmt.Sprintf("stale: %s%s; %s", node.StaleWords(f.stale.Age, f.stale.Known), since, node.StaleMeans)
 }
 
-// ask has a client ask for answers as fresh as the flag says.
-func (f *freshness) ask(c *client.Client) (*client.Client, error) {
+// apply has a client ask for answers as fresh as the flag says.
+func (f *freshness) apply(c *client.Client) (*client.Client, error) {
 	most := time.Duration(-1)
 	if f.most != "" {
 		var err error

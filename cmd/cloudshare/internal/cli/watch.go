@@ -29,13 +29,13 @@ func (a *App) Watchable(cmd *cobra.Command) *cobra.Command {
 		if !*watch {
 			return once(c, args)
 		}
-		return a.watch(c.Context(), func() error { return once(c, args) })
+		return a.repeat(c.Context(), func() error { return once(c, args) })
 	}
 	return cmd
 }
 
-// watch calls show, which asks and prints once, again and again.
-func (a *App) watch(ctx context.Context, show func() error) error {
+// repeat calls show, which asks and prints once, again and again.
+func (a *App) repeat(ctx context.Context, show func() error) error {
 	c, err := a.Client()
 	if err != nil {
 		return err

@@ -126,9 +126,9 @@ func (a address) everywhere() bool { return a.host == "" || a.ip.IsUnspecified()
 
 func (a address) loopback() bool { return a.host == "localhost" || a.ip.IsLoopback() }
 
-// same reports whether a and b are one address as far as their texts tell: all names
+// equals reports whether a and b are one address as far as their texts tell: all names
 // of the loopback are the same, and port 0 is no port yet.
-func (a address) same(b address) bool {
+func (a address) equals(b address) bool {
 	if a.port != b.port || a.port == 0 {
 		return false
 	}
@@ -137,5 +137,5 @@ func (a address) same(b address) bool {
 
 // overlaps reports whether two listeners cannot both have their port.
 func (a address) overlaps(b address) bool {
-	return a.same(b) || a.port == b.port && a.port != 0 && (a.everywhere() || b.everywhere())
+	return a.equals(b) || a.port == b.port && a.port != 0 && (a.everywhere() || b.everywhere())
 }

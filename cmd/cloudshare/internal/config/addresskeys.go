@@ -109,7 +109,7 @@ func (c Config) ownKey(text string) string {
 	for _, l := range c.listeners() {
 		own, err := parseAddress(l.text)
 		told, cause := parseAddress(c.Advertised(l.text))
-		if err == nil && (a.same(own) || own.everywhere() && own.port == a.port && a.loopback()) || cause == nil && a.same(told) {
+		if err == nil && (a.equals(own) || own.everywhere() && own.port == a.port && a.loopback()) || cause == nil && a.equals(told) {
 			return l.key
 		}
 	}
@@ -129,7 +129,7 @@ func CheckDialed(key string, list []string) error {
 			return cli.Usage("%s %q: nobody listens at port 0: write a number of 1 to 65535", key, text)
 		}
 		for _, other := range list[:i] {
-			if b, err := parseAddress(other); err == nil && a.same(b) {
+			if b, err := parseAddress(other); err == nil && a.equals(b) {
 				return cli.Usage("%s %q: is given twice, also as %q: leave one out", key, text, other)
 			}
 		}

@@ -27,13 +27,13 @@ func openCoordination(ctx context.Context, cfg config.Config, id [16]byte, repli
 	room := &waitingRoom{addr: cfg.HTTP, site: cfg.Site, log: log}
 	defer room.close()
 	if cfg.Bootstrap {
-		if err := awaitOwnName(ctx, cfg.Advertise, room.say, log); err != nil {
+		if err := awaitOwnName(ctx, cfg.Advertise, room.setReason, log); err != nil {
 			return nil, err
 		}
 	}
 	if cfg.Coordination == config.Raft {
 		rc := raftConfig(cfg, id, replica, log)
-		rc.Known, rc.Waiting = seen.peers, room.tell
+		rc.Known, rc.Waiting = seen.peers, room.setJoinError
 		l, err := openLog(ctx, rc, probeAfter, log)
 		if err != nil {
 			return nil, err

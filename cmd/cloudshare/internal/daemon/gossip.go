@@ -30,7 +30,7 @@ func openGossip(cfg config.Config, group orderedLog, replica *replica.Replica, l
 	mc := membership.Config{
 		Site: cfg.Site, Federation: group.Lineage(), Listen: cfg.Gossip, Advertise: cfg.Advertised(cfg.Gossip), Logger: log,
 		Join: func() []string {
-			return append(seeds.keep(gossipAddresses(replica, cfg.Site)), cfg.GossipJoin...)
+			return append(seeds.addresses(gossipAddresses(replica, cfg.Site)), cfg.GossipJoin...)
 		},
 		Meta:      membership.Meta{Peer: group.Addr()},
 		Misdialed: relay.Misdialed("the gossip port of site " + cfg.Site),
@@ -43,7 +43,7 @@ func openGossip(cfg config.Config, group orderedLog, replica *replica.Replica, l
 		return nil, fmt.Errorf("open gossip: %w", err)
 	}
 	h := &hints{gossip: g, changed: make(chan struct{}, 1)}
-	go h.follow()
+	go h.forwardChanges()
 	return h, nil
 }
 
@@ -56,8 +56,8 @@ func (h *hints) address(cfg config.Config) string {
 	return cfg.Advertised(cfg.Gossip)
 }
 
-// follow ends when gossip is closed.
-func (h *hints) follow() {
+// forwardChanges ends when gossip is closed.
+func (h *hints) forwardChanges() {
 	for range h.gossip.Events() {
 		select {
 		case h.changed <- struct{}{}:

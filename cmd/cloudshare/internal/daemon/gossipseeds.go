@@ -21,9 +21,9 @@ type gossipSeeds struct {
 	saved []string // what the file holds; nil: not read yet
 }
 
-// keep returns the addresses by the state, or those of the last time as long as it
+// addresses returns the addresses by the state, or those of the last time as long as it
 // has none.
-func (s *gossipSeeds) keep(now []string) []string {
+func (s *gossipSeeds) addresses(now []string) []string {
 	if s.saved == nil {
 		s.saved = []string{}
 		if text, err := os.ReadFile(s.path); err == nil {

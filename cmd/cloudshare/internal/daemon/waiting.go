@@ -32,13 +32,13 @@ type waitingRoom struct {
 	why    string
 }
 
-// tell says what the peers that are asked have said last.
-func (w *waitingRoom) tell(through []string, why error) {
-	w.say(fmt.Sprintf("this broker waits to be admitted to its federation, through %s: %v", strings.Join(through, ", "), why))
+// setJoinError says what the peers that are asked have said last.
+func (w *waitingRoom) setJoinError(through []string, why error) {
+	w.setReason(fmt.Sprintf("this broker waits to be admitted to its federation, through %s: %v", strings.Join(through, ", "), why))
 }
 
-// say tells what the broker waits for; the first time, it opens.
-func (w *waitingRoom) say(why string) {
+// setReason tells what the broker waits for; the first time, it opens.
+func (w *waitingRoom) setReason(why string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.why = why

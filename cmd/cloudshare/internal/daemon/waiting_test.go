@@ -24,7 +24,7 @@ func TestWaitingRoomIsBounded(t *testing.T) {
 	}
 	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	w := &waitingRoom{addr: addr, site: "b", log: zerolog.New(zerolog.NewTestWriter(t))}
-	w.tell([]string{"127.0.0.1:1"}, errors.New("nobody answers"))
+	w.setJoinError([]string{"127.0.0.1:1"}, errors.New("nobody answers"))
 	t.Cleanup(w.close)
 	var silent []net.Conn
 	for range waitingConns {

@@ -101,7 +101,7 @@ func (d *dev) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer d.stopZooKeeper()
-	defer d.end(sites)
+	defer d.stopSites(sites)
 	for _, s := range sites {
 		s.backend = d.backendKeys()
 	}

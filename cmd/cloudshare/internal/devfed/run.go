@@ -24,7 +24,7 @@ type child struct {
 	err  error
 }
 
-func watch(cmd *exec.Cmd) *child {
+func awaitExit(cmd *exec.Cmd) *child {
 	c := &child{cmd: cmd, done: make(chan struct{})}
 	go func() {
 		c.err = cmd.Wait()
@@ -127,9 +127,9 @@ func (d *dev) report(ctx context.Context, s *devSite) {
 	}
 }
 
-// end stops every broker of the folder, also those that `dev start` started,
+// stopSites stops every broker of the folder, also those that `dev start` started,
 // and then what is left of their tasks: a killed broker's go on by themselves.
-func (d *dev) end(sites []*devSite) {
+func (d *dev) stopSites(sites []*devSite) {
 	var all sync.WaitGroup
 	for _, s := range sites {
 		all.Go(s.stop)

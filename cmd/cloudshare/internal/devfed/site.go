@@ -189,7 +189,7 @@ func (s *devSite) launch(peers []string, detached bool) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start broker of %s: %w", s.Name, err)
 	}
-	s.child = watch(cmd)
+	s.child = awaitExit(cmd)
 	if err := os.WriteFile(s.file("broker.pid"), []byte(strconv.Itoa(cmd.Process.Pid)+"\n"), 0o600); err != nil {
 		return fmt.Errorf("write pid of %s: %w", s.Name, err)
 	}

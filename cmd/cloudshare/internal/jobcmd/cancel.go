@@ -103,7 +103,7 @@ func cancelLabelled(ctx context.Context, c *client.Client, labels []string, out 
 			continue
 		}
 		vain++
-		if err = rest(ctx, pollMost); err != nil {
+		if err = sleep(ctx, pollMost); err != nil {
 			return err
 		}
 	}

@@ -89,7 +89,7 @@ func (l *logCopy) run(ctx context.Context) error {
 		} else if tries >= most {
 			return err
 		}
-		if err := l.rest(ctx); err != nil {
+		if err := l.pauseBetween(ctx); err != nil {
 			return err
 		}
 	}
@@ -141,9 +141,9 @@ func (l *logCopy) most(ctx context.Context) (tries int, live bool) {
 	return 0, true
 }
 
-// rest waits between two connections.
-func (l *logCopy) rest(ctx context.Context) error {
+// pauseBetween waits between two connections.
+func (l *logCopy) pauseBetween(ctx context.Context) error {
 	was := l.pause
 	l.pause = min(l.pause*3/2, pollMost)
-	return rest(ctx, was)
+	return sleep(ctx, was)
 }

@@ -124,7 +124,7 @@ func (l *leaving) wait(ctx context.Context, c *client.Client) error {
 	for {
 		sites, err := c.Sites(ctx)
 		switch {
-		case err == nil && l.look(sites.Items) == "left":
+		case err == nil && l.showProgress(sites.Items) == "left":
 			return nil
 		case errors.Is(err, client.ErrUnreachable):
 			return l.askOthers(ctx, tick.C)
@@ -139,9 +139,9 @@ func (l *leaving) wait(ctx context.Context, c *client.Client) error {
 	}
 }
 
-// look returns the site's state, and tells what still runs there if that has
+// showProgress returns the site's state, and tells what still runs there if that has
 // changed.
-func (l *leaving) look(sites []wire.Site) string {
+func (l *leaving) showProgress(sites []wire.Site) string {
 	state := ""
 	l.others = l.others[:0]
 	for _, s := range sites {

@@ -87,7 +87,7 @@ func TestLeaveOfBrokerThatEnds(t *testing.T) {
 				t.Fatal(err)
 			}
 			sites, err := cl.Sites(t.Context())
-			if err != nil || l.look(sites.Items) != "alive" {
+			if err != nil || l.showProgress(sites.Items) != "alive" {
 				t.Fatalf("%+v %v", sites, err)
 			}
 			own.Close()

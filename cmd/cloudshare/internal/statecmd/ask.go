@@ -67,7 +67,7 @@ func askSites(ctx context.Context, replica *replica.Replica) (out []answer) {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			status, err := ask(ctx, s.HTTP)
+			status, err := askStatus(ctx, s.HTTP)
 			var problem *client.Problem
 			ours := status.Federation == federation || status.Federation == uuid.Nil.String() // without a quorum a broker does not know
 			if err == nil && ours || errors.As(err, &problem) {
@@ -81,7 +81,7 @@ func askSites(ctx context.Context, replica *replica.Replica) (out []answer) {
 	return out
 }
 
-func ask(ctx context.Context, addr string) (wire.Status, error) {
+func askStatus(ctx context.Context, addr string) (wire.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, askWait)
 	defer cancel()
 	c, err := client.New(addr)

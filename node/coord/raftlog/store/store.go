@@ -81,7 +81,7 @@ func (s *Store) SetRunning(yes bool) { s.running.Store(yes) }
 func (s *Store) TrimCache() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.trim()
+	s.trimCache()
 }
 
 // check reports a fault of the disk.
@@ -170,25 +170,25 @@ func (s *Store) Latency(now time.Time) (d time.Duration, ok bool) {
 // REQUIRES: s.mu held.
 func (s *Store) cacheEntry(l *raft.Log) {
 	if len(s.recent) > 0 && l.Index != s.high+1 {
-		s.trim()
+		s.trimCache()
 	}
 	if len(s.recent) == 0 {
 		s.low = l.Index
 	}
 	s.high = l.Index
 	s.recent[l.Index] = l
-	s.bytes += size(l)
+	s.bytes += entrySize(l)
 	for s.bytes > s.limit && s.low < s.high {
-		s.bytes -= size(s.recent[s.low])
+		s.bytes -= entrySize(s.recent[s.low])
 		delete(s.recent, s.low)
 		s.low++
 	}
 }
 
-func size(l *raft.Log) int { return len(l.Data) + len(l.Extensions) + 256 }
+func entrySize(l *raft.Log) int { return len(l.Data) + len(l.Extensions) + 256 }
 
 // REQUIRES: s.mu held.
-func (s *Store) trim() {
+func (s *Store) trimCache() {
 	clear(s.recent)
 	s.bytes = 0
 }
@@ -197,7 +197,7 @@ func (s *Store) trim() {
 func (s *Store) DeleteRange(from, to uint64) error {
 	s.mu.Lock()
 	if to >= s.low {
-		s.trim()
+		s.trimCache()
 	}
 	s.mu.Unlock()
 	const what = "delete log entries"

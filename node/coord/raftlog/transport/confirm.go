@@ -25,7 +25,7 @@ var ErrDeposed = errors.New("leadership not confirmed")
 // began, has answered this member as the leader of term.
 func (t *Transport) Confirm(ctx context.Context, term uint64, voters func() []raft.ServerID) error {
 	t.mu.Lock()
-	t.begin(term)
+	t.beginTerm(term)
 	t.round++
 	round := t.round
 	t.mu.Unlock()
@@ -58,7 +58,7 @@ func (t *Transport) majority(term, round uint64, voters []raft.ServerID) (bool, 
 			acks++
 			continue
 		}
-		p := t.peer(id)
+		p := t.progressOf(id)
 		if p.said > term {
 			later++
 		}

@@ -87,7 +87,7 @@ func (s *inbound) exchange() (over bool, err error) {
 		over = true // what is left of the snapshot would be taken for a request
 		rpc.Reader = &pacedReader{conn: s.conn, r: s.in.r, left: max(c.Size, 0), within: s.t.within}
 	}
-	answer, ok := s.t.ask(rpc)
+	answer, ok := s.t.passToRaft(rpc)
 	if !ok {
 		return true, net.ErrClosed
 	}
@@ -119,8 +119,8 @@ func (s *inbound) respond(a raft.RPCResponse) error {
 	return err
 }
 
-// ask has raft answer a request, if it may see it; false: the transport is closed.
-func (t *Transport) ask(rpc raft.RPC) (raft.RPCResponse, bool) {
+// passToRaft has raft answer a request, if it may see it; false: the transport is closed.
+func (t *Transport) passToRaft(rpc raft.RPC) (raft.RPCResponse, bool) {
 	answer := make(chan raft.RPCResponse, 1)
 	rpc.RespChan = answer
 	if t.screen(rpc) {
@@ -173,8 +173,10 @@ type boundedReader struct {
 	err    error // the first one of this request
 }
 
-// begin allows a request so many bytes.
-func (i *boundedReader) begin(limit int) { i.left, i.counts, i.err = limit, limit-freeRequest, nil }
+// beginRequest allows a request so many bytes.
+func (i *boundedReader) beginRequest(limit int) {
+	i.left, i.counts, i.err = limit, limit-freeRequest, nil
+}
 
 // Read implements io.Reader.
 func (i *boundedReader) Read(b []byte) (int, error) {

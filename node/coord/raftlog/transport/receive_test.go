@@ -196,7 +196,7 @@ func TestVotersKeepTheirShare(t *testing.T) {
 		t.Error("a voter has no share of its own")
 	}
 	in := &boundedReader{r: bufio.NewReader(bytes.NewReader(make([]byte, 1<<20))), held: &tr.held, holder: func() string { return tr.memoryShare("y") }}
-	in.begin(1 << 20)
+	in.beginRequest(1 << 20)
 	if n, err := io.ReadFull(in, make([]byte, freeRequest)); err != nil {
 		t.Errorf("a small request: %d bytes, %v", n, err)
 	}

@@ -74,7 +74,7 @@ type appendRequest struct {
 // decodeRequest decodes a request of a kind, and nothing that is larger than any
 // member's.
 func decodeRequest(dec *codec.Decoder, in *boundedReader, kind byte) (any, error) {
-	in.begin(limitOf(kind))
+	in.beginRequest(limitOf(kind))
 	var command any
 	switch kind {
 	case requestAppend:

@@ -106,7 +106,7 @@ func (t *Transport) checkLeaderRequest(r View, id raft.ServerID, term uint64, re
 	now := time.Now()
 	err := t.checkTermUnlessRefused(errors.Join(t.leads.check(r, id, term, now), refused), r, term, id)
 	if err == nil {
-		t.leads.note(r, id, term, now)
+		t.leads.record(r, id, term, now)
 	}
 	return err
 }
@@ -157,8 +157,8 @@ func (l *termLeader) check(r View, id raft.ServerID, term uint64, now time.Time)
 	return nil
 }
 
-// note records who said so, in a request that nothing else is wrong with.
-func (l *termLeader) note(r View, id raft.ServerID, term uint64, now time.Time) {
+// record records who said so, in a request that nothing else is wrong with.
+func (l *termLeader) record(r View, id raft.ServerID, term uint64, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if term == l.term || term > l.term && term <= r.CurrentTerm()+1 { // a term from nowhere makes no leader

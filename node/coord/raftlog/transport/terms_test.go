@@ -107,7 +107,7 @@ func TestNameOfTheFormerLeaderRefusesNobody(t *testing.T) {
 			t.Errorf("%s as the leader of term %d: %v", c.id, c.term, err)
 		}
 		if err == nil {
-			l.note(follower, c.id, c.term, now)
+			l.record(follower, c.id, c.term, now)
 		}
 	}
 	if err := l.check(follower, "b", term+1, now.Add(l.silence)); err != nil {

@@ -96,7 +96,7 @@ type progress struct {
 }
 
 // REQUIRES: t.mu held.
-func (t *Transport) peer(id raft.ServerID) *progress {
+func (t *Transport) progressOf(id raft.ServerID) *progress {
 	p := t.peers[id]
 	if p == nil {
 		p = &progress{}
@@ -138,7 +138,7 @@ func (t *Transport) measure(id raft.ServerID, args *raft.AppendEntriesRequest, r
 	now := time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.peer(id).took.Add(now, now.Sub(begin))
+	t.progressOf(id).took.Add(now, now.Sub(begin))
 }
 
 // Syncs returns the median time that a follower takes to store entries and answer; ok
@@ -156,12 +156,12 @@ func (t *Transport) answered(id raft.ServerID, target raft.ServerAddress, args *
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	defer t.acked.Fire()
-	p := t.peer(id)
+	p := t.progressOf(id)
 	p.said = resp.Term
 	if !resp.Success {
 		return
 	}
-	t.begin(args.Term)
+	t.beginTerm(args.Term)
 	p.at, p.addr = time.Now(), target
 	stored := args.PrevLogEntry
 	if n := len(args.Entries); n > 0 {
@@ -175,10 +175,10 @@ func (t *Transport) answered(id raft.ServerID, target raft.ServerAddress, args *
 	t.nudge(id, p)
 }
 
-// begin starts the bookkeeping of a new term.
+// beginTerm starts the bookkeeping of a new term.
 //
 // REQUIRES: t.mu held.
-func (t *Transport) begin(term uint64) {
+func (t *Transport) beginTerm(term uint64) {
 	if term > t.term {
 		t.term, t.committed = term, 0
 		for _, p := range t.peers {
@@ -192,7 +192,7 @@ func (t *Transport) begin(term uint64) {
 func (t *Transport) Committed(l *raft.Log, more bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.begin(l.Term)
+	t.beginTerm(l.Term)
 	if l.Term != t.term {
 		return
 	}

@@ -287,19 +287,19 @@ func (s *Server) runs() bool {
 }
 
 // Mode returns leader, follower or standalone; empty while it serves nobody.
-func (s *Server) Mode() string { return s.ask("srvr", "Mode: ") }
+func (s *Server) Mode() string { return s.query("srvr", "Mode: ") }
 
 // Znodes returns how many nodes the server holds, -1 if it does not answer.
 func (s *Server) Znodes() int {
-	n, err := strconv.Atoi(s.ask("srvr", "Node count: "))
+	n, err := strconv.Atoi(s.query("srvr", "Node count: "))
 	if err != nil {
 		return -1
 	}
 	return n
 }
 
-// ask sends a four-letter word and returns what follows a prefix in the answer.
-func (s *Server) ask(word, prefix string) string {
+// query sends a four-letter word and returns what follows a prefix in the answer.
+func (s *Server) query(word, prefix string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	dial := s.cfg.Dial

@@ -17,13 +17,13 @@ import (
 func FreePorts(host string, n int) (first int, err error) {
 	for range 200 {
 		first = 12000 + rand.IntN(18000)
-		if !claims.take(first, n) {
+		if !claims.claimPorts(first, n) {
 			continue
 		}
 		if allFree(host, first, n) {
 			return first, nil
 		}
-		claims.give(first, n)
+		claims.releasePorts(first, n)
 	}
 	return 0, fmt.Errorf("found no %d consecutive free ports on %s", n, host)
 }
@@ -48,28 +48,28 @@ type claimed struct {
 
 var claims = claimed{held: map[int]net.Listener{}}
 
-// take claims n ports, all or none.
-func (c *claimed) take(first, n int) bool {
+// claimPorts claims n ports, all or none.
+func (c *claimed) claimPorts(first, n int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for port := first; port < first+n; port++ {
-		if !c.one(port) {
-			c.drop(first, port-first)
+		if !c.claimPort(port) {
+			c.releaseClaims(first, port-first)
 			return false
 		}
 	}
 	return true
 }
 
-// give takes a claim of n ports back.
-func (c *claimed) give(first, n int) {
+// releasePorts takes a claim of n ports back.
+func (c *claimed) releasePorts(first, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.drop(first, n)
+	c.releaseClaims(first, n)
 }
 
 // REQUIRES: c.mu held.
-func (c *claimed) one(port int) bool {
+func (c *claimed) claimPort(port int) bool {
 	if _, taken := c.held[port]; taken {
 		return false
 	}
@@ -85,7 +85,7 @@ func (c *claimed) one(port int) bool {
 }
 
 // REQUIRES: c.mu held.
-func (c *claimed) drop(first, n int) {
+func (c *claimed) releaseClaims(first, n int) {
 	for port := first; port < first+n; port++ {
 		if l := c.held[port]; l != nil {
 			_ = l.Close()

@@ -34,11 +34,11 @@ func TestPortsAreReturnedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if claims.take(first+2, 2) {
+	if claims.claimPorts(first+2, 2) {
 		t.Error("a port was claimed twice")
 	}
 	other := claimed{held: map[int]net.Listener{}} // as another process's
-	if runtime.GOOS == "linux" && other.take(first-1, 2) {
+	if runtime.GOOS == "linux" && other.claimPorts(first-1, 2) {
 		t.Error("another process claims it, too")
 	}
 	if len(other.held) != 0 {

@@ -21,8 +21,8 @@ import (
 // federation is in a later epoch. What it cannot reach it cannot hear of: see
 // DESIGN.md.
 
-// maxKin is how many members one round asks.
-const maxKin = 16
+// maxAskedMembers is how many members one round asks.
+const maxAskedMembers = 16
 
 // watchForNewerEpoch runs until ctx ends.
 func (l *Log) watchForNewerEpoch(ctx context.Context) {
@@ -77,5 +77,5 @@ func (l *Log) silentMembers() []raft.Server {
 	}
 	rand.Shuffle(len(others), func(i, k int) { others[i], others[k] = others[k], others[i] })
 	all := slices.Concat(voters, others)
-	return all[:min(len(all), maxKin)]
+	return all[:min(len(all), maxAskedMembers)]
 }

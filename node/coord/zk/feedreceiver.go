@@ -32,15 +32,15 @@ type receivedEntry struct {
 	bytes int
 }
 
-// begin says that a feed has begun.
-func (a *feedReceiver) begin(conn net.Conn) {
+// attach says that a feed has begun.
+func (a *feedReceiver) attach(conn net.Conn) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.conn = conn
 }
 
-// end forgets a feed, and what it brought: it is in the tree.
-func (a *feedReceiver) end() {
+// detach forgets a feed, and what it brought: it is in the tree.
+func (a *feedReceiver) detach() {
 	a.mu.Lock()
 	a.conn, a.next, a.queue, a.bytes = nil, 0, nil, 0
 	a.mu.Unlock()
@@ -71,9 +71,9 @@ func (a *feedReceiver) add(h receivedEntry) bool {
 	return true
 }
 
-// take returns entry n if it has come, and forgets those before it. coming says
+// takeEntry returns entry n if it has come, and forgets those before it. coming says
 // that the feed brings it.
-func (a *feedReceiver) take(n uint64) (e *tree.Entry, coming bool) {
+func (a *feedReceiver) takeEntry(n uint64) (e *tree.Entry, coming bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for len(a.queue) > 0 && a.queue[0].n <= n {
@@ -100,7 +100,7 @@ func (l *Log) runReceiver(ctx context.Context) {
 			if some {
 				try = 0
 			}
-			unanswered.note(l, to, err)
+			unanswered.record(l, to, err)
 			// A leader that has feeds enough, or knows none, is seldom asked.
 			again = time.After(min(l.t.Backoff<<min(try, 20), 20*l.t.poll))
 		}
@@ -131,8 +131,8 @@ func (l *Log) receiveFeeds(ctx context.Context, to relay.Peer, changed <-chan st
 		}
 		_ = conn.Close()
 	})
-	l.receiver.begin(conn)
-	defer l.receiver.end()
+	l.receiver.attach(conn)
+	defer l.receiver.detach()
 	in := bufio.NewReaderSize(conn, 64<<10)
 	for {
 		b, err := relay.ReadFrame(in, nil, maxFeedFrame)

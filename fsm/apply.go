@@ -53,6 +53,7 @@ func (s *State) Apply(b *Batch) ([]Result, error) {
 // lets it; still: it has none, and is the same moment as the last entry; resumes: that
 // one's match goes on, with nothing done before.
 func (s *State) goOn(still, resumes bool) {
+	s.heedParams()
 	s.workOff()
 	s.beginWaits()
 	s.flushWaits(resumes)
@@ -201,15 +202,23 @@ func (s *State) setParams(c *SetParams) Result {
 
 // useParams puts valid parameters in force.
 func (s *State) useParams(p Params) {
-	changed, claims := s.params.Policy != p.Policy, s.params.ClaimedHome != p.ClaimedHome
-	s.params = p
+	changed := s.params.Policy != p.Policy
+	s.params, s.newParams = p, true
 	s.policy, _ = sched.New(p.Policy, p.Running) // Validate has tried it
 	if changed {
 		s.dropWaits()
 	}
-	for i := 0; claims && i < len(s.sites); i++ {
-		s.setShare(s.sites[i])
+}
+
+// heedParams has the sites heed new parameters: once an entry, however often these were
+// set in it.
+func (s *State) heedParams() {
+	if !s.newParams {
+		return
+	}
+	s.newParams, s.recrowd = false, true
+	for _, x := range s.sites {
+		s.setShare(x)
 	}
 	s.plan()
-	s.crowdAll()
 }

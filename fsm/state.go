@@ -113,6 +113,7 @@ type State struct {
 	keepers   store.Heap[*site]  // with ended jobs, by their oldest
 	crowded   []*site            // all that keep more than they may, and others
 	recrowd   bool               // quotas shrank in this entry. Invariant: false between entries
+	newParams bool               // parameters were set in this entry. Invariant: likewise
 	retiring  []*site            // those of which jobs leave in this entry. Invariant: empty between entries
 	assigned  int                // live attempts not reported running
 	dying     int                // live attempts on phaseAwaitingBound

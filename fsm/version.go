@@ -32,7 +32,7 @@ func (s *State) NextVersion() uint32 {
 // know it. The entry itself goes on by the old one, so a broker that does not
 // know the new one has this entry right, and stops at the next.
 func (s *State) raise(c *Raise) Result {
-	if c.Version > s.NextVersion() {
+	if c.Version > max(s.version, s.raised) && c.Version > s.NextVersion() { // who raises again and again has not all sites looked at
 		return Result{Code: VersionTooNew}
 	}
 	s.raised = max(s.raised, c.Version)

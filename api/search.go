@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/node"
@@ -26,6 +27,10 @@ const (
 	// maxSearches go on at a time; more wait. A question to one broker becomes
 	// questions to all, so they must not pile up.
 	maxSearches = 16
+	// searchHold is how long one search may keep others waiting. Brokers that answer have
+	// done so by then; one that accepts connections and is silent takes PeerTimeout. So
+	// no more than maxSearches · PeerTimeout/searchHold wait for such ones at a time.
+	searchHold = 500 * time.Millisecond
 	// namedSites of those that could not be asked are named to the client.
 	namedSites = 5
 )
@@ -101,11 +106,14 @@ func (s *Server) search(ctx context.Context, e *node.AnywhereError) (*foundLog, 
 	return nil, fmt.Errorf("%s did not run at any site of the federation, or its logs are gone: %w", e.What, node.ErrNotFound)
 }
 
-// enterSearch takes a place among the searches that go on.
+// enterSearch takes a place among the searches that go on, until leave or for searchHold:
+// those who ask for the outputs of a silent site must not hold up all others.
 func (s *Server) enterSearch(ctx context.Context, what string) (leave func(), err error) {
 	select {
 	case s.searches <- struct{}{}:
-		return func() { <-s.searches }, nil
+		free := sync.OnceFunc(func() { <-s.searches })
+		overdue := time.AfterFunc(searchHold, free)
+		return func() { overdue.Stop(); free() }, nil
 	case <-ctx.Done():
 		return nil, fmt.Errorf("look for %s: too many searches at a time: %w", what, ctx.Err())
 	}

@@ -162,6 +162,64 @@ func TestSearchIsBounded(t *testing.T) {
 	}
 }
 
+// silentSite is a broker that accepts connections and answers nothing; asked has one for
+// each question that it got.
+func silentSite(t *testing.T) (at node.ElsewhereError, asked chan struct{}) {
+	t.Helper()
+	asked = make(chan struct{}, 1000)
+	stop := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		asked <- struct{}{}
+		<-stop
+	}))
+	t.Cleanup(func() { close(stop); s.Close() })
+	return node.ElsewhereError{Site: "site-9", HTTP: s.Listener.Addr().String(), Role: "executor"}, asked
+}
+
+// TestSilentSiteHoldsUpNobody: 64 clients that ask for outputs of a site which accepts
+// connections and answers nothing held all searches' places for PeerTimeout each, and
+// others' searches failed meanwhile.
+func TestSilentSiteHoldsUpNobody(t *testing.T) {
+	const clients = 64
+	asked, _ := member(t, "site-1", Config{})
+	has, atHas := member(t, "site-2", Config{})
+	has.log = func(context.Context, node.LogQuery) (io.ReadCloser, error) {
+		return io.NopCloser(strings.NewReader("found")), nil
+	}
+	silent, questions := silentSite(t)
+	asked.log = func(_ context.Context, q node.LogQuery) (io.ReadCloser, error) {
+		sites := []node.ElsewhereError{silent}
+		if q.Stream == "stderr" {
+			sites = append(sites, atHas)
+		}
+		return nil, &node.AnywhereError{Query: q, What: "attempt 1", Sites: sites}
+	}
+	s := serve(t, asked, Config{PeerTimeout: time.Hour})
+	ctx, leave := context.WithCancel(limit(t))
+	var waiting sync.WaitGroup
+	for range clients {
+		waiting.Go(func() {
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.Addr()+"/v1/jobs/site-1.1/logs?attempt=1", nil)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if res, err := http.DefaultClient.Do(req); err == nil {
+				t.Errorf("the silent site's output: %s", res.Status)
+				_ = res.Body.Close()
+			}
+		})
+	}
+	for range maxSearches { // all places are taken
+		<-questions
+	}
+	if w := ask(s, "GET", earlier, "", ""); w.Code != 200 || w.Body.String() != "found" || ctx.Err() != nil {
+		t.Errorf("beside them: %d %s %v", w.Code, w.Body, ctx.Err())
+	}
+	leave()
+	waiting.Wait()
+}
+
 // TestFoundLogIsStreamed: what is found arrives as it is written, a log that
 // breaks off does not look whole, and a client that leaves ends it.
 func TestFoundLogIsStreamed(t *testing.T) {

@@ -2,12 +2,14 @@ package jobcmd
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
@@ -61,12 +63,46 @@ func splitSpecs(text []byte) ([][]byte, error) {
 		if doc == nil { // an empty document
 			continue
 		}
-		spec, err := json.Marshal(doc)
+		spec, err := marshalSpec(doc)
 		if err != nil {
 			return nil, fmt.Errorf("document %d is no job: %w", len(specs)+1, err)
 		}
 		specs = append(specs, spec)
 	}
+}
+
+// marshalSpec writes a job as JSON. What is no text is refused: json would put other
+// characters in its place, and another command would run.
+func marshalSpec(v any) ([]byte, error) {
+	if err := onlyText(v); err != nil {
+		return nil, err
+	}
+	return json.Marshal(v)
+}
+
+// onlyText refuses texts, wherever they stand in v, that are not UTF-8.
+func onlyText(v any) (bad error) {
+	switch v := v.(type) {
+	case string:
+		if !utf8.ValidString(v) {
+			return fmt.Errorf("%q is not UTF-8, and a job is text: have its own shell make such bytes", v)
+		}
+	case []string:
+		return onlyText(strings.Join(v, " "))
+	case map[string]string:
+		for k, text := range v {
+			bad = cmp.Or(bad, onlyText(k+"="+text))
+		}
+	case []any:
+		for _, x := range v {
+			bad = cmp.Or(bad, onlyText(x))
+		}
+	case map[string]any:
+		for k, x := range v {
+			bad = cmp.Or(bad, onlyText(k), onlyText(x))
+		}
+	}
+	return bad
 }
 
 func splitJSON(text []byte) ([][]byte, error) {

@@ -127,7 +127,11 @@ func specOf(f *pflag.FlagSet, command []string) ([]byte, error) {
 	if bad != nil {
 		return nil, bad
 	}
-	return json.Marshal(spec)
+	out, err := marshalSpec(spec)
+	if err != nil {
+		return nil, cli.Usage("%w", err)
+	}
+	return out, nil
 }
 
 func flagValue(f *pflag.FlagSet, flag *pflag.Flag) (any, error) {

@@ -23,11 +23,7 @@ func (w *File) load() ([][]byte, error) {
 	if _, err = io.ReadFull(io.NewSectionReader(w.f, 0, w.size), image); err != nil {
 		return nil, err
 	}
-	records, err := w.scan(image)
-	if err == nil {
-		w.goDirect(image[w.end-w.end%block : w.end])
-	}
-	return records, err
+	return w.scan(image)
 }
 
 // scan walks the frames of the generation that the head names. The first frame

@@ -38,7 +38,6 @@ type File struct {
 	gen  uint64
 	next uint64 // number of the next frame in its generation, 0 = the head
 	buf  []byte
-	direct
 	// NoSync leaves records to the kernel, for tests whose crashes keep them.
 	NoSync bool
 	// broken: a write or a sync failed. What the disk holds since is not known, and
@@ -201,14 +200,9 @@ func (w *File) write(at int64) error {
 	if w.broken != nil {
 		return w.broken
 	}
-	var err error
-	switch {
-	case w.blocks == nil:
-		err = w.writeCached(at)
-	case at == 0:
-		err = w.resetDirect()
-	default:
-		err = w.appendDirect()
+	_, err := w.f.WriteAt(w.buf, at)
+	if err == nil {
+		err = w.sync()
 	}
 	if err != nil {
 		w.broken = fmt.Errorf("write %s: %w", w.path, err)
@@ -216,14 +210,6 @@ func (w *File) write(at int64) error {
 	}
 	w.end, w.next = at+int64(len(w.buf)), w.next+1
 	return nil
-}
-
-// writeCached writes what is in buf and no byte more.
-func (w *File) writeCached(at int64) error {
-	if _, err := w.f.WriteAt(w.buf, at); err != nil {
-		return err
-	}
-	return w.sync()
 }
 
 // sync is fdatasync: neither size nor place of a block changes.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -261,6 +262,26 @@ func TestAFailedWriteIsTheLast(t *testing.T) {
 	}
 	if err := w.Reset(); err == nil {
 		t.Error("it was reset")
+	}
+}
+
+// A Reset of which some sectors reached the disk is the generation before or the
+// next one, never damage.
+func TestAResetThatWasCutOff(t *testing.T) {
+	const sector = 512
+	w, path := opened(t, strings.Repeat("a", 2*sector), strings.Repeat("b", 4096), "c")
+	before, held := image(t, path), w.Held()
+	if err := w.Reset(); err != nil {
+		t.Fatal(err)
+	}
+	after := image(t, path)
+	for at := 0; at < len(after); at += sector {
+		torn := bytes.Clone(before)
+		copy(torn[at:at+sector], after[at:])
+		rewrite(t, path, torn)
+		if _, _, err := reopened(t, path, held+1); err != nil {
+			t.Errorf("only the sector at %d was written: %v", at, err)
+		}
 	}
 }
 

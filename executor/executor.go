@@ -1,8 +1,8 @@
 // Package executor is the contract between a broker and what runs tasks: steps
 // 4 and 6 of a job's way.
 //
-// A [Handler] is a resource driver: local processes (executor/local), later
-// containers, Kubernetes and Slurm. executortest is the suite that every
+// A [Handler] is a resource driver: local processes (local), containers
+// (container), Jobs of Kubernetes (kube). executortest is the suite that every
 // handler passes. Handlers import this package and nothing of the broker.
 package executor
 

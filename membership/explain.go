@@ -38,7 +38,7 @@ func (u *unheard) often() bool {
 
 // explain says what a line of memberlist's means, with the remedy; false if it has
 // nothing to say about it.
-func (c *chatter) explain(text string) bool {
+func (c *logAdapter) explain(text string) bool {
 	if rest, ok := strings.CutPrefix(text, strayPing); ok {
 		site, _, _ := strings.Cut(rest, " ")
 		if site = strings.Trim(site, "'"); !validSite(site) || c.quiet.Load() {

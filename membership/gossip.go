@@ -20,12 +20,12 @@ type Gossip struct {
 	log   zerolog.Logger
 	limit *limiter
 
-	table    *table
-	delegate *delegate
-	chatter  *chatter
-	trans    *transport
-	list     *memberlist.Memberlist // set before begun is closed
-	begun    chan struct{}          // closed once this site has an address to tell
+	table      *table
+	delegate   *delegate
+	logAdapter *logAdapter
+	trans      *transport
+	list       *memberlist.Memberlist // set before begun is closed
+	begun      chan struct{}          // closed once this site has an address to tell
 
 	events  chan Event
 	changed chan struct{} // capacity 1: our metadata changed
@@ -62,8 +62,8 @@ func Open(cfg Config) (*Gossip, error) {
 	}
 	g.limit = newLimiter(g.t.logEvery, time.Now)
 	g.table = newTable(cfg.Site, time.Now)
-	g.chatter = &chatter{log: cfg.Logger, limit: g.limit, suspect: g.table.suspected}
-	g.chatter.unheard.now, g.chatter.unheard.told = time.Now, func() string { return g.trans.advertise.String() }
+	g.logAdapter = &logAdapter{log: cfg.Logger, limit: g.limit, suspect: g.table.suspected}
+	g.logAdapter.unheard.now, g.logAdapter.unheard.told = time.Now, func() string { return g.trans.advertise.String() }
 	g.delegate = &delegate{table: g.table, federation: cfg.Federation, conflict: g.warnConflict}
 	g.delegate.mine.Store(&meta{Meta: cfg.Meta, federation: cfg.Federation, incarnation: cfg.Incarnation})
 	var err error
@@ -104,7 +104,7 @@ func (g *Gossip) memberlistConfig() *memberlist.Config {
 	}
 	c.BindPort = int(g.trans.advertise.Port())
 	c.Delegate, c.Alive, c.Events, c.Conflict, c.Ping = g.delegate, g.delegate, g.delegate, g.delegate, g.delegate
-	c.Logger = g.chatter.logger()
+	c.Logger = g.logAdapter.logger()
 
 	c.ProbeInterval, c.ProbeTimeout = g.t.probe, g.t.ack
 	c.SuspicionMult, c.SuspicionMaxTimeoutMult = g.t.suspicion, 1
@@ -266,7 +266,7 @@ func (g *Gossip) Close() error {
 		if leaving != nil {
 			<-leaving
 		}
-		g.chatter.quiet.Store(true)
+		g.logAdapter.quiet.Store(true)
 		g.cancel()
 		err := g.trans.Shutdown()
 		g.wg.Wait()

@@ -246,7 +246,7 @@ func TestHomeRunsAreKnownOnce(t *testing.T) {
 	}
 }
 
-func TestAnotherFederationBeginsAnew(t *testing.T) {
+func TestAnotherFederationStartsOver(t *testing.T) {
 	dir, c := t.TempDir(), &clock{epoch}
 	a := openTest(t, dir, c, nil)
 	must(t, a.Append([]Attempt{ended(1, time.Second)}, node.EventID{Entry: 900, N: 2}))

@@ -153,7 +153,7 @@ func (t *tree) branch(b []byte, count int, low, high []byte, depth int) error {
 			return fmt.Errorf("key %d: %w", i, err)
 		}
 	}
-	if err := ascend(keys, low, high); err != nil {
+	if err := checkAscending(keys, low, high); err != nil {
 		return err
 	}
 	keys = append(keys, high)
@@ -188,7 +188,7 @@ func (t *tree) leaf(b []byte, count int, low, high []byte, depth int) error {
 			return fmt.Errorf("bucket %q: %w", keys[i], err)
 		}
 	}
-	return ascend(keys, low, high)
+	return checkAscending(keys, low, high)
 }
 
 // bucket checks the value of a leaf's element that is one.
@@ -222,7 +222,7 @@ func part(e []byte, pos, size uint32) ([]byte, error) {
 	return e[pos : pos+size], nil
 }
 
-func ascend(keys [][]byte, low, high []byte) error {
+func checkAscending(keys [][]byte, low, high []byte) error {
 	for i, k := range keys {
 		if i == 0 && low != nil && bytes.Compare(k, low) < 0 || i > 0 && bytes.Compare(keys[i-1], k) >= 0 ||
 			high != nil && bytes.Compare(k, high) >= 0 {

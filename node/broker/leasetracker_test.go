@@ -79,7 +79,7 @@ func TestNewLeadWaitsAFullLease(t *testing.T) {
 	}
 }
 
-func TestCondemnedSiteGetsNoLease(t *testing.T) {
+func TestSiteToBeLostGetsNoLease(t *testing.T) {
 	w := newTestTracker()
 	w.setTerm(1)
 	w.barrier(1)

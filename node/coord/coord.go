@@ -1,6 +1,6 @@
 // Package coord orders commands: step 3 of a job's way.
 //
-// A backend (raftlog, mem, later zk) delivers the same entries in the same
+// A backend (raftlog, zk, mem) delivers the same entries in the same
 // order to one [Machine] at every member (architecture.md D1). coordtest is the
 // suite that every backend passes. This package and its backends import fsm and
 // never the broker.
@@ -118,7 +118,7 @@ type Log interface {
 	// Remove takes a site's node out of the group; used when it left for good. At
 	// another member than the leader it does so for that member's own site only.
 	Remove(ctx context.Context, site string) error
-	// Demote lays down this site's vote, if it has one, before a graceful
+	// Demote gives up this site's vote, if it has one, before a graceful
 	// leave: the node stays a member and follows, and is not made a voter again
 	// until it restarts or Stand is called. ErrRefused: it is another site's, or
 	// the other voters cannot form a quorum without it; then nothing changed.

@@ -1,5 +1,6 @@
-// Command housecheck looks for what linters do not: files that grew too long, skipped
-// or sleeping tests, paths of one machine, packages without a doc comment.
+// Command housecheck looks for what linters do not: files that grew too long, lines that
+// are too wide, skipped or sleeping tests, paths of one machine, packages without a doc
+// comment, comments that do not begin with the name, words that the field does not use.
 //
 // Usage: housecheck [DIR]. It reads what git knows or would add.
 package main

@@ -27,10 +27,21 @@ func TestRules(t *testing.T) {
 		write("long/a.go", "// Package long is long.\npackage long\n"+strings.Repeat("\n", maxLines)),
 		write("good/a_test.go", "package good\nfunc f(t *testing.T) { time."+"Sleep(1); t."+"Skip(); g(func(t *rapid.T) { t."+"Skip() }) }\n"),
 		write("notes.md", "see "+machinePaths[0]+"x\n"),
+		write("wide/a.go", "// Package wide is wide.\npackage wide\n\nvar a = \""+strings.Repeat("x", maxColumns)+"\"\n"+
+			"var b = "+strings.Repeat("1+", maxColumns)+"1 // too wide\n"+
+			"var c = `\n"+strings.Repeat("x", maxColumns+1)+"`\n// See https://"+strings.Repeat("x", maxColumns)+"\n"),
+		write("words/a.go", "// Package words has them.\npackage words\n\nvar theReig"+"nOf, goesAne"+"w, startsANew, foreign, newer = 1, 2, 3, 4, 5\n"),
+		write("words/b.md", "It goes on for eve"+"r, not forever.\n"),
+		write("docs/a.go", "// Package docs will be done later.\npackage docs\n\n// g does it.\nfunc f() {}\n\n"+
+			"// even says whether it is.\nfunc even(int) bool { return true }\n\n// REQUIRES: mu held.\nfunc h() {}\n\n"+
+			"// odd reports whether it is.\nfunc odd(int) bool { return true }\n"),
+		write("fsm/a.go", "// Package fsm is left out ane"+"w.\npackage fsm\n"),
 	}
 	want := []string{
+		"docs/a.go:1:1: the package comment says \"later\"", "docs/a.go:4:1: the comment of f", "docs/a.go:7:1: even is a predicate",
 		"good/a_test.go:2:24: time." + "Sleep", "good/a_test.go:2:39: a skipped test",
 		"long/a.go: 602 lines", "nodoc: no package comment", "notes.md:1: path of one machine",
+		"wide/a.go:5: 261 columns", "words/a.go:4: \"Ane" + "w", "words/a.go:4: \"Reig" + "n\"", "words/b.md:1: \"for eve" + "r\"",
 	}
 	got := check(root, files)
 	if len(got) != len(want) {

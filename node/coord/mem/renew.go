@@ -131,7 +131,7 @@ func (l *Log) reach(ctx context.Context, want uint64) error {
 // Demote implements coord.Log.
 func (l *Log) Demote(ctx context.Context, site string) error {
 	if site != l.site {
-		return fmt.Errorf("demote site %.80q: %w: this is %s, and a site lays down its own vote", site, coord.ErrRefused, l.site)
+		return fmt.Errorf("demote site %.80q: %w: this is %s, and a site gives up its own vote", site, coord.ErrRefused, l.site)
 	}
 	if _, err := l.Sync(ctx); err != nil {
 		return fmt.Errorf("demote site %s: %w", site, err)
@@ -183,7 +183,7 @@ func (l *Log) Figures() coord.Figures {
 	}
 }
 
-// voters returns the members that did not lay down their vote, sorted.
+// voters returns the members that did not give up their vote, sorted.
 //
 // REQUIRES: g.mu held.
 func (g *Group) voters() []string {

@@ -135,7 +135,7 @@ func (a joinReply) verdict(addr string) (lineage, error) {
 // it is not asked.
 func (l *Log) settleAddress(ctx context.Context) {
 	var said relay.Reminder
-	said.Wait(joinRetry, time.Now().Add(l.t.kin)) // usual at a start
+	said.Wait(joinRetry, time.Now().Add(l.t.epochCheck)) // usual at a start
 	for try := 0; ; try++ {
 		changed := l.Calls.NextLead()
 		a := l.askLeader(ctx)

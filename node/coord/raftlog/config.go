@@ -95,7 +95,7 @@ type timing struct {
 	rpc                        time.Duration // one raft RPC, one dial
 	reply                      time.Duration // the leader's answer to a forwarded frame
 	tick                       time.Duration // idle entry
-	kin                        time.Duration // how often silent members are asked for their epoch
+	epochCheck                 time.Duration // how often silent members are asked for their epoch
 	stable                     time.Duration // non-voter healthy before promotion
 	replace                    time.Duration // voter absent before another takes its place
 	promote                    time.Duration // how often the leader looks
@@ -129,7 +129,7 @@ func timingOf(p Profile) timing {
 	t := timing{
 		heartbeat: 400 * time.Millisecond, election: 400 * time.Millisecond, lease: 400 * time.Millisecond,
 		commit: 50 * time.Millisecond, rpc: 2 * time.Second, reply: 5 * time.Second,
-		tick: time.Second, kin: 5 * time.Second, stable: 3 * time.Second, replace: 10 * time.Second, promote: 500 * time.Millisecond,
+		tick: time.Second, epochCheck: 5 * time.Second, stable: 3 * time.Second, replace: 10 * time.Second, promote: 500 * time.Millisecond,
 		enqueue: time.Second, backoff: 5 * time.Millisecond, maxBackoff: 250 * time.Millisecond,
 		handshake: 3 * time.Second, drain: 3 * time.Second, stall: 3 * time.Second, hang: 15 * time.Second, slow: 4 * time.Second, slots: 4, gather: 256, rest: 2 * time.Millisecond, maxAppend: 64,
 		snapshotEntries: 8192, snapshotBytes: 64 << 20, trailing: 10240, snapshotEvery: 20 * time.Second,
@@ -139,7 +139,7 @@ func timingOf(p Profile) timing {
 		t.heartbeat, t.election, t.lease = 3*time.Second, 3*time.Second, 3*time.Second
 		t.commit, t.rpc, t.reply = 200*time.Millisecond, 10*time.Second, 30*time.Second
 		t.stable, t.replace, t.enqueue, t.maxBackoff = 30*time.Second, time.Minute, 5*time.Second, time.Second
-		t.kin = 30 * time.Second
+		t.epochCheck = 30 * time.Second
 		t.slow = 10 * time.Second
 		t.stall, t.hang, t.rest = 8*time.Second, 30*time.Second, 0 // calls gather for a round trip anyway
 		t.handshake, t.drain, t.slots, t.gather, t.maxAppend = 10*time.Second, 8*time.Second, 16, 1, 512

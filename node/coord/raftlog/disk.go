@@ -32,18 +32,18 @@ func (l *Log) stepDownStalled(what string, took time.Duration) {
 	if l.raft.State() != raft.Leader {
 		return
 	}
-	heir, addr := l.trans.MostCompleteVoter(l.voters())
-	if heir == "" || !l.trans.SetMuted(true) {
+	successor, addr := l.trans.MostCompleteVoter(l.voters())
+	if successor == "" || !l.trans.SetMuted(true) {
 		return
 	}
-	l.log.Warn().Str("operation", what).Dur("took", took).Str("to", string(heir)).
+	l.log.Warn().Str("operation", what).Dur("took", took).Str("to", string(successor)).
 		Msg("the disk hangs: handing over the leadership")
-	l.requestElection(heir, addr)
+	l.requestElection(successor, addr)
 }
 
 // requestElection has a voter stand for leader now, without raft's main goroutine.
-func (l *Log) requestElection(heir raft.ServerID, addr raft.ServerAddress) {
-	l.trans.RequestElection(heir, addr, func(err error) {
-		l.log.Debug().Err(err).Msg("the heir was not told: the others notice it if this leader is silent")
+func (l *Log) requestElection(successor raft.ServerID, addr raft.ServerAddress) {
+	l.trans.RequestElection(successor, addr, func(err error) {
+		l.log.Debug().Err(err).Msg("the successor was not told: the others notice it if this leader is silent")
 	})
 }

@@ -59,13 +59,13 @@ const (
 // chooseFasterVoter returns the voter with the quickest disk if the leader's, whose syncs take
 // own, is slow beside it, and if entries would be committed in half the time: an
 // entry needs the leader's sync and then those of enough others.
-func chooseFasterVoter(own time.Duration, others []voterDisk) (heir voterDisk, ok bool) {
+func chooseFasterVoter(own time.Duration, others []voterDisk) (successor voterDisk, ok bool) {
 	for _, v := range others {
-		if v.ready && v.known && (!ok || v.sync < heir.sync) {
-			heir, ok = v, true
+		if v.ready && v.known && (!ok || v.sync < successor.sync) {
+			successor, ok = v, true
 		}
 	}
-	if !ok || own < slowFactor*heir.sync || own-heir.sync < slowLeast {
+	if !ok || own < slowFactor*successor.sync || own-successor.sync < slowLeast {
 		return voterDisk{}, false
 	}
 	now, then := make([]time.Duration, 0, len(others)), make([]time.Duration, 0, len(others))
@@ -75,16 +75,16 @@ func chooseFasterVoter(own time.Duration, others []voterDisk) (heir voterDisk, o
 			took = unmeasured
 		}
 		now = append(now, took)
-		if v.id == heir.id {
+		if v.id == successor.id {
 			took = own
 		}
 		then = append(then, took)
 	}
-	before, after := own+quorumLatency(now), heir.sync+quorumLatency(then)
+	before, after := own+quorumLatency(now), successor.sync+quorumLatency(then)
 	if 2*after > before {
 		return voterDisk{}, false
 	}
-	return heir, true
+	return successor, true
 }
 
 // quorumLatency returns how long the others take that complete a quorum with the leader.
@@ -166,7 +166,7 @@ func (l *Log) handOverUnfit(ctx context.Context, h *handoverTracker, others []vo
 // handOverSlow hands over if the disk was slow at each look for long enough.
 func (l *Log) handOverSlow(ctx context.Context, h *handoverTracker, others []voterDisk, now time.Time) {
 	own, known := l.store.Latency(now)
-	heir, slow := chooseFasterVoter(own, others)
+	successor, slow := chooseFasterVoter(own, others)
 	switch {
 	case !known || !slow || noSlowDiskHandover:
 		h.slow = time.Time{}
@@ -178,16 +178,16 @@ func (l *Log) handOverSlow(ctx context.Context, h *handoverTracker, others []vot
 		return
 	}
 	h.slow = now // look again as long before voters are asked again
-	for ; slow && !l.asksToLead(ctx, heir, reasonDisk); heir, slow = chooseFasterVoter(own, others) {
-		i := slices.IndexFunc(others, func(v voterDisk) bool { return v.id == heir.id })
+	for ; slow && !l.asksToLead(ctx, successor, reasonDisk); successor, slow = chooseFasterVoter(own, others) {
+		i := slices.IndexFunc(others, func(v voterDisk) bool { return v.id == successor.id })
 		others[i].ready = false // the next best is asked
 	}
 	if !slow {
 		return
 	}
-	l.log.Warn().Dur("sync_ms", own).Dur("its_sync_ms", heir.sync).Str("to", string(heir.id)).
+	l.log.Warn().Dur("sync_ms", own).Dur("its_sync_ms", successor.sync).Str("to", string(successor.id)).
 		Msg("the disk of this leader is slow beside a voter's: handing over")
-	l.transferTo(heir, reasonDisk)
+	l.transferTo(successor, reasonDisk)
 }
 
 // asksToLead asks a voter whether it would lead.

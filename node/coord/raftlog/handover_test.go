@@ -43,9 +43,9 @@ func TestFaster(t *testing.T) {
 		"nothing was measured":              {100 * ms, []voterDisk{silent, silent}, ""},
 		"far voters, whose answers take 80": {100 * ms, []voterDisk{voter("b", 80*ms), voter("c", 80*ms)}, ""},
 	} {
-		heir, ok := chooseFasterVoter(c.own, c.others)
-		if ok != (c.want != "") || string(heir.id) != c.want {
-			t.Errorf("%s: %q, %v, want %q", name, heir.id, ok, c.want)
+		successor, ok := chooseFasterVoter(c.own, c.others)
+		if ok != (c.want != "") || string(successor.id) != c.want {
+			t.Errorf("%s: %q, %v, want %q", name, successor.id, ok, c.want)
 		}
 	}
 }

@@ -271,7 +271,7 @@ func TestStrangerMovesNobody(t *testing.T) {
 }
 
 // TestNobodySpeaksToAMemberInItsOwnName: a stranger who greets the leader in its own name
-// asked it to lay down its vote, and each time it handed the leadership over.
+// asked it to give up its vote, and each time it handed the leadership over.
 func TestNobodySpeaksToAMemberInItsOwnName(t *testing.T) {
 	c := three(t)
 	lead := c.leader(t)

@@ -28,7 +28,7 @@ const maxAskedMembers = 16
 func (l *Log) watchForNewerEpoch(ctx context.Context) {
 	l.askForNewerEpoch(ctx, 2*l.t.heartbeat)
 	l.stream.Begin()
-	runEvery(ctx, l.t.kin, func() { l.askForNewerEpoch(ctx, l.t.rpc) })
+	runEvery(ctx, l.t.epochCheck, func() { l.askForNewerEpoch(ctx, l.t.rpc) })
 }
 
 // askForNewerEpoch asks the silent members, some of them if there are many, and fails this
@@ -68,7 +68,7 @@ func (l *Log) silentMembers() []raft.Server {
 	for _, s := range l.raft.GetConfiguration().Configuration().Servers {
 		_, heard := l.trans.Follower(s.ID)
 		switch {
-		case string(s.ID) == l.cfg.Site, leads && time.Since(heard) <= l.t.kin:
+		case string(s.ID) == l.cfg.Site, leads && time.Since(heard) <= l.t.epochCheck:
 		case s.Suffrage == raft.Voter:
 			voters = append(voters, s)
 		default:

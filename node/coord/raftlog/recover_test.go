@@ -172,7 +172,7 @@ func TestFormerQuorumComesBack(t *testing.T) {
 // new epoch when it is connected, and stops.
 func TestFormerLeadHears(t *testing.T) {
 	c := newCluster(t)
-	c.time.kin = 50 * time.Millisecond
+	c.time.epochCheck = 50 * time.Millisecond
 	a, b, lost := c.open(t, "a"), c.open(t, "b"), c.open(t, "c")
 	for _, l := range []*Log{a, b, lost} {
 		register(t, l)

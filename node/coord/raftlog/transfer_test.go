@@ -54,8 +54,8 @@ func TestTransferBesideTheEnd(t *testing.T) {
 			was := goleak.IgnoreCurrent()
 			t.Cleanup(func() { goleak.VerifyNone(t, was) }) // the cluster's own runs earlier
 			_, lead, release := hangingLead(t, time.Hour)
-			heir := voterDisk{id: "b", addr: lead.trans.LocalAddr()}
-			give := func() { lead.transferTo(heir, reasonDisk) }
+			successor := voterDisk{id: "b", addr: lead.trans.LocalAddr()}
+			give := func() { lead.transferTo(successor, reasonDisk) }
 			for range c.before {
 				give() // until the voter is told to stand
 			}

@@ -117,7 +117,7 @@ func (c *Calls) Remove(ctx context.Context, site string) error {
 // stand for one, and stand has it do so again if the leader refuses.
 func (c *Calls) Demote(ctx context.Context, site string, resting *atomic.Bool, stand func()) error {
 	if site != c.cfg.Site {
-		return fmt.Errorf("demote site %.80q: %w: this is %s, and a site lays down its own vote: remove another's node instead",
+		return fmt.Errorf("demote site %.80q: %w: this is %s, and a site gives up its own vote: remove another's node instead",
 			site, coord.ErrRefused, c.cfg.Site)
 	}
 	stood := !resting.Swap(true)

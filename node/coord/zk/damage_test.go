@@ -425,9 +425,9 @@ func TestPartsDeleted(t *testing.T) {
 	fails(t, a.l, tree.ErrDamaged, c.place.Chroot+tree.PartsPath+" is missing")
 }
 
-// TestPlantedAnew: an append in flight that meets another tree, with equal numbers and
+// TestTreeCreatedAgain: an append in flight that meets another tree, with equal numbers and
 // a /lead of an equal version, lands nowhere.
-func TestPlantedAnew(t *testing.T) {
+func TestTreeCreatedAgain(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.time.tick = time.Hour

@@ -138,8 +138,8 @@ func TestNothingUnsureIsFed(t *testing.T) {
 	}
 }
 
-// TestFeedsEndWithTheReign: a former leader hands out nothing, and the next one is asked.
-func TestFeedsEndWithTheReign(t *testing.T) {
+// TestFeedsEndWithTheTerm: a former leader hands out nothing, and the next one is asked.
+func TestFeedsEndWithTheTerm(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	all, lead, _ := c.listening(t)

@@ -4,7 +4,7 @@
 // A call goes to the leader as package relay says. The leader appends an entry as one
 // transaction: check that /lead is still of its version, check the entry before,
 // create log/NUMBER (append.go), and hands it to the members once it is there
-// (feed.go, hear.go); those that are not handed it follow by a watch on the next
+// (feed.go, feedreceiver.go); those that are not handed it follow by a watch on the next
 // number (follow.go). Who leads is decided by an ephemeral and fenced by the version of
 // /lead (leaderterm.go). The leader writes snapshots and trims (snapshot.go). Package
 // tree has all znodes, DESIGN.md the reasons. The package imports fsm and coord, never the

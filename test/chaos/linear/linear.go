@@ -2,7 +2,7 @@
 // from one copy that does one thing at a time: linearizability, searched for by
 // porcupine. It is pure: operations and their times are handed in.
 //
-// An operation without an answer may have taken effect at any later time, or
+// An operation without an answer may have taken effect at any time after, or
 // never. A read that a broker answers from its own state may be old by design, so
 // it counts at that broker only; a confirmed read ([Op.Current]) counts for the
 // whole federation.

@@ -11,7 +11,7 @@
 // NANOSECONDS are CLOCK_BOOTTIME, one clock for all sites of one machine. An
 // attempt without an end was killed; it ran at least until its last beat.
 // A stubborn one does not end at TERM and goes on until it is killed. With
-// -first, attempt 1 runs that long and exits with -exit, later ones with 0.
+// -first, attempt 1 runs that long and exits with -exit, the next ones with 0.
 package main
 
 import (

@@ -23,7 +23,7 @@
 //
 //	c.APIServer.Kill(); err = c.APIServer.Start(ctx)              // every component: Kill, Stop, Signal, Start; data and ports stay
 //
-// A node that vanished is not ready after about 6 s. 3 s later its pods are deleted,
+// A node that vanished is not ready after about 6 s. 3 s after that its pods are deleted,
 // unless all nodes are silent; they stay, with the time of their deletion, until its
 // object is deleted, too: nobody could say that they have ended.
 //

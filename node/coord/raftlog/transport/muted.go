@@ -34,10 +34,10 @@ func (t *Transport) MostCompleteVoter(voters []raft.ServerID) (id raft.ServerID,
 }
 
 // RequestElection tells a voter to stand for leader, and calls failed if it was not told.
-func (t *Transport) RequestElection(heir raft.ServerID, addr raft.ServerAddress, failed func(error)) {
+func (t *Transport) RequestElection(successor raft.ServerID, addr raft.ServerAddress, failed func(error)) {
 	t.wg.Go(func() {
 		req := raft.TimeoutNowRequest{RPCHeader: t.self}
-		if err := t.TimeoutNow(heir, addr, &req, new(raft.TimeoutNowResponse)); err != nil {
+		if err := t.TimeoutNow(successor, addr, &req, new(raft.TimeoutNowResponse)); err != nil {
 			failed(err)
 		}
 	})

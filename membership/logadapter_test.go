@@ -35,7 +35,7 @@ func TestLimiter(t *testing.T) {
 func TestChatter(t *testing.T) {
 	buf := &logBuffer{}
 	var suspects []string
-	ch := &chatter{
+	ch := &logAdapter{
 		log: zerolog.New(buf).Level(zerolog.InfoLevel), limit: newLimiter(time.Minute, time.Now),
 		suspect: func(s string) { suspects = append(suspects, s) },
 	}

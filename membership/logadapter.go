@@ -70,10 +70,10 @@ func (l *limiter) warn(log *zerolog.Logger, name string) *zerolog.Event {
 	return ev
 }
 
-// chatter turns memberlist's log lines into ours: its errors and warnings are
+// logAdapter turns memberlist's log lines into ours: its errors and warnings are
 // warnings, few of a kind; all else is for debugging. One line is more than
 // talk: memberlist tells a suspicion by no other means.
-type chatter struct {
+type logAdapter struct {
 	log     zerolog.Logger
 	limit   *limiter
 	suspect func(site string)
@@ -81,9 +81,9 @@ type chatter struct {
 	unheard unheard
 }
 
-var _ io.Writer = (*chatter)(nil)
+var _ io.Writer = (*logAdapter)(nil)
 
-func (c *chatter) logger() *log.Logger { return log.New(c, "", 0) }
+func (c *logAdapter) logger() *log.Logger { return log.New(c, "", 0) }
 
 const (
 	suspectPrefix = "Suspect "
@@ -92,7 +92,7 @@ const (
 )
 
 // Write implements io.Writer: one call is one line, "[LEVEL] memberlist: text".
-func (c *chatter) Write(p []byte) (int, error) {
+func (c *logAdapter) Write(p []byte) (int, error) {
 	level, text := split(string(bytes.TrimSpace(p[:min(len(p), maxLine)])))
 	if site, ok := strings.CutPrefix(text, suspectPrefix); ok {
 		if site, ok = strings.CutSuffix(site, suspectSuffix); ok {

@@ -130,10 +130,13 @@ func TestParamsThatStrandAreRefused(t *testing.T) {
 		"retain_jobs": func(p *fsm.Params) { p.RetainJobs = 0 },
 		"retain_ms":   func(p *fsm.Params) { p.RetainMs = 0 },
 		"choose CE":   func(p *fsm.Params) { p.Policy = sched.Shapley },
+		"ALONE, CE":   func(p *fsm.Params) { p.Policy = "BEST" }, // SHAPLEY was offered, too
+		"running":     func(p *fsm.Params) { p.Running = 2 },
 	} {
 		p := now
 		change(&p)
-		if err := checkParams(now, p); !errors.Is(err, node.ErrBadParams) || !strings.Contains(err.Error(), name) {
+		err := checkParams(now, p)
+		if !errors.Is(err, node.ErrBadParams) || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), sched.Shapley) != (p.Policy == sched.Shapley) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
@@ -18,8 +19,8 @@ const (
 
 // checkParams refuses what a running federation cannot use.
 func checkParams(now, p fsm.Params) error {
-	if _, err := sched.New(p.Policy, p.Running); err != nil {
-		return &node.ParamError{Field: "policy", Value: strconv.Quote(p.Policy), Why: "is unknown: " + err.Error()}
+	if _, err := sched.New(p.Policy, sched.Partial); err != nil {
+		return &node.ParamError{Field: "policy", Value: strconv.Quote(p.Policy), Why: "is unknown: want one of " + livePolicies()}
 	}
 	if p.Policy == sched.Shapley {
 		return &node.ParamError{Field: "policy", Value: strconv.Quote(p.Policy), Why: "is for the simulator, each entry would cost 2ᴺ virtual queues: choose CE, which is about as fair"}
@@ -45,6 +46,9 @@ func checkParams(now, p fsm.Params) error {
 	}
 	return nil
 }
+
+// livePolicies lists what a federation may be set to.
+func livePolicies() string { return strings.Join(append(sched.Names(), sched.Alone, sched.CE), ", ") }
 
 func paramError(field string, v int64, why string) error {
 	return &node.ParamError{Field: field, Value: strconv.FormatInt(v, 10), Why: why}

@@ -22,7 +22,7 @@ func (f *fakeBroker) apply(t *testing.T, bodies ...fsm.Body) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, body := range bodies {
-		id := fsm.CommandID{Site: f.site}
+		id := fsm.ID{Site: f.site}
 		switch body.(type) {
 		case *fsm.Genesis, *fsm.Register:
 		default:

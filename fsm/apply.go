@@ -19,7 +19,7 @@ func (s *State) Apply(b *Batch) ([]Result, error) {
 		return nil, fmt.Errorf("apply entry %d: %w", s.index+1, err)
 	}
 	for i := range b.Commands {
-		if err := b.Commands[i].known(); err != nil {
+		if err := checkKnown(&b.Commands[i]); err != nil {
 			return nil, fmt.Errorf("apply entry %d: command %d: %w", s.index+1, i, err)
 		}
 	}
@@ -69,8 +69,8 @@ func (s *State) goOn(still, resumes bool) {
 	s.retain()
 }
 
-// known reports whether this version can execute the command.
-func (c *Command) known() error {
+// checkKnown reports a command that this version cannot execute.
+func checkKnown(c *Command) error {
 	switch c.Body.(type) {
 	case *Genesis, *Register, *Submit, *Offer, *Started, *Complete, *Decline, *Cancel, *Usage,
 		*SiteLost, *Forget, *SetParams, *Suspect, *Addresses, *Leave, *Bound, *Raise, *Recover, *Close:
@@ -174,7 +174,7 @@ func (s *State) genesis(c *Genesis, elapsed int64) Result {
 		return Result{Code: AlreadyFounded, Index: s.index}
 	}
 	s.founded, s.federation, s.createdMs, s.seed = s.index, c.Federation, c.CreatedMs, c.Seed
-	s.version = firstVersion
+	s.version = FirstVersion
 	s.termBase = -max(0, min(elapsed, math.MaxInt64/2)) // time 0 is now
 	s.useParams(c.Params)
 	s.tell(EventFounded)

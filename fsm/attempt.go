@@ -42,7 +42,7 @@ func (s *State) assign(c choice, m *machine) {
 	t := j.set(s.epoch)
 	a := attempt{
 		seq: c.seq, task: c.task, token: s.index, site: m.site.id, machine: m, attempt: 1,
-		weight: s.weight(j.class.need), queuedMs: j.queuedMs, assignedMs: s.time, startedMs: -1,
+		weight: s.weight(j.class.Need), queuedMs: j.queuedMs, assignedMs: s.time, startedMs: -1,
 	}
 	if c.back {
 		b := *t.findBack(c.task)
@@ -59,7 +59,7 @@ func (s *State) assign(c choice, m *machine) {
 	t.live[phaseAssigned]++
 	slot := s.addAttempt(&a)
 	s.tellAttempt(EventTaskAssigned, &a)
-	m.use(j.class.need, 1)
+	m.use(j.class.Need, 1)
 	s.unhold(c.seq)
 	s.weigh(m)
 	owner := s.sites[j.owner]
@@ -110,7 +110,7 @@ func (s *State) enterSlot(a *attempt) (slot uint64) {
 // dropAttempt removes a live attempt: its capacity is free again.
 func (s *State) dropAttempt(slot uint64) {
 	s.steps.used += stepSettle
-	need := s.jobs.Get(s.attempts.Get(slot).seq).class.need
+	need := s.jobs.Get(s.attempts.Get(slot).seq).class.Need
 	s.detach(slot)
 	s.free(slot, need)
 }

@@ -192,7 +192,7 @@ func (s *State) checkJobs() error {
 		for _, o := range x.open {
 			open[o.class] -= o.n
 			if o.n <= 0 {
-				return fmt.Errorf("%s has %d open jobs of %v", x.name, o.n, o.class.need)
+				return fmt.Errorf("%s has %d open jobs of %v", x.name, o.n, o.class.Need)
 			}
 		}
 	}
@@ -213,7 +213,7 @@ func (s *State) checkJobs() error {
 	n = s.jobs.Len()
 	for c, n := range open {
 		if n != 0 {
-			return fmt.Errorf("%d open jobs of %v are not counted", n, c.need)
+			return fmt.Errorf("%d open jobs of %v are not counted", n, c.Need)
 		}
 	}
 	if n != s.jobs.Len() || ended != s.kept {
@@ -239,7 +239,7 @@ func (s *State) checkQueues() error {
 	active := 0
 	for _, c := range s.classes {
 		if c.waiting != waiting[c] {
-			return fmt.Errorf("class %v: %d wait, %d counted", c.need, waiting[c], c.waiting)
+			return fmt.Errorf("class %v: %d wait, %d counted", c.Need, waiting[c], c.waiting)
 		}
 		if c.waiting > 0 {
 			active++
@@ -287,7 +287,7 @@ func (s *State) checkBarCounts() error {
 	}
 	for _, c := range s.classes {
 		if err := s.sameBarCounts(c.jobs, c.barredFrom, classJobs[c], classes[c]); err != nil {
-			return fmt.Errorf("class %v: %w", c.need, err)
+			return fmt.Errorf("class %v: %w", c.Need, err)
 		}
 	}
 	return nil
@@ -373,9 +373,9 @@ func (s *State) checkMachines() error {
 	used, tasks := map[*machine]Resources{}, map[*machine]int64{}
 	for _, a := range s.attempts.All() {
 		if a.phase == phaseLeft {
-			used[a.machine] = used[a.machine].plus(a.left.need)
+			used[a.machine] = used[a.machine].Plus(a.left.need)
 		} else {
-			used[a.machine] = used[a.machine].plus(s.jobs.Get(a.seq).class.need)
+			used[a.machine] = used[a.machine].Plus(s.jobs.Get(a.seq).class.Need)
 		}
 		tasks[a.machine]++
 	}
@@ -400,9 +400,9 @@ func (s *State) checkMachines() error {
 			if m.held != 0 {
 				held++
 			}
-			reach = reach.plus(m.exposed.greater(m.used))
+			reach = reach.Plus(m.exposed.Greater(m.used))
 			if m.offered {
-				most, widest = most.greater(m.whole), widest.greater(m.exposed)
+				most, widest = most.Greater(m.whole), widest.Greater(m.exposed)
 			}
 			if sets[m.labels]++; m.labels != nil && (!m.offered || s.labelSets[m.labels.labels] != m.labels) {
 				return fmt.Errorf("machine %s/%s, offered %v, has labels %q of its own", x.name, m.name, m.offered, m.labels.labels)
@@ -424,7 +424,7 @@ func (s *State) checkMachines() error {
 		if reach != x.reach {
 			return fmt.Errorf("%s could run %v at once, should be %v", x.name, x.reach, reach)
 		}
-		if x.state != Alive || x.live.n >= s.bounds.held || !reach.fits(s.bounds.site) {
+		if x.state != Alive || x.live.n >= s.bounds.held || !reach.FitsIn(s.bounds.site) {
 			free, stock = 0, 0
 		}
 		if s.supply.Weight(x.pos) != free || s.stock.Weight(x.pos) != stock {
@@ -443,7 +443,7 @@ func (s *State) checkMachines() error {
 	for f, list := range map[freshness][]*class{isFresh: s.fresh, isLate: s.late} {
 		for i, c := range list {
 			if c.fresh != f || c.freshAt != i || c.waiting == 0 {
-				return fmt.Errorf("class %v, %d waiting, is fresh: %d", c.need, c.waiting, c.fresh)
+				return fmt.Errorf("class %v, %d waiting, is fresh: %d", c.Need, c.waiting, c.fresh)
 			}
 		}
 	}

@@ -30,13 +30,13 @@ const (
 	KindClose     Kind = 19 // why a site lends nothing, or that it lends again
 )
 
-// lastKind is the greatest one.
-const lastKind = KindClose
+// LastKind is the greatest one.
+const LastKind = KindClose
 
-// CommandID names a command for ever: its site, that site's incarnation and a
+// ID names a command for ever: its site, that site's incarnation and a
 // sequence number that starts at 1 in each incarnation. A repeat of an id
 // within the window gives the old result; one below the floor is Stale.
-type CommandID struct {
+type ID struct {
 	Site        string
 	Incarnation uint64
 	Seq         uint64
@@ -44,7 +44,7 @@ type CommandID struct {
 
 // Command is one proposal of one site.
 type Command struct {
-	ID CommandID
+	ID ID
 	// Ack raises the site's floor: results of all its sequence numbers ≤ Ack
 	// have reached it. Seq > Ack, and Seq ≤ Ack+Window.
 	Ack  uint64
@@ -82,7 +82,7 @@ type Genesis struct {
 
 // Register presents a broker. The state answers with the new incarnation and
 // the smallest job number it may use (Result.Incarnation, Result.NextJob).
-// Its CommandID has Incarnation 0 and Seq 0: it is made idempotent by Boot.
+// Its ID has Incarnation 0 and Seq 0: it is made idempotent by Boot.
 type Register struct {
 	Node [16]byte // identity of the data directory; a known name with another Node is refused
 	Boot [16]byte // one start of the process; the same Boot again gives the same incarnation
@@ -126,13 +126,6 @@ type JobSpec struct {
 	Selectors []string `json:",omitempty"`
 	CreatedMs int64    // unix milliseconds, for people
 	Payload   []byte
-}
-
-// Resources of one task, or free on one machine.
-type Resources struct {
-	MilliCPU int64 // 1000 = one core
-	MemMiB   int64 // 0 = no limit
-	GPU      int64
 }
 
 // OnLoss says what happens to a task whose site is lost.
@@ -253,12 +246,12 @@ type Closure uint8
 
 // The closures.
 const (
-	NotClosed     Closure = iota
-	ClosedDrain           // its operator drains it
-	ClosedLeaving         // it leaves the federation
-	ClosedDisk            // its broker's disk is full
-	ClosedTrouble         // none of its machines can start tasks
-	lastClosure   = ClosedTrouble
+	NotClosed     Closure         = iota
+	ClosedDrain                   // its operator drains it
+	ClosedLeaving                 // it leaves the federation
+	ClosedDisk                    // its broker's disk is full
+	ClosedTrouble                 // none of its machines can start tasks
+	LastClosure   = ClosedTrouble // the greatest one
 )
 
 var closureNames = [...]string{"", "draining", "leaving", "disk-full", "trouble"}
@@ -321,7 +314,7 @@ type Raise struct{ Version uint32 }
 // Recover begins a new epoch: the command's site goes on without the voters that
 // are lost for good, and with them perhaps the newest entries (recover.go). It is
 // never ordered: `cloudshare recover` applies it to the newest surviving copy
-// while its broker is stopped. Its CommandID has Incarnation 0 and Seq 0; an epoch
+// while its broker is stopped. Its ID has Incarnation 0 and Seq 0; an epoch
 // that has begun already changes nothing.
 type Recover struct {
 	Epoch uint64 // 1 … MaxEpoch, greater than the one it ends

@@ -130,7 +130,7 @@ func (s *State) requeue(a *attempt, r record, o Outcome) {
 	j.set(s.epoch).addBack(backTask{
 		task: r.task, attempt: r.attempt, failures: r.failures, losses: r.losses, doubts: a.doubts, queuedMs: s.time,
 	})
-	s.tellRecord(EventTaskRequeued, j, &r, o.ending())
+	s.tellRecord(EventTaskRequeued, j, &r, endingOf(o))
 	s.enqueue(seq, j, 1)
 	s.noteRequeued(j)
 }

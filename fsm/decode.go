@@ -52,11 +52,11 @@ func DecodeBatch(data []byte) (*Batch, error) {
 	return b, nil
 }
 
-// DecodeCommand reads one command as AppendCommand wrote it and returns the
+// Decode reads one command as Append wrote it and returns the
 // bytes that follow. Errors: ErrFormat, ErrUnknownKind.
 //
 // Payloads alias data, which must stay unmodified as long as they are used.
-func DecodeCommand(data []byte) (Command, []byte, error) {
+func Decode(data []byte) (Command, []byte, error) {
 	r := reader{data: data, end: len(data)}
 	var c Command
 	r.command(&c)
@@ -104,7 +104,7 @@ func (r *reader) command(c *Command) {
 	start, outer := r.pos, r.end
 	r.end = r.pos + n
 	kind := r.uint("kind", math.MaxUint64)
-	c.ID = CommandID{Site: r.site(), Incarnation: r.number(), Seq: r.number()}
+	c.ID = ID{Site: r.site(), Incarnation: r.number(), Seq: r.number()}
 	c.Ack = r.number()
 	r.body(c, kind, start)
 	switch {
@@ -153,7 +153,7 @@ func (r *reader) body(c *Command, kind uint64, start int) {
 	case uint64(KindCancel):
 		c.Body = &Cancel{Job: r.jobID(), Task: r.signed("task", math.MinInt64, math.MaxInt64), At: r.site()}
 	case uint64(KindClose):
-		c.Body = &Close{Why: Closure(r.uint("why", uint64(lastClosure)))}
+		c.Body = &Close{Why: Closure(r.uint("why", uint64(LastClosure)))}
 	case uint64(KindUsage):
 		b := &Usage{Batch: r.number()}
 		b.Rows = list(r, "rows", MaxUsageRows, minRow, (*reader).row)

@@ -252,7 +252,7 @@ func (r *snapReader) inDoubt(s *State, a *attempt) {
 // site is suspected.
 func (s *State) isReturned(a *attempt) bool {
 	j := s.jobs.Get(a.seq)
-	if j == nil || j.tasks == nil || j.num != a.left.num || j.owner != a.left.owner || j.class.need != a.left.need || j.onLoss != Immediate {
+	if j == nil || j.tasks == nil || j.num != a.left.num || j.owner != a.left.owner || j.class.Need != a.left.need || j.onLoss != Immediate {
 		return false
 	}
 	b := j.tasks.findBack(a.task)

@@ -31,13 +31,13 @@ const Format = 6
 func (b *Batch) Append(dst []byte) []byte {
 	dst = appendHeader(dst, b.Term, b.Elapsed, len(b.Commands))
 	for i := range b.Commands {
-		dst = AppendCommand(dst, b.Commands[i])
+		dst = Append(dst, b.Commands[i])
 	}
 	return dst
 }
 
 // AppendBatch appends the encoding of a batch whose commands are encoded
-// already, each by AppendCommand.
+// already, each by Append.
 func AppendBatch(dst []byte, term uint64, elapsed int64, commands [][]byte) []byte {
 	dst = appendHeader(dst, term, elapsed, len(commands))
 	for _, c := range commands {
@@ -46,10 +46,10 @@ func AppendBatch(dst []byte, term uint64, elapsed int64, commands [][]byte) []by
 	return dst
 }
 
-// AppendCommand appends the command's encoding to dst.
+// Append appends the command's encoding to dst.
 //
-// REQUIRES: c.Validate() = nil; otherwise DecodeCommand may refuse it.
-func AppendCommand(dst []byte, c Command) []byte {
+// REQUIRES: c.Validate() = nil; otherwise Decode may refuse it.
+func Append(dst []byte, c Command) []byte {
 	start := len(dst)
 	dst = append(dst, 0) // the length, most often of one byte
 	dst = append(dst, byte(c.Body.Kind()))

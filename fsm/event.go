@@ -129,8 +129,8 @@ func EndingOf(t TaskState) Ending {
 	return NoEnding
 }
 
-// ending turns an attempt's outcome into the ending of a task that waits again.
-func (o Outcome) ending() Ending {
+// endingOf turns an attempt's outcome into the ending of a task that waits again.
+func endingOf(o Outcome) Ending {
 	switch o {
 	case Succeeded:
 		return EndSucceeded

@@ -52,7 +52,7 @@ func (s *State) tellRecord(kind EventKind, j *job, r *record, e Ending) {
 func (s *State) tellEnded(j *job, from, to uint32, state TaskState, why string) {
 	if s.events != nil {
 		s.emit(Event{
-			Kind: EventTaskEnded, End: EndingOf(state), Job: s.idOf(j), Task: from, Count: to - from, Need: j.class.need,
+			Kind: EventTaskEnded, End: EndingOf(state), Job: s.idOf(j), Task: from, Count: to - from, Need: j.class.Need,
 			QueuedMs: j.queuedMs, AssignedMs: -1, StartedMs: -1, Reason: why,
 		})
 	}
@@ -93,7 +93,7 @@ func (s *State) emit(e Event) {
 }
 
 func (s *State) emitJob(kind EventKind, j *job) {
-	e := Event{Kind: kind, Job: s.idOf(j), Count: j.count, Need: j.class.need, QueuedMs: j.queuedMs, StartedMs: j.startedMs}
+	e := Event{Kind: kind, Job: s.idOf(j), Count: j.count, Need: j.class.Need, QueuedMs: j.queuedMs, StartedMs: j.startedMs}
 	if kind == EventJobEnded {
 		c := s.counts(j)
 		e.End = EndingOf(c.JobState())
@@ -108,7 +108,7 @@ func (s *State) emitAttempt(kind EventKind, a *attempt) {
 	j := s.jobs.Get(a.seq)
 	s.emit(Event{
 		Kind: kind, Job: s.idOf(j), Task: a.task, Count: 1, Attempt: a.attempt, Token: a.token, Site: s.sites[a.site].name,
-		Machine: a.machine.name, Need: j.class.need, QueuedMs: a.queuedMs, AssignedMs: a.assignedMs, StartedMs: a.startedMs,
+		Machine: a.machine.name, Need: j.class.Need, QueuedMs: a.queuedMs, AssignedMs: a.assignedMs, StartedMs: a.startedMs,
 		Reason: a.why,
 	})
 }
@@ -116,7 +116,7 @@ func (s *State) emitAttempt(kind EventKind, a *attempt) {
 func (s *State) emitRecord(kind EventKind, j *job, r *record, end Ending) {
 	e := Event{
 		Kind: kind, End: end, Job: s.idOf(j), Task: r.task, Count: 1, Attempt: r.attempt, Token: r.token, Machine: r.machine,
-		ExitCode: r.exit, Signal: r.signal, Need: j.class.need, QueuedMs: r.queuedMs, AssignedMs: r.assignedMs, StartedMs: r.startedMs,
+		ExitCode: r.exit, Signal: r.signal, Need: j.class.Need, QueuedMs: r.queuedMs, AssignedMs: r.assignedMs, StartedMs: r.startedMs,
 		RunMs: s.charged, Reason: r.detail,
 	}
 	if r.site >= 0 {

@@ -274,9 +274,9 @@ func (s *script) register() string {
 
 // recover begins an epoch at a site, hold in milliseconds.
 func (s *script) recover() string {
-	r := s.w.apply(Command{ID: CommandID{Site: s.str("site")}, Body: &Recover{Epoch: uint64(s.num("epoch", 1)), HoldMs: s.num("hold", 0)}})[0]
+	r := s.w.apply(Command{ID: ID{Site: s.str("site")}, Body: &Recover{Epoch: uint64(s.num("epoch", 1)), HoldMs: s.num("hold", 0)}})[0]
 	at := s.w.s.Index()
-	return fmt.Sprintf("%v: epoch %d, entry %d of it, held for %d ms\n", r.Code, EpochOf(at), at&(1<<epochShift-1), s.w.s.HeldMs()) + s.show()
+	return fmt.Sprintf("%v: epoch %d, entry %d of it, held for %d ms\n", r.Code, EpochOf(at), at-StartOf(EpochOf(at)), s.w.s.HeldMs()) + s.show()
 }
 
 func (s *script) submit(site string) Body {

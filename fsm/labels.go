@@ -105,6 +105,31 @@ func (l Labels) All() iter.Seq2[string, string] {
 	}
 }
 
+// Label is one of a machine's labels.
+type Label struct{ Key, Value string }
+
+// Pairs are labels read apart, in the order of their keys.
+type Pairs []Label
+
+// Pairs reads the labels apart.
+//
+// REQUIRES: they are valid.
+func (l Labels) Pairs() (pairs Pairs) {
+	for key, value := range l.All() {
+		pairs = append(pairs, Label{key, value})
+	}
+	return pairs
+}
+
+// Get returns a label's value, and whether there is one.
+func (p Pairs) Get(key string) (value string, ok bool) {
+	i, ok := slices.BinarySearchFunc(p, key, func(l Label, key string) int { return strings.Compare(l.Key, key) })
+	if !ok {
+		return "", false
+	}
+	return p[i].Value, true
+}
+
 func checkLabel(key, value string) error {
 	if !isLabelKey(key) {
 		return fmt.Errorf("%w: label %.140q has no key as Kubernetes has them: letters, digits, '-', '_' and '.', at most %d, "+
@@ -124,7 +149,7 @@ func isLabelKey(key string) bool {
 		return isLabelName(key)
 	}
 	for part := range strings.SplitSeq(prefix, ".") {
-		if !isLabel(part) {
+		if !ValidSite(part) {
 			return false
 		}
 	}

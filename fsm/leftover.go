@@ -68,7 +68,7 @@ func (s *State) leaveOver(slot uint64, given bool, why string) {
 func (s *State) keepLeft(slot uint64, d doubt) *attempt {
 	p := s.attempts.Mut(slot, s.epoch)
 	j := s.jobs.Get(p.seq)
-	p.left = &leftover{owner: j.owner, num: j.num, need: j.class.need, doubt: d, startedMs: p.startedMs}
+	p.left = &leftover{owner: j.owner, num: j.num, need: j.class.Need, doubt: d, startedMs: p.startedMs}
 	if p.phaseBefore = p.phase; d == doubtNone {
 		p.phaseBefore, p.left.startedMs = phaseAssigned, -1
 	}
@@ -185,7 +185,7 @@ func (r *snapReader) leftovers(s *State) {
 		if a.why = r.text(MaxDetail, "reason"); l.doubt != doubtNone {
 			r.inDoubt(s, &a)
 		}
-		if r.err == nil && (inMachine(name) != nil || int(l.owner) >= len(s.sites) || int(a.site) >= len(s.sites)) {
+		if r.err == nil && (CheckMachineName(name) != nil || int(l.owner) >= len(s.sites) || int(a.site) >= len(s.sites)) {
 			r.fail("a leftover of no site or machine")
 		}
 		if r.err != nil {
@@ -193,7 +193,7 @@ func (r *snapReader) leftovers(s *State) {
 		}
 		key := a.leftKey()
 		r.check(last.compare(key) < 0 && a.attempt > 0 && l.num > 0 && l.num <= s.sites[l.owner].maxNum, "leftovers out of order")
-		r.check(inResources("", l.need) == nil && l.need.MilliCPU > 0 && (a.boundMs > 0 || !a.given), "a leftover of nothing, or that nothing ends")
+		r.check(CheckResources("", l.need) == nil && l.need.MilliCPU > 0 && (a.boundMs > 0 || !a.given), "a leftover of nothing, or that nothing ends")
 		if slot, ok := s.live[taskKey{a.seq, a.task}]; ok {
 			r.check(s.attempts.Get(slot).attempt > a.attempt, "a leftover is live")
 		}

@@ -63,6 +63,10 @@ const (
 	MaxCommands = 65_536
 )
 
+// FirstVersion is the apply version that every federation begins with, whatever its
+// founder knows: a genesis means the same to all.
+const FirstVersion = 1
+
 // Bounds of resources: of one task, of one machine, and of all machines in one
 // site's offer together. With rates up to MaxRate a task, and all that a site
 // exposes at one moment, weighs at most
@@ -105,7 +109,7 @@ func Clip(s string) string {
 }
 
 // Validate checks everything that a command may hold. A command that passes
-// is encoded in at most MaxCommand bytes, and DecodeCommand accepts it.
+// is encoded in at most MaxCommand bytes, and Decode accepts it.
 func (c *Command) Validate() error {
 	if err := inSite("command's site", c.ID.Site); err != nil {
 		return err
@@ -170,14 +174,14 @@ func (j *JobSpec) Validate() error {
 	return firstError(
 		within("count", int64(j.Count), 1, MaxCount),
 		within("milli_cpu", j.Need.MilliCPU, 1, MaxMilliCPU),
-		inResources("", j.Need),
+		CheckResources("", j.Need),
 		within("timeout_ms", j.TimeoutMs, 0, MaxTimeoutMs),
 		within("max_attempts", int64(j.MaxAttempts), 1, MaxAttempts),
 		within("on_loss", int64(j.OnLoss), 0, int64(Never)),
 		within("priority", int64(j.Priority), -MaxPriority, MaxPriority),
-		inSites("only", j.Only),
-		inSites("not", j.Not),
-		inSelectors(j.Selectors),
+		CheckSites("only", j.Only),
+		CheckSites("not", j.Not),
+		CheckSelectors(j.Selectors),
 		within("created_ms", j.CreatedMs, 0, MaxUnixMs),
 		within("bytes of payload", int64(len(j.Payload)), 0, MaxPayload),
 	)
@@ -196,7 +200,7 @@ func (b *Offer) Validate() error {
 	for i := range b.Machines {
 		m := &b.Machines[i]
 		if err := firstError(
-			inMachine(m.Name), inResources("machine's ", m.Resources), inResources("whole machine's ", m.Whole),
+			CheckMachineName(m.Name), CheckResources("machine's ", m.Resources), CheckResources("whole machine's ", m.Whole),
 			within("runs", int64(m.Runs), 0, int64(RunsBoth)), within("slots", m.Slots, 0, MaxSlots),
 		); err != nil {
 			return err
@@ -208,8 +212,8 @@ func (b *Offer) Validate() error {
 		sum.MemMiB += m.MemMiB
 		sum.GPU += m.GPU
 	}
-	return firstError(inResources("all machines' ", sum),
-		inResources("capacity's ", b.Capacity), inResources("home's ", b.Home))
+	return firstError(CheckResources("all machines' ", sum),
+		CheckResources("capacity's ", b.Capacity), CheckResources("home's ", b.Home))
 }
 
 // Validate checks the bounds.
@@ -272,14 +276,14 @@ func (b *Decline) Validate() error {
 
 // Validate checks the bounds.
 func (b *Cancel) Validate() error {
-	if b.At != "" && !isLabel(b.At) {
+	if b.At != "" && !ValidSite(b.At) {
 		return fmt.Errorf("%w: at: %.80q is no site name", ErrOutOfBounds, b.At)
 	}
 	return firstError(inJob(b.Job), within("task", b.Task, -1, MaxCount-1))
 }
 
 // Validate checks that the reason is known.
-func (b *Close) Validate() error { return within("why", int64(b.Why), 0, int64(lastClosure)) }
+func (b *Close) Validate() error { return within("why", int64(b.Why), 0, int64(LastClosure)) }
 
 // Validate checks the bounds of every row.
 func (b *Usage) Validate() error {
@@ -290,7 +294,7 @@ func (b *Usage) Validate() error {
 		r := &b.Rows[i]
 		if err := firstError(
 			within("task", int64(r.Task), 0, MaxCount-1),
-			inResources("", r.Need),
+			CheckResources("", r.Need),
 			within("ago_ms", r.AgoMs, 0, MaxTimeoutMs),
 			within("run_ms", r.RunMs, 0, MaxTimeoutMs),
 			within("wait_ms", r.WaitMs, 0, MaxTimeoutMs),
@@ -321,7 +325,7 @@ func (b *Leave) Validate() error { return nil }
 
 // Validate checks that there is such a version.
 func (b *Raise) Validate() error {
-	return within("version", int64(b.Version), firstVersion, math.MaxUint32)
+	return within("version", int64(b.Version), FirstVersion, math.MaxUint32)
 }
 
 // Validate checks that there is such an epoch, and that the wait ends.
@@ -394,7 +398,9 @@ func (e *BoundError) Error() string {
 // Unwrap has every BoundError be ErrOutOfBounds.
 func (*BoundError) Unwrap() error { return ErrOutOfBounds }
 
-func inResources(whose string, r Resources) error {
+// CheckResources reports which part of resources is out of its bounds; whose begins the
+// field's name.
+func CheckResources(whose string, r Resources) error {
 	switch {
 	case r.MilliCPU < 0 || r.MilliCPU > MaxMilliCPU:
 		return outside(whose, "milli_cpu", r.MilliCPU, 0, MaxMilliCPU)
@@ -432,13 +438,14 @@ func inJob(id JobID) error {
 }
 
 func inSite(field, s string) error {
-	if !isLabel(s) {
+	if !ValidSite(s) {
 		return fmt.Errorf("%w: %s %.80q is no site name (a DNS label in lower case)", ErrOutOfBounds, field, s)
 	}
 	return nil
 }
 
-func inSites(field string, list []string) error {
+// CheckSites checks that names are those of sites, sorted and unique.
+func CheckSites(field string, list []string) error {
 	if err := within(field, int64(len(list)), 0, MaxSiteNames); err != nil {
 		return err
 	}
@@ -453,21 +460,8 @@ func inSites(field string, list []string) error {
 	return nil
 }
 
-// isLabel is ValidSite without the regular expression: decoding asks it for
-// every attempt.
-func isLabel(s string) bool {
-	if len(s) == 0 || len(s) > 63 || s[0] == '-' || s[len(s)-1] == '-' {
-		return false
-	}
-	for i := range len(s) {
-		if c := s[i]; c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') {
-			return false
-		}
-	}
-	return true
-}
-
-func inMachine(name string) error {
+// CheckMachineName checks that a machine can be called so.
+func CheckMachineName(name string) error {
 	if err := within("bytes of a machine's name", int64(len(name)), 1, MaxMachineName); err != nil {
 		return err
 	}

@@ -212,7 +212,7 @@ func TestSearchEndsWithItsEpoch(t *testing.T) {
 	if len(w.s.reservations) > 0 {
 		t.Fatal("the search is over")
 	}
-	apply(Command{ID: CommandID{Site: "a"}, Body: &Recover{Epoch: 1, HoldMs: 60_000}}, w.cmd("a", w.offering("a", 2, 2, 2, 2)))
+	apply(Command{ID: ID{Site: "a"}, Body: &Recover{Epoch: 1, HoldMs: 60_000}}, w.cmd("a", w.offering("a", 2, 2, 2, 2)))
 	for w.s.unfinished() {
 		apply()
 	}

@@ -223,7 +223,7 @@ func (s *State) pickHeld(m *machine, room Resources) (choice, bool) {
 func (s *State) preferOwn(m *machine, c choice) *machine {
 	x := c.lane.owner
 	cl := c.lane.class
-	if x == m.site || s.stock.Weight(x.pos) == 0 || !cl.allows(x.name) {
+	if x == m.site || s.stock.Weight(x.pos) == 0 || !cl.Allows(x.name) {
 		return m
 	}
 	if s.jobs.Get(c.seq).isBarred(x) {

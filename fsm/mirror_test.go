@@ -124,7 +124,7 @@ func (v *mirror) adopt() {
 			if !live && x.State.Ended() {
 				continue
 			}
-			v.tasks[mirrorKey{v.s.idOf(j), i}] = mirrorTask{waits: !live, queuedMs: x.QueuedMs, assignedMs: x.AssignedMs, width: widthOf(j.class.need)}
+			v.tasks[mirrorKey{v.s.idOf(j), i}] = mirrorTask{waits: !live, queuedMs: x.QueuedMs, assignedMs: x.AssignedMs, width: widthOf(j.class.Need)}
 		}
 	}
 }

@@ -37,14 +37,14 @@ func (s *State) install(x *site, c *Offer) {
 		if !m.offered && s.phase == cut { // it waits for the next pass
 			m.pass = s.pass
 		}
-		m.exposed, m.whole, m.runs, m.offered = n.Resources, n.Resources.greater(n.Whole), n.Runs, true
+		m.exposed, m.whole, m.runs, m.offered = n.Resources, n.Resources.Greater(n.Whole), n.Runs, true
 		m.slots = n.Slots
 		s.relabel(m, n.Labels)
 		if m.resting = false; m.pass == s.pass {
 			s.putAside(m)
 		}
-		x.exposed = x.exposed.plus(n.Resources)
-		x.most, x.widest = x.most.greater(m.whole), x.widest.greater(m.exposed)
+		x.exposed = x.exposed.Plus(n.Resources)
+		x.most, x.widest = x.most.Greater(m.whole), x.widest.Greater(m.exposed)
 		x.machines = append(x.machines, m)
 	}
 	for _, m := range old {
@@ -54,7 +54,7 @@ func (s *State) install(x *site, c *Offer) {
 	s.pruneTried()
 	x.reach = Resources{}
 	for _, m := range x.machines {
-		x.reach = x.reach.plus(m.reach())
+		x.reach = x.reach.Plus(m.reach())
 	}
 	s.tellOffer(x, before)
 	s.setShare(x)

@@ -50,20 +50,20 @@ func oracleRoom(m *machine) Resources {
 	if m.slots > 0 && m.tasks >= m.slots {
 		return Resources{MilliCPU: -1}
 	}
-	return m.exposed.minus(m.used)
+	return m.exposed.Minus(m.used)
 }
 
 // fitting returns the jobs with a task that machine m could take now.
 func (s *State) fitting(m *machine) (seqs []uint64) {
 	var most Resources // that its site could run at once
 	for _, o := range m.site.machines {
-		most = most.plus(o.exposed.greater(o.used))
+		most = most.Plus(o.exposed.Greater(o.used))
 	}
-	if s.time < s.heldUntil || m.site.live.n >= s.bounds.held || !most.fits(s.bounds.site) { // a new epoch waits; it has as many as it may
+	if s.time < s.heldUntil || m.site.live.n >= s.bounds.held || !most.FitsIn(s.bounds.site) { // a new epoch waits; it has as many as it may
 		return nil
 	}
 	for seq, j := range s.jobs.All() {
-		if j.waiting() == 0 || !s.sites[j.owner].present() || !j.class.need.fits(oracleRoom(m)) || !oracleRuns[m.runs][j.class.image] || !j.class.allows(m.site.name) || !oracleSelects(m, j.class.selectors) {
+		if j.waiting() == 0 || !s.sites[j.owner].present() || !j.class.Need.FitsIn(oracleRoom(m)) || !oracleRuns[m.runs][j.class.Image] || !j.class.Allows(m.site.name) || !oracleSelects(m, j.class.Selectors) {
 			continue
 		}
 		if m.held != 0 && m.held != seq {

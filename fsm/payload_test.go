@@ -22,7 +22,7 @@ func TestPayloadsThatCollided(t *testing.T) {
 	for i := range uint64(n) {
 		b := binary.LittleEndian.AppendUint64(nil, i)
 		j := w.job("a", 1)
-		j.Payload = binary.LittleEndian.AppendUint64(b, fold(mix(w.s.seed^16)^i))
+		j.Payload = binary.LittleEndian.AppendUint64(b, fold(Mix(w.s.seed^16)^i))
 		jobs = append(jobs, j)
 	}
 	w.submit("a", jobs...)

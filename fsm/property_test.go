@@ -207,7 +207,7 @@ type model struct {
 	alone   bool
 	sent    func(*Batch) (after func())
 	entries []*Batch
-	seen    map[CommandID]Result
+	seen    map[ID]Result
 	t       *rapid.T
 	// bounded are the attempts with a bound before this step, dead those that
 	// their sites said in it to be dead.
@@ -217,12 +217,12 @@ type model struct {
 
 func newModel(t *rapid.T, b bounds) *model {
 	b.version = Version + 1 // as of a later program, which goes by the same rules
-	m := &model{t: t, seen: map[CommandID]Result{}, twin: newState(b), dead: map[taskKey]bool{}}
+	m := &model{t: t, seen: map[ID]Result{}, twin: newState(b), dead: map[taskKey]bool{}}
 	m.w = &world{
 		t: t, s: newState(b), term: 1,
 		seq: map[string]uint64{}, inc: map[string]uint64{}, offer: map[string]uint64{}, num: map[string]uint64{},
 	}
-	m.send(Command{ID: CommandID{Site: "a"}, Body: &Genesis{Federation: [16]byte{7}, Seed: rapid.Uint64().Draw(t, "seed"), Params: modelParams(t)}})
+	m.send(Command{ID: ID{Site: "a"}, Body: &Genesis{Federation: [16]byte{7}, Seed: rapid.Uint64().Draw(t, "seed"), Params: modelParams(t)}})
 	for _, x := range modelSites[:3] {
 		m.enrol(x)
 	}
@@ -556,7 +556,7 @@ func (m *model) forget(t *rapid.T) {
 
 func (m *model) raise(t *rapid.T) {
 	m.t = t
-	m.asked = rapid.Uint32Range(max(firstVersion, m.asked), Version+1).Draw(t, "version")
+	m.asked = rapid.Uint32Range(max(FirstVersion, m.asked), Version+1).Draw(t, "version")
 	m.do(m.site(), &Raise{Version: m.asked})
 }
 
@@ -567,10 +567,10 @@ func (m *model) recover(t *rapid.T) {
 		return
 	}
 	s, site := m.w.s, m.site()
-	m.send(Command{ID: CommandID{Site: site}, Body: &Recover{
+	m.send(Command{ID: ID{Site: site}, Body: &Recover{
 		Epoch: s.Epoch() + rapid.Uint64Range(0, 2).Draw(t, "epochs") + 1, HoldMs: rapid.SampledFrom([]int64{0, 3000}).Draw(t, "hold"),
 	}})
-	if s.index < s.Epoch()<<epochShift || s.HeldMs() < s.params.MarginMs {
+	if s.index < StartOf(s.Epoch()) || s.HeldMs() < s.params.MarginMs {
 		t.Fatalf("entry %d, held for %d ms", s.index, s.HeldMs())
 	}
 	for _, x := range s.sites {
@@ -688,16 +688,16 @@ func (m *model) newAttempts(t *rapid.T) {
 			t.Fatalf("job %d was assigned while a new epoch waits", a.seq)
 		}
 		j := s.jobs.Get(a.seq)
-		if room := a.machine.room(); !(Resources{}).fits(room) {
+		if room := a.machine.room(); !(Resources{}).FitsIn(room) {
 			t.Fatalf("machine %s is overcommitted: %+v", a.machine.name, room)
 		}
-		if a.machine.slots > 0 && a.machine.tasks > a.machine.slots || !oracleSelects(a.machine, j.class.selectors) {
-			t.Fatalf("job %d with %v is at machine %s with %q, %d tasks of %d", a.seq, j.class.selectors, a.machine.name, a.machine.labels.text(), a.machine.tasks, a.machine.slots)
+		if a.machine.slots > 0 && a.machine.tasks > a.machine.slots || !oracleSelects(a.machine, j.class.Selectors) {
+			t.Fatalf("job %d with %v is at machine %s with %q, %d tasks of %d", a.seq, j.class.Selectors, a.machine.name, a.machine.labels.text(), a.machine.tasks, a.machine.slots)
 		}
-		if !oracleRuns[a.machine.runs][j.class.image] {
-			t.Fatalf("job %d (image %v) is at machine %s, which runs %s", a.seq, j.class.image, a.machine.name, a.machine.runs)
+		if !oracleRuns[a.machine.runs][j.class.Image] {
+			t.Fatalf("job %d (image %v) is at machine %s, which runs %s", a.seq, j.class.Image, a.machine.name, a.machine.runs)
 		}
-		if !j.class.allows(s.sites[a.site].name) || j.isBarred(s.sites[a.site]) {
+		if !j.class.Allows(s.sites[a.site].name) || j.isBarred(s.sites[a.site]) {
 			t.Fatalf("job %d may not run at site %d", a.seq, a.site)
 		}
 		if s.params.ReserveAfterMs > 0 || len(j.class.barredFrom) > 0 {

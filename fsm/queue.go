@@ -119,7 +119,7 @@ func (s *State) addWaiting(seq uint64, j *job, n uint32) {
 	}
 	l.waiting += uint64(n)
 	x.waiting += uint64(n)
-	x.cpu += int64(n) * j.class.need.MilliCPU
+	x.cpu += int64(n) * j.class.Need.MilliCPU
 	s.waiting += uint64(n)
 	l.refresh(s)
 	if x.present() {
@@ -153,7 +153,7 @@ func (s *State) dequeue(seq uint64, j *job, n uint32) {
 	l := x.findLane(j.class)
 	l.waiting -= uint64(n)
 	x.waiting -= uint64(n)
-	x.cpu -= int64(n) * j.class.need.MilliCPU
+	x.cpu -= int64(n) * j.class.Need.MilliCPU
 	s.waiting -= uint64(n)
 	if j.waiting() == 0 {
 		l.leave(seq, j)

@@ -34,26 +34,10 @@ const runBytes = 24
 
 // bytes is what a job's spec takes. What jobs have in common counts for each: what a
 // site has must not depend on what others have.
-func (j *job) bytes() uint64 { return j.class.bytes() + uint64(len(j.payload.data)) }
+func (j *job) bytes() uint64 { return j.class.Bytes() + uint64(len(j.payload.data)) }
 
 // keptBytes is what an ended job takes.
 func (j *job) keptBytes() uint64 { return j.bytes() + runBytes*uint64(j.tasks.runs.Len()) }
-
-// bytes is what the lists of a requirement take.
-func (h *shape) bytes() (n uint64) {
-	for _, list := range [...][]string{h.only, h.not, h.selectors} {
-		for _, text := range list {
-			n += uint64(len(text)) + 1
-		}
-	}
-	return n
-}
-
-// Bytes is what the job takes of its site's quota of bytes.
-func (j *JobSpec) Bytes() uint64 {
-	h := j.shape()
-	return h.bytes() + uint64(len(j.Payload))
-}
 
 // use is what a site has of what has quotas. Derived, and the site's alone.
 type use struct {
@@ -92,32 +76,11 @@ type Use struct {
 	Used, Limit uint64
 }
 
-// Names of the quotas, in the order in which they are shown.
-const (
-	QuotaTasks     = "tasks"
-	QuotaJobs      = "jobs"
-	QuotaBytes     = "bytes"
-	QuotaShapes    = "requirements"
-	QuotaNumbers   = "numbers"
-	QuotaKept      = "kept_jobs"
-	QuotaKeptBytes = "kept_bytes"
-	QuotaRecords   = "records"
-)
-
 // Drops reports whether the oldest goes where the quota is used up; by the others
 // what comes is refused.
 func (u *Use) Drops() bool {
 	return u.Quota == QuotaKept || u.Quota == QuotaKeptBytes || u.Quota == QuotaRecords
 }
-
-// quotaOf names the quota that a code refuses by.
-var quotaOf = map[Code]string{
-	TooManyTasks: QuotaTasks, TooManyJobs: QuotaJobs, TooManyBytes: QuotaBytes, TooManyShapes: QuotaShapes,
-	TooManyNumbers: QuotaNumbers,
-}
-
-// Quota names the quota that a code refuses by, "" for any other code.
-func (c Code) Quota() string { return quotaOf[c] }
 
 // QuotaView is what one site uses of its quotas.
 type QuotaView struct {
@@ -163,13 +126,13 @@ func (s *State) Admits(name string, j *JobSpec) Code {
 	if x == nil {
 		return UnknownSite
 	}
-	h := j.shape()
+	h := j.Shape()
 	return s.refusal(x, j, &h)
 }
 
 // refusal is by which quota of its site a job cannot be taken; OK if it can. Num 0
 // stands for one that may be had. h is the job's requirement.
-func (s *State) refusal(x *site, j *JobSpec, h *shape) Code {
+func (s *State) refusal(x *site, j *JobSpec, h *Shape) Code {
 	l := &s.limits
 	jobs, bytes := s.excess(x)
 	switch {
@@ -177,7 +140,7 @@ func (s *State) refusal(x *site, j *JobSpec, h *shape) Code {
 		return TooManyTasks
 	case x.openJobs()+jobs >= l.jobs:
 		return TooManyJobs
-	case x.use.bytes+bytes+h.bytes()+uint64(len(j.Payload)) > l.bytes:
+	case x.use.bytes+bytes+h.Bytes()+uint64(len(j.Payload)) > l.bytes:
 		return TooManyBytes
 	case s.numbersFull(x, j.Num):
 		return TooManyNumbers

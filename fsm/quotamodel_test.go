@@ -24,7 +24,7 @@ func (s *State) tally(x *site) *tally {
 			continue
 		}
 		n.nums[j.num] = true
-		left, size := int(j.count), listBytes(j.class.only, j.class.not, j.class.selectors)+len(j.payload.data)
+		left, size := int(j.count), listBytes(j.class.Only, j.class.Not, j.class.Selectors)+len(j.payload.data)
 		runs := 0
 		if j.tasks != nil {
 			for r := range j.tasks.runs.All() {
@@ -107,8 +107,8 @@ func (s *State) oracleCode(n *tally, settled uint64, j *JobSpec) Code {
 	if len(n.retired) > 0 && j.Num < n.retired[0].From {
 		numbers += oracleShare(b.jobs, members)
 	}
-	h, size := j.shape(), listBytes(j.Only, j.Not, j.Selectors)+len(j.Payload)
-	switch key := string(h.appendTo(nil)); {
+	h, size := j.Shape(), listBytes(j.Only, j.Not, j.Selectors)+len(j.Payload)
+	switch key := string(h.AppendKey(nil)); {
 	case n.nums[j.Num]:
 		return JobExists
 	case j.Num < settled || slices.ContainsFunc(n.retired, func(r store.Span) bool { return r.From <= j.Num && j.Num <= r.To }):

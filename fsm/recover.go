@@ -2,21 +2,9 @@ package fsm
 
 import "github.com/cloudshare/cloudshare/sched"
 
-// An entry number is its epoch and the entry's place, so all that is numbered by
-// entries (tokens, events, current reads) is greater in a later epoch than
-// anything in an earlier one, even what was ordered there and is lost.
-const (
-	epochShift = 40 // a thousand entries a second for 34 years
-	// MaxEpoch keeps entry numbers within 2⁵³, exact where numbers are floats.
-	MaxEpoch = 1<<13 - 1
-)
-
 // unknownBoot stands for the latest process of a site that this state may not
 // have heard of: its next registration is compared with the one before.
 var unknownBoot [16]byte
-
-// EpochOf is the epoch of an entry.
-func EpochOf(index uint64) uint64 { return index >> epochShift }
 
 // Epoch is how often the federation was recovered from the loss of its quorum.
 func (s *State) Epoch() uint64 { return EpochOf(s.index) }
@@ -44,7 +32,7 @@ func (s *State) recover(name string, c *Recover) Result {
 	case c.Epoch <= s.Epoch():
 		return Result{Index: s.index}
 	}
-	s.index = c.Epoch << epochShift
+	s.index = StartOf(c.Epoch)
 	hold := max(s.params.LeaseMs+s.params.MarginMs, c.HoldMs)
 	s.heldUntil = max(s.heldUntil, min(s.time+hold, sched.MaxNow))
 	for _, x := range s.order {

@@ -11,7 +11,7 @@ import (
 // everything change that a refusal can rest on, and gives copies of the command in
 // between: none changes anything. Whoever was told "refused" may rely on it.
 func TestRefusedCopiesAreNeverExecuted(t *testing.T) {
-	for code := Stale; code <= lastCode; code++ {
+	for code := Stale; code <= LastCode; code++ {
 		t.Run(code.String(), func(t *testing.T) {
 			build := refusals[code]
 			if build == nil {
@@ -63,7 +63,7 @@ func copied(t *testing.T, w *world, c Command, first Code) {
 }
 
 // window returns a command's recorded result, nil if there is none.
-func (s *State) window(id CommandID) *Result {
+func (s *State) window(id ID) *Result {
 	r, ok := s.Result(id)
 	if !ok {
 		return nil
@@ -168,7 +168,7 @@ var refusals = map[Code]func(w *world) Command{
 	OutOfOrder: func(w *world) Command {
 		return w.cmd("a", &Usage{Batch: 2, Rows: []UsageRow{{Job: 1, Need: Resources{MilliCPU: 1}, RunMs: 5}}})
 	},
-	AlreadyFounded: func(w *world) Command { return Command{ID: CommandID{Site: "a"}, Body: &Genesis{Params: params()}} },
+	AlreadyFounded: func(w *world) Command { return Command{ID: ID{Site: "a"}, Body: &Genesis{Params: params()}} },
 	NotFounded: func(w *world) Command {
 		w.s.founded = 0 // a copy of this before the genesis is a broker's that had no incarnation
 		c := w.cmd("a", &Submit{Jobs: []JobSpec{w.job("a", 1)}})
@@ -219,7 +219,7 @@ var refusalChanges = []func(w *world){
 	func(w *world) { w.apply(w.registration("late", nil, nil)) },
 	func(w *world) { w.apply(w.cmd("b", &Leave{}), w.cmd("a", &Forget{Site: "b"})) },
 	func(w *world) { w.apply(w.registration("a", nil, nil), w.registration("b", nil, nil)) },
-	func(w *world) { w.apply(Command{ID: CommandID{Site: "a"}, Body: &Recover{Epoch: 1}}) },
+	func(w *world) { w.apply(Command{ID: ID{Site: "a"}, Body: &Recover{Epoch: 1}}) },
 	func(w *world) { w.apply(w.registration("a", nil, nil), w.registration("b", nil, nil)) },
 }
 
@@ -235,7 +235,7 @@ func TestLateCopiesOfALostEpochAreRefused(t *testing.T) {
 	w.register("b") // only in entries that are lost
 	late := w.cmd("b", &Submit{Jobs: []JobSpec{w.job("b", 1)}})
 	w.s = survivor
-	w.apply(Command{ID: CommandID{Site: "a"}, Body: &Recover{Epoch: 1}})
+	w.apply(Command{ID: ID{Site: "a"}, Body: &Recover{Epoch: 1}})
 	if r := w.apply(late)[0]; r.Code != OldIncarnation {
 		t.Fatalf("before b is back: %v", r.Code)
 	}

@@ -66,7 +66,7 @@ func (s *State) holdFor(x *site, most int, worked bool) bool {
 	h := s.search
 	var young []Resources // needs of lanes before that do not starve
 	for i, l := range s.hopefulLanes(x) {
-		need := l.class.need
+		need := l.class.Need
 		if l.queuedMs+s.params.ReserveAfterMs > s.time {
 			if young = s.withNeed(young, need); i == 0 && len(h.first) < MaxMembers {
 				h.first = s.withNeed(h.first, need)
@@ -108,7 +108,7 @@ func (s *State) holdOne(l *lane) {
 // isWithin reports whether a need is within another one, and counts the look.
 func (s *State) isWithin(needs []Resources, need Resources) bool {
 	s.steps.used += stepLook + uint64(len(needs))/needsAStep
-	return slices.ContainsFunc(needs, need.fits)
+	return slices.ContainsFunc(needs, need.FitsIn)
 }
 
 // withNeed returns needs and one more, without those that are within another. It changes
@@ -117,7 +117,7 @@ func (s *State) withNeed(needs []Resources, need Resources) []Resources {
 	if s.isWithin(needs, need) {
 		return needs
 	}
-	return append(slices.DeleteFunc(needs, func(n Resources) bool { return n.fits(need) }), need)
+	return append(slices.DeleteFunc(needs, func(n Resources) bool { return n.FitsIn(need) }), need)
 }
 
 // hopefulLanes returns a present site's lanes that some machine could serve, in the order
@@ -193,7 +193,7 @@ func (s *State) soonest(l *lane) *machine {
 	j := s.jobs.Get(l.seq)
 	var best *machine
 	for _, x := range s.order {
-		if x.state != Alive || !l.class.need.fits(x.widest) || !l.class.allows(x.name) || j.isBarred(x) {
+		if x.state != Alive || !l.class.Need.FitsIn(x.widest) || !l.class.Allows(x.name) || j.isBarred(x) {
 			continue
 		}
 		for _, m := range x.machines {
@@ -253,9 +253,9 @@ func (s *State) checkHolds(x *site) {
 
 // couldRun reports whether one of the site's machines, if it were empty, fits
 // such a task.
-func (x *site) couldRun(h *shape) bool {
-	if !h.need.fits(x.most) || !h.allows(x.name) { // most of what fits nowhere needs no look at the machines
+func (x *site) couldRun(h *Shape) bool {
+	if !h.Need.FitsIn(x.most) || !h.Allows(x.name) { // most of what fits nowhere needs no look at the machines
 		return false
 	}
-	return slices.ContainsFunc(x.machines, func(m *machine) bool { return m.offered && h.fits(m, m.whole) })
+	return slices.ContainsFunc(x.machines, func(m *machine) bool { return m.offered && m.takes(h, m.whole) })
 }

@@ -72,7 +72,7 @@ func (r *snapReader) sites(s *State) {
 			return
 		}
 		name := r.text(63, "site")
-		if r.err == nil && (!isLabel(name) || s.byName[name] != nil) {
+		if r.err == nil && (!ValidSite(name) || s.byName[name] != nil) {
 			r.fail("site %.80q is no name, or twice here", name)
 		}
 		if r.err == nil {
@@ -101,7 +101,7 @@ func (r *snapReader) site(s *State, x *site, members int32) {
 	x.lostMs, x.gone = r.ms(0, s.time), r.bool()
 	s.setMissed(x, r.bool())
 	r.check(!x.gone || x.state == Left, "a site that did not leave is gone")
-	x.closed = Closure(r.upTo(uint64(lastClosure), "closure"))
+	x.closed = Closure(r.upTo(uint64(LastClosure), "closure"))
 	x.incarnation, x.floor = r.uint(), r.uint()
 	for range r.upTo(s.bounds.window, "results") {
 		a := answer{seq: r.uint(), result: r.result(s)}
@@ -123,9 +123,9 @@ func (r *snapReader) site(s *State, x *site, members int32) {
 }
 
 func (r *snapReader) result(s *State) Result {
-	v := Result{Code: Code(r.upTo(uint64(lastCode), "code")), Index: r.upTo(s.index, "entry")}
+	v := Result{Code: Code(r.upTo(uint64(LastCode), "code")), Index: r.upTo(s.index, "entry")}
 	for range r.upTo(MaxJobsPerSubmit, "codes") {
-		v.Jobs = append(v.Jobs, Code(r.upTo(uint64(lastCode), "code")))
+		v.Jobs = append(v.Jobs, Code(r.upTo(uint64(LastCode), "code")))
 	}
 	v.Incarnation, v.NextJob, v.NextUsage = r.uint(), r.uint(), r.uint()
 	return v
@@ -152,7 +152,7 @@ func (r *snapReader) machines(s *State, x *site) {
 	for range r.upTo(MaxMachines, "machines") {
 		m := &machine{site: x, name: r.text(MaxMachineName, "machine"), exposed: r.res(), whole: r.res(), offered: true, runs: Runs(r.upTo(uint64(RunsBoth), "runs"))}
 		r.rest(s, m)
-		if n := len(x.machines); r.err == nil && (inMachine(m.name) != nil || n > 0 && x.machines[n-1].name >= m.name) {
+		if n := len(x.machines); r.err == nil && (CheckMachineName(m.name) != nil || n > 0 && x.machines[n-1].name >= m.name) {
 			r.fail("machine %.140q is no name, or out of order", m.name)
 		}
 		if r.err != nil {
@@ -160,12 +160,12 @@ func (r *snapReader) machines(s *State, x *site) {
 		}
 		m.slots = r.within(0, MaxSlots, "slots")
 		s.relabel(m, r.labelled())
-		r.check(m.whole == m.exposed.greater(m.whole) && inResources("", m.whole) == nil, "a machine is less than what it exposes")
-		x.exposed, x.reach = x.exposed.plus(m.exposed), x.reach.plus(m.exposed)
-		x.most, x.widest = x.most.greater(m.whole), x.widest.greater(m.exposed)
+		r.check(m.whole == m.exposed.Greater(m.whole) && CheckResources("", m.whole) == nil, "a machine is less than what it exposes")
+		x.exposed, x.reach = x.exposed.Plus(m.exposed), x.reach.Plus(m.exposed)
+		x.most, x.widest = x.most.Greater(m.whole), x.widest.Greater(m.exposed)
 		x.machines = append(x.machines, m)
 	}
-	if err := inResources("all machines' ", x.exposed); err != nil {
+	if err := CheckResources("all machines' ", x.exposed); err != nil {
 		r.fail("%v", err)
 	}
 	s.setShare(x)
@@ -254,14 +254,14 @@ func (r *snapReader) index(s *State, seq uint64, j *job) {
 func (r *snapReader) class(s *State) *class {
 	no := r.upTo(uint64(len(r.classes)), "shape")
 	if r.err == nil && no == uint64(len(r.classes)) {
-		h := shape{need: r.res()}
+		h := Shape{Need: r.res()}
 		marks := r.classMarks(s)
-		h.image, h.only, h.not = marks&1 != 0, r.names(), r.names()
-		h.selectors = r.selectors()
+		h.Image, h.Only, h.Not = marks&1 != 0, r.names(), r.names()
+		h.Selectors = r.selectors()
 		if r.err != nil {
 			return nil
 		}
-		r.check(s.findClass(&h) == nil && h.need.MilliCPU > 0, "a shape twice, or with no cpu")
+		r.check(s.findClass(&h) == nil && h.Need.MilliCPU > 0, "a shape twice, or with no cpu")
 		c := s.holdClass(&h)
 		r.classes = append(r.classes, c)
 		r.noteMarks(s, c, marks)
@@ -279,7 +279,7 @@ func (r *snapReader) selectors() []string {
 	for range r.upTo(MaxSelectors, "selectors") {
 		out = append(out, r.text(MaxSelectorText, "selector"))
 	}
-	if err := inSelectors(out); r.err == nil && err != nil {
+	if err := CheckSelectors(out); r.err == nil && err != nil {
 		r.fail("%v", err)
 	}
 	return out

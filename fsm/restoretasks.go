@@ -135,7 +135,7 @@ func (s *State) machineOf(x *site, name string) *machine {
 // attempt enters a live attempt, on a machine that may not be offered any more.
 func (r *snapReader) attempt(s *State, a *attempt, j *job, t *taskSet, name string) {
 	x := s.sites[a.site]
-	if err := inMachine(name); err != nil {
+	if err := CheckMachineName(name); err != nil {
 		r.fail("%v", err)
 		return
 	}
@@ -149,7 +149,7 @@ func (r *snapReader) attempt(s *State, a *attempt, j *job, t *taskSet, name stri
 		return
 	}
 	a.machine = s.machineOf(x, name)
-	a.machine.use(j.class.need, 1)
+	a.machine.use(j.class.Need, 1)
 	s.weigh(a.machine)
 	t.live[a.phase]++
 	start := a.startedMs

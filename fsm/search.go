@@ -78,7 +78,7 @@ func (s *State) judgementOf(c *class) judgement {
 	best := hopeless
 	for _, x := range s.order {
 		s.steps.used += stepLook
-		if x.state != Alive || !c.need.fits(x.most) || !c.allows(x.name) { // most of what fits nowhere needs no look at the machines
+		if x.state != Alive || !c.Need.FitsIn(x.most) || !c.Allows(x.name) { // most of what fits nowhere needs no look at the machines
 			continue
 		}
 		for _, m := range x.machines {

@@ -114,14 +114,14 @@ func (m *machine) isFull() bool { return m.slots > 0 && m.tasks >= m.slots }
 
 // reach is the most that may run on the machine by its standing offer and by what
 // runs there: an offer may have made it less since that was assigned, or none.
-func (m *machine) reach() Resources { return m.exposed.greater(m.used) }
+func (m *machine) reach() Resources { return m.exposed.Greater(m.used) }
 
 // use enters n tasks of a need on the machine, or takes them away if n is negative.
 func (m *machine) use(need Resources, n int64) {
 	before := m.reach()
-	m.used = m.used.plus(Resources{n * need.MilliCPU, n * need.MemMiB, n * need.GPU})
+	m.used = m.used.Plus(Resources{n * need.MilliCPU, n * need.MemMiB, n * need.GPU})
 	m.tasks += n
-	m.site.reach = m.site.reach.plus(m.reach().minus(before))
+	m.site.reach = m.site.reach.Plus(m.reach().Minus(before))
 }
 
 // isFull reports whether a site gets nothing now: it has as many attempts as its next
@@ -129,7 +129,7 @@ func (m *machine) use(need Resources, n int64) {
 // tasks run on machines that it has renamed or made less. The ledger's sums are proven
 // for so much.
 func (s *State) isFull(x *site) bool {
-	return x.live.n >= s.bounds.held || !x.reach.fits(s.bounds.site)
+	return x.live.n >= s.bounds.held || !x.reach.FitsIn(s.bounds.site)
 }
 
 // room is what the state may still assign to the machine: nothing if it is full.
@@ -142,24 +142,6 @@ func (m *machine) room() Resources {
 		MemMiB:   m.exposed.MemMiB - m.used.MemMiB,
 		GPU:      m.exposed.GPU - m.used.GPU,
 	}
-}
-
-// fits reports whether r is within room.
-func (r Resources) fits(room Resources) bool {
-	return r.MilliCPU <= room.MilliCPU && r.MemMiB <= room.MemMiB && r.GPU <= room.GPU
-}
-
-// greater is the greater of both in every part.
-func (r Resources) greater(o Resources) Resources {
-	return Resources{max(r.MilliCPU, o.MilliCPU), max(r.MemMiB, o.MemMiB), max(r.GPU, o.GPU)}
-}
-
-func (r Resources) plus(o Resources) Resources {
-	return Resources{r.MilliCPU + o.MilliCPU, r.MemMiB + o.MemMiB, r.GPU + o.GPU}
-}
-
-func (r Resources) minus(o Resources) Resources {
-	return Resources{r.MilliCPU - o.MilliCPU, r.MemMiB - o.MemMiB, r.GPU - o.GPU}
 }
 
 // addSite makes room for a new member.

@@ -159,8 +159,8 @@ func (r *snapReader) text(most uint64, what string) string { return string(r.blo
 
 func (r *snapReader) res() (v Resources) {
 	v.MilliCPU, v.MemMiB, v.GPU = r.int(), r.int(), r.int()
-	if r.err == nil && inResources("", v) != nil {
-		r.fail("%v", inResources("", v))
+	if r.err == nil && CheckResources("", v) != nil {
+		r.fail("%v", CheckResources("", v))
 	}
 	return v
 }
@@ -171,8 +171,8 @@ func (r *snapReader) names() []string {
 	for range n {
 		out = append(out, r.text(63, "site"))
 	}
-	if r.err == nil && inSites("sites", out) != nil {
-		r.fail("%v", inSites("sites", out))
+	if r.err == nil && CheckSites("sites", out) != nil {
+		r.fail("%v", CheckSites("sites", out))
 	}
 	return out
 }

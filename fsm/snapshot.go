@@ -273,9 +273,9 @@ func (x *frozenSite) encode(w *snapWriter) {
 	w.uint(x.incarnation, x.floor, uint64(len(x.window)))
 	for i := range x.window {
 		w.uint(x.window[i].seq)
-		x.window[i].result.encode(w)
+		w.result(&x.window[i].result)
 	}
-	x.registered.encode(w)
+	w.result(&x.registered)
 	w.uint(x.settled, x.maxNum, uint64(len(x.retired)))
 	for _, r := range x.retired {
 		w.uint(r.From, r.To)
@@ -305,7 +305,7 @@ func (x *frozenSite) encode(w *snapWriter) {
 	}
 }
 
-func (r *Result) encode(w *snapWriter) {
+func (w *snapWriter) result(r *Result) {
 	w.uint(uint64(r.Code), r.Index, uint64(len(r.Jobs)))
 	for _, c := range r.Jobs {
 		w.uint(uint64(c))
@@ -341,11 +341,11 @@ func (w *snapWriter) class(c *class) {
 	if !isFirst(w, w.classes, c) {
 		return
 	}
-	w.res(c.need)
-	w.uint(marks(c.image) | uint64(w.fresh[c])<<1 | uint64(w.search.of(c))<<3)
-	w.texts(c.only)
-	w.texts(c.not)
-	w.texts(c.selectors)
+	w.res(c.Need)
+	w.uint(marks(c.Image) | uint64(w.fresh[c])<<1 | uint64(w.search.of(c))<<3)
+	w.texts(c.Only)
+	w.texts(c.Not)
+	w.texts(c.Selectors)
 }
 
 func (w *snapWriter) labelled(l Labels) {

@@ -29,7 +29,7 @@ type Steps struct {
 	Bound uint64 // beyond it an entry puts work off; what its own commands name is done in any case
 	// Worst of one command since the state was made, by its kind; 0 stands for what no
 	// command does: stop bounds that pass, work that was put off, matching, reservations.
-	Worst [lastKind + 1]uint64
+	Worst [LastKind + 1]uint64
 }
 
 // Steps tells how much work entries were.
@@ -42,7 +42,7 @@ type counter struct {
 	used  uint64
 	limit uint64 // work that can be put off ends here
 	since uint64 // used when the command under way began
-	worst [lastKind + 1]uint64
+	worst [LastKind + 1]uint64
 }
 
 // begin starts the count of an entry.

@@ -27,7 +27,7 @@ func (s *State) accept(x *site, j *JobSpec) Code {
 	case j.Num < x.settled || used && x.retired.Has(j.Num):
 		return JobRetired
 	}
-	h := j.shape()
+	h := j.Shape()
 	if code := s.refusal(x, j, &h); code != OK {
 		return code
 	}
@@ -40,7 +40,7 @@ func (s *State) accept(x *site, j *JobSpec) Code {
 func (x *site) hasRetired(num uint64) bool { return num < x.settled || x.retired.Has(num) }
 
 // enter adds an accepted job to the state and the queue.
-func (s *State) enter(x *site, spec *JobSpec, h *shape) {
+func (s *State) enter(x *site, spec *JobSpec, h *Shape) {
 	seq := s.nextSeq
 	s.nextSeq++
 	s.steps.used += stepEnd

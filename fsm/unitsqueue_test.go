@@ -175,7 +175,7 @@ func (s *State) unitsOf() []int64 {
 		if s.sites[j.owner].present() {
 			n += int64(j.waiting())
 		}
-		want[j.owner] += n * widthOf(j.class.need)
+		want[j.owner] += n * widthOf(j.class.Need)
 	}
 	return want
 }

@@ -8,10 +8,6 @@ import "fmt"
 // a newer version has is refused as OutOfRange until that is in force.
 const Version = 1
 
-// firstVersion is the one that every federation begins with, whatever its
-// founder knows: a genesis means the same to all.
-const firstVersion = 1
-
 // Version is the apply version in force, 0 before genesis.
 func (s *State) Version() uint32 { return s.version }
 

@@ -13,11 +13,11 @@ import (
 // next one; it starts on no snapshot of such a state either.
 func TestRaise(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
-	if v, next := w.s.Version(), w.s.NextVersion(); v != firstVersion || next != Version {
+	if v, next := w.s.Version(), w.s.NextVersion(); v != FirstVersion || next != Version {
 		t.Fatalf("version %d, next %d after genesis", v, next)
 	}
 	for _, site := range []string{"a", "b"} {
-		if r := w.do(site, &Raise{Version: Version + 1}); r.Code != VersionTooNew || w.s.Version() != firstVersion {
+		if r := w.do(site, &Raise{Version: Version + 1}); r.Code != VersionTooNew || w.s.Version() != FirstVersion {
 			t.Fatalf("raised to what not all know: %v, version %d", r.Code, w.s.Version())
 		}
 		c := w.registration(site, nil, nil)

@@ -92,7 +92,7 @@ func (s *State) viewAssignments(slots []uint64) []Assignment {
 		}
 		out = append(out, Assignment{
 			AttemptRef: AttemptRef{Job: JobID{s.sites[j.owner].name, j.num}, Task: a.task, Attempt: a.attempt, Token: a.token},
-			Machine:    a.machine.name, Need: j.class.need, TimeoutMs: j.timeoutMs, OnLoss: j.onLoss,
+			Machine:    a.machine.name, Need: j.class.Need, TimeoutMs: j.timeoutMs, OnLoss: j.onLoss,
 			Started: a.startedMs >= 0 || a.phase == phaseLeft && a.left.startedMs >= 0, Stop: a.stopping(), StopWhy: a.why, BoundMs: a.boundMs, Payload: data,
 		})
 	}

@@ -86,7 +86,7 @@ func (s *State) viewJob(seq uint64, j *job, whys *reasons) JobView {
 	case v.State == Queued:
 		why, ok := whys.of[j.class]
 		if !ok {
-			why = s.queuedWhy(&j.class.shape, whys)
+			why = s.queuedWhy(&j.class.Shape, whys)
 			whys.of[j.class] = why
 		}
 		doubt := ""
@@ -106,7 +106,7 @@ func (s *State) viewJob(seq uint64, j *job, whys *reasons) JobView {
 }
 
 // queuedWhy is why jobs with such tasks wait.
-func (s *State) queuedWhy(h *shape, whys *reasons) string {
+func (s *State) queuedWhy(h *Shape, whys *reasons) string {
 	fits, why := s.anyFits(h)
 	if !fits {
 		whys.unfit++
@@ -121,8 +121,8 @@ func (s *State) queuedWhy(h *shape, whys *reasons) string {
 
 func (j *job) spec() JobSpec {
 	return JobSpec{
-		Num: j.num, Count: j.count, Need: j.class.need, Image: j.class.image, TimeoutMs: j.timeoutMs, MaxAttempts: j.maxAttempts,
-		OnLoss: j.onLoss, Priority: j.priority, Only: slices.Clone(j.class.only), Not: slices.Clone(j.class.not), Selectors: slices.Clone(j.class.selectors),
+		Num: j.num, Count: j.count, Need: j.class.Need, Image: j.class.Image, TimeoutMs: j.timeoutMs, MaxAttempts: j.maxAttempts,
+		OnLoss: j.onLoss, Priority: j.priority, Only: slices.Clone(j.class.Only), Not: slices.Clone(j.class.Not), Selectors: slices.Clone(j.class.Selectors),
 		CreatedMs: j.createdMs, Payload: j.payload.bytes(),
 	}
 }

@@ -3,7 +3,6 @@ package fsm
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/cloudshare/cloudshare/sched"
 )
@@ -51,7 +50,7 @@ func (s *State) viewSite(x *site) SiteView {
 		v.Closed = x.closed
 	}
 	for _, m := range x.machines {
-		v.Assigned = v.Assigned.plus(m.used)
+		v.Assigned = v.Assigned.Plus(m.used)
 		if m.offered {
 			room := m.room()
 			room = Resources{max(0, room.MilliCPU), max(0, room.MemMiB), max(0, room.GPU)}
@@ -113,68 +112,30 @@ func (s *State) Queue() []QueueView {
 func (s *State) WaitingFits(name string) bool {
 	x := s.byName[name]
 	return x != nil && slices.ContainsFunc(s.active, func(c *class) bool {
-		return x.couldRun(&c.shape) && c.jobs > c.barredFrom.of(x)
+		return x.couldRun(&c.Shape) && c.jobs > c.barredFrom.of(x)
 	})
 }
 
 // Fits reports whether a site's exposed machines, if they were empty, could run
 // a task of the job.
 func (s *State) Fits(name string, spec JobSpec) bool {
-	x, h := s.byName[name], spec.shape()
+	x, h := s.byName[name], spec.Shape()
 	return x != nil && x.present() && x.couldRun(&h)
 }
 
 // AnyFits reports whether any present site could run the job, or why not.
 func (s *State) AnyFits(spec JobSpec) (bool, string) {
-	h := spec.shape()
+	h := spec.Shape()
 	return s.anyFits(&h)
 }
 
-func (s *State) anyFits(h *shape) (bool, string) {
+func (s *State) anyFits(h *Shape) (bool, string) {
 	for _, x := range s.sites {
 		if x.present() && x.couldRun(h) {
 			return true, ""
 		}
 	}
 	return false, s.unfit(h)
-}
-
-// String lists the parts that are not zero.
-func (r Resources) String() string {
-	var parts []string
-	switch {
-	case r.MilliCPU == 1000:
-		parts = append(parts, "1 core")
-	case r.MilliCPU != 0 || r == Resources{}:
-		parts = append(parts, decimal(r.MilliCPU, 1000)+" cores")
-	}
-	if r.MemMiB > 0 {
-		parts = append(parts, memoryText(r.MemMiB))
-	}
-	switch {
-	case r.GPU == 1:
-		parts = append(parts, "1 GPU")
-	case r.GPU > 1:
-		parts = append(parts, fmt.Sprintf("%d GPUs", r.GPU))
-	}
-	return strings.Join(parts, ", ")
-}
-
-// memoryText writes MiB in the unit that people would, rounded to a tenth of it.
-func memoryText(mib int64) string {
-	unit, size := "MiB", int64(1)
-	for _, larger := range []string{"GiB", "TiB"} {
-		if mib >= size<<10 {
-			unit, size = larger, size<<10
-		}
-	}
-	return decimal((mib*10+size/2)/size, 10) + " " + unit
-}
-
-// decimal writes n/of, a power of ten, without zeros at its end.
-func decimal(n, of int64) string {
-	text := fmt.Sprintf("%d.%0*d", n/of, len(fmt.Sprint(of))-1, n%of)
-	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 
 // Stats are the state's sizes, for metrics.

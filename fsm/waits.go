@@ -105,7 +105,7 @@ func (s *State) floorOf(x *site, queuedMs int64) int64 { return max(s.quanta(que
 // waitMore counts n more tasks of a job that wait since queuedMs; a negative n
 // takes them out.
 func (s *State) waitMore(x *site, j *job, n, queuedMs int64) {
-	n *= widthOf(j.class.need)
+	n *= widthOf(j.class.Need)
 	at := s.floorOf(x, queuedMs)
 	x.account.Projection.Wait(n, at)
 	x.waits.booked = x.waits.booked.Add(sched.Mul64(n, j.booked))
@@ -121,7 +121,7 @@ func (s *State) noteSubmitted(x *site, j *job) {
 	}
 	j.booked = s.lengthOf(x, j.timeoutMs)
 	s.waitMore(x, j, int64(j.count), j.queuedMs)
-	s.note(x).New.Add(int64(j.count)*widthOf(j.class.need), j.booked, 0)
+	s.note(x).New.Add(int64(j.count)*widthOf(j.class.Need), j.booked, 0)
 }
 
 // noteRequeued counts a task that waits again since now.
@@ -138,7 +138,7 @@ func (s *State) noteResumed(j *job, a *attempt, queuedMs int64) {
 	if s.ignores(j) {
 		return
 	}
-	x, width := s.sites[j.owner], widthOf(j.class.need)
+	x, width := s.sites[j.owner], widthOf(j.class.Need)
 	s.waitMore(x, j, -1, queuedMs)
 	switch {
 	case s.waits.has(a.seq, a.task):
@@ -158,7 +158,7 @@ func (s *State) releasedAt(a *attempt) int64 { return max(s.quanta(a.queuedMs), 
 // this entry, for then it was never there. The virtual queues take out what leaves before
 // they enter what comes.
 func (s *State) noteLeft(x *site, j *job, a *attempt) {
-	c, width := s.note(x), widthOf(j.class.need)
+	c, width := s.note(x), widthOf(j.class.Need)
 	if s.waits.anew[a.seq] > 0 && c.Past.Units >= width {
 		s.waits.anew[a.seq]--
 		c.Past.Sub(width, j.booked, s.releasedAt(a))
@@ -169,7 +169,7 @@ func (s *State) noteLeft(x *site, j *job, a *attempt) {
 
 // noteAgain counts one more release of a job's task in this entry.
 func (s *State) noteAgain(x *site, j *job, seq uint64) {
-	s.note(x).New.Add(widthOf(j.class.need), j.booked, 0)
+	s.note(x).New.Add(widthOf(j.class.Need), j.booked, 0)
 	s.countAnew(seq)
 }
 
@@ -183,7 +183,7 @@ func (s *State) countAnew(seq uint64) {
 // takeAgain takes back a release of a job's task in this entry, if there was one: it was
 // never there.
 func (s *State) takeAgain(x *site, j *job, seq uint64) bool {
-	again, width := s.waits.anew[seq], widthOf(j.class.need)
+	again, width := s.waits.anew[seq], widthOf(j.class.Need)
 	if again == 0 && x.waits.backAt != s.index || s.note(x).New.Units < width {
 		return false
 	}
@@ -202,7 +202,7 @@ func (s *State) noteWithdrawn(j *job, n, queuedMs int64) {
 	}
 	x := s.sites[j.owner]
 	s.waitMore(x, j, -n, queuedMs)
-	switch width := widthOf(j.class.need); {
+	switch width := widthOf(j.class.Need); {
 	case !x.present():
 	case s.note(x).New.Units >= n*width && s.wereNew(x, j, n, queuedMs): // they were never there
 		s.note(x).New.Sub(n*width, j.booked, 0)
@@ -233,7 +233,7 @@ func (s *State) noteAssigned(x *site, j *job, a *attempt, slot uint64) {
 		return
 	}
 	s.expect(slot, j.booked)
-	n, at, now := widthOf(j.class.need), s.floorOf(x, a.queuedMs), s.quanta(s.time)
+	n, at, now := widthOf(j.class.Need), s.floorOf(x, a.queuedMs), s.quanta(s.time)
 	x.account.Projection.Start(n, at, now)
 	s.waits.all.Start(n, at, now)
 	x.waits.booked = x.waits.booked.Sub(sched.Mul64(n, j.booked))
@@ -291,7 +291,7 @@ func (s *State) correct(a *attempt, length int64) {
 	}
 	j := s.jobs.Get(a.seq)
 	c := s.note(s.sites[j.owner])
-	c.Corrected = c.Corrected.Add(sched.Mul64(widthOf(j.class.need), length-a.length))
+	c.Corrected = c.Corrected.Add(sched.Mul64(widthOf(j.class.Need), length-a.length))
 }
 
 // noteCores tells the virtual queues how many cores a site has.

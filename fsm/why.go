@@ -134,10 +134,10 @@ func (s *State) Why(id JobID) (WhyView, bool) {
 	}
 	j := s.jobs.Get(seq)
 	c := s.counts(j)
-	v := s.whyHead(id, j.class.need, c[Queued])
+	v := s.whyHead(id, j.class.Need, c[Queued])
 	v.QueuedMs = j.queuedMs
 	if v.State = c.JobState(); c[Queued] > 0 {
-		q := inquiry{s: s, owner: s.sites[j.owner], shape: &j.class.shape, job: j, seq: seq, priority: j.priority}
+		q := inquiry{s: s, owner: s.sites[j.owner], shape: &j.class.Shape, job: j, seq: seq, priority: j.priority}
 		q.answer(&v)
 	}
 	return v, true
@@ -150,7 +150,7 @@ func (s *State) WhySpec(site string, spec *JobSpec) (WhyView, bool) {
 	if x == nil || !x.present() {
 		return WhyView{}, false
 	}
-	h := spec.shape()
+	h := spec.Shape()
 	v := s.whyHead(JobID{Site: site}, spec.Need, spec.Count)
 	v.Refused, v.State = s.refusal(x, spec, &h), Queued
 	q := inquiry{s: s, owner: x, shape: &h, seq: s.nextSeq, priority: spec.Priority}
@@ -166,7 +166,7 @@ func (s *State) whyHead(id JobID, need Resources, waiting uint32) WhyView {
 type inquiry struct {
 	s        *State
 	owner    *site
-	shape    *shape
+	shape    *Shape
 	job      *job   // nil: it is not in the state
 	seq      uint64 // of the job, or the next one
 	priority int32
@@ -214,7 +214,7 @@ func (q *inquiry) count(v *WhyView) {
 		}
 		n, exact := q.s.aheadIn(h.lane, q.priority, q.seq, max(whyWalk/len(q.turns[me].heads), 64))
 		v.Ahead.Own += n
-		v.Ahead.MilliCPU += int64(n) * h.lane.class.need.MilliCPU
+		v.Ahead.MilliCPU += int64(n) * h.lane.class.Need.MilliCPU
 		v.Ahead.Exact = v.Ahead.Exact && exact
 	}
 	p := &q.account(q.owner).Projection

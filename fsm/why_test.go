@@ -95,7 +95,7 @@ func (m *model) checkWhy(t *rapid.T, seq uint64, v *WhyView) {
 func (s *State) naiveAble(j *job) bool {
 	for _, x := range s.sites {
 		for _, m := range x.machines {
-			if x.present() && m.offered && j.class.allows(x.name) && oracleRuns[m.runs][j.class.image] && oracleSelects(m, j.class.selectors) && j.class.need.fits(m.whole) {
+			if x.present() && m.offered && j.class.Allows(x.name) && oracleRuns[m.runs][j.class.Image] && oracleSelects(m, j.class.Selectors) && j.class.Need.FitsIn(m.whole) {
 				return true
 			}
 		}
@@ -111,19 +111,19 @@ func (s *State) naiveHindrance(j *job, x *site) Hindrance {
 			continue
 		}
 		offered++
-		if !m.runs.Takes(j.class.image) {
+		if !m.runs.Takes(j.class.Image) {
 			continue
 		}
 		kind = true
-		if !oracleSelects(m, j.class.selectors) {
+		if !oracleSelects(m, j.class.Selectors) {
 			continue
 		}
 		labelled = true
-		if !j.class.need.fits(m.whole) {
+		if !j.class.Need.FitsIn(m.whole) {
 			continue
 		}
 		whole = true
-		if j.class.need.fits(oracleRoom(m)) {
+		if j.class.Need.FitsIn(oracleRoom(m)) {
 			room = true
 			unheld = unheld || m.held == 0 || s.jobs.Get(m.held) == j
 		}
@@ -133,7 +133,7 @@ func (s *State) naiveHindrance(j *job, x *site) Hindrance {
 		h     Hindrance
 	}{
 		{x.state == Left, HinderedLeft},
-		{!j.class.allows(x.name), HinderedRule},
+		{!j.class.Allows(x.name), HinderedRule},
 		{x.state == SiteGone, HinderedLost},
 		{offered == 0, HinderedClosed},
 		{!kind, HinderedKind},
@@ -155,10 +155,10 @@ func (s *State) naiveHindrance(j *job, x *site) Hindrance {
 func (s *State) naiveAhead(seq uint64, j *job) (own, others uint64) {
 	oldest := map[int32]head{}
 	tasks := map[int32]uint64{}
-	reach := s.reachOf(&j.class.shape)
+	reach := s.reachOf(&j.class.Shape)
 	for other, o := range s.jobs.All() {
 		x := s.sites[o.owner]
-		if o.waiting() == 0 || !x.present() || o.class != j.class && !reach.meets(&o.class.shape) {
+		if o.waiting() == 0 || !x.present() || o.class != j.class && !reach.meets(&o.class.Shape) {
 			continue
 		}
 		tasks[o.owner] += uint64(o.waiting())
@@ -199,16 +199,16 @@ func (m *model) freeOne(t *rapid.T, said map[uint64]WhyView) {
 	}
 	a := s.attempts.Get(rapid.SampledFrom(slots).Draw(t, "attempt"))
 	j, at := s.jobs.Get(a.seq), s.sites[a.site].name
-	room := a.machine.exposed.minus(a.machine.used).plus(j.class.need)
+	room := a.machine.exposed.Minus(a.machine.used).Plus(j.class.Need)
 	if m := a.machine; m.slots > 0 && m.tasks > m.slots { // its slots became fewer
 		room = Resources{}
 	}
 	want := map[uint64]uint64{} // by the job that is asked about, what goes first
 	for _, seq := range slices.Sorted(maps.Keys(said)) {
 		w := s.jobs.Get(seq)
-		q := inquiry{s: s, owner: s.sites[w.owner], shape: &w.class.shape, job: w, seq: seq, priority: w.priority}
+		q := inquiry{s: s, owner: s.sites[w.owner], shape: &w.class.Shape, job: w, seq: seq, priority: w.priority}
 		q.answer(&WhyView{})
-		if w.class.suits(a.machine, room) {
+		if a.machine.mayTake(&w.class.Shape, room) {
 			want[seq] = q.firstAt(a.machine, room)
 		}
 	}
@@ -282,7 +282,7 @@ func (m *model) copyWith(t *rapid.T, site string, b Body) *State {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := Command{ID: CommandID{site, m.w.inc[site], m.w.seq[site] + 1}, Ack: m.w.seq[site], Body: b}
+	cmd := Command{ID: ID{site, m.w.inc[site], m.w.seq[site] + 1}, Ack: m.w.seq[site], Body: b}
 	res, err := c.Apply(&Batch{Term: m.w.term, Elapsed: m.w.base, Commands: []Command{cmd}})
 	if err != nil || res[0].Code != OK {
 		t.Fatalf("%T of %s: %v %v", b, site, err, res)
@@ -407,13 +407,13 @@ func TestWhyByPolicy(t *testing.T) {
 // A machine that is overdrawn in a part, since its offer shrank, was said to have
 // room for tasks that do not need that part; match gives it none.
 func TestWhyCountsNoSlotsOnAnOverdrawnMachine(t *testing.T) {
-	q := inquiry{shape: &shape{need: Resources{MilliCPU: 1000}}}
+	q := inquiry{shape: &Shape{Need: Resources{MilliCPU: 1000}}}
 	for room, want := range map[Resources]uint64{
 		{MilliCPU: 2500}:          2,
 		{MilliCPU: 2500, GPU: -1}: 0,
 		{MilliCPU: 500}:           0,
 	} {
-		if got := q.slots(&machine{exposed: room}); got != want || (got > 0) != q.shape.need.fits(room) {
+		if got := q.slots(&machine{exposed: room}); got != want || (got > 0) != q.shape.Need.FitsIn(room) {
 			t.Errorf("room %+v has %d slots, want %d", room, got, want)
 		}
 	}

@@ -32,16 +32,16 @@ func kindOf(image bool) int {
 	return 0
 }
 
-func (s *State) reachOf(h *shape) reach {
+func (s *State) reachOf(h *Shape) reach {
 	r := reach{bySite: map[string]*spot{}}
 	for _, x := range s.order {
-		if x.state != Alive || !h.allows(x.name) {
+		if x.state != Alive || !h.Allows(x.name) {
 			continue
 		}
 		p := &spot{site: x}
 		at := map[*labelSet]int{} // in p.marked
 		for _, m := range x.machines {
-			if !m.offered || !h.fits(m, m.whole) {
+			if !m.offered || !m.takes(h, m.whole) {
 				continue
 			}
 			i, ok := at[m.labels]
@@ -53,7 +53,7 @@ func (s *State) reachOf(h *shape) reach {
 				if m.runs.Takes(image) {
 					k := kindOf(image)
 					for _, most := range [...]*Resources{&p.marked[i].most[k], &p.most[k], &r.most[k]} {
-						*most = most.greater(m.whole)
+						*most = most.Greater(m.whole)
 					}
 				}
 			}
@@ -66,12 +66,12 @@ func (s *State) reachOf(h *shape) reach {
 }
 
 // meets reports whether tasks of another shape could want a machine here.
-func (r *reach) meets(h *shape) bool {
-	if !h.need.fits(r.most[kindOf(h.image)]) {
+func (r *reach) meets(h *Shape) bool {
+	if !h.Need.FitsIn(r.most[kindOf(h.Image)]) {
 		return false
 	}
-	if len(h.only) > 0 {
-		return slices.ContainsFunc(h.only, func(name string) bool {
+	if len(h.Only) > 0 {
+		return slices.ContainsFunc(h.Only, func(name string) bool {
 			p := r.bySite[name]
 			return p != nil && p.meets(h)
 		})
@@ -79,12 +79,12 @@ func (r *reach) meets(h *shape) bool {
 	return slices.ContainsFunc(r.spots, func(p *spot) bool { return p.meets(h) })
 }
 
-func (p *spot) meets(h *shape) bool {
-	k := kindOf(h.image)
-	if !h.need.fits(p.most[k]) || !h.allows(p.site.name) {
+func (p *spot) meets(h *Shape) bool {
+	k := kindOf(h.Image)
+	if !h.Need.FitsIn(p.most[k]) || !h.Allows(p.site.name) {
 		return false
 	}
-	return len(h.rules) == 0 || slices.ContainsFunc(p.marked, func(m marked) bool {
-		return h.need.fits(m.most[k]) && h.admits(m.labels)
+	return len(h.Rules) == 0 || slices.ContainsFunc(p.marked, func(m marked) bool {
+		return h.Need.FitsIn(m.most[k]) && h.Admits(m.labels.list())
 	})
 }

@@ -14,15 +14,15 @@ import (
 func (q *inquiry) competing(c *class) bool {
 	yes, known := q.competes[c]
 	if !known {
-		yes = q.isShape(&c.shape) || q.reach.meets(&c.shape)
+		yes = q.isShape(&c.Shape) || q.reach.meets(&c.Shape)
 		q.competes[c] = yes
 	}
 	return yes
 }
 
-func (q *inquiry) isShape(h *shape) bool {
-	return h == q.shape || h.need == q.shape.need && h.image == q.shape.image &&
-		slices.Equal(h.only, q.shape.only) && slices.Equal(h.not, q.shape.not) && slices.Equal(h.selectors, q.shape.selectors)
+func (q *inquiry) isShape(h *Shape) bool {
+	return h == q.shape || h.Need == q.shape.Need && h.Image == q.shape.Image &&
+		slices.Equal(h.Only, q.shape.Only) && slices.Equal(h.Not, q.shape.Not) && slices.Equal(h.Selectors, q.shape.Selectors)
 }
 
 // turn is one site's place in the order, by its competing lanes.
@@ -39,7 +39,7 @@ type turn struct {
 // head is a lane's first task, or the job that is only asked about.
 type head struct {
 	lane  *lane // nil: that job
-	shape *shape
+	shape *Shape
 	ms    int64
 	seq   uint64
 	// hidden: that job goes before the lane's tasks, so in the order of sites
@@ -75,9 +75,9 @@ func (q *inquiry) rankSites() {
 		t := turn{site: x}
 		for _, l := range x.lanes {
 			if q.competing(l.class) {
-				t.heads = append(t.heads, head{lane: l, shape: &l.class.shape, ms: l.queuedMs, seq: l.seq})
+				t.heads = append(t.heads, head{lane: l, shape: &l.class.Shape, ms: l.queuedMs, seq: l.seq})
 				t.waiting += l.waiting
-				t.cpu += int64(l.waiting) * l.class.need.MilliCPU
+				t.cpu += int64(l.waiting) * l.class.Need.MilliCPU
 			}
 		}
 		if x == q.owner && q.job == nil {
@@ -144,7 +144,7 @@ func (q *inquiry) firstAt(m *machine, room Resources) uint64 {
 // headOf makes a head of a job that waits.
 func (q *inquiry) headOf(seq uint64) head {
 	j := q.s.jobs.Get(seq)
-	return head{lane: q.s.sites[j.owner].findLane(j.class), shape: &j.class.shape, seq: seq}
+	return head{lane: q.s.sites[j.owner].findLane(j.class), shape: &j.class.Shape, seq: seq}
 }
 
 // amongEqual returns the site to serve among those of one rank, which stand in
@@ -205,7 +205,7 @@ func (q *inquiry) pickOf(t *turn, m *machine, room Resources) (best uint64) {
 
 // firstOf returns a lane's first job for the machine, if there is one.
 func (q *inquiry) firstOf(h head, m *machine, room Resources) (uint64, bool) {
-	if !h.shape.suits(m, room) {
+	if !m.mayTake(h.shape, room) {
 		return 0, false
 	}
 	if h.lane == nil {

@@ -28,7 +28,7 @@ func (s *State) admit(c *Command) (x *site, r Result, done bool) {
 		return refuse(Stale)
 	}
 	if i, ok := x.find(c.ID.Seq); ok && !noCommandWindow {
-		return x, x.window[i].result.copy(), true
+		return x, x.window[i].result.Clone(), true
 	}
 	return x, Result{}, false
 }
@@ -36,7 +36,7 @@ func (s *State) admit(c *Command) (x *site, r Result, done bool) {
 // Result returns the recorded result of a command, if the state still holds
 // it. Genesis and Register have no number and so no recorded result: their
 // repeats are recognised by what they hold.
-func (s *State) Result(id CommandID) (Result, bool) {
+func (s *State) Result(id ID) (Result, bool) {
 	x := s.byName[id.Site]
 	if x == nil || x.incarnation != id.Incarnation {
 		return Result{}, false
@@ -45,13 +45,7 @@ func (s *State) Result(id CommandID) (Result, bool) {
 	if !ok {
 		return Result{}, false
 	}
-	return x.window[i].result.copy(), true
-}
-
-// copy keeps the caller's slice apart from the state's.
-func (r Result) copy() Result {
-	r.Jobs = slices.Clone(r.Jobs)
-	return r
+	return x.window[i].result.Clone(), true
 }
 
 // find returns the position of a command's result in the window.
@@ -83,7 +77,7 @@ const windowGrowth = 16
 // record keeps a result. A snapshot may hold a prefix of the same array, so
 // nothing inside it is overwritten: an insertion copies.
 func (x *site) record(seq uint64, r Result) {
-	r = r.copy()
+	r = r.Clone()
 	i, _ := x.find(seq)
 	if i == len(x.window) {
 		if len(x.window) == cap(x.window) { // as a rule most of what was here is forgotten: growing it by doubling would make room for one more each time

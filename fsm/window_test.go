@@ -13,7 +13,7 @@ func TestUnknownCommandChangesNothing(t *testing.T) {
 	w := newWorld(t, params(), "a")
 	before := w.s.Hash()
 	_, err := w.s.Apply(&Batch{Term: 9, Elapsed: 50, Commands: []Command{
-		w.cmd("a", &Submit{Jobs: []JobSpec{w.job("a", 1)}}), {ID: CommandID{"a", 1, 2}, Body: foreign{}},
+		w.cmd("a", &Submit{Jobs: []JobSpec{w.job("a", 1)}}), {ID: ID{"a", 1, 2}, Body: foreign{}},
 	}})
 	if !errors.Is(err, ErrUnknownCommand) || w.s.Hash() != before {
 		t.Fatalf("err %v, state changed: %v", err, w.s.Hash() != before)
@@ -27,8 +27,8 @@ func TestCommandsBeforeGenesis(t *testing.T) {
 		t.Fatalf("%+v", res)
 	}
 	w.base = 77
-	g := Command{ID: CommandID{Site: "a"}, Body: &Genesis{Federation: [16]byte{1}, Params: params()}}
-	other := Command{ID: CommandID{Site: "b"}, Body: &Genesis{Federation: [16]byte{2}, Params: params()}}
+	g := Command{ID: ID{Site: "a"}, Body: &Genesis{Federation: [16]byte{1}, Params: params()}}
+	other := Command{ID: ID{Site: "b"}, Body: &Genesis{Federation: [16]byte{2}, Params: params()}}
 	res = w.apply(g, g, other)
 	if res[0].Code != OK || res[1].Code != OK || res[1].Index != res[0].Index || res[2].Code != AlreadyFounded {
 		t.Fatalf("%+v", res)
@@ -66,7 +66,7 @@ func TestTimeFollowsTheLead(t *testing.T) {
 func TestWindow(t *testing.T) {
 	w := newWorld(t, params(), "a")
 	send := func(inc, seq, ack uint64) Result {
-		c := Command{ID: CommandID{"a", inc, seq}, Ack: ack, Body: &Submit{Jobs: []JobSpec{{
+		c := Command{ID: ID{"a", inc, seq}, Ack: ack, Body: &Submit{Jobs: []JobSpec{{
 			Num: 100 + seq, Count: 1, Need: Resources{MilliCPU: 1}, MaxAttempts: 1,
 		}}}}
 		return w.apply(c)[0]
@@ -84,7 +84,7 @@ func TestWindow(t *testing.T) {
 	if again := send(1, 2, 0); again.Index != second.Index {
 		t.Fatalf("a repeat gave %+v, first %+v", again, second)
 	}
-	if r, ok := w.s.Result(CommandID{"a", 1, 2}); !ok || r.Index != second.Index {
+	if r, ok := w.s.Result(ID{"a", 1, 2}); !ok || r.Index != second.Index {
 		t.Fatalf("recorded: %+v %v", r, ok)
 	}
 	want("last of the window", send(1, Window, 0), OK)
@@ -92,14 +92,14 @@ func TestWindow(t *testing.T) {
 	want("own ack", send(1, 7, 7), OutOfRange)
 	want("acknowledged", send(1, Window+1, 2), OK)
 	want("below the floor", send(1, 2, 0), Stale)
-	if _, ok := w.s.Result(CommandID{"a", 1, 2}); ok {
+	if _, ok := w.s.Result(ID{"a", 1, 2}); ok {
 		t.Fatal("a result below the floor is still there")
 	}
 	want("future incarnation", send(2, 1, 0), OldIncarnation)
 	w.register("a")
 	want("former incarnation", send(1, 9, 2), OldIncarnation)
 	want("a new window", send(2, 9, 0), OK)
-	want("unknown site", w.apply(Command{ID: CommandID{"zz", 1, 1}, Body: &Submit{}})[0], UnknownSite)
+	want("unknown site", w.apply(Command{ID: ID{"zz", 1, 1}, Body: &Submit{}})[0], UnknownSite)
 	w.check()
 }
 
@@ -154,7 +154,7 @@ func TestSubmissions(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	r.Jobs[0] = OK // the caller's copy
-	if again, _ := w.s.Result(CommandID{"a", 1, w.seq["a"]}); again.Jobs[0] != JobExists {
+	if again, _ := w.s.Result(ID{"a", 1, w.seq["a"]}); again.Jobs[0] != JobExists {
 		t.Fatal("a result was shared with the caller")
 	}
 	three, seven := five, five

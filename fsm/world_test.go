@@ -38,7 +38,7 @@ func newWorld(t tb, p Params, sites ...string) *world {
 		t: t, s: New(), term: 1,
 		seq: map[string]uint64{}, inc: map[string]uint64{}, offer: map[string]uint64{}, num: map[string]uint64{},
 	}
-	w.apply(Command{ID: CommandID{Site: "genesis"}, Body: &Genesis{Federation: [16]byte{7}, Seed: 42, Params: p}})
+	w.apply(Command{ID: ID{Site: "genesis"}, Body: &Genesis{Federation: [16]byte{7}, Seed: 42, Params: p}})
 	for _, x := range sites {
 		w.register(x)
 	}
@@ -66,7 +66,7 @@ func (w *world) apply(cmds ...Command) []Result {
 // cmd is the site's next command.
 func (w *world) cmd(site string, b Body) Command {
 	w.seq[site]++
-	return Command{ID: CommandID{site, w.inc[site], w.seq[site]}, Ack: w.seq[site] - 1, Body: b}
+	return Command{ID: ID{site, w.inc[site], w.seq[site]}, Ack: w.seq[site] - 1, Body: b}
 }
 
 // do runs a command of a site in an entry of its own.
@@ -88,7 +88,7 @@ func (w *world) must(site string, b Body) Result {
 func (w *world) registration(site string, held, lost []AttemptRef) Command {
 	w.boots++
 	id := nodeOf(site)
-	return Command{ID: CommandID{Site: site}, Body: &Register{
+	return Command{ID: ID{Site: site}, Body: &Register{
 		Node: id, Boot: [16]byte{w.boots}, HTTP: site + ":7700", Peer: site + ":7701", MaxVersion: Version, Held: held, Lost: lost,
 	}}
 }

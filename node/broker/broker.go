@@ -245,7 +245,7 @@ func (b *Broker) register(held, lost []fsm.AttemptRef) {
 		b.endUnless(err)
 		return
 	}
-	cmd := fsm.Command{ID: fsm.CommandID{Site: b.cfg.Site}, Body: &fsm.Register{
+	cmd := fsm.Command{ID: fsm.ID{Site: b.cfg.Site}, Body: &fsm.Register{
 		Node: b.cfg.Node, Boot: boot, Known: known, HTTP: b.addresses.HTTP, Peer: b.addresses.Peer, Gossip: b.addresses.Gossip,
 		MaxVersion: fsm.Version, Held: held, Lost: lost,
 	}}
@@ -298,7 +298,7 @@ func (b *Broker) found() error {
 	if err := b.catchUp(); err != nil || b.founded() {
 		return err
 	}
-	cmd := fsm.Command{ID: fsm.CommandID{Site: b.cfg.Site}, Body: &b.cfg.Genesis}
+	cmd := fsm.Command{ID: fsm.ID{Site: b.cfg.Site}, Body: &b.cfg.Genesis}
 	_, err := b.cfg.Log.Propose(b.ctx, cmd)
 	return err
 }

@@ -30,7 +30,7 @@ func TestCallsStayUnderTheLogsLimit(t *testing.T) {
 		n := callSize(cmds)
 		size := 0
 		for _, c := range cmds[:n] {
-			size += len(fsm.AppendCommand(nil, c))
+			size += len(fsm.Append(nil, c))
 		}
 		if n == 0 || n > maxCallCommands || size > maxCallBytes+1<<20 {
 			t.Fatalf("call of %d commands, %d bytes", n, size)

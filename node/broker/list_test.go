@@ -32,8 +32,8 @@ func (s *testSite) reopenAlone(t *testing.T, pending []fsm.JobSpec) {
 	}
 	var writes []record.Write
 	for jobs := range slices.Chunk(pending, 1000) {
-		cmd := fsm.Command{ID: fsm.CommandID{Site: s.name, Incarnation: 1, Seq: 1}, Body: &fsm.Submit{Jobs: jobs}}
-		writes = append(writes, record.Put(record.BucketPublishing, record.Number(jobs[0].Num), fsm.AppendCommand(nil, cmd)))
+		cmd := fsm.Command{ID: fsm.ID{Site: s.name, Incarnation: 1, Seq: 1}, Body: &fsm.Submit{Jobs: jobs}}
+		writes = append(writes, record.Put(record.BucketPublishing, record.Number(jobs[0].Num), fsm.Append(nil, cmd)))
 	}
 	if err := errors.Join(j.Commit(writes), j.Close()); err != nil {
 		t.Fatal(err)

@@ -49,7 +49,7 @@ type Machine interface {
 	Restore(r io.Reader) error
 	// Result returns the recorded result of a command, for proposals that a
 	// restored snapshot has executed.
-	Result(id fsm.CommandID) (fsm.Result, bool)
+	Result(id fsm.ID) (fsm.Result, bool)
 	// Index is the number of the last entry applied; Term the last term seen.
 	Index() uint64
 	// Admit says whether a node may join under a site's name; an error carries

@@ -21,7 +21,7 @@ var (
 // of any log: only a backend that starts from this very state may call it, before
 // anybody can propose.
 func BeginEpoch(m Machine, site string, epoch uint64, holdMs int64) error {
-	cmd := fsm.AppendCommand(nil, fsm.Command{ID: fsm.CommandID{Site: site}, Body: &fsm.Recover{Epoch: epoch, HoldMs: holdMs}})
+	cmd := fsm.Append(nil, fsm.Command{ID: fsm.ID{Site: site}, Body: &fsm.Recover{Epoch: epoch, HoldMs: holdMs}})
 	results, err := m.Apply(fsm.AppendBatch(nil, 0, 0, [][]byte{cmd}))
 	switch {
 	case err != nil:

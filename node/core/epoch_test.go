@@ -21,7 +21,7 @@ func (r *rig) forget(copied []byte, site string) {
 		r.t.Fatal(err)
 	}
 	r.state = s
-	if res := r.apply(fsm.Command{ID: fsm.CommandID{Site: site}, Body: &fsm.Recover{Epoch: 1}}); res[0].Code != fsm.OK {
+	if res := r.apply(fsm.Command{ID: fsm.ID{Site: site}, Body: &fsm.Recover{Epoch: 1}}); res[0].Code != fsm.OK {
 		r.t.Fatalf("recover: %v", res[0].Code)
 	}
 }

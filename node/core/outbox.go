@@ -39,7 +39,7 @@ func (o *outbox) flush(fx *Effects) {
 		o.seq++
 		o.inflight[o.seq] = w
 		fx.Propose = append(fx.Propose, fsm.Command{
-			ID:   fsm.CommandID{Site: o.site, Incarnation: o.incarnation, Seq: o.seq},
+			ID:   fsm.ID{Site: o.site, Incarnation: o.incarnation, Seq: o.seq},
 			Ack:  o.floor,
 			Body: w.body,
 		})

@@ -166,7 +166,7 @@ func command(groups ...*publication) *fsm.Submit {
 
 // encodePublication is the journal's form of a group.
 func (c *Core) encodePublication(p *publication) []byte {
-	return fsm.AppendCommand(nil, fsm.Command{ID: fsm.CommandID{Site: c.site, Incarnation: 1, Seq: 1}, Body: command(p)})
+	return fsm.Append(nil, fsm.Command{ID: fsm.ID{Site: c.site, Incarnation: 1, Seq: 1}, Body: command(p)})
 }
 
 // publish sends the groups that were not sent in this incarnation. Those that are

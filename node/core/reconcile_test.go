@@ -107,7 +107,7 @@ func TestStopWaitsForTheHandler(t *testing.T) {
 			if how == "requeued" { // it stands for whatever takes an attempt away
 				by, body = a, &fsm.Complete{Attempts: []fsm.Ended{{AttemptRef: r.state.Assignments("a")[0].AttemptRef, Outcome: fsm.Lost}}}
 			}
-			r.apply(fsm.Command{ID: fsm.CommandID{Site: by.core.site, Incarnation: by.core.incarnation, Seq: by.core.out.seq + 100}, Body: body})
+			r.apply(fsm.Command{ID: fsm.ID{Site: by.core.site, Incarnation: by.core.incarnation, Seq: by.core.out.seq + 100}, Body: body})
 			a.turn(StateEvent{})
 			if len(a.stops) != 0 {
 				t.Fatal("stopped before the handler has it")

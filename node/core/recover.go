@@ -88,7 +88,7 @@ func (c *Core) recoverTask(k, v []byte) error {
 
 func (c *Core) recoverPublishing(j record.Reader) error {
 	return j.Each(record.BucketPublishing, func(k, v []byte) error {
-		cmd, rest, err := fsm.DecodeCommand(slices.Clone(v)) // bbolt's memory must not be kept
+		cmd, rest, err := fsm.Decode(slices.Clone(v)) // bbolt's memory must not be kept
 		submit, ok := cmd.Body.(*fsm.Submit)
 		if err != nil || !ok || len(rest) > 0 {
 			return errors.Join(fmt.Errorf("publication %d is malformed", record.DecodeNumber(k)), err)

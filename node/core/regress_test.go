@@ -193,7 +193,7 @@ func TestDeclinedForRoomComesBack(t *testing.T) {
 	r.settle()
 	old := b.only()
 	r.apply(fsm.Command{ // the state takes it away while its first attempt is here still
-		ID:   fsm.CommandID{Site: "b", Incarnation: b.core.incarnation, Seq: b.core.out.seq + 100},
+		ID:   fsm.ID{Site: "b", Incarnation: b.core.incarnation, Seq: b.core.out.seq + 100},
 		Body: &fsm.Complete{Attempts: []fsm.Ended{{AttemptRef: r.state.Assignments("b")[0].AttemptRef, Outcome: fsm.Lost}}},
 	})
 	r.settle()

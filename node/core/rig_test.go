@@ -72,7 +72,7 @@ func newRig(t *testing.T, params fsm.Params, cores ...int64) *rig {
 func foundRig(t tester, open func() (*record.Journal, error), params fsm.Params, cores ...int64) *rig {
 	t.Helper()
 	r := &rig{t: t, state: fsm.New(), now: time.Unix(1_700_000_000, 0)}
-	r.apply(fsm.Command{ID: fsm.CommandID{Site: "a"}, Body: &fsm.Genesis{
+	r.apply(fsm.Command{ID: fsm.ID{Site: "a"}, Body: &fsm.Genesis{
 		Federation: [16]byte{1}, CreatedMs: r.now.UnixMilli(), Seed: 7, Params: params,
 	}})
 	r.now = r.now.Add(30 * time.Second)
@@ -156,7 +156,7 @@ func (s *rigSite) register(held, lost []fsm.AttemptRef) {
 	if err != nil {
 		s.rig.t.Fatal(err)
 	}
-	results := s.rig.apply(fsm.Command{ID: fsm.CommandID{Site: s.name}, Body: &fsm.Register{
+	results := s.rig.apply(fsm.Command{ID: fsm.ID{Site: s.name}, Body: &fsm.Register{
 		Node: [16]byte{s.name[0]}, Boot: boot, Known: known, HTTP: "127.0.0.1:1", Peer: "127.0.0.1:2",
 		MaxVersion: fsm.Version, Held: held, Lost: lost,
 	}})

@@ -16,7 +16,7 @@ func TestApplyVersionIsRaised(t *testing.T) {
 			t.Fatalf("%d of %d sites know version %d: next is %d", i, len(r.sites), fsm.Version+1, next)
 		}
 		boot := [16]byte{100, byte(i)}
-		res := r.apply(fsm.Command{ID: fsm.CommandID{Site: s.name}, Body: &fsm.Register{
+		res := r.apply(fsm.Command{ID: fsm.ID{Site: s.name}, Body: &fsm.Register{
 			Node: [16]byte{s.name[0]}, Boot: boot, HTTP: "127.0.0.1:1", Peer: "127.0.0.1:2", MaxVersion: fsm.Version + 1,
 		}})
 		s.turn(RegisteredEvent{res[0], boot})

@@ -79,9 +79,9 @@ func newWorkload(t *testing.T, seed uint64, policy string) *workload {
 	if !sched.IsProjected(policy) { // those come later
 		p.Policy = policy
 	}
-	w.apply(fsm.Command{ID: fsm.CommandID{Site: "a"}, Body: &fsm.Genesis{Federation: [16]byte{1}, Seed: seed, Params: p}})
+	w.apply(fsm.Command{ID: fsm.ID{Site: "a"}, Body: &fsm.Genesis{Federation: [16]byte{1}, Seed: seed, Params: p}})
 	for i, x := range w.sites {
-		r := w.apply(fsm.Command{ID: fsm.CommandID{Site: x}, Body: &fsm.Register{
+		r := w.apply(fsm.Command{ID: fsm.ID{Site: x}, Body: &fsm.Register{
 			Node: [16]byte{x[0]}, Boot: [16]byte{x[0]}, HTTP: x + ":1", Peer: x + ":2", MaxVersion: fsm.Version,
 		}})
 		w.inc[x] = r[0].Incarnation
@@ -114,7 +114,7 @@ func (w *workload) apply(cmds ...fsm.Command) []fsm.Result {
 func (w *workload) do(site string, body fsm.Body) {
 	w.t.Helper()
 	w.seq[site]++
-	r := w.apply(fsm.Command{ID: fsm.CommandID{Site: site, Incarnation: w.inc[site], Seq: w.seq[site]}, Ack: w.seq[site] - 1, Body: body})
+	r := w.apply(fsm.Command{ID: fsm.ID{Site: site, Incarnation: w.inc[site], Seq: w.seq[site]}, Ack: w.seq[site] - 1, Body: body})
 	if r[0].Code != fsm.OK {
 		w.t.Fatalf("%T of %s: %s", body, site, r[0].Code)
 	}

@@ -83,7 +83,7 @@ func (s Spec) JobSpec(num uint64, createdMs int64) fsm.JobSpec {
 // documents that differ in whitespace, order or what goes without saying.
 func (s Spec) Meaning() [32]byte {
 	submit := fsm.Submit{Jobs: []fsm.JobSpec{s.JobSpec(0, 0)}}
-	return sha256.Sum256(fsm.AppendCommand(nil, fsm.Command{Body: &submit}))
+	return sha256.Sum256(fsm.Append(nil, fsm.Command{Body: &submit}))
 }
 
 // SpecOf is the inverse of JobSpec. It fails, never panics, on a payload that

@@ -83,7 +83,7 @@ func checkpointed(t *testing.T) *Replica {
 	r.KeepCheckpoints()
 	params := fsm.DefaultParams()
 	_, err := r.Apply((&fsm.Batch{Term: 1, Commands: []fsm.Command{
-		{ID: fsm.CommandID{Site: "site-1"}, Body: &fsm.Genesis{Federation: [16]byte{1}, Seed: 1, Params: params}},
+		{ID: fsm.ID{Site: "site-1"}, Body: &fsm.Genesis{Federation: [16]byte{1}, Seed: 1, Params: params}},
 	}}).Append(nil))
 	if err != nil {
 		t.Fatal(err)

@@ -152,7 +152,7 @@ func (r *Replica) Restore(src io.Reader) error {
 }
 
 // Result implements coord.Machine.
-func (r *Replica) Result(id fsm.CommandID) (fsm.Result, bool) {
+func (r *Replica) Result(id fsm.ID) (fsm.Result, bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.state.Result(id)

@@ -106,7 +106,7 @@ func (r *replica) Snapshot() (coord.Snapshot, error) { return r.state.Snapshot()
 func (r *replica) Restore(io.Reader) error { return errBehind }
 
 // Result implements coord.Machine.
-func (r *replica) Result(id fsm.CommandID) (fsm.Result, bool) { return r.state.Result(id) }
+func (r *replica) Result(id fsm.ID) (fsm.Result, bool) { return r.state.Result(id) }
 
 // Index implements coord.Machine.
 func (r *replica) Index() uint64 { return r.state.Index() }

@@ -133,11 +133,11 @@ func newPlayer(c *Case, states ...*fsm.State) (*player, error) {
 func (p *player) found() error {
 	params := p.c.Params
 	params.QuantumMs = 1000
-	p.log.propose(0, []fsm.Command{{ID: fsm.CommandID{Site: SiteName(0)}, Body: &fsm.Genesis{
+	p.log.propose(0, []fsm.Command{{ID: fsm.ID{Site: SiteName(0)}, Body: &fsm.Genesis{
 		Federation: [16]byte{1}, CreatedMs: zero.UnixMilli(), Seed: p.c.Seed, Params: params,
 	}}})
 	for i := range p.sites {
-		p.log.propose(i, []fsm.Command{{ID: fsm.CommandID{Site: SiteName(i)}, Body: &fsm.Register{
+		p.log.propose(i, []fsm.Command{{ID: fsm.ID{Site: SiteName(i)}, Body: &fsm.Register{
 			Node: [16]byte{byte(i + 1)}, Boot: [16]byte{byte(i + 1)}, MaxVersion: fsm.Version,
 		}}})
 	}

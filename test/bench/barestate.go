@@ -34,11 +34,11 @@ func newBareStates(clients int) (*bareStates, error) {
 	for i := range b.members {
 		b.members[i].s = fsm.New()
 	}
-	cmds := []fsm.Command{{ID: fsm.CommandID{Site: "bare"}, Body: &fsm.Genesis{Federation: [16]byte{1}, Params: fsm.DefaultParams()}}}
+	cmds := []fsm.Command{{ID: fsm.ID{Site: "bare"}, Body: &fsm.Genesis{Federation: [16]byte{1}, Params: fsm.DefaultParams()}}}
 	for i := range b.sites {
 		name := fmt.Sprintf("bare-%d", i)
 		b.sites[i].name = name
-		cmds = append(cmds, fsm.Command{ID: fsm.CommandID{Site: name}, Body: &fsm.Register{
+		cmds = append(cmds, fsm.Command{ID: fsm.ID{Site: name}, Body: &fsm.Register{
 			Node: [16]byte{1, byte(i)}, Boot: [16]byte{1, byte(i)}, HTTP: "bare:1", Peer: "bare:2", MaxVersion: 1,
 		}})
 	}
@@ -48,7 +48,7 @@ func newBareStates(clients int) (*bareStates, error) {
 func encodeBatch(cmds ...fsm.Command) []byte {
 	encoded := make([][]byte, len(cmds))
 	for i, c := range cmds {
-		encoded[i] = fsm.AppendCommand(nil, c)
+		encoded[i] = fsm.Append(nil, c)
 	}
 	return fsm.AppendBatch(nil, 1, 0, encoded)
 }
@@ -65,7 +65,7 @@ func (x *bareSite) entry(lines [][]byte) []byte {
 	}
 	x.entries++
 	return encodeBatch(fsm.Command{
-		ID: fsm.CommandID{Site: x.name, Incarnation: 1, Seq: x.entries}, Ack: x.entries - 1, Body: &fsm.Submit{Jobs: jobs},
+		ID: fsm.ID{Site: x.name, Incarnation: 1, Seq: x.entries}, Ack: x.entries - 1, Body: &fsm.Submit{Jobs: jobs},
 	})
 }
 

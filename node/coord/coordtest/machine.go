@@ -31,7 +31,7 @@ var errExplode = errors.New("an entry that cannot be understood")
 
 // Done is one command that was executed.
 type Done struct {
-	ID    fsm.CommandID
+	ID    fsm.ID
 	Text  string // of the Addresses that the suite proposes
 	Entry uint64
 }
@@ -214,7 +214,7 @@ func (m *Machine) Restore(r io.Reader) error {
 }
 
 // Result implements coord.Machine.
-func (m *Machine) Result(id fsm.CommandID) (fsm.Result, bool) {
+func (m *Machine) Result(id fsm.ID) (fsm.Result, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	x := m.s.Sites[id.Site]

@@ -49,7 +49,7 @@ func (m *stateMachine) Restore(r io.Reader) error {
 }
 
 // Result implements coord.Machine.
-func (m *stateMachine) Result(id fsm.CommandID) (fsm.Result, bool) {
+func (m *stateMachine) Result(id fsm.ID) (fsm.Result, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.s.Result(id)
@@ -105,7 +105,7 @@ func RunState(t *testing.T, f Factory) {
 		g.members[site] = m
 		start(m)
 		if i == 0 {
-			propose(m, fsm.Command{ID: fsm.CommandID{Site: site}, Body: &fsm.Genesis{Federation: [16]byte{1}, Seed: 7, Params: fsm.DefaultParams()}})
+			propose(m, fsm.Command{ID: fsm.ID{Site: site}, Body: &fsm.Genesis{Federation: [16]byte{1}, Seed: 7, Params: fsm.DefaultParams()}})
 		}
 		m.inc = propose(m, registration(site, 1)).Incarnation
 		propose(m, body(m, &fsm.Offer{Version: 1, Machines: []fsm.Machine{machine}}))

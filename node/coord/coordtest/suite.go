@@ -151,7 +151,7 @@ func Registration(site string) fsm.Command { return registration(site, 1) }
 
 func registration(site string, n byte) fsm.Command {
 	return fsm.Command{
-		ID:   fsm.CommandID{Site: site},
+		ID:   fsm.ID{Site: site},
 		Body: &fsm.Register{Node: Node(site), Boot: boot(site, n), HTTP: "h:1", Peer: "p:1", MaxVersion: 1},
 	}
 }
@@ -169,7 +169,7 @@ func (m *member) next(text string) fsm.Command {
 	m.seq++
 	m.open[m.seq] = true
 	return fsm.Command{
-		ID:   fsm.CommandID{Site: m.site, Incarnation: m.inc, Seq: m.seq},
+		ID:   fsm.ID{Site: m.site, Incarnation: m.inc, Seq: m.seq},
 		Body: &fsm.Addresses{HTTP: text},
 	}
 }

@@ -19,19 +19,19 @@ func Trace() [][]byte {
 	order := func(cmds ...fsm.Command) {
 		var encoded [][]byte
 		for _, c := range cmds {
-			encoded = append(encoded, fsm.AppendCommand(nil, c))
+			encoded = append(encoded, fsm.Append(nil, c))
 		}
 		elapsed += 7
 		batches = append(batches, fsm.AppendBatch(nil, traceTerm, elapsed, encoded))
 	}
-	order(fsm.Command{ID: fsm.CommandID{Site: "a"}, Body: &fsm.Genesis{Federation: [16]byte{1}, Seed: 7, Params: fsm.DefaultParams()}})
+	order(fsm.Command{ID: fsm.ID{Site: "a"}, Body: &fsm.Genesis{Federation: [16]byte{1}, Seed: 7, Params: fsm.DefaultParams()}})
 	for _, s := range sites {
 		order(registration(s, 1))
 	}
 	for i := range uint64(40) {
 		var cmds []fsm.Command
 		for k, s := range sites {
-			id := fsm.CommandID{Site: s, Incarnation: 1, Seq: i + 1}
+			id := fsm.ID{Site: s, Incarnation: 1, Seq: i + 1}
 			var body fsm.Body = &fsm.Submit{Jobs: []fsm.JobSpec{{
 				Num: i, Count: 2 + uint32(k), MaxAttempts: 1, Need: fsm.Resources{MilliCPU: 1000},
 			}}}

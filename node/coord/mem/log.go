@@ -49,7 +49,7 @@ type call struct {
 
 // encoded is a command as it stands in an entry.
 type encoded struct {
-	id   fsm.CommandID
+	id   fsm.ID
 	data []byte
 }
 
@@ -181,7 +181,7 @@ func (l *Log) encode(c *call, cmds []fsm.Command, buf []byte) ([]byte, error) {
 			c.term = lost.Term
 		}
 		start := len(buf)
-		buf = fsm.AppendCommand(buf, *cmd)
+		buf = fsm.Append(buf, *cmd)
 		b := buf[start:len(buf):len(buf)]
 		c.cmds = append(c.cmds, encoded{cmd.ID, b})
 		if c.bytes += len(b); c.bytes > fsm.MaxCommand {

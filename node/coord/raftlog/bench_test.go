@@ -77,7 +77,7 @@ func benchGroup(b *testing.B, seen chan time.Time) (lead, follower *Log) {
 // payload is about the size of one small submission.
 func payload(site string, seq uint64) fsm.Command {
 	job := fsm.JobSpec{Num: seq, Count: 1, MaxAttempts: 1, Need: fsm.Resources{MilliCPU: 1000}, Payload: make([]byte, 200)}
-	return fsm.Command{ID: fsm.CommandID{Site: site, Incarnation: 1, Seq: seq}, Body: &fsm.Submit{Jobs: []fsm.JobSpec{job}}}
+	return fsm.Command{ID: fsm.ID{Site: site, Incarnation: 1, Seq: seq}, Body: &fsm.Submit{Jobs: []fsm.JobSpec{job}}}
 }
 
 // load runs b.N calls of f by n workers, and reports calls a second.

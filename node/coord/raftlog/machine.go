@@ -24,7 +24,7 @@ var errVoid = errors.New("entry stamped in another term")
 // callSettler is told what was executed: relay.Calls.
 type callSettler interface {
 	Applied(h *relay.Header, results []fsm.Result)
-	Restored(index uint64, result func(fsm.CommandID) (fsm.Result, bool)) (again func())
+	Restored(index uint64, result func(fsm.ID) (fsm.Result, bool)) (again func())
 	GoOn()
 }
 
@@ -35,7 +35,7 @@ func (noCalls) Applied(*relay.Header, []fsm.Result) {}
 
 func (noCalls) GoOn() {}
 
-func (noCalls) Restored(uint64, func(fsm.CommandID) (fsm.Result, bool)) (again func()) {
+func (noCalls) Restored(uint64, func(fsm.ID) (fsm.Result, bool)) (again func()) {
 	return func() {}
 }
 

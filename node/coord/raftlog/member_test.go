@@ -53,15 +53,15 @@ func (c *cluster) openErr(t *testing.T, site string, want error, change func(*Co
 	}
 }
 
-func register(t *testing.T, l *Log) fsm.CommandID {
+func register(t *testing.T, l *Log) fsm.ID {
 	t.Helper()
 	r, err := l.Propose(patience(t), fsm.Command{
-		ID: fsm.CommandID{Site: l.cfg.Site}, Body: &fsm.Register{Node: l.cfg.Node, Boot: [16]byte{1}},
+		ID: fsm.ID{Site: l.cfg.Site}, Body: &fsm.Register{Node: l.cfg.Node, Boot: [16]byte{1}},
 	})
 	if err != nil || r[0].Code != fsm.OK {
 		t.Fatalf("register: %v %v", r, err)
 	}
-	return fsm.CommandID{Site: l.cfg.Site, Incarnation: r[0].Incarnation, Seq: 1}
+	return fsm.ID{Site: l.cfg.Site, Incarnation: r[0].Incarnation, Seq: 1}
 }
 
 func TestOpenNeedsOneWayIn(t *testing.T) {

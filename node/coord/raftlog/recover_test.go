@@ -221,9 +221,9 @@ func TestNoEpochIsOrdered(t *testing.T) {
 	c := newCluster(t)
 	a := c.open(t, "a")
 	register(t, a)
-	_, err := a.Propose(patience(t), fsm.Command{ID: fsm.CommandID{Site: "a"}, Body: &fsm.Recover{Epoch: 1}})
+	_, err := a.Propose(patience(t), fsm.Command{ID: fsm.ID{Site: "a"}, Body: &fsm.Recover{Epoch: 1}})
 	wants(t, err, coord.ErrRefused, "cloudshare recover")
-	forwarded := fsm.AppendCommand(nil, fsm.Command{ID: fsm.CommandID{Site: "x"}, Body: &fsm.Recover{Epoch: 1}})
+	forwarded := fsm.Append(nil, fsm.Command{ID: fsm.ID{Site: "x"}, Body: &fsm.Recover{Epoch: 1}})
 	if o := forwardRaw(t, a, forwarded); o != rejectedOnWire {
 		t.Errorf("a forwarded one was answered with %d", o)
 	}

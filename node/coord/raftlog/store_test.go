@@ -87,7 +87,7 @@ func TestLeadWithBadDisk(t *testing.T) {
 		t.Errorf("a proposal that the disk refused: %v", err)
 	}
 	failed(t, a)
-	if _, err := b.Propose(patience(t), fsm.Command{ID: fsm.CommandID{Site: "b", Incarnation: 1, Seq: 1}, Body: &fsm.Addresses{}}); err != nil {
+	if _, err := b.Propose(patience(t), fsm.Command{ID: fsm.ID{Site: "b", Incarnation: 1, Seq: 1}, Body: &fsm.Addresses{}}); err != nil {
 		t.Errorf("the others: %v", err)
 	}
 }

@@ -18,7 +18,7 @@ func (leaderless) Lead() (to Peer, self bool) { return Peer{}, false }
 func (leaderless) Closed() error              { return coord.ErrClosed }
 
 func large(seq uint64) fsm.Command {
-	return fsm.Command{ID: fsm.CommandID{Site: "a", Incarnation: 1, Seq: seq}, Body: &fsm.Submit{Jobs: []fsm.JobSpec{{
+	return fsm.Command{ID: fsm.ID{Site: "a", Incarnation: 1, Seq: seq}, Body: &fsm.Submit{Jobs: []fsm.JobSpec{{
 		Num: seq, Count: 1, MaxAttempts: 1, Need: fsm.Resources{MilliCPU: 1}, Payload: make([]byte, fsm.MaxPayload/2),
 	}}}}
 }
@@ -84,7 +84,7 @@ func TestCloseEndsCallsThatWaitForRoom(t *testing.T) {
 // TestAbandonedCallIsHeldWhileItIsSent: its bytes wait in the link to the leader.
 func TestAbandonedCallIsHeldWhileItIsSent(t *testing.T) {
 	p := newPending(1)
-	c := &proposal{done: make(chan struct{}), ids: []fsm.CommandID{{Site: "a", Incarnation: 1, Seq: 1}}, cmds: [][]byte{nil}, bytes: 1000}
+	c := &proposal{done: make(chan struct{}), ids: []fsm.ID{{Site: "a", Incarnation: 1, Seq: 1}}, cmds: [][]byte{nil}, bytes: 1000}
 	if !p.admit(t.Context(), c) || p.add(c) != nil || len(p.take()) != 1 {
 		t.Fatal("not taken")
 	}

@@ -37,7 +37,7 @@ func (a attempts) maybe() bool { return a.underWay || a.unknown || a.index != 0 
 // proposal is one Propose call under way.
 type proposal struct {
 	seq   uint64
-	ids   []fsm.CommandID
+	ids   []fsm.ID
 	cmds  [][]byte
 	bytes int
 	// term, if not 0, is the only term whose leader, this member, may order it;
@@ -168,7 +168,7 @@ func (p *pending) drop() {
 }
 
 // find settles a call that the state has executed.
-func (p *pending) find(c *proposal, result func(fsm.CommandID) (fsm.Result, bool)) bool {
+func (p *pending) find(c *proposal, result func(fsm.ID) (fsm.Result, bool)) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if c.settled {
@@ -240,7 +240,7 @@ func (p *pending) apply(calls []call, results []fsm.Result) {
 // Those that were ordered below it and cannot be found in the state (a
 // registration has no id of its own) come back as again: the caller retries
 // them, which is harmless under the same ids.
-func (p *pending) restored(index uint64, result func(fsm.CommandID) (fsm.Result, bool)) (again []*proposal) {
+func (p *pending) restored(index uint64, result func(fsm.ID) (fsm.Result, bool)) (again []*proposal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.calls {
@@ -253,7 +253,7 @@ func (p *pending) restored(index uint64, result func(fsm.CommandID) (fsm.Result,
 	return again
 }
 
-func recorded(ids []fsm.CommandID, result func(fsm.CommandID) (fsm.Result, bool)) ([]fsm.Result, bool) {
+func recorded(ids []fsm.ID, result func(fsm.ID) (fsm.Result, bool)) ([]fsm.Result, bool) {
 	out := make([]fsm.Result, 0, len(ids))
 	for _, id := range ids {
 		r, ok := result(id)

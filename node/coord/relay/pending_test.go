@@ -10,7 +10,7 @@ import (
 
 func newCall(t *testing.T, p *pending, seq uint64) *proposal {
 	t.Helper()
-	c := &proposal{done: make(chan struct{}), ids: []fsm.CommandID{{Site: "a", Incarnation: 1, Seq: seq}}, cmds: [][]byte{nil}}
+	c := &proposal{done: make(chan struct{}), ids: []fsm.ID{{Site: "a", Incarnation: 1, Seq: seq}}, cmds: [][]byte{nil}}
 	if err := p.add(c); err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestPendingRestored(t *testing.T) {
 	p.take()
 	p.note(later, Ordered, 20)
 	p.note(lost, Ordered, 5) // a registration: it has no number to find
-	again := p.restored(10, func(id fsm.CommandID) (fsm.Result, bool) { return fsm.Result{Index: 9}, id.Seq < 2 })
+	again := p.restored(10, func(id fsm.ID) (fsm.Result, bool) { return fsm.Result{Index: 9}, id.Seq < 2 })
 	if !known.settled || known.results[0].Index != 9 {
 		t.Error("a call that the snapshot executed still waits")
 	}

@@ -73,7 +73,7 @@ func (a attempts) class() error {
 }
 
 func (c *Calls) encode(cmds []fsm.Command) (*proposal, error) {
-	p := &proposal{done: make(chan struct{}), ids: make([]fsm.CommandID, 0, len(cmds)), cmds: make([][]byte, 0, len(cmds))}
+	p := &proposal{done: make(chan struct{}), ids: make([]fsm.ID, 0, len(cmds)), cmds: make([][]byte, 0, len(cmds))}
 	if len(cmds) == 0 {
 		return nil, fmt.Errorf("%w: no commands", coord.ErrRefused)
 	}
@@ -106,7 +106,7 @@ func (c *Calls) encodeOne(p *proposal, cmd *fsm.Command, of int) error {
 		p.term = lost.Term
 	}
 	p.urgent = p.urgent || !restful(cmd.Body.Kind())
-	b := fsm.AppendCommand(nil, *cmd)
+	b := fsm.Append(nil, *cmd)
 	p.ids = append(p.ids, cmd.ID)
 	p.cmds = append(p.cmds, b)
 	if p.bytes += len(b); p.bytes > MaxCallBytes {
@@ -217,6 +217,6 @@ func (c *Calls) pause(ctx context.Context, try int, changed <-chan struct{}) err
 }
 
 // name is how messages speak of a call.
-func name(ids []fsm.CommandID) string {
+func name(ids []fsm.ID) string {
 	return fmt.Sprintf("%s/%d/%d+%d", ids[0].Site, ids[0].Incarnation, ids[0].Seq, len(ids)-1)
 }

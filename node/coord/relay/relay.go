@@ -216,7 +216,7 @@ func (c *Calls) Applied(h *Header, results []fsm.Result) { c.pending.apply(h.cal
 // Restored settles the calls that a snapshot up to an index has executed. The
 // others that were ordered below it are sent again by again, to be called beside
 // no lock of the machine: that is harmless under the same ids.
-func (c *Calls) Restored(index uint64, result func(fsm.CommandID) (fsm.Result, bool)) (again func()) {
+func (c *Calls) Restored(index uint64, result func(fsm.ID) (fsm.Result, bool)) (again func()) {
 	lost := c.pending.restored(index, result)
 	return func() {
 		for _, p := range lost {

@@ -140,7 +140,7 @@ func (s *session) order(ctx context.Context, b []byte) error {
 func (s *session) orders(cmds [][]byte) (ok, reports bool) {
 	reports = true
 	for _, b := range cmds {
-		c, rest, err := fsm.DecodeCommand(b)
+		c, rest, err := fsm.Decode(b)
 		if err != nil || len(rest) > 0 || c.ID.Site != s.site || c.Body.Kind() == fsm.KindSiteLost || c.Body.Kind() == fsm.KindRecover {
 			return false, false
 		}

@@ -421,7 +421,7 @@ func TestPartsDeleted(t *testing.T) {
 		jobs = append(jobs, jobs[0])
 		jobs[n-1].Num = n
 	}
-	_, _ = a.l.Propose(patience(t), fsm.Command{ID: fsm.CommandID{Site: "a", Incarnation: a.inc, Seq: 1}, Body: &fsm.Submit{Jobs: jobs}})
+	_, _ = a.l.Propose(patience(t), fsm.Command{ID: fsm.ID{Site: "a", Incarnation: a.inc, Seq: 1}, Body: &fsm.Submit{Jobs: jobs}})
 	fails(t, a.l, tree.ErrDamaged, c.place.Chroot+tree.PartsPath+" is missing")
 }
 

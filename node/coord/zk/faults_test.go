@@ -43,7 +43,7 @@ func (c *cluster) open(t *testing.T, sites ...string) []*speaker {
 func (s *speaker) register(t *testing.T, boot byte) {
 	t.Helper()
 	r, err := s.l.Propose(patience(t), fsm.Command{
-		ID:   fsm.CommandID{Site: s.site},
+		ID:   fsm.ID{Site: s.site},
 		Body: &fsm.Register{Node: coordtest.Node(s.site), Boot: [16]byte{boot}, HTTP: "h:1", Peer: "p:1", MaxVersion: 1},
 	})
 	if err != nil || r[0].Code != fsm.OK {
@@ -56,7 +56,7 @@ func (s *speaker) register(t *testing.T, boot byte) {
 func (s *speaker) say(ctx context.Context) error {
 	n := uint64(s.said + 1)
 	r, err := s.l.Propose(ctx, fsm.Command{
-		ID: fsm.CommandID{Site: s.site, Incarnation: s.inc, Seq: n}, Ack: n - 1, Body: &fsm.Addresses{HTTP: fmt.Sprint(s.site, n)},
+		ID: fsm.ID{Site: s.site, Incarnation: s.inc, Seq: n}, Ack: n - 1, Body: &fsm.Addresses{HTTP: fmt.Sprint(s.site, n)},
 	})
 	if err == nil && r[0].Code != fsm.OK {
 		err = fmt.Errorf("refused with %v", r[0].Code)

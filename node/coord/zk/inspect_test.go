@@ -99,7 +99,7 @@ func TestInspectWhileTrimmed(t *testing.T) {
 			jobs[k] = job
 			jobs[k].Num = 10*i + uint64(k) + 1
 		}
-		cmd := fsm.Command{ID: fsm.CommandID{Site: "a", Incarnation: all[0].inc, Seq: i + 1}, Ack: i, Body: &fsm.Submit{Jobs: jobs}}
+		cmd := fsm.Command{ID: fsm.ID{Site: "a", Incarnation: all[0].inc, Seq: i + 1}, Ack: i, Body: &fsm.Submit{Jobs: jobs}}
 		if _, err := all[0].l.Propose(patience(t), cmd); err != nil {
 			t.Fatal(err)
 		}

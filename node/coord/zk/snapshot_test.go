@@ -95,7 +95,7 @@ func TestLongEntries(t *testing.T) {
 	all := c.open(t, "a", "b")
 	job := fsm.JobSpec{Num: 1, Count: 1, MaxAttempts: 1, Need: fsm.Resources{MilliCPU: 1}, Payload: make([]byte, 64<<10)}
 	for i := range uint64(40) {
-		cmd := fsm.Command{ID: fsm.CommandID{Site: "a", Incarnation: all[0].inc, Seq: i + 1}, Ack: i, Body: &fsm.Submit{Jobs: []fsm.JobSpec{job}}}
+		cmd := fsm.Command{ID: fsm.ID{Site: "a", Incarnation: all[0].inc, Seq: i + 1}, Ack: i, Body: &fsm.Submit{Jobs: []fsm.JobSpec{job}}}
 		if r, err := all[0].l.Propose(patience(t), cmd); err != nil || r[0].Code != fsm.OK {
 			t.Fatalf("entry %d: %v, %v", i, r, err)
 		}
@@ -124,7 +124,7 @@ func TestLeadOfMuch(t *testing.T) {
 	all := c.open(t, "a", "b")
 	for i := range uint64(10) {
 		job := fsm.JobSpec{Num: i + 1, Count: 1, MaxAttempts: 1, Need: fsm.Resources{MilliCPU: 1}, Payload: make([]byte, 32<<10)}
-		cmd := fsm.Command{ID: fsm.CommandID{Site: "a", Incarnation: all[0].inc, Seq: i + 1}, Ack: i, Body: &fsm.Submit{Jobs: []fsm.JobSpec{job}}}
+		cmd := fsm.Command{ID: fsm.ID{Site: "a", Incarnation: all[0].inc, Seq: i + 1}, Ack: i, Body: &fsm.Submit{Jobs: []fsm.JobSpec{job}}}
 		if _, err := all[0].l.Propose(patience(t), cmd); err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +165,7 @@ func TestTrimmingGoesOn(t *testing.T) {
 
 func registration(site string, n byte) fsm.Command {
 	return fsm.Command{
-		ID:   fsm.CommandID{Site: site},
+		ID:   fsm.ID{Site: site},
 		Body: &fsm.Register{Node: coordtest.Node(site), Boot: [16]byte{n}, HTTP: "h:1", Peer: "p:1", MaxVersion: 1},
 	}
 }
@@ -289,7 +289,7 @@ func TestPartsTrimmedUnderReader(t *testing.T) {
 	for i := range jobs {
 		jobs[i] = fsm.JobSpec{Num: uint64(i + 1), Count: 1, MaxAttempts: 1, Need: fsm.Resources{MilliCPU: 1}, Payload: make([]byte, 64<<10)}
 	}
-	cmd := fsm.Command{ID: fsm.CommandID{Site: "a", Incarnation: all[0].inc, Seq: 1}, Body: &fsm.Submit{Jobs: jobs}}
+	cmd := fsm.Command{ID: fsm.ID{Site: "a", Incarnation: all[0].inc, Seq: 1}, Body: &fsm.Submit{Jobs: jobs}}
 	if _, err := all[0].l.Propose(patience(t), cmd); err != nil {
 		t.Fatal(err)
 	}

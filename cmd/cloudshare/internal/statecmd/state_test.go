@@ -27,14 +27,14 @@ func newMoved(t *testing.T) *moved {
 	t.Helper()
 	m := &moved{dir: t.TempDir(), replica: replica.NewReplica()}
 	federation := [16]byte{9}
-	commands := []fsm.Command{{ID: fsm.CommandID{Site: "a"}, Body: &fsm.Genesis{Federation: federation, Params: fsm.DefaultParams()}}}
+	commands := []fsm.Command{{ID: fsm.ID{Site: "a"}, Body: &fsm.Genesis{Federation: federation, Params: fsm.DefaultParams()}}}
 	for i, site := range []string{"a", "b"} {
-		commands = append(commands, fsm.Command{ID: fsm.CommandID{Site: site}, Body: &fsm.Register{
+		commands = append(commands, fsm.Command{ID: fsm.ID{Site: site}, Body: &fsm.Register{
 			Node: [16]byte{byte(i + 1)}, Boot: [16]byte{1}, Known: [][16]byte{{1}}, MaxVersion: fsm.Version,
 		}})
 	}
 	for _, c := range commands {
-		res, err := m.replica.Apply(fsm.AppendBatch(nil, 3, 0, [][]byte{fsm.AppendCommand(nil, c)}))
+		res, err := m.replica.Apply(fsm.AppendBatch(nil, 3, 0, [][]byte{fsm.Append(nil, c)}))
 		if err != nil || res[0].Code != fsm.OK {
 			t.Fatalf("%v, %v", res, err)
 		}

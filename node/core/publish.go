@@ -153,8 +153,8 @@ func (c *Core) addPublication(p *publication) {
 	c.pubs.bytes += p.bytes
 }
 
-// command has the jobs of some groups published, in their order.
-func command(groups ...*publication) *fsm.Submit {
+// submitOf has the jobs of some groups published, in their order.
+func submitOf(groups ...*publication) *fsm.Submit {
 	cmd := &fsm.Submit{}
 	for _, p := range groups {
 		for i := range p.jobs {
@@ -166,7 +166,7 @@ func command(groups ...*publication) *fsm.Submit {
 
 // encodePublication is the journal's form of a group.
 func (c *Core) encodePublication(p *publication) []byte {
-	return fsm.Append(nil, fsm.Command{ID: fsm.ID{Site: c.site, Incarnation: 1, Seq: 1}, Body: command(p)})
+	return fsm.Append(nil, fsm.Command{ID: fsm.ID{Site: c.site, Incarnation: 1, Seq: 1}, Body: submitOf(p)})
 }
 
 // publish sends the groups that were not sent in this incarnation. Those that are
@@ -196,7 +196,7 @@ func (c *Core) publish() {
 
 // send has some groups ordered with one command, and each told of its own jobs.
 func (c *Core) send(groups []*publication, settled uint64) {
-	cmd := command(groups...)
+	cmd := submitOf(groups...)
 	cmd.Settled = settled
 	c.out.add(cmd, func(r fsm.Result, s StateReader, fx *Effects) {
 		codes := r.Jobs

@@ -98,7 +98,7 @@ func TestGroupsAreCommands(t *testing.T) {
 	}
 	for groups := 1; len(jobs) > 0; groups++ {
 		n := groupSize(jobs)
-		cmd := command(&publication{jobs: jobs[:n]})
+		cmd := submitOf(&publication{jobs: jobs[:n]})
 		if err := cmd.Validate(); err != nil {
 			t.Fatalf("group %d of %d jobs: %v", groups, n, err)
 		}

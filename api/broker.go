@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 	"github.com/cloudshare/cloudshare/node/replica"
@@ -17,31 +18,31 @@ type Broker interface {
 	Explainer
 	// Submit accepts jobs: one answer per request, in order.
 	Submit(ctx context.Context, reqs []node.Request) []node.Answer
-	Job(ctx context.Context, id fsm.JobID) (node.Job, error)
+	Job(ctx context.Context, id command.JobID) (node.Job, error)
 	Jobs(ctx context.Context, q node.JobQuery) (node.JobPage, error)
 	// Tasks returns up to limit tasks with index ≥ from, and the next index
 	// (0 when there are no more).
-	Tasks(ctx context.Context, id fsm.JobID, from uint32, limit int) ([]node.Task, uint32, error)
+	Tasks(ctx context.Context, id command.JobID, from uint32, limit int) ([]node.Task, uint32, error)
 	// FindTasks is Tasks of those that a query selects: there may be fewer than its
 	// limit although there are more.
-	FindTasks(ctx context.Context, id fsm.JobID, q node.TaskQuery) ([]node.Task, uint32, error)
+	FindTasks(ctx context.Context, id command.JobID, q node.TaskQuery) ([]node.Task, uint32, error)
 	Logs(ctx context.Context, q node.LogQuery) (io.ReadCloser, error)
 	// KeptOutputs returns what this site knows of the output of tasks, and MayHaveRun the
 	// other sites that may know more.
-	KeptOutputs(job fsm.JobID, positions []uint32) []node.KeptOutput
-	MayHaveRun(job fsm.JobID) []node.ElsewhereError
-	Cancel(ctx context.Context, id fsm.JobID) error
+	KeptOutputs(job command.JobID, positions []uint32) []node.KeptOutput
+	MayHaveRun(job command.JobID) []node.ElsewhereError
+	Cancel(ctx context.Context, id command.JobID) error
 	// CancelAll cancels jobs, or tasks of them: one error or nil per target.
 	CancelAll(ctx context.Context, targets []node.CancelTarget) []error
 	// Rerun makes the job that tries the selected tasks of another one again.
-	Rerun(ctx context.Context, id fsm.JobID, q node.TaskQuery) (jobspec.Spec, error)
+	Rerun(ctx context.Context, id command.JobID, q node.TaskQuery) (jobspec.Spec, error)
 	Sites() []node.Site
 	Queue() []fsm.QueueView
 	// Quotas returns what each site uses of its quotas.
 	Quotas() []fsm.QuotaView
 	Ledger() fsm.LedgerView
-	Params() fsm.Params
-	SetParams(ctx context.Context, p fsm.Params) error
+	Params() command.Params
+	SetParams(ctx context.Context, p command.Params) error
 	// Drain has the site take on nothing for others; with own, nothing for its
 	// own users either. What runs goes on.
 	Drain(ctx context.Context, own bool) error

@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
@@ -125,7 +126,7 @@ func (s *State) detach(slot uint64) {
 }
 
 // free removes what is no live attempt any more from its machine and its site.
-func (s *State) free(slot uint64, need Resources) {
+func (s *State) free(slot uint64, need command.Resources) {
 	a := s.attempts.Get(slot)
 	m := a.machine
 	s.delist(s.sites[a.site], slot)
@@ -159,7 +160,7 @@ func (s *State) setPhase(slot uint64, to attemptPhase) {
 
 // findAttempt returns the slot of the live attempt that ref names at site x, or
 // false: reports about anything else are fenced, and change nothing.
-func (s *State) findAttempt(ref *AttemptRef, x *site) (uint64, bool) {
+func (s *State) findAttempt(ref *command.AttemptRef, x *site) (uint64, bool) {
 	seq := s.findJob(ref.Job)
 	if seq == 0 {
 		return 0, false
@@ -173,7 +174,7 @@ func (s *State) findAttempt(ref *AttemptRef, x *site) (uint64, bool) {
 }
 
 // started executes a Started.
-func (s *State) started(x *site, c *Started) Result {
+func (s *State) started(x *site, c *command.Started) command.Result {
 	for i := range c.Attempts {
 		r := &c.Attempts[i]
 		slot, ok := s.findAttempt(&r.AttemptRef, x)
@@ -196,7 +197,7 @@ func (s *State) started(x *site, c *Started) Result {
 		}
 		s.tellAttempt(EventTaskStarted, a)
 	}
-	return Result{}
+	return command.Result{}
 }
 
 // setStarted sets an attempt's provisional start: it counts as running from

@@ -4,16 +4,17 @@ import (
 	"cmp"
 	"strings"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
 // maxBoundMs is beyond every log time at which an attempt can be certainly dead.
-const maxBoundMs = sched.MaxNow + 2*MaxTimeoutMs
+const maxBoundMs = sched.MaxNow + 2*command.MaxTimeoutMs
 
 // bound executes a Bound. It only grows, so that a repeat under a later entry is
 // safe. What is not merely assigned needs none: it is to be stopped, or is out
 // of its site's hands.
-func (s *State) bound(x *site, c *Bound) {
+func (s *State) bound(x *site, c *command.Bound) {
 	for i := range c.Attempts {
 		b := &c.Attempts[i]
 		slot, ok := s.findAttempt(&b.AttemptRef, x)
@@ -42,7 +43,7 @@ func (a *attempt) stopping() bool {
 // jobs may overlap, as their owners chose.
 func (s *State) mayLive(slot uint64) bool {
 	a := s.attempts.Get(slot)
-	return a.boundMs > s.time && s.jobs.Get(a.seq).onLoss != Immediate
+	return a.boundMs > s.time && s.jobs.Get(a.seq).onLoss != command.Immediate
 }
 
 // lost settles an attempt whose site is lost, or waits for its bound.
@@ -53,7 +54,7 @@ func (s *State) lost(slot uint64) {
 	case s.attempts.Get(slot).boundMs > s.time:
 		s.leaveOver(slot, false, "")
 	default:
-		s.drop(slot, Lost)
+		s.drop(slot, command.Lost)
 	}
 }
 
@@ -66,7 +67,7 @@ func (s *State) giveUp(slot uint64, why string) {
 	case s.attempts.Get(slot).boundMs > s.time:
 		s.leaveOver(slot, true, strings.Clone(why))
 	default:
-		s.drop(slot, Lost)
+		s.drop(slot, command.Lost)
 	}
 }
 
@@ -153,7 +154,7 @@ func (s *State) expire() {
 		case phaseLeft:
 			s.dropLeft(slot)
 		default:
-			s.drop(slot, Lost)
+			s.drop(slot, command.Lost)
 		}
 	}
 }

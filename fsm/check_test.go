@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
@@ -370,7 +371,7 @@ func (l *lane) seqsInOrder() (seqs []uint64) {
 }
 
 func (s *State) checkMachines() error {
-	used, tasks := map[*machine]Resources{}, map[*machine]int64{}
+	used, tasks := map[*machine]command.Resources{}, map[*machine]int64{}
 	for _, a := range s.attempts.All() {
 		if a.phase == phaseLeft {
 			used[a.machine] = used[a.machine].Plus(a.left.need)
@@ -383,7 +384,7 @@ func (s *State) checkMachines() error {
 	sets := map[*labelSet]int{}
 	for _, x := range s.sites {
 		var free, stock int64
-		var most, widest, reach Resources
+		var most, widest, reach command.Resources
 		for i, m := range x.machines {
 			if m.used != used[m] || m.tasks != tasks[m] || m.pos != i || m.site != x {
 				return fmt.Errorf("machine %s/%s uses %v in %d tasks, its attempts %v in %d", x.name, m.name, m.used, m.tasks, used[m], tasks[m])

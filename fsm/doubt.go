@@ -1,6 +1,10 @@
 package fsm
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
+)
 
 // A suspicion is a hint, and often taken back. Jobs with on_loss immediate asked to be
 // requeued at the first hint: their tasks may run twice. So the tasks of such jobs that
@@ -32,7 +36,7 @@ const maxDoubts = 3
 func (s *State) doubt(slot uint64) {
 	a := s.attempts.Get(slot)
 	j := s.jobs.Get(a.seq)
-	if j.onLoss != Immediate || j.owner == a.site || s.sites[j.owner].gone || a.doubts >= s.bounds.doubts {
+	if j.onLoss != command.Immediate || j.owner == a.site || s.sites[j.owner].gone || a.doubts >= s.bounds.doubts {
 		return
 	}
 	switch a.phase {
@@ -88,14 +92,14 @@ func (s *State) closeDoubt(j *job, b *backTask, to doubt, why string) (was bool)
 
 // findOpen returns the slot of the attempt in doubt that ref names at site x, whose
 // task waits, or false.
-func (s *State) findOpen(ref *AttemptRef, x *site) (uint64, bool) {
+func (s *State) findOpen(ref *command.AttemptRef, x *site) (uint64, bool) {
 	slot, ok := s.findLeft(ref, x)
 	return slot, ok && s.attempts.Get(slot).left.doubt == doubtOpen
 }
 
 // findEnded is findAttempt for a site's word on the end of an attempt: one in doubt
 // has its task back by it, and ends with it.
-func (s *State) findEnded(ref *AttemptRef, x *site) (uint64, bool) {
+func (s *State) findEnded(ref *command.AttemptRef, x *site) (uint64, bool) {
 	if slot, ok := s.findAttempt(ref, x); ok {
 		s.regain(slot)
 		return slot, true
@@ -242,7 +246,7 @@ func (s *State) viewTwice(a *attempt) string {
 // inDoubt reads what only a leftover in doubt has.
 func (r *snapReader) inDoubt(s *State, a *attempt) {
 	a.phaseBefore, a.failures, a.losses, a.doubts = attemptPhase(r.upTo(uint64(phaseRunning), "state")), r.u32("failures"), r.u32("losses"), r.u32("doubts")
-	a.weight = r.within(0, MaxTaskWeight, "weight")
+	a.weight = r.within(0, command.MaxTaskWeight, "weight")
 	a.queuedMs, a.assignedMs, a.left.startedMs = r.ms(0, s.time), r.ms(0, s.time), r.ms(-1, s.time)
 	r.check(a.left.startedMs < 0 || a.phaseBefore == phaseRunning && a.queuedMs <= a.left.startedMs, "an attempt in doubt started before it was queued")
 	r.check(!a.given, "an attempt is given up and in doubt")
@@ -252,7 +256,7 @@ func (r *snapReader) inDoubt(s *State, a *attempt) {
 // site is suspected.
 func (s *State) isReturned(a *attempt) bool {
 	j := s.jobs.Get(a.seq)
-	if j == nil || j.tasks == nil || j.num != a.left.num || j.owner != a.left.owner || j.class.Need != a.left.need || j.onLoss != Immediate {
+	if j == nil || j.tasks == nil || j.num != a.left.num || j.owner != a.left.owner || j.class.Need != a.left.need || j.onLoss != command.Immediate {
 		return false
 	}
 	b := j.tasks.findBack(a.task)

@@ -1,5 +1,7 @@
 package fsm
 
+import "github.com/cloudshare/cloudshare/fsm/command"
+
 // Observe has Apply append the events of each entry to *sink, in order, until
 // another call; nil ends it. The caller owns the slice and empties it. A state
 // that Restore returns is not observed.
@@ -58,16 +60,16 @@ func (s *State) tellEnded(j *job, from, to uint32, state TaskState, why string) 
 	}
 }
 
-func (s *State) tellOffer(x *site, before Resources) {
+func (s *State) tellOffer(x *site, before command.Resources) {
 	if s.events != nil && x.exposed != before {
 		s.emit(Event{Kind: EventSiteOffered, Site: x.name, Need: x.exposed})
 	}
 }
 
-func (s *State) tellHome(x *site, r *UsageRow, queued, start, end int64) {
+func (s *State) tellHome(x *site, r *command.UsageRow, queued, start, end int64) {
 	if s.events != nil {
 		s.emit(Event{
-			Kind: EventHomeRan, Job: JobID{x.name, r.Job}, Task: r.Task, Count: 1, Site: x.name, Need: r.Need,
+			Kind: EventHomeRan, Job: command.JobID{Site: x.name, Num: r.Job}, Task: r.Task, Count: 1, Site: x.name, Need: r.Need,
 			QueuedMs: queued, AssignedMs: -1, StartedMs: start, RunMs: end - start,
 		})
 	}
@@ -85,7 +87,9 @@ func (s *State) tellCancel(j *job, task int64, why string) {
 	s.emit(e)
 }
 
-func (s *State) idOf(j *job) JobID { return JobID{s.sites[j.owner].name, j.num} }
+func (s *State) idOf(j *job) command.JobID {
+	return command.JobID{Site: s.sites[j.owner].name, Num: j.num}
+}
 
 func (s *State) emit(e Event) {
 	e.Index, e.Time = s.index, s.time

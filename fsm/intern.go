@@ -1,9 +1,11 @@
 package fsm
 
+import "github.com/cloudshare/cloudshare/fsm/command"
+
 // class is a shape that jobs share. Jobs of one class are alike to every
 // machine, so matching looks at classes and never scans jobs.
 type class struct {
-	Shape
+	command.Shape
 	key  string // of State.classes
 	refs int    // jobs in the state; at 0 the class is dropped
 
@@ -22,12 +24,12 @@ type class struct {
 
 // takes reports whether a machine runs such tasks and has room for one: m.room(),
 // or m.whole for some day.
-func (m *machine) takes(h *Shape, room Resources) bool {
+func (m *machine) takes(h *command.Shape, room command.Resources) bool {
 	return h.Need.FitsIn(room) && m.runs.Takes(h.Image) && (len(h.Rules) == 0 || h.Admits(m.labels.list()))
 }
 
 // mayTake is takes at a site where such tasks may run.
-func (m *machine) mayTake(h *Shape, room Resources) bool {
+func (m *machine) mayTake(h *command.Shape, room command.Resources) bool {
 	return m.takes(h, room) && h.Allows(m.site.name)
 }
 
@@ -35,13 +37,13 @@ func (m *machine) mayTake(h *Shape, room Resources) bool {
 const shapeBytes = 64
 
 // findClass returns the interned class of a requirement, or nil.
-func (s *State) findClass(h *Shape) *class {
+func (s *State) findClass(h *command.Shape) *class {
 	var buf [shapeBytes]byte
 	return s.classes[string(h.AppendKey(buf[:0]))]
 }
 
 // holdClass interns a requirement for one more job.
-func (s *State) holdClass(h *Shape) *class {
+func (s *State) holdClass(h *command.Shape) *class {
 	c := s.findClass(h)
 	if c == nil {
 		c = &class{Shape: h.Clone(), key: string(h.AppendKey(nil)), activeAt: -1}

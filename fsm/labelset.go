@@ -1,15 +1,17 @@
 package fsm
 
+import "github.com/cloudshare/cloudshare/fsm/command"
+
 // labelSet is labels as machines share them, read apart; nil is none.
 type labelSet struct {
-	labels Labels // key of State.labelSets
-	pairs  Pairs
+	labels command.Labels // key of State.labelSets
+	pairs  command.Pairs
 	no     uint64 // no other set of this state had it
 	refs   int    // machines; at 0 the set is dropped
 }
 
 // text is the labels in their one form.
-func (x *labelSet) text() Labels {
+func (x *labelSet) text() command.Labels {
 	if x == nil {
 		return ""
 	}
@@ -17,7 +19,7 @@ func (x *labelSet) text() Labels {
 }
 
 // list is all labels.
-func (x *labelSet) list() Pairs {
+func (x *labelSet) list() command.Pairs {
 	if x == nil {
 		return nil
 	}
@@ -25,7 +27,7 @@ func (x *labelSet) list() Pairs {
 }
 
 // relabel gives a machine other labels.
-func (s *State) relabel(m *machine, l Labels) {
+func (s *State) relabel(m *machine, l command.Labels) {
 	if m.labels.text() == l {
 		return
 	}
@@ -75,7 +77,7 @@ func (c *class) admits(x *labelSet) bool {
 
 // fits is shape.fits in Apply. It counts the look, and selectors as if nothing were
 // remembered: what a class remembers is of this replica.
-func (s *State) fits(c *class, m *machine, room Resources) bool {
+func (s *State) fits(c *class, m *machine, room command.Resources) bool {
 	s.steps.used += stepLook
 	if !c.Need.FitsIn(room) || !m.runs.Takes(c.Image) {
 		return false
@@ -88,6 +90,6 @@ func (s *State) fits(c *class, m *machine, room Resources) bool {
 }
 
 // suits is shape.suits in Apply, and counts as fits does.
-func (s *State) suits(c *class, m *machine, room Resources) bool {
+func (s *State) suits(c *class, m *machine, room command.Resources) bool {
 	return s.fits(c, m, room) && c.Allows(m.site.name)
 }

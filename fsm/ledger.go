@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
@@ -40,9 +41,9 @@ func (s *State) cell(owner *site, executor int32) *cell {
 }
 
 // usage executes a Usage: what a site ran for itself outside the log.
-func (s *State) usage(x *site, c *Usage) Result {
+func (s *State) usage(x *site, c *command.Usage) command.Result {
 	if c.Batch != x.usageBatch+1 {
-		return Result{Code: OutOfOrder, NextUsage: x.usageBatch + 1}
+		return command.Result{Code: command.OutOfOrder, NextUsage: x.usageBatch + 1}
 	}
 	x.usageBatch = c.Batch
 	for i := range c.Rows {
@@ -56,7 +57,7 @@ func (s *State) usage(x *site, c *Usage) Result {
 		x.homeRan = x.homeRan.Add(sched.Mul64(s.weight(r.Need), s.quanta(end)-s.quanta(start)))
 	}
 	s.setShare(x)
-	return Result{NextUsage: x.usageBatch + 1}
+	return command.Result{NextUsage: x.usageBatch + 1}
 }
 
 // setShare recomputes what FAIRSHARE looks at of a site: what it contributes now,

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // A leftover is an attempt whose task is settled, or waits again, though nobody said
@@ -15,7 +17,7 @@ import (
 type leftover struct {
 	owner int32
 	num   uint64
-	need  Resources
+	need  command.Resources
 	doubt doubt
 	// startedMs is the reported start of one in doubt, whose former phase is attempt.phaseBefore;
 	// −1 = none. It does not count as running meanwhile.
@@ -32,7 +34,7 @@ type leftKey struct {
 func (a *attempt) leftKey() leftKey { return leftKey{a.left.owner, a.left.num, a.task, a.attempt} }
 
 // findLeft returns the slot of the leftover that ref names at site x, or false.
-func (s *State) findLeft(ref *AttemptRef, x *site) (uint64, bool) {
+func (s *State) findLeft(ref *command.AttemptRef, x *site) (uint64, bool) {
 	owner := s.byName[ref.Job.Site]
 	if owner == nil {
 		return 0, false
@@ -60,7 +62,7 @@ func (s *State) leaveOver(slot uint64, given bool, why string) {
 	s.watch(slot)
 	s.touch(slot)
 	s.sites[a.site].taken = s.index
-	s.settle(&a, r, Lost)
+	s.settle(&a, r, command.Lost)
 	s.noteNotRun(&a)
 }
 
@@ -93,7 +95,7 @@ func (s *State) dropLeft(slot uint64) {
 func (s *State) silent(slot uint64) {
 	a := s.attempts.Get(slot)
 	if a.boundMs > 0 && a.boundMs <= s.time {
-		s.drop(slot, Lost)
+		s.drop(slot, command.Lost)
 		return
 	}
 	s.leaveOver(slot, false, fmt.Sprintf("%s; %s did not report its end within %d s, and its cores stay taken there until it does",
@@ -173,19 +175,19 @@ func (a *attempt) encodeLeft(w *snapWriter) {
 // leftovers reads what encodeLeft wrote.
 func (r *snapReader) leftovers(s *State) {
 	var last leftKey
-	for range r.upTo(MaxMembers*MaxHeld, "leftovers") {
+	for range r.upTo(MaxMembers*command.MaxHeld, "leftovers") {
 		l := &leftover{owner: int32(r.upTo(MaxMembers, "owner")), num: r.uint()}
-		a := attempt{phase: phaseLeft, left: l, startedMs: -1, task: uint32(r.upTo(MaxCount-1, "task")), attempt: r.u32("attempt"), seq: r.upTo(s.nextSeq-1, "seq"), token: r.upTo(s.index, "token")}
+		a := attempt{phase: phaseLeft, left: l, startedMs: -1, task: uint32(r.upTo(command.MaxCount-1, "task")), attempt: r.u32("attempt"), seq: r.upTo(s.nextSeq-1, "seq"), token: r.upTo(s.index, "token")}
 		a.site = int32(r.upTo(MaxMembers, "site"))
-		name := r.text(MaxMachineName, "machine")
+		name := r.text(command.MaxMachineName, "machine")
 		l.need, a.boundMs = r.res(), r.within(0, maxBoundMs, "bound")
 		m := r.upTo(1|uint64(lastWord)<<1, "marks")
 		a.given, a.word = m&1 != 0, word(m>>1)
 		l.doubt, l.startedMs = doubt(r.upTo(uint64(lastDoubt), "doubt")), -1
-		if a.why = r.text(MaxDetail, "reason"); l.doubt != doubtNone {
+		if a.why = r.text(command.MaxDetail, "reason"); l.doubt != doubtNone {
 			r.inDoubt(s, &a)
 		}
-		if r.err == nil && (CheckMachineName(name) != nil || int(l.owner) >= len(s.sites) || int(a.site) >= len(s.sites)) {
+		if r.err == nil && (command.CheckMachineName(name) != nil || int(l.owner) >= len(s.sites) || int(a.site) >= len(s.sites)) {
 			r.fail("a leftover of no site or machine")
 		}
 		if r.err != nil {
@@ -193,7 +195,7 @@ func (r *snapReader) leftovers(s *State) {
 		}
 		key := a.leftKey()
 		r.check(last.compare(key) < 0 && a.attempt > 0 && l.num > 0 && l.num <= s.sites[l.owner].maxNum, "leftovers out of order")
-		r.check(CheckResources("", l.need) == nil && l.need.MilliCPU > 0 && (a.boundMs > 0 || !a.given), "a leftover of nothing, or that nothing ends")
+		r.check(command.CheckResources("", l.need) == nil && l.need.MilliCPU > 0 && (a.boundMs > 0 || !a.given), "a leftover of nothing, or that nothing ends")
 		if slot, ok := s.live[taskKey{a.seq, a.task}]; ok {
 			r.check(s.attempts.Get(slot).attempt > a.attempt, "a leftover is live")
 		}

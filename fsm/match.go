@@ -1,6 +1,9 @@
 package fsm
 
-import "github.com/cloudshare/cloudshare/fsm/internal/store"
+import (
+	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/fsm/internal/store"
+)
 
 // choice is a task and the lane it waits in.
 type choice struct {
@@ -140,7 +143,7 @@ func (s *State) sooner(a, b choice) bool {
 
 // pickOwner returns the site whose turn it is among those with a task that
 // fits the machine.
-func (s *State) pickOwner(m *machine, room Resources) *site {
+func (s *State) pickOwner(m *machine, room command.Resources) *site {
 	var best *lane
 	classes := s.active
 	if m.resting && !m.site.missed {
@@ -172,7 +175,7 @@ func (s *State) pickOwner(m *machine, room Resources) *site {
 
 // ownTie reports whether the machine's own site has a fitting task and ranks
 // equal to the best.
-func (s *State) ownTie(m *machine, room Resources, best *site) bool {
+func (s *State) ownTie(m *machine, room command.Resources, best *site) bool {
 	x := m.site
 	if x.waiting == 0 || !x.present() || s.rankOf(x).Compare(*s.rankOf(best)) != 0 {
 		return false
@@ -210,7 +213,7 @@ func (s *State) bestLane(c *class, x *site) *lane {
 }
 
 // pickHeld returns the next task of the job that a machine is reserved for.
-func (s *State) pickHeld(m *machine, room Resources) (choice, bool) {
+func (s *State) pickHeld(m *machine, room command.Resources) (choice, bool) {
 	j := s.jobs.Get(m.held)
 	if !s.fits(j.class, m, room) {
 		return choice{}, false

@@ -1,24 +1,28 @@
 package fsm
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
+)
 
 // offer executes an Offer: it replaces the site's standing one.
-func (s *State) offer(x *site, c *Offer) Result {
+func (s *State) offer(x *site, c *command.Offer) command.Result {
 	if c.Version <= x.offerVersion {
-		return Result{Code: OldOffer}
+		return command.Result{Code: command.OldOffer}
 	}
 	s.install(x, c)
-	return Result{}
+	return command.Result{}
 }
 
 // install puts an offer in force. A machine that is no longer offered stays
 // while attempts are on it, with no room. All machines are worth trying again:
 // their room may have grown, and bars against the former offer are lifted.
-func (s *State) install(x *site, c *Offer) {
+func (s *State) install(x *site, c *command.Offer) {
 	x.offerVersion = c.Version
 	x.offers++
 	before := x.exposed
-	x.capacity, x.home, x.exposed, x.most, x.widest = c.Capacity, c.Home, Resources{}, Resources{}, Resources{}
+	x.capacity, x.home, x.exposed, x.most, x.widest = c.Capacity, c.Home, command.Resources{}, command.Resources{}, command.Resources{}
 	old := x.machines
 	x.machines = make([]*machine, 0, len(c.Machines))
 	s.steps.used += uint64(len(c.Machines)) * stepLook
@@ -52,7 +56,7 @@ func (s *State) install(x *site, c *Offer) {
 	}
 	s.setMissed(x, false)
 	s.pruneTried()
-	x.reach = Resources{}
+	x.reach = command.Resources{}
 	for _, m := range x.machines {
 		x.reach = x.reach.Plus(m.reach())
 	}
@@ -65,17 +69,17 @@ func (s *State) install(x *site, c *Offer) {
 
 // retract keeps a machine that is offered no more only while it is in use.
 func (s *State) retract(m *machine) {
-	m.exposed, m.whole, m.runs, m.offered, m.resting, m.tried = Resources{}, Resources{}, 0, false, false, false
+	m.exposed, m.whole, m.runs, m.offered, m.resting, m.tried = command.Resources{}, command.Resources{}, 0, false, false, false
 	m.slots = 0
 	s.relabel(m, "")
-	if m.used != (Resources{}) {
+	if m.used != (command.Resources{}) {
 		m.site.machines = append(m.site.machines, m)
 	}
 }
 
 // decline executes a Decline: the assignments go back to the queue, their jobs
 // barred from the site until its next offer. The replacement offer counts first.
-func (s *State) decline(x *site, c *Decline) Result {
+func (s *State) decline(x *site, c *command.Decline) command.Result {
 	if c.Offer != nil && c.Offer.Version > x.offerVersion {
 		s.install(x, c.Offer)
 	}
@@ -90,7 +94,7 @@ func (s *State) decline(x *site, c *Decline) Result {
 		a := *s.attempts.Get(slot)
 		switch {
 		case a.phase == phaseStopping, s.cancelling[a.seq] && a.phase != phaseAwaitingBound:
-			s.drop(slot, Lost)
+			s.drop(slot, command.Lost)
 			continue
 		case a.phase == phaseAwaitingBound: // it did start
 			continue
@@ -103,5 +107,5 @@ func (s *State) decline(x *site, c *Decline) Result {
 		s.requeue(&a, r, declined)
 		s.noteNotRun(&a)
 	}
-	return Result{}
+	return command.Result{}
 }

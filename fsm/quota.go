@@ -1,5 +1,7 @@
 package fsm
 
+import "github.com/cloudshare/cloudshare/fsm/command"
+
 // share is a quota of sites: each may have an equal part of total, and at least
 // floor. What a site may have depends on how many there are, never on what another
 // one has.
@@ -79,7 +81,7 @@ type Use struct {
 // Drops reports whether the oldest goes where the quota is used up; by the others
 // what comes is refused.
 func (u *Use) Drops() bool {
-	return u.Quota == QuotaKept || u.Quota == QuotaKeptBytes || u.Quota == QuotaRecords
+	return u.Quota == command.QuotaKept || u.Quota == command.QuotaKeptBytes || u.Quota == command.QuotaRecords
 }
 
 // QuotaView is what one site uses of its quotas.
@@ -98,14 +100,14 @@ func (s *State) Quotas(name string) (QuotaView, bool) {
 	l := &s.limits
 	jobs, bytes := s.excess(x)
 	return QuotaView{Site: x.name, Uses: []Use{
-		{QuotaTasks, x.use.tasks, l.tasks},
-		{QuotaJobs, x.openJobs() + jobs, l.jobs},
-		{QuotaBytes, x.use.bytes + bytes, l.bytes},
-		{QuotaShapes, uint64(len(x.open)), uint64(s.bounds.shapes)},
-		{QuotaNumbers, x.numbers(), l.numbers},
-		{QuotaKept, uint64(x.ended.Len()), s.keptMost()},
-		{QuotaKeptBytes, x.use.keptBytes, l.keptBytes},
-		{QuotaRecords, x.use.records, l.records},
+		{command.QuotaTasks, x.use.tasks, l.tasks},
+		{command.QuotaJobs, x.openJobs() + jobs, l.jobs},
+		{command.QuotaBytes, x.use.bytes + bytes, l.bytes},
+		{command.QuotaShapes, uint64(len(x.open)), uint64(s.bounds.shapes)},
+		{command.QuotaNumbers, x.numbers(), l.numbers},
+		{command.QuotaKept, uint64(x.ended.Len()), s.keptMost()},
+		{command.QuotaKeptBytes, x.use.keptBytes, l.keptBytes},
+		{command.QuotaRecords, x.use.records, l.records},
 	}}, ok
 }
 
@@ -121,10 +123,10 @@ func (s *State) AllQuotas() []QuotaView {
 
 // Admits is why the state would refuse a job of a site now; OK if it would not. It
 // says nothing of the job's number being used before.
-func (s *State) Admits(name string, j *JobSpec) Code {
+func (s *State) Admits(name string, j *command.JobSpec) command.Code {
 	x := s.byName[name]
 	if x == nil {
-		return UnknownSite
+		return command.UnknownSite
 	}
 	h := j.Shape()
 	return s.refusal(x, j, &h)
@@ -132,24 +134,24 @@ func (s *State) Admits(name string, j *JobSpec) Code {
 
 // refusal is by which quota of its site a job cannot be taken; OK if it can. Num 0
 // stands for one that may be had. h is the job's requirement.
-func (s *State) refusal(x *site, j *JobSpec, h *Shape) Code {
+func (s *State) refusal(x *site, j *command.JobSpec, h *command.Shape) command.Code {
 	l := &s.limits
 	jobs, bytes := s.excess(x)
 	switch {
 	case x.use.tasks+uint64(j.Count) > l.tasks:
-		return TooManyTasks
+		return command.TooManyTasks
 	case x.openJobs()+jobs >= l.jobs:
-		return TooManyJobs
+		return command.TooManyJobs
 	case x.use.bytes+bytes+h.Bytes()+uint64(len(j.Payload)) > l.bytes:
-		return TooManyBytes
+		return command.TooManyBytes
 	case s.numbersFull(x, j.Num):
-		return TooManyNumbers
+		return command.TooManyNumbers
 	case len(x.open) >= s.bounds.shapes:
 		if c := s.findClass(h); c == nil || x.findOpening(c) < 0 {
-			return TooManyShapes
+			return command.TooManyShapes
 		}
 	}
-	return OK
+	return command.OK
 }
 
 // numbersFull reports whether too many ranges of numbers are remembered for one more
@@ -200,6 +202,6 @@ func (s *State) join(by int) {
 
 // The floors suffice for any one job.
 const (
-	_ = uint(floorTasks - MaxCount)
-	_ = uint(floorBytes - MaxPayload - 2*MaxSiteNames*64 - MaxSelectors*(MaxSelectorText+1))
+	_ = uint(floorTasks - command.MaxCount)
+	_ = uint(floorBytes - command.MaxPayload - 2*command.MaxSiteNames*64 - command.MaxSelectors*(command.MaxSelectorText+1))
 )

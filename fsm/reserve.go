@@ -1,6 +1,10 @@
 package fsm
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
+)
 
 // Bounds of the search for reservations.
 const (
@@ -64,7 +68,7 @@ func (s *State) mayHold(most int) bool {
 // passes over what it has; worked: the entry has done something before.
 func (s *State) holdFor(x *site, most int, worked bool) bool {
 	h := s.search
-	var young []Resources // needs of lanes before that do not starve
+	var young []command.Resources // needs of lanes before that do not starve
 	for i, l := range s.hopefulLanes(x) {
 		need := l.class.Need
 		if l.queuedMs+s.params.ReserveAfterMs > s.time {
@@ -106,18 +110,18 @@ func (s *State) holdOne(l *lane) {
 }
 
 // isWithin reports whether a need is within another one, and counts the look.
-func (s *State) isWithin(needs []Resources, need Resources) bool {
+func (s *State) isWithin(needs []command.Resources, need command.Resources) bool {
 	s.steps.used += stepLook + uint64(len(needs))/needsAStep
 	return slices.ContainsFunc(needs, need.FitsIn)
 }
 
 // withNeed returns needs and one more, without those that are within another. It changes
 // the list, and counts the look.
-func (s *State) withNeed(needs []Resources, need Resources) []Resources {
+func (s *State) withNeed(needs []command.Resources, need command.Resources) []command.Resources {
 	if s.isWithin(needs, need) {
 		return needs
 	}
-	return append(slices.DeleteFunc(needs, func(n Resources) bool { return n.FitsIn(need) }), need)
+	return append(slices.DeleteFunc(needs, func(n command.Resources) bool { return n.FitsIn(need) }), need)
 }
 
 // hopefulLanes returns a present site's lanes that some machine could serve, in the order
@@ -253,7 +257,7 @@ func (s *State) checkHolds(x *site) {
 
 // couldRun reports whether one of the site's machines, if it were empty, fits
 // such a task.
-func (x *site) couldRun(h *Shape) bool {
+func (x *site) couldRun(h *command.Shape) bool {
 	if !h.Need.FitsIn(x.most) || !h.Allows(x.name) { // most of what fits nowhere needs no look at the machines
 		return false
 	}

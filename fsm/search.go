@@ -3,6 +3,8 @@ package fsm
 import (
 	"cmp"
 	"slices"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // search is one look for reservations. It first judges each class that waits, once:
@@ -14,9 +16,9 @@ type search struct {
 	made   int      // reservations
 	none   []uint64 // sorted: heads for which no machine was found
 
-	ordered bool        // all classes are judged, and turns is known
-	turns   []int32     // sites that it has not come to, by whose turn it was then
-	first   []Resources // what the first heads of those before need, if they do not starve
+	ordered bool                // all classes are judged, and turns is known
+	turns   []int32             // sites that it has not come to, by whose turn it was then
+	first   []command.Resources // what the first heads of those before need, if they do not starve
 }
 
 // judgement is what the machines on offer mean to a class.

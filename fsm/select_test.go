@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // TestAdmitsIsNaive compares the one walk over labels and selectors with a look at
@@ -13,19 +15,19 @@ import (
 func TestAdmitsIsNaive(t *testing.T) {
 	name := rapid.SampledFrom([]string{"a", "b", "c", "d", "e"})
 	rapid.Check(t, func(t *rapid.T) {
-		l, err := LabelsOf(rapid.MapOfN(name, rapid.SampledFrom([]string{"", "x", "y", "z"}), 0, 5).Draw(t, "labels"))
+		l, err := command.LabelsOf(rapid.MapOfN(name, rapid.SampledFrom([]string{"", "x", "y", "z"}), 0, 5).Draw(t, "labels"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		var list []string
 		for range rapid.IntRange(0, 5).Draw(t, "selectors") {
-			r := Selector{Key: name.Draw(t, "key"), Not: rapid.Bool().Draw(t, "not"), Values: rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"x", "y", "z"}), 0, 3, rapid.ID).Draw(t, "values")}
+			r := command.Selector{Key: name.Draw(t, "key"), Not: rapid.Bool().Draw(t, "not"), Values: rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"x", "y", "z"}), 0, 3, rapid.ID).Draw(t, "values")}
 			slices.Sort(r.Values)
 			list = append(list, r.String())
 		}
 		slices.Sort(list)
 		list = slices.Compact(list)
-		j := JobSpec{Num: 1, Count: 1, Need: Resources{MilliCPU: 1}, MaxAttempts: 1, Selectors: list}
+		j := command.JobSpec{Num: 1, Count: 1, Need: command.Resources{MilliCPU: 1}, MaxAttempts: 1, Selectors: list}
 		if err := j.Validate(); err != nil {
 			t.Fatal(err)
 		}
@@ -40,21 +42,21 @@ func TestAdmitsIsNaive(t *testing.T) {
 
 // selecting has jobs of many requirements with sixteen selectors wait, and returns an
 // offer of machines of which each has labels of its own and satisfies fifteen of them.
-func (w *world) selecting(site string, classes, machines int) *Offer {
-	var jobs []JobSpec
+func (w *world) selecting(site string, classes, machines int) *command.Offer {
+	var jobs []command.JobSpec
 	for i := range classes {
 		j := w.job(site, 1)
-		for k := range MaxSelectors - 1 {
+		for k := range command.MaxSelectors - 1 {
 			j.Selectors = append(j.Selectors, fmt.Sprintf("os notin (a%c%c%c,bb,cc,dd)", 'a'+k, 'a'+i%26, 'a'+i/26))
 		}
 		j.Selectors = append(j.Selectors, "os=windows")
 		jobs = append(jobs, j)
 	}
 	w.submit(site, jobs...)
-	o := &Offer{Version: 1}
+	o := &command.Offer{Version: 1}
 	for i := range machines {
-		o.Machines = append(o.Machines, Machine{
-			Name: fmt.Sprintf("m%04d", i), Resources: Resources{MilliCPU: 1000}, Labels: Labels(fmt.Sprintf("hostname=h%04d,os=linux", i)),
+		o.Machines = append(o.Machines, command.Machine{
+			Name: fmt.Sprintf("m%04d", i), Resources: command.Resources{MilliCPU: 1000}, Labels: command.Labels(fmt.Sprintf("hostname=h%04d,os=linux", i)),
 		})
 	}
 	return o
@@ -68,7 +70,7 @@ func TestSelectorsAreCounted(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
 	o := w.selecting("a", classes, machines)
 	total := uint64(0)
-	cmds := []Command{w.cmd("b", o)}
+	cmds := []command.Command{w.cmd("b", o)}
 	for first := true; first || w.s.unfinished(); first = false {
 		twin, err := reborn(w.s)
 		if err != nil {
@@ -85,7 +87,7 @@ func TestSelectorsAreCounted(t *testing.T) {
 			total += used
 		}
 	}
-	if least := uint64(classes * machines * MaxSelectors * stepRule); total < least {
+	if least := uint64(classes * machines * command.MaxSelectors * stepRule); total < least {
 		t.Errorf("%d steps, the selectors alone are %d", total, least)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/fsm/internal/store"
 	"github.com/cloudshare/cloudshare/sched"
 )
@@ -22,15 +23,15 @@ type site struct {
 	http, peer, gossip string
 	maxVersion         uint32
 	state              SiteState
-	lostMs             int64   // log time of the loss, while state ≥ SiteGone
-	gone               bool    // its departure is over. Invariant: then nothing of it waits
-	missed             bool    // its machines may rest without need: see State.noteMissed
-	closed             Closure // why it lends nothing, as its broker says; of its present incarnation
+	lostMs             int64           // log time of the loss, while state ≥ SiteGone
+	gone               bool            // its departure is over. Invariant: then nothing of it waits
+	missed             bool            // its machines may rest without need: see State.noteMissed
+	closed             command.Closure // why it lends nothing, as its broker says; of its present incarnation
 
-	incarnation uint64   // Invariant: grows with each registration, by one within an epoch
-	floor       uint64   // results ≤ floor are forgotten
-	window      []answer // sorted by seq, floor < seq ≤ floor+Window
-	registered  Result   // of the latest Register
+	incarnation uint64         // Invariant: grows with each registration, by one within an epoch
+	floor       uint64         // results ≤ floor are forgotten
+	window      []answer       // sorted by seq, floor < seq ≤ floor+Window
+	registered  command.Result // of the latest Register
 
 	settled    uint64         // numbers below it that are not here are refused
 	maxNum     uint64         // greatest number seen
@@ -41,8 +42,8 @@ type site struct {
 	offerVersion uint64
 	offers       uint64     // offers ever installed; Invariant: only grows; lifts bars
 	machines     []*machine // by name: offered ones, and others while used
-	capacity     Resources
-	home         Resources
+	capacity     command.Resources
+	home         command.Resources
 
 	homeRan  sched.Int128 // ψ″ of home runs, in the row's own cell, too. Invariant: only grows
 	row      []cell       // what its tasks used, by executor
@@ -68,14 +69,14 @@ type site struct {
 	taken    uint64               // entry that last took an attempt without its site's own report
 	free     store.Fenwick        // by machine.pos: free milli-cores of machines that do not rest
 	stock    store.Fenwick        // the same of all machines not tried in this entry
-	reach    Resources            // sum over all machines of machine.reach
+	reach    command.Resources    // sum over all machines of machine.reach
 	rank     sched.Rank           // as of entry rankAt
 	rankAt   uint64
-	account  sched.Account // Projection.Started is not derived
-	exposed  Resources     // sum over offered machines
-	most     Resources     // greatest whole over offered machines, part by part
-	widest   Resources     // likewise their exposed
-	cancels  string        // the reason of what is cancelled at its broker
+	account  sched.Account     // Projection.Started is not derived
+	exposed  command.Resources // sum over offered machines
+	most     command.Resources // greatest whole over offered machines, part by part
+	widest   command.Resources // likewise their exposed
+	cancels  string            // the reason of what is cancelled at its broker
 	// holds are slots of attempts: those with wordHeld, and others. No slot is used again
 	// before the chore is done that they are for, because nothing is matched.
 	holds []uint64
@@ -84,25 +85,25 @@ type site struct {
 // answer is a command's recorded result.
 type answer struct {
 	seq    uint64
-	result Result
+	result command.Result
 }
 
 // machine is one exposed machine of a site.
 type machine struct {
 	site    *site
 	pos     int
-	name    string    // never changed
-	exposed Resources // zero once it is no longer offered
-	whole   Resources // Invariant: ≥ exposed in every part
-	runs    Runs      // while it is offered
-	labels  *labelSet // likewise
-	slots   int64     // tasks at once, 0 = as many as fit
+	name    string            // never changed
+	exposed command.Resources // zero once it is no longer offered
+	whole   command.Resources // Invariant: ≥ exposed in every part
+	runs    command.Runs      // while it is offered
+	labels  *labelSet         // likewise
+	slots   int64             // tasks at once, 0 = as many as fit
 	offered bool
 	resting bool   // fits nothing that waited at the end of an earlier entry; see State.match
 	tried   bool   // not drawn again in this pass. Invariant: only during a match, and then it is in State.tried
 	pass    uint64 // the last one in which it was drawn
 	held    uint64 // seq of the job it is reserved for, or 0
-	used    Resources
+	used    command.Resources
 	tasks   int64 // that use it. Invariant: 0 if and only if used is zero
 }
 
@@ -114,12 +115,12 @@ func (m *machine) isFull() bool { return m.slots > 0 && m.tasks >= m.slots }
 
 // reach is the most that may run on the machine by its standing offer and by what
 // runs there: an offer may have made it less since that was assigned, or none.
-func (m *machine) reach() Resources { return m.exposed.Greater(m.used) }
+func (m *machine) reach() command.Resources { return m.exposed.Greater(m.used) }
 
 // use enters n tasks of a need on the machine, or takes them away if n is negative.
-func (m *machine) use(need Resources, n int64) {
+func (m *machine) use(need command.Resources, n int64) {
 	before := m.reach()
-	m.used = m.used.Plus(Resources{n * need.MilliCPU, n * need.MemMiB, n * need.GPU})
+	m.used = m.used.Plus(command.Resources{MilliCPU: n * need.MilliCPU, MemMiB: n * need.MemMiB, GPU: n * need.GPU})
 	m.tasks += n
 	m.site.reach = m.site.reach.Plus(m.reach().Minus(before))
 }
@@ -133,11 +134,11 @@ func (s *State) isFull(x *site) bool {
 }
 
 // room is what the state may still assign to the machine: nothing if it is full.
-func (m *machine) room() Resources {
+func (m *machine) room() command.Resources {
 	if m.isFull() {
-		return Resources{}
+		return command.Resources{}
 	}
-	return Resources{
+	return command.Resources{
 		MilliCPU: m.exposed.MilliCPU - m.used.MilliCPU,
 		MemMiB:   m.exposed.MemMiB - m.used.MemMiB,
 		GPU:      m.exposed.GPU - m.used.GPU,
@@ -230,6 +231,6 @@ func (s *State) rouse(m *machine) {
 
 // sweep forgets machines that are neither offered nor in use.
 func (s *State) sweep(x *site) {
-	x.machines = slices.DeleteFunc(x.machines, func(m *machine) bool { return !m.offered && m.used == Resources{} })
+	x.machines = slices.DeleteFunc(x.machines, func(m *machine) bool { return !m.offered && m.used == command.Resources{} })
 	s.weighSite(x)
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/fsm/internal/store"
 	"github.com/cloudshare/cloudshare/sched"
 )
@@ -41,7 +42,7 @@ type scalars struct {
 	index, term, founded, seed uint64
 	termBase, time, createdMs  int64
 	federation                 [16]byte
-	params                     Params
+	params                     command.Params
 	decisions, nextSeq         uint64
 	nextReserve, heldUntil     int64
 	phase                      matchPhase
@@ -125,7 +126,7 @@ type snapWriter struct {
 	err     error
 	classes map[*class]uint64
 	loads   map[*payload]uint64
-	labels  map[Labels]uint64
+	labels  map[command.Labels]uint64
 	search  *search // under way, or nil
 	fresh   map[*class]freshness
 	pass    uint64
@@ -135,7 +136,7 @@ func newSnapWriter(out io.Writer) *snapWriter {
 	h := sha256.New()
 	return &snapWriter{
 		out: bufio.NewWriterSize(io.MultiWriter(h, out), 256<<10), hash: h,
-		classes: map[*class]uint64{}, loads: map[*payload]uint64{}, labels: map[Labels]uint64{},
+		classes: map[*class]uint64{}, loads: map[*payload]uint64{}, labels: map[command.Labels]uint64{},
 	}
 }
 
@@ -176,8 +177,8 @@ func (w *snapWriter) bool(v bool) {
 
 func (w *snapWriter) text(v string) { w.uint(uint64(len(v))); w.scratch = append(w.scratch, v...) }
 
-func (w *snapWriter) id(v [16]byte)   { w.scratch = append(w.scratch, v[:]...) }
-func (w *snapWriter) res(r Resources) { w.int(r.MilliCPU, r.MemMiB, r.GPU) }
+func (w *snapWriter) id(v [16]byte)           { w.scratch = append(w.scratch, v[:]...) }
+func (w *snapWriter) res(r command.Resources) { w.int(r.MilliCPU, r.MemMiB, r.GPU) }
 
 func (w *snapWriter) texts(vs []string) {
 	w.uint(uint64(len(vs)))
@@ -305,7 +306,7 @@ func (x *frozenSite) encode(w *snapWriter) {
 	}
 }
 
-func (w *snapWriter) result(r *Result) {
+func (w *snapWriter) result(r *command.Result) {
 	w.uint(uint64(r.Code), r.Index, uint64(len(r.Jobs)))
 	for _, c := range r.Jobs {
 		w.uint(uint64(c))
@@ -348,7 +349,7 @@ func (w *snapWriter) class(c *class) {
 	w.texts(c.Selectors)
 }
 
-func (w *snapWriter) labelled(l Labels) {
+func (w *snapWriter) labelled(l command.Labels) {
 	if isFirst(w, w.labels, l) {
 		w.text(string(l))
 	}

@@ -3,6 +3,7 @@ package fsm
 import (
 	"errors"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/fsm/internal/store"
 	"github.com/cloudshare/cloudshare/sched"
 )
@@ -63,7 +64,7 @@ type State struct {
 	federation [16]byte
 	createdMs  int64
 	seed       uint64
-	params     Params
+	params     command.Params
 	policy     sched.Policy
 
 	decisions   uint64 // assignments made; keys the choice of machines
@@ -97,7 +98,7 @@ type State struct {
 	held      map[uint64]*machine // by seq of the job it is reserved for
 	classes   map[string]*class
 	payloads  map[string]*payload
-	labelSets map[Labels]*labelSet
+	labelSets map[command.Labels]*labelSet
 	labelNo   uint64             // of the last one made
 	active    []*class           // with waiting > 0
 	waiting   uint64             // tasks of all sites
@@ -150,7 +151,7 @@ func New() *State { return newState(realBounds()) }
 func newState(b bounds) *State {
 	s := &State{
 		bounds: b, limits: b.limitsOf(0), nextSeq: 1, pass: 1, byName: map[string]*site{}, byNode: map[[16]byte]*site{}, live: map[taskKey]uint64{}, held: map[uint64]*machine{}, leftovers: map[leftKey]uint64{},
-		classes: map[string]*class{}, payloads: map[string]*payload{}, labelSets: map[Labels]*labelSet{},
+		classes: map[string]*class{}, payloads: map[string]*payload{}, labelSets: map[command.Labels]*labelSet{},
 		cancelling: map[uint64]bool{},
 	}
 	s.makeHeaps()
@@ -186,13 +187,13 @@ func (s *State) Federation() [16]byte { return s.federation }
 func (s *State) CreatedMs() int64 { return s.createdMs }
 
 // Params are the parameters in force.
-func (s *State) Params() Params { return s.params }
+func (s *State) Params() command.Params { return s.params }
 
 // quanta turns log milliseconds into the utilities' unit.
 func (s *State) quanta(ms int64) int64 { return ms / s.params.QuantumMs }
 
 // weight is the charge rate of a task, per quantum, at the rates in force. It
 // is at most MaxTaskWeight.
-func (s *State) weight(r Resources) int64 {
+func (s *State) weight(r command.Resources) int64 {
 	return r.MilliCPU*s.params.RateCPU + r.MemMiB*s.params.RateMem + r.GPU*s.params.RateGPU
 }

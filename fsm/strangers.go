@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // strangers are the names in sites.only that no site of the federation has, in order.
 // That is no error: a site of that name may join later.
-func (s *State) strangers(h *Shape) (names []string) {
+func (s *State) strangers(h *command.Shape) (names []string) {
 	for _, name := range h.Only {
 		if s.byName[name] == nil {
 			names = append(names, name)
@@ -18,7 +20,7 @@ func (s *State) strangers(h *Shape) (names []string) {
 }
 
 // strangersText says of which names in sites.only nothing is known, "" if there are none.
-func (s *State) strangersText(h *Shape) string {
+func (s *State) strangersText(h *command.Shape) string {
 	names := s.strangers(h)
 	if len(names) == 0 {
 		return ""

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // unfit says in one line why no present site could run such tasks, even with all
 // its machines empty.
-func (s *State) unfit(h *Shape) string {
+func (s *State) unfit(h *command.Shape) string {
 	which := "no present site"
 	if len(h.Only)+len(h.Not) > 0 {
 		which = "no present site allowed by its sites.only and sites.not"
@@ -68,7 +70,7 @@ type alike struct {
 
 // unlabelled says which selector none of some machines satisfies, and what they have
 // instead; or, if each is satisfied by one or another, how near the nearest comes.
-func unlabelled(h *Shape, machines []alike) string {
+func unlabelled(h *command.Shape, machines []alike) string {
 	whose := "no machine of the federation"
 	if len(h.Only)+len(h.Not) > 0 {
 		whose = "no machine of the sites allowed by its sites.only and sites.not"
@@ -91,7 +93,7 @@ const maxCensus = 3
 
 // census counts what machines have of a selector's label, to be said behind that
 // none satisfies it; met says that one does.
-func census(r *Selector, machines []alike) (has string, met bool) {
+func census(r *command.Selector, machines []alike) (has string, met bool) {
 	counts := map[string]int{}
 	for _, m := range machines {
 		value, ok := m.first.labels.list().Get(r.Key)
@@ -131,7 +133,7 @@ func census(r *Selector, machines []alike) (has string, met bool) {
 }
 
 // wanted puts a selector behind a machine that has what it wants.
-func wanted(r *Selector) string {
+func wanted(r *command.Selector) string {
 	switch {
 	case r.Not || len(r.Values) > 1:
 		return "satisfies " + r.String()

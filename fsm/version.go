@@ -1,6 +1,10 @@
 package fsm
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
+)
 
 // Version is the newest apply version this code knows: what a batch does to a
 // state never changes within a version (architecture D2). Code that would change
@@ -27,12 +31,12 @@ func (s *State) NextVersion() uint32 {
 // raise executes a Raise: from the next entry on the version is in force, if all
 // know it. The entry itself goes on by the old one, so a broker that does not
 // know the new one has this entry right, and stops at the next.
-func (s *State) raise(c *Raise) Result {
+func (s *State) raise(c *command.Raise) command.Result {
 	if c.Version > s.NextVersion() {
-		return Result{Code: VersionTooNew}
+		return command.Result{Code: command.VersionTooNew}
 	}
 	s.raised = max(s.raised, c.Version)
-	return Result{}
+	return command.Result{}
 }
 
 // checkVersion refuses to apply anything by rules that this code does not know.

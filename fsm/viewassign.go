@@ -3,6 +3,8 @@ package fsm
 import (
 	"cmp"
 	"slices"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // Assignments returns the live attempts at a site, those being stopped included,
@@ -38,7 +40,7 @@ func (s *State) AssignmentsSince(name string, entry uint64) (changed []Assignmen
 
 // Assignment returns one assignment of a site; false if it is none, or not any
 // more.
-func (s *State) Assignment(name string, ref AttemptRef) (Assignment, bool) {
+func (s *State) Assignment(name string, ref command.AttemptRef) (Assignment, bool) {
 	x := s.byName[name]
 	if x == nil {
 		return Assignment{}, false
@@ -91,7 +93,7 @@ func (s *State) viewAssignments(slots []uint64) []Assignment {
 			}
 		}
 		out = append(out, Assignment{
-			AttemptRef: AttemptRef{Job: JobID{s.sites[j.owner].name, j.num}, Task: a.task, Attempt: a.attempt, Token: a.token},
+			AttemptRef: command.AttemptRef{Job: command.JobID{Site: s.sites[j.owner].name, Num: j.num}, Task: a.task, Attempt: a.attempt, Token: a.token},
 			Machine:    a.machine.name, Need: j.class.Need, TimeoutMs: j.timeoutMs, OnLoss: j.onLoss,
 			Started: a.startedMs >= 0 || a.phase == phaseLeft && a.left.startedMs >= 0, Stop: a.stopping(), StopWhy: a.why, BoundMs: a.boundMs, Payload: data,
 		})
@@ -105,7 +107,7 @@ func (s *State) viewAssignments(slots []uint64) []Assignment {
 // viewLeft copies a leftover for its site: all that it has to do is to end it.
 func (s *State) viewLeft(a *attempt) Assignment {
 	return Assignment{
-		AttemptRef: AttemptRef{Job: JobID{s.sites[a.left.owner].name, a.left.num}, Task: a.task, Attempt: a.attempt, Token: a.token},
+		AttemptRef: command.AttemptRef{Job: command.JobID{Site: s.sites[a.left.owner].name, Num: a.left.num}, Task: a.task, Attempt: a.attempt, Token: a.token},
 		Machine:    a.machine.name, Need: a.left.need, Stop: true, StopWhy: a.why, BoundMs: a.boundMs,
 	}
 }

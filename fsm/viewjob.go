@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 var stateNames = [...]string{
@@ -57,7 +59,7 @@ func (s *State) counts(j *job) Counts {
 }
 
 // Job returns one job.
-func (s *State) Job(id JobID) (JobView, bool) {
+func (s *State) Job(id command.JobID) (JobView, bool) {
 	seq := s.findJob(id)
 	if seq == 0 {
 		return JobView{}, false
@@ -77,7 +79,7 @@ func newReasons() *reasons { return &reasons{of: map[*class]string{}} }
 func (s *State) viewJob(seq uint64, j *job, whys *reasons) JobView {
 	c := s.counts(j)
 	v := JobView{
-		ID: JobID{s.sites[j.owner].name, j.num}, Spec: j.spec(), State: c.JobState(), Counts: c, Seq: seq,
+		ID: command.JobID{Site: s.sites[j.owner].name, Num: j.num}, Spec: j.spec(), State: c.JobState(), Counts: c, Seq: seq,
 		Entry: j.entry, QueuedMs: j.queuedMs, StartedMs: j.startedMs, EndedMs: j.endedMs,
 	}
 	switch {
@@ -106,7 +108,7 @@ func (s *State) viewJob(seq uint64, j *job, whys *reasons) JobView {
 }
 
 // queuedWhy is why jobs with such tasks wait.
-func (s *State) queuedWhy(h *Shape, whys *reasons) string {
+func (s *State) queuedWhy(h *command.Shape, whys *reasons) string {
 	fits, why := s.anyFits(h)
 	if !fits {
 		whys.unfit++
@@ -119,8 +121,8 @@ func (s *State) queuedWhy(h *Shape, whys *reasons) string {
 	return why
 }
 
-func (j *job) spec() JobSpec {
-	return JobSpec{
+func (j *job) spec() command.JobSpec {
+	return command.JobSpec{
 		Num: j.num, Count: j.count, Need: j.class.Need, Image: j.class.Image, TimeoutMs: j.timeoutMs, MaxAttempts: j.maxAttempts,
 		OnLoss: j.onLoss, Priority: j.priority, Only: slices.Clone(j.class.Only), Not: slices.Clone(j.class.Not), Selectors: slices.Clone(j.class.Selectors),
 		CreatedMs: j.createdMs, Payload: j.payload.bytes(),
@@ -217,7 +219,7 @@ func (s *State) OwnJobs(name string) iter.Seq[JobView] {
 
 // Tasks returns up to limit tasks of a job with index ≥ from, and the next
 // index, 0 when there are no more (or no such job).
-func (s *State) Tasks(id JobID, from uint32, limit int) ([]TaskView, uint32) {
+func (s *State) Tasks(id command.JobID, from uint32, limit int) ([]TaskView, uint32) {
 	seq := s.findJob(id)
 	if seq == 0 || limit <= 0 {
 		return nil, 0

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
@@ -36,7 +37,7 @@ func (s *State) SiteState(id string) (state SiteState, incarnation uint64) {
 
 // Retired reports whether the state would take no job of that number any more: it
 // would answer JobRetired, and nothing would run.
-func (s *State) Retired(id JobID) bool {
+func (s *State) Retired(id command.JobID) bool {
 	x := s.byName[id.Site]
 	return x != nil && x.nums[id.Num] == 0 && x.hasRetired(id.Num)
 }
@@ -53,7 +54,7 @@ func (s *State) viewSite(x *site) SiteView {
 		v.Assigned = v.Assigned.Plus(m.used)
 		if m.offered {
 			room := m.room()
-			room = Resources{max(0, room.MilliCPU), max(0, room.MemMiB), max(0, room.GPU)}
+			room = command.Resources{MilliCPU: max(0, room.MilliCPU), MemMiB: max(0, room.MemMiB), GPU: max(0, room.GPU)}
 			v.Machines = append(v.Machines, MachineView{
 				Name: m.name, Exposed: m.exposed, Free: room, Runs: m.runs, Slots: m.slots, Labels: m.labels.text(),
 				Reserved: s.heldFor(m),
@@ -68,7 +69,7 @@ func (s *State) heldFor(m *machine) string {
 		return ""
 	}
 	j := s.jobs.Get(m.held)
-	return JobID{s.sites[j.owner].name, j.num}.String()
+	return command.JobID{Site: s.sites[j.owner].name, Num: j.num}.String()
 }
 
 // String is the state's name in the API.
@@ -118,18 +119,18 @@ func (s *State) WaitingFits(name string) bool {
 
 // Fits reports whether a site's exposed machines, if they were empty, could run
 // a task of the job.
-func (s *State) Fits(name string, spec JobSpec) bool {
+func (s *State) Fits(name string, spec command.JobSpec) bool {
 	x, h := s.byName[name], spec.Shape()
 	return x != nil && x.present() && x.couldRun(&h)
 }
 
 // AnyFits reports whether any present site could run the job, or why not.
-func (s *State) AnyFits(spec JobSpec) (bool, string) {
+func (s *State) AnyFits(spec command.JobSpec) (bool, string) {
 	h := spec.Shape()
 	return s.anyFits(&h)
 }
 
-func (s *State) anyFits(h *Shape) (bool, string) {
+func (s *State) anyFits(h *command.Shape) (bool, string) {
 	for _, x := range s.sites {
 		if x.present() && x.couldRun(h) {
 			return true, ""

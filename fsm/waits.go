@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/fsm/internal/store"
 	"github.com/cloudshare/cloudshare/sched"
 )
@@ -64,7 +65,7 @@ const (
 )
 
 // widthOf is how many units of one core a task is.
-func widthOf(need Resources) int64 { return (need.MilliCPU + 999) / 1000 }
+func widthOf(need command.Resources) int64 { return (need.MilliCPU + 999) / 1000 }
 
 // lengthOf is a task's estimated length in quanta.
 func (s *State) lengthOf(x *site, timeoutMs int64) int64 {

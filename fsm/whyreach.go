@@ -1,20 +1,24 @@
 package fsm
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
+)
 
 // reach is where tasks of a shape could run on some day: per site the greatest
 // of its machines' offers, per kind of task.
 type reach struct {
 	bySite map[string]*spot
 	spots  []*spot
-	most   [2]Resources
+	most   [2]command.Resources
 }
 
 // spot is one site's part: [1] of machines that run images, [0] of those that
 // run commands.
 type spot struct {
 	site *site
-	most [2]Resources
+	most [2]command.Resources
 	// marked are the same by labels, for what has selectors.
 	marked []marked
 }
@@ -22,7 +26,7 @@ type spot struct {
 // marked are a site's machines with equal labels.
 type marked struct {
 	labels *labelSet
-	most   [2]Resources
+	most   [2]command.Resources
 }
 
 func kindOf(image bool) int {
@@ -32,7 +36,7 @@ func kindOf(image bool) int {
 	return 0
 }
 
-func (s *State) reachOf(h *Shape) reach {
+func (s *State) reachOf(h *command.Shape) reach {
 	r := reach{bySite: map[string]*spot{}}
 	for _, x := range s.order {
 		if x.state != Alive || !h.Allows(x.name) {
@@ -52,7 +56,7 @@ func (s *State) reachOf(h *Shape) reach {
 			for _, image := range [...]bool{false, true} {
 				if m.runs.Takes(image) {
 					k := kindOf(image)
-					for _, most := range [...]*Resources{&p.marked[i].most[k], &p.most[k], &r.most[k]} {
+					for _, most := range [...]*command.Resources{&p.marked[i].most[k], &p.most[k], &r.most[k]} {
 						*most = most.Greater(m.whole)
 					}
 				}
@@ -66,7 +70,7 @@ func (s *State) reachOf(h *Shape) reach {
 }
 
 // meets reports whether tasks of another shape could want a machine here.
-func (r *reach) meets(h *Shape) bool {
+func (r *reach) meets(h *command.Shape) bool {
 	if !h.Need.FitsIn(r.most[kindOf(h.Image)]) {
 		return false
 	}
@@ -79,7 +83,7 @@ func (r *reach) meets(h *Shape) bool {
 	return slices.ContainsFunc(r.spots, func(p *spot) bool { return p.meets(h) })
 }
 
-func (p *spot) meets(h *Shape) bool {
+func (p *spot) meets(h *command.Shape) bool {
 	k := kindOf(h.Image)
 	if !h.Need.FitsIn(p.most[k]) || !h.Allows(p.site.name) {
 		return false

@@ -1,5 +1,7 @@
 package fsm
 
+import "github.com/cloudshare/cloudshare/fsm/command"
+
 // site says why one site does not run the job.
 func (q *inquiry) site(x *site) SiteWhy {
 	v := SiteWhy{Site: x.name, Why: q.standing(x)}
@@ -115,7 +117,7 @@ func (q *inquiry) heldFromUs(m *machine) bool { return m.held != 0 && m.held != 
 
 // less orders what is missing: gpus, then cores, then memory. Gpus are the
 // rarest, so a machine with one free is nearer than any without.
-func less(a, b Resources) bool {
+func less(a, b command.Resources) bool {
 	switch {
 	case a.GPU != b.GPU:
 		return a.GPU < b.GPU
@@ -126,8 +128,8 @@ func less(a, b Resources) bool {
 }
 
 // missing is what room lacks for one task, in no part below zero.
-func (q *inquiry) missing(room Resources) Resources {
-	return q.shape.Need.Minus(room).Greater(Resources{})
+func (q *inquiry) missing(room command.Resources) command.Resources {
+	return q.shape.Need.Minus(room).Greater(command.Resources{})
 }
 
 // slots is how many tasks fit on a machine now: none where a part that the task
@@ -137,7 +139,7 @@ func (q *inquiry) slots(m *machine) uint64 {
 	if !q.shape.Need.FitsIn(room) {
 		return 0
 	}
-	n := uint64(MaxMilliCPU) // each takes a milli-core at least
+	n := uint64(command.MaxMilliCPU) // each takes a milli-core at least
 	if m.slots > 0 {
 		n = uint64(m.slots - m.tasks)
 	}
@@ -157,13 +159,13 @@ func (q *inquiry) unbarred(x *site) bool {
 }
 
 // id names a job that waits; the one that is only asked about has Num 0.
-func (q *inquiry) id(seq uint64) JobID {
+func (q *inquiry) id(seq uint64) command.JobID {
 	if seq == 0 {
-		return JobID{}
+		return command.JobID{}
 	}
 	if q.job == nil && seq == q.seq {
-		return JobID{Site: q.owner.name}
+		return command.JobID{Site: q.owner.name}
 	}
 	j := q.s.jobs.Get(seq)
-	return JobID{q.s.sites[j.owner].name, j.num}
+	return command.JobID{Site: q.s.sites[j.owner].name, Num: j.num}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
@@ -20,7 +21,7 @@ func (q *inquiry) competing(c *class) bool {
 	return yes
 }
 
-func (q *inquiry) isShape(h *Shape) bool {
+func (q *inquiry) isShape(h *command.Shape) bool {
 	return h == q.shape || h.Need == q.shape.Need && h.Image == q.shape.Image &&
 		slices.Equal(h.Only, q.shape.Only) && slices.Equal(h.Not, q.shape.Not) && slices.Equal(h.Selectors, q.shape.Selectors)
 }
@@ -39,7 +40,7 @@ type turn struct {
 // head is a lane's first task, or the job that is only asked about.
 type head struct {
 	lane  *lane // nil: that job
-	shape *Shape
+	shape *command.Shape
 	ms    int64
 	seq   uint64
 	// hidden: that job goes before the lane's tasks, so in the order of sites
@@ -124,7 +125,7 @@ func (q *inquiry) addAsked(t *turn) {
 
 // firstAt returns the job that match would give to a machine with such room,
 // 0 = none.
-func (q *inquiry) firstAt(m *machine, room Resources) uint64 {
+func (q *inquiry) firstAt(m *machine, room command.Resources) uint64 {
 	if m.held != 0 {
 		if _, ok := q.firstOf(q.headOf(m.held), m, room); ok {
 			return m.held
@@ -150,7 +151,7 @@ func (q *inquiry) headOf(seq uint64) head {
 // amongEqual returns the site to serve among those of one rank, which stand in
 // the order of their oldest heads: the machine's own, else the one with the
 // oldest head that fits; nil if nothing fits.
-func (q *inquiry) amongEqual(equal []turn, m *machine, room Resources) *turn {
+func (q *inquiry) amongEqual(equal []turn, m *machine, room command.Resources) *turn {
 	if i, ok := q.places[m.site]; ok && q.turns[i].equalTo == equal[0].equalTo {
 		if _, fits := q.oldestAt(&q.turns[i], m, room); fits {
 			return &q.turns[i]
@@ -172,7 +173,7 @@ func (q *inquiry) amongEqual(equal []turn, m *machine, room Resources) *turn {
 }
 
 // oldestAt returns a site's oldest head with a task for the machine.
-func (q *inquiry) oldestAt(t *turn, m *machine, room Resources) (oldest head, fits bool) {
+func (q *inquiry) oldestAt(t *turn, m *machine, room command.Resources) (oldest head, fits bool) {
 	for _, h := range t.heads {
 		if fits && oldest.older(h) || h.hidden && q.covered(t, h, m, room) {
 			continue
@@ -185,7 +186,7 @@ func (q *inquiry) oldestAt(t *turn, m *machine, room Resources) (oldest head, fi
 }
 
 // covered reports whether the head in whose lane a hidden one stands fits, too.
-func (q *inquiry) covered(t *turn, hidden head, m *machine, room Resources) bool {
+func (q *inquiry) covered(t *turn, hidden head, m *machine, room command.Resources) bool {
 	return slices.ContainsFunc(t.heads, func(h head) bool {
 		_, ok := q.firstOf(h, m, room)
 		return ok && !h.hidden && q.isShape(h.shape) && q.isShape(hidden.shape)
@@ -193,7 +194,7 @@ func (q *inquiry) covered(t *turn, hidden head, m *machine, room Resources) bool
 }
 
 // pickOf returns a site's job for the machine: priority, then arrival.
-func (q *inquiry) pickOf(t *turn, m *machine, room Resources) (best uint64) {
+func (q *inquiry) pickOf(t *turn, m *machine, room command.Resources) (best uint64) {
 	for _, h := range t.heads {
 		seq, ok := q.firstOf(h, m, room)
 		if ok && (best == 0 || q.sooner(seq, best)) {
@@ -204,7 +205,7 @@ func (q *inquiry) pickOf(t *turn, m *machine, room Resources) (best uint64) {
 }
 
 // firstOf returns a lane's first job for the machine, if there is one.
-func (q *inquiry) firstOf(h head, m *machine, room Resources) (uint64, bool) {
+func (q *inquiry) firstOf(h head, m *machine, room command.Resources) (uint64, bool) {
 	if !m.mayTake(h.shape, room) {
 		return 0, false
 	}

@@ -3,13 +3,13 @@ package core
 import (
 	"testing"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // A new epoch had forgotten batch 1, and the open batch 2 was taken for applied:
 // its runs never reached the ledger.
 func TestNewEpochKeepsTheOpenUsage(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1)
+	r := newRig(t, command.DefaultParams(), 1)
 	a := r.sites[0]
 	run := func() {
 		a.submit(sleepJob, "")

@@ -1,4 +1,4 @@
-package fsm
+package command
 
 // Code is the outcome of a command, or of one job of a Submit.
 type Code uint8

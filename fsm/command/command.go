@@ -1,8 +1,4 @@
-// Package fsm is the replicated state machine: steps 5, 7 and 8 of a job's way.
-//
-// It imports sched, the standard library and its wire encoding, and never sees
-// a clock, randomness, a network, a disk, map order or floats.
-package fsm
+package command
 
 // Kind numbers a command on the wire. Numbers are never reused.
 type Kind uint8

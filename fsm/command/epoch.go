@@ -1,4 +1,4 @@
-package fsm
+package command
 
 // An entry number is its epoch and the entry's place, so all that is numbered by
 // entries (tokens, events, current reads) is greater in a later epoch than

@@ -72,26 +72,6 @@ func (l Labels) Validate() error {
 	return within("labels", n, 0, MaxLabels)
 }
 
-// checkLabels checks each of the machines' labels once, and that the different
-// ones are not too many.
-func (b *Offer) checkLabels() error {
-	var sets map[Labels]bool
-	for i := range b.Machines {
-		l := b.Machines[i].Labels
-		if l == "" || sets[l] {
-			continue
-		}
-		if err := l.Validate(); err != nil {
-			return fmt.Errorf("machine %.64q: %w", b.Machines[i].Name, err)
-		}
-		if sets == nil {
-			sets = map[Labels]bool{}
-		}
-		sets[l] = true
-	}
-	return within("different labels of machines", int64(len(sets)), 0, MaxLabelSets)
-}
-
 // All yields the labels in the order of their keys.
 func (l Labels) All() iter.Seq2[string, string] {
 	return func(yield func(key, value string) bool) {

@@ -1,0 +1,193 @@
+package command
+
+import "google.golang.org/protobuf/encoding/protowire"
+
+func appendParams(dst []byte, p *Params) []byte {
+	dst = appendString(dst, p.Policy)
+	dst = append(dst, byte(p.Running))
+	dst = appendBool(dst, p.PreferOwn)
+	dst = appendBool(dst, p.ClaimedHome)
+	dst = appendBool(dst, p.FixedOrder)
+	for _, v := range [...]int64{
+		p.ReserveAfterMs, p.RetainMs, p.RetainJobs, p.DepartureMs,
+		p.RateCPU, p.RateMem, p.RateGPU, p.QuantumMs, p.LeaseMs, p.MarginMs,
+	} {
+		dst = appendInt(dst, v)
+	}
+	return dst
+}
+
+func appendRegister(dst []byte, b *Register) []byte {
+	dst = append(dst, b.Node[:]...)
+	dst = append(dst, b.Boot[:]...)
+	dst = appendLen(dst, len(b.Known))
+	for i := range b.Known {
+		dst = append(dst, b.Known[i][:]...)
+	}
+	dst = appendString(dst, b.HTTP)
+	dst = appendString(dst, b.Peer)
+	dst = appendString(dst, b.Gossip)
+	dst = protowire.AppendVarint(dst, uint64(b.MaxVersion))
+	return appendAttempts(appendAttempts(dst, b.Held), b.Lost)
+}
+
+func appendSubmit(dst []byte, b *Submit) []byte {
+	dst = protowire.AppendVarint(dst, b.Settled)
+	dst = appendLen(dst, len(b.Jobs))
+	for i := range b.Jobs {
+		dst = appendJob(dst, &b.Jobs[i])
+	}
+	return dst
+}
+
+func appendJob(dst []byte, j *JobSpec) []byte {
+	dst = protowire.AppendVarint(dst, j.Num)
+	dst = protowire.AppendVarint(dst, uint64(j.Count))
+	dst = appendResources(dst, j.Need)
+	dst = appendBool(dst, j.Image)
+	dst = appendInt(dst, j.TimeoutMs)
+	dst = protowire.AppendVarint(dst, uint64(j.MaxAttempts))
+	dst = append(dst, byte(j.OnLoss))
+	dst = appendSigned(dst, int64(j.Priority))
+	dst = appendStrings(dst, j.Only)
+	dst = appendStrings(dst, j.Not)
+	dst = appendInt(dst, j.CreatedMs)
+	dst = appendStrings(dst, j.Selectors)
+	return protowire.AppendBytes(dst, j.Payload)
+}
+
+func appendOffer(dst []byte, b *Offer) []byte {
+	dst = protowire.AppendVarint(dst, b.Version)
+	dst, sets := appendLabelSets(dst, b)
+	dst = appendLen(dst, len(b.Machines))
+	for i := range b.Machines {
+		m := &b.Machines[i]
+		dst = appendString(dst, m.Name)
+		dst = appendResources(dst, m.Resources)
+		dst = appendResources(dst, m.Whole)
+		dst = append(dst, byte(m.Runs))
+		dst = appendLen(appendInt(dst, m.Slots), sets[m.Labels])
+	}
+	return appendResources(appendResources(dst, b.Capacity), b.Home)
+}
+
+// appendLabelSets writes each labels of an offer's machines once, in the order of
+// their first use, and numbers them from 1; 0 is none.
+func appendLabelSets(dst []byte, b *Offer) ([]byte, map[Labels]int) {
+	sets := map[Labels]int{"": 0}
+	var texts []string
+	for i := range b.Machines {
+		l := b.Machines[i].Labels
+		if _, ok := sets[l]; !ok {
+			sets[l] = len(sets)
+			texts = append(texts, string(l))
+		}
+	}
+	return appendStrings(dst, texts), sets
+}
+
+func appendStarted(dst []byte, b *Started) []byte {
+	dst = appendLen(dst, len(b.Attempts))
+	for i := range b.Attempts {
+		dst = appendAttempt(dst, &b.Attempts[i].AttemptRef)
+		dst = appendInt(dst, b.Attempts[i].DelayMs)
+	}
+	return dst
+}
+
+func appendBound(dst []byte, b *Bound) []byte {
+	dst = appendLen(dst, len(b.Attempts))
+	for i := range b.Attempts {
+		dst = appendAttempt(dst, &b.Attempts[i].AttemptRef)
+		dst = appendInt(dst, b.Attempts[i].BoundMs)
+	}
+	return dst
+}
+
+func appendComplete(dst []byte, b *Complete) []byte {
+	dst = appendLen(dst, len(b.Attempts))
+	for i := range b.Attempts {
+		a := &b.Attempts[i]
+		dst = appendAttempt(dst, &a.AttemptRef)
+		dst = append(dst, byte(a.Outcome))
+		dst = appendSigned(dst, int64(a.ExitCode))
+		dst = appendSigned(dst, int64(a.Signal))
+		dst = appendBool(dst, a.Ran)
+		dst = appendInt(dst, a.DelayMs)
+		dst = appendInt(dst, a.RunMs)
+		dst = appendString(dst, a.Detail)
+	}
+	return dst
+}
+
+func appendDecline(dst []byte, b *Decline) []byte {
+	dst = appendAttempts(dst, b.Attempts)
+	dst = appendString(dst, b.Reason)
+	dst = appendBool(dst, b.Offer != nil)
+	if b.Offer != nil {
+		dst = appendOffer(dst, b.Offer)
+	}
+	return dst
+}
+
+func appendUsage(dst []byte, b *Usage) []byte {
+	dst = protowire.AppendVarint(dst, b.Batch)
+	dst = appendLen(dst, len(b.Rows))
+	for i := range b.Rows {
+		r := &b.Rows[i]
+		dst = protowire.AppendVarint(dst, r.Job)
+		dst = protowire.AppendVarint(dst, uint64(r.Task))
+		dst = appendResources(dst, r.Need)
+		dst = appendInt(dst, r.AgoMs)
+		dst = appendInt(dst, r.RunMs)
+		dst = appendInt(dst, r.WaitMs)
+	}
+	return dst
+}
+
+func appendAttempts(dst []byte, refs []AttemptRef) []byte {
+	dst = appendLen(dst, len(refs))
+	for i := range refs {
+		dst = appendAttempt(dst, &refs[i])
+	}
+	return dst
+}
+
+func appendAttempt(dst []byte, a *AttemptRef) []byte {
+	dst = appendJobID(dst, a.Job)
+	dst = protowire.AppendVarint(dst, uint64(a.Task))
+	dst = protowire.AppendVarint(dst, uint64(a.Attempt))
+	return protowire.AppendVarint(dst, a.Token)
+}
+
+func appendJobID(dst []byte, id JobID) []byte {
+	return protowire.AppendVarint(appendString(dst, id.Site), id.Num)
+}
+
+func appendResources(dst []byte, r Resources) []byte {
+	return appendInt(appendInt(appendInt(dst, r.MilliCPU), r.MemMiB), r.GPU)
+}
+
+func appendStrings(dst []byte, list []string) []byte {
+	dst = appendLen(dst, len(list))
+	for _, s := range list {
+		dst = appendString(dst, s)
+	}
+	return dst
+}
+
+func appendString(dst []byte, s string) []byte { return protowire.AppendString(dst, s) }
+
+func appendLen(dst []byte, n int) []byte { return protowire.AppendVarint(dst, uint64(n)) }
+
+// appendInt writes a number that is never negative; should it be, the reader
+// refuses it.
+func appendInt(dst []byte, v int64) []byte { return protowire.AppendVarint(dst, uint64(v)) }
+
+func appendSigned(dst []byte, v int64) []byte {
+	return protowire.AppendVarint(dst, protowire.EncodeZigZag(v))
+}
+
+func appendBool(dst []byte, v bool) []byte {
+	return protowire.AppendVarint(dst, protowire.EncodeBool(v))
+}

@@ -82,7 +82,7 @@ func checkKnown(c *command.Command) error {
 
 // advance moves log time by the leader's clock (D3). Time stands still before
 // genesis.
-func (s *State) advance(term uint64, elapsed int64) {
+func (s *clock) advance(term uint64, elapsed int64) {
 	if term < s.term {
 		return
 	}
@@ -94,7 +94,7 @@ func (s *State) advance(term uint64, elapsed int64) {
 }
 
 // advanceTerm notes a new leader's term: its clock counts from now.
-func (s *State) advanceTerm(term uint64) {
+func (s *clock) advanceTerm(term uint64) {
 	if term > s.term {
 		s.term, s.termBase = term, s.time
 	}

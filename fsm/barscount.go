@@ -47,7 +47,7 @@ func (c *barCounts) add(x *site, n int) {
 
 // countJob counts n more waiting jobs of a lane, all with the same bars; n may be
 // negative.
-func (s *State) countJob(l *lane, bars []bar, n int) {
+func (s *matching) countJob(l *lane, bars []bar, n int) {
 	l.jobs += n
 	if l.owner.present() {
 		l.class.jobs += n
@@ -60,7 +60,7 @@ func (s *State) countJob(l *lane, bars []bar, n int) {
 }
 
 // countBarred counts n more waiting jobs of a lane as barred from a site.
-func (s *State) countBarred(l *lane, x *site, n int) {
+func (s *matching) countBarred(l *lane, x *site, n int) {
 	s.steps.used += stepLook
 	l.barredFrom.add(x, n)
 	if l.owner.present() {
@@ -69,7 +69,7 @@ func (s *State) countBarred(l *lane, x *site, n int) {
 }
 
 // countLane counts a whole lane in its class, or no longer: sign is 1 or −1.
-func (s *State) countLane(l *lane, sign int) {
+func (s *matching) countLane(l *lane, sign int) {
 	l.class.jobs += sign * l.jobs
 	for _, b := range l.barredFrom {
 		if x := s.sites[b.site]; x.offers == b.offers {
@@ -81,7 +81,7 @@ func (s *State) countLane(l *lane, sign int) {
 
 // blocked returns the sites from which all that waits of a class is barred, but for
 // those in own: their machines rest though they fit.
-func (s *State) blocked(c *class, own []bar) (out []*site) {
+func (s *matching) blocked(c *class, own []bar) (out []*site) {
 	if c.jobs == 0 {
 		return nil
 	}

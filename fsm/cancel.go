@@ -9,7 +9,7 @@ const ownerLeft = "owner left the federation"
 func CancelledAt(site string) string { return "cancelled at " + site }
 
 // askedAt returns the site at whose broker a Cancel was asked.
-func (s *State) askedAt(owner *site, c *command.Cancel) *site {
+func (s *jobTable) askedAt(owner *site, c *command.Cancel) *site {
 	if x := s.byName[c.At]; x != nil {
 		return x
 	}
@@ -17,14 +17,14 @@ func (s *State) askedAt(owner *site, c *command.Cancel) *site {
 }
 
 // noteCancel keeps where the cancel of a whole job was asked first.
-func (s *State) noteCancel(owner *site, seq uint64, c *command.Cancel) {
+func (s *lifecycle) noteCancel(owner *site, seq uint64, c *command.Cancel) {
 	if t := s.mutJob(seq).set(s.epoch).rare(); t.cancel == 0 {
 		t.cancel = uint32(s.askedAt(owner, c).id) + 1
 	}
 }
 
 // cancelWhy is the reason of a job's tasks that end because all of it was cancelled.
-func (s *State) cancelWhy(j *job) string {
+func (s *jobTable) cancelWhy(j *job) string {
 	if j.tasks.cancel() == 0 {
 		return "cancelled"
 	}
@@ -57,7 +57,7 @@ func (s *State) cancel(x *site, c *command.Cancel) command.Result {
 }
 
 // cancelTask ends or stops one task.
-func (s *State) cancelTask(seq uint64, task uint32, why string) command.Code {
+func (s *lifecycle) cancelTask(seq uint64, task uint32, why string) command.Code {
 	j := s.mutJob(seq)
 	if task >= j.count {
 		return command.OutOfRange
@@ -108,7 +108,7 @@ func (b *backTask) record(now int64) record {
 // endWaiting ends what waits of a job, or as much of it as the entry may do.
 //
 // REQUIRES: something waits.
-func (s *State) endWaiting(seq uint64, state TaskState, why string) {
+func (s *lifecycle) endWaiting(seq uint64, state TaskState, why string) {
 	j := s.mutJob(seq)
 	t := j.set(s.epoch)
 	fresh := s.endFresh(j, t, state, why)
@@ -123,7 +123,7 @@ func (s *State) endWaiting(seq uint64, state TaskState, why string) {
 }
 
 // endFresh ends tasks that were never assigned, and returns how many.
-func (s *State) endFresh(j *job, t *taskSet, state TaskState, why string) (n uint32) {
+func (s *lifecycle) endFresh(j *job, t *taskSet, state TaskState, why string) (n uint32) {
 	for j.next < j.count && (n == 0 || !s.steps.spent()) { // between the holes
 		to := j.count
 		if r, _ := t.findRun(j.next); r != nil {
@@ -142,7 +142,7 @@ func (s *State) endFresh(j *job, t *taskSet, state TaskState, why string) (n uin
 
 // endBack ends returned tasks, and returns how many: one at least, unless the caller
 // did something already.
-func (s *State) endBack(j *job, t *taskSet, state TaskState, why string, did bool) (n uint32) {
+func (s *lifecycle) endBack(j *job, t *taskSet, state TaskState, why string, did bool) (n uint32) {
 	for ; t.back().Len() > 0 && (!did || !s.steps.spent()); did = true {
 		b := *t.back().First()
 		t.dropBack(b.task)
@@ -161,12 +161,12 @@ func (s *State) endBack(j *job, t *taskSet, state TaskState, why string, did boo
 
 // isStopping reports whether the end of an attempt was asked for, be it that the
 // cancel of its job has not come to it yet.
-func (s *State) isStopping(a *attempt) bool { return a.stopping() || s.cancelling[a.seq] }
+func (s *lifecycle) isStopping(a *attempt) bool { return a.stopping() || s.cancelling[a.seq] }
 
 // stop asks for the end of a live attempt; its capacity stays taken until its
 // site reports. One whose site is lost has nobody to ask: it ends, at once or
 // by its bound.
-func (s *State) stop(slot uint64, why string) {
+func (s *lifecycle) stop(slot uint64, why string) {
 	a := s.attempts.Mut(slot, s.epoch)
 	if a.stopping() {
 		return
@@ -191,7 +191,7 @@ func (s *State) stop(slot uint64, why string) {
 }
 
 // liveOf returns the slots of a job's live attempts, by task.
-func (s *State) liveOf(seq uint64) []uint64 {
+func (s *jobTable) liveOf(seq uint64) []uint64 {
 	j := s.jobs.Get(seq)
 	if j.tasks == nil {
 		return nil

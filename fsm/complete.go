@@ -8,7 +8,7 @@ import (
 )
 
 // complete executes a Complete: each report ends one attempt, if it is live.
-func (s *State) complete(x *site, c *command.Complete) command.Result {
+func (s *lifecycle) complete(x *site, c *command.Complete) command.Result {
 	for i := range c.Attempts {
 		e := &c.Attempts[i]
 		if slot, ok := s.findEnded(&e.AttemptRef, x); ok {
@@ -22,7 +22,7 @@ func (s *State) complete(x *site, c *command.Complete) command.Result {
 
 // finishLeft ends a leftover as its site reported. Its success counts if its task is
 // on its way elsewhere: the first one does.
-func (s *State) finishLeft(slot uint64, e *command.Ended) {
+func (s *lifecycle) finishLeft(slot uint64, e *command.Ended) {
 	switch past := s.attempts.Get(slot).left.doubt == doubtPast; {
 	case past && e.Outcome == command.Succeeded && s.overtake(slot):
 		s.finish(slot, e)
@@ -35,7 +35,7 @@ func (s *State) finishLeft(slot uint64, e *command.Ended) {
 
 // finish ends an attempt as its site reported: charge it, free its room, and
 // decide what becomes of the task.
-func (s *State) finish(slot uint64, e *command.Ended) {
+func (s *lifecycle) finish(slot uint64, e *command.Ended) {
 	if e.Outcome == command.Lost && s.attempts.Get(slot).boundMs > s.time {
 		s.giveUp(slot, e.Detail)
 		return
@@ -68,7 +68,7 @@ func (s *State) finish(slot uint64, e *command.Ended) {
 
 // span returns the run that is charged, in log milliseconds: measured, but
 // bounded by the log's own entries, so that a late report cannot inflate it.
-func (s *State) span(a *attempt, e *command.Ended) (start, end int64) {
+func (s *lifecycle) span(a *attempt, e *command.Ended) (start, end int64) {
 	start = min(a.assignedMs+e.DelayMs, s.time)
 	end = min(start+e.RunMs, s.time)
 	if limit := s.jobs.Get(a.seq).timeoutMs; limit > 0 {
@@ -78,7 +78,7 @@ func (s *State) span(a *attempt, e *command.Ended) (start, end int64) {
 }
 
 // recordOf keeps what is known of an attempt that ends.
-func (s *State) recordOf(a *attempt) record {
+func (s *jobTable) recordOf(a *attempt) record {
 	return record{
 		task: a.task, attempt: a.attempt, failures: a.failures, losses: a.losses, site: a.site, token: a.token,
 		queuedMs: a.queuedMs, assignedMs: a.assignedMs, startedMs: a.startedMs, endedMs: s.time, machine: a.machine.name,
@@ -86,7 +86,7 @@ func (s *State) recordOf(a *attempt) record {
 }
 
 // settle decides what becomes of a task whose attempt is gone.
-func (s *State) settle(a *attempt, r record, o command.Outcome) {
+func (s *lifecycle) settle(a *attempt, r record, o command.Outcome) {
 	j := s.jobs.Get(a.seq)
 	stopping := s.isStopping(a)
 	switch {
@@ -108,7 +108,7 @@ func (s *State) settle(a *attempt, r record, o command.Outcome) {
 }
 
 // lose decides what becomes of a task that its site lost.
-func (s *State) lose(a *attempt, r record, o command.Outcome) {
+func (s *lifecycle) lose(a *attempt, r record, o command.Outcome) {
 	r.losses++
 	r.detail = cmp.Or(r.detail, a.why, "lost by "+s.sites[a.site].name)
 	if s.jobs.Get(a.seq).onLoss == command.Never || r.losses >= MaxLosses {
@@ -121,7 +121,7 @@ func (s *State) lose(a *attempt, r record, o command.Outcome) {
 // requeue returns a task to the head of its job: it keeps its place in the
 // order of arrival and gets a new queue time. If its owner's departure is
 // over, it ends as lost instead.
-func (s *State) requeue(a *attempt, r record, o command.Outcome) {
+func (s *lifecycle) requeue(a *attempt, r record, o command.Outcome) {
 	seq := a.seq
 	j := s.mutJob(seq)
 	if s.sites[j.owner].gone {
@@ -139,14 +139,14 @@ func (s *State) requeue(a *attempt, r record, o command.Outcome) {
 
 // endTask ends one task whose attempt is gone already, or that was waiting
 // again.
-func (s *State) endTask(seq uint64, state TaskState, r record) {
+func (s *lifecycle) endTask(seq uint64, state TaskState, r record) {
 	j := s.mutJob(seq)
 	s.noteEnd(j, j.set(s.epoch), state, r)
 	s.endJob(seq, j)
 }
 
 // noteEnd writes one task's end into its job.
-func (s *State) noteEnd(j *job, t *taskSet, state TaskState, r record) {
+func (s *lifecycle) noteEnd(j *job, t *taskSet, state TaskState, r record) {
 	s.sites[j.owner].use.tasks--
 	s.keepRecord(j, t, r)
 	t.addRun(run{from: r.task, to: r.task + 1, state: state, exit: r.exit, endedMs: -1})
@@ -157,7 +157,7 @@ func (s *State) noteEnd(j *job, t *taskSet, state TaskState, r record) {
 }
 
 // endJob ends a job whose tasks have all ended.
-func (s *State) endJob(seq uint64, j *job) {
+func (s *lifecycle) endJob(seq uint64, j *job) {
 	if j.over() || j.tasks == nil || j.tasks.endedTasks() < j.count {
 		return
 	}

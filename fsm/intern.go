@@ -37,13 +37,13 @@ func (m *machine) mayTake(h *command.Shape, room command.Resources) bool {
 const shapeBytes = 64
 
 // findClass returns the interned class of a requirement, or nil.
-func (s *State) findClass(h *command.Shape) *class {
+func (s *fleet) findClass(h *command.Shape) *class {
 	var buf [shapeBytes]byte
 	return s.classes[string(h.AppendKey(buf[:0]))]
 }
 
 // holdClass interns a requirement for one more job.
-func (s *State) holdClass(h *command.Shape) *class {
+func (s *fleet) holdClass(h *command.Shape) *class {
 	c := s.findClass(h)
 	if c == nil {
 		c = &class{Shape: h.Clone(), key: string(h.AppendKey(nil)), activeAt: -1}
@@ -90,7 +90,7 @@ func (c *class) closed(x *site) {
 	}
 }
 
-func (s *State) releaseClass(c *class) {
+func (s *fleet) releaseClass(c *class) {
 	if c.refs--; c.refs == 0 {
 		delete(s.classes, c.key)
 	}
@@ -105,7 +105,7 @@ type payload struct {
 // holdPayload interns data for one more job. The table is one of the runtime's, whose
 // hash no member can foresee; a hash by the federation's seed, which all of them know, let
 // one have all its payloads collide. Nothing iterates the table.
-func (s *State) holdPayload(data []byte) *payload {
+func (s *fleet) holdPayload(data []byte) *payload {
 	p := s.payloads[string(data)]
 	if p == nil {
 		p = &payload{data: string(data)}
@@ -123,7 +123,7 @@ func (p *payload) bytes() []byte {
 	return []byte(p.data)
 }
 
-func (s *State) releasePayload(p *payload) {
+func (s *fleet) releasePayload(p *payload) {
 	if p.refs--; p.refs == 0 {
 		delete(s.payloads, p.data)
 	}

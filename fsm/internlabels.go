@@ -27,7 +27,7 @@ func (x *labelSet) list() command.Pairs {
 }
 
 // relabel gives a machine other labels.
-func (s *State) relabel(m *machine, l command.Labels) {
+func (s *fleet) relabel(m *machine, l command.Labels) {
 	if m.labels.text() == l {
 		return
 	}
@@ -77,7 +77,7 @@ func (c *class) admits(x *labelSet) bool {
 
 // fits is shape.fits in Apply. It counts the look, and selectors as if nothing were
 // remembered: what a class remembers is of this replica.
-func (s *State) fits(c *class, m *machine, room command.Resources) bool {
+func (s *fleet) fits(c *class, m *machine, room command.Resources) bool {
 	s.steps.used += stepLook
 	if !c.Need.FitsIn(room) || !m.runs.Takes(c.Image) {
 		return false
@@ -90,6 +90,6 @@ func (s *State) fits(c *class, m *machine, room command.Resources) bool {
 }
 
 // suits is shape.suits in Apply, and counts as fits does.
-func (s *State) suits(c *class, m *machine, room command.Resources) bool {
+func (s *fleet) suits(c *class, m *machine, room command.Resources) bool {
 	return s.fits(c, m, room) && c.Allows(m.site.name)
 }

@@ -247,10 +247,10 @@ func (t *taskSet) findRecord(task uint32) *record {
 func (t *taskSet) endedTasks() uint32 { return t.ends[0] + t.ends[1] + t.ends[2] + t.ends[3] }
 
 // mutJob returns a job for writing.
-func (s *State) mutJob(seq uint64) *job { return s.jobs.Mut(seq, s.epoch) }
+func (s *jobTable) mutJob(seq uint64) *job { return s.jobs.Mut(seq, s.epoch) }
 
 // findJob returns the seq of a job, 0 if it is not here.
-func (s *State) findJob(id command.JobID) uint64 {
+func (s *jobTable) findJob(id command.JobID) uint64 {
 	if x := s.byName[id.Site]; x != nil {
 		return x.nums[id.Num]
 	}

@@ -18,7 +18,7 @@ type cell struct {
 
 // charge enters one ended run into the ledger: the same sums to the matrix, to
 // what the executor gave and to what the owner used, so priorities sum to zero.
-func (s *State) charge(owner, executor *site, weight, start, end, queued int64) {
+func (s *ranking) charge(owner, executor *site, weight, start, end, queued int64) {
 	var sums sched.Sums
 	sums.Add(weight, start, end, queued)
 	c := s.cell(owner, executor.id)
@@ -29,7 +29,7 @@ func (s *State) charge(owner, executor *site, weight, start, end, queued int64) 
 }
 
 // cell returns an owner's cell for writing.
-func (s *State) cell(owner *site, executor int32) *cell {
+func (s *ranking) cell(owner *site, executor int32) *cell {
 	if owner.rowEpoch != s.epoch {
 		owner.row, owner.rowEpoch = slices.Clone(owner.row), s.epoch
 	}
@@ -63,7 +63,7 @@ func (s *State) usage(x *site, c *command.Usage) command.Result {
 // setShare recomputes what FAIRSHARE looks at of a site: what it contributes now,
 // which is what it lends, and which of its use nobody else has seen. With
 // Params.ClaimedHome its own word counts for both.
-func (s *State) setShare(x *site) {
+func (s *ranking) setShare(x *site) {
 	x.account.Share, x.account.Unseen = 0, x.homeRan
 	if x.present() {
 		x.account.Share = x.exposed.MilliCPU

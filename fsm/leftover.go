@@ -34,7 +34,7 @@ type leftKey struct {
 func (a *attempt) leftKey() leftKey { return leftKey{a.left.owner, a.left.num, a.task, a.attempt} }
 
 // findLeft returns the slot of the leftover that ref names at site x, or false.
-func (s *State) findLeft(ref *command.AttemptRef, x *site) (uint64, bool) {
+func (s *attemptTable) findLeft(ref *command.AttemptRef, x *site) (uint64, bool) {
 	owner := s.byName[ref.Job.Site]
 	if owner == nil {
 		return 0, false
@@ -50,7 +50,7 @@ func (s *State) findLeft(ref *command.AttemptRef, x *site) (uint64, bool) {
 // leaveOver settles an attempt's task, as lost or as cancelled if that was asked,
 // and keeps what may still run. given says that its own site has lost it: only its
 // bound ends it then.
-func (s *State) leaveOver(slot uint64, given bool, why string) {
+func (s *lifecycle) leaveOver(slot uint64, given bool, why string) {
 	s.steps.used += stepSettle
 	a := *s.attempts.Get(slot)
 	s.unsetStarted(&a)
@@ -67,7 +67,7 @@ func (s *State) leaveOver(slot uint64, given bool, why string) {
 }
 
 // keepLeft has what was a live attempt be a leftover.
-func (s *State) keepLeft(slot uint64, d doubt) *attempt {
+func (s *lifecycle) keepLeft(slot uint64, d doubt) *attempt {
 	p := s.attempts.Mut(slot, s.epoch)
 	j := s.jobs.Get(p.seq)
 	p.left = &leftover{owner: j.owner, num: j.num, need: j.class.Need, doubt: d, startedMs: p.startedMs}
@@ -80,7 +80,7 @@ func (s *State) keepLeft(slot uint64, d doubt) *attempt {
 }
 
 // dropLeft ends a leftover: what it took is free.
-func (s *State) dropLeft(slot uint64) {
+func (s *lifecycle) dropLeft(slot uint64) {
 	s.steps.used += stepSettle
 	a := s.attempts.Get(slot)
 	x := s.sites[a.site]
@@ -92,7 +92,7 @@ func (s *State) dropLeft(slot uint64) {
 
 // silent settles an attempt that its site was to stop and did not report in time. If
 // a bound says that it is dead, nothing is left of it.
-func (s *State) silent(slot uint64) {
+func (s *lifecycle) silent(slot uint64) {
 	a := s.attempts.Get(slot)
 	if a.boundMs > 0 && a.boundMs <= s.time {
 		s.drop(slot, command.Lost)
@@ -105,7 +105,7 @@ func (s *State) silent(slot uint64) {
 // answerForLeft settles a leftover by its site's word: held is still to be stopped
 // there; lost, or given up before, it ends by its bound if it has one, and whether a loss
 // of it counts is decided by then; else it is dead.
-func (s *State) answerForLeft(slot uint64, held, lost bool) {
+func (s *lifecycle) answerForLeft(slot uint64, held, lost bool) {
 	a := s.attempts.Mut(slot, s.epoch)
 	switch {
 	case held && !a.given:
@@ -123,7 +123,7 @@ func (s *State) answerForLeft(slot uint64, held, lost bool) {
 // lease ends what has no bound, unless that is the site's own; or the site departs for
 // good; or it has registered; or it is heard again. What comes of one in doubt is what
 // would have come without the doubt.
-func (s *State) treatLeft(k choreKind, slot uint64) {
+func (s *lifecycle) treatLeft(k choreKind, slot uint64) {
 	if k == choreDoubt {
 		return
 	}

@@ -22,7 +22,7 @@ func (h *search) clone() *search {
 }
 
 // freezeFresh is nil where nothing is: as a rule.
-func (s *State) freezeFresh() map[*class]freshness {
+func (s *matching) freezeFresh() map[*class]freshness {
 	if len(s.fresh)+len(s.late) == 0 {
 		return nil
 	}

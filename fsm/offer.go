@@ -18,7 +18,7 @@ func (s *State) offer(x *site, c *command.Offer) command.Result {
 // install puts an offer in force. A machine that is no longer offered stays
 // while attempts are on it, with no room. All machines are worth trying again:
 // their room may have grown, and bars against the former offer are lifted.
-func (s *State) install(x *site, c *command.Offer) {
+func (s *holding) install(x *site, c *command.Offer) {
 	x.offerVersion = c.Version
 	x.offers++
 	before := x.exposed
@@ -68,7 +68,7 @@ func (s *State) install(x *site, c *command.Offer) {
 }
 
 // retract keeps a machine that is offered no more only while it is in use.
-func (s *State) retract(m *machine) {
+func (s *fleet) retract(m *machine) {
 	m.exposed, m.whole, m.runs, m.offered, m.resting, m.tried = command.Resources{}, command.Resources{}, 0, false, false, false
 	m.slots = 0
 	s.relabel(m, "")

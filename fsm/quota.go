@@ -56,12 +56,12 @@ func (x *site) openJobs() uint64 { return uint64(len(x.nums) - x.ended.Len()) }
 func (x *site) numbers() uint64 { return uint64(len(x.nums) + len(x.retired)) }
 
 // keptMost is how many ended jobs of a site stay.
-func (s *State) keptMost() uint64 { return min(uint64(s.params.RetainJobs), s.limits.kept) }
+func (s *quotas) keptMost() uint64 { return min(uint64(s.params.RetainJobs), s.limits.kept) }
 
 // excess is what a site has of ended jobs beyond its quotas, which is about to leave.
 // Until then it counts as if it were open, or a site could make jobs end faster than
 // they leave.
-func (s *State) excess(x *site) (jobs, bytes uint64) {
+func (s *quotas) excess(x *site) (jobs, bytes uint64) {
 	kept := uint64(x.ended.Len())
 	if most := s.keptMost(); kept > most {
 		jobs = kept - most
@@ -92,7 +92,7 @@ type QuotaView struct {
 
 // Quotas returns what a site uses of its quotas; nothing, and false, if it never
 // registered.
-func (s *State) Quotas(name string) (QuotaView, bool) {
+func (s *views) Quotas(name string) (QuotaView, bool) {
 	x, ok := s.byName[name]
 	if !ok {
 		x = &site{name: name}
@@ -112,7 +112,7 @@ func (s *State) Quotas(name string) (QuotaView, bool) {
 }
 
 // AllQuotas returns what each site uses, by site.
-func (s *State) AllQuotas() []QuotaView {
+func (s *views) AllQuotas() []QuotaView {
 	out := make([]QuotaView, 0, len(s.order))
 	for _, x := range s.order {
 		v, _ := s.Quotas(x.name)
@@ -123,7 +123,7 @@ func (s *State) AllQuotas() []QuotaView {
 
 // Admits is why the state would refuse a job of a site now; OK if it would not. It
 // says nothing of the job's number being used before.
-func (s *State) Admits(name string, j *command.JobSpec) command.Code {
+func (s *views) Admits(name string, j *command.JobSpec) command.Code {
 	x := s.byName[name]
 	if x == nil {
 		return command.UnknownSite
@@ -134,7 +134,7 @@ func (s *State) Admits(name string, j *command.JobSpec) command.Code {
 
 // refusal is by which quota of its site a job cannot be taken; OK if it can. Num 0
 // stands for one that may be had. h is the job's requirement.
-func (s *State) refusal(x *site, j *command.JobSpec, h *command.Shape) command.Code {
+func (s *quotas) refusal(x *site, j *command.JobSpec, h *command.Shape) command.Code {
 	l := &s.limits
 	jobs, bytes := s.excess(x)
 	switch {
@@ -157,7 +157,7 @@ func (s *State) refusal(x *site, j *command.JobSpec, h *command.Shape) command.C
 // numbersFull reports whether too many ranges of numbers are remembered for one more
 // job. A number below all of them closes a gap that keeps them apart, so it is taken
 // for longer, or it would never come in.
-func (s *State) numbersFull(x *site, num uint64) bool {
+func (s *quotas) numbersFull(x *site, num uint64) bool {
 	most := s.limits.numbers
 	if len(x.retired) > 0 && num < x.retired[0].From {
 		most += s.limits.jobs
@@ -166,7 +166,7 @@ func (s *State) numbersFull(x *site, num uint64) bool {
 }
 
 // countUse counts a job that was restored.
-func (s *State) countUse(seq uint64, j *job) {
+func (s *fleet) countUse(seq uint64, j *job) {
 	x := s.sites[j.owner]
 	if j.tasks != nil {
 		x.use.records += uint64(j.tasks.records.Len())
@@ -194,7 +194,7 @@ func (b *bounds) mostNumbers() uint64 {
 
 // join counts a site as a member, or no more: when its departure is over it shares
 // nothing.
-func (s *State) join(by int) {
+func (s *quotas) join(by int) {
 	s.members += by
 	s.limits = s.bounds.limitsOf(s.members)
 	s.recrowd = s.recrowd || by >= 0

@@ -10,13 +10,13 @@ import (
 var unknownBoot [16]byte
 
 // Epoch is how often the federation was recovered from the loss of its quorum.
-func (s *State) Epoch() uint64 { return command.EpochOf(s.index) }
+func (s *clock) Epoch() uint64 { return command.EpochOf(s.index) }
 
 // HeldMs is how long nothing is assigned yet, in log milliseconds; 0 = it is.
-func (s *State) HeldMs() int64 { return max(0, s.heldUntil-s.time) }
+func (s *views) HeldMs() int64 { return max(0, s.heldUntil-s.time) }
 
 // holds reports whether a new epoch still waits for attempts of the last one.
-func (s *State) holds() bool { return s.time < s.heldUntil }
+func (s *clock) holds() bool { return s.time < s.heldUntil }
 
 // recover executes a Recover. This state may lack the newest entries, so it may
 // not know who runs what: a task that waits here may have been assigned there.

@@ -17,7 +17,7 @@ const incarnationShift = 18
 const maxBoots = 8
 
 // Admit says whether a data directory may join under a site's name.
-func (s *State) Admit(name string, node [16]byte) error {
+func (s *views) Admit(name string, node [16]byte) error {
 	if !command.ValidSite(name) {
 		return fmt.Errorf("%w: %.80q is no site name (a DNS label in lower case)", command.ErrBadID, name)
 	}
@@ -147,7 +147,7 @@ func (s *State) forgetWords(x *site) {
 	}
 }
 
-func (s *State) noteWord(x *site, ref *command.AttemptRef, w word) {
+func (s *lifecycle) noteWord(x *site, ref *command.AttemptRef, w word) {
 	s.steps.used += stepLook
 	slot, ok := s.findAttempt(ref, x)
 	if !ok {
@@ -170,7 +170,7 @@ func (x *site) hold(slot uint64, w word) {
 }
 
 // answer does with an attempt what its site's registration said of it.
-func (s *State) answer(slot uint64) {
+func (s *lifecycle) answer(slot uint64) {
 	a := s.attempts.Mut(slot, s.epoch)
 	w := a.word
 	switch a.word = wordNone; {
@@ -202,7 +202,7 @@ const (
 )
 
 // drop ends an attempt without its site's report: nobody is charged.
-func (s *State) drop(slot uint64, o command.Outcome) {
+func (s *lifecycle) drop(slot uint64, o command.Outcome) {
 	a := *s.attempts.Get(slot)
 	s.unsetStarted(&a)
 	r := s.recordOf(&a)

@@ -22,7 +22,7 @@ type reservation struct {
 // reserve gives the longest starving heads one machine each. It runs after
 // matching, so a head that still waits fits no free machine; while a new epoch
 // holds nothing is matched, and waiting is no sign of a lack of room.
-func (s *State) reserve() {
+func (s *holding) reserve() {
 	if s.holds() { // also what had begun before the epoch
 		s.search = nil
 	}
@@ -40,7 +40,7 @@ func (s *State) reserve() {
 
 // hold makes the reservations of a search whose judgements are complete; false: more
 // heads are left. It does at least one site, or looks for one machine.
-func (s *State) hold() bool {
+func (s *holding) hold() bool {
 	h := s.search
 	if !h.ordered {
 		h.ordered, h.turns = true, s.sitesInTurn()
@@ -56,7 +56,7 @@ func (s *State) hold() bool {
 }
 
 // mayHold reports whether the search may hold one more machine.
-func (s *State) mayHold(most int) bool {
+func (s *holding) mayHold(most int) bool {
 	return s.search.made < s.bounds.reserveAtOnce && len(s.reservations) < most
 }
 
@@ -66,7 +66,7 @@ func (s *State) mayHold(most int) bool {
 // task before it: then it is late by its width, for what frees suffices for them first.
 // Lanes that no machine could ever serve are passed over. A site that is come to again
 // passes over what it has; worked: the entry has done something before.
-func (s *State) holdFor(x *site, most int, worked bool) bool {
+func (s *holding) holdFor(x *site, most int, worked bool) bool {
 	h := s.search
 	var young []command.Resources // needs of lanes before that do not starve
 	for i, l := range s.hopefulLanes(x) {
@@ -94,7 +94,7 @@ func (s *State) holdFor(x *site, most int, worked bool) bool {
 
 // holdOne holds a machine for a lane's head, or notes that there is none for it: what no
 // machine can take now must not keep others from theirs.
-func (s *State) holdOne(l *lane) {
+func (s *holding) holdOne(l *lane) {
 	h := s.search
 	m := s.soonest(l)
 	if m == nil {
@@ -110,14 +110,14 @@ func (s *State) holdOne(l *lane) {
 }
 
 // isWithin reports whether a need is within another one, and counts the look.
-func (s *State) isWithin(needs []command.Resources, need command.Resources) bool {
+func (s *holding) isWithin(needs []command.Resources, need command.Resources) bool {
 	s.steps.used += stepLook + uint64(len(needs))/needsAStep
 	return slices.ContainsFunc(needs, need.FitsIn)
 }
 
 // withNeed returns needs and one more, without those that are within another. It changes
 // the list, and counts the look.
-func (s *State) withNeed(needs []command.Resources, need command.Resources) []command.Resources {
+func (s *holding) withNeed(needs []command.Resources, need command.Resources) []command.Resources {
 	if s.isWithin(needs, need) {
 		return needs
 	}
@@ -126,7 +126,7 @@ func (s *State) withNeed(needs []command.Resources, need command.Resources) []co
 
 // hopefulLanes returns a present site's lanes that some machine could serve, in the order
 // in which they are to be served.
-func (s *State) hopefulLanes(x *site) []*lane {
+func (s *holding) hopefulLanes(x *site) []*lane {
 	if !x.present() {
 		return nil
 	}
@@ -141,7 +141,7 @@ func (s *State) hopefulLanes(x *site) []*lane {
 }
 
 // sitesInTurn returns the sites with lanes that some machine could serve, by whose turn it is.
-func (s *State) sitesInTurn() []int32 {
+func (s *holding) sitesInTurn() []int32 {
 	var heads []*lane
 	for _, x := range s.sites {
 		if !x.present() {
@@ -171,10 +171,10 @@ func (s *State) sitesInTurn() []int32 {
 	return turns
 }
 
-func (s *State) isHeld(seq uint64) bool { return s.held[seq] != nil }
+func (s *holding) isHeld(seq uint64) bool { return s.held[seq] != nil }
 
 // offeredMachines counts the machines that alive sites offer.
-func (s *State) offeredMachines() int {
+func (s *holding) offeredMachines() int {
 	n := 0
 	for _, x := range s.sites {
 		if x.state == Alive {
@@ -193,7 +193,7 @@ func (s *State) offeredMachines() int {
 // that would have room for it if the federation's tasks ended, the one with the least
 // in use, then the first by site and name. What a site's own users have taken no hold
 // can free.
-func (s *State) soonest(l *lane) *machine {
+func (s *jobTable) soonest(l *lane) *machine {
 	j := s.jobs.Get(l.seq)
 	var best *machine
 	for _, x := range s.order {
@@ -218,14 +218,14 @@ func (s *State) soonest(l *lane) *machine {
 }
 
 // unhold ends a job's reservation, if it has one.
-func (s *State) unhold(seq uint64) {
+func (s *holding) unhold(seq uint64) {
 	if s.held[seq] != nil {
 		s.unholdAll(func(r reservation) bool { return r.seq == seq })
 	}
 }
 
 // unholdAll ends all reservations of a kind, in one walk.
-func (s *State) unholdAll(which func(reservation) bool) {
+func (s *holding) unholdAll(which func(reservation) bool) {
 	s.reservations = slices.DeleteFunc(s.reservations, func(r reservation) bool {
 		if !which(r) {
 			return false
@@ -239,7 +239,7 @@ func (s *State) unholdAll(which func(reservation) bool) {
 }
 
 // unholdIdle ends the reservation of a job with nothing left to wait.
-func (s *State) unholdIdle(seq uint64, j *job) {
+func (s *holding) unholdIdle(seq uint64, j *job) {
 	if j.waiting() == 0 {
 		s.unhold(seq)
 	}
@@ -248,7 +248,7 @@ func (s *State) unholdIdle(seq uint64, j *job) {
 // checkHolds ends the reservations of a site's machines that can no longer
 // serve them, be it that its own users have taken the room: the next search looks
 // elsewhere.
-func (s *State) checkHolds(x *site) {
+func (s *holding) checkHolds(x *site) {
 	s.unholdAll(func(r reservation) bool {
 		m := r.machine
 		return m.site == x && (x.state != Alive || !m.offered || !s.fits(s.jobs.Get(r.seq).class, m, m.exposed))

@@ -34,7 +34,7 @@ const (
 
 // judge judges the classes of all heads, in an order that is the same at all members;
 // false: more are left. It judges at least one, for to find it looks at all lanes.
-func (s *State) judge() bool {
+func (s *holding) judge() bool {
 	worked := false
 	for _, x := range s.sites {
 		if !x.present() || !s.hasUnjudged(x) { // none is put in order again with each entry
@@ -57,12 +57,12 @@ func (s *State) judge() bool {
 
 // hasUnjudged reports whether a class of a site's lanes is not judged yet. All are
 // counted, for the lanes' order is this replica's own.
-func (s *State) hasUnjudged(x *site) bool {
+func (s *holding) hasUnjudged(x *site) bool {
 	s.steps.used += uint64(len(x.lanes)) * stepLook
 	return slices.ContainsFunc(x.lanes, s.isUnjudged)
 }
 
-func (s *State) isUnjudged(l *lane) bool { return s.search.judged[l.class] == unjudged }
+func (s *holding) isUnjudged(l *lane) bool { return s.search.judged[l.class] == unjudged }
 
 // inTurn returns a site's lanes in the order in which they are to be served.
 func inTurn(lanes []*lane) []*lane {
@@ -76,7 +76,7 @@ func compareTurns(a, b *lane) int {
 	return cmp.Or(cmp.Compare(b.top().priority, a.top().priority), cmp.Compare(a.seq, b.seq))
 }
 
-func (s *State) judgementOf(c *class) judgement {
+func (s *holding) judgementOf(c *class) judgement {
 	best := hopeless
 	for _, x := range s.order {
 		s.steps.used += stepLook

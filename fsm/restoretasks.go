@@ -122,7 +122,7 @@ func (r *snapReader) live(s *State, seq uint64, j *job, t *taskSet) {
 }
 
 // machineOf returns a site's machine of a name; one that is offered no more is made.
-func (s *State) machineOf(x *site, name string) *machine {
+func (s *fleet) machineOf(x *site, name string) *machine {
 	if m := x.machine(name); m != nil {
 		return m
 	}

@@ -129,7 +129,7 @@ func (m *machine) use(need command.Resources, n int64) {
 // registration can name, or could have more at once than a site may offer, because
 // tasks run on machines that it has renamed or made less. The ledger's sums are proven
 // for so much.
-func (s *State) isFull(x *site) bool {
+func (s *fleet) isFull(x *site) bool {
 	return x.live.n >= s.bounds.held || !x.reach.FitsIn(s.bounds.site)
 }
 
@@ -146,7 +146,7 @@ func (m *machine) room() command.Resources {
 }
 
 // addSite makes room for a new member.
-func (s *State) addSite(name string) *site {
+func (s *fleet) addSite(name string) *site {
 	x := &site{id: int32(len(s.sites)), name: strings.Clone(name), cancels: CancelledAt(name), nums: map[uint64]uint64{}}
 	s.sites = append(s.sites, x)
 	s.indexSite(x)
@@ -154,7 +154,7 @@ func (s *State) addSite(name string) *site {
 }
 
 // indexSite enters a site into the derived orders.
-func (s *State) indexSite(x *site) {
+func (s *fleet) indexSite(x *site) {
 	s.byName[x.name] = x
 	at, _ := slices.BinarySearchFunc(s.order, x.name, func(o *site, n string) int {
 		return strings.Compare(o.name, n)
@@ -170,7 +170,7 @@ func (s *State) indexSite(x *site) {
 
 // weighTotals enters a site's totals into the choice of a machine. Only sites that
 // are alive offer anything, and nothing while they are full.
-func (s *State) weighTotals(x *site) {
+func (s *fleet) weighTotals(x *site) {
 	if x.state != Alive || s.isFull(x) {
 		s.supply.Set(x.pos, 0)
 		s.stock.Set(x.pos, 0)
@@ -197,7 +197,7 @@ func (m *machine) weights() (free, stock int64) {
 }
 
 // weigh recomputes a machine's weights after its room or rest changed.
-func (s *State) weigh(m *machine) {
+func (s *fleet) weigh(m *machine) {
 	free, stock := m.weights()
 	m.site.free.Set(m.pos, free)
 	m.site.stock.Set(m.pos, stock)
@@ -205,7 +205,7 @@ func (s *State) weigh(m *machine) {
 }
 
 // weighSite recomputes a whole site.
-func (s *State) weighSite(x *site) {
+func (s *fleet) weighSite(x *site) {
 	x.free.Reset(len(x.machines))
 	x.stock.Reset(len(x.machines))
 	for i, m := range x.machines {
@@ -219,7 +219,7 @@ func (s *State) weighSite(x *site) {
 
 // rouse makes a machine worth trying again: its room grew, or it is held anew,
 // or no more. If a pass that is cut has been there, it waits for the next one.
-func (s *State) rouse(m *machine) {
+func (s *matching) rouse(m *machine) {
 	m.resting = false
 	if m.pass == s.pass && !s.drawing {
 		s.putAside(m)
@@ -230,7 +230,7 @@ func (s *State) rouse(m *machine) {
 }
 
 // sweep forgets machines that are neither offered nor in use.
-func (s *State) sweep(x *site) {
+func (s *fleet) sweep(x *site) {
 	x.machines = slices.DeleteFunc(x.machines, func(m *machine) bool { return !m.offered && m.used == command.Resources{} })
 	s.weighSite(x)
 }

@@ -35,7 +35,7 @@ type Steps struct {
 }
 
 // Steps tells how much work entries were.
-func (s *State) Steps() Steps {
+func (s *views) Steps() Steps {
 	return Steps{Used: s.steps.used, Bound: s.bounds.steps, Worst: s.steps.worst}
 }
 

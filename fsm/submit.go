@@ -65,7 +65,7 @@ func (s *State) enter(x *site, spec *command.JobSpec, h *command.Shape) {
 }
 
 // retire takes a job that just ended out of what is open.
-func (s *State) retire(seq uint64, j *job) {
+func (s *lifecycle) retire(seq uint64, j *job) {
 	s.unhold(seq)
 	j.class.closed(s.sites[j.owner])
 	dropSeq(&s.sites[j.owner].openSeqs, seq)

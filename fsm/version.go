@@ -13,12 +13,12 @@ import (
 const Version = 1
 
 // Version is the apply version in force, 0 before genesis.
-func (s *State) Version() uint32 { return s.version }
+func (s *views) Version() uint32 { return s.version }
 
 // NextVersion is the newest apply version that the brokers of all sites know
 // which have not left: a Raise to it is accepted. A lost site counts, for it may
 // come back with the broker that it had. It is never below Version.
-func (s *State) NextVersion() uint32 {
+func (s *views) NextVersion() uint32 {
 	var next uint32
 	for _, x := range s.sites {
 		if x.state != Left && (next == 0 || x.maxVersion < next) {
@@ -40,7 +40,7 @@ func (s *State) raise(c *command.Raise) command.Result {
 }
 
 // checkVersion refuses to apply anything by rules that this code does not know.
-func (s *State) checkVersion() error {
+func (s *fleet) checkVersion() error {
 	if s.version > s.bounds.version {
 		return s.bounds.tooNew(s.version)
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // Sites returns every site that ever registered, by id.
-func (s *State) Sites() []SiteView {
+func (s *views) Sites() []SiteView {
 	out := make([]SiteView, 0, len(s.order))
 	for _, x := range s.order {
 		out = append(out, s.viewSite(x))
@@ -18,7 +18,7 @@ func (s *State) Sites() []SiteView {
 }
 
 // Site returns one site.
-func (s *State) Site(id string) (SiteView, bool) {
+func (s *views) Site(id string) (SiteView, bool) {
 	x := s.byName[id]
 	if x == nil {
 		return SiteView{}, false
@@ -28,7 +28,7 @@ func (s *State) Site(id string) (SiteView, bool) {
 
 // SiteState is where a site stands, and its incarnation: 0 for one that never
 // registered.
-func (s *State) SiteState(id string) (state SiteState, incarnation uint64) {
+func (s *views) SiteState(id string) (state SiteState, incarnation uint64) {
 	if x := s.byName[id]; x != nil {
 		return x.state, x.incarnation
 	}
@@ -37,12 +37,12 @@ func (s *State) SiteState(id string) (state SiteState, incarnation uint64) {
 
 // Retired reports whether the state would take no job of that number any more: it
 // would answer JobRetired, and nothing would run.
-func (s *State) Retired(id command.JobID) bool {
+func (s *views) Retired(id command.JobID) bool {
 	x := s.byName[id.Site]
 	return x != nil && x.nums[id.Num] == 0 && x.hasRetired(id.Num)
 }
 
-func (s *State) viewSite(x *site) SiteView {
+func (s *views) viewSite(x *site) SiteView {
 	v := SiteView{
 		ID: x.name, Node: x.node, State: x.state, Incarnation: x.incarnation, HTTP: x.http, Peer: x.peer, Gossip: x.gossip,
 		MaxVersion: x.maxVersion, Capacity: x.capacity, Exposed: x.exposed, Home: x.home, OfferVersion: x.offerVersion,
@@ -64,7 +64,7 @@ func (s *State) viewSite(x *site) SiteView {
 	return v
 }
 
-func (s *State) heldFor(m *machine) string {
+func (s *views) heldFor(m *machine) string {
 	if m.held == 0 {
 		return ""
 	}
@@ -88,7 +88,7 @@ func (t SiteState) String() string {
 }
 
 // Queue returns what each site has waiting, by site; withdrawn tasks included.
-func (s *State) Queue() []QueueView {
+func (s *views) Queue() []QueueView {
 	var out []QueueView
 	for _, x := range s.order {
 		if x.waiting == 0 {
@@ -110,7 +110,7 @@ func (s *State) Queue() []QueueView {
 // WaitingFits reports whether some waiting task, of any present owner, could
 // ever run on what the site exposes (event 1 of the paper). What the site has
 // declined does not count.
-func (s *State) WaitingFits(name string) bool {
+func (s *views) WaitingFits(name string) bool {
 	x := s.byName[name]
 	return x != nil && slices.ContainsFunc(s.active, func(c *class) bool {
 		return x.couldRun(&c.Shape) && c.jobs > c.barredFrom.of(x)
@@ -119,18 +119,18 @@ func (s *State) WaitingFits(name string) bool {
 
 // Fits reports whether a site's exposed machines, if they were empty, could run
 // a task of the job.
-func (s *State) Fits(name string, spec command.JobSpec) bool {
+func (s *views) Fits(name string, spec command.JobSpec) bool {
 	x, h := s.byName[name], spec.Shape()
 	return x != nil && x.present() && x.couldRun(&h)
 }
 
 // AnyFits reports whether any present site could run the job, or why not.
-func (s *State) AnyFits(spec command.JobSpec) (bool, string) {
+func (s *views) AnyFits(spec command.JobSpec) (bool, string) {
 	h := spec.Shape()
 	return s.anyFits(&h)
 }
 
-func (s *State) anyFits(h *command.Shape) (bool, string) {
+func (s *views) anyFits(h *command.Shape) (bool, string) {
 	for _, x := range s.sites {
 		if x.present() && x.couldRun(h) {
 			return true, ""
@@ -154,7 +154,7 @@ type Stats struct {
 }
 
 // Stats returns the state's sizes.
-func (s *State) Stats() Stats {
+func (s *views) Stats() Stats {
 	return Stats{
 		Sites: len(s.sites), Jobs: s.jobs.Len(), EndedJobs: s.kept, Waiting: s.waiting,
 		Assigned: s.assigned, Running: len(s.live) - s.assigned, Shapes: len(s.classes),

@@ -17,7 +17,7 @@ type frozenWaits struct {
 	limit  uint64
 }
 
-func (s *State) freezeWaits() *frozenWaits {
+func (s *ranking) freezeWaits() *frozenWaits {
 	if s.waits == nil {
 		return nil
 	}

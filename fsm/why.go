@@ -130,7 +130,7 @@ func (h Hindrance) String() string {
 
 // Why says why a job waits; false if there is no such job. It looks at classes,
 // lanes and machines, and at a bounded sample of jobs.
-func (s *State) Why(id command.JobID) (WhyView, bool) {
+func (s *views) Why(id command.JobID) (WhyView, bool) {
 	seq := s.findJob(id)
 	if seq == 0 {
 		return WhyView{}, false
@@ -148,7 +148,7 @@ func (s *State) Why(id command.JobID) (WhyView, bool) {
 
 // WhySpec says what Why would if a site submitted the job now; false if there is
 // no such site, or it is not present. It changes nothing.
-func (s *State) WhySpec(site string, spec *command.JobSpec) (WhyView, bool) {
+func (s *views) WhySpec(site string, spec *command.JobSpec) (WhyView, bool) {
 	x := s.byName[site]
 	if x == nil || !x.present() {
 		return WhyView{}, false
@@ -161,13 +161,13 @@ func (s *State) WhySpec(site string, spec *command.JobSpec) (WhyView, bool) {
 	return v, true
 }
 
-func (s *State) whyHead(id command.JobID, need command.Resources, waiting uint32) WhyView {
+func (s *views) whyHead(id command.JobID, need command.Resources, waiting uint32) WhyView {
 	return WhyView{Index: s.index, TimeMs: s.time, Params: s.params, Policy: s.Policy(), Job: id, Need: need, QueuedMs: s.time, Waiting: waiting}
 }
 
 // inquiry is one question: the job, or one as if it had just been submitted.
 type inquiry struct {
-	s        *State
+	s        *views
 	owner    *site
 	shape    *command.Shape
 	job      *job   // nil: it is not in the state
@@ -257,7 +257,7 @@ func (q *inquiry) viewTurn(i, me int) TurnView {
 
 // InUse yields how many milli-cores the federation uses of each site's machines
 // now, by site.
-func (s *State) InUse(yield func(site string, milliCPU int64)) {
+func (s *views) InUse(yield func(site string, milliCPU int64)) {
 	for _, x := range s.order {
 		n := int64(0)
 		for _, m := range x.machines {

@@ -207,7 +207,7 @@ func (m *model) freeOne(t *rapid.T, said map[uint64]WhyView) {
 	want := map[uint64]uint64{} // by the job that is asked about, what goes first
 	for _, seq := range slices.Sorted(maps.Keys(said)) {
 		w := s.jobs.Get(seq)
-		q := inquiry{s: s, owner: s.sites[w.owner], shape: &w.class.Shape, job: w, seq: seq, priority: w.priority}
+		q := inquiry{s: &s.views, owner: s.sites[w.owner], shape: &w.class.Shape, job: w, seq: seq, priority: w.priority}
 		q.answer(&WhyView{})
 		if a.machine.mayTake(&w.class.Shape, room) {
 			want[seq] = q.firstAt(a.machine, room)

@@ -36,7 +36,7 @@ func kindOf(image bool) int {
 	return 0
 }
 
-func (s *State) reachOf(h *command.Shape) reach {
+func (s *views) reachOf(h *command.Shape) reach {
 	r := reach{bySite: map[string]*spot{}}
 	for _, x := range s.order {
 		if x.state != Alive || !h.Allows(x.name) {

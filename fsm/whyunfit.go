@@ -11,7 +11,7 @@ import (
 
 // unfit says in one line why no present site could run such tasks, even with all
 // its machines empty.
-func (s *State) unfit(h *command.Shape) string {
+func (s *views) unfit(h *command.Shape) string {
 	which := "no present site"
 	if len(h.Only)+len(h.Not) > 0 {
 		which = "no present site allowed by its sites.only and sites.not"

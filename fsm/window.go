@@ -9,7 +9,7 @@ import (
 
 // admit finds the command's site and, if the command must not be executed now,
 // the result it gets instead.
-func (s *State) admit(c *command.Command) (x *site, r command.Result, done bool) {
+func (s *fleet) admit(c *command.Command) (x *site, r command.Result, done bool) {
 	refuse := func(code command.Code) (*site, command.Result, bool) {
 		return nil, command.Result{Code: code, Index: s.index}, true
 	}
@@ -40,7 +40,7 @@ func (s *State) admit(c *command.Command) (x *site, r command.Result, done bool)
 // Result returns the recorded result of a command, if the state still holds
 // it. Genesis and Register have no number and so no recorded result: their
 // repeats are recognised by what they hold.
-func (s *State) Result(id command.ID) (command.Result, bool) {
+func (s *views) Result(id command.ID) (command.Result, bool) {
 	x := s.byName[id.Site]
 	if x == nil || x.incarnation != id.Incarnation {
 		return command.Result{}, false

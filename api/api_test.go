@@ -10,6 +10,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/test/goldenfile"
 )
@@ -241,7 +242,7 @@ func TestErrorTable(t *testing.T) {
 		lines = append(lines, fmt.Sprintf("%-40v %d retry %-2s %s", row.err, w.Code, w.Header().Get("Retry-After"), typeOf(t, w.Body.Bytes())))
 	}
 	for _, kind := range []string{js, wire.TypeNDJSON} {
-		f.submit = &node.QuotaError{Site: "site-1", Use: fsm.Use{Quota: fsm.QuotaTasks, Used: 9, Limit: 10}, Need: 2}
+		f.submit = &node.QuotaError{Site: "site-1", Use: fsm.Use{Quota: command.QuotaTasks, Used: 9, Limit: 10}, Need: 2}
 		w := ask(s, "POST", "/v1/jobs", kind, `{"command":["a"]}`)
 		lines = append(lines, fmt.Sprintf("quota, as %s: %d retry %s %s", kind, w.Code, w.Header().Get("Retry-After"), strings.TrimSpace(w.Body.String())))
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/cloudshare/cloudshare/api/wire"
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/archive"
 )
 
@@ -139,7 +139,7 @@ func (s *Server) archiveQuery(r *http.Request) (q archive.Query, done func(), er
 	if q.Until, err = instant("until", values.Get("until"), now); err != nil {
 		return q, nil, err
 	}
-	if q.Site = values.Get("site"); q.Site != "" && !fsm.ValidSite(q.Site) {
+	if q.Site = values.Get("site"); q.Site != "" && !command.ValidSite(q.Site) {
 		return q, nil, badQuery("site", q.Site, "is not a site's name")
 	}
 	if label := values.Get("label"); label != "" {

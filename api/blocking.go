@@ -9,7 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/cloudshare/cloudshare/api/wire"
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -41,7 +41,7 @@ func blockingParams() []*huma.Param {
 // blockingRead waits before one of huma's reads.
 func (s *Server) blockingRead(ctx huma.Context, next func(huma.Context)) {
 	w, r := exchange(ctx)
-	if err := s.await(w, r, fsm.JobID{}); err != nil {
+	if err := s.await(w, r, command.JobID{}); err != nil {
 		s.fail(w, r, err)
 		return
 	}
@@ -50,7 +50,7 @@ func (s *Server) blockingRead(ctx huma.Context, next func(huma.Context)) {
 
 // await holds a blocking read back, of a job or (the zero id) of everything, and
 // notes how far the state is that it will show.
-func (s *Server) await(w http.ResponseWriter, r *http.Request, job fsm.JobID) error {
+func (s *Server) await(w http.ResponseWriter, r *http.Request, job command.JobID) error {
 	after, home, wait, err := s.waitQuery(r)
 	if err == nil {
 		err = s.requireFresh(r)
@@ -80,7 +80,7 @@ func (s *Server) await(w http.ResponseWriter, r *http.Request, job fsm.JobID) er
 
 // awaitEvent returns when something has happened, or when it took too long: the
 // answer shows what is.
-func (s *Server) awaitEvent(ctx context.Context, after, home uint64, job fsm.JobID) {
+func (s *Server) awaitEvent(ctx context.Context, after, home uint64, job command.JobID) {
 	if job.Num == 0 || after > s.broker.Index() {
 		_ = s.broker.Feed().AwaitMove(ctx, after, home)
 		return

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/api/wire"
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // TestBlockingReads: a read after an entry is answered once more has happened,
@@ -63,7 +63,7 @@ func TestBlockingReads(t *testing.T) {
 				t.Fatalf("%s: another job answered it", path)
 			case <-time.After(5 * time.Millisecond):
 			}
-			f.apply(t, &fsm.Cancel{Job: fsm.JobID{Site: "site-1", Num: 1}, Task: int64(num)})
+			f.apply(t, &command.Cancel{Job: command.JobID{Site: "site-1", Num: 1}, Task: int64(num)})
 		} else {
 			f.apply(t, submitted(num))
 		}

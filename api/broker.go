@@ -6,6 +6,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/api/web"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 	"github.com/cloudshare/cloudshare/node/replica"
@@ -20,15 +21,15 @@ type Broker interface {
 	Submit(ctx context.Context, reqs []node.Request) []node.Answer
 	// KeptOutputs returns what this site knows of the output of tasks, and MayHaveRun the
 	// other sites that may know more.
-	KeptOutputs(job fsm.JobID, positions []uint32) []node.KeptOutput
-	MayHaveRun(job fsm.JobID) []node.ElsewhereError
+	KeptOutputs(job command.JobID, positions []uint32) []node.KeptOutput
+	MayHaveRun(job command.JobID) []node.ElsewhereError
 	// CancelAll cancels jobs, or tasks of them: one error or nil per target.
 	CancelAll(ctx context.Context, targets []node.CancelTarget) []error
 	// Rerun makes the job that tries the selected tasks of another one again.
-	Rerun(ctx context.Context, id fsm.JobID, q node.TaskQuery) (jobspec.Spec, error)
+	Rerun(ctx context.Context, id command.JobID, q node.TaskQuery) (jobspec.Spec, error)
 	// Quotas returns what each site uses of its quotas.
 	Quotas() []fsm.QuotaView
-	SetParams(ctx context.Context, p fsm.Params) error
+	SetParams(ctx context.Context, p command.Params) error
 	// Drain has the site take on nothing for others; with own, nothing for its
 	// own users either. What runs goes on.
 	Drain(ctx context.Context, own bool) error

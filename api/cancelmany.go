@@ -10,6 +10,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -116,7 +117,7 @@ func (s *Server) labelled(ctx context.Context, labels []string) (list []target, 
 	if len(want) != len(labels) { // one that is left out would select more
 		return nil, false, badQuery("label", "", "must name each key once")
 	}
-	seen := map[fsm.JobID]bool{}
+	seen := map[command.JobID]bool{}
 	for _, state := range []string{"running", "queued", "withdrawn", "running"} { // what waited first may run by now
 		q := node.JobQuery{State: state, Site: s.broker.Site(), Labels: want, Limit: maxLimit}
 		for range labelPages {

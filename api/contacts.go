@@ -6,7 +6,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/cloudshare/cloudshare/api/wire"
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // Contacts is what a broker knows of whether sites reach each other's APIs.
@@ -28,7 +28,7 @@ func (s *Server) contactOps() {
 		Responses:   s.responses(http.StatusOK, wire.TypeJSON, s.schema(wire.Introduction{}), 400),
 	}, func(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
 		from := r.URL.Query().Get("from")
-		if from != "" && !fsm.ValidSite(from) {
+		if from != "" && !command.ValidSite(from) {
 			return badQuery("from", from, "is not a site's name")
 		}
 		if s.cfg.Contacts == nil {

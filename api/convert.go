@@ -9,6 +9,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
@@ -29,7 +30,7 @@ func memory(mib int64) string {
 	return strconv.FormatInt(mib, 10) + "Mi"
 }
 
-func resourcesOf(r fsm.Resources) wire.Resources {
+func resourcesOf(r command.Resources) wire.Resources {
 	return wire.Resources{CPU: float64(r.MilliCPU) / 1000, Memory: memory(r.MemMiB), GPU: r.GPU}
 }
 
@@ -100,7 +101,7 @@ var siteStates = map[fsm.SiteState]string{
 }
 
 func siteOf(s node.Site) wire.Site {
-	machines, runs := make([]wire.Machine, 0, len(s.Machines)), make([]fsm.Runs, 0, len(s.Machines))
+	machines, runs := make([]wire.Machine, 0, len(s.Machines)), make([]command.Runs, 0, len(s.Machines))
 	for _, m := range s.Machines {
 		machines = append(machines, wire.Machine{
 			Name: m.Name, Exposed: resourcesOf(m.Exposed), Free: resourcesOf(m.Free), Runs: kindsOf(m.Runs),
@@ -117,10 +118,10 @@ func siteOf(s node.Site) wire.Site {
 }
 
 // kindsOf names the tasks that one or another of these machines runs.
-func kindsOf(machines ...fsm.Runs) []string {
+func kindsOf(machines ...command.Runs) []string {
 	kinds := []string{}
 	for image, name := range [...]string{"commands", "images"} {
-		if slices.ContainsFunc(machines, func(r fsm.Runs) bool { return r.Takes(image == 1) }) {
+		if slices.ContainsFunc(machines, func(r command.Runs) bool { return r.Takes(image == 1) }) {
 			kinds = append(kinds, name)
 		}
 	}
@@ -190,13 +191,13 @@ func comparedOf(c node.Comparison) wire.Compared {
 	return out
 }
 
-// runningModes are the words for fsm.Params.Running, by its number.
+// runningModes are the words for command.Params.Running, by its number.
 var runningModes = [...]string{"partial", "completed"}
 
 // setNumber writes n into a number of a type that this package may not name.
 func setNumber[T ~uint8](to *T, n int) { *to = T(n) }
 
-func policyOf(p fsm.Params, sites int) wire.Policy {
+func policyOf(p command.Params, sites int) wire.Policy {
 	out := wire.Policy{
 		Policy: p.Policy, Running: runningModes[min(int(p.Running), len(runningModes)-1)], PreferOwn: p.PreferOwn, FixedOrder: p.FixedOrder,
 		ReserveAfterMs: p.ReserveAfterMs, RetainMs: p.RetainMs, RetainJobs: p.RetainJobs, DepartureMs: p.DepartureMs,
@@ -209,8 +210,8 @@ func policyOf(p fsm.Params, sites int) wire.Policy {
 	return out
 }
 
-func paramsOf(p wire.Policy) (fsm.Params, error) {
-	out := fsm.Params{
+func paramsOf(p wire.Policy) (command.Params, error) {
+	out := command.Params{
 		Policy: p.Policy, PreferOwn: p.PreferOwn, FixedOrder: p.FixedOrder, ReserveAfterMs: p.ReserveAfterMs,
 		RetainMs: p.RetainMs, RetainJobs: p.RetainJobs, DepartureMs: p.DepartureMs,
 		RateCPU: p.RateCPU, RateMem: p.RateMem, RateGPU: p.RateGPU, QuantumMs: p.QuantumMs,

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/replica"
 )
@@ -128,11 +129,11 @@ func (s *Server) eventQuery(r *http.Request) (from node.EventID, f node.EventFil
 		return from, f, false, err
 	}
 	if id := q.Get("job"); id != "" {
-		if f.Job, err = fsm.ParseJobID(id); err != nil {
+		if f.Job, err = command.ParseJobID(id); err != nil {
 			return from, f, false, badQuery("job", id, "is not SITE.NUMBER")
 		}
 	}
-	if f.Site = q.Get("site"); f.Site != "" && !fsm.ValidSite(f.Site) {
+	if f.Site = q.Get("site"); f.Site != "" && !command.ValidSite(f.Site) {
 		return from, f, false, badQuery("site", f.Site, "is not a site's name")
 	}
 	follow = true
@@ -316,7 +317,7 @@ func eventOf(e *node.Event) wire.Event {
 	if ofTask(e.Kind) {
 		out.Task = &e.Task
 	}
-	if e.Need != (fsm.Resources{}) || e.Kind == fsm.EventSiteOffered {
+	if e.Need != (command.Resources{}) || e.Kind == fsm.EventSiteOffered {
 		need := resourcesOf(e.Need)
 		out.Resources = &need
 	}

@@ -13,30 +13,31 @@ import (
 
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // apply has the fake's replica take one entry of site-1.
-func (f *fakeBroker) apply(t *testing.T, bodies ...fsm.Body) {
+func (f *fakeBroker) apply(t *testing.T, bodies ...command.Body) {
 	t.Helper()
-	b := fsm.Batch{Term: 1, Elapsed: int64(10 * f.replica.Index())}
+	b := command.Batch{Term: 1, Elapsed: int64(10 * f.replica.Index())}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, body := range bodies {
-		id := fsm.CommandID{Site: f.site}
+		id := command.ID{Site: f.site}
 		switch body.(type) {
-		case *fsm.Genesis, *fsm.Register:
+		case *command.Genesis, *command.Register:
 		default:
 			f.seq++
 			id.Incarnation, id.Seq = 1, f.seq
 		}
-		b.Commands = append(b.Commands, fsm.Command{ID: id, Ack: max(id.Seq, 1) - 1, Body: body})
+		b.Commands = append(b.Commands, command.Command{ID: id, Ack: max(id.Seq, 1) - 1, Body: body})
 	}
 	results, err := f.replica.Apply(b.Append(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range results {
-		if r.Code != fsm.OK {
+		if r.Code != command.OK {
 			t.Fatalf("%+v", r)
 		}
 	}
@@ -46,13 +47,13 @@ func (f *fakeBroker) apply(t *testing.T, bodies ...fsm.Body) {
 // found brings the fake's replica to entry 2: site-1 has registered.
 func (f *fakeBroker) found(t *testing.T) {
 	t.Helper()
-	f.apply(t, &fsm.Genesis{Federation: [16]byte{1}, Params: fsm.DefaultParams()})
-	f.apply(t, &fsm.Register{Node: [16]byte{1}, Boot: [16]byte{1}, HTTP: "127.0.0.1:1", Peer: "127.0.0.1:2", MaxVersion: fsm.Version})
+	f.apply(t, &command.Genesis{Federation: [16]byte{1}, Params: command.DefaultParams()})
+	f.apply(t, &command.Register{Node: [16]byte{1}, Boot: [16]byte{1}, HTTP: "127.0.0.1:1", Peer: "127.0.0.1:2", MaxVersion: fsm.Version})
 }
 
 // submitted is a command that publishes a job of one task.
-func submitted(num uint64) *fsm.Submit {
-	return &fsm.Submit{Jobs: []fsm.JobSpec{{Num: num, Count: 1, Need: fsm.Resources{MilliCPU: 1000}, MaxAttempts: 1, Payload: []byte("{}")}}}
+func submitted(num uint64) *command.Submit {
+	return &command.Submit{Jobs: []command.JobSpec{{Num: num, Count: 1, Need: command.Resources{MilliCPU: 1000}, MaxAttempts: 1, Payload: []byte("{}")}}}
 }
 
 // awaitWaiters returns once so many streams and blocking reads are held.
@@ -144,7 +145,7 @@ func TestEventsStreamAndResume(t *testing.T) {
 	live := listen(t, limit(t), s, "")
 	live.want(" hello")
 	f.apply(t, submitted(1), submitted(2))
-	f.apply(t, &fsm.Cancel{Job: fsm.JobID{Site: "site-1", Num: 1}, Task: -1})
+	f.apply(t, &command.Cancel{Job: command.JobID{Site: "site-1", Num: 1}, Task: -1})
 	later := []string{"3.2 job.submitted", "4.1 job.cancelling", "4.2 task.ended", "4.3 job.ended"}
 	live.want(append([]string{"3.1 job.submitted"}, later...)...)
 	for query, want := range map[string][]string{
@@ -177,11 +178,11 @@ func TestEventsForm(t *testing.T) {
 	f := newFake("site-1")
 	s := serve(t, f, Config{})
 	f.found(t)
-	f.apply(t, &fsm.Offer{Version: 1, Machines: []fsm.Machine{{Name: "m", Resources: fsm.Resources{MilliCPU: 1000}}}}, submitted(1))
-	ref := fsm.AttemptRef{Job: fsm.JobID{Site: "site-1", Num: 1}, Attempt: 1, Token: 3}
-	f.apply(t, &fsm.Started{Attempts: []fsm.StartedAttempt{{AttemptRef: ref}}})
-	f.apply(t, &fsm.Complete{Attempts: []fsm.Ended{{AttemptRef: ref, Outcome: fsm.Failed, ExitCode: 3, Detail: "no such file"}}})
-	f.apply(t, &fsm.Usage{Batch: 1, Rows: []fsm.UsageRow{{Job: 2, Need: fsm.Resources{MilliCPU: 2000}, RunMs: 5}}})
+	f.apply(t, &command.Offer{Version: 1, Machines: []command.Machine{{Name: "m", Resources: command.Resources{MilliCPU: 1000}}}}, submitted(1))
+	ref := command.AttemptRef{Job: command.JobID{Site: "site-1", Num: 1}, Attempt: 1, Token: 3}
+	f.apply(t, &command.Started{Attempts: []command.StartedAttempt{{AttemptRef: ref}}})
+	f.apply(t, &command.Complete{Attempts: []command.Ended{{AttemptRef: ref, Outcome: command.Failed, ExitCode: 3, Detail: "no such file"}}})
+	f.apply(t, &command.Usage{Batch: 1, Rows: []command.UsageRow{{Job: 2, Need: command.Resources{MilliCPU: 2000}, RunMs: 5}}})
 	res := request1(t, limit(t), "GET", "http://"+s.Addr()+"/v1/events?from=0&follow=false", "", nil)
 	body, err := io.ReadAll(res.Body)
 	if err != nil {
@@ -245,7 +246,7 @@ func TestSlowListenerIsCut(t *testing.T) {
 		case <-ctx.Done():
 			t.Fatalf("a client that takes nothing was not cut after %d jobs", num)
 		}
-		var all []fsm.Body
+		var all []command.Body
 		for range 100 {
 			all = append(all, submitted(num))
 			num++

@@ -19,6 +19,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 	"github.com/cloudshare/cloudshare/node/replica"
@@ -31,10 +32,10 @@ type fakeBroker struct {
 	name     string // that it answers by, if not site
 	index    uint64
 	jobs     []node.Job
-	keys     map[string]fsm.JobID
+	keys     map[string]command.JobID
 	asked    context.Context // of the last Submit
 	chunks   []int           // sizes of Submit calls
-	params   fsm.Params
+	params   command.Params
 	live     error
 	outdated error          // of Current
 	fresh    node.Freshness // zero Lease: always just confirmed
@@ -59,7 +60,7 @@ var _ Broker = (*fakeBroker)(nil)
 
 func newFake(site string) *fakeBroker {
 	return &fakeBroker{
-		site: site, index: 7, keys: map[string]fsm.JobID{}, params: fsm.DefaultParams(), replica: replica.NewReplica(),
+		site: site, index: 7, keys: map[string]command.JobID{}, params: command.DefaultParams(), replica: replica.NewReplica(),
 	}
 }
 
@@ -90,7 +91,7 @@ func (f *fakeBroker) Submit(ctx context.Context, reqs []node.Request) []node.Ans
 			continue
 		}
 		f.index++
-		id = fsm.JobID{Site: f.site, Num: uint64(len(f.jobs) + 1)}
+		id = command.JobID{Site: f.site, Num: uint64(len(f.jobs) + 1)}
 		f.jobs = append(f.jobs, node.Job{
 			ID: id, Spec: r.Spec, State: "queued", Durability: node.DurableFederation,
 			SubmittedAt: time.UnixMilli(1_000_000).UTC(), Counts: map[string]uint32{"queued": r.Spec.Count},
@@ -103,7 +104,7 @@ func (f *fakeBroker) Submit(ctx context.Context, reqs []node.Request) []node.Ans
 	return out
 }
 
-func (f *fakeBroker) find(id fsm.JobID) (node.Job, error) {
+func (f *fakeBroker) find(id command.JobID) (node.Job, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.elseErr != nil {
@@ -118,7 +119,7 @@ func (f *fakeBroker) find(id fsm.JobID) (node.Job, error) {
 	return f.jobs[id.Num-1], nil
 }
 
-func (f *fakeBroker) Job(_ context.Context, id fsm.JobID) (node.Job, error) { return f.find(id) }
+func (f *fakeBroker) Job(_ context.Context, id command.JobID) (node.Job, error) { return f.find(id) }
 
 func (f *fakeBroker) Jobs(_ context.Context, q node.JobQuery) (node.JobPage, error) {
 	f.mu.Lock()
@@ -127,12 +128,12 @@ func (f *fakeBroker) Jobs(_ context.Context, q node.JobQuery) (node.JobPage, err
 	return node.JobPage{Items: f.jobs[:min(len(f.jobs), q.Limit)], Next: ""}, nil
 }
 
-func (f *fakeBroker) Tasks(ctx context.Context, id fsm.JobID, from uint32, limit int) ([]node.Task, uint32, error) {
+func (f *fakeBroker) Tasks(ctx context.Context, id command.JobID, from uint32, limit int) ([]node.Task, uint32, error) {
 	return f.FindTasks(ctx, id, node.TaskQuery{From: from, Limit: limit})
 }
 
 // FindTasks implements Broker: a task is as f.tasks says, else queued.
-func (f *fakeBroker) FindTasks(_ context.Context, id fsm.JobID, q node.TaskQuery) ([]node.Task, uint32, error) {
+func (f *fakeBroker) FindTasks(_ context.Context, id command.JobID, q node.TaskQuery) ([]node.Task, uint32, error) {
 	job, err := f.find(id)
 	if err != nil {
 		return nil, 0, err
@@ -169,7 +170,7 @@ func (f *fakeBroker) Logs(ctx context.Context, q node.LogQuery) (io.ReadCloser, 
 }
 
 // KeptOutputs implements Broker.
-func (f *fakeBroker) KeptOutputs(_ fsm.JobID, positions []uint32) (out []node.KeptOutput) {
+func (f *fakeBroker) KeptOutputs(_ command.JobID, positions []uint32) (out []node.KeptOutput) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.surveyed++
@@ -186,9 +187,9 @@ func (f *fakeBroker) KeptOutputs(_ fsm.JobID, positions []uint32) (out []node.Ke
 }
 
 // MayHaveRun implements Broker.
-func (f *fakeBroker) MayHaveRun(fsm.JobID) []node.ElsewhereError { return f.mayHave }
+func (f *fakeBroker) MayHaveRun(command.JobID) []node.ElsewhereError { return f.mayHave }
 
-func (f *fakeBroker) Cancel(_ context.Context, id fsm.JobID) error {
+func (f *fakeBroker) Cancel(_ context.Context, id command.JobID) error {
 	if _, err := f.find(id); err != nil {
 		return err
 	}
@@ -220,7 +221,7 @@ func (f *fakeBroker) CancelAll(ctx context.Context, targets []node.CancelTarget)
 }
 
 // Rerun implements Broker.
-func (f *fakeBroker) Rerun(ctx context.Context, id fsm.JobID, q node.TaskQuery) (jobspec.Spec, error) {
+func (f *fakeBroker) Rerun(ctx context.Context, id command.JobID, q node.TaskQuery) (jobspec.Spec, error) {
 	q.Limit = 1000
 	tasks, _, err := f.FindTasks(ctx, id, q)
 	if err != nil {
@@ -240,10 +241,10 @@ func (f *fakeBroker) Rerun(ctx context.Context, id fsm.JobID, q node.TaskQuery) 
 func (f *fakeBroker) Sites() []node.Site {
 	return []node.Site{{SiteView: fsm.SiteView{
 		ID: "site-1", HTTP: "127.0.0.1:1", Peer: "127.0.0.1:2", Incarnation: 3,
-		Capacity: fsm.Resources{MilliCPU: 2000, MemMiB: 512},
+		Capacity: command.Resources{MilliCPU: 2000, MemMiB: 512},
 		Machines: []fsm.MachineView{
-			{Name: "local", Exposed: fsm.Resources{MilliCPU: 2000}},
-			{Name: "pods", Exposed: fsm.Resources{MilliCPU: 1000}, Runs: fsm.RunsImages},
+			{Name: "local", Exposed: command.Resources{MilliCPU: 2000}},
+			{Name: "pods", Exposed: command.Resources{MilliCPU: 1000}, Runs: command.RunsImages},
 		},
 	}, Voter: true}}
 }
@@ -254,8 +255,8 @@ func (f *fakeBroker) Queue() []fsm.QueueView {
 
 func (f *fakeBroker) Quotas() []fsm.QuotaView {
 	return []fsm.QuotaView{
-		{Site: "site-1", Uses: []fsm.Use{{Quota: fsm.QuotaTasks, Used: 3, Limit: 10}, {Quota: fsm.QuotaKept, Used: 7, Limit: 7}}},
-		{Site: "site-2", Uses: []fsm.Use{{Quota: fsm.QuotaTasks, Used: 0, Limit: 10}}},
+		{Site: "site-1", Uses: []fsm.Use{{Quota: command.QuotaTasks, Used: 3, Limit: 10}, {Quota: command.QuotaKept, Used: 7, Limit: 7}}},
+		{Site: "site-2", Uses: []fsm.Use{{Quota: command.QuotaTasks, Used: 0, Limit: 10}}},
 	}
 }
 
@@ -267,13 +268,13 @@ func (f *fakeBroker) Ledger() fsm.LedgerView {
 	}
 }
 
-func (f *fakeBroker) Params() fsm.Params {
+func (f *fakeBroker) Params() command.Params {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.params
 }
 
-func (f *fakeBroker) SetParams(_ context.Context, p fsm.Params) error {
+func (f *fakeBroker) SetParams(_ context.Context, p command.Params) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if p.RetainJobs < 0 {
@@ -322,7 +323,7 @@ func (f *fakeBroker) Status(hash bool) node.Status {
 }
 
 func (f *fakeBroker) Events(from node.EventID, filter node.EventFilter) *replica.Subscription {
-	return f.replica.Events(from, filter, func(id fsm.JobID) map[string]string {
+	return f.replica.Events(from, filter, func(id command.JobID) map[string]string {
 		j, _ := f.find(id)
 		return j.Spec.Labels
 	})

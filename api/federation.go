@@ -17,6 +17,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -130,7 +131,7 @@ func listOf[T, W any](items []T, form func(T) W) *answer[wire.List[W]] {
 
 func (s *Server) jobs(ctx context.Context, in *jobsInput) (*answer[wire.List[wire.Job]], error) {
 	q := node.JobQuery{State: in.State, Site: in.Site, Name: strings.ToLower(in.Name), Limit: in.Limit, Cursor: in.Cursor}
-	if q.Site != "" && !fsm.ValidSite(q.Site) {
+	if q.Site != "" && !command.ValidSite(q.Site) {
 		return nil, badQuery("site", q.Site, "is not a site's name")
 	}
 	var err error

@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"github.com/cloudshare/cloudshare/api/wire"
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // Page sizes of lists.
@@ -14,7 +14,7 @@ const (
 )
 
 func (s *Server) job(w http.ResponseWriter, r *http.Request, param func(string) string) error {
-	id, err := fsm.ParseJobID(param("id"))
+	id, err := command.ParseJobID(param("id"))
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func (s *Server) job(w http.ResponseWriter, r *http.Request, param func(string) 
 }
 
 // awaitJob calls await once it is known that this broker has the job.
-func (s *Server) awaitJob(w http.ResponseWriter, r *http.Request, id fsm.JobID) error {
+func (s *Server) awaitJob(w http.ResponseWriter, r *http.Request, id command.JobID) error {
 	if err := s.askedHere(r, id); err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (s *Server) awaitJob(w http.ResponseWriter, r *http.Request, id fsm.JobID) 
 
 // askedHere returns an error if a blocking read asks for a job that this broker does
 // not have: it is to be told now, or by another broker.
-func (s *Server) askedHere(r *http.Request, id fsm.JobID) error {
+func (s *Server) askedHere(r *http.Request, id command.JobID) error {
 	if !r.URL.Query().Has("index") {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (s *Server) askedHere(r *http.Request, id fsm.JobID) error {
 
 // cancel answers with the job as it is once the cancellation was accepted.
 func (s *Server) cancel(w http.ResponseWriter, r *http.Request, param func(string) string) error {
-	id, err := fsm.ParseJobID(param("id"))
+	id, err := command.ParseJobID(param("id"))
 	if err != nil {
 		return err
 	}

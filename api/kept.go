@@ -6,7 +6,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/cloudshare/cloudshare/api/wire"
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -26,7 +26,7 @@ func (s *Server) keptOps() {
 
 // kept answers for this site alone.
 func (s *Server) kept(w http.ResponseWriter, r *http.Request, param func(string) string) error {
-	id, err := fsm.ParseJobID(param("id"))
+	id, err := command.ParseJobID(param("id"))
 	if err != nil {
 		return err
 	}

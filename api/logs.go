@@ -8,7 +8,7 @@ import (
 	"net/http"
 
 	"github.com/cloudshare/cloudshare/api/wire"
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -79,10 +79,10 @@ func (s *Server) sendLogs(ctx context.Context, w http.ResponseWriter, body io.Re
 }
 
 func logQuery(r *http.Request, id string) (q node.LogQuery, err error) {
-	if q.Job, err = fsm.ParseJobID(id); err != nil {
+	if q.Job, err = command.ParseJobID(id); err != nil {
 		return q, err
 	}
-	task, err := queryUint(r, "task", 0, 0, fsm.MaxCount-1)
+	task, err := queryUint(r, "task", 0, 0, command.MaxCount-1)
 	if err != nil {
 		return q, err
 	}

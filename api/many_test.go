@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/api/wire"
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -116,7 +116,7 @@ func TestWaitForJobsOfSeveralSites(t *testing.T) {
 		f.jobs[0].State = "failed"
 		f.mu.Unlock()
 		f.apply(t, submitted(1))
-		f.apply(t, &fsm.Cancel{Job: fsm.JobID{Site: f.site, Num: 1}, Task: -1})
+		f.apply(t, &command.Cancel{Job: command.JobID{Site: f.site, Num: 1}, Task: -1})
 	}
 	out := <-got
 	if !out.Done || len(out.Items) != 2 || out.Items[0].State != "failed" || out.Items[1].State != "failed" {

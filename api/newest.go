@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/api/wire"
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
@@ -44,7 +44,7 @@ func (k *keptAt) site(own string) string {
 // survey asks this broker and those of the other sites that may have run a job for the
 // newest outputs of tasks: one question to each site, searchWidth at a time, for
 // PeerTimeout in all.
-func (s *Server) survey(ctx context.Context, job fsm.JobID, positions []uint32) (*survey, error) {
+func (s *Server) survey(ctx context.Context, job command.JobID, positions []uint32) (*survey, error) {
 	v := &survey{best: map[uint32]keptAt{}}
 	for _, k := range s.broker.KeptOutputs(job, positions) {
 		v.add(keptAt{k, nil})

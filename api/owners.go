@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
@@ -48,7 +48,7 @@ func targets(r *http.Request, withTasks bool) ([]target, error) {
 func parseTarget(text string, withTasks bool) (t target, err error) {
 	t.text = text
 	name, tasks, some := cut(text)
-	if t.Job, err = fsm.ParseJobID(name); err != nil || some && !withTasks {
+	if t.Job, err = command.ParseJobID(name); err != nil || some && !withTasks {
 		return t, badQuery("job", text, "must be a job's id, such as site-1.42")
 	}
 	if some {

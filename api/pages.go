@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/api/web"
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/archive"
 )
@@ -17,7 +17,7 @@ import (
 // Recent is what a broker remembers of the last hours.
 type Recent interface {
 	Attempts(since time.Time, site string, limit int) []archive.Attempt
-	EarlierOf(job fsm.JobID, from, to uint32, limit int) []archive.Attempt
+	EarlierOf(job command.JobID, from, to uint32, limit int) []archive.Attempt
 	Samples(since time.Time) []archive.Sample
 }
 
@@ -121,7 +121,7 @@ func (p pageSource) Events(from node.EventID, f node.EventFilter) web.Events {
 type pageWhys struct{ Explainer }
 
 // Why implements web.Whys.
-func (p pageWhys) Why(ctx context.Context, id fsm.JobID) (web.Why, error) {
+func (p pageWhys) Why(ctx context.Context, id command.JobID) (web.Why, error) {
 	why, err := p.Explainer.Why(ctx, id)
 	if err != nil {
 		return web.Why{}, err
@@ -165,7 +165,7 @@ func (p pageHistory) Attempts(since time.Time, site string, limit int) []web.Att
 }
 
 // EarlierOf implements web.History.
-func (p pageHistory) EarlierOf(job fsm.JobID, from, to uint32, limit int) []web.Attempt {
+func (p pageHistory) EarlierOf(job command.JobID, from, to uint32, limit int) []web.Attempt {
 	return pageAttempts(p.Recent.EarlierOf(job, from, to, limit))
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/archive"
 )
@@ -94,12 +95,12 @@ var _ Recent = pastFake{}
 
 func (p pastFake) Attempts(time.Time, string, int) []archive.Attempt {
 	return []archive.Attempt{
-		{Job: fsm.JobID{Site: "site-1", Num: 5}, Number: 2, Site: "site-2", Assigned: p.now.Add(-time.Minute), Outcome: fsm.EndLost, Ended: p.now},
-		{Job: fsm.JobID{Site: "site-1", Num: 6}, Count: 9, Outcome: fsm.EndCancelled, Ended: p.now},
+		{Job: command.JobID{Site: "site-1", Num: 5}, Number: 2, Site: "site-2", Assigned: p.now.Add(-time.Minute), Outcome: fsm.EndLost, Ended: p.now},
+		{Job: command.JobID{Site: "site-1", Num: 6}, Count: 9, Outcome: fsm.EndCancelled, Ended: p.now},
 	}
 }
 
-func (p pastFake) EarlierOf(fsm.JobID, uint32, uint32, int) []archive.Attempt { return nil }
+func (p pastFake) EarlierOf(command.JobID, uint32, uint32, int) []archive.Attempt { return nil }
 
 func (p pastFake) Samples(time.Time) []archive.Sample {
 	return []archive.Sample{{At: p.now.Add(-time.Hour), Sites: []archive.Standing{{Site: "site-1", Priority: 3}}}}

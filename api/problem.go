@@ -11,7 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/cloudshare/cloudshare/api/wire"
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
@@ -63,7 +63,7 @@ var errorTable = []struct {
 	retryAfter  int // seconds
 }{
 	{node.ErrBadCursor, http.StatusBadRequest, "bad-cursor", "The cursor is not valid here", 0},
-	{fsm.ErrBadID, http.StatusNotFound, "not-found", "No such job", 0},
+	{command.ErrBadID, http.StatusNotFound, "not-found", "No such job", 0},
 	{node.ErrOutputGone, http.StatusNotFound, outputGone, "The output is gone", 0},
 	{node.ErrNotFound, http.StatusNotFound, "not-found", "Not found", 0},
 	{node.ErrOutputDamaged, http.StatusGone, outputDamaged, "The output is damaged", 0},

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/api/wire"
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -107,7 +107,7 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, e *node.Elsewhe
 // askedAt returns the site whose broker a client asked: what another broker that passed the
 // request on says, else this one.
 func (s *Server) askedAt(r *http.Request) string {
-	if via := r.Header.Get(wire.HeaderVia); hops(r) > 0 && fsm.ValidSite(via) {
+	if via := r.Header.Get(wire.HeaderVia); hops(r) > 0 && command.ValidSite(via) {
 		return via
 	}
 	return s.broker.Site()

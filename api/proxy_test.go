@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/cloudshare/cloudshare/api/wire"
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -99,7 +99,7 @@ func TestForwardToAnother(t *testing.T) {
 	page := httptest.NewServer(http.NotFoundHandler())
 	defer page.Close()
 	namesake := newFake("site-2")
-	namesake.jobs = []node.Job{{ID: fsm.JobID{Site: "site-2", Num: 1}, State: "queued"}}
+	namesake.jobs = []node.Job{{ID: command.JobID{Site: "site-2", Num: 1}, State: "queued"}}
 	for name, tc := range map[string]struct{ at, want string }{
 		"another site":       {serve(t, other, Config{Federation: "fed"}).Addr(), `is not it (another one answers there: the broker of site "site-3"): correct `},
 		"another federation": {serve(t, namesake, Config{Federation: "other"}).Addr(), "a broker of another federation"},

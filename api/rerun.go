@@ -8,7 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/cloudshare/cloudshare/api/wire"
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -28,7 +28,7 @@ func (s *Server) rerunOps() {
 }
 
 func (s *Server) rerun(w http.ResponseWriter, r *http.Request, param func(string) string) error {
-	id, err := fsm.ParseJobID(param("id"))
+	id, err := command.ParseJobID(param("id"))
 	if err != nil {
 		return err
 	}

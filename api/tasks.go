@@ -10,6 +10,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
@@ -33,7 +34,7 @@ func statesParam() *huma.Param {
 
 // tasks pages by the next index, which is never 0 while there is more.
 func (s *Server) tasks(w http.ResponseWriter, r *http.Request, param func(string) string) error {
-	id, err := fsm.ParseJobID(param("id"))
+	id, err := command.ParseJobID(param("id"))
 	if err != nil {
 		return err
 	}
@@ -114,7 +115,7 @@ func taskCursor(r *http.Request) (uint32, error) {
 	if r.URL.Query().Get("cursor") == "" { // as a list's last page gives it
 		return 0, nil
 	}
-	from, err := queryUint(r, "cursor", 0, 0, fsm.MaxCount)
+	from, err := queryUint(r, "cursor", 0, 0, command.MaxCount)
 	return uint32(from), err
 }
 
@@ -136,7 +137,7 @@ func (s *Server) firstFailed(ctx context.Context, job node.Job) ([]wire.Task, er
 
 // findTasks asks on, page by page, until so many tasks are found or there are no
 // more; next is where to go on, 0 = nowhere.
-func (s *Server) findTasks(ctx context.Context, id fsm.JobID, q node.TaskQuery, most int) (all []node.Task, next uint32, err error) {
+func (s *Server) findTasks(ctx context.Context, id command.JobID, q node.TaskQuery, most int) (all []node.Task, next uint32, err error) {
 	for range taskPages {
 		q.Limit = most - len(all)
 		tasks, next, err := s.broker.FindTasks(ctx, id, q)

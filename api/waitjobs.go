@@ -11,6 +11,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -51,7 +52,7 @@ func (s *Server) waitJobs(w http.ResponseWriter, r *http.Request, _ func(string)
 	defer cancel()
 	ctx, done := context.WithTimeout(ctx, wait)
 	defer done()
-	v := &jobWait{server: s, list: list, items: make([]wire.WaitedJob, len(list)), open: map[fsm.JobID]int{}}
+	v := &jobWait{server: s, list: list, items: make([]wire.WaitedJob, len(list)), open: map[command.JobID]int{}}
 	v.run(ctx, r)
 	s.restamp(r.Context())
 	out := wire.Waited{Items: v.items, Done: true, Freshness: freshness(r.Context())}
@@ -65,8 +66,8 @@ func (s *Server) waitJobs(w http.ResponseWriter, r *http.Request, _ func(string)
 type jobWait struct {
 	server *Server
 	list   []target
-	items  []wire.WaitedJob  // by place in the list
-	open   map[fsm.JobID]int // jobs that this broker knows and that have not ended
+	items  []wire.WaitedJob      // by place in the list
+	open   map[command.JobID]int // jobs that this broker knows and that have not ended
 	away   others
 }
 

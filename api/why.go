@@ -9,12 +9,13 @@ import (
 
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
 // Explainer is what the API needs of a broker to say why a job waits.
 type Explainer interface {
-	Why(ctx context.Context, id fsm.JobID) (node.Why, error)
+	Why(ctx context.Context, id command.JobID) (node.Why, error)
 	// DryRun says what would become of a submission, and accepts nothing.
 	DryRun(ctx context.Context, req node.Request) (node.Why, error)
 }
@@ -38,14 +39,14 @@ func (s *Server) submitResponses() map[string]*huma.Response {
 }
 
 func (s *Server) why(w http.ResponseWriter, r *http.Request, param func(string) string) error {
-	id, err := fsm.ParseJobID(param("id"))
+	id, err := command.ParseJobID(param("id"))
 	if err != nil {
 		return err
 	}
 	if err = s.askedHere(r, id); err != nil {
 		return err
 	}
-	if err = s.await(w, r, fsm.JobID{}); err != nil { // what happens to others moves its place, too
+	if err = s.await(w, r, command.JobID{}); err != nil { // what happens to others moves its place, too
 		return err
 	}
 	why, err := s.broker.Why(r.Context(), id)

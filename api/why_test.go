@@ -10,12 +10,13 @@ import (
 
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
 // Why explains a job of the fake as one that waits behind another site.
-func (f *fakeBroker) Why(_ context.Context, id fsm.JobID) (node.Why, error) {
+func (f *fakeBroker) Why(_ context.Context, id command.JobID) (node.Why, error) {
 	job, err := f.find(id)
 	if err != nil {
 		return node.Why{}, err
@@ -41,12 +42,12 @@ func fakeWhy(spec jobspec.Spec) node.Why {
 		},
 	}
 	return node.Why{
-		Job: fsm.JobID{Site: "site-1"}, State: "queued", Waiting: spec.Count, Summary: "4 tasks go first", Turn: "site-2 goes first", View: v,
+		Job: command.JobID{Site: "site-1"}, State: "queued", Waiting: spec.Count, Summary: "4 tasks go first", Turn: "site-2 goes first", View: v,
 		Sites: []node.SiteReason{
 			{SiteWhy: fsm.SiteWhy{Site: "site-1", Why: fsm.HinderedRule}, Text: "excluded"},
 			{SiteWhy: fsm.SiteWhy{
-				Site: "site-2", Why: fsm.HinderedFull, Machines: 1, Machine: "m0", Short: fsm.Resources{MilliCPU: 1500},
-				First: fsm.JobID{Site: "site-2", Num: 4},
+				Site: "site-2", Why: fsm.HinderedFull, Machines: 1, Machine: "m0", Short: command.Resources{MilliCPU: 1500},
+				First: command.JobID{Site: "site-2", Num: 4},
 			}, Text: "full"},
 		},
 		Estimate:    node.Estimate{P50: 90 * time.Second, P90: 5 * time.Minute, Waits: 40, Calibrated: true},
@@ -76,7 +77,7 @@ func TestWhy(t *testing.T) {
 			t.Errorf("%s: %d", target, res.Code)
 		}
 	}
-	plain := whyOf(&node.Why{Job: fsm.JobID{Site: "a", Num: 1}, Estimate: node.Estimate{Unknown: "no history"}})
+	plain := whyOf(&node.Why{Job: command.JobID{Site: "a", Num: 1}, Estimate: node.Estimate{Unknown: "no history"}})
 	text, err := json.Marshal(plain.Estimate)
 	if err != nil || string(text) != `{"p50_seconds":null,"p90_seconds":null,"unknown":"no history","from_waits":0,"calibrated":false,"starts":0,"p90_held":null}` {
 		t.Errorf("%s %v", text, err)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
@@ -14,12 +15,12 @@ import (
 // An error means that the entry cannot be understood by this code, or goes by an
 // apply version that it does not know (ErrNewVersion); the state is unchanged and
 // the node must stop.
-func (s *State) Apply(b *Batch) ([]Result, error) {
+func (s *State) Apply(b *command.Batch) ([]command.Result, error) {
 	if err := s.checkVersion(); err != nil {
 		return nil, fmt.Errorf("apply entry %d: %w", s.index+1, err)
 	}
 	for i := range b.Commands {
-		if err := b.Commands[i].known(); err != nil {
+		if err := checkKnown(&b.Commands[i]); err != nil {
 			return nil, fmt.Errorf("apply entry %d: command %d: %w", s.index+1, i, err)
 		}
 	}
@@ -35,7 +36,7 @@ func (s *State) Apply(b *Batch) ([]Result, error) {
 	}
 	s.expire()
 	s.steps.ended(0)
-	results := make([]Result, len(b.Commands))
+	results := make([]command.Result, len(b.Commands))
 	for i := range b.Commands {
 		results[i] = s.execute(&b.Commands[i], b.Elapsed)
 		s.steps.ended(b.Commands[i].Body.Kind())
@@ -70,11 +71,11 @@ func (s *State) goOn(still, resumes bool) {
 	s.retain()
 }
 
-// known reports whether this version can execute the command.
-func (c *Command) known() error {
+// checkKnown reports a command that this version cannot execute.
+func checkKnown(c *command.Command) error {
 	switch c.Body.(type) {
-	case *Genesis, *Register, *Submit, *Offer, *Started, *Complete, *Decline, *Cancel, *Usage,
-		*SiteLost, *Forget, *SetParams, *Suspect, *Addresses, *Leave, *Bound, *Raise, *Recover, *Close:
+	case *command.Genesis, *command.Register, *command.Submit, *command.Offer, *command.Started, *command.Complete, *command.Decline, *command.Cancel, *command.Usage,
+		*command.SiteLost, *command.Forget, *command.SetParams, *command.Suspect, *command.Addresses, *command.Leave, *command.Bound, *command.Raise, *command.Recover, *command.Close:
 		return nil
 	}
 	return fmt.Errorf("%w: %T from site %q", ErrUnknownCommand, c.Body, c.ID.Site)
@@ -82,7 +83,7 @@ func (c *Command) known() error {
 
 // advance moves log time by the leader's clock (D3). Time stands still before
 // genesis.
-func (s *State) advance(term uint64, elapsed int64) {
+func (s *clock) advance(term uint64, elapsed int64) {
 	if term < s.term {
 		return
 	}
@@ -90,11 +91,11 @@ func (s *State) advance(term uint64, elapsed int64) {
 	if s.founded == 0 || elapsed <= 0 || elapsed > math.MaxInt64/2 {
 		return
 	}
-	s.time = max(s.time, min(s.termBase+elapsed, s.time+MaxStep, sched.MaxNow))
+	s.time = max(s.time, min(s.termBase+elapsed, s.time+command.MaxStep, sched.MaxNow))
 }
 
 // advanceTerm notes a new leader's term: its clock counts from now.
-func (s *State) advanceTerm(term uint64) {
+func (s *clock) advanceTerm(term uint64) {
 	if term > s.term {
 		s.term, s.termBase = term, s.time
 	}
@@ -102,19 +103,19 @@ func (s *State) advanceTerm(term uint64) {
 
 // execute gives a command's result: the recorded one for a repeat, else that of
 // executing it.
-func (s *State) execute(c *Command, elapsed int64) Result {
+func (s *State) execute(c *command.Command, elapsed int64) command.Result {
 	if c.Validate() != nil {
-		return Result{Code: OutOfRange, Index: s.index}
+		return command.Result{Code: command.OutOfRange, Index: s.index}
 	}
 	switch body := c.Body.(type) {
-	case *Genesis:
+	case *command.Genesis:
 		return s.genesis(body, elapsed)
-	case *Register:
+	case *command.Register:
 		if s.founded == 0 {
-			return Result{Code: NotFounded, Index: s.index}
+			return command.Result{Code: command.NotFounded, Index: s.index}
 		}
 		return s.register(c.ID.Site, body)
-	case *Recover:
+	case *command.Recover:
 		return s.recover(c.ID.Site, body)
 	}
 	x, r, done := s.admit(c)
@@ -128,68 +129,68 @@ func (s *State) execute(c *Command, elapsed int64) Result {
 }
 
 // dispatch executes a command of a registered site for the first time.
-func (s *State) dispatch(x *site, body Body) Result {
+func (s *State) dispatch(x *site, body command.Body) command.Result {
 	switch c := body.(type) {
-	case *Submit:
+	case *command.Submit:
 		return s.submit(x, c)
-	case *Offer:
+	case *command.Offer:
 		return s.offer(x, c)
-	case *Started:
+	case *command.Started:
 		return s.started(x, c)
-	case *Complete:
+	case *command.Complete:
 		return s.complete(x, c)
-	case *Decline:
+	case *command.Decline:
 		return s.decline(x, c)
-	case *Cancel:
+	case *command.Cancel:
 		return s.cancel(x, c)
-	case *Usage:
+	case *command.Usage:
 		return s.usage(x, c)
-	case *SiteLost:
+	case *command.SiteLost:
 		return s.siteLost(c)
-	case *Forget:
+	case *command.Forget:
 		return s.forget(x, c)
-	case *SetParams:
+	case *command.SetParams:
 		return s.setParams(c)
-	case *Suspect:
+	case *command.Suspect:
 		return s.suspect(c)
-	case *Addresses:
+	case *command.Addresses:
 		x.http, x.peer, x.gossip = c.HTTP, c.Peer, c.Gossip
-	case *Leave:
+	case *command.Leave:
 		s.away(x, Left)
-	case *Close:
+	case *command.Close:
 		x.closed = c.Why
-	case *Bound:
+	case *command.Bound:
 		s.bound(x, c)
-	case *Raise:
+	case *command.Raise:
 		return s.raise(c)
 	}
-	return Result{}
+	return command.Result{}
 }
 
 // genesis founds the federation; a repeat of the same genesis is one.
-func (s *State) genesis(c *Genesis, elapsed int64) Result {
+func (s *State) genesis(c *command.Genesis, elapsed int64) command.Result {
 	switch {
 	case s.founded != 0 && s.federation == c.Federation:
-		return Result{Index: s.founded}
+		return command.Result{Index: s.founded}
 	case s.founded != 0:
-		return Result{Code: AlreadyFounded, Index: s.index}
+		return command.Result{Code: command.AlreadyFounded, Index: s.index}
 	}
 	s.founded, s.federation, s.createdMs, s.seed = s.index, c.Federation, c.CreatedMs, c.Seed
-	s.version = firstVersion
+	s.version = command.FirstVersion
 	s.termBase = -max(0, min(elapsed, math.MaxInt64/2)) // time 0 is now
 	s.useParams(c.Params)
 	s.tell(EventFounded)
-	return Result{Index: s.index}
+	return command.Result{Index: s.index}
 }
 
 // setParams executes a SetParams.
-func (s *State) setParams(c *SetParams) Result {
+func (s *State) setParams(c *command.SetParams) command.Result {
 	p := &s.params
 	if c.Params.QuantumMs != p.QuantumMs || c.Params.LeaseMs != p.LeaseMs || c.Params.MarginMs != p.MarginMs {
-		return Result{Code: BadParams}
+		return command.Result{Code: command.BadParams}
 	}
 	if most := sched.MaxSites(c.Params.Policy); c.Params.Policy != p.Policy && most > 0 && len(s.sites) > most {
-		return Result{Code: PolicySites}
+		return command.Result{Code: command.PolicySites}
 	}
 	s.useParams(c.Params)
 	if c.Params.ReserveAfterMs == 0 {
@@ -197,11 +198,11 @@ func (s *State) setParams(c *SetParams) Result {
 		s.unholdFor(nil)
 	}
 	s.tell(EventParamsChanged)
-	return Result{}
+	return command.Result{}
 }
 
 // useParams puts valid parameters in force.
-func (s *State) useParams(p Params) {
+func (s *State) useParams(p command.Params) {
 	changed := s.params.Policy != p.Policy
 	s.params, s.newParams = p, true
 	s.policy, _ = sched.New(p.Policy, p.Running) // Validate has tried it

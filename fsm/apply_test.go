@@ -2,6 +2,8 @@ package fsm
 
 import (
 	"testing"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 func TestSubmitOfferMatchComplete(t *testing.T) {
@@ -13,14 +15,14 @@ func TestSubmitOfferMatchComplete(t *testing.T) {
 		t.Fatalf("assignments %+v", got)
 	}
 	w.at(1000)
-	w.must("b", &Complete{Attempts: []Ended{ended(got[0], Succeeded, 1000)}})
+	w.must("b", &command.Complete{Attempts: []command.Ended{ended(got[0], command.Succeeded, 1000)}})
 	got = w.s.Assignments("b")
 	if len(got) != 2 || got[1].Task != 2 || got[1].Token != w.s.Index() {
 		t.Fatalf("the completion's entry should assign task 2: %+v", got)
 	}
 	w.at(2000)
-	w.must("b", &Complete{Attempts: []Ended{ended(got[0], Succeeded, 1500), ended(got[1], Failed, 500)}})
-	j, _ := w.s.Job(JobID{"a", 1})
+	w.must("b", &command.Complete{Attempts: []command.Ended{ended(got[0], command.Succeeded, 1500), ended(got[1], command.Failed, 500)}})
+	j, _ := w.s.Job(command.JobID{Site: "a", Num: 1})
 	if j.State != TaskFailed || j.Counts[TaskSucceeded] != 2 || j.EndedMs != 2000 {
 		t.Fatalf("job %+v", j)
 	}
@@ -42,14 +44,14 @@ func TestARunOfNoTimeHasStarted(t *testing.T) {
 	w.submit("a", w.job("a", 2))
 	got := w.s.Assignments("b")
 	w.at(1000)
-	ran, never := ended(got[0], Succeeded, 0), ended(got[1], Failed, 0)
+	ran, never := ended(got[0], command.Succeeded, 0), ended(got[1], command.Failed, 0)
 	ran.Ran, ran.DelayMs = true, 7
-	w.must("b", &Complete{Attempts: []Ended{ran, never}})
-	tasks, _ := w.s.Tasks(JobID{"a", 1}, 0, 2)
+	w.must("b", &command.Complete{Attempts: []command.Ended{ran, never}})
+	tasks, _ := w.s.Tasks(command.JobID{Site: "a", Num: 1}, 0, 2)
 	if at := tasks[0].AssignedMs + 7; tasks[0].StartedMs != at || tasks[0].EndedMs != at || tasks[1].StartedMs != -1 {
 		t.Fatalf("tasks %+v, want the first started and ended at %d, the second never started", tasks, at)
 	}
-	if j, _ := w.s.Job(JobID{"a", 1}); j.StartedMs != tasks[0].StartedMs {
+	if j, _ := w.s.Job(command.JobID{Site: "a", Num: 1}); j.StartedMs != tasks[0].StartedMs {
 		t.Fatalf("job started at %d, want %d", j.StartedMs, tasks[0].StartedMs)
 	}
 	w.check()

@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
@@ -35,14 +36,14 @@ type attempt struct {
 }
 
 // assign starts a task's next attempt on a machine.
-func (s *State) assign(c choice, m *machine) {
+func (s *lifecycle) assign(c choice, m *machine) {
 	s.decisions++
 	s.steps.used += stepAssign
 	j := s.mutJob(c.seq)
 	t := j.set(s.epoch)
 	a := attempt{
 		seq: c.seq, task: c.task, token: s.index, site: m.site.id, machine: m, attempt: 1,
-		weight: s.weight(j.class.need), queuedMs: j.queuedMs, assignedMs: s.time, startedMs: -1,
+		weight: s.weight(j.class.Need), queuedMs: j.queuedMs, assignedMs: s.time, startedMs: -1,
 	}
 	if c.back {
 		b := *t.findBack(c.task)
@@ -59,7 +60,7 @@ func (s *State) assign(c choice, m *machine) {
 	t.live[phaseAssigned]++
 	slot := s.addAttempt(&a)
 	s.tellAttempt(EventTaskAssigned, &a)
-	m.use(j.class.need, 1)
+	m.use(j.class.Need, 1)
 	s.unhold(c.seq)
 	s.weigh(m)
 	owner := s.sites[j.owner]
@@ -72,7 +73,7 @@ func (s *State) assign(c choice, m *machine) {
 }
 
 // addAttempt enters a live attempt into the state's table and indexes.
-func (s *State) addAttempt(a *attempt) (slot uint64) {
+func (s *attemptTable) addAttempt(a *attempt) (slot uint64) {
 	slot = s.enterSlot(a)
 	s.live[taskKey{a.seq, a.task}] = slot
 	s.countPhase(a.phase, 1)
@@ -81,7 +82,7 @@ func (s *State) addAttempt(a *attempt) (slot uint64) {
 }
 
 // countPhase counts n attempts into a phase, or out of it.
-func (s *State) countPhase(w attemptPhase, n int) {
+func (s *attemptTable) countPhase(w attemptPhase, n int) {
 	switch w {
 	case phaseAssigned:
 		s.assigned += n
@@ -93,7 +94,7 @@ func (s *State) countPhase(w attemptPhase, n int) {
 
 // enterSlot enters an attempt into the table and its site's list. Whether the site is full
 // by it is its caller's.
-func (s *State) enterSlot(a *attempt) (slot uint64) {
+func (s *attemptTable) enterSlot(a *attempt) (slot uint64) {
 	slot, ok := s.slots.Pop()
 	if !ok {
 		slot = s.nextSlot
@@ -108,15 +109,15 @@ func (s *State) enterSlot(a *attempt) (slot uint64) {
 }
 
 // dropAttempt removes a live attempt: its capacity is free again.
-func (s *State) dropAttempt(slot uint64) {
+func (s *lifecycle) dropAttempt(slot uint64) {
 	s.steps.used += stepSettle
-	need := s.jobs.Get(s.attempts.Get(slot).seq).class.need
+	need := s.jobs.Get(s.attempts.Get(slot).seq).class.Need
 	s.detach(slot)
 	s.free(slot, need)
 }
 
 // detach takes a live attempt out of its job's books.
-func (s *State) detach(slot uint64) {
+func (s *jobTable) detach(slot uint64) {
 	s.unwatch(slot)
 	a := s.attempts.Get(slot)
 	s.mutJob(a.seq).set(s.epoch).live[a.phase]--
@@ -125,7 +126,7 @@ func (s *State) detach(slot uint64) {
 }
 
 // free removes what is no live attempt any more from its machine and its site.
-func (s *State) free(slot uint64, need Resources) {
+func (s *matching) free(slot uint64, need command.Resources) {
 	a := s.attempts.Get(slot)
 	m := a.machine
 	s.delist(s.sites[a.site], slot)
@@ -141,7 +142,7 @@ func (s *State) free(slot uint64, need Resources) {
 
 // setPhase changes how far an attempt is. Who asks its site for anything by it
 // touches it, too.
-func (s *State) setPhase(slot uint64, to attemptPhase) {
+func (s *jobTable) setPhase(slot uint64, to attemptPhase) {
 	s.steps.used += stepStop
 	s.unwatch(slot)
 	a := s.attempts.Mut(slot, s.epoch)
@@ -159,7 +160,7 @@ func (s *State) setPhase(slot uint64, to attemptPhase) {
 
 // findAttempt returns the slot of the live attempt that ref names at site x, or
 // false: reports about anything else are fenced, and change nothing.
-func (s *State) findAttempt(ref *AttemptRef, x *site) (uint64, bool) {
+func (s *jobTable) findAttempt(ref *command.AttemptRef, x *site) (uint64, bool) {
 	seq := s.findJob(ref.Job)
 	if seq == 0 {
 		return 0, false
@@ -173,7 +174,7 @@ func (s *State) findAttempt(ref *AttemptRef, x *site) (uint64, bool) {
 }
 
 // started executes a Started.
-func (s *State) started(x *site, c *Started) Result {
+func (s *State) started(x *site, c *command.Started) command.Result {
 	for i := range c.Attempts {
 		r := &c.Attempts[i]
 		slot, ok := s.findAttempt(&r.AttemptRef, x)
@@ -196,12 +197,12 @@ func (s *State) started(x *site, c *Started) Result {
 		}
 		s.tellAttempt(EventTaskStarted, a)
 	}
-	return Result{}
+	return command.Result{}
 }
 
 // setStarted sets an attempt's provisional start: it counts as running from
 // there on.
-func (s *State) setStarted(a *attempt, ms int64) {
+func (s *lifecycle) setStarted(a *attempt, ms int64) {
 	j := s.mutJob(a.seq)
 	if j.startedMs < 0 || ms < j.startedMs {
 		j.startedMs = ms
@@ -213,7 +214,7 @@ func (s *State) setStarted(a *attempt, ms int64) {
 }
 
 // unsetStarted takes exactly what setStarted added.
-func (s *State) unsetStarted(a *attempt) {
+func (s *lifecycle) unsetStarted(a *attempt) {
 	if a.startedMs < 0 {
 		return
 	}

@@ -57,7 +57,7 @@ func findBar(bars []bar, site int32) (int, bool) {
 // job could not run it any more, so the hold ends.
 //
 // REQUIRES: j came from State.mutJob.
-func (s *State) bar(seq uint64, j *job, x *site) {
+func (s *holding) bar(seq uint64, j *job, x *site) {
 	if j.isBarred(x) {
 		return
 	}
@@ -74,7 +74,7 @@ func (s *State) bar(seq uint64, j *job, x *site) {
 }
 
 // withBar returns the bars that still hold and one of x, in a list of its own.
-func (s *State) withBar(bars []bar, x *site) []bar {
+func (s *matching) withBar(bars []bar, x *site) []bar {
 	out := make([]bar, 0, len(bars)+1)
 	for _, b := range bars {
 		if b.site != x.id && s.sites[b.site].offers == b.offers {
@@ -120,7 +120,7 @@ func (q *queue) addGate(x *site) {
 }
 
 // admit tells the gates of a job that begins to wait.
-func (q *queue) admit(s *State, seq uint64, j *job) {
+func (q *queue) admit(s *jobTable, seq uint64, j *job) {
 	if len(q.gates) > 0 {
 		q.gates = slices.DeleteFunc(q.gates, func(g gate) bool { return g.offers != s.sites[g.site].offers })
 	}
@@ -152,7 +152,7 @@ func (q *queue) admit(s *State, seq uint64, j *job) {
 
 // seek returns the queue's first waiting job that is not barred from x, 0 if there
 // is none, and how far x's gate moves up to it. It changes nothing.
-func (q *queue) seek(s *State, x *site) (seq uint64, to advance) {
+func (q *queue) seek(s *jobTable, x *site) (seq uint64, to advance) {
 	at, ok := q.findGate(x.id)
 	if !ok || q.gates[at].offers != x.offers {
 		return *q.seqs.First(), advance{gate: -1}
@@ -186,7 +186,7 @@ func (q *queue) move(to advance) {
 
 // after returns the first waiting job from a sequence number on that is not barred from
 // x, 0 if there is none.
-func (q *queue) after(s *State, from uint64, x *site) uint64 {
+func (q *queue) after(s *jobTable, from uint64, x *site) uint64 {
 	for seq := range q.seqs.From(q.seqs.Search(func(o *uint64) bool { return *o >= from })) {
 		if !s.jobs.Get(*seq).isBarred(x) {
 			return *seq
@@ -200,7 +200,7 @@ func (l *lane) hasFor(x *site) bool { return l.jobs > l.barredFrom.of(x) }
 
 // first returns the lane's first task that is not barred from site x. It changes
 // nothing.
-func (s *State) first(l *lane, x *site) (choice, bool) {
+func (s *jobTable) first(l *lane, x *site) (choice, bool) {
 	if l.hasFor(x) {
 		for q := range l.queues.From(l.begin(x)) {
 			if seq, _ := (*q).seek(s, x); seq != 0 {
@@ -213,7 +213,7 @@ func (s *State) first(l *lane, x *site) (choice, bool) {
 
 // find is first, and moves x's gates, so that the next search begins where this one
 // ended.
-func (s *State) find(l *lane, x *site) (choice, bool) {
+func (s *matching) find(l *lane, x *site) (choice, bool) {
 	switch l.barredFrom.of(x) {
 	case 0:
 		return s.taskOf(l, l.seq), true
@@ -223,7 +223,7 @@ func (s *State) find(l *lane, x *site) (choice, bool) {
 	s.sought++
 	passed := false
 	for q := range l.queues.From(l.begin(x)) {
-		seq, to := (*q).seek(s, x)
+		seq, to := (*q).seek(&s.jobTable, x)
 		(*q).move(to)
 		if seq != 0 {
 			if passed {
@@ -237,7 +237,7 @@ func (s *State) find(l *lane, x *site) (choice, bool) {
 }
 
 // taskOf chooses a waiting job's next task.
-func (s *State) taskOf(l *lane, seq uint64) choice {
+func (s *jobTable) taskOf(l *lane, seq uint64) choice {
 	task, back := s.jobs.Get(seq).nextTask()
 	return choice{l, seq, task, back}
 }
@@ -252,7 +252,7 @@ func (j *job) nextTask() (task uint32, back bool) {
 }
 
 // rouseFor wakes the resting machines of a site that fit a class.
-func (s *State) rouseFor(x *site, c *class) {
+func (s *matching) rouseFor(x *site, c *class) {
 	for _, m := range x.machines {
 		if !m.resting {
 			s.steps.used += stepLook

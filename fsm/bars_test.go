@@ -5,12 +5,14 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // declineAll has a site hand back everything that it was assigned, with no new offer.
 func (w *world) declineAll(site string) {
 	w.t.Helper()
-	d := &Decline{Reason: "busy"}
+	d := &command.Decline{Reason: "busy"}
 	for _, a := range w.s.Assignments(site) {
 		d.Attempts = append(d.Attempts, a.AttemptRef)
 	}
@@ -38,9 +40,9 @@ func TestRestoredReplicaPicksAsALiveOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	batch := &Batch{Term: 1, Commands: []Command{
-		w.cmd("a", &Submit{Jobs: []JobSpec{w.job("a", 1)}}),
-		w.cmd("b", &Complete{Attempts: []Ended{ended(last[0], Succeeded, 0)}}),
+	batch := &command.Batch{Term: 1, Commands: []command.Command{
+		w.cmd("a", &command.Submit{Jobs: []command.JobSpec{w.job("a", 1)}}),
+		w.cmd("b", &command.Complete{Attempts: []command.Ended{ended(last[0], command.Succeeded, 0)}}),
 	}}
 	for _, s := range []*State{w.s, other} {
 		if _, err := s.Apply(batch); err != nil {
@@ -83,7 +85,7 @@ func TestReturningJobPassesTheGate(t *testing.T) {
 		w.submit("a", w.job("a", 1))
 		w.declineAll("b") // the search for the next one goes to the end
 	}
-	w.must("c", &Complete{Attempts: []Ended{ended(w.s.Assignments("c")[0], Lost, 0)}})
+	w.must("c", &command.Complete{Attempts: []command.Ended{ended(w.s.Assignments("c")[0], command.Lost, 0)}})
 	all := append(w.s.Assignments("b"), w.s.Assignments("c")...)
 	if !slices.ContainsFunc(all, func(a Assignment) bool { return a.Job.Num == 1 && a.AttemptRef.Attempt == 2 }) {
 		t.Fatalf("job 1 waits though b is free: %+v", all)
@@ -107,7 +109,7 @@ func TestDeclineEndsTheHold(t *testing.T) {
 	if w.s.reservations.Len() != 1 {
 		t.Fatalf("%d machines are held", w.s.reservations.Len())
 	}
-	w.must("b", &Complete{Attempts: []Ended{ended(w.s.Assignments("b")[0], Succeeded, 0)}})
+	w.must("b", &command.Complete{Attempts: []command.Ended{ended(w.s.Assignments("b")[0], command.Succeeded, 0)}})
 	w.at(10_000)
 	w.apply() // held again, for its second task
 	w.declineAll("b")
@@ -122,7 +124,7 @@ func TestDeclineEndsTheHold(t *testing.T) {
 func (w *world) submitMany(site string, n int) {
 	w.t.Helper()
 	for ; n > 0; n -= 1000 {
-		var jobs []JobSpec
+		var jobs []command.JobSpec
 		for range min(n, 1000) {
 			jobs = append(jobs, w.job(site, 1))
 		}
@@ -166,7 +168,7 @@ func TestManyJobsReturnPastAGate(t *testing.T) {
 	w.must("b", w.offering("b", 1))
 	w.submit("a", w.job("a", 1))
 	w.declineAll("b")
-	lost := w.cmd("a", &SiteLost{Site: "c", Incarnation: w.inc["c"], Term: w.term})
+	lost := w.cmd("a", &command.SiteLost{Site: "c", Incarnation: w.inc["c"], Term: w.term})
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	w.apply(lost)
@@ -221,7 +223,7 @@ func TestBlockedAsksWhatWasFound(t *testing.T) {
 	for i, x := range []string{"b", "c", "d"} {
 		w.must(x, w.offering(x, 3))
 		as := w.s.Assignments(x)
-		d := &Decline{}
+		d := &command.Decline{}
 		for k, a := range as {
 			if x == "d" || k != i {
 				d.Attempts = append(d.Attempts, a.AttemptRef)
@@ -230,9 +232,9 @@ func TestBlockedAsksWhatWasFound(t *testing.T) {
 		w.must(x, d)
 		w.check()
 		for _, a := range w.s.Assignments(x) {
-			w.must(x, &Complete{Attempts: []Ended{ended(a, Lost, 0)}})
+			w.must(x, &command.Complete{Attempts: []command.Ended{ended(a, command.Lost, 0)}})
 		}
-		w.must(x, &Leave{})
+		w.must(x, &command.Leave{})
 		w.register(x)
 	}
 	for _, x := range []string{"b", "c", "d"} {

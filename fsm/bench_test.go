@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // The figures' grid: growth is read from one column to the next.
@@ -48,8 +50,8 @@ func newCrowd(b *testing.B, sites, waiting int, separate bool) *crowd {
 }
 
 // benchParams keep a thousand ended jobs of all sites.
-func benchParams(sites int) Params {
-	p := DefaultParams()
+func benchParams(sites int) command.Params {
+	p := command.DefaultParams()
 	p.PreferOwn, p.RetainJobs = false, int64(max(1, 1000/sites))
 	return p
 }
@@ -76,7 +78,7 @@ func (c *crowd) enter(n int) {
 		return
 	}
 	for ; n > 0; n -= 1000 {
-		jobs := make([]JobSpec, 0, 1000)
+		jobs := make([]command.JobSpec, 0, 1000)
 		for range min(n, 1000) {
 			jobs = append(jobs, c.job(x, 1))
 		}
@@ -103,7 +105,7 @@ func (c *crowd) inBatches(b *testing.B, f func(b *testing.B, at, batch int) int)
 }
 
 // timed applies one entry on the clock.
-func (c *crowd) timed(b *testing.B, cmds ...Command) {
+func (c *crowd) timed(b *testing.B, cmds ...command.Command) {
 	b.StartTimer()
 	c.apply(cmds...)
 	b.StopTimer()
@@ -114,10 +116,10 @@ func (c *crowd) timed(b *testing.B, cmds ...Command) {
 func BenchmarkSubmit(b *testing.B) {
 	crowds(b, func(b *testing.B, c *crowd) {
 		c.inBatches(b, func(b *testing.B, at, batch int) int {
-			cmds := make([]Command, 0, batch)
+			cmds := make([]command.Command, 0, batch)
 			for i := range batch {
 				x := c.s.sites[(at+i)%len(c.s.sites)].name
-				cmds = append(cmds, c.cmd(x, &Submit{Jobs: []JobSpec{c.job(x, 1)}}))
+				cmds = append(cmds, c.cmd(x, &command.Submit{Jobs: []command.JobSpec{c.job(x, 1)}}))
 			}
 			c.timed(b, cmds...)
 			return batch
@@ -147,16 +149,16 @@ func BenchmarkMatch(b *testing.B) {
 // drain ends what a site runs if it could not run as many more: nothing else here does,
 // and then it is full (MaxHeld) after some millions of assignments.
 func (c *crowd) drain(site string, more int) {
-	if c.s.byName[site].live.n+more <= MaxHeld {
+	if c.s.byName[site].live.n+more <= command.MaxHeld {
 		return
 	}
 	c.must(site, c.offering(site, 0))
-	for part := range slices.Chunk(c.s.Assignments(site), MaxReports) {
-		ends := make([]Ended, len(part))
+	for part := range slices.Chunk(c.s.Assignments(site), command.MaxReports) {
+		ends := make([]command.Ended, len(part))
 		for i, a := range part {
-			ends[i] = ended(a, Succeeded, 1)
+			ends[i] = ended(a, command.Succeeded, 1)
 		}
-		c.must(site, &Complete{Attempts: ends})
+		c.must(site, &command.Complete{Attempts: ends})
 	}
 }
 
@@ -184,8 +186,8 @@ func BenchmarkTurnover(b *testing.B) {
 }
 
 // completions ends so many running tasks, spread over the sites.
-func (w *world) completions(from, n int) []Command {
-	ends, live := map[int][]Ended{}, map[int][]uint64{}
+func (w *world) completions(from, n int) []command.Command {
+	ends, live := map[int][]command.Ended{}, map[int][]uint64{}
 	sites := len(w.s.sites)
 	for k, x := range w.s.sites {
 		live[k] = w.s.slotsOf(x, 0)
@@ -198,14 +200,14 @@ func (w *world) completions(from, n int) []Command {
 		}
 		a := w.s.attempts.Get(live[k][at])
 		j := w.s.jobs.Get(a.seq)
-		id := JobID{w.s.sites[j.owner].name, j.num}
-		ends[k] = append(ends[k], Ended{AttemptRef: AttemptRef{id, a.task, a.attempt, a.token}, RunMs: 1})
+		id := command.JobID{Site: w.s.sites[j.owner].name, Num: j.num}
+		ends[k] = append(ends[k], command.Ended{AttemptRef: command.AttemptRef{Job: id, Task: a.task, Attempt: a.attempt, Token: a.token}, RunMs: 1})
 		n--
 	}
-	var cmds []Command
+	var cmds []command.Command
 	for k := range sites {
 		if len(ends[k]) > 0 {
-			cmds = append(cmds, w.cmd(w.s.sites[k].name, &Complete{Attempts: ends[k]}))
+			cmds = append(cmds, w.cmd(w.s.sites[k].name, &command.Complete{Attempts: ends[k]}))
 		}
 	}
 	return cmds

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/fsm/internal/store"
 )
 
@@ -17,7 +18,7 @@ import (
 func BenchmarkEntries(b *testing.B) {
 	for _, c := range []struct {
 		name string
-		of   func(b *testing.B, size int) (w *world, cmds []Command)
+		of   func(b *testing.B, size int) (w *world, cmds []command.Command)
 	}{
 		{"decline", benchDecline},
 		{"offers", benchOffers},
@@ -57,12 +58,12 @@ func BenchmarkEntries(b *testing.B) {
 	}
 }
 
-func (w *world) report(b *testing.B, cmds []Command) {
+func (w *world) report(b *testing.B, cmds []command.Command) {
 	b.Helper()
 	var worst, busiest, total time.Duration
 	var steps uint64
 	n := 0
-	for batch := (&Batch{Term: w.term, Elapsed: w.base, Commands: cmds}); n == 0 || w.s.Pending(); n++ {
+	for batch := (&command.Batch{Term: w.term, Elapsed: w.base, Commands: cmds}); n == 0 || w.s.Pending(); n++ {
 		began, cpu := time.Now(), processorTime()
 		if _, err := w.s.Apply(batch); err != nil {
 			b.Fatal(err)
@@ -70,7 +71,7 @@ func (w *world) report(b *testing.B, cmds []Command) {
 		took := time.Since(began)
 		worst, total, steps = max(worst, took), total+took, max(steps, w.s.Steps().Used)
 		busiest = max(busiest, processorTime()-cpu)
-		batch = &Batch{Term: w.term, Elapsed: w.base}
+		batch = &command.Batch{Term: w.term, Elapsed: w.base}
 	}
 	b.ReportMetric(float64(worst.Microseconds())/1000, "worst-ms")
 	b.ReportMetric(float64(busiest.Microseconds())/1000, "worst-cpu-ms")
@@ -89,22 +90,22 @@ func processorTime() time.Duration {
 
 // benchHeld has some sites run as many tasks as one may, and returns the offers that
 // will lead to it unless they are given.
-func benchHeld(b *testing.B, sites int, policy string, give bool) (*world, []Command) {
+func benchHeld(b *testing.B, sites int, policy string, give bool) (*world, []command.Command) {
 	w := newWorld(b, benchParams(10_000), "a")
 	if policy != "" {
 		w.use("a", policy)
 	}
-	for left := sites * MaxHeld; left > 0; left -= MaxCount {
-		j := w.job("a", uint32(min(left, MaxCount)))
+	for left := sites * command.MaxHeld; left > 0; left -= command.MaxCount {
+		j := w.job("a", uint32(min(left, command.MaxCount)))
 		j.Need.MilliCPU = 1
 		w.submit("a", j)
 	}
-	var cmds []Command
+	var cmds []command.Command
 	for i := range sites {
 		x := fmt.Sprintf("s%03d", i)
 		w.register(x)
 		w.offer[x]++
-		cmds = append(cmds, w.cmd(x, &Offer{Version: 1, Machines: []Machine{{Name: "m", Resources: Resources{MilliCPU: MaxMilliCPU}}}}))
+		cmds = append(cmds, w.cmd(x, &command.Offer{Version: 1, Machines: []command.Machine{{Name: "m", Resources: command.Resources{MilliCPU: command.MaxMilliCPU}}}}))
 	}
 	if give {
 		w.apply(cmds...)
@@ -112,65 +113,65 @@ func benchHeld(b *testing.B, sites int, policy string, give bool) (*world, []Com
 	return w, cmds
 }
 
-func benchDecline(b *testing.B, size int) (*world, []Command) {
+func benchDecline(b *testing.B, size int) (*world, []command.Command) {
 	w := newWorld(b, benchParams(10_000), "a", "b")
-	w.submit("a", w.job("a", uint32(size*MaxReports/10)))
-	w.must("b", w.offering("b", MaxReports))
-	d := &Decline{Reason: "busy"}
+	w.submit("a", w.job("a", uint32(size*command.MaxReports/10)))
+	w.must("b", w.offering("b", command.MaxReports))
+	d := &command.Decline{Reason: "busy"}
 	for _, a := range w.s.Assignments("b") {
 		d.Attempts = append(d.Attempts, a.AttemptRef)
 	}
-	return w, []Command{w.cmd("b", d)}
+	return w, []command.Command{w.cmd("b", d)}
 }
 
-func benchOffers(b *testing.B, size int) (*world, []Command) {
+func benchOffers(b *testing.B, size int) (*world, []command.Command) {
 	return benchHeld(b, max(1, 25*size/10), "", false)
 }
 
-func benchLost(b *testing.B, size int) (*world, []Command) {
+func benchLost(b *testing.B, size int) (*world, []command.Command) {
 	w, _ := benchHeld(b, max(1, 25*size/10), "", true)
-	var cmds []Command
+	var cmds []command.Command
 	for _, x := range w.s.sites[1:] {
-		cmds = append(cmds, w.cmd("a", &SiteLost{Site: x.name, Incarnation: 1, Term: 1}))
+		cmds = append(cmds, w.cmd("a", &command.SiteLost{Site: x.name, Incarnation: 1, Term: 1}))
 	}
 	return w, cmds
 }
 
-func benchLeave(b *testing.B, _ int) (*world, []Command) {
+func benchLeave(b *testing.B, _ int) (*world, []command.Command) {
 	w, _ := benchHeld(b, 1, "", true)
-	return w, []Command{w.cmd("s000", &Leave{})}
+	return w, []command.Command{w.cmd("s000", &command.Leave{})}
 }
 
-func benchRegister(b *testing.B, _ int) (*world, []Command) {
+func benchRegister(b *testing.B, _ int) (*world, []command.Command) {
 	w, _ := benchHeld(b, 1, "", true)
-	return w, []Command{w.registration("s000", nil, nil)}
+	return w, []command.Command{w.registration("s000", nil, nil)}
 }
 
-func benchCancel(b *testing.B, size int) (*world, []Command) {
+func benchCancel(b *testing.B, size int) (*world, []command.Command) {
 	w, _ := benchHeld(b, max(1, 12*size/10), "", true)
-	return w, []Command{w.cmd("a", &Cancel{Job: JobID{"a", 1}, Task: -1})}
+	return w, []command.Command{w.cmd("a", &command.Cancel{Job: command.JobID{Site: "a", Num: 1}, Task: -1})}
 }
 
 // endsOf reports the ends of some of what a site runs, each with another exit code: their
 // job keeps each apart.
-func (w *world) endsOf(site string, which func(Assignment) bool) (cmds []Command) {
-	var ends []Ended
+func (w *world) endsOf(site string, which func(Assignment) bool) (cmds []command.Command) {
+	var ends []command.Ended
 	for _, a := range w.s.Assignments(site) {
 		if which(a) {
-			e := ended(a, Failed, 1)
+			e := ended(a, command.Failed, 1)
 			e.ExitCode = int32(a.Task)
 			ends = append(ends, e)
 		}
 	}
-	for part := range slices.Chunk(ends, MaxReports) {
-		cmds = append(cmds, w.cmd(site, &Complete{Attempts: part}))
+	for part := range slices.Chunk(ends, command.MaxReports) {
+		cmds = append(cmds, w.cmd(site, &command.Complete{Attempts: part}))
 	}
 	return cmds
 }
 
 // benchApart has half of a job's tasks end apart; then others between them end, as many
 // as an entry of a leader has room for.
-func benchApart(b *testing.B, size int) (*world, []Command) {
+func benchApart(b *testing.B, size int) (*world, []command.Command) {
 	const room = 25_000
 	w, _ := benchHeld(b, max(1, 12*size/10), "", true)
 	isEven := func(a Assignment) bool { return a.Task%2 == 0 }
@@ -185,36 +186,36 @@ func benchApart(b *testing.B, size int) (*world, []Command) {
 
 // benchRecords ends all tasks of the largest job that keeps a record of each, the last
 // one first.
-func benchRecords(b *testing.B, _ int) (*world, []Command) {
+func benchRecords(b *testing.B, _ int) (*world, []command.Command) {
 	w := newWorld(b, benchParams(10_000), "a", "b")
 	w.must("b", w.offering("b", DetailTasks))
 	w.submit("a", w.job("a", DetailTasks))
 	cmds := w.endsOf("b", func(Assignment) bool { return true })
-	ends := cmds[0].Body.(*Complete).Attempts
-	slices.SortFunc(ends, func(a, b Ended) int { return int(b.Task) - int(a.Task) })
+	ends := cmds[0].Body.(*command.Complete).Attempts
+	slices.SortFunc(ends, func(a, b command.Ended) int { return int(b.Task) - int(a.Task) })
 	return w, cmds
 }
 
 // benchReturns has a site be lost whose jobs return between those of another.
-func benchReturns(b *testing.B, size int) (*world, []Command) {
+func benchReturns(b *testing.B, size int) (*world, []command.Command) {
 	w := newWorld(b, benchParams(10_000), "a", "b", "c")
-	for left := 2 * size * MaxHeld / 10; left > 0; left -= MaxJobsPerSubmit {
-		jobs := make([]JobSpec, min(left, MaxJobsPerSubmit))
+	for left := 2 * size * command.MaxHeld / 10; left > 0; left -= command.MaxJobsPerSubmit {
+		jobs := make([]command.JobSpec, min(left, command.MaxJobsPerSubmit))
 		for i := range jobs {
 			jobs[i] = w.job("a", 1)
 		}
 		w.submit("a", jobs...)
 	}
-	w.apply(w.cmd("b", w.offering("b", MaxHeld)), w.cmd("c", w.offering("c", MaxHeld)))
-	w.apply(w.cmd("a", &SiteLost{Site: "b", Incarnation: 1, Term: 1}))
-	return w, []Command{w.cmd("a", &SiteLost{Site: "c", Incarnation: 1, Term: 1})}
+	w.apply(w.cmd("b", w.offering("b", command.MaxHeld)), w.cmd("c", w.offering("c", command.MaxHeld)))
+	w.apply(w.cmd("a", &command.SiteLost{Site: "b", Incarnation: 1, Term: 1}))
+	return w, []command.Command{w.cmd("a", &command.SiteLost{Site: "c", Incarnation: 1, Term: 1})}
 }
 
 // benchJobs has one site's jobs of one task wait.
 func benchJobs(b *testing.B, size int) *world {
 	w := newWorld(b, benchParams(10_000), "a", "b")
 	for range size * 25 {
-		jobs := make([]JobSpec, MaxJobsPerSubmit)
+		jobs := make([]command.JobSpec, command.MaxJobsPerSubmit)
 		for i := range jobs {
 			jobs[i] = w.job("a", 1)
 		}
@@ -223,23 +224,23 @@ func benchJobs(b *testing.B, size int) *world {
 	return w
 }
 
-func benchDeparture(b *testing.B, size int) (*world, []Command) {
+func benchDeparture(b *testing.B, size int) (*world, []command.Command) {
 	w := benchJobs(b, size)
-	w.must("a", &Leave{})
-	return w, []Command{w.cmd("b", &Forget{Site: "a"})}
+	w.must("a", &command.Leave{})
+	return w, []command.Command{w.cmd("b", &command.Forget{Site: "a"})}
 }
 
-func benchNewPolicy(b *testing.B, size int) (*world, []Command) {
+func benchNewPolicy(b *testing.B, size int) (*world, []command.Command) {
 	w := benchJobs(b, size)
 	p := w.s.params
 	p.Policy = "ALONE"
-	return w, []Command{w.cmd("a", &SetParams{Params: p})}
+	return w, []command.Command{w.cmd("a", &command.SetParams{Params: p})}
 }
 
-func benchOutlived(b *testing.B, size int) (*world, []Command) {
+func benchOutlived(b *testing.B, size int) (*world, []command.Command) {
 	w, _ := benchHeld(b, max(1, size), "ALONE", true)
 	for range 2 * 60 {
-		if w.base += MaxStep; w.base > priorMs {
+		if w.base += command.MaxStep; w.base > priorMs {
 			break
 		}
 		w.apply()
@@ -249,15 +250,15 @@ func benchOutlived(b *testing.B, size int) (*world, []Command) {
 
 // benchMachines are 100 sites' machines with 4 cores and 1 GiB, or 1 core and 4 GiB,
 // in turn.
-func benchMachines(b *testing.B, size int, p Params) *world {
+func benchMachines(b *testing.B, size int, p command.Params) *world {
 	w := newWorld(b, p, "a")
 	for i := range 100 {
 		x := fmt.Sprintf("s%02d", i)
 		w.register(x)
 		w.offer[x]++
-		o := &Offer{Version: 1}
+		o := &command.Offer{Version: 1}
 		for k := range size * 100 {
-			o.Machines = append(o.Machines, Machine{Name: fmt.Sprintf("m%04d", k), Resources: [...]Resources{{4000, 1024, 0}, {1000, 4096, 0}}[k%2]})
+			o.Machines = append(o.Machines, command.Machine{Name: fmt.Sprintf("m%04d", k), Resources: [...]command.Resources{{MilliCPU: 4000, MemMiB: 1024, GPU: 0}, {MilliCPU: 1000, MemMiB: 4096, GPU: 0}}[k%2]})
 		}
 		w.must(x, o)
 	}
@@ -266,14 +267,14 @@ func benchMachines(b *testing.B, size int, p Params) *world {
 
 // between is a job that neither machine of benchMachines can run, though each part of it
 // is there somewhere.
-func between(w *world, i int) JobSpec {
+func between(w *world, i int) command.JobSpec {
 	j := w.job("a", 1)
-	j.Need = Resources{MilliCPU: 2000 + int64(i), MemMiB: 2048}
+	j.Need = command.Resources{MilliCPU: 2000 + int64(i), MemMiB: 2048}
 	return j
 }
 
-func benchReservations(b *testing.B, size int) (*world, []Command) {
-	w := benchMachines(b, size, DefaultParams())
+func benchReservations(b *testing.B, size int) (*world, []command.Command) {
+	w := benchMachines(b, size, command.DefaultParams())
 	for i := range MaxShapes {
 		w.submit("a", between(w, i))
 	}
@@ -281,26 +282,26 @@ func benchReservations(b *testing.B, size int) (*world, []Command) {
 	return w, nil
 }
 
-func benchFresh(b *testing.B, size int) (*world, []Command) {
+func benchFresh(b *testing.B, size int) (*world, []command.Command) {
 	w := benchMachines(b, size, benchParams(10_000))
-	var jobs []JobSpec
+	var jobs []command.JobSpec
 	for i := range MaxShapes {
 		jobs = append(jobs, between(w, i))
 	}
-	return w, []Command{w.cmd("a", &Submit{Jobs: jobs})}
+	return w, []command.Command{w.cmd("a", &command.Submit{Jobs: jobs})}
 }
 
-func benchBarred(b *testing.B, size int) (*world, []Command) {
+func benchBarred(b *testing.B, size int) (*world, []command.Command) {
 	w := benchMachines(b, size, benchParams(10_000))
 	w.register("big")
 	w.must("big", w.offering("big", 3))
 	w.submit("a", between(w, 0), between(w, 0))
-	w.must("big", &Decline{Attempts: []AttemptRef{w.s.Assignments("big")[0].AttemptRef}})
-	return w, []Command{w.cmd("a", &Submit{Jobs: []JobSpec{between(w, 0)}})}
+	w.must("big", &command.Decline{Attempts: []command.AttemptRef{w.s.Assignments("big")[0].AttemptRef}})
+	return w, []command.Command{w.cmd("a", &command.Submit{Jobs: []command.JobSpec{between(w, 0)}})}
 }
 
 // benchRetired has as many ranges of numbers of jobs that left as there may be jobs.
-func benchRetired(b *testing.B, size int) (*world, []Command) {
+func benchRetired(b *testing.B, size int) (*world, []command.Command) {
 	p := benchParams(10_000)
 	p.RetainJobs, p.RetainMs = 0, 0
 	w := newWorld(b, p, "a")
@@ -312,5 +313,5 @@ func benchRetired(b *testing.B, size int) (*world, []Command) {
 	w.num["a"] = x.maxNum + 1
 	j := w.job("a", 1)
 	w.submit("a", j)
-	return w, []Command{w.cmd("a", &Cancel{Job: JobID{"a", j.Num}, Task: -1})}
+	return w, []command.Command{w.cmd("a", &command.Cancel{Job: command.JobID{Site: "a", Num: j.Num}, Task: -1})}
 }

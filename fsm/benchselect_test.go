@@ -3,6 +3,8 @@ package fsm
 import (
 	"fmt"
 	"testing"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // BenchmarkSelectors ends running tasks while requirements wait that the machine has
@@ -13,11 +15,11 @@ import (
 func BenchmarkSelectors(b *testing.B) {
 	for _, c := range []struct {
 		name string
-		want func(j *JobSpec, i int)
+		want func(j *command.JobSpec, i int)
 	}{
 		{"none", nil},
-		{"sizes=1000", func(j *JobSpec, i int) { j.Need.GPU = int64(1 + i) }},
-		{"selectors=1000", func(j *JobSpec, i int) {
+		{"sizes=1000", func(j *command.JobSpec, i int) { j.Need.GPU = int64(1 + i) }},
+		{"selectors=1000", func(j *command.JobSpec, i int) {
 			j.Selectors = []string{"!old", "arch=amd64", fmt.Sprintf("gpu=model-%d", i), "zone in (a,b)"}
 		}},
 	} {
@@ -34,7 +36,7 @@ func BenchmarkSelectors(b *testing.B) {
 }
 
 // newSelecting is a crowd of ten sites with 100 such requirements each.
-func newSelecting(b *testing.B, want func(*JobSpec, int)) *crowd {
+func newSelecting(b *testing.B, want func(*command.JobSpec, int)) *crowd {
 	const sites, each = 10, 100
 	c := newCrowd(b, sites, 10_000, true)
 	for i := range sites * each {

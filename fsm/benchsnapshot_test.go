@@ -6,6 +6,8 @@ import (
 	"io"
 	"runtime"
 	"testing"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // BenchmarkSnapshot measures 1e6 separate waiting jobs of 1000 sites, with one
@@ -23,11 +25,11 @@ func benchSnapshot(b *testing.B, own bool) {
 	runtime.ReadMemStats(&before)
 	w := newCrowd(b, sites, 0, true)
 	for _, x := range w.s.sites {
-		batch := make([]JobSpec, 0, jobs/sites)
+		batch := make([]command.JobSpec, 0, jobs/sites)
 		for range jobs / sites {
 			j := w.job(x.name, 1)
 			if own {
-				j.Payload = fmt.Appendf(nil, "%64s", JobID{x.name, j.Num})
+				j.Payload = fmt.Appendf(nil, "%64s", command.JobID{Site: x.name, Num: j.Num})
 			}
 			batch = append(batch, j)
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
@@ -64,7 +65,7 @@ func newMill(b *testing.B, sites int, policy string) *mill {
 	return m
 }
 
-func (m *mill) work(site string, count uint32) JobSpec {
+func (m *mill) work(site string, count uint32) command.JobSpec {
 	j := m.job(site, count)
 	j.TimeoutMs = 2 * millRunMs
 	return j
@@ -80,7 +81,7 @@ func (m *mill) run(b *testing.B, batch int) {
 		cmds := m.ends(n, size)
 		for i := range size {
 			x := m.s.sites[(n+i)%m.sites].name
-			cmds = append(cmds, m.cmd(x, &Submit{Jobs: []JobSpec{m.work(x, 1)}}))
+			cmds = append(cmds, m.cmd(x, &command.Submit{Jobs: []command.JobSpec{m.work(x, 1)}}))
 		}
 		m.base += max(1, int64(size)*millRunMs/running)
 		b.StartTimer()
@@ -93,20 +94,20 @@ func (m *mill) run(b *testing.B, batch int) {
 }
 
 // ends has so many tasks end, of one site after another, each those that began first.
-func (m *mill) ends(from, n int) (cmds []Command) {
+func (m *mill) ends(from, n int) (cmds []command.Command) {
 	for i := range m.sites {
 		x := m.s.sites[(from+i)%m.sites]
 		slots := m.s.slotsOf(x, 0)
 		share := min(len(slots), (n+m.sites-1-i)/m.sites)
-		var ends []Ended
+		var ends []command.Ended
 		for _, slot := range slots[len(slots)-share:] {
 			a := m.s.attempts.Get(slot)
 			j := m.s.jobs.Get(a.seq)
-			id := JobID{m.s.sites[j.owner].name, j.num}
-			ends = append(ends, Ended{AttemptRef: AttemptRef{id, a.task, a.attempt, a.token}, RunMs: millRunMs})
+			id := command.JobID{Site: m.s.sites[j.owner].name, Num: j.num}
+			ends = append(ends, command.Ended{AttemptRef: command.AttemptRef{Job: id, Task: a.task, Attempt: a.attempt, Token: a.token}, RunMs: millRunMs})
 		}
 		if share > 0 {
-			cmds = append(cmds, m.cmd(x.name, &Complete{Attempts: ends}))
+			cmds = append(cmds, m.cmd(x.name, &command.Complete{Attempts: ends}))
 		}
 	}
 	return cmds
@@ -123,7 +124,7 @@ func BenchmarkSwitch(b *testing.B) {
 func benchSwitch(b *testing.B, jobs int) {
 	w := newWaiting(b, sched.SimplDirect, 0, "a", "b")
 	for range jobs / 1000 {
-		specs := make([]JobSpec, 1000)
+		specs := make([]command.JobSpec, 1000)
 		for i := range specs {
 			specs[i] = w.job("a", 1)
 		}

@@ -4,16 +4,17 @@ import (
 	"cmp"
 	"strings"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
 // maxBoundMs is beyond every log time at which an attempt can be certainly dead.
-const maxBoundMs = sched.MaxNow + 2*MaxTimeoutMs
+const maxBoundMs = sched.MaxNow + 2*command.MaxTimeoutMs
 
 // bound executes a Bound. It only grows, so that a repeat under a later entry is
 // safe. What is not merely assigned needs none: it is to be stopped, or is out
 // of its site's hands.
-func (s *State) bound(x *site, c *Bound) {
+func (s *State) bound(x *site, c *command.Bound) {
 	for i := range c.Attempts {
 		b := &c.Attempts[i]
 		slot, ok := s.findAttempt(&b.AttemptRef, x)
@@ -40,39 +41,39 @@ func (a *attempt) stopping() bool {
 
 // mayLive reports whether a lost attempt must be waited for. Those of Immediate
 // jobs may overlap, as their owners chose.
-func (s *State) mayLive(slot uint64) bool {
+func (s *lifecycle) mayLive(slot uint64) bool {
 	a := s.attempts.Get(slot)
-	return a.boundMs > s.time && s.jobs.Get(a.seq).onLoss != Immediate
+	return a.boundMs > s.time && s.jobs.Get(a.seq).onLoss != command.Immediate
 }
 
 // lost settles an attempt whose site is lost, or waits for its bound.
-func (s *State) lost(slot uint64) {
+func (s *lifecycle) lost(slot uint64) {
 	switch {
 	case s.mayLive(slot):
 		s.shelve(slot, phaseAwaitingBound)
 	case s.attempts.Get(slot).boundMs > s.time:
 		s.leaveOver(slot, false, "")
 	default:
-		s.drop(slot, Lost)
+		s.drop(slot, command.Lost)
 	}
 }
 
 // giveUp settles an attempt that its own site lost, or waits for its bound; why is
 // that site's word on it.
-func (s *State) giveUp(slot uint64, why string) {
+func (s *lifecycle) giveUp(slot uint64, why string) {
 	switch {
 	case s.mayLive(slot):
 		s.awaitStopBound(slot, why)
 	case s.attempts.Get(slot).boundMs > s.time:
 		s.leaveOver(slot, true, strings.Clone(why))
 	default:
-		s.drop(slot, Lost)
+		s.drop(slot, command.Lost)
 	}
 }
 
 // awaitStopBound waits for the bound of an attempt that its own site lost; why is that
 // site's word on it.
-func (s *State) awaitStopBound(slot uint64, why string) {
+func (s *lifecycle) awaitStopBound(slot uint64, why string) {
 	s.shelve(slot, phaseAwaitingBound)
 	s.touch(slot)
 	a := s.attempts.Mut(slot, s.epoch)
@@ -84,7 +85,7 @@ func (s *State) awaitStopBound(slot uint64, why string) {
 
 // shelve takes an attempt out of its site's hands, to phaseAway or phaseAwaitingBound. It
 // does not count as running meanwhile; its room stays taken.
-func (s *State) shelve(slot uint64, to attemptPhase) {
+func (s *lifecycle) shelve(slot uint64, to attemptPhase) {
 	a := s.attempts.Mut(slot, s.epoch)
 	if a.phase == phaseAwaitingBound {
 		return
@@ -103,7 +104,7 @@ func (s *State) shelve(slot uint64, to attemptPhase) {
 }
 
 // unshelve gives an attempt back to its site, as it was.
-func (s *State) unshelve(slot uint64) {
+func (s *lifecycle) unshelve(slot uint64) {
 	a := s.attempts.Mut(slot, s.epoch)
 	s.touch(slot)
 	switch a.phase {
@@ -115,7 +116,7 @@ func (s *State) unshelve(slot uint64) {
 
 // regain gives an attempt back at once to a site that reports of it while its
 // registration is not acted on: it is as if that had been.
-func (s *State) regain(slot uint64) {
+func (s *lifecycle) regain(slot uint64) {
 	if a := s.attempts.Get(slot); a.phase == phaseAway || a.phase == phaseAwaitingBound && !a.given {
 		s.unshelve(slot)
 		s.tellAttempt(EventTaskAdopted, s.attempts.Get(slot))
@@ -145,7 +146,7 @@ func (a *attempt) dueMs() int64 {
 
 // expire settles the attempts that are due, in the order of times, jobs and tasks;
 // those that are too many for one entry in the next.
-func (s *State) expire() {
+func (s *lifecycle) expire() {
 	for s.expiring() && !s.steps.spent() {
 		switch slot := *s.due.First(); s.attempts.Get(slot).phase {
 		case phaseStopping:
@@ -153,31 +154,31 @@ func (s *State) expire() {
 		case phaseLeft:
 			s.dropLeft(slot)
 		default:
-			s.drop(slot, Lost)
+			s.drop(slot, command.Lost)
 		}
 	}
 }
 
 // Dying is how many lost attempts may live until their bounds; their tasks wait
 // for that.
-func (s *State) Dying() int { return s.dying }
+func (s *views) Dying() int { return s.dying }
 
 // watch enters an attempt into the heap if it will be due.
-func (s *State) watch(slot uint64) {
+func (s *attemptTable) watch(slot uint64) {
 	if s.attempts.Get(slot).dueMs() > 0 {
 		s.due.Push(slot)
 	}
 }
 
 // unwatch takes it out, if it is there.
-func (s *State) unwatch(slot uint64) {
+func (s *attemptTable) unwatch(slot uint64) {
 	if a := s.attempts.Get(slot); a.rank >= 0 {
 		s.due.Remove(int(a.rank))
 	}
 }
 
 // isDueBefore orders live attempts by time, job, task and attempt; no two are equal.
-func (s *State) isDueBefore(i, k uint64) bool {
+func (s *attemptTable) isDueBefore(i, k uint64) bool {
 	a, b := s.attempts.Get(i), s.attempts.Get(k)
 	return cmp.Or(cmp.Compare(a.dueMs(), b.dueMs()), cmp.Compare(a.seq, b.seq), cmp.Compare(a.task, b.task), cmp.Compare(a.attempt, b.attempt)) < 0
 }

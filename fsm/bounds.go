@@ -1,6 +1,9 @@
 package fsm
 
-import "github.com/cloudshare/cloudshare/sched"
+import (
+	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/sched"
+)
 
 // bounds are the sizes at which the state begins to do something else: to refuse, to
 // forget, to put off. They decide, so all members have the same ones, and they are no
@@ -8,17 +11,17 @@ import "github.com/cloudshare/cloudshare/sched"
 // what is wrong at a bound shows in minutes where it is 8, and in years where it is
 // a million.
 type bounds struct {
-	version uint32    // newest apply version known: always Version but in tests
-	window  uint64    // results kept per site
-	shapes  int       // requirements of one site's open jobs
-	members int       // sites that ever registered
-	held    int       // attempts at one site
-	site    Resources // of one site's machines together
-	boots   int       // processes of one site remembered
-	doubts  uint32    // times that hints have a task go on elsewhere
-	detail  uint32    // tasks of a job that keeps records
-	retire  int       // jobs that leave in one entry
-	steps   uint64    // of an entry, beyond which it leaves work to the next; see steps.go
+	version uint32            // newest apply version known: always Version but in tests
+	window  uint64            // results kept per site
+	shapes  int               // requirements of one site's open jobs
+	members int               // sites that ever registered
+	held    int               // attempts at one site
+	site    command.Resources // of one site's machines together
+	boots   int               // processes of one site remembered
+	doubts  uint32            // times that hints have a task go on elsewhere
+	detail  uint32            // tasks of a job that keeps records
+	retire  int               // jobs that leave in one entry
+	steps   uint64            // of an entry, beyond which it leaves work to the next; see steps.go
 
 	// Quotas of sites; see limits.
 	tasks, jobs, bytes, kept, keptBytes, records share
@@ -33,16 +36,16 @@ type bounds struct {
 
 // What a site may have whatever others join. It suffices for any one job.
 const (
-	floorTasks = MaxCount
+	floorTasks = command.MaxCount
 	floorBytes = 2 << 20
 )
 
 // realBounds are those of every federation.
 func realBounds() bounds {
 	return bounds{
-		version: Version, window: Window, shapes: MaxShapes, members: MaxMembers, held: MaxHeld, site: Resources{MaxMilliCPU, MaxMemMiB, MaxGPU}, boots: maxBoots, doubts: maxDoubts, detail: DetailTasks, retire: maxRetire, steps: maxSteps,
+		version: Version, window: command.Window, shapes: MaxShapes, members: MaxMembers, held: command.MaxHeld, site: command.Resources{MilliCPU: command.MaxMilliCPU, MemMiB: command.MaxMemMiB, GPU: command.MaxGPU}, boots: maxBoots, doubts: maxDoubts, detail: DetailTasks, retire: maxRetire, steps: maxSteps,
 		tasks: share{100_000_000, floorTasks}, jobs: share{4_000_000, 1000}, bytes: share{2 << 30, floorBytes},
-		kept: share{MaxRetainJobs, 1000}, keptBytes: share{1 << 30, floorBytes}, records: share{1_000_000, 1000},
+		kept: share{command.MaxRetainJobs, 1000}, keptBytes: share{1 << 30, floorBytes}, records: share{1_000_000, 1000},
 		gaps:           1 << 16,
 		reserveEveryMs: reserveEveryMs, reserveAtOnce: reserveAtOnce, ranTasks: ranTasks, stopMs: stopMs,
 	}

@@ -1,30 +1,34 @@
 package fsm
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
+)
 
 // TestNoMoreAttemptsThanARegistrationNames: a site is given as many tasks as its next
 // registration can name. With one more it could never register again, and what it left
 // out would run twice.
 func TestNoMoreAttemptsThanARegistrationNames(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
-	w.must("b", w.offering("b", MaxHeld+1))
-	w.submit("a", w.job("a", MaxHeld+1))
+	w.must("b", w.offering("b", command.MaxHeld+1))
+	w.submit("a", w.job("a", command.MaxHeld+1))
 	as := w.s.Assignments("b")
-	if len(as) != MaxHeld {
-		t.Fatalf("%d tasks were assigned, a registration names %d", len(as), MaxHeld)
+	if len(as) != command.MaxHeld {
+		t.Fatalf("%d tasks were assigned, a registration names %d", len(as), command.MaxHeld)
 	}
-	held := make([]AttemptRef, len(as))
+	held := make([]command.AttemptRef, len(as))
 	for i, a := range as {
 		held[i] = a.AttemptRef
 	}
-	if r := w.apply(w.registration("b", held, nil))[0]; r.Code != OK {
+	if r := w.apply(w.registration("b", held, nil))[0]; r.Code != command.OK {
 		t.Fatalf("the registration that names all: %v", r.Code)
 	}
 	w.inc["b"]++
 	w.seq["b"], w.offer["b"] = 0, 0
-	w.must("b", w.offering("b", MaxHeld+1))
-	w.must("b", &Complete{Attempts: []Ended{ended(as[0], Succeeded, 0)}})
-	if n := len(w.s.Assignments("b")); n != MaxHeld {
+	w.must("b", w.offering("b", command.MaxHeld+1))
+	w.must("b", &command.Complete{Attempts: []command.Ended{ended(as[0], command.Succeeded, 0)}})
+	if n := len(w.s.Assignments("b")); n != command.MaxHeld {
 		t.Fatalf("one ended, and %d run: the last one waits", n)
 	}
 	w.check()
@@ -34,17 +38,17 @@ func TestNoMoreAttemptsThanARegistrationNames(t *testing.T) {
 // so tasks that return cannot bring more of them than may be submitted.
 func TestReturnedTasksKeepTheBoundOfShapes(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
-	w.must("b", &Offer{Version: 1, Machines: []Machine{{Name: "m", Resources: Resources{MilliCPU: MaxMilliCPU}}}})
+	w.must("b", &command.Offer{Version: 1, Machines: []command.Machine{{Name: "m", Resources: command.Resources{MilliCPU: command.MaxMilliCPU}}}})
 	refused := 0
 	for need := range int64(MaxShapes + 10) {
 		j := w.job("a", 1)
 		j.Need.MilliCPU = need + 1
-		r := w.do("a", &Submit{Jobs: []JobSpec{j}}) // assigned at once
-		if len(r.Jobs) > 0 && r.Jobs[0] == TooManyShapes {
+		r := w.do("a", &command.Submit{Jobs: []command.JobSpec{j}}) // assigned at once
+		if len(r.Jobs) > 0 && r.Jobs[0] == command.TooManyShapes {
 			refused++
 		}
 	}
-	w.must("b", &Leave{}) // all return
+	w.must("b", &command.Leave{}) // all return
 	if got := len(w.s.byName["a"].lanes); got != MaxShapes || refused != 10 {
 		t.Errorf("%d different requirements wait, %d were refused; the bound is %d", got, refused, MaxShapes)
 	}
@@ -57,12 +61,12 @@ func TestRaiseBesideAnOlderBroker(t *testing.T) {
 	w := newWorld(t, params(), "a")
 	w.s.bounds.version = Version + 1 // as of a later program
 	known := w.registration("a", nil, nil)
-	known.Body.(*Register).MaxVersion = Version + 1
+	known.Body.(*command.Register).MaxVersion = Version + 1
 	w.inc["a"], w.seq["a"] = w.apply(known)[0].Incarnation, 0
 	old := w.registration("old", nil, nil)
-	old.Body.(*Register).MaxVersion = 1
-	rs := w.apply(w.cmd("a", &Raise{Version: Version + 1}), old)
-	if rs[0].Code != OK || rs[1].Code != VersionTooNew || w.s.Version() != Version+1 {
+	old.Body.(*command.Register).MaxVersion = 1
+	rs := w.apply(w.cmd("a", &command.Raise{Version: Version + 1}), old)
+	if rs[0].Code != command.OK || rs[1].Code != command.VersionTooNew || w.s.Version() != Version+1 {
 		t.Errorf("raised: %v, registered: %v, version %d", rs[0].Code, rs[1].Code, w.s.Version())
 	}
 }
@@ -76,10 +80,10 @@ func TestRecordsOfOpenJobsAreBounded(t *testing.T) {
 	w.must("b", w.offering("b", 100))
 	for range most {
 		w.submit("a", w.job("a", 4))
-		c := &Complete{}
+		c := &command.Complete{}
 		for _, a := range w.s.Assignments("b") {
 			if a.Task > 0 {
-				c.Attempts = append(c.Attempts, ended(a, Succeeded, 0))
+				c.Attempts = append(c.Attempts, ended(a, command.Succeeded, 0))
 			}
 		}
 		w.must("b", c)
@@ -104,9 +108,9 @@ func TestBoundOfAttemptsHidesNoMachine(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
 	w.s.bounds.held = 2
 	w.offer["b"]++
-	w.must("b", &Offer{Version: w.offer["b"], Machines: []Machine{
-		{Name: "m0", Resources: Resources{MilliCPU: 2000}},
-		{Name: "m1", Resources: Resources{MilliCPU: 1000, GPU: 1}},
+	w.must("b", &command.Offer{Version: w.offer["b"], Machines: []command.Machine{
+		{Name: "m0", Resources: command.Resources{MilliCPU: 2000}},
+		{Name: "m1", Resources: command.Resources{MilliCPU: 1000, GPU: 1}},
 	}})
 	wide := w.job("a", 1)
 	wide.Need.MilliCPU = 5000
@@ -119,7 +123,7 @@ func TestBoundOfAttemptsHidesNoMachine(t *testing.T) {
 	if len(as) != 2 || as[0].Machine != "m0" || as[1].Machine != "m0" {
 		t.Fatalf("b runs %+v", as)
 	}
-	w.must("b", &Complete{Attempts: []Ended{ended(as[0], Succeeded, 0)}})
+	w.must("b", &command.Complete{Attempts: []command.Ended{ended(as[0], command.Succeeded, 0)}})
 	if as = w.s.Assignments("b"); len(as) != 2 || as[1].Job.Num != gpu.Num {
 		t.Errorf("job %d waits beside an idle machine: %+v", gpu.Num, as)
 	}
@@ -131,27 +135,27 @@ func TestBoundOfAttemptsHidesNoMachine(t *testing.T) {
 // ledger's sums are proven for. It gets more when enough of these have ended.
 func TestRenamedMachinesDoNotPassTheProvenWeight(t *testing.T) {
 	p := params()
-	p.RateCPU, p.RateMem, p.RateGPU = MaxRate, MaxRate, MaxRate
+	p.RateCPU, p.RateMem, p.RateGPU = command.MaxRate, command.MaxRate, command.MaxRate
 	w := newWorld(t, p, "a", "b")
 	j := w.job("a", 40)
-	j.Need = Resources{MaxMilliCPU / 2, MaxMemMiB / 2, MaxGPU / 2}
+	j.Need = command.Resources{MilliCPU: command.MaxMilliCPU / 2, MemMiB: command.MaxMemMiB / 2, GPU: command.MaxGPU / 2}
 	w.submit("a", j)
 	for i := range 20 {
 		w.offer["b"]++
-		w.must("b", &Offer{Version: w.offer["b"], Machines: []Machine{{Name: string(rune('a' + i)), Resources: Resources{MaxMilliCPU, MaxMemMiB, MaxGPU}}}})
+		w.must("b", &command.Offer{Version: w.offer["b"], Machines: []command.Machine{{Name: string(rune('a' + i)), Resources: command.Resources{MilliCPU: command.MaxMilliCPU, MemMiB: command.MaxMemMiB, GPU: command.MaxGPU}}}})
 		w.check()
 	}
 	weight := int64(0)
 	for _, a := range w.s.attempts.All() {
 		weight += a.weight
 	}
-	if weight != MaxTaskWeight {
-		t.Errorf("b runs %d tasks of weight %d, the bound of a site is %d", len(w.s.Assignments("b")), weight, int64(MaxTaskWeight))
+	if weight != command.MaxTaskWeight {
+		t.Errorf("b runs %d tasks of weight %d, the bound of a site is %d", len(w.s.Assignments("b")), weight, int64(command.MaxTaskWeight))
 	}
 	for range 2 { // of the old names
 		for _, a := range w.s.Assignments("b") {
 			if a.Machine == "a" {
-				w.must("b", &Complete{Attempts: []Ended{ended(a, Succeeded, 1)}})
+				w.must("b", &command.Complete{Attempts: []command.Ended{ended(a, command.Succeeded, 1)}})
 				w.check()
 				break
 			}

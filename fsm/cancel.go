@@ -1,5 +1,7 @@
 package fsm
 
+import "github.com/cloudshare/cloudshare/fsm/command"
+
 // ownerLeft is the reason of tasks that ended while they waited.
 const ownerLeft = "owner left the federation"
 
@@ -7,7 +9,7 @@ const ownerLeft = "owner left the federation"
 func CancelledAt(site string) string { return "cancelled at " + site }
 
 // askedAt returns the site at whose broker a Cancel was asked.
-func (s *State) askedAt(owner *site, c *Cancel) *site {
+func (s *jobTable) askedAt(owner *site, c *command.Cancel) *site {
 	if x := s.byName[c.At]; x != nil {
 		return x
 	}
@@ -15,14 +17,14 @@ func (s *State) askedAt(owner *site, c *Cancel) *site {
 }
 
 // noteCancel keeps where the cancel of a whole job was asked first.
-func (s *State) noteCancel(owner *site, seq uint64, c *Cancel) {
+func (s *lifecycle) noteCancel(owner *site, seq uint64, c *command.Cancel) {
 	if t := s.mutJob(seq).set(s.epoch).rare(); t.cancel == 0 {
 		t.cancel = uint32(s.askedAt(owner, c).id) + 1
 	}
 }
 
 // cancelWhy is the reason of a job's tasks that end because all of it was cancelled.
-func (s *State) cancelWhy(j *job) string {
+func (s *jobTable) cancelWhy(j *job) string {
 	if j.tasks.cancel() == 0 {
 		return "cancelled"
 	}
@@ -31,39 +33,39 @@ func (s *State) cancelWhy(j *job) string {
 
 // cancel executes a Cancel: what waits ends at once, what is live is to be
 // stopped and ends when its site says so.
-func (s *State) cancel(x *site, c *Cancel) Result {
+func (s *State) cancel(x *site, c *command.Cancel) command.Result {
 	if c.Job.Site != x.name {
-		return Result{Code: NotOwner}
+		return command.Result{Code: command.NotOwner}
 	}
 	seq := x.nums[c.Job.Num]
 	switch {
 	case seq == 0 && c.Job.Num != 0 && c.Job.Num <= x.maxNum && x.hasRetired(c.Job.Num):
-		return Result{Code: AlreadyEnded}
+		return command.Result{Code: command.AlreadyEnded}
 	case seq == 0:
-		return Result{Code: UnknownJob}
+		return command.Result{Code: command.UnknownJob}
 	case s.jobs.Get(seq).over():
-		return Result{Code: AlreadyEnded}
+		return command.Result{Code: command.AlreadyEnded}
 	case c.Task < 0:
 		s.noteCancel(x, seq, c)
 		s.tellCancel(s.jobs.Get(seq), c.Task, s.cancelWhy(s.jobs.Get(seq)))
 		if !s.cancelling[seq] {
 			s.undertake(chore{kind: choreCancel, seq: seq})
 		}
-		return Result{}
+		return command.Result{}
 	}
-	return Result{Code: s.cancelTask(seq, uint32(c.Task), s.askedAt(x, c).cancels)}
+	return command.Result{Code: s.cancelTask(seq, uint32(c.Task), s.askedAt(x, c).cancels)}
 }
 
 // cancelTask ends or stops one task.
-func (s *State) cancelTask(seq uint64, task uint32, why string) Code {
+func (s *lifecycle) cancelTask(seq uint64, task uint32, why string) command.Code {
 	j := s.mutJob(seq)
 	if task >= j.count {
-		return OutOfRange
+		return command.OutOfRange
 	}
 	if slot, ok := s.live[taskKey{seq, task}]; ok {
 		s.tellCancel(j, int64(task), why)
 		s.stop(slot, why)
-		return OK
+		return command.OK
 	}
 	t := j.set(s.epoch)
 	if at := t.findBack(task); at != nil {
@@ -76,13 +78,13 @@ func (s *State) cancelTask(seq uint64, task uint32, why string) Code {
 		r := b.record(s.time)
 		r.detail = why
 		s.endTask(seq, TaskCancelled, r)
-		return OK
+		return command.OK
 	}
 	if task < j.next {
-		return AlreadyEnded
+		return command.AlreadyEnded
 	}
 	if _, ended := t.findRun(task); task < j.next || ended {
-		return AlreadyEnded
+		return command.AlreadyEnded
 	}
 	t.ahead++ // a hole in the range, skipped when the range comes to it
 	r := record{task: task, site: -1, queuedMs: j.queuedMs, assignedMs: -1, startedMs: -1, endedMs: s.time, detail: why}
@@ -92,7 +94,7 @@ func (s *State) cancelTask(seq uint64, task uint32, why string) Code {
 	s.noteWithdrawn(j, 1, j.queuedMs)
 	s.unholdIdle(seq, j)
 	s.endJob(seq, j)
-	return OK
+	return command.OK
 }
 
 // record keeps what is known of a returned task that ends while it waits.
@@ -106,7 +108,7 @@ func (b *backTask) record(now int64) record {
 // endWaiting ends what waits of a job, or as much of it as the entry may do.
 //
 // REQUIRES: something waits.
-func (s *State) endWaiting(seq uint64, state TaskState, why string) {
+func (s *lifecycle) endWaiting(seq uint64, state TaskState, why string) {
 	j := s.mutJob(seq)
 	t := j.set(s.epoch)
 	fresh := s.endFresh(j, t, state, why)
@@ -121,7 +123,7 @@ func (s *State) endWaiting(seq uint64, state TaskState, why string) {
 }
 
 // endFresh ends tasks that were never assigned, and returns how many.
-func (s *State) endFresh(j *job, t *taskSet, state TaskState, why string) (n uint32) {
+func (s *lifecycle) endFresh(j *job, t *taskSet, state TaskState, why string) (n uint32) {
 	for j.next < j.count && (n == 0 || !s.steps.spent()) { // between the holes
 		to := j.count
 		if r, _ := t.findRun(j.next); r != nil {
@@ -140,7 +142,7 @@ func (s *State) endFresh(j *job, t *taskSet, state TaskState, why string) (n uin
 
 // endBack ends returned tasks, and returns how many: one at least, unless the caller
 // did something already.
-func (s *State) endBack(j *job, t *taskSet, state TaskState, why string, did bool) (n uint32) {
+func (s *lifecycle) endBack(j *job, t *taskSet, state TaskState, why string, did bool) (n uint32) {
 	for ; t.back().Len() > 0 && (!did || !s.steps.spent()); did = true {
 		b := *t.back().First()
 		t.dropBack(b.task)
@@ -159,12 +161,12 @@ func (s *State) endBack(j *job, t *taskSet, state TaskState, why string, did boo
 
 // isStopping reports whether the end of an attempt was asked for, be it that the
 // cancel of its job has not come to it yet.
-func (s *State) isStopping(a *attempt) bool { return a.stopping() || s.cancelling[a.seq] }
+func (s *lifecycle) isStopping(a *attempt) bool { return a.stopping() || s.cancelling[a.seq] }
 
 // stop asks for the end of a live attempt; its capacity stays taken until its
 // site reports. One whose site is lost has nobody to ask: it ends, at once or
 // by its bound.
-func (s *State) stop(slot uint64, why string) {
+func (s *lifecycle) stop(slot uint64, why string) {
 	a := s.attempts.Mut(slot, s.epoch)
 	if a.stopping() {
 		return
@@ -173,7 +175,7 @@ func (s *State) stop(slot uint64, why string) {
 	switch a.phase {
 	case phaseAway:
 		a.phaseBefore = phaseStopping
-		s.drop(slot, Lost)
+		s.drop(slot, command.Lost)
 	case phaseAwaitingBound:
 		a.phaseBefore = phaseStopping
 		s.touch(slot)
@@ -189,7 +191,7 @@ func (s *State) stop(slot uint64, why string) {
 }
 
 // liveOf returns the slots of a job's live attempts, by task.
-func (s *State) liveOf(seq uint64) []uint64 {
+func (s *jobTable) liveOf(seq uint64) []uint64 {
 	j := s.jobs.Get(seq)
 	if j.tasks == nil {
 		return nil

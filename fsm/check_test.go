@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
@@ -192,7 +193,7 @@ func (s *State) checkJobs() error {
 		for _, o := range x.open {
 			open[o.class] -= o.n
 			if o.n <= 0 {
-				return fmt.Errorf("%s has %d open jobs of %v", x.name, o.n, o.class.need)
+				return fmt.Errorf("%s has %d open jobs of %v", x.name, o.n, o.class.Need)
 			}
 		}
 	}
@@ -213,7 +214,7 @@ func (s *State) checkJobs() error {
 	n = s.jobs.Len()
 	for c, n := range open {
 		if n != 0 {
-			return fmt.Errorf("%d open jobs of %v are not counted", n, c.need)
+			return fmt.Errorf("%d open jobs of %v are not counted", n, c.Need)
 		}
 	}
 	if n != s.jobs.Len() || ended != s.kept {
@@ -239,7 +240,7 @@ func (s *State) checkQueues() error {
 	active := 0
 	for _, c := range s.classes {
 		if c.waiting != waiting[c] {
-			return fmt.Errorf("class %v: %d wait, %d counted", c.need, waiting[c], c.waiting)
+			return fmt.Errorf("class %v: %d wait, %d counted", c.Need, waiting[c], c.waiting)
 		}
 		if c.waiting > 0 {
 			active++
@@ -287,7 +288,7 @@ func (s *State) checkBarCounts() error {
 	}
 	for _, c := range s.classes {
 		if err := s.sameBarCounts(c.jobs, c.barredFrom, classJobs[c], classes[c]); err != nil {
-			return fmt.Errorf("class %v: %w", c.need, err)
+			return fmt.Errorf("class %v: %w", c.Need, err)
 		}
 	}
 	return nil
@@ -370,12 +371,12 @@ func (l *lane) seqsInOrder() (seqs []uint64) {
 }
 
 func (s *State) checkMachines() error {
-	used, tasks := map[*machine]Resources{}, map[*machine]int64{}
+	used, tasks := map[*machine]command.Resources{}, map[*machine]int64{}
 	for _, a := range s.attempts.All() {
 		if a.phase == phaseLeft {
-			used[a.machine] = used[a.machine].plus(a.left.need)
+			used[a.machine] = used[a.machine].Plus(a.left.need)
 		} else {
-			used[a.machine] = used[a.machine].plus(s.jobs.Get(a.seq).class.need)
+			used[a.machine] = used[a.machine].Plus(s.jobs.Get(a.seq).class.Need)
 		}
 		tasks[a.machine]++
 	}
@@ -383,8 +384,8 @@ func (s *State) checkMachines() error {
 	sets := map[*labelSet]int{}
 	for _, x := range s.sites {
 		var free, stock int64
-		var most, widest, reach Resources
-		all, uses := slices.Clone(x.machines), Resources{}
+		var most, widest, reach command.Resources
+		all, uses := slices.Clone(x.machines), command.Resources{}
 		for name, m := range x.former {
 			if m.offered || m.tasks == 0 || m.name != name || x.machine(name) != nil {
 				return fmt.Errorf("machine %s/%s is offered %v, with %d tasks", x.name, m.name, m.offered, m.tasks)
@@ -392,7 +393,7 @@ func (s *State) checkMachines() error {
 			all = append(all, m)
 		}
 		for i, m := range all {
-			uses = uses.plus(m.used)
+			uses = uses.Plus(m.used)
 			if m.used != used[m] || m.tasks != tasks[m] || m.offered != (i < len(x.machines)) || m.offered && m.pos != i || m.site != x {
 				return fmt.Errorf("machine %s/%s uses %v in %d tasks, its attempts %v in %d", x.name, m.name, m.used, m.tasks, used[m], tasks[m])
 			}
@@ -408,9 +409,9 @@ func (s *State) checkMachines() error {
 			if m.held != 0 {
 				held++
 			}
-			reach = reach.plus(m.exposed.greater(m.used))
+			reach = reach.Plus(m.exposed.Greater(m.used))
 			if m.offered {
-				most, widest = most.greater(m.whole), widest.greater(m.exposed)
+				most, widest = most.Greater(m.whole), widest.Greater(m.exposed)
 			}
 			if sets[m.labels]++; m.labels != nil && (!m.offered || s.labelSets[m.labels.labels] != m.labels) {
 				return fmt.Errorf("machine %s/%s, offered %v, has labels %q of its own", x.name, m.name, m.offered, m.labels.labels)
@@ -432,7 +433,7 @@ func (s *State) checkMachines() error {
 		if reach != x.reach || uses != x.used {
 			return fmt.Errorf("%s could run %v at once, should be %v; uses %v, should be %v", x.name, x.reach, reach, x.used, uses)
 		}
-		if x.state != Alive || x.live.n >= s.bounds.held || !reach.fits(s.bounds.site) {
+		if x.state != Alive || x.live.n >= s.bounds.held || !reach.FitsIn(s.bounds.site) {
 			free, stock = 0, 0
 		}
 		if s.supply.Weight(x.pos) != free || s.stock.Weight(x.pos) != stock {
@@ -461,7 +462,7 @@ func (s *State) checkMachines() error {
 	for f, list := range map[freshness][]*class{isFresh: s.fresh, isLate: s.late} {
 		for i, c := range list {
 			if c.fresh != f || c.freshAt != i || c.waiting == 0 {
-				return fmt.Errorf("class %v, %d waiting, is fresh: %d", c.need, c.waiting, c.fresh)
+				return fmt.Errorf("class %v, %d waiting, is fresh: %d", c.Need, c.waiting, c.fresh)
 			}
 		}
 	}

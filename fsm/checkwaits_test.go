@@ -37,8 +37,8 @@ func (s *State) checkWaits() error {
 			x := s.sites[j.owner]
 			away := v.State == Withdrawn && s.live[taskKey{seq, i}] == 0 && v.AssignedMs < 0
 			if _, live := s.live[taskKey{seq, i}]; v.State == Queued || away && !live {
-				want[j.owner].Wait(widthOf(j.class.need), max(x.waits.from, s.quanta(v.QueuedMs)))
-				booked[j.owner] = booked[j.owner].Add(sched.Mul64(widthOf(j.class.need), j.booked))
+				want[j.owner].Wait(widthOf(j.class.Need), max(x.waits.from, s.quanta(v.QueuedMs)))
+				booked[j.owner] = booked[j.owner].Add(sched.Mul64(widthOf(j.class.Need), j.booked))
 			}
 		}
 	}

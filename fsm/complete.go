@@ -3,10 +3,12 @@ package fsm
 import (
 	"cmp"
 	"strings"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // complete executes a Complete: each report ends one attempt, if it is live.
-func (s *State) complete(x *site, c *Complete) Result {
+func (s *lifecycle) complete(x *site, c *command.Complete) command.Result {
 	for i := range c.Attempts {
 		e := &c.Attempts[i]
 		if slot, ok := s.findEnded(&e.AttemptRef, x); ok {
@@ -15,26 +17,26 @@ func (s *State) complete(x *site, c *Complete) Result {
 			s.finishLeft(slot, e)
 		}
 	}
-	return Result{}
+	return command.Result{}
 }
 
 // finishLeft ends a leftover as its site reported. Its success counts if its task is
 // on its way elsewhere: the first one does.
-func (s *State) finishLeft(slot uint64, e *Ended) {
+func (s *lifecycle) finishLeft(slot uint64, e *command.Ended) {
 	switch past := s.attempts.Get(slot).left.doubt == doubtPast; {
-	case past && e.Outcome == Succeeded && s.overtake(slot):
+	case past && e.Outcome == command.Succeeded && s.overtake(slot):
 		s.finish(slot, e)
 		return
-	case past && e.Outcome == Lost:
+	case past && e.Outcome == command.Lost:
 		s.countLoss(slot)
 	}
-	s.answerForLeft(slot, false, e.Outcome == Lost)
+	s.answerForLeft(slot, false, e.Outcome == command.Lost)
 }
 
 // finish ends an attempt as its site reported: charge it, free its room, and
 // decide what becomes of the task.
-func (s *State) finish(slot uint64, e *Ended) {
-	if e.Outcome == Lost && s.attempts.Get(slot).boundMs > s.time {
+func (s *lifecycle) finish(slot uint64, e *command.Ended) {
+	if e.Outcome == command.Lost && s.attempts.Get(slot).boundMs > s.time {
 		s.giveUp(slot, e.Detail)
 		return
 	}
@@ -43,7 +45,7 @@ func (s *State) finish(slot uint64, e *Ended) {
 	r := s.recordOf(&a)
 	start, end := s.span(&a, e)
 	r.endedMs, r.exit, r.signal, r.detail = s.time, e.ExitCode, e.Signal, strings.Clone(e.Detail)
-	if e.Outcome != Lost {
+	if e.Outcome != command.Lost {
 		owner := s.sites[s.jobs.Get(a.seq).owner]
 		s.charge(owner, s.sites[a.site], a.weight, s.quanta(start), s.quanta(end), s.quanta(a.queuedMs))
 		s.charged = end - start
@@ -57,7 +59,7 @@ func (s *State) finish(slot uint64, e *Ended) {
 	s.dropAttempt(slot)
 	s.settle(&a, r, e.Outcome)
 	s.charged = 0
-	if e.Outcome == Lost {
+	if e.Outcome == command.Lost {
 		s.noteNotRun(&a)
 	} else {
 		s.noteRan(&a, s.quanta(start), s.quanta(end))
@@ -66,7 +68,7 @@ func (s *State) finish(slot uint64, e *Ended) {
 
 // span returns the run that is charged, in log milliseconds: measured, but
 // bounded by the log's own entries, so that a late report cannot inflate it.
-func (s *State) span(a *attempt, e *Ended) (start, end int64) {
+func (s *lifecycle) span(a *attempt, e *command.Ended) (start, end int64) {
 	start = min(a.assignedMs+e.DelayMs, s.time)
 	end = min(start+e.RunMs, s.time)
 	if limit := s.jobs.Get(a.seq).timeoutMs; limit > 0 {
@@ -76,7 +78,7 @@ func (s *State) span(a *attempt, e *Ended) (start, end int64) {
 }
 
 // recordOf keeps what is known of an attempt that ends.
-func (s *State) recordOf(a *attempt) record {
+func (s *jobTable) recordOf(a *attempt) record {
 	return record{
 		task: a.task, attempt: a.attempt, failures: a.failures, losses: a.losses, site: a.site, token: a.token,
 		queuedMs: a.queuedMs, assignedMs: a.assignedMs, startedMs: a.startedMs, endedMs: s.time, machine: a.machine.name,
@@ -84,16 +86,16 @@ func (s *State) recordOf(a *attempt) record {
 }
 
 // settle decides what becomes of a task whose attempt is gone.
-func (s *State) settle(a *attempt, r record, o Outcome) {
+func (s *lifecycle) settle(a *attempt, r record, o command.Outcome) {
 	j := s.jobs.Get(a.seq)
 	stopping := s.isStopping(a)
 	switch {
-	case o == Succeeded:
+	case o == command.Succeeded:
 		s.endTask(a.seq, TaskSucceeded, r)
 	case stopping:
 		r.detail = cmp.Or(r.detail, a.why, s.cancelWhy(j))
 		s.endTask(a.seq, TaskCancelled, r)
-	case o == Failed || o == TimedOut:
+	case o == command.Failed || o == command.TimedOut:
 		r.failures++
 		if r.failures >= j.maxAttempts {
 			s.endTask(a.seq, TaskFailed, r)
@@ -106,10 +108,10 @@ func (s *State) settle(a *attempt, r record, o Outcome) {
 }
 
 // lose decides what becomes of a task that its site lost.
-func (s *State) lose(a *attempt, r record, o Outcome) {
+func (s *lifecycle) lose(a *attempt, r record, o command.Outcome) {
 	r.losses++
 	r.detail = cmp.Or(r.detail, a.why, "lost by "+s.sites[a.site].name)
-	if s.jobs.Get(a.seq).onLoss == Never || r.losses >= MaxLosses {
+	if s.jobs.Get(a.seq).onLoss == command.Never || r.losses >= MaxLosses {
 		s.endTask(a.seq, TaskLost, r)
 		return
 	}
@@ -119,7 +121,7 @@ func (s *State) lose(a *attempt, r record, o Outcome) {
 // requeue returns a task to the head of its job: it keeps its place in the
 // order of arrival and gets a new queue time. If its owner's departure is
 // over, it ends as lost instead.
-func (s *State) requeue(a *attempt, r record, o Outcome) {
+func (s *lifecycle) requeue(a *attempt, r record, o command.Outcome) {
 	seq := a.seq
 	j := s.mutJob(seq)
 	if s.sites[j.owner].gone {
@@ -130,21 +132,21 @@ func (s *State) requeue(a *attempt, r record, o Outcome) {
 	j.set(s.epoch).addBack(backTask{
 		task: r.task, attempt: r.attempt, failures: r.failures, losses: r.losses, doubts: a.doubts, queuedMs: s.time,
 	})
-	s.tellRecord(EventTaskRequeued, j, &r, o.ending())
+	s.tellRecord(EventTaskRequeued, j, &r, endingOf(o))
 	s.enqueue(seq, j, 1)
 	s.noteRequeued(j)
 }
 
 // endTask ends one task whose attempt is gone already, or that was waiting
 // again.
-func (s *State) endTask(seq uint64, state TaskState, r record) {
+func (s *lifecycle) endTask(seq uint64, state TaskState, r record) {
 	j := s.mutJob(seq)
 	s.noteEnd(j, j.set(s.epoch), state, r)
 	s.endJob(seq, j)
 }
 
 // noteEnd writes one task's end into its job.
-func (s *State) noteEnd(j *job, t *taskSet, state TaskState, r record) {
+func (s *lifecycle) noteEnd(j *job, t *taskSet, state TaskState, r record) {
 	s.sites[j.owner].use.tasks--
 	s.keepRecord(j, t, r)
 	t.addRun(run{from: r.task, to: r.task + 1, state: state, exit: r.exit, endedMs: -1})
@@ -155,7 +157,7 @@ func (s *State) noteEnd(j *job, t *taskSet, state TaskState, r record) {
 }
 
 // endJob ends a job whose tasks have all ended.
-func (s *State) endJob(seq uint64, j *job) {
+func (s *lifecycle) endJob(seq uint64, j *job) {
 	if j.over() || j.tasks == nil || j.tasks.endedTasks() < j.count {
 		return
 	}

@@ -1,6 +1,10 @@
 package fsm
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
+)
 
 // A suspicion is a hint, and often taken back. Jobs with on_loss immediate asked to be
 // requeued at the first hint: their tasks may run twice. So the tasks of such jobs that
@@ -29,10 +33,10 @@ const maxDoubts = 3
 // doubt does to a live attempt what a suspicion of its site is for, if its job asked
 // for that. The task of one that is to be stopped has ended: so it does whether it is
 // cancelled before the suspicion, behind it or while this is half done.
-func (s *State) doubt(slot uint64) {
+func (s *lifecycle) doubt(slot uint64) {
 	a := s.attempts.Get(slot)
 	j := s.jobs.Get(a.seq)
-	if j.onLoss != Immediate || j.owner == a.site || s.sites[j.owner].gone || a.doubts >= s.bounds.doubts {
+	if j.onLoss != command.Immediate || j.owner == a.site || s.sites[j.owner].gone || a.doubts >= s.bounds.doubts {
 		return
 	}
 	switch a.phase {
@@ -45,7 +49,7 @@ func (s *State) doubt(slot uint64) {
 }
 
 // putInDoubt returns an attempt's task to the queue, and keeps the attempt.
-func (s *State) putInDoubt(slot uint64) {
+func (s *lifecycle) putInDoubt(slot uint64) {
 	s.steps.used += stepSettle
 	a := *s.attempts.Get(slot)
 	s.unsetStarted(&a)
@@ -58,7 +62,7 @@ func (s *State) putInDoubt(slot uint64) {
 }
 
 // findDoubt returns the attempt of a returned task that is in doubt, or false.
-func (s *State) findDoubt(j *job, b *backTask) (slot uint64, ok bool) {
+func (s *lifecycle) findDoubt(j *job, b *backTask) (slot uint64, ok bool) {
 	if len(s.leftovers) == 0 {
 		return 0, false
 	}
@@ -68,7 +72,7 @@ func (s *State) findDoubt(j *job, b *backTask) (slot uint64, ok bool) {
 
 // closeDoubt ends the doubt about a returned task's attempt: the task was given to
 // another site, or has ended. The attempt is to be stopped.
-func (s *State) closeDoubt(j *job, b *backTask, to doubt, why string) (was bool) {
+func (s *lifecycle) closeDoubt(j *job, b *backTask, to doubt, why string) (was bool) {
 	slot, ok := s.findDoubt(j, b)
 	if !ok {
 		return false
@@ -88,14 +92,14 @@ func (s *State) closeDoubt(j *job, b *backTask, to doubt, why string) (was bool)
 
 // findOpen returns the slot of the attempt in doubt that ref names at site x, whose
 // task waits, or false.
-func (s *State) findOpen(ref *AttemptRef, x *site) (uint64, bool) {
+func (s *lifecycle) findOpen(ref *command.AttemptRef, x *site) (uint64, bool) {
 	slot, ok := s.findLeft(ref, x)
 	return slot, ok && s.attempts.Get(slot).left.doubt == doubtOpen
 }
 
 // findEnded is findAttempt for a site's word on the end of an attempt: one in doubt
 // has its task back by it, and ends with it.
-func (s *State) findEnded(ref *AttemptRef, x *site) (uint64, bool) {
+func (s *lifecycle) findEnded(ref *command.AttemptRef, x *site) (uint64, bool) {
 	if slot, ok := s.findAttempt(ref, x); ok {
 		s.regain(slot)
 		return slot, true
@@ -109,7 +113,7 @@ func (s *State) findEnded(ref *AttemptRef, x *site) (uint64, bool) {
 
 // startedInDoubt notes the reported start of an attempt in doubt: it counts as running
 // from there on if it gets its task back.
-func (s *State) startedInDoubt(slot uint64, delayMs int64) {
+func (s *lifecycle) startedInDoubt(slot uint64, delayMs int64) {
 	a := s.attempts.Mut(slot, s.epoch)
 	if a.left.startedMs >= 0 {
 		return
@@ -120,7 +124,7 @@ func (s *State) startedInDoubt(slot uint64, delayMs int64) {
 }
 
 // resume gives a leftover its task back, which waits.
-func (s *State) resume(slot uint64) {
+func (s *lifecycle) resume(slot uint64) {
 	s.steps.used += stepSettle
 	a := s.attempts.Get(slot)
 	seq := a.seq
@@ -141,7 +145,7 @@ func (s *State) resume(slot uint64) {
 // reenter makes a leftover its task's live attempt, as it was when it was left.
 //
 // REQUIRES: the task neither waits nor has a live attempt.
-func (s *State) reenter(slot uint64, failures, losses, doubts uint32, length int64) {
+func (s *lifecycle) reenter(slot uint64, failures, losses, doubts uint32, length int64) {
 	s.unwatch(slot)
 	p := s.attempts.Mut(slot, s.epoch)
 	delete(s.leftovers, p.leftKey())
@@ -164,7 +168,7 @@ const succeededElsewhere = "another attempt of its task succeeded first"
 // overtake has a leftover whose task went on elsewhere be its live attempt again,
 // because it has succeeded: the later attempt is to be stopped, and counts nothing.
 // It returns false if the task has ended.
-func (s *State) overtake(slot uint64) bool {
+func (s *lifecycle) overtake(slot uint64) bool {
 	a := s.attempts.Get(slot)
 	j := s.jobs.Get(a.seq)
 	if j == nil {
@@ -192,7 +196,7 @@ func (s *State) overtake(slot uint64) bool {
 
 // countLoss counts the loss of a leftover whose task went on elsewhere: once, as it
 // would count had the task waited for it. It ends nothing by itself.
-func (s *State) countLoss(slot uint64) {
+func (s *lifecycle) countLoss(slot uint64) {
 	a := s.attempts.Mut(slot, s.epoch)
 	if a.left.doubt != doubtPast {
 		return
@@ -218,7 +222,7 @@ func (a *attempt) settleDoubt() {
 }
 
 // viewDoubt says of a returned task that it may run twice, if its attempt is in doubt.
-func (s *State) viewDoubt(j *job, b *backTask) string {
+func (s *views) viewDoubt(j *job, b *backTask) string {
 	slot, ok := s.findDoubt(j, b)
 	if !ok {
 		return ""
@@ -227,7 +231,7 @@ func (s *State) viewDoubt(j *job, b *backTask) string {
 }
 
 // viewTwice says it of a live attempt whose task another site may still run.
-func (s *State) viewTwice(a *attempt) string {
+func (s *views) viewTwice(a *attempt) string {
 	if len(s.leftovers) == 0 {
 		return ""
 	}
@@ -242,7 +246,7 @@ func (s *State) viewTwice(a *attempt) string {
 // inDoubt reads what only a leftover in doubt has.
 func (r *snapReader) inDoubt(s *State, a *attempt) {
 	a.phaseBefore, a.failures, a.losses, a.doubts = attemptPhase(r.upTo(uint64(phaseRunning), "state")), r.u32("failures"), r.u32("losses"), r.u32("doubts")
-	a.weight = r.within(0, MaxTaskWeight, "weight")
+	a.weight = r.within(0, command.MaxTaskWeight, "weight")
 	a.queuedMs, a.assignedMs, a.left.startedMs = r.ms(0, s.time), r.ms(0, s.time), r.ms(-1, s.time)
 	r.check(a.left.startedMs < 0 || a.phaseBefore == phaseRunning && a.queuedMs <= a.left.startedMs, "an attempt in doubt started before it was queued")
 	r.check(!a.given, "an attempt is given up and in doubt")
@@ -252,7 +256,7 @@ func (r *snapReader) inDoubt(s *State, a *attempt) {
 // site is suspected.
 func (s *State) isReturned(a *attempt) bool {
 	j := s.jobs.Get(a.seq)
-	if j == nil || j.tasks == nil || j.num != a.left.num || j.owner != a.left.owner || j.class.need != a.left.need || j.onLoss != Immediate {
+	if j == nil || j.tasks == nil || j.num != a.left.num || j.owner != a.left.owner || j.class.Need != a.left.need || j.onLoss != command.Immediate {
 		return false
 	}
 	b := j.tasks.findBack(a.task)

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
@@ -14,7 +15,7 @@ import (
 func (w *world) submitImmediate(site string, count uint32) {
 	w.t.Helper()
 	j := w.job(site, count)
-	j.OnLoss = Immediate
+	j.OnLoss = command.Immediate
 	w.submit(site, j)
 }
 
@@ -26,19 +27,19 @@ func doubtWorld(t *testing.T) (*world, Assignment) {
 	w.submitImmediate("a", 1)
 	a := w.s.Assignments("b")[0]
 	w.at(50)
-	w.must("b", &Started{Attempts: []StartedAttempt{{a.AttemptRef, 20}}})
+	w.must("b", &command.Started{Attempts: []command.StartedAttempt{{AttemptRef: a.AttemptRef, DelayMs: 20}}})
 	return w, a
 }
 
 func (w *world) suspect(site string, on bool) {
 	w.t.Helper()
-	w.must("a", &Suspect{Site: site, Incarnation: w.inc[site], On: on})
+	w.must("a", &command.Suspect{Site: site, Incarnation: w.inc[site], On: on})
 	w.check()
 }
 
 func (w *world) lose(site string) {
 	w.t.Helper()
-	w.must("a", &SiteLost{Site: site, Incarnation: w.inc[site], Term: w.term})
+	w.must("a", &command.SiteLost{Site: site, Incarnation: w.inc[site], Term: w.term})
 	w.check()
 }
 
@@ -54,7 +55,7 @@ func (w *world) reborn() {
 
 // task is the only one of a's first job.
 func (w *world) task() TaskView {
-	tasks, _ := w.s.Tasks(JobID{"a", 1}, 0, 1)
+	tasks, _ := w.s.Tasks(command.JobID{Site: "a", Num: 1}, 0, 1)
 	return tasks[0]
 }
 
@@ -67,7 +68,7 @@ func (w *world) elsewhere() Assignment {
 	if len(as) != 1 || as[0].Attempt != 2 {
 		w.t.Fatalf("c is to run %+v", as)
 	}
-	w.must("c", &Started{Attempts: []StartedAttempt{{as[0].AttemptRef, 0}}})
+	w.must("c", &command.Started{Attempts: []command.StartedAttempt{{AttemptRef: as[0].AttemptRef, DelayMs: 0}}})
 	return as[0]
 }
 
@@ -87,11 +88,11 @@ func TestImmediateRunsElsewhereAtTheHint(t *testing.T) {
 	if as := w.s.Assignments("b"); len(as) != 1 || !as[0].Stop || w.s.byName["b"].used.MilliCPU != 1000 {
 		t.Errorf("heard again, b is to do %+v", as)
 	}
-	w.must("b", &Complete{Attempts: []Ended{ended(a, Stopped, 5)}})
+	w.must("b", &command.Complete{Attempts: []command.Ended{ended(a, command.Stopped, 5)}})
 	if len(w.s.leftovers) != 0 || w.s.byName["b"].used.MilliCPU != 0 {
 		t.Error("its end did not free the core")
 	}
-	w.must("c", &Complete{Attempts: []Ended{ended(second, Succeeded, 5)}})
+	w.must("c", &command.Complete{Attempts: []command.Ended{ended(second, command.Succeeded, 5)}})
 	if got = w.task(); got.State != TaskSucceeded || got.Losses != 0 || got.Attempt != 2 || w.s.byName["b"].account.Gave != (sched.Sums{}) {
 		t.Errorf("the task is %+v", got)
 	}
@@ -100,10 +101,10 @@ func TestImmediateRunsElsewhereAtTheHint(t *testing.T) {
 
 // TestFencedWaitsForTheLoss: only who asked for it may run twice.
 func TestFencedWaitsForTheLoss(t *testing.T) {
-	for _, on := range []OnLoss{Fenced, Never} {
+	for _, on := range []command.OnLoss{command.Fenced, command.Never} {
 		w, a := leftWorld(t, on, 0)
 		w.suspect("b", true)
-		if v, _ := w.s.Job(JobID{"a", 1}); v.Counts[Running] != 1 || w.s.Assignments("b")[0].AttemptRef != a.AttemptRef {
+		if v, _ := w.s.Job(command.JobID{Site: "a", Num: 1}); v.Counts[Running] != 1 || w.s.Assignments("b")[0].AttemptRef != a.AttemptRef {
 			t.Errorf("at the hint %v", v.Counts)
 		}
 	}
@@ -111,7 +112,7 @@ func TestFencedWaitsForTheLoss(t *testing.T) {
 	w.must("b", w.offering("b", 1))
 	w.submitImmediate("b", 1)
 	w.suspect("b", true)
-	if v, _ := w.s.Job(JobID{"b", 1}); v.Counts[Assigned] != 1 {
+	if v, _ := w.s.Job(command.JobID{Site: "b", Num: 1}); v.Counts[Assigned] != 1 {
 		t.Errorf("of its own site at the hint %v", v.Counts)
 	}
 }
@@ -122,7 +123,7 @@ func TestTheFirstResultWins(t *testing.T) {
 	w, a := doubtWorld(t)
 	second := w.elsewhere()
 	w.at(w.base + 1000)
-	w.must("b", &Complete{Attempts: []Ended{ended(a, Succeeded, 7)}})
+	w.must("b", &command.Complete{Attempts: []command.Ended{ended(a, command.Succeeded, 7)}})
 	got := w.task()
 	if got.State != TaskSucceeded || got.Site != "b" || got.Attempt != 1 || got.Losses != 0 {
 		t.Errorf("the task is %+v", got)
@@ -132,7 +133,7 @@ func TestTheFirstResultWins(t *testing.T) {
 	}
 	used := w.s.byName["a"].account
 	w.reborn()
-	w.must("c", &Complete{Attempts: []Ended{ended(second, Succeeded, 900)}})
+	w.must("c", &command.Complete{Attempts: []command.Ended{ended(second, command.Succeeded, 900)}})
 	if w.s.byName["a"].account != used || len(w.s.leftovers) != 0 || w.task().Attempt != 1 {
 		t.Error("the second result counted, too")
 	}
@@ -143,9 +144,9 @@ func TestTheFirstResultWins(t *testing.T) {
 func TestTheSecondResultIsDropped(t *testing.T) {
 	w, a := doubtWorld(t)
 	second := w.elsewhere()
-	w.must("c", &Complete{Attempts: []Ended{ended(second, Succeeded, 7)}})
+	w.must("c", &command.Complete{Attempts: []command.Ended{ended(second, command.Succeeded, 7)}})
 	used := w.s.byName["a"].account
-	w.must("b", &Complete{Attempts: []Ended{ended(a, Succeeded, 7)}})
+	w.must("b", &command.Complete{Attempts: []command.Ended{ended(a, command.Succeeded, 7)}})
 	w.check()
 	if got := w.task(); got.Attempt != 2 || got.Site != "c" || w.s.byName["a"].account != used || len(w.s.leftovers) != 0 {
 		t.Errorf("the task is %+v, %d left over", got, len(w.s.leftovers))
@@ -154,10 +155,10 @@ func TestTheSecondResultIsDropped(t *testing.T) {
 
 // TestAFailureOfTheOldAttemptIsDropped: the task runs elsewhere, and may succeed there.
 func TestAFailureOfTheOldAttemptIsDropped(t *testing.T) {
-	for _, o := range []Outcome{Failed, TimedOut, Stopped} {
+	for _, o := range []command.Outcome{command.Failed, command.TimedOut, command.Stopped} {
 		w, a := doubtWorld(t)
 		w.elsewhere()
-		w.must("b", &Complete{Attempts: []Ended{ended(a, o, 7)}})
+		w.must("b", &command.Complete{Attempts: []command.Ended{ended(a, o, 7)}})
 		if got := w.task(); got.State != Running || got.Attempt != 2 || got.Failures+got.Losses != 0 || len(w.s.leftovers) != 0 {
 			t.Errorf("after outcome %d the task is %+v", o, got)
 		}
@@ -169,14 +170,24 @@ func TestAFailureOfTheOldAttemptIsDropped(t *testing.T) {
 // as ever; a start or a bound ends no doubt.
 func TestAnEndInDoubtCounts(t *testing.T) {
 	for name, c := range map[string]struct {
-		body func(AttemptRef) Body
+		body func(command.AttemptRef) command.Body
 		want TaskState
 	}{
-		"succeeded": {func(r AttemptRef) Body { return &Complete{Attempts: []Ended{{AttemptRef: r, RunMs: 5}}} }, TaskSucceeded},
-		"failed":    {func(r AttemptRef) Body { return &Complete{Attempts: []Ended{{AttemptRef: r, Outcome: Failed}}} }, TaskFailed},
-		"started":   {func(r AttemptRef) Body { return &Started{Attempts: []StartedAttempt{{r, 0}}} }, Queued},
-		"bound":     {func(r AttemptRef) Body { return &Bound{Attempts: []BoundAttempt{{r, 1000}}} }, Queued},
-		"declined":  {func(r AttemptRef) Body { return &Decline{Attempts: []AttemptRef{r}, Reason: "full"} }, Queued},
+		"succeeded": {func(r command.AttemptRef) command.Body {
+			return &command.Complete{Attempts: []command.Ended{{AttemptRef: r, RunMs: 5}}}
+		}, TaskSucceeded},
+		"failed": {func(r command.AttemptRef) command.Body {
+			return &command.Complete{Attempts: []command.Ended{{AttemptRef: r, Outcome: command.Failed}}}
+		}, TaskFailed},
+		"started": {func(r command.AttemptRef) command.Body {
+			return &command.Started{Attempts: []command.StartedAttempt{{AttemptRef: r, DelayMs: 0}}}
+		}, Queued},
+		"bound": {func(r command.AttemptRef) command.Body {
+			return &command.Bound{Attempts: []command.BoundAttempt{{AttemptRef: r, BoundMs: 1000}}}
+		}, Queued},
+		"declined": {func(r command.AttemptRef) command.Body {
+			return &command.Decline{Attempts: []command.AttemptRef{r}, Reason: "full"}
+		}, Queued},
 	} {
 		w, a := doubtWorld(t)
 		w.suspect("b", true)
@@ -201,9 +212,9 @@ func TestAStartInDoubtIsKept(t *testing.T) {
 	ref := w.s.Assignments("b")[0].AttemptRef
 	w.suspect("b", true)
 	w.at(90)
-	w.must("b", &Bound{Attempts: []BoundAttempt{{ref, 5000}}})
-	w.must("b", &Started{Attempts: []StartedAttempt{{ref, 40}}})
-	w.must("b", &Started{Attempts: []StartedAttempt{{ref, 70}}})
+	w.must("b", &command.Bound{Attempts: []command.BoundAttempt{{AttemptRef: ref, BoundMs: 5000}}})
+	w.must("b", &command.Started{Attempts: []command.StartedAttempt{{AttemptRef: ref, DelayMs: 40}}})
+	w.must("b", &command.Started{Attempts: []command.StartedAttempt{{AttemptRef: ref, DelayMs: 70}}})
 	w.reborn()
 	w.suspect("b", false)
 	got := w.task()
@@ -226,12 +237,12 @@ func TestALossAfterADoubtCountsOnce(t *testing.T) {
 			w.lose("b")
 		case "waits again":
 			second := w.elsewhere()
-			w.must("c", &Decline{Attempts: []AttemptRef{second.AttemptRef}, Reason: "busy"})
+			w.must("c", &command.Decline{Attempts: []command.AttemptRef{second.AttemptRef}, Reason: "busy"})
 			w.reborn()
 			w.lose("b")
 		case "by its own word":
 			w.elsewhere()
-			w.must("b", &Complete{Attempts: []Ended{{AttemptRef: a.AttemptRef, Outcome: Lost}}})
+			w.must("b", &command.Complete{Attempts: []command.Ended{{AttemptRef: a.AttemptRef, Outcome: command.Lost}}})
 		case "registered without it":
 			w.elsewhere()
 			w.register("b")
@@ -249,11 +260,11 @@ func TestADoubtIsSettledByARegistration(t *testing.T) {
 	for _, held := range []bool{true, false} {
 		w, a := doubtWorld(t)
 		w.suspect("b", true)
-		var refs []AttemptRef
+		var refs []command.AttemptRef
 		if held {
-			refs = []AttemptRef{a.AttemptRef}
+			refs = []command.AttemptRef{a.AttemptRef}
 		}
-		if r := w.apply(w.registration("b", refs, nil))[0]; r.Code != OK {
+		if r := w.apply(w.registration("b", refs, nil))[0]; r.Code != command.OK {
 			t.Fatal(r)
 		}
 		w.check()
@@ -272,7 +283,7 @@ func TestARegistrationForgetsWhatWentOnElsewhere(t *testing.T) {
 	w := newWorld(t, params(), "a", "b", "c")
 	w.must("b", w.offering("b", 1))
 	w.submitImmediate("a", 1)
-	w.must("b", &Bound{Attempts: []BoundAttempt{{w.s.Assignments("b")[0].AttemptRef, 100_000}}})
+	w.must("b", &command.Bound{Attempts: []command.BoundAttempt{{AttemptRef: w.s.Assignments("b")[0].AttemptRef, BoundMs: 100_000}}})
 	w.elsewhere()
 	w.register("b")
 	w.check()
@@ -295,7 +306,7 @@ func TestCancelInDoubt(t *testing.T) {
 	for _, task := range []int64{-1, 0} {
 		w, a := doubtWorld(t)
 		w.suspect("b", true)
-		w.must("a", &Cancel{Job: JobID{"a", 1}, Task: task})
+		w.must("a", &command.Cancel{Job: command.JobID{Site: "a", Num: 1}, Task: task})
 		w.reborn()
 		if got := w.task(); got.State != TaskCancelled {
 			t.Errorf("the task is %+v", got)
@@ -305,7 +316,7 @@ func TestCancelInDoubt(t *testing.T) {
 			t.Errorf("b is to do %+v", as)
 		}
 		used := w.s.byName["a"].account.Used
-		w.must("b", &Complete{Attempts: []Ended{ended(a, Succeeded, 5)}})
+		w.must("b", &command.Complete{Attempts: []command.Ended{ended(a, command.Succeeded, 5)}})
 		w.check()
 		if got := w.task(); got.State != TaskCancelled || w.s.byName["a"].account.Used != used || len(w.s.leftovers) != 0 {
 			t.Errorf("after a late success the task is %+v", got)
@@ -316,7 +327,7 @@ func TestCancelInDoubt(t *testing.T) {
 // TestCancelledAndSuspected ends the task at once, too.
 func TestCancelledAndSuspected(t *testing.T) {
 	w, _ := doubtWorld(t)
-	w.must("a", &Cancel{Job: JobID{"a", 1}, Task: 0})
+	w.must("a", &command.Cancel{Job: command.JobID{Site: "a", Num: 1}, Task: 0})
 	w.suspect("b", true)
 	if got := w.task(); got.State != TaskCancelled || got.Reason != CancelledAt("a") {
 		t.Errorf("the task is %+v", got)
@@ -333,7 +344,7 @@ func TestABoundThatPassesInDoubt(t *testing.T) {
 	w.must("b", w.offering("b", 1))
 	w.submitImmediate("a", 1)
 	a := w.s.Assignments("b")[0]
-	w.must("b", &Bound{Attempts: []BoundAttempt{{a.AttemptRef, 1000}}})
+	w.must("b", &command.Bound{Attempts: []command.BoundAttempt{{AttemptRef: a.AttemptRef, BoundMs: 1000}}})
 	w.suspect("b", true)
 	w.pass(5000)
 	if w.check(); len(w.s.leftovers) != 1 {
@@ -354,7 +365,7 @@ func TestAFlickeringSiteLeavesFewAttempts(t *testing.T) {
 			w.suspect(x, true)
 			for _, as := range w.s.Assignments(x) {
 				if as.Stop {
-					w.must(x, &Complete{Attempts: []Ended{ended(as, Stopped, 1)}})
+					w.must(x, &command.Complete{Attempts: []command.Ended{ended(as, command.Stopped, 1)}})
 				}
 			}
 			w.suspect(x, false)
@@ -379,10 +390,10 @@ func TestManyAttemptsInDoubt(t *testing.T) {
 	w.submitImmediate("a", 40)
 	w.must("c", w.offering("c", 10))
 	w.s.bounds.steps = 300
-	entries := func(c Command) (n int) {
-		cmds := []Command{c}
+	entries := func(c command.Command) (n int) {
+		cmds := []command.Command{c}
 		for ; n == 0 || w.s.unfinished(); n++ {
-			if _, err := w.s.Apply(&Batch{Term: w.term, Elapsed: w.base, Commands: cmds}); err != nil {
+			if _, err := w.s.Apply(&command.Batch{Term: w.term, Elapsed: w.base, Commands: cmds}); err != nil {
 				t.Fatal(err)
 			}
 			if used := w.s.Steps(); used.Used > used.Bound+used.Bound/2+200 {
@@ -394,7 +405,7 @@ func TestManyAttemptsInDoubt(t *testing.T) {
 		}
 		return n
 	}
-	if n := entries(w.cmd("a", &Suspect{Site: "b", Incarnation: w.inc["b"], On: true})); n < 10 {
+	if n := entries(w.cmd("a", &command.Suspect{Site: "b", Incarnation: w.inc["b"], On: true})); n < 10 {
 		t.Errorf("40 attempts took %d entries", n)
 	}
 	for i, as := range w.s.Assignments("c") {
@@ -402,7 +413,7 @@ func TestManyAttemptsInDoubt(t *testing.T) {
 			t.Errorf("c runs %+v", as)
 		}
 	}
-	if n := entries(w.cmd("a", &Suspect{Site: "b", Incarnation: w.inc["b"]})); n < 5 {
+	if n := entries(w.cmd("a", &command.Suspect{Site: "b", Incarnation: w.inc["b"]})); n < 5 {
 		t.Errorf("30 attempts took %d entries to return", n)
 	}
 	stop, on := 0, 0
@@ -413,7 +424,7 @@ func TestManyAttemptsInDoubt(t *testing.T) {
 			on++
 		}
 	}
-	if v, _ := w.s.Job(JobID{"a", 1}); stop != 10 || on != 30 || v.Counts[Assigned] != 40 {
+	if v, _ := w.s.Job(command.JobID{Site: "a", Num: 1}); stop != 10 || on != 30 || v.Counts[Assigned] != 40 {
 		t.Errorf("b stops %d and goes on with %d, %v", stop, on, v.Counts)
 	}
 }
@@ -437,7 +448,7 @@ func TestDoubtsAreTold(t *testing.T) {
 			t.Errorf("no %q in\n%s", line, got)
 		}
 	}
-	why, _ := w.s.Why(JobID{"a", 1})
+	why, _ := w.s.Why(command.JobID{Site: "a", Num: 1})
 	if why.Waiting != 0 {
 		t.Errorf("%+v", why)
 	}
@@ -476,8 +487,8 @@ func (m *model) submitImmediate(t *rapid.T) {
 	site := m.site()
 	j := m.w.job(site, rapid.Uint32Range(1, 3).Draw(t, "count"))
 	j.MaxAttempts = rapid.Uint32Range(1, 3).Draw(t, "attempts")
-	j.OnLoss = rapid.SampledFrom([]OnLoss{Immediate, Immediate, Immediate, Fenced}).Draw(t, "onLoss")
-	m.do(site, &Submit{Jobs: []JobSpec{j}})
+	j.OnLoss = rapid.SampledFrom([]command.OnLoss{command.Immediate, command.Immediate, command.Immediate, command.Fenced}).Draw(t, "onLoss")
+	m.do(site, &command.Submit{Jobs: []command.JobSpec{j}})
 }
 
 // naiveDoubts follows tasks by their events.

@@ -1,5 +1,7 @@
 package fsm
 
+import "github.com/cloudshare/cloudshare/fsm/command"
+
 // Event is one thing that an entry did, in the terms of the state. Equal states
 // that apply equal entries emit equal events in equal order, so (Index, position
 // in the entry) names an event at every replica. Events are no part of the state:
@@ -11,8 +13,8 @@ type Event struct {
 	Index uint64 // entry
 	Time  int64  // log time, ms
 	Kind  EventKind
-	End   Ending // of EventTaskEnded, EventTaskRequeued, EventJobEnded
-	Job   JobID  // Job.Site is the owner
+	End   Ending        // of EventTaskEnded, EventTaskRequeued, EventJobEnded
+	Job   command.JobID // Job.Site is the owner
 	// Task and the Count−1 that follow it, alike; Count ≥ 1 where a task is meant.
 	Task, Count uint32
 	Attempt     uint32 // 0 = it was never assigned
@@ -21,7 +23,7 @@ type Event struct {
 	Machine     string
 	ExitCode    int32
 	Signal      int32
-	Need        Resources // of one task; what a site exposes in EventSiteOffered
+	Need        command.Resources // of one task; what a site exposes in EventSiteOffered
 	// QueuedMs, AssignedMs and StartedMs are log time, −1 = not yet, or never;
 	// RunMs is the run that was charged to the ledger, 0 = nothing was.
 	QueuedMs, AssignedMs, StartedMs, RunMs int64
@@ -129,18 +131,18 @@ func EndingOf(t TaskState) Ending {
 	return NoEnding
 }
 
-// ending turns an attempt's outcome into the ending of a task that waits again.
-func (o Outcome) ending() Ending {
+// endingOf turns an attempt's outcome into the ending of a task that waits again.
+func endingOf(o command.Outcome) Ending {
 	switch o {
-	case Succeeded:
+	case command.Succeeded:
 		return EndSucceeded
-	case Failed:
+	case command.Failed:
 		return EndFailed
-	case TimedOut:
+	case command.TimedOut:
 		return EndTimedOut
-	case Stopped:
+	case command.Stopped:
 		return EndStopped
-	case Lost:
+	case command.Lost:
 		return EndLost
 	case neverRan:
 		return EndUnstarted

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // line prints an event for a test.
@@ -48,14 +50,14 @@ func TestEventsTellAJobsWay(t *testing.T) {
 	w.submit("a", j)
 	w.at(10)
 	ref := w.s.Assignments("b")[0]
-	w.must("b", &Started{Attempts: []StartedAttempt{{ref.AttemptRef, 1}}})
+	w.must("b", &command.Started{Attempts: []command.StartedAttempt{{AttemptRef: ref.AttemptRef, DelayMs: 1}}})
 	w.at(50)
-	w.must("b", &Complete{Attempts: []Ended{{AttemptRef: ref.AttemptRef, Outcome: Failed, ExitCode: 3, DelayMs: 1, RunMs: 20}}})
+	w.must("b", &command.Complete{Attempts: []command.Ended{{AttemptRef: ref.AttemptRef, Outcome: command.Failed, ExitCode: 3, DelayMs: 1, RunMs: 20}}})
 	ref = w.s.Assignments("b")[0]
-	w.must("b", &Decline{Attempts: []AttemptRef{ref.AttemptRef}, Reason: "no disk"})
+	w.must("b", &command.Decline{Attempts: []command.AttemptRef{ref.AttemptRef}, Reason: "no disk"})
 	w.must("b", w.offering("b", 1))
-	w.must("a", &Cancel{Job: JobID{"a", 1}, Task: -1})
-	w.must("a", &SiteLost{Site: "b", Incarnation: w.inc["b"], Term: w.term})
+	w.must("a", &command.Cancel{Job: command.JobID{Site: "a", Num: 1}, Task: -1})
+	w.must("a", &command.SiteLost{Site: "b", Incarnation: w.inc["b"], Term: w.term})
 	const want = `2 site.registered at a
 3 site.registered at b
 4 site.offered at b
@@ -91,7 +93,7 @@ func TestEventsTellAJobsWay(t *testing.T) {
 func TestEventsRebuildTheState(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := newModel(rt, realBounds())
-		f := &follower{tasks: map[JobID][]followed{}, away: map[string]bool{}}
+		f := &follower{tasks: map[command.JobID][]followed{}, away: map[string]bool{}}
 		m.w.s.Observe(&f.events)
 		m.twin.Observe(&f.twin)
 		rt.Repeat(map[string]func(*rapid.T){
@@ -115,7 +117,7 @@ type followed struct{ now, adopted TaskState }
 // follower rebuilds tasks from events.
 type follower struct {
 	events, twin []Event
-	tasks        map[JobID][]followed
+	tasks        map[command.JobID][]followed
 	away         map[string]bool
 }
 

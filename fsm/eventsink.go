@@ -1,5 +1,7 @@
 package fsm
 
+import "github.com/cloudshare/cloudshare/fsm/command"
+
 // Observe has Apply append the events of each entry to *sink, in order, until
 // another call; nil ends it. The caller owns the slice and empties it. A state
 // that Restore returns is not observed.
@@ -8,20 +10,20 @@ func (s *State) Observe(sink *[]Event) { s.events = sink }
 // Each function below is called where its event happens, and is small enough to
 // be inlined: unobserved, it is one comparison.
 
-func (s *State) tell(kind EventKind) {
+func (s *attemptTable) tell(kind EventKind) {
 	if s.events != nil {
 		s.emit(Event{Kind: kind})
 	}
 }
 
-func (s *State) tellSite(kind EventKind, x *site) {
+func (s *attemptTable) tellSite(kind EventKind, x *site) {
 	if s.events != nil {
 		s.emit(Event{Kind: kind, Site: x.name})
 	}
 }
 
 // tellAway tells how a site went.
-func (s *State) tellAway(x *site) {
+func (s *attemptTable) tellAway(x *site) {
 	if x.state == Left {
 		s.tellSite(EventSiteLeft, x)
 		return
@@ -29,52 +31,52 @@ func (s *State) tellAway(x *site) {
 	s.tellSite(EventSiteLost, x)
 }
 
-func (s *State) tellJob(kind EventKind, j *job) {
+func (s *jobTable) tellJob(kind EventKind, j *job) {
 	if s.events != nil {
 		s.emitJob(kind, j)
 	}
 }
 
-func (s *State) tellAttempt(kind EventKind, a *attempt) {
+func (s *jobTable) tellAttempt(kind EventKind, a *attempt) {
 	if s.events != nil {
 		s.emitAttempt(kind, a)
 	}
 }
 
 // tellRecord tells of a task whose attempt is gone, or that never had one.
-func (s *State) tellRecord(kind EventKind, j *job, r *record, e Ending) {
+func (s *jobTable) tellRecord(kind EventKind, j *job, r *record, e Ending) {
 	if s.events != nil {
 		s.emitRecord(kind, j, r, e)
 	}
 }
 
 // tellEnded tells of waiting tasks [from, to) that ended alike.
-func (s *State) tellEnded(j *job, from, to uint32, state TaskState, why string) {
+func (s *attemptTable) tellEnded(j *job, from, to uint32, state TaskState, why string) {
 	if s.events != nil {
 		s.emit(Event{
-			Kind: EventTaskEnded, End: EndingOf(state), Job: s.idOf(j), Task: from, Count: to - from, Need: j.class.need,
+			Kind: EventTaskEnded, End: EndingOf(state), Job: s.idOf(j), Task: from, Count: to - from, Need: j.class.Need,
 			QueuedMs: j.queuedMs, AssignedMs: -1, StartedMs: -1, Reason: why,
 		})
 	}
 }
 
-func (s *State) tellOffer(x *site, before Resources) {
+func (s *attemptTable) tellOffer(x *site, before command.Resources) {
 	if s.events != nil && x.exposed != before {
 		s.emit(Event{Kind: EventSiteOffered, Site: x.name, Need: x.exposed})
 	}
 }
 
-func (s *State) tellHome(x *site, r *UsageRow, queued, start, end int64) {
+func (s *attemptTable) tellHome(x *site, r *command.UsageRow, queued, start, end int64) {
 	if s.events != nil {
 		s.emit(Event{
-			Kind: EventHomeRan, Job: JobID{x.name, r.Job}, Task: r.Task, Count: 1, Site: x.name, Need: r.Need,
+			Kind: EventHomeRan, Job: command.JobID{Site: x.name, Num: r.Job}, Task: r.Task, Count: 1, Site: x.name, Need: r.Need,
 			QueuedMs: queued, AssignedMs: -1, StartedMs: start, RunMs: end - start,
 		})
 	}
 }
 
 // tellCancel tells that the owner wants a job (task < 0), or one task, ended.
-func (s *State) tellCancel(j *job, task int64, why string) {
+func (s *attemptTable) tellCancel(j *job, task int64, why string) {
 	if s.events == nil {
 		return
 	}
@@ -85,15 +87,17 @@ func (s *State) tellCancel(j *job, task int64, why string) {
 	s.emit(e)
 }
 
-func (s *State) idOf(j *job) JobID { return JobID{s.sites[j.owner].name, j.num} }
+func (s *fleet) idOf(j *job) command.JobID {
+	return command.JobID{Site: s.sites[j.owner].name, Num: j.num}
+}
 
-func (s *State) emit(e Event) {
+func (s *attemptTable) emit(e Event) {
 	e.Index, e.Time = s.index, s.time
 	*s.events = append(*s.events, e)
 }
 
-func (s *State) emitJob(kind EventKind, j *job) {
-	e := Event{Kind: kind, Job: s.idOf(j), Count: j.count, Need: j.class.need, QueuedMs: j.queuedMs, StartedMs: j.startedMs}
+func (s *jobTable) emitJob(kind EventKind, j *job) {
+	e := Event{Kind: kind, Job: s.idOf(j), Count: j.count, Need: j.class.Need, QueuedMs: j.queuedMs, StartedMs: j.startedMs}
 	if kind == EventJobEnded {
 		c := s.counts(j)
 		e.End = EndingOf(c.JobState())
@@ -104,19 +108,19 @@ func (s *State) emitJob(kind EventKind, j *job) {
 	s.emit(e)
 }
 
-func (s *State) emitAttempt(kind EventKind, a *attempt) {
+func (s *jobTable) emitAttempt(kind EventKind, a *attempt) {
 	j := s.jobs.Get(a.seq)
 	s.emit(Event{
 		Kind: kind, Job: s.idOf(j), Task: a.task, Count: 1, Attempt: a.attempt, Token: a.token, Site: s.sites[a.site].name,
-		Machine: a.machine.name, Need: j.class.need, QueuedMs: a.queuedMs, AssignedMs: a.assignedMs, StartedMs: a.startedMs,
+		Machine: a.machine.name, Need: j.class.Need, QueuedMs: a.queuedMs, AssignedMs: a.assignedMs, StartedMs: a.startedMs,
 		Reason: a.why,
 	})
 }
 
-func (s *State) emitRecord(kind EventKind, j *job, r *record, end Ending) {
+func (s *jobTable) emitRecord(kind EventKind, j *job, r *record, end Ending) {
 	e := Event{
 		Kind: kind, End: end, Job: s.idOf(j), Task: r.task, Count: 1, Attempt: r.attempt, Token: r.token, Machine: r.machine,
-		ExitCode: r.exit, Signal: r.signal, Need: j.class.need, QueuedMs: r.queuedMs, AssignedMs: r.assignedMs, StartedMs: r.startedMs,
+		ExitCode: r.exit, Signal: r.signal, Need: j.class.Need, QueuedMs: r.queuedMs, AssignedMs: r.assignedMs, StartedMs: r.startedMs,
 		RunMs: s.charged, Reason: r.detail,
 	}
 	if r.site >= 0 {

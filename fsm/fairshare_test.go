@@ -3,6 +3,7 @@ package fsm
 import (
 	"testing"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
@@ -21,9 +22,9 @@ func TestFairShareTakesNoSitesWord(t *testing.T) {
 		w.submit("honest", w.job("honest", 100))
 		for i := range int64(40) {
 			w.at((i + 1) * 1000)
-			c := &Complete{}
+			c := &command.Complete{}
 			for _, a := range w.s.Assignments("honest") {
-				if c.Attempts = append(c.Attempts, ended(a, Succeeded, 1000)); a.Job.Site == "liar" {
+				if c.Attempts = append(c.Attempts, ended(a, command.Succeeded, 1000)); a.Job.Site == "liar" {
 					liar++
 				} else {
 					honest++
@@ -56,13 +57,13 @@ func TestFairShareDoesNotPunishReports(t *testing.T) {
 		w.must("honest", w.offering("honest", 4))
 		w.must("silent", w.offering("silent", 4))
 		w.at(10_000)
-		w.must("honest", &Usage{Batch: 1, Rows: []UsageRow{{Job: 1, Need: Resources{MilliCPU: 1000}, RunMs: 5000}}})
+		w.must("honest", &command.Usage{Batch: 1, Rows: []command.UsageRow{{Job: 1, Need: command.Resources{MilliCPU: 1000}, RunMs: 5000}}})
 		h, s := w.s.byName["honest"], w.s.byName["silent"]
 		if c := w.s.rankOf(h).Compare(*w.s.rankOf(s)); own != (c < 0) || !own && c != 0 {
 			t.Errorf("claims count %v: who reports a home run compares %d with who does not", own, c)
 		}
 		p.ClaimedHome = !own
-		w.must("honest", &SetParams{Params: p})
+		w.must("honest", &command.SetParams{Params: p})
 		w.check()
 		if _, err := reborn(w.s); err != nil {
 			t.Error(err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
@@ -58,20 +59,20 @@ type play struct {
 // playAll runs the jobs on one machine of one core a site until all ended. In
 // each quantum completions and arrivals share an entry, so they precede its
 // matching; starts follow in the next one.
-func playAll(t *testing.T, p Params, jobs []play) string {
+func playAll(t *testing.T, p command.Params, jobs []play) string {
 	w := newWorld(t, p, "a", "b")
 	w.apply(w.cmd("a", w.offering("a", 1)), w.cmd("b", w.offering("b", 1)))
 	var chart []string
-	byID := map[JobID]play{}
-	started := map[AttemptRef]int64{}
+	byID := map[command.JobID]play{}
+	started := map[command.AttemptRef]int64{}
 	for now, left := int64(0), len(jobs); left > 0; now++ {
 		w.at(now)
-		var cmds []Command
+		var cmds []command.Command
 		for _, site := range []string{"a", "b"} {
 			for _, a := range w.s.Assignments(site) {
 				j := byID[a.Job]
 				if s := started[a.AttemptRef]; s+j.run == now {
-					cmds = append(cmds, w.cmd(site, &Complete{Attempts: []Ended{ended(a, Succeeded, j.run)}}))
+					cmds = append(cmds, w.cmd(site, &command.Complete{Attempts: []command.Ended{ended(a, command.Succeeded, j.run)}}))
 					chart = append(chart, fmt.Sprintf("%s %s[%d,%d)", site, j.name, s, now))
 					left--
 				}
@@ -81,8 +82,8 @@ func playAll(t *testing.T, p Params, jobs []play) string {
 			if j.at == now {
 				spec := w.job(j.site, 1)
 				spec.Need.MilliCPU = j.cpu * 1000
-				byID[JobID{j.site, spec.Num}] = j
-				cmds = append(cmds, w.cmd(j.site, &Submit{Jobs: []JobSpec{spec}}))
+				byID[command.JobID{Site: j.site, Num: spec.Num}] = j
+				cmds = append(cmds, w.cmd(j.site, &command.Submit{Jobs: []command.JobSpec{spec}}))
 			}
 		}
 		w.apply(cmds...)
@@ -90,7 +91,7 @@ func playAll(t *testing.T, p Params, jobs []play) string {
 			for _, a := range w.s.Assignments(site) {
 				if _, ok := started[a.AttemptRef]; !ok {
 					started[a.AttemptRef] = now
-					w.must(site, &Started{Attempts: []StartedAttempt{{a.AttemptRef, 0}}})
+					w.must(site, &command.Started{Attempts: []command.StartedAttempt{{AttemptRef: a.AttemptRef, DelayMs: 0}}})
 				}
 			}
 		}
@@ -176,47 +177,47 @@ func (s *script) run() string {
 	}
 	r := s.w.do(site, body)
 	out := ""
-	if r.Code != OK || r.Jobs != nil {
+	if r.Code != command.OK || r.Jobs != nil {
 		out = fmt.Sprintf("refused: %v %v\n", r.Code, r.Jobs)
 	}
 	return out + s.show()
 }
 
-func (s *script) body(site string) Body {
+func (s *script) body(site string) command.Body {
 	switch s.d.Cmd {
 	case "submit":
 		return s.submit(site)
 	case "offer":
 		return s.offer(site)
 	case "started":
-		return &Started{Attempts: []StartedAttempt{{s.ref(), s.num("delay", 0)}}}
+		return &command.Started{Attempts: []command.StartedAttempt{{AttemptRef: s.ref(), DelayMs: s.num("delay", 0)}}}
 	case "done":
 		return s.done()
 	case "decline":
-		c := &Decline{Attempts: []AttemptRef{s.ref()}, Reason: "no room"}
+		c := &command.Decline{Attempts: []command.AttemptRef{s.ref()}, Reason: "no room"}
 		if s.str("cores") != "" {
 			c.Offer = s.offer(site)
 		}
 		return c
 	case "cancel":
-		return &Cancel{Job: s.job(), Task: s.num("task", -1)}
+		return &command.Cancel{Job: s.job(), Task: s.num("task", -1)}
 	case "lost":
 		who := s.str("who")
-		return &SiteLost{Site: who, Incarnation: s.w.inc[who], Term: uint64(s.num("term", int64(s.w.term)))}
+		return &command.SiteLost{Site: who, Incarnation: s.w.inc[who], Term: uint64(s.num("term", int64(s.w.term)))}
 	case "bound":
-		return &Bound{Attempts: []BoundAttempt{{s.ref(), s.num("ms", 1)}}}
+		return &command.Bound{Attempts: []command.BoundAttempt{{AttemptRef: s.ref(), BoundMs: s.num("ms", 1)}}}
 	case "leave":
-		return &Leave{}
+		return &command.Leave{}
 	case "raise":
-		return &Raise{Version: uint32(s.num("version", Version))}
+		return &command.Raise{Version: uint32(s.num("version", Version))}
 	case "forget":
-		return &Forget{Site: s.str("who")}
+		return &command.Forget{Site: s.str("who")}
 	case "suspect":
 		who := s.str("who")
-		return &Suspect{Site: who, Incarnation: s.w.inc[who], On: s.str("on") != "no"}
+		return &command.Suspect{Site: who, Incarnation: s.w.inc[who], On: s.str("on") != "no"}
 	case "usage":
-		return &Usage{Batch: uint64(s.num("batch", 1)), Rows: []UsageRow{{
-			Job: 1, Need: Resources{MilliCPU: 1000}, AgoMs: s.num("ago", 0), RunMs: s.num("run", 0), WaitMs: s.num("wait", 0),
+		return &command.Usage{Batch: uint64(s.num("batch", 1)), Rows: []command.UsageRow{{
+			Job: 1, Need: command.Resources{MilliCPU: 1000}, AgoMs: s.num("ago", 0), RunMs: s.num("run", 0), WaitMs: s.num("wait", 0),
 		}}}
 	}
 	return nil
@@ -254,18 +255,18 @@ func (s *script) create() string {
 // the newest apply version of its broker.
 func (s *script) register() string {
 	site := s.str("site")
-	refs := func(key string) (out []AttemptRef) {
+	refs := func(key string) (out []command.AttemptRef) {
 		for _, name := range strings.FieldsFunc(s.str(key), func(r rune) bool { return r == '+' }) {
 			out = append(out, s.last[name].AttemptRef)
 		}
 		return out
 	}
 	c := s.w.registration(site, refs("held"), refs("lost"))
-	if reg, ok := c.Body.(*Register); ok {
+	if reg, ok := c.Body.(*command.Register); ok {
 		reg.MaxVersion = uint32(s.num("knows", Version))
 	}
 	r := s.w.apply(c)[0]
-	if r.Code != OK {
+	if r.Code != command.OK {
 		return fmt.Sprintf("refused: %v\n", r.Code)
 	}
 	s.w.inc[site], s.w.seq[site], s.w.offer[site] = r.Incarnation, 0, 0
@@ -274,12 +275,12 @@ func (s *script) register() string {
 
 // recover begins an epoch at a site, hold in milliseconds.
 func (s *script) recover() string {
-	r := s.w.apply(Command{ID: CommandID{Site: s.str("site")}, Body: &Recover{Epoch: uint64(s.num("epoch", 1)), HoldMs: s.num("hold", 0)}})[0]
+	r := s.w.apply(command.Command{ID: command.ID{Site: s.str("site")}, Body: &command.Recover{Epoch: uint64(s.num("epoch", 1)), HoldMs: s.num("hold", 0)}})[0]
 	at := s.w.s.Index()
-	return fmt.Sprintf("%v: epoch %d, entry %d of it, held for %d ms\n", r.Code, EpochOf(at), at&(1<<epochShift-1), s.w.s.HeldMs()) + s.show()
+	return fmt.Sprintf("%v: epoch %d, entry %d of it, held for %d ms\n", r.Code, command.EpochOf(at), at-command.StartOf(command.EpochOf(at)), s.w.s.HeldMs()) + s.show()
 }
 
-func (s *script) submit(site string) Body {
+func (s *script) submit(site string) command.Body {
 	j := s.w.job(site, uint32(s.num("count", 1)))
 	j.Need.MilliCPU = s.num("cpu", 1) * 1000
 	j.Priority, j.MaxAttempts = int32(s.num("priority", 0)), uint32(s.num("attempts", 1))
@@ -293,11 +294,11 @@ func (s *script) submit(site string) Body {
 	if v := s.str("select"); v != "" { // + for a comma, / between two
 		j.Selectors = strings.Split(strings.ReplaceAll(strings.ReplaceAll(v, "+", ","), "_", " "), "/")
 	}
-	j.OnLoss = map[string]OnLoss{"": Fenced, "fenced": Fenced, "immediate": Immediate, "never": Never}[s.str("on_loss")]
-	return &Submit{Jobs: []JobSpec{j}}
+	j.OnLoss = map[string]command.OnLoss{"": command.Fenced, "fenced": command.Fenced, "immediate": command.Immediate, "never": command.Never}[s.str("on_loss")]
+	return &command.Submit{Jobs: []command.JobSpec{j}}
 }
 
-func (s *script) offer(site string) *Offer {
+func (s *script) offer(site string) *command.Offer {
 	var cores []int64
 	for _, c := range strings.FieldsFunc(s.str("cores"), func(r rune) bool { return r == '+' }) {
 		var n int64
@@ -308,16 +309,16 @@ func (s *script) offer(site string) *Offer {
 	}
 	o := s.w.offering(site, cores...)
 	for i, l := range strings.FieldsFunc(s.str("labels"), func(r rune) bool { return r == '/' }) { // + for a comma, / between machines
-		o.Machines[i].Labels = Labels(strings.ReplaceAll(strings.ReplaceAll(l, "+", ","), "none", ""))
+		o.Machines[i].Labels = command.Labels(strings.ReplaceAll(strings.ReplaceAll(l, "+", ","), "none", ""))
 	}
-	runs := map[string]Runs{"": RunsCommands, "images": RunsImages, "both": RunsBoth}[s.str("runs")]
+	runs := map[string]command.Runs{"": command.RunsCommands, "images": command.RunsImages, "both": command.RunsBoth}[s.str("runs")]
 	for i := range o.Machines {
 		o.Machines[i].Runs, o.Machines[i].Slots = runs, s.num("slots", 0)
 	}
 	return o
 }
 
-func (s *script) ref() AttemptRef {
+func (s *script) ref() command.AttemptRef {
 	a, ok := s.last[s.str("task")]
 	if !ok {
 		s.t.Fatalf("%s: no attempt of %s was ever seen", s.d.Pos, s.str("task"))
@@ -325,14 +326,14 @@ func (s *script) ref() AttemptRef {
 	return a.AttemptRef
 }
 
-func (s *script) done() Body {
-	o := map[string]Outcome{"": Succeeded, "succeeded": Succeeded, "failed": Failed, "timeout": TimedOut, "stopped": Stopped, "lost": Lost}
-	e := Ended{AttemptRef: s.ref(), Outcome: o[s.str("outcome")], RunMs: s.num("run", 0), DelayMs: s.num("delay", 0), ExitCode: int32(s.num("exit", 0))}
-	return &Complete{Attempts: []Ended{e}}
+func (s *script) done() command.Body {
+	o := map[string]command.Outcome{"": command.Succeeded, "succeeded": command.Succeeded, "failed": command.Failed, "timeout": command.TimedOut, "stopped": command.Stopped, "lost": command.Lost}
+	e := command.Ended{AttemptRef: s.ref(), Outcome: o[s.str("outcome")], RunMs: s.num("run", 0), DelayMs: s.num("delay", 0), ExitCode: int32(s.num("exit", 0))}
+	return &command.Complete{Attempts: []command.Ended{e}}
 }
 
-func (s *script) job() JobID {
-	id, err := ParseJobID(s.str("job"))
+func (s *script) job() command.JobID {
+	id, err := command.ParseJobID(s.str("job"))
 	if err != nil {
 		s.t.Fatal(err)
 	}

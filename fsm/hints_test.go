@@ -5,27 +5,28 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
 // hintCommands are what says of a site that it is suspected and heard again, in turn.
-func (w *world) hintCommands(site string, hints ...bool) (cmds []Command) {
+func (w *world) hintCommands(site string, hints ...bool) (cmds []command.Command) {
 	for _, on := range hints {
-		cmds = append(cmds, w.cmd("a", &Suspect{Site: site, Incarnation: w.inc[site], On: on}))
+		cmds = append(cmds, w.cmd("a", &command.Suspect{Site: site, Incarnation: w.inc[site], On: on}))
 	}
 	return cmds
 }
 
 // one gives a state one entry, with no more steps than that.
-func (w *world) one(s *State, steps uint64, cmds ...Command) {
+func (w *world) one(s *State, steps uint64, cmds ...command.Command) {
 	w.t.Helper()
 	s.bounds.steps = steps
-	results, err := s.Apply(&Batch{Term: w.term, Elapsed: w.base, Commands: cmds})
+	results, err := s.Apply(&command.Batch{Term: w.term, Elapsed: w.base, Commands: cmds})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	for i, r := range results {
-		if r.Code != OK {
+		if r.Code != command.OK {
 			w.t.Fatalf("%+v: %v", cmds[i].Body, r.Code)
 		}
 	}
@@ -98,7 +99,7 @@ func TestHintsThatCancelOutAreAsIfDone(t *testing.T) {
 				least = 8 // b and c have something to do, whatever else is drawn
 			}
 			j := w.job("a", rapid.Uint32Range(least, least+3).Draw(rt, "count"))
-			j.OnLoss = rapid.SampledFrom([]OnLoss{Immediate, Immediate, Fenced}).Draw(rt, "onLoss")
+			j.OnLoss = rapid.SampledFrom([]command.OnLoss{command.Immediate, command.Immediate, command.Fenced}).Draw(rt, "onLoss")
 			w.submit("a", j)
 		}
 		w.at(rapid.Int64Range(0, 5000).Draw(rt, "ms"))
@@ -144,11 +145,11 @@ func (w *world) reportSome(rt *rapid.T, site string) {
 		}
 		switch rapid.IntRange(0, words).Draw(rt, "word") {
 		case 0:
-			w.must(site, &Started{Attempts: []StartedAttempt{{a.AttemptRef, 20}}})
+			w.must(site, &command.Started{Attempts: []command.StartedAttempt{{AttemptRef: a.AttemptRef, DelayMs: 20}}})
 		case 1:
-			w.must(site, &Bound{Attempts: []BoundAttempt{{a.AttemptRef, 50_000}}})
+			w.must(site, &command.Bound{Attempts: []command.BoundAttempt{{AttemptRef: a.AttemptRef, BoundMs: 50_000}}})
 		case 2:
-			w.must(site, &Decline{Attempts: []AttemptRef{a.AttemptRef}, Reason: "busy"})
+			w.must(site, &command.Decline{Attempts: []command.AttemptRef{a.AttemptRef}, Reason: "busy"})
 		}
 	}
 }

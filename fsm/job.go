@@ -1,6 +1,9 @@
 package fsm
 
-import "github.com/cloudshare/cloudshare/fsm/internal/store"
+import (
+	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/fsm/internal/store"
+)
 
 // job is a submitted job. A job of a million tasks is this record and a few
 // runs: tasks that were never assigned are the range [next, count).
@@ -21,7 +24,7 @@ type job struct {
 	count       uint32
 	next        uint32 // Invariant: only grows; tasks ≥ next wait, but for tasks.ahead of them
 	maxAttempts uint32
-	onLoss      OnLoss
+	onLoss      command.OnLoss
 }
 
 // taskSet holds what the range cannot: every task < next is live (in
@@ -244,10 +247,10 @@ func (t *taskSet) findRecord(task uint32) *record {
 func (t *taskSet) endedTasks() uint32 { return t.ends[0] + t.ends[1] + t.ends[2] + t.ends[3] }
 
 // mutJob returns a job for writing.
-func (s *State) mutJob(seq uint64) *job { return s.jobs.Mut(seq, s.epoch) }
+func (s *jobTable) mutJob(seq uint64) *job { return s.jobs.Mut(seq, s.epoch) }
 
 // findJob returns the seq of a job, 0 if it is not here.
-func (s *State) findJob(id JobID) uint64 {
+func (s *jobTable) findJob(id command.JobID) uint64 {
 	if x := s.byName[id.Site]; x != nil {
 		return x.nums[id.Num]
 	}

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
@@ -14,14 +15,14 @@ import (
 func TestRestoreTakesACutMatchAmongVeryMuch(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
 	w.use("a", sched.Alone)
-	for range sched.MaxUnits/(MaxCount*MaxMilliCPU/1000) + 1 {
-		j := w.job("a", MaxCount)
-		j.Need.MilliCPU = MaxMilliCPU
+	for range sched.MaxUnits/(command.MaxCount*command.MaxMilliCPU/1000) + 1 {
+		j := w.job("a", command.MaxCount)
+		j.Need.MilliCPU = command.MaxMilliCPU
 		w.submit("a", j)
 	}
 	w.submit("b", w.job("b", 5))
 	w.s.bounds.steps = 1
-	if _, err := w.s.Apply(&Batch{Term: w.term, Elapsed: w.base, Commands: []Command{w.cmd("b", w.offering("b", 1, 1, 1, 1))}}); err != nil {
+	if _, err := w.s.Apply(&command.Batch{Term: w.term, Elapsed: w.base, Commands: []command.Command{w.cmd("b", w.offering("b", 1, 1, 1, 1))}}); err != nil {
 		t.Fatal(err)
 	}
 	if w.s.phase != cut {
@@ -39,7 +40,7 @@ func TestAPolicyCountsReturnedTasksWhenItBegins(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
 	w.submit("a", w.job("a", tasks))
 	w.must("b", w.offering("b", tasks))
-	w.must("a", &SiteLost{Site: "b", Incarnation: w.inc["b"], Term: w.term})
+	w.must("a", &command.SiteLost{Site: "b", Incarnation: w.inc["b"], Term: w.term})
 	w.use("a", sched.Alone)
 	if used := w.s.Steps().Used; used < tasks {
 		t.Errorf("%d steps for %d returned tasks", used, tasks)
@@ -57,16 +58,16 @@ func TestRecordsAreSoughtWithoutCopies(t *testing.T) {
 	for range jobs {
 		j := w.job("a", 1)
 		w.submit("a", j)
-		w.must("a", &Cancel{Job: JobID{"a", j.Num}, Task: -1})
+		w.must("a", &command.Cancel{Job: command.JobID{Site: "a", Num: j.Num}, Task: -1})
 	}
 	w.submit("a", w.job("a", 4))
 	w.must("b", w.offering("b", 4))
 	as := w.s.Assignments("b")
 	for _, a := range as[:2] {
-		w.must("b", &Complete{Attempts: []Ended{ended(a, Succeeded, 1)}})
+		w.must("b", &command.Complete{Attempts: []command.Ended{ended(a, command.Succeeded, 1)}})
 	}
 	w.s.Snapshot().Release() // what is changed now is copied first
-	c := w.cmd("b", &Complete{Attempts: []Ended{ended(as[2], Succeeded, 1)}})
+	c := w.cmd("b", &command.Complete{Attempts: []command.Ended{ended(as[2], command.Succeeded, 1)}})
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	w.apply(c)
@@ -83,8 +84,8 @@ func TestRecordsAreSoughtWithoutCopies(t *testing.T) {
 func TestAPageLooksAtABoundedNumberOfMachines(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
 	o := w.offering("b")
-	for i := range MaxMachines {
-		o.Machines = append(o.Machines, Machine{Name: fmt.Sprintf("m%05d", i), Resources: Resources{MilliCPU: 1000}})
+	for i := range command.MaxMachines {
+		o.Machines = append(o.Machines, command.Machine{Name: fmt.Sprintf("m%05d", i), Resources: command.Resources{MilliCPU: 1000}})
 	}
 	w.must("b", o)
 	for i := range MaxShapes {
@@ -96,7 +97,7 @@ func TestAPageLooksAtABoundedNumberOfMachines(t *testing.T) {
 	for more := true; more; pages++ {
 		var views []JobView
 		views, before = w.s.Jobs(JobFilter{}, before, 1000)
-		if most := maxPageLooks/MaxMachines + 1; len(views) > most {
+		if most := maxPageLooks/command.MaxMachines + 1; len(views) > most {
 			t.Fatalf("a page tells of %d requirements, at most %d were to be", len(views), most)
 		}
 		seen, more = seen+len(views), before > 0

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
@@ -17,7 +18,7 @@ type cell struct {
 
 // charge enters one ended run into the ledger: the same sums to the matrix, to
 // what the executor gave and to what the owner used, so priorities sum to zero.
-func (s *State) charge(owner, executor *site, weight, start, end, queued int64) {
+func (s *ranking) charge(owner, executor *site, weight, start, end, queued int64) {
 	var sums sched.Sums
 	sums.Add(weight, start, end, queued)
 	c := s.cell(owner, executor.id)
@@ -28,7 +29,7 @@ func (s *State) charge(owner, executor *site, weight, start, end, queued int64) 
 }
 
 // cell returns an owner's cell for writing.
-func (s *State) cell(owner *site, executor int32) *cell {
+func (s *ranking) cell(owner *site, executor int32) *cell {
 	if owner.rowEpoch != s.epoch {
 		owner.row, owner.rowEpoch = slices.Clone(owner.row), s.epoch
 	}
@@ -40,9 +41,9 @@ func (s *State) cell(owner *site, executor int32) *cell {
 }
 
 // usage executes a Usage: what a site ran for itself outside the log.
-func (s *State) usage(x *site, c *Usage) Result {
+func (s *State) usage(x *site, c *command.Usage) command.Result {
 	if c.Batch != x.usageBatch+1 {
-		return Result{Code: OutOfOrder, NextUsage: x.usageBatch + 1}
+		return command.Result{Code: command.OutOfOrder, NextUsage: x.usageBatch + 1}
 	}
 	x.usageBatch = c.Batch
 	for i := range c.Rows {
@@ -56,13 +57,13 @@ func (s *State) usage(x *site, c *Usage) Result {
 		x.homeRan = x.homeRan.Add(sched.Mul64(s.weight(r.Need), s.quanta(end)-s.quanta(start)))
 	}
 	s.setShare(x)
-	return Result{NextUsage: x.usageBatch + 1}
+	return command.Result{NextUsage: x.usageBatch + 1}
 }
 
 // setShare recomputes what FAIRSHARE looks at of a site: what it contributes now,
 // which is what it lends, and which of its use nobody else has seen. With
 // Params.ClaimedHome its own word counts for both.
-func (s *State) setShare(x *site) {
+func (s *ranking) setShare(x *site) {
 	x.account.Share, x.account.Unseen = 0, x.homeRan
 	if x.present() {
 		x.account.Share = x.exposed.MilliCPU

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // A leftover is an attempt whose task is settled, or waits again, though nobody said
@@ -15,7 +17,7 @@ import (
 type leftover struct {
 	owner int32
 	num   uint64
-	need  Resources
+	need  command.Resources
 	doubt doubt
 	// startedMs is the reported start of one in doubt, whose former phase is attempt.phaseBefore;
 	// −1 = none. It does not count as running meanwhile.
@@ -32,7 +34,7 @@ type leftKey struct {
 func (a *attempt) leftKey() leftKey { return leftKey{a.left.owner, a.left.num, a.task, a.attempt} }
 
 // findLeft returns the slot of the leftover that ref names at site x, or false.
-func (s *State) findLeft(ref *AttemptRef, x *site) (uint64, bool) {
+func (s *attemptTable) findLeft(ref *command.AttemptRef, x *site) (uint64, bool) {
 	owner := s.byName[ref.Job.Site]
 	if owner == nil {
 		return 0, false
@@ -48,7 +50,7 @@ func (s *State) findLeft(ref *AttemptRef, x *site) (uint64, bool) {
 // leaveOver settles an attempt's task, as lost or as cancelled if that was asked,
 // and keeps what may still run. given says that its own site has lost it: only its
 // bound ends it then.
-func (s *State) leaveOver(slot uint64, given bool, why string) {
+func (s *lifecycle) leaveOver(slot uint64, given bool, why string) {
 	s.steps.used += stepSettle
 	a := *s.attempts.Get(slot)
 	s.unsetStarted(&a)
@@ -60,15 +62,15 @@ func (s *State) leaveOver(slot uint64, given bool, why string) {
 	s.watch(slot)
 	s.touch(slot)
 	s.sites[a.site].taken = s.index
-	s.settle(&a, r, Lost)
+	s.settle(&a, r, command.Lost)
 	s.noteNotRun(&a)
 }
 
 // keepLeft has what was a live attempt be a leftover.
-func (s *State) keepLeft(slot uint64, d doubt) *attempt {
+func (s *lifecycle) keepLeft(slot uint64, d doubt) *attempt {
 	p := s.attempts.Mut(slot, s.epoch)
 	j := s.jobs.Get(p.seq)
-	p.left = &leftover{owner: j.owner, num: j.num, need: j.class.need, doubt: d, startedMs: p.startedMs}
+	p.left = &leftover{owner: j.owner, num: j.num, need: j.class.Need, doubt: d, startedMs: p.startedMs}
 	if p.phaseBefore = p.phase; d == doubtNone {
 		p.phaseBefore, p.left.startedMs = phaseAssigned, -1
 	}
@@ -78,7 +80,7 @@ func (s *State) keepLeft(slot uint64, d doubt) *attempt {
 }
 
 // dropLeft ends a leftover: what it took is free.
-func (s *State) dropLeft(slot uint64) {
+func (s *lifecycle) dropLeft(slot uint64) {
 	s.steps.used += stepSettle
 	a := s.attempts.Get(slot)
 	x := s.sites[a.site]
@@ -90,10 +92,10 @@ func (s *State) dropLeft(slot uint64) {
 
 // silent settles an attempt that its site was to stop and did not report in time. If
 // a bound says that it is dead, nothing is left of it.
-func (s *State) silent(slot uint64) {
+func (s *lifecycle) silent(slot uint64) {
 	a := s.attempts.Get(slot)
 	if a.boundMs > 0 && a.boundMs <= s.time {
-		s.drop(slot, Lost)
+		s.drop(slot, command.Lost)
 		return
 	}
 	s.leaveOver(slot, false, fmt.Sprintf("%s; %s did not report its end within %d s, and its cores stay taken there until it does",
@@ -103,7 +105,7 @@ func (s *State) silent(slot uint64) {
 // answerForLeft settles a leftover by its site's word: held is still to be stopped
 // there; lost, or given up before, it ends by its bound if it has one, and whether a loss
 // of it counts is decided by then; else it is dead.
-func (s *State) answerForLeft(slot uint64, held, lost bool) {
+func (s *lifecycle) answerForLeft(slot uint64, held, lost bool) {
 	a := s.attempts.Mut(slot, s.epoch)
 	switch {
 	case held && !a.given:
@@ -121,7 +123,7 @@ func (s *State) answerForLeft(slot uint64, held, lost bool) {
 // lease ends what has no bound, unless that is the site's own; or the site departs for
 // good; or it has registered; or it is heard again. What comes of one in doubt is what
 // would have come without the doubt.
-func (s *State) treatLeft(k choreKind, slot uint64) {
+func (s *lifecycle) treatLeft(k choreKind, slot uint64) {
 	if k == choreDoubt {
 		return
 	}
@@ -173,19 +175,19 @@ func (a *attempt) encodeLeft(w *snapWriter) {
 // leftovers reads what encodeLeft wrote.
 func (r *snapReader) leftovers(s *State) {
 	var last leftKey
-	for range r.upTo(MaxMembers*MaxHeld, "leftovers") {
+	for range r.upTo(MaxMembers*command.MaxHeld, "leftovers") {
 		l := &leftover{owner: int32(r.upTo(MaxMembers, "owner")), num: r.uint()}
-		a := attempt{phase: phaseLeft, left: l, startedMs: -1, task: uint32(r.upTo(MaxCount-1, "task")), attempt: r.u32("attempt"), seq: r.upTo(s.nextSeq-1, "seq"), token: r.upTo(s.index, "token")}
+		a := attempt{phase: phaseLeft, left: l, startedMs: -1, task: uint32(r.upTo(command.MaxCount-1, "task")), attempt: r.u32("attempt"), seq: r.upTo(s.nextSeq-1, "seq"), token: r.upTo(s.index, "token")}
 		a.site = int32(r.upTo(MaxMembers, "site"))
-		name := r.text(MaxMachineName, "machine")
+		name := r.text(command.MaxMachineName, "machine")
 		l.need, a.boundMs = r.res(), r.within(0, maxBoundMs, "bound")
 		m := r.upTo(1|uint64(lastWord)<<1, "marks")
 		a.given, a.word = m&1 != 0, word(m>>1)
 		l.doubt, l.startedMs = doubt(r.upTo(uint64(lastDoubt), "doubt")), -1
-		if a.why = r.text(MaxDetail, "reason"); l.doubt != doubtNone {
+		if a.why = r.text(command.MaxDetail, "reason"); l.doubt != doubtNone {
 			r.inDoubt(s, &a)
 		}
-		if r.err == nil && (inMachine(name) != nil || int(l.owner) >= len(s.sites) || int(a.site) >= len(s.sites)) {
+		if r.err == nil && (command.CheckMachineName(name) != nil || int(l.owner) >= len(s.sites) || int(a.site) >= len(s.sites)) {
 			r.fail("a leftover of no site or machine")
 		}
 		if r.err != nil {
@@ -193,7 +195,7 @@ func (r *snapReader) leftovers(s *State) {
 		}
 		key := a.leftKey()
 		r.check(last.compare(key) < 0 && a.attempt > 0 && l.num > 0 && l.num <= s.sites[l.owner].maxNum, "leftovers out of order")
-		r.check(inResources("", l.need) == nil && l.need.MilliCPU > 0 && (a.boundMs > 0 || !a.given), "a leftover of nothing, or that nothing ends")
+		r.check(command.CheckResources("", l.need) == nil && l.need.MilliCPU > 0 && (a.boundMs > 0 || !a.given), "a leftover of nothing, or that nothing ends")
 		if slot, ok := s.live[taskKey{a.seq, a.task}]; ok {
 			r.check(s.attempts.Get(slot).attempt > a.attempt, "a leftover is live")
 		}

@@ -3,10 +3,12 @@ package fsm
 import (
 	"strings"
 	"testing"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // leftWorld has b run a task of a, and c's task wait for b's only core.
-func leftWorld(t *testing.T, on OnLoss, bound int64) (*world, Assignment) {
+func leftWorld(t *testing.T, on command.OnLoss, bound int64) (*world, Assignment) {
 	t.Helper()
 	w := newWorld(t, params(), "a", "b", "c")
 	w.must("b", w.offering("b", 1))
@@ -15,9 +17,9 @@ func leftWorld(t *testing.T, on OnLoss, bound int64) (*world, Assignment) {
 	w.submit("a", j)
 	a := w.s.Assignments("b")[0]
 	if bound > 0 {
-		w.must("b", &Bound{Attempts: []BoundAttempt{{a.AttemptRef, bound}}})
+		w.must("b", &command.Bound{Attempts: []command.BoundAttempt{{AttemptRef: a.AttemptRef, BoundMs: bound}}})
 	}
-	w.must("b", &Started{Attempts: []StartedAttempt{{a.AttemptRef, 0}}})
+	w.must("b", &command.Started{Attempts: []command.StartedAttempt{{AttemptRef: a.AttemptRef, DelayMs: 0}}})
 	c := w.job("c", 1)
 	w.submit("c", c)
 	return w, a
@@ -31,14 +33,14 @@ func (w *world) takes() bool {
 		w.t.Fatal(err)
 	}
 	w.s = r // everything that follows goes on from the snapshot
-	v, _ := w.s.Job(JobID{"c", 1})
+	v, _ := w.s.Job(command.JobID{Site: "c", Num: 1})
 	return v.Counts[Assigned] == 1
 }
 
 // pass lets log time pass, in steps that entries allow.
 func (w *world) pass(ms int64) {
-	for ; ms > 0; ms -= MaxStep {
-		w.at(w.base + min(ms, MaxStep))
+	for ; ms > 0; ms -= command.MaxStep {
+		w.at(w.base + min(ms, command.MaxStep))
 		w.apply()
 	}
 }
@@ -46,14 +48,14 @@ func (w *world) pass(ms int64) {
 // TestAStopThatNobodyAnswersEnds: a cancelled task of a site that is there, renews its
 // lease and never reports the end was stopping for ever.
 func TestAStopThatNobodyAnswersEnds(t *testing.T) {
-	w, a := leftWorld(t, Fenced, 0)
-	w.must("a", &Cancel{Job: JobID{"a", 1}, Task: -1})
+	w, a := leftWorld(t, command.Fenced, 0)
+	w.must("a", &command.Cancel{Job: command.JobID{Site: "a", Num: 1}, Task: -1})
 	w.pass(stopMs - 1)
-	if v, _ := w.s.Job(JobID{"a", 1}); v.Counts[Stopping] != 1 {
+	if v, _ := w.s.Job(command.JobID{Site: "a", Num: 1}); v.Counts[Stopping] != 1 {
 		t.Fatalf("before its time: %v", v.Counts)
 	}
 	w.pass(1)
-	v, _ := w.s.Job(JobID{"a", 1})
+	v, _ := w.s.Job(command.JobID{Site: "a", Num: 1})
 	if v.State != TaskCancelled || !strings.Contains(v.Reason, "b did not report its end within 600 s") {
 		t.Errorf("the job is %s, %q", v.State, v.Reason)
 	}
@@ -64,7 +66,7 @@ func TestAStopThatNobodyAnswersEnds(t *testing.T) {
 	if one, ok := w.s.Assignment("b", a.AttemptRef); len(as) != 1 || !as[0].Stop || as[0].AttemptRef != a.AttemptRef || !ok || !one.Stop {
 		t.Errorf("b is not told to stop it any more: %+v", as)
 	}
-	if r := w.apply(w.registration("b", []AttemptRef{a.AttemptRef}, nil))[0]; r.Code != OK { // it has it still
+	if r := w.apply(w.registration("b", []command.AttemptRef{a.AttemptRef}, nil))[0]; r.Code != command.OK { // it has it still
 		t.Fatal(r)
 	} else {
 		w.inc["b"], w.seq["b"], w.offer["b"] = r.Incarnation, 0, 0
@@ -74,28 +76,28 @@ func TestAStopThatNobodyAnswersEnds(t *testing.T) {
 		t.Error("a registration that names it gave the core away")
 	}
 	before := w.s.byName["a"].account
-	w.must("b", &Complete{Attempts: []Ended{ended(a, Succeeded, 5)}})
+	w.must("b", &command.Complete{Attempts: []command.Ended{ended(a, command.Succeeded, 5)}})
 	if !w.takes() || len(w.s.leftovers) != 0 {
 		t.Error("its end, reported late, did not free the core")
 	}
 	if w.s.byName["a"].account != before {
 		t.Error("a run that nobody waited for any more was charged")
 	}
-	if v, _ = w.s.Job(JobID{"a", 1}); v.State != TaskCancelled {
+	if v, _ = w.s.Job(command.JobID{Site: "a", Num: 1}); v.State != TaskCancelled {
 		t.Errorf("a late report made the job %s", v.State)
 	}
 }
 
 // TestAStopEndsByItsBound: what is certainly dead leaves nothing.
 func TestAStopEndsByItsBound(t *testing.T) {
-	w, _ := leftWorld(t, Fenced, 60_000)
-	w.must("a", &Cancel{Job: JobID{"a", 1}, Task: -1})
+	w, _ := leftWorld(t, command.Fenced, 60_000)
+	w.must("a", &command.Cancel{Job: command.JobID{Site: "a", Num: 1}, Task: -1})
 	w.pass(60_999)
 	if w.takes() {
 		t.Fatal("the core was given to another before the bound")
 	}
 	w.pass(1)
-	if v, _ := w.s.Job(JobID{"a", 1}); v.State != TaskCancelled || v.Reason != CancelledAt("a") {
+	if v, _ := w.s.Job(command.JobID{Site: "a", Num: 1}); v.State != TaskCancelled || v.Reason != CancelledAt("a") {
 		t.Errorf("the job is %s, %q", v.State, v.Reason)
 	}
 	if !w.takes() || len(w.s.leftovers) != 0 {
@@ -107,19 +109,19 @@ func TestAStopEndsByItsBound(t *testing.T) {
 // that does not name them, and with its departure.
 func TestLeftoversEndWithTheirSite(t *testing.T) {
 	for _, how := range []string{"lost", "registers", "forgotten"} {
-		w, _ := leftWorld(t, Fenced, 0)
-		w.must("a", &Cancel{Job: JobID{"a", 1}, Task: -1})
+		w, _ := leftWorld(t, command.Fenced, 0)
+		w.must("a", &command.Cancel{Job: command.JobID{Site: "a", Num: 1}, Task: -1})
 		w.pass(stopMs)
 		if len(w.s.leftovers) != 1 {
 			t.Fatalf("%d are left over", len(w.s.leftovers))
 		}
 		switch how {
 		case "lost":
-			w.must("a", &SiteLost{Site: "b", Incarnation: w.inc["b"], Term: w.term})
+			w.must("a", &command.SiteLost{Site: "b", Incarnation: w.inc["b"], Term: w.term})
 		case "registers":
 			w.register("b")
 		case "forgotten":
-			w.must("b", &Forget{Site: "b"})
+			w.must("b", &command.Forget{Site: "b"})
 		}
 		w.takes()
 		if len(w.s.leftovers) != 0 {
@@ -131,9 +133,9 @@ func TestLeftoversEndWithTheirSite(t *testing.T) {
 // TestImmediateLeavesItsRoomTaken: the site lost an idempotent pod that may run for an
 // hour. The task goes on elsewhere at once; its core was given to others, too.
 func TestImmediateLeavesItsRoomTaken(t *testing.T) {
-	w, a := leftWorld(t, Immediate, 3_600_000)
-	w.must("b", &Complete{Attempts: []Ended{{AttemptRef: a.AttemptRef, Outcome: Lost, Detail: "the pod is gone from sight"}}})
-	v, _ := w.s.Job(JobID{"a", 1})
+	w, a := leftWorld(t, command.Immediate, 3_600_000)
+	w.must("b", &command.Complete{Attempts: []command.Ended{{AttemptRef: a.AttemptRef, Outcome: command.Lost, Detail: "the pod is gone from sight"}}})
+	v, _ := w.s.Job(command.JobID{Site: "a", Num: 1})
 	if v.Counts[Queued] != 1 || w.takes() || len(w.s.Assignments("b")) != 0 {
 		t.Errorf("%v; b runs %v, and is to do %+v", v.Counts, w.takes(), w.s.Assignments("b"))
 	}

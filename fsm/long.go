@@ -65,10 +65,10 @@ func (s *State) matchesLater() bool {
 }
 
 // beginning reports whether a policy by projected waits has not all entered yet.
-func (s *State) beginning() bool { return s.waits != nil && s.waits.limit > 0 }
+func (s *ranking) beginning() bool { return s.waits != nil && s.waits.limit > 0 }
 
 // expiring reports whether an attempt is due and still to be settled.
-func (s *State) expiring() bool {
+func (s *attemptTable) expiring() bool {
 	return s.due.Len() > 0 && s.attempts.Get(*s.due.First()).dueMs() <= s.time
 }
 
@@ -193,7 +193,7 @@ func (s *State) advanceChore(c *chore) bool {
 }
 
 // treat does to one attempt what a chore is for.
-func (s *State) treat(k choreKind, slot uint64) {
+func (s *lifecycle) treat(k choreKind, slot uint64) {
 	a := s.attempts.Get(slot)
 	if a.phase == phaseLeft {
 		s.treatLeft(k, slot)
@@ -222,7 +222,7 @@ func (s *State) treat(k choreKind, slot uint64) {
 }
 
 // endOwn ends what a site that departs for good ran for itself.
-func (s *State) endOwn(slot uint64) {
+func (s *lifecycle) endOwn(slot uint64) {
 	a := *s.attempts.Get(slot)
 	s.unsetStarted(&a)
 	r := s.recordOf(&a)
@@ -234,7 +234,7 @@ func (s *State) endOwn(slot uint64) {
 }
 
 // endSome ends some of what waits of the next job of a site whose departure is over.
-func (s *State) endSome(c *chore) bool {
+func (s *lifecycle) endSome(c *chore) bool {
 	if s.sites[c.site].waiting == 0 { // or who comes and leaves again could have all jobs looked at each time
 		return false
 	}
@@ -257,7 +257,7 @@ func (s *State) endSome(c *chore) bool {
 }
 
 // cancelSome stops the next live attempt of a job, or ends some of what waits of it.
-func (s *State) cancelSome(c *chore) bool {
+func (s *lifecycle) cancelSome(c *chore) bool {
 	j := s.jobs.Get(c.seq)
 	if j == nil || j.over() {
 		return false

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // TestPartsGiveWhatOneEntryGives plays one command an entry on two states: one does all
@@ -40,27 +42,27 @@ type parted struct {
 
 // apply gives the parted state an entry that the other is about to get, and then empty
 // ones; what it returns compares both.
-func (p *parted) apply(b *Batch) (compare func()) {
-	cmds := make([]Command, len(b.Commands))
+func (p *parted) apply(b *command.Batch) (compare func()) {
+	cmds := make([]command.Command, len(b.Commands))
 	for i, c := range b.Commands {
 		cmds[i] = c
 		cmds[i].Body = p.renumbered(c.Body)
 	}
-	if _, err := p.parts.Apply(&Batch{Term: b.Term, Elapsed: b.Elapsed, Commands: cmds}); err != nil {
+	if _, err := p.parts.Apply(&command.Batch{Term: b.Term, Elapsed: b.Elapsed, Commands: cmds}); err != nil {
 		p.t.Fatal(err)
 	}
 	for p.parts.unfinished() {
 		if err := p.parts.check(); err != nil {
 			p.t.Fatal(err)
 		}
-		if _, err := p.parts.Apply(&Batch{Term: b.Term, Elapsed: b.Elapsed}); err != nil {
+		if _, err := p.parts.Apply(&command.Batch{Term: b.Term, Elapsed: b.Elapsed}); err != nil {
 			p.t.Fatal(err)
 		}
 	}
 	return func() { p.compare(b) }
 }
 
-func (p *parted) compare(b *Batch) {
+func (p *parted) compare(b *command.Batch) {
 	for p.parts.Pending() || p.one.Pending() { // jobs that are to leave do so by the entry
 		for _, s := range []*State{p.parts, p.one} {
 			s.retain()
@@ -72,8 +74,8 @@ func (p *parted) compare(b *Batch) {
 }
 
 // renumbered has reports name the parted state's attempts, whose tokens are others.
-func (p *parted) renumbered(b Body) Body {
-	ref := func(r AttemptRef) AttemptRef {
+func (p *parted) renumbered(b command.Body) command.Body {
+	ref := func(r command.AttemptRef) command.AttemptRef {
 		slot, ok := p.one.findAny(r)
 		if !ok || p.one.attempts.Get(slot).token != r.Token {
 			return r
@@ -83,7 +85,7 @@ func (p *parted) renumbered(b Body) Body {
 		}
 		return r
 	}
-	refs := func(in []AttemptRef) []AttemptRef {
+	refs := func(in []command.AttemptRef) []command.AttemptRef {
 		out := slices.Clone(in)
 		for i := range out {
 			out[i] = ref(out[i])
@@ -91,26 +93,26 @@ func (p *parted) renumbered(b Body) Body {
 		return out
 	}
 	switch c := b.(type) {
-	case *Register:
+	case *command.Register:
 		d := *c
 		d.Held, d.Lost = refs(c.Held), refs(c.Lost)
 		return &d
-	case *Decline:
-		return &Decline{Attempts: refs(c.Attempts), Reason: c.Reason, Offer: c.Offer}
-	case *Started:
-		d := &Started{Attempts: slices.Clone(c.Attempts)}
+	case *command.Decline:
+		return &command.Decline{Attempts: refs(c.Attempts), Reason: c.Reason, Offer: c.Offer}
+	case *command.Started:
+		d := &command.Started{Attempts: slices.Clone(c.Attempts)}
 		for i := range d.Attempts {
 			d.Attempts[i].AttemptRef = ref(d.Attempts[i].AttemptRef)
 		}
 		return d
-	case *Bound:
-		d := &Bound{Attempts: slices.Clone(c.Attempts)}
+	case *command.Bound:
+		d := &command.Bound{Attempts: slices.Clone(c.Attempts)}
 		for i := range d.Attempts {
 			d.Attempts[i].AttemptRef = ref(d.Attempts[i].AttemptRef)
 		}
 		return d
-	case *Complete:
-		d := &Complete{Attempts: slices.Clone(c.Attempts)}
+	case *command.Complete:
+		d := &command.Complete{Attempts: slices.Clone(c.Attempts)}
 		for i := range d.Attempts {
 			d.Attempts[i].AttemptRef = ref(d.Attempts[i].AttemptRef)
 		}
@@ -120,7 +122,7 @@ func (p *parted) renumbered(b Body) Body {
 }
 
 // findAny finds an attempt that is live or left over, whatever its token.
-func (s *State) findAny(r AttemptRef) (uint64, bool) {
+func (s *State) findAny(r command.AttemptRef) (uint64, bool) {
 	slot, ok := s.live[taskKey{s.findJob(r.Job), r.Task}]
 	if ok && s.attempts.Get(slot).attempt == r.Attempt {
 		return slot, true
@@ -160,18 +162,18 @@ func TestDepartureInTheMiddleOfAMatch(t *testing.T) {
 	p.DepartureMs = 1 << 30
 	w := newWorld(t, p, "a", "b")
 	w.must("b", w.offering("b", 2, 2, 2))
-	w.must("b", &Submit{Jobs: []JobSpec{w.job("b", 6)}})
-	w.must("b", &Submit{Jobs: []JobSpec{w.job("b", 60)}})
-	w.must("a", &SiteLost{Site: "b", Incarnation: w.inc["b"], Term: 1})
+	w.must("b", &command.Submit{Jobs: []command.JobSpec{w.job("b", 6)}})
+	w.must("b", &command.Submit{Jobs: []command.JobSpec{w.job("b", 60)}})
+	w.must("a", &command.SiteLost{Site: "b", Incarnation: w.inc["b"], Term: 1})
 	w.at(9000)
 	w.must("a", w.offering("a", 1, 1, 1, 1))
 	w.s.bounds.steps = 1
 	p.DepartureMs = 5000
 	wide := w.job("a", 1)
 	wide.Need.MilliCPU = 1500
-	cmds := []Command{w.cmd("a", &Submit{Jobs: []JobSpec{wide}}), w.cmd("a", &SetParams{Params: p})}
+	cmds := []command.Command{w.cmd("a", &command.Submit{Jobs: []command.JobSpec{wide}}), w.cmd("a", &command.SetParams{Params: p})}
 	for i := 0; i == 0 || w.s.Pending(); i++ {
-		if _, err := w.s.Apply(&Batch{Term: 1, Elapsed: w.base, Commands: cmds}); err != nil {
+		if _, err := w.s.Apply(&command.Batch{Term: 1, Elapsed: w.base, Commands: cmds}); err != nil {
 			t.Fatal(err)
 		}
 		cmds = nil
@@ -189,17 +191,17 @@ func TestSearchEndsWithItsEpoch(t *testing.T) {
 	p.ReserveAfterMs = 1
 	w := newWorld(t, p, "a")
 	w.must("a", w.offering("a", 2, 2, 2, 2))
-	w.must("a", &Submit{Jobs: []JobSpec{w.job("a", 8)}})
+	w.must("a", &command.Submit{Jobs: []command.JobSpec{w.job("a", 8)}})
 	for width := range int64(2) {
 		wide := w.job("a", 1)
 		wide.Need.MilliCPU = 1500 + width*500
-		w.must("a", &Submit{Jobs: []JobSpec{wide}})
+		w.must("a", &command.Submit{Jobs: []command.JobSpec{wide}})
 	}
 	w.s.bounds.steps = 1
 	w.at(5000)
-	apply := func(cmds ...Command) {
+	apply := func(cmds ...command.Command) {
 		t.Helper()
-		if _, err := w.s.Apply(&Batch{Term: 1, Elapsed: w.base, Commands: cmds}); err != nil {
+		if _, err := w.s.Apply(&command.Batch{Term: 1, Elapsed: w.base, Commands: cmds}); err != nil {
 			t.Fatal(err)
 		}
 		w.check()
@@ -210,7 +212,7 @@ func TestSearchEndsWithItsEpoch(t *testing.T) {
 	if w.s.reservations.Len() > 0 {
 		t.Fatal("the search is over")
 	}
-	apply(Command{ID: CommandID{Site: "a"}, Body: &Recover{Epoch: 1, HoldMs: 60_000}}, w.cmd("a", w.offering("a", 2, 2, 2, 2)))
+	apply(command.Command{ID: command.ID{Site: "a"}, Body: &command.Recover{Epoch: 1, HoldMs: 60_000}}, w.cmd("a", w.offering("a", 2, 2, 2, 2)))
 	for w.s.unfinished() {
 		apply()
 	}
@@ -224,9 +226,9 @@ func TestSearchEndsWithItsEpoch(t *testing.T) {
 func TestWhoLeavesWithNothingIsNoWork(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
 	for range 500 {
-		w.must("a", &Submit{Jobs: []JobSpec{w.job("a", 1)}})
+		w.must("a", &command.Submit{Jobs: []command.JobSpec{w.job("a", 1)}})
 	}
-	w.must("b", &Forget{Site: "b"})
+	w.must("b", &command.Forget{Site: "b"})
 	if n := w.s.Steps().Used; n >= 500 {
 		t.Fatalf("it took %d steps", n)
 	}

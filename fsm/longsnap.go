@@ -4,6 +4,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // A snapshot holds the work that is left: chores and how far matching is after the
@@ -20,7 +22,7 @@ func (h *search) clone() *search {
 }
 
 // freezeFresh is nil where nothing is: as a rule.
-func (s *State) freezeFresh() map[*class]freshness {
+func (s *matching) freezeFresh() map[*class]freshness {
 	if len(s.fresh)+len(s.late) == 0 {
 		return nil
 	}
@@ -115,7 +117,7 @@ func (r *snapReader) long(s *State) {
 	}
 	for range r.upTo(math.MaxInt32, "chores") {
 		c := chore{kind: choreKind(r.upTo(uint64(lastChore), "chore")), site: int32(r.upTo(MaxMembers-1, "site"))}
-		c.limit, c.seq, c.task = r.upTo(s.nextSeq, "job"), r.upTo(s.nextSeq, "job"), uint32(r.upTo(MaxCount, "task"))
+		c.limit, c.seq, c.task = r.upTo(s.nextSeq, "job"), r.upTo(s.nextSeq, "job"), uint32(r.upTo(command.MaxCount, "task"))
 		if c.kind == choreCancel {
 			r.check(c.site == 0 && !s.cancelling[c.seq], "a job is cancelled twice")
 			s.cancelling[c.seq] = true

@@ -1,6 +1,9 @@
 package fsm
 
-import "github.com/cloudshare/cloudshare/fsm/internal/store"
+import (
+	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/fsm/internal/store"
+)
 
 // choice is a task and the lane it waits in.
 type choice struct {
@@ -54,7 +57,7 @@ func (s *State) match() bool {
 }
 
 // drawable returns the machines to draw from, nil if none is left in this pass.
-func (s *State) drawable() *store.Fenwick {
+func (s *matching) drawable() *store.Fenwick {
 	if s.present == 0 || s.holds() {
 		return nil
 	}
@@ -107,7 +110,7 @@ func (s *State) draw(from *store.Fenwick, retry uint64) *machine {
 }
 
 // pick returns the task that a machine should run, by theory.md §2.
-func (s *State) pick(m *machine) (choice, bool) {
+func (s *matching) pick(m *machine) (choice, bool) {
 	room := m.room()
 	if m.held != 0 {
 		return s.pickHeld(m, room)
@@ -130,7 +133,7 @@ func (s *State) pick(m *machine) (choice, bool) {
 }
 
 // sooner orders one owner's tasks: priority, then arrival.
-func (s *State) sooner(a, b choice) bool {
+func (s *jobTable) sooner(a, b choice) bool {
 	p, q := s.jobs.Get(a.seq).priority, s.jobs.Get(b.seq).priority
 	if p != q {
 		return p > q
@@ -140,7 +143,7 @@ func (s *State) sooner(a, b choice) bool {
 
 // pickOwner returns the site whose turn it is among those with a task that
 // fits the machine.
-func (s *State) pickOwner(m *machine, room Resources) *site {
+func (s *matching) pickOwner(m *machine, room command.Resources) *site {
 	var best *lane
 	classes := s.active
 	if m.resting && !m.site.missed {
@@ -172,7 +175,7 @@ func (s *State) pickOwner(m *machine, room Resources) *site {
 
 // ownTie reports whether the machine's own site has a fitting task and ranks
 // equal to the best.
-func (s *State) ownTie(m *machine, room Resources, best *site) bool {
+func (s *ranking) ownTie(m *machine, room command.Resources, best *site) bool {
 	x := m.site
 	if x.waiting == 0 || !x.present() || s.rankOf(x).Compare(*s.rankOf(best)) != 0 {
 		return false
@@ -188,7 +191,7 @@ func (s *State) ownTie(m *machine, room Resources, best *site) bool {
 
 // bestLane returns the class's lane whose turn it is and that has a task not
 // barred from site x.
-func (s *State) bestLane(c *class, x *site) *lane {
+func (s *ranking) bestLane(c *class, x *site) *lane {
 	s.heap(c)
 	switch c.barredFrom.of(x) {
 	case 0:
@@ -210,7 +213,7 @@ func (s *State) bestLane(c *class, x *site) *lane {
 }
 
 // pickHeld returns the next task of the job that a machine is reserved for.
-func (s *State) pickHeld(m *machine, room Resources) (choice, bool) {
+func (s *jobTable) pickHeld(m *machine, room command.Resources) (choice, bool) {
 	j := s.jobs.Get(m.held)
 	if !s.fits(j.class, m, room) {
 		return choice{}, false
@@ -220,10 +223,10 @@ func (s *State) pickHeld(m *machine, room Resources) (choice, bool) {
 
 // preferOwn returns a free machine of the task's own site, else m. The first by
 // name is taken.
-func (s *State) preferOwn(m *machine, c choice) *machine {
+func (s *jobTable) preferOwn(m *machine, c choice) *machine {
 	x := c.lane.owner
 	cl := c.lane.class
-	if x == m.site || s.stock.Weight(x.pos) == 0 || !cl.allows(x.name) {
+	if x == m.site || s.stock.Weight(x.pos) == 0 || !cl.Allows(x.name) {
 		return m
 	}
 	if s.jobs.Get(c.seq).isBarred(x) {

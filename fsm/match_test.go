@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
@@ -64,7 +65,7 @@ func TestFairShareByShare(t *testing.T) {
 	}
 	none := func(site string, cores int64) {
 		o := w.offering(site, cores)
-		o.Machines[0].Runs = RunsImages // it lends, but nothing that these can use
+		o.Machines[0].Runs = command.RunsImages // it lends, but nothing that these can use
 		w.must(site, o)
 	}
 	none("big", 20)
@@ -75,7 +76,7 @@ func TestFairShareByShare(t *testing.T) {
 		a := w.s.Assignments("z")[0]
 		ran[a.Job.Site]++
 		w.base += 10
-		w.must("z", &Complete{Attempts: []Ended{ended(a, Succeeded, 10)}})
+		w.must("z", &command.Complete{Attempts: []command.Ended{ended(a, command.Succeeded, 10)}})
 	}
 	if ran["free"] != 0 || ran["big"] < 198 || ran["big"] > 202 {
 		t.Fatalf("%v, want big and small as 2 to 1", ran)
@@ -112,7 +113,7 @@ func TestDecliningManyDoesNotBlockTheNext(t *testing.T) {
 		if len(as) != n || as[0].Job.Num != uint64((round-1)*n+1) {
 			t.Fatalf("round %d: %d assigned, the first is %v", round, len(as), as[0].Job)
 		}
-		var c Decline
+		var c command.Decline
 		for _, a := range as {
 			c.Attempts = append(c.Attempts, a.AttemptRef)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/sched"
 	"github.com/cloudshare/cloudshare/sched/schedtest"
 )
@@ -81,7 +82,7 @@ type mirror struct {
 }
 
 type mirrorKey struct {
-	job  JobID
+	job  command.JobID
 	task uint32
 }
 
@@ -124,7 +125,7 @@ func (v *mirror) adopt() {
 			if !live && x.State.Ended() {
 				continue
 			}
-			v.tasks[mirrorKey{v.s.idOf(j), i}] = mirrorTask{waits: !live, queuedMs: x.QueuedMs, assignedMs: x.AssignedMs, width: widthOf(j.class.need)}
+			v.tasks[mirrorKey{v.s.idOf(j), i}] = mirrorTask{waits: !live, queuedMs: x.QueuedMs, assignedMs: x.AssignedMs, width: widthOf(j.class.Need)}
 		}
 	}
 }

@@ -1,24 +1,28 @@
 package fsm
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
+)
 
 // offer executes an Offer: it replaces the site's standing one.
-func (s *State) offer(x *site, c *Offer) Result {
+func (s *State) offer(x *site, c *command.Offer) command.Result {
 	if c.Version <= x.offerVersion {
-		return Result{Code: OldOffer}
+		return command.Result{Code: command.OldOffer}
 	}
 	s.install(x, c)
-	return Result{}
+	return command.Result{}
 }
 
 // install puts an offer in force. A machine that is no longer offered stays
 // while attempts are on it, with no room. All machines are worth trying again:
 // their room may have grown, and bars against the former offer are lifted.
-func (s *State) install(x *site, c *Offer) {
+func (s *holding) install(x *site, c *command.Offer) {
 	x.offerVersion = c.Version
 	x.offers++
 	before := x.exposed
-	x.capacity, x.home, x.exposed, x.most, x.widest = c.Capacity, c.Home, Resources{}, Resources{}, Resources{}
+	x.capacity, x.home, x.exposed, x.most, x.widest = c.Capacity, c.Home, command.Resources{}, command.Resources{}, command.Resources{}
 	old := x.machines
 	x.machines = make([]*machine, 0, len(c.Machines))
 	s.steps.used += uint64(len(c.Machines)) * stepLook
@@ -41,14 +45,14 @@ func (s *State) install(x *site, c *Offer) {
 		if !m.offered && s.phase == cut { // it waits for the next pass
 			m.pass = s.pass
 		}
-		m.exposed, m.whole, m.runs, m.offered = n.Resources, n.Resources.greater(n.Whole), n.Runs, true
+		m.exposed, m.whole, m.runs, m.offered = n.Resources, n.Resources.Greater(n.Whole), n.Runs, true
 		m.slots = n.Slots
 		s.relabel(m, n.Labels)
 		if m.resting = false; m.pass == s.pass {
 			s.putAside(m)
 		}
-		x.exposed, x.reach = x.exposed.plus(n.Resources), x.reach.plus(m.reach().minus(was))
-		x.most, x.widest = x.most.greater(m.whole), x.widest.greater(m.exposed)
+		x.exposed, x.reach = x.exposed.Plus(n.Resources), x.reach.Plus(m.reach().Minus(was))
+		x.most, x.widest = x.most.Greater(m.whole), x.widest.Greater(m.exposed)
 		x.machines = append(x.machines, m)
 	}
 	for _, m := range old {
@@ -64,14 +68,14 @@ func (s *State) install(x *site, c *Offer) {
 }
 
 // retract keeps a machine that is offered no more only while it is in use.
-func (s *State) retract(m *machine) {
+func (s *holding) retract(m *machine) {
 	x, was := m.site, m.reach()
 	m.offered = false
 	s.unhold(m.held)
-	m.exposed, m.whole, m.runs, m.resting, m.tried = Resources{}, Resources{}, 0, false, false
+	m.exposed, m.whole, m.runs, m.resting, m.tried = command.Resources{}, command.Resources{}, 0, false, false
 	m.slots = 0
 	s.relabel(m, "")
-	x.reach = x.reach.plus(m.reach().minus(was))
+	x.reach = x.reach.Plus(m.reach().Minus(was))
 	if m.tasks > 0 {
 		x.keepFormer(m)
 	}
@@ -88,7 +92,7 @@ func (x *site) keepFormer(m *machine) {
 
 // decline executes a Decline: the assignments go back to the queue, their jobs
 // barred from the site until its next offer. The replacement offer counts first.
-func (s *State) decline(x *site, c *Decline) Result {
+func (s *State) decline(x *site, c *command.Decline) command.Result {
 	if c.Offer != nil && c.Offer.Version > x.offerVersion {
 		s.install(x, c.Offer)
 	}
@@ -103,7 +107,7 @@ func (s *State) decline(x *site, c *Decline) Result {
 		a := *s.attempts.Get(slot)
 		switch {
 		case a.phase == phaseStopping, s.cancelling[a.seq] && a.phase != phaseAwaitingBound:
-			s.drop(slot, Lost)
+			s.drop(slot, command.Lost)
 			continue
 		case a.phase == phaseAwaitingBound: // it did start
 			continue
@@ -116,5 +120,5 @@ func (s *State) decline(x *site, c *Decline) Result {
 		s.requeue(&a, r, declined)
 		s.noteNotRun(&a)
 	}
-	return Result{}
+	return command.Result{}
 }

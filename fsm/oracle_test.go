@@ -9,14 +9,16 @@ import (
 	"strings"
 
 	"pgregory.net/rapid"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // The oracle decides as theory.md §2 reads, by looking at every machine and
 // every job each time: no queues, heaps, weights, rest, or cached ranks.
 
 // oracleRuns says which kinds run tasks without and with an image.
-var oracleRuns = map[Runs]map[bool]bool{
-	RunsCommands: {false: true}, RunsImages: {true: true}, RunsBoth: {false: true, true: true},
+var oracleRuns = map[command.Runs]map[bool]bool{
+	command.RunsCommands: {false: true}, command.RunsImages: {true: true}, command.RunsBoth: {false: true, true: true},
 }
 
 // oracleSelector reads one selector; oracleSelects says whether a machine does.
@@ -46,27 +48,27 @@ func oracleSelects(m *machine, selectors []string) bool {
 }
 
 // oracleRoom is what the state may give away of a machine.
-func oracleRoom(m *machine) Resources {
+func oracleRoom(m *machine) command.Resources {
 	if m.slots > 0 && m.tasks >= m.slots {
-		return Resources{MilliCPU: -1}
+		return command.Resources{MilliCPU: -1}
 	}
-	return m.exposed.minus(m.used)
+	return m.exposed.Minus(m.used)
 }
 
 // fitting returns the jobs with a task that machine m could take now.
 func (s *State) fitting(m *machine) (seqs []uint64) {
-	var most Resources // that its site could run at once
+	var most command.Resources // that its site could run at once
 	for _, o := range m.site.machines {
-		most = most.plus(o.exposed.greater(o.used))
+		most = most.Plus(o.exposed.Greater(o.used))
 	}
 	for _, o := range m.site.former {
-		most = most.plus(o.used)
+		most = most.Plus(o.used)
 	}
-	if s.time < s.heldUntil || m.site.live.n >= s.bounds.held || !most.fits(s.bounds.site) { // a new epoch waits; it has as many as it may
+	if s.time < s.heldUntil || m.site.live.n >= s.bounds.held || !most.FitsIn(s.bounds.site) { // a new epoch waits; it has as many as it may
 		return nil
 	}
 	for seq, j := range s.jobs.All() {
-		if j.waiting() == 0 || !s.sites[j.owner].present() || !j.class.need.fits(oracleRoom(m)) || !oracleRuns[m.runs][j.class.image] || !j.class.allows(m.site.name) || !oracleSelects(m, j.class.selectors) {
+		if j.waiting() == 0 || !s.sites[j.owner].present() || !j.class.Need.FitsIn(oracleRoom(m)) || !oracleRuns[m.runs][j.class.Image] || !j.class.Allows(m.site.name) || !oracleSelects(m, j.class.Selectors) {
 			continue
 		}
 		if m.held != 0 && m.held != seq {
@@ -185,7 +187,7 @@ func (s *State) ownMachine(m *machine, owner *site, seq uint64) *machine {
 
 // oracle applies a batch to a copy of the state, matching as decide says, and
 // returns what is live afterwards.
-func (s *State) oracle(t *rapid.T, b *Batch) string {
+func (s *State) oracle(t *rapid.T, b *command.Batch) string {
 	var buf bytes.Buffer
 	if err := s.freeze().Write(&buf); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
@@ -27,10 +28,10 @@ func pairWorld(t *testing.T) *world {
 	w.submit("c", w.job("c", 1))
 	w.at(500)
 	for _, x := range []string{"b", "c"} {
-		st := &Started{}
+		st := &command.Started{}
 		for i, a := range w.s.Assignments(x) {
 			if i == 0 { // others are assigned still
-				st.Attempts = append(st.Attempts, StartedAttempt{a.AttemptRef, 100})
+				st.Attempts = append(st.Attempts, command.StartedAttempt{AttemptRef: a.AttemptRef, DelayMs: 100})
 			}
 		}
 		w.must(x, st)
@@ -42,55 +43,69 @@ func pairWorld(t *testing.T) *world {
 
 // pairCommands are the commands of a pair, made as sites would make them beside
 // each other: none knows the result of the other. Names are KIND SITE.
-func pairCommands(w *world) map[string]func() Command {
-	out := map[string]func() Command{}
+func pairCommands(w *world) map[string]func() command.Command {
+	out := map[string]func() command.Command{}
 	for _, x := range []string{"a", "b"} {
 		other := map[string]string{"a": "b", "b": "a"}[x]
-		add := func(kind string, body func() Body) { out[kind+" "+x] = func() Command { return w.cmd(x, body()) } }
-		add("Submit", func() Body { return &Submit{Jobs: []JobSpec{w.job(x, 1)}} })
-		add("Offer", func() Body { return w.offering(x, 3) })
-		add("Cancel", func() Body { return &Cancel{Job: JobID{x, 1}, Task: -1} })
-		add("Usage", func() Body {
-			return &Usage{Batch: w.s.byName[x].usageBatch + 1, Rows: []UsageRow{{Job: 1, Need: Resources{MilliCPU: 1000}, RunMs: 100}}}
+		add := func(kind string, body func() command.Body) {
+			out[kind+" "+x] = func() command.Command { return w.cmd(x, body()) }
+		}
+		add("Submit", func() command.Body { return &command.Submit{Jobs: []command.JobSpec{w.job(x, 1)}} })
+		add("Offer", func() command.Body { return w.offering(x, 3) })
+		add("Cancel", func() command.Body { return &command.Cancel{Job: command.JobID{Site: x, Num: 1}, Task: -1} })
+		add("Usage", func() command.Body {
+			return &command.Usage{Batch: w.s.byName[x].usageBatch + 1, Rows: []command.UsageRow{{Job: 1, Need: command.Resources{MilliCPU: 1000}, RunMs: 100}}}
 		})
-		add("SiteLost", func() Body { return &SiteLost{Site: other, Incarnation: w.inc[other], Term: w.term} })
-		add("Suspect", func() Body { return &Suspect{Site: other, Incarnation: w.inc[other], On: true} })
-		add("Trust", func() Body { return &Suspect{Site: other, Incarnation: w.inc[other]} })
-		add("Forget", func() Body { return &Forget{Site: x} })
-		add("SetParams", func() Body {
+		add("SiteLost", func() command.Body { return &command.SiteLost{Site: other, Incarnation: w.inc[other], Term: w.term} })
+		add("Suspect", func() command.Body { return &command.Suspect{Site: other, Incarnation: w.inc[other], On: true} })
+		add("Trust", func() command.Body { return &command.Suspect{Site: other, Incarnation: w.inc[other]} })
+		add("Forget", func() command.Body { return &command.Forget{Site: x} })
+		add("SetParams", func() command.Body {
 			p := w.s.params
 			p.Policy, p.ReserveAfterMs = sched.RoundRobin, 0
-			return &SetParams{Params: p}
+			return &command.SetParams{Params: p}
 		})
-		add("Addresses", func() Body { return &Addresses{HTTP: x + ":1"} })
-		add("Leave", func() Body { return &Leave{} })
-		add("Raise", func() Body { return &Raise{Version: Version} })
-		out["Register "+x] = func() Command {
+		add("Addresses", func() command.Body { return &command.Addresses{HTTP: x + ":1"} })
+		add("Leave", func() command.Body { return &command.Leave{} })
+		add("Raise", func() command.Body { return &command.Raise{Version: Version} })
+		out["Register "+x] = func() command.Command {
 			c := w.registration(x, nil, nil)
 			for _, a := range w.s.Assignments(x) {
-				c.Body.(*Register).Held = append(c.Body.(*Register).Held, a.AttemptRef)
+				c.Body.(*command.Register).Held = append(c.Body.(*command.Register).Held, a.AttemptRef)
 			}
 			return c
 		}
 	}
-	runs := func(f func(as []Assignment) Body) func() Command {
-		return func() Command { return w.cmd("b", f(w.s.Assignments("b"))) }
+	runs := func(f func(as []Assignment) command.Body) func() command.Command {
+		return func() command.Command { return w.cmd("b", f(w.s.Assignments("b"))) }
 	}
-	out["Started b"] = runs(func(as []Assignment) Body { return &Started{Attempts: []StartedAttempt{{as[len(as)-1].AttemptRef, 1}}} })
-	out["Bound b"] = runs(func(as []Assignment) Body { return &Bound{Attempts: []BoundAttempt{{as[len(as)-1].AttemptRef, 9000}}} })
-	out["Succeeded b"] = runs(func(as []Assignment) Body { return &Complete{Attempts: []Ended{ended(as[0], Succeeded, 300)}} })
-	out["Failed b"] = runs(func(as []Assignment) Body { return &Complete{Attempts: []Ended{ended(as[0], Failed, 300)}} })
-	out["Decline b"] = runs(func(as []Assignment) Body {
-		return &Decline{Attempts: []AttemptRef{as[len(as)-1].AttemptRef}, Reason: "busy"}
+	out["Started b"] = runs(func(as []Assignment) command.Body {
+		return &command.Started{Attempts: []command.StartedAttempt{{AttemptRef: as[len(as)-1].AttemptRef, DelayMs: 1}}}
 	})
-	out["Select b"] = func() Command {
+	out["Bound b"] = runs(func(as []Assignment) command.Body {
+		return &command.Bound{Attempts: []command.BoundAttempt{{AttemptRef: as[len(as)-1].AttemptRef, BoundMs: 9000}}}
+	})
+	out["Succeeded b"] = runs(func(as []Assignment) command.Body {
+		return &command.Complete{Attempts: []command.Ended{ended(as[0], command.Succeeded, 300)}}
+	})
+	out["Failed b"] = runs(func(as []Assignment) command.Body {
+		return &command.Complete{Attempts: []command.Ended{ended(as[0], command.Failed, 300)}}
+	})
+	out["Decline b"] = runs(func(as []Assignment) command.Body {
+		return &command.Decline{Attempts: []command.AttemptRef{as[len(as)-1].AttemptRef}, Reason: "busy"}
+	})
+	out["Select b"] = func() command.Command {
 		j := w.job("b", 1)
 		j.Selectors = []string{"gpu"}
-		return w.cmd("b", &Submit{Jobs: []JobSpec{j}})
+		return w.cmd("b", &command.Submit{Jobs: []command.JobSpec{j}})
 	}
-	out["Project a"] = func() Command { p := w.s.params; p.Policy = sched.CE; return w.cmd("a", &SetParams{Params: p}) }
-	out["Exchange b"] = runs(func(as []Assignment) Body {
-		return &Decline{Attempts: []AttemptRef{as[0].AttemptRef}, Reason: "busy", Offer: w.offering("b", 1, 2)}
+	out["Project a"] = func() command.Command {
+		p := w.s.params
+		p.Policy = sched.CE
+		return w.cmd("a", &command.SetParams{Params: p})
+	}
+	out["Exchange b"] = runs(func(as []Assignment) command.Body {
+		return &command.Decline{Attempts: []command.AttemptRef{as[0].AttemptRef}, Reason: "busy", Offer: w.offering("b", 1, 2)}
 	})
 	return out
 }
@@ -152,12 +167,12 @@ const (
 
 // playPair returns what has become of the state, the codes, and whether the first of
 // two entries assigned anything.
-func playPair(t *testing.T, first, second string, how int) (summary string, codes []Code, assigned bool) {
+func playPair(t *testing.T, first, second string, how int) (summary string, codes []command.Code, assigned bool) {
 	t.Helper()
 	w := pairWorld(t)
 	commands := pairCommands(w)
 	a, b := commands[first](), commands[second]()
-	var rs []Result
+	var rs []command.Result
 	if how == together {
 		rs = w.apply(a, b)
 	} else {

@@ -1,20 +1,22 @@
 package fsm
 
+import "github.com/cloudshare/cloudshare/fsm/command"
+
 // siteLost executes a SiteLost (D6): unless it comes from a former leader or
 // means a former incarnation, the site is parked.
-func (s *State) siteLost(c *SiteLost) Result {
+func (s *State) siteLost(c *command.SiteLost) command.Result {
 	x := s.byName[c.Site]
 	switch {
 	case c.Term != s.term:
-		return Result{Code: OldTerm}
+		return command.Result{Code: command.OldTerm}
 	case x == nil:
-		return Result{Code: UnknownSite}
+		return command.Result{Code: command.UnknownSite}
 	case x.incarnation != c.Incarnation:
-		return Result{Code: OldIncarnation}
+		return command.Result{Code: command.OldIncarnation}
 	case x.present():
 		s.away(x, SiteGone)
 	}
-	return Result{}
+	return command.Result{}
 }
 
 // away parks a site: its offers are void, what it ran for others returns to the
@@ -24,7 +26,7 @@ func (s *State) away(x *site, to SiteState) {
 	x.state, x.lostMs = to, s.time
 	s.tellAway(x)
 	s.park(x)
-	s.install(x, &Offer{})
+	s.install(x, &command.Offer{})
 	s.unholdFor(x)
 	s.planFor(x)
 	s.undertake(chore{kind: choreAway, site: x.id})
@@ -33,13 +35,13 @@ func (s *State) away(x *site, to SiteState) {
 // suspect executes a Suspect: the site's offers rest or wake. What runs there goes
 // on: a hint may be wrong, and then nothing was lost. Only the tasks of jobs that
 // asked for it may begin elsewhere meanwhile; see doubt.go.
-func (s *State) suspect(c *Suspect) Result {
+func (s *State) suspect(c *command.Suspect) command.Result {
 	x := s.byName[c.Site]
 	switch {
 	case x == nil:
-		return Result{Code: UnknownSite}
+		return command.Result{Code: command.UnknownSite}
 	case x.incarnation != c.Incarnation:
-		return Result{Code: OldIncarnation}
+		return command.Result{Code: command.OldIncarnation}
 	case c.On && x.state == Alive:
 		x.state = Suspected
 		s.tellSite(EventSiteSuspected, x)
@@ -52,12 +54,12 @@ func (s *State) suspect(c *Suspect) Result {
 		s.wake(x)
 		s.hint(x, choreTrust)
 	}
-	return Result{}
+	return command.Result{}
 }
 
 // wake has all machines of a site that is heard again be tried: none was drawn for what
 // came meanwhile. Once an entry is enough, for nothing is matched between its commands.
-func (s *State) wake(x *site) {
+func (s *matching) wake(x *site) {
 	if x.wokenAt == s.index {
 		s.weighTotals(x)
 		return
@@ -74,20 +76,20 @@ func (s *State) wake(x *site) {
 
 // forget executes a Forget: the departure of a lost site ends now. A site that
 // is present may only forget itself: it leaves.
-func (s *State) forget(by *site, c *Forget) Result {
+func (s *State) forget(by *site, c *command.Forget) command.Result {
 	x := s.byName[c.Site]
 	switch {
 	case x == nil:
-		return Result{Code: UnknownSite}
+		return command.Result{Code: command.UnknownSite}
 	case x.present() && x != by:
-		return Result{Code: NotOwner}
+		return command.Result{Code: command.NotOwner}
 	case x.present():
 		s.away(x, Left)
 	}
 	if !x.gone {
 		s.finishDeparture(x)
 	}
-	return Result{}
+	return command.Result{}
 }
 
 // finishDeparture ends all that an absent site has waiting: its departure is over. Its

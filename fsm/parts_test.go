@@ -2,6 +2,8 @@ package fsm
 
 import (
 	"testing"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // TestAQueueHoldsWhatWaits: a head that nobody can run must not keep what is
@@ -11,7 +13,7 @@ func TestAQueueHoldsWhatWaits(t *testing.T) {
 	w.submit("a", w.job("a", 1))
 	for range 1000 {
 		w.submit("a", w.job("a", 1))
-		w.must("a", &Cancel{Job: JobID{"a", w.num["a"]}, Task: -1})
+		w.must("a", &command.Cancel{Job: command.JobID{Site: "a", Num: w.num["a"]}, Task: -1})
 	}
 	q := w.s.byName["a"].lanes[0].top()
 	if n := q.seqs.Len(); n != 1 {
@@ -46,13 +48,13 @@ func TestStuckWorkCostsLaterEntriesNothing(t *testing.T) {
 // TestBigArrayStaysSmall: a million tasks are a few runs while they come and go.
 func TestBigArrayStaysSmall(t *testing.T) {
 	w := newWorld(t, params(), "a")
-	w.submit("a", w.job("a", MaxCount))
+	w.submit("a", w.job("a", command.MaxCount))
 	w.must("a", w.offering("a", 100))
 	for range 20 {
-		var c Complete
+		var c command.Complete
 		for i, a := range w.s.Assignments("a") {
 			if i%7 != 0 {
-				c.Attempts = append(c.Attempts, ended(a, Succeeded, 0))
+				c.Attempts = append(c.Attempts, ended(a, command.Succeeded, 0))
 			}
 		}
 		w.must("a", &c)
@@ -61,16 +63,16 @@ func TestBigArrayStaysSmall(t *testing.T) {
 	if n := j.tasks.runs.Len(); n > 100 || j.tasks.records.Len() != 0 {
 		t.Fatalf("%d runs, %d records", n, j.tasks.records.Len())
 	}
-	v, _ := w.s.Job(JobID{"a", 1})
-	if v.Counts[TaskSucceeded] < 1000 || v.Counts[Queued]+v.Counts[Assigned]+v.Counts[TaskSucceeded] != MaxCount {
+	v, _ := w.s.Job(command.JobID{Site: "a", Num: 1})
+	if v.Counts[TaskSucceeded] < 1000 || v.Counts[Queued]+v.Counts[Assigned]+v.Counts[TaskSucceeded] != command.MaxCount {
 		t.Fatalf("%v", v.Counts)
 	}
 	if n := len(snapshotOf(t, w.s)); n > 20_000 {
 		t.Fatalf("the snapshot takes %d bytes", n)
 	}
-	w.must("a", &Cancel{Job: JobID{"a", 1}, Task: 999_999})
-	w.must("a", &Cancel{Job: JobID{"a", 1}, Task: -1})
-	if v, _ = w.s.Job(JobID{"a", 1}); v.Counts[Queued] != 0 || v.Counts[Stopping] != 100 {
+	w.must("a", &command.Cancel{Job: command.JobID{Site: "a", Num: 1}, Task: 999_999})
+	w.must("a", &command.Cancel{Job: command.JobID{Site: "a", Num: 1}, Task: -1})
+	if v, _ = w.s.Job(command.JobID{Site: "a", Num: 1}); v.Counts[Queued] != 0 || v.Counts[Stopping] != 100 {
 		t.Fatalf("%v", v.Counts)
 	}
 }
@@ -81,15 +83,15 @@ func TestRecordsAreBounded(t *testing.T) {
 	w.must("a", w.offering("a", 30))
 	for range 4 {
 		w.submit("a", w.job("a", 30))
-		var c Complete
+		var c command.Complete
 		for _, a := range w.s.Assignments("a") {
-			c.Attempts = append(c.Attempts, ended(a, Succeeded, 0))
+			c.Attempts = append(c.Attempts, ended(a, command.Succeeded, 0))
 		}
 		w.must("a", &c)
 	}
 	w.s.trim(w.s.sites[0], 65)
 	for num, kept := range map[uint64]bool{1: false, 2: false, 3: true, 4: true} {
-		v, _ := w.s.Tasks(JobID{"a", num}, 0, 1)
+		v, _ := w.s.Tasks(command.JobID{Site: "a", Num: num}, 0, 1)
 		if v[0].State != TaskSucceeded || (v[0].Site != "") != kept {
 			t.Errorf("job %d: %+v, kept %v", num, v[0], kept)
 		}

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"testing"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // fold is half of the hash by which payloads once were found.
@@ -18,11 +20,11 @@ func fold(x uint64) uint64 {
 func TestPayloadsThatCollided(t *testing.T) {
 	const n = 100
 	w := newWorld(t, params(), "a")
-	var jobs []JobSpec
+	var jobs []command.JobSpec
 	for i := range uint64(n) {
 		b := binary.LittleEndian.AppendUint64(nil, i)
 		j := w.job("a", 1)
-		j.Payload = binary.LittleEndian.AppendUint64(b, fold(mix(w.s.seed^16)^i))
+		j.Payload = binary.LittleEndian.AppendUint64(b, fold(Mix(w.s.seed^16)^i))
 		jobs = append(jobs, j)
 	}
 	w.submit("a", jobs...)
@@ -35,11 +37,11 @@ func TestPayloadsThatCollided(t *testing.T) {
 		t.Errorf("%d after a restore", got)
 	}
 	for num := range w.num["a"] {
-		w.must("a", &Cancel{Job: JobID{"a", num + 1}, Task: -1})
+		w.must("a", &command.Cancel{Job: command.JobID{Site: "a", Num: num + 1}, Task: -1})
 	}
 	p := w.s.params
 	p.RetainJobs = 0
-	w.must("a", &SetParams{Params: p})
+	w.must("a", &command.SetParams{Params: p})
 	for w.s.Pending() {
 		w.apply()
 	}

@@ -3,13 +3,15 @@ package fsm
 import (
 	"testing"
 	"time"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // prioritised has one site's jobs wait, each with a priority of its own.
 func prioritised(tb tb, n int, sites ...string) *world {
 	w := newWorld(tb, params(), sites...)
 	for at := 0; at < n; {
-		jobs := make([]JobSpec, min(n-at, MaxJobsPerSubmit))
+		jobs := make([]command.JobSpec, min(n-at, command.MaxJobsPerSubmit))
 		for i := range jobs {
 			jobs[i] = w.job(sites[0], 1)
 			jobs[i].Priority = int32(at)
@@ -58,7 +60,7 @@ func TestDeclinedPrioritiesArePassedOnce(t *testing.T) {
 		for _, m := range w.s.byName["b"].machines {
 			w.s.rouse(m)
 		}
-		o := w.cmd("a", &Submit{Jobs: []JobSpec{big}})
+		o := w.cmd("a", &command.Submit{Jobs: []command.JobSpec{big}})
 		began := processorTime()
 		w.apply(o)
 		return processorTime() - began

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // TestCutMatchGoesOnBesideCommands has a job wait for the last of ten machines while each
@@ -20,19 +22,19 @@ func TestCutMatchGoesOnBesideCommands(t *testing.T) {
 		w.s.bounds.steps = 60
 		wide := w.job("b", 1)
 		wide.Need.MilliCPU = 3000
-		cmd := w.cmd("b", &Submit{Jobs: []JobSpec{wide}})
+		cmd := w.cmd("b", &command.Submit{Jobs: []command.JobSpec{wide}})
 		for n := 0; w.s.attempts.Len() == 0; n++ {
 			if n == 50 {
 				t.Fatalf("fixed %v: a machine is free, and the job waits after %d entries", fixed, n)
 			}
-			if _, err := w.s.Apply(&Batch{Term: 1, Elapsed: w.base, Commands: []Command{cmd}}); err != nil {
+			if _, err := w.s.Apply(&command.Batch{Term: 1, Elapsed: w.base, Commands: []command.Command{cmd}}); err != nil {
 				t.Fatal(err)
 			}
 			w.check()
 			if _, err := reborn(w.s); err != nil {
 				t.Fatalf("entry %d: %v", n, err)
 			}
-			cmd = w.cmd("b", &Addresses{HTTP: "b:1"})
+			cmd = w.cmd("b", &command.Addresses{HTTP: "b:1"})
 		}
 	}
 }
@@ -51,17 +53,17 @@ func TestMatchEndsBesideCommands(t *testing.T) {
 		}
 		w.s.bounds.steps = rapid.Uint64Range(1, 200).Draw(rt, "steps")
 		o := w.offering("c", 2, 2)
-		o.Machines = append(o.Machines, Machine{Name: "z", Resources: Resources{MilliCPU: 1000, GPU: 1}})
+		o.Machines = append(o.Machines, command.Machine{Name: "z", Resources: command.Resources{MilliCPU: 1000, GPU: 1}})
 		rare := w.job("c", 1)
 		rare.Need.GPU = 1
-		bodies := []Body{o, &Submit{Jobs: []JobSpec{rare}}}
+		bodies := []command.Body{o, &command.Submit{Jobs: []command.JobSpec{rare}}}
 		if rapid.Bool().Draw(rt, "late") {
 			slices.Reverse(bodies)
 		}
-		cmds := []Command{w.cmd("c", bodies[0]), w.cmd("c", bodies[1])}
+		cmds := []command.Command{w.cmd("c", bodies[0]), w.cmd("c", bodies[1])}
 		seq := w.s.nextSeq
 		for n := 0; ; n++ {
-			if _, err := w.s.Apply(&Batch{Term: 1, Elapsed: w.base, Commands: cmds}); err != nil {
+			if _, err := w.s.Apply(&command.Batch{Term: 1, Elapsed: w.base, Commands: cmds}); err != nil {
 				rt.Fatal(err)
 			}
 			if err := w.s.check(); err != nil {
@@ -88,7 +90,7 @@ func TestMatchEndsBesideCommands(t *testing.T) {
 func (w *world) bustle(t *rapid.T) { w.apply(w.bustling(t)...) }
 
 // bustling are commands of sites a and b, and of c about others.
-func (w *world) bustling(t *rapid.T) (cmds []Command) {
+func (w *world) bustling(t *rapid.T) (cmds []command.Command) {
 	w.base += rapid.Int64Range(0, 50).Draw(t, "ms")
 	for range rapid.IntRange(1, 3).Draw(t, "commands") {
 		site := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "site")
@@ -100,21 +102,21 @@ func (w *world) bustling(t *rapid.T) (cmds []Command) {
 				if named == "new" {
 					named = fmt.Sprintf("x%06d", w.offer[site])
 				}
-				o.Machines = append(o.Machines, Machine{Name: fmt.Sprint(named, i), Resources: Resources{MilliCPU: 3000}})
+				o.Machines = append(o.Machines, command.Machine{Name: fmt.Sprint(named, i), Resources: command.Resources{MilliCPU: 3000}})
 			}
 			cmds = append(cmds, w.cmd(site, o))
 		case 1, 2:
 			j := w.job(site, rapid.Uint32Range(1, 20).Draw(t, "count"))
 			j.Need.MilliCPU = 1100 + rapid.Int64Range(0, 20).Draw(t, "size")*100
-			cmds = append(cmds, w.cmd(site, &Submit{Jobs: []JobSpec{j}}))
+			cmds = append(cmds, w.cmd(site, &command.Submit{Jobs: []command.JobSpec{j}}))
 		case 3, 4:
-			c := &Complete{}
+			c := &command.Complete{}
 			for _, a := range w.s.Assignments(site) {
-				c.Attempts = append(c.Attempts, ended(a, Succeeded, 1))
+				c.Attempts = append(c.Attempts, ended(a, command.Succeeded, 1))
 			}
 			cmds = append(cmds, w.cmd(site, c))
 		case 5:
-			cmds = append(cmds, w.cmd("c", &Suspect{Site: site, Incarnation: w.inc[site], On: rapid.Bool().Draw(t, "on")}))
+			cmds = append(cmds, w.cmd("c", &command.Suspect{Site: site, Incarnation: w.inc[site], On: rapid.Bool().Draw(t, "on")}))
 		}
 	}
 	return cmds
@@ -127,22 +129,22 @@ func TestHeardAgainWithoutItsMachines(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
 	w.must("b", w.offering("b", 4))
 	w.s.bounds.steps = 1
-	apply := func(s *State, cmds ...Command) {
+	apply := func(s *State, cmds ...command.Command) {
 		t.Helper()
-		if _, err := s.Apply(&Batch{Term: 1, Elapsed: w.base, Commands: cmds}); err != nil {
+		if _, err := s.Apply(&command.Batch{Term: 1, Elapsed: w.base, Commands: cmds}); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.check(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for apply(w.s, w.cmd("a", &Submit{Jobs: []JobSpec{w.job("a", 8)}})); w.s.attempts.Len() < 3; {
+	for apply(w.s, w.cmd("a", &command.Submit{Jobs: []command.JobSpec{w.job("a", 8)}})); w.s.attempts.Len() < 3; {
 		apply(w.s)
 	}
-	lost, register := w.cmd("a", &SiteLost{Site: "b", Incarnation: w.inc["b"], Term: 1}), w.registration("b", nil, nil)
+	lost, register := w.cmd("a", &command.SiteLost{Site: "b", Incarnation: w.inc["b"], Term: 1}), w.registration("b", nil, nil)
 	again := w.inc["b"] + 1
 	apply(w.s, lost, register,
-		w.cmd("a", &Suspect{Site: "b", Incarnation: again, On: true}), w.cmd("a", &Suspect{Site: "b", Incarnation: again}))
+		w.cmd("a", &command.Suspect{Site: "b", Incarnation: again, On: true}), w.cmd("a", &command.Suspect{Site: "b", Incarnation: again}))
 	if w.s.phase != cut || len(w.s.chores) == 0 {
 		t.Fatalf("phase %d, %d chores: nothing is left", w.s.phase, len(w.s.chores))
 	}

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
@@ -66,14 +67,14 @@ func TestStateMachineAmongSubmissions(t *testing.T) {
 func (m *model) submitMany(t *rapid.T) {
 	m.t = t
 	site := m.site()
-	var jobs []JobSpec
+	var jobs []command.JobSpec
 	for range rapid.IntRange(1, 5).Draw(t, "jobs") {
 		m.w.num[site] += rapid.Uint64Range(0, 1).Draw(t, "gap")
 		j := m.w.job(site, 1)
 		j.Payload = make([]byte, rapid.IntRange(0, 3).Draw(t, "bytes"))
 		jobs = append(jobs, j)
 	}
-	m.do(site, &Submit{Jobs: jobs, Settled: m.w.s.byName[site].settled + rapid.Uint64Range(0, 1).Draw(t, "settled")})
+	m.do(site, &command.Submit{Jobs: jobs, Settled: m.w.s.byName[site].settled + rapid.Uint64Range(0, 1).Draw(t, "settled")})
 }
 
 // cancelAny cancels a job that is here.
@@ -81,7 +82,7 @@ func (m *model) cancelAny(t *rapid.T) {
 	m.t = t
 	site := m.site()
 	if nums := slices.Sorted(maps.Keys(m.w.s.byName[site].nums)); len(nums) > 0 {
-		m.do(site, &Cancel{Job: JobID{site, rapid.SampledFrom(nums).Draw(t, "num")}, Task: -1})
+		m.do(site, &command.Cancel{Job: command.JobID{Site: site, Num: rapid.SampledFrom(nums).Draw(t, "num")}, Task: -1})
 	}
 }
 
@@ -102,7 +103,7 @@ func (m *model) submitAlike(t *rapid.T) {
 	j.Need.MilliCPU = rapid.Int64Range(1, 2).Draw(t, "cores") * 1000
 	j.Priority = rapid.Int32Range(0, 1).Draw(t, "priority")
 	j.MaxAttempts = 2
-	m.do(site, &Submit{Jobs: []JobSpec{j}})
+	m.do(site, &command.Submit{Jobs: []command.JobSpec{j}})
 }
 
 // fillThenAsk has a site run as many tasks as it may while machines of it rest, lets
@@ -115,21 +116,21 @@ func (m *model) fillThenAsk(t *rapid.T) {
 		return
 	}
 	o := m.w.offering(site, int64(most))
-	o.Machines = append(o.Machines, Machine{Name: "z", Resources: Resources{MilliCPU: 1000, GPU: 1}})
-	job := func(count uint32, cores, gpus int64) JobSpec {
+	o.Machines = append(o.Machines, command.Machine{Name: "z", Resources: command.Resources{MilliCPU: 1000, GPU: 1}})
+	job := func(count uint32, cores, gpus int64) command.JobSpec {
 		j := m.w.job(site, count)
-		j.Need, j.Only = Resources{MilliCPU: cores * 1000, GPU: gpus}, []string{site}
+		j.Need, j.Only = command.Resources{MilliCPU: cores * 1000, GPU: gpus}, []string{site}
 		return j
 	}
 	m.send(m.w.cmd(site, o))
-	m.send(m.w.cmd(site, &Submit{Jobs: []JobSpec{job(1, int64(most)+1, 0)}})) // fits nothing
-	m.send(m.w.cmd(site, &Submit{Jobs: []JobSpec{job(uint32(most), 1, 0)}}))
-	m.send(m.w.cmd(site, &Submit{Jobs: []JobSpec{job(1, 1, 1)}}))
+	m.send(m.w.cmd(site, &command.Submit{Jobs: []command.JobSpec{job(1, int64(most)+1, 0)}})) // fits nothing
+	m.send(m.w.cmd(site, &command.Submit{Jobs: []command.JobSpec{job(uint32(most), 1, 0)}}))
+	m.send(m.w.cmd(site, &command.Submit{Jobs: []command.JobSpec{job(1, 1, 1)}}))
 	m.invariants(t)
 	for _, a := range m.w.s.Assignments(site) {
 		if a.Machine != "z" {
 			m.dead[taskKey{m.w.s.findJob(a.Job), a.Task}] = true
-			m.send(m.w.cmd(site, &Complete{Attempts: []Ended{ended(a, Stopped, 1)}}))
+			m.send(m.w.cmd(site, &command.Complete{Attempts: []command.Ended{ended(a, command.Stopped, 1)}}))
 			break
 		}
 	}
@@ -139,7 +140,7 @@ func (m *model) fillThenAsk(t *rapid.T) {
 func (m *model) declineAll(t *rapid.T) {
 	m.t = t
 	site := m.site()
-	c := &Decline{Reason: "busy"}
+	c := &command.Decline{Reason: "busy"}
 	for _, a := range m.w.s.Assignments(site) {
 		if rapid.IntRange(0, 3).Draw(t, "keep") > 0 {
 			c.Attempts = append(c.Attempts, a.AttemptRef)
@@ -151,7 +152,7 @@ func (m *model) declineAll(t *rapid.T) {
 // smallBounds are as small as they can be with something left to do.
 func smallBounds() bounds {
 	return bounds{
-		window: 8, shapes: 4, members: len(modelSites), held: 6, site: Resources{14_000, MaxMemMiB, 4}, boots: 2, doubts: 2, detail: 5, retire: 3, steps: maxSteps,
+		window: 8, shapes: 4, members: len(modelSites), held: 6, site: command.Resources{MilliCPU: 14_000, MemMiB: command.MaxMemMiB, GPU: 4}, boots: 2, doubts: 2, detail: 5, retire: 3, steps: maxSteps,
 		tasks: share{140, 31}, jobs: share{24, 3}, bytes: share{100, 24}, kept: share{16, 2}, keptBytes: share{300, 30}, records: share{24, 4}, gaps: 1,
 		reserveEveryMs: 300, reserveAtOnce: 1, ranTasks: 4, stopMs: 2500,
 	}
@@ -199,15 +200,15 @@ var modelSites = []string{"a", "b", "c", "d"}
 type model struct {
 	w     *world
 	twin  *State
-	next  []Command // of the entry that is being filled
-	lone  bool      // each command is an entry of its own
-	asked uint32    // version of the last Raise: whoever registers from then on knows it
-	past  []Command // executed ones
+	next  []command.Command // of the entry that is being filled
+	lone  bool              // each command is an entry of its own
+	asked uint32            // version of the last Raise: whoever registers from then on knows it
+	past  []command.Command // executed ones
 	// alone: the twin is not played. sent hears of each entry that comes, entries has those before.
 	alone   bool
-	sent    func(*Batch) (after func())
-	entries []*Batch
-	seen    map[CommandID]Result
+	sent    func(*command.Batch) (after func())
+	entries []*command.Batch
+	seen    map[command.ID]command.Result
 	t       *rapid.T
 	// bounded are the attempts with a bound before this step, dead those that
 	// their sites said in it to be dead.
@@ -217,12 +218,12 @@ type model struct {
 
 func newModel(t *rapid.T, b bounds) *model {
 	b.version = Version + 1 // as of a later program, which goes by the same rules
-	m := &model{t: t, seen: map[CommandID]Result{}, twin: newState(b), dead: map[taskKey]bool{}}
+	m := &model{t: t, seen: map[command.ID]command.Result{}, twin: newState(b), dead: map[taskKey]bool{}}
 	m.w = &world{
 		t: t, s: newState(b), term: 1,
 		seq: map[string]uint64{}, inc: map[string]uint64{}, offer: map[string]uint64{}, num: map[string]uint64{},
 	}
-	m.send(Command{ID: CommandID{Site: "a"}, Body: &Genesis{Federation: [16]byte{7}, Seed: rapid.Uint64().Draw(t, "seed"), Params: modelParams(t)}})
+	m.send(command.Command{ID: command.ID{Site: "a"}, Body: &command.Genesis{Federation: [16]byte{7}, Seed: rapid.Uint64().Draw(t, "seed"), Params: modelParams(t)}})
 	for _, x := range modelSites[:3] {
 		m.enrol(x)
 	}
@@ -232,8 +233,8 @@ func newModel(t *rapid.T, b bounds) *model {
 	return m
 }
 
-func modelParams(t *rapid.T) Params {
-	return Params{
+func modelParams(t *rapid.T) command.Params {
+	return command.Params{
 		Policy: rapid.SampledFrom([]string{
 			sched.OrigDirect, sched.RelDirect, sched.SimplDirect, sched.FairShare, sched.RoundRobin,
 		}).Draw(t, "policy"),
@@ -247,10 +248,10 @@ func modelParams(t *rapid.T) Params {
 // send applies one entry to both replicas, to the twin with repeats: what was put off
 // until now and the commands given, whose results it returns. The twin gets it as read
 // back from its bytes.
-func (m *model) send(given ...Command) []Result {
+func (m *model) send(given ...command.Command) []command.Result {
 	cmds := append(m.next, given...)
 	m.next = nil
-	b := &Batch{Term: m.w.term, Elapsed: m.w.base, Commands: cmds}
+	b := &command.Batch{Term: m.w.term, Elapsed: m.w.base, Commands: cmds}
 	m.expectQuotas(b)
 	want, asked := "", m.w.s.params.FixedOrder && !m.w.s.unfinished()
 	if asked {
@@ -269,7 +270,7 @@ func (m *model) send(given ...Command) []Result {
 		return got[len(cmds)-len(given):]
 	}
 	m.entries = append(m.entries, b)
-	var twice []Command
+	var twice []command.Command
 	for i, c := range cmds {
 		twice = append(twice, c)
 		for range rapid.IntRange(0, 2).Draw(m.t, "repeats") {
@@ -280,7 +281,7 @@ func (m *model) send(given ...Command) []Result {
 			}
 		}
 	}
-	read, err := DecodeBatch((&Batch{Term: b.Term, Elapsed: b.Elapsed, Commands: twice}).Append(nil))
+	read, err := command.DecodeBatch((&command.Batch{Term: b.Term, Elapsed: b.Elapsed, Commands: twice}).Append(nil))
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -297,8 +298,8 @@ func (m *model) send(given ...Command) []Result {
 		}
 	}
 	for i, c := range twice {
-		if want, ok := m.seen[c.ID]; ok && again[i].Code != Stale && again[i].Code != OldIncarnation &&
-			(again[i].Code != want.Code || again[i].Index != want.Index && want.Code != WindowFull || !slices.Equal(again[i].Jobs, want.Jobs)) {
+		if want, ok := m.seen[c.ID]; ok && again[i].Code != command.Stale && again[i].Code != command.OldIncarnation &&
+			(again[i].Code != want.Code || again[i].Index != want.Index && want.Code != command.WindowFull || !slices.Equal(again[i].Jobs, want.Jobs)) {
 			m.t.Fatalf("repeat of %v %T gave %+v, first %+v", c.ID, c.Body, again[i], want)
 		}
 	}
@@ -323,7 +324,7 @@ func (m *model) drain() {
 			m.t.Fatalf("entry %d without commands took %d steps of %d", m.w.s.index, used.Used, used.Bound)
 		}
 		for _, s := range []*State{m.w.s, m.twin} {
-			if _, err := s.Apply(&Batch{Term: m.w.term, Elapsed: m.w.base}); err != nil {
+			if _, err := s.Apply(&command.Batch{Term: m.w.term, Elapsed: m.w.base}); err != nil {
 				m.t.Fatal(err)
 			}
 		}
@@ -340,15 +341,15 @@ func (m *model) compareSteps() {
 
 // forgotten reports whether c is a registration of a process so long dead that
 // the state does not know it any more.
-func (m *model) forgotten(c Command) bool {
-	r, ok := c.Body.(*Register)
+func (m *model) forgotten(c command.Command) bool {
+	r, ok := c.Body.(*command.Register)
 	x := m.twin.byName[c.ID.Site]
 	return ok && x != nil && !slices.Contains(x.boots[:min(len(x.boots), m.twin.bounds.boots-1)], r.Boot)
 }
 
 func (m *model) enrol(site string) {
 	c := m.w.registration(site, nil, nil)
-	reg := c.Body.(*Register)
+	reg := c.Body.(*command.Register)
 	reg.MaxVersion = rapid.Uint32Range(max(Version, m.asked), Version+1).Draw(m.t, "knows")
 	for _, a := range m.w.s.Assignments(site) {
 		switch rapid.IntRange(0, 2).Draw(m.t, "fate") {
@@ -359,7 +360,7 @@ func (m *model) enrol(site string) {
 		}
 	}
 	r := m.send(c)[0]
-	if r.Code != OK {
+	if r.Code != command.OK {
 		m.t.Fatalf("register %s: %v", site, r.Code)
 	}
 	m.w.inc[site], m.w.seq[site], m.w.offer[site], m.w.num[site] = r.Incarnation, 0, 0, r.NextJob-1
@@ -370,7 +371,7 @@ func (m *model) site() string {
 }
 
 // do sends one command, often beside others, which wait for it.
-func (m *model) do(site string, b Body) {
+func (m *model) do(site string, b command.Body) {
 	c := m.w.cmd(site, b)
 	if !m.lone && len(m.next) < 4 && rapid.Bool().Draw(m.t, "beside") {
 		m.next = append(m.next, c)
@@ -382,7 +383,7 @@ func (m *model) do(site string, b Body) {
 func (m *model) submit(t *rapid.T) {
 	m.t = t
 	site := m.site()
-	var jobs []JobSpec
+	var jobs []command.JobSpec
 	for range rapid.IntRange(1, 4).Draw(t, "jobs") {
 		j := m.w.job(site, uint32(rapid.SampledFrom([]int{1, 1, 2, 5, 30}).Draw(t, "count")))
 		j.Need.MilliCPU = rapid.Int64Range(1, 4).Draw(t, "cores") * 1000
@@ -390,7 +391,7 @@ func (m *model) submit(t *rapid.T) {
 		j.Image = rapid.IntRange(0, 3).Draw(t, "image") == 0
 		j.Priority = int32(rapid.IntRange(0, 1).Draw(t, "priority"))
 		j.MaxAttempts = uint32(rapid.IntRange(1, 3).Draw(t, "attempts"))
-		j.OnLoss = OnLoss(rapid.IntRange(0, 2).Draw(t, "onLoss"))
+		j.OnLoss = command.OnLoss(rapid.IntRange(0, 2).Draw(t, "onLoss"))
 		j.TimeoutMs = rapid.SampledFrom([]int64{0, 500}).Draw(t, "timeout")
 		j.Payload = []byte{byte(rapid.IntRange(0, 3).Draw(t, "payload"))}
 		switch rapid.IntRange(0, 5).Draw(t, "where") {
@@ -405,7 +406,7 @@ func (m *model) submit(t *rapid.T) {
 		}
 		jobs = append(jobs, j)
 	}
-	m.do(site, &Submit{Jobs: jobs, Settled: rapid.Uint64Range(0, m.w.num[site]/2).Draw(t, "settled")})
+	m.do(site, &command.Submit{Jobs: jobs, Settled: rapid.Uint64Range(0, m.w.num[site]/2).Draw(t, "settled")})
 }
 
 // drawSelectors of jobs, and drawMarks of machines: labels and slots. Most have
@@ -416,21 +417,21 @@ func (m *model) drawSelectors() []string {
 	}).Draw(m.t, "selectors")
 }
 
-func (m *model) drawMarks() (l Labels, slots int64) {
-	return rapid.SampledFrom([]Labels{"", "", "gpu=a", "gpu=b,zone=x", "gpu=,zone=x", "zone=x"}).Draw(m.t, "labels"),
+func (m *model) drawMarks() (l command.Labels, slots int64) {
+	return rapid.SampledFrom([]command.Labels{"", "", "gpu=a", "gpu=b,zone=x", "gpu=,zone=x", "zone=x"}).Draw(m.t, "labels"),
 		rapid.SampledFrom([]int64{0, 0, 0, 1, 2}).Draw(m.t, "slots")
 }
 
-func (m *model) drawOffer(site string) *Offer {
+func (m *model) drawOffer(site string) *command.Offer {
 	o := m.w.offering(site)
 	for i := range rapid.IntRange(0, 3).Draw(m.t, "machines") {
 		labels, slots := m.drawMarks()
-		o.Machines = append(o.Machines, Machine{
+		o.Machines = append(o.Machines, command.Machine{
 			Labels: labels, Slots: slots,
 			Name:      string(rune('k' + 2*i + rapid.IntRange(0, 1).Draw(m.t, "name"))),
-			Resources: Resources{rapid.Int64Range(0, 6).Draw(m.t, "cores") * 1000, 0, rapid.Int64Range(0, 2).Draw(m.t, "gpus")},
-			Whole:     Resources{MilliCPU: rapid.Int64Range(0, 6).Draw(m.t, "whole") * 1000},
-			Runs:      rapid.SampledFrom([]Runs{RunsCommands, RunsCommands, RunsImages, RunsBoth}).Draw(m.t, "runs"),
+			Resources: command.Resources{MilliCPU: rapid.Int64Range(0, 6).Draw(m.t, "cores") * 1000, MemMiB: 0, GPU: rapid.Int64Range(0, 2).Draw(m.t, "gpus")},
+			Whole:     command.Resources{MilliCPU: rapid.Int64Range(0, 6).Draw(m.t, "whole") * 1000},
+			Runs:      rapid.SampledFrom([]command.Runs{command.RunsCommands, command.RunsCommands, command.RunsImages, command.RunsBoth}).Draw(m.t, "runs"),
 		})
 	}
 	o.Home.MilliCPU = rapid.Int64Range(0, 2).Draw(m.t, "home")
@@ -444,8 +445,8 @@ func (m *model) offer(t *rapid.T) {
 }
 
 // someAttempts are live ones of the site, now and then with a wrong token.
-func (m *model) someAttempts(site string) []AttemptRef {
-	var out []AttemptRef
+func (m *model) someAttempts(site string) []command.AttemptRef {
+	var out []command.AttemptRef
 	for _, a := range m.w.s.Assignments(site) {
 		ref := a.AttemptRef
 		switch rapid.IntRange(0, 7).Draw(m.t, "pick") {
@@ -462,9 +463,9 @@ func (m *model) someAttempts(site string) []AttemptRef {
 func (m *model) started(t *rapid.T) {
 	m.t = t
 	site := m.site()
-	c := &Started{}
+	c := &command.Started{}
 	for _, ref := range m.someAttempts(site) {
-		c.Attempts = append(c.Attempts, StartedAttempt{ref, rapid.Int64Range(0, 2000).Draw(t, "delay")})
+		c.Attempts = append(c.Attempts, command.StartedAttempt{AttemptRef: ref, DelayMs: rapid.Int64Range(0, 2000).Draw(t, "delay")})
 	}
 	m.do(site, c)
 }
@@ -473,9 +474,9 @@ func (m *model) started(t *rapid.T) {
 func (m *model) bound(t *rapid.T) {
 	m.t = t
 	site := m.site()
-	c := &Bound{}
+	c := &command.Bound{}
 	for _, ref := range m.someAttempts(site) {
-		c.Attempts = append(c.Attempts, BoundAttempt{ref, rapid.Int64Range(1, 6000).Draw(t, "bound")})
+		c.Attempts = append(c.Attempts, command.BoundAttempt{AttemptRef: ref, BoundMs: rapid.Int64Range(1, 6000).Draw(t, "bound")})
 	}
 	m.do(site, c)
 }
@@ -483,14 +484,14 @@ func (m *model) bound(t *rapid.T) {
 func (m *model) complete(t *rapid.T) {
 	m.t = t
 	site := m.site()
-	c := &Complete{}
+	c := &command.Complete{}
 	for _, ref := range m.someAttempts(site) {
-		c.Attempts = append(c.Attempts, Ended{
-			AttemptRef: ref, Outcome: Outcome(rapid.IntRange(0, 4).Draw(t, "outcome")), ExitCode: int32(rapid.IntRange(0, 2).Draw(t, "exit")),
+		c.Attempts = append(c.Attempts, command.Ended{
+			AttemptRef: ref, Outcome: command.Outcome(rapid.IntRange(0, 4).Draw(t, "outcome")), ExitCode: int32(rapid.IntRange(0, 2).Draw(t, "exit")),
 			Ran: rapid.Bool().Draw(t, "ran"), DelayMs: rapid.Int64Range(0, 2000).Draw(t, "delay"), RunMs: rapid.Int64Range(0, 5000).Draw(t, "run"),
 			Detail: rapid.SampledFrom([]string{"", "why"}).Draw(t, "detail"),
 		})
-		if c.Attempts[len(c.Attempts)-1].Outcome != Lost {
+		if c.Attempts[len(c.Attempts)-1].Outcome != command.Lost {
 			m.dead[taskKey{m.w.s.findJob(ref.Job), ref.Task}] = true
 		}
 	}
@@ -500,7 +501,7 @@ func (m *model) complete(t *rapid.T) {
 func (m *model) decline(t *rapid.T) {
 	m.t = t
 	site := m.site()
-	c := &Decline{Attempts: m.someAttempts(site), Reason: "busy"}
+	c := &command.Decline{Attempts: m.someAttempts(site), Reason: "busy"}
 	if rapid.Bool().Draw(t, "withOffer") {
 		c.Offer = m.drawOffer(site)
 	}
@@ -511,14 +512,14 @@ func (m *model) cancel(t *rapid.T) {
 	m.t = t
 	site := m.site()
 	num := rapid.Uint64Range(1, m.w.num[site]+1).Draw(t, "num")
-	m.do(site, &Cancel{Job: JobID{site, num}, Task: rapid.Int64Range(-1, 30).Draw(t, "task"), At: rapid.SampledFrom([]string{"", "", "a", "c", "nobody"}).Draw(t, "at")})
+	m.do(site, &command.Cancel{Job: command.JobID{Site: site, Num: num}, Task: rapid.Int64Range(-1, 30).Draw(t, "task"), At: rapid.SampledFrom([]string{"", "", "a", "c", "nobody"}).Draw(t, "at")})
 }
 
-func (m *model) usageRows(t *rapid.T) []UsageRow {
-	var rows []UsageRow
+func (m *model) usageRows(t *rapid.T) []command.UsageRow {
+	var rows []command.UsageRow
 	for range rapid.IntRange(0, 3).Draw(t, "rows") {
-		rows = append(rows, UsageRow{
-			Job: 1, Need: Resources{MilliCPU: 1000}, AgoMs: rapid.Int64Range(0, 3000).Draw(t, "ago"),
+		rows = append(rows, command.UsageRow{
+			Job: 1, Need: command.Resources{MilliCPU: 1000}, AgoMs: rapid.Int64Range(0, 3000).Draw(t, "ago"),
 			RunMs: rapid.Int64Range(0, 3000).Draw(t, "run"), WaitMs: rapid.Int64Range(0, 3000).Draw(t, "wait"),
 		})
 	}
@@ -529,13 +530,13 @@ func (m *model) usage(t *rapid.T) {
 	m.t = t
 	site := m.site()
 	next := m.w.s.byName[site].usageBatch + uint64(rapid.IntRange(0, 1).Draw(t, "next"))
-	m.do(site, &Usage{Batch: next, Rows: m.usageRows(t)})
+	m.do(site, &command.Usage{Batch: next, Rows: m.usageRows(t)})
 }
 
 func (m *model) lost(t *rapid.T) {
 	m.t = t
 	by, site := m.site(), m.site()
-	m.do(by, &SiteLost{Site: site, Incarnation: m.w.inc[site], Term: m.w.term - uint64(rapid.IntRange(0, 4).Draw(t, "old")/4)})
+	m.do(by, &command.SiteLost{Site: site, Incarnation: m.w.inc[site], Term: m.w.term - uint64(rapid.IntRange(0, 4).Draw(t, "old")/4)})
 }
 
 func (m *model) register(t *rapid.T) {
@@ -550,14 +551,14 @@ func (m *model) register(t *rapid.T) {
 func (m *model) forget(t *rapid.T) {
 	m.t = t
 	if rapid.IntRange(0, 2).Draw(t, "rarely") == 0 {
-		m.do(m.site(), &Forget{Site: m.site()})
+		m.do(m.site(), &command.Forget{Site: m.site()})
 	}
 }
 
 func (m *model) raise(t *rapid.T) {
 	m.t = t
-	m.asked = rapid.Uint32Range(max(firstVersion, m.asked), Version+1).Draw(t, "version")
-	m.do(m.site(), &Raise{Version: m.asked})
+	m.asked = rapid.Uint32Range(max(command.FirstVersion, m.asked), Version+1).Draw(t, "version")
+	m.do(m.site(), &command.Raise{Version: m.asked})
 }
 
 // recover begins an epoch at a site: nothing is assigned, and nobody else is here.
@@ -567,14 +568,14 @@ func (m *model) recover(t *rapid.T) {
 		return
 	}
 	s, site := m.w.s, m.site()
-	m.send(Command{ID: CommandID{Site: site}, Body: &Recover{
+	m.send(command.Command{ID: command.ID{Site: site}, Body: &command.Recover{
 		Epoch: s.Epoch() + rapid.Uint64Range(0, 2).Draw(t, "epochs") + 1, HoldMs: rapid.SampledFrom([]int64{0, 3000}).Draw(t, "hold"),
 	}})
-	if s.index < s.Epoch()<<epochShift || s.HeldMs() < s.params.MarginMs {
+	if s.index < command.StartOf(s.Epoch()) || s.HeldMs() < s.params.MarginMs {
 		t.Fatalf("entry %d, held for %d ms", s.index, s.HeldMs())
 	}
 	for _, x := range s.sites {
-		if x.present() && x.name != site || x.exposed != (Resources{}) {
+		if x.present() && x.name != site || x.exposed != (command.Resources{}) {
 			t.Fatalf("%s keeps its place: %+v", x.name, x.exposed)
 		}
 	}
@@ -583,21 +584,21 @@ func (m *model) recover(t *rapid.T) {
 func (m *model) leave(t *rapid.T) {
 	m.t = t
 	if rapid.IntRange(0, 2).Draw(t, "rarely") == 0 {
-		m.do(m.site(), &Leave{})
+		m.do(m.site(), &command.Leave{})
 	}
 }
 
 func (m *model) suspect(t *rapid.T) {
 	m.t = t
 	by, site := m.site(), m.site()
-	m.do(by, &Suspect{Site: site, Incarnation: m.w.inc[site], On: rapid.Bool().Draw(t, "on")})
+	m.do(by, &command.Suspect{Site: site, Incarnation: m.w.inc[site], On: rapid.Bool().Draw(t, "on")})
 }
 
 // early sends a command too far above what it acknowledges: copies come later.
 func (m *model) early(t *rapid.T) {
 	m.t = t
 	site := m.site()
-	c := m.w.cmd(site, &Submit{Jobs: []JobSpec{m.w.job(site, 1)}})
+	c := m.w.cmd(site, &command.Submit{Jobs: []command.JobSpec{m.w.job(site, 1)}})
 	c.ID.Seq += m.w.s.bounds.window
 	m.w.seq[site] = c.ID.Seq
 	m.send(c)
@@ -609,7 +610,7 @@ func (m *model) params(t *rapid.T) {
 	if rapid.Bool().Draw(t, "projected") {
 		p.Policy = rapid.SampledFrom(sched.Projected()).Draw(t, "policy")
 	}
-	m.do(m.site(), &SetParams{Params: p})
+	m.do(m.site(), &command.SetParams{Params: p})
 }
 
 func (m *model) tick(t *rapid.T) {
@@ -688,16 +689,16 @@ func (m *model) newAttempts(t *rapid.T) {
 			t.Fatalf("job %d was assigned while a new epoch waits", a.seq)
 		}
 		j := s.jobs.Get(a.seq)
-		if room := a.machine.room(); !(Resources{}).fits(room) {
+		if room := a.machine.room(); !(command.Resources{}).FitsIn(room) {
 			t.Fatalf("machine %s is overcommitted: %+v", a.machine.name, room)
 		}
-		if a.machine.slots > 0 && a.machine.tasks > a.machine.slots || !oracleSelects(a.machine, j.class.selectors) {
-			t.Fatalf("job %d with %v is at machine %s with %q, %d tasks of %d", a.seq, j.class.selectors, a.machine.name, a.machine.labels.text(), a.machine.tasks, a.machine.slots)
+		if a.machine.slots > 0 && a.machine.tasks > a.machine.slots || !oracleSelects(a.machine, j.class.Selectors) {
+			t.Fatalf("job %d with %v is at machine %s with %q, %d tasks of %d", a.seq, j.class.Selectors, a.machine.name, a.machine.labels.text(), a.machine.tasks, a.machine.slots)
 		}
-		if !oracleRuns[a.machine.runs][j.class.image] {
-			t.Fatalf("job %d (image %v) is at machine %s, which runs %s", a.seq, j.class.image, a.machine.name, a.machine.runs)
+		if !oracleRuns[a.machine.runs][j.class.Image] {
+			t.Fatalf("job %d (image %v) is at machine %s, which runs %s", a.seq, j.class.Image, a.machine.name, a.machine.runs)
 		}
-		if !j.class.allows(s.sites[a.site].name) || j.isBarred(s.sites[a.site]) {
+		if !j.class.Allows(s.sites[a.site].name) || j.isBarred(s.sites[a.site]) {
 			t.Fatalf("job %d may not run at site %d", a.seq, a.site)
 		}
 		if s.params.ReserveAfterMs > 0 || len(j.class.barredFrom) > 0 {
@@ -717,7 +718,7 @@ func (m *model) bounds(t *rapid.T) {
 	s := m.w.s
 	for key, a := range m.bounded {
 		j := s.jobs.Get(key.seq)
-		if j == nil || m.dead[key] || j.onLoss == Immediate || a.boundMs <= s.time {
+		if j == nil || m.dead[key] || j.onLoss == command.Immediate || a.boundMs <= s.time {
 			continue
 		}
 		if v := s.viewTask(key.seq, j, key.task); v.Losses > a.losses {

@@ -35,7 +35,7 @@ func dropSeq(l *store.Sorted[uint64], seq uint64) {
 	l.Remove(l.Search(func(o *uint64) bool { return *o >= seq }))
 }
 
-func (s *State) isWaiting(seq uint64) bool {
+func (s *jobTable) isWaiting(seq uint64) bool {
 	j := s.jobs.Get(seq)
 	return j != nil && j.waiting() > 0
 }
@@ -49,7 +49,7 @@ func (j *job) headMs() int64 {
 }
 
 // refresh finds the lane's head again after its queues changed.
-func (l *lane) refresh(s *State) {
+func (l *lane) refresh(s *jobTable) {
 	if l.queues.Len() == 0 {
 		l.seq, l.queuedMs = 0, 0
 		return
@@ -91,7 +91,7 @@ func (x *site) findLane(c *class) *lane {
 
 // enqueue counts n more waiting tasks of a job whose record already has them, and
 // wakes the machines that rest only because all that they fit was barred from them.
-func (s *State) enqueue(seq uint64, j *job, n uint32) {
+func (s *matching) enqueue(seq uint64, j *job, n uint32) {
 	var blocked []*site
 	if j.waiting() == n && s.sites[j.owner].present() {
 		blocked = s.blocked(j.class, j.tasks.bars())
@@ -103,7 +103,7 @@ func (s *State) enqueue(seq uint64, j *job, n uint32) {
 }
 
 // addWaiting is enqueue where nothing is to be woken: while a state is restored.
-func (s *State) addWaiting(seq uint64, j *job, n uint32) {
+func (s *matching) addWaiting(seq uint64, j *job, n uint32) {
 	x := s.sites[j.owner]
 	l := x.findLane(j.class)
 	if l == nil {
@@ -113,22 +113,22 @@ func (s *State) addWaiting(seq uint64, j *job, n uint32) {
 	if j.waiting() == n { // it had none before
 		q := l.queue(j.priority)
 		q.seqs.Insert(q.seqs.Search(func(o *uint64) bool { return *o > seq }), seq)
-		q.admit(s, seq, j)
-		l.admit(s, j)
+		q.admit(&s.jobTable, seq, j)
+		l.admit(&s.jobTable, j)
 		s.countJob(l, j.tasks.bars(), 1)
 	}
 	l.waiting += uint64(n)
 	x.waiting += uint64(n)
-	x.cpu += int64(n) * j.class.need.MilliCPU
+	x.cpu += int64(n) * j.class.Need.MilliCPU
 	s.waiting += uint64(n)
-	l.refresh(s)
+	l.refresh(&s.jobTable)
 	if x.present() {
 		s.activateLane(l, uint64(n))
 	}
 }
 
 // activateLane adds a lane's n tasks to what is matched.
-func (s *State) activateLane(l *lane, n uint64) {
+func (s *matching) activateLane(l *lane, n uint64) {
 	c := l.class
 	if l.heapAt < 0 {
 		l.heapAt = len(c.lanes)
@@ -148,18 +148,18 @@ func (s *State) activateLane(l *lane, n uint64) {
 }
 
 // dequeue counts n tasks less of a job whose record no longer has them.
-func (s *State) dequeue(seq uint64, j *job, n uint32) {
+func (s *matching) dequeue(seq uint64, j *job, n uint32) {
 	x := s.sites[j.owner]
 	l := x.findLane(j.class)
 	l.waiting -= uint64(n)
 	x.waiting -= uint64(n)
-	x.cpu -= int64(n) * j.class.need.MilliCPU
+	x.cpu -= int64(n) * j.class.Need.MilliCPU
 	s.waiting -= uint64(n)
 	if j.waiting() == 0 {
 		l.leave(seq, j)
 		s.countJob(l, j.tasks.bars(), -1)
 	}
-	l.refresh(s)
+	l.refresh(&s.jobTable)
 	if x.present() {
 		s.deactivateLane(l, uint64(n))
 	}
@@ -178,7 +178,7 @@ func (l *lane) leave(seq uint64, j *job) {
 }
 
 // deactivateLane takes n of a lane's tasks out of what is matched.
-func (s *State) deactivateLane(l *lane, n uint64) {
+func (s *matching) deactivateLane(l *lane, n uint64) {
 	c := l.class
 	c.waiting -= n
 	s.present -= n
@@ -200,7 +200,7 @@ func (s *State) deactivateLane(l *lane, n uint64) {
 // the cost does not grow with them.
 //
 // REQUIRES: x.present() is false already.
-func (s *State) park(x *site) {
+func (s *matching) park(x *site) {
 	for _, l := range x.lanes {
 		s.countLane(l, -1)
 		s.deactivateLane(l, l.waiting)
@@ -211,7 +211,7 @@ func (s *State) park(x *site) {
 // unpark is park's inverse.
 //
 // REQUIRES: x.present() is true already, and was false.
-func (s *State) unpark(x *site) {
+func (s *matching) unpark(x *site) {
 	for _, l := range x.lanes {
 		blocked := s.blocked(l.class, nil)
 		s.countLane(l, 1)

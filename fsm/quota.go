@@ -1,5 +1,7 @@
 package fsm
 
+import "github.com/cloudshare/cloudshare/fsm/command"
+
 // share is a quota of sites: each may have an equal part of total, and at least
 // floor. What a site may have depends on how many there are, never on what another
 // one has.
@@ -34,26 +36,10 @@ const runBytes = 24
 
 // bytes is what a job's spec takes. What jobs have in common counts for each: what a
 // site has must not depend on what others have.
-func (j *job) bytes() uint64 { return j.class.bytes() + uint64(len(j.payload.data)) }
+func (j *job) bytes() uint64 { return j.class.Bytes() + uint64(len(j.payload.data)) }
 
 // keptBytes is what an ended job takes.
 func (j *job) keptBytes() uint64 { return j.bytes() + runBytes*uint64(j.tasks.runs.Len()) }
-
-// bytes is what the lists of a requirement take.
-func (h *shape) bytes() (n uint64) {
-	for _, list := range [...][]string{h.only, h.not, h.selectors} {
-		for _, text := range list {
-			n += uint64(len(text)) + 1
-		}
-	}
-	return n
-}
-
-// Bytes is what the job takes of its site's quota of bytes.
-func (j *JobSpec) Bytes() uint64 {
-	h := j.shape()
-	return h.bytes() + uint64(len(j.Payload))
-}
 
 // use is what a site has of what has quotas. Derived, and the site's alone.
 type use struct {
@@ -70,12 +56,12 @@ func (x *site) openJobs() uint64 { return uint64(len(x.nums) - x.ended.Len()) }
 func (x *site) numbers() uint64 { return uint64(len(x.nums) + len(x.retired)) }
 
 // keptMost is how many ended jobs of a site stay.
-func (s *State) keptMost() uint64 { return min(uint64(s.params.RetainJobs), s.limits.kept) }
+func (s *quotas) keptMost() uint64 { return min(uint64(s.params.RetainJobs), s.limits.kept) }
 
 // excess is what a site has of ended jobs beyond its quotas, which is about to leave.
 // Until then it counts as if it were open, or a site could make jobs end faster than
 // they leave.
-func (s *State) excess(x *site) (jobs, bytes uint64) {
+func (s *quotas) excess(x *site) (jobs, bytes uint64) {
 	kept := uint64(x.ended.Len())
 	if most := s.keptMost(); kept > most {
 		jobs = kept - most
@@ -92,32 +78,11 @@ type Use struct {
 	Used, Limit uint64
 }
 
-// Names of the quotas, in the order in which they are shown.
-const (
-	QuotaTasks     = "tasks"
-	QuotaJobs      = "jobs"
-	QuotaBytes     = "bytes"
-	QuotaShapes    = "requirements"
-	QuotaNumbers   = "numbers"
-	QuotaKept      = "kept_jobs"
-	QuotaKeptBytes = "kept_bytes"
-	QuotaRecords   = "records"
-)
-
 // Drops reports whether the oldest goes where the quota is used up; by the others
 // what comes is refused.
 func (u *Use) Drops() bool {
-	return u.Quota == QuotaKept || u.Quota == QuotaKeptBytes || u.Quota == QuotaRecords
+	return u.Quota == command.QuotaKept || u.Quota == command.QuotaKeptBytes || u.Quota == command.QuotaRecords
 }
-
-// quotaOf names the quota that a code refuses by.
-var quotaOf = map[Code]string{
-	TooManyTasks: QuotaTasks, TooManyJobs: QuotaJobs, TooManyBytes: QuotaBytes, TooManyShapes: QuotaShapes,
-	TooManyNumbers: QuotaNumbers,
-}
-
-// Quota names the quota that a code refuses by, "" for any other code.
-func (c Code) Quota() string { return quotaOf[c] }
 
 // QuotaView is what one site uses of its quotas.
 type QuotaView struct {
@@ -127,7 +92,7 @@ type QuotaView struct {
 
 // Quotas returns what a site uses of its quotas; nothing, and false, if it never
 // registered.
-func (s *State) Quotas(name string) (QuotaView, bool) {
+func (s *views) Quotas(name string) (QuotaView, bool) {
 	x, ok := s.byName[name]
 	if !ok {
 		x = &site{name: name}
@@ -135,19 +100,19 @@ func (s *State) Quotas(name string) (QuotaView, bool) {
 	l := &s.limits
 	jobs, bytes := s.excess(x)
 	return QuotaView{Site: x.name, Uses: []Use{
-		{QuotaTasks, x.use.tasks, l.tasks},
-		{QuotaJobs, x.openJobs() + jobs, l.jobs},
-		{QuotaBytes, x.use.bytes + bytes, l.bytes},
-		{QuotaShapes, uint64(len(x.open)), uint64(s.bounds.shapes)},
-		{QuotaNumbers, x.numbers(), l.numbers},
-		{QuotaKept, uint64(x.ended.Len()), s.keptMost()},
-		{QuotaKeptBytes, x.use.keptBytes, l.keptBytes},
-		{QuotaRecords, x.use.records, l.records},
+		{command.QuotaTasks, x.use.tasks, l.tasks},
+		{command.QuotaJobs, x.openJobs() + jobs, l.jobs},
+		{command.QuotaBytes, x.use.bytes + bytes, l.bytes},
+		{command.QuotaShapes, uint64(len(x.open)), uint64(s.bounds.shapes)},
+		{command.QuotaNumbers, x.numbers(), l.numbers},
+		{command.QuotaKept, uint64(x.ended.Len()), s.keptMost()},
+		{command.QuotaKeptBytes, x.use.keptBytes, l.keptBytes},
+		{command.QuotaRecords, x.use.records, l.records},
 	}}, ok
 }
 
 // AllQuotas returns what each site uses, by site.
-func (s *State) AllQuotas() []QuotaView {
+func (s *views) AllQuotas() []QuotaView {
 	out := make([]QuotaView, 0, len(s.order))
 	for _, x := range s.order {
 		v, _ := s.Quotas(x.name)
@@ -158,41 +123,41 @@ func (s *State) AllQuotas() []QuotaView {
 
 // Admits is why the state would refuse a job of a site now; OK if it would not. It
 // says nothing of the job's number being used before.
-func (s *State) Admits(name string, j *JobSpec) Code {
+func (s *views) Admits(name string, j *command.JobSpec) command.Code {
 	x := s.byName[name]
 	if x == nil {
-		return UnknownSite
+		return command.UnknownSite
 	}
-	h := j.shape()
+	h := j.Shape()
 	return s.refusal(x, j, &h)
 }
 
 // refusal is by which quota of its site a job cannot be taken; OK if it can. Num 0
 // stands for one that may be had. h is the job's requirement.
-func (s *State) refusal(x *site, j *JobSpec, h *shape) Code {
+func (s *quotas) refusal(x *site, j *command.JobSpec, h *command.Shape) command.Code {
 	l := &s.limits
 	jobs, bytes := s.excess(x)
 	switch {
 	case x.use.tasks+uint64(j.Count) > l.tasks:
-		return TooManyTasks
+		return command.TooManyTasks
 	case x.openJobs()+jobs >= l.jobs:
-		return TooManyJobs
-	case x.use.bytes+bytes+h.bytes()+uint64(len(j.Payload)) > l.bytes:
-		return TooManyBytes
+		return command.TooManyJobs
+	case x.use.bytes+bytes+h.Bytes()+uint64(len(j.Payload)) > l.bytes:
+		return command.TooManyBytes
 	case s.numbersFull(x, j.Num):
-		return TooManyNumbers
+		return command.TooManyNumbers
 	case len(x.open) >= s.bounds.shapes:
 		if c := s.findClass(h); c == nil || x.findOpening(c) < 0 {
-			return TooManyShapes
+			return command.TooManyShapes
 		}
 	}
-	return OK
+	return command.OK
 }
 
 // numbersFull reports whether too many ranges of numbers are remembered for one more
 // job. A number below all of them closes a gap that keeps them apart, so it is taken
 // for longer, or it would never come in.
-func (s *State) numbersFull(x *site, num uint64) bool {
+func (s *quotas) numbersFull(x *site, num uint64) bool {
 	most := s.limits.numbers
 	if len(x.retired) > 0 && num < x.retired[0].From {
 		most += s.limits.jobs
@@ -201,7 +166,7 @@ func (s *State) numbersFull(x *site, num uint64) bool {
 }
 
 // countUse counts a job that was restored.
-func (s *State) countUse(seq uint64, j *job) {
+func (s *fleet) countUse(seq uint64, j *job) {
 	x := s.sites[j.owner]
 	if j.tasks != nil {
 		x.use.records += uint64(j.tasks.records.Len())
@@ -229,7 +194,7 @@ func (b *bounds) mostNumbers() uint64 {
 
 // join counts a site as a member, or no more: when its departure is over it shares
 // nothing.
-func (s *State) join(by int) {
+func (s *quotas) join(by int) {
 	s.members += by
 	s.limits = s.bounds.limitsOf(s.members)
 	s.recrowd = s.recrowd || by >= 0
@@ -237,6 +202,6 @@ func (s *State) join(by int) {
 
 // The floors suffice for any one job.
 const (
-	_ = uint(floorTasks - MaxCount)
-	_ = uint(floorBytes - MaxPayload - 2*MaxSiteNames*64 - MaxSelectors*(MaxSelectorText+1))
+	_ = uint(floorTasks - command.MaxCount)
+	_ = uint(floorBytes - command.MaxPayload - 2*command.MaxSiteNames*64 - command.MaxSelectors*(command.MaxSelectorText+1))
 )

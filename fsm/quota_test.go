@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // withQuotas has a world go by small quotas.
@@ -14,11 +16,11 @@ func (w *world) withQuotas(set func(b *bounds)) {
 }
 
 // codes submits jobs and says what became of each.
-func (w *world) codes(site string, jobs ...JobSpec) []Code {
+func (w *world) codes(site string, jobs ...command.JobSpec) []command.Code {
 	w.t.Helper()
-	r := w.must(site, &Submit{Jobs: jobs})
+	r := w.must(site, &command.Submit{Jobs: jobs})
 	if r.Jobs == nil {
-		return make([]Code, len(jobs))
+		return make([]command.Code, len(jobs))
 	}
 	return r.Jobs
 }
@@ -29,14 +31,14 @@ func (w *world) codes(site string, jobs ...JobSpec) []Code {
 func TestTenSubmissionsAndALeaveLockNobodyOut(t *testing.T) {
 	w := newWorld(t, params(), "hog", "b", "c")
 	for range 200 {
-		w.codes("hog", w.job("hog", MaxCount))
+		w.codes("hog", w.job("hog", command.MaxCount))
 	}
-	if code := w.codes("hog", w.job("hog", MaxCount))[0]; code != TooManyTasks {
+	if code := w.codes("hog", w.job("hog", command.MaxCount))[0]; code != command.TooManyTasks {
 		t.Errorf("the 201st job of a million tasks: %v", code)
 	}
-	w.must("hog", &Leave{})
+	w.must("hog", &command.Leave{})
 	for _, x := range []string{"b", "c"} {
-		if code := w.codes(x, w.job(x, MaxCount))[0]; code != OK {
+		if code := w.codes(x, w.job(x, command.MaxCount))[0]; code != command.OK {
 			t.Errorf("a job of %s: %v", x, code)
 		}
 	}
@@ -54,13 +56,13 @@ func TestAFloodLeavesOthersUntouched(t *testing.T) {
 	for range 5 {
 		w.submit("b", w.job("b", 1))
 	}
-	done := &Complete{}
+	done := &command.Complete{}
 	for _, a := range w.s.Assignments("b") {
-		done.Attempts = append(done.Attempts, ended(a, Succeeded, 1))
+		done.Attempts = append(done.Attempts, ended(a, command.Succeeded, 1))
 	}
 	w.must("b", done)
 	before, _ := w.s.Quotas("b")
-	met := map[Code]bool{}
+	met := map[command.Code]bool{}
 	for i := range uint32(300) {
 		j := w.job("hog", []uint32{1, 30, 1}[i/100])
 		j.Payload = make([]byte, []int{1, 1, 50}[i/100])
@@ -68,12 +70,12 @@ func TestAFloodLeavesOthersUntouched(t *testing.T) {
 		code := w.codes("hog", j)[0]
 		met[code] = true
 		for num := range w.num["hog"] {
-			if i%100 == 99 || code == OK && i%100 > 80 { // all, or what was taken just now and is kept then
-				w.do("hog", &Cancel{Job: JobID{"hog", num + 1}, Task: -1})
+			if i%100 == 99 || code == command.OK && i%100 > 80 { // all, or what was taken just now and is kept then
+				w.do("hog", &command.Cancel{Job: command.JobID{Site: "hog", Num: num + 1}, Task: -1})
 			}
 		}
 	}
-	if !met[TooManyTasks] || !met[TooManyJobs] || !met[TooManyBytes] {
+	if !met[command.TooManyTasks] || !met[command.TooManyJobs] || !met[command.TooManyBytes] {
 		t.Errorf("the flood met %v only", met)
 	}
 	after, _ := w.s.Quotas("b")
@@ -83,11 +85,11 @@ func TestAFloodLeavesOthersUntouched(t *testing.T) {
 		}
 	}
 	for num := range uint64(5) {
-		if v, _ := w.s.Tasks(JobID{"b", num + 1}, 0, 1); len(v) != 1 || v[0].Machine == "" {
+		if v, _ := w.s.Tasks(command.JobID{Site: "b", Num: num + 1}, 0, 1); len(v) != 1 || v[0].Machine == "" {
 			t.Errorf("job b.%d: %+v", num+1, v)
 		}
 	}
-	if code := w.codes("b", w.job("b", 100))[0]; code != OK {
+	if code := w.codes("b", w.job("b", 100))[0]; code != command.OK {
 		t.Errorf("b may have 100 tasks: %v", code)
 	}
 	w.check()
@@ -98,15 +100,15 @@ func TestWhatIsGivenBackCountsNoMore(t *testing.T) {
 	w := newWorld(t, params(), "a")
 	w.withQuotas(func(b *bounds) { b.tasks, b.jobs = share{10, 1}, share{2, 1} })
 	w.codes("a", w.job("a", 5), w.job("a", 5))
-	if code := w.codes("a", w.job("a", 1))[0]; code != TooManyTasks {
+	if code := w.codes("a", w.job("a", 1))[0]; code != command.TooManyTasks {
 		t.Fatalf("10 tasks of 10 are here, one more: %v", code)
 	}
-	w.must("a", &Cancel{Job: JobID{"a", 1}, Task: 0})
-	if code := w.codes("a", w.job("a", 1))[0]; code != TooManyJobs {
+	w.must("a", &command.Cancel{Job: command.JobID{Site: "a", Num: 1}, Task: 0})
+	if code := w.codes("a", w.job("a", 1))[0]; code != command.TooManyJobs {
 		t.Fatalf("2 jobs of 2 are here, one more: %v", code)
 	}
-	w.must("a", &Cancel{Job: JobID{"a", 1}, Task: -1})
-	if code := w.codes("a", w.job("a", 5))[0]; code != OK {
+	w.must("a", &command.Cancel{Job: command.JobID{Site: "a", Num: 1}, Task: -1})
+	if code := w.codes("a", w.job("a", 5))[0]; code != command.OK {
 		t.Fatalf("5 tasks were given back: %v", code)
 	}
 	w.check()
@@ -130,8 +132,8 @@ func TestQuotasShrinkAsSitesJoin(t *testing.T) {
 		{"alone", func() {}, 12},
 		{"b joins", func() { w.register("b") }, 6},
 		{"c joins", func() { w.register("c") }, 5},
-		{"b leaves, and may come back", func() { w.must("b", &Leave{}) }, 5},
-		{"b is forgotten", func() { w.must("a", &Forget{Site: "b"}) }, 6},
+		{"b leaves, and may come back", func() { w.must("b", &command.Leave{}) }, 5},
+		{"b is forgotten", func() { w.must("a", &command.Forget{Site: "b"}) }, 6},
 		{"b comes back", func() { w.register("b") }, 5},
 	} {
 		if step.do(); limit() != step.want {
@@ -139,7 +141,7 @@ func TestQuotasShrinkAsSitesJoin(t *testing.T) {
 		}
 		w.check()
 	}
-	if code := w.codes("a", w.job("a", 1))[0]; code != TooManyTasks || w.s.byName["a"].use.tasks != 12 {
+	if code := w.codes("a", w.job("a", 1))[0]; code != command.TooManyTasks || w.s.byName["a"].use.tasks != 12 {
 		t.Errorf("a has 12 of 5: %v", code)
 	}
 	if _, err := reborn(w.s); err != nil {
@@ -153,14 +155,14 @@ func TestQuotasShrinkAsSitesJoin(t *testing.T) {
 func TestKeptJobsAreBoundedInBytes(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
 	w.withQuotas(func(b *bounds) { b.keptBytes = share{2000, 1} })
-	large := func(site string, size int) JobSpec {
+	large := func(site string, size int) command.JobSpec {
 		j := w.job(site, 1)
 		j.Payload = make([]byte, size)
 		return j
 	}
-	end := func(site string, j JobSpec) {
+	end := func(site string, j command.JobSpec) {
 		w.submit(site, j)
-		w.must(site, &Cancel{Job: JobID{site, j.Num}, Task: -1})
+		w.must(site, &command.Cancel{Job: command.JobID{Site: site, Num: j.Num}, Task: -1})
 	}
 	end("b", large("b", 500))
 	for range 10 {
@@ -170,10 +172,10 @@ func TestKeptJobsAreBoundedInBytes(t *testing.T) {
 		t.Errorf("a keeps %d jobs of %d bytes, b %d", a.ended.Len(), a.use.keptBytes, b.ended.Len())
 	}
 	end("a", large("a", 5000))
-	if v, ok := w.s.Job(JobID{"a", 11}); !ok || v.State != TaskCancelled || w.s.byName["a"].ended.Len() != 1 {
+	if v, ok := w.s.Job(command.JobID{Site: "a", Num: 11}); !ok || v.State != TaskCancelled || w.s.byName["a"].ended.Len() != 1 {
 		t.Errorf("the large job is kept %v: %+v", ok, v)
 	}
-	if code := w.codes("a", large("a", 1))[0]; code != OK {
+	if code := w.codes("a", large("a", 1))[0]; code != command.OK {
 		t.Errorf("what is kept last stands in nobody's way: %v", code)
 	}
 	w.check()
@@ -187,19 +189,19 @@ func TestWhatLeavesCountsUntilItHasLeft(t *testing.T) {
 	for range 10 {
 		w.submit("a", w.job("a", 1))
 	}
-	var cancels []Command
+	var cancels []command.Command
 	for num := range uint64(10) {
-		cancels = append(cancels, w.cmd("a", &Cancel{Job: JobID{"a", num + 1}, Task: -1}))
+		cancels = append(cancels, w.cmd("a", &command.Cancel{Job: command.JobID{Site: "a", Num: num + 1}, Task: -1}))
 	}
 	w.apply(cancels...)
-	if code := w.codes("a", make([]JobSpec, 0)...); len(code) != 0 || len(w.s.byName["a"].nums) != 8 {
+	if code := w.codes("a", make([]command.JobSpec, 0)...); len(code) != 0 || len(w.s.byName["a"].nums) != 8 {
 		t.Fatalf("%d jobs after two leavings", len(w.s.byName["a"].nums))
 	}
-	var jobs []JobSpec
+	var jobs []command.JobSpec
 	for range 5 {
 		jobs = append(jobs, w.job("a", 1))
 	}
-	if codes := w.codes("a", jobs...); codes[3] != OK || codes[4] != TooManyJobs {
+	if codes := w.codes("a", jobs...); codes[3] != command.OK || codes[4] != command.TooManyJobs {
 		t.Errorf("6 of 10 are still to leave: %v", codes)
 	}
 	w.check()
@@ -213,16 +215,16 @@ func TestGapsOfNumbersAreBounded(t *testing.T) {
 	w.withQuotas(func(b *bounds) { b.jobs, b.kept, b.gaps = share{2, 1}, share{2, 1}, 3 })
 	p := w.s.params
 	p.RetainJobs = 0
-	w.must("a", &SetParams{Params: p})
+	w.must("a", &command.SetParams{Params: p})
 	full := 0
 	for num := uint64(2); num < 40; num += 2 {
 		j := w.job("a", 1)
 		j.Num = num
-		if code := w.codes("a", j)[0]; code == TooManyNumbers {
+		if code := w.codes("a", j)[0]; code == command.TooManyNumbers {
 			full++
 			continue
 		}
-		w.must("a", &Cancel{Job: JobID{"a", num}, Task: -1})
+		w.must("a", &command.Cancel{Job: command.JobID{Site: "a", Num: num}, Task: -1})
 	}
 	a := w.s.byName["a"]
 	if len(a.retired) != 7 || full != 12 {
@@ -233,12 +235,12 @@ func TestGapsOfNumbersAreBounded(t *testing.T) {
 	}
 	lowest := w.job("a", 1)
 	lowest.Num = 1
-	if code := w.codes("a", lowest)[0]; code != OK {
+	if code := w.codes("a", lowest)[0]; code != command.OK {
 		t.Fatalf("the number that all waits for: %v", code)
 	}
 	later := w.job("a", 1)
 	later.Num = 50
-	if r := w.must("a", &Submit{Settled: 40, Jobs: []JobSpec{later}}); r.Jobs != nil {
+	if r := w.must("a", &command.Submit{Settled: 40, Jobs: []command.JobSpec{later}}); r.Jobs != nil {
 		t.Errorf("nothing below 40 is on its way: %v", r.Jobs)
 	}
 	w.check()
@@ -251,18 +253,18 @@ func TestRestoreAtTheBound(t *testing.T) {
 	w.withQuotas(func(b *bounds) { b.members, b.held, b.shapes = 2, 2, 2 })
 	p := w.s.params
 	p.RetainJobs = 1
-	w.must("a", &SetParams{Params: p})
+	w.must("a", &command.SetParams{Params: p})
 	w.must("b", w.offering("b", 4))
 	wide := w.job("a", 3)
 	wide.Need.MilliCPU = 9000
 	w.submit("a", w.job("a", 5), wide)
 	as := w.s.Assignments("b")
-	w.must("b", &Complete{Attempts: []Ended{ended(as[0], Succeeded, 0), ended(as[1], Succeeded, 0)}})
+	w.must("b", &command.Complete{Attempts: []command.Ended{ended(as[0], command.Succeeded, 0), ended(as[1], command.Succeeded, 0)}})
 	for num := uint64(5); num < 13; num += 2 { // three ranges and the last job are kept
 		j := w.job("a", 1)
 		j.Num = num
 		w.submit("a", j)
-		w.must("a", &Cancel{Job: JobID{"a", num}, Task: -1})
+		w.must("a", &command.Cancel{Job: command.JobID{Site: "a", Num: num}, Task: -1})
 	}
 	used := map[string]uint64{"attempts": 2, "sites": 2}
 	a, _ := w.s.Quotas("a")
@@ -270,22 +272,22 @@ func TestRestoreAtTheBound(t *testing.T) {
 		used[u.Quota] = u.Used
 	}
 	at := w.s.bounds
-	at.tasks, at.jobs, at.bytes = share{used[QuotaTasks], 1}, share{used[QuotaJobs], 1}, share{used[QuotaBytes], 1}
-	at.kept, at.records = share{1, 1}, share{used[QuotaRecords], 1}
-	at.gaps = used[QuotaNumbers] - 2*used[QuotaJobs] - 1
+	at.tasks, at.jobs, at.bytes = share{used[command.QuotaTasks], 1}, share{used[command.QuotaJobs], 1}, share{used[command.QuotaBytes], 1}
+	at.kept, at.records = share{1, 1}, share{used[command.QuotaRecords], 1}
+	at.gaps = used[command.QuotaNumbers] - 2*used[command.QuotaJobs] - 1
 	w.s.bounds = at
 	if _, err := restore(bytes.NewReader(snapshotOf(t, w.s)), at); err != nil {
 		t.Fatalf("at the bounds %v: %v", used, err)
 	}
 	for name, tighten := range map[string]func(b *bounds){
-		QuotaTasks:   func(b *bounds) { b.tasks.total-- },
-		QuotaJobs:    func(b *bounds) { b.jobs.total-- },
-		QuotaBytes:   func(b *bounds) { b.bytes.total-- },
-		QuotaShapes:  func(b *bounds) { b.shapes-- },
-		QuotaNumbers: func(b *bounds) { b.gaps-- },
-		QuotaRecords: func(b *bounds) { b.records.total-- },
-		"attempts":   func(b *bounds) { b.held-- },
-		"sites":      func(b *bounds) { b.members-- },
+		command.QuotaTasks:   func(b *bounds) { b.tasks.total-- },
+		command.QuotaJobs:    func(b *bounds) { b.jobs.total-- },
+		command.QuotaBytes:   func(b *bounds) { b.bytes.total-- },
+		command.QuotaShapes:  func(b *bounds) { b.shapes-- },
+		command.QuotaNumbers: func(b *bounds) { b.gaps-- },
+		command.QuotaRecords: func(b *bounds) { b.records.total-- },
+		"attempts":           func(b *bounds) { b.held-- },
+		"sites":              func(b *bounds) { b.members-- },
 	} {
 		beyond := at
 		tighten(&beyond)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/fsm/internal/store"
 )
 
@@ -24,7 +25,7 @@ func (s *State) tally(x *site) *tally {
 			continue
 		}
 		n.nums[j.num] = true
-		left, size := int(j.count), listBytes(j.class.only, j.class.not, j.class.selectors)+len(j.payload.data)
+		left, size := int(j.count), listBytes(j.class.Only, j.class.Not, j.class.Selectors)+len(j.payload.data)
 		runs := 0
 		if j.tasks != nil {
 			for r := range j.tasks.runs.All() {
@@ -90,7 +91,7 @@ func oracleShare(q share, members int) int { return max(int(q.floor), int(q.tota
 
 // oracleCode is what a state should say of one job of a site, by a count of the site
 // alone, to which a job that is taken is added.
-func (s *State) oracleCode(n *tally, settled uint64, j *JobSpec) Code {
+func (s *State) oracleCode(n *tally, settled uint64, j *command.JobSpec) command.Code {
 	members := 0
 	for _, x := range s.sites {
 		if !x.gone {
@@ -107,34 +108,34 @@ func (s *State) oracleCode(n *tally, settled uint64, j *JobSpec) Code {
 	if len(n.retired) > 0 && j.Num < n.retired[0].From {
 		numbers += oracleShare(b.jobs, members)
 	}
-	h, size := j.shape(), listBytes(j.Only, j.Not, j.Selectors)+len(j.Payload)
-	switch key := string(h.appendTo(nil)); {
+	h, size := j.Shape(), listBytes(j.Only, j.Not, j.Selectors)+len(j.Payload)
+	switch key := string(h.AppendKey(nil)); {
 	case n.nums[j.Num]:
-		return JobExists
+		return command.JobExists
 	case j.Num < settled || slices.ContainsFunc(n.retired, func(r store.Span) bool { return r.From <= j.Num && j.Num <= r.To }):
-		return JobRetired
+		return command.JobRetired
 	case n.tasks+int(j.Count) > oracleShare(b.tasks, members):
-		return TooManyTasks
+		return command.TooManyTasks
 	case n.open+pendingJobs >= oracleShare(b.jobs, members):
-		return TooManyJobs
+		return command.TooManyJobs
 	case n.bytes+pendingBytes+size > oracleShare(b.bytes, members):
-		return TooManyBytes
+		return command.TooManyBytes
 	case len(n.nums)+len(n.retired) >= numbers:
-		return TooManyNumbers
+		return command.TooManyNumbers
 	case n.shapes[key] == 0 && len(n.shapes) >= b.shapes:
-		return TooManyShapes
+		return command.TooManyShapes
 	default:
 		n.tasks, n.bytes, n.open = n.tasks+int(j.Count), n.bytes+size, n.open+1
 		n.shapes[key]++
 		n.nums[j.Num] = true
-		return OK
+		return command.OK
 	}
 }
 
 // expectQuotas executes an entry's commands on a copy and compares what each Submit
 // is told with a count of its site alone.
-func (m *model) expectQuotas(b *Batch) {
-	if !slices.ContainsFunc(b.Commands, func(c Command) bool { _, ok := c.Body.(*Submit); return ok }) {
+func (m *model) expectQuotas(b *command.Batch) {
+	if !slices.ContainsFunc(b.Commands, func(c command.Command) bool { _, ok := c.Body.(*command.Submit); return ok }) {
 		return
 	}
 	var buf bytes.Buffer
@@ -152,7 +153,7 @@ func (m *model) expectQuotas(b *Batch) {
 	s.expire()
 	for i := range b.Commands {
 		c := &b.Commands[i]
-		sub, ok := c.Body.(*Submit)
+		sub, ok := c.Body.(*command.Submit)
 		x := s.byName[c.ID.Site]
 		if !ok || x == nil || c.ID.Seq <= x.floor || slices.ContainsFunc(x.window, func(a answer) bool { return a.seq == c.ID.Seq }) {
 			s.execute(c, b.Elapsed)
@@ -164,16 +165,16 @@ func (m *model) expectQuotas(b *Batch) {
 		if len(n.retired) > 0 {
 			n.retired[0].From = max(n.retired[0].From, settled)
 		}
-		want := make([]Code, len(sub.Jobs))
+		want := make([]command.Code, len(sub.Jobs))
 		for k := range sub.Jobs {
 			want[k] = s.oracleCode(n, settled, &sub.Jobs[k])
 		}
 		r := s.execute(c, b.Elapsed)
 		got := r.Jobs
 		if got == nil {
-			got = make([]Code, len(sub.Jobs))
+			got = make([]command.Code, len(sub.Jobs))
 		}
-		if r.Code == OK && r.Index == s.index && !slices.Equal(got, want) {
+		if r.Code == command.OK && r.Index == s.index && !slices.Equal(got, want) {
 			m.t.Fatalf("%s is told %v, should be %v: %+v", x.name, got, want, n)
 		}
 	}

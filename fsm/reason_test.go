@@ -3,12 +3,14 @@ package fsm
 import (
 	"bytes"
 	"testing"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // reasons are those of all tasks of a's first job, which must be in the state.
 func (w *world) reasons(state TaskState) []string {
 	w.t.Helper()
-	tasks, _ := w.s.Tasks(JobID{"a", 1}, 0, 1000)
+	tasks, _ := w.s.Tasks(command.JobID{Site: "a", Num: 1}, 0, 1000)
 	var out []string
 	for i := range tasks {
 		if tasks[i].State != state {
@@ -36,8 +38,8 @@ func threeKinds(t *testing.T) *world {
 	w.must("b", w.offering("b", 1))
 	w.submit("a", w.job("a", 3))
 	got := w.s.Assignments("b")
-	w.must("b", &Decline{Attempts: []AttemptRef{got[0].AttemptRef}, Reason: "busy", Offer: &Offer{Version: 2}})
-	if c, _ := w.s.Job(JobID{"a", 1}); c.Counts[Queued] != 2 || c.Counts[Assigned] != 1 {
+	w.must("b", &command.Decline{Attempts: []command.AttemptRef{got[0].AttemptRef}, Reason: "busy", Offer: &command.Offer{Version: 2}})
+	if c, _ := w.s.Job(command.JobID{Site: "a", Num: 1}); c.Counts[Queued] != 2 || c.Counts[Assigned] != 1 {
 		t.Fatalf("counts %v", c.Counts)
 	}
 	return w
@@ -45,16 +47,16 @@ func threeKinds(t *testing.T) *world {
 
 func TestEveryLostTaskHasAReason(t *testing.T) {
 	w := threeKinds(t)
-	w.must("a", &Leave{})
+	w.must("a", &command.Leave{})
 	w.wantReasons(Withdrawn, "its owner a is away")
-	w.must("b", &Forget{Site: "a"})
+	w.must("b", &command.Forget{Site: "a"})
 	w.wantReasons(TaskLost, "owner left the federation")
 }
 
 func TestEveryCancelledTaskHasAReason(t *testing.T) {
 	w := threeKinds(t)
-	w.must("a", &Cancel{Job: JobID{"a", 1}, Task: -1})
-	w.must("a", &Complete{Attempts: []Ended{ended(w.s.Assignments("a")[0], Stopped, 5)}})
+	w.must("a", &command.Cancel{Job: command.JobID{Site: "a", Num: 1}, Task: -1})
+	w.must("a", &command.Complete{Attempts: []command.Ended{ended(w.s.Assignments("a")[0], command.Stopped, 5)}})
 	w.wantReasons(TaskCancelled, CancelledAt("a"))
 }
 
@@ -63,11 +65,11 @@ func TestEveryCancelledTaskHasAReason(t *testing.T) {
 func TestACancelSaysWhereItWasAsked(t *testing.T) {
 	for at, want := range map[string]string{"": "cancelled at a", "b": "cancelled at b", "nobody": "cancelled at a"} {
 		w := threeKinds(t)
-		w.must("a", &Cancel{Job: JobID{"a", 1}, Task: -1, At: at})
-		w.must("a", &Cancel{Job: JobID{"a", 1}, Task: -1}) // the first counts
-		w.must("a", &Complete{Attempts: []Ended{ended(w.s.Assignments("a")[0], Stopped, 5)}})
+		w.must("a", &command.Cancel{Job: command.JobID{Site: "a", Num: 1}, Task: -1, At: at})
+		w.must("a", &command.Cancel{Job: command.JobID{Site: "a", Num: 1}, Task: -1}) // the first counts
+		w.must("a", &command.Complete{Attempts: []command.Ended{ended(w.s.Assignments("a")[0], command.Stopped, 5)}})
 		w.wantReasons(TaskCancelled, want)
-		if j, _ := w.s.Job(JobID{"a", 1}); j.Reason != want {
+		if j, _ := w.s.Job(command.JobID{Site: "a", Num: 1}); j.Reason != want {
 			t.Errorf("asked at %q the job was %q", at, j.Reason)
 		}
 		w.check()
@@ -85,17 +87,17 @@ func TestACancelledTaskSaysWhereItWasAsked(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
 	w.must("b", w.offering("b", 1))
 	w.submit("a", w.job("a", DetailTasks+1))
-	w.must("a", &Cancel{Job: JobID{"a", 1}, Task: 5, At: "b"})
-	w.must("a", &Cancel{Job: JobID{"a", 1}, Task: -1, At: "b"})
-	w.must("b", &Complete{Attempts: []Ended{ended(w.s.Assignments("b")[0], Stopped, 5)}})
+	w.must("a", &command.Cancel{Job: command.JobID{Site: "a", Num: 1}, Task: 5, At: "b"})
+	w.must("a", &command.Cancel{Job: command.JobID{Site: "a", Num: 1}, Task: -1, At: "b"})
+	w.must("b", &command.Complete{Attempts: []command.Ended{ended(w.s.Assignments("b")[0], command.Stopped, 5)}})
 	for i, want := range map[uint32]string{0: "cancelled: the record of this end is not kept", 5: "cancelled: the record of this end is not kept", 7: "cancelled at b"} {
-		if got, _ := w.s.Tasks(JobID{"a", 1}, i, 1); got[0].State != TaskCancelled || got[0].Reason != want {
+		if got, _ := w.s.Tasks(command.JobID{Site: "a", Num: 1}, i, 1); got[0].State != TaskCancelled || got[0].Reason != want {
 			t.Errorf("task %d: %s because %q, want %q", i, got[0].State, got[0].Reason, want)
 		}
 	}
 	w.submit("a", w.job("a", 2))
-	w.must("a", &Cancel{Job: JobID{"a", 2}, Task: 1, At: "b"})
-	if got, _ := w.s.Tasks(JobID{"a", 2}, 1, 1); got[0].Reason != "cancelled at b" {
+	w.must("a", &command.Cancel{Job: command.JobID{Site: "a", Num: 2}, Task: 1, At: "b"})
+	if got, _ := w.s.Tasks(command.JobID{Site: "a", Num: 2}, 1, 1); got[0].Reason != "cancelled at b" {
 		t.Errorf("cancelled by itself: %q", got[0].Reason)
 	}
 }
@@ -103,29 +105,29 @@ func TestACancelledTaskSaysWhereItWasAsked(t *testing.T) {
 // A site that lends nothing says why, until it says otherwise, goes, or registers again.
 func TestASiteSaysWhyItLendsNothing(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
-	want := func(c Closure) {
+	want := func(c command.Closure) {
 		t.Helper()
 		if v, _ := w.s.Site("b"); v.Closed != c {
 			t.Fatalf("b is closed by %q, want %q", v.Closed, c)
 		}
 		w.check()
 	}
-	w.must("b", &Close{Why: ClosedDrain})
-	want(ClosedDrain)
+	w.must("b", &command.Close{Why: command.ClosedDrain})
+	want(command.ClosedDrain)
 	again, err := Restore(bytes.NewReader(snapshotOf(t, w.s)))
 	if err != nil || again.Hash() != w.s.Hash() {
 		t.Fatalf("restored: %v", err)
 	}
 	w.s = again
-	want(ClosedDrain)
-	w.must("b", &Close{})
-	want(NotClosed)
-	w.must("b", &Close{Why: ClosedTrouble})
+	want(command.ClosedDrain)
+	w.must("b", &command.Close{})
+	want(command.NotClosed)
+	w.must("b", &command.Close{Why: command.ClosedTrouble})
 	w.register("b")
-	want(NotClosed)
-	w.must("b", &Close{Why: ClosedLeaving})
-	w.must("b", &Leave{})
-	want(NotClosed)
+	want(command.NotClosed)
+	w.must("b", &command.Close{Why: command.ClosedLeaving})
+	w.must("b", &command.Leave{})
+	want(command.NotClosed)
 }
 
 // One by one, they have it in the job's reason and the events, too.
@@ -134,11 +136,11 @@ func TestACancelledTaskTellsItsReason(t *testing.T) {
 	var events []Event
 	w.s.Observe(&events)
 	for task := range int64(3) {
-		w.must("a", &Cancel{Job: JobID{"a", 1}, Task: task})
+		w.must("a", &command.Cancel{Job: command.JobID{Site: "a", Num: 1}, Task: task})
 	}
-	w.must("a", &Complete{Attempts: []Ended{ended(w.s.Assignments("a")[0], Stopped, 5)}})
+	w.must("a", &command.Complete{Attempts: []command.Ended{ended(w.s.Assignments("a")[0], command.Stopped, 5)}})
 	w.wantReasons(TaskCancelled, CancelledAt("a"))
-	if j, _ := w.s.Job(JobID{"a", 1}); j.Reason != CancelledAt("a") {
+	if j, _ := w.s.Job(command.JobID{Site: "a", Num: 1}); j.Reason != CancelledAt("a") {
 		t.Errorf("the job's reason is %q", j.Reason)
 	}
 	for i := range events {
@@ -154,13 +156,13 @@ func TestALargeJobsTasksHaveReasons(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
 	w.must("b", w.offering("b", 1))
 	job := w.job("a", DetailTasks+1)
-	job.OnLoss = Never
+	job.OnLoss = command.Never
 	w.submit("a", job)
-	w.must("b", &Complete{Attempts: []Ended{ended(w.s.Assignments("b")[0], Stopped, 5)}})
-	w.must("a", &Leave{})
-	w.must("b", &Forget{Site: "a"})
+	w.must("b", &command.Complete{Attempts: []command.Ended{ended(w.s.Assignments("b")[0], command.Stopped, 5)}})
+	w.must("a", &command.Leave{})
+	w.must("b", &command.Forget{Site: "a"})
 	for i, want := range map[uint32]string{0: "lost by its site, or its owner left: the record of this end is not kept", 7: "owner left the federation"} {
-		if got, _ := w.s.Tasks(JobID{"a", 1}, i, 1); got[0].State != TaskLost || got[0].Reason != want {
+		if got, _ := w.s.Tasks(command.JobID{Site: "a", Num: 1}, i, 1); got[0].State != TaskLost || got[0].Reason != want {
 			t.Errorf("task %d: %s because %q, want %q", i, got[0].State, got[0].Reason, want)
 		}
 	}

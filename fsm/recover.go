@@ -1,31 +1,22 @@
 package fsm
 
-import "github.com/cloudshare/cloudshare/sched"
-
-// An entry number is its epoch and the entry's place, so all that is numbered by
-// entries (tokens, events, current reads) is greater in a later epoch than
-// anything in an earlier one, even what was ordered there and is lost.
-const (
-	epochShift = 40 // a thousand entries a second for 34 years
-	// MaxEpoch keeps entry numbers within 2⁵³, exact where numbers are floats.
-	MaxEpoch = 1<<13 - 1
+import (
+	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/sched"
 )
 
 // unknownBoot stands for the latest process of a site that this state may not
 // have heard of: its next registration is compared with the one before.
 var unknownBoot [16]byte
 
-// EpochOf is the epoch of an entry.
-func EpochOf(index uint64) uint64 { return index >> epochShift }
-
 // Epoch is how often the federation was recovered from the loss of its quorum.
-func (s *State) Epoch() uint64 { return EpochOf(s.index) }
+func (s *clock) Epoch() uint64 { return command.EpochOf(s.index) }
 
 // HeldMs is how long nothing is assigned yet, in log milliseconds; 0 = it is.
-func (s *State) HeldMs() int64 { return max(0, s.heldUntil-s.time) }
+func (s *views) HeldMs() int64 { return max(0, s.heldUntil-s.time) }
 
 // holds reports whether a new epoch still waits for attempts of the last one.
-func (s *State) holds() bool { return s.time < s.heldUntil }
+func (s *clock) holds() bool { return s.time < s.heldUntil }
 
 // recover executes a Recover. This state may lack the newest entries, so it may
 // not know who runs what: a task that waits here may have been assigned there.
@@ -34,22 +25,22 @@ func (s *State) holds() bool { return s.time < s.heldUntil }
 // for others returns to the queue, when its bound has passed if it has one. What
 // runs at its owner's has no lease: it waits for its owner, which ends what this
 // state does not know before it registers.
-func (s *State) recover(name string, c *Recover) Result {
+func (s *State) recover(name string, c *command.Recover) command.Result {
 	by := s.byName[name]
 	switch {
 	case s.founded == 0:
-		return Result{Code: NotFounded, Index: s.index}
+		return command.Result{Code: command.NotFounded, Index: s.index}
 	case by == nil:
-		return Result{Code: UnknownSite, Index: s.index}
+		return command.Result{Code: command.UnknownSite, Index: s.index}
 	case c.Epoch <= s.Epoch():
-		return Result{Index: s.index}
+		return command.Result{Index: s.index}
 	}
-	s.index = c.Epoch << epochShift
+	s.index = command.StartOf(c.Epoch)
 	hold := max(s.params.LeaseMs+s.params.MarginMs, c.HoldMs)
 	s.heldUntil = max(s.heldUntil, min(s.time+hold, sched.MaxNow))
 	for _, x := range s.order {
 		if x == by {
-			s.install(x, &Offer{})
+			s.install(x, &command.Offer{})
 			continue
 		}
 		if x.present() {
@@ -57,5 +48,5 @@ func (s *State) recover(name string, c *Recover) Result {
 		}
 		x.boot(unknownBoot, s.bounds.boots)
 	}
-	return Result{Index: s.index}
+	return command.Result{Index: s.index}
 }

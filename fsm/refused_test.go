@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
@@ -11,7 +12,7 @@ import (
 // everything change that a refusal can rest on, and gives copies of the command in
 // between: none changes anything. Whoever was told "refused" may rely on it.
 func TestRefusedCopiesAreNeverExecuted(t *testing.T) {
-	for code := Stale; code <= lastCode; code++ {
+	for code := command.Stale; code <= command.LastCode; code++ {
 		t.Run(code.String(), func(t *testing.T) {
 			build := refusals[code]
 			if build == nil {
@@ -37,7 +38,7 @@ func TestRefusedCopiesAreNeverExecuted(t *testing.T) {
 
 // copied applies a copy of a refused command beside an empty entry: both states must
 // be equal, but for what the copy acknowledges.
-func copied(t *testing.T, w *world, c Command, first Code) {
+func copied(t *testing.T, w *world, c command.Command, first command.Code) {
 	t.Helper()
 	twin, err := reborn(w.s)
 	if err != nil {
@@ -47,10 +48,10 @@ func copied(t *testing.T, w *world, c Command, first Code) {
 		x.raise(c.Ack)
 	}
 	r := w.apply(c)[0]
-	if _, err := twin.Apply(&Batch{Term: w.term, Elapsed: w.base}); err != nil {
+	if _, err := twin.Apply(&command.Batch{Term: w.term, Elapsed: w.base}); err != nil {
 		t.Fatal(err)
 	}
-	if r.Code == OK && !slices.Contains(r.Jobs, first) {
+	if r.Code == command.OK && !slices.Contains(r.Jobs, first) {
 		t.Errorf("refused as %q, a copy of it gives %+v", first, r)
 	}
 	if w.s.window(c.ID) != nil { // its result was recorded with the first copy
@@ -63,7 +64,7 @@ func copied(t *testing.T, w *world, c Command, first Code) {
 }
 
 // window returns a command's recorded result, nil if there is none.
-func (s *State) window(id CommandID) *Result {
+func (s *State) window(id command.ID) *command.Result {
 	r, ok := s.Result(id)
 	if !ok {
 		return nil
@@ -73,153 +74,165 @@ func (s *State) window(id CommandID) *Result {
 
 // refusals make a command that is refused with each code; what its site tells the
 // state in a Submit may be the code of a job.
-var refusals = map[Code]func(w *world) Command{
-	Stale: func(w *world) Command {
-		c := w.cmd("a", &Submit{Jobs: []JobSpec{w.job("a", 1)}})
-		w.must("a", &Addresses{})
+var refusals = map[command.Code]func(w *world) command.Command{
+	command.Stale: func(w *world) command.Command {
+		c := w.cmd("a", &command.Submit{Jobs: []command.JobSpec{w.job("a", 1)}})
+		w.must("a", &command.Addresses{})
 		w.seq["a"]++
-		w.must("a", &Addresses{})
+		w.must("a", &command.Addresses{})
 		return c
 	},
-	WindowFull: func(w *world) Command {
-		c := w.cmd("a", &Submit{Jobs: []JobSpec{w.job("a", 1)}})
-		c.ID.Seq += Window + 1
+	command.WindowFull: func(w *world) command.Command {
+		c := w.cmd("a", &command.Submit{Jobs: []command.JobSpec{w.job("a", 1)}})
+		c.ID.Seq += command.Window + 1
 		return c
 	},
-	OldIncarnation: func(w *world) Command {
-		c := w.cmd("a", &Submit{Jobs: []JobSpec{w.job("a", 1)}})
-		w.must("b", &SiteLost{Site: "a", Incarnation: w.inc["a"], Term: w.term})
+	command.OldIncarnation: func(w *world) command.Command {
+		c := w.cmd("a", &command.Submit{Jobs: []command.JobSpec{w.job("a", 1)}})
+		w.must("b", &command.SiteLost{Site: "a", Incarnation: w.inc["a"], Term: w.term})
 		return c
 	},
-	UnknownSite: func(w *world) Command { return w.cmd("a", &Suspect{Site: "late", Incarnation: 1, On: true}) },
-	NameTaken: func(w *world) Command {
+	command.UnknownSite: func(w *world) command.Command {
+		return w.cmd("a", &command.Suspect{Site: "late", Incarnation: 1, On: true})
+	},
+	command.NameTaken: func(w *world) command.Command {
 		c := w.registration("a", nil, nil)
-		c.Body.(*Register).Node = nodeOf("thief")
+		c.Body.(*command.Register).Node = nodeOf("thief")
 		return c
 	},
-	UnknownJob: func(w *world) Command { return w.cmd("a", &Cancel{Job: JobID{"a", 1}, Task: -1}) },
-	NotOwner:   func(w *world) Command { return w.cmd("b", &Cancel{Job: JobID{"a", 1}, Task: -1}) },
-	AlreadyEnded: func(w *world) Command {
-		w.submit("a", w.job("a", 1))
-		w.must("a", &Cancel{Job: JobID{"a", 1}, Task: -1})
-		return w.cmd("a", &Cancel{Job: JobID{"a", 1}, Task: -1})
+	command.UnknownJob: func(w *world) command.Command {
+		return w.cmd("a", &command.Cancel{Job: command.JobID{Site: "a", Num: 1}, Task: -1})
 	},
-	JobExists: func(w *world) Command {
+	command.NotOwner: func(w *world) command.Command {
+		return w.cmd("b", &command.Cancel{Job: command.JobID{Site: "a", Num: 1}, Task: -1})
+	},
+	command.AlreadyEnded: func(w *world) command.Command {
+		w.submit("a", w.job("a", 1))
+		w.must("a", &command.Cancel{Job: command.JobID{Site: "a", Num: 1}, Task: -1})
+		return w.cmd("a", &command.Cancel{Job: command.JobID{Site: "a", Num: 1}, Task: -1})
+	},
+	command.JobExists: func(w *world) command.Command {
 		j := w.job("a", 1)
 		w.submit("a", j)
-		return w.cmd("a", &Submit{Jobs: []JobSpec{j}})
+		return w.cmd("a", &command.Submit{Jobs: []command.JobSpec{j}})
 	},
-	JobRetired: func(w *world) Command {
+	command.JobRetired: func(w *world) command.Command {
 		j := w.job("a", 1)
-		w.must("a", &Submit{Settled: 9})
-		return w.cmd("a", &Submit{Settled: 9, Jobs: []JobSpec{j}})
+		w.must("a", &command.Submit{Settled: 9})
+		return w.cmd("a", &command.Submit{Settled: 9, Jobs: []command.JobSpec{j}})
 	},
-	TooManyShapes: func(w *world) Command {
+	command.TooManyShapes: func(w *world) command.Command {
 		for i := range int64(3) {
 			j := w.job("a", 1)
 			j.Need.MilliCPU += i + 1
 			w.submit("a", j)
 		}
-		return w.cmd("a", &Submit{Jobs: []JobSpec{w.job("a", 1)}})
+		return w.cmd("a", &command.Submit{Jobs: []command.JobSpec{w.job("a", 1)}})
 	},
-	TooManyJobs: func(w *world) Command {
+	command.TooManyJobs: func(w *world) command.Command {
 		for range 5 {
 			w.submit("a", w.job("a", 1))
 		}
-		return w.cmd("a", &Submit{Jobs: []JobSpec{w.job("a", 1)}})
+		return w.cmd("a", &command.Submit{Jobs: []command.JobSpec{w.job("a", 1)}})
 	},
-	TooManyTasks: func(w *world) Command {
+	command.TooManyTasks: func(w *world) command.Command {
 		w.submit("a", w.job("a", 4))
-		return w.cmd("a", &Submit{Jobs: []JobSpec{w.job("a", 7)}})
+		return w.cmd("a", &command.Submit{Jobs: []command.JobSpec{w.job("a", 7)}})
 	},
-	TooManyBytes: func(w *world) Command {
+	command.TooManyBytes: func(w *world) command.Command {
 		w.submit("a", w.job("a", 1))
 		j := w.job("a", 1)
 		j.Payload = make([]byte, 97)
-		return w.cmd("a", &Submit{Jobs: []JobSpec{j}})
+		return w.cmd("a", &command.Submit{Jobs: []command.JobSpec{j}})
 	},
-	TooManyNumbers: func(w *world) Command {
+	command.TooManyNumbers: func(w *world) command.Command {
 		for range 8 { // two are kept, and a range for each of the others
 			w.num["a"]++
 			j := w.job("a", 1)
 			w.submit("a", j)
-			w.must("a", &Cancel{Job: JobID{"a", j.Num}, Task: -1})
+			w.must("a", &command.Cancel{Job: command.JobID{Site: "a", Num: j.Num}, Task: -1})
 		}
 		w.num["a"]++
-		return w.cmd("a", &Submit{Jobs: []JobSpec{w.job("a", 1)}})
+		return w.cmd("a", &command.Submit{Jobs: []command.JobSpec{w.job("a", 1)}})
 	},
-	OutOfRange: func(w *world) Command {
+	command.OutOfRange: func(w *world) command.Command {
 		w.submit("a", w.job("a", 1))
-		return w.cmd("a", &Cancel{Job: JobID{"a", 1}, Task: 7})
+		return w.cmd("a", &command.Cancel{Job: command.JobID{Site: "a", Num: 1}, Task: 7})
 	},
-	BadParams: func(w *world) Command {
+	command.BadParams: func(w *world) command.Command {
 		p := w.s.params
 		p.LeaseMs++
-		return w.cmd("a", &SetParams{Params: p})
+		return w.cmd("a", &command.SetParams{Params: p})
 	},
-	OldTerm: func(w *world) Command {
-		return w.cmd("b", &SiteLost{Site: "a", Incarnation: w.inc["a"], Term: w.term + 1})
+	command.OldTerm: func(w *world) command.Command {
+		return w.cmd("b", &command.SiteLost{Site: "a", Incarnation: w.inc["a"], Term: w.term + 1})
 	},
-	OldOffer: func(w *world) Command {
+	command.OldOffer: func(w *world) command.Command {
 		o := w.offering("b", 1)
 		w.must("b", w.offering("b", 2))
 		return w.cmd("b", o)
 	},
-	OutOfOrder: func(w *world) Command {
-		return w.cmd("a", &Usage{Batch: 2, Rows: []UsageRow{{Job: 1, Need: Resources{MilliCPU: 1}, RunMs: 5}}})
+	command.OutOfOrder: func(w *world) command.Command {
+		return w.cmd("a", &command.Usage{Batch: 2, Rows: []command.UsageRow{{Job: 1, Need: command.Resources{MilliCPU: 1}, RunMs: 5}}})
 	},
-	AlreadyFounded: func(w *world) Command { return Command{ID: CommandID{Site: "a"}, Body: &Genesis{Params: params()}} },
-	NotFounded: func(w *world) Command {
+	command.AlreadyFounded: func(w *world) command.Command {
+		return command.Command{ID: command.ID{Site: "a"}, Body: &command.Genesis{Params: params()}}
+	},
+	command.NotFounded: func(w *world) command.Command {
 		w.s.founded = 0 // a copy of this before the genesis is a broker's that had no incarnation
-		c := w.cmd("a", &Submit{Jobs: []JobSpec{w.job("a", 1)}})
+		c := w.cmd("a", &command.Submit{Jobs: []command.JobSpec{w.job("a", 1)}})
 		c.ID.Incarnation = 0
-		if r := w.apply(c)[0]; r.Code != NotFounded {
+		if r := w.apply(c)[0]; r.Code != command.NotFounded {
 			w.t.Fatal(r)
 		}
 		w.s.founded = 1
 		return c
 	},
-	VersionTooNew: func(w *world) Command {
-		return w.cmd("a", &Raise{Version: Version + 1})
+	command.VersionTooNew: func(w *world) command.Command {
+		return w.cmd("a", &command.Raise{Version: Version + 1})
 	},
-	OlderData: func(w *world) Command {
+	command.OlderData: func(w *world) command.Command {
 		c := w.registration("b", nil, nil)
-		c.Body.(*Register).Known = [][16]byte{{200}}
+		c.Body.(*command.Register).Known = [][16]byte{{200}}
 		return c
 	},
-	PolicySites: func(w *world) Command {
+	command.PolicySites: func(w *world) command.Command {
 		for i := range sched.MaxSites(sched.Shapley) {
 			w.register("s" + string(rune('a'+i)))
 		}
 		p := w.s.params
 		p.Policy = sched.Shapley
-		return w.cmd("a", &SetParams{Params: p})
+		return w.cmd("a", &command.SetParams{Params: p})
 	},
 }
 
 // refusalChanges are what a refusal may have rested on.
 var refusalChanges = []func(w *world){
-	func(w *world) { w.do("a", &Addresses{HTTP: "a:1"}); w.do("a", &Addresses{HTTP: "a:2"}) },
+	func(w *world) { w.do("a", &command.Addresses{HTTP: "a:1"}); w.do("a", &command.Addresses{HTTP: "a:2"}) },
 	func(w *world) { w.do("b", w.offering("b", 8)) },
-	func(w *world) { w.do("b", &Raise{Version: Version}) },
+	func(w *world) { w.do("b", &command.Raise{Version: Version}) },
 	func(w *world) {
 		p := w.s.params
 		p.RetainJobs, p.RetainMs = 0, 0
-		w.do("b", &SetParams{Params: p})
-		c := &Complete{}
+		w.do("b", &command.SetParams{Params: p})
+		c := &command.Complete{}
 		for _, a := range w.s.Assignments("b") {
-			c.Attempts = append(c.Attempts, ended(a, Succeeded, 1))
+			c.Attempts = append(c.Attempts, ended(a, command.Succeeded, 1))
 		}
 		w.do("b", c)
 	},
-	func(w *world) { w.at(w.base + 5000); w.do("b", &Usage{Batch: 1}); w.do("a", &Usage{Batch: 1}) },
-	func(w *world) { w.seq["a"] += 5; w.do("a", &Addresses{HTTP: "a:3"}) },
-	func(w *world) { w.do("a", &Submit{Jobs: []JobSpec{w.job("a", 1)}}) },
+	func(w *world) {
+		w.at(w.base + 5000)
+		w.do("b", &command.Usage{Batch: 1})
+		w.do("a", &command.Usage{Batch: 1})
+	},
+	func(w *world) { w.seq["a"] += 5; w.do("a", &command.Addresses{HTTP: "a:3"}) },
+	func(w *world) { w.do("a", &command.Submit{Jobs: []command.JobSpec{w.job("a", 1)}}) },
 	func(w *world) { w.term, w.base = w.term+1, 0; w.apply() },
 	func(w *world) { w.apply(w.registration("late", nil, nil)) },
-	func(w *world) { w.apply(w.cmd("b", &Leave{}), w.cmd("a", &Forget{Site: "b"})) },
+	func(w *world) { w.apply(w.cmd("b", &command.Leave{}), w.cmd("a", &command.Forget{Site: "b"})) },
 	func(w *world) { w.apply(w.registration("a", nil, nil), w.registration("b", nil, nil)) },
-	func(w *world) { w.apply(Command{ID: CommandID{Site: "a"}, Body: &Recover{Epoch: 1}}) },
+	func(w *world) { w.apply(command.Command{ID: command.ID{Site: "a"}, Body: &command.Recover{Epoch: 1}}) },
 	func(w *world) { w.apply(w.registration("a", nil, nil), w.registration("b", nil, nil)) },
 }
 
@@ -233,17 +246,17 @@ func TestLateCopiesOfALostEpochAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.register("b") // only in entries that are lost
-	late := w.cmd("b", &Submit{Jobs: []JobSpec{w.job("b", 1)}})
+	late := w.cmd("b", &command.Submit{Jobs: []command.JobSpec{w.job("b", 1)}})
 	w.s = survivor
-	w.apply(Command{ID: CommandID{Site: "a"}, Body: &Recover{Epoch: 1}})
-	if r := w.apply(late)[0]; r.Code != OldIncarnation {
+	w.apply(command.Command{ID: command.ID{Site: "a"}, Body: &command.Recover{Epoch: 1}})
+	if r := w.apply(late)[0]; r.Code != command.OldIncarnation {
 		t.Fatalf("before b is back: %v", r.Code)
 	}
 	w.register("b")
-	if r := w.apply(late)[0]; r.Code != OldIncarnation {
+	if r := w.apply(late)[0]; r.Code != command.OldIncarnation {
 		t.Errorf("a command of incarnation %d gives %v, the site has %d", late.ID.Incarnation, r.Code, w.inc["b"])
 	}
-	if r := w.submit("b", w.job("b", 1)); r.Code != OK || w.s.Stats().Jobs != 1 {
+	if r := w.submit("b", w.job("b", 1)); r.Code != command.OK || w.s.Stats().Jobs != 1 {
 		t.Errorf("%+v, %d jobs", r, w.s.Stats().Jobs)
 	}
 }

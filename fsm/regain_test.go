@@ -1,6 +1,10 @@
 package fsm
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
+)
 
 // lostBehindWork has a run two tasks of its own and be lost, and then leaves the loss of
 // b, which runs fifty, as work: what comes now is acted on behind that.
@@ -18,15 +22,15 @@ func lostBehindWork(t *testing.T, boundMs int64) (*world, []Assignment) {
 		t.Fatalf("a was assigned %d", len(own))
 	}
 	if boundMs > 0 {
-		w.must("a", &Bound{Attempts: []BoundAttempt{{AttemptRef: own[0].AttemptRef, BoundMs: boundMs}}})
+		w.must("a", &command.Bound{Attempts: []command.BoundAttempt{{AttemptRef: own[0].AttemptRef, BoundMs: boundMs}}})
 	}
-	w.must("c", &SiteLost{Site: "a", Incarnation: w.inc["a"], Term: w.term})
-	w.step(w.cmd("c", &SiteLost{Site: "b", Incarnation: w.inc["b"], Term: w.term}))
+	w.must("c", &command.SiteLost{Site: "a", Incarnation: w.inc["a"], Term: w.term})
+	w.step(w.cmd("c", &command.SiteLost{Site: "b", Incarnation: w.inc["b"], Term: w.term}))
 	return w, own
 }
 
 // step is an entry that does one step of what is left. A replica can be restored after it.
-func (w *world) step(cmds ...Command) {
+func (w *world) step(cmds ...command.Command) {
 	w.t.Helper()
 	w.one(w.s, 1, cmds...)
 	if _, err := reborn(w.s); err != nil {
@@ -37,7 +41,7 @@ func (w *world) step(cmds ...Command) {
 // comeBack registers a site that holds all that it runs, in an entry that does one step.
 func (w *world) comeBack(site string, held []Assignment) {
 	w.t.Helper()
-	var refs []AttemptRef
+	var refs []command.AttemptRef
 	for _, a := range held {
 		refs = append(refs, a.AttemptRef)
 	}
@@ -59,7 +63,7 @@ func (w *world) stepAll() {
 func TestLostAgainBeforeItsRegistrationIsActedOn(t *testing.T) {
 	w, own := lostBehindWork(t, 0)
 	w.comeBack("a", own)
-	w.step(w.cmd("c", &SiteLost{Site: "a", Incarnation: w.inc["a"], Term: w.term}))
+	w.step(w.cmd("c", &command.SiteLost{Site: "a", Incarnation: w.inc["a"], Term: w.term}))
 	w.comeBack("a", own)
 	w.stepAll()
 	for _, a := range own {
@@ -77,7 +81,7 @@ func TestReportsBeforeARegistrationIsActedOn(t *testing.T) {
 	t.Run("started", func(t *testing.T) {
 		w, own := lostBehindWork(t, 0)
 		w.comeBack("a", own)
-		w.step(w.cmd("a", &Started{Attempts: []StartedAttempt{{AttemptRef: own[0].AttemptRef}}}))
+		w.step(w.cmd("a", &command.Started{Attempts: []command.StartedAttempt{{AttemptRef: own[0].AttemptRef}}}))
 		w.stepAll()
 		if v, _ := w.s.Tasks(own[0].Job, 0, 1); v[0].State != Running {
 			t.Errorf("the task was started, and is %v", v[0].State)
@@ -86,7 +90,7 @@ func TestReportsBeforeARegistrationIsActedOn(t *testing.T) {
 	t.Run("bound", func(t *testing.T) {
 		w, own := lostBehindWork(t, 0)
 		w.comeBack("a", own)
-		w.step(w.cmd("a", &Bound{Attempts: []BoundAttempt{{AttemptRef: own[0].AttemptRef, BoundMs: 100_000}}}))
+		w.step(w.cmd("a", &command.Bound{Attempts: []command.BoundAttempt{{AttemptRef: own[0].AttemptRef, BoundMs: 100_000}}}))
 		w.stepAll()
 		if a, _ := w.s.Assignment("a", own[0].AttemptRef); a.BoundMs == 0 {
 			t.Error("the declared bound is not kept")
@@ -95,7 +99,7 @@ func TestReportsBeforeARegistrationIsActedOn(t *testing.T) {
 	t.Run("lost", func(t *testing.T) {
 		w, own := lostBehindWork(t, 100_000)
 		w.comeBack("a", own)
-		w.step(w.cmd("a", &Complete{Attempts: []Ended{ended(own[0], Lost, 0)}}))
+		w.step(w.cmd("a", &command.Complete{Attempts: []command.Ended{ended(own[0], command.Lost, 0)}}))
 		w.stepAll()
 		if v, _ := w.s.Tasks(own[0].Job, 0, 1); v[0].State != Stopping || len(w.s.Assignments("a")) != 1 {
 			t.Errorf("the task may run until its bound, and is %v", v[0].State)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // incarnationShift has the incarnations of an epoch begin above those of the one
@@ -15,9 +17,9 @@ const incarnationShift = 18
 const maxBoots = 8
 
 // Admit says whether a data directory may join under a site's name.
-func (s *State) Admit(name string, node [16]byte) error {
-	if !ValidSite(name) {
-		return fmt.Errorf("%w: %.80q is no site name (a DNS label in lower case)", ErrBadID, name)
+func (s *views) Admit(name string, node [16]byte) error {
+	if !command.ValidSite(name) {
+		return fmt.Errorf("%w: %.80q is no site name (a DNS label in lower case)", command.ErrBadID, name)
 	}
 	if x := s.byName[name]; x != nil && x.node != node {
 		return fmt.Errorf("%w: site %s belongs to another data directory: start it there, or choose another name", ErrNameTaken, name)
@@ -30,15 +32,15 @@ func (s *State) Admit(name string, node [16]byte) error {
 
 // register executes a Register: a new incarnation, unless the same process asks
 // again.
-func (s *State) register(name string, c *Register) Result {
+func (s *State) register(name string, c *command.Register) command.Result {
 	x := s.byName[name]
 	switch {
 	case s.Admit(name, c.Node) != nil:
-		return Result{Code: NameTaken, Index: s.index}
+		return command.Result{Code: command.NameTaken, Index: s.index}
 	case c.MaxVersion < max(s.version, s.raised): // raised in this entry, too
-		return Result{Code: VersionTooNew, Index: s.index}
+		return command.Result{Code: command.VersionTooNew, Index: s.index}
 	case x == nil && len(s.sites) >= s.bounds.members:
-		return Result{Code: OutOfRange, Index: s.index}
+		return command.Result{Code: command.OutOfRange, Index: s.index}
 	case x == nil:
 		x = s.addSite(name)
 		s.join(1)
@@ -47,19 +49,19 @@ func (s *State) register(name string, c *Register) Result {
 	case x.boots[0] == c.Boot:
 		return x.registered
 	case slices.Contains(x.boots, c.Boot):
-		return Result{Code: OldIncarnation, Index: s.index}
+		return command.Result{Code: command.OldIncarnation, Index: s.index}
 	case len(c.Known) > 0 && x.lastBoot() != unknownBoot && !slices.Contains(c.Known, x.lastBoot()):
-		return Result{Code: OlderData, Index: s.index}
+		return command.Result{Code: command.OlderData, Index: s.index}
 	}
 	s.incarnate(x, c)
-	x.registered = Result{
+	x.registered = command.Result{
 		Index: s.index, Incarnation: x.incarnation, NextJob: max(x.maxNum+1, x.settled, 1), NextUsage: x.usageBatch + 1,
 	}
 	return x.registered
 }
 
 // incarnate starts a site's next incarnation.
-func (s *State) incarnate(x *site, c *Register) {
+func (s *State) incarnate(x *site, c *command.Register) {
 	x.boot(c.Boot, s.bounds.boots)
 	x.http, x.peer, x.gossip = strings.Clone(c.HTTP), strings.Clone(c.Peer), strings.Clone(c.Gossip)
 	x.maxVersion = c.MaxVersion
@@ -70,14 +72,14 @@ func (s *State) incarnate(x *site, c *Register) {
 		s.join(1)
 	}
 	away := !x.present()
-	x.state, x.lostMs, x.gone, x.closed = Alive, 0, false, NotClosed
+	x.state, x.lostMs, x.gone, x.closed = Alive, 0, false, command.NotClosed
 	if away {
 		s.unpark(x)
 		s.tellSite(EventSiteReturned, x)
 	} else {
 		s.tellSite(EventSiteRegistered, x)
 	}
-	s.install(x, &Offer{})
+	s.install(x, &command.Offer{})
 	x.offerVersion = 0
 	s.answerFor(x, c)
 }
@@ -116,7 +118,7 @@ const (
 // started and returns to the queue without a loss: its site would have a record.
 // Bounds change that for lost ones only, which may still run. What the site
 // once called lost stays so.
-func (s *State) answerFor(x *site, c *Register) {
+func (s *State) answerFor(x *site, c *command.Register) {
 	s.forgetWords(x)
 	for i := range c.Held {
 		s.noteWord(x, &c.Held[i], wordHeld)
@@ -145,7 +147,7 @@ func (s *State) forgetWords(x *site) {
 	}
 }
 
-func (s *State) noteWord(x *site, ref *AttemptRef, w word) {
+func (s *lifecycle) noteWord(x *site, ref *command.AttemptRef, w word) {
 	s.steps.used += stepLook
 	slot, ok := s.findAttempt(ref, x)
 	if !ok {
@@ -168,7 +170,7 @@ func (x *site) hold(slot uint64, w word) {
 }
 
 // answer does with an attempt what its site's registration said of it.
-func (s *State) answer(slot uint64) {
+func (s *lifecycle) answer(slot uint64) {
 	a := s.attempts.Mut(slot, s.epoch)
 	w := a.word
 	switch a.word = wordNone; {
@@ -194,13 +196,13 @@ func (s *State) answer(slot uint64) {
 
 // Inner outcomes of attempts that were not started: no losses.
 const (
-	neverRan Outcome = 255
-	declined Outcome = 254
-	doubted  Outcome = 253
+	neverRan command.Outcome = 255
+	declined command.Outcome = 254
+	doubted  command.Outcome = 253
 )
 
 // drop ends an attempt without its site's report: nobody is charged.
-func (s *State) drop(slot uint64, o Outcome) {
+func (s *lifecycle) drop(slot uint64, o command.Outcome) {
 	a := *s.attempts.Get(slot)
 	s.unsetStarted(&a)
 	r := s.recordOf(&a)
@@ -209,7 +211,7 @@ func (s *State) drop(slot uint64, o Outcome) {
 	if o == neverRan && !s.isStopping(&a) {
 		s.requeue(&a, r, o)
 	} else {
-		s.settle(&a, r, Lost)
+		s.settle(&a, r, command.Lost)
 	}
 	s.noteNotRun(&a)
 }

@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // recordAgain has the snapshots and hashes be those of this code. That is right only where
@@ -65,7 +67,7 @@ func staysWhatItWas(t *testing.T, name string) {
 
 func replay(t *testing.T, s *State, entry []byte) {
 	t.Helper()
-	b, err := DecodeBatch(entry)
+	b, err := command.DecodeBatch(entry)
 	if err == nil {
 		_, err = s.Apply(b)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/fsm/internal/store"
 )
 
@@ -13,7 +14,7 @@ import (
 func TestTieOfTheOwnSiteCountsAllLanes(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
 	w.submit("a", w.job("a", 50))
-	wide := func() (jobs []JobSpec) {
+	wide := func() (jobs []command.JobSpec) {
 		for i := range 10 {
 			j := w.job("b", 1)
 			j.Need.MilliCPU = int64(100+i) * 1000
@@ -26,7 +27,7 @@ func TestTieOfTheOwnSiteCountsAllLanes(t *testing.T) {
 	w.submit("b", w.job("b", 50))
 	w.submit("b", wide()...)
 	for _, j := range early {
-		w.must("b", &Cancel{Job: JobID{"b", j.Num}, Task: -1})
+		w.must("b", &command.Cancel{Job: command.JobID{Site: "b", Num: j.Num}, Task: -1})
 	}
 	twin, err := reborn(w.s)
 	if err != nil {
@@ -50,15 +51,15 @@ func TestGoneMachinesCountNoSteps(t *testing.T) {
 	}
 	w.must("b", w.offering("b", cores...))
 	w.submit("a", w.job("a", 401))
-	var ends []Ended
+	var ends []command.Ended
 	for _, a := range w.s.Assignments("b") {
-		ends = append(ends, ended(a, Succeeded, 1))
+		ends = append(ends, ended(a, command.Succeeded, 1))
 	}
 	w.must("b", w.offering("b", 1)) // 400 go, each with a task
 	w.must("c", w.offering("c", 4, 4, 4, 4, 4, 4, 4, 4, 4, 4))
 	w.submit("a", w.job("a", 40)) // fills c
 	for ; len(ends) > 0; ends = ends[min(len(ends), 100):] {
-		w.must("b", &Complete{Attempts: ends[:min(len(ends), 100)]})
+		w.must("b", &command.Complete{Attempts: ends[:min(len(ends), 100)]})
 	}
 	for k := range int64(12) {
 		j := w.job("a", 1)
@@ -123,7 +124,7 @@ func TestSubmissionsSearchNothingBehindDeclinedJobs(t *testing.T) {
 		}
 		i++
 	}
-	var jobs []JobSpec
+	var jobs []command.JobSpec
 	for i := range n {
 		j := w.job("y", 1)
 		j.Priority = int32(i % 2 * i) // half of them each in a queue of its own

@@ -1,6 +1,10 @@
 package fsm
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
+)
 
 // Bounds of the search for reservations.
 const (
@@ -18,7 +22,7 @@ type reservation struct {
 
 // hold holds a machine for a job. A machine whose reservation ends is found by its
 // number, for there may be half as many as machines.
-func (s *State) hold(seq uint64, m *machine) {
+func (s *holding) hold(seq uint64, m *machine) {
 	s.holdNo++
 	m.held, m.heldNo, s.held[seq] = seq, s.holdNo, m
 	m.site.heldMachines++
@@ -29,7 +33,7 @@ func (s *State) hold(seq uint64, m *machine) {
 // reserve gives the longest starving heads one machine each. It runs after
 // matching, so a head that still waits fits no free machine; while a new epoch
 // holds nothing is matched, and waiting is no sign of a lack of room.
-func (s *State) reserve() {
+func (s *holding) reserve() {
 	if s.holds() { // also what had begun before the epoch
 		s.search = nil
 	}
@@ -47,7 +51,7 @@ func (s *State) reserve() {
 
 // holdSome makes the reservations of a search whose judgements are complete; false: more
 // heads are left. It does at least one site, or looks for one machine.
-func (s *State) holdSome() bool {
+func (s *holding) holdSome() bool {
 	h := s.search
 	if !h.ordered {
 		h.ordered, h.turns = true, s.sitesInTurn()
@@ -63,7 +67,7 @@ func (s *State) holdSome() bool {
 }
 
 // mayHold reports whether the search may hold one more machine.
-func (s *State) mayHold(most int) bool {
+func (s *holding) mayHold(most int) bool {
 	return s.search.made < s.bounds.reserveAtOnce && s.reservations.Len() < most
 }
 
@@ -73,11 +77,11 @@ func (s *State) mayHold(most int) bool {
 // task before it: then it is late by its width, for what frees suffices for them first.
 // Lanes that no machine could ever serve are passed over. A site that is come to again
 // passes over what it has; worked: the entry has done something before.
-func (s *State) holdFor(x *site, most int, worked bool) bool {
+func (s *holding) holdFor(x *site, most int, worked bool) bool {
 	h := s.search
-	var young []Resources // needs of lanes before that do not starve
+	var young []command.Resources // needs of lanes before that do not starve
 	for i, l := range s.hopefulLanes(x) {
-		need := l.class.need
+		need := l.class.Need
 		if l.queuedMs+s.params.ReserveAfterMs > s.time {
 			if young = s.withNeed(young, need); i == 0 && len(h.first) < MaxMembers {
 				h.first = s.withNeed(h.first, need)
@@ -101,7 +105,7 @@ func (s *State) holdFor(x *site, most int, worked bool) bool {
 
 // holdOne holds a machine for a lane's head, or notes that there is none for it: what no
 // machine can take now must not keep others from theirs.
-func (s *State) holdOne(l *lane) {
+func (s *holding) holdOne(l *lane) {
 	h := s.search
 	m := s.soonest(l)
 	if m == nil {
@@ -116,23 +120,23 @@ func (s *State) holdOne(l *lane) {
 }
 
 // isWithin reports whether a need is within another one, and counts the look.
-func (s *State) isWithin(needs []Resources, need Resources) bool {
+func (s *holding) isWithin(needs []command.Resources, need command.Resources) bool {
 	s.steps.used += stepLook + uint64(len(needs))/needsAStep
-	return slices.ContainsFunc(needs, need.fits)
+	return slices.ContainsFunc(needs, need.FitsIn)
 }
 
 // withNeed returns needs and one more, without those that are within another. It changes
 // the list, and counts the look.
-func (s *State) withNeed(needs []Resources, need Resources) []Resources {
+func (s *holding) withNeed(needs []command.Resources, need command.Resources) []command.Resources {
 	if s.isWithin(needs, need) {
 		return needs
 	}
-	return append(slices.DeleteFunc(needs, func(n Resources) bool { return n.fits(need) }), need)
+	return append(slices.DeleteFunc(needs, func(n command.Resources) bool { return n.FitsIn(need) }), need)
 }
 
 // hopefulLanes returns a present site's lanes that some machine could serve, in the order
 // in which they are to be served.
-func (s *State) hopefulLanes(x *site) []*lane {
+func (s *holding) hopefulLanes(x *site) []*lane {
 	if !x.present() {
 		return nil
 	}
@@ -147,7 +151,7 @@ func (s *State) hopefulLanes(x *site) []*lane {
 }
 
 // sitesInTurn returns the sites with lanes that some machine could serve, by whose turn it is.
-func (s *State) sitesInTurn() []int32 {
+func (s *holding) sitesInTurn() []int32 {
 	var heads []*lane
 	for _, x := range s.sites {
 		if !x.present() {
@@ -177,10 +181,10 @@ func (s *State) sitesInTurn() []int32 {
 	return turns
 }
 
-func (s *State) isHeld(seq uint64) bool { return s.held[seq] != nil }
+func (s *holding) isHeld(seq uint64) bool { return s.held[seq] != nil }
 
 // offeredMachines counts the machines that alive sites offer.
-func (s *State) offeredMachines() int {
+func (s *holding) offeredMachines() int {
 	n := 0
 	for _, x := range s.sites {
 		if x.state == Alive {
@@ -195,11 +199,11 @@ func (s *State) offeredMachines() int {
 // that would have room for it if the federation's tasks ended, the one with the least
 // in use, then the first by site and name. What a site's own users have taken no hold
 // can free.
-func (s *State) soonest(l *lane) *machine {
+func (s *jobTable) soonest(l *lane) *machine {
 	j := s.jobs.Get(l.seq)
 	var best *machine
 	for _, x := range s.order {
-		if x.state != Alive || !l.class.need.fits(x.widest) || !l.class.allows(x.name) || j.isBarred(x) {
+		if x.state != Alive || !l.class.Need.FitsIn(x.widest) || !l.class.Allows(x.name) || j.isBarred(x) {
 			continue
 		}
 		for _, m := range x.machines {
@@ -217,7 +221,7 @@ func (s *State) soonest(l *lane) *machine {
 }
 
 // unhold ends a job's reservation, if it has one.
-func (s *State) unhold(seq uint64) {
+func (s *holding) unhold(seq uint64) {
 	m := s.held[seq]
 	if m == nil {
 		return
@@ -233,7 +237,7 @@ func (s *State) unhold(seq uint64) {
 }
 
 // unholdFor ends the reservations for a site's jobs; nil stands for all sites.
-func (s *State) unholdFor(owner *site) {
+func (s *holding) unholdFor(owner *site) {
 	if owner != nil && owner.heldFor == 0 { // who leaves and comes back looks once
 		return
 	}
@@ -249,7 +253,7 @@ func (s *State) unholdFor(owner *site) {
 }
 
 // unholdIdle ends the reservation of a job with nothing left to wait.
-func (s *State) unholdIdle(seq uint64, j *job) {
+func (s *holding) unholdIdle(seq uint64, j *job) {
 	if j.waiting() == 0 {
 		s.unhold(seq)
 	}
@@ -258,7 +262,7 @@ func (s *State) unholdIdle(seq uint64, j *job) {
 // checkHolds ends the reservations of a site's machines that can no longer
 // serve them, be it that its own users have taken the room: the next search looks
 // elsewhere.
-func (s *State) checkHolds(x *site) {
+func (s *holding) checkHolds(x *site) {
 	if x.heldMachines == 0 {
 		return
 	}
@@ -271,9 +275,9 @@ func (s *State) checkHolds(x *site) {
 
 // couldRun reports whether one of the site's machines, if it were empty, fits
 // such a task.
-func (x *site) couldRun(h *shape) bool {
-	if !h.need.fits(x.most) || !h.allows(x.name) { // most of what fits nowhere needs no look at the machines
+func (x *site) couldRun(h *command.Shape) bool {
+	if !h.Need.FitsIn(x.most) || !h.Allows(x.name) { // most of what fits nowhere needs no look at the machines
 		return false
 	}
-	return slices.ContainsFunc(x.machines, func(m *machine) bool { return h.fits(m, m.whole) })
+	return slices.ContainsFunc(x.machines, func(m *machine) bool { return m.takes(h, m.whole) })
 }

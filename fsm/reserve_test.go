@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // narrowTraffic is a world in which b's 8 cores are kept busy by an owner's tasks of 2
@@ -11,7 +13,7 @@ import (
 // and one more is submitted; it reports whether the wide one runs.
 func narrowTraffic(t *testing.T, w *world, owner string) (step func() bool) {
 	t.Helper()
-	narrow := func() JobSpec {
+	narrow := func() command.JobSpec {
 		j := w.job(owner, 1)
 		j.Need.MilliCPU, j.Only = 2000, []string{"b"}
 		return j
@@ -25,13 +27,13 @@ func narrowTraffic(t *testing.T, w *world, owner string) (step func() bool) {
 	return func() bool {
 		now += 2000
 		w.at(now)
-		cmds := []Command{w.cmd(owner, &Submit{Jobs: []JobSpec{narrow()}})}
+		cmds := []command.Command{w.cmd(owner, &command.Submit{Jobs: []command.JobSpec{narrow()}})}
 		for i, a := range w.s.Assignments("b") { // by job
 			if a.Need.MilliCPU == 8000 {
 				return true
 			}
 			if i == 0 {
-				cmds = append(cmds, w.cmd("b", &Complete{Attempts: []Ended{ended(a, Succeeded, 8000)}}))
+				cmds = append(cmds, w.cmd("b", &command.Complete{Attempts: []command.Ended{ended(a, command.Succeeded, 8000)}}))
 			}
 		}
 		w.apply(cmds...)
@@ -59,9 +61,9 @@ func TestNoHoldOnWhatOwnUsersKeep(t *testing.T) {
 	p.ReserveAfterMs = 60_000
 	w := newWorld(t, p, "a", "b", "c", "d")
 	w.offer["a"]++
-	w.must("a", &Offer{Version: w.offer["a"], Machines: []Machine{{
-		Name: "m0", Resources: Resources{MilliCPU: 1000}, Whole: Resources{MilliCPU: 8000},
-	}}, Home: Resources{MilliCPU: 7000}})
+	w.must("a", &command.Offer{Version: w.offer["a"], Machines: []command.Machine{{
+		Name: "m0", Resources: command.Resources{MilliCPU: 1000}, Whole: command.Resources{MilliCPU: 8000},
+	}}, Home: command.Resources{MilliCPU: 7000}})
 	runsWithin(t, w, 40, narrowTraffic(t, w, "d"))
 }
 
@@ -81,9 +83,9 @@ func TestHoldEndsWhenOwnUsersTakeTheRoom(t *testing.T) {
 		t.Fatalf("held at %s, not where least is in use", at)
 	}
 	w.offer["a"]++
-	w.must("a", &Offer{Version: w.offer["a"], Machines: []Machine{{
-		Name: "m0", Resources: Resources{MilliCPU: 2000}, Whole: Resources{MilliCPU: 8000},
-	}}, Home: Resources{MilliCPU: 6000}})
+	w.must("a", &command.Offer{Version: w.offer["a"], Machines: []command.Machine{{
+		Name: "m0", Resources: command.Resources{MilliCPU: 2000}, Whole: command.Resources{MilliCPU: 8000},
+	}}, Home: command.Resources{MilliCPU: 6000}})
 	runsWithin(t, w, 40, step)
 }
 
@@ -97,13 +99,13 @@ func TestYoungHeadDoesNotSuspendWiderOnes(t *testing.T) {
 	w.must("b", w.offering("b", 8))
 	w.submit("c", w.job("c", 1))
 	w.at(1000)
-	w.must("b", &Complete{Attempts: []Ended{ended(w.s.Assignments("b")[0], Succeeded, 1000)}}) // b has given, c has taken
+	w.must("b", &command.Complete{Attempts: []command.Ended{ended(w.s.Assignments("b")[0], command.Succeeded, 1000)}}) // b has given, c has taken
 	step := narrowTraffic(t, w, "b")
 	late := w.job("e", 1)
 	late.Need.MilliCPU = 2000
 	w.submit("e", late)
 	runsWithin(t, w, 60, step)
-	if v, _ := w.s.Job(JobID{"e", late.Num}); v.State != Queued {
+	if v, _ := w.s.Job(command.JobID{Site: "e", Num: late.Num}); v.State != Queued {
 		t.Errorf("the narrow task of lower standing is %v", v.State)
 	}
 }
@@ -116,9 +118,9 @@ func TestWhatNoMachineCanTakeKeepsNobodyWaiting(t *testing.T) {
 	p.ReserveAfterMs = 1000
 	w := newWorld(t, p, "a", "b", "c")
 	w.offer["b"]++
-	w.must("b", &Offer{Version: w.offer["b"], Machines: []Machine{{
-		Name: "m0", Resources: Resources{MilliCPU: 1000}, Whole: Resources{MilliCPU: 100_000},
-	}}, Home: Resources{MilliCPU: 99_000}})
+	w.must("b", &command.Offer{Version: w.offer["b"], Machines: []command.Machine{{
+		Name: "m0", Resources: command.Resources{MilliCPU: 1000}, Whole: command.Resources{MilliCPU: 100_000},
+	}}, Home: command.Resources{MilliCPU: 99_000}})
 	w.must("c", w.offering("c", 8))
 	w.submit("a", w.job("a", 9)) // all is in use
 	for i := range reserveAtOnce + 1 {
@@ -146,16 +148,16 @@ func TestHoldsAreMadeInParts(t *testing.T) {
 	p := params()
 	p.ReserveAfterMs = 10_000
 	w := newWorld(t, p, "host")
-	o := &Offer{Version: 1}
+	o := &command.Offer{Version: 1}
 	for i := range 3 * reserveAtOnce {
-		o.Machines = append(o.Machines, Machine{Name: fmt.Sprintf("m%02d", i), Resources: Resources{MilliCPU: 10_000, MemMiB: 100_000}})
+		o.Machines = append(o.Machines, command.Machine{Name: fmt.Sprintf("m%02d", i), Resources: command.Resources{MilliCPU: 10_000, MemMiB: 100_000}})
 	}
 	w.must("host", o)
 	w.submit("host", w.job("host", uint32(10*len(o.Machines)))) // nothing is free
 	wait := func(x string, i, k int) {
 		j := w.job(x, 1)
 		u := int64(i*lanes + k)
-		j.Need = Resources{MilliCPU: 2000 + u, MemMiB: 90_000 - u}
+		j.Need = command.Resources{MilliCPU: 2000 + u, MemMiB: 90_000 - u}
 		w.submit(x, j)
 	}
 	for i := range sites {

@@ -3,6 +3,7 @@ package fsm
 import (
 	"io"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/fsm/internal/store"
 	"github.com/cloudshare/cloudshare/sched"
 )
@@ -39,7 +40,7 @@ func (r *snapReader) scalars(s *State) {
 		return
 	}
 	s.index, s.term, s.founded, s.seed = r.uint(), r.uint(), r.uint(), r.uint()
-	s.termBase, s.time, s.createdMs = r.int(), r.within(0, sched.MaxNow, "log time"), r.within(0, MaxUnixMs, "date")
+	s.termBase, s.time, s.createdMs = r.int(), r.within(0, sched.MaxNow, "log time"), r.within(0, command.MaxUnixMs, "date")
 	s.federation = r.id()
 	s.decisions, s.nextSeq = r.uint(), r.uint()
 	s.nextReserve, s.heldUntil = r.within(0, s.bounds.maxNextReserve(), "log time"), r.within(0, sched.MaxNow, "hold")
@@ -54,7 +55,7 @@ func (r *snapReader) scalars(s *State) {
 	r.check(s.founded <= s.index && s.nextSeq > 0 && s.nextSeq < 1<<62 && s.termBase <= sched.MaxNow, "numbers contradict each other")
 	r.long(s)
 	if s.founded == 0 || r.err != nil {
-		r.check(r.err != nil || *p == Params{} && !s.unfinished(), "parameters or work before genesis")
+		r.check(r.err != nil || *p == command.Params{} && !s.unfinished(), "parameters or work before genesis")
 		return
 	}
 	if err := p.Validate(); err != nil {
@@ -72,7 +73,7 @@ func (r *snapReader) sites(s *State) {
 			return
 		}
 		name := r.text(63, "site")
-		if r.err == nil && (!isLabel(name) || s.byName[name] != nil) {
+		if r.err == nil && (!command.ValidSite(name) || s.byName[name] != nil) {
 			r.fail("site %.80q is no name, or twice here", name)
 		}
 		if r.err == nil {
@@ -96,12 +97,12 @@ func (r *snapReader) site(s *State, x *site, members int32) {
 	for range r.upTo(uint64(s.bounds.boots), "boots") {
 		x.boots = append(x.boots, r.id())
 	}
-	x.http, x.peer, x.gossip = r.text(MaxAddress, "address"), r.text(MaxAddress, "address"), r.text(MaxAddress, "address")
+	x.http, x.peer, x.gossip = r.text(command.MaxAddress, "address"), r.text(command.MaxAddress, "address"), r.text(command.MaxAddress, "address")
 	x.maxVersion, x.state = r.u32("version"), SiteState(r.upTo(uint64(Left), "site state"))
 	x.lostMs, x.gone = r.ms(0, s.time), r.bool()
 	s.setMissed(x, r.bool())
 	r.check(!x.gone || x.state == Left, "a site that did not leave is gone")
-	x.closed = Closure(r.upTo(uint64(lastClosure), "closure"))
+	x.closed = command.Closure(r.upTo(uint64(command.LastClosure), "closure"))
 	x.incarnation, x.floor = r.uint(), r.uint()
 	for range r.upTo(s.bounds.window, "results") {
 		a := answer{seq: r.uint(), result: r.result(s)}
@@ -122,10 +123,10 @@ func (r *snapReader) site(s *State, x *site, members int32) {
 	r.row(x, members)
 }
 
-func (r *snapReader) result(s *State) Result {
-	v := Result{Code: Code(r.upTo(uint64(lastCode), "code")), Index: r.upTo(s.index, "entry")}
-	for range r.upTo(MaxJobsPerSubmit, "codes") {
-		v.Jobs = append(v.Jobs, Code(r.upTo(uint64(lastCode), "code")))
+func (r *snapReader) result(s *State) command.Result {
+	v := command.Result{Code: command.Code(r.upTo(uint64(command.LastCode), "code")), Index: r.upTo(s.index, "entry")}
+	for range r.upTo(command.MaxJobsPerSubmit, "codes") {
+		v.Jobs = append(v.Jobs, command.Code(r.upTo(uint64(command.LastCode), "code")))
 	}
 	v.Incarnation, v.NextJob, v.NextUsage = r.uint(), r.uint(), r.uint()
 	return v
@@ -149,23 +150,23 @@ func (r *snapReader) retired(s *State, x *site) {
 func (r *snapReader) machines(s *State, x *site) {
 	x.capacity, x.home = r.res(), r.res()
 	x.homeRan.Hi, x.homeRan.Lo = r.int(), r.uint()
-	for range r.upTo(MaxMachines, "machines") {
-		m := &machine{site: x, name: r.text(MaxMachineName, "machine"), exposed: r.res(), whole: r.res(), offered: true, runs: Runs(r.upTo(uint64(RunsBoth), "runs"))}
+	for range r.upTo(command.MaxMachines, "machines") {
+		m := &machine{site: x, name: r.text(command.MaxMachineName, "machine"), exposed: r.res(), whole: r.res(), offered: true, runs: command.Runs(r.upTo(uint64(command.RunsBoth), "runs"))}
 		r.rest(s, m)
-		if n := len(x.machines); r.err == nil && (inMachine(m.name) != nil || n > 0 && x.machines[n-1].name >= m.name) {
+		if n := len(x.machines); r.err == nil && (command.CheckMachineName(m.name) != nil || n > 0 && x.machines[n-1].name >= m.name) {
 			r.fail("machine %.140q is no name, or out of order", m.name)
 		}
 		if r.err != nil {
 			return
 		}
-		m.slots = r.within(0, MaxSlots, "slots")
+		m.slots = r.within(0, command.MaxSlots, "slots")
 		s.relabel(m, r.labelled())
-		r.check(m.whole == m.exposed.greater(m.whole) && inResources("", m.whole) == nil, "a machine is less than what it exposes")
-		x.exposed, x.reach = x.exposed.plus(m.exposed), x.reach.plus(m.exposed)
-		x.most, x.widest = x.most.greater(m.whole), x.widest.greater(m.exposed)
+		r.check(m.whole == m.exposed.Greater(m.whole) && command.CheckResources("", m.whole) == nil, "a machine is less than what it exposes")
+		x.exposed, x.reach = x.exposed.Plus(m.exposed), x.reach.Plus(m.exposed)
+		x.most, x.widest = x.most.Greater(m.whole), x.widest.Greater(m.exposed)
 		x.machines = append(x.machines, m)
 	}
-	if err := inResources("all machines' ", x.exposed); err != nil {
+	if err := command.CheckResources("all machines' ", x.exposed); err != nil {
 		r.fail("%v", err)
 	}
 	s.setShare(x)
@@ -206,11 +207,11 @@ func (r *snapReader) job(s *State, seq uint64) {
 	var j job
 	owner := r.upTo(MaxMembers, "owner")
 	j.owner, j.num, j.entry = int32(owner), r.uint(), r.upTo(s.index, "entry")
-	j.timeoutMs, j.createdMs = r.within(0, MaxTimeoutMs, "timeout"), r.within(0, MaxUnixMs, "date")
+	j.timeoutMs, j.createdMs = r.within(0, command.MaxTimeoutMs, "timeout"), r.within(0, command.MaxUnixMs, "date")
 	j.queuedMs, j.startedMs, j.endedMs = r.ms(0, s.time), r.ms(-1, s.time), r.ms(-1, s.time)
-	j.priority = int32(r.within(-MaxPriority, MaxPriority, "priority"))
-	j.count, j.next = uint32(r.upTo(MaxCount, "count")), uint32(r.upTo(MaxCount, "next"))
-	j.maxAttempts, j.onLoss = uint32(r.upTo(MaxAttempts, "attempts")), OnLoss(r.upTo(uint64(Never), "on loss"))
+	j.priority = int32(r.within(-command.MaxPriority, command.MaxPriority, "priority"))
+	j.count, j.next = uint32(r.upTo(command.MaxCount, "count")), uint32(r.upTo(command.MaxCount, "next"))
+	j.maxAttempts, j.onLoss = uint32(r.upTo(command.MaxAttempts, "attempts")), command.OnLoss(r.upTo(uint64(command.Never), "on loss"))
 	j.class, j.payload = r.class(s), r.payload(s)
 	r.check(j.count > 0 && j.next <= j.count && j.maxAttempts > 0 && owner < uint64(len(s.sites)), "job's numbers contradict each other")
 	if r.err != nil {
@@ -254,14 +255,14 @@ func (r *snapReader) index(s *State, seq uint64, j *job) {
 func (r *snapReader) class(s *State) *class {
 	no := r.upTo(uint64(len(r.classes)), "shape")
 	if r.err == nil && no == uint64(len(r.classes)) {
-		h := shape{need: r.res()}
+		h := command.Shape{Need: r.res()}
 		marks := r.classMarks(s)
-		h.image, h.only, h.not = marks&1 != 0, r.names(), r.names()
-		h.selectors = r.selectors()
+		h.Image, h.Only, h.Not = marks&1 != 0, r.names(), r.names()
+		h.Selectors = r.selectors()
 		if r.err != nil {
 			return nil
 		}
-		r.check(s.findClass(&h) == nil && h.need.MilliCPU > 0, "a shape twice, or with no cpu")
+		r.check(s.findClass(&h) == nil && h.Need.MilliCPU > 0, "a shape twice, or with no cpu")
 		c := s.holdClass(&h)
 		r.classes = append(r.classes, c)
 		r.noteMarks(s, c, marks)
@@ -276,20 +277,20 @@ func (r *snapReader) class(s *State) *class {
 
 func (r *snapReader) selectors() []string {
 	var out []string
-	for range r.upTo(MaxSelectors, "selectors") {
-		out = append(out, r.text(MaxSelectorText, "selector"))
+	for range r.upTo(command.MaxSelectors, "selectors") {
+		out = append(out, r.text(command.MaxSelectorText, "selector"))
 	}
-	if err := inSelectors(out); r.err == nil && err != nil {
+	if err := command.CheckSelectors(out); r.err == nil && err != nil {
 		r.fail("%v", err)
 	}
 	return out
 }
 
 // labelled reads a machine's labels: anew where they are first used.
-func (r *snapReader) labelled() Labels {
+func (r *snapReader) labelled() command.Labels {
 	no := r.upTo(uint64(len(r.labels)), "labels")
 	if r.err == nil && no == uint64(len(r.labels)) {
-		l := Labels(r.text(MaxLabelText, "labels"))
+		l := command.Labels(r.text(command.MaxLabelText, "labels"))
 		if err := l.Validate(); r.err == nil && err != nil {
 			r.fail("%v", err)
 		}
@@ -305,7 +306,7 @@ func (r *snapReader) labelled() Labels {
 func (r *snapReader) payload(s *State) *payload {
 	no := r.upTo(uint64(len(r.loads)), "payload")
 	if r.err == nil && no == uint64(len(r.loads)) {
-		p := s.holdPayload(r.blob(MaxPayload, "payload"))
+		p := s.holdPayload(r.blob(command.MaxPayload, "payload"))
 		r.check(p.refs == 1, "a payload twice")
 		r.loads = append(r.loads, p)
 		return p
@@ -320,7 +321,7 @@ func (r *snapReader) payload(s *State) *payload {
 func (r *snapReader) reservations(s *State) {
 	for range r.upTo(uint64(s.jobs.Len()), "reservations") {
 		seq, id := r.uint(), r.upTo(MaxMembers, "site")
-		name := r.text(MaxMachineName, "machine")
+		name := r.text(command.MaxMachineName, "machine")
 		if r.err != nil {
 			return
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
@@ -28,22 +29,22 @@ func busy(t tb) *world {
 	w.at(20)
 	as := w.s.Assignments("a")
 	bs := w.s.Assignments("b")
-	w.must("a", &Started{Attempts: []StartedAttempt{{as[0].AttemptRef, 1}, {as[1].AttemptRef, 1}}})
-	w.must("b", &Bound{Attempts: []BoundAttempt{{bs[len(bs)-1].AttemptRef, 5000}}})
-	w.must("a", &Complete{Attempts: []Ended{ended(as[0], Failed, 15), ended(as[1], Succeeded, 19)}})
-	w.must("b", &Decline{Attempts: []AttemptRef{bs[0].AttemptRef}, Reason: "no room", Offer: w.offering("b")})
-	w.must("a", &Usage{Batch: 1, Rows: []UsageRow{{Job: 9, Need: Resources{MilliCPU: 5}, RunMs: 3}}})
-	w.must("c", &Cancel{Job: JobID{"c", 2}, Task: 30})
-	w.must("c", &Cancel{Job: JobID{"c", 2}, Task: 2})
+	w.must("a", &command.Started{Attempts: []command.StartedAttempt{{AttemptRef: as[0].AttemptRef, DelayMs: 1}, {AttemptRef: as[1].AttemptRef, DelayMs: 1}}})
+	w.must("b", &command.Bound{Attempts: []command.BoundAttempt{{AttemptRef: bs[len(bs)-1].AttemptRef, BoundMs: 5000}}})
+	w.must("a", &command.Complete{Attempts: []command.Ended{ended(as[0], command.Failed, 15), ended(as[1], command.Succeeded, 19)}})
+	w.must("b", &command.Decline{Attempts: []command.AttemptRef{bs[0].AttemptRef}, Reason: "no room", Offer: w.offering("b")})
+	w.must("a", &command.Usage{Batch: 1, Rows: []command.UsageRow{{Job: 9, Need: command.Resources{MilliCPU: 5}, RunMs: 3}}})
+	w.must("c", &command.Cancel{Job: command.JobID{Site: "c", Num: 2}, Task: 30})
+	w.must("c", &command.Cancel{Job: command.JobID{Site: "c", Num: 2}, Task: 2})
 	w.submit("a", w.job("a", 1), w.job("a", 1))
-	w.must("a", &Cancel{Job: JobID{"a", 1}, Task: -1})
+	w.must("a", &command.Cancel{Job: command.JobID{Site: "a", Num: 1}, Task: -1})
 	boxed, cluster := w.job("c", 3), w.offering("c", 0)
-	boxed.Image, cluster.Machines[0].Runs = true, RunsImages
+	boxed.Image, cluster.Machines[0].Runs = true, command.RunsImages
 	boxed.Selectors = []string{"!old", "gpu in (a,b)"}
 	cluster.Machines[0].Labels, cluster.Machines[0].Slots = "gpu=a", 7
 	w.must("c", cluster)
 	w.submit("c", boxed)
-	w.must("c", &SiteLost{Site: "b", Incarnation: 1, Term: w.term})
+	w.must("c", &command.SiteLost{Site: "b", Incarnation: 1, Term: w.term})
 	return w
 }
 
@@ -143,7 +144,7 @@ func FuzzRestore(f *testing.F) {
 			if out := snapshotOf(t, s); !bytes.Equal(out, in) {
 				t.Fatal("an accepted snapshot is not canonical")
 			}
-			if _, err = s.Apply(&Batch{Term: s.term, Elapsed: 1}); err != nil {
+			if _, err = s.Apply(&command.Batch{Term: s.term, Elapsed: 1}); err != nil {
 				t.Fatal(err)
 			}
 			if err = s.check(); err != nil {

@@ -1,6 +1,10 @@
 package fsm
 
-import "cmp"
+import (
+	"cmp"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
+)
 
 // quotas enters all restored jobs into the order in which they leave, and refuses
 // what no site could come to have: its quotas were never more than those of a site
@@ -18,12 +22,12 @@ func (r *snapReader) quotas(s *State) {
 			s.keepers.Push(x)
 		}
 		for _, u := range [...]Use{
-			{QuotaTasks, x.use.tasks, most.tasks},
-			{QuotaJobs, x.openJobs(), most.jobs},
-			{QuotaBytes, x.use.bytes, most.bytes},
-			{QuotaShapes, uint64(len(x.open)), uint64(s.bounds.shapes)},
-			{QuotaNumbers, x.numbers(), s.bounds.mostNumbers()},
-			{QuotaRecords, x.use.records, most.records},
+			{command.QuotaTasks, x.use.tasks, most.tasks},
+			{command.QuotaJobs, x.openJobs(), most.jobs},
+			{command.QuotaBytes, x.use.bytes, most.bytes},
+			{command.QuotaShapes, uint64(len(x.open)), uint64(s.bounds.shapes)},
+			{command.QuotaNumbers, x.numbers(), s.bounds.mostNumbers()},
+			{command.QuotaRecords, x.use.records, most.records},
 			{"attempts", uint64(x.live.n), uint64(s.bounds.held)},
 		} {
 			if u.Used > u.Limit {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
@@ -20,7 +21,7 @@ func (x *site) machine(name string) *machine {
 // place.
 func (r *snapReader) tasks(s *State, seq uint64, j *job) {
 	t := j.tasks
-	t.why = r.text(MaxDetail, "detail")
+	t.why = r.text(command.MaxDetail, "detail")
 	if at := uint32(r.upTo(uint64(len(s.sites)), "site of a cancel")); at > 0 {
 		t.rare().cancel = at
 	}
@@ -99,15 +100,15 @@ func (r *snapReader) live(s *State, seq uint64, j *job, t *taskSet) {
 		a.site = int32(r.upTo(MaxMembers, "site"))
 		a.failures, a.losses, a.doubts = r.u32("failures"), r.u32("losses"), r.u32("doubts")
 		a.phase, a.phaseBefore = attemptPhase(r.upTo(uint64(phaseAwaitingBound), "state")), attemptPhase(r.upTo(uint64(phaseStopping), "state"))
-		name := r.text(MaxMachineName, "machine")
-		a.weight = r.within(0, MaxTaskWeight, "weight")
+		name := r.text(command.MaxMachineName, "machine")
+		a.weight = r.within(0, command.MaxTaskWeight, "weight")
 		a.queuedMs, a.assignedMs, a.startedMs = r.ms(0, s.time), r.ms(0, s.time), r.ms(-1, s.time)
 		a.boundMs = r.within(0, maxBoundMs, "bound")
 		a.stopMs = r.within(0, sched.MaxNow+s.bounds.stopMs, "stop")
 		marks := r.upTo(1|uint64(lastWord)<<1, "marks")
 		a.given, a.word = marks&1 != 0, word(marks>>1)
 		r.check((a.phase == phaseStopping) == (a.stopMs > 0), "an attempt stops without an end, or goes on with one")
-		a.why = r.text(MaxDetail, "reason")
+		a.why = r.text(command.MaxDetail, "reason")
 		_, ended := t.findRun(a.task)
 		waits := t.findBack(a.task) != nil
 		r.check(a.task < j.next && int64(a.task) > last && !ended && !waits && a.attempt > 0 && int(a.site) < len(s.sites),
@@ -136,7 +137,7 @@ func (x *site) machineOf(name string) *machine {
 // attempt enters a live attempt, on a machine that may not be offered any more.
 func (r *snapReader) attempt(s *State, a *attempt, j *job, t *taskSet, name string) {
 	x := s.sites[a.site]
-	if err := inMachine(name); err != nil {
+	if err := command.CheckMachineName(name); err != nil {
 		r.fail("%v", err)
 		return
 	}
@@ -150,7 +151,7 @@ func (r *snapReader) attempt(s *State, a *attempt, j *job, t *taskSet, name stri
 		return
 	}
 	a.machine = x.machineOf(name)
-	a.machine.use(j.class.need, 1)
+	a.machine.use(j.class.Need, 1)
 	s.weigh(a.machine)
 	t.live[a.phase]++
 	start := a.startedMs
@@ -174,7 +175,7 @@ func (r *snapReader) records(s *State, j *job, t *taskSet) {
 		v.exit, v.signal, v.site = r.i32("exit code"), r.i32("signal"), r.i32("site")
 		v.queuedMs, v.assignedMs = r.ms(0, s.time), r.ms(-1, s.time)
 		v.startedMs, v.endedMs = r.ms(-1, s.time), r.ms(-1, s.time)
-		v.machine, v.detail = r.text(MaxMachineName, "machine"), r.text(MaxDetail, "detail")
+		v.machine, v.detail = r.text(command.MaxMachineName, "machine"), r.text(command.MaxDetail, "detail")
 		last := t.records.Final()
 		_, ended := t.findRun(v.task)
 		r.check(ended && v.site >= -1 && int(v.site) < len(s.sites) && (last == nil || last.task < v.task), "records out of order")

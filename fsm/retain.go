@@ -8,7 +8,7 @@ import (
 )
 
 // keep enters a job that just ended into the order in which its site's jobs leave.
-func (s *State) keep(seq uint64, j *job) {
+func (s *lifecycle) keep(seq uint64, j *job) {
 	x := s.sites[j.owner]
 	at := x.ended.End() // nearly always: log time never falls
 	if last := x.ended.Final(); last != nil && *last > seq {
@@ -30,7 +30,7 @@ func (s *State) keep(seq uint64, j *job) {
 }
 
 // crowd notes a site that keeps more than it may.
-func (s *State) crowd(x *site) {
+func (s *quotas) crowd(x *site) {
 	if !x.crowded && s.keepsTooMuch(x) {
 		x.crowded = true
 		s.crowded = append(s.crowded, x)
@@ -38,13 +38,13 @@ func (s *State) crowd(x *site) {
 }
 
 // crowdAll does so for all sites, after the quotas changed.
-func (s *State) crowdAll() {
+func (s *quotas) crowdAll() {
 	for _, x := range s.sites {
 		s.crowd(x)
 	}
 }
 
-func (s *State) keepsTooMuch(x *site) bool {
+func (s *quotas) keepsTooMuch(x *site) bool {
 	jobs, bytes := s.excess(x)
 	return jobs > 0 || bytes > 0
 }
@@ -86,7 +86,7 @@ func (s *State) retain() {
 }
 
 // isAged reports whether the oldest ended job is older than ended jobs may be.
-func (s *State) isAged() bool {
+func (s *quotas) isAged() bool {
 	return s.keepers.Len() > 0 && (*s.keepers.First()).oldestMs <= s.time-s.params.RetainMs
 }
 
@@ -119,7 +119,7 @@ func (s *State) leave(x *site) {
 
 // keepRecord keeps an ended task's details. If its site has as many already as it may,
 // those of its oldest ended jobs go; if all are of open jobs, this one is not kept.
-func (s *State) keepRecord(j *job, t *taskSet, r record) {
+func (s *lifecycle) keepRecord(j *job, t *taskSet, r record) {
 	if j.count > s.bounds.detail {
 		return
 	}
@@ -132,7 +132,7 @@ func (s *State) keepRecord(j *job, t *taskSet, r record) {
 }
 
 // trim drops the task records of a site's oldest ended jobs beyond a number.
-func (s *State) trim(x *site, most uint64) {
+func (s *lifecycle) trim(x *site, most uint64) {
 	if x.use.records <= most {
 		return
 	}

@@ -12,7 +12,7 @@ type roster struct {
 }
 
 // enlist enters an attempt as the one that changed last.
-func (s *State) enlist(x *site, slot uint64) {
+func (s *attemptTable) enlist(x *site, slot uint64) {
 	a := s.attempts.Mut(slot, s.epoch)
 	a.prev, a.next, a.changed = x.live.last, 0, s.index
 	if a.prev != 0 {
@@ -26,7 +26,7 @@ func (s *State) enlist(x *site, slot uint64) {
 }
 
 // delist takes an attempt out.
-func (s *State) delist(x *site, slot uint64) {
+func (s *attemptTable) delist(x *site, slot uint64) {
 	a := s.attempts.Get(slot)
 	prev, next := a.prev, a.next
 	if x.live.at == slot+1 {
@@ -47,7 +47,7 @@ func (s *State) delist(x *site, slot uint64) {
 }
 
 // touch notes that a site must look at an attempt again.
-func (s *State) touch(slot uint64) {
+func (s *attemptTable) touch(slot uint64) {
 	x := s.sites[s.attempts.Get(slot).site]
 	if x.live.last == slot+1 {
 		s.attempts.Mut(slot, s.epoch).changed = s.index
@@ -60,7 +60,7 @@ func (s *State) touch(slot uint64) {
 
 // slotsOf returns a site's attempts that changed after an entry, the last change
 // first.
-func (s *State) slotsOf(x *site, after uint64) []uint64 {
+func (s *attemptTable) slotsOf(x *site, after uint64) []uint64 {
 	var out []uint64
 	if after == 0 {
 		out = make([]uint64, 0, x.live.n)

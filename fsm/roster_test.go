@@ -7,13 +7,15 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // onlooker is a broker's knowledge of its assignments: what AssignmentsSince
 // told it, less what it reported itself.
 type onlooker struct {
 	seen  uint64
-	known map[AttemptRef]Assignment
+	known map[command.AttemptRef]Assignment
 }
 
 // follow reads what is new.
@@ -29,7 +31,7 @@ func (f *onlooker) follow(s *State, site string) {
 }
 
 // reported takes what its site said of its attempts.
-func (f *onlooker) reported(s *State, site string, refs []AttemptRef) {
+func (f *onlooker) reported(s *State, site string, refs []command.AttemptRef) {
 	for _, ref := range refs {
 		if _, still := s.Assignment(site, ref); !still {
 			delete(f.known, ref)
@@ -60,7 +62,7 @@ func TestChangesAddUp(t *testing.T) {
 		m := newModel(rt, realBounds())
 		fs := map[string]*onlooker{}
 		for _, site := range modelSites {
-			fs[site] = &onlooker{known: map[AttemptRef]Assignment{}}
+			fs[site] = &onlooker{known: map[command.AttemptRef]Assignment{}}
 		}
 		read := 0
 		look := func(t *rapid.T) {
@@ -68,11 +70,11 @@ func TestChangesAddUp(t *testing.T) {
 			for ; read < len(m.past); read++ {
 				c := m.past[read]
 				switch body := c.Body.(type) {
-				case *Complete:
+				case *command.Complete:
 					for _, e := range body.Attempts {
-						fs[c.ID.Site].reported(m.twin, c.ID.Site, []AttemptRef{e.AttemptRef})
+						fs[c.ID.Site].reported(m.twin, c.ID.Site, []command.AttemptRef{e.AttemptRef})
 					}
-				case *Decline:
+				case *command.Decline:
 					fs[c.ID.Site].reported(m.twin, c.ID.Site, body.Attempts)
 				}
 			}
@@ -97,13 +99,13 @@ func TestAssignmentsSinceIsShort(t *testing.T) {
 	w.submit("b", w.job("b", 90))
 	at := w.s.SiteChange("a")
 	first := w.s.Assignments("a")[0].AttemptRef
-	w.must("a", &Started{Attempts: []StartedAttempt{{AttemptRef: first}}})
+	w.must("a", &command.Started{Attempts: []command.StartedAttempt{{AttemptRef: first}}})
 	if w.s.SiteChange("a") != at {
 		t.Fatal("a reported start is nothing that its site must look at")
 	}
-	w.must("a", &Complete{Attempts: []Ended{{AttemptRef: first, Outcome: Succeeded}}})
+	w.must("a", &command.Complete{Attempts: []command.Ended{{AttemptRef: first, Outcome: command.Succeeded}}})
 	w.submit("b", w.job("b", 1))
-	w.must("b", &Cancel{Job: JobID{"b", 1}, Task: 7})
+	w.must("b", &command.Cancel{Job: command.JobID{Site: "b", Num: 1}, Task: 7})
 	changed, whole := w.s.AssignmentsSince("a", at)
 	if whole || len(changed) != 2 || changed[0].Task != 7 || !changed[0].Stop || changed[1].Job.Num != 2 {
 		t.Fatalf("whole %v, %+v", whole, changed)

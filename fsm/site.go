@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/fsm/internal/store"
 	"github.com/cloudshare/cloudshare/sched"
 )
@@ -22,16 +23,16 @@ type site struct {
 	http, peer, gossip string
 	maxVersion         uint32
 	state              SiteState
-	lostMs             int64   // log time of the loss, while state ≥ SiteGone
-	gone               bool    // its departure is over. Invariant: then nothing of it waits
-	missed             bool    // its machines may rest without need: see State.noteMissed
-	closed             Closure // why it lends nothing, as its broker says; of its present incarnation
+	lostMs             int64           // log time of the loss, while state ≥ SiteGone
+	gone               bool            // its departure is over. Invariant: then nothing of it waits
+	missed             bool            // its machines may rest without need: see State.noteMissed
+	closed             command.Closure // why it lends nothing, as its broker says; of its present incarnation
 
-	incarnation uint64   // Invariant: grows with each registration, by one within an epoch
-	floor       uint64   // results ≤ floor are forgotten
-	window      []answer // sorted by seq, floor < seq ≤ floor+Window
-	windowEpoch uint64   // in which its array was copied: no snapshot shares that
-	registered  Result   // of the latest Register
+	incarnation uint64         // Invariant: grows with each registration, by one within an epoch
+	floor       uint64         // results ≤ floor are forgotten
+	window      []answer       // sorted by seq, floor < seq ≤ floor+Window
+	windowEpoch uint64         // in which its array was copied: no snapshot shares that
+	registered  command.Result // of the latest Register
 
 	settled    uint64         // numbers below it that are not here are refused
 	maxNum     uint64         // greatest number seen
@@ -42,8 +43,8 @@ type site struct {
 	offerVersion uint64
 	offers       uint64     // offers ever installed; Invariant: only grows; lifts bars
 	machines     []*machine // that it offers, by name
-	capacity     Resources
-	home         Resources
+	capacity     command.Resources
+	home         command.Resources
 
 	homeRan  sched.Int128 // ψ″ of home runs, in the row's own cell, too. Invariant: only grows
 	row      []cell       // what its tasks used, by executor
@@ -73,15 +74,15 @@ type site struct {
 	heldMachines int                  // of its machines
 	wokenAt      uint64               // entry in which all of its machines were last woken; see State.wake
 	former       map[string]*machine  // offered no more, while they are in use
-	used         Resources            // sum over all machines of machine.used
-	reach        Resources            // likewise of machine.reach
+	used         command.Resources    // sum over all machines of machine.used
+	reach        command.Resources    // likewise of machine.reach
 	rank         sched.Rank           // as of entry rankAt
 	rankAt       uint64
-	account      sched.Account // Projection.Started is not derived
-	exposed      Resources     // sum over offered machines
-	most         Resources     // greatest whole over offered machines, part by part
-	widest       Resources     // likewise their exposed
-	cancels      string        // the reason of what is cancelled at its broker
+	account      sched.Account     // Projection.Started is not derived
+	exposed      command.Resources // sum over offered machines
+	most         command.Resources // greatest whole over offered machines, part by part
+	widest       command.Resources // likewise their exposed
+	cancels      string            // the reason of what is cancelled at its broker
 	// holds are slots of attempts: those with wordHeld, and others. No slot is used again
 	// before the chore is done that they are for, because nothing is matched.
 	holds []uint64
@@ -90,26 +91,26 @@ type site struct {
 // answer is a command's recorded result.
 type answer struct {
 	seq    uint64
-	result Result
+	result command.Result
 }
 
 // machine is one exposed machine of a site.
 type machine struct {
 	site    *site
 	pos     int
-	name    string    // never changed
-	exposed Resources // zero once it is no longer offered
-	whole   Resources // Invariant: ≥ exposed in every part
-	runs    Runs      // while it is offered
-	labels  *labelSet // likewise
-	slots   int64     // tasks at once, 0 = as many as fit
+	name    string            // never changed
+	exposed command.Resources // zero once it is no longer offered
+	whole   command.Resources // Invariant: ≥ exposed in every part
+	runs    command.Runs      // while it is offered
+	labels  *labelSet         // likewise
+	slots   int64             // tasks at once, 0 = as many as fit
 	offered bool
 	resting bool   // fits nothing that waited at the end of an earlier entry; see State.match
 	tried   bool   // not drawn again in this pass. Invariant: only during a match, and then it is in State.tried
 	pass    uint64 // the last one in which it was drawn
 	held    uint64 // seq of the job it is reserved for, or 0
 	heldNo  uint64 // that reservation's number
-	used    Resources
+	used    command.Resources
 	tasks   int64 // that use it. Invariant: 0 if and only if used is zero
 }
 
@@ -121,16 +122,16 @@ func (m *machine) isFull() bool { return m.slots > 0 && m.tasks >= m.slots }
 
 // reach is the most that may run on the machine by its standing offer and by what
 // runs there: an offer may have made it less since that was assigned, or none.
-func (m *machine) reach() Resources { return m.exposed.greater(m.used) }
+func (m *machine) reach() command.Resources { return m.exposed.Greater(m.used) }
 
 // use enters n tasks of a need on the machine, or takes them away if n is negative.
 // One that is offered no more is forgotten with its last task.
-func (m *machine) use(need Resources, n int64) {
+func (m *machine) use(need command.Resources, n int64) {
 	x, before := m.site, m.reach()
-	more := Resources{n * need.MilliCPU, n * need.MemMiB, n * need.GPU}
-	m.used, x.used = m.used.plus(more), x.used.plus(more)
+	more := command.Resources{MilliCPU: n * need.MilliCPU, MemMiB: n * need.MemMiB, GPU: n * need.GPU}
+	m.used, x.used = m.used.Plus(more), x.used.Plus(more)
 	m.tasks += n
-	x.reach = x.reach.plus(m.reach().minus(before))
+	x.reach = x.reach.Plus(m.reach().Minus(before))
 	if !m.offered && m.tasks == 0 {
 		delete(x.former, m.name)
 	}
@@ -140,42 +141,24 @@ func (m *machine) use(need Resources, n int64) {
 // registration can name, or could have more at once than a site may offer, because
 // tasks run on machines that it has renamed or made less. The ledger's sums are proven
 // for so much.
-func (s *State) isFull(x *site) bool {
-	return x.live.n >= s.bounds.held || !x.reach.fits(s.bounds.site)
+func (s *fleet) isFull(x *site) bool {
+	return x.live.n >= s.bounds.held || !x.reach.FitsIn(s.bounds.site)
 }
 
 // room is what the state may still assign to the machine: nothing if it is full.
-func (m *machine) room() Resources {
+func (m *machine) room() command.Resources {
 	if m.isFull() {
-		return Resources{}
+		return command.Resources{}
 	}
-	return Resources{
+	return command.Resources{
 		MilliCPU: m.exposed.MilliCPU - m.used.MilliCPU,
 		MemMiB:   m.exposed.MemMiB - m.used.MemMiB,
 		GPU:      m.exposed.GPU - m.used.GPU,
 	}
 }
 
-// fits reports whether r is within room.
-func (r Resources) fits(room Resources) bool {
-	return r.MilliCPU <= room.MilliCPU && r.MemMiB <= room.MemMiB && r.GPU <= room.GPU
-}
-
-// greater is the greater of both in every part.
-func (r Resources) greater(o Resources) Resources {
-	return Resources{max(r.MilliCPU, o.MilliCPU), max(r.MemMiB, o.MemMiB), max(r.GPU, o.GPU)}
-}
-
-func (r Resources) plus(o Resources) Resources {
-	return Resources{r.MilliCPU + o.MilliCPU, r.MemMiB + o.MemMiB, r.GPU + o.GPU}
-}
-
-func (r Resources) minus(o Resources) Resources {
-	return Resources{r.MilliCPU - o.MilliCPU, r.MemMiB - o.MemMiB, r.GPU - o.GPU}
-}
-
 // addSite makes room for a new member.
-func (s *State) addSite(name string) *site {
+func (s *fleet) addSite(name string) *site {
 	x := &site{id: int32(len(s.sites)), name: strings.Clone(name), cancels: CancelledAt(name), nums: map[uint64]uint64{}}
 	s.sites = append(s.sites, x)
 	s.indexSite(x)
@@ -183,7 +166,7 @@ func (s *State) addSite(name string) *site {
 }
 
 // indexSite enters a site into the derived orders.
-func (s *State) indexSite(x *site) {
+func (s *fleet) indexSite(x *site) {
 	s.byName[x.name] = x
 	at, _ := slices.BinarySearchFunc(s.order, x.name, func(o *site, n string) int {
 		return strings.Compare(o.name, n)
@@ -199,7 +182,7 @@ func (s *State) indexSite(x *site) {
 
 // weighTotals enters a site's totals into the choice of a machine. Only sites that
 // are alive offer anything, and nothing while they are full.
-func (s *State) weighTotals(x *site) {
+func (s *fleet) weighTotals(x *site) {
 	if x.state != Alive || s.isFull(x) {
 		s.supply.Set(x.pos, 0)
 		s.stock.Set(x.pos, 0)
@@ -226,7 +209,7 @@ func (m *machine) weights() (free, stock int64) {
 }
 
 // weigh recomputes a machine's weights after its room or rest changed.
-func (s *State) weigh(m *machine) {
+func (s *fleet) weigh(m *machine) {
 	if m.offered {
 		free, stock := m.weights()
 		m.site.free.Set(m.pos, free)
@@ -236,7 +219,7 @@ func (s *State) weigh(m *machine) {
 }
 
 // weighSite recomputes a whole site.
-func (s *State) weighSite(x *site) {
+func (s *fleet) weighSite(x *site) {
 	x.free.Reset(len(x.machines))
 	x.stock.Reset(len(x.machines))
 	for i, m := range x.machines {
@@ -250,7 +233,7 @@ func (s *State) weighSite(x *site) {
 
 // rouse makes a machine worth trying again: its room grew, or it is held anew,
 // or no more. If a pass that is cut has been there, it waits for the next one.
-func (s *State) rouse(m *machine) {
+func (s *matching) rouse(m *machine) {
 	m.resting = false
 	if m.pass == s.pass && !s.drawing {
 		s.putAside(m)

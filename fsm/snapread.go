@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"hash"
 	"io"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // snapReader reads what snapWriter wrote. It never trusts a number: every count
@@ -19,14 +21,14 @@ type snapReader struct {
 	err     error
 	classes []*class
 	loads   []*payload
-	labels  []Labels
-	known   map[Labels]bool      // those in labels
-	fresh   map[*class]freshness // see freshAgain
-	busy    map[int32]bool       // sites with a chore or none, of those asked about
+	labels  []command.Labels
+	known   map[command.Labels]bool // those in labels
+	fresh   map[*class]freshness    // see freshAgain
+	busy    map[int32]bool          // sites with a chore or none, of those asked about
 }
 
 func newSnapReader(in io.Reader) *snapReader {
-	return &snapReader{in: bufio.NewReaderSize(in, 256<<10), hash: sha256.New(), known: map[Labels]bool{}, fresh: map[*class]freshness{}, busy: map[int32]bool{}}
+	return &snapReader{in: bufio.NewReaderSize(in, 256<<10), hash: sha256.New(), known: map[command.Labels]bool{}, fresh: map[*class]freshness{}, busy: map[int32]bool{}}
 }
 
 // fail notes the first fault.
@@ -158,22 +160,22 @@ func (r *snapReader) blob(most uint64, what string) []byte {
 
 func (r *snapReader) text(most uint64, what string) string { return string(r.blob(most, what)) }
 
-func (r *snapReader) res() (v Resources) {
+func (r *snapReader) res() (v command.Resources) {
 	v.MilliCPU, v.MemMiB, v.GPU = r.int(), r.int(), r.int()
-	if r.err == nil && inResources("", v) != nil {
-		r.fail("%v", inResources("", v))
+	if r.err == nil && command.CheckResources("", v) != nil {
+		r.fail("%v", command.CheckResources("", v))
 	}
 	return v
 }
 
 func (r *snapReader) names() []string {
-	n := r.upTo(MaxSiteNames, "sites")
+	n := r.upTo(command.MaxSiteNames, "sites")
 	var out []string
 	for range n {
 		out = append(out, r.text(63, "site"))
 	}
-	if r.err == nil && inSites("sites", out) != nil {
-		r.fail("%v", inSites("sites", out))
+	if r.err == nil && command.CheckSites("sites", out) != nil {
+		r.fail("%v", command.CheckSites("sites", out))
 	}
 	return out
 }

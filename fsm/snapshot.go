@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/fsm/internal/store"
 	"github.com/cloudshare/cloudshare/sched"
 )
@@ -41,7 +42,7 @@ type scalars struct {
 	index, term, founded, seed uint64
 	termBase, time, createdMs  int64
 	federation                 [16]byte
-	params                     Params
+	params                     command.Params
 	decisions, nextSeq         uint64
 	nextReserve, heldUntil     int64
 	phase                      matchPhase
@@ -123,7 +124,7 @@ type snapWriter struct {
 	err     error
 	classes map[*class]uint64
 	loads   map[*payload]uint64
-	labels  map[Labels]uint64
+	labels  map[command.Labels]uint64
 	search  *search // under way, or nil
 	fresh   map[*class]freshness
 	pass    uint64
@@ -133,7 +134,7 @@ func newSnapWriter(out io.Writer) *snapWriter {
 	h := sha256.New()
 	return &snapWriter{
 		out: bufio.NewWriterSize(io.MultiWriter(h, out), 256<<10), hash: h,
-		classes: map[*class]uint64{}, loads: map[*payload]uint64{}, labels: map[Labels]uint64{},
+		classes: map[*class]uint64{}, loads: map[*payload]uint64{}, labels: map[command.Labels]uint64{},
 	}
 }
 
@@ -174,8 +175,8 @@ func (w *snapWriter) bool(v bool) {
 
 func (w *snapWriter) text(v string) { w.uint(uint64(len(v))); w.scratch = append(w.scratch, v...) }
 
-func (w *snapWriter) id(v [16]byte)   { w.scratch = append(w.scratch, v[:]...) }
-func (w *snapWriter) res(r Resources) { w.int(r.MilliCPU, r.MemMiB, r.GPU) }
+func (w *snapWriter) id(v [16]byte)           { w.scratch = append(w.scratch, v[:]...) }
+func (w *snapWriter) res(r command.Resources) { w.int(r.MilliCPU, r.MemMiB, r.GPU) }
 
 func (w *snapWriter) texts(vs []string) {
 	w.uint(uint64(len(vs)))
@@ -271,9 +272,9 @@ func (x *frozenSite) encode(w *snapWriter) {
 	w.uint(x.incarnation, x.floor, uint64(len(x.window)))
 	for i := range x.window {
 		w.uint(x.window[i].seq)
-		x.window[i].result.encode(w)
+		w.result(&x.window[i].result)
 	}
-	x.registered.encode(w)
+	w.result(&x.registered)
 	w.uint(x.settled, x.maxNum, uint64(len(x.retired)))
 	for _, r := range x.retired {
 		w.uint(r.From, r.To)
@@ -303,7 +304,7 @@ func (x *frozenSite) encode(w *snapWriter) {
 	}
 }
 
-func (r *Result) encode(w *snapWriter) {
+func (w *snapWriter) result(r *command.Result) {
 	w.uint(uint64(r.Code), r.Index, uint64(len(r.Jobs)))
 	for _, c := range r.Jobs {
 		w.uint(uint64(c))
@@ -339,14 +340,14 @@ func (w *snapWriter) class(c *class) {
 	if !isFirst(w, w.classes, c) {
 		return
 	}
-	w.res(c.need)
-	w.uint(marks(c.image) | uint64(w.fresh[c])<<1 | uint64(w.search.of(c))<<3)
-	w.texts(c.only)
-	w.texts(c.not)
-	w.texts(c.selectors)
+	w.res(c.Need)
+	w.uint(marks(c.Image) | uint64(w.fresh[c])<<1 | uint64(w.search.of(c))<<3)
+	w.texts(c.Only)
+	w.texts(c.Not)
+	w.texts(c.Selectors)
 }
 
-func (w *snapWriter) labelled(l Labels) {
+func (w *snapWriter) labelled(l command.Labels) {
 	if isFirst(w, w.labels, l) {
 		w.text(string(l))
 	}

@@ -3,6 +3,8 @@ package fsm
 import (
 	"bytes"
 	"testing"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // TestSnapshotBesideApply writes a snapshot while entries change everything it
@@ -36,11 +38,11 @@ func (w *world) churn() {
 	w.must("a", w.offering("a", 3, 2, 1))
 	w.submit("c", w.job("c", 5), w.job("c", 1))
 	as := w.s.Assignments("a")
-	w.must("a", &Started{Attempts: []StartedAttempt{{as[0].AttemptRef, 3}, {as[1].AttemptRef, 3}}})
-	w.must("a", &Complete{Attempts: []Ended{ended(as[0], Succeeded, 9), ended(as[1], Failed, 9)}})
-	w.must("a", &Decline{Attempts: []AttemptRef{as[2].AttemptRef}})
-	w.must("c", &Cancel{Job: JobID{"c", w.num["c"]}, Task: -1})
-	w.must("a", &Usage{Batch: w.s.byName["a"].usageBatch + 1, Rows: []UsageRow{{Job: 1, Need: Resources{MilliCPU: 1}, RunMs: 2}}})
+	w.must("a", &command.Started{Attempts: []command.StartedAttempt{{AttemptRef: as[0].AttemptRef, DelayMs: 3}, {AttemptRef: as[1].AttemptRef, DelayMs: 3}}})
+	w.must("a", &command.Complete{Attempts: []command.Ended{ended(as[0], command.Succeeded, 9), ended(as[1], command.Failed, 9)}})
+	w.must("a", &command.Decline{Attempts: []command.AttemptRef{as[2].AttemptRef}})
+	w.must("c", &command.Cancel{Job: command.JobID{Site: "c", Num: w.num["c"]}, Task: -1})
+	w.must("a", &command.Usage{Batch: w.s.byName["a"].usageBatch + 1, Rows: []command.UsageRow{{Job: 1, Need: command.Resources{MilliCPU: 1}, RunMs: 2}}})
 	w.register("b")
 	w.must("b", w.offering("b", 2))
 }

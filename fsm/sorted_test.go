@@ -4,6 +4,7 @@ import (
 	"iter"
 	"testing"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/fsm/internal/store"
 )
 
@@ -24,16 +25,16 @@ func TestNoListOfAJobIsOneArray(t *testing.T) {
 	w := newWorld(t, params(), "a", "b", "c")
 	w.must("b", w.offering("b", 2*n))
 	w.submit("a", w.job("a", 2*n))
-	c := &Complete{}
+	c := &command.Complete{}
 	for i, a := range w.s.Assignments("b") {
 		if i%2 == 0 {
-			e := ended(a, Failed, 1)
+			e := ended(a, command.Failed, 1)
 			e.ExitCode = int32(i)
 			c.Attempts = append(c.Attempts, e)
 		}
 	}
 	w.must("b", c)
-	w.must("b", &Leave{})
+	w.must("b", &command.Leave{})
 	w.check()
 	set := w.s.jobs.Get(1).tasks
 	for name, list := range map[string]bool{
@@ -46,7 +47,7 @@ func TestNoListOfAJobIsOneArray(t *testing.T) {
 	if set.runs.Len() != n || set.records.Len() != n || set.back().Len() != n {
 		t.Errorf("%d runs, %d records, %d wait again", set.runs.Len(), set.records.Len(), set.back().Len())
 	}
-	w.must("a", &Cancel{Job: JobID{"a", 1}, Task: -1})
+	w.must("a", &command.Cancel{Job: command.JobID{Site: "a", Num: 1}, Task: -1})
 	w.submitMany("a", n)
 	w.must("c", w.offering("c", n))
 	w.declineAll("c")
@@ -63,10 +64,10 @@ func TestNoListOfAJobIsOneArray(t *testing.T) {
 func TestDepartureLooksAtOwnJobs(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
 	for range 500 {
-		w.must("a", &Submit{Jobs: []JobSpec{w.job("a", 1)}})
+		w.must("a", &command.Submit{Jobs: []command.JobSpec{w.job("a", 1)}})
 	}
-	w.must("b", &Submit{Jobs: []JobSpec{w.job("b", 1)}})
-	w.must("b", &Forget{Site: "b"})
+	w.must("b", &command.Submit{Jobs: []command.JobSpec{w.job("b", 1)}})
+	w.must("b", &command.Forget{Site: "b"})
 	if n := w.s.Steps().Used; n >= 500 || w.s.byName["b"].waiting > 0 {
 		t.Fatalf("it took %d steps", n)
 	}

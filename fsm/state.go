@@ -3,8 +3,8 @@ package fsm
 import (
 	"errors"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/fsm/internal/store"
-	"github.com/cloudshare/cloudshare/sched"
 )
 
 // Bounds of the replicated state. They are constants of the apply version:
@@ -50,94 +50,25 @@ var (
 //
 // What matching needs (queues, free capacity, accounts, indexes) is derived
 // from the rest and rebuilt by Restore, so it is in no snapshot.
+//
+// It is made of layers, each of which knows those below: see layers.go. Its own methods
+// execute commands and do what is left to later entries.
 type State struct {
-	index uint64 // Invariant: grows with each Apply, by one within an epoch; see Epoch
-	epoch uint64 // pages of this epoch are not shared with a snapshot
+	views
+	seed uint64 // of the choice of machines
 
-	term     uint64 // Invariant: never falls
-	termBase int64  // log time at the first entry of term, ms
-	time     int64  // Invariant: never falls; ms since genesis
-
-	version    uint32 // apply version in force; Invariant: never falls; 0 until Genesis
-	founded    uint64 // entry of Genesis, 0 = not yet
-	federation [16]byte
-	createdMs  int64
-	seed       uint64
-	params     Params
-	policy     sched.Policy
-
-	decisions   uint64 // assignments made; keys the choice of machines
-	nextSeq     uint64 // of the next job; seqs start at 1
-	nextReserve int64  // log time before which no reservation is looked for
-	heldUntil   int64  // log time before which nothing is assigned; see recover
-	parkedUntil int64  // no lost site's departure ends at an earlier log time; 0 = none does
-
-	sites []*site // by registration; site.id is the position
-	jobs  store.Pages[job]
-
-	attempts     store.Pages[attempt]      // live ones, by slot
-	reservations store.Sorted[reservation] // by creation
-	waits        *waits                    // nil unless the policy is one by projected waits
-
-	// Work that is left for the next entries; see long.go and match.go.
-	chores []chore // in the order in which they are done
-	phase  matchPhase
-	retry  uint64  // machines drawn for the next decision; phase cut only
-	search *search // for reservations, nil = none is under way
+	parkedUntil int64   // no lost site's departure ends at an earlier log time; 0 = none does
+	chores      []chore // work that is left for the next entries, in the order in which it is done; see long.go
 
 	// Derived.
-	byName    map[string]*site
-	byNode    map[[16]byte]*site // by data directory
-	order     []*site            // by name; site.pos is the position
-	supply    store.Fenwick      // by site.pos: totals of site.free
-	stock     store.Fenwick      // by site.pos: totals of site.stock
-	slots     store.Stack        // free ones below nextSlot
-	nextSlot  uint64
-	live      map[taskKey]uint64  // slots
-	held      map[uint64]*machine // by seq of the job it is reserved for
-	holdNo    uint64              // of the last reservation made, of this replica
-	classes   map[string]*class
-	payloads  map[string]*payload
-	labelSets map[Labels]*labelSet
-	labelNo   uint64             // of the last one made
-	active    []*class           // with waiting > 0
-	waiting   uint64             // tasks of all sites
-	present   uint64             // those whose owner is present: only they are matched
-	fresh     []*class           // that wait since the last match, or this pass, began
-	late      []*class           // that wait since this pass began; phase cut only
-	pass      uint64             // over the machines: numbers are of this replica
-	missed    int                // sites with missed
-	members   int                // sites whose departure is not over: who shares the quotas
-	limits    limits             // of each of them
-	kept      int                // ended jobs
-	keepers   store.Heap[*site]  // with ended jobs, by their oldest
-	crowded   []*site            // all that keep more than they may, and others
-	recrowd   bool               // quotas shrank in this entry. Invariant: false between entries
-	newParams bool               // parameters were set in this entry. Invariant: likewise
-	retiring  []*site            // those of which jobs leave in this entry. Invariant: empty between entries
-	assigned  int                // live attempts not reported running
-	dying     int                // live attempts on phaseAwaitingBound
-	due       store.Heap[uint64] // slots of attempts that are settled by a time
-	leftovers map[leftKey]uint64 // slots
-
-	cancelling map[uint64]bool     // jobs with a chore that cancels them
+	newParams  bool                // parameters were set in this entry. Invariant: false between entries
+	retiring   []*site             // those of which jobs leave in this entry. Invariant: empty between entries
 	left       store.Heap[pending] // what chores[0] has before it of what has been gathered
 	gathering  bool                // that has begun
 	gathered   bool                // and is done
-	tried      []*machine          // in this pass: those with tried, and others
-	triedMost  int                 // see pruneTried
 	prolonging bool                // attempts have outlived their lengths; see State.prolong
 
-	sought uint64 // searches of a lane past jobs that were declined, of this replica; for tests
-
-	bounds bounds // the same at all members; no part of the state
-	steps  counter
-
-	// Of one Apply; no part of the state.
-	drawing bool     // match is under way
-	events  *[]Event // nil = nobody observes
-	charged int64    // log milliseconds charged for the attempt that is being settled
-	raised  uint32   // version from the next entry on, 0 = as before
+	raised uint32 // version from the next entry on, 0 = as before; no part of the state
 }
 
 // taskKey names a task inside the state.
@@ -150,11 +81,11 @@ type taskKey struct {
 func New() *State { return newState(realBounds()) }
 
 func newState(b bounds) *State {
-	s := &State{
-		bounds: b, limits: b.limitsOf(0), nextSeq: 1, pass: 1, byName: map[string]*site{}, byNode: map[[16]byte]*site{}, live: map[taskKey]uint64{}, held: map[uint64]*machine{}, leftovers: map[leftKey]uint64{},
-		classes: map[string]*class{}, payloads: map[string]*payload{}, labelSets: map[Labels]*labelSet{},
-		cancelling: map[uint64]bool{},
-	}
+	s := &State{}
+	s.bounds, s.limits, s.nextSeq, s.pass = b, b.limitsOf(0), 1, 1
+	s.byName, s.byNode = map[string]*site{}, map[[16]byte]*site{}
+	s.classes, s.payloads, s.labelSets = map[string]*class{}, map[string]*payload{}, map[command.Labels]*labelSet{}
+	s.live, s.leftovers, s.held, s.cancelling = map[taskKey]uint64{}, map[leftKey]uint64{}, map[uint64]*machine{}, map[uint64]bool{}
 	s.makeHeaps()
 	return s
 }
@@ -173,28 +104,28 @@ func (s *State) makeHeaps() {
 }
 
 // Index is the number of the last entry applied.
-func (s *State) Index() uint64 { return s.index }
+func (s *clock) Index() uint64 { return s.index }
 
 // Time is the log time, milliseconds since genesis.
-func (s *State) Time() int64 { return s.time }
+func (s *clock) Time() int64 { return s.time }
 
 // Term is the greatest leader's term seen.
-func (s *State) Term() uint64 { return s.term }
+func (s *clock) Term() uint64 { return s.term }
 
 // Federation is the uuid given at genesis, zero before.
-func (s *State) Federation() [16]byte { return s.federation }
+func (s *views) Federation() [16]byte { return s.federation }
 
 // CreatedMs is the genesis date in unix milliseconds, for people.
-func (s *State) CreatedMs() int64 { return s.createdMs }
+func (s *views) CreatedMs() int64 { return s.createdMs }
 
 // Params are the parameters in force.
-func (s *State) Params() Params { return s.params }
+func (s *clock) Params() command.Params { return s.params }
 
 // quanta turns log milliseconds into the utilities' unit.
-func (s *State) quanta(ms int64) int64 { return ms / s.params.QuantumMs }
+func (s *clock) quanta(ms int64) int64 { return ms / s.params.QuantumMs }
 
 // weight is the charge rate of a task, per quantum, at the rates in force. It
 // is at most MaxTaskWeight.
-func (s *State) weight(r Resources) int64 {
+func (s *clock) weight(r command.Resources) int64 {
 	return r.MilliCPU*s.params.RateCPU + r.MemMiB*s.params.RateMem + r.GPU*s.params.RateGPU
 }

@@ -1,5 +1,7 @@
 package fsm
 
+import "github.com/cloudshare/cloudshare/fsm/command"
+
 // What costs how many steps. A step is about 20 ns on the machine of the figures in
 // test/bench; what matters is that all members count alike, so only what follows
 // from the entries is counted: never how a derived list happens to lie in memory.
@@ -28,11 +30,11 @@ type Steps struct {
 	Bound uint64 // beyond it an entry puts work off; what its own commands name is done in any case
 	// Worst of one command since the state was made, by its kind; 0 stands for what no
 	// command does: stop bounds that pass, work that was put off, matching, reservations.
-	Worst [lastKind + 1]uint64
+	Worst [command.LastKind + 1]uint64
 }
 
 // Steps tells how much work entries were.
-func (s *State) Steps() Steps {
+func (s *views) Steps() Steps {
 	return Steps{Used: s.steps.used, Bound: s.bounds.steps, Worst: s.steps.worst}
 }
 
@@ -41,14 +43,14 @@ type counter struct {
 	used  uint64
 	limit uint64 // work that can be put off ends here
 	since uint64 // used when the command under way began
-	worst [lastKind + 1]uint64
+	worst [command.LastKind + 1]uint64
 }
 
 // begin starts the count of an entry.
 func (c *counter) begin(bound uint64) { c.used, c.since, c.limit = 0, 0, bound }
 
 // ended notes what was counted since the last call as a command's, or as nobody's.
-func (c *counter) ended(k Kind) {
+func (c *counter) ended(k command.Kind) {
 	if n := c.used - c.since; n > c.worst[k] {
 		c.worst[k] = n
 	}

@@ -3,6 +3,8 @@ package fsm
 import (
 	"runtime"
 	"testing"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // heldWorld has b run many tasks of a that are not returned at a hint; c runs two that
@@ -26,14 +28,14 @@ func TestAChoreIsCutWhileItPutsInOrder(t *testing.T) {
 	const tasks, bound = 2000, 3000
 	w := heldWorld(t, tasks)
 	w.one(w.s, bound, w.hintCommands("c", true)...)
-	var cmds []Command
+	var cmds []command.Command
 	for range 3 {
 		cmds = append(cmds, w.hintCommands("b", true)...)
 		cmds = append(cmds, w.registration("b", nil, nil))
 		w.inc["b"]++
 	}
 	refs := w.s.Assignments("b")
-	last := cmds[len(cmds)-1].Body.(*Register)
+	last := cmds[len(cmds)-1].Body.(*command.Register)
 	for i := 0; i < tasks; i += 2 {
 		last.Held = append(last.Held, refs[i].AttemptRef)
 	}
@@ -44,10 +46,10 @@ func TestAChoreIsCutWhileItPutsInOrder(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var more []Command
+		var more []command.Command
 		if n < 20 { // changed while they are gathered, and ended
-			more = append(more, w.cmd("b", &Bound{Attempts: []BoundAttempt{{AttemptRef: refs[8*n].AttemptRef, BoundMs: 1000}}}))
-			more = append(more, w.cmd("b", &Complete{Attempts: []Ended{ended(refs[8*n+4], Succeeded, 1)}}))
+			more = append(more, w.cmd("b", &command.Bound{Attempts: []command.BoundAttempt{{AttemptRef: refs[8*n].AttemptRef, BoundMs: 1000}}}))
+			more = append(more, w.cmd("b", &command.Complete{Attempts: []command.Ended{ended(refs[8*n+4], command.Succeeded, 1)}}))
 		}
 		w.one(w.s, bound, more...)
 		w.one(twin, bound, more...)
@@ -80,7 +82,7 @@ func TestAPassCountsWhatItResets(t *testing.T) {
 	w.must("a", w.offering("a", cores...))
 	wide := w.job("a", 1)
 	wide.Need.MilliCPU = 2000
-	w.one(w.s, 1, w.cmd("a", &Submit{Jobs: []JobSpec{wide}}))
+	w.one(w.s, 1, w.cmd("a", &command.Submit{Jobs: []command.JobSpec{wide}}))
 	for w.s.unfinished() {
 		w.one(w.s, 1)
 	}
@@ -94,7 +96,7 @@ func TestAPassCountsWhatItResets(t *testing.T) {
 // The second was once done for each registration of an entry, and nothing bounded it.
 func TestALaterRegistrationLooksAtWhatWasHeld(t *testing.T) {
 	w := heldWorld(t, 20_000)
-	var refs []AttemptRef
+	var refs []command.AttemptRef
 	for _, a := range w.s.Assignments("b")[:2] {
 		refs = append(refs, a.AttemptRef)
 	}
@@ -102,12 +104,12 @@ func TestALaterRegistrationLooksAtWhatWasHeld(t *testing.T) {
 	w.one(w.s, 1, w.registration("b", refs, nil))
 	w.reborn()
 	w.s.Snapshot().Release() // what is changed now is copied first
-	again := &Batch{Term: w.term, Elapsed: w.base, Commands: []Command{w.registration("b", refs[:1], nil)}}
+	again := &command.Batch{Term: w.term, Elapsed: w.base, Commands: []command.Command{w.registration("b", refs[:1], nil)}}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	results, err := w.s.Apply(again)
 	runtime.ReadMemStats(&after)
-	if err != nil || results[0].Code != OK {
+	if err != nil || results[0].Code != command.OK {
 		t.Fatal(results, err)
 	}
 	if got := after.TotalAlloc - before.TotalAlloc; got > 1<<20 {

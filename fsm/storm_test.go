@@ -3,6 +3,8 @@ package fsm
 import (
 	"slices"
 	"testing"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // Some commands take a few bytes and are about all that a site has: an entry has room for
@@ -27,9 +29,9 @@ func TestOffersLookAtNoFormerMachines(t *testing.T) {
 	w.check()
 	w.reborn()
 	for _, a := range w.s.Assignments("b") {
-		w.must("b", &Complete{Attempts: []Ended{ended(a, Succeeded, 1)}})
+		w.must("b", &command.Complete{Attempts: []command.Ended{ended(a, command.Succeeded, 1)}})
 	}
-	if x = w.s.byName["b"]; len(x.former) != 0 || x.used != (Resources{}) {
+	if x = w.s.byName["b"]; len(x.former) != 0 || x.used != (command.Resources{}) {
 		t.Fatalf("%d former machines, %v used", len(x.former), x.used)
 	}
 	w.check()
@@ -61,7 +63,7 @@ func TestAWokenSiteTakesWhatCame(t *testing.T) {
 	big.Need.MilliCPU = 2000
 	w.submit("a", big) // b's machine rests
 	cmds := w.hintCommands("b", true, false, true)
-	cmds = append(cmds, w.cmd("a", &Submit{Jobs: []JobSpec{w.job("a", 1)}}))
+	cmds = append(cmds, w.cmd("a", &command.Submit{Jobs: []command.JobSpec{w.job("a", 1)}}))
 	w.apply(append(cmds, w.hintCommands("b", false)...)...)
 	if n := len(w.s.Assignments("b")); n != 1 {
 		t.Errorf("%d tasks at b", n)
@@ -76,9 +78,9 @@ func TestHintsLookAtFewChores(t *testing.T) {
 	const jobs, toggles = 2000, 50
 	w := newWorld(t, params(), "a", "b")
 	w.submitMany("a", jobs)
-	var cancels []Command
+	var cancels []command.Command
 	for i := range jobs {
-		cancels = append(cancels, w.cmd("a", &Cancel{Job: JobID{"a", uint64(i + 1)}, Task: -1}))
+		cancels = append(cancels, w.cmd("a", &command.Cancel{Job: command.JobID{Site: "a", Num: uint64(i + 1)}, Task: -1}))
 	}
 	w.s.bounds.window = 2 * jobs
 	w.one(w.s, 1, cancels...)
@@ -102,9 +104,9 @@ func TestHintsLookAtFewChores(t *testing.T) {
 func TestCommandsComeBackwards(t *testing.T) {
 	const n = 20
 	w := newWorld(t, params(), "a", "b")
-	var cmds []Command
+	var cmds []command.Command
 	for i := range uint64(n) {
-		cmds = append(cmds, Command{ID: CommandID{"a", 1, n - i}, Body: &Close{Why: Closure(i % 5)}})
+		cmds = append(cmds, command.Command{ID: command.ID{Site: "a", Incarnation: 1, Seq: n - i}, Body: &command.Close{Why: command.Closure(i % 5)}})
 	}
 	w.apply(cmds[:n/2]...)
 	f := w.s.Snapshot()
@@ -118,7 +120,7 @@ func TestCommandsComeBackwards(t *testing.T) {
 		t.Errorf("%d results, copied in epoch %d of %d", len(x.window), x.windowEpoch, epoch)
 	}
 	for i := range uint64(n) {
-		if r, ok := w.s.Result(CommandID{"a", 1, i + 1}); !ok || r.Code != OK || x.window[i].seq != i+1 {
+		if r, ok := w.s.Result(command.ID{Site: "a", Incarnation: 1, Seq: i + 1}); !ok || r.Code != command.OK || x.window[i].seq != i+1 {
 			t.Errorf("command %d: %+v, %v", i+1, r, ok)
 		}
 	}
@@ -150,7 +152,7 @@ func TestReservationsEndOneByOne(t *testing.T) {
 	if got := order(); !slices.Equal(got, []uint64{2, 3, 4, 5}) {
 		t.Fatalf("held for %v", got)
 	}
-	w.must("a", &Cancel{Job: JobID{"a", 4}, Task: -1})
+	w.must("a", &command.Cancel{Job: command.JobID{Site: "a", Num: 4}, Task: -1})
 	w.check()
 	w.reborn()
 	if got := order(); !slices.Equal(got, []uint64{2, 3, 5}) {
@@ -158,7 +160,7 @@ func TestReservationsEndOneByOne(t *testing.T) {
 	}
 	w.must("b", w.offering("b", 2, 2, 2, 2, 2, 2, 2)) // a machine goes that is not held, or is
 	w.check()
-	w.must("c", &SiteLost{Site: "a", Incarnation: 1, Term: 1})
+	w.must("c", &command.SiteLost{Site: "a", Incarnation: 1, Term: 1})
 	if got := order(); len(got) > 0 {
 		t.Errorf("held for %v of a site that is away", got)
 	}
@@ -172,17 +174,17 @@ func TestSitesHeedTheLastParameters(t *testing.T) {
 	o := w.offering("b", 2)
 	o.Home.MilliCPU = 1000
 	w.must("b", o)
-	w.must("c", &Leave{})
-	set := func(claimed bool, departureMs, retainJobs int64) Command {
+	w.must("c", &command.Leave{})
+	set := func(claimed bool, departureMs, retainJobs int64) command.Command {
 		p := w.s.params
 		p.ClaimedHome, p.DepartureMs, p.RetainJobs = claimed, departureMs, retainJobs
-		return w.cmd("a", &SetParams{Params: p})
+		return w.cmd("a", &command.SetParams{Params: p})
 	}
 	for range 3 {
 		w.submit("a", w.job("a", 1))
 	}
 	for _, a := range w.s.Assignments("b") {
-		w.must("b", &Complete{Attempts: []Ended{ended(a, Succeeded, 1)}})
+		w.must("b", &command.Complete{Attempts: []command.Ended{ended(a, command.Succeeded, 1)}})
 	}
 	w.apply(set(true, 1000, 1), set(false, 0, 9), set(true, 5000, 2))
 	w.check()

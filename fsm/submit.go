@@ -1,38 +1,40 @@
 package fsm
 
+import "github.com/cloudshare/cloudshare/fsm/command"
+
 // submit executes a Submit: each job is accepted or refused by itself.
-func (s *State) submit(x *site, c *Submit) Result {
+func (s *State) submit(x *site, c *command.Submit) command.Result {
 	if c.Settled > x.settled {
 		x.settled = c.Settled
 		x.retired = x.retired.From(c.Settled)
 	}
-	var codes []Code
+	var codes []command.Code
 	for i := range c.Jobs {
 		code := s.accept(x, &c.Jobs[i])
-		if code != OK && codes == nil {
-			codes = make([]Code, len(c.Jobs))
+		if code != command.OK && codes == nil {
+			codes = make([]command.Code, len(c.Jobs))
 		}
 		if codes != nil {
 			codes[i] = code
 		}
 	}
-	return Result{Jobs: codes}
+	return command.Result{Jobs: codes}
 }
 
 // accept enters one job, or says why not.
-func (s *State) accept(x *site, j *JobSpec) Code {
+func (s *State) accept(x *site, j *command.JobSpec) command.Code {
 	switch used := j.Num <= x.maxNum; { // as a rule it is greater than all before
 	case used && x.nums[j.Num] != 0:
-		return JobExists
+		return command.JobExists
 	case j.Num < x.settled || used && x.retired.Has(j.Num):
-		return JobRetired
+		return command.JobRetired
 	}
-	h := j.shape()
-	if code := s.refusal(x, j, &h); code != OK {
+	h := j.Shape()
+	if code := s.refusal(x, j, &h); code != command.OK {
 		return code
 	}
 	s.enter(x, j, &h)
-	return OK
+	return command.OK
 }
 
 // hasRetired reports whether a number is not taken any more: it was settled, or its
@@ -40,7 +42,7 @@ func (s *State) accept(x *site, j *JobSpec) Code {
 func (x *site) hasRetired(num uint64) bool { return num < x.settled || x.retired.Has(num) }
 
 // enter adds an accepted job to the state and the queue.
-func (s *State) enter(x *site, spec *JobSpec, h *shape) {
+func (s *State) enter(x *site, spec *command.JobSpec, h *command.Shape) {
 	seq := s.nextSeq
 	s.nextSeq++
 	s.steps.used += stepEnd
@@ -63,7 +65,7 @@ func (s *State) enter(x *site, spec *JobSpec, h *shape) {
 }
 
 // retire takes a job that just ended out of what is open.
-func (s *State) retire(seq uint64, j *job) {
+func (s *lifecycle) retire(seq uint64, j *job) {
 	s.unhold(seq)
 	j.class.closed(s.sites[j.owner])
 	dropSeq(&s.sites[j.owner].openSeqs, seq)

@@ -1,6 +1,10 @@
 package fsm
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
+)
 
 // TestAWithdrawnSuspicionFindsTheAttemptAsItWas: a hint counted a loss each time though
 // none had happened, and gave cores to others on which the old processes ran.
@@ -11,7 +15,7 @@ func TestAWithdrawnSuspicionFindsTheAttemptAsItWas(t *testing.T) {
 	before, accounts := *w.s.attempts.Get(w.s.live[taskKey{1, 0}]), w.s.byName["b"].account
 	for range 2 * maxDoubts { // nobody else has room: the task only waits
 		w.suspect("b", true)
-		if v, _ := w.s.Job(JobID{"a", 1}); v.Counts[Queued] != 1 || w.s.byName["b"].used.MilliCPU != 1000 {
+		if v, _ := w.s.Job(command.JobID{Site: "a", Num: 1}); v.Counts[Queued] != 1 || w.s.byName["b"].used.MilliCPU != 1000 {
 			t.Fatalf("at the hint %v, b uses %v", v.Counts, w.s.byName["b"].used)
 		}
 		if now := w.s.Assignments("b"); len(now) != 1 || now[0].AttemptRef != a.AttemptRef || now[0].Stop || !now[0].Started || len(now[0].Payload) == 0 {
@@ -26,7 +30,7 @@ func TestAWithdrawnSuspicionFindsTheAttemptAsItWas(t *testing.T) {
 			t.Fatalf("it was %+v\nnow it is %+v", before, now)
 		}
 	}
-	w.must("b", &Complete{Attempts: []Ended{ended(a, Succeeded, 5)}})
+	w.must("b", &command.Complete{Attempts: []command.Ended{ended(a, command.Succeeded, 5)}})
 	if got := w.task(); got.State != TaskSucceeded || got.Losses != 0 || got.Attempt != 1 {
 		t.Errorf("the task is %+v", got)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
@@ -18,7 +19,7 @@ func TestUnitsAreWhatWaitsAndRuns(t *testing.T) {
 		u := newUnits(rt)
 		for range rapid.IntRange(1, 25).Draw(rt, "entries") {
 			u.w.s.bounds.steps = rapid.SampledFrom([]uint64{1, 60, 150, 300, 600, maxSteps}).Draw(rt, "steps")
-			var cmds []Command
+			var cmds []command.Command
 			for range rapid.IntRange(0, 4).Draw(rt, "commands") {
 				cmds = append(cmds, u.draw()...)
 			}
@@ -35,7 +36,7 @@ type units struct {
 	t      *rapid.T
 	w      *world
 	twin   *State
-	params Params
+	params command.Params
 	events []Event
 }
 
@@ -54,50 +55,50 @@ func newUnits(t *rapid.T) *units {
 }
 
 // draw returns a few commands alike.
-func (u *units) draw() []Command {
+func (u *units) draw() []command.Command {
 	t, w := u.t, u.w
 	by, site := rapid.SampledFrom(unitSites).Draw(t, "by"), rapid.SampledFrom(unitSites).Draw(t, "site")
 	switch rapid.IntRange(0, 10).Draw(t, "what") {
 	case 0, 1:
 		j := w.job(by, rapid.Uint32Range(1, 4).Draw(t, "count"))
-		j.OnLoss = Immediate
-		return []Command{w.cmd(by, &Submit{Jobs: []JobSpec{j}})}
+		j.OnLoss = command.Immediate
+		return []command.Command{w.cmd(by, &command.Submit{Jobs: []command.JobSpec{j}})}
 	case 2, 3, 4:
-		return []Command{w.cmd(by, &Suspect{Site: site, Incarnation: w.inc[site], On: rapid.Bool().Draw(t, "on")})}
+		return []command.Command{w.cmd(by, &command.Suspect{Site: site, Incarnation: w.inc[site], On: rapid.Bool().Draw(t, "on")})}
 	case 5:
 		return u.decline(site)
 	case 6:
 		return u.cancel(by)
 	case 7:
-		return []Command{w.cmd(by, &SiteLost{Site: site, Incarnation: w.inc[site], Term: w.term})}
+		return []command.Command{w.cmd(by, &command.SiteLost{Site: site, Incarnation: w.inc[site], Term: w.term})}
 	case 8:
-		return []Command{u.register(site)}
+		return []command.Command{u.register(site)}
 	case 9:
 		u.params.Policy = rapid.SampledFrom([]string{sched.Alone, sched.CE, sched.Shapley, sched.SimplDirect}).Draw(t, "policy")
-		return []Command{w.cmd(by, &SetParams{Params: u.params})}
+		return []command.Command{w.cmd(by, &command.SetParams{Params: u.params})}
 	}
-	return []Command{w.cmd(site, w.offering(site, rapid.Int64Range(0, 3).Draw(t, "cores")))}
+	return []command.Command{w.cmd(site, w.offering(site, rapid.Int64Range(0, 3).Draw(t, "cores")))}
 }
 
-func (u *units) decline(site string) (cmds []Command) {
+func (u *units) decline(site string) (cmds []command.Command) {
 	for _, a := range u.w.s.Assignments(site) {
-		cmds = append(cmds, u.w.cmd(site, &Decline{Attempts: []AttemptRef{a.AttemptRef}}))
+		cmds = append(cmds, u.w.cmd(site, &command.Decline{Attempts: []command.AttemptRef{a.AttemptRef}}))
 	}
 	return cmds
 }
 
-func (u *units) cancel(by string) []Command {
+func (u *units) cancel(by string) []command.Command {
 	n := u.w.num[by]
 	if n == 0 {
 		return nil
 	}
-	id := JobID{by, rapid.Uint64Range(1, n).Draw(u.t, "job")}
-	return []Command{u.w.cmd(by, &Cancel{Job: id, Task: rapid.Int64Range(0, 3).Draw(u.t, "task")})}
+	id := command.JobID{Site: by, Num: rapid.Uint64Range(1, n).Draw(u.t, "job")}
+	return []command.Command{u.w.cmd(by, &command.Cancel{Job: id, Task: rapid.Int64Range(0, 3).Draw(u.t, "task")})}
 }
 
 // register has a site begin anew with all that it runs, or with nothing.
-func (u *units) register(site string) Command {
-	var held []AttemptRef
+func (u *units) register(site string) command.Command {
+	var held []command.AttemptRef
 	if rapid.Bool().Draw(u.t, "held") {
 		for _, a := range u.w.s.Assignments(site) {
 			held = append(held, a.AttemptRef)
@@ -111,7 +112,7 @@ func (u *units) register(site string) Command {
 
 // play gives an entry to the state and to one that is restored before; and then perhaps
 // all that go on with it.
-func (u *units) play(cmds []Command) {
+func (u *units) play(cmds []command.Command) {
 	var err error
 	if u.twin, err = reborn(u.w.s); err != nil {
 		u.t.Fatal(err)
@@ -124,10 +125,10 @@ func (u *units) play(cmds []Command) {
 	}
 }
 
-func (u *units) entry(cmds []Command) {
+func (u *units) entry(cmds []command.Command) {
 	u.twin.bounds.steps = u.w.s.bounds.steps
 	for _, s := range []*State{u.w.s, u.twin} {
-		if _, err := s.Apply(&Batch{Term: u.w.term, Elapsed: u.w.base, Commands: cmds}); err != nil {
+		if _, err := s.Apply(&command.Batch{Term: u.w.term, Elapsed: u.w.base, Commands: cmds}); err != nil {
 			u.t.Fatal(err)
 		}
 		if err := s.check(); err != nil {
@@ -175,7 +176,7 @@ func (s *State) unitsOf() []int64 {
 		if s.sites[j.owner].present() {
 			n += int64(j.waiting())
 		}
-		want[j.owner] += n * widthOf(j.class.need)
+		want[j.owner] += n * widthOf(j.class.Need)
 	}
 	return want
 }

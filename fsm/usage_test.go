@@ -3,6 +3,7 @@ package fsm
 import (
 	"testing"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
@@ -18,7 +19,7 @@ func TestHomeRunsBeforeLogTimeAreCharged(t *testing.T) {
 	} {
 		w := newWorld(t, params(), "a", "b")
 		w.at(10_000)
-		w.must("a", &Usage{Batch: 1, Rows: []UsageRow{{Job: 1, Need: Resources{MilliCPU: 1000}, AgoMs: tc.agoMs, RunMs: tc.runMs}}})
+		w.must("a", &command.Usage{Batch: 1, Rows: []command.UsageRow{{Job: 1, Need: command.Resources{MilliCPU: 1000}, AgoMs: tc.agoMs, RunMs: tc.runMs}}})
 		if got, want := w.s.byName["a"].account.Used.A, sched.Mul64(1000, tc.want); got != want {
 			t.Errorf("%d ms, %d ms ago: charged %s, want %s", tc.runMs, tc.agoMs, got, want)
 		}

@@ -1,6 +1,10 @@
 package fsm
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
+)
 
 // Version is the newest apply version this code knows: what a batch does to a
 // state never changes within a version (architecture D2). Code that would change
@@ -8,17 +12,13 @@ import "fmt"
 // a newer version has is refused as OutOfRange until that is in force.
 const Version = 1
 
-// firstVersion is the one that every federation begins with, whatever its
-// founder knows: a genesis means the same to all.
-const firstVersion = 1
-
 // Version is the apply version in force, 0 before genesis.
-func (s *State) Version() uint32 { return s.version }
+func (s *views) Version() uint32 { return s.version }
 
 // NextVersion is the newest apply version that the brokers of all sites know
 // which have not left: a Raise to it is accepted. A lost site counts, for it may
 // come back with the broker that it had. It is never below Version.
-func (s *State) NextVersion() uint32 {
+func (s *views) NextVersion() uint32 {
 	var next uint32
 	for _, x := range s.sites {
 		if x.state != Left && (next == 0 || x.maxVersion < next) {
@@ -31,16 +31,16 @@ func (s *State) NextVersion() uint32 {
 // raise executes a Raise: from the next entry on the version is in force, if all
 // know it. The entry itself goes on by the old one, so a broker that does not
 // know the new one has this entry right, and stops at the next.
-func (s *State) raise(c *Raise) Result {
+func (s *State) raise(c *command.Raise) command.Result {
 	if c.Version > max(s.version, s.raised) && c.Version > s.NextVersion() { // who raises again and again has not all sites looked at
-		return Result{Code: VersionTooNew}
+		return command.Result{Code: command.VersionTooNew}
 	}
 	s.raised = max(s.raised, c.Version)
-	return Result{}
+	return command.Result{}
 }
 
 // checkVersion refuses to apply anything by rules that this code does not know.
-func (s *State) checkVersion() error {
+func (s *fleet) checkVersion() error {
 	if s.version > s.bounds.version {
 		return s.bounds.tooNew(s.version)
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // TestRaise: a version is in force from the next entry on. A broker whose code
@@ -13,21 +15,21 @@ import (
 // next one; it starts on no snapshot of such a state either.
 func TestRaise(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
-	if v, next := w.s.Version(), w.s.NextVersion(); v != firstVersion || next != Version {
+	if v, next := w.s.Version(), w.s.NextVersion(); v != command.FirstVersion || next != Version {
 		t.Fatalf("version %d, next %d after genesis", v, next)
 	}
 	for _, site := range []string{"a", "b"} {
-		if r := w.do(site, &Raise{Version: Version + 1}); r.Code != VersionTooNew || w.s.Version() != firstVersion {
+		if r := w.do(site, &command.Raise{Version: Version + 1}); r.Code != command.VersionTooNew || w.s.Version() != command.FirstVersion {
 			t.Fatalf("raised to what not all know: %v, version %d", r.Code, w.s.Version())
 		}
 		c := w.registration(site, nil, nil)
-		c.Body.(*Register).MaxVersion = Version + 1
+		c.Body.(*command.Register).MaxVersion = Version + 1
 		w.inc[site], w.seq[site] = w.apply(c)[0].Incarnation, 0
 	}
 	before := w.s.Hash()
-	rs := w.apply(w.cmd("a", &Raise{Version: Version + 1}), w.cmd("b", &Raise{Version: Version + 1}), w.cmd("b", w.offering("b", 1)))
+	rs := w.apply(w.cmd("a", &command.Raise{Version: Version + 1}), w.cmd("b", &command.Raise{Version: Version + 1}), w.cmd("b", w.offering("b", 1)))
 	for i, r := range rs {
-		if r.Code != OK {
+		if r.Code != command.OK {
 			t.Errorf("command %d: %v", i, r.Code)
 		}
 	}
@@ -36,7 +38,7 @@ func TestRaise(t *testing.T) {
 	}
 
 	index, hash := w.s.Index(), w.s.Hash()
-	_, err := w.s.Apply(&Batch{Term: w.term})
+	_, err := w.s.Apply(&command.Batch{Term: w.term})
 	if !errors.Is(err, ErrNewVersion) || !strings.Contains(err.Error(), "upgrade this broker") {
 		t.Errorf("applied by rules that are not known: %v", err)
 	}
@@ -55,7 +57,7 @@ func TestOlderBrokerIsRefused(t *testing.T) {
 	w.s.version = Version + 1
 	old := w.registration("b", nil, nil)
 	// The command by itself: an entry could not be applied.
-	if r := w.s.register("b", old.Body.(*Register)); r.Code != VersionTooNew || !strings.Contains(r.Code.String(), "upgrade") {
+	if r := w.s.register("b", old.Body.(*command.Register)); r.Code != command.VersionTooNew || !strings.Contains(r.Code.String(), "upgrade") {
 		t.Errorf("a broker that knows less than what is in force: %v", r.Code)
 	}
 }
@@ -66,9 +68,9 @@ func TestRaisedVersionGoesOn(t *testing.T) {
 	w := newWorld(t, params(), "a")
 	w.s.bounds.version = Version + 1
 	c := w.registration("a", nil, nil)
-	c.Body.(*Register).MaxVersion = Version + 1
+	c.Body.(*command.Register).MaxVersion = Version + 1
 	w.inc["a"], w.seq["a"] = w.apply(c)[0].Incarnation, 0
-	w.must("a", &Raise{Version: Version + 1})
+	w.must("a", &command.Raise{Version: Version + 1})
 	w.submit("a", w.job("a", 1))
 	twin, err := reborn(w.s)
 	if err != nil || twin.Version() != Version+1 || twin.Hash() != w.s.Hash() {

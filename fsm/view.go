@@ -1,5 +1,7 @@
 package fsm
 
+import "github.com/cloudshare/cloudshare/fsm/command"
+
 // Views are copies: nothing in them points into the state.
 
 // TaskState is where a task is in its life.
@@ -23,8 +25,8 @@ type Counts [Withdrawn + 1]uint32
 
 // JobView is one job.
 type JobView struct {
-	ID                           JobID
-	Spec                         JobSpec
+	ID                           command.JobID
+	Spec                         command.JobSpec
 	State                        TaskState // of the job as a whole, see Counts.JobState
 	Counts                       Counts
 	Seq                          uint64 // order of arrival in the state; the list's cursor
@@ -52,11 +54,11 @@ type TaskView struct {
 // (Stop false) or must be ending (Stop true). While the site is lost it is what
 // a registration may still answer for.
 type Assignment struct {
-	AttemptRef
+	command.AttemptRef
 	Machine   string
-	Need      Resources
+	Need      command.Resources
 	TimeoutMs int64
-	OnLoss    OnLoss
+	OnLoss    command.OnLoss
 	Started   bool
 	Stop      bool
 	StopWhy   string
@@ -83,19 +85,19 @@ type SiteView struct {
 	Incarnation                       uint64
 	HTTP, Peer, Gossip                string
 	MaxVersion                        uint32
-	Capacity, Exposed, Assigned, Home Resources
+	Capacity, Exposed, Assigned, Home command.Resources
 	Machines                          []MachineView
 	OfferVersion                      uint64
-	Closed                            Closure // why it lends nothing, as its broker says, while it is here
+	Closed                            command.Closure // why it lends nothing, as its broker says, while it is here
 }
 
 // MachineView is one exposed machine.
 type MachineView struct {
 	Name          string
-	Exposed, Free Resources
-	Runs          Runs
+	Exposed, Free command.Resources
+	Runs          command.Runs
 	Slots         int64 // tasks at once, 0 = as many as fit
-	Labels        Labels
+	Labels        command.Labels
 	Reserved      string // the job a machine is held for, or ""
 }
 

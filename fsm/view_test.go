@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"testing"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 func TestJobsPagesNewestFirst(t *testing.T) {
@@ -14,7 +16,7 @@ func TestJobsPagesNewestFirst(t *testing.T) {
 		j.Payload = []byte{byte(i)}
 		w.submit(site, j)
 	}
-	w.must("b", &Cancel{Job: JobID{"b", 3}, Task: -1})
+	w.must("b", &command.Cancel{Job: command.JobID{Site: "b", Num: 3}, Task: -1})
 	read := func(f JobFilter, limit int) (got []string) {
 		for before := uint64(0); ; {
 			page, next := w.s.Jobs(f, before, limit)
@@ -79,7 +81,7 @@ func TestAPageOfLargeJobsIsShort(t *testing.T) {
 func TestTasksPages(t *testing.T) {
 	w := newWorld(t, params(), "a")
 	w.submit("a", w.job("a", 10))
-	id := JobID{"a", 1}
+	id := command.JobID{Site: "a", Num: 1}
 	var seen []uint32
 	for from := uint32(0); ; {
 		page, next := w.s.Tasks(id, from, 4)
@@ -93,7 +95,7 @@ func TestTasksPages(t *testing.T) {
 	if fmt.Sprint(seen) != "[0 1 2 3 4 5 6 7 8 9]" {
 		t.Fatalf("%v", seen)
 	}
-	if page, next := w.s.Tasks(JobID{"a", 9}, 0, 4); page != nil || next != 0 {
+	if page, next := w.s.Tasks(command.JobID{Site: "a", Num: 9}, 0, 4); page != nil || next != 0 {
 		t.Fatal("tasks of no job")
 	}
 }
@@ -101,7 +103,7 @@ func TestTasksPages(t *testing.T) {
 func TestReasonsAndFits(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
 	wide, only := w.job("a", 1), w.job("a", 1)
-	wide.Need = Resources{MilliCPU: 2500, MemMiB: 64, GPU: 1}
+	wide.Need = command.Resources{MilliCPU: 2500, MemMiB: 64, GPU: 1}
 	only.Only = []string{"zz"}
 	w.submit("a", wide, only, w.job("a", 1))
 	w.must("b", w.offering("b", 1))
@@ -111,7 +113,7 @@ func TestReasonsAndFits(t *testing.T) {
 		3: "",
 	}
 	for num, reason := range want {
-		if j, ok := w.s.Job(JobID{"a", num}); !ok || j.Reason != reason {
+		if j, ok := w.s.Job(command.JobID{Site: "a", Num: num}); !ok || j.Reason != reason {
 			t.Errorf("job %d: %q, want %q", num, j.Reason, reason)
 		}
 	}
@@ -121,9 +123,9 @@ func TestReasonsAndFits(t *testing.T) {
 	if ok, _ := w.s.AnyFits(w.job("a", 1)); !ok {
 		t.Error("one core fits b")
 	}
-	if !w.s.Fits("b", JobSpec{Need: Resources{MilliCPU: 1000}}) || w.s.Fits("b", JobSpec{Need: Resources{MilliCPU: 1001}}) ||
-		w.s.Fits("b", JobSpec{Need: Resources{MilliCPU: 1}, Only: []string{"a"}}) || w.s.Fits("zz", JobSpec{}) ||
-		w.s.Fits("b", JobSpec{Need: Resources{MilliCPU: 1}, Image: true}) {
+	if !w.s.Fits("b", command.JobSpec{Need: command.Resources{MilliCPU: 1000}}) || w.s.Fits("b", command.JobSpec{Need: command.Resources{MilliCPU: 1001}}) ||
+		w.s.Fits("b", command.JobSpec{Need: command.Resources{MilliCPU: 1}, Only: []string{"a"}}) || w.s.Fits("zz", command.JobSpec{}) ||
+		w.s.Fits("b", command.JobSpec{Need: command.Resources{MilliCPU: 1}, Image: true}) {
 		t.Error("Fits")
 	}
 	if w.s.WaitingFits("a") || w.s.WaitingFits("b") {
@@ -139,16 +141,16 @@ func TestReasonsAndFits(t *testing.T) {
 // running is said apart.
 func TestReasonsOfImages(t *testing.T) {
 	w := newWorld(t, params(), "a", "b")
-	command, boxed := w.job("a", 1), w.job("a", 1)
+	cmd, boxed := w.job("a", 1), w.job("a", 1)
 	boxed.Image = true
 	wide, ruled := boxed, boxed
 	wide.Need.MilliCPU, ruled.Not = 9000, []string{"b"}
-	offer := func(site string, r Runs) {
+	offer := func(site string, r command.Runs) {
 		o := w.offering(site, 2)
 		o.Machines[0].Runs = r
 		w.must(site, o)
 	}
-	reasons := func(want map[string]JobSpec) {
+	reasons := func(want map[string]command.JobSpec) {
 		t.Helper()
 		for reason, spec := range want {
 			if ok, got := w.s.AnyFits(spec); got != reason || ok != (reason == "") {
@@ -156,21 +158,21 @@ func TestReasonsOfImages(t *testing.T) {
 			}
 		}
 	}
-	reasons(map[string]JobSpec{
+	reasons(map[string]command.JobSpec{
 		"no present site runs container images on a machine with 1 core": boxed, // nothing is offered yet
-		"no present site exposes a machine with 1 core":                  command,
+		"no present site exposes a machine with 1 core":                  cmd,
 	})
-	offer("a", RunsCommands)
-	reasons(map[string]JobSpec{"": command, "no present site runs container images": boxed})
-	offer("b", RunsBoth)
-	reasons(map[string]JobSpec{
+	offer("a", command.RunsCommands)
+	reasons(map[string]command.JobSpec{"": cmd, "no present site runs container images": boxed})
+	offer("b", command.RunsBoth)
+	reasons(map[string]command.JobSpec{
 		"": boxed, "no present site runs container images on a machine with 9 cores": wide,
 		"no present site allowed by its sites.only and sites.not runs container images": ruled,
 	})
-	offer("a", RunsImages)
-	offer("b", RunsImages)
-	reasons(map[string]JobSpec{"": ruled, "no present site runs commands without a container image": command})
-	if x, _ := w.s.Site("b"); x.Machines[0].Runs != RunsImages || x.Machines[0].Runs.String() != "images" {
+	offer("a", command.RunsImages)
+	offer("b", command.RunsImages)
+	reasons(map[string]command.JobSpec{"": ruled, "no present site runs commands without a container image": cmd})
+	if x, _ := w.s.Site("b"); x.Machines[0].Runs != command.RunsImages || x.Machines[0].Runs.String() != "images" {
 		t.Errorf("%+v", x.Machines)
 	}
 }
@@ -187,7 +189,7 @@ func TestSiteChangeMarksAssignments(t *testing.T) {
 	if w.s.SiteChange("a") != at {
 		t.Fatal("a submission that only waits changes nothing at a")
 	}
-	w.must("b", &Cancel{Job: JobID{"b", 1}, Task: 0})
+	w.must("b", &command.Cancel{Job: command.JobID{Site: "b", Num: 1}, Task: 0})
 	if w.s.SiteChange("a") != w.s.Index() || !w.s.Assignments("a")[0].Stop {
 		t.Fatal("a stop is a change")
 	}

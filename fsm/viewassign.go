@@ -3,13 +3,15 @@ package fsm
 import (
 	"cmp"
 	"slices"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // Assignments returns the live attempts at a site, those being stopped included,
 // by job and task: what its broker must be running or ending; leftovers are to be
 // ended, too. What the site
 // itself lost is not among them. Equal payloads share one copy.
-func (s *State) Assignments(name string) []Assignment {
+func (s *views) Assignments(name string) []Assignment {
 	x := s.byName[name]
 	if x == nil {
 		return nil
@@ -25,7 +27,7 @@ func (s *State) Assignments(name string) []Assignment {
 // knows. If anything else was taken from the site since then, or the entry is
 // not of this state's past, whole is true and all assignments are returned: what
 // is not among them is no assignment any more.
-func (s *State) AssignmentsSince(name string, entry uint64) (changed []Assignment, whole bool) {
+func (s *views) AssignmentsSince(name string, entry uint64) (changed []Assignment, whole bool) {
 	x := s.byName[name]
 	switch {
 	case x == nil:
@@ -38,7 +40,7 @@ func (s *State) AssignmentsSince(name string, entry uint64) (changed []Assignmen
 
 // Assignment returns one assignment of a site; false if it is none, or not any
 // more.
-func (s *State) Assignment(name string, ref AttemptRef) (Assignment, bool) {
+func (s *views) Assignment(name string, ref command.AttemptRef) (Assignment, bool) {
 	x := s.byName[name]
 	if x == nil {
 		return Assignment{}, false
@@ -56,7 +58,7 @@ func (s *State) Assignment(name string, ref AttemptRef) (Assignment, bool) {
 // SiteChange is the number of the last entry that changed what a site must do:
 // what Assignments returns, but for reported starts. It is 0 for an unknown
 // site. After Restore it is the restored entry's.
-func (s *State) SiteChange(name string) uint64 {
+func (s *views) SiteChange(name string) uint64 {
 	if x := s.byName[name]; x != nil {
 		return x.changed
 	}
@@ -64,7 +66,7 @@ func (s *State) SiteChange(name string) uint64 {
 }
 
 // viewAssignments copies attempts for their site.
-func (s *State) viewAssignments(slots []uint64) []Assignment {
+func (s *views) viewAssignments(slots []uint64) []Assignment {
 	if len(slots) == 0 {
 		return nil
 	}
@@ -91,8 +93,8 @@ func (s *State) viewAssignments(slots []uint64) []Assignment {
 			}
 		}
 		out = append(out, Assignment{
-			AttemptRef: AttemptRef{Job: JobID{s.sites[j.owner].name, j.num}, Task: a.task, Attempt: a.attempt, Token: a.token},
-			Machine:    a.machine.name, Need: j.class.need, TimeoutMs: j.timeoutMs, OnLoss: j.onLoss,
+			AttemptRef: command.AttemptRef{Job: command.JobID{Site: s.sites[j.owner].name, Num: j.num}, Task: a.task, Attempt: a.attempt, Token: a.token},
+			Machine:    a.machine.name, Need: j.class.Need, TimeoutMs: j.timeoutMs, OnLoss: j.onLoss,
 			Started: a.startedMs >= 0 || a.phase == phaseLeft && a.left.startedMs >= 0, Stop: a.stopping(), StopWhy: a.why, BoundMs: a.boundMs, Payload: data,
 		})
 	}
@@ -103,9 +105,9 @@ func (s *State) viewAssignments(slots []uint64) []Assignment {
 }
 
 // viewLeft copies a leftover for its site: all that it has to do is to end it.
-func (s *State) viewLeft(a *attempt) Assignment {
+func (s *views) viewLeft(a *attempt) Assignment {
 	return Assignment{
-		AttemptRef: AttemptRef{Job: JobID{s.sites[a.left.owner].name, a.left.num}, Task: a.task, Attempt: a.attempt, Token: a.token},
+		AttemptRef: command.AttemptRef{Job: command.JobID{Site: s.sites[a.left.owner].name, Num: a.left.num}, Task: a.task, Attempt: a.attempt, Token: a.token},
 		Machine:    a.machine.name, Need: a.left.need, Stop: true, StopWhy: a.why, BoundMs: a.boundMs,
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 var stateNames = [...]string{
@@ -41,7 +43,7 @@ func (c *Counts) JobState() TaskState {
 }
 
 // counts of a job's tasks per state.
-func (s *State) counts(j *job) Counts {
+func (s *jobTable) counts(j *job) Counts {
 	var c Counts
 	if s.sites[j.owner].present() {
 		c[Queued] = j.waiting()
@@ -57,7 +59,7 @@ func (s *State) counts(j *job) Counts {
 }
 
 // Job returns one job.
-func (s *State) Job(id JobID) (JobView, bool) {
+func (s *views) Job(id command.JobID) (JobView, bool) {
 	seq := s.findJob(id)
 	if seq == 0 {
 		return JobView{}, false
@@ -74,10 +76,10 @@ type reasons struct {
 func newReasons() *reasons { return &reasons{of: map[*class]string{}} }
 
 // viewJob copies a job.
-func (s *State) viewJob(seq uint64, j *job, whys *reasons) JobView {
+func (s *views) viewJob(seq uint64, j *job, whys *reasons) JobView {
 	c := s.counts(j)
 	v := JobView{
-		ID: JobID{s.sites[j.owner].name, j.num}, Spec: j.spec(), State: c.JobState(), Counts: c, Seq: seq,
+		ID: command.JobID{Site: s.sites[j.owner].name, Num: j.num}, Spec: j.spec(), State: c.JobState(), Counts: c, Seq: seq,
 		Entry: j.entry, QueuedMs: j.queuedMs, StartedMs: j.startedMs, EndedMs: j.endedMs,
 	}
 	switch {
@@ -86,7 +88,7 @@ func (s *State) viewJob(seq uint64, j *job, whys *reasons) JobView {
 	case v.State == Queued:
 		why, ok := whys.of[j.class]
 		if !ok {
-			why = s.queuedWhy(&j.class.shape, whys)
+			why = s.queuedWhy(&j.class.Shape, whys)
 			whys.of[j.class] = why
 		}
 		doubt := ""
@@ -106,7 +108,7 @@ func (s *State) viewJob(seq uint64, j *job, whys *reasons) JobView {
 }
 
 // queuedWhy is why jobs with such tasks wait.
-func (s *State) queuedWhy(h *shape, whys *reasons) string {
+func (s *views) queuedWhy(h *command.Shape, whys *reasons) string {
 	fits, why := s.anyFits(h)
 	if !fits {
 		whys.unfit++
@@ -119,10 +121,10 @@ func (s *State) queuedWhy(h *shape, whys *reasons) string {
 	return why
 }
 
-func (j *job) spec() JobSpec {
-	return JobSpec{
-		Num: j.num, Count: j.count, Need: j.class.need, Image: j.class.image, TimeoutMs: j.timeoutMs, MaxAttempts: j.maxAttempts,
-		OnLoss: j.onLoss, Priority: j.priority, Only: slices.Clone(j.class.only), Not: slices.Clone(j.class.not), Selectors: slices.Clone(j.class.selectors),
+func (j *job) spec() command.JobSpec {
+	return command.JobSpec{
+		Num: j.num, Count: j.count, Need: j.class.Need, Image: j.class.Image, TimeoutMs: j.timeoutMs, MaxAttempts: j.maxAttempts,
+		OnLoss: j.onLoss, Priority: j.priority, Only: slices.Clone(j.class.Only), Not: slices.Clone(j.class.Not), Selectors: slices.Clone(j.class.Selectors),
 		CreatedMs: j.createdMs, Payload: j.payload.bytes(),
 	}
 }
@@ -142,7 +144,7 @@ const maxPageLooks = 1_000_000
 // newest), newest first, and the Seq to go on with (0 = no more). It looks at
 // a bounded number of jobs and machines and copies a bounded number of bytes, so a page may
 // be short, even empty, before the end.
-func (s *State) Jobs(f JobFilter, before uint64, limit int) ([]JobView, uint64) {
+func (s *views) Jobs(f JobFilter, before uint64, limit int) ([]JobView, uint64) {
 	if before == 0 {
 		before = s.nextSeq
 	}
@@ -166,7 +168,7 @@ func (s *State) Jobs(f JobFilter, before uint64, limit int) ([]JobView, uint64) 
 }
 
 // machines is how many all sites have.
-func (s *State) machines() (n int) {
+func (s *views) machines() (n int) {
 	for _, x := range s.sites {
 		n += len(x.machines)
 	}
@@ -174,10 +176,10 @@ func (s *State) machines() (n int) {
 }
 
 // NextSeq is greater than the Seq of every job that there was so far.
-func (s *State) NextSeq() uint64 { return s.nextSeq }
+func (s *views) NextSeq() uint64 { return s.nextSeq }
 
 // matches reports whether a filter selects a job; read is where it reads payloads.
-func (s *State) matches(f JobFilter, j *job, read *[]byte) bool {
+func (s *views) matches(f JobFilter, j *job, read *[]byte) bool {
 	if f.Owner != "" && s.sites[j.owner].name != f.Owner {
 		return false
 	}
@@ -194,7 +196,7 @@ func (s *State) matches(f JobFilter, j *job, read *[]byte) bool {
 }
 
 // OwnJobs yields the jobs of a site in the state, by number.
-func (s *State) OwnJobs(name string) iter.Seq[JobView] {
+func (s *views) OwnJobs(name string) iter.Seq[JobView] {
 	return func(yield func(JobView) bool) {
 		x := s.byName[name]
 		if x == nil {
@@ -217,7 +219,7 @@ func (s *State) OwnJobs(name string) iter.Seq[JobView] {
 
 // Tasks returns up to limit tasks of a job with index ≥ from, and the next
 // index, 0 when there are no more (or no such job).
-func (s *State) Tasks(id JobID, from uint32, limit int) ([]TaskView, uint32) {
+func (s *views) Tasks(id command.JobID, from uint32, limit int) ([]TaskView, uint32) {
 	seq := s.findJob(id)
 	if seq == 0 || limit <= 0 {
 		return nil, 0
@@ -236,7 +238,7 @@ func (s *State) Tasks(id JobID, from uint32, limit int) ([]TaskView, uint32) {
 // ownerAway is the reason of what is withdrawn.
 func ownerAway(owner string) string { return fmt.Sprintf("its owner %s is away", owner) }
 
-func (s *State) viewTask(seq uint64, j *job, i uint32) TaskView {
+func (s *views) viewTask(seq uint64, j *job, i uint32) TaskView {
 	v := TaskView{Index: i, QueuedMs: j.queuedMs, AssignedMs: -1, StartedMs: -1, EndedMs: -1}
 	if j.tasks != nil {
 		s.viewTouched(&v, seq, j)
@@ -251,7 +253,7 @@ func (s *State) viewTask(seq uint64, j *job, i uint32) TaskView {
 }
 
 // viewTouched is of a task that may have left the range.
-func (s *State) viewTouched(v *TaskView, seq uint64, j *job) {
+func (s *views) viewTouched(v *TaskView, seq uint64, j *job) {
 	i := v.Index
 	if slot, ok := s.live[taskKey{seq, i}]; ok {
 		s.viewLive(v, s.attempts.Get(slot))
@@ -266,7 +268,7 @@ func (s *State) viewTouched(v *TaskView, seq uint64, j *job) {
 	}
 }
 
-func (s *State) viewLive(v *TaskView, a *attempt) {
+func (s *views) viewLive(v *TaskView, a *attempt) {
 	v.State = [...]TaskState{Assigned, Running, Stopping, Withdrawn, Stopping}[a.phase]
 	v.Site, v.Machine, v.Attempt, v.Token = s.sites[a.site].name, a.machine.name, a.attempt, a.token
 	v.QueuedMs, v.AssignedMs, v.StartedMs = a.queuedMs, a.assignedMs, a.startedMs
@@ -281,7 +283,7 @@ func (s *State) viewLive(v *TaskView, a *attempt) {
 	}
 }
 
-func (s *State) viewEnded(v *TaskView, j *job, u *run, r *record) {
+func (s *views) viewEnded(v *TaskView, j *job, u *run, r *record) {
 	v.State, v.ExitCode, v.EndedMs, v.Reason = u.state, u.exit, u.endedMs, s.endReason(j, u, r)
 	if r == nil {
 		return
@@ -297,7 +299,7 @@ func (s *State) viewEnded(v *TaskView, j *job, u *run, r *record) {
 // endReason is why a task of the run ended so: its record says it, if there is one
 // that does. Tasks that waited have none; they end with their job only by its
 // owner's word or departure, and all at once (endedMs).
-func (s *State) endReason(j *job, u *run, r *record) string {
+func (s *views) endReason(j *job, u *run, r *record) string {
 	switch {
 	case r != nil && r.detail != "":
 		return r.detail

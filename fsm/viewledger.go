@@ -24,7 +24,7 @@ type frozenAccount struct {
 }
 
 // FreezeLedger copies every account and the matrix that they come from.
-func (s *State) FreezeLedger() *FrozenLedger {
+func (s *views) FreezeLedger() *FrozenLedger {
 	f := &FrozenLedger{view: LedgerView{Index: s.index, TimeMs: s.time}}
 	if s.founded == 0 {
 		return f
@@ -43,7 +43,7 @@ func (s *State) FreezeLedger() *FrozenLedger {
 }
 
 // Ledger returns every account and the matrix that they come from.
-func (s *State) Ledger() LedgerView { return s.FreezeLedger().View() }
+func (s *views) Ledger() LedgerView { return s.FreezeLedger().View() }
 
 // View returns the ledger with its numbers written, by site.
 func (f *FrozenLedger) View() LedgerView {

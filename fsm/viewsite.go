@@ -3,13 +3,13 @@ package fsm
 import (
 	"fmt"
 	"slices"
-	"strings"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
 // Sites returns every site that ever registered, by id.
-func (s *State) Sites() []SiteView {
+func (s *views) Sites() []SiteView {
 	out := make([]SiteView, 0, len(s.order))
 	for _, x := range s.order {
 		out = append(out, s.viewSite(x))
@@ -18,7 +18,7 @@ func (s *State) Sites() []SiteView {
 }
 
 // Site returns one site.
-func (s *State) Site(id string) (SiteView, bool) {
+func (s *views) Site(id string) (SiteView, bool) {
 	x := s.byName[id]
 	if x == nil {
 		return SiteView{}, false
@@ -28,7 +28,7 @@ func (s *State) Site(id string) (SiteView, bool) {
 
 // SiteState is where a site stands, and its incarnation: 0 for one that never
 // registered.
-func (s *State) SiteState(id string) (state SiteState, incarnation uint64) {
+func (s *views) SiteState(id string) (state SiteState, incarnation uint64) {
 	if x := s.byName[id]; x != nil {
 		return x.state, x.incarnation
 	}
@@ -37,12 +37,12 @@ func (s *State) SiteState(id string) (state SiteState, incarnation uint64) {
 
 // Retired reports whether the state would take no job of that number any more: it
 // would answer JobRetired, and nothing would run.
-func (s *State) Retired(id JobID) bool {
+func (s *views) Retired(id command.JobID) bool {
 	x := s.byName[id.Site]
 	return x != nil && x.nums[id.Num] == 0 && x.hasRetired(id.Num)
 }
 
-func (s *State) viewSite(x *site) SiteView {
+func (s *views) viewSite(x *site) SiteView {
 	v := SiteView{
 		ID: x.name, Node: x.node, State: x.state, Incarnation: x.incarnation, HTTP: x.http, Peer: x.peer, Gossip: x.gossip,
 		MaxVersion: x.maxVersion, Capacity: x.capacity, Exposed: x.exposed, Home: x.home, OfferVersion: x.offerVersion,
@@ -53,7 +53,7 @@ func (s *State) viewSite(x *site) SiteView {
 	v.Assigned = x.used
 	for _, m := range x.machines {
 		room := m.room()
-		room = Resources{max(0, room.MilliCPU), max(0, room.MemMiB), max(0, room.GPU)}
+		room = command.Resources{MilliCPU: max(0, room.MilliCPU), MemMiB: max(0, room.MemMiB), GPU: max(0, room.GPU)}
 		v.Machines = append(v.Machines, MachineView{
 			Name: m.name, Exposed: m.exposed, Free: room, Runs: m.runs, Slots: m.slots, Labels: m.labels.text(),
 			Reserved: s.heldFor(m),
@@ -62,12 +62,12 @@ func (s *State) viewSite(x *site) SiteView {
 	return v
 }
 
-func (s *State) heldFor(m *machine) string {
+func (s *views) heldFor(m *machine) string {
 	if m.held == 0 {
 		return ""
 	}
 	j := s.jobs.Get(m.held)
-	return JobID{s.sites[j.owner].name, j.num}.String()
+	return command.JobID{Site: s.sites[j.owner].name, Num: j.num}.String()
 }
 
 // String is the state's name in the API.
@@ -86,7 +86,7 @@ func (t SiteState) String() string {
 }
 
 // Queue returns what each site has waiting, by site; withdrawn tasks included.
-func (s *State) Queue() []QueueView {
+func (s *views) Queue() []QueueView {
 	var out []QueueView
 	for _, x := range s.order {
 		if x.waiting == 0 {
@@ -108,71 +108,33 @@ func (s *State) Queue() []QueueView {
 // WaitingFits reports whether some waiting task, of any present owner, could
 // ever run on what the site exposes (event 1 of the paper). What the site has
 // declined does not count.
-func (s *State) WaitingFits(name string) bool {
+func (s *views) WaitingFits(name string) bool {
 	x := s.byName[name]
 	return x != nil && slices.ContainsFunc(s.active, func(c *class) bool {
-		return x.couldRun(&c.shape) && c.jobs > c.barredFrom.of(x)
+		return x.couldRun(&c.Shape) && c.jobs > c.barredFrom.of(x)
 	})
 }
 
 // Fits reports whether a site's exposed machines, if they were empty, could run
 // a task of the job.
-func (s *State) Fits(name string, spec JobSpec) bool {
-	x, h := s.byName[name], spec.shape()
+func (s *views) Fits(name string, spec command.JobSpec) bool {
+	x, h := s.byName[name], spec.Shape()
 	return x != nil && x.present() && x.couldRun(&h)
 }
 
 // AnyFits reports whether any present site could run the job, or why not.
-func (s *State) AnyFits(spec JobSpec) (bool, string) {
-	h := spec.shape()
+func (s *views) AnyFits(spec command.JobSpec) (bool, string) {
+	h := spec.Shape()
 	return s.anyFits(&h)
 }
 
-func (s *State) anyFits(h *shape) (bool, string) {
+func (s *views) anyFits(h *command.Shape) (bool, string) {
 	for _, x := range s.sites {
 		if x.present() && x.couldRun(h) {
 			return true, ""
 		}
 	}
 	return false, s.unfit(h)
-}
-
-// String lists the parts that are not zero.
-func (r Resources) String() string {
-	var parts []string
-	switch {
-	case r.MilliCPU == 1000:
-		parts = append(parts, "1 core")
-	case r.MilliCPU != 0 || r == Resources{}:
-		parts = append(parts, decimal(r.MilliCPU, 1000)+" cores")
-	}
-	if r.MemMiB > 0 {
-		parts = append(parts, memoryText(r.MemMiB))
-	}
-	switch {
-	case r.GPU == 1:
-		parts = append(parts, "1 GPU")
-	case r.GPU > 1:
-		parts = append(parts, fmt.Sprintf("%d GPUs", r.GPU))
-	}
-	return strings.Join(parts, ", ")
-}
-
-// memoryText writes MiB in the unit that people would, rounded to a tenth of it.
-func memoryText(mib int64) string {
-	unit, size := "MiB", int64(1)
-	for _, larger := range []string{"GiB", "TiB"} {
-		if mib >= size<<10 {
-			unit, size = larger, size<<10
-		}
-	}
-	return decimal((mib*10+size/2)/size, 10) + " " + unit
-}
-
-// decimal writes n/of, a power of ten, without zeros at its end.
-func decimal(n, of int64) string {
-	text := fmt.Sprintf("%d.%0*d", n/of, len(fmt.Sprint(of))-1, n%of)
-	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 
 // Stats are the state's sizes, for metrics.
@@ -190,7 +152,7 @@ type Stats struct {
 }
 
 // Stats returns the state's sizes.
-func (s *State) Stats() Stats {
+func (s *views) Stats() Stats {
 	return Stats{
 		Sites: len(s.sites), Jobs: s.jobs.Len(), EndedJobs: s.kept, Waiting: s.waiting,
 		Assigned: s.assigned, Running: len(s.live) - s.assigned, Shapes: len(s.classes),

@@ -1,6 +1,10 @@
 package fsm
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
+)
 
 // TaskStates is a set of task states; the zero value holds all of them.
 type TaskStates uint16
@@ -41,7 +45,7 @@ func (t *TaskScan) done() bool { return len(t.Found) >= t.Limit || t.looks >= ma
 
 // ScanTasks adds those of a job's tasks [from, to) to scan.Found whose states it
 // selects, and returns the task to go on with; to or more when none is left.
-func (s *State) ScanTasks(id JobID, scan *TaskScan, from, to uint32) uint32 {
+func (s *views) ScanTasks(id command.JobID, scan *TaskScan, from, to uint32) uint32 {
 	seq := s.findJob(id)
 	if seq == 0 {
 		return to
@@ -67,7 +71,7 @@ func (s *State) ScanTasks(id JobID, scan *TaskScan, from, to uint32) uint32 {
 
 // passOver returns the first task from i on that may be in one of the states: it
 // passes over tasks that ended alike or never left the range, all at once.
-func (s *State) passOver(j *job, states TaskStates, i uint32) uint32 {
+func (s *views) passOver(j *job, states TaskStates, i uint32) uint32 {
 	waits := Queued
 	if !s.sites[j.owner].present() {
 		waits = Withdrawn
@@ -91,7 +95,7 @@ func (s *State) passOver(j *job, states TaskStates, i uint32) uint32 {
 }
 
 // PayloadBegins reports whether a job's payload begins with a text.
-func (s *State) PayloadBegins(id JobID, text string) bool {
+func (s *views) PayloadBegins(id command.JobID, text string) bool {
 	seq := s.findJob(id)
 	if seq == 0 {
 		return false

@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/fsm/internal/store"
 	"github.com/cloudshare/cloudshare/sched"
 )
@@ -64,10 +65,10 @@ const (
 )
 
 // widthOf is how many units of one core a task is.
-func widthOf(need Resources) int64 { return (need.MilliCPU + 999) / 1000 }
+func widthOf(need command.Resources) int64 { return (need.MilliCPU + 999) / 1000 }
 
 // lengthOf is a task's estimated length in quanta.
-func (s *State) lengthOf(x *site, timeoutMs int64) int64 {
+func (s *ranking) lengthOf(x *site, timeoutMs int64) int64 {
 	length := s.quanta(timeoutMs)
 	if timeoutMs == 0 {
 		length = (s.quanta(priorMs) + x.waits.ranSum) / (1 + x.waits.ran)
@@ -86,12 +87,12 @@ func (w *waits) has(seq uint64, task uint32) bool {
 }
 
 // ignores reports whether what waits of a job does not count, or not yet.
-func (s *State) ignores(j *job) bool {
+func (s *ranking) ignores(j *job) bool {
 	return s.waits == nil || s.waits.limit > 0 && !s.waits.hasJob(s.sites[j.owner].nums[j.num])
 }
 
 // note returns a site's change of this entry for writing.
-func (s *State) note(x *site) *sched.Change {
+func (s *ranking) note(x *site) *sched.Change {
 	if !x.waits.noted {
 		x.waits.noted = true
 		s.waits.changed = append(s.waits.changed, x.id)
@@ -100,12 +101,14 @@ func (s *State) note(x *site) *sched.Change {
 }
 
 // floorOf is when a task of the site counts as released, in quanta.
-func (s *State) floorOf(x *site, queuedMs int64) int64 { return max(s.quanta(queuedMs), x.waits.from) }
+func (s *ranking) floorOf(x *site, queuedMs int64) int64 {
+	return max(s.quanta(queuedMs), x.waits.from)
+}
 
 // waitMore counts n more tasks of a job that wait since queuedMs; a negative n
 // takes them out.
-func (s *State) waitMore(x *site, j *job, n, queuedMs int64) {
-	n *= widthOf(j.class.need)
+func (s *ranking) waitMore(x *site, j *job, n, queuedMs int64) {
+	n *= widthOf(j.class.Need)
 	at := s.floorOf(x, queuedMs)
 	x.account.Projection.Wait(n, at)
 	x.waits.booked = x.waits.booked.Add(sched.Mul64(n, j.booked))
@@ -115,17 +118,17 @@ func (s *State) waitMore(x *site, j *job, n, queuedMs int64) {
 }
 
 // noteSubmitted counts a new job.
-func (s *State) noteSubmitted(x *site, j *job) {
+func (s *ranking) noteSubmitted(x *site, j *job) {
 	if s.waits == nil {
 		return
 	}
 	j.booked = s.lengthOf(x, j.timeoutMs)
 	s.waitMore(x, j, int64(j.count), j.queuedMs)
-	s.note(x).New.Add(int64(j.count)*widthOf(j.class.need), j.booked, 0)
+	s.note(x).New.Add(int64(j.count)*widthOf(j.class.Need), j.booked, 0)
 }
 
 // noteRequeued counts a task that waits again since now.
-func (s *State) noteRequeued(j *job) {
+func (s *ranking) noteRequeued(j *job) {
 	if !s.ignores(j) {
 		s.waitMore(s.sites[j.owner], j, 1, s.time)
 	}
@@ -134,11 +137,11 @@ func (s *State) noteRequeued(j *job) {
 // noteResumed counts a task that waited since queuedMs and has its attempt back: as if
 // it had not waited. What an absent site had waiting has left the virtual queues, so it
 // comes back as released when the attempt says.
-func (s *State) noteResumed(j *job, a *attempt, queuedMs int64) {
+func (s *ranking) noteResumed(j *job, a *attempt, queuedMs int64) {
 	if s.ignores(j) {
 		return
 	}
-	x, width := s.sites[j.owner], widthOf(j.class.need)
+	x, width := s.sites[j.owner], widthOf(j.class.Need)
 	s.waitMore(x, j, -1, queuedMs)
 	switch {
 	case s.waits.has(a.seq, a.task):
@@ -152,13 +155,13 @@ func (s *State) noteResumed(j *job, a *attempt, queuedMs int64) {
 }
 
 // releasedAt is when the task of a live attempt counts as released, in quanta.
-func (s *State) releasedAt(a *attempt) int64 { return max(s.quanta(a.queuedMs), s.waits.since) }
+func (s *ranking) releasedAt(a *attempt) int64 { return max(s.quanta(a.queuedMs), s.waits.since) }
 
 // noteLeft takes an attempt's task out whose owner is away: be it that it came back in
 // this entry, for then it was never there. The virtual queues take out what leaves before
 // they enter what comes.
-func (s *State) noteLeft(x *site, j *job, a *attempt) {
-	c, width := s.note(x), widthOf(j.class.need)
+func (s *ranking) noteLeft(x *site, j *job, a *attempt) {
+	c, width := s.note(x), widthOf(j.class.Need)
 	if s.waits.anew[a.seq] > 0 && c.Past.Units >= width {
 		s.waits.anew[a.seq]--
 		c.Past.Sub(width, j.booked, s.releasedAt(a))
@@ -168,12 +171,12 @@ func (s *State) noteLeft(x *site, j *job, a *attempt) {
 }
 
 // noteAgain counts one more release of a job's task in this entry.
-func (s *State) noteAgain(x *site, j *job, seq uint64) {
-	s.note(x).New.Add(widthOf(j.class.need), j.booked, 0)
+func (s *ranking) noteAgain(x *site, j *job, seq uint64) {
+	s.note(x).New.Add(widthOf(j.class.Need), j.booked, 0)
 	s.countAnew(seq)
 }
 
-func (s *State) countAnew(seq uint64) {
+func (s *ranking) countAnew(seq uint64) {
 	if s.waits.anew == nil {
 		s.waits.anew = map[uint64]int64{}
 	}
@@ -182,8 +185,8 @@ func (s *State) countAnew(seq uint64) {
 
 // takeAgain takes back a release of a job's task in this entry, if there was one: it was
 // never there.
-func (s *State) takeAgain(x *site, j *job, seq uint64) bool {
-	again, width := s.waits.anew[seq], widthOf(j.class.need)
+func (s *ranking) takeAgain(x *site, j *job, seq uint64) bool {
+	again, width := s.waits.anew[seq], widthOf(j.class.Need)
 	if again == 0 && x.waits.backAt != s.index || s.note(x).New.Units < width {
 		return false
 	}
@@ -196,13 +199,13 @@ func (s *State) takeAgain(x *site, j *job, seq uint64) bool {
 
 // noteWithdrawn counts n tasks that ended while they waited since queuedMs. What
 // an absent site had waiting has left the virtual queues already.
-func (s *State) noteWithdrawn(j *job, n, queuedMs int64) {
+func (s *ranking) noteWithdrawn(j *job, n, queuedMs int64) {
 	if n == 0 || s.ignores(j) {
 		return
 	}
 	x := s.sites[j.owner]
 	s.waitMore(x, j, -n, queuedMs)
-	switch width := widthOf(j.class.need); {
+	switch width := widthOf(j.class.Need); {
 	case !x.present():
 	case s.note(x).New.Units >= n*width && s.wereNew(x, j, n, queuedMs): // they were never there
 		s.note(x).New.Sub(n*width, j.booked, 0)
@@ -214,7 +217,7 @@ func (s *State) noteWithdrawn(j *job, n, queuedMs int64) {
 // wereNew reports whether n of a job's tasks that waited since queuedMs were released
 // in this entry. Of a job's tasks that wait since one time some may be and some not:
 // they are alike, so those that were are taken first.
-func (s *State) wereNew(x *site, j *job, n, queuedMs int64) bool {
+func (s *ranking) wereNew(x *site, j *job, n, queuedMs int64) bool {
 	switch seq := x.nums[j.num]; {
 	case j.entry == s.index && queuedMs == j.queuedMs:
 		return true
@@ -228,12 +231,12 @@ func (s *State) wereNew(x *site, j *job, n, queuedMs int64) bool {
 }
 
 // noteAssigned counts a task that waited and starts now.
-func (s *State) noteAssigned(x *site, j *job, a *attempt, slot uint64) {
+func (s *attemptTable) noteAssigned(x *site, j *job, a *attempt, slot uint64) {
 	if s.waits == nil {
 		return
 	}
 	s.expect(slot, j.booked)
-	n, at, now := widthOf(j.class.need), s.floorOf(x, a.queuedMs), s.quanta(s.time)
+	n, at, now := widthOf(j.class.Need), s.floorOf(x, a.queuedMs), s.quanta(s.time)
 	x.account.Projection.Start(n, at, now)
 	s.waits.all.Start(n, at, now)
 	x.waits.booked = x.waits.booked.Sub(sched.Mul64(n, j.booked))
@@ -241,7 +244,7 @@ func (s *State) noteAssigned(x *site, j *job, a *attempt, slot uint64) {
 
 // noteRan tells the virtual queues the true length of an attempt that is charged
 // for [start, end), in quanta. If the task waits again, that is one more release.
-func (s *State) noteRan(a *attempt, start, end int64) {
+func (s *jobTable) noteRan(a *attempt, start, end int64) {
 	if s.waits == nil {
 		return
 	}
@@ -260,7 +263,7 @@ func (s *State) noteRan(a *attempt, start, end int64) {
 // noteNotRun tells them that an attempt ended uncharged. A task that waits again
 // is still the same release, as long as it was thought at first, and leaves them
 // if its owner is away; one that ended ran for nothing.
-func (s *State) noteNotRun(a *attempt) {
+func (s *jobTable) noteNotRun(a *attempt) {
 	if s.waits == nil || !s.waits.hasJob(a.seq) {
 		return
 	}
@@ -280,22 +283,22 @@ func (s *State) noteNotRun(a *attempt) {
 	}
 }
 
-func (s *State) waitsAgain(a *attempt) bool {
+func (s *jobTable) waitsAgain(a *attempt) bool {
 	return s.jobs.Get(a.seq).tasks.findBack(a.task) != nil
 }
 
 // correct enters an attempt's true length, if it counts.
-func (s *State) correct(a *attempt, length int64) {
+func (s *jobTable) correct(a *attempt, length int64) {
 	if !s.waits.has(a.seq, a.task) {
 		return
 	}
 	j := s.jobs.Get(a.seq)
 	c := s.note(s.sites[j.owner])
-	c.Corrected = c.Corrected.Add(sched.Mul64(widthOf(j.class.need), length-a.length))
+	c.Corrected = c.Corrected.Add(sched.Mul64(widthOf(j.class.Need), length-a.length))
 }
 
 // noteCores tells the virtual queues how many cores a site has.
-func (s *State) noteCores(x *site) {
+func (s *ranking) noteCores(x *site) {
 	if s.waits == nil {
 		return
 	}
@@ -313,7 +316,7 @@ func coresOf(x *site) int64 { return (x.exposed.MilliCPU + 999) / 1000 }
 // away. What it has waited stays.
 //
 // REQUIRES: x.present() is false already, and was true.
-func (s *State) noteAway(x *site) {
+func (s *ranking) noteAway(x *site) {
 	if s.waits == nil {
 		return
 	}
@@ -333,7 +336,7 @@ func (s *State) noteAway(x *site) {
 // noteBack has what a site has waiting begin to wait now.
 //
 // REQUIRES: x.present() is true already, and was false.
-func (s *State) noteBack(x *site) {
+func (s *ranking) noteBack(x *site) {
 	if s.waits == nil {
 		return
 	}
@@ -345,13 +348,13 @@ func (s *State) noteBack(x *site) {
 }
 
 // waitFrom has nothing count that the site waited before a time.
-func (s *State) waitFrom(x *site, at int64) {
+func (s *ranking) waitFrom(x *site, at int64) {
 	x.waits.from = at
 	x.account.Projection.Released = sched.Mul64(x.account.Projection.Units, at)
 }
 
 // noteJoined makes room for a new site: it begins equal, with nothing.
-func (s *State) noteJoined(x *site) {
+func (s *ranking) noteJoined(x *site) {
 	if s.waits == nil {
 		return
 	}

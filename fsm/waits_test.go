@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
@@ -24,7 +25,7 @@ func (w *world) use(site, policy string) {
 	w.t.Helper()
 	p := w.s.params
 	p.Policy = policy
-	w.must(site, &SetParams{Params: p})
+	w.must(site, &command.SetParams{Params: p})
 }
 
 // TestPolicyHasItsLimit: SHAPLEY is refused above twelve sites, with the limit and
@@ -45,7 +46,7 @@ func TestPolicyHasItsLimit(t *testing.T) {
 	if w.s.Policy() != sched.CE || w.s.params.Policy != sched.Shapley {
 		t.Fatalf("%s counts, %s is set", w.s.Policy(), w.s.params.Policy)
 	}
-	if v, _ := w.s.Why(JobID{"late", 1}); v.Policy != sched.CE {
+	if v, _ := w.s.Why(command.JobID{Site: "late", Num: 1}); v.Policy != sched.CE {
 		t.Errorf("why goes by %s", v.Policy)
 	}
 	w.check()
@@ -58,7 +59,7 @@ func TestPolicyHasItsLimit(t *testing.T) {
 	}
 	p := w.s.params
 	p.Policy = sched.Shapley
-	if r := w.do("s00", &SetParams{Params: p}); r.Code != PolicySites || !strings.Contains(r.Code.String(), "CE") {
+	if r := w.do("s00", &command.SetParams{Params: p}); r.Code != command.PolicySites || !strings.Contains(r.Code.String(), "CE") {
 		t.Errorf("SHAPLEY with 13 sites: %v", r.Code)
 	}
 }
@@ -71,12 +72,12 @@ func TestWhoLostMostByTheFederationGoesFirst(t *testing.T) {
 		w.submit("a", w.job("a", 6))
 		w.at(1000)
 		w.submit("b", w.job("b", 1))
-		v, ok := w.s.Why(JobID{"a", 1})
+		v, ok := w.s.Why(command.JobID{Site: "a", Num: 1})
 		if !ok || v.Turns[0].Site != "b" || v.Turns[0].Excess[0] == '-' || v.Turns[1].Excess[0] != '-' {
 			t.Fatalf("%s: %+v", policy, v.Turns)
 		}
 		w.at(3_600_000 / 2) // before its estimate
-		w.must("a", &Complete{Attempts: []Ended{ended(w.s.Assignments("a")[0], Succeeded, 60_000)}})
+		w.must("a", &command.Complete{Attempts: []command.Ended{ended(w.s.Assignments("a")[0], command.Succeeded, 60_000)}})
 		if got := w.s.Assignments("a")[0].Job.Site; got != "b" {
 			t.Errorf("%s: %s is next", policy, got)
 		}
@@ -90,7 +91,7 @@ func TestAwayDoesNotWait(t *testing.T) {
 	w := newWaiting(t, sched.Alone, 0, "a", "b")
 	w.submit("a", w.job("a", 4))
 	w.at(5000)
-	w.apply(w.cmd("b", &SiteLost{Site: "a", Incarnation: w.inc["a"], Term: w.term}))
+	w.apply(w.cmd("b", &command.SiteLost{Site: "a", Incarnation: w.inc["a"], Term: w.term}))
 	a := w.s.byName["a"]
 	for ms := int64(10_000); ms < 1_000_000; ms += 50_000 {
 		w.at(ms)
@@ -136,12 +137,12 @@ func TestEstimates(t *testing.T) {
 	w.submit("a", w.job("a", 3))
 	for i := range 3 {
 		w.at(int64(i+1) * 1000)
-		w.must("a", &Complete{Attempts: []Ended{ended(w.s.Assignments("a")[0], Succeeded, 1000)}})
+		w.must("a", &command.Complete{Attempts: []command.Ended{ended(w.s.Assignments("a")[0], command.Succeeded, 1000)}})
 	}
 	if got, want := w.s.lengthOf(x, 0), int64((3_600_000+3*1000)/4); got != want {
 		t.Errorf("after three of a second: %d, want %d", got, want)
 	}
-	for _, ms := range []int64{1, 5000, MaxTimeoutMs} {
+	for _, ms := range []int64{1, 5000, command.MaxTimeoutMs} {
 		if got := w.s.lengthOf(x, ms); got != ms {
 			t.Errorf("timeout %d: %d", ms, got)
 		}
@@ -162,7 +163,7 @@ func TestWhatASiteSaysOfItselfChangesNothing(t *testing.T) {
 				o := w.offering("a", 1)
 				o.Home.MilliCPU, o.Capacity.MilliCPU = 90_000, 91_000
 				w.must("a", o)
-				w.must("a", &Usage{Batch: 1, Rows: []UsageRow{{Job: 1, Need: Resources{MilliCPU: 1000}, RunMs: 1000, WaitMs: 40_000}}})
+				w.must("a", &command.Usage{Batch: 1, Rows: []command.UsageRow{{Job: 1, Need: command.Resources{MilliCPU: 1000}, RunMs: 1000, WaitMs: 40_000}}})
 			}
 			w.submit("a", w.job("a", 9))
 			w.submit("b", w.job("b", 9))
@@ -197,7 +198,7 @@ func TestWhoNeverLends(t *testing.T) {
 			t.Errorf("%s: it joined, and its fair share is %v", policy, p.Fair)
 		}
 		work("user", 100)
-		v, _ := w.s.Why(JobID{"user", 1})
+		v, _ := w.s.Why(command.JobID{Site: "user", Num: 1})
 		if last := v.Turns[len(v.Turns)-1]; last.Site != "user" || last.Endless {
 			t.Errorf("%s: %+v", policy, v.Turns)
 		}
@@ -209,11 +210,11 @@ func TestWhoNeverLends(t *testing.T) {
 			w.at(minute * 60_000)
 			for _, x := range []string{"a", "b"} {
 				for _, a := range w.s.Assignments(x) {
-					w.must(x, &Complete{Attempts: []Ended{ended(a, Succeeded, 60_000)}})
+					w.must(x, &command.Complete{Attempts: []command.Ended{ended(a, command.Succeeded, 60_000)}})
 				}
 				work(x, 2)
 			}
-			v, _ = w.s.Why(JobID{"user", 1})
+			v, _ = w.s.Why(command.JobID{Site: "user", Num: 1})
 		}
 		if minute < 5 {
 			t.Errorf("%s: it is served after %d minutes", policy, minute)
@@ -245,7 +246,7 @@ func TestRanksCountWhatChoresReturned(t *testing.T) {
 	if w.s.phase != cut {
 		t.Fatal("the match is over")
 	}
-	w.one(w.s, 1, w.cmd("a", &SiteLost{Site: "b", Incarnation: w.inc["b"], Term: w.term}))
+	w.one(w.s, 1, w.cmd("a", &command.SiteLost{Site: "b", Incarnation: w.inc["b"], Term: w.term}))
 	for entries := 0; w.s.matchesLater(); entries++ {
 		decisions := w.s.decisions
 		w.one(w.s, 1)

@@ -8,7 +8,7 @@ import (
 
 // CanUse says whether the federation can go by a policy now. Errors name what
 // stands against it and what to do: ErrPolicySites.
-func (s *State) CanUse(policy string) error {
+func (s *views) CanUse(policy string) error {
 	if most := sched.MaxSites(policy); most > 0 && len(s.sites) > most {
 		return fmt.Errorf("%w: %s takes at most %d sites, %d have registered: choose %s",
 			ErrPolicySites, policy, most, len(s.sites), sched.Effective(policy, len(s.sites)))
@@ -41,7 +41,7 @@ func (s *State) beginWaits() {
 }
 
 // newWaits begins counting with nothing.
-func (s *State) newWaits() {
+func (s *jobTable) newWaits() {
 	now := s.quanta(s.time)
 	s.waits = &waits{due: dueHeap(), since: now, limit: s.nextSeq, queues: sched.NewCoalitions(sched.Effective(s.params.Policy, len(s.sites)), leastCores, now, s.epoch)}
 	for _, x := range s.sites {
@@ -51,7 +51,7 @@ func (s *State) newWaits() {
 }
 
 // enterJobs enters what was there when the policy began; false: more is left.
-func (s *State) enterJobs() bool {
+func (s *jobTable) enterJobs() bool {
 	w, first := s.waits, true
 	for seq := range s.jobs.From(w.next.seq) {
 		if seq >= w.limit {
@@ -75,7 +75,7 @@ func (s *State) enterJobs() bool {
 
 // enterJob enters a job that was there when the policy began: what waits is
 // released now, and so is what is left of what runs. false: more of that is left.
-func (s *State) enterJob(seq uint64) bool {
+func (s *jobTable) enterJob(seq uint64) bool {
 	w := s.waits
 	if w.next.task == 0 {
 		s.enterWaiting(seq)
@@ -97,28 +97,28 @@ func (s *State) enterJob(seq uint64) bool {
 	return true
 }
 
-func (s *State) enterWaiting(seq uint64) {
+func (s *jobTable) enterWaiting(seq uint64) {
 	j := s.mutJob(seq)
 	s.steps.used += stepBegin + uint64(j.tasks.back().Len())*stepLook
 	x := s.sites[j.owner]
 	j.booked = s.lengthOf(x, j.timeoutMs)
 	s.countWaiting(j)
 	if n := int64(j.waiting()); n > 0 && x.present() {
-		s.note(x).New.Add(n*widthOf(j.class.need), j.booked, 0)
+		s.note(x).New.Add(n*widthOf(j.class.Need), j.booked, 0)
 	}
 }
 
-func (s *State) enterLive(slot uint64) {
+func (s *jobTable) enterLive(slot uint64) {
 	s.steps.used += stepProlong
 	a := s.attempts.Get(slot)
 	j := s.jobs.Get(a.seq)
 	left := max(1, j.booked-(s.waits.since-s.quanta(a.assignedMs)))
 	s.expect(slot, left)
-	s.note(s.sites[j.owner]).New.Add(widthOf(j.class.need), left, 0)
+	s.note(s.sites[j.owner]).New.Add(widthOf(j.class.Need), left, 0)
 }
 
 // countWaiting counts a job's waiting tasks.
-func (s *State) countWaiting(j *job) {
+func (s *ranking) countWaiting(j *job) {
 	x, back := s.sites[j.owner], j.tasks.back()
 	for b := range back.All() {
 		s.waitMore(x, j, 1, b.queuedMs)

@@ -4,7 +4,7 @@ import "github.com/cloudshare/cloudshare/sched"
 
 // ranked is a site's account with all that its rank needs. What waiting goes
 // on for all is taken once an entry.
-func (s *State) ranked(x *site) *sched.Account {
+func (s *ranking) ranked(x *site) *sched.Account {
 	w := s.waits
 	if w == nil {
 		return &x.account
@@ -21,12 +21,12 @@ func (s *State) ranked(x *site) *sched.Account {
 
 // waitsAhead is what all that waits will go on waiting, by the virtual queue of
 // all sites.
-func (s *State) waitsAhead() sched.Int128 {
+func (s *ranking) waitsAhead() sched.Int128 {
 	return s.waits.queues.Total().Sub(s.waits.all.At(s.quanta(s.time)))
 }
 
 // accounts returns a function that is ranked for those who only read, as of now.
-func (s *State) accounts() func(x *site) *sched.Account {
+func (s *views) accounts() func(x *site) *sched.Account {
 	w := s.waits
 	if w == nil {
 		return func(x *site) *sched.Account { return &x.account }
@@ -46,7 +46,7 @@ func EffectivePolicy(chosen string, sites int) string { return sched.Effective(c
 
 // Policy is the policy that counts: the parameters' one, or what takes its place
 // with so many sites (sched.Effective).
-func (s *State) Policy() string {
+func (s *ranking) Policy() string {
 	if s.waits != nil {
 		return s.waits.queues.Policy()
 	}

@@ -3,6 +3,7 @@ package fsm
 import (
 	"fmt"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
@@ -16,7 +17,7 @@ type frozenWaits struct {
 	limit  uint64
 }
 
-func (s *State) freezeWaits() *frozenWaits {
+func (s *ranking) freezeWaits() *frozenWaits {
 	if s.waits == nil {
 		return nil
 	}
@@ -88,7 +89,7 @@ func (r *snapReader) waits(s *State) {
 	now := s.quanta(s.time)
 	s.waits = &waits{due: dueHeap(), since: r.within(0, now, "begin of the policy"), changes: make([]sched.Change, len(s.sites))}
 	if s.waits.limit = r.upTo(s.nextSeq, "begin of the policy"); s.waits.limit > 0 {
-		s.waits.next = taskKey{r.upTo(s.waits.limit, "job"), uint32(r.upTo(MaxCount+1, "task"))}
+		s.waits.next = taskKey{r.upTo(s.waits.limit, "job"), uint32(r.upTo(command.MaxCount+1, "task"))}
 		r.check(s.phase != matched, "a policy begins beside no match")
 	}
 	for _, x := range s.sites {

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
@@ -19,7 +20,7 @@ func TestOtherParamsAboveTheLimit(t *testing.T) {
 	w.register("late")
 	p := w.s.params
 	p.PreferOwn = !p.PreferOwn
-	if r := w.do("late", &SetParams{Params: p}); r.Code != OK || w.s.params != p {
+	if r := w.do("late", &command.SetParams{Params: p}); r.Code != command.OK || w.s.params != p {
 		t.Errorf("another parameter under SHAPLEY with 13 sites: %v", r.Code)
 	}
 	if w.s.Policy() != sched.CE {
@@ -36,26 +37,26 @@ func TestSwitchesOfOneEntryBeginOnce(t *testing.T) {
 	const jobs, switches = 10_000, 1001
 	w := newWaiting(t, sched.Alone, 1, "a", "b")
 	for range jobs / 1000 {
-		specs := make([]JobSpec, 1000)
+		specs := make([]command.JobSpec, 1000)
 		for i := range specs {
 			specs[i] = w.job("a", 1)
 		}
-		w.must("a", &Submit{Jobs: specs})
+		w.must("a", &command.Submit{Jobs: specs})
 	}
 	w.at(5000)
-	var cmds []Command
+	var cmds []command.Command
 	for i := range switches {
 		p := w.s.params
 		p.Policy = []string{sched.CE, sched.SimplDirect}[i%2]
-		cmds = append(cmds, w.cmd("a", &SetParams{Params: p}))
+		cmds = append(cmds, w.cmd("a", &command.SetParams{Params: p}))
 	}
-	cmds = append(cmds, w.cmd("b", &Submit{Jobs: []JobSpec{w.job("b", 4)}}))
+	cmds = append(cmds, w.cmd("b", &command.Submit{Jobs: []command.JobSpec{w.job("b", 4)}}))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	results := w.apply(cmds...)
 	runtime.ReadMemStats(&after)
 	for i, r := range results {
-		if r.Code != OK {
+		if r.Code != command.OK {
 			t.Fatalf("command %d: %v", i, r.Code)
 		}
 	}
@@ -79,7 +80,7 @@ func TestSwitchesOfOneEntryBeginOnce(t *testing.T) {
 // to compare sites.
 func TestAheadIsTakenOnceAnEntry(t *testing.T) {
 	w := newWaiting(t, sched.Alone, 0, "a", "b")
-	at := func(owner, only string) JobSpec {
+	at := func(owner, only string) command.JobSpec {
 		j := w.job(owner, 1)
 		j.Only = []string{only}
 		return j
@@ -88,7 +89,7 @@ func TestAheadIsTakenOnceAnEntry(t *testing.T) {
 	w.submit("b", at("b", "b"))
 	w.at(1000)
 	for _, r := range w.apply(w.cmd("a", w.offering("a", 1)), w.cmd("b", w.offering("b", 1))) {
-		if r.Code != OK {
+		if r.Code != command.OK {
 			t.Fatal(r.Code)
 		}
 	}
@@ -105,7 +106,7 @@ func TestLostRunLeavesNothing(t *testing.T) {
 	for _, away := range []bool{false, true} {
 		w := newWaiting(t, sched.Alone, 0, "a", "b", "c")
 		lose := func(x string) {
-			w.apply(w.cmd("c", &SiteLost{Site: x, Incarnation: w.inc[x], Term: w.term}))
+			w.apply(w.cmd("c", &command.SiteLost{Site: x, Incarnation: w.inc[x], Term: w.term}))
 		}
 		alone := func() (q sched.QueueState) { // a's own, with one core
 			i := 0
@@ -154,12 +155,12 @@ func TestWhatComesAndGoesInOneEntry(t *testing.T) {
 	for _, leave := range []bool{false, true} {
 		w := newWaiting(t, sched.Alone, 0, "a", "b")
 		j := w.job("a", 3)
-		var then Body = &Cancel{Job: JobID{"a", j.Num}, Task: -1}
+		var then command.Body = &command.Cancel{Job: command.JobID{Site: "a", Num: j.Num}, Task: -1}
 		if leave {
-			then = &Leave{}
+			then = &command.Leave{}
 		}
-		for i, r := range w.apply(w.cmd("a", &Submit{Jobs: []JobSpec{j}}), w.cmd("a", then)) {
-			if r.Code != OK {
+		for i, r := range w.apply(w.cmd("a", &command.Submit{Jobs: []command.JobSpec{j}}), w.cmd("a", then)) {
+			if r.Code != command.OK {
 				t.Fatalf("command %d: %v", i, r.Code)
 			}
 		}
@@ -198,7 +199,7 @@ func runsForAway(t *testing.T) *world {
 	w := newWaiting(t, sched.Alone, 0, "a", "b", "c")
 	w.must("b", w.offering("b", 1))
 	w.submitImmediate("a", 1)
-	w.apply(w.cmd("c", &SiteLost{Site: "a", Incarnation: w.inc["a"], Term: w.term}))
+	w.apply(w.cmd("c", &command.SiteLost{Site: "a", Incarnation: w.inc["a"], Term: w.term}))
 	return w
 }
 
@@ -207,7 +208,7 @@ func runsForAway(t *testing.T) *world {
 // again, and nothing of that is left in the virtual queues, where an absent site has nothing.
 func TestSuspectedAndLostLeavesNothing(t *testing.T) {
 	w := runsForAway(t)
-	for _, c := range []Body{&Suspect{Site: "b", Incarnation: w.inc["b"], On: true}, &SiteLost{Site: "b", Incarnation: w.inc["b"], Term: w.term}} {
+	for _, c := range []command.Body{&command.Suspect{Site: "b", Incarnation: w.inc["b"], On: true}, &command.SiteLost{Site: "b", Incarnation: w.inc["b"], Term: w.term}} {
 		w.apply(w.cmd("c", c))
 		w.check()
 		if got := w.unitsWaiting(); got[1+w.s.byName["a"].id] != 0 {
@@ -221,9 +222,9 @@ func TestSuspectedAndLostLeavesNothing(t *testing.T) {
 // nothing.
 func TestADoubtOfWhoIsAwayIsNoWait(t *testing.T) {
 	w := runsForAway(t)
-	for _, c := range []Body{
-		&Suspect{Site: "b", Incarnation: w.inc["b"], On: true}, &Suspect{Site: "b", Incarnation: w.inc["b"]},
-		&SiteLost{Site: "b", Incarnation: w.inc["b"], Term: w.term},
+	for _, c := range []command.Body{
+		&command.Suspect{Site: "b", Incarnation: w.inc["b"], On: true}, &command.Suspect{Site: "b", Incarnation: w.inc["b"]},
+		&command.SiteLost{Site: "b", Incarnation: w.inc["b"], Term: w.term},
 	} {
 		w.apply(w.cmd("c", c))
 		w.check()
@@ -244,21 +245,21 @@ func TestADoubtWhileAPolicyBegins(t *testing.T) {
 	w := newWaiting(t, sched.SimplDirect, 0, "a", "b")
 	w.must("b", w.offering("b", 2))
 	w.submitImmediate("a", 2)
-	w.must("b", &Complete{Attempts: []Ended{ended(w.s.Assignments("b")[0], Succeeded, 0)}})
-	apply := func(steps uint64, cmds ...Command) {
+	w.must("b", &command.Complete{Attempts: []command.Ended{ended(w.s.Assignments("b")[0], command.Succeeded, 0)}})
+	apply := func(steps uint64, cmds ...command.Command) {
 		w.s.bounds.steps = steps
-		if _, err := w.s.Apply(&Batch{Term: w.term, Elapsed: w.base, Commands: cmds}); err != nil {
+		if _, err := w.s.Apply(&command.Batch{Term: w.term, Elapsed: w.base, Commands: cmds}); err != nil {
 			t.Fatal(err)
 		}
 		w.check()
 	}
 	p := w.s.params
 	p.Policy = sched.Alone
-	apply(1, w.cmd("a", &SetParams{Params: p}))
+	apply(1, w.cmd("a", &command.SetParams{Params: p}))
 	if !w.s.beginning() || w.s.waits.has(1, 1) {
 		t.Fatal("all is entered at once")
 	}
-	apply(maxSteps, w.cmd("a", &Suspect{Site: "b", Incarnation: w.inc["b"], On: true}), w.cmd("a", &Suspect{Site: "b", Incarnation: w.inc["b"]}))
+	apply(maxSteps, w.cmd("a", &command.Suspect{Site: "b", Incarnation: w.inc["b"], On: true}), w.cmd("a", &command.Suspect{Site: "b", Incarnation: w.inc["b"]}))
 	if got := w.unitsWaiting(); w.s.beginning() || got[1] != 1 {
 		t.Errorf("of the task that runs %d units are in the virtual queues", got)
 	}
@@ -280,9 +281,9 @@ func (w *world) failAndCancel(task int64) {
 	j.MaxAttempts = 3
 	w.submit("a", j)
 	w.at(1000)
-	failed := w.cmd("a", &Complete{Attempts: []Ended{ended(w.s.Assignments("a")[0], Failed, 1000)}})
-	for _, r := range w.apply(failed, w.cmd("a", &Cancel{Job: JobID{"a", j.Num}, Task: task})) {
-		if r.Code != OK {
+	failed := w.cmd("a", &command.Complete{Attempts: []command.Ended{ended(w.s.Assignments("a")[0], command.Failed, 1000)}})
+	for _, r := range w.apply(failed, w.cmd("a", &command.Cancel{Job: command.JobID{Site: "a", Num: j.Num}, Task: task})) {
+		if r.Code != command.OK {
 			w.t.Fatal(r.Code)
 		}
 	}
@@ -297,12 +298,12 @@ func (w *world) backAndCancelled() {
 	j := w.job("a", 3)
 	w.submit("a", j)
 	w.at(1000)
-	w.apply(w.cmd("b", &SiteLost{Site: "a", Incarnation: w.inc["a"], Term: w.term}))
+	w.apply(w.cmd("b", &command.SiteLost{Site: "a", Incarnation: w.inc["a"], Term: w.term}))
 	back := w.registration("a", nil, nil)
 	w.inc["a"]++
-	then := w.cmd("a", &Cancel{Job: JobID{"a", j.Num}, Task: -1})
+	then := w.cmd("a", &command.Cancel{Job: command.JobID{Site: "a", Num: j.Num}, Task: -1})
 	for _, r := range w.apply(back, then) {
-		if r.Code != OK {
+		if r.Code != command.OK {
 			w.t.Fatalf("%+v", r)
 		}
 	}

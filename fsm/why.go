@@ -1,6 +1,9 @@
 package fsm
 
-import "github.com/cloudshare/cloudshare/sched"
+import (
+	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/sched"
+)
 
 // WhyView says why a job waits, in facts, as of one entry: what match would do
 // if room appeared now. Standings move with every run, so the order is today's,
@@ -8,16 +11,16 @@ import "github.com/cloudshare/cloudshare/sched"
 type WhyView struct {
 	Index  uint64
 	TimeMs int64
-	Params Params
-	Policy string // the one that counts: State.Policy
-	Job    JobID  // Num is 0 for a job that is only asked about
+	Params command.Params
+	Policy string        // the one that counts: State.Policy
+	Job    command.JobID // Num is 0 for a job that is only asked about
 	// Refused, if not OK, is why a submission would not be accepted; the rest is
 	// as if it were.
-	Refused Code
+	Refused command.Code
 	// Unfit is why no site could run it, even with its machines empty; "" if one could.
 	Unfit string
-	State TaskState // of the job
-	Need  Resources // of one task
+	State TaskState         // of the job
+	Need  command.Resources // of one task
 	// QueuedMs is the log time at which the job was queued, TimeMs of one that is not.
 	QueuedMs int64
 	Waiting  uint32 // queued tasks; without any, nothing stands below
@@ -78,17 +81,17 @@ type TurnView struct {
 type SiteWhy struct {
 	Site     string
 	Why      Hindrance
-	Machines int       // that could run a task if they were empty
-	InUse    int64     // milli-cores that the federation uses of those now
-	Slots    uint64    // HinderedFree, HinderedTurn: tasks that fit now
-	Machine  string    // the one with the least missing
-	Short    Resources // HinderedFull, HinderedShape: what it is short of, for one task
-	AtMost   int64     // HinderedFull: not 0 if it runs that many tasks, and may run no more
-	InDoubt  bool      // HinderedSuspect: an attempt of the job's next task may run on there
-	Lacks    string    // HinderedLabels: the selectors that Machine does not satisfy, and what it has
+	Machines int               // that could run a task if they were empty
+	InUse    int64             // milli-cores that the federation uses of those now
+	Slots    uint64            // HinderedFree, HinderedTurn: tasks that fit now
+	Machine  string            // the one with the least missing
+	Short    command.Resources // HinderedFull, HinderedShape: what it is short of, for one task
+	AtMost   int64             // HinderedFull: not 0 if it runs that many tasks, and may run no more
+	InDoubt  bool              // HinderedSuspect: an attempt of the job's next task may run on there
+	Lacks    string            // HinderedLabels: the selectors that Machine does not satisfy, and what it has
 	// First is the job that takes the first room for one of these tasks on
 	// Machine; HinderedReserved: the one for which Machine is held.
-	First JobID
+	First command.JobID
 	Near  string // HinderedUnknown: the site whose name is nearest, "" if none is near
 }
 
@@ -127,17 +130,17 @@ func (h Hindrance) String() string {
 
 // Why says why a job waits; false if there is no such job. It looks at classes,
 // lanes and machines, and at a bounded sample of jobs.
-func (s *State) Why(id JobID) (WhyView, bool) {
+func (s *views) Why(id command.JobID) (WhyView, bool) {
 	seq := s.findJob(id)
 	if seq == 0 {
 		return WhyView{}, false
 	}
 	j := s.jobs.Get(seq)
 	c := s.counts(j)
-	v := s.whyHead(id, j.class.need, c[Queued])
+	v := s.whyHead(id, j.class.Need, c[Queued])
 	v.QueuedMs = j.queuedMs
 	if v.State = c.JobState(); c[Queued] > 0 {
-		q := inquiry{s: s, owner: s.sites[j.owner], shape: &j.class.shape, job: j, seq: seq, priority: j.priority}
+		q := inquiry{s: s, owner: s.sites[j.owner], shape: &j.class.Shape, job: j, seq: seq, priority: j.priority}
 		q.answer(&v)
 	}
 	return v, true
@@ -145,28 +148,28 @@ func (s *State) Why(id JobID) (WhyView, bool) {
 
 // WhySpec says what Why would if a site submitted the job now; false if there is
 // no such site, or it is not present. It changes nothing.
-func (s *State) WhySpec(site string, spec *JobSpec) (WhyView, bool) {
+func (s *views) WhySpec(site string, spec *command.JobSpec) (WhyView, bool) {
 	x := s.byName[site]
 	if x == nil || !x.present() {
 		return WhyView{}, false
 	}
-	h := spec.shape()
-	v := s.whyHead(JobID{Site: site}, spec.Need, spec.Count)
+	h := spec.Shape()
+	v := s.whyHead(command.JobID{Site: site}, spec.Need, spec.Count)
 	v.Refused, v.State = s.refusal(x, spec, &h), Queued
 	q := inquiry{s: s, owner: x, shape: &h, seq: s.nextSeq, priority: spec.Priority}
 	q.answer(&v)
 	return v, true
 }
 
-func (s *State) whyHead(id JobID, need Resources, waiting uint32) WhyView {
+func (s *views) whyHead(id command.JobID, need command.Resources, waiting uint32) WhyView {
 	return WhyView{Index: s.index, TimeMs: s.time, Params: s.params, Policy: s.Policy(), Job: id, Need: need, QueuedMs: s.time, Waiting: waiting}
 }
 
 // inquiry is one question: the job, or one as if it had just been submitted.
 type inquiry struct {
-	s        *State
+	s        *views
 	owner    *site
-	shape    *shape
+	shape    *command.Shape
 	job      *job   // nil: it is not in the state
 	seq      uint64 // of the job, or the next one
 	priority int32
@@ -214,7 +217,7 @@ func (q *inquiry) count(v *WhyView) {
 		}
 		n, exact := q.s.aheadIn(h.lane, q.priority, q.seq, max(whyWalk/len(q.turns[me].heads), 64))
 		v.Ahead.Own += n
-		v.Ahead.MilliCPU += int64(n) * h.lane.class.need.MilliCPU
+		v.Ahead.MilliCPU += int64(n) * h.lane.class.Need.MilliCPU
 		v.Ahead.Exact = v.Ahead.Exact && exact
 	}
 	p := &q.account(q.owner).Projection
@@ -254,7 +257,7 @@ func (q *inquiry) viewTurn(i, me int) TurnView {
 
 // InUse yields how many milli-cores the federation uses of each site's machines
 // now, by site.
-func (s *State) InUse(yield func(site string, milliCPU int64)) {
+func (s *views) InUse(yield func(site string, milliCPU int64)) {
 	for _, x := range s.order {
 		yield(x.name, x.used.MilliCPU)
 	}

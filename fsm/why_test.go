@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
@@ -72,7 +73,7 @@ func (m *model) checkWhy(t *rapid.T, seq uint64, v *WhyView) {
 			t.Fatalf("job %d at %s: %s, want %s", seq, x.Site, x.Why, want)
 		}
 		switch {
-		case x.Why == HinderedFull && (x.Short == Resources{} || x.First == JobID{}):
+		case x.Why == HinderedFull && (x.Short == command.Resources{} || x.First == command.JobID{}):
 			t.Fatalf("job %d at %s is full, short of %v, first is %v", seq, x.Site, x.Short, x.First)
 		case x.Why == HinderedFree || x.Why == HinderedTurn:
 			t.Fatalf("job %d waits, %s has room: %+v", seq, x.Site, x)
@@ -95,7 +96,7 @@ func (m *model) checkWhy(t *rapid.T, seq uint64, v *WhyView) {
 func (s *State) naiveAble(j *job) bool {
 	for _, x := range s.sites {
 		for _, m := range x.machines {
-			if x.present() && j.class.allows(x.name) && oracleRuns[m.runs][j.class.image] && oracleSelects(m, j.class.selectors) && j.class.need.fits(m.whole) {
+			if x.present() && j.class.Allows(x.name) && oracleRuns[m.runs][j.class.Image] && oracleSelects(m, j.class.Selectors) && j.class.Need.FitsIn(m.whole) {
 				return true
 			}
 		}
@@ -108,19 +109,19 @@ func (s *State) naiveHindrance(j *job, x *site) Hindrance {
 	offered := 0
 	for _, m := range x.machines {
 		offered++
-		if !m.runs.Takes(j.class.image) {
+		if !m.runs.Takes(j.class.Image) {
 			continue
 		}
 		kind = true
-		if !oracleSelects(m, j.class.selectors) {
+		if !oracleSelects(m, j.class.Selectors) {
 			continue
 		}
 		labelled = true
-		if !j.class.need.fits(m.whole) {
+		if !j.class.Need.FitsIn(m.whole) {
 			continue
 		}
 		whole = true
-		if j.class.need.fits(oracleRoom(m)) {
+		if j.class.Need.FitsIn(oracleRoom(m)) {
 			room = true
 			unheld = unheld || m.held == 0 || s.jobs.Get(m.held) == j
 		}
@@ -130,7 +131,7 @@ func (s *State) naiveHindrance(j *job, x *site) Hindrance {
 		h     Hindrance
 	}{
 		{x.state == Left, HinderedLeft},
-		{!j.class.allows(x.name), HinderedRule},
+		{!j.class.Allows(x.name), HinderedRule},
 		{x.state == SiteGone, HinderedLost},
 		{offered == 0, HinderedClosed},
 		{!kind, HinderedKind},
@@ -152,10 +153,10 @@ func (s *State) naiveHindrance(j *job, x *site) Hindrance {
 func (s *State) naiveAhead(seq uint64, j *job) (own, others uint64) {
 	oldest := map[int32]head{}
 	tasks := map[int32]uint64{}
-	reach := s.reachOf(&j.class.shape)
+	reach := s.reachOf(&j.class.Shape)
 	for other, o := range s.jobs.All() {
 		x := s.sites[o.owner]
-		if o.waiting() == 0 || !x.present() || o.class != j.class && !reach.meets(&o.class.shape) {
+		if o.waiting() == 0 || !x.present() || o.class != j.class && !reach.meets(&o.class.Shape) {
 			continue
 		}
 		tasks[o.owner] += uint64(o.waiting())
@@ -196,21 +197,21 @@ func (m *model) freeOne(t *rapid.T, said map[uint64]WhyView) {
 	}
 	a := s.attempts.Get(rapid.SampledFrom(slots).Draw(t, "attempt"))
 	j, at := s.jobs.Get(a.seq), s.sites[a.site].name
-	room := a.machine.exposed.minus(a.machine.used).plus(j.class.need)
+	room := a.machine.exposed.Minus(a.machine.used).Plus(j.class.Need)
 	if m := a.machine; m.slots > 0 && m.tasks > m.slots { // its slots became fewer
-		room = Resources{}
+		room = command.Resources{}
 	}
 	want := map[uint64]uint64{} // by the job that is asked about, what goes first
 	for _, seq := range slices.Sorted(maps.Keys(said)) {
 		w := s.jobs.Get(seq)
-		q := inquiry{s: s, owner: s.sites[w.owner], shape: &w.class.shape, job: w, seq: seq, priority: w.priority}
+		q := inquiry{s: &s.views, owner: s.sites[w.owner], shape: &w.class.Shape, job: w, seq: seq, priority: w.priority}
 		q.answer(&WhyView{})
-		if w.class.suits(a.machine, room) {
+		if a.machine.mayTake(&w.class.Shape, room) {
 			want[seq] = q.firstAt(a.machine, room)
 		}
 	}
-	end := Ended{AttemptRef: AttemptRef{s.idOf(j), a.task, a.attempt, a.token}, Outcome: Succeeded}
-	after := m.copyWith(t, at, &Complete{Attempts: []Ended{end}})
+	end := command.Ended{AttemptRef: command.AttemptRef{Job: s.idOf(j), Task: a.task, Attempt: a.attempt, Token: a.token}, Outcome: command.Succeeded}
+	after := m.copyWith(t, at, &command.Complete{Attempts: []command.Ended{end}})
 	took := map[uint64]bool{}
 	for _, n := range after.attempts.All() {
 		if n.token != after.index {
@@ -235,9 +236,9 @@ func (m *model) freeOne(t *rapid.T, said map[uint64]WhyView) {
 func (m *model) askFirst(t *rapid.T) {
 	s := m.w.s
 	site := m.site()
-	job := JobSpec{
+	job := command.JobSpec{
 		Num: m.w.num[site] + 1, Count: uint32(rapid.SampledFrom([]int{1, 3, 40}).Draw(t, "asked")), MaxAttempts: 1,
-		Need:     Resources{rapid.Int64Range(1, 5).Draw(t, "cores") * 1000, 0, rapid.SampledFrom([]int64{0, 0, 1}).Draw(t, "gpus")},
+		Need:     command.Resources{MilliCPU: rapid.Int64Range(1, 5).Draw(t, "cores") * 1000, MemMiB: 0, GPU: rapid.SampledFrom([]int64{0, 0, 1}).Draw(t, "gpus")},
 		Priority: int32(rapid.IntRange(0, 1).Draw(t, "priority")),
 		Image:    rapid.IntRange(0, 3).Draw(t, "image") == 0, Selectors: m.drawSelectors(),
 	}
@@ -258,7 +259,7 @@ func (m *model) askFirst(t *rapid.T) {
 			free[x.Site], slots = true, slots+x.Slots
 		}
 	}
-	after := m.copyWith(t, site, &Submit{Jobs: []JobSpec{job}})
+	after := m.copyWith(t, site, &command.Submit{Jobs: []command.JobSpec{job}})
 	got := uint64(0)
 	for _, a := range after.attempts.All() {
 		if x := after.sites[a.site].name; a.token == after.index {
@@ -274,14 +275,14 @@ func (m *model) askFirst(t *rapid.T) {
 }
 
 // copyWith applies a command of a site to a copy of the state, at the same log time.
-func (m *model) copyWith(t *rapid.T, site string, b Body) *State {
+func (m *model) copyWith(t *rapid.T, site string, b command.Body) *State {
 	c, err := reborn(m.w.s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := Command{ID: CommandID{site, m.w.inc[site], m.w.seq[site] + 1}, Ack: m.w.seq[site], Body: b}
-	res, err := c.Apply(&Batch{Term: m.w.term, Elapsed: m.w.base, Commands: []Command{cmd}})
-	if err != nil || res[0].Code != OK {
+	cmd := command.Command{ID: command.ID{Site: site, Incarnation: m.w.inc[site], Seq: m.w.seq[site] + 1}, Ack: m.w.seq[site], Body: b}
+	res, err := c.Apply(&command.Batch{Term: m.w.term, Elapsed: m.w.base, Commands: []command.Command{cmd}})
+	if err != nil || res[0].Code != command.OK {
 		t.Fatalf("%T of %s: %v %v", b, site, err, res)
 	}
 	return c
@@ -291,21 +292,21 @@ func (m *model) copyWith(t *rapid.T, site string, b Body) *State {
 func TestWhyTells(t *testing.T) {
 	w := newWorld(t, params(), "a", "b", "c", "d", "e", "f", "g", "h")
 	wide := w.job("a", 2)
-	wide.Need = Resources{MilliCPU: 4000, MemMiB: 512}
+	wide.Need = command.Resources{MilliCPU: 4000, MemMiB: 512}
 	wide.Not = []string{"h"}
 	w.must("b", w.offering("b", 6)) // gets busy
 	w.must("c", w.offering("c", 2)) // too small
 	w.must("d", w.offering("d"))    // closed
-	w.must("g", &Offer{Version: 1, Machines: []Machine{{Name: "m", Resources: Resources{MilliCPU: 9000, MemMiB: 999}, Runs: RunsImages}}})
+	w.must("g", &command.Offer{Version: 1, Machines: []command.Machine{{Name: "m", Resources: command.Resources{MilliCPU: 9000, MemMiB: 999}, Runs: command.RunsImages}}})
 	w.submit("c", w.job("c", 3)) // takes 3 of b and c
-	w.must("c", &Cancel{Job: JobID{"c", 1}, Task: 0})
-	w.must("a", &SiteLost{Site: "e", Incarnation: w.inc["e"], Term: 1})
-	w.must("f", &Leave{})
+	w.must("c", &command.Cancel{Job: command.JobID{Site: "c", Num: 1}, Task: 0})
+	w.must("a", &command.SiteLost{Site: "e", Incarnation: w.inc["e"], Term: 1})
+	w.must("f", &command.Leave{})
 	w.submit("b", w.job("b", 8))
 	w.at(60_000)
-	w.must("c", &Usage{Batch: 1, Rows: []UsageRow{{Job: 9, Need: Resources{MilliCPU: 1000}, RunMs: 1000}}})
+	w.must("c", &command.Usage{Batch: 1, Rows: []command.UsageRow{{Job: 9, Need: command.Resources{MilliCPU: 1000}, RunMs: 1000}}})
 	w.submit("a", w.job("a", 5), wide)
-	v, ok := w.s.Why(JobID{"a", 1})
+	v, ok := w.s.Why(command.JobID{Site: "a", Num: 1})
 	if !ok {
 		t.Fatal("the job is there")
 	}
@@ -337,14 +338,14 @@ ahead {Own:5 Others:3 MilliCPU:8000 Sites:1 Exact:true}
 // TestWhyUnknown: no job, no site.
 func TestWhyUnknown(t *testing.T) {
 	w := newWorld(t, params(), "a")
-	if _, ok := w.s.Why(JobID{"a", 1}); ok {
+	if _, ok := w.s.Why(command.JobID{Site: "a", Num: 1}); ok {
 		t.Error("an unknown job")
 	}
 	job := w.job("a", 1)
 	if _, ok := w.s.WhySpec("zz", &job); ok {
 		t.Error("an unknown site")
 	}
-	if v, ok := w.s.WhySpec("a", &job); !ok || v.Refused != OK || len(v.Turns) != 1 || v.Ahead != (AheadView{Exact: true}) {
+	if v, ok := w.s.WhySpec("a", &job); !ok || v.Refused != command.OK || len(v.Turns) != 1 || v.Ahead != (AheadView{Exact: true}) {
 		t.Errorf("%v %+v", ok, v)
 	}
 }
@@ -353,7 +354,7 @@ func TestWhyUnknown(t *testing.T) {
 func TestWhyBySample(t *testing.T) {
 	w := newWorld(t, params(), "a")
 	w.must("a", w.offering("a", 1))
-	jobs := make([]JobSpec, 0, 4096)
+	jobs := make([]command.JobSpec, 0, 4096)
 	total := uint64(0)
 	for i := range 4 * 4096 {
 		j := w.job("a", uint32(1+i%3))
@@ -366,7 +367,7 @@ func TestWhyBySample(t *testing.T) {
 	}
 	last := w.job("a", 1)
 	w.submit("a", last)
-	v, _ := w.s.Why(JobID{"a", last.Num})
+	v, _ := w.s.Why(command.JobID{Site: "a", Num: last.Num})
 	if d := int64(v.Ahead.Own) - int64(total); v.Ahead.Exact || d < -int64(total)/20 || d > int64(total)/20 {
 		t.Fatalf("%+v, want about %d", v.Ahead, total)
 	}
@@ -380,9 +381,9 @@ func TestWhyByPolicy(t *testing.T) {
 		w := newWorld(t, p, "a", "b")
 		w.must("b", w.offering("b", 2))
 		w.at(1000)
-		w.must("b", &Usage{Batch: 1, Rows: []UsageRow{{Job: 1, Need: Resources{MilliCPU: 3000}, AgoMs: 100, RunMs: 500}}})
+		w.must("b", &command.Usage{Batch: 1, Rows: []command.UsageRow{{Job: 1, Need: command.Resources{MilliCPU: 3000}, AgoMs: 100, RunMs: 500}}})
 		w.submit("a", w.job("a", 9))
-		v, _ := w.s.Why(JobID{"a", 1})
+		v, _ := w.s.Why(command.JobID{Site: "a", Num: 1})
 		x := v.Turns[0]
 		switch policy {
 		case sched.FairShare:
@@ -404,13 +405,13 @@ func TestWhyByPolicy(t *testing.T) {
 // A machine that is overdrawn in a part, since its offer shrank, was said to have
 // room for tasks that do not need that part; match gives it none.
 func TestWhyCountsNoSlotsOnAnOverdrawnMachine(t *testing.T) {
-	q := inquiry{shape: &shape{need: Resources{MilliCPU: 1000}}}
-	for room, want := range map[Resources]uint64{
+	q := inquiry{shape: &command.Shape{Need: command.Resources{MilliCPU: 1000}}}
+	for room, want := range map[command.Resources]uint64{
 		{MilliCPU: 2500}:          2,
 		{MilliCPU: 2500, GPU: -1}: 0,
 		{MilliCPU: 500}:           0,
 	} {
-		if got := q.slots(&machine{exposed: room}); got != want || (got > 0) != q.shape.need.fits(room) {
+		if got := q.slots(&machine{exposed: room}); got != want || (got > 0) != q.shape.Need.FitsIn(room) {
 			t.Errorf("room %+v has %d slots, want %d", room, got, want)
 		}
 	}

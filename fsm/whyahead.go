@@ -5,7 +5,7 @@ const whyWalk = 4096
 
 // aheadIn counts a lane's tasks that go before a job of that priority and
 // arrival. Beyond most entries it takes an even sample; then exact is false.
-func (s *State) aheadIn(l *lane, priority int32, seq uint64, most int) (tasks uint64, exact bool) {
+func (s *views) aheadIn(l *lane, priority int32, seq uint64, most int) (tasks uint64, exact bool) {
 	at := l.seekQueue(priority)
 	last := l.queues.Get(at)
 	if last == nil {
@@ -31,7 +31,7 @@ func (s *State) aheadIn(l *lane, priority int32, seq uint64, most int) (tasks ui
 }
 
 // aheadInQueue counts the waiting tasks of a queue's jobs that arrived before.
-func (s *State) aheadInQueue(q *queue, seq uint64, most int) (tasks uint64, exact bool) {
+func (s *views) aheadInQueue(q *queue, seq uint64, most int) (tasks uint64, exact bool) {
 	n := q.seqs.Rank(q.seqs.Search(func(o *uint64) bool { return *o >= seq }))
 	step := stepFor(n, most)
 	looked := uint64(0)

@@ -3,6 +3,8 @@ package fsm
 import (
 	"fmt"
 	"testing"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // BenchmarkWhy asks for the last of a million waiting tasks, in arrays (one a
@@ -25,16 +27,16 @@ func BenchmarkWhy(b *testing.B) {
 }
 
 // waitingWorld has two busy cores a site, and names the job submitted last.
-func waitingWorld(b *testing.B, sites, jobs int, count uint32) (*world, JobID) {
+func waitingWorld(b *testing.B, sites, jobs int, count uint32) (*world, command.JobID) {
 	names := make([]string, sites)
 	for i := range names {
 		names[i] = fmt.Sprintf("s%05d", i)
 	}
-	w := newWorld(b, DefaultParams(), names...)
+	w := newWorld(b, command.DefaultParams(), names...)
 	for _, x := range names {
-		for left := jobs; left > 0; left -= MaxJobsPerSubmit {
-			batch := make([]JobSpec, 0, MaxJobsPerSubmit)
-			for range min(left, MaxJobsPerSubmit) {
+		for left := jobs; left > 0; left -= command.MaxJobsPerSubmit {
+			batch := make([]command.JobSpec, 0, command.MaxJobsPerSubmit)
+			for range min(left, command.MaxJobsPerSubmit) {
 				batch = append(batch, w.job(x, count))
 			}
 			w.submit(x, batch...)
@@ -45,5 +47,5 @@ func waitingWorld(b *testing.B, sites, jobs int, count uint32) (*world, JobID) {
 	}
 	last := names[sites-1]
 	w.submit(last, w.job(last, 1))
-	return w, JobID{last, w.num[last]}
+	return w, command.JobID{Site: last, Num: w.num[last]}
 }

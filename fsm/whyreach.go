@@ -1,20 +1,24 @@
 package fsm
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
+)
 
 // reach is where tasks of a shape could run on some day: per site the greatest
 // of its machines' offers, per kind of task.
 type reach struct {
 	bySite map[string]*spot
 	spots  []*spot
-	most   [2]Resources
+	most   [2]command.Resources
 }
 
 // spot is one site's part: [1] of machines that run images, [0] of those that
 // run commands.
 type spot struct {
 	site *site
-	most [2]Resources
+	most [2]command.Resources
 	// marked are the same by labels, for what has selectors.
 	marked []marked
 }
@@ -22,7 +26,7 @@ type spot struct {
 // marked are a site's machines with equal labels.
 type marked struct {
 	labels *labelSet
-	most   [2]Resources
+	most   [2]command.Resources
 }
 
 func kindOf(image bool) int {
@@ -32,16 +36,16 @@ func kindOf(image bool) int {
 	return 0
 }
 
-func (s *State) reachOf(h *shape) reach {
+func (s *views) reachOf(h *command.Shape) reach {
 	r := reach{bySite: map[string]*spot{}}
 	for _, x := range s.order {
-		if x.state != Alive || !h.allows(x.name) {
+		if x.state != Alive || !h.Allows(x.name) {
 			continue
 		}
 		p := &spot{site: x}
 		at := map[*labelSet]int{} // in p.marked
 		for _, m := range x.machines {
-			if !h.fits(m, m.whole) {
+			if !m.takes(h, m.whole) {
 				continue
 			}
 			i, ok := at[m.labels]
@@ -52,8 +56,8 @@ func (s *State) reachOf(h *shape) reach {
 			for _, image := range [...]bool{false, true} {
 				if m.runs.Takes(image) {
 					k := kindOf(image)
-					for _, most := range [...]*Resources{&p.marked[i].most[k], &p.most[k], &r.most[k]} {
-						*most = most.greater(m.whole)
+					for _, most := range [...]*command.Resources{&p.marked[i].most[k], &p.most[k], &r.most[k]} {
+						*most = most.Greater(m.whole)
 					}
 				}
 			}
@@ -66,12 +70,12 @@ func (s *State) reachOf(h *shape) reach {
 }
 
 // meets reports whether tasks of another shape could want a machine here.
-func (r *reach) meets(h *shape) bool {
-	if !h.need.fits(r.most[kindOf(h.image)]) {
+func (r *reach) meets(h *command.Shape) bool {
+	if !h.Need.FitsIn(r.most[kindOf(h.Image)]) {
 		return false
 	}
-	if len(h.only) > 0 {
-		return slices.ContainsFunc(h.only, func(name string) bool {
+	if len(h.Only) > 0 {
+		return slices.ContainsFunc(h.Only, func(name string) bool {
 			p := r.bySite[name]
 			return p != nil && p.meets(h)
 		})
@@ -79,12 +83,12 @@ func (r *reach) meets(h *shape) bool {
 	return slices.ContainsFunc(r.spots, func(p *spot) bool { return p.meets(h) })
 }
 
-func (p *spot) meets(h *shape) bool {
-	k := kindOf(h.image)
-	if !h.need.fits(p.most[k]) || !h.allows(p.site.name) {
+func (p *spot) meets(h *command.Shape) bool {
+	k := kindOf(h.Image)
+	if !h.Need.FitsIn(p.most[k]) || !h.Allows(p.site.name) {
 		return false
 	}
-	return len(h.rules) == 0 || slices.ContainsFunc(p.marked, func(m marked) bool {
-		return h.need.fits(m.most[k]) && h.admits(m.labels)
+	return len(h.Rules) == 0 || slices.ContainsFunc(p.marked, func(m marked) bool {
+		return h.Need.FitsIn(m.most[k]) && h.Admits(m.labels.list())
 	})
 }

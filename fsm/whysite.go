@@ -1,5 +1,7 @@
 package fsm
 
+import "github.com/cloudshare/cloudshare/fsm/command"
+
 // site says why one site does not run the job.
 func (q *inquiry) site(x *site) SiteWhy {
 	v := SiteWhy{Site: x.name, Why: q.standing(x)}
@@ -16,11 +18,11 @@ func (q *inquiry) site(x *site) SiteWhy {
 		v.Why, v.InDoubt = HinderedSuspect, q.inDoubt(x)
 	case !q.unbarred(x):
 		v.Why = HinderedDeclined
-	case q.heldFromUs(near) && q.shape.need.fits(near.room()):
+	case q.heldFromUs(near) && q.shape.Need.FitsIn(near.room()):
 		v.Why, v.First = HinderedReserved, q.id(near.held)
 	case q.heldFromUs(near):
 		v.Why, v.First, v.Short = HinderedFull, q.id(near.held), q.missing(near.room())
-	case q.shape.need.fits(near.room()):
+	case q.shape.Need.FitsIn(near.room()):
 		v.First = q.id(q.firstAt(near, near.room()))
 		if v.First != q.id(q.seq) {
 			v.Why = HinderedTurn
@@ -31,7 +33,7 @@ func (q *inquiry) site(x *site) SiteWhy {
 		if near.isFull() {
 			v.AtMost = near.slots
 		}
-		v.First = q.id(q.firstAt(near, near.room().greater(q.shape.need)))
+		v.First = q.id(q.firstAt(near, near.room().Greater(q.shape.Need)))
 	}
 	return v
 }
@@ -50,7 +52,7 @@ func (q *inquiry) standing(x *site) Hindrance {
 	switch {
 	case x.state == Left:
 		return HinderedLeft
-	case !q.shape.allows(x.name):
+	case !q.shape.Allows(x.name):
 		return HinderedRule
 	case x.state == SiteGone:
 		return HinderedLost
@@ -66,13 +68,13 @@ func (q *inquiry) nearest(x *site, v *SiteWhy) *machine {
 	offered := false
 	for _, m := range x.machines {
 		switch {
-		case !m.runs.Takes(q.shape.image):
+		case !m.runs.Takes(q.shape.Image):
 			offered = true
-		case !q.shape.admits(m.labels):
-			if other == nil || q.shape.unmet(m.labels) < q.shape.unmet(other.labels) {
+		case !q.shape.Admits(m.labels.list()):
+			if other == nil || q.shape.Unmet(m.labels.list()) < q.shape.Unmet(other.labels.list()) {
 				other = m
 			}
-		case !q.shape.need.fits(m.whole):
+		case !q.shape.Need.FitsIn(m.whole):
 			if small == nil || less(q.missing(m.whole), q.missing(small.whole)) {
 				small = m
 			}
@@ -92,7 +94,7 @@ func (q *inquiry) nearest(x *site, v *SiteWhy) *machine {
 	case small != nil:
 		v.Why, v.Machine, v.Short = HinderedShape, small.name, q.missing(small.whole)
 	case other != nil:
-		v.Why, v.Machine, v.Lacks = HinderedLabels, other.name, q.shape.lacking(other.labels)
+		v.Why, v.Machine, v.Lacks = HinderedLabels, other.name, joined(q.shape.Lacking(other.labels.list()))
 	case offered:
 		v.Why = HinderedKind
 	default:
@@ -114,7 +116,7 @@ func (q *inquiry) heldFromUs(m *machine) bool { return m.held != 0 && m.held != 
 
 // less orders what is missing: gpus, then cores, then memory. Gpus are the
 // rarest, so a machine with one free is nearer than any without.
-func less(a, b Resources) bool {
+func less(a, b command.Resources) bool {
 	switch {
 	case a.GPU != b.GPU:
 		return a.GPU < b.GPU
@@ -125,23 +127,23 @@ func less(a, b Resources) bool {
 }
 
 // missing is what room lacks for one task, in no part below zero.
-func (q *inquiry) missing(room Resources) Resources {
-	return q.shape.need.minus(room).greater(Resources{})
+func (q *inquiry) missing(room command.Resources) command.Resources {
+	return q.shape.Need.Minus(room).Greater(command.Resources{})
 }
 
 // slots is how many tasks fit on a machine now: none where a part that the task
 // does not need is overdrawn, as after an offer that shrank.
 func (q *inquiry) slots(m *machine) uint64 {
 	room := m.room()
-	if !q.shape.need.fits(room) {
+	if !q.shape.Need.FitsIn(room) {
 		return 0
 	}
-	n := uint64(MaxMilliCPU) // each takes a milli-core at least
+	n := uint64(command.MaxMilliCPU) // each takes a milli-core at least
 	if m.slots > 0 {
 		n = uint64(m.slots - m.tasks)
 	}
 	for _, p := range [...][2]int64{
-		{room.MilliCPU, q.shape.need.MilliCPU}, {room.MemMiB, q.shape.need.MemMiB}, {room.GPU, q.shape.need.GPU},
+		{room.MilliCPU, q.shape.Need.MilliCPU}, {room.MemMiB, q.shape.Need.MemMiB}, {room.GPU, q.shape.Need.GPU},
 	} {
 		if p[1] > 0 {
 			n = min(n, uint64(max(0, p[0])/p[1]))
@@ -156,13 +158,13 @@ func (q *inquiry) unbarred(x *site) bool {
 }
 
 // id names a job that waits; the one that is only asked about has Num 0.
-func (q *inquiry) id(seq uint64) JobID {
+func (q *inquiry) id(seq uint64) command.JobID {
 	if seq == 0 {
-		return JobID{}
+		return command.JobID{}
 	}
 	if q.job == nil && seq == q.seq {
-		return JobID{Site: q.owner.name}
+		return command.JobID{Site: q.owner.name}
 	}
 	j := q.s.jobs.Get(seq)
-	return JobID{q.s.sites[j.owner].name, j.num}
+	return command.JobID{Site: q.s.sites[j.owner].name, Num: j.num}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/sched"
 )
 
@@ -14,15 +15,15 @@ import (
 func (q *inquiry) competing(c *class) bool {
 	yes, known := q.competes[c]
 	if !known {
-		yes = q.isShape(&c.shape) || q.reach.meets(&c.shape)
+		yes = q.isShape(&c.Shape) || q.reach.meets(&c.Shape)
 		q.competes[c] = yes
 	}
 	return yes
 }
 
-func (q *inquiry) isShape(h *shape) bool {
-	return h == q.shape || h.need == q.shape.need && h.image == q.shape.image &&
-		slices.Equal(h.only, q.shape.only) && slices.Equal(h.not, q.shape.not) && slices.Equal(h.selectors, q.shape.selectors)
+func (q *inquiry) isShape(h *command.Shape) bool {
+	return h == q.shape || h.Need == q.shape.Need && h.Image == q.shape.Image &&
+		slices.Equal(h.Only, q.shape.Only) && slices.Equal(h.Not, q.shape.Not) && slices.Equal(h.Selectors, q.shape.Selectors)
 }
 
 // turn is one site's place in the order, by its competing lanes.
@@ -39,7 +40,7 @@ type turn struct {
 // head is a lane's first task, or the job that is only asked about.
 type head struct {
 	lane  *lane // nil: that job
-	shape *shape
+	shape *command.Shape
 	ms    int64
 	seq   uint64
 	// hidden: that job goes before the lane's tasks, so in the order of sites
@@ -75,9 +76,9 @@ func (q *inquiry) rankSites() {
 		t := turn{site: x}
 		for _, l := range x.lanes {
 			if q.competing(l.class) {
-				t.heads = append(t.heads, head{lane: l, shape: &l.class.shape, ms: l.queuedMs, seq: l.seq})
+				t.heads = append(t.heads, head{lane: l, shape: &l.class.Shape, ms: l.queuedMs, seq: l.seq})
 				t.waiting += l.waiting
-				t.cpu += int64(l.waiting) * l.class.need.MilliCPU
+				t.cpu += int64(l.waiting) * l.class.Need.MilliCPU
 			}
 		}
 		if x == q.owner && q.job == nil {
@@ -124,7 +125,7 @@ func (q *inquiry) addAsked(t *turn) {
 
 // firstAt returns the job that match would give to a machine with such room,
 // 0 = none.
-func (q *inquiry) firstAt(m *machine, room Resources) uint64 {
+func (q *inquiry) firstAt(m *machine, room command.Resources) uint64 {
 	if m.held != 0 {
 		if _, ok := q.firstOf(q.headOf(m.held), m, room); ok {
 			return m.held
@@ -144,13 +145,13 @@ func (q *inquiry) firstAt(m *machine, room Resources) uint64 {
 // headOf makes a head of a job that waits.
 func (q *inquiry) headOf(seq uint64) head {
 	j := q.s.jobs.Get(seq)
-	return head{lane: q.s.sites[j.owner].findLane(j.class), shape: &j.class.shape, seq: seq}
+	return head{lane: q.s.sites[j.owner].findLane(j.class), shape: &j.class.Shape, seq: seq}
 }
 
 // amongEqual returns the site to serve among those of one rank, which stand in
 // the order of their oldest heads: the machine's own, else the one with the
 // oldest head that fits; nil if nothing fits.
-func (q *inquiry) amongEqual(equal []turn, m *machine, room Resources) *turn {
+func (q *inquiry) amongEqual(equal []turn, m *machine, room command.Resources) *turn {
 	if i, ok := q.places[m.site]; ok && q.turns[i].equalTo == equal[0].equalTo {
 		if _, fits := q.oldestAt(&q.turns[i], m, room); fits {
 			return &q.turns[i]
@@ -172,7 +173,7 @@ func (q *inquiry) amongEqual(equal []turn, m *machine, room Resources) *turn {
 }
 
 // oldestAt returns a site's oldest head with a task for the machine.
-func (q *inquiry) oldestAt(t *turn, m *machine, room Resources) (oldest head, fits bool) {
+func (q *inquiry) oldestAt(t *turn, m *machine, room command.Resources) (oldest head, fits bool) {
 	for _, h := range t.heads {
 		if fits && oldest.older(h) || h.hidden && q.covered(t, h, m, room) {
 			continue
@@ -185,7 +186,7 @@ func (q *inquiry) oldestAt(t *turn, m *machine, room Resources) (oldest head, fi
 }
 
 // covered reports whether the head in whose lane a hidden one stands fits, too.
-func (q *inquiry) covered(t *turn, hidden head, m *machine, room Resources) bool {
+func (q *inquiry) covered(t *turn, hidden head, m *machine, room command.Resources) bool {
 	return slices.ContainsFunc(t.heads, func(h head) bool {
 		_, ok := q.firstOf(h, m, room)
 		return ok && !h.hidden && q.isShape(h.shape) && q.isShape(hidden.shape)
@@ -193,7 +194,7 @@ func (q *inquiry) covered(t *turn, hidden head, m *machine, room Resources) bool
 }
 
 // pickOf returns a site's job for the machine: priority, then arrival.
-func (q *inquiry) pickOf(t *turn, m *machine, room Resources) (best uint64) {
+func (q *inquiry) pickOf(t *turn, m *machine, room command.Resources) (best uint64) {
 	for _, h := range t.heads {
 		seq, ok := q.firstOf(h, m, room)
 		if ok && (best == 0 || q.sooner(seq, best)) {
@@ -204,8 +205,8 @@ func (q *inquiry) pickOf(t *turn, m *machine, room Resources) (best uint64) {
 }
 
 // firstOf returns a lane's first job for the machine, if there is one.
-func (q *inquiry) firstOf(h head, m *machine, room Resources) (uint64, bool) {
-	if !h.shape.suits(m, room) {
+func (q *inquiry) firstOf(h head, m *machine, room command.Resources) (uint64, bool) {
+	if !m.mayTake(h.shape, room) {
 		return 0, false
 	}
 	if h.lane == nil {

@@ -3,55 +3,53 @@ package fsm
 import (
 	"slices"
 	"sort"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // admit finds the command's site and, if the command must not be executed now,
 // the result it gets instead.
-func (s *State) admit(c *Command) (x *site, r Result, done bool) {
-	refuse := func(code Code) (*site, Result, bool) { return nil, Result{Code: code, Index: s.index}, true }
+func (s *fleet) admit(c *command.Command) (x *site, r command.Result, done bool) {
+	refuse := func(code command.Code) (*site, command.Result, bool) {
+		return nil, command.Result{Code: code, Index: s.index}, true
+	}
 	if s.founded == 0 {
-		return refuse(NotFounded)
+		return refuse(command.NotFounded)
 	}
 	x = s.byName[c.ID.Site]
 	switch {
 	case x == nil:
-		return refuse(UnknownSite)
+		return refuse(command.UnknownSite)
 	case c.ID.Incarnation != x.incarnation || x.state >= SiteGone:
-		return refuse(OldIncarnation)
+		return refuse(command.OldIncarnation)
 	case c.Ack >= c.ID.Seq:
-		return refuse(OutOfRange)
+		return refuse(command.OutOfRange)
 	case c.ID.Seq-c.Ack > s.bounds.window: // by its own word: so each copy of it is refused, too
-		return refuse(WindowFull)
+		return refuse(command.WindowFull)
 	}
 	x.raise(c.Ack)
 	if c.ID.Seq <= x.floor && !noCommandWindow {
-		return refuse(Stale)
+		return refuse(command.Stale)
 	}
 	if i, ok := x.find(c.ID.Seq); ok && !noCommandWindow {
-		return x, x.window[i].result.copy(), true
+		return x, x.window[i].result.Clone(), true
 	}
-	return x, Result{}, false
+	return x, command.Result{}, false
 }
 
 // Result returns the recorded result of a command, if the state still holds
 // it. Genesis and Register have no number and so no recorded result: their
 // repeats are recognised by what they hold.
-func (s *State) Result(id CommandID) (Result, bool) {
+func (s *views) Result(id command.ID) (command.Result, bool) {
 	x := s.byName[id.Site]
 	if x == nil || x.incarnation != id.Incarnation {
-		return Result{}, false
+		return command.Result{}, false
 	}
 	i, ok := x.find(id.Seq)
 	if !ok {
-		return Result{}, false
+		return command.Result{}, false
 	}
-	return x.window[i].result.copy(), true
-}
-
-// copy keeps the caller's slice apart from the state's.
-func (r Result) copy() Result {
-	r.Jobs = slices.Clone(r.Jobs)
-	return r
+	return x.window[i].result.Clone(), true
 }
 
 // find returns the position of a command's result in the window.
@@ -82,8 +80,8 @@ const windowGrowth = 16
 
 // record keeps a result. A snapshot may hold a prefix of the same array, so nothing
 // inside it is overwritten: the first insertion of an epoch copies.
-func (x *site) record(epoch, seq uint64, r Result) {
-	r = r.copy()
+func (x *site) record(epoch, seq uint64, r command.Result) {
+	r = r.Clone()
 	i, _ := x.find(seq)
 	if i == len(x.window) {
 		if len(x.window) == cap(x.window) { // as a rule most of what was here is forgotten: growing it by doubling would make room for one more each time

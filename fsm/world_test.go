@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // tb is what both testing and rapid offer.
@@ -27,18 +29,18 @@ type world struct {
 	boots byte
 }
 
-func params() Params {
-	p := DefaultParams()
+func params() command.Params {
+	p := command.DefaultParams()
 	p.FixedOrder, p.PreferOwn, p.ReserveAfterMs = true, false, 0
 	return p
 }
 
-func newWorld(t tb, p Params, sites ...string) *world {
+func newWorld(t tb, p command.Params, sites ...string) *world {
 	w := &world{
 		t: t, s: New(), term: 1,
 		seq: map[string]uint64{}, inc: map[string]uint64{}, offer: map[string]uint64{}, num: map[string]uint64{},
 	}
-	w.apply(Command{ID: CommandID{Site: "genesis"}, Body: &Genesis{Federation: [16]byte{7}, Seed: 42, Params: p}})
+	w.apply(command.Command{ID: command.ID{Site: "genesis"}, Body: &command.Genesis{Federation: [16]byte{7}, Seed: 42, Params: p}})
 	for _, x := range sites {
 		w.register(x)
 	}
@@ -49,14 +51,14 @@ func newWorld(t tb, p Params, sites ...string) *world {
 func (w *world) at(ms int64) { w.base = ms }
 
 // apply runs one entry, and those that go on with what it leaves.
-func (w *world) apply(cmds ...Command) []Result {
+func (w *world) apply(cmds ...command.Command) []command.Result {
 	w.t.Helper()
-	res, err := w.s.Apply(&Batch{Term: w.term, Elapsed: w.base, Commands: cmds})
+	res, err := w.s.Apply(&command.Batch{Term: w.term, Elapsed: w.base, Commands: cmds})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	for w.s.unfinished() {
-		if _, err := w.s.Apply(&Batch{Term: w.term, Elapsed: w.base}); err != nil {
+		if _, err := w.s.Apply(&command.Batch{Term: w.term, Elapsed: w.base}); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -64,31 +66,31 @@ func (w *world) apply(cmds ...Command) []Result {
 }
 
 // cmd is the site's next command.
-func (w *world) cmd(site string, b Body) Command {
+func (w *world) cmd(site string, b command.Body) command.Command {
 	w.seq[site]++
-	return Command{ID: CommandID{site, w.inc[site], w.seq[site]}, Ack: w.seq[site] - 1, Body: b}
+	return command.Command{ID: command.ID{Site: site, Incarnation: w.inc[site], Seq: w.seq[site]}, Ack: w.seq[site] - 1, Body: b}
 }
 
 // do runs a command of a site in an entry of its own.
-func (w *world) do(site string, b Body) Result {
+func (w *world) do(site string, b command.Body) command.Result {
 	w.t.Helper()
 	return w.apply(w.cmd(site, b))[0]
 }
 
 // must is do for a command that has to succeed.
-func (w *world) must(site string, b Body) Result {
+func (w *world) must(site string, b command.Body) command.Result {
 	w.t.Helper()
 	r := w.do(site, b)
-	if r.Code != OK {
+	if r.Code != command.OK {
 		w.t.Fatalf("%T of %s: %v", b, site, r.Code)
 	}
 	return r
 }
 
-func (w *world) registration(site string, held, lost []AttemptRef) Command {
+func (w *world) registration(site string, held, lost []command.AttemptRef) command.Command {
 	w.boots++
 	id := nodeOf(site)
-	return Command{ID: CommandID{Site: site}, Body: &Register{
+	return command.Command{ID: command.ID{Site: site}, Body: &command.Register{
 		Node: id, Boot: [16]byte{w.boots}, HTTP: site + ":7700", Peer: site + ":7701", MaxVersion: Version, Held: held, Lost: lost,
 	}}
 }
@@ -98,10 +100,10 @@ func nodeOf(site string) (id [16]byte) {
 	return id
 }
 
-func (w *world) register(site string) Result {
+func (w *world) register(site string) command.Result {
 	w.t.Helper()
 	r := w.apply(w.registration(site, nil, nil))[0]
-	if r.Code != OK {
+	if r.Code != command.OK {
 		w.t.Fatalf("register %s: %v", site, r.Code)
 	}
 	w.inc[site], w.seq[site], w.offer[site] = r.Incarnation, 0, 0
@@ -110,31 +112,31 @@ func (w *world) register(site string) Result {
 
 // offering is the site's next offer: machines named by the site, of so many
 // cores each.
-func (w *world) offering(site string, cores ...int64) *Offer {
+func (w *world) offering(site string, cores ...int64) *command.Offer {
 	w.offer[site]++
-	o := &Offer{Version: w.offer[site]}
+	o := &command.Offer{Version: w.offer[site]}
 	for i, c := range cores {
-		o.Machines = append(o.Machines, Machine{Name: fmt.Sprintf("m%d", i), Resources: Resources{MilliCPU: c * 1000, MemMiB: 1 << 20}})
+		o.Machines = append(o.Machines, command.Machine{Name: fmt.Sprintf("m%d", i), Resources: command.Resources{MilliCPU: c * 1000, MemMiB: 1 << 20}})
 		o.Capacity.MilliCPU += c * 1000
 	}
-	slices.SortFunc(o.Machines, func(a, b Machine) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(o.Machines, func(a, b command.Machine) int { return strings.Compare(a.Name, b.Name) })
 	return o
 }
 
 // job is the site's next job of 1-core tasks.
-func (w *world) job(site string, count uint32) JobSpec {
+func (w *world) job(site string, count uint32) command.JobSpec {
 	w.num[site]++
-	return JobSpec{Num: w.num[site], Count: count, Need: Resources{MilliCPU: 1000}, MaxAttempts: 1, Payload: []byte("true")}
+	return command.JobSpec{Num: w.num[site], Count: count, Need: command.Resources{MilliCPU: 1000}, MaxAttempts: 1, Payload: []byte("true")}
 }
 
-func (w *world) submit(site string, jobs ...JobSpec) Result {
+func (w *world) submit(site string, jobs ...command.JobSpec) command.Result {
 	w.t.Helper()
-	return w.must(site, &Submit{Jobs: jobs})
+	return w.must(site, &command.Submit{Jobs: jobs})
 }
 
 // ended reports an assignment's end.
-func ended(a Assignment, o Outcome, runMs int64) Ended {
-	return Ended{AttemptRef: a.AttemptRef, Outcome: o, RunMs: runMs}
+func ended(a Assignment, o command.Outcome, runMs int64) command.Ended {
+	return command.Ended{AttemptRef: a.AttemptRef, Outcome: o, RunMs: runMs}
 }
 
 func (w *world) check() {

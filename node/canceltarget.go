@@ -3,13 +3,13 @@ package node
 import (
 	"context"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
 // CancelTarget names what to cancel: a job, or some of its tasks.
 type CancelTarget struct {
-	Job   fsm.JobID
+	Job   command.JobID
 	Tasks jobspec.Indices // empty: the whole job; at most MaxCancelTasks
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // EventID is an event's place in a broker's feed. Entry and N are the same at
@@ -91,7 +92,7 @@ type Event struct {
 // EventFilter selects events; a zero field selects all.
 type EventFilter struct {
 	Kinds map[fsm.EventKind]bool
-	Job   fsm.JobID
+	Job   command.JobID
 	Site  string // owner of the job, executor, or the site that the event is about
 	// Labels of the job's spec. An event without a job, or whose job nobody knows
 	// any more, has none.
@@ -117,7 +118,7 @@ var ErrEventsLost = errors.New("events lost")
 // Selects reports whether an event passes, labels aside.
 func (f *EventFilter) Selects(e *Event) bool {
 	return (len(f.Kinds) == 0 || f.Kinds[e.Kind]) &&
-		(f.Job == fsm.JobID{} || f.Job == e.Job) &&
+		(f.Job == command.JobID{} || f.Job == e.Job) &&
 		(f.Site == "" || f.Site == e.Site || f.Site == e.Job.Site) &&
 		(len(f.Labels) == 0 || e.Job.Num > 0)
 }

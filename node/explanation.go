@@ -2,14 +2,15 @@ package node
 
 import (
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // Why says why a job waits, or what would become of one that is only asked about.
 type Why struct {
-	Job     fsm.JobID // Num is 0 for a job that is only asked about
-	State   string    // of the job
-	Waiting uint32    // tasks
-	Summary string    // all of it in one line
+	Job     command.JobID // Num is 0 for a job that is only asked about
+	State   string        // of the job
+	Waiting uint32        // tasks
+	Summary string        // all of it in one line
 	// View are the facts of the federation's queue, nil if nothing of the job
 	// waits there.
 	View  *fsm.WhyView

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // Exposure says how much of a site's capacity the federation may use (step 4):
@@ -37,18 +37,18 @@ func (e Exposure) Validate() error {
 func less(a, b int64) int64 { return max(0, a-b) }
 
 // Open returns what of a machine the federation may fill together with home runs.
-func (e Exposure) Open(m executor.Machine) fsm.Resources {
+func (e Exposure) Open(m executor.Machine) command.Resources {
 	percent := int64(100)
 	if m.Shared {
 		percent -= e.SharedThreshold
 	}
-	return fsm.Resources{MilliCPU: m.MilliCPU * percent / 100, MemMiB: m.MemMiB * percent / 100, GPU: m.GPU * percent / 100}
+	return command.Resources{MilliCPU: m.MilliCPU * percent / 100, MemMiB: m.MemMiB * percent / 100, GPU: m.GPU * percent / 100}
 }
 
 // Exposed computes what is offered of one machine and what is left of the reserve.
-func (e Exposure) Exposed(m executor.Machine, home fsm.Resources, reserve int64) (fsm.Resources, int64) {
+func (e Exposure) Exposed(m executor.Machine, home command.Resources, reserve int64) (command.Resources, int64) {
 	open := e.Open(m)
-	r := fsm.Resources{
+	r := command.Resources{
 		MilliCPU: less(open.MilliCPU, home.MilliCPU),
 		MemMiB:   less(open.MemMiB, home.MemMiB),
 		GPU:      less(open.GPU, home.GPU),

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // max(0, ⌊(1−θ)·capacity⌋ − home use − reserve), machine by machine.
@@ -29,7 +29,7 @@ func TestExposure(t *testing.T) {
 		{"shared, rounded down", true, 0, 0, 2, 0, 2, 3},
 	} {
 		m := executor.Machine{Resources: executor.Resources{MilliCPU: test.capacity}, Shared: test.shared}
-		got, left := e.Exposed(m, fsm.Resources{MilliCPU: test.home}, test.reserve)
+		got, left := e.Exposed(m, command.Resources{MilliCPU: test.home}, test.reserve)
 		if got.MilliCPU != test.want || left != test.left || e.Open(m).MilliCPU != test.mayFill {
 			t.Errorf("%s: exposed %d, reserve left %d, may fill %d", test.name, got.MilliCPU, left, e.Open(m).MilliCPU)
 		}

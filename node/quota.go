@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // QuotaError says by which quota of its site a job was refused. It wraps ErrFull.
@@ -24,14 +25,14 @@ func (e *QuotaError) Unwrap() error { return ErrFull }
 
 // quotaMeanings say what each quota counts.
 var quotaMeanings = map[string]string{
-	fsm.QuotaTasks:     "tasks that have not ended",
-	fsm.QuotaJobs:      "open jobs",
-	fsm.QuotaBytes:     "bytes of open jobs' commands, environments and lists",
-	fsm.QuotaShapes:    "different requirements of open jobs (size, image, sites, selectors)",
-	fsm.QuotaNumbers:   "jobs and gaps in job numbers",
-	fsm.QuotaKept:      "ended jobs that are kept",
-	fsm.QuotaKeptBytes: "bytes of ended jobs that are kept",
-	fsm.QuotaRecords:   "details of ended tasks that are kept",
+	command.QuotaTasks:     "tasks that have not ended",
+	command.QuotaJobs:      "open jobs",
+	command.QuotaBytes:     "bytes of open jobs' commands, environments and lists",
+	command.QuotaShapes:    "different requirements of open jobs (size, image, sites, selectors)",
+	command.QuotaNumbers:   "jobs and gaps in job numbers",
+	command.QuotaKept:      "ended jobs that are kept",
+	command.QuotaKeptBytes: "bytes of ended jobs that are kept",
+	command.QuotaRecords:   "details of ended tasks that are kept",
 }
 
 // QuotaMeaning says what a quota counts, in a few words.
@@ -44,7 +45,7 @@ type QuotaReader interface {
 
 // RefusedByQuota words a refusal by a quota, as the state stands now; nil for any other
 // code.
-func RefusedByQuota(code fsm.Code, site string, js *fsm.JobSpec, s QuotaReader) error {
+func RefusedByQuota(code command.Code, site string, js *command.JobSpec, s QuotaReader) error {
 	quota := code.Quota()
 	v, ok := s.Quotas(site)
 	if quota == "" || !ok {
@@ -59,11 +60,11 @@ func RefusedByQuota(code fsm.Code, site string, js *fsm.JobSpec, s QuotaReader) 
 }
 
 // quotaNeed returns what a job takes of a quota.
-func quotaNeed(quota string, js *fsm.JobSpec) uint64 {
+func quotaNeed(quota string, js *command.JobSpec) uint64 {
 	switch quota {
-	case fsm.QuotaTasks:
+	case command.QuotaTasks:
 		return uint64(js.Count)
-	case fsm.QuotaBytes:
+	case command.QuotaBytes:
 		return js.Bytes()
 	}
 	return 1

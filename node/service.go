@@ -7,6 +7,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
@@ -95,7 +96,7 @@ const Retired = "retired"
 
 // Answer is what became of one Request.
 type Answer struct {
-	ID         fsm.JobID
+	ID         command.JobID
 	State      string
 	Reason     string
 	Durability string
@@ -105,7 +106,7 @@ type Answer struct {
 
 // Job is a job as people see it, run at home or by the federation.
 type Job struct {
-	ID          fsm.JobID
+	ID          command.JobID
 	Spec        jobspec.Spec
 	State       string
 	Reason      string
@@ -165,7 +166,7 @@ type KeptOutput struct {
 
 // LogQuery names one stream of one attempt.
 type LogQuery struct {
-	Job     fsm.JobID
+	Job     command.JobID
 	Task    uint32 // index
 	Attempt uint32 // 0 = the latest
 	Stream  string // stdout | stderr

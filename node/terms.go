@@ -5,7 +5,7 @@ import (
 	"maps"
 	"strings"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // Terms are what a site says of one handler's machines, and how far it lets them
@@ -32,8 +32,8 @@ func (t Terms) Validate() error {
 			return fmt.Errorf("label %s is implied: leave it out", key)
 		}
 	}
-	if t.Tasks < 0 || t.Tasks > fsm.MaxSlots {
-		return fmt.Errorf("tasks %d: must be 0 to %d", t.Tasks, fsm.MaxSlots)
+	if t.Tasks < 0 || t.Tasks > command.MaxSlots {
+		return fmt.Errorf("tasks %d: must be 0 to %d", t.Tasks, command.MaxSlots)
 	}
 	_, err := t.LabelsAt("", "")
 	if err != nil {
@@ -43,10 +43,10 @@ func (t Terms) Validate() error {
 }
 
 // LabelsAt returns the labels of a handler at a site: those of its terms and the implied ones.
-func (t Terms) LabelsAt(handler, site string) (fsm.Labels, error) {
+func (t Terms) LabelsAt(handler, site string) (command.Labels, error) {
 	all := map[string]string{LabelHandler: handler, LabelSite: site}
 	maps.Copy(all, t.Labels)
-	return fsm.LabelsOf(all)
+	return command.LabelsOf(all)
 }
 
 // ParseLabels reads KEY=VALUE pairs. The error names the first that is none.
@@ -59,7 +59,7 @@ func ParseLabels(pairs []string) (map[string]string, error) {
 		}
 		labels[key] = value
 	}
-	if _, err := fsm.LabelsOf(labels); err != nil {
+	if _, err := command.LabelsOf(labels); err != nil {
 		return nil, err
 	}
 	return labels, nil

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // KillReserve is how long before its fence a supervisor sends KILL at the latest.
@@ -36,7 +36,7 @@ func (t Timing) Validate() error {
 }
 
 // TimingOf reads the federation's part from its parameters.
-func TimingOf(p fsm.Params, grace time.Duration) Timing {
+func TimingOf(p command.Params, grace time.Duration) Timing {
 	return Timing{
 		Lease:  time.Duration(p.LeaseMs) * time.Millisecond,
 		Margin: time.Duration(p.MarginMs) * time.Millisecond,

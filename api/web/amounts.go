@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 const (
@@ -23,7 +23,7 @@ var linear = []string{"SIMPL_DIRECT", "FAIRSHARE", "ROUND_ROBIN", "ALONE", "CE",
 
 // amounts words the ledger's sums, in core-hours where they are that.
 type amounts struct {
-	params fsm.Params
+	params command.Params
 	raw    string // the ledger's own name of its unit
 }
 

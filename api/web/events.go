@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -71,10 +72,10 @@ func (p *Pages) events(r *http.Request, _ func(string) string) (view, error) {
 
 func (p *Pages) eventFilter(r *http.Request) (f node.EventFilter, v eventsView) {
 	in := r.URL.Query()
-	if site := in.Get("site"); fsm.ValidSite(site) {
+	if site := in.Get("site"); command.ValidSite(site) {
 		f.Site, v.Site = site, site
 	}
-	if id, err := fsm.ParseJobID(in.Get("job")); err == nil {
+	if id, err := command.ParseJobID(in.Get("job")); err == nil {
 		f.Job, v.Job = id, id.String()
 	}
 	for _, k := range fsm.EventKinds() {

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
 // failedTask is a task that failed or was lost.
 type failedTask struct {
 	taskRow
-	job    fsm.JobID
+	job    command.JobID
 	Said   []string // last lines of its stderr
 	Unsaid string   // why they cannot be shown, "" = they are, or are not asked for
 }
@@ -62,7 +63,7 @@ func (p *Pages) failed(ctx context.Context, job *node.Job) ([]failedTask, error)
 
 // addSaid adds what some tasks wrote last. Those that were lost are not asked for:
 // their site is away.
-func (p *Pages) addSaid(ctx context.Context, id fsm.JobID, tasks []failedTask) {
+func (p *Pages) addSaid(ctx context.Context, id command.JobID, tasks []failedTask) {
 	ctx, cancel := context.WithTimeout(ctx, saidPatience)
 	defer cancel()
 	var asked sync.WaitGroup
@@ -78,7 +79,7 @@ func (p *Pages) addSaid(ctx context.Context, id fsm.JobID, tasks []failedTask) {
 
 // lastLines returns the end of an attempt's stderr, or why it cannot be had. What
 // ended writes no more: it is asked for once.
-func (p *Pages) lastLines(ctx context.Context, id fsm.JobID, task, attempt uint32) (said []string, unsaid string) {
+func (p *Pages) lastLines(ctx context.Context, id command.JobID, task, attempt uint32) (said []string, unsaid string) {
 	key := saidKey{id, task, attempt}
 	if known, ok := p.said.get(key, p.cfg.Now()); ok {
 		return known.lines, known.unsaid

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
@@ -46,7 +46,7 @@ type logLink struct {
 }
 
 func (p *Pages) job(r *http.Request, param func(string) string) (view, error) {
-	id, err := fsm.ParseJobID(param("id"))
+	id, err := command.ParseJobID(param("id"))
 	if err != nil {
 		return view{}, err
 	}
@@ -106,9 +106,9 @@ func pairs(m map[string]string) []pair {
 }
 
 // panel returns what the query says of the log.
-func panel(r *http.Request, id fsm.JobID, tasks uint32) logPanel {
+func panel(r *http.Request, id command.JobID, tasks uint32) logPanel {
 	l := logPanel{
-		Task: min(parameter(r, "task", fsm.MaxCount-1), max(tasks, 1)-1), Attempt: parameter(r, "attempt", 1<<31), Stream: r.URL.Query().Get("stream"),
+		Task: min(parameter(r, "task", command.MaxCount-1), max(tasks, 1)-1), Attempt: parameter(r, "attempt", 1<<31), Stream: r.URL.Query().Get("stream"),
 	}
 	if l.Stream != "stderr" {
 		l.Stream = "stdout"
@@ -146,7 +146,7 @@ func (p *Pages) cancel(w http.ResponseWriter, r *http.Request, param func(string
 		p.Refuse(w, r, Problem{http.StatusForbidden, "Not from this page", "a web page of another origin sent this; nothing was cancelled"})
 		return nil
 	}
-	id, err := fsm.ParseJobID(param("id"))
+	id, err := command.ParseJobID(param("id"))
 	if err == nil {
 		err = p.cfg.Source.Cancel(r.Context(), id)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -80,7 +81,7 @@ func (p *Pages) jobs(r *http.Request, _ func(string) string) (view, error) {
 	if !slices.Contains(jobStates, v.State) {
 		v.State = ""
 	}
-	if !fsm.ValidSite(v.Site) {
+	if !command.ValidSite(v.Site) {
 		v.Site = ""
 	}
 	if len(v.Query) > maxSearch || len(in.Get("cursor")) > maxSearch {
@@ -109,7 +110,7 @@ func (p *Pages) jobs(r *http.Request, _ func(string) string) (view, error) {
 
 // byID finds the job that a search names.
 func (p *Pages) byID(ctx context.Context, query string) (jobRow, bool) {
-	id, err := fsm.ParseJobID(query)
+	id, err := command.ParseJobID(query)
 	if err != nil {
 		return jobRow{}, false
 	}

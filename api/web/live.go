@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // beat is how often a stream with nothing to say says so, which finds clients
@@ -140,7 +140,7 @@ func (p *Pages) live(w http.ResponseWriter, r *http.Request, _ func(string) stri
 // jobLive is live at the broker that has the job: what happens to a home job is
 // heard at its owner's only.
 func (p *Pages) jobLive(w http.ResponseWriter, r *http.Request, param func(string) string) error {
-	id, err := fsm.ParseJobID(param("id"))
+	id, err := command.ParseJobID(param("id"))
 	if err == nil {
 		_, err = p.cfg.Source.Job(r.Context(), id)
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -27,12 +27,12 @@ const (
 // log follows a task's output as events: "log" with escaped text, numbered by
 // the bytes so far, and "end" once the attempt has ended.
 func (p *Pages) log(w http.ResponseWriter, r *http.Request, param func(string) string) error {
-	id, err := fsm.ParseJobID(param("id"))
+	id, err := command.ParseJobID(param("id"))
 	if err != nil {
 		return p.refuse(w, r, err)
 	}
 	q := node.LogQuery{
-		Job: id, Task: parameter(r, "task", fsm.MaxCount-1), Attempt: parameter(r, "attempt", 1<<31), Stream: "stdout", Follow: true,
+		Job: id, Task: parameter(r, "task", command.MaxCount-1), Attempt: parameter(r, "attempt", 1<<31), Stream: "stdout", Follow: true,
 	}
 	if r.URL.Query().Get("stream") == "stderr" {
 		q.Stream = "stderr"

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // saidCache holds the ends of some attempts' outputs: a page that is redrawn
@@ -17,7 +17,7 @@ type saidCache struct {
 }
 
 type saidKey struct {
-	job           fsm.JobID
+	job           command.JobID
 	task, attempt uint32
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/archive"
 	"github.com/cloudshare/cloudshare/node/replica"
@@ -15,17 +16,17 @@ import (
 // Reader is what pages and API need of the broker that they stand before. Errors
 // wrap node's documented ones, or are a *node.ElsewhereError.
 type Reader interface {
-	Job(ctx context.Context, id fsm.JobID) (node.Job, error)
+	Job(ctx context.Context, id command.JobID) (node.Job, error)
 	Jobs(ctx context.Context, q node.JobQuery) (node.JobPage, error)
 	// FindTasks returns the tasks that a query selects, and the index to go on
 	// with, 0 = none: there may be fewer than its limit although there are more.
-	FindTasks(ctx context.Context, id fsm.JobID, q node.TaskQuery) ([]node.Task, uint32, error)
+	FindTasks(ctx context.Context, id command.JobID, q node.TaskQuery) ([]node.Task, uint32, error)
 	Logs(ctx context.Context, q node.LogQuery) (io.ReadCloser, error)
-	Cancel(ctx context.Context, id fsm.JobID) error
+	Cancel(ctx context.Context, id command.JobID) error
 	Sites() []node.Site
 	Queue() []fsm.QueueView
 	Ledger() fsm.LedgerView
-	Params() fsm.Params
+	Params() command.Params
 	// Status computes the state's hash if hash is true.
 	Status(hash bool) node.Status
 	// Ready returns nil or why not.
@@ -70,14 +71,14 @@ type History interface {
 	Attempts(since time.Time, site string, limit int) []Attempt
 	// EarlierOf returns copies of a job's attempts that ended, of the tasks
 	// [from, to), at most limit.
-	EarlierOf(job fsm.JobID, from, to uint32, limit int) []Attempt
+	EarlierOf(job command.JobID, from, to uint32, limit int) []Attempt
 	// Samples returns the ledger as it was, oldest first.
 	Samples(since time.Time) []archive.Sample
 }
 
 // Attempt is one run of a task.
 type Attempt struct {
-	Job     fsm.JobID // Job.Site is the owner
+	Job     command.JobID // Job.Site is the owner
 	Task    uint32
 	Attempt uint32
 	Site    string // executor
@@ -89,7 +90,7 @@ type Attempt struct {
 // Whys says why jobs wait.
 type Whys interface {
 	// Why returns what to say of a job in words.
-	Why(ctx context.Context, id fsm.JobID) (Why, error)
+	Why(ctx context.Context, id command.JobID) (Why, error)
 }
 
 // Why says why a job waits, in sentences.

@@ -15,6 +15,7 @@ import (
 	"github.com/cloudshare/cloudshare/api/web"
 	"github.com/cloudshare/cloudshare/api/web/webtest"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -187,7 +188,7 @@ func TestEventStream(t *testing.T) {
 	b := webtest.New(3, 10)
 	h := newPages(t, b)
 	all, lost := open(t, h, "/events/stream?from=1000"), open(t, h, "/events/stream?from=1000&kind=site.lost")
-	b.Tell(fsm.Event{Kind: fsm.EventTaskEnded, End: fsm.EndFailed, Job: fsm.JobID{Site: "site-001", Num: 4}, Count: 1, Reason: "<script>alert(1)</script>\n\nevent: x"})
+	b.Tell(fsm.Event{Kind: fsm.EventTaskEnded, End: fsm.EndFailed, Job: command.JobID{Site: "site-001", Num: 4}, Count: 1, Reason: "<script>alert(1)</script>\n\nevent: x"})
 	all.want("event", "1001.1", "&lt;script&gt;alert(1)&lt;/script&gt;  event: x")
 	b.Tell(fsm.Event{Kind: fsm.EventSiteLost, Site: "site-003"})
 	all.want("event", "1002.1", "site.lost")

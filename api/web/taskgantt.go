@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -14,7 +14,7 @@ const maxAttempts = 200
 
 // taskGantt draws the attempts of some tasks of one job: the last ones, and the
 // earlier ones that are remembered.
-func (p *Pages) taskGantt(id fsm.JobID, tasks []node.Task) gantt {
+func (p *Pages) taskGantt(id command.JobID, tasks []node.Task) gantt {
 	byTask := map[uint32][]Attempt{}
 	if p.cfg.History != nil && len(tasks) > 0 {
 		for _, a := range p.cfg.History.EarlierOf(id, tasks[0].Index, tasks[len(tasks)-1].Index+1, maxAttempts) {
@@ -40,7 +40,7 @@ func (p *Pages) taskGantt(id fsm.JobID, tasks []node.Task) gantt {
 }
 
 // attemptsOf returns a task's attempts by start.
-func attemptsOf(id fsm.JobID, t node.Task, earlier []Attempt) (row []Attempt) {
+func attemptsOf(id command.JobID, t node.Task, earlier []Attempt) (row []Attempt) {
 	for _, a := range earlier {
 		if a.Attempt < t.Attempt || t.StartedAt.IsZero() {
 			row = append(row, a)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -51,7 +52,7 @@ func (t *taskPage) begins() bool { return t.from == 0 && len(t.states) == 0 }
 
 // tasks reads the page of tasks that a request asks for.
 func (p *Pages) tasks(r *http.Request, job *node.Job) (t taskPage, found []node.Task, err error) {
-	t.from = parameter(r, "from", fsm.MaxCount-1)
+	t.from = parameter(r, "from", command.MaxCount-1)
 	q := node.TaskQuery{From: t.from}
 	for _, name := range r.URL.Query()["state"] {
 		if state, known := fsm.ParseTaskState(name); known && !slices.Contains(t.states, name) {
@@ -73,7 +74,7 @@ func (p *Pages) tasks(r *http.Request, job *node.Job) (t taskPage, found []node.
 
 // findTasks goes on until it has as many tasks as wanted, none are left, or it
 // has looked long enough.
-func (p *Pages) findTasks(ctx context.Context, id fsm.JobID, q node.TaskQuery, most int) (all []node.Task, next uint32, err error) {
+func (p *Pages) findTasks(ctx context.Context, id command.JobID, q node.TaskQuery, most int) (all []node.Task, next uint32, err error) {
 	until := time.Now().Add(searchTime)
 	for range maxLooks {
 		q.Limit = most - len(all)
@@ -107,7 +108,7 @@ func (t *taskPage) link(job *node.Job, next uint32) {
 }
 
 // tasksURL returns a job's page with the tasks in some states, from an index on.
-func tasksURL(id fsm.JobID, from uint32, states ...string) string {
+func tasksURL(id command.JobID, from uint32, states ...string) string {
 	q := url.Values{}
 	if from > 0 {
 		q.Set("from", strconv.FormatUint(uint64(from), 10))
@@ -122,7 +123,7 @@ func tasksURL(id fsm.JobID, from uint32, states ...string) string {
 	return link + "#tasks"
 }
 
-func taskOf(id fsm.JobID, t node.Task, now time.Time) taskRow {
+func taskOf(id command.JobID, t node.Task, now time.Time) taskRow {
 	row := taskRow{Task: t, Ran: ran(t.StartedAt, t.EndedAt, now)}
 	switch {
 	case t.Signal != nil:

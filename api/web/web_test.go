@@ -13,7 +13,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/api/web"
 	"github.com/cloudshare/cloudshare/api/web/webtest"
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/archive"
 )
@@ -100,7 +100,7 @@ func TestPages(t *testing.T) {
 // Found by review: a job that runs in part was not on the page of the queue.
 func TestQueueOfJobsThatRunInPart(t *testing.T) {
 	b := webtest.New(3, 60)
-	j := node.Job{ID: fsm.JobID{Site: "site-002", Num: 77}, State: "running", SubmittedAt: b.Now, Counts: map[string]uint32{"running": 2, "queued": 5}}
+	j := node.Job{ID: command.JobID{Site: "site-002", Num: 77}, State: "running", SubmittedAt: b.Now, Counts: map[string]uint32{"running": 2, "queued": 5}}
 	j.Spec.Name, j.Spec.Count = "half way", 7
 	b.Submit(j)
 	h := newPages(t, b)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -253,7 +253,7 @@ func (a *Archive) hasRoomForHome(n int) bool {
 
 // TakeHome reports whether a home run of this site is archived already, by its
 // number in the log; each run is asked for once.
-func (a *Archive) TakeHome(job fsm.JobID, task uint32) bool {
+func (a *Archive) TakeHome(job command.JobID, task uint32) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	k := homeKey{job.Num, task}

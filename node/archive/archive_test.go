@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -42,8 +43,8 @@ func openTest(t *testing.T, dir string, c *clock, change func(*Config)) *Archive
 func ended(n uint64, after time.Duration) Attempt {
 	end := epoch.Add(after)
 	return Attempt{
-		Job: fsm.JobID{Site: "a", Num: n}, Name: "job", Labels: map[string]string{"team": "x"}, Count: 1, Number: 1, Token: n,
-		Site: "b", Machine: "local", Outcome: fsm.EndSucceeded, Final: true, Need: fsm.Resources{MilliCPU: 2000},
+		Job: command.JobID{Site: "a", Num: n}, Name: "job", Labels: map[string]string{"team": "x"}, Count: 1, Number: 1, Token: n,
+		Site: "b", Machine: "local", Outcome: fsm.EndSucceeded, Final: true, Need: command.Resources{MilliCPU: 2000},
 		Submitted: end.Add(-20 * time.Second), Queued: end.Add(-20 * time.Second), Assigned: end.Add(-11 * time.Second),
 		Started: end.Add(-10 * time.Second), Ended: end, EndedMs: after.Milliseconds(), ChargedMs: 10_000, Index: n,
 	}
@@ -80,13 +81,13 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		want := Attempt{
-			Job:  fsm.JobID{Site: text.Draw(t, "owner"), Num: rapid.Uint64().Draw(t, "num")},
+			Job:  command.JobID{Site: text.Draw(t, "owner"), Num: rapid.Uint64().Draw(t, "num")},
 			Name: text.Draw(t, "name"), Labels: rapid.MapOfN(text, text, 1, 4).Draw(t, "labels"),
 			Task: rapid.Uint32().Draw(t, "task"), Count: rapid.Uint32().Draw(t, "count"), Number: rapid.Uint32().Draw(t, "number"),
 			Token: rapid.Uint64().Draw(t, "token"), Site: text.Draw(t, "site"), Machine: text.Draw(t, "machine"),
 			Outcome: fsm.Ending(rapid.Byte().Draw(t, "outcome")), Final: rapid.Bool().Draw(t, "final"), Home: rapid.Bool().Draw(t, "home"),
 			ExitCode: rapid.Int32().Draw(t, "exit"), Signal: rapid.Int32().Draw(t, "signal"),
-			Need: fsm.Resources{
+			Need: command.Resources{
 				MilliCPU: rapid.Int64().Draw(t, "cpu"), MemMiB: rapid.Int64().Draw(t, "mem"), GPU: rapid.Int64().Draw(t, "gpu"),
 			},
 			Submitted: moment.Draw(t, "submitted"), Queued: moment.Draw(t, "queued"), Assigned: moment.Draw(t, "assigned"),

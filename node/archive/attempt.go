@@ -4,12 +4,13 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // Attempt is one attempt that ended, or tasks that ended without one (Number 0,
 // Count of them from Task on).
 type Attempt struct {
-	Job    fsm.JobID // Job.Site is the owner
+	Job    command.JobID // Job.Site is the owner
 	Name   string
 	Labels map[string]string
 	Task   uint32
@@ -26,7 +27,7 @@ type Attempt struct {
 	Home     bool
 	ExitCode int32
 	Signal   int32
-	Need     fsm.Resources // of one task
+	Need     command.Resources // of one task
 	// Moments for people, to the millisecond; zero = never, or not known.
 	Submitted, Queued, Assigned, Started, Ended time.Time
 	// EndedMs is log time, −1 at home: there is none.

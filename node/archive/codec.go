@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -255,11 +256,11 @@ func readAttempt(b []byte, a *Attempt) error {
 	r := reader{b: b}
 	flags := r.byte()
 	*a = Attempt{Final: flags&flagFinal != 0, Home: flags&flagHome != 0, Outcome: fsm.Ending(r.byte())}
-	a.Job = fsm.JobID{Site: r.text(), Num: r.uint()}
+	a.Job = command.JobID{Site: r.text(), Num: r.uint()}
 	a.Task, a.Count, a.Number, a.Token, a.Index = r.uint32(), r.uint32(), r.uint32(), r.uint(), r.uint()
 	a.Site, a.Machine, a.Reason, a.Name = r.text(), r.text(), r.text(), r.text()
 	a.ExitCode, a.Signal = int32(r.int()), int32(r.int())
-	a.Need = fsm.Resources{MilliCPU: r.int(), MemMiB: r.int(), GPU: r.int()}
+	a.Need = command.Resources{MilliCPU: r.int(), MemMiB: r.int(), GPU: r.int()}
 	a.EndedMs, a.ChargedMs, a.Ended = r.int(), r.int(), r.time()
 	a.Submitted, a.Queued = r.before(a.Ended), r.before(a.Ended)
 	a.Assigned, a.Started = r.before(a.Ended), r.before(a.Ended)

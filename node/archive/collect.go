@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -53,7 +54,7 @@ type Collector struct {
 func NewCollector(s Source, a *Archive, r *Recent, log zerolog.Logger) *Collector {
 	return &Collector{
 		source: s, archive: a, recent: r, log: log,
-		jobs: jobBook{source: s, known: map[fsm.JobID]node.JobFacts{}}, open: openBook{},
+		jobs: jobBook{source: s, known: map[command.JobID]node.JobFacts{}}, open: openBook{},
 	}
 }
 

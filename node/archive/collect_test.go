@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -36,8 +37,8 @@ func (f *feed) Ledger() fsm.LedgerView {
 	return fsm.LedgerView{Index: 3, Unit: "u", Sites: []fsm.AccountView{{Site: "a", Contribution: "5", Utility: "7", Priority: "-2"}}}
 }
 
-func (f *feed) JobFacts(_ context.Context, ids []fsm.JobID) map[fsm.JobID]node.JobFacts {
-	out := map[fsm.JobID]node.JobFacts{}
+func (f *feed) JobFacts(_ context.Context, ids []command.JobID) map[command.JobID]node.JobFacts {
+	out := map[command.JobID]node.JobFacts{}
 	for _, id := range ids {
 		f.asked++
 		out[id] = node.JobFacts{Name: "n" + id.String(), SubmittedAt: epoch}
@@ -117,17 +118,17 @@ func lines(t *testing.T, a *Archive) (string, []Gap) {
 }
 
 var (
-	mine   = fsm.JobID{Site: "a", Num: 1}
-	theirs = fsm.JobID{Site: "b", Num: 2}
+	mine   = command.JobID{Site: "a", Num: 1}
+	theirs = command.JobID{Site: "b", Num: 2}
 )
 
 // run tells of one attempt from its assignment to its end.
-func (f *feed) run(job fsm.JobID, at string, kind fsm.EventKind, end fsm.Ending) {
+func (f *feed) run(job command.JobID, at string, kind fsm.EventKind, end fsm.Ending) {
 	f.tell(fsm.Event{Kind: fsm.EventTaskAssigned, Job: job, Attempt: 1, Site: at, QueuedMs: 1000, AssignedMs: 2000, StartedMs: -1})
 	f.tell(fsm.Event{Kind: fsm.EventTaskStarted, Job: job, Attempt: 1, Site: at, QueuedMs: 1000, AssignedMs: 2000, StartedMs: 3000})
 	f.tell(fsm.Event{
 		Kind: kind, End: end, Job: job, Attempt: 1, Site: at, QueuedMs: 1000, AssignedMs: 2000, StartedMs: 3000, RunMs: 4000,
-		Need: fsm.Resources{MilliCPU: 1000},
+		Need: command.Resources{MilliCPU: 1000},
 	})
 }
 
@@ -267,10 +268,10 @@ func TestRecentGoesOnFromTheArchive(t *testing.T) {
 	f.home(fsm.Event{Kind: fsm.EventJobSubmitted, Job: mine})
 	f.home(fsm.Event{Kind: fsm.EventTaskAssigned, Job: mine, Attempt: 1, Site: "a"})
 	f.home(fsm.Event{Kind: fsm.EventTaskEnded, End: fsm.EndSucceeded, Job: mine, Attempt: 1, Site: "a", RunMs: 9000})
-	f.run(theirs, "a", fsm.EventTaskEnded, fsm.EndFailed)                          // entries 4 to 6
-	f.run(fsm.JobID{Site: "b", Num: 3}, "a", fsm.EventTaskEnded, fsm.EndSucceeded) // 7 to 9
-	f.home(fsm.Event{Kind: fsm.EventTaskAssigned, Job: fsm.JobID{Site: "a", Num: 4}, Attempt: 1, Site: "a"})
-	f.home(fsm.Event{Kind: fsm.EventTaskEnded, End: fsm.EndSucceeded, Job: fsm.JobID{Site: "a", Num: 4}, Attempt: 1, Site: "a", RunMs: 9000})
+	f.run(theirs, "a", fsm.EventTaskEnded, fsm.EndFailed)                              // entries 4 to 6
+	f.run(command.JobID{Site: "b", Num: 3}, "a", fsm.EventTaskEnded, fsm.EndSucceeded) // 7 to 9
+	f.home(fsm.Event{Kind: fsm.EventTaskAssigned, Job: command.JobID{Site: "a", Num: 4}, Attempt: 1, Site: "a"})
+	f.home(fsm.Event{Kind: fsm.EventTaskEnded, End: fsm.EndSucceeded, Job: command.JobID{Site: "a", Num: 4}, Attempt: 1, Site: "a", RunMs: 9000})
 	f.run(theirs, "c", fsm.EventTaskEnded, fsm.EndSucceeded) // of others: not archived
 	a := openTest(t, dir, &clock{epoch}, nil)
 	collect(t, f, a)

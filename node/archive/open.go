@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -12,7 +13,7 @@ import (
 const maxOpen = 100_000
 
 type taskKey struct {
-	job  fsm.JobID
+	job  command.JobID
 	task uint32
 }
 

@@ -1,10 +1,10 @@
 package archive
 
-import "github.com/cloudshare/cloudshare/fsm"
+import "github.com/cloudshare/cloudshare/fsm/command"
 
 // EarlierOf returns copies of a job's attempts that ended, of the tasks [from,
 // to), the latest end first, at most limit of them.
-func (r *Recent) EarlierOf(job fsm.JobID, from, to uint32, limit int) []Attempt {
+func (r *Recent) EarlierOf(job command.JobID, from, to uint32, limit int) []Attempt {
 	r.sortEnded()
 	r.mu.RLock()
 	defer r.mu.RUnlock()

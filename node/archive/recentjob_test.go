@@ -4,17 +4,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // TestEarlierOf: the attempts of some tasks of one job, the latest first.
 func TestEarlierOf(t *testing.T) {
 	now := time.Now()
 	r := NewRecent("a", now)
-	job := fsm.JobID{Site: "a", Num: 7}
+	job := command.JobID{Site: "a", Num: 7}
 	for i := range uint32(30) {
 		r.ended.push(Attempt{Job: job, Task: i % 10, Number: 1 + i/10, Count: 1, Ended: now.Add(time.Duration(i) * time.Second)})
-		r.ended.push(Attempt{Job: fsm.JobID{Site: "b", Num: 7}, Task: i % 10, Number: 1, Count: 1})
+		r.ended.push(Attempt{Job: command.JobID{Site: "b", Num: 7}, Task: i % 10, Number: 1, Count: 1})
 	}
 	r.ended.push(Attempt{Job: job, Task: 3, Count: 2}) // never started
 	got := r.EarlierOf(job, 3, 5, 5)

@@ -5,6 +5,7 @@ import (
 	"maps"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/replica"
 )
@@ -20,7 +21,7 @@ type Source interface {
 	// broker begin, and the newest one's.
 	HomeNumbers() (first, newest uint64)
 	// JobFacts leaves out the jobs that nobody knows any more.
-	JobFacts(ctx context.Context, ids []fsm.JobID) map[fsm.JobID]node.JobFacts
+	JobFacts(ctx context.Context, ids []command.JobID) map[command.JobID]node.JobFacts
 	Ledger() fsm.LedgerView
 }
 
@@ -36,7 +37,7 @@ var _ Reader = (*replica.Subscription)(nil)
 type Broker interface {
 	Site() string
 	Ready() error
-	JobFacts(ctx context.Context, ids []fsm.JobID) map[fsm.JobID]node.JobFacts
+	JobFacts(ctx context.Context, ids []command.JobID) map[command.JobID]node.JobFacts
 	Ledger() fsm.LedgerView
 	Events(from node.EventID, filter node.EventFilter) *replica.Subscription
 	Feed() *replica.Feed
@@ -67,13 +68,13 @@ const maxJobs = 10_000
 // jobBook remembers jobs, so that each is asked for once.
 type jobBook struct {
 	source Source
-	known  map[fsm.JobID]node.JobFacts
+	known  map[command.JobID]node.JobFacts
 }
 
 // learn asks for the attempts' jobs that are not known yet.
 func (b *jobBook) learn(ctx context.Context, attempts []Attempt) {
-	var ids []fsm.JobID
-	asked := map[fsm.JobID]bool{}
+	var ids []command.JobID
+	asked := map[command.JobID]bool{}
 	for i := range attempts {
 		id := attempts[i].Job
 		if _, ok := b.known[id]; !ok && !asked[id] {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/core"
@@ -45,7 +46,7 @@ type Config struct {
 	// Terms of the handlers, by their names.
 	Terms map[string]node.Terms
 	// Genesis founds the federation if nobody has; only the first one counts.
-	Genesis fsm.Genesis
+	Genesis command.Genesis
 	Logger  zerolog.Logger
 }
 
@@ -58,7 +59,7 @@ type Addresses struct {
 // Validate names the first thing that is wrong.
 func (c *Config) Validate() error {
 	switch {
-	case !fsm.ValidSite(c.Site):
+	case !command.ValidSite(c.Site):
 		return fmt.Errorf("site %q: must be a lower-case DNS label, e.g. site-1", c.Site)
 	case c.Journal == nil || c.Replica == nil || c.Log == nil:
 		return errors.New("a broker needs a journal, a replica and a log")
@@ -226,7 +227,7 @@ func (b *Broker) goroutine(f func()) {
 
 // register founds the federation if nobody has, and presents this broker. The
 // log retries inside, so it returns early only when the broker stops.
-func (b *Broker) register(held, lost []fsm.AttemptRef) {
+func (b *Broker) register(held, lost []command.AttemptRef) {
 	b.setIncarnation(0)
 	if err := b.found(); err != nil {
 		b.endUnless(fmt.Errorf("found the federation: %w", err))
@@ -245,7 +246,7 @@ func (b *Broker) register(held, lost []fsm.AttemptRef) {
 		b.endUnless(err)
 		return
 	}
-	cmd := fsm.Command{ID: fsm.CommandID{Site: b.cfg.Site}, Body: &fsm.Register{
+	cmd := command.Command{ID: command.ID{Site: b.cfg.Site}, Body: &command.Register{
 		Node: b.cfg.Node, Boot: boot, Known: known, HTTP: b.addresses.HTTP, Peer: b.addresses.Peer, Gossip: b.addresses.Gossip,
 		MaxVersion: fsm.Version, Held: held, Lost: lost,
 	}}
@@ -254,7 +255,7 @@ func (b *Broker) register(held, lost []fsm.AttemptRef) {
 		b.endUnless(fmt.Errorf("register site %s: %w", b.cfg.Site, err))
 		return
 	}
-	if r := results[0]; r.Code != fsm.OK {
+	if r := results[0]; r.Code != command.OK {
 		b.fail(fmt.Errorf("register site %s: refused: %s", b.cfg.Site, r.Code))
 		return
 	}
@@ -298,7 +299,7 @@ func (b *Broker) found() error {
 	if err := b.catchUp(); err != nil || b.founded() {
 		return err
 	}
-	cmd := fsm.Command{ID: fsm.CommandID{Site: b.cfg.Site}, Body: &b.cfg.Genesis}
+	cmd := command.Command{ID: command.ID{Site: b.cfg.Site}, Body: &b.cfg.Genesis}
 	_, err := b.cfg.Log.Propose(b.ctx, cmd)
 	return err
 }

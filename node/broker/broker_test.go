@@ -15,6 +15,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/coord/mem"
 	"github.com/cloudshare/cloudshare/node/core"
@@ -74,7 +75,7 @@ func (s *testSite) open(t *testing.T) {
 	s.Broker, err = New(Config{
 		Site: s.name, Node: id, Version: "test", Exposure: node.DefaultExposure(),
 		Journal: s.journal, Replica: replica, Log: s.log, Handlers: []executor.Handler{s.kind(s.handler)}, Disk: s.disk,
-		Genesis: fsm.Genesis{Federation: [16]byte{9}, CreatedMs: time.Now().UnixMilli(), Params: fsm.DefaultParams()},
+		Genesis: command.Genesis{Federation: [16]byte{9}, CreatedMs: time.Now().UnixMilli(), Params: command.DefaultParams()},
 		Logger:  zerolog.New(zerolog.NewTestWriter(t)),
 	})
 	if err != nil {
@@ -174,10 +175,10 @@ func TestQuestionsAreRoutedBySite(t *testing.T) {
 	if _, err := b.Job(t.Context(), home.ID); !errors.As(err, &elsewhere) || elsewhere.Site != "site-1" {
 		t.Errorf("site-2 on a home job of site-1: %v", err)
 	}
-	if _, err := a.Job(t.Context(), fsm.JobID{Site: "site-1", Num: 99}); !errors.Is(err, node.ErrNotFound) {
+	if _, err := a.Job(t.Context(), command.JobID{Site: "site-1", Num: 99}); !errors.Is(err, node.ErrNotFound) {
 		t.Errorf("unknown job: %v", err)
 	}
-	if _, err := a.Job(t.Context(), fsm.JobID{Site: "nowhere", Num: 1}); !errors.Is(err, node.ErrNotFound) {
+	if _, err := a.Job(t.Context(), command.JobID{Site: "nowhere", Num: 1}); !errors.Is(err, node.ErrNotFound) {
 		t.Errorf("unknown site: %v", err)
 	}
 	away := a.accept(t, sleepJob)

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/core"
 	"github.com/cloudshare/cloudshare/node/jobspec"
@@ -18,19 +18,19 @@ import (
 // Many large jobs must go out in several calls: one over the log's limit stopped
 // the broker, and again after each restart.
 func TestCallsStayUnderTheLogsLimit(t *testing.T) {
-	var cmds []fsm.Command
+	var cmds []command.Command
 	for range 40 {
-		cmds = append(cmds, fsm.Command{Body: &fsm.Submit{Jobs: []fsm.JobSpec{{Payload: make([]byte, 500_000)}}}})
+		cmds = append(cmds, command.Command{Body: &command.Submit{Jobs: []command.JobSpec{{Payload: make([]byte, 500_000)}}}})
 	}
 	for range 1000 {
-		cmds = append(cmds, fsm.Command{Body: &fsm.Cancel{}})
+		cmds = append(cmds, command.Command{Body: &command.Cancel{}})
 	}
 	calls := 0
 	for ; len(cmds) > 0; calls++ {
 		n := callSize(cmds)
 		size := 0
 		for _, c := range cmds[:n] {
-			size += len(fsm.AppendCommand(nil, c))
+			size += len(command.Append(nil, c))
 		}
 		if n == 0 || n > maxCallCommands || size > maxCallBytes+1<<20 {
 			t.Fatalf("call of %d commands, %d bytes", n, size)
@@ -79,7 +79,7 @@ func TestListShowsAPublishedJobOnce(t *testing.T) {
 	}
 	home := own.jobs[0]
 	for num := uint64(4); num > 2; num-- { // as the core saw them a moment ago
-		j, err := a.Job(t.Context(), fsm.JobID{Site: a.name, Num: num})
+		j, err := a.Job(t.Context(), command.JobID{Site: a.name, Num: num})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,14 +124,14 @@ func TestImpatientClientIsToldTheTruth(t *testing.T) {
 
 // Parameters that would strand everybody are refused with their names.
 func TestParamsThatStrandAreRefused(t *testing.T) {
-	now := fsm.DefaultParams()
-	for name, change := range map[string]func(*fsm.Params){
-		"lease_ms":    func(p *fsm.Params) { p.LeaseMs = 1 },
-		"retain_jobs": func(p *fsm.Params) { p.RetainJobs = 0 },
-		"retain_ms":   func(p *fsm.Params) { p.RetainMs = 0 },
-		"choose CE":   func(p *fsm.Params) { p.Policy = sched.Shapley },
-		"ALONE, CE":   func(p *fsm.Params) { p.Policy = "BEST" }, // SHAPLEY was offered, too
-		"running":     func(p *fsm.Params) { p.Running = 2 },
+	now := command.DefaultParams()
+	for name, change := range map[string]func(*command.Params){
+		"lease_ms":    func(p *command.Params) { p.LeaseMs = 1 },
+		"retain_jobs": func(p *command.Params) { p.RetainJobs = 0 },
+		"retain_ms":   func(p *command.Params) { p.RetainMs = 0 },
+		"choose CE":   func(p *command.Params) { p.Policy = sched.Shapley },
+		"ALONE, CE":   func(p *command.Params) { p.Policy = "BEST" }, // SHAPLEY was offered, too
+		"running":     func(p *command.Params) { p.Running = 2 },
 	} {
 		p := now
 		change(&p)
@@ -149,7 +149,7 @@ func TestUnreadStateIsNotTakenForTheTruth(t *testing.T) {
 	a := sites[0]
 	a.accept(t, sleepJob)              // at home
 	published := a.accept(t, sleepJob) // at b
-	away := fsm.JobID{Site: "site-2", Num: 1}
+	away := command.JobID{Site: "site-2", Num: 1}
 	if _, err := a.Job(t.Context(), published.ID); err != nil || a.Current() != nil {
 		t.Fatalf("before: %v, %v", err, a.Current())
 	}
@@ -157,10 +157,10 @@ func TestUnreadStateIsNotTakenForTheTruth(t *testing.T) {
 	a.group.Cut("site-1")
 	a.handler = a.handler.reopen()
 	a.open(t)
-	if _, err := a.Job(t.Context(), fsm.JobID{Site: "site-1", Num: 1}); err != nil {
+	if _, err := a.Job(t.Context(), command.JobID{Site: "site-1", Num: 1}); err != nil {
 		t.Errorf("the job at home: %v", err)
 	}
-	for _, id := range []fsm.JobID{away, {Site: "site-1", Num: 77}} {
+	for _, id := range []command.JobID{away, {Site: "site-1", Num: 77}} {
 		if _, err := a.Job(t.Context(), id); !errors.Is(err, node.ErrNotReady) || errors.Is(err, node.ErrNotFound) {
 			t.Errorf("job %s: %v, want that the state is not known", id, err)
 		}

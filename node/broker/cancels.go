@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/core"
 )
@@ -44,7 +44,7 @@ func (b *Broker) CancelAll(ctx context.Context, targets []node.CancelTarget) []e
 }
 
 // cancelOutcome waits for what became of a cancellation.
-func (b *Broker) cancelOutcome(ctx context.Context, id fsm.JobID, done <-chan error) error {
+func (b *Broker) cancelOutcome(ctx context.Context, id command.JobID, done <-chan error) error {
 	select {
 	case err := <-done:
 		return err

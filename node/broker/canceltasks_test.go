@@ -8,12 +8,13 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
 // tasksOf names some tasks of a job.
-func tasksOf(t *testing.T, id fsm.JobID, text string) node.CancelTarget {
+func tasksOf(t *testing.T, id command.JobID, text string) node.CancelTarget {
 	t.Helper()
 	if text == "" {
 		return node.CancelTarget{Job: id}
@@ -36,7 +37,7 @@ func TestCancelTasks(t *testing.T) {
 			for range cores {
 				<-a.handler.started
 			}
-			errs := a.CancelAll(t.Context(), []node.CancelTarget{tasksOf(t, id, "17-18"), tasksOf(t, id, "6"), tasksOf(t, fsm.JobID{Site: "site-1", Num: 99}, "0")})
+			errs := a.CancelAll(t.Context(), []node.CancelTarget{tasksOf(t, id, "17-18"), tasksOf(t, id, "6"), tasksOf(t, command.JobID{Site: "site-1", Num: 99}, "0")})
 			if errs[0] != nil || !errors.Is(errs[1], node.ErrNotFound) || !strings.Contains(errs[1].Error(), "no task 6") || !errors.Is(errs[2], node.ErrNotFound) {
 				t.Fatalf("%v", errs)
 			}
@@ -92,7 +93,7 @@ func TestRerunKeepsIndices(t *testing.T) {
 	if _, err = a.Rerun(t.Context(), id, node.TaskQuery{States: fsm.TaskStates(0).With(fsm.Queued)}); !errors.Is(err, node.ErrNothing) {
 		t.Errorf("none: %v", err)
 	}
-	if _, err = a.Rerun(context.Background(), fsm.JobID{Site: "site-1", Num: 99}, bad); !errors.Is(err, node.ErrNotFound) {
+	if _, err = a.Rerun(context.Background(), command.JobID{Site: "site-1", Num: 99}, bad); !errors.Is(err, node.ErrNotFound) {
 		t.Errorf("no job: %v", err)
 	}
 }

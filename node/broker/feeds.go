@@ -1,7 +1,7 @@
 package broker
 
 import (
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/replica"
 )
@@ -13,7 +13,7 @@ import (
 // rebuilt since the start (Current), and then taken as lost; so are the home
 // events after a place of before the start.
 func (b *Broker) Events(from node.EventID, filter node.EventFilter) *replica.Subscription {
-	s := b.cfg.Replica.Events(from, filter, func(id fsm.JobID) map[string]string {
+	s := b.cfg.Replica.Events(from, filter, func(id command.JobID) map[string]string {
 		j, _ := b.Job(b.ctx, id) // none if nobody knows it any more
 		return j.Spec.Labels
 	})

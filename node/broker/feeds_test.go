@@ -10,6 +10,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -54,7 +55,7 @@ func TestEventsOfARunningFederation(t *testing.T) {
 			}
 		}
 	}
-	for id, want := range map[fsm.JobID]string{
+	for id, want := range map[command.JobID]string{
 		home.ID: "job.submitted site;task.assigned site;task.ended site;job.ended site;",
 		away.ID: "job.submitted federation;task.assigned federation;task.ended federation;job.ended federation;",
 	} {

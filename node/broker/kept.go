@@ -5,13 +5,13 @@ import (
 	"fmt"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
 // KeptOutputs returns what this site knows of the output of tasks of a job, whatever the
 // state says; tasks of which it knows nothing are left out.
-func (b *Broker) KeptOutputs(job fsm.JobID, positions []uint32) []node.KeptOutput {
+func (b *Broker) KeptOutputs(job command.JobID, positions []uint32) []node.KeptOutput {
 	newest := make([]executor.Newest, len(positions))
 	for _, h := range b.handlers {
 		if f, ok := h.(executor.Finder); ok {
@@ -47,7 +47,7 @@ func newer(a, b executor.Newest) executor.Newest {
 
 // removal says why and when this site has removed an attempt's output, or with attempt 0
 // the newest one's; nil if it knows nothing of that.
-func (b *Broker) removal(what string, job fsm.JobID, position, attempt uint32) error {
+func (b *Broker) removal(what string, job command.JobID, position, attempt uint32) error {
 	for _, h := range b.handlers {
 		past, ok := h.(executor.OutputHistory)
 		if !ok {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/core"
 )
@@ -115,21 +115,21 @@ func (b *Broker) awaitIdle() {
 
 // proposeDeparture has the federation park the site, or forget it.
 func (b *Broker) proposeDeparture(forget bool) error {
-	body := fsm.Body(&fsm.Leave{})
+	body := command.Body(&command.Leave{})
 	if forget {
-		body = &fsm.Forget{Site: b.cfg.Site}
+		body = &command.Forget{Site: b.cfg.Site}
 	}
-	done := make(chan fsm.Code, 1)
+	done := make(chan command.Code, 1)
 	err := b.query(b.ctx, func(c *core.Core) { c.ProposeDeparture(body, done) })
 	if err != nil {
 		return err
 	}
 	select {
 	case code := <-done:
-		if code == fsm.OldIncarnation && !forget {
+		if code == command.OldIncarnation && !forget {
 			return nil // given up before the goodbye came: parked all the same
 		}
-		if code != fsm.OK {
+		if code != command.OK {
 			return fmt.Errorf("leave the federation: refused: %s", code)
 		}
 		return nil

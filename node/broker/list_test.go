@@ -9,19 +9,20 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/core"
 	"github.com/cloudshare/cloudshare/node/record"
 )
 
 // pendingSpec is a job that waits to be published.
-func pendingSpec(num int, name string) fsm.JobSpec {
-	return fsm.JobSpec{Num: uint64(num), Count: 1, MaxAttempts: 1, Need: fsm.Resources{MilliCPU: 1000}, Payload: []byte(`{"name":"` + name + `"}`)}
+func pendingSpec(num int, name string) command.JobSpec {
+	return command.JobSpec{Num: uint64(num), Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1000}, Payload: []byte(`{"name":"` + name + `"}`)}
 }
 
 // reopenAlone starts the site's broker again, without a quorum and with jobs that it had
 // promised to publish.
-func (s *testSite) reopenAlone(t *testing.T, pending []fsm.JobSpec) {
+func (s *testSite) reopenAlone(t *testing.T, pending []command.JobSpec) {
 	t.Helper()
 	dir := s.dir
 	s.stop(t)
@@ -32,8 +33,8 @@ func (s *testSite) reopenAlone(t *testing.T, pending []fsm.JobSpec) {
 	}
 	var writes []record.Write
 	for jobs := range slices.Chunk(pending, 1000) {
-		cmd := fsm.Command{ID: fsm.CommandID{Site: s.name, Incarnation: 1, Seq: 1}, Body: &fsm.Submit{Jobs: jobs}}
-		writes = append(writes, record.Put(record.BucketPublishing, record.Number(jobs[0].Num), fsm.AppendCommand(nil, cmd)))
+		cmd := command.Command{ID: command.ID{Site: s.name, Incarnation: 1, Seq: 1}, Body: &command.Submit{Jobs: jobs}}
+		writes = append(writes, record.Put(record.BucketPublishing, record.Number(jobs[0].Num), command.Append(nil, cmd)))
 	}
 	if err := errors.Join(j.Commit(writes), j.Close()); err != nil {
 		t.Fatal(err)
@@ -46,7 +47,7 @@ func (s *testSite) reopenAlone(t *testing.T, pending []fsm.JobSpec) {
 func TestAFilterThatMatchesLittle(t *testing.T) {
 	a := startSites(t, 1)[0]
 	const jobs = core.OwnSteps*ownLooks + 10
-	pending := make([]fsm.JobSpec, jobs)
+	pending := make([]command.JobSpec, jobs)
 	for i := range pending {
 		pending[i] = pendingSpec(i+1, "x")
 	}
@@ -67,7 +68,7 @@ func TestAFilterThatMatchesLittle(t *testing.T) {
 func TestAPageOfLargeOwnJobsIsShort(t *testing.T) {
 	a := startSites(t, 1)[0]
 	name := strings.Repeat("x", fsm.MaxPageBytes/4) // three fit
-	pending := make([]fsm.JobSpec, 7)
+	pending := make([]command.JobSpec, 7)
 	for i := range pending {
 		pending[i] = pendingSpec(i+1, name)
 	}

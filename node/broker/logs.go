@@ -9,6 +9,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/core"
 )
@@ -109,7 +110,7 @@ func (b *Broker) removedOutput(q node.LogQuery) error {
 
 // MayHaveRun lists the other sites that may have run a published job, those
 // that are present first. A home job ran nowhere else.
-func (b *Broker) MayHaveRun(id fsm.JobID) (others []node.ElsewhereError) {
+func (b *Broker) MayHaveRun(id command.JobID) (others []node.ElsewhereError) {
 	b.cfg.Replica.View(func(s *fsm.State) {
 		job, published := s.Job(id)
 		if !published {
@@ -180,7 +181,7 @@ func (b *Broker) awaitAccepted(ctx context.Context, id executor.ID) error {
 }
 
 // task reads one task, wherever its job runs.
-func (b *Broker) task(ctx context.Context, id fsm.JobID, index uint32) (node.Task, error) {
+func (b *Broker) task(ctx context.Context, id command.JobID, index uint32) (node.Task, error) {
 	tasks, _, err := b.Tasks(ctx, id, index, 1)
 	if err != nil {
 		return node.Task{}, err

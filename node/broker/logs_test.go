@@ -11,6 +11,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -155,7 +156,7 @@ func TestFollowersWaitForTheStart(t *testing.T) {
 	a := startSites(t, 1)[0]
 	a.accept(t, sleepJob)
 	first := <-a.handler.started
-	follow := func(id fsm.JobID) chan error {
+	follow := func(id command.JobID) chan error {
 		done := make(chan error, 1)
 		go func() {
 			r, err := a.Logs(t.Context(), node.LogQuery{Job: id, Stream: "stdout", Follow: true})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/core"
 	"github.com/cloudshare/cloudshare/node/internal/mutate"
@@ -183,7 +184,7 @@ func (b *Broker) performNow(fx *core.Effects) {
 	for _, st := range fx.Stops {
 		b.goroutine(func() { b.stop(st) })
 	}
-	var ready []fsm.Command
+	var ready []command.Command
 	ready, fx.Propose = splitReady(fx.Propose)
 	b.proposeAll(ready)
 	if fx.Register != nil {
@@ -198,10 +199,10 @@ func (b *Broker) performNow(fx *core.Effects) {
 
 // splitReady parts commands that say what has happened from those that must
 // not be sent before their record is synced (architecture D5).
-func splitReady(cmds []fsm.Command) (ready, recorded []fsm.Command) {
+func splitReady(cmds []command.Command) (ready, recorded []command.Command) {
 	for _, cmd := range cmds {
 		switch cmd.Body.(type) {
-		case *fsm.Submit, *fsm.Usage:
+		case *command.Submit, *command.Usage:
 			recorded = append(recorded, cmd)
 		default:
 			ready = append(ready, cmd)
@@ -325,10 +326,10 @@ func (b *Broker) stop(st core.StopEffect) {
 }
 
 // proposeAll sends what has numbers: a site's loss by itself, all else together.
-func (b *Broker) proposeAll(cmds []fsm.Command) {
+func (b *Broker) proposeAll(cmds []command.Command) {
 	rest := cmds[:0:0]
 	for _, cmd := range cmds {
-		if _, loss := cmd.Body.(*fsm.SiteLost); loss {
+		if _, loss := cmd.Body.(*command.SiteLost); loss {
 			b.goroutine(func() { b.proposeLoss(cmd) })
 			continue
 		}
@@ -349,10 +350,10 @@ const (
 )
 
 // callSize returns how many of the first commands make one call: at least one.
-func callSize(cmds []fsm.Command) int {
+func callSize(cmds []command.Command) int {
 	bytes := 0
 	for i := range cmds {
-		if submit, ok := cmds[i].Body.(*fsm.Submit); ok {
+		if submit, ok := cmds[i].Body.(*command.Submit); ok {
 			for j := range submit.Jobs {
 				bytes += submit.Jobs[j].SizeBound()
 			}
@@ -366,7 +367,7 @@ func callSize(cmds []fsm.Command) int {
 
 // propose has commands ordered; the log retries under the same ids until they
 // are executed, so an error comes only when the broker stops.
-func (b *Broker) propose(cmds []fsm.Command) {
+func (b *Broker) propose(cmds []command.Command) {
 	results, err := b.cfg.Log.Propose(b.ctx, cmds...)
 	if err != nil && b.ctx.Err() == nil {
 		b.fail(fmt.Errorf("propose %d commands: %w", len(cmds), err))

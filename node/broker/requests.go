@@ -10,6 +10,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/core"
@@ -61,7 +62,7 @@ func (a *answers) withErrors(why error) []node.Answer {
 	defer a.mu.Unlock()
 	list := slices.Clone(a.list)
 	for i := range list {
-		if list[i].Err == nil && list[i].ID == (fsm.JobID{}) {
+		if list[i].Err == nil && list[i].ID == (command.JobID{}) {
 			list[i].Err = fmt.Errorf("no answer in time, the job may be accepted all the same: %w", why)
 		}
 	}
@@ -76,7 +77,7 @@ const orderPatience = 10 * time.Second
 const stillOrdered = "it is carried out all the same once there is one, unless this broker is restarted before"
 
 // Cancel ends a job of this site; other sites' jobs are an *ElsewhereError.
-func (b *Broker) Cancel(ctx context.Context, id fsm.JobID) error {
+func (b *Broker) Cancel(ctx context.Context, id command.JobID) error {
 	if id.Site != b.cfg.Site {
 		if _, err := b.Job(ctx, id); err != nil {
 			return err
@@ -113,7 +114,7 @@ func (b *Broker) missing(what string) error {
 }
 
 // missingJob is missing for a job: one that has ended may not be kept any more.
-func (b *Broker) missingJob(id fsm.JobID) error {
+func (b *Broker) missingJob(id command.JobID) error {
 	retired := false
 	b.cfg.Replica.View(func(s *fsm.State) { retired = s.Retired(id) })
 	if retired && b.Current() == nil {
@@ -138,7 +139,7 @@ func (b *Broker) elsewhere(site, role string) error {
 }
 
 // SetParams changes the federation's parameters.
-func (b *Broker) SetParams(ctx context.Context, p fsm.Params) error {
+func (b *Broker) SetParams(ctx context.Context, p command.Params) error {
 	now := b.Params()
 	if err := checkParams(now, p); err != nil {
 		return err
@@ -151,7 +152,7 @@ func (b *Broker) SetParams(ctx context.Context, p fsm.Params) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, orderPatience, node.ErrNoQuorum)
 	defer cancel()
-	done := make(chan fsm.Code, 1)
+	done := make(chan command.Code, 1)
 	full := false
 	err := b.query(ctx, func(c *core.Core) {
 		full = !c.Set(p, done)
@@ -164,7 +165,7 @@ func (b *Broker) SetParams(ctx context.Context, p fsm.Params) error {
 	}
 	select {
 	case code := <-done:
-		if code == fsm.OK {
+		if code == command.OK {
 			return nil
 		}
 		return fmt.Errorf("set policy: %w: %s", node.ErrBadParams, code)
@@ -176,7 +177,7 @@ func (b *Broker) SetParams(ctx context.Context, p fsm.Params) error {
 }
 
 // Params returns the federation's parameters.
-func (b *Broker) Params() (p fsm.Params) {
+func (b *Broker) Params() (p command.Params) {
 	b.cfg.Replica.View(func(s *fsm.State) { p = s.Params() })
 	return p
 }

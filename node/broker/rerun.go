@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
@@ -15,7 +15,7 @@ const rerunPage = 1000
 // Rerun makes the job that tries tasks of an earlier one again: the same job, with
 // the indices of those that the query selects. It wraps ErrNothing if there are
 // none. From and Limit of the query are not looked at.
-func (b *Broker) Rerun(ctx context.Context, id fsm.JobID, q node.TaskQuery) (jobspec.Spec, error) {
+func (b *Broker) Rerun(ctx context.Context, id command.JobID, q node.TaskQuery) (jobspec.Spec, error) {
 	job, err := b.Job(ctx, id)
 	if err == nil && id.Site != b.cfg.Site {
 		err = b.elsewhere(id.Site, "owner") // the new job is its owner's, too

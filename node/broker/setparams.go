@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/sched"
 )
@@ -18,7 +18,7 @@ const (
 )
 
 // checkParams refuses what a running federation cannot use.
-func checkParams(now, p fsm.Params) error {
+func checkParams(now, p command.Params) error {
 	if _, err := sched.New(p.Policy, sched.Partial); err != nil {
 		return &node.ParamError{Field: "policy", Value: strconv.Quote(p.Policy), Why: "is unknown: want one of " + livePolicies()}
 	}
@@ -33,7 +33,7 @@ func checkParams(now, p fsm.Params) error {
 			return paramError(fixed.field, fixed.got, fmt.Sprintf("is fixed since the federation was founded: it is %d", fixed.now))
 		}
 	}
-	var bound *fsm.BoundError
+	var bound *command.BoundError
 	switch err := p.Validate(); {
 	case errors.As(err, &bound):
 		return paramError(bound.Field, bound.Value, fmt.Sprintf("must be from %d to %d", bound.Low, bound.High))

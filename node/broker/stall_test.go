@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/core"
 	"github.com/cloudshare/cloudshare/node/jobspec"
@@ -51,7 +51,7 @@ func TestStalledJournalIsNotLive(t *testing.T) {
 		}
 	}
 	release()
-	if got := <-answer; got.Err != nil || got.ID != (fsm.JobID{Site: "site-1", Num: 1}) {
+	if got := <-answer; got.Err != nil || got.ID != (command.JobID{Site: "site-1", Num: 1}) {
 		t.Errorf("the submission: %+v", got)
 	}
 	a.lookAtJournal(time.Now())

@@ -5,6 +5,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -33,7 +34,7 @@ func (d *startProgress) record(ev executor.Event) {
 }
 
 // explain gives a job's assigned tasks their handler's word as the reason.
-func (d *startProgress) explain(job fsm.JobID, tasks []node.Task) {
+func (d *startProgress) explain(job command.JobID, tasks []node.Task) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.by) == 0 {

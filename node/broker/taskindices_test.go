@@ -10,6 +10,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
@@ -96,7 +97,7 @@ func TestEventsOfGapsAreApart(t *testing.T) {
 }
 
 // awaitEnd waits for the event of a task's end.
-func awaitEnd(t *testing.T, s *testSite, id fsm.JobID, from node.EventID, index uint32) {
+func awaitEnd(t *testing.T, s *testSite, id command.JobID, from node.EventID, index uint32) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -115,7 +116,7 @@ func awaitEnd(t *testing.T, s *testSite, id fsm.JobID, from node.EventID, index 
 }
 
 // found lists what a query finds, page by page.
-func found(t *testing.T, s *testSite, id fsm.JobID, q node.TaskQuery) (list string) {
+func found(t *testing.T, s *testSite, id command.JobID, q node.TaskQuery) (list string) {
 	t.Helper()
 	for {
 		tasks, next, err := s.FindTasks(t.Context(), id, q)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/core"
 	"github.com/cloudshare/cloudshare/node/jobspec"
@@ -12,14 +13,14 @@ import (
 
 // Tasks returns up to limit tasks with index ≥ from, and the index to go on with,
 // 0 when there are no more.
-func (b *Broker) Tasks(ctx context.Context, id fsm.JobID, from uint32, limit int) ([]node.Task, uint32, error) {
+func (b *Broker) Tasks(ctx context.Context, id command.JobID, from uint32, limit int) ([]node.Task, uint32, error) {
 	return b.FindTasks(ctx, id, node.TaskQuery{From: from, Limit: limit})
 }
 
 // FindTasks returns the tasks that a query selects, by index, and the index to go
 // on with, 0 when there are no more. It takes a bounded number of steps, so that
 // there may be fewer than the limit, even none, although there are more.
-func (b *Broker) FindTasks(ctx context.Context, id fsm.JobID, q node.TaskQuery) ([]node.Task, uint32, error) {
+func (b *Broker) FindTasks(ctx context.Context, id command.JobID, q node.TaskQuery) ([]node.Task, uint32, error) {
 	for range 2 { // a job may be published between the two looks
 		if tasks, next, ok := b.federationTasks(id, q); ok {
 			b.startProgress.explain(id, tasks)
@@ -43,7 +44,7 @@ func (b *Broker) FindTasks(ctx context.Context, id fsm.JobID, q node.TaskQuery) 
 }
 
 // federationTasks searches the tasks of a job that is in the state.
-func (b *Broker) federationTasks(id fsm.JobID, q node.TaskQuery) (tasks []node.Task, next uint32, ok bool) {
+func (b *Broker) federationTasks(id command.JobID, q node.TaskQuery) (tasks []node.Task, next uint32, ok bool) {
 	b.cfg.Replica.View(func(s *fsm.State) {
 		var job fsm.JobView
 		if job, ok = s.Job(id); !ok {

@@ -9,13 +9,14 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/core"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
 // Job returns a job that the federation knows, or that runs at home here.
-func (b *Broker) Job(ctx context.Context, id fsm.JobID) (node.Job, error) {
+func (b *Broker) Job(ctx context.Context, id command.JobID) (node.Job, error) {
 	for range 2 { // a job may be published between the two looks
 		if j, ok := b.federationJob(id); ok {
 			return j, nil
@@ -35,7 +36,7 @@ func (b *Broker) Job(ctx context.Context, id fsm.JobID) (node.Job, error) {
 	return node.Job{}, b.missingJob(id)
 }
 
-func (b *Broker) federationJob(id fsm.JobID) (j node.Job, ok bool) {
+func (b *Broker) federationJob(id command.JobID) (j node.Job, ok bool) {
 	b.cfg.Replica.View(func(s *fsm.State) {
 		var v fsm.JobView
 		if v, ok = s.Job(id); ok {
@@ -112,8 +113,8 @@ func (b *Broker) Status(hash bool) node.Status {
 
 // JobFacts returns the facts of the jobs that this broker knows, with one look
 // at the state and at most one at its home jobs. A stopping broker knows fewer.
-func (b *Broker) JobFacts(ctx context.Context, ids []fsm.JobID) map[fsm.JobID]node.JobFacts {
-	out := make(map[fsm.JobID]node.JobFacts, len(ids))
+func (b *Broker) JobFacts(ctx context.Context, ids []command.JobID) map[command.JobID]node.JobFacts {
+	out := make(map[command.JobID]node.JobFacts, len(ids))
 	var own []uint64
 	b.cfg.Replica.View(func(s *fsm.State) {
 		for _, id := range ids {
@@ -127,7 +128,7 @@ func (b *Broker) JobFacts(ctx context.Context, ids []fsm.JobID) map[fsm.JobID]no
 	if len(own) == 0 {
 		return out
 	}
-	specs := make([]fsm.JobSpec, 0, len(own)) // the loop's until ask returns
+	specs := make([]command.JobSpec, 0, len(own)) // the loop's until ask returns
 	err := b.query(ctx, func(c *core.Core) {
 		for _, num := range own {
 			if js, ok := c.OwnSpec(num); ok {
@@ -137,13 +138,13 @@ func (b *Broker) JobFacts(ctx context.Context, ids []fsm.JobID) map[fsm.JobID]no
 	})
 	if err == nil {
 		for i := range specs {
-			out[fsm.JobID{Site: b.cfg.Site, Num: specs[i].Num}] = factsOf(specs[i])
+			out[command.JobID{Site: b.cfg.Site, Num: specs[i].Num}] = factsOf(specs[i])
 		}
 	}
 	return out
 }
 
-func factsOf(js fsm.JobSpec) node.JobFacts {
+func factsOf(js command.JobSpec) node.JobFacts {
 	spec, err := jobspec.SpecOf(js)
 	if err != nil {
 		return node.JobFacts{SubmittedAt: time.UnixMilli(js.CreatedMs)}

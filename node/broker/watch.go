@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/core"
@@ -45,7 +46,7 @@ func (b *Broker) watchFitnessAndLeases() {
 		b.leases.barrier(st.Term)
 	}
 	var sites []fsm.SiteView
-	var params fsm.Params
+	var params command.Params
 	var raise core.RaiseEvent
 	b.cfg.Replica.View(func(s *fsm.State) {
 		sites, params = s.Sites(), s.Params()
@@ -82,19 +83,19 @@ func (b *Broker) judge(v core.Verdicts) {
 // proposeLoss orders a SiteLost, which the log tries once, in its own term. If
 // it did not come through, or nobody knows, the command's number is filled with
 // one that does nothing: had the loss been executed, the repeat finds that out.
-func (b *Broker) proposeLoss(cmd fsm.Command) {
+func (b *Broker) proposeLoss(cmd command.Command) {
 	results, err := b.cfg.Log.Propose(b.ctx, cmd)
 	if err != nil && b.ctx.Err() == nil {
 		if !errors.Is(err, coord.ErrRefused) {
 			b.cfg.Logger.Debug().Err(err).Msg("loss of a site not ordered")
 		}
-		cmd.Body = &fsm.Started{}
+		cmd.Body = &command.Started{}
 		if results, err = b.cfg.Log.Propose(b.ctx, cmd); err != nil && b.ctx.Err() == nil {
 			b.fail(fmt.Errorf("fill the number of a site's loss: %w", err))
 			return
 		}
 	}
-	b.post(core.ResultEvent{Cmds: []fsm.Command{cmd}, Results: results, Err: err})
+	b.post(core.ResultEvent{Cmds: []command.Command{cmd}, Results: results, Err: err})
 }
 
 // Hints is what gossip tells the leader; hints rest offers and hurry a look, and

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/core"
 	"github.com/cloudshare/cloudshare/node/explain"
@@ -16,7 +17,7 @@ import (
 // Why says why a job waits: what goes first, what keeps each site from running
 // it, and when it will probably start. A job that the federation knows is
 // explained by any broker, a home job by its owner's.
-func (b *Broker) Why(ctx context.Context, id fsm.JobID) (node.Why, error) {
+func (b *Broker) Why(ctx context.Context, id command.JobID) (node.Why, error) {
 	fresh := b.Freshness() // before the state is read
 	for range 2 {          // a job may be published between the two looks
 		if w, ok := b.federationWhy(ctx, id, fresh); ok {
@@ -38,7 +39,7 @@ func (b *Broker) Why(ctx context.Context, id fsm.JobID) (node.Why, error) {
 	return node.Why{}, b.missing("job " + id.String())
 }
 
-func (b *Broker) federationWhy(ctx context.Context, id fsm.JobID, fresh node.Freshness) (w node.Why, ok bool) {
+func (b *Broker) federationWhy(ctx context.Context, id command.JobID, fresh node.Freshness) (w node.Why, ok bool) {
 	var v fsm.WhyView
 	var h explain.SiteReports
 	b.cfg.Replica.View(func(s *fsm.State) {
@@ -77,7 +78,7 @@ func (b *Broker) DryRun(ctx context.Context, req node.Request) (node.Why, error)
 	if err != nil {
 		return node.Why{}, err
 	}
-	w := node.Why{Job: fsm.JobID{Site: b.cfg.Site}, State: fsm.Queued.String(), Waiting: js.Count, Calibration: b.estimates.Calibration()}
+	w := node.Why{Job: command.JobID{Site: b.cfg.Site}, State: fsm.Queued.String(), Waiting: js.Count, Calibration: b.estimates.Calibration()}
 	var v fsm.WhyView
 	var h explain.SiteReports
 	var member, fits bool
@@ -134,17 +135,17 @@ func (b *Broker) ownTrouble(ctx context.Context) explain.OwnTrouble {
 			away = append(away, fmt.Sprintf("%s has no machine now: %s", h.Name(), h.Status()))
 		}
 	}
-	o.Away = fsm.Clip(strings.Join(away, "; "))
+	o.Away = command.Clip(strings.Join(away, "; "))
 	return o
 }
 
 // collectReports gathers what is said of a job's sites. REQUIRES: called inside Replica.View.
 func (b *Broker) collectReports(s *fsm.State, v *fsm.WhyView) explain.SiteReports {
-	h := explain.SiteReports{Declined: b.cfg.Replica.Feed().Declined(v.Job), Bare: map[string]bool{}, Closed: map[string]fsm.Closure{}}
+	h := explain.SiteReports{Declined: b.cfg.Replica.Feed().Declined(v.Job), Bare: map[string]bool{}, Closed: map[string]command.Closure{}}
 	for i := range v.Sites {
 		if x := &v.Sites[i]; x.Why == fsm.HinderedClosed {
 			site, _ := s.Site(x.Site)
-			h.Bare[x.Site], h.Closed[x.Site] = site.Capacity == fsm.Resources{}, site.Closed
+			h.Bare[x.Site], h.Closed[x.Site] = site.Capacity == command.Resources{}, site.Closed
 		}
 	}
 	return h

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/core"
 	"github.com/cloudshare/cloudshare/node/jobspec"
@@ -44,12 +45,12 @@ func TestWhyAtAnyBroker(t *testing.T) {
 	if _, err := b.Why(t.Context(), home.ID); !errors.As(err, &elsewhere) || elsewhere.Site != "site-1" {
 		t.Errorf("a home job of another site: %v", err)
 	}
-	for _, id := range []fsm.JobID{{Site: "site-1", Num: 999}, {Site: "nobody", Num: 1}} {
+	for _, id := range []command.JobID{{Site: "site-1", Num: 999}, {Site: "nobody", Num: 1}} {
 		if _, err := b.Why(t.Context(), id); id.Site == "nobody" && !errors.Is(err, node.ErrNotFound) {
 			t.Errorf("%s: %v", id, err)
 		}
 	}
-	if _, err := a.Why(t.Context(), fsm.JobID{Site: "site-1", Num: 999}); !errors.Is(err, node.ErrNotFound) {
+	if _, err := a.Why(t.Context(), command.JobID{Site: "site-1", Num: 999}); !errors.Is(err, node.ErrNotFound) {
 		t.Errorf("%v", err)
 	}
 }

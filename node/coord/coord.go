@@ -12,7 +12,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // Errors of a proposal. Everything else that Propose returns, a cancelled
@@ -39,17 +39,17 @@ var (
 // Machine is the replicated state machine as a backend drives it: one call at
 // a time, in entry order.
 type Machine interface {
-	// Apply executes one encoded fsm.Batch and returns its commands' results.
+	// Apply executes one encoded command.Batch and returns its commands' results.
 	// An error means that the entry cannot be understood: the backend stops
 	// the node and never skips the entry.
-	Apply(entry []byte) ([]fsm.Result, error)
+	Apply(entry []byte) ([]command.Result, error)
 	// Snapshot returns a point-in-time copy quickly; Write runs beside Apply.
 	Snapshot() (Snapshot, error)
 	// Restore replaces the state. On error the old state stays.
 	Restore(r io.Reader) error
 	// Result returns the recorded result of a command, for proposals that a
 	// restored snapshot has executed.
-	Result(id fsm.CommandID) (fsm.Result, bool)
+	Result(id command.ID) (command.Result, bool)
 	// Index is the number of the last entry applied; Term the last term seen.
 	Index() uint64
 	// Admit says whether a node may join under a site's name; an error carries
@@ -96,7 +96,7 @@ type Log interface {
 	// member has applied them. Commands of one call stand in one entry, in
 	// order. Concurrent calls are batched. It works at every member: one that
 	// is not the leader forwards.
-	Propose(ctx context.Context, cmds ...fsm.Command) ([]fsm.Result, error)
+	Propose(ctx context.Context, cmds ...command.Command) ([]command.Result, error)
 	// Sync returns once this member has applied all that was committed
 	// anywhere before the call (a current read), with the entry number.
 	Sync(ctx context.Context) (uint64, error)

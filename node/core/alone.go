@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // A site alone (architecture D5): cut off from the quorum it goes on with its
@@ -22,7 +23,7 @@ const (
 )
 
 // homeAlone reports whether a job may wait at home while the site is alone.
-func (c *Core) homeAlone(js *fsm.JobSpec) bool {
+func (c *Core) homeAlone(js *command.JobSpec) bool {
 	if c.drain.Own || c.closing || js.Count > maxAloneTasks || !c.homeOpen(js) || len(c.home.waiting)+int(js.Count) > 10*maxAloneTasks {
 		return false
 	}
@@ -31,16 +32,16 @@ func (c *Core) homeAlone(js *fsm.JobSpec) bool {
 
 // fitsEmpty reports whether some machine would take a task of the job if it
 // were idle; but are the handlers that are not asked.
-func (c *Core) fitsEmpty(js *fsm.JobSpec, but ...refusal) bool {
+func (c *Core) fitsEmpty(js *command.JobSpec, but ...refusal) bool {
 	suits := machineFilter{js: js, but: but}
 	return slices.ContainsFunc(c.order, func(name string) bool {
 		m := c.machines[name]
-		return suits.at(m) && fits(fsm.Resources(m.Resources), fsm.Resources{}, js.Need)
+		return suits.at(m) && fits(command.Resources(m.Resources), command.Resources{}, js.Need)
 	})
 }
 
 // queueHome has all tasks of a job wait at home.
-func (c *Core) queueHome(js fsm.JobSpec, fx *Effects) {
+func (c *Core) queueHome(js command.JobSpec, fx *Effects) {
 	c.keepHome(js, fx)
 	for i := range js.Count {
 		c.home.waiting = append(c.home.waiting, homeWaiting{js.Num, i})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/internal/mutate"
 	"github.com/cloudshare/cloudshare/node/trouble"
@@ -51,7 +52,7 @@ func GuardOf(h executor.Handler) (g Guard) {
 
 // pledge is what the federation was told about an attempt that is not started.
 type pledge struct {
-	fsm.BoundAttempt
+	command.BoundAttempt
 	fence, latest int64 // CLOCK_BOOTTIME: dead by, and started by
 	known         bool  // the state here has it
 }
@@ -115,12 +116,12 @@ func (c *Core) pledge(id executor.ID, as fsm.Assignment, bound time.Duration, s 
 	window := max(leastWindow, node.TimingOf(s.Params(), 0).Lease)
 	ms := (window + bound).Milliseconds() + 1
 	ms += ms*driftPercent/100 + 1
-	if bound > fsm.MaxTimeoutMs*time.Millisecond || ms > fsm.MaxTimeoutMs {
+	if bound > command.MaxTimeoutMs*time.Millisecond || ms > command.MaxTimeoutMs {
 		c.decline(as, trouble.DeclinedUnbound, fmt.Sprintf("it could run for %s, longer than a federation can wait for", bound))
 		return
 	}
 	latest := c.now.Boot + int64(window)
-	p := &pledge{BoundAttempt: fsm.BoundAttempt{AttemptRef: as.AttemptRef, BoundMs: ms}, latest: latest, fence: latest + int64(bound)}
+	p := &pledge{BoundAttempt: command.BoundAttempt{AttemptRef: as.AttemptRef, BoundMs: ms}, latest: latest, fence: latest + int64(bound)}
 	c.pledges.byID[id] = p
 	c.pledges.open = append(c.pledges.open, p)
 }
@@ -129,20 +130,20 @@ func (c *Core) pledge(id executor.ID, as fsm.Assignment, bound time.Duration, s 
 // again when the state has them.
 func (c *Core) declareBounds() {
 	for batch := range slices.Chunk(c.pledges.open, maxReports) {
-		cmd := &fsm.Bound{}
+		cmd := &command.Bound{}
 		for _, p := range batch {
 			cmd.Attempts = append(cmd.Attempts, p.BoundAttempt)
 		}
-		c.out.add(cmd, func(r fsm.Result, _ StateReader, _ *Effects) { c.handleDeclared(batch, r.Code) })
+		c.out.add(cmd, func(r command.Result, _ StateReader, _ *Effects) { c.handleDeclared(batch, r.Code) })
 	}
 	c.pledges.open = nil
 }
 
 // handleDeclared notes that the state has pledges, or that they must be made again.
-func (c *Core) handleDeclared(batch []*pledge, code fsm.Code) {
+func (c *Core) handleDeclared(batch []*pledge, code command.Code) {
 	for _, p := range batch {
 		c.again = append(c.again, p.AttemptRef)
-		p.known = code == fsm.OK
+		p.known = code == command.OK
 		if id := c.last.attemptID(p.AttemptRef); !p.known && c.pledges.byID[id] == p {
 			delete(c.pledges.byID, id)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // byTimeout is a handler whose tasks end a minute after their timeout at the
@@ -26,7 +27,7 @@ const (
 // a bound only; a.2 is on its way to b.
 func boundedRig(t *testing.T, job string) (r *rig, a, b *rigSite) {
 	t.Helper()
-	r = newRig(t, fsm.DefaultParams(), 1, 1)
+	r = newRig(t, command.DefaultParams(), 1, 1)
 	a, b = r.sites[0], r.sites[1]
 	b.guard = byTimeout
 	b.boot()
@@ -61,7 +62,7 @@ func (r *rig) pass(d time.Duration) {
 
 func (r *rig) task(job string) fsm.TaskView {
 	r.t.Helper()
-	id, err := fsm.ParseJobID(job)
+	id, err := command.ParseJobID(job)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -195,7 +196,7 @@ func TestForeignWorkWithoutABoundIsDeclined(t *testing.T) {
 		if len(b.pending) != 1 {
 			t.Fatalf("%s: %d commands of b, want a decline", job, len(b.pending))
 		}
-		d, ok := b.pending[0].Body.(*fsm.Decline)
+		d, ok := b.pending[0].Body.(*command.Decline)
 		if !ok || !strings.Contains(d.Reason, test.want) {
 			t.Errorf("%s: b says %+v, want a decline: … %s", job, b.pending[0].Body, test.want)
 		}

@@ -3,7 +3,7 @@ package core
 import (
 	"fmt"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -40,7 +40,7 @@ func (b *cancelBook) room(num uint64) error {
 // cancel ends one of this site's jobs, wherever it is on its way.
 func (c *Core) cancel(ev CancelEvent, fx *Effects) {
 	if err := c.cancels.room(ev.Num); err != nil {
-		err = fmt.Errorf("cancel job %s: %w", fsm.JobID{Site: c.site, Num: ev.Num}, err)
+		err = fmt.Errorf("cancel job %s: %w", command.JobID{Site: c.site, Num: ev.Num}, err)
 		fx.Replies = append(fx.Replies, func() { ev.Reply(err) })
 		return
 	}
@@ -62,8 +62,8 @@ func (c *Core) cancelWaiting(num uint64, fx *Effects) {
 		p.cancels = append(p.cancels, num) // right after it is published
 		return
 	}
-	id := fsm.JobID{Site: c.site, Num: num}
-	c.out.add(&fsm.Cancel{Job: id, Task: -1, At: c.placeOf(c.cancels.places[num])}, func(r fsm.Result, _ StateReader, fx *Effects) {
+	id := command.JobID{Site: c.site, Num: num}
+	c.out.add(&command.Cancel{Job: id, Task: -1, At: c.placeOf(c.cancels.places[num])}, func(r command.Result, _ StateReader, fx *Effects) {
 		c.answerCancels(num, cancelError(id, r.Code), fx)
 	})
 }
@@ -86,13 +86,13 @@ func (c *Core) placeOf(at string) string {
 	return at
 }
 
-func cancelError(id fsm.JobID, code fsm.Code) error {
+func cancelError(id command.JobID, code command.Code) error {
 	switch code {
-	case fsm.OK:
+	case command.OK:
 		return nil
-	case fsm.UnknownJob, fsm.JobRetired:
+	case command.UnknownJob, command.JobRetired:
 		return fmt.Errorf("cancel job %s: %w", id, node.ErrNotFound)
-	case fsm.AlreadyEnded:
+	case command.AlreadyEnded:
 		return fmt.Errorf("cancel job %s: %w", id, node.ErrEnded)
 	default:
 		return fmt.Errorf("cancel job %s: %w: %s", id, node.ErrNotReady, code)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
@@ -14,7 +14,7 @@ import (
 // refused beyond a bound, and those of one job share a command. 60,000 of them once
 // took 207 MiB.
 func TestCancelsWithoutQuorumAreBounded(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1)
+	r := newRig(t, command.DefaultParams(), 1)
 	a := r.sites[0]
 	fx := &Effects{}
 	told, full := map[uint64]int{}, 0
@@ -56,18 +56,18 @@ func TestCancelsWithoutQuorumAreBounded(t *testing.T) {
 
 // TestSettingsWithoutQuorumAreBounded: so are changes of parameters.
 func TestSettingsWithoutQuorumAreBounded(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1)
+	r := newRig(t, command.DefaultParams(), 1)
 	a := r.sites[0]
-	done := make(chan fsm.Code, 2*MaxSettings)
+	done := make(chan command.Code, 2*MaxSettings)
 	taken := 0
 	for range 2 * MaxSettings {
-		if a.core.Set(fsm.DefaultParams(), done) {
+		if a.core.Set(command.DefaultParams(), done) {
 			taken++
 		}
 	}
 	a.turn(StateEvent{})
 	r.settle()
-	if taken != MaxSettings || len(done) != MaxSettings || !a.core.Set(fsm.DefaultParams(), done) {
+	if taken != MaxSettings || len(done) != MaxSettings || !a.core.Set(command.DefaultParams(), done) {
 		t.Errorf("%d were taken and %d answered, want %d", taken, len(done), MaxSettings)
 	}
 }
@@ -75,7 +75,7 @@ func TestSettingsWithoutQuorumAreBounded(t *testing.T) {
 // TestTaskCancelsAreBounded: what waits for a quorum has a bound, and single tasks of
 // a job that is on its way are refused with what to do.
 func TestTaskCancelsAreBounded(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1)
+	r := newRig(t, command.DefaultParams(), 1)
 	a := r.sites[0]
 	a.submit(`{"command":["x"],"count":20000,"resources":{"cpu":9}}`, "")
 	all, _ := jobspec.ParseIndices("0-19999")

@@ -3,7 +3,7 @@ package core
 import (
 	"fmt"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
@@ -18,7 +18,7 @@ const (
 
 // cancelTasks ends some tasks of one of this site's jobs.
 func (c *Core) cancelTasks(ev CancelEvent, s StateReader, fx *Effects) {
-	id := fsm.JobID{Site: c.site, Num: ev.Num}
+	id := command.JobID{Site: c.site, Num: ev.Num}
 	refuse := func(err error) {
 		fx.Replies = append(fx.Replies, func() { ev.Reply(fmt.Errorf("cancel tasks of job %s: %w", id, err)) })
 	}
@@ -40,7 +40,7 @@ func (c *Core) cancelTasks(ev CancelEvent, s StateReader, fx *Effects) {
 	}
 	job, ok := s.Job(id)
 	if !ok {
-		refuse(cancelError(id, fsm.UnknownJob))
+		refuse(cancelError(id, command.UnknownJob))
 		return
 	}
 	positions, err := positionsOf(&job.Spec, ev.Tasks)
@@ -55,7 +55,7 @@ func (c *Core) cancelTasks(ev CancelEvent, s StateReader, fx *Effects) {
 }
 
 // positionsOf turns indices into positions; each must be one of the job's tasks.
-func positionsOf(js *fsm.JobSpec, tasks jobspec.Indices) ([]uint32, error) {
+func positionsOf(js *command.JobSpec, tasks jobspec.Indices) ([]uint32, error) {
 	n := jobspec.NumberingOf(js.Payload, js.Count)
 	positions := make([]uint32, 0, min(tasks.Len(), js.Count))
 	for index := range tasks.All() {
@@ -88,18 +88,18 @@ func (c *Core) cancelHomeTasks(num uint64, positions []uint32, at string, fx *Ef
 
 // orderTaskCancels has tasks of a job in the state ended, and replies once the
 // outcome of all is known: nil if one of them had not ended yet.
-func (c *Core) orderTaskCancels(id fsm.JobID, positions []uint32, at string, reply func(error)) {
+func (c *Core) orderTaskCancels(id command.JobID, positions []uint32, at string, reply func(error)) {
 	c.cancels.tasks += len(positions)
 	left, open := len(positions), 0
 	var failed error
 	for _, position := range positions {
-		c.out.add(&fsm.Cancel{Job: id, Task: int64(position), At: at}, func(r fsm.Result, _ StateReader, fx *Effects) {
+		c.out.add(&command.Cancel{Job: id, Task: int64(position), At: at}, func(r command.Result, _ StateReader, fx *Effects) {
 			c.cancels.tasks--
 			left--
 			switch r.Code {
-			case fsm.OK:
+			case command.OK:
 				open++
-			case fsm.AlreadyEnded:
+			case command.AlreadyEnded:
 			default:
 				failed = cancelError(id, r.Code)
 			}
@@ -107,7 +107,7 @@ func (c *Core) orderTaskCancels(id fsm.JobID, positions []uint32, at string, rep
 			case left > 0:
 				return
 			case open == 0 && failed == nil:
-				failed = cancelError(id, fsm.AlreadyEnded)
+				failed = cancelError(id, command.AlreadyEnded)
 			case open > 0:
 				failed = nil
 			}

@@ -3,28 +3,28 @@ package core
 import (
 	"slices"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // closureBook keeps what the state was told last of why this site lends nothing.
 type closureBook struct {
-	told     fsm.Closure
+	told     command.Closure
 	inflight bool
 }
 
 // closure returns why the site lends nothing now.
-func (c *Core) closure() fsm.Closure {
+func (c *Core) closure() command.Closure {
 	switch {
 	case c.closing:
-		return fsm.ClosedLeaving
+		return command.ClosedLeaving
 	case c.full != nil:
-		return fsm.ClosedDisk
+		return command.ClosedDisk
 	case c.drain.On:
-		return fsm.ClosedDrain
+		return command.ClosedDrain
 	case c.allResting():
-		return fsm.ClosedTrouble
+		return command.ClosedTrouble
 	}
-	return fsm.NotClosed
+	return command.NotClosed
 }
 
 // reportClosure has the state know why the site lends nothing, or that it lends again. One
@@ -35,7 +35,7 @@ func (c *Core) reportClosure() {
 		return
 	}
 	c.closed.told, c.closed.inflight = why, true
-	c.out.add(&fsm.Close{Why: why}, func(fsm.Result, StateReader, *Effects) { c.closed.inflight = false })
+	c.out.add(&command.Close{Why: why}, func(command.Result, StateReader, *Effects) { c.closed.inflight = false })
 }
 
 // isResting reports whether a machine rests now.

@@ -5,12 +5,13 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // Found by use: what another site's user cancelled was told to be cancelled by its owner.
 func TestACancelNamesTheSiteThatWasAsked(t *testing.T) {
 	for at, want := range map[string]string{"": "cancelled at a", "b": "cancelled at b"} {
-		r := newRig(t, fsm.DefaultParams(), 1, 1)
+		r := newRig(t, command.DefaultParams(), 1, 1)
 		a := r.sites[0]
 		for range 3 { // one at home, one at b, one that waits
 			a.submit(sleepJob, "")
@@ -38,30 +39,30 @@ func TestACancelNamesTheSiteThatWasAsked(t *testing.T) {
 
 // Found by use: nobody but its own broker knew why a site lends nothing.
 func TestASitesClosureIsTold(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1, 1)
+	r := newRig(t, command.DefaultParams(), 1, 1)
 	b := r.sites[1]
-	closed := func() fsm.Closure {
+	closed := func() command.Closure {
 		r.settle()
 		v, _ := r.state.Site("b")
 		return v.Closed
 	}
 	b.turn(DrainEvent{Drain{On: true}, func() {}})
-	if c := closed(); c != fsm.ClosedDrain {
+	if c := closed(); c != command.ClosedDrain {
 		t.Errorf("drained, and told %q", c)
 	}
 	b.boot()
-	if c := closed(); c != fsm.ClosedDrain {
+	if c := closed(); c != command.ClosedDrain {
 		t.Errorf("after a restart: %q", c)
 	}
 	b.turn(DrainEvent{Drain{}, func() {}})
-	if c := closed(); c != fsm.NotClosed {
+	if c := closed(); c != command.NotClosed {
 		t.Errorf("resumed, and told %q", c)
 	}
 }
 
 // Found by use: a task said "stopped: cancelled at b" and its job "cancelled at b".
 func TestAReasonHasOneWording(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1, 1)
+	r := newRig(t, command.DefaultParams(), 1, 1)
 	a, b := r.sites[0], r.sites[1]
 	a.submit(sleepJob, "")
 	a.submit(sleepJob, "")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/trouble"
 )
 
@@ -50,7 +51,7 @@ func (c *Core) queueStartReport(a *attempt, at time.Time) {
 	if err != nil {
 		return // ids of attempts were made from references
 	}
-	c.started = append(c.started, fsm.StartedAttempt{AttemptRef: ref, DelayMs: span(at.UnixMilli() - a.AssignedMs)})
+	c.started = append(c.started, command.StartedAttempt{AttemptRef: ref, DelayMs: span(at.UnixMilli() - a.AssignedMs)})
 }
 
 // reportStarted tells the federation what runs; never waited for.
@@ -63,7 +64,7 @@ func (c *Core) reportStarted() {
 	}
 	for len(alive) > 0 {
 		n := min(len(alive), maxReports)
-		c.out.add(&fsm.Started{Attempts: append([]fsm.StartedAttempt(nil), alive[:n]...)}, nil)
+		c.out.add(&command.Started{Attempts: append([]command.StartedAttempt(nil), alive[:n]...)}, nil)
 		alive = alive[n:]
 	}
 	c.started = c.started[:0]
@@ -118,7 +119,7 @@ func (c *Core) handBackEnded(a *attempt, r executor.Result, fx *Effects) {
 
 // handBackHeld hands back what could not begin while the broker was not registered.
 func (c *Core) handBackHeld(fx *Effects) {
-	var refs []fsm.AttemptRef
+	var refs []command.AttemptRef
 	for id, a := range c.attempts {
 		if a.Home || a.ended == nil || a.ended.Cause != executor.Declined || !c.handsBack(a) {
 			continue
@@ -144,10 +145,10 @@ func (c *Core) queueEndReport(id executor.ID, a *attempt, fx *Effects) {
 	if err != nil {
 		return // ids of attempts were made from references
 	}
-	end := fsm.Ended{
+	end := command.Ended{
 		AttemptRef: ref, Outcome: outcomeOf(*r, a.stopping),
 		ExitCode: int32(r.ExitCode), Signal: int32(r.Signal),
-		Ran: !r.Started.IsZero(), RunMs: span(r.Run.Milliseconds()), Detail: fsm.Clip(r.Detail),
+		Ran: !r.Started.IsZero(), RunMs: span(r.Run.Milliseconds()), Detail: command.Clip(r.Detail),
 	}
 	if !r.Started.IsZero() {
 		end.DelayMs = span(r.Started.UnixMilli() - a.AssignedMs)
@@ -155,13 +156,13 @@ func (c *Core) queueEndReport(id executor.ID, a *attempt, fx *Effects) {
 	// One with a bound whose handler lost it may still run: that is for the state
 	// to wait for. Otherwise the end is certain.
 	certain := !a.Bounded || r.Cause != executor.Vanished
-	if c.handingBack && end.Outcome == fsm.Lost && certain {
+	if c.handingBack && end.Outcome == command.Lost && certain {
 		c.drop(a, fx)
 		c.handBack(ref, a.handler, trouble.DeclinedClosed, "the site leaves the federation")
 		return
 	}
-	if a.Bounded && end.Outcome == fsm.Lost && certain {
-		end.Outcome = fsm.Stopped // by itself, at no one's request: a loss that needs no wait
+	if a.Bounded && end.Outcome == command.Lost && certain {
+		end.Outcome = command.Stopped // by itself, at no one's request: a loss that needs no wait
 	}
 	c.ends = append(c.ends, end)
 }
@@ -171,9 +172,9 @@ func (c *Core) queueEndReport(id executor.ID, a *attempt, fx *Effects) {
 func (c *Core) reportEnds() {
 	for len(c.ends) > 0 {
 		n := min(len(c.ends), maxReports)
-		ends := append([]fsm.Ended(nil), c.ends[:n]...)
+		ends := append([]command.Ended(nil), c.ends[:n]...)
 		c.ends = append(c.ends[:0], c.ends[n:]...)
-		c.out.add(&fsm.Complete{Attempts: ends}, func(_ fsm.Result, _ StateReader, fx *Effects) {
+		c.out.add(&command.Complete{Attempts: ends}, func(_ command.Result, _ StateReader, fx *Effects) {
 			for _, e := range ends {
 				id := c.last.attemptID(e.AttemptRef)
 				delete(c.returned, id)
@@ -187,33 +188,33 @@ func (c *Core) reportEnds() {
 
 // outcomeOf translates a handler's result. A stop that the state did not ask
 // for (the broker went down together with its work) is a loss.
-func outcomeOf(r executor.Result, asked bool) fsm.Outcome {
+func outcomeOf(r executor.Result, asked bool) command.Outcome {
 	switch r.Cause {
 	case executor.Exited:
 		if r.ExitCode == 0 && r.Signal == 0 {
-			return fsm.Succeeded
+			return command.Succeeded
 		}
-		return fsm.Failed
+		return command.Failed
 	case executor.TimedOut:
-		return fsm.TimedOut
+		return command.TimedOut
 	case executor.Stopped:
 		if asked {
-			return fsm.Stopped
+			return command.Stopped
 		}
-		return fsm.Lost
+		return command.Lost
 	case executor.Fenced, executor.Vanished:
-		return fsm.Lost
+		return command.Lost
 	case executor.Declined:
 		if asked {
-			return fsm.Stopped
+			return command.Stopped
 		}
-		return fsm.Lost
+		return command.Lost
 	case executor.NoStart:
-		return fsm.Failed
+		return command.Failed
 	}
-	return fsm.Lost
+	return command.Lost
 }
 
 // span makes a difference of wall clocks fit to be reported: they may have been
 // set in between, by any amount.
-func span(ms int64) int64 { return min(max(ms, 0), fsm.MaxTimeoutMs) }
+func span(ms int64) int64 { return min(max(ms, 0), command.MaxTimeoutMs) }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // TestAnEndSaysWhetherItRan: a run of less than a millisecond is reported as
@@ -19,7 +19,7 @@ func TestAnEndSaysWhetherItRan(t *testing.T) {
 		{executor.Result{Started: begun, Run: 900 * time.Microsecond}, true},
 		{executor.Result{Cause: executor.NoStart}, false},
 	} {
-		id := new(jobMemory).attemptID(fsm.AttemptRef{Job: fsm.JobID{Site: "a", Num: 1}, Attempt: 1, Token: 5})
+		id := new(jobMemory).attemptID(command.AttemptRef{Job: command.JobID{Site: "a", Num: 1}, Attempt: 1, Token: 5})
 		a := &attempt{ended: &tt.result}
 		a.AssignedMs = begun.UnixMilli() - 3
 		c := &Core{}

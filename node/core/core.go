@@ -5,6 +5,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/core/keys"
@@ -15,18 +16,18 @@ import (
 // StateReader is what the core reads of the replicated state; a *fsm.State is one.
 type StateReader interface {
 	Index() uint64
-	Assignment(site string, ref fsm.AttemptRef) (fsm.Assignment, bool)
+	Assignment(site string, ref command.AttemptRef) (fsm.Assignment, bool)
 	AssignmentsSince(site string, entry uint64) (changed []fsm.Assignment, whole bool)
 	SiteChange(site string) uint64
 	SiteState(site string) (state fsm.SiteState, incarnation uint64)
 	WaitingFits(site string) bool
-	AnyFits(spec fsm.JobSpec) (bool, string)
-	Job(id fsm.JobID) (fsm.JobView, bool)
-	Retired(id fsm.JobID) bool
-	Admits(site string, spec *fsm.JobSpec) fsm.Code
+	AnyFits(spec command.JobSpec) (bool, string)
+	Job(id command.JobID) (fsm.JobView, bool)
+	Retired(id command.JobID) bool
+	Admits(site string, spec *command.JobSpec) command.Code
 	node.QuotaReader
 	Queue() []fsm.QueueView
-	Params() fsm.Params
+	Params() command.Params
 	Site(name string) (fsm.SiteView, bool)
 }
 
@@ -47,7 +48,7 @@ type Effects struct {
 	Stops   []StopEffect
 	Forgets []HandlerID
 	// Propose stands in one entry, in order.
-	Propose []fsm.Command
+	Propose []command.Command
 	Replies []func()
 	// Publishes: a publication is among the writes.
 	Publishes bool
@@ -104,7 +105,7 @@ type Core struct {
 	// seen is the entry up to which assignments were reconciled; 0: all are looked
 	// at next. again are single ones to be looked at next.
 	seen  uint64
-	again []fsm.AttemptRef
+	again []command.AttemptRef
 
 	nextJob uint64
 	home    homeBook
@@ -113,13 +114,13 @@ type Core struct {
 	keys    keys.Book
 	offers  offerBook
 	usage   usageBook
-	started []fsm.StartedAttempt // reported with the next tick
-	ends    []fsm.Ended          // of this turn
+	started []command.StartedAttempt // reported with the next tick
+	ends    []command.Ended          // of this turn
 	// returned are assignments whose Decline, or end without a start, is being
 	// ordered. Invariant: none of them has a pledge.
 	returned map[executor.ID]bool
 	// namedLost are the attempts that the registration under way gives up.
-	namedLost map[fsm.AttemptRef]bool
+	namedLost map[command.AttemptRef]bool
 	troubles  *trouble.Troubles
 	// full says why this site has no room on its disk; nil: it has.
 	full error

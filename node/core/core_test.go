@@ -7,20 +7,21 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
 const sleepJob = `{"command":["sleep","1"]}`
 
 func TestJobRunsAtHomeWhenNothingWaits(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 2)
+	r := newRig(t, command.DefaultParams(), 2)
 	a := r.sites[0]
 	a.submit(sleepJob, "")
 	if got := a.answers[0]; got.Err != nil || got.Durability != node.DurableSite || got.ID.String() != "a.1" {
 		t.Fatalf("answer = %+v, want a.1 durable at the site", got)
 	}
 	id := a.only()
-	if _, known := r.state.Job(fsm.JobID{Site: "a", Num: 1}); known {
+	if _, known := r.state.Job(command.JobID{Site: "a", Num: 1}); known {
 		t.Error("a home job is in the replicated state")
 	}
 	r.settle()
@@ -39,7 +40,7 @@ func TestJobRunsAtHomeWhenNothingWaits(t *testing.T) {
 }
 
 func TestOverflowRunsElsewhere(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1, 2)
+	r := newRig(t, command.DefaultParams(), 1, 2)
 	a, b := r.sites[0], r.sites[1]
 	a.submit(sleepJob, "")
 	a.submit(`{"command":["sleep","1"],"count":3}`, "")
@@ -68,7 +69,7 @@ func TestOverflowRunsElsewhere(t *testing.T) {
 
 // A job that fits is still published while an earlier one waits (event 1).
 func TestNothingOvertakesTheQueue(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 2)
+	r := newRig(t, command.DefaultParams(), 2)
 	a := r.sites[0]
 	a.submit(sleepJob, "")
 	a.submit(`{"command":["true"],"resources":{"cpu":2}}`, "")
@@ -85,7 +86,7 @@ func TestNothingOvertakesTheQueue(t *testing.T) {
 }
 
 func TestHomeRunWinsAndAssignmentIsDeclined(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1, 1)
+	r := newRig(t, command.DefaultParams(), 1, 1)
 	a, b := r.sites[0], r.sites[1]
 	b.submit(sleepJob, "") // home at b
 	b.submit(sleepJob, "") // published; not ordered yet
@@ -105,7 +106,7 @@ func TestHomeRunWinsAndAssignmentIsDeclined(t *testing.T) {
 }
 
 func TestRestartAdoptsAndStartsNothingTwice(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1, 2)
+	r := newRig(t, command.DefaultParams(), 1, 2)
 	a, b := r.sites[0], r.sites[1]
 	a.submit(sleepJob, "")
 	a.submit(`{"command":["sleep","9"],"count":2}`, "")
@@ -132,7 +133,7 @@ func TestRestartAdoptsAndStartsNothingTwice(t *testing.T) {
 }
 
 func TestRestartWithoutSupervisorIsALoss(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1, 1)
+	r := newRig(t, command.DefaultParams(), 1, 1)
 	a, b := r.sites[0], r.sites[1]
 	a.submit(sleepJob, "")
 	a.submit(sleepJob, "")
@@ -155,7 +156,7 @@ func TestRestartWithoutSupervisorIsALoss(t *testing.T) {
 }
 
 func TestCrashBetweenSyncAndSendPublishesOnce(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1)
+	r := newRig(t, command.DefaultParams(), 1)
 	a := r.sites[0]
 	a.submit(sleepJob, "")
 	a.submit(sleepJob, "key-1")
@@ -182,7 +183,7 @@ func TestCrashBetweenSyncAndSendPublishesOnce(t *testing.T) {
 }
 
 func TestRepeatWhilePublishingIsAnsweredOnce(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1)
+	r := newRig(t, command.DefaultParams(), 1)
 	a := r.sites[0]
 	a.submit(sleepJob, "")
 	first := a.submit(sleepJob, "k")
@@ -198,7 +199,7 @@ func TestRepeatWhilePublishingIsAnsweredOnce(t *testing.T) {
 }
 
 func TestCancelReachesEveryPlace(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1, 1)
+	r := newRig(t, command.DefaultParams(), 1, 1)
 	a, b := r.sites[0], r.sites[1]
 	a.submit(sleepJob, "") // home
 	a.submit(sleepJob, "") // at b
@@ -238,7 +239,7 @@ func TestCancelReachesEveryPlace(t *testing.T) {
 }
 
 func TestHomeTaskRetries(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1)
+	r := newRig(t, command.DefaultParams(), 1)
 	a := r.sites[0]
 	a.submit(`{"command":["false"],"retry":{"max_attempts":2}}`, "")
 	a.finish(a.only(), 1)
@@ -256,7 +257,7 @@ func TestHomeTaskRetries(t *testing.T) {
 }
 
 func TestHomeRunsAreReportedExactlyOnce(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1)
+	r := newRig(t, command.DefaultParams(), 1)
 	a := r.sites[0]
 	ticks := func() { a.ticks(usageTicks) }
 	a.submit(sleepJob, "")
@@ -275,7 +276,7 @@ func TestHomeRunsAreReportedExactlyOnce(t *testing.T) {
 }
 
 func TestWithoutQuorumTheAnswerSaysSite(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1)
+	r := newRig(t, command.DefaultParams(), 1)
 	a := r.sites[0]
 	a.promise()
 	r.settle()
@@ -287,7 +288,7 @@ func TestWithoutQuorumTheAnswerSaysSite(t *testing.T) {
 // Found by making every lazy write be lost: the record of a settled attempt
 // stays behind, and must not bring its task back.
 func TestRestartLeavesEndedHomeTasksAlone(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1)
+	r := newRig(t, command.DefaultParams(), 1)
 	a := r.sites[0]
 	a.submit(sleepJob, "")
 	a.finish(a.only(), 0)
@@ -308,7 +309,7 @@ func TestRestartLeavesEndedHomeTasksAlone(t *testing.T) {
 // Found by chaos: a broker that restarted had not applied its log yet, and gave
 // a home task's next attempt a smaller token than the last one's.
 func TestHomeTokenNeverFalls(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1)
+	r := newRig(t, command.DefaultParams(), 1)
 	a := r.sites[0]
 	a.submit(`{"command":["false"],"retry":{"max_attempts":2}}`, "")
 	first := a.only()

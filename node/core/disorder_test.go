@@ -12,6 +12,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/record"
@@ -97,7 +98,7 @@ func newDisorder(t *rapid.T, base string) *disorder {
 		t.Cleanup(func() { _ = os.RemoveAll(dir) })
 		return unsynced(dir) // the rig's crashes keep what was written
 	}
-	params := fsm.DefaultParams()
+	params := command.DefaultParams()
 	params.LeaseMs = testLease.Milliseconds()
 	d := &disorder{
 		rig:  foundRig(t, open, params, 1, 2, 3),
@@ -130,7 +131,7 @@ func (d *disorder) submit(t *rapid.T) {
 }
 
 // id is the job's, once its user knows it.
-func (p *promised) id() (fsm.JobID, bool) {
+func (p *promised) id() (command.JobID, bool) {
 	a := p.site.answers[p.answer]
 	return a.ID, a.Err == nil
 }
@@ -162,7 +163,7 @@ func (d *disorder) order(t *rapid.T) {
 func (d *disorder) orderOne(s *rigSite, i int) {
 	cmd := s.pending[i]
 	s.pending = slices.Delete(s.pending, i, i+1)
-	d.mail[s] = append(d.mail[s], ResultEvent{Cmds: []fsm.Command{cmd}, Results: d.apply(cmd)})
+	d.mail[s] = append(d.mail[s], ResultEvent{Cmds: []command.Command{cmd}, Results: d.apply(cmd)})
 }
 
 // hear has a broker hear of one thing that happened.
@@ -284,7 +285,7 @@ func (d *disorder) lose(t *rapid.T) {
 	}
 	by.turn(VerdictEvent{Verdicts{Term: 1, Lost: []coord.Renewal{{Site: s.name, Incarnation: v.Incarnation}}}})
 	for i, cmd := range by.pending {
-		if _, loss := cmd.Body.(*fsm.SiteLost); loss {
+		if _, loss := cmd.Body.(*command.SiteLost); loss {
 			d.orderOne(by, i)
 			return
 		}
@@ -349,7 +350,7 @@ func (d *disorder) check(t *rapid.T) {
 // isNew reports whether an attempt of a cancelled job cannot have been on its
 // way when the cancel was acknowledged. Home attempts are on no way.
 func (d *disorder) isNew(p *promised, at *rigSite, id executor.ID) bool {
-	if _, queued := d.state.Job(fsm.JobID{Site: p.site.name, Num: p.site.answers[p.answer].ID.Num}); queued {
+	if _, queued := d.state.Job(command.JobID{Site: p.site.name, Num: p.site.answers[p.answer].ID.Num}); queued {
 		return id.Token > p.stopped
 	}
 	return at == p.site

@@ -3,14 +3,14 @@ package core
 import (
 	"testing"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 )
 
 // TestASuspectedSiteStopsWhatAnotherTook: an immediate task of a goes on at b while it
 // waits for another site, and is stopped there as soon as c has it.
 func TestASuspectedSiteStopsWhatAnotherTook(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1, 1, 1)
+	r := newRig(t, command.DefaultParams(), 1, 1, 1)
 	a, b, c := r.sites[0], r.sites[1], r.sites[2]
 	a.submit(sleepJob, "") // keeps a busy
 	c.submit(sleepJob, "") // and c

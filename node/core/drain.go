@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/record"
 )
 
@@ -67,7 +67,7 @@ func (c *Core) Withdrawn() bool { return len(c.offers.last) == 0 && !c.offers.in
 func (c *Core) Idle() bool { return len(c.attempts) == 0 }
 
 // ProposeDeparture has the last command of a site that leaves ordered, and passes its code on.
-func (c *Core) ProposeDeparture(body fsm.Body, done chan<- fsm.Code) {
+func (c *Core) ProposeDeparture(body command.Body, done chan<- command.Code) {
 	c.gone = true // when the state says so, it is no reason to come back
-	c.out.add(body, func(r fsm.Result, _ StateReader, _ *Effects) { done <- r.Code })
+	c.out.add(body, func(r command.Result, _ StateReader, _ *Effects) { done <- r.Code })
 }

@@ -3,11 +3,11 @@ package core
 import (
 	"testing"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 func TestDrainedSiteTakesNothingOn(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1, 1)
+	r := newRig(t, command.DefaultParams(), 1, 1)
 	a, b := r.sites[0], r.sites[1]
 	b.turn(DrainEvent{Drain{On: true}, func() {}})
 	r.settle()

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
@@ -30,7 +30,7 @@ type Orders struct {
 	// Starts are for the handler; it answers with Started, Accepted and Ended.
 	Starts []executor.Task
 	// Propose stands in one entry, in order; its results come back by Executed.
-	Propose []fsm.Command
+	Propose []command.Command
 }
 
 // driverHandler is the name of a driven site's only handler.
@@ -51,7 +51,7 @@ func (d *Driver) At(elapsed time.Duration) {
 }
 
 // Registered gives the core the result of its site's Register.
-func (d *Driver) Registered(r fsm.Result, s StateReader) {
+func (d *Driver) Registered(r command.Result, s StateReader) {
 	d.core.Step(RegisteredEvent{Result: r}, s, &d.fx)
 }
 
@@ -99,7 +99,7 @@ func (d *Driver) Second(s StateReader) {
 func (d *Driver) Unreported() int { return len(d.core.usage.rows) }
 
 // Executed gives the core the results of what it proposed.
-func (d *Driver) Executed(cmds []fsm.Command, results []fsm.Result, s StateReader) {
+func (d *Driver) Executed(cmds []command.Command, results []command.Result, s StateReader) {
 	d.core.Step(ResultEvent{Cmds: cmds, Results: results}, s, &d.fx)
 }
 

@@ -3,7 +3,7 @@ package core
 import "github.com/cloudshare/cloudshare/node/record"
 
 // A federation that was recovered from the loss of its quorum is in a new epoch
-// (fsm.Recover), and may have forgotten its newest entries. This site may run what
+// (command.Recover), and may have forgotten its newest entries. This site may run what
 // one of them assigned: the state does not know the attempt and thinks that its
 // task waits. What the state gives to others once this site is back must not run
 // here any more. So before a site registers for the first time in an epoch, it ends

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -21,7 +22,7 @@ func (r *rig) forget(copied []byte, site string) {
 		r.t.Fatal(err)
 	}
 	r.state = s
-	if res := r.apply(fsm.Command{ID: fsm.CommandID{Site: site}, Body: &fsm.Recover{Epoch: 1}}); res[0].Code != fsm.OK {
+	if res := r.apply(command.Command{ID: command.ID{Site: site}, Body: &command.Recover{Epoch: 1}}); res[0].Code != command.OK {
 		r.t.Fatalf("recover: %v", res[0].Code)
 	}
 }
@@ -42,7 +43,7 @@ func (r *rig) copied() []byte {
 // attempt of its own task. b ends it before it registers, keeps what the state
 // knows, and runs what it had promised alone.
 func TestNewEpochEndsWhatItDoesNotKnow(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1, 3)
+	r := newRig(t, command.DefaultParams(), 1, 3)
 	a, b := r.sites[0], r.sites[1]
 	b.submit(`{"command":["sleep","60"],"count":4,"retry":{"max_attempts":2}}`, "")
 	r.settle()
@@ -84,7 +85,7 @@ func TestNewEpochEndsWhatItDoesNotKnow(t *testing.T) {
 	}
 	known := r.state.Assignments("b")
 	for _, as := range known {
-		if _, ok := b.running[new(jobMemory).attemptID(as.AttemptRef)]; !ok || fsm.EpochOf(as.Token) != 0 {
+		if _, ok := b.running[new(jobMemory).attemptID(as.AttemptRef)]; !ok || command.EpochOf(as.Token) != 0 {
 			t.Errorf("%+v does not run at b", as.AttemptRef)
 		}
 	}
@@ -109,7 +110,7 @@ func TestNewEpochEndsWhatItDoesNotKnow(t *testing.T) {
 
 // TestNewEpochOfAnEmptySite: a new site enters an epoch at once.
 func TestNewEpochOfAnEmptySite(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1)
+	r := newRig(t, command.DefaultParams(), 1)
 	a := r.sites[0]
 	r.forget(r.copied(), "a")
 	a.reopen()

@@ -2,7 +2,7 @@ package core
 
 import (
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
@@ -51,8 +51,8 @@ type RefusedEvent struct {
 
 // ResultEvent says that commands were executed, or never will be (Err).
 type ResultEvent struct {
-	Cmds    []fsm.Command
-	Results []fsm.Result
+	Cmds    []command.Command
+	Results []command.Result
 	Err     error
 }
 
@@ -68,7 +68,7 @@ type CancelEvent struct {
 
 // RegisteredEvent says that the federation knows this start of the broker.
 type RegisteredEvent struct {
-	Result fsm.Result
+	Result command.Result
 	Boot   [16]byte
 }
 

@@ -3,6 +3,7 @@ package core
 import (
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // checkExpelled notices that the federation has given this incarnation up: its
@@ -55,7 +56,7 @@ func (c *Core) expel(s StateReader, fx *Effects) {
 func (a *attempt) isOwnedBy(site string) bool { return ownerOf(a.ID) == site }
 
 func ownerOf(id executor.ID) string {
-	job, err := fsm.ParseJobID(id.Job)
+	job, err := command.ParseJobID(id.Job)
 	if err != nil {
 		return ""
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 	"github.com/cloudshare/cloudshare/node/record"
@@ -47,7 +48,7 @@ type homeTask struct {
 
 // homeJob is a job that runs at home.
 type homeJob struct {
-	Spec  fsm.JobSpec // never changes
+	Spec  command.JobSpec // never changes
 	Tasks []homeTask
 	// counts of Tasks by state. Invariant: right after changed.
 	counts fsm.Counts
@@ -102,7 +103,7 @@ func (h *homeBook) add(num uint64, job *homeJob) {
 
 // place finds a machine for every task of a job, all at once; nil if there is
 // no room now. but are the handlers that are not asked.
-func (c *Core) place(js *fsm.JobSpec, but ...refusal) []string {
+func (c *Core) place(js *command.JobSpec, but ...refusal) []string {
 	var total int64
 	for _, m := range c.machines {
 		total += m.MilliCPU
@@ -117,7 +118,7 @@ func (c *Core) place(js *fsm.JobSpec, but ...refusal) []string {
 		if !suits.at(m) || c.isResting(name) {
 			continue
 		}
-		total, used, tasks := fsm.Resources(m.Resources), c.used.all[name], c.used.tasks[name]
+		total, used, tasks := command.Resources(m.Resources), c.used.all[name], c.used.tasks[name]
 		for len(places) < int(js.Count) && fits(total, used, js.Need) && m.hasSlot(tasks) {
 			used = plus(used, js.Need)
 			tasks++
@@ -131,19 +132,19 @@ func (c *Core) place(js *fsm.JobSpec, but ...refusal) []string {
 }
 
 // homeOpen reports whether a job may run here at all.
-func (c *Core) homeOpen(js *fsm.JobSpec) bool {
+func (c *Core) homeOpen(js *command.JobSpec) bool {
 	return js.Allows(c.site)
 }
 
 // keepHome takes a job as a home job; its tasks wait.
-func (c *Core) keepHome(js fsm.JobSpec, fx *Effects) {
+func (c *Core) keepHome(js command.JobSpec, fx *Effects) {
 	c.home.add(js.Num, &homeJob{Spec: js, Tasks: make([]homeTask, js.Count)})
 	fx.Writes = append(fx.Writes, record.PutRecord(record.BucketHome, record.Number(js.Num), &c.home.jobs[js.Num].Spec))
 	c.emitJobEvent(fsm.EventJobSubmitted, js.Num)
 }
 
 // runHome starts a job here; the record and its attempts are synced together.
-func (c *Core) runHome(js fsm.JobSpec, places []string, s StateReader, fx *Effects) {
+func (c *Core) runHome(js command.JobSpec, places []string, s StateReader, fx *Effects) {
 	c.keepHome(js, fx)
 	for i, place := range places {
 		c.startHomeTask(js.Num, uint32(i), place, s.Index(), fx)
@@ -163,7 +164,7 @@ func (c *Core) startHomeTask(num uint64, task uint32, place string, token uint64
 	// attempt; (token, attempt) only grows all the same.
 	token = max(token, t.Token)
 	t.Token = token
-	id := executor.ID{Job: c.last.nameOf(fsm.JobID{Site: c.site, Num: num}), Task: task, Attempt: t.Attempt, Token: token}
+	id := executor.ID{Job: c.last.nameOf(command.JobID{Site: c.site, Num: num}), Task: task, Attempt: t.Attempt, Token: token}
 	rec := attemptRecord{ID: id, Home: true, Machine: place, Need: executor.Resources(job.Spec.Need)}
 	run, err := c.taskOf(rec, c.site, job.Spec.TimeoutMs, job.Spec.Payload)
 	c.startAttempt(rec, run, err, fx)
@@ -272,11 +273,11 @@ func (c *Core) handleHomeEnded(a *attempt, r executor.Result, fx *Effects) {
 	}
 	outcome := outcomeOf(r, a.stopping)
 	switch outcome {
-	case fsm.Failed, fsm.TimedOut:
+	case command.Failed, command.TimedOut:
 		t.Failures++
-	case fsm.Lost:
+	case command.Lost:
 		t.Losses++
-	case fsm.Succeeded, fsm.Stopped:
+	case command.Succeeded, command.Stopped:
 	}
 	t.State = homeStateAfter(t, outcome, spec)
 	if t.State == fsm.Queued {
@@ -291,21 +292,21 @@ func (c *Core) handleHomeEnded(a *attempt, r executor.Result, fx *Effects) {
 // homeStateAfter returns the same rule as the federation's (fsm): a cancelled task
 // never runs again, failures count towards max_attempts, losses do not, five
 // losses are an end.
-func homeStateAfter(t *homeTask, outcome fsm.Outcome, spec *fsm.JobSpec) fsm.TaskState {
-	if t.State == fsm.Stopping && outcome != fsm.Succeeded {
+func homeStateAfter(t *homeTask, outcome command.Outcome, spec *command.JobSpec) fsm.TaskState {
+	if t.State == fsm.Stopping && outcome != command.Succeeded {
 		return fsm.TaskCancelled
 	}
 	switch outcome {
-	case fsm.Succeeded:
+	case command.Succeeded:
 		return fsm.TaskSucceeded
-	case fsm.Stopped:
+	case command.Stopped:
 		return fsm.TaskCancelled
-	case fsm.Lost:
-		if t.Losses >= maxLosses || spec.OnLoss == fsm.Never {
+	case command.Lost:
+		if t.Losses >= maxLosses || spec.OnLoss == command.Never {
 			return fsm.TaskLost
 		}
 		return fsm.Queued
-	case fsm.Failed, fsm.TimedOut:
+	case command.Failed, command.TimedOut:
 		if t.Failures < spec.MaxAttempts {
 			return fsm.Queued
 		}

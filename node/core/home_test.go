@@ -6,6 +6,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // resize gives the site's machine so many cores.
@@ -17,7 +18,7 @@ func (s *rigSite) resize(cores int64) {
 // Every turn of the broker tried all home tasks again that no machine could take.
 func TestStuckHomeTasksCostNothing(t *testing.T) {
 	const count = 100
-	r := newRig(t, fsm.DefaultParams(), 2)
+	r := newRig(t, command.DefaultParams(), 2)
 	a := r.sites[0]
 	a.reopen() // alone
 	a.submit(`{"command":["sleep"],"resources":{"cpu":2},"count":100,"retry":{"max_attempts":9}}`, "")
@@ -45,7 +46,7 @@ func TestStuckHomeTasksCostNothing(t *testing.T) {
 
 // What is passed over can be cancelled, and then keeps nobody from starting.
 func TestCancelledStuckHomeTasksAreForgotten(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 2)
+	r := newRig(t, command.DefaultParams(), 2)
 	a := r.sites[0]
 	a.reopen() // alone
 	a.submit(`{"command":["sleep"],"resources":{"cpu":2},"count":3,"retry":{"max_attempts":9}}`, "")
@@ -63,7 +64,7 @@ func TestCancelledStuckHomeTasksAreForgotten(t *testing.T) {
 
 // What is passed over and was never begun goes to the federation all the same.
 func TestStuckHomeTasksArePublished(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 2, 2)
+	r := newRig(t, command.DefaultParams(), 2, 2)
 	a, b := r.sites[0], r.sites[1]
 	held, lost := a.reopen()
 	a.submit(`{"command":["sleep"],"retry":{"max_attempts":2}}`, "")

@@ -2,6 +2,7 @@ package core
 
 import (
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -62,7 +63,7 @@ func (c *Core) emitJobEvent(kind fsm.EventKind, num uint64) {
 
 func (c *Core) homeEvent(num uint64, job *homeJob) node.Event {
 	return node.Event{
-		Event: fsm.Event{Job: fsm.JobID{Site: c.site, Num: num}, Need: job.Spec.Need}, At: c.now.Wall,
+		Event: fsm.Event{Job: command.JobID{Site: c.site, Num: num}, Need: job.Spec.Need}, At: c.now.Wall,
 	}
 }
 

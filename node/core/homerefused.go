@@ -6,6 +6,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/trouble"
 )
 
@@ -76,7 +77,7 @@ func (c *Core) requeueReturned(a *attempt, err error, fx *Effects) {
 	c.tallies.Decline(a.handler, trouble.ClassOf(err))
 	why := noRoom
 	if !errors.Is(err, executor.ErrBusy) {
-		why = fsm.Clip(err.Error())
+		why = command.Clip(err.Error())
 	}
 	if num, t := c.homeTaskOf(a.ID); t != nil && errors.Is(err, executor.ErrUnfit) {
 		c.home.jobs[num].refused(a.handler, why)
@@ -88,7 +89,7 @@ func (c *Core) requeueReturned(a *attempt, err error, fx *Effects) {
 // site, and one is there that could. A broker of before had the numbers of jobs settled
 // that it had tried at home: the state would take those for ended.
 func (c *Core) mayMove(job *homeJob, s StateReader) bool {
-	if job.everRan() || s.Retired(fsm.JobID{Site: c.site, Num: job.Spec.Num}) {
+	if job.everRan() || s.Retired(command.JobID{Site: c.site, Num: job.Spec.Num}) {
 		return false
 	}
 	spec := job.Spec
@@ -124,7 +125,7 @@ func (c *Core) failHomeTask(w homeWaiting, fx *Effects) {
 	t := &job.Tasks[w.task]
 	t.State, t.EndedMs = fsm.TaskFailed, c.now.Wall.UnixMilli()
 	if t.Reason = job.noPlace(); !job.taken {
-		t.Reason = fsm.Clip(t.Reason + "; no other site could run it")
+		t.Reason = command.Clip(t.Reason + "; no other site could run it")
 	}
 	t.Failures++
 	c.writeHome(w.num, w.task, fx)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 var errForbidden = fmt.Errorf("%w: image evil is not among those that this site allows", executor.ErrUnfit)
@@ -16,7 +17,7 @@ var errForbidden = fmt.Errorf("%w: image evil is not among those that this site 
 // the tests.
 func pickyRig(t *testing.T, cores ...int64) *rig {
 	t.Helper()
-	r := newRig(t, fsm.DefaultParams(), cores...)
+	r := newRig(t, command.DefaultParams(), cores...)
 	for _, s := range r.sites {
 		s.equip(executor.RunsBoth)
 	}
@@ -177,7 +178,7 @@ func TestRefusedAfterItsNumberWasSettled(t *testing.T) {
 	clear(a.core.home.unsure) // as it was
 	a.submit(`{"image":"good","count":4,"sites":{"only":["b"]}}`, "")
 	r.settle()
-	if !r.state.Retired(fsm.JobID{Site: "a", Num: 1}) || r.state.Retired(fsm.JobID{Site: "a", Num: 2}) || r.state.Retired(fsm.JobID{Site: "a", Num: 3}) {
+	if !r.state.Retired(command.JobID{Site: "a", Num: 1}) || r.state.Retired(command.JobID{Site: "a", Num: 2}) || r.state.Retired(command.JobID{Site: "a", Num: 3}) {
 		t.Fatal("the first number alone is settled")
 	}
 	a.turn(RefusedEvent{a.asked[0].ID, errForbidden})

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
@@ -11,13 +12,13 @@ import (
 // OwnRecord is what the core copies of a job that only this broker knows: at
 // home, or on its way. The rest of its view is made outside the core's turn.
 type OwnRecord struct {
-	Spec   fsm.JobSpec // its slices are shared, and never change
+	Spec   command.JobSpec // its slices are shared, and never change
 	counts fsm.Counts
 	homeSummary
 }
 
 // OwnSpec returns what a job's owner asked for, if only this broker knows the job.
-func (c *Core) OwnSpec(num uint64) (js fsm.JobSpec, ok bool) {
+func (c *Core) OwnSpec(num uint64) (js command.JobSpec, ok bool) {
 	if h := c.home.jobs[num]; h != nil {
 		return h.Spec, true
 	}
@@ -48,7 +49,7 @@ func (r *OwnRecord) View(site string) node.Job {
 		spec = jobspec.Spec{Name: "unreadable: " + err.Error()}
 	}
 	return node.Job{
-		ID: fsm.JobID{Site: site, Num: r.Spec.Num}, Spec: spec, State: r.counts.JobState().String(), Reason: r.reason,
+		ID: command.JobID{Site: site, Num: r.Spec.Num}, Spec: spec, State: r.counts.JobState().String(), Reason: r.reason,
 		Durability: node.DurableSite, Counts: node.CountsOf(r.counts), SubmittedAt: time.UnixMilli(r.Spec.CreatedMs),
 		StartedAt: unixMs(r.startedMs), EndedAt: unixMs(r.endedMs),
 	}

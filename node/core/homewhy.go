@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -14,7 +15,7 @@ func (c *Core) HomeWhy(num uint64) (node.Why, bool) {
 	if !ok {
 		return node.Why{}, false
 	}
-	w := node.Why{Job: fsm.JobID{Site: c.site, Num: num}, State: r.counts.JobState().String(), Waiting: r.counts[fsm.Queued]}
+	w := node.Why{Job: command.JobID{Site: c.site, Num: num}, State: r.counts.JobState().String(), Waiting: r.counts[fsm.Queued]}
 	switch before := c.homeBefore(num); {
 	case w.Waiting == 0:
 		w.Summary = "none of its tasks waits: " + w.State
@@ -48,11 +49,11 @@ func (c *Core) homeBefore(num uint64) int {
 
 // ClosedWhy returns why the site offers nothing, and what its broker knows beyond that,
 // in words; "" if there is no more to say.
-func (c *Core) ClosedWhy() (why fsm.Closure, words string) {
+func (c *Core) ClosedWhy() (why command.Closure, words string) {
 	switch why = c.closure(); why {
-	case fsm.ClosedDisk:
+	case command.ClosedDisk:
 		return why, c.full.Error()
-	case fsm.ClosedTrouble:
+	case command.ClosedTrouble:
 		return why, "machine " + c.troubles.Of("", c.now.Boot)
 	default:
 		return why, ""
@@ -68,7 +69,7 @@ type Outlook struct {
 }
 
 // Outlook looks ahead for a job, and takes nothing.
-func (c *Core) Outlook(js *fsm.JobSpec) Outlook {
+func (c *Core) Outlook(js *command.JobSpec) Outlook {
 	return Outlook{
 		Alone: c.Alone(), Waits: c.homeAlone(js), Idle: c.pubs.empty(),
 		Starts: c.homeOpen(js) && len(c.home.waiting) == 0 && !c.homePaused() && c.place(js) != nil,

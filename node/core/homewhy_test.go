@@ -5,12 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // TestHomeWhy: jobs that only their own broker knows.
 func TestHomeWhy(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1)
+	r := newRig(t, command.DefaultParams(), 1)
 	a := r.sites[0]
 	a.submit(sleepJob, "")
 	a.lease(-time.Hour)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
@@ -24,7 +25,7 @@ func (s *rigSite) equip(runs executor.Runs) {
 // A job with an image is no home run where only commands run, and goes to
 // the site that has containers. Nobody declines anything.
 func TestImageJobGoesWhereImagesRun(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 2, 2)
+	r := newRig(t, command.DefaultParams(), 2, 2)
 	a, b := r.sites[0], r.sites[1]
 	a.submit(imageJob, "")
 	r.settle()
@@ -49,7 +50,7 @@ func TestHomeStartsByKind(t *testing.T) {
 		{executor.RunsImages, false, true},
 		{executor.RunsBoth, true, true},
 	} {
-		r := newRig(t, fsm.DefaultParams(), 2)
+		r := newRig(t, command.DefaultParams(), 2)
 		a := r.sites[0]
 		a.equip(c.runs)
 		r.settle()
@@ -66,7 +67,7 @@ func TestHomeStartsByKind(t *testing.T) {
 // A site alone keeps only what it could run some day; the rest waits for the
 // quorum.
 func TestAloneByKind(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1)
+	r := newRig(t, command.DefaultParams(), 1)
 	a := r.sites[0]
 	a.submit(sleepJob, "") // keeps a busy
 	r.settle()
@@ -82,7 +83,7 @@ func TestAloneByKind(t *testing.T) {
 
 // The kind is looked at again at the start: the engine may have gone since.
 func TestMachineThatNoLongerRunsImagesDeclines(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1, 1)
+	r := newRig(t, command.DefaultParams(), 1, 1)
 	a, b := r.sites[0], r.sites[1]
 	b.equip(executor.RunsBoth)
 	r.settle()
@@ -100,7 +101,7 @@ func TestMachineThatNoLongerRunsImagesDeclines(t *testing.T) {
 }
 
 func TestStrictRefusesImagesNobodyRuns(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1)
+	r := newRig(t, command.DefaultParams(), 1)
 	a := r.sites[0]
 	spec, err := jobspec.ParseSpec([]byte(imageJob))
 	if err != nil {
@@ -122,7 +123,7 @@ func TestStrictRefusesImagesNobodyRuns(t *testing.T) {
 // A site with two handlers: each task goes to the one that runs its kind, at home
 // as from the queue, and one that neither can run hears why.
 func TestTwoHandlers(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1, 1)
+	r := newRig(t, command.DefaultParams(), 1, 1)
 	a, b := r.sites[0], r.sites[1]
 	for _, s := range []*rigSite{a, b} {
 		s.core.guards["container"] = Guard{watchdog: true}

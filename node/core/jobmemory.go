@@ -7,14 +7,14 @@ import (
 	"slices"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
 // jobMemory is what was last made of a job: its attempts come in rows, and each has
 // the job's name made and read and its payload parsed, several times.
 type jobMemory struct {
-	id   fsm.JobID
+	id   command.JobID
 	name string // of id, "" = none yet
 	// spec is what payload says; nil = none yet.
 	payload []byte
@@ -22,31 +22,31 @@ type jobMemory struct {
 }
 
 // attemptID returns the handlers' name of an attempt of the state.
-func (m *jobMemory) attemptID(ref fsm.AttemptRef) executor.ID {
+func (m *jobMemory) attemptID(ref command.AttemptRef) executor.ID {
 	return executor.ID{Job: m.nameOf(ref.Job), Task: ref.Task, Attempt: ref.Attempt, Token: ref.Token}
 }
 
 // attemptRef returns the inverse of attemptID.
-func (m *jobMemory) attemptRef(id executor.ID) (fsm.AttemptRef, error) {
+func (m *jobMemory) attemptRef(id executor.ID) (command.AttemptRef, error) {
 	job, err := m.parse(id.Job)
 	if err != nil {
-		return fsm.AttemptRef{}, fmt.Errorf("read attempt %s: %w", id, err)
+		return command.AttemptRef{}, fmt.Errorf("read attempt %s: %w", id, err)
 	}
-	return fsm.AttemptRef{Job: job, Task: id.Task, Attempt: id.Attempt, Token: id.Token}, nil
+	return command.AttemptRef{Job: job, Task: id.Task, Attempt: id.Attempt, Token: id.Token}, nil
 }
 
-func (m *jobMemory) nameOf(id fsm.JobID) string {
+func (m *jobMemory) nameOf(id command.JobID) string {
 	if m.id != id || m.name == "" {
 		m.id, m.name = id, id.String()
 	}
 	return m.name
 }
 
-func (m *jobMemory) parse(name string) (fsm.JobID, error) {
+func (m *jobMemory) parse(name string) (command.JobID, error) {
 	if m.name == name && name != "" {
 		return m.id, nil
 	}
-	id, err := fsm.ParseJobID(name)
+	id, err := command.ParseJobID(name)
 	if err == nil {
 		m.id, m.name = id, name
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
@@ -13,8 +13,8 @@ import (
 func TestJobMemoryIsOfTheLastJobOnly(t *testing.T) {
 	var m jobMemory
 	for range 2 {
-		for _, job := range []fsm.JobID{{Site: "a", Num: 1}, {Site: "a", Num: 1}, {Site: "b", Num: 1}, {Site: "a", Num: 12}} {
-			ref := fsm.AttemptRef{Job: job, Task: 3, Attempt: 2, Token: 9}
+		for _, job := range []command.JobID{{Site: "a", Num: 1}, {Site: "a", Num: 1}, {Site: "b", Num: 1}, {Site: "a", Num: 12}} {
+			ref := command.AttemptRef{Job: job, Task: 3, Attempt: 2, Token: 9}
 			id := m.attemptID(ref)
 			if id != (executor.ID{Job: job.String(), Task: 3, Attempt: 2, Token: 9}) {
 				t.Errorf("%s is named %s", job, id)
@@ -23,10 +23,10 @@ func TestJobMemoryIsOfTheLastJobOnly(t *testing.T) {
 				t.Errorf("%s is read as %+v: %v", id, got, err)
 			}
 		}
-		if _, err := m.attemptRef(executor.ID{Job: "nothing"}); !errors.Is(err, fsm.ErrBadID) {
+		if _, err := m.attemptRef(executor.ID{Job: "nothing"}); !errors.Is(err, command.ErrBadID) {
 			t.Errorf("a name of no job is read: %v", err)
 		}
-		if _, err := m.attemptRef(executor.ID{}); !errors.Is(err, fsm.ErrBadID) {
+		if _, err := m.attemptRef(executor.ID{}); !errors.Is(err, command.ErrBadID) {
 			t.Errorf("no name is read: %v", err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/core/keys"
 )
@@ -39,7 +40,7 @@ func (c *Core) replay(num uint64, reply func(node.Answer), s StateReader, fx *Ef
 	if c.pubs.addRepeat(num, reply) {
 		return
 	}
-	a := node.Answer{ID: fsm.JobID{Site: c.site, Num: num}, Durability: node.DurableFederation, Replayed: true}
+	a := node.Answer{ID: command.JobID{Site: c.site, Num: num}, Durability: node.DurableFederation, Replayed: true}
 	job := c.home.jobs[num]
 	v, published := s.Job(a.ID)
 	switch {

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/core/keys"
 	"github.com/cloudshare/cloudshare/node/jobspec"
@@ -106,7 +107,7 @@ func (k *keyedRig) fill() {
 	cmds := k.pending
 	k.pending = nil
 	for _, cmd := range cmds {
-		submit, ok := cmd.Body.(*fsm.Submit)
+		submit, ok := cmd.Body.(*command.Submit)
 		if !ok {
 			k.pending = append(k.pending, cmd)
 			continue
@@ -119,7 +120,7 @@ func (k *keyedRig) fill() {
 			k.refused[num] = true
 			maps.DeleteFunc(k.model, func(_ string, v modelKey) bool { return v.job == num })
 		}
-		k.turn(ResultEvent{Cmds: []fsm.Command{cmd}, Results: []fsm.Result{{Code: fsm.TooManyJobs}}})
+		k.turn(ResultEvent{Cmds: []command.Command{cmd}, Results: []command.Result{{Code: command.TooManyJobs}}})
 	}
 }
 
@@ -132,7 +133,7 @@ func TestKeyedRequestsAgainstModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	rapid.Check(t, func(rt *rapid.T) {
-		r := foundRig(t, func() (*record.Journal, error) { return unsynced(t.TempDir()) }, fsm.DefaultParams(), 1)
+		r := foundRig(t, func() (*record.Journal, error) { return unsynced(t.TempDir()) }, command.DefaultParams(), 1)
 		k := &keyedRig{rigSite: r.sites[0], model: keyModel{}, refused: map[uint64]bool{}}
 		defer func() { _ = k.journal.Close() }()
 		rt.Repeat(map[string]func(*rapid.T){
@@ -179,7 +180,7 @@ func TestKeyedRequestsAgainstModel(t *testing.T) {
 // have a bound of their own; what is held is answered all the same.
 func TestKeysAreBounded(t *testing.T) {
 	const slot = 4096 // lines of a key that are held together
-	a := newRig(t, fsm.DefaultParams(), 1).sites[0]
+	a := newRig(t, command.DefaultParams(), 1).sites[0]
 	a.core.keys.Limit(2, 1<<20)
 	send := func(key string, line uint32) node.Answer {
 		var got node.Answer
@@ -220,7 +221,7 @@ func TestKeysAreBounded(t *testing.T) {
 // Found by review: each keyed request that was refused left an entry behind for
 // a day, which no bound counted.
 func TestRefusedKeysLeaveNothing(t *testing.T) {
-	a := newRig(t, fsm.DefaultParams(), 1).sites[0]
+	a := newRig(t, command.DefaultParams(), 1).sites[0]
 	spec, err := jobspec.ParseSpec([]byte(sleepJob))
 	if err != nil {
 		t.Fatal(err)
@@ -239,7 +240,7 @@ func TestRefusedKeysLeaveNothing(t *testing.T) {
 		}})
 		cmds := a.pending
 		a.pending = nil
-		a.turn(ResultEvent{Cmds: cmds, Results: slices.Repeat([]fsm.Result{{Code: fsm.TooManyJobs}}, len(cmds))})
+		a.turn(ResultEvent{Cmds: cmds, Results: slices.Repeat([]command.Result{{Code: command.TooManyJobs}}, len(cmds))})
 		if refused != n {
 			t.Fatalf("%d of %d refused", refused, n)
 		}
@@ -257,7 +258,7 @@ func TestRefusedKeysLeaveNothing(t *testing.T) {
 
 // Found by review: a repeat for a job that is no longer kept said that it waits.
 func TestRepeatForARetiredJob(t *testing.T) {
-	params := fsm.DefaultParams()
+	params := command.DefaultParams()
 	params.RetainMs = 60_000
 	r := newRig(t, params, 1)
 	a := r.sites[0]

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/core/keys"
 )
 
@@ -13,7 +13,7 @@ import (
 // another start of the broker, and a key is forgotten after a day of running.
 func TestDateStepKeepsKeys(t *testing.T) {
 	for _, step := range []time.Duration{48 * time.Hour, -48 * time.Hour} {
-		r := newRig(t, fsm.DefaultParams(), 1)
+		r := newRig(t, command.DefaultParams(), 1)
 		a := r.sites[0]
 		a.submit(sleepJob, "key")
 		r.settle()
@@ -48,7 +48,7 @@ func TestDateStepKeepsKeys(t *testing.T) {
 // TestDowntimeDoesNotAgeKeys: the clock stands still while no broker runs, and
 // goes on where it stood.
 func TestDowntimeDoesNotAgeKeys(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1)
+	r := newRig(t, command.DefaultParams(), 1)
 	a := r.sites[0]
 	a.submit(sleepJob, "key")
 	r.settle()

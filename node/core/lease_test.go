@@ -6,6 +6,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/coord"
 )
@@ -33,7 +34,7 @@ func (r *rig) lose(s *rigSite) {
 }
 
 func TestForeignWorkNeedsALease(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1, 2)
+	r := newRig(t, command.DefaultParams(), 1, 2)
 	a, b := r.sites[0], r.sites[1]
 	r.now = r.now.Add(2 * time.Hour) // all leases are over
 	a.lease(time.Hour)
@@ -59,7 +60,7 @@ func TestForeignWorkNeedsALease(t *testing.T) {
 }
 
 func TestLeaseNeverGoesBack(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1)
+	r := newRig(t, command.DefaultParams(), 1)
 	a := r.sites[0]
 	until := a.core.lease.until
 	a.lease(time.Second)
@@ -70,7 +71,7 @@ func TestLeaseNeverGoesBack(t *testing.T) {
 }
 
 func TestLostSitesWorkMovesAndItsOwnWaits(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1, 1, 1)
+	r := newRig(t, command.DefaultParams(), 1, 1, 1)
 	a, b, c := r.sites[0], r.sites[1], r.sites[2]
 	a.submit(sleepJob, "") // home
 	b.submit(sleepJob, "") // home
@@ -122,7 +123,7 @@ func TestLostSitesWorkMovesAndItsOwnWaits(t *testing.T) {
 }
 
 func TestWhatWasSaidTooLateIsSaidAgain(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1, 1)
+	r := newRig(t, command.DefaultParams(), 1, 1)
 	a := r.sites[0]
 	a.submit(sleepJob, "")
 	i := a.submit(sleepJob, "") // proposed, never ordered
@@ -137,7 +138,7 @@ func TestWhatWasSaidTooLateIsSaidAgain(t *testing.T) {
 }
 
 func TestASiteAloneServesItsOwnUsers(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 2, 2)
+	r := newRig(t, command.DefaultParams(), 2, 2)
 	a := r.sites[0]
 	sent := a.submit(`{"command":["true"],"count":9}`, "") // sent; the quorum goes before it is ordered
 	lostCommands := a.pending

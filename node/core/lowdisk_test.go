@@ -7,6 +7,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -14,7 +15,7 @@ import (
 // home task that waited, would fill the same disk. What is assigned meanwhile is
 // handed back without a loss; with room all goes on.
 func TestLowDiskOffersAndStartsNothing(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1, 1)
+	r := newRig(t, command.DefaultParams(), 1, 1)
 	a, b := r.sites[0], r.sites[1]
 	home := a.submit(sleepJob, "")
 	a.submit(sleepJob, "")
@@ -27,7 +28,7 @@ func TestLowDiskOffersAndStartsNothing(t *testing.T) {
 	if len(b.running) != 0 {
 		t.Fatalf("with a full disk b runs %v", b.running)
 	}
-	if v, _ := r.state.Site("b"); v.Exposed.MilliCPU != 0 || v.Assigned != (fsm.Resources{}) {
+	if v, _ := r.state.Site("b"); v.Exposed.MilliCPU != 0 || v.Assigned != (command.Resources{}) {
 		t.Errorf("with a full disk b offers %+v, %+v assigned", v.Exposed, v.Assigned)
 	}
 	if v := r.job("a.2"); v.State != fsm.Queued {

@@ -4,12 +4,12 @@ import (
 	"maps"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // Terms are a handler's, as the core goes by them.
 type Terms struct {
-	Labels fsm.Labels
+	Labels command.Labels
 	Tasks  int64 // 0 = no bound
 }
 
@@ -17,7 +17,7 @@ type Terms struct {
 type machine struct {
 	executor.Machine
 	handler string
-	labels  fsm.Labels
+	labels  command.Labels
 	// slots are how many tasks it may run at once, if limited.
 	slots   int64
 	limited bool
@@ -27,10 +27,10 @@ type machine struct {
 func (t Terms) onTerms(handler string, list []executor.Machine) []machine {
 	out := make([]machine, len(list))
 	n := int64(len(list))
-	kinds := map[string]fsm.Labels{"": t.Labels}
+	kinds := map[string]command.Labels{"": t.Labels}
 	for i, m := range list {
 		if _, met := kinds[m.Labels]; !met {
-			kinds[m.Labels] = t.merge(fsm.Labels(m.Labels))
+			kinds[m.Labels] = t.merge(command.Labels(m.Labels))
 		}
 		out[i] = machine{Machine: m, handler: handler, labels: kinds[m.Labels]}
 		if t.Tasks > 0 {
@@ -45,10 +45,10 @@ func (t Terms) onTerms(handler string, list []executor.Machine) []machine {
 
 // merge adds those that a handler knows of a machine to the terms' labels, which win;
 // none if that is more than may be.
-func (t Terms) merge(known fsm.Labels) fsm.Labels {
+func (t Terms) merge(known command.Labels) command.Labels {
 	all := maps.Collect(known.All())
 	maps.Insert(all, t.Labels.All())
-	labels, err := fsm.LabelsOf(all)
+	labels, err := command.LabelsOf(all)
 	if err != nil {
 		return t.Labels
 	}
@@ -57,7 +57,7 @@ func (t Terms) merge(known fsm.Labels) fsm.Labels {
 
 // runsOf returns which tasks a machine runs, as the order knows it: both packages
 // number the kinds alike.
-func runsOf(m executor.Machine) fsm.Runs { return fsm.Runs(m.Runs) }
+func runsOf(m executor.Machine) command.Runs { return command.Runs(m.Runs) }
 
 // takes reports whether the machine runs tasks with, or without, an image.
 func (m machine) takes(image bool) bool { return runsOf(m.Machine).Takes(image) }
@@ -66,9 +66,9 @@ func (m machine) takes(image bool) bool { return runsOf(m.Machine).Takes(image) 
 // machines of a handler have equal labels, and to compare those with the selectors
 // means to read both: that is done once for all that stand together.
 type machineFilter struct {
-	js     *fsm.JobSpec
-	but    []refusal  // of handlers that are not asked
-	labels fsm.Labels // of the last machine that was asked
+	js     *command.JobSpec
+	but    []refusal      // of handlers that are not asked
+	labels command.Labels // of the last machine that was asked
 	asked  bool
 	admits bool // if asked: what the job says of labels
 }

@@ -3,16 +3,16 @@ package core
 import (
 	"slices"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // offerBook keeps the last offer made.
 type offerBook struct {
 	count    uint64 // offers made in this incarnation
-	last     []fsm.Machine
-	lastHome fsm.Resources
+	last     []command.Machine
+	lastHome command.Resources
 	inflight bool
-	spare    *fsm.Offer // one that nobody holds, to be filled again
+	spare    *command.Offer // one that nobody holds, to be filled again
 	// owed: an assignment was declined for lack of room, without a new offer. The
 	// state bars it from here until the next one, so one is made when the room
 	// may be back, though it says nothing new.
@@ -32,31 +32,31 @@ func (c *Core) offer() {
 	}
 	c.stamp(o)
 	c.offers.inflight = true
-	c.out.add(o, func(fsm.Result, StateReader, *Effects) { c.offers.inflight = false })
+	c.out.add(o, func(command.Result, StateReader, *Effects) { c.offers.inflight = false })
 }
 
 // offerChanged reports whether an offer says anything new.
-func (c *Core) offerChanged(o *fsm.Offer) bool {
+func (c *Core) offerChanged(o *command.Offer) bool {
 	return c.offers.count == 0 || c.offers.repeat || o.Home != c.offers.lastHome || !slices.Equal(o.Machines, c.offers.last)
 }
 
 // exposedNow returns what this site would offer now.
-func (c *Core) exposedNow() *fsm.Offer {
+func (c *Core) exposedNow() *command.Offer {
 	reserve := c.limits.ReserveCores * 1000
 	o := c.offers.spare
 	if c.offers.spare = nil; o == nil {
-		o = &fsm.Offer{}
+		o = &command.Offer{}
 	}
-	*o = fsm.Offer{Machines: o.Machines[:0]}
+	*o = command.Offer{Machines: o.Machines[:0]}
 	for _, name := range c.order {
 		m := c.machines[name]
-		whole, _ := c.limits.Exposed(m.Machine, fsm.Resources{}, reserve)
-		var now fsm.Resources
+		whole, _ := c.limits.Exposed(m.Machine, command.Resources{}, reserve)
+		var now command.Resources
 		now, reserve = c.limits.Exposed(m.Machine, c.used.home[name], reserve)
 		if !c.closing && !c.drain.On && !c.isResting(name) && c.full == nil {
-			o.Machines = append(o.Machines, c.marked(m, fsm.Machine{Name: name, Resources: now, Whole: whole, Runs: runsOf(m.Machine)}))
+			o.Machines = append(o.Machines, c.marked(m, command.Machine{Name: name, Resources: now, Whole: whole, Runs: runsOf(m.Machine)}))
 		}
-		o.Capacity = plus(o.Capacity, fsm.Resources(m.Resources))
+		o.Capacity = plus(o.Capacity, command.Resources(m.Resources))
 		o.Home = plus(o.Home, c.used.home[name])
 	}
 	return o
@@ -64,23 +64,23 @@ func (c *Core) exposedNow() *fsm.Offer {
 
 // marked adds labels and slots to what is offered of a machine. Home runs take
 // slots; with none left nothing is offered, and it may be again some day.
-func (c *Core) marked(m machine, o fsm.Machine) fsm.Machine {
+func (c *Core) marked(m machine, o command.Machine) command.Machine {
 	o.Labels = m.labels
 	if !m.limited {
 		return o
 	}
 	left := m.slots - c.used.homeTasks[o.Name]
 	if o.Slots = max(1, left); left <= 0 {
-		o.Resources = fsm.Resources{}
+		o.Resources = command.Resources{}
 	}
 	if m.slots == 0 {
-		o.Whole = fsm.Resources{}
+		o.Whole = command.Resources{}
 	}
 	return o
 }
 
 // stamp gives an offer the next version. Versions grow over all incarnations.
-func (c *Core) stamp(o *fsm.Offer) {
+func (c *Core) stamp(o *command.Offer) {
 	c.offers.count++
 	c.offers.last, c.offers.lastHome = o.Machines, o.Home
 	c.offers.owed, c.offers.repeat = false, false
@@ -89,22 +89,22 @@ func (c *Core) stamp(o *fsm.Offer) {
 
 // occupancy is what attempts take on the machines now.
 type occupancy struct {
-	all  map[string]fsm.Resources // by machine
-	home map[string]fsm.Resources // of these, what was started outside the log
+	all  map[string]command.Resources // by machine
+	home map[string]command.Resources // of these, what was started outside the log
 	// The attempts themselves, likewise.
 	tasks, homeTasks map[string]int64
 }
 
 func newOccupancy() occupancy {
 	return occupancy{
-		all: map[string]fsm.Resources{}, home: map[string]fsm.Resources{},
+		all: map[string]command.Resources{}, home: map[string]command.Resources{},
 		tasks: map[string]int64{}, homeTasks: map[string]int64{},
 	}
 }
 
 // add counts an attempt in (sign 1) or out (sign −1).
 func (o *occupancy) add(a *attempt, sign int64) {
-	need := fsm.Resources{MilliCPU: sign * a.Need.MilliCPU, MemMiB: sign * a.Need.MemMiB, GPU: sign * a.Need.GPU}
+	need := command.Resources{MilliCPU: sign * a.Need.MilliCPU, MemMiB: sign * a.Need.MemMiB, GPU: sign * a.Need.GPU}
 	count(o.all, o.tasks, a.Machine, need, sign)
 	if a.Home {
 		count(o.home, o.homeTasks, a.Machine, need, sign)
@@ -113,7 +113,7 @@ func (o *occupancy) add(a *attempt, sign int64) {
 
 // count adds one attempt's need to a machine's. Without attempts a machine is not
 // kept: the names of a cluster's nodes come and go.
-func count(all map[string]fsm.Resources, tasks map[string]int64, machine string, need fsm.Resources, sign int64) {
+func count(all map[string]command.Resources, tasks map[string]int64, machine string, need command.Resources, sign int64) {
 	all[machine] = plus(all[machine], need)
 	if tasks[machine] += sign; tasks[machine] == 0 {
 		delete(all, machine)
@@ -121,12 +121,12 @@ func count(all map[string]fsm.Resources, tasks map[string]int64, machine string,
 	}
 }
 
-func plus(a, b fsm.Resources) fsm.Resources {
-	return fsm.Resources{MilliCPU: a.MilliCPU + b.MilliCPU, MemMiB: a.MemMiB + b.MemMiB, GPU: a.GPU + b.GPU}
+func plus(a, b command.Resources) command.Resources {
+	return command.Resources{MilliCPU: a.MilliCPU + b.MilliCPU, MemMiB: a.MemMiB + b.MemMiB, GPU: a.GPU + b.GPU}
 }
 
 // fits reports whether need fits in total less used.
-func fits(total, used, need fsm.Resources) bool {
+func fits(total, used, need command.Resources) bool {
 	return used.MilliCPU+need.MilliCPU <= total.MilliCPU &&
 		used.MemMiB+need.MemMiB <= total.MemMiB &&
 		used.GPU+need.GPU <= total.GPU

@@ -3,7 +3,7 @@ package core
 import (
 	"slices"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // outbox numbers this incarnation's commands and keeps at most half a window
@@ -19,15 +19,15 @@ type outbox struct {
 }
 
 type waitingCommand struct {
-	body fsm.Body
-	then func(fsm.Result, StateReader, *Effects)
+	body command.Body
+	then func(command.Result, StateReader, *Effects)
 }
 
 // maxInflight is half the state's window.
-const maxInflight = fsm.Window / 2
+const maxInflight = command.Window / 2
 
 // add queues a command; then runs in the core when its result is known.
-func (o *outbox) add(body fsm.Body, then func(fsm.Result, StateReader, *Effects)) {
+func (o *outbox) add(body command.Body, then func(command.Result, StateReader, *Effects)) {
 	o.waiting = append(o.waiting, waitingCommand{body, then})
 }
 
@@ -38,8 +38,8 @@ func (o *outbox) flush(fx *Effects) {
 		w := o.waiting[n]
 		o.seq++
 		o.inflight[o.seq] = w
-		fx.Propose = append(fx.Propose, fsm.Command{
-			ID:   fsm.CommandID{Site: o.site, Incarnation: o.incarnation, Seq: o.seq},
+		fx.Propose = append(fx.Propose, command.Command{
+			ID:   command.ID{Site: o.site, Incarnation: o.incarnation, Seq: o.seq},
 			Ack:  o.floor,
 			Body: w.body,
 		})
@@ -56,7 +56,7 @@ func (o *outbox) handleResults(ev ResultEvent, s StateReader, fx *Effects) {
 	}
 	for i, cmd := range ev.Cmds {
 		w, ok := o.inflight[cmd.ID.Seq]
-		late := ev.Results[i].Code == fsm.OldIncarnation && !lastWord(cmd.Body)
+		late := ev.Results[i].Code == command.OldIncarnation && !lastWord(cmd.Body)
 		if !ok || cmd.ID.Incarnation != o.incarnation || late {
 			continue
 		}
@@ -74,9 +74,9 @@ func (o *outbox) handleResults(ev ResultEvent, s StateReader, fx *Effects) {
 }
 
 // lastWord reports whether a command is of no use to a later incarnation.
-func lastWord(body fsm.Body) bool {
+func lastWord(body command.Body) bool {
 	switch body.(type) {
-	case *fsm.Leave, *fsm.Forget, *fsm.SetParams:
+	case *command.Leave, *command.Forget, *command.SetParams:
 		return true
 	}
 	return false
@@ -98,11 +98,11 @@ func (o *outbox) beginIncarnation(incarnation uint64) {
 	o.waiting = append(again, o.waiting...)
 	o.waiting = slices.DeleteFunc(o.waiting, func(w waitingCommand) bool {
 		if lastWord(w.body) { // whoever waits for it must look
-			w.then(fsm.Result{Code: fsm.OldIncarnation}, nil, nil)
+			w.then(command.Result{Code: command.OldIncarnation}, nil, nil)
 			return true
 		}
 		switch w.body.(type) {
-		case *fsm.Offer, *fsm.Usage, *fsm.SiteLost, *fsm.Suspect, *fsm.Bound:
+		case *command.Offer, *command.Usage, *command.SiteLost, *command.Suspect, *command.Bound:
 			return true
 		}
 		return false

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -46,7 +47,7 @@ func (s *rigSite) checkLists() {
 func endedArrays(n, tasks int) *Core {
 	c := New("a", node.DefaultExposure())
 	for num := range uint64(n) {
-		job := &homeJob{Spec: fsm.JobSpec{Num: num + 1, Count: uint32(tasks)}, Tasks: make([]homeTask, tasks)}
+		job := &homeJob{Spec: command.JobSpec{Num: num + 1, Count: uint32(tasks)}, Tasks: make([]homeTask, tasks)}
 		c.home.add(num+1, job)
 		for i := range job.Tasks {
 			job.Tasks[i] = homeTask{State: fsm.TaskSucceeded, Attempt: 1, StartedMs: int64(1000 + i), EndedMs: int64(9000 + i)}
@@ -92,11 +93,11 @@ func TestOwnJobsAreListedOnce(t *testing.T) {
 	for _, group := range [][]uint64{{8, 9}, {4}, {6, 7}} {
 		p := &publication{}
 		for _, num := range group {
-			p.jobs = append(p.jobs, pendingJob{spec: fsm.JobSpec{Num: num, Count: 1}})
+			p.jobs = append(p.jobs, pendingJob{spec: command.JobSpec{Num: num, Count: 1}})
 		}
 		c.addPublication(p)
 	}
-	c.home.add(10, &homeJob{Spec: fsm.JobSpec{Num: 10, Count: 1}, Tasks: make([]homeTask, 1)})
+	c.home.add(10, &homeJob{Spec: command.JobSpec{Num: 10, Count: 1}, Tasks: make([]homeTask, 1)})
 	for state, want := range map[string][]uint64{"": {10, 9, 8, 7, 6, 4, 3, 2, 1}, "queued": {10, 9, 8, 7, 6, 4}, "succeeded": {3, 2, 1}} {
 		for limit := 1; limit < 12; limit++ {
 			var got []uint64

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/core/keys"
 	"github.com/cloudshare/cloudshare/node/record"
@@ -14,7 +15,7 @@ import (
 
 // pendingJob is a job on its way to the federation's queue.
 type pendingJob struct {
-	spec    fsm.JobSpec
+	spec    command.JobSpec
 	reason  string
 	key     keys.Name
 	keyed   bool
@@ -68,7 +69,7 @@ const (
 func (j *pendingJob) bytes() int { return j.spec.SizeBound() + pendingBytes }
 
 // room says why a job cannot be taken in, or nil.
-func (b *publicationBook) room(js *fsm.JobSpec) error {
+func (b *publicationBook) room(js *command.JobSpec) error {
 	if n := b.bytes + b.openBytes; n+js.SizeBound()+pendingBytes > maxPubBytes {
 		return fmt.Errorf("%w: %d jobs of this site (%d MiB, at most %d) are on their way to the federation already: try again when it has taken them",
 			node.ErrFull, len(b.byJob)+len(b.open), n>>20, maxPubBytes>>20)
@@ -153,9 +154,9 @@ func (c *Core) addPublication(p *publication) {
 	c.pubs.bytes += p.bytes
 }
 
-// command has the jobs of some groups published, in their order.
-func command(groups ...*publication) *fsm.Submit {
-	cmd := &fsm.Submit{}
+// submitOf has the jobs of some groups published, in their order.
+func submitOf(groups ...*publication) *command.Submit {
+	cmd := &command.Submit{}
 	for _, p := range groups {
 		for i := range p.jobs {
 			cmd.Jobs = append(cmd.Jobs, p.jobs[i].spec)
@@ -166,7 +167,7 @@ func command(groups ...*publication) *fsm.Submit {
 
 // encodePublication returns the journal's form of a group.
 func (c *Core) encodePublication(p *publication) []byte {
-	return fsm.AppendCommand(nil, fsm.Command{ID: fsm.CommandID{Site: c.site, Incarnation: 1, Seq: 1}, Body: command(p)})
+	return command.Append(nil, command.Command{ID: command.ID{Site: c.site, Incarnation: 1, Seq: 1}, Body: submitOf(p)})
 }
 
 // publish sends the groups that were not sent in this incarnation. Those that are
@@ -196,9 +197,9 @@ func (c *Core) publish() {
 
 // send has some groups ordered with one command, and each told of its own jobs.
 func (c *Core) send(groups []*publication, settled uint64) {
-	cmd := command(groups...)
+	cmd := submitOf(groups...)
 	cmd.Settled = settled
-	c.out.add(cmd, func(r fsm.Result, s StateReader, fx *Effects) {
+	c.out.add(cmd, func(r command.Result, s StateReader, fx *Effects) {
 		codes := r.Jobs
 		var again []pendingJob
 		for _, p := range groups {
@@ -218,12 +219,12 @@ func (c *Core) send(groups []*publication, settled uint64) {
 
 // handlePublished answers the clients of a group that the order has taken. It returns
 // the jobs that were refused though they were promised.
-func (c *Core) handlePublished(p *publication, r fsm.Result, s StateReader, fx *Effects) (again []pendingJob) {
+func (c *Core) handlePublished(p *publication, r command.Result, s StateReader, fx *Effects) (again []pendingJob) {
 	c.pubs.remove(p)
 	done := record.Tidy(record.BucketPublishing, record.Number(p.jobs[0].spec.Num)) // a repeat is recognised
 	for i := range p.jobs {
 		code := r.Code
-		if code == fsm.OK && r.Jobs != nil {
+		if code == command.OK && r.Jobs != nil {
 			code = r.Jobs[i]
 		}
 		if SubmitError(code) != nil && p.jobs[i].promised {
@@ -264,8 +265,8 @@ func (c *Core) keepPromises(jobs []pendingJob, fx *Effects) {
 	c.group(jobs, (c.now.Boot/int64(fullPause)+2)*int64(fullPause), fx)
 }
 
-func (c *Core) answer(j *pendingJob, code fsm.Code, s StateReader, fx *Effects) {
-	id := fsm.JobID{Site: c.site, Num: j.spec.Num}
+func (c *Core) answer(j *pendingJob, code command.Code, s StateReader, fx *Effects) {
+	id := command.JobID{Site: c.site, Num: j.spec.Num}
 	a := node.Answer{ID: id, State: fsm.Queued.String(), Reason: j.reason, Durability: node.DurableFederation}
 	if err := SubmitError(code); err != nil {
 		a = node.Answer{Err: cmp.Or(node.RefusedByQuota(code, c.site, &j.spec, s), fmt.Errorf("publish job %s: %w", id, err))}
@@ -292,9 +293,9 @@ func (c *Core) reply(j *pendingJob, a node.Answer, fx *Effects) {
 }
 
 // SubmitError translates what the state said of a job; nil if it has the job.
-func SubmitError(code fsm.Code) error {
+func SubmitError(code command.Code) error {
 	switch {
-	case code == fsm.OK || code == fsm.JobExists || code == fsm.JobRetired:
+	case code == command.OK || code == command.JobExists || code == command.JobRetired:
 		// A retired number was published before a restart, and has ended.
 		return nil
 	case code.Quota() != "":
@@ -318,7 +319,7 @@ func (c *Core) answerSite(p *publication, fx *Effects) {
 	for i := range p.jobs {
 		p.jobs[i].promised = true
 		c.reply(&p.jobs[i], node.Answer{
-			ID: fsm.JobID{Site: c.site, Num: p.jobs[i].spec.Num}, State: fsm.Queued.String(),
+			ID: command.JobID{Site: c.site, Num: p.jobs[i].spec.Num}, State: fsm.Queued.String(),
 			Reason: Unpublished, Durability: node.DurableSite,
 		}, fx)
 	}

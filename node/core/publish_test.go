@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -16,9 +17,9 @@ import (
 const wideJob = `{"command":["true"],"resources":{"cpu":64}}`
 
 // submits are the publications among what the site has proposed.
-func (s *rigSite) submits() (list []*fsm.Submit) {
+func (s *rigSite) submits() (list []*command.Submit) {
 	for _, cmd := range s.pending {
-		if sub, ok := cmd.Body.(*fsm.Submit); ok {
+		if sub, ok := cmd.Body.(*command.Submit); ok {
 			list = append(list, sub)
 		}
 	}
@@ -26,13 +27,13 @@ func (s *rigSite) submits() (list []*fsm.Submit) {
 }
 
 // refuseAll has the order answer all proposed jobs with a code.
-func (s *rigSite) refuseAll(code fsm.Code) {
+func (s *rigSite) refuseAll(code command.Code) {
 	s.rig.t.Helper()
 	mine := s.pending
 	s.pending = nil
-	got := make([]fsm.Result, len(mine))
+	got := make([]command.Result, len(mine))
 	for i := range mine {
-		if sub, ok := mine[i].Body.(*fsm.Submit); ok {
+		if sub, ok := mine[i].Body.(*command.Submit); ok {
 			for range sub.Jobs {
 				got[i].Jobs = append(got[i].Jobs, code)
 			}
@@ -45,7 +46,7 @@ func (s *rigSite) refuseAll(code fsm.Code) {
 // site refuses more than it has memory for, and forgets what it refused. What
 // starts at home needs no such room.
 func TestAloneSiteIsBounded(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1)
+	r := newRig(t, command.DefaultParams(), 1)
 	a := r.sites[0]
 	r.now = r.now.Add(2 * time.Hour) // the lease is over
 	first := a.submit(wideJob, "")
@@ -85,20 +86,20 @@ func TestAloneSiteIsBounded(t *testing.T) {
 // command holds, and the journal can read, whatever it is in their jobs that is long.
 func TestGroupsAreCommands(t *testing.T) {
 	var sites, selectors []string
-	for i := range fsm.MaxSiteNames {
+	for i := range command.MaxSiteNames {
 		sites = append(sites, fmt.Sprintf("site-%055d", i))
 	}
-	for i := range fsm.MaxSelectors {
+	for i := range command.MaxSelectors {
 		selectors = append(selectors, fmt.Sprintf("k%02d", i))
 	}
-	spec := fsm.JobSpec{Count: 1, Need: fsm.Resources{MilliCPU: 1000}, MaxAttempts: 1, Only: sites, Selectors: selectors}
+	spec := command.JobSpec{Count: 1, Need: command.Resources{MilliCPU: 1000}, MaxAttempts: 1, Only: sites, Selectors: selectors}
 	jobs := slices.Repeat([]pendingJob{{spec: spec}}, publishJobs)
 	for i := range jobs {
 		jobs[i].spec.Num = uint64(i + 1)
 	}
 	for groups := 1; len(jobs) > 0; groups++ {
 		n := groupSize(jobs)
-		cmd := command(&publication{jobs: jobs[:n]})
+		cmd := submitOf(&publication{jobs: jobs[:n]})
 		if err := cmd.Validate(); err != nil {
 			t.Fatalf("group %d of %d jobs: %v", groups, n, err)
 		}
@@ -116,7 +117,7 @@ func TestGroupsAreCommands(t *testing.T) {
 // TestRefusedPromisesShareCommands: what a site alone has promised one by one
 // and a full queue refuses is asked again in groups, and lost by no restart.
 func TestRefusedPromisesShareCommands(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1)
+	r := newRig(t, command.DefaultParams(), 1)
 	a := r.sites[0]
 	r.now = r.now.Add(2 * time.Hour)
 	const jobs = 300
@@ -128,7 +129,7 @@ func TestRefusedPromisesShareCommands(t *testing.T) {
 		t.Fatalf("%d commands for %d jobs that came one by one", n, jobs)
 	}
 	for range 2 {
-		a.refuseAll(fsm.TooManyJobs)
+		a.refuseAll(command.TooManyJobs)
 		if n := len(a.submits()); n != 0 {
 			t.Fatalf("%d commands at once after a refusal", n)
 		}
@@ -141,7 +142,7 @@ func TestRefusedPromisesShareCommands(t *testing.T) {
 	a.boot()
 	r.settle()
 	for num := range uint64(jobs) {
-		if _, ok := r.state.Job(fsm.JobID{Site: "a", Num: num + 1}); !ok {
+		if _, ok := r.state.Job(command.JobID{Site: "a", Num: num + 1}); !ok {
 			t.Fatalf("job %d that was promised is gone", num+1)
 		}
 	}
@@ -153,14 +154,14 @@ func TestRefusedPromisesShareCommands(t *testing.T) {
 // TestSharedCommandTellsEachGroup: a command with several groups' jobs gives each
 // client the code of its own job.
 func TestSharedCommandTellsEachGroup(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1)
+	r := newRig(t, command.DefaultParams(), 1)
 	a := r.sites[0]
 	a.submit(sleepJob, "") // job 1 runs at home
 	c := a.core
 	var got [2]node.Answer
 	for i := range got {
 		c.addPublication(&publication{since: r.now, jobs: []pendingJob{{
-			spec:  fsm.JobSpec{Num: uint64(10 * (i + 1)), Count: 1, Need: fsm.Resources{MilliCPU: 1000}, MaxAttempts: 1},
+			spec:  command.JobSpec{Num: uint64(10 * (i + 1)), Count: 1, Need: command.Resources{MilliCPU: 1000}, MaxAttempts: 1},
 			reply: func(ans node.Answer) { got[i] = ans },
 		}}})
 	}
@@ -171,10 +172,10 @@ func TestSharedCommandTellsEachGroup(t *testing.T) {
 	}
 	mine := a.pending
 	a.pending = nil
-	results := make([]fsm.Result, len(mine))
+	results := make([]command.Result, len(mine))
 	for i := range mine {
-		if _, ok := mine[i].Body.(*fsm.Submit); ok {
-			results[i].Jobs = []fsm.Code{fsm.TooManyShapes, fsm.OK}
+		if _, ok := mine[i].Body.(*command.Submit); ok {
+			results[i].Jobs = []command.Code{command.TooManyShapes, command.OK}
 		}
 	}
 	a.turn(ResultEvent{Cmds: mine, Results: results})
@@ -188,7 +189,7 @@ func TestSharedCommandTellsEachGroup(t *testing.T) {
 // state. Who asks is told the same.
 func TestQuotaIsRefusedInTheSameWords(t *testing.T) {
 	const large = `{"command":["true"],"count":1000000,"resources":{"cpu":64}}`
-	r := newRig(t, fsm.DefaultParams(), 1)
+	r := newRig(t, command.DefaultParams(), 1)
 	a := r.sites[0]
 	for range 99 { // of 100 million tasks
 		a.submit(large, "")
@@ -201,7 +202,7 @@ func TestQuotaIsRefusedInTheSameWords(t *testing.T) {
 	if err := a.answers[both[0]].Err; err != nil || a.core.nextJob != next {
 		t.Fatalf("the 100th job: %v; job %d is next, was %d", err, a.core.nextJob, next)
 	}
-	want := node.QuotaError{Site: "a", Use: fsm.Use{Quota: fsm.QuotaTasks, Used: 100_000_000, Limit: 100_000_000}, Need: 1_000_000}
+	want := node.QuotaError{Site: "a", Use: fsm.Use{Quota: command.QuotaTasks, Used: 100_000_000, Limit: 100_000_000}, Need: 1_000_000}
 	for _, i := range []int{both[1], early} {
 		var got *node.QuotaError
 		if err := a.answers[i].Err; !errors.As(err, &got) || *got != want || !errors.Is(err, node.ErrFull) || err.Error() != want.Error() {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/record"
 	"github.com/cloudshare/cloudshare/node/trouble"
 )
@@ -62,7 +63,7 @@ func (c *Core) reconcileAssignment(as fsm.Assignment, s StateReader, fx *Effects
 	case a == nil && c.returned[id]: // the order will take it
 	case a == nil && as.Stop:
 		c.giveBack(id)
-		c.ends = append(c.ends, fsm.Ended{AttemptRef: as.AttemptRef, Outcome: fsm.Stopped, Detail: "never started"})
+		c.ends = append(c.ends, command.Ended{AttemptRef: as.AttemptRef, Outcome: command.Stopped, Detail: "never started"})
 	case a == nil:
 		c.acceptAssignment(id, as, s, fx)
 	case as.Stop && a.ended == nil:
@@ -130,9 +131,9 @@ func (c *Core) decline(as fsm.Assignment, class trouble.DeclineClass, why string
 // changed: a new offer lifts the bars of all that was declined before. Until the
 // order has taken it, the assignment still stands in the state, and must not be
 // started.
-func (c *Core) handBack(ref fsm.AttemptRef, handler string, class trouble.DeclineClass, why string) {
+func (c *Core) handBack(ref command.AttemptRef, handler string, class trouble.DeclineClass, why string) {
 	c.tallies.Decline(handler, class)
-	d := &fsm.Decline{Attempts: []fsm.AttemptRef{ref}, Reason: fsm.Clip(why)}
+	d := &command.Decline{Attempts: []command.AttemptRef{ref}, Reason: command.Clip(why)}
 	if o := c.exposedNow(); c.offerChanged(o) {
 		c.stamp(o)
 		d.Offer = o
@@ -142,7 +143,7 @@ func (c *Core) handBack(ref fsm.AttemptRef, handler string, class trouble.Declin
 	c.offers.owed = c.offers.owed || class.Soon()
 	id := c.last.attemptID(ref)
 	c.giveBack(id)
-	c.out.add(d, func(fsm.Result, StateReader, *Effects) {
+	c.out.add(d, func(command.Result, StateReader, *Effects) {
 		delete(c.returned, id)
 		c.again = append(c.again, ref)
 	})
@@ -216,7 +217,7 @@ func (c *Core) handleRefused(ev RefusedEvent, fx *Effects) {
 		return
 	}
 	if trouble.ClassOf(ev.Err) == trouble.DeclinedTrouble { // not the task's fault: this site is in trouble
-		c.troubles.Begin(a.Machine, a.handler, fsm.Clip(ev.Err.Error()), c.now.Boot)
+		c.troubles.Begin(a.Machine, a.handler, command.Clip(ev.Err.Error()), c.now.Boot)
 	}
 	if a.Home {
 		c.requeueReturned(a, ev.Err, fx)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // checkReconciled fails if a comparison of all assignments with all attempts
@@ -47,7 +48,7 @@ func (v *counting) AssignmentsSince(site string, entry uint64) ([]fsm.Assignment
 // that come one by one and end one by one cost n looks.
 func TestReconcileLooksAtChanges(t *testing.T) {
 	const n = 200
-	r := newRig(t, fsm.DefaultParams(), n, 1)
+	r := newRig(t, command.DefaultParams(), n, 1)
 	a, b := r.sites[0], r.sites[1]
 	b.submit(`{"command":["true"]}`, "") // takes b's core
 	for range n {
@@ -92,7 +93,7 @@ func TestReconcileLooksAtChanges(t *testing.T) {
 func TestStopWaitsForTheHandler(t *testing.T) {
 	for _, how := range []string{"cancelled", "requeued"} {
 		t.Run(how, func(t *testing.T) {
-			r := newRig(t, fsm.DefaultParams(), 1, 1)
+			r := newRig(t, command.DefaultParams(), 1, 1)
 			a, b := r.sites[0], r.sites[1]
 			b.submit(`{"command":["true"]}`, "")
 			b.submit(`{"command":["true"],"retry":{"on_loss":"immediate"}}`, "")
@@ -103,11 +104,11 @@ func TestStopWaitsForTheHandler(t *testing.T) {
 				t.Fatalf("%d start at a, want 1", len(fx.Starts))
 			}
 			id := fx.Starts[0].ID
-			by, body := b, fsm.Body(&fsm.Cancel{Job: fsm.JobID{Site: "b", Num: 2}, Task: -1})
+			by, body := b, command.Body(&command.Cancel{Job: command.JobID{Site: "b", Num: 2}, Task: -1})
 			if how == "requeued" { // it stands for whatever takes an attempt away
-				by, body = a, &fsm.Complete{Attempts: []fsm.Ended{{AttemptRef: r.state.Assignments("a")[0].AttemptRef, Outcome: fsm.Lost}}}
+				by, body = a, &command.Complete{Attempts: []command.Ended{{AttemptRef: r.state.Assignments("a")[0].AttemptRef, Outcome: command.Lost}}}
 			}
-			r.apply(fsm.Command{ID: fsm.CommandID{Site: by.core.site, Incarnation: by.core.incarnation, Seq: by.core.out.seq + 100}, Body: body})
+			r.apply(command.Command{ID: command.ID{Site: by.core.site, Incarnation: by.core.incarnation, Seq: by.core.out.seq + 100}, Body: body})
 			a.turn(StateEvent{})
 			if len(a.stops) != 0 {
 				t.Fatal("stopped before the handler has it")
@@ -127,7 +128,7 @@ func TestStopWaitsForTheHandler(t *testing.T) {
 // An end without a start is reported once, however often the state changes
 // before it is ordered.
 func TestNeverStartedIsSaidOnce(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 2, 1)
+	r := newRig(t, command.DefaultParams(), 2, 1)
 	a, b := r.sites[0], r.sites[1]
 	a.core.lease.until = 0 // nothing foreign is started
 	for range 3 {
@@ -146,7 +147,7 @@ func TestNeverStartedIsSaidOnce(t *testing.T) {
 	}
 	ends := []string{}
 	for _, cmd := range a.pending {
-		if c, ok := cmd.Body.(*fsm.Complete); ok {
+		if c, ok := cmd.Body.(*command.Complete); ok {
 			for _, e := range c.Attempts {
 				ends = append(ends, fmt.Sprint(e.Job, e.Outcome))
 			}

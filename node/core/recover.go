@@ -11,6 +11,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/record"
 )
 
@@ -88,8 +89,8 @@ func (c *Core) recoverTask(k, v []byte) error {
 
 func (c *Core) recoverPublishing(j record.Reader) error {
 	return j.Each(record.BucketPublishing, func(k, v []byte) error {
-		cmd, rest, err := fsm.DecodeCommand(slices.Clone(v)) // bbolt's memory must not be kept
-		submit, ok := cmd.Body.(*fsm.Submit)
+		cmd, rest, err := command.Decode(slices.Clone(v)) // bbolt's memory must not be kept
+		submit, ok := cmd.Body.(*command.Submit)
 		if err != nil || !ok || len(rest) > 0 {
 			return errors.Join(fmt.Errorf("publication %d is malformed", record.DecodeNumber(k)), err)
 		}
@@ -175,7 +176,7 @@ func (c *Core) requeueHome(fx *Effects) {
 	var stopped []uint64 // jobs with such tasks
 	for _, num := range c.home.order {
 		job := c.home.jobs[num]
-		name := fsm.JobID{Site: c.site, Num: num}.String()
+		name := command.JobID{Site: c.site, Num: num}.String()
 		for i := range job.Tasks {
 			t, w := &job.Tasks[i], homeWaiting{num, uint32(i)}
 			if t.State.Ended() || queued[w] || live[executor.ID{Job: name, Task: w.task, Attempt: t.Attempt}] {
@@ -200,14 +201,14 @@ func (c *Core) requeueHome(fx *Effects) {
 // Registration presents a broker: what it still answers for, and what it lost
 // track of.
 type Registration struct {
-	Held, Lost []fsm.AttemptRef
+	Held, Lost []command.AttemptRef
 }
 
 // Registration names this site's attempts for the federation.
-func (c *Core) Registration() (held, lost []fsm.AttemptRef) {
-	lostIDs := map[fsm.AttemptRef]bool{}
+func (c *Core) Registration() (held, lost []command.AttemptRef) {
+	lostIDs := map[command.AttemptRef]bool{}
 	for _, e := range c.ends {
-		lostIDs[e.AttemptRef] = e.Outcome == fsm.Lost
+		lostIDs[e.AttemptRef] = e.Outcome == command.Lost
 	}
 	for id, a := range c.attempts {
 		if a.Home {
@@ -223,7 +224,7 @@ func (c *Core) Registration() (held, lost []fsm.AttemptRef) {
 			held = append(held, ref)
 		}
 	}
-	c.namedLost = map[fsm.AttemptRef]bool{}
+	c.namedLost = map[command.AttemptRef]bool{}
 	for _, ref := range lost {
 		c.namedLost[ref] = true
 	}
@@ -232,7 +233,7 @@ func (c *Core) Registration() (held, lost []fsm.AttemptRef) {
 	return held, lost
 }
 
-func compareRefs(a, b fsm.AttemptRef) int {
+func compareRefs(a, b command.AttemptRef) int {
 	return cmp.Or(cmp.Compare(a.Job.Site, b.Job.Site), cmp.Compare(a.Job.Num, b.Job.Num),
 		cmp.Compare(a.Task, b.Task), cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.Token, b.Token))
 }

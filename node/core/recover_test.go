@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/record"
 )
@@ -14,11 +15,11 @@ import (
 // started again, was never told to have ended, and its broker remembered one
 // more ended job for each until its next start.
 func TestRestartRetiresWhatHasStopped(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1)
+	r := newRig(t, command.DefaultParams(), 1)
 	a := r.sites[0]
 	var writes []record.Write
 	put := func(num uint64, tasks ...fsm.TaskState) {
-		writes = append(writes, record.PutRecord(record.BucketHome, record.Number(num), fsm.JobSpec{Num: num, Count: uint32(len(tasks))}))
+		writes = append(writes, record.PutRecord(record.BucketHome, record.Number(num), command.JobSpec{Num: num, Count: uint32(len(tasks))}))
 		for i, state := range tasks {
 			writes = append(writes, record.PutRecord(record.BucketTasks, record.TaskKey(num, uint32(i)), homeTask{State: state, Attempt: 1}))
 		}
@@ -50,9 +51,9 @@ func TestRestartRetiresWhatHasStopped(t *testing.T) {
 
 // Whoever follows the events hears that such a job has ended, once.
 func TestRestartTellsThatAStoppedJobEnded(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1)
+	r := newRig(t, command.DefaultParams(), 1)
 	a := r.sites[0]
-	writes := []record.Write{record.PutRecord(record.BucketHome, record.Number(1), fsm.JobSpec{Num: 1, Count: 2})}
+	writes := []record.Write{record.PutRecord(record.BucketHome, record.Number(1), command.JobSpec{Num: 1, Count: 2})}
 	for i := range uint32(2) {
 		writes = append(writes, record.PutRecord(record.BucketTasks, record.TaskKey(1, i), homeTask{State: fsm.Stopping, Attempt: 1}))
 	}
@@ -75,7 +76,7 @@ func TestRestartTellsThatAStoppedJobEnded(t *testing.T) {
 
 // An adopted task shows when it began: its handler knows, though nobody was told.
 func TestAdoptedTaskHasItsStart(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1, 1)
+	r := newRig(t, command.DefaultParams(), 1, 1)
 	a, b := r.sites[0], r.sites[1]
 	a.submit(sleepJob, "")
 	a.submit(sleepJob, "")

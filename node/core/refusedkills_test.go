@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // refusedJob is a job on its way from its own site, which refuses it, to another.
@@ -13,8 +13,8 @@ type refusedJob struct {
 	*rig
 	a, b    *rigSite
 	spec    string
-	results []fsm.Result // of what is ordered, and not known at a yet
-	ordered []fsm.Command
+	results []command.Result // of what is ordered, and not known at a yet
+	ordered []command.Command
 }
 
 func newRefusedJob(t *testing.T, count int) *refusedJob {
@@ -63,7 +63,7 @@ func (j *refusedJob) states() (home, federation string) {
 	if v, ok := j.a.core.ownJob(1); ok {
 		home = v.State
 	}
-	if v, ok := j.state.Job(fsm.JobID{Site: "a", Num: 1}); ok {
+	if v, ok := j.state.Job(command.JobID{Site: "a", Num: 1}); ok {
 		federation = v.State.String()
 	}
 	return home, federation

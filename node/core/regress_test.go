@@ -7,6 +7,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/trouble"
 )
@@ -16,7 +17,7 @@ import (
 // A declined assignment stands in the state until its Decline is ordered. When
 // room came back in between, it was started here, and then elsewhere, too.
 func TestDeclinedAssignmentIsNotStarted(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1, 1)
+	r := newRig(t, command.DefaultParams(), 1, 1)
 	a, b := r.sites[0], r.sites[1]
 	b.submit(sleepJob, "") // home at b
 	b.submit(sleepJob, "") // published
@@ -43,7 +44,7 @@ func TestDeclinedAssignmentIsNotStarted(t *testing.T) {
 // A declined task must not lift other tasks' bars: two that fit nowhere went
 // round and round, hundreds of entries a second.
 func TestUnfitTasksComeToRest(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1, 1)
+	r := newRig(t, command.DefaultParams(), 1, 1)
 	for _, s := range r.sites {
 		s.refuse = executor.ErrUnfit
 	}
@@ -60,7 +61,7 @@ func TestUnfitTasksComeToRest(t *testing.T) {
 // What the registration names as held may be lost before it is executed: it was
 // dropped without a report, and the same attempt was started again.
 func TestHeldThenLostIsReported(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1, 1)
+	r := newRig(t, command.DefaultParams(), 1, 1)
 	a, b := r.sites[0], r.sites[1]
 	a.submit(sleepJob, "")
 	a.submit(`{"command":["true"],"retry":{"on_loss":"never"}}`, "")
@@ -81,7 +82,7 @@ func TestHeldThenLostIsReported(t *testing.T) {
 
 // A wall clock that is set by decades made reports that no order would take.
 func TestClockStepsStayReportable(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1, 1)
+	r := newRig(t, command.DefaultParams(), 1, 1)
 	a, b := r.sites[0], r.sites[1]
 	a.submit(sleepJob, "")
 	a.submit(sleepJob, "")
@@ -103,15 +104,15 @@ func TestClockStepsStayReportable(t *testing.T) {
 
 // A job that was acknowledged from the journal is kept when the queue is full.
 func TestPromisedJobSurvivesAFullQueue(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1)
+	r := newRig(t, command.DefaultParams(), 1)
 	a := r.sites[0]
 	a.promise()
 	mine := a.pending
 	a.pending = nil
-	full := make([]fsm.Result, len(mine))
+	full := make([]command.Result, len(mine))
 	for k, c := range mine {
-		if _, submit := c.Body.(*fsm.Submit); submit {
-			full[k].Jobs = []fsm.Code{fsm.TooManyJobs}
+		if _, submit := c.Body.(*command.Submit); submit {
+			full[k].Jobs = []command.Code{command.TooManyJobs}
 		}
 	}
 	a.turn(ResultEvent{Cmds: mine, Results: full})
@@ -129,25 +130,25 @@ func TestPromisedJobSurvivesAFullQueue(t *testing.T) {
 
 // A site that is given up while it says goodbye has left all the same.
 func TestLeaveEndsWhenTheSiteIsGivenUp(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1, 1)
+	r := newRig(t, command.DefaultParams(), 1, 1)
 	b := r.sites[1]
-	var code fsm.Code
+	var code command.Code
 	done := false
 	b.turn(AskEvent(func(c *Core) {
 		c.gone = true
-		c.out.add(&fsm.Leave{}, func(res fsm.Result, _ StateReader, _ *Effects) { code, done = res.Code, true })
+		c.out.add(&command.Leave{}, func(res command.Result, _ StateReader, _ *Effects) { code, done = res.Code, true })
 	}))
 	r.lose(b)
 	b.turn(StateEvent{})
 	r.settle()
-	if !done || code != fsm.OldIncarnation {
+	if !done || code != command.OldIncarnation {
 		t.Errorf("goodbye answered: %v, %s", done, code)
 	}
 }
 
 // A site that cannot start anything hands work back and pauses, and fails none.
 func TestSickSiteFailsNothing(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1, 1)
+	r := newRig(t, command.DefaultParams(), 1, 1)
 	a, b := r.sites[0], r.sites[1]
 	b.refuse = errSick
 	a.submit(sleepJob, "")
@@ -170,7 +171,7 @@ func TestSickSiteFailsNothing(t *testing.T) {
 
 // A task that nobody here can run must not keep others from starting at home.
 func TestDeclinedTasksDoNotBlockHomeStarts(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1)
+	r := newRig(t, command.DefaultParams(), 1)
 	a := r.sites[0]
 	a.refuse = executor.ErrUnfit
 	a.submit(`{"command":["true"],"count":2}`, "") // wider than home: it goes through the queue
@@ -186,15 +187,15 @@ func TestDeclinedTasksDoNotBlockHomeStarts(t *testing.T) {
 // its former attempt, was declined for lack of room, and then stayed barred from
 // the only site that could run it.
 func TestDeclinedForRoomComesBack(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1, 1)
+	r := newRig(t, command.DefaultParams(), 1, 1)
 	a, b := r.sites[0], r.sites[1]
 	a.submit(sleepJob, "") // keeps a busy
 	a.submit(`{"command":["true"],"retry":{"on_loss":"immediate"}}`, "")
 	r.settle()
 	old := b.only()
-	r.apply(fsm.Command{ // the state takes it away while its first attempt is here still
-		ID:   fsm.CommandID{Site: "b", Incarnation: b.core.incarnation, Seq: b.core.out.seq + 100},
-		Body: &fsm.Complete{Attempts: []fsm.Ended{{AttemptRef: r.state.Assignments("b")[0].AttemptRef, Outcome: fsm.Lost}}},
+	r.apply(command.Command{ // the state takes it away while its first attempt is here still
+		ID:   command.ID{Site: "b", Incarnation: b.core.incarnation, Seq: b.core.out.seq + 100},
+		Body: &command.Complete{Attempts: []command.Ended{{AttemptRef: r.state.Assignments("b")[0].AttemptRef, Outcome: command.Lost}}},
 	})
 	r.settle()
 	delete(b.running, old)
@@ -222,7 +223,7 @@ func TestCancelledHomeJobNeverRunsAgain(t *testing.T) {
 		"failed by itself": func(s *rigSite, id executor.ID) { s.finish(id, 1) },
 	}
 	for name, end := range ends {
-		r := newRig(t, fsm.DefaultParams(), 1)
+		r := newRig(t, command.DefaultParams(), 1)
 		a := r.sites[0]
 		a.submit(retried, "")
 		id := a.only()
@@ -243,15 +244,15 @@ func TestCancelledHomeJobNeverRunsAgain(t *testing.T) {
 // A job that its client was told to be refused came back with the next start of
 // the broker.
 func TestRefusedJobStaysRefused(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1)
+	r := newRig(t, command.DefaultParams(), 1)
 	a := r.sites[0]
 	a.submit(sleepJob, "") // at home
 	i := a.submit(sleepJob, "")
-	cmds, results := a.pending, make([]fsm.Result, len(a.pending))
+	cmds, results := a.pending, make([]command.Result, len(a.pending))
 	a.pending = nil
 	for k := range cmds {
-		if _, submit := cmds[k].Body.(*fsm.Submit); submit {
-			results[k].Jobs = []fsm.Code{fsm.TooManyJobs}
+		if _, submit := cmds[k].Body.(*command.Submit); submit {
+			results[k].Jobs = []command.Code{command.TooManyJobs}
 		}
 	}
 	a.turn(ResultEvent{Cmds: cmds, Results: results})
@@ -266,7 +267,7 @@ func TestRefusedJobStaysRefused(t *testing.T) {
 
 // A home task that no machine could take any more held up all behind it.
 func TestStuckHomeTaskHoldsUpNobody(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 3)
+	r := newRig(t, command.DefaultParams(), 3)
 	a := r.sites[0]
 	a.submit(`{"command":["sleep"],"resources":{"cpu":2},"retry":{"max_attempts":3}}`, "")
 	wide := a.only()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 	"github.com/cloudshare/cloudshare/node/record"
@@ -50,7 +51,7 @@ type rigSite struct {
 	// everything ever started here, in order.
 	history []executor.ID
 	stops   []executor.ID
-	pending []fsm.Command // proposed, not ordered yet
+	pending []command.Command // proposed, not ordered yet
 	answers []node.Answer
 	fence   int64 // as last told to the handler
 	refuse  error // what the handler says to every start, nil = it starts
@@ -63,16 +64,16 @@ type rigSite struct {
 var errSick = errors.New("no space left on device")
 
 // newRig founds a federation; sites are named a, b, … with the given cores.
-func newRig(t *testing.T, params fsm.Params, cores ...int64) *rig {
+func newRig(t *testing.T, params command.Params, cores ...int64) *rig {
 	t.Helper()
 	return foundRig(t, func() (*record.Journal, error) { return record.OpenJournal(t.TempDir()) }, params, cores...)
 }
 
 // foundRig is newRig with the sites' journals from open.
-func foundRig(t tester, open func() (*record.Journal, error), params fsm.Params, cores ...int64) *rig {
+func foundRig(t tester, open func() (*record.Journal, error), params command.Params, cores ...int64) *rig {
 	t.Helper()
 	r := &rig{t: t, state: fsm.New(), now: time.Unix(1_700_000_000, 0)}
-	r.apply(fsm.Command{ID: fsm.CommandID{Site: "a"}, Body: &fsm.Genesis{
+	r.apply(command.Command{ID: command.ID{Site: "a"}, Body: &command.Genesis{
 		Federation: [16]byte{1}, CreatedMs: r.now.UnixMilli(), Seed: 7, Params: params,
 	}})
 	r.now = r.now.Add(30 * time.Second)
@@ -94,10 +95,10 @@ func foundRig(t tester, open func() (*record.Journal, error), params fsm.Params,
 }
 
 // apply orders one batch.
-func (r *rig) apply(cmds ...fsm.Command) []fsm.Result {
+func (r *rig) apply(cmds ...command.Command) []command.Result {
 	r.t.Helper()
-	batch := fsm.Batch{Term: 1, Elapsed: r.now.UnixMilli() - 1_700_000_000_000, Commands: cmds}
-	decoded, err := fsm.DecodeBatch(batch.Append(nil))
+	batch := command.Batch{Term: 1, Elapsed: r.now.UnixMilli() - 1_700_000_000_000, Commands: cmds}
+	decoded, err := command.DecodeBatch(batch.Append(nil))
 	if err != nil {
 		r.t.Fatalf("a core proposed what does not decode: %v", err)
 	}
@@ -117,7 +118,7 @@ func (s *rigSite) boot() {
 }
 
 // reopen is boot without a quorum; it returns what is to be registered.
-func (s *rigSite) reopen() (held, lost []fsm.AttemptRef) {
+func (s *rigSite) reopen() (held, lost []command.AttemptRef) {
 	s.rig.t.Helper()
 	s.pending = nil
 	s.core = New(s.name, node.DefaultExposure())
@@ -148,7 +149,7 @@ func (s *rigSite) machine() executor.Machine {
 }
 
 // register presents the broker, as its shell does.
-func (s *rigSite) register(held, lost []fsm.AttemptRef) {
+func (s *rigSite) register(held, lost []command.AttemptRef) {
 	s.rig.t.Helper()
 	s.rig.boots++
 	boot := [16]byte{s.rig.boots}
@@ -156,11 +157,11 @@ func (s *rigSite) register(held, lost []fsm.AttemptRef) {
 	if err != nil {
 		s.rig.t.Fatal(err)
 	}
-	results := s.rig.apply(fsm.Command{ID: fsm.CommandID{Site: s.name}, Body: &fsm.Register{
+	results := s.rig.apply(command.Command{ID: command.ID{Site: s.name}, Body: &command.Register{
 		Node: [16]byte{s.name[0]}, Boot: boot, Known: known, HTTP: "127.0.0.1:1", Peer: "127.0.0.1:2",
 		MaxVersion: fsm.Version, Held: held, Lost: lost,
 	}})
-	if results[0].Code != fsm.OK {
+	if results[0].Code != command.OK {
 		s.rig.t.Fatalf("register %s: %s", s.name, results[0].Code)
 	}
 	s.turn(RegisteredEvent{results[0], boot})
@@ -247,7 +248,7 @@ func (s *rigSite) perform(fx *Effects) {
 func (r *rig) settle() {
 	r.t.Helper()
 	for range 1000 {
-		var cmds []fsm.Command
+		var cmds []command.Command
 		for _, s := range r.sites {
 			cmds = append(cmds, s.pending...)
 		}
@@ -332,7 +333,7 @@ func (s *rigSite) only() executor.ID {
 
 func (r *rig) job(id string) fsm.JobView {
 	r.t.Helper()
-	jid, err := fsm.ParseJobID(id)
+	jid, err := command.ParseJobID(id)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/core/keys"
 	"github.com/cloudshare/cloudshare/node/record"
@@ -61,7 +62,7 @@ func (c *Core) submitOne(req node.Request, full error, reply func(node.Answer), 
 	if req.Key != "" {
 		c.keys.Add(key, js.Num, keys.Body(req.Meaning[:8]), &fx.Writes)
 	}
-	id := fsm.JobID{Site: c.site, Num: js.Num}
+	id := command.JobID{Site: c.site, Num: js.Num}
 	if places != nil {
 		c.runHome(js, places, s, fx)
 		fx.reply(reply, node.Answer{ID: id, State: fsm.Running.String(), Durability: node.DurableSite})
@@ -79,7 +80,7 @@ func (c *Core) submitOne(req node.Request, full error, reply func(node.Answer), 
 
 // admit says why a job cannot go to the federation, or nil. The state decides: what
 // it would refuse as it stands is not sent.
-func (c *Core) admit(js *fsm.JobSpec, s StateReader) error {
+func (c *Core) admit(js *command.JobSpec, s StateReader) error {
 	if c.incarnation != 0 { // before, the state is as old as the previous run's
 		if err := node.RefusedByQuota(s.Admits(c.site, js), c.site, js, s); err != nil {
 			return err
@@ -90,7 +91,7 @@ func (c *Core) admit(js *fsm.JobSpec, s StateReader) error {
 
 // homePlaces applies event 1 of the paper: own capacity is free and no waiting
 // task could run on it. A job that is still on its way to the queue waits, too.
-func (c *Core) homePlaces(js *fsm.JobSpec, s StateReader) []string {
+func (c *Core) homePlaces(js *command.JobSpec, s StateReader) []string {
 	if !c.homeOpen(js) || len(c.home.waiting) > 0 || c.homePaused() {
 		return nil
 	}

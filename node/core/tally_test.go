@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // counted are the tallies of a handler that are not zero.
@@ -30,7 +30,7 @@ func TestDeclinesAreCounted(t *testing.T) {
 		"local late 1; ":    executor.ErrLate,
 		"local trouble 1; ": errSick,
 	} {
-		r := newRig(t, fsm.DefaultParams(), 1, 1)
+		r := newRig(t, command.DefaultParams(), 1, 1)
 		a, b := r.sites[0], r.sites[1]
 		b.refuse = err
 		a.submit(there, "")
@@ -45,7 +45,7 @@ func TestDeclinesAreCounted(t *testing.T) {
 			}
 		}
 	}
-	r := newRig(t, fsm.DefaultParams(), 1, 1)
+	r := newRig(t, command.DefaultParams(), 1, 1)
 	a, b := r.sites[0], r.sites[1]
 	b.core.guards["local"] = Guard{}
 	a.submit(there, "")
@@ -58,7 +58,7 @@ func TestDeclinesAreCounted(t *testing.T) {
 // TestSettledIsNotLost: a killed broker may find the record of a home run that had
 // ended; that is no loss.
 func TestSettledIsNotLost(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1)
+	r := newRig(t, command.DefaultParams(), 1)
 	a := r.sites[0]
 	a.submit(sleepJob, "")
 	a.finish(a.only(), 0)
@@ -77,7 +77,7 @@ func TestLossesAreCounted(t *testing.T) {
 		"local stopped 1; ":  {Cause: executor.Stopped},
 		"":                   {ExitCode: 1, Run: time.Second},
 	} {
-		r := newRig(t, fsm.DefaultParams(), 1)
+		r := newRig(t, command.DefaultParams(), 1)
 		a := r.sites[0]
 		a.submit(sleepJob, "")
 		id := a.only()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
@@ -15,7 +16,7 @@ const gpuJob = `{"command":["true"],"selectors":["gpu=a100"]}`
 
 // on puts the site's machine on other terms, as a restart with another
 // configuration does.
-func (s *rigSite) on(labels fsm.Labels, tasks int64) {
+func (s *rigSite) on(labels command.Labels, tasks int64) {
 	s.rig.t.Helper()
 	s.core.terms["local"] = Terms{labels, tasks}
 	s.turn(CapacityEvent{"local", []executor.Machine{s.machine()}})
@@ -34,7 +35,7 @@ func (r *rig) machine(site string) fsm.MachineView {
 // Selectors hold at home as from the queue: a job goes past its own free machine to
 // the one that has the label, and its reason says what there is.
 func TestSelectorsHoldAtHome(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 2, 2)
+	r := newRig(t, command.DefaultParams(), 2, 2)
 	a, b := r.sites[0], r.sites[1]
 	a.on("gpu=v100,site=a", 0)
 	a.submit(gpuJob, "")
@@ -64,7 +65,7 @@ func TestSelectorsHoldAtHome(t *testing.T) {
 
 // Strict refuses what no machine has the labels for.
 func TestStrictRefusesLabelsNobodyHas(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1)
+	r := newRig(t, command.DefaultParams(), 1)
 	a := r.sites[0]
 	spec, err := jobspec.ParseSpec([]byte(gpuJob))
 	if err != nil {
@@ -85,7 +86,7 @@ func TestStrictRefusesLabelsNobodyHas(t *testing.T) {
 // A handler's tasks at once are counted at home and for the federation together,
 // whatever room its machine has.
 func TestTasksAtOnce(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 8, 1)
+	r := newRig(t, command.DefaultParams(), 8, 1)
 	a, b := r.sites[0], r.sites[1]
 	a.on("", 3)
 	if i := a.submit(`{"command":["true"],"count":4}`, ""); a.answers[i].Durability == node.DurableSite {
@@ -113,7 +114,7 @@ func TestTasksAtOnce(t *testing.T) {
 	if len(a.running) != 3 {
 		t.Fatalf("%d at a", len(a.running))
 	}
-	if v, _ := r.state.Site("a"); v.Machines[0].Free != (fsm.Resources{}) {
+	if v, _ := r.state.Site("a"); v.Machines[0].Free != (command.Resources{}) {
 		t.Fatalf("%+v", v.Machines)
 	}
 	// Home runs that take all slots leave nothing to offer; jobs wait for one to end.
@@ -124,7 +125,7 @@ func TestTasksAtOnce(t *testing.T) {
 	}
 	a.submit(sleepJob, "")
 	r.settle()
-	if m := r.machine("a"); len(a.running) != 3 || m.Exposed != (fsm.Resources{}) {
+	if m := r.machine("a"); len(a.running) != 3 || m.Exposed != (command.Resources{}) {
 		t.Fatalf("%d at a, %+v", len(a.running), m)
 	}
 }
@@ -132,7 +133,7 @@ func TestTasksAtOnce(t *testing.T) {
 // Two handlers of one site, with terms of their own: a job goes to the one whose
 // labels it selects, and neither runs more than it may.
 func TestTwoHandlersOnTheirTerms(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 4)
+	r := newRig(t, command.DefaultParams(), 4)
 	a := r.sites[0]
 	a.core.guards["container"] = Guard{watchdog: true}
 	a.core.terms["container"] = Terms{"gpu=a100,handler=container,site=a", 1}
@@ -165,11 +166,11 @@ func TestTwoHandlersOnTheirTerms(t *testing.T) {
 // TestNodesLabels: what a handler knows of its machines stands beside its terms' labels,
 // which win; what is too much, or is none, is left out. A change is another offer.
 func TestNodesLabels(t *testing.T) {
-	many := make([]string, fsm.MaxLabels)
+	many := make([]string, command.MaxLabels)
 	for i := range many {
 		many[i] = fmt.Sprintf("k%02d=v", i)
 	}
-	for known, want := range map[string]fsm.Labels{
+	for known, want := range map[string]command.Labels{
 		"":                            "gpu=a100,handler=kube,site=a",
 		"gpu=none,zone=z1":            "gpu=a100,handler=kube,site=a,zone=z1",
 		"a.example/type=large,site=b": "a.example/type=large,gpu=a100,handler=kube,site=a",
@@ -182,7 +183,7 @@ func TestNodesLabels(t *testing.T) {
 			}
 		}
 	}
-	r := newRig(t, fsm.DefaultParams(), 4)
+	r := newRig(t, command.DefaultParams(), 4)
 	a := r.sites[0]
 	a.core.guards["kube"] = Guard{watchdog: true}
 	a.core.terms["kube"] = Terms{"handler=kube,site=a", 0}
@@ -203,7 +204,7 @@ func TestTasksAreShared(t *testing.T) {
 	machines := []executor.Machine{{Name: "m1"}, {Name: "m2"}, {Name: "m3"}}
 	for tasks, want := range map[int64][3]int64{7: {3, 2, 2}, 3: {1, 1, 1}, 2: {1, 1, 0}} {
 		for i, m := range (Terms{Tasks: tasks}).onTerms("h", machines) {
-			if !m.limited || m.slots != want[i] || (&machineFilter{js: &fsm.JobSpec{}}).at(m) != (want[i] > 0) {
+			if !m.limited || m.slots != want[i] || (&machineFilter{js: &command.JobSpec{}}).at(m) != (want[i] > 0) {
 				t.Errorf("%d tasks: %s gets %d, want %v", tasks, m.Name, m.slots, want)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/trouble"
 )
 
@@ -23,7 +24,7 @@ func (s *rigSite) declineLast() {
 // A site that keeps declining for its own trouble rests, longer each time up to a
 // bound, says so, and is back with the first task that starts.
 func TestTroubledSiteRests(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1, 1)
+	r := newRig(t, command.DefaultParams(), 1, 1)
 	a, b := r.sites[0], r.sites[1]
 	b.refuse = errSick
 	a.submit(sleepJob, "")
@@ -63,7 +64,7 @@ func TestTroubledSiteRests(t *testing.T) {
 // What a handler took and could not begin goes back to the queue: it is neither a
 // failure nor a loss of the task, of another site's or of the site's own.
 func TestDeclinedAfterItWasTaken(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1, 1)
+	r := newRig(t, command.DefaultParams(), 1, 1)
 	a, b := r.sites[0], r.sites[1]
 	a.submit(`{"command":["x"],"sites":{"only":["b"]}}`, "")
 	r.settle()
@@ -88,7 +89,7 @@ func TestDeclinedAfterItWasTaken(t *testing.T) {
 
 // The same of a site's own task outside the log: it waits for the end of the rest.
 func TestDeclinedHomeTaskWaits(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1)
+	r := newRig(t, command.DefaultParams(), 1)
 	a := r.sites[0]
 	a.submit(sleepJob, "")
 	for range 2 * maxLosses {
@@ -136,7 +137,7 @@ func TestDeclinedWhileItsBrokerWasAway(t *testing.T) {
 			a.boot()
 		},
 	} {
-		r := newRig(t, fsm.DefaultParams(), 1, 1)
+		r := newRig(t, command.DefaultParams(), 1, 1)
 		a, b := r.sites[0], r.sites[1]
 		a.submit(`{"command":["x"],"sites":{"only":["b"]},"retry":{"on_loss":"never"}}`, "")
 		r.settle()
@@ -163,7 +164,7 @@ func TestDeclinedWhileItsBrokerWasAway(t *testing.T) {
 // one that could not begin before it registers again goes back to the queue without a
 // loss.
 func TestOwnTaskDeclinedWhileExpelled(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 2, 1)
+	r := newRig(t, command.DefaultParams(), 2, 1)
 	a, b := r.sites[0], r.sites[1]
 	b.submit(`{"command":["x"],"count":2,"sites":{"only":["a"]}}`, "") // fills a
 	r.settle()

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/record"
 )
 
@@ -34,11 +34,11 @@ func (u *usageBook) full() bool { return len(u.rows) >= u.most }
 
 // addUsage notes an ended home run. Lost runs credit and debit nobody.
 func (c *Core) addUsage(num uint64, a *attempt, r executor.Result, fx *Effects) {
-	if r.Run <= 0 || outcomeOf(r, a.stopping) == fsm.Lost {
+	if r.Run <= 0 || outcomeOf(r, a.stopping) == command.Lost {
 		return
 	}
 	row := usageRow{
-		Job: num, Task: c.home.jobs[num].index(a.ID.Task), Need: fsm.Resources(a.Need),
+		Job: num, Task: c.home.jobs[num].index(a.ID.Task), Need: command.Resources(a.Need),
 		EndedMs: r.Started.Add(r.Run).UnixMilli(), RunMs: r.Run.Milliseconds(),
 		WaitMs: span(r.Started.UnixMilli() - c.home.jobs[num].Spec.CreatedMs),
 	}
@@ -55,7 +55,7 @@ func (c *Core) reportUsage(fx *Effects) {
 		return
 	}
 	first := u.seq - uint64(len(u.rows)) + 1
-	n := min(len(u.rows), fsm.MaxUsageRows)
+	n := min(len(u.rows), command.MaxUsageRows)
 	for i := range n {
 		fx.Writes = append(fx.Writes, record.Remove(record.BucketRows, record.Number(first+uint64(i))))
 	}
@@ -67,15 +67,15 @@ func (c *Core) reportUsage(fx *Effects) {
 
 func (c *Core) sendUsage() {
 	u := &c.usage
-	cmd := &fsm.Usage{Batch: u.openNo}
+	cmd := &command.Usage{Batch: u.openNo}
 	now := c.now.Wall.UnixMilli()
 	for _, r := range u.open {
-		cmd.Rows = append(cmd.Rows, fsm.UsageRow{
+		cmd.Rows = append(cmd.Rows, command.UsageRow{
 			Job: r.Job, Task: r.Task, Need: r.Need,
 			AgoMs: span(now - r.EndedMs), RunMs: span(r.RunMs), WaitMs: span(r.WaitMs),
 		})
 	}
-	c.out.add(cmd, func(_ fsm.Result, _ StateReader, fx *Effects) {
+	c.out.add(cmd, func(_ command.Result, _ StateReader, fx *Effects) {
 		fx.Writes = append(fx.Writes, record.Tidy(record.BucketUsage, record.Number(u.openNo)))
 		u.next, u.open = u.openNo+1, nil
 	})
@@ -128,10 +128,10 @@ func (c *Core) resumeUsage(next uint64, fx *Effects) {
 
 // usageRow is an ended home run, kept until a usage batch with it is applied.
 type usageRow struct {
-	Job     uint64        `json:"job"`
-	Task    uint32        `json:"task"`
-	Need    fsm.Resources `json:"need"`
-	EndedMs int64         `json:"ended_ms"` // unix milliseconds
-	RunMs   int64         `json:"run_ms"`
-	WaitMs  int64         `json:"wait_ms"`
+	Job     uint64            `json:"job"`
+	Task    uint32            `json:"task"`
+	Need    command.Resources `json:"need"`
+	EndedMs int64             `json:"ended_ms"` // unix milliseconds
+	RunMs   int64             `json:"run_ms"`
+	WaitMs  int64             `json:"wait_ms"`
 }

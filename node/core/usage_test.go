@@ -5,13 +5,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // A new epoch had forgotten batch 1, and the open batch 2 was taken for applied:
 // its runs never reached the ledger.
 func TestNewEpochKeepsTheOpenUsage(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1)
+	r := newRig(t, command.DefaultParams(), 1)
 	a := r.sites[0]
 	run := func() {
 		a.submit(sleepJob, "")
@@ -49,7 +49,7 @@ func TestNewEpochKeepsTheOpenUsage(t *testing.T) {
 // as it may keep it starts nothing more and says so; it takes jobs all the same, and
 // when the federation is back the ledger has each run once.
 func TestUnreportedRunsAreBounded(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1)
+	r := newRig(t, command.DefaultParams(), 1)
 	a := r.sites[0]
 	held, lost := a.reopen() // alone
 	u := &a.core.usage

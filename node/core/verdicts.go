@@ -1,7 +1,7 @@
 package core
 
 import (
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 )
 
@@ -26,21 +26,21 @@ func (c *Core) proposeLosses(v VerdictEvent) {
 	if c.incarnation == 0 {
 		return
 	}
-	propose := func(r coord.Renewal, body fsm.Body) {
+	propose := func(r coord.Renewal, body command.Body) {
 		if c.judging[r] {
 			return
 		}
 		c.judging[r] = true
-		c.out.add(body, func(fsm.Result, StateReader, *Effects) { delete(c.judging, r) })
+		c.out.add(body, func(command.Result, StateReader, *Effects) { delete(c.judging, r) })
 	}
 	for _, r := range v.Lost {
-		propose(r, &fsm.SiteLost{Site: r.Site, Incarnation: r.Incarnation, Term: v.Term})
+		propose(r, &command.SiteLost{Site: r.Site, Incarnation: r.Incarnation, Term: v.Term})
 	}
 	for _, r := range v.Suspect {
-		propose(r, &fsm.Suspect{Site: r.Site, Incarnation: r.Incarnation, On: true})
+		propose(r, &command.Suspect{Site: r.Site, Incarnation: r.Incarnation, On: true})
 	}
 	for _, r := range v.Trust {
-		propose(r, &fsm.Suspect{Site: r.Site, Incarnation: r.Incarnation})
+		propose(r, &command.Suspect{Site: r.Site, Incarnation: r.Incarnation})
 	}
 }
 
@@ -55,5 +55,5 @@ func (c *Core) proposeRaise(ev RaiseEvent) {
 		return
 	}
 	c.raising = true
-	c.out.add(&fsm.Raise{Version: ev.Version}, func(fsm.Result, StateReader, *Effects) { c.raising = false })
+	c.out.add(&command.Raise{Version: ev.Version}, func(command.Result, StateReader, *Effects) { c.raising = false })
 }

@@ -5,18 +5,19 @@ import (
 	"testing"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // TestApplyVersionIsRaised: once the brokers of all sites know a newer version,
 // the leader's has it ordered, once; a replica that does not know it stops.
 func TestApplyVersionIsRaised(t *testing.T) {
-	r := newRig(t, fsm.DefaultParams(), 1, 1)
+	r := newRig(t, command.DefaultParams(), 1, 1)
 	for i, s := range r.sites {
 		if next := r.state.NextVersion(); next > fsm.Version {
 			t.Fatalf("%d of %d sites know version %d: next is %d", i, len(r.sites), fsm.Version+1, next)
 		}
 		boot := [16]byte{100, byte(i)}
-		res := r.apply(fsm.Command{ID: fsm.CommandID{Site: s.name}, Body: &fsm.Register{
+		res := r.apply(command.Command{ID: command.ID{Site: s.name}, Body: &command.Register{
 			Node: [16]byte{s.name[0]}, Boot: boot, HTTP: "127.0.0.1:1", Peer: "127.0.0.1:2", MaxVersion: fsm.Version + 1,
 		}})
 		s.turn(RegisteredEvent{res[0], boot})
@@ -26,20 +27,20 @@ func TestApplyVersionIsRaised(t *testing.T) {
 	raise := RaiseEvent{r.state.NextVersion()}
 	a.turn(raise)
 	a.turn(raise, raise)
-	var raises []fsm.Command
+	var raises []command.Command
 	for _, cmd := range a.pending {
-		if _, ok := cmd.Body.(*fsm.Raise); ok {
+		if _, ok := cmd.Body.(*command.Raise); ok {
 			raises = append(raises, cmd)
 		}
 	}
 	if len(raises) != 1 {
 		t.Fatalf("proposed %d times, want once: %v", len(raises), a.pending)
 	}
-	if res := r.apply(a.pending...); res[0].Code != fsm.OK || r.state.Version() != fsm.Version+1 {
+	if res := r.apply(a.pending...); res[0].Code != command.OK || r.state.Version() != fsm.Version+1 {
 		t.Fatalf("%v: version %d, want %d", res, r.state.Version(), fsm.Version+1)
 	}
 
-	entry, err := fsm.DecodeBatch((&fsm.Batch{Term: 1}).Append(nil))
+	entry, err := command.DecodeBatch((&command.Batch{Term: 1}).Append(nil))
 	if err != nil {
 		t.Fatal(err)
 	}

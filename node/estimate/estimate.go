@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -59,9 +60,9 @@ type Estimator struct {
 	mu         sync.Mutex
 	flows      map[string]*flow // by site
 	sampledMs  int64            // log time of the last sample, 0 = none
-	candidates []fsm.JobID
-	again      fsm.JobID // to be followed once more, Num 0 = none
-	open       map[fsm.JobID][]guess
+	candidates []command.JobID
+	again      command.JobID // to be followed once more, Num 0 = none
+	open       map[command.JobID][]guess
 	kinds      [kindCount]kind
 	learnt     bool // something that is to be kept
 }
@@ -104,7 +105,7 @@ type guess struct {
 
 // NewEstimator returns one that knows nothing yet.
 func NewEstimator() *Estimator {
-	e := &Estimator{flows: map[string]*flow{}, open: map[fsm.JobID][]guess{}}
+	e := &Estimator{flows: map[string]*flow{}, open: map[command.JobID][]guess{}}
 	for i := range e.kinds {
 		e.kinds[i].level = 0.9
 	}
@@ -166,7 +167,7 @@ func (e *Estimator) Sample(s *fsm.State) {
 
 // openGuesses opens an estimate of a job that waits: one of a job that was just submitted, more
 // of one that waits on.
-func (e *Estimator) openGuesses(s *fsm.State, id fsm.JobID) {
+func (e *Estimator) openGuesses(s *fsm.State, id command.JobID) {
 	v, ok := s.Why(id)
 	if !ok || v.Waiting == 0 {
 		return
@@ -196,13 +197,13 @@ func (e *Estimator) bandOf(g *guess) *band { return &e.kinds[g.kind].bands[g.ban
 // nominate has a job followed with the next sample. Of more than maxCandidates in a second
 // those with the least hash are, whichever came first: the last ones of a burst do not wait
 // as its others do.
-func (e *Estimator) nominate(id fsm.JobID) {
+func (e *Estimator) nominate(id command.JobID) {
 	if slices.Contains(e.candidates, id) {
 		return
 	}
 	e.candidates = append(e.candidates, id)
 	if len(e.candidates) > maxCandidates {
-		slices.SortFunc(e.candidates, func(a, b fsm.JobID) int { return cmp.Compare(fsm.Mix(a.Num), fsm.Mix(b.Num)) })
+		slices.SortFunc(e.candidates, func(a, b command.JobID) int { return cmp.Compare(fsm.Mix(a.Num), fsm.Mix(b.Num)) })
 		e.candidates = e.candidates[:maxCandidates]
 	}
 }
@@ -215,9 +216,9 @@ func (e *Estimator) askAgain(now int64) {
 	}
 	if e.again.Num > 0 {
 		e.nominate(e.again)
-		e.again = fsm.JobID{}
+		e.again = command.JobID{}
 	}
-	var chosen fsm.JobID
+	var chosen command.JobID
 	least := uint64(math.MaxUint64)
 	for id := range e.open { // in any order: the least is taken
 		lot := fsm.Mix(fsm.Mix(id.Num) ^ uint64(now))
@@ -254,7 +255,7 @@ func (e *Estimator) Estimate(v *fsm.WhyView) node.Estimate {
 
 // inMs turns milliseconds into a duration of at most ten years.
 func inMs(ms float64) time.Duration {
-	return time.Duration(min(ms, fsm.MaxTimeoutMs)) * time.Millisecond
+	return time.Duration(min(ms, command.MaxTimeoutMs)) * time.Millisecond
 }
 
 // base returns the mean wait in ms by the fluid model, and how many tasks of this

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/sched"
 )
@@ -29,16 +30,16 @@ type workload struct {
 	inc    map[string]uint64
 	ends   endings
 	seen   map[string]uint64 // SiteChange per site
-	known  map[fsm.AttemptRef]bool
+	known  map[command.AttemptRef]bool
 	est    *Estimator
-	asked  map[fsm.JobID]question
+	asked  map[command.JobID]question
 	judged []judgement
 	// unknown counts the questions that had no estimate for an answer.
 	unknown int
-	came    []fsm.JobID // in this second
+	came    []command.JobID // in this second
 	// median is that of the lengths of tasks, in ms.
 	median  float64
-	lengths map[fsm.JobID]float64
+	lengths map[command.JobID]float64
 }
 
 type question struct {
@@ -51,7 +52,7 @@ type judgement struct{ p50, p90 bool }
 type ending struct {
 	atMs int64
 	site string
-	ref  fsm.AttemptRef
+	ref  command.AttemptRef
 	run  int64
 }
 
@@ -71,36 +72,36 @@ func newWorkload(t *testing.T, seed uint64, policy string) *workload {
 	w := &workload{
 		t: t, rnd: rand.New(rand.NewPCG(seed, 1)), state: fsm.New(), sites: []string{"a", "b", "c"},
 		seq: map[string]uint64{}, num: map[string]uint64{}, inc: map[string]uint64{}, seen: map[string]uint64{},
-		known: map[fsm.AttemptRef]bool{}, est: NewEstimator(), asked: map[fsm.JobID]question{},
-		median: 20_000, lengths: map[fsm.JobID]float64{},
+		known: map[command.AttemptRef]bool{}, est: NewEstimator(), asked: map[command.JobID]question{},
+		median: 20_000, lengths: map[command.JobID]float64{},
 	}
 	w.state.Observe(&w.events)
-	p := fsm.DefaultParams()
+	p := command.DefaultParams()
 	if !sched.IsProjected(policy) { // those come later
 		p.Policy = policy
 	}
-	w.apply(fsm.Command{ID: fsm.CommandID{Site: "a"}, Body: &fsm.Genesis{Federation: [16]byte{1}, Seed: seed, Params: p}})
+	w.apply(command.Command{ID: command.ID{Site: "a"}, Body: &command.Genesis{Federation: [16]byte{1}, Seed: seed, Params: p}})
 	for i, x := range w.sites {
-		r := w.apply(fsm.Command{ID: fsm.CommandID{Site: x}, Body: &fsm.Register{
+		r := w.apply(command.Command{ID: command.ID{Site: x}, Body: &command.Register{
 			Node: [16]byte{x[0]}, Boot: [16]byte{x[0]}, HTTP: x + ":1", Peer: x + ":2", MaxVersion: fsm.Version,
 		}})
 		w.inc[x] = r[0].Incarnation
-		o := &fsm.Offer{Version: 1}
+		o := &command.Offer{Version: 1}
 		for k := range i + 1 {
-			o.Machines = append(o.Machines, fsm.Machine{Name: fmt.Sprintf("m%d", k), Resources: fsm.Resources{MilliCPU: 4000}})
+			o.Machines = append(o.Machines, command.Machine{Name: fmt.Sprintf("m%d", k), Resources: command.Resources{MilliCPU: 4000}})
 		}
 		w.do(x, o)
 	}
 	if p.Policy != policy {
 		p.Policy = policy
-		w.do("a", &fsm.SetParams{Params: p})
+		w.do("a", &command.SetParams{Params: p})
 	}
 	return w
 }
 
-func (w *workload) apply(cmds ...fsm.Command) []fsm.Result {
+func (w *workload) apply(cmds ...command.Command) []command.Result {
 	w.t.Helper()
-	res, err := w.state.Apply(&fsm.Batch{Term: 1, Elapsed: w.now, Commands: cmds})
+	res, err := w.state.Apply(&command.Batch{Term: 1, Elapsed: w.now, Commands: cmds})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -111,11 +112,11 @@ func (w *workload) apply(cmds ...fsm.Command) []fsm.Result {
 	return res
 }
 
-func (w *workload) do(site string, body fsm.Body) {
+func (w *workload) do(site string, body command.Body) {
 	w.t.Helper()
 	w.seq[site]++
-	r := w.apply(fsm.Command{ID: fsm.CommandID{Site: site, Incarnation: w.inc[site], Seq: w.seq[site]}, Ack: w.seq[site] - 1, Body: body})
-	if r[0].Code != fsm.OK {
+	r := w.apply(command.Command{ID: command.ID{Site: site, Incarnation: w.inc[site], Seq: w.seq[site]}, Ack: w.seq[site] - 1, Body: body})
+	if r[0].Code != command.OK {
 		w.t.Fatalf("%T of %s: %s", body, site, r[0].Code)
 	}
 }
@@ -128,7 +129,7 @@ func (w *workload) event(ev *fsm.Event) {
 		return
 	}
 	run := int64(max(1, w.lengths[ev.Job]*math.Exp(0.8*w.rnd.NormFloat64())))
-	ref := fsm.AttemptRef{Job: ev.Job, Task: ev.Task, Attempt: ev.Attempt, Token: ev.Token}
+	ref := command.AttemptRef{Job: ev.Job, Task: ev.Task, Attempt: ev.Attempt, Token: ev.Token}
 	heap.Push(&w.ends, ending{w.now + run, ev.Site, ref, run})
 	if q, ok := w.asked[ev.Job]; ok {
 		delete(w.asked, ev.Job)
@@ -140,11 +141,11 @@ func (w *workload) event(ev *fsm.Event) {
 // submit enters a job; one that waits is asked about.
 func (w *workload) submit(site string) {
 	w.num[site]++
-	id := fsm.JobID{Site: site, Num: w.num[site]}
+	id := command.JobID{Site: site, Num: w.num[site]}
 	w.lengths[id] = w.median
-	w.do(site, &fsm.Submit{Jobs: []fsm.JobSpec{{
+	w.do(site, &command.Submit{Jobs: []command.JobSpec{{
 		Num: id.Num, Count: uint32(1 + w.rnd.IntN(3)*w.rnd.IntN(5)), MaxAttempts: 1, Priority: int32(w.rnd.IntN(2)),
-		Need: fsm.Resources{MilliCPU: 1000 * int64(1+w.rnd.IntN(2))},
+		Need: command.Resources{MilliCPU: 1000 * int64(1+w.rnd.IntN(2))},
 	}}})
 	w.came = append(w.came, id)
 }
@@ -159,7 +160,7 @@ func (w *workload) ask() {
 	w.came = w.came[:0]
 }
 
-func (w *workload) askAbout(id fsm.JobID, v *fsm.WhyView) {
+func (w *workload) askAbout(id command.JobID, v *fsm.WhyView) {
 	if e := w.est.Estimate(v); e.Unknown == "" {
 		w.asked[id] = question{w.now, e}
 	} else {
@@ -167,7 +168,7 @@ func (w *workload) askAbout(id fsm.JobID, v *fsm.WhyView) {
 	}
 }
 
-func (w *workload) count(id fsm.JobID) int {
+func (w *workload) count(id command.JobID) int {
 	j, _ := w.state.Job(id)
 	return int(j.Spec.Count)
 }
@@ -192,7 +193,7 @@ func (w *workload) play(seconds int, p pattern) {
 		w.now += 1000
 		for len(w.ends) > 0 && w.ends[0].atMs <= w.now {
 			e := heap.Pop(&w.ends).(ending)
-			w.do(e.site, &fsm.Complete{Attempts: []fsm.Ended{{AttemptRef: e.ref, RunMs: e.run}}})
+			w.do(e.site, &command.Complete{Attempts: []command.Ended{{AttemptRef: e.ref, RunMs: e.run}}})
 		}
 		rate := p.load * cores / perJob * (1 + p.swing*math.Sin(float64(i)/300))
 		for x := w.rnd.ExpFloat64(); x < rate; x += w.rnd.ExpFloat64() {
@@ -260,7 +261,7 @@ func (w *workload) run(seconds int, load float64) {
 		w.now += 1000
 		for len(w.ends) > 0 && w.ends[0].atMs <= w.now {
 			e := heap.Pop(&w.ends).(ending)
-			w.do(e.site, &fsm.Complete{Attempts: []fsm.Ended{{AttemptRef: e.ref, RunMs: e.run}}})
+			w.do(e.site, &command.Complete{Attempts: []command.Ended{{AttemptRef: e.ref, RunMs: e.run}}})
 		}
 		rate := load * cores / perJob * (1 + 0.8*math.Sin(float64(i)/300))
 		for p := w.rnd.ExpFloat64(); p < rate; p += w.rnd.ExpFloat64() {
@@ -315,13 +316,13 @@ func heldOf(judged []judgement) (n int, p50, p90 float64) {
 // where there is room the answer is now.
 func TestNoHistoryNoEstimate(t *testing.T) {
 	w := newWorkload(t, 1, sched.SimplDirect)
-	spec := fsm.JobSpec{Num: 1, Count: 1, MaxAttempts: 1, Need: fsm.Resources{MilliCPU: 1000}}
+	spec := command.JobSpec{Num: 1, Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1000}}
 	v, ok := w.state.WhySpec("a", &spec)
 	if e := w.est.Estimate(&v); !ok || e.Unknown != "" || e.P90 != 0 {
 		t.Fatalf("%+v", e)
 	}
-	w.do("a", &fsm.Submit{Jobs: []fsm.JobSpec{{Num: 1, Count: 30, MaxAttempts: 1, Need: spec.Need}}})
-	v, _ = w.state.Why(fsm.JobID{Site: "a", Num: 1})
+	w.do("a", &command.Submit{Jobs: []command.JobSpec{{Num: 1, Count: 30, MaxAttempts: 1, Need: spec.Need}}})
+	v, _ = w.state.Why(command.JobID{Site: "a", Num: 1})
 	if e := w.est.Estimate(&v); !strings.Contains(e.Unknown, "no task has ended") {
 		t.Fatalf("%+v", e)
 	}
@@ -365,8 +366,8 @@ func TestWaitingJobsAreFollowed(t *testing.T) {
 			t.Errorf("kind %d: %d waits learnt, %d judged", i, n, len(k.judged))
 		}
 	}
-	w.do("a", &fsm.Submit{Jobs: []fsm.JobSpec{{Num: 90_000, Count: 300, MaxAttempts: 1, Need: fsm.Resources{MilliCPU: 1000}}}})
-	v, _ := w.state.Why(fsm.JobID{Site: "a", Num: 90_000})
+	w.do("a", &command.Submit{Jobs: []command.JobSpec{{Num: 90_000, Count: 300, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1000}}}})
+	v, _ := w.state.Why(command.JobID{Site: "a", Num: 90_000})
 	unstarted := 0
 	for range 150 { // nothing ends, so nothing starts
 		w.now += 1000
@@ -411,7 +412,7 @@ func TestSeriesForgets(t *testing.T) {
 func TestEstimatorIsBounded(t *testing.T) {
 	e := NewEstimator()
 	for i := range 5000 {
-		id := fsm.JobID{Site: "a", Num: uint64(i + 1)}
+		id := command.JobID{Site: "a", Num: uint64(i + 1)}
 		e.Observe(&fsm.Event{Kind: fsm.EventJobSubmitted, Job: id})
 		e.open[id] = []guess{{base: 10, p90: 20}}
 		e.kinds[kindFresh].bands[0].open++

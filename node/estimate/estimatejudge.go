@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -71,7 +72,7 @@ func (e *Estimator) miss(g *guess, now int64) {
 	}
 }
 
-func compareJobs(a, b fsm.JobID) int {
+func compareJobs(a, b command.JobID) int {
 	return cmp.Or(cmp.Compare(a.Site, b.Site), cmp.Compare(a.Num, b.Num))
 }
 

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/notefile"
 )
 
@@ -153,7 +153,7 @@ func (k *keptEstimates) check() error {
 	}
 	empty := newFlow()
 	for site, f := range k.Flows {
-		if !fsm.ValidSite(site) || !empty.fine.holds(f.Fine) || !empty.coarse.holds(f.Coarse) {
+		if !command.ValidSite(site) || !empty.fine.holds(f.Fine) || !empty.coarse.holds(f.Coarse) {
 			return fmt.Errorf("rates of site %.64q are out of bounds", site)
 		}
 	}

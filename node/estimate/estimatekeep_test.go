@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/notefile"
 	"github.com/cloudshare/cloudshare/sched"
@@ -38,8 +38,8 @@ func TestEstimatesOutliveARestart(t *testing.T) {
 	if was != now || was.Starts < 100 || was.Held == 0 {
 		t.Errorf("calibration %+v, after the restart %+v", was, now)
 	}
-	w.do("a", &fsm.Submit{Jobs: []fsm.JobSpec{{Num: 90_000, Count: 30, MaxAttempts: 1, Need: fsm.Resources{MilliCPU: 1000}}}})
-	v, _ := w.state.Why(fsm.JobID{Site: "a", Num: 90_000})
+	w.do("a", &command.Submit{Jobs: []command.JobSpec{{Num: 90_000, Count: 30, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1000}}}})
+	v, _ := w.state.Why(command.JobID{Site: "a", Num: 90_000})
 	if a, b := w.est.Estimate(&v), again.Estimate(&v); a != b || a.Unknown != "" || a.P90 == 0 {
 		t.Errorf("estimate %+v, after the restart %+v", a, b)
 	}

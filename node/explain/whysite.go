@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -14,7 +15,7 @@ type SiteReports struct {
 	// Bare are sites that have no machine at all, whether they would offer it or not.
 	Bare map[string]bool
 	// Closed is why sites lend nothing, as their brokers say.
-	Closed map[string]fsm.Closure
+	Closed map[string]command.Closure
 	Own    OwnTrouble
 }
 
@@ -27,17 +28,17 @@ type OwnTrouble struct {
 }
 
 // closureText words why a site lends nothing, for those who know no more.
-func closureText(c fsm.Closure) string {
+func closureText(c command.Closure) string {
 	switch c {
-	case fsm.NotClosed:
+	case command.NotClosed:
 		return ""
-	case fsm.ClosedDrain:
+	case command.ClosedDrain:
 		return "its operator drains it"
-	case fsm.ClosedLeaving:
+	case command.ClosedLeaving:
 		return "it leaves the federation"
-	case fsm.ClosedDisk:
+	case command.ClosedDisk:
 		return "its broker's disk is full"
-	case fsm.ClosedTrouble:
+	case command.ClosedTrouble:
 		return "none of its machines can start tasks"
 	}
 	return c.String()
@@ -85,7 +86,7 @@ func (h *SiteReports) closedText(site string, own OwnTrouble) string {
 		return "offers no machine now: " + own.Closed
 	case own.Away != "":
 		return "offers no machine now: " + own.Away
-	case h.Closed[site] != fsm.NotClosed:
+	case h.Closed[site] != command.NotClosed:
 		return "offers no machine now: " + closureText(h.Closed[site])
 	case h.Bare[site]:
 		return "has no machine now: what runs its tasks is away"
@@ -121,4 +122,4 @@ func Fill(w *node.Why, v *fsm.WhyView, h *SiteReports, fresh node.Freshness) {
 }
 
 // ClosedText words why a site offers nothing; words are what its broker knows of that.
-func ClosedText(why fsm.Closure, words string) string { return cmp.Or(words, closureText(why)) }
+func ClosedText(why command.Closure, words string) string { return cmp.Or(words, closureText(why)) }

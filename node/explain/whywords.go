@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/sched"
 )
@@ -62,11 +63,11 @@ func siteText(v *fsm.WhyView, x *fsm.SiteWhy) string {
 }
 
 // nextText says who takes the next room.
-func nextText(v *fsm.WhyView, first fsm.JobID) string {
+func nextText(v *fsm.WhyView, first command.JobID) string {
 	switch first {
 	case v.Job:
 		return "the next room is this job's"
-	case fsm.JobID{}:
+	case command.JobID{}:
 		return "the next room is free for it"
 	}
 	return fmt.Sprintf("the next room goes to %s", first)
@@ -205,7 +206,7 @@ func quantity(n float64, unit string, power int) (text, times string) {
 
 // amount turns a decimal sum of weight·quantum^power into hours: core-hours if
 // cores alone are charged for.
-func amount(p *fsm.Params, sum string, power int) (n float64, unit string) {
+func amount(p *command.Params, sum string, power int) (n float64, unit string) {
 	f, ok := new(big.Float).SetString(sum)
 	if !ok {
 		return 0, "units"
@@ -266,7 +267,7 @@ func summaryOf(v *fsm.WhyView, e node.Estimate) string {
 		about = "about "
 	}
 	return fmt.Sprintf("%s%s with %s go first as things stand, %d of its own site%s",
-		about, Plural(ahead, "task"), fsm.Resources{MilliCPU: v.Ahead.MilliCPU}, v.Ahead.Own, whenText(e))
+		about, Plural(ahead, "task"), command.Resources{MilliCPU: v.Ahead.MilliCPU}, v.Ahead.Own, whenText(e))
 }
 
 // staleSummary is summaryOf for facts of some time ago: it says nothing of now.

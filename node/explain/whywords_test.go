@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/sched"
 )
@@ -26,7 +27,7 @@ func TestOddsAreNamedOnceTheyAreKnown(t *testing.T) {
 // Found by review: a job that no site can run was told whose turn it is.
 func TestNoTurnWhereNoSiteCanRunIt(t *testing.T) {
 	v := fsm.WhyView{
-		Params: fsm.DefaultParams(), Job: fsm.JobID{Site: "a", Num: 1}, Waiting: 1, Turns: []fsm.TurnView{{Site: "a", Priority: "0"}},
+		Params: command.DefaultParams(), Job: command.JobID{Site: "a", Num: 1}, Waiting: 1, Turns: []fsm.TurnView{{Site: "a", Priority: "0"}},
 		Sites: []fsm.SiteWhy{{Site: "a", Why: fsm.HinderedShape}, {Site: "b", Why: fsm.HinderedRule}},
 	}
 	var w node.Why
@@ -51,7 +52,7 @@ func TestTurnText(t *testing.T) {
 		sched.FairShare:  "b goes first: it used 0.5 core-hours for each core contributed; you contribute no machine now",
 		sched.RoundRobin: "b goes first: none of its tasks was ever chosen; your last task was chosen 1 start ago",
 	} {
-		v := fsm.WhyView{Params: fsm.DefaultParams(), Job: fsm.JobID{Site: "a", Num: 1}}
+		v := fsm.WhyView{Params: command.DefaultParams(), Job: command.JobID{Site: "a", Num: 1}}
 		v.Params.Policy = policy
 		b := fsm.TurnView{Site: "b", Priority: "1483200000000", Usage: coreHour, Share: 2000}
 		a := fsm.TurnView{Site: "a", Priority: "10800000000", Chosen: true, StartsAgo: 1}
@@ -63,7 +64,7 @@ func TestTurnText(t *testing.T) {
 			t.Errorf("%s\n got %s\nwant %s", policy, got, want)
 		}
 	}
-	v := fsm.WhyView{Params: fsm.DefaultParams(), Job: fsm.JobID{Site: "a"}, Turns: []fsm.TurnView{{Site: "b", Tied: true}, {Site: "a"}}}
+	v := fsm.WhyView{Params: command.DefaultParams(), Job: command.JobID{Site: "a"}, Turns: []fsm.TurnView{{Site: "b", Tied: true}, {Site: "a"}}}
 	if got := turnText(&v); got != "b goes first: you stand equal, and its tasks wait longer" {
 		t.Error(got)
 	}
@@ -95,7 +96,7 @@ func TestQuantity(t *testing.T) {
 			t.Errorf("%v, power %d: %q, want %q", c.hours, c.power, got, c.want)
 		}
 	}
-	v := fsm.WhyView{Params: fsm.DefaultParams(), Job: fsm.JobID{Site: "a"}, Turns: []fsm.TurnView{{Site: "a", Priority: "3600000000000"}, {Site: "b", Priority: "0"}}}
+	v := fsm.WhyView{Params: command.DefaultParams(), Job: command.JobID{Site: "a"}, Turns: []fsm.TurnView{{Site: "a", Priority: "3600000000000"}, {Site: "b", Priority: "0"}}}
 	v.Params.Policy = sched.OrigDirect
 	if got := turnText(&v); got != "a goes first: you lent 1 core-minutes more than you used, each counted by its age in minutes; next is b, "+
 		"it lent as much as it used, each counted by its age in hours" {
@@ -107,7 +108,7 @@ func TestQuantity(t *testing.T) {
 func TestTurnTextByWaits(t *testing.T) {
 	b := fsm.TurnView{Site: "b", Excess: "11520000"}
 	a := fsm.TurnView{Site: "a", Excess: "-3600000"}
-	v := fsm.WhyView{Params: fsm.DefaultParams(), Job: fsm.JobID{Site: "a", Num: 1}, Turns: []fsm.TurnView{b, a}}
+	v := fsm.WhyView{Params: command.DefaultParams(), Job: command.JobID{Site: "a", Num: 1}, Turns: []fsm.TurnView{b, a}}
 	check := func(policy, want string) {
 		t.Helper()
 		if v.Policy == "" {
@@ -140,7 +141,7 @@ func TestTurnTextByWaits(t *testing.T) {
 
 // TestAmountByRates: core-hours only where cores alone are charged for.
 func TestAmountByRates(t *testing.T) {
-	p := fsm.DefaultParams()
+	p := command.DefaultParams()
 	p.RateCPU, p.QuantumMs = 2, 1000
 	if n, unit := amount(&p, "7200000", 1); n != 1 || unit != "core-hours" {
 		t.Errorf("%v %s", n, unit)

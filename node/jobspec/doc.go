@@ -3,12 +3,12 @@
 // It is the first half of step 1 of a job's way: text comes in, a valid [Spec] goes on, and
 // what the replicated state and the handlers see of it goes out again:
 //
-//	JSON text ──ParseSpec──▶ Spec ──Spec.JobSpec──▶ fsm.JobSpec ──SpecOf──▶ Spec
+//	JSON text ──ParseSpec──▶ Spec ──Spec.JobSpec──▶ command.JobSpec ──SpecOf──▶ Spec
 //	                          │                        └ payload: what the order never reads
 //	                          └──MarshalJSON──▶ JSON text, every field
 //
 // A parse is strict: what is unknown, repeated or out of bounds is an error that names the
 // field. The package also knows the indices by which users number tasks ([Indices]), the
 // quantities of memory, and how words are written for a shell. It is a leaf: it imports the
-// state machine's types and the executors' contract, and nothing of the broker.
+// state machine's commands and the executors' contract, and nothing of the broker.
 package jobspec

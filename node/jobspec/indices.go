@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // MaxIndexRanges bounds the ranges of a set of task indices.
@@ -63,8 +63,8 @@ func ParseIndices(text string) (Indices, error) {
 
 func parseIndex(text string) (uint32, error) {
 	n, err := strconv.ParseUint(text, 10, 32)
-	if err != nil || n >= fsm.MaxCount {
-		return 0, fmt.Errorf("must be task indices from 0 to %d and ranges of them, such as 3,17,40-60", fsm.MaxCount-1)
+	if err != nil || n >= command.MaxCount {
+		return 0, fmt.Errorf("must be task indices from 0 to %d and ranges of them, such as 3,17,40-60", command.MaxCount-1)
 	}
 	return uint32(n), nil
 }

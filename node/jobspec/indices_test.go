@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 func TestIndicesAreReadInAnyOrder(t *testing.T) {
@@ -60,7 +60,7 @@ func TestForeignPayloadsNumberNothingTwice(t *testing.T) {
 			t.Errorf("%s: %+v", payload, n)
 		}
 	}
-	js := fsm.JobSpec{Count: 3, Payload: []byte(`{"indices":"5,6","command":["a"]}`)}
+	js := command.JobSpec{Count: 3, Payload: []byte(`{"indices":"5,6","command":["a"]}`)}
 	if s, err := SpecOf(js); err != nil || s.Indices.Len() != 0 || s.Count != 3 {
 		t.Errorf("%+v, %v", s, err)
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // Spec is a user's job (contract: POST /v1/jobs), after defaults. A Spec that
@@ -31,7 +31,7 @@ type Spec struct {
 	Labels    map[string]string
 	Sites     SpecSites
 	// Selectors are what a machine's labels must satisfy, all of them, each as
-	// fsm.Selector writes it; sorted and unique.
+	// command.Selector writes it; sorted and unique.
 	Selectors []string
 }
 
@@ -45,7 +45,7 @@ type SpecResources struct {
 // SpecRetry says how often a failed task is tried and what a loss means.
 type SpecRetry struct {
 	MaxAttempts uint32 // ≥ 1; failures count, losses do not
-	OnLoss      fsm.OnLoss
+	OnLoss      command.OnLoss
 }
 
 // SpecSites restricts where tasks may run; both sorted and unique.
@@ -58,8 +58,8 @@ func DefaultSpec() Spec {
 	return Spec{Count: 1, Resources: SpecResources{CPU: 1}, Retry: SpecRetry{MaxAttempts: 1}}
 }
 
-// onLossNames are the words of the contract, by fsm.OnLoss.
-var onLossNames = [...]string{fsm.Fenced: "fenced", fsm.Immediate: "immediate", fsm.Never: "never"}
+// onLossNames are the words of the contract, by command.OnLoss.
+var onLossNames = [...]string{command.Fenced: "fenced", command.Immediate: "immediate", command.Never: "never"}
 
 // OnLossNames returns the words that on_loss may be.
 func OnLossNames() []string { return slices.Clone(onLossNames[:]) }
@@ -69,10 +69,10 @@ func (r SpecRetry) LossName() string { return onLossNames[r.OnLoss] }
 
 // JobSpec is the job as the order sees it, under its owner's number.
 // createdMs is unix milliseconds, for people.
-func (s Spec) JobSpec(num uint64, createdMs int64) fsm.JobSpec {
-	return fsm.JobSpec{
+func (s Spec) JobSpec(num uint64, createdMs int64) command.JobSpec {
+	return command.JobSpec{
 		Num: num, Count: s.Count,
-		Need: fsm.Resources{
+		Need: command.Resources{
 			MilliCPU: s.Resources.CPU * 1000, MemMiB: s.Resources.Memory, GPU: s.Resources.GPU,
 		},
 		Image: s.Image != "", TimeoutMs: s.Timeout.Milliseconds(),
@@ -85,18 +85,18 @@ func (s Spec) JobSpec(num uint64, createdMs int64) fsm.JobSpec {
 // Meaning is a hash of all that the spec says, defaults included: equal for two
 // documents that differ in whitespace, order or what goes without saying.
 func (s Spec) Meaning() [32]byte {
-	submit := fsm.Submit{Jobs: []fsm.JobSpec{s.JobSpec(0, 0)}}
-	return sha256.Sum256(fsm.AppendCommand(nil, fsm.Command{Body: &submit}))
+	submit := command.Submit{Jobs: []command.JobSpec{s.JobSpec(0, 0)}}
+	return sha256.Sum256(command.Append(nil, command.Command{Body: &submit}))
 }
 
 // SpecOf is the inverse of JobSpec. It fails, never panics, on a payload that
 // JobSpec did not write.
-func SpecOf(js fsm.JobSpec) (Spec, error) {
+func SpecOf(js command.JobSpec) (Spec, error) {
 	s, err := ReadPayload(js.Payload)
 	if err != nil {
 		return Spec{}, err
 	}
-	if !slices.Contains([]fsm.OnLoss{fsm.Fenced, fsm.Immediate, fsm.Never}, js.OnLoss) {
+	if !slices.Contains([]command.OnLoss{command.Fenced, command.Immediate, command.Never}, js.OnLoss) {
 		return Spec{}, fmt.Errorf("read job: on_loss %d is unknown", js.OnLoss)
 	}
 	s.Count, s.Priority = js.Count, js.Priority

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // maxDepth bounds the nesting of a value that is about to be refused.
@@ -102,12 +102,12 @@ func (p *specParser) checkIndices() error {
 // most six times its source ("\u0001" for one byte is the worst, and that only
 // if the source was not escaped itself), so most specs are not encoded for it.
 func (p *specParser) checkSize() error {
-	if len(p.src) <= fsm.MaxPayload/6 {
+	if len(p.src) <= command.MaxPayload/6 {
 		return nil
 	}
-	if n := len(p.spec.appendPayload(nil)); n > fsm.MaxPayload {
+	if n := len(p.spec.appendPayload(nil)); n > command.MaxPayload {
 		return &SpecError{Field: "body", Reason: fmt.Sprintf(
-			"command, env, labels, indices, image and name take %d bytes together; at most %d: put large data into a file", n, fsm.MaxPayload)}
+			"command, env, labels, indices, image and name take %d bytes together; at most %d: put large data into a file", n, command.MaxPayload)}
 	}
 	return nil
 }

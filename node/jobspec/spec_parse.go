@@ -9,7 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // Bounds of a spec beside those of the state (fsm's limits).
@@ -130,7 +130,7 @@ func (p *specParser) field(key string) error {
 	case "env":
 		return p.mapping(key, &s.Env, checkEnv)
 	case "count":
-		return integer(p, key, &s.Count, 1, fsm.MaxCount)
+		return integer(p, key, &s.Count, 1, command.MaxCount)
 	case "timeout":
 		return p.timeout(key)
 	case "resources":
@@ -138,7 +138,7 @@ func (p *specParser) field(key string) error {
 	case "retry":
 		return p.nested(key, p.retry)
 	case "priority":
-		return integer(p, key, &s.Priority, -fsm.MaxPriority, fsm.MaxPriority)
+		return integer(p, key, &s.Priority, -command.MaxPriority, command.MaxPriority)
 	case "labels":
 		return p.mapping(key, &s.Labels, checkLabel)
 	case "selectors":
@@ -157,11 +157,11 @@ func (p *specParser) resource(key string) error {
 	r := &p.spec.Resources
 	switch key {
 	case "cpu":
-		return integer(p, "resources.cpu", &r.CPU, 1, fsm.MaxMilliCPU/1000)
+		return integer(p, "resources.cpu", &r.CPU, 1, command.MaxMilliCPU/1000)
 	case "memory":
 		return p.memory("resources.memory")
 	default:
-		return integer(p, "resources.gpu", &r.GPU, 0, fsm.MaxGPU)
+		return integer(p, "resources.gpu", &r.GPU, 0, command.MaxGPU)
 	}
 }
 
@@ -172,7 +172,7 @@ func (p *specParser) retry(key string) error {
 	if key == "on_loss" {
 		return p.onLoss("retry.on_loss")
 	}
-	return integer(p, "retry.max_attempts", &p.spec.Retry.MaxAttempts, 1, fsm.MaxAttempts)
+	return integer(p, "retry.max_attempts", &p.spec.Retry.MaxAttempts, 1, command.MaxAttempts)
 }
 
 func (p *specParser) site(key string) error {
@@ -314,9 +314,9 @@ func (p *specParser) timeout(name string) error {
 		return &SpecError{Field: name, Value: quoted(text), Reason: `must be a positive duration such as "90s" or "1h"`}
 	}
 	d = (d + time.Millisecond - 1).Truncate(time.Millisecond)
-	if d.Milliseconds() > fsm.MaxTimeoutMs {
+	if d.Milliseconds() > command.MaxTimeoutMs {
 		return &SpecError{Field: name, Value: quoted(text), Reason: fmt.Sprintf(
-			"must be at most %s", time.Duration(fsm.MaxTimeoutMs)*time.Millisecond)}
+			"must be at most %s", time.Duration(command.MaxTimeoutMs)*time.Millisecond)}
 	}
 	p.spec.Timeout = d
 	return nil
@@ -338,15 +338,15 @@ func (p *specParser) memory(name string) error {
 	if err != nil {
 		return &SpecError{Field: name, Value: quoted(text), Reason: strings.Replace(err.Error(), wantMemory, wantMemory+none, 1)}
 	}
-	if mib > fsm.MaxMemMiB {
-		return &SpecError{Field: name, Value: quoted(text), Reason: fmt.Sprintf("must be at most %dMi", int64(fsm.MaxMemMiB))}
+	if mib > command.MaxMemMiB {
+		return &SpecError{Field: name, Value: quoted(text), Reason: fmt.Sprintf("must be at most %dMi", int64(command.MaxMemMiB))}
 	}
 	p.spec.Resources.Memory = mib
 	return nil
 }
 
 func (p *specParser) onLoss(name string) error {
-	text := onLossNames[fsm.Fenced]
+	text := onLossNames[command.Fenced]
 	if err := p.text(name, &text); err != nil {
 		return err
 	}
@@ -354,7 +354,7 @@ func (p *specParser) onLoss(name string) error {
 	if i < 0 {
 		return &SpecError{Field: name, Value: quoted(text), Reason: `must be "fenced", "immediate" or "never"`}
 	}
-	p.spec.Retry.OnLoss = fsm.OnLoss(i)
+	p.spec.Retry.OnLoss = command.OnLoss(i)
 	return nil
 }
 
@@ -366,7 +366,7 @@ func (p *specParser) siteNames(name string, to *[]string) error {
 		return &SpecError{Field: name, Reason: fmt.Sprintf("names %d sites; at most %d", len(*to), MaxSiteNames)}
 	}
 	for _, site := range *to {
-		if !fsm.ValidSite(site) {
+		if !command.ValidSite(site) {
 			return &SpecError{Field: name, Value: quoted(site), Reason: "must hold site names: lower-case letters, digits and '-', at most 63"}
 		}
 	}
@@ -390,29 +390,29 @@ func (p *specParser) indices(name string) error {
 }
 
 // selectors reads what a machine's labels must satisfy, in any of the forms that
-// fsm.ParseSelector takes.
+// command.ParseSelector takes.
 func (p *specParser) selectors(name string) error {
 	to := &p.spec.Selectors
 	if err := p.strings(name, to); err != nil {
 		return err
 	}
 	for i, text := range *to {
-		r, err := fsm.ParseSelector(text)
+		r, err := command.ParseSelector(text)
 		if err != nil {
 			return &SpecError{Field: fmt.Sprintf("%s.%d", name, i), Value: quoted(text), Reason: selectorReason(err)}
 		}
 		(*to)[i] = r.String()
 	}
 	slices.Sort(*to)
-	if *to = slices.Compact(*to); len(*to) > fsm.MaxSelectors {
-		return &SpecError{Field: name, Reason: fmt.Sprintf("has %d selectors; at most %d", len(*to), fsm.MaxSelectors)}
+	if *to = slices.Compact(*to); len(*to) > command.MaxSelectors {
+		return &SpecError{Field: name, Reason: fmt.Sprintf("has %d selectors; at most %d", len(*to), command.MaxSelectors)}
 	}
 	return nil
 }
 
 // selectorReason is why a text is no selector, without the text.
 func selectorReason(err error) string {
-	reason := strings.TrimPrefix(err.Error(), fsm.ErrOutOfBounds.Error()+": ")
+	reason := strings.TrimPrefix(err.Error(), command.ErrOutOfBounds.Error()+": ")
 	if _, after, ok := strings.Cut(reason, ": must be KEY"); ok {
 		return "must be KEY" + after
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 const fullSpec = `{"name":"render","command":["sh","-c","echo \"hi\" é\n"],"image":"img:1","env":{"A":"1","B":"x=y"},` +
@@ -45,7 +45,7 @@ func TestParseSpecFull(t *testing.T) {
 		Name: "render", Command: []string{"sh", "-c", "echo \"hi\" é\n"}, Image: "img:1",
 		Env: map[string]string{"A": "1", "B": "x=y"}, Count: 3, Timeout: time.Hour,
 		Resources: SpecResources{CPU: 2, Memory: 256, GPU: 1},
-		Retry:     SpecRetry{MaxAttempts: 4, OnLoss: fsm.Never}, Priority: -7,
+		Retry:     SpecRetry{MaxAttempts: 4, OnLoss: command.Never}, Priority: -7,
 		Labels: map[string]string{"team": "a", "k/x": ""},
 		Sites:  SpecSites{Only: []string{"site-1", "site-2"}, Not: []string{"site-9"}}, Selectors: []string{"!old", "gpu", "zone in (a,b)"},
 	}

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/journal"
 )
 
@@ -29,9 +29,9 @@ var (
 // Buckets of the journal, by their place in bucketNames.
 const (
 	BucketMeta       journal.Bucket = iota // fixed names → values
-	BucketHome                             // job number → fsm.JobSpec, own jobs run outside the log
+	BucketHome                             // job number → command.JobSpec, own jobs run outside the log
 	BucketTasks                            // job number, task → homeTask; without one it waits for its first attempt
-	BucketPublishing                       // first job number → encoded fsm.Command with a Submit
+	BucketPublishing                       // first job number → encoded command.Command with a Submit
 	BucketAttempts                         // attempt's name → attemptRecord
 	BucketKeys                             // hash of idempotency key, first line → keyRun
 	BucketRows                             // sequence → usageRow, ended home runs not yet in a batch
@@ -135,8 +135,8 @@ func (j *Journal) Boot(boot [16]byte) (known [][16]byte, err error) {
 		err = json.Unmarshal(v, &known)
 	}
 	known = append([][16]byte{boot}, known...)
-	if n := len(known); n > fsm.MaxKnown {
-		known = append(known[:fsm.MaxKnown-1], known[n-1])
+	if n := len(known); n > command.MaxKnown {
+		known = append(known[:command.MaxKnown-1], known[n-1])
 	}
 	if err == nil {
 		err = j.Commit([]Write{PutRecord(BucketMeta, keyBoots, known)})

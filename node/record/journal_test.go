@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // A site that was expelled right after it had registered, and died while it
@@ -69,7 +69,7 @@ func TestManyStartsWithoutAQuorum(t *testing.T) {
 	}
 	for n := range 200 {
 		known, err := j.Boot([16]byte{2, byte(n)})
-		if err != nil || len(known) > fsm.MaxKnown || !slices.Contains(known, first) {
+		if err != nil || len(known) > command.MaxKnown || !slices.Contains(known, first) {
 			t.Fatalf("start %d: %d known, %v", n, len(known), err)
 		}
 	}

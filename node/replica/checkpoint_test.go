@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 )
 
@@ -73,7 +73,7 @@ func TestCheckpointsInCommon(t *testing.T) {
 
 // idle is an entry that moves log time only.
 func idle(term uint64, elapsed time.Duration) []byte {
-	return (&fsm.Batch{Term: term, Elapsed: elapsed.Milliseconds()}).Append(nil)
+	return (&command.Batch{Term: term, Elapsed: elapsed.Milliseconds()}).Append(nil)
 }
 
 // checkpointed is a founded replica that keeps checkpoints.
@@ -81,9 +81,9 @@ func checkpointed(t *testing.T) *Replica {
 	t.Helper()
 	r := NewReplica()
 	r.KeepCheckpoints()
-	params := fsm.DefaultParams()
-	_, err := r.Apply((&fsm.Batch{Term: 1, Commands: []fsm.Command{
-		{ID: fsm.CommandID{Site: "site-1"}, Body: &fsm.Genesis{Federation: [16]byte{1}, Seed: 1, Params: params}},
+	params := command.DefaultParams()
+	_, err := r.Apply((&command.Batch{Term: 1, Commands: []command.Command{
+		{ID: command.ID{Site: "site-1"}, Body: &command.Genesis{Federation: [16]byte{1}, Seed: 1, Params: params}},
 	}}).Append(nil))
 	if err != nil {
 		t.Fatal(err)

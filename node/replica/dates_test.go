@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // datedLog is a log with the dates of its entries.
@@ -19,8 +19,8 @@ type datedLog struct {
 }
 
 // add orders an entry, so long after the term's first one.
-func (l *datedLog) add(at time.Time, elapsed time.Duration, cmds ...fsm.Command) {
-	b := fsm.Batch{Term: l.term, Elapsed: elapsed.Milliseconds(), Commands: cmds}
+func (l *datedLog) add(at time.Time, elapsed time.Duration, cmds ...command.Command) {
+	b := command.Batch{Term: l.term, Elapsed: elapsed.Milliseconds(), Commands: cmds}
 	l.entries, l.at = append(l.entries, b.Append(nil)), append(l.at, at)
 }
 
@@ -47,7 +47,7 @@ var evening = time.Date(2026, 5, 4, 22, 0, 0, 0, time.UTC)
 // again under a new leader.
 func aNight() *datedLog {
 	l := &datedLog{term: 1}
-	l.add(evening, 0, fsm.Command{ID: fsm.CommandID{Site: "site-1"}, Body: &fsm.Genesis{Federation: [16]byte{1}, Params: fsm.DefaultParams()}})
+	l.add(evening, 0, command.Command{ID: command.ID{Site: "site-1"}, Body: &command.Genesis{Federation: [16]byte{1}, Params: command.DefaultParams()}})
 	for i := range 10 {
 		l.add(evening.Add(time.Duration(i+1)*time.Second), time.Duration(i+1)*time.Second)
 	}

@@ -4,12 +4,13 @@ import (
 	"slices"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
 const (
 	// maxDeclines bounds the jobs of which it is known what sites said of them. With
-	// maxDeclineSites words of fsm.MaxDetail bytes each they take some 5 MiB.
+	// maxDeclineSites words of command.MaxDetail bytes each they take some 5 MiB.
 	maxDeclines = 4096
 	// maxDeclineSites bounds the sites of one job.
 	maxDeclineSites = 4
@@ -20,9 +21,9 @@ const (
 // does not know what was said before it.
 type declines struct {
 	// by job, what was said last at the end; each site once.
-	by map[fsm.JobID][]node.Declined
+	by map[command.JobID][]node.Declined
 	// order holds the jobs in the order of their first decline, ended ones too.
-	order []fsm.JobID
+	order []command.JobID
 }
 
 // handleEvent takes an event.
@@ -35,7 +36,7 @@ func (d *declines) handleEvent(e *fsm.Event) {
 	}
 }
 
-func (d *declines) add(job fsm.JobID, word node.Declined) {
+func (d *declines) add(job command.JobID, word node.Declined) {
 	words, known := d.by[job]
 	if !known {
 		d.enlist(job)
@@ -48,11 +49,11 @@ func (d *declines) add(job fsm.JobID, word node.Declined) {
 }
 
 // enlist makes room for one more job: the oldest goes.
-func (d *declines) enlist(job fsm.JobID) {
+func (d *declines) enlist(job command.JobID) {
 	if d.by == nil {
-		d.by = map[fsm.JobID][]node.Declined{}
+		d.by = map[command.JobID][]node.Declined{}
 	}
-	gone := func(id fsm.JobID) bool { _, here := d.by[id]; return !here }
+	gone := func(id command.JobID) bool { _, here := d.by[id]; return !here }
 	if len(d.order) >= 2*maxDeclines {
 		d.order = slices.DeleteFunc(d.order, gone)
 	}
@@ -65,14 +66,14 @@ func (d *declines) enlist(job fsm.JobID) {
 
 // Declined returns what sites said that handed back tasks of a job, what was said last
 // at the end.
-func (f *Feed) Declined(job fsm.JobID) []node.Declined {
+func (f *Feed) Declined(job command.JobID) []node.Declined {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	return slices.Clone(f.declines.by[job])
 }
 
 // LastDecline returns the last word of a site that handed back a task of the job.
-func (f *Feed) LastDecline(job fsm.JobID) (node.Declined, bool) {
+func (f *Feed) LastDecline(job command.JobID) (node.Declined, bool) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	words := f.declines.by[job]

@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // What is remembered of declines is bounded, and the latest of it stays.
 func TestDeclinesAreBounded(t *testing.T) {
 	f := newFeed(0)
-	id := func(i int) fsm.JobID { return fsm.JobID{Site: "a", Num: uint64(i + 1)} }
-	hand := func(job fsm.JobID, site, reason string) {
+	id := func(i int) command.JobID { return command.JobID{Site: "a", Num: uint64(i + 1)} }
+	hand := func(job command.JobID, site, reason string) {
 		f.add([]fsm.Event{{Index: 1, Kind: fsm.EventTaskRequeued, End: fsm.EndDeclined, Job: job, Site: site, Reason: reason}})
 	}
 	const all = 3 * maxDeclines

@@ -2,6 +2,7 @@ package replica
 
 import (
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
@@ -57,7 +58,7 @@ func (r *Replica) renumbered(events []fsm.Event, first int) []fsm.Event {
 }
 
 // numberingOf reads the numbering of a job of the state.
-func (r *Replica) numberingOf(id fsm.JobID) *jobspec.Numbering {
+func (r *Replica) numberingOf(id command.JobID) *jobspec.Numbering {
 	if r.numbered.job != id {
 		view, _ := r.state.Job(id)
 		r.numbered.job, r.numbered.numbers = id, jobspec.NumberingOf(view.Spec.Payload, view.Spec.Count)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -34,7 +35,7 @@ func feedOf(t *testing.T) (*testFeed, *Feed) {
 // entry is n events of an entry.
 func entry(index uint64, n int) (out []fsm.Event) {
 	for range n {
-		out = append(out, fsm.Event{Index: index, Kind: fsm.EventJobSubmitted, Job: fsm.JobID{Site: "a", Num: index}})
+		out = append(out, fsm.Event{Index: index, Kind: fsm.EventJobSubmitted, Job: command.JobID{Site: "a", Num: index}})
 	}
 	return out
 }
@@ -43,7 +44,7 @@ func entry(index uint64, n int) (out []fsm.Event) {
 func applied(t *testing.T, b *testFeed, n int) {
 	t.Helper()
 	for range n {
-		if _, err := b.Apply((&fsm.Batch{Term: 1}).Append(nil)); err != nil {
+		if _, err := b.Apply((&command.Batch{Term: 1}).Append(nil)); err != nil {
 			t.Fatal(err)
 		}
 	}

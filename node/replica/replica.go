@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/jobspec"
@@ -35,7 +36,7 @@ type Replica struct {
 	points checkpoints
 	// numbered is the numbering of the last job with indices that told something.
 	numbered struct {
-		job     fsm.JobID
+		job     command.JobID
 		numbers jobspec.Numbering
 	}
 }
@@ -65,8 +66,8 @@ func (r *Replica) Dated(at time.Time) {
 }
 
 // Apply implements coord.Machine.
-func (r *Replica) Apply(entry []byte) ([]fsm.Result, error) {
-	batch, err := fsm.DecodeBatch(entry)
+func (r *Replica) Apply(entry []byte) ([]command.Result, error) {
+	batch, err := command.DecodeBatch(entry)
 	if err != nil {
 		return nil, fmt.Errorf("decode entry %d: %w", r.Index()+1, err)
 	}
@@ -152,7 +153,7 @@ func (r *Replica) Restore(src io.Reader) error {
 }
 
 // Result implements coord.Machine.
-func (r *Replica) Result(id fsm.CommandID) (fsm.Result, bool) {
+func (r *Replica) Result(id command.ID) (command.Result, bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.state.Result(id)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -22,17 +22,17 @@ const (
 // broker and needs no closing. It is not safe for concurrent use.
 type Subscription struct {
 	replica *Replica
-	labels  func(fsm.JobID) map[string]string
+	labels  func(command.JobID) map[string]string
 	stopped <-chan struct{} // nil = never
 	current <-chan struct{} // closed once the log was replayed, nil = it was
 	filter  node.EventFilter
 	place   node.EventID
-	match   map[fsm.JobID]bool // by job: its labels match
+	match   map[command.JobID]bool // by job: its labels match
 }
 
 // Events subscribes like Broker.Events; labels gives those of a job.
-func (r *Replica) Events(from node.EventID, filter node.EventFilter, labels func(fsm.JobID) map[string]string) *Subscription {
-	return &Subscription{replica: r, labels: labels, filter: filter, place: from, match: map[fsm.JobID]bool{}}
+func (r *Replica) Events(from node.EventID, filter node.EventFilter, labels func(command.JobID) map[string]string) *Subscription {
+	return &Subscription{replica: r, labels: labels, filter: filter, place: from, match: map[command.JobID]bool{}}
 }
 
 // Until has the subscription end when its broker stops, and wait with a place that the
@@ -153,7 +153,7 @@ func (s *Subscription) labelled(events []node.Event) []node.Event {
 	return kept
 }
 
-func (s *Subscription) hasLabels(id fsm.JobID) bool {
+func (s *Subscription) hasLabels(id command.JobID) bool {
 	if yes, known := s.match[id]; known {
 		return yes
 	}

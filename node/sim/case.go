@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // Task is one task of a case. Times are whole seconds since the case's start.
@@ -33,7 +34,7 @@ type Case struct {
 	// Tasks by (Release, Job, Index).
 	Tasks []Task
 	// Params of the state machine; QuantumMs is set to a second.
-	Params fsm.Params
+	Params command.Params
 	// Seed of the choice of machines.
 	Seed uint64
 	// Home says what becomes of a task that could start at home.
@@ -183,6 +184,6 @@ func (c *Case) SeedOf(s Coalition) uint64 {
 // Params returns those of the simulator under a policy: the paper's algorithm and
 // nothing of the product's own additions, no leases, and little memory. FAIRSHARE's
 // share is the paper's, too: it takes what sites say of their own users for true.
-func Params(policy string) fsm.Params {
-	return fsm.Params{Policy: policy, ClaimedHome: true, RateCPU: 1, QuantumMs: 1000, RetainJobs: 100, DepartureMs: 0}
+func Params(policy string) command.Params {
+	return command.Params{Policy: policy, ClaimedHome: true, RateCPU: 1, QuantumMs: 1000, RetainJobs: 100, DepartureMs: 0}
 }

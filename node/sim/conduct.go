@@ -3,7 +3,7 @@ package sim
 import (
 	"slices"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // Conduct is how a site departs from what the others take for granted. An honest
@@ -80,7 +80,7 @@ func (s *siteShell) refreshOffer() {
 }
 
 // told returns an offer as the site makes it.
-func (s *siteShell) told(offer *fsm.Offer) *fsm.Offer {
+func (s *siteShell) told(offer *command.Offer) *command.Offer {
 	o := *offer
 	o.Home.MilliCPU += s.conduct.Claim * 1000
 	if s.p.c.WholeShare {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/estimate"
 )
@@ -45,9 +46,9 @@ const (
 
 // LiveParams returns the parameters of a new federation under a policy, but for leases,
 // which simulated sites do not renew.
-func LiveParams(policy string) fsm.Params {
+func LiveParams(policy string) command.Params {
 	p := Params(policy)
-	live := fsm.DefaultParams()
+	live := command.DefaultParams()
 	p.ClaimedHome, p.PreferOwn, p.ReserveAfterMs = live.ClaimedHome, live.PreferOwn, live.ReserveAfterMs
 	return p
 }
@@ -58,8 +59,8 @@ type asker struct {
 	*player
 	estimator *estimate.Estimator
 	events    []fsm.Event
-	unstarted []fsm.JobID // published jobs; those that wait no longer leave with the next hour
-	questions map[fsm.JobID][]question
+	unstarted []command.JobID // published jobs; those that wait no longer leave with the next hour
+	questions map[command.JobID][]question
 	hour      int64
 	answers   [AskedKinds]Answers
 }
@@ -81,7 +82,7 @@ func PlayEstimates(ctx context.Context, c *Case) ([]Answers, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &asker{player: p, estimator: estimate.NewEstimator(), questions: map[fsm.JobID][]question{}}
+	a := &asker{player: p, estimator: estimate.NewEstimator(), questions: map[command.JobID][]question{}}
 	p.state.Observe(&a.events)
 	if err := a.run(ctx); err != nil {
 		return nil, err
@@ -128,7 +129,7 @@ func (a *asker) idleTick(second int64) error {
 
 // learn passes the second on to the estimator and asks what is to be asked in it.
 func (a *asker) learn() {
-	var came []fsm.JobID
+	var came []command.JobID
 	for i := range a.events {
 		e := &a.events[i]
 		a.estimator.Observe(e)
@@ -154,13 +155,13 @@ func (a *asker) learn() {
 
 // askWaiting asks about some of the jobs that wait, chosen by a hash.
 func (a *asker) askWaiting() {
-	a.unstarted = slices.DeleteFunc(a.unstarted, func(id fsm.JobID) bool {
+	a.unstarted = slices.DeleteFunc(a.unstarted, func(id command.JobID) bool {
 		v, ok := a.state.Job(id)
 		return !ok || v.Counts[fsm.Queued] == 0
 	})
-	lot := func(id fsm.JobID) uint64 { return fsm.Mix(fsm.Mix(id.Num) ^ uint64(a.hour)) }
+	lot := func(id command.JobID) uint64 { return fsm.Mix(fsm.Mix(id.Num) ^ uint64(a.hour)) }
 	chosen := slices.Clone(a.unstarted)
-	slices.SortFunc(chosen, func(x, y fsm.JobID) int {
+	slices.SortFunc(chosen, func(x, y command.JobID) int {
 		return cmp.Or(cmp.Compare(lot(x), lot(y)), cmp.Compare(x.Site, y.Site))
 	})
 	for _, id := range chosen[:min(len(chosen), mostAsked)] {
@@ -169,7 +170,7 @@ func (a *asker) askWaiting() {
 }
 
 // askStart asks when a job's next task starts, if one waits.
-func (a *asker) askStart(id fsm.JobID, at AskedAt) {
+func (a *asker) askStart(id command.JobID, at AskedAt) {
 	v, ok := a.state.Why(id)
 	if !ok || v.Waiting == 0 {
 		return

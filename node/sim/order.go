@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/mem"
 )
@@ -45,7 +46,7 @@ func newOrder(sites int, nowMs func() int64, states ...*fsm.State) (*order, erro
 }
 
 // propose adds to the next entry what a site proposes.
-func (o *order) propose(site int, cmds []fsm.Command) {
+func (o *order) propose(site int, cmds []command.Command) {
 	for len(cmds) > 0 {
 		n := min(len(cmds), maxCall)
 		o.calls = append(o.calls, mem.Call{Log: o.logs[site], Commands: cmds[:n]})
@@ -55,7 +56,7 @@ func (o *order) propose(site int, cmds []fsm.Command) {
 
 // entry orders what was proposed, with nothing proposed an idle tick, and returns
 // the results in the order of the proposals.
-func (o *order) entry() ([]fsm.Result, error) {
+func (o *order) entry() ([]command.Result, error) {
 	idle := len(o.calls) == 0
 	byCall, err := o.group.Together(o.calls...)
 	o.calls = o.calls[:0]
@@ -76,7 +77,7 @@ var errBehind = errors.New("a simulated member fell behind")
 // replica is a state as the log drives it: from the bytes of each entry.
 type replica struct {
 	state   *fsm.State
-	results []fsm.Result // of the newest entry
+	results []command.Result // of the newest entry
 	err     error
 }
 
@@ -86,8 +87,8 @@ var (
 )
 
 // Apply implements coord.Machine.
-func (r *replica) Apply(entry []byte) ([]fsm.Result, error) {
-	batch, err := fsm.DecodeBatch(entry)
+func (r *replica) Apply(entry []byte) ([]command.Result, error) {
+	batch, err := command.DecodeBatch(entry)
 	if err == nil {
 		r.results, err = r.state.Apply(batch)
 	}
@@ -106,7 +107,7 @@ func (r *replica) Snapshot() (coord.Snapshot, error) { return r.state.Snapshot()
 func (r *replica) Restore(io.Reader) error { return errBehind }
 
 // Result implements coord.Machine.
-func (r *replica) Result(id fsm.CommandID) (fsm.Result, bool) { return r.state.Result(id) }
+func (r *replica) Result(id command.ID) (command.Result, bool) { return r.state.Result(id) }
 
 // Index implements coord.Machine.
 func (r *replica) Index() uint64 { return r.state.Index() }
@@ -121,4 +122,4 @@ type shared struct{ *replica }
 var _ coord.Machine = shared{}
 
 // Apply implements coord.Machine.
-func (s shared) Apply([]byte) ([]fsm.Result, error) { return s.results, s.err }
+func (s shared) Apply([]byte) ([]command.Result, error) { return s.results, s.err }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/core"
 	"github.com/cloudshare/cloudshare/sched"
 )
@@ -133,11 +134,11 @@ func newPlayer(c *Case, states ...*fsm.State) (*player, error) {
 func (p *player) found() error {
 	params := p.c.Params
 	params.QuantumMs = 1000
-	p.log.propose(0, []fsm.Command{{ID: fsm.CommandID{Site: SiteName(0)}, Body: &fsm.Genesis{
+	p.log.propose(0, []command.Command{{ID: command.ID{Site: SiteName(0)}, Body: &command.Genesis{
 		Federation: [16]byte{1}, CreatedMs: zero.UnixMilli(), Seed: p.c.Seed, Params: params,
 	}}})
 	for i := range p.sites {
-		p.log.propose(i, []fsm.Command{{ID: fsm.CommandID{Site: SiteName(i)}, Body: &fsm.Register{
+		p.log.propose(i, []command.Command{{ID: command.ID{Site: SiteName(i)}, Body: &command.Register{
 			Node: [16]byte{byte(i + 1)}, Boot: [16]byte{byte(i + 1)}, MaxVersion: fsm.Version,
 		}}})
 	}
@@ -253,11 +254,11 @@ func (p *player) advance(ctx context.Context, t int64) error {
 	if t > sched.MaxNow/1000 {
 		return fmt.Errorf("%w: the work lasts until second %d, log time ends at %d: take a shorter period or more cores", ErrBadCase, t, int64(sched.MaxNow/1000))
 	}
-	for t*1000-p.state.Time() > fsm.MaxStep {
+	for t*1000-p.state.Time() > command.MaxStep {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		p.now = p.state.Time()/1000 + fsm.MaxStep/1000
+		p.now = p.state.Time()/1000 + command.MaxStep/1000
 		if _, err := p.entry(); err != nil {
 			return err
 		}
@@ -293,7 +294,7 @@ func (p *player) order() error {
 	}
 }
 
-func (p *player) entry() ([]fsm.Result, error) {
+func (p *player) entry() ([]command.Result, error) {
 	results, err := p.log.entry()
 	if err != nil {
 		return nil, fmt.Errorf("second %d: %w", p.now, err)

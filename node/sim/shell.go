@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/core"
 	"github.com/cloudshare/cloudshare/node/jobspec"
@@ -35,7 +35,7 @@ type siteShell struct {
 	homeEnded bool
 	change    uint64 // last SiteChange it has seen
 	published int    // tasks, since its proposals were ordered
-	proposed  []fsm.Command
+	proposed  []command.Command
 	conduct   Conduct
 	held      []alike // tasks that it has not submitted yet
 	underWay  int64   // its tasks that it submitted and that have not ended
@@ -176,14 +176,14 @@ func (s *siteShell) endTurn() {
 }
 
 // allowedCommands copies what is proposed, as far as the case's rules let it through.
-func (s *siteShell) allowedCommands(to, cmds []fsm.Command) []fsm.Command {
+func (s *siteShell) allowedCommands(to, cmds []command.Command) []command.Command {
 	for _, cmd := range cmds {
 		switch body := cmd.Body.(type) {
-		case *fsm.Usage:
+		case *command.Usage:
 			if s.p.c.Home == HomeUnreported {
-				cmd.Body = &fsm.Usage{Batch: body.Batch}
+				cmd.Body = &command.Usage{Batch: body.Batch}
 			}
-		case *fsm.Offer:
+		case *command.Offer:
 			if s.p.c.WholeShare || s.conduct.Claim > 0 || s.conduct.Boast > 0 {
 				cmd.Body = s.told(body)
 			}
@@ -196,7 +196,7 @@ func (s *siteShell) allowedCommands(to, cmds []fsm.Command) []fsm.Command {
 // start runs what the core wants to run.
 func (s *siteShell) start(tasks []executor.Task) {
 	for i := range tasks {
-		id, err := fsm.ParseJobID(tasks[i].Job)
+		id, err := command.ParseJobID(tasks[i].Job)
 		if err != nil {
 			panic("the core starts a job without a name: " + err.Error())
 		}
@@ -214,7 +214,7 @@ func (s *siteShell) start(tasks []executor.Task) {
 }
 
 // executed passes on what became of the commands it proposed.
-func (s *siteShell) executed(results []fsm.Result) {
+func (s *siteShell) executed(results []command.Result) {
 	s.published = 0
 	if len(s.proposed) > 0 {
 		s.driver.Executed(s.proposed, results, &s.p.view)

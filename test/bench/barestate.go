@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // bareStates is the state machine alone, at as many members as the federation has
@@ -34,38 +35,38 @@ func newBareStates(clients int) (*bareStates, error) {
 	for i := range b.members {
 		b.members[i].s = fsm.New()
 	}
-	cmds := []fsm.Command{{ID: fsm.CommandID{Site: "bare"}, Body: &fsm.Genesis{Federation: [16]byte{1}, Params: fsm.DefaultParams()}}}
+	cmds := []command.Command{{ID: command.ID{Site: "bare"}, Body: &command.Genesis{Federation: [16]byte{1}, Params: command.DefaultParams()}}}
 	for i := range b.sites {
 		name := fmt.Sprintf("bare-%d", i)
 		b.sites[i].name = name
-		cmds = append(cmds, fsm.Command{ID: fsm.CommandID{Site: name}, Body: &fsm.Register{
+		cmds = append(cmds, command.Command{ID: command.ID{Site: name}, Body: &command.Register{
 			Node: [16]byte{1, byte(i)}, Boot: [16]byte{1, byte(i)}, HTTP: "bare:1", Peer: "bare:2", MaxVersion: 1,
 		}})
 	}
 	return b, b.apply(encodeBatch(cmds...))
 }
 
-func encodeBatch(cmds ...fsm.Command) []byte {
+func encodeBatch(cmds ...command.Command) []byte {
 	encoded := make([][]byte, len(cmds))
 	for i, c := range cmds {
-		encoded[i] = fsm.AppendCommand(nil, c)
+		encoded[i] = command.Append(nil, c)
 	}
-	return fsm.AppendBatch(nil, 1, 0, encoded)
+	return command.AppendBatch(nil, 1, 0, encoded)
 }
 
 // entry is one that submits a job a line, as a broker publishes a request; the line
 // stands for what the state keeps of the spec.
 func (x *bareSite) entry(lines [][]byte) []byte {
-	jobs := make([]fsm.JobSpec, len(lines))
+	jobs := make([]command.JobSpec, len(lines))
 	for i, line := range lines {
 		x.jobs++
-		jobs[i] = fsm.JobSpec{
-			Num: x.jobs, Count: 1, MaxAttempts: 1, Need: fsm.Resources{MilliCPU: 1000}, Only: []string{x.name}, Payload: line,
+		jobs[i] = command.JobSpec{
+			Num: x.jobs, Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1000}, Only: []string{x.name}, Payload: line,
 		}
 	}
 	x.entries++
-	return encodeBatch(fsm.Command{
-		ID: fsm.CommandID{Site: x.name, Incarnation: 1, Seq: x.entries}, Ack: x.entries - 1, Body: &fsm.Submit{Jobs: jobs},
+	return encodeBatch(command.Command{
+		ID: command.ID{Site: x.name, Incarnation: 1, Seq: x.entries}, Ack: x.entries - 1, Body: &command.Submit{Jobs: jobs},
 	})
 }
 
@@ -81,7 +82,7 @@ func (b *bareStates) apply(entry []byte) error {
 }
 
 func (m *bareMember) apply(entry []byte) error {
-	batch, err := fsm.DecodeBatch(entry)
+	batch, err := command.DecodeBatch(entry)
 	if err != nil {
 		return fmt.Errorf("decode bare entry: %w", err)
 	}
@@ -92,7 +93,7 @@ func (m *bareMember) apply(entry []byte) error {
 		return fmt.Errorf("apply bare entry: %w", err)
 	}
 	for _, r := range results {
-		if r.Code != fsm.OK || r.Jobs != nil {
+		if r.Code != command.OK || r.Jobs != nil {
 			return fmt.Errorf("apply bare entry: the state answers %v, %v", r.Code, r.Jobs)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/api/web"
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -26,7 +26,7 @@ func Problem(err error) web.Problem {
 		err    error
 		status int
 	}{
-		{node.ErrNotFound, http.StatusNotFound}, {fsm.ErrBadID, http.StatusNotFound}, {node.ErrEnded, http.StatusConflict}, {node.ErrBadCursor, http.StatusBadRequest},
+		{node.ErrNotFound, http.StatusNotFound}, {command.ErrBadID, http.StatusNotFound}, {node.ErrEnded, http.StatusConflict}, {node.ErrBadCursor, http.StatusBadRequest},
 	} {
 		if errors.Is(err, row.err) {
 			status = row.status

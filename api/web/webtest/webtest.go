@@ -16,6 +16,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/api/web"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/archive"
 	"github.com/cloudshare/cloudshare/node/jobspec"
@@ -27,7 +28,7 @@ type Broker struct {
 	SiteList []node.Site
 	Account  fsm.LedgerView
 	Waiting  []fsm.QueueView
-	Policy   fsm.Params
+	Policy   command.Params
 	NotReady error
 	// Outdated is why the state is not known yet, nil = it is.
 	Outdated atomic.Pointer[error]
@@ -56,7 +57,7 @@ func site(n int) string { return fmt.Sprintf("site-%03d", n+1) }
 // New makes a federation of some sites with some jobs. It is the same each time.
 func New(sites, jobs int) *Broker {
 	b := &Broker{
-		Now: time.Date(2026, 5, 4, 10, 30, 0, 0, time.UTC), Policy: fsm.DefaultParams(), changed: make(chan struct{}), moved: 1000,
+		Now: time.Date(2026, 5, 4, 10, 30, 0, 0, time.UTC), Policy: command.DefaultParams(), changed: make(chan struct{}), moved: 1000,
 	}
 	for i := range sites {
 		b.SiteList = append(b.SiteList, siteAt(i))
@@ -78,16 +79,16 @@ func New(sites, jobs int) *Broker {
 func siteAt(i int) node.Site {
 	v := fsm.SiteView{
 		ID: site(i), HTTP: fmt.Sprintf("10.0.%d.%d:7700", i/250, i%250+1), Incarnation: 1,
-		Capacity: fsm.Resources{MilliCPU: 64_000, MemMiB: 256 << 10}, Exposed: fsm.Resources{MilliCPU: int64(48-i%7) * 1000},
-		Assigned: fsm.Resources{MilliCPU: int64(i*13%40) * 1000}, Home: fsm.Resources{MilliCPU: int64(i*7%17) * 1000},
+		Capacity: command.Resources{MilliCPU: 64_000, MemMiB: 256 << 10}, Exposed: command.Resources{MilliCPU: int64(48-i%7) * 1000},
+		Assigned: command.Resources{MilliCPU: int64(i*13%40) * 1000}, Home: command.Resources{MilliCPU: int64(i*7%17) * 1000},
 	}
 	switch i % 23 {
 	case 11:
-		v.State, v.Exposed, v.Assigned = fsm.SiteGone, fsm.Resources{}, fsm.Resources{}
+		v.State, v.Exposed, v.Assigned = fsm.SiteGone, command.Resources{}, command.Resources{}
 	case 17:
 		v.State = fsm.Suspected
 	case 5:
-		v.Closed, v.Exposed = fsm.ClosedDrain, v.Assigned
+		v.Closed, v.Exposed = command.ClosedDrain, v.Assigned
 	}
 	return node.Site{SiteView: v, Voter: i < 5}
 }
@@ -127,7 +128,7 @@ func (b *Broker) jobAt(i, sites, jobs int) node.Job {
 	spec.Count = uint32(1 + i%120)
 	at := b.Now.Add(-time.Duration(jobs-i) * 10 * time.Second)
 	j := node.Job{
-		ID: fsm.JobID{Site: site(i % sites), Num: uint64(i/sites + 1)}, Spec: spec, Durability: node.DurableFederation,
+		ID: command.JobID{Site: site(i % sites), Num: uint64(i/sites + 1)}, Spec: spec, Durability: node.DurableFederation,
 		State: states[i%len(states)], SubmittedAt: at, StartedAt: at.Add(2 * time.Second), EndedAt: at.Add(90 * time.Second),
 		Counts: map[string]uint32{},
 	}
@@ -155,7 +156,7 @@ func (b *Broker) Some(num uint64, name, state string, counts map[string]uint32) 
 	spec.Count-- // the default is one
 	at := b.Now.Add(-5 * time.Minute)
 	return node.Job{
-		ID: fsm.JobID{Site: site(1), Num: num}, Spec: spec, State: state, Durability: node.DurableFederation, Counts: counts, SubmittedAt: at, StartedAt: at,
+		ID: command.JobID{Site: site(1), Num: num}, Spec: spec, State: state, Durability: node.DurableFederation, Counts: counts, SubmittedAt: at, StartedAt: at,
 	}
 }
 
@@ -184,7 +185,7 @@ func (b *Broker) tell(e fsm.Event) {
 }
 
 // find returns a job's place. REQUIRES: b.mu held.
-func (b *Broker) find(id fsm.JobID) (int, error) {
+func (b *Broker) find(id command.JobID) (int, error) {
 	if b.Err != nil {
 		return 0, b.Err
 	}
@@ -196,7 +197,7 @@ func (b *Broker) find(id fsm.JobID) (int, error) {
 }
 
 // Job implements web.Source.
-func (b *Broker) Job(_ context.Context, id fsm.JobID) (node.Job, error) {
+func (b *Broker) Job(_ context.Context, id command.JobID) (node.Job, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	i, err := b.find(id)
@@ -242,7 +243,7 @@ func matches(j *node.Job, q *node.JobQuery) bool {
 }
 
 // FindTasks implements web.Source: half of a running job's tasks have ended.
-func (b *Broker) FindTasks(_ context.Context, id fsm.JobID, q node.TaskQuery) (out []node.Task, next uint32, err error) {
+func (b *Broker) FindTasks(_ context.Context, id command.JobID, q node.TaskQuery) (out []node.Task, next uint32, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	i, err := b.find(id)
@@ -320,7 +321,7 @@ func (b *Broker) Logs(ctx context.Context, q node.LogQuery) (io.ReadCloser, erro
 }
 
 // Cancel implements web.Source.
-func (b *Broker) Cancel(_ context.Context, id fsm.JobID) error {
+func (b *Broker) Cancel(_ context.Context, id command.JobID) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	i, err := b.find(id)
@@ -346,7 +347,7 @@ func (b *Broker) Queue() []fsm.QueueView { return slices.Clone(b.Waiting) }
 func (b *Broker) Ledger() fsm.LedgerView { return b.Account }
 
 // Params implements web.Source.
-func (b *Broker) Params() fsm.Params { return b.Policy }
+func (b *Broker) Params() command.Params { return b.Policy }
 
 // Status implements web.Source.
 func (b *Broker) Status(bool) node.Status {
@@ -466,7 +467,7 @@ func (h History) Attempts(since time.Time, at string, limit int) (out []web.Atte
 	n := len(h.Broker.SiteList)
 	for i := range 8000 {
 		a := web.Attempt{
-			Job: fsm.JobID{Site: site(i * 7 % min(n, 9)), Num: uint64(i + 1)}, Attempt: 1, Site: site(i * 5 % n),
+			Job: command.JobID{Site: site(i * 7 % min(n, 9)), Num: uint64(i + 1)}, Attempt: 1, Site: site(i * 5 % n),
 			Started: h.Broker.Now.Add(-time.Duration(i) * time.Second), Outcome: "succeeded",
 		}
 		a.Ended = a.Started.Add(time.Duration(20+i*11%140) * time.Second)
@@ -494,7 +495,7 @@ func (h History) Attempts(since time.Time, at string, limit int) (out []web.Atte
 
 // EarlierOf implements web.History: every seventh task had a first attempt that
 // was lost.
-func (h History) EarlierOf(job fsm.JobID, from, to uint32, limit int) (out []web.Attempt) {
+func (h History) EarlierOf(job command.JobID, from, to uint32, limit int) (out []web.Attempt) {
 	j, err := h.Broker.Job(context.Background(), job)
 	if err != nil || j.StartedAt.IsZero() {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
@@ -135,7 +135,7 @@ func (c *counter) Write(b []byte) (int, error) {
 func (c *Checker) fetchAny(ctx context.Context, sites []string, size int64) error {
 	errs := []error{errors.New("no other state could be had")}
 	for _, m := range c.cfg.Members() {
-		if m.Site == c.cfg.Site || !slices.Contains(sites, m.Site) || !fsm.ValidSite(m.Site) { // its name is a file's
+		if m.Site == c.cfg.Site || !slices.Contains(sites, m.Site) || !command.ValidSite(m.Site) { // its name is a file's
 			continue
 		}
 		err := c.fetch(ctx, m, evidenceGrowth*size+evidenceSlack)

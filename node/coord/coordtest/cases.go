@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 )
 
@@ -23,7 +23,7 @@ func totalOrder(t *testing.T, g *group) {
 				for i := range each {
 					text := fmt.Sprintf("%s-%d-%d", m.site, w, i)
 					r, err := m.log.Propose(g.ctx(), m.next(text))
-					if err != nil || r[0].Code != fsm.OK {
+					if err != nil || r[0].Code != command.OK {
 						t.Errorf("propose %s: %v %v", text, r, err)
 						return
 					}
@@ -48,7 +48,7 @@ func callsStayTogether(t *testing.T, g *group) {
 	var wg sync.WaitGroup
 	for _, m := range []*member{a, b, c} {
 		wg.Go(func() {
-			cmds := []fsm.Command{m.next("1"), m.next("2"), m.next("3")}
+			cmds := []command.Command{m.next("1"), m.next("2"), m.next("3")}
 			r, err := m.log.Propose(g.ctx(), cmds...)
 			if err != nil || len(r) != 3 {
 				t.Errorf("propose three: %v %v", r, err)
@@ -76,7 +76,7 @@ func duplicates(t *testing.T, g *group) {
 	for _, m := range []*member{a, b, c} {
 		cmd := m.next("once")
 		var wg sync.WaitGroup
-		results := make([]fsm.Result, 5)
+		results := make([]command.Result, 5)
 		for i := range results {
 			wg.Go(func() {
 				r, err := m.log.Propose(g.ctx(), cmd)
@@ -89,7 +89,7 @@ func duplicates(t *testing.T, g *group) {
 		}
 		wg.Wait()
 		for _, r := range results {
-			if r.Index != results[0].Index || r.Code != fsm.OK {
+			if r.Index != results[0].Index || r.Code != command.OK {
 				t.Errorf("repeats at %s gave different results: %v", m.site, results)
 			}
 		}
@@ -153,7 +153,7 @@ func leadChange(t *testing.T, g *group) {
 				text := fmt.Sprintf("%s-%d", m.site, i)
 				cmd := m.next(text)
 				cmd.Ack = m.ack()
-				if r, err := m.log.Propose(g.ctx(), cmd); err != nil || r[0].Code != fsm.OK {
+				if r, err := m.log.Propose(g.ctx(), cmd); err != nil || r[0].Code != command.OK {
 					t.Errorf("propose %s: %v %v", text, r, err)
 					return
 				}
@@ -203,7 +203,7 @@ func closeInMidProposal(t *testing.T, g *group) {
 	g.c.Heal(m.site)
 	m.m = NewMachine()
 	m.log = g.c.Open(t, m.site, m.m)
-	if r, err := m.log.Propose(g.ctx(), cmd); err != nil || r[0].Code != fsm.OK {
+	if r, err := m.log.Propose(g.ctx(), cmd); err != nil || r[0].Code != command.OK {
 		t.Errorf("the same proposal after a restart: %v %v", r, err)
 	}
 	g.awaitSameEntry(a, b, c)
@@ -256,7 +256,7 @@ func contexts(t *testing.T, g *group) {
 		t.Errorf("sync where no leader can be reached: %v", err)
 	}
 	g.c.Heal(m.site)
-	if r, err := m.log.Propose(g.ctx(), cmd); err != nil || r[0].Code != fsm.OK {
+	if r, err := m.log.Propose(g.ctx(), cmd); err != nil || r[0].Code != command.OK {
 		t.Errorf("the same proposal after healing: %v %v", r, err)
 	}
 	g.awaitSameEntry(a, b, c)
@@ -272,13 +272,13 @@ func stale(t *testing.T, g *group) {
 	second := m.next("second")
 	third := m.next("third")
 	third.Ack = 2
-	for _, cmd := range []fsm.Command{first, second, third} {
+	for _, cmd := range []command.Command{first, second, third} {
 		if _, err := m.log.Propose(g.ctx(), cmd); err != nil {
 			t.Fatal(err)
 		}
 	}
 	r, err := m.log.Propose(g.ctx(), first)
-	if err != nil || r[0].Code != fsm.Stale || count(m, "first") != 1 {
+	if err != nil || r[0].Code != command.Stale || count(m, "first") != 1 {
 		t.Errorf("a command below the floor: %v %v", r, err)
 	}
 }
@@ -334,7 +334,7 @@ func snapshotSettlesPending(t *testing.T, g *group) {
 	lead := g.lead()
 	g.c.Lag(m.site)
 	type end struct {
-		r   []fsm.Result
+		r   []command.Result
 		err error
 	}
 	ends := make(chan end, 1)
@@ -347,7 +347,7 @@ func snapshotSettlesPending(t *testing.T, g *group) {
 	g.c.Compact(t)
 	g.c.Heal(m.site)
 	e := <-ends
-	if e.err != nil || e.r[0].Code != fsm.OK {
+	if e.err != nil || e.r[0].Code != command.OK {
 		t.Errorf("a proposal that a snapshot executed: %v %v", e.r, e.err)
 	}
 	g.awaitSameEntry(a, b, c)
@@ -382,13 +382,13 @@ func restartKeepsEverything(t *testing.T, g *group) {
 func tooLarge(t *testing.T, g *group) {
 	g.open("a")
 	a := g.members["a"]
-	job := fsm.JobSpec{
-		Num: 1, Count: 1, MaxAttempts: 1, Need: fsm.Resources{MilliCPU: 1}, Payload: make([]byte, fsm.MaxPayload),
+	job := command.JobSpec{
+		Num: 1, Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1}, Payload: make([]byte, command.MaxPayload),
 	}
-	var cmds []fsm.Command
-	for range 2 * (fsm.MaxCommand / fsm.MaxPayload) {
+	var cmds []command.Command
+	for range 2 * (command.MaxCommand / command.MaxPayload) {
 		cmd := a.next("")
-		cmd.Body = &fsm.Submit{Jobs: []fsm.JobSpec{job}}
+		cmd.Body = &command.Submit{Jobs: []command.JobSpec{job}}
 		cmds = append(cmds, cmd)
 	}
 	_, err := a.log.Propose(g.ctx(), cmds...)
@@ -399,7 +399,7 @@ func tooLarge(t *testing.T, g *group) {
 		t.Errorf("no commands: %v", err)
 	}
 	bad := a.next("")
-	bad.Body = &fsm.Submit{Jobs: []fsm.JobSpec{{}}}
+	bad.Body = &command.Submit{Jobs: []command.JobSpec{{}}}
 	if _, err := a.log.Propose(g.ctx(), bad); !errors.Is(err, coord.ErrRefused) {
 		t.Errorf("a command outside its bounds: %v", err)
 	}
@@ -444,7 +444,7 @@ func siteLost(t *testing.T, g *group) {
 	term := lead.log.Status().Term
 	lost := func(m *member, site string, term uint64) error {
 		cmd := m.next("")
-		cmd.Body = &fsm.SiteLost{Site: site, Incarnation: 1, Term: term}
+		cmd.Body = &command.SiteLost{Site: site, Incarnation: 1, Term: term}
 		_, err := m.log.Propose(g.ctx(), cmd)
 		return err
 	}

@@ -4,7 +4,7 @@ import (
 	"io"
 	"sync"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 )
 
@@ -33,7 +33,7 @@ func (f *Forkable) Fork() {
 }
 
 // Apply implements coord.Machine.
-func (f *Forkable) Apply(entry []byte) ([]fsm.Result, error) {
+func (f *Forkable) Apply(entry []byte) ([]command.Result, error) {
 	results, err := f.Machine.Apply(entry)
 	index, hash := f.Entries()
 	f.mu.Lock()

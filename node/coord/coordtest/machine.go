@@ -13,7 +13,7 @@ import (
 	"io"
 	"sync"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 )
 
@@ -31,7 +31,7 @@ var errExplode = errors.New("an entry that cannot be understood")
 
 // Done is one command that was executed.
 type Done struct {
-	ID    fsm.CommandID
+	ID    command.ID
 	Text  string // of the Addresses that the suite proposes
 	Entry uint64
 }
@@ -63,7 +63,7 @@ type siteState struct {
 	Node, Boot  [16]byte
 	Incarnation uint64
 	Floor       uint64
-	Window      map[uint64]fsm.Result
+	Window      map[uint64]command.Result
 }
 
 var (
@@ -84,8 +84,8 @@ func (m *Machine) Pending() bool {
 }
 
 // Apply implements coord.Machine.
-func (m *Machine) Apply(entry []byte) ([]fsm.Result, error) {
-	b, err := fsm.DecodeBatch(entry)
+func (m *Machine) Apply(entry []byte) ([]command.Result, error) {
+	b, err := command.DecodeBatch(entry)
 	if err != nil {
 		return nil, fmt.Errorf("decode batch: %w", err)
 	}
@@ -106,7 +106,7 @@ func (m *Machine) Apply(entry []byte) ([]fsm.Result, error) {
 		s.Idle++
 		s.Work = max(0, s.Work-1)
 	}
-	results := make([]fsm.Result, len(b.Commands))
+	results := make([]command.Result, len(b.Commands))
 	for i := range b.Commands {
 		if results[i], err = s.execute(&b.Commands[i]); err != nil {
 			return nil, err
@@ -118,47 +118,47 @@ func (m *Machine) Apply(entry []byte) ([]fsm.Result, error) {
 }
 
 // recovers reports whether the batch begins an epoch.
-func recovers(b *fsm.Batch) bool {
-	return len(b.Commands) == 1 && b.Commands[0].Body.Kind() == fsm.KindRecover
+func recovers(b *command.Batch) bool {
+	return len(b.Commands) == 1 && b.Commands[0].Body.Kind() == command.KindRecover
 }
 
-func (s *recordState) execute(c *fsm.Command) (fsm.Result, error) {
+func (s *recordState) execute(c *command.Command) (command.Result, error) {
 	x := s.Sites[c.ID.Site]
 	if x == nil {
-		x = &siteState{Window: map[uint64]fsm.Result{}}
+		x = &siteState{Window: map[uint64]command.Result{}}
 		s.Sites[c.ID.Site] = x
 	}
 	text := ""
 	switch b := c.Body.(type) {
-	case *fsm.Register:
+	case *command.Register:
 		return s.register(x, b), nil
-	case *fsm.Recover:
-		if b.Epoch > fsm.EpochOf(s.Index) {
+	case *command.Recover:
+		if b.Epoch > command.EpochOf(s.Index) {
 			s.Index = b.Epoch << 40
 		}
-		return fsm.Result{Index: s.Index}, nil
-	case *fsm.Addresses:
+		return command.Result{Index: s.Index}, nil
+	case *command.Addresses:
 		if text = b.HTTP; text == Toil {
 			s.Work = toil
 		}
-	case *fsm.SiteLost:
+	case *command.SiteLost:
 		if b.Term != s.Term {
-			return fsm.Result{Code: fsm.OldTerm, Index: s.Index}, nil
+			return command.Result{Code: command.OldTerm, Index: s.Index}, nil
 		}
 		text = "lost " + b.Site
 	}
 	if text == Explode {
-		return fsm.Result{}, errExplode
+		return command.Result{}, errExplode
 	}
 	if old, ok := x.Window[c.ID.Seq]; ok && c.ID.Incarnation == x.Incarnation {
 		s.Repeats++
 		return old, nil
 	}
 	if c.ID.Incarnation != x.Incarnation || c.ID.Seq <= x.Floor {
-		return fsm.Result{Code: fsm.Stale, Index: s.Index}, nil
+		return command.Result{Code: command.Stale, Index: s.Index}, nil
 	}
 	s.Done = append(s.Done, Done{c.ID, text, s.Index})
-	r := fsm.Result{Index: s.Index}
+	r := command.Result{Index: s.Index}
 	x.Window[c.ID.Seq] = r
 	for ; x.Floor < c.Ack; x.Floor++ {
 		delete(x.Window, x.Floor+1)
@@ -166,14 +166,14 @@ func (s *recordState) execute(c *fsm.Command) (fsm.Result, error) {
 	return r, nil
 }
 
-func (s *recordState) register(x *siteState, b *fsm.Register) fsm.Result {
+func (s *recordState) register(x *siteState, b *command.Register) command.Result {
 	if x.Incarnation > 0 && x.Node != b.Node {
-		return fsm.Result{Code: fsm.NameTaken, Index: s.Index}
+		return command.Result{Code: command.NameTaken, Index: s.Index}
 	}
 	if x.Incarnation == 0 || x.Boot != b.Boot {
-		*x = siteState{Node: b.Node, Boot: b.Boot, Incarnation: x.Incarnation + 1, Window: map[uint64]fsm.Result{}}
+		*x = siteState{Node: b.Node, Boot: b.Boot, Incarnation: x.Incarnation + 1, Window: map[uint64]command.Result{}}
 	}
-	return fsm.Result{Index: s.Index, Incarnation: x.Incarnation, NextJob: 1}
+	return command.Result{Index: s.Index, Incarnation: x.Incarnation, NextJob: 1}
 }
 
 // Snapshot implements coord.Machine.
@@ -214,12 +214,12 @@ func (m *Machine) Restore(r io.Reader) error {
 }
 
 // Result implements coord.Machine.
-func (m *Machine) Result(id fsm.CommandID) (fsm.Result, bool) {
+func (m *Machine) Result(id command.ID) (command.Result, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	x := m.s.Sites[id.Site]
 	if x == nil || x.Incarnation != id.Incarnation {
-		return fsm.Result{}, false
+		return command.Result{}, false
 	}
 	r, ok := x.Window[id.Seq]
 	return r, ok

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 )
 
@@ -19,8 +20,8 @@ type stateMachine struct {
 var _ coord.Machine = (*stateMachine)(nil)
 
 // Apply implements coord.Machine.
-func (m *stateMachine) Apply(entry []byte) ([]fsm.Result, error) {
-	b, err := fsm.DecodeBatch(entry)
+func (m *stateMachine) Apply(entry []byte) ([]command.Result, error) {
+	b, err := command.DecodeBatch(entry)
 	if err != nil {
 		return nil, fmt.Errorf("decode batch: %w", err)
 	}
@@ -49,7 +50,7 @@ func (m *stateMachine) Restore(r io.Reader) error {
 }
 
 // Result implements coord.Machine.
-func (m *stateMachine) Result(id fsm.CommandID) (fsm.Result, bool) {
+func (m *stateMachine) Result(id command.ID) (command.Result, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.s.Result(id)
@@ -82,15 +83,15 @@ func RunState(t *testing.T, f Factory) {
 	c := f(t)
 	g := &group{t: t, c: c, members: map[string]*member{}}
 	states := map[string]*stateMachine{}
-	propose := func(m *member, cmd fsm.Command) fsm.Result {
+	propose := func(m *member, cmd command.Command) command.Result {
 		t.Helper()
 		r, err := m.log.Propose(g.ctx(), cmd)
-		if err != nil || r[0].Code != fsm.OK {
+		if err != nil || r[0].Code != command.OK {
 			t.Fatalf("propose %T at %s: %v %v", cmd.Body, m.site, r, err)
 		}
 		return r[0]
 	}
-	body := func(m *member, b fsm.Body) fsm.Command {
+	body := func(m *member, b command.Body) command.Command {
 		cmd := m.next("")
 		cmd.Ack, cmd.Body = cmd.ID.Seq-1, b
 		return cmd
@@ -99,16 +100,16 @@ func RunState(t *testing.T, f Factory) {
 		states[m.site] = &stateMachine{s: fsm.New()}
 		m.log = c.Open(t, m.site, states[m.site])
 	}
-	machine := fsm.Machine{Name: "m", Resources: fsm.Resources{MilliCPU: 8000}}
+	machine := command.Machine{Name: "m", Resources: command.Resources{MilliCPU: 8000}}
 	for i, site := range []string{"a", "b", "c"} {
 		m := &member{site: site, open: map[uint64]bool{}}
 		g.members[site] = m
 		start(m)
 		if i == 0 {
-			propose(m, fsm.Command{ID: fsm.CommandID{Site: site}, Body: &fsm.Genesis{Federation: [16]byte{1}, Seed: 7, Params: fsm.DefaultParams()}})
+			propose(m, command.Command{ID: command.ID{Site: site}, Body: &command.Genesis{Federation: [16]byte{1}, Seed: 7, Params: command.DefaultParams()}})
 		}
 		m.inc = propose(m, registration(site, 1)).Incarnation
-		propose(m, body(m, &fsm.Offer{Version: 1, Machines: []fsm.Machine{machine}}))
+		propose(m, body(m, &command.Offer{Version: 1, Machines: []command.Machine{machine}}))
 	}
 	submit := func(from, to uint64) {
 		t.Helper()
@@ -116,9 +117,9 @@ func RunState(t *testing.T, f Factory) {
 		for _, m := range g.members {
 			wg.Go(func() {
 				for n := from; n < to; n++ {
-					job := fsm.JobSpec{Num: n, Count: 3, MaxAttempts: 1, Need: fsm.Resources{MilliCPU: 1000}}
-					cmd := body(m, &fsm.Submit{Jobs: []fsm.JobSpec{job}})
-					if r, err := m.log.Propose(g.ctx(), cmd); err != nil || r[0].Code != fsm.OK || r[0].Jobs != nil {
+					job := command.JobSpec{Num: n, Count: 3, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1000}}
+					cmd := body(m, &command.Submit{Jobs: []command.JobSpec{job}})
+					if r, err := m.log.Propose(g.ctx(), cmd); err != nil || r[0].Code != command.OK || r[0].Jobs != nil {
 						t.Errorf("submit %s.%d: %v %v", m.site, n, r, err)
 					}
 				}
@@ -140,7 +141,7 @@ func RunState(t *testing.T, f Factory) {
 	g.members[away.site] = away
 	start(away)
 	equalStates(t, g, states)
-	if _, ok := states["a"].s.Job(fsm.JobID{Site: g.lead().site, Num: 31}); !ok {
+	if _, ok := states["a"].s.Job(command.JobID{Site: g.lead().site, Num: 31}); !ok {
 		t.Error("the last job is not in the state")
 	}
 }

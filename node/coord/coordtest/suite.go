@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 )
 
@@ -136,7 +136,7 @@ func (g *group) open(sites ...string) {
 func (g *group) register(m *member, n byte) {
 	g.t.Helper()
 	r, err := m.log.Propose(g.ctx(), registration(m.site, n))
-	if err != nil || len(r) != 1 || r[0].Code != fsm.OK {
+	if err != nil || len(r) != 1 || r[0].Code != command.OK {
 		g.t.Fatalf("register %s: %v %v", m.site, r, err)
 	}
 	m.inc, m.seq = r[0].Incarnation, 0
@@ -147,12 +147,12 @@ func (g *group) register(m *member, n byte) {
 func Node(site string) [16]byte { return boot(site, 0) }
 
 // Registration returns a command that the suite's machine takes from a site at any time.
-func Registration(site string) fsm.Command { return registration(site, 1) }
+func Registration(site string) command.Command { return registration(site, 1) }
 
-func registration(site string, n byte) fsm.Command {
-	return fsm.Command{
-		ID:   fsm.CommandID{Site: site},
-		Body: &fsm.Register{Node: Node(site), Boot: boot(site, n), HTTP: "h:1", Peer: "p:1", MaxVersion: 1},
+func registration(site string, n byte) command.Command {
+	return command.Command{
+		ID:   command.ID{Site: site},
+		Body: &command.Register{Node: Node(site), Boot: boot(site, n), HTTP: "h:1", Peer: "p:1", MaxVersion: 1},
 	}
 }
 
@@ -163,19 +163,19 @@ func three(g *group) (a, b, c *member) {
 }
 
 // next makes a command with a new id.
-func (m *member) next(text string) fsm.Command {
+func (m *member) next(text string) command.Command {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.seq++
 	m.open[m.seq] = true
-	return fsm.Command{
-		ID:   fsm.CommandID{Site: m.site, Incarnation: m.inc, Seq: m.seq},
-		Body: &fsm.Addresses{HTTP: text},
+	return command.Command{
+		ID:   command.ID{Site: m.site, Incarnation: m.inc, Seq: m.seq},
+		Body: &command.Addresses{HTTP: text},
 	}
 }
 
 // settled notes that the command's result is known.
-func (m *member) settled(cmd fsm.Command) {
+func (m *member) settled(cmd command.Command) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.open, cmd.ID.Seq)
@@ -194,11 +194,11 @@ func (m *member) ack() uint64 {
 }
 
 // propose proposes a text until it is executed.
-func (g *group) propose(m *member, text string) fsm.Result {
+func (g *group) propose(m *member, text string) command.Result {
 	g.t.Helper()
 	cmd := m.next(text)
 	r, err := m.log.Propose(g.ctx(), cmd)
-	if err != nil || r[0].Code != fsm.OK {
+	if err != nil || r[0].Code != command.OK {
 		g.t.Fatalf("propose %q at %s: %v %v", text, m.site, r, err)
 	}
 	m.settled(cmd)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 )
 
@@ -16,30 +17,30 @@ func Trace() [][]byte {
 	sites := []string{"a", "b", "cc"}
 	var batches [][]byte
 	elapsed := int64(0)
-	order := func(cmds ...fsm.Command) {
+	order := func(cmds ...command.Command) {
 		var encoded [][]byte
 		for _, c := range cmds {
-			encoded = append(encoded, fsm.AppendCommand(nil, c))
+			encoded = append(encoded, command.Append(nil, c))
 		}
 		elapsed += 7
-		batches = append(batches, fsm.AppendBatch(nil, traceTerm, elapsed, encoded))
+		batches = append(batches, command.AppendBatch(nil, traceTerm, elapsed, encoded))
 	}
-	order(fsm.Command{ID: fsm.CommandID{Site: "a"}, Body: &fsm.Genesis{Federation: [16]byte{1}, Seed: 7, Params: fsm.DefaultParams()}})
+	order(command.Command{ID: command.ID{Site: "a"}, Body: &command.Genesis{Federation: [16]byte{1}, Seed: 7, Params: command.DefaultParams()}})
 	for _, s := range sites {
 		order(registration(s, 1))
 	}
 	for i := range uint64(40) {
-		var cmds []fsm.Command
+		var cmds []command.Command
 		for k, s := range sites {
-			id := fsm.CommandID{Site: s, Incarnation: 1, Seq: i + 1}
-			var body fsm.Body = &fsm.Submit{Jobs: []fsm.JobSpec{{
-				Num: i, Count: 2 + uint32(k), MaxAttempts: 1, Need: fsm.Resources{MilliCPU: 1000},
+			id := command.ID{Site: s, Incarnation: 1, Seq: i + 1}
+			var body command.Body = &command.Submit{Jobs: []command.JobSpec{{
+				Num: i, Count: 2 + uint32(k), MaxAttempts: 1, Need: command.Resources{MilliCPU: 1000},
 			}}}
 			if i == 0 {
-				machine := fsm.Machine{Name: "m", Resources: fsm.Resources{MilliCPU: 4000}}
-				body = &fsm.Offer{Version: 1, Machines: []fsm.Machine{machine}}
+				machine := command.Machine{Name: "m", Resources: command.Resources{MilliCPU: 4000}}
+				body = &command.Offer{Version: 1, Machines: []command.Machine{machine}}
 			}
-			cmds = append(cmds, fsm.Command{ID: id, Ack: i, Body: body})
+			cmds = append(cmds, command.Command{ID: id, Ack: i, Body: body})
 		}
 		order(cmds...)
 		order() // time passes
@@ -60,8 +61,8 @@ var _ coord.Machine = (*TraceState)(nil)
 func (s *TraceState) Check(t *testing.T) {
 	t.Helper()
 	want := fsm.New()
-	for i, b := range append([][]byte{fsm.AppendBatch(nil, 1, 0, nil)}, Trace()...) {
-		batch, err := fsm.DecodeBatch(b)
+	for i, b := range append([][]byte{command.AppendBatch(nil, 1, 0, nil)}, Trace()...) {
+		batch, err := command.DecodeBatch(b)
 		if err == nil {
 			_, err = want.Apply(batch)
 		}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
@@ -61,7 +61,7 @@ type Hooks struct {
 // say what the backend was told to do with an empty directory.
 func (c *Config) Validate(founds, joins bool) error {
 	switch {
-	case !fsm.ValidSite(c.Site):
+	case !command.ValidSite(c.Site):
 		return fmt.Errorf("%w: site name %.80q is not a DNS label", ErrConfig, c.Site)
 	case c.Node == [16]byte{}:
 		return fmt.Errorf("%w: node id is zero", ErrConfig)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/compare"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
@@ -71,7 +71,7 @@ func (m *Member) Lineage() [16]byte { return m.lineage }
 func (m *Member) Addr() string { return m.addr }
 
 // Propose implements coord.Log.
-func (m *Member) Propose(ctx context.Context, cmds ...fsm.Command) ([]fsm.Result, error) {
+func (m *Member) Propose(ctx context.Context, cmds ...command.Command) ([]command.Result, error) {
 	return m.Calls.Propose(ctx, cmds...)
 }
 

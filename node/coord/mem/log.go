@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 )
 
@@ -43,13 +43,13 @@ type call struct {
 	gone    bool          // its caller gave up before it was ordered
 	settled chan struct{} // nil = nobody waits, see Together
 	ended   bool
-	results []fsm.Result
+	results []command.Result
 	err     error
 }
 
 // encoded is a command as it stands in an entry.
 type encoded struct {
-	id   fsm.CommandID
+	id   command.ID
 	data []byte
 }
 
@@ -74,7 +74,7 @@ func (c *call) state() callState {
 }
 
 // REQUIRES: g.mu held.
-func (c *call) finish(res []fsm.Result, err error) {
+func (c *call) finish(res []command.Result, err error) {
 	if c.ended {
 		return
 	}
@@ -91,7 +91,7 @@ func (c *call) finish(res []fsm.Result, err error) {
 func (l *Log) reachable() bool { return !l.closed && !l.cut && l.err == nil }
 
 // Propose implements coord.Log.
-func (l *Log) Propose(ctx context.Context, cmds ...fsm.Command) ([]fsm.Result, error) {
+func (l *Log) Propose(ctx context.Context, cmds ...command.Command) ([]command.Result, error) {
 	c := &call{}
 	if _, err := l.encode(c, cmds, make([]byte, 0, 64*len(cmds))); err != nil {
 		return nil, fmt.Errorf("propose: %w: %w", coord.ErrRefused, err)
@@ -141,7 +141,7 @@ func (l *Log) send(c *call) error {
 	return nil
 }
 
-func (l *Log) abandon(ctx context.Context, c *call) ([]fsm.Result, error) {
+func (l *Log) abandon(ctx context.Context, c *call) ([]command.Result, error) {
 	l.g.mu.Lock()
 	defer l.g.mu.Unlock()
 	if c.ended {
@@ -158,7 +158,7 @@ func (l *Log) abandon(ctx context.Context, c *call) ([]fsm.Result, error) {
 }
 
 // encode makes a call of commands; their bytes are appended to buf.
-func (l *Log) encode(c *call, cmds []fsm.Command, buf []byte) ([]byte, error) {
+func (l *Log) encode(c *call, cmds []command.Command, buf []byte) ([]byte, error) {
 	if len(cmds) == 0 {
 		return nil, errors.New("no commands")
 	}
@@ -174,18 +174,18 @@ func (l *Log) encode(c *call, cmds []fsm.Command, buf []byte) ([]byte, error) {
 		if err := cmd.Validate(); err != nil {
 			return nil, fmt.Errorf("command %d: %w", i, err)
 		}
-		if lost, ok := cmd.Body.(*fsm.SiteLost); ok {
+		if lost, ok := cmd.Body.(*command.SiteLost); ok {
 			if len(cmds) != 1 || lost.Term == 0 {
 				return nil, fmt.Errorf("command %d: a site loss stands alone and names its term", i)
 			}
 			c.term = lost.Term
 		}
 		start := len(buf)
-		buf = fsm.AppendCommand(buf, *cmd)
+		buf = command.Append(buf, *cmd)
 		b := buf[start:len(buf):len(buf)]
 		c.cmds = append(c.cmds, encoded{cmd.ID, b})
-		if c.bytes += len(b); c.bytes > fsm.MaxCommand {
-			return nil, fmt.Errorf("%w: more than %d bytes in one call: split it", coord.ErrTooLarge, fsm.MaxCommand)
+		if c.bytes += len(b); c.bytes > command.MaxCommand {
+			return nil, fmt.Errorf("%w: more than %d bytes in one call: split it", coord.ErrTooLarge, command.MaxCommand)
 		}
 	}
 	return buf, nil
@@ -200,7 +200,7 @@ func (l *Log) restored() {
 		if c.ordered == 0 || c.ordered > l.applied {
 			continue
 		}
-		res := make([]fsm.Result, 0, len(c.cmds))
+		res := make([]command.Result, 0, len(c.cmds))
 		for _, cmd := range c.cmds {
 			if r, ok := l.m.Result(cmd.id); ok && cmd.id.Seq > 0 {
 				res = append(res, r)

@@ -14,7 +14,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 )
 
@@ -71,7 +71,7 @@ func New(now func() int64) *Group {
 // Open starts a site's member, or starts it again: the machine is brought up to
 // date from the group's snapshot and entries. The first member becomes the leader.
 func (g *Group) Open(site string, m coord.Machine) (*Log, error) {
-	if !fsm.ValidSite(site) {
+	if !command.ValidSite(site) {
 		return nil, fmt.Errorf("open log: site name %.80q is not a DNS label", site)
 	}
 	g.mu.Lock()
@@ -267,7 +267,7 @@ func (g *Group) append(calls []*call) {
 		}
 		size += c.bytes
 	}
-	e := entry{data: fsm.AppendBatch(make([]byte, 0, size), g.term, g.elapsed, cmds), calls: calls}
+	e := entry{data: command.AppendBatch(make([]byte, 0, size), g.term, g.elapsed, cmds), calls: calls}
 	clear(cmds) // they are copied
 	g.cmds = cmds[:0]
 	g.entries = append(g.entries, e)

@@ -8,7 +8,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/coordtest"
 )
@@ -111,7 +111,7 @@ func TestHoldRenewals(t *testing.T) {
 func propose(l *Log, seq uint64, n int) Call {
 	c := Call{Log: l}
 	for i := range n {
-		c.Commands = append(c.Commands, fsm.Command{ID: fsm.CommandID{Site: l.site, Incarnation: 1, Seq: seq + uint64(i)}, Body: &fsm.Leave{}})
+		c.Commands = append(c.Commands, command.Command{ID: command.ID{Site: l.site, Incarnation: 1, Seq: seq + uint64(i)}, Body: &command.Leave{}})
 	}
 	return c
 }
@@ -145,7 +145,7 @@ func TestTogether(t *testing.T) {
 	if _, err := g.Together(propose(logs[0], 5000, 1), propose(logs[2], 2, 1)); !errors.Is(err, coord.ErrNoLead) || g.last() != before+2 {
 		t.Errorf("with a call of a member that is cut off: %v", err)
 	}
-	if _, err := g.Together(Call{logs[0], []fsm.Command{{ID: fsm.CommandID{Site: "a"}, Body: &fsm.SiteLost{Site: "b", Term: 1}}}}); !errors.Is(err, coord.ErrRefused) {
+	if _, err := g.Together(Call{logs[0], []command.Command{{ID: command.ID{Site: "a"}, Body: &command.SiteLost{Site: "b", Term: 1}}}}); !errors.Is(err, coord.ErrRefused) {
 		t.Errorf("a site loss among others: %v", err)
 	}
 	g.Heal("c") // its given up call is delivered now, and settles nothing else

@@ -5,22 +5,22 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 )
 
 // Call is what one member proposes at a moment; see [Group.Together].
 type Call struct {
 	Log      *Log
-	Commands []fsm.Command
+	Commands []command.Command
 }
 
 // maxHeader is more than a batch needs beside its commands, in bytes.
 const maxHeader = 64
 
 // Together orders calls of several members as if all of them had waited for the
-// next entry: in this order, in one entry as long as that is one (fsm.MaxBatch,
-// fsm.MaxCommands), and returns each call's results; without a call it is an idle
+// next entry: in this order, in one entry as long as that is one (command.MaxBatch,
+// command.MaxCommands), and returns each call's results; without a call it is an idle
 // entry, as Tick's. It never waits: who plays all
 // the members, as the simulator does, needs no goroutine for it, and the same
 // calls make the same entries. What members have applied is compacted now and
@@ -28,7 +28,7 @@ const maxHeader = 64
 //
 // Errors: coord.ErrRefused and nothing was ordered, or the proposing member did
 // not apply its call (coord.ErrUnknown).
-func (g *Group) Together(calls ...Call) ([][]fsm.Result, error) {
+func (g *Group) Together(calls ...Call) ([][]command.Result, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	made, err := g.together.encode(calls)
@@ -46,11 +46,11 @@ func (g *Group) Together(calls ...Call) ([][]fsm.Result, error) {
 		g.append(nil)
 		g.deliver()
 	}
-	g.pack(made, fsm.MaxCommands, fsm.MaxBatch-maxHeader)
+	g.pack(made, command.MaxCommands, command.MaxBatch-maxHeader)
 	for i := before - g.base; i < uint64(len(g.entries)); i++ {
 		g.entries[i].calls = nil // settled, or given up below
 	}
-	results := make([][]fsm.Result, len(made))
+	results := make([][]command.Result, len(made))
 	for i, c := range made {
 		if !c.ended {
 			return nil, fmt.Errorf("propose call %d together: %w: site %s has not applied it: %w", i, coord.ErrUnknown, c.from.site, c.from.behind())

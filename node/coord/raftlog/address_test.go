@@ -19,7 +19,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/rs/zerolog"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/coordtest"
 	"github.com/cloudshare/cloudshare/node/coord/raftlog/transport"
@@ -99,7 +99,7 @@ func TestPhantomQuorum(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*c.time.election)
 	defer cancel()
-	if r, err := a.Propose(ctx, fsm.Command{ID: id, Body: &fsm.Addresses{HTTP: "phantom"}}); err == nil {
+	if r, err := a.Propose(ctx, command.Command{ID: id, Body: &command.Addresses{HTTP: "phantom"}}); err == nil {
 		t.Fatalf("two of five voters ordered %v", r)
 	}
 }
@@ -487,7 +487,7 @@ func TestBadAddresses(t *testing.T) {
 		{"of raft's form", "b@" + b.Addr(), nil, joinRefused, "not HOST:PORT"},
 		{"a URL", "http://127.0.0.1:" + pb, nil, joinRefused, "not HOST:PORT"},
 		{"a line break", "127.0.0.1\n:" + pb, nil, joinRefused, "not HOST:PORT"},
-		{"too long", strings.Repeat("a", fsm.MaxAddress) + ":" + pb, nil, joinRefused, "is longer than"},
+		{"too long", strings.Repeat("a", command.MaxAddress) + ":" + pb, nil, joinRefused, "is longer than"},
 	} {
 		a.cfg.lookup = tc.lookup
 		q := b.signRequest(b.line.request())

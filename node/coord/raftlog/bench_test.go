@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/coordtest"
 )
@@ -25,8 +25,8 @@ type counter struct {
 
 func (c *counter) Index() uint64 { return c.index.Load() }
 
-func (c *counter) Apply(entry []byte) ([]fsm.Result, error) {
-	b, err := fsm.DecodeBatch(entry)
+func (c *counter) Apply(entry []byte) ([]command.Result, error) {
+	b, err := command.DecodeBatch(entry)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func (c *counter) Apply(entry []byte) ([]fsm.Result, error) {
 		default:
 		}
 	}
-	return make([]fsm.Result, len(b.Commands)), nil
+	return make([]command.Result, len(b.Commands)), nil
 }
 
 var _ coord.Machine = (*counter)(nil)
@@ -75,9 +75,9 @@ func benchGroup(b *testing.B, seen chan time.Time) (lead, follower *Log) {
 }
 
 // payload is about the size of one small submission.
-func payload(site string, seq uint64) fsm.Command {
-	job := fsm.JobSpec{Num: seq, Count: 1, MaxAttempts: 1, Need: fsm.Resources{MilliCPU: 1000}, Payload: make([]byte, 200)}
-	return fsm.Command{ID: fsm.CommandID{Site: site, Incarnation: 1, Seq: seq}, Body: &fsm.Submit{Jobs: []fsm.JobSpec{job}}}
+func payload(site string, seq uint64) command.Command {
+	job := command.JobSpec{Num: seq, Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1000}, Payload: make([]byte, 200)}
+	return command.Command{ID: command.ID{Site: site, Incarnation: 1, Seq: seq}, Body: &command.Submit{Jobs: []command.JobSpec{job}}}
 }
 
 // load runs b.N calls of f by n workers, and reports calls a second.
@@ -120,7 +120,7 @@ func BenchmarkPropose(b *testing.B) {
 			}
 			defer func() { _ = bare.Close() }()
 			cmd := payload("a", 1)
-			entry := (&fsm.Batch{Term: 1, Commands: []fsm.Command{cmd}}).Append(nil)
+			entry := (&command.Batch{Term: 1, Commands: []command.Command{cmd}}).Append(nil)
 			load(b, n, func(int64) error { return bare.Apply(entry) })
 		})
 		b.Run(fmt.Sprintf("lead/%d", n), func(b *testing.B) {

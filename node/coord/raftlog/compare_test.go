@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord/compare"
 	"github.com/cloudshare/cloudshare/node/coord/coordtest"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
@@ -76,7 +76,7 @@ func stopped(t *testing.T, c *cluster, l *Log) {
 func ordersOn(t *testing.T, logs map[string]*Log, by string) {
 	t.Helper()
 	id := register(t, logs[by])
-	if _, err := logs[by].Propose(patience(t), fsm.Command{ID: id, Body: &fsm.Addresses{HTTP: "x"}}); err != nil {
+	if _, err := logs[by].Propose(patience(t), command.Command{ID: id, Body: &command.Addresses{HTTP: "x"}}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord/coordtest"
 	"github.com/cloudshare/cloudshare/node/coord/raftlog/store"
 )
@@ -22,7 +22,9 @@ func hangingLead(t *testing.T, hang time.Duration) (c *cluster, lead *Log, relea
 	c.open(t, "cc")
 	id := register(t, lead)
 	bad.hang.Lock()
-	go func() { _, _ = lead.Propose(t.Context(), fsm.Command{ID: id, Body: &fsm.Addresses{HTTP: "hangs"}}) }()
+	go func() {
+		_, _ = lead.Propose(t.Context(), command.Command{ID: id, Body: &command.Addresses{HTTP: "hangs"}})
+	}()
 	return c, lead, bad.hang.Unlock
 }
 
@@ -148,7 +150,7 @@ func TestLoneVoterKeepsLead(t *testing.T) {
 	bad.hang.Lock()
 	end := make(chan error, 1)
 	go func() {
-		_, err := a.Propose(patience(t), fsm.Command{ID: id, Body: &fsm.Addresses{HTTP: "slow"}})
+		_, err := a.Propose(patience(t), command.Command{ID: id, Body: &command.Addresses{HTTP: "slow"}})
 		end <- err
 	}()
 	for {

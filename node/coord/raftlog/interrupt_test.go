@@ -3,7 +3,7 @@ package raftlog
 import (
 	"testing"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // TestInterruptedThenOther: the recovery of c was cut off, and d was recovered in
@@ -58,7 +58,7 @@ func TestInterruptedThenQuorum(t *testing.T) {
 	}
 	lead := c.open(t, "c")
 	register(t, lead)
-	if at := lead.machine.m.Index(); fsm.EpochOf(at) != 1 {
+	if at := lead.machine.m.Index(); command.EpochOf(at) != 1 {
 		t.Errorf("entry %x", at)
 	}
 }

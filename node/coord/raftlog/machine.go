@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
@@ -23,19 +24,19 @@ var errVoid = errors.New("entry stamped in another term")
 
 // callSettler is told what was executed: relay.Calls.
 type callSettler interface {
-	Applied(h *relay.Header, results []fsm.Result)
-	Restored(index uint64, result func(fsm.CommandID) (fsm.Result, bool)) (again func())
+	Applied(h *relay.Header, results []command.Result)
+	Restored(index uint64, result func(command.ID) (command.Result, bool)) (again func())
 	RequestEntry()
 }
 
 // noCalls has no calls: a machine that is driven outside raft.
 type noCalls struct{}
 
-func (noCalls) Applied(*relay.Header, []fsm.Result) {}
+func (noCalls) Applied(*relay.Header, []command.Result) {}
 
 func (noCalls) RequestEntry() {}
 
-func (noCalls) Restored(uint64, func(fsm.CommandID) (fsm.Result, bool)) (again func()) {
+func (noCalls) Restored(uint64, func(command.ID) (command.Result, bool)) (again func()) {
 	return func() {}
 }
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord/coordtest"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
@@ -19,7 +19,7 @@ func TestVoidEntry(t *testing.T) {
 	record := coordtest.NewMachine()
 	m := &machine{m: record, calls: noCalls{}, begun: begun, onApply: func(*raft.Log) {}, fail: func(err error) { t.Error(err) }}
 	h := relay.Header{Term: 3}
-	entry := fsm.AppendBatch(nil, 3, 0, nil)
+	entry := command.AppendBatch(nil, 3, 0, nil)
 	if err, _ := m.Apply(&raft.Log{Index: 8, Term: 4, Data: entry, Extensions: h.Append(nil)}).(error); !errors.Is(err, errVoid) {
 		t.Errorf("answer %v", err)
 	}
@@ -39,7 +39,7 @@ func TestBrokenMachine(t *testing.T) {
 	fails := 0
 	m := &machine{m: record, calls: noCalls{}, begun: begun, onApply: func(*raft.Log) {}, fail: func(error) { fails++ }}
 	h := relay.Header{Term: 1}
-	good := &raft.Log{Index: 3, Term: 1, Data: fsm.AppendBatch(nil, 1, 0, nil), Extensions: h.Append(nil)}
+	good := &raft.Log{Index: 3, Term: 1, Data: command.AppendBatch(nil, 1, 0, nil), Extensions: h.Append(nil)}
 	for _, l := range []*raft.Log{{Index: 2, Term: 1, Data: good.Data}, good} {
 		if err, _ := m.Apply(l).(error); err == nil {
 			t.Errorf("entry %d was applied", l.Index)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/coordtest"
 )
@@ -53,15 +53,15 @@ func (c *cluster) openErr(t *testing.T, site string, want error, change func(*Co
 	}
 }
 
-func register(t *testing.T, l *Log) fsm.CommandID {
+func register(t *testing.T, l *Log) command.ID {
 	t.Helper()
-	r, err := l.Propose(patience(t), fsm.Command{
-		ID: fsm.CommandID{Site: l.cfg.Site}, Body: &fsm.Register{Node: l.cfg.Node, Boot: [16]byte{1}},
+	r, err := l.Propose(patience(t), command.Command{
+		ID: command.ID{Site: l.cfg.Site}, Body: &command.Register{Node: l.cfg.Node, Boot: [16]byte{1}},
 	})
-	if err != nil || r[0].Code != fsm.OK {
+	if err != nil || r[0].Code != command.OK {
 		t.Fatalf("register: %v %v", r, err)
 	}
-	return fsm.CommandID{Site: l.cfg.Site, Incarnation: r[0].Incarnation, Seq: 1}
+	return command.ID{Site: l.cfg.Site, Incarnation: r[0].Incarnation, Seq: 1}
 }
 
 func TestOpenNeedsOneWayIn(t *testing.T) {
@@ -400,8 +400,8 @@ func TestNewLeadAfterDeath(t *testing.T) {
 		}
 	}
 	id := register(t, rest[0])
-	r, err := rest[0].Propose(patience(t), fsm.Command{ID: id, Body: &fsm.Addresses{HTTP: "after"}})
-	if err != nil || r[0].Code != fsm.OK {
+	r, err := rest[0].Propose(patience(t), command.Command{ID: id, Body: &command.Addresses{HTTP: "after"}})
+	if err != nil || r[0].Code != command.OK {
 		t.Errorf("without the old leader: %v %v", r, err)
 	}
 }
@@ -420,8 +420,8 @@ func TestSnapshotAfterManyBytes(t *testing.T) {
 	c.time.snapshotBytes, c.time.snapshotEvery = 64<<10, 100*time.Millisecond
 	a := c.open(t, "a")
 	id := register(t, a)
-	job := fsm.JobSpec{Num: 1, Count: 1, MaxAttempts: 1, Need: fsm.Resources{MilliCPU: 1}, Payload: make([]byte, 100<<10)}
-	if _, err := a.Propose(patience(t), fsm.Command{ID: id, Body: &fsm.Submit{Jobs: []fsm.JobSpec{job}}}); err != nil {
+	job := command.JobSpec{Num: 1, Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1}, Payload: make([]byte, 100<<10)}
+	if _, err := a.Propose(patience(t), command.Command{ID: id, Body: &command.Submit{Jobs: []command.JobSpec{job}}}); err != nil {
 		t.Fatal(err)
 	}
 	for ctx := patience(t); a.machine.grown.Load() > 64<<10; {

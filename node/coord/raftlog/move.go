@@ -11,7 +11,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/facade"
 	"github.com/cloudshare/cloudshare/node/coord/raftlog/store"
@@ -177,7 +177,7 @@ func (f *Founding) replaces(m *member, dir string) error {
 }
 
 func (o Offline) found(f Founding, m *member) error {
-	if f.Epoch >= fsm.MaxEpoch {
+	if f.Epoch >= command.MaxEpoch {
 		return fmt.Errorf("%w: epoch %d is the last", ErrConfig, f.Epoch)
 	}
 	s := &survivor{Offline: o, member: m, line: lineage{federation: f.Federation, epoch: f.Epoch + 1}}

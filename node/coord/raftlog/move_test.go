@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/coordtest"
 )
@@ -135,7 +135,7 @@ func TestFound(t *testing.T) {
 	lead := c.open(t, "c")
 	wants(t, c.found(t, x, f, ""), ErrLocked)
 	register(t, lead)
-	if at, err := lead.Sync(patience(t)); err != nil || fsm.EpochOf(at) != 5 {
+	if at, err := lead.Sync(patience(t)); err != nil || command.EpochOf(at) != 5 {
 		t.Errorf("entry %x, %v", at, err)
 	}
 	if st := lead.Status(); st.Term <= f.Term || !slices.Equal(st.Voters, []string{"c"}) || lead.Federation() != c.fed {
@@ -186,7 +186,7 @@ func TestFoundOnNothing(t *testing.T) {
 	f.Node = [16]byte{9}
 	wants(t, c.found(t, x, f, ""), ErrIdentity)
 	f = c.founding(x, "c")
-	f.Epoch = fsm.MaxEpoch
+	f.Epoch = command.MaxEpoch
 	wants(t, c.found(t, x, f, ""), ErrConfig)
 	if v, err := Inspect(patience(t), c.offline("c", "")); err != nil || v.Entry != x.Entry || v.Moved != x.Moved {
 		t.Errorf("%+v, %v", v, err)
@@ -199,7 +199,7 @@ func TestFoundOnNothing(t *testing.T) {
 	}
 	lead := c.open(t, "c")
 	register(t, lead)
-	if at, err := lead.Sync(patience(t)); err != nil || fsm.EpochOf(at) != 1 {
+	if at, err := lead.Sync(patience(t)); err != nil || command.EpochOf(at) != 1 {
 		t.Errorf("entry %x, %v", at, err)
 	}
 }

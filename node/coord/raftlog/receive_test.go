@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/rs/zerolog"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord/coordtest"
 	"github.com/cloudshare/cloudshare/node/coord/raftlog/transport"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
@@ -168,13 +168,13 @@ func TestFollowerCatchesUpOnLargeEntries(t *testing.T) {
 	lead, behind, _ := followers(t, c)
 	id := register(t, lead)
 	c.Lag(behind.cfg.Site)
-	const size = fsm.MaxPayload / 2
+	const size = command.MaxPayload / 2
 	for range 5 {
-		var calls []fsm.Command
+		var calls []command.Command
 		for range 3 {
 			id.Seq++
-			calls = append(calls, fsm.Command{ID: id, Body: &fsm.Submit{Jobs: []fsm.JobSpec{{
-				Num: id.Seq, Count: 1, MaxAttempts: 1, Need: fsm.Resources{MilliCPU: 1}, Payload: make([]byte, size),
+			calls = append(calls, command.Command{ID: id, Body: &command.Submit{Jobs: []command.JobSpec{{
+				Num: id.Seq, Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1}, Payload: make([]byte, size),
 			}}}})
 		}
 		if _, err := lead.Propose(patience(t), calls...); err != nil {

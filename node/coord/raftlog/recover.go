@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/rs/zerolog"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/facade"
 	"github.com/cloudshare/cloudshare/node/coord/raftlog/store"
@@ -195,7 +195,7 @@ func (s *survivor) recover(ctx context.Context, holdMs int64) error {
 	}
 	if !v.Unfinished {
 		next := lineage{federation: s.line.federation, epoch: v.Epoch + 1}
-		if next.epoch > fsm.MaxEpoch {
+		if next.epoch > command.MaxEpoch {
 			return fmt.Errorf("%w: epoch %d is the last", ErrConfig, v.Epoch)
 		}
 		_, _ = rand.Read(next.id[:]) // never fails

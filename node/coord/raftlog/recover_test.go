@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/coordtest"
 )
@@ -108,10 +108,10 @@ func TestRecover(t *testing.T) {
 
 	lead := c.open(t, "c")
 	id := register(t, lead)
-	if _, err := lead.Propose(patience(t), fsm.Command{ID: id, Body: &fsm.Addresses{HTTP: "x:1"}}); err != nil {
+	if _, err := lead.Propose(patience(t), command.Command{ID: id, Body: &command.Addresses{HTTP: "x:1"}}); err != nil {
 		t.Fatal(err)
 	}
-	if at := lead.machine.m.Index(); fsm.EpochOf(at) != 1 || at&(1<<40-1) < 2 {
+	if at := lead.machine.m.Index(); command.EpochOf(at) != 1 || at&(1<<40-1) < 2 {
 		t.Errorf("entry %x after entry %d", at, entries)
 	}
 	if lead.Federation() != c.fed || lead.Lineage() == c.fed {
@@ -221,9 +221,9 @@ func TestNoEpochIsOrdered(t *testing.T) {
 	c := newCluster(t)
 	a := c.open(t, "a")
 	register(t, a)
-	_, err := a.Propose(patience(t), fsm.Command{ID: fsm.CommandID{Site: "a"}, Body: &fsm.Recover{Epoch: 1}})
+	_, err := a.Propose(patience(t), command.Command{ID: command.ID{Site: "a"}, Body: &command.Recover{Epoch: 1}})
 	wants(t, err, coord.ErrRefused, "cloudshare recover")
-	forwarded := fsm.AppendCommand(nil, fsm.Command{ID: fsm.CommandID{Site: "x"}, Body: &fsm.Recover{Epoch: 1}})
+	forwarded := command.Append(nil, command.Command{ID: command.ID{Site: "x"}, Body: &command.Recover{Epoch: 1}})
 	if o := forwardRaw(t, a, forwarded); o != rejectedOnWire {
 		t.Errorf("a forwarded one was answered with %d", o)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/raftlog/store"
 )
@@ -82,12 +82,12 @@ func TestLeadWithBadDisk(t *testing.T) {
 		t.Fatal("the founder does not lead")
 	}
 	bad.logs.Store(true)
-	_, err := a.Propose(patience(t), fsm.Command{ID: id, Body: &fsm.Addresses{}})
+	_, err := a.Propose(patience(t), command.Command{ID: id, Body: &command.Addresses{}})
 	if !errors.Is(err, coord.ErrUnknown) {
 		t.Errorf("a proposal that the disk refused: %v", err)
 	}
 	failed(t, a)
-	if _, err := b.Propose(patience(t), fsm.Command{ID: fsm.CommandID{Site: "b", Incarnation: 1, Seq: 1}, Body: &fsm.Addresses{}}); err != nil {
+	if _, err := b.Propose(patience(t), command.Command{ID: command.ID{Site: "b", Incarnation: 1, Seq: 1}, Body: &command.Addresses{}}); err != nil {
 		t.Errorf("the others: %v", err)
 	}
 }

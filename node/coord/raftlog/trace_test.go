@@ -6,7 +6,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord/coordtest"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
@@ -23,7 +23,7 @@ func TestTrace(t *testing.T) {
 	}
 	lead := c.leader(t)
 	for _, b := range coordtest.Trace() {
-		batch, err := fsm.DecodeBatch(b)
+		batch, err := command.DecodeBatch(b)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord/coordtest"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 )
@@ -50,7 +50,7 @@ func TestGarbageOnThePeerPort(t *testing.T) {
 	foreign := relay.Preamble{Kind: relay.KindRaft, Group: [16]byte{9}, Site: "x"}
 	huge := append(ours.Encode(), 0xff, 0xff, 0xff, 0xff)
 	badFrame := append(ours.Encode(), relay.EndFrame(append(relay.Frame(nil), 99))...)
-	foreignCommand := fsm.AppendCommand(nil, fsm.Command{ID: fsm.CommandID{Site: "victim"}, Body: &fsm.Forget{Site: "victim"}})
+	foreignCommand := command.Append(nil, command.Command{ID: command.ID{Site: "victim"}, Body: &command.Forget{Site: "victim"}})
 	raftGarbage := append(relay.Preamble{Kind: relay.KindRaft, Group: c.fed, Site: "x", Means: "a"}.Encode(), bytes.Repeat([]byte{0xde}, 100)...)
 	for name, b := range map[string][]byte{
 		"http":            []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"),

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // ErrAddress reports an address that cannot be a member's, whoever dials it.
@@ -21,8 +21,8 @@ func CheckAddress(addr string) error {
 	n, cause := strconv.ParseUint(port, 10, 16)
 	ip, notIP := netip.ParseAddr(host)
 	switch {
-	case len(addr) > fsm.MaxAddress:
-		err = fmt.Errorf("%.80q… is longer than %d bytes", addr, fsm.MaxAddress)
+	case len(addr) > command.MaxAddress:
+		err = fmt.Errorf("%.80q… is longer than %d bytes", addr, command.MaxAddress)
 	case err != nil || host == "" || strings.ContainsFunc(addr, func(r rune) bool { return r <= ' ' || r > '~' || r == '@' || r == '/' }):
 		err = fmt.Errorf("%.300q is not HOST:PORT", addr)
 	case cause != nil || n == 0:

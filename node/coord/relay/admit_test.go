@@ -7,7 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 )
 
@@ -17,9 +17,9 @@ type leaderless struct{ Backend }
 func (leaderless) Lead() (to Peer, self bool) { return Peer{}, false }
 func (leaderless) Closed() error              { return coord.ErrClosed }
 
-func large(seq uint64) fsm.Command {
-	return fsm.Command{ID: fsm.CommandID{Site: "a", Incarnation: 1, Seq: seq}, Body: &fsm.Submit{Jobs: []fsm.JobSpec{{
-		Num: seq, Count: 1, MaxAttempts: 1, Need: fsm.Resources{MilliCPU: 1}, Payload: make([]byte, fsm.MaxPayload/2),
+func large(seq uint64) command.Command {
+	return command.Command{ID: command.ID{Site: "a", Incarnation: 1, Seq: seq}, Body: &command.Submit{Jobs: []command.JobSpec{{
+		Num: seq, Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1}, Payload: make([]byte, command.MaxPayload/2),
 	}}}}
 }
 
@@ -27,7 +27,7 @@ func large(seq uint64) fsm.Command {
 // what is beyond it waits with its caller, or is refused with it.
 func TestCallsWithoutALeaderAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const most = 2 * maxPending / fsm.MaxPayload
+		const most = 2 * maxPending / command.MaxPayload
 		ctx, cancel := context.WithCancel(t.Context())
 		c := New(t.Context(), Config{Site: "a", Backend: leaderless{}}, testGroup)
 		var queued, refused atomic.Int64
@@ -44,7 +44,7 @@ func TestCallsWithoutALeaderAreBounded(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		if held := c.pending.memory.held; held > maxPending || held < maxPending-fsm.MaxPayload || len(c.pending.calls) > most {
+		if held := c.pending.memory.held; held > maxPending || held < maxPending-command.MaxPayload || len(c.pending.calls) > most {
 			t.Errorf("%d calls of %d bytes wait", len(c.pending.calls), held)
 		}
 		cancel()
@@ -84,7 +84,7 @@ func TestCloseEndsCallsThatWaitForRoom(t *testing.T) {
 // TestAbandonedCallIsHeldWhileItIsSent: its bytes wait in the link to the leader.
 func TestAbandonedCallIsHeldWhileItIsSent(t *testing.T) {
 	p := newPending(1)
-	c := &proposal{done: make(chan struct{}), ids: []fsm.CommandID{{Site: "a", Incarnation: 1, Seq: 1}}, cmds: [][]byte{nil}, bytes: 1000}
+	c := &proposal{done: make(chan struct{}), ids: []command.ID{{Site: "a", Incarnation: 1, Seq: 1}}, cmds: [][]byte{nil}, bytes: 1000}
 	if !p.admit(t.Context(), c) || p.add(c) != nil || len(p.takeQueue()) != 1 {
 		t.Fatal("not taken")
 	}

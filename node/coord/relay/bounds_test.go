@@ -16,7 +16,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 )
 
@@ -119,7 +119,7 @@ func heap() int {
 // their commands alone; empty commands once took a leader from 39 MiB to 2.4 GiB.
 func TestHostileFramesStayInMemory(t *testing.T) {
 	least := func(site string) []byte {
-		return fsm.AppendCommand(nil, fsm.Command{ID: fsm.CommandID{Site: site, Incarnation: 1, Seq: 1}, Body: &fsm.Leave{}})
+		return command.Append(nil, command.Command{ID: command.ID{Site: site, Incarnation: 1, Seq: 1}, Body: &command.Leave{}})
 	}
 	calls := func(n, commands int, cmd []byte) []byte {
 		all, cmds := make([]*proposal, n), slices.Repeat([][]byte{cmd}, commands)

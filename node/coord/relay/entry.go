@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Beside the encoded fsm.Batch of an entry stands a header
+// Beside the encoded command.Batch of an entry stands a header
 // that the state never sees: the term the leader stamped, and whose calls the
 // commands are, so that every member resolves its own proposals by position,
 // without decoding the batch a second time.

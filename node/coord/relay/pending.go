@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 )
 
@@ -37,7 +37,7 @@ func (a attempts) mayBeExecuted() bool { return a.underWay || a.unknown || a.ind
 // proposal is one Propose call under way.
 type proposal struct {
 	seq   uint64
-	ids   []fsm.CommandID
+	ids   []command.ID
 	cmds  [][]byte
 	bytes int
 	// term, if not 0, is the only term whose leader, this member, may order it;
@@ -48,7 +48,7 @@ type proposal struct {
 
 	done    chan struct{} // closed under pending.mu when settled
 	settled bool
-	results []fsm.Result
+	results []command.Result
 	err     error
 	// memory is what the call holds of pending.memory; gone: nobody waits for it.
 	memory share
@@ -168,7 +168,7 @@ func (p *pending) settleUnroutable() {
 }
 
 // settleExecuted settles a call that the state has executed.
-func (p *pending) settleExecuted(c *proposal, result func(fsm.CommandID) (fsm.Result, bool)) bool {
+func (p *pending) settleExecuted(c *proposal, result func(command.ID) (command.Result, bool)) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if c.settled {
@@ -224,13 +224,13 @@ func (p *pending) unqueue(c *proposal) {
 }
 
 // apply settles those of an entry's calls that are ours.
-func (p *pending) apply(calls []call, results []fsm.Result) {
+func (p *pending) apply(calls []call, results []command.Result) {
 	at := 0
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range calls {
 		if own := p.calls[c.seq]; c.origin == p.origin && own != nil && len(own.ids) == c.commands {
-			p.settleCall(own, append([]fsm.Result(nil), results[at:at+c.commands]...), nil)
+			p.settleCall(own, append([]command.Result(nil), results[at:at+c.commands]...), nil)
 		}
 		at += c.commands
 	}
@@ -240,7 +240,7 @@ func (p *pending) apply(calls []call, results []fsm.Result) {
 // Those that were ordered below it and cannot be found in the state (a
 // registration has no id of its own) come back as again: the caller retries
 // them, which is harmless under the same ids.
-func (p *pending) restored(index uint64, result func(fsm.CommandID) (fsm.Result, bool)) (again []*proposal) {
+func (p *pending) restored(index uint64, result func(command.ID) (command.Result, bool)) (again []*proposal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.calls {
@@ -253,8 +253,8 @@ func (p *pending) restored(index uint64, result func(fsm.CommandID) (fsm.Result,
 	return again
 }
 
-func recorded(ids []fsm.CommandID, result func(fsm.CommandID) (fsm.Result, bool)) ([]fsm.Result, bool) {
-	out := make([]fsm.Result, 0, len(ids))
+func recorded(ids []command.ID, result func(command.ID) (command.Result, bool)) ([]command.Result, bool) {
+	out := make([]command.Result, 0, len(ids))
 	for _, id := range ids {
 		r, ok := result(id)
 		if !ok || id.Seq == 0 {
@@ -287,7 +287,7 @@ func (p *pending) close(closed error, err func(attempts) error) {
 }
 
 // REQUIRES: p.mu held.
-func (p *pending) settleCall(c *proposal, res []fsm.Result, err error) {
+func (p *pending) settleCall(c *proposal, res []command.Result, err error) {
 	delete(p.calls, c.seq)
 	delete(p.resting, c)
 	p.unqueue(c)

@@ -4,13 +4,13 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 )
 
 func newCall(t *testing.T, p *pending, seq uint64) *proposal {
 	t.Helper()
-	c := &proposal{done: make(chan struct{}), ids: []fsm.CommandID{{Site: "a", Incarnation: 1, Seq: seq}}, cmds: [][]byte{nil}}
+	c := &proposal{done: make(chan struct{}), ids: []command.ID{{Site: "a", Incarnation: 1, Seq: seq}}, cmds: [][]byte{nil}}
 	if err := p.add(c); err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestPendingApply(t *testing.T) {
 	p := newPending(1)
 	c := newCall(t, p, 1)
 	p.takeQueue()
-	results := []fsm.Result{{Index: 1}, {Index: 2}, {Index: 3}}
+	results := []command.Result{{Index: 1}, {Index: 2}, {Index: 3}}
 	// Another origin's call of the same number, then ours behind it.
 	p.apply([]call{{origin: 2, seq: 1, commands: 2}}, results)
 	if c.settled {
@@ -80,7 +80,7 @@ func TestPendingRestored(t *testing.T) {
 	p.takeQueue()
 	p.recordOutcome(later, Ordered, 20)
 	p.recordOutcome(lost, Ordered, 5) // a registration: it has no number to find
-	again := p.restored(10, func(id fsm.CommandID) (fsm.Result, bool) { return fsm.Result{Index: 9}, id.Seq < 2 })
+	again := p.restored(10, func(id command.ID) (command.Result, bool) { return command.Result{Index: 9}, id.Seq < 2 })
 	if !known.settled || known.results[0].Index != 9 {
 		t.Error("a call that the snapshot executed still waits")
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 )
 
@@ -20,7 +20,7 @@ const (
 
 // Propose implements coord.Log. A SiteLost stands alone, is neither forwarded
 // nor retried, and is ordered in its own term only.
-func (c *Calls) Propose(ctx context.Context, cmds ...fsm.Command) ([]fsm.Result, error) {
+func (c *Calls) Propose(ctx context.Context, cmds ...command.Command) ([]command.Result, error) {
 	p, err := c.encode(cmds)
 	if err != nil {
 		return nil, fmt.Errorf("propose: %w", err)
@@ -72,8 +72,8 @@ func (a attempts) class() error {
 	return coord.ErrNoLead
 }
 
-func (c *Calls) encode(cmds []fsm.Command) (*proposal, error) {
-	p := &proposal{done: make(chan struct{}), ids: make([]fsm.CommandID, 0, len(cmds)), cmds: make([][]byte, 0, len(cmds))}
+func (c *Calls) encode(cmds []command.Command) (*proposal, error) {
+	p := &proposal{done: make(chan struct{}), ids: make([]command.ID, 0, len(cmds)), cmds: make([][]byte, 0, len(cmds))}
 	if len(cmds) == 0 {
 		return nil, fmt.Errorf("%w: no commands", coord.ErrRefused)
 	}
@@ -89,24 +89,24 @@ func (c *Calls) encode(cmds []fsm.Command) (*proposal, error) {
 	return p, nil
 }
 
-func (c *Calls) encodeOne(p *proposal, cmd *fsm.Command, of int) error {
+func (c *Calls) encodeOne(p *proposal, cmd *command.Command, of int) error {
 	if cmd.ID.Site != c.cfg.Site {
 		return fmt.Errorf("it is of site %.80q, this is %s", cmd.ID.Site, c.cfg.Site)
 	}
 	if err := cmd.Validate(); err != nil {
 		return err
 	}
-	if _, ok := cmd.Body.(*fsm.Recover); ok {
+	if _, ok := cmd.Body.(*command.Recover); ok {
 		return errors.New("a new epoch is not ordered: stop the broker and run cloudshare recover")
 	}
-	if lost, ok := cmd.Body.(*fsm.SiteLost); ok {
+	if lost, ok := cmd.Body.(*command.SiteLost); ok {
 		if of != 1 || lost.Term == 0 {
 			return errors.New("a site loss stands alone and names its term")
 		}
 		p.term = lost.Term
 	}
 	p.urgent = p.urgent || !isReport(cmd.Body.Kind())
-	b := fsm.AppendCommand(nil, *cmd)
+	b := command.Append(nil, *cmd)
 	p.ids = append(p.ids, cmd.ID)
 	p.cmds = append(p.cmds, b)
 	if p.bytes += len(b); p.bytes > MaxCallBytes {
@@ -217,6 +217,6 @@ func (c *Calls) pause(ctx context.Context, try int, changed <-chan struct{}) err
 }
 
 // name returns how messages speak of a call.
-func name(ids []fsm.CommandID) string {
+func name(ids []command.ID) string {
 	return fmt.Sprintf("%s/%d/%d+%d", ids[0].Site, ids[0].Incarnation, ids[0].Seq, len(ids)-1)
 }

@@ -24,7 +24,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 )
 
@@ -211,12 +211,12 @@ func (c *Calls) Leads() bool {
 func (c *Calls) Busy() bool { return c.seq.busy() }
 
 // Applied settles those of an entry's calls that are this member's.
-func (c *Calls) Applied(h *Header, results []fsm.Result) { c.pending.apply(h.calls, results) }
+func (c *Calls) Applied(h *Header, results []command.Result) { c.pending.apply(h.calls, results) }
 
 // Restored settles the calls that a snapshot up to an index has executed. The
 // others that were ordered below it are sent again by again, to be called beside
 // no lock of the machine: that is harmless under the same ids.
-func (c *Calls) Restored(index uint64, result func(fsm.CommandID) (fsm.Result, bool)) (again func()) {
+func (c *Calls) Restored(index uint64, result func(command.ID) (command.Result, bool)) (again func()) {
 	lost := c.pending.restored(index, result)
 	return func() {
 		for _, p := range lost {

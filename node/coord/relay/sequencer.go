@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 )
 
@@ -24,8 +24,8 @@ type item struct {
 // isReport reports whether commands of a kind may wait a little for others: they
 // say what has ended or begun already. Nobody waits for their result but the next
 // task of a queue, which has waited for seconds.
-func isReport(k fsm.Kind) bool {
-	return k == fsm.KindComplete || k == fsm.KindStarted || k == fsm.KindUsage
+func isReport(k command.Kind) bool {
+	return k == command.KindComplete || k == command.KindStarted || k == command.KindUsage
 }
 
 // sequencer is the leader's side: it collects waiting calls into entries, stamps
@@ -248,7 +248,7 @@ func encodeEntry(term uint64, elapsed int64, items []item, commands int) (data, 
 		h.calls = append(h.calls, it.call)
 		size += it.bytes + 3*len(it.cmds)
 	}
-	data = fsm.AppendBatch(make([]byte, 0, size), term, elapsed, cmds)
+	data = command.AppendBatch(make([]byte, 0, size), term, elapsed, cmds)
 	return data, h.Append(make([]byte, 0, 16+14*len(items)))
 }
 

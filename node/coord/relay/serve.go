@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 )
 
@@ -140,8 +140,8 @@ func (s *session) submitCalls(ctx context.Context, b []byte) error {
 func (s *session) checkCommands(cmds [][]byte) (ok, reports bool) {
 	reports = true
 	for _, b := range cmds {
-		c, rest, err := fsm.DecodeCommand(b)
-		if err != nil || len(rest) > 0 || c.ID.Site != s.site || c.Body.Kind() == fsm.KindSiteLost || c.Body.Kind() == fsm.KindRecover {
+		c, rest, err := command.Decode(b)
+		if err != nil || len(rest) > 0 || c.ID.Site != s.site || c.Body.Kind() == command.KindSiteLost || c.Body.Kind() == command.KindRecover {
 			return false, false
 		}
 		reports = reports && isReport(c.Body.Kind())

@@ -14,7 +14,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/coordtest"
 	"github.com/cloudshare/cloudshare/node/coord/facade"
@@ -416,12 +416,12 @@ func TestPartsDeleted(t *testing.T) {
 	if _, err := a.l.c.write(patience(t), a.l.c.remove(tree.PartsPath)); err != nil {
 		t.Fatal(err)
 	}
-	jobs := []fsm.JobSpec{{Num: 1, Count: 1, MaxAttempts: 1, Need: fsm.Resources{MilliCPU: 1}, Payload: make([]byte, 64<<10)}}
+	jobs := []command.JobSpec{{Num: 1, Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1}, Payload: make([]byte, 64<<10)}}
 	for n := uint64(2); len(jobs) < 12; n++ {
 		jobs = append(jobs, jobs[0])
 		jobs[n-1].Num = n
 	}
-	_, _ = a.l.Propose(patience(t), fsm.Command{ID: fsm.CommandID{Site: "a", Incarnation: a.inc, Seq: 1}, Body: &fsm.Submit{Jobs: jobs}})
+	_, _ = a.l.Propose(patience(t), command.Command{ID: command.ID{Site: "a", Incarnation: a.inc, Seq: 1}, Body: &command.Submit{Jobs: jobs}})
 	fails(t, a.l, tree.ErrDamaged, c.place.Chroot+tree.PartsPath+" is missing")
 }
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord/coordtest"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 	"github.com/cloudshare/cloudshare/node/coord/zk/ensemble"
@@ -42,11 +42,11 @@ func (c *cluster) open(t *testing.T, sites ...string) []*speaker {
 
 func (s *speaker) register(t *testing.T, boot byte) {
 	t.Helper()
-	r, err := s.l.Propose(patience(t), fsm.Command{
-		ID:   fsm.CommandID{Site: s.site},
-		Body: &fsm.Register{Node: coordtest.Node(s.site), Boot: [16]byte{boot}, HTTP: "h:1", Peer: "p:1", MaxVersion: 1},
+	r, err := s.l.Propose(patience(t), command.Command{
+		ID:   command.ID{Site: s.site},
+		Body: &command.Register{Node: coordtest.Node(s.site), Boot: [16]byte{boot}, HTTP: "h:1", Peer: "p:1", MaxVersion: 1},
 	})
-	if err != nil || r[0].Code != fsm.OK {
+	if err != nil || r[0].Code != command.OK {
 		t.Fatalf("register %s: %v, %v", s.site, r, err)
 	}
 	s.inc = r[0].Incarnation
@@ -55,10 +55,10 @@ func (s *speaker) register(t *testing.T, boot byte) {
 // say proposes the next text until it is executed.
 func (s *speaker) say(ctx context.Context) error {
 	n := uint64(s.said + 1)
-	r, err := s.l.Propose(ctx, fsm.Command{
-		ID: fsm.CommandID{Site: s.site, Incarnation: s.inc, Seq: n}, Ack: n - 1, Body: &fsm.Addresses{HTTP: fmt.Sprint(s.site, n)},
+	r, err := s.l.Propose(ctx, command.Command{
+		ID: command.ID{Site: s.site, Incarnation: s.inc, Seq: n}, Ack: n - 1, Body: &command.Addresses{HTTP: fmt.Sprint(s.site, n)},
 	})
-	if err == nil && r[0].Code != fsm.OK {
+	if err == nil && r[0].Code != command.OK {
 		err = fmt.Errorf("refused with %v", r[0].Code)
 	}
 	if err != nil {
@@ -318,7 +318,7 @@ func TestStoppedLeadWakesUp(t *testing.T) {
 	r := old.leaderTerm.Load()
 	talk(t, all, func() {
 		c.MoveLead(t)
-		wait := backend{old}.Append(r.term, fsm.AppendBatch(nil, r.term, 0, nil), nil)
+		wait := backend{old}.Append(r.term, command.AppendBatch(nil, r.term, 0, nil), nil)
 		if o, _ := wait(); o != relay.Refused {
 			t.Error("a former leader appended")
 		}

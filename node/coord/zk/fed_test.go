@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord/coordtest"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 	"github.com/cloudshare/cloudshare/node/coord/zk/tree"
@@ -129,7 +129,7 @@ func TestNothingUnsureIsFed(t *testing.T) {
 	if _, err := old.c.write(patience(t), old.c.set(tree.LeadPath, n.data, n.stat.Version)); err != nil {
 		t.Fatal(err)
 	}
-	if o, _ := (backend{old}).Append(r.term, fsm.AppendBatch(nil, r.term, 0, nil), nil)(); o != relay.Refused {
+	if o, _ := (backend{old}).Append(r.term, command.AppendBatch(nil, r.term, 0, nil), nil)(); o != relay.Refused {
 		t.Errorf("a deposed leader's append is %v, not refused", o)
 	}
 	talk(t, all, func() {})

@@ -11,7 +11,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 	"github.com/cloudshare/cloudshare/node/coord/zk/tree"
 )
@@ -312,9 +312,9 @@ func (i *inspection) entry(ctx context.Context, n uint64) error {
 	if err != nil && transient(err) {
 		return err
 	}
-	var b *fsm.Batch
+	var b *command.Batch
 	if err == nil {
-		b, err = fsm.DecodeBatch(e.Batch)
+		b, err = command.DecodeBatch(e.Batch)
 	}
 	var h relay.Header
 	if err == nil {

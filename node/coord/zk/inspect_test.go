@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord/zk/tree"
 )
 
@@ -92,14 +92,14 @@ func TestInspectWhileTrimmed(t *testing.T) {
 	}()
 	end := sync.OnceFunc(func() { close(stop); <-looked })
 	defer end()
-	job := fsm.JobSpec{Count: 1, MaxAttempts: 1, Need: fsm.Resources{MilliCPU: 1}, Payload: make([]byte, 64<<10)}
+	job := command.JobSpec{Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1}, Payload: make([]byte, 64<<10)}
 	for i := range uint64(16) { // more would take the servers' heap
-		jobs := make([]fsm.JobSpec, 10) // an entry in parts
+		jobs := make([]command.JobSpec, 10) // an entry in parts
 		for k := range jobs {
 			jobs[k] = job
 			jobs[k].Num = 10*i + uint64(k) + 1
 		}
-		cmd := fsm.Command{ID: fsm.CommandID{Site: "a", Incarnation: all[0].inc, Seq: i + 1}, Ack: i, Body: &fsm.Submit{Jobs: jobs}}
+		cmd := command.Command{ID: command.ID{Site: "a", Incarnation: all[0].inc, Seq: i + 1}, Ack: i, Body: &command.Submit{Jobs: jobs}}
 		if _, err := all[0].l.Propose(patience(t), cmd); err != nil {
 			t.Fatal(err)
 		}

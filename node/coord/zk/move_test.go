@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/coordtest"
 	"github.com/cloudshare/cloudshare/node/coord/zk/tree"
@@ -119,7 +119,7 @@ func TestMove(t *testing.T) {
 	sp := &speaker{l: l, m: after, site: "b"}
 	sp.register(t, 2)
 	speak(sp, 3)
-	if st := l.Status(); st.Term <= first.Term || fsm.EpochOf(after.Index()) != 1 || !slices.Equal(st.Voters, []string{"b"}) {
+	if st := l.Status(); st.Term <= first.Term || command.EpochOf(after.Index()) != 1 || !slices.Equal(st.Voters, []string{"b"}) {
 		t.Errorf("%+v at entry %x", st, after.Index())
 	}
 	follower, err := Open(patience(t), c.config("c", coordtest.NewMachine()))

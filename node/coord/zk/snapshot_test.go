@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord/coordtest"
 	"github.com/cloudshare/cloudshare/node/coord/zk/tree"
 )
@@ -93,10 +93,10 @@ func TestLongEntries(t *testing.T) {
 	c := newCluster(t)
 	c.time.snapshotBytes, c.time.maxBytes = 256<<10, 1<<20
 	all := c.open(t, "a", "b")
-	job := fsm.JobSpec{Num: 1, Count: 1, MaxAttempts: 1, Need: fsm.Resources{MilliCPU: 1}, Payload: make([]byte, 64<<10)}
+	job := command.JobSpec{Num: 1, Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1}, Payload: make([]byte, 64<<10)}
 	for i := range uint64(40) {
-		cmd := fsm.Command{ID: fsm.CommandID{Site: "a", Incarnation: all[0].inc, Seq: i + 1}, Ack: i, Body: &fsm.Submit{Jobs: []fsm.JobSpec{job}}}
-		if r, err := all[0].l.Propose(patience(t), cmd); err != nil || r[0].Code != fsm.OK {
+		cmd := command.Command{ID: command.ID{Site: "a", Incarnation: all[0].inc, Seq: i + 1}, Ack: i, Body: &command.Submit{Jobs: []command.JobSpec{job}}}
+		if r, err := all[0].l.Propose(patience(t), cmd); err != nil || r[0].Code != command.OK {
 			t.Fatalf("entry %d: %v, %v", i, r, err)
 		}
 		all[0].said++
@@ -123,8 +123,8 @@ func TestLeadOfMuch(t *testing.T) {
 	c.time.snapshotBytes, c.time.maxBytes = 64<<10, 128<<10
 	all := c.open(t, "a", "b")
 	for i := range uint64(10) {
-		job := fsm.JobSpec{Num: i + 1, Count: 1, MaxAttempts: 1, Need: fsm.Resources{MilliCPU: 1}, Payload: make([]byte, 32<<10)}
-		cmd := fsm.Command{ID: fsm.CommandID{Site: "a", Incarnation: all[0].inc, Seq: i + 1}, Ack: i, Body: &fsm.Submit{Jobs: []fsm.JobSpec{job}}}
+		job := command.JobSpec{Num: i + 1, Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1}, Payload: make([]byte, 32<<10)}
+		cmd := command.Command{ID: command.ID{Site: "a", Incarnation: all[0].inc, Seq: i + 1}, Ack: i, Body: &command.Submit{Jobs: []command.JobSpec{job}}}
 		if _, err := all[0].l.Propose(patience(t), cmd); err != nil {
 			t.Fatal(err)
 		}
@@ -163,10 +163,10 @@ func TestTrimmingGoesOn(t *testing.T) {
 	}
 }
 
-func registration(site string, n byte) fsm.Command {
-	return fsm.Command{
-		ID:   fsm.CommandID{Site: site},
-		Body: &fsm.Register{Node: coordtest.Node(site), Boot: [16]byte{n}, HTTP: "h:1", Peer: "p:1", MaxVersion: 1},
+func registration(site string, n byte) command.Command {
+	return command.Command{
+		ID:   command.ID{Site: site},
+		Body: &command.Register{Node: coordtest.Node(site), Boot: [16]byte{n}, HTTP: "h:1", Peer: "p:1", MaxVersion: 1},
 	}
 }
 
@@ -285,11 +285,11 @@ func TestPartsTrimmedUnderReader(t *testing.T) {
 	c := newCluster(t)
 	c.time.tick = time.Hour
 	all := c.open(t, "a")
-	jobs := make([]fsm.JobSpec, 16)
+	jobs := make([]command.JobSpec, 16)
 	for i := range jobs {
-		jobs[i] = fsm.JobSpec{Num: uint64(i + 1), Count: 1, MaxAttempts: 1, Need: fsm.Resources{MilliCPU: 1}, Payload: make([]byte, 64<<10)}
+		jobs[i] = command.JobSpec{Num: uint64(i + 1), Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1}, Payload: make([]byte, 64<<10)}
 	}
-	cmd := fsm.Command{ID: fsm.CommandID{Site: "a", Incarnation: all[0].inc, Seq: 1}, Body: &fsm.Submit{Jobs: jobs}}
+	cmd := command.Command{ID: command.ID{Site: "a", Incarnation: all[0].inc, Seq: 1}, Body: &command.Submit{Jobs: jobs}}
 	if _, err := all[0].l.Propose(patience(t), cmd); err != nil {
 		t.Fatal(err)
 	}

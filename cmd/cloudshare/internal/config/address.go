@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // address is a host:port of the configuration.
@@ -105,8 +105,8 @@ func checkText(text, form string) error {
 	switch {
 	case text == "":
 		return errors.New("is empty: write " + form)
-	case len(text) > fsm.MaxAddress:
-		return fmt.Errorf("is longer than %d bytes: write %s", fsm.MaxAddress, form)
+	case len(text) > command.MaxAddress:
+		return fmt.Errorf("is longer than %d bytes: write %s", command.MaxAddress, form)
 	case strings.ContainsFunc(text, func(r rune) bool { return r > '~' }):
 		return errors.New("is not ASCII: write the name in its xn-- form, or an IP address")
 	case strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' }):

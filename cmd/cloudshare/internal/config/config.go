@@ -11,7 +11,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
 	"github.com/cloudshare/cloudshare/executor/attempts"
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/archive"
 	"github.com/cloudshare/cloudshare/node/jobspec"
@@ -107,7 +107,7 @@ func (c Config) Validate() error {
 	switch {
 	case c.Site == "":
 		return cli.Usage("site is missing: name it with --site")
-	case !fsm.ValidSite(c.Site):
+	case !command.ValidSite(c.Site):
 		return cli.Usage("site %q: must be lower-case letters, digits and '-', at most 63", c.Site)
 	case c.DataDir == "":
 		return cli.Usage("data_dir is empty: name a folder with --data-dir")
@@ -117,8 +117,8 @@ func (c Config) Validate() error {
 		return cli.Usage("profile %q: must be lan or wan", c.Profile)
 	case c.Cores < 0 || c.Reserve < 0:
 		return cli.Usage("cores %d, reserve %d: must not be negative", c.Cores, c.Reserve)
-	case int64(c.Cores)*1000 > fsm.MaxMilliCPU:
-		return cli.Usage("cores %d: a site has at most %d", c.Cores, fsm.MaxMilliCPU/1000)
+	case int64(c.Cores)*1000 > command.MaxMilliCPU:
+		return cli.Usage("cores %d: a site has at most %d", c.Cores, command.MaxMilliCPU/1000)
 	case c.Cores > 0 && c.Reserve > c.Cores:
 		return cli.Usage("reserve %d: must be at most cores (%d)", c.Reserve, c.Cores)
 	case c.Lease < 0 || c.Margin < 0 || c.KillGrace < 0 || c.StopWait <= 0:

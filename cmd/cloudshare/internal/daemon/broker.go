@@ -21,7 +21,7 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/executor/outputs"
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/broker"
 	"github.com/cloudshare/cloudshare/node/coord/facade"
@@ -226,12 +226,12 @@ func raftConfig(cfg config.Config, id [16]byte, replica *replica.Replica, log ze
 }
 
 // genesis returns what this broker would found the federation with.
-func genesis(federation [16]byte, t node.Timing) fsm.Genesis {
+func genesis(federation [16]byte, t node.Timing) command.Genesis {
 	var seed [8]byte
 	_, _ = rand.Read(seed[:]) // never fails
-	params := fsm.DefaultParams()
+	params := command.DefaultParams()
 	params.LeaseMs, params.MarginMs = t.Lease.Milliseconds(), t.Margin.Milliseconds()
-	return fsm.Genesis{
+	return command.Genesis{
 		Federation: federation, CreatedMs: time.Now().UnixMilli(),
 		Seed: binary.LittleEndian.Uint64(seed[:]), Params: params,
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/config"
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/attempts"
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/broker"
 	"github.com/cloudshare/cloudshare/node/coord"
@@ -65,7 +65,7 @@ func scrape(t *testing.T) []byte {
 	b, err := broker.New(broker.Config{
 		Site: "site-1", Exposure: node.DefaultExposure(), Journal: journal, Replica: replica, Log: comparedLog{log},
 		Handlers: []executor.Handler{idle{}},
-		Genesis:  fsm.Genesis{Params: fsm.DefaultParams()}, Logger: zerolog.Nop(),
+		Genesis:  command.Genesis{Params: command.DefaultParams()}, Logger: zerolog.Nop(),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/broker"
 )
 
@@ -94,7 +95,7 @@ func (c siteCollector) collectSites(gauge func(d *prometheus.Desc, value float64
 	for _, state := range []fsm.SiteState{fsm.Alive, fsm.Suspected, fsm.SiteGone, fsm.Left} {
 		gauge(sitesDesc, float64(count[state]), state.String())
 	}
-	for use, r := range map[string]fsm.Resources{"all": own.Capacity, "lent": own.Exposed, "federation": own.Assigned, "home": own.Home} {
+	for use, r := range map[string]command.Resources{"all": own.Capacity, "lent": own.Exposed, "federation": own.Assigned, "home": own.Home} {
 		gauge(siteCoresDesc, float64(r.MilliCPU)/1000, use)
 	}
 }

@@ -16,7 +16,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/config"
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord/zk/ensemble"
 )
 
@@ -256,7 +256,7 @@ func (s *devSite) logTail(n int) string {
 
 // validSiteDir checks a name before it becomes a path.
 func validSiteDir(dataDir, name string) (string, error) {
-	if !fsm.ValidSite(name) {
+	if !command.ValidSite(name) {
 		return "", cli.Usage("site %q: must be lower-case letters, digits and '-'", name)
 	}
 	return filepath.Join(dataDir, name), nil

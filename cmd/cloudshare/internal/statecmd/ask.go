@@ -12,6 +12,7 @@ import (
 	"github.com/cloudshare/cloudshare/api/client"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/replica"
 )
@@ -44,7 +45,7 @@ func nobodyAhead(ctx context.Context, replica *replica.Replica) error {
 	var epoch uint64
 	replica.View(func(s *fsm.State) { epoch = s.Epoch() })
 	for _, a := range askSites(ctx, replica) {
-		if later := fsm.EpochOf(a.status.Index); later > epoch {
+		if later := command.EpochOf(a.status.Index); later > epoch {
 			return fmt.Errorf("%w: the federation goes on in epoch %d, %s answers at %s: start this broker there, too", errRefusedMove, later, a.site, a.addr)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/config"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/raftlog"
 	"github.com/cloudshare/cloudshare/node/coord/statefile"
@@ -176,7 +177,7 @@ func (t onTree) reopen(ctx context.Context) error {
 }
 
 func (t onTree) found(ctx context.Context, replica *replica.Replica, h *statefile.Header, first founder) error {
-	if h.Epoch >= fsm.MaxEpoch {
+	if h.Epoch >= command.MaxEpoch {
 		return fmt.Errorf("%w: epoch %d is the last", errRefusedMove, h.Epoch)
 	}
 	if err := coord.BeginEpoch(replica, first.site, h.Epoch+1, first.holdMs); err != nil {

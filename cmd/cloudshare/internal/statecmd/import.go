@@ -19,6 +19,7 @@ import (
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/config"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord/statefile"
 	"github.com/cloudshare/cloudshare/node/record"
 	"github.com/cloudshare/cloudshare/node/replica"
@@ -96,7 +97,7 @@ FILE.imported. If it is interrupted, run it again.`,
 }
 
 func (m *importing) run(ctx context.Context, paths []string) error {
-	if limit := fsm.MaxTimeoutMs * time.Millisecond; m.hold < 0 || m.hold > limit {
+	if limit := command.MaxTimeoutMs * time.Millisecond; m.hold < 0 || m.hold > limit {
 		return cli.Usage("--hold %s: must be from 0 to %s", m.hold, limit)
 	}
 	defer func() {
@@ -178,7 +179,7 @@ func (m *importing) read(paths []string) error {
 	var federation [16]byte
 	m.replica.View(func(s *fsm.State) { federation = s.Federation() })
 	index, hash := m.replica.Hash()
-	if index != m.newest.Entry || fsm.EpochOf(index) != m.newest.Epoch || hex.EncodeToString(hash[:]) != m.newest.StateHash || federation != config.ParseID(m.newest.Federation) {
+	if index != m.newest.Entry || command.EpochOf(index) != m.newest.Epoch || hex.EncodeToString(hash[:]) != m.newest.StateHash || federation != config.ParseID(m.newest.Federation) {
 		return fmt.Errorf("%s: %w: header and state do not belong together", m.newest.Path, statefile.ErrDamaged)
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/config"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/coord/compare"
 	"github.com/cloudshare/cloudshare/node/coord/raftlog"
@@ -114,7 +115,7 @@ func recoverDir(path, dir string, cmd *cobra.Command) (string, error) {
 }
 
 func (r *recovering) run(ctx context.Context) error {
-	if limit := fsm.MaxTimeoutMs * time.Millisecond; r.hold < 0 || r.hold > limit {
+	if limit := command.MaxTimeoutMs * time.Millisecond; r.hold < 0 || r.hold > limit {
 		return cli.Usage("--hold %s: must be from 0 to %s", r.hold, limit)
 	}
 	if r.follow != "" {

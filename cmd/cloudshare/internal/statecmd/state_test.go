@@ -11,6 +11,7 @@ import (
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/config"
 	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node/coord/statefile"
 	"github.com/cloudshare/cloudshare/node/record"
 	"github.com/cloudshare/cloudshare/node/replica"
@@ -27,15 +28,15 @@ func newMoved(t *testing.T) *moved {
 	t.Helper()
 	m := &moved{dir: t.TempDir(), replica: replica.NewReplica()}
 	federation := [16]byte{9}
-	commands := []fsm.Command{{ID: fsm.CommandID{Site: "a"}, Body: &fsm.Genesis{Federation: federation, Params: fsm.DefaultParams()}}}
+	commands := []command.Command{{ID: command.ID{Site: "a"}, Body: &command.Genesis{Federation: federation, Params: command.DefaultParams()}}}
 	for i, site := range []string{"a", "b"} {
-		commands = append(commands, fsm.Command{ID: fsm.CommandID{Site: site}, Body: &fsm.Register{
+		commands = append(commands, command.Command{ID: command.ID{Site: site}, Body: &command.Register{
 			Node: [16]byte{byte(i + 1)}, Boot: [16]byte{1}, Known: [][16]byte{{1}}, MaxVersion: fsm.Version,
 		}})
 	}
 	for _, c := range commands {
-		res, err := m.replica.Apply(fsm.AppendBatch(nil, 3, 0, [][]byte{fsm.AppendCommand(nil, c)}))
-		if err != nil || res[0].Code != fsm.OK {
+		res, err := m.replica.Apply(command.AppendBatch(nil, 3, 0, [][]byte{command.Append(nil, c)}))
+		if err != nil || res[0].Code != command.OK {
 			t.Fatalf("%v, %v", res, err)
 		}
 	}

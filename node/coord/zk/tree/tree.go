@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // Errors of what is in a tree.
@@ -180,7 +180,7 @@ func ParseID(text string) (id [16]byte, err error) {
 func Sites(names []string) []string {
 	out := names[:0:0]
 	for _, n := range names {
-		if fsm.ValidSite(n) {
+		if command.ValidSite(n) {
 			out = append(out, n)
 		}
 	}

@@ -3,6 +3,8 @@ package fsm
 import (
 	"cmp"
 	"slices"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // search is one look for reservations. It first judges each class that waits, once:
@@ -14,9 +16,9 @@ type search struct {
 	made   int      // reservations
 	none   []uint64 // sorted: heads for which no machine was found
 
-	ordered bool        // all classes are judged, and turns is known
-	turns   []int32     // sites that it has not come to, by whose turn it was then
-	first   []Resources // what the first heads of those before need, if they do not starve
+	ordered bool                // all classes are judged, and turns is known
+	turns   []int32             // sites that it has not come to, by whose turn it was then
+	first   []command.Resources // what the first heads of those before need, if they do not starve
 }
 
 // judgement is what the machines on offer mean to a class.
@@ -32,7 +34,7 @@ const (
 
 // judge judges the classes of all heads, in an order that is the same at all members;
 // false: more are left. It judges at least one, for to find it looks at all lanes.
-func (s *State) judge() bool {
+func (s *holding) judge() bool {
 	worked := false
 	for _, x := range s.sites {
 		if !x.present() || !s.hasUnjudged(x) { // none is put in order again with each entry
@@ -55,12 +57,12 @@ func (s *State) judge() bool {
 
 // hasUnjudged reports whether a class of a site's lanes is not judged yet. All are
 // counted, for the lanes' order is this replica's own.
-func (s *State) hasUnjudged(x *site) bool {
+func (s *holding) hasUnjudged(x *site) bool {
 	s.steps.used += uint64(len(x.lanes)) * stepLook
 	return slices.ContainsFunc(x.lanes, s.isUnjudged)
 }
 
-func (s *State) isUnjudged(l *lane) bool { return s.search.judged[l.class] == unjudged }
+func (s *holding) isUnjudged(l *lane) bool { return s.search.judged[l.class] == unjudged }
 
 // inTurn returns a site's lanes in the order in which they are to be served.
 func inTurn(lanes []*lane) []*lane {
@@ -74,11 +76,11 @@ func compareTurns(a, b *lane) int {
 	return cmp.Or(cmp.Compare(b.top().priority, a.top().priority), cmp.Compare(a.seq, b.seq))
 }
 
-func (s *State) judgementOf(c *class) judgement {
+func (s *holding) judgementOf(c *class) judgement {
 	best := hopeless
 	for _, x := range s.order {
 		s.steps.used += stepLook
-		if x.state != Alive || !c.need.fits(x.most) || !c.allows(x.name) { // most of what fits nowhere needs no look at the machines
+		if x.state != Alive || !c.Need.FitsIn(x.most) || !c.Allows(x.name) { // most of what fits nowhere needs no look at the machines
 			continue
 		}
 		for _, m := range x.machines {

@@ -1,6 +1,10 @@
-package fsm
+package command
 
-import "github.com/cloudshare/cloudshare/sched"
+import (
+	"fmt"
+
+	"github.com/cloudshare/cloudshare/sched"
+)
 
 // Params are the federation's replicated parameters; Validate bounds each.
 type Params struct {
@@ -48,4 +52,27 @@ func DefaultParams() Params {
 		DepartureMs: 30 * 24 * 3600_000, RateCPU: 1, QuantumMs: 1,
 		LeaseMs: 6000, MarginMs: 1000,
 	}
+}
+
+// Validate checks that the policy is known and every number in its bounds;
+// the error names the field and the bound.
+func (p Params) Validate() error {
+	if _, err := sched.New(p.Policy, p.Running); err != nil {
+		return fmt.Errorf("%w: %w", ErrOutOfBounds, err)
+	}
+	if p.RateCPU == 0 && p.RateMem == 0 && p.RateGPU == 0 {
+		return fmt.Errorf("%w: rate_cpu, rate_mem and rate_gpu are all 0: nothing would be charged", ErrOutOfBounds)
+	}
+	return firstError(
+		within("reserve_after_ms", p.ReserveAfterMs, 0, MaxTimeoutMs),
+		within("retain_ms", p.RetainMs, 0, MaxTimeoutMs),
+		within("retain_jobs", p.RetainJobs, 0, MaxRetainJobs),
+		within("departure_ms", p.DepartureMs, 0, MaxTimeoutMs),
+		within("rate_cpu", p.RateCPU, 0, MaxRate),
+		within("rate_mem", p.RateMem, 0, MaxRate),
+		within("rate_gpu", p.RateGPU, 0, MaxRate),
+		within("quantum_ms", p.QuantumMs, 1, MaxQuantumMs),
+		within("lease_ms", p.LeaseMs, 0, MaxTimeoutMs),
+		within("margin_ms", p.MarginMs, 0, MaxTimeoutMs),
+	)
 }

@@ -1,4 +1,4 @@
-package fsm
+package command
 
 import (
 	"fmt"
@@ -72,26 +72,6 @@ func (l Labels) Validate() error {
 	return within("labels", n, 0, MaxLabels)
 }
 
-// checkLabels checks each of the machines' labels once, and that the different
-// ones are not too many.
-func (b *Offer) checkLabels() error {
-	var sets map[Labels]bool
-	for i := range b.Machines {
-		l := b.Machines[i].Labels
-		if l == "" || sets[l] {
-			continue
-		}
-		if err := l.Validate(); err != nil {
-			return fmt.Errorf("machine %.64q: %w", b.Machines[i].Name, err)
-		}
-		if sets == nil {
-			sets = map[Labels]bool{}
-		}
-		sets[l] = true
-	}
-	return within("different labels of machines", int64(len(sets)), 0, MaxLabelSets)
-}
-
 // All yields the labels in the order of their keys.
 func (l Labels) All() iter.Seq2[string, string] {
 	return func(yield func(key, value string) bool) {
@@ -103,6 +83,31 @@ func (l Labels) All() iter.Seq2[string, string] {
 			}
 		}
 	}
+}
+
+// Label is one of a machine's labels.
+type Label struct{ Key, Value string }
+
+// Pairs are labels read apart, in the order of their keys.
+type Pairs []Label
+
+// Pairs reads the labels apart.
+//
+// REQUIRES: they are valid.
+func (l Labels) Pairs() (pairs Pairs) {
+	for key, value := range l.All() {
+		pairs = append(pairs, Label{key, value})
+	}
+	return pairs
+}
+
+// Get returns a label's value, and whether there is one.
+func (p Pairs) Get(key string) (value string, ok bool) {
+	i, ok := slices.BinarySearchFunc(p, key, func(l Label, key string) int { return strings.Compare(l.Key, key) })
+	if !ok {
+		return "", false
+	}
+	return p[i].Value, true
 }
 
 func checkLabel(key, value string) error {
@@ -124,7 +129,7 @@ func isLabelKey(key string) bool {
 		return isLabelName(key)
 	}
 	for part := range strings.SplitSeq(prefix, ".") {
-		if !isLabel(part) {
+		if !ValidSite(part) {
 			return false
 		}
 	}

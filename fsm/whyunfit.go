@@ -5,26 +5,28 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // unfit says in one line why no present site could run such tasks, even with all
 // its machines empty.
-func (s *State) unfit(h *shape) string {
+func (s *views) unfit(h *command.Shape) string {
 	which := "no present site"
-	if len(h.only)+len(h.not) > 0 {
+	if len(h.Only)+len(h.Not) > 0 {
 		which = "no present site allowed by its sites.only and sites.not"
 	}
 	allowed, offered := false, false
 	var taking []alike
 	at := map[*labelSet]int{} // in taking
 	for _, x := range s.order {
-		if !x.present() || !h.allows(x.name) {
+		if !x.present() || !h.Allows(x.name) {
 			continue
 		}
 		allowed = true
 		for _, m := range x.machines {
 			offered = true
-			if !m.runs.Takes(h.image) {
+			if !m.runs.Takes(h.Image) {
 				continue
 			}
 			i, ok := at[m.labels]
@@ -42,18 +44,18 @@ func (s *State) unfit(h *shape) string {
 			why += "; " + text
 		}
 		return why
-	case offered && len(taking) == 0 && h.image:
+	case offered && len(taking) == 0 && h.Image:
 		return which + " runs container images"
 	case offered && len(taking) == 0:
 		return which + " runs commands without a container image"
-	case offered && !slices.ContainsFunc(taking, func(a alike) bool { return h.admits(a.first.labels) }):
-		return h.unlabelled(taking)
+	case offered && !slices.ContainsFunc(taking, func(a alike) bool { return h.Admits(a.first.labels.list()) }):
+		return unlabelled(h, taking)
 	}
-	need := h.need.String()
-	if len(h.selectors) > 0 {
-		need += " and " + joined(h.selectors)
+	need := h.Need.String()
+	if len(h.Selectors) > 0 {
+		need += " and " + joined(h.Selectors)
 	}
-	if h.image {
+	if h.Image {
 		return fmt.Sprintf("%s runs container images on a machine with %s", which, need)
 	}
 	return fmt.Sprintf("%s exposes a machine with %s", which, need)
@@ -68,22 +70,22 @@ type alike struct {
 
 // unlabelled says which selector none of some machines satisfies, and what they have
 // instead; or, if each is satisfied by one or another, how near the nearest comes.
-func (h *shape) unlabelled(machines []alike) string {
+func unlabelled(h *command.Shape, machines []alike) string {
 	whose := "no machine of the federation"
-	if len(h.only)+len(h.not) > 0 {
+	if len(h.Only)+len(h.Not) > 0 {
 		whose = "no machine of the sites allowed by its sites.only and sites.not"
 	}
-	if h.image {
+	if h.Image {
 		whose += " that runs container images"
 	}
-	for i := range h.rules {
-		r := &h.rules[i]
-		if has, met := r.census(machines); !met {
-			return fmt.Sprintf("%s %s%s", whose, r.wanted(), has)
+	for i := range h.Rules {
+		r := &h.Rules[i]
+		if has, met := census(r, machines); !met {
+			return fmt.Sprintf("%s %s%s", whose, wanted(r), has)
 		}
 	}
-	near := slices.MinFunc(machines, func(a, b alike) int { return h.unmet(a.first.labels) - h.unmet(b.first.labels) }).first
-	return fmt.Sprintf("%s has all of %s; nearest: %s/%s lacks %s", whose, joined(h.selectors), near.site.name, near.name, h.lacking(near.labels))
+	near := slices.MinFunc(machines, func(a, b alike) int { return h.Unmet(a.first.labels.list()) - h.Unmet(b.first.labels.list()) }).first
+	return fmt.Sprintf("%s has all of %s; nearest: %s/%s lacks %s", whose, joined(h.Selectors), near.site.name, near.name, joined(h.Lacking(near.labels.list())))
 }
 
 // maxCensus bounds the values that a reason tells of.
@@ -91,10 +93,10 @@ const maxCensus = 3
 
 // census counts what machines have of a selector's label, to be said behind that
 // none satisfies it; met says that one does.
-func (r *Selector) census(machines []alike) (has string, met bool) {
+func census(r *command.Selector, machines []alike) (has string, met bool) {
 	counts := map[string]int{}
 	for _, m := range machines {
-		value, ok := m.first.labels.get(r.Key)
+		value, ok := m.first.labels.list().Get(r.Key)
 		if r.Accepts(value, ok) {
 			return "", true
 		}
@@ -131,7 +133,7 @@ func (r *Selector) census(machines []alike) (has string, met bool) {
 }
 
 // wanted puts a selector behind a machine that has what it wants.
-func (r *Selector) wanted() string {
+func wanted(r *command.Selector) string {
 	switch {
 	case r.Not || len(r.Values) > 1:
 		return "satisfies " + r.String()

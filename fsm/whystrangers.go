@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
 )
 
 // strangers are the names in sites.only that no site of the federation has, in order.
 // That is no error: a site of that name may join later.
-func (s *State) strangers(h *shape) (names []string) {
-	for _, name := range h.only {
+func (s *views) strangers(h *command.Shape) (names []string) {
+	for _, name := range h.Only {
 		if s.byName[name] == nil {
 			names = append(names, name)
 		}
@@ -18,7 +20,7 @@ func (s *State) strangers(h *shape) (names []string) {
 }
 
 // strangersText says of which names in sites.only nothing is known, "" if there are none.
-func (s *State) strangersText(h *shape) string {
+func (s *views) strangersText(h *command.Shape) string {
 	names := s.strangers(h)
 	if len(names) == 0 {
 		return ""
@@ -35,7 +37,7 @@ func (s *State) strangersText(h *shape) string {
 const nearLooks = 32
 
 // nearSite returns the known site whose name is nearest to another one, "" if none is near.
-func (s *State) nearSite(name string) (near string) {
+func (s *views) nearSite(name string) (near string) {
 	at, _ := slices.BinarySearchFunc(s.order, name, func(x *site, n string) int { return strings.Compare(x.name, n) })
 	least := max(1, len(name)/3) + 1
 	for _, x := range s.order[max(0, at-nearLooks/2):min(len(s.order), at+nearLooks/2)] {

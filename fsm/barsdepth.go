@@ -45,7 +45,7 @@ func (l *lane) deepen(x *site, q *queue) {
 }
 
 // admit tells the depths of a job that begins to wait.
-func (l *lane) admit(s *State, j *job) {
+func (l *lane) admit(s *jobTable, j *job) {
 	if len(l.depths) == 0 {
 		return
 	}

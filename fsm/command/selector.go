@@ -1,4 +1,4 @@
-package fsm
+package command
 
 import (
 	"fmt"
@@ -111,9 +111,9 @@ func readList(text string) (r Selector, ok bool) {
 	return r, true
 }
 
-// inSelectors checks that every text is a selector in its one form, sorted and
+// CheckSelectors checks that every text is a selector in its one form, sorted and
 // unique.
-func inSelectors(list []string) error {
+func CheckSelectors(list []string) error {
 	if err := within("selectors", int64(len(list)), 0, MaxSelectors); err != nil {
 		return err
 	}
@@ -130,78 +130,4 @@ func inSelectors(list []string) error {
 		}
 	}
 	return nil
-}
-
-// rulesOf reads valid selectors, in the order of their keys.
-func rulesOf(list []string) []Selector {
-	if len(list) == 0 {
-		return nil
-	}
-	rules := make([]Selector, 0, len(list))
-	for _, text := range list {
-		if r, err := ParseSelector(text); err == nil { // Validate has seen it
-			rules = append(rules, r)
-		}
-	}
-	slices.SortStableFunc(rules, func(a, b Selector) int { return strings.Compare(a.Key, b.Key) })
-	return rules
-}
-
-// admits reports whether a machine with these labels satisfies every selector:
-// one walk over both.
-func (h *shape) admits(x *labelSet) bool {
-	pairs := x.list()
-	for i := range h.rules {
-		r := &h.rules[i]
-		for len(pairs) > 0 && pairs[0].key < r.Key {
-			pairs = pairs[1:]
-		}
-		value, ok := "", len(pairs) > 0 && pairs[0].key == r.Key
-		if ok {
-			value = pairs[0].value
-		}
-		if !r.Accepts(value, ok) {
-			return false
-		}
-	}
-	return true
-}
-
-// Admits reports whether the job's selectors are satisfied by a machine's labels.
-//
-// REQUIRES: the job is valid.
-func (j *JobSpec) Admits(l Labels) bool {
-	if len(j.Selectors) == 0 {
-		return true
-	}
-	h := shape{rules: rulesOf(j.Selectors)}
-	return h.admits(readLabels(l))
-}
-
-// unmet counts the selectors that labels do not satisfy.
-func (h *shape) unmet(x *labelSet) (n int) {
-	for i := range h.rules {
-		r := &h.rules[i]
-		if value, ok := x.get(r.Key); !r.Accepts(value, ok) {
-			n++
-		}
-	}
-	return n
-}
-
-// lacking lists the selectors that labels do not satisfy, and what is there instead.
-func (h *shape) lacking(x *labelSet) string {
-	var lacks []string
-	for i := range h.rules {
-		r := &h.rules[i]
-		value, ok := x.get(r.Key)
-		switch {
-		case r.Accepts(value, ok):
-		case ok:
-			lacks = append(lacks, fmt.Sprintf("%s (it has %s=%s)", r, r.Key, value))
-		default:
-			lacks = append(lacks, fmt.Sprintf("%s (it has no label %s)", r, r.Key))
-		}
-	}
-	return joined(lacks)
 }

@@ -20,7 +20,7 @@ type due struct {
 }
 
 // expect enters a live attempt with the length that it is thought to run.
-func (s *State) expect(slot uint64, length int64) {
+func (s *attemptTable) expect(slot uint64, length int64) {
 	a := s.attempts.Mut(slot, s.epoch)
 	a.length = length
 	w := s.waits
@@ -36,13 +36,13 @@ func (s *State) expect(slot uint64, length int64) {
 }
 
 // dueOf is the entry of an attempt. Before the policy began nothing counts.
-func (s *State) dueOf(slot uint64, a *attempt) due {
+func (s *ranking) dueOf(slot uint64, a *attempt) due {
 	at := max(s.quanta(a.assignedMs), s.waits.since) + a.length
 	return due{at: at, slot: slot, seq: a.seq, task: a.task, attempt: a.attempt}
 }
 
 // isDue reports whether an entry counts still.
-func (s *State) isDue(d due) bool {
+func (s *attemptTable) isDue(d due) bool {
 	a := s.attempts.Get(d.slot)
 	return a != nil && a.phase != phaseLeft && s.dueOf(d.slot, a) == d
 }
@@ -67,7 +67,7 @@ func (s *State) prolong() {
 		slot := w.due.First().slot
 		a := s.attempts.Mut(slot, s.epoch)
 		j := s.jobs.Get(a.seq)
-		s.note(s.sites[j.owner]).Longer.Add(widthOf(j.class.need), a.length, 0)
+		s.note(s.sites[j.owner]).Longer.Add(widthOf(j.class.Need), a.length, 0)
 		a.length = min(2*a.length, 2*sched.MaxNow)
 		*w.due.First() = s.dueOf(slot, a)
 		w.due.Fix(0)

@@ -1,4 +1,4 @@
-package fsm
+package command
 
 import (
 	"bytes"
@@ -20,7 +20,7 @@ import (
 	"github.com/cloudshare/cloudshare/sched"
 )
 
-var specimenID = CommandID{Site: "site-1", Incarnation: 3, Seq: 300}
+var specimenID = ID{Site: "site-1", Incarnation: 3, Seq: 300}
 
 func specimenRef(task uint32) AttemptRef {
 	return AttemptRef{Job: JobID{Site: "b", Num: 7}, Task: task, Attempt: 2, Token: 1 << 40}
@@ -103,7 +103,7 @@ func TestCodecGoldens(t *testing.T) {
 		if d.HasArg("batch") {
 			return hex.EncodeToString((&Batch{Term: 8, Elapsed: 300, Commands: []Command{c}}).Append(nil)) + "\n"
 		}
-		return hex.EncodeToString(AppendCommand(nil, c)) + "\n"
+		return hex.EncodeToString(Append(nil, c)) + "\n"
 	})
 }
 
@@ -112,8 +112,8 @@ func TestBatchRoundTripOfEveryKind(t *testing.T) {
 	for _, c := range want.Commands {
 		kinds[c.Body.Kind()] = true
 	}
-	if len(kinds) != int(lastKind) {
-		t.Fatalf("specimens of %d kinds, there are %d", len(kinds), lastKind)
+	if len(kinds) != int(LastKind) {
+		t.Fatalf("specimens of %d kinds, there are %d", len(kinds), LastKind)
 	}
 	data := want.Append([]byte("before"))
 	got, err := DecodeBatch(data[len("before"):])
@@ -125,7 +125,7 @@ func TestBatchRoundTripOfEveryKind(t *testing.T) {
 	}
 	var parts [][]byte
 	for _, c := range want.Commands {
-		parts = append(parts, AppendCommand(nil, c))
+		parts = append(parts, Append(nil, c))
 	}
 	if !bytes.Equal(AppendBatch([]byte("before"), want.Term, want.Elapsed, parts), data) {
 		t.Fatal("AppendBatch of encoded commands differs from Append")
@@ -135,11 +135,11 @@ func TestBatchRoundTripOfEveryKind(t *testing.T) {
 func TestDecodeCommandReturnsTheRest(t *testing.T) {
 	first := Command{ID: specimenID, Ack: 1, Body: &Forget{Site: "x"}}
 	second := Command{ID: specimenID, Ack: 2, Body: &Forget{Site: "y"}}
-	got, rest, err := DecodeCommand(AppendCommand(AppendCommand(nil, first), second))
+	got, rest, err := Decode(Append(Append(nil, first), second))
 	if err != nil || !reflect.DeepEqual(got, first) {
 		t.Fatalf("first = %+v, %v", got, err)
 	}
-	got, rest, err = DecodeCommand(rest)
+	got, rest, err = Decode(rest)
 	if err != nil || !reflect.DeepEqual(got, second) || len(rest) != 0 {
 		t.Fatalf("second = %+v, %d left, %v", got, len(rest), err)
 	}
@@ -252,7 +252,7 @@ func drawEnded(t *rapid.T) Ended {
 func drawBody(t *rapid.T) Body {
 	refs := func(what string) []AttemptRef { return rapid.SliceOfN(rapid.Custom(drawRef), 0, 3).Draw(t, what) }
 	text := func(what string, most int) string { return rapid.StringN(0, -1, most+1).Draw(t, what) }
-	switch kind := Kind(rapid.IntRange(int(KindGenesis), int(lastKind)).Draw(t, "kind")); kind {
+	switch kind := Kind(rapid.IntRange(int(KindGenesis), int(LastKind)).Draw(t, "kind")); kind {
 	case KindGenesis:
 		return &Genesis{Federation: [16]byte{rapid.Byte().Draw(t, "id")}, CreatedMs: number(t, 0, MaxUnixMs, "created"), Seed: rapid.Uint64().Draw(t, "seed"), Params: drawParams(t)}
 	case KindRegister:
@@ -293,9 +293,9 @@ func drawBody(t *rapid.T) Body {
 	case KindLeave:
 		return &Leave{}
 	case KindClose:
-		return &Close{Why: Closure(number(t, 0, int64(lastClosure), "why"))}
+		return &Close{Why: Closure(number(t, 0, int64(LastClosure), "why"))}
 	case KindRaise:
-		return &Raise{Version: uint32(number(t, firstVersion, math.MaxUint32, "version"))}
+		return &Raise{Version: uint32(number(t, FirstVersion, math.MaxUint32, "version"))}
 	case KindRecover:
 		return &Recover{Epoch: uint64(number(t, 1, MaxEpoch, "epoch")), HoldMs: number(t, 0, MaxTimeoutMs, "hold")}
 	case KindBound:
@@ -312,22 +312,22 @@ func drawBody(t *rapid.T) Body {
 func TestValidIsDecodable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Command{
-			ID:  CommandID{Site: drawSite(t), Incarnation: rapid.Uint64().Draw(t, "inc"), Seq: rapid.Uint64().Draw(t, "seq")},
+			ID:  ID{Site: drawSite(t), Incarnation: rapid.Uint64().Draw(t, "inc"), Seq: rapid.Uint64().Draw(t, "seq")},
 			Ack: rapid.Uint64().Draw(t, "ack"), Body: drawBody(t),
 		}
-		data := AppendCommand(nil, c)
-		got, rest, err := DecodeCommand(data)
+		data := Append(nil, c)
+		got, rest, err := Decode(data)
 		invalid := c.Validate()
 		switch {
 		case (invalid == nil) != (err == nil):
-			t.Fatalf("Validate says %v, DecodeCommand %v", invalid, err)
+			t.Fatalf("Validate says %v, Decode %v", invalid, err)
 		case invalid != nil:
 			if !errors.Is(invalid, ErrOutOfBounds) || !errors.Is(err, ErrFormat) {
 				t.Fatalf("errors without their sentinels: %v, %v", invalid, err)
 			}
 			return
 		}
-		if again := AppendCommand(nil, got); !bytes.Equal(again, data) || len(rest) != 0 {
+		if again := Append(nil, got); !bytes.Equal(again, data) || len(rest) != 0 {
 			t.Fatalf("not canonical: %x, then %x with %d left", data, again, len(rest))
 		}
 		if want, have := describe(c.Body), describe(got.Body); want != have || got.ID != c.ID || got.Ack != c.Ack {
@@ -414,7 +414,7 @@ func TestCountsAllocateOnlyWhatTheInputHolds(t *testing.T) {
 	for _, head := range heads {
 		r := slices.Concat(head, count, make([]byte, 80))
 		data := slices.Concat(protowire.AppendVarint(nil, uint64(len(r))), r)
-		if _, _, err := DecodeCommand(data); !errors.Is(err, ErrFormat) {
+		if _, _, err := Decode(data); !errors.Is(err, ErrFormat) {
 			t.Errorf("kind %d: %v, want ErrFormat", head[0], err)
 		}
 	}
@@ -428,15 +428,6 @@ func TestDecodeRefusesTooLargeABatch(t *testing.T) {
 	if _, err := DecodeBatch(make([]byte, MaxBatch+1)); !errors.Is(err, ErrFormat) {
 		t.Fatalf("got %v, want ErrFormat", err)
 	}
-}
-
-func TestSiteLabelsAreThoseOfValidSite(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := rapid.OneOf(rapid.StringMatching(`[a-z0-9-]{0,65}`), rapid.StringMatching(`[ -~]{0,3}`), rapid.String()).Draw(t, "s")
-		if got, want := isLabel(s), ValidSite(s); got != want {
-			t.Fatalf("isLabel(%q) = %v, ValidSite %v", s, got, want)
-		}
-	})
 }
 
 func TestValidateNamesFieldAndBound(t *testing.T) {
@@ -560,7 +551,7 @@ func TestValidateRefusesWhatCannotBeEncoded(t *testing.T) {
 // TestGreatestCommandsFit: what Validate accepts never exceeds MaxCommand.
 func TestGreatestCommandsFit(t *testing.T) {
 	site := strings.Repeat("s", 63)
-	id := CommandID{Site: site, Incarnation: math.MaxUint64, Seq: math.MaxUint64}
+	id := ID{Site: site, Incarnation: math.MaxUint64, Seq: math.MaxUint64}
 	ref := AttemptRef{Job: JobID{site, math.MaxUint64}, Task: MaxCount - 1, Attempt: math.MaxUint32, Token: math.MaxUint64}
 	ended := Ended{AttemptRef: ref, Outcome: Lost, ExitCode: math.MinInt32, Signal: math.MinInt32, Ran: true, DelayMs: MaxTimeoutMs, RunMs: MaxTimeoutMs, Detail: strings.Repeat("d", MaxDetail)}
 	job := JobSpec{
@@ -579,11 +570,11 @@ func TestGreatestCommandsFit(t *testing.T) {
 		if err := c.Validate(); err != nil {
 			t.Fatalf("%T: %v", body, err)
 		}
-		data := AppendCommand(nil, c)
+		data := Append(nil, c)
 		if len(data) > MaxCommand {
 			t.Errorf("%T takes %d bytes, at most %d allowed", body, len(data), MaxCommand)
 		}
-		if _, _, err := DecodeCommand(data); err != nil {
+		if _, _, err := Decode(data); err != nil {
 			t.Errorf("%T: %v", body, err)
 		}
 	}
@@ -641,7 +632,7 @@ func benchBatch(n, perSubmit int) *Batch {
 		for k := range jobs {
 			jobs[k] = JobSpec{Num: uint64(100_000 + i*perSubmit + k), Count: 1, Need: Resources{1000, 256, 0}, MaxAttempts: 1, CreatedMs: 1_700_000_000_000, Payload: payload}
 		}
-		b.Commands = append(b.Commands, Command{ID: CommandID{"site-1", 1, uint64(i + 1000)}, Ack: uint64(i + 990), Body: &Submit{Settled: 100_000, Jobs: jobs}})
+		b.Commands = append(b.Commands, Command{ID: ID{"site-1", 1, uint64(i + 1000)}, Ack: uint64(i + 990), Body: &Submit{Settled: 100_000, Jobs: jobs}})
 	}
 	return b
 }

@@ -76,7 +76,7 @@ func (c *barCounts) merge(others []barCount) {
 
 // countJob counts n more waiting jobs of a lane, all with the same bars; n may be
 // negative.
-func (s *State) countJob(l *lane, bars []bar, n int) {
+func (s *matching) countJob(l *lane, bars []bar, n int) {
 	l.jobs += n
 	if l.owner.present() {
 		l.class.jobs += n
@@ -91,7 +91,7 @@ func (s *State) countJob(l *lane, bars []bar, n int) {
 }
 
 // countBarred counts more waiting jobs of a lane as barred from sites.
-func (s *State) countBarred(l *lane, more []barCount) {
+func (s *matching) countBarred(l *lane, more []barCount) {
 	s.steps.used += uint64(len(more)) * stepLook
 	l.barredFrom.add(more)
 	if l.owner.present() {
@@ -100,7 +100,7 @@ func (s *State) countBarred(l *lane, more []barCount) {
 }
 
 // countLane counts a whole lane in its class, or no longer: sign is 1 or −1.
-func (s *State) countLane(l *lane, sign int) {
+func (s *matching) countLane(l *lane, sign int) {
 	l.class.jobs += sign * l.jobs
 	var more []barCount
 	for _, b := range l.barredFrom {
@@ -114,7 +114,7 @@ func (s *State) countLane(l *lane, sign int) {
 
 // blocked returns the sites from which all that waits of a class is barred, but for
 // those in own: their machines rest though they fit.
-func (s *State) blocked(c *class, own []bar) (out []*site) {
+func (s *matching) blocked(c *class, own []bar) (out []*site) {
 	if c.jobs == 0 {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 // entry, when a machine first asks: ranks move with log time.
 
 // rankOf returns a site's rank, computed once an entry.
-func (s *State) rankOf(x *site) *sched.Rank {
+func (s *ranking) rankOf(x *site) *sched.Rank {
 	if x.rankAt != s.index {
 		x.rank = s.policy.Rank(s.ranked(x), s.quanta(s.time))
 		x.rankAt = s.index
@@ -21,7 +21,7 @@ func (s *State) rankOf(x *site) *sched.Rank {
 // before reports whether a's owner goes before b's: the greater rank, then the
 // older head (by queue time, then arrival), then the site's id. The first tie
 // break, the owner of the offered machine, is the caller's.
-func (s *State) before(a, b *lane) bool {
+func (s *ranking) before(a, b *lane) bool {
 	if c := s.rankOf(a.owner).Compare(*s.rankOf(b.owner)); c != 0 {
 		return c > 0
 	}
@@ -39,7 +39,7 @@ func older(a, b *lane) bool {
 }
 
 // heap orders a class's lanes by the ranks of this entry.
-func (s *State) heap(c *class) {
+func (s *ranking) heap(c *class) {
 	if c.heapAt == s.index {
 		return
 	}
@@ -50,13 +50,13 @@ func (s *State) heap(c *class) {
 	}
 }
 
-func (s *State) fixHeap(c *class, i int) {
+func (s *ranking) fixHeap(c *class, i int) {
 	if !s.sink(c, i) {
 		s.lift(c, i)
 	}
 }
 
-func (s *State) sink(c *class, i int) (moved bool) {
+func (s *ranking) sink(c *class, i int) (moved bool) {
 	for {
 		k := 2*i + 1
 		if k >= len(c.lanes) {
@@ -73,7 +73,7 @@ func (s *State) sink(c *class, i int) (moved bool) {
 	}
 }
 
-func (s *State) lift(c *class, i int) {
+func (s *ranking) lift(c *class, i int) {
 	for i > 0 && s.before(c.lanes[i], c.lanes[(i-1)/2]) {
 		c.swap(i, (i-1)/2)
 		i = (i - 1) / 2
@@ -86,7 +86,7 @@ func (c *class) swap(i, k int) {
 }
 
 // leaveHeap takes a lane out of its class.
-func (s *State) leaveHeap(l *lane) {
+func (s *ranking) leaveHeap(l *lane) {
 	c, i, last := l.class, l.heapAt, len(l.class.lanes)-1
 	if i < 0 {
 		return
@@ -101,7 +101,7 @@ func (s *State) leaveHeap(l *lane) {
 }
 
 // rerank enters a site's changed rank into the heaps it stands in.
-func (s *State) rerank(x *site) {
+func (s *ranking) rerank(x *site) {
 	x.rankAt = 0
 	for _, l := range x.lanes {
 		if l.heapAt >= 0 && l.class.heapAt == s.index {

@@ -7,7 +7,7 @@ import "slices"
 // putAside has a machine not be drawn again in this pass.
 //
 // REQUIRES: m is offered: what is not may be forgotten before the pass ends.
-func (s *State) putAside(m *machine) {
+func (s *matching) putAside(m *machine) {
 	if !m.tried {
 		m.tried = true
 		s.tried = append(s.tried, m)
@@ -15,7 +15,7 @@ func (s *State) putAside(m *machine) {
 }
 
 // pruneTried drops those that were tried and are offered no more, once they are many.
-func (s *State) pruneTried() {
+func (s *matching) pruneTried() {
 	if len(s.tried) <= s.triedMost {
 		return
 	}
@@ -32,7 +32,7 @@ func (s *State) pruneTried() {
 
 // endPass begins the next pass, and reports whether that has anything to do: what came
 // while this one was cut. Without, the match is over.
-func (s *State) endPass() (again bool) {
+func (s *matching) endPass() (again bool) {
 	s.noteMissed()
 	for _, m := range s.tried {
 		if !m.tried {
@@ -57,7 +57,7 @@ func (s *State) endPass() (again bool) {
 
 // noteMissed notes the sites that were full, so that their machines were not tried with
 // what is fresh: all these are as awake until a pass comes to them.
-func (s *State) noteMissed() {
+func (s *matching) noteMissed() {
 	if len(s.fresh) == 0 && s.missed == 0 {
 		return
 	}
@@ -69,7 +69,7 @@ func (s *State) noteMissed() {
 	}
 }
 
-func (s *State) setMissed(x *site, missed bool) {
+func (s *matching) setMissed(x *site, missed bool) {
 	if x.missed == missed {
 		return
 	}
@@ -92,7 +92,7 @@ const (
 )
 
 // setFresh moves a class to another list.
-func (s *State) setFresh(c *class, to freshness) {
+func (s *matching) setFresh(c *class, to freshness) {
 	if c.fresh != notFresh {
 		list := s.freshList(c.fresh)
 		last := len(*list) - 1
@@ -107,7 +107,7 @@ func (s *State) setFresh(c *class, to freshness) {
 	}
 }
 
-func (s *State) freshList(f freshness) *[]*class {
+func (s *matching) freshList(f freshness) *[]*class {
 	if f == isLate {
 		return &s.late
 	}

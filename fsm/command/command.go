@@ -1,0 +1,54 @@
+package command
+
+import "fmt"
+
+// ID names a command for ever: its site, that site's incarnation and a
+// sequence number that starts at 1 in each incarnation. A repeat of an id
+// within the window gives the old result; one below the floor is Stale.
+type ID struct {
+	Site        string
+	Incarnation uint64
+	Seq         uint64
+}
+
+// Command is one proposal of one site.
+type Command struct {
+	ID ID
+	// Ack raises the site's floor: results of all its sequence numbers ≤ Ack
+	// have reached it. Seq > Ack, and Seq ≤ Ack+Window.
+	Ack  uint64
+	Body Body
+}
+
+// Window is how many results the state keeps per site: a site has at most
+// this many commands under way.
+const Window = 1024
+
+// Batch is one entry of the total order, stamped by the leader (architecture D3).
+type Batch struct {
+	// Term of the leader that stamped it; grows with every change of leader.
+	Term uint64
+	// Elapsed is milliseconds on the leader's monotonic clock since its first
+	// entry of Term. State time = time at the term's start + Elapsed, never
+	// backwards, at most MaxStep ahead in one entry.
+	Elapsed  int64
+	Commands []Command // empty: an idle tick
+}
+
+// MaxStep caps how far one entry may move log time, in milliseconds.
+const MaxStep = 60_000
+
+// Body is a command's content; its concrete type gives the kind.
+type Body interface{ Kind() Kind }
+
+// Validate checks everything that a command may hold. A command that passes
+// is encoded in at most MaxCommand bytes, and Decode accepts it.
+func (c *Command) Validate() error {
+	if err := inSite("command's site", c.ID.Site); err != nil {
+		return err
+	}
+	if v, ok := c.Body.(interface{ Validate() error }); ok {
+		return v.Validate()
+	}
+	return fmt.Errorf("%w: a command has no body that can be encoded: %T", ErrOutOfBounds, c.Body)
+}

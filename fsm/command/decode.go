@@ -1,0 +1,157 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Errors of decoding. Each stops the node when a replicated entry brings it,
+// and refuses a command when a member sends it.
+var (
+	// ErrFormat: the bytes are no encoding of a batch or command, or hold a
+	// value out of its bounds (then ErrOutOfBounds is wrapped too). The text
+	// names the byte and the reason.
+	ErrFormat = errors.New("malformed command")
+	// ErrUnknownKind: a command of a kind that this version does not know.
+	ErrUnknownKind = errors.New("unknown command kind")
+	// ErrVersion: a batch in a format that this version does not know.
+	ErrVersion = errors.New("unknown batch format")
+)
+
+// DecodeBatch reads what Batch.Append or AppendBatch wrote, and nothing else:
+// encoding its answer gives the same bytes. Errors: ErrFormat, ErrUnknownKind,
+// ErrVersion.
+//
+// Payloads alias data, which must stay unmodified as long as they are used.
+func DecodeBatch(data []byte) (*Batch, error) {
+	if len(data) > MaxBatch {
+		return nil, fmt.Errorf("%w: a batch of %d bytes; at most %d", ErrFormat, len(data), MaxBatch)
+	}
+	if len(data) > 0 && data[0] != Format {
+		remedy := "upgrade this broker"
+		if data[0] < Format {
+			remedy = "run the version that wrote it, or found a federation anew on empty data"
+		}
+		return nil, fmt.Errorf("%w %d, this version reads %d: %s", ErrVersion, data[0], Format, remedy)
+	}
+	r := reader{data: data, end: len(data)}
+	r.uint("format", Format)
+	b := &Batch{Term: r.uint("term", math.MaxUint64), Elapsed: r.int("elapsed")}
+	b.Commands = list(&r, "commands", MaxCommands, minCommand, (*reader).command)
+	if r.pos != r.end {
+		r.fail(nil, "%d bytes after the last command", r.end-r.pos)
+	}
+	if r.err != nil {
+		return nil, fmt.Errorf("decode batch: %w", r.err)
+	}
+	return b, nil
+}
+
+// Decode reads one command as Append wrote it and returns the
+// bytes that follow. Errors: ErrFormat, ErrUnknownKind.
+//
+// Payloads alias data, which must stay unmodified as long as they are used.
+func Decode(data []byte) (Command, []byte, error) {
+	r := reader{data: data, end: len(data)}
+	var c Command
+	r.command(&c)
+	if r.err != nil {
+		return Command{}, nil, fmt.Errorf("decode command: %w", r.err)
+	}
+	return c, data[r.pos:], nil
+}
+
+// The fewest bytes that an element of a list takes: a count that the rest of
+// the input cannot hold is refused before anything is allocated for it.
+const (
+	minCommand = 6 // length, kind, site's length, incarnation, seq, ack
+	minJob     = 15
+	minMachine = 10
+	minAttempt = 5
+	minRow     = 8
+)
+
+func (r *reader) command(c *Command) {
+	n := r.count("command's length", MaxCommand, 1)
+	start, outer := r.pos, r.end
+	r.end = r.pos + n
+	kind := r.uint("kind", math.MaxUint64)
+	c.ID = ID{Site: r.site(), Incarnation: r.number(), Seq: r.number()}
+	c.Ack = r.number()
+	r.body(c, kind, start)
+	switch {
+	case r.err != nil:
+		return
+	case r.pos != r.end:
+		r.fail(nil, "%d bytes after the command's body", r.end-r.pos)
+		return
+	case uint64(c.Body.Kind()) != kind:
+		r.fail(nil, "kind %d holds what is of kind %d", kind, c.Body.Kind())
+		return
+	}
+	if err := c.Validate(); err != nil {
+		r.pos = start
+		r.fail(err, "")
+		return
+	}
+	r.end = outer
+}
+
+func (r *reader) body(c *Command, kind uint64, start int) {
+	if r.err != nil {
+		return
+	}
+	switch kind {
+	case uint64(KindGenesis):
+		b := new(Genesis)
+		r.uuid(&b.Federation)
+		b.CreatedMs, b.Seed = r.int("created_ms"), r.number()
+		r.params(&b.Params)
+		c.Body = b
+	case uint64(KindRegister):
+		c.Body = r.register()
+	case uint64(KindSubmit):
+		b := &Submit{Settled: r.number()}
+		b.Jobs = list(r, "jobs", MaxJobsPerSubmit, minJob, (*reader).job)
+		c.Body = b
+	case uint64(KindOffer):
+		c.Body = r.offer()
+	case uint64(KindStarted):
+		c.Body = &Started{Attempts: list(r, "attempts", MaxReports, minAttempt+1, (*reader).started)}
+	case uint64(KindComplete):
+		c.Body = &Complete{Attempts: list(r, "attempts", MaxReports, minAttempt+7, (*reader).ended)}
+	case uint64(KindDecline):
+		c.Body = r.decline()
+	case uint64(KindCancel):
+		c.Body = &Cancel{Job: r.jobID(), Task: r.signed("task", math.MinInt64, math.MaxInt64), At: r.site()}
+	case uint64(KindClose):
+		c.Body = &Close{Why: Closure(r.uint("why", uint64(LastClosure)))}
+	case uint64(KindUsage):
+		b := &Usage{Batch: r.number()}
+		b.Rows = list(r, "rows", MaxUsageRows, minRow, (*reader).row)
+		c.Body = b
+	case uint64(KindSiteLost):
+		c.Body = &SiteLost{Site: r.site(), Incarnation: r.number(), Term: r.number()}
+	case uint64(KindForget):
+		c.Body = &Forget{Site: r.site()}
+	case uint64(KindPolicy):
+		b := new(SetParams)
+		r.params(&b.Params)
+		c.Body = b
+	case uint64(KindSuspect):
+		c.Body = &Suspect{Site: r.site(), Incarnation: r.number(), On: r.bool("on")}
+	case uint64(KindAddresses):
+		c.Body = &Addresses{HTTP: r.string("http", MaxAddress), Peer: r.string("peer", MaxAddress), Gossip: r.string("gossip", MaxAddress)}
+	case uint64(KindLeave):
+		c.Body = &Leave{}
+	case uint64(KindBound):
+		c.Body = &Bound{Attempts: list(r, "attempts", MaxReports, minAttempt+1, (*reader).bound)}
+	case uint64(KindRaise):
+		c.Body = &Raise{Version: r.uint32("version")}
+	case uint64(KindRecover):
+		c.Body = &Recover{Epoch: r.uint("epoch", MaxEpoch), HoldMs: r.int("hold_ms")}
+	default:
+		r.err = fmt.Errorf("%w %d at byte %d, site %s: upgrade this broker", ErrUnknownKind, kind, start, c.ID.Site)
+	}
+}

@@ -1,0 +1,15 @@
+// Package command is what the replicated state machine is told, and how that is written: the
+// commands of steps 3 and 5 of a job's way, their bounds, their answers and their encoding.
+//
+//	Submit, Offer, Complete …  ──Command.Validate, Append──▶ bytes ─┐ AppendBatch
+//	Batch{Term, Elapsed, Commands} ◀──DecodeBatch── one entry ◀─────┘ coord orders it
+//	                     └──fsm.State.Apply──▶ Result{Code, …}
+//
+// With them come the forms of what they hold: ids ([JobID]), labels and selectors of machines
+// ([Labels], [Selector]), the requirement of a task ([Shape]), the federation's parameters
+// ([Params]). Nothing here needs a state, so who proposes, orders or stores commands does
+// without one.
+//
+// It imports sched, for the policies' names and the ledger's bounds, the standard library and
+// its wire encoding, and sees no clock, randomness, network, disk, map order or floats.
+package command

@@ -1,0 +1,54 @@
+package command
+
+import "math"
+
+// Genesis creates the federation. Only valid as the very first command.
+type Genesis struct {
+	Federation [16]byte // uuid
+	CreatedMs  int64    // unix milliseconds, for people
+	Seed       uint64   // of the replayable random choice of machines
+	Params     Params
+}
+
+// SetParams changes the federation's parameters.
+type SetParams struct{ Params Params }
+
+// Raise puts an apply version in force from the next entry on. It is refused as
+// VersionTooNew while the broker of a site that has not left does not know it;
+// one that is in force already, or an older one, changes nothing.
+type Raise struct{ Version uint32 }
+
+// FirstVersion is the apply version that every federation begins with, whatever its
+// founder knows: a genesis means the same to all.
+const FirstVersion = 1
+
+// Recover begins a new epoch: the command's site goes on without the voters that
+// are lost for good, and with them perhaps the newest entries (recover.go). It is
+// never ordered: `cloudshare recover` applies it to the newest surviving copy
+// while its broker is stopped. Its ID has Incarnation 0 and Seq 0; an epoch
+// that has begun already changes nothing.
+type Recover struct {
+	Epoch uint64 // 1 … MaxEpoch, greater than the one it ends
+	// HoldMs is how long nothing is assigned, in log time; at least the lease and
+	// the margin are waited. More is for attempts with a stop bound that only the
+	// lost voters may know of.
+	HoldMs int64
+}
+
+// Validate checks the bounds.
+func (b *Genesis) Validate() error {
+	return firstError(within("created_ms", b.CreatedMs, 0, MaxUnixMs), b.Params.Validate())
+}
+
+// Validate checks the parameters.
+func (b *SetParams) Validate() error { return b.Params.Validate() }
+
+// Validate checks that there is such a version.
+func (b *Raise) Validate() error {
+	return within("version", int64(b.Version), FirstVersion, math.MaxUint32)
+}
+
+// Validate checks that there is such an epoch, and that the wait ends.
+func (b *Recover) Validate() error {
+	return firstError(within("epoch", int64(b.Epoch), 1, MaxEpoch), within("hold_ms", b.HoldMs, 0, MaxTimeoutMs))
+}

@@ -1,0 +1,112 @@
+package command
+
+import "fmt"
+
+// Submit publishes jobs of the command's own site.
+type Submit struct {
+	// Settled: the site will never publish a job with a number < Settled that
+	// is not in the state yet; such a submission is refused as JobRetired.
+	Settled uint64
+	Jobs    []JobSpec
+}
+
+// JobSpec is a job as the order sees it: what matching needs, and a payload it
+// never looks into (the command line, image, environment, name and labels).
+type JobSpec struct {
+	Num         uint64 // the job is Site.Num with the command's site
+	Count       uint32 // tasks, 1 … MaxCount
+	Need        Resources
+	Image       bool  // the payload names a container image to run it in
+	TimeoutMs   int64 // 0 = none
+	MaxAttempts uint32
+	OnLoss      OnLoss
+	Priority    int32
+	Only, Not   []string // sites; sorted, unique
+	// Selectors are what a machine's labels must satisfy, all of them, each in the
+	// form of Selector.String; sorted, unique.
+	Selectors []string `json:",omitempty"`
+	CreatedMs int64    // unix milliseconds, for people
+	Payload   []byte
+}
+
+// OnLoss says what happens to a task whose site is lost.
+type OnLoss uint8
+
+// The three answers to a loss; Fenced is the default.
+const (
+	Fenced    OnLoss = iota // requeued once its attempt must have stopped
+	Immediate               // requeued at the first hint, and at a loss whatever its attempt's stop bound; attempts may overlap
+	Never                   // ends as lost
+)
+
+// Cancel ends a job of the command's own site, or one task of it.
+type Cancel struct {
+	Job  JobID
+	Task int64 // −1 = all
+	// At is the site whose broker was asked for it; empty: the owner's.
+	At string
+}
+
+// Validate checks every job, and that together they fit into a command.
+func (b *Submit) Validate() error {
+	if err := within("jobs", int64(len(b.Jobs)), 0, MaxJobsPerSubmit); err != nil {
+		return err
+	}
+	size := 0
+	for i := range b.Jobs {
+		if err := b.Jobs[i].Validate(); err != nil {
+			return fmt.Errorf("job %d: %w", b.Jobs[i].Num, err)
+		}
+		size += b.Jobs[i].SizeBound()
+	}
+	return within("bytes of all jobs", int64(size), 0, MaxSubmit)
+}
+
+// Validate checks the bounds; the error names the field and the bound.
+func (j *JobSpec) Validate() error {
+	if j.Num == 0 {
+		return fmt.Errorf("%w: num 0: jobs are numbered from 1", ErrOutOfBounds)
+	}
+	return firstError(
+		within("count", int64(j.Count), 1, MaxCount),
+		within("milli_cpu", j.Need.MilliCPU, 1, MaxMilliCPU),
+		CheckResources("", j.Need),
+		within("timeout_ms", j.TimeoutMs, 0, MaxTimeoutMs),
+		within("max_attempts", int64(j.MaxAttempts), 1, MaxAttempts),
+		within("on_loss", int64(j.OnLoss), 0, int64(Never)),
+		within("priority", int64(j.Priority), -MaxPriority, MaxPriority),
+		CheckSites("only", j.Only),
+		CheckSites("not", j.Not),
+		CheckSelectors(j.Selectors),
+		within("created_ms", j.CreatedMs, 0, MaxUnixMs),
+		within("bytes of payload", int64(len(j.Payload)), 0, MaxPayload),
+	)
+}
+
+// Validate checks the bounds.
+func (b *Cancel) Validate() error {
+	if b.At != "" && !ValidSite(b.At) {
+		return fmt.Errorf("%w: at: %.80q is no site name", ErrOutOfBounds, b.At)
+	}
+	return firstError(inJob(b.Job), within("task", b.Task, -1, MaxCount-1))
+}
+
+// MaxSubmit bounds the SizeBounds of a Submit's jobs together, so that the
+// command stays below MaxCommand.
+const MaxSubmit = MaxCommand - 1024
+
+// SizeBound returns an upper bound of the bytes that the job takes in an
+// encoded command, for those who fill Submits.
+func (j *JobSpec) SizeBound() int {
+	const numbers = 15 * 10 // each field, and each list's length, as the longest varint
+	size := numbers + len(j.Payload)
+	for _, list := range [...][]string{j.Only, j.Not} {
+		for _, s := range list {
+			size += 1 + len(s)
+		}
+	}
+	for _, s := range j.Selectors {
+		size += 2 + len(s)
+	}
+	return size
+}

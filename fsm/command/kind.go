@@ -1,0 +1,51 @@
+package command
+
+// Kind numbers a command on the wire. Numbers are never reused.
+type Kind uint8
+
+// The commands. A kind that comes after a release needs an apply version that allows it.
+const (
+	KindGenesis   Kind = 1  // the first entry of a federation
+	KindRegister  Kind = 2  // a broker presents itself (a new incarnation)
+	KindSubmit    Kind = 3  // publish jobs
+	KindOffer     Kind = 4  // the capacity a site exposes now
+	KindStarted   Kind = 5  // attempts began to run
+	KindComplete  Kind = 6  // attempts ended
+	KindDecline   Kind = 7  // a site cannot run what it was assigned
+	KindCancel    Kind = 8  // the owner wants a job, or one task, ended
+	KindUsage     Kind = 9  // what a site ran for itself outside the log
+	KindSiteLost  Kind = 10 // the leader found a site's lease expired
+	KindForget    Kind = 11 // a lost or left site will not come back: its waiting jobs end
+	KindPolicy    Kind = 12 // change the federation's parameters
+	KindSuspect   Kind = 13 // rest or wake a site's offers (a hint, no loss)
+	KindAddresses Kind = 14 // a site's addresses changed
+	KindLeave     Kind = 15 // a site goes by its own will, and may come back
+	KindBound     Kind = 16 // when attempts without a watchdog are certainly dead
+	KindRaise     Kind = 17 // go on by a newer apply version
+	KindRecover   Kind = 18 // go on without the voters that are lost for good
+	KindClose     Kind = 19 // why a site lends nothing, or that it lends again
+)
+
+// LastKind is the greatest one.
+const LastKind = KindClose
+
+// Kind implements Body.
+func (*Genesis) Kind() Kind   { return KindGenesis }
+func (*Register) Kind() Kind  { return KindRegister }
+func (*Submit) Kind() Kind    { return KindSubmit }
+func (*Offer) Kind() Kind     { return KindOffer }
+func (*Started) Kind() Kind   { return KindStarted }
+func (*Complete) Kind() Kind  { return KindComplete }
+func (*Decline) Kind() Kind   { return KindDecline }
+func (*Cancel) Kind() Kind    { return KindCancel }
+func (*Usage) Kind() Kind     { return KindUsage }
+func (*SiteLost) Kind() Kind  { return KindSiteLost }
+func (*Forget) Kind() Kind    { return KindForget }
+func (*SetParams) Kind() Kind { return KindPolicy }
+func (*Suspect) Kind() Kind   { return KindSuspect }
+func (*Addresses) Kind() Kind { return KindAddresses }
+func (*Leave) Kind() Kind     { return KindLeave }
+func (*Close) Kind() Kind     { return KindClose }
+func (*Bound) Kind() Kind     { return KindBound }
+func (*Raise) Kind() Kind     { return KindRaise }
+func (*Recover) Kind() Kind   { return KindRecover }

@@ -1,0 +1,127 @@
+package command
+
+import (
+	"math"
+
+	"github.com/cloudshare/cloudshare/sched"
+)
+
+func (r *reader) params(p *Params) {
+	p.Policy = r.string("policy", 64)
+	p.Running = sched.Mode(r.uint("running", math.MaxUint8))
+	p.PreferOwn, p.ClaimedHome, p.FixedOrder = r.bool("prefer_own"), r.bool("claimed_home"), r.bool("fixed_order")
+	p.ReserveAfterMs = r.int("reserve_after_ms")
+	p.RetainMs, p.RetainJobs = r.int("retain_ms"), r.int("retain_jobs")
+	p.DepartureMs = r.int("departure_ms")
+	p.RateCPU, p.RateMem, p.RateGPU = r.int("rate_cpu"), r.int("rate_mem"), r.int("rate_gpu")
+	p.QuantumMs = r.int("quantum_ms")
+	p.LeaseMs, p.MarginMs = r.int("lease_ms"), r.int("margin_ms")
+}
+
+func (r *reader) register() *Register {
+	b := new(Register)
+	r.uuid(&b.Node)
+	r.uuid(&b.Boot)
+	b.Known = list(r, "known", MaxKnown, len(b.Boot), (*reader).uuid)
+	b.HTTP, b.Peer, b.Gossip = r.string("http", MaxAddress), r.string("peer", MaxAddress), r.string("gossip", MaxAddress)
+	b.MaxVersion = r.uint32("max_version")
+	b.Held = list(r, "held", MaxHeld, minAttempt, (*reader).attempt)
+	b.Lost = list(r, "lost", MaxHeld, minAttempt, (*reader).attempt)
+	return b
+}
+
+func (r *reader) job(j *JobSpec) {
+	j.Num, j.Count = r.number(), r.uint32("count")
+	j.Need, j.Image = r.resources(), r.bool("image")
+	j.TimeoutMs = r.int("timeout_ms")
+	j.MaxAttempts = r.uint32("max_attempts")
+	j.OnLoss = OnLoss(r.uint("on_loss", math.MaxUint8))
+	j.Priority = int32(r.signed("priority", math.MinInt32, math.MaxInt32))
+	j.Only = list(r, "only", MaxSiteNames, 1, (*reader).siteInto)
+	j.Not = list(r, "not", MaxSiteNames, 1, (*reader).siteInto)
+	j.CreatedMs = r.int("created_ms")
+	j.Selectors = list(r, "selectors", MaxSelectors, 1, func(r *reader, s *string) { *s = r.string("selector", MaxSelectorText) })
+	j.Payload = r.bytes("payload", MaxPayload)
+}
+
+func (r *reader) offer() *Offer {
+	b := &Offer{Version: r.number(), Machines: r.machines()}
+	b.Capacity, b.Home = r.resources(), r.resources()
+	return b
+}
+
+// machines reads machines behind the labels that they share. Those stand in the
+// order of their first use, so there is one way to write them.
+func (r *reader) machines() []Machine {
+	sets := list(r, "sets of labels", MaxLabelSets, 1, func(r *reader, l *Labels) { *l = Labels(r.string("labels", MaxLabelText)) })
+	used := 0
+	twice := map[Labels]bool{"": true}
+	for _, l := range sets {
+		if twice[l] {
+			r.fail(nil, "labels %.140q are none, or stand twice", l)
+		}
+		twice[l] = true
+	}
+	machines := list(r, "machines", MaxMachines, minMachine, func(r *reader, m *Machine) {
+		r.machine(m)
+		m.Slots = r.int("slots")
+		n := int(r.uint("labels", uint64(min(len(sets), used+1))))
+		if used = max(used, n); n > 0 {
+			m.Labels = sets[n-1]
+		}
+	})
+	if r.err == nil && used != len(sets) {
+		r.fail(nil, "%d sets of labels, %d are used", len(sets), used)
+	}
+	return machines
+}
+
+func (r *reader) machine(m *Machine) {
+	m.Name, m.Resources, m.Whole = r.string("machine's name", MaxMachineName), r.resources(), r.resources()
+	m.Runs = Runs(r.uint("runs", math.MaxUint8))
+}
+
+func (r *reader) started(a *StartedAttempt) {
+	r.attempt(&a.AttemptRef)
+	a.DelayMs = r.int("delay_ms")
+}
+
+func (r *reader) bound(a *BoundAttempt) {
+	r.attempt(&a.AttemptRef)
+	a.BoundMs = r.int("bound_ms")
+}
+
+func (r *reader) ended(a *Ended) {
+	r.attempt(&a.AttemptRef)
+	a.Outcome = Outcome(r.uint("outcome", math.MaxUint8))
+	a.ExitCode = int32(r.signed("exit_code", math.MinInt32, math.MaxInt32))
+	a.Signal = int32(r.signed("signal", math.MinInt32, math.MaxInt32))
+	a.Ran, a.DelayMs, a.RunMs = r.bool("ran"), r.int("delay_ms"), r.int("run_ms")
+	a.Detail = r.string("detail", MaxDetail)
+}
+
+func (r *reader) decline() *Decline {
+	b := new(Decline)
+	b.Attempts = list(r, "attempts", MaxReports, minAttempt, (*reader).attempt)
+	b.Reason = r.string("reason", MaxDetail)
+	if r.bool("offer") {
+		b.Offer = r.offer()
+	}
+	return b
+}
+
+func (r *reader) row(u *UsageRow) {
+	u.Job, u.Task, u.Need = r.number(), r.uint32("task"), r.resources()
+	u.AgoMs, u.RunMs, u.WaitMs = r.int("ago_ms"), r.int("run_ms"), r.int("wait_ms")
+}
+
+func (r *reader) attempt(a *AttemptRef) {
+	a.Job, a.Task = r.jobID(), r.uint32("task")
+	a.Attempt, a.Token = r.uint32("attempt"), r.number()
+}
+
+func (r *reader) jobID() JobID { return JobID{Site: r.site(), Num: r.number()} }
+
+func (r *reader) resources() Resources {
+	return Resources{MilliCPU: r.int("milli_cpu"), MemMiB: r.int("mem_mib"), GPU: r.int("gpu")}
+}

@@ -1,0 +1,167 @@
+package command
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Shape is a requirement: what one task needs and where it may run.
+type Shape struct {
+	Need      Resources
+	Image     bool       // it runs in a container image
+	Rules     []Selector // the selectors, by key
+	Only, Not []string   // sites; sorted, unique; never changed
+	Selectors []string   // likewise
+}
+
+// Shape returns the requirement of the job's tasks; it shares the lists.
+//
+// REQUIRES: the job is valid.
+func (j *JobSpec) Shape() Shape {
+	return Shape{Need: j.Need, Image: j.Image, Rules: rulesOf(j.Selectors), Only: j.Only, Not: j.Not, Selectors: j.Selectors}
+}
+
+// Allows reports whether the job may run at a site, by its sites.only and sites.not.
+func (j *JobSpec) Allows(site string) bool {
+	h := Shape{Only: j.Only, Not: j.Not}
+	return h.Allows(site)
+}
+
+// Admits reports whether the job's selectors are satisfied by a machine's labels.
+//
+// REQUIRES: the job is valid.
+func (j *JobSpec) Admits(l Labels) bool {
+	if len(j.Selectors) == 0 {
+		return true
+	}
+	h := Shape{Rules: rulesOf(j.Selectors)}
+	return h.Admits(l.Pairs())
+}
+
+// Bytes returns what the job takes of its site's quota of bytes.
+func (j *JobSpec) Bytes() uint64 {
+	h := Shape{Only: j.Only, Not: j.Not, Selectors: j.Selectors}
+	return h.Bytes() + uint64(len(j.Payload))
+}
+
+// Allows reports whether such tasks may run at a site.
+func (h *Shape) Allows(site string) bool {
+	if len(h.Only) > 0 {
+		if _, ok := slices.BinarySearch(h.Only, site); !ok {
+			return false
+		}
+	}
+	if len(h.Not) > 0 {
+		if _, ok := slices.BinarySearch(h.Not, site); ok {
+			return false
+		}
+	}
+	return true
+}
+
+// Admits reports whether a machine with these labels satisfies every selector:
+// one walk over both.
+func (h *Shape) Admits(labels Pairs) bool {
+	for i := range h.Rules {
+		r := &h.Rules[i]
+		for len(labels) > 0 && labels[0].Key < r.Key {
+			labels = labels[1:]
+		}
+		value, ok := "", len(labels) > 0 && labels[0].Key == r.Key
+		if ok {
+			value = labels[0].Value
+		}
+		if !r.Accepts(value, ok) {
+			return false
+		}
+	}
+	return true
+}
+
+// Unmet counts the selectors that labels do not satisfy.
+func (h *Shape) Unmet(labels Pairs) (n int) {
+	for i := range h.Rules {
+		r := &h.Rules[i]
+		if value, ok := labels.Get(r.Key); !r.Accepts(value, ok) {
+			n++
+		}
+	}
+	return n
+}
+
+// Lacking lists the selectors that labels do not satisfy, each with what is there
+// instead.
+func (h *Shape) Lacking(labels Pairs) (lacks []string) {
+	for i := range h.Rules {
+		r := &h.Rules[i]
+		value, ok := labels.Get(r.Key)
+		switch {
+		case r.Accepts(value, ok):
+		case ok:
+			lacks = append(lacks, fmt.Sprintf("%s (it has %s=%s)", r, r.Key, value))
+		default:
+			lacks = append(lacks, fmt.Sprintf("%s (it has no label %s)", r, r.Key))
+		}
+	}
+	return lacks
+}
+
+// Bytes returns what the lists of the requirement take.
+func (h *Shape) Bytes() (n uint64) {
+	for _, list := range [...][]string{h.Only, h.Not, h.Selectors} {
+		for _, text := range list {
+			n += uint64(len(text)) + 1
+		}
+	}
+	return n
+}
+
+// AppendKey appends what names the requirement: equal ones have equal keys.
+func (h *Shape) AppendKey(b []byte) []byte {
+	b = binary.AppendVarint(b, h.Need.MilliCPU)
+	b = binary.AppendVarint(b, h.Need.MemMiB)
+	b = binary.AppendVarint(b, h.Need.GPU)
+	b = appendBool(b, h.Image)
+	b = binary.AppendUvarint(b, uint64(len(h.Only)))
+	for _, names := range [][]string{h.Only, h.Not} {
+		for _, n := range names {
+			b = append(append(b, n...), 0)
+		}
+	}
+	for _, text := range h.Selectors {
+		b = append(append(b, text...), '\n') // in no name, so it is none of not
+	}
+	return b
+}
+
+// Clone returns a copy that shares nothing with the command.
+func (h *Shape) Clone() Shape {
+	c := Shape{Need: h.Need, Image: h.Image, Only: cloneNames(h.Only), Not: cloneNames(h.Not), Selectors: cloneNames(h.Selectors)}
+	c.Rules = rulesOf(c.Selectors)
+	return c
+}
+
+func cloneNames(names []string) []string {
+	out := slices.Clone(names)
+	for i, n := range out {
+		out[i] = strings.Clone(n)
+	}
+	return out
+}
+
+// rulesOf reads valid selectors, in the order of their keys.
+func rulesOf(list []string) []Selector {
+	if len(list) == 0 {
+		return nil
+	}
+	rules := make([]Selector, 0, len(list))
+	for _, text := range list {
+		if r, err := ParseSelector(text); err == nil { // Validate has seen it
+			rules = append(rules, r)
+		}
+	}
+	slices.SortStableFunc(rules, func(a, b Selector) int { return strings.Compare(a.Key, b.Key) })
+	return rules
+}

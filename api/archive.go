@@ -10,6 +10,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node/archive"
@@ -77,7 +78,7 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request, _ func(string) s
 	}
 	kind, ok := exportTypes[format]
 	if !ok {
-		return badQuery("format", format, "must be ndjson, csv or swf")
+		return problem.BadQuery("format", format, "must be ndjson, csv or swf")
 	}
 	q, done, err := s.archiveQuery(r)
 	if err != nil {
@@ -140,7 +141,7 @@ func (s *Server) archiveQuery(r *http.Request) (q archive.Query, done func(), er
 		return q, nil, err
 	}
 	if q.Site = values.Get("site"); q.Site != "" && !fsm.ValidSite(q.Site) {
-		return q, nil, badQuery("site", q.Site, "is not a site's name")
+		return q, nil, problem.BadQuery("site", q.Site, "is not a site's name")
 	}
 	if label := values.Get("label"); label != "" {
 		if q.Labels, err = labelsOf([]string{label}); err != nil {
@@ -151,7 +152,7 @@ func (s *Server) archiveQuery(r *http.Request) (q archive.Query, done func(), er
 	case s.archiveReads <- struct{}{}:
 		return q, func() { <-s.archiveReads }, nil
 	default:
-		p := newProblem(http.StatusTooManyRequests, "archive-busy", "The archive is being read", "two reports or exports are under way; ask again soon")
+		p := problem.New(http.StatusTooManyRequests, "archive-busy", "The archive is being read", "two reports or exports are under way; ask again soon")
 		p.RetryAfter = 2
 		return q, nil, p
 	}
@@ -170,7 +171,7 @@ func instant(name, text string, now time.Time) (time.Time, error) {
 	if ago, err := longAgo(text); err == nil && ago >= 0 {
 		return now.Add(-ago), nil
 	}
-	return time.Time{}, badQuery(name, text, "must be a date (2026-01-31), a moment (2026-01-31T12:00:00Z), or how long ago (36h, 7d)")
+	return time.Time{}, problem.BadQuery(name, text, "must be a date (2026-01-31), a moment (2026-01-31T12:00:00Z), or how long ago (36h, 7d)")
 }
 
 // longAgo is time.ParseDuration with days alone, such as 7d.
@@ -191,11 +192,11 @@ var errTooLong = errors.New("too long ago")
 func archiveProblem(err error) error {
 	switch {
 	case errors.Is(err, archive.ErrOff):
-		return newProblem(http.StatusNotFound, "archive-off", "This broker keeps no archive", oneLine(err.Error()))
+		return problem.New(http.StatusNotFound, "archive-off", "This broker keeps no archive", problem.OneLine(err.Error()))
 	case errors.Is(err, archive.ErrBadGroup):
-		return badQuery("by", "", "must be site, hour, day, month or label:KEY")
+		return problem.BadQuery("by", "", "must be site, hour, day, month or label:KEY")
 	case errors.Is(err, archive.ErrTooMany):
-		return newProblem(http.StatusUnprocessableEntity, "too-many", "There are too many attempts for this format", oneLine(err.Error())+", with since and until")
+		return problem.New(http.StatusUnprocessableEntity, "too-many", "There are too many attempts for this format", problem.OneLine(err.Error())+", with since and until")
 	}
 	return err
 }

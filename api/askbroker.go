@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/node"
 )
@@ -54,7 +55,7 @@ func (s *Server) askOwner(ctx context.Context, r *http.Request, at *node.Elsewhe
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		return nil, unreachable(at, err.Error())
+		return nil, problem.Unreachable(at, err.Error())
 	}
 	if res.StatusCode < http.StatusBadRequest {
 		return res, nil
@@ -62,20 +63,20 @@ func (s *Server) askOwner(ctx context.Context, r *http.Request, at *node.Elsewhe
 	defer res.Body.Close()
 	var said wire.Problem
 	if json.NewDecoder(io.LimitReader(res.Body, 64<<10)).Decode(&said) == nil {
-		if p := toldProblem(&said); p != nil {
+		if p := problem.Told(&said); p != nil {
 			return nil, p
 		}
 	}
-	return nil, unreachable(at, "its broker at "+at.HTTP+" answers "+strconv.Itoa(res.StatusCode))
+	return nil, problem.Unreachable(at, "its broker at "+at.HTTP+" answers "+strconv.Itoa(res.StatusCode))
 }
 
 // unasked is why a request is not passed on to another broker, or nil.
-func unasked(r *http.Request, at *node.ElsewhereError) *problem {
+func unasked(r *http.Request, at *node.ElsewhereError) *problem.Problem {
 	switch {
 	case at.HTTP == "":
-		return unreachable(at, "its address is not known")
+		return problem.Unreachable(at, "its address is not known")
 	case hops(r) >= maxHops:
-		return unreachable(at, "the request was passed on "+strconv.Itoa(maxHops)+" times without finding it")
+		return problem.Unreachable(at, "the request was passed on "+strconv.Itoa(maxHops)+" times without finding it")
 	}
 	return nil
 }
@@ -89,7 +90,7 @@ func askPeer[T any](ctx context.Context, s *Server, r *http.Request, at *node.El
 	}
 	defer res.Body.Close()
 	if json.NewDecoder(io.LimitReader(res.Body, maxPeerAnswer)).Decode(&out) != nil {
-		return out, unreachable(at, "its broker at "+at.HTTP+" broke off")
+		return out, problem.Unreachable(at, "its broker at "+at.HTTP+" broke off")
 	}
 	return out, nil
 }

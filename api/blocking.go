@@ -8,6 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
@@ -115,7 +116,7 @@ func (s *Server) waitQuery(r *http.Request) (after, home uint64, wait time.Durat
 	if text := r.URL.Query().Get("wait"); text != "" {
 		wait, err = time.ParseDuration(text)
 		if err != nil || wait < 0 || wait > maxWait {
-			return 0, 0, 0, badQuery("wait", text, "must be a duration up to 5m, e.g. 30s")
+			return 0, 0, 0, problem.BadQuery("wait", text, "must be a duration up to 5m, e.g. 30s")
 		}
 	}
 	return after, home, wait, nil

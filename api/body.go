@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/wire"
 )
 
@@ -53,23 +54,23 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 }
 
 func (s *Server) tooLarge(limit int64) error {
-	return statusProblem(http.StatusRequestEntityTooLarge, fmt.Sprintf("it may have %d bytes; send many jobs as %s", limit, wire.TypeNDJSON))
+	return problem.OfStatus(http.StatusRequestEntityTooLarge, fmt.Sprintf("it may have %d bytes; send many jobs as %s", limit, wire.TypeNDJSON))
 }
 
 // bodyError words what went wrong while a body was read.
 func (s *Server) bodyError(err error, limit int64) error {
 	var tooLarge *http.MaxBytesError
-	var refused *problem
+	var refused *problem.Problem
 	switch {
 	case errors.As(err, &refused):
 		return refused
 	case errors.As(err, &tooLarge):
 		return s.tooLarge(limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return newProblem(http.StatusRequestTimeout, "slow-body", "The body came too slowly",
+		return problem.New(http.StatusRequestTimeout, "slow-body", "The body came too slowly",
 			fmt.Sprintf("no byte came for %s", s.cfg.BodyTimeout))
 	}
-	return newProblem(http.StatusBadRequest, "malformed", "The body could not be read", oneLine(err.Error()))
+	return problem.New(http.StatusBadRequest, "malformed", "The body could not be read", problem.OneLine(err.Error()))
 }
 
 // deadlineReader gives up on a client that sends nothing for a while. A body that

@@ -8,6 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
@@ -43,13 +44,13 @@ func (s *Server) cancelMany(w http.ResponseWriter, r *http.Request, _ func(strin
 	out := wire.Cancelled{Items: []wire.CancelledJob{}}
 	if labels := r.URL.Query()["label"]; len(labels) > 0 {
 		if len(list) > 0 {
-			return badQuery("label", labels[0], "stands beside job: give one of them")
+			return problem.BadQuery("label", labels[0], "stands beside job: give one of them")
 		}
 		if list, out.More, err = s.labelled(r.Context(), labels); err != nil {
 			return err
 		}
 	} else if len(list) == 0 {
-		return badQuery("job", "", "is missing: name jobs, or a label")
+		return problem.BadQuery("job", "", "is missing: name jobs, or a label")
 	}
 	out.Items = s.cancelTargets(r, list)
 	return writeJSON(w, http.StatusOK, out)
@@ -68,7 +69,7 @@ func (s *Server) cancelTargets(r *http.Request, list []target) []wire.CancelledJ
 		switch {
 		case away.take(i, err):
 		case err != nil:
-			items[i].Problem = &s.logged(err).Problem
+			items[i].Problem = &problem.Logged(s.log, err).Problem
 		default:
 			if job, err := s.broker.Job(r.Context(), asked[i].Job); err == nil { // else cancelled all the same
 				items[i].State = job.State
@@ -86,7 +87,7 @@ func (s *Server) cancelTargets(r *http.Request, list []target) []wire.CancelledJ
 		for k, i := range e.jobs {
 			switch {
 			case err != nil:
-				items[i].Problem = &problemOf(err).Problem
+				items[i].Problem = &problem.Of(err).Problem
 			case k < len(answer.Items):
 				items[i] = answer.Items[k]
 			}
@@ -114,7 +115,7 @@ func (s *Server) labelled(ctx context.Context, labels []string) (list []target, 
 		return nil, false, err
 	}
 	if len(want) != len(labels) { // one that is left out would select more
-		return nil, false, badQuery("label", "", "must name each key once")
+		return nil, false, problem.BadQuery("label", "", "must name each key once")
 	}
 	seen := map[fsm.JobID]bool{}
 	for _, state := range []string{"running", "queued", "withdrawn", "running"} { // what waited first may run by now

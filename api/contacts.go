@@ -5,6 +5,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 )
@@ -29,7 +30,7 @@ func (s *Server) contactOps() {
 	}, func(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
 		from := r.URL.Query().Get("from")
 		if from != "" && !fsm.ValidSite(from) {
-			return badQuery("from", from, "is not a site's name")
+			return problem.BadQuery("from", from, "is not a site's name")
 		}
 		if s.cfg.Contacts == nil {
 			return writeJSON(w, http.StatusOK, wire.Introduction{Site: s.broker.Site(), Federation: s.cfg.Federation})

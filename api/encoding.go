@@ -6,6 +6,8 @@ import (
 	"io"
 	"net/http"
 	"strings"
+
+	"github.com/cloudshare/cloudshare/api/internal/problem"
 )
 
 // decodeBody honours a body's Content-Encoding: what handlers read is the body
@@ -19,8 +21,8 @@ func (s *Server) decodeBody(w http.ResponseWriter, r *http.Request) error {
 	case "gzip", "x-gzip":
 	default:
 		w.Header().Set("Accept-Encoding", "gzip")
-		return statusProblem(http.StatusUnsupportedMediaType,
-			fmt.Sprintf("Content-Encoding is %q; send gzip, or the body as it is", oneLine(strings.Join(named, ","))))
+		return problem.OfStatus(http.StatusUnsupportedMediaType,
+			fmt.Sprintf("Content-Encoding is %q; send gzip, or the body as it is", problem.OneLine(strings.Join(named, ","))))
 	}
 	r.Body = &gunzipped{packed: http.MaxBytesReader(w, r.Body, s.cfg.MaxLines)}
 	r.ContentLength = -1

@@ -11,6 +11,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
@@ -129,11 +130,11 @@ func (s *Server) eventQuery(r *http.Request) (from node.EventID, f node.EventFil
 	}
 	if id := q.Get("job"); id != "" {
 		if f.Job, err = fsm.ParseJobID(id); err != nil {
-			return from, f, false, badQuery("job", id, "is not SITE.NUMBER")
+			return from, f, false, problem.BadQuery("job", id, "is not SITE.NUMBER")
 		}
 	}
 	if f.Site = q.Get("site"); f.Site != "" && !fsm.ValidSite(f.Site) {
-		return from, f, false, badQuery("site", f.Site, "is not a site's name")
+		return from, f, false, problem.BadQuery("site", f.Site, "is not a site's name")
 	}
 	follow = true
 	if q.Has("follow") {
@@ -153,7 +154,7 @@ func (s *Server) eventPlace(r *http.Request) (node.EventID, error) {
 	}
 	id, err := node.ParseEventID(text)
 	if err != nil {
-		return id, badQuery(name, text, "must be an event's id or an entry's number, e.g. 120.2 or 120")
+		return id, problem.BadQuery(name, text, "must be an event's id or an entry's number, e.g. 120.2 or 120")
 	}
 	return id, nil
 }
@@ -169,7 +170,7 @@ func eventKinds(names []string) (map[fsm.EventKind]bool, error) {
 			}
 		}
 		if !known {
-			return nil, badQuery("kind", name, "is no kind of event, e.g. task.ended, nor a group, e.g. task")
+			return nil, problem.BadQuery("kind", name, "is no kind of event, e.g. task.ended, nor a group, e.g. task")
 		}
 	}
 	return kinds, nil
@@ -181,7 +182,7 @@ func labelsOf(pairs []string) (map[string]string, error) {
 	for _, label := range pairs {
 		key, value, ok := strings.Cut(label, "=")
 		if !ok || key == "" {
-			return nil, badQuery("label", label, "must be KEY=VALUE")
+			return nil, problem.BadQuery("label", label, "must be KEY=VALUE")
 		}
 		if labels == nil {
 			labels = make(map[string]string)
@@ -254,7 +255,7 @@ func (e *eventStream) tell(events []node.Event, err error) {
 	var b []byte
 	if err != nil {
 		id := e.from.Place().String()
-		b = appendFrame(b, id, wire.EventReset, wire.Reset{ID: id, Index: e.server.broker.Index(), Reason: oneLine(err.Error())})
+		b = appendFrame(b, id, wire.EventReset, wire.Reset{ID: id, Index: e.server.broker.Index(), Reason: problem.OneLine(err.Error())})
 	}
 	for i := range events {
 		b = append(b, e.server.frames.of(&events[i])...)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -21,7 +22,7 @@ func TestEventsWaitForTheReplay(t *testing.T) {
 			w := httptest.NewRecorder()
 			r := httptest.NewRequest(http.MethodGet, target, nil)
 			r.Host = "localhost"
-			if err := s.events(w, r, nil); err == nil || problemOf(err).Status != 503 || w.Body.Len() > 0 {
+			if err := s.events(w, r, nil); err == nil || problem.Of(err).Status != 503 || w.Body.Len() > 0 {
 				t.Errorf("%s: %v %q", target, err, w.Body)
 			}
 		}

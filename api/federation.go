@@ -15,6 +15,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
@@ -90,7 +91,7 @@ func read[I, O any](s *Server, id, path, summary string, h func(context.Context,
 	huma.Register(s.huma, op, func(ctx context.Context, in *I) (*O, error) {
 		out, err := h(ctx, in)
 		if err != nil {
-			return nil, s.logged(err)
+			return nil, problem.Logged(s.log, err)
 		}
 		if body, ok := any(out).(interface{ freshen(wire.Freshness) }); ok {
 			body.freshen(freshness(ctx))
@@ -110,15 +111,6 @@ func (s *Server) readOnce(ctx huma.Context, next func(huma.Context)) {
 	next(ctx)
 }
 
-// logged keeps an unexpected error's text for the log.
-func (s *Server) logged(err error) *problem {
-	p := problemOf(err)
-	if p.Status == http.StatusInternalServerError {
-		s.log.Error().Err(err).Msg("request failed")
-	}
-	return p
-}
-
 func listOf[T, W any](items []T, form func(T) W) *answer[wire.List[W]] {
 	out := &answer[wire.List[W]]{}
 	out.Body.Items = make([]W, 0, len(items))
@@ -131,7 +123,7 @@ func listOf[T, W any](items []T, form func(T) W) *answer[wire.List[W]] {
 func (s *Server) jobs(ctx context.Context, in *jobsInput) (*answer[wire.List[wire.Job]], error) {
 	q := node.JobQuery{State: in.State, Site: in.Site, Name: strings.ToLower(in.Name), Limit: in.Limit, Cursor: in.Cursor}
 	if q.Site != "" && !fsm.ValidSite(q.Site) {
-		return nil, badQuery("site", q.Site, "is not a site's name")
+		return nil, problem.BadQuery("site", q.Site, "is not a site's name")
 	}
 	var err error
 	if q.Labels, err = labelsOf(in.Label); err != nil {
@@ -181,7 +173,7 @@ func (s *Server) setPolicy(w http.ResponseWriter, r *http.Request, _ func(string
 		return err
 	}
 	if _, err = dec.Token(); !errors.Is(err, io.EOF) {
-		return newProblem(http.StatusBadRequest, "malformed", "The body is not a JSON document", "unexpected data after the policy")
+		return problem.New(http.StatusBadRequest, "malformed", "The body is not a JSON document", "unexpected data after the policy")
 	}
 	params, err := paramsOf(policy)
 	if err != nil {
@@ -206,14 +198,14 @@ func noNulls(body []byte) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if string(fields[name]) == "null" {
-			what = oneLine(name)
+			what = problem.OneLine(name)
 			break
 		}
 	}
 	if what == "" {
 		return nil
 	}
-	p := newProblem(http.StatusUnprocessableEntity, "invalid-policy", "The policy is not valid",
+	p := problem.New(http.StatusUnprocessableEntity, "invalid-policy", "The policy is not valid",
 		what+" is null: give a value, or leave out what is to stay; GET /v1/policy shows the fields")
 	if fields != nil {
 		p.Field, p.Value = what, "null"
@@ -225,19 +217,19 @@ func noNulls(body []byte) error {
 func badPolicy(body []byte, err error) error {
 	const remedy = "; GET /v1/policy shows the fields"
 	if len(bytes.TrimSpace(body)) == 0 {
-		return newProblem(http.StatusBadRequest, "malformed", "The body is not a JSON document",
+		return problem.New(http.StatusBadRequest, "malformed", "The body is not a JSON document",
 			"the body is empty: send the fields that are to change, as {\"policy\": \"CE\"}"+remedy)
 	}
 	if !json.Valid(body) {
-		return newProblem(http.StatusBadRequest, "malformed", "The body is not a JSON document", oneLine(err.Error()))
+		return problem.New(http.StatusBadRequest, "malformed", "The body is not a JSON document", problem.OneLine(err.Error()))
 	}
-	p := newProblem(http.StatusUnprocessableEntity, "invalid-policy", "The policy is not valid", strings.TrimPrefix(oneLine(err.Error()), "json: ")+remedy)
+	p := problem.New(http.StatusUnprocessableEntity, "invalid-policy", "The policy is not valid", strings.TrimPrefix(problem.OneLine(err.Error()), "json: ")+remedy)
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) && kind.Field != "" {
-		p.Field, p.Value = kind.Field, oneLine(kind.Value)
+		p.Field, p.Value = kind.Field, problem.OneLine(kind.Value)
 		p.Detail = fmt.Sprintf("%s must be %s (got %s)%s", p.Field, kindName(kind.Type), p.Value, remedy)
 	} else if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		p.Field = oneLine(strings.Trim(name, `"`))
+		p.Field = problem.OneLine(strings.Trim(name, `"`))
 	}
 	return p
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/node"
 )
@@ -96,7 +97,7 @@ func staleness(r *http.Request) (most time.Duration, given bool, err error) {
 	text := r.URL.Query().Get(staleParam)
 	most, err = time.ParseDuration(text)
 	if err != nil || most < 0 {
-		return 0, true, badQuery(staleParam, text, "must be a duration of 0 or more, e.g. 5s")
+		return 0, true, problem.BadQuery(staleParam, text, "must be a duration of 0 or more, e.g. 5s")
 	}
 	return most, true, nil
 }

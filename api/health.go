@@ -5,6 +5,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/wire"
 )
 
@@ -30,7 +31,7 @@ func (s *Server) probe(name, summary string, ask func() error, status int, probl
 		Responses: s.responses(http.StatusOK, wire.TypeJSON, s.schema(map[string]string{}), status),
 	}, func(w http.ResponseWriter, _ *http.Request, _ func(string) string) error {
 		if err := ask(); err != nil {
-			p := newProblem(status, problemName, "The broker is "+problemName, oneLine(err.Error()))
+			p := problem.New(status, problemName, "The broker is "+problemName, problem.OneLine(err.Error()))
 			p.RetryAfter = 1
 			return p
 		}

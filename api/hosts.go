@@ -5,13 +5,15 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+
+	"github.com/cloudshare/cloudshare/api/internal/problem"
 )
 
 // errForeignHost: the request names a host that this broker does not go by. A
 // web page has a browser ask so, once its own name points at this machine (DNS
 // rebinding); then its origin and the host are the same, and no other check
 // can tell it from the broker's own pages.
-var errForeignHost = newProblem(http.StatusMisdirectedRequest, "foreign-host", "This broker does not go by that host name",
+var errForeignHost = problem.New(http.StatusMisdirectedRequest, "foreign-host", "This broker does not go by that host name",
 	"ask by address or as localhost; the operator allows other names with http_names")
 
 // hostNames are the names that a broker goes by, as hostName writes them.

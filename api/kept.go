@@ -5,6 +5,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
@@ -35,7 +36,7 @@ func (s *Server) kept(w http.ResponseWriter, r *http.Request, param func(string)
 		return err
 	}
 	if n := asked.Len(); n == 0 || n > maxLogTasks {
-		return badQuery("tasks", "", "must name 1 to 1000 tasks")
+		return problem.BadQuery("tasks", "", "must name 1 to 1000 tasks")
 	}
 	positions := make([]uint32, 0, asked.Len())
 	for at := range asked.All() {
@@ -45,7 +46,7 @@ func (s *Server) kept(w http.ResponseWriter, r *http.Request, param func(string)
 	for _, k := range s.broker.KeptOutputs(id, positions) {
 		item := wire.Kept{Task: k.Position, Attempt: k.Attempt}
 		if k.Err != nil {
-			item.Problem = &s.logged(k.Err).Problem
+			item.Problem = &problem.Logged(s.log, k.Err).Problem
 		}
 		page.Items = append(page.Items, item)
 	}
@@ -59,7 +60,7 @@ func keptHere(k *wire.Kept) (out node.KeptOutput, ok bool) {
 	if k.Problem == nil {
 		return out, true
 	}
-	p := toldProblem(k.Problem)
+	p := problem.Told(k.Problem)
 	if p == nil {
 		return out, false
 	}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 
+	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
@@ -100,7 +101,7 @@ func logQuery(r *http.Request, id string) (q node.LogQuery, err error) {
 		q.Stream = "stdout"
 	case "stdout", "stderr":
 	default:
-		return q, badQuery("stream", q.Stream, "must be stdout or stderr")
+		return q, problem.BadQuery("stream", q.Stream, "must be stdout or stderr")
 	}
 	return q, nil
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
@@ -262,7 +263,7 @@ func TestFollowWaitsForWhatHasNotBegun(t *testing.T) {
 		f.mu.Unlock()
 		asked <- struct{}{}
 		if !begun {
-			return nil, newProblem(404, outputGone, "The output is gone", "it is not here")
+			return nil, problem.New(404, problem.OutputGone, "The output is gone", "it is not here")
 		}
 		return io.NopCloser(strings.NewReader("begun\n")), nil
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
@@ -95,7 +96,7 @@ func (m *manyLogs) parse(id string) (q node.TaskQuery, err error) {
 	values := m.r.URL.Query()
 	for _, one := range []string{"task", "attempt"} {
 		if values.Has(one) {
-			return q, badQuery(one, values.Get(one), "is for the output of one task: leave it out, or all, tasks and state")
+			return q, problem.BadQuery(one, values.Get(one), "is for the output of one task: leave it out, or all, tasks and state")
 		}
 	}
 	if m.query, err = logQuery(m.r, id); err != nil {
@@ -126,7 +127,7 @@ func (m *manyLogs) sendAbsent(q node.TaskQuery, found []node.Task) {
 			found = found[1:]
 		}
 		if index >= q.From && (len(found) == 0 || found[0].Index != index) {
-			p := newProblem(http.StatusNotFound, "not-found", "Not found", "job "+m.query.Job.String()+" has no task "+strconv.FormatUint(uint64(index), 10))
+			p := problem.New(http.StatusNotFound, "not-found", "Not found", "job "+m.query.Job.String()+" has no task "+strconv.FormatUint(uint64(index), 10))
 			m.out.send(&wire.Output{Task: &index, Problem: &p.Problem})
 			return
 		}
@@ -181,11 +182,11 @@ func (m *manyLogs) copyFrom(ctx context.Context, task uint32, site string, open 
 	missed := m.missed[site]
 	m.mu.Unlock()
 	if missed.problem != nil && time.Since(missed.at) < missedFor {
-		return &problem{Problem: *missed.problem}
+		return &problem.Problem{Problem: *missed.problem}
 	}
 	body, err := open()
 	if err != nil {
-		if p := problemOf(err); isAway(p) && ctx.Err() == nil {
+		if p := problem.Of(err); isAway(p) && ctx.Err() == nil {
 			m.mu.Lock()
 			m.missed[site] = missedSite{&p.Problem, time.Now()}
 			m.mu.Unlock()
@@ -198,11 +199,11 @@ func (m *manyLogs) copyFrom(ctx context.Context, task uint32, site string, open 
 }
 
 // isNotFound reports whether this broker or another one says that there is no such output.
-func isNotFound(err error) bool { return err != nil && problemOf(err).Status == http.StatusNotFound }
+func isNotFound(err error) bool { return err != nil && problem.Of(err).Status == http.StatusNotFound }
 
 // isAway reports whether a problem is of a site, and not of one output there.
-func isAway(p *problem) bool {
-	return p.Status == http.StatusServiceUnavailable && p.Type != wire.ProblemPrefix+outputUnreadable
+func isAway(p *problem.Problem) bool {
+	return p.Status == http.StatusServiceUnavailable && p.Type != wire.ProblemPrefix+problem.OutputUnreadable
 }
 
 // open opens a log wherever it is, cut to its last lines.
@@ -307,6 +308,6 @@ func (m *manyLogs) awaitMore(ctx context.Context, sub *replica.Subscription) {
 // missedTask tells why a task's output is not whole.
 func (m *manyLogs) missedTask(ctx context.Context, index uint32, err error) {
 	if err != nil && ctx.Err() == nil {
-		m.out.send(&wire.Output{Task: &index, Problem: &m.s.logged(err).Problem})
+		m.out.send(&wire.Output{Task: &index, Problem: &problem.Logged(m.s.log, err).Problem})
 	}
 }

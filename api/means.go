@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/cloudshare/cloudshare/api/contact"
+	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/node"
 )
@@ -29,8 +30,8 @@ func (s *Server) isMeant(r *http.Request) error {
 	if site == s.broker.Site() && (federation == s.cfg.Federation || federation == "" || s.cfg.Federation == "") {
 		return nil
 	}
-	return newProblem(http.StatusMisdirectedRequest, "other-site", "Another broker was meant",
-		"this is site "+s.broker.Site()+" of federation "+s.cfg.Federation+", meant was "+oneLine(means)+": correct `advertise` or `http` of the latter")
+	return problem.New(http.StatusMisdirectedRequest, "other-site", "Another broker was meant",
+		"this is site "+s.broker.Site()+" of federation "+s.cfg.Federation+", meant was "+problem.OneLine(means)+": correct `advertise` or `http` of the latter")
 }
 
 // errOtherBroker reports that an address is not that of the site that registered it.

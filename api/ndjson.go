@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/node"
 )
@@ -133,7 +134,7 @@ func (s *Server) appendResult(b []byte, a node.Answer, n int) []byte {
 		return appendAccepted(b, a, a.Replayed)
 	}
 	s.metrics.refused.Inc()
-	p := s.logged(a.Err)
+	p := problem.Logged(s.log, a.Err)
 	p.Line = n
 	body, err := json.Marshal(p.Problem)
 	if err != nil {
@@ -188,7 +189,7 @@ func (l *lineReader) next() ([]byte, error) {
 		}
 	}
 	if tooLong && (err == nil || errors.Is(err, io.EOF)) {
-		return nil, &longLine{newProblem(http.StatusRequestEntityTooLarge, "too-large", "The line is too large",
+		return nil, &longLine{problem.New(http.StatusRequestEntityTooLarge, "too-large", "The line is too large",
 			"a job may have "+strconv.Itoa(l.most)+" bytes")}
 	}
 	return l.end(l.long, err)
@@ -207,9 +208,9 @@ func (l *lineReader) end(text []byte, err error) ([]byte, error) {
 }
 
 // longLine is the problem of one line, and errLongLine for the reader.
-type longLine struct{ *problem }
+type longLine struct{ *problem.Problem }
 
-func (e *longLine) Unwrap() []error { return []error{errLongLine, e.problem} }
+func (e *longLine) Unwrap() []error { return []error{errLongLine, e.Problem} }
 
 // pending is a bounded buffer between two stages.
 type pending[T any] struct {

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
@@ -134,7 +135,7 @@ func (v *survey) add(k keptAt) {
 		if best.Attempt == 0 {
 			v.found++
 		}
-	case !known, best.Attempt == 0 && k.Err != nil && problemOf(k.Err).Status > problemOf(best.Err).Status:
+	case !known, best.Attempt == 0 && k.Err != nil && problem.Of(k.Err).Status > problem.Of(best.Err).Status:
 	default:
 		return
 	}
@@ -148,7 +149,7 @@ func (v *survey) of(position, last uint32, what string) (keptAt, error) {
 	switch {
 	case k.Attempt >= max(last, 1):
 		return k, nil
-	case k.Err != nil && problemOf(k.Err).Status == http.StatusServiceUnavailable:
+	case k.Err != nil && problem.Of(k.Err).Status == http.StatusServiceUnavailable:
 		return k, k.Err
 	case len(v.missed) > 0:
 		return k, notAsked(what, v.missed)
@@ -183,7 +184,7 @@ func (s *Server) openKept(ctx context.Context, q node.LogQuery, k *keptAt, tail 
 		return body, "", err
 	}
 	log, err := s.askOne(ctx, ctx, question(q, tail), *k.at)
-	var p *problem
+	var p *problem.Problem
 	var later *notNow
 	switch {
 	case err == nil:
@@ -197,5 +198,5 @@ func (s *Server) openKept(ctx context.Context, q node.LogQuery, k *keptAt, tail 
 	case errors.Is(err, errHasNot):
 		return nil, "", fmt.Errorf("site %s has just removed it: %w", k.at.Site, node.ErrOutputGone)
 	}
-	return nil, "", unreachable(k.at, err.Error())
+	return nil, "", problem.Unreachable(k.at, err.Error())
 }

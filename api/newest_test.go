@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/node"
 )
@@ -250,7 +251,7 @@ func TestUnreadableThereIsSaid(t *testing.T) {
 	}
 	asked.mayHave = []node.ElsewhereError{atOther}
 	s := serve(t, asked, Config{})
-	if w := ask(s, "GET", "/v1/jobs/site-1.1/logs", "", ""); w.Code != 503 || !strings.Contains(w.Body.String(), outputUnreadable) {
+	if w := ask(s, "GET", "/v1/jobs/site-1.1/logs", "", ""); w.Code != 503 || !strings.Contains(w.Body.String(), problem.OutputUnreadable) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
@@ -259,8 +260,8 @@ func TestUnreadableThereIsSaid(t *testing.T) {
 // follows many tasks, and not before that.
 func TestAwaySitesAreAskedAgain(t *testing.T) {
 	m := manyLogs{missed: map[string]missedSite{
-		"site-2": {&newProblem(503, "executor-unreachable", "It is away", "").Problem, time.Now()},
-		"site-3": {&newProblem(503, "executor-unreachable", "It is away", "").Problem, time.Now().Add(-missedFor)},
+		"site-2": {&problem.New(503, "executor-unreachable", "It is away", "").Problem, time.Now()},
+		"site-3": {&problem.New(503, "executor-unreachable", "It is away", "").Problem, time.Now().Add(-missedFor)},
 	}}
 	asked := ""
 	for _, site := range []string{"site-2", "site-3"} {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/jobspec"
@@ -38,7 +39,7 @@ func targets(r *http.Request, withTasks bool) ([]target, error) {
 			return nil, err
 		}
 		if out = append(out, t); len(out) > maxTargets {
-			return nil, badQuery("job", "", "names more than "+strconv.Itoa(maxTargets)+" jobs; ask in parts")
+			return nil, problem.BadQuery("job", "", "names more than "+strconv.Itoa(maxTargets)+" jobs; ask in parts")
 		}
 	}
 	return out, nil
@@ -49,11 +50,11 @@ func parseTarget(text string, withTasks bool) (t target, err error) {
 	t.text = text
 	name, tasks, some := cut(text)
 	if t.Job, err = fsm.ParseJobID(name); err != nil || some && !withTasks {
-		return t, badQuery("job", text, "must be a job's id, such as site-1.42")
+		return t, problem.BadQuery("job", text, "must be a job's id, such as site-1.42")
 	}
 	if some {
 		if t.Tasks, err = jobspec.ParseIndices(tasks); err != nil {
-			return t, badQuery("job", text, "after the job's id "+err.Error())
+			return t, problem.BadQuery("job", text, "after the job's id "+err.Error())
 		}
 	}
 	return t, nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/web"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
@@ -60,17 +61,17 @@ func wantsPage(r *http.Request) bool {
 }
 
 // refuse answers with a problem in the form that the client asked in.
-func (s *Server) refuse(w http.ResponseWriter, r *http.Request, p *problem) {
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, p *problem.Problem) {
 	if r.Context().Value(pageKey{}) == nil {
-		p.write(w)
+		p.Write(w)
 		return
 	}
-	p.setHeaders(w.Header())
+	p.SetHeaders(w.Header())
 	s.pages.Refuse(w, r, web.Problem{Status: p.Status, Title: p.Title, Detail: p.Detail})
 }
 
 func pageProblem(err error) web.Problem {
-	p := problemOf(err)
+	p := problem.Of(err)
 	return web.Problem{Status: p.Status, Title: p.Title, Detail: p.Detail}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/web"
 	"github.com/cloudshare/cloudshare/node"
 )
@@ -24,10 +25,8 @@ type places struct {
 func (p *places) enter() (leave func(), err error) {
 	if p.Add(1) > p.most {
 		p.Add(-1)
-		refused := newProblem(http.StatusServiceUnavailable, p.name, p.title,
+		return nil, problem.Crowded(p.name, p.title,
 			"this broker keeps "+strconv.FormatInt(p.most, 10)+" "+p.what+" at a time: try again later, or ask another broker")
-		refused.RetryAfter, refused.hangUp = 10, true
-		return nil, refused
 	}
 	return func() { p.Add(-1) }, nil
 }
@@ -71,7 +70,7 @@ func (s *Server) stayed(route web.Route) web.Handler {
 	return func(w http.ResponseWriter, r *http.Request, param func(string) string) error {
 		leave, err := taken.enter()
 		if err != nil {
-			s.refuse(w, r, problemOf(err))
+			s.refuse(w, r, problem.Of(err))
 			return nil
 		}
 		defer leave()

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
@@ -78,7 +79,7 @@ func (s *Server) newProxy() *httputil.ReverseProxy {
 			if r.Context().Err() == nil { // else it is the client that left
 				s.log.Info().Err(err).Str("site", e.Site).Str("addr", e.HTTP).Msg("broker unreachable")
 			}
-			s.refuse(w, r, unreachable(e, notReached(e, err)))
+			s.refuse(w, r, problem.Unreachable(e, notReached(e, err)))
 		},
 	}
 }
@@ -94,7 +95,7 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, e *node.Elsewhe
 	if r.URL.Query().Has("index") { // it waits there, and holds a connection here
 		leave, err := s.enter()
 		if err != nil {
-			s.refuse(w, r, problemOf(err))
+			s.refuse(w, r, problem.Of(err))
 			return
 		}
 		defer leave()

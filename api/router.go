@@ -15,6 +15,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/labstack/echo/v4"
 
+	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/web"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/node"
@@ -103,25 +104,25 @@ func (s *Server) admit(r *http.Request) error {
 }
 
 // errForeignPage: a web page of somebody else had the user's browser ask.
-var errForeignPage = newProblem(http.StatusForbidden, "foreign-page", "A web page of another origin may not change anything",
+var errForeignPage = problem.New(http.StatusForbidden, "foreign-page", "A web page of another origin may not change anything",
 	"the browser says that another site's page sent this; ask from the API's own pages or from a program")
 
 // routerProblem words what is refused before an operation is reached.
-func (s *Server) routerProblem(err error, c echo.Context) *problem {
-	var refused *problem
+func (s *Server) routerProblem(err error, c echo.Context) *problem.Problem {
+	var refused *problem.Problem
 	if errors.As(err, &refused) {
 		return refused
 	}
 	var he *echo.HTTPError
 	if !errors.As(err, &he) {
-		s.log.Error().Err(err).Str("path", oneLine(c.Request().URL.Path)).Msg("router failed")
-		return problemOf(err)
+		s.log.Error().Err(err).Str("path", problem.OneLine(c.Request().URL.Path)).Msg("router failed")
+		return problem.Of(err)
 	}
-	detail := oneLine(c.Request().Method + " " + c.Request().URL.Path)
+	detail := problem.OneLine(c.Request().Method + " " + c.Request().URL.Path)
 	if he.Code == http.StatusNotFound {
 		detail += "; see /docs for what exists"
 	}
-	return statusProblem(he.Code, detail)
+	return problem.OfStatus(he.Code, detail)
 }
 
 // Handle implements huma.Adapter: {name} becomes :name.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/node"
 )
@@ -22,7 +23,7 @@ type handler func(w http.ResponseWriter, r *http.Request, param func(string) str
 // routes registers every operation; humaOps lists the plain reads.
 func (s *Server) routes() {
 	// Answers hold problems, too: one form, one name in the document.
-	s.huma.OpenAPI().Components.Schemas.RegisterTypeAlias(reflect.TypeFor[wire.Problem](), reflect.TypeFor[problem]())
+	s.huma.OpenAPI().Components.Schemas.RegisterTypeAlias(reflect.TypeFor[wire.Problem](), reflect.TypeFor[problem.Problem]())
 	s.humaOps()
 	id := idParam()
 	s.raw(huma.Operation{
@@ -127,7 +128,7 @@ func onlyQueries(r *http.Request, known map[string]bool) error {
 	}
 	for name := range r.URL.Query() {
 		if _, ok := known[name]; !ok {
-			return badQuery(oneLine(name), "", "is not a parameter of this path")
+			return problem.BadQuery(problem.OneLine(name), "", "is not a parameter of this path")
 		}
 	}
 	return onlyOnce(r, known)
@@ -140,7 +141,7 @@ func onlyOnce(r *http.Request, known map[string]bool) error {
 	}
 	for name, values := range r.URL.Query() {
 		if many, ok := known[name]; ok && !many && len(values) > 1 {
-			return badQuery(name, values[1], "stands twice")
+			return problem.BadQuery(name, values[1], "stands twice")
 		}
 	}
 	return nil
@@ -153,11 +154,11 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		s.forward(w, r, elsewhere)
 		return
 	}
-	p := problemOf(err)
+	p := problem.Of(err)
 	if p.Status == http.StatusInternalServerError {
-		s.log.Error().Err(err).Str("path", oneLine(r.URL.Path)).Msg("request failed")
+		s.log.Error().Err(err).Str("path", problem.OneLine(r.URL.Path)).Msg("request failed")
 	}
-	p.write(w)
+	p.Write(w)
 }
 
 // writeJSON answers with v.
@@ -191,7 +192,7 @@ func queryUint(r *http.Request, name string, def, lo, hi uint64) (uint64, error)
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || n < lo || n > hi {
-		return 0, badQuery(name, text, "must be a whole number from "+strconv.FormatUint(lo, 10)+" to "+strconv.FormatUint(hi, 10))
+		return 0, problem.BadQuery(name, text, "must be a whole number from "+strconv.FormatUint(lo, 10)+" to "+strconv.FormatUint(hi, 10))
 	}
 	return n, nil
 }
@@ -209,7 +210,7 @@ func queryBool(r *http.Request, name string) (bool, error) {
 		}
 		fallthrough
 	default:
-		return false, badQuery(name, text, "must be true or false")
+		return false, problem.BadQuery(name, text, "must be true or false")
 	}
 }
 
@@ -244,7 +245,7 @@ func (s *Server) responses(ok int, kind string, schema *huma.Schema, problems ..
 	for _, status := range problems {
 		out[strconv.Itoa(status)] = &huma.Response{
 			Description: http.StatusText(status), Headers: index,
-			Content: map[string]*huma.MediaType{wire.TypeProblem: {Schema: s.schema(problem{})}},
+			Content: map[string]*huma.MediaType{wire.TypeProblem: {Schema: s.schema(problem.Problem{})}},
 		}
 	}
 	return out

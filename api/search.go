@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/node"
 )
@@ -71,7 +72,7 @@ func (s *Server) search(ctx context.Context, e *node.AnywhereError) (*foundLog, 
 	defer leave()
 	findings := s.askAll(ctx, asking, question(e.Query, 0), e.Sites)
 	var found *foundLog
-	var gone *problem
+	var gone *problem.Problem
 	var missed []finding
 	for f := range findings {
 		switch {
@@ -164,14 +165,14 @@ func (s *Server) askOne(ctx, asking context.Context, question url.URL, at node.E
 // what has become of it there, or why it could not tell (*notNow: itself).
 func hasNot(at *node.ElsewhereError, status int, body []byte) error {
 	var said wire.Problem
-	var p *problem
+	var p *problem.Problem
 	if json.Unmarshal(body, &said) == nil {
-		p = toldProblem(&said)
+		p = problem.Told(&said)
 	}
 	switch {
-	case p != nil && (p.Type == wire.ProblemPrefix+outputGone || p.Type == wire.ProblemPrefix+outputDamaged):
+	case p != nil && (p.Type == wire.ProblemPrefix+problem.OutputGone || p.Type == wire.ProblemPrefix+problem.OutputDamaged):
 		return p
-	case p != nil && p.Type == wire.ProblemPrefix+outputUnreadable:
+	case p != nil && p.Type == wire.ProblemPrefix+problem.OutputUnreadable:
 		return &notNow{p}
 	case status == http.StatusNotFound:
 		return errHasNot
@@ -183,7 +184,7 @@ func hasNot(at *node.ElsewhereError, status int, body []byte) error {
 
 // notNow is of a broker that answers and cannot tell now whether it has an output: it
 // settles no search.
-type notNow struct{ problem *problem }
+type notNow struct{ problem *problem.Problem }
 
 func (e *notNow) Error() string { return e.problem.Error() }
 
@@ -200,7 +201,7 @@ func (b *endingBody) Close() error {
 }
 
 // notAsked names the sites that could not be asked: one of them may have it.
-func notAsked(what string, missed []finding) *problem {
+func notAsked(what string, missed []finding) *problem.Problem {
 	var names []string
 	for _, f := range missed[:min(len(missed), namedSites)] {
 		names = append(names, f.site)
@@ -209,8 +210,8 @@ func notAsked(what string, missed []finding) *problem {
 	if n := len(missed) - len(names); n > 0 {
 		list += " and " + strconv.Itoa(n) + " more"
 	}
-	p := newProblem(http.StatusServiceUnavailable, "executor-unreachable", "A site that may have it cannot be reached",
-		oneLine(fmt.Sprintf("%s is at none of the sites that answer; %s cannot be asked (%s: %s); ask again when back", what, list, missed[0].site, missed[0].miss)))
+	p := problem.New(http.StatusServiceUnavailable, "executor-unreachable", "A site that may have it cannot be reached",
+		problem.OneLine(fmt.Sprintf("%s is at none of the sites that answer; %s cannot be asked (%s: %s); ask again when back", what, list, missed[0].site, missed[0].miss)))
 	p.RetryAfter = 5
 	return p
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/node"
 )
@@ -217,7 +218,7 @@ func TestOthersChooseNoStatus(t *testing.T) {
 	asked, _ := member(t, "site-1", Config{})
 	s := serve(t, asked, Config{})
 	for status, want := range map[int][2]int{0: {404, 503}, 7: {404, 503}, 200: {404, 503}, 1000: {404, 503}, 404: {404, 404}} {
-		at := stranger(t, "site-2", wire.Problem{Type: wire.ProblemPrefix + outputGone, Title: "The output is gone", Detail: "\x1b[2Jgone", Status: status})
+		at := stranger(t, "site-2", wire.Problem{Type: wire.ProblemPrefix + problem.OutputGone, Title: "The output is gone", Detail: "\x1b[2Jgone", Status: status})
 		keeps(asked, nil)
 		asked.mayHave = []node.ElsewhereError{at}
 		newest := ask(s, "GET", "/v1/jobs/site-1.1/logs", "", "")
@@ -240,7 +241,7 @@ func TestUnreadableHereIsSaid(t *testing.T) {
 		return io.NopCloser(strings.NewReader("found")), nil
 	}
 	s := serve(t, asked, Config{})
-	for want, sites := range map[string][]node.ElsewhereError{outputUnreadable: {atNot}, "found": {atNot, atHas}} {
+	for want, sites := range map[string][]node.ElsewhereError{problem.OutputUnreadable: {atNot}, "found": {atNot, atHas}} {
 		asked.log = func(_ context.Context, q node.LogQuery) (io.ReadCloser, error) {
 			return nil, &node.AnywhereError{Query: q, What: "it", Sites: sites, Here: fmt.Errorf("cannot be read: %w", node.ErrOutputUnreadable)}
 		}

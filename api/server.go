@@ -18,6 +18,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/net/netutil"
 
+	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/web"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
@@ -225,6 +226,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.http.Hand
 type lineWriter struct{ log zerolog.Logger }
 
 func (w lineWriter) Write(p []byte) (int, error) {
-	w.log.Debug().Str("from", "net/http").Msg(oneLine(string(p)))
+	w.log.Debug().Str("from", "net/http").Msg(problem.OneLine(string(p)))
 	return len(p), nil
 }

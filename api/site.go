@@ -10,6 +10,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/wire"
 )
 
@@ -87,7 +88,7 @@ func (s *Server) readSwitches(w http.ResponseWriter, r *http.Request, known map[
 		return err
 	}
 	if !json.Valid(body) {
-		return newProblem(http.StatusBadRequest, "malformed", "The body is not a JSON document", "it is no valid JSON, or more than one value")
+		return problem.New(http.StatusBadRequest, "malformed", "The body is not a JSON document", "it is no valid JSON, or more than one value")
 	}
 	dec := json.NewDecoder(bytes.NewReader(body))
 	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
@@ -99,7 +100,7 @@ func (s *Server) readSwitches(w http.ResponseWriter, r *http.Request, known map[
 			return err // not of a valid document
 		}
 		if seen[name] {
-			return newProblem(http.StatusBadRequest, "malformed", "The body is not a JSON document", oneLine(fmt.Sprint(name))+" stands twice")
+			return problem.New(http.StatusBadRequest, "malformed", "The body is not a JSON document", problem.OneLine(fmt.Sprint(name))+" stands twice")
 		}
 		seen[name] = true
 		if err := setSwitch(dec, fmt.Sprint(name), known); err != nil {
@@ -128,8 +129,8 @@ func setSwitch(dec *json.Decoder, name string, known map[string]*bool) error {
 
 // badSwitch is JSON that is not what was to be sent.
 func badSwitch(field, reason string) error {
-	field = oneLine(field)
-	p := newProblem(http.StatusUnprocessableEntity, "invalid-request", "The request is not valid", field+": "+reason)
+	field = problem.OneLine(field)
+	p := problem.New(http.StatusUnprocessableEntity, "invalid-request", "The request is not valid", field+": "+reason)
 	p.Field = field
 	return p
 }

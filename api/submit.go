@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/jobspec"
@@ -36,7 +37,7 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request, _ func(string) s
 	}
 	if kind == wire.TypeNDJSON {
 		if dry {
-			return badQuery("dry_run", "true", "is for one job, sent as "+wire.TypeJSON)
+			return problem.BadQuery("dry_run", "true", "is for one job, sent as "+wire.TypeJSON)
 		}
 		return s.submitLines(w, r, key, strict)
 	}
@@ -122,7 +123,7 @@ func idempotencyKey(r *http.Request) (string, error) {
 	key := values[0]
 	printable := !strings.ContainsFunc(key, func(c rune) bool { return c < ' ' || c > '~' })
 	if len(values) > 1 || key == "" || len(key) > maxKey || !printable {
-		return "", badQuery(wire.HeaderKey, "", fmt.Sprintf("must be given once, with 1 to %d printable ASCII characters", maxKey))
+		return "", problem.BadQuery(wire.HeaderKey, "", fmt.Sprintf("must be given once, with 1 to %d printable ASCII characters", maxKey))
 	}
 	return key, nil
 }
@@ -137,8 +138,8 @@ func mediaType(r *http.Request, known ...string) (string, error) {
 	kind, params, err := mime.ParseMediaType(header)
 	charset := strings.ToLower(params["charset"])
 	if err != nil || !slices.Contains(known, kind) || charset != "" && charset != "utf-8" {
-		return "", statusProblem(http.StatusUnsupportedMediaType,
-			fmt.Sprintf("Content-Type is %q; send %s in UTF-8", oneLine(header), strings.Join(known, " or ")))
+		return "", problem.OfStatus(http.StatusUnsupportedMediaType,
+			fmt.Sprintf("Content-Type is %q; send %s in UTF-8", problem.OneLine(header), strings.Join(known, " or ")))
 	}
 	return kind, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
@@ -88,7 +89,7 @@ func taskStates(names []string) (states fsm.TaskStates, err error) {
 		}
 		state, known := fsm.ParseTaskState(name)
 		if !known {
-			return 0, badQuery("state", name, "must be one of "+fsm.TaskStateNames())
+			return 0, problem.BadQuery("state", name, "must be one of "+fsm.TaskStateNames())
 		}
 		states = states.With(state)
 	}
@@ -105,7 +106,7 @@ func queryIndices(r *http.Request) (jobspec.Indices, error) {
 	}
 	x, err := jobspec.ParseIndices(text)
 	if err != nil {
-		return x, badQuery(name, text, err.Error())
+		return x, problem.BadQuery(name, text, err.Error())
 	}
 	return x, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
@@ -36,7 +37,7 @@ func (s *Server) waitJobs(w http.ResponseWriter, r *http.Request, _ func(string)
 		return err
 	}
 	if len(list) == 0 {
-		return badQuery("job", "", "is missing: name the jobs to wait for")
+		return problem.BadQuery("job", "", "is missing: name the jobs to wait for")
 	}
 	_, _, wait, err := s.waitQuery(r)
 	if err != nil {
@@ -115,7 +116,7 @@ func (v *jobWait) look(ctx context.Context, i int) error {
 	item := wire.WaitedJob{Job: v.list[i].text}
 	job, err := v.server.broker.Job(ctx, id)
 	if err != nil {
-		item.Problem, item.Over = &v.server.logged(err).Problem, errors.Is(err, node.ErrNotFound)
+		item.Problem, item.Over = &problem.Logged(v.server.log, err).Problem, errors.Is(err, node.ErrNotFound)
 	} else {
 		item.State, item.Reason, item.Counts, item.EndedAt = job.State, job.Reason, job.Counts, moment(job.EndedAt)
 		state, _ := fsm.ParseTaskState(job.State)
@@ -146,7 +147,7 @@ func (v *jobWait) askOther(ctx context.Context, r *http.Request, e *elsewhere) {
 	for k, i := range e.jobs {
 		switch {
 		case err != nil:
-			v.items[i] = wire.WaitedJob{Job: v.list[i].text, Problem: &problemOf(err).Problem}
+			v.items[i] = wire.WaitedJob{Job: v.list[i].text, Problem: &problem.Of(err).Problem}
 		case k < len(answer.Items):
 			v.items[i] = answer.Items[k]
 		}

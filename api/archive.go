@@ -62,7 +62,7 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request, _ func(string) s
 	if by == "" {
 		by = "site"
 	}
-	ctx, cancel := s.untilStop(r.Context())
+	ctx, cancel := s.stop.Until(r.Context())
 	defer cancel()
 	report, err := s.cfg.Archive.Report(ctx, q, by)
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request, _ func(string) s
 		return err
 	}
 	defer done()
-	ctx, cancel := s.untilStop(r.Context())
+	ctx, cancel := s.stop.Until(r.Context())
 	defer cancel()
 	out := &lateWriter{w: w, kind: kind}
 	err = s.cfg.Archive.Export(ctx, q, format, out)

@@ -64,7 +64,7 @@ func (s *Server) await(w http.ResponseWriter, r *http.Request, job fsm.JobID) er
 		if err != nil {
 			return err
 		}
-		ctx, cancel := s.untilStop(r.Context())
+		ctx, cancel := s.stop.Until(r.Context())
 		ctx, done := context.WithTimeout(ctx, wait)
 		s.awaitEvent(ctx, after, home, job)
 		done()

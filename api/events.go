@@ -65,7 +65,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, _ func(string) s
 		return err
 	}
 	defer leave()
-	ctx, cancel := s.untilStop(r.Context())
+	ctx, cancel := s.stop.Until(r.Context())
 	defer cancel()
 	if err = s.awaitCurrent(ctx); err != nil {
 		return err

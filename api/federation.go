@@ -156,7 +156,7 @@ func (s *Server) setPolicy(w http.ResponseWriter, r *http.Request, _ func(string
 	if err := contentType(r, wire.TypeJSON); err != nil {
 		return err
 	}
-	body, err := s.readBody(w, r)
+	body, err := s.bodies.Read(w, r)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func (s *Server) logs(w http.ResponseWriter, r *http.Request, param func(string)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := s.untilStop(r.Context())
+	ctx, cancel := s.stop.Until(r.Context())
 	defer cancel()
 	body, index, err := s.openLog(ctx, q)
 	if err == nil && tail > 0 {

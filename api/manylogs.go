@@ -67,7 +67,7 @@ func (s *Server) manyLogs(w http.ResponseWriter, r *http.Request, param func(str
 	if err != nil {
 		return err
 	}
-	ctx, cancel := s.untilStop(r.Context())
+	ctx, cancel := s.stop.Until(r.Context())
 	defer cancel()
 	m.out.w, m.out.control = w, http.NewResponseController(w)
 	w.Header().Set("Content-Type", wire.TypeNDJSON)
@@ -236,7 +236,7 @@ func (m *manyLogs) followAll(ctx context.Context, tasks []node.Task) {
 		leave := func() {}
 		if i > 0 { // the request has a place already
 			var err error
-			if leave, err = m.s.followers.enter(); err != nil {
+			if leave, err = m.s.followers.Enter(); err != nil {
 				break
 			}
 		}

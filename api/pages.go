@@ -27,7 +27,7 @@ var _ Recent = (*archive.Recent)(nil)
 // newPages builds the pages for people.
 func (s *Server) newPages() *web.Pages {
 	cfg := web.Config{
-		Source: pageSource{s.broker, s}, Whys: pageWhys{s.broker}, Version: s.cfg.Version, Problem: pageProblem, Stopping: s.stopping,
+		Source: pageSource{s.broker, s}, Whys: pageWhys{s.broker}, Version: s.cfg.Version, Problem: pageProblem, Stopping: s.stop.Begun(),
 		MaxStreams: s.cfg.MaxWaiters + s.cfg.MaxFollowers, // stayed refuses before
 	}
 	if s.cfg.Recent != nil {

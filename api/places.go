@@ -3,36 +3,15 @@ package api
 import (
 	"errors"
 	"net/http"
-	"strconv"
-	"sync/atomic"
 
 	"github.com/cloudshare/cloudshare/api/internal/problem"
+	"github.com/cloudshare/cloudshare/api/internal/transport"
 	"github.com/cloudshare/cloudshare/api/web"
 	"github.com/cloudshare/cloudshare/node"
 )
 
-// places are for requests that stay for long. There are fewer of them than
-// connections, so that some always remain for short requests.
-type places struct {
-	atomic.Int64 // taken; invariant: at most most once enter has returned
-	most         int64
-	name, title  string // of the problem
-	what         string // in the plural
-}
-
-// enter takes a place until leave; beyond the bound the request is refused, and
-// its connection ended.
-func (p *places) enter() (leave func(), err error) {
-	if p.Add(1) > p.most {
-		p.Add(-1)
-		return nil, problem.Crowded(p.name, p.title,
-			"this broker keeps "+strconv.FormatInt(p.most, 10)+" "+p.what+" at a time: try again later, or ask another broker")
-	}
-	return func() { p.Add(-1) }, nil
-}
-
 // enter takes a place among event streams and blocking reads.
-func (s *Server) enter() (leave func(), err error) { return s.waiters.enter() }
+func (s *Server) enter() (leave func(), err error) { return s.waiters.Enter() }
 
 // followed counts those of a handler's requests that follow a log, from before
 // it is opened, since that may wait for the task to start, and also while another
@@ -42,7 +21,7 @@ func (s *Server) followed(h handler) handler {
 		if follow, err := queryBool(r, "follow"); err != nil || !follow {
 			return h(w, r, param)
 		}
-		leave, err := s.followers.enter()
+		leave, err := s.followers.Enter()
 		if err != nil {
 			return err
 		}
@@ -63,12 +42,12 @@ func (s *Server) elsewhere(w http.ResponseWriter, r *http.Request, err error) er
 
 // stayed is followed for the pages' streams.
 func (s *Server) stayed(route web.Route) web.Handler {
-	taken := map[web.Stay]*places{web.Listens: &s.waiters, web.Follows: &s.followers}[route.Stay]
+	taken := map[web.Stay]*transport.Places{web.Listens: s.waiters, web.Follows: s.followers}[route.Stay]
 	if taken == nil {
 		return route.Handler
 	}
 	return func(w http.ResponseWriter, r *http.Request, param func(string) string) error {
-		leave, err := taken.enter()
+		leave, err := taken.Enter()
 		if err != nil {
 			s.refuse(w, r, problem.Of(err))
 			return nil

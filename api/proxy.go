@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"log"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cloudshare/cloudshare/api/internal/problem"
+	"github.com/cloudshare/cloudshare/api/internal/transport"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
@@ -60,7 +60,7 @@ func (s *Server) newProxy() *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Transport:     s.peers,
 		FlushInterval: -1, // at once: it may be a followed log
-		ErrorLog:      log.New(lineWriter{s.log}, "", 0),
+		ErrorLog:      transport.NewErrorLog(s.log),
 		Rewrite: func(r *httputil.ProxyRequest) {
 			e, _ := r.In.Context().Value(elsewhereKey{}).(*node.ElsewhereError)
 			r.SetURL(&url.URL{Scheme: "http", Host: e.HTTP})
@@ -100,7 +100,7 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, e *node.Elsewhe
 		}
 		defer leave()
 	}
-	ctx, cancel := s.untilStop(r.Context())
+	ctx, cancel := s.stop.Until(r.Context())
 	defer cancel()
 	s.proxy.ServeHTTP(w, r.WithContext(context.WithValue(ctx, elsewhereKey{}, e)))
 }

@@ -54,9 +54,9 @@ func (s *Server) around(next echo.HandlerFunc) echo.HandlerFunc {
 		res := c.Response()
 		stamped, at := s.withStamp(c.Request())
 		c.SetRequest(stamped)
-		res.Writer = newDeadlineWriter(res.Writer, s.cfg.BodyTimeout, &s.untaken)
+		res.Writer = s.writers.Guard(res.Writer)
 		res.Before(func() {
-			if s.conns.crowd() {
+			if s.transport.Crowded() {
 				res.Header().Set("Connection", "close")
 			}
 			if h := res.Header(); h.Get(wire.HeaderIndex) == "" { // a forwarded answer has its own
@@ -73,7 +73,7 @@ func (s *Server) around(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		err := s.admit(c.Request())
 		if err == nil {
-			err = s.decodeBody(res, c.Request())
+			err = s.bodies.Decode(res, c.Request())
 		}
 		if err != nil {
 			c.Error(err)
@@ -92,20 +92,13 @@ func (s *Server) around(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// admit refuses what a web page of somebody else had the user's browser ask.
+// admit refuses what other people's web pages ask, and what is meant for another broker.
 func (s *Server) admit(r *http.Request) error {
-	if !s.names.allows(r.Host) {
-		return errForeignHost
-	}
-	if s.origins.Check(r) != nil {
-		return errForeignPage
+	if err := s.guard.Admit(r); err != nil {
+		return err
 	}
 	return s.isMeant(r)
 }
-
-// errForeignPage: a web page of somebody else had the user's browser ask.
-var errForeignPage = problem.New(http.StatusForbidden, "foreign-page", "A web page of another origin may not change anything",
-	"the browser says that another site's page sent this; ask from the API's own pages or from a program")
 
 // routerProblem words what is refused before an operation is reached.
 func (s *Server) routerProblem(err error, c echo.Context) *problem.Problem {

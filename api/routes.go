@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -169,19 +168,6 @@ func writeJSON(w http.ResponseWriter, status int, v any) error {
 	enc.SetEscapeHTML(false)
 	_ = enc.Encode(v) // the header is out and the client may be gone
 	return nil
-}
-
-// untilStop ends with ctx, or when the server stops.
-func (s *Server) untilStop(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		select {
-		case <-s.stopping:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
 }
 
 // queryUint reads an unsigned parameter; absent means def.

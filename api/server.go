@@ -2,23 +2,15 @@ package api
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"log"
-	"net"
 	"net/http"
 	"net/http/httputil"
-	"sync"
-	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
-	"golang.org/x/net/netutil"
 
-	"github.com/cloudshare/cloudshare/api/internal/problem"
+	"github.com/cloudshare/cloudshare/api/internal/transport"
 	"github.com/cloudshare/cloudshare/api/web"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
@@ -89,143 +81,79 @@ func orElse[T comparable](v *T, d T) {
 
 // Server answers HTTP for one broker.
 type Server struct {
-	cfg     Config
-	broker  Broker
-	log     zerolog.Logger
+	cfg       Config
+	broker    Broker
+	log       zerolog.Logger
+	transport *transport.Server
+	stop      *transport.Stop
+	guard     *transport.Guard
+	bodies    *transport.Bodies
+	writers   *transport.Writers
+	// waiters are event streams, blocking reads and open pages; followers follow logs;
+	// slow are bodies that come slowly.
+	waiters, followers, slow *transport.Places
+
+	handler router
 	metrics *metrics
 	huma    huma.API
-	http    *http.Server
 	proxy   *httputil.ReverseProxy
 	peers   *peerTransport
-	origins http.CrossOriginProtection // a browser on this machine reaches the loopback, too
-	names   hostNames
-	conns   *conns
-	// waiters are event streams, blocking reads and open pages; followers follow logs.
-	waiters, followers places
-	// bodies are those that come slowly.
-	bodies places
-	// untaken are the bytes of large answers that clients have not taken yet.
-	untaken atomic.Int64
 	frames  frames
 	pages   *web.Pages
 	// searches has one for each search among all brokers that goes on.
 	searches chan struct{}
 	// archiveReads has one for each report or export that goes on.
 	archiveReads chan struct{}
-
-	// stopping is closed when Shutdown begins: it ends streams that would
-	// never end by themselves.
-	stopping chan struct{}
-	stopOnce sync.Once
-
-	mu       sync.Mutex
-	listener net.Listener  // guarded by mu; nil before Start
-	served   chan struct{} // closed when Serve has returned; nil before Start
 }
 
 // New builds a server that does not listen yet. It registers its own metrics
 // in reg, and serves all of reg's at /metrics.
 func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) *Server {
 	s := &Server{
-		cfg: cfg.withDefaults(), broker: b, log: logger, metrics: newMetrics(reg), stopping: make(chan struct{}), searches: make(chan struct{}, maxSearches),
+		cfg: cfg.withDefaults(), broker: b, log: logger, metrics: newMetrics(reg), searches: make(chan struct{}, maxSearches),
 		archiveReads: make(chan struct{}, maxArchiveReads),
 	}
-	s.waiters.most, s.waiters.what = int64(s.cfg.MaxWaiters), "event streams, blocking reads and open pages"
-	s.followers.most, s.followers.what = int64(s.cfg.MaxFollowers), "followed logs"
-	for _, p := range []*places{&s.waiters, &s.followers} {
-		p.name, p.title = "too-many-waiters", "Too many clients wait for what happens"
-	}
-	s.bodies = places{most: int64(max(1, s.cfg.MaxConns/8)), name: "too-many-bodies", title: "Too many bodies come slowly", what: "bodies that take longer than a second"}
-	s.conns = newConns(s.cfg.MaxConns - s.cfg.MaxConns/8)
-	s.names = newHostNames(append([]string{s.cfg.Listen}, cfg.Names...))
+	s.openTransport()
 	s.peers = newPeers(s.cfg.PeerTimeout)
 	s.proxy = s.newProxy()
-	handler := s.newRouter()
-	s.huma = huma.NewAPI(humaConfig(s.cfg.Version), handler)
+	s.handler = s.newRouter()
+	s.huma = huma.NewAPI(humaConfig(s.cfg.Version), s.handler)
 	s.routes()
 	s.pages = s.newPages()
-	s.showPages(handler)
-	s.http = &http.Server{
-		Handler: handler, ReadHeaderTimeout: s.cfg.HeaderTimeout, IdleTimeout: s.cfg.IdleTimeout,
-		MaxHeaderBytes: 64 << 10, ConnState: s.conns.changed, ErrorLog: log.New(lineWriter{logger}, "", 0),
-	}
+	s.showPages(s.handler)
 	return s
 }
 
-// sendBytes bounds what the kernel holds for a client that does not take it;
-// by itself it would be up to 4 MiB for each.
-const sendBytes = 512 << 10
-
-// boundedSends makes listeners whose connections are bounded so.
-var boundedSends = net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) (err error) {
-	if cause := raw.Control(func(fd uintptr) {
-		err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_SNDBUF, sendBytes)
-	}); cause != nil {
-		return cause
-	}
-	return err
-}}
+// openTransport bounds what clients may take of this broker.
+func (s *Server) openTransport() {
+	c := &s.cfg
+	s.transport = transport.New(transport.Config{
+		Listen: c.Listen, MaxConns: c.MaxConns, HeaderTimeout: c.HeaderTimeout, IdleTimeout: c.IdleTimeout, Misdialed: c.Misdialed,
+	}, s.log)
+	s.stop = s.transport.Stop
+	s.guard = transport.NewGuard(append([]string{c.Listen}, c.Names...))
+	const name, title = "too-many-waiters", "Too many clients wait for what happens"
+	s.waiters = transport.NewPlaces(c.MaxWaiters, name, title, "event streams, blocking reads and open pages")
+	s.followers = transport.NewPlaces(c.MaxFollowers, name, title, "followed logs")
+	s.slow = transport.NewPlaces(max(1, c.MaxConns/8), "too-many-bodies", "Too many bodies come slowly", "bodies that take longer than a second")
+	s.bodies = transport.NewBodies(c.MaxBody, c.MaxLines, c.BodyTimeout, s.slow)
+	s.writers = transport.NewWriters(c.BodyTimeout)
+}
 
 // Start listens and serves in the background. The error says which address
 // could not be taken.
-func (s *Server) Start() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.listener != nil {
-		return errors.New("start http: already started")
-	}
-	l, err := boundedSends.Listen(context.Background(), "tcp", s.cfg.Listen)
-	if err != nil {
-		return fmt.Errorf("listen for http on %s: %w", s.cfg.Listen, err)
-	}
-	s.listener, s.served = l, make(chan struct{})
-	if s.cfg.Misdialed != nil {
-		l = &redirecting{Listener: l, answer: s.cfg.Misdialed, log: s.log}
-	}
-	go func() {
-		defer close(s.served)
-		if err := s.http.Serve(netutil.LimitListener(l, s.cfg.MaxConns)); !errors.Is(err, http.ErrServerClosed) {
-			s.log.Error().Err(err).Msg("http server stopped")
-		}
-	}()
-	return nil
-}
+func (s *Server) Start() error { return s.transport.Start(s.handler) }
 
 // Addr is the address that Start took, "" before.
-func (s *Server) Addr() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.listener == nil {
-		return ""
-	}
-	return s.listener.Addr().String()
-}
+func (s *Server) Addr() string { return s.transport.Addr() }
 
 // Shutdown ends followed logs, lets other requests finish until ctx ends, and
 // then cuts what is left. It is idempotent and safe before Start.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.stopOnce.Do(func() { close(s.stopping) })
-	err := s.http.Shutdown(ctx)
-	if err != nil {
-		err = fmt.Errorf("shut down http: %w", errors.Join(err, s.http.Close()))
-	}
-	s.mu.Lock()
-	served := s.served
-	s.mu.Unlock()
-	if served != nil {
-		<-served
-	}
+	err := s.transport.Shutdown(ctx)
 	s.peers.CloseIdleConnections()
 	return err
 }
 
 // ServeHTTP lets tests and other listeners use the routes.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.http.Handler.ServeHTTP(w, r) }
-
-// lineWriter takes what net/http logs by itself, such as a client's garbage.
-type lineWriter struct{ log zerolog.Logger }
-
-func (w lineWriter) Write(p []byte) (int, error) {
-	w.log.Debug().Str("from", "net/http").Msg(problem.OneLine(string(p)))
-	return len(p), nil
-}
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }

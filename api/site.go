@@ -83,7 +83,7 @@ func (s *Server) readSwitches(w http.ResponseWriter, r *http.Request, known map[
 	if err := contentType(r, wire.TypeJSON); err != nil {
 		return err
 	}
-	body, err := s.readBody(w, r)
+	body, err := s.bodies.Read(w, r)
 	if err != nil || len(bytes.TrimSpace(body)) == 0 {
 		return err
 	}

@@ -41,7 +41,7 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request, _ func(string) s
 		}
 		return s.submitLines(w, r, key, strict)
 	}
-	body, err := s.readBody(w, r)
+	body, err := s.bodies.Read(w, r)
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ func (s *Server) waitJobs(w http.ResponseWriter, r *http.Request, _ func(string)
 		return err
 	}
 	defer leave()
-	ctx, cancel := s.untilStop(r.Context())
+	ctx, cancel := s.stop.Until(r.Context())
 	defer cancel()
 	ctx, done := context.WithTimeout(ctx, wait)
 	defer done()

@@ -1,8 +1,7 @@
-package api
+package transport
 
 import (
 	"net/http/httptest"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -30,12 +29,12 @@ func TestLargeAnswersHurryWhenManyWait(t *testing.T) {
 		"large, many wait": {maxWrite + 1, maxUntaken, hurried},
 		"small, many wait": {maxWrite, maxUntaken, 30 * time.Second},
 	} {
-		var untaken atomic.Int64
-		untaken.Store(c.untaken)
+		out := NewWriters(30 * time.Second)
+		out.untaken.Store(c.untaken)
 		conn := &timed{ResponseRecorder: httptest.NewRecorder()}
-		n, err := newDeadlineWriter(conn, 30*time.Second, &untaken).Write(make([]byte, c.bytes))
-		if n != c.bytes || err != nil || untaken.Load() != c.untaken || conn.waits[0] != c.want {
-			t.Errorf("%s: wrote %d, %v, in at most %v; %d bytes wait", name, n, err, conn.waits, untaken.Load())
+		n, err := out.Guard(conn).Write(make([]byte, c.bytes))
+		if n != c.bytes || err != nil || out.untaken.Load() != c.untaken || conn.waits[0] != c.want {
+			t.Errorf("%s: wrote %d, %v, in at most %v; %d bytes wait", name, n, err, conn.waits, out.untaken.Load())
 		}
 	}
 }

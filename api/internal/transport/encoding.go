@@ -1,4 +1,4 @@
-package api
+package transport
 
 import (
 	"compress/gzip"
@@ -10,10 +10,10 @@ import (
 	"github.com/cloudshare/cloudshare/api/internal/problem"
 )
 
-// decodeBody honours a body's Content-Encoding: what handlers read is the body
+// Decode honours a body's Content-Encoding: what handlers read is the body
 // that the client meant. gzip is the one known; another is refused, as RFC 9110
 // has it, for its bytes would be read as a job.
-func (s *Server) decodeBody(w http.ResponseWriter, r *http.Request) error {
+func (b *Bodies) Decode(w http.ResponseWriter, r *http.Request) error {
 	named := r.Header.Values("Content-Encoding")
 	switch strings.ToLower(strings.TrimSpace(strings.Join(named, ","))) {
 	case "", "identity":
@@ -24,7 +24,7 @@ func (s *Server) decodeBody(w http.ResponseWriter, r *http.Request) error {
 		return problem.OfStatus(http.StatusUnsupportedMediaType,
 			fmt.Sprintf("Content-Encoding is %q; send gzip, or the body as it is", problem.OneLine(strings.Join(named, ","))))
 	}
-	r.Body = &gunzipped{packed: http.MaxBytesReader(w, r.Body, s.cfg.MaxLines)}
+	r.Body = &gunzipped{packed: http.MaxBytesReader(w, r.Body, b.lines)}
 	r.ContentLength = -1
 	r.Header.Del("Content-Encoding") // a broker that it is forwarded to gets it unpacked
 	r.Header.Del("Content-Length")

@@ -1,4 +1,4 @@
-package api
+package transport
 
 import (
 	"net/http"
@@ -17,21 +17,30 @@ const (
 	hurried = time.Second
 )
 
+// Writers bounds how long all clients together may leave answers untaken.
+type Writers struct {
+	wait    time.Duration
+	untaken atomic.Int64 // bytes of large answers that clients have not taken yet
+}
+
+// NewWriters makes the bound; a client may take nothing for wait.
+func NewWriters(wait time.Duration) *Writers { return &Writers{wait: wait} }
+
+// Guard returns a writer that cuts a client that takes nothing for some time.
+func (o *Writers) Guard(w http.ResponseWriter) http.ResponseWriter {
+	return &deadlineWriter{ResponseWriter: w, out: http.NewResponseController(w), of: o}
+}
+
 // deadlineWriter cuts a client that takes nothing for some time: it cannot hold
 // a connection and an answer's memory for ever. A slow one that does take is not
 // cut, however long the answer.
 type deadlineWriter struct {
 	http.ResponseWriter
-	out     *http.ResponseController
-	wait    time.Duration
-	untaken *atomic.Int64 // bytes of large answers, of all clients
+	out *http.ResponseController
+	of  *Writers
 }
 
 var _ http.ResponseWriter = (*deadlineWriter)(nil)
-
-func newDeadlineWriter(w http.ResponseWriter, wait time.Duration, untaken *atomic.Int64) *deadlineWriter {
-	return &deadlineWriter{ResponseWriter: w, out: http.NewResponseController(w), wait: wait, untaken: untaken}
-}
 
 // Unwrap lets http.ResponseController find what the connection can do.
 func (d *deadlineWriter) Unwrap() http.ResponseWriter { return d.ResponseWriter }
@@ -40,13 +49,13 @@ func (d *deadlineWriter) Unwrap() http.ResponseWriter { return d.ResponseWriter 
 func (d *deadlineWriter) Write(p []byte) (n int, err error) {
 	large := len(p) > maxWrite
 	if large {
-		d.untaken.Add(int64(len(p)))
-		defer d.untaken.Add(-int64(len(p)))
+		d.of.untaken.Add(int64(len(p)))
+		defer d.of.untaken.Add(-int64(len(p)))
 	}
 	for {
 		part := p[n:min(len(p), n+maxWrite)]
-		wait := d.wait
-		if large && d.untaken.Load() > maxUntaken {
+		wait := d.of.wait
+		if large && d.of.untaken.Load() > maxUntaken {
 			wait = min(wait, hurried)
 		}
 		_ = d.out.SetWriteDeadline(time.Now().Add(wait)) // not every connection has one
@@ -59,6 +68,6 @@ func (d *deadlineWriter) Write(p []byte) (n int, err error) {
 
 // FlushError is what http.ResponseController looks for.
 func (d *deadlineWriter) FlushError() error {
-	_ = d.out.SetWriteDeadline(time.Now().Add(d.wait))
+	_ = d.out.SetWriteDeadline(time.Now().Add(d.of.wait))
 	return d.out.Flush()
 }

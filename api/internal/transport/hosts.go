@@ -1,4 +1,4 @@
-package api
+package transport
 
 import (
 	"net"
@@ -15,6 +15,31 @@ import (
 // can tell it from the broker's own pages.
 var errForeignHost = problem.New(http.StatusMisdirectedRequest, "foreign-host", "This broker does not go by that host name",
 	"ask by address or as localhost; the operator allows other names with http_names")
+
+// errForeignPage: a web page of somebody else had the user's browser ask.
+var errForeignPage = problem.New(http.StatusForbidden, "foreign-page", "A web page of another origin may not change anything",
+	"the browser says that another site's page sent this; ask from the API's own pages or from a program")
+
+// Guard keeps out other people's web pages: a browser on this machine reaches the
+// loopback, too.
+type Guard struct {
+	names   hostNames
+	origins http.CrossOriginProtection
+}
+
+// NewGuard makes one for a broker that goes by these names.
+func NewGuard(names []string) *Guard { return &Guard{names: newHostNames(names)} }
+
+// Admit refuses what a web page of somebody else had the user's browser ask.
+func (g *Guard) Admit(r *http.Request) error {
+	if !g.names.allows(r.Host) {
+		return errForeignHost
+	}
+	if g.origins.Check(r) != nil {
+		return errForeignPage
+	}
+	return nil
+}
 
 // hostNames are the names that a broker goes by, as hostName writes them.
 type hostNames map[string]bool

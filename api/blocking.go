@@ -21,6 +21,9 @@ import (
 // entry: it is counted by X-CloudShare-Home and ?home=.
 const maxWait = 5 * time.Minute
 
+// isBlocking reports whether a request, here or passed on, may be answered so late.
+func isBlocking(r *http.Request) bool { return r.URL.Path == waitPath || r.URL.Query().Has("index") }
+
 // BlockingQuery are the parameters of a blocking read, for huma's reads.
 type BlockingQuery struct {
 	Index uint64 `query:"index" doc:"answer once something has happened after this entry"`

@@ -8,6 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/cloudshare/cloudshare/api/internal/peers"
 	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
@@ -63,11 +64,11 @@ func (s *Server) cancelTargets(r *http.Request, list []target) []wire.CancelledJ
 		asked[i] = list[i].CancelTarget
 	}
 	items := make([]wire.CancelledJob, len(list))
-	var away others
+	var away peers.Others
 	for i, err := range s.broker.CancelAll(r.Context(), asked) {
 		items[i] = wire.CancelledJob{Job: list[i].text}
 		switch {
-		case away.take(i, err):
+		case away.Take(i, err):
 		case err != nil:
 			items[i].Problem = &problem.Logged(s.log, err).Problem
 		default:
@@ -76,15 +77,15 @@ func (s *Server) cancelTargets(r *http.Request, list []target) []wire.CancelledJ
 			}
 		}
 	}
-	away.ask(func(e *elsewhere) {
+	away.Ask(func(e *peers.Share) {
 		query := url.Values{}
-		for _, i := range e.jobs {
+		for _, i := range e.Jobs {
 			query.Add("job", list[i].text)
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), 2*s.cfg.PeerTimeout)
+		ctx, cancel := context.WithTimeout(r.Context(), 2*s.peers.Timeout())
 		defer cancel()
-		answer, err := askPeer[wire.Cancelled](ctx, s, r, e.at, query)
-		for k, i := range e.jobs {
+		answer, err := peers.AskSame[wire.Cancelled](ctx, s.peers, r, e.At, query)
+		for k, i := range e.Jobs {
 			switch {
 			case err != nil:
 				items[i].Problem = &problem.Of(err).Problem

@@ -221,7 +221,7 @@ func (m *manyLogs) open(ctx context.Context, q node.LogQuery) (io.ReadCloser, er
 
 // openAt has another broker open a log.
 func (m *manyLogs) openAt(ctx context.Context, q node.LogQuery, at *node.ElsewhereError) (io.ReadCloser, error) {
-	res, err := m.s.askOwner(ctx, m.r, at, question(q, m.tail))
+	res, err := m.s.peers.AskFor(ctx, m.r, at, question(q, m.tail))
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/cloudshare/cloudshare/api/internal/peers"
 	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
@@ -50,7 +51,7 @@ func (s *Server) survey(ctx context.Context, job fsm.JobID, positions []uint32) 
 	for _, k := range s.broker.KeptOutputs(job, positions) {
 		v.add(keptAt{k, nil})
 	}
-	asking, hangUp := context.WithTimeout(ctx, s.cfg.PeerTimeout)
+	asking, hangUp := context.WithTimeout(ctx, s.peers.Timeout())
 	defer hangUp()
 	leave, err := s.enterSearch(asking, "outputs of job "+job.String())
 	if err != nil {
@@ -62,11 +63,11 @@ func (s *Server) survey(ctx context.Context, job fsm.JobID, positions []uint32) 
 		asked.Add(at)
 	}
 	question := url.URL{Path: "/v1/jobs/" + job.String() + "/kept", RawQuery: url.Values{"tasks": {asked.String()}}.Encode()}
-	answers := askSites(s.broker.MayHaveRun(job), func(site node.ElsewhereError) keptAnswer {
+	answers := peers.AskEach(s.broker.MayHaveRun(job), func(site node.ElsewhereError) keptAnswer {
 		items, err := s.askKept(asking, question, &site)
 		return keptAnswer{site, items, err}
 	})
-	grace := time.AfterFunc(s.cfg.PeerTimeout, hangUp)
+	grace := time.AfterFunc(s.peers.Timeout(), hangUp)
 	defer grace.Stop()
 	for all := false; ; {
 		if !all && v.found == len(positions) {
@@ -90,12 +91,12 @@ type keptAnswer struct {
 
 // askKept asks one broker for the outputs that it has itself.
 func (s *Server) askKept(ctx context.Context, question url.URL, at *node.ElsewhereError) ([]wire.Kept, error) {
-	res, err := s.askBroker(ctx, http.MethodGet, at, question, maxHops, nil)
+	res, err := s.peers.Ask(ctx, http.MethodGet, at, question, peers.MaxHops, nil)
 	if err != nil {
 		return nil, err
 	}
 	defer res.Body.Close()
-	body := io.LimitReader(res.Body, maxPeerAnswer)
+	body := io.LimitReader(res.Body, peers.MaxAnswer)
 	if res.StatusCode != http.StatusOK {
 		b, _ := io.ReadAll(io.LimitReader(body, 64<<10))
 		return nil, hasNot(at, res.StatusCode, b)

@@ -1,10 +1,8 @@
 package api
 
 import (
-	"errors"
 	"net/http"
 	"strconv"
-	"sync"
 
 	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/fsm"
@@ -12,12 +10,8 @@ import (
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
-const (
-	// maxTargets is how many jobs one request may name.
-	maxTargets = 1000
-	// maxPeerAnswer bounds another broker's answer about them, in bytes.
-	maxPeerAnswer = 16 << 20
-)
+// maxTargets is how many jobs one request may name.
+const maxTargets = 1000
 
 // target is a job that a request names, or some of its tasks.
 type target struct {
@@ -58,45 +52,4 @@ func parseTarget(text string, withTasks bool) (t target, err error) {
 		}
 	}
 	return t, nil
-}
-
-// others gathers the targets of a request that other brokers answer for.
-type others struct {
-	sites map[string]*elsewhere
-}
-
-// elsewhere is what one other broker answers for.
-type elsewhere struct {
-	at   *node.ElsewhereError
-	jobs []int // places in the request
-}
-
-// take notes a target if another broker answers for it.
-func (o *others) take(i int, err error) bool {
-	var at *node.ElsewhereError
-	if !errors.As(err, &at) {
-		return false
-	}
-	if o.sites == nil {
-		o.sites = map[string]*elsewhere{}
-	}
-	if o.sites[at.Site] == nil {
-		o.sites[at.Site] = &elsewhere{at: at}
-	}
-	o.sites[at.Site].jobs = append(o.sites[at.Site].jobs, i)
-	return true
-}
-
-// ask has each of the brokers answer for its targets, searchWidth at a time.
-func (o *others) ask(each func(*elsewhere)) {
-	var running sync.WaitGroup
-	room := make(chan struct{}, searchWidth)
-	for _, e := range o.sites {
-		room <- struct{}{}
-		running.Go(func() {
-			defer func() { <-room }()
-			each(e)
-		})
-	}
-	running.Wait()
 }

@@ -34,7 +34,7 @@ func (s *Server) followed(h handler) handler {
 func (s *Server) elsewhere(w http.ResponseWriter, r *http.Request, err error) error {
 	var at *node.ElsewhereError
 	if errors.As(err, &at) {
-		s.forward(w, r, at)
+		s.peers.Forward(w, r, at)
 		return nil
 	}
 	return err

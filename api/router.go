@@ -69,7 +69,7 @@ func (s *Server) around(next echo.HandlerFunc) echo.HandlerFunc {
 		// its half of the connection, and is executed even when it has gone: it
 		// cannot know which. Each of these requests has its own bound in time.
 		if r := c.Request(); r.Method != http.MethodGet && r.Method != http.MethodHead {
-			c.SetRequest(r.WithContext(node.AskedAt(context.WithoutCancel(r.Context()), s.askedAt(r))))
+			c.SetRequest(r.WithContext(node.AskedAt(context.WithoutCancel(r.Context()), s.peers.AskedAt(r))))
 		}
 		err := s.admit(c.Request())
 		if err == nil {
@@ -97,7 +97,7 @@ func (s *Server) admit(r *http.Request) error {
 	if err := s.guard.Admit(r); err != nil {
 		return err
 	}
-	return s.isMeant(r)
+	return s.peers.CheckMeant(r)
 }
 
 // routerProblem words what is refused before an operation is reached.

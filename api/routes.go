@@ -150,7 +150,7 @@ func onlyOnce(r *http.Request, known map[string]bool) error {
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var elsewhere *node.ElsewhereError
 	if errors.As(err, &elsewhere) {
-		s.forward(w, r, elsewhere)
+		s.peers.Forward(w, r, elsewhere)
 		return
 	}
 	p := problem.Of(err)

@@ -10,8 +10,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 
+	"github.com/cloudshare/cloudshare/api/internal/peers"
 	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/node"
@@ -22,8 +22,6 @@ import (
 const headerHere = "X-CloudShare-Here"
 
 const (
-	// searchWidth is how many brokers one search asks at a time.
-	searchWidth = 16
 	// maxSearches go on at a time; more wait. A question to one broker becomes
 	// questions to all, so they must not pile up.
 	maxSearches = 16
@@ -63,7 +61,7 @@ func question(q node.LogQuery, tail int) url.URL {
 // PeerTimeout, or as soon as all have answered. A 404 is certain: everybody was
 // asked.
 func (s *Server) search(ctx context.Context, e *node.AnywhereError) (*foundLog, error) {
-	asking, hangUp := context.WithTimeout(ctx, s.cfg.PeerTimeout)
+	asking, hangUp := context.WithTimeout(ctx, s.peers.Timeout())
 	defer hangUp()
 	leave, err := s.enterSearch(asking, e.What)
 	if err != nil {
@@ -114,40 +112,17 @@ func (s *Server) enterSearch(ctx context.Context, what string) (leave func(), er
 
 // askAll asks until asking ends; what was found by then goes on until ctx does.
 func (s *Server) askAll(ctx, asking context.Context, question url.URL, sites []node.ElsewhereError) <-chan finding {
-	return askSites(sites, func(site node.ElsewhereError) finding {
+	return peers.AskEach(sites, func(site node.ElsewhereError) finding {
 		log, miss := s.askOne(ctx, asking, question, site)
 		return finding{site.Site, log, miss}
 	})
-}
-
-// askSites asks each site, searchWidth at a time. All answers must be taken; once they are
-// wanted no more, ask has to return at once.
-func askSites[T any](sites []node.ElsewhereError, ask func(node.ElsewhereError) T) <-chan T {
-	queue, answers := make(chan node.ElsewhereError), make(chan T)
-	var workers sync.WaitGroup
-	for range min(searchWidth, len(sites)) {
-		workers.Go(func() {
-			for site := range queue {
-				answers <- ask(site)
-			}
-		})
-	}
-	go func() {
-		for _, site := range sites {
-			queue <- site
-		}
-		close(queue)
-		workers.Wait()
-		close(answers)
-	}()
-	return answers
 }
 
 // askOne asks one broker for what it has itself.
 func (s *Server) askOne(ctx, asking context.Context, question url.URL, at node.ElsewhereError) (*foundLog, error) {
 	ctx, end := context.WithCancel(ctx)
 	keep := context.AfterFunc(asking, end)
-	res, err := s.askBroker(ctx, http.MethodGet, &at, question, maxHops, http.Header{headerHere: {"true"}})
+	res, err := s.peers.Ask(ctx, http.MethodGet, &at, question, peers.MaxHops, http.Header{headerHere: {"true"}})
 	if err != nil {
 		end()
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cloudshare/cloudshare/api/internal/peers"
 	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/node"
@@ -143,7 +144,7 @@ func TestSearchIsBounded(t *testing.T) {
 		return nil, ctx.Err()
 	}
 	var sites []node.ElsewhereError
-	for range 3 * searchWidth {
+	for range 3 * peers.Width {
 		sites = append(sites, at)
 	}
 	anywhere(asked, sites...)
@@ -158,8 +159,8 @@ func TestSearchIsBounded(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if most == 0 || most > searchWidth {
-		t.Errorf("%d brokers were asked at a time, want up to %d", most, searchWidth)
+	if most == 0 || most > peers.Width {
+		t.Errorf("%d brokers were asked at a time, want up to %d", most, peers.Width)
 	}
 }
 

@@ -3,13 +3,13 @@ package api
 import (
 	"context"
 	"net/http"
-	"net/http/httputil"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"github.com/cloudshare/cloudshare/api/internal/peers"
 	"github.com/cloudshare/cloudshare/api/internal/transport"
 	"github.com/cloudshare/cloudshare/api/web"
 	"github.com/cloudshare/cloudshare/node/jobspec"
@@ -96,8 +96,7 @@ type Server struct {
 	handler router
 	metrics *metrics
 	huma    huma.API
-	proxy   *httputil.ReverseProxy
-	peers   *peerTransport
+	peers   *peers.Client
 	frames  frames
 	pages   *web.Pages
 	// searches has one for each search among all brokers that goes on.
@@ -114,8 +113,10 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 		archiveReads: make(chan struct{}, maxArchiveReads),
 	}
 	s.openTransport()
-	s.peers = newPeers(s.cfg.PeerTimeout)
-	s.proxy = s.newProxy()
+	s.peers = peers.New(peers.Config{
+		Site: b.Site, Federation: s.cfg.Federation, Timeout: s.cfg.PeerTimeout, Blocks: isBlocking, Patience: maxWait,
+		Waiters: s.waiters, Stop: s.stop, Refuse: s.refuse, Log: logger,
+	})
 	s.handler = s.newRouter()
 	s.huma = huma.NewAPI(humaConfig(s.cfg.Version), s.handler)
 	s.routes()
@@ -151,7 +152,7 @@ func (s *Server) Addr() string { return s.transport.Addr() }
 // then cuts what is left. It is idempotent and safe before Start.
 func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.transport.Shutdown(ctx)
-	s.peers.CloseIdleConnections()
+	s.peers.Close()
 	return err
 }
 

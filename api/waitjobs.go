@@ -9,6 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/cloudshare/cloudshare/api/internal/peers"
 	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
@@ -68,7 +69,7 @@ type jobWait struct {
 	list   []target
 	items  []wire.WaitedJob  // by place in the list
 	open   map[fsm.JobID]int // jobs that this broker knows and that have not ended
-	away   others
+	away   peers.Others
 }
 
 // run fills the items until all jobs have ended, or ctx ends.
@@ -77,12 +78,12 @@ func (v *jobWait) run(ctx context.Context, r *http.Request) {
 	// Before the first look: no end falls in between.
 	sub := b.Events(b.Feed().Now(), node.EventFilter{Kinds: map[fsm.EventKind]bool{fsm.EventJobEnded: true}})
 	for i := range v.list {
-		v.away.take(i, v.look(r.Context(), i))
+		v.away.Take(i, v.look(r.Context(), i))
 	}
 	asked := make(chan struct{})
 	go func() {
 		defer close(asked)
-		v.away.ask(func(e *elsewhere) { v.askOther(ctx, r, e) })
+		v.away.Ask(func(e *peers.Share) { v.askOther(ctx, r, e) })
 	}()
 	for len(v.open) > 0 {
 		events, err := sub.Next(ctx)
@@ -132,19 +133,19 @@ func (v *jobWait) look(ctx context.Context, i int) error {
 }
 
 // askOther has another broker wait for its jobs.
-func (v *jobWait) askOther(ctx context.Context, r *http.Request, e *elsewhere) {
+func (v *jobWait) askOther(ctx context.Context, r *http.Request, e *peers.Share) {
 	query := url.Values{}
-	for _, i := range e.jobs {
+	for _, i := range e.Jobs {
 		query.Add("job", v.list[i].text)
 	}
 	if until, ok := ctx.Deadline(); ok {
 		query.Set("wait", max(0, time.Until(until)).Round(time.Millisecond).String())
 	}
-	patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxWait+v.server.cfg.PeerTimeout)
+	patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxWait+v.server.peers.Timeout())
 	defer cancel()
 	defer context.AfterFunc(r.Context(), cancel)()
-	answer, err := askPeer[wire.Waited](patient, v.server, r, e.at, query)
-	for k, i := range e.jobs {
+	answer, err := peers.AskSame[wire.Waited](patient, v.server.peers, r, e.At, query)
+	for k, i := range e.Jobs {
 		switch {
 		case err != nil:
 			v.items[i] = wire.WaitedJob{Job: v.list[i].text, Problem: &problem.Of(err).Problem}

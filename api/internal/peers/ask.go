@@ -1,4 +1,4 @@
-package api
+package peers
 
 import (
 	"context"
@@ -15,10 +15,10 @@ import (
 	"github.com/cloudshare/cloudshare/node"
 )
 
-// askBroker puts a question of this broker's own to another one, after so many hops,
+// Ask puts a question of this broker's own to another one, after so many hops,
 // and makes sure that it is the one that answers. u needs no scheme and host. The
 // error says what was tried.
-func (s *Server) askBroker(ctx context.Context, method string, at *node.ElsewhereError, u url.URL, hops int, header http.Header) (*http.Response, error) {
+func (c *Client) Ask(ctx context.Context, method string, at *node.ElsewhereError, u url.URL, hops int, header http.Header) (*http.Response, error) {
 	if at.HTTP == "" {
 		return nil, errors.New("its address is not known")
 	}
@@ -31,8 +31,8 @@ func (s *Server) askBroker(ctx context.Context, method string, at *node.Elsewher
 		req.Header[name] = values
 	}
 	req.Header.Set(wire.HeaderHops, strconv.Itoa(hops))
-	req.Header.Set(wire.HeaderMeans, s.means(at.Site))
-	res, err := s.peers.RoundTrip(req)
+	req.Header.Set(wire.HeaderMeans, c.means(at.Site))
+	res, err := c.transport.RoundTrip(req)
 	if err == nil {
 		if err = answersAs(res, at.Site); err != nil {
 			_ = res.Body.Close()
@@ -44,13 +44,13 @@ func (s *Server) askBroker(ctx context.Context, method string, at *node.Elsewher
 	return res, nil
 }
 
-// askOwner is askBroker in the name of a client's request: what is no success is a
+// AskFor is Ask in the name of a client's request: what is no success is a
 // *problem.
-func (s *Server) askOwner(ctx context.Context, r *http.Request, at *node.ElsewhereError, u url.URL) (*http.Response, error) {
+func (c *Client) AskFor(ctx context.Context, r *http.Request, at *node.ElsewhereError, u url.URL) (*http.Response, error) {
 	if p := unasked(r, at); p != nil {
 		return nil, p
 	}
-	res, err := s.askBroker(ctx, r.Method, at, u, hops(r)+1, http.Header{wire.HeaderVia: {s.askedAt(r)}})
+	res, err := c.Ask(ctx, r.Method, at, u, hops(r)+1, http.Header{wire.HeaderVia: {c.AskedAt(r)}})
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -75,21 +75,21 @@ func unasked(r *http.Request, at *node.ElsewhereError) *problem.Problem {
 	switch {
 	case at.HTTP == "":
 		return problem.Unreachable(at, "its address is not known")
-	case hops(r) >= maxHops:
-		return problem.Unreachable(at, "the request was passed on "+strconv.Itoa(maxHops)+" times without finding it")
+	case hops(r) >= MaxHops:
+		return problem.Unreachable(at, "the request was passed on "+strconv.Itoa(MaxHops)+" times without finding it")
 	}
 	return nil
 }
 
-// askPeer is askOwner for the same path with another query, and reads the JSON
+// AskSame is AskFor for the same path with another query, and reads the JSON
 // answer.
-func askPeer[T any](ctx context.Context, s *Server, r *http.Request, at *node.ElsewhereError, query url.Values) (out T, err error) {
-	res, err := s.askOwner(ctx, r, at, url.URL{Path: r.URL.Path, RawQuery: query.Encode()})
+func AskSame[T any](ctx context.Context, c *Client, r *http.Request, at *node.ElsewhereError, query url.Values) (out T, err error) {
+	res, err := c.AskFor(ctx, r, at, url.URL{Path: r.URL.Path, RawQuery: query.Encode()})
 	if err != nil {
 		return out, err
 	}
 	defer res.Body.Close()
-	if json.NewDecoder(io.LimitReader(res.Body, maxPeerAnswer)).Decode(&out) != nil {
+	if json.NewDecoder(io.LimitReader(res.Body, MaxAnswer)).Decode(&out) != nil {
 		return out, problem.Unreachable(at, "its broker at "+at.HTTP+" broke off")
 	}
 	return out, nil

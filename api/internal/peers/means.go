@@ -1,4 +1,4 @@
-package api
+package peers
 
 import (
 	"errors"
@@ -18,20 +18,20 @@ import (
 // asked.
 
 // means is HeaderMeans of a request to a site.
-func (s *Server) means(site string) string { return site + "/" + s.cfg.Federation }
+func (c *Client) means(site string) string { return site + "/" + c.cfg.Federation }
 
-// isMeant refuses what another broker meant for somebody else.
-func (s *Server) isMeant(r *http.Request) error {
+// CheckMeant refuses what another broker meant for somebody else.
+func (c *Client) CheckMeant(r *http.Request) error {
 	means := r.Header.Get(wire.HeaderMeans)
 	if means == "" {
 		return nil
 	}
 	site, federation, _ := strings.Cut(means, "/")
-	if site == s.broker.Site() && (federation == s.cfg.Federation || federation == "" || s.cfg.Federation == "") {
+	if site == c.cfg.Site() && (federation == c.cfg.Federation || federation == "" || c.cfg.Federation == "") {
 		return nil
 	}
 	return problem.New(http.StatusMisdirectedRequest, "other-site", "Another broker was meant",
-		"this is site "+s.broker.Site()+" of federation "+s.cfg.Federation+", meant was "+problem.OneLine(means)+": correct `advertise` or `http` of the latter")
+		"this is site "+c.cfg.Site()+" of federation "+c.cfg.Federation+", meant was "+problem.OneLine(means)+": correct `advertise` or `http` of the latter")
 }
 
 // errOtherBroker reports that an address is not that of the site that registered it.

@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/cloudshare/cloudshare/api/internal/problem"
+	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node/archive"
@@ -33,22 +34,22 @@ var exportTypes = map[string]string{archive.NDJSON: wire.TypeNDJSON, archive.CSV
 
 func (s *Server) archiveOps() {
 	period := []*huma.Param{
-		queryParam("since", huma.TypeString, "ended at or after: 2026-01-31, 2026-01-31T12:00:00Z, or how long ago, such as 36h or 7d"),
-		queryParam("until", huma.TypeString, "ended before, alike"),
-		queryParam("site", huma.TypeString, "only with this owner or executor"),
-		queryParam("label", huma.TypeString, "KEY=VALUE"),
+		rest.QueryParam("since", huma.TypeString, "ended at or after: 2026-01-31, 2026-01-31T12:00:00Z, or how long ago, such as 36h or 7d"),
+		rest.QueryParam("until", huma.TypeString, "ended before, alike"),
+		rest.QueryParam("site", huma.TypeString, "only with this owner or executor"),
+		rest.QueryParam("label", huma.TypeString, "KEY=VALUE"),
 	}
-	s.raw(huma.Operation{
+	s.api.Handle(huma.Operation{
 		OperationID: "report", Method: http.MethodGet, Path: "/v1/report", Summary: "Core-hours lent and used, tasks and waits",
 		Description: "Of the asked broker's archive: what its site owned or ran, unless its archive.scope is all. An attempt counts whole where it ended.",
-		Parameters:  append([]*huma.Param{queryParam("by", huma.TypeString, "site (default), hour, day, month or label:KEY")}, period...),
-		Responses:   s.responses(http.StatusOK, wire.TypeJSON, s.schema(wire.Report{}), 400, 404, 429),
+		Parameters:  append([]*huma.Param{rest.QueryParam("by", huma.TypeString, "site (default), hour, day, month or label:KEY")}, period...),
+		Responses:   s.api.Responses(http.StatusOK, wire.TypeJSON, s.api.Schema(wire.Report{}), 400, 404, 429),
 	}, s.report)
-	s.raw(huma.Operation{
+	s.api.Handle(huma.Operation{
 		OperationID: "archive", Method: http.MethodGet, Path: "/v1/archive", Summary: "Ended attempts, streamed",
 		Description: "One attempt a line in nearly the order of their ends, in NDJSON with a line {\"gap\": …} for each stretch that is missing; or in the Standard Workload Format, one task a line by submission.",
-		Parameters:  append([]*huma.Param{queryParam("format", huma.TypeString, "ndjson (default), csv or swf")}, period...),
-		Responses:   s.responses(http.StatusOK, wire.TypeNDJSON, s.schema(archive.Line{}), 400, 404, 422, 429),
+		Parameters:  append([]*huma.Param{rest.QueryParam("format", huma.TypeString, "ndjson (default), csv or swf")}, period...),
+		Responses:   s.api.Responses(http.StatusOK, wire.TypeNDJSON, s.api.Schema(archive.Line{}), 400, 404, 422, 429),
 	}, s.export)
 }
 
@@ -68,7 +69,7 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request, _ func(string) s
 	if err != nil {
 		return archiveProblem(err)
 	}
-	return writeJSON(w, http.StatusOK, reportOf(report))
+	return rest.WriteJSON(w, http.StatusOK, reportOf(report))
 }
 
 func (s *Server) export(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
@@ -144,7 +145,7 @@ func (s *Server) archiveQuery(r *http.Request) (q archive.Query, done func(), er
 		return q, nil, problem.BadQuery("site", q.Site, "is not a site's name")
 	}
 	if label := values.Get("label"); label != "" {
-		if q.Labels, err = labelsOf([]string{label}); err != nil {
+		if q.Labels, err = rest.Labels([]string{label}); err != nil {
 			return q, nil, err
 		}
 	}

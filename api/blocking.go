@@ -9,6 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/cloudshare/cloudshare/api/internal/problem"
+	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
@@ -35,84 +36,74 @@ type BlockingQuery struct {
 // blockingParams are the same for operations on the bare exchange.
 func blockingParams() []*huma.Param {
 	return []*huma.Param{
-		queryParam("index", huma.TypeInteger, "answer once something has happened after this entry"),
-		queryParam("home", huma.TypeInteger, "or, to this site's home jobs, after this X-CloudShare-Home; default now"),
-		queryParam("wait", huma.TypeString, "or after this time, e.g. 30s; default and most 5m"),
-		queryParam(staleParam, huma.TypeString, staleDoc),
+		rest.QueryParam("index", huma.TypeInteger, "answer once something has happened after this entry"),
+		rest.QueryParam("home", huma.TypeInteger, "or, to this site's home jobs, after this X-CloudShare-Home; default now"),
+		rest.QueryParam("wait", huma.TypeString, "or after this time, e.g. 30s; default and most 5m"),
+		rest.QueryParam(staleParam, huma.TypeString, staleDoc),
 	}
-}
-
-// blockingRead waits before one of huma's reads.
-func (s *Server) blockingRead(ctx huma.Context, next func(huma.Context)) {
-	w, r := exchange(ctx)
-	if err := s.await(w, r, fsm.JobID{}); err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	next(ctx)
 }
 
 // await holds a blocking read back, of a job or (the zero id) of everything, and
 // notes how far the state is that it will show.
-func (s *Server) await(w http.ResponseWriter, r *http.Request, job fsm.JobID) error {
-	after, home, wait, err := s.waitQuery(r)
+func (v *reads) await(w http.ResponseWriter, r *http.Request, job fsm.JobID) error {
+	after, home, wait, err := v.waitQuery(r)
 	if err == nil {
-		err = s.requireFresh(r)
+		err = v.requireFresh(r)
 	}
 	if err != nil {
 		return err
 	}
 	if after > 0 {
-		leave, err := s.enter()
+		leave, err := v.waiters.Enter()
 		if err != nil {
 			return err
 		}
-		ctx, cancel := s.stop.Until(r.Context())
+		ctx, cancel := v.stop.Until(r.Context())
 		ctx, done := context.WithTimeout(ctx, wait)
-		s.awaitEvent(ctx, after, home, job)
+		v.awaitEvent(ctx, after, home, job)
 		done()
 		cancel()
 		leave()
-		if err := s.requireFresh(r); err != nil {
+		if err := v.requireFresh(r); err != nil {
 			return err
 		}
-		s.restamp(r.Context())
+		v.restamp(r.Context())
 	}
-	s.mark(w)
+	v.mark(w)
 	return nil
 }
 
 // awaitEvent returns when something has happened, or when it took too long: the
 // answer shows what is.
-func (s *Server) awaitEvent(ctx context.Context, after, home uint64, job fsm.JobID) {
-	if job.Num == 0 || after > s.broker.Index() {
-		_ = s.broker.Feed().AwaitMove(ctx, after, home)
+func (v *reads) awaitEvent(ctx context.Context, after, home uint64, job fsm.JobID) {
+	if job.Num == 0 || after > v.broker.Index() {
+		_ = v.broker.Feed().AwaitMove(ctx, after, home)
 		return
 	}
 	from := node.AfterEntry(after)
 	from.Home = home
-	_, _ = s.broker.Events(from, node.EventFilter{Job: job}).Next(ctx) // an error says: look at once
+	_, _ = v.broker.Events(from, node.EventFilter{Job: job}).Next(ctx) // an error says: look at once
 }
 
 // mark sets the headers from which a blocking read goes on. They must be read
 // before the state is: what happens in between is then seen twice, not missed.
-func (s *Server) mark(w http.ResponseWriter) {
-	_, home := s.broker.Feed().Moved()
-	w.Header().Set(wire.HeaderIndex, strconv.FormatUint(s.broker.Index(), 10))
+func (v *reads) mark(w http.ResponseWriter) {
+	_, home := v.broker.Feed().Moved()
+	w.Header().Set(wire.HeaderIndex, strconv.FormatUint(v.broker.Index(), 10))
 	w.Header().Set(wire.HeaderHome, strconv.FormatUint(home, 10))
 }
 
 // waitQuery reads a blocking read's parameters; after is 0 for a plain one.
-func (s *Server) waitQuery(r *http.Request) (after, home uint64, wait time.Duration, err error) {
+func (v *reads) waitQuery(r *http.Request) (after, home uint64, wait time.Duration, err error) {
 	const most = 1<<64 - 1
 	if r.URL.RawQuery == "" {
 		return 0, 0, 0, nil
 	}
-	if after, err = queryUint(r, "index", 0, 0, most); err != nil {
+	if after, err = rest.QueryUint(r, "index", 0, 0, most); err != nil {
 		return 0, 0, 0, err
 	}
-	_, now := s.broker.Feed().Moved()
-	if home, err = queryUint(r, "home", now, 0, most); err != nil {
+	_, now := v.broker.Feed().Moved()
+	if home, err = rest.QueryUint(r, "home", now, 0, most); err != nil {
 		return 0, 0, 0, err
 	}
 	wait = maxWait

@@ -14,6 +14,7 @@ import (
 // Broker is what the API needs of the broker it stands before. Errors wrap
 // node's documented ones, or are a *node.ElsewhereError.
 type Broker interface {
+	Feed
 	Explainer
 	// Submit accepts jobs: one answer per request, in order.
 	Submit(ctx context.Context, reqs []node.Request) []node.Answer
@@ -53,17 +54,8 @@ type Broker interface {
 	// Leave begins to take the site out of the federation; the broker ends by
 	// itself once the site has left.
 	Leave(ctx context.Context, now, forget bool) error
-	// Events subscribes to what happens after a place in the Feed.
-	Events(from node.EventID, f node.EventFilter) *replica.Subscription
-	Feed() *replica.Feed
 	// Status computes the state's hash if hash is true.
 	Status(hash bool) node.Status
-	// Index is the number of the last entry applied here.
-	Index() uint64
-	// Freshness says how old the replicated state may be; Confirm returns once it
-	// is as new as the call.
-	Freshness() node.Freshness
-	Confirm(ctx context.Context) error
 	// Current returns why the replicated state is not known yet, or nil.
 	Current() error
 	// Site is this broker's own.
@@ -71,4 +63,17 @@ type Broker interface {
 	// Live and Ready return nil or why not.
 	Live() error
 	Ready() error
+}
+
+// Feed says how far and how fresh the replicated state is, and what happens.
+type Feed interface {
+	// Events subscribes to what happens after a place in the Feed.
+	Events(from node.EventID, f node.EventFilter) *replica.Subscription
+	Feed() *replica.Feed
+	// Index is the number of the last entry applied here.
+	Index() uint64
+	// Freshness says how old the replicated state may be; Confirm returns once it
+	// is as new as the call.
+	Freshness() node.Freshness
+	Confirm(ctx context.Context) error
 }

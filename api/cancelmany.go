@@ -10,6 +10,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/api/internal/peers"
 	"github.com/cloudshare/cloudshare/api/internal/problem"
+	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
@@ -20,19 +21,14 @@ const labelPages = 100
 
 // cancelOps registers POST /v1/cancel.
 func (s *Server) cancelOps() {
-	repeated := func(name, doc string) *huma.Param {
-		p := queryParam(name, huma.TypeArray, doc)
-		p.Schema.Items = &huma.Schema{Type: huma.TypeString}
-		return p
-	}
-	s.raw(huma.Operation{
+	s.api.Handle(huma.Operation{
 		OperationID: "cancel-many", Method: http.MethodPost, Path: "/v1/cancel", Summary: "Cancel jobs, tasks of jobs, or all jobs with labels",
 		Description: "One item per job named, in order; what becomes of one changes nothing for the others. At most 1000 jobs, and 1000 tasks of each. " +
 			"By label: the open jobs of the asked broker's site that have all the labels and are not being stopped already; more is true if there are others yet: ask again.",
 		Parameters: []*huma.Param{
-			repeated("job", "SITE.NUMBER, or some of its tasks, SITE.NUMBER/3,17,40-60; may be repeated"), repeated("label", "KEY=VALUE, may be repeated"),
+			rest.ListParam("job", "SITE.NUMBER, or some of its tasks, SITE.NUMBER/3,17,40-60; may be repeated"), rest.ListParam("label", "KEY=VALUE, may be repeated"),
 		},
-		Responses: s.responses(http.StatusOK, wire.TypeJSON, s.schema(wire.Cancelled{}), 400, 403, 503),
+		Responses: s.api.Responses(http.StatusOK, wire.TypeJSON, s.api.Schema(wire.Cancelled{}), 400, 403, 503),
 	}, s.cancelMany)
 }
 
@@ -54,7 +50,7 @@ func (s *Server) cancelMany(w http.ResponseWriter, r *http.Request, _ func(strin
 		return problem.BadQuery("job", "", "is missing: name jobs, or a label")
 	}
 	out.Items = s.cancelTargets(r, list)
-	return writeJSON(w, http.StatusOK, out)
+	return rest.WriteJSON(w, http.StatusOK, out)
 }
 
 // cancelTargets cancels what this broker answers for and has others cancel the rest.
@@ -111,7 +107,7 @@ func isEnding(job *node.Job) bool {
 // labelled finds this site's open jobs with all the labels that are not being ended
 // already; more: not all of them.
 func (s *Server) labelled(ctx context.Context, labels []string) (list []target, more bool, err error) {
-	want, err := labelsOf(labels)
+	want, err := rest.Labels(labels)
 	if err != nil {
 		return nil, false, err
 	}

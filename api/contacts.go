@@ -6,6 +6,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/cloudshare/cloudshare/api/internal/problem"
+	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 )
@@ -22,20 +23,20 @@ type Contacts interface {
 
 // contactOps registers the question by which brokers check each other's addresses.
 func (s *Server) contactOps() {
-	s.raw(huma.Operation{
+	s.api.Handle(huma.Operation{
 		OperationID: "contact", Method: http.MethodGet, Path: "/v1/contact", Summary: "Who answers here, and whether it reaches the site that asks",
 		Description: "For brokers, which check so whether a site is where it says.",
-		Parameters:  []*huma.Param{queryParam("from", huma.TypeString, "the site that asks")},
-		Responses:   s.responses(http.StatusOK, wire.TypeJSON, s.schema(wire.Introduction{}), 400),
+		Parameters:  []*huma.Param{rest.QueryParam("from", huma.TypeString, "the site that asks")},
+		Responses:   s.api.Responses(http.StatusOK, wire.TypeJSON, s.api.Schema(wire.Introduction{}), 400),
 	}, func(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
 		from := r.URL.Query().Get("from")
 		if from != "" && !fsm.ValidSite(from) {
 			return problem.BadQuery("from", from, "is not a site's name")
 		}
 		if s.cfg.Contacts == nil {
-			return writeJSON(w, http.StatusOK, wire.Introduction{Site: s.broker.Site(), Federation: s.cfg.Federation})
+			return rest.WriteJSON(w, http.StatusOK, wire.Introduction{Site: s.broker.Site(), Federation: s.cfg.Federation})
 		}
-		return writeJSON(w, http.StatusOK, s.cfg.Contacts.Introduce(from))
+		return rest.WriteJSON(w, http.StatusOK, s.cfg.Contacts.Introduce(from))
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/cloudshare/cloudshare/api/internal/problem"
+	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
@@ -38,19 +39,19 @@ func (s *Server) eventOps() {
 			Schema: &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}},
 		}
 	}
-	s.raw(huma.Operation{
+	s.api.Handle(huma.Operation{
 		OperationID: "events", Method: http.MethodGet, Path: "/v1/events", Summary: "What happens, as server-sent events",
 		Description: "Each event has its kind as its name, its id, and a JSON object as its data. The first one is `hello`; " +
 			"`reset` says that events were missed. Events of home jobs are told by their own site's broker only, from memory.",
 		Parameters: []*huma.Param{
-			queryParam("from", huma.TypeString, "an event's id, or an entry's number: begin after it; default now"),
+			rest.QueryParam("from", huma.TypeString, "an event's id, or an entry's number: begin after it; default now"),
 			{Name: "Last-Event-ID", In: "header", Schema: &huma.Schema{Type: huma.TypeString}, Description: "goes before from; browsers send it when they connect again"},
-			list("kind", "only this kind (task.ended) or group (task)"), queryParam("job", huma.TypeString, "only this job"),
-			queryParam("site", huma.TypeString, "only events about this site, or of its jobs"),
+			list("kind", "only this kind (task.ended) or group (task)"), rest.QueryParam("job", huma.TypeString, "only this job"),
+			rest.QueryParam("site", huma.TypeString, "only events about this site, or of its jobs"),
 			list("label", "KEY=VALUE: only of jobs with this label"),
-			queryParam("follow", huma.TypeBoolean, "false: end after what is held"),
+			rest.QueryParam("follow", huma.TypeBoolean, "false: end after what is held"),
 		},
-		Responses: s.responses(http.StatusOK, wire.TypeEvents, s.schema(wire.Event{}), 400, 503),
+		Responses: s.api.Responses(http.StatusOK, wire.TypeEvents, s.api.Schema(wire.Event{}), 400, 503),
 	}, s.events)
 }
 
@@ -60,7 +61,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, _ func(string) s
 	if _, _, _, err := s.eventQuery(r); err != nil {
 		return err
 	}
-	leave, err := s.enter()
+	leave, err := s.waiters.Enter()
 	if err != nil {
 		return err
 	}
@@ -125,7 +126,7 @@ func (s *Server) eventQuery(r *http.Request) (from node.EventID, f node.EventFil
 	if f.Kinds, err = eventKinds(q["kind"]); err != nil {
 		return from, f, false, err
 	}
-	if f.Labels, err = labelsOf(q["label"]); err != nil {
+	if f.Labels, err = rest.Labels(q["label"]); err != nil {
 		return from, f, false, err
 	}
 	if id := q.Get("job"); id != "" {
@@ -138,7 +139,7 @@ func (s *Server) eventQuery(r *http.Request) (from node.EventID, f node.EventFil
 	}
 	follow = true
 	if q.Has("follow") {
-		follow, err = queryBool(r, "follow")
+		follow, err = rest.QueryBool(r, "follow")
 	}
 	return from, f, follow, err
 }
@@ -174,22 +175,6 @@ func eventKinds(names []string) (map[fsm.EventKind]bool, error) {
 		}
 	}
 	return kinds, nil
-}
-
-// labelsOf reads KEY=VALUE pairs.
-func labelsOf(pairs []string) (map[string]string, error) {
-	var labels map[string]string
-	for _, label := range pairs {
-		key, value, ok := strings.Cut(label, "=")
-		if !ok || key == "" {
-			return nil, problem.BadQuery("label", label, "must be KEY=VALUE")
-		}
-		if labels == nil {
-			labels = make(map[string]string)
-		}
-		labels[key] = value
-	}
-	return labels, nil
 }
 
 // eventStream writes events to one client.

@@ -13,9 +13,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"github.com/cloudshare/cloudshare/api/internal/problem"
+	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
@@ -80,35 +79,19 @@ func current[I, O any](s *Server, h func(context.Context, *I) (*O, error)) func(
 	}
 }
 
+// read registers a plain read: it may block, or else be refused what is too old.
 func read[I, O any](s *Server, id, path, summary string, h func(context.Context, *I) (*O, error)) {
-	op := huma.Operation{OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Errors: []int{400, 503}}
-	op.Middlewares = huma.Middlewares{s.readOnce}
+	before := func(w http.ResponseWriter, r *http.Request) error { return s.reads.await(w, r, fsm.JobID{}) }
 	if _, plain := any(new(I)).(*FreshQuery); plain {
-		op.Middlewares = append(op.Middlewares, s.freshRead)
-	} else {
-		op.Middlewares = append(op.Middlewares, s.blockingRead)
+		before = func(_ http.ResponseWriter, r *http.Request) error { return s.reads.requireFresh(r) }
 	}
-	huma.Register(s.huma, op, func(ctx context.Context, in *I) (*O, error) {
+	rest.Read(s.api, id, path, summary, before, func(ctx context.Context, in *I) (*O, error) {
 		out, err := h(ctx, in)
-		if err != nil {
-			return nil, problem.Logged(s.log, err)
-		}
-		if body, ok := any(out).(interface{ freshen(wire.Freshness) }); ok {
+		if body, ok := any(out).(interface{ freshen(wire.Freshness) }); ok && err == nil {
 			body.freshen(freshness(ctx))
 		}
-		return out, nil
+		return out, err
 	})
-}
-
-// readOnce refuses repeated parameters of huma's reads, which would take the
-// first.
-func (s *Server) readOnce(ctx huma.Context, next func(huma.Context)) {
-	w, r := exchange(ctx)
-	if err := onlyOnce(r, repeatable(ctx.Operation().Parameters)); err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	next(ctx)
 }
 
 func listOf[T, W any](items []T, form func(T) W) *answer[wire.List[W]] {
@@ -126,7 +109,7 @@ func (s *Server) jobs(ctx context.Context, in *jobsInput) (*answer[wire.List[wir
 		return nil, problem.BadQuery("site", q.Site, "is not a site's name")
 	}
 	var err error
-	if q.Labels, err = labelsOf(in.Label); err != nil {
+	if q.Labels, err = rest.Labels(in.Label); err != nil {
 		return nil, err
 	}
 	page, err := s.broker.Jobs(ctx, q)
@@ -153,7 +136,7 @@ func (s *Server) policy() wire.Policy { return policyOf(s.broker.Params(), len(s
 // setPolicy reads the fields given on top of the policy as it is, so that a
 // client may send what it wants to change only.
 func (s *Server) setPolicy(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
-	if err := contentType(r, wire.TypeJSON); err != nil {
+	if err := rest.ContentType(r, wire.TypeJSON); err != nil {
 		return err
 	}
 	body, err := s.bodies.Read(w, r)
@@ -182,7 +165,7 @@ func (s *Server) setPolicy(w http.ResponseWriter, r *http.Request, _ func(string
 	if err = s.broker.SetParams(r.Context(), params); err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, s.policy())
+	return rest.WriteJSON(w, http.StatusOK, s.policy())
 }
 
 // noNulls refuses what JSON's decoder takes for "as it was": null for a field or

@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/node"
@@ -40,15 +38,15 @@ type stampKey struct{}
 type stamp struct{ node.Freshness }
 
 // withStamp takes the broker's freshness for a request.
-func (s *Server) withStamp(r *http.Request) (*http.Request, *stamp) {
-	at := &stamp{s.broker.Freshness()}
+func (v *reads) withStamp(r *http.Request) (*http.Request, *stamp) {
+	at := &stamp{v.broker.Freshness()}
 	return r.WithContext(context.WithValue(r.Context(), stampKey{}, at)), at
 }
 
 // restamp takes it again, after a wait.
-func (s *Server) restamp(ctx context.Context) {
+func (v *reads) restamp(ctx context.Context) {
 	if at, ok := ctx.Value(stampKey{}).(*stamp); ok {
-		at.Freshness = s.broker.Freshness()
+		at.Freshness = v.broker.Freshness()
 	}
 }
 
@@ -104,23 +102,23 @@ func staleness(r *http.Request) (most time.Duration, given bool, err error) {
 
 // requireFresh refuses a request whose max_staleness the broker cannot keep, after
 // it has asked the leader.
-func (s *Server) requireFresh(r *http.Request) error {
+func (v *reads) requireFresh(r *http.Request) error {
 	most, given, err := staleness(r)
 	if err != nil || !given {
 		return err
 	}
-	if age, known := s.broker.Freshness().Age(); known && age <= most && most > 0 {
+	if age, known := v.broker.Freshness().Age(); known && age <= most && most > 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), confirmWait)
 	defer cancel()
-	if err := s.broker.Confirm(ctx); err != nil {
+	if err := v.broker.Confirm(ctx); err != nil {
 		if r.Context().Err() != nil {
 			return context.Cause(r.Context())
 		}
-		return tooStale(s.broker.Freshness(), most, err)
+		return tooStale(v.broker.Freshness(), most, err)
 	}
-	s.restamp(r.Context())
+	v.restamp(r.Context())
 	return nil
 }
 
@@ -130,14 +128,4 @@ func tooStale(f node.Freshness, most time.Duration, cause error) error {
 		held = fmt.Sprintf("it is %.1f s old", age.Seconds())
 	}
 	return fmt.Errorf("%w: %s, max_staleness is %s: %w: ask without max_staleness, or another broker", node.ErrStale, held, most, cause)
-}
-
-// freshRead checks max_staleness before one of huma's reads that do not block.
-func (s *Server) freshRead(ctx huma.Context, next func(huma.Context)) {
-	w, r := exchange(ctx)
-	if err := s.requireFresh(r); err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	next(ctx)
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 
+	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 )
@@ -30,7 +31,7 @@ func (s *Server) job(w http.ResponseWriter, r *http.Request, param func(string) 
 	if out.Failed, err = s.firstFailed(r.Context(), job); err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, out)
+	return rest.WriteJSON(w, http.StatusOK, out)
 }
 
 // awaitJob is await, once it is known that this broker has the job.
@@ -38,7 +39,7 @@ func (s *Server) awaitJob(w http.ResponseWriter, r *http.Request, id fsm.JobID) 
 	if err := s.askedHere(r, id); err != nil {
 		return err
 	}
-	return s.await(w, r, id)
+	return s.reads.await(w, r, id)
 }
 
 // askedHere is an error if a blocking read asks for a job that this broker does
@@ -62,7 +63,7 @@ func (s *Server) cancel(w http.ResponseWriter, r *http.Request, param func(strin
 	}
 	job, err := s.broker.Job(r.Context(), id)
 	if err != nil { // cancelled all the same
-		return writeJSON(w, http.StatusAccepted, wire.Accepted{ID: id.String(), State: "cancelled"})
+		return rest.WriteJSON(w, http.StatusAccepted, wire.Accepted{ID: id.String(), State: "cancelled"})
 	}
-	return writeJSON(w, http.StatusAccepted, jobOf(job))
+	return rest.WriteJSON(w, http.StatusAccepted, jobOf(job))
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/cloudshare/cloudshare/api/internal/problem"
+	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
@@ -14,14 +15,14 @@ import (
 // keptOps registers the question by which brokers find outputs of which the state does
 // not say where they are.
 func (s *Server) keptOps() {
-	s.raw(huma.Operation{
+	s.api.Handle(huma.Operation{
 		OperationID: "kept", Method: http.MethodGet, Path: "/v1/jobs/{id}/kept", Summary: "Which output of a job's tasks the asked site keeps",
 		Description: "For brokers, which look so for the output of ended tasks that the state keeps no record of. It is never passed on. Tasks of which the site knows nothing are left out.",
 		Parameters: []*huma.Param{
-			idParam(),
-			queryParam("tasks", huma.TypeString, "places in the job, from 0, such as 3,17,40-60; at most 1000"),
+			rest.IDParam(),
+			rest.QueryParam("tasks", huma.TypeString, "places in the job, from 0, such as 3,17,40-60; at most 1000"),
 		},
-		Responses: s.responses(http.StatusOK, wire.TypeJSON, s.schema(wire.List[wire.Kept]{}), 400, 404),
+		Responses: s.api.Responses(http.StatusOK, wire.TypeJSON, s.api.Schema(wire.List[wire.Kept]{}), 400, 404),
 	}, s.kept)
 }
 
@@ -31,7 +32,7 @@ func (s *Server) kept(w http.ResponseWriter, r *http.Request, param func(string)
 	if err != nil {
 		return err
 	}
-	asked, err := queryIndices(r)
+	asked, err := rest.QueryIndices(r)
 	if err != nil {
 		return err
 	}
@@ -50,7 +51,7 @@ func (s *Server) kept(w http.ResponseWriter, r *http.Request, param func(string)
 		}
 		page.Items = append(page.Items, item)
 	}
-	return writeJSON(w, http.StatusOK, page)
+	return rest.WriteJSON(w, http.StatusOK, page)
 }
 
 // keptHere is what another broker says of one task, as this one would have it; false if

@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"github.com/cloudshare/cloudshare/api/internal/problem"
+	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
@@ -83,15 +84,15 @@ func logQuery(r *http.Request, id string) (q node.LogQuery, err error) {
 	if q.Job, err = fsm.ParseJobID(id); err != nil {
 		return q, err
 	}
-	task, err := queryUint(r, "task", 0, 0, fsm.MaxCount-1)
+	task, err := rest.QueryUint(r, "task", 0, 0, fsm.MaxCount-1)
 	if err != nil {
 		return q, err
 	}
-	attempt, err := queryUint(r, "attempt", 0, 1, math.MaxUint32)
+	attempt, err := rest.QueryUint(r, "attempt", 0, 1, math.MaxUint32)
 	if err != nil && r.URL.Query().Get("attempt") != "" { // "attempt=" is the latest
 		return q, err
 	}
-	if q.Follow, err = queryBool(r, "follow"); err != nil {
+	if q.Follow, err = rest.QueryBool(r, "follow"); err != nil {
 		return q, err
 	}
 	q.Here = r.Header.Get(headerHere) != ""

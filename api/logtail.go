@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -20,7 +21,7 @@ const (
 
 // queryTail reads how many lines are wanted; 0 = all.
 func queryTail(r *http.Request) (int, error) {
-	n, err := queryUint(r, "tail", 0, 1, maxTailLines)
+	n, err := rest.QueryUint(r, "tail", 0, 1, maxTailLines)
 	return int(n), err
 }
 

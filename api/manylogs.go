@@ -12,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/cloudshare/cloudshare/api/internal/problem"
+	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
@@ -28,8 +29,8 @@ const (
 
 // logResponses documents both forms of output.
 func (s *Server) logResponses() map[string]*huma.Response {
-	out := s.responses(http.StatusOK, "text/plain", &huma.Schema{Type: huma.TypeString}, 400, 404, 410, 503)
-	out["200"].Content[wire.TypeNDJSON] = &huma.MediaType{Schema: s.schema(wire.Output{})}
+	out := s.api.Responses(http.StatusOK, "text/plain", &huma.Schema{Type: huma.TypeString}, 400, 404, 410, 503)
+	out["200"].Content[wire.TypeNDJSON] = &huma.MediaType{Schema: s.api.Schema(wire.Output{})}
 	return out
 }
 
@@ -102,19 +103,19 @@ func (m *manyLogs) parse(id string) (q node.TaskQuery, err error) {
 	if m.query, err = logQuery(m.r, id); err != nil {
 		return q, err
 	}
-	if _, err = queryBool(m.r, "all"); err != nil {
+	if _, err = rest.QueryBool(m.r, "all"); err != nil {
 		return q, err
 	}
 	if m.tail, err = queryTail(m.r); err != nil {
 		return q, err
 	}
-	if q.From, err = taskCursor(m.r); err != nil {
+	if q.From, err = rest.QueryCursor(m.r); err != nil {
 		return q, err
 	}
-	if q.States, err = taskStates(values["state"]); err != nil {
+	if q.States, err = rest.TaskStates(values["state"]); err != nil {
 		return q, err
 	}
-	q.Only, err = queryIndices(m.r)
+	q.Only, err = rest.QueryIndices(m.r)
 	m.named = q.Only.Len() > 0
 	return q, err
 }

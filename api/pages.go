@@ -41,13 +41,13 @@ type pageKey struct{}
 
 // showPages registers the pages. They are no operations of the API: they may
 // change with every version.
-func (s *Server) showPages(at router) {
+func (s *Server) showPages() {
 	for _, route := range s.pages.Routes() {
 		answer := s.stayed(route)
-		at.page(route, func(w http.ResponseWriter, r *http.Request, param func(string) string) {
+		s.api.Page(route.Method, route.Path, route.Stay != web.Brief, func(w http.ResponseWriter, r *http.Request, param func(string) string) {
 			r = r.WithContext(context.WithValue(r.Context(), pageKey{}, true))
 			if err := answer(w, r, param); err != nil {
-				s.fail(w, r, err)
+				s.api.Fail(w, r, err)
 			}
 		})
 	}

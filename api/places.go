@@ -5,20 +5,18 @@ import (
 	"net/http"
 
 	"github.com/cloudshare/cloudshare/api/internal/problem"
+	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/internal/transport"
 	"github.com/cloudshare/cloudshare/api/web"
 	"github.com/cloudshare/cloudshare/node"
 )
 
-// enter takes a place among event streams and blocking reads.
-func (s *Server) enter() (leave func(), err error) { return s.waiters.Enter() }
-
 // followed counts those of a handler's requests that follow a log, from before
 // it is opened, since that may wait for the task to start, and also while another
 // broker answers.
-func (s *Server) followed(h handler) handler {
+func (s *Server) followed(h rest.Handler) rest.Handler {
 	return func(w http.ResponseWriter, r *http.Request, param func(string) string) error {
-		if follow, err := queryBool(r, "follow"); err != nil || !follow {
+		if follow, err := rest.QueryBool(r, "follow"); err != nil || !follow {
 			return h(w, r, param)
 		}
 		leave, err := s.followers.Enter()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
@@ -15,15 +16,15 @@ import (
 // rerunOps registers POST /v1/jobs/{id}/rerun. What to run is in the query, so that
 // the request can be passed on as it is.
 func (s *Server) rerunOps() {
-	s.raw(huma.Operation{
+	s.api.Handle(huma.Operation{
 		OperationID: "rerun", Method: http.MethodPost, Path: "/v1/jobs/{id}/rerun", Summary: "Run tasks of a job again, as a new job",
 		Description: "The new job is the same but for its indices: its tasks have those of the tasks that are run again. " +
 			"Without state and tasks these are the ones that failed or were lost so far.",
 		Parameters: []*huma.Param{
-			idParam(), statesParam(), queryParam("tasks", huma.TypeString, "only those with these indices, such as 3,17,40-60"),
+			rest.IDParam(), rest.StatesParam(), rest.QueryParam("tasks", huma.TypeString, "only those with these indices, such as 3,17,40-60"),
 			{Name: wire.HeaderKey, In: "header", Schema: &huma.Schema{Type: huma.TypeString}, Description: "the same key and request give the first answer again"},
 		},
-		Responses: s.responses(http.StatusAccepted, wire.TypeJSON, s.schema(wire.Accepted{}), 400, 403, 404, 409, 422, 429, 503),
+		Responses: s.api.Responses(http.StatusAccepted, wire.TypeJSON, s.api.Schema(wire.Accepted{}), 400, 403, 404, 409, 422, 429, 503),
 	}, s.rerun)
 }
 
@@ -37,14 +38,14 @@ func (s *Server) rerun(w http.ResponseWriter, r *http.Request, param func(string
 		return err
 	}
 	q := node.TaskQuery{States: badStates}
-	states, err := taskStates(r.URL.Query()["state"])
+	states, err := rest.TaskStates(r.URL.Query()["state"])
 	if err != nil {
 		return err
 	}
 	if states != 0 {
 		q.States = states
 	}
-	if q.Only, err = queryIndices(r); err != nil {
+	if q.Only, err = rest.QueryIndices(r); err != nil {
 		return err
 	}
 	if q.Only.Len() > 0 && states == 0 {

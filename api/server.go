@@ -5,11 +5,11 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"github.com/cloudshare/cloudshare/api/internal/peers"
+	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/internal/transport"
 	"github.com/cloudshare/cloudshare/api/web"
 	"github.com/cloudshare/cloudshare/node/jobspec"
@@ -93,9 +93,9 @@ type Server struct {
 	// slow are bodies that come slowly.
 	waiters, followers, slow *transport.Places
 
-	handler router
+	api     *rest.API
+	reads   *reads
 	metrics *metrics
-	huma    huma.API
 	peers   *peers.Client
 	frames  frames
 	pages   *web.Pages
@@ -113,15 +113,18 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 		archiveReads: make(chan struct{}, maxArchiveReads),
 	}
 	s.openTransport()
+	s.reads = &reads{b, s.waiters, s.stop}
 	s.peers = peers.New(peers.Config{
 		Site: b.Site, Federation: s.cfg.Federation, Timeout: s.cfg.PeerTimeout, Blocks: isBlocking, Patience: maxWait,
 		Waiters: s.waiters, Stop: s.stop, Refuse: s.refuse, Log: logger,
 	})
-	s.handler = s.newRouter()
-	s.huma = huma.NewAPI(humaConfig(s.cfg.Version), s.handler)
+	s.api = rest.New(s.cfg.Version, &gate{
+		broker: b, transport: s.transport, guard: s.guard, bodies: s.bodies, writers: s.writers, reads: s.reads, peers: s.peers,
+		metrics: s.metrics, refuse: s.refuse,
+	}, logger)
 	s.routes()
 	s.pages = s.newPages()
-	s.showPages(s.handler)
+	s.showPages()
 	return s
 }
 
@@ -143,7 +146,7 @@ func (s *Server) openTransport() {
 
 // Start listens and serves in the background. The error says which address
 // could not be taken.
-func (s *Server) Start() error { return s.transport.Start(s.handler) }
+func (s *Server) Start() error { return s.transport.Start(s.api) }
 
 // Addr is the address that Start took, "" before.
 func (s *Server) Addr() string { return s.transport.Addr() }
@@ -157,4 +160,4 @@ func (s *Server) Shutdown(ctx context.Context) error {
 }
 
 // ServeHTTP lets tests and other listeners use the routes.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.api.ServeHTTP(w, r) }

@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/cloudshare/cloudshare/api/internal/problem"
+	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/wire"
 )
 
@@ -20,19 +21,19 @@ const drainWait = 2 * time.Second
 
 // siteOps registers what an operator asks of the broker's own site.
 func (s *Server) siteOps() {
-	s.command("drain", "Take on nothing for other sites", "What runs goes on. It holds until resume, also across restarts.", s.schema(wire.DrainRequest{}), wire.Drain{}, http.StatusOK, s.drain)
+	s.command("drain", "Take on nothing for other sites", "What runs goes on. It holds until resume, also across restarts.", s.api.Schema(wire.DrainRequest{}), wire.Drain{}, http.StatusOK, s.drain)
 	s.command("resume", "End a drain", "", &huma.Schema{Type: huma.TypeObject, AdditionalProperties: false}, wire.Drain{}, http.StatusOK, s.resume)
 	s.command("leave", "Take the site out of the federation",
 		"It drains for up to 10 minutes, hands back what still runs, and its broker ends. Its account stays, and so do its waiting jobs, as withdrawn, unless forget is set; started again on its data, it comes back.",
-		s.schema(wire.LeaveRequest{}), wire.Leaving{}, http.StatusAccepted, s.leave)
+		s.api.Schema(wire.LeaveRequest{}), wire.Leaving{}, http.StatusAccepted, s.leave)
 }
 
 // command registers a POST whose body may be left out.
-func (s *Server) command(name, summary, doc string, in *huma.Schema, out any, ok int, h handler) {
-	s.raw(huma.Operation{
+func (s *Server) command(name, summary, doc string, in *huma.Schema, out any, ok int, h rest.Handler) {
+	s.api.Handle(huma.Operation{
 		OperationID: name, Method: http.MethodPost, Path: "/v1/" + name, Summary: summary, Description: doc,
 		RequestBody: &huma.RequestBody{Content: map[string]*huma.MediaType{wire.TypeJSON: {Schema: in}}},
-		Responses:   s.responses(ok, wire.TypeJSON, s.schema(out), 400, 403, 413, 415, 422, 503),
+		Responses:   s.api.Responses(ok, wire.TypeJSON, s.api.Schema(out), 400, 403, 413, 415, 422, 503),
 	}, h)
 }
 
@@ -44,7 +45,7 @@ func (s *Server) drain(w http.ResponseWriter, r *http.Request, _ func(string) st
 	if err := s.broker.Drain(r.Context(), in.Own); err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, wire.Drain{Draining: true, Own: in.Own})
+	return rest.WriteJSON(w, http.StatusOK, wire.Drain{Draining: true, Own: in.Own})
 }
 
 func (s *Server) resume(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
@@ -54,7 +55,7 @@ func (s *Server) resume(w http.ResponseWriter, r *http.Request, _ func(string) s
 	if err := s.broker.Resume(r.Context()); err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, wire.Drain{})
+	return rest.WriteJSON(w, http.StatusOK, wire.Drain{})
 }
 
 // leave answers once the drain has begun: leaving may take ten minutes.
@@ -66,7 +67,7 @@ func (s *Server) leave(w http.ResponseWriter, r *http.Request, _ func(string) st
 	if err := s.broker.Leave(r.Context(), in.Now, in.Forget); err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusAccepted, wire.Leaving{Leaving: true})
+	return rest.WriteJSON(w, http.StatusAccepted, wire.Leaving{Leaving: true})
 }
 
 // drainOf asks what the site takes on.
@@ -80,7 +81,7 @@ func (s *Server) drainOf(ctx context.Context) wire.Drain {
 // readSwitches reads a JSON object of known booleans, each at most once. What
 // is left out, also the whole body, keeps its value.
 func (s *Server) readSwitches(w http.ResponseWriter, r *http.Request, known map[string]*bool) error {
-	if err := contentType(r, wire.TypeJSON); err != nil {
+	if err := rest.ContentType(r, wire.TypeJSON); err != nil {
 		return err
 	}
 	body, err := s.bodies.Read(w, r)

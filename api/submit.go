@@ -3,12 +3,11 @@ package api
 import (
 	"encoding/json"
 	"fmt"
-	"mime"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/cloudshare/cloudshare/api/internal/problem"
+	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/jobspec"
@@ -19,11 +18,11 @@ const maxKey = 255
 
 // submit is the hot path: the body is read once and parsed once.
 func (s *Server) submit(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
-	strict, err := queryBool(r, "strict")
+	strict, err := rest.QueryBool(r, "strict")
 	if err != nil {
 		return err
 	}
-	dry, err := queryBool(r, "dry_run")
+	dry, err := rest.QueryBool(r, "dry_run")
 	if err != nil {
 		return err
 	}
@@ -31,7 +30,7 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request, _ func(string) s
 	if err != nil {
 		return err
 	}
-	kind, err := mediaType(r, wire.TypeJSON, wire.TypeNDJSON)
+	kind, err := rest.MediaType(r, wire.TypeJSON, wire.TypeNDJSON)
 	if err != nil {
 		return err
 	}
@@ -126,25 +125,4 @@ func idempotencyKey(r *http.Request) (string, error) {
 		return "", problem.BadQuery(wire.HeaderKey, "", fmt.Sprintf("must be given once, with 1 to %d printable ASCII characters", maxKey))
 	}
 	return key, nil
-}
-
-// mediaType returns which of known the request's body is. A missing type is
-// the first: curl users forget it, and the parser is strict anyway.
-func mediaType(r *http.Request, known ...string) (string, error) {
-	header := r.Header.Get("Content-Type")
-	if header == "" {
-		return known[0], nil
-	}
-	kind, params, err := mime.ParseMediaType(header)
-	charset := strings.ToLower(params["charset"])
-	if err != nil || !slices.Contains(known, kind) || charset != "" && charset != "utf-8" {
-		return "", problem.OfStatus(http.StatusUnsupportedMediaType,
-			fmt.Sprintf("Content-Type is %q; send %s in UTF-8", problem.OneLine(header), strings.Join(known, " or ")))
-	}
-	return kind, nil
-}
-
-func contentType(r *http.Request, known string) error {
-	_, err := mediaType(r, known)
-	return err
 }

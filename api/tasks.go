@@ -6,13 +6,10 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/danielgtaylor/huma/v2"
-
-	"github.com/cloudshare/cloudshare/api/internal/problem"
+	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
-	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
 const (
@@ -24,13 +21,6 @@ const (
 
 // badStates selects the tasks that a job's answer names.
 var badStates = fsm.TaskStates(0).With(fsm.TaskFailed).With(fsm.TaskLost)
-
-// statesParam documents the parameter that taskQuery reads.
-func statesParam() *huma.Param {
-	p := queryParam("state", huma.TypeArray, "only tasks in this state; may be repeated")
-	p.Schema.Items = &huma.Schema{Type: huma.TypeString}
-	return p
-}
 
 // tasks pages by the next index, which is never 0 while there is more.
 func (s *Server) tasks(w http.ResponseWriter, r *http.Request, param func(string) string) error {
@@ -53,7 +43,7 @@ func (s *Server) tasks(w http.ResponseWriter, r *http.Request, param func(string
 	if next != 0 {
 		page.Next = strconv.FormatUint(uint64(next), 10)
 	}
-	return writeJSON(w, http.StatusOK, page)
+	return rest.WriteJSON(w, http.StatusOK, page)
 }
 
 func tasksOf(tasks []node.Task) []wire.Task {
@@ -66,57 +56,19 @@ func tasksOf(tasks []node.Task) []wire.Task {
 
 // taskQuery reads which tasks a request is for.
 func taskQuery(r *http.Request) (q node.TaskQuery, err error) {
-	limit, err := queryUint(r, "limit", defaultLimit, 1, maxLimit)
+	limit, err := rest.QueryUint(r, "limit", defaultLimit, 1, maxLimit)
 	if err != nil {
 		return q, err
 	}
 	q.Limit = int(limit)
-	if q.From, err = taskCursor(r); err != nil {
+	if q.From, err = rest.QueryCursor(r); err != nil {
 		return q, err
 	}
-	if q.States, err = taskStates(r.URL.Query()["state"]); err != nil {
+	if q.States, err = rest.TaskStates(r.URL.Query()["state"]); err != nil {
 		return q, err
 	}
-	q.Only, err = queryIndices(r)
+	q.Only, err = rest.QueryIndices(r)
 	return q, err
-}
-
-// taskStates reads names of task states; an empty one is as if it were not there.
-func taskStates(names []string) (states fsm.TaskStates, err error) {
-	for _, name := range names {
-		if name == "" {
-			continue
-		}
-		state, known := fsm.ParseTaskState(name)
-		if !known {
-			return 0, problem.BadQuery("state", name, "must be one of "+fsm.TaskStateNames())
-		}
-		states = states.With(state)
-	}
-	return states, nil
-}
-
-// queryIndices reads a set of indices; absent or empty is the empty set.
-// queryIndices reads the tasks that a request names.
-func queryIndices(r *http.Request) (jobspec.Indices, error) {
-	const name = "tasks"
-	text := r.URL.Query().Get(name)
-	if text == "" {
-		return jobspec.Indices{}, nil
-	}
-	x, err := jobspec.ParseIndices(text)
-	if err != nil {
-		return x, problem.BadQuery(name, text, err.Error())
-	}
-	return x, nil
-}
-
-func taskCursor(r *http.Request) (uint32, error) {
-	if r.URL.Query().Get("cursor") == "" { // as a list's last page gives it
-		return 0, nil
-	}
-	from, err := queryUint(r, "cursor", 0, 0, fsm.MaxCount)
-	return uint32(from), err
 }
 
 // firstFailed returns the first tasks of a job that failed or were lost. One that

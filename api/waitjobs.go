@@ -11,6 +11,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/api/internal/peers"
 	"github.com/cloudshare/cloudshare/api/internal/problem"
+	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
@@ -21,14 +22,13 @@ const waitPath = "/v1/wait"
 
 // waitOps registers GET /v1/wait.
 func (s *Server) waitOps() {
-	jobs := queryParam("job", huma.TypeArray, "SITE.NUMBER; may be repeated, at most 1000 times")
-	jobs.Schema.Items = &huma.Schema{Type: huma.TypeString}
-	s.raw(huma.Operation{
+	jobs := rest.ListParam("job", "SITE.NUMBER; may be repeated, at most 1000 times")
+	s.api.Handle(huma.Operation{
 		OperationID: "wait", Method: http.MethodGet, Path: waitPath, Summary: "Wait until jobs have ended",
 		Description: "Answered once all the jobs have ended, or after wait: one item per job, in order, and whether all have ended. " +
 			"A job that is not known, and what cannot be asked, has a problem instead of a state; only the former counts as ended.",
-		Parameters: []*huma.Param{jobs, queryParam("wait", huma.TypeString, "answer after this time at the latest, e.g. 30s; default and most 5m")},
-		Responses:  s.responses(http.StatusOK, wire.TypeJSON, s.schema(wire.Waited{}), 400, 503),
+		Parameters: []*huma.Param{jobs, rest.QueryParam("wait", huma.TypeString, "answer after this time at the latest, e.g. 30s; default and most 5m")},
+		Responses:  s.api.Responses(http.StatusOK, wire.TypeJSON, s.api.Schema(wire.Waited{}), 400, 503),
 	}, s.waitJobs)
 }
 
@@ -40,11 +40,11 @@ func (s *Server) waitJobs(w http.ResponseWriter, r *http.Request, _ func(string)
 	if len(list) == 0 {
 		return problem.BadQuery("job", "", "is missing: name the jobs to wait for")
 	}
-	_, _, wait, err := s.waitQuery(r)
+	_, _, wait, err := s.reads.waitQuery(r)
 	if err != nil {
 		return err
 	}
-	leave, err := s.enter()
+	leave, err := s.waiters.Enter()
 	if err != nil {
 		return err
 	}
@@ -55,12 +55,12 @@ func (s *Server) waitJobs(w http.ResponseWriter, r *http.Request, _ func(string)
 	defer done()
 	v := &jobWait{server: s, list: list, items: make([]wire.WaitedJob, len(list)), open: map[fsm.JobID]int{}}
 	v.run(ctx, r)
-	s.restamp(r.Context())
+	s.reads.restamp(r.Context())
 	out := wire.Waited{Items: v.items, Done: true, Freshness: freshness(r.Context())}
 	for i := range v.items {
 		out.Done = out.Done && v.items[i].Over
 	}
-	return writeJSON(w, http.StatusOK, out)
+	return rest.WriteJSON(w, http.StatusOK, out)
 }
 
 // jobWait is one request that waits for jobs.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
@@ -21,19 +22,19 @@ type Explainer interface {
 
 // whyOps registers GET /v1/jobs/{id}/why.
 func (s *Server) whyOps() {
-	s.raw(huma.Operation{
+	s.api.Handle(huma.Operation{
 		OperationID: "why", Method: http.MethodGet, Path: "/v1/jobs/{id}/why", Summary: "Why a job waits, and when it will start",
 		Description: "What goes first and on what ground, why each site does not run it, and an estimate of the next task's start. " +
 			"Answered as of the last entry applied: standings move with every run, so a blocking read waits for anything that happens.",
-		Parameters: append(blockingParams(), idParam()),
-		Responses:  s.responses(http.StatusOK, wire.TypeJSON, s.schema(wire.Why{}), 404, 503),
+		Parameters: append(blockingParams(), rest.IDParam()),
+		Responses:  s.api.Responses(http.StatusOK, wire.TypeJSON, s.api.Schema(wire.Why{}), 404, 503),
 	}, s.why)
 }
 
 // submitResponses adds the dry run's answer to those of a submission.
 func (s *Server) submitResponses() map[string]*huma.Response {
-	out := s.responses(http.StatusAccepted, wire.TypeJSON, s.schema(wire.Accepted{}), 400, 403, 413, 415, 422, 429, 503)
-	out["200"] = s.responses(http.StatusOK, wire.TypeJSON, s.schema(wire.Why{}))["200"]
+	out := s.api.Responses(http.StatusAccepted, wire.TypeJSON, s.api.Schema(wire.Accepted{}), 400, 403, 413, 415, 422, 429, 503)
+	out["200"] = s.api.Responses(http.StatusOK, wire.TypeJSON, s.api.Schema(wire.Why{}))["200"]
 	return out
 }
 
@@ -45,7 +46,7 @@ func (s *Server) why(w http.ResponseWriter, r *http.Request, param func(string) 
 	if err = s.askedHere(r, id); err != nil {
 		return err
 	}
-	if err = s.await(w, r, fsm.JobID{}); err != nil { // what happens to others moves its place, too
+	if err = s.reads.await(w, r, fsm.JobID{}); err != nil { // what happens to others moves its place, too
 		return err
 	}
 	why, err := s.broker.Why(r.Context(), id)
@@ -54,7 +55,7 @@ func (s *Server) why(w http.ResponseWriter, r *http.Request, param func(string) 
 	}
 	out := whyOf(&why)
 	out.Freshness = freshness(r.Context())
-	return writeJSON(w, http.StatusOK, out)
+	return rest.WriteJSON(w, http.StatusOK, out)
 }
 
 // dryRun answers a submission with dry_run=true: 200 and a wire.Why.
@@ -69,7 +70,7 @@ func (s *Server) dryRun(w http.ResponseWriter, r *http.Request, body []byte, str
 	}
 	out := whyOf(&why)
 	out.Freshness = freshness(r.Context())
-	return writeJSON(w, http.StatusOK, out)
+	return rest.WriteJSON(w, http.StatusOK, out)
 }
 
 func whyOf(w *node.Why) wire.Why {

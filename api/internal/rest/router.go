@@ -1,6 +1,7 @@
-package api
+package rest
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -8,17 +9,14 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/labstack/echo/v4"
+	"github.com/rs/zerolog"
 
 	"github.com/cloudshare/cloudshare/api/internal/problem"
-	"github.com/cloudshare/cloudshare/api/web"
-	"github.com/cloudshare/cloudshare/api/wire"
-	"github.com/cloudshare/cloudshare/node"
 )
 
 // This is the one file that knows the router. huma's own adapter package is
@@ -29,89 +27,55 @@ type router struct{ *echo.Echo }
 
 var _ huma.Adapter = router{}
 
-// newRouter returns a router on which every answer, also 404 and 405, carries
-// the index, is counted, and is a problem if it is an error.
-func (s *Server) newRouter() router {
+// newRouter returns a router on which every request, also one that ends as 404 or 405,
+// passes the gate.
+func newRouter(gate Gate, logger zerolog.Logger) router {
 	e := echo.New()
 	e.HTTPErrorHandler = func(err error, c echo.Context) {
-		if c.Response().Committed {
-			return
+		if !c.Response().Committed {
+			gate.Refuse(c.Response(), c.Request(), problemOf(err, c.Request(), logger))
 		}
-		r := c.Request()
-		if wantsPage(r) {
-			r = r.WithContext(context.WithValue(r.Context(), pageKey{}, true))
-		}
-		s.refuse(c.Response(), r, s.routerProblem(err, c))
 	}
-	e.Use(s.around)
+	e.Use(func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error { return around(gate, c, next) }
+	})
 	return router{e}
 }
 
-// around wraps every request.
-func (s *Server) around(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		begin := s.metrics.now()
-		res := c.Response()
-		stamped, at := s.withStamp(c.Request())
-		c.SetRequest(stamped)
-		res.Writer = s.writers.Guard(res.Writer)
-		res.Before(func() {
-			if s.transport.Crowded() {
-				res.Header().Set("Connection", "close")
-			}
-			if h := res.Header(); h.Get(wire.HeaderIndex) == "" { // a forwarded answer has its own
-				h.Set(wire.HeaderIndex, strconv.FormatUint(s.broker.Index(), 10))
-			}
-			res.Header().Set(wire.HeaderSite, s.broker.Site())
-			at.setHeaders(res.Header())
-		})
-		// What a client has asked to be changed is answered even when it closed
-		// its half of the connection, and is executed even when it has gone: it
-		// cannot know which. Each of these requests has its own bound in time.
-		if r := c.Request(); r.Method != http.MethodGet && r.Method != http.MethodHead {
-			c.SetRequest(r.WithContext(node.AskedAt(context.WithoutCancel(r.Context()), s.peers.AskedAt(r))))
-		}
-		err := s.admit(c.Request())
-		if err == nil {
-			err = s.bodies.Decode(res, c.Request())
-		}
-		if err != nil {
-			c.Error(err)
-		} else if err = next(c); err != nil {
-			c.Error(err)
-		}
-		if !res.Committed { // an empty answer, such as no metric of the name asked for
-			res.WriteHeader(http.StatusOK)
-		}
-		route := c.Path()
-		if route == "" {
-			route = "unknown"
-		}
-		s.metrics.observe(route, c.Request().Method, res.Status, begin)
-		return nil
+// around takes a request through the gate.
+func around(gate Gate, c echo.Context, next echo.HandlerFunc) error {
+	begin := time.Now()
+	res := c.Response()
+	w, r, mark := gate.Begin(res.Writer, c.Request())
+	res.Writer = w
+	c.SetRequest(r)
+	res.Before(func() { mark(res.Header()) })
+	err := gate.Admit(res, r)
+	if err == nil {
+		err = next(c)
 	}
+	if err != nil {
+		c.Error(err)
+	}
+	if !res.Committed { // an empty answer, such as no metric of the name asked for
+		res.WriteHeader(http.StatusOK)
+	}
+	gate.Observe(cmp.Or(c.Path(), "unknown"), r.Method, res.Status, time.Since(begin))
+	return nil
 }
 
-// admit refuses what other people's web pages ask, and what is meant for another broker.
-func (s *Server) admit(r *http.Request) error {
-	if err := s.guard.Admit(r); err != nil {
-		return err
-	}
-	return s.peers.CheckMeant(r)
-}
-
-// routerProblem words what is refused before an operation is reached.
-func (s *Server) routerProblem(err error, c echo.Context) *problem.Problem {
+// problemOf words what is refused before an operation is reached.
+func problemOf(err error, r *http.Request, logger zerolog.Logger) *problem.Problem {
 	var refused *problem.Problem
 	if errors.As(err, &refused) {
 		return refused
 	}
 	var he *echo.HTTPError
 	if !errors.As(err, &he) {
-		s.log.Error().Err(err).Str("path", problem.OneLine(c.Request().URL.Path)).Msg("router failed")
+		logger.Error().Err(err).Str("path", problem.OneLine(r.URL.Path)).Msg("router failed")
 		return problem.Of(err)
 	}
-	detail := problem.OneLine(c.Request().Method + " " + c.Request().URL.Path)
+	detail := problem.OneLine(r.Method + " " + r.URL.Path)
 	if he.Code == http.StatusNotFound {
 		detail += "; see /docs for what exists"
 	}
@@ -142,9 +106,9 @@ func methods(method string, streams bool) []string {
 }
 
 // page lets people look, beside the API's operations.
-func (r router) page(route web.Route, h func(w http.ResponseWriter, r *http.Request, param func(string) string)) {
-	path := strings.NewReplacer("{", ":", "}", "").Replace(route.Path)
-	for _, method := range methods(route.Method, route.Stay != web.Brief) {
+func (r router) page(method, path string, streams bool, h func(w http.ResponseWriter, r *http.Request, param func(string) string)) {
+	path = strings.NewReplacer("{", ":", "}", "").Replace(path)
+	for _, method := range methods(method, streams) {
 		r.Add(method, path, func(c echo.Context) error {
 			h(c.Response(), c.Request(), c.Param)
 			return nil

@@ -8,7 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cloudshare/cloudshare/api/internal/outputs"
 	"github.com/cloudshare/cloudshare/api/internal/problem"
+	"github.com/cloudshare/cloudshare/api/internal/source"
+	"github.com/cloudshare/cloudshare/api/internal/transport"
 	"github.com/cloudshare/cloudshare/api/web"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
@@ -27,7 +30,7 @@ var _ Recent = (*archive.Recent)(nil)
 // newPages builds the pages for people.
 func (s *Server) newPages() *web.Pages {
 	cfg := web.Config{
-		Source: pageSource{s.broker, s}, Whys: pageWhys{s.broker}, Version: s.cfg.Version, Problem: pageProblem, Stopping: s.stop.Begun(),
+		Source: pageSource{s.broker, s.outputs}, Whys: pageWhys{s.broker}, Version: s.cfg.Version, Problem: pageProblem, Stopping: s.stop.Begun(),
 		MaxStreams: s.cfg.MaxWaiters + s.cfg.MaxFollowers, // stayed refuses before
 	}
 	if s.cfg.Recent != nil {
@@ -50,6 +53,23 @@ func (s *Server) showPages() {
 				s.api.Fail(w, r, err)
 			}
 		})
+	}
+}
+
+// stayed is followed for the pages' streams.
+func (s *Server) stayed(route web.Route) web.Handler {
+	taken := map[web.Stay]*transport.Places{web.Listens: s.waiters, web.Follows: s.followers}[route.Stay]
+	if taken == nil {
+		return route.Handler
+	}
+	return func(w http.ResponseWriter, r *http.Request, param func(string) string) error {
+		leave, err := taken.Enter()
+		if err != nil {
+			s.refuse(w, r, problem.Of(err))
+			return nil
+		}
+		defer leave()
+		return s.api.Elsewhere(w, r, route.Handler(w, r, param))
 	}
 }
 
@@ -78,32 +98,10 @@ func pageProblem(err error) web.Problem {
 // pageSource gives the pages the broker's feed in their own terms.
 type pageSource struct {
 	Broker
-	server *Server
+	*outputs.Outputs
 }
 
 var _ web.Source = pageSource{}
-
-// Logs implements web.Source: it looks for earlier attempts at all brokers.
-func (p pageSource) Logs(ctx context.Context, q node.LogQuery) (io.ReadCloser, error) {
-	body, _, err := p.server.openLog(ctx, q)
-	return body, err
-}
-
-// maxLastLines bounds the end of an output that a page shows.
-const maxLastLines = 4 << 10
-
-// LastLines implements web.Source.
-func (p pageSource) LastLines(ctx context.Context, q node.LogQuery, lines int) ([]byte, error) {
-	asks := &http.Request{Method: http.MethodGet, Header: http.Header{}}
-	body, err := (&manyLogs{s: p.server, r: asks, tail: lines}).open(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	defer body.Close()
-	defer context.AfterFunc(ctx, func() { _ = body.Close() })() // wakes a reader that waits for more
-	tail, _, err := tailOf(io.LimitReader(body, 2*maxTailBytes), lines)
-	return tail[max(0, len(tail)-maxLastLines):], err
-}
 
 // Moved implements web.Source.
 func (p pageSource) Moved() (entry, home uint64) { return p.Feed().Moved() }
@@ -118,12 +116,17 @@ func (p pageSource) Events(from node.EventID, f node.EventFilter) web.Events {
 	return p.Broker.Events(from, f)
 }
 
+// Logs implements web.Source: it looks for earlier attempts at all brokers.
+func (p pageSource) Logs(ctx context.Context, q node.LogQuery) (io.ReadCloser, error) {
+	return p.Open(ctx, q)
+}
+
 // pageWhys words why a job waits.
-type pageWhys struct{ Explainer }
+type pageWhys struct{ source.Whys }
 
 // Why implements web.Whys.
 func (p pageWhys) Why(ctx context.Context, id fsm.JobID) (web.Why, error) {
-	why, err := p.Explainer.Why(ctx, id)
+	why, err := p.Whys.Why(ctx, id)
 	if err != nil {
 		return web.Why{}, err
 	}

@@ -47,22 +47,6 @@ func (s *Server) routes() {
 		Responses:   s.api.Responses(http.StatusOK, wire.TypeJSON, s.api.Schema(wire.List[wire.Task]{}), 400, 404, 503),
 	}, s.tasks)
 	s.api.Handle(huma.Operation{
-		OperationID: "logs", Method: http.MethodGet, Path: "/v1/jobs/{id}/logs", Summary: "A task's output",
-		Parameters: []*huma.Param{
-			id, rest.QueryParam("task", huma.TypeInteger, "index, default 0"), rest.QueryParam("attempt", huma.TypeInteger, "from 1; default the latest"),
-			rest.QueryParam("stream", huma.TypeString, "stdout (default) or stderr"), rest.QueryParam("follow", huma.TypeBoolean, "go on until the attempt ends"),
-			rest.QueryParam("tail", huma.TypeInteger, "only the last lines, 1 to 10000 and at most 256 KiB"),
-			rest.QueryParam("all", huma.TypeBoolean, "of all tasks that have begun, as "+wire.TypeNDJSON),
-			rest.QueryParam("tasks", huma.TypeString, "of the tasks with these indices, such as 3,17,40-60, as "+wire.TypeNDJSON), rest.StatesParam(),
-			rest.QueryParam("cursor", huma.TypeString, "next of the answer before"),
-		},
-		Description: "One task's output is plain text. Where the state keeps no record of its end, as in a job of more than 10,000 tasks, it is the output of the latest attempt that any site " +
-			"which answers has. Of several tasks (all, tasks or state; at most 1000 in an answer) it is " + wire.TypeNDJSON + ", by index: pieces of whole lines where " +
-			"there are such, a problem for each task whose output is not there or broke off, and at the end the next cursor if there are more tasks. With follow the pieces of " +
-			"64 tasks at a time come as they are written, of later attempts too, until all the tasks have ended.",
-		Responses: s.logResponses(),
-	}, s.followed(s.logs))
-	s.api.Handle(huma.Operation{
 		OperationID: "set-policy", Method: http.MethodPut, Path: "/v1/policy", Summary: "Change the federation's policy",
 		Description: "Fields left out keep their value.",
 		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{wire.TypeJSON: {Schema: s.api.Schema(wire.Policy{})}}},
@@ -76,6 +60,6 @@ func (s *Server) routes() {
 	s.eventOps()
 	s.archiveOps()
 	s.contactOps()
-	s.keptOps()
+	s.outputs.Register()
 	s.health()
 }

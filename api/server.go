@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"github.com/cloudshare/cloudshare/api/internal/outputs"
 	"github.com/cloudshare/cloudshare/api/internal/peers"
 	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/internal/transport"
@@ -99,8 +100,7 @@ type Server struct {
 	peers   *peers.Client
 	frames  frames
 	pages   *web.Pages
-	// searches has one for each search among all brokers that goes on.
-	searches chan struct{}
+	outputs *outputs.Outputs
 	// archiveReads has one for each report or export that goes on.
 	archiveReads chan struct{}
 }
@@ -109,7 +109,7 @@ type Server struct {
 // in reg, and serves all of reg's at /metrics.
 func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) *Server {
 	s := &Server{
-		cfg: cfg.withDefaults(), broker: b, log: logger, metrics: newMetrics(reg), searches: make(chan struct{}, maxSearches),
+		cfg: cfg.withDefaults(), broker: b, log: logger, metrics: newMetrics(reg),
 		archiveReads: make(chan struct{}, maxArchiveReads),
 	}
 	s.openTransport()
@@ -122,6 +122,7 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 		broker: b, transport: s.transport, guard: s.guard, bodies: s.bodies, writers: s.writers, reads: s.reads, peers: s.peers,
 		metrics: s.metrics, refuse: s.refuse,
 	}, logger)
+	s.outputs = outputs.New(outputs.Config{Broker: b, API: s.api, Peers: s.peers, Followers: s.followers, Stop: s.stop, Log: logger})
 	s.routes()
 	s.pages = s.newPages()
 	s.showPages()

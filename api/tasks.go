@@ -7,17 +7,14 @@ import (
 	"strconv"
 
 	"github.com/cloudshare/cloudshare/api/internal/rest"
+	"github.com/cloudshare/cloudshare/api/internal/source"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
 )
 
-const (
-	// maxFailed is how many failed tasks a job's answer names.
-	maxFailed = 10
-	// taskPages bounds the looks for the tasks of one answer.
-	taskPages = 100
-)
+// maxFailed is how many failed tasks a job's answer names.
+const maxFailed = 10
 
 // badStates selects the tasks that a job's answer names.
 var badStates = fsm.TaskStates(0).With(fsm.TaskFailed).With(fsm.TaskLost)
@@ -77,7 +74,7 @@ func (s *Server) firstFailed(ctx context.Context, job node.Job) ([]wire.Task, er
 	if job.Counts["failed"]+job.Counts["lost"] == 0 {
 		return nil, nil
 	}
-	tasks, _, err := s.findTasks(ctx, job.ID, node.TaskQuery{States: badStates}, maxFailed)
+	tasks, _, err := source.FindAll(ctx, s.broker, job.ID, node.TaskQuery{States: badStates}, maxFailed)
 	if errors.Is(err, node.ErrNotFound) {
 		return nil, nil
 	}
@@ -85,21 +82,4 @@ func (s *Server) firstFailed(ctx context.Context, job node.Job) ([]wire.Task, er
 		return nil, err
 	}
 	return tasksOf(tasks), nil
-}
-
-// findTasks asks on, page by page, until so many tasks are found or there are no
-// more; next is where to go on, 0 = nowhere.
-func (s *Server) findTasks(ctx context.Context, id fsm.JobID, q node.TaskQuery, most int) (all []node.Task, next uint32, err error) {
-	for range taskPages {
-		q.Limit = most - len(all)
-		tasks, next, err := s.broker.FindTasks(ctx, id, q)
-		if err != nil {
-			return nil, 0, err
-		}
-		all = append(all, tasks...)
-		if q.From = next; next == 0 || len(all) == most {
-			break
-		}
-	}
-	return all, q.From, nil
 }

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"net/http"
 	"time"
 
@@ -12,13 +11,6 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
 )
-
-// Explainer is what the API needs of a broker to say why a job waits.
-type Explainer interface {
-	Why(ctx context.Context, id fsm.JobID) (node.Why, error)
-	// DryRun says what would become of a submission, and accepts nothing.
-	DryRun(ctx context.Context, req node.Request) (node.Why, error)
-}
 
 // whyOps registers GET /v1/jobs/{id}/why.
 func (s *Server) whyOps() {

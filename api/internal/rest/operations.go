@@ -83,9 +83,7 @@ func (a *API) Handle(op huma.Operation, h Handler) {
 
 // Fail answers with a problem, or has another broker answer.
 func (a *API) Fail(w http.ResponseWriter, r *http.Request, err error) {
-	var elsewhere *node.ElsewhereError
-	if errors.As(err, &elsewhere) {
-		a.gate.Forward(w, r, elsewhere)
+	if err = a.Elsewhere(w, r, err); err == nil {
 		return
 	}
 	p := problem.Of(err)
@@ -93,6 +91,16 @@ func (a *API) Fail(w http.ResponseWriter, r *http.Request, err error) {
 		a.log.Error().Err(err).Str("path", problem.OneLine(r.URL.Path)).Msg("request failed")
 	}
 	p.Write(w)
+}
+
+// Elsewhere has another broker answer, if err says so, before it returns.
+func (a *API) Elsewhere(w http.ResponseWriter, r *http.Request, err error) error {
+	var at *node.ElsewhereError
+	if errors.As(err, &at) {
+		a.gate.Forward(w, r, at)
+		return nil
+	}
+	return err
 }
 
 // Schema documents a wire type.

@@ -1,4 +1,4 @@
-package api
+package outputs
 
 import (
 	"context"
@@ -46,14 +46,14 @@ func (k *keptAt) site(own string) string {
 // survey asks this broker and those of the other sites that may have run a job for the
 // newest outputs of tasks: one question to each site, searchWidth at a time, for
 // PeerTimeout in all.
-func (s *Server) survey(ctx context.Context, job fsm.JobID, positions []uint32) (*survey, error) {
+func (o *Outputs) survey(ctx context.Context, job fsm.JobID, positions []uint32) (*survey, error) {
 	v := &survey{best: map[uint32]keptAt{}}
-	for _, k := range s.broker.KeptOutputs(job, positions) {
+	for _, k := range o.broker.KeptOutputs(job, positions) {
 		v.add(keptAt{k, nil})
 	}
-	asking, hangUp := context.WithTimeout(ctx, s.peers.Timeout())
+	asking, hangUp := context.WithTimeout(ctx, o.peers.Timeout())
 	defer hangUp()
-	leave, err := s.enterSearch(asking, "outputs of job "+job.String())
+	leave, err := o.enterSearch(asking, "outputs of job "+job.String())
 	if err != nil {
 		return nil, err
 	}
@@ -63,11 +63,11 @@ func (s *Server) survey(ctx context.Context, job fsm.JobID, positions []uint32) 
 		asked.Add(at)
 	}
 	question := url.URL{Path: "/v1/jobs/" + job.String() + "/kept", RawQuery: url.Values{"tasks": {asked.String()}}.Encode()}
-	answers := peers.AskEach(s.broker.MayHaveRun(job), func(site node.ElsewhereError) keptAnswer {
-		items, err := s.askKept(asking, question, &site)
+	answers := peers.AskEach(o.broker.MayHaveRun(job), func(site node.ElsewhereError) keptAnswer {
+		items, err := o.askKept(asking, question, &site)
 		return keptAnswer{site, items, err}
 	})
-	grace := time.AfterFunc(s.peers.Timeout(), hangUp)
+	grace := time.AfterFunc(o.peers.Timeout(), hangUp)
 	defer grace.Stop()
 	for all := false; ; {
 		if !all && v.found == len(positions) {
@@ -90,8 +90,8 @@ type keptAnswer struct {
 }
 
 // askKept asks one broker for the outputs that it has itself.
-func (s *Server) askKept(ctx context.Context, question url.URL, at *node.ElsewhereError) ([]wire.Kept, error) {
-	res, err := s.peers.Ask(ctx, http.MethodGet, at, question, peers.MaxHops, nil)
+func (o *Outputs) askKept(ctx context.Context, question url.URL, at *node.ElsewhereError) ([]wire.Kept, error) {
+	res, err := o.peers.Ask(ctx, http.MethodGet, at, question, peers.MaxHops, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -161,8 +161,8 @@ func (v *survey) of(position, last uint32, what string) (keptAt, error) {
 }
 
 // openNewest opens the newest output that any site has of a task.
-func (s *Server) openNewest(ctx context.Context, e *node.AnywhereError) (body io.ReadCloser, index string, err error) {
-	v, err := s.survey(ctx, e.Query.Job, []uint32{e.Query.Task})
+func (o *Outputs) openNewest(ctx context.Context, e *node.AnywhereError) (body io.ReadCloser, index string, err error) {
+	v, err := o.survey(ctx, e.Query.Job, []uint32{e.Query.Task})
 	if err != nil {
 		return nil, "", err
 	}
@@ -170,21 +170,21 @@ func (s *Server) openNewest(ctx context.Context, e *node.AnywhereError) (body io
 	if err != nil {
 		return nil, "", err
 	}
-	return s.openKept(ctx, e.Query, &k, 0)
+	return o.openKept(ctx, e.Query, &k, 0)
 }
 
 // openKept opens an output where a survey has found it; of more than tail lines, if that
 // is not 0, the last ones.
-func (s *Server) openKept(ctx context.Context, q node.LogQuery, k *keptAt, tail int) (body io.ReadCloser, index string, err error) {
+func (o *Outputs) openKept(ctx context.Context, q node.LogQuery, k *keptAt, tail int) (body io.ReadCloser, index string, err error) {
 	q.Task, q.Attempt, q.Follow, q.Here = k.Position, k.Attempt, false, true
 	if k.at == nil {
-		body, err = s.broker.Logs(ctx, q)
+		body, err = o.broker.Logs(ctx, q)
 		if err == nil && tail > 0 {
-			body, err = s.cutToTail(ctx, body, q, tail)
+			body, err = o.cutToTail(ctx, body, q, tail)
 		}
 		return body, "", err
 	}
-	log, err := s.askOne(ctx, ctx, question(q, tail), *k.at)
+	log, err := o.askOne(ctx, ctx, question(q, tail), *k.at)
 	var p *problem.Problem
 	var later *notNow
 	switch {

@@ -1,4 +1,4 @@
-package api
+package outputs
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/internal/rest"
+	"github.com/cloudshare/cloudshare/api/internal/source"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
@@ -28,15 +29,15 @@ const (
 )
 
 // logResponses documents both forms of output.
-func (s *Server) logResponses() map[string]*huma.Response {
-	out := s.api.Responses(http.StatusOK, "text/plain", &huma.Schema{Type: huma.TypeString}, 400, 404, 410, 503)
-	out["200"].Content[wire.TypeNDJSON] = &huma.MediaType{Schema: s.api.Schema(wire.Output{})}
+func (o *Outputs) logResponses() map[string]*huma.Response {
+	out := o.api.Responses(http.StatusOK, "text/plain", &huma.Schema{Type: huma.TypeString}, 400, 404, 410, 503)
+	out["200"].Content[wire.TypeNDJSON] = &huma.MediaType{Schema: o.api.Schema(wire.Output{})}
 	return out
 }
 
 // manyLogs is one request for the output of several tasks.
 type manyLogs struct {
-	s      *Server
+	of     *Outputs
 	r      *http.Request
 	query  node.LogQuery // Task is each one's
 	tail   int
@@ -58,17 +59,17 @@ type missedSite struct {
 const missedFor = 15 * time.Second
 
 // manyLogs answers with the output of several tasks as NDJSON.
-func (s *Server) manyLogs(w http.ResponseWriter, r *http.Request, param func(string) string) error {
-	m := &manyLogs{s: s, r: r, missed: map[string]missedSite{}}
+func (o *Outputs) manyLogs(w http.ResponseWriter, r *http.Request, param func(string) string) error {
+	m := &manyLogs{of: o, r: r, missed: map[string]missedSite{}}
 	q, err := m.parse(param("id"))
 	if err != nil {
 		return err
 	}
-	tasks, next, err := s.findTasks(r.Context(), m.query.Job, q, maxLogTasks)
+	tasks, next, err := source.FindAll(r.Context(), o.broker, m.query.Job, q, maxLogTasks)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := s.stop.Until(r.Context())
+	ctx, cancel := o.stop.Until(r.Context())
 	defer cancel()
 	m.out.w, m.out.control = w, http.NewResponseController(w)
 	w.Header().Set("Content-Type", wire.TypeNDJSON)
@@ -170,7 +171,7 @@ func (m *manyLogs) copyLatest(ctx context.Context, q node.LogQuery, t *node.Task
 	if !isAnywhere(t) {
 		return m.copy(ctx, q, t.Site)
 	}
-	v, err := m.s.survey(ctx, q.Job, []uint32{t.Position})
+	v, err := m.of.survey(ctx, q.Job, []uint32{t.Position})
 	if err != nil {
 		return err
 	}
@@ -209,20 +210,20 @@ func isAway(p *problem.Problem) bool {
 
 // open opens a log wherever it is, cut to its last lines.
 func (m *manyLogs) open(ctx context.Context, q node.LogQuery) (io.ReadCloser, error) {
-	body, _, err := m.s.openLog(ctx, q)
+	body, _, err := m.of.openLog(ctx, q)
 	var at *node.ElsewhereError
 	if errors.As(err, &at) {
 		return m.openAt(ctx, q, at)
 	}
 	if err == nil && m.tail > 0 {
-		return m.s.cutToTail(ctx, body, q, m.tail)
+		return m.of.cutToTail(ctx, body, q, m.tail)
 	}
 	return body, err
 }
 
 // openAt has another broker open a log.
 func (m *manyLogs) openAt(ctx context.Context, q node.LogQuery, at *node.ElsewhereError) (io.ReadCloser, error) {
-	res, err := m.s.peers.AskFor(ctx, m.r, at, question(q, m.tail))
+	res, err := m.of.peers.AskFor(ctx, m.r, at, question(q, m.tail))
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +238,7 @@ func (m *manyLogs) followAll(ctx context.Context, tasks []node.Task) {
 		leave := func() {}
 		if i > 0 { // the request has a place already
 			var err error
-			if leave, err = m.s.followers.Enter(); err != nil {
+			if leave, err = m.of.followers.Enter(); err != nil {
 				break
 			}
 		}
@@ -264,7 +265,7 @@ func (m *manyLogs) followTask(ctx context.Context, index uint32) {
 	q.Task = index
 	var only jobspec.Indices
 	only.Add(index)
-	b := m.s.broker
+	b := m.of.broker
 	sub := b.Events(b.Feed().Now(), node.EventFilter{Job: q.Job}) // before the first look: nothing falls in between
 	for printed := uint32(0); ctx.Err() == nil; {
 		tasks, _, err := b.FindTasks(ctx, q.Job, node.TaskQuery{Only: only, Limit: 1})
@@ -309,6 +310,6 @@ func (m *manyLogs) awaitMore(ctx context.Context, sub *replica.Subscription) {
 // missedTask tells why a task's output is not whole.
 func (m *manyLogs) missedTask(ctx context.Context, index uint32, err error) {
 	if err != nil && ctx.Err() == nil {
-		m.out.send(&wire.Output{Task: &index, Problem: &problem.Logged(m.s.log, err).Problem})
+		m.out.send(&wire.Output{Task: &index, Problem: &problem.Logged(m.of.log, err).Problem})
 	}
 }

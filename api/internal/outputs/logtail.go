@@ -1,4 +1,4 @@
-package api
+package outputs
 
 import (
 	"bytes"
@@ -27,14 +27,14 @@ func queryTail(r *http.Request) (int, error) {
 
 // cutToTail returns a log without what stands before its last lines. One that is
 // followed is read twice: up to now, and from there on. It takes body over.
-func (s *Server) cutToTail(ctx context.Context, body io.ReadCloser, q node.LogQuery, lines int) (io.ReadCloser, error) {
+func (o *Outputs) cutToTail(ctx context.Context, body io.ReadCloser, q node.LogQuery, lines int) (io.ReadCloser, error) {
 	if !q.Follow {
 		defer body.Close()
 		tail, _, err := tailOf(body, lines)
 		return io.NopCloser(bytes.NewReader(tail)), err
 	}
 	q.Follow = false
-	so, _, err := s.openLog(ctx, q)
+	so, _, err := o.openLog(ctx, q)
 	if err != nil {
 		_ = body.Close()
 		return nil, err
@@ -91,4 +91,20 @@ func lastLines(text []byte, lines int) []byte {
 		}
 	}
 	return text[at+1:]
+}
+
+// maxLastLines bounds the end of an output that a page shows.
+const maxLastLines = 4 << 10
+
+// LastLines returns the end of an output, so many lines at most.
+func (o *Outputs) LastLines(ctx context.Context, q node.LogQuery, lines int) ([]byte, error) {
+	asks := &http.Request{Method: http.MethodGet, Header: http.Header{}}
+	body, err := (&manyLogs{of: o, r: asks, tail: lines}).open(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	defer context.AfterFunc(ctx, func() { _ = body.Close() })() // wakes a reader that waits for more
+	tail, _, err := tailOf(io.LimitReader(body, 2*maxTailBytes), lines)
+	return tail[max(0, len(tail)-maxLastLines):], err
 }

@@ -1,4 +1,4 @@
-package api
+package outputs
 
 import (
 	"context"
@@ -60,15 +60,15 @@ func question(q node.LogQuery, tail int) url.URL {
 // search puts a question to the brokers that may have the answer, and returns the first that does; the others are hung up on. It ends after
 // PeerTimeout, or as soon as all have answered. A 404 is certain: everybody was
 // asked.
-func (s *Server) search(ctx context.Context, e *node.AnywhereError) (*foundLog, error) {
-	asking, hangUp := context.WithTimeout(ctx, s.peers.Timeout())
+func (o *Outputs) search(ctx context.Context, e *node.AnywhereError) (*foundLog, error) {
+	asking, hangUp := context.WithTimeout(ctx, o.peers.Timeout())
 	defer hangUp()
-	leave, err := s.enterSearch(asking, e.What)
+	leave, err := o.enterSearch(asking, e.What)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	findings := s.askAll(ctx, asking, question(e.Query, 0), e.Sites)
+	findings := o.askAll(ctx, asking, question(e.Query, 0), e.Sites)
 	var found *foundLog
 	var gone *problem.Problem
 	var missed []finding
@@ -101,28 +101,28 @@ func (s *Server) search(ctx context.Context, e *node.AnywhereError) (*foundLog, 
 }
 
 // enterSearch takes a place among the searches that go on.
-func (s *Server) enterSearch(ctx context.Context, what string) (leave func(), err error) {
+func (o *Outputs) enterSearch(ctx context.Context, what string) (leave func(), err error) {
 	select {
-	case s.searches <- struct{}{}:
-		return func() { <-s.searches }, nil
+	case o.searches <- struct{}{}:
+		return func() { <-o.searches }, nil
 	case <-ctx.Done():
 		return nil, fmt.Errorf("look for %s: too many searches at a time: %w", what, ctx.Err())
 	}
 }
 
 // askAll asks until asking ends; what was found by then goes on until ctx does.
-func (s *Server) askAll(ctx, asking context.Context, question url.URL, sites []node.ElsewhereError) <-chan finding {
+func (o *Outputs) askAll(ctx, asking context.Context, question url.URL, sites []node.ElsewhereError) <-chan finding {
 	return peers.AskEach(sites, func(site node.ElsewhereError) finding {
-		log, miss := s.askOne(ctx, asking, question, site)
+		log, miss := o.askOne(ctx, asking, question, site)
 		return finding{site.Site, log, miss}
 	})
 }
 
 // askOne asks one broker for what it has itself.
-func (s *Server) askOne(ctx, asking context.Context, question url.URL, at node.ElsewhereError) (*foundLog, error) {
+func (o *Outputs) askOne(ctx, asking context.Context, question url.URL, at node.ElsewhereError) (*foundLog, error) {
 	ctx, end := context.WithCancel(ctx)
 	keep := context.AfterFunc(asking, end)
-	res, err := s.peers.Ask(ctx, http.MethodGet, &at, question, peers.MaxHops, http.Header{headerHere: {"true"}})
+	res, err := o.peers.Ask(ctx, http.MethodGet, &at, question, peers.MaxHops, http.Header{headerHere: {"true"}})
 	if err != nil {
 		end()
 		return nil, err

@@ -1,4 +1,4 @@
-package api
+package outputs
 
 import (
 	"context"
@@ -16,9 +16,9 @@ import (
 
 // logs streams one attempt's output. The header goes out before the first
 // byte, so that a follower knows that it is connected.
-func (s *Server) logs(w http.ResponseWriter, r *http.Request, param func(string) string) error {
+func (o *Outputs) logs(w http.ResponseWriter, r *http.Request, param func(string) string) error {
 	if query := r.URL.Query(); query.Has("tasks") || query.Has("state") || query.Has("all") {
-		return s.manyLogs(w, r, param)
+		return o.manyLogs(w, r, param)
 	}
 	q, err := logQuery(r, param("id"))
 	if err != nil {
@@ -28,11 +28,11 @@ func (s *Server) logs(w http.ResponseWriter, r *http.Request, param func(string)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := s.stop.Until(r.Context())
+	ctx, cancel := o.stop.Until(r.Context())
 	defer cancel()
-	body, index, err := s.openLog(ctx, q)
+	body, index, err := o.openLog(ctx, q)
 	if err == nil && tail > 0 {
-		body, err = s.cutToTail(ctx, body, q, tail)
+		body, err = o.cutToTail(ctx, body, q, tail)
 	}
 	if err != nil {
 		return err
@@ -40,22 +40,28 @@ func (s *Server) logs(w http.ResponseWriter, r *http.Request, param func(string)
 	if index != "" {
 		w.Header().Set(wire.HeaderIndex, index)
 	}
-	s.sendLogs(ctx, w, body, q)
+	o.sendLogs(ctx, w, body, q)
 	return nil
+}
+
+// Open opens a log that this broker has, or that is found at another one.
+func (o *Outputs) Open(ctx context.Context, q node.LogQuery) (io.ReadCloser, error) {
+	body, _, err := o.openLog(ctx, q)
+	return body, err
 }
 
 // openLog opens a log that this broker has, or that is found at another one; the
 // index is then that broker's.
-func (s *Server) openLog(ctx context.Context, q node.LogQuery) (body io.ReadCloser, index string, err error) {
-	body, err = s.broker.Logs(ctx, q)
+func (o *Outputs) openLog(ctx context.Context, q node.LogQuery) (body io.ReadCloser, index string, err error) {
+	body, err = o.broker.Logs(ctx, q)
 	var anywhere *node.AnywhereError
 	if !errors.As(err, &anywhere) {
 		return body, "", err
 	}
 	if anywhere.Query.Attempt == 0 {
-		return s.openNewest(ctx, anywhere)
+		return o.openNewest(ctx, anywhere)
 	}
-	found, err := s.search(ctx, anywhere)
+	found, err := o.search(ctx, anywhere)
 	if err != nil {
 		return nil, "", err
 	}
@@ -63,7 +69,7 @@ func (s *Server) openLog(ctx context.Context, q node.LogQuery) (body io.ReadClos
 }
 
 // sendLogs answers with a log until it or ctx ends.
-func (s *Server) sendLogs(ctx context.Context, w http.ResponseWriter, body io.ReadCloser, q node.LogQuery) {
+func (o *Outputs) sendLogs(ctx context.Context, w http.ResponseWriter, body io.ReadCloser, q node.LogQuery) {
 	defer body.Close()
 	defer context.AfterFunc(ctx, func() { _ = body.Close() })() // wakes a reader that waits for more
 
@@ -74,7 +80,7 @@ func (s *Server) sendLogs(ctx context.Context, w http.ResponseWriter, body io.Re
 	w.WriteHeader(http.StatusOK)
 	if err := stream(w, body); err != nil {
 		if ctx.Err() == nil { // else the client has gone, or this broker stops
-			s.log.Warn().Err(err).Str("job", q.Job.String()).Uint32("task", q.Task).Msg("log stream broke off")
+			o.log.Warn().Err(err).Str("job", q.Job.String()).Uint32("task", q.Task).Msg("log stream broke off")
 		}
 		panic(http.ErrAbortHandler) // a cut connection: the client must not take it for the whole
 	}

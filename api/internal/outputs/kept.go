@@ -1,9 +1,7 @@
-package api
+package outputs
 
 import (
 	"net/http"
-
-	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/internal/rest"
@@ -12,22 +10,8 @@ import (
 	"github.com/cloudshare/cloudshare/node"
 )
 
-// keptOps registers the question by which brokers find outputs of which the state does
-// not say where they are.
-func (s *Server) keptOps() {
-	s.api.Handle(huma.Operation{
-		OperationID: "kept", Method: http.MethodGet, Path: "/v1/jobs/{id}/kept", Summary: "Which output of a job's tasks the asked site keeps",
-		Description: "For brokers, which look so for the output of ended tasks that the state keeps no record of. It is never passed on. Tasks of which the site knows nothing are left out.",
-		Parameters: []*huma.Param{
-			rest.IDParam(),
-			rest.QueryParam("tasks", huma.TypeString, "places in the job, from 0, such as 3,17,40-60; at most 1000"),
-		},
-		Responses: s.api.Responses(http.StatusOK, wire.TypeJSON, s.api.Schema(wire.List[wire.Kept]{}), 400, 404),
-	}, s.kept)
-}
-
 // kept answers for this site alone.
-func (s *Server) kept(w http.ResponseWriter, r *http.Request, param func(string) string) error {
+func (o *Outputs) kept(w http.ResponseWriter, r *http.Request, param func(string) string) error {
 	id, err := fsm.ParseJobID(param("id"))
 	if err != nil {
 		return err
@@ -44,10 +28,10 @@ func (s *Server) kept(w http.ResponseWriter, r *http.Request, param func(string)
 		positions = append(positions, at)
 	}
 	page := wire.List[wire.Kept]{Items: []wire.Kept{}}
-	for _, k := range s.broker.KeptOutputs(id, positions) {
+	for _, k := range o.broker.KeptOutputs(id, positions) {
 		item := wire.Kept{Task: k.Position, Attempt: k.Attempt}
 		if k.Err != nil {
-			item.Problem = &problem.Logged(s.log, k.Err).Problem
+			item.Problem = &problem.Logged(o.log, k.Err).Problem
 		}
 		page.Items = append(page.Items, item)
 	}

@@ -1,4 +1,4 @@
-package api
+package outputs
 
 import (
 	"context"
@@ -25,7 +25,7 @@ func (m *manyLogs) findKept(ctx context.Context, tasks []node.Task) (err error) 
 		}
 	}
 	if len(positions) > 0 {
-		m.kept, err = m.s.survey(ctx, m.query.Job, positions)
+		m.kept, err = m.of.survey(ctx, m.query.Job, positions)
 	}
 	return err
 }
@@ -44,15 +44,15 @@ func (m *manyLogs) copyKept(ctx context.Context, v *survey, t *node.Task, than u
 	if k.Attempt <= than {
 		return nil
 	}
-	return m.copyFrom(ctx, t.Index, k.site(m.s.broker.Site()), func() (io.ReadCloser, error) {
-		body, _, err := m.s.openKept(ctx, m.query, &k, m.tail)
+	return m.copyFrom(ctx, t.Index, k.site(m.of.broker.Site()), func() (io.ReadCloser, error) {
+		body, _, err := m.of.openKept(ctx, m.query, &k, m.tail)
 		return body, err
 	})
 }
 
 // followKept sends what a task has written that ended before it was looked at again.
 func (m *manyLogs) followKept(ctx context.Context, t *node.Task, printed uint32) {
-	v, err := m.s.survey(ctx, m.query.Job, []uint32{t.Position})
+	v, err := m.of.survey(ctx, m.query.Job, []uint32{t.Position})
 	if err == nil {
 		err = m.copyKept(ctx, v, t, printed)
 	}

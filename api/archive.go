@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/rs/zerolog"
 
 	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/internal/rest"
+	"github.com/cloudshare/cloudshare/api/internal/transport"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node/archive"
@@ -32,29 +34,40 @@ const maxArchiveReads = 2
 // exportTypes are the formats with their content types.
 var exportTypes = map[string]string{archive.NDJSON: wire.TypeNDJSON, archive.CSV: "text/csv; charset=utf-8", archive.SWF: "text/plain; charset=utf-8"}
 
-func (s *Server) archiveOps() {
+// reports answers from the broker's archive.
+type reports struct {
+	archive Archive // nil = none is kept
+	api     *rest.API
+	stop    *transport.Stop
+	log     zerolog.Logger
+	// underWay has one for each report or export that goes on.
+	underWay chan struct{}
+}
+
+// register adds the operations.
+func (p *reports) register() {
 	period := []*huma.Param{
 		rest.QueryParam("since", huma.TypeString, "ended at or after: 2026-01-31, 2026-01-31T12:00:00Z, or how long ago, such as 36h or 7d"),
 		rest.QueryParam("until", huma.TypeString, "ended before, alike"),
 		rest.QueryParam("site", huma.TypeString, "only with this owner or executor"),
 		rest.QueryParam("label", huma.TypeString, "KEY=VALUE"),
 	}
-	s.api.Handle(huma.Operation{
+	p.api.Handle(huma.Operation{
 		OperationID: "report", Method: http.MethodGet, Path: "/v1/report", Summary: "Core-hours lent and used, tasks and waits",
 		Description: "Of the asked broker's archive: what its site owned or ran, unless its archive.scope is all. An attempt counts whole where it ended.",
 		Parameters:  append([]*huma.Param{rest.QueryParam("by", huma.TypeString, "site (default), hour, day, month or label:KEY")}, period...),
-		Responses:   s.api.Responses(http.StatusOK, wire.TypeJSON, s.api.Schema(wire.Report{}), 400, 404, 429),
-	}, s.report)
-	s.api.Handle(huma.Operation{
+		Responses:   p.api.Responses(http.StatusOK, wire.TypeJSON, p.api.Schema(wire.Report{}), 400, 404, 429),
+	}, p.report)
+	p.api.Handle(huma.Operation{
 		OperationID: "archive", Method: http.MethodGet, Path: "/v1/archive", Summary: "Ended attempts, streamed",
 		Description: "One attempt a line in nearly the order of their ends, in NDJSON with a line {\"gap\": …} for each stretch that is missing; or in the Standard Workload Format, one task a line by submission.",
 		Parameters:  append([]*huma.Param{rest.QueryParam("format", huma.TypeString, "ndjson (default), csv or swf")}, period...),
-		Responses:   s.api.Responses(http.StatusOK, wire.TypeNDJSON, s.api.Schema(archive.Line{}), 400, 404, 422, 429),
-	}, s.export)
+		Responses:   p.api.Responses(http.StatusOK, wire.TypeNDJSON, p.api.Schema(archive.Line{}), 400, 404, 422, 429),
+	}, p.export)
 }
 
-func (s *Server) report(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
-	q, done, err := s.archiveQuery(r)
+func (p *reports) report(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
+	q, done, err := p.archiveQuery(r)
 	if err != nil {
 		return err
 	}
@@ -63,16 +76,16 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request, _ func(string) s
 	if by == "" {
 		by = "site"
 	}
-	ctx, cancel := s.stop.Until(r.Context())
+	ctx, cancel := p.stop.Until(r.Context())
 	defer cancel()
-	report, err := s.cfg.Archive.Report(ctx, q, by)
+	report, err := p.archive.Report(ctx, q, by)
 	if err != nil {
 		return archiveProblem(err)
 	}
 	return rest.WriteJSON(w, http.StatusOK, reportOf(report))
 }
 
-func (s *Server) export(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
+func (p *reports) export(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
 	format := r.URL.Query().Get("format")
 	if format == "" {
 		format = archive.NDJSON
@@ -81,15 +94,15 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request, _ func(string) s
 	if !ok {
 		return problem.BadQuery("format", format, "must be ndjson, csv or swf")
 	}
-	q, done, err := s.archiveQuery(r)
+	q, done, err := p.archiveQuery(r)
 	if err != nil {
 		return err
 	}
 	defer done()
-	ctx, cancel := s.stop.Until(r.Context())
+	ctx, cancel := p.stop.Until(r.Context())
 	defer cancel()
 	out := &lateWriter{w: w, kind: kind}
-	err = s.cfg.Archive.Export(ctx, q, format, out)
+	err = p.archive.Export(ctx, q, format, out)
 	switch {
 	case err == nil:
 		out.begin() // an empty export is one, too
@@ -98,7 +111,7 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request, _ func(string) s
 		return archiveProblem(err)
 	}
 	if r.Context().Err() == nil {
-		s.log.Warn().Err(err).Msg("export broke off")
+		p.log.Warn().Err(err).Msg("export broke off")
 	}
 	panic(http.ErrAbortHandler) // a cut connection: the client must not take it for the whole
 }
@@ -130,8 +143,8 @@ func (l *lateWriter) Write(b []byte) (int, error) {
 
 // archiveQuery reads what both operations share, and takes a place among the
 // reads under way until done is called.
-func (s *Server) archiveQuery(r *http.Request) (q archive.Query, done func(), err error) {
-	if s.cfg.Archive == nil {
+func (p *reports) archiveQuery(r *http.Request) (q archive.Query, done func(), err error) {
+	if p.archive == nil {
 		return q, nil, archiveProblem(archive.ErrOff)
 	}
 	values, now := r.URL.Query(), time.Now()
@@ -150,8 +163,8 @@ func (s *Server) archiveQuery(r *http.Request) (q archive.Query, done func(), er
 		}
 	}
 	select {
-	case s.archiveReads <- struct{}{}:
-		return q, func() { <-s.archiveReads }, nil
+	case p.underWay <- struct{}{}:
+		return q, func() { <-p.underWay }, nil
 	default:
 		p := problem.New(http.StatusTooManyRequests, "archive-busy", "The archive is being read", "two reports or exports are under way; ask again soon")
 		p.RetryAfter = 2

@@ -54,15 +54,13 @@ func (v *reads) await(w http.ResponseWriter, r *http.Request, job fsm.JobID) err
 		return err
 	}
 	if after > 0 {
-		leave, err := v.waiters.Enter()
+		ctx, leave, err := v.stay(r.Context())
 		if err != nil {
 			return err
 		}
-		ctx, cancel := v.stop.Until(r.Context())
 		ctx, done := context.WithTimeout(ctx, wait)
 		v.awaitEvent(ctx, after, home, job)
 		done()
-		cancel()
 		leave()
 		if err := v.requireFresh(r); err != nil {
 			return err

@@ -19,21 +19,21 @@ import (
 // labelPages bounds the pages of jobs that are looked at for those with labels.
 const labelPages = 100
 
-// cancelOps registers POST /v1/cancel.
-func (s *Server) cancelOps() {
-	s.api.Handle(huma.Operation{
+// registerCancel adds POST /v1/cancel.
+func (j *jobs) registerCancel() {
+	j.api.Handle(huma.Operation{
 		OperationID: "cancel-many", Method: http.MethodPost, Path: "/v1/cancel", Summary: "Cancel jobs, tasks of jobs, or all jobs with labels",
 		Description: "One item per job named, in order; what becomes of one changes nothing for the others. At most 1000 jobs, and 1000 tasks of each. " +
 			"By label: the open jobs of the asked broker's site that have all the labels and are not being stopped already; more is true if there are others yet: ask again.",
 		Parameters: []*huma.Param{
 			rest.ListParam("job", "SITE.NUMBER, or some of its tasks, SITE.NUMBER/3,17,40-60; may be repeated"), rest.ListParam("label", "KEY=VALUE, may be repeated"),
 		},
-		Responses: s.api.Responses(http.StatusOK, wire.TypeJSON, s.api.Schema(wire.Cancelled{}), 400, 403, 503),
-	}, s.cancelMany)
+		Responses: j.api.Responses(http.StatusOK, wire.TypeJSON, j.api.Schema(wire.Cancelled{}), 400, 403, 503),
+	}, j.cancelMany)
 }
 
 // cancelMany answers 200 with what became of each job.
-func (s *Server) cancelMany(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
+func (j *jobs) cancelMany(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
 	list, err := targets(r, true)
 	if err != nil {
 		return err
@@ -43,32 +43,32 @@ func (s *Server) cancelMany(w http.ResponseWriter, r *http.Request, _ func(strin
 		if len(list) > 0 {
 			return problem.BadQuery("label", labels[0], "stands beside job: give one of them")
 		}
-		if list, out.More, err = s.labelled(r.Context(), labels); err != nil {
+		if list, out.More, err = j.labelled(r.Context(), labels); err != nil {
 			return err
 		}
 	} else if len(list) == 0 {
 		return problem.BadQuery("job", "", "is missing: name jobs, or a label")
 	}
-	out.Items = s.cancelTargets(r, list)
+	out.Items = j.cancelTargets(r, list)
 	return rest.WriteJSON(w, http.StatusOK, out)
 }
 
 // cancelTargets cancels what this broker answers for and has others cancel the rest.
-func (s *Server) cancelTargets(r *http.Request, list []target) []wire.CancelledJob {
+func (j *jobs) cancelTargets(r *http.Request, list []target) []wire.CancelledJob {
 	asked := make([]node.CancelTarget, len(list))
 	for i := range list {
 		asked[i] = list[i].CancelTarget
 	}
 	items := make([]wire.CancelledJob, len(list))
 	var away peers.Others
-	for i, err := range s.broker.CancelAll(r.Context(), asked) {
+	for i, err := range j.broker.CancelAll(r.Context(), asked) {
 		items[i] = wire.CancelledJob{Job: list[i].text}
 		switch {
 		case away.Take(i, err):
 		case err != nil:
-			items[i].Problem = &problem.Logged(s.log, err).Problem
+			items[i].Problem = &problem.Logged(j.log, err).Problem
 		default:
-			if job, err := s.broker.Job(r.Context(), asked[i].Job); err == nil { // else cancelled all the same
+			if job, err := j.broker.Job(r.Context(), asked[i].Job); err == nil { // else cancelled all the same
 				items[i].State = job.State
 			}
 		}
@@ -78,9 +78,9 @@ func (s *Server) cancelTargets(r *http.Request, list []target) []wire.CancelledJ
 		for _, i := range e.Jobs {
 			query.Add("job", list[i].text)
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), 2*s.peers.Timeout())
+		ctx, cancel := context.WithTimeout(r.Context(), 2*j.peers.Timeout())
 		defer cancel()
-		answer, err := peers.AskSame[wire.Cancelled](ctx, s.peers, r, e.At, query)
+		answer, err := peers.AskSame[wire.Cancelled](ctx, j.peers, r, e.At, query)
 		for k, i := range e.Jobs {
 			switch {
 			case err != nil:
@@ -106,7 +106,7 @@ func isEnding(job *node.Job) bool {
 
 // labelled finds this site's open jobs with all the labels that are not being ended
 // already; more: not all of them.
-func (s *Server) labelled(ctx context.Context, labels []string) (list []target, more bool, err error) {
+func (j *jobs) labelled(ctx context.Context, labels []string) (list []target, more bool, err error) {
 	want, err := rest.Labels(labels)
 	if err != nil {
 		return nil, false, err
@@ -116,9 +116,9 @@ func (s *Server) labelled(ctx context.Context, labels []string) (list []target, 
 	}
 	seen := map[fsm.JobID]bool{}
 	for _, state := range []string{"running", "queued", "withdrawn", "running"} { // what waited first may run by now
-		q := node.JobQuery{State: state, Site: s.broker.Site(), Labels: want, Limit: maxLimit}
+		q := node.JobQuery{State: state, Site: j.broker.Site(), Labels: want, Limit: maxLimit}
 		for range labelPages {
-			page, err := s.broker.Jobs(ctx, q)
+			page, err := j.broker.Jobs(ctx, q)
 			if err != nil {
 				return nil, false, err
 			}

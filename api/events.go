@@ -13,6 +13,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/internal/rest"
+	"github.com/cloudshare/cloudshare/api/internal/source"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
@@ -30,8 +31,19 @@ const (
 	maxFrames = 4096
 )
 
-// eventOps registers GET /v1/events.
-func (s *Server) eventOps() {
+// events tells what happens.
+type events struct {
+	broker interface {
+		source.State
+		source.Feed
+	}
+	api    *rest.API
+	reads  *reads
+	frames frames
+}
+
+// register adds GET /v1/events.
+func (e *events) register() {
 	list := func(name, doc string) *huma.Param {
 		explode := true
 		return &huma.Param{
@@ -39,7 +51,7 @@ func (s *Server) eventOps() {
 			Schema: &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}},
 		}
 	}
-	s.api.Handle(huma.Operation{
+	e.api.Handle(huma.Operation{
 		OperationID: "events", Method: http.MethodGet, Path: "/v1/events", Summary: "What happens, as server-sent events",
 		Description: "Each event has its kind as its name, its id, and a JSON object as its data. The first one is `hello`; " +
 			"`reset` says that events were missed. Events of home jobs are told by their own site's broker only, from memory.",
@@ -51,27 +63,25 @@ func (s *Server) eventOps() {
 			list("label", "KEY=VALUE: only of jobs with this label"),
 			rest.QueryParam("follow", huma.TypeBoolean, "false: end after what is held"),
 		},
-		Responses: s.api.Responses(http.StatusOK, wire.TypeEvents, s.api.Schema(wire.Event{}), 400, 503),
-	}, s.events)
+		Responses: e.api.Responses(http.StatusOK, wire.TypeEvents, e.api.Schema(wire.Event{}), 400, 503),
+	}, e.stream)
 }
 
-// events streams until the client goes, takes nothing for BodyTimeout, or the
+// stream goes on until the client goes, takes nothing for BodyTimeout, or the
 // server stops.
-func (s *Server) events(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
-	if _, _, _, err := s.eventQuery(r); err != nil {
+func (e *events) stream(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
+	if _, _, _, err := e.eventQuery(r); err != nil {
 		return err
 	}
-	leave, err := s.waiters.Enter()
+	ctx, leave, err := e.reads.stay(r.Context())
 	if err != nil {
 		return err
 	}
 	defer leave()
-	ctx, cancel := s.stop.Until(r.Context())
-	defer cancel()
-	if err = s.awaitCurrent(ctx); err != nil {
+	if err = e.awaitCurrent(ctx); err != nil {
 		return err
 	}
-	from, filter, follow, err := s.eventQuery(r) // again: "now" is known now
+	from, filter, follow, err := e.eventQuery(r) // again: "now" is known now
 	if err != nil {
 		return err
 	}
@@ -81,7 +91,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, _ func(string) s
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Accel-Buffering", "no") // a proxy must pass it on as it comes
 	w.WriteHeader(http.StatusOK)
-	st := &eventStream{server: s, out: w, flush: http.NewResponseController(w), from: s.broker.Events(from, filter)}
+	st := &eventStream{of: e, out: w, flush: http.NewResponseController(w), from: e.broker.Events(from, filter)}
 	st.hello(from)
 	if follow {
 		st.follow(ctx)
@@ -99,13 +109,13 @@ const (
 )
 
 // awaitCurrent returns nil once the replicated state is known, or why it is not.
-func (s *Server) awaitCurrent(ctx context.Context) error {
+func (e *events) awaitCurrent(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, currentPatience)
 	defer cancel()
 	look := time.NewTicker(currentLook)
 	defer look.Stop()
 	for {
-		err := s.broker.Current()
+		err := e.broker.Current()
 		if err == nil {
 			return nil
 		}
@@ -118,9 +128,9 @@ func (s *Server) awaitCurrent(ctx context.Context) error {
 }
 
 // eventQuery reads what a client wants.
-func (s *Server) eventQuery(r *http.Request) (from node.EventID, f node.EventFilter, follow bool, err error) {
+func (e *events) eventQuery(r *http.Request) (from node.EventID, f node.EventFilter, follow bool, err error) {
 	q := r.URL.Query()
-	if from, err = s.eventPlace(r); err != nil {
+	if from, err = e.eventPlace(r); err != nil {
 		return from, f, false, err
 	}
 	if f.Kinds, err = eventKinds(q["kind"]); err != nil {
@@ -145,13 +155,13 @@ func (s *Server) eventQuery(r *http.Request) (from node.EventID, f node.EventFil
 }
 
 // eventPlace is where a stream begins.
-func (s *Server) eventPlace(r *http.Request) (node.EventID, error) {
+func (e *events) eventPlace(r *http.Request) (node.EventID, error) {
 	name, text := "Last-Event-ID", r.Header.Get("Last-Event-ID")
 	if text == "" {
 		name, text = "from", r.URL.Query().Get("from")
 	}
 	if text == "" {
-		return s.broker.Feed().Now(), nil
+		return e.broker.Feed().Now(), nil
 	}
 	id, err := node.ParseEventID(text)
 	if err != nil {
@@ -179,17 +189,17 @@ func eventKinds(names []string) (map[fsm.EventKind]bool, error) {
 
 // eventStream writes events to one client.
 type eventStream struct {
-	server *Server
-	out    http.ResponseWriter
-	flush  *http.ResponseController
-	from   *replica.Subscription
-	err    error // of the first write that failed
+	of    *events
+	out   http.ResponseWriter
+	flush *http.ResponseController
+	from  *replica.Subscription
+	err   error // of the first write that failed
 }
 
 // hello opens the stream, so that a client knows at once that it is connected.
 func (e *eventStream) hello(from node.EventID) {
 	b := append([]byte(nil), "retry: 2000\n"...)
-	e.write(appendFrame(b, "", wire.EventHello, wire.Hello{Site: e.server.broker.Site(), Index: e.server.broker.Index(), From: from.String()}))
+	e.write(appendFrame(b, "", wire.EventHello, wire.Hello{Site: e.of.broker.Site(), Index: e.of.broker.Index(), From: from.String()}))
 }
 
 // follow writes what comes, as it comes.
@@ -240,10 +250,10 @@ func (e *eventStream) tell(events []node.Event, err error) {
 	var b []byte
 	if err != nil {
 		id := e.from.Place().String()
-		b = appendFrame(b, id, wire.EventReset, wire.Reset{ID: id, Index: e.server.broker.Index(), Reason: problem.OneLine(err.Error())})
+		b = appendFrame(b, id, wire.EventReset, wire.Reset{ID: id, Index: e.of.broker.Index(), Reason: problem.OneLine(err.Error())})
 	}
 	for i := range events {
-		b = append(b, e.server.frames.of(&events[i])...)
+		b = append(b, e.of.frames.of(&events[i])...)
 	}
 	e.write(b)
 }

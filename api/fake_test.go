@@ -389,8 +389,8 @@ func ask(s *Server, method, target, contentType, body string, headers ...string)
 	return w
 }
 
-func newServer(f *fakeBroker) *Server {
-	return New(Config{}, f, prometheus.NewRegistry(), zerolog.Nop())
+func newServer(b Broker) *Server {
+	return New(Config{}, b, prometheus.NewRegistry(), zerolog.Nop())
 }
 
 var _ http.Handler = (*Server)(nil)

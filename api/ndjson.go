@@ -34,8 +34,8 @@ type line struct {
 
 // submitLines answers every input line that is not blank with one result line, in
 // order.
-func (s *Server) submitLines(w http.ResponseWriter, r *http.Request, key string, strict bool) error {
-	in, err := s.bodies.Lines(w, r)
+func (j *jobs) submitLines(w http.ResponseWriter, r *http.Request, key string, strict bool) error {
+	in, err := j.bodies.Lines(w, r)
 	if err != nil {
 		return err
 	}
@@ -50,10 +50,10 @@ func (s *Server) submitLines(w http.ResponseWriter, r *http.Request, key string,
 	lines, results := transport.NewPending[line](chunkLines), transport.NewPending[byte](maxPending)
 	var stages sync.WaitGroup
 	stages.Go(func() {
-		s.writeResults(w, out, results)
+		j.writeResults(w, out, results)
 		cancel() // after the last result, or when the client is gone
 	})
-	stages.Go(func() { s.submitChunks(ctx, lines, results) })
+	stages.Go(func() { j.submitChunks(ctx, lines, results) })
 	whole := readLines(in, key, strict, lines)
 	lines.Close()
 	stages.Wait()
@@ -90,7 +90,7 @@ func readLines(in *transport.Lines, key string, strict bool, lines *transport.Pe
 
 // submitChunks turns lines into results, until there are no more or nobody
 // takes them.
-func (s *Server) submitChunks(ctx context.Context, lines *transport.Pending[line], results *transport.Pending[byte]) {
+func (j *jobs) submitChunks(ctx context.Context, lines *transport.Pending[line], results *transport.Pending[byte]) {
 	defer results.Close()
 	defer lines.Abandon()
 	var buf []byte
@@ -105,7 +105,7 @@ func (s *Server) submitChunks(ctx context.Context, lines *transport.Pending[line
 		}
 		var answers []node.Answer
 		if len(reqs) > 0 {
-			answers = s.broker.Submit(ctx, reqs)
+			answers = j.broker.Submit(ctx, reqs)
 		}
 		buf = buf[:0]
 		for _, l := range chunk {
@@ -113,7 +113,7 @@ func (s *Server) submitChunks(ctx context.Context, lines *transport.Pending[line
 			if l.err == nil {
 				a, answers = answers[0], answers[1:]
 			}
-			buf = s.appendResult(buf, a, int(l.num))
+			buf = j.appendResult(buf, a, int(l.num))
 		}
 		if !results.Put(buf...) {
 			return
@@ -122,13 +122,13 @@ func (s *Server) submitChunks(ctx context.Context, lines *transport.Pending[line
 }
 
 // appendResult writes a result line: an acceptance or a problem.
-func (s *Server) appendResult(b []byte, a node.Answer, n int) []byte {
+func (j *jobs) appendResult(b []byte, a node.Answer, n int) []byte {
 	if a.Err == nil {
-		s.metrics.accepted.Inc()
+		j.metrics.accepted.Inc()
 		return appendAccepted(b, a, a.Replayed)
 	}
-	s.metrics.refused.Inc()
-	p := problem.Logged(s.log, a.Err)
+	j.metrics.refused.Inc()
+	p := problem.Logged(j.log, a.Err)
 	p.Line = n
 	body, err := json.Marshal(p.Problem)
 	if err != nil {
@@ -138,7 +138,7 @@ func (s *Server) appendResult(b []byte, a node.Answer, n int) []byte {
 }
 
 // writeResults writes as fast as the client takes them.
-func (s *Server) writeResults(w io.Writer, out *http.ResponseController, results *transport.Pending[byte]) {
+func (j *jobs) writeResults(w io.Writer, out *http.ResponseController, results *transport.Pending[byte]) {
 	defer results.Abandon()
 	for {
 		buf, more := results.Take()

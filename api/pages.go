@@ -10,6 +10,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/api/internal/outputs"
 	"github.com/cloudshare/cloudshare/api/internal/problem"
+	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/internal/source"
 	"github.com/cloudshare/cloudshare/api/internal/transport"
 	"github.com/cloudshare/cloudshare/api/web"
@@ -27,49 +28,56 @@ type Recent interface {
 
 var _ Recent = (*archive.Recent)(nil)
 
-// newPages builds the pages for people.
-func (s *Server) newPages() *web.Pages {
-	cfg := web.Config{
-		Source: pageSource{s.broker, s.outputs}, Whys: pageWhys{s.broker}, Version: s.cfg.Version, Problem: pageProblem, Stopping: s.stop.Begun(),
-		MaxStreams: s.cfg.MaxWaiters + s.cfg.MaxFollowers, // stayed refuses before
+// pages are for people. They are no operations of the API: they may change with
+// every version.
+type pages struct {
+	api                *rest.API
+	waiters, followers *transport.Places
+	web                *web.Pages
+}
+
+// newSource says what the pages stand on.
+func newSource(cfg *Config, b Broker, o *outputs.Outputs, stop *transport.Stop) web.Config {
+	out := web.Config{
+		Source: pageSource{b, o}, Whys: pageWhys{b}, Version: cfg.Version, Problem: pageProblem, Stopping: stop.Begun(),
+		MaxStreams: cfg.MaxWaiters + cfg.MaxFollowers, // stayed refuses before
 	}
-	if s.cfg.Recent != nil {
-		cfg.History = pageHistory{s.cfg.Recent}
+	if cfg.Recent != nil {
+		out.History = pageHistory{cfg.Recent}
 	}
-	return web.New(cfg)
+	return out
 }
 
 // pageKey marks the requests whose errors are shown as pages.
 type pageKey struct{}
 
-// showPages registers the pages. They are no operations of the API: they may
-// change with every version.
-func (s *Server) showPages() {
-	for _, route := range s.pages.Routes() {
-		answer := s.stayed(route)
-		s.api.Page(route.Method, route.Path, route.Stay != web.Brief, func(w http.ResponseWriter, r *http.Request, param func(string) string) {
+// register adds the pages.
+func (g *pages) register() {
+	for _, route := range g.web.Routes() {
+		answer := g.stayed(route)
+		g.api.Page(route.Method, route.Path, route.Stay != web.Brief, func(w http.ResponseWriter, r *http.Request, param func(string) string) {
 			r = r.WithContext(context.WithValue(r.Context(), pageKey{}, true))
 			if err := answer(w, r, param); err != nil {
-				s.api.Fail(w, r, err)
+				g.api.Fail(w, r, err)
 			}
 		})
 	}
 }
 
 // stayed is followed for the pages' streams.
-func (s *Server) stayed(route web.Route) web.Handler {
-	taken := map[web.Stay]*transport.Places{web.Listens: s.waiters, web.Follows: s.followers}[route.Stay]
+func (g *pages) stayed(route web.Route) web.Handler {
+	taken := map[web.Stay]*transport.Places{web.Listens: g.waiters, web.Follows: g.followers}[route.Stay]
 	if taken == nil {
 		return route.Handler
 	}
 	return func(w http.ResponseWriter, r *http.Request, param func(string) string) error {
 		leave, err := taken.Enter()
 		if err != nil {
-			s.refuse(w, r, problem.Of(err))
+			g.refuse(w, r, problem.Of(err))
 			return nil
 		}
 		defer leave()
-		return s.api.Elsewhere(w, r, route.Handler(w, r, param))
+		return g.api.Elsewhere(w, r, route.Handler(w, r, param))
 	}
 }
 
@@ -81,13 +89,13 @@ func wantsPage(r *http.Request) bool {
 }
 
 // refuse answers with a problem in the form that the client asked in.
-func (s *Server) refuse(w http.ResponseWriter, r *http.Request, p *problem.Problem) {
+func (g *pages) refuse(w http.ResponseWriter, r *http.Request, p *problem.Problem) {
 	if r.Context().Value(pageKey{}) == nil {
 		p.Write(w)
 		return
 	}
 	p.SetHeaders(w.Header())
-	s.pages.Refuse(w, r, web.Problem{Status: p.Status, Title: p.Title, Detail: p.Detail})
+	g.web.Refuse(w, r, web.Problem{Status: p.Status, Title: p.Title, Detail: p.Detail})
 }
 
 func pageProblem(err error) web.Problem {

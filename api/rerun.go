@@ -13,10 +13,10 @@ import (
 	"github.com/cloudshare/cloudshare/node"
 )
 
-// rerunOps registers POST /v1/jobs/{id}/rerun. What to run is in the query, so that
+// registerRerun adds POST /v1/jobs/{id}/rerun. What to run is in the query, so that
 // the request can be passed on as it is.
-func (s *Server) rerunOps() {
-	s.api.Handle(huma.Operation{
+func (j *jobs) registerRerun() {
+	j.api.Handle(huma.Operation{
 		OperationID: "rerun", Method: http.MethodPost, Path: "/v1/jobs/{id}/rerun", Summary: "Run tasks of a job again, as a new job",
 		Description: "The new job is the same but for its indices: its tasks have those of the tasks that are run again. " +
 			"Without state and tasks these are the ones that failed or were lost so far.",
@@ -24,11 +24,11 @@ func (s *Server) rerunOps() {
 			rest.IDParam(), rest.StatesParam(), rest.QueryParam("tasks", huma.TypeString, "only those with these indices, such as 3,17,40-60"),
 			{Name: wire.HeaderKey, In: "header", Schema: &huma.Schema{Type: huma.TypeString}, Description: "the same key and request give the first answer again"},
 		},
-		Responses: s.api.Responses(http.StatusAccepted, wire.TypeJSON, s.api.Schema(wire.Accepted{}), 400, 403, 404, 409, 422, 429, 503),
-	}, s.rerun)
+		Responses: j.api.Responses(http.StatusAccepted, wire.TypeJSON, j.api.Schema(wire.Accepted{}), 400, 403, 404, 409, 422, 429, 503),
+	}, j.rerun)
 }
 
-func (s *Server) rerun(w http.ResponseWriter, r *http.Request, param func(string) string) error {
+func (j *jobs) rerun(w http.ResponseWriter, r *http.Request, param func(string) string) error {
 	id, err := fsm.ParseJobID(param("id"))
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func (s *Server) rerun(w http.ResponseWriter, r *http.Request, param func(string
 	if q.Only.Len() > 0 && states == 0 {
 		q.States = 0 // they are named
 	}
-	spec, err := s.broker.Rerun(r.Context(), id, q)
+	spec, err := j.broker.Rerun(r.Context(), id, q)
 	if err != nil {
 		return err
 	}
@@ -59,5 +59,5 @@ func (s *Server) rerun(w http.ResponseWriter, r *http.Request, param func(string
 	if key != "" { // more tasks may have failed by the time it is asked again
 		req.Meaning = sha256.Sum256(fmt.Appendf(nil, "rerun %s %d %s", id, q.States, q.Only))
 	}
-	return s.accept(w, r, req)
+	return j.accept(w, r, req)
 }

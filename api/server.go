@@ -82,67 +82,55 @@ func orElse[T comparable](v *T, d T) {
 
 // Server answers HTTP for one broker.
 type Server struct {
-	cfg       Config
-	broker    Broker
-	log       zerolog.Logger
 	transport *transport.Server
-	stop      *transport.Stop
-	guard     *transport.Guard
-	bodies    *transport.Bodies
-	writers   *transport.Writers
+	api       *rest.API
+	peers     *peers.Client
 	// waiters are event streams, blocking reads and open pages; followers follow logs;
 	// slow are bodies that come slowly.
 	waiters, followers, slow *transport.Places
-
-	api     *rest.API
-	reads   *reads
-	metrics *metrics
-	peers   *peers.Client
-	frames  frames
-	pages   *web.Pages
-	outputs *outputs.Outputs
-	// archiveReads has one for each report or export that goes on.
-	archiveReads chan struct{}
 }
 
 // New builds a server that does not listen yet. It registers its own metrics
 // in reg, and serves all of reg's at /metrics.
 func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) *Server {
-	s := &Server{
-		cfg: cfg.withDefaults(), broker: b, log: logger, metrics: newMetrics(reg),
-		archiveReads: make(chan struct{}, maxArchiveReads),
-	}
-	s.openTransport()
-	s.reads = &reads{b, s.waiters, s.stop}
+	cfg = cfg.withDefaults()
+	s := newBounded(&cfg, logger)
+	stop, metrics := s.transport.Stop, newMetrics(reg)
+	bodies := transport.NewBodies(cfg.MaxBody, cfg.MaxLines, cfg.BodyTimeout, s.slow)
+	reads := &reads{b, s.waiters, stop}
+	pages := &pages{waiters: s.waiters, followers: s.followers}
 	s.peers = peers.New(peers.Config{
-		Site: b.Site, Federation: s.cfg.Federation, Timeout: s.cfg.PeerTimeout, Blocks: isBlocking, Patience: maxWait,
-		Waiters: s.waiters, Stop: s.stop, Refuse: s.refuse, Log: logger,
+		Site: b.Site, Federation: cfg.Federation, Timeout: cfg.PeerTimeout, Blocks: isBlocking, Patience: maxWait,
+		Waiters: s.waiters, Stop: stop, Refuse: pages.refuse, Log: logger,
 	})
-	s.api = rest.New(s.cfg.Version, &gate{
-		broker: b, transport: s.transport, guard: s.guard, bodies: s.bodies, writers: s.writers, reads: s.reads, peers: s.peers,
-		metrics: s.metrics, refuse: s.refuse,
+	s.api = rest.New(cfg.Version, &gate{
+		broker: b, transport: s.transport, guard: transport.NewGuard(append([]string{cfg.Listen}, cfg.Names...)), bodies: bodies,
+		writers: transport.NewWriters(cfg.BodyTimeout), reads: reads, peers: s.peers, metrics: metrics, refuse: pages.refuse,
 	}, logger)
-	s.outputs = outputs.New(outputs.Config{Broker: b, API: s.api, Peers: s.peers, Followers: s.followers, Stop: s.stop, Log: logger})
-	s.routes()
-	s.pages = s.newPages()
-	s.showPages()
+	out := outputs.New(outputs.Config{Broker: b, API: s.api, Peers: s.peers, Followers: s.followers, Stop: stop, Log: logger})
+	pages.api, pages.web = s.api, web.New(newSource(&cfg, b, out, stop))
+
+	(&jobs{b, s.api, reads, bodies, s.peers, metrics, logger}).register()
+	(&federation{b, s.api, reads, bodies, cfg.Contacts, cfg.Federation}).register()
+	(&events{broker: b, api: s.api, reads: reads}).register()
+	(&reports{cfg.Archive, s.api, stop, logger, make(chan struct{}, maxArchiveReads)}).register()
+	out.Register()
+	(&probes{b, s.api, metrics, pages.web}).register()
+	pages.register()
 	return s
 }
 
-// openTransport bounds what clients may take of this broker.
-func (s *Server) openTransport() {
-	c := &s.cfg
-	s.transport = transport.New(transport.Config{
-		Listen: c.Listen, MaxConns: c.MaxConns, HeaderTimeout: c.HeaderTimeout, IdleTimeout: c.IdleTimeout, Misdialed: c.Misdialed,
-	}, s.log)
-	s.stop = s.transport.Stop
-	s.guard = transport.NewGuard(append([]string{c.Listen}, c.Names...))
+// newBounded bounds what clients may take of this broker.
+func newBounded(cfg *Config, logger zerolog.Logger) *Server {
 	const name, title = "too-many-waiters", "Too many clients wait for what happens"
-	s.waiters = transport.NewPlaces(c.MaxWaiters, name, title, "event streams, blocking reads and open pages")
-	s.followers = transport.NewPlaces(c.MaxFollowers, name, title, "followed logs")
-	s.slow = transport.NewPlaces(max(1, c.MaxConns/8), "too-many-bodies", "Too many bodies come slowly", "bodies that take longer than a second")
-	s.bodies = transport.NewBodies(c.MaxBody, c.MaxLines, c.BodyTimeout, s.slow)
-	s.writers = transport.NewWriters(c.BodyTimeout)
+	return &Server{
+		transport: transport.New(transport.Config{
+			Listen: cfg.Listen, MaxConns: cfg.MaxConns, HeaderTimeout: cfg.HeaderTimeout, IdleTimeout: cfg.IdleTimeout, Misdialed: cfg.Misdialed,
+		}, logger),
+		waiters:   transport.NewPlaces(cfg.MaxWaiters, name, title, "event streams, blocking reads and open pages"),
+		followers: transport.NewPlaces(cfg.MaxFollowers, name, title, "followed logs"),
+		slow:      transport.NewPlaces(max(1, cfg.MaxConns/8), "too-many-bodies", "Too many bodies come slowly", "bodies that take longer than a second"),
+	}
 }
 
 // Start listens and serves in the background. The error says which address

@@ -17,7 +17,7 @@ import (
 const maxKey = 255
 
 // submit is the hot path: the body is read once and parsed once.
-func (s *Server) submit(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
+func (j *jobs) submit(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
 	strict, err := rest.QueryBool(r, "strict")
 	if err != nil {
 		return err
@@ -38,31 +38,31 @@ func (s *Server) submit(w http.ResponseWriter, r *http.Request, _ func(string) s
 		if dry {
 			return problem.BadQuery("dry_run", "true", "is for one job, sent as "+wire.TypeJSON)
 		}
-		return s.submitLines(w, r, key, strict)
+		return j.submitLines(w, r, key, strict)
 	}
-	body, err := s.bodies.Read(w, r)
+	body, err := j.bodies.Read(w, r)
 	if err != nil {
 		return err
 	}
 	if dry {
-		return s.dryRun(w, r, body, strict)
+		return j.dryRun(w, r, body, strict)
 	}
 	req, err := request(body, key, strict)
 	if err != nil {
-		s.metrics.refused.Inc()
+		j.metrics.refused.Inc()
 		return err
 	}
-	return s.accept(w, r, req)
+	return j.accept(w, r, req)
 }
 
 // accept submits one job and answers with what became of it.
-func (s *Server) accept(w http.ResponseWriter, r *http.Request, req node.Request) error {
-	answer := s.broker.Submit(r.Context(), []node.Request{req})[0]
+func (j *jobs) accept(w http.ResponseWriter, r *http.Request, req node.Request) error {
+	answer := j.broker.Submit(r.Context(), []node.Request{req})[0]
 	if answer.Err != nil {
-		s.metrics.refused.Inc()
+		j.metrics.refused.Inc()
 		return answer.Err
 	}
-	s.metrics.accepted.Inc()
+	j.metrics.accepted.Inc()
 	if answer.Replayed {
 		w.Header().Set(wire.HeaderReplayed, "true")
 	}

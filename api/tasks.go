@@ -20,7 +20,7 @@ const maxFailed = 10
 var badStates = fsm.TaskStates(0).With(fsm.TaskFailed).With(fsm.TaskLost)
 
 // tasks pages by the next index, which is never 0 while there is more.
-func (s *Server) tasks(w http.ResponseWriter, r *http.Request, param func(string) string) error {
+func (j *jobs) tasks(w http.ResponseWriter, r *http.Request, param func(string) string) error {
 	id, err := fsm.ParseJobID(param("id"))
 	if err != nil {
 		return err
@@ -29,10 +29,10 @@ func (s *Server) tasks(w http.ResponseWriter, r *http.Request, param func(string
 	if err != nil {
 		return err
 	}
-	if err = s.awaitJob(w, r, id); err != nil {
+	if err = j.awaitJob(w, r, id); err != nil {
 		return err
 	}
-	tasks, next, err := s.broker.FindTasks(r.Context(), id, q)
+	tasks, next, err := j.broker.FindTasks(r.Context(), id, q)
 	if err != nil {
 		return err
 	}
@@ -70,11 +70,11 @@ func taskQuery(r *http.Request) (q node.TaskQuery, err error) {
 
 // firstFailed returns the first tasks of a job that failed or were lost. One that
 // the job's record goes away beneath has none.
-func (s *Server) firstFailed(ctx context.Context, job node.Job) ([]wire.Task, error) {
+func (j *jobs) firstFailed(ctx context.Context, job node.Job) ([]wire.Task, error) {
 	if job.Counts["failed"]+job.Counts["lost"] == 0 {
 		return nil, nil
 	}
-	tasks, _, err := source.FindAll(ctx, s.broker, job.ID, node.TaskQuery{States: badStates}, maxFailed)
+	tasks, _, err := source.FindAll(ctx, j.broker, job.ID, node.TaskQuery{States: badStates}, maxFailed)
 	if errors.Is(err, node.ErrNotFound) {
 		return nil, nil
 	}

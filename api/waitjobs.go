@@ -20,19 +20,19 @@ import (
 // waitPath is answered late, by other brokers too.
 const waitPath = "/v1/wait"
 
-// waitOps registers GET /v1/wait.
-func (s *Server) waitOps() {
+// registerWait adds GET /v1/wait.
+func (j *jobs) registerWait() {
 	jobs := rest.ListParam("job", "SITE.NUMBER; may be repeated, at most 1000 times")
-	s.api.Handle(huma.Operation{
+	j.api.Handle(huma.Operation{
 		OperationID: "wait", Method: http.MethodGet, Path: waitPath, Summary: "Wait until jobs have ended",
 		Description: "Answered once all the jobs have ended, or after wait: one item per job, in order, and whether all have ended. " +
 			"A job that is not known, and what cannot be asked, has a problem instead of a state; only the former counts as ended.",
 		Parameters: []*huma.Param{jobs, rest.QueryParam("wait", huma.TypeString, "answer after this time at the latest, e.g. 30s; default and most 5m")},
-		Responses:  s.api.Responses(http.StatusOK, wire.TypeJSON, s.api.Schema(wire.Waited{}), 400, 503),
-	}, s.waitJobs)
+		Responses:  j.api.Responses(http.StatusOK, wire.TypeJSON, j.api.Schema(wire.Waited{}), 400, 503),
+	}, j.waitJobs)
 }
 
-func (s *Server) waitJobs(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
+func (j *jobs) waitJobs(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
 	list, err := targets(r, false)
 	if err != nil {
 		return err
@@ -40,22 +40,20 @@ func (s *Server) waitJobs(w http.ResponseWriter, r *http.Request, _ func(string)
 	if len(list) == 0 {
 		return problem.BadQuery("job", "", "is missing: name the jobs to wait for")
 	}
-	_, _, wait, err := s.reads.waitQuery(r)
+	_, _, wait, err := j.reads.waitQuery(r)
 	if err != nil {
 		return err
 	}
-	leave, err := s.waiters.Enter()
+	ctx, leave, err := j.reads.stay(r.Context())
 	if err != nil {
 		return err
 	}
 	defer leave()
-	ctx, cancel := s.stop.Until(r.Context())
-	defer cancel()
 	ctx, done := context.WithTimeout(ctx, wait)
 	defer done()
-	v := &jobWait{server: s, list: list, items: make([]wire.WaitedJob, len(list)), open: map[fsm.JobID]int{}}
+	v := &jobWait{of: j, list: list, items: make([]wire.WaitedJob, len(list)), open: map[fsm.JobID]int{}}
 	v.run(ctx, r)
-	s.reads.restamp(r.Context())
+	j.reads.restamp(r.Context())
 	out := wire.Waited{Items: v.items, Done: true, Freshness: freshness(r.Context())}
 	for i := range v.items {
 		out.Done = out.Done && v.items[i].Over
@@ -65,16 +63,16 @@ func (s *Server) waitJobs(w http.ResponseWriter, r *http.Request, _ func(string)
 
 // jobWait is one request that waits for jobs.
 type jobWait struct {
-	server *Server
-	list   []target
-	items  []wire.WaitedJob  // by place in the list
-	open   map[fsm.JobID]int // jobs that this broker knows and that have not ended
-	away   peers.Others
+	of    *jobs
+	list  []target
+	items []wire.WaitedJob  // by place in the list
+	open  map[fsm.JobID]int // jobs that this broker knows and that have not ended
+	away  peers.Others
 }
 
 // run fills the items until all jobs have ended, or ctx ends.
 func (v *jobWait) run(ctx context.Context, r *http.Request) {
-	b := v.server.broker
+	b := v.of.broker
 	// Before the first look: no end falls in between.
 	sub := b.Events(b.Feed().Now(), node.EventFilter{Kinds: map[fsm.EventKind]bool{fsm.EventJobEnded: true}})
 	for i := range v.list {
@@ -115,9 +113,9 @@ func (v *jobWait) lookAgain(ctx context.Context) {
 func (v *jobWait) look(ctx context.Context, i int) error {
 	id := v.list[i].Job
 	item := wire.WaitedJob{Job: v.list[i].text}
-	job, err := v.server.broker.Job(ctx, id)
+	job, err := v.of.broker.Job(ctx, id)
 	if err != nil {
-		item.Problem, item.Over = &problem.Logged(v.server.log, err).Problem, errors.Is(err, node.ErrNotFound)
+		item.Problem, item.Over = &problem.Logged(v.of.log, err).Problem, errors.Is(err, node.ErrNotFound)
 	} else {
 		item.State, item.Reason, item.Counts, item.EndedAt = job.State, job.Reason, job.Counts, moment(job.EndedAt)
 		state, _ := fsm.ParseTaskState(job.State)
@@ -141,10 +139,10 @@ func (v *jobWait) askOther(ctx context.Context, r *http.Request, e *peers.Share)
 	if until, ok := ctx.Deadline(); ok {
 		query.Set("wait", max(0, time.Until(until)).Round(time.Millisecond).String())
 	}
-	patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxWait+v.server.peers.Timeout())
+	patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxWait+v.of.peers.Timeout())
 	defer cancel()
 	defer context.AfterFunc(r.Context(), cancel)()
-	answer, err := peers.AskSame[wire.Waited](patient, v.server.peers, r, e.At, query)
+	answer, err := peers.AskSame[wire.Waited](patient, v.of.peers, r, e.At, query)
 	for k, i := range e.Jobs {
 		switch {
 		case err != nil:

@@ -12,36 +12,36 @@ import (
 	"github.com/cloudshare/cloudshare/node"
 )
 
-// whyOps registers GET /v1/jobs/{id}/why.
-func (s *Server) whyOps() {
-	s.api.Handle(huma.Operation{
+// registerWhy adds GET /v1/jobs/{id}/why.
+func (j *jobs) registerWhy() {
+	j.api.Handle(huma.Operation{
 		OperationID: "why", Method: http.MethodGet, Path: "/v1/jobs/{id}/why", Summary: "Why a job waits, and when it will start",
 		Description: "What goes first and on what ground, why each site does not run it, and an estimate of the next task's start. " +
 			"Answered as of the last entry applied: standings move with every run, so a blocking read waits for anything that happens.",
 		Parameters: append(blockingParams(), rest.IDParam()),
-		Responses:  s.api.Responses(http.StatusOK, wire.TypeJSON, s.api.Schema(wire.Why{}), 404, 503),
-	}, s.why)
+		Responses:  j.api.Responses(http.StatusOK, wire.TypeJSON, j.api.Schema(wire.Why{}), 404, 503),
+	}, j.why)
 }
 
 // submitResponses adds the dry run's answer to those of a submission.
-func (s *Server) submitResponses() map[string]*huma.Response {
-	out := s.api.Responses(http.StatusAccepted, wire.TypeJSON, s.api.Schema(wire.Accepted{}), 400, 403, 413, 415, 422, 429, 503)
-	out["200"] = s.api.Responses(http.StatusOK, wire.TypeJSON, s.api.Schema(wire.Why{}))["200"]
+func (j *jobs) submitResponses() map[string]*huma.Response {
+	out := j.api.Responses(http.StatusAccepted, wire.TypeJSON, j.api.Schema(wire.Accepted{}), 400, 403, 413, 415, 422, 429, 503)
+	out["200"] = j.api.Responses(http.StatusOK, wire.TypeJSON, j.api.Schema(wire.Why{}))["200"]
 	return out
 }
 
-func (s *Server) why(w http.ResponseWriter, r *http.Request, param func(string) string) error {
+func (j *jobs) why(w http.ResponseWriter, r *http.Request, param func(string) string) error {
 	id, err := fsm.ParseJobID(param("id"))
 	if err != nil {
 		return err
 	}
-	if err = s.askedHere(r, id); err != nil {
+	if err = j.askedHere(r, id); err != nil {
 		return err
 	}
-	if err = s.reads.await(w, r, fsm.JobID{}); err != nil { // what happens to others moves its place, too
+	if err = j.reads.await(w, r, fsm.JobID{}); err != nil { // what happens to others moves its place, too
 		return err
 	}
-	why, err := s.broker.Why(r.Context(), id)
+	why, err := j.broker.Why(r.Context(), id)
 	if err != nil {
 		return err
 	}
@@ -51,12 +51,12 @@ func (s *Server) why(w http.ResponseWriter, r *http.Request, param func(string) 
 }
 
 // dryRun answers a submission with dry_run=true: 200 and a wire.Why.
-func (s *Server) dryRun(w http.ResponseWriter, r *http.Request, body []byte, strict bool) error {
+func (j *jobs) dryRun(w http.ResponseWriter, r *http.Request, body []byte, strict bool) error {
 	req, err := request(body, "", strict)
 	if err != nil {
 		return err
 	}
-	why, err := s.broker.DryRun(r.Context(), req)
+	why, err := j.broker.DryRun(r.Context(), req)
 	if err != nil {
 		return err
 	}

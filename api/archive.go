@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/rs/zerolog"
 
+	"github.com/cloudshare/cloudshare/api/internal/form"
 	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/internal/transport"
@@ -220,7 +221,7 @@ func coreHours(coreMs int64) float64 { return float64(coreMs) / (1000 * 3600 * 1
 
 func reportOf(r *archive.Report) wire.Report {
 	out := wire.Report{
-		Site: r.Site, Scope: string(r.Scope), By: r.By, First: moment(r.First), Last: moment(r.Last),
+		Site: r.Site, Scope: string(r.Scope), By: r.By, First: form.Moment(r.First), Last: form.Moment(r.Last),
 		Rows: make([]wire.ReportRow, 0, len(r.Rows)), Total: reportRowOf(&r.Total), Gaps: make([]wire.ReportGap, 0, len(r.Gaps)),
 	}
 	for i := range r.Rows {
@@ -228,7 +229,7 @@ func reportOf(r *archive.Report) wire.Report {
 	}
 	for i := range r.Gaps {
 		g := &r.Gaps[i]
-		out.Gaps = append(out.Gaps, wire.ReportGap{FromEntry: g.From, ToEntry: g.To, Since: moment(g.Since), Until: moment(g.Until), Reason: g.Reason})
+		out.Gaps = append(out.Gaps, wire.ReportGap{FromEntry: g.From, ToEntry: g.To, Since: form.Moment(g.Since), Until: form.Moment(g.Until), Reason: g.Reason})
 	}
 	return out
 }

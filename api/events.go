@@ -11,7 +11,9 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/cloudshare/cloudshare/api/internal/form"
 	"github.com/cloudshare/cloudshare/api/internal/problem"
+	"github.com/cloudshare/cloudshare/api/internal/reads"
 	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/internal/source"
 	"github.com/cloudshare/cloudshare/api/wire"
@@ -38,7 +40,7 @@ type events struct {
 		source.Feed
 	}
 	api    *rest.API
-	reads  *reads
+	reads  *reads.Reads
 	frames frames
 }
 
@@ -73,7 +75,7 @@ func (e *events) stream(w http.ResponseWriter, r *http.Request, _ func(string) s
 	if _, _, _, err := e.eventQuery(r); err != nil {
 		return err
 	}
-	ctx, leave, err := e.reads.stay(r.Context())
+	ctx, leave, err := e.reads.Stay(r.Context())
 	if err != nil {
 		return err
 	}
@@ -278,7 +280,7 @@ func (f *frames) of(e *node.Event) []byte {
 	if have := slot.Load(); have != nil && have.seq == e.Seq {
 		return have.text
 	}
-	made := &frame{e.Seq, appendFrame(nil, e.ID.String(), e.Kind.String(), eventOf(e))}
+	made := &frame{e.Seq, appendFrame(nil, e.ID.String(), e.Kind.String(), form.Event(e))}
 	slot.Store(made)
 	return made.text
 }
@@ -294,54 +296,4 @@ func appendFrame(b []byte, id, name string, data any) []byte {
 	}
 	b = append(append(append(b, "event: "...), name...), "\ndata: "...)
 	return append(append(b, text...), "\n\n"...)
-}
-
-// eventOf is an event's form on the wire.
-func eventOf(e *node.Event) wire.Event {
-	out := wire.Event{
-		ID: e.ID.String(), Index: e.Index, Kind: e.Kind.String(), Time: moment(e.At), Durability: e.Durability,
-		Count: e.Count, Attempt: e.Attempt, Token: e.Token, Site: e.Site, Machine: e.Machine,
-		Outcome: e.End.String(), RunMs: e.RunMs, Reason: e.Reason,
-	}
-	if e.Time >= 0 {
-		out.LogMs = &e.Time
-	}
-	if e.Job.Num > 0 {
-		out.Job, out.Owner = e.Job.String(), e.Job.Site
-	}
-	if ofTask(e.Kind) {
-		out.Task = &e.Task
-	}
-	if e.Need != (fsm.Resources{}) || e.Kind == fsm.EventSiteOffered {
-		need := resourcesOf(e.Need)
-		out.Resources = &need
-	}
-	if wait := e.StartedMs - e.QueuedMs; e.StartedMs >= 0 && e.QueuedMs >= 0 && out.Task != nil {
-		out.WaitMs = &wait
-	}
-	out.ExitCode, out.Signal = exitOf(e)
-	return out
-}
-
-// ofTask reports whether events of a kind name a task.
-func ofTask(k fsm.EventKind) bool {
-	return k == fsm.EventHomeRan || strings.HasPrefix(k.String(), "task.")
-}
-
-// exitOf is how the attempt's process ended, if that is what the event tells.
-func exitOf(e *node.Event) (exit, signal *int) {
-	switch e.End {
-	case fsm.EndSucceeded, fsm.EndFailed, fsm.EndTimedOut:
-	default:
-		return nil, nil
-	}
-	code := int(e.ExitCode)
-	switch {
-	case e.Attempt == 0:
-		return nil, nil
-	case e.Signal != 0:
-		code = int(e.Signal)
-		return nil, &code
-	}
-	return &code, nil
 }

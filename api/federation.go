@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/cloudshare/cloudshare/api/internal/form"
+	"github.com/cloudshare/cloudshare/api/internal/reads"
 	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/internal/source"
 	"github.com/cloudshare/cloudshare/api/internal/transport"
@@ -12,12 +14,12 @@ import (
 )
 
 type statusInput struct {
-	BlockingQuery
+	reads.BlockingQuery
 	Hash bool `query:"hash" default:"true" doc:"compute the state's hash; false saves the time"`
 }
 
 type quotaInput struct {
-	BlockingQuery
+	reads.BlockingQuery
 	All bool `query:"all" doc:"of all sites"`
 }
 
@@ -29,7 +31,7 @@ type federation struct {
 		source.Operator
 	}
 	api      *rest.API
-	reads    *reads
+	reads    *reads.Reads
 	bodies   *transport.Bodies
 	contacts Contacts // nil = nobody checks addresses
 	id       string   // of the federation, "" = not told
@@ -44,33 +46,33 @@ func (f *federation) register() {
 }
 
 func (f *federation) registerReads() {
-	read(f.api, f.reads, "sites", "/v1/sites", "The sites of the federation", current(f.broker, func(_ context.Context, _ *BlockingQuery) (*answer[wire.List[wire.Site]], error) {
-		out := listOf(f.broker.Sites(), siteOf)
+	reads.Read(f.api, f.reads, "sites", "/v1/sites", "The sites of the federation", reads.Current(f.broker, func(_ context.Context, _ *reads.BlockingQuery) (*reads.Answer[wire.List[wire.Site]], error) {
+		out := reads.ListOf(f.broker.Sites(), form.Site)
 		f.withContacts(out.Body.Items)
 		return out, nil
 	}))
-	read(f.api, f.reads, "queue", "/v1/queue", "What waits, per owner, with the priorities now", current(f.broker, func(_ context.Context, _ *BlockingQuery) (*answer[wire.List[wire.Queue]], error) {
-		return listOf(f.broker.Queue(), queueOf), nil
+	reads.Read(f.api, f.reads, "queue", "/v1/queue", "What waits, per owner, with the priorities now", reads.Current(f.broker, func(_ context.Context, _ *reads.BlockingQuery) (*reads.Answer[wire.List[wire.Queue]], error) {
+		return reads.ListOf(f.broker.Queue(), form.Queue), nil
 	}))
-	read(f.api, f.reads, "quota", "/v1/quota", "What this site uses of its quotas, or each site", current(f.broker, f.quotas))
-	read(f.api, f.reads, "ledger", "/v1/ledger", "Who used how much of whose machines", current(f.broker, func(_ context.Context, _ *BlockingQuery) (*answer[wire.Ledger], error) {
-		return &answer[wire.Ledger]{ledgerOf(f.broker.Ledger())}, nil
+	reads.Read(f.api, f.reads, "quota", "/v1/quota", "What this site uses of its quotas, or each site", reads.Current(f.broker, f.quotas))
+	reads.Read(f.api, f.reads, "ledger", "/v1/ledger", "Who used how much of whose machines", reads.Current(f.broker, func(_ context.Context, _ *reads.BlockingQuery) (*reads.Answer[wire.Ledger], error) {
+		return &reads.Answer[wire.Ledger]{Body: form.Ledger(f.broker.Ledger())}, nil
 	}))
-	read(f.api, f.reads, "policy", "/v1/policy", "The federation's policy", current(f.broker, func(_ context.Context, _ *FreshQuery) (*answer[wire.Policy], error) {
-		return &answer[wire.Policy]{f.policy()}, nil
+	reads.Read(f.api, f.reads, "policy", "/v1/policy", "The federation's policy", reads.Current(f.broker, func(_ context.Context, _ *reads.FreshQuery) (*reads.Answer[wire.Policy], error) {
+		return &reads.Answer[wire.Policy]{Body: f.policy()}, nil
 	}))
-	read(f.api, f.reads, "status", "/v1/status", "This broker's view of itself and the federation", func(ctx context.Context, in *statusInput) (*answer[wire.Status], error) {
-		out := &answer[wire.Status]{statusOf(f.broker.Status(in.Hash), f.drainOf(ctx), in.Hash)}
+	reads.Read(f.api, f.reads, "status", "/v1/status", "This broker's view of itself and the federation", func(ctx context.Context, in *statusInput) (*reads.Answer[wire.Status], error) {
+		out := &reads.Answer[wire.Status]{Body: form.Status(f.broker.Status(in.Hash), f.drainOf(ctx), in.Hash)}
 		out.Body.Unreached = f.unreached()
 		return out, nil
 	})
 }
 
 // quotas are this site's, or all sites'.
-func (f *federation) quotas(_ context.Context, in *quotaInput) (*answer[wire.List[wire.SiteQuotas]], error) {
+func (f *federation) quotas(_ context.Context, in *quotaInput) (*reads.Answer[wire.List[wire.SiteQuotas]], error) {
 	all := f.broker.Quotas()
 	if !in.All {
 		all = slices.DeleteFunc(all, func(v fsm.QuotaView) bool { return v.Site != f.broker.Site() })
 	}
-	return listOf(all, quotasOf), nil
+	return reads.ListOf(all, form.Quotas), nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/api/internal/peers"
 	"github.com/cloudshare/cloudshare/api/internal/problem"
+	"github.com/cloudshare/cloudshare/api/internal/reads"
 	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/internal/transport"
 	"github.com/cloudshare/cloudshare/api/wire"
@@ -24,7 +25,7 @@ type gate struct {
 	guard     *transport.Guard
 	bodies    *transport.Bodies
 	writers   *transport.Writers
-	reads     *reads
+	reads     *reads.Reads
 	peers     *peers.Client
 	metrics   *metrics
 	refuse    func(http.ResponseWriter, *http.Request, *problem.Problem)
@@ -35,7 +36,7 @@ var _ rest.Gate = (*gate)(nil)
 // Begin implements rest.Gate: every answer says how far and how old the state is and
 // who gives it, and is cut if nobody takes it.
 func (g *gate) Begin(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, *http.Request, func(http.Header)) {
-	r, at := g.reads.withStamp(r)
+	r, age := g.reads.Stamp(r)
 	// What a client has asked to be changed is answered even when it closed
 	// its half of the connection, and is executed even when it has gone: it
 	// cannot know which. Each of these requests has its own bound in time.
@@ -50,7 +51,7 @@ func (g *gate) Begin(w http.ResponseWriter, r *http.Request) (http.ResponseWrite
 			h.Set(wire.HeaderIndex, strconv.FormatUint(g.broker.Index(), 10))
 		}
 		h.Set(wire.HeaderSite, g.broker.Site())
-		at.setHeaders(h)
+		age(h)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/cloudshare/cloudshare/api/internal/form"
 	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/wire"
@@ -29,7 +30,9 @@ func (f *federation) registerPolicy() {
 }
 
 // policy is the federation's.
-func (f *federation) policy() wire.Policy { return policyOf(f.broker.Params(), len(f.broker.Sites())) }
+func (f *federation) policy() wire.Policy {
+	return form.Policy(f.broker.Params(), len(f.broker.Sites()))
+}
 
 // setPolicy reads the fields given on top of the policy as it is, so that a
 // client may send what it wants to change only.
@@ -56,7 +59,7 @@ func (f *federation) setPolicy(w http.ResponseWriter, r *http.Request, _ func(st
 	if _, err = dec.Token(); !errors.Is(err, io.EOF) {
 		return problem.New(http.StatusBadRequest, "malformed", "The body is not a JSON document", "unexpected data after the policy")
 	}
-	params, err := paramsOf(policy)
+	params, err := form.Params(policy)
 	if err != nil {
 		return err
 	}

@@ -8,8 +8,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"github.com/cloudshare/cloudshare/api/internal/jobs"
 	"github.com/cloudshare/cloudshare/api/internal/outputs"
 	"github.com/cloudshare/cloudshare/api/internal/peers"
+	"github.com/cloudshare/cloudshare/api/internal/reads"
 	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/internal/transport"
 	"github.com/cloudshare/cloudshare/api/web"
@@ -97,22 +99,24 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 	s := newBounded(&cfg, logger)
 	stop, metrics := s.transport.Stop, newMetrics(reg)
 	bodies := transport.NewBodies(cfg.MaxBody, cfg.MaxLines, cfg.BodyTimeout, s.slow)
-	reads := &reads{b, s.waiters, stop}
+	read := reads.New(b, s.waiters, stop)
 	pages := &pages{waiters: s.waiters, followers: s.followers}
 	s.peers = peers.New(peers.Config{
-		Site: b.Site, Federation: cfg.Federation, Timeout: cfg.PeerTimeout, Blocks: isBlocking, Patience: maxWait,
+		Site: b.Site, Federation: cfg.Federation, Timeout: cfg.PeerTimeout, Blocks: reads.IsBlocking, Patience: reads.MaxWait,
 		Waiters: s.waiters, Stop: stop, Refuse: pages.refuse, Log: logger,
 	})
 	s.api = rest.New(cfg.Version, &gate{
 		broker: b, transport: s.transport, guard: transport.NewGuard(append([]string{cfg.Listen}, cfg.Names...)), bodies: bodies,
-		writers: transport.NewWriters(cfg.BodyTimeout), reads: reads, peers: s.peers, metrics: metrics, refuse: pages.refuse,
+		writers: transport.NewWriters(cfg.BodyTimeout), reads: read, peers: s.peers, metrics: metrics, refuse: pages.refuse,
 	}, logger)
 	out := outputs.New(outputs.Config{Broker: b, API: s.api, Peers: s.peers, Followers: s.followers, Stop: stop, Log: logger})
 	pages.api, pages.web = s.api, web.New(newSource(&cfg, b, out, stop))
 
-	(&jobs{b, s.api, reads, bodies, s.peers, metrics, logger}).register()
-	(&federation{b, s.api, reads, bodies, cfg.Contacts, cfg.Federation}).register()
-	(&events{broker: b, api: s.api, reads: reads}).register()
+	jobs.New(jobs.Config{
+		Broker: b, API: s.api, Reads: read, Bodies: bodies, Peers: s.peers, Accepted: metrics.accepted, Refused: metrics.refused, Log: logger,
+	}).Register()
+	(&federation{b, s.api, read, bodies, cfg.Contacts, cfg.Federation}).register()
+	(&events{broker: b, api: s.api, reads: read}).register()
 	(&reports{cfg.Archive, s.api, stop, logger, make(chan struct{}, maxArchiveReads)}).register()
 	out.Register()
 	(&probes{b, s.api, metrics, pages.web}).register()

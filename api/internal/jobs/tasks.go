@@ -1,4 +1,4 @@
-package api
+package jobs
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/cloudshare/cloudshare/api/internal/form"
+	"github.com/cloudshare/cloudshare/api/internal/reads"
 	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/internal/source"
 	"github.com/cloudshare/cloudshare/api/wire"
@@ -20,7 +22,7 @@ const maxFailed = 10
 var badStates = fsm.TaskStates(0).With(fsm.TaskFailed).With(fsm.TaskLost)
 
 // tasks pages by the next index, which is never 0 while there is more.
-func (j *jobs) tasks(w http.ResponseWriter, r *http.Request, param func(string) string) error {
+func (j *Jobs) tasks(w http.ResponseWriter, r *http.Request, param func(string) string) error {
 	id, err := fsm.ParseJobID(param("id"))
 	if err != nil {
 		return err
@@ -36,7 +38,7 @@ func (j *jobs) tasks(w http.ResponseWriter, r *http.Request, param func(string) 
 	if err != nil {
 		return err
 	}
-	page := wire.List[wire.Task]{Items: tasksOf(tasks), Freshness: freshness(r.Context())}
+	page := wire.List[wire.Task]{Items: tasksOf(tasks), Freshness: reads.Freshness(r.Context())}
 	if next != 0 {
 		page.Next = strconv.FormatUint(uint64(next), 10)
 	}
@@ -46,7 +48,7 @@ func (j *jobs) tasks(w http.ResponseWriter, r *http.Request, param func(string) 
 func tasksOf(tasks []node.Task) []wire.Task {
 	out := make([]wire.Task, 0, len(tasks))
 	for _, t := range tasks {
-		out = append(out, taskOf(t))
+		out = append(out, form.Task(t))
 	}
 	return out
 }
@@ -70,7 +72,7 @@ func taskQuery(r *http.Request) (q node.TaskQuery, err error) {
 
 // firstFailed returns the first tasks of a job that failed or were lost. One that
 // the job's record goes away beneath has none.
-func (j *jobs) firstFailed(ctx context.Context, job node.Job) ([]wire.Task, error) {
+func (j *Jobs) firstFailed(ctx context.Context, job node.Job) ([]wire.Task, error) {
 	if job.Counts["failed"]+job.Counts["lost"] == 0 {
 		return nil, nil
 	}

@@ -1,4 +1,4 @@
-package api
+package jobs
 
 import (
 	"bytes"
@@ -34,7 +34,7 @@ type line struct {
 
 // submitLines answers every input line that is not blank with one result line, in
 // order.
-func (j *jobs) submitLines(w http.ResponseWriter, r *http.Request, key string, strict bool) error {
+func (j *Jobs) submitLines(w http.ResponseWriter, r *http.Request, key string, strict bool) error {
 	in, err := j.bodies.Lines(w, r)
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func readLines(in *transport.Lines, key string, strict bool, lines *transport.Pe
 
 // submitChunks turns lines into results, until there are no more or nobody
 // takes them.
-func (j *jobs) submitChunks(ctx context.Context, lines *transport.Pending[line], results *transport.Pending[byte]) {
+func (j *Jobs) submitChunks(ctx context.Context, lines *transport.Pending[line], results *transport.Pending[byte]) {
 	defer results.Close()
 	defer lines.Abandon()
 	var buf []byte
@@ -122,12 +122,12 @@ func (j *jobs) submitChunks(ctx context.Context, lines *transport.Pending[line],
 }
 
 // appendResult writes a result line: an acceptance or a problem.
-func (j *jobs) appendResult(b []byte, a node.Answer, n int) []byte {
+func (j *Jobs) appendResult(b []byte, a node.Answer, n int) []byte {
 	if a.Err == nil {
-		j.metrics.accepted.Inc()
+		j.accepted.Inc()
 		return appendAccepted(b, a, a.Replayed)
 	}
-	j.metrics.refused.Inc()
+	j.refused.Inc()
 	p := problem.Logged(j.log, a.Err)
 	p.Line = n
 	body, err := json.Marshal(p.Problem)
@@ -138,7 +138,7 @@ func (j *jobs) appendResult(b []byte, a node.Answer, n int) []byte {
 }
 
 // writeResults writes as fast as the client takes them.
-func (j *jobs) writeResults(w io.Writer, out *http.ResponseController, results *transport.Pending[byte]) {
+func (j *Jobs) writeResults(w io.Writer, out *http.ResponseController, results *transport.Pending[byte]) {
 	defer results.Abandon()
 	for {
 		buf, more := results.Take()

@@ -1,4 +1,4 @@
-package api
+package reads
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/cloudshare/cloudshare/api/internal/form"
 	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/node"
@@ -37,14 +38,14 @@ type stampKey struct{}
 // the read, by the request's own goroutine.
 type stamp struct{ node.Freshness }
 
-// withStamp takes the broker's freshness for a request.
-func (v *reads) withStamp(r *http.Request) (*http.Request, *stamp) {
+// Stamp takes the broker's freshness for a request; mark tells the client of it.
+func (v *Reads) Stamp(r *http.Request) (stamped *http.Request, mark func(http.Header)) {
 	at := &stamp{v.broker.Freshness()}
-	return r.WithContext(context.WithValue(r.Context(), stampKey{}, at)), at
+	return r.WithContext(context.WithValue(r.Context(), stampKey{}, at)), at.setHeaders
 }
 
-// restamp takes it again, after a wait.
-func (v *reads) restamp(ctx context.Context) {
+// Restamp takes it again, after a wait.
+func (v *Reads) Restamp(ctx context.Context) {
 	if at, ok := ctx.Value(stampKey{}).(*stamp); ok {
 		at.Freshness = v.broker.Freshness()
 	}
@@ -65,8 +66,8 @@ func (at *stamp) setHeaders(h http.Header) {
 	}
 }
 
-// freshness is the part of an answer that tells of a stale state.
-func freshness(ctx context.Context) (f wire.Freshness) {
+// Freshness is the part of an answer that tells of a stale state.
+func Freshness(ctx context.Context) (f wire.Freshness) {
 	at, ok := ctx.Value(stampKey{}).(*stamp)
 	if !ok || !at.Stale() {
 		return f
@@ -75,13 +76,13 @@ func freshness(ctx context.Context) (f wire.Freshness) {
 	if age, known := at.Age(); known {
 		ms := age.Milliseconds()
 		f.AgeMs = &ms
-		f.NoLeaderSince = moment(time.Now().Add(-age).Truncate(time.Millisecond))
+		f.NoLeaderSince = form.Moment(time.Now().Add(-age).Truncate(time.Millisecond))
 	}
 	return f
 }
 
 // freshen adds to an answer of huma's how old it is, if it has the fields.
-func (a *answer[T]) freshen(f wire.Freshness) {
+func (a *Answer[T]) freshen(f wire.Freshness) {
 	if body, ok := any(&a.Body).(interface{ SetFreshness(wire.Freshness) }); ok {
 		body.SetFreshness(f)
 	}
@@ -102,7 +103,7 @@ func staleness(r *http.Request) (most time.Duration, given bool, err error) {
 
 // requireFresh refuses a request whose max_staleness the broker cannot keep, after
 // it has asked the leader.
-func (v *reads) requireFresh(r *http.Request) error {
+func (v *Reads) requireFresh(r *http.Request) error {
 	most, given, err := staleness(r)
 	if err != nil || !given {
 		return err
@@ -118,7 +119,7 @@ func (v *reads) requireFresh(r *http.Request) error {
 		}
 		return tooStale(v.broker.Freshness(), most, err)
 	}
-	v.restamp(r.Context())
+	v.Restamp(r.Context())
 	return nil
 }
 

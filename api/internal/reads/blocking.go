@@ -1,4 +1,4 @@
-package api
+package reads
 
 import (
 	"context"
@@ -16,14 +16,19 @@ import (
 )
 
 // A blocking read is a read with ?index=N: it is answered once something has
-// happened after entry N, or after ?wait= (default and most maxWait), whichever
+// happened after entry N, or after ?wait= (default and most MaxWait), whichever
 // is first; one of a single job, once something has happened to that job. N is
 // the X-CloudShare-Index of an earlier answer. What happens to home jobs moves no
 // entry: it is counted by X-CloudShare-Home and ?home=.
-const maxWait = 5 * time.Minute
 
-// isBlocking reports whether a request, here or passed on, may be answered so late.
-func isBlocking(r *http.Request) bool { return r.URL.Path == waitPath || r.URL.Query().Has("index") }
+// MaxWait is how long a blocking read may take.
+const MaxWait = 5 * time.Minute
+
+// WaitPath is answered late, by other brokers too.
+const WaitPath = "/v1/wait"
+
+// IsBlocking reports whether a request, here or passed on, may be answered so late.
+func IsBlocking(r *http.Request) bool { return r.URL.Path == WaitPath || r.URL.Query().Has("index") }
 
 // BlockingQuery are the parameters of a blocking read, for huma's reads.
 type BlockingQuery struct {
@@ -33,8 +38,8 @@ type BlockingQuery struct {
 	FreshQuery
 }
 
-// blockingParams are the same for operations on the bare exchange.
-func blockingParams() []*huma.Param {
+// BlockingParams are the same for operations on the bare exchange.
+func BlockingParams() []*huma.Param {
 	return []*huma.Param{
 		rest.QueryParam("index", huma.TypeInteger, "answer once something has happened after this entry"),
 		rest.QueryParam("home", huma.TypeInteger, "or, to this site's home jobs, after this X-CloudShare-Home; default now"),
@@ -43,10 +48,10 @@ func blockingParams() []*huma.Param {
 	}
 }
 
-// await holds a blocking read back, of a job or (the zero id) of everything, and
+// Await holds a blocking read back, of a job or (the zero id) of everything, and
 // notes how far the state is that it will show.
-func (v *reads) await(w http.ResponseWriter, r *http.Request, job fsm.JobID) error {
-	after, home, wait, err := v.waitQuery(r)
+func (v *Reads) Await(w http.ResponseWriter, r *http.Request, job fsm.JobID) error {
+	after, home, wait, err := v.WaitQuery(r)
 	if err == nil {
 		err = v.requireFresh(r)
 	}
@@ -54,7 +59,7 @@ func (v *reads) await(w http.ResponseWriter, r *http.Request, job fsm.JobID) err
 		return err
 	}
 	if after > 0 {
-		ctx, leave, err := v.stay(r.Context())
+		ctx, leave, err := v.Stay(r.Context())
 		if err != nil {
 			return err
 		}
@@ -65,15 +70,15 @@ func (v *reads) await(w http.ResponseWriter, r *http.Request, job fsm.JobID) err
 		if err := v.requireFresh(r); err != nil {
 			return err
 		}
-		v.restamp(r.Context())
+		v.Restamp(r.Context())
 	}
 	v.mark(w)
 	return nil
 }
 
 // awaitEvent returns when something has happened, or when it took too long: the
-// answer shows what is.
-func (v *reads) awaitEvent(ctx context.Context, after, home uint64, job fsm.JobID) {
+// Answer shows what is.
+func (v *Reads) awaitEvent(ctx context.Context, after, home uint64, job fsm.JobID) {
 	if job.Num == 0 || after > v.broker.Index() {
 		_ = v.broker.Feed().AwaitMove(ctx, after, home)
 		return
@@ -85,14 +90,14 @@ func (v *reads) awaitEvent(ctx context.Context, after, home uint64, job fsm.JobI
 
 // mark sets the headers from which a blocking read goes on. They must be read
 // before the state is: what happens in between is then seen twice, not missed.
-func (v *reads) mark(w http.ResponseWriter) {
+func (v *Reads) mark(w http.ResponseWriter) {
 	_, home := v.broker.Feed().Moved()
 	w.Header().Set(wire.HeaderIndex, strconv.FormatUint(v.broker.Index(), 10))
 	w.Header().Set(wire.HeaderHome, strconv.FormatUint(home, 10))
 }
 
-// waitQuery reads a blocking read's parameters; after is 0 for a plain one.
-func (v *reads) waitQuery(r *http.Request) (after, home uint64, wait time.Duration, err error) {
+// WaitQuery reads a blocking read's parameters; after is 0 for a plain one.
+func (v *Reads) WaitQuery(r *http.Request) (after, home uint64, wait time.Duration, err error) {
 	const most = 1<<64 - 1
 	if r.URL.RawQuery == "" {
 		return 0, 0, 0, nil
@@ -104,10 +109,10 @@ func (v *reads) waitQuery(r *http.Request) (after, home uint64, wait time.Durati
 	if home, err = rest.QueryUint(r, "home", now, 0, most); err != nil {
 		return 0, 0, 0, err
 	}
-	wait = maxWait
+	wait = MaxWait
 	if text := r.URL.Query().Get("wait"); text != "" {
 		wait, err = time.ParseDuration(text)
-		if err != nil || wait < 0 || wait > maxWait {
+		if err != nil || wait < 0 || wait > MaxWait {
 			return 0, 0, 0, problem.BadQuery("wait", text, "must be a duration up to 5m, e.g. 30s")
 		}
 	}

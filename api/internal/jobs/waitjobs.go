@@ -1,4 +1,4 @@
-package api
+package jobs
 
 import (
 	"context"
@@ -9,22 +9,21 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/cloudshare/cloudshare/api/internal/form"
 	"github.com/cloudshare/cloudshare/api/internal/peers"
 	"github.com/cloudshare/cloudshare/api/internal/problem"
+	"github.com/cloudshare/cloudshare/api/internal/reads"
 	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
 )
 
-// waitPath is answered late, by other brokers too.
-const waitPath = "/v1/wait"
-
 // registerWait adds GET /v1/wait.
-func (j *jobs) registerWait() {
+func (j *Jobs) registerWait() {
 	jobs := rest.ListParam("job", "SITE.NUMBER; may be repeated, at most 1000 times")
 	j.api.Handle(huma.Operation{
-		OperationID: "wait", Method: http.MethodGet, Path: waitPath, Summary: "Wait until jobs have ended",
+		OperationID: "wait", Method: http.MethodGet, Path: reads.WaitPath, Summary: "Wait until jobs have ended",
 		Description: "Answered once all the jobs have ended, or after wait: one item per job, in order, and whether all have ended. " +
 			"A job that is not known, and what cannot be asked, has a problem instead of a state; only the former counts as ended.",
 		Parameters: []*huma.Param{jobs, rest.QueryParam("wait", huma.TypeString, "answer after this time at the latest, e.g. 30s; default and most 5m")},
@@ -32,7 +31,7 @@ func (j *jobs) registerWait() {
 	}, j.waitJobs)
 }
 
-func (j *jobs) waitJobs(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
+func (j *Jobs) waitJobs(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
 	list, err := targets(r, false)
 	if err != nil {
 		return err
@@ -40,11 +39,11 @@ func (j *jobs) waitJobs(w http.ResponseWriter, r *http.Request, _ func(string) s
 	if len(list) == 0 {
 		return problem.BadQuery("job", "", "is missing: name the jobs to wait for")
 	}
-	_, _, wait, err := j.reads.waitQuery(r)
+	_, _, wait, err := j.reads.WaitQuery(r)
 	if err != nil {
 		return err
 	}
-	ctx, leave, err := j.reads.stay(r.Context())
+	ctx, leave, err := j.reads.Stay(r.Context())
 	if err != nil {
 		return err
 	}
@@ -53,8 +52,8 @@ func (j *jobs) waitJobs(w http.ResponseWriter, r *http.Request, _ func(string) s
 	defer done()
 	v := &jobWait{of: j, list: list, items: make([]wire.WaitedJob, len(list)), open: map[fsm.JobID]int{}}
 	v.run(ctx, r)
-	j.reads.restamp(r.Context())
-	out := wire.Waited{Items: v.items, Done: true, Freshness: freshness(r.Context())}
+	j.reads.Restamp(r.Context())
+	out := wire.Waited{Items: v.items, Done: true, Freshness: reads.Freshness(r.Context())}
 	for i := range v.items {
 		out.Done = out.Done && v.items[i].Over
 	}
@@ -63,7 +62,7 @@ func (j *jobs) waitJobs(w http.ResponseWriter, r *http.Request, _ func(string) s
 
 // jobWait is one request that waits for jobs.
 type jobWait struct {
-	of    *jobs
+	of    *Jobs
 	list  []target
 	items []wire.WaitedJob  // by place in the list
 	open  map[fsm.JobID]int // jobs that this broker knows and that have not ended
@@ -117,7 +116,7 @@ func (v *jobWait) look(ctx context.Context, i int) error {
 	if err != nil {
 		item.Problem, item.Over = &problem.Logged(v.of.log, err).Problem, errors.Is(err, node.ErrNotFound)
 	} else {
-		item.State, item.Reason, item.Counts, item.EndedAt = job.State, job.Reason, job.Counts, moment(job.EndedAt)
+		item.State, item.Reason, item.Counts, item.EndedAt = job.State, job.Reason, job.Counts, form.Moment(job.EndedAt)
 		state, _ := fsm.ParseTaskState(job.State)
 		item.Over = state.Ended()
 	}
@@ -139,7 +138,7 @@ func (v *jobWait) askOther(ctx context.Context, r *http.Request, e *peers.Share)
 	if until, ok := ctx.Deadline(); ok {
 		query.Set("wait", max(0, time.Until(until)).Round(time.Millisecond).String())
 	}
-	patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxWait+v.of.peers.Timeout())
+	patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), reads.MaxWait+v.of.peers.Timeout())
 	defer cancel()
 	defer context.AfterFunc(r.Context(), cancel)()
 	answer, err := peers.AskSame[wire.Waited](patient, v.of.peers, r, e.At, query)

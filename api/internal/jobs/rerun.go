@@ -1,4 +1,4 @@
-package api
+package jobs
 
 import (
 	"crypto/sha256"
@@ -15,7 +15,7 @@ import (
 
 // registerRerun adds POST /v1/jobs/{id}/rerun. What to run is in the query, so that
 // the request can be passed on as it is.
-func (j *jobs) registerRerun() {
+func (j *Jobs) registerRerun() {
 	j.api.Handle(huma.Operation{
 		OperationID: "rerun", Method: http.MethodPost, Path: "/v1/jobs/{id}/rerun", Summary: "Run tasks of a job again, as a new job",
 		Description: "The new job is the same but for its indices: its tasks have those of the tasks that are run again. " +
@@ -28,7 +28,7 @@ func (j *jobs) registerRerun() {
 	}, j.rerun)
 }
 
-func (j *jobs) rerun(w http.ResponseWriter, r *http.Request, param func(string) string) error {
+func (j *Jobs) rerun(w http.ResponseWriter, r *http.Request, param func(string) string) error {
 	id, err := fsm.ParseJobID(param("id"))
 	if err != nil {
 		return err

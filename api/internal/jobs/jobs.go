@@ -1,4 +1,6 @@
-package api
+// Package jobs answers for jobs and their tasks: it takes submissions, shows them, says
+// why they wait, waits for their end, and ends them.
+package jobs
 
 import (
 	"context"
@@ -6,10 +8,13 @@ import (
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"github.com/cloudshare/cloudshare/api/internal/form"
 	"github.com/cloudshare/cloudshare/api/internal/peers"
 	"github.com/cloudshare/cloudshare/api/internal/problem"
+	"github.com/cloudshare/cloudshare/api/internal/reads"
 	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/internal/source"
 	"github.com/cloudshare/cloudshare/api/internal/transport"
@@ -24,26 +29,45 @@ const (
 	maxLimit     = 1000
 )
 
-// jobs answers for jobs and their tasks.
-type jobs struct {
-	broker interface {
-		source.State
-		source.Feed
-		source.Jobs
-		source.Submissions
-		source.Whys
-	}
-	api     *rest.API
-	reads   *reads
-	bodies  *transport.Bodies
-	peers   *peers.Client
-	metrics *metrics
-	log     zerolog.Logger
+// Broker is what jobs need of the broker that they stand before.
+type Broker interface {
+	source.State
+	source.Feed
+	source.Jobs
+	source.Submissions
+	source.Whys
 }
 
-// register adds the operations.
-func (j *jobs) register() {
-	read(j.api, j.reads, "jobs", "/v1/jobs", "Jobs, newest first; home jobs (durability site) are listed by their own site's broker only", current(j.broker, j.list))
+// Config of Jobs; all fields are required.
+type Config struct {
+	Broker            Broker
+	API               *rest.API
+	Reads             *reads.Reads
+	Bodies            *transport.Bodies
+	Peers             *peers.Client
+	Accepted, Refused prometheus.Counter // submissions
+	Log               zerolog.Logger
+}
+
+// Jobs answers for one broker.
+type Jobs struct {
+	broker            Broker
+	api               *rest.API
+	reads             *reads.Reads
+	bodies            *transport.Bodies
+	peers             *peers.Client
+	accepted, refused prometheus.Counter
+	log               zerolog.Logger
+}
+
+// New makes Jobs; Register adds their operations to the API.
+func New(c Config) *Jobs {
+	return &Jobs{c.Broker, c.API, c.Reads, c.Bodies, c.Peers, c.Accepted, c.Refused, c.Log}
+}
+
+// Register adds the operations.
+func (j *Jobs) Register() {
+	reads.Read(j.api, j.reads, "jobs", "/v1/jobs", "Jobs, newest first; home jobs (durability site) are listed by their own site's broker only", reads.Current(j.broker, j.list))
 	id := rest.IDParam()
 	j.api.Handle(huma.Operation{
 		OperationID: "submit", Method: http.MethodPost, Path: "/v1/jobs", Summary: "Submit a job, or many",
@@ -61,7 +85,7 @@ func (j *jobs) register() {
 	}, j.submit)
 	j.api.Handle(huma.Operation{
 		OperationID: "job", Method: http.MethodGet, Path: "/v1/jobs/{id}", Summary: "One job",
-		Parameters: append(blockingParams(), id),
+		Parameters: append(reads.BlockingParams(), id),
 		Responses:  j.api.Responses(http.StatusOK, wire.TypeJSON, j.api.Schema(wire.Job{}), 400, 404, 503),
 	}, j.job)
 	j.api.Handle(huma.Operation{
@@ -71,7 +95,7 @@ func (j *jobs) register() {
 	}, j.cancel)
 	j.api.Handle(huma.Operation{
 		OperationID: "tasks", Method: http.MethodGet, Path: "/v1/jobs/{id}/tasks", Summary: "The tasks of a job",
-		Parameters: append(blockingParams(),
+		Parameters: append(reads.BlockingParams(),
 			id, rest.QueryParam("limit", huma.TypeInteger, "1 to 1000, default 100"), rest.QueryParam("cursor", huma.TypeString, "next of the page before"),
 			rest.StatesParam(), rest.QueryParam("tasks", huma.TypeString, "only those with these indices, such as 3,17,40-60"),
 		),
@@ -85,7 +109,7 @@ func (j *jobs) register() {
 }
 
 type jobsInput struct {
-	BlockingQuery
+	reads.BlockingQuery
 	State  string   `query:"state" enum:"queued,running,succeeded,failed,cancelled,lost,withdrawn" doc:"only jobs in this state"`
 	Site   string   `query:"site" doc:"only jobs of this owner"`
 	Label  []string `query:"label,explode" doc:"KEY=VALUE, may be repeated"`
@@ -94,7 +118,7 @@ type jobsInput struct {
 	Cursor string   `query:"cursor" maxLength:"200" doc:"next of the page before"`
 }
 
-func (j *jobs) list(ctx context.Context, in *jobsInput) (*answer[wire.List[wire.Job]], error) {
+func (j *Jobs) list(ctx context.Context, in *jobsInput) (*reads.Answer[wire.List[wire.Job]], error) {
 	q := node.JobQuery{State: in.State, Site: in.Site, Name: strings.ToLower(in.Name), Limit: in.Limit, Cursor: in.Cursor}
 	if q.Site != "" && !fsm.ValidSite(q.Site) {
 		return nil, problem.BadQuery("site", q.Site, "is not a site's name")
@@ -107,12 +131,12 @@ func (j *jobs) list(ctx context.Context, in *jobsInput) (*answer[wire.List[wire.
 	if err != nil {
 		return nil, err
 	}
-	out := listOf(page.Items, jobOf)
+	out := reads.ListOf(page.Items, form.Job)
 	out.Body.Next = page.Next
 	return out, nil
 }
 
-func (j *jobs) job(w http.ResponseWriter, r *http.Request, param func(string) string) error {
+func (j *Jobs) job(w http.ResponseWriter, r *http.Request, param func(string) string) error {
 	id, err := fsm.ParseJobID(param("id"))
 	if err != nil {
 		return err
@@ -124,8 +148,8 @@ func (j *jobs) job(w http.ResponseWriter, r *http.Request, param func(string) st
 	if err != nil {
 		return err
 	}
-	out := jobOf(job)
-	out.Freshness = freshness(r.Context())
+	out := form.Job(job)
+	out.Freshness = reads.Freshness(r.Context())
 	if out.Failed, err = j.firstFailed(r.Context(), job); err != nil {
 		return err
 	}
@@ -133,16 +157,16 @@ func (j *jobs) job(w http.ResponseWriter, r *http.Request, param func(string) st
 }
 
 // awaitJob is await, once it is known that this broker has the job.
-func (j *jobs) awaitJob(w http.ResponseWriter, r *http.Request, id fsm.JobID) error {
+func (j *Jobs) awaitJob(w http.ResponseWriter, r *http.Request, id fsm.JobID) error {
 	if err := j.askedHere(r, id); err != nil {
 		return err
 	}
-	return j.reads.await(w, r, id)
+	return j.reads.Await(w, r, id)
 }
 
 // askedHere is an error if a blocking read asks for a job that this broker does
 // not have: it is to be told now, or by another broker.
-func (j *jobs) askedHere(r *http.Request, id fsm.JobID) error {
+func (j *Jobs) askedHere(r *http.Request, id fsm.JobID) error {
 	if !r.URL.Query().Has("index") {
 		return nil
 	}
@@ -151,7 +175,7 @@ func (j *jobs) askedHere(r *http.Request, id fsm.JobID) error {
 }
 
 // cancel answers with the job as it is once the cancellation was accepted.
-func (j *jobs) cancel(w http.ResponseWriter, r *http.Request, param func(string) string) error {
+func (j *Jobs) cancel(w http.ResponseWriter, r *http.Request, param func(string) string) error {
 	id, err := fsm.ParseJobID(param("id"))
 	if err != nil {
 		return err
@@ -163,5 +187,5 @@ func (j *jobs) cancel(w http.ResponseWriter, r *http.Request, param func(string)
 	if err != nil { // cancelled all the same
 		return rest.WriteJSON(w, http.StatusAccepted, wire.Accepted{ID: id.String(), State: "cancelled"})
 	}
-	return rest.WriteJSON(w, http.StatusAccepted, jobOf(job))
+	return rest.WriteJSON(w, http.StatusAccepted, form.Job(job))
 }

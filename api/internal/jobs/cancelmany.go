@@ -1,4 +1,4 @@
-package api
+package jobs
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 const labelPages = 100
 
 // registerCancel adds POST /v1/cancel.
-func (j *jobs) registerCancel() {
+func (j *Jobs) registerCancel() {
 	j.api.Handle(huma.Operation{
 		OperationID: "cancel-many", Method: http.MethodPost, Path: "/v1/cancel", Summary: "Cancel jobs, tasks of jobs, or all jobs with labels",
 		Description: "One item per job named, in order; what becomes of one changes nothing for the others. At most 1000 jobs, and 1000 tasks of each. " +
@@ -33,7 +33,7 @@ func (j *jobs) registerCancel() {
 }
 
 // cancelMany answers 200 with what became of each job.
-func (j *jobs) cancelMany(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
+func (j *Jobs) cancelMany(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
 	list, err := targets(r, true)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func (j *jobs) cancelMany(w http.ResponseWriter, r *http.Request, _ func(string)
 }
 
 // cancelTargets cancels what this broker answers for and has others cancel the rest.
-func (j *jobs) cancelTargets(r *http.Request, list []target) []wire.CancelledJob {
+func (j *Jobs) cancelTargets(r *http.Request, list []target) []wire.CancelledJob {
 	asked := make([]node.CancelTarget, len(list))
 	for i := range list {
 		asked[i] = list[i].CancelTarget
@@ -106,7 +106,7 @@ func isEnding(job *node.Job) bool {
 
 // labelled finds this site's open jobs with all the labels that are not being ended
 // already; more: not all of them.
-func (j *jobs) labelled(ctx context.Context, labels []string) (list []target, more bool, err error) {
+func (j *Jobs) labelled(ctx context.Context, labels []string) (list []target, more bool, err error) {
 	want, err := rest.Labels(labels)
 	if err != nil {
 		return nil, false, err

@@ -1,4 +1,5 @@
-package api
+// Package form gives what the broker shows its form on the wire, for all who answer.
+package form
 
 import (
 	"fmt"
@@ -13,8 +14,8 @@ import (
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
-// moment is nil for a time that has not come.
-func moment(t time.Time) *time.Time {
+// Moment is nil for a time that has not come.
+func Moment(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
@@ -29,7 +30,8 @@ func memory(mib int64) string {
 	return strconv.FormatInt(mib, 10) + "Mi"
 }
 
-func resourcesOf(r fsm.Resources) wire.Resources {
+// Resources is the form of resources.
+func Resources(r fsm.Resources) wire.Resources {
 	return wire.Resources{CPU: float64(r.MilliCPU) / 1000, Memory: memory(r.MemMiB), GPU: r.GPU}
 }
 
@@ -55,7 +57,8 @@ func optional(s string) *string {
 	return &s
 }
 
-func specOf(s jobspec.Spec) wire.Spec {
+// Spec is the form of a job's spec.
+func Spec(s jobspec.Spec) wire.Spec {
 	timeout := ""
 	if s.Timeout > 0 {
 		timeout = s.Timeout.String()
@@ -70,26 +73,28 @@ func specOf(s jobspec.Spec) wire.Spec {
 	}
 }
 
-func jobOf(j node.Job) wire.Job {
+// Job is the form of a job.
+func Job(j node.Job) wire.Job {
 	counts := j.Counts
 	if counts == nil {
 		counts = map[string]uint32{}
 	}
 	return wire.Job{
 		ID: j.ID.String(), Name: j.Spec.Name, Site: j.ID.Site, State: j.State, Progress: j.Progress(), Reason: j.Reason,
-		Durability: j.Durability, SubmittedAt: moment(j.SubmittedAt), StartedAt: moment(j.StartedAt),
-		EndedAt: moment(j.EndedAt), Counts: counts, Spec: specOf(j.Spec),
+		Durability: j.Durability, SubmittedAt: Moment(j.SubmittedAt), StartedAt: Moment(j.StartedAt),
+		EndedAt: Moment(j.EndedAt), Counts: counts, Spec: Spec(j.Spec),
 	}
 }
 
-func taskOf(t node.Task) wire.Task {
+// Task is the form of a task.
+func Task(t node.Task) wire.Task {
 	var run *int64
 	if ms := t.Run.Milliseconds(); t.Run >= 0 && !t.EndedAt.IsZero() && !t.StartedAt.IsZero() {
 		run = &ms
 	}
 	return wire.Task{
 		Index: t.Index, State: t.State, Reason: t.Reason, Site: t.Site, Machine: t.Machine,
-		Attempt: t.Attempt, Token: t.Token, StartedAt: moment(t.StartedAt), EndedAt: moment(t.EndedAt), RunMs: run,
+		Attempt: t.Attempt, Token: t.Token, StartedAt: Moment(t.StartedAt), EndedAt: Moment(t.EndedAt), RunMs: run,
 		ExitCode: t.ExitCode, Signal: t.Signal,
 	}
 }
@@ -99,11 +104,12 @@ var siteStates = map[fsm.SiteState]string{
 	fsm.Alive: "alive", fsm.Suspected: "suspect", fsm.SiteGone: "lost", fsm.Left: "left",
 }
 
-func siteOf(s node.Site) wire.Site {
+// Site is the form of a site.
+func Site(s node.Site) wire.Site {
 	machines, runs := make([]wire.Machine, 0, len(s.Machines)), make([]fsm.Runs, 0, len(s.Machines))
 	for _, m := range s.Machines {
 		machines = append(machines, wire.Machine{
-			Name: m.Name, Exposed: resourcesOf(m.Exposed), Free: resourcesOf(m.Free), Runs: kindsOf(m.Runs),
+			Name: m.Name, Exposed: Resources(m.Exposed), Free: Resources(m.Free), Runs: kindsOf(m.Runs),
 			MaxTasks: m.Slots, Labels: maps.Collect(m.Labels.All()), Reserved: m.Reserved,
 		})
 		runs = append(runs, m.Runs)
@@ -111,8 +117,8 @@ func siteOf(s node.Site) wire.Site {
 	return wire.Site{
 		ID: s.ID, State: siteStates[s.State], Closed: s.Closed.String(), Voter: s.Voter, Incarnation: s.Incarnation,
 		Addresses: wire.Addresses{HTTP: s.HTTP, Peer: s.Peer},
-		Capacity:  resourcesOf(s.Capacity), Exposed: resourcesOf(s.Exposed),
-		Assigned: resourcesOf(s.Assigned), Home: resourcesOf(s.Home), Runs: kindsOf(runs...), Machines: machines,
+		Capacity:  Resources(s.Capacity), Exposed: Resources(s.Exposed),
+		Assigned: Resources(s.Assigned), Home: Resources(s.Home), Runs: kindsOf(runs...), Machines: machines,
 	}
 }
 
@@ -127,13 +133,15 @@ func kindsOf(machines ...fsm.Runs) []string {
 	return kinds
 }
 
-func queueOf(q fsm.QueueView) wire.Queue {
+// Queue is the form of what waits of an owner.
+func Queue(q fsm.QueueView) wire.Queue {
 	return wire.Queue{
 		Site: q.Site, Waiting: q.Waiting, CPU: float64(q.MilliCPU) / 1000, OldestMs: q.OldestMs, Priority: q.Priority,
 	}
 }
 
-func quotasOf(v fsm.QuotaView) wire.SiteQuotas {
+// Quotas is the form of a site's quotas.
+func Quotas(v fsm.QuotaView) wire.SiteQuotas {
 	out := wire.SiteQuotas{Site: v.Site, Quotas: make([]wire.Quota, 0, len(v.Uses))}
 	for _, u := range v.Uses {
 		full := "refuse"
@@ -145,7 +153,8 @@ func quotasOf(v fsm.QuotaView) wire.SiteQuotas {
 	return out
 }
 
-func ledgerOf(l fsm.LedgerView) wire.Ledger {
+// Ledger is the form of the ledger.
+func Ledger(l fsm.LedgerView) wire.Ledger {
 	out := wire.Ledger{
 		Index: l.Index, Time: l.TimeMs, Unit: l.Unit,
 		Sites: make([]wire.Account, 0, len(l.Sites)), Matrix: make([]wire.Cell, 0, len(l.Matrix)),
@@ -159,7 +168,8 @@ func ledgerOf(l fsm.LedgerView) wire.Ledger {
 	return out
 }
 
-func statusOf(s node.Status, drain wire.Drain, hash bool) wire.Status {
+// Status is the form of a broker's status.
+func Status(s node.Status, drain wire.Drain, hash bool) wire.Status {
 	out := wire.Status{
 		Site: s.Site, Leader: s.Lead, Term: s.Term, Index: s.Index, Version: s.Version, Federation: s.Federation,
 		Incarnation: s.Incarnation, Voters: full(s.Voters), Members: full(s.Members), Handlers: []wire.Handler{},
@@ -196,7 +206,8 @@ var runningModes = [...]string{"partial", "completed"}
 // setNumber writes n into a number of a type that this package may not name.
 func setNumber[T ~uint8](to *T, n int) { *to = T(n) }
 
-func policyOf(p fsm.Params, sites int) wire.Policy {
+// Policy is the form of the federation's policy, of so many sites.
+func Policy(p fsm.Params, sites int) wire.Policy {
 	out := wire.Policy{
 		Policy: p.Policy, Running: runningModes[min(int(p.Running), len(runningModes)-1)], PreferOwn: p.PreferOwn, FixedOrder: p.FixedOrder,
 		ReserveAfterMs: p.ReserveAfterMs, RetainMs: p.RetainMs, RetainJobs: p.RetainJobs, DepartureMs: p.DepartureMs,
@@ -209,7 +220,8 @@ func policyOf(p fsm.Params, sites int) wire.Policy {
 	return out
 }
 
-func paramsOf(p wire.Policy) (fsm.Params, error) {
+// Params reads a policy as a client sends it.
+func Params(p wire.Policy) (fsm.Params, error) {
 	out := fsm.Params{
 		Policy: p.Policy, PreferOwn: p.PreferOwn, FixedOrder: p.FixedOrder, ReserveAfterMs: p.ReserveAfterMs,
 		RetainMs: p.RetainMs, RetainJobs: p.RetainJobs, DepartureMs: p.DepartureMs,

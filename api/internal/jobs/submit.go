@@ -1,4 +1,4 @@
-package api
+package jobs
 
 import (
 	"encoding/json"
@@ -17,7 +17,7 @@ import (
 const maxKey = 255
 
 // submit is the hot path: the body is read once and parsed once.
-func (j *jobs) submit(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
+func (j *Jobs) submit(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
 	strict, err := rest.QueryBool(r, "strict")
 	if err != nil {
 		return err
@@ -49,20 +49,20 @@ func (j *jobs) submit(w http.ResponseWriter, r *http.Request, _ func(string) str
 	}
 	req, err := request(body, key, strict)
 	if err != nil {
-		j.metrics.refused.Inc()
+		j.refused.Inc()
 		return err
 	}
 	return j.accept(w, r, req)
 }
 
 // accept submits one job and answers with what became of it.
-func (j *jobs) accept(w http.ResponseWriter, r *http.Request, req node.Request) error {
+func (j *Jobs) accept(w http.ResponseWriter, r *http.Request, req node.Request) error {
 	answer := j.broker.Submit(r.Context(), []node.Request{req})[0]
 	if answer.Err != nil {
-		j.metrics.refused.Inc()
+		j.refused.Inc()
 		return answer.Err
 	}
-	j.metrics.accepted.Inc()
+	j.accepted.Inc()
 	if answer.Replayed {
 		w.Header().Set(wire.HeaderReplayed, "true")
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/core"
+	"github.com/cloudshare/cloudshare/node/core/bounds"
 	"github.com/cloudshare/cloudshare/node/estimate"
 	"github.com/cloudshare/cloudshare/node/record"
 	"github.com/cloudshare/cloudshare/node/replica"
@@ -157,7 +158,7 @@ func New(cfg Config) (*Broker, error) {
 			return nil, fmt.Errorf("configure broker: labels of handler %s: %w", name, err)
 		}
 		b.handlers[name] = h
-		b.core.AddHandler(name, core.GuardOf(h), core.Terms{Labels: labels, Tasks: t.Tasks})
+		b.core.AddHandler(name, bounds.GuardOf(h), core.Terms{Labels: labels, Tasks: t.Tasks})
 	}
 	return b, nil
 }

@@ -53,7 +53,7 @@ func TestListShowsWhatIsOnItsWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	go a.Submit(t.Context(), []node.Request{{Spec: spec}})
-	known := func(c *core.Core) bool { _, _, known := c.OwnRecord(2); return known }
+	known := func(c *core.Core) bool { _, _, known := c.Own().Record(2); return known }
 	a.until(t.Context(), known)
 	page, err := a.Jobs(t.Context(), node.JobQuery{Limit: 10})
 	if err != nil || len(page.Items) != 2 {

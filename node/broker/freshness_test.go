@@ -9,6 +9,7 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/core"
+	"github.com/cloudshare/cloudshare/node/core/publish"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
@@ -94,8 +95,8 @@ func TestDryRunOfACutOffBroker(t *testing.T) {
 	s.until(t.Context(), (*core.Core).Alone) // its lease runs out
 	for job, want := range map[string]string{
 		`{"command":["true"],"count":9}`:                   core.AloneReason,
-		`{"command":["true"],"sites":{"only":["site-1"]}}`: core.Unpublished,
-		`{"command":["true"],"resources":{"cpu":7}}`:       core.Unpublished,
+		`{"command":["true"],"sites":{"only":["site-1"]}}`: publish.Unpublished,
+		`{"command":["true"],"resources":{"cpu":7}}`:       publish.Unpublished,
 	} {
 		spec, err := jobspec.ParseSpec([]byte(job))
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/core"
+	"github.com/cloudshare/cloudshare/node/core/own"
 )
 
 // cursor is a place in the merged list of the federation's jobs and this site's
@@ -138,11 +139,11 @@ func (b *Broker) ownPage(ctx context.Context, q node.JobQuery, cur cursor) (ownP
 	for range ownLooks {
 		below, limit := page.rest, q.Limit-len(page.jobs)
 		if len(q.Labels) > 0 || q.Name != "" {
-			limit = core.OwnSteps // the filter works outside the core's turn
+			limit = own.Steps // the filter works outside the core's turn
 		}
-		var got []core.OwnRecord // the loop's until ask returns, as is rest
+		var got []own.Record // the loop's until ask returns, as is rest
 		var rest uint64
-		if err := b.query(ctx, func(c *core.Core) { got, rest = c.OwnRecords(below, q.State, limit) }); err != nil {
+		if err := b.query(ctx, func(c *core.Core) { got, rest = c.Own().Records(below, q.State, limit) }); err != nil {
 			return ownPage{}, err
 		}
 		page.rest = rest

@@ -10,7 +10,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
-	"github.com/cloudshare/cloudshare/node/core"
+	"github.com/cloudshare/cloudshare/node/core/own"
 	"github.com/cloudshare/cloudshare/node/record"
 )
 
@@ -45,7 +45,7 @@ func (s *testSite) reopenAlone(t *testing.T, pending []fsm.JobSpec) {
 // A filter that matches next to nothing walks on in looks of a bounded size.
 func TestAFilterThatMatchesLittle(t *testing.T) {
 	a := startSites(t, 1)[0]
-	const jobs = core.OwnSteps*ownLooks + 10
+	const jobs = own.Steps*ownLooks + 10
 	pending := make([]fsm.JobSpec, jobs)
 	for i := range pending {
 		pending[i] = pendingSpec(i+1, "x")

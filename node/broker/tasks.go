@@ -31,7 +31,7 @@ func (b *Broker) FindTasks(ctx context.Context, id fsm.JobID, q node.TaskQuery) 
 		var tasks []node.Task
 		var next uint32
 		found := false
-		if err := b.query(ctx, func(c *core.Core) { tasks, next, found = c.FindOwnTasks(id.Num, q) }); err != nil {
+		if err := b.query(ctx, func(c *core.Core) { tasks, next, found = c.Own().FindTasks(id.Num, q) }); err != nil {
 			return nil, 0, err
 		}
 		if found {

@@ -11,6 +11,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/core"
+	"github.com/cloudshare/cloudshare/node/core/own"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
@@ -23,9 +24,9 @@ func (b *Broker) Job(ctx context.Context, id fsm.JobID) (node.Job, error) {
 		if id.Site != b.cfg.Site {
 			return node.Job{}, b.elsewhere(id.Site, "owner")
 		}
-		var r core.OwnRecord
+		var r own.Record
 		found := false
-		if err := b.query(ctx, func(c *core.Core) { r, _, found = c.OwnRecord(id.Num) }); err != nil {
+		if err := b.query(ctx, func(c *core.Core) { r, _, found = c.Own().Record(id.Num) }); err != nil {
 			return node.Job{}, err
 		}
 		if found {
@@ -130,7 +131,7 @@ func (b *Broker) JobFacts(ctx context.Context, ids []fsm.JobID) map[fsm.JobID]no
 	specs := make([]fsm.JobSpec, 0, len(own)) // the loop's until ask returns
 	err := b.query(ctx, func(c *core.Core) {
 		for _, num := range own {
-			if js, ok := c.OwnSpec(num); ok {
+			if js, ok := c.Own().Spec(num); ok {
 				specs = append(specs, js)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/core"
+	"github.com/cloudshare/cloudshare/node/core/publish"
 	"github.com/cloudshare/cloudshare/node/explain"
 )
 
@@ -27,7 +28,7 @@ func (b *Broker) Why(ctx context.Context, id fsm.JobID) (node.Why, error) {
 		}
 		var w node.Why
 		found := false
-		if err := b.query(ctx, func(c *core.Core) { w, found = c.HomeWhy(id.Num) }); err != nil {
+		if err := b.query(ctx, func(c *core.Core) { w, found = c.Own().Why(id.Num) }); err != nil {
 			return node.Why{}, err
 		}
 		if found {
@@ -99,14 +100,14 @@ func (b *Broker) DryRun(ctx context.Context, req node.Request) (node.Why, error)
 		return w, nil
 	case home.Alone:
 		if w.Summary = core.AloneReason; !home.Waits {
-			w.Summary = core.Unpublished
+			w.Summary = publish.Unpublished
 		}
 		w.Estimate.Unknown = "there is no quorum"
 		return w, nil
 	case !member:
 		return node.Why{}, fmt.Errorf("ask about a job: %w: site %s is not registered with the federation yet", node.ErrNotReady, b.cfg.Site)
 	}
-	if err = cmp.Or(full, core.SubmitError(v.Refused)); err != nil {
+	if err = cmp.Or(full, publish.SubmitError(v.Refused)); err != nil {
 		return node.Why{}, fmt.Errorf("ask about a job: %w", err)
 	}
 	h.Own = b.ownTrouble(ctx)

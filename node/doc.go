@@ -29,15 +29,15 @@
 //	 7. complete: the core's handleEnded (core/complete.go) reports outcome and measured times
 //	    (core/reports, reports.Book.SendEnds).
 //	 8. lost: the leader's broker gives up sites whose lease ran out (broker/watch.go,
-//	    broker/leasetracker.go, [Timing]); the state requeues their tasks (fsm). A site that
+//	    broker/leases, [Timing]); the state requeues their tasks (fsm). A site that
 //	    returns, or restarts, settles or adopts every attempt (core.Core.Recover,
 //	    core/expel.go) before it offers anything.
 //
 // The core is pure: core.Core.Step and core.Core.Settle turn events into core.Effects. One
 // goroutine, the loop of broker.Broker, drives it. A second one syncs the journal behind it,
 // and only then forks, publishes and answers; what needs no record (outcomes, stops, fences)
-// goes out at once (broker/loop.go). DESIGN.md has the map of the packages and the arrows
-// between them.
+// goes out at once (broker/loop.go, broker/commit.go). DESIGN.md has the map of the packages
+// and the arrows between them.
 //
 // This package imports jobspec and the contracts of coordination and executors, and none of
 // the packages that use it.

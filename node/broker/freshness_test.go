@@ -17,8 +17,8 @@ import (
 func (s *testSite) cutOff(age time.Duration) {
 	s.group.Cut(s.name)
 	for { // a renewal under way may still end
-		was := s.confirmed.Load()
-		if s.confirmed.CompareAndSwap(was, executor.Boottime()-int64(age)) {
+		was := s.contact.confirmed.Load()
+		if s.contact.confirmed.CompareAndSwap(was, executor.Boottime()-int64(age)) {
 			return
 		}
 	}
@@ -53,10 +53,10 @@ func TestFreshnessFollowsContact(t *testing.T) {
 
 // TestConfirmOnlyMovesForward: an answer that comes late makes nothing older.
 func TestConfirmOnlyMovesForward(t *testing.T) {
-	b := &Broker{}
-	b.confirm(7)
-	b.confirm(5)
-	if got := b.confirmed.Load(); got != 7 {
+	var c contact
+	c.confirm(7)
+	c.confirm(5)
+	if got := c.confirmed.Load(); got != 7 {
 		t.Errorf("confirmed at %d", got)
 	}
 }

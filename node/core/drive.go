@@ -15,7 +15,7 @@ import (
 // are ordered, when tasks end and what time it is; nothing else differs from a
 // Broker's core (architecture D11). Not safe for concurrent use.
 //
-// A turn is any number of events followed by Settle, as in Broker.turn. What the
+// A turn is any number of events followed by Settle, as in Broker.stepGroup. What the
 // core would have synced counts as synced, and the lease never ends.
 type Driver struct {
 	core *Core

@@ -5,7 +5,7 @@
 // federation hears when it will certainly be dead, and waits for that if this
 // site is lost. With all moments on this site's CLOCK_BOOTTIME,
 //
-//	declared := now                     the entry is stamped later
+//	declared := now                     the entry is stamped after that
 //	fence    := declared + window + bound
 //	start    only while the entry is in the state here, and at the latest at
 //	         fence − bound              checked by the handler, too

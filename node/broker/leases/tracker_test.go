@@ -1,4 +1,4 @@
-package broker
+package leases
 
 import (
 	"testing"
@@ -14,7 +14,7 @@ var testTiming = node.Timing{Lease: 6 * time.Second, Margin: time.Second, Grace:
 
 // testTracker is a lease tracker on a clock that the test moves.
 type testTracker struct {
-	*leaseTracker
+	*Tracker
 	clock time.Time
 	sites []fsm.SiteView
 	gone  string // what gossip does not see
@@ -22,7 +22,7 @@ type testTracker struct {
 
 func newTestTracker() *testTracker {
 	w := &testTracker{clock: time.Unix(1_700_000_000, 0)}
-	w.leaseTracker = newLeaseTracker(func() time.Time { return w.clock }, w.siteState)
+	w.Tracker = NewTracker(func() time.Time { return w.clock }, w.siteState)
 	w.sites = []fsm.SiteView{{ID: "a", Incarnation: 1}, {ID: "b", Incarnation: 1}}
 	return w
 }
@@ -51,7 +51,7 @@ func (w *testTracker) pass(d time.Duration) core.Verdicts {
 // stop lets time go by without a look.
 func (w *testTracker) stop(d time.Duration) core.Verdicts {
 	w.clock = w.clock.Add(d)
-	return w.judgeSites(w.sites, testTiming, func(site string) bool { return site == w.gone })
+	return w.JudgeSites(w.sites, testTiming, func(site string) bool { return site == w.gone })
 }
 
 func (w *testTracker) renewAs(site string, term uint64) bool {
@@ -61,11 +61,11 @@ func (w *testTracker) renewAs(site string, term uint64) bool {
 
 func TestNewLeadWaitsAFullLease(t *testing.T) {
 	w := newTestTracker()
-	w.setTerm(3)
+	w.SetTerm(3)
 	if v := w.pass(time.Hour); len(v.Lost) != 0 {
 		t.Fatal("a leader without its barrier judged")
 	}
-	w.barrier(3)
+	w.Barrier(3)
 	w.pass(0)
 	if v := w.pass(testTiming.Lease + testTiming.Margin); len(v.Lost) != 0 {
 		t.Fatal("the leader judged before the former leader's leases were over")
@@ -81,8 +81,8 @@ func TestNewLeadWaitsAFullLease(t *testing.T) {
 
 func TestSiteToBeLostGetsNoLease(t *testing.T) {
 	w := newTestTracker()
-	w.setTerm(1)
-	w.barrier(1)
+	w.SetTerm(1)
+	w.Barrier(1)
 	w.pass(0)
 	a := coord.Renewal{Site: "a", Incarnation: 1}
 	w.pass(testTiming.Lease + testTiming.Margin)
@@ -106,7 +106,7 @@ func TestSiteToBeLostGetsNoLease(t *testing.T) {
 	if v := w.pass(time.Second); len(v.Lost) == 0 {
 		t.Error("a loss that did not come through is not proposed again")
 	}
-	w.setTerm(2) // another term knows nothing of it: the proposal died with its term
+	w.SetTerm(2) // another term knows nothing of it: the proposal died with its term
 	if !w.Received(a, 2) {
 		t.Error("the next term's lead refuses a site that was never lost")
 	}
@@ -125,7 +125,7 @@ func TestOnlyTheLeadOfTheTermGrants(t *testing.T) {
 	}
 	r := coord.Renewal{Site: "a", Incarnation: 1}
 	w.Received(r, 2)
-	w.setTerm(0) // deposed while it confirms
+	w.SetTerm(0) // deposed while it confirms
 	if w.Confirmed(r, 2) {
 		t.Error("a deposed leader grants")
 	}
@@ -133,8 +133,8 @@ func TestOnlyTheLeadOfTheTermGrants(t *testing.T) {
 
 func TestSuspicionRestsOffersAndEnds(t *testing.T) {
 	w := newTestTracker()
-	w.setTerm(1)
-	w.barrier(1)
+	w.SetTerm(1)
+	w.Barrier(1)
 	w.pass(0)
 	w.renewAs("a", 1)
 	w.gone = "b"
@@ -213,8 +213,8 @@ func TestLostWhileItIsConfirmed(t *testing.T) {
 
 func TestALossIsLoggedNowAndThen(t *testing.T) {
 	w := newTestTracker()
-	w.setTerm(1)
-	w.barrier(1)
+	w.SetTerm(1)
+	w.Barrier(1)
 	w.pass(0)
 	said := len(w.pass(testTiming.Lease + 2*testTiming.Margin).Say)
 	if said != 2 {
@@ -236,8 +236,8 @@ func TestALossIsLoggedNowAndThen(t *testing.T) {
 // proposed the loss of every site that it could not hear meanwhile.
 func TestOwnPauseIsNobodysSilence(t *testing.T) {
 	w := newTestTracker()
-	w.setTerm(1)
-	w.barrier(1)
+	w.SetTerm(1)
+	w.Barrier(1)
 	w.pass(0)
 	w.pass(testTiming.Lease)
 	w.renewAs("a", 1)
@@ -263,8 +263,8 @@ func TestOwnPauseIsNobodysSilence(t *testing.T) {
 // A leader that is slow now and then still finds who is silent.
 func TestShortPausesCountAsSilence(t *testing.T) {
 	w := newTestTracker()
-	w.setTerm(1)
-	w.barrier(1)
+	w.SetTerm(1)
+	w.Barrier(1)
 	w.pass(0)
 	lost := 0
 	for range 8 {

@@ -1,4 +1,4 @@
-package broker
+package query
 
 import (
 	"context"
@@ -42,20 +42,20 @@ func parseCursor(s string) (c cursor, err error) {
 }
 
 // cursorHere reads a cursor of this broker and of a state that it has reached.
-func (b *Broker) cursorHere(s string) (cursor, error) {
+func (rd *Reader) cursorHere(s string) (cursor, error) {
 	c, err := parseCursor(s)
 	if err != nil {
 		return c, err
 	}
 	if s == "" {
-		c.site = b.cfg.Site
+		c.site = rd.site
 	}
-	if c.site != b.cfg.Site {
+	if c.site != rd.site {
 		return c, fmt.Errorf("%w: %.100q was given by the broker of %.63q, this is %s's, which lists other home jobs; go on there, or start again here without a cursor",
-			node.ErrBadCursor, s, c.site, b.cfg.Site)
+			node.ErrBadCursor, s, c.site, rd.site)
 	}
 	ahead := false
-	b.cfg.Replica.View(func(state *fsm.State) { ahead = c.seq > state.NextSeq() })
+	rd.replica.View(func(state *fsm.State) { ahead = c.seq > state.NextSeq() })
 	if ahead {
 		return c, fmt.Errorf("%w: %.100q is of a state that this broker does not have; start again without a cursor", node.ErrBadCursor, s)
 	}
@@ -96,9 +96,9 @@ const (
 
 // Jobs lists the federation's jobs and this site's own, newest first. A page
 // may hold fewer than the limit, even none, although Next is set.
-func (b *Broker) Jobs(ctx context.Context, q node.JobQuery) (page node.JobPage, err error) {
+func (rd *Reader) Jobs(ctx context.Context, q node.JobQuery) (page node.JobPage, err error) {
 	for range emptyPages {
-		if page, err = b.jobsPage(ctx, q); err != nil || len(page.Items) > 0 || page.Next == "" {
+		if page, err = rd.jobsPage(ctx, q); err != nil || len(page.Items) > 0 || page.Next == "" {
 			return page, err
 		}
 		q.Cursor = page.Next
@@ -106,16 +106,16 @@ func (b *Broker) Jobs(ctx context.Context, q node.JobQuery) (page node.JobPage, 
 	return page, nil
 }
 
-func (b *Broker) jobsPage(ctx context.Context, q node.JobQuery) (node.JobPage, error) {
-	cur, err := b.cursorHere(q.Cursor)
+func (rd *Reader) jobsPage(ctx context.Context, q node.JobQuery) (node.JobPage, error) {
+	cur, err := rd.cursorHere(q.Cursor)
 	if err != nil {
 		return node.JobPage{}, err
 	}
-	own, err := b.ownPage(ctx, q, cur)
+	own, err := rd.ownPage(ctx, q, cur)
 	if err != nil {
 		return node.JobPage{}, err
 	}
-	fed, fedNext := b.federationPage(q, cur, &own)
+	fed, fedNext := rd.federationPage(q, cur, &own)
 	return merge(fed, own, fedNext, q.Limit, cur), nil
 }
 
@@ -131,8 +131,8 @@ type ownPage struct {
 	rest uint64
 }
 
-func (b *Broker) ownPage(ctx context.Context, q node.JobQuery, cur cursor) (ownPage, error) {
-	if cur.ownDone || (q.Site != "" && q.Site != b.cfg.Site) {
+func (rd *Reader) ownPage(ctx context.Context, q node.JobQuery, cur cursor) (ownPage, error) {
+	if cur.ownDone || (q.Site != "" && q.Site != rd.site) {
 		return ownPage{}, nil
 	}
 	page, size := ownPage{rest: cur.num}, 0
@@ -141,9 +141,9 @@ func (b *Broker) ownPage(ctx context.Context, q node.JobQuery, cur cursor) (ownP
 		if len(q.Labels) > 0 || q.Name != "" {
 			limit = own.Steps // the filter works outside the core's turn
 		}
-		var got []own.Record // the loop's until ask returns, as is rest
+		var got []own.Record // the loop's until query returns, as is rest
 		var rest uint64
-		if err := b.query(ctx, func(c *core.Core) { got, rest = c.Own().Records(below, q.State, limit) }); err != nil {
+		if err := rd.query(ctx, func(c *core.Core) { got, rest = c.Own().Records(below, q.State, limit) }); err != nil {
 			return ownPage{}, err
 		}
 		page.rest = rest
@@ -156,7 +156,7 @@ func (b *Broker) ownPage(ctx context.Context, q node.JobQuery, cur cursor) (ownP
 				page.rest = page.jobs[n-1].place
 				return page, nil
 			}
-			page.jobs = append(page.jobs, listed{got[i].View(b.cfg.Site), got[i].Spec.Num})
+			page.jobs = append(page.jobs, listed{got[i].View(rd.site), got[i].Spec.Num})
 		}
 		if page.rest == 0 || len(page.jobs) == q.Limit {
 			break
@@ -167,12 +167,12 @@ func (b *Broker) ownPage(ctx context.Context, q node.JobQuery, cur cursor) (ownP
 
 // federationPage reads the federation's jobs, and takes from own what has been
 // published since own was read, or is not known to be published yet.
-func (b *Broker) federationPage(q node.JobQuery, cur cursor, own *ownPage) (page []listed, next uint64) {
+func (rd *Reader) federationPage(q node.JobQuery, cur cursor, own *ownPage) (page []listed, next uint64) {
 	f := fsm.JobFilter{Owner: q.Site, State: q.State}
 	if len(q.Labels) > 0 || q.Name != "" {
 		f.Match = q.Matches
 	}
-	b.cfg.Replica.View(func(s *fsm.State) {
+	rd.replica.View(func(s *fsm.State) {
 		own.jobs = slices.DeleteFunc(own.jobs, func(l listed) bool {
 			_, known := s.Job(l.ID)
 			return known
@@ -183,7 +183,7 @@ func (b *Broker) federationPage(q node.JobQuery, cur cursor, own *ownPage) (page
 		var views []fsm.JobView
 		views, next = s.Jobs(f, cur.seq, q.Limit)
 		for i := range views {
-			page = append(page, listed{b.jobOf(&views[i]), views[i].Seq})
+			page = append(page, listed{rd.jobOf(&views[i]), views[i].Seq})
 		}
 	})
 	return page, next

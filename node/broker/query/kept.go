@@ -1,4 +1,4 @@
-package broker
+package query
 
 import (
 	"errors"
@@ -11,9 +11,9 @@ import (
 
 // KeptOutputs returns what this site knows of the output of tasks of a job, whatever the
 // state says; tasks of which it knows nothing are left out.
-func (b *Broker) KeptOutputs(job fsm.JobID, positions []uint32) []node.KeptOutput {
+func (rd *Reader) KeptOutputs(job fsm.JobID, positions []uint32) []node.KeptOutput {
 	newest := make([]executor.Newest, len(positions))
-	for _, h := range b.handlers {
+	for _, h := range rd.handlers {
 		if f, ok := h.(executor.Finder); ok {
 			for i, found := range f.FindNewest(job.String(), positions) {
 				newest[i] = newer(newest[i], found)
@@ -26,9 +26,9 @@ func (b *Broker) KeptOutputs(job fsm.JobID, positions []uint32) []node.KeptOutpu
 		switch err := newest[i].Err; {
 		case k.Attempt > 0:
 		case err != nil:
-			k.Err = b.unreadable("its output", err)
+			k.Err = rd.unreadable("its output", err)
 		default:
-			k.Err = b.removal("its output", job, position, 0)
+			k.Err = rd.removal("its output", job, position, 0)
 		}
 		if k.Attempt > 0 || k.Err != nil {
 			out = append(out, k)
@@ -47,8 +47,8 @@ func newer(a, b executor.Newest) executor.Newest {
 
 // removal says why and when this site has removed an attempt's output, or with attempt 0
 // the newest one's; nil if it knows nothing of that.
-func (b *Broker) removal(what string, job fsm.JobID, position, attempt uint32) error {
-	for _, h := range b.handlers {
+func (rd *Reader) removal(what string, job fsm.JobID, position, attempt uint32) error {
+	for _, h := range rd.handlers {
 		past, ok := h.(executor.OutputHistory)
 		if !ok {
 			continue
@@ -62,18 +62,18 @@ func (b *Broker) removal(what string, job fsm.JobID, position, attempt uint32) e
 			why = "as it was older than task_logs.keep"
 		}
 		return fmt.Errorf("%s was removed by site %s at %s, %s: %w",
-			what, b.cfg.Site, r.At.UTC().Format("2006-01-02 15:04:05 MST"), why, node.ErrOutputGone)
+			what, rd.site, r.At.UTC().Format("2006-01-02 15:04:05 MST"), why, node.ErrOutputGone)
 	}
 	return nil
 }
 
 // unreadable words why an output that this site has cannot be read.
-func (b *Broker) unreadable(what string, err error) error {
+func (rd *Reader) unreadable(what string, err error) error {
 	switch {
 	case errors.Is(err, executor.ErrDamaged):
-		return fmt.Errorf("%s was kept at site %s and is lost, %w; what is known of the task's end, and other outputs, are not touched: %w", what, b.cfg.Site, err, node.ErrOutputDamaged)
+		return fmt.Errorf("%s was kept at site %s and is lost, %w; what is known of the task's end, and other outputs, are not touched: %w", what, rd.site, err, node.ErrOutputDamaged)
 	case errors.Is(err, executor.ErrUnreadable):
-		return fmt.Errorf("%s may be at site %s, but what that keeps %w; ask again, or have its operator see to the disk: %w", what, b.cfg.Site, err, node.ErrOutputUnreadable)
+		return fmt.Errorf("%s may be at site %s, but what that keeps %w; ask again, or have its operator see to the disk: %w", what, rd.site, err, node.ErrOutputUnreadable)
 	}
 	return fmt.Errorf("read %s: %w", what, err)
 }

@@ -1,4 +1,4 @@
-package broker
+package query
 
 import (
 	"context"
@@ -12,39 +12,39 @@ import (
 
 // Tasks returns up to limit tasks with index ≥ from, and the index to go on with,
 // 0 when there are no more.
-func (b *Broker) Tasks(ctx context.Context, id fsm.JobID, from uint32, limit int) ([]node.Task, uint32, error) {
-	return b.FindTasks(ctx, id, node.TaskQuery{From: from, Limit: limit})
+func (rd *Reader) Tasks(ctx context.Context, id fsm.JobID, from uint32, limit int) ([]node.Task, uint32, error) {
+	return rd.FindTasks(ctx, id, node.TaskQuery{From: from, Limit: limit})
 }
 
 // FindTasks returns the tasks that a query selects, by index, and the index to go
 // on with, 0 when there are no more. It takes a bounded number of steps, so that
 // there may be fewer than the limit, even none, although there are more.
-func (b *Broker) FindTasks(ctx context.Context, id fsm.JobID, q node.TaskQuery) ([]node.Task, uint32, error) {
+func (rd *Reader) FindTasks(ctx context.Context, id fsm.JobID, q node.TaskQuery) ([]node.Task, uint32, error) {
 	for range 2 { // a job may be published between the two looks
-		if tasks, next, ok := b.federationTasks(id, q); ok {
-			b.startProgress.explain(id, tasks)
+		if tasks, next, ok := rd.federationTasks(id, q); ok {
+			rd.progress.explain(id, tasks)
 			return tasks, next, nil
 		}
-		if id.Site != b.cfg.Site {
-			return nil, 0, b.elsewhere(id.Site, "owner")
+		if id.Site != rd.site {
+			return nil, 0, rd.Elsewhere(id.Site, "owner")
 		}
 		var tasks []node.Task
 		var next uint32
 		found := false
-		if err := b.query(ctx, func(c *core.Core) { tasks, next, found = c.Own().FindTasks(id.Num, q) }); err != nil {
+		if err := rd.query(ctx, func(c *core.Core) { tasks, next, found = c.Own().FindTasks(id.Num, q) }); err != nil {
 			return nil, 0, err
 		}
 		if found {
-			b.startProgress.explain(id, tasks)
+			rd.progress.explain(id, tasks)
 			return tasks, next, nil
 		}
 	}
-	return nil, 0, b.missingJob(id)
+	return nil, 0, rd.missingJob(id)
 }
 
 // federationTasks searches the tasks of a job that is in the state.
-func (b *Broker) federationTasks(id fsm.JobID, q node.TaskQuery) (tasks []node.Task, next uint32, ok bool) {
-	b.cfg.Replica.View(func(s *fsm.State) {
+func (rd *Reader) federationTasks(id fsm.JobID, q node.TaskQuery) (tasks []node.Task, next uint32, ok bool) {
+	rd.replica.View(func(s *fsm.State) {
 		var job fsm.JobView
 		if job, ok = s.Job(id); !ok {
 			return
@@ -54,20 +54,20 @@ func (b *Broker) federationTasks(id fsm.JobID, q node.TaskQuery) (tasks []node.T
 		next = q.Walk(&n, func(from, to uint32) uint32 { return s.ScanTasks(id, &scan, from, to) })
 		tasks = make([]node.Task, len(scan.Found))
 		for i := range scan.Found {
-			tasks[i] = b.taskOf(&scan.Found[i], &n, time.UnixMilli(job.Spec.CreatedMs))
+			tasks[i] = rd.taskOf(&scan.Found[i], &n, time.UnixMilli(job.Spec.CreatedMs))
 		}
 	})
 	return tasks, next, ok
 }
 
-func (b *Broker) taskOf(v *fsm.TaskView, n *jobspec.Numbering, submitted time.Time) node.Task {
+func (rd *Reader) taskOf(v *fsm.TaskView, n *jobspec.Numbering, submitted time.Time) node.Task {
 	t := node.Task{
 		Index: n.Index(v.Index), State: v.State.String(), Reason: v.Reason, Site: v.Site, Machine: v.Machine,
 		Attempt: v.Attempt, Token: v.Token, Position: v.Index,
-		StartedAt: b.cfg.Replica.WallOf(v.StartedMs, submitted), Run: node.Ran(v.StartedMs, v.EndedMs),
+		StartedAt: rd.replica.WallOf(v.StartedMs, submitted), Run: node.Ran(v.StartedMs, v.EndedMs),
 	}
 	t.Unrecorded = isUnrecorded(v, n.Size())
-	t.EndedAt = b.cfg.Replica.WallOf(v.EndedMs, t.StartedAt)
+	t.EndedAt = rd.replica.WallOf(v.EndedMs, t.StartedAt)
 	t.ExitCode, t.Signal = node.Codes(v.State, v.ExitCode, v.Signal)
 	return t
 }

@@ -1,4 +1,4 @@
-package broker
+package query
 
 import (
 	"sync"
@@ -11,15 +11,15 @@ import (
 // maxInProgress bounds what is remembered of attempts that do not run yet.
 const maxInProgress = 10_000
 
-// startProgress is what this site's handlers do before attempts start, such as fetching
+// StartProgress is what this site's handlers do before attempts start, such as fetching
 // an image. It is this broker's own: the others see the task as assigned.
-type startProgress struct {
+type StartProgress struct {
 	mu sync.Mutex
 	by map[executor.ID]string
 }
 
-// record takes a handler's event.
-func (d *startProgress) record(ev executor.Event) {
+// Record takes a handler's event.
+func (d *StartProgress) Record(ev executor.Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
@@ -33,7 +33,7 @@ func (d *startProgress) record(ev executor.Event) {
 }
 
 // explain gives a job's assigned tasks their handler's word as the reason.
-func (d *startProgress) explain(job fsm.JobID, tasks []node.Task) {
+func (d *StartProgress) explain(job fsm.JobID, tasks []node.Task) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.by) == 0 {

@@ -1,4 +1,4 @@
-package broker
+package query
 
 import (
 	"github.com/cloudshare/cloudshare/fsm"
@@ -12,13 +12,13 @@ import (
 // knows. A place ahead of this broker's state is waited for until the state was
 // rebuilt since the start (Current), and then taken as lost; so are the home
 // events after a place of before the start.
-func (b *Broker) Events(from node.EventID, filter node.EventFilter) *replica.Subscription {
-	s := b.cfg.Replica.Events(from, filter, func(id fsm.JobID) map[string]string {
-		j, _ := b.Job(b.ctx, id) // none if nobody knows it any more
+func (rd *Reader) Events(from node.EventID, filter node.EventFilter) *replica.Subscription {
+	s := rd.replica.Events(from, filter, func(id fsm.JobID) map[string]string {
+		j, _ := rd.Job(rd.ctx, id) // none if nobody knows it any more
 		return j.Spec.Labels
 	})
-	return s.Until(b.ctx.Done(), b.current)
+	return s.Until(rd.ctx.Done(), rd.current)
 }
 
 // Feed returns where the broker's events come from.
-func (b *Broker) Feed() *replica.Feed { return b.cfg.Replica.Feed() }
+func (rd *Reader) Feed() *replica.Feed { return rd.replica.Feed() }

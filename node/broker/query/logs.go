@@ -1,4 +1,4 @@
-package broker
+package query
 
 import (
 	"context"
@@ -17,16 +17,16 @@ import (
 // task's last attempt is where the state says (*ElsewhereError), an earlier one, or one
 // that the state keeps no record of, at any site (*AnywhereError). With Follow it first
 // waits for the task to start.
-func (b *Broker) Logs(ctx context.Context, q node.LogQuery) (io.ReadCloser, error) {
+func (rd *Reader) Logs(ctx context.Context, q node.LogQuery) (io.ReadCloser, error) {
 	if q.Here {
-		return b.logsHere(ctx, q)
+		return rd.logsHere(ctx, q)
 	}
 	if q.Follow {
-		if err := b.awaitStart(ctx, q); err != nil {
+		if err := rd.awaitStart(ctx, q); err != nil {
 			return nil, err
 		}
 	}
-	task, err := b.task(ctx, q.Job, q.Task)
+	task, err := rd.task(ctx, q.Job, q.Task)
 	if err != nil {
 		return nil, err
 	}
@@ -34,9 +34,9 @@ func (b *Broker) Logs(ctx context.Context, q node.LogQuery) (io.ReadCloser, erro
 	case task.Unrecorded && q.Attempt == 0:
 		what := fmt.Sprintf("the output of task %s/%d", q.Job, q.Task)
 		q.Task = task.Position
-		return nil, &node.AnywhereError{Query: q, What: what, Sites: b.MayHaveRun(q.Job)}
+		return nil, &node.AnywhereError{Query: q, What: what, Sites: rd.MayHaveRun(q.Job)}
 	case task.Unrecorded:
-		return b.earlierLogs(ctx, q, task.Position)
+		return rd.earlierLogs(ctx, q, task.Position)
 	case task.Attempt == 0:
 		return nil, fmt.Errorf("task %s/%d has not started: %w", q.Job, q.Task, node.ErrNotFound)
 	case q.Attempt > task.Attempt:
@@ -45,24 +45,24 @@ func (b *Broker) Logs(ctx context.Context, q node.LogQuery) (io.ReadCloser, erro
 		q.Attempt = task.Attempt
 	}
 	if q.Attempt != task.Attempt || task.Site == "" { // it waits for its next attempt
-		return b.earlierLogs(ctx, q, task.Position)
+		return rd.earlierLogs(ctx, q, task.Position)
 	}
-	if task.Site != b.cfg.Site {
-		return nil, b.elsewhere(task.Site, "executor")
+	if task.Site != rd.site {
+		return nil, rd.Elsewhere(task.Site, "executor")
 	}
 	id := executor.ID{Job: q.Job.String(), Task: task.Position, Attempt: task.Attempt, Token: task.Token}
-	if err := b.awaitAccepted(ctx, id); err != nil {
+	if err := rd.awaitAccepted(ctx, id); err != nil {
 		return nil, err
 	}
-	return b.logsOf(ctx, id, q)
+	return rd.logsOf(ctx, id, q)
 }
 
 // earlierLogs reads an attempt of which the state does not say where it ran:
 // here, or at any of the sites that the job may run at.
-func (b *Broker) earlierLogs(ctx context.Context, q node.LogQuery, position uint32) (io.ReadCloser, error) {
+func (rd *Reader) earlierLogs(ctx context.Context, q node.LogQuery, position uint32) (io.ReadCloser, error) {
 	what := q.AttemptName()
 	q.Task = position
-	r, err := b.logsHere(ctx, q)
+	r, err := rd.logsHere(ctx, q)
 	var here error
 	switch {
 	case errors.Is(err, node.ErrOutputUnreadable):
@@ -70,47 +70,47 @@ func (b *Broker) earlierLogs(ctx context.Context, q node.LogQuery, position uint
 	case !errors.Is(err, node.ErrNotFound), errors.Is(err, node.ErrOutputGone): // nobody else has that
 		return r, err
 	}
-	if others := b.MayHaveRun(q.Job); len(others) > 0 {
+	if others := rd.MayHaveRun(q.Job); len(others) > 0 {
 		return nil, &node.AnywhereError{Query: q, What: what, Sites: others, Here: here}
 	}
 	return nil, err
 }
 
 // logsHere reads an attempt that ran at this site, whatever the state says.
-func (b *Broker) logsHere(ctx context.Context, q node.LogQuery) (io.ReadCloser, error) {
+func (rd *Reader) logsHere(ctx context.Context, q node.LogQuery) (io.ReadCloser, error) {
 	var unread error
-	for _, h := range b.handlers {
+	for _, h := range rd.handlers {
 		f, ok := h.(executor.Finder)
 		if !ok {
 			continue
 		}
 		id, err := f.Find(q.Job.String(), q.Task, q.Attempt)
 		if err == nil {
-			return b.logsOf(ctx, id, q)
+			return rd.logsOf(ctx, id, q)
 		}
 		if !errors.Is(err, executor.ErrUnknownAttempt) { // the next one may have it all the same
 			unread = err
 		}
 	}
 	if unread != nil {
-		return nil, b.unreadable("the output of "+q.AttemptName(), unread)
+		return nil, rd.unreadable("the output of "+q.AttemptName(), unread)
 	}
-	if err := b.removedOutput(q); err != nil {
+	if err := rd.removedOutput(q); err != nil {
 		return nil, err
 	}
-	return nil, fmt.Errorf("%s did not run at %s, or its output was removed long ago: %w", q.AttemptName(), b.cfg.Site, node.ErrNotFound)
+	return nil, fmt.Errorf("%s did not run at %s, or its output was removed long ago: %w", q.AttemptName(), rd.site, node.ErrNotFound)
 }
 
 // removedOutput says why and when this site has removed an attempt's output, nil if it
 // knows nothing of that. REQUIRES: q.Task is a position, q.Attempt is not 0.
-func (b *Broker) removedOutput(q node.LogQuery) error {
-	return b.removal("the output of "+q.AttemptName(), q.Job, q.Task, q.Attempt)
+func (rd *Reader) removedOutput(q node.LogQuery) error {
+	return rd.removal("the output of "+q.AttemptName(), q.Job, q.Task, q.Attempt)
 }
 
 // MayHaveRun lists the other sites that may have run a published job, those
 // that are present first. A home job ran nowhere else.
-func (b *Broker) MayHaveRun(id fsm.JobID) (others []node.ElsewhereError) {
-	b.cfg.Replica.View(func(s *fsm.State) {
+func (rd *Reader) MayHaveRun(id fsm.JobID) (others []node.ElsewhereError) {
+	rd.replica.View(func(s *fsm.State) {
 		job, published := s.Job(id)
 		if !published {
 			return
@@ -119,7 +119,7 @@ func (b *Broker) MayHaveRun(id fsm.JobID) (others []node.ElsewhereError) {
 		slices.SortStableFunc(sites, func(a, b fsm.SiteView) int { return int(a.State) - int(b.State) })
 		for i := range sites {
 			v := &sites[i]
-			if job.Spec.Allows(v.ID) && v.ID != b.cfg.Site && v.State != fsm.Left {
+			if job.Spec.Allows(v.ID) && v.ID != rd.site && v.State != fsm.Left {
 				others = append(others, node.ElsewhereError{Site: v.ID, HTTP: v.HTTP, Role: "executor"})
 			}
 		}
@@ -128,21 +128,21 @@ func (b *Broker) MayHaveRun(id fsm.JobID) (others []node.ElsewhereError) {
 }
 
 // logsOf opens a stream of an attempt that one of this site's handlers has.
-func (b *Broker) logsOf(ctx context.Context, id executor.ID, q node.LogQuery) (io.ReadCloser, error) {
+func (rd *Reader) logsOf(ctx context.Context, id executor.ID, q node.LogQuery) (io.ReadCloser, error) {
 	var why error
-	for _, h := range b.handlers {
+	for _, h := range rd.handlers {
 		r, err := h.Logs(ctx, id, q.Stream, q.Follow)
 		if errors.Is(err, executor.ErrUnknownAttempt) {
 			why = err
 			continue
 		}
 		if err != nil {
-			return nil, b.unreadable("the output of "+q.AttemptName(), err)
+			return nil, rd.unreadable("the output of "+q.AttemptName(), err)
 		}
 		return r, nil
 	}
 	q.Task, q.Attempt = id.Task, id.Attempt
-	if err := b.removedOutput(q); err != nil {
+	if err := rd.removedOutput(q); err != nil {
 		return nil, err
 	}
 	if why != nil {
@@ -154,11 +154,11 @@ func (b *Broker) logsOf(ctx context.Context, id executor.ID, q node.LogQuery) (i
 // awaitAccepted returns once no start of the attempt is under way here. What the state has
 // assigned and the core has not seen yet, it takes at the end of the turn in which it is
 // asked first.
-func (b *Broker) awaitAccepted(ctx context.Context, id executor.ID) error {
+func (rd *Reader) awaitAccepted(ctx context.Context, id executor.ID) error {
 	ready := make(chan struct{})
 	known := false
 	for range 2 {
-		err := b.query(ctx, func(c *core.Core) { known = c.AwaitAccepted(id, ready) })
+		err := rd.query(ctx, func(c *core.Core) { known = c.AwaitAccepted(id, ready) })
 		if err != nil {
 			return err
 		}
@@ -174,14 +174,14 @@ func (b *Broker) awaitAccepted(ctx context.Context, id executor.ID) error {
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("wait for attempt %s: %w", id, context.Cause(ctx))
-	case <-b.ctx.Done():
+	case <-rd.ctx.Done():
 		return fmt.Errorf("wait for attempt %s: %w", id, node.ErrStopping)
 	}
 }
 
 // task reads one task, wherever its job runs.
-func (b *Broker) task(ctx context.Context, id fsm.JobID, index uint32) (node.Task, error) {
-	tasks, _, err := b.Tasks(ctx, id, index, 1)
+func (rd *Reader) task(ctx context.Context, id fsm.JobID, index uint32) (node.Task, error) {
+	tasks, _, err := rd.Tasks(ctx, id, index, 1)
 	if err != nil {
 		return node.Task{}, err
 	}
@@ -192,10 +192,10 @@ func (b *Broker) task(ctx context.Context, id fsm.JobID, index uint32) (node.Tas
 }
 
 // awaitStart returns when the task has had an attempt or has ended.
-func (b *Broker) awaitStart(ctx context.Context, q node.LogQuery) error {
-	sub := b.Events(b.Feed().Now(), node.EventFilter{Job: q.Job}) // before the first look: nothing falls in between
+func (rd *Reader) awaitStart(ctx context.Context, q node.LogQuery) error {
+	sub := rd.Events(rd.Feed().Now(), node.EventFilter{Job: q.Job}) // before the first look: nothing falls in between
 	for {
-		t, err := b.task(ctx, q.Job, q.Task)
+		t, err := rd.task(ctx, q.Job, q.Task)
 		if err != nil {
 			return err
 		}

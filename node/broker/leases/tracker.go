@@ -1,4 +1,6 @@
-package broker
+// Package leases is the leader's side of the leases: who has renewed, and who is silent for
+// so long that its loss is proposed.
+package leases
 
 import (
 	"sync"
@@ -11,7 +13,7 @@ import (
 	"github.com/cloudshare/cloudshare/node/internal/mutate"
 )
 
-// leaseTracker is the leader's side of the leases: it notes renewals, and proposes the
+// Tracker is the leader's side of the leases: it notes renewals, and proposes the
 // loss of a site that has not renewed for a lease and the margin. It decides
 // nothing while its broker is not the leader, and after a change of leader it first
 // waits a full lease and margin: the former leader may have granted a lease in
@@ -19,7 +21,7 @@ import (
 //
 // Time is the process's monotonic clock, which stands still while the machine
 // is suspended: the leader then waits longer, never shorter.
-type leaseTracker struct {
+type Tracker struct {
 	mu   sync.Mutex
 	term uint64 // it watches in this term; 0 = not the leader
 	// since is when the barrier of the term was applied; zero = not yet.
@@ -45,29 +47,31 @@ type watched struct {
 // repeatEvery is how often the log repeats what does not change.
 const repeatEvery = 10 * time.Second
 
-var _ coord.Grantor = (*leaseTracker)(nil)
+var _ coord.Grantor = (*Tracker)(nil)
 
-func newLeaseTracker(now func() time.Time, siteState func(string) (fsm.SiteState, uint64)) *leaseTracker {
-	return &leaseTracker{now: now, sites: map[coord.Renewal]*watched{}, siteState: siteState}
+// NewTracker returns a tracker of a broker that does not lead. siteState reads the applied
+// state: where a site stands, and its incarnation.
+func NewTracker(now func() time.Time, siteState func(string) (fsm.SiteState, uint64)) *Tracker {
+	return &Tracker{now: now, sites: map[coord.Renewal]*watched{}, siteState: siteState}
 }
 
-// setTerm begins to watch in a term, or stops (term 0).
-func (w *leaseTracker) setTerm(term uint64) {
+// SetTerm begins to watch in a term, or stops (term 0).
+func (w *Tracker) SetTerm(term uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.beginTerm(term)
 }
 
 // beginTerm begins a term with nothing known. REQUIRES: w.mu held.
-func (w *leaseTracker) beginTerm(term uint64) {
+func (w *Tracker) beginTerm(term uint64) {
 	if w.term != term {
 		w.term, w.since, w.judgedAt = term, time.Time{}, time.Time{}
 		clear(w.sites)
 	}
 }
 
-// barrier notes that an entry of the term was applied: the wait begins.
-func (w *leaseTracker) barrier(term uint64) {
+// Barrier notes that an entry of the term was applied: the wait begins.
+func (w *Tracker) Barrier(term uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.term != term || !w.since.IsZero() {
@@ -79,11 +83,18 @@ func (w *leaseTracker) barrier(term uint64) {
 	}
 }
 
+// Waiting reports whether the term's barrier is still to come.
+func (w *Tracker) Waiting() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.term != 0 && w.since.IsZero()
+}
+
 // Received implements coord.Grantor. A later leader knows nothing of those whose
 // loss a former one ordered, but the state does: it is applied up to an entry of the
 // term. An incarnation that the state does not know yet may be registered by an
 // entry under way.
-func (w *leaseTracker) Received(r coord.Renewal, term uint64) bool {
+func (w *Tracker) Received(r coord.Renewal, term uint64) bool {
 	if w.standing(r) == superseded {
 		return false
 	}
@@ -98,7 +109,7 @@ func (w *leaseTracker) Received(r coord.Renewal, term uint64) bool {
 
 // Confirmed implements coord.Grantor. An incarnation that the state still does not
 // know is refused: the site asks again soon.
-func (w *leaseTracker) Confirmed(r coord.Renewal, term uint64) bool {
+func (w *Tracker) Confirmed(r coord.Renewal, term uint64) bool {
 	if w.standing(r) != current {
 		return false
 	}
@@ -124,7 +135,7 @@ const (
 	superseded                          // it is lost, has left, or a later one is registered
 )
 
-func (w *leaseTracker) standing(r coord.Renewal) registrationState {
+func (w *Tracker) standing(r coord.Renewal) registrationState {
 	state, incarnation := w.siteState(r.Site)
 	switch {
 	case mutate.On("no-state-check-of-renewals"):
@@ -138,7 +149,7 @@ func (w *leaseTracker) standing(r coord.Renewal) registrationState {
 }
 
 // site returns what is known of an incarnation. REQUIRES: w.mu held.
-func (w *leaseTracker) site(r coord.Renewal) *watched {
+func (w *Tracker) site(r coord.Renewal) *watched {
 	s := w.sites[r]
 	if s == nil {
 		s = &watched{renewed: w.now()}
@@ -154,7 +165,7 @@ func (w *leaseTracker) site(r coord.Renewal) *watched {
 // look, it did not hear either (stopped, or starved of processor time). One that
 // is the only voter stays leader over any pause, and proposed the loss of all sites by it. What
 // renewed since is as it was. REQUIRES: w.mu held.
-func (w *leaseTracker) discountOwnPause(now time.Time, t node.Timing) {
+func (w *Tracker) discountOwnPause(now time.Time, t node.Timing) {
 	pause := now.Sub(w.judgedAt)
 	if w.judgedAt.IsZero() || pause <= max(2*core.TickEvery, t.Lease/4) || mutate.On("no-own-gap") {
 		return
@@ -171,9 +182,9 @@ func (w *leaseTracker) discountOwnPause(now time.Time, t node.Timing) {
 	}
 }
 
-// judgeSites judges the sites of the state. absent tells of gossip's opinion; it can
+// JudgeSites judges the sites of the state. absent tells of gossip's opinion; it can
 // only make a site suspected.
-func (w *leaseTracker) judgeSites(sites []fsm.SiteView, t node.Timing, absent func(site string) bool) core.Verdicts {
+func (w *Tracker) JudgeSites(sites []fsm.SiteView, t node.Timing, absent func(site string) bool) core.Verdicts {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	v := core.Verdicts{Term: w.term}

@@ -1,4 +1,4 @@
-package broker
+package query
 
 import (
 	"cmp"
@@ -17,39 +17,39 @@ import (
 // Why says why a job waits: what goes first, what keeps each site from running
 // it, and when it will probably start. A job that the federation knows is
 // explained by any broker, a home job by its owner's.
-func (b *Broker) Why(ctx context.Context, id fsm.JobID) (node.Why, error) {
-	fresh := b.Freshness() // before the state is read
-	for range 2 {          // a job may be published between the two looks
-		if w, ok := b.federationWhy(ctx, id, fresh); ok {
+func (rd *Reader) Why(ctx context.Context, id fsm.JobID) (node.Why, error) {
+	fresh := rd.freshness() // before the state is read
+	for range 2 {           // a job may be published between the two looks
+		if w, ok := rd.federationWhy(ctx, id, fresh); ok {
 			return w, nil
 		}
-		if id.Site != b.cfg.Site {
-			return node.Why{}, b.elsewhere(id.Site, "owner")
+		if id.Site != rd.site {
+			return node.Why{}, rd.Elsewhere(id.Site, "owner")
 		}
 		var w node.Why
 		found := false
-		if err := b.query(ctx, func(c *core.Core) { w, found = c.Own().Why(id.Num) }); err != nil {
+		if err := rd.query(ctx, func(c *core.Core) { w, found = c.Own().Why(id.Num) }); err != nil {
 			return node.Why{}, err
 		}
 		if found {
-			w.Calibration = b.estimates.Calibration()
+			w.Calibration = rd.estimates.Calibration()
 			return w, nil
 		}
 	}
-	return node.Why{}, b.missing("job " + id.String())
+	return node.Why{}, rd.missing("job " + id.String())
 }
 
-func (b *Broker) federationWhy(ctx context.Context, id fsm.JobID, fresh node.Freshness) (w node.Why, ok bool) {
+func (rd *Reader) federationWhy(ctx context.Context, id fsm.JobID, fresh node.Freshness) (w node.Why, ok bool) {
 	var v fsm.WhyView
 	var h explain.SiteReports
-	b.cfg.Replica.View(func(s *fsm.State) {
+	rd.replica.View(func(s *fsm.State) {
 		v, ok = s.Why(id)
-		h = b.collectReports(s, &v)
+		h = rd.collectReports(s, &v)
 	})
 	if !ok {
 		return node.Why{}, false
 	}
-	w = node.Why{Job: id, State: v.State.String(), Waiting: v.Waiting, Calibration: b.estimates.Calibration()}
+	w = node.Why{Job: id, State: v.State.String(), Waiting: v.Waiting, Calibration: rd.estimates.Calibration()}
 	if v.Waiting == 0 {
 		w.Summary = "none of its tasks waits: " + w.State
 		if v.State == fsm.Withdrawn {
@@ -59,37 +59,37 @@ func (b *Broker) federationWhy(ctx context.Context, id fsm.JobID, fresh node.Fre
 		w.Summary = explain.DateSummary(w.Summary, fresh)
 		return w, true
 	}
-	h.Own = b.ownTrouble(ctx)
-	w.Estimate = b.estimates.Estimate(&v)
+	h.Own = rd.ownTrouble(ctx)
+	w.Estimate = rd.estimates.Estimate(&v)
 	explain.Fill(&w, &v, &h, fresh)
 	return w, true
 }
 
 // DryRun says what would become of a job if it were submitted now, and accepts
 // nothing. Errors are those of a submission.
-func (b *Broker) DryRun(ctx context.Context, req node.Request) (node.Why, error) {
-	if full := b.disk.full(); full != nil {
+func (rd *Reader) DryRun(ctx context.Context, req node.Request) (node.Why, error) {
+	if full := rd.full(); full != nil {
 		return node.Why{}, fmt.Errorf("ask about a job: %w", full)
 	}
-	fresh := b.Freshness() // before the state is read
+	fresh := rd.freshness() // before the state is read
 	js := req.Spec.JobSpec(1, time.Now().UnixMilli())
 	var home core.Outlook
-	err := b.query(ctx, func(c *core.Core) { home = c.Outlook(&js) })
+	err := rd.query(ctx, func(c *core.Core) { home = c.Outlook(&js) })
 	if err != nil {
 		return node.Why{}, err
 	}
-	w := node.Why{Job: fsm.JobID{Site: b.cfg.Site}, State: fsm.Queued.String(), Waiting: js.Count, Calibration: b.estimates.Calibration()}
+	w := node.Why{Job: fsm.JobID{Site: rd.site}, State: fsm.Queued.String(), Waiting: js.Count, Calibration: rd.estimates.Calibration()}
 	var v fsm.WhyView
 	var h explain.SiteReports
 	var member, fits bool
 	var unfit string
 	var full error
-	b.cfg.Replica.View(func(s *fsm.State) {
-		v, member = s.WhySpec(b.cfg.Site, &js)
-		full = node.RefusedByQuota(v.Refused, b.cfg.Site, &js, s)
-		h = b.collectReports(s, &v)
+	rd.replica.View(func(s *fsm.State) {
+		v, member = s.WhySpec(rd.site, &js)
+		full = node.RefusedByQuota(v.Refused, rd.site, &js, s)
+		h = rd.collectReports(s, &v)
 		fits, unfit = s.AnyFits(js)
-		home.Idle = home.Idle && !s.WaitingFits(b.cfg.Site)
+		home.Idle = home.Idle && !s.WaitingFits(rd.site)
 	})
 	switch {
 	case req.Strict && !fits:
@@ -105,13 +105,13 @@ func (b *Broker) DryRun(ctx context.Context, req node.Request) (node.Why, error)
 		w.Estimate.Unknown = "there is no quorum"
 		return w, nil
 	case !member:
-		return node.Why{}, fmt.Errorf("ask about a job: %w: site %s is not registered with the federation yet", node.ErrNotReady, b.cfg.Site)
+		return node.Why{}, fmt.Errorf("ask about a job: %w: site %s is not registered with the federation yet", node.ErrNotReady, rd.site)
 	}
 	if err = cmp.Or(full, publish.SubmitError(v.Refused)); err != nil {
 		return node.Why{}, fmt.Errorf("ask about a job: %w", err)
 	}
-	h.Own = b.ownTrouble(ctx)
-	w.Estimate = b.estimates.Estimate(&v)
+	h.Own = rd.ownTrouble(ctx)
+	w.Estimate = rd.estimates.Estimate(&v)
 	explain.Fill(&w, &v, &h, fresh)
 	return w, nil
 }
@@ -121,16 +121,16 @@ func (b *Broker) DryRun(ctx context.Context, req node.Request) (node.Why, error)
 const ownPatience = time.Second
 
 // ownTrouble asks the core and the handlers.
-func (b *Broker) ownTrouble(ctx context.Context) explain.OwnTrouble {
+func (rd *Reader) ownTrouble(ctx context.Context) explain.OwnTrouble {
 	ctx, cancel := context.WithTimeout(ctx, ownPatience)
 	defer cancel()
-	o := explain.OwnTrouble{Site: b.cfg.Site}
+	o := explain.OwnTrouble{Site: rd.site}
 	closed := ""
-	if b.query(ctx, func(c *core.Core) { closed = explain.ClosedText(c.ClosedWhy()) }) == nil { // else it may still be written to
+	if rd.query(ctx, func(c *core.Core) { closed = explain.ClosedText(c.ClosedWhy()) }) == nil { // else it may still be written to
 		o.Closed = closed
 	}
 	var away []string
-	for _, h := range b.cfg.Handlers {
+	for _, h := range rd.handlers {
 		if len(h.Capacity()) == 0 {
 			away = append(away, fmt.Sprintf("%s has no machine now: %s", h.Name(), h.Status()))
 		}
@@ -140,8 +140,8 @@ func (b *Broker) ownTrouble(ctx context.Context) explain.OwnTrouble {
 }
 
 // collectReports gathers what is said of a job's sites. REQUIRES: called inside Replica.View.
-func (b *Broker) collectReports(s *fsm.State, v *fsm.WhyView) explain.SiteReports {
-	h := explain.SiteReports{Declined: b.cfg.Replica.Feed().Declined(v.Job), Bare: map[string]bool{}, Closed: map[string]fsm.Closure{}}
+func (rd *Reader) collectReports(s *fsm.State, v *fsm.WhyView) explain.SiteReports {
+	h := explain.SiteReports{Declined: rd.replica.Feed().Declined(v.Job), Bare: map[string]bool{}, Closed: map[string]fsm.Closure{}}
 	for i := range v.Sites {
 		if x := &v.Sites[i]; x.Why == fsm.HinderedClosed {
 			site, _ := s.Site(x.Site)

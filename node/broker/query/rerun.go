@@ -1,4 +1,4 @@
-package broker
+package query
 
 import (
 	"context"
@@ -15,10 +15,10 @@ const rerunPage = 1000
 // Rerun makes the job that tries tasks of an earlier one again: the same job, with
 // the indices of those that the query selects. It wraps ErrNothing if there are
 // none. From and Limit of the query are not looked at.
-func (b *Broker) Rerun(ctx context.Context, id fsm.JobID, q node.TaskQuery) (jobspec.Spec, error) {
-	job, err := b.Job(ctx, id)
-	if err == nil && id.Site != b.cfg.Site {
-		err = b.elsewhere(id.Site, "owner") // the new job is its owner's, too
+func (rd *Reader) Rerun(ctx context.Context, id fsm.JobID, q node.TaskQuery) (jobspec.Spec, error) {
+	job, err := rd.Job(ctx, id)
+	if err == nil && id.Site != rd.site {
+		err = rd.Elsewhere(id.Site, "owner") // the new job is its owner's, too
 	}
 	if err != nil {
 		return jobspec.Spec{}, err
@@ -26,7 +26,7 @@ func (b *Broker) Rerun(ctx context.Context, id fsm.JobID, q node.TaskQuery) (job
 	spec := job.Spec
 	spec.Indices = jobspec.Indices{}
 	for q.From, q.Limit = 0, rerunPage; ; {
-		tasks, next, err := b.FindTasks(ctx, id, q)
+		tasks, next, err := rd.FindTasks(ctx, id, q)
 		if err != nil {
 			return jobspec.Spec{}, err
 		}

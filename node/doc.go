@@ -17,25 +17,27 @@
 //	 1. submit: package api hands over a [Request] with a jobspec.Spec (jobspec.ParseSpec)
 //	    to broker.Broker.Submit; it is synced in the record.Journal before anything is
 //	    forked or sent.
-//	 2. home or federation: the core's submit (core/submit.go) starts it here at once, or
-//	    publishes it (core/publish.go).
-//	 3. order: the core's outbox gives commands their numbers; coord orders them.
-//	 4. offer: the core's offer (core/offer.go) exposes part of what the handlers have
+//	 2. home or federation: the core's submit (core/submit.go) starts it here at once
+//	    (core/homejobs, homejobs.Book.Run), or publishes it (core/publish, publish.Book.Publish).
+//	 3. order: the core's outbox (core/turn, turn.Outbox) gives commands their numbers;
+//	    coord orders them.
+//	 4. offer: lend.Book.Offer (core/lend) exposes part of what the handlers have
 //	    ([Exposure]).
 //	 5. decide: replica.Replica.Apply applies entries to fsm.State, which matches.
 //	 6. run: the core's reconcile (core/reconcile.go) compares the state's assignments with
 //	    the attempts here, and starts or stops the difference.
-//	 7. complete: the core's handleEnded (core/complete.go) reports outcome and measured times.
+//	 7. complete: the core's handleEnded (core/complete.go) reports outcome and measured times
+//	    (core/reports, reports.Book.SendEnds).
 //	 8. lost: the leader's broker gives up sites whose lease ran out (broker/watch.go,
-//	    broker/leasetracker.go, [Timing]); the state requeues their tasks (fsm). A site that
+//	    broker/leases, [Timing]); the state requeues their tasks (fsm). A site that
 //	    returns, or restarts, settles or adopts every attempt (core.Core.Recover,
 //	    core/expel.go) before it offers anything.
 //
 // The core is pure: core.Core.Step and core.Core.Settle turn events into core.Effects. One
 // goroutine, the loop of broker.Broker, drives it. A second one syncs the journal behind it,
 // and only then forks, publishes and answers; what needs no record (outcomes, stops, fences)
-// goes out at once (broker/loop.go). DESIGN.md has the map of the packages and the arrows
-// between them.
+// goes out at once (broker/loop.go, broker/commit.go). DESIGN.md has the map of the packages
+// and the arrows between them.
 //
 // This package imports jobspec and the contracts of coordination and executors, and none of
 // the packages that use it.

@@ -8,15 +8,17 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/rs/zerolog"
 
 	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/broker/diskspace"
+	"github.com/cloudshare/cloudshare/node/broker/leases"
+	"github.com/cloudshare/cloudshare/node/broker/query"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/core"
+	"github.com/cloudshare/cloudshare/node/core/bounds"
 	"github.com/cloudshare/cloudshare/node/estimate"
 	"github.com/cloudshare/cloudshare/node/record"
 	"github.com/cloudshare/cloudshare/node/replica"
@@ -72,49 +74,29 @@ func (c *Config) Validate() error {
 	return errors.Join(c.Exposure.Validate(), c.Disk.Validate())
 }
 
-// Broker is one site's daemon: the shell around [core].
+// Broker is one site's daemon: the shell around [core]. Each concern that has state of its
+// own is a type of its own; the broker starts them and composes what they know.
 type Broker struct {
-	cfg    Config
-	events chan core.Event
-	ctx    context.Context //nolint:containedctx // the life of the broker's goroutines
-	cancel context.CancelCauseFunc
-	wg     sync.WaitGroup
-	core   *core.Core // owned by the loop's goroutine
-	// commits are turns whose records are to be synced; unsynced is commitLoop's.
-	// behind are turns that commits has no room for yet, oldest first; the loop's.
-	commits  chan *core.Effects
-	unsynced []record.Write
-	behind   []*core.Effects
-	synced   chan struct{} // a publication's records are synced
+	*process
+	*query.Reader
+	*departure
+	cfg  Config
+	core *core.Core // owned by the loop's goroutine
 
-	handlers      map[string]executor.Handler
-	startProgress startProgress
-	forgets       chan core.HandlerID
-	leases        *leaseTracker
-	fitness       fitness
-	disk          *diskWatch
-	stall         atomic.Pointer[error] // of the journal, as the last look found it
-	renewNow      chan struct{}         // capacity 1
-	leaseUntil    atomic.Int64          // CLOCK_BOOTTIME, as last granted
-	confirmed     atomic.Int64          // see Freshness.Confirmed
-	epoch         atomic.Uint64         // of the state that this site is ready for, or gets ready for
-	addresses     Addresses             // set by Start
-	created       time.Time
+	committer  *committer
+	proposer   *proposer
+	runner     *runner
+	registrar  *registrar
+	contact    *contact
+	watch      *leaderWatch
+	disk       *diskspace.Watch
+	journal    *journalWatch
+	estimates  *estimateKeeper
+	leaseUntil atomic.Int64 // CLOCK_BOOTTIME, as last granted
+	created    time.Time
 
-	mu         sync.Mutex
-	registered uint64        // incarnation, 0 = not yet
-	current    chan struct{} // closed once registered since the start
-	failure    error
-	failed     chan struct{}
-	stopping   bool
-	leaving    bool
-	hurried    bool
-	hurry      chan struct{} // closed by the first leave with now
-	left       chan struct{} // closed once the site has left
-	metrics    counters
-	estimates  *estimate.Estimator
-	// estimatesPath is where they are kept, "" = nowhere.
-	estimatesPath string
+	stopMu   sync.Mutex
+	stopping bool
 }
 
 // New checks the configuration and returns a broker that has not started.
@@ -128,26 +110,11 @@ func New(cfg Config) (*Broker, error) {
 	if cfg.Hints == nil {
 		cfg.Hints = noHints{}
 	}
-	ctx, cancel := context.WithCancelCause(context.Background())
 	b := &Broker{
-		cfg: cfg, ctx: ctx, cancel: cancel,
-		events:   make(chan core.Event, 1024),
-		commits:  make(chan *core.Effects, maxGroup),
-		synced:   make(chan struct{}, 1),
-		forgets:  make(chan core.HandlerID, 4096),
-		failed:   make(chan struct{}),
-		left:     make(chan struct{}),
-		hurry:    make(chan struct{}),
-		current:  make(chan struct{}),
-		handlers: map[string]executor.Handler{},
-		leases:   newLeaseTracker(time.Now, cfg.Replica.SiteState),
-		disk:     newDiskWatch(cfg.Disk),
-		renewNow: make(chan struct{}, 1),
-		core:     core.New(cfg.Site, cfg.Exposure),
-		created:  time.Now(),
-
-		estimates: estimate.NewEstimator(),
+		cfg: cfg, core: core.New(cfg.Site, cfg.Exposure), contact: &contact{},
+		disk: diskspace.New(cfg.Disk), created: time.Now(),
 	}
+	b.compose()
 	replica.ForkSite(cfg.Site)
 	b.core.SetEmit(cfg.Replica.Feed().AddHome)
 	for _, h := range cfg.Handlers {
@@ -157,17 +124,42 @@ func New(cfg Config) (*Broker, error) {
 		if err != nil {
 			return nil, fmt.Errorf("configure broker: labels of handler %s: %w", name, err)
 		}
-		b.handlers[name] = h
-		b.core.AddHandler(name, core.GuardOf(h), core.Terms{Labels: labels, Tasks: t.Tasks})
+		b.runner.handlers[name] = h
+		b.core.AddHandler(name, bounds.GuardOf(h), core.Terms{Labels: labels, Tasks: t.Tasks})
 	}
 	return b, nil
+}
+
+// compose makes the broker's parts.
+func (b *Broker) compose() {
+	cfg, p := &b.cfg, newProcess(b.cfg.Logger, b.disk.Remedy)
+	b.process = p
+	b.committer = newCommitter(p, cfg.Journal)
+	b.committer.perform = b.perform
+	b.proposer = &proposer{process: p, order: cfg.Log}
+	b.runner = newRunner(p)
+	b.registrar = newRegistrar(p, cfg, b.contact)
+	b.departure = newDeparture(p, cfg, b.runner.handlers)
+	b.watch = &leaderWatch{
+		process: p, order: cfg.Log, replica: cfg.Replica, hints: cfg.Hints, outside: b.registrar.outside,
+		leases: leases.NewTracker(time.Now, cfg.Replica.SiteState),
+	}
+	b.journal = &journalWatch{process: p, journal: cfg.Journal}
+	estimates := estimate.NewEstimator()
+	b.Reader = query.New(query.Sources{
+		Site: cfg.Site, Replica: cfg.Replica, Log: cfg.Log, Handlers: cfg.Handlers, Query: p.query, Progress: &b.runner.progress,
+		Estimates: estimates, Ctx: p.ctx, Current: b.registrar.current, Freshness: b.Freshness, Full: b.disk.Full,
+	})
+	b.estimates = &estimateKeeper{
+		process: p, replica: cfg.Replica, estimates: estimates, current: b.registrar.current, subscribe: b.Events,
+	}
 }
 
 // Start adopts what earlier lives of the broker left, and begins to work. It
 // does not wait for the federation: Ready tells when it was found.
 func (b *Broker) Start(ctx context.Context, addresses Addresses) error {
 	found := map[string][]executor.State{}
-	for name, h := range b.handlers {
+	for name, h := range b.runner.handlers {
 		states, err := h.Adopt(ctx)
 		if err != nil {
 			return fmt.Errorf("adopt attempts of handler %s: %w", name, err)
@@ -176,7 +168,7 @@ func (b *Broker) Start(ctx context.Context, addresses Addresses) error {
 	}
 	fx := &core.Effects{}
 	b.core.SetClock(readClock())
-	for name, h := range b.handlers {
+	for name, h := range b.runner.handlers {
 		b.core.Capacity(core.CapacityEvent{Handler: name, Machines: h.Capacity()})
 	}
 	if err := b.core.Recover(b.cfg.Journal, found, fx); err != nil {
@@ -190,146 +182,31 @@ func (b *Broker) Start(ctx context.Context, addresses Addresses) error {
 		return err
 	}
 	fx.Writes = nil
-	b.disk.report(b.diskChanged) // before the first job comes
+	b.disk.Report(b.diskChanged) // before the first job comes
 	b.goroutine(b.watchDisk)
-	b.goroutine(b.watchJournal)
-	b.goroutine(b.forgetLoop)
-	b.goroutine(b.commitLoop)
+	b.goroutine(b.journal.run)
+	b.goroutine(b.runner.forgetLoop)
+	b.goroutine(b.committer.commitLoop)
 	b.goroutine(b.loop)
 	b.performNow(fx)
 	b.perform(fx)
-	for _, h := range b.handlers {
-		b.goroutine(func() { b.listen(h) })
+	for _, h := range b.runner.handlers {
+		b.goroutine(func() { b.runner.listen(h) })
 	}
-	b.addresses = addresses
+	b.registrar.addresses = addresses
 	epoch, err := b.cfg.Journal.Epoch()
 	if err != nil {
 		return err
 	}
-	b.epoch.Store(epoch)
-	b.cfg.Log.Grant(b.leases)
-	b.goroutine(func() { b.register(held, lost) })
+	b.registrar.epoch.Store(epoch)
+	b.cfg.Log.Grant(b.watch.leases)
+	b.goroutine(func() { b.registrar.register(held, lost) })
 	b.goroutine(b.renewLoop)
-	b.goroutine(b.watchLoop)
+	b.goroutine(b.watch.run)
 	b.goroutine(b.watchLog)
-	b.goroutine(b.estimateLoop)
+	b.goroutine(b.estimates.run)
 	b.goroutine(b.keepDates)
 	return nil
-}
-
-func (b *Broker) goroutine(f func()) {
-	b.wg.Add(1)
-	go func() {
-		defer b.wg.Done()
-		f()
-	}()
-}
-
-// register founds the federation if nobody has, and presents this broker. The
-// log retries inside, so it returns early only when the broker stops.
-func (b *Broker) register(held, lost []command.AttemptRef) {
-	b.setIncarnation(0)
-	if err := b.found(); err != nil {
-		b.endUnless(fmt.Errorf("found the federation: %w", err))
-		return
-	}
-	if b.newEpoch() {
-		return
-	}
-	if err := node.TimingOf(b.Params(), b.cfg.KillGrace).Validate(); err != nil {
-		b.fail(fmt.Errorf("the federation's timing and this site's do not fit: %w", err))
-		return
-	}
-	boot := uuid.New()
-	known, err := b.cfg.Journal.Boot(boot)
-	if err != nil {
-		b.endUnless(err)
-		return
-	}
-	cmd := command.Command{ID: command.ID{Site: b.cfg.Site}, Body: &command.Register{
-		Node: b.cfg.Node, Boot: boot, Known: known, HTTP: b.addresses.HTTP, Peer: b.addresses.Peer, Gossip: b.addresses.Gossip,
-		MaxVersion: fsm.Version, Held: held, Lost: lost,
-	}}
-	results, err := b.cfg.Log.Propose(b.ctx, cmd)
-	if err != nil {
-		b.endUnless(fmt.Errorf("register site %s: %w", b.cfg.Site, err))
-		return
-	}
-	if r := results[0]; r.Code != command.OK {
-		b.fail(fmt.Errorf("register site %s: refused: %s", b.cfg.Site, r.Code))
-		return
-	}
-	b.post(core.RegisteredEvent{Result: results[0], Boot: boot})
-	b.setIncarnation(results[0].Incarnation)
-	if b.cfg.Registered != nil {
-		b.cfg.Registered(results[0].Incarnation)
-	}
-	select {
-	case b.renewNow <- struct{}{}:
-	default:
-	}
-	b.cfg.Logger.Info().Uint64("incarnation", results[0].Incarnation).Msg("registered with the federation")
-}
-
-func (b *Broker) setIncarnation(n uint64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.registered = n
-	if n > 0 && b.Current() != nil {
-		close(b.current)
-	}
-}
-
-// incarnation returns 0 while this broker is not registered.
-func (b *Broker) incarnation() uint64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.registered
-}
-
-// endUnless fails the broker with err unless it is being stopped anyway.
-func (b *Broker) endUnless(err error) {
-	if b.ctx.Err() == nil {
-		b.fail(err)
-	}
-}
-
-// found proposes Genesis if a current look at the state shows none.
-func (b *Broker) found() error {
-	if err := b.catchUp(); err != nil || b.founded() {
-		return err
-	}
-	cmd := command.Command{ID: command.ID{Site: b.cfg.Site}, Body: &b.cfg.Genesis}
-	_, err := b.cfg.Log.Propose(b.ctx, cmd)
-	return err
-}
-
-// catchUp reads the state as it is now, however long it takes to find a leader.
-func (b *Broker) catchUp() error {
-	for {
-		sent := executor.Boottime()
-		_, err := b.cfg.Log.Sync(b.ctx)
-		if err == nil {
-			b.confirm(sent)
-			return nil
-		}
-		if b.ctx.Err() != nil {
-			return err
-		}
-		b.cfg.Logger.Debug().Err(err).Msg("the federation does not answer yet")
-		select {
-		case <-time.After(core.TickEvery):
-		case <-b.cfg.Log.Failed():
-			return b.cfg.Log.Err()
-		case <-b.ctx.Done():
-			return context.Cause(b.ctx)
-		}
-	}
-}
-
-func (b *Broker) founded() (yes bool) {
-	b.cfg.Replica.View(func(s *fsm.State) { yes = s.Federation() != [16]byte{} })
-	return yes
 }
 
 // watchLog fails the broker when its coordination backend stopped by itself.
@@ -341,39 +218,13 @@ func (b *Broker) watchLog() {
 	}
 }
 
-// fail stops the broker for good; Failed is closed and Err says why.
-func (b *Broker) fail(err error) {
-	err = b.disk.remedy(err)
-	b.mu.Lock()
-	first := b.failure == nil
-	if first {
-		b.failure = err
-		close(b.failed)
-	}
-	b.mu.Unlock()
-	if first {
-		b.cfg.Logger.Error().Err(err).Msg("broker stops")
-		b.cancel(err)
-	}
-}
-
-// Failed is closed when the broker stopped by itself.
-func (b *Broker) Failed() <-chan struct{} { return b.failed }
-
-// Err says why it failed, nil while it works.
-func (b *Broker) Err() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.failure
-}
-
 // Stop ends the broker: idempotent. With endTasks it first ends everything that
 // runs on this site's machines; without, supervisors keep it for the next start.
 func (b *Broker) Stop(ctx context.Context, endTasks bool) error {
-	b.mu.Lock()
+	b.stopMu.Lock()
 	again := b.stopping
 	b.stopping = true
-	b.mu.Unlock()
+	b.stopMu.Unlock()
 	if again {
 		return b.join()
 	}
@@ -381,7 +232,7 @@ func (b *Broker) Stop(ctx context.Context, endTasks bool) error {
 	if endTasks {
 		_ = b.query(ctx, (*core.Core).Close) // ends with the broker
 		b.drainOut(ctx, (*core.Core).Withdrawn)
-		for name, h := range b.handlers {
+		for name, h := range b.runner.handlers {
 			if err := h.End(ctx); err != nil {
 				errs = append(errs, fmt.Errorf("end tasks of handler %s: %w", name, err))
 			}
@@ -389,7 +240,7 @@ func (b *Broker) Stop(ctx context.Context, endTasks bool) error {
 		b.drainOut(ctx, (*core.Core).Idle)
 	}
 	b.cancel(node.ErrStopping)
-	for name, h := range b.handlers {
+	for name, h := range b.runner.handlers {
 		if err := h.Close(); err != nil {
 			errs = append(errs, fmt.Errorf("close handler %s: %w", name, err))
 		}

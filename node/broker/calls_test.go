@@ -3,7 +3,6 @@ package broker
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -53,7 +52,7 @@ func TestListShowsWhatIsOnItsWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	go a.Submit(t.Context(), []node.Request{{Spec: spec}})
-	known := func(c *core.Core) bool { _, _, known := c.OwnRecord(2); return known }
+	known := func(c *core.Core) bool { _, _, known := c.Own().Record(2); return known }
 	a.until(t.Context(), known)
 	page, err := a.Jobs(t.Context(), node.JobQuery{Limit: 10})
 	if err != nil || len(page.Items) != 2 {
@@ -61,47 +60,6 @@ func TestListShowsWhatIsOnItsWay(t *testing.T) {
 	}
 	if page.Items[0].ID.Num != 2 && page.Items[1].ID.Num != 2 {
 		t.Errorf("listed %s and %s", page.Items[0].ID, page.Items[1].ID)
-	}
-}
-
-// A job that was published while the list was being put together, or whose
-// publication this broker has not heard of yet, stands in it once; what is
-// older on both sides is still found.
-func TestListShowsAPublishedJobOnce(t *testing.T) {
-	a := startSites(t, 1)[0]
-	for range 4 { // one at home, three through the queue
-		a.accept(t, sleepJob)
-	}
-	q := node.JobQuery{Limit: 2}
-	own, err := a.ownPage(t.Context(), q, cursor{})
-	if err != nil || len(own.jobs) != 1 {
-		t.Fatalf("%d own jobs, %v; want the one at home", len(own.jobs), err)
-	}
-	home := own.jobs[0]
-	for num := uint64(4); num > 2; num-- { // as the core saw them a moment ago
-		j, err := a.Job(t.Context(), command.JobID{Site: a.name, Num: num})
-		if err != nil {
-			t.Fatal(err)
-		}
-		own.jobs = append(own.jobs[:len(own.jobs)-1], listed{j, num}, home)
-	}
-	own.jobs, own.rest = own.jobs[:2], 3
-	var got []string
-	fed, next := a.federationPage(q, cursor{}, &own)
-	page := merge(fed, own, next, q.Limit, cursor{site: a.cfg.Site})
-	for {
-		for _, j := range page.Items {
-			got = append(got, j.ID.String())
-		}
-		if page.Next == "" {
-			break
-		}
-		if page, err = a.Jobs(t.Context(), node.JobQuery{Limit: 2, Cursor: page.Next}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if want := []string{"site-1.4", "site-1.3", "site-1.2", "site-1.1"}; !slices.Equal(got, want) {
-		t.Errorf("listed %v, want %v", got, want)
 	}
 }
 

@@ -21,7 +21,7 @@ func (b *Broker) CancelAll(ctx context.Context, targets []node.CancelTarget) []e
 		switch {
 		case t.Job.Site != b.cfg.Site:
 			if _, out[i] = b.Job(ctx, t.Job); out[i] == nil {
-				out[i] = b.elsewhere(t.Job.Site, "owner")
+				out[i] = b.Elsewhere(t.Job.Site, "owner")
 			}
 			continue
 		case t.Tasks.Len() > core.MaxCancelTasks:

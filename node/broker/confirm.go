@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/cloudshare/cloudshare/executor"
@@ -12,14 +13,17 @@ import (
 
 // Freshness says how old this broker's state may be.
 func (b *Broker) Freshness() node.Freshness {
-	return node.Freshness{Confirmed: b.confirmed.Load(), Lease: time.Duration(b.Params().LeaseMs) * time.Millisecond}
+	return node.Freshness{Confirmed: b.contact.confirmed.Load(), Lease: time.Duration(b.Params().LeaseMs) * time.Millisecond}
 }
 
+// contact is when the state was last known to be as new as the leader's.
+type contact struct{ confirmed atomic.Int64 } // CLOCK_BOOTTIME, see Freshness.Confirmed
+
 // confirm notes that the state is as new as a moment of CLOCK_BOOTTIME.
-func (b *Broker) confirm(sent int64) {
+func (c *contact) confirm(sent int64) {
 	for {
-		was := b.confirmed.Load()
-		if sent <= was || b.confirmed.CompareAndSwap(was, sent) {
+		was := c.confirmed.Load()
+		if sent <= was || c.confirmed.CompareAndSwap(was, sent) {
 			return
 		}
 	}
@@ -38,6 +42,6 @@ func (b *Broker) Confirm(ctx context.Context) error {
 	if _, err := b.cfg.Log.Sync(ctx); err != nil {
 		return fmt.Errorf("%w: the leader does not confirm: %w", node.ErrNoQuorum, err)
 	}
-	b.confirm(sent)
+	b.contact.confirm(sent)
 	return nil
 }

@@ -1,126 +1,19 @@
 package broker
 
-import (
-	"errors"
-	"fmt"
-	"sync"
-	"sync/atomic"
-	"syscall"
-	"time"
-
-	"github.com/cloudshare/cloudshare/node"
-	"github.com/cloudshare/cloudshare/node/core"
-)
-
-// diskEvery is how often the free space is looked at.
-const diskEvery = time.Second
-
-// diskWatch knows how much is free. Its answers are those of the last look.
-type diskWatch struct {
-	node.Disk
-
-	free atomic.Int64 // bytes
-	// low from the first look below MinFree until enough is free, which is an
-	// eighth more: tasks write all the time, and nobody wants a broker that
-	// changes its mind with each of them.
-	low atomic.Bool
-
-	mu sync.Mutex // one look at a time
-	// blind: the last look failed, so the verdict is an older one's.
-	blind bool // guarded by mu
-}
-
-func newDiskWatch(d node.Disk) *diskWatch {
-	if d.Free == nil {
-		d.Free = freeBytes
-	}
-	return &diskWatch{Disk: d}
-}
-
-// freeBytes returns what users that are not root may still write.
-func freeBytes(path string) (int64, error) {
-	var st syscall.Statfs_t
-	if err := syscall.Statfs(path, &st); err != nil {
-		return 0, fmt.Errorf("statfs %s: %w", path, err)
-	}
-	return int64(min(st.Bavail, 1<<40)) * st.Bsize, nil
-}
-
-// enough returns from when on a full disk is not full any more.
-func (d *diskWatch) enough() int64 { return d.MinFree + d.MinFree/8 }
-
-// measure measures; changed says whether verdict or sight has changed.
-func (d *diskWatch) measure() (changed bool, err error) {
-	if d.Path == "" {
-		return false, nil
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	free, err := d.Free(d.Path)
-	if err != nil {
-		changed, d.blind = !d.blind, true
-		return changed, err
-	}
-	changed, d.blind = d.blind, false
-	d.free.Store(free)
-	switch low := d.low.Load(); {
-	case !low && free < d.MinFree, low && free >= d.enough():
-		d.low.Store(!low)
-		return true, nil
-	}
-	return changed, nil
-}
-
-// full says why no new job is taken, or nil.
-func (d *diskWatch) full() error {
-	if !d.low.Load() {
-		return nil
-	}
-	return fmt.Errorf("%w: %s has %d bytes free, below min_free %d: new jobs are taken again once %d are free",
-		node.ErrStorageFull, d.Path, d.free.Load(), d.MinFree, d.enough())
-}
-
-// run looks again and again until done is closed.
-func (d *diskWatch) run(done <-chan struct{}, changed func(error)) {
-	tick := time.NewTicker(diskEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			d.report(changed)
-		case <-done:
-			return
-		}
-	}
-}
-
-// report looks once, and tells what has changed.
-func (d *diskWatch) report(changed func(error)) {
-	if news, err := d.measure(); news {
-		changed(err)
-	}
-}
-
-// remedy adds to an error that comes from a full disk what helps.
-func (d *diskWatch) remedy(err error) error {
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return fmt.Errorf("%w (make room on the file system of %s)", err, d.Path)
-	}
-	return err
-}
+import "github.com/cloudshare/cloudshare/node/core"
 
 // watchDisk looks at the disk until the broker stops.
-func (b *Broker) watchDisk() { b.disk.run(b.ctx.Done(), b.diskChanged) }
+func (b *Broker) watchDisk() { b.disk.Run(b.ctx.Done(), b.diskChanged) }
 
 // diskChanged tells the core, and people.
 func (b *Broker) diskChanged(err error) {
-	b.post(core.DiskEvent{Full: b.disk.full()})
-	switch full := b.disk.full(); {
+	b.post(core.DiskEvent{Full: b.disk.Full()})
+	switch full := b.disk.Full(); {
 	case err != nil:
 		b.cfg.Logger.Warn().Err(err).Msg("free space cannot be measured")
 	case full != nil:
 		b.cfg.Logger.Warn().Err(full).Msg("no new jobs are taken, nothing is offered or started")
 	default:
-		b.cfg.Logger.Info().Int64("free_bytes", b.disk.free.Load()).Msg("the disk has room for new jobs and tasks")
+		b.cfg.Logger.Info().Int64("free_bytes", b.disk.FreeBytes()).Msg("the disk has room for new jobs and tasks")
 	}
 }

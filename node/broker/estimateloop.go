@@ -6,6 +6,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/estimate"
 	"github.com/cloudshare/cloudshare/node/replica"
 )
 
@@ -18,81 +19,89 @@ const (
 	estimatesKeptEvery = 5 * time.Minute
 )
 
-// estimateLoop feeds the estimates from the events of the log, aside from the
+// estimateKeeper has estimates of starts learn from the log's events, and remembers them
+// over restarts.
+type estimateKeeper struct {
+	*process
+	replica   *replica.Replica
+	estimates *estimate.Estimator
+	current   <-chan struct{} // closed once the state is current
+	subscribe func(node.EventID, node.EventFilter) *replica.Subscription
+	path      string // where they are kept, "" = nowhere
+}
+
+// run feeds the estimates from the events of the log, aside from the
 // broker's own loop. It begins once the state is current: of a log that is read
 // again only the ends are seen, not how long machines were in use in between,
 // and rates made of these would be far too high.
-func (b *Broker) estimateLoop() {
+func (e *estimateKeeper) run() {
 	select {
-	case <-b.current:
-	case <-b.ctx.Done():
+	case <-e.current:
+	case <-e.ctx.Done():
 		return
 	}
-	sub := b.Events(b.Feed().Now(), node.EventFilter{Kinds: map[fsm.EventKind]bool{
+	sub := e.subscribe(e.replica.Feed().Now(), node.EventFilter{Kinds: map[fsm.EventKind]bool{
 		fsm.EventJobSubmitted: true, fsm.EventTaskAssigned: true, fsm.EventTaskEnded: true,
 		fsm.EventTaskRequeued: true, fsm.EventJobEnded: true,
 	}})
-	b.loadEstimates()
-	defer b.saveEstimates()
+	e.load()
+	defer e.save()
 	tick, keep := time.NewTicker(estimateEvery), time.NewTicker(estimatesKeptEvery)
 	defer tick.Stop()
 	defer keep.Stop()
 	for {
 		select {
 		case <-tick.C:
-			b.learn(sub)
+			e.learn(sub)
 		case <-keep.C:
-			b.saveEstimates()
-		case <-b.ctx.Done():
+			e.save()
+		case <-e.ctx.Done():
 			return
 		}
 	}
 }
 
 // learn takes the events that have come. Lost ones are only a little less known.
-func (b *Broker) learn(sub *replica.Subscription) {
+func (e *estimateKeeper) learn(sub *replica.Subscription) {
 	for {
 		events, more, err := sub.Look()
 		for i := range events {
-			if e := &events[i]; e.ID.Home == 0 {
-				b.estimates.Observe(&e.Event)
+			if ev := &events[i]; ev.ID.Home == 0 {
+				e.estimates.Observe(&ev.Event)
 			}
 		}
 		if err == nil && more != nil {
 			break
 		}
-		if b.ctx.Err() != nil {
+		if e.ctx.Err() != nil {
 			return
 		}
 	}
-	b.cfg.Replica.View(b.estimates.Sample)
+	e.replica.View(e.estimates.Sample)
 }
 
-// Calibration tells how this broker's latest estimates came out.
-func (b *Broker) Calibration() node.Calibration { return b.estimates.Calibration() }
-
-// KeepEstimates has the broker remember in a data directory how its estimates
-// came out and what they learn from, over restarts. It is called before Start.
-func (b *Broker) KeepEstimates(dir string) { b.estimatesPath = filepath.Join(dir, estimatesFile) }
-
-// loadEstimates takes what the last start has left. REQUIRES: the state is current.
-func (b *Broker) loadEstimates() {
-	if b.estimatesPath == "" {
+// load takes what the last start has left. REQUIRES: the state is current.
+func (e *estimateKeeper) load() {
+	if e.path == "" {
 		return
 	}
 	var now int64
-	b.cfg.Replica.View(func(s *fsm.State) { now = s.Time() })
-	if err := b.estimates.Load(b.estimatesPath, now); err != nil {
-		b.cfg.Logger.Warn().Err(err).Str("file", b.estimatesPath).Msg("estimates unreadable; starting over")
+	e.replica.View(func(s *fsm.State) { now = s.Time() })
+	if err := e.estimates.Load(e.path, now); err != nil {
+		e.log.Warn().Err(err).Str("file", e.path).Msg("estimates unreadable; starting over")
 	}
 }
 
-// saveEstimates writes what was learnt, if there is anything new.
-func (b *Broker) saveEstimates() {
-	if b.estimatesPath == "" {
+// save writes what was learnt, if there is anything new.
+func (e *estimateKeeper) save() {
+	if e.path == "" {
 		return
 	}
-	if err := b.estimates.Save(b.estimatesPath); err != nil {
-		b.cfg.Logger.Warn().Err(err).Msg("after a restart the estimates may start over")
+	if err := e.estimates.Save(e.path); err != nil {
+		e.log.Warn().Err(err).Msg("after a restart the estimates may start over")
 	}
 }
+
+// KeepEstimates has the broker remember in a data directory how its estimates
+// came out and what they learn from, over restarts. It is called before Start.
+func (b *Broker) KeepEstimates(dir string) { b.estimates.path = filepath.Join(dir, estimatesFile) }

@@ -1,10 +1,8 @@
 package broker
 
 import (
-	"fmt"
 	"time"
 
-	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/internal/mutate"
 )
@@ -15,27 +13,8 @@ import (
 // its tasks. Such a broker says that it is not fit to lead, and the log gives the
 // leadership to a voter that is.
 
-// outside returns why this broker takes no part in the federation now, or nil: it
-// is registered, and the state has not given its incarnation up since.
-func (b *Broker) outside() error {
-	registered := b.incarnation()
-	if registered == 0 {
-		return fmt.Errorf("not registered with the federation yet: %w", node.ErrNotReady)
-	}
-	state, incarnation := b.cfg.Replica.SiteState(b.cfg.Site)
-	switch {
-	case incarnation != registered:
-		return fmt.Errorf("another broker of site %s has registered since: %w", b.cfg.Site, node.ErrNotReady)
-	case state == fsm.SiteGone:
-		return fmt.Errorf("site %s was declared lost, and ends what it runs for others before it registers again: %w", b.cfg.Site, node.ErrNotReady)
-	case state == fsm.Left:
-		return fmt.Errorf("site %s has left the federation: %w", b.cfg.Site, node.ErrNotReady)
-	}
-	return nil
-}
-
 // fitness is whether this broker could judge others as the leader. It is owned by
-// watchLoop.
+// leaderWatch.run.
 type fitness struct {
 	unfit time.Time // since when it is outside; zero = it is not
 }
@@ -58,9 +37,4 @@ func (f *fitness) unfitReason(outside error, now time.Time, patience time.Durati
 		return ""
 	}
 	return outside.Error()
-}
-
-// watchFitness tells the log whether this broker should lead.
-func (b *Broker) watchFitness() {
-	b.cfg.Log.SetUnfit(b.fitness.unfitReason(b.outside(), time.Now(), registerPatience(node.TimingOf(b.Params(), 0))))
 }

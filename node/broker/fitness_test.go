@@ -58,7 +58,7 @@ func (s *testSite) foreignTaskAt(t *testing.T, at, other *testSite) executor.ID 
 // orderLoss has a leader order the loss of a site, and waits until that site knows.
 func (s *testSite) orderLoss(t *testing.T, of *testSite) {
 	t.Helper()
-	r := coord.Renewal{Site: of.name, Incarnation: of.incarnation()}
+	r := coord.Renewal{Site: of.name, Incarnation: of.registrar.incarnation()}
 	term := s.log.Status().Term
 	s.post(core.VerdictEvent{Verdicts: core.Verdicts{Term: term, Lost: []coord.Renewal{r}}})
 	of.await(t, func(st *fsm.State) bool {

@@ -9,6 +9,7 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/core"
+	"github.com/cloudshare/cloudshare/node/core/publish"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
 
@@ -16,8 +17,8 @@ import (
 func (s *testSite) cutOff(age time.Duration) {
 	s.group.Cut(s.name)
 	for { // a renewal under way may still end
-		was := s.confirmed.Load()
-		if s.confirmed.CompareAndSwap(was, executor.Boottime()-int64(age)) {
+		was := s.contact.confirmed.Load()
+		if s.contact.confirmed.CompareAndSwap(was, executor.Boottime()-int64(age)) {
 			return
 		}
 	}
@@ -52,10 +53,10 @@ func TestFreshnessFollowsContact(t *testing.T) {
 
 // TestConfirmOnlyMovesForward: an answer that comes late makes nothing older.
 func TestConfirmOnlyMovesForward(t *testing.T) {
-	b := &Broker{}
-	b.confirm(7)
-	b.confirm(5)
-	if got := b.confirmed.Load(); got != 7 {
+	var c contact
+	c.confirm(7)
+	c.confirm(5)
+	if got := c.confirmed.Load(); got != 7 {
 		t.Errorf("confirmed at %d", got)
 	}
 }
@@ -94,8 +95,8 @@ func TestDryRunOfACutOffBroker(t *testing.T) {
 	s.until(t.Context(), (*core.Core).Alone) // its lease runs out
 	for job, want := range map[string]string{
 		`{"command":["true"],"count":9}`:                   core.AloneReason,
-		`{"command":["true"],"sites":{"only":["site-1"]}}`: core.Unpublished,
-		`{"command":["true"],"resources":{"cpu":7}}`:       core.Unpublished,
+		`{"command":["true"],"sites":{"only":["site-1"]}}`: publish.Unpublished,
+		`{"command":["true"],"resources":{"cpu":7}}`:       publish.Unpublished,
 	} {
 		spec, err := jobspec.ParseSpec([]byte(job))
 		if err != nil {

@@ -1,8 +1,6 @@
 package broker
 
-import (
-	"time"
-)
+import "time"
 
 // saveDatesEvery is the time between two looks for new points.
 const saveDatesEvery = 5 * time.Second
@@ -19,7 +17,7 @@ func (b *Broker) keepDates() {
 		}
 	}
 	defer save()
-	current := b.current
+	current := b.registrar.current
 	for {
 		select {
 		case <-current:

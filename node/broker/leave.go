@@ -3,36 +3,60 @@ package broker
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
+	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/core"
 )
 
 // leavePatience is how long a leave waits for what runs here.
 const leavePatience = 10 * time.Minute
 
+// departure drains a site, and takes it out of the federation.
+type departure struct {
+	*process
+	order    coord.Log
+	site     string
+	handlers map[string]executor.Handler
+
+	leaveMu sync.Mutex
+	leaving bool
+	hurried bool
+	hurry   chan struct{} // closed by the first leave with now
+	left    chan struct{} // closed once the site has left
+}
+
+func newDeparture(p *process, cfg *Config, handlers map[string]executor.Handler) *departure {
+	return &departure{
+		process: p, order: cfg.Log, site: cfg.Site, handlers: handlers,
+		hurry: make(chan struct{}), left: make(chan struct{}),
+	}
+}
+
 // Drain has the site take on nothing for others any more; with own, its own
 // users' work goes to the federation, too. What runs here goes on.
-func (b *Broker) Drain(ctx context.Context, own bool) error {
-	return b.setDrain(ctx, core.Drain{On: true, Own: own})
+func (d *departure) Drain(ctx context.Context, own bool) error {
+	return d.setDrain(ctx, core.Drain{On: true, Own: own})
 }
 
 // Resume ends a drain; a site that leaves cannot be resumed.
-func (b *Broker) Resume(ctx context.Context) error {
-	b.mu.Lock()
-	leaving := b.leaving
-	b.mu.Unlock()
+func (d *departure) Resume(ctx context.Context) error {
+	d.leaveMu.Lock()
+	leaving := d.leaving
+	d.leaveMu.Unlock()
 	if leaving {
 		return fmt.Errorf("resume: %w: start the broker again to come back", node.ErrLeaving)
 	}
-	return b.setDrain(ctx, core.Drain{})
+	return d.setDrain(ctx, core.Drain{})
 }
 
-func (b *Broker) setDrain(ctx context.Context, d core.Drain) error {
+func (d *departure) setDrain(ctx context.Context, drain core.Drain) error {
 	done := make(chan struct{})
-	if !b.post(core.DrainEvent{Drain: d, Done: func() { close(done) }}) {
+	if !d.post(core.DrainEvent{Drain: drain, Done: func() { close(done) }}) {
 		return fmt.Errorf("drain: %w", node.ErrStopping)
 	}
 	select {
@@ -40,15 +64,15 @@ func (b *Broker) setDrain(ctx context.Context, d core.Drain) error {
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("drain: %w", context.Cause(ctx))
-	case <-b.ctx.Done():
+	case <-d.ctx.Done():
 		return fmt.Errorf("drain: %w", node.ErrStopping)
 	}
 }
 
 // Draining tells what the site takes on: nothing for others (on), nothing for
 // its own users either (own).
-func (b *Broker) Draining(ctx context.Context) (on, own bool) {
-	_ = b.query(ctx, func(c *core.Core) { on, own = c.Draining() }) // false when stopping
+func (d *departure) Draining(ctx context.Context) (on, own bool) {
+	_ = d.query(ctx, func(c *core.Core) { on, own = c.Draining() }) // false when stopping
 	return on, own
 }
 
@@ -58,69 +82,69 @@ func (b *Broker) Draining(ctx context.Context) (on, own bool) {
 // The broker is to be stopped afterwards: Left is closed. Leave returns once
 // the drain has begun; its progress is in the state. A second call with now
 // ends the waiting.
-func (b *Broker) Leave(ctx context.Context, now, forget bool) error {
-	if b.cfg.Log.Status().Lead == "" {
+func (d *departure) Leave(ctx context.Context, now, forget bool) error {
+	if d.order.Status().Lead == "" {
 		return fmt.Errorf("leave: the federation is out of reach and cannot be told: stop the broker instead: %w", node.ErrNoQuorum)
 	}
-	if err := b.setDrain(ctx, core.Drain{On: true, Own: true}); err != nil {
+	if err := d.setDrain(ctx, core.Drain{On: true, Own: true}); err != nil {
 		return err
 	}
-	b.mu.Lock()
-	again := b.leaving
-	b.leaving = true
-	if now && !b.hurried {
-		b.hurried = true
-		close(b.hurry)
+	d.leaveMu.Lock()
+	again := d.leaving
+	d.leaving = true
+	if now && !d.hurried {
+		d.hurried = true
+		close(d.hurry)
 	}
-	b.mu.Unlock()
+	d.leaveMu.Unlock()
 	if !again {
-		b.goroutine(func() { b.leave(forget) })
+		d.goroutine(func() { d.leave(forget) })
 	}
 	return nil
 }
 
 // Left is closed when the site has left.
-func (b *Broker) Left() <-chan struct{} { return b.left }
+func (d *departure) Left() <-chan struct{} { return d.left }
 
-func (b *Broker) leave(forget bool) {
-	b.cfg.Logger.Info().Msg("the site leaves the federation")
-	b.awaitIdle()
-	b.handBack()
-	if err := b.proposeDeparture(forget); err != nil {
-		b.endUnless(err)
+func (d *departure) leave(forget bool) {
+	d.log.Info().Msg("the site leaves the federation")
+	d.awaitIdle()
+	d.handBack()
+	if err := d.proposeDeparture(forget); err != nil {
+		d.endUnless(err)
 		return
 	}
-	if err := b.setDrain(b.ctx, core.Drain{}); err != nil { // a return is a fresh start
+	if err := d.setDrain(d.ctx, core.Drain{}); err != nil { // a return is a fresh start
 		return
 	}
-	if err := b.cfg.Log.Demote(b.ctx, b.cfg.Site); err != nil && b.ctx.Err() == nil {
-		b.cfg.Logger.Warn().Err(err).Msg("the site left, but still counts as a voter")
+	if err := d.order.Demote(d.ctx, d.site); err != nil && d.ctx.Err() == nil {
+		d.log.Warn().Err(err).Msg("the site left, but still counts as a voter")
 	}
-	close(b.left)
+	close(d.left)
 }
 
 // awaitIdle waits until nothing runs here, patience is over, or somebody hurries.
-func (b *Broker) awaitIdle() {
-	ctx, cancel := context.WithTimeout(b.ctx, leavePatience)
+func (d *departure) awaitIdle() {
+	ctx, cancel := context.WithTimeout(d.ctx, leavePatience)
 	defer cancel()
-	b.goroutine(func() {
+	d.goroutine(func() {
 		select {
-		case <-b.hurry:
+		case <-d.hurry:
 			cancel()
 		case <-ctx.Done():
 		}
 	})
-	b.until(ctx, (*core.Core).Idle)
+	d.until(ctx, (*core.Core).Idle)
 }
 
 // proposeDeparture has the federation park the site, or forget it.
-func (b *Broker) proposeDeparture(forget bool) error {
+func (d *departure) proposeDeparture(forget bool) error {
 	body := command.Body(&command.Leave{})
 	if forget {
-		body = &command.Forget{Site: b.cfg.Site}
+		body = &command.Forget{Site: d.site}
 	}
 	done := make(chan command.Code, 1)
-	err := b.query(b.ctx, func(c *core.Core) { c.ProposeDeparture(body, done) })
+	err := d.query(d.ctx, func(c *core.Core) { c.ProposeDeparture(body, done) })
 	if err != nil {
 		return err
 	}
@@ -133,35 +157,18 @@ func (b *Broker) proposeDeparture(forget bool) error {
 			return fmt.Errorf("leave the federation: refused: %s", code)
 		}
 		return nil
-	case <-b.ctx.Done():
+	case <-d.ctx.Done():
 		return fmt.Errorf("leave the federation: %w", node.ErrStopping)
 	}
 }
 
 // handBack stops what still runs and returns it to the queue, without a loss.
-func (b *Broker) handBack() {
-	_ = b.query(b.ctx, (*core.Core).HandBackAll) // ends with the broker
-	for name, h := range b.handlers {
-		if err := h.End(b.ctx); err != nil && b.ctx.Err() == nil {
-			b.cfg.Logger.Warn().Err(err).Str("handler", name).Msg("tasks not ended")
+func (d *departure) handBack() {
+	_ = d.query(d.ctx, (*core.Core).HandBackAll) // ends with the broker
+	for name, h := range d.handlers {
+		if err := h.End(d.ctx); err != nil && d.ctx.Err() == nil {
+			d.log.Warn().Err(err).Str("handler", name).Msg("tasks not ended")
 		}
 	}
-	b.until(b.ctx, (*core.Core).Idle)
-}
-
-// until waits for a condition of the core, or for ctx.
-func (b *Broker) until(ctx context.Context, cond func(*core.Core) bool) {
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		over := false
-		if err := b.query(ctx, func(c *core.Core) { over = cond(c) }); err != nil || over {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-	}
+	d.until(d.ctx, (*core.Core).Idle)
 }

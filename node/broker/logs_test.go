@@ -13,6 +13,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/broker/query"
 )
 
 // findingFake keeps the logs of all attempts that it ever started.
@@ -210,8 +211,8 @@ func TestUnreadableIsNotTheEndOfASearch(t *testing.T) {
 		t.Errorf("%v, %+v", err, anywhere)
 	}
 	q.Here, q.Attempt = true, last.Attempt
-	b := &Broker{handlers: map[string]executor.Handler{"a": finds[asked.name], "b": finds[ran.name]}}
-	if r, err := b.logsHere(t.Context(), q); err != nil {
+	reader := query.New(query.Sources{Handlers: []executor.Handler{finds[asked.name], finds[ran.name]}})
+	if r, err := reader.Logs(t.Context(), q); err != nil {
 		t.Errorf("what the second handler has: %v", err)
 	} else {
 		_ = r.Close()

@@ -9,7 +9,7 @@ import (
 )
 
 // syncLater is never called in this build.
-func (b *Broker) syncLater([]*core.Effects) {}
+func (k *committer) syncLater([]*core.Effects) {}
 
 // wallClock returns the machine's.
 func wallClock() time.Time { return time.Now() }

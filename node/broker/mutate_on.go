@@ -12,10 +12,10 @@ import (
 
 // syncLater writes the journal long after the effects: what a missing sync is
 // to a machine that crashes, this is to a process that is killed.
-func (b *Broker) syncLater(group []*core.Effects) {
+func (k *committer) syncLater(group []*core.Effects) {
 	time.AfterFunc(5*time.Second, func() {
 		for _, fx := range group {
-			_ = b.cfg.Journal.Commit(fx.Writes)
+			_ = k.journal.Commit(fx.Writes)
 		}
 	})
 }

@@ -17,7 +17,7 @@ func (b *Broker) renewLoop() {
 	for {
 		select {
 		case <-timer.C:
-		case <-b.renewNow:
+		case <-b.registrar.renewNow:
 		case <-b.ctx.Done():
 			return
 		}
@@ -35,7 +35,7 @@ func (b *Broker) renewLoop() {
 
 // renew asks once for a lease that counts from now.
 func (b *Broker) renew(t node.Timing) bool {
-	incarnation := b.incarnation()
+	incarnation := b.registrar.incarnation()
 	if incarnation == 0 {
 		return false
 	}
@@ -47,22 +47,9 @@ func (b *Broker) renew(t node.Timing) bool {
 		b.cfg.Logger.Debug().Err(err).Msg("lease not renewed")
 		return false
 	}
-	b.confirm(sent)
+	b.contact.confirm(sent)
 	until := sent + int64(t.Lease)
 	ok := b.post(core.LeaseEvent{Incarnation: incarnation, Until: until, Reserve: int64(t.Grace + node.KillReserve)})
 	b.leaseUntil.Store(until)
 	return ok
-}
-
-// extend moves the fences of the handlers that have a watchdog.
-func (b *Broker) extend(until int64) {
-	for name, h := range b.handlers {
-		x, ok := h.(executor.Extender)
-		if !ok {
-			continue
-		}
-		if err := x.Extend(until); err != nil && b.ctx.Err() == nil {
-			b.cfg.Logger.Warn().Err(err).Str("handler", name).Msg("fences were not moved: foreign tasks will be stopped")
-		}
-	}
 }

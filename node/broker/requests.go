@@ -41,7 +41,7 @@ func (b *Broker) Submit(ctx context.Context, reqs []node.Request) []node.Answer 
 		return nil
 	}
 	got := &answers{list: make([]node.Answer, len(reqs)), left: len(reqs), done: make(chan struct{})}
-	if b.post(core.SubmitEvent{Reqs: reqs, Full: b.disk.full(), Reply: got.set}) {
+	if b.post(core.SubmitEvent{Reqs: reqs, Full: b.disk.Full(), Reply: got.set}) {
 		select {
 		case <-got.done:
 			return got.list
@@ -82,7 +82,7 @@ func (b *Broker) Cancel(ctx context.Context, id command.JobID) error {
 		if _, err := b.Job(ctx, id); err != nil {
 			return err
 		}
-		return b.elsewhere(id.Site, "owner")
+		return b.Elsewhere(id.Site, "owner")
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, orderPatience, node.ErrNoQuorum)
 	defer cancel()
@@ -91,51 +91,6 @@ func (b *Broker) Cancel(ctx context.Context, id command.JobID) error {
 		return fmt.Errorf("cancel job %s: %w", id, node.ErrStopping)
 	}
 	return b.cancelOutcome(ctx, id, done)
-}
-
-// Current returns why this broker cannot tell yet what the federation knows, or
-// nil. After a start the state is rebuilt once a leader is found: until then
-// nothing can be said of what is not found in it.
-func (b *Broker) Current() error {
-	select {
-	case <-b.current:
-		return nil
-	default:
-	}
-	return fmt.Errorf("%w: no quorum was found since this broker started, so it does not know the federation's state yet", node.ErrNotReady)
-}
-
-// missing returns the error for what is found neither here nor in the state.
-func (b *Broker) missing(what string) error {
-	if err := b.Current(); err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	return fmt.Errorf("%s: %w", what, node.ErrNotFound)
-}
-
-// missingJob is missing for a job: one that has ended may not be kept any more.
-func (b *Broker) missingJob(id command.JobID) error {
-	retired := false
-	b.cfg.Replica.View(func(s *fsm.State) { retired = s.Retired(id) })
-	if retired && b.Current() == nil {
-		return fmt.Errorf("job %s has ended and is no longer kept; cloudshare report sums up what is archived: %w", id, node.ErrNotFound)
-	}
-	return b.missing("job " + id.String())
-}
-
-// elsewhere names the broker that can answer for a site.
-func (b *Broker) elsewhere(site, role string) error {
-	e := &node.ElsewhereError{Site: site, Role: role}
-	known := false
-	b.cfg.Replica.View(func(s *fsm.State) {
-		if v, ok := s.Site(site); ok {
-			known, e.HTTP = true, v.HTTP
-		}
-	})
-	if !known {
-		return b.missing("no site " + site)
-	}
-	return e
 }
 
 // SetParams changes the federation's parameters.
@@ -176,53 +131,28 @@ func (b *Broker) SetParams(ctx context.Context, p command.Params) error {
 	}
 }
 
-// Params returns the federation's parameters.
-func (b *Broker) Params() (p command.Params) {
-	b.cfg.Replica.View(func(s *fsm.State) { p = s.Params() })
-	return p
-}
-
-// Queue returns what waits, per owner, with the priorities now.
-func (b *Broker) Queue() (q []fsm.QueueView) {
-	b.cfg.Replica.View(func(s *fsm.State) { q = s.Queue() })
-	return q
-}
-
-// Ledger returns contributions, utilities and priorities.
-func (b *Broker) Ledger() fsm.LedgerView {
-	var f *fsm.FrozenLedger
-	b.cfg.Replica.View(func(s *fsm.State) { f = s.FreezeLedger() })
-	return f.View()
-}
-
-// Index returns the number of the last entry applied here.
-func (b *Broker) Index() uint64 { return b.cfg.Replica.Index() }
-
-// Site returns this broker's own.
-func (b *Broker) Site() string { return b.cfg.Site }
-
 // Live returns why the process is of no use any more, or nil: it works, and what
 // it writes to its journal gets there.
-func (b *Broker) Live() error { return cmp.Or(b.Err(), b.stalled()) }
+func (b *Broker) Live() error { return cmp.Or(b.Err(), b.journal.stalled()) }
 
 // Ready returns why requests should go elsewhere, or nil: the broker is
 // registered and not lost since, a leader is known, the state is current and the disk has room.
 func (b *Broker) Ready() error {
-	b.mu.Lock()
+	b.stopMu.Lock()
 	stopping := b.stopping
-	b.mu.Unlock()
+	b.stopMu.Unlock()
 	status := b.cfg.Log.Status()
 	switch {
 	case b.Live() != nil:
 		return b.Live()
 	case stopping:
 		return node.ErrStopping
-	case b.disk.full() != nil:
-		return b.disk.full()
+	case b.disk.Full() != nil:
+		return b.disk.Full()
 	case status.Lead == "":
 		return fmt.Errorf("no leader is known: %w", node.ErrNoQuorum)
-	case b.outside() != nil:
-		return b.outside()
+	case b.registrar.outside() != nil:
+		return b.registrar.outside()
 	case executor.Boottime() >= b.leaseUntil.Load():
 		return fmt.Errorf("this site has no lease from the leader: %w", node.ErrNotReady)
 	case !status.CaughtUp:
@@ -234,10 +164,10 @@ func (b *Broker) Ready() error {
 // Metrics returns the broker's figures.
 func (b *Broker) Metrics(ctx context.Context) node.Metrics {
 	m := node.Metrics{
-		JournalSyncs:       b.metrics.syncs.Load(),
-		JournalSyncSeconds: float64(b.metrics.syncNanos.Load()) / 1e9,
+		JournalSyncs:       b.committer.counters.syncs.Load(),
+		JournalSyncSeconds: float64(b.committer.counters.syncNanos.Load()) / 1e9,
 		Index:              b.Index(),
-		FreeBytes:          b.disk.free.Load(),
+		FreeBytes:          b.disk.FreeBytes(),
 	}
 	if l, ok := b.cfg.Log.(coord.Measured); ok {
 		m.Log = l.Figures()

@@ -3,6 +3,7 @@ package broker
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/cloudshare/cloudshare/node/record"
@@ -24,42 +25,49 @@ const (
 	stallEvery = 500 * time.Millisecond
 )
 
-// watchJournal looks at the journal's writes until the broker stops.
-func (b *Broker) watchJournal() {
+// journalWatch judges the writes of the journal from outside.
+type journalWatch struct {
+	*process
+	journal *record.Journal
+	stall   atomic.Pointer[error] // as the last look found it
+}
+
+// run looks at the journal's writes until the broker stops.
+func (x *journalWatch) run() {
 	tick := time.NewTicker(stallEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			b.lookAtJournal(time.Now())
-		case <-b.ctx.Done():
+			x.look(time.Now())
+		case <-x.ctx.Done():
 			return
 		}
 	}
 }
 
-// lookAtJournal judges a write that is under way.
-func (b *Broker) lookAtJournal(now time.Time) {
-	if err := b.cfg.Journal.Stalled(now, journalHang); err != nil {
-		b.fail(err)
+// look judges a write that is under way.
+func (x *journalWatch) look(now time.Time) {
+	if err := x.journal.Stalled(now, journalHang); err != nil {
+		x.fail(err)
 		return
 	}
-	err := b.cfg.Journal.Stalled(now, journalStall)
+	err := x.journal.Stalled(now, journalStall)
 	var last error
-	if was := b.stall.Swap(&err); was != nil {
+	if was := x.stall.Swap(&err); was != nil {
 		last = *was
 	}
 	switch {
 	case err != nil && last == nil:
-		b.cfg.Logger.Warn().Err(err).Msg("the journal hangs: nothing is acknowledged or started")
+		x.log.Warn().Err(err).Msg("the journal hangs: nothing is acknowledged or started")
 	case err == nil && last != nil:
-		b.cfg.Logger.Info().Msg("the journal writes again")
+		x.log.Info().Msg("the journal writes again")
 	}
 }
 
 // stalled returns what the last look at the journal found, or nil.
-func (b *Broker) stalled() error {
-	if err := b.stall.Load(); err != nil {
+func (x *journalWatch) stalled() error {
+	if err := x.stall.Load(); err != nil {
 		return *err
 	}
 	return nil
@@ -80,7 +88,7 @@ func (b *Broker) join() error {
 		case <-done:
 			return nil
 		case <-tick.C:
-			b.lookAtJournal(time.Now())
+			b.journal.look(time.Now())
 			if err := b.Err(); errors.Is(err, record.ErrJournalStalled) && b.cfg.Journal.Pending() > 0 {
 				return fmt.Errorf("stop broker: %w; end the process", err)
 			}

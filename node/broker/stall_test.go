@@ -40,11 +40,11 @@ func (s *testSite) hangJournal(t *testing.T) (release func(), answer <-chan node
 func TestStalledJournalIsNotLive(t *testing.T) {
 	a := startSites(t, 1)[0]
 	release, answer := a.hangJournal(t)
-	a.lookAtJournal(time.Now())
+	a.Broker.journal.look(time.Now())
 	if err := a.Live(); err != nil {
 		t.Errorf("at once: %v", err)
 	}
-	a.lookAtJournal(time.Now().Add(journalStall + time.Second))
+	a.Broker.journal.look(time.Now().Add(journalStall + time.Second))
 	for what, err := range map[string]error{"live": a.Live(), "ready": a.Ready()} {
 		if !errors.Is(err, record.ErrJournalStalled) || !strings.Contains(err.Error(), "journal.db") {
 			t.Errorf("%s: %v", what, err)
@@ -54,7 +54,7 @@ func TestStalledJournalIsNotLive(t *testing.T) {
 	if got := <-answer; got.Err != nil || got.ID != (command.JobID{Site: "site-1", Num: 1}) {
 		t.Errorf("the submission: %+v", got)
 	}
-	a.lookAtJournal(time.Now())
+	a.Broker.journal.look(time.Now())
 	if err := errors.Join(a.Live(), a.Ready()); err != nil {
 		t.Errorf("with its disk back: %v", err)
 	}
@@ -65,7 +65,7 @@ func TestStalledJournalIsNotLive(t *testing.T) {
 func TestHungJournalFailsTheBroker(t *testing.T) {
 	a := startSites(t, 1)[0]
 	release, answer := a.hangJournal(t)
-	a.lookAtJournal(time.Now().Add(journalHang + time.Second))
+	a.Broker.journal.look(time.Now().Add(journalHang + time.Second))
 	<-a.Failed()
 	if err := a.Live(); !errors.Is(err, record.ErrJournalStalled) || !strings.Contains(err.Error(), "check the disk") {
 		t.Errorf("it fails with %v", err)

@@ -33,11 +33,11 @@ func TestDoingIsTheReason(t *testing.T) {
 		}
 		return tasks[0].Reason
 	}
-	s.handle(s.handler, executor.Event{ID: id, Doing: fetching})
+	s.runner.handle(s.handler, executor.Event{ID: id, Doing: fetching})
 	if got := reason(); got != fetching {
 		t.Errorf("got %q, want %q", got, fetching)
 	}
-	s.handle(s.handler, executor.Event{ID: id, Started: true})
+	s.runner.handle(s.handler, executor.Event{ID: id, Started: true})
 	if got := reason(); got != "" {
 		t.Errorf("it runs, and the reason is %q", got)
 	}

@@ -2,100 +2,91 @@ package broker
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/broker/leases"
 	"github.com/cloudshare/cloudshare/node/coord"
 	"github.com/cloudshare/cloudshare/node/core"
+	"github.com/cloudshare/cloudshare/node/replica"
 )
 
-// watchLoop runs the lease tracker while this broker leads.
-func (b *Broker) watchLoop() {
+// leaderWatch runs the lease tracker while this broker leads, and says when it should not.
+type leaderWatch struct {
+	*process
+	order   coord.Log
+	replica *replica.Replica
+	hints   Hints
+	leases  *leases.Tracker
+	fitness fitness
+	outside func() error
+}
+
+// run runs the lease tracker while this broker leads.
+func (x *leaderWatch) run() {
 	tick := time.NewTicker(core.TickEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-		case <-b.cfg.Hints.Changed():
-		case <-b.ctx.Done():
+		case <-x.hints.Changed():
+		case <-x.ctx.Done():
 			return
 		}
-		b.watchFitnessAndLeases()
+		x.watchFitnessAndLeases()
 	}
 }
 
-func (b *Broker) watchFitnessAndLeases() {
-	b.watchFitness()
-	st := b.cfg.Log.Status()
+func (x *leaderWatch) watchFitnessAndLeases() {
+	x.watchFitness()
+	st := x.order.Status()
 	if !st.IsLead {
-		b.leases.setTerm(0)
+		x.leases.SetTerm(0)
 		return
 	}
-	b.leases.setTerm(st.Term)
-	if b.leases.waiting() {
-		ctx, cancel := context.WithTimeout(b.ctx, time.Second)
-		_, err := b.cfg.Log.Sync(ctx)
+	x.leases.SetTerm(st.Term)
+	if x.leases.Waiting() {
+		ctx, cancel := context.WithTimeout(x.ctx, time.Second)
+		_, err := x.order.Sync(ctx)
 		cancel()
 		if err != nil {
 			return
 		}
-		b.leases.barrier(st.Term)
+		x.leases.Barrier(st.Term)
 	}
 	var sites []fsm.SiteView
 	var params command.Params
 	var raise core.RaiseEvent
-	b.cfg.Replica.View(func(s *fsm.State) {
+	x.replica.View(func(s *fsm.State) {
 		sites, params = s.Sites(), s.Params()
 		if next := s.NextVersion(); next > s.Version() {
 			raise.Version = next
 		}
 	})
 	if raise.Version != 0 {
-		b.cfg.Logger.Info().Uint32("version", raise.Version).Msg("the brokers of all sites know a newer apply version: raising it")
-		b.post(raise)
+		x.log.Info().Uint32("version", raise.Version).Msg("the brokers of all sites know a newer apply version: raising it")
+		x.post(raise)
 	}
-	b.judge(b.leases.judgeSites(sites, node.TimingOf(params, 0), b.cfg.Hints.Absent))
-}
-
-// waiting reports whether the term's barrier is still to come.
-func (w *leaseTracker) waiting() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.term != 0 && w.since.IsZero()
+	x.judge(x.leases.JudgeSites(sites, node.TimingOf(params, 0), x.hints.Absent))
 }
 
 // judge has verdicts ordered. Losses are tried once: the next look proposes
 // again what did not come through.
-func (b *Broker) judge(v core.Verdicts) {
+func (x *leaderWatch) judge(v core.Verdicts) {
 	if len(v.Lost)+len(v.Suspect)+len(v.Trust) == 0 {
 		return
 	}
 	for _, r := range v.Say {
-		b.cfg.Logger.Warn().Str("lost", r.Site).Uint64("incarnation", r.Incarnation).Msg("a site's lease ran out")
+		x.log.Warn().Str("lost", r.Site).Uint64("incarnation", r.Incarnation).Msg("a site's lease ran out")
 	}
-	b.post(core.VerdictEvent{Verdicts: v})
+	x.post(core.VerdictEvent{Verdicts: v})
 }
 
-// proposeLoss orders a SiteLost, which the log tries once, in its own term. If
-// it did not come through, or nobody knows, the command's number is filled with
-// one that does nothing: had the loss been executed, the repeat finds that out.
-func (b *Broker) proposeLoss(cmd command.Command) {
-	results, err := b.cfg.Log.Propose(b.ctx, cmd)
-	if err != nil && b.ctx.Err() == nil {
-		if !errors.Is(err, coord.ErrRefused) {
-			b.cfg.Logger.Debug().Err(err).Msg("loss of a site not ordered")
-		}
-		cmd.Body = &command.Started{}
-		if results, err = b.cfg.Log.Propose(b.ctx, cmd); err != nil && b.ctx.Err() == nil {
-			b.fail(fmt.Errorf("fill the number of a site's loss: %w", err))
-			return
-		}
-	}
-	b.post(core.ResultEvent{Cmds: []command.Command{cmd}, Results: results, Err: err})
+// watchFitness tells the log whether this broker should lead.
+func (x *leaderWatch) watchFitness() {
+	x.order.SetUnfit(x.fitness.unfitReason(x.outside(), time.Now(), registerPatience(node.TimingOf(paramsOf(x.replica), 0))))
 }
 
 // Hints is what gossip tells the leader; hints rest offers and hurry a look, and

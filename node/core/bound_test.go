@@ -14,7 +14,7 @@ import (
 
 // byTimeout is a handler whose tasks end a minute after their timeout at the
 // latest, and nothing else ends them for sure.
-var byTimeout = Guard{bound: func(t executor.Task) (time.Duration, bool) {
+var byTimeout = Guard{Bound: func(t executor.Task) (time.Duration, bool) {
 	return t.Timeout + time.Minute, t.Timeout > 0
 }}
 
@@ -185,13 +185,13 @@ func TestForeignWorkWithoutABoundIsDeclined(t *testing.T) {
 		sleepJob: {byTimeout, "with a timeout"},
 		timedJob: {Guard{}, "neither a watchdog nor a stop bound"},
 		endless:  {byTimeout, "longer than a federation can wait for"},
-		`{"command":["true"],"timeout":"2s"}`: {Guard{bound: func(executor.Task) (time.Duration, bool) {
+		`{"command":["true"],"timeout":"2s"}`: {Guard{Bound: func(executor.Task) (time.Duration, bool) {
 			return math.MaxInt64, true
 		}}, "longer than a federation can wait for"},
 	} {
 		r, a, b := boundedRig(t, job)
 		b.guard = test.guard
-		b.core.guards["local"] = test.guard
+		b.core.bounds.SetGuard("local", test.guard)
 		r.order(a)
 		if len(b.pending) != 1 {
 			t.Fatalf("%s: %d commands of b, want a decline", job, len(b.pending))
@@ -232,7 +232,7 @@ func TestLateStartIsDeclined(t *testing.T) {
 	r.settle()
 	id := b.only()
 	delete(b.running, id)
-	b.core.attempts[id].accepted = false
+	b.core.attempts.Find(id).Accepted = false
 	b.turn(RefusedEvent{id, executor.ErrLate})
 	r.settle()
 	if v := r.task("a.2"); v.State != fsm.Queued || v.Failures+v.Losses != 0 {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/core/turn"
 )
 
 const (
@@ -12,18 +13,22 @@ const (
 	// maxCancelReplies who waits for the outcome of one.
 	maxCancels       = 16 << 10
 	maxCancelReplies = 16
-	// MaxSettings bounds the changes of parameters that wait for the quorum.
-	MaxSettings = 64
 )
 
 // cancelBook holds who waits for the cancellation of which job of this site. One
 // command is for all of them.
 type cancelBook struct {
+	site    string
+	out     *turn.Outbox
 	waiting map[uint64][]func(error)
 	// places are where each of these was asked first.
 	places map[uint64]string
 	// tasks are how many single tasks' cancellations are being ordered.
 	tasks int
+}
+
+func newCancelBook(site string, out *turn.Outbox) cancelBook {
+	return cancelBook{site: site, out: out, waiting: map[uint64][]func(error){}, places: map[uint64]string{}}
 }
 
 // room returns why no more can wait for a job's cancellation, or nil.
@@ -37,6 +42,43 @@ func (b *cancelBook) room(num uint64) error {
 	return nil
 }
 
+// wait adds one who waits for a job's cancellation, asked for at a site, and reports
+// whether it is the first.
+func (b *cancelBook) wait(num uint64, at string, reply func(error)) (first bool) {
+	first = len(b.waiting[num]) == 0
+	b.waiting[num] = append(b.waiting[num], reply)
+	if first {
+		b.places[num] = at
+	}
+	return first
+}
+
+// order has a job in the state cancelled.
+func (b *cancelBook) order(num uint64) {
+	id := command.JobID{Site: b.site, Num: num}
+	b.out.Add(&command.Cancel{Job: id, Task: -1, At: b.placeOf(b.places[num])}, func(r command.Result, _ StateReader, fx *Effects) {
+		b.answer(num, cancelError(id, r.Code), fx)
+	})
+}
+
+// answer tells all who wait what became of a job's cancellation.
+func (b *cancelBook) answer(num uint64, err error, fx *Effects) {
+	for _, reply := range b.waiting[num] {
+		fx.Replies = append(fx.Replies, func() { reply(err) })
+	}
+	delete(b.waiting, num)
+	delete(b.places, num)
+}
+
+// placeOf returns the site at which something was asked, as a command names it: of the
+// owner's own nothing is said.
+func (b *cancelBook) placeOf(at string) string {
+	if at == b.site {
+		return ""
+	}
+	return at
+}
+
 // cancel ends one of this site's jobs, wherever it is on its way.
 func (c *Core) cancel(ev CancelEvent, fx *Effects) {
 	if err := c.cancels.room(ev.Num); err != nil {
@@ -44,46 +86,20 @@ func (c *Core) cancel(ev CancelEvent, fx *Effects) {
 		fx.Replies = append(fx.Replies, func() { ev.Reply(err) })
 		return
 	}
-	replies := c.cancels.waiting[ev.Num]
-	c.cancels.waiting[ev.Num] = append(replies, ev.Reply)
-	if len(replies) == 0 {
-		c.cancels.places[ev.Num] = ev.At
+	if c.cancels.wait(ev.Num, ev.At, ev.Reply) {
 		c.cancelWaiting(ev.Num, fx)
 	}
 }
 
 // cancelWaiting cancels a job for those who wait for it.
 func (c *Core) cancelWaiting(num uint64, fx *Effects) {
-	if c.home.jobs[num] != nil {
-		c.answerCancels(num, c.cancelHome(num, c.cancels.places[num], fx), fx)
-		return
+	switch {
+	case c.home.Find(num) != nil:
+		c.cancels.answer(num, c.home.Cancel(num, c.cancels.places[num], fx), fx)
+	case c.pubs.Cancel(num): // right after it is published
+	default:
+		c.cancels.order(num)
 	}
-	if p := c.pubs.byJob[num]; p != nil {
-		p.cancels = append(p.cancels, num) // right after it is published
-		return
-	}
-	id := command.JobID{Site: c.site, Num: num}
-	c.out.add(&command.Cancel{Job: id, Task: -1, At: c.placeOf(c.cancels.places[num])}, func(r command.Result, _ StateReader, fx *Effects) {
-		c.answerCancels(num, cancelError(id, r.Code), fx)
-	})
-}
-
-// answerCancels answers all who wait for a job's cancellation.
-func (c *Core) answerCancels(num uint64, err error, fx *Effects) {
-	for _, reply := range c.cancels.waiting[num] {
-		fx.Replies = append(fx.Replies, func() { reply(err) })
-	}
-	delete(c.cancels.waiting, num)
-	delete(c.cancels.places, num)
-}
-
-// placeOf returns the site at which something was asked, as a command names it: of the
-// owner's own nothing is said.
-func (c *Core) placeOf(at string) string {
-	if at == c.site {
-		return ""
-	}
-	return at
 }
 
 func cancelError(id command.JobID, code command.Code) error {

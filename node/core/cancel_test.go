@@ -39,7 +39,7 @@ func TestCancelsWithoutQuorumAreBounded(t *testing.T) {
 	if want := 60_000 - maxCancels + 2*maxCancelReplies + 1; full != want || len(told) > 0 {
 		t.Errorf("%d are refused, want %d; told are %d", full, want, len(told))
 	}
-	if n := len(a.core.out.waiting) + len(a.core.out.inflight); n > maxCancels+10 {
+	if n := a.core.out.Len(); n > maxCancels+10 {
 		t.Errorf("%d commands for %d jobs", n, maxCancels)
 	}
 	for {

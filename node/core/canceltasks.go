@@ -22,10 +22,10 @@ func (c *Core) cancelTasks(ev CancelEvent, s StateReader, fx *Effects) {
 	refuse := func(err error) {
 		fx.Replies = append(fx.Replies, func() { ev.Reply(fmt.Errorf("cancel tasks of job %s: %w", id, err)) })
 	}
-	if job := c.home.jobs[ev.Num]; job != nil {
+	if job := c.home.Find(ev.Num); job != nil {
 		positions, err := positionsOf(&job.Spec, ev.Tasks)
 		if err == nil {
-			err = c.cancelHomeTasks(ev.Num, positions, ev.At, fx)
+			err = c.home.CancelTasks(ev.Num, positions, ev.At, fx)
 		}
 		if err != nil {
 			refuse(err)
@@ -34,7 +34,7 @@ func (c *Core) cancelTasks(ev CancelEvent, s StateReader, fx *Effects) {
 		fx.Replies = append(fx.Replies, func() { ev.Reply(nil) })
 		return
 	}
-	if c.pubs.byJob[ev.Num] != nil {
+	if c.pubs.IsSent(ev.Num) {
 		refuse(fmt.Errorf("%w: the job is on its way to the federation: try again, or cancel the whole job", node.ErrNotReady))
 		return
 	}
@@ -50,7 +50,7 @@ func (c *Core) cancelTasks(ev CancelEvent, s StateReader, fx *Effects) {
 	case c.cancels.tasks+len(positions) > maxTaskCancels:
 		refuse(fmt.Errorf("%w: %d tasks of this site wait to be cancelled already: try again when there is a quorum", node.ErrFull, c.cancels.tasks))
 	default:
-		c.orderTaskCancels(id, positions, c.placeOf(ev.At), ev.Reply)
+		c.cancels.orderTasks(id, positions, c.cancels.placeOf(ev.At), ev.Reply)
 	}
 }
 
@@ -68,33 +68,15 @@ func positionsOf(js *command.JobSpec, tasks jobspec.Indices) ([]uint32, error) {
 	return positions, nil
 }
 
-// cancelHomeTasks ends some tasks of a home job; ErrEnded if all of them have.
-func (c *Core) cancelHomeTasks(num uint64, positions []uint32, at string, fx *Effects) error {
-	if c.home.jobs[num].ended() {
-		return node.ErrEnded
-	}
-	open := 0
-	for _, position := range positions {
-		if c.cancelHomeTask(num, position, at, fx) {
-			open++
-		}
-	}
-	if open == 0 {
-		return node.ErrEnded
-	}
-	c.finishHomeCancel(num, fx)
-	return nil
-}
-
-// orderTaskCancels has tasks of a job in the state ended, and replies once the
+// orderTasks has tasks of a job in the state ended, and replies once the
 // outcome of all is known: nil if one of them had not ended yet.
-func (c *Core) orderTaskCancels(id command.JobID, positions []uint32, at string, reply func(error)) {
-	c.cancels.tasks += len(positions)
+func (b *cancelBook) orderTasks(id command.JobID, positions []uint32, at string, reply func(error)) {
+	b.tasks += len(positions)
 	left, open := len(positions), 0
 	var failed error
 	for _, position := range positions {
-		c.out.add(&command.Cancel{Job: id, Task: int64(position), At: at}, func(r command.Result, _ StateReader, fx *Effects) {
-			c.cancels.tasks--
+		b.out.Add(&command.Cancel{Job: id, Task: int64(position), At: at}, func(r command.Result, _ StateReader, fx *Effects) {
+			b.tasks--
 			left--
 			switch r.Code {
 			case command.OK:

@@ -25,7 +25,7 @@ func TestACancelNamesTheSiteThatWasAsked(t *testing.T) {
 			}})
 			r.settle()
 		}
-		if home := a.core.home.jobs[1].Tasks[0]; home.Reason != want {
+		if home := a.core.home.Find(1).Tasks[0]; home.Reason != want {
 			t.Errorf("asked at %q: at home %q", at, home.Reason)
 		}
 		for _, id := range []string{"a.2", "a.3"} {

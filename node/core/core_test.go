@@ -34,7 +34,7 @@ func TestJobRunsAtHomeWhenNothingWaits(t *testing.T) {
 	if site, _ = r.state.Site("a"); site.Exposed.MilliCPU != 2000 {
 		t.Errorf("exposed %d milli-cores after the end, want all", site.Exposed.MilliCPU)
 	}
-	if view, _ := a.core.ownJob(1); view.State != "succeeded" {
+	if view, _ := a.core.own.Job(1); view.State != "succeeded" {
 		t.Errorf("job is %s, want succeeded", view.State)
 	}
 }
@@ -62,7 +62,7 @@ func TestOverflowRunsElsewhere(t *testing.T) {
 	if v := r.job("a.2"); v.State != fsm.TaskSucceeded || v.Counts[fsm.TaskSucceeded] != 3 {
 		t.Errorf("job a.2 is %s with %v", v.State, v.Counts)
 	}
-	if len(a.core.attempts)+len(b.core.attempts)+len(a.ended)+len(b.ended) != 0 {
+	if a.core.attempts.Len()+b.core.attempts.Len()+len(a.ended)+len(b.ended) != 0 {
 		t.Error("settled attempts are still held")
 	}
 }
@@ -228,7 +228,7 @@ func TestCancelReachesEveryPlace(t *testing.T) {
 			t.Errorf("%s is %s", id, v.State)
 		}
 	}
-	if view, _ := a.core.ownJob(1); view.State != "cancelled" {
+	if view, _ := a.core.own.Job(1); view.State != "cancelled" {
 		t.Errorf("a.1 is %s", view.State)
 	}
 	a.turn(CancelEvent{Num: 1, Reply: func(err error) {
@@ -248,7 +248,7 @@ func TestHomeTaskRetries(t *testing.T) {
 		t.Fatalf("attempt %d runs, want 2", again.Attempt)
 	}
 	a.finish(again, 1)
-	if view, _ := a.core.ownJob(1); view.State != "failed" {
+	if view, _ := a.core.own.Job(1); view.State != "failed" {
 		t.Errorf("job is %s", view.State)
 	}
 	if len(a.running) != 0 {
@@ -300,7 +300,7 @@ func TestRestartLeavesEndedHomeTasksAlone(t *testing.T) {
 		t.Fatalf("%v runs again", a.only())
 	}
 	for num, want := range map[uint64]string{1: "succeeded", 2: "failed"} {
-		if view, _ := a.core.ownJob(num); view.State != want {
+		if view, _ := a.core.own.Job(num); view.State != want {
 			t.Errorf("a.%d is %s after the restart, want %s", num, view.State, want)
 		}
 	}
@@ -314,7 +314,7 @@ func TestHomeTokenNeverFalls(t *testing.T) {
 	a.submit(`{"command":["false"],"retry":{"max_attempts":2}}`, "")
 	first := a.only()
 	ahead := r.state.Index() + 100
-	a.core.home.jobs[1].Tasks[0].Token = ahead // as seen before the restart
+	a.core.home.Find(1).Tasks[0].Token = ahead // as seen before the restart
 	a.finish(first, 1)
 	if again := a.only(); again.Token < ahead {
 		t.Errorf("token %d after %d", again.Token, ahead)

@@ -365,6 +365,6 @@ func (d *disorder) view(p *promised) (state string, counts map[string]uint32, kn
 	if v, ok := d.state.Job(id); ok {
 		return v.State.String(), node.CountsOf(v.Counts), true
 	}
-	own, known := p.site.core.ownJob(id.Num)
+	own, known := p.site.core.own.Job(id.Num)
 	return own.State, own.Counts, known
 }

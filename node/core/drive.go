@@ -15,7 +15,7 @@ import (
 // are ordered, when tasks end and what time it is; nothing else differs from a
 // Broker's core (architecture D11). Not safe for concurrent use.
 //
-// A turn is any number of events followed by Settle, as in Broker.turn. What the
+// A turn is any number of events followed by Settle, as in Broker.stepGroup. What the
 // core would have synced counts as synced, and the lease never ends.
 type Driver struct {
 	core *Core
@@ -39,7 +39,7 @@ const driverHandler = "virtual"
 // NewDriver returns the core of a site whose clock starts at zero.
 func NewDriver(site string, limits node.Exposure, zero time.Time) *Driver {
 	d := &Driver{core: New(site, limits), zero: zero}
-	d.core.guards[driverHandler] = Guard{watchdog: true}
+	d.core.bounds.SetGuard(driverHandler, Guard{Watchdog: true})
 	d.core.lease.until = math.MaxInt64
 	d.At(0)
 	return d
@@ -63,10 +63,10 @@ func (d *Driver) Machines(machines []executor.Machine) {
 // Submit returns the paper's event 1. It returns the job's number, and whether the
 // job is on its way to the queue; if not, its tasks start at home with this turn.
 func (d *Driver) Submit(spec jobspec.Spec, s StateReader) (num uint64, published bool) {
-	num, before := d.core.nextJob, len(d.core.pubs.open)
+	num, before := d.core.nextJob, d.core.pubs.Opened()
 	ev := SubmitEvent{Reqs: []node.Request{{Spec: spec}}, Reply: func(int, node.Answer) {}}
 	d.core.Step(ev, s, &d.fx)
-	return num, len(d.core.pubs.open) > before
+	return num, d.core.pubs.Opened() > before
 }
 
 // Started says that an attempt runs.
@@ -96,20 +96,11 @@ func (d *Driver) Second(s StateReader) {
 
 // Unreported returns how many ended home runs no batch holds yet: a batch has a bounded
 // number of rows, and the next one waits for a second's ticks.
-func (d *Driver) Unreported() int { return len(d.core.usage.rows) }
+func (d *Driver) Unreported() int { return d.core.usage.Unreported() }
 
 // Executed gives the core the results of what it proposed.
 func (d *Driver) Executed(cmds []command.Command, results []command.Result, s StateReader) {
 	d.core.Step(ResultEvent{Cmds: cmds, Results: results}, s, &d.fx)
-}
-
-// clear forgets what was carried out and keeps the memory. What is proposed is
-// the caller's until the turn after.
-func (fx *Effects) clear() {
-	*fx = Effects{
-		Writes: fx.Writes[:0], Starts: fx.Starts[:0], Stops: fx.Stops[:0], Forgets: fx.Forgets[:0],
-		Propose: fx.Propose, Replies: fx.Replies[:0],
-	}
 }
 
 // Settle ends a turn and returns what it asks for; the slices are valid until
@@ -121,6 +112,6 @@ func (d *Driver) Settle(s StateReader) Orders {
 		d.orders.Starts = append(d.orders.Starts, d.fx.Starts[i].Task)
 	}
 	d.orders.Propose, d.fx.Propose = d.fx.Propose, d.orders.Propose[:0]
-	d.fx.clear()
+	d.fx.Clear()
 	return d.orders
 }

@@ -1,6 +1,9 @@
 package core
 
-import "github.com/cloudshare/cloudshare/node/record"
+import (
+	"github.com/cloudshare/cloudshare/node/core/attempts"
+	"github.com/cloudshare/cloudshare/node/record"
+)
 
 // A federation that was recovered from the loss of its quorum is in a new epoch
 // (command.Recover), and may have forgotten its newest entries. This site may run what
@@ -19,7 +22,7 @@ func (EpochEvent) isEvent() {}
 // beginEpoch begins to settle with an epoch; expel does it.
 func (c *Core) beginEpoch(ev EpochEvent) {
 	c.entering, c.expelled = ev.Epoch, true
-	c.ends, c.started = c.ends[:0], c.started[:0]
+	c.reports.Clear()
 }
 
 // finishEpoch notes that this site is ready for the epoch.
@@ -32,11 +35,11 @@ func (c *Core) finishEpoch(fx *Effects) {
 
 // unknownToState reports whether the state, in an epoch that this site enters, does not
 // know an attempt here.
-func (c *Core) unknownToState(a *attempt, s StateReader) bool {
+func (c *Core) unknownToState(a *attempts.Attempt, s StateReader) bool {
 	if c.entering == 0 {
 		return false
 	}
-	ref, err := c.last.attemptRef(a.ID)
+	ref, err := c.attempts.Ref(a.ID)
 	if err != nil {
 		return true
 	}

@@ -11,6 +11,8 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/core/attempts"
+	"github.com/cloudshare/cloudshare/node/core/publish"
 )
 
 // forget puts the federation back to an earlier copy of its state, in a new epoch
@@ -65,7 +67,7 @@ func TestNewEpochEndsWhatItDoesNotKnow(t *testing.T) {
 
 	b.reopen()
 	promised := b.submit(sleepJob, "")
-	b.ticks(int(publishPatience/TickEvery) + 1)
+	b.ticks(int(publish.Patience/TickEvery) + 1)
 	if got := b.answers[promised]; got.Err != nil || got.Durability != node.DurableSite {
 		t.Fatalf("answer without a quorum: %+v", got)
 	}
@@ -85,7 +87,7 @@ func TestNewEpochEndsWhatItDoesNotKnow(t *testing.T) {
 	}
 	known := r.state.Assignments("b")
 	for _, as := range known {
-		if _, ok := b.running[new(jobMemory).attemptID(as.AttemptRef)]; !ok || command.EpochOf(as.Token) != 0 {
+		if _, ok := b.running[new(attempts.Memory).ID(as.AttemptRef)]; !ok || command.EpochOf(as.Token) != 0 {
 			t.Errorf("%+v does not run at b", as.AttemptRef)
 		}
 	}

@@ -1,10 +1,6 @@
 package core
 
-import (
-	"github.com/cloudshare/cloudshare/executor"
-	"github.com/cloudshare/cloudshare/fsm"
-	"github.com/cloudshare/cloudshare/fsm/command"
-)
+import "github.com/cloudshare/cloudshare/fsm"
 
 // checkExpelled notices that the federation has given this incarnation up: its
 // lease ran out as the leader saw it. Nothing of the federation is started or
@@ -15,11 +11,10 @@ func (c *Core) checkExpelled(s StateReader) {
 		return
 	}
 	c.incarnation, c.expelled = 0, true
-	clear(c.judging)
-	c.pledges.clear()
-	c.offers, c.closed = offerBook{}, closureBook{}
-	c.ends = c.ends[:0] // the registration settles them
-	c.started = c.started[:0]
+	c.changes.expelled()
+	c.bounds.Clear()
+	c.lend.Expelled()
+	c.reports.Clear() // the registration settles them
 }
 
 // expel ends every attempt for another site, and then registers again with what
@@ -30,17 +25,17 @@ func (c *Core) expel(s StateReader, fx *Effects) {
 		return
 	}
 	dead := true
-	for _, a := range c.attempts {
-		if a.Home || (a.Bounded || a.isOwnedBy(c.site)) && !c.unknownToState(a, s) {
+	for _, a := range c.attempts.All() {
+		if a.Home || (a.Bounded || a.IsOwnedBy(c.site)) && !c.unknownToState(a, s) {
 			continue
 		}
-		a.fenced = true
-		if a.ended != nil {
-			c.drop(a, fx)
+		a.Fenced = true
+		if a.Ended != nil {
+			c.attempts.Drop(a, fx)
 			continue
 		}
 		dead = false
-		c.stop(a, "this site lost touch with the federation", fx)
+		c.attempts.Stop(a, "this site lost touch with the federation", fx)
 	}
 	if !dead {
 		return
@@ -48,25 +43,14 @@ func (c *Core) expel(s StateReader, fx *Effects) {
 	c.expelled = false
 	c.finishEpoch(fx)
 	c.resumeEnds(fx)
-	held, lost := c.Registration()
+	held, lost := c.reports.Registration()
 	fx.Register = &Registration{Held: held, Lost: lost}
-}
-
-// isOwnedBy reports whether an attempt's task belongs to the site itself.
-func (a *attempt) isOwnedBy(site string) bool { return ownerOf(a.ID) == site }
-
-func ownerOf(id executor.ID) string {
-	job, err := command.ParseJobID(id.Job)
-	if err != nil {
-		return ""
-	}
-	return job.Site
 }
 
 // resumeEnds reports ends again that the state may not have taken.
 func (c *Core) resumeEnds(fx *Effects) {
-	for id, a := range c.attempts {
-		if !a.Home && a.ended != nil {
+	for id, a := range c.attempts.All() {
+		if !a.Home && a.Ended != nil {
 			c.queueEndReport(id, a, fx)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node/core/homejobs"
 )
 
 // resize gives the site's machine so many cores.
@@ -22,16 +23,17 @@ func TestStuckHomeTasksCostNothing(t *testing.T) {
 	a := r.sites[0]
 	a.reopen() // alone
 	a.submit(`{"command":["sleep"],"resources":{"cpu":2},"count":100,"retry":{"max_attempts":9}}`, "")
-	wide := a.core.home.jobs[1]
+	wide := a.core.home.Find(1)
 	a.resize(1)
 	a.finish(a.only(), 1)
-	if task := wide.Tasks[count-1]; task.State != fsm.Queued || task.Reason != tooSmall {
+	if task := wide.Tasks[count-1]; task.State != fsm.Queued || task.Reason != homejobs.TooSmall {
 		t.Fatalf("the last task: %+v", task)
 	}
-	wide.sum()
+	wide.Sum()
 	a.turn(StateEvent{})
-	if looks := a.core.startHome(r.state, &Effects{}); looks != 0 || !wide.summed {
-		t.Errorf("looked at %d tasks, nothing changed: %t", looks, wide.summed)
+	looks := a.core.home.Start(true, r.state, &Effects{})
+	if _, steps := wide.Sum(); looks+steps != 0 {
+		t.Errorf("looked at %d tasks, and at %d for the sum", looks, steps)
 	}
 	a.submit(sleepJob, "") // what comes later is tried, behind them
 	if id := a.only(); id.Job != "a.2" {
@@ -57,8 +59,8 @@ func TestCancelledStuckHomeTasksAreForgotten(t *testing.T) {
 			t.Error(err)
 		}
 	}})
-	if n := len(a.core.home.waiting); n != 0 || !a.core.home.jobs[1].ended() {
-		t.Errorf("%d tasks wait, ended: %t", n, a.core.home.jobs[1].ended())
+	if n := a.core.home.Waiting(); n != 0 || !a.core.home.Find(1).Ended() {
+		t.Errorf("%d tasks wait, ended: %t", n, a.core.home.Find(1).Ended())
 	}
 }
 
@@ -70,8 +72,8 @@ func TestStuckHomeTasksArePublished(t *testing.T) {
 	a.submit(`{"command":["sleep"],"retry":{"max_attempts":2}}`, "")
 	a.submit(`{"command":["sleep"],"resources":{"cpu":2}}`, "") // waits
 	a.resize(1)
-	if n := len(a.core.home.waiting); n != 1 || a.core.home.stuck != n {
-		t.Fatalf("%d tasks wait, %d are passed over", n, a.core.home.stuck)
+	if n := a.core.home.Waiting(); n != 1 {
+		t.Fatalf("%d tasks wait", n)
 	}
 	a.register(held, lost)
 	a.lease(time.Hour)
@@ -79,7 +81,7 @@ func TestStuckHomeTasksArePublished(t *testing.T) {
 	if id := b.only(); id.Job != "a.2" {
 		t.Errorf("%s runs at b, want a.2", id)
 	}
-	if n := len(a.core.home.waiting); n != 0 {
+	if n := a.core.home.Waiting(); n != 0 {
 		t.Errorf("%d tasks wait at home", n)
 	}
 }

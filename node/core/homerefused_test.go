@@ -37,8 +37,8 @@ func TestRefusedAtHomeRunsElsewhere(t *testing.T) {
 		if got := a.answers[i]; got.Err != nil || got.ID.String() != "a.1" {
 			t.Fatalf("%+v", got)
 		}
-		if len(b.running) != count || len(a.core.home.jobs) != 0 || len(a.core.home.unsure) != 0 {
-			t.Fatalf("%d of %d run at b; at home: %v %v", len(b.running), count, a.core.home.jobs, a.core.home.unsure)
+		if len(b.running) != count || len(a.core.home.Numbers()) != 0 || a.core.home.SettledBelow(99) != 99 {
+			t.Fatalf("%d of %d run at b; at home: %v", len(b.running), count, a.core.home.Numbers())
 		}
 		for id := range b.running {
 			b.finish(id, 0)
@@ -66,8 +66,8 @@ func TestRefusedAtHomeAndNowhereElse(t *testing.T) {
 		}
 		a.submit(spec, "")
 		r.settle()
-		j, ok := a.core.ownJob(1)
-		if !ok || j.State != "failed" || j.Reason != want || len(b.history) != 0 || len(a.core.home.waiting) != 0 {
+		j, ok := a.core.own.Job(1)
+		if !ok || j.State != "failed" || j.Reason != want || len(b.history) != 0 || a.core.home.Waiting() != 0 {
 			t.Errorf("%s: %s %q; b started %v", spec, j.State, j.Reason, b.history)
 		}
 	}
@@ -77,7 +77,7 @@ func TestRefusedAtHomeAndNowhereElse(t *testing.T) {
 func TestRefusedByOneHandler(t *testing.T) {
 	r := pickyRig(t, 1, 1)
 	a, b := r.sites[0], r.sites[1]
-	a.core.guards["other"] = Guard{watchdog: true}
+	a.core.bounds.SetGuard("other", Guard{Watchdog: true})
 	a.turn(CapacityEvent{"other", []executor.Machine{{
 		Name: "z", Runs: executor.RunsImages, Resources: executor.Resources{MilliCPU: 1000, MemMiB: 1024},
 	}}})
@@ -92,8 +92,8 @@ func TestRefusedByOneHandler(t *testing.T) {
 		t.Fatalf("asked: %v", a.asked)
 	}
 	a.turn(AcceptedEvent{a.asked[1].ID}, StartedEvent{a.asked[1].ID})
-	if j, _ := a.core.ownJob(1); j.State != "running" || len(a.core.home.unsure) != 0 || len(b.history) != 0 {
-		t.Errorf("%s, unsure %v", j.State, a.core.home.unsure)
+	if j, _ := a.core.own.Job(1); j.State != "running" || a.core.home.SettledBelow(99) != 99 || len(b.history) != 0 {
+		t.Errorf("%s, settled below %d", j.State, a.core.home.SettledBelow(99))
 	}
 }
 
@@ -114,11 +114,11 @@ func TestRefusedInPart(t *testing.T) {
 			a.turn(taken)
 		}
 		r.settle()
-		if task := a.core.home.jobs[1].Tasks[1]; task.State != fsm.TaskFailed || task.Reason != errForbidden.Error() {
+		if task := a.core.home.Find(1).Tasks[1]; task.State != fsm.TaskFailed || task.Reason != errForbidden.Error() {
 			t.Errorf("%s first: %s %q", first, task.State, task.Reason)
 		}
-		if len(b.history) != 0 || len(a.core.home.waiting) != 0 {
-			t.Errorf("%s first: b started %v, %v wait", first, b.history, a.core.home.waiting)
+		if len(b.history) != 0 || a.core.home.Waiting() != 0 {
+			t.Errorf("%s first: b started %v, %d wait", first, b.history, a.core.home.Waiting())
 		}
 	}
 }
@@ -150,12 +150,12 @@ func TestRefusedAlone(t *testing.T) {
 	a, b := r.sites[0], r.sites[1]
 	a.reopen()
 	a.submit(`{"image":"evil"}`, "")
-	w, ok := a.core.HomeWhy(1)
-	if j, _ := a.core.ownJob(1); !ok || j.State != "queued" || j.Reason != errForbidden.Error() || !strings.HasPrefix(w.Summary, "its own site does not run it: ") {
+	w, ok := a.core.own.Why(1)
+	if j, _ := a.core.own.Job(1); !ok || j.State != "queued" || j.Reason != errForbidden.Error() || !strings.HasPrefix(w.Summary, "its own site does not run it: ") {
 		t.Fatalf("%s %q: %q", j.State, j.Reason, w.Summary)
 	}
 	held, lost := a.reopen()
-	if !a.core.home.unsure[1] {
+	if a.core.home.SettledBelow(99) != 1 {
 		t.Fatal("a job that may be published is settled")
 	}
 	a.turn(TickEvent{})
@@ -175,15 +175,17 @@ func TestRefusedAfterItsNumberWasSettled(t *testing.T) {
 	a, b := r.sites[0], r.sites[1]
 	a.hold = true
 	a.submit(`{"image":"evil"}`, "")
-	clear(a.core.home.unsure) // as it was
 	a.submit(`{"image":"good","count":4,"sites":{"only":["b"]}}`, "")
+	for _, cmd := range a.submits() {
+		cmd.Settled = 2 // as it was
+	}
 	r.settle()
 	if !r.state.Retired(command.JobID{Site: "a", Num: 1}) || r.state.Retired(command.JobID{Site: "a", Num: 2}) || r.state.Retired(command.JobID{Site: "a", Num: 3}) {
 		t.Fatal("the first number alone is settled")
 	}
 	a.turn(RefusedEvent{a.asked[0].ID, errForbidden})
 	r.settle()
-	if j, ok := a.core.ownJob(1); !ok || j.State != "failed" || !strings.HasPrefix(j.Reason, errForbidden.Error()) || len(b.running) != 2 {
+	if j, ok := a.core.own.Job(1); !ok || j.State != "failed" || !strings.HasPrefix(j.Reason, errForbidden.Error()) || len(b.running) != 2 {
 		t.Errorf("%s %q; b runs %d", j.State, j.Reason, len(b.running))
 	}
 }
@@ -202,7 +204,7 @@ func TestRefusedBeforeTheStateIsKnown(t *testing.T) {
 		r.state = fsm.New()
 		held, lost := a.reopen()
 		a.submit(`{"image":"evil"}`, "")
-		if j, _ := a.core.ownJob(1); j.State != "queued" {
+		if j, _ := a.core.own.Job(1); j.State != "queued" {
 			t.Fatalf("%s %q", j.State, j.Reason)
 		}
 		r.state = known
@@ -210,7 +212,7 @@ func TestRefusedBeforeTheStateIsKnown(t *testing.T) {
 		a.lease(time.Hour)
 		r.settle()
 		a.turn(TickEvent{})
-		if j, _ := a.core.ownJob(1); len(b.running) == 1 != able || j.State == "failed" == able {
+		if j, _ := a.core.own.Job(1); len(b.running) == 1 != able || j.State == "failed" == able {
 			t.Errorf("b runs %d, at home: %s %q", len(b.running), j.State, j.Reason)
 		}
 	}
@@ -220,7 +222,7 @@ func TestRefusedBeforeTheStateIsKnown(t *testing.T) {
 func TestRefusedByOneWaitsForTheOther(t *testing.T) {
 	r := pickyRig(t, 1, 1)
 	a := r.sites[0]
-	a.core.guards["other"] = Guard{watchdog: true}
+	a.core.bounds.SetGuard("other", Guard{Watchdog: true})
 	a.turn(CapacityEvent{"other", []executor.Machine{{
 		Name: "z", Runs: executor.RunsImages, Resources: executor.Resources{MilliCPU: 1000, MemMiB: 1024},
 	}}})
@@ -234,7 +236,7 @@ func TestRefusedByOneWaitsForTheOther(t *testing.T) {
 			a.turn(AcceptedEvent{st.ID}, StartedEvent{st.ID})
 		}
 	}
-	if w, _ := a.core.HomeWhy(1); !strings.HasPrefix(w.Summary, "waits for room at its own site") {
+	if w, _ := a.core.own.Why(1); !strings.HasPrefix(w.Summary, "waits for room at its own site") {
 		t.Errorf("%q", w.Summary)
 	}
 }

@@ -18,11 +18,11 @@ func TestHomeWhy(t *testing.T) {
 	a.turn(TickEvent{})
 	a.submit(sleepJob, "")
 	a.submit(sleepJob, "")
-	w, ok := a.core.HomeWhy(3)
+	w, ok := a.core.own.Why(3)
 	if !ok || w.Waiting != 1 || !strings.Contains(w.Summary, "behind 1 task") || w.Estimate.Unknown == "" {
 		t.Fatalf("%+v", w)
 	}
-	if _, ok = a.core.HomeWhy(99); ok {
+	if _, ok = a.core.own.Why(99); ok {
 		t.Fatal("no such job")
 	}
 }

@@ -126,7 +126,7 @@ func TestTwoHandlers(t *testing.T) {
 	r := newRig(t, command.DefaultParams(), 1, 1)
 	a, b := r.sites[0], r.sites[1]
 	for _, s := range []*rigSite{a, b} {
-		s.core.guards["container"] = Guard{watchdog: true}
+		s.core.bounds.SetGuard("container", Guard{Watchdog: true})
 		s.turn(CapacityEvent{"container", []executor.Machine{{
 			Name: "container", Runs: executor.RunsImages, Resources: executor.Resources{MilliCPU: 1000, MemMiB: 1024},
 		}}})
@@ -139,8 +139,8 @@ func TestTwoHandlers(t *testing.T) {
 	}
 	for _, s := range []*rigSite{a, b} {
 		got := map[string]string{}
-		for id, at := range s.core.attempts {
-			got[at.handler] = s.running[id].Image
+		for id, at := range s.core.attempts.All() {
+			got[at.Handler] = s.running[id].Image
 		}
 		if len(got) != 2 || got["container"] != "alpine" || got["local"] != "" {
 			t.Errorf("%s: images by handler %v, want one task each", s.core.site, got)

@@ -22,12 +22,12 @@ func (c *Core) checkKey(req node.Request, reply func(node.Answer), s StateReader
 	if !held {
 		err := c.keys.Full(name)
 		if err != nil {
-			fx.reply(reply, node.Answer{Err: err})
+			fx.Reply(reply, node.Answer{Err: err})
 		}
 		return name, err != nil
 	}
 	if body != keys.Body(req.Meaning[:8]) {
-		fx.reply(reply, node.Answer{Err: fmt.Errorf("%w: it stands for job %s.%d", node.ErrKeyReused, c.site, job)})
+		fx.Reply(reply, node.Answer{Err: fmt.Errorf("%w: it stands for job %s.%d", node.ErrKeyReused, c.site, job)})
 	} else {
 		c.replay(job, reply, s, fx)
 	}
@@ -37,15 +37,15 @@ func (c *Core) checkKey(req node.Request, reply func(node.Answer), s StateReader
 // replay answers a repeat of a keyed request. Once the site is registered its
 // state is as new as the keys: what it does not know has ended.
 func (c *Core) replay(num uint64, reply func(node.Answer), s StateReader, fx *Effects) {
-	if c.pubs.addRepeat(num, reply) {
+	if c.pubs.AddRepeat(num, reply) {
 		return
 	}
 	a := node.Answer{ID: command.JobID{Site: c.site, Num: num}, Durability: node.DurableFederation, Replayed: true}
-	job := c.home.jobs[num]
+	job := c.home.Find(num)
 	v, published := s.Job(a.ID)
 	switch {
 	case job != nil:
-		a.Durability, a.State = node.DurableSite, job.state().String()
+		a.Durability, a.State = node.DurableSite, job.State().String()
 	case published:
 		a.State, a.Reason = v.State.String(), v.Reason
 	case c.incarnation == 0:
@@ -53,5 +53,5 @@ func (c *Core) replay(num uint64, reply func(node.Answer), s StateReader, fx *Ef
 	default: // whether the federation ever had it is not known, either
 		a.Durability, a.State, a.Reason = node.DurableSite, node.Retired, "it has ended and is no longer kept"
 	}
-	fx.reply(reply, a)
+	fx.Reply(reply, a)
 }

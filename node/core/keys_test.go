@@ -114,7 +114,7 @@ func (k *keyedRig) fill() {
 		}
 		for i := range submit.Jobs {
 			num := submit.Jobs[i].Num
-			if p := k.core.pubs.find(num); p == nil || p.promised {
+			if p := k.core.pubs.Find(num); p == nil || p.Promised {
 				continue
 			}
 			k.refused[num] = true
@@ -269,7 +269,7 @@ func TestRepeatForARetiredJob(t *testing.T) {
 		a.finish(a.only(), 0)
 		r.settle()
 	}
-	a.core.forgetHomeJob(1, &Effects{})
+	a.core.home.Forget(1, &Effects{})
 	r.now = r.now.Add(time.Minute)
 	r.apply() // the state retires what has ended
 	for _, key := range []string{"home", "away"} {

@@ -159,7 +159,7 @@ func TestASiteAloneServesItsOwnUsers(t *testing.T) {
 		a.finish(id, 0)
 		break
 	}
-	if view, _ := a.core.ownJob(2); view.Counts["running"]+view.Counts["assigned"] != 2 || view.Counts["succeeded"] != 1 {
+	if view, _ := a.core.own.Job(2); view.Counts["running"]+view.Counts["assigned"] != 2 || view.Counts["succeeded"] != 1 {
 		t.Errorf("a.2 has %v", view.Counts)
 	}
 	a.boot() // even over a restart without a quorum
@@ -168,7 +168,7 @@ func TestASiteAloneServesItsOwnUsers(t *testing.T) {
 	if v := r.job("a.3"); v.State == fsm.Withdrawn {
 		t.Errorf("the job that never started is %s, want it published", v.State)
 	}
-	if _, home := a.core.ownJob(2); !home {
+	if _, home := a.core.own.Job(2); !home {
 		t.Error("the job that has started at home left it")
 	}
 	if v := r.job("a.1"); v.Counts[fsm.Queued] == 9 {

@@ -51,7 +51,7 @@ func TestLowDiskOffersAndStartsNothing(t *testing.T) {
 	if len(a.running) != 0 {
 		t.Errorf("on a full disk %v runs at home", a.running)
 	}
-	if w, ok := a.core.HomeWhy(1); !ok || !strings.Contains(w.Summary, node.ErrStorageFull.Error()) {
+	if w, ok := a.core.own.Why(1); !ok || !strings.Contains(w.Summary, node.ErrStorageFull.Error()) {
 		t.Errorf("why it waits: %+v", w)
 	}
 	a.turn(DiskEvent{})

@@ -2,15 +2,13 @@ package core
 
 import (
 	"errors"
-	"fmt"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/core/publish"
 )
 
 // wideJob fits at no site of these tests: it goes to the queue.
@@ -50,12 +48,11 @@ func TestAloneSiteIsBounded(t *testing.T) {
 	a := r.sites[0]
 	r.now = r.now.Add(2 * time.Hour) // the lease is over
 	first := a.submit(wideJob, "")
-	size := a.core.pubs.bytes
-	if size < pendingBytes || a.answers[first].Durability != node.DurableSite {
+	size := a.core.pubs.Bytes()
+	if size == 0 || a.answers[first].Durability != node.DurableSite {
 		t.Fatalf("a job alone takes %d bytes: %+v", size, a.answers[first])
 	}
-	others := maxPubBytes - 3*size // as if so many bytes were on their way
-	a.core.pubs.bytes += others
+	a.core.pubs.Limit(3 * size)
 	kept := []int{first, a.submit(wideJob, ""), a.submit(wideJob, "")}
 	for _, i := range kept {
 		if err := a.answers[i].Err; err != nil {
@@ -64,7 +61,7 @@ func TestAloneSiteIsBounded(t *testing.T) {
 	}
 	next := a.core.nextJob
 	over := a.submit(wideJob, "key")
-	if err := a.answers[over].Err; !errors.Is(err, node.ErrFull) || !strings.Contains(err.Error(), "256 MiB") || a.core.nextJob != next {
+	if err := a.answers[over].Err; !errors.Is(err, node.ErrFull) || a.core.nextJob != next {
 		t.Fatalf("beyond the bound: %v", err)
 	}
 	home := a.submit(sleepJob, "")
@@ -74,43 +71,11 @@ func TestAloneSiteIsBounded(t *testing.T) {
 
 	a.lease(time.Hour)
 	r.settle()
-	if n := a.core.pubs.bytes; n != others {
-		t.Errorf("%d bytes are counted for what the order has taken", n-others)
+	if n := a.core.pubs.Bytes(); n != 0 {
+		t.Errorf("%d bytes are counted for what the order has taken", n)
 	}
-	if i := a.submit(wideJob, "key"); a.core.pubs.find(next+1) == nil {
+	if i := a.submit(wideJob, "key"); a.core.pubs.Find(next+1) == nil {
 		t.Errorf("with room again: %+v", a.answers[i])
-	}
-}
-
-// TestGroupsAreCommands: what users submit at the same time makes groups that a
-// command holds, and the journal can read, whatever it is in their jobs that is long.
-func TestGroupsAreCommands(t *testing.T) {
-	var sites, selectors []string
-	for i := range command.MaxSiteNames {
-		sites = append(sites, fmt.Sprintf("site-%055d", i))
-	}
-	for i := range command.MaxSelectors {
-		selectors = append(selectors, fmt.Sprintf("k%02d", i))
-	}
-	spec := command.JobSpec{Count: 1, Need: command.Resources{MilliCPU: 1000}, MaxAttempts: 1, Only: sites, Selectors: selectors}
-	jobs := slices.Repeat([]pendingJob{{spec: spec}}, publishJobs)
-	for i := range jobs {
-		jobs[i].spec.Num = uint64(i + 1)
-	}
-	for groups := 1; len(jobs) > 0; groups++ {
-		n := groupSize(jobs)
-		cmd := submitOf(&publication{jobs: jobs[:n]})
-		if err := cmd.Validate(); err != nil {
-			t.Fatalf("group %d of %d jobs: %v", groups, n, err)
-		}
-		size := 0
-		for i := range cmd.Jobs {
-			size += cmd.Jobs[i].SizeBound()
-		}
-		if size > publishBytes && n > 1 {
-			t.Fatalf("group %d of %d jobs has %d bytes, at most %d", groups, n, size, publishBytes)
-		}
-		jobs = jobs[n:]
 	}
 }
 
@@ -133,7 +98,7 @@ func TestRefusedPromisesShareCommands(t *testing.T) {
 		if n := len(a.submits()); n != 0 {
 			t.Fatalf("%d commands at once after a refusal", n)
 		}
-		r.now = r.now.Add(2 * fullPause)
+		r.now = r.now.Add(2 * publish.FullPause)
 		a.turn(TickEvent{})
 		if subs := a.submits(); len(subs) != 1 || len(subs[0].Jobs) != jobs {
 			t.Fatalf("%d commands ask again for %d jobs, want one", len(subs), jobs)
@@ -146,41 +111,8 @@ func TestRefusedPromisesShareCommands(t *testing.T) {
 			t.Fatalf("job %d that was promised is gone", num+1)
 		}
 	}
-	if b := &a.core.pubs; b.bytes != 0 || !b.empty() {
-		t.Errorf("%d bytes are still counted, empty %v", b.bytes, b.empty())
-	}
-}
-
-// TestSharedCommandTellsEachGroup: a command with several groups' jobs gives each
-// client the code of its own job.
-func TestSharedCommandTellsEachGroup(t *testing.T) {
-	r := newRig(t, command.DefaultParams(), 1)
-	a := r.sites[0]
-	a.submit(sleepJob, "") // job 1 runs at home
-	c := a.core
-	var got [2]node.Answer
-	for i := range got {
-		c.addPublication(&publication{since: r.now, jobs: []pendingJob{{
-			spec:  command.JobSpec{Num: uint64(10 * (i + 1)), Count: 1, Need: command.Resources{MilliCPU: 1000}, MaxAttempts: 1},
-			reply: func(ans node.Answer) { got[i] = ans },
-		}}})
-	}
-	c.nextJob = 30
-	a.turn(TickEvent{})
-	if subs := a.submits(); len(subs) != 1 || len(subs[0].Jobs) != 2 {
-		t.Fatalf("%d commands", len(subs))
-	}
-	mine := a.pending
-	a.pending = nil
-	results := make([]command.Result, len(mine))
-	for i := range mine {
-		if _, ok := mine[i].Body.(*command.Submit); ok {
-			results[i].Jobs = []command.Code{command.TooManyShapes, command.OK}
-		}
-	}
-	a.turn(ResultEvent{Cmds: mine, Results: results})
-	if !errors.Is(got[0].Err, node.ErrFull) || got[1].Err != nil || got[1].ID.Num != 20 {
-		t.Errorf("answers %+v", got)
+	if b := &a.core.pubs; b.Bytes() != 0 || !b.Empty() {
+		t.Errorf("%d bytes are still counted, empty %v", b.Bytes(), b.Empty())
 	}
 }
 

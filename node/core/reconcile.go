@@ -1,14 +1,10 @@
 package core
 
 import (
-	"fmt"
-	"strconv"
-	"time"
-
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
-	"github.com/cloudshare/cloudshare/node/record"
+	"github.com/cloudshare/cloudshare/node/core/attempts"
 	"github.com/cloudshare/cloudshare/node/trouble"
 )
 
@@ -34,7 +30,7 @@ func (c *Core) reconcile(s StateReader, fx *Effects) {
 		if as, ok := s.Assignment(c.site, ref); ok {
 			c.reconcileAssignment(as, s, fx)
 		} else {
-			delete(c.pledges.byID, c.last.attemptID(ref))
+			c.bounds.Forget(c.attempts.ID(ref))
 		}
 	}
 }
@@ -43,31 +39,31 @@ func (c *Core) reconcile(s StateReader, fx *Effects) {
 func (c *Core) compare(all []fsm.Assignment, s StateReader, fx *Effects) {
 	wanted := make(map[executor.ID]bool, len(all))
 	for _, as := range all {
-		wanted[c.last.attemptID(as.AttemptRef)] = true
+		wanted[c.attempts.ID(as.AttemptRef)] = true
 		c.reconcileAssignment(as, s, fx)
 	}
-	c.pledges.dropUnassigned(wanted)
-	for id, a := range c.attempts {
-		if !a.Home && !wanted[id] && a.ended == nil {
-			a.fenced = true
-			c.stop(a, "no longer assigned to this site", fx)
+	c.bounds.DropUnassigned(wanted)
+	for id, a := range c.attempts.All() {
+		if !a.Home && !wanted[id] && a.Ended == nil {
+			a.Fenced = true
+			c.attempts.Stop(a, "no longer assigned to this site", fx)
 		}
 	}
 }
 
 // reconcileAssignment does what one assignment asks for. To do it twice changes nothing.
 func (c *Core) reconcileAssignment(as fsm.Assignment, s StateReader, fx *Effects) {
-	id := c.last.attemptID(as.AttemptRef)
-	a := c.attempts[id]
+	id := c.attempts.ID(as.AttemptRef)
+	a := c.attempts.Find(id)
 	switch {
 	case a == nil && c.returned[id]: // the order will take it
 	case a == nil && as.Stop:
 		c.giveBack(id)
-		c.ends = append(c.ends, command.Ended{AttemptRef: as.AttemptRef, Outcome: command.Stopped, Detail: "never started"})
+		c.reports.QueueEnded(command.Ended{AttemptRef: as.AttemptRef, Outcome: command.Stopped, Detail: "never started"})
 	case a == nil:
 		c.acceptAssignment(id, as, s, fx)
-	case as.Stop && a.ended == nil:
-		c.stop(a, as.StopWhy, fx)
+	case as.Stop && a.Ended == nil:
+		c.attempts.Stop(a, as.StopWhy, fx)
 	}
 }
 
@@ -75,7 +71,7 @@ func (c *Core) reconcileAssignment(as fsm.Assignment, s StateReader, fx *Effects
 // until it has heard so.
 func (c *Core) giveBack(id executor.ID) {
 	c.returned[id] = true
-	delete(c.pledges.byID, id)
+	c.bounds.Forget(id)
 }
 
 // acceptAssignment starts an assignment, or declines it if the room is gone: home runs may
@@ -86,45 +82,47 @@ func (c *Core) acceptAssignment(id executor.ID, as fsm.Assignment, s StateReader
 		c.decline(as, trouble.DeclinedClosed, "the site leaves the federation")
 		return
 	}
-	if c.full != nil { // its output would go to the disk that has no room
+	if c.lend.Full() != nil { // its output would go to the disk that has no room
 		c.decline(as, trouble.DeclinedClosed, "the site's disk is full")
 		return
 	}
 	if as.Job.Site != c.site && !c.leased() {
 		return
 	}
-	m, ok := c.machines[as.Machine]
-	if !ok {
-		c.decline(as, trouble.DeclinedGone, fmt.Sprintf("machine %s is gone", as.Machine))
+	if class, why := c.machines.NoRoom(&as); why != "" {
+		c.decline(as, class, why)
 		return
 	}
-	if c.isResting(as.Machine) {
-		c.decline(as, trouble.DeclinedTrouble, "machine "+c.troubles.Text(as.Machine, c.now.Boot))
+	rec := attempts.Record{ID: id, Machine: as.Machine, Need: executor.Resources(as.Need)}
+	task, err := c.attempts.TaskOf(rec, as.Job.Site, as.TimeoutMs, as.Payload)
+	if err == nil && !c.mayBegin(&rec, &task, as, s) {
 		return
 	}
-	if !m.hasSlot(c.used.tasks[as.Machine]) {
-		c.decline(as, trouble.DeclinedBusy, fmt.Sprintf("%s runs %d tasks, as many as it may", as.Machine, m.slots))
-		return
+	if _, end := c.attempts.Start(rec, task, err, fx); end != nil {
+		c.handleEnded(id, *end, fx)
 	}
-	if !fits(c.limits.Open(m.Machine), c.used.all[as.Machine], as.Need) { // checked again: others share it
-		c.decline(as, trouble.DeclinedBusy, fmt.Sprintf("no room on %s", as.Machine))
-		return
+}
+
+// mayBegin reports whether a task can be started here now, and until when it may live; else
+// it was declined, or is looked at again.
+func (c *Core) mayBegin(rec *attempts.Record, task *executor.Task, as fsm.Assignment, s StateReader) bool {
+	if why := c.machines.Unfit(as.Machine, task.Image != ""); why != "" {
+		c.decline(as, trouble.DeclinedUnfit, why)
+		return false
 	}
-	rec := attemptRecord{ID: id, Machine: as.Machine, Need: executor.Resources(as.Need)}
-	task, err := c.taskOf(rec, as.Job.Site, as.TimeoutMs, as.Payload)
-	if err == nil && !m.takes(task.Image != "") {
-		c.decline(as, trouble.DeclinedUnfit, fmt.Sprintf("machine %s runs %s only now", as.Machine, runsOf(m.Machine)))
-		return
+	if as.Job.Site == c.site {
+		return true
 	}
-	if err == nil && as.Job.Site != c.site && !c.fence(&rec, &task, as, s) {
-		return
+	start, why := c.bounds.Fence(c.machines.HandlerOf(as.Machine), c.lease.until, rec, task, &as, s)
+	if why != "" {
+		c.decline(as, trouble.DeclinedUnbound, why)
 	}
-	c.startAttempt(rec, task, err, fx)
+	return start
 }
 
 // decline hands an assignment back that was not begun.
 func (c *Core) decline(as fsm.Assignment, class trouble.DeclineClass, why string) {
-	c.handBack(as.AttemptRef, c.machines[as.Machine].handler, class, why)
+	c.handBack(as.AttemptRef, c.machines.HandlerOf(as.Machine), class, why)
 }
 
 // handBack hands an assignment back, together with what is exposed now if that
@@ -134,112 +132,40 @@ func (c *Core) decline(as fsm.Assignment, class trouble.DeclineClass, why string
 func (c *Core) handBack(ref command.AttemptRef, handler string, class trouble.DeclineClass, why string) {
 	c.tallies.Decline(handler, class)
 	d := &command.Decline{Attempts: []command.AttemptRef{ref}, Reason: command.Clip(why)}
-	if o := c.exposedNow(); c.offerChanged(o) {
-		c.stamp(o)
-		d.Offer = o
-	} else {
-		c.offers.spare = o
-	}
-	c.offers.owed = c.offers.owed || class.Soon()
-	id := c.last.attemptID(ref)
+	d.Offer = c.lend.Replacement(c.incarnation, class.Soon())
+	id := c.attempts.ID(ref)
 	c.giveBack(id)
-	c.out.add(d, func(command.Result, StateReader, *Effects) {
+	c.out.Add(d, func(command.Result, StateReader, *Effects) {
 		delete(c.returned, id)
 		c.again = append(c.again, ref)
 	})
 }
 
-// taskOf says what to run; the error is that of an unreadable payload.
-func (c *Core) taskOf(rec attemptRecord, owner string, timeoutMs int64, payload []byte) (executor.Task, error) {
-	task := executor.Task{
-		ID: rec.ID, Owner: owner, Site: c.site, Machine: rec.Machine, Need: rec.Need,
-		Timeout: time.Duration(timeoutMs) * time.Millisecond,
-	}
-	spec, err := c.last.specOf(payload)
-	if err != nil {
-		return task, fmt.Errorf("unreadable job: %w", err)
-	}
-	task.Command, task.Image, task.Env = spec.Command, spec.Image, spec.Env
-	if spec.Indices.Len() > rec.ID.Task {
-		if task.Env == nil {
-			task.Env = map[string]string{}
-		}
-		task.Env[executor.IndexVar] = strconv.FormatUint(uint64(spec.Indices.At(rec.ID.Task)), 10)
-	}
-	return task, nil
-}
-
-// startAttempt records an attempt and has its handler start it after the sync; with
-// err, why it cannot be, it ends at once.
-func (c *Core) startAttempt(rec attemptRecord, task executor.Task, err error, fx *Effects) {
-	rec.AssignedMs = c.now.Wall.UnixMilli()
-	handler := c.machines[rec.Machine].handler
-	a := &attempt{attemptRecord: rec, handler: handler, begun: c.now.Boot}
-	c.attempts[rec.ID] = a
-	c.used.add(a, 1)
-	fx.Writes = append(fx.Writes, record.PutRecord(record.BucketAttempts, a.recordKey(), rec))
-	if err != nil {
-		c.handleEnded(rec.ID, executor.Result{Cause: executor.NoStart, Detail: err.Error()}, fx)
-		return
-	}
-	fx.Starts = append(fx.Starts, StartEffect{HandlerID{handler, rec.ID}, task})
-}
-
-// stop tells the handler once, as soon as it has the attempt.
-func (c *Core) stop(a *attempt, why string, fx *Effects) {
-	if a.stopping || a.ended != nil {
-		return
-	}
-	if !a.accepted {
-		a.due, a.dueWhy = true, why
-		return
-	}
-	a.stopping = true
-	fx.Stops = append(fx.Stops, StopEffect{HandlerID{a.handler, a.ID}, why})
-}
-
 // handleAccepted: from now on the attempt can be stopped, and is if that is due.
 func (c *Core) handleAccepted(id executor.ID, fx *Effects) {
-	if a := c.attempts[id]; a != nil {
-		a.accepted = true
-		a.releaseWaiters()
-		c.homeHas(a)
-		if a.due {
-			c.stop(a, a.dueWhy, fx)
-		}
+	if a := c.attempts.Find(id); a != nil {
+		c.home.Has(a)
+		c.attempts.Accept(a, fx)
 	}
 }
 
 // handleRefused settles an attempt that its handler did not take.
 func (c *Core) handleRefused(ev RefusedEvent, fx *Effects) {
-	a := c.attempts[ev.ID]
+	a := c.attempts.Find(ev.ID)
 	if a == nil {
 		return
 	}
 	if trouble.ClassOf(ev.Err) == trouble.DeclinedTrouble { // not the task's fault: this site is in trouble
-		c.troubles.Begin(a.Machine, a.handler, command.Clip(ev.Err.Error()), c.now.Boot)
+		c.troubles.Begin(a.Machine, a.Handler, command.Clip(ev.Err.Error()), c.now.Boot)
 	}
 	if a.Home {
-		c.requeueReturned(a, ev.Err, fx)
+		c.home.RequeueReturned(a, ev.Err, fx)
 		return
 	}
-	ref, err := c.last.attemptRef(ev.ID)
+	ref, err := c.attempts.Ref(ev.ID)
 	if err != nil {
 		return // ids of attempts were made from references
 	}
-	c.drop(a, fx)
-	c.handBack(ref, a.handler, trouble.ClassOf(ev.Err), ev.Err.Error())
-}
-
-// drop forgets a settled attempt, here and at its handler.
-func (c *Core) drop(a *attempt, fx *Effects) {
-	a.releaseWaiters()
-	if a.ended == nil {
-		c.used.add(a, -1)
-	}
-	delete(c.attempts, a.ID)
-	// The order, or the home task's record, has the outcome: a record that stays
-	// behind is found to be settled.
-	fx.Writes = append(fx.Writes, record.Tidy(record.BucketAttempts, a.recordKey()))
-	fx.Forgets = append(fx.Forgets, HandlerID{a.handler, a.ID})
+	c.attempts.Drop(a, fx)
+	c.handBack(ref, a.Handler, trouble.ClassOf(ev.Err), ev.Err.Error())
 }

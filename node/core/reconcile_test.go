@@ -19,15 +19,15 @@ func (s *rigSite) checkReconciled() {
 	if c.incarnation == 0 || c.unstopped { // a failed stop is tried again with a tick
 		return
 	}
-	fx, waiting := &Effects{}, len(c.out.waiting)
+	fx, waiting := &Effects{}, c.out.Len()
 	all, _ := s.rig.state.AssignmentsSince(s.name, 0)
-	pledged := len(c.pledges.byID)
+	pledged := c.bounds.Len()
 	c.compare(all, s.rig.state, fx)
-	if n := len(fx.Starts) + len(fx.Stops) + len(fx.Writes) + len(c.ends) + len(c.pledges.open) + len(c.again) + len(c.out.waiting) - waiting; n > 0 {
-		s.rig.t.Fatalf("site %s at entry %d: looking at all finds more than looking at what changed: starts %v, stops %v, ends %v, %d pledges, %d commands",
-			s.name, c.seen, fx.Starts, fx.Stops, c.ends, len(c.pledges.open), len(c.out.waiting)-waiting)
+	if n := len(fx.Starts) + len(fx.Stops) + len(fx.Writes) + c.reports.Ends() + c.bounds.Opened() + len(c.again) + c.out.Len() - waiting; n > 0 {
+		s.rig.t.Fatalf("site %s at entry %d: looking at all finds more than looking at what changed: starts %v, stops %v, %d ends, %d pledges, %d commands",
+			s.name, c.seen, fx.Starts, fx.Stops, c.reports.Ends(), c.bounds.Opened(), c.out.Len()-waiting)
 	}
-	if n := len(c.pledges.byID); n != pledged {
+	if n := c.bounds.Len(); n != pledged {
 		s.rig.t.Fatalf("site %s holds %d pledges, %d of them for what is assigned", s.name, pledged, n)
 	}
 }
@@ -108,7 +108,7 @@ func TestStopWaitsForTheHandler(t *testing.T) {
 			if how == "requeued" { // it stands for whatever takes an attempt away
 				by, body = a, &command.Complete{Attempts: []command.Ended{{AttemptRef: r.state.Assignments("a")[0].AttemptRef, Outcome: command.Lost}}}
 			}
-			r.apply(command.Command{ID: command.ID{Site: by.core.site, Incarnation: by.core.incarnation, Seq: by.core.out.seq + 100}, Body: body})
+			r.apply(command.Command{ID: command.ID{Site: by.core.site, Incarnation: by.core.incarnation, Seq: by.core.out.Seq() + 100}, Body: body})
 			a.turn(StateEvent{})
 			if len(a.stops) != 0 {
 				t.Fatal("stopped before the handler has it")

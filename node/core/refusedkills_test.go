@@ -60,7 +60,7 @@ func (j *refusedJob) end() {
 
 // states are those of the job at home and in the federation, "" = it is not there.
 func (j *refusedJob) states() (home, federation string) {
-	if v, ok := j.a.core.ownJob(1); ok {
+	if v, ok := j.a.core.own.Job(1); ok {
 		home = v.State
 	}
 	if v, ok := j.state.Job(command.JobID{Site: "a", Num: 1}); ok {

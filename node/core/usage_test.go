@@ -1,12 +1,26 @@
 package core
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node/core/usage"
 )
+
+// batch is the last one of home runs that the site has proposed.
+func (s *rigSite) batch() *command.Usage {
+	s.rig.t.Helper()
+	for _, cmd := range slices.Backward(s.pending) {
+		if u, ok := cmd.Body.(*command.Usage); ok {
+			return u
+		}
+	}
+	s.rig.t.Fatal("no batch is proposed")
+	return nil
+}
 
 // A new epoch had forgotten batch 1, and the open batch 2 was taken for applied:
 // its runs never reached the ledger.
@@ -22,26 +36,26 @@ func TestNewEpochKeepsTheOpenUsage(t *testing.T) {
 	run()
 	r.settle() // batch 1 is applied, in an entry that will be lost
 	run()      // batch 2 is open
-	if u := &a.core.usage; u.openNo != 2 || len(u.open) != 1 {
-		t.Fatalf("batch %d with %d rows is open, want batch 2 with one", u.openNo, len(u.open))
+	if u := a.batch(); u.Batch != 2 || len(u.Rows) != 1 {
+		t.Fatalf("batch %d with %d rows is open, want batch 2 with one", u.Batch, len(u.Rows))
 	}
 	r.forget(survivor, "a")
 	a.reopen()
 	a.turn(EpochEvent{1})
 	a.boot() // cut off once more before the batch is ordered
-	if u := &a.core.usage; u.openNo != 1 || len(u.open) != 1 {
-		t.Fatalf("batch %d with %d rows is open, want the same as batch 1", u.openNo, len(u.open))
+	if u := a.batch(); u.Batch != 1 || len(u.Rows) != 1 {
+		t.Fatalf("batch %d with %d rows is open, want the same as batch 1", u.Batch, len(u.Rows))
 	}
 	r.settle()
 	a.boot() // applied: not again
 	run()
+	if u := a.batch(); u.Batch != 2 {
+		t.Errorf("the next batch is %d, want 2", u.Batch)
+	}
 	r.settle()
 	ledger := r.state.Ledger()
 	if len(ledger.Matrix) != 1 || ledger.Matrix[0].A != "2000000" {
 		t.Errorf("matrix %+v, want the open batch's run and the one after it, once each", ledger.Matrix)
-	}
-	if n := a.core.usage.next; n != 3 {
-		t.Errorf("the next batch is %d, want 3", n)
 	}
 }
 
@@ -53,20 +67,21 @@ func TestUnreportedRunsAreBounded(t *testing.T) {
 	a := r.sites[0]
 	held, lost := a.reopen() // alone
 	u := &a.core.usage
-	u.most = 3
+	const most = 3
+	u.Limit(most)
 	for range 5 {
 		a.submit(sleepJob, "")
 	}
-	for range u.most {
+	for range most {
 		a.finish(a.only(), 0)
 		a.ticks(usageTicks)
 	}
 	last := a.submit(sleepJob, "")
-	if len(a.running) != 0 || len(u.rows) != u.most || a.answers[last].Err != nil {
-		t.Fatalf("%v run beside %d unreported runs; the last job: %v", a.running, len(u.rows), a.answers[last].Err)
+	if len(a.running) != 0 || u.Unreported() != most || a.answers[last].Err != nil {
+		t.Fatalf("%v run beside %d unreported runs; the last job: %v", a.running, u.Unreported(), a.answers[last].Err)
 	}
 	for _, num := range []uint64{4, 6} { // the one that waited, and the one that came now
-		if w, ok := a.core.HomeWhy(num); !ok || w.Waiting != 1 || !strings.Contains(w.Summary, errUnreported.Error()) {
+		if w, ok := a.core.Own().Why(num); !ok || w.Waiting != 1 || !strings.Contains(w.Summary, usage.ErrUnreported.Error()) {
 			t.Errorf("why job %d waits: %+v", num, w)
 		}
 	}
@@ -81,7 +96,7 @@ func TestUnreportedRunsAreBounded(t *testing.T) {
 	}
 	a.ticks(usageTicks)
 	r.settle()
-	if m := r.state.Ledger().Matrix; len(m) != 1 || m[0].Tasks != 6 || m[0].A != "6000000" || len(u.rows)+len(u.open) != 0 {
-		t.Errorf("matrix %+v, %d rows are left, want six runs once each", m, len(u.rows)+len(u.open))
+	if m := r.state.Ledger().Matrix; len(m) != 1 || m[0].Tasks != 6 || m[0].A != "6000000" || u.Unreported()+a.core.out.Len() != 0 {
+		t.Errorf("matrix %+v, %d rows are left, want six runs once each", m, u.Unreported())
 	}
 }

@@ -1,0 +1,85 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node/coord"
+	"github.com/cloudshare/cloudshare/node/core"
+)
+
+// proposer has commands ordered.
+type proposer struct {
+	*process
+	order coord.Log
+}
+
+// proposeAll sends what has numbers: a site's loss by itself, all else together.
+func (o *proposer) proposeAll(cmds []command.Command) {
+	rest := cmds[:0:0]
+	for _, cmd := range cmds {
+		if _, loss := cmd.Body.(*command.SiteLost); loss {
+			o.goroutine(func() { o.proposeLoss(cmd) })
+			continue
+		}
+		rest = append(rest, cmd)
+	}
+	for len(rest) > 0 {
+		n := callSize(rest)
+		call := rest[:n:n]
+		rest = rest[n:]
+		o.goroutine(func() { o.propose(call) })
+	}
+}
+
+const (
+	// One call to the log holds at most so many commands and about so many bytes.
+	maxCallCommands = 256
+	maxCallBytes    = 2 << 20
+)
+
+// callSize returns how many of the first commands make one call: at least one.
+func callSize(cmds []command.Command) int {
+	bytes := 0
+	for i := range cmds {
+		if submit, ok := cmds[i].Body.(*command.Submit); ok {
+			for j := range submit.Jobs {
+				bytes += submit.Jobs[j].SizeBound()
+			}
+		}
+		if i > 0 && (i == maxCallCommands || bytes > maxCallBytes) {
+			return i
+		}
+	}
+	return len(cmds)
+}
+
+// propose has commands ordered; the log retries under the same ids until they
+// are executed, so an error comes only when the broker stops.
+func (o *proposer) propose(cmds []command.Command) {
+	results, err := o.order.Propose(o.ctx, cmds...)
+	if err != nil && o.ctx.Err() == nil {
+		o.fail(fmt.Errorf("propose %d commands: %w", len(cmds), err))
+		return
+	}
+	o.post(core.ResultEvent{Cmds: cmds, Results: results, Err: err})
+}
+
+// proposeLoss orders a SiteLost, which the log tries once, in its own term. If
+// it did not come through, or nobody knows, the command's number is filled with
+// one that does nothing: had the loss been executed, the repeat finds that out.
+func (o *proposer) proposeLoss(cmd command.Command) {
+	results, err := o.order.Propose(o.ctx, cmd)
+	if err != nil && o.ctx.Err() == nil {
+		if !errors.Is(err, coord.ErrRefused) {
+			o.log.Debug().Err(err).Msg("loss of a site not ordered")
+		}
+		cmd.Body = &command.Started{}
+		if results, err = o.order.Propose(o.ctx, cmd); err != nil && o.ctx.Err() == nil {
+			o.fail(fmt.Errorf("fill the number of a site's loss: %w", err))
+			return
+		}
+	}
+	o.post(core.ResultEvent{Cmds: []command.Command{cmd}, Results: results, Err: err})
+}

@@ -1,0 +1,135 @@
+// Package query answers what the API asks of a broker: lists, jobs, tasks, why one waits, the
+// output of tasks, and the federation's figures. A [Reader] holds the copy of the state and
+// what it asks beside it, the core on its own goroutine and the handlers; it changes nothing.
+package query
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/coord"
+	"github.com/cloudshare/cloudshare/node/core"
+	"github.com/cloudshare/cloudshare/node/estimate"
+	"github.com/cloudshare/cloudshare/node/replica"
+)
+
+// Sources are what a reader reads.
+type Sources struct {
+	Site     string
+	Replica  *replica.Replica
+	Log      coord.Log
+	Handlers []executor.Handler
+	// Query runs f on the goroutine that owns the broker's core, and waits for it.
+	Query    func(ctx context.Context, f func(*core.Core)) error
+	Progress *StartProgress
+	// Estimates of starts.
+	Estimates *estimate.Estimator
+	// Ctx ends with the broker.
+	Ctx context.Context //nolint:containedctx // the life of the broker
+	// Current is closed once the state was rebuilt since the start.
+	Current <-chan struct{}
+	// Freshness says how old the state may be.
+	Freshness func() node.Freshness
+	// Full returns why no new job is taken, or nil.
+	Full func() error
+}
+
+// Reader answers questions.
+type Reader struct {
+	site      string
+	replica   *replica.Replica
+	log       coord.Log
+	handlers  []executor.Handler
+	query     func(context.Context, func(*core.Core)) error
+	progress  *StartProgress
+	estimates *estimate.Estimator
+	ctx       context.Context //nolint:containedctx // the life of the broker
+	current   <-chan struct{}
+	freshness func() node.Freshness
+	full      func() error
+}
+
+// New returns the reader of a broker.
+func New(s Sources) *Reader {
+	return &Reader{
+		site: s.Site, replica: s.Replica, log: s.Log, handlers: s.Handlers, query: s.Query, progress: s.Progress,
+		estimates: s.Estimates, ctx: s.Ctx, current: s.Current, freshness: s.Freshness, full: s.Full,
+	}
+}
+
+// Current returns why this broker cannot tell yet what the federation knows, or
+// nil. After a start the state is rebuilt once a leader is found: until then
+// nothing can be said of what is not found in it.
+func (rd *Reader) Current() error {
+	select {
+	case <-rd.current:
+		return nil
+	default:
+	}
+	return fmt.Errorf("%w: no quorum was found since this broker started, so it does not know the federation's state yet", node.ErrNotReady)
+}
+
+// missing returns the error for what is found neither here nor in the state.
+func (rd *Reader) missing(what string) error {
+	if err := rd.Current(); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return fmt.Errorf("%s: %w", what, node.ErrNotFound)
+}
+
+// missingJob is missing for a job: one that has ended may not be kept any more.
+func (rd *Reader) missingJob(id command.JobID) error {
+	retired := false
+	rd.replica.View(func(s *fsm.State) { retired = s.Retired(id) })
+	if retired && rd.Current() == nil {
+		return fmt.Errorf("job %s has ended and is no longer kept; cloudshare report sums up what is archived: %w", id, node.ErrNotFound)
+	}
+	return rd.missing("job " + id.String())
+}
+
+// Elsewhere names the broker that can answer for a site.
+func (rd *Reader) Elsewhere(site, role string) error {
+	e := &node.ElsewhereError{Site: site, Role: role}
+	known := false
+	rd.replica.View(func(s *fsm.State) {
+		if v, ok := s.Site(site); ok {
+			known, e.HTTP = true, v.HTTP
+		}
+	})
+	if !known {
+		return rd.missing("no site " + site)
+	}
+	return e
+}
+
+// Params returns the federation's parameters.
+func (rd *Reader) Params() (p command.Params) {
+	rd.replica.View(func(s *fsm.State) { p = s.Params() })
+	return p
+}
+
+// Queue returns what waits, per owner, with the priorities now.
+func (rd *Reader) Queue() (q []fsm.QueueView) {
+	rd.replica.View(func(s *fsm.State) { q = s.Queue() })
+	return q
+}
+
+// Ledger returns contributions, utilities and priorities.
+func (rd *Reader) Ledger() fsm.LedgerView {
+	var f *fsm.FrozenLedger
+	rd.replica.View(func(s *fsm.State) { f = s.FreezeLedger() })
+	return f.View()
+}
+
+// Index returns the number of the last entry applied here.
+func (rd *Reader) Index() uint64 { return rd.replica.Index() }
+
+// Site returns this broker's own.
+func (rd *Reader) Site() string { return rd.site }
+
+// Calibration tells how this broker's latest estimates came out.
+func (rd *Reader) Calibration() node.Calibration { return rd.estimates.Calibration() }

@@ -1,0 +1,136 @@
+package query
+
+import (
+	"context"
+	"time"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/core"
+	"github.com/cloudshare/cloudshare/node/core/own"
+	"github.com/cloudshare/cloudshare/node/jobspec"
+)
+
+// Job returns a job that the federation knows, or that runs at home here.
+func (rd *Reader) Job(ctx context.Context, id command.JobID) (node.Job, error) {
+	for range 2 { // a job may be published between the two looks
+		if j, ok := rd.federationJob(id); ok {
+			return j, nil
+		}
+		if id.Site != rd.site {
+			return node.Job{}, rd.Elsewhere(id.Site, "owner")
+		}
+		var r own.Record
+		found := false
+		if err := rd.query(ctx, func(c *core.Core) { r, _, found = c.Own().Record(id.Num) }); err != nil {
+			return node.Job{}, err
+		}
+		if found {
+			return r.View(rd.site), nil
+		}
+	}
+	return node.Job{}, rd.missingJob(id)
+}
+
+func (rd *Reader) federationJob(id command.JobID) (j node.Job, ok bool) {
+	rd.replica.View(func(s *fsm.State) {
+		var v fsm.JobView
+		if v, ok = s.Job(id); ok {
+			j = rd.jobOf(&v)
+		}
+	})
+	return j, ok
+}
+
+// jobOf translates a view. REQUIRES: called inside Replica.View.
+func (rd *Reader) jobOf(v *fsm.JobView) node.Job {
+	spec, err := jobspec.SpecOf(v.Spec)
+	if err != nil {
+		spec = jobspec.Spec{Name: "unreadable: " + err.Error()}
+	}
+	j := node.Job{
+		ID: v.ID, Spec: spec, State: v.State.String(), Reason: v.Reason,
+		Durability: node.DurableFederation, Counts: node.CountsOf(v.Counts),
+		SubmittedAt: time.UnixMilli(v.Spec.CreatedMs),
+	}
+	if v.State == fsm.Queued {
+		if d, ok := rd.replica.Feed().LastDecline(v.ID); ok {
+			j.Reason += "; " + d.String()
+		}
+	}
+	j.StartedAt = rd.replica.WallOf(v.StartedMs, j.SubmittedAt)
+	j.EndedAt = rd.replica.WallOf(v.EndedMs, j.StartedAt)
+	return j
+}
+
+// Sites returns all sites the federation ever knew.
+func (rd *Reader) Sites() []node.Site {
+	voters := map[string]bool{}
+	for _, v := range rd.log.Status().Voters {
+		voters[v] = true
+	}
+	var sites []node.Site
+	rd.replica.View(func(s *fsm.State) {
+		for _, v := range s.Sites() {
+			sites = append(sites, node.Site{SiteView: v, Voter: voters[v.ID]})
+		}
+	})
+	return sites
+}
+
+// JobFacts returns the facts of the jobs that this broker knows, with one look
+// at the state and at most one at its home jobs. A stopping broker knows fewer.
+func (rd *Reader) JobFacts(ctx context.Context, ids []command.JobID) map[command.JobID]node.JobFacts {
+	out := make(map[command.JobID]node.JobFacts, len(ids))
+	var own []uint64
+	rd.replica.View(func(s *fsm.State) {
+		for _, id := range ids {
+			if v, ok := s.Job(id); ok {
+				out[id] = factsOf(v.Spec)
+			} else if id.Site == rd.site {
+				own = append(own, id.Num)
+			}
+		}
+	})
+	if len(own) == 0 {
+		return out
+	}
+	specs := make([]command.JobSpec, 0, len(own)) // the loop's until query returns
+	err := rd.query(ctx, func(c *core.Core) {
+		for _, num := range own {
+			if js, ok := c.Own().Spec(num); ok {
+				specs = append(specs, js)
+			}
+		}
+	})
+	if err == nil {
+		for i := range specs {
+			out[command.JobID{Site: rd.site, Num: specs[i].Num}] = factsOf(specs[i])
+		}
+	}
+	return out
+}
+
+func factsOf(js command.JobSpec) node.JobFacts {
+	spec, err := jobspec.SpecOf(js)
+	if err != nil {
+		return node.JobFacts{SubmittedAt: time.UnixMilli(js.CreatedMs)}
+	}
+	return node.JobFacts{Name: spec.Name, Labels: spec.Labels, SubmittedAt: time.UnixMilli(js.CreatedMs)}
+}
+
+// Quota returns what this site uses of its quotas.
+func (rd *Reader) Quota() (own []fsm.Use) {
+	rd.replica.View(func(s *fsm.State) {
+		v, _ := s.Quotas(rd.site)
+		own = v.Uses
+	})
+	return own
+}
+
+// Quotas returns what each site uses of its quotas, by site.
+func (rd *Reader) Quotas() (all []fsm.QuotaView) {
+	rd.replica.View(func(s *fsm.State) { all = s.AllQuotas() })
+	return all
+}

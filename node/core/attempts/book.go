@@ -1,0 +1,146 @@
+// Package attempts holds everything that this site has handed to its handlers and that is
+// not settled yet, for itself and for others: each with a record in the journal, synced
+// before the handler sees it, and with what it takes of its machine.
+package attempts
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"strconv"
+	"time"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/node/core/machines"
+	"github.com/cloudshare/cloudshare/node/core/turn"
+	"github.com/cloudshare/cloudshare/node/record"
+)
+
+// Book holds the attempts that are not settled.
+type Book struct {
+	Memory
+	site     string
+	now      *turn.Clock
+	machines *machines.Set
+	// byID are all of them. Invariant: each has a record in the journal.
+	byID map[executor.ID]*Attempt
+}
+
+// NewBook returns a site's book without attempts.
+func NewBook(site string, now *turn.Clock, m *machines.Set) Book {
+	return Book{site: site, now: now, machines: m, byID: map[executor.ID]*Attempt{}}
+}
+
+// Find returns an attempt, nil if it is not known here or settled.
+func (b *Book) Find(id executor.ID) *Attempt { return b.byID[id] }
+
+// Len returns how many are not settled.
+func (b *Book) Len() int { return len(b.byID) }
+
+// All yields the attempts in no order; those that it yields may be dropped meanwhile.
+func (b *Book) All() iter.Seq2[executor.ID, *Attempt] { return maps.All(b.byID) }
+
+// TaskOf says what to run; the error is that of an unreadable payload.
+func (b *Book) TaskOf(rec Record, owner string, timeoutMs int64, payload []byte) (executor.Task, error) {
+	task := executor.Task{
+		ID: rec.ID, Owner: owner, Site: b.site, Machine: rec.Machine, Need: rec.Need,
+		Timeout: time.Duration(timeoutMs) * time.Millisecond,
+	}
+	spec, err := b.specOf(payload)
+	if err != nil {
+		return task, fmt.Errorf("unreadable job: %w", err)
+	}
+	task.Command, task.Image, task.Env = spec.Command, spec.Image, spec.Env
+	if spec.Indices.Len() > rec.ID.Task {
+		if task.Env == nil {
+			task.Env = map[string]string{}
+		}
+		task.Env[executor.IndexVar] = strconv.FormatUint(uint64(spec.Indices.At(rec.ID.Task)), 10)
+	}
+	return task, nil
+}
+
+// Start records an attempt and has its handler start it after the sync. With err, why it
+// cannot be started, it only records it, and returns its end.
+func (b *Book) Start(rec Record, task executor.Task, err error, fx *turn.Effects) (a *Attempt, end *executor.Result) {
+	rec.AssignedMs = b.now.Wall.UnixMilli()
+	handler := b.machines.HandlerOf(rec.Machine)
+	a = &Attempt{Record: rec, Handler: handler, Begun: b.now.Boot}
+	b.add(a)
+	fx.Writes = append(fx.Writes, record.PutRecord(record.BucketAttempts, a.recordKey(), rec))
+	if err != nil {
+		return a, &executor.Result{Cause: executor.NoStart, Detail: err.Error()}
+	}
+	fx.Starts = append(fx.Starts, turn.StartEffect{HandlerID: turn.HandlerID{Handler: handler, ID: rec.ID}, Task: task})
+	return a, nil
+}
+
+func (b *Book) add(a *Attempt) {
+	b.byID[a.ID] = a
+	b.machines.Take(a.Machine, a.Need, a.Home)
+}
+
+// Adopt takes an attempt of an earlier life of the broker; accepted: the handler has it.
+func (b *Book) Adopt(rec Record, handler string, accepted bool) *Attempt {
+	a := &Attempt{Record: rec, Handler: handler, Accepted: accepted}
+	b.add(a)
+	return a
+}
+
+// Accept notes that the handler has an attempt: from now on it can be stopped, and is if
+// that is due.
+func (b *Book) Accept(a *Attempt, fx *turn.Effects) {
+	a.Accepted = true
+	a.releaseWaiters()
+	if a.due {
+		b.Stop(a, a.dueWhy, fx)
+	}
+}
+
+// Stop tells the handler once, as soon as it has the attempt.
+func (b *Book) Stop(a *Attempt, why string, fx *turn.Effects) {
+	if a.Stopping || a.Ended != nil {
+		return
+	}
+	if !a.Accepted {
+		a.due, a.dueWhy = true, why
+		return
+	}
+	a.Stopping = true
+	fx.Stops = append(fx.Stops, turn.StopEffect{HandlerID: turn.HandlerID{Handler: a.Handler, ID: a.ID}, Why: why})
+}
+
+// End notes the end of an attempt that is to be reported. What it took is free again.
+func (b *Book) End(a *Attempt, r *executor.Result) {
+	b.machines.Free(a.Machine, a.Need, a.Home)
+	a.Ended = r
+	a.releaseWaiters()
+}
+
+// Drop forgets a settled attempt, here and at its handler.
+func (b *Book) Drop(a *Attempt, fx *turn.Effects) {
+	a.releaseWaiters()
+	if a.Ended == nil {
+		b.machines.Free(a.Machine, a.Need, a.Home)
+	}
+	delete(b.byID, a.ID)
+	// The order, or the home task's record, has the outcome: a record that stays
+	// behind is found to be settled.
+	fx.Writes = append(fx.Writes, record.Tidy(record.BucketAttempts, a.recordKey()))
+	fx.Forgets = append(fx.Forgets, turn.HandlerID{Handler: a.Handler, ID: a.ID})
+}
+
+// AwaitAccepted closes ready once no start of an attempt is under way, and reports
+// whether the attempt is known; else ready stays as it is.
+func (b *Book) AwaitAccepted(id executor.ID, ready chan struct{}) (known bool) {
+	a := b.byID[id]
+	switch {
+	case a == nil:
+		return false
+	case !a.Accepted && a.Ended == nil:
+		a.waiters = append(a.waiters, ready)
+	default:
+		close(ready)
+	}
+	return true
+}

@@ -1,0 +1,70 @@
+package attempts
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node/jobspec"
+)
+
+// Memory is what was last made of a job: its attempts come in rows, and each has
+// the job's name made and read and its payload parsed, several times.
+type Memory struct {
+	id   command.JobID
+	name string // of id, "" = none yet
+	// spec is what payload says; nil = none yet.
+	payload []byte
+	spec    jobspec.Spec
+}
+
+// ID is the handlers' name of an attempt of the state.
+func (m *Memory) ID(ref command.AttemptRef) executor.ID {
+	return executor.ID{Job: m.NameOf(ref.Job), Task: ref.Task, Attempt: ref.Attempt, Token: ref.Token}
+}
+
+// Ref is the inverse of ID.
+func (m *Memory) Ref(id executor.ID) (command.AttemptRef, error) {
+	job, err := m.Parse(id.Job)
+	if err != nil {
+		return command.AttemptRef{}, fmt.Errorf("read attempt %s: %w", id, err)
+	}
+	return command.AttemptRef{Job: job, Task: id.Task, Attempt: id.Attempt, Token: id.Token}, nil
+}
+
+// NameOf returns the text of a job's id.
+func (m *Memory) NameOf(id command.JobID) string {
+	if m.id != id || m.name == "" {
+		m.id, m.name = id, id.String()
+	}
+	return m.name
+}
+
+// Parse reads the text of a job's id.
+func (m *Memory) Parse(name string) (command.JobID, error) {
+	if m.name == name && name != "" {
+		return m.id, nil
+	}
+	id, err := command.ParseJobID(name)
+	if err == nil {
+		m.id, m.name = id, name
+	}
+	return id, err
+}
+
+// specOf is what a payload says: a copy, the caller's to keep.
+func (m *Memory) specOf(payload []byte) (jobspec.Spec, error) {
+	if m.payload == nil || !bytes.Equal(m.payload, payload) {
+		spec, err := jobspec.ReadPayload(payload)
+		if err != nil {
+			return jobspec.Spec{}, err
+		}
+		m.payload, m.spec = payload, spec
+	}
+	spec := m.spec
+	spec.Command, spec.Env = slices.Clone(spec.Command), maps.Clone(spec.Env)
+	return spec, nil
+}

@@ -1,0 +1,55 @@
+package homejobs
+
+import (
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node/jobspec"
+)
+
+// Task is one task of a home job; it is also its journal record.
+type Task struct {
+	State    fsm.TaskState `json:"state"`
+	Reason   string        `json:"reason,omitempty"`
+	Machine  string        `json:"machine,omitempty"`
+	Attempt  uint32        `json:"attempt"`
+	Token    uint64        `json:"token"`
+	ExitCode int           `json:"exit_code"`
+	Signal   int           `json:"signal"`
+	Failures uint32        `json:"failures,omitempty"`
+	Losses   uint32        `json:"losses,omitempty"`
+	// Moments in unix milliseconds, 0 = not yet.
+	StartedMs int64 `json:"started_ms,omitempty"`
+	EndedMs   int64 `json:"ended_ms,omitempty"`
+	// runMs is the run of the attempt that has just ended, until it is told.
+	runMs int64
+	// counted is the state that the job's counts have.
+	counted fsm.TaskState
+	// back: its handler did not take the last attempt, which never ran.
+	back bool
+}
+
+// Job is a job that runs at home.
+type Job struct {
+	Spec  command.JobSpec // never changes
+	Tasks []Task
+	// counts of Tasks by state. Invariant: right after changed.
+	counts fsm.Counts
+	// summary of Tasks, if summed.
+	summary Summary
+	summed  bool
+	// refusals of handlers that will never run its tasks; asked again by a restart.
+	refusals []refusal
+	// taken: a handler has taken an attempt of it.
+	taken bool
+	// numbers are the tasks' indices, nil until they are asked for.
+	numbers *jobspec.Numbering
+}
+
+// index returns the index of the task at a position.
+func (j *Job) index(position uint32) uint32 {
+	if j.numbers == nil {
+		n := jobspec.NumberingOf(j.Spec.Payload, j.Spec.Count)
+		j.numbers = &n
+	}
+	return j.numbers.Index(position)
+}

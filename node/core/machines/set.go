@@ -1,0 +1,105 @@
+// Package machines keeps what a site's handlers have, on which terms and what attempts take
+// of it: it finds room for the site's own tasks, checks the room of assignments, and says
+// what is left to be offered.
+package machines
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/core/turn"
+	"github.com/cloudshare/cloudshare/node/trouble"
+)
+
+// Set is the machines of a site, and what runs there takes of them.
+type Set struct {
+	limits node.Exposure
+	now    *turn.Clock
+	// byName is what the handlers have; order holds the names sorted.
+	byName map[string]machine
+	order  []string
+	// terms are those of each handler, by its name; one without any has no labels.
+	terms    map[string]Terms
+	troubles *trouble.Troubles
+	// used counts every attempt from begin until it ended or was dropped.
+	used occupancy
+}
+
+// NewSet returns a site's set without handlers; now is the moment of the turn.
+func NewSet(limits node.Exposure, now *turn.Clock, troubles *trouble.Troubles) Set {
+	return Set{
+		limits: limits, now: now, troubles: troubles,
+		byName: map[string]machine{}, terms: map[string]Terms{}, used: newOccupancy(),
+	}
+}
+
+// AddHandler says on which terms a handler lends its machines.
+func (s *Set) AddHandler(name string, t Terms) { s.terms[name] = t }
+
+// Update takes a handler's machines as they are now.
+func (s *Set) Update(handler string, list []executor.Machine) {
+	for name, m := range s.byName {
+		if m.handler == handler {
+			delete(s.byName, name)
+		}
+	}
+	for _, m := range s.terms[handler].onTerms(handler, list) {
+		s.byName[m.Name] = m
+	}
+	s.order = s.order[:0]
+	for name := range s.byName {
+		s.order = append(s.order, name)
+	}
+	slices.Sort(s.order)
+	s.troubles.Keep(func(name string) bool { _, there := s.byName[name]; return there })
+}
+
+// HandlerOf returns the handler that has a machine, "" if none has it any more.
+func (s *Set) HandlerOf(machine string) string { return s.byName[machine].handler }
+
+// Take counts an attempt in.
+func (s *Set) Take(machine string, need executor.Resources, home bool) {
+	s.used.add(machine, need, home, 1)
+}
+
+// Free counts an attempt out.
+func (s *Set) Free(machine string, need executor.Resources, home bool) {
+	s.used.add(machine, need, home, -1)
+}
+
+// IsResting reports whether a machine rests now.
+func (s *Set) IsResting(machine string) bool { return s.troubles.Rests(machine, s.now.Boot) }
+
+// AllResting reports whether there are machines, and all of them rest.
+func (s *Set) AllResting() bool {
+	return len(s.order) > 0 && !slices.ContainsFunc(s.order, func(name string) bool { return !s.IsResting(name) })
+}
+
+// NoRoom returns why an assignment cannot be started on its machine now, with the class
+// of its decline; "" if there is room: home runs may have taken it while the assignment
+// was on its way.
+func (s *Set) NoRoom(as *fsm.Assignment) (class trouble.DeclineClass, why string) {
+	m, ok := s.byName[as.Machine]
+	switch {
+	case !ok:
+		return trouble.DeclinedGone, fmt.Sprintf("machine %s is gone", as.Machine)
+	case s.IsResting(as.Machine):
+		return trouble.DeclinedTrouble, "machine " + s.troubles.Text(as.Machine, s.now.Boot)
+	case !m.hasSlot(s.used.tasks[as.Machine]):
+		return trouble.DeclinedBusy, fmt.Sprintf("%s runs %d tasks, as many as it may", as.Machine, m.slots)
+	case !fits(s.limits.Open(m.Machine), s.used.all[as.Machine], as.Need): // checked again: others share it
+		return trouble.DeclinedBusy, fmt.Sprintf("no room on %s", as.Machine)
+	}
+	return class, ""
+}
+
+// Unfit returns why a machine runs no tasks with, or without, an image; "" if it does.
+func (s *Set) Unfit(machine string, image bool) string {
+	if m := s.byName[machine]; !m.takes(image) {
+		return fmt.Sprintf("machine %s runs %s only now", machine, runsOf(m.Machine))
+	}
+	return ""
+}

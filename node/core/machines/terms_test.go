@@ -1,0 +1,44 @@
+package machines
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/fsm/command"
+)
+
+// TestLabelsOfMachines: what a handler knows of its machines stands beside its terms'
+// labels, which win; what is too much, or is none, is left out.
+func TestLabelsOfMachines(t *testing.T) {
+	many := make([]string, command.MaxLabels)
+	for i := range many {
+		many[i] = fmt.Sprintf("k%02d=v", i)
+	}
+	for known, want := range map[string]command.Labels{
+		"":                            "gpu=a100,handler=kube,site=a",
+		"gpu=none,zone=z1":            "gpu=a100,handler=kube,site=a,zone=z1",
+		"a.example/type=large,site=b": "a.example/type=large,gpu=a100,handler=kube,site=a",
+		strings.Join(many, ","):       "gpu=a100,handler=kube,site=a",
+		"no label":                    "gpu=a100,handler=kube,site=a",
+	} {
+		for _, m := range (Terms{Labels: "gpu=a100,handler=kube,site=a"}).onTerms("kube", []executor.Machine{{Labels: known}, {Labels: known}}) {
+			if m.labels != want {
+				t.Errorf("%q: got %q, want %q", known, m.labels, want)
+			}
+		}
+	}
+}
+
+// TestTasksAreShared: the tasks of a handler with several machines.
+func TestTasksAreShared(t *testing.T) {
+	list := []executor.Machine{{Name: "m1"}, {Name: "m2"}, {Name: "m3"}}
+	for tasks, want := range map[int64][3]int64{7: {3, 2, 2}, 3: {1, 1, 1}, 2: {1, 1, 0}} {
+		for i, m := range (Terms{Tasks: tasks}).onTerms("h", list) {
+			if !m.limited || m.slots != want[i] || (&filter{js: &command.JobSpec{}}).at(m) != (want[i] > 0) {
+				t.Errorf("%d tasks: %s gets %d, want %v", tasks, m.Name, m.slots, want)
+			}
+		}
+	}
+}

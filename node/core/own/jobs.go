@@ -1,0 +1,29 @@
+// Package own answers for the jobs that only this broker knows, at home or on their way to
+// the federation: lists, views, tasks, and why one waits. It holds nothing of its own, and
+// changes nothing.
+package own
+
+import (
+	"github.com/cloudshare/cloudshare/node/core/homejobs"
+	"github.com/cloudshare/cloudshare/node/core/lend"
+	"github.com/cloudshare/cloudshare/node/core/publish"
+	"github.com/cloudshare/cloudshare/node/core/turn"
+	"github.com/cloudshare/cloudshare/node/core/usage"
+)
+
+// Jobs are those that only this broker knows.
+type Jobs struct {
+	site  string
+	out   *turn.Outbox
+	home  *homejobs.Book
+	pubs  *publish.Book
+	lend  *lend.Book
+	usage *usage.Book
+	// alone reports whether the site has lost touch with the quorum.
+	alone func() bool
+}
+
+// New returns the jobs of a site's books.
+func New(site string, out *turn.Outbox, h *homejobs.Book, p *publish.Book, l *lend.Book, u *usage.Book, alone func() bool) Jobs {
+	return Jobs{site: site, out: out, home: h, pubs: p, lend: l, usage: u, alone: alone}
+}

@@ -1,0 +1,139 @@
+package own
+
+import (
+	"time"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/core/homejobs"
+	"github.com/cloudshare/cloudshare/node/core/publish"
+	"github.com/cloudshare/cloudshare/node/jobspec"
+)
+
+// Record is what the core copies of a job that only this broker knows: at
+// home, or on its way. The rest of its view is made outside the core's turn.
+type Record struct {
+	Spec   command.JobSpec // its slices are shared, and never change
+	counts fsm.Counts
+	homejobs.Summary
+}
+
+// Spec returns what a job's owner asked for, if only this broker knows the job.
+func (o *Jobs) Spec(num uint64) (js command.JobSpec, ok bool) {
+	if h := o.home.Find(num); h != nil {
+		return h.Spec, true
+	}
+	if p := o.pubs.Find(num); p != nil {
+		return p.Spec, true
+	}
+	return js, false
+}
+
+// Record copies a job; steps counts the tasks that were looked at.
+func (o *Jobs) Record(num uint64) (r Record, steps int, ok bool) {
+	if h := o.home.Find(num); h != nil {
+		sum, steps := h.Sum()
+		return Record{h.Spec, h.Counts(), sum}, steps, true
+	}
+	if p := o.pubs.Find(num); p != nil {
+		r.Spec, r.Reason = p.Spec, o.pendingReason(p)
+		r.counts[fsm.Queued] = p.Spec.Count
+		return r, 0, true
+	}
+	return r, 0, false
+}
+
+// View shows the job of a site.
+func (r *Record) View(site string) node.Job {
+	spec, err := jobspec.SpecOf(r.Spec)
+	if err != nil {
+		spec = jobspec.Spec{Name: "unreadable: " + err.Error()}
+	}
+	return node.Job{
+		ID: command.JobID{Site: site, Num: r.Spec.Num}, Spec: spec, State: r.counts.JobState().String(), Reason: r.Reason,
+		Durability: node.DurableSite, Counts: node.CountsOf(r.counts), SubmittedAt: time.UnixMilli(r.Spec.CreatedMs),
+		StartedAt: unixMs(r.StartedMs), EndedAt: unixMs(r.EndedMs),
+	}
+}
+
+// Job shows a job that only this broker knows.
+func (o *Jobs) Job(num uint64) (node.Job, bool) {
+	r, _, ok := o.Record(num)
+	if !ok {
+		return node.Job{}, false
+	}
+	return r.View(o.site), true
+}
+
+// pendingReason returns why a job on its way is not in the queue.
+func (o *Jobs) pendingReason(p *publish.Job) string {
+	if p.Recovered && o.out.Incarnation() == 0 {
+		return "this site has it; whether it was published already is known once there is a quorum"
+	}
+	if o.alone() {
+		return publish.Unpublished
+	}
+	return "being published to the federation"
+}
+
+func (o *Jobs) homeTask(t *homejobs.Task) node.Task {
+	v := node.Task{
+		State: t.State.String(), Reason: t.Reason, Machine: t.Machine,
+		Attempt: t.Attempt, Token: t.Token, StartedAt: unixMs(t.StartedMs), EndedAt: unixMs(t.EndedMs),
+	}
+	v.Run = -1
+	if t.StartedMs > 0 && t.EndedMs > 0 {
+		v.Run = node.Ran(t.StartedMs, t.EndedMs)
+	}
+	if t.Attempt > 0 {
+		v.Site = o.site
+	}
+	v.ExitCode, v.Signal = node.Codes(t.State, int32(t.ExitCode), int32(t.Signal))
+	return v
+}
+
+// FindTasks searches the tasks of a job that only this broker knows.
+func (o *Jobs) FindTasks(num uint64, q node.TaskQuery) (tasks []node.Task, next uint32, found bool) {
+	js, found := o.Spec(num)
+	if !found {
+		return nil, 0, false
+	}
+	n, steps := jobspec.NumberingOf(js.Payload, js.Count), 0
+	view := o.taskView(num)
+	next = q.Walk(&n, func(from, to uint32) uint32 {
+		for ; from < to && len(tasks) < q.Limit && steps < Steps; from++ {
+			steps++
+			if state, show := view(from); q.States.Has(state) {
+				t := show()
+				t.Index, t.Position = n.Index(from), from
+				tasks = append(tasks, t)
+			}
+		}
+		return from
+	})
+	return tasks, next, true
+}
+
+// taskView shows the tasks of a job that only this broker knows: each one's
+// state, and all of it. REQUIRES: the job is known.
+func (o *Jobs) taskView(num uint64) func(position uint32) (fsm.TaskState, func() node.Task) {
+	if h := o.home.Find(num); h != nil {
+		return func(i uint32) (fsm.TaskState, func() node.Task) {
+			t := &h.Tasks[i]
+			return t.State, func() node.Task { return o.homeTask(t) }
+		}
+	}
+	reason := o.pendingReason(o.pubs.Find(num))
+	return func(uint32) (fsm.TaskState, func() node.Task) {
+		return fsm.Queued, func() node.Task { return node.Task{State: fsm.Queued.String(), Reason: reason, Run: -1} }
+	}
+}
+
+// unixMs turns a journal moment into a time; 0 is the zero time.
+func unixMs(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
+}

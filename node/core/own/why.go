@@ -1,0 +1,43 @@
+package own
+
+import (
+	"fmt"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/core/usage"
+)
+
+// Why explains a job that only this broker knows.
+func (o *Jobs) Why(num uint64) (node.Why, bool) {
+	r, _, ok := o.Record(num)
+	if !ok {
+		return node.Why{}, false
+	}
+	w := node.Why{Job: command.JobID{Site: o.site, Num: num}, State: r.counts.JobState().String(), Waiting: r.counts[fsm.Queued]}
+	switch before := o.home.WaitingBefore(num); {
+	case w.Waiting == 0:
+		w.Summary = "none of its tasks waits: " + w.State
+		w.Estimate.Unknown = "nothing waits for its turn"
+		return w, true
+	case o.home.Find(num) == nil:
+		w.Summary = o.pendingReason(o.pubs.Find(num))
+	case o.home.Refuses(o.home.Find(num)):
+		w.Summary = "its own site does not run it: " + o.home.Find(num).NoPlace()
+	case o.lend.Full() != nil:
+		w.Summary = "nothing is started at this site now: " + o.lend.Full().Error()
+	case o.usage.Full():
+		w.Summary = "nothing is started at this site now: " + usage.ErrUnreported.Error()
+	case o.lend.PausesHome():
+		w.Summary = "nothing is started at this site now: it is drained for its own users too, leaves, or is in trouble"
+	default:
+		tasks := "tasks"
+		if before == 1 {
+			tasks = "task"
+		}
+		w.Summary = fmt.Sprintf("waits for room at its own site, outside the federation's queue, behind %d %s", before, tasks)
+	}
+	w.Estimate.Unknown = "the job is not in the federation's queue"
+	return w, true
+}

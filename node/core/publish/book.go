@@ -1,0 +1,241 @@
+// Package publish brings a site's jobs into the federation's queue (step 3): accepted jobs
+// are bound into groups, each group is synced before it is sent, and sent again until the
+// state has its jobs. Clients are answered when the order has their job, or, when that takes
+// too long, from the journal.
+package publish
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/core/keys"
+	"github.com/cloudshare/cloudshare/node/core/turn"
+	"github.com/cloudshare/cloudshare/node/record"
+)
+
+// Job is a job on its way to the federation's queue.
+type Job struct {
+	Spec   command.JobSpec
+	Reason string
+	Key    keys.Name
+	Keyed  bool
+	Reply  func(node.Answer) // nil once answered
+	// Promised: a client was told that the job is durable here. Invariant: it
+	// then stays in the journal until the order has it.
+	Promised bool
+	// Recovered: an earlier life of the broker took it, and may have sent it.
+	Recovered bool
+	repeats   []func(node.Answer)
+}
+
+// publication is a group of jobs that one Submit command publishes. Its record
+// is synced before the command is sent, and deleted once the state has the jobs.
+type publication struct {
+	jobs  []Job
+	since time.Time
+	sent  bool
+	bytes int // of its jobs in memory, see Job.bytes
+	// after: not to be sent before, by clock.boot, which nobody sets; a full queue is
+	// asked again later.
+	after int64
+	// cancels are jobs whose owner cancelled them before they were published.
+	cancels []uint64
+}
+
+// Book holds what is on its way.
+type Book struct {
+	site string
+	now  *turn.Clock
+	out  *turn.Outbox
+	keys *keys.Book
+	// cancel cancels a job that is published now.
+	cancel func(num uint64, fx *turn.Effects)
+
+	open []Job // of this turn, not yet in a group
+	// order holds the groups, oldest first.
+	order []*publication
+	byJob map[uint64]*publication
+	// nums are all of byJob, ascending.
+	nums []uint64
+	// bytes of the jobs in order, openBytes of those in open that a user submitted
+	// in this turn. Invariant: together at most most when one is accepted.
+	bytes, openBytes int
+	most             int
+}
+
+const (
+	// Patience is how long a client waits for the quorum before it is
+	// told that its job is durable at this site only; the job goes on to the
+	// federation all the same.
+	Patience = 5 * time.Second
+	// One Submit command holds at most so many jobs and about so many bytes.
+	maxJobs  = 1000
+	maxBytes = 512 << 10
+	// Unpublished is why a job waits that may not, or cannot, run at its site.
+	Unpublished = "no quorum now: kept at this site; it is published, and can start, as soon as there is one"
+	// maxWaitingBytes bounds the jobs that are on their way, in memory: without a quorum
+	// there is no other end to what a site would accept. It holds some 300,000 small
+	// jobs, which is far more than a quorum ever leaves waiting.
+	maxWaitingBytes = 256 << 20
+	// pendingBytes is what a job on its way takes besides its spec: the record of it,
+	// its places in the maps, and who waits for its answer.
+	pendingBytes = 640
+)
+
+// NewBook returns the book of a site that publishes nothing yet. Jobs whose owner cancelled
+// them on their way are handed to cancel once they are published.
+func NewBook(site string, now *turn.Clock, out *turn.Outbox, k *keys.Book, cancel func(num uint64, fx *turn.Effects)) Book {
+	return Book{site: site, now: now, out: out, keys: k, cancel: cancel, byJob: map[uint64]*publication{}, most: maxWaitingBytes}
+}
+
+// bytes is about what a job takes in memory while it is on its way.
+func (j *Job) bytes() int { return j.Spec.SizeBound() + pendingBytes }
+
+// Room says why a job cannot be taken in, or nil.
+func (b *Book) Room(js *command.JobSpec) error {
+	if n := b.bytes + b.openBytes; n+js.SizeBound()+pendingBytes > b.most {
+		return fmt.Errorf("%w: %d jobs of this site (%d MiB, at most %d) are on their way to the federation already: try again when it has taken them",
+			node.ErrFull, len(b.byJob)+len(b.open), n>>20, b.most>>20)
+	}
+	return nil
+}
+
+// Bytes returns about what the jobs in groups take in memory.
+func (b *Book) Bytes() int { return b.bytes }
+
+// Limit bounds what the jobs on their way may take in memory.
+func (b *Book) Limit(most int) { b.most = most }
+
+// Empty reports whether nothing is on its way.
+func (b *Book) Empty() bool { return len(b.open) == 0 && len(b.order) == 0 }
+
+// Len returns how many jobs are in groups that the state does not have yet.
+func (b *Book) Len() int { return len(b.byJob) }
+
+// Opened returns how many jobs were accepted in this turn.
+func (b *Book) Opened() int { return len(b.open) }
+
+// Accept takes a job that a user submitted.
+func (b *Book) Accept(j Job) {
+	b.open = append(b.open, j)
+	b.openBytes += j.bytes()
+}
+
+// Move takes a job that was durable here before.
+func (b *Book) Move(spec command.JobSpec) {
+	b.open = append(b.open, Job{Spec: spec, Promised: true})
+}
+
+// Cancel has a job cancelled right after it is published; false: it is in no group.
+func (b *Book) Cancel(num uint64) bool {
+	p := b.byJob[num]
+	if p != nil {
+		p.cancels = append(p.cancels, num)
+	}
+	return p != nil
+}
+
+// IsSent reports whether a job is in a group: its command may have been sent.
+func (b *Book) IsSent(num uint64) bool { return b.byJob[num] != nil }
+
+// SettledBelow returns the least number, below the given one, of a job on its way.
+func (b *Book) SettledBelow(settled uint64) uint64 {
+	for _, p := range b.order {
+		settled = min(settled, p.jobs[0].Spec.Num)
+	}
+	return settled
+}
+
+// Find returns a job that is on its way.
+func (b *Book) Find(num uint64) *Job {
+	if p := b.byJob[num]; p != nil {
+		return &p.jobs[num-p.jobs[0].Spec.Num]
+	}
+	for i := range b.open {
+		if b.open[i].Spec.Num == num {
+			return &b.open[i]
+		}
+	}
+	return nil
+}
+
+// AddRepeat has a repeat answered together with the original.
+func (b *Book) AddRepeat(num uint64, reply func(node.Answer)) bool {
+	job := b.Find(num)
+	if job == nil {
+		return false
+	}
+	job.repeats = append(job.repeats, reply)
+	return true
+}
+
+// Journal binds the jobs accepted in this turn into groups, and has them synced before
+// anything is sent (architecture D5). Those of a site alone are acknowledged from the
+// journal.
+func (b *Book) Journal(alone bool, fx *turn.Effects) {
+	jobs := b.open
+	b.open, b.openBytes = nil, 0
+	for _, p := range b.group(jobs, 0, fx) {
+		fx.Publishes = true
+		if alone {
+			b.answerSite(p, fx)
+		}
+	}
+}
+
+// group binds jobs into groups that are not sent before a moment, and has them
+// synced.
+func (b *Book) group(jobs []Job, after int64, fx *turn.Effects) (groups []*publication) {
+	for len(jobs) > 0 {
+		n := groupSize(jobs)
+		p := &publication{jobs: jobs[:n:n], since: b.now.Wall, after: after}
+		jobs = jobs[n:]
+		b.add(p)
+		fx.Writes = append(fx.Writes, record.Put(record.BucketPublishing, record.Number(p.jobs[0].Spec.Num), b.encode(p)))
+		groups = append(groups, p)
+	}
+	return groups
+}
+
+// groupSize returns how many of the first jobs make one command, which is never longer than
+// a command may be. Numbers within a group are without gaps: home runs and refusals
+// start a new one.
+func groupSize(jobs []Job) int {
+	size := 0
+	for i, j := range jobs {
+		size += j.Spec.SizeBound() // not its payload alone: lists of sites and selectors can be longer
+		gap := i > 0 && j.Spec.Num != jobs[i-1].Spec.Num+1
+		if i == maxJobs || gap || (i > 0 && size > maxBytes) {
+			return i
+		}
+	}
+	return len(jobs)
+}
+
+func (b *Book) add(p *publication) {
+	b.enlist(p)
+	b.order = append(b.order, p)
+	for i := range p.jobs {
+		b.byJob[p.jobs[i].Spec.Num] = p
+		p.bytes += p.jobs[i].bytes()
+	}
+	b.bytes += p.bytes
+}
+
+// submitOf has the jobs of some groups published, in their order.
+func submitOf(groups ...*publication) *command.Submit {
+	cmd := &command.Submit{}
+	for _, p := range groups {
+		for i := range p.jobs {
+			cmd.Jobs = append(cmd.Jobs, p.jobs[i].Spec)
+		}
+	}
+	return cmd
+}
+
+// encode returns the journal's form of a group.
+func (b *Book) encode(p *publication) []byte {
+	return command.Append(nil, command.Command{ID: command.ID{Site: b.site, Incarnation: 1, Seq: 1}, Body: submitOf(p)})
+}

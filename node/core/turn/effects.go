@@ -1,0 +1,70 @@
+package turn
+
+import (
+	"github.com/cloudshare/cloudshare/executor"
+	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/record"
+)
+
+// Effects are what the shell must do after a step: stops, fences and commands
+// that only say what has happened at once; then sync the writes; then the rest.
+type Effects struct {
+	Writes  []record.Write
+	Starts  []StartEffect
+	Stops   []StopEffect
+	Forgets []HandlerID
+	// Propose stands in one entry, in order.
+	Propose []command.Command
+	Replies []func()
+	// Publishes: a publication is among the writes.
+	Publishes bool
+	// Fence, if not 0, is the new CLOCK_BOOTTIME fence of all foreign attempts.
+	Fence int64
+	// Register, if set, presents this broker again: it was declared lost.
+	Register *Registration
+	Demand   *executor.Demand // nil: as before
+}
+
+// HandlerID names an attempt and the handler that has it.
+type HandlerID struct {
+	Handler string
+	ID      executor.ID
+}
+
+// StartEffect has a handler start a task.
+type StartEffect struct {
+	HandlerID
+	Task executor.Task
+}
+
+// StopEffect has a handler stop an attempt, with why for people.
+type StopEffect struct {
+	HandlerID
+	Why string
+}
+
+// Registration presents a broker: what it still answers for, and what it lost
+// track of.
+type Registration struct {
+	Held, Lost []command.AttemptRef
+}
+
+// Recorded reports whether anything of the turn waits for the journal.
+func (fx *Effects) Recorded() bool {
+	return len(fx.Writes)+len(fx.Starts)+len(fx.Replies)+len(fx.Forgets)+len(fx.Propose) > 0
+}
+
+// Reply has an answer sent once the writes of this turn are durable.
+func (fx *Effects) Reply(reply func(node.Answer), a node.Answer) {
+	fx.Replies = append(fx.Replies, func() { reply(a) })
+}
+
+// Clear forgets what was carried out and keeps the memory. What is proposed is
+// the caller's until the turn after.
+func (fx *Effects) Clear() {
+	*fx = Effects{
+		Writes: fx.Writes[:0], Starts: fx.Starts[:0], Stops: fx.Stops[:0], Forgets: fx.Forgets[:0],
+		Propose: fx.Propose, Replies: fx.Replies[:0],
+	}
+}

@@ -1,0 +1,43 @@
+package turn
+
+import (
+	"time"
+
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node"
+)
+
+// StateReader is what the core reads of the replicated state; a *fsm.State is one.
+type StateReader interface {
+	Index() uint64
+	Assignment(site string, ref command.AttemptRef) (fsm.Assignment, bool)
+	AssignmentsSince(site string, entry uint64) (changed []fsm.Assignment, whole bool)
+	SiteChange(site string) uint64
+	SiteState(site string) (state fsm.SiteState, incarnation uint64)
+	WaitingFits(site string) bool
+	AnyFits(spec command.JobSpec) (bool, string)
+	Job(id command.JobID) (fsm.JobView, bool)
+	Retired(id command.JobID) bool
+	Admits(site string, spec *command.JobSpec) command.Code
+	node.QuotaReader
+	Queue() []fsm.QueueView
+	Params() command.Params
+	Site(name string) (fsm.SiteView, bool)
+}
+
+// Clock is the moment of an event, read by the shell.
+type Clock struct {
+	Wall time.Time
+	Boot int64 // CLOCK_BOOTTIME in nanoseconds
+	// Up is how long this process has run, by a clock that nobody sets and that
+	// stands still while the machine is suspended.
+	Up time.Duration
+}
+
+// MaxReports bounds the attempts in one command that reports on attempts.
+const MaxReports = 1000
+
+// Span makes a difference of wall clocks, in milliseconds, fit to be reported: they may
+// have been set in between, by any amount.
+func Span(ms int64) int64 { return min(max(ms, 0), command.MaxTimeoutMs) }

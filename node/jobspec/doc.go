@@ -4,8 +4,7 @@
 // what the replicated state and the handlers see of it goes out again:
 //
 //	JSON text ──ParseSpec──▶ Spec ──Spec.JobSpec──▶ command.JobSpec ──SpecOf──▶ Spec
-//	                          │                        └ payload: what the order never reads
-//	                          └──MarshalJSON──▶ JSON text, every field
+//	                                                       └ payload: what the order never reads
 //
 // A parse is strict: what is unknown, repeated or out of bounds is an error that names the
 // field. The package also knows the indices by which users number tasks ([Indices]), the

@@ -105,11 +105,3 @@ func suggestMemory(amount, unit string) string {
 	}
 	return "; write " + strings.Join(meant, " or ")
 }
-
-// formatMemory writes MiB as ParseMemory reads it.
-func formatMemory(mib int64) string {
-	if mib == 0 {
-		return "0"
-	}
-	return strconv.FormatInt(mib, 10) + "Mi"
-}

@@ -3,10 +3,8 @@ package jobspec
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -194,51 +192,3 @@ func (s Spec) appendPayload(b []byte) []byte {
 	}
 	return append(b, '}')
 }
-
-// MarshalJSON writes the contract's form with every field; indices only if there are some.
-func (s Spec) MarshalJSON() ([]byte, error) {
-	optional := func(b []byte, v string) []byte {
-		if v == "" {
-			return append(b, "null"...)
-		}
-		return appendString(b, v)
-	}
-	b := appendString([]byte(`{"name":`), s.Name)
-	b = appendStrings(append(b, `,"command":`...), s.Command)
-	b = optional(append(b, `,"image":`...), s.Image)
-	b = appendMap(append(b, `,"env":`...), s.Env)
-	b = strconv.AppendUint(append(b, `,"count":`...), uint64(s.Count), 10)
-	if s.Indices.Len() > 0 {
-		b = appendString(append(b, `,"indices":`...), s.Indices.String())
-	}
-	timeout := ""
-	if s.Timeout > 0 {
-		timeout = s.Timeout.String()
-	}
-	b = optional(append(b, `,"timeout":`...), timeout)
-	b = strconv.AppendInt(append(b, `,"resources":{"cpu":`...), s.Resources.CPU, 10)
-	b = appendString(append(b, `,"memory":`...), formatMemory(s.Resources.Memory))
-	b = strconv.AppendInt(append(b, `,"gpu":`...), s.Resources.GPU, 10)
-	b = strconv.AppendUint(append(b, `},"retry":{"max_attempts":`...), uint64(s.Retry.MaxAttempts), 10)
-	b = appendString(append(b, `,"on_loss":`...), s.Retry.LossName())
-	b = strconv.AppendInt(append(b, `},"priority":`...), int64(s.Priority), 10)
-	b = appendMap(append(b, `,"labels":`...), s.Labels)
-	b = appendStrings(append(b, `,"sites":{"only":`...), s.Sites.Only)
-	b = appendStrings(append(b, `,"not":`...), s.Sites.Not)
-	b = appendStrings(append(b, `},"selectors":`...), s.Selectors)
-	return append(b, '}'), nil
-}
-
-// UnmarshalJSON reads the same form as strictly as ParseSpec.
-func (s *Spec) UnmarshalJSON(data []byte) error {
-	parsed, err := ParseSpec(data)
-	if err == nil {
-		*s = parsed
-	}
-	return err
-}
-
-var (
-	_ json.Marshaler   = Spec{}
-	_ json.Unmarshaler = (*Spec)(nil)
-)

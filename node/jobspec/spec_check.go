@@ -105,7 +105,12 @@ func (p *specParser) checkSize() error {
 	if len(p.src) <= command.MaxPayload/6 {
 		return nil
 	}
-	if n := len(p.spec.appendPayload(nil)); n > command.MaxPayload {
+	return p.spec.CheckSize()
+}
+
+// CheckSize refuses a spec whose payload would be too large; the error is a *SpecError.
+func (s Spec) CheckSize() error {
+	if n := len(s.appendPayload(nil)); n > command.MaxPayload {
 		return &SpecError{Field: "body", Reason: fmt.Sprintf(
 			"command, env, labels, indices, image and name take %d bytes together; at most %d: put large data into a file", n, command.MaxPayload)}
 	}

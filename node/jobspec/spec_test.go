@@ -3,7 +3,6 @@ package jobspec
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -225,7 +224,7 @@ func TestMatchLabels(t *testing.T) {
 }
 
 // FuzzParseSpec: never a panic; what is accepted is JSON for the standard
-// library too, survives its own JSON form and the state's, and is in bounds.
+// library too, survives the state's form, and is in bounds.
 func FuzzParseSpec(f *testing.F) {
 	for _, seed := range []string{
 		fullSpec, `{"image":"[::1]:5/a_b:t@sha256:0"}`, `{"command":["a"]}`, `{"command":["\ud83d\ude00"],"timeout":"1us"}`, `[1,{"a":null}]`, `{"a`, "\xff",
@@ -247,23 +246,13 @@ func FuzzParseSpec(f *testing.F) {
 		if !json.Valid(data) {
 			t.Fatalf("accepted what is not JSON: %q", data)
 		}
-		text, err := json.Marshal(spec)
-		if err != nil {
-			t.Fatalf("marshal %+v: %v", spec, err)
-		}
-		for _, again := range [][]byte{text, []byte(fmt.Sprintf(" %s\n", text))} {
-			other, err := ParseSpec(again)
-			if err != nil || string(mustJSON(t, other)) != string(text) {
-				t.Fatalf("own form %s reads as %+v, %v", again, other, err)
-			}
-		}
 		js := spec.JobSpec(7, 1)
 		if err := js.Validate(); err != nil {
 			t.Fatalf("the state refuses an accepted job: %v", err)
 		}
 		back, err := SpecOf(js)
-		if err != nil || string(mustJSON(t, back)) != string(text) {
-			t.Fatalf("from the state: %+v, %v; want %s", back, err, text)
+		if err != nil || back.Meaning() != spec.Meaning() {
+			t.Fatalf("from the state: %+v, %v; want %+v", back, err, spec)
 		}
 		if !MatchLabels(js.Payload, spec.Labels) {
 			t.Fatalf("own labels %v are not found in %s", spec.Labels, js.Payload)
@@ -281,15 +270,6 @@ func stricter(e *SpecError) bool {
 		}
 	}
 	return false
-}
-
-func mustJSON(t *testing.T, s Spec) []byte {
-	t.Helper()
-	b, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }
 
 func BenchmarkParseSpec(b *testing.B) {

@@ -46,14 +46,5 @@ func (rd *Reader) Rerun(ctx context.Context, id command.JobID, q node.TaskQuery)
 	if spec.Count == 0 {
 		return jobspec.Spec{}, fmt.Errorf("run tasks of job %s again: %w", id, node.ErrNothing)
 	}
-	return checked(spec)
-}
-
-// checked returns a spec as ParseSpec has it, or why it is no valid one.
-func checked(s jobspec.Spec) (jobspec.Spec, error) {
-	text, err := s.MarshalJSON()
-	if err != nil {
-		return jobspec.Spec{}, fmt.Errorf("write job: %w", err)
-	}
-	return jobspec.ParseSpec(text)
+	return spec, spec.CheckSize()
 }

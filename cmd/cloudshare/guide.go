@@ -30,55 +30,37 @@ var guideTopics = []struct{ name, short string }{
 }
 
 func guideCommand(a *cli.App) *cobra.Command {
-	var form string
 	var names []string
 	var list strings.Builder
 	for _, t := range guideTopics {
 		names = append(names, t.name)
 		fmt.Fprintf(&list, "\n  %-10s %s", t.name, t.short)
 	}
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use: "guide [TOPIC]", Short: "Read the guides, offline",
-		Long: `Read the guides; without a TOPIC, the user guide. On a terminal they come as
-plain text, through $PAGER or less; otherwise, or with -o md, as Markdown.
+		Long: `Read the guides, in Markdown; without a TOPIC, the user guide. On a terminal they
+come through $PAGER or less.
 ` + list.String(),
 		Example: `  cloudshare guide
   cloudshare guide operator
-  cloudshare guide concepts -o md > concepts.md`,
+  cloudshare guide concepts > concepts.md`,
 		ValidArgs: names, Args: cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return showGuide(a, append(args, guideTopics[0].name)[0], form)
+			return showGuide(a, append(args, guideTopics[0].name)[0])
 		},
 	}
-	cmd.Flags().StringVarP(&form, "output", "o", "", "md (Markdown) or text (default text on a terminal, else md)")
-	return cmd
 }
 
 // showGuide prints a guide that exists.
-func showGuide(a *cli.App, topic, form string) error {
-	terminal := cli.IsTerminal(a.Out)
-	switch form {
-	case "":
-		form = "md"
-		if terminal {
-			form = "text"
-		}
-	case "md", "text":
-	default:
-		return cli.Usage("-o %q: must be md or text", form)
-	}
+func showGuide(a *cli.App, topic string) error {
 	doc, err := guides.ReadFile("guide/" + topic + ".md")
 	if err != nil {
 		return fmt.Errorf("read guide %s: %w", topic, err)
 	}
-	text := string(doc)
-	if form == "text" {
-		text = plainText(text)
+	if cli.IsTerminal(a.Out) {
+		return showPage(a, string(doc))
 	}
-	if terminal {
-		return showPage(a, text)
-	}
-	if _, err := io.WriteString(a.Out, text); err != nil {
+	if _, err := a.Out.Write(doc); err != nil {
 		return fmt.Errorf("write guide: %w", err)
 	}
 	return nil

@@ -10,36 +10,22 @@ import (
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/cli"
 )
 
-// TestGuide: without a terminal a guide comes as it is; -o text is for reading.
+// TestGuide: a guide comes as it is.
 func TestGuide(t *testing.T) {
 	for _, topic := range guideTopics {
 		code, out, errs := runCLI(t, "", "guide", topic.name)
 		if code != cli.ExitOK || errs != "" || !strings.HasPrefix(out, "# ") {
 			t.Errorf("guide %s: exit %d, %.40q, %s", topic.name, code, out, errs)
 		}
-		code, text, _ := runCLI(t, "", "guide", topic.name, "-o", "text")
-		if code != cli.ExitOK || strings.Contains(text, "```") || strings.Contains(text, "](") || strings.Contains(text, "|---") || strings.Contains(text, "<!--") {
-			t.Errorf("guide %s -o text still has marks", topic.name)
-		}
 	}
 	_, user, _ := runCLI(t, "", "guide")
 	if !strings.HasPrefix(user, "# User guide") {
 		t.Errorf("guide: %.40q", user)
 	}
-	for _, wrong := range [][]string{{"guide", "nothing"}, {"guide", "user", "api"}, {"guide", "-o", "json"}} {
+	for _, wrong := range [][]string{{"guide", "nothing"}, {"guide", "user", "api"}} {
 		if code, out, errs := runCLI(t, "", wrong...); code != cli.ExitUsage || out != "" || strings.Count(errs, "\n") != 1 {
 			t.Errorf("%v: exit %d, %q, %q", wrong, code, out, errs)
 		}
-	}
-}
-
-func TestPlainText(t *testing.T) {
-	const md = "# A `b` title\n\nSee [the API](api.md#x), [x](../x.go) and [w](https://w.org); **bold**, *w* · *r*, `a * b * c`.\n\n" +
-		"<!-- a note -->\n| | |\n|---|---|\n| a | b |\n\n| flag | |\n|---|---|\n| `--x A\\|B` | is *it* |\n| é | |\n\n## More\n\n```console run\n$ ls | cat\n```\n"
-	const want = "A B TITLE\n=========\n\nSee the API (cloudshare guide api), x and w <https://w.org>; bold, w · r, a * b * c.\n\n" +
-		"  a  b\n\n  flag\n  --x A|B  is it\n  é\n\nMore\n----\n\n    $ ls | cat\n"
-	if got := plainText(md); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 

@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/raft"
 	"github.com/rs/zerolog"
 
 	"github.com/cloudshare/cloudshare/fsm/command"
@@ -507,17 +506,6 @@ func TestBadAddresses(t *testing.T) {
 		cfg.Advertise = tc.addr
 		if err := cfg.Validate(); tc.addr != "" && (err != nil) != (tc.code == joinRefused && !strings.Contains(tc.text, "is site")) {
 			t.Errorf("%s: configured as %s: %v", tc.name, tc.addr, err)
-		}
-	}
-}
-
-// TestOldConfiguration: addresses without a site, as former versions wrote them.
-func TestOldConfiguration(t *testing.T) {
-	for text, want := range map[raft.ServerAddress]string{
-		"127.0.0.1:7001": "127.0.0.1:7001", "a@127.0.0.1:7001": "127.0.0.1:7001", "a@[::1]:7001": "[::1]:7001", "": "",
-	} {
-		if got := transport.HostPort(text); got != want {
-			t.Errorf("%q is dialed at %q", text, got)
 		}
 	}
 }

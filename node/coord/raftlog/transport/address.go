@@ -17,10 +17,8 @@ func ServerAddress(site, addr string) raft.ServerAddress {
 
 // HostPort returns the host:port of a member.
 func HostPort(a raft.ServerAddress) string {
-	if _, addr, found := strings.Cut(string(a), "@"); found {
-		return addr
-	}
-	return string(a) // a configuration from before sites stood in it
+	_, addr, _ := strings.Cut(string(a), "@")
+	return addr
 }
 
 // byName has raft's transport ask for members by name: where a member is dialed

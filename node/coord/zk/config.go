@@ -25,11 +25,9 @@ var (
 	ErrDamaged = tree.ErrDamaged
 	// ErrDenied: an ACL denies it, or one lets anybody write.
 	ErrDenied = errors.New("access rights")
-	// ErrExistingData, ErrNoData, ErrLocked, ErrIdentity: see facade's.
-	ErrExistingData = facade.ErrExistingData
-	ErrNoData       = facade.ErrNoData
-	ErrLocked       = facade.ErrLocked
-	ErrIdentity     = facade.ErrIdentity
+	// ErrNoData, ErrIdentity: see facade's.
+	ErrNoData   = facade.ErrNoData
+	ErrIdentity = facade.ErrIdentity
 	// ErrConfig: a Config that cannot work.
 	ErrConfig = facade.ErrConfig
 )

@@ -197,10 +197,6 @@ func (r *Reader) keepHeader(text []byte) {
 	}
 }
 
-// Header returns the comment lines read so far, ";" included, unchanged but for
-// surrounding space.
-func (r *Reader) Header() []string { return r.header }
-
 // Field returns a header field such as "MaxProcs", and whether it is there.
 func (r *Reader) Field(name string) (string, bool) {
 	for _, line := range r.header {

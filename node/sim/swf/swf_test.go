@@ -58,8 +58,8 @@ func TestEveryOddLineIsReported(t *testing.T) {
 	if j := jobs[1]; j.Submit != 10.5 || j.Run != 100.25 || j.User != 4 || j.Width() != 4 {
 		t.Errorf("job 2 is %+v", j)
 	}
-	if v, ok := r.Field("maxprocs"); !ok || v != "12" || len(r.Header()) != 4 {
-		t.Errorf("MaxProcs is %q in header %q", v, r.Header())
+	if v, ok := r.Field("maxprocs"); !ok || v != "12" || len(r.header) != 4 {
+		t.Errorf("MaxProcs is %q in header %q", v, r.header)
 	}
 }
 
@@ -153,8 +153,8 @@ func TestRoundTrip(t *testing.T) {
 				t.Fatalf("read %+v, %v; wrote %+v", got, err, jobs[i])
 			}
 		}
-		if want := []string{"; Version: 2.2", "; two lines"}; !slices.Equal(r.Header(), want) {
-			t.Fatalf("header %q", r.Header())
+		if want := []string{"; Version: 2.2", "; two lines"}; !slices.Equal(r.header, want) {
+			t.Fatalf("header %q", r.header)
 		}
 	})
 }

@@ -25,7 +25,6 @@ import (
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/broker"
 	"github.com/cloudshare/cloudshare/node/coord/facade"
-	"github.com/cloudshare/cloudshare/node/coord/raftlog"
 	"github.com/cloudshare/cloudshare/node/coord/relay"
 	"github.com/cloudshare/cloudshare/node/record"
 	"github.com/cloudshare/cloudshare/node/replica"
@@ -207,22 +206,20 @@ func (p *brokerParts) stop(ctx context.Context, endTasks bool) error {
 	return errors.Join(errs...)
 }
 
-func raftConfig(cfg config.Config, id [16]byte, replica *replica.Replica, log zerolog.Logger) raftlog.Config {
-	rc := raftlog.Config{
-		Config: facade.Config{
-			Site: cfg.Site, Node: id, Dir: filepath.Join(cfg.DataDir, config.RaftDir),
-			Listen: cfg.Peer, Advertise: cfg.Advertised(cfg.Peer),
-			Machine: replica, Logger: log, Evidence: filepath.Join(cfg.DataDir, config.DivergedDir),
-		},
-		Bootstrap: cfg.Bootstrap, Join: cfg.Join,
+// memberConfig is what a member is told on any backend; dir is its folder.
+func memberConfig(cfg config.Config, dir string, id [16]byte, replica *replica.Replica, log zerolog.Logger) facade.Config {
+	c := facade.Config{
+		Site: cfg.Site, Node: id, Dir: filepath.Join(cfg.DataDir, dir),
+		Listen: cfg.Peer, Advertise: cfg.Advertised(cfg.Peer),
+		Machine: replica, Logger: log, Evidence: filepath.Join(cfg.DataDir, config.DivergedDir),
 	}
 	if cfg.Profile == "wan" {
-		rc.Profile = raftlog.WAN
+		c.Profile = facade.WAN
 	}
 	if cfg.Bootstrap {
-		rc.Federation = uuid.New()
+		c.Federation = uuid.New()
 	}
-	return rc
+	return c
 }
 
 // genesis returns what this broker would found the federation with.

@@ -2,14 +2,12 @@ package daemon
 
 import (
 	"context"
-	"path/filepath"
 
-	"github.com/google/uuid"
 	"github.com/rs/zerolog"
 
 	"github.com/cloudshare/cloudshare/cmd/cloudshare/internal/config"
 	"github.com/cloudshare/cloudshare/node/coord"
-	"github.com/cloudshare/cloudshare/node/coord/facade"
+	"github.com/cloudshare/cloudshare/node/coord/raftlog"
 	"github.com/cloudshare/cloudshare/node/coord/zk"
 	"github.com/cloudshare/cloudshare/node/replica"
 )
@@ -32,8 +30,10 @@ func openCoordination(ctx context.Context, cfg config.Config, id [16]byte, repli
 		}
 	}
 	if cfg.Coordination == config.Raft {
-		rc := raftConfig(cfg, id, replica, log)
-		rc.Known, rc.Waiting = seen.peers, room.setJoinError
+		rc := raftlog.Config{
+			Config: memberConfig(cfg, config.RaftDir, id, replica, log), Bootstrap: cfg.Bootstrap, Join: cfg.Join,
+			Known: seen.peers, Waiting: room.setJoinError,
+		}
 		l, err := openLog(ctx, rc, probeAfter, log)
 		if err != nil {
 			return nil, err
@@ -45,18 +45,8 @@ func openCoordination(ctx context.Context, cfg config.Config, id [16]byte, repli
 		return nil, err
 	}
 	zc := zkMember{zk.Config{
-		Config: facade.Config{
-			Site: cfg.Site, Node: id, Dir: filepath.Join(cfg.DataDir, config.ZKDir), Listen: cfg.Peer, Advertise: cfg.Advertised(cfg.Peer),
-			Machine: replica, Logger: log, Evidence: filepath.Join(cfg.DataDir, config.DivergedDir),
-		},
-		Place: place, Bootstrap: cfg.Bootstrap, Join: len(cfg.Join) > 0,
+		Config: memberConfig(cfg, config.ZKDir, id, replica, log), Place: place, Bootstrap: cfg.Bootstrap, Join: len(cfg.Join) > 0,
 	}}
-	if cfg.Profile == "wan" {
-		zc.Profile = zk.WAN
-	}
-	if cfg.Bootstrap {
-		zc.Federation = uuid.New()
-	}
 	if err = zc.comesFrom(cfg.DataDir); err != nil {
 		return nil, err
 	}

@@ -31,15 +31,7 @@ import (
 // data can be exported again, under the same id. Errors: those of Inspect;
 // coord.ErrRunning if any other member answers; ErrUnfinished.
 func Export(ctx context.Context, o Offline, write func(Survey) error) error {
-	s, err := o.open()
-	if err != nil {
-		return fmt.Errorf("export: %w", err)
-	}
-	err = s.export(ctx, write)
-	if err = errors.Join(err, s.close()); err != nil {
-		return fmt.Errorf("export %s: %w", o.Dir, err)
-	}
-	return nil
+	return o.visit("export", func(s *survivor) error { return s.export(ctx, write) })
 }
 
 func (s *survivor) export(ctx context.Context, write func(Survey) error) error {
@@ -75,18 +67,14 @@ func newID() string {
 // file must be imported nowhere. Errors: those of Inspect, among them ErrEpoch if
 // the federation is seen to have gone on elsewhere.
 func Reopen(ctx context.Context, o Offline) error {
-	s, err := o.open()
-	if err != nil {
-		return fmt.Errorf("reopen: %w", err)
-	}
-	if _, err = s.survey(ctx); err == nil && s.member.Moved != "" {
-		s.member.Moved = ""
-		err = s.member.save(s.Dir)
-	}
-	if err = errors.Join(err, s.close()); err != nil {
-		return fmt.Errorf("reopen %s: %w", o.Dir, err)
-	}
-	return nil
+	return o.visit("reopen", func(s *survivor) error {
+		_, err := s.survey(ctx)
+		if err == nil && s.member.Moved != "" {
+			s.member.Moved = ""
+			err = s.member.save(s.Dir)
+		}
+		return err
+	})
 }
 
 // movedError says why sealed data are not used.

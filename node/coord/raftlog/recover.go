@@ -94,16 +94,12 @@ type survivor struct {
 // Inspect reads a stopped member's data, replays it into a machine, and asks the
 // other members whether they are there. It changes nothing. Errors: ErrLocked,
 // ErrNoData, ErrIdentity.
-func Inspect(ctx context.Context, o Offline) (Survey, error) {
-	s, err := o.open()
-	if err != nil {
-		return Survey{}, fmt.Errorf("inspect: %w", err)
-	}
-	v, err := s.survey(ctx)
-	if err = errors.Join(err, s.close()); err != nil {
-		return Survey{}, fmt.Errorf("inspect %s: %w", o.Dir, err)
-	}
-	return v, nil
+func Inspect(ctx context.Context, o Offline) (v Survey, err error) {
+	err = o.visit("inspect", func(s *survivor) (cause error) {
+		v, cause = s.survey(ctx)
+		return cause
+	})
+	return v, err
 }
 
 // Recover makes the member the only voter of a new epoch, which holds back
@@ -112,13 +108,17 @@ func Inspect(ctx context.Context, o Offline) (Survey, error) {
 // those of Inspect; ErrNoLoss if the voters that answer form a quorum, or it is
 // the only voter anyway; ErrEpoch if somebody else was recovered already.
 func Recover(ctx context.Context, o Offline, holdMs int64) error {
+	return o.visit("recover", func(s *survivor) error { return s.recover(ctx, holdMs) })
+}
+
+// visit opens the stopped member for use, and closes it again.
+func (o Offline) visit(verb string, use func(*survivor) error) error {
 	s, err := o.open()
 	if err != nil {
-		return fmt.Errorf("recover: %w", err)
+		return fmt.Errorf("%s: %w", verb, err)
 	}
-	err = s.recover(ctx, holdMs)
-	if err = errors.Join(err, s.close()); err != nil {
-		return fmt.Errorf("recover %s: %w", o.Dir, err)
+	if err = errors.Join(use(s), s.close()); err != nil {
+		return fmt.Errorf("%s %s: %w", verb, o.Dir, err)
 	}
 	return nil
 }

@@ -73,20 +73,17 @@ func (g *group) marksOf(site string) (unfit, unreached bool) {
 
 // otherVoterReached reports whether a voter beside a site is connected, fit or not, that
 // does not say that nobody reaches it.
-func (g *group) otherVoterReached(site string) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return slices.ContainsFunc(g.voters, func(v string) bool {
-		return v != site && slices.Contains(g.present, v) && !slices.Contains(g.unreached, v)
-	})
-}
+func (g *group) otherVoterReached(site string) bool { return g.connectedBeside(site, &g.unreached) }
 
 // otherVoterFit reports whether a voter beside a site is connected and fit.
-func (g *group) otherVoterFit(site string) bool {
+func (g *group) otherVoterFit(site string) bool { return g.connectedBeside(site, &g.unfit) }
+
+// connectedBeside reports whether a voter beside a site is connected and not one of but.
+func (g *group) connectedBeside(site string, but *[]string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.ContainsFunc(g.voters, func(v string) bool {
-		return v != site && slices.Contains(g.present, v) && !slices.Contains(g.unfit, v)
+		return v != site && slices.Contains(g.present, v) && !slices.Contains(*but, v)
 	})
 }
 

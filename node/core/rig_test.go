@@ -344,12 +344,3 @@ func (r *rig) job(id string) fsm.JobView {
 	}
 	return v
 }
-
-// ownJob shows a job that only this broker knows.
-func (c *Core) ownJob(num uint64) (node.Job, bool) {
-	r, _, ok := c.OwnRecord(num)
-	if !ok {
-		return node.Job{}, false
-	}
-	return r.View(c.site), true
-}

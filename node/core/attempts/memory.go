@@ -21,12 +21,12 @@ type Memory struct {
 	spec    jobspec.Spec
 }
 
-// ID is the handlers' name of an attempt of the state.
+// ID returns the handlers' name of an attempt of the state.
 func (m *Memory) ID(ref command.AttemptRef) executor.ID {
 	return executor.ID{Job: m.NameOf(ref.Job), Task: ref.Task, Attempt: ref.Attempt, Token: ref.Token}
 }
 
-// Ref is the inverse of ID.
+// Ref returns the inverse of ID.
 func (m *Memory) Ref(id executor.ID) (command.AttemptRef, error) {
 	job, err := m.Parse(id.Job)
 	if err != nil {
@@ -55,7 +55,7 @@ func (m *Memory) Parse(name string) (command.JobID, error) {
 	return id, err
 }
 
-// specOf is what a payload says: a copy, the caller's to keep.
+// specOf returns what a payload says: a copy, the caller's to keep.
 func (m *Memory) specOf(payload []byte) (jobspec.Spec, error) {
 	if m.payload == nil || !bytes.Equal(m.payload, payload) {
 		spec, err := jobspec.ReadPayload(payload)

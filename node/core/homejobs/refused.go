@@ -31,7 +31,7 @@ func (j *Job) refusedBy(handler string) bool {
 	return slices.ContainsFunc(j.refusals, func(r refusal) bool { return r.handler == handler })
 }
 
-// refusers are the handlers that refuse it.
+// refusers returns the handlers that refuse it.
 func (j *Job) refusers() []string {
 	var by []string
 	for _, r := range j.refusals {

@@ -90,7 +90,7 @@ func NewBook(site string, now *turn.Clock, out *turn.Outbox, k *keys.Book, cance
 	return Book{site: site, now: now, out: out, keys: k, cancel: cancel, byJob: map[uint64]*publication{}, most: maxWaitingBytes}
 }
 
-// bytes is about what a job takes in memory while it is on its way.
+// bytes returns about what a job takes in memory while it is on its way.
 func (j *Job) bytes() int { return j.Spec.SizeBound() + pendingBytes }
 
 // Room says why a job cannot be taken in, or nil.

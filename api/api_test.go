@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
@@ -235,10 +236,10 @@ func TestErrorTable(t *testing.T) {
 	f := newFake("site-1")
 	s := newServer(f)
 	var lines []string
-	for _, row := range errorTable {
-		f.submit = fmt.Errorf("submit: %w", row.err)
+	for _, row := range problem.Table {
+		f.submit = fmt.Errorf("submit: %w", row.Err)
 		w := ask(s, "POST", "/v1/jobs", js, `{"command":["a"]}`)
-		lines = append(lines, fmt.Sprintf("%-40v %d retry %-2s %s", row.err, w.Code, w.Header().Get("Retry-After"), typeOf(t, w.Body.Bytes())))
+		lines = append(lines, fmt.Sprintf("%-40v %d retry %-2s %s", row.Err, w.Code, w.Header().Get("Retry-After"), typeOf(t, w.Body.Bytes())))
 	}
 	for _, kind := range []string{js, wire.TypeNDJSON} {
 		f.submit = &node.QuotaError{Site: "site-1", Use: fsm.Use{Quota: fsm.QuotaTasks, Used: 9, Limit: 10}, Need: 2}

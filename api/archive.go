@@ -9,7 +9,12 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/rs/zerolog"
 
+	"github.com/cloudshare/cloudshare/api/internal/form"
+	"github.com/cloudshare/cloudshare/api/internal/problem"
+	"github.com/cloudshare/cloudshare/api/internal/rest"
+	"github.com/cloudshare/cloudshare/api/internal/transport"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node/archive"
@@ -30,29 +35,40 @@ const maxArchiveReads = 2
 // exportTypes are the formats with their content types.
 var exportTypes = map[string]string{archive.NDJSON: wire.TypeNDJSON, archive.CSV: "text/csv; charset=utf-8", archive.SWF: "text/plain; charset=utf-8"}
 
-func (s *Server) archiveOps() {
-	period := []*huma.Param{
-		queryParam("since", huma.TypeString, "ended at or after: 2026-01-31, 2026-01-31T12:00:00Z, or how long ago, such as 36h or 7d"),
-		queryParam("until", huma.TypeString, "ended before, alike"),
-		queryParam("site", huma.TypeString, "only with this owner or executor"),
-		queryParam("label", huma.TypeString, "KEY=VALUE"),
-	}
-	s.raw(huma.Operation{
-		OperationID: "report", Method: http.MethodGet, Path: "/v1/report", Summary: "Core-hours lent and used, tasks and waits",
-		Description: "Of the asked broker's archive: what its site owned or ran, unless its archive.scope is all. An attempt counts whole where it ended.",
-		Parameters:  append([]*huma.Param{queryParam("by", huma.TypeString, "site (default), hour, day, month or label:KEY")}, period...),
-		Responses:   s.responses(http.StatusOK, wire.TypeJSON, s.schema(wire.Report{}), 400, 404, 429),
-	}, s.report)
-	s.raw(huma.Operation{
-		OperationID: "archive", Method: http.MethodGet, Path: "/v1/archive", Summary: "Ended attempts, streamed",
-		Description: "One attempt a line in nearly the order of their ends, in NDJSON with a line {\"gap\": …} for each stretch that is missing; or in the Standard Workload Format, one task a line by submission.",
-		Parameters:  append([]*huma.Param{queryParam("format", huma.TypeString, "ndjson (default), csv or swf")}, period...),
-		Responses:   s.responses(http.StatusOK, wire.TypeNDJSON, s.schema(archive.Line{}), 400, 404, 422, 429),
-	}, s.export)
+// reports answers from the broker's archive.
+type reports struct {
+	archive Archive // nil = none is kept
+	api     *rest.API
+	stop    *transport.Stop
+	log     zerolog.Logger
+	// underWay has one for each report or export that goes on.
+	underWay chan struct{}
 }
 
-func (s *Server) report(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
-	q, done, err := s.archiveQuery(r)
+// register adds the operations.
+func (p *reports) register() {
+	period := []*huma.Param{
+		rest.QueryParam("since", huma.TypeString, "ended at or after: 2026-01-31, 2026-01-31T12:00:00Z, or how long ago, such as 36h or 7d"),
+		rest.QueryParam("until", huma.TypeString, "ended before, alike"),
+		rest.QueryParam("site", huma.TypeString, "only with this owner or executor"),
+		rest.QueryParam("label", huma.TypeString, "KEY=VALUE"),
+	}
+	p.api.Handle(huma.Operation{
+		OperationID: "report", Method: http.MethodGet, Path: "/v1/report", Summary: "Core-hours lent and used, tasks and waits",
+		Description: "Of the asked broker's archive: what its site owned or ran, unless its archive.scope is all. An attempt counts whole where it ended.",
+		Parameters:  append([]*huma.Param{rest.QueryParam("by", huma.TypeString, "site (default), hour, day, month or label:KEY")}, period...),
+		Responses:   p.api.Responses(http.StatusOK, wire.TypeJSON, p.api.Schema(wire.Report{}), 400, 404, 429),
+	}, p.report)
+	p.api.Handle(huma.Operation{
+		OperationID: "archive", Method: http.MethodGet, Path: "/v1/archive", Summary: "Ended attempts, streamed",
+		Description: "One attempt a line in nearly the order of their ends, in NDJSON with a line {\"gap\": …} for each stretch that is missing; or in the Standard Workload Format, one task a line by submission.",
+		Parameters:  append([]*huma.Param{rest.QueryParam("format", huma.TypeString, "ndjson (default), csv or swf")}, period...),
+		Responses:   p.api.Responses(http.StatusOK, wire.TypeNDJSON, p.api.Schema(archive.Line{}), 400, 404, 422, 429),
+	}, p.export)
+}
+
+func (p *reports) report(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
+	q, done, err := p.archiveQuery(r)
 	if err != nil {
 		return err
 	}
@@ -61,33 +77,33 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request, _ func(string) s
 	if by == "" {
 		by = "site"
 	}
-	ctx, cancel := s.untilStop(r.Context())
+	ctx, cancel := p.stop.Until(r.Context())
 	defer cancel()
-	report, err := s.cfg.Archive.Report(ctx, q, by)
+	report, err := p.archive.Report(ctx, q, by)
 	if err != nil {
 		return archiveProblem(err)
 	}
-	return writeJSON(w, http.StatusOK, reportOf(report))
+	return rest.WriteJSON(w, http.StatusOK, reportOf(report))
 }
 
-func (s *Server) export(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
+func (p *reports) export(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
 	format := r.URL.Query().Get("format")
 	if format == "" {
 		format = archive.NDJSON
 	}
 	kind, ok := exportTypes[format]
 	if !ok {
-		return badQuery("format", format, "must be ndjson, csv or swf")
+		return problem.BadQuery("format", format, "must be ndjson, csv or swf")
 	}
-	q, done, err := s.archiveQuery(r)
+	q, done, err := p.archiveQuery(r)
 	if err != nil {
 		return err
 	}
 	defer done()
-	ctx, cancel := s.untilStop(r.Context())
+	ctx, cancel := p.stop.Until(r.Context())
 	defer cancel()
 	out := &lateWriter{w: w, kind: kind}
-	err = s.cfg.Archive.Export(ctx, q, format, out)
+	err = p.archive.Export(ctx, q, format, out)
 	switch {
 	case err == nil:
 		out.beginAnswer() // an empty export is one, too
@@ -96,7 +112,7 @@ func (s *Server) export(w http.ResponseWriter, r *http.Request, _ func(string) s
 		return archiveProblem(err)
 	}
 	if r.Context().Err() == nil {
-		s.log.Warn().Err(err).Msg("export broke off")
+		p.log.Warn().Err(err).Msg("export broke off")
 	}
 	panic(http.ErrAbortHandler) // a cut connection: the client must not take it for the whole
 }
@@ -128,8 +144,8 @@ func (l *lateWriter) Write(b []byte) (int, error) {
 
 // archiveQuery reads what both operations share, and takes a place among the
 // reads under way until done is called.
-func (s *Server) archiveQuery(r *http.Request) (q archive.Query, done func(), err error) {
-	if s.cfg.Archive == nil {
+func (p *reports) archiveQuery(r *http.Request) (q archive.Query, done func(), err error) {
+	if p.archive == nil {
 		return q, nil, archiveProblem(archive.ErrOff)
 	}
 	values, now := r.URL.Query(), time.Now()
@@ -140,18 +156,18 @@ func (s *Server) archiveQuery(r *http.Request) (q archive.Query, done func(), er
 		return q, nil, err
 	}
 	if q.Site = values.Get("site"); q.Site != "" && !fsm.ValidSite(q.Site) {
-		return q, nil, badQuery("site", q.Site, "is not a site's name")
+		return q, nil, problem.BadQuery("site", q.Site, "is not a site's name")
 	}
 	if label := values.Get("label"); label != "" {
-		if q.Labels, err = labelsOf([]string{label}); err != nil {
+		if q.Labels, err = rest.Labels([]string{label}); err != nil {
 			return q, nil, err
 		}
 	}
 	select {
-	case s.archiveReads <- struct{}{}:
-		return q, func() { <-s.archiveReads }, nil
+	case p.underWay <- struct{}{}:
+		return q, func() { <-p.underWay }, nil
 	default:
-		p := newProblem(http.StatusTooManyRequests, "archive-busy", "The archive is being read", "two reports or exports are under way; ask again soon")
+		p := problem.New(http.StatusTooManyRequests, "archive-busy", "The archive is being read", "two reports or exports are under way; ask again soon")
 		p.RetryAfter = 2
 		return q, nil, p
 	}
@@ -170,7 +186,7 @@ func instant(name, text string, now time.Time) (time.Time, error) {
 	if ago, err := longAgo(text); err == nil && ago >= 0 {
 		return now.Add(-ago), nil
 	}
-	return time.Time{}, badQuery(name, text, "must be a date (2026-01-31), a moment (2026-01-31T12:00:00Z), or how long ago (36h, 7d)")
+	return time.Time{}, problem.BadQuery(name, text, "must be a date (2026-01-31), a moment (2026-01-31T12:00:00Z), or how long ago (36h, 7d)")
 }
 
 // longAgo is time.ParseDuration with days alone, such as 7d.
@@ -191,11 +207,11 @@ var errTooLong = errors.New("too long ago")
 func archiveProblem(err error) error {
 	switch {
 	case errors.Is(err, archive.ErrOff):
-		return newProblem(http.StatusNotFound, "archive-off", "This broker keeps no archive", oneLine(err.Error()))
+		return problem.New(http.StatusNotFound, "archive-off", "This broker keeps no archive", problem.OneLine(err.Error()))
 	case errors.Is(err, archive.ErrBadGroup):
-		return badQuery("by", "", "must be site, hour, day, month or label:KEY")
+		return problem.BadQuery("by", "", "must be site, hour, day, month or label:KEY")
 	case errors.Is(err, archive.ErrTooMany):
-		return newProblem(http.StatusUnprocessableEntity, "too-many", "There are too many attempts for this format", oneLine(err.Error())+", with since and until")
+		return problem.New(http.StatusUnprocessableEntity, "too-many", "There are too many attempts for this format", problem.OneLine(err.Error())+", with since and until")
 	}
 	return err
 }
@@ -205,7 +221,7 @@ func coreHours(coreMs int64) float64 { return float64(coreMs) / (1000 * 3600 * 1
 
 func reportOf(r *archive.Report) wire.Report {
 	out := wire.Report{
-		Site: r.Site, Scope: string(r.Scope), By: r.By, First: moment(r.First), Last: moment(r.Last),
+		Site: r.Site, Scope: string(r.Scope), By: r.By, First: form.Moment(r.First), Last: form.Moment(r.Last),
 		Rows: make([]wire.ReportRow, 0, len(r.Rows)), Total: reportRowOf(&r.Total), Gaps: make([]wire.ReportGap, 0, len(r.Gaps)),
 	}
 	for i := range r.Rows {
@@ -213,7 +229,7 @@ func reportOf(r *archive.Report) wire.Report {
 	}
 	for i := range r.Gaps {
 		g := &r.Gaps[i]
-		out.Gaps = append(out.Gaps, wire.ReportGap{FromEntry: g.From, ToEntry: g.To, Since: moment(g.Since), Until: moment(g.Until), Reason: g.Reason})
+		out.Gaps = append(out.Gaps, wire.ReportGap{FromEntry: g.From, ToEntry: g.To, Since: form.Moment(g.Since), Until: form.Moment(g.Until), Reason: g.Reason})
 	}
 	return out
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cloudshare/cloudshare/api/internal/reads"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 )
@@ -93,7 +94,7 @@ func TestBlockingReadsFromOutside(t *testing.T) {
 			t.Errorf("%s: %d", path, w.Code)
 		}
 	}
-	if took := time.Since(begin); took > maxWait/2 {
+	if took := time.Since(begin); took > reads.MaxWait/2 {
 		t.Errorf("an unknown job was waited for: %v", took)
 	}
 	if w := ask(s, "GET", "/v1/policy?index=2", "", ""); w.Code != 400 || !strings.Contains(w.Body.String(), "index") {

@@ -5,6 +5,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/cloudshare/cloudshare/api/internal/problem"
+	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 )
@@ -19,39 +21,39 @@ type Contacts interface {
 	Introduce(from string) wire.Introduction
 }
 
-// contactOps registers the question by which brokers check each other's addresses.
-func (s *Server) contactOps() {
-	s.raw(huma.Operation{
+// registerContact adds the question by which brokers check each other's addresses.
+func (f *federation) registerContact() {
+	f.api.Handle(huma.Operation{
 		OperationID: "contact", Method: http.MethodGet, Path: "/v1/contact", Summary: "Who answers here, and whether it reaches the site that asks",
 		Description: "For brokers, which check so whether a site is where it says.",
-		Parameters:  []*huma.Param{queryParam("from", huma.TypeString, "the site that asks")},
-		Responses:   s.responses(http.StatusOK, wire.TypeJSON, s.schema(wire.Introduction{}), 400),
+		Parameters:  []*huma.Param{rest.QueryParam("from", huma.TypeString, "the site that asks")},
+		Responses:   f.api.Responses(http.StatusOK, wire.TypeJSON, f.api.Schema(wire.Introduction{}), 400),
 	}, func(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
 		from := r.URL.Query().Get("from")
 		if from != "" && !fsm.ValidSite(from) {
-			return badQuery("from", from, "is not a site's name")
+			return problem.BadQuery("from", from, "is not a site's name")
 		}
-		if s.cfg.Contacts == nil {
-			return writeJSON(w, http.StatusOK, wire.Introduction{Site: s.broker.Site(), Federation: s.cfg.Federation})
+		if f.contacts == nil {
+			return rest.WriteJSON(w, http.StatusOK, wire.Introduction{Site: f.broker.Site(), Federation: f.id})
 		}
-		return writeJSON(w, http.StatusOK, s.cfg.Contacts.Introduce(from))
+		return rest.WriteJSON(w, http.StatusOK, f.contacts.Introduce(from))
 	})
 }
 
 // withContacts adds what this broker knows of whether it reaches them.
-func (s *Server) withContacts(sites []wire.Site) {
-	if s.cfg.Contacts == nil {
+func (f *federation) withContacts(sites []wire.Site) {
+	if f.contacts == nil {
 		return
 	}
 	for i := range sites {
-		sites[i].Contact = s.cfg.Contacts.Of(sites[i].ID)
+		sites[i].Contact = f.contacts.Of(sites[i].ID)
 	}
 }
 
 // unreached returns those that do not reach this broker.
-func (s *Server) unreached() []wire.Unreached {
-	if s.cfg.Contacts == nil {
+func (f *federation) unreached() []wire.Unreached {
+	if f.contacts == nil {
 		return nil
 	}
-	return s.cfg.Contacts.Unreached()
+	return f.contacts.Unreached()
 }

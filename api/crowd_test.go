@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/cloudshare/cloudshare/api/internal/transport"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -113,79 +113,6 @@ func TestFollowersLeaveRoom(t *testing.T) {
 	alive(t, s, "idle connections")
 }
 
-// TestIdleConnectionsMakeRoom: the longest idle one goes first, and only in a
-// crowd.
-func TestIdleConnectionsMakeRoom(t *testing.T) {
-	c := newConns(3)
-	var ends []net.Conn
-	for range 4 {
-		a, b := net.Pipe()
-		defer a.Close()
-		defer b.Close()
-		ends = append(ends, a)
-	}
-	for _, conn := range ends[:3] {
-		if c.trackState(conn, http.StateNew) != nil || c.trackState(conn, http.StateActive) != nil || c.trackState(conn, http.StateIdle) != nil {
-			t.Error("closed without need")
-		}
-	}
-	c.trackState(ends[0], http.StateActive)
-	if got := c.trackState(ends[3], http.StateNew); len(got) != 1 || got[0] != ends[1] || !c.crowd() {
-		t.Errorf("%v goes, want the second one; crowd: %t", got, c.crowd())
-	}
-	if c.trackState(ends[1], http.StateClosed); c.crowd() || c.open != 3 || len(c.idle.at) != 1 || len(c.silent.at) != 1 || len(c.closed) != 0 {
-		t.Errorf("%d open, %d idle, %d silent, %d going", c.open, len(c.idle.at), len(c.silent.at), len(c.closed))
-	}
-}
-
-// TestSilentConnectionsMakeRoom: who connects and sends nothing for a second is
-// hung up on in a crowd, also if nobody new can come; who is quicker is not.
-func TestSilentConnectionsMakeRoom(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newConns(2)
-		var ends []net.Conn
-		open := func() (gone <-chan struct{}) {
-			a, b := net.Pipe()
-			t.Cleanup(func() { _, _ = a.Close(), b.Close() })
-			over := make(chan struct{})
-			go func() { // as the server's goroutine does
-				_, _ = a.Read(make([]byte, 1))
-				c.changed(a, http.StateClosed)
-				close(over)
-			}()
-			ends = append(ends, a)
-			c.changed(a, http.StateNew)
-			return over
-		}
-		first, second := open(), open()
-		<-time.After(silentFor / 2)
-		third := open()
-		c.changed(ends[1], http.StateActive)
-		synctest.Wait()
-		if c.open != 3 {
-			t.Fatalf("%d open before the second is over", c.open)
-		}
-		<-first // by itself
-		if c.open != 2 || c.crowd() {
-			t.Errorf("%d open", c.open)
-		}
-		<-time.After(2 * silentFor)
-		fourth := open() // room for it: the third has been silent for long
-		<-third
-		<-time.After(time.Hour)
-		select {
-		case <-second:
-			t.Error("one with a request was closed")
-		case <-fourth:
-			t.Error("one was closed without a crowd")
-		default:
-		}
-		_, _ = ends[1].Close(), ends[3].Close()
-		<-second
-		<-fourth
-	})
-}
-
 // TestSlowBodiesLeaveRoom: of bodies that come a byte now and then few are waited
 // for, whichever form they have; the others are told so, and those that stay are
 // served once all has come.
@@ -226,7 +153,7 @@ func TestSlowBodiesLeaveRoom(t *testing.T) {
 			t.Errorf("connection %s, whose body came at last: %q", i, line)
 		}
 	}
-	if n := s.bodies.Load(); n != 0 {
+	if n := s.slow.Taken(); n != 0 {
 		t.Errorf("%d places are still taken", n)
 	}
 }
@@ -242,11 +169,11 @@ func TestForwardedReadsAreCounted(t *testing.T) {
 	f := newFake("site-1")
 	f.elseErr = &node.ElsewhereError{Site: "site-2", HTTP: there.Addr(), Role: "owner"}
 	here := serve(t, f, Config{MaxWaiters: 1, MaxFollowers: 1})
-	for path, taken := range map[string]*places{
-		"/v1/jobs/site-2.1?index=1000":       &here.waiters,
-		"/v1/jobs/site-2.1/logs?follow=true": &here.followers,
+	for path, taken := range map[string]*transport.Places{
+		"/v1/jobs/site-2.1?index=1000":       here.waiters,
+		"/v1/jobs/site-2.1/logs?follow=true": here.followers,
 	} {
-		leave, err := taken.enter()
+		leave, err := taken.Enter()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,32 +10,13 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/cloudshare/cloudshare/api/web"
-	"github.com/cloudshare/cloudshare/api/wire"
 )
-
-// humaConfig turns off everything of huma that writes files of its own.
-func humaConfig(version string) huma.Config {
-	cfg := huma.Config{
-		OpenAPI: &huma.OpenAPI{
-			OpenAPI: "3.1.0",
-			Info: &huma.Info{
-				Title: "CloudShare", Version: version,
-				Description: "Every answer carries " + wire.HeaderIndex + ". Errors are RFC 9457 problems with a stable type.",
-			},
-			Components: &huma.Components{Schemas: huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)},
-		},
-		Formats:                      map[string]huma.Format{wire.TypeJSON: huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat},
-		DefaultFormat:                wire.TypeJSON,
-		RejectUnknownQueryParameters: true,
-	}
-	return cfg
-}
 
 // documents shows both forms of this API's description. huma's own pages load
 // scripts from elsewhere; these work offline.
-func (s *Server) documents() {
-	s.static("openapi", "/openapi.json", "application/openapi+json", "This API as OpenAPI 3.1", func(w http.ResponseWriter, _ *http.Request) error {
-		body, err := json.Marshal(s.huma.OpenAPI())
+func (p *probes) documents() {
+	p.static("openapi", "/openapi.json", "application/openapi+json", "This API as OpenAPI 3.1", func(w http.ResponseWriter, _ *http.Request) error {
+		body, err := json.Marshal(p.api.OpenAPI())
 		if err != nil {
 			return err
 		}
@@ -44,23 +25,23 @@ func (s *Server) documents() {
 		_, _ = w.Write(body) // the client may be gone
 		return nil
 	})
-	s.static("docs", "/docs", "text/html; charset=utf-8", "This API for people", func(w http.ResponseWriter, r *http.Request) error {
-		s.pages.Docs(w, r, s.operations())
+	p.static("docs", "/docs", "text/html; charset=utf-8", "This API for people", func(w http.ResponseWriter, r *http.Request) error {
+		p.pages.Docs(w, r, p.operations())
 		return nil
 	})
 }
 
-func (s *Server) static(id, path, kind, summary string, show func(w http.ResponseWriter, r *http.Request) error) {
-	s.raw(huma.Operation{
+func (p *probes) static(id, path, kind, summary string, show func(w http.ResponseWriter, r *http.Request) error) {
+	p.api.Handle(huma.Operation{
 		OperationID: id, Method: http.MethodGet, Path: path, Summary: summary,
-		Responses: s.responses(http.StatusOK, kind, &huma.Schema{Type: huma.TypeString}),
+		Responses: p.api.Responses(http.StatusOK, kind, &huma.Schema{Type: huma.TypeString}),
 	}, func(w http.ResponseWriter, r *http.Request, _ func(string) string) error { return show(w, r) })
 }
 
 // operations lists what the API can do, by path and method.
-func (s *Server) operations() []web.Operation {
+func (p *probes) operations() []web.Operation {
 	var out []web.Operation
-	for path, item := range s.huma.OpenAPI().Paths {
+	for path, item := range p.api.OpenAPI().Paths {
 		for method, op := range map[string]*huma.Operation{
 			http.MethodGet: item.Get, http.MethodPost: item.Post, http.MethodPut: item.Put, http.MethodDelete: item.Delete,
 		} {

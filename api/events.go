@@ -11,6 +11,11 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/cloudshare/cloudshare/api/internal/form"
+	"github.com/cloudshare/cloudshare/api/internal/problem"
+	"github.com/cloudshare/cloudshare/api/internal/reads"
+	"github.com/cloudshare/cloudshare/api/internal/rest"
+	"github.com/cloudshare/cloudshare/api/internal/source"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
@@ -28,8 +33,19 @@ const (
 	maxFrames = 4096
 )
 
-// eventOps registers GET /v1/events.
-func (s *Server) eventOps() {
+// events tells what happens.
+type events struct {
+	broker interface {
+		source.State
+		source.Feed
+	}
+	api    *rest.API
+	reads  *reads.Reads
+	frames frames
+}
+
+// register adds GET /v1/events.
+func (e *events) register() {
 	list := func(name, doc string) *huma.Param {
 		explode := true
 		return &huma.Param{
@@ -37,39 +53,37 @@ func (s *Server) eventOps() {
 			Schema: &huma.Schema{Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}},
 		}
 	}
-	s.raw(huma.Operation{
+	e.api.Handle(huma.Operation{
 		OperationID: "events", Method: http.MethodGet, Path: "/v1/events", Summary: "What happens, as server-sent events",
 		Description: "Each event has its kind as its name, its id, and a JSON object as its data. The first one is `hello`; " +
 			"`reset` says that events were missed. Events of home jobs are told by their own site's broker only, from memory.",
 		Parameters: []*huma.Param{
-			queryParam("from", huma.TypeString, "an event's id, or an entry's number: begin after it; default now"),
+			rest.QueryParam("from", huma.TypeString, "an event's id, or an entry's number: begin after it; default now"),
 			{Name: "Last-Event-ID", In: "header", Schema: &huma.Schema{Type: huma.TypeString}, Description: "goes before from; browsers send it when they connect again"},
-			list("kind", "only this kind (task.ended) or group (task)"), queryParam("job", huma.TypeString, "only this job"),
-			queryParam("site", huma.TypeString, "only events about this site, or of its jobs"),
+			list("kind", "only this kind (task.ended) or group (task)"), rest.QueryParam("job", huma.TypeString, "only this job"),
+			rest.QueryParam("site", huma.TypeString, "only events about this site, or of its jobs"),
 			list("label", "KEY=VALUE: only of jobs with this label"),
-			queryParam("follow", huma.TypeBoolean, "false: end after what is held"),
+			rest.QueryParam("follow", huma.TypeBoolean, "false: end after what is held"),
 		},
-		Responses: s.responses(http.StatusOK, wire.TypeEvents, s.schema(wire.Event{}), 400, 503),
-	}, s.events)
+		Responses: e.api.Responses(http.StatusOK, wire.TypeEvents, e.api.Schema(wire.Event{}), 400, 503),
+	}, e.stream)
 }
 
-// events streams until the client goes, takes nothing for BodyTimeout, or the
+// stream goes on until the client goes, takes nothing for BodyTimeout, or the
 // server stops.
-func (s *Server) events(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
-	if _, _, _, err := s.eventQuery(r); err != nil {
+func (e *events) stream(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
+	if _, _, _, err := e.eventQuery(r); err != nil {
 		return err
 	}
-	leave, err := s.enter()
+	ctx, leave, err := e.reads.Stay(r.Context())
 	if err != nil {
 		return err
 	}
 	defer leave()
-	ctx, cancel := s.untilStop(r.Context())
-	defer cancel()
-	if err = s.awaitCurrent(ctx); err != nil {
+	if err = e.awaitCurrent(ctx); err != nil {
 		return err
 	}
-	from, filter, follow, err := s.eventQuery(r) // again: "now" is known now
+	from, filter, follow, err := e.eventQuery(r) // again: "now" is known now
 	if err != nil {
 		return err
 	}
@@ -79,7 +93,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, _ func(string) s
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Accel-Buffering", "no") // a proxy must pass it on as it comes
 	w.WriteHeader(http.StatusOK)
-	st := &eventStream{server: s, out: w, flush: http.NewResponseController(w), from: s.broker.Events(from, filter)}
+	st := &eventStream{of: e, out: w, flush: http.NewResponseController(w), from: e.broker.Events(from, filter)}
 	st.hello(from)
 	if follow {
 		st.run(ctx)
@@ -97,13 +111,13 @@ const (
 )
 
 // awaitCurrent returns nil once the replicated state is known, or why it is not.
-func (s *Server) awaitCurrent(ctx context.Context) error {
+func (e *events) awaitCurrent(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, currentPatience)
 	defer cancel()
 	look := time.NewTicker(currentLook)
 	defer look.Stop()
 	for {
-		err := s.broker.Current()
+		err := e.broker.Current()
 		if err == nil {
 			return nil
 		}
@@ -116,44 +130,44 @@ func (s *Server) awaitCurrent(ctx context.Context) error {
 }
 
 // eventQuery reads what a client wants.
-func (s *Server) eventQuery(r *http.Request) (from node.EventID, f node.EventFilter, follow bool, err error) {
+func (e *events) eventQuery(r *http.Request) (from node.EventID, f node.EventFilter, follow bool, err error) {
 	q := r.URL.Query()
-	if from, err = s.eventPlace(r); err != nil {
+	if from, err = e.eventPlace(r); err != nil {
 		return from, f, false, err
 	}
 	if f.Kinds, err = eventKinds(q["kind"]); err != nil {
 		return from, f, false, err
 	}
-	if f.Labels, err = labelsOf(q["label"]); err != nil {
+	if f.Labels, err = rest.Labels(q["label"]); err != nil {
 		return from, f, false, err
 	}
 	if id := q.Get("job"); id != "" {
 		if f.Job, err = fsm.ParseJobID(id); err != nil {
-			return from, f, false, badQuery("job", id, "is not SITE.NUMBER")
+			return from, f, false, problem.BadQuery("job", id, "is not SITE.NUMBER")
 		}
 	}
 	if f.Site = q.Get("site"); f.Site != "" && !fsm.ValidSite(f.Site) {
-		return from, f, false, badQuery("site", f.Site, "is not a site's name")
+		return from, f, false, problem.BadQuery("site", f.Site, "is not a site's name")
 	}
 	follow = true
 	if q.Has("follow") {
-		follow, err = queryBool(r, "follow")
+		follow, err = rest.QueryBool(r, "follow")
 	}
 	return from, f, follow, err
 }
 
 // eventPlace returns where a stream begins.
-func (s *Server) eventPlace(r *http.Request) (node.EventID, error) {
+func (e *events) eventPlace(r *http.Request) (node.EventID, error) {
 	name, text := "Last-Event-ID", r.Header.Get("Last-Event-ID")
 	if text == "" {
 		name, text = "from", r.URL.Query().Get("from")
 	}
 	if text == "" {
-		return s.broker.Feed().Now(), nil
+		return e.broker.Feed().Now(), nil
 	}
 	id, err := node.ParseEventID(text)
 	if err != nil {
-		return id, badQuery(name, text, "must be an event's id or an entry's number, e.g. 120.2 or 120")
+		return id, problem.BadQuery(name, text, "must be an event's id or an entry's number, e.g. 120.2 or 120")
 	}
 	return id, nil
 }
@@ -169,41 +183,25 @@ func eventKinds(names []string) (map[fsm.EventKind]bool, error) {
 			}
 		}
 		if !known {
-			return nil, badQuery("kind", name, "is no kind of event, e.g. task.ended, nor a group, e.g. task")
+			return nil, problem.BadQuery("kind", name, "is no kind of event, e.g. task.ended, nor a group, e.g. task")
 		}
 	}
 	return kinds, nil
 }
 
-// labelsOf reads KEY=VALUE pairs.
-func labelsOf(pairs []string) (map[string]string, error) {
-	var labels map[string]string
-	for _, label := range pairs {
-		key, value, ok := strings.Cut(label, "=")
-		if !ok || key == "" {
-			return nil, badQuery("label", label, "must be KEY=VALUE")
-		}
-		if labels == nil {
-			labels = make(map[string]string)
-		}
-		labels[key] = value
-	}
-	return labels, nil
-}
-
 // eventStream writes events to one client.
 type eventStream struct {
-	server *Server
-	out    http.ResponseWriter
-	flush  *http.ResponseController
-	from   *replica.Subscription
-	err    error // of the first write that failed
+	of    *events
+	out   http.ResponseWriter
+	flush *http.ResponseController
+	from  *replica.Subscription
+	err   error // of the first write that failed
 }
 
 // hello opens the stream, so that a client knows at once that it is connected.
 func (e *eventStream) hello(from node.EventID) {
 	b := append([]byte(nil), "retry: 2000\n"...)
-	e.write(appendFrame(b, "", wire.EventHello, wire.Hello{Site: e.server.broker.Site(), Index: e.server.broker.Index(), From: from.String()}))
+	e.write(appendFrame(b, "", wire.EventHello, wire.Hello{Site: e.of.broker.Site(), Index: e.of.broker.Index(), From: from.String()}))
 }
 
 // run writes what comes, as it comes.
@@ -254,10 +252,10 @@ func (e *eventStream) writeEvents(events []node.Event, err error) {
 	var b []byte
 	if err != nil {
 		id := e.from.Place().String()
-		b = appendFrame(b, id, wire.EventReset, wire.Reset{ID: id, Index: e.server.broker.Index(), Reason: oneLine(err.Error())})
+		b = appendFrame(b, id, wire.EventReset, wire.Reset{ID: id, Index: e.of.broker.Index(), Reason: problem.OneLine(err.Error())})
 	}
 	for i := range events {
-		b = append(b, e.server.frames.of(&events[i])...)
+		b = append(b, e.of.frames.of(&events[i])...)
 	}
 	e.write(b)
 }
@@ -282,7 +280,7 @@ func (f *frames) of(e *node.Event) []byte {
 	if have := slot.Load(); have != nil && have.seq == e.Seq {
 		return have.text
 	}
-	made := &frame{e.Seq, appendFrame(nil, e.ID.String(), e.Kind.String(), eventOf(e))}
+	made := &frame{e.Seq, appendFrame(nil, e.ID.String(), e.Kind.String(), form.Event(e))}
 	slot.Store(made)
 	return made.text
 }
@@ -298,54 +296,4 @@ func appendFrame(b []byte, id, name string, data any) []byte {
 	}
 	b = append(append(append(b, "event: "...), name...), "\ndata: "...)
 	return append(append(b, text...), "\n\n"...)
-}
-
-// eventOf returns an event's form on the wire.
-func eventOf(e *node.Event) wire.Event {
-	out := wire.Event{
-		ID: e.ID.String(), Index: e.Index, Kind: e.Kind.String(), Time: moment(e.At), Durability: e.Durability,
-		Count: e.Count, Attempt: e.Attempt, Token: e.Token, Site: e.Site, Machine: e.Machine,
-		Outcome: e.End.String(), RunMs: e.RunMs, Reason: e.Reason,
-	}
-	if e.Time >= 0 {
-		out.LogMs = &e.Time
-	}
-	if e.Job.Num > 0 {
-		out.Job, out.Owner = e.Job.String(), e.Job.Site
-	}
-	if ofTask(e.Kind) {
-		out.Task = &e.Task
-	}
-	if e.Need != (fsm.Resources{}) || e.Kind == fsm.EventSiteOffered {
-		need := resourcesOf(e.Need)
-		out.Resources = &need
-	}
-	if wait := e.StartedMs - e.QueuedMs; e.StartedMs >= 0 && e.QueuedMs >= 0 && out.Task != nil {
-		out.WaitMs = &wait
-	}
-	out.ExitCode, out.Signal = exitOf(e)
-	return out
-}
-
-// ofTask reports whether events of a kind name a task.
-func ofTask(k fsm.EventKind) bool {
-	return k == fsm.EventHomeRan || strings.HasPrefix(k.String(), "task.")
-}
-
-// exitOf returns how the attempt's process ended, if that is what the event tells.
-func exitOf(e *node.Event) (exit, signal *int) {
-	switch e.End {
-	case fsm.EndSucceeded, fsm.EndFailed, fsm.EndTimedOut:
-	default:
-		return nil, nil
-	}
-	code := int(e.ExitCode)
-	switch {
-	case e.Attempt == 0:
-		return nil, nil
-	case e.Signal != 0:
-		code = int(e.Signal)
-		return nil, &code
-	}
-	return &code, nil
 }

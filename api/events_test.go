@@ -61,11 +61,11 @@ func awaitWaiters(t *testing.T, s *Server, n int64) {
 	ctx := limit(t)
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
-	for s.waiters.Load() != n {
+	for s.waiters.Taken() != n {
 		select {
 		case <-look.C:
 		case <-ctx.Done():
-			t.Fatalf("%d streams and blocking reads are held, want %d", s.waiters.Load(), n)
+			t.Fatalf("%d streams and blocking reads are held, want %d", s.waiters.Taken(), n)
 		}
 	}
 }
@@ -239,7 +239,7 @@ func TestSlowListenerIsCut(t *testing.T) {
 	// Not as fast as can be: a stream that is lapped has only resets to tell.
 	next := time.NewTicker(time.Millisecond)
 	defer next.Stop()
-	for s.waiters.Load() > 0 {
+	for s.waiters.Taken() > 0 {
 		select {
 		case <-next.C:
 		case <-ctx.Done():

@@ -2,11 +2,10 @@ package api
 
 import (
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 
+	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/node"
 )
 
@@ -18,11 +17,8 @@ func TestEventsWaitForTheReplay(t *testing.T) {
 		f.outdated = fmt.Errorf("%w: no quorum was found", node.ErrNotReady)
 		s := newServer(f)
 		for _, target := range []string{"/v1/events", "/v1/events?from=2554.1", "/v1/events?follow=false"} {
-			w := httptest.NewRecorder()
-			r := httptest.NewRequest(http.MethodGet, target, nil)
-			r.Host = "localhost"
-			if err := s.events(w, r, nil); err == nil || problemOf(err).Status != 503 || w.Body.Len() > 0 {
-				t.Errorf("%s: %v %q", target, err, w.Body)
+			if w := ask(s, "GET", target, "", ""); w.Code != 503 || w.Header().Get("Content-Type") != wire.TypeProblem {
+				t.Errorf("%s: %d %q", target, w.Code, w.Body)
 			}
 		}
 	})

@@ -127,10 +127,6 @@ func (f *fakeBroker) Jobs(_ context.Context, q node.JobQuery) (node.JobPage, err
 	return node.JobPage{Items: f.jobs[:min(len(f.jobs), q.Limit)], Next: ""}, nil
 }
 
-func (f *fakeBroker) Tasks(ctx context.Context, id fsm.JobID, from uint32, limit int) ([]node.Task, uint32, error) {
-	return f.FindTasks(ctx, id, node.TaskQuery{From: from, Limit: limit})
-}
-
 // FindTasks implements Broker: a task is as f.tasks says, else queued.
 func (f *fakeBroker) FindTasks(_ context.Context, id fsm.JobID, q node.TaskQuery) ([]node.Task, uint32, error) {
 	job, err := f.find(id)
@@ -393,8 +389,8 @@ func ask(s *Server, method, target, contentType, body string, headers ...string)
 	return w
 }
 
-func newServer(f *fakeBroker) *Server {
-	return New(Config{}, f, prometheus.NewRegistry(), zerolog.Nop())
+func newServer(b Broker) *Server {
+	return New(Config{}, b, prometheus.NewRegistry(), zerolog.Nop())
 }
 
 var _ http.Handler = (*Server)(nil)

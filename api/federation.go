@@ -1,256 +1,78 @@
 package api
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"maps"
-	"net/http"
-	"reflect"
 	"slices"
-	"strings"
 
-	"github.com/danielgtaylor/huma/v2"
-
+	"github.com/cloudshare/cloudshare/api/internal/form"
+	"github.com/cloudshare/cloudshare/api/internal/reads"
+	"github.com/cloudshare/cloudshare/api/internal/rest"
+	"github.com/cloudshare/cloudshare/api/internal/source"
+	"github.com/cloudshare/cloudshare/api/internal/transport"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
-	"github.com/cloudshare/cloudshare/node"
 )
 
-// answer is huma's form of a JSON answer.
-type answer[T any] struct{ Body T }
-
-type jobsInput struct {
-	BlockingQuery
-	State  string   `query:"state" enum:"queued,running,succeeded,failed,cancelled,lost,withdrawn" doc:"only jobs in this state"`
-	Site   string   `query:"site" doc:"only jobs of this owner"`
-	Label  []string `query:"label,explode" doc:"KEY=VALUE, may be repeated"`
-	Name   string   `query:"name" maxLength:"200" doc:"only jobs whose name has this part, whatever its case"`
-	Limit  int      `query:"limit" minimum:"1" maximum:"1000" default:"100"`
-	Cursor string   `query:"cursor" maxLength:"200" doc:"next of the page before"`
-}
-
 type statusInput struct {
-	BlockingQuery
+	reads.BlockingQuery
 	Hash bool `query:"hash" default:"true" doc:"compute the state's hash; false saves the time"`
 }
 
 type quotaInput struct {
-	BlockingQuery
+	reads.BlockingQuery
 	All bool `query:"all" doc:"of all sites"`
 }
 
-// humaOps registers the plain reads, whose queries huma parses.
-func (s *Server) humaOps() {
-	read(s, "jobs", "/v1/jobs", "Jobs, newest first; home jobs (durability site) are listed by their own site's broker only", current(s, s.jobs))
-	read(s, "sites", "/v1/sites", "The sites of the federation", current(s, func(_ context.Context, _ *BlockingQuery) (*answer[wire.List[wire.Site]], error) {
-		out := listOf(s.broker.Sites(), siteOf)
-		s.withContacts(out.Body.Items)
-		return out, nil
-	}))
-	read(s, "queue", "/v1/queue", "What waits, per owner, with the priorities now", current(s, func(_ context.Context, _ *BlockingQuery) (*answer[wire.List[wire.Queue]], error) {
-		return listOf(s.broker.Queue(), queueOf), nil
-	}))
-	read(s, "quota", "/v1/quota", "What this site uses of its quotas, or each site", current(s, s.quotas))
-	read(s, "ledger", "/v1/ledger", "Who used how much of whose machines", current(s, func(_ context.Context, _ *BlockingQuery) (*answer[wire.Ledger], error) {
-		return &answer[wire.Ledger]{ledgerOf(s.broker.Ledger())}, nil
-	}))
-	read(s, "policy", "/v1/policy", "The federation's policy", current(s, func(_ context.Context, _ *FreshQuery) (*answer[wire.Policy], error) {
-		return &answer[wire.Policy]{s.policy()}, nil
-	}))
-	read(s, "status", "/v1/status", "This broker's view of itself and the federation", func(ctx context.Context, in *statusInput) (*answer[wire.Status], error) {
-		out := &answer[wire.Status]{statusOf(s.broker.Status(in.Hash), s.drainOf(ctx), in.Hash)}
-		out.Body.Unreached = s.unreached()
-		return out, nil
-	})
+// federation answers for the federation and for this site in it.
+type federation struct {
+	broker interface {
+		source.State
+		source.Federation
+		source.Operator
+	}
+	api      *rest.API
+	reads    *reads.Reads
+	bodies   *transport.Bodies
+	contacts Contacts // nil = nobody checks addresses
+	id       string   // of the federation, "" = not told
 }
 
-// current refuses a read of the replicated state that the broker has not
-// rebuilt since its start: what is not there may well be.
-func current[I, O any](s *Server, h func(context.Context, *I) (*O, error)) func(context.Context, *I) (*O, error) {
-	return func(ctx context.Context, in *I) (*O, error) {
-		if err := s.broker.Current(); err != nil {
-			return nil, err
-		}
-		return h(ctx, in)
-	}
+// register adds the operations.
+func (f *federation) register() {
+	f.registerReads()
+	f.registerPolicy()
+	f.registerSite()
+	f.registerContact()
 }
 
-func read[I, O any](s *Server, id, path, summary string, h func(context.Context, *I) (*O, error)) {
-	op := huma.Operation{OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Errors: []int{400, 503}}
-	op.Middlewares = huma.Middlewares{s.readOnce}
-	if _, plain := any(new(I)).(*FreshQuery); plain {
-		op.Middlewares = append(op.Middlewares, s.freshRead)
-	} else {
-		op.Middlewares = append(op.Middlewares, s.blockingRead)
-	}
-	huma.Register(s.huma, op, func(ctx context.Context, in *I) (*O, error) {
-		out, err := h(ctx, in)
-		if err != nil {
-			return nil, s.logged(err)
-		}
-		if body, ok := any(out).(interface{ freshen(wire.Freshness) }); ok {
-			body.freshen(freshness(ctx))
-		}
+func (f *federation) registerReads() {
+	reads.Read(f.api, f.reads, "sites", "/v1/sites", "The sites of the federation", reads.Current(f.broker, func(_ context.Context, _ *reads.BlockingQuery) (*reads.Answer[wire.List[wire.Site]], error) {
+		out := reads.ListOf(f.broker.Sites(), form.Site)
+		f.withContacts(out.Body.Items)
+		return out, nil
+	}))
+	reads.Read(f.api, f.reads, "queue", "/v1/queue", "What waits, per owner, with the priorities now", reads.Current(f.broker, func(_ context.Context, _ *reads.BlockingQuery) (*reads.Answer[wire.List[wire.Queue]], error) {
+		return reads.ListOf(f.broker.Queue(), form.Queue), nil
+	}))
+	reads.Read(f.api, f.reads, "quota", "/v1/quota", "What this site uses of its quotas, or each site", reads.Current(f.broker, f.quotas))
+	reads.Read(f.api, f.reads, "ledger", "/v1/ledger", "Who used how much of whose machines", reads.Current(f.broker, func(_ context.Context, _ *reads.BlockingQuery) (*reads.Answer[wire.Ledger], error) {
+		return &reads.Answer[wire.Ledger]{Body: form.Ledger(f.broker.Ledger())}, nil
+	}))
+	reads.Read(f.api, f.reads, "policy", "/v1/policy", "The federation's policy", reads.Current(f.broker, func(_ context.Context, _ *reads.FreshQuery) (*reads.Answer[wire.Policy], error) {
+		return &reads.Answer[wire.Policy]{Body: f.policy()}, nil
+	}))
+	reads.Read(f.api, f.reads, "status", "/v1/status", "This broker's view of itself and the federation", func(ctx context.Context, in *statusInput) (*reads.Answer[wire.Status], error) {
+		out := &reads.Answer[wire.Status]{Body: form.Status(f.broker.Status(in.Hash), f.drainOf(ctx), in.Hash)}
+		out.Body.Unreached = f.unreached()
 		return out, nil
 	})
-}
-
-// readOnce refuses repeated parameters of huma's reads, which would take the
-// first.
-func (s *Server) readOnce(ctx huma.Context, next func(huma.Context)) {
-	w, r := exchange(ctx)
-	if err := onlyOnce(r, repeatable(ctx.Operation().Parameters)); err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	next(ctx)
-}
-
-// logged keeps an unexpected error's text for the log.
-func (s *Server) logged(err error) *problem {
-	p := problemOf(err)
-	if p.Status == http.StatusInternalServerError {
-		s.log.Error().Err(err).Msg("request failed")
-	}
-	return p
-}
-
-func listOf[T, W any](items []T, form func(T) W) *answer[wire.List[W]] {
-	out := &answer[wire.List[W]]{}
-	out.Body.Items = make([]W, 0, len(items))
-	for _, item := range items {
-		out.Body.Items = append(out.Body.Items, form(item))
-	}
-	return out
-}
-
-func (s *Server) jobs(ctx context.Context, in *jobsInput) (*answer[wire.List[wire.Job]], error) {
-	q := node.JobQuery{State: in.State, Site: in.Site, Name: strings.ToLower(in.Name), Limit: in.Limit, Cursor: in.Cursor}
-	if q.Site != "" && !fsm.ValidSite(q.Site) {
-		return nil, badQuery("site", q.Site, "is not a site's name")
-	}
-	var err error
-	if q.Labels, err = labelsOf(in.Label); err != nil {
-		return nil, err
-	}
-	page, err := s.broker.Jobs(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	out := listOf(page.Items, jobOf)
-	out.Body.Next = page.Next
-	return out, nil
 }
 
 // quotas returns this site's, or all sites'.
-func (s *Server) quotas(_ context.Context, in *quotaInput) (*answer[wire.List[wire.SiteQuotas]], error) {
-	all := s.broker.Quotas()
+func (f *federation) quotas(_ context.Context, in *quotaInput) (*reads.Answer[wire.List[wire.SiteQuotas]], error) {
+	all := f.broker.Quotas()
 	if !in.All {
-		all = slices.DeleteFunc(all, func(v fsm.QuotaView) bool { return v.Site != s.broker.Site() })
+		all = slices.DeleteFunc(all, func(v fsm.QuotaView) bool { return v.Site != f.broker.Site() })
 	}
-	return listOf(all, quotasOf), nil
-}
-
-// policy returns the federation's.
-func (s *Server) policy() wire.Policy { return policyOf(s.broker.Params(), len(s.broker.Sites())) }
-
-// setPolicy reads the fields given on top of the policy as it is, so that a
-// client may send what it wants to change only.
-func (s *Server) setPolicy(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
-	if err := contentType(r, wire.TypeJSON); err != nil {
-		return err
-	}
-	body, err := s.readBody(w, r)
-	if err != nil {
-		return err
-	}
-	if err = s.broker.Current(); err != nil {
-		return err
-	}
-	policy := s.policy()
-	dec := json.NewDecoder(bytes.NewReader(body))
-	dec.DisallowUnknownFields()
-	if err = dec.Decode(&policy); err != nil {
-		return badPolicy(body, err)
-	}
-	if err = noNulls(body); err != nil {
-		return err
-	}
-	if _, err = dec.Token(); !errors.Is(err, io.EOF) {
-		return newProblem(http.StatusBadRequest, "malformed", "The body is not a JSON document", "unexpected data after the policy")
-	}
-	params, err := paramsOf(policy)
-	if err != nil {
-		return err
-	}
-	if err = s.broker.SetParams(r.Context(), params); err != nil {
-		return err
-	}
-	return writeJSON(w, http.StatusOK, s.policy())
-}
-
-// noNulls refuses what JSON's decoder takes for "as it was": null for a field or
-// for the whole. Whoever sends it means something else.
-func noNulls(body []byte) error {
-	var fields map[string]json.RawMessage
-	if err := json.NewDecoder(bytes.NewReader(body)).Decode(&fields); err != nil {
-		return badPolicy(body, err)
-	}
-	what := ""
-	if fields == nil {
-		what = "the body"
-	}
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		if string(fields[name]) == "null" {
-			what = oneLine(name)
-			break
-		}
-	}
-	if what == "" {
-		return nil
-	}
-	p := newProblem(http.StatusUnprocessableEntity, "invalid-policy", "The policy is not valid",
-		what+" is null: give a value, or leave out what is to stay; GET /v1/policy shows the fields")
-	if fields != nil {
-		p.Field, p.Value = what, "null"
-	}
-	return p
-}
-
-// badPolicy tells no JSON (400) from JSON that is no policy (422).
-func badPolicy(body []byte, err error) error {
-	const remedy = "; GET /v1/policy shows the fields"
-	if len(bytes.TrimSpace(body)) == 0 {
-		return newProblem(http.StatusBadRequest, "malformed", "The body is not a JSON document",
-			"the body is empty: send the fields that are to change, as {\"policy\": \"CE\"}"+remedy)
-	}
-	if !json.Valid(body) {
-		return newProblem(http.StatusBadRequest, "malformed", "The body is not a JSON document", oneLine(err.Error()))
-	}
-	p := newProblem(http.StatusUnprocessableEntity, "invalid-policy", "The policy is not valid", strings.TrimPrefix(oneLine(err.Error()), "json: ")+remedy)
-	var kind *json.UnmarshalTypeError
-	if errors.As(err, &kind) && kind.Field != "" {
-		p.Field, p.Value = kind.Field, oneLine(kind.Value)
-		p.Detail = fmt.Sprintf("%s must be %s (got %s)%s", p.Field, kindName(kind.Type), p.Value, remedy)
-	} else if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		p.Field = oneLine(strings.Trim(name, `"`))
-	}
-	return p
-}
-
-// kindName returns what a policy's field takes.
-func kindName(t reflect.Type) string {
-	switch t.Kind() { //nolint:exhaustive // a policy has no other fields
-	case reflect.Bool:
-		return "true or false"
-	case reflect.String:
-		return "a string"
-	case reflect.Struct:
-		return "an object"
-	}
-	return "a whole number"
+	return reads.ListOf(all, form.Quotas), nil
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/node"
 )
@@ -147,7 +148,7 @@ func TestManyUnrecorded(t *testing.T) {
 			asked.jobs[0].Spec.Count = 6
 		}
 		w := ask(s, "GET", "/v1/jobs/site-1.1/logs?"+query, "", "")
-		if got := outputs(t, w.Body); got != want {
+		if got := outputsIn(t, w.Body); got != want {
 			t.Errorf("%s: %s, want %s", query, got, want)
 		}
 		if !strings.Contains(query, "follow=true") && (asked.surveyed > 1 || other.surveyed > 1) {
@@ -156,8 +157,8 @@ func TestManyUnrecorded(t *testing.T) {
 	}
 }
 
-// outputs reads lines of output: of each task its text, or its problem.
-func outputs(t *testing.T, body io.Reader) string {
+// outputsIn reads lines of output: of each task its text, or its problem.
+func outputsIn(t *testing.T, body io.Reader) string {
 	t.Helper()
 	text := map[uint32]string{}
 	for dec := json.NewDecoder(body); ; {
@@ -230,7 +231,7 @@ func TestOutputsBesideASiteThatIsAway(t *testing.T) {
 	asked.mayHave = []node.ElsewhereError{{Site: "site-3", HTTP: nobody(t), Role: "executor"}, atOther}
 	s := serve(t, asked, Config{})
 	const want = "0 executor-unreachable|1 101.1 of site-2|2 executor-unreachable|3 103.1 of site-1"
-	if got := outputs(t, ask(s, "GET", "/v1/jobs/site-1.1/logs?all=true", "", "").Body); got != want {
+	if got := outputsIn(t, ask(s, "GET", "/v1/jobs/site-1.1/logs?all=true", "", "").Body); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	if asked.surveyed != 1 || other.surveyed != 1 {
@@ -250,26 +251,7 @@ func TestUnreadableThereIsSaid(t *testing.T) {
 	}
 	asked.mayHave = []node.ElsewhereError{atOther}
 	s := serve(t, asked, Config{})
-	if w := ask(s, "GET", "/v1/jobs/site-1.1/logs", "", ""); w.Code != 503 || !strings.Contains(w.Body.String(), outputUnreadable) {
+	if w := ask(s, "GET", "/v1/jobs/site-1.1/logs", "", ""); w.Code != 503 || !strings.Contains(w.Body.String(), problem.OutputUnreadable) {
 		t.Errorf("%d %s", w.Code, w.Body)
-	}
-}
-
-// TestAwaySitesAreAskedAgain: a site that was away for a moment is asked again later by who
-// follows many tasks, and not before that.
-func TestAwaySitesAreAskedAgain(t *testing.T) {
-	m := manyLogs{missed: map[string]missedSite{
-		"site-2": {&newProblem(503, "executor-unreachable", "It is away", "").Problem, time.Now()},
-		"site-3": {&newProblem(503, "executor-unreachable", "It is away", "").Problem, time.Now().Add(-missedFor)},
-	}}
-	asked := ""
-	for _, site := range []string{"site-2", "site-3"} {
-		err := m.copyFrom(t.Context(), 1, site, func() (io.ReadCloser, error) { asked += site; return nil, node.ErrOutputGone })
-		if err == nil {
-			t.Errorf("%s: no error", site)
-		}
-	}
-	if asked != "site-3" {
-		t.Errorf("asked %q", asked)
 	}
 }

@@ -8,6 +8,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cloudshare/cloudshare/api/internal/outputs"
+	"github.com/cloudshare/cloudshare/api/internal/problem"
+	"github.com/cloudshare/cloudshare/api/internal/rest"
+	"github.com/cloudshare/cloudshare/api/internal/source"
+	"github.com/cloudshare/cloudshare/api/internal/transport"
 	"github.com/cloudshare/cloudshare/api/web"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
@@ -23,32 +28,56 @@ type Recent interface {
 
 var _ Recent = (*archive.Recent)(nil)
 
-// newPages builds the pages for people.
-func (s *Server) newPages() *web.Pages {
-	cfg := web.Config{
-		Source: pageSource{s.broker, s}, Whys: pageWhys{s.broker}, Version: s.cfg.Version, Problem: pageProblem, Stopping: s.stopping,
-		MaxStreams: s.cfg.MaxWaiters + s.cfg.MaxFollowers, // stayed refuses before
+// pages are for people. They are no operations of the API: they may change with
+// every version.
+type pages struct {
+	api                *rest.API
+	waiters, followers *transport.Places
+	web                *web.Pages
+}
+
+// newSource says what the pages stand on.
+func newSource(cfg *Config, b Broker, o *outputs.Outputs, stop *transport.Stop) web.Config {
+	out := web.Config{
+		Source: pageSource{b, o}, Whys: pageWhys{b}, Version: cfg.Version, Problem: pageProblem, Stopping: stop.Begun(),
+		MaxStreams: cfg.MaxWaiters + cfg.MaxFollowers, // stayed refuses before
 	}
-	if s.cfg.Recent != nil {
-		cfg.History = pageHistory{s.cfg.Recent}
+	if cfg.Recent != nil {
+		out.History = pageHistory{cfg.Recent}
 	}
-	return web.New(cfg)
+	return out
 }
 
 // pageKey marks the requests whose errors are shown as pages.
 type pageKey struct{}
 
-// showPages registers the pages. They are no operations of the API: they may
-// change with every version.
-func (s *Server) showPages(at router) {
-	for _, route := range s.pages.Routes() {
-		answer := s.stayed(route)
-		at.page(route, func(w http.ResponseWriter, r *http.Request, param func(string) string) {
+// register adds the pages.
+func (g *pages) register() {
+	for _, route := range g.web.Routes() {
+		answer := g.stayed(route)
+		g.api.Page(route.Method, route.Path, route.Stay != web.Brief, func(w http.ResponseWriter, r *http.Request, param func(string) string) {
 			r = r.WithContext(context.WithValue(r.Context(), pageKey{}, true))
 			if err := answer(w, r, param); err != nil {
-				s.fail(w, r, err)
+				g.api.Fail(w, r, err)
 			}
 		})
+	}
+}
+
+// stayed is followed for the pages' streams.
+func (g *pages) stayed(route web.Route) web.Handler {
+	taken := map[web.Stay]*transport.Places{web.Listens: g.waiters, web.Follows: g.followers}[route.Stay]
+	if taken == nil {
+		return route.Handler
+	}
+	return func(w http.ResponseWriter, r *http.Request, param func(string) string) error {
+		leave, err := taken.Enter()
+		if err != nil {
+			g.refuse(w, r, problem.Of(err))
+			return nil
+		}
+		defer leave()
+		return g.api.Elsewhere(w, r, route.Handler(w, r, param))
 	}
 }
 
@@ -60,49 +89,27 @@ func wantsPage(r *http.Request) bool {
 }
 
 // refuse answers with a problem in the form that the client asked in.
-func (s *Server) refuse(w http.ResponseWriter, r *http.Request, p *problem) {
+func (g *pages) refuse(w http.ResponseWriter, r *http.Request, p *problem.Problem) {
 	if r.Context().Value(pageKey{}) == nil {
-		p.write(w)
+		p.Write(w)
 		return
 	}
-	p.setHeaders(w.Header())
-	s.pages.Refuse(w, r, web.Problem{Status: p.Status, Title: p.Title, Detail: p.Detail})
+	p.SetHeaders(w.Header())
+	g.web.Refuse(w, r, web.Problem{Status: p.Status, Title: p.Title, Detail: p.Detail})
 }
 
 func pageProblem(err error) web.Problem {
-	p := problemOf(err)
+	p := problem.Of(err)
 	return web.Problem{Status: p.Status, Title: p.Title, Detail: p.Detail}
 }
 
 // pageSource gives the pages the broker's feed in their own terms.
 type pageSource struct {
 	Broker
-	server *Server
+	*outputs.Outputs
 }
 
 var _ web.Source = pageSource{}
-
-// Logs implements web.Source: it looks for earlier attempts at all brokers.
-func (p pageSource) Logs(ctx context.Context, q node.LogQuery) (io.ReadCloser, error) {
-	body, _, err := p.server.openLog(ctx, q)
-	return body, err
-}
-
-// maxLastLines bounds the end of an output that a page shows.
-const maxLastLines = 4 << 10
-
-// LastLines implements web.Source.
-func (p pageSource) LastLines(ctx context.Context, q node.LogQuery, lines int) ([]byte, error) {
-	asks := &http.Request{Method: http.MethodGet, Header: http.Header{}}
-	body, err := (&manyLogs{s: p.server, r: asks, tail: lines}).open(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	defer body.Close()
-	defer context.AfterFunc(ctx, func() { _ = body.Close() })() // wakes a reader that waits for more
-	tail, _, err := tailOf(io.LimitReader(body, 2*maxTailBytes), lines)
-	return tail[max(0, len(tail)-maxLastLines):], err
-}
 
 // Moved implements web.Source.
 func (p pageSource) Moved() (entry, home uint64) { return p.Feed().Moved() }
@@ -117,12 +124,17 @@ func (p pageSource) Events(from node.EventID, f node.EventFilter) web.Events {
 	return p.Broker.Events(from, f)
 }
 
+// Logs implements web.Source: it looks for earlier attempts at all brokers.
+func (p pageSource) Logs(ctx context.Context, q node.LogQuery) (io.ReadCloser, error) {
+	return p.Open(ctx, q)
+}
+
 // pageWhys words why a job waits.
-type pageWhys struct{ Explainer }
+type pageWhys struct{ source.Whys }
 
 // Why implements web.Whys.
 func (p pageWhys) Why(ctx context.Context, id fsm.JobID) (web.Why, error) {
-	why, err := p.Explainer.Why(ctx, id)
+	why, err := p.Whys.Why(ctx, id)
 	if err != nil {
 		return web.Why{}, err
 	}

@@ -13,6 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cloudshare/cloudshare/api/internal/outputs"
+	"github.com/cloudshare/cloudshare/api/internal/peers"
+	"github.com/cloudshare/cloudshare/api/internal/problem"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/node"
 )
@@ -142,7 +145,7 @@ func TestSearchIsBounded(t *testing.T) {
 		return nil, ctx.Err()
 	}
 	var sites []node.ElsewhereError
-	for range 3 * searchWidth {
+	for range 3 * peers.Width {
 		sites = append(sites, at)
 	}
 	anywhere(asked, sites...)
@@ -152,13 +155,13 @@ func TestSearchIsBounded(t *testing.T) {
 	if err := json.NewDecoder(res.Body).Decode(&p); err != nil {
 		t.Fatal(err)
 	}
-	if res.StatusCode != 503 || !strings.Contains(p.Detail, fmt.Sprintf("and %d more", len(sites)-namedSites)) {
+	if res.StatusCode != 503 || !strings.Contains(p.Detail, fmt.Sprintf("and %d more", len(sites)-5)) {
 		t.Errorf("%s: %+v", res.Status, p)
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if most == 0 || most > searchWidth {
-		t.Errorf("%d brokers were asked at a time, want up to %d", most, searchWidth)
+	if most == 0 || most > peers.Width {
+		t.Errorf("%d brokers were asked at a time, want up to %d", most, peers.Width)
 	}
 }
 
@@ -210,7 +213,7 @@ func TestSilentSiteHoldsUpNobody(t *testing.T) {
 			}
 		})
 	}
-	for range maxSearches { // all places are taken
+	for range outputs.MaxSearches { // all places are taken
 		<-questions
 	}
 	if w := ask(s, "GET", earlier, "", ""); w.Code != 200 || w.Body.String() != "found" || ctx.Err() != nil {
@@ -275,7 +278,7 @@ func TestOthersChooseNoStatus(t *testing.T) {
 	asked, _ := member(t, "site-1", Config{})
 	s := serve(t, asked, Config{})
 	for status, want := range map[int][2]int{0: {404, 503}, 7: {404, 503}, 200: {404, 503}, 1000: {404, 503}, 404: {404, 404}} {
-		at := stranger(t, "site-2", wire.Problem{Type: wire.ProblemPrefix + outputGone, Title: "The output is gone", Detail: "\x1b[2Jgone", Status: status})
+		at := stranger(t, "site-2", wire.Problem{Type: wire.ProblemPrefix + problem.OutputGone, Title: "The output is gone", Detail: "\x1b[2Jgone", Status: status})
 		keeps(asked, nil)
 		asked.mayHave = []node.ElsewhereError{at}
 		newest := ask(s, "GET", "/v1/jobs/site-1.1/logs", "", "")
@@ -298,7 +301,7 @@ func TestUnreadableHereIsSaid(t *testing.T) {
 		return io.NopCloser(strings.NewReader("found")), nil
 	}
 	s := serve(t, asked, Config{})
-	for want, sites := range map[string][]node.ElsewhereError{outputUnreadable: {atNot}, "found": {atNot, atHas}} {
+	for want, sites := range map[string][]node.ElsewhereError{problem.OutputUnreadable: {atNot}, "found": {atNot, atHas}} {
 		asked.log = func(_ context.Context, q node.LogQuery) (io.ReadCloser, error) {
 			return nil, &node.AnywhereError{Query: q, What: "it", Sites: sites, Here: fmt.Errorf("cannot be read: %w", node.ErrOutputUnreadable)}
 		}

@@ -2,22 +2,18 @@ package api
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"log"
-	"net"
 	"net/http"
-	"net/http/httputil"
-	"sync"
-	"sync/atomic"
-	"syscall"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
-	"golang.org/x/net/netutil"
 
+	"github.com/cloudshare/cloudshare/api/internal/jobs"
+	"github.com/cloudshare/cloudshare/api/internal/outputs"
+	"github.com/cloudshare/cloudshare/api/internal/peers"
+	"github.com/cloudshare/cloudshare/api/internal/reads"
+	"github.com/cloudshare/cloudshare/api/internal/rest"
+	"github.com/cloudshare/cloudshare/api/internal/transport"
 	"github.com/cloudshare/cloudshare/api/web"
 	"github.com/cloudshare/cloudshare/node/jobspec"
 )
@@ -88,143 +84,73 @@ func orElse[T comparable](v *T, d T) {
 
 // Server answers HTTP for one broker.
 type Server struct {
-	cfg     Config
-	broker  Broker
-	log     zerolog.Logger
-	metrics *metrics
-	huma    huma.API
-	http    *http.Server
-	proxy   *httputil.ReverseProxy
-	peers   *peerTransport
-	origins http.CrossOriginProtection // a browser on this machine reaches the loopback, too
-	names   hostNames
-	conns   *conns
-	// waiters are event streams, blocking reads and open pages; followers follow logs.
-	waiters, followers places
-	// bodies are those that come slowly.
-	bodies places
-	// untaken are the bytes of large answers that clients have not taken yet.
-	untaken atomic.Int64
-	frames  frames
-	pages   *web.Pages
-	// searches has one for each search among all brokers that goes on.
-	searches chan struct{}
-	// archiveReads has one for each report or export that goes on.
-	archiveReads chan struct{}
-
-	// stopping is closed when Shutdown begins: it ends streams that would
-	// never end by themselves.
-	stopping chan struct{}
-	stopOnce sync.Once
-
-	mu       sync.Mutex
-	listener net.Listener  // guarded by mu; nil before Start
-	served   chan struct{} // closed when Serve has returned; nil before Start
+	transport *transport.Server
+	api       *rest.API
+	peers     *peers.Client
+	// waiters are event streams, blocking reads and open pages; followers follow logs;
+	// slow are bodies that come slowly.
+	waiters, followers, slow *transport.Places
 }
 
 // New builds a server that does not listen yet. It registers its own metrics
 // in reg, and serves all of reg's at /metrics.
 func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) *Server {
-	s := &Server{
-		cfg: cfg.withDefaults(), broker: b, log: logger, metrics: newMetrics(reg), stopping: make(chan struct{}), searches: make(chan struct{}, maxSearches),
-		archiveReads: make(chan struct{}, maxArchiveReads),
-	}
-	s.waiters.most, s.waiters.what = int64(s.cfg.MaxWaiters), "event streams, blocking reads and open pages"
-	s.followers.most, s.followers.what = int64(s.cfg.MaxFollowers), "followed logs"
-	for _, p := range []*places{&s.waiters, &s.followers} {
-		p.name, p.title = "too-many-waiters", "Too many clients wait for what happens"
-	}
-	s.bodies = places{most: int64(max(1, s.cfg.MaxConns/8)), name: "too-many-bodies", title: "Too many bodies come slowly", what: "bodies that take longer than a second"}
-	s.conns = newConns(s.cfg.MaxConns - s.cfg.MaxConns/8)
-	s.names = newHostNames(append([]string{s.cfg.Listen}, cfg.Names...))
-	s.peers = newPeers(s.cfg.PeerTimeout)
-	s.proxy = s.newProxy()
-	handler := s.newRouter()
-	s.huma = huma.NewAPI(humaConfig(s.cfg.Version), handler)
-	s.routes()
-	s.pages = s.newPages()
-	s.showPages(handler)
-	s.http = &http.Server{
-		Handler: handler, ReadHeaderTimeout: s.cfg.HeaderTimeout, IdleTimeout: s.cfg.IdleTimeout,
-		MaxHeaderBytes: 64 << 10, ConnState: s.conns.changed, ErrorLog: log.New(lineWriter{logger}, "", 0),
-	}
+	cfg = cfg.withDefaults()
+	s := newBounded(&cfg, logger)
+	stop, metrics := s.transport.Stop, newMetrics(reg)
+	bodies := transport.NewBodies(cfg.MaxBody, cfg.MaxLines, cfg.BodyTimeout, s.slow)
+	read := reads.New(b, s.waiters, stop)
+	pages := &pages{waiters: s.waiters, followers: s.followers}
+	s.peers = peers.New(peers.Config{
+		Site: b.Site, Federation: cfg.Federation, Timeout: cfg.PeerTimeout, Blocks: reads.IsBlocking, Patience: reads.MaxWait,
+		Waiters: s.waiters, Stop: stop, Refuse: pages.refuse, Log: logger,
+	})
+	s.api = rest.New(cfg.Version, &gate{
+		broker: b, transport: s.transport, guard: transport.NewGuard(append([]string{cfg.Listen}, cfg.Names...)), bodies: bodies,
+		writers: transport.NewWriters(cfg.BodyTimeout), reads: read, peers: s.peers, metrics: metrics, refuse: pages.refuse,
+	}, logger)
+	out := outputs.New(outputs.Config{Broker: b, API: s.api, Peers: s.peers, Followers: s.followers, Stop: stop, Log: logger})
+	pages.api, pages.web = s.api, web.New(newSource(&cfg, b, out, stop))
+
+	jobs.New(jobs.Config{
+		Broker: b, API: s.api, Reads: read, Bodies: bodies, Peers: s.peers, Accepted: metrics.accepted, Refused: metrics.refused, Log: logger,
+	}).Register()
+	(&federation{b, s.api, read, bodies, cfg.Contacts, cfg.Federation}).register()
+	(&events{broker: b, api: s.api, reads: read}).register()
+	(&reports{cfg.Archive, s.api, stop, logger, make(chan struct{}, maxArchiveReads)}).register()
+	out.Register()
+	(&probes{b, s.api, metrics, pages.web}).register()
+	pages.register()
 	return s
 }
 
-// sendBytes bounds what the kernel holds for a client that does not take it;
-// by itself it would be up to 4 MiB for each.
-const sendBytes = 512 << 10
-
-// boundedSends makes listeners whose connections are bounded so.
-var boundedSends = net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) (err error) {
-	if cause := raw.Control(func(fd uintptr) {
-		err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_SNDBUF, sendBytes)
-	}); cause != nil {
-		return cause
+// newBounded bounds what clients may take of this broker.
+func newBounded(cfg *Config, logger zerolog.Logger) *Server {
+	const name, title = "too-many-waiters", "Too many clients wait for what happens"
+	return &Server{
+		transport: transport.New(transport.Config{
+			Listen: cfg.Listen, MaxConns: cfg.MaxConns, HeaderTimeout: cfg.HeaderTimeout, IdleTimeout: cfg.IdleTimeout, Misdialed: cfg.Misdialed,
+		}, logger),
+		waiters:   transport.NewPlaces(cfg.MaxWaiters, name, title, "event streams, blocking reads and open pages"),
+		followers: transport.NewPlaces(cfg.MaxFollowers, name, title, "followed logs"),
+		slow:      transport.NewPlaces(max(1, cfg.MaxConns/8), "too-many-bodies", "Too many bodies come slowly", "bodies that take longer than a second"),
 	}
-	return err
-}}
+}
 
 // Start listens and serves in the background. The error says which address
 // could not be taken.
-func (s *Server) Start() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.listener != nil {
-		return errors.New("start http: already started")
-	}
-	l, err := boundedSends.Listen(context.Background(), "tcp", s.cfg.Listen)
-	if err != nil {
-		return fmt.Errorf("listen for http on %s: %w", s.cfg.Listen, err)
-	}
-	s.listener, s.served = l, make(chan struct{})
-	if s.cfg.Misdialed != nil {
-		l = &redirecting{Listener: l, answer: s.cfg.Misdialed, log: s.log}
-	}
-	go func() {
-		defer close(s.served)
-		if err := s.http.Serve(netutil.LimitListener(l, s.cfg.MaxConns)); !errors.Is(err, http.ErrServerClosed) {
-			s.log.Error().Err(err).Msg("http server stopped")
-		}
-	}()
-	return nil
-}
+func (s *Server) Start() error { return s.transport.Start(s.api) }
 
 // Addr returns the address that Start took, "" before.
-func (s *Server) Addr() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.listener == nil {
-		return ""
-	}
-	return s.listener.Addr().String()
-}
+func (s *Server) Addr() string { return s.transport.Addr() }
 
 // Shutdown ends followed logs, lets other requests finish until ctx ends, and
 // then cuts what is left. It is idempotent and safe before Start.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.stopOnce.Do(func() { close(s.stopping) })
-	err := s.http.Shutdown(ctx)
-	if err != nil {
-		err = fmt.Errorf("shut down http: %w", errors.Join(err, s.http.Close()))
-	}
-	s.mu.Lock()
-	served := s.served
-	s.mu.Unlock()
-	if served != nil {
-		<-served
-	}
-	s.peers.CloseIdleConnections()
+	err := s.transport.Shutdown(ctx)
+	s.peers.Close()
 	return err
 }
 
 // ServeHTTP lets tests and other listeners use the routes.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.http.Handler.ServeHTTP(w, r) }
-
-// lineWriter takes what net/http logs by itself, such as a client's garbage.
-type lineWriter struct{ log zerolog.Logger }
-
-func (w lineWriter) Write(p []byte) (int, error) {
-	w.log.Debug().Str("from", "net/http").Msg(oneLine(string(p)))
-	return len(p), nil
-}
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.api.ServeHTTP(w, r) }

@@ -43,9 +43,7 @@ func (stuckBroker) Drain(context.Context, bool) error {
 // TestStatusOfStuckBroker: the status is there to find out what is wrong.
 func TestStatusOfStuckBroker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFake("site-1")
-		s := newServer(f)
-		s.broker = stuckBroker{f}
+		s := newServer(stuckBroker{newFake("site-1")})
 		if w := ask(s, "GET", "/v1/status", "", ""); w.Code != http.StatusOK {
 			t.Errorf("status: %d %s", w.Code, w.Body)
 		}

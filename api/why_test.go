@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cloudshare/cloudshare/api/internal/form"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
@@ -76,7 +77,7 @@ func TestWhy(t *testing.T) {
 			t.Errorf("%s: %d", target, res.Code)
 		}
 	}
-	plain := whyOf(&node.Why{Job: fsm.JobID{Site: "a", Num: 1}, Estimate: node.Estimate{Unknown: "no history"}})
+	plain := form.Why(&node.Why{Job: fsm.JobID{Site: "a", Num: 1}, Estimate: node.Estimate{Unknown: "no history"}})
 	text, err := json.Marshal(plain.Estimate)
 	if err != nil || string(text) != `{"p50_seconds":null,"p90_seconds":null,"unknown":"no history","from_waits":0,"calibrated":false,"starts":0,"p90_held":null}` {
 		t.Errorf("%s %v", text, err)

@@ -6,44 +6,23 @@ import (
 	"io"
 	"time"
 
+	"github.com/cloudshare/cloudshare/api/internal/source"
 	"github.com/cloudshare/cloudshare/fsm"
 	"github.com/cloudshare/cloudshare/node"
 	"github.com/cloudshare/cloudshare/node/archive"
 	"github.com/cloudshare/cloudshare/node/replica"
 )
 
-// Reader is what pages and API need of the broker that they stand before. Errors
-// wrap node's documented ones, or are a *node.ElsewhereError.
-type Reader interface {
-	Job(ctx context.Context, id fsm.JobID) (node.Job, error)
-	Jobs(ctx context.Context, q node.JobQuery) (node.JobPage, error)
-	// FindTasks returns the tasks that a query selects, and the index to go on
-	// with, 0 = none: there may be fewer than its limit although there are more.
-	FindTasks(ctx context.Context, id fsm.JobID, q node.TaskQuery) ([]node.Task, uint32, error)
-	Logs(ctx context.Context, q node.LogQuery) (io.ReadCloser, error)
-	Cancel(ctx context.Context, id fsm.JobID) error
-	Sites() []node.Site
-	Queue() []fsm.QueueView
-	Ledger() fsm.LedgerView
-	Params() fsm.Params
-	// Status computes the state's hash if hash is true.
-	Status(hash bool) node.Status
-	// Ready returns nil or why not.
-	Ready() error
-	// Freshness says how old the replicated state may be.
-	Freshness() node.Freshness
-	// Current returns why the replicated state is not known yet, or nil.
-	Current() error
-	// Site is this broker's own.
-	Site() string
-}
-
-// Source is what the pages need beside what the API needs, too.
+// Source is what the pages need of the broker that they stand before.
 type Source interface {
-	Reader
+	source.State
+	source.Jobs
+	source.Federation
+	Ready() error
 	// LastLines returns the end of an attempt's output, so many lines at most,
 	// from whichever site has it.
 	LastLines(ctx context.Context, q node.LogQuery, lines int) ([]byte, error)
+	Logs(ctx context.Context, q node.LogQuery) (io.ReadCloser, error)
 	// Moved numbers the newest change; AwaitMove returns nil once there is a
 	// newer one, else ctx's error.
 	Moved() (entry, home uint64)

@@ -1,0 +1,86 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/cloudshare/cloudshare/api/internal/peers"
+	"github.com/cloudshare/cloudshare/api/internal/problem"
+	"github.com/cloudshare/cloudshare/api/internal/reads"
+	"github.com/cloudshare/cloudshare/api/internal/rest"
+	"github.com/cloudshare/cloudshare/api/internal/transport"
+	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/node"
+)
+
+// gate is what every request passes before it reaches an operation.
+type gate struct {
+	broker interface {
+		Index() uint64
+		Site() string
+	}
+	transport *transport.Server
+	guard     *transport.Guard
+	bodies    *transport.Bodies
+	writers   *transport.Writers
+	reads     *reads.Reads
+	peers     *peers.Client
+	metrics   *metrics
+	refuse    func(http.ResponseWriter, *http.Request, *problem.Problem)
+}
+
+var _ rest.Gate = (*gate)(nil)
+
+// Begin implements rest.Gate: every answer says how far and how old the state is and
+// who gives it, and is cut if nobody takes it.
+func (g *gate) Begin(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, *http.Request, func(http.Header)) {
+	r, age := g.reads.Stamp(r)
+	// What a client has asked to be changed is answered even when it closed
+	// its half of the connection, and is executed even when it has gone: it
+	// cannot know which. Each of these requests has its own bound in time.
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		r = r.WithContext(node.AskedAt(context.WithoutCancel(r.Context()), g.peers.AskedAt(r)))
+	}
+	return g.writers.Guard(w), r, func(h http.Header) {
+		if g.transport.Crowded() {
+			h.Set("Connection", "close")
+		}
+		if h.Get(wire.HeaderIndex) == "" { // a forwarded answer has its own
+			h.Set(wire.HeaderIndex, strconv.FormatUint(g.broker.Index(), 10))
+		}
+		h.Set(wire.HeaderSite, g.broker.Site())
+		age(h)
+	}
+}
+
+// Admit implements rest.Gate: it refuses what other people's web pages ask, and what is
+// meant for another broker, and unpacks bodies.
+func (g *gate) Admit(w http.ResponseWriter, r *http.Request) error {
+	if err := g.guard.Admit(r); err != nil {
+		return err
+	}
+	if err := g.peers.CheckMeant(r); err != nil {
+		return err
+	}
+	return g.bodies.Decode(w, r)
+}
+
+// Refuse implements rest.Gate: whoever asks for a page is refused by one.
+func (g *gate) Refuse(w http.ResponseWriter, r *http.Request, p *problem.Problem) {
+	if wantsPage(r) {
+		r = r.WithContext(context.WithValue(r.Context(), pageKey{}, true))
+	}
+	g.refuse(w, r, p)
+}
+
+// Forward implements rest.Gate.
+func (g *gate) Forward(w http.ResponseWriter, r *http.Request, at *node.ElsewhereError) {
+	g.peers.Forward(w, r, at)
+}
+
+// Observe implements rest.Gate.
+func (g *gate) Observe(route, method string, status int, took time.Duration) {
+	g.metrics.observe(route, method, status, took)
+}

@@ -1,0 +1,143 @@
+package jobs
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/cloudshare/cloudshare/api/internal/peers"
+	"github.com/cloudshare/cloudshare/api/internal/problem"
+	"github.com/cloudshare/cloudshare/api/internal/rest"
+	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+)
+
+// labelPages bounds the pages of jobs that are looked at for those with labels.
+const labelPages = 100
+
+// registerCancel adds POST /v1/cancel.
+func (j *Jobs) registerCancel() {
+	j.api.Handle(huma.Operation{
+		OperationID: "cancel-many", Method: http.MethodPost, Path: "/v1/cancel", Summary: "Cancel jobs, tasks of jobs, or all jobs with labels",
+		Description: "One item per job named, in order; what becomes of one changes nothing for the others. At most 1000 jobs, and 1000 tasks of each. " +
+			"By label: the open jobs of the asked broker's site that have all the labels and are not being stopped already; more is true if there are others yet: ask again.",
+		Parameters: []*huma.Param{
+			rest.ListParam("job", "SITE.NUMBER, or some of its tasks, SITE.NUMBER/3,17,40-60; may be repeated"), rest.ListParam("label", "KEY=VALUE, may be repeated"),
+		},
+		Responses: j.api.Responses(http.StatusOK, wire.TypeJSON, j.api.Schema(wire.Cancelled{}), 400, 403, 503),
+	}, j.cancelMany)
+}
+
+// cancelMany answers 200 with what became of each job.
+func (j *Jobs) cancelMany(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
+	list, err := targets(r, true)
+	if err != nil {
+		return err
+	}
+	out := wire.Cancelled{Items: []wire.CancelledJob{}}
+	if labels := r.URL.Query()["label"]; len(labels) > 0 {
+		if len(list) > 0 {
+			return problem.BadQuery("label", labels[0], "given together with job: give one of them")
+		}
+		if list, out.More, err = j.labelled(r.Context(), labels); err != nil {
+			return err
+		}
+	} else if len(list) == 0 {
+		return problem.BadQuery("job", "", "is missing: name jobs, or a label")
+	}
+	out.Items = j.cancelTargets(r, list)
+	return rest.WriteJSON(w, http.StatusOK, out)
+}
+
+// cancelTargets cancels what this broker answers for and has others cancel the rest.
+func (j *Jobs) cancelTargets(r *http.Request, list []target) []wire.CancelledJob {
+	asked := make([]node.CancelTarget, len(list))
+	for i := range list {
+		asked[i] = list[i].CancelTarget
+	}
+	items := make([]wire.CancelledJob, len(list))
+	var away peers.Others
+	for i, err := range j.broker.CancelAll(r.Context(), asked) {
+		items[i] = wire.CancelledJob{Job: list[i].text}
+		switch {
+		case away.AddTarget(i, err):
+		case err != nil:
+			items[i].Problem = &problem.Logged(j.log, err).Problem
+		default:
+			if job, err := j.broker.Job(r.Context(), asked[i].Job); err == nil { // else cancelled all the same
+				items[i].State = job.State
+			}
+		}
+	}
+	away.AskEach(func(e *peers.Share) {
+		query := url.Values{}
+		for _, i := range e.Jobs {
+			query.Add("job", list[i].text)
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), 2*j.peers.Timeout())
+		defer cancel()
+		answer, err := peers.AskSame[wire.Cancelled](ctx, j.peers, r, e.At, query)
+		for k, i := range e.Jobs {
+			switch {
+			case err != nil:
+				items[i].Problem = &problem.Of(err).Problem
+			case k < len(answer.Items):
+				items[i] = answer.Items[k]
+			}
+		}
+	})
+	return items
+}
+
+// isEnding reports whether all of a job that has not ended is being ended already: else
+// who has a thousand jobs cancelled, and asks for the others, would get these again.
+func isEnding(job *node.Job) bool {
+	for name, n := range job.Counts {
+		if state, _ := fsm.ParseTaskState(name); n > 0 && !state.Ended() && state != fsm.Stopping {
+			return false
+		}
+	}
+	return true
+}
+
+// labelled finds this site's open jobs with all the labels that are not being ended
+// already; more: not all of them.
+func (j *Jobs) labelled(ctx context.Context, labels []string) (list []target, more bool, err error) {
+	want, err := rest.Labels(labels)
+	if err != nil {
+		return nil, false, err
+	}
+	if len(want) != len(labels) { // one that is left out would select more
+		return nil, false, problem.BadQuery("label", "", "must name each key once")
+	}
+	seen := map[fsm.JobID]bool{}
+	for _, state := range []string{"running", "queued", "withdrawn", "running"} { // what waited first may run by now
+		q := node.JobQuery{State: state, Site: j.broker.Site(), Labels: want, Limit: maxLimit}
+		for range labelPages {
+			page, err := j.broker.Jobs(ctx, q)
+			if err != nil {
+				return nil, false, err
+			}
+			for i := range page.Items {
+				if id := page.Items[i].ID; !seen[id] && !isEnding(&page.Items[i]) {
+					seen[id] = true
+					list = append(list, target{node.CancelTarget{Job: id}, id.String()})
+				}
+			}
+			if len(list) > maxTargets {
+				return list[:maxTargets], true, nil
+			}
+			if q.Cursor = page.Next; q.Cursor == "" {
+				break
+			}
+		}
+	}
+	return list, false, nil
+}
+
+// cut takes apart what names a job, or some of its tasks.
+func cut(text string) (job, tasks string, some bool) { return strings.Cut(text, "/") }

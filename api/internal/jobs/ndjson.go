@@ -1,0 +1,157 @@
+package jobs
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/cloudshare/cloudshare/api/internal/problem"
+	"github.com/cloudshare/cloudshare/api/internal/transport"
+	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/node"
+)
+
+// An NDJSON submission is three stages side by side: read and parse lines,
+// submit what has arrived (one chunk under way, so that order stays), and
+// write results. A client that sends everything before it reads anything is
+// fine while its results fit into maxPending.
+const (
+	chunkLines = 1000     // lines of one Submit
+	maxPending = 16 << 20 // bytes of results that wait for the client
+)
+
+// line is one input line: a request, or why it is none.
+type line struct {
+	req node.Request
+	err error
+	num uint32 // from 1, blank lines counted
+}
+
+// submitLines answers every input line that is not blank with one result line, in
+// order.
+func (j *Jobs) submitLines(w http.ResponseWriter, r *http.Request, key string, strict bool) error {
+	in, err := j.bodies.Lines(w, r)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out := http.NewResponseController(w)
+	_ = out.EnableFullDuplex() // HTTP/2 always has it
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	w.Header().Set("Content-Type", wire.TypeNDJSON)
+	w.WriteHeader(http.StatusAccepted)
+
+	lines, results := transport.NewPending[line](chunkLines), transport.NewPending[byte](maxPending)
+	var stages sync.WaitGroup
+	stages.Go(func() {
+		j.writeResults(w, out, results)
+		cancel() // after the last result, or when the client is gone
+	})
+	stages.Go(func() { j.submitChunks(ctx, lines, results) })
+	whole := readLines(in, key, strict, lines)
+	lines.Close()
+	stages.Wait()
+	if whole { // else the rest of the body must not be waited for
+		in.Whole()
+	}
+	_ = out.SetWriteDeadline(time.Time{})
+	return nil
+}
+
+// readLines parses ahead of the submitter, which takes what has arrived: a
+// slow client's line is not kept waiting for a full chunk, a fast one's go a
+// thousand at a time. It reports whether the body was read to its end.
+func readLines(in *transport.Lines, key string, strict bool, lines *transport.Pending[line]) (whole bool) {
+	for n := uint32(1); !in.Failed(); n++ {
+		text, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return true
+		}
+		if err == nil && len(bytes.TrimSpace(text)) == 0 {
+			continue // blank: no job, and no result
+		}
+		l := line{err: err, num: n}
+		if err == nil {
+			l.req, l.err = request(text, key, strict)
+			l.req.Line = n
+		}
+		if !lines.Add(l) {
+			return false
+		}
+	}
+	return false
+}
+
+// submitChunks turns lines into results, until there are no more or nobody
+// takes them.
+func (j *Jobs) submitChunks(ctx context.Context, lines *transport.Pending[line], results *transport.Pending[byte]) {
+	defer results.Close()
+	defer lines.Abandon()
+	var buf []byte
+	for more := true; more; {
+		var chunk []line
+		chunk, more = lines.TakeAll()
+		reqs := make([]node.Request, 0, len(chunk))
+		for _, l := range chunk {
+			if l.err == nil {
+				reqs = append(reqs, l.req)
+			}
+		}
+		var answers []node.Answer
+		if len(reqs) > 0 {
+			answers = j.broker.Submit(ctx, reqs)
+		}
+		buf = buf[:0]
+		for _, l := range chunk {
+			a := node.Answer{Err: l.err}
+			if l.err == nil {
+				a, answers = answers[0], answers[1:]
+			}
+			buf = j.appendResult(buf, a, int(l.num))
+		}
+		if !results.Add(buf...) {
+			return
+		}
+	}
+}
+
+// appendResult writes a result line: an acceptance or a problem.
+func (j *Jobs) appendResult(b []byte, a node.Answer, n int) []byte {
+	if a.Err == nil {
+		j.accepted.Inc()
+		return appendAccepted(b, a, a.Replayed)
+	}
+	j.refused.Inc()
+	p := problem.Logged(j.log, a.Err)
+	p.Line = n
+	body, err := json.Marshal(p.Problem)
+	if err != nil {
+		body = []byte("{}")
+	}
+	return append(append(b, body...), '\n')
+}
+
+// writeResults writes as fast as the client takes them.
+func (j *Jobs) writeResults(w io.Writer, out *http.ResponseController, results *transport.Pending[byte]) {
+	defer results.Abandon()
+	for {
+		buf, more := results.TakeAll()
+		if len(buf) > 0 {
+			if _, err := w.Write(buf); err != nil {
+				return
+			}
+			if err := out.Flush(); err != nil {
+				return
+			}
+		}
+		if !more {
+			return
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package problem
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/rs/zerolog"
+
+	"github.com/cloudshare/cloudshare/api/wire"
+	"github.com/cloudshare/cloudshare/fsm"
+	"github.com/cloudshare/cloudshare/node"
+	"github.com/cloudshare/cloudshare/node/jobspec"
+)
+
+// Table is the one place where errors become statuses.
+var Table = []struct {
+	Err         error
+	status      int
+	name, title string
+	retryAfter  int // seconds
+}{
+	{node.ErrBadCursor, http.StatusBadRequest, "bad-cursor", "The cursor is not valid here", 0},
+	{fsm.ErrBadID, http.StatusNotFound, "not-found", "No such job", 0},
+	{node.ErrOutputGone, http.StatusNotFound, OutputGone, "The output is gone", 0},
+	{node.ErrNotFound, http.StatusNotFound, "not-found", "Not found", 0},
+	{node.ErrOutputDamaged, http.StatusGone, OutputDamaged, "The output is damaged", 0},
+	{node.ErrOutputUnreadable, http.StatusServiceUnavailable, OutputUnreadable, "The output cannot be read now", 10},
+	{node.ErrEnded, http.StatusConflict, "already-ended", "The job has ended", 0},
+	{node.ErrNothing, http.StatusConflict, "nothing-to-run", "There is nothing to run again", 0},
+	{node.ErrLeaving, http.StatusConflict, "leaving", "The site is leaving", 0},
+	{node.ErrKeyReused, http.StatusUnprocessableEntity, "key-reused", "The idempotency key belongs to another job", 0},
+	{node.ErrUnfit, http.StatusUnprocessableEntity, "unfit", "No present site could run it", 0},
+	{node.ErrBadParams, http.StatusUnprocessableEntity, "invalid-policy", "The policy is not valid", 0},
+	{node.ErrFull, http.StatusTooManyRequests, "queue-full", "The queue is full", 5},
+	{node.ErrKeysFull, http.StatusServiceUnavailable, "keys-full", "Too many idempotency keys are held", 60},
+	{node.ErrStorageFull, http.StatusServiceUnavailable, "storage-full", "The broker's disk is full", 10},
+	{node.ErrStale, http.StatusServiceUnavailable, "stale", "The broker's state is too old", 2},
+	{node.ErrNoQuorum, http.StatusServiceUnavailable, "no-quorum", "The federation has no quorum now", 2},
+	{node.ErrNotReady, http.StatusServiceUnavailable, "not-ready", "The broker is not ready", 1},
+	{node.ErrStopping, http.StatusServiceUnavailable, "stopping", "The broker is stopping", 5},
+	{node.ErrUnreachable, http.StatusServiceUnavailable, "site-unreachable", "A site cannot be reached", 5},
+	{context.DeadlineExceeded, http.StatusServiceUnavailable, "timeout", "It took too long", 2},
+	{context.Canceled, http.StatusServiceUnavailable, "cancelled", "The request was abandoned", 1},
+}
+
+// Told returns a problem as another broker words it, nil if it is none that an
+// answer can be: what comes from outside chooses no status but an error's.
+func Told(p *wire.Problem) *Problem {
+	if p.Status < http.StatusBadRequest || p.Status > 599 || !strings.HasPrefix(p.Type, wire.ProblemPrefix) {
+		return nil
+	}
+	told := *p
+	for _, text := range []*string{&told.Type, &told.Title, &told.Detail, &told.Field, &told.Value, &told.Quota} {
+		*text = OneLine(*text)
+	}
+	return &Problem{Problem: told}
+}
+
+// Of turns any error into a problem. An error that is in no table is
+// this broker's fault: its text goes to the log, not to the client.
+func Of(err error) *Problem {
+	var p *Problem
+	if errors.As(err, &p) {
+		return p
+	}
+	var spec *jobspec.SpecError
+	if errors.As(err, &spec) {
+		return specProblem(spec)
+	}
+	var elsewhere *node.ElsewhereError
+	if errors.As(err, &elsewhere) {
+		return Unreachable(elsewhere, "its address is not known")
+	}
+	var quota *node.QuotaError
+	if errors.As(err, &quota) {
+		return quotaProblem(quota)
+	}
+	for _, row := range Table {
+		if errors.Is(err, row.Err) {
+			p = New(row.status, row.name, row.title, OneLine(err.Error()))
+			p.RetryAfter = row.retryAfter
+			var param *node.ParamError
+			if errors.As(err, &param) {
+				p.Field, p.Value = param.Field, OneLine(param.Value)
+			}
+			return p
+		}
+	}
+	return New(http.StatusInternalServerError, "internal", "The broker failed", "the reason is in its log")
+}
+
+// Logged is Of, and keeps an unexpected error's text for the log.
+func Logged(log zerolog.Logger, err error) *Problem {
+	p := Of(err)
+	if p.Status == http.StatusInternalServerError {
+		log.Error().Err(err).Msg("request failed")
+	}
+	return p
+}
+
+func specProblem(e *jobspec.SpecError) *Problem {
+	p := New(http.StatusUnprocessableEntity, "invalid-job", "The job is not valid", e.Error())
+	if e.Malformed {
+		p = New(http.StatusBadRequest, "malformed", "The body is not a JSON document", e.Error())
+	}
+	p.Field, p.Value = e.Field, e.Value
+	return p
+}
+
+// quotaProblem tells which quota it was, and of what.
+func quotaProblem(e *node.QuotaError) *Problem {
+	p := New(http.StatusTooManyRequests, "quota", "The site's quota is used up", OneLine(e.Error()))
+	p.Quota, p.Used, p.Limit, p.Need, p.RetryAfter = e.Quota, &e.Used, &e.Limit, &e.Need, 5
+	return p
+}
+
+// Unreachable returns "owner-unreachable" or "executor-unreachable".
+func Unreachable(e *node.ElsewhereError, why string) *Problem {
+	role := e.Role
+	if role != "executor" {
+		role = "owner"
+	}
+	p := New(http.StatusServiceUnavailable, role+"-unreachable", "The "+role+"'s site cannot be reached",
+		e.Site+": "+OneLine(why)+"; ask again when it is back")
+	p.RetryAfter = 5
+	return p
+}

@@ -1,0 +1,81 @@
+package transport
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/cloudshare/cloudshare/api/internal/problem"
+	"github.com/cloudshare/cloudshare/api/wire"
+)
+
+// promisedBytes are set aside for a body because its header says that it comes.
+const promisedBytes = 16 << 10
+
+// Bodies reads what clients send.
+type Bodies struct {
+	most, lines int64         // bytes of a body, and of one of NDJSON
+	timeout     time.Duration // without a byte
+	slow        *Places
+}
+
+// NewBodies bounds bodies to most bytes, those of NDJSON to lines, and ends those of
+// which nothing comes for timeout. Slow ones need one of the places.
+func NewBodies(most, lines int64, timeout time.Duration, slow *Places) *Bodies {
+	return &Bodies{most: most, lines: lines, timeout: timeout, slow: slow}
+}
+
+// Read reads a whole body that is not NDJSON. The deadline moves
+// with each read, and is taken back once all has come: one that passes later
+// would end the request's context.
+func (b *Bodies) Read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if r.ContentLength > b.most {
+		return nil, tooLarge(b.most)
+	}
+	in := b.newDeadlineReader(w, r, b.most)
+	defer in.finish()
+	var body []byte
+	if r.ContentLength > 0 {
+		// Room to see the end without growing; no more than that for a promise.
+		body = make([]byte, 0, min(r.ContentLength+1, promisedBytes))
+	}
+	for {
+		if len(body) == cap(body) {
+			body = slices.Grow(body, 4<<10)
+		}
+		n, err := in.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		if errors.Is(err, io.EOF) {
+			in.stop()
+			return body, nil
+		}
+		if err != nil {
+			w.Header().Set("Connection", "close") // net/http must not wait for the rest
+			return nil, b.wordError(err, b.most)
+		}
+	}
+}
+
+func tooLarge(limit int64) error {
+	return problem.OfStatus(http.StatusRequestEntityTooLarge, fmt.Sprintf("it may have %d bytes; send many jobs as %s", limit, wire.TypeNDJSON))
+}
+
+// wordError words what went wrong while a body was read.
+func (b *Bodies) wordError(err error, limit int64) error {
+	var over *http.MaxBytesError
+	var refused *problem.Problem
+	switch {
+	case errors.As(err, &refused):
+		return refused
+	case errors.As(err, &over):
+		return tooLarge(limit)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return problem.New(http.StatusRequestTimeout, "slow-body", "The body came too slowly",
+			fmt.Sprintf("no byte came for %s", b.timeout))
+	}
+	return problem.New(http.StatusBadRequest, "malformed", "The body could not be read", problem.OneLine(err.Error()))
+}

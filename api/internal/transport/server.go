@@ -1,0 +1,121 @@
+// Package transport is what stands between a network of strangers and the API: it
+// accepts connections, bounds how many there are and how long each may take, and reads
+// bodies. It knows neither broker nor operation.
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/net/netutil"
+)
+
+// Config of a Server; all fields are required but the last.
+type Config struct {
+	Listen        string // host:port; port 0 takes a free one
+	MaxConns      int    // connections at a time; more wait to be accepted
+	HeaderTimeout time.Duration
+	IdleTimeout   time.Duration
+	// Misdialed returns what to answer to a connection that begins so, since it means
+	// another port; nil: it does not.
+	Misdialed func(first [4]byte) []byte
+}
+
+// Server accepts connections.
+type Server struct {
+	Stop  *Stop
+	cfg   Config
+	log   zerolog.Logger
+	http  *http.Server
+	conns *conns
+
+	mu       sync.Mutex
+	listener net.Listener  // guarded by mu; nil before Start
+	served   chan struct{} // closed when Serve has returned; nil before Start
+}
+
+// New builds a server that does not listen yet.
+func New(cfg Config, logger zerolog.Logger) *Server {
+	s := &Server{Stop: newStop(), cfg: cfg, log: logger, conns: newConns(cfg.MaxConns - cfg.MaxConns/8)}
+	s.http = &http.Server{
+		ReadHeaderTimeout: cfg.HeaderTimeout, IdleTimeout: cfg.IdleTimeout,
+		MaxHeaderBytes: 64 << 10, ConnState: s.conns.changed, ErrorLog: NewErrorLog(logger),
+	}
+	return s
+}
+
+// Crowded reports whether answers should end their connections.
+func (s *Server) Crowded() bool { return s.conns.crowd() }
+
+// sendBytes bounds what the kernel holds for a client that does not take it;
+// by itself it would be up to 4 MiB for each.
+const sendBytes = 512 << 10
+
+// boundedSends makes listeners whose connections are bounded so.
+var boundedSends = net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) (err error) {
+	if cause := raw.Control(func(fd uintptr) {
+		err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_SNDBUF, sendBytes)
+	}); cause != nil {
+		return cause
+	}
+	return err
+}}
+
+// Start listens and serves in the background. The error says which address
+// could not be taken.
+func (s *Server) Start(h http.Handler) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listener != nil {
+		return errors.New("start http: already started")
+	}
+	l, err := boundedSends.Listen(context.Background(), "tcp", s.cfg.Listen)
+	if err != nil {
+		return fmt.Errorf("listen for http on %s: %w", s.cfg.Listen, err)
+	}
+	s.listener, s.served, s.http.Handler = l, make(chan struct{}), h
+	if s.cfg.Misdialed != nil {
+		l = &redirecting{Listener: l, answer: s.cfg.Misdialed, log: s.log}
+	}
+	go func() {
+		defer close(s.served)
+		if err := s.http.Serve(netutil.LimitListener(l, s.cfg.MaxConns)); !errors.Is(err, http.ErrServerClosed) {
+			s.log.Error().Err(err).Msg("http server stopped")
+		}
+	}()
+	return nil
+}
+
+// Addr returns the address that Start took, "" before.
+func (s *Server) Addr() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listener == nil {
+		return ""
+	}
+	return s.listener.Addr().String()
+}
+
+// Shutdown ends followed logs, lets other requests finish until ctx ends, and
+// then cuts what is left. It is idempotent and safe before Start.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.Stop.begin()
+	err := s.http.Shutdown(ctx)
+	if err != nil {
+		err = fmt.Errorf("shut down http: %w", errors.Join(err, s.http.Close()))
+	}
+	s.mu.Lock()
+	served := s.served
+	s.mu.Unlock()
+	if served != nil {
+		<-served
+	}
+	return err
+}

@@ -1,0 +1,96 @@
+package api
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/cloudshare/cloudshare/api/internal/problem"
+	"github.com/cloudshare/cloudshare/api/internal/rest"
+	"github.com/cloudshare/cloudshare/api/internal/source"
+	"github.com/cloudshare/cloudshare/api/web"
+	"github.com/cloudshare/cloudshare/api/wire"
+)
+
+// probes answers what machines ask about the program: whether it is well, metrics, the
+// documents.
+type probes struct {
+	broker interface {
+		source.Health
+		Site() string
+	}
+	api     *rest.API
+	metrics *metrics
+	pages   *web.Pages
+}
+
+// register adds the operations.
+func (p *probes) register() {
+	p.probe("livez", "The process and its store make progress", p.broker.Live, http.StatusServiceUnavailable, "not-live")
+	p.probe("readyz", "A leader is known and this broker has caught up", p.broker.Ready, http.StatusServiceUnavailable, "not-ready")
+	p.api.Handle(huma.Operation{
+		OperationID: "metrics", Method: http.MethodGet, Path: "/metrics", Summary: "Prometheus metrics",
+		Parameters: []*huma.Param{{Name: "name[]", In: "query", Schema: &huma.Schema{Type: huma.TypeString}, Description: "only this family"}},
+		Responses:  p.api.Responses(http.StatusOK, "text/plain", &huma.Schema{Type: huma.TypeString}),
+	}, func(w http.ResponseWriter, r *http.Request, _ func(string) string) error {
+		p.metrics.handler.ServeHTTP(w, r)
+		return nil
+	})
+	p.documents()
+}
+
+// probe answers 200, or a problem with the reason.
+func (p *probes) probe(name, summary string, ask func() error, status int, problemName string) {
+	p.api.Handle(huma.Operation{
+		OperationID: name, Method: http.MethodGet, Path: "/" + name, Summary: summary,
+		Responses: p.api.Responses(http.StatusOK, wire.TypeJSON, p.api.Schema(map[string]string{}), status),
+	}, func(w http.ResponseWriter, _ *http.Request, _ func(string) string) error {
+		if err := ask(); err != nil {
+			p := problem.New(status, problemName, "The broker is "+problemName, problem.OneLine(err.Error()))
+			p.RetryAfter = 1
+			return p
+		}
+		return rest.WriteJSON(w, http.StatusOK, map[string]string{"status": "ok", "site": p.broker.Site()})
+	})
+}
+
+// metrics counts and times requests by route; the label values are bounded.
+type metrics struct {
+	seconds  *prometheus.HistogramVec
+	accepted prometheus.Counter
+	refused  prometheus.Counter
+	handler  http.Handler
+}
+
+func newMetrics(reg *prometheus.Registry) *metrics {
+	m := &metrics{
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "cloudshare_http_request_seconds", Help: "Time to answer a request, by route, method and status.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, 1, 5, 30},
+		}, []string{"route", "method", "status"}),
+		accepted: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "cloudshare_http_jobs_accepted_total", Help: "Jobs accepted over HTTP.",
+		}),
+		refused: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "cloudshare_http_jobs_refused_total", Help: "Jobs refused over HTTP, malformed ones too.",
+		}),
+	}
+	reg.MustRegister(m.seconds, m.accepted, m.refused)
+	m.handler = promhttp.HandlerFor(reg, promhttp.HandlerOpts{})
+	return m
+}
+
+// observe notes one answered request. Go's server refuses methods that are no
+// token, but any token may come: unknown ones share a label.
+func (m *metrics) observe(route, method string, status int, took time.Duration) {
+	switch method {
+	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodHead:
+	default:
+		method = "other"
+	}
+	m.seconds.WithLabelValues(route, method, strconv.Itoa(status)).Observe(took.Seconds())
+}

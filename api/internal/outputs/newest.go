@@ -44,7 +44,7 @@ func (k *keptAt) site(own string) string {
 }
 
 // survey asks this broker and those of the other sites that may have run a job for the
-// newest outputs of tasks: one question to each site, searchWidth at a time, for
+// newest outputs of tasks: one question to each site, peers.Width at a time, for
 // PeerTimeout in all.
 func (o *Outputs) survey(ctx context.Context, job command.JobID, positions []uint32) (*survey, error) {
 	v := &survey{best: map[uint32]keptAt{}}

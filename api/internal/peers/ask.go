@@ -45,7 +45,7 @@ func (c *Client) Ask(ctx context.Context, method string, at *node.ElsewhereError
 }
 
 // AskFor is Ask in the name of a client's request: what is no success is a
-// *problem.
+// *problem.Problem.
 func (c *Client) AskFor(ctx context.Context, r *http.Request, at *node.ElsewhereError, u url.URL) (*http.Response, error) {
 	if p := unasked(r, at); p != nil {
 		return nil, p

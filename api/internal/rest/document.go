@@ -18,7 +18,7 @@ func QueryParam(name, kind, doc string) *huma.Param {
 	return &huma.Param{Name: name, In: "query", Description: doc, Schema: &huma.Schema{Type: kind}}
 }
 
-// StatesParam documents the parameter that taskQuery reads.
+// StatesParam documents the parameter that TaskStates reads.
 func StatesParam() *huma.Param {
 	return ListParam("state", "only tasks in this state; may be repeated")
 }

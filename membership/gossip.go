@@ -210,7 +210,7 @@ func (g *Gossip) sendMeta() {
 	g.sending.Lock()
 	defer g.sending.Unlock()
 	if err := g.list.UpdateNode(g.t.spread); err != nil {
-		g.log.Debug().Err(err).Msg("gossip: our news is late")
+		g.log.Debug().Err(err).Msg("gossip: update not sent in time")
 	}
 }
 

@@ -63,7 +63,7 @@ func (g *Gossip) beginLater(why error) {
 			continue
 		}
 		if err = g.startMemberlist(addr); err != nil {
-			g.log.Error().Err(err).Msg("gossip: cannot begin: restart the broker")
+			g.log.Error().Err(err).Msg("gossip: start failed: restart the broker")
 			return
 		}
 		g.log.Info().Stringer("gossip", addr).Str("advertise", g.cfg.Advertise).Msg("gossip: this site's own address is found")

@@ -153,7 +153,7 @@ func (h *Handler) checkAttempt(w *work) (soon bool) {
 	case word.Alive:
 		if why := h.whyStopped(w); why != "" {
 			if _, err := box.Stop(w.dir, why); err != nil {
-				h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("attempt did not hear its stop")
+				h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("stop not delivered to the attempt")
 			}
 		}
 		return false

@@ -182,7 +182,7 @@ func (h *Handler) hasBegun(w *work) {
 		w.began = w.pod.running // by its kubelet's clock: nobody here has seen it
 	}
 	if err := writeFile(w.dir, beganFile, w.began); err != nil {
-		h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("its start is not noted; it may be told again after a restart")
+		h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("start not recorded; it may be reported again after a restart")
 	}
 	close1(w.placed)
 	close1(w.running)

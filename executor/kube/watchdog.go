@@ -255,7 +255,7 @@ func (h *Handler) answer(q guard.Question) guard.Answer {
 			return guard.Answer{} // it may be extended
 		}
 		if err := writeFile(w.dir, runFile, q.Run); err != nil {
-			h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("its start cannot be noted; it waits")
+			h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("start not recorded; waiting")
 			return guard.Answer{}
 		}
 		w.run = q.Run

@@ -216,7 +216,7 @@ func (m *Member) ServeCompare(conn net.Conn, p relay.Preamble) { m.checker.Serve
 // backend stops.
 func (m *Member) Fail(err error) (first bool) {
 	if first = m.life.Fail(err); first {
-		m.log.Error().Err(err).Msg("the log stops")
+		m.log.Error().Err(err).Msg("coordination log stopped")
 	}
 	return first
 }

@@ -154,7 +154,7 @@ func (l *Log) explainConflict(failed string, err error) error {
 // stepDownFrom ends a term, if it is still the one.
 func (l *Log) stepDownFrom(r *leaderTerm, why string) {
 	if l.leaderTerm.CompareAndSwap(r, nil) {
-		l.log.Info().Uint64("term", r.term).Str("because", why).Msg("steps down")
+		l.log.Info().Uint64("term", r.term).Str("because", why).Msg("stepping down")
 		r.end()
 		r.moved.Fire()
 		l.termChanged.Fire()

@@ -183,7 +183,7 @@ func (l *Log) beginTerm(ctx context.Context, session int64, fence node, before t
 // once another leader has taken /lead it can never be appended.
 func (l *Log) stepDown(why string) {
 	if r := l.leaderTerm.Swap(nil); r != nil {
-		l.log.Info().Uint64("term", r.term).Str("because", why).Msg("steps down")
+		l.log.Info().Uint64("term", r.term).Str("because", why).Msg("stepping down")
 		r.end()
 		r.moved.Fire()
 		l.termChanged.Fire()

@@ -33,7 +33,7 @@ func (l *Log) catchUp(ctx context.Context, p tree.Pointer) error {
 	chunks := &chunkReader{ctx: ctx, c: l.c, p: p}
 	err := l.machine.restore(p.Entry, chunks, l.Calls)
 	if err == nil {
-		l.log.Info().Uint64("entry", p.Entry).Int64("bytes", p.Bytes).Msg("goes on from a snapshot")
+		l.log.Info().Uint64("entry", p.Entry).Int64("bytes", p.Bytes).Msg("continuing from a snapshot")
 		return nil
 	}
 	if errors.Is(chunks.err, errGone) {

@@ -222,22 +222,28 @@ func coreHours(coreMs int64) float64 { return float64(coreMs) / (1000 * 3600 * 1
 func reportOf(r *archive.Report) wire.Report {
 	out := wire.Report{
 		Site: r.Site, Scope: string(r.Scope), By: r.By, First: form.Moment(r.First), Last: form.Moment(r.Last),
-		Rows: make([]wire.ReportRow, 0, len(r.Rows)), Total: reportRowOf(&r.Total), Gaps: make([]wire.ReportGap, 0, len(r.Gaps)),
+		Rows: make([]wire.ReportRow, 0, len(r.Rows)), Total: reportRowOf(&r.Total),
+		Gaps: make([]wire.ReportGap, 0, len(r.Gaps)),
 	}
 	for i := range r.Rows {
 		out.Rows = append(out.Rows, reportRowOf(&r.Rows[i]))
 	}
 	for i := range r.Gaps {
 		g := &r.Gaps[i]
-		out.Gaps = append(out.Gaps, wire.ReportGap{FromEntry: g.From, ToEntry: g.To, Since: form.Moment(g.Since), Until: form.Moment(g.Until), Reason: g.Reason})
+		out.Gaps = append(out.Gaps, wire.ReportGap{
+			FromEntry: g.From, ToEntry: g.To, Since: form.Moment(g.Since),
+			Until: form.Moment(g.Until), Reason: g.Reason,
+		})
 	}
 	return out
 }
 
 func reportRowOf(r *archive.Row) wire.ReportRow {
 	out := wire.ReportRow{
-		Key: r.Key, Own: coreHours(r.Own), Lent: coreHours(r.Lent), Used: coreHours(r.Used), Others: coreHours(r.Others), Attempts: r.Attempts,
-		Tasks: r.Tasks, Succeeded: r.Succeeded, Failed: r.Failed, Cancelled: r.Cancelled, Lost: r.Lost, Wait: wire.ReportWait{Count: r.Waits},
+		Key: r.Key, Own: coreHours(r.Own), Lent: coreHours(r.Lent), Used: coreHours(r.Used),
+		Others: coreHours(r.Others), Attempts: r.Attempts,
+		Tasks: r.Tasks, Succeeded: r.Succeeded, Failed: r.Failed, Cancelled: r.Cancelled, Lost: r.Lost,
+		Wait: wire.ReportWait{Count: r.Waits},
 	}
 	if r.Waits > 0 {
 		mean, p50, p95 := r.WaitMean.Seconds(), r.WaitP50.Seconds(), r.WaitP95.Seconds()

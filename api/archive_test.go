@@ -33,11 +33,13 @@ func (f *fakeArchive) Report(_ context.Context, q archive.Query, by string) (*ar
 		f.during()
 	}
 	row := archive.Row{
-		Key: "site-1", Own: 3_600_000_000, Lent: 1_800_000_000, Attempts: 3, Tasks: 2, Succeeded: 2, Waits: 1, WaitMean: time.Second, WaitP50: time.Second, WaitP95: time.Second,
+		Key: "site-1", Own: 3_600_000_000, Lent: 1_800_000_000, Attempts: 3, Tasks: 2, Succeeded: 2, Waits: 1,
+		WaitMean: time.Second, WaitP50: time.Second, WaitP95: time.Second,
 	}
 	return &archive.Report{
-		Site: "site-1", Scope: archive.Own, By: by, First: time.UnixMilli(1_000_000), Rows: []archive.Row{row}, Total: archive.Row{Key: "total"},
-		Gaps: []archive.Gap{{From: 3, To: 9, Until: time.UnixMilli(2_000_000), Reason: "away"}},
+		Site: "site-1", Scope: archive.Own, By: by, First: time.UnixMilli(1_000_000), Rows: []archive.Row{row},
+		Total: archive.Row{Key: "total"},
+		Gaps:  []archive.Gap{{From: 3, To: 9, Until: time.UnixMilli(2_000_000), Reason: "away"}},
 	}, f.err
 }
 

@@ -31,7 +31,8 @@ func TestBlockingReads(t *testing.T) {
 	} {
 		plain := ask(s, "GET", path, "", "")
 		index := plain.Header().Get(wire.HeaderIndex)
-		if plain.Code != 200 || plain.Header().Get(wire.HeaderHome) == "" || len(plain.Header().Values(wire.HeaderIndex)) != 1 {
+		if plain.Code != 200 || plain.Header().Get(wire.HeaderHome) == "" ||
+			len(plain.Header().Values(wire.HeaderIndex)) != 1 {
 			t.Fatalf("%s: %d %v", path, plain.Code, plain.Header())
 		}
 		if w := ask(s, "GET", path+"?index="+index+"&wait=1ms", "", ""); w.Code != 200 || w.Header().Get(wire.HeaderIndex) != index {

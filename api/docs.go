@@ -43,7 +43,8 @@ func (p *probes) operations() []web.Operation {
 	var out []web.Operation
 	for path, item := range p.api.OpenAPI().Paths {
 		for method, op := range map[string]*huma.Operation{
-			http.MethodGet: item.Get, http.MethodPost: item.Post, http.MethodPut: item.Put, http.MethodDelete: item.Delete,
+			http.MethodGet: item.Get, http.MethodPost: item.Post, http.MethodPut: item.Put,
+			http.MethodDelete: item.Delete,
 		} {
 			if op != nil {
 				out = append(out, described(method, path, op))
@@ -56,7 +57,10 @@ func (p *probes) operations() []web.Operation {
 
 // described returns an operation for people.
 func described(method, path string, op *huma.Operation) web.Operation {
-	out := web.Operation{ID: op.OperationID, Method: method, Path: path, Summary: op.Summary, Description: op.Description}
+	out := web.Operation{
+		ID: op.OperationID, Method: method, Path: path, Summary: op.Summary,
+		Description: op.Description,
+	}
 	for _, p := range op.Parameters {
 		out.Params = append(out.Params, web.Param{Name: p.Name, In: p.In, Description: p.Description})
 	}

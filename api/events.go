@@ -202,7 +202,10 @@ type eventStream struct {
 // hello opens the stream, so that a client knows at once that it is connected.
 func (e *eventStream) hello(from node.EventID) {
 	b := append([]byte(nil), "retry: 2000\n"...)
-	e.write(appendFrame(b, "", wire.EventHello, wire.Hello{Site: e.of.broker.Site(), Index: e.of.broker.Index(), From: from.String()}))
+	e.write(appendFrame(b, "", wire.EventHello, wire.Hello{
+		Site: e.of.broker.Site(), Index: e.of.broker.Index(),
+		From: from.String(),
+	}))
 }
 
 // run writes what comes, as it comes.
@@ -253,7 +256,10 @@ func (e *eventStream) writeEvents(events []node.Event, err error) {
 	var b []byte
 	if err != nil {
 		id := e.from.Place().String()
-		b = appendFrame(b, id, wire.EventReset, wire.Reset{ID: id, Index: e.of.broker.Index(), Reason: problem.OneLine(err.Error())})
+		b = appendFrame(b, id, wire.EventReset, wire.Reset{
+			ID: id, Index: e.of.broker.Index(),
+			Reason: problem.OneLine(err.Error()),
+		})
 	}
 	for i := range events {
 		b = append(b, e.of.frames.of(&events[i])...)

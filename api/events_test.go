@@ -53,7 +53,10 @@ func (f *fakeBroker) found(t *testing.T) {
 
 // submitted is a command that publishes a job of one task.
 func submitted(num uint64) *command.Submit {
-	return &command.Submit{Jobs: []command.JobSpec{{Num: num, Count: 1, Need: command.Resources{MilliCPU: 1000}, MaxAttempts: 1, Payload: []byte("{}")}}}
+	return &command.Submit{Jobs: []command.JobSpec{{
+		Num: num, Count: 1, Need: command.Resources{MilliCPU: 1000},
+		MaxAttempts: 1, Payload: []byte("{}"),
+	}}}
 }
 
 // awaitWaiters returns once so many streams and blocking reads are held.
@@ -178,11 +181,20 @@ func TestEventsForm(t *testing.T) {
 	f := newFake("site-1")
 	s := serve(t, f, Config{})
 	f.found(t)
-	f.apply(t, &command.Offer{Version: 1, Machines: []command.Machine{{Name: "m", Resources: command.Resources{MilliCPU: 1000}}}}, submitted(1))
+	f.apply(t, &command.Offer{Version: 1, Machines: []command.Machine{{
+		Name:      "m",
+		Resources: command.Resources{MilliCPU: 1000},
+	}}}, submitted(1))
 	ref := command.AttemptRef{Job: command.JobID{Site: "site-1", Num: 1}, Attempt: 1, Token: 3}
 	f.apply(t, &command.Started{Attempts: []command.StartedAttempt{{AttemptRef: ref}}})
-	f.apply(t, &command.Complete{Attempts: []command.Ended{{AttemptRef: ref, Outcome: command.Failed, ExitCode: 3, Detail: "no such file"}}})
-	f.apply(t, &command.Usage{Batch: 1, Rows: []command.UsageRow{{Job: 2, Need: command.Resources{MilliCPU: 2000}, RunMs: 5}}})
+	f.apply(t, &command.Complete{Attempts: []command.Ended{{
+		AttemptRef: ref, Outcome: command.Failed, ExitCode: 3,
+		Detail: "no such file",
+	}}})
+	f.apply(t, &command.Usage{Batch: 1, Rows: []command.UsageRow{{
+		Job: 2, Need: command.Resources{MilliCPU: 2000},
+		RunMs: 5,
+	}}})
 	res := request1(t, limit(t), "GET", "http://"+s.Addr()+"/v1/events?from=0&follow=false", "", nil)
 	body, err := io.ReadAll(res.Body)
 	if err != nil {
@@ -210,7 +222,8 @@ func TestEventsAreBounded(t *testing.T) {
 		listen(t, ctx, s, "").want(" hello")
 	}
 	for _, path := range []string{"/v1/events", "/v1/sites?index=2"} {
-		if w := ask(s, "GET", path, "", ""); w.Code != 503 || w.Header().Get("Retry-After") == "" || !strings.HasSuffix(typeOf(t, w.Body.Bytes()), "too-many-waiters") {
+		if w := ask(s, "GET", path, "", ""); w.Code != 503 || w.Header().Get("Retry-After") == "" ||
+			!strings.HasSuffix(typeOf(t, w.Body.Bytes()), "too-many-waiters") {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
 	}

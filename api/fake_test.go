@@ -60,7 +60,8 @@ var _ Broker = (*fakeBroker)(nil)
 
 func newFake(site string) *fakeBroker {
 	return &fakeBroker{
-		site: site, index: 7, keys: map[string]command.JobID{}, params: command.DefaultParams(), replica: replica.NewReplica(),
+		site: site, index: 7, keys: map[string]command.JobID{}, params: command.DefaultParams(),
+		replica: replica.NewReplica(),
 	}
 }
 
@@ -251,7 +252,10 @@ func (f *fakeBroker) Queue() []fsm.QueueView {
 
 func (f *fakeBroker) Quotas() []fsm.QuotaView {
 	return []fsm.QuotaView{
-		{Site: "site-1", Uses: []fsm.Use{{Quota: command.QuotaTasks, Used: 3, Limit: 10}, {Quota: command.QuotaKept, Used: 7, Limit: 7}}},
+		{Site: "site-1", Uses: []fsm.Use{
+			{Quota: command.QuotaTasks, Used: 3, Limit: 10},
+			{Quota: command.QuotaKept, Used: 7, Limit: 7},
+		}},
 		{Site: "site-2", Uses: []fsm.Use{{Quota: command.QuotaTasks, Used: 0, Limit: 10}}},
 	}
 }
@@ -310,7 +314,8 @@ func (f *fakeBroker) Leave(ctx context.Context, now, forget bool) error {
 func (f *fakeBroker) Status(hash bool) node.Status {
 	s := node.Status{
 		Site: f.site, Lead: "site-1", Term: 2, Index: 7, Version: "v", Federation: "uuid", Incarnation: 3,
-		Estimates: node.Calibration{Starts: 40, Held: 37, Open: 2}, Voters: []string{"site-1"}, Members: []string{"site-1"}, Handlers: []node.HandlerStatus{{Name: "local", Status: "ok"}},
+		Estimates: node.Calibration{Starts: 40, Held: 37, Open: 2}, Voters: []string{"site-1"}, Members: []string{"site-1"},
+		Handlers: []node.HandlerStatus{{Name: "local", Status: "ok"}},
 	}
 	if hash {
 		s.HashIndex, s.Hash = 7, "abc"

@@ -46,21 +46,25 @@ func (f *federation) register() {
 }
 
 func (f *federation) registerReads() {
-	reads.Read(f.api, f.reads, "sites", "/v1/sites", "The sites of the federation", reads.Current(f.broker, func(_ context.Context, _ *reads.BlockingQuery) (*reads.Answer[wire.List[wire.Site]], error) {
-		out := reads.ListOf(f.broker.Sites(), form.Site)
-		f.withContacts(out.Body.Items)
-		return out, nil
-	}))
-	reads.Read(f.api, f.reads, "queue", "/v1/queue", "What waits, per owner, with the priorities now", reads.Current(f.broker, func(_ context.Context, _ *reads.BlockingQuery) (*reads.Answer[wire.List[wire.Queue]], error) {
-		return reads.ListOf(f.broker.Queue(), form.Queue), nil
-	}))
+	reads.Read(f.api, f.reads, "sites", "/v1/sites", "The sites of the federation", reads.Current(f.broker,
+		func(_ context.Context, _ *reads.BlockingQuery) (*reads.Answer[wire.List[wire.Site]], error) {
+			out := reads.ListOf(f.broker.Sites(), form.Site)
+			f.withContacts(out.Body.Items)
+			return out, nil
+		}))
+	reads.Read(f.api, f.reads, "queue", "/v1/queue", "What waits, per owner, with the priorities now", reads.Current(f.broker,
+		func(_ context.Context, _ *reads.BlockingQuery) (*reads.Answer[wire.List[wire.Queue]], error) {
+			return reads.ListOf(f.broker.Queue(), form.Queue), nil
+		}))
 	reads.Read(f.api, f.reads, "quota", "/v1/quota", "What this site uses of its quotas, or each site", reads.Current(f.broker, f.quotas))
-	reads.Read(f.api, f.reads, "ledger", "/v1/ledger", "Who used how much of whose machines", reads.Current(f.broker, func(_ context.Context, _ *reads.BlockingQuery) (*reads.Answer[wire.Ledger], error) {
-		return &reads.Answer[wire.Ledger]{Body: form.Ledger(f.broker.Ledger())}, nil
-	}))
-	reads.Read(f.api, f.reads, "policy", "/v1/policy", "The federation's policy", reads.Current(f.broker, func(_ context.Context, _ *reads.FreshQuery) (*reads.Answer[wire.Policy], error) {
-		return &reads.Answer[wire.Policy]{Body: f.policy()}, nil
-	}))
+	reads.Read(f.api, f.reads, "ledger", "/v1/ledger", "Who used how much of whose machines",
+		reads.Current(f.broker, func(_ context.Context, _ *reads.BlockingQuery) (*reads.Answer[wire.Ledger], error) {
+			return &reads.Answer[wire.Ledger]{Body: form.Ledger(f.broker.Ledger())}, nil
+		}))
+	reads.Read(f.api, f.reads, "policy", "/v1/policy", "The federation's policy",
+		reads.Current(f.broker, func(_ context.Context, _ *reads.FreshQuery) (*reads.Answer[wire.Policy], error) {
+			return &reads.Answer[wire.Policy]{Body: f.policy()}, nil
+		}))
 	reads.Read(f.api, f.reads, "status", "/v1/status", "This broker's view of itself and the federation", func(ctx context.Context, in *statusInput) (*reads.Answer[wire.Status], error) {
 		out := &reads.Answer[wire.Status]{Body: form.Status(f.broker.Status(in.Hash), f.drainOf(ctx), in.Hash)}
 		out.Body.Unreached = f.unreached()

@@ -68,7 +68,8 @@ func TestStaleAnswersSaySo(t *testing.T) {
 		if w.Code != 200 || err != nil || age < 42 || age > 60 || w.Header().Get(wire.HeaderStale) != "true" {
 			t.Errorf("%s: %d %v", path, w.Code, w.Header())
 		}
-		if b := bodyOf(t, w.Body.String()); path != "/v1/policy" && (!b.Stale || b.AgeMs == nil || *b.AgeMs < 42_000 || *b.AgeMs > 60_000) {
+		if b := bodyOf(t, w.Body.String()); path != "/v1/policy" &&
+			(!b.Stale || b.AgeMs == nil || *b.AgeMs < 42_000 || *b.AgeMs > 60_000) {
 			t.Errorf("%s: %s", path, w.Body)
 		}
 	}
@@ -82,7 +83,8 @@ func TestStaleAnswersSaySo(t *testing.T) {
 func TestNoContactYetIsNoAge(t *testing.T) {
 	_, s := readable(t, node.Freshness{Lease: 6 * time.Second}, node.ErrNoQuorum)
 	w := ask(s, "GET", "/v1/status", "", "")
-	if b := bodyOf(t, w.Body.String()); !b.Stale || b.AgeMs != nil || w.Header().Get(wire.HeaderAge) != "unknown" || w.Header().Get(wire.HeaderStale) != "true" {
+	if b := bodyOf(t, w.Body.String()); !b.Stale || b.AgeMs != nil || w.Header().Get(wire.HeaderAge) != "unknown" ||
+		w.Header().Get(wire.HeaderStale) != "true" {
 		t.Errorf("%v %s", w.Header(), w.Body)
 	}
 	w = ask(s, "GET", "/v1/status?max_staleness=1h", "", "")
@@ -105,7 +107,8 @@ func TestMaxStaleness(t *testing.T) {
 				continue
 			}
 			var p wire.Problem
-			if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || p.Type != wire.ProblemPrefix+"stale" || w.Header().Get("Retry-After") != "2" ||
+			if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || p.Type != wire.ProblemPrefix+"stale" ||
+				w.Header().Get("Retry-After") != "2" ||
 				!strings.Contains(p.Detail, "42.") || w.Header().Get("Content-Type") != wire.TypeProblem {
 				t.Errorf("%s, at most %s: %v %s", path, most, w.Header(), w.Body)
 			}
@@ -167,7 +170,8 @@ func TestForwardedAnswersKeepTheirAge(t *testing.T) {
 	for path, want := range map[string]int{"": 200, "?max_staleness=5s": 503} {
 		res := request1(t, limit(t), "GET", "http://"+here.Addr()+"/v1/jobs/site-2.1"+path, "", nil)
 		ages := res.Header.Values(wire.HeaderAge)
-		if res.StatusCode != want || len(ages) != 1 || !strings.HasPrefix(ages[0], "42.") || fmt.Sprint(res.Header.Values(wire.HeaderStale)) != "[true]" {
+		if res.StatusCode != want || len(ages) != 1 || !strings.HasPrefix(ages[0], "42.") ||
+			fmt.Sprint(res.Header.Values(wire.HeaderStale)) != "[true]" {
 			t.Errorf("%s: %d %v", path, res.StatusCode, res.Header)
 		}
 	}

@@ -22,7 +22,10 @@ func keeps(f *fakeBroker, attempts map[uint32]uint32) {
 	f.kept = func(position uint32) node.KeptOutput { return node.KeptOutput{Attempt: attempts[position]} }
 	f.log = func(_ context.Context, q node.LogQuery) (io.ReadCloser, error) {
 		if !q.Here {
-			return nil, &node.AnywhereError{Query: node.LogQuery{Job: q.Job, Task: q.Task + 100, Stream: q.Stream}, What: "the output of task site-1.1/0", Sites: f.mayHave}
+			return nil, &node.AnywhereError{
+				Query: node.LogQuery{Job: q.Job, Task: q.Task + 100, Stream: q.Stream},
+				What:  "the output of task site-1.1/0", Sites: f.mayHave,
+			}
 		}
 		if attempts[q.Task] != q.Attempt {
 			return nil, node.ErrNotFound
@@ -201,7 +204,8 @@ func TestKeptIsAnsweredByTheAskedSite(t *testing.T) {
 	s := newServer(f)
 	w := ask(s, http.MethodGet, "/v1/jobs/site-2.7/kept?tasks=3-5", "", "")
 	var page wire.List[wire.Kept]
-	if err := json.Unmarshal(w.Body.Bytes(), &page); err != nil || len(page.Items) != 2 || page.Items[0] != (wire.Kept{Task: 3, Attempt: 2}) ||
+	if err := json.Unmarshal(w.Body.Bytes(), &page); err != nil || len(page.Items) != 2 ||
+		page.Items[0] != (wire.Kept{Task: 3, Attempt: 2}) ||
 		page.Items[1].Task != 4 || page.Items[1].Problem == nil || !strings.Contains(page.Items[1].Problem.Type, "output-gone") {
 		t.Errorf("%d %s, %v", w.Code, w.Body, err)
 	}
@@ -224,7 +228,8 @@ func TestOutputsBesideASiteThatIsAway(t *testing.T) {
 		return node.Task{State: "queued", Attempt: attempt, Position: position}
 	}
 	asked.tasks = map[uint32]node.Task{
-		0: waits(100, 1), 1: waits(101, 1), 2: waits(102, 2), 3: {State: "succeeded", ExitCode: &exit, Unrecorded: true, Position: 103},
+		0: waits(100, 1), 1: waits(101, 1), 2: waits(102, 2),
+		3: {State: "succeeded", ExitCode: &exit, Unrecorded: true, Position: 103},
 	}
 	keeps(asked, map[uint32]uint32{103: 1})
 	keeps(other, map[uint32]uint32{101: 1, 102: 1})

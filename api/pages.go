@@ -55,12 +55,13 @@ type pageKey struct{}
 func (g *pages) register() {
 	for _, route := range g.web.Routes() {
 		answer := g.stayed(route)
-		g.api.Page(route.Method, route.Path, route.Stay != web.Brief, func(w http.ResponseWriter, r *http.Request, param func(string) string) {
-			r = r.WithContext(context.WithValue(r.Context(), pageKey{}, true))
-			if err := answer(w, r, param); err != nil {
-				g.api.Fail(w, r, err)
-			}
-		})
+		g.api.Page(route.Method, route.Path, route.Stay != web.Brief,
+			func(w http.ResponseWriter, r *http.Request, param func(string) string) {
+				r = r.WithContext(context.WithValue(r.Context(), pageKey{}, true))
+				if err := answer(w, r, param); err != nil {
+					g.api.Fail(w, r, err)
+				}
+			})
 	}
 }
 
@@ -192,7 +193,8 @@ func pageAttempts(list []archive.Attempt) []web.Attempt {
 			continue // it never came to run
 		}
 		out = append(out, web.Attempt{
-			Job: a.Job, Task: a.Task, Attempt: a.Number, Site: a.Site, Started: started, Ended: a.Ended, Outcome: a.Outcome.String(),
+			Job: a.Job, Task: a.Task, Attempt: a.Number, Site: a.Site, Started: started, Ended: a.Ended,
+			Outcome: a.Outcome.String(),
 		})
 	}
 	return out

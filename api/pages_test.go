@@ -61,7 +61,8 @@ func TestPagesOfAnotherBroker(t *testing.T) {
 	}
 	f.elseErr = &node.ElsewhereError{Site: "site-2", HTTP: "127.0.0.1:1", Role: "owner"}
 	w := ask(here, "GET", "/jobs/site-2.1", "", "")
-	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "does not answer") || !strings.Contains(w.Body.String(), "<h1>") {
+	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "does not answer") ||
+		!strings.Contains(w.Body.String(), "<h1>") {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
@@ -95,7 +96,11 @@ var _ Recent = pastFake{}
 
 func (p pastFake) Attempts(time.Time, string, int) []archive.Attempt {
 	return []archive.Attempt{
-		{Job: command.JobID{Site: "site-1", Num: 5}, Number: 2, Site: "site-2", Assigned: p.now.Add(-time.Minute), Outcome: fsm.EndLost, Ended: p.now},
+		{
+			Job: command.JobID{Site: "site-1", Num: 5}, Number: 2, Site: "site-2", Assigned: p.now.Add(-time.Minute),
+			Outcome: fsm.EndLost,
+			Ended:   p.now,
+		},
 		{Job: command.JobID{Site: "site-1", Num: 6}, Count: 9, Outcome: fsm.EndCancelled, Ended: p.now},
 	}
 }

@@ -24,8 +24,12 @@ func (f *federation) registerPolicy() {
 	f.api.Handle(huma.Operation{
 		OperationID: "set-policy", Method: http.MethodPut, Path: "/v1/policy", Summary: "Change the federation's policy",
 		Description: "Fields left out keep their value.",
-		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{wire.TypeJSON: {Schema: f.api.Schema(wire.Policy{})}}},
-		Responses:   f.api.Responses(http.StatusOK, wire.TypeJSON, f.api.Schema(wire.Policy{}), 400, 403, 413, 415, 422, 429, 503),
+		RequestBody: &huma.RequestBody{
+			Required: true,
+			Content:  map[string]*huma.MediaType{wire.TypeJSON: {Schema: f.api.Schema(wire.Policy{})}},
+		},
+		Responses: f.api.Responses(http.StatusOK, wire.TypeJSON, f.api.Schema(wire.Policy{}), 400, 403, 413, 415, 422,
+			429, 503),
 	}, f.setPolicy)
 }
 

@@ -109,17 +109,22 @@ func TestForwardToAnother(t *testing.T) {
 		a.elseErr = &node.ElsewhereError{Site: "site-2", HTTP: tc.at, Role: "owner"}
 		for _, method := range []string{"GET", "DELETE"} {
 			w := ask(atA, method, "/v1/jobs/site-2.1", "", "")
-			if body := w.Body.String(); w.Code != 503 || !strings.Contains(body, strings.ReplaceAll(tc.want, `"`, `\"`)) || !strings.Contains(body, "its broker at "+tc.at) || !strings.Contains(body, "`advertise` or `http` of site-2") {
+			if body := w.Body.String(); w.Code != 503 || !strings.Contains(body, strings.ReplaceAll(tc.want, `"`, `\"`)) ||
+				!strings.Contains(body, "its broker at "+tc.at) || !strings.Contains(body, "`advertise` or `http` of site-2") {
 				t.Errorf("%s, %s: %d %s", name, method, w.Code, body)
 			}
 		}
 		for method, path := range map[string]string{"POST": "/v1/cancel?job=site-2.1", "GET": "/v1/wait?job=site-2.1&wait=5s"} {
 			w := ask(atA, method, path, "", "")
-			if body := w.Body.String(); !strings.Contains(body, "owner-unreachable") || !strings.Contains(body, strings.ReplaceAll(tc.want, `"`, `\"`)) {
+			if body := w.Body.String(); !strings.Contains(body, "owner-unreachable") ||
+				!strings.Contains(body, strings.ReplaceAll(tc.want, `"`, `\"`)) {
 				t.Errorf("%s, %s: %d %s", name, path, w.Code, body)
 			}
 		}
-		a.elseErr = &node.AnywhereError{Query: node.LogQuery{Attempt: 1}, Sites: []node.ElsewhereError{{Site: "site-2", HTTP: tc.at}}, What: "attempt 1"}
+		a.elseErr = &node.AnywhereError{
+			Query: node.LogQuery{Attempt: 1},
+			Sites: []node.ElsewhereError{{Site: "site-2", HTTP: tc.at}}, What: "attempt 1",
+		}
 		if w := ask(atA, "GET", "/v1/jobs/site-2.1/logs?attempt=1", "", ""); w.Code != 503 || !strings.Contains(w.Body.String(), tc.at) {
 			t.Errorf("%s, search: %d %s", name, w.Code, w.Body)
 		}

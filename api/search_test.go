@@ -277,14 +277,21 @@ func stranger(t *testing.T, name string, said wire.Problem) node.ElsewhereError 
 func TestOthersChooseNoStatus(t *testing.T) {
 	asked, _ := member(t, "site-1", Config{})
 	s := serve(t, asked, Config{})
-	for status, want := range map[int][2]int{0: {404, 503}, 7: {404, 503}, 200: {404, 503}, 1000: {404, 503}, 404: {404, 404}} {
-		at := stranger(t, "site-2", wire.Problem{Type: wire.ProblemPrefix + problem.OutputGone, Title: "The output is gone", Detail: "\x1b[2Jgone", Status: status})
+	for status, want := range map[int][2]int{
+		0: {404, 503}, 7: {404, 503}, 200: {404, 503}, 1000: {404, 503},
+		404: {404, 404},
+	} {
+		at := stranger(t, "site-2", wire.Problem{
+			Type: wire.ProblemPrefix + problem.OutputGone, Title: "The output is gone", Detail: "\x1b[2Jgone",
+			Status: status,
+		})
 		keeps(asked, nil)
 		asked.mayHave = []node.ElsewhereError{at}
 		newest := ask(s, "GET", "/v1/jobs/site-1.1/logs", "", "")
 		anywhere(asked, at)
 		found := ask(s, "GET", earlier, "", "")
-		if got := [2]int{found.Code, newest.Code}; got != want || strings.Contains(found.Body.String()+newest.Body.String(), "u001b") {
+		if got := [2]int{found.Code, newest.Code}; got != want ||
+			strings.Contains(found.Body.String()+newest.Body.String(), "u001b") {
 			t.Errorf("status %d: %v, want %v: %s %s", status, got, want, found.Body, newest.Body)
 		}
 	}
@@ -303,7 +310,10 @@ func TestUnreadableHereIsSaid(t *testing.T) {
 	s := serve(t, asked, Config{})
 	for want, sites := range map[string][]node.ElsewhereError{problem.OutputUnreadable: {atNot}, "found": {atNot, atHas}} {
 		asked.log = func(_ context.Context, q node.LogQuery) (io.ReadCloser, error) {
-			return nil, &node.AnywhereError{Query: q, What: "it", Sites: sites, Here: fmt.Errorf("cannot be read: %w", node.ErrOutputUnreadable)}
+			return nil, &node.AnywhereError{
+				Query: q, What: "it", Sites: sites,
+				Here: fmt.Errorf("cannot be read: %w", node.ErrOutputUnreadable),
+			}
 		}
 		if w := ask(s, "GET", earlier, "", ""); !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%d %s, want %s", w.Code, w.Body, want)

@@ -102,18 +102,25 @@ func New(cfg Config, b Broker, reg *prometheus.Registry, logger zerolog.Logger) 
 	read := reads.New(b, s.waiters, stop)
 	pages := &pages{waiters: s.waiters, followers: s.followers}
 	s.peers = peers.New(peers.Config{
-		Site: b.Site, Federation: cfg.Federation, Timeout: cfg.PeerTimeout, Blocks: reads.IsBlocking, Patience: reads.MaxWait,
-		Waiters: s.waiters, Stop: stop, Refuse: pages.refuse, Log: logger,
+		Site: b.Site, Federation: cfg.Federation, Timeout: cfg.PeerTimeout, Blocks: reads.IsBlocking,
+		Patience: reads.MaxWait,
+		Waiters:  s.waiters, Stop: stop, Refuse: pages.refuse, Log: logger,
 	})
 	s.api = rest.New(cfg.Version, &gate{
-		broker: b, transport: s.transport, guard: transport.NewGuard(append([]string{cfg.Listen}, cfg.Names...)), bodies: bodies,
-		writers: transport.NewWriters(cfg.BodyTimeout), reads: read, peers: s.peers, metrics: metrics, refuse: pages.refuse,
+		broker: b, transport: s.transport, guard: transport.NewGuard(append([]string{cfg.Listen}, cfg.Names...)),
+		bodies:  bodies,
+		writers: transport.NewWriters(cfg.BodyTimeout), reads: read, peers: s.peers, metrics: metrics,
+		refuse: pages.refuse,
 	}, logger)
-	out := outputs.New(outputs.Config{Broker: b, API: s.api, Peers: s.peers, Followers: s.followers, Stop: stop, Log: logger})
+	out := outputs.New(outputs.Config{
+		Broker: b, API: s.api, Peers: s.peers, Followers: s.followers, Stop: stop,
+		Log: logger,
+	})
 	pages.api, pages.web = s.api, web.New(newSource(&cfg, b, out, stop))
 
 	jobs.New(jobs.Config{
-		Broker: b, API: s.api, Reads: read, Bodies: bodies, Peers: s.peers, Accepted: metrics.accepted, Refused: metrics.refused, Log: logger,
+		Broker: b, API: s.api, Reads: read, Bodies: bodies, Peers: s.peers, Accepted: metrics.accepted,
+		Refused: metrics.refused, Log: logger,
 	}).Register()
 	(&federation{b, s.api, read, bodies, cfg.Contacts, cfg.Federation}).register()
 	(&events{broker: b, api: s.api, reads: read}).register()
@@ -129,7 +136,8 @@ func newBounded(cfg *Config, logger zerolog.Logger) *Server {
 	const name, title = "too-many-waiters", "Too many clients wait for what happens"
 	return &Server{
 		transport: transport.New(transport.Config{
-			Listen: cfg.Listen, MaxConns: cfg.MaxConns, HeaderTimeout: cfg.HeaderTimeout, IdleTimeout: cfg.IdleTimeout, Misdialed: cfg.Misdialed,
+			Listen: cfg.Listen, MaxConns: cfg.MaxConns, HeaderTimeout: cfg.HeaderTimeout, IdleTimeout: cfg.IdleTimeout,
+			Misdialed: cfg.Misdialed,
 		}, logger),
 		waiters:   transport.NewPlaces(cfg.MaxWaiters, name, title, "event streams, blocking reads and open pages"),
 		followers: transport.NewPlaces(cfg.MaxFollowers, name, title, "followed logs"),

@@ -22,7 +22,8 @@ const drainWait = 2 * time.Second
 // registerSite adds what an operator asks of the broker's own site.
 func (f *federation) registerSite() {
 	f.command("drain", "Take on nothing for other sites", "What runs goes on. It holds until resume, also across restarts.", f.api.Schema(wire.DrainRequest{}), wire.Drain{}, http.StatusOK, f.drain)
-	f.command("resume", "End a drain", "", &huma.Schema{Type: huma.TypeObject, AdditionalProperties: false}, wire.Drain{}, http.StatusOK, f.resume)
+	f.command("resume", "End a drain", "", &huma.Schema{Type: huma.TypeObject, AdditionalProperties: false}, wire.Drain{}, http.StatusOK,
+		f.resume)
 	f.command("leave", "Take the site out of the federation",
 		"It drains for up to 10 minutes, hands back what still runs, and its broker ends. Its account stays, and so do its waiting jobs, as withdrawn, unless forget is set; started again on its data, it comes back.",
 		f.api.Schema(wire.LeaveRequest{}), wire.Leaving{}, http.StatusAccepted, f.leave)

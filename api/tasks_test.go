@@ -40,7 +40,8 @@ func readAs[T any](t *testing.T, s *Server, path string) (out T) {
 func TestFailedTasksAreNamed(t *testing.T) {
 	s := failing(t)
 	job := readAs[wire.Job](t, s, "/v1/jobs/site-1.1")
-	if len(job.Failed) != 10 || job.Failed[0].Index != 101 || job.Failed[9].Index != 119 || *job.Failed[0].ExitCode != 3 {
+	if len(job.Failed) != 10 || job.Failed[0].Index != 101 || job.Failed[9].Index != 119 ||
+		*job.Failed[0].ExitCode != 3 {
 		t.Errorf("%d failed tasks: %+v", len(job.Failed), job.Failed)
 	}
 	if list := readAs[wire.List[wire.Job]](t, s, "/v1/jobs"); list.Items[0].Failed != nil {

@@ -102,7 +102,8 @@ func TestDryRun(t *testing.T) {
 	} {
 		res := ask(s, "POST", c.target, c.kind, c.body)
 		var w wire.Why
-		if res.Code != c.code || c.code == 200 && (json.Unmarshal(res.Body.Bytes(), &w) != nil || w.ID != "" || w.Waiting != 3) {
+		if res.Code != c.code || c.code == 200 && (json.Unmarshal(res.Body.Bytes(), &w) != nil || w.ID != "" ||
+			w.Waiting != 3) {
 			t.Errorf("%s %s: %d %s", c.target, c.body, res.Code, res.Body)
 		}
 	}

@@ -52,7 +52,8 @@ func ParseImage(text string) (n ImageName, err error) {
 	case !strings.ContainsAny(host, ".:") && host != "localhost":
 		host, path = "docker.io", n.repository
 	}
-	if !hostForm.MatchString(host) || !pathForm.MatchString(path) || !tagForm.MatchString(n.suffix) && !digestForm.MatchString(n.suffix) {
+	if !hostForm.MatchString(host) || !pathForm.MatchString(path) || !tagForm.MatchString(n.suffix) &&
+		!digestForm.MatchString(n.suffix) {
 		return n, errors.New("not a name of an image, such as alpine:3.20 or registry.example.org/team/tool@sha256:…")
 	}
 	n.repository = host + "/" + path

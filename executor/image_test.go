@@ -41,7 +41,8 @@ func FuzzReference(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		r, err := ParseImage(text)
-		if err == nil && (strings.ContainsAny(r.String(), "?%# \n\\") || strings.Contains(r.String(), "..") && !strings.Contains(r.suffix, "..")) {
+		if err == nil && (strings.ContainsAny(r.String(), "?%# \n\\") || strings.Contains(r.String(), "..") &&
+			!strings.Contains(r.suffix, "..")) {
 			t.Errorf("%q became %q", text, r)
 		}
 	})

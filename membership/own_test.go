@@ -44,7 +44,10 @@ func TestNameThatIsFoundLater(t *testing.T) {
 func TestNameThatIsNeverFound(t *testing.T) {
 	a := open(t, "a", func(c *Config) {
 		c.Advertise = "a.example:1"
-		c.lookup = func(context.Context, string) ([]netip.Addr, error) { return []netip.Addr{netip.IPv4Unspecified()}, nil }
+		c.lookup = func(context.Context, string) ([]netip.Addr, error) {
+			return []netip.Addr{netip.IPv4Unspecified()},
+				nil
+		}
 	})
 	a.log.await(t, "it means no host's own address")
 	if err := a.Leave(t.Context()); err != nil {

@@ -58,7 +58,10 @@ func TestDelegateRefuses(t *testing.T) {
 	good := meta{federation: testFederation, incarnation: 1}
 	foreign := meta{federation: [16]byte{9}}
 	node := func(edit func(*memberlist.Node)) *memberlist.Node {
-		n := &memberlist.Node{Name: "site", Addr: net.IPv4(10, 0, 0, 1), Port: 1, PMin: 1, PMax: 5, PCur: 2, Meta: good.encode()}
+		n := &memberlist.Node{
+			Name: "site", Addr: net.IPv4(10, 0, 0, 1), Port: 1, PMin: 1, PMax: 5, PCur: 2,
+			Meta: good.encode(),
+		}
 		edit(n)
 		return n
 	}
@@ -182,7 +185,8 @@ func TestGarbageOnThePort(t *testing.T) {
 			t.Fatal(err)
 		}
 		held = append(held, conn)
-		conn.Write(junk([][]byte{nil, label, append(bytes.Clone(label), encryptedMsg, 0, 15, 255, 255, encryption)}[i%3], 4000))
+		conn.Write(junk([][]byte{nil, label, append(bytes.Clone(label), encryptedMsg, 0, 15, 255, 255,
+			encryption)}[i%3], 4000))
 	}
 	for _, frame := range hostileFrames(t, &a.cfg) {
 		conn, err := net.Dial("tcp", a.Addr().String())

@@ -59,7 +59,8 @@ func listen(cfg *Config, t timing, limit *limiter) (*transport, error) {
 		return nil, fmt.Errorf("%w at %s, TCP and UDP: %w", ErrListen, cfg.Listen, err)
 	}
 	tr := &transport{
-		t: t, header: labelHeader(cfg.label()), misdialed: cfg.Misdialed, log: cfg.Logger, limit: limit, tcp: tcp, udp: udp,
+		t: t, header: labelHeader(cfg.label()), misdialed: cfg.Misdialed, log: cfg.Logger, limit: limit, tcp: tcp,
+		udp:     udp,
 		packets: make(chan *memberlist.Packet), streams: make(chan net.Conn),
 		slots: make(chan struct{}, maxStreams), open: map[*stream]struct{}{},
 	}

@@ -42,7 +42,10 @@ func (e Exposure) Open(m executor.Machine) command.Resources {
 	if m.Shared {
 		percent -= e.SharedThreshold
 	}
-	return command.Resources{MilliCPU: m.MilliCPU * percent / 100, MemMiB: m.MemMiB * percent / 100, GPU: m.GPU * percent / 100}
+	return command.Resources{
+		MilliCPU: m.MilliCPU * percent / 100, MemMiB: m.MemMiB * percent / 100,
+		GPU: m.GPU * percent / 100,
+	}
 }
 
 // Exposed computes what is offered of one machine and what is left of the reserve.

@@ -122,7 +122,10 @@ func BenchmarkRank(b *testing.B) {
 		for o := range n {
 			c.Count(o)
 		}
-		a := Account{Projection: Projection{Waits: Waits{Started: Int64(1 << 40), Units: 100, Released: Int64(1 << 30)}, Scale: c.Scale(), Ahead: c.Total(), Queued: 1000}}
+		a := Account{Projection: Projection{
+			Waits: Waits{Started: Int64(1 << 40), Units: 100, Released: Int64(1 << 30)},
+			Scale: c.Scale(), Ahead: c.Total(), Queued: 1000,
+		}}
 		b.ResetTimer()
 		for i := range b.N {
 			a.Projection.Fair = c.Fair(i % n)

@@ -17,8 +17,9 @@ func TestExcessIsInRange(t *testing.T) {
 			for _, ahead := range []Int128{low, MaxWait, {Hi: 1 << 62}} {
 				for _, units := range []int64{0, 1, MaxUnits, 1 << 62} {
 					p := Projection{
-						Waits: Waits{Started: w, Units: units, Released: Mul64(units, MaxNow)}, Scale: lcmTo(MaxShapley),
-						Fair: fair.MulInt64(lcmTo(MaxShapley)), Ahead: ahead, Queued: 1 << 62,
+						Waits: Waits{Started: w, Units: units, Released: Mul64(units, MaxNow)},
+						Scale: lcmTo(MaxShapley),
+						Fair:  fair.MulInt64(lcmTo(MaxShapley)), Ahead: ahead, Queued: 1 << 62,
 					}
 					want := new(big.Int).Sub(toBig(clamped(w)), toBig(fair))
 					want.Mul(want, big.NewInt(MaxUnits))

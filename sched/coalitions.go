@@ -306,7 +306,9 @@ func (c *Coalitions) list() []*shared {
 
 // RestoreCoalitions makes coalitions of what All yielded, asking for one queue
 // after another. Errors: ErrBadQueue, and next's.
-func RestoreCoalitions(policy string, sites int, least, now int64, epoch uint64, next func() (*Queue, error)) (*Coalitions, error) {
+func RestoreCoalitions(policy string, sites int, least, now int64, epoch uint64,
+	next func() (*Queue, error),
+) (*Coalitions, error) {
 	c := &Coalitions{policy: policy, n: sites, least: least}
 	if Effective(policy, sites) != policy {
 		return nil, fmt.Errorf("%w: %s with %d sites", ErrBadQueue, policy, sites)

@@ -225,7 +225,8 @@ func TestEqualSitesAreSymmetric(t *testing.T) {
 					t.Fatalf("%s: equal sites have %v and %v", policy, c.Fair(o), c.Fair(0))
 				}
 			}
-			if want := new(big.Int).Mul(schedtest.Big(c.Total()), big.NewInt(c.Scale())); policy == sched.Shapley && sum.Cmp(want) != 0 {
+			if want := new(big.Int).Mul(schedtest.Big(c.Total()), big.NewInt(c.Scale())); policy == sched.Shapley &&
+				sum.Cmp(want) != 0 {
 				t.Fatalf("shares sum to %v, all wait %v", sum, want)
 			}
 		}
@@ -262,7 +263,8 @@ func TestLimitsGiveWay(t *testing.T) {
 			}
 		}
 	}
-	if c.Policy() != sched.Alone || sched.MaxSites(sched.Shapley) != 12 || sched.MaxSites(sched.CE) != 256 || sched.MaxSites(sched.Alone) != 0 {
+	if c.Policy() != sched.Alone || sched.MaxSites(sched.Shapley) != 12 || sched.MaxSites(sched.CE) != 256 ||
+		sched.MaxSites(sched.Alone) != 0 {
 		t.Fatal(c.Policy())
 	}
 }
@@ -287,7 +289,8 @@ func TestNoCores(t *testing.T) {
 		p, _ := sched.New(policy, sched.Partial)
 		rank := func(o int, wait int64) sched.Rank {
 			a := sched.Account{Projection: sched.Projection{
-				Waits: sched.Waits{Started: sched.Int64(wait), Units: 10}, Fair: c.Fair(o), Scale: c.Scale(), Ahead: c.Total(), Queued: 30,
+				Waits: sched.Waits{Started: sched.Int64(wait), Units: 10}, Fair: c.Fair(o), Scale: c.Scale(),
+				Ahead: c.Total(), Queued: 30,
 			}}
 			return p.Rank(&a, 1)
 		}

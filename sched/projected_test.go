@@ -82,7 +82,10 @@ func (g *waitingRoom) fair(t *testing.T, policy string, now int64) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "together %v; %d wait, %v more\n", c.Total(), queued, ahead)
 	for i := range g.waits {
-		a := Account{Projection: Projection{Waits: g.waits[i], Fair: c.Fair(i), Scale: c.Scale(), Ahead: ahead, Queued: queued}}
+		a := Account{Projection: Projection{
+			Waits: g.waits[i], Fair: c.Fair(i), Scale: c.Scale(), Ahead: ahead,
+			Queued: queued,
+		}}
 		fmt.Fprintf(&out, "site %d: waited %v, alone %v, fair %v/%d, rank %v\n", i, a.Projection.At(now), c.Own(i), c.Fair(i), c.Scale(), p.Rank(&a, now).Num)
 	}
 	return out.String()

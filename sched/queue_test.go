@@ -63,7 +63,8 @@ func TestQueueIsNaive(t *testing.T) {
 			q.Count()
 			later := q.Clone()
 			later.Step(now+rapid.Int64Range(0, 500).Draw(t, "wait"), &sched.Change{}, 1000)
-			if s := q.State(); len(s.Away) == 0 && s.Work == sched.Mul64(s.Units, s.Length) && later.Total() != q.Total() {
+			if s := q.State(); len(s.Away) == 0 && s.Work == sched.Mul64(s.Units, s.Length) &&
+				later.Total() != q.Total() {
 				t.Fatalf("total %v became %v with time alone", q.Total(), later.Total())
 			}
 		}
@@ -103,6 +104,7 @@ func unfold(f []sched.Slot) (out []int64) {
 }
 
 func equalState(a, b sched.QueueState) bool {
-	return a.Clock == b.Clock && a.Least == b.Least && a.Lent == b.Lent && a.Units == b.Units && a.Length == b.Length && a.Work == b.Work && a.Settled == b.Settled &&
+	return a.Clock == b.Clock && a.Least == b.Least && a.Lent == b.Lent && a.Units == b.Units && a.Length == b.Length &&
+		a.Work == b.Work && a.Settled == b.Settled &&
 		slices.Equal(a.Free, b.Free) && slices.Equal(a.Away, b.Away)
 }

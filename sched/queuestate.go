@@ -31,7 +31,10 @@ func (q *Queue) State() QueueState {
 // RestoreQueue makes a queue of what State returned. Errors: ErrBadQueue for
 // numbers that no queue has.
 func RestoreQueue(s QueueState) (*Queue, error) {
-	q := &Queue{clock: s.Clock, units: s.Units, length: s.Length, work: s.Work, settled: s.Settled, free: s.Free, away: s.Away, least: s.Least, lent: s.Lent}
+	q := &Queue{
+		clock: s.Clock, units: s.Units, length: s.Length, work: s.Work, settled: s.Settled, free: s.Free,
+		away: s.Away, least: s.Least, lent: s.Lent,
+	}
 	switch {
 	case s.Clock < 0 || s.Clock > MaxNow || s.Units < 0 || s.Units > MaxUnits:
 		return nil, fmt.Errorf("%w: clock %d, %d units", ErrBadQueue, s.Clock, s.Units)

@@ -68,7 +68,9 @@ func (c *Client) Addr() string { return c.base.String() }
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // do sends a request; an answer from 400 on becomes a *Problem.
-func (c *Client) do(ctx context.Context, method, path string, query url.Values, body io.Reader, header http.Header) (*http.Response, error) {
+func (c *Client) do(ctx context.Context, method, path string, query url.Values, body io.Reader,
+	header http.Header,
+) (*http.Response, error) {
 	u := *c.base
 	u.RawPath = u.EscapedPath() + path // path is escaped
 	var err error
@@ -117,7 +119,9 @@ func problemIn(res *http.Response) error {
 }
 
 // get reads one JSON answer.
-func get[T any](ctx context.Context, c *Client, method, path string, query url.Values, body io.Reader, header http.Header) (T, *http.Response, error) {
+func get[T any](ctx context.Context, c *Client, method, path string, query url.Values, body io.Reader,
+	header http.Header,
+) (T, *http.Response, error) {
 	var out T
 	res, err := c.do(ctx, method, path, query, body, header)
 	if err != nil {
@@ -163,7 +167,8 @@ type Accepted struct {
 // Submit submits one job, given as its JSON text so that nothing of it is lost
 // or added on the way.
 func (c *Client) Submit(ctx context.Context, spec []byte, o SubmitOptions) (Accepted, error) {
-	a, res, err := get[wire.Accepted](ctx, c, http.MethodPost, "/v1/jobs", o.query(), bytes.NewReader(spec), o.header(wire.TypeJSON))
+	a, res, err := get[wire.Accepted](ctx, c, http.MethodPost, "/v1/jobs", o.query(), bytes.NewReader(spec),
+		o.header(wire.TypeJSON))
 	if err != nil {
 		return Accepted{}, err
 	}

@@ -119,7 +119,8 @@ func TestSubmitMany(t *testing.T) {
 		t.Errorf("%v %v %v", out, err, got.Header)
 	}
 	stop := errors.New("enough")
-	if err := c.SubmitMany(context.Background(), strings.NewReader("{}\n"), SubmitOptions{}, func(Result) error { return stop }); !errors.Is(err, stop) {
+	if err := c.SubmitMany(context.Background(), strings.NewReader("{}\n"), SubmitOptions{},
+		func(Result) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("error of each: %v", err)
 	}
 }

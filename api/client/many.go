@@ -16,7 +16,10 @@ import (
 // Wait returns once all the jobs have ended, or after a time (at most 5 minutes):
 // how far each one is, in order. At most 1000 jobs.
 func (c *Client) Wait(ctx context.Context, ids []string, most time.Duration) (wire.Waited, error) {
-	return plain[wire.Waited](ctx, c, "/v1/wait", url.Values{"job": ids, "wait": {max(time.Millisecond, most.Round(time.Millisecond)).String()}})
+	return plain[wire.Waited](ctx, c, "/v1/wait", url.Values{
+		"job":  ids,
+		"wait": {max(time.Millisecond, most.Round(time.Millisecond)).String()},
+	})
 }
 
 // CancelMany cancels jobs, or tasks of them (SITE.NUMBER/3,17,40-60): one item per
@@ -47,7 +50,8 @@ func (c *Client) Rerun(ctx context.Context, id string, q RerunQuery) (Accepted, 
 	if len(q.States) > 0 {
 		v["state"] = q.States
 	}
-	a, res, err := get[wire.Accepted](ctx, c, http.MethodPost, jobPath(id)+"/rerun", v, nil, SubmitOptions{Key: q.Key}.header(wire.TypeJSON))
+	a, res, err := get[wire.Accepted](ctx, c, http.MethodPost, jobPath(id)+"/rerun", v, nil,
+		SubmitOptions{Key: q.Key}.header(wire.TypeJSON))
 	if err != nil {
 		return Accepted{}, err
 	}
@@ -68,7 +72,9 @@ type OutputQuery struct {
 // Output reads the output of several tasks, calls each for every piece and every
 // problem, and returns the cursor of the next tasks, "" when there are no more. It
 // ends at each's first error.
-func (c *Client) Output(ctx context.Context, id string, q OutputQuery, each func(wire.Output) error) (next string, err error) {
+func (c *Client) Output(ctx context.Context, id string, q OutputQuery, each func(wire.Output) error) (next string,
+	err error,
+) {
 	v := values("tasks", q.Tasks, "stream", q.Stream, "cursor", q.Cursor)
 	if len(q.States) > 0 {
 		v["state"] = q.States

@@ -23,7 +23,10 @@ type watch struct {
 //
 // An answer may be like the last one: what happened need not concern it.
 func (c *Client) Watching(wait time.Duration) *Client {
-	return &Client{base: c.base, http: c.http, fresh: c.fresh, watch: &watch{wait: max(time.Millisecond, wait.Round(time.Millisecond))}}
+	return &Client{
+		base: c.base, http: c.http, fresh: c.fresh,
+		watch: &watch{wait: max(time.Millisecond, wait.Round(time.Millisecond))},
+	}
 }
 
 // query adds what a blocking read waits for.

@@ -23,7 +23,8 @@ func newClient() *http.Client {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		// Each question dials: a connection that is kept says nothing of the address.
 		Transport: &http.Transport{
-			DialContext: (&net.Dialer{Timeout: askLimit}).DialContext, DisableKeepAlives: true, MaxResponseHeaderBytes: maxAnswer,
+			DialContext: (&net.Dialer{Timeout: askLimit}).DialContext, DisableKeepAlives: true,
+			MaxResponseHeaderBytes: maxAnswer,
 		},
 	}
 }

@@ -53,7 +53,8 @@ func TestWhoAnswers(t *testing.T) {
 		"no address":         {"a b:1", "the address is malformed"},
 	} {
 		_, err := c.askSite(t.Context(), Site{ID: "b", HTTP: tc.at})
-		if (err == nil) != (tc.want == "") || err != nil && (!strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n")) {
+		if (err == nil) != (tc.want == "") || err != nil &&
+			(!strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n")) {
 			t.Errorf("%s: %v, want %q", name, err, tc.want)
 		}
 	}
@@ -71,7 +72,10 @@ func TestPatience(t *testing.T) {
 	var log bytes.Buffer
 	b := Site{ID: "b", HTTP: gone(t), Incarnation: 1}
 	present := []Site{b, {ID: "a", HTTP: "own:1"}, {ID: "quiet"}}
-	c := New(Config{Site: "a", Federation: "fed", Patience: 7 * time.Second, Sites: func() []Site { return present }, Logger: zerolog.New(&log)})
+	c := New(Config{
+		Site: "a", Federation: "fed", Patience: 7 * time.Second, Sites: func() []Site { return present },
+		Logger: zerolog.New(&log),
+	})
 	now := time.Unix(1000, 0)
 	if c.Of("b") != nil {
 		t.Error("known before it was asked")
@@ -117,9 +121,15 @@ func TestPatience(t *testing.T) {
 // TestToldByOthers: a site learns that it is not reached from those that it asks.
 func TestToldByOthers(t *testing.T) {
 	var log bytes.Buffer
-	b := Site{ID: "b", HTTP: answers(t, 200, wire.Introduction{Site: "b", Federation: "fed", You: &wire.Contact{Address: "own:1", Why: "nobody answers there"}})}
+	b := Site{ID: "b", HTTP: answers(t, 200, wire.Introduction{
+		Site: "b", Federation: "fed",
+		You: &wire.Contact{Address: "own:1", Why: "nobody answers there"},
+	})}
 	own := "own:1"
-	c := New(Config{Site: "a", Federation: "fed", Sites: func() []Site { return []Site{b, {ID: "a", HTTP: own}} }, Logger: zerolog.New(&log)})
+	c := New(Config{
+		Site: "a", Federation: "fed", Sites: func() []Site { return []Site{b, {ID: "a", HTTP: own}} },
+		Logger: zerolog.New(&log),
+	})
 	now := time.Unix(1000, 0)
 	c.round(t.Context(), now)
 	if got := c.Unreached(); len(got) != 1 || got[0] != (wire.Unreached{By: "b", Address: "own:1", Why: "nobody answers there"}) {

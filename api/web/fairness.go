@@ -47,7 +47,8 @@ func (p *Pages) fairness(r *http.Request, _ func(string) string) (view, error) {
 	ledger := p.cfg.Source.Ledger()
 	params := p.cfg.Source.Params()
 	v := fairnessView{
-		Amounts: amounts{params, ledger.Unit}, Policy: params.Policy, Show: measures[0], Measures: measures, Kept: p.cfg.History != nil,
+		Amounts: amounts{params, ledger.Unit}, Policy: params.Policy, Show: measures[0],
+		Measures: measures, Kept: p.cfg.History != nil,
 	}
 	if show := r.URL.Query().Get("show"); slices.Contains(measures, show) {
 		v.Show = show
@@ -130,7 +131,8 @@ func (v *fairnessView) lines(samples []archive.Sample) chart {
 	for _, a := range last {
 		var points []point
 		for _, s := range samples {
-			i, ok := slices.BinarySearchFunc(s.Sites, a.Site, func(x archive.Standing, site string) int { return cmp.Compare(x.Site, site) })
+			i, ok := slices.BinarySearchFunc(s.Sites, a.Site,
+				func(x archive.Standing, site string) int { return cmp.Compare(x.Site, site) })
 			if ok {
 				points = append(points, point{s.At, v.measure(&s.Sites[i])})
 			}

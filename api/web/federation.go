@@ -36,7 +36,8 @@ func (p *Pages) federation(_ *http.Request, _ func(string) string) (view, error)
 	}
 	for _, s := range p.cfg.Source.Sites() {
 		row := siteRow{
-			Site: s, State: s.State.String(), Leader: s.ID == v.Status.Lead, Here: s.ID == v.Status.Site, Bar: siteBar(s.SiteView),
+			Site: s, State: s.State.String(), Leader: s.ID == v.Status.Lead, Here: s.ID == v.Status.Site,
+			Bar:     siteBar(s.SiteView),
 			Present: s.State == fsm.Alive || s.State == fsm.Suspected,
 		}
 		v.Sites = append(v.Sites, row)

@@ -121,8 +121,9 @@ func (g *gantt) bar(a *Attempt, end time.Time, y int) ganttBar {
 	}
 	g.useClass(how)
 	return ganttBar{
-		X: x, Y: y, W: max(2, g.x(end)-x), H: laneHeight - 2, Class: fmt.Sprintf("series-%d %s", g.color(of), how), Title: g.title(a, end),
-		Link: "/jobs/" + a.Job.String(), Hatched: how == broke,
+		X: x, Y: y, W: max(2, g.x(end)-x), H: laneHeight - 2, Class: fmt.Sprintf("series-%d %s", g.color(of), how),
+		Title: g.title(a, end),
+		Link:  "/jobs/" + a.Job.String(), Hatched: how == broke,
 	}
 }
 
@@ -151,7 +152,10 @@ func (g *gantt) crowd(attempts []Attempt, y, column int) (bars []ganttBar) {
 			continue
 		}
 		if before <= 0 {
-			bars = append(bars, ganttBar{X: ganttLeft + i*column, Y: y, H: crowdHeight - 1, Class: crowded, Title: title})
+			bars = append(bars, ganttBar{
+				X: ganttLeft + i*column, Y: y, H: crowdHeight - 1, Class: crowded,
+				Title: title,
+			})
 		}
 		bars[len(bars)-1].W += column
 	}

@@ -16,7 +16,10 @@ func TestLanesAndEndings(t *testing.T) {
 		var h ofMany
 		for i := range 600 {
 			at := now.Add(-time.Duration(600-i) * 2 * time.Second)
-			h.list = append(h.list, Attempt{Site: "site-1", Started: at, Ended: at.Add(time.Duration(1+i*7%23) * time.Second), Outcome: outcomes[i%len(outcomes)]})
+			h.list = append(h.list, Attempt{
+				Site: "site-1", Started: at, Ended: at.Add(time.Duration(1+i*7%23) * time.Second),
+				Outcome: outcomes[i%len(outcomes)],
+			})
 		}
 		v := timelineView{Since: 30 * time.Minute}
 		v.draw(h, map[string]int{"site-1": cores}, now)

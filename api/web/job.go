@@ -108,7 +108,8 @@ func pairs(m map[string]string) []pair {
 // panel returns what the query says of the log.
 func panel(r *http.Request, id command.JobID, tasks uint32) logPanel {
 	l := logPanel{
-		Task: min(parameter(r, "task", command.MaxCount-1), max(tasks, 1)-1), Attempt: parameter(r, "attempt", 1<<31), Stream: r.URL.Query().Get("stream"),
+		Task: min(parameter(r, "task", command.MaxCount-1), max(tasks, 1)-1), Attempt: parameter(r, "attempt", 1<<31),
+		Stream: r.URL.Query().Get("stream"),
 	}
 	if l.Stream != "stderr" {
 		l.Stream = "stdout"

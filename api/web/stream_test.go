@@ -188,7 +188,10 @@ func TestEventStream(t *testing.T) {
 	b := webtest.New(3, 10)
 	h := newPages(t, b)
 	all, lost := open(t, h, "/events/stream?from=1000"), open(t, h, "/events/stream?from=1000&kind=site.lost")
-	b.Tell(fsm.Event{Kind: fsm.EventTaskEnded, End: fsm.EndFailed, Job: command.JobID{Site: "site-001", Num: 4}, Count: 1, Reason: "<script>alert(1)</script>\n\nevent: x"})
+	b.Tell(fsm.Event{
+		Kind: fsm.EventTaskEnded, End: fsm.EndFailed, Job: command.JobID{Site: "site-001", Num: 4}, Count: 1,
+		Reason: "<script>alert(1)</script>\n\nevent: x",
+	})
 	all.want("event", "1001.1", "&lt;script&gt;alert(1)&lt;/script&gt;  event: x")
 	b.Tell(fsm.Event{Kind: fsm.EventSiteLost, Site: "site-003"})
 	all.want("event", "1002.1", "site.lost")
@@ -202,7 +205,8 @@ func TestEventStreamFallsBehind(t *testing.T) {
 		b.Tell(fsm.Event{Kind: fsm.EventSiteOffered, Site: "site-001"})
 	}
 	s := open(t, newPages(t, b), "/events/stream?from=1000")
-	if e, _ := s.next(); !strings.HasPrefix(e.id, "2000.") || strings.Count(e.data, "<li>") != 99 || !strings.HasSuffix(e.data, gapRow) {
+	if e, _ := s.next(); !strings.HasPrefix(e.id, "2000.") || strings.Count(e.data, "<li>") != 99 ||
+		!strings.HasSuffix(e.data, gapRow) {
 		t.Errorf("%d events up to %s, %.40q", strings.Count(e.data, "<li>"), e.id, e.data[max(0, len(e.data)-80):])
 	}
 	b.Tell(fsm.Event{Kind: fsm.EventSiteLost, Site: "site-003"})

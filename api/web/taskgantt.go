@@ -48,7 +48,8 @@ func attemptsOf(id command.JobID, t node.Task, earlier []Attempt) (row []Attempt
 	}
 	if !t.StartedAt.IsZero() {
 		row = append(row, Attempt{
-			Job: id, Task: t.Index, Attempt: t.Attempt, Site: t.Site, Started: t.StartedAt, Ended: t.EndedAt, Outcome: t.State,
+			Job: id, Task: t.Index, Attempt: t.Attempt, Site: t.Site, Started: t.StartedAt, Ended: t.EndedAt,
+			Outcome: t.State,
 		})
 	}
 	slices.SortFunc(row, func(a, b Attempt) int { return a.Started.Compare(b.Started) })

@@ -74,7 +74,9 @@ func (p *Pages) tasks(r *http.Request, job *node.Job) (t taskPage, found []node.
 
 // findTasks goes on until it has as many tasks as wanted, none are left, or it
 // has looked long enough.
-func (p *Pages) findTasks(ctx context.Context, id command.JobID, q node.TaskQuery, most int) (all []node.Task, next uint32, err error) {
+func (p *Pages) findTasks(ctx context.Context, id command.JobID, q node.TaskQuery, most int) (all []node.Task,
+	next uint32, err error,
+) {
 	until := time.Now().Add(searchTime)
 	for range maxLooks {
 		q.Limit = most - len(all)
@@ -136,7 +138,10 @@ func taskOf(id command.JobID, t node.Task, now time.Time) taskRow {
 		row.Log = logURL(base, t.Index, 0, "stdout") + "#log"
 	}
 	for n := t.Attempt - min(t.Attempt, maxEarlier+1) + 1; n < t.Attempt; n++ {
-		row.Earlier = append(row.Earlier, logLink{Name: strconv.FormatUint(uint64(n), 10), URL: logURL(base, t.Index, n, "stdout") + "#log"})
+		row.Earlier = append(row.Earlier, logLink{
+			Name: strconv.FormatUint(uint64(n), 10),
+			URL:  logURL(base, t.Index, n, "stdout") + "#log",
+		})
 	}
 	return row
 }

@@ -181,7 +181,8 @@ func TestChoicesBeforeTheBroker(t *testing.T) {
 		"broker --site a --log-level bogus": "debug, info, warn or error",
 	} {
 		code, out, errs := runCLI(t, "", append([]string{"--addr=" + srv.URL}, strings.Fields(line)...)...)
-		if code != cli.ExitUsage || out != "" || !strings.Contains(errs, "bogus") || !strings.Contains(errs, known) || strings.Count(errs, "\n") != 1 {
+		if code != cli.ExitUsage || out != "" || !strings.Contains(errs, "bogus") || !strings.Contains(errs, known) ||
+			strings.Count(errs, "\n") != 1 {
 			t.Errorf("%s: exit %d %q %q", line, code, out, errs)
 		}
 	}
@@ -201,12 +202,13 @@ func TestUnreachable(t *testing.T) {
 func TestAddrFromEnvironment(t *testing.T) {
 	addr := clitest.Broker(t)
 	var out, errs bytes.Buffer
-	code := run(context.Background(), []string{"queue"}, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}, func(name string) string {
-		if name == "CLOUDSHARE_ADDR" {
-			return addr
-		}
-		return ""
-	})
+	code := run(context.Background(), []string{"queue"}, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errs},
+		func(name string) string {
+			if name == "CLOUDSHARE_ADDR" {
+				return addr
+			}
+			return ""
+		})
 	if code != 0 || !strings.Contains(out.String(), "site-1") {
 		t.Errorf("exit %d: %s%s", code, &out, &errs)
 	}

@@ -27,7 +27,8 @@ func (a completer) completeIDs(cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		a.completeIDs(c)
 	}
-	if name, arg, ok := strings.Cut(cmd.Use, " "); ok && (strings.HasPrefix(arg, "ID") || arg == "JOB") && cmd.ValidArgsFunction == nil && name != "" {
+	if name, arg, ok := strings.Cut(cmd.Use, " "); ok && (strings.HasPrefix(arg, "ID") || arg == "JOB") &&
+		cmd.ValidArgsFunction == nil && name != "" {
 		cmd.ValidArgsFunction = a.completeJobs
 	}
 	for name, f := range map[string]cobra.CompletionFunc{

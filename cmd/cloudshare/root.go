@@ -35,7 +35,10 @@ under --wait: 10 failed, 11 cancelled, 12 lost; 13: wait --timeout has passed.`,
   cloudshare submit -- sh -c 'echo hello'  # a job of one task
   cloudshare jobs`,
 	}
-	commands := []*cobra.Command{daemon.Command(a), daemon.DebugCommand(a), devfed.Command(a), simcmd.Command(a), docsCommand(a), guideCommand(a), versionCommand(a)}
+	commands := []*cobra.Command{
+		daemon.Command(a), daemon.DebugCommand(a), devfed.Command(a), simcmd.Command(a),
+		docsCommand(a), guideCommand(a), versionCommand(a),
+	}
 	commands = slices.Concat(commands, jobcmd.Commands(a), sitecmd.Commands(a), statecmd.Commands(a))
 	a.SetUpRoot(root, commands...)
 	completer{a}.completeIDs(root)

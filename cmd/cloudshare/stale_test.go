@@ -31,10 +31,12 @@ func TestStaleNotes(t *testing.T) {
 	defer srv.Close()
 	ask := func(args ...string) (int, string, string) {
 		var out, notes strings.Builder
-		code := runWith(t.Context(), cli.Streams{In: strings.NewReader(""), Out: &out, Err: &notes}, append(args, "--addr", srv.URL)...)
+		code := runWith(t.Context(), cli.Streams{In: strings.NewReader(""), Out: &out, Err: &notes},
+			append(args, "--addr", srv.URL)...)
 		return code, out.String(), notes.String()
 	}
-	if code, out, notes := ask("sites", "-o", "json"); code != 0 || !strings.Contains(out, `"age_ms": 42123`) || !staleNote.MatchString(notes) || asked != "" {
+	if code, out, notes := ask("sites", "-o", "json"); code != 0 || !strings.Contains(out, `"age_ms": 42123`) || !staleNote.MatchString(notes) ||
+		asked != "" {
 		t.Errorf("%d %s %s %q", code, out, notes, asked)
 	}
 	age = "unknown"

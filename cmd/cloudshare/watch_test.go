@@ -80,7 +80,8 @@ func TestEventsCommand(t *testing.T) {
 	if code != 0 || out != want || !strings.Contains(errs, "events missed: too old") {
 		t.Errorf("exit %d\n%s%s", code, out, errs)
 	}
-	if code, out, _ = runCLI(t, "", append(args, "-o", "json")...); code != 0 || strings.Count(out, "\n") != 4 || !strings.HasPrefix(out, `{"id":"8.1",`) {
+	if code, out, _ = runCLI(t, "", append(args, "-o", "json")...); code != 0 || strings.Count(out, "\n") != 4 ||
+		!strings.HasPrefix(out, `{"id":"8.1",`) {
 		t.Errorf("exit %d\n%s", code, out)
 	}
 }

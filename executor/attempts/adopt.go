@@ -14,7 +14,8 @@ import (
 // lacks are the errors of a machine that has too little of something now. They tell
 // nothing of the file or folder that was asked for.
 var lacks = []syscall.Errno{
-	syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS, syscall.EAGAIN, syscall.EINTR, syscall.ENOSPC, syscall.EDQUOT,
+	syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS, syscall.EAGAIN, syscall.EINTR, syscall.ENOSPC,
+	syscall.EDQUOT,
 }
 
 // IsPassing reports whether an error is of what the machine lacks at this moment.

@@ -100,7 +100,8 @@ func TestWhatCannotBeKeptIsTold(t *testing.T) {
 			}
 			s.KeepNow()
 			_ = os.Remove(path)
-			if got, err := s.read(task); !errors.Is(err, executor.ErrUnknownAttempt) || !strings.Contains(err.Error(), "could not be kept") {
+			if got, err := s.read(task); !errors.Is(err, executor.ErrUnknownAttempt) ||
+				!strings.Contains(err.Error(), "could not be kept") {
 				t.Errorf("read %q, %v", got, err)
 			}
 		})
@@ -187,7 +188,8 @@ func TestOneLineForAllThatWaits(t *testing.T) {
 	var log strings.Builder
 	s.keeper.keeping.Lock()
 	s.keeper.log = zerolog.New(&log)
-	s.keeper.shelf.Output = func(Kept, int) string { return filepath.Join(s.dir, strings.Repeat("x", 300)) } // too long a name
+	// too long a name
+	s.keeper.shelf.Output = func(Kept, int) string { return filepath.Join(s.dir, strings.Repeat("x", 300)) }
 	s.keeper.keeping.Unlock()
 	s.KeepNow()
 	if n := strings.Count(log.String(), "\n"); n != 1 || !strings.Contains(log.String(), `"attempts":3`) {

@@ -53,5 +53,6 @@ func PhysicalMiB() int64 {
 	if err := unix.Sysinfo(&info); err != nil {
 		return 0
 	}
-	return int64(uint64(info.Totalram) * uint64(info.Unit) >> 20) //nolint:unconvert // Totalram is 32 bits wide on some machines.
+	//nolint:unconvert // Totalram is 32 bits wide on some machines.
+	return int64(uint64(info.Totalram) * uint64(info.Unit) >> 20)
 }

@@ -37,7 +37,10 @@ func (n *Notices) Add(path string) (<-chan struct{}, func(), error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	ch := make(chan struct{}, 1)
-	wd, err := n.control(func(fd int) (int, error) { return unix.InotifyAddWatch(fd, path, unix.IN_MODIFY|unix.IN_CLOSE_WRITE) })
+	wd, err := n.control(func(fd int) (int, error) {
+		return unix.InotifyAddWatch(fd, path,
+			unix.IN_MODIFY|unix.IN_CLOSE_WRITE)
+	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("watch %s: %w", path, err)
 	}

@@ -319,7 +319,10 @@ func (a *Set[W]) Keep(w W) {
 	common := w.Common()
 	common.Forgotten = true
 	common.Task.Command, common.Task.Env = nil, nil // there can be thousands
-	a.keeper.add(Kept{ID: common.Task.ID, Name: common.Name, At: common.Ended.At, Out: common.Ended.Out, Note: common.NoOutput, old: !a.adopted})
+	a.keeper.add(Kept{
+		ID: common.Task.ID, Name: common.Name, At: common.Ended.At, Out: common.Ended.Out,
+		Note: common.NoOutput, old: !a.adopted,
+	})
 }
 
 // KeepNow puts what waits into the store of outputs, as happens by itself some time.

@@ -73,7 +73,8 @@ func TestRegistryStalls(t *testing.T) {
 			cfg.PullSilence = 3 * time.Second
 			r := open(t, cfg)
 			id := r.Begin(r.task(registry.Image()))
-			if res := r.AwaitEnd(id); res.Cause != executor.Stopped && res.Cause != executor.Vanished || !strings.Contains(res.Detail, "told nothing for 3s") {
+			if res := r.AwaitEnd(id); res.Cause != executor.Stopped && res.Cause != executor.Vanished ||
+				!strings.Contains(res.Detail, "told nothing for 3s") {
 				t.Errorf("got %+v, want a loss that says so", res)
 			}
 			if res := r.AwaitEnd(r.Begin(r.shell("exit 3"))); res.ExitCode != 3 {

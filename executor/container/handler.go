@@ -66,7 +66,8 @@ func Open(cfg Config) (*Handler, error) {
 		return nil, fmt.Errorf("open container handler at %s: %w", cfg.Dir, err)
 	}
 	h.calls, h.giveUp = context.WithCancel(context.Background())
-	if h.attempts, err = attempts.NewSet[*work](&h.mu, cfg.Keeping, h.room.Release, attempts.Shelf{Output: h.folders.Output, Drop: h.evict}); err != nil {
+	if h.attempts, err = attempts.NewSet[*work](&h.mu, cfg.Keeping, h.room.Release,
+		attempts.Shelf{Output: h.folders.Output, Drop: h.evict}); err != nil {
 		h.giveUp()
 		h.desk.Close()
 		return nil, fmt.Errorf("open container handler at %s: %w", cfg.Dir, err)

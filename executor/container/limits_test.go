@@ -95,7 +95,8 @@ func TestImagePolicy(t *testing.T) {
 		"cloudshare.test/absent:1": "not here, and this site fetches none",
 		"No Image":                 "not a name of an image",
 	} {
-		if err := r.Start(t.Context(), r.task(image, "true")); !errors.Is(err, executor.ErrUnfit) || !strings.Contains(err.Error(), why) {
+		if err := r.Start(t.Context(), r.task(image, "true")); !errors.Is(err, executor.ErrUnfit) ||
+			!strings.Contains(err.Error(), why) {
 			t.Errorf("%s: got %v, want ErrUnfit: %s", image, err, why)
 		}
 	}

@@ -158,7 +158,8 @@ func TestFromOutside(t *testing.T) {
 	removed := r.Begin(r.shell("sleep 1000"))
 	r.AwaitRunning(removed)
 	act(removed, "DELETE", "?force=1")
-	if res := r.AwaitEnd(removed); res.Cause != executor.Vanished || !strings.Contains(res.Detail, "gone") && !strings.Contains(res.Detail, "outside") {
+	if res := r.AwaitEnd(removed); res.Cause != executor.Vanished || !strings.Contains(res.Detail, "gone") &&
+		!strings.Contains(res.Detail, "outside") {
 		t.Errorf("removed: got %+v", res)
 	}
 	stopped := r.Begin(r.shell("sleep 1000"))

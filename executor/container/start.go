@@ -17,7 +17,8 @@ import (
 // once: whether the image may run here, and whether it is there if it may not be
 // fetched.
 func (h *Handler) Start(ctx context.Context, t executor.Task) error {
-	return h.attempts.Start(ctx, t, func() (*work, error) { return h.admit(t) }, func(w *work) error { return h.makeFolder(ctx, w) })
+	return h.attempts.Start(ctx, t, func() (*work, error) { return h.admit(t) },
+		func(w *work) error { return h.makeFolder(ctx, w) })
 }
 
 // admit takes room for a new attempt. REQUIRES: h.mu held.
@@ -95,5 +96,8 @@ func takeImage(o *box.Order, img engine.Image) {
 	if len(o.Task.Command) == 0 {
 		o.Task.Command = append(append([]string{}, img.Config.Entrypoint...), img.Config.Cmd...)
 	}
-	o.Image = box.ImageParts{Env: img.Config.Env, WorkingDir: img.Config.WorkingDir, Healthcheck: img.Config.Healthcheck != nil}
+	o.Image = box.ImageParts{
+		Env: img.Config.Env, WorkingDir: img.Config.WorkingDir,
+		Healthcheck: img.Config.Healthcheck != nil,
+	}
 }

@@ -34,7 +34,8 @@ func KillBrokers(t *testing.T, dir string, env ...string) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	longer, before := 1, 0
 	for round := 0; round < kills || round < 3*kills && before < kills/2; round++ {
-		killBroker(t, time.Duration(longer*(100+random.IntN(700)))*time.Millisecond, append(env, roundVar+"="+strconv.Itoa(round+1)))
+		killBroker(t, time.Duration(longer*(100+random.IntN(700)))*time.Millisecond,
+			append(env, roundVar+"="+strconv.Itoa(round+1)))
 		now := len(ran(t, dir))
 		longer = min(longer+1, 8)
 		if now > before {

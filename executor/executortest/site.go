@@ -49,7 +49,8 @@ func testSiteTrouble(r *Rig) {
 	t := r.shell("echo ran")
 	switch err := r.Start(r.Context(), t); {
 	case err == nil:
-		if res := r.AwaitEnd(t.ID); res.Cause != executor.Declined || res.Detail == "" || !res.Started.IsZero() || r.Started[t.ID] {
+		if res := r.AwaitEnd(t.ID); res.Cause != executor.Declined || res.Detail == "" || !res.Started.IsZero() ||
+			r.Started[t.ID] {
 			r.Errorf("got %+v, want it Declined with the reason", res)
 		}
 		if got := r.Written(t.ID, "stdout"); got != "" {

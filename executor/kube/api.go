@@ -63,7 +63,8 @@ func dial(c Config) (*api, error) {
 	conf.UserAgent = userAgent
 	conf.QPS = -1 // calls under way are bounded here, their rate by the server's own fairness
 	a := &api{
-		codec: runtime.NewParameterCodec(scheme), host: conf.Host, timeout: c.CallTimeout, slots: make(chan struct{}, maxCalls),
+		codec: runtime.NewParameterCodec(scheme), host: conf.Host, timeout: c.CallTimeout,
+		slots:     make(chan struct{}, maxCalls),
 		namespace: cmp.Or(c.Namespace, namespace, metav1.NamespaceDefault),
 	}
 	if a.core, err = group(conf, corev1.SchemeGroupVersion, "/api"); err == nil {
@@ -89,7 +90,8 @@ func credentials(c Config) (*rest.Config, string, error) {
 		return conf, strings.TrimSpace(string(ns)), err
 	}
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
-		&clientcmd.ClientConfigLoadingRules{ExplicitPath: c.Cluster}, &clientcmd.ConfigOverrides{CurrentContext: c.Context})
+		&clientcmd.ClientConfigLoadingRules{ExplicitPath: c.Cluster},
+		&clientcmd.ConfigOverrides{CurrentContext: c.Context})
 	conf, err := loader.ClientConfig()
 	if err != nil {
 		return nil, "", fmt.Errorf("read kubeconfig %s: %w", c.Cluster, err)
@@ -120,7 +122,8 @@ const createTries = 3
 func (a *api) create(ctx context.Context, j *batchv1.Job) error {
 	return a.call(ctx, func(ctx context.Context) error {
 		for try := 1; ; try++ {
-			err := a.batch.Post().Namespace(a.namespace).Resource("jobs").Timeout(a.timeout).MaxRetries(0).Body(j).Do(ctx).Error()
+			err := a.batch.Post().Namespace(a.namespace).Resource("jobs").Timeout(a.timeout).MaxRetries(0).
+				Body(j).Do(ctx).Error()
 			wait, later := apierrors.SuggestsClientDelay(err)
 			if !later || !apierrors.IsTooManyRequests(err) || try == createTries {
 				return err
@@ -165,7 +168,8 @@ func (a *api) removeJob(ctx context.Context, name string) error {
 // removePod ends a pod: TERM, its grace, KILL.
 func (a *api) removePod(ctx context.Context, name string) error {
 	return a.call(ctx, func(ctx context.Context) error {
-		return a.core.Delete().Namespace(a.namespace).Resource("pods").Name(name).Body(&metav1.DeleteOptions{}).Do(ctx).Error()
+		return a.core.Delete().Namespace(a.namespace).Resource("pods").Name(name).
+			Body(&metav1.DeleteOptions{}).Do(ctx).Error()
 	})
 }
 

@@ -43,8 +43,9 @@ type work struct {
 	doing      string    // told last
 	pod        *podView  // the latest seen; it may be gone
 	patience   time.Time // until when an output that cannot be had is asked for
-	unclear    string    // what the API server said last when it did not say whether the Job was made, or its pod let go
-	let        string    // the pod that was let go, or is being: see gate; "" = none
+	// what the API server said last when it did not say whether the Job was made, or its pod let go
+	unclear string
+	let     string // the pod that was let go, or is being: see gate; "" = none
 }
 
 // kept is an attempt's result, as it is in its folder.
@@ -57,7 +58,8 @@ type kept struct {
 func (h *Handler) newWork(a attempts.Attempt) *work {
 	return &work{
 		Attempt: a, job: jobName(h.id, a.Task.ID), dir: h.folders.Of(a.Name), since: time.Now(),
-		placed: make(chan struct{}), running: make(chan struct{}), gone: make(chan struct{}), cleaned: make(chan struct{}),
+		placed: make(chan struct{}), running: make(chan struct{}), gone: make(chan struct{}),
+		cleaned: make(chan struct{}),
 	}
 }
 

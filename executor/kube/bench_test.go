@@ -207,7 +207,8 @@ func (o *benched) runBare(b *testing.B, client kubernetes.Interface, n int) {
 			ended[j.Name] = true
 			free <- struct{}{}
 			go func() {
-				if err := jobs.Delete(b.Context(), j.Name, metav1.DeleteOptions{PropagationPolicy: &behind}); err != nil {
+				if err := jobs.Delete(b.Context(), j.Name,
+					metav1.DeleteOptions{PropagationPolicy: &behind}); err != nil {
 					failed <- err
 				}
 			}()

@@ -97,9 +97,11 @@ func (c Config) Validate() error {
 		return fmt.Errorf("kube: threshold is %d%%: must be 1 to 100, or -1 for none", c.Threshold)
 	case c.ScratchMiB < 0:
 		return fmt.Errorf("kube: scratch is %d MiB: it cannot be negative", c.ScratchMiB)
-	case len(c.NodeSelector) > maxList || len(c.Tolerations) > maxList || len(c.PullSecrets) > maxList || len(c.Mounts) > maxList:
+	case len(c.NodeSelector) > maxList || len(c.Tolerations) > maxList || len(c.PullSecrets) > maxList ||
+		len(c.Mounts) > maxList:
 		return fmt.Errorf("kube: node selector, tolerations, pull secrets and mounts have at most %d entries each", maxList)
-	case !slices.Contains([]corev1.PullPolicy{"", corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever}, corev1.PullPolicy(c.PullPolicy)):
+	case !slices.Contains([]corev1.PullPolicy{"", corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever},
+		corev1.PullPolicy(c.PullPolicy)):
 		return fmt.Errorf("kube: pull %q: must be %s, %s or %s", c.PullPolicy, corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)
 	}
 	for _, d := range []struct {
@@ -178,7 +180,8 @@ func (c Config) tolerations() (out []corev1.Toleration, _ error) {
 			t.Operator, t.Value = corev1.TolerationOpEqual, value
 		}
 		wrong := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...)
-		if len(wrong) > 0 || bound && t.Effect != corev1.TaintEffectNoSchedule && t.Effect != corev1.TaintEffectNoExecute {
+		if len(wrong) > 0 || bound && t.Effect != corev1.TaintEffectNoSchedule &&
+			t.Effect != corev1.TaintEffectNoExecute {
 			return nil, fmt.Errorf("kube: tolerations %q: must be KEY, KEY:EFFECT or KEY=VALUE:EFFECT, with the effect NoSchedule or NoExecute", text)
 		}
 		out = append(out, t)
@@ -197,7 +200,10 @@ func (c Config) mounts() ([]corev1.Volume, []corev1.VolumeMount, error) {
 			return nil, nil, fmt.Errorf("kube: mount %q: must be /from:/to or /from:/to:ro", text)
 		}
 		name := fmt.Sprintf("mount-%d", i)
-		volumes = append(volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: part[0]}}})
+		volumes = append(volumes, corev1.Volume{
+			Name:         name,
+			VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: part[0]}},
+		})
 		mounts = append(mounts, corev1.VolumeMount{Name: name, MountPath: part[1], ReadOnly: ro})
 	}
 	return volumes, mounts, nil

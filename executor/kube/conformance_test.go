@@ -55,7 +55,8 @@ func realConfig(t *testing.T, c *cluster.Cluster) kube.Config {
 	cfg := config(t, c)
 	cfg.Threshold, cfg.PrivateDir, cfg.LogWait = -1, true, 0
 	cfg.Mounts = []string{os.TempDir() + ":" + os.TempDir()} //nolint:usetesting // all of the tests' folders are below it
-	cfg.StartLimit, cfg.ControlLag, cfg.CallTimeout, cfg.NodeLag = 12*time.Second, 10*time.Second, 5*time.Second, 10*time.Second
+	cfg.StartLimit, cfg.ControlLag, cfg.CallTimeout, cfg.NodeLag = 12*time.Second, 10*time.Second, 5*time.Second,
+		10*time.Second
 	cfg.Grace = time.Second
 	cfg.PlaceWait = 6 * time.Second // the scheduler of a busy machine hears late of what has ended
 	return cfg
@@ -65,7 +66,8 @@ func realConfig(t *testing.T, c *cluster.Cluster) kube.Config {
 // time that it is opened.
 func storage(cfg *kube.Config) executortest.Env {
 	return executortest.Env{
-		Site: cfg.Site, Grace: cfg.Grace, Image: cluster.Image, Slack: 5 * time.Second, Patience: patience, Slow: true, Merged: true,
+		Site: cfg.Site, Grace: cfg.Grace, Image: cluster.Image, Slack: 5 * time.Second, Patience: patience, Slow: true,
+		Merged:  true,
 		NoCores: "a pod has its cores as limits (TestJob), which its kubelet holds it to", NoBreak: "a node in trouble is told from a wrong image by words only, so it costs a loss",
 		Open: func(t *testing.T) executor.Handler {
 			t.Helper()

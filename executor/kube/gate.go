@@ -45,7 +45,8 @@ func (h *Handler) letGo(ctx context.Context, w *work, pod *podView) error {
 	if err == nil {
 		err = h.ungate(ctx, w, pod.name)
 	}
-	refused := errors.Is(err, executor.ErrLate) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
+	refused := errors.Is(err, executor.ErrLate) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) ||
+		apierrors.IsBadRequest(err)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if refused && first { // else an earlier request may have been heard

@@ -34,7 +34,10 @@ func TestLetGo(t *testing.T) {
 		}
 		asked = append(asked, r.URL.Path)
 		if code != http.StatusOK {
-			return code, status(code, map[int]metav1.StatusReason{403: metav1.StatusReasonForbidden, 500: metav1.StatusReasonInternalError}[code])
+			return code, status(code, map[int]metav1.StatusReason{
+				403: metav1.StatusReasonForbidden,
+				500: metav1.StatusReasonInternalError,
+			}[code])
 		}
 		return code, `{"kind":"Pod","apiVersion":"v1"}`
 	})
@@ -69,7 +72,8 @@ func TestLetGo(t *testing.T) {
 			t.Errorf("%s: given up %v", c.name, w.kill)
 		}
 		if w.kill != nil && !c.adopted {
-			if _, err = h.reconcileAttempt(t.Context(), w, nil, nil); err != nil || w.Ended == nil || w.Ended.Result.Cause != c.cause || !strings.Contains(w.Ended.Result.Detail, c.said) {
+			if _, err = h.reconcileAttempt(t.Context(), w, nil, nil); err != nil || w.Ended == nil ||
+				w.Ended.Result.Cause != c.cause || !strings.Contains(w.Ended.Result.Detail, c.said) {
 				t.Errorf("%s: %v, %+v", c.name, err, w.Ended)
 			}
 		}
@@ -117,7 +121,8 @@ func TestStoppedBeforeItsPod(t *testing.T) {
 	for n, made := range []bool{true, false} {
 		w := h.attempt(t, uint32(n))
 		w.let, w.made, w.kill = "", made, &kill{cause: executor.Stopped, why: "enough"}
-		if _, err := h.reconcileAttempt(t.Context(), w, nil, nil); err != nil || w.Ended == nil || w.Ended.Result.Cause != executor.Stopped {
+		if _, err := h.reconcileAttempt(t.Context(), w, nil, nil); err != nil || w.Ended == nil ||
+			w.Ended.Result.Cause != executor.Stopped {
 			t.Errorf("got %v, %+v", err, w.Ended)
 		}
 	}
@@ -150,7 +155,8 @@ func TestReplaced(t *testing.T) {
 	vanishes := func(w *work, why string) {
 		t.Helper()
 		look(w)
-		if w.Ended == nil || w.Ended.Result.Cause != executor.Vanished || !strings.Contains(w.Ended.Result.Detail, why) {
+		if w.Ended == nil || w.Ended.Result.Cause != executor.Vanished ||
+			!strings.Contains(w.Ended.Result.Detail, why) {
 			t.Errorf("got %+v, want it lost: %s", w.Ended, why)
 		}
 	}

@@ -96,11 +96,13 @@ func open(cfg Config) (*Handler, error) {
 		return nil, fmt.Errorf("open kube handler at %s: %w", cfg.Dir, err)
 	}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
-	h.queue = workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](100*time.Millisecond, 10*time.Second))
+	h.queue = workqueue.NewTypedRateLimitingQueue(
+		workqueue.NewTypedItemExponentialFailureRateLimiter[string](100*time.Millisecond, 10*time.Second))
 	h.jobs = newMirror(readJob, h.changedJob)
 	h.pods = newMirror(h.readPod, h.changedPod)
 	h.nodes = newMirror(h.readNode, h.changedNode)
-	if h.attempts, err = attempts.NewSet[*work](&h.mu, cfg.Keeping, func(attempts.Hold) {}, attempts.Shelf{Output: h.folders.Output, Drop: h.evict}); err != nil {
+	if h.attempts, err = attempts.NewSet[*work](&h.mu, cfg.Keeping, func(attempts.Hold) {},
+		attempts.Shelf{Output: h.folders.Output, Drop: h.evict}); err != nil {
 		h.cancel()
 		return nil, fmt.Errorf("open kube handler at %s: %w", cfg.Dir, errors.Join(err, h.leases.close(), h.lock.Close()))
 	}

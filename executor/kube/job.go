@@ -101,8 +101,9 @@ func (h *Handler) podSpec(w *work, node string) (corev1.PodSpec, error) {
 		ShareProcessNamespace: ptr(true),
 		ServiceAccountName:    c.ServiceAccount, PriorityClassName: c.PriorityClass,
 		ImagePullSecrets: secrets(c.PullSecrets), SecurityContext: security,
-		NodeSelector: h.nodesWith, Tolerations: h.tolerate, Affinity: on(node), SchedulingGates: []corev1.PodSchedulingGate{{Name: gate}},
-		Containers: []corev1.Container{box}, Volumes: volumes,
+		NodeSelector: h.nodesWith, Tolerations: h.tolerate, Affinity: on(node),
+		SchedulingGates: []corev1.PodSchedulingGate{{Name: gate}},
+		Containers:      []corev1.Container{box}, Volumes: volumes,
 	}
 	if w.watched {
 		err = h.putUnder(w, &pod)
@@ -117,7 +118,9 @@ func on(node string) *corev1.Affinity {
 		{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}},
 	}}
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}},
+		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+			NodeSelectorTerms: []corev1.NodeSelectorTerm{term},
+		},
 	}}
 }
 
@@ -130,7 +133,9 @@ func secrets(names []string) (out []corev1.LocalObjectReference) {
 
 // user reads User.
 func (c Config) user() (*corev1.PodSecurityContext, error) {
-	s := &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
+	s := &corev1.PodSecurityContext{
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
 	if c.User == "" {
 		return s, nil
 	}

@@ -68,5 +68,8 @@ func TestNothingIsLeft(t *testing.T) {
 		}
 		return nil
 	})
-	executortest.RanOnce(t, dir, states, func(r *executor.Result) bool { return !r.Started.IsZero() || r.Cause == executor.Vanished })
+	executortest.RanOnce(t, dir, states, func(r *executor.Result) bool {
+		return !r.Started.IsZero() ||
+			r.Cause == executor.Vanished
+	})
 }

@@ -160,7 +160,10 @@ func (h *Handler) measure() {
 		}
 		r := exposed(n.has, h.others(n.name), h.cfg.Threshold)
 		if r.MilliCPU > 0 {
-			out = append(out, executor.Machine{Name: machineOf(n.name), Resources: r, Runs: executor.RunsImages, Labels: n.labels})
+			out = append(out, executor.Machine{
+				Name: machineOf(n.name), Resources: r, Runs: executor.RunsImages,
+				Labels: n.labels,
+			})
 		}
 	}
 	slices.SortFunc(out, func(a, b executor.Machine) int { return strings.Compare(a.Name, b.Name) })

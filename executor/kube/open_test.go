@@ -93,7 +93,10 @@ func config(t *testing.T, c *cluster.Cluster) kube.Config {
 		t.Fatal(err)
 	}
 	return kube.Config{
-		Keeping: attempts.Keeping{Dir: filepath.Join(t.TempDir(), "kube"), Site: "site-2", Logger: zerolog.New(zerolog.NewTestWriter(t))},
+		Keeping: attempts.Keeping{
+			Dir: filepath.Join(t.TempDir(), "kube"), Site: "site-2",
+			Logger: zerolog.New(zerolog.NewTestWriter(t)),
+		},
 		Cluster: c.Kubeconfig(), Namespace: ns, Federation: "test", LogWait: time.Millisecond,
 	}
 }

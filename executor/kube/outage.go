@@ -40,7 +40,8 @@ func (h *Handler) heard(kind string, err error) {
 		return
 	}
 	switch {
-	case apierrors.IsResourceExpired(err), apierrors.IsGone(err), apierrors.IsTimeout(err), apierrors.IsTooManyRequests(err):
+	case apierrors.IsResourceExpired(err), apierrors.IsGone(err), apierrors.IsTimeout(err),
+		apierrors.IsTooManyRequests(err):
 		return // it is asked again at once
 	case err != nil:
 		err = fmt.Errorf("%s cannot be watched: %s", kind, explain(err))

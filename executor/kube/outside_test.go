@@ -112,7 +112,8 @@ func TestRights(t *testing.T) {
 	r = open(t, shared, lacks)
 	r.cores("kube/fake-1", 7)
 	err = r.Start(t.Context(), r.task())
-	if err == nil || errors.Is(err, executor.ErrBusy) || errors.Is(err, executor.ErrUnfit) || !strings.Contains(err.Error(), "forbidden") {
+	if err == nil || errors.Is(err, executor.ErrBusy) || errors.Is(err, executor.ErrUnfit) ||
+		!strings.Contains(err.Error(), "forbidden") {
 		t.Errorf("without the right to make Jobs: got %v, want the site's own trouble", err)
 	}
 }
@@ -123,7 +124,8 @@ func TestNamespaceGoes(t *testing.T) {
 	cfg := config(t, shared)
 	cfg.Namespace = "never-made"
 	r := open(t, shared, cfg)
-	if err := r.Start(t.Context(), r.task()); err == nil || errors.Is(err, executor.ErrUnfit) || !strings.Contains(err.Error(), "never-made") {
+	if err := r.Start(t.Context(), r.task()); err == nil || errors.Is(err, executor.ErrUnfit) ||
+		!strings.Contains(err.Error(), "never-made") {
 		t.Errorf("got %v, want what lacks", err)
 	}
 }
@@ -226,10 +228,13 @@ func TestFromOutside(t *testing.T) {
 	r.AwaitRunning(a)
 	r.AwaitRunning(b)
 	behind := metav1.DeletePropagationBackground
-	r.Must(client.BatchV1().Jobs(r.cfg.Namespace).Delete(t.Context(), job(a), metav1.DeleteOptions{PropagationPolicy: &behind}))
-	r.Must(client.CoreV1().Pods(r.cfg.Namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "job-name=" + job(b)}))
+	r.Must(client.BatchV1().Jobs(r.cfg.Namespace).Delete(t.Context(), job(a),
+		metav1.DeleteOptions{PropagationPolicy: &behind}))
+	r.Must(client.CoreV1().Pods(r.cfg.Namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{},
+		metav1.ListOptions{LabelSelector: "job-name=" + job(b)}))
 	for _, id := range []executor.ID{a, b} {
-		if res := r.AwaitEnd(id); res.Cause != executor.Vanished && res.Cause != executor.Stopped || !strings.Contains(res.Detail, "lost") {
+		if res := r.AwaitEnd(id); res.Cause != executor.Vanished && res.Cause != executor.Stopped ||
+			!strings.Contains(res.Detail, "lost") {
 			t.Errorf("got %+v, want a loss", res)
 		}
 	}

@@ -33,7 +33,8 @@ func TestReasons(t *testing.T) {
 
 	hog := r.shell("")
 	hog.Command, hog.Need.MemMiB = []string{"tail", "-c", "200m", "/dev/zero"}, 32
-	if res := r.AwaitEnd(r.Begin(hog)); res.Cause != executor.Exited || res.Signal != 9 || !strings.Contains(res.Detail, "out of memory (limit 32Mi)") {
+	if res := r.AwaitEnd(r.Begin(hog)); res.Cause != executor.Exited || res.Signal != 9 ||
+		!strings.Contains(res.Detail, "out of memory (limit 32Mi)") {
 		t.Errorf("too much memory: got %+v", res)
 	}
 	literal := r.shell(`echo "$0 $COLOR"`)
@@ -56,7 +57,8 @@ func TestReasons(t *testing.T) {
 	away := r.shell("true")
 	away.Image = "127.0.0.1:1/task:1"
 	id = r.Begin(away)
-	if res := r.AwaitEnd(id); res.Cause != executor.Stopped || !strings.Contains(res.Detail, "127.0.0.1:1") || !strings.Contains(r.Doing[id], "127.0.0.1:1") {
+	if res := r.AwaitEnd(id); res.Cause != executor.Stopped || !strings.Contains(res.Detail, "127.0.0.1:1") ||
+		!strings.Contains(r.Doing[id], "127.0.0.1:1") {
 		t.Errorf("no registry: got %+v while %q, want a loss that says so", res, r.Doing[id])
 	}
 	r.noJobs()

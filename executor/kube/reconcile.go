@@ -323,7 +323,10 @@ func (h *Handler) withoutPod(ctx context.Context, w *work, v *jobView) executor.
 		return h.succeeded(w, v)
 	case v.overdue && !began.IsZero():
 		late := &kill{cause: executor.TimedOut}
-		return executor.Result{Cause: late.cause, Started: began, Run: w.Task.Timeout, ExitCode: 137, Signal: 9, Detail: late.detail(w.Task)}
+		return executor.Result{
+			Cause: late.cause, Started: began, Run: w.Task.Timeout, ExitCode: 137, Signal: 9,
+			Detail: late.detail(w.Task),
+		}
 	case k != nil:
 		return k.unstarted()
 	case !began.IsZero():

@@ -47,7 +47,10 @@ func status(code int, reason metav1.StatusReason) string {
 // attempt is one whose Job was made and whose pod, p, was let go.
 func (h *Handler) attempt(t *testing.T, n uint32) *work {
 	t.Helper()
-	w := h.newWork(attempts.NewAttempt(executor.Task{ID: executor.ID{Job: "site-1.7", Task: n, Attempt: 1, Token: 1}, Machine: "kube/node-1", Image: "a"}))
+	w := h.newWork(attempts.NewAttempt(executor.Task{
+		ID: executor.ID{Job: "site-1.7", Task: n, Attempt: 1, Token: 1}, Machine: "kube/node-1",
+		Image: "a",
+	}))
 	w.made, w.let = true, "p"
 	if err := os.Mkdir(w.dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -84,7 +87,8 @@ func TestSentAgain(t *testing.T) {
 			}
 		})
 		err := refused(h.api.create(t.Context(), &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "x"}}))
-		if _, refusal := err.(*refusal); refusal || calls != c.calls || (err != nil) != c.failed { //nolint:errorlint // what it is itself
+		_, refusal := err.(*refusal) //nolint:errorlint // what it is itself
+		if refusal || calls != c.calls || (err != nil) != c.failed {
 			t.Errorf("%s: got %v after %d calls, want %d", name, err, calls, c.calls)
 		}
 	}
@@ -134,7 +138,8 @@ func TestPodNotSeen(t *testing.T) {
 			}
 			continue
 		}
-		if r := w.Ended.Result; r.Cause != c.cause || !strings.Contains(r.Detail, c.said) || c.job == good && r.Run != 3*time.Second {
+		if r := w.Ended.Result; r.Cause != c.cause || !strings.Contains(r.Detail, c.said) || c.job == good &&
+			r.Run != 3*time.Second {
 			t.Errorf("%s: got %+v", c.name, r)
 		}
 	}
@@ -152,7 +157,8 @@ func TestGoneWithItsNode(t *testing.T) {
 		if want == executor.Exited {
 			v.ended, v.succeeded = true, later.Time
 		}
-		if _, err := h.reconcileAttempt(t.Context(), w, v, nil); err != nil || w.Ended == nil || w.Ended.Result.Cause != want {
+		if _, err := h.reconcileAttempt(t.Context(), w, v, nil); err != nil || w.Ended == nil ||
+			w.Ended.Result.Cause != want {
 			t.Errorf("got %v, %+v, want cause %d", err, w.Ended, want)
 		}
 	}
@@ -185,18 +191,23 @@ func TestOverdueWhileAway(t *testing.T) {
 		{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: batchv1.JobReasonDeadlineExceeded},
 	}}})
 	gone, ending := h.attempt(t, 0), h.attempt(t, 1)
-	ending.pod = &podView{node: "node-1", job: ending.job, over: true, podState: &podState{deleting: true, running: monday, ended: term(143, "Error", "")}}
+	ending.pod = &podView{
+		node: "node-1", job: ending.job, over: true,
+		podState: &podState{deleting: true, running: monday, ended: term(143, "Error", "")},
+	}
 	for _, w := range []*work{gone, ending} {
 		w.Task.Timeout, w.began = time.Minute, monday
 		if _, err := h.reconcileAttempt(t.Context(), w, over, w.pod); err != nil || w.Ended == nil {
 			t.Fatalf("got %v, %+v", err, w.Ended)
 		}
-		if r := w.Ended.Result; r.Cause != executor.TimedOut || r.Run < time.Minute || r.Signal == 0 || !strings.Contains(r.Detail, "timeout of 1m0s") {
+		if r := w.Ended.Result; r.Cause != executor.TimedOut || r.Run < time.Minute || r.Signal == 0 ||
+			!strings.Contains(r.Detail, "timeout of 1m0s") {
 			t.Errorf("got %+v, want it over its timeout", r)
 		}
 	}
 	quiet := h.attempt(t, 2)
-	if _, err := h.reconcileAttempt(t.Context(), quiet, over, nil); err != nil || quiet.Ended == nil || quiet.Ended.Result.Cause != executor.Stopped {
+	if _, err := h.reconcileAttempt(t.Context(), quiet, over, nil); err != nil || quiet.Ended == nil ||
+		quiet.Ended.Result.Cause != executor.Stopped {
 		t.Errorf("never seen to run: got %v, %+v, want a loss", err, quiet.Ended)
 	}
 }

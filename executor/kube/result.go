@@ -57,7 +57,8 @@ func outcome(t executor.Task, p *podView, k *kill, seen time.Duration) executor.
 			r.Run = max(r.Run, t.Timeout)
 		}
 	}
-	if r.Cause != executor.Exited && r.Cause != executor.NoStart && r.Signal == 0 && r.ExitCode == 0 && !r.Started.IsZero() {
+	if r.Cause != executor.Exited && r.Cause != executor.NoStart && r.Signal == 0 && r.ExitCode == 0 &&
+		!r.Started.IsZero() {
 		r.ExitCode, r.Signal = 137, 9
 	}
 	return r
@@ -93,7 +94,10 @@ func ended(t executor.Task, p *podView) executor.Result {
 	r := executor.Result{Started: e.StartedAt.Time, ExitCode: int(e.ExitCode), Signal: signal(e)}
 	switch {
 	case isNoStart(e):
-		return executor.Result{Cause: executor.NoStart, ExitCode: noStartCode(e.Message), Detail: inLine(shortStart(e.Message))}
+		return executor.Result{
+			Cause: executor.NoStart, ExitCode: noStartCode(e.Message),
+			Detail: inLine(shortStart(e.Message)),
+		}
 	case e.Reason == startError || e.Reason == "ContainerCannotRun":
 		return lost(inLine("not started: " + e.Message))
 	case e.Reason == "ContainerStatusUnknown":
@@ -105,7 +109,8 @@ func ended(t executor.Task, p *podView) executor.Result {
 	case p.reason == evicted && isOwnFault(p.message):
 		r.Detail = inLine("evicted: " + p.message)
 		r.ExitCode, r.Signal = 137, 9
-	case p.reason != "" && p.phase == corev1.PodFailed: // Evicted, OutOfcpu, NodeShutdown, Preempting, UnexpectedAdmissionError …
+	// Evicted, OutOfcpu, NodeShutdown, Preempting, UnexpectedAdmissionError …
+	case p.reason != "" && p.phase == corev1.PodFailed:
 		return with(r, inLine(p.reason+": "+p.message))
 	case p.disrupted != "" && e.ExitCode != 0: // else it came to its end all the same
 		return with(r, inLine(p.disrupted))

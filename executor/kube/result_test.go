@@ -18,7 +18,10 @@ var (
 )
 
 func term(code int32, reason, message string) *corev1.ContainerStateTerminated {
-	return &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason, Message: message, StartedAt: started, FinishedAt: later}
+	return &corev1.ContainerStateTerminated{
+		ExitCode: code, Reason: reason, Message: message, StartedAt: started,
+		FinishedAt: later,
+	}
 }
 
 // TestOutcomes: what Kubernetes says of an end, and what people are told.
@@ -45,7 +48,8 @@ func TestOutcomes(t *testing.T) {
 		"no command":     {pod: podState{ended: never(term(128, "StartError", startFailed))}, cause: executor.NoStart, code: 127, detail: `exec: "no-such": executable file not found`},
 		"no node for it": {pod: podState{ended: never(term(128, "StartError", "cgroup: no space left"))}, cause: executor.Stopped, detail: "lost: not started: cgroup"},
 		"deadline": {
-			pod: podState{phase: corev1.PodFailed, reason: "DeadlineExceeded", ended: term(137, "Error", "")}, cause: executor.TimedOut, code: 137, signal: 9, detail: "timeout of 1m0s",
+			pod: podState{phase: corev1.PodFailed, reason: "DeadlineExceeded", ended: term(137, "Error", "")}, cause: executor.TimedOut, code: 137,
+			signal: 9, detail: "timeout of 1m0s",
 		},
 		"deadline before it ran": {pod: podState{phase: corev1.PodFailed, reason: "DeadlineExceeded"}, cause: executor.Stopped, detail: "not started"},
 		"evicted by its node": {
@@ -57,20 +61,31 @@ func TestOutcomes(t *testing.T) {
 		},
 		"refused by its kubelet": {pod: podState{phase: corev1.PodFailed, reason: "OutOfcpu", message: "Node didn't have enough"}, cause: executor.Stopped, detail: "OutOfcpu"},
 		"preempted": {
-			pod: podState{deleting: true, disrupted: "PreemptionByScheduler: for a larger pod", ended: term(143, "Error", "")}, cause: executor.Stopped, code: 143, signal: 15, detail: "Preemption",
+			pod: podState{deleting: true, disrupted: "PreemptionByScheduler: for a larger pod", ended: term(143, "Error", "")}, cause: executor.Stopped, code: 143,
+			signal: 15, detail: "Preemption",
 		},
-		"done in spite of it":  {pod: podState{deleting: true, disrupted: "DeletionByTaintManager: NoExecute", ended: term(0, "Completed", "")}},
-		"deleted by somebody":  {pod: podState{deleting: true, ended: term(137, "Error", "")}, cause: executor.Stopped, code: 137, signal: 9, detail: "from outside"},
-		"its node forgot it":   {pod: podState{ended: never(term(137, "ContainerStatusUnknown", "could not be located"))}, cause: executor.Stopped, code: 137, signal: 9, detail: "could not be located"},
-		"stopped":              {pod: podState{deleting: true, ended: term(143, "Error", "")}, kill: &kill{cause: executor.Stopped, why: "enough"}, cause: executor.Stopped, code: 143, signal: 15, detail: "stopped: enough"},
+		"done in spite of it": {pod: podState{deleting: true, disrupted: "DeletionByTaintManager: NoExecute", ended: term(0, "Completed", "")}},
+		"deleted by somebody": {
+			pod: podState{deleting: true, ended: term(137, "Error", "")}, cause: executor.Stopped, code: 137, signal: 9,
+			detail: "from outside",
+		},
+		"its node forgot it": {pod: podState{ended: never(term(137, "ContainerStatusUnknown", "could not be located"))}, cause: executor.Stopped, code: 137, signal: 9, detail: "could not be located"},
+		"stopped": {
+			pod:  podState{deleting: true, ended: term(143, "Error", "")},
+			kill: &kill{cause: executor.Stopped, why: "enough"}, cause: executor.Stopped, code: 143, signal: 15, detail: "stopped: enough",
+		},
 		"done before the stop": {pod: podState{ended: term(0, "Completed", "")}, kill: &kill{cause: executor.Stopped, why: "Insufficient cpu", decline: true}},
-		"timed out":            {pod: podState{deleting: true, ended: term(137, "Error", "")}, kill: &kill{cause: executor.TimedOut}, cause: executor.TimedOut, code: 137, signal: 9, detail: "over its timeout"},
-		"stopped before":       {kill: &kill{cause: executor.Stopped, why: "enough"}, cause: executor.Stopped, detail: "before it began: enough"},
-		"too late":             {kill: &kill{cause: executor.Stopped, why: "Insufficient cpu", decline: true}, cause: executor.Stopped, detail: "lost: not started: Insufficient cpu"},
-		"a wrong image":        {kill: &kill{cause: executor.NoStart, why: "not found"}, cause: executor.NoStart, code: 125, detail: "not found"},
+		"timed out": {
+			pod: podState{deleting: true, ended: term(137, "Error", "")}, kill: &kill{cause: executor.TimedOut},
+			cause: executor.TimedOut, code: 137, signal: 9, detail: "over its timeout",
+		},
+		"stopped before": {kill: &kill{cause: executor.Stopped, why: "enough"}, cause: executor.Stopped, detail: "before it began: enough"},
+		"too late":       {kill: &kill{cause: executor.Stopped, why: "Insufficient cpu", decline: true}, cause: executor.Stopped, detail: "lost: not started: Insufficient cpu"},
+		"a wrong image":  {kill: &kill{cause: executor.NoStart, why: "not found"}, cause: executor.NoStart, code: 125, detail: "not found"},
 	} {
 		got := outcome(task, &podView{podState: &c.pod}, c.kill, 2500*time.Millisecond)
-		if got.Cause != c.cause || got.ExitCode != c.code || got.Signal != c.signal || !strings.Contains(got.Detail, c.detail) || strings.Contains(got.Detail, "\n") {
+		if got.Cause != c.cause || got.ExitCode != c.code || got.Signal != c.signal ||
+			!strings.Contains(got.Detail, c.detail) || strings.Contains(got.Detail, "\n") {
 			t.Errorf("%s: got %+v, want %+v", name, got, c)
 		}
 	}

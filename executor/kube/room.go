@@ -158,7 +158,10 @@ func (h *Handler) tolerates(taint corev1.Taint) bool {
 // amounts reads quantities; what is asked for is rounded up.
 func (c Config) amounts(l corev1.ResourceList) amounts {
 	gpu := l[corev1.ResourceName(c.GPUResource)]
-	return amounts{Resources: executor.Resources{MilliCPU: l.Cpu().MilliValue(), MemMiB: l.Memory().Value() >> 20, GPU: gpu.Value()}}
+	return amounts{Resources: executor.Resources{
+		MilliCPU: l.Cpu().MilliValue(), MemMiB: l.Memory().Value() >> 20,
+		GPU: gpu.Value(),
+	}}
 }
 
 // requests of a pod, as the scheduler counts them: its containers together, or

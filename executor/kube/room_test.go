@@ -24,11 +24,20 @@ func TestExposed(t *testing.T) {
 		threshold   int
 		want        executor.Resources
 	}{
-		"empty":              {sized(10_000, 10_000, 10, 110), sized(0, 0, 0, 0), 30, executor.Resources{MilliCPU: 7000, MemMiB: 6976, GPU: 7}},
-		"used":               {sized(10_000, 10_000, 10, 110), sized(2500, 3000, 2, 9), 30, executor.Resources{MilliCPU: 4000, MemMiB: 3968, GPU: 5}},
-		"within the 30 %":    {sized(10_000, 10_000, 0, 110), sized(7000, 0, 0, 9), 30, executor.Resources{MemMiB: 6976}},
-		"overcommitted":      {sized(10_000, 1000, 1, 110), sized(99_000, 9999, 9, 9), 30, executor.Resources{}},
-		"all of it":          {sized(3900, 1024, 4, 110), sized(0, 0, 0, 0), -1, executor.Resources{MilliCPU: 3000, MemMiB: 1024, GPU: 4}},
+		"empty": {
+			sized(10_000, 10_000, 10, 110), sized(0, 0, 0, 0), 30,
+			executor.Resources{MilliCPU: 7000, MemMiB: 6976, GPU: 7},
+		},
+		"used": {
+			sized(10_000, 10_000, 10, 110), sized(2500, 3000, 2, 9), 30,
+			executor.Resources{MilliCPU: 4000, MemMiB: 3968, GPU: 5},
+		},
+		"within the 30 %": {sized(10_000, 10_000, 0, 110), sized(7000, 0, 0, 9), 30, executor.Resources{MemMiB: 6976}},
+		"overcommitted":   {sized(10_000, 1000, 1, 110), sized(99_000, 9999, 9, 9), 30, executor.Resources{}},
+		"all of it": {
+			sized(3900, 1024, 4, 110), sized(0, 0, 0, 0), -1,
+			executor.Resources{MilliCPU: 3000, MemMiB: 1024, GPU: 4},
+		},
 		"no pods to be had":  {sized(10_000, 64, 0, 10), sized(0, 0, 0, 10), 30, executor.Resources{}},
 		"few pods to be had": {sized(10_000, 64, 0, 10), sized(0, 0, 0, 7), -1, executor.Resources{MilliCPU: 3000, MemMiB: 64}},
 	} {
@@ -38,9 +47,11 @@ func TestExposed(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Int64Range(0, 1<<40)
-		has, others := sized(n.Draw(t, "cpu"), n.Draw(t, "mem"), n.Draw(t, "gpu"), n.Draw(t, "pods")), sized(n.Draw(t, "c"), n.Draw(t, "m"), n.Draw(t, "g"), 0)
+		has, others := sized(n.Draw(t, "cpu"), n.Draw(t, "mem"), n.Draw(t, "gpu"), n.Draw(t, "pods")),
+			sized(n.Draw(t, "c"), n.Draw(t, "m"), n.Draw(t, "g"), 0)
 		r := exposed(has, others, 30)
-		if r.MilliCPU < 0 || r.MilliCPU%1000 != 0 || (r.MilliCPU > 0 && r.MilliCPU+others.MilliCPU > has.MilliCPU*7/10) || r.MemMiB < 0 {
+		if r.MilliCPU < 0 || r.MilliCPU%1000 != 0 || (r.MilliCPU > 0 &&
+			r.MilliCPU+others.MilliCPU > has.MilliCPU*7/10) || r.MemMiB < 0 {
 			t.Fatalf("%+v of %+v beside %+v", r, has, others)
 		}
 	})
@@ -66,12 +77,19 @@ func TestRequests(t *testing.T) {
 		pod  corev1.PodSpec
 		want amounts
 	}{
-		"none":          {corev1.PodSpec{Containers: []corev1.Container{asks("", "")}}, sized(0, 0, 0, 1)},
-		"two":           {corev1.PodSpec{Containers: []corev1.Container{asks("1", "100Mi"), asks("250m", "1")}}, sized(1250, 101, 0, 1)},
-		"a large first": {corev1.PodSpec{InitContainers: []corev1.Container{asks("4", "")}, Containers: []corev1.Container{asks("1", "100Mi")}}, sized(4000, 100, 0, 1)},
-		"a sidecar":     {corev1.PodSpec{InitContainers: []corev1.Container{sidecar, asks("1", "")}, Containers: []corev1.Container{asks("1", "")}}, sized(1500, 10, 0, 1)},
+		"none": {corev1.PodSpec{Containers: []corev1.Container{asks("", "")}}, sized(0, 0, 0, 1)},
+		"two":  {corev1.PodSpec{Containers: []corev1.Container{asks("1", "100Mi"), asks("250m", "1")}}, sized(1250, 101, 0, 1)},
+		"a large first": {
+			corev1.PodSpec{InitContainers: []corev1.Container{asks("4", "")}, Containers: []corev1.Container{asks("1", "100Mi")}},
+			sized(4000, 100, 0, 1),
+		},
+		"a sidecar": {corev1.PodSpec{
+			InitContainers: []corev1.Container{sidecar, asks("1", "")},
+			Containers:     []corev1.Container{asks("1", "")},
+		}, sized(1500, 10, 0, 1)},
 		"its overhead": {corev1.PodSpec{
-			Containers: []corev1.Container{asks("1", "")}, Overhead: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")},
+			Containers: []corev1.Container{asks("1", "")},
+			Overhead:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")},
 		}, sized(1100, 0, 0, 1)},
 	} {
 		if got := (Config{}).withDefaults().requests(&c.pod); got != c.want {
@@ -101,9 +119,17 @@ func TestNodes(t *testing.T) {
 	ready := func(status corev1.ConditionStatus) corev1.NodeStatus {
 		return corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}}
 	}
-	good := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"pool": "lent"}}, Status: ready(corev1.ConditionTrue)}
+	good := corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"pool": "lent"}},
+		Status:     ready(corev1.ConditionTrue),
+	}
 	for want, change := range map[string]func(*corev1.Node){
-		"":                             func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "lent", Value: "x", Effect: "NoSchedule"}} },
+		"": func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{
+				Key: "lent", Value: "x",
+				Effect: "NoSchedule",
+			}}
+		},
 		"is not ready":                 func(n *corev1.Node) { n.Status = ready(corev1.ConditionUnknown) },
 		"is cordoned":                  func(n *corev1.Node) { n.Spec.Unschedulable = true },
 		"has no label pool=lent":       func(n *corev1.Node) { n.Labels = nil },

@@ -41,7 +41,8 @@ func (r *rig) other(node, cpu, memory string) func() {
 // patchNode changes a fake node.
 func (r *rig) patchNode(name, patch string) {
 	r.Helper()
-	_, err := r.c.Client().CoreV1().Nodes().Patch(r.Context(), name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{})
+	_, err := r.c.Client().CoreV1().Nodes().Patch(r.Context(), name, types.StrategicMergePatchType, []byte(patch),
+		metav1.PatchOptions{})
 	r.Must(err)
 }
 
@@ -65,7 +66,8 @@ func TestSharing(t *testing.T) {
 	r.AwaitRunning(id)
 	big := r.task()
 	big.Need.MilliCPU = 4000
-	if err := r.Start(t.Context(), big); !errors.Is(err, executor.ErrBusy) || !strings.Contains(err.Error(), "3500 milli-cores") && !strings.Contains(err.Error(), "3000 milli-cores") {
+	if err := r.Start(t.Context(), big); !errors.Is(err, executor.ErrBusy) || !strings.Contains(err.Error(), "3500 milli-cores") &&
+		!strings.Contains(err.Error(), "3000 milli-cores") {
 		t.Errorf("beside an own task and others': got %v, want ErrBusy with what is left", err)
 	}
 	gone()
@@ -91,7 +93,8 @@ func TestSelected(t *testing.T) {
 	r := open(t, shared, cfg)
 	r.patchNode("fake-2", `{"spec":{"taints":[{"key":"gpu","value":"yes","effect":"NoSchedule"}]}}`)
 	t.Cleanup(func() {
-		_, _ = shared.Client().CoreV1().Nodes().Patch(t.Context(), "fake-2", types.StrategicMergePatchType, []byte(`{"spec":{"taints":null}}`), metav1.PatchOptions{})
+		_, _ = shared.Client().CoreV1().Nodes().Patch(t.Context(), "fake-2", types.StrategicMergePatchType, []byte(`{"spec":{"taints":null}}`),
+			metav1.PatchOptions{})
 	})
 	if m := r.Capacity(); len(m) != 1 || m[0].Name != "kube/fake-2" {
 		t.Errorf("got %v, want fake-2 alone", m)
@@ -113,7 +116,10 @@ func TestNodeLabels(t *testing.T) {
 	told := func(want string) {
 		t.Helper()
 		r.Hear(want+" of fake-2", func() bool {
-			return slices.ContainsFunc(r.Capacity(), func(m executor.Machine) bool { return m.Name == "kube/fake-2" && m.Labels == want })
+			return slices.ContainsFunc(r.Capacity(), func(m executor.Machine) bool {
+				return m.Name == "kube/fake-2" &&
+					m.Labels == want
+			})
 		})
 	}
 	told("kubernetes.io/os=linux")
@@ -148,11 +154,14 @@ func TestQuota(t *testing.T) {
 	for what, limit := range map[string]string{"count/jobs.batch": "0", "requests.cpu": "500m"} {
 		_, err := quotas.Create(t.Context(), &corev1.ResourceQuota{
 			ObjectMeta: metav1.ObjectMeta{Name: "limit"},
-			Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourceName(what): resource.MustParse(limit)}},
+			Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{
+				corev1.ResourceName(what): resource.MustParse(limit),
+			}},
 		}, metav1.CreateOptions{})
 		r.Must(err)
 		r.counted(quotas.Get)
-		if err := r.Start(t.Context(), r.task()); !errors.Is(err, executor.ErrBusy) || !strings.Contains(err.Error(), "exceeded quota") {
+		if err := r.Start(t.Context(), r.task()); !errors.Is(err, executor.ErrBusy) ||
+			!strings.Contains(err.Error(), "exceeded quota") {
 			t.Errorf("%s: got %v, want ErrBusy with the quota", what, err)
 		}
 		r.Must(quotas.Delete(t.Context(), "limit", metav1.DeleteOptions{}))

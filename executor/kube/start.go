@@ -233,7 +233,8 @@ func (h *Handler) create(ctx context.Context, w *work) error {
 	if err != nil {
 		return &refusal{executor.ErrUnfit, err}
 	}
-	if bound, ok := h.Bound(w.Task); w.Task.Fence != 0 && !w.watched && (!ok || executor.Boottime()+int64(bound) > w.Task.Fence) {
+	if bound, ok := h.Bound(w.Task); w.Task.Fence != 0 && !w.watched &&
+		(!ok || executor.Boottime()+int64(bound) > w.Task.Fence) {
 		return executor.ErrLate
 	}
 	err = h.api.create(ctx, j)

@@ -85,10 +85,14 @@ func (h *Handler) readPod(o runtime.Object) *podView {
 		return v
 	}
 	v.job = p.Labels[labelOfJob]
-	v.podState = &podState{phase: p.Status.Phase, deleting: p.DeletionTimestamp != nil, gated: isGated(p), reason: p.Status.Reason, message: p.Status.Message}
+	v.podState = &podState{
+		phase: p.Status.Phase, deleting: p.DeletionTimestamp != nil, gated: isGated(p),
+		reason: p.Status.Reason, message: p.Status.Message,
+	}
 	for _, c := range p.Status.Conditions {
 		switch {
-		case c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable:
+		case c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse &&
+			c.Reason == corev1.PodReasonUnschedulable:
 			v.unplaced = c.Message
 		case c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue:
 			v.disrupted = c.Reason + ": " + c.Message
@@ -108,7 +112,8 @@ func isOver(p *corev1.Pod) bool {
 		return true
 	}
 	all := p.Status.ContainerStatuses
-	if p.Spec.RestartPolicy != corev1.RestartPolicyNever || len(all) < len(p.Spec.Containers) || len(p.Spec.Containers) == 0 {
+	if p.Spec.RestartPolicy != corev1.RestartPolicyNever || len(all) < len(p.Spec.Containers) ||
+		len(p.Spec.Containers) == 0 {
 		return false
 	}
 	for i := range all {

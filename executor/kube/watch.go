@@ -152,7 +152,9 @@ type source struct {
 }
 
 // keepCurrent keeps a mirror current until ctx ends. heard is told of each answer.
-func keepCurrent[V any](ctx context.Context, s source, m *mirror[V], codec runtime.ParameterCodec, heard func(kind string, err error)) {
+func keepCurrent[V any](ctx context.Context, s source, m *mirror[V], codec runtime.ParameterCodec,
+	heard func(kind string, err error),
+) {
 	request := func(o metav1.ListOptions) *rest.Request {
 		o.LabelSelector = s.labels
 		return s.client.Get().Namespace(s.namespace).Resource(s.resource).VersionedParams(&o, codec).MaxRetries(0)
@@ -189,13 +191,15 @@ func (h *Handler) sources() (jobs, pods, nodes source) {
 		object: &batchv1.Job{}, list: func() runtime.Object { return &batchv1.JobList{} },
 	}
 	pods = source{
-		kind: "pods", client: h.api.core, resource: "pods", object: &corev1.Pod{}, list: func() runtime.Object { return &corev1.PodList{} },
+		kind: "pods", client: h.api.core, resource: "pods", object: &corev1.Pod{},
+		list: func() runtime.Object { return &corev1.PodList{} },
 	}
 	if h.cfg.Dedicated {
 		pods.namespace, pods.labels = h.api.namespace, ours
 	}
 	nodes = source{
-		kind: "nodes", client: h.api.core, resource: "nodes", object: &corev1.Node{}, list: func() runtime.Object { return &corev1.NodeList{} },
+		kind: "nodes", client: h.api.core, resource: "nodes", object: &corev1.Node{},
+		list: func() runtime.Object { return &corev1.NodeList{} },
 	}
 	return jobs, pods, nodes
 }

@@ -157,7 +157,8 @@ func TestLeaseOutlivesTheBroker(t *testing.T) {
 		if again.fence != want.fence || again.run != want.run || !again.watched {
 			t.Errorf("%q: got %+v", boot, again.lease)
 		}
-		if latest := fence; boot == "" && again.granted != latest || boot != "" && again.granted < executor.Boottime()+int64(guard.MaxLeft/2) {
+		if latest := fence; boot == "" && again.granted != latest || boot != "" &&
+			again.granted < executor.Boottime()+int64(guard.MaxLeft/2) {
 			t.Errorf("%q: waits until %s", boot, time.Duration(again.granted-executor.Boottime()))
 		}
 		if err := h.Close(); err != nil {
@@ -179,7 +180,8 @@ func TestCertain(t *testing.T) {
 		t.Errorf("got %+v: it would live on", a)
 	}
 	w.granted = executor.Boottime() - 1
-	if err := h.endAttempt(w, vanished("gone"), [2]int64{}); err != nil || w.Ended == nil || w.Ended.Result.Cause != executor.Fenced {
+	if err := h.endAttempt(w, vanished("gone"), [2]int64{}); err != nil || w.Ended == nil ||
+		w.Ended.Result.Cause != executor.Fenced {
 		t.Errorf("got %v, %+v, want Fenced", err, w.Ended)
 	}
 	waits := h.leased(t, 2, 10*time.Second)
@@ -237,7 +239,10 @@ func TestHeard(t *testing.T) {
 	stop := &kill{cause: executor.Stopped, why: "cancelled"}
 	began := metav1.NewTime(time.Unix(1000, 0))
 	ended := func(code int32, reason, message string) *podState {
-		return &podState{ended: &corev1.ContainerStateTerminated{StartedAt: began, FinishedAt: began, ExitCode: code, Reason: reason, Message: message}}
+		return &podState{ended: &corev1.ContainerStateTerminated{
+			StartedAt: began, FinishedAt: began, ExitCode: code,
+			Reason: reason, Message: message,
+		}}
 	}
 	evictedPod := ended(143, "Error", `{"v":1,"begun":true,"cause":2,"exit":143,"signal":15}`)
 	evictedPod.disrupted = "EvictionByEvictionAPI: drained"
@@ -248,18 +253,33 @@ func TestHeard(t *testing.T) {
 		kill *kill
 		want executor.Result
 	}{
-		"exit":            {"r", ended(0, "Completed", `{"v":1,"begun":true,"ran":1500000000}`), nil, executor.Result{Run: 1500 * time.Millisecond}},
-		"137 by itself":   {"r", ended(137, "Error", `{"v":1,"begun":true,"ran":1,"exit":137,"detail":"exited with code 137"}`), nil, executor.Result{Run: 1, ExitCode: 137, Detail: "exited with code 137"}},
-		"memory":          {"r", ended(137, "OOMKilled", `{"v":1,"begun":true,"ran":1,"exit":137,"signal":9}`), nil, executor.Result{Run: 1, ExitCode: 137, Signal: 9, Detail: "killed: out of memory (limit 64Mi)"}},
-		"lease":           {"r", ended(137, "Error", `{"v":1,"begun":true,"ran":1,"cause":3,"exit":137,"signal":9,"detail":"killed: its site's lease ended"}`), nil, executor.Result{Cause: executor.Fenced, Run: 1, ExitCode: 137, Signal: 9, Detail: "killed: its site's lease ended"}},
-		"timeout":         {"r", ended(143, "Error", `{"v":1,"begun":true,"ran":1,"cause":1,"exit":143,"signal":15,"detail":"over"}`), nil, executor.Result{Cause: executor.TimedOut, Run: 5 * time.Second, ExitCode: 143, Signal: 15, Detail: "over"}},
-		"stop":            {"r", ended(143, "Error", `{"v":1,"begun":true,"ran":1,"cause":2,"exit":143,"signal":15}`), stop, executor.Result{Cause: executor.Stopped, Run: 1, ExitCode: 143, Signal: 15, Detail: "stopped: cancelled"}},
-		"drained":         {"r", evictedPod, nil, executor.Result{Cause: executor.Stopped, Run: 1, ExitCode: 143, Signal: 15, Detail: "lost: EvictionByEvictionAPI: drained"}},
+		"exit":          {"r", ended(0, "Completed", `{"v":1,"begun":true,"ran":1500000000}`), nil, executor.Result{Run: 1500 * time.Millisecond}},
+		"137 by itself": {"r", ended(137, "Error", `{"v":1,"begun":true,"ran":1,"exit":137,"detail":"exited with code 137"}`), nil, executor.Result{Run: 1, ExitCode: 137, Detail: "exited with code 137"}},
+		"memory":        {"r", ended(137, "OOMKilled", `{"v":1,"begun":true,"ran":1,"exit":137,"signal":9}`), nil, executor.Result{Run: 1, ExitCode: 137, Signal: 9, Detail: "killed: out of memory (limit 64Mi)"}},
+		"lease": {
+			"r", ended(137, "Error", `{"v":1,"begun":true,"ran":1,"cause":3,"exit":137,"signal":9,"detail":"killed: its site's lease ended"}`), nil,
+			executor.Result{Cause: executor.Fenced, Run: 1, ExitCode: 137, Signal: 9, Detail: "killed: its site's lease ended"},
+		},
+		"timeout": {
+			"r", ended(143, "Error", `{"v":1,"begun":true,"ran":1,"cause":1,"exit":143,"signal":15,"detail":"over"}`), nil,
+			executor.Result{Cause: executor.TimedOut, Run: 5 * time.Second, ExitCode: 143, Signal: 15, Detail: "over"},
+		},
+		"stop": {
+			"r", ended(143, "Error", `{"v":1,"begun":true,"ran":1,"cause":2,"exit":143,"signal":15}`), stop,
+			executor.Result{Cause: executor.Stopped, Run: 1, ExitCode: 143, Signal: 15, Detail: "stopped: cancelled"},
+		},
+		"drained": {"r", evictedPod, nil, executor.Result{
+			Cause: executor.Stopped, Run: 1, ExitCode: 143, Signal: 15,
+			Detail: "lost: EvictionByEvictionAPI: drained",
+		}},
 		"no such command": {"r", ended(127, "Error", `{"v":1,"cause":5,"exit":127,"detail":"no such command"}`), nil, executor.Result{Cause: executor.NoStart, ExitCode: 127, Detail: "no such command"}},
 		"no leave":        {"", ended(125, "Error", `{"v":1,"cause":3,"exit":125,"detail":"not started: nobody answers"}`), nil, executor.Result{Cause: executor.Stopped, Detail: "lost: not started: nobody answers"}},
 		"no watchdog":     {"", failed, nil, executor.Result{Cause: executor.Stopped, Detail: "lost: not started: the watchdog's image: ErrImagePull: no"}},
-		"lapsed":          {"", ended(125, "Error", ""), &kill{cause: executor.Fenced, why: "its site's lease ended"}, executor.Result{Cause: executor.Fenced, Detail: "stopped before it began: its site's lease ended"}},
-		"killed itself":   {"r", ended(137, "Error", "x"), nil, executor.Result{Run: time.Millisecond, ExitCode: 137, Signal: 9, Detail: "killed by signal SIGKILL"}},
+		"lapsed": {
+			"", ended(125, "Error", ""), &kill{cause: executor.Fenced, why: "its site's lease ended"},
+			executor.Result{Cause: executor.Fenced, Detail: "stopped before it began: its site's lease ended"},
+		},
+		"killed itself": {"r", ended(137, "Error", "x"), nil, executor.Result{Run: time.Millisecond, ExitCode: 137, Signal: 9, Detail: "killed by signal SIGKILL"}},
 	} {
 		w := h.newWork(attempts.NewAttempt(task))
 		w.watched, w.run = true, c.run
@@ -275,7 +295,8 @@ func TestHeard(t *testing.T) {
 // TestWatchdogFits: an image's own command cannot be put under a watchdog; own tasks
 // have none.
 func TestWatchdogFits(t *testing.T) {
-	if err := fitWatched(executor.Task{Image: "a"}); !errors.Is(err, executor.ErrUnfit) || !strings.Contains(err.Error(), "give the job a command") {
+	if err := fitWatched(executor.Task{Image: "a"}); !errors.Is(err, executor.ErrUnfit) ||
+		!strings.Contains(err.Error(), "give the job a command") {
 		t.Errorf("got %v", err)
 	}
 	if err := fitWatched(executor.Task{Image: "a", Command: []string{"x"}}); err != nil {

@@ -34,7 +34,10 @@ func (h *Handler) putUnder(w *work, pod *corev1.PodSpec) error {
 		VolumeMounts: []corev1.VolumeMount{mount}, SecurityContext: pod.Containers[0].SecurityContext.DeepCopy(),
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 	}}
-	pod.Volumes = append(pod.Volumes, corev1.Volume{Name: installer, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}})
+	pod.Volumes = append(pod.Volumes, corev1.Volume{
+		Name:         installer,
+		VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}},
+	})
 	mount.ReadOnly = true
 	box := &pod.Containers[0]
 	box.VolumeMounts = append(box.VolumeMounts, mount)
@@ -59,7 +62,8 @@ func noWatchdog(p *corev1.Pod) string {
 		switch {
 		case s.Terminated != nil && s.Terminated.ExitCode != 0:
 			return fmt.Sprintf("the watchdog cannot be put into its pod: %s: %s", s.Terminated.Reason, s.Terminated.Message)
-		case s.Waiting != nil && strings.HasPrefix(s.Waiting.Reason, "Err"), s.Waiting != nil && strings.Contains(s.Waiting.Reason, "Image"):
+		case s.Waiting != nil && strings.HasPrefix(s.Waiting.Reason, "Err"), s.Waiting != nil &&
+			strings.Contains(s.Waiting.Reason, "Image"):
 			return "the watchdog's image: " + s.Waiting.Reason + ": " + s.Waiting.Message
 		}
 	}

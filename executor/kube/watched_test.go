@@ -258,7 +258,8 @@ func TestWatchedReasons(t *testing.T) {
 			r := open(t, c, cfg)
 			task := r.shell("true")
 			task.Fence = executor.Boottime() + int64(time.Hour)
-			if res := r.AwaitEnd(r.Begin(task)); res.Cause != executor.Stopped || !strings.Contains(res.Detail, change.want) {
+			if res := r.AwaitEnd(r.Begin(task)); res.Cause != executor.Stopped ||
+				!strings.Contains(res.Detail, change.want) {
 				t.Errorf("got %+v, want a loss for %q", res, change.want)
 			}
 			r.noJobs()

@@ -24,7 +24,10 @@ import (
 // whose journal is locked has a living supervisor.
 func (h *Handler) Adopt(ctx context.Context) ([]executor.State, error) {
 	slots := filepath.Join(h.cfg.Dir, "slots")
-	if err := h.aside.AdoptEach(ctx, attempts.Adoption{Dir: slots, What: "slot", One: h.adoptSlot, GiveUp: h.abandonSlot}); err != nil {
+	if err := h.aside.AdoptEach(ctx, attempts.Adoption{
+		Dir: slots, What: "slot", One: h.adoptSlot,
+		GiveUp: h.abandonSlot,
+	}); err != nil {
 		return nil, err
 	}
 	h.sweepGroups()
@@ -103,7 +106,8 @@ func (s *slot) expel() {
 		}
 		args, err := os.ReadFile(proc + "/cmdline")
 		p, ok := readProcess(pid)
-		if part := bytes.Split(args, []byte{0}); err != nil || !ok || len(part) < 2 || string(part[1]) != superviseVerb {
+		if part := bytes.Split(args, []byte{0}); err != nil || !ok || len(part) < 2 ||
+			string(part[1]) != superviseVerb {
 			continue
 		}
 		p.signal(unix.SIGKILL)
@@ -227,7 +231,10 @@ func (h *Handler) replay(s *slot, lines []line) []*work {
 			if !attempts.ValidName(name) || byName[name] != nil {
 				continue
 			}
-			w := &work{Attempt: attempts.AdoptedAttempt(l.Ask.Task), limit: l.Ask.MaxLog, slot: s, running: make(chan struct{})}
+			w := &work{
+				Attempt: attempts.AdoptedAttempt(l.Ask.Task), limit: l.Ask.MaxLog, slot: s,
+				running: make(chan struct{}),
+			}
 			w.Hold.CPUs = l.Ask.CPUs
 			byName[name] = w
 			order = append(order, w)

@@ -71,7 +71,10 @@ func (r *router) run(b *testing.B, i int64) time.Duration {
 	r.by[id] = ch
 	r.mu.Unlock()
 	began := time.Now()
-	if err := r.h.Start(b.Context(), executor.Task{ID: id, Command: []string{"/bin/true"}, Need: executor.Resources{MilliCPU: 1000}}); err != nil {
+	if err := r.h.Start(b.Context(), executor.Task{
+		ID: id, Command: []string{"/bin/true"},
+		Need: executor.Resources{MilliCPU: 1000},
+	}); err != nil {
 		b.Error(err)
 		return 0
 	}

@@ -67,7 +67,8 @@ func TestCoresHold(t *testing.T) {
 			if o.groups.cpu && !cfg.Pin {
 				return
 			}
-			if got := o.cpusOf(milli(2, 2000, allowed)); !strings.ContainsAny(got, ",-") && len(attempts.AllowedCPUs()) > 1 {
+			if got := o.cpusOf(milli(2, 2000, allowed)); !strings.ContainsAny(got, ",-") &&
+				len(attempts.AllowedCPUs()) > 1 {
 				t.Errorf("a task of two cores has CPU %s", got)
 			}
 		})
@@ -99,7 +100,8 @@ func burn(text string) int {
 	if err = unix.Getrusage(unix.RUSAGE_SELF, &use); err != nil {
 		return 2
 	}
-	fmt.Println(use.Utime.Nano()+use.Stime.Nano(), time.Since(began).Nanoseconds()) //nolint:forbidigo // a task's output
+	//nolint:forbidigo // a task's output
+	fmt.Println(use.Utime.Nano()+use.Stime.Nano(), time.Since(began).Nanoseconds())
 	return 0
 }
 

@@ -69,7 +69,8 @@ func TestAttemptInTwoSlots(t *testing.T) {
 		h.mu.Lock()
 		states, err := h.attempts.Adopted()
 		h.mu.Unlock()
-		if err != nil || len(states) != 1 || states[0].Ended == nil || states[0].Ended.Cause != executor.Exited || states[0].Ended.ExitCode != 3 {
+		if err != nil || len(states) != 1 || states[0].Ended == nil || states[0].Ended.Cause != executor.Exited ||
+			states[0].Ended.ExitCode != 3 {
 			t.Errorf("%v: got %+v, %v", order, states, err)
 		}
 	}

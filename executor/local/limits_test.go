@@ -104,7 +104,8 @@ func TestOutputIsCut(t *testing.T) {
 		t.Errorf("got %+v, want a clean exit", r)
 	}
 	got := o.output(task)
-	if !strings.HasPrefix(got, "line 0\nline 1\n") || !strings.HasSuffix(got, watchdog.Marker(1000)) || len(got) != 1000+len(watchdog.Marker(1000)) {
+	if !strings.HasPrefix(got, "line 0\nline 1\n") || !strings.HasSuffix(got, watchdog.Marker(1000)) ||
+		len(got) != 1000+len(watchdog.Marker(1000)) {
 		t.Errorf("got %d bytes that end with %q", len(got), got[max(0, len(got)-80):])
 	}
 	if f := <-followed; f != got {

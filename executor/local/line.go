@@ -47,7 +47,8 @@ func (l line) appendText(dst []byte) []byte {
 
 func (a *asked) write(w *writer) {
 	t := &a.Task
-	w.string(t.Job).uint(uint64(t.Task)).uint(uint64(t.Attempt)).uint(t.Token).string(t.Owner).string(t.Site).string(t.Machine).
+	w.string(t.Job).uint(uint64(t.Task)).uint(uint64(t.Attempt)).uint(t.Token).
+		string(t.Owner).string(t.Site).string(t.Machine).
 		int(t.Need.MilliCPU).int(t.Need.MemMiB).int(t.Need.GPU).int(int64(len(t.Command)))
 	for _, s := range t.Command {
 		w.string(s)

@@ -39,14 +39,17 @@ func suite(change func(*Config)) executortest.Factory {
 		cfg := Config{Keeping: attempts.Keeping{Dir: t.TempDir(), Site: "site-2", Grace: 300 * time.Millisecond}, Cores: 2}
 		change(&cfg)
 		t.Cleanup(func() { awaitSupervisors(t, cfg.Dir) })
-		return executortest.Env{Site: cfg.Site, Grace: cfg.Grace, Break: breakForks, Open: func(t *testing.T) executor.Handler {
-			t.Helper()
-			h, err := Open(cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return h
-		}}
+		return executortest.Env{
+			Site: cfg.Site, Grace: cfg.Grace, Break: breakForks,
+			Open: func(t *testing.T) executor.Handler {
+				t.Helper()
+				h, err := Open(cfg)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return h
+			},
+		}
 	}
 }
 

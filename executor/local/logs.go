@@ -16,7 +16,11 @@ import (
 
 // Logs implements executor.Handler.
 func (h *Handler) Logs(ctx context.Context, id executor.ID, stream string, follow bool) (io.ReadCloser, error) {
-	return h.attempts.Logs(ctx, id, stream, func(w *work, n int) (io.ReadCloser, error) { return h.openLog(ctx, w, n, follow) })
+	return h.attempts.Logs(ctx, id, stream, func(w *work, n int) (io.ReadCloser,
+		error,
+	) {
+		return h.openLog(ctx, w, n, follow)
+	})
 }
 
 func (h *Handler) openLog(ctx context.Context, w *work, n int, follow bool) (io.ReadCloser, error) {

@@ -25,7 +25,10 @@ func slotted(t *testing.T, output string) (*Handler, *work) {
 	t.Cleanup(h.attempts.Close)
 	w := &work{limit: 1 << 20, slot: &slot{dir: filepath.Join(h.cfg.Dir, "slot")}}
 	w.Name, w.Done = "one", make(chan struct{})
-	for path, text := range map[string]string{logPath(h.cfg.Dir, w.Name, 0): output, filepath.Join(w.slot.dir, attempts.Streams[0]): ""} {
+	for path, text := range map[string]string{
+		logPath(h.cfg.Dir, w.Name, 0):                  output,
+		filepath.Join(w.slot.dir, attempts.Streams[0]): "",
+	} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}

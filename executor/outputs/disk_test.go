@@ -118,7 +118,8 @@ func TestWhatPassesIsNoDamage(t *testing.T) {
 			t.Errorf("another segment's: %q", got)
 		}
 		for _, n := range []int{1, 2, 99} {
-			if _, err := s.Store.Open(numbered(n), 0); !errors.Is(err, executor.ErrUnreadable) || !strings.Contains(err.Error(), why.Error()) {
+			if _, err := s.Store.Open(numbered(n), 0); !errors.Is(err, executor.ErrUnreadable) ||
+				!strings.Contains(err.Error(), why.Error()) {
 				t.Errorf("after a restart: %v", err)
 			}
 			if fate, err := s.FateOf(numbered(n)); !errors.Is(err, executor.ErrUnreadable) {

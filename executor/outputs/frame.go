@@ -119,7 +119,8 @@ func parseHead(b []byte, own salt) (h head, ok bool) {
 	}
 	h.sum, h.at = le.Uint32(b[8:]), int64(le.Uint64(b[12:]))
 	h.id = executor.ID{
-		Job: string(b[fixed : fixed+job]), Task: le.Uint32(b[28:]), Attempt: le.Uint32(b[32:]), Token: le.Uint64(b[20:]),
+		Job: string(b[fixed : fixed+job]), Task: le.Uint32(b[28:]), Attempt: le.Uint32(b[32:]),
+		Token: le.Uint64(b[20:]),
 	}
 	h.note = string(b[fixed+job : h.size])
 	for n := range h.out {

@@ -77,7 +77,8 @@ func decodeIndex(b []byte) (g segment, entries []entry, ok bool) {
 	}
 	body := b[:len(b)-4]
 	n := int(le.Uint32(b[16:]))
-	if n > maxKeys || len(body) != indexHead+n*entrySize || crc32.Checksum(body, castagnoli) != le.Uint32(b[len(body):]) {
+	if n > maxKeys || len(body) != indexHead+n*entrySize ||
+		crc32.Checksum(body, castagnoli) != le.Uint32(b[len(body):]) {
 		return g, nil, false
 	}
 	copy(g.salt[:], b[8:])

@@ -31,7 +31,10 @@ func TestModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		cfg := configAt(t.TempDir())
 		cfg.MaxBytes = rapid.SampledFrom([]int64{20 << 10, 300 << 10, 1 << 30}).Draw(rt, "max")
-		m := &model{shelf: openShelf(t, cfg), rt: rt, texts: map[int]string{}, ends: map[int]time.Time{}, lost: map[int]bool{}}
+		m := &model{
+			shelf: openShelf(t, cfg), rt: rt, texts: map[int]string{}, ends: map[int]time.Time{},
+			lost: map[int]bool{},
+		}
 		defer func() { _ = m.Close() }()
 		rt.Repeat(map[string]func(*rapid.T){
 			"":       m.check,
@@ -49,7 +52,8 @@ func (m *model) add(t *rapid.T) {
 	for range rapid.IntRange(1, 5).Draw(t, "outputs") {
 		n := m.next
 		m.next++
-		m.texts[n] = fmt.Sprint(n, " ", strings.Repeat("z", rapid.SampledFrom([]int{0, 1, 900, 20_000, MaxInline - 10}).Draw(t, "size")))
+		m.texts[n] = fmt.Sprint(n, " ", strings.Repeat("z",
+			rapid.SampledFrom([]int{0, 1, 900, 20_000, MaxInline - 10}).Draw(t, "size")))
 		m.ends[n] = m.now.Add(-time.Duration(rapid.IntRange(0, 100).Draw(t, "minutes")) * time.Minute)
 		it := item(n, m.texts[n], "")
 		it.At = m.ends[n]

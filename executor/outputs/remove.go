@@ -96,7 +96,8 @@ func (s *Store) entriesOf(g *segment) []entry {
 		return nil
 	}
 	defer f.Close()
-	_, entries, _ := s.scanSegment(f, g.number, g.salt, g.size) // without them its large files are strays for the next start
+	// without them its large files are strays for the next start
+	_, entries, _ := s.scanSegment(f, g.number, g.salt, g.size)
 	return entries
 }
 

@@ -196,7 +196,8 @@ func TestBounds(t *testing.T) {
 			t.Fatalf("%d bytes after %d outputs", st.Bytes, n)
 		}
 	}
-	if st := s.Stats(); st.Outputs < 100-100/fractions-1 || st.RemovedByBytes != 300-uint64(st.Outputs) || st.RemovedByAge != 0 {
+	if st := s.Stats(); st.Outputs < 100-100/fractions-1 || st.RemovedByBytes != 300-uint64(st.Outputs) ||
+		st.RemovedByAge != 0 {
 		t.Errorf("stats: %+v", st)
 	}
 	last := moment.Add(299 * time.Minute)
@@ -263,7 +264,8 @@ func TestAlwaysOpens(t *testing.T) {
 		"a file for a folder": func(dir string) error { return errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o600)) },
 		"a pipe among large":  func(dir string) error { return unix.Mkfifo(filepath.Join(dir, apartFolder, "x"), 0o600) },
 		"a link for large": func(dir string) error {
-			return errors.Join(os.Remove(filepath.Join(dir, apartFolder)), os.Symlink("/", filepath.Join(dir, apartFolder)))
+			return errors.Join(os.Remove(filepath.Join(dir, apartFolder)),
+				os.Symlink("/", filepath.Join(dir, apartFolder)))
 		},
 		"nothing is there": os.RemoveAll,
 	} {

@@ -26,7 +26,8 @@ func (s *Store) takeFiles(items []Item) error {
 				}
 				defer folder.Close()
 			}
-			if err = s.takeFile(st, folder, apartName(items[i].ID, n)); errors.Is(err, unix.EISDIR) { // it would be so forever
+			// it would be so forever
+			if err = s.takeFile(st, folder, apartName(items[i].ID, n)); errors.Is(err, unix.EISDIR) {
 				s.cfg.Aside(filepath.Join(s.cfg.Dir, apartName(items[i].ID, n)), err)
 				err = s.takeFile(st, folder, apartName(items[i].ID, n))
 			}

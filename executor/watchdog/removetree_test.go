@@ -78,7 +78,8 @@ func TestRemoveTree(t *testing.T) {
 		"many": func(dir string) (err error) {
 			for i := range batch + 10 {
 				path := filepath.Join(dir, fmt.Sprintf(".moved-%d", i))
-				err = errors.Join(err, os.MkdirAll(filepath.Join(path, "x", "y"), 0o700), os.WriteFile(filepath.Join(path, "f"), nil, 0))
+				err = errors.Join(err, os.MkdirAll(filepath.Join(path, "x", "y"), 0o700),
+					os.WriteFile(filepath.Join(path, "f"), nil, 0))
 			}
 			return err
 		},

@@ -140,7 +140,10 @@ func TestArchiveSurvivesARestart(t *testing.T) {
 	if jobs != "1 2 3" || len(gaps) != 1 || gaps[0].To != 4 {
 		t.Errorf("%s, gaps %v", jobs, gaps)
 	}
-	if jobs, _ := all(t, a, Query{Since: epoch.Add(2 * time.Second), Until: epoch.Add(3 * time.Second), Site: "b", Labels: map[string]string{"team": "x"}}); jobs != "2" {
+	if jobs, _ := all(t, a, Query{
+		Since: epoch.Add(2 * time.Second), Until: epoch.Add(3 * time.Second), Site: "b",
+		Labels: map[string]string{"team": "x"},
+	}); jobs != "2" {
 		t.Errorf("a part: %s", jobs)
 	}
 	if jobs, _ := all(t, a, Query{Labels: map[string]string{"team": "y"}}); jobs != "" {
@@ -169,7 +172,8 @@ func TestTornEnds(t *testing.T) {
 		if int64(n) >= first {
 			want, entry = "1", 1
 		}
-		if jobs = strings.TrimSuffix(jobs, " 2"); int64(n) < begin && jobs != "" || int64(n) >= first && jobs != want || a.Place().Entry != entry {
+		if jobs = strings.TrimSuffix(jobs, " 2"); int64(n) < begin && jobs != "" || int64(n) >= first && jobs != want ||
+			a.Place().Entry != entry {
 			t.Fatalf("cut at %d: %q, place %v", n, jobs, a.Place())
 		}
 		must(t, a.Append([]Attempt{ended(7, time.Second)}, node.EventID{Entry: 7, N: 1}))

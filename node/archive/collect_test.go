@@ -83,7 +83,8 @@ func (f *feed) tell(e fsm.Event) {
 	n := uint64(len(f.events) + 1)
 	e.Index, e.Time, e.Count = n, int64(n)*10_000, max(1, e.Count)
 	f.events = append(f.events, node.Event{
-		Event: e, ID: node.EventID{Entry: n, N: 1}, At: epoch.Add(time.Duration(n) * 10 * time.Second), Seq: n, Durability: node.DurableFederation,
+		Event: e, ID: node.EventID{Entry: n, N: 1}, At: epoch.Add(time.Duration(n) * 10 * time.Second), Seq: n,
+		Durability: node.DurableFederation,
 	})
 }
 
@@ -110,7 +111,8 @@ func lines(t *testing.T, a *Archive) (string, []Gap) {
 	gaps, err := a.Scan(t.Context(), Query{}, func(x *Attempt) error {
 		wait, _ := x.Wait()
 		fmt.Fprintf(&out, "%s/%d.%d at %q %q final %t home %t wait %s run %s charged %d name %s log %d\n",
-			x.Job, x.Task, x.Number, x.Site, x.Outcome, x.Final, x.Home, wait, x.Run(), x.ChargedMs, x.Name, x.LogMs(x.Started))
+			x.Job, x.Task, x.Number, x.Site, x.Outcome, x.Final, x.Home, wait, x.Run(), x.ChargedMs, x.Name,
+			x.LogMs(x.Started))
 		return nil
 	})
 	must(t, err)
@@ -124,11 +126,18 @@ var (
 
 // run tells of one attempt from its assignment to its end.
 func (f *feed) run(job command.JobID, at string, kind fsm.EventKind, end fsm.Ending) {
-	f.tell(fsm.Event{Kind: fsm.EventTaskAssigned, Job: job, Attempt: 1, Site: at, QueuedMs: 1000, AssignedMs: 2000, StartedMs: -1})
-	f.tell(fsm.Event{Kind: fsm.EventTaskStarted, Job: job, Attempt: 1, Site: at, QueuedMs: 1000, AssignedMs: 2000, StartedMs: 3000})
 	f.tell(fsm.Event{
-		Kind: kind, End: end, Job: job, Attempt: 1, Site: at, QueuedMs: 1000, AssignedMs: 2000, StartedMs: 3000, RunMs: 4000,
-		Need: command.Resources{MilliCPU: 1000},
+		Kind: fsm.EventTaskAssigned, Job: job, Attempt: 1, Site: at, QueuedMs: 1000, AssignedMs: 2000,
+		StartedMs: -1,
+	})
+	f.tell(fsm.Event{
+		Kind: fsm.EventTaskStarted, Job: job, Attempt: 1, Site: at, QueuedMs: 1000, AssignedMs: 2000,
+		StartedMs: 3000,
+	})
+	f.tell(fsm.Event{
+		Kind: kind, End: end, Job: job, Attempt: 1, Site: at, QueuedMs: 1000, AssignedMs: 2000, StartedMs: 3000,
+		RunMs: 4000,
+		Need:  command.Resources{MilliCPU: 1000},
 	})
 }
 
@@ -153,8 +162,14 @@ func TestTheArchiveTakesItsScope(t *testing.T) {
 	f.run(mine, "b", fsm.EventTaskRequeued, fsm.EndLost)
 	f.run(theirs, "a", fsm.EventTaskEnded, fsm.EndFailed)
 	f.run(theirs, "c", fsm.EventTaskEnded, fsm.EndSucceeded)
-	f.tell(fsm.Event{Kind: fsm.EventTaskEnded, End: fsm.EndCancelled, Job: mine, Task: 5, Count: 9, QueuedMs: 1000, AssignedMs: -1, StartedMs: -1})
-	f.tell(fsm.Event{Kind: fsm.EventHomeRan, Job: theirs, Site: "b", QueuedMs: 1000, AssignedMs: -1, StartedMs: 2000, RunMs: 3000})
+	f.tell(fsm.Event{
+		Kind: fsm.EventTaskEnded, End: fsm.EndCancelled, Job: mine, Task: 5, Count: 9, QueuedMs: 1000,
+		AssignedMs: -1, StartedMs: -1,
+	})
+	f.tell(fsm.Event{
+		Kind: fsm.EventHomeRan, Job: theirs, Site: "b", QueuedMs: 1000, AssignedMs: -1, StartedMs: 2000,
+		RunMs: 3000,
+	})
 	const (
 		lost      = "a.1/0.1 at \"b\" \"lost\" final false home false wait 2s run 27s charged 4000 name na.1 log 3000\n"
 		failed    = "b.2/0.1 at \"a\" \"failed\" final true home false wait 2s run 57s charged 4000 name nb.2 log 3000\n"
@@ -162,7 +177,10 @@ func TestTheArchiveTakesItsScope(t *testing.T) {
 		cancelled = "a.1/5.0 at \"\" \"cancelled\" final true home false wait 0s run 0s charged 0 name na.1 log -1\n"
 		ran       = "b.2/0.0 at \"b\" \"\" final true home true wait 1s run 3s charged 3000 name nb.2 log 2000\n"
 	)
-	for scope, want := range map[Scope]string{Own: lost + failed + cancelled, All: lost + failed + others + cancelled + ran} {
+	for scope, want := range map[Scope]string{
+		Own: lost + failed + cancelled,
+		All: lost + failed + others + cancelled + ran,
+	} {
 		f.asked = 0
 		a := openTest(t, t.TempDir(), &clock{epoch}, func(c *Config) { c.Scope = scope })
 		collect(t, f, a)
@@ -179,8 +197,14 @@ func TestHomeRunsAreArchivedOnce(t *testing.T) {
 	f.home(fsm.Event{Kind: fsm.EventTaskAssigned, Job: mine, Attempt: 1, Site: "a"})
 	f.home(fsm.Event{Kind: fsm.EventTaskStarted, Job: mine, Attempt: 1, Site: "a"})
 	f.home(fsm.Event{Kind: fsm.EventTaskEnded, End: fsm.EndSucceeded, Job: mine, Attempt: 1, Site: "a", RunMs: 9000})
-	f.tell(fsm.Event{Kind: fsm.EventHomeRan, Job: mine, Site: "a", QueuedMs: 1000, AssignedMs: -1, StartedMs: 2000, RunMs: 9000})
-	f.tell(fsm.Event{Kind: fsm.EventHomeRan, Job: mine, Task: 1, Site: "a", QueuedMs: 1000, AssignedMs: -1, StartedMs: 2000, RunMs: 5000})
+	f.tell(fsm.Event{
+		Kind: fsm.EventHomeRan, Job: mine, Site: "a", QueuedMs: 1000, AssignedMs: -1, StartedMs: 2000,
+		RunMs: 9000,
+	})
+	f.tell(fsm.Event{
+		Kind: fsm.EventHomeRan, Job: mine, Task: 1, Site: "a", QueuedMs: 1000, AssignedMs: -1,
+		StartedMs: 2000, RunMs: 5000,
+	})
 	const want = "a.1/0.1 at \"a\" \"succeeded\" final true home true wait 21s run 9s charged 9000 name na.1 log -1\n" +
 		"a.1/1.0 at \"a\" \"\" final true home true wait 1s run 5s charged 5000 name na.1 log 2000\n"
 	dir := t.TempDir()
@@ -219,9 +243,13 @@ func TestHomeRetries(t *testing.T) {
 	f.home(fsm.Event{Kind: fsm.EventJobSubmitted, Job: mine})
 	f.home(fsm.Event{Kind: fsm.EventTaskAssigned, Job: mine, Attempt: 1, Site: "a"})
 	f.home(fsm.Event{Kind: fsm.EventTaskRequeued, End: fsm.EndFailed, Job: mine, Attempt: 1, Site: "a", RunMs: 9000})
-	f.tell(fsm.Event{Kind: fsm.EventHomeRan, Job: mine, Site: "a", QueuedMs: 1000, AssignedMs: -1, StartedMs: 2000, RunMs: 9000})
+	f.tell(fsm.Event{
+		Kind: fsm.EventHomeRan, Job: mine, Site: "a", QueuedMs: 1000, AssignedMs: -1, StartedMs: 2000,
+		RunMs: 9000,
+	})
 	f.home(fsm.Event{Kind: fsm.EventTaskEnded, End: fsm.EndCancelled, Job: mine, Attempt: 1, Site: "a"})
-	f.tell(fsm.Event{Kind: fsm.EventHomeRan, Job: mine, Site: "a", QueuedMs: 1000, AssignedMs: -1, StartedMs: 2000}) // of no length
+	// of no length
+	f.tell(fsm.Event{Kind: fsm.EventHomeRan, Job: mine, Site: "a", QueuedMs: 1000, AssignedMs: -1, StartedMs: 2000})
 	const want = "a.1/0.1 at \"a\" \"failed\" final false home true wait 11s run 9s charged 9000 name na.1 log -1\n" +
 		"a.1/0.0 at \"\" \"cancelled\" final true home true wait 0s run 0s charged 0 name na.1 log -1\n"
 	a := openTest(t, t.TempDir(), &clock{epoch}, nil)
@@ -271,7 +299,10 @@ func TestRecentGoesOnFromTheArchive(t *testing.T) {
 	f.run(theirs, "a", fsm.EventTaskEnded, fsm.EndFailed)                              // entries 4 to 6
 	f.run(command.JobID{Site: "b", Num: 3}, "a", fsm.EventTaskEnded, fsm.EndSucceeded) // 7 to 9
 	f.home(fsm.Event{Kind: fsm.EventTaskAssigned, Job: command.JobID{Site: "a", Num: 4}, Attempt: 1, Site: "a"})
-	f.home(fsm.Event{Kind: fsm.EventTaskEnded, End: fsm.EndSucceeded, Job: command.JobID{Site: "a", Num: 4}, Attempt: 1, Site: "a", RunMs: 9000})
+	f.home(fsm.Event{
+		Kind: fsm.EventTaskEnded, End: fsm.EndSucceeded, Job: command.JobID{Site: "a", Num: 4}, Attempt: 1,
+		Site: "a", RunMs: 9000,
+	})
 	f.run(theirs, "c", fsm.EventTaskEnded, fsm.EndSucceeded) // of others: not archived
 	a := openTest(t, dir, &clock{epoch}, nil)
 	collect(t, f, a)
@@ -313,7 +344,8 @@ func TestRecentShowsWhatRuns(t *testing.T) {
 		r.applyEvent(e, &x, over)
 	}
 	got := r.Attempts(now.Add(-time.Hour), "", 10)
-	if len(got) != 2 || got[0].Job != theirs || !got[0].Ended.IsZero() || got[1].Job != mine || got[1].Outcome != fsm.EndSucceeded {
+	if len(got) != 2 || got[0].Job != theirs || !got[0].Ended.IsZero() || got[1].Job != mine ||
+		got[1].Outcome != fsm.EndSucceeded {
 		t.Errorf("%+v", got)
 	}
 	if got := r.Attempts(now.Add(-time.Hour), "b", 10); len(got) != 1 || got[0].Job != mine {
@@ -362,7 +394,10 @@ func TestHomeRunsBeyondTheBookAreKeptOnce(t *testing.T) {
 	const runs = maxOpenHome + 100
 	f := &feed{}
 	for i := range runs {
-		f.home(fsm.Event{Kind: fsm.EventTaskEnded, End: fsm.EndSucceeded, Job: mine, Task: uint32(i), Attempt: 1, Site: "a", RunMs: 4})
+		f.home(fsm.Event{
+			Kind: fsm.EventTaskEnded, End: fsm.EndSucceeded, Job: mine, Task: uint32(i), Attempt: 1,
+			Site: "a", RunMs: 4,
+		})
 	}
 	for i := range runs {
 		f.tell(fsm.Event{Kind: fsm.EventHomeRan, Job: mine, Task: uint32(i), Site: "a", RunMs: 4})

@@ -88,7 +88,8 @@ func (c *course) check() error {
 			return fmt.Errorf("sample %d is not later than the one before", i)
 		}
 		for j, x := range s.Sites {
-			if !command.ValidSite(x.Site) || j > 0 && x.Site <= s.Sites[j-1].Site || math.Abs(x.Contribution)+math.Abs(x.Utility)+math.Abs(x.Priority) > 1e60 {
+			if !command.ValidSite(x.Site) || j > 0 && x.Site <= s.Sites[j-1].Site ||
+				math.Abs(x.Contribution)+math.Abs(x.Utility)+math.Abs(x.Priority) > 1e60 {
 				return fmt.Errorf("standing %d of sample %d is out of bounds", j, i)
 			}
 		}

@@ -20,9 +20,10 @@ func courseOf(t *testing.T, path string, minutes int) *Recent {
 	}
 	for i := range minutes {
 		n := strconv.Itoa(i)
-		r.sample(epoch.Add(time.Duration(i)*time.Minute), fsm.LedgerView{Index: uint64(i), Unit: "u", Sites: []fsm.AccountView{
-			{Site: "a", Contribution: n, Utility: "0.5", Priority: n}, {Site: "b", Contribution: "0", Utility: "0", Priority: "-" + n},
-		}})
+		r.sample(epoch.Add(time.Duration(i)*time.Minute),
+			fsm.LedgerView{Index: uint64(i), Unit: "u", Sites: []fsm.AccountView{
+				{Site: "a", Contribution: n, Utility: "0.5", Priority: n}, {Site: "b", Contribution: "0", Utility: "0", Priority: "-" + n},
+			}})
 	}
 	if err := r.SaveCourse(); err != nil {
 		t.Fatal(err)
@@ -45,7 +46,8 @@ func TestCourseOutlivesARestart(t *testing.T) {
 	if len(got) != 15 { // 0, 5 … 60, the newest, and the one after the restart
 		t.Fatalf("%d samples: %v", len(got), got)
 	}
-	if s := got[13]; !s.At.Equal(epoch.Add(62*time.Minute)) || s.Index != 62 || s.Unit != "u" || s.Sites[0] != (Standing{"a", 62, 0.5, 62}) || s.Sites[1].Priority != -62 {
+	if s := got[13]; !s.At.Equal(epoch.Add(62*time.Minute)) || s.Index != 62 || s.Unit != "u" ||
+		s.Sites[0] != (Standing{"a", 62, 0.5, 62}) || s.Sites[1].Priority != -62 {
 		t.Errorf("the last one of before: %+v", s)
 	}
 	if got[1].Index != 5 || got[14].Index != 99 {

@@ -87,10 +87,13 @@ type Line struct {
 // LineOf returns an attempt as a line.
 func LineOf(t *Attempt) Line {
 	l := Line{
-		Job: t.Job.String(), Name: t.Name, Labels: t.Labels, Task: t.Task, Count: t.Count, Attempt: t.Number, Token: t.Token,
+		Job: t.Job.String(), Name: t.Name, Labels: t.Labels, Task: t.Task, Count: t.Count, Attempt: t.Number,
+		Token: t.Token,
 		Owner: t.Owner(), Site: t.Site, Machine: t.Machine, Home: t.Home, Outcome: t.Outcome.String(), Final: t.Final,
-		ExitCode: t.ExitCode, Signal: t.Signal, Reason: t.Reason, CPU: cores(t.Need.MilliCPU), MemoryMiB: t.Need.MemMiB, GPU: t.Need.GPU,
-		Submitted: date(t.Submitted), Queued: date(t.Queued), Assigned: date(t.Assigned), Started: date(t.Started), Ended: date(t.Ended),
+		ExitCode: t.ExitCode, Signal: t.Signal, Reason: t.Reason, CPU: cores(t.Need.MilliCPU), MemoryMiB: t.Need.MemMiB,
+		GPU:       t.Need.GPU,
+		Submitted: date(t.Submitted), Queued: date(t.Queued), Assigned: date(t.Assigned), Started: date(t.Started),
+		Ended:    date(t.Ended),
 		QueuedMs: known(t.LogMs(t.Queued)), AssignMs: known(t.LogMs(t.Assigned)), StartedMs: known(t.LogMs(t.Started)),
 		EndedMs: known(t.EndedMs), ChargedMs: t.ChargedMs, Entry: t.Index,
 	}
@@ -193,11 +196,14 @@ func (l *Line) row() []string {
 		return p.Format("2006-01-02T15:04:05.000Z07:00")
 	}
 	return []string{
-		l.Job, plain(l.Name), plain(labelsText(l.Labels)), fmt.Sprint(l.Task), fmt.Sprint(l.Count), fmt.Sprint(l.Attempt), fmt.Sprint(l.Token),
+		l.Job, plain(l.Name), plain(labelsText(l.Labels)), fmt.Sprint(l.Task), fmt.Sprint(l.Count),
+		fmt.Sprint(l.Attempt), fmt.Sprint(l.Token),
 		l.Owner, l.Site, plain(l.Machine), strconv.FormatBool(l.Home), l.Outcome, strconv.FormatBool(l.Final),
-		fmt.Sprint(l.ExitCode), fmt.Sprint(l.Signal), plain(l.Reason), l.CPU.String(), fmt.Sprint(l.MemoryMiB), fmt.Sprint(l.GPU),
+		fmt.Sprint(l.ExitCode), fmt.Sprint(l.Signal), plain(l.Reason), l.CPU.String(), fmt.Sprint(l.MemoryMiB),
+		fmt.Sprint(l.GPU),
 		day(l.Submitted), day(l.Queued), day(l.Assigned), day(l.Started), day(l.Ended),
-		whole(l.QueuedMs), whole(l.AssignMs), whole(l.StartedMs), whole(l.EndedMs), whole(l.WaitMs), fmt.Sprint(l.ChargedMs), fmt.Sprint(l.Entry),
+		whole(l.QueuedMs), whole(l.AssignMs), whole(l.StartedMs), whole(l.EndedMs), whole(l.WaitMs),
+		fmt.Sprint(l.ChargedMs), fmt.Sprint(l.Entry),
 	}
 }
 

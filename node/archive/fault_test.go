@@ -34,7 +34,10 @@ func TestFailedWritesAreRepeated(t *testing.T) {
 	if err := c.read(t.Context()); !strings.Contains(err.Error(), "stopping") {
 		t.Fatal(err)
 	}
-	f.tell(fsm.Event{Kind: fsm.EventHomeRan, Job: mine, Site: "a", QueuedMs: 1000, AssignedMs: -1, StartedMs: 2000, RunMs: 9000})
+	f.tell(fsm.Event{
+		Kind: fsm.EventHomeRan, Job: mine, Site: "a", QueuedMs: 1000, AssignedMs: -1, StartedMs: 2000,
+		RunMs: 9000,
+	})
 	f.run(theirs, "a", fsm.EventTaskEnded, fsm.EndSucceeded)
 	mend := a.breakFile(t)
 	for range 2 {

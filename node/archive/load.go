@@ -52,7 +52,8 @@ func (a *Archive) goOn() error {
 		a.place, a.saved = node.EventID{}, node.EventID{}
 		clear(a.homes)
 		err = a.beginSegment()
-	case len(a.segments) == 0 || a.segments[len(a.segments)-1].number != a.newest || a.segments[len(a.segments)-1].begin == 0:
+	case len(a.segments) == 0 || a.segments[len(a.segments)-1].number != a.newest ||
+		a.segments[len(a.segments)-1].begin == 0:
 		err = a.beginSegment()
 	default:
 		err = a.reopen()

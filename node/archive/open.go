@@ -140,7 +140,8 @@ func (b *openBook) forgetLog() {
 // attemptOf returns what an event tells of an attempt.
 func attemptOf(e *node.Event) Attempt {
 	a := Attempt{
-		Job: e.Job, Task: e.Task, Count: max(1, e.Count), Number: e.Attempt, Token: e.Token, Site: e.Site, Machine: e.Machine,
+		Job: e.Job, Task: e.Task, Count: max(1, e.Count), Number: e.Attempt, Token: e.Token, Site: e.Site,
+		Machine:  e.Machine,
 		ExitCode: e.ExitCode, Signal: e.Signal, Need: e.Need, EndedMs: e.Time, ChargedMs: e.RunMs,
 		Index: e.ID.Entry, Reason: e.Reason, Home: e.ID.Home > 0,
 	}

@@ -131,7 +131,8 @@ func (r *Recent) Attempts(since time.Time, site string, limit int) []Attempt {
 		}
 	}
 	slices.SortFunc(out, func(a, b Attempt) int {
-		return cmp.Or(b.Assigned.Compare(a.Assigned), cmp.Compare(a.Job.Site, b.Job.Site), cmp.Compare(a.Job.Num, b.Job.Num), cmp.Compare(a.Task, b.Task))
+		return cmp.Or(b.Assigned.Compare(a.Assigned), cmp.Compare(a.Job.Site, b.Job.Site),
+			cmp.Compare(a.Job.Num, b.Job.Num), cmp.Compare(a.Task, b.Task))
 	})
 	if oldest := time.Now().Add(-recentFor); since.Before(oldest) {
 		since = oldest

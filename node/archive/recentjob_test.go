@@ -13,7 +13,10 @@ func TestEarlierOf(t *testing.T) {
 	r := NewRecent("a", now)
 	job := command.JobID{Site: "a", Num: 7}
 	for i := range uint32(30) {
-		r.ended.push(Attempt{Job: job, Task: i % 10, Number: 1 + i/10, Count: 1, Ended: now.Add(time.Duration(i) * time.Second)})
+		r.ended.push(Attempt{
+			Job: job, Task: i % 10, Number: 1 + i/10, Count: 1,
+			Ended: now.Add(time.Duration(i) * time.Second),
+		})
 		r.ended.push(Attempt{Job: command.JobID{Site: "b", Num: 7}, Task: i % 10, Number: 1, Count: 1})
 	}
 	r.ended.push(Attempt{Job: job, Task: 3, Count: 2}) // never started

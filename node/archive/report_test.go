@@ -25,14 +25,16 @@ import (
 func sample(t *testing.T) *Archive {
 	t.Helper()
 	a := openTest(t, t.TempDir(), &clock{epoch}, func(c *Config) { c.Scope = All })
-	lost, lent, own, others, waiting := ended(1, time.Hour), ended(2, 2*time.Hour), ended(3, 3*time.Hour), ended(4, 25*time.Hour), ended(1, 26*time.Hour)
+	lost, lent, own, others, waiting := ended(1, time.Hour), ended(2, 2*time.Hour), ended(3, 3*time.Hour),
+		ended(4, 25*time.Hour), ended(1, 26*time.Hour)
 	lost.Outcome, lost.Final, lost.ExitCode, lost.Reason = fsm.EndLost, false, 0, "its site lost it"
 	lent.Job.Site, lent.Site, lent.Outcome, lent.ExitCode = "b", "a", fsm.EndFailed, 3
 	own.Site, own.Home, own.EndedMs, own.Labels = "a", true, -1, nil
 	own.Name = "=cmd()"
 	others.Job.Site, others.Site = "c", "b"
 	waiting = Attempt{
-		Job: waiting.Job, Task: 1, Count: 3, Outcome: fsm.EndCancelled, Final: true, Need: waiting.Need, Labels: waiting.Labels,
+		Job: waiting.Job, Task: 1, Count: 3, Outcome: fsm.EndCancelled, Final: true, Need: waiting.Need,
+		Labels: waiting.Labels,
 		Queued: waiting.Queued, Ended: waiting.Ended, EndedMs: waiting.EndedMs, Index: 9,
 	}
 	last := ended(1, 27*time.Hour)
@@ -58,10 +60,12 @@ func TestReports(t *testing.T) {
 	} {
 		r, err := a.Report(t.Context(), q.q, q.by)
 		must(t, err)
-		fmt.Fprintf(&out, "by %s of %s, scope %s, from %s to %s, gaps %d\n", r.By, r.Site, r.Scope, r.First.Format(time.RFC3339), r.Last.Format(time.RFC3339), len(r.Gaps))
+		fmt.Fprintf(&out, "by %s of %s, scope %s, from %s to %s, gaps %d\n", r.By, r.Site, r.Scope, r.First.Format(time.RFC3339), r.Last.Format(time.RFC3339),
+			len(r.Gaps))
 		for _, x := range append(r.Rows, r.Total) {
 			fmt.Fprintf(&out, "  %-10s own %d lent %d used %d others %d | ran %d | tasks %d: %d %d %d %d | waits %d %s %s %s\n", x.Key,
-				x.Own, x.Lent, x.Used, x.Others, x.Attempts, x.Tasks, x.Succeeded, x.Failed, x.Cancelled, x.Lost, x.Waits, x.WaitMean, x.WaitP50, x.WaitP95)
+				x.Own, x.Lent, x.Used, x.Others, x.Attempts, x.Tasks, x.Succeeded, x.Failed, x.Cancelled, x.Lost,
+				x.Waits, x.WaitMean, x.WaitP50, x.WaitP95)
 		}
 	}
 	goldenfile.Match(t, "reports.txt", out.String())
@@ -84,7 +88,8 @@ func TestReportIsBounded(t *testing.T) {
 	must(t, a.Append(many, node.EventID{Entry: 1}))
 	r, err := a.Report(t.Context(), Query{}, "label:team")
 	must(t, err)
-	if n := len(r.Rows); n != maxRows+1 || r.Rows[0].Key != OtherRow || r.Rows[0].Tasks != 200 || r.Total.Tasks != 1200 {
+	if n := len(r.Rows); n != maxRows+1 || r.Rows[0].Key != OtherRow || r.Rows[0].Tasks != 200 ||
+		r.Total.Tasks != 1200 {
 		t.Errorf("%d rows, first %+v", n, r.Rows[0])
 	}
 }

@@ -72,7 +72,9 @@ func (a *Archive) Scan(ctx context.Context, q Query, each func(*Attempt) error) 
 	return slices.DeleteFunc(gaps, func(g Gap) bool { return !q.covers(&g) }), nil
 }
 
-func (a *Archive) scanSegment(ctx context.Context, s *segment, q Query, gaps *[]Gap, each func(*Attempt) error) (damage string, err error) {
+func (a *Archive) scanSegment(ctx context.Context, s *segment, q Query, gaps *[]Gap,
+	each func(*Attempt) error,
+) (damage string, err error) {
 	f, err := os.Open(a.path(s.number))
 	if errors.Is(err, os.ErrNotExist) {
 		return "", nil // retention came first

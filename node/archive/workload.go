@@ -87,7 +87,8 @@ func workOf(t *Attempt, sites *roll) work {
 		submitted = t.Ended
 	}
 	x := work{
-		submit: submitted.UnixMilli(), wait: swf.Unknown, run: swf.Unknown, procs: (t.Need.MilliCPU + 999) / 1000, mem: t.Need.MemMiB,
+		submit: submitted.UnixMilli(), wait: swf.Unknown, run: swf.Unknown, procs: (t.Need.MilliCPU + 999) / 1000,
+		mem:   t.Need.MemMiB,
 		owner: sites.number(t.Owner()), executor: sites.number(t.Site), status: statusOf(t.Outcome),
 	}
 	if t.Ran() {
@@ -114,8 +115,10 @@ func statusOf(e fsm.Ending) int8 {
 func (x *work) job(number, start int64) swf.Job {
 	j := swf.Job{
 		Number: number, Submit: seconds(x.submit - start), Wait: seconds(x.wait), Run: seconds(x.run),
-		Procs: x.procs, CPU: swf.Unknown, Memory: swf.Unknown, ReqProcs: x.procs, ReqTime: swf.Unknown, ReqMemory: swf.Unknown,
-		Status: int64(x.status), User: int64(x.owner), Group: int64(x.owner), Executable: swf.Unknown, Queue: swf.Unknown,
+		Procs: x.procs, CPU: swf.Unknown, Memory: swf.Unknown, ReqProcs: x.procs, ReqTime: swf.Unknown,
+		ReqMemory: swf.Unknown,
+		Status:    int64(x.status), User: int64(x.owner), Group: int64(x.owner), Executable: swf.Unknown,
+		Queue:     swf.Unknown,
 		Partition: int64(x.executor), Preceding: swf.Unknown, ThinkSeconds: swf.Unknown,
 	}
 	if x.mem > 0 && x.procs > 0 {

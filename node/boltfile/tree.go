@@ -78,9 +78,11 @@ func metaAt(r io.ReaderAt, at int64) (m meta, ok bool) {
 	sum := fnv.New64a()
 	_, _ = sum.Write(d[:metaSize-8]) // never fails
 	m = meta{
-		pageSize: int64(order.Uint32(d[8:])), root: order.Uint64(d[16:]), high: order.Uint64(d[40:]), txid: order.Uint64(d[48:]),
+		pageSize: int64(order.Uint32(d[8:])), root: order.Uint64(d[16:]), high: order.Uint64(d[40:]),
+		txid: order.Uint64(d[48:]),
 	}
-	return m, order.Uint32(d) == magic && order.Uint32(d[4:]) == version && order.Uint64(d[metaSize-8:]) == sum.Sum64() &&
+	return m, order.Uint32(d) == magic && order.Uint32(d[4:]) == version &&
+		order.Uint64(d[metaSize-8:]) == sum.Sum64() &&
 		m.pageSize >= 1<<minPageShift && m.pageSize <= 1<<maxPageShift
 }
 

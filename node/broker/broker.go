@@ -147,7 +147,8 @@ func (b *Broker) compose() {
 	b.journal = &journalWatch{process: p, journal: cfg.Journal}
 	estimates := estimate.NewEstimator()
 	b.Reader = query.New(query.Sources{
-		Site: cfg.Site, Replica: cfg.Replica, Log: cfg.Log, Handlers: cfg.Handlers, Query: p.query, Progress: &b.runner.progress,
+		Site: cfg.Site, Replica: cfg.Replica, Log: cfg.Log, Handlers: cfg.Handlers, Query: p.query,
+		Progress:  &b.runner.progress,
 		Estimates: estimates, Ctx: p.ctx, Current: b.registrar.current, Freshness: b.Freshness, Full: b.disk.Full,
 	})
 	b.estimates = &estimateKeeper{

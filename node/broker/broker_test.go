@@ -75,8 +75,11 @@ func (s *testSite) open(t *testing.T) {
 	s.Broker, err = New(Config{
 		Site: s.name, Node: id, Version: "test", Exposure: node.DefaultExposure(),
 		Journal: s.journal, Replica: replica, Log: s.log, Handlers: []executor.Handler{s.kind(s.handler)}, Disk: s.disk,
-		Genesis: command.Genesis{Federation: [16]byte{9}, CreatedMs: time.Now().UnixMilli(), Params: command.DefaultParams()},
-		Logger:  zerolog.New(zerolog.NewTestWriter(t)),
+		Genesis: command.Genesis{
+			Federation: [16]byte{9}, CreatedMs: time.Now().UnixMilli(),
+			Params: command.DefaultParams(),
+		},
+		Logger: zerolog.New(zerolog.NewTestWriter(t)),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -183,7 +186,8 @@ func TestQuestionsAreRoutedBySite(t *testing.T) {
 	}
 	away := a.accept(t, sleepJob)
 	<-b.handler.started
-	if _, err := a.Logs(t.Context(), node.LogQuery{Job: away.ID, Stream: "stdout"}); !errors.As(err, &elsewhere) || elsewhere.Role != "executor" {
+	if _, err := a.Logs(t.Context(), node.LogQuery{Job: away.ID, Stream: "stdout"}); !errors.As(err, &elsewhere) ||
+		elsewhere.Role != "executor" {
 		t.Errorf("logs of a task at site-2, asked at site-1: %v", err)
 	}
 	r, err := b.Logs(t.Context(), node.LogQuery{Job: away.ID, Stream: "stdout", Follow: true})

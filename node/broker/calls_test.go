@@ -19,7 +19,8 @@ import (
 func TestCallsStayUnderTheLogsLimit(t *testing.T) {
 	var cmds []command.Command
 	for range 40 {
-		cmds = append(cmds, command.Command{Body: &command.Submit{Jobs: []command.JobSpec{{Payload: make([]byte, 500_000)}}}})
+		cmds = append(cmds, command.Command{Body: &command.Submit{Jobs: []command.JobSpec{{Payload: make([]byte,
+			500_000)}}}})
 	}
 	for range 1000 {
 		cmds = append(cmds, command.Command{Body: &command.Cancel{}})
@@ -94,7 +95,8 @@ func TestParamsThatStrandAreRefused(t *testing.T) {
 		p := now
 		change(&p)
 		err := checkParams(now, p)
-		if !errors.Is(err, node.ErrBadParams) || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(), sched.Shapley) != (p.Policy == sched.Shapley) {
+		if !errors.Is(err, node.ErrBadParams) || !strings.Contains(err.Error(), name) ||
+			strings.Contains(err.Error(), sched.Shapley) != (p.Policy == sched.Shapley) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -29,7 +29,10 @@ func (b *Broker) CancelAll(ctx context.Context, targets []node.CancelTarget) []e
 			continue
 		}
 		done := make(chan error, 1)
-		if !b.post(core.CancelEvent{Num: t.Job.Num, Tasks: t.Tasks, At: node.AskedFrom(ctx), Reply: func(err error) { done <- err }}) {
+		if !b.post(core.CancelEvent{
+			Num: t.Job.Num, Tasks: t.Tasks, At: node.AskedFrom(ctx),
+			Reply: func(err error) { done <- err },
+		}) {
 			out[i] = fmt.Errorf("cancel job %s: %w", t.Job, node.ErrStopping)
 			continue
 		}

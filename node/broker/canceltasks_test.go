@@ -37,8 +37,12 @@ func TestCancelTasks(t *testing.T) {
 			for range cores {
 				<-a.handler.started
 			}
-			errs := a.CancelAll(t.Context(), []node.CancelTarget{tasksOf(t, id, "17-18"), tasksOf(t, id, "6"), tasksOf(t, command.JobID{Site: "site-1", Num: 99}, "0")})
-			if errs[0] != nil || !errors.Is(errs[1], node.ErrNotFound) || !strings.Contains(errs[1].Error(), "no task 6") || !errors.Is(errs[2], node.ErrNotFound) {
+			errs := a.CancelAll(t.Context(), []node.CancelTarget{
+				tasksOf(t, id, "17-18"), tasksOf(t, id, "6"),
+				tasksOf(t, command.JobID{Site: "site-1", Num: 99}, "0"),
+			})
+			if errs[0] != nil || !errors.Is(errs[1], node.ErrNotFound) || !strings.Contains(errs[1].Error(), "no task 6") ||
+				!errors.Is(errs[2], node.ErrNotFound) {
 				t.Fatalf("%v", errs)
 			}
 			if name == "home" {
@@ -48,19 +52,30 @@ func TestCancelTasks(t *testing.T) {
 			}
 			awaitEnd(t, a, id, from, 17)
 			awaitEnd(t, a, id, from, 18)
-			if got := found(t, a, id, node.TaskQuery{Limit: 9, States: fsm.TaskStates(0).With(fsm.TaskCancelled)}); got != "17 18 " {
+			if got := found(t, a, id, node.TaskQuery{
+				Limit:  9,
+				States: fsm.TaskStates(0).With(fsm.TaskCancelled),
+			}); got != "17 18 " {
 				t.Errorf("cancelled: %s", got)
 			}
-			if got := found(t, a, id, node.TaskQuery{Limit: 9, States: fsm.TaskStates(0).With(fsm.Running).With(fsm.Assigned)}); got != "5 " {
+			if got := found(t, a, id, node.TaskQuery{
+				Limit:  9,
+				States: fsm.TaskStates(0).With(fsm.Running).With(fsm.Assigned),
+			}); got != "5 " {
 				t.Errorf("going on: %s", got)
 			}
-			if err := a.CancelAll(t.Context(), []node.CancelTarget{tasksOf(t, id, "17")})[0]; !errors.Is(err, node.ErrEnded) {
+			if err := a.CancelAll(t.Context(), []node.CancelTarget{tasksOf(t, id, "17")})[0]; !errors.Is(err,
+				node.ErrEnded) {
 				t.Errorf("again: %v", err)
 			}
-			if err := a.CancelAll(t.Context(), []node.CancelTarget{tasksOf(t, id, "0-1000")})[0]; !errors.Is(err, node.ErrFull) || !strings.Contains(err.Error(), "in parts") {
+			if err := a.CancelAll(t.Context(), []node.CancelTarget{tasksOf(t, id, "0-1000")})[0]; !errors.Is(err,
+				node.ErrFull) || !strings.Contains(err.Error(), "in parts") {
 				t.Errorf("too many: %v", err)
 			}
-			if errs := a.CancelAll(t.Context(), []node.CancelTarget{tasksOf(t, id, ""), tasksOf(t, id, "5")}); errs[0] != nil {
+			if errs := a.CancelAll(t.Context(), []node.CancelTarget{
+				tasksOf(t, id, ""),
+				tasksOf(t, id, "5"),
+			}); errs[0] != nil {
 				t.Errorf("the whole: %v", errs)
 			}
 		})
@@ -84,13 +99,16 @@ func TestRerunKeepsIndices(t *testing.T) {
 	if err != nil || spec.Indices.String() != "17" || spec.Count != 1 || spec.Name != "n" || spec.Labels["k"] != "v" {
 		t.Errorf("%+v, %v", spec, err)
 	}
-	if spec, err = a.Rerun(t.Context(), id, node.TaskQuery{Only: tasksOf(t, id, "5,17-18").Tasks}); err != nil || spec.Indices.String() != "5,17-18" {
+	if spec, err = a.Rerun(t.Context(), id, node.TaskQuery{Only: tasksOf(t, id, "5,17-18").Tasks}); err != nil ||
+		spec.Indices.String() != "5,17-18" {
 		t.Errorf("named: %s, %v", spec.Indices, err)
 	}
-	if _, err = a.Rerun(t.Context(), id, node.TaskQuery{Only: tasksOf(t, id, "5,6").Tasks}); !errors.Is(err, node.ErrNotFound) {
+	if _, err = a.Rerun(t.Context(), id, node.TaskQuery{Only: tasksOf(t, id, "5,6").Tasks}); !errors.Is(err,
+		node.ErrNotFound) {
 		t.Errorf("one that is not there: %v", err)
 	}
-	if _, err = a.Rerun(t.Context(), id, node.TaskQuery{States: fsm.TaskStates(0).With(fsm.Queued)}); !errors.Is(err, node.ErrNothing) {
+	if _, err = a.Rerun(t.Context(), id, node.TaskQuery{States: fsm.TaskStates(0).With(fsm.Queued)}); !errors.Is(err,
+		node.ErrNothing) {
 		t.Errorf("none: %v", err)
 	}
 	if _, err = a.Rerun(context.Background(), command.JobID{Site: "site-1", Num: 99}, bad); !errors.Is(err, node.ErrNotFound) {

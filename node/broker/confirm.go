@@ -13,7 +13,10 @@ import (
 
 // Freshness says how old this broker's state may be.
 func (b *Broker) Freshness() node.Freshness {
-	return node.Freshness{Confirmed: b.contact.confirmed.Load(), Lease: time.Duration(b.Params().LeaseMs) * time.Millisecond}
+	return node.Freshness{
+		Confirmed: b.contact.confirmed.Load(),
+		Lease:     time.Duration(b.Params().LeaseMs) * time.Millisecond,
+	}
 }
 
 // contact is when the state was last known to be as new as the leader's.

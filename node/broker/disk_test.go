@@ -41,7 +41,8 @@ func TestFullDiskRefusesNewJobs(t *testing.T) {
 
 	g.Store(0)
 	a.Broker.disk.Report(a.diskChanged)
-	if got := a.Submit(t.Context(), []node.Request{{Spec: spec}, {Spec: spec, Key: "new"}}); !errors.Is(got[0].Err, node.ErrStorageFull) || !errors.Is(got[1].Err, node.ErrStorageFull) {
+	if got := a.Submit(t.Context(), []node.Request{{Spec: spec}, {Spec: spec, Key: "new"}}); !errors.Is(got[0].Err,
+		node.ErrStorageFull) || !errors.Is(got[1].Err, node.ErrStorageFull) {
 		t.Errorf("new jobs on a full disk: %+v", got)
 	}
 	if got := a.Submit(t.Context(), keyed)[0]; got.ID != first.ID || !got.Replayed {

@@ -20,9 +20,10 @@ func TestEventsOfARunningFederation(t *testing.T) {
 	sites := startSites(t, 1, 1)
 	a, b := sites[0], sites[1]
 	from := b.Feed().Now()
-	here, there := a.Events(from, node.EventFilter{Labels: map[string]string{"k": "v"}}), b.Events(from, node.EventFilter{Kinds: map[fsm.EventKind]bool{
-		fsm.EventJobSubmitted: true, fsm.EventTaskAssigned: true, fsm.EventTaskEnded: true, fsm.EventJobEnded: true,
-	}})
+	here, there := a.Events(from, node.EventFilter{Labels: map[string]string{"k": "v"}}),
+		b.Events(from, node.EventFilter{Kinds: map[fsm.EventKind]bool{
+			fsm.EventJobSubmitted: true, fsm.EventTaskAssigned: true, fsm.EventTaskEnded: true, fsm.EventJobEnded: true,
+		}})
 	const job = `{"command":["true"],"labels":{"k":"v"}}`
 	home := a.accept(t, job)
 	err := a.cfg.Replica.Await(t.Context(), func(s *fsm.State) bool { // else it may be given the next one, too

@@ -47,7 +47,8 @@ func (boundedFake) Bound(t executor.Task) (time.Duration, bool) {
 func newFakeHandler(cores int64) *fakeHandler {
 	return &fakeHandler{
 		cores: cores, states: map[executor.ID]executor.State{}, asked: make(chan struct{}),
-		events: make(chan executor.Event, 100), started: make(chan executor.ID, 100), stopped: make(chan executor.ID, 100),
+		events: make(chan executor.Event, 100), started: make(chan executor.ID, 100),
+		stopped: make(chan executor.ID, 100),
 	}
 }
 

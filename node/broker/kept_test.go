@@ -32,11 +32,13 @@ func TestLogsOfUnrecordedTasks(t *testing.T) {
 	q := node.LogQuery{Job: job, Task: first.Task, Stream: "stdout"}
 	for _, s := range sites { // the one that ran it has to ask the others, too: there may be a later attempt
 		var anywhere *node.AnywhereError
-		if _, err := s.Logs(t.Context(), q); !errors.As(err, &anywhere) || anywhere.Query.Attempt != 0 || !strings.Contains(anywhere.What, job.String()) {
+		if _, err := s.Logs(t.Context(), q); !errors.As(err, &anywhere) || anywhere.Query.Attempt != 0 ||
+			!strings.Contains(anywhere.What, job.String()) {
 			t.Fatalf("at %s: %v", s.name, err)
 		}
 		list := s.KeptOutputs(job, []uint32{first.Task, first.Task + 9})
-		if s != ran && len(list) > 0 || s == ran && (len(list) != 1 || list[0] != node.KeptOutput{Position: first.Task, Attempt: 1}) {
+		if s != ran && len(list) > 0 || s == ran && (len(list) != 1 ||
+			list[0] != node.KeptOutput{Position: first.Task, Attempt: 1}) {
 			t.Errorf("%s keeps %+v", s.name, list)
 		}
 	}
@@ -58,7 +60,10 @@ func TestLogsOfUnrecordedTasks(t *testing.T) {
 		t.Errorf("one that waits: %v", err)
 	}
 
-	for trouble, want := range map[error]error{executor.ErrDamaged: node.ErrOutputDamaged, executor.ErrUnreadable: node.ErrOutputUnreadable} {
+	for trouble, want := range map[error]error{
+		executor.ErrDamaged:    node.ErrOutputDamaged,
+		executor.ErrUnreadable: node.ErrOutputUnreadable,
+	} {
 		finds[ran.name].trouble = trouble
 		if list := ran.KeptOutputs(job, []uint32{first.Task}); len(list) != 1 || !errors.Is(list[0].Err, want) {
 			t.Errorf("%v: %+v", trouble, list)
@@ -68,7 +73,8 @@ func TestLogsOfUnrecordedTasks(t *testing.T) {
 		}
 	}
 	finds[ran.name].trouble, finds[ran.name].removed = nil, true
-	if list := ran.KeptOutputs(job, []uint32{first.Task}); len(list) != 1 || !errors.Is(list[0].Err, node.ErrOutputGone) {
+	if list := ran.KeptOutputs(job, []uint32{first.Task}); len(list) != 1 ||
+		!errors.Is(list[0].Err, node.ErrOutputGone) {
 		t.Errorf("once it was removed: %+v", list)
 	}
 }

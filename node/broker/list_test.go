@@ -15,7 +15,10 @@ import (
 
 // pendingSpec is a job that waits to be published.
 func pendingSpec(num int, name string) command.JobSpec {
-	return command.JobSpec{Num: uint64(num), Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1000}, Payload: []byte(`{"name":"` + name + `"}`)}
+	return command.JobSpec{
+		Num: uint64(num), Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1000},
+		Payload: []byte(`{"name":"` + name + `"}`),
+	}
 }
 
 // reopenAlone starts the site's broker again, without a quorum and with jobs that it had
@@ -32,7 +35,8 @@ func (s *testSite) reopenAlone(t *testing.T, pending []command.JobSpec) {
 	var writes []record.Write
 	for jobs := range slices.Chunk(pending, 1000) {
 		cmd := command.Command{ID: command.ID{Site: s.name, Incarnation: 1, Seq: 1}, Body: &command.Submit{Jobs: jobs}}
-		writes = append(writes, record.Put(record.BucketPublishing, record.Number(jobs[0].Num), command.Append(nil, cmd)))
+		writes = append(writes, record.Put(record.BucketPublishing, record.Number(jobs[0].Num),
+			command.Append(nil, cmd)))
 	}
 	if err := errors.Join(j.Commit(writes), j.Close()); err != nil {
 		t.Fatal(err)

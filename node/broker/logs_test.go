@@ -138,10 +138,12 @@ func TestLogsOfEarlierAttempts(t *testing.T) {
 		t.Errorf("elsewhere, of what is there: %v", err)
 	}
 	var elsewhere *node.ElsewhereError
-	if _, err = asked.Logs(t.Context(), node.LogQuery{Job: job, Attempt: 2}); !errors.As(err, &elsewhere) || elsewhere.Site != ran[1].name {
+	if _, err = asked.Logs(t.Context(), node.LogQuery{Job: job, Attempt: 2}); !errors.As(err, &elsewhere) ||
+		elsewhere.Site != ran[1].name {
 		t.Errorf("the last attempt: %v, want a pointer to %s", err, ran[1].name)
 	}
-	if _, err = asked.Logs(t.Context(), node.LogQuery{Job: job, Attempt: 3}); !errors.Is(err, node.ErrNotFound) || !strings.Contains(err.Error(), "2 attempts") {
+	if _, err = asked.Logs(t.Context(), node.LogQuery{Job: job, Attempt: 3}); !errors.Is(err, node.ErrNotFound) ||
+		!strings.Contains(err.Error(), "2 attempts") {
 		t.Errorf("an attempt that was never made: %v", err)
 	}
 	finds[ran[0].name].removed = true
@@ -207,7 +209,8 @@ func TestUnreadableIsNotTheEndOfASearch(t *testing.T) {
 	finds[asked.name].blind = true
 	q := node.LogQuery{Job: job, Attempt: 1, Stream: "stdout"}
 	var anywhere *node.AnywhereError
-	if _, err := asked.Logs(t.Context(), q); !errors.As(err, &anywhere) || len(anywhere.Sites) != 1 || !errors.Is(anywhere.Here, node.ErrOutputUnreadable) {
+	if _, err := asked.Logs(t.Context(), q); !errors.As(err, &anywhere) || len(anywhere.Sites) != 1 ||
+		!errors.Is(anywhere.Here, node.ErrOutputUnreadable) {
 		t.Errorf("%v, %+v", err, anywhere)
 	}
 	q.Here, q.Attempt = true, last.Attempt

@@ -73,7 +73,11 @@ const startPatience = 5 * time.Second
 // pass keeps the submissions of evs back while the gate is closed. A lease is
 // the sign that the federation has taken this broker in.
 func (g *submitGate) pass(evs []core.Event) []core.Event {
-	if g.early && slices.ContainsFunc(evs, func(ev core.Event) bool { _, lease := ev.(core.LeaseEvent); return lease }) {
+	if g.early && slices.ContainsFunc(evs, func(ev core.Event) bool {
+		_,
+			lease := ev.(core.LeaseEvent)
+		return lease
+	}) {
 		evs = g.openAtStart(evs)
 	}
 	if !g.early && !g.syncing {

@@ -17,7 +17,8 @@ func TestOldEpoch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(j.Commit([]record.Write{record.Put(record.BucketMeta, record.KeyEpoch, record.Number(2))}), j.Close()); err != nil {
+	if err := errors.Join(j.Commit([]record.Write{record.Put(record.BucketMeta, record.KeyEpoch, record.Number(2))}),
+		j.Close()); err != nil {
 		t.Fatal(err)
 	}
 	s.open(t)

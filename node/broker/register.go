@@ -69,7 +69,8 @@ func (g *registrar) register(held, lost []command.AttemptRef) {
 		return
 	}
 	cmd := command.Command{ID: command.ID{Site: g.cfg.Site}, Body: &command.Register{
-		Node: g.cfg.Node, Boot: boot, Known: known, HTTP: g.addresses.HTTP, Peer: g.addresses.Peer, Gossip: g.addresses.Gossip,
+		Node: g.cfg.Node, Boot: boot, Known: known, HTTP: g.addresses.HTTP, Peer: g.addresses.Peer,
+		Gossip:     g.addresses.Gossip,
 		MaxVersion: fsm.Version, Held: held, Lost: lost,
 	}}
 	results, err := g.order.Propose(g.ctx, cmd)

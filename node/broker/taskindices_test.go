@@ -61,7 +61,8 @@ func TestTasksKeepTheirIndices(t *testing.T) {
 			if text, _ := io.ReadAll(r); !strings.HasPrefix(string(text), "stdout of "+ans.ID.String()+"-1-") {
 				t.Errorf("log of 17: %s", text)
 			}
-			if _, err := a.Logs(t.Context(), node.LogQuery{Job: ans.ID, Task: 6}); err == nil || !strings.Contains(err.Error(), "has no task 6") {
+			if _, err := a.Logs(t.Context(), node.LogQuery{Job: ans.ID, Task: 6}); err == nil ||
+				!strings.Contains(err.Error(), "has no task 6") {
 				t.Errorf("log of 6: %v", err)
 			}
 			if err := a.Cancel(t.Context(), ans.ID); err != nil {

@@ -86,7 +86,8 @@ func (x *leaderWatch) judge(v core.Verdicts) {
 
 // watchFitness tells the log whether this broker should lead.
 func (x *leaderWatch) watchFitness() {
-	x.order.SetUnfit(x.fitness.unfitReason(x.outside(), time.Now(), registerPatience(node.TimingOf(paramsOf(x.replica), 0))))
+	x.order.SetUnfit(x.fitness.unfitReason(x.outside(), time.Now(),
+		registerPatience(node.TimingOf(paramsOf(x.replica), 0))))
 }
 
 // Hints is what gossip tells the leader; hints rest offers and hurry a look, and

@@ -21,7 +21,10 @@ var (
 // of any log: only a backend that starts from this very state may call it, before
 // anybody can propose.
 func BeginEpoch(m Machine, site string, epoch uint64, holdMs int64) error {
-	cmd := command.Append(nil, command.Command{ID: command.ID{Site: site}, Body: &command.Recover{Epoch: epoch, HoldMs: holdMs}})
+	cmd := command.Append(nil, command.Command{
+		ID:   command.ID{Site: site},
+		Body: &command.Recover{Epoch: epoch, HoldMs: holdMs},
+	})
 	results, err := m.Apply(command.AppendBatch(nil, 0, 0, [][]byte{cmd}))
 	switch {
 	case err != nil:

@@ -95,7 +95,8 @@ func TestBoundIsKnownBeforeTheStart(t *testing.T) {
 	r.order(b)
 	task := b.running[b.only()]
 	margin, dead := time.Second, b.deadBy()
-	if latest := time.Duration(task.Fence); latest < time.Duration(r.boottime())+timedBound || dead < latest+margin+timedBound/100 {
+	if latest := time.Duration(task.Fence); latest < time.Duration(r.boottime())+timedBound ||
+		dead < latest+margin+timedBound/100 {
 		t.Errorf("fence at %s, the state waits until %s: want the bound to fit, and margin and drift between", latest, dead)
 	}
 	b.finish(b.only(), 0)

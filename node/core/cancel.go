@@ -56,9 +56,10 @@ func (b *cancelBook) wait(num uint64, at string, reply func(error)) (first bool)
 // order has a job in the state cancelled.
 func (b *cancelBook) order(num uint64) {
 	id := command.JobID{Site: b.site, Num: num}
-	b.out.Add(&command.Cancel{Job: id, Task: -1, At: b.placeOf(b.places[num])}, func(r command.Result, _ StateReader, fx *Effects) {
-		b.answer(num, cancelError(id, r.Code), fx)
-	})
+	b.out.Add(&command.Cancel{Job: id, Task: -1, At: b.placeOf(b.places[num])},
+		func(r command.Result, _ StateReader, fx *Effects) {
+			b.answer(num, cancelError(id, r.Code), fx)
+		})
 }
 
 // answer tells all who wait what became of a job's cancellation.

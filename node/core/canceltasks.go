@@ -75,26 +75,27 @@ func (b *cancelBook) orderTasks(id command.JobID, positions []uint32, at string,
 	left, open := len(positions), 0
 	var failed error
 	for _, position := range positions {
-		b.out.Add(&command.Cancel{Job: id, Task: int64(position), At: at}, func(r command.Result, _ StateReader, fx *Effects) {
-			b.tasks--
-			left--
-			switch r.Code {
-			case command.OK:
-				open++
-			case command.AlreadyEnded:
-			default:
-				failed = cancelError(id, r.Code)
-			}
-			switch {
-			case left > 0:
-				return
-			case open == 0 && failed == nil:
-				failed = cancelError(id, command.AlreadyEnded)
-			case open > 0:
-				failed = nil
-			}
-			outcome := failed
-			fx.Replies = append(fx.Replies, func() { reply(outcome) })
-		})
+		b.out.Add(&command.Cancel{Job: id, Task: int64(position), At: at},
+			func(r command.Result, _ StateReader, fx *Effects) {
+				b.tasks--
+				left--
+				switch r.Code {
+				case command.OK:
+					open++
+				case command.AlreadyEnded:
+				default:
+					failed = cancelError(id, r.Code)
+				}
+				switch {
+				case left > 0:
+					return
+				case open == 0 && failed == nil:
+					failed = cancelError(id, command.AlreadyEnded)
+				case open > 0:
+					failed = nil
+				}
+				outcome := failed
+				fx.Replies = append(fx.Replies, func() { reply(outcome) })
+			})
 	}
 }

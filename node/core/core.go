@@ -231,7 +231,10 @@ type Figures struct{ Attempts, HomeWaiting, Publishing, Keys int }
 
 // Figures returns what the core counts.
 func (c *Core) Figures() Figures {
-	return Figures{Attempts: c.attempts.Len(), HomeWaiting: c.home.Waiting(), Publishing: c.pubs.Len(), Keys: c.keys.Len()}
+	return Figures{
+		Attempts: c.attempts.Len(), HomeWaiting: c.home.Waiting(), Publishing: c.pubs.Len(),
+		Keys: c.keys.Len(),
+	}
 }
 
 // HandlerTallies returns what is counted by handler; it is safe for concurrent use.

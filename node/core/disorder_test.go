@@ -120,7 +120,10 @@ func (d *disorder) site(t *rapid.T) *rigSite {
 
 func (d *disorder) submit(t *rapid.T) {
 	s := d.site(t)
-	p := &promised{site: s, answer: len(s.answers), count: rapid.Uint32Range(1, 4).Draw(t, "count"), never: rapid.Bool().Draw(t, "never")}
+	p := &promised{
+		site: s, answer: len(s.answers), count: rapid.Uint32Range(1, 4).Draw(t, "count"),
+		never: rapid.Bool().Draw(t, "never"),
+	}
 	onLoss := "fenced"
 	if p.never {
 		onLoss = "never"

@@ -24,7 +24,10 @@ func (r *rig) forget(copied []byte, site string) {
 		r.t.Fatal(err)
 	}
 	r.state = s
-	if res := r.apply(command.Command{ID: command.ID{Site: site}, Body: &command.Recover{Epoch: 1}}); res[0].Code != command.OK {
+	if res := r.apply(command.Command{
+		ID:   command.ID{Site: site},
+		Body: &command.Recover{Epoch: 1},
+	}); res[0].Code != command.OK {
 		r.t.Fatalf("recover: %v", res[0].Code)
 	}
 }

@@ -151,7 +151,8 @@ func TestRefusedAlone(t *testing.T) {
 	a.reopen()
 	a.submit(`{"image":"evil"}`, "")
 	w, ok := a.core.own.Why(1)
-	if j, _ := a.core.own.Job(1); !ok || j.State != "queued" || j.Reason != errForbidden.Error() || !strings.HasPrefix(w.Summary, "its own site does not run it: ") {
+	if j, _ := a.core.own.Job(1); !ok || j.State != "queued" || j.Reason != errForbidden.Error() ||
+		!strings.HasPrefix(w.Summary, "its own site does not run it: ") {
 		t.Fatalf("%s %q: %q", j.State, j.Reason, w.Summary)
 	}
 	held, lost := a.reopen()
@@ -180,12 +181,14 @@ func TestRefusedAfterItsNumberWasSettled(t *testing.T) {
 		cmd.Settled = 2 // as it was
 	}
 	r.settle()
-	if !r.state.Retired(command.JobID{Site: "a", Num: 1}) || r.state.Retired(command.JobID{Site: "a", Num: 2}) || r.state.Retired(command.JobID{Site: "a", Num: 3}) {
+	if !r.state.Retired(command.JobID{Site: "a", Num: 1}) || r.state.Retired(command.JobID{Site: "a", Num: 2}) ||
+		r.state.Retired(command.JobID{Site: "a", Num: 3}) {
 		t.Fatal("the first number alone is settled")
 	}
 	a.turn(RefusedEvent{a.asked[0].ID, errForbidden})
 	r.settle()
-	if j, ok := a.core.own.Job(1); !ok || j.State != "failed" || !strings.HasPrefix(j.Reason, errForbidden.Error()) || len(b.running) != 2 {
+	if j, ok := a.core.own.Job(1); !ok || j.State != "failed" || !strings.HasPrefix(j.Reason, errForbidden.Error()) ||
+		len(b.running) != 2 {
 		t.Errorf("%s %q; b runs %d", j.State, j.Reason, len(b.running))
 	}
 }

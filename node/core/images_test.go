@@ -108,7 +108,10 @@ func TestStrictRefusesImagesNobodyRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got node.Answer
-	ask := SubmitEvent{Reqs: []node.Request{{Spec: spec, Strict: true}}, Reply: func(_ int, ans node.Answer) { got = ans }}
+	ask := SubmitEvent{
+		Reqs:  []node.Request{{Spec: spec, Strict: true}},
+		Reply: func(_ int, ans node.Answer) { got = ans },
+	}
 	a.turn(ask)
 	if want := node.ErrUnfit.Error() + ": no present site runs container images"; got.Err == nil || got.Err.Error() != want {
 		t.Fatalf("got %v, want %q", got.Err, want)

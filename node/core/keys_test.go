@@ -163,7 +163,8 @@ func TestKeyedRequestsAgainstModel(t *testing.T) {
 			},
 			"later": func(rt *rapid.T) {
 				r.now = r.now.Add(rapid.SampledFrom([]time.Duration{time.Second, 11 * time.Hour}).Draw(rt, "later"))
-				r.dateStep = rapid.SampledFrom([]time.Duration{0, 48 * time.Hour, -48 * time.Hour}).Draw(rt, "step") // of the date
+				// of the date
+				r.dateStep = rapid.SampledFrom([]time.Duration{0, 48 * time.Hour, -48 * time.Hour}).Draw(rt, "step")
 				k.lease(time.Hour)
 				k.turn(TickEvent{})
 				k.model.forget(k.clock())
@@ -188,7 +189,10 @@ func TestKeysAreBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.turn(SubmitEvent{Reqs: []node.Request{{Spec: spec, Key: key, Line: line}}, Reply: func(_ int, ans node.Answer) { got = ans }})
+		a.turn(SubmitEvent{
+			Reqs:  []node.Request{{Spec: spec, Key: key, Line: line}},
+			Reply: func(_ int, ans node.Answer) { got = ans },
+		})
 		a.rig.settle()
 		return got
 	}
@@ -240,7 +244,8 @@ func TestRefusedKeysLeaveNothing(t *testing.T) {
 		}})
 		cmds := a.pending
 		a.pending = nil
-		a.turn(ResultEvent{Cmds: cmds, Results: slices.Repeat([]command.Result{{Code: command.TooManyJobs}}, len(cmds))})
+		a.turn(ResultEvent{Cmds: cmds, Results: slices.Repeat([]command.Result{{Code: command.TooManyJobs}},
+			len(cmds))})
 		if refused != n {
 			t.Fatalf("%d of %d refused", refused, n)
 		}

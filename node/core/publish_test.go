@@ -134,10 +134,14 @@ func TestQuotaIsRefusedInTheSameWords(t *testing.T) {
 	if err := a.answers[both[0]].Err; err != nil || a.core.nextJob != next {
 		t.Fatalf("the 100th job: %v; job %d is next, was %d", err, a.core.nextJob, next)
 	}
-	want := node.QuotaError{Site: "a", Use: fsm.Use{Quota: command.QuotaTasks, Used: 100_000_000, Limit: 100_000_000}, Need: 1_000_000}
+	want := node.QuotaError{
+		Site: "a", Use: fsm.Use{Quota: command.QuotaTasks, Used: 100_000_000, Limit: 100_000_000},
+		Need: 1_000_000,
+	}
 	for _, i := range []int{both[1], early} {
 		var got *node.QuotaError
-		if err := a.answers[i].Err; !errors.As(err, &got) || *got != want || !errors.Is(err, node.ErrFull) || err.Error() != want.Error() {
+		if err := a.answers[i].Err; !errors.As(err, &got) || *got != want || !errors.Is(err, node.ErrFull) ||
+			err.Error() != want.Error() {
 			t.Errorf("job %d: %v, want %v", i+1, err, &want)
 		}
 	}

@@ -23,7 +23,8 @@ func (s *rigSite) checkReconciled() {
 	all, _ := s.rig.state.AssignmentsSince(s.name, 0)
 	pledged := c.bounds.Len()
 	c.compare(all, s.rig.state, fx)
-	if n := len(fx.Starts) + len(fx.Stops) + len(fx.Writes) + c.reports.Ends() + c.bounds.Opened() + len(c.again) + c.out.Len() - waiting; n > 0 {
+	if n := len(fx.Starts) + len(fx.Stops) + len(fx.Writes) + c.reports.Ends() + c.bounds.Opened() + len(c.again) +
+		c.out.Len() - waiting; n > 0 {
 		s.rig.t.Fatalf("site %s at entry %d: looking at all finds more than looking at what changed: starts %v, stops %v, %d ends, %d pledges, %d commands",
 			s.name, c.seen, fx.Starts, fx.Stops, c.reports.Ends(), c.bounds.Opened(), c.out.Len()-waiting)
 	}
@@ -106,9 +107,13 @@ func TestStopWaitsForTheHandler(t *testing.T) {
 			id := fx.Starts[0].ID
 			by, body := b, command.Body(&command.Cancel{Job: command.JobID{Site: "b", Num: 2}, Task: -1})
 			if how == "requeued" { // it stands for whatever takes an attempt away
-				by, body = a, &command.Complete{Attempts: []command.Ended{{AttemptRef: r.state.Assignments("a")[0].AttemptRef, Outcome: command.Lost}}}
+				ref := r.state.Assignments("a")[0].AttemptRef
+				by, body = a, &command.Complete{Attempts: []command.Ended{{AttemptRef: ref, Outcome: command.Lost}}}
 			}
-			r.apply(command.Command{ID: command.ID{Site: by.core.site, Incarnation: by.core.incarnation, Seq: by.core.out.Seq() + 100}, Body: body})
+			r.apply(command.Command{ID: command.ID{
+				Site: by.core.site, Incarnation: by.core.incarnation,
+				Seq: by.core.out.Seq() + 100,
+			}, Body: body})
 			a.turn(StateEvent{})
 			if len(a.stops) != 0 {
 				t.Fatal("stopped before the handler has it")

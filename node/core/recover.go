@@ -15,7 +15,10 @@ import (
 // (step 8, from this site's own side). Every attempt with a record is adopted
 // if a handler still has it, and lost if not; none is ever started again.
 func (c *Core) Recover(j record.Reader, found map[string][]executor.State, fx *Effects) error {
-	steps := []func(record.Reader) error{c.recoverNumbers, c.lend.Recover, c.home.Recover, c.pubs.Recover, c.usage.Recover}
+	steps := []func(record.Reader) error{
+		c.recoverNumbers, c.lend.Recover, c.home.Recover, c.pubs.Recover,
+		c.usage.Recover,
+	}
 	for _, step := range steps {
 		if err := step(j); err != nil {
 			return err

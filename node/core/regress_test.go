@@ -196,8 +196,11 @@ func TestDeclinedForRoomComesBack(t *testing.T) {
 	r.settle()
 	old := b.only()
 	r.apply(command.Command{ // the state takes it away while its first attempt is here still
-		ID:   command.ID{Site: "b", Incarnation: b.core.incarnation, Seq: b.core.out.Seq() + 100},
-		Body: &command.Complete{Attempts: []command.Ended{{AttemptRef: r.state.Assignments("b")[0].AttemptRef, Outcome: command.Lost}}},
+		ID: command.ID{Site: "b", Incarnation: b.core.incarnation, Seq: b.core.out.Seq() + 100},
+		Body: &command.Complete{Attempts: []command.Ended{{
+			AttemptRef: r.state.Assignments("b")[0].AttemptRef,
+			Outcome:    command.Lost,
+		}}},
 	})
 	r.settle()
 	delete(b.running, old)

@@ -81,7 +81,8 @@ func foundRig(t tester, open func() (*record.Journal, error), params command.Par
 	for i, n := range cores {
 		s := &rigSite{
 			rig: r, name: string(rune('a' + i)), cores: n, guard: Guard{Watchdog: true},
-			running: map[executor.ID]executor.Task{}, began: map[executor.ID]time.Time{}, ended: map[executor.ID]executor.Result{},
+			running: map[executor.ID]executor.Task{}, began: map[executor.ID]time.Time{},
+			ended: map[executor.ID]executor.Result{},
 		}
 		var err error
 		if s.journal, err = open(); err != nil {

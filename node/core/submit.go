@@ -60,7 +60,10 @@ func (c *Core) submitOne(req node.Request, full error, reply func(node.Answer), 
 	}
 	if alone {
 		c.home.Queue(js, fx)
-		fx.Reply(reply, node.Answer{ID: id, State: fsm.Queued.String(), Reason: AloneReason, Durability: node.DurableSite})
+		fx.Reply(reply, node.Answer{
+			ID: id, State: fsm.Queued.String(), Reason: AloneReason,
+			Durability: node.DurableSite,
+		})
 		return
 	}
 	c.pubs.Accept(publish.Job{Spec: js, Reason: reason, Key: key, Keyed: req.Key != "", Reply: reply})

@@ -71,7 +71,10 @@ func TestStrictRefusesLabelsNobodyHas(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got node.Answer
-	ask := SubmitEvent{Reqs: []node.Request{{Spec: spec, Strict: true}}, Reply: func(_ int, ans node.Answer) { got = ans }}
+	ask := SubmitEvent{
+		Reqs:  []node.Request{{Spec: spec, Strict: true}},
+		Reply: func(_ int, ans node.Answer) { got = ans },
+	}
 	a.turn(ask)
 	if want := node.ErrUnfit.Error() + ": no machine of the federation has gpu=a100; none has a label gpu"; got.Err == nil || got.Err.Error() != want {
 		t.Fatalf("got %v, want %q", got.Err, want)
@@ -171,7 +174,8 @@ func TestNodesLabels(t *testing.T) {
 	a.core.machines.AddHandler("kube", Terms{Labels: "handler=kube,site=a"})
 	for i, zone := range []string{"z1", "z2"} {
 		a.turn(CapacityEvent{"kube", []executor.Machine{{
-			Name: "kube/n", Runs: executor.RunsImages, Resources: executor.Resources{MilliCPU: 4000, MemMiB: 1024}, Labels: "zone=" + zone,
+			Name: "kube/n", Runs: executor.RunsImages, Resources: executor.Resources{MilliCPU: 4000, MemMiB: 1024},
+			Labels: "zone=" + zone,
 		}}})
 		a.submit(`{"image":"a","command":["true"],"selectors":["zone=z2"]}`, "")
 		r.settle()

@@ -31,7 +31,10 @@ func TestTroubledSiteRests(t *testing.T) {
 	a.submit(sleepJob, "")
 	a.submit(`{"command":["x"],"sites":{"only":["b"]}}`, "")
 	r.settle()
-	for _, want := range []time.Duration{trouble.MinRest, 2 * trouble.MinRest, 4 * trouble.MinRest, 8 * trouble.MinRest, trouble.MaxRest, trouble.MaxRest} {
+	for _, want := range []time.Duration{
+		trouble.MinRest, 2 * trouble.MinRest, 4 * trouble.MinRest, 8 * trouble.MinRest,
+		trouble.MaxRest, trouble.MaxRest,
+	} {
 		rests, until := b.core.troubles.Rests, r.boottime()+int64(want)
 		if !rests("b-local", until-1) || rests("b-local", until) {
 			t.Fatalf("does not rest for %s", want)
@@ -40,7 +43,8 @@ func TestTroubledSiteRests(t *testing.T) {
 			t.Error("it offers room while it rests")
 		}
 		said := b.core.troubles.Of("local", r.boottime())
-		if _, why := b.core.ClosedWhy(); !strings.Contains(said, errSick.Error()) || !strings.Contains(said, fmt.Sprintf("tries again in %s", want)) || !strings.Contains(why, said) {
+		if _, why := b.core.ClosedWhy(); !strings.Contains(said, errSick.Error()) ||
+			!strings.Contains(said, fmt.Sprintf("tries again in %s", want)) || !strings.Contains(why, said) {
 			t.Errorf("it says %q, and of the site %q", said, why)
 		}
 		r.now = r.now.Add(want)

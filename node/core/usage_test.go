@@ -81,7 +81,8 @@ func TestUnreportedRunsAreBounded(t *testing.T) {
 		t.Fatalf("%v run beside %d unreported runs; the last job: %v", a.running, u.Unreported(), a.answers[last].Err)
 	}
 	for _, num := range []uint64{4, 6} { // the one that waited, and the one that came now
-		if w, ok := a.core.Own().Why(num); !ok || w.Waiting != 1 || !strings.Contains(w.Summary, usage.ErrUnreported.Error()) {
+		if w, ok := a.core.Own().Why(num); !ok || w.Waiting != 1 ||
+			!strings.Contains(w.Summary, usage.ErrUnreported.Error()) {
 			t.Errorf("why job %d waits: %+v", num, w)
 		}
 	}
@@ -96,7 +97,8 @@ func TestUnreportedRunsAreBounded(t *testing.T) {
 	}
 	a.ticks(usageTicks)
 	r.settle()
-	if m := r.state.Ledger().Matrix; len(m) != 1 || m[0].Tasks != 6 || m[0].A != "6000000" || u.Unreported()+a.core.out.Len() != 0 {
+	if m := r.state.Ledger().Matrix; len(m) != 1 || m[0].Tasks != 6 || m[0].A != "6000000" ||
+		u.Unreported()+a.core.out.Len() != 0 {
 		t.Errorf("matrix %+v, %d rows are left, want six runs once each", m, u.Unreported())
 	}
 }

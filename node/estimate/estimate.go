@@ -203,7 +203,10 @@ func (e *Estimator) nominate(id command.JobID) {
 	}
 	e.candidates = append(e.candidates, id)
 	if len(e.candidates) > maxCandidates {
-		slices.SortFunc(e.candidates, func(a, b command.JobID) int { return cmp.Compare(fsm.Mix(a.Num), fsm.Mix(b.Num)) })
+		slices.SortFunc(e.candidates, func(a, b command.JobID) int {
+			return cmp.Compare(fsm.Mix(a.Num),
+				fsm.Mix(b.Num))
+		})
 		e.candidates = e.candidates[:maxCandidates]
 	}
 }

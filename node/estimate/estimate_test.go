@@ -80,7 +80,10 @@ func newWorkload(t *testing.T, seed uint64, policy string) *workload {
 	if !sched.IsProjected(policy) { // those come later
 		p.Policy = policy
 	}
-	w.apply(command.Command{ID: command.ID{Site: "a"}, Body: &command.Genesis{Federation: [16]byte{1}, Seed: seed, Params: p}})
+	w.apply(command.Command{ID: command.ID{Site: "a"}, Body: &command.Genesis{
+		Federation: [16]byte{1}, Seed: seed,
+		Params: p,
+	}})
 	for i, x := range w.sites {
 		r := w.apply(command.Command{ID: command.ID{Site: x}, Body: &command.Register{
 			Node: [16]byte{x[0]}, Boot: [16]byte{x[0]}, HTTP: x + ":1", Peer: x + ":2", MaxVersion: fsm.Version,
@@ -88,7 +91,10 @@ func newWorkload(t *testing.T, seed uint64, policy string) *workload {
 		w.inc[x] = r[0].Incarnation
 		o := &command.Offer{Version: 1}
 		for k := range i + 1 {
-			o.Machines = append(o.Machines, command.Machine{Name: fmt.Sprintf("m%d", k), Resources: command.Resources{MilliCPU: 4000}})
+			o.Machines = append(o.Machines, command.Machine{
+				Name:      fmt.Sprintf("m%d", k),
+				Resources: command.Resources{MilliCPU: 4000},
+			})
 		}
 		w.do(x, o)
 	}
@@ -115,7 +121,10 @@ func (w *workload) apply(cmds ...command.Command) []command.Result {
 func (w *workload) do(site string, body command.Body) {
 	w.t.Helper()
 	w.seq[site]++
-	r := w.apply(command.Command{ID: command.ID{Site: site, Incarnation: w.inc[site], Seq: w.seq[site]}, Ack: w.seq[site] - 1, Body: body})
+	r := w.apply(command.Command{
+		ID:  command.ID{Site: site, Incarnation: w.inc[site], Seq: w.seq[site]},
+		Ack: w.seq[site] - 1, Body: body,
+	})
 	if r[0].Code != command.OK {
 		w.t.Fatalf("%T of %s: %s", body, site, r[0].Code)
 	}
@@ -366,7 +375,10 @@ func TestWaitingJobsAreFollowed(t *testing.T) {
 			t.Errorf("kind %d: %d waits learnt, %d judged", i, n, len(k.judged))
 		}
 	}
-	w.do("a", &command.Submit{Jobs: []command.JobSpec{{Num: 90_000, Count: 300, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1000}}}})
+	w.do("a", &command.Submit{Jobs: []command.JobSpec{{
+		Num: 90_000, Count: 300, MaxAttempts: 1,
+		Need: command.Resources{MilliCPU: 1000},
+	}}})
 	v, _ := w.state.Why(command.JobID{Site: "a", Num: 90_000})
 	unstarted := 0
 	for range 150 { // nothing ends, so nothing starts

@@ -165,7 +165,8 @@ func (k *keptKind) check() error {
 		return fmt.Errorf("level %g, %d judged", k.Level, len(k.Judged))
 	}
 	for i, ratios := range k.Ratios {
-		if len(ratios) > maxRatios || slices.ContainsFunc(ratios, func(r float64) bool { return !(r >= 0 && r <= math.MaxFloat32) }) {
+		if len(ratios) > maxRatios || slices.ContainsFunc(ratios,
+			func(r float64) bool { return !(r >= 0 && r <= math.MaxFloat32) }) {
 			return fmt.Errorf("ratios of band %d are out of bounds", i)
 		}
 	}
@@ -176,7 +177,8 @@ func (k *keptKind) check() error {
 func (s *series) holds(kept []keptUse) bool {
 	ok := len(kept) <= len(s.slots)
 	for i, u := range kept {
-		ok = ok && u.N >= 0 && u.N <= maxKept && u.Freed >= 0 && u.Freed <= maxKept && u.Ends >= 0 && u.Ends <= math.MaxInt32 &&
+		ok = ok && u.N >= 0 && u.N <= maxKept && u.Freed >= 0 && u.Freed <= maxKept && u.Ends >= 0 &&
+			u.Ends <= math.MaxInt32 &&
 			u.Held >= 0 && u.Held <= math.MaxFloat32 && (i == 0 || u.N > kept[i-1].N)
 	}
 	return ok

@@ -38,7 +38,10 @@ func TestEstimatesOutliveARestart(t *testing.T) {
 	if was != now || was.Starts < 100 || was.Held == 0 {
 		t.Errorf("calibration %+v, after the restart %+v", was, now)
 	}
-	w.do("a", &command.Submit{Jobs: []command.JobSpec{{Num: 90_000, Count: 30, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1000}}}})
+	w.do("a", &command.Submit{Jobs: []command.JobSpec{{
+		Num: 90_000, Count: 30, MaxAttempts: 1,
+		Need: command.Resources{MilliCPU: 1000},
+	}}})
 	v, _ := w.state.Why(command.JobID{Site: "a", Num: 90_000})
 	if a, b := w.est.Estimate(&v), again.Estimate(&v); a != b || a.Unknown != "" || a.P90 == 0 {
 		t.Errorf("estimate %+v, after the restart %+v", a, b)
@@ -87,7 +90,8 @@ func TestBadEstimatesAreRefused(t *testing.T) {
 		if err == nil {
 			err = e.recall(&k, 1<<40)
 		}
-		if err == nil || len(e.flows) > 0 || e.Calibration() != (node.Calibration{}) || e.kinds[kindFresh].level != 0.9 {
+		if err == nil || len(e.flows) > 0 || e.Calibration() != (node.Calibration{}) ||
+			e.kinds[kindFresh].level != 0.9 {
 			t.Errorf("%s: taken (%v), sites %v", name, err, maps.Keys(e.flows))
 		}
 	}

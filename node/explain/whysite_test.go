@@ -12,9 +12,12 @@ import (
 func TestClosedSiteSaysWhy(t *testing.T) {
 	x := &fsm.SiteWhy{Site: "a", Why: fsm.HinderedClosed}
 	for want, h := range map[string]SiteReports{
-		"offers no machine now, and its broker does not say why":                                {},
-		"offers no machine now: it leaves the federation":                                       {Closed: map[string]command.Closure{"a": command.ClosedLeaving}},
-		"offers no machine now: none of its machines can start tasks":                           {Closed: map[string]command.Closure{"a": command.ClosedTrouble}, Bare: map[string]bool{"a": true}},
+		"offers no machine now, and its broker does not say why": {},
+		"offers no machine now: it leaves the federation":        {Closed: map[string]command.Closure{"a": command.ClosedLeaving}},
+		"offers no machine now: none of its machines can start tasks": {
+			Closed: map[string]command.Closure{"a": command.ClosedTrouble},
+			Bare:   map[string]bool{"a": true},
+		},
 		"has no machine now: what runs its tasks is away":                                       {Bare: map[string]bool{"a": true}},
 		"offers no machine now: its operator drains it":                                         {Own: OwnTrouble{Site: "a", Closed: "its operator drains it"}},
 		"offers no machine now: container has no machine now: no containers: the engine is off": {Own: OwnTrouble{Site: "a", Away: "container has no machine now: no containers: the engine is off"}},

@@ -27,7 +27,8 @@ func TestOddsAreNamedOnceTheyAreKnown(t *testing.T) {
 // Found by review: a job that no site can run was told whose turn it is.
 func TestNoTurnWhereNoSiteCanRunIt(t *testing.T) {
 	v := fsm.WhyView{
-		Params: command.DefaultParams(), Job: command.JobID{Site: "a", Num: 1}, Waiting: 1, Turns: []fsm.TurnView{{Site: "a", Priority: "0"}},
+		Params: command.DefaultParams(), Job: command.JobID{Site: "a", Num: 1}, Waiting: 1,
+		Turns: []fsm.TurnView{{Site: "a", Priority: "0"}},
 		Sites: []fsm.SiteWhy{{Site: "a", Why: fsm.HinderedShape}, {Site: "b", Why: fsm.HinderedRule}},
 	}
 	var w node.Why
@@ -64,7 +65,10 @@ func TestTurnText(t *testing.T) {
 			t.Errorf("%s\n got %s\nwant %s", policy, got, want)
 		}
 	}
-	v := fsm.WhyView{Params: command.DefaultParams(), Job: command.JobID{Site: "a"}, Turns: []fsm.TurnView{{Site: "b", Tied: true}, {Site: "a"}}}
+	v := fsm.WhyView{
+		Params: command.DefaultParams(), Job: command.JobID{Site: "a"},
+		Turns: []fsm.TurnView{{Site: "b", Tied: true}, {Site: "a"}},
+	}
 	if got := turnText(&v); got != "b goes first: you stand equal, and its tasks wait longer" {
 		t.Error(got)
 	}
@@ -96,7 +100,10 @@ func TestQuantity(t *testing.T) {
 			t.Errorf("%v, power %d: %q, want %q", c.hours, c.power, got, c.want)
 		}
 	}
-	v := fsm.WhyView{Params: command.DefaultParams(), Job: command.JobID{Site: "a"}, Turns: []fsm.TurnView{{Site: "a", Priority: "3600000000000"}, {Site: "b", Priority: "0"}}}
+	v := fsm.WhyView{
+		Params: command.DefaultParams(), Job: command.JobID{Site: "a"},
+		Turns: []fsm.TurnView{{Site: "a", Priority: "3600000000000"}, {Site: "b", Priority: "0"}},
+	}
 	v.Params.Policy = sched.OrigDirect
 	if got := turnText(&v); got != "a goes first: you lent 1 core-minutes more than you used, each counted by its age in minutes; next is b, "+
 		"it lent as much as it used, each counted by its age in hours" {

@@ -175,7 +175,8 @@ func TestReadsWaitForNoWrite(t *testing.T) {
 	if err := j.Stalled(time.Now(), time.Minute); err != nil || j.Pending() != 1 {
 		t.Errorf("at once: %v", err)
 	}
-	if err := j.Stalled(time.Now().Add(2*time.Minute), time.Minute); !errors.Is(err, ErrStalled) || !strings.Contains(err.Error(), "x.db") {
+	if err := j.Stalled(time.Now().Add(2*time.Minute), time.Minute); !errors.Is(err, ErrStalled) ||
+		!strings.Contains(err.Error(), "x.db") {
 		t.Errorf("after two minutes: %v", err)
 	}
 	if err := j.Close(); !errors.Is(err, ErrStalled) || !strings.Contains(err.Error(), "end the process") {

@@ -171,7 +171,10 @@ func (j *Journal) walChanges(note bool, generation uint64) []change {
 		changes = append(changes, change{at, v})
 	}
 	if note {
-		changes = append(changes, change{place{0, string(keyGeneration)}, binary.BigEndian.AppendUint64(nil, generation)})
+		changes = append(changes, change{
+			place{0, string(keyGeneration)},
+			binary.BigEndian.AppendUint64(nil, generation),
+		})
 	}
 	return changes
 }

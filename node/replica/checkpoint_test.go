@@ -32,7 +32,8 @@ func TestCheckpointLevels(t *testing.T) {
 		}
 	}
 	for took, level := range map[time.Duration]int{
-		0: 0, 25 * time.Millisecond: 0, 26 * time.Millisecond: 1, 640 * time.Millisecond: 5, time.Minute: maxCheckpointLevel,
+		0: 0, 25 * time.Millisecond: 0, 26 * time.Millisecond: 1, 640 * time.Millisecond: 5,
+		time.Minute: maxCheckpointLevel,
 	} {
 		if got := affordableLevel(took); got != level {
 			t.Errorf("a hash that takes %v: level %d, want %d", took, got, level)

@@ -85,7 +85,8 @@ func (d *dates) check() error {
 		return fmt.Errorf("%d points, at most %d are written", len(d.points), maxDates)
 	}
 	for i, p := range d.points {
-		if p.LogMs < 0 || p.LogMs > maxDateMs || p.OffsetMs < -maxDateMs || p.OffsetMs > maxDateMs || i > 0 && p.LogMs <= d.points[i-1].LogMs {
+		if p.LogMs < 0 || p.LogMs > maxDateMs || p.OffsetMs < -maxDateMs || p.OffsetMs > maxDateMs || i > 0 &&
+			p.LogMs <= d.points[i-1].LogMs {
 			return fmt.Errorf("point %d is %+v", i, p)
 		}
 	}

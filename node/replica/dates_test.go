@@ -47,7 +47,10 @@ var evening = time.Date(2026, 5, 4, 22, 0, 0, 0, time.UTC)
 // again under a new leader.
 func aNight() *datedLog {
 	l := &datedLog{term: 1}
-	l.add(evening, 0, command.Command{ID: command.ID{Site: "site-1"}, Body: &command.Genesis{Federation: [16]byte{1}, Params: command.DefaultParams()}})
+	l.add(evening, 0, command.Command{
+		ID:   command.ID{Site: "site-1"},
+		Body: &command.Genesis{Federation: [16]byte{1}, Params: command.DefaultParams()},
+	})
 	for i := range 10 {
 		l.add(evening.Add(time.Duration(i+1)*time.Second), time.Duration(i+1)*time.Second)
 	}

@@ -13,7 +13,10 @@ func TestDeclinesAreBounded(t *testing.T) {
 	f := newFeed(0)
 	id := func(i int) command.JobID { return command.JobID{Site: "a", Num: uint64(i + 1)} }
 	hand := func(job command.JobID, site, reason string) {
-		f.add([]fsm.Event{{Index: 1, Kind: fsm.EventTaskRequeued, End: fsm.EndDeclined, Job: job, Site: site, Reason: reason}})
+		f.add([]fsm.Event{{
+			Index: 1, Kind: fsm.EventTaskRequeued, End: fsm.EndDeclined, Job: job, Site: site,
+			Reason: reason,
+		}})
 	}
 	const all = 3 * maxDeclines
 	for i := range all {

@@ -192,7 +192,8 @@ func TestLatestEvents(t *testing.T) {
 	if l = all.Latest(node.EventID{}, 3*maxLook+1); !l.Whole || len(l.Events) != 3*maxLook {
 		t.Errorf("%d events, whole %v", len(l.Events), l.Whole)
 	}
-	if l = (&Subscription{replica: NewReplica()}).Latest(node.EventID{}, 5); !l.Whole || len(l.Events) > 0 || l.Since.Seq != 0 {
+	if l = (&Subscription{replica: NewReplica()}).Latest(node.EventID{}, 5); !l.Whole || len(l.Events) > 0 ||
+		l.Since.Seq != 0 {
 		t.Errorf("an empty feed: %+v", l)
 	}
 }

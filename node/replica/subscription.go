@@ -31,7 +31,9 @@ type Subscription struct {
 }
 
 // Events subscribes like Broker.Events; labels gives those of a job.
-func (r *Replica) Events(from node.EventID, filter node.EventFilter, labels func(command.JobID) map[string]string) *Subscription {
+func (r *Replica) Events(from node.EventID, filter node.EventFilter,
+	labels func(command.JobID) map[string]string,
+) *Subscription {
 	return &Subscription{replica: r, labels: labels, filter: filter, place: from, match: map[command.JobID]bool{}}
 }
 

@@ -23,7 +23,10 @@ type anchored struct {
 
 func newAnchored(c *Case) *anchored {
 	n := len(c.Cores)
-	return &anchored{clairvoyant: newClairvoyant(c), cores: Sum(c.Cores), settled: make([]int64, n), live: make([]int64, n), since: make([]int64, n)}
+	return &anchored{
+		clairvoyant: newClairvoyant(c), cores: Sum(c.Cores), settled: make([]int64, n),
+		live: make([]int64, n), since: make([]int64, n),
+	}
 }
 
 func (t *anchored) arrived(task int, now int64) { t.clairvoyant.arrived(task, now) }
@@ -63,5 +66,8 @@ func (t *anchored) rank(site, head int, now int64) sched.Rank {
 	r := t.clairvoyant.rank(site, head, now)
 	excess := sched.Excess(r, &t.clairvoyant.sites[site].Projection)
 	own := t.clairvoyant.c.Cores[site] * int64(len(t.settled))
-	return sched.Rank{Num: excess.MulInt64(t.cores).Add(sched.Mul64(t.balance(site, now), anchorSeconds).MulInt64(own)), Den: own}
+	return sched.Rank{
+		Num: excess.MulInt64(t.cores).Add(sched.Mul64(t.balance(site, now), anchorSeconds).MulInt64(own)),
+		Den: own,
+	}
 }

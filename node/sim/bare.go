@@ -81,8 +81,9 @@ func newBare(c *Case, t turn) *bare {
 	sites, tasks := len(c.Cores), len(c.Tasks)
 	b := &bare{
 		c: c, turn: t, class: make([]int, tasks), queues: make([][]fifo, sites), own: make([]fifo, sites),
-		free: slices.Clone(c.Cores), taken: make([][2]int64, sites), offered: make([][2]int64, sites), resting: make([]bool, sites),
-		onWay: make([]int, sites), atHome: make([]bool, tasks),
+		free: slices.Clone(c.Cores), taken: make([][2]int64, sites), offered: make([][2]int64, sites),
+		resting: make([]bool, sites),
+		onWay:   make([]int, sites), atHome: make([]bool, tasks),
 	}
 	for i := range c.Tasks {
 		if at, found := slices.BinarySearch(b.widths, c.Tasks[i].Width); !found {

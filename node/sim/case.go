@@ -185,5 +185,8 @@ func (c *Case) SeedOf(s Coalition) uint64 {
 // nothing of the product's own additions, no leases, and little memory. FAIRSHARE's
 // share is the paper's, too: it takes what sites say of their own users for true.
 func Params(policy string) command.Params {
-	return command.Params{Policy: policy, ClaimedHome: true, RateCPU: 1, QuantumMs: 1000, RetainJobs: 100, DepartureMs: 0}
+	return command.Params{
+		Policy: policy, ClaimedHome: true, RateCPU: 1, QuantumMs: 1000, RetainJobs: 100,
+		DepartureMs: 0,
+	}
 }

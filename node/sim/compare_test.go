@@ -23,7 +23,10 @@ func randomCase(rng *rand.Rand, sites int) *Case {
 	unit, wide := 1+rng.Int64N(6), rng.IntN(3) == 0
 	horizon, bags := 1+rng.Int64N(25), rng.IntN(2) == 0
 	for i := range 1 + rng.IntN(25) {
-		t := Task{Release: rng.Int64N(horizon), Run: unit, Width: 1, Site: rng.IntN(sites), Job: int64(rng.IntN(8)), Index: int32(i)}
+		t := Task{
+			Release: rng.Int64N(horizon), Run: unit, Width: 1, Site: rng.IntN(sites), Job: int64(rng.IntN(8)),
+			Index: int32(i),
+		}
 		t.Background = rng.IntN(4) == 0
 		if wide {
 			widest := slices.Max(c.Cores)
@@ -64,7 +67,8 @@ func TestPlayIsNaive(t *testing.T) {
 		for i := range c.Tasks {
 			if out.Start[i] != want.start[i] || out.Site[i] != want.site[i] {
 				t.Fatalf("seed %d, %s, task %d %+v: starts at %d at site %d, naively at %d at %d\n%+v\n%v %v\n%v %v",
-					seed, c.Params.Policy, i, c.Tasks[i], out.Start[i], out.Site[i], want.start[i], want.site[i], c, out.Start, out.Site, want.start, want.site)
+					seed, c.Params.Policy, i, c.Tasks[i], out.Start[i], out.Site[i], want.start[i], want.site[i], c,
+					out.Start, out.Site, want.start, want.site)
 			}
 		}
 	}
@@ -172,7 +176,8 @@ func checkEvaluation(t *testing.T, seed uint64, c *Case, v []int64) {
 				t.Fatalf("seed %d, %s, %s: unfairness %s, naively %s", seed, policy, norm, got, scaled)
 			}
 		}
-		if got := fair.L1(waits); unfair[L1][len(unfair[L1])-1] != sched.Int64(got) || Sum(waits) == fair.Total && got < fair.Floor() {
+		if got := fair.L1(waits); unfair[L1][len(unfair[L1])-1] != sched.Int64(got) || Sum(waits) == fair.Total &&
+			got < fair.Floor() {
 			t.Fatalf("seed %d, %s: L1 %d, floor %d", seed, policy, got, fair.Floor())
 		}
 	}
@@ -264,7 +269,8 @@ func TestTotalWaitIsEveryPolicys(t *testing.T) {
 }
 
 func TestScoresOfThePaper(t *testing.T) {
-	if got := Scores([]sched.Int128{sched.Int64(60), sched.Int64(80), sched.Int64(60)}); !slices.Equal(got, []int{1, 0, 1}) {
+	if got := Scores([]sched.Int128{sched.Int64(60), sched.Int64(80), sched.Int64(60)}); !slices.Equal(got,
+		[]int{1, 0, 1}) {
 		t.Errorf("60, 80, 60 score %v", got)
 	}
 	if d := Denominator(5); d != 60 {

@@ -30,7 +30,8 @@ func FuzzWorkload(f *testing.F) {
 			s.Scenario = Background
 		}
 		in, err := w.Instance(&s, 0, 0)
-		if err != nil || len(in.Tasks) > 1000 || slices.ContainsFunc(in.Tasks, func(t Task) bool { return t.Run > 1e6 || t.Release > 1e6 }) {
+		if err != nil || len(in.Tasks) > 1000 || slices.ContainsFunc(in.Tasks,
+			func(t Task) bool { return t.Run > 1e6 || t.Release > 1e6 }) {
 			return // it would take long: log time moves a minute in one entry
 		}
 		in.Obey(Rules{})

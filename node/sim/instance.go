@@ -48,7 +48,10 @@ const (
 
 // DefaultSetup returns the paper's, with theory.md's choices where it is silent.
 func DefaultSetup() Setup {
-	return Setup{Sites: 5, Scenario: Equal, Period: 24 * 3600, Unit: 3600, Load: 1, Exponent: 1, BackgroundShare: 0.5, Seed: 1}
+	return Setup{
+		Sites: 5, Scenario: Equal, Period: 24 * 3600, Unit: 3600, Load: 1, Exponent: 1, BackgroundShare: 0.5,
+		Seed: 1,
+	}
 }
 
 // Validate names the first choice out of its bounds.

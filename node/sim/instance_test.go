@@ -33,7 +33,10 @@ func TestWorkloadDropsAndSorts(t *testing.T) {
 	if w.Lines != 4 || w.Dropped != 2 || w.Malformed != 1 || problems != 1 || w.Unsorted != 2 {
 		t.Errorf("%+v", w)
 	}
-	want := []Job{{Number: 3, Submit: 0, Run: 11, Width: 2, Asked: 7200, User: 3}, {Number: 1, Submit: 5, Run: 3600, Width: 2, Asked: 7200, User: 3}}
+	want := []Job{
+		{Number: 3, Submit: 0, Run: 11, Width: 2, Asked: 7200, User: 3},
+		{Number: 1, Submit: 5, Run: 3600, Width: 2, Asked: 7200, User: 3},
+	}
 	if len(w.Jobs) != 2 || w.Jobs[0] != want[0] || w.Jobs[1] != want[1] {
 		t.Errorf("jobs %+v", w.Jobs)
 	}
@@ -97,7 +100,8 @@ func TestInstanceRefusesWhatItCannotHold(t *testing.T) {
 	} {
 		s := DefaultSetup()
 		s.Sites, s.Unit, s.Cores = 1, c.unit, c.cores
-		if _, err := lines(t, c.jobs...).Instance(&s, c.from, 0); !errors.Is(err, ErrBadCase) || !strings.Contains(err.Error(), c.want) {
+		if _, err := lines(t, c.jobs...).Instance(&s, c.from, 0); !errors.Is(err, ErrBadCase) ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}

@@ -31,7 +31,8 @@ func TestReplicasAgree(t *testing.T) {
 			states = append(states, fsm.New())
 		}
 		got, err := play(t.Context(), &in.Case, states...)
-		if err != nil || got.Hash != want.Hash || !slices.Equal(got.Start, want.Start) || !slices.Equal(got.Site, want.Site) {
+		if err != nil || got.Hash != want.Hash || !slices.Equal(got.Start, want.Start) ||
+			!slices.Equal(got.Site, want.Site) {
 			t.Errorf("scenario %d: another schedule with a replica at every site: %v", scenario, err)
 		}
 		for i, state := range states {
@@ -96,7 +97,8 @@ func TestBagsAreOneJob(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := p.sites[0].jobs[1:], []int32{0, 1, 2, 3}; !slices.Equal(got, want) || out.Home != 2 || out.Decisions != 18 {
+	if got, want := p.sites[0].jobs[1:], []int32{0, 1, 2, 3}; !slices.Equal(got, want) || out.Home != 2 ||
+		out.Decisions != 18 {
 		t.Errorf("jobs begin with the tasks %v, want %v; %d tasks ran at home, %d were assigned", got, want, out.Home, out.Decisions)
 	}
 }

@@ -306,7 +306,10 @@ func (p *player) entry() ([]command.Result, error) {
 func (p *player) started(task, site int, id executor.ID) {
 	p.out.Start[task], p.out.Site[task] = p.now, site
 	p.out.Order = append(p.out.Order, int32(task))
-	p.ends.push(end{at: p.now + p.c.Tasks[task].Run + p.lag(task, site), n: len(p.out.Order), task: task, site: site, id: id})
+	p.ends.push(end{
+		at: p.now + p.c.Tasks[task].Run + p.lag(task, site), n: len(p.out.Order), task: task, site: site,
+		id: id,
+	})
 }
 
 func (p *player) finish() *Outcome {

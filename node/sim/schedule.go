@@ -16,7 +16,8 @@ func StartLog(dst io.Writer, c *Case, o *Outcome) error {
 	for _, i := range o.Order {
 		t := &c.Tasks[i]
 		_ = w.Write([]string{
-			num64(o.Start[i]), num64(o.Start[i] + t.Run), SiteName(o.Site[i]), SiteName(t.Site), num64(t.Job), strconv.Itoa(int(t.Index)),
+			num64(o.Start[i]), num64(o.Start[i] + t.Run), SiteName(o.Site[i]), SiteName(t.Site), num64(t.Job),
+			strconv.Itoa(int(t.Index)),
 			num64(t.Width), num64(t.Release), num64(o.Start[i] - t.Release), strconv.FormatBool(t.Background),
 		})
 	}
@@ -37,9 +38,11 @@ func Schedule(dst io.Writer, c *Case, o *Outcome, header ...string) error {
 	for i := range c.Tasks {
 		t := &c.Tasks[i]
 		if err := w.Write(&swf.Job{
-			Number: int64(i + 1), Submit: float64(t.Release), Wait: float64(o.Start[i] - t.Release), Run: float64(t.Run),
-			Procs: t.Width, CPU: swf.Unknown, Memory: swf.Unknown, ReqProcs: t.Width, ReqTime: swf.Unknown, ReqMemory: swf.Unknown,
-			Status: 1, User: swf.Unknown, Group: int64(t.Site + 1), Executable: t.Job, Queue: swf.Unknown,
+			Number: int64(i + 1), Submit: float64(t.Release), Wait: float64(o.Start[i] - t.Release),
+			Run:   float64(t.Run),
+			Procs: t.Width, CPU: swf.Unknown, Memory: swf.Unknown, ReqProcs: t.Width, ReqTime: swf.Unknown,
+			ReqMemory: swf.Unknown,
+			Status:    1, User: swf.Unknown, Group: int64(t.Site + 1), Executable: t.Job, Queue: swf.Unknown,
 			Partition: int64(o.Site[i] + 1), Preceding: swf.Unknown, ThinkSeconds: swf.Unknown,
 		}); err != nil {
 			return err

@@ -43,7 +43,10 @@ type siteShell struct {
 }
 
 func newShell(p *player, i int) *siteShell {
-	s := &siteShell{p: p, at: i, name: SiteName(i), cores: p.c.Cores[i], jobs: make([]int32, 1), conduct: p.c.conductOf(i)}
+	s := &siteShell{
+		p: p, at: i, name: SiteName(i), cores: p.c.Cores[i], jobs: make([]int32, 1),
+		conduct: p.c.conductOf(i),
+	}
 	s.driver = core.NewDriver(s.name, node.DefaultExposure(), zero)
 	s.showMachine()
 	return s
@@ -68,7 +71,8 @@ func (s *siteShell) endTask(e end) {
 	s.dirty = true
 	s.homeEnded = s.homeEnded || s.p.atHome[e.task]
 	run := time.Duration(s.p.now-s.p.out.Start[e.task]) * time.Second
-	s.driver.Ended(e.id, executor.Result{Started: zero.Add(time.Duration(s.p.now)*time.Second - run), Run: run}, &s.p.view)
+	s.driver.Ended(e.id, executor.Result{Started: zero.Add(time.Duration(s.p.now)*time.Second - run), Run: run},
+		&s.p.view)
 }
 
 // enqueue takes a background task.

@@ -35,7 +35,10 @@ func newCeiling(c *Case, weight Weight, fair *Fair) *ceiling {
 	if err != nil {
 		panic("a policy of the product is unknown: " + err.Error())
 	}
-	t := &ceiling{c: c, weight: weight, policy: policy, total: sched.Int64(fair.Total), sites: make([]sched.Account, len(c.Cores))}
+	t := &ceiling{
+		c: c, weight: weight, policy: policy, total: sched.Int64(fair.Total),
+		sites: make([]sched.Account, len(c.Cores)),
+	}
 	for o := range t.sites {
 		t.sites[o].Projection = sched.Projection{Fair: sched.Int64(fair.Phi[o]), Scale: fair.Scale}
 	}

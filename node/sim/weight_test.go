@@ -106,7 +106,8 @@ func TestDeclaredTimeouts(t *testing.T) {
 			if k.Timeout != 0 {
 				declared++
 			}
-			if declare == DeclareNothing && k.Timeout != 0 || declare == DeclareTruth && k.Timeout != k.Run || k.Timeout != 0 && k.Timeout < k.Run {
+			if declare == DeclareNothing && k.Timeout != 0 || declare == DeclareTruth && k.Timeout != k.Run ||
+				k.Timeout != 0 && k.Timeout < k.Run {
 				t.Fatalf("%q: %+v", declare, *k)
 			}
 		}

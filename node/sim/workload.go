@@ -142,7 +142,8 @@ func (w *Workload) add(j *swf.Job) bool {
 		return false
 	}
 	w.Jobs = append(w.Jobs, Job{
-		Number: j.Number, Submit: int64(math.Floor(j.Submit)), Run: int64(math.Ceil(j.Run)), Width: j.Width(), User: j.User, Asked: asked(j),
+		Number: j.Number, Submit: int64(math.Floor(j.Submit)), Run: int64(math.Ceil(j.Run)), Width: j.Width(),
+		User: j.User, Asked: asked(j),
 	})
 	return true
 }
@@ -189,7 +190,8 @@ func Merge(logs ...*Workload) *Workload {
 	all := &Workload{}
 	for i, w := range logs {
 		all.Name = strings.TrimPrefix(all.Name+"+"+w.Name, "+")
-		all.Lines, all.Dropped, all.Malformed, all.Unsorted = all.Lines+w.Lines, all.Dropped+w.Dropped, all.Malformed+w.Malformed, all.Unsorted+w.Unsorted
+		all.Lines, all.Dropped, all.Malformed, all.Unsorted = all.Lines+w.Lines, all.Dropped+w.Dropped,
+			all.Malformed+w.Malformed, all.Unsorted+w.Unsorted
 		all.key = NewKeyedRand(all.key, w.key).key
 		for _, j := range w.Jobs {
 			j.User = j.User*int64(len(logs)) + int64(i)

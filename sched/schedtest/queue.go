@@ -209,7 +209,8 @@ func (p *Queue) Total() *big.Int {
 		return Big(sched.MaxWait)
 	}
 	q := &Queue{
-		Units: p.Units, Length: p.Length, Work: new(big.Int), Starts: new(big.Int).Set(p.Starts), Cores: slices.Clone(p.Cores),
+		Units: p.Units, Length: p.Length, Work: new(big.Int), Starts: new(big.Int).Set(p.Starts),
+		Cores: slices.Clone(p.Cores),
 	}
 	for _, at := range p.Away { // when it is thought to come back
 		q.Cores = append(q.Cores, max(at+p.Length, 2*p.Clock-at))

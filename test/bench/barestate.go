@@ -35,7 +35,10 @@ func newBareStates(clients int) (*bareStates, error) {
 	for i := range b.members {
 		b.members[i].s = fsm.New()
 	}
-	cmds := []command.Command{{ID: command.ID{Site: "bare"}, Body: &command.Genesis{Federation: [16]byte{1}, Params: command.DefaultParams()}}}
+	cmds := []command.Command{{
+		ID:   command.ID{Site: "bare"},
+		Body: &command.Genesis{Federation: [16]byte{1}, Params: command.DefaultParams()},
+	}}
 	for i := range b.sites {
 		name := fmt.Sprintf("bare-%d", i)
 		b.sites[i].name = name
@@ -61,12 +64,14 @@ func (x *bareSite) entry(lines [][]byte) []byte {
 	for i, line := range lines {
 		x.jobs++
 		jobs[i] = command.JobSpec{
-			Num: x.jobs, Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1000}, Only: []string{x.name}, Payload: line,
+			Num: x.jobs, Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1000}, Only: []string{x.name},
+			Payload: line,
 		}
 	}
 	x.entries++
 	return encodeBatch(command.Command{
-		ID: command.ID{Site: x.name, Incarnation: 1, Seq: x.entries}, Ack: x.entries - 1, Body: &command.Submit{Jobs: jobs},
+		ID: command.ID{Site: x.name, Incarnation: 1, Seq: x.entries}, Ack: x.entries - 1,
+		Body: &command.Submit{Jobs: jobs},
 	})
 }
 

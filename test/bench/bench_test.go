@@ -106,14 +106,16 @@ func TestCountInWindowAddsAllClients(t *testing.T) {
 
 func TestCountToMakesSoManyCalls(t *testing.T) {
 	var calls atomic.Int64
-	if _, err := countTo(t.Context(), 4, 10, func(int) (int, error) { return int(calls.Add(1)), nil }); err != nil || calls.Load() != 10 {
+	if _, err := countTo(t.Context(), 4, 10, func(int) (int, error) { return int(calls.Add(1)), nil }); err != nil ||
+		calls.Load() != 10 {
 		t.Fatalf("%d calls, %v", calls.Load(), err)
 	}
 }
 
 func TestCountInWindowReportsErrors(t *testing.T) {
 	bad := errors.New("refused")
-	if _, err := countInWindow(t.Context(), 2, time.Minute, func(int) (int, error) { return 0, bad }); !errors.Is(err, bad) {
+	if _, err := countInWindow(t.Context(), 2, time.Minute, func(int) (int, error) { return 0, bad }); !errors.Is(err,
+		bad) {
 		t.Fatalf("got %v", err)
 	}
 }

@@ -108,7 +108,9 @@ func (l *listeners) connect(ctx context.Context, s *testbed.Site, clients, jobs 
 }
 
 // listen notes when it hears of each job; ready is called once.
-func listen(ctx context.Context, transport http.RoundTripper, s *testbed.Site, heard map[string]time.Time, jobs int, ready func()) error {
+func listen(ctx context.Context, transport http.RoundTripper, s *testbed.Site, heard map[string]time.Time, jobs int,
+	ready func(),
+) error {
 	return follow(ctx, transport, s, "kind=job.submitted", ready, func(e event) bool {
 		heard[e.Job] = time.Now()
 		return len(heard) < jobs

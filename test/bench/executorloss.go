@@ -55,7 +55,9 @@ func measureExecutorLoss(ctx context.Context, env environment, t *table) (err er
 }
 
 // killExecutor does it once, with other sites each time; none of them leads.
-func killExecutor(ctx context.Context, fed *testbed.Federation, stamp string, marks *starts, i int, moved map[string]sample) error {
+func killExecutor(ctx context.Context, fed *testbed.Federation, stamp string, marks *starts, i int,
+	moved map[string]sample,
+) error {
 	_, others, err := leadAndOthers(ctx, fed)
 	if err != nil {
 		return err
@@ -94,7 +96,9 @@ func killExecutor(ctx context.Context, fed *testbed.Federation, stamp string, ma
 
 // placeForeign has a task of each kind run at the victim, with room for both at
 // the spare site. It returns what each job does about a loss.
-func placeForeign(ctx context.Context, owner, victim, spare *testbed.Site, stamp string, marks *starts) (map[string]string, error) {
+func placeForeign(ctx context.Context, owner, victim, spare *testbed.Site, stamp string,
+	marks *starts,
+) (map[string]string, error) {
 	held, err := occupy(ctx, spare, coresPerSite)
 	if err != nil {
 		return nil, err

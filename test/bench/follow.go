@@ -18,7 +18,9 @@ type event struct{ Job, Outcome string }
 
 // follow reads a site's events that the query selects until take has enough, ctx ends
 // or the site breaks off. ready is called once, when the stream stands or never will.
-func follow(ctx context.Context, transport http.RoundTripper, s *testbed.Site, query string, ready func(), take func(event) (more bool)) error {
+func follow(ctx context.Context, transport http.RoundTripper, s *testbed.Site, query string, ready func(),
+	take func(event) (more bool),
+) error {
 	isReady := sync.OnceFunc(ready)
 	defer isReady()
 	u := s.URL.JoinPath("/v1/events")

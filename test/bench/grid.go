@@ -99,7 +99,8 @@ func (g grid) sheet() sheet {
 			for _, kind := range axis(g, kindOf) {
 				for _, batch := range axis(g, batchOf) {
 					row := []string{op.what, fmt.Sprint(sites), kind, fmt.Sprint(batch)}
-					line := g.along(waiting, size{op: op.name, kind: kind, sites: sites, batch: batch}, func(z *size, n int) { z.waiting = n })
+					line := g.along(waiting, size{op: op.name, kind: kind, sites: sites, batch: batch},
+						func(z *size, n int) { z.waiting = n })
 					for _, c := range line {
 						row = append(row, c.String())
 					}

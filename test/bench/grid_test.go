@@ -48,7 +48,8 @@ func TestGrowthIsPerDecade(t *testing.T) {
 	if got := g.lines(dimensions[0], "Match", 0); len(got) != 2 || !near(worst(got), 2) || !near(mean(got), math.Sqrt2) {
 		t.Errorf("along the queue × 4 and × 1 in two decades each: %v", got)
 	}
-	if got := g.lines(dimensions[1], "Match", 1024); len(got) != 2 || !near(worst(got), 3) || !near(mean(got), math.Sqrt(4.5)) {
+	if got := g.lines(dimensions[1], "Match", 1024); len(got) != 2 || !near(worst(got), 3) ||
+		!near(mean(got), math.Sqrt(4.5)) {
 		t.Errorf("along the sites × 9 and × 2.25 in two decades each: %v", got)
 	}
 	if got := g.lines(dimensions[0], "Turnover", 0); len(got) != 0 || !math.IsNaN(worst(got)) {

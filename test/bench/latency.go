@@ -57,7 +57,9 @@ func measureLatency(ctx context.Context, env environment, t *table) (err error) 
 }
 
 // leadAndOthers tells the broker that orders from the others.
-func leadAndOthers(ctx context.Context, fed *testbed.Federation) (lead *testbed.Site, others []*testbed.Site, err error) {
+func leadAndOthers(ctx context.Context, fed *testbed.Federation) (lead *testbed.Site, others []*testbed.Site,
+	err error,
+) {
 	st, err := fed.Sites[0].Status(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -98,7 +100,9 @@ func addLatency(t *table, name string, got, limit sample, ordered bool) {
 
 // timeStarts submits one job after the other, each into an idle federation,
 // and runs the bare sequence before each, so that both see the same machine.
-func timeStarts(ctx context.Context, runs int, s *testbed.Site, spec testbed.Spec, bare *bareSequence, ordered bool) (got, limit sample, err error) {
+func timeStarts(ctx context.Context, runs int, s *testbed.Site, spec testbed.Spec, bare *bareSequence,
+	ordered bool,
+) (got, limit sample, err error) {
 	for i := range warmUps + runs {
 		took, err := bare.run(ctx, ordered)
 		if err != nil {

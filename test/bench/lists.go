@@ -69,7 +69,8 @@ func fillQueue(ctx context.Context, fed *testbed.Federation, n int) error {
 		}
 		lanes = append(lanes, l)
 	}
-	_, err := countTo(ctx, listLanes, n/linesPerRequest, func(c int) (int, error) { return lanes[c].postJobs(linesPerRequest) })
+	_, err := countTo(ctx, listLanes, n/linesPerRequest,
+		func(c int) (int, error) { return lanes[c].postJobs(linesPerRequest) })
 	return err
 }
 

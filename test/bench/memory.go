@@ -67,7 +67,8 @@ var waitingSpec = testbed.Spec{Command: []string{"/bin/true"}, Sites: &testbed.W
 func submitWaiting(ctx context.Context, s *testbed.Site, n int) ([]string, error) {
 	ids := make([]string, 0, n)
 	for len(ids) < n {
-		answers, err := s.SubmitLines(ctx, bytes.Repeat(append(mustJSON(waitingSpec), '\n'), min(linesPerRequest, n-len(ids))))
+		answers, err := s.SubmitLines(ctx, bytes.Repeat(append(mustJSON(waitingSpec), '\n'),
+			min(linesPerRequest, n-len(ids))))
 		if err != nil {
 			return nil, fmt.Errorf("submit waiting jobs: %w", err)
 		}

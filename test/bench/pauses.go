@@ -65,7 +65,9 @@ func measurePauses(ctx context.Context, env environment, t *table) (err error) {
 type pauseRun struct{ done, leads int }
 
 // once pauses one broker, and notes what it cost.
-func (p *pauseRun) once(ctx context.Context, env environment, fed *testbed.Federation, s *testbed.Site, lent []*lent) error {
+func (p *pauseRun) once(ctx context.Context, env environment, fed *testbed.Federation, s *testbed.Site,
+	lent []*lent,
+) error {
 	lead, _, err := leadAndOthers(ctx, fed)
 	if err != nil {
 		return err

@@ -26,7 +26,10 @@ func measureSimulator(ctx context.Context, env environment, t *table) error {
 	if err := writeLog(log, jobs, 60, 5); err != nil {
 		return err
 	}
-	for _, measure := range []func(context.Context, environment, *table, string, int) error{measureFCFS, measureGrowth, measureStudy} {
+	for _, measure := range []func(context.Context, environment, *table, string, int) error{
+		measureFCFS, measureGrowth,
+		measureStudy,
+	} {
 		if err := measure(ctx, env, t, log, jobs); err != nil {
 			return err
 		}
@@ -246,7 +249,10 @@ func simulate(ctx context.Context, env environment, args ...string) (*simulation
 	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("cloudshare sim %s: %w: %s", args[0], err, notes.Bytes())
 	}
-	s := &simulation{took: time.Since(began), notes: notes.Bytes(), used: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
+	s := &simulation{
+		took: time.Since(began), notes: notes.Bytes(),
+		used: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime(),
+	}
 	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok { // on Linux it is one
 		s.mib = usage.Maxrss >> 10
 	}

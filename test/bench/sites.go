@@ -22,7 +22,8 @@ func startSites(ctx context.Context, env environment, name string, sites, cores 
 		return nil, fmt.Errorf("make folder of %s: %w", name, err)
 	}
 	fed, err := testbed.Start(ctx, testbed.Options{
-		Binary: env.binary, Dir: dir, Sites: sites, Cores: cores, Coordination: env.coordination, ZK: env.zk, ZKAuth: env.zkAuth,
+		Binary: env.binary, Dir: dir, Sites: sites, Cores: cores, Coordination: env.coordination, ZK: env.zk,
+		ZKAuth: env.zkAuth,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start federation: %w", err)

@@ -50,7 +50,9 @@ func measureThroughput(ctx context.Context, env environment, t *table) (err erro
 	return err
 }
 
-func (b bag) measure(ctx context.Context, env environment, t *table, fed *testbed.Federation, bare *coordtest.BareRaft) error {
+func (b bag) measure(ctx context.Context, env environment, t *table, fed *testbed.Federation,
+	bare *coordtest.BareRaft,
+) error {
 	const together = siteCount * coresPerSite
 	own := ownProcessorTime()
 	forks, err := forkLoop(ctx, shortTasks, together)
@@ -87,7 +89,8 @@ func (b bag) measure(ctx context.Context, env environment, t *table, fed *testbe
 	addCPU(t, b.name, spent.processorTime, forksCPU, shortTasks)
 	if cause == nil {
 		t.add(figure{
-			name: "  and its commits", unit: "ms", measured: perTask(spent.total(), shortTasks), limit: perTask(leastCPU, shortTasks), note: made,
+			name: "  and its commits", unit: "ms", measured: perTask(spent.total(), shortTasks), limit: perTask(leastCPU, shortTasks),
+			note: made,
 		})
 	}
 	return cause

@@ -115,7 +115,8 @@ func (b *backends) submissions(ctx context.Context, t *table) error {
 
 // submit has n clients submit on both logs, beside what they are to be compared with.
 func (b *backends) submit(ctx context.Context, t *table, k request, n int) error {
-	created, err := countInWindow(ctx, n, window(b.env), func(int) (int, error) { return k.jobs, b.bareJobs(k.body, k.jobs, k.entry) })
+	created, err := countInWindow(ctx, n, window(b.env),
+		func(int) (int, error) { return k.jobs, b.bareJobs(k.body, k.jobs, k.entry) })
 	if err != nil {
 		return fmt.Errorf("create znodes: %w", err)
 	}
@@ -220,7 +221,10 @@ func (b *backends) starts(ctx context.Context, t *table) (err error) {
 		if from == to {
 			to = s.fed.Sites[1]
 		}
-		spec := testbed.Spec{Command: []string{b.env.stamp, bare.starts.path}, Sites: &testbed.Where{Only: []string{to.Name}}}
+		spec := testbed.Spec{
+			Command: []string{b.env.stamp, bare.starts.path},
+			Sites:   &testbed.Where{Only: []string{to.Name}},
+		}
 		if took[i], _, err = timeStarts(ctx, latencyRuns(b.env), from, spec, bare, true); err != nil {
 			return fmt.Errorf("time starts: %w", err)
 		}

@@ -237,7 +237,10 @@ func spelled(ctx context.Context, r *run) error {
 		if err := killAll(r.members[2:]); err != nil {
 			return err
 		}
-		if _, err := r.submit(ctx, 1, plan.Job{Name: fmt.Sprintf("spelled-%d", i+1), Count: 1, Length: 100 * time.Millisecond, Sites: []int{2}}); err != nil {
+		if _, err := r.submit(ctx, 1, plan.Job{
+			Name: fmt.Sprintf("spelled-%d", i+1), Count: 1, Length: 100 * time.Millisecond,
+			Sites: []int{2},
+		}); err != nil {
 			return err
 		}
 		if err := r.launchAll(ctx); err != nil {
@@ -261,7 +264,10 @@ func movedAll(ctx context.Context, r *run) error {
 		if err := r.launchAll(ctx); err != nil {
 			return err
 		}
-		if _, err := r.submit(ctx, 1, plan.Job{Name: fmt.Sprintf("moved-%d", i+1), Count: 1, Length: time.Second, Sites: []int{2}}); err != nil {
+		if _, err := r.submit(ctx, 1, plan.Job{
+			Name: fmt.Sprintf("moved-%d", i+1), Count: 1, Length: time.Second,
+			Sites: []int{2},
+		}); err != nil {
 			return err
 		}
 	}

@@ -109,8 +109,11 @@ func newFleet(ctx context.Context, opts fleetOptions, ended chan<- string) (*fle
 		m := &member{
 			Site: &testbed.Site{
 				Name: name, Dir: filepath.Join(opts.dir, name),
-				URL:  &url.URL{Scheme: "http", Host: address(h, httpPort)},
-				HTTP: &http.Client{Timeout: answerWait, Transport: &http.Transport{DialContext: h.Dial, MaxIdleConnsPerHost: 8}},
+				URL: &url.URL{Scheme: "http", Host: address(h, httpPort)},
+				HTTP: &http.Client{Timeout: answerWait, Transport: &http.Transport{
+					DialContext:         h.Dial,
+					MaxIdleConnsPerHost: 8,
+				}},
 			},
 			host: h, opts: &f.fleetOptions, place: home, ended: ended,
 		}

@@ -110,7 +110,10 @@ func (r *run) noSpaceAtAll(ctx context.Context, m *member) error {
 		return err
 	}
 	r.say("the disk of %s is full", m.Name)
-	if _, err := r.submit(ctx, 1, plan.Job{Name: "large", Count: 1, Length: time.Second, Sites: []int{3}, Env: 100 << 10}); err != nil {
+	if _, err := r.submit(ctx, 1, plan.Job{
+		Name: "large", Count: 1, Length: time.Second, Sites: []int{3},
+		Env: 100 << 10,
+	}); err != nil {
 		return err
 	}
 	if r.zk {

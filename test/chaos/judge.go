@@ -133,7 +133,9 @@ func (r *run) keep(name string, what any) error {
 const usageWithin = 10 * time.Second
 
 // recount compares every broker's ledger with the runs, until it has them all.
-func (r *run) recount(ctx context.Context, owners map[string]string, shown []check.Shown, marks check.Marks) []check.Violation {
+func (r *run) recount(ctx context.Context, owners map[string]string, shown []check.Shown,
+	marks check.Marks,
+) []check.Violation {
 	ctx, cancel := context.WithTimeoutCause(ctx, usageWithin, fmt.Errorf("not within %s", usageWithin))
 	defer cancel()
 	var found []check.Violation
@@ -220,7 +222,8 @@ func shownTasks(tasks []testbed.Task) []check.ShownTask {
 	var out []check.ShownTask
 	for _, t := range tasks {
 		s := check.ShownTask{
-			Index: t.Index, State: t.State, Reason: t.Reason, Site: t.Site, Attempt: t.Attempt, RunMs: -1, ExitCode: t.ExitCode,
+			Index: t.Index, State: t.State, Reason: t.Reason, Site: t.Site, Attempt: t.Attempt, RunMs: -1,
+			ExitCode: t.ExitCode,
 		}
 		token, err := t.Token.Int64()
 		if err == nil {

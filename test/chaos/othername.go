@@ -43,7 +43,8 @@ func otherName(ctx context.Context, r *run) error {
 	defer beats.Wait()
 	defer leave()
 	for i, m := range rest {
-		layer := strangerAs(r.stranger(), rest[1-i].Name, relay.Peer{Site: m.Name, Addr: address(m.host, m.place.peer)}, fed)
+		layer := strangerAs(r.stranger(), rest[1-i].Name, relay.Peer{Site: m.Name, Addr: address(m.host, m.place.peer)},
+			fed)
 		beats.Go(func() { keepLeading(crowd, layer, dead.Name, st.Term) })
 	}
 	r.say("a stranger says to the others that %s leads term %d, each in the name of the other one", dead.Name, st.Term)
@@ -76,7 +77,10 @@ func keepLeading(ctx context.Context, layer *forgedLayer, leader string, term ui
 	defer trans.Close()
 	id, at := raft.ServerID(layer.to.Site), raft.ServerAddress(layer.to.Addr)
 	beat := raft.AppendEntriesRequest{
-		RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(leader), Addr: []byte(leader + "@127.0.0.1:1")}, Term: term,
+		RPCHeader: raft.RPCHeader{
+			ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(leader),
+			Addr: []byte(leader + "@127.0.0.1:1"),
+		}, Term: term,
 	}
 	for sleep(ctx, beatEvery) == nil {
 		var answer raft.AppendEntriesResponse

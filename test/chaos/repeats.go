@@ -33,7 +33,10 @@ func repeat(ctx context.Context, r *run) error {
 	before, after := policy{111_000}, policy{222_000}
 	noEntries := r.lab.Cut(netlab.Rule{To: r.number(sender), Over: small})
 	defer noEntries()
-	if _, err := r.submit(ctx, r.number(other), plan.Job{Name: "large", Count: 1, Length: time.Second, Sites: []int{r.number(lead)}, Env: largeEnv}); err != nil {
+	if _, err := r.submit(ctx, r.number(other), plan.Job{
+		Name: "large", Count: 1, Length: time.Second,
+		Sites: []int{r.number(lead)}, Env: largeEnv,
+	}); err != nil {
 		return err
 	}
 	noAnswers := r.lab.Cut(netlab.Rule{To: r.number(sender), FromPort: peerPort})
@@ -91,7 +94,10 @@ func power(ctx context.Context, r *run) error {
 	m := r.members[1]
 	for i := range powerCuts {
 		name := fmt.Sprintf("home-%d", i+1)
-		id, err := r.submit(ctx, r.number(m), plan.Job{Name: name, Count: 1, Length: 300 * time.Millisecond, Home: true})
+		id, err := r.submit(ctx, r.number(m), plan.Job{
+			Name: name, Count: 1, Length: 300 * time.Millisecond,
+			Home: true,
+		})
 		if err != nil {
 			return err
 		}
@@ -145,7 +151,10 @@ func alone(ctx context.Context, r *run) error {
 	if err := sleep(ctx, lease+margin); err != nil {
 		return err
 	}
-	o := r.track(plan.Order{Site: n, Key: "own", Jobs: []plan.Job{{Name: "own", Count: 1, Length: time.Second, OnLoss: check.Fenced, Tries: 1}}})
+	o := r.track(plan.Order{Site: n, Key: "own", Jobs: []plan.Job{{
+		Name: "own", Count: 1, Length: time.Second,
+		OnLoss: check.Fenced, Tries: 1,
+	}}})
 	call := r.callSubmit(m, o)[0]
 	a, err := m.SubmitKeyed(ctx, o.Key, r.specs(o)[0])
 	if err != nil || a.Durability != "site" {

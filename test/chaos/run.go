@@ -44,7 +44,10 @@ type run struct {
 
 // newRun starts a federation in a folder of its own.
 func newRun(ctx context.Context, opts fleetOptions, marker string, out io.Writer) (*run, error) {
-	r := &run{marker: marker, marks: filepath.Join(opts.dir, "marks"), began: time.Now(), out: out, ended: make(chan string, 64)}
+	r := &run{
+		marker: marker, marks: filepath.Join(opts.dir, "marks"), began: time.Now(), out: out,
+		ended: make(chan string, 64),
+	}
 	if err := os.WriteFile(r.marks, nil, 0o600); err != nil {
 		return nil, fmt.Errorf("make file of marks: %w", err)
 	}

@@ -69,7 +69,10 @@ func (r *run) startCrowded(ctx context.Context, round int) error {
 	if err := r.launchAll(limit); err != nil {
 		return err
 	}
-	if _, err := r.submit(ctx, 2, plan.Job{Name: fmt.Sprintf("crowded-%d", round+1), Count: 1, Length: time.Second, Sites: []int{3}}); err != nil {
+	if _, err := r.submit(ctx, 2, plan.Job{
+		Name: fmt.Sprintf("crowded-%d", round+1), Count: 1, Length: time.Second,
+		Sites: []int{3},
+	}); err != nil {
 		return err
 	}
 	r.say("acknowledged %s after they began to start", time.Since(began).Round(time.Millisecond))

@@ -86,9 +86,12 @@ func pick(names ...string) []scenario {
 func written(list []scenario) []part {
 	var out []part
 	for _, sc := range list {
-		out = append(out, part{"scenario " + sc.name, sc.slow, func(ctx context.Context, s stage, dir string) ([]check.Violation, error) {
-			return playScenario(ctx, sc, s, dir)
-		}})
+		out = append(out, part{
+			"scenario " + sc.name, sc.slow,
+			func(ctx context.Context, s stage, dir string) ([]check.Violation, error) {
+				return playScenario(ctx, sc, s, dir)
+			},
+		})
 	}
 	return out
 }
@@ -96,7 +99,10 @@ func written(list []scenario) []part {
 func drawn(seed uint64, size plan.Size) part {
 	name := fmt.Sprintf("seed %d, %d sites, %s", seed, size.Sites, size.Length)
 	return part{name, size.Slow, func(ctx context.Context, s stage, dir string) ([]check.Violation, error) {
-		opts := fleetOptions{binary: s.binary, dir: dir, env: s.env(), sites: size.Sites, cores: 2, disks: size.Disks, zk: s.zk, slow: size.Slow, slowfs: s.slowfs}
+		opts := fleetOptions{
+			binary: s.binary, dir: dir, env: s.env(), sites: size.Sites, cores: 2, disks: size.Disks,
+			zk: s.zk, slow: size.Slow, slowfs: s.slowfs,
+		}
 		r, err := newRun(ctx, opts, s.marker, os.Stdout)
 		if err != nil {
 			return nil, err

@@ -239,8 +239,9 @@ func (r *run) ordered() []check.Ordered {
 				cancelled = 0 // only the first is
 			}
 			out = append(out, check.Ordered{
-				Name: j.Name, Owner: r.members[o.Site-1].Name, OnLoss: j.OnLoss, Count: j.Count, Exit: j.Exit, Tries: j.Tries,
-				IDs: slices.Clone(o.ids[i]), Cancel: o.cancel && i == 0, Cancelled: cancelled, Refused: o.refused,
+				Name: j.Name, Owner: r.members[o.Site-1].Name, OnLoss: j.OnLoss, Count: j.Count, Exit: j.Exit,
+				Tries: j.Tries,
+				IDs:   slices.Clone(o.ids[i]), Cancel: o.cancel && i == 0, Cancelled: cancelled, Refused: o.refused,
 			})
 		}
 	}

@@ -26,7 +26,10 @@ func twoAddresses(ctx context.Context, r *run) error {
 		if err := killAll(r.members[2:]); err != nil {
 			return err
 		}
-		if _, err := r.submit(ctx, 1, plan.Job{Name: name, Count: 1, Length: 100 * time.Millisecond, Sites: []int{1}}); err != nil {
+		if _, err := r.submit(ctx, 1, plan.Job{
+			Name: name, Count: 1, Length: 100 * time.Millisecond,
+			Sites: []int{1},
+		}); err != nil {
 			return err
 		}
 		if err := m.restartAt(ctx, right, 0); err != nil {
@@ -52,7 +55,8 @@ func (r *run) advertise(ctx context.Context, m *member, name string) error {
 		return m.awaitReady(ctx)
 	}
 	return within(ctx, readyWait, check.Progress, "a line that names the other site", func() error {
-		if log := m.LogTail(50); !strings.Contains(log, bothName) || !strings.Contains(log, "site-3") || !strings.Contains(log, "correct") {
+		if log := m.LogTail(50); !strings.Contains(log, bothName) || !strings.Contains(log, "site-3") ||
+			!strings.Contains(log, "correct") {
 			return errors.New("there is none")
 		}
 		return nil

@@ -25,7 +25,10 @@ func pausedAndLost(ctx context.Context, r *run) error {
 	m := r.byName(r.leadName(ctx))
 	rest := rotate(r.members, r.number(m))
 	dead, third := rest[0], rest[1]
-	id, err := r.submit(ctx, r.number(third), plan.Job{Name: "foreign", Length: 15 * time.Second, OnLoss: check.Never, Count: 1, Sites: []int{r.number(m)}})
+	id, err := r.submit(ctx, r.number(third), plan.Job{
+		Name: "foreign", Length: 15 * time.Second, OnLoss: check.Never, Count: 1,
+		Sites: []int{r.number(m)},
+	})
 	if err != nil {
 		return err
 	}

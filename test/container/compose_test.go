@@ -56,7 +56,10 @@ func (c *composition) allAlive() {
 func TestCompose(t *testing.T) {
 	e := engines.Start(t, engines.Docker)
 	image := loadImage(t, e)
-	c := &composition{Broker: &solo.Broker{T: t, Site: &testbed.Site{Name: "a", Dir: t.TempDir(), URL: &url.URL{Scheme: "http"}}}}
+	c := &composition{Broker: &solo.Broker{T: t, Site: &testbed.Site{
+		Name: "a", Dir: t.TempDir(),
+		URL: &url.URL{Scheme: "http"},
+	}}}
 	c.env = append(os.Environ(), "DOCKER_HOST="+e.Address, "CLOUDSHARE_SOCKET="+strings.TrimPrefix(e.Address, "unix://"),
 		"CLOUDSHARE_DATA="+c.Dir, "CLOUDSHARE_VERSION="+image[strings.LastIndexByte(image, ':')+1:])
 	for _, key := range []string{"CLOUDSHARE_PORT_A", "CLOUDSHARE_PORT_B", "CLOUDSHARE_PORT_C"} {

@@ -38,7 +38,10 @@ func boot(t *testing.T) *machine {
 	unit, err := filepath.Abs("../../deploy/systemd")
 	must(t, err)
 	cmd := exec.Command("unshare", "--fork", "--kill-child", "-pmuinC", "--propagation", "private", "bash", "testdata/boot.sh", dir, group, solo.Binary, unit)
-	cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(g.Fd()), Setsid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		UseCgroupFD: true, CgroupFD: int(g.Fd()), Setsid: true,
+		Pdeathsig: syscall.SIGKILL,
+	}
 	var said strings.Builder
 	cmd.Stdout, cmd.Stderr = &said, &said
 	must(t, cmd.Start())

@@ -68,7 +68,10 @@ func TestUsed(t *testing.T) {
 		`max(x - x offset 30m) > 0 and on () y`: {{"x", nil}, {"x", nil}, {"y", nil}},
 	} {
 		got := used(expr)
-		if !slices.EqualFunc(got, want, func(a, b use) bool { return a.metric == b.metric && maps.Equal(a.labels, b.labels) }) {
+		if !slices.EqualFunc(got, want, func(a, b use) bool {
+			return a.metric == b.metric &&
+				maps.Equal(a.labels, b.labels)
+		}) {
 			t.Errorf("%s uses %v, want %v", expr, got, want)
 		}
 	}

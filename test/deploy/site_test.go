@@ -100,7 +100,8 @@ func (r *release) ready(generation int64) {
 	r.t.Helper()
 	r.await("ready", func() error {
 		s, err := r.c.Client().AppsV1().StatefulSets(namespace).Get(r.t.Context(), r.Name, metav1.GetOptions{})
-		if err == nil && (s.Status.ObservedGeneration < generation || s.Status.UpdatedReplicas != 1 || s.Status.ReadyReplicas != 1) {
+		if err == nil && (s.Status.ObservedGeneration < generation || s.Status.UpdatedReplicas != 1 ||
+			s.Status.ReadyReplicas != 1) {
 			err = fmt.Errorf("%+v", s.Status)
 		}
 		return err
@@ -131,7 +132,10 @@ func volume(t *testing.T, c *cluster.Cluster, claim string) {
 // newRelease has its volume and ports, and the image on the node.
 func newRelease(t *testing.T, c *cluster.Cluster, name string, values ...string) *release {
 	t.Helper()
-	r := &release{t: t, c: c, pod: name + "-0", ports: map[string]string{}, Site: &testbed.Site{Name: name, URL: &url.URL{Scheme: "http"}}}
+	r := &release{
+		t: t, c: c, pod: name + "-0", ports: map[string]string{},
+		Site: &testbed.Site{Name: name, URL: &url.URL{Scheme: "http"}},
+	}
 	image := os.Getenv("CLOUDSHARE_IMAGE_TAG")
 	r.args = []string{"--set", "image.tag=" + image[strings.LastIndexByte(image, ':')+1:], "--set", "image.pullPolicy=Never"}
 	for _, key := range []string{"http", "peer", "gossip"} {
@@ -276,7 +280,8 @@ func (r *release) leavesOnlyItsClaim() {
 		}
 		return err
 	})
-	if _, err := r.c.Client().CoreV1().PersistentVolumeClaims(namespace).Get(r.t.Context(), "data-"+r.pod, metav1.GetOptions{}); err != nil {
+	if _, err := r.c.Client().CoreV1().PersistentVolumeClaims(namespace).Get(r.t.Context(), "data-"+r.pod,
+		metav1.GetOptions{}); err != nil {
 		r.t.Errorf("the claim: %v", err)
 	}
 }

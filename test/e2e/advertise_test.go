@@ -29,7 +29,10 @@ func TestAdvertise(t *testing.T) {
 	join(t, "named", peer, append(flags, "--insecure", "--advertise", "localhost")...)
 	await(t, "the new site is told of", func() error {
 		b, _, err := first.Do(t.Context(), http.MethodGet, "/v1/sites", nil, nil)
-		if i := slices.IndexFunc(told[:2], func(addr string) bool { return !strings.Contains(string(b), `"`+addr+`"`) }); err == nil && i >= 0 {
+		if i := slices.IndexFunc(told[:2], func(addr string) bool {
+			return !strings.Contains(string(b),
+				`"`+addr+`"`)
+		}); err == nil && i >= 0 {
 			err = fmt.Errorf("%s is not told: %s", told[i], b)
 		}
 		return err

@@ -46,7 +46,10 @@ func startShared(ctx context.Context) (err error) {
 	if err = os.WriteFile(filepath.Join(shared.dir, "digest"), []byte("federation:secret\n"), 0o600); err != nil {
 		return fmt.Errorf("write credentials: %w", err)
 	}
-	shared.servers, err = ensemble.New(ensemble.Config{Dir: shared.dir, Servers: 1, Tick: 500 * time.Millisecond, HeapMiB: 256})
+	shared.servers, err = ensemble.New(ensemble.Config{
+		Dir: shared.dir, Servers: 1, Tick: 500 * time.Millisecond,
+		HeapMiB: 256,
+	})
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,10 @@ func TestForkedLeaderStops(t *testing.T) {
 	handLead(t, forked, rest)
 	var jobs []string
 	for range forkBehind { // an entry each: somewhere here its state becomes another one
-		jobs = append(jobs, submit(t, rest[0], testbed.Spec{Command: []string{"true"}, Sites: &testbed.Where{Only: []string{"nowhere"}}}).ID)
+		jobs = append(jobs, submit(t, rest[0], testbed.Spec{
+			Command: []string{"true"},
+			Sites:   &testbed.Where{Only: []string{"nowhere"}},
+		}).ID)
 	}
 	awaitDiverged(t, forked, ended)
 	for _, s := range rest {

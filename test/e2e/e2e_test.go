@@ -48,7 +48,10 @@ func start(t *testing.T, sites, cores int) *testbed.Federation {
 // startBinary runs a federation until the test ends; its logs are shown on failure.
 func startBinary(t *testing.T, binary string, sites, cores int) *testbed.Federation {
 	t.Helper()
-	fed, err := testbed.Start(t.Context(), testbed.Options{Binary: binary, Dir: t.TempDir(), Sites: sites, Cores: cores, Coordination: *coordination})
+	fed, err := testbed.Start(t.Context(), testbed.Options{
+		Binary: binary, Dir: t.TempDir(), Sites: sites, Cores: cores,
+		Coordination: *coordination,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

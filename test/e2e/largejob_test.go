@@ -62,7 +62,8 @@ func TestOutputsOfALargeJob(t *testing.T) {
 		}
 		text, err := logsOf(t, asked, a.ID, fmt.Sprintf("task=%d", task))
 		var refused *testbed.HTTPError
-		if lost && (!errors.As(err, &refused) || refused.Status != 503 || !strings.Contains(refused.Error(), away.Name)) {
+		if lost && (!errors.As(err, &refused) || refused.Status != 503 ||
+			!strings.Contains(refused.Error(), away.Name)) {
 			t.Errorf("task %d ran at %s, which is away: %q, %v", task, site, text, err)
 		}
 		if !lost && (err != nil || !strings.HasSuffix(text, " at "+site+"\n")) {
@@ -85,7 +86,8 @@ func followLargeJob(ctx context.Context, s *testbed.Site, id string) error {
 	texts, err := textsOf(data)
 	for task := range 1000 {
 		want := fmt.Sprintf("task %d attempt ", task)
-		if got := texts[task]; err == nil && (!strings.HasPrefix(got, want) || strings.Count(got, "\n") > 1 && task != 137) {
+		if got := texts[task]; err == nil && (!strings.HasPrefix(got, want) || strings.Count(got, "\n") > 1 &&
+			task != 137) {
 			err = fmt.Errorf("followed of task %d: %q", task, got)
 		}
 	}

@@ -165,7 +165,10 @@ func TestRecoverFromALostQuorum(t *testing.T) {
 	}
 	awaitEnd(t, v.other, waiting.ID)
 	awaitEnd(t, v.survivor, promised.ID)
-	awaitEnd(t, v.other, submit(t, v.other, testbed.Spec{Command: []string{"true"}, Sites: &testbed.Where{Only: []string{"site-new"}}}).ID)
+	awaitEnd(t, v.other, submit(t, v.other, testbed.Spec{
+		Command: []string{"true"},
+		Sites:   &testbed.Where{Only: []string{"site-new"}},
+	}).ID)
 	bag.noOverlap(t)
 	if job, err := v.survivor.Job(within(t), orphan.ID); err != nil || job.State != "withdrawn" {
 		t.Errorf("the job of a lost site is %q, %v", job.State, err)

@@ -58,7 +58,8 @@ func TestStaleReadsSaySo(t *testing.T) {
 		for _, most := range []string{"0", "2s"} {
 			_, header, err := left.Do(within(t), http.MethodGet, path+"?max_staleness="+most, nil, nil)
 			var refused *testbed.HTTPError
-			if !errors.As(err, &refused) || refused.Status != http.StatusServiceUnavailable || !strings.Contains(err.Error(), "too old") {
+			if !errors.As(err, &refused) || refused.Status != http.StatusServiceUnavailable ||
+				!strings.Contains(err.Error(), "too old") {
 				t.Errorf("%s, at most %s: %v %v", path, most, err, header)
 			}
 		}

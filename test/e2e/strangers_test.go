@@ -112,15 +112,21 @@ func tellTerm(t *testing.T, s *testbed.Site, as string, group [16]byte) {
 	peer, err := s.PeerAddress()
 	must(t, err)
 	trans := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
-		Stream: &lure{t: t, as: as, to: relay.Peer{Site: s.Name, Addr: peer}, group: group}, MaxPool: 1, Timeout: 5 * time.Second, Logger: hclog.NewNullLogger(),
+		Stream: &lure{t: t, as: as, to: relay.Peer{Site: s.Name, Addr: peer}, group: group}, MaxPool: 1,
+		Timeout: 5 * time.Second, Logger: hclog.NewNullLogger(),
 	})
 	defer func() { _ = trans.Close() }()
 	header := raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(as), Addr: []byte(as + "@127.0.0.1:1")}
 	id, at := raft.ServerID(s.Name), raft.ServerAddress(peer)
 	// Whether they are answered or cut does not matter.
-	_ = trans.RequestPreVote(id, at, &raft.RequestPreVoteRequest{RPCHeader: header, Term: math.MaxUint64}, new(raft.RequestPreVoteResponse))
-	_ = trans.RequestVote(id, at, &raft.RequestVoteRequest{RPCHeader: header, Term: math.MaxUint64, LeadershipTransfer: true}, new(raft.RequestVoteResponse))
-	_ = trans.AppendEntries(id, at, &raft.AppendEntriesRequest{RPCHeader: header, Term: math.MaxUint64}, new(raft.AppendEntriesResponse))
+	_ = trans.RequestPreVote(id, at, &raft.RequestPreVoteRequest{RPCHeader: header, Term: math.MaxUint64},
+		new(raft.RequestPreVoteResponse))
+	_ = trans.RequestVote(id, at, &raft.RequestVoteRequest{
+		RPCHeader: header, Term: math.MaxUint64,
+		LeadershipTransfer: true,
+	}, new(raft.RequestVoteResponse))
+	_ = trans.AppendEntries(id, at, &raft.AppendEntriesRequest{RPCHeader: header, Term: math.MaxUint64},
+		new(raft.AppendEntriesResponse))
 }
 
 // sendEmptyCalls sends a broker frames of 4096 calls with no command each, until it has

@@ -89,7 +89,8 @@ func TestWrongAdvertiseIsTold(t *testing.T) {
 	for _, path := range []string{"/logs?task=0", "/why", ""} {
 		_, _, err := one.Do(t.Context(), http.MethodGet, "/v1/jobs/"+id+path, nil, nil)
 		var he *testbed.HTTPError
-		if errors.As(err, &he) && he.Status == http.StatusServiceUnavailable && strings.Contains(he.Body, "its broker at 127.99.99.99:") && strings.Contains(he.Body, remedy) {
+		if errors.As(err, &he) && he.Status == http.StatusServiceUnavailable && strings.Contains(he.Body, "its broker at 127.99.99.99:") &&
+			strings.Contains(he.Body, remedy) {
 			continue
 		}
 		t.Errorf("site-1 says of %s%s: %v", id, path, err)
@@ -213,7 +214,8 @@ func joinFrame(t *testing.T, b *solo.Broker, q map[string]any) (a map[string]any
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	conn, err := (&relay.Dialer{Net: &relay.Network{}, Site: "stranger"}).Dial(ctx, relay.Peer{Addr: b.Peer}, relay.KindJoin, [16]byte{})
+	conn, err := (&relay.Dialer{Net: &relay.Network{}, Site: "stranger"}).Dial(ctx, relay.Peer{Addr: b.Peer}, relay.KindJoin,
+		[16]byte{})
 	must(t, err)
 	defer conn.Close()
 	must(t, conn.SetDeadline(time.Now().Add(limit)))

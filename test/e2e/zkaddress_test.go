@@ -158,7 +158,10 @@ func TestOnZooKeeperWrongServers(t *testing.T) {
 	if code != 2 || !strings.Contains(out, "zk "+own+": that is this broker's own http, and no ZooKeeper server") {
 		t.Errorf("its own address: exit %d\n%s", code, out)
 	}
-	many := solo.Prepare(t, "site-2", append(onServers(strings.Join([]string{silent.Addr().String(), nobody, nobody6, "zk.invalid:2181", one.Peer, right}, ",")+"/"+t.Name()),
+	many := solo.Prepare(t, "site-2", append(onServers(strings.Join([]string{
+		silent.Addr().String(), nobody, nobody6, "zk.invalid:2181",
+		one.Peer, right,
+	}, ",")+"/"+t.Name()),
 		"--cores", "1", "--gossip", solo.FreeAddress(t), "--join", one.Peer)...)
 	many.Start()
 	awaitEnd(t, many.Site, submit(t, many.Site, testbed.Spec{Command: []string{"true"}}).ID)

@@ -78,7 +78,8 @@ func TestKeyboard(t *testing.T) {
 	press(kb.Escape)
 	b.await("the page again", `!document.getElementById("confirm").matches(":popover-open")`)
 	// Not press: it would send the character too, whatever the page makes of the key.
-	if _, err := chromedp.Call(b.ctx, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeRawKeyDown, Key: "/"}); err != nil {
+	if _, err := chromedp.Call(b.ctx, input.DispatchKeyEvent,
+		input.DispatchKeyEventParams{Type: input.DispatchKeyEventTypeRawKeyDown, Key: "/"}); err != nil {
 		t.Fatal(err)
 	}
 	b.await("the search field", `document.activeElement.id === "find"`)

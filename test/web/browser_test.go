@@ -53,7 +53,8 @@ type tab struct {
 // open starts a browser with one empty tab.
 func open(t *testing.T) *tab {
 	t.Helper()
-	opts := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(chromium(t)), chromedp.WindowSize(1280, 900))
+	opts := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(chromium(t)),
+		chromedp.WindowSize(1280, 900))
 	if os.Geteuid() == 0 {
 		opts = append(opts, chromedp.NoSandbox) // Chromium refuses to sandbox root
 	}
@@ -124,7 +125,8 @@ func (b *tab) await(what, expression string) {
 		if err == nil {
 			return
 		}
-		if ctx.Err() != nil || !strings.Contains(err.Error(), "context") && !strings.Contains(err.Error(), "navigated") { // else its page is gone
+		// else its page is gone
+		if ctx.Err() != nil || !strings.Contains(err.Error(), "context") && !strings.Contains(err.Error(), "navigated") {
 			b.t.Fatalf("await %s at %s: %v", what, read[string](b, `location.href`), err)
 		}
 	}

@@ -31,7 +31,8 @@ func serveFixture(t *testing.T) string {
 	for i := range 200 {
 		for n, kind := range fsm.EventKinds() {
 			broker.Tell(fsm.Event{
-				Kind: kind, Site: fmt.Sprintf("site-%03d", 1+(i+n)%sites), Job: command.JobID{Site: "site-007", Num: uint64(1 + i)}, Task: uint32(n), Count: uint32(i % 3),
+				Kind: kind, Site: fmt.Sprintf("site-%03d", 1+(i+n)%sites), Job: command.JobID{Site: "site-007", Num: uint64(1 + i)},
+				Task: uint32(n), Count: uint32(i % 3),
 				Attempt: 1, Need: command.Resources{MilliCPU: 1000}, RunMs: int64(n * 700),
 			})
 		}

@@ -39,7 +39,10 @@ func TestLiveFederation(t *testing.T) {
 	b.await("a connection", `document.documentElement.dataset.live === "yes"`)
 
 	script := `i=0; while [ $i -lt 600 ]; do echo "line $i <b>bold</b>"; i=$((i+1)); sleep 0.2; done`
-	job, err := site.Submit(t.Context(), testbed.Spec{Name: hostile, Command: []string{"sh", "-c", script}, Count: 5, Labels: map[string]string{"team": hostile}})
+	job, err := site.Submit(t.Context(), testbed.Spec{
+		Name: hostile, Command: []string{"sh", "-c", script}, Count: 5,
+		Labels: map[string]string{"team": hostile},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

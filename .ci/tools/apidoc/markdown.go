@@ -96,7 +96,8 @@ func operation(w io.Writer, method, path string, op *openapi3.Operation) {
 	if len(op.Parameters) > 0 {
 		fmt.Fprint(w, "\n| parameter | in | type | |\n|---|---|---|---|\n")
 		for _, p := range op.Parameters {
-			fmt.Fprintf(w, "| `%s` | %s | %s | %s |\n", p.Value.Name, p.Value.In, typeOf(p.Value.Schema), bounds(p.Value.Schema.Value, p.Value.Description))
+			fmt.Fprintf(w, "| `%s` | %s | %s | %s |\n", p.Value.Name, p.Value.In, typeOf(p.Value.Schema),
+				bounds(p.Value.Schema.Value, p.Value.Description))
 		}
 	}
 	if op.RequestBody != nil {

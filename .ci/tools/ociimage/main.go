@@ -120,7 +120,10 @@ func pack(files []file) ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, f := range files {
-		h := &tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.data)), Uid: f.uid, Gid: f.uid, Typeflag: tar.TypeReg, Format: tar.FormatUSTAR}
+		h := &tar.Header{
+			Name: f.name, Mode: f.mode, Size: int64(len(f.data)), Uid: f.uid, Gid: f.uid,
+			Typeflag: tar.TypeReg, Format: tar.FormatUSTAR,
+		}
 		if f.data == nil {
 			h.Typeflag = tar.TypeDir
 		}

@@ -65,7 +65,8 @@ func Spec(s jobspec.Spec) wire.Spec {
 		timeout = s.Timeout.String()
 	}
 	return wire.Spec{
-		Name: s.Name, Command: full(s.Command), Image: optional(s.Image), Env: fullMap(s.Env), Count: s.Count, Indices: s.Indices.String(),
+		Name: s.Name, Command: full(s.Command), Image: optional(s.Image), Env: fullMap(s.Env), Count: s.Count,
+		Indices:   s.Indices.String(),
 		Timeout:   optional(timeout),
 		Resources: wire.SpecResources{CPU: s.Resources.CPU, Memory: memory(s.Resources.Memory), GPU: s.Resources.GPU},
 		Retry:     wire.SpecRetry{MaxAttempts: s.Retry.MaxAttempts, OnLoss: s.Retry.LossName()},
@@ -149,7 +150,10 @@ func Quotas(v fsm.QuotaView) wire.SiteQuotas {
 		if u.Drops() {
 			full = "drop_oldest"
 		}
-		out.Quotas = append(out.Quotas, wire.Quota{Quota: u.Quota, Used: u.Used, Limit: u.Limit, Full: full, Meaning: node.QuotaMeaning(u.Quota)})
+		out.Quotas = append(out.Quotas, wire.Quota{
+			Quota: u.Quota, Used: u.Used, Limit: u.Limit, Full: full,
+			Meaning: node.QuotaMeaning(u.Quota),
+		})
 	}
 	return out
 }
@@ -174,14 +178,18 @@ func Status(s node.Status, drain wire.Drain, hash bool) wire.Status {
 	out := wire.Status{
 		Site: s.Site, Leader: s.Lead, Term: s.Term, Index: s.Index, Version: s.Version, Federation: s.Federation,
 		Incarnation: s.Incarnation, Voters: full(s.Voters), Members: full(s.Members), Handlers: []wire.Handler{},
-		Drain: drain, Estimates: wire.Calibration{Starts: s.Estimates.Starts, Held: heldOf(s.Estimates), Open: s.Estimates.Open},
+		Drain: drain, Estimates: wire.Calibration{
+			Starts: s.Estimates.Starts, Held: heldOf(s.Estimates),
+			Open: s.Estimates.Open,
+		},
 	}
 	for _, h := range s.Handlers {
 		out.Handlers = append(out.Handlers, wire.Handler(h))
 	}
 	out.Compared = comparedOf(s.Compared)
 	out.Outputs = wire.Outputs{
-		Kept: s.Outputs.Outputs, Bytes: s.Outputs.Bytes, MaxBytes: s.Outputs.MaxBytes, KeepMs: s.Outputs.Keep.Milliseconds(),
+		Kept: s.Outputs.Outputs, Bytes: s.Outputs.Bytes, MaxBytes: s.Outputs.MaxBytes,
+		KeepMs:       s.Outputs.Keep.Milliseconds(),
 		RemovedByAge: s.Outputs.RemovedByAge, RemovedByBytes: s.Outputs.RemovedByBytes, Trouble: s.Outputs.Trouble,
 	}
 	if oldest := s.Outputs.Oldest.UTC(); !oldest.IsZero() {
@@ -210,7 +218,8 @@ func setNumber[T ~uint8](to *T, n int) { *to = T(n) }
 // Policy returns the form of the federation's policy, of so many sites.
 func Policy(p command.Params, sites int) wire.Policy {
 	out := wire.Policy{
-		Policy: p.Policy, Running: runningModes[min(int(p.Running), len(runningModes)-1)], PreferOwn: p.PreferOwn, FixedOrder: p.FixedOrder,
+		Policy: p.Policy, Running: runningModes[min(int(p.Running), len(runningModes)-1)], PreferOwn: p.PreferOwn,
+		FixedOrder:     p.FixedOrder,
 		ReserveAfterMs: p.ReserveAfterMs, RetainMs: p.RetainMs, RetainJobs: p.RetainJobs, DepartureMs: p.DepartureMs,
 		RateCPU: p.RateCPU, RateMem: p.RateMem, RateGPU: p.RateGPU, QuantumMs: p.QuantumMs,
 		LeaseMs: p.LeaseMs, MarginMs: p.MarginMs,

@@ -35,7 +35,8 @@ func Why(w *node.Why) wire.Why {
 func whyTurnOf(t *fsm.TurnView) wire.WhyTurn {
 	out := wire.WhyTurn{
 		Site: t.Site, Place: t.Place, Waiting: t.Waiting, OldestMs: t.OldestMs, Contribution: t.Contribution,
-		Utility: t.Utility, Priority: t.Priority, Usage: t.Usage, Share: float64(t.Share) / 1000, Excess: t.Excess, Tied: t.Tied,
+		Utility: t.Utility, Priority: t.Priority, Usage: t.Usage, Share: float64(t.Share) / 1000, Excess: t.Excess,
+		Tied: t.Tied,
 	}
 	if t.Chosen {
 		out.StartsAgo = &t.StartsAgo
@@ -45,7 +46,8 @@ func whyTurnOf(t *fsm.TurnView) wire.WhyTurn {
 
 func whySiteOf(x *node.SiteReason) wire.WhySite {
 	out := wire.WhySite{
-		Site: x.Site, Why: x.Why.String(), Text: x.Text, Machines: x.Machines, Slots: x.Slots, Machine: x.Machine, Short: Resources(x.Short), Lacks: x.Lacks, Near: x.Near,
+		Site: x.Site, Why: x.Why.String(), Text: x.Text, Machines: x.Machines, Slots: x.Slots, Machine: x.Machine,
+		Short: Resources(x.Short), Lacks: x.Lacks, Near: x.Near,
 	}
 	if x.First.Num > 0 {
 		out.First = x.First.String()
@@ -54,7 +56,10 @@ func whySiteOf(x *node.SiteReason) wire.WhySite {
 }
 
 func estimateOf(w *node.Why) wire.WhyEstimate {
-	e := wire.WhyEstimate{Unknown: w.Estimate.Unknown, Waits: w.Estimate.Waits, Calibrated: w.Estimate.Calibrated, Starts: w.Calibration.Starts}
+	e := wire.WhyEstimate{
+		Unknown: w.Estimate.Unknown, Waits: w.Estimate.Waits, Calibrated: w.Estimate.Calibrated,
+		Starts: w.Calibration.Starts,
+	}
 	if e.Unknown == "" {
 		e.P50, e.P90 = seconds(w.Estimate.P50), seconds(w.Estimate.P90)
 	}

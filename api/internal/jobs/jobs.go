@@ -91,7 +91,8 @@ func (j *Jobs) Register() {
 	j.api.Handle(huma.Operation{
 		OperationID: "cancel", Method: http.MethodDelete, Path: "/v1/jobs/{id}", Summary: "Cancel a job",
 		Parameters: []*huma.Param{id},
-		Responses:  j.api.Responses(http.StatusAccepted, wire.TypeJSON, j.api.Schema(wire.Job{}), 403, 404, 409, 429, 503),
+		Responses: j.api.Responses(http.StatusAccepted, wire.TypeJSON, j.api.Schema(wire.Job{}), 403, 404, 409, 429,
+			503),
 	}, j.cancel)
 	j.api.Handle(huma.Operation{
 		OperationID: "tasks", Method: http.MethodGet, Path: "/v1/jobs/{id}/tasks", Summary: "The tasks of a job",
@@ -119,7 +120,10 @@ type jobsInput struct {
 }
 
 func (j *Jobs) list(ctx context.Context, in *jobsInput) (*reads.Answer[wire.List[wire.Job]], error) {
-	q := node.JobQuery{State: in.State, Site: in.Site, Name: strings.ToLower(in.Name), Limit: in.Limit, Cursor: in.Cursor}
+	q := node.JobQuery{
+		State: in.State, Site: in.Site, Name: strings.ToLower(in.Name), Limit: in.Limit,
+		Cursor: in.Cursor,
+	}
 	if q.Site != "" && !command.ValidSite(q.Site) {
 		return nil, problem.BadQuery("site", q.Site, "is not a site's name")
 	}

@@ -24,7 +24,8 @@ func (j *Jobs) registerRerun() {
 			rest.IDParam(), rest.StatesParam(), rest.QueryParam("tasks", huma.TypeString, "only those with these indices, such as 3,17,40-60"),
 			{Name: wire.HeaderKey, In: "header", Schema: &huma.Schema{Type: huma.TypeString}, Description: "the same key and request give the first answer again"},
 		},
-		Responses: j.api.Responses(http.StatusAccepted, wire.TypeJSON, j.api.Schema(wire.Accepted{}), 400, 403, 404, 409, 422, 429, 503),
+		Responses: j.api.Responses(http.StatusAccepted, wire.TypeJSON, j.api.Schema(wire.Accepted{}), 400, 403, 404,
+			409, 422, 429, 503),
 	}, j.rerun)
 }
 

@@ -25,7 +25,8 @@ func (j *Jobs) registerWhy() {
 
 // submitResponses adds the dry run's answer to those of a submission.
 func (j *Jobs) submitResponses() map[string]*huma.Response {
-	out := j.api.Responses(http.StatusAccepted, wire.TypeJSON, j.api.Schema(wire.Accepted{}), 400, 403, 413, 415, 422, 429, 503)
+	out := j.api.Responses(http.StatusAccepted, wire.TypeJSON, j.api.Schema(wire.Accepted{}), 400, 403, 413, 415, 422,
+		429, 503)
 	out["200"] = j.api.Responses(http.StatusOK, wire.TypeJSON, j.api.Schema(wire.Why{}))["200"]
 	return out
 }

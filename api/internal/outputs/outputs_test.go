@@ -45,7 +45,11 @@ func TestAwaySitesAreAskedAgain(t *testing.T) {
 	}}
 	asked := ""
 	for _, site := range []string{"site-2", "site-3"} {
-		err := m.copyFrom(t.Context(), 1, site, func() (io.ReadCloser, error) { asked += site; return nil, node.ErrOutputGone })
+		err := m.copyFrom(t.Context(), 1, site, func() (io.ReadCloser, error) {
+			asked += site
+			return nil,
+				node.ErrOutputGone
+		})
 		if err == nil {
 			t.Errorf("%s: no error", site)
 		}

@@ -63,7 +63,8 @@ func question(q node.LogQuery, tail int) url.URL {
 	return url.URL{Path: "/v1/jobs/" + q.Job.String() + "/logs", RawQuery: query.Encode()}
 }
 
-// search puts a question to the brokers that may have the answer, and returns the first that does; the others are hung up on. It ends after
+// search puts a question to the brokers that may have the answer, and returns the first that
+// does; the others are hung up on. It ends after
 // PeerTimeout, or as soon as all have answered. A 404 is certain: everybody was
 // asked.
 func (o *Outputs) search(ctx context.Context, e *node.AnywhereError) (*foundLog, error) {
@@ -154,7 +155,8 @@ func hasNot(at *node.ElsewhereError, status int, body []byte) error {
 		p = problem.Told(&said)
 	}
 	switch {
-	case p != nil && (p.Type == wire.ProblemPrefix+problem.OutputGone || p.Type == wire.ProblemPrefix+problem.OutputDamaged):
+	case p != nil && (p.Type == wire.ProblemPrefix+problem.OutputGone ||
+		p.Type == wire.ProblemPrefix+problem.OutputDamaged):
 		return p
 	case p != nil && p.Type == wire.ProblemPrefix+problem.OutputUnreadable:
 		return &notNow{p}

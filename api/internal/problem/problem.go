@@ -42,7 +42,10 @@ func (p *Problem) GetHeaders() http.Header {
 
 // New makes a problem of the given stable name.
 func New(status int, name, title, detail string) *Problem {
-	return &Problem{Problem: wire.Problem{Type: wire.ProblemPrefix + name, Title: title, Status: status, Detail: detail}}
+	return &Problem{Problem: wire.Problem{
+		Type: wire.ProblemPrefix + name, Title: title, Status: status,
+		Detail: detail,
+	}}
 }
 
 // Crowded returns a 503 that also ends its connection: there are too many clients of a kind.

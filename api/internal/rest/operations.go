@@ -45,7 +45,8 @@ func New(version string, gate Gate, logger zerolog.Logger) *API {
 	a := &API{gate: gate, log: logger, router: newRouter(gate, logger)}
 	a.huma = huma.NewAPI(humaConfig(version), a.router)
 	// Answers hold problems, too: one form, one name in the document.
-	a.OpenAPI().Components.Schemas.RegisterTypeAlias(reflect.TypeFor[wire.Problem](), reflect.TypeFor[problem.Problem]())
+	a.OpenAPI().Components.Schemas.RegisterTypeAlias(reflect.TypeFor[wire.Problem](),
+		reflect.TypeFor[problem.Problem]())
 	return a
 }
 
@@ -56,7 +57,9 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.router.Serve
 func (a *API) OpenAPI() *huma.OpenAPI { return a.huma.OpenAPI() }
 
 // Page registers what is no operation of the API. One that streams has no HEAD.
-func (a *API) Page(method, path string, streams bool, h func(w http.ResponseWriter, r *http.Request, param func(string) string)) {
+func (a *API) Page(method, path string, streams bool, h func(w http.ResponseWriter, r *http.Request,
+	param func(string) string),
+) {
 	a.router.page(method, path, streams, h)
 }
 
@@ -142,7 +145,10 @@ func humaConfig(version string) huma.Config {
 			},
 			Components: &huma.Components{Schemas: huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer)},
 		},
-		Formats:                      map[string]huma.Format{wire.TypeJSON: huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat},
+		Formats: map[string]huma.Format{
+			wire.TypeJSON: huma.DefaultJSONFormat,
+			"json":        huma.DefaultJSONFormat,
+		},
 		DefaultFormat:                wire.TypeJSON,
 		RejectUnknownQueryParameters: true,
 	}

@@ -12,10 +12,14 @@ import (
 // Read registers a plain read, whose query huma parses. before may hold it back or
 // refuse it.
 func Read[I, O any](
-	a *API, id, path, summary string, before func(http.ResponseWriter, *http.Request) error, h func(context.Context, *I) (*O, error),
+	a *API, id, path, summary string, before func(http.ResponseWriter, *http.Request) error,
+	h func(context.Context, *I) (*O, error),
 ) {
 	op := huma.Operation{OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Errors: []int{400, 503}}
-	op.Middlewares = huma.Middlewares{a.first(onlyKnownOnce), a.first(func(_ huma.Context, w http.ResponseWriter, r *http.Request) error { return before(w, r) })}
+	op.Middlewares = huma.Middlewares{
+		a.first(onlyKnownOnce),
+		a.first(func(_ huma.Context, w http.ResponseWriter, r *http.Request) error { return before(w, r) }),
+	}
 	huma.Register(a.huma, op, func(ctx context.Context, in *I) (*O, error) {
 		out, err := h(ctx, in)
 		if err != nil {
@@ -26,7 +30,8 @@ func Read[I, O any](
 }
 
 // first does something before an operation of huma's, whose error ends it.
-func (a *API) first(do func(huma.Context, http.ResponseWriter, *http.Request) error) func(huma.Context, func(huma.Context)) {
+func (a *API) first(do func(huma.Context, http.ResponseWriter, *http.Request) error) func(huma.Context,
+	func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		w, r := exchange(ctx)
 		if err := do(ctx, w, r); err != nil {

@@ -20,7 +20,8 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 		ends = append(ends, a)
 	}
 	for _, conn := range ends[:3] {
-		if c.trackState(conn, http.StateNew) != nil || c.trackState(conn, http.StateActive) != nil || c.trackState(conn, http.StateIdle) != nil {
+		if c.trackState(conn, http.StateNew) != nil || c.trackState(conn, http.StateActive) != nil ||
+			c.trackState(conn, http.StateIdle) != nil {
 			t.Error("closed without need")
 		}
 	}
@@ -28,7 +29,8 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 	if got := c.trackState(ends[3], http.StateNew); len(got) != 1 || got[0] != ends[1] || !c.crowd() {
 		t.Errorf("%v goes, want the second one; crowd: %t", got, c.crowd())
 	}
-	if c.trackState(ends[1], http.StateClosed); c.crowd() || c.open != 3 || len(c.idle.at) != 1 || len(c.silent.at) != 1 || len(c.closed) != 0 {
+	if c.trackState(ends[1], http.StateClosed); c.crowd() || c.open != 3 || len(c.idle.at) != 1 ||
+		len(c.silent.at) != 1 || len(c.closed) != 0 {
 		t.Errorf("%d open, %d idle, %d silent, %d going", c.open, len(c.idle.at), len(c.silent.at), len(c.closed))
 	}
 }

@@ -29,7 +29,10 @@ type deadlineReader struct {
 
 // newDeadlineReader reads a body of at most so many bytes; finish must be called.
 func (b *Bodies) newDeadlineReader(w http.ResponseWriter, r *http.Request, most int64) *deadlineReader {
-	d := &deadlineReader{Reader: http.MaxBytesReader(w, r.Body, most), out: http.NewResponseController(w), wait: b.timeout}
+	d := &deadlineReader{
+		Reader: http.MaxBytesReader(w, r.Body, most), out: http.NewResponseController(w),
+		wait: b.timeout,
+	}
 	d.timer = time.AfterFunc(slowBody, func() { d.slow(b.slow) })
 	return d
 }

@@ -26,7 +26,10 @@ func Problem(err error) web.Problem {
 		err    error
 		status int
 	}{
-		{node.ErrNotFound, http.StatusNotFound}, {command.ErrBadID, http.StatusNotFound}, {node.ErrEnded, http.StatusConflict}, {node.ErrBadCursor, http.StatusBadRequest},
+		{node.ErrNotFound, http.StatusNotFound},
+		{command.ErrBadID, http.StatusNotFound},
+		{node.ErrEnded, http.StatusConflict},
+		{node.ErrBadCursor, http.StatusBadRequest},
 	} {
 		if errors.Is(err, row.err) {
 			status = row.status

@@ -57,13 +57,15 @@ func site(n int) string { return fmt.Sprintf("site-%03d", n+1) }
 // New makes a federation of some sites with some jobs. It is the same each time.
 func New(sites, jobs int) *Broker {
 	b := &Broker{
-		Now: time.Date(2026, 5, 4, 10, 30, 0, 0, time.UTC), Policy: command.DefaultParams(), changed: make(chan struct{}), moved: 1000,
+		Now: time.Date(2026, 5, 4, 10, 30, 0, 0, time.UTC), Policy: command.DefaultParams(),
+		changed: make(chan struct{}), moved: 1000,
 	}
 	for i := range sites {
 		b.SiteList = append(b.SiteList, siteAt(i))
 		if i%3 == 0 {
 			b.Waiting = append(b.Waiting, fsm.QueueView{
-				Site: site(i), Waiting: uint64(7*i + 3), MilliCPU: int64(9*i+3) * 1000, OldestMs: int64(3_600_000 - i*20_000),
+				Site: site(i), Waiting: uint64(7*i + 3), MilliCPU: int64(9*i+3) * 1000,
+				OldestMs: int64(3_600_000 - i*20_000),
 				Priority: fmt.Sprint((sites/2 - i) * 3_600_000_000),
 			})
 		}
@@ -79,8 +81,10 @@ func New(sites, jobs int) *Broker {
 func siteAt(i int) node.Site {
 	v := fsm.SiteView{
 		ID: site(i), HTTP: fmt.Sprintf("10.0.%d.%d:7700", i/250, i%250+1), Incarnation: 1,
-		Capacity: command.Resources{MilliCPU: 64_000, MemMiB: 256 << 10}, Exposed: command.Resources{MilliCPU: int64(48-i%7) * 1000},
-		Assigned: command.Resources{MilliCPU: int64(i*13%40) * 1000}, Home: command.Resources{MilliCPU: int64(i*7%17) * 1000},
+		Capacity: command.Resources{MilliCPU: 64_000, MemMiB: 256 << 10},
+		Exposed:  command.Resources{MilliCPU: int64(48-i%7) * 1000},
+		Assigned: command.Resources{MilliCPU: int64(i*13%40) * 1000},
+		Home:     command.Resources{MilliCPU: int64(i*7%17) * 1000},
 	}
 	switch i % 23 {
 	case 11:
@@ -104,12 +108,16 @@ func ledger(sites int) fsm.LedgerView {
 				continue
 			}
 			used[o], lent[e] = used[o]+n, lent[e]+n
-			l.Matrix = append(l.Matrix, fsm.CellView{Owner: site(o), Executor: site(e), Tasks: uint64(n / 90_000_000), A: fmt.Sprint(n), B: "0", R: "0"})
+			l.Matrix = append(l.Matrix, fsm.CellView{
+				Owner: site(o), Executor: site(e), Tasks: uint64(n / 90_000_000),
+				A: fmt.Sprint(n), B: "0", R: "0",
+			})
 		}
 	}
 	for i := range sites {
 		l.Sites = append(l.Sites, fsm.AccountView{
-			Site: site(i), Contribution: fmt.Sprint(lent[i]), Utility: fmt.Sprint(used[i]), Priority: fmt.Sprint(lent[i] - used[i]),
+			Site: site(i), Contribution: fmt.Sprint(lent[i]), Utility: fmt.Sprint(used[i]),
+			Priority: fmt.Sprint(lent[i] - used[i]),
 		})
 	}
 	return l
@@ -128,9 +136,11 @@ func (b *Broker) jobAt(i, sites, jobs int) node.Job {
 	spec.Count = uint32(1 + i%120)
 	at := b.Now.Add(-time.Duration(jobs-i) * 10 * time.Second)
 	j := node.Job{
-		ID: command.JobID{Site: site(i % sites), Num: uint64(i/sites + 1)}, Spec: spec, Durability: node.DurableFederation,
-		State: states[i%len(states)], SubmittedAt: at, StartedAt: at.Add(2 * time.Second), EndedAt: at.Add(90 * time.Second),
-		Counts: map[string]uint32{},
+		ID: command.JobID{Site: site(i % sites), Num: uint64(i/sites + 1)}, Spec: spec,
+		Durability: node.DurableFederation,
+		State:      states[i%len(states)], SubmittedAt: at, StartedAt: at.Add(2 * time.Second),
+		EndedAt: at.Add(90 * time.Second),
+		Counts:  map[string]uint32{},
 	}
 	j.Counts[j.State] = spec.Count
 	switch left := jobs - i; {
@@ -156,7 +166,8 @@ func (b *Broker) Some(num uint64, name, state string, counts map[string]uint32) 
 	spec.Count-- // the default is one
 	at := b.Now.Add(-5 * time.Minute)
 	return node.Job{
-		ID: command.JobID{Site: site(1), Num: num}, Spec: spec, State: state, Durability: node.DurableFederation, Counts: counts, SubmittedAt: at, StartedAt: at,
+		ID: command.JobID{Site: site(1), Num: num}, Spec: spec, State: state, Durability: node.DurableFederation,
+		Counts: counts, SubmittedAt: at, StartedAt: at,
 	}
 }
 
@@ -179,7 +190,10 @@ func (b *Broker) Tell(e fsm.Event) {
 func (b *Broker) tell(e fsm.Event) {
 	b.moved++
 	e.Index = b.moved
-	b.feed = append(b.feed, node.Event{Event: e, ID: node.EventID{Entry: b.moved, N: 1}, At: b.Now, Seq: uint64(len(b.feed) + 1)})
+	b.feed = append(b.feed, node.Event{
+		Event: e, ID: node.EventID{Entry: b.moved, N: 1}, At: b.Now,
+		Seq: uint64(len(b.feed) + 1),
+	})
 	close(b.changed)
 	b.changed = make(chan struct{})
 }
@@ -239,11 +253,14 @@ func matches(j *node.Job, q *node.JobQuery) bool {
 			return false
 		}
 	}
-	return (q.State == "" || q.State == j.State) && (q.Site == "" || q.Site == j.ID.Site) && strings.Contains(strings.ToLower(j.Spec.Name), q.Name)
+	return (q.State == "" || q.State == j.State) && (q.Site == "" || q.Site == j.ID.Site) &&
+		strings.Contains(strings.ToLower(j.Spec.Name), q.Name)
 }
 
 // FindTasks implements web.Source: half of a running job's tasks have ended.
-func (b *Broker) FindTasks(_ context.Context, id command.JobID, q node.TaskQuery) (out []node.Task, next uint32, err error) {
+func (b *Broker) FindTasks(_ context.Context, id command.JobID, q node.TaskQuery) (out []node.Task, next uint32,
+	err error,
+) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	i, err := b.find(id)
@@ -352,7 +369,8 @@ func (b *Broker) Params() command.Params { return b.Policy }
 // Status implements web.Source.
 func (b *Broker) Status(bool) node.Status {
 	return node.Status{
-		Site: site(0), Lead: site(1), Term: 4, Index: 1000, Version: "test", Estimates: node.Calibration{Starts: 1000, Held: 908, Open: 31},
+		Site: site(0), Lead: site(1), Term: 4, Index: 1000, Version: "test",
+		Estimates: node.Calibration{Starts: 1000, Held: 908, Open: 31},
 	}
 }
 
@@ -449,7 +467,8 @@ func (r *reader) look() (out []node.Event) {
 			continue
 		}
 		r.place = e.ID
-		if (len(r.filter.Kinds) == 0 || r.filter.Kinds[e.Kind]) && (r.filter.Site == "" || r.filter.Site == e.Site || r.filter.Site == e.Job.Site) {
+		if (len(r.filter.Kinds) == 0 || r.filter.Kinds[e.Kind]) &&
+			(r.filter.Site == "" || r.filter.Site == e.Site || r.filter.Site == e.Job.Site) {
 			out = append(out, e)
 		}
 	}
@@ -522,7 +541,8 @@ func (h History) Samples(since time.Time) (out []archive.Sample) {
 		for k, a := range h.Broker.Account.Sites {
 			part := float64(i) / steps * (1 + float64((i*(k+3))%11-5)/25)
 			s.Sites = append(s.Sites, archive.Standing{
-				Site: a.Site, Contribution: part * amount(a.Contribution), Utility: part * amount(a.Utility), Priority: part * amount(a.Priority),
+				Site: a.Site, Contribution: part * amount(a.Contribution), Utility: part * amount(a.Utility),
+				Priority: part * amount(a.Priority),
 			})
 		}
 		out = append(out, s)

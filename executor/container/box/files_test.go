@@ -15,7 +15,10 @@ import (
 func attempt(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "a-1-1-1")
-	o := Order{Task: executor.Task{ID: executor.ID{Job: "a", Task: 1, Attempt: 1, Token: 1}, Command: []string{"x"}}, Grace: time.Second}
+	o := Order{
+		Task:  executor.Task{ID: executor.ID{Job: "a", Task: 1, Attempt: 1, Token: 1}, Command: []string{"x"}},
+		Grace: time.Second,
+	}
 	if err := Make(dir, o); err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,8 @@ func TestRefusals(t *testing.T) {
 		})
 		_, err := e.Inspect(t.Context(), "x")
 		said, ok := errors.AsType[*Refusal](err)
-		if !ok || !errors.Is(err, c.kind) || !strings.HasPrefix(said.Message, c.want) || len(said.Message) > maxMessage+10 || said.Status != c.status {
+		if !ok || !errors.Is(err, c.kind) || !strings.HasPrefix(said.Message, c.want) ||
+			len(said.Message) > maxMessage+10 || said.Status != c.status {
 			t.Errorf("%d %.40s: got %v", c.status, c.body, err)
 		}
 	}

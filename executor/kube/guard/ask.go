@@ -51,7 +51,8 @@ func newAsker(o Orders) *asker {
 		http: &http.Client{
 			// No proxy of the task's environment, and nothing that is sent elsewhere.
 			Transport: &http.Transport{
-				DialContext: (&net.Dialer{}).DialContext, MaxIdleConnsPerHost: 1, DisableCompression: true, MaxResponseHeaderBytes: maxHeader,
+				DialContext: (&net.Dialer{}).DialContext, MaxIdleConnsPerHost: 1, DisableCompression: true,
+				MaxResponseHeaderBytes: maxHeader,
 			},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},

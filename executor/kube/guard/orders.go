@@ -78,7 +78,8 @@ func (o Orders) check() error {
 // CheckURL says what is wrong with the address of a handler's listener.
 func CheckURL(text string) error {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" || u.Hostname() == "" || u.Port() == "" || strings.TrimRight(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
+	if err != nil || u.Scheme != "http" || u.Hostname() == "" || u.Port() == "" || strings.TrimRight(u.Path, "/") != "" ||
+		u.RawQuery != "" || u.User != nil {
 		return fmt.Errorf("url %.200q: must be http://HOST:PORT as pods reach the listener", text)
 	}
 	return nil

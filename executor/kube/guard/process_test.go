@@ -82,7 +82,10 @@ func begin(t *testing.T, first Answer, change func(*Orders), script string) *pod
 	p.must(err)
 	p.cmd = exec.Command(os.Args[0], "/bin/sh", "-c", script)
 	p.cmd.Env = append(os.Environ(), lastWords+"="+p.tell, Variable+"="+text)
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS,
+		Pdeathsig:  syscall.SIGKILL,
+	}
 	if os.Getuid() != 0 {
 		p.cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
 		p.cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
@@ -202,7 +205,8 @@ func TestEnds(t *testing.T) {
 		"exec /none":                      {Begun: true, ExitCode: 127},
 	} {
 		told, _, _ := begin(t, Answer{Left: patience}, nil, script).end()
-		if told.Begun != want.Begun || told.ExitCode != want.ExitCode || told.Signal != want.Signal || told.Cause != executor.Exited || told.Ran <= 0 {
+		if told.Begun != want.Begun || told.ExitCode != want.ExitCode || told.Signal != want.Signal ||
+			told.Cause != executor.Exited || told.Ran <= 0 {
 			t.Errorf("%s: told %+v, want %+v", script, told, want)
 		}
 	}

@@ -213,7 +213,10 @@ func (g *guard) ended(began int64, failed error) Told {
 	r := executor.Result{Cause: executor.Exited}
 	g.plan.Explain(&r, executor.Task{Timeout: g.orders.Timeout}, watchdog.End{Status: g.Status, Why: "its container was stopped"})
 	if failed != nil {
-		r = executor.Result{Cause: executor.Stopped, ExitCode: 137, Signal: int(unix.SIGKILL), Detail: "killed: its watchdog cannot go on: " + failed.Error()}
+		r = executor.Result{
+			Cause: executor.Stopped, ExitCode: 137, Signal: int(unix.SIGKILL),
+			Detail: "killed: its watchdog cannot go on: " + failed.Error(),
+		}
 	}
 	if r.Cause != executor.Exited && r.ExitCode == 0 { // Kubernetes must not take it for a success
 		r.ExitCode, r.Signal = 128+int(unix.SIGTERM), int(unix.SIGTERM)

@@ -41,7 +41,10 @@ func NewServer(key []byte, answer func(Question) Answer) *http.Server {
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		refuse(w, "nothing is answered here but questions under "+path, http.StatusNotFound)
 	})
-	return &http.Server{Handler: mux, ReadTimeout: slow, WriteTimeout: slow, IdleTimeout: idle, MaxHeaderBytes: maxHeader}
+	return &http.Server{
+		Handler: mux, ReadTimeout: slow, WriteTimeout: slow, IdleTimeout: idle,
+		MaxHeaderBytes: maxHeader,
+	}
 }
 
 // refuse keeps no connection: they are for those who know a secret.

@@ -28,7 +28,10 @@ func TestAnswersAreTheAskers(t *testing.T) {
 		if got, err := readAnswer(line, other, secret); !errors.Is(err, ErrForged) {
 			t.Errorf("%q to another question: got %+v, %v", line, got, err)
 		}
-		for _, changed := range []string{strings.Replace(line, " ", " 1", 1), strings.Replace(strings.Replace(line, "end", "live", 1), " 0 ", " 9 ", 1)} {
+		for _, changed := range []string{
+			strings.Replace(line, " ", " 1", 1),
+			strings.Replace(strings.Replace(line, "end", "live", 1), " 0 ", " 9 ", 1),
+		} {
 			if got, err := readAnswer(changed, asked, secret); changed != line && err == nil {
 				t.Errorf("%q: got %+v", changed, got)
 			}
@@ -106,7 +109,10 @@ func TestOrders(t *testing.T) {
 	if back, err := DecodeOrders(text); back != o || err != nil {
 		t.Errorf("got %+v, %v", back, err)
 	}
-	for _, wrong := range []string{"", "{}", strings.Replace(text, `"v":1`, `"v":2`, 1), strings.Replace(text, "a-1", `a\n1`, 1), strings.Replace(text, "http:", "ftp:", 1), text + strings.Repeat(" ", maxOrders)} {
+	for _, wrong := range []string{
+		"", "{}", strings.Replace(text, `"v":1`, `"v":2`, 1), strings.Replace(text, "a-1", `a\n1`, 1),
+		strings.Replace(text, "http:", "ftp:", 1), text + strings.Repeat(" ", maxOrders),
+	} {
 		if got, err := DecodeOrders(wrong); err == nil {
 			t.Errorf("%.60q: got %+v", wrong, got)
 		}

@@ -31,7 +31,8 @@ func newReader(t *testing.T, home, pending, published []command.JobSpec) *Reader
 	}
 	for jobs := range slices.Chunk(pending, 1000) {
 		cmd := command.Command{ID: command.ID{Site: "a", Incarnation: 1, Seq: 1}, Body: &command.Submit{Jobs: jobs}}
-		writes = append(writes, record.Put(record.BucketPublishing, record.Number(jobs[0].Num), command.Append(nil, cmd)))
+		writes = append(writes, record.Put(record.BucketPublishing, record.Number(jobs[0].Num),
+			command.Append(nil, cmd)))
 	}
 	if err = j.Commit(writes); err != nil {
 		t.Fatal(err)
@@ -40,10 +41,13 @@ func newReader(t *testing.T, home, pending, published []command.JobSpec) *Reader
 	if err = c.Recover(j, nil, &core.Effects{}); err != nil {
 		t.Fatal(err)
 	}
-	return New(Sources{Site: "a", Replica: stateWith(t, published), Query: func(_ context.Context, f func(*core.Core)) error {
-		f(c)
-		return nil
-	}})
+	return New(Sources{
+		Site: "a", Replica: stateWith(t, published),
+		Query: func(_ context.Context, f func(*core.Core)) error {
+			f(c)
+			return nil
+		},
+	})
 }
 
 // stateWith is a copy of a state in which site a has published jobs.
@@ -57,7 +61,10 @@ func stateWith(t *testing.T, published []command.JobSpec) *replica.Replica {
 	t.Cleanup(func() { _ = log.Close() })
 	for _, cmd := range []command.Command{
 		{ID: command.ID{Site: "a"}, Body: &command.Genesis{Federation: [16]byte{9}, Params: command.DefaultParams()}},
-		{ID: command.ID{Site: "a"}, Body: &command.Register{Node: [16]byte{1}, Boot: [16]byte{1}, HTTP: "h:1", Peer: "h:2", MaxVersion: fsm.Version}},
+		{ID: command.ID{Site: "a"}, Body: &command.Register{
+			Node: [16]byte{1}, Boot: [16]byte{1}, HTTP: "h:1", Peer: "h:2",
+			MaxVersion: fsm.Version,
+		}},
 		{ID: command.ID{Site: "a", Incarnation: 1, Seq: 1}, Body: &command.Submit{Jobs: published}},
 	} {
 		if results, err := log.Propose(t.Context(), cmd); err != nil || results[0].Code != command.OK {
@@ -70,7 +77,8 @@ func stateWith(t *testing.T, published []command.JobSpec) *replica.Replica {
 // specOf is a job of one task.
 func specOf(num uint64, name string) command.JobSpec {
 	return command.JobSpec{
-		Num: num, CreatedMs: int64(num), Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1000}, Payload: []byte(`{"name":"` + name + `"}`),
+		Num: num, CreatedMs: int64(num), Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1000},
+		Payload: []byte(`{"name":"` + name + `"}`),
 	}
 }
 

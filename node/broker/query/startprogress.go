@@ -43,7 +43,8 @@ func (d *StartProgress) explain(job command.JobID, tasks []node.Task) {
 	name := job.String()
 	for i := range tasks {
 		t := &tasks[i]
-		if what := d.by[executor.ID{Job: name, Task: t.Position, Attempt: t.Attempt, Token: t.Token}]; what != "" && t.State == fsm.Assigned.String() {
+		if what := d.by[executor.ID{Job: name, Task: t.Position, Attempt: t.Attempt, Token: t.Token}]; what != "" &&
+			t.State == fsm.Assigned.String() {
 			t.Reason = what
 		}
 	}

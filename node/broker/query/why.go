@@ -79,7 +79,10 @@ func (rd *Reader) DryRun(ctx context.Context, req node.Request) (node.Why, error
 	if err != nil {
 		return node.Why{}, err
 	}
-	w := node.Why{Job: command.JobID{Site: rd.site}, State: fsm.Queued.String(), Waiting: js.Count, Calibration: rd.estimates.Calibration()}
+	w := node.Why{
+		Job: command.JobID{Site: rd.site}, State: fsm.Queued.String(), Waiting: js.Count,
+		Calibration: rd.estimates.Calibration(),
+	}
 	var v fsm.WhyView
 	var h explain.SiteReports
 	var member, fits bool
@@ -127,7 +130,8 @@ func (rd *Reader) ownTrouble(ctx context.Context) explain.OwnTrouble {
 	defer cancel()
 	o := explain.OwnTrouble{Site: rd.site}
 	closed := ""
-	if rd.query(ctx, func(c *core.Core) { closed = explain.ClosedText(c.ClosedWhy()) }) == nil { // else it may still be written to
+	// else it may still be written to
+	if rd.query(ctx, func(c *core.Core) { closed = explain.ClosedText(c.ClosedWhy()) }) == nil {
 		o.Closed = closed
 	}
 	var away []string
@@ -142,7 +146,10 @@ func (rd *Reader) ownTrouble(ctx context.Context) explain.OwnTrouble {
 
 // collectReports gathers what is said of a job's sites. REQUIRES: called inside Replica.View.
 func (rd *Reader) collectReports(s *fsm.State, v *fsm.WhyView) explain.SiteReports {
-	h := explain.SiteReports{Declined: rd.replica.Feed().Declined(v.Job), Bare: map[string]bool{}, Closed: map[string]command.Closure{}}
+	h := explain.SiteReports{
+		Declined: rd.replica.Feed().Declined(v.Job), Bare: map[string]bool{},
+		Closed: map[string]command.Closure{},
+	}
 	for i := range v.Sites {
 		if x := &v.Sites[i]; x.Why == fsm.HinderedClosed {
 			site, _ := s.Site(x.Site)

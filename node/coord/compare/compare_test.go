@@ -67,17 +67,23 @@ type group struct {
 // newGroup has one checker a site; hash names the state of each, by one letter.
 func newGroup(t *testing.T, voters, others string, hash map[string]string) *group {
 	g := &group{
-		t: t, all: map[string]*Checker{}, serve: map[string]func(net.Conn){}, logs: map[string]*bytes.Buffer{}, stops: map[string][]error{},
+		t: t, all: map[string]*Checker{}, serve: map[string]func(net.Conn){}, logs: map[string]*bytes.Buffer{},
+		stops: map[string][]error{},
 	}
 	t.Cleanup(g.wg.Wait)
 	for _, site := range strings.Fields(voters + " " + others) {
 		g.members = append(g.members, Member{Site: site, Addr: site, Voter: strings.Contains(voters, site)})
-		m := &fake{state: "state of " + site + strings.Repeat(".", chunkBytes), points: []coord.Checkpoint{{Entry: 3}, {Entry: 7, Hash: Hash{hash[site][0]}}}}
+		m := &fake{
+			state:  "state of " + site + strings.Repeat(".", chunkBytes),
+			points: []coord.Checkpoint{{Entry: 3}, {Entry: 7, Hash: Hash{hash[site][0]}}},
+		}
 		g.logs[site] = &bytes.Buffer{}
 		g.all[site] = New(Config{
-			Site: site, Machine: m, Members: func() []Member { return g.members }, Dial: g.dial, Refuse: func(_ net.Conn, err error) { t.Error(err) },
-			Stop: func(err error) { g.stops[site] = append(g.stops[site], err) }, Dir: filepath.Join(t.TempDir(), "diverged"), Remedy: "do something",
-			Every: time.Millisecond, Timeout: 5 * time.Second, Log: zerolog.New(g.logs[site]).Level(zerolog.InfoLevel),
+			Site: site, Machine: m, Members: func() []Member { return g.members }, Dial: g.dial,
+			Refuse: func(_ net.Conn, err error) { t.Error(err) },
+			Stop:   func(err error) { g.stops[site] = append(g.stops[site], err) }, Dir: filepath.Join(t.TempDir(), "diverged"),
+			Remedy: "do something",
+			Every:  time.Millisecond, Timeout: 5 * time.Second, Log: zerolog.New(g.logs[site]).Level(zerolog.InfoLevel),
 		})
 	}
 	return g
@@ -333,7 +339,8 @@ func FuzzAnswers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if a, err := parseAnswer(b); err == nil {
 			again, err := parseAnswer(a.append(nil))
-			if err != nil || again.site != a.site || len(again.points) != len(a.points) || len(a.points) > coord.MaxCheckpoints {
+			if err != nil || again.site != a.site || len(again.points) != len(a.points) ||
+				len(a.points) > coord.MaxCheckpoints {
 				t.Errorf("%+v became %+v, %v", a, again, err)
 			}
 		}

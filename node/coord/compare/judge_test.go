@@ -81,7 +81,8 @@ func TestJudgeProperties(t *testing.T) {
 					votes++
 				}
 			}
-			if v.Known != (2*votes > len(voters)) || v.Wrong != (v.Known && v.Majority != own) || len(v.Agree) != votes {
+			if v.Known != (2*votes > len(voters)) || v.Wrong != (v.Known && v.Majority != own) ||
+				len(v.Agree) != votes {
 				t.Fatalf("%s of %v: %+v of %v", self, voters, v, said)
 			}
 			if slices.Contains(v.Differ, self) || slices.Contains(v.Same, self) {
@@ -137,7 +138,8 @@ func TestJudgeAll(t *testing.T) {
 				}
 			}
 		}
-		if f.Wrong != (c.wrong > 0) || f.Entry != c.wrong || newest != "" && newest[1:] != c.newest || newest == "" && c.newest != "" {
+		if f.Wrong != (c.wrong > 0) || f.Entry != c.wrong || newest != "" && newest[1:] != c.newest || newest == "" &&
+			c.newest != "" {
 			t.Errorf("%s with %v: %+v, newest%s", c.own, c.said, f, newest)
 		}
 	}

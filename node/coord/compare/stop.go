@@ -67,7 +67,8 @@ func Refuse(dir string) error {
 // stop keeps both states, then takes this member out of the group.
 func (c *Checker) stop(ctx context.Context, f Finding) {
 	n := notice{
-		Site: c.cfg.Site, Entry: f.Entry, OwnHash: hex.EncodeToString(f.Own[:]), Hash: hex.EncodeToString(f.Majority[:]),
+		Site: c.cfg.Site, Entry: f.Entry, OwnHash: hex.EncodeToString(f.Own[:]),
+		Hash:     hex.EncodeToString(f.Majority[:]),
 		Majority: f.Agree, At: time.Now().UTC(),
 	}
 	n.Message = fmt.Sprintf("at entry %d it has hash %s, and %s, a majority of the voters, have %s: %s",
@@ -135,7 +136,8 @@ func (c *counter) Write(b []byte) (int, error) {
 func (c *Checker) fetchAny(ctx context.Context, sites []string, size int64) error {
 	errs := []error{errors.New("no other state could be had")}
 	for _, m := range c.cfg.Members() {
-		if m.Site == c.cfg.Site || !slices.Contains(sites, m.Site) || !command.ValidSite(m.Site) { // its name is a file's
+		// its name is a file's
+		if m.Site == c.cfg.Site || !slices.Contains(sites, m.Site) || !command.ValidSite(m.Site) {
 			continue
 		}
 		err := c.fetch(ctx, m, evidenceGrowth*size+evidenceSlack)

@@ -37,7 +37,10 @@ func OpenBareRaft(dir string, n int) (*BareRaft, error) {
 			return nil, errors.Join(err, b.Close())
 		}
 		b.members = append(b.members, m)
-		group.Servers = append(group.Servers, raft.Server{ID: raft.ServerID(fmt.Sprint(i)), Address: m.trans.LocalAddr()})
+		group.Servers = append(group.Servers, raft.Server{
+			ID:      raft.ServerID(fmt.Sprint(i)),
+			Address: m.trans.LocalAddr(),
+		})
 	}
 	for i := range b.members {
 		m := &b.members[i]

@@ -383,7 +383,8 @@ func tooLarge(t *testing.T, g *group) {
 	g.open("a")
 	a := g.members["a"]
 	job := command.JobSpec{
-		Num: 1, Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1}, Payload: make([]byte, command.MaxPayload),
+		Num: 1, Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1},
+		Payload: make([]byte, command.MaxPayload),
 	}
 	var cmds []command.Command
 	for range 2 * (command.MaxCommand / command.MaxPayload) {

@@ -130,7 +130,8 @@ func (g *group) granted(all map[string]*grantor, m *member, err error) {
 	lead := g.lead()
 	term := lead.log.Status().Term
 	calls := all[lead.site].seen()
-	if n := len(calls); n < 2 || calls[n-1] != (grant{m.renewal(), term, true}) || calls[n-2] != (grant{m.renewal(), term, false}) {
+	if n := len(calls); n < 2 || calls[n-1] != (grant{m.renewal(), term, true}) ||
+		calls[n-2] != (grant{m.renewal(), term, false}) {
 		g.t.Errorf("renewed at %s in term %d of leader %s, which was asked %v", m.site, term, lead.site, calls)
 	}
 }

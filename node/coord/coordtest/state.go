@@ -106,7 +106,10 @@ func RunState(t *testing.T, f Factory) {
 		g.members[site] = m
 		start(m)
 		if i == 0 {
-			propose(m, command.Command{ID: command.ID{Site: site}, Body: &command.Genesis{Federation: [16]byte{1}, Seed: 7, Params: command.DefaultParams()}})
+			propose(m, command.Command{
+				ID:   command.ID{Site: site},
+				Body: &command.Genesis{Federation: [16]byte{1}, Seed: 7, Params: command.DefaultParams()},
+			})
 		}
 		m.inc = propose(m, registration(site, 1)).Incarnation
 		propose(m, body(m, &command.Offer{Version: 1, Machines: []command.Machine{machine}}))
@@ -119,7 +122,8 @@ func RunState(t *testing.T, f Factory) {
 				for n := from; n < to; n++ {
 					job := command.JobSpec{Num: n, Count: 3, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1000}}
 					cmd := body(m, &command.Submit{Jobs: []command.JobSpec{job}})
-					if r, err := m.log.Propose(g.ctx(), cmd); err != nil || r[0].Code != command.OK || r[0].Jobs != nil {
+					if r, err := m.log.Propose(g.ctx(), cmd); err != nil || r[0].Code != command.OK ||
+						r[0].Jobs != nil {
 						t.Errorf("submit %s.%d: %v %v", m.site, n, r, err)
 					}
 				}

@@ -25,7 +25,10 @@ func Trace() [][]byte {
 		elapsed += 7
 		batches = append(batches, command.AppendBatch(nil, traceTerm, elapsed, encoded))
 	}
-	order(command.Command{ID: command.ID{Site: "a"}, Body: &command.Genesis{Federation: [16]byte{1}, Seed: 7, Params: command.DefaultParams()}})
+	order(command.Command{ID: command.ID{Site: "a"}, Body: &command.Genesis{
+		Federation: [16]byte{1}, Seed: 7,
+		Params: command.DefaultParams(),
+	}})
 	for _, s := range sites {
 		order(registration(s, 1))
 	}

@@ -54,7 +54,10 @@ func New(cfg *Config, poke func()) *Member {
 	if cfg.Net == nil {
 		cfg.Net = &relay.Network{}
 	}
-	m := &Member{cfg: cfg, log: cfg.Logger, poke: poke, changed: make(chan struct{}, 1), life: newLife(), ended: make(chan struct{})}
+	m := &Member{
+		cfg: cfg, log: cfg.Logger, poke: poke, changed: make(chan struct{}, 1), life: newLife(),
+		ended: make(chan struct{}),
+	}
 	m.Ctx, m.Cancel = context.WithCancel(context.Background())
 	return m
 }
@@ -172,7 +175,9 @@ func (m *Member) Identify(federation, lineage [16]byte) {
 
 // Bind makes the member's calls; index returns the Machine's entry number, and ready is
 // called when the first entry of a term that this member leads was ordered.
-func (m *Member) Bind(b relay.Backend, d *relay.Dialer, t relay.Timing, at *relay.Position, index func() uint64, ready func()) {
+func (m *Member) Bind(b relay.Backend, d *relay.Dialer, t relay.Timing, at *relay.Position, index func() uint64,
+	ready func(),
+) {
 	m.index = index
 	m.Calls = relay.New(m.Ctx, relay.Config{
 		Site: m.cfg.Site, Backend: b, Position: at, Mux: m.Mux, Dialer: d, Timing: t,

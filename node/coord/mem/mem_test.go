@@ -111,7 +111,10 @@ func TestHoldRenewals(t *testing.T) {
 func propose(l *Log, seq uint64, n int) Call {
 	c := Call{Log: l}
 	for i := range n {
-		c.Commands = append(c.Commands, command.Command{ID: command.ID{Site: l.site, Incarnation: 1, Seq: seq + uint64(i)}, Body: &command.Leave{}})
+		c.Commands = append(c.Commands, command.Command{ID: command.ID{
+			Site: l.site, Incarnation: 1,
+			Seq: seq + uint64(i),
+		}, Body: &command.Leave{}})
 	}
 	return c
 }
@@ -134,7 +137,8 @@ func TestTogether(t *testing.T) {
 		t.Errorf("a call of 4998 commands among others: %d, %v", len(results), err)
 	}
 	results, err = g.Together(propose(logs[1], 1, 2), propose(logs[0], 1, 4096), propose(logs[1], 3, 1))
-	if err != nil || len(results) != 3 || len(results[0]) != 2 || len(results[1]) != 4096 || len(results[2]) != 1 || g.last() != before+1 {
+	if err != nil || len(results) != 3 || len(results[0]) != 2 || len(results[1]) != 4096 || len(results[2]) != 1 ||
+		g.last() != before+1 {
 		t.Fatalf("three calls: %d entries, %d results, %v", g.last()-before, len(results), err)
 	}
 	g.Lag("c")
@@ -142,10 +146,14 @@ func TestTogether(t *testing.T) {
 		t.Errorf("a call of a member that lags: %v", err)
 	}
 	g.Cut("c")
-	if _, err := g.Together(propose(logs[0], 5000, 1), propose(logs[2], 2, 1)); !errors.Is(err, coord.ErrNoLead) || g.last() != before+2 {
+	if _, err := g.Together(propose(logs[0], 5000, 1), propose(logs[2], 2, 1)); !errors.Is(err, coord.ErrNoLead) ||
+		g.last() != before+2 {
 		t.Errorf("with a call of a member that is cut off: %v", err)
 	}
-	if _, err := g.Together(Call{logs[0], []command.Command{{ID: command.ID{Site: "a"}, Body: &command.SiteLost{Site: "b", Term: 1}}}}); !errors.Is(err, coord.ErrRefused) {
+	if _, err := g.Together(Call{logs[0], []command.Command{{
+		ID:   command.ID{Site: "a"},
+		Body: &command.SiteLost{Site: "b", Term: 1},
+	}}}); !errors.Is(err, coord.ErrRefused) {
 		t.Errorf("a site loss among others: %v", err)
 	}
 	g.Heal("c") // its given up call is delivered now, and settles nothing else

@@ -504,7 +504,8 @@ func TestBadAddresses(t *testing.T) {
 		}
 		cfg := c.config("new", coordtest.NewMachine())
 		cfg.Advertise = tc.addr
-		if err := cfg.Validate(); tc.addr != "" && (err != nil) != (tc.code == joinRefused && !strings.Contains(tc.text, "is site")) {
+		if err := cfg.Validate(); tc.addr != "" && (err != nil) != (tc.code == joinRefused &&
+			!strings.Contains(tc.text, "is site")) {
 			t.Errorf("%s: configured as %s: %v", tc.name, tc.addr, err)
 		}
 	}

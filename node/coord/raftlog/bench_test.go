@@ -76,8 +76,14 @@ func benchGroup(b *testing.B, seen chan time.Time) (lead, follower *Log) {
 
 // payload is about the size of one small submission.
 func payload(site string, seq uint64) command.Command {
-	job := command.JobSpec{Num: seq, Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1000}, Payload: make([]byte, 200)}
-	return command.Command{ID: command.ID{Site: site, Incarnation: 1, Seq: seq}, Body: &command.Submit{Jobs: []command.JobSpec{job}}}
+	job := command.JobSpec{
+		Num: seq, Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1000},
+		Payload: make([]byte, 200),
+	}
+	return command.Command{
+		ID:   command.ID{Site: site, Incarnation: 1, Seq: seq},
+		Body: &command.Submit{Jobs: []command.JobSpec{job}},
+	}
 }
 
 // load runs b.N calls of f by n workers, and reports calls a second.

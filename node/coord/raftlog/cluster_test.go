@@ -89,7 +89,11 @@ func (c *cluster) config(site string, m coord.Machine) Config {
 		Config: facade.Config{
 			Site: site, Node: coordtest.Node(site), Dir: filepath.Join(c.dir, site), Listen: "127.0.0.1:0",
 			Machine: m, Logger: testLogger().With().Str("site", site).Logger(), Hooks: c.hooks,
-			Net: &relay.Network{Dial: func(ctx context.Context, addr string) (net.Conn, error) { return c.net.Dial(ctx, site, addr) }},
+			Net: &relay.Network{Dial: func(ctx context.Context, addr string) (net.Conn,
+				error,
+			) {
+				return c.net.Dial(ctx, site, addr)
+			}},
 		},
 		timing: c.time, disk: c.disk,
 	}

@@ -19,7 +19,10 @@ var _ coord.Comparing = (*Log)(nil)
 func (l *Log) peers() []compare.Member {
 	var out []compare.Member
 	for _, s := range l.raft.GetConfiguration().Configuration().Servers {
-		out = append(out, compare.Member{Site: string(s.ID), Addr: transport.HostPort(s.Address), Voter: s.Suffrage == raft.Voter})
+		out = append(out, compare.Member{
+			Site: string(s.ID), Addr: transport.HostPort(s.Address),
+			Voter: s.Suffrage == raft.Voter,
+		})
 	}
 	return out
 }

@@ -129,9 +129,11 @@ func timingOf(p Profile) timing {
 	t := timing{
 		heartbeat: 400 * time.Millisecond, election: 400 * time.Millisecond, lease: 400 * time.Millisecond,
 		commit: 50 * time.Millisecond, rpc: 2 * time.Second, reply: 5 * time.Second,
-		tick: time.Second, epochCheck: 5 * time.Second, stable: 3 * time.Second, replace: 10 * time.Second, promote: 500 * time.Millisecond,
+		tick: time.Second, epochCheck: 5 * time.Second, stable: 3 * time.Second, replace: 10 * time.Second,
+		promote: 500 * time.Millisecond,
 		enqueue: time.Second, backoff: 5 * time.Millisecond, maxBackoff: 250 * time.Millisecond,
-		handshake: 3 * time.Second, drain: 3 * time.Second, stall: 3 * time.Second, hang: 15 * time.Second, slow: 4 * time.Second, slots: 4, gather: 256, rest: 2 * time.Millisecond, maxAppend: 64,
+		handshake: 3 * time.Second, drain: 3 * time.Second, stall: 3 * time.Second, hang: 15 * time.Second,
+		slow: 4 * time.Second, slots: 4, gather: 256, rest: 2 * time.Millisecond, maxAppend: 64,
 		snapshotEntries: 8192, snapshotBytes: 64 << 20, trailing: 10240, snapshotEvery: 20 * time.Second,
 		compare: 5 * time.Second,
 	}

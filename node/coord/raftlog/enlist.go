@@ -187,7 +187,8 @@ func (l *Log) dialFormer(ctx context.Context, former string, q joinRequest) join
 	defer cancel()
 	a, err := l.dialer.join(ctx, relay.Peer{Addr: former}, joinRequest{Who: true})
 	switch {
-	case err == nil && a.Site == q.Site && a.Node == q.Node && a.Instance == q.Instance && a.Addr != q.Addr && !noClaimedAddress:
+	case err == nil && a.Site == q.Site && a.Node == q.Node && a.Instance == q.Instance && a.Addr != q.Addr &&
+		!noClaimedAddress:
 		return notAsked(q, former, a)
 	case err != nil, a.Site != q.Site, a.Node == q.Node && a.Instance == q.Instance:
 		return joinReply{Code: joinOK}

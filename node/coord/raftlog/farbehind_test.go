@@ -38,7 +38,8 @@ func TestFarBehindIsSetAside(t *testing.T) {
 		return out.count("set this broker's data directory aside and join as a new site") > 0
 	})
 	term := c.leader(t).raft.CurrentTerm()
-	if _, err := a.Sync(patience(t)); err != nil || behind.Status().CaughtUp || behind.raft.CurrentTerm() > transport.MaxAhead {
+	if _, err := a.Sync(patience(t)); err != nil || behind.Status().CaughtUp ||
+		behind.raft.CurrentTerm() > transport.MaxAhead {
 		t.Errorf("c is in term %d of %d, %v", behind.raft.CurrentTerm(), term, err)
 	}
 	closed(t, behind)

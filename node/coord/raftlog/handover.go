@@ -194,7 +194,8 @@ func (l *Log) handOverSlow(ctx context.Context, h *handoverTracker, others []vot
 func (l *Log) asksToLead(ctx context.Context, v voterDisk, why reason) bool {
 	ctx, cancel := context.WithTimeout(ctx, l.t.rpc/2)
 	defer cancel()
-	a, err := l.dialer.join(ctx, relay.Peer{Site: string(v.id), Addr: transport.HostPort(v.addr)}, joinRequest{Who: true})
+	a, err := l.dialer.join(ctx, relay.Peer{Site: string(v.id), Addr: transport.HostPort(v.addr)},
+		joinRequest{Who: true})
 	return err == nil && a.Site == string(v.id) && !a.Resting && !a.Unfit && (why != reasonDisk || !a.Slow)
 }
 

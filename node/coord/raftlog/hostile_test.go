@@ -22,8 +22,14 @@ import (
 // speaks returns a raft transport that greets a member in a site's name.
 func speaks(t *testing.T, c *cluster, site string, to *Log) *raft.NetworkTransport {
 	t.Helper()
-	s := &stranger{Dialer: relay.Dialer{Net: &relay.Network{}, Site: site}, fed: c.fed, means: to.cfg.Site, over: make(chan struct{})}
-	nt := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{Stream: s, MaxRPCsInFlight: 1, Timeout: 5 * time.Second, Logger: raftLogger(testLogger())})
+	s := &stranger{
+		Dialer: relay.Dialer{Net: &relay.Network{}, Site: site}, fed: c.fed, means: to.cfg.Site,
+		over: make(chan struct{}),
+	}
+	nt := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream: s, MaxRPCsInFlight: 1,
+		Timeout: 5 * time.Second, Logger: raftLogger(testLogger()),
+	})
 	t.Cleanup(func() {
 		_ = nt.Close()
 		nt.CloseStreams()
@@ -63,7 +69,8 @@ func TestForgedLeaderLocksNobodyOut(t *testing.T) {
 			q := &raft.AppendEntriesRequest{RPCHeader: headerOf("zz"), Term: term + 1, Entries: entries}
 			_ = speaks(t, c, "zz", to).AppendEntries("", raft.ServerAddress(to.Addr()), q, &raft.AppendEntriesResponse{})
 			if entries != nil { // no term was begun by it
-				if err := lead.raft.LeadershipTransferToServer(raft.ServerID(other.cfg.Site), transport.ServerAddress(other.cfg.Site, other.Addr())).Error(); err != nil {
+				if err := lead.raft.LeadershipTransferToServer(raft.ServerID(other.cfg.Site),
+					transport.ServerAddress(other.cfg.Site, other.Addr())).Error(); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -85,7 +92,8 @@ func TestFarTermInAnAnswerStopsNoConfirmation(t *testing.T) {
 			return
 		}
 		q, _ := rpc.Command.(*raft.AppendEntriesRequest)
-		rpc.Respond(&raft.AppendEntriesResponse{RPCHeader: headerOf(to.cfg.Site), Term: q.Term + 500, Success: true}, nil)
+		rpc.Respond(&raft.AppendEntriesResponse{RPCHeader: headerOf(to.cfg.Site), Term: q.Term + 500, Success: true},
+			nil)
 	})
 	await(t, "the answer", told.Load)
 	settled(t, c, "after the answer of "+to.cfg.Site)
@@ -99,7 +107,10 @@ func TestFarVoteLocksNobodyOut(t *testing.T) {
 	c := three(t)
 	lead, to, other := followers(t, c)
 	term := lead.raft.CurrentTerm()
-	q := &raft.RequestVoteRequest{RPCHeader: headerOf(other.cfg.Site), Term: term + transport.MaxAhead/2, LeadershipTransfer: true}
+	q := &raft.RequestVoteRequest{
+		RPCHeader: headerOf(other.cfg.Site), Term: term + transport.MaxAhead/2,
+		LeadershipTransfer: true,
+	}
 	_ = speaks(t, c, other.cfg.Site, to).RequestVote("", raft.ServerAddress(to.Addr()), q, &raft.RequestVoteResponse{})
 	begun := time.Now()
 	settled(t, c, "after a far vote request")

@@ -47,7 +47,8 @@ func TestInterruptedThenQuorum(t *testing.T) {
 	wants(t, Recover(patience(t), c.offline("c", "rewrite"), 0), errCrash)
 	a, b := c.open(t, "a"), c.open(t, "b")
 	v, err := Inspect(patience(t), c.offline("c", ""))
-	if err != nil || !v.Unfinished || len(v.Peers) != 4 || !v.Peers[0].Answers || !v.Peers[1].Answers || v.Peers[3].Answers {
+	if err != nil || !v.Unfinished || len(v.Peers) != 4 || !v.Peers[0].Answers || !v.Peers[1].Answers ||
+		v.Peers[3].Answers {
 		t.Errorf("survey %+v, %v", v, err)
 	}
 	wants(t, Recover(patience(t), c.offline("c", ""), 0), ErrNoLoss, "[a b] answer", "stop them")

@@ -136,7 +136,8 @@ func (l *Log) admitHere(ctx context.Context, q joinRequest) joinReply {
 	node, err := hex.DecodeString(q.Node)
 	addrErr := relay.CheckAddress(q.Addr)
 	switch {
-	case err != nil || len(node) != 16 || !command.ValidSite(q.Site) || len(q.Instance) == 0 || len(q.Instance) > maxInstance:
+	case err != nil || len(node) != 16 || !command.ValidSite(q.Site) || len(q.Instance) == 0 ||
+		len(q.Instance) > maxInstance:
 		return refusal("malformed site %.80q, node %.40q or instance %.80q", q.Site, q.Node, q.Instance)
 	case addrErr != nil:
 		return refusal("%v: correct `advertise` or `peer` of %s", addrErr, q.Site)

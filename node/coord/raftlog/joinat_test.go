@@ -62,7 +62,8 @@ func TestJoinSaysWhoAnswers(t *testing.T) {
 		err := c.joinUntil(t, answering(t, "127.0.0.1:0", tc.answer), 1500*time.Millisecond, func(cfg *Config) {
 			cfg.timing.rpc, cfg.timing.enqueue = 100*time.Millisecond, 100*time.Millisecond
 		})
-		if !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") || errors.Is(err, relay.ErrNoPeerPort) != tc.final || errors.Is(err, context.DeadlineExceeded) == tc.final {
+		if !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") ||
+			errors.Is(err, relay.ErrNoPeerPort) != tc.final || errors.Is(err, context.DeadlineExceeded) == tc.final {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

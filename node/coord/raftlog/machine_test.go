@@ -17,16 +17,21 @@ func TestVoidEntry(t *testing.T) {
 	begun := make(chan struct{})
 	close(begun)
 	record := coordtest.NewMachine()
-	m := &machine{m: record, calls: noCalls{}, begun: begun, onApply: func(*raft.Log) {}, fail: func(err error) { t.Error(err) }}
+	m := &machine{
+		m: record, calls: noCalls{}, begun: begun, onApply: func(*raft.Log) {},
+		fail: func(err error) { t.Error(err) },
+	}
 	h := relay.Header{Term: 3}
 	entry := command.AppendBatch(nil, 3, 0, nil)
-	if err, _ := m.Apply(&raft.Log{Index: 8, Term: 4, Data: entry, Extensions: h.Append(nil)}).(error); !errors.Is(err, errVoid) {
+	if err, _ := m.Apply(&raft.Log{Index: 8, Term: 4, Data: entry, Extensions: h.Append(nil)}).(error); !errors.Is(err,
+		errVoid) {
 		t.Errorf("answer %v", err)
 	}
 	if record.Index() != 0 || m.position.Now() != 8 {
 		t.Errorf("entry number %d, position %d", record.Index(), m.position.Now())
 	}
-	if r := m.Apply(&raft.Log{Index: 9, Term: 3, Data: entry, Extensions: h.Append(nil)}); r != nil || record.Index() != 1 {
+	if r := m.Apply(&raft.Log{Index: 9, Term: 3, Data: entry, Extensions: h.Append(nil)}); r != nil ||
+		record.Index() != 1 {
 		t.Errorf("the same in its own term: %v, entry number %d", r, record.Index())
 	}
 }

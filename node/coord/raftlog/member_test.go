@@ -220,7 +220,10 @@ func TestDemotion(t *testing.T) {
 		{"one of three", census{voters: 3, healthy: 2, away: []candidate{{"b", old}}, candidates: spare}, "b"},
 		{"not before it is away for long", census{voters: 3, healthy: 2, away: []candidate{{"b", fresh}}, candidates: spare}, ""},
 		{"nobody to take the place", census{voters: 3, healthy: 2, away: []candidate{{"b", old}}}, ""},
-		{"who could take it is not stable", census{voters: 3, healthy: 2, away: []candidate{{"b", old}}, candidates: []candidate{{"x", fresh}, {"y", time.Time{}}}}, ""},
+		{"who could take it is not stable", census{
+			voters: 3, healthy: 2, away: []candidate{{"b", old}},
+			candidates: []candidate{{"x", fresh}, {"y", time.Time{}}},
+		}, ""},
 		{"one after the other, longest first", census{voters: 5, healthy: 3, away: []candidate{{"b", old}, {"c", old.Add(-1)}}, candidates: spare}, "c"},
 		{"not while another is doubtful", census{voters: 5, healthy: 3, away: []candidate{{"b", old}, {"c", fresh}}, candidates: spare}, ""},
 		{"not while another lags", census{voters: 5, healthy: 3, away: []candidate{{"b", old}}, candidates: spare}, ""},
@@ -420,8 +423,14 @@ func TestSnapshotAfterManyBytes(t *testing.T) {
 	c.time.snapshotBytes, c.time.snapshotEvery = 64<<10, 100*time.Millisecond
 	a := c.open(t, "a")
 	id := register(t, a)
-	job := command.JobSpec{Num: 1, Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1}, Payload: make([]byte, 100<<10)}
-	if _, err := a.Propose(patience(t), command.Command{ID: id, Body: &command.Submit{Jobs: []command.JobSpec{job}}}); err != nil {
+	job := command.JobSpec{
+		Num: 1, Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1},
+		Payload: make([]byte, 100<<10),
+	}
+	if _, err := a.Propose(patience(t), command.Command{
+		ID:   id,
+		Body: &command.Submit{Jobs: []command.JobSpec{job}},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	for ctx := patience(t); a.machine.grown.Load() > 64<<10; {

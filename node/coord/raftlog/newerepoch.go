@@ -45,7 +45,8 @@ func (l *Log) askForNewerEpoch(ctx context.Context, patience time.Duration) {
 			}
 			theirs, err := parseLineage(a.Federation, a.Lineage, a.Epoch)
 			switch {
-			case err != nil || theirs.federation != l.line.federation || theirs == l.line || theirs.epoch < l.line.epoch:
+			case err != nil || theirs.federation != l.line.federation || theirs == l.line ||
+				theirs.epoch < l.line.epoch:
 			case theirs.epoch > l.line.epoch:
 				l.fail(l.line.leftBehindError(theirs, transport.HostPort(s.Address)))
 			default:

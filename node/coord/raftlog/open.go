@@ -135,7 +135,8 @@ func (l *Log) listen() error {
 		return err
 	}
 	l.dialer = dialer{&relay.Dialer{Net: l.cfg.Net, Site: l.cfg.Site, Known: l.cfg.Known, Vouch: l.verifyPeer}}
-	l.stream = transport.NewStream(transport.ServerAddress(l.cfg.Site, l.Addr()), l.dialer.Dialer, l.Mux, l.configuredPeer)
+	l.stream = transport.NewStream(transport.ServerAddress(l.cfg.Site, l.Addr()), l.dialer.Dialer, l.Mux,
+		l.configuredPeer)
 	l.Mux.Handle(relay.KindRaft, func(conn net.Conn, p relay.Preamble) { l.trans.Serve(conn, p) })
 	l.Mux.Handle(relay.KindForward, func(conn net.Conn, p relay.Preamble) { l.Calls.Serve(conn, p) })
 	l.Mux.Handle(relay.KindJoin, l.serveJoin)
@@ -191,7 +192,8 @@ func (l *Log) openRaft(m *member) error {
 		m: l.cfg.Machine, fail: l.fail, begun: begun, onApply: l.nudgeFollowers,
 		onConfig: func() { coord.Signal(l.poke) },
 	}
-	l.Bind(backend{l}, l.dialer.Dialer, l.t.calls(), &l.machine.position, l.machine.index.Load, func() { coord.Signal(l.poke) })
+	l.Bind(backend{l}, l.dialer.Dialer, l.t.calls(), &l.machine.position, l.machine.index.Load,
+		func() { coord.Signal(l.poke) })
 	l.machine.calls = l.Calls
 	rc := l.raftConfig()
 	rc.Logger = logger
@@ -249,7 +251,10 @@ func (l *Log) bootstrap(rc *raft.Config) error {
 
 // start runs the goroutines.
 func (l *Log) start() {
-	l.Compare(facade.Comparing{Members: l.peers, Stop: l.fail, Remedy: remedyDiffers, Every: l.t.compare, Timeout: l.t.rpc})
+	l.Compare(facade.Comparing{
+		Members: l.peers, Stop: l.fail, Remedy: remedyDiffers, Every: l.t.compare,
+		Timeout: l.t.rpc,
+	})
 	l.Mux.SetGroup(l.line.id)
 	l.Calls.Start()
 	for _, run := range []func(context.Context){l.watchRaft, l.catchUp, l.settleAddress, l.watchForNewerEpoch} {

@@ -57,8 +57,14 @@ func TestRequestsInAnotherName(t *testing.T) {
 	}
 	lead, to, member := followers(t, c)
 	term := lead.raft.CurrentTerm()
-	s := &stranger{Dialer: relay.Dialer{Net: &relay.Network{}, Site: member.cfg.Site}, fed: c.fed, means: to.cfg.Site, over: make(chan struct{})}
-	nt := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{Stream: s, MaxRPCsInFlight: 1, Timeout: 5 * time.Second, Logger: raftLogger(testLogger())})
+	s := &stranger{
+		Dialer: relay.Dialer{Net: &relay.Network{}, Site: member.cfg.Site}, fed: c.fed, means: to.cfg.Site,
+		over: make(chan struct{}),
+	}
+	nt := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream: s, MaxRPCsInFlight: 1,
+		Timeout: 5 * time.Second, Logger: raftLogger(testLogger()),
+	})
 	defer nt.CloseStreams()
 	defer nt.Close()
 	addr := raft.ServerAddress(to.Addr())
@@ -66,12 +72,21 @@ func TestRequestsInAnotherName(t *testing.T) {
 	half.Addr = []byte(lead.cfg.Site + "@h:1")
 	for name, h := range map[string]raft.RPCHeader{"the leader's": headerOf(lead.cfg.Site), "the receiver's": headerOf(to.cfg.Site), "nobody's": {}, "its own at the leader's address": half} {
 		for what, err := range map[string]error{
-			"vote":        nt.RequestVote("", addr, &raft.RequestVoteRequest{RPCHeader: h, Term: term + 1, LastLogTerm: term + 1, LeadershipTransfer: true}, &raft.RequestVoteResponse{}),
-			"pre-vote":    nt.RequestPreVote("", addr, &raft.RequestPreVoteRequest{RPCHeader: h, Term: term + 1}, &raft.RequestPreVoteResponse{}),
-			"append":      nt.AppendEntries("", addr, &raft.AppendEntriesRequest{RPCHeader: h, Term: term + 1}, &raft.AppendEntriesResponse{}),
-			"heartbeat":   nt.AppendEntries("", addr, &raft.AppendEntriesRequest{RPCHeader: h, Term: term}, &raft.AppendEntriesResponse{}),
+			"vote": nt.RequestVote("", addr, &raft.RequestVoteRequest{
+				RPCHeader: h, Term: term + 1,
+				LastLogTerm: term + 1, LeadershipTransfer: true,
+			}, &raft.RequestVoteResponse{}),
+			"pre-vote": nt.RequestPreVote("", addr, &raft.RequestPreVoteRequest{RPCHeader: h, Term: term + 1},
+				&raft.RequestPreVoteResponse{}),
+			"append": nt.AppendEntries("", addr, &raft.AppendEntriesRequest{RPCHeader: h, Term: term + 1},
+				&raft.AppendEntriesResponse{}),
+			"heartbeat": nt.AppendEntries("", addr, &raft.AppendEntriesRequest{RPCHeader: h, Term: term},
+				&raft.AppendEntriesResponse{}),
 			"timeout now": nt.TimeoutNow("", addr, &raft.TimeoutNowRequest{RPCHeader: h}, &raft.TimeoutNowResponse{}),
-			"snapshot": nt.InstallSnapshot("", addr, &raft.InstallSnapshotRequest{RPCHeader: h, SnapshotVersion: 1, Term: term + 1, LastLogIndex: 1},
+			"snapshot": nt.InstallSnapshot("", addr, &raft.InstallSnapshotRequest{
+				RPCHeader: h, SnapshotVersion: 1, Term: term + 1,
+				LastLogIndex: 1,
+			},
 				&raft.InstallSnapshotResponse{}, strings.NewReader("")),
 		} {
 			if err == nil || !strings.Contains(err.Error(), transport.ErrRequest.Error()) {
@@ -82,7 +97,8 @@ func TestRequestsInAnotherName(t *testing.T) {
 	if now := to.raft.CurrentTerm(); now != term {
 		t.Errorf("the term went from %d to %d", term, now)
 	}
-	if err := nt.RequestPreVote("", addr, &raft.RequestPreVoteRequest{RPCHeader: headerOf(member.cfg.Site), Term: term}, &raft.RequestPreVoteResponse{}); err != nil {
+	if err := nt.RequestPreVote("", addr, &raft.RequestPreVoteRequest{RPCHeader: headerOf(member.cfg.Site), Term: term},
+		&raft.RequestPreVoteResponse{}); err != nil {
 		t.Errorf("in its own name: %v", err)
 	}
 	elects(t, c)
@@ -174,7 +190,8 @@ func TestFollowerCatchesUpOnLargeEntries(t *testing.T) {
 		for range 3 {
 			id.Seq++
 			calls = append(calls, command.Command{ID: id, Body: &command.Submit{Jobs: []command.JobSpec{{
-				Num: id.Seq, Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1}, Payload: make([]byte, size),
+				Num: id.Seq, Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1},
+				Payload: make([]byte, size),
 			}}}})
 		}
 		if _, err := lead.Propose(patience(t), calls...); err != nil {

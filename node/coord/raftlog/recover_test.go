@@ -19,8 +19,9 @@ var errCrash = errors.New("the power fails here")
 // offline is a stopped site's data; a crash behind the named step is injected.
 func (c *cluster) offline(site, crash string) Offline {
 	return Offline{
-		Dir: filepath.Join(c.dir, site), Machine: func() coord.Machine { return coordtest.NewMachine() }, Logger: testLogger(),
-		net: c.config(site, nil).Net,
+		Dir: filepath.Join(c.dir, site), Machine: func() coord.Machine { return coordtest.NewMachine() },
+		Logger: testLogger(),
+		net:    c.config(site, nil).Net,
 		crashed: func(step string) error {
 			if step == crash {
 				return errCrash
@@ -91,10 +92,12 @@ func lostQuorum(t *testing.T) (c *cluster, entries uint64) {
 func TestRecover(t *testing.T) {
 	c, entries := lostQuorum(t)
 	v, err := Inspect(patience(t), c.offline("c", ""))
-	if err != nil || v.Entry < entries || v.Epoch != 0 || v.LastIndex == 0 || v.LastTerm == 0 || len(v.Peers) != 4 || v.Unfinished {
+	if err != nil || v.Entry < entries || v.Epoch != 0 || v.LastIndex == 0 || v.LastTerm == 0 || len(v.Peers) != 4 ||
+		v.Unfinished {
 		t.Fatalf("survey %+v, %v", v, err)
 	}
-	if voters := slices.DeleteFunc(v.Peers, func(p Peer) bool { return !p.Voter }); len(voters) != 3 || voters[2].Site != "c" {
+	if voters := slices.DeleteFunc(v.Peers, func(p Peer) bool { return !p.Voter }); len(voters) != 3 ||
+		voters[2].Site != "c" {
 		t.Errorf("voters %+v", voters)
 	}
 	for _, step := range []string{"mark", "rewrite", "prune"} {

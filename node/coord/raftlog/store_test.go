@@ -87,7 +87,10 @@ func TestLeadWithBadDisk(t *testing.T) {
 		t.Errorf("a proposal that the disk refused: %v", err)
 	}
 	failed(t, a)
-	if _, err := b.Propose(patience(t), command.Command{ID: command.ID{Site: "b", Incarnation: 1, Seq: 1}, Body: &command.Addresses{}}); err != nil {
+	if _, err := b.Propose(patience(t), command.Command{
+		ID:   command.ID{Site: "b", Incarnation: 1, Seq: 1},
+		Body: &command.Addresses{},
+	}); err != nil {
 		t.Errorf("the others: %v", err)
 	}
 }

@@ -69,7 +69,8 @@ func TestStrangersStopNoElection(t *testing.T) {
 		crowd(ctx, t, &wg, l.Addr(), 500, nil, []byte("CSHR\x04\x01"))
 		for _, as := range all {
 			if as != l { // nobody greets a member in its own name
-				crowd(ctx, t, &wg, l.Addr(), 4, greeting(relay.KindRaft, as.cfg.Site), greeting(relay.KindForward, as.cfg.Site))
+				crowd(ctx, t, &wg, l.Addr(), 4, greeting(relay.KindRaft, as.cfg.Site),
+					greeting(relay.KindForward, as.cfg.Site))
 			}
 		}
 		crowd(ctx, t, &wg, l.Addr(), 4, greeting(relay.KindJoin, "c"))

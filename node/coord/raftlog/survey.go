@@ -15,7 +15,10 @@ import (
 
 // survey replays the data and asks the others.
 func (s *survivor) survey(ctx context.Context) (Survey, error) {
-	v := Survey{Site: s.member.Site, Federation: s.line.federation, Epoch: s.line.epoch, Unfinished: s.member.Unfinished != "", Lineage: s.line.id, Moved: s.member.Moved}
+	v := Survey{
+		Site: s.member.Site, Federation: s.line.federation, Epoch: s.line.epoch,
+		Unfinished: s.member.Unfinished != "", Lineage: s.line.id, Moved: s.member.Moved,
+	}
 	m := s.machine()
 	c, err := s.replay(m, &v)
 	if err != nil {
@@ -23,7 +26,10 @@ func (s *survivor) survey(ctx context.Context) (Survey, error) {
 	}
 	v.Entry = m.m.Index()
 	for _, p := range c.Servers {
-		v.Peers = append(v.Peers, Peer{Site: string(p.ID), Addr: transport.HostPort(p.Address), Voter: p.Suffrage == raft.Voter})
+		v.Peers = append(v.Peers, Peer{
+			Site: string(p.ID), Addr: transport.HostPort(p.Address),
+			Voter: p.Suffrage == raft.Voter,
+		})
 	}
 	slices.SortFunc(v.Peers, func(a, b Peer) int { return strings.Compare(a.Site, b.Site) })
 	if v.Unfinished { // the log may name this member only by now

@@ -66,7 +66,11 @@ func TestHostileRaftRequests(t *testing.T) {
 		{RPCHeader: header, Term: most, LeadershipTransfer: true},
 		{RPCHeader: header, Term: transport.MaxTerm + 1, LeadershipTransfer: true},
 		{RPCHeader: header, Term: term + transport.MaxAhead + 1, LeadershipTransfer: true},
-		{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}, Term: term + 1, LeadershipTransfer: true, LastLogTerm: most},
+		{
+			RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax}, Term: term + 1,
+			LeadershipTransfer: true,
+			LastLogTerm:        most,
+		},
 		{RPCHeader: nobody, Term: term + 1, LeadershipTransfer: true, LastLogTerm: most},
 	}
 	appends := []*raft.AppendEntriesRequest{
@@ -91,17 +95,25 @@ func TestHostileRaftRequests(t *testing.T) {
 		if l.cfg.Site == string(header.ID) {
 			continue // nobody greets a member in its own name
 		}
-		s := &stranger{Dialer: relay.Dialer{Net: &relay.Network{}, Site: string(header.ID)}, fed: c.fed, means: l.cfg.Site, over: make(chan struct{})}
-		nt := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{Stream: s, MaxPool: 0, MaxRPCsInFlight: 1, Timeout: 5 * time.Second, Logger: raftLogger(testLogger())})
+		s := &stranger{
+			Dialer: relay.Dialer{Net: &relay.Network{}, Site: string(header.ID)}, fed: c.fed,
+			means: l.cfg.Site, over: make(chan struct{}),
+		}
+		nt := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+			Stream: s, MaxPool: 0, MaxRPCsInFlight: 1,
+			Timeout: 5 * time.Second, Logger: raftLogger(testLogger()),
+		})
 		addr := raft.ServerAddress(l.Addr())
 		refused := func(what string, i int, err error) {
-			if err == nil || !strings.Contains(err.Error(), transport.ErrRequest.Error()) && !strings.Contains(err.Error(), transport.ErrAbsurdTerm.Error()) {
+			if err == nil || !strings.Contains(err.Error(), transport.ErrRequest.Error()) &&
+				!strings.Contains(err.Error(), transport.ErrAbsurdTerm.Error()) {
 				t.Errorf("%s %d at %s: %v", what, i, l.cfg.Site, err)
 			}
 		}
 		for i, q := range votes {
 			refused("vote", i, nt.RequestVote("", addr, q, &raft.RequestVoteResponse{}))
-			refused("pre-vote", i, nt.RequestPreVote("", addr, &raft.RequestPreVoteRequest{RPCHeader: q.RPCHeader, Term: q.Term}, &raft.RequestPreVoteResponse{}))
+			refused("pre-vote", i, nt.RequestPreVote("", addr, &raft.RequestPreVoteRequest{RPCHeader: q.RPCHeader, Term: q.Term},
+				&raft.RequestPreVoteResponse{}))
 		}
 		for i, q := range appends {
 			refused("append", i, nt.AppendEntries("", addr, q, &raft.AppendEntriesResponse{}))

@@ -51,7 +51,8 @@ func TestGarbageOnThePeerPort(t *testing.T) {
 	huge := append(ours.Encode(), 0xff, 0xff, 0xff, 0xff)
 	badFrame := append(ours.Encode(), relay.EndFrame(append(relay.Frame(nil), 99))...)
 	foreignCommand := command.Append(nil, command.Command{ID: command.ID{Site: "victim"}, Body: &command.Forget{Site: "victim"}})
-	raftGarbage := append(relay.Preamble{Kind: relay.KindRaft, Group: c.fed, Site: "x", Means: "a"}.Encode(), bytes.Repeat([]byte{0xde}, 100)...)
+	raftGarbage := append(relay.Preamble{Kind: relay.KindRaft, Group: c.fed, Site: "x", Means: "a"}.Encode(),
+		bytes.Repeat([]byte{0xde}, 100)...)
 	for name, b := range map[string][]byte{
 		"http":            []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"),
 		"tls":             {0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3},

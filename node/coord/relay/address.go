@@ -23,7 +23,8 @@ func CheckAddress(addr string) error {
 	switch {
 	case len(addr) > command.MaxAddress:
 		err = fmt.Errorf("%.80q… is longer than %d bytes", addr, command.MaxAddress)
-	case err != nil || host == "" || strings.ContainsFunc(addr, func(r rune) bool { return r <= ' ' || r > '~' || r == '@' || r == '/' }):
+	case err != nil || host == "" || strings.ContainsFunc(addr,
+		func(r rune) bool { return r <= ' ' || r > '~' || r == '@' || r == '/' }):
 		err = fmt.Errorf("%.300q is not HOST:PORT", addr)
 	case cause != nil || n == 0:
 		err = fmt.Errorf("%.300q has no port of 1 to 65535", addr)

@@ -18,9 +18,13 @@ func (leaderless) Lead() (to Peer, self bool) { return Peer{}, false }
 func (leaderless) Closed() error              { return coord.ErrClosed }
 
 func large(seq uint64) command.Command {
-	return command.Command{ID: command.ID{Site: "a", Incarnation: 1, Seq: seq}, Body: &command.Submit{Jobs: []command.JobSpec{{
-		Num: seq, Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1}, Payload: make([]byte, command.MaxPayload/2),
-	}}}}
+	return command.Command{
+		ID: command.ID{Site: "a", Incarnation: 1, Seq: seq},
+		Body: &command.Submit{Jobs: []command.JobSpec{{
+			Num: seq, Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1},
+			Payload: make([]byte, command.MaxPayload/2),
+		}}},
+	}
 }
 
 // TestCallsWithoutALeaderAreBounded: what waits for a leader has a bound in bytes, and
@@ -44,7 +48,8 @@ func TestCallsWithoutALeaderAreBounded(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		if held := c.pending.memory.held; held > maxPending || held < maxPending-command.MaxPayload || len(c.pending.calls) > most {
+		if held := c.pending.memory.held; held > maxPending || held < maxPending-command.MaxPayload ||
+			len(c.pending.calls) > most {
 			t.Errorf("%d calls of %d bytes wait", len(c.pending.calls), held)
 		}
 		cancel()
@@ -84,7 +89,10 @@ func TestCloseEndsCallsThatWaitForRoom(t *testing.T) {
 // TestAbandonedCallIsHeldWhileItIsSent: its bytes wait in the link to the leader.
 func TestAbandonedCallIsHeldWhileItIsSent(t *testing.T) {
 	p := newPending(1)
-	c := &proposal{done: make(chan struct{}), ids: []command.ID{{Site: "a", Incarnation: 1, Seq: 1}}, cmds: [][]byte{nil}, bytes: 1000}
+	c := &proposal{
+		done: make(chan struct{}), ids: []command.ID{{Site: "a", Incarnation: 1, Seq: 1}}, cmds: [][]byte{nil},
+		bytes: 1000,
+	}
 	if !p.admit(t.Context(), c) || p.add(c) != nil || len(p.takeQueue()) != 1 {
 		t.Fatal("not taken")
 	}

@@ -58,10 +58,12 @@ func leaderEnd(t *testing.T, b budgets, log zerolog.Logger) (c *Calls, addr stri
 	backend := &stuck{freed: make(chan struct{})}
 	ctx, cancel := context.WithCancel(t.Context())
 	timing := Timing{
-		RPC: time.Second, Reply: 5 * time.Second, Confirm: time.Second, Backoff: time.Millisecond, MaxBackoff: time.Second,
-		Slots: 4, Gather: 256, EntryBytes: 1 << 20,
+		RPC: time.Second, Reply: 5 * time.Second, Confirm: time.Second, Backoff: time.Millisecond,
+		MaxBackoff: time.Second,
+		Slots:      4, Gather: 256, EntryBytes: 1 << 20,
 	}
-	c = New(ctx, Config{Site: "lead", Backend: backend, Position: &Position{}, Mux: m, Timing: timing, Ready: func() {}}, testGroup)
+	c = New(ctx, Config{Site: "lead", Backend: backend, Position: &Position{}, Mux: m, Timing: timing, Ready: func() {}},
+		testGroup)
 	c.budgets = b
 	m.Handle(KindForward, c.Serve)
 	m.Serve()
@@ -119,7 +121,10 @@ func heap() int {
 // their commands alone; empty commands once took a leader from 39 MiB to 2.4 GiB.
 func TestHostileFramesStayInMemory(t *testing.T) {
 	least := func(site string) []byte {
-		return command.Append(nil, command.Command{ID: command.ID{Site: site, Incarnation: 1, Seq: 1}, Body: &command.Leave{}})
+		return command.Append(nil, command.Command{
+			ID:   command.ID{Site: site, Incarnation: 1, Seq: 1},
+			Body: &command.Leave{},
+		})
 	}
 	calls := func(n, commands int, cmd []byte) []byte {
 		all, cmds := make([]*proposal, n), slices.Repeat([][]byte{cmd}, commands)

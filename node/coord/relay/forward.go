@@ -235,7 +235,8 @@ func (l *link) next(b []byte) (frames []byte, calls int) {
 	l.asks = l.asks[:0]
 	size, commands := 0, 0
 	for _, c := range l.queue {
-		if calls > 0 && (calls == frameMaxCalls || commands+len(c.cmds) > frameMaxCommands || size+c.bytes > frameSoftSize) {
+		if calls > 0 && (calls == frameMaxCalls || commands+len(c.cmds) > frameMaxCommands ||
+			size+c.bytes > frameSoftSize) {
 			break
 		}
 		size += c.bytes

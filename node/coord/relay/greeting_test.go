@@ -103,7 +103,8 @@ func TestDialEndsWithItsContext(t *testing.T) {
 	d := Dialer{Net: &Network{}, Site: "a"}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if conn, err := d.Dial(ctx, Peer{Site: "b", Addr: ln.Addr().String()}, KindRaft, [16]byte{1}); !errors.Is(err, context.DeadlineExceeded) {
+	if conn, err := d.Dial(ctx, Peer{Site: "b", Addr: ln.Addr().String()}, KindRaft, [16]byte{1}); !errors.Is(err,
+		context.DeadlineExceeded) {
 		t.Errorf("%v, %v", conn, err)
 	}
 }

@@ -80,7 +80,10 @@ type pending struct {
 const maxPending = 64 << 20
 
 func newPending(origin uint64) *pending {
-	return &pending{origin: origin, calls: map[uint64]*proposal{}, resting: map[*proposal]struct{}{}, memory: newBudget(maxPending, maxPending, maxPending)}
+	return &pending{
+		origin: origin, calls: map[uint64]*proposal{}, resting: map[*proposal]struct{}{},
+		memory: newBudget(maxPending, maxPending, maxPending),
+	}
 }
 
 // cost returns what a call holds in memory.

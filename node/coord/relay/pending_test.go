@@ -10,7 +10,10 @@ import (
 
 func newCall(t *testing.T, p *pending, seq uint64) *proposal {
 	t.Helper()
-	c := &proposal{done: make(chan struct{}), ids: []command.ID{{Site: "a", Incarnation: 1, Seq: seq}}, cmds: [][]byte{nil}}
+	c := &proposal{
+		done: make(chan struct{}), ids: []command.ID{{Site: "a", Incarnation: 1, Seq: seq}},
+		cmds: [][]byte{nil},
+	}
 	if err := p.add(c); err != nil {
 		t.Fatal(err)
 	}

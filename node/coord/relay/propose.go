@@ -145,8 +145,9 @@ func (c *Calls) items(calls []*proposal) []item {
 	items := make([]item, 0, len(calls))
 	for _, p := range calls {
 		items = append(items, item{
-			call: call{c.pending.origin, p.seq, len(p.cmds)}, cmds: p.cmds, bytes: p.bytes, term: p.term, reports: !p.urgent,
-			done: func(o Outcome, index uint64) { c.outcome(p, o, index) },
+			call: call{c.pending.origin, p.seq, len(p.cmds)}, cmds: p.cmds, bytes: p.bytes, term: p.term,
+			reports: !p.urgent,
+			done:    func(o Outcome, index uint64) { c.outcome(p, o, index) },
 		})
 	}
 	return items

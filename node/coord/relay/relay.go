@@ -113,7 +113,8 @@ func New(ctx context.Context, cfg Config, group [16]byte) *Calls {
 	c := &Calls{cfg: cfg, t: cfg.Timing, ctx: ctx, pending: newPending(rand.Uint64()), budgets: newBudgets()}
 	c.seq = newSequencer(cfg.Backend, cfg.Timing, cfg.Hooks, cfg.Ready)
 	c.forward = &forwarder{
-		ctx: ctx, dialer: cfg.Dialer, fed: group, origin: c.pending.origin, t: cfg.Timing, hooks: cfg.Hooks, outcome: c.outcome,
+		ctx: ctx, dialer: cfg.Dialer, fed: group, origin: c.pending.origin, t: cfg.Timing, hooks: cfg.Hooks,
+		outcome: c.outcome,
 	}
 	c.reads = &reads{c: c}
 	return c

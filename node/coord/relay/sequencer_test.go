@@ -29,14 +29,18 @@ func (q *quick) Append(uint64, []byte, []byte) (wait func() (Outcome, uint64)) {
 func TestReportsRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &quick{}
-		s := newSequencer(q, Timing{Slots: 4, Gather: 256, EntryBytes: 1 << 20, Rest: 2 * time.Millisecond}, Hooks{}, func() {})
+		s := newSequencer(q, Timing{Slots: 4, Gather: 256, EntryBytes: 1 << 20, Rest: 2 * time.Millisecond}, Hooks{},
+			func() {})
 		ctx, cancel := context.WithCancel(t.Context())
 		go s.order(ctx)
 		go s.settleEntries()
 		begun, done := time.Now(), 0
 		submit := func(after time.Duration, reports bool) {
 			<-time.After(time.Until(begun.Add(after)))
-			it := item{call: call{commands: 1}, cmds: [][]byte{{1}}, bytes: 1, reports: reports, done: func(Outcome, uint64) { done++ }}
+			it := item{
+				call: call{commands: 1}, cmds: [][]byte{{1}}, bytes: 1, reports: reports,
+				done: func(Outcome, uint64) { done++ },
+			}
 			s.submit(it)
 			synctest.Wait()
 		}

@@ -141,7 +141,8 @@ func (s *session) checkCommands(cmds [][]byte) (ok, reports bool) {
 	reports = true
 	for _, b := range cmds {
 		c, rest, err := command.Decode(b)
-		if err != nil || len(rest) > 0 || c.ID.Site != s.site || c.Body.Kind() == command.KindSiteLost || c.Body.Kind() == command.KindRecover {
+		if err != nil || len(rest) > 0 || c.ID.Site != s.site || c.Body.Kind() == command.KindSiteLost ||
+			c.Body.Kind() == command.KindRecover {
 			return false, false
 		}
 		reports = reports && isReport(c.Body.Kind())

@@ -14,7 +14,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestHeaderRoundTrip(t *testing.T) {
 	h := Header{Term: 7, calls: []call{{origin: 1 << 63, seq: 3, commands: 2}, {origin: 5, seq: 1 << 40, commands: 0}}}
 	var got Header
-	if err := ParseHeader(h.Append(nil), &got); err != nil || got.Term != 7 || len(got.calls) != 2 || got.calls[1] != h.calls[1] || got.calls[0] != h.calls[0] {
+	if err := ParseHeader(h.Append(nil), &got); err != nil || got.Term != 7 || len(got.calls) != 2 ||
+		got.calls[1] != h.calls[1] || got.calls[0] != h.calls[0] {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if err := ParseHeader(nil, &got); err == nil {
@@ -29,7 +30,8 @@ func FuzzHeader(f *testing.F) {
 		var h Header
 		if ParseHeader(b, &h) == nil {
 			var again Header
-			if err := ParseHeader(h.Append(nil), &again); err != nil || again.Term != h.Term || len(again.calls) != len(h.calls) {
+			if err := ParseHeader(h.Append(nil), &again); err != nil || again.Term != h.Term ||
+				len(again.calls) != len(h.calls) {
 				t.Errorf("%+v became %+v, %v", h, again, err)
 			}
 		}

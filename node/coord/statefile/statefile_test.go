@@ -125,7 +125,8 @@ func TestDamage(t *testing.T) {
 		b := bytes.Clone(whole)
 		b[i] ^= 4
 		write(b)
-		if f, err := Open(path); f != nil || !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNotState) && !errors.Is(err, ErrNewFormat) {
+		if f, err := Open(path); f != nil || !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNotState) &&
+			!errors.Is(err, ErrNewFormat) {
 			t.Fatalf("byte %d changed: %v", i, err)
 		}
 		write(whole[:i])

@@ -173,7 +173,8 @@ func (l *Log) write(r *leaderTerm, f *flight) (failed string, err error) {
 		}
 	}
 	before := tree.EntryPath(f.n - 1)
-	res, err := l.c.writeHere(l.Ctx, l.c.check(tree.LeadPath, r.version), l.c.check(before, 0), l.c.create(tree.EntryPath(f.n), f.data, 0))
+	res, err := l.c.writeHere(l.Ctx, l.c.check(tree.LeadPath, r.version), l.c.check(before, 0),
+		l.c.create(tree.EntryPath(f.n), f.data, 0))
 	return pathAt(failedAt(res, err), tree.LeadPath, before, tree.LogPath), err
 }
 

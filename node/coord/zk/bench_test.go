@@ -95,7 +95,8 @@ func BenchmarkPropose(b *testing.B) {
 			cfg := Config{
 				Config: facade.Config{
 					Site: "a", Node: [16]byte{1}, Dir: b.TempDir(), Listen: "127.0.0.1:0", Federation: [16]byte{1},
-					Machine: coordtest.NewMachine(), Logger: testLogger(), Hooks: facade.Hooks{Entry: func(int, int) { entries.Add(1) }},
+					Machine: coordtest.NewMachine(), Logger: testLogger(),
+					Hooks: facade.Hooks{Entry: func(int, int) { entries.Add(1) }},
 				},
 				Place: place(), Bootstrap: true,
 			}

@@ -55,7 +55,8 @@ func connect(p Place, d dial, log zerolog.Logger) (*client, error) {
 	servers := slices.Clone(p.Servers)
 	var err error
 	c.zk, c.events, err = zk.Connect(servers, p.session(), zk.WithDialer(c.dialer.open), zk.WithHostProvider(&hosts{}),
-		zk.WithLogInfo(false), zk.WithLogger(zkLogger{log}), zk.WithEventCallback(c.event), zk.WithMaxBufferSize(16<<20))
+		zk.WithLogInfo(false), zk.WithLogger(zkLogger{log}), zk.WithEventCallback(c.event),
+		zk.WithMaxBufferSize(16<<20))
 	if err != nil {
 		return nil, fmt.Errorf("connect to ZooKeeper: %w", err)
 	}
@@ -138,14 +139,16 @@ func transient(err error) bool { return errors.Is(err, errLost) }
 // markLost marks what is not an answer of the server.
 func markLost(err error) error {
 	for _, e := range []error{
-		nil, zk.ErrNoNode, zk.ErrNoAuth, zk.ErrBadVersion, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrInvalidACL, zk.ErrInvalidPath,
+		nil, zk.ErrNoNode, zk.ErrNoAuth, zk.ErrBadVersion, zk.ErrNodeExists, zk.ErrNotEmpty, zk.ErrInvalidACL,
+		zk.ErrInvalidPath,
 		zk.ErrNoChildrenForEphemerals, zk.ErrAuthFailed, zk.ErrAPIError, zk.ErrBadArguments, zk.ErrShortBuffer,
 	} {
 		if errors.Is(err, e) {
 			return err
 		}
 	}
-	if text := err.Error(); strings.HasPrefix(text, "unknown error: ") && text != codeThrottled { // a code that the library does not know
+	// a code that the library does not know
+	if text := err.Error(); strings.HasPrefix(text, "unknown error: ") && text != codeThrottled {
 		return err
 	}
 	return fmt.Errorf("%w: %w", errLost, err)
@@ -212,7 +215,9 @@ func once[T any](ctx context.Context, c *client, call func() (T, error)) (v T, e
 
 // whileAnswered is for a row of calls: the context ends once none of the client's
 // was answered for so long, however long the row takes.
-func (c *client) whileAnswered(ctx context.Context, most time.Duration, cause error) (context.Context, context.CancelFunc) {
+func (c *client) whileAnswered(ctx context.Context, most time.Duration, cause error) (context.Context,
+	context.CancelFunc,
+) {
 	ctx, end := context.WithCancelCause(ctx)
 	begun := sinceStart()
 	c.wg.Go(func() {

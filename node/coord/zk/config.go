@@ -76,7 +76,8 @@ func (p Place) validate() error {
 		}
 	}
 	for _, part := range strings.Split(p.Chroot, "/")[min(1, len(p.Chroot)):] {
-		if p.Chroot != "" && (part == "" || part == "." || part == ".." || part == "zookeeper") || strings.ContainsFunc(part, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		if p.Chroot != "" && (part == "" || part == "." || part == ".." || part == "zookeeper") ||
+			strings.ContainsFunc(part, func(r rune) bool { return r <= ' ' || r > '~' }) {
 			return fmt.Errorf("%w: chroot %.80q is not an absolute path of a znode of ours", ErrConfig, p.Chroot)
 		}
 	}
@@ -158,7 +159,8 @@ func timingOf(p Profile) timing {
 			Backoff: 5 * time.Millisecond, MaxBackoff: 250 * time.Millisecond,
 			Slots: 8, Gather: 64, EntryBytes: 512 << 10,
 		},
-		handshake: 3 * time.Second, open: 15 * time.Second, tick: time.Second, poll: time.Second, drain: 2 * time.Second,
+		handshake: 3 * time.Second, open: 15 * time.Second, tick: time.Second, poll: time.Second,
+		drain:           2 * time.Second,
 		snapshotEntries: 4096, trail: 1024, snapshotBytes: 32 << 20, maxEntries: 16384, maxBytes: 128 << 20,
 		compare: 5 * time.Second,
 	}

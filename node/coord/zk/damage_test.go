@@ -51,7 +51,8 @@ func (c *cluster) refused(t *testing.T, cfg Config, want error, words ...string)
 // dump is everything below the root that does not move by itself.
 func dump(t *testing.T, p Place) string {
 	t.Helper()
-	conn, _, err := zk.Connect(strings.Split(servers.Addrs(), ","), 2*time.Second, zk.WithLogInfo(false), zk.WithLogger(zkLogger{}))
+	conn, _, err := zk.Connect(strings.Split(servers.Addrs(), ","), 2*time.Second, zk.WithLogInfo(false),
+		zk.WithLogger(zkLogger{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -416,12 +417,18 @@ func TestPartsDeleted(t *testing.T) {
 	if _, err := a.l.c.write(patience(t), a.l.c.remove(tree.PartsPath)); err != nil {
 		t.Fatal(err)
 	}
-	jobs := []command.JobSpec{{Num: 1, Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1}, Payload: make([]byte, 64<<10)}}
+	jobs := []command.JobSpec{{
+		Num: 1, Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1},
+		Payload: make([]byte, 64<<10),
+	}}
 	for n := uint64(2); len(jobs) < 12; n++ {
 		jobs = append(jobs, jobs[0])
 		jobs[n-1].Num = n
 	}
-	_, _ = a.l.Propose(patience(t), command.Command{ID: command.ID{Site: "a", Incarnation: a.inc, Seq: 1}, Body: &command.Submit{Jobs: jobs}})
+	_, _ = a.l.Propose(patience(t), command.Command{
+		ID:   command.ID{Site: "a", Incarnation: a.inc, Seq: 1},
+		Body: &command.Submit{Jobs: jobs},
+	})
 	fails(t, a.l, tree.ErrDamaged, c.place.Chroot+tree.PartsPath+" is missing")
 }
 
@@ -490,7 +497,10 @@ func TestDigestRefused(t *testing.T) {
 // standalone is the address of a server of its own kind, for one test.
 func standalone(t *testing.T, flags ...string) string {
 	t.Helper()
-	one, err := ensemble.New(ensemble.Config{Dir: t.TempDir(), Servers: 1, Tick: 100 * time.Millisecond, HeapMiB: 64, Flags: flags})
+	one, err := ensemble.New(ensemble.Config{
+		Dir: t.TempDir(), Servers: 1, Tick: 100 * time.Millisecond, HeapMiB: 64,
+		Flags: flags,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

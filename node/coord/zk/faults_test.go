@@ -56,7 +56,8 @@ func (s *speaker) register(t *testing.T, boot byte) {
 func (s *speaker) say(ctx context.Context) error {
 	n := uint64(s.said + 1)
 	r, err := s.l.Propose(ctx, command.Command{
-		ID: command.ID{Site: s.site, Incarnation: s.inc, Seq: n}, Ack: n - 1, Body: &command.Addresses{HTTP: fmt.Sprint(s.site, n)},
+		ID: command.ID{Site: s.site, Incarnation: s.inc, Seq: n}, Ack: n - 1,
+		Body: &command.Addresses{HTTP: fmt.Sprint(s.site, n)},
 	})
 	if err == nil && r[0].Code != command.OK {
 		err = fmt.Errorf("refused with %v", r[0].Code)
@@ -372,7 +373,10 @@ func TestOvertakenOpening(t *testing.T) {
 	l, now := s.l, c.leader(t).leaderTerm.Load()
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
-	old := &leaderTerm{term: now.term - 1, version: now.version - 1, session: now.session, ctx: ctx, end: end, flying: map[uint64]*flight{}}
+	old := &leaderTerm{
+		term: now.term - 1, version: now.version - 1, session: now.session, ctx: ctx, end: end,
+		flying: map[uint64]*flight{},
+	}
 	if err := l.openTerm(ctx, old, l.machine.position.Now()); err != nil || old.isOpen() {
 		t.Errorf("%v, orders: %v", err, old.isOpen())
 	}

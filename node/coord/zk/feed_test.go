@@ -32,7 +32,8 @@ func TestFedAsWritten(t *testing.T) {
 		batch := bytes.Repeat([]byte{7}, size)
 		b := sent(t, 1<<40, batch)
 		n, e, err := parseFed(b)
-		if err != nil || n != 1<<40 || string(e.Header) != "header" || !e.At.Equal(time.UnixMilli(7)) || !bytes.Equal(e.Batch, batch) {
+		if err != nil || n != 1<<40 || string(e.Header) != "header" || !e.At.Equal(time.UnixMilli(7)) ||
+			!bytes.Equal(e.Batch, batch) {
 			t.Errorf("%d bytes: entry %d with %d, %v", size, n, len(e.Batch), err)
 		}
 		b[len(b)/2] ^= 1
@@ -142,7 +143,10 @@ func TestFeedsAreBounded(t *testing.T) {
 func TestIdleFeedStays(t *testing.T) {
 	for _, profile := range []Profile{LAN, WAN} {
 		synctest.Test(t, func(t *testing.T) {
-			l := &Log{Member: &facade.Member{Ctx: t.Context()}, t: timingOf(profile), c: &client{}, receiver: feedReceiver{news: make(chan struct{}, 1)}}
+			l := &Log{
+				Member: &facade.Member{Ctx: t.Context()}, t: timingOf(profile), c: &client{},
+				receiver: feedReceiver{news: make(chan struct{}, 1)},
+			}
 			l.c.up.Store(true)
 			rd := &reader{l: l}
 			time.AfterFunc(l.t.tick+l.t.tick/2, func() { coord.Signal(l.receiver.news) })

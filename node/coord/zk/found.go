@@ -90,8 +90,9 @@ func (c *client) importSnapshot(ctx context.Context, s Seed) error {
 		}
 	}
 	return createTree(ctx, c, tree.Charter{
-		Version: tree.Version, Federation: hex.EncodeToString(s.Federation[:]), Epoch: s.Epoch, Lineage: hex.EncodeToString(s.Lineage[:]),
-		Origin: s.Origin,
+		Version: tree.Version, Federation: hex.EncodeToString(s.Federation[:]), Epoch: s.Epoch,
+		Lineage: hex.EncodeToString(s.Lineage[:]),
+		Origin:  s.Origin,
 	}, ptr, &mine)
 }
 

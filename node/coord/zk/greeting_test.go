@@ -60,7 +60,8 @@ func FuzzFrames(f *testing.F) {
 		if two == nil {
 			two = halves.pass(b[at:])
 		}
-		if (one == nil) != (two == nil) || one == nil && (whole.left != halves.left || whole.session() != halves.session()) {
+		if (one == nil) != (two == nil) || one == nil &&
+			(whole.left != halves.left || whole.session() != halves.session()) {
 			t.Errorf("whole %v %+v, cut at %d %v %+v", one, whole, at, two, halves)
 		}
 	})
@@ -97,7 +98,8 @@ func TestWrongPort(t *testing.T) {
 		p := speaks(t, words)
 		_, err := Inspect(ctx, p, 1, zerolog.Nop())
 		cancel()
-		if !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), p.Servers[0]+": it is no ZooKeeper server") || strings.Contains(err.Error(), "\n") {
+		if !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), p.Servers[0]+": it is no ZooKeeper server") ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -117,7 +117,10 @@ func (i *inspection) all(ctx context.Context, newest int) error {
 		return err
 	}
 	i.r.Federation, i.r.Epoch, i.r.Lineage, i.r.Znodes = ch.Federation, ch.Epoch, ch.Lineage, 1
-	for _, path := range []string{tree.FederationPath, tree.LeadPath, tree.LogPath, tree.SnapshotPath, tree.MembersPath} {
+	for _, path := range []string{
+		tree.FederationPath, tree.LeadPath, tree.LogPath, tree.SnapshotPath,
+		tree.MembersPath,
+	} {
 		if err := i.c.checkACL(ctx, path); err != nil {
 			i.fault("%v", err)
 		}
@@ -167,7 +170,8 @@ func (i *inspection) lead(ctx context.Context) error {
 		return err
 	}
 	holder, err := i.c.get(ctx, tree.LeaderPath)
-	i.r.Lead = LeadReport{Site: l.Site, Peer: l.Peer, Term: l.Term, Held: holder.found && string(holder.data) == l.Nonce, Moved: l.Moved}
+	i.r.Lead = LeadReport{Site: l.Site, Peer: l.Peer, Term: l.Term, Held: holder.found &&
+		string(holder.data) == l.Nonce, Moved: l.Moved}
 	return err
 }
 
@@ -324,7 +328,10 @@ func (i *inspection) entry(ctx context.Context, n uint64) error {
 		i.fault("%s%s: %v", i.c.root, tree.EntryPath(n), err)
 		return nil
 	}
-	shown := EntryReport{Number: n, Ordered: e.At.UTC(), Term: b.Term, Elapsed: b.Elapsed, Bytes: len(z.data), Commands: []string{}}
+	shown := EntryReport{
+		Number: n, Ordered: e.At.UTC(), Term: b.Term, Elapsed: b.Elapsed, Bytes: len(z.data),
+		Commands: []string{},
+	}
 	for k := range b.Commands {
 		kind := strings.TrimPrefix(fmt.Sprintf("%T", b.Commands[k].Body), "*fsm.")
 		shown.Commands = append(shown.Commands, b.Commands[k].ID.Site+" "+kind)

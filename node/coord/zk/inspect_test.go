@@ -28,7 +28,8 @@ func TestInspect(t *testing.T) {
 		t.Fatalf("a sound tree: %v, %v", r, err)
 	}
 	lead := c.leader(t)
-	if r.Lead.Site != lead.cfg.Site || !r.Lead.Held || r.Snapshot.Entry == 0 || r.Snapshot.Chunks == 0 || len(r.Entries) != 3 {
+	if r.Lead.Site != lead.cfg.Site || !r.Lead.Held || r.Snapshot.Entry == 0 || r.Snapshot.Chunks == 0 ||
+		len(r.Entries) != 3 {
 		t.Errorf("%+v", r)
 	}
 	for _, m := range r.Members {
@@ -92,14 +93,20 @@ func TestInspectWhileTrimmed(t *testing.T) {
 	}()
 	end := sync.OnceFunc(func() { close(stop); <-looked })
 	defer end()
-	job := command.JobSpec{Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1}, Payload: make([]byte, 64<<10)}
+	job := command.JobSpec{
+		Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1},
+		Payload: make([]byte, 64<<10),
+	}
 	for i := range uint64(16) { // more would take the servers' heap
 		jobs := make([]command.JobSpec, 10) // an entry in parts
 		for k := range jobs {
 			jobs[k] = job
 			jobs[k].Num = 10*i + uint64(k) + 1
 		}
-		cmd := command.Command{ID: command.ID{Site: "a", Incarnation: all[0].inc, Seq: i + 1}, Ack: i, Body: &command.Submit{Jobs: jobs}}
+		cmd := command.Command{
+			ID: command.ID{Site: "a", Incarnation: all[0].inc, Seq: i + 1}, Ack: i,
+			Body: &command.Submit{Jobs: jobs},
+		}
 		if _, err := all[0].l.Propose(patience(t), cmd); err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +128,8 @@ func TestInspectWhileTrimmed(t *testing.T) {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	for n := r.Log.First; n <= r.Snapshot.Entry+1; n++ {
-		if _, err := conn.write(patience(t), conn.remove(tree.EntryPath(n))); err != nil && !errors.Is(err, zk.ErrNoNode) {
+		if _, err := conn.write(patience(t), conn.remove(tree.EntryPath(n))); err != nil &&
+			!errors.Is(err, zk.ErrNoNode) {
 			t.Fatal(err)
 		}
 	}

@@ -142,7 +142,9 @@ func (l *Log) reconcile(ctx context.Context, w *watches) error {
 
 // reconcileLeadership takes /lead if this member holds /leader, and gives up if another has
 // taken it.
-func (l *Log) reconcileLeadership(ctx context.Context, holder, fence node, now tree.LeadRecord) (tree.LeadRecord, error) {
+func (l *Log) reconcileLeadership(ctx context.Context, holder, fence node, now tree.LeadRecord) (tree.LeadRecord,
+	error,
+) {
 	r := l.leaderTerm.Load()
 	if r != nil && (now.Term != r.term || now.Nonce != l.nonce) {
 		l.stepDown("another member leads")
@@ -162,7 +164,9 @@ func (l *Log) reconcileLeadership(ctx context.Context, holder, fence node, now t
 
 // beginTerm begins a term. From here on no former leader can append: the version of
 // /lead has changed.
-func (l *Log) beginTerm(ctx context.Context, session int64, fence node, before tree.LeadRecord) (tree.LeadRecord, error) {
+func (l *Log) beginTerm(ctx context.Context, session int64, fence node, before tree.LeadRecord) (tree.LeadRecord,
+	error,
+) {
 	mine := tree.LeadRecord{Term: before.Term + 1, Site: l.cfg.Site, Peer: l.Addr(), Nonce: l.nonce}
 	res, err := l.c.writeHere(ctx, l.c.set(tree.LeadPath, tree.Encode(mine), fence.stat.Version))
 	switch {
@@ -172,7 +176,10 @@ func (l *Log) beginTerm(ctx context.Context, session int64, fence node, before t
 	case err != nil:
 		return before, l.c.wrapError("take", tree.LeadPath, err)
 	}
-	r := &leaderTerm{term: mine.Term, version: res[0].Stat.Version, session: session, flying: map[uint64]*flight{}, feeds: map[*feed]struct{}{}}
+	r := &leaderTerm{
+		term: mine.Term, version: res[0].Stat.Version, session: session, flying: map[uint64]*flight{},
+		feeds: map[*feed]struct{}{},
+	}
 	r.ctx, r.end = context.WithCancel(l.Ctx)
 	l.leaderTerm.Store(r)
 	l.termChanged.Fire()
@@ -236,7 +243,8 @@ func (l *Log) openTerm(ctx context.Context, r *leaderTerm, next uint64) error {
 
 // shouldLead reports whether this member takes the leadership now; somebody may lead.
 func (l *Log) shouldLead(led bool) bool {
-	return !l.letsOthers(led) && !led && !l.Resting() && l.group.isVoter(l.cfg.Site) && sinceStart() > time.Duration(l.holdOff.Load())
+	return !l.letsOthers(led) && !led && !l.Resting() && l.group.isVoter(l.cfg.Site) &&
+		sinceStart() > time.Duration(l.holdOff.Load())
 }
 
 // tryElect creates the ephemeral that elects, and returns what is there then.

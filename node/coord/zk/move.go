@@ -94,7 +94,9 @@ func sealed(c *tree.Charter) Sealed {
 }
 
 // atTree connects to a federation's tree, as no member.
-func atTree(ctx context.Context, p Place, m coord.Machine, log zerolog.Logger, f func(context.Context, *Log, *tree.Charter) error) error {
+func atTree(ctx context.Context, p Place, m coord.Machine, log zerolog.Logger,
+	f func(context.Context, *Log, *tree.Charter) error,
+) error {
 	if err := p.checkAccess(); err != nil {
 		return err
 	}

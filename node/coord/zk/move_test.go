@@ -43,8 +43,9 @@ func seed(t *testing.T, s Sealed, m *coordtest.Machine, site string, holdMs int6
 		t.Fatal(err)
 	}
 	return Seed{
-		Federation: s.Federation, Epoch: s.Epoch + 1, Lineage: [16]byte{byte(s.Epoch + 5)}, Term: s.Term, Origin: s.Moved,
-		Entry: m.Index(), State: &b,
+		Federation: s.Federation, Epoch: s.Epoch + 1, Lineage: [16]byte{byte(s.Epoch + 5)}, Term: s.Term,
+		Origin: s.Moved,
+		Entry:  m.Index(), State: &b,
 	}
 }
 
@@ -119,7 +120,8 @@ func TestMove(t *testing.T) {
 	sp := &speaker{l: l, m: after, site: "b"}
 	sp.register(t, 2)
 	speak(sp, 3)
-	if st := l.Status(); st.Term <= first.Term || command.EpochOf(after.Index()) != 1 || !slices.Equal(st.Voters, []string{"b"}) {
+	if st := l.Status(); st.Term <= first.Term || command.EpochOf(after.Index()) != 1 ||
+		!slices.Equal(st.Voters, []string{"b"}) {
 		t.Errorf("%+v at entry %x", st, after.Index())
 	}
 	follower, err := Open(patience(t), c.config("c", coordtest.NewMachine()))
@@ -327,11 +329,12 @@ func TestExportLosesEnsemble(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.oneStopped(t)
-	err := atTree(patience(t), c.place, coordtest.NewMachine(), testLogger(), func(ctx context.Context, l *Log, _ *tree.Charter) error {
-		l.c.patience = time.Second
-		l.c.dialer.close()
-		return l.readAll(ctx)
-	})
+	err := atTree(patience(t), c.place, coordtest.NewMachine(), testLogger(),
+		func(ctx context.Context, l *Log, _ *tree.Charter) error {
+			l.c.patience = time.Second
+			l.c.dialer.close()
+			return l.readAll(ctx)
+		})
 	says(t, err, ErrUnreachable, c.place.String(), errUnanswered.Error())
 }
 

@@ -23,10 +23,15 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
 	l := &Log{
-		cfg: cfg, t: timingOf(cfg.Profile), log: cfg.Logger, machine: machine{m: cfg.Machine}, nonce: cfg.Site + "/" + nonce(),
-		kick: make(chan struct{}, 1), grown: make(chan struct{}, 1), receiver: feedReceiver{news: make(chan struct{}, 1)},
-		fitness: fitness{attempts: facade.Attempts{Limits: facade.UnfitLimits}, said: relay.Reminder{Every: relay.RemindEvery}},
-		reach:   reach{said: relay.Reminder{Every: relay.RemindEvery}},
+		cfg: cfg, t: timingOf(cfg.Profile), log: cfg.Logger, machine: machine{m: cfg.Machine},
+		nonce: cfg.Site + "/" + nonce(),
+		kick:  make(chan struct{}, 1), grown: make(chan struct{}, 1),
+		receiver: feedReceiver{news: make(chan struct{}, 1)},
+		fitness: fitness{
+			attempts: facade.Attempts{Limits: facade.UnfitLimits},
+			said:     relay.Reminder{Every: relay.RemindEvery},
+		},
+		reach: reach{said: relay.Reminder{Every: relay.RemindEvery}},
 	}
 	if cfg.timing != nil {
 		l.t = *cfg.timing
@@ -227,7 +232,10 @@ func (l *Log) finishFounding(m *member, c tree.Charter) error {
 }
 
 func (l *Log) member(c tree.Charter) *member {
-	return &member{Version: 1, Site: l.cfg.Site, Node: hex.EncodeToString(l.cfg.Node[:]), Federation: c.Federation, Epoch: c.Epoch, Lineage: c.Lineage}
+	return &member{
+		Version: 1, Site: l.cfg.Site, Node: hex.EncodeToString(l.cfg.Node[:]), Federation: c.Federation,
+		Epoch: c.Epoch, Lineage: c.Lineage,
+	}
 }
 
 // join brings the state up to date and asks it whether it admits this node.
@@ -282,7 +290,10 @@ func (l *Log) enlist(ctx context.Context) error {
 // hold the leadership, and everybody up, until it expires. The lock of the data
 // directory says that it is over; were it not, the fence would hold it back.
 func (l *Log) deleteFormerEphemerals(ctx context.Context) error {
-	for _, path := range []string{tree.LeaderPath, tree.PresentPath + "/" + l.cfg.Site, unfitPath(l.cfg.Site), unreachedPath(l.cfg.Site)} {
+	for _, path := range []string{
+		tree.LeaderPath, tree.PresentPath + "/" + l.cfg.Site, unfitPath(l.cfg.Site),
+		unreachedPath(l.cfg.Site),
+	} {
 		n, err := l.c.get(ctx, path)
 		if err != nil {
 			return err
@@ -306,7 +317,10 @@ func (l *Log) start() {
 	l.startComparing()
 	l.Mux.Serve()
 	l.Calls.Start()
-	for _, run := range []func(context.Context){l.watchRoles, l.runTicker, l.followLog, l.runReceiver, l.compactWhileLeading, l.becomeCurrent} {
+	for _, run := range []func(context.Context){
+		l.watchRoles, l.runTicker, l.followLog, l.runReceiver,
+		l.compactWhileLeading, l.becomeCurrent,
+	} {
 		l.WG.Go(func() { run(l.Ctx) })
 	}
 }

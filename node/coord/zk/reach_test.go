@@ -40,7 +40,8 @@ func TestUnreachedLeaderHandsOver(t *testing.T) {
 		}
 	}
 	a.await(t, "the only one that is not reached, and not fit", says(true))
-	conn, err := (&relay.Dialer{Net: &relay.Network{}, Site: "b"}).Dial(patience(t), relay.Peer{Site: "a", Addr: where.Addrs()}, relay.KindFeed, a.l.line)
+	conn, err := (&relay.Dialer{Net: &relay.Network{}, Site: "b"}).Dial(patience(t),
+		relay.Peer{Site: "a", Addr: where.Addrs()}, relay.KindFeed, a.l.line)
 	if err != nil {
 		t.Fatal(err)
 	}

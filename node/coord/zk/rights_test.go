@@ -131,7 +131,8 @@ func TestQuota(t *testing.T) {
 	at := ""
 	for _, part := range strings.Split(limits, "/")[1:] {
 		at += "/" + part
-		if _, err := a.l.c.zk.Create(at, nil, 0, zk.WorldACL(zk.PermAll)); err != nil && !errors.Is(err, zk.ErrNodeExists) {
+		if _, err := a.l.c.zk.Create(at, nil, 0, zk.WorldACL(zk.PermAll)); err != nil &&
+			!errors.Is(err, zk.ErrNodeExists) {
 			t.Fatal(err)
 		}
 	}

@@ -158,7 +158,9 @@ func (l *Log) compact(r *leaderTerm, trail uint64) error {
 
 // replaceSnapshot writes a snapshot and the pointer to it, and returns the pointer's
 // version.
-func (l *Log) replaceSnapshot(r *leaderTerm, s coord.Snapshot, before tree.Pointer, version int32, now *tree.Pointer) (int32, error) {
+func (l *Log) replaceSnapshot(r *leaderTerm, s coord.Snapshot, before tree.Pointer, version int32,
+	now *tree.Pointer,
+) (int32, error) {
 	if err := l.sweepChunks(r, version, before); err != nil {
 		return 0, err
 	}
@@ -317,7 +319,8 @@ func (l *Log) sweepChunks(r *leaderTerm, version int32, but ...tree.Pointer) err
 			keep[p.Chunk(i)] = true
 		}
 	}
-	return l.sweep(r, tree.SnapshotsPath, func(name string) bool { return !keep[tree.SnapshotsPath+"/"+name] }, l.c.check(tree.SnapshotPath, version))
+	return l.sweep(r, tree.SnapshotsPath, func(name string) bool { return !keep[tree.SnapshotsPath+"/"+name] },
+		l.c.check(tree.SnapshotPath, version))
 }
 
 // sweepParts deletes the parts of entries that were never written: their leader lost

@@ -25,7 +25,10 @@ func small() *timing {
 // nodes counts the znodes of the tree.
 func (c *cluster) nodes(t *testing.T, l *Log) (total, entries int) {
 	t.Helper()
-	for _, path := range []string{tree.LogPath, tree.PartsPath, tree.SnapshotsPath, tree.MembersPath, tree.VotersPath, tree.PresentPath} {
+	for _, path := range []string{
+		tree.LogPath, tree.PartsPath, tree.SnapshotsPath, tree.MembersPath, tree.VotersPath,
+		tree.PresentPath,
+	} {
 		n, err := l.c.children(patience(t), path)
 		if err != nil {
 			t.Fatal(err)
@@ -93,9 +96,15 @@ func TestLongEntries(t *testing.T) {
 	c := newCluster(t)
 	c.time.snapshotBytes, c.time.maxBytes = 256<<10, 1<<20
 	all := c.open(t, "a", "b")
-	job := command.JobSpec{Num: 1, Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1}, Payload: make([]byte, 64<<10)}
+	job := command.JobSpec{
+		Num: 1, Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1},
+		Payload: make([]byte, 64<<10),
+	}
 	for i := range uint64(40) {
-		cmd := command.Command{ID: command.ID{Site: "a", Incarnation: all[0].inc, Seq: i + 1}, Ack: i, Body: &command.Submit{Jobs: []command.JobSpec{job}}}
+		cmd := command.Command{
+			ID: command.ID{Site: "a", Incarnation: all[0].inc, Seq: i + 1}, Ack: i,
+			Body: &command.Submit{Jobs: []command.JobSpec{job}},
+		}
 		if r, err := all[0].l.Propose(patience(t), cmd); err != nil || r[0].Code != command.OK {
 			t.Fatalf("entry %d: %v, %v", i, r, err)
 		}
@@ -123,8 +132,14 @@ func TestLeadOfMuch(t *testing.T) {
 	c.time.snapshotBytes, c.time.maxBytes = 64<<10, 128<<10
 	all := c.open(t, "a", "b")
 	for i := range uint64(10) {
-		job := command.JobSpec{Num: i + 1, Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1}, Payload: make([]byte, 32<<10)}
-		cmd := command.Command{ID: command.ID{Site: "a", Incarnation: all[0].inc, Seq: i + 1}, Ack: i, Body: &command.Submit{Jobs: []command.JobSpec{job}}}
+		job := command.JobSpec{
+			Num: i + 1, Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1},
+			Payload: make([]byte, 32<<10),
+		}
+		cmd := command.Command{
+			ID: command.ID{Site: "a", Incarnation: all[0].inc, Seq: i + 1}, Ack: i,
+			Body: &command.Submit{Jobs: []command.JobSpec{job}},
+		}
 		if _, err := all[0].l.Propose(patience(t), cmd); err != nil {
 			t.Fatal(err)
 		}
@@ -287,7 +302,10 @@ func TestPartsTrimmedUnderReader(t *testing.T) {
 	all := c.open(t, "a")
 	jobs := make([]command.JobSpec, 16)
 	for i := range jobs {
-		jobs[i] = command.JobSpec{Num: uint64(i + 1), Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1}, Payload: make([]byte, 64<<10)}
+		jobs[i] = command.JobSpec{
+			Num: uint64(i + 1), Count: 1, MaxAttempts: 1, Need: command.Resources{MilliCPU: 1},
+			Payload: make([]byte, 64<<10),
+		}
 	}
 	cmd := command.Command{ID: command.ID{Site: "a", Incarnation: all[0].inc, Seq: 1}, Body: &command.Submit{Jobs: jobs}}
 	if _, err := all[0].l.Propose(patience(t), cmd); err != nil {

@@ -39,7 +39,10 @@ func secured(t *testing.T, addr string) (port string, trust *x509.CertPool) {
 	}
 	trust = x509.NewCertPool()
 	trust.AddCert(parsed)
-	ln, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}})
+	ln, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{{
+		Certificate: [][]byte{der},
+		PrivateKey:  key,
+	}}})
 	if err != nil {
 		t.Fatal(err)
 	}

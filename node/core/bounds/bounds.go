@@ -106,7 +106,9 @@ func (b *Book) DropUnassigned(wanted map[executor.ID]bool) {
 // Fence sets until when a foreign attempt of a handler may live; until is the lease's end.
 // False: it must not be started now; it is to be declined, if why says so, or is looked at
 // again once its bound is known.
-func (b *Book) Fence(handler string, until int64, rec *attempts.Record, task *executor.Task, as *fsm.Assignment, s turn.StateReader) (start bool, why string) {
+func (b *Book) Fence(handler string, until int64, rec *attempts.Record, task *executor.Task, as *fsm.Assignment,
+	s turn.StateReader,
+) (start bool, why string) {
 	g := b.guards[handler]
 	switch {
 	case g.Watchdog && mutate.On("no-fence"):
@@ -142,7 +144,10 @@ func (b *Book) pledge(id executor.ID, as *fsm.Assignment, bound time.Duration, s
 		return fmt.Sprintf("it could run for %s, longer than a federation can wait for", bound)
 	}
 	latest := b.now.Boot + int64(window)
-	p := &pledge{id: id, BoundAttempt: command.BoundAttempt{AttemptRef: as.AttemptRef, BoundMs: ms}, latest: latest, fence: latest + int64(bound)}
+	p := &pledge{
+		id: id, BoundAttempt: command.BoundAttempt{AttemptRef: as.AttemptRef, BoundMs: ms}, latest: latest,
+		fence: latest + int64(bound),
+	}
 	b.byID[id] = p
 	b.open = append(b.open, p)
 	return ""
@@ -156,7 +161,11 @@ func (b *Book) Declare(again func(command.AttemptRef)) {
 		for _, p := range batch {
 			cmd.Attempts = append(cmd.Attempts, p.BoundAttempt)
 		}
-		b.out.Add(cmd, func(r command.Result, _ turn.StateReader, _ *turn.Effects) { b.handleDeclared(batch, r.Code, again) })
+		b.out.Add(cmd, func(r command.Result, _ turn.StateReader,
+			_ *turn.Effects,
+		) {
+			b.handleDeclared(batch, r.Code, again)
+		})
 	}
 	b.open = nil
 }

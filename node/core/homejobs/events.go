@@ -18,7 +18,8 @@ func (b *Book) emitTaskEvent(num uint64, task uint32) {
 	job := b.jobs[num]
 	t := &job.Tasks[task]
 	e := b.event(num, job)
-	e.Task, e.Count, e.Attempt, e.Token, e.Machine, e.Reason = job.index(task), 1, t.Attempt, t.Token, t.Machine, t.Reason
+	e.Task, e.Count, e.Attempt, e.Token, e.Machine, e.Reason = job.index(task), 1, t.Attempt, t.Token, t.Machine,
+		t.Reason
 	if t.Attempt > 0 {
 		e.Site = b.site
 	}

@@ -54,9 +54,11 @@ func TestRestartRetiresWhatHasStopped(t *testing.T) {
 	j := openJournal(t)
 	var writes []record.Write
 	put := func(num uint64, tasks ...fsm.TaskState) {
-		writes = append(writes, record.PutRecord(record.BucketHome, record.Number(num), command.JobSpec{Num: num, Count: uint32(len(tasks))}))
+		writes = append(writes, record.PutRecord(record.BucketHome, record.Number(num),
+			command.JobSpec{Num: num, Count: uint32(len(tasks))}))
 		for i, state := range tasks {
-			writes = append(writes, record.PutRecord(record.BucketTasks, record.TaskKey(num, uint32(i)), Task{State: state, Attempt: 1}))
+			writes = append(writes, record.PutRecord(record.BucketTasks, record.TaskKey(num, uint32(i)),
+				Task{State: state, Attempt: 1}))
 		}
 	}
 	for num := range uint64(MaxEnded) {
@@ -88,7 +90,8 @@ func TestRestartTellsThatAStoppedJobEnded(t *testing.T) {
 	j := openJournal(t)
 	writes := []record.Write{record.PutRecord(record.BucketHome, record.Number(1), command.JobSpec{Num: 1, Count: 2})}
 	for i := range uint32(2) {
-		writes = append(writes, record.PutRecord(record.BucketTasks, record.TaskKey(1, i), Task{State: fsm.Stopping, Attempt: 1}))
+		writes = append(writes, record.PutRecord(record.BucketTasks, record.TaskKey(1, i),
+			Task{State: fsm.Stopping, Attempt: 1}))
 	}
 	if err := j.Commit(writes); err != nil {
 		t.Fatal(err)

@@ -39,7 +39,10 @@ func (b *Book) startTask(num uint64, task uint32, place string, token uint64, fx
 	// attempt; (token, attempt) only grows all the same.
 	token = max(token, t.Token)
 	t.Token = token
-	id := executor.ID{Job: b.attempts.NameOf(command.JobID{Site: b.site, Num: num}), Task: task, Attempt: t.Attempt, Token: token}
+	id := executor.ID{
+		Job: b.attempts.NameOf(command.JobID{Site: b.site, Num: num}), Task: task, Attempt: t.Attempt,
+		Token: token,
+	}
 	rec := attempts.Record{ID: id, Home: true, Machine: place, Need: executor.Resources(job.Spec.Need)}
 	run, err := b.attempts.TaskOf(rec, b.site, job.Spec.TimeoutMs, job.Spec.Payload)
 	if a, end := b.attempts.Start(rec, run, err, fx); end != nil {
@@ -50,7 +53,8 @@ func (b *Book) startTask(num uint64, task uint32, place string, token uint64, fx
 
 func (b *Book) write(num uint64, task uint32, fx *turn.Effects) {
 	b.jobs[num].changed(task)
-	fx.Writes = append(fx.Writes, record.PutRecord(record.BucketTasks, record.TaskKey(num, task), b.jobs[num].Tasks[task]))
+	fx.Writes = append(fx.Writes, record.PutRecord(record.BucketTasks, record.TaskKey(num, task),
+		b.jobs[num].Tasks[task]))
 	b.emitTaskEvent(num, task)
 }
 

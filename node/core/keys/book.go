@@ -91,7 +91,8 @@ func (k *Book) knows(hash keyHash) bool {
 // at returns where the run that holds the line stands in its slot, or would.
 func (k *Book) at(name Name) (i int, held bool) {
 	runs := k.runs[name.slot()]
-	i, exact := slices.BinarySearchFunc(runs, name.line, func(r lineRun, line uint32) int { return cmp.Compare(r.first, line) })
+	i, exact := slices.BinarySearchFunc(runs, name.line,
+		func(r lineRun, line uint32) int { return cmp.Compare(r.first, line) })
 	if !exact {
 		i--
 	}

@@ -122,7 +122,10 @@ func TestBookAgainstModel(t *testing.T) {
 		r := &rig{book: NewBook(), want: model{}, j: openJournal(rt, t.TempDir()), job: 1}
 		defer func() { _ = r.j.Close() }()
 		key := rapid.SampledFrom([]string{"a", "a/1", "b"})
-		line := rapid.SampledFrom([]uint32{0, 1, 2, 3, 254, 256, 300, slotLines - 3, slotLines, 3 * slotLines, 1<<32 - 300})
+		line := rapid.SampledFrom([]uint32{
+			0, 1, 2, 3, 254, 256, 300, slotLines - 3, slotLines, 3 * slotLines,
+			1<<32 - 300,
+		})
 		rt.Repeat(map[string]func(*rapid.T){
 			"add": func(rt *rapid.T) {
 				text, first := key.Draw(rt, "key"), line.Draw(rt, "line")
@@ -151,7 +154,8 @@ func TestBookAgainstModel(t *testing.T) {
 				r.commit(rt)
 			},
 			"restart": func(rt *rapid.T) {
-				r.up = rapid.SampledFrom([]time.Duration{0, time.Hour, 48 * time.Hour}).Draw(rt, "up") // of the process before the broker
+				// of the process before the broker
+				r.up = rapid.SampledFrom([]time.Duration{0, time.Hour, 48 * time.Hour}).Draw(rt, "up")
 				r.restart(rt)
 			},
 			"": r.check,
@@ -197,7 +201,8 @@ func TestDroppedKeysLeaveNothing(t *testing.T) {
 		b.Drop(NameOf(fmt.Sprintf("k%d", i), 0), &writes)
 		b.Drop(NameOf("many", i+1), &writes)
 	}
-	if b.Len() != 1 || b.Bytes() != runBytes+len(Body{}) || len(b.due.steps) != 1 || len(b.due.runs[b.due.steps[0]]) != 1 {
+	if b.Len() != 1 || b.Bytes() != runBytes+len(Body{}) || len(b.due.steps) != 1 ||
+		len(b.due.runs[b.due.steps[0]]) != 1 {
 		t.Errorf("%d keys, %d bytes and %v due; want one key", b.Len(), b.Bytes(), b.due)
 	}
 	if n := cap(b.due.runs[b.due.steps[0]]); n > 4*leastShrunk {
@@ -230,7 +235,8 @@ func checkBook(rt *rapid.T, k *Book) (lines int) {
 		hashes[slot.hash] = true
 		next := uint64(0)
 		for _, r := range runs {
-			if uint64(r.first) < next || len(r.bodies) == 0 || len(r.bodies) > runLines || r.first/slotLines != slot.part {
+			if uint64(r.first) < next || len(r.bodies) == 0 || len(r.bodies) > runLines ||
+				r.first/slotLines != slot.part {
 				rt.Fatalf("run %d of slot %d does not stand in its place", r.first, slot.part)
 			}
 			next = uint64(r.first) + uint64(len(r.bodies))

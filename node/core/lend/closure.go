@@ -34,5 +34,9 @@ func (b *Book) ReportClosure() {
 		return
 	}
 	b.closed.told, b.closed.inflight = why, true
-	b.out.Add(&command.Close{Why: why}, func(command.Result, turn.StateReader, *turn.Effects) { b.closed.inflight = false })
+	b.out.Add(&command.Close{Why: why}, func(command.Result, turn.StateReader,
+		*turn.Effects,
+	) {
+		b.closed.inflight = false
+	})
 }

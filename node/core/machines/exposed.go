@@ -13,7 +13,10 @@ func (s *Set) Expose(o *command.Offer, closed bool) {
 		var now command.Resources
 		now, reserve = s.limits.Exposed(m.Machine, s.used.home[name], reserve)
 		if !closed && !s.IsResting(name) {
-			o.Machines = append(o.Machines, s.marked(m, command.Machine{Name: name, Resources: now, Whole: whole, Runs: runsOf(m.Machine)}))
+			o.Machines = append(o.Machines, s.marked(m, command.Machine{
+				Name: name, Resources: now, Whole: whole,
+				Runs: runsOf(m.Machine),
+			}))
 		}
 		o.Capacity = plus(o.Capacity, command.Resources(m.Resources))
 		o.Home = plus(o.Home, s.used.home[name])

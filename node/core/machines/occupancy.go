@@ -31,7 +31,9 @@ func (o *occupancy) add(machine string, r executor.Resources, home bool, sign in
 
 // count adds one attempt's need to a machine's. Without attempts a machine is not
 // kept: the names of a cluster's nodes come and go.
-func count(all map[string]command.Resources, tasks map[string]int64, machine string, need command.Resources, sign int64) {
+func count(all map[string]command.Resources, tasks map[string]int64, machine string, need command.Resources,
+	sign int64,
+) {
 	all[machine] = plus(all[machine], need)
 	if tasks[machine] += sign; tasks[machine] == 0 {
 		delete(all, machine)

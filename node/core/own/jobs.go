@@ -24,6 +24,8 @@ type Jobs struct {
 }
 
 // New returns the jobs of a site's books.
-func New(site string, out *turn.Outbox, h *homejobs.Book, p *publish.Book, l *lend.Book, u *usage.Book, alone func() bool) Jobs {
+func New(site string, out *turn.Outbox, h *homejobs.Book, p *publish.Book, l *lend.Book, u *usage.Book,
+	alone func() bool,
+) Jobs {
 	return Jobs{site: site, out: out, home: h, pubs: p, lend: l, usage: u, alone: alone}
 }

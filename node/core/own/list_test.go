@@ -60,7 +60,10 @@ func endedArrays(n, tasks int) memory {
 	for num := range uint64(n) {
 		list := make([]homejobs.Task, tasks)
 		for i := range list {
-			list[i] = homejobs.Task{State: fsm.TaskSucceeded, Attempt: 1, StartedMs: int64(1000 + i), EndedMs: int64(9000 + i)}
+			list[i] = homejobs.Task{
+				State: fsm.TaskSucceeded, Attempt: 1, StartedMs: int64(1000 + i),
+				EndedMs: int64(9000 + i),
+			}
 		}
 		m.putJob(num+1, list...)
 	}
@@ -73,7 +76,10 @@ func jobsOf(t *testing.T, m memory) *Jobs {
 	now, out, k := &turn.Clock{}, turn.NewOutbox("a"), keys.NewBook()
 	set := machines.NewSet(node.DefaultExposure(), now, trouble.NewTroubles())
 	runs, rows, l := attempts.NewBook("a", now, &set), usage.NewBook(&out, now), lend.NewBook(&out, &set)
-	h := homejobs.NewBook(homejobs.Site{Name: "a", Now: now, Machines: &set, Attempts: &runs, Usage: &rows, Tallies: trouble.NewTallies()})
+	h := homejobs.NewBook(homejobs.Site{
+		Name: "a", Now: now, Machines: &set, Attempts: &runs, Usage: &rows,
+		Tallies: trouble.NewTallies(),
+	})
 	p := publish.NewBook("a", now, &out, &k, nil)
 	if err := h.Recover(m); err != nil {
 		t.Fatal(err)
@@ -121,9 +127,13 @@ func TestOwnJobsAreListedOnce(t *testing.T) {
 	for _, group := range [][]uint64{{8, 9}, {4}, {6, 7}} {
 		cmd := &command.Submit{}
 		for _, num := range group {
-			cmd.Jobs = append(cmd.Jobs, command.JobSpec{Num: num, Count: 1, Need: command.Resources{MilliCPU: 1000}, MaxAttempts: 1})
+			cmd.Jobs = append(cmd.Jobs, command.JobSpec{
+				Num: num, Count: 1, Need: command.Resources{MilliCPU: 1000},
+				MaxAttempts: 1,
+			})
 		}
-		j.put(record.BucketPublishing, record.Number(group[0]), command.Append(nil, command.Command{ID: command.ID{Site: "a", Incarnation: 1, Seq: 1}, Body: cmd}))
+		j.put(record.BucketPublishing, record.Number(group[0]),
+			command.Append(nil, command.Command{ID: command.ID{Site: "a", Incarnation: 1, Seq: 1}, Body: cmd}))
 	}
 	j.putJob(10, homejobs.Task{})
 	o := jobsOf(t, j)

@@ -51,7 +51,8 @@ func (r *Record) View(site string) node.Job {
 		spec = jobspec.Spec{Name: "unreadable: " + err.Error()}
 	}
 	return node.Job{
-		ID: command.JobID{Site: site, Num: r.Spec.Num}, Spec: spec, State: r.counts.JobState().String(), Reason: r.Reason,
+		ID: command.JobID{Site: site, Num: r.Spec.Num}, Spec: spec, State: r.counts.JobState().String(),
+		Reason:     r.Reason,
 		Durability: node.DurableSite, Counts: node.CountsOf(r.counts), SubmittedAt: time.UnixMilli(r.Spec.CreatedMs),
 		StartedAt: unixMs(r.StartedMs), EndedAt: unixMs(r.EndedMs),
 	}

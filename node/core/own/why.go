@@ -15,7 +15,10 @@ func (o *Jobs) Why(num uint64) (node.Why, bool) {
 	if !ok {
 		return node.Why{}, false
 	}
-	w := node.Why{Job: command.JobID{Site: o.site, Num: num}, State: r.counts.JobState().String(), Waiting: r.counts[fsm.Queued]}
+	w := node.Why{
+		Job: command.JobID{Site: o.site, Num: num}, State: r.counts.JobState().String(),
+		Waiting: r.counts[fsm.Queued],
+	}
 	switch before := o.home.WaitingBefore(num); {
 	case w.Waiting == 0:
 		w.Summary = "none of its tasks waits: " + w.State

@@ -86,8 +86,13 @@ const (
 
 // NewBook returns the book of a site that publishes nothing yet. Jobs whose owner cancelled
 // them on their way are handed to cancel once they are published.
-func NewBook(site string, now *turn.Clock, out *turn.Outbox, k *keys.Book, cancel func(num uint64, fx *turn.Effects)) Book {
-	return Book{site: site, now: now, out: out, keys: k, cancel: cancel, byJob: map[uint64]*publication{}, most: maxWaitingBytes}
+func NewBook(site string, now *turn.Clock, out *turn.Outbox, k *keys.Book,
+	cancel func(num uint64, fx *turn.Effects),
+) Book {
+	return Book{
+		site: site, now: now, out: out, keys: k, cancel: cancel, byJob: map[uint64]*publication{},
+		most: maxWaitingBytes,
+	}
 }
 
 // bytes returns about what a job takes in memory while it is on its way.
@@ -193,7 +198,8 @@ func (b *Book) group(jobs []Job, after int64, fx *turn.Effects) (groups []*publi
 		p := &publication{jobs: jobs[:n:n], since: b.now.Wall, after: after}
 		jobs = jobs[n:]
 		b.add(p)
-		fx.Writes = append(fx.Writes, record.Put(record.BucketPublishing, record.Number(p.jobs[0].Spec.Num), b.encode(p)))
+		fx.Writes = append(fx.Writes, record.Put(record.BucketPublishing, record.Number(p.jobs[0].Spec.Num),
+			b.encode(p)))
 		groups = append(groups, p)
 	}
 	return groups

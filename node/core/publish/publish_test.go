@@ -56,7 +56,8 @@ func TestRoomIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.bytes = maxWaitingBytes - js.SizeBound() - pendingBytes + 1
-	if err := r.Room(&js); !errors.Is(err, node.ErrFull) || !strings.Contains(err.Error(), "256 MiB, at most 256") && !strings.Contains(err.Error(), "255 MiB, at most 256") {
+	if err := r.Room(&js); !errors.Is(err, node.ErrFull) || !strings.Contains(err.Error(), "256 MiB, at most 256") &&
+		!strings.Contains(err.Error(), "255 MiB, at most 256") {
 		t.Errorf("beyond the bound: %v", err)
 	}
 }
@@ -71,7 +72,10 @@ func TestGroupsAreCommands(t *testing.T) {
 	for i := range command.MaxSelectors {
 		selectors = append(selectors, fmt.Sprintf("k%02d", i))
 	}
-	spec := command.JobSpec{Count: 1, Need: command.Resources{MilliCPU: 1000}, MaxAttempts: 1, Only: sites, Selectors: selectors}
+	spec := command.JobSpec{
+		Count: 1, Need: command.Resources{MilliCPU: 1000}, MaxAttempts: 1, Only: sites,
+		Selectors: selectors,
+	}
 	jobs := slices.Repeat([]Job{{Spec: spec}}, maxJobs)
 	for i := range jobs {
 		jobs[i].Spec.Num = uint64(i + 1)
@@ -100,7 +104,10 @@ func TestSharedCommandTellsEachGroup(t *testing.T) {
 	var got [2]node.Answer
 	for i := range got {
 		r.add(&publication{since: r.now.Wall, jobs: []Job{{
-			Spec:  command.JobSpec{Num: uint64(10 * (i + 1)), Count: 1, Need: command.Resources{MilliCPU: 1000}, MaxAttempts: 1},
+			Spec: command.JobSpec{
+				Num: uint64(10 * (i + 1)), Count: 1, Need: command.Resources{MilliCPU: 1000},
+				MaxAttempts: 1,
+			},
 			Reply: func(ans node.Answer) { got[i] = ans },
 		}}})
 	}

@@ -32,7 +32,10 @@ func (b *Book) QueueStarted(a *attempts.Attempt, at time.Time) {
 	if err != nil {
 		return // ids of attempts were made from references
 	}
-	b.started = append(b.started, command.StartedAttempt{AttemptRef: ref, DelayMs: turn.Span(at.UnixMilli() - a.AssignedMs)})
+	b.started = append(b.started, command.StartedAttempt{
+		AttemptRef: ref,
+		DelayMs:    turn.Span(at.UnixMilli() - a.AssignedMs),
+	})
 }
 
 // SendStarted tells the federation what runs; never waited for.

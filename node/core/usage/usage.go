@@ -122,7 +122,8 @@ func (u *Book) Resume(next uint64, fx *turn.Effects) {
 		return
 	}
 	if u.openNo > next {
-		fx.Writes = append(fx.Writes, record.Remove(record.BucketUsage, record.Number(u.openNo)), record.PutRecord(record.BucketUsage, record.Number(next), u.open))
+		fx.Writes = append(fx.Writes, record.Remove(record.BucketUsage, record.Number(u.openNo)),
+			record.PutRecord(record.BucketUsage, record.Number(next), u.open))
 		u.openNo = next
 	}
 	u.send()
@@ -130,10 +131,10 @@ func (u *Book) Resume(next uint64, fx *turn.Effects) {
 
 // Row is an ended home run, kept until a usage batch with it is applied.
 type Row struct {
-	Job     uint64        `json:"job"`
-	Task    uint32        `json:"task"`
+	Job     uint64            `json:"job"`
+	Task    uint32            `json:"task"`
 	Need    command.Resources `json:"need"`
-	EndedMs int64         `json:"ended_ms"` // unix milliseconds
-	RunMs   int64         `json:"run_ms"`
-	WaitMs  int64         `json:"wait_ms"`
+	EndedMs int64             `json:"ended_ms"` // unix milliseconds
+	RunMs   int64             `json:"run_ms"`
+	WaitMs  int64             `json:"wait_ms"`
 }

@@ -19,7 +19,8 @@ func TestGanttAsPNG(t *testing.T) {
 		t.Fatal(err)
 	}
 	var first, again bytes.Buffer
-	if err := errors.Join(Gantt(&first, PNG, c, out, "Figure – 1"), Gantt(&again, PNG, c, out, "Figure – 1")); err != nil || !bytes.Equal(first.Bytes(), again.Bytes()) {
+	if err := errors.Join(Gantt(&first, PNG, c, out, "Figure – 1"), Gantt(&again, PNG, c, out, "Figure – 1")); err != nil ||
+		!bytes.Equal(first.Bytes(), again.Bytes()) {
 		t.Fatalf("drawn twice it is not the same: %v", err)
 	}
 	img, err := png.Decode(&first)

@@ -43,9 +43,11 @@ func Gantt(dst io.Writer, format Format, c *sim.Case, o *sim.Outcome, title stri
 		for _, core := range lanes.occupy(o.Site[i], o.Start[i], t) {
 			y := top + row*float64(first[o.Site[i]]+core)
 			s.Rect(left+float64(o.Start[i])*scale, y, float64(t.Run)*scale, row-2, fill,
-				fmt.Sprintf("job %d/%d of %s at %s: released %d, ran %d–%d", t.Job, t.Index, sim.SiteName(t.Site), sim.SiteName(o.Site[i]), t.Release, o.Start[i], o.Start[i]+t.Run))
+				fmt.Sprintf("job %d/%d of %s at %s: released %d, ran %d–%d", t.Job, t.Index, sim.SiteName(t.Site), sim.SiteName(o.Site[i]), t.Release, o.Start[i],
+					o.Start[i]+t.Run))
 			if float64(t.Run)*scale > 40 {
-				s.Text(left+(float64(o.Start[i])+float64(t.Run)/2)*scale, y+row-6, "middle", fmt.Sprintf("%s/%d", ownerMark(t.Site), t.Index+1))
+				s.Text(left+(float64(o.Start[i])+float64(t.Run)/2)*scale, y+row-6, "middle",
+					fmt.Sprintf("%s/%d", ownerMark(t.Site), t.Index+1))
 			}
 		}
 	}

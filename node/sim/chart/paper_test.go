@@ -24,7 +24,10 @@ func paperCase(policy string, mode sched.Mode) *sim.Case {
 	for i := range int64(2) {
 		c.Tasks = append(c.Tasks, sim.Task{Release: 4, Run: 3, Width: 1, Site: 1, Job: 2, Index: int32(i)})
 	}
-	slices.SortStableFunc(c.Tasks, func(a, b sim.Task) int { return cmp.Or(cmp.Compare(a.Release, b.Release), cmp.Compare(a.Site, b.Site)) })
+	slices.SortStableFunc(c.Tasks, func(a, b sim.Task) int {
+		return cmp.Or(cmp.Compare(a.Release, b.Release),
+			cmp.Compare(a.Site, b.Site))
+	})
 	return c
 }
 

@@ -87,7 +87,8 @@ func (p *Report) excess(contestant int, which func(*Row) bool) float64 {
 	for _, r := range p.Rows {
 		if which(r) && r.Total > 0 {
 			fair := r.Fair()
-			sum += float64(fair.L1(r.Yardsticks[0].Waits[contestant])-fair.Floor()) / (float64(fair.Total) * float64(fair.Scale))
+			sum += float64(fair.L1(r.Yardsticks[0].Waits[contestant])-fair.Floor()) /
+				(float64(fair.Total) * float64(fair.Scale))
 			n++
 		}
 	}
@@ -141,7 +142,11 @@ func (p *Report) weighed(w *page, weight sim.Weight) {
 				continue
 			}
 			cells := []string{name, contestant}
-			for _, c := range []contest{{int(weight), (*sim.Fair).L1, false}, {int(weight), (*sim.Fair).Undeserved, false}, {int(weight), (*sim.Fair).Undeserved, true}} {
+			for _, c := range []contest{
+				{int(weight), (*sim.Fair).L1, false},
+				{int(weight), (*sim.Fair).Undeserved, false},
+				{int(weight), (*sim.Fair).Undeserved, true},
+			} {
 				cells = append(cells, c.duel(p.Rows, i, base, which).String())
 			}
 			w.row(append(cells, fmt.Sprintf("%.3f", p.meanTotal(int(weight), i, which)))...)
@@ -187,8 +192,12 @@ func (p *Report) Verdicts() (verdicts []Verdict) {
 				if i == base {
 					continue
 				}
-				d := contest{int(weight), (*sim.Fair).Undeserved, false}.duel(p.Rows, i, base, func(r *Row) bool { return r.Scenario == scenario })
-				verdicts = append(verdicts, Verdict{weight.String(), scenario, contestant, p.Study.Policies[base], d.Wins, d.Losses, d.odds()})
+				d := contest{int(weight), (*sim.Fair).Undeserved, false}.duel(p.Rows, i, base,
+					func(r *Row) bool { return r.Scenario == scenario })
+				verdicts = append(verdicts, Verdict{
+					weight.String(), scenario, contestant, p.Study.Policies[base],
+					d.Wins, d.Losses, d.odds(),
+				})
 			}
 		}
 	}

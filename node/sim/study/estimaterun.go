@@ -27,7 +27,11 @@ func (s *Study) Estimates(ctx context.Context, workers int, save func([]Estimate
 		return err
 	}
 	keys := s.keys()
-	return each(ctx, workers, keys, nil, func(ctx context.Context, i int) ([]EstimateRun, error) { return s.estimates(ctx, i, keys[i]) },
+	return each(ctx, workers, keys, nil, func(ctx context.Context, i int) ([]EstimateRun,
+		error,
+	) {
+		return s.estimates(ctx, i, keys[i])
+	},
 		func(runs []EstimateRun) error {
 			save(runs)
 			return nil
@@ -48,7 +52,8 @@ func (s *Study) estimates(ctx context.Context, index int, k key) (runs []Estimat
 		}
 		for at := range all {
 			runs = append(runs, EstimateRun{
-				Index: index, Log: s.Workloads[k.workload].Name, Seed: s.Setup.Seed, Scenario: k.scenario, Load: k.load, Period: k.period,
+				Index: index, Log: s.Workloads[k.workload].Name, Seed: s.Setup.Seed, Scenario: k.scenario, Load: k.load,
+				Period: k.period,
 				Policy: policy, At: sim.AskedAt(at), Answers: all[at],
 			})
 		}

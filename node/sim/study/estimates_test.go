@@ -14,7 +14,8 @@ func estimateStudy(t *testing.T) *Study {
 	t.Helper()
 	s := DefaultStudy(openSample(t))
 	s.Setup.Period, s.Setup.Unit, s.Setup.Sites = 48*3600, 0, 3
-	s.Periods, s.Mappings, s.Loads, s.Scenarios, s.Policies, s.Beyond = 1, 1, []float64{1.5}, []sim.Scenario{sim.Equal}, []string{sched.Default}, nil
+	s.Periods, s.Mappings, s.Loads, s.Scenarios, s.Policies, s.Beyond = 1, 1, []float64{1.5}, []sim.Scenario{sim.Equal},
+		[]string{sched.Default}, nil
 	return s
 }
 

@@ -23,8 +23,10 @@ type IncentiveReport struct {
 func (r *IncentiveReport) sorted() []Gain {
 	gains := slices.Clone(r.Gains)
 	slices.SortStableFunc(gains, func(a, b Gain) int {
-		return cmp.Or(cmp.Compare(a.Log, b.Log), cmp.Compare(a.Period, b.Period), cmp.Compare(a.Lie, b.Lie), cmp.Compare(a.Policy, b.Policy),
-			cmp.Compare(a.Own, b.Own), cmp.Compare(a.OwnLying, b.OwnLying), cmp.Compare(a.Others, b.Others), cmp.Compare(a.OthersLying, b.OthersLying))
+		return cmp.Or(cmp.Compare(a.Log, b.Log), cmp.Compare(a.Period, b.Period), cmp.Compare(a.Lie, b.Lie),
+			cmp.Compare(a.Policy, b.Policy),
+			cmp.Compare(a.Own, b.Own), cmp.Compare(a.OwnLying, b.OwnLying), cmp.Compare(a.Others, b.Others),
+			cmp.Compare(a.OthersLying, b.OthersLying))
 	})
 	return gains
 }
@@ -65,7 +67,10 @@ func (r *IncentiveReport) Table() (table []LiePolicy) {
 					sums[i] += float64(v)
 				}
 			}
-			table = append(table, LiePolicy{lie.Name, policy, change(sums[0], sums[1]), change(sums[2], sums[3]), d.Wins, d.Losses, d.odds()})
+			table = append(table, LiePolicy{
+				lie.Name, policy, change(sums[0], sums[1]), change(sums[2], sums[3]),
+				d.Wins, d.Losses, d.odds(),
+			})
 		}
 	}
 	return table

@@ -31,7 +31,11 @@ func (s *Study) Incentives(ctx context.Context, liars, workers int, save func([]
 		return fmt.Errorf("%w: %d liars among %d sites, want 1 to %d", sim.ErrBadCase, liars, s.Setup.Sites, s.Setup.Sites)
 	}
 	keys := s.keys()
-	return each(ctx, workers, keys, nil, func(ctx context.Context, i int) ([]Gain, error) { return s.gains(ctx, i, keys[i], liars) },
+	return each(ctx, workers, keys, nil, func(ctx context.Context, i int) ([]Gain,
+		error,
+	) {
+		return s.gains(ctx, i, keys[i], liars)
+	},
 		func(gains []Gain) error {
 			save(gains)
 			return nil

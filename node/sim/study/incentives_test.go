@@ -12,7 +12,8 @@ import (
 // order of work.
 func TestIncentives(t *testing.T) {
 	s := smallStudy(t)
-	s.Beyond, s.Policies, s.Periods, s.Scenarios = nil, []string{sched.SimplDirect, sched.Alone}, 1, []sim.Scenario{sim.Equal, sim.Background}
+	s.Beyond, s.Policies, s.Periods, s.Scenarios = nil, []string{sched.SimplDirect, sched.Alone}, 1,
+		[]sim.Scenario{sim.Equal, sim.Background}
 	r := &IncentiveReport{Study: s}
 	if err := s.Incentives(t.Context(), 2, 2, func(g []Gain) { r.Gains = append(r.Gains, g...) }); err != nil {
 		t.Fatal(err)

@@ -46,8 +46,10 @@ func (p *Report) lines(w *csv.Writer, r *Row, weight int) {
 func (r *Row) line(contestant string, fair *sim.Fair, waits []int64, score string, weight sim.Weight) []string {
 	return []string{
 		r.Log, strconv.Itoa(int(r.Scenario)), num(r.Load), strconv.Itoa(r.Period), strconv.Itoa(r.Mapping),
-		strconv.FormatInt(r.From, 10), strconv.Itoa(r.Jobs), strconv.Itoa(r.Users), strconv.Itoa(r.Tasks), list(r.Cores, 1), strconv.FormatBool(r.Played),
-		contestant, strconv.FormatInt(sim.Sum(waits), 10), list([]int64{fair.L1(waits)}, fair.Scale), list([]int64{fair.Floor()}, fair.Scale),
+		strconv.FormatInt(r.From, 10), strconv.Itoa(r.Jobs), strconv.Itoa(r.Users), strconv.Itoa(r.Tasks),
+		list(r.Cores, 1), strconv.FormatBool(r.Played),
+		contestant, strconv.FormatInt(sim.Sum(waits), 10), list([]int64{fair.L1(waits)}, fair.Scale),
+		list([]int64{fair.Floor()}, fair.Scale),
 		score, list(fair.Phi, fair.Scale), list(waits, 1), weight.String(),
 	}
 }

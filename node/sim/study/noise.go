@@ -45,7 +45,10 @@ func sortedBlocks[V any](of map[block]V) []block {
 	for b := range of {
 		blocks = append(blocks, b)
 	}
-	slices.SortFunc(blocks, func(a, b block) int { return cmp.Or(cmp.Compare(a.log, b.log), cmp.Compare(a.period, b.period)) })
+	slices.SortFunc(blocks, func(a, b block) int {
+		return cmp.Or(cmp.Compare(a.log, b.log),
+			cmp.Compare(a.period, b.period))
+	})
 	return blocks
 }
 

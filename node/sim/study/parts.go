@@ -42,7 +42,8 @@ func (p *Report) way(w *page, name string, in func(*Row) bool) {
 		}
 	}
 	all, idle := count(p.Rows, in), count(p.Rows, func(r *Row) bool { return in(r) && r.Total == 0 })
-	w.row(name, strconv.Itoa(all), strconv.Itoa(idle), strconv.Itoa(all), strconv.Itoa(count(p.Rows, played)), dash(strings.Join(loads, ", ")))
+	w.row(name, strconv.Itoa(all), strconv.Itoa(idle), strconv.Itoa(all), strconv.Itoa(count(p.Rows, played)),
+		dash(strings.Join(loads, ", ")))
 }
 
 func count(rows []*Row, which func(*Row) bool) (n int) {
@@ -75,7 +76,8 @@ func (p *Report) parts(w *page) {
 		t := TallyOf(p.Rows, p.Study.Policies, sim.L1, which)
 		waited := fmt.Sprintf("%d of %d", t.Instances-t.Unwaited, t.Instances)
 		for i, policy := range t.Policies {
-			w.row(append([]string{name, waited, policy, strconv.Itoa(t.Scores[i]), fmt.Sprintf("%.3f", t.Shares()[i])}, t.measures(i)...)...)
+			w.row(append([]string{name, waited, policy, strconv.Itoa(t.Scores[i]), fmt.Sprintf("%.3f", t.Shares()[i])},
+				t.measures(i)...)...)
 		}
 	})
 }

@@ -68,7 +68,8 @@ func (p *Report) about(w *page) {
 	w.line("    %s", p.Command)
 	w.line("")
 	w.line("Study %s (study code %d), seed %d: %d of %d instances. %d sites, periods of %d s, unit tasks of %d s, Zipf exponent %v,",
-		s.Mark(), studyCode, s.Setup.Seed, len(p.Rows), s.Size(), s.Setup.Sites, s.Setup.Period, s.Setup.Unit, s.Setup.Exponent)
+		s.Mark(), studyCode, s.Setup.Seed, len(p.Rows), s.Size(), s.Setup.Sites, s.Setup.Period, s.Setup.Unit,
+		s.Setup.Exponent)
 	w.line("background share %v; %s.", s.Setup.BackgroundShare, s.Rules)
 	w.line("")
 	p.ways(w)
@@ -83,7 +84,8 @@ func (p *Report) logs(w *page) {
 	s := p.Study
 	w.head("log", "jobs", "never ran", "malformed lines", "submitted out of order", "MaxProcs", "sha256 (uncompressed)")
 	for _, l := range s.Workloads {
-		w.row(l.Name, strconv.Itoa(l.Lines), strconv.Itoa(l.Dropped), strconv.Itoa(l.Malformed), strconv.Itoa(l.Unsorted), dash(l.MaxProcs), "`"+l.SHA256+"`")
+		w.row(l.Name, strconv.Itoa(l.Lines), strconv.Itoa(l.Dropped), strconv.Itoa(l.Malformed),
+			strconv.Itoa(l.Unsorted), dash(l.MaxProcs), "`"+l.SHA256+"`")
 	}
 	w.line("")
 	passed := 0
@@ -127,7 +129,8 @@ func (p *Report) scenario(w *page, scenario sim.Scenario) {
 		if s, f, ok := paper(policy, scenario); ok {
 			score, share = strconv.Itoa(s), fmt.Sprintf("%.3f", f)
 		}
-		w.row(append([]string{policy, strconv.Itoa(t.Scores[i]), fmt.Sprintf("%.3f ± %.3f", t.Shares()[i], noise[i]), score, share}, t.measures(i)...)...)
+		w.row(append([]string{policy, strconv.Itoa(t.Scores[i]), fmt.Sprintf("%.3f ± %.3f", t.Shares()[i], noise[i]), score, share},
+			t.measures(i)...)...)
 	}
 	w.line("")
 	w.line("Head to head, instances in which the row is fairer than the column:")

@@ -15,12 +15,14 @@ import (
 func TestSeriesTellsRanges(t *testing.T) {
 	study := smallStudy(t)
 	study.Periods, study.Mappings, study.Loads, study.Sample = 3, 1, []float64{1.5}, 0
-	study.Scenarios, study.Policies, study.Beyond = []sim.Scenario{sim.Equal}, []string{sched.SimplDirect}, []string{sched.Alone}
+	study.Scenarios, study.Policies, study.Beyond = []sim.Scenario{sim.Equal}, []string{sched.SimplDirect},
+		[]string{sched.Alone}
 	log := study.Workloads[0]
 	mean := log.UnitTasks(study.Setup.Unit) * study.Setup.Period / (log.Span() + 1)
 	s := &Series{Study: study, Seeds: 2, Tasks: 2*mean + 1}
 	parts, err := s.Parts()
-	if err != nil || len(parts) != 2*len(study.Workloads) || parts[0].Study.Periods != 2 || parts[1].Study.Setup.Seed != 2 {
+	if err != nil || len(parts) != 2*len(study.Workloads) || parts[0].Study.Periods != 2 ||
+		parts[1].Study.Setup.Seed != 2 {
 		t.Fatalf("%d parts, %v", len(parts), err)
 	}
 	var names []string
@@ -43,7 +45,8 @@ func TestSeriesTellsRanges(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if text[0].String() != text[1].String() || !strings.Contains(text[0].String(), "| ALONE | all |") || !strings.Contains(text[0].String(), "| seeds |") {
+	if text[0].String() != text[1].String() || !strings.Contains(text[0].String(), "| ALONE | all |") ||
+		!strings.Contains(text[0].String(), "| seeds |") {
 		t.Errorf("report:\n%s", text[0].String())
 	}
 	s.Seeds = 0

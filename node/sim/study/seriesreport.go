@@ -28,7 +28,8 @@ func (p *SeriesReport) about(w *page) {
 	w.line("    %s", p.Command)
 	w.line("")
 	w.line("Study code %d. %d logs, each by itself, seeds 1 to %d. %d sites, periods of %d s, unit tasks of %d s, loads %v, %d user mappings, Zipf exponent %v,",
-		studyCode, len(s.Workloads), p.Series.Seeds, s.Setup.Sites, s.Setup.Period, s.Setup.Unit, s.Loads, s.Mappings, s.Setup.Exponent)
+		studyCode, len(s.Workloads), p.Series.Seeds, s.Setup.Sites, s.Setup.Period, s.Setup.Unit, s.Loads, s.Mappings,
+		s.Setup.Exponent)
 	w.line("background share %v; %s.", s.Setup.BackgroundShare, s.Rules)
 	w.line("")
 	w.line("A cell: in how many instances the row is fairer : less fair than the column = their ratio (95 %% interval). **logs**, **seeds**: the least and the greatest")
@@ -59,7 +60,8 @@ func (p *SeriesReport) plan(w *page) {
 		s := studies[name]
 		log := s.Workloads[0]
 		mean := log.UnitTasks(s.Setup.Unit) * s.Setup.Period / (log.Span() + 1)
-		w.row(name, strconv.Itoa(s.Periods), strconv.FormatInt(mean, 10), strconv.Itoa(played[name]), strconv.Itoa(waited[name]), "`"+log.SHA256+"`")
+		w.row(name, strconv.Itoa(s.Periods), strconv.FormatInt(mean, 10), strconv.Itoa(played[name]),
+			strconv.Itoa(waited[name]), "`"+log.SHA256+"`")
 	}
 }
 

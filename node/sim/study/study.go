@@ -145,22 +145,23 @@ func (s *Study) Mark() string {
 
 // Row is the result of one instance. Waits are seconds.
 type Row struct {
-	Index                   int
-	Log                     string
-	Scenario                sim.Scenario
-	Load                    float64
-	Period, Mapping         int
-	From                    int64
-	Jobs, Users, Tasks      int
-	Cores                   []int64
-	Passed                  int // starts of the period that were passed over: too few users
-	Scale                   int64
-	Phi                     []int64     // φ·Scale by site
-	Total                   int64       // v(N)
-	Waits                   [][]int64   // by policy, by site
-	Played                  bool        // all coalitions were played by brokers, too
-	TooWide                 int         `json:",omitempty"` // jobs left out: wider than every site
-	Yardsticks              []Yardstick `json:",omitempty"` // of all contestants: one for unit tasks, one for each Weight of jobs as they are
+	Index              int
+	Log                string
+	Scenario           sim.Scenario
+	Load               float64
+	Period, Mapping    int
+	From               int64
+	Jobs, Users, Tasks int
+	Cores              []int64
+	Passed             int // starts of the period that were passed over: too few users
+	Scale              int64
+	Phi                []int64   // φ·Scale by site
+	Total              int64     // v(N)
+	Waits              [][]int64 // by policy, by site
+	Played             bool      // all coalitions were played by brokers, too
+	TooWide            int       `json:",omitempty"` // jobs left out: wider than every site
+	// of all contestants: one for unit tasks, one for each Weight of jobs as they are
+	Yardsticks              []Yardstick `json:",omitempty"`
 	Home, Decisions, Events uint64      // of the first policy's run
 }
 
@@ -207,12 +208,18 @@ func (s *Study) Run(ctx context.Context, workers int, done map[int]bool, save fu
 	if err != nil {
 		return err
 	}
-	return each(ctx, workers, keys, done, func(ctx context.Context, i int) (*Row, error) { return s.row(ctx, i, keys[i], sample(i)) }, save)
+	return each(ctx, workers, keys, done, func(ctx context.Context, i int) (*Row,
+		error,
+	) {
+		return s.row(ctx, i, keys[i], sample(i))
+	}, save)
 }
 
 // each plays the instances that done does not hold, on so many workers, and calls
 // save for each, one call at a time.
-func each[T any](ctx context.Context, workers int, keys []key, done map[int]bool, play func(context.Context, int) (T, error), save func(T) error) error {
+func each[T any](ctx context.Context, workers int, keys []key, done map[int]bool,
+	play func(context.Context, int) (T, error), save func(T) error,
+) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	indexes := make(chan int)

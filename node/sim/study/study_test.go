@@ -131,7 +131,8 @@ func TestDamagedRowsArePlayedAgain(t *testing.T) {
 		if damaged == lines[3] || !strings.Contains(lines[3], `"Index":2,`) {
 			t.Fatalf("%s changes nothing of %s", name, lines[3])
 		}
-		if err := os.WriteFile(path, []byte(strings.Join(lines[:3], "")+damaged+strings.Join(lines[4:], "")), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(strings.Join(lines[:3], "")+damaged+strings.Join(lines[4:], "")),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 		results, err := OpenResults(path, s)
@@ -155,11 +156,15 @@ func TestDamagedRowsArePlayedAgain(t *testing.T) {
 func TestTallyLeavesOutWhereNobodyWaits(t *testing.T) {
 	var rows []*Row
 	for _, l1 := range []int64{0, 2, 4, 90} { // two sites, φ = 50 each
-		rows = append(rows, &Row{Scale: 2, Phi: []int64{100, 100}, Total: 100, Waits: [][]int64{{50 + l1/2, 50 - l1/2}, {50, 50}}})
+		rows = append(rows, &Row{
+			Scale: 2, Phi: []int64{100, 100}, Total: 100,
+			Waits: [][]int64{{50 + l1/2, 50 - l1/2}, {50, 50}},
+		})
 	}
 	rows = append(rows, &Row{Scale: 2, Phi: []int64{0, 0}, Waits: [][]int64{{0, 0}, {0, 0}}})
 	tally := TallyOf(rows, []string{"a", "b"}, sim.L1, nil)
-	if tally.Instances != 5 || tally.Unwaited != 1 || tally.Wins(1) != 3 || tally.Losses(0) != 3 || tally.Scores[0] != 0 {
+	if tally.Instances != 5 || tally.Unwaited != 1 || tally.Wins(1) != 3 || tally.Losses(0) != 3 ||
+		tally.Scores[0] != 0 {
 		t.Errorf("%+v", tally)
 	}
 	if d := tally.Distance[0]; d.Mean != 0.24 || d.Median != 0.03 {
@@ -248,7 +253,8 @@ func TestTheSameSeedGivesTheSameBytes(t *testing.T) {
 			return "", sim.Outcome{}
 		}
 		var b bytes.Buffer
-		if err := errors.Join(sim.StartLog(&b, &in.Case, out), sim.Schedule(&b, &in.Case, out), chart.Gantt(&b, chart.SVG, &in.Case, out, "t")); err != nil {
+		if err := errors.Join(sim.StartLog(&b, &in.Case, out), sim.Schedule(&b, &in.Case, out),
+			chart.Gantt(&b, chart.SVG, &in.Case, out, "t")); err != nil {
 			t.Error(err)
 		}
 		return b.String(), *out

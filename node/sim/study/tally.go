@@ -45,7 +45,10 @@ func (s *Spread) summarize() {
 // TallyOf sums up the rows that which accepts (nil: all), by a norm.
 func TallyOf(rows []*Row, policies []string, norm sim.Norm, which func(*Row) bool) *Tally {
 	n := len(policies)
-	t := &Tally{Policies: policies, Scores: make([]int, n), Distance: make([]Spread, n), Excess: make([]Spread, n), blocks: map[block][]int{}}
+	t := &Tally{
+		Policies: policies, Scores: make([]int, n), Distance: make([]Spread, n), Excess: make([]Spread, n),
+		blocks: map[block][]int{},
+	}
 	for range n {
 		t.Beats = append(t.Beats, make([]int, n))
 	}
@@ -177,7 +180,8 @@ func (p *Report) Scores() (scores []Score) {
 		for i, policy := range t.Policies {
 			s := Score{
 				Scenario: scenario, Policy: policy, Score: t.Scores[i], Share: t.Shares()[i], Losses: t.Losses(i),
-				Distance: t.Distance[i].Mean, DistanceMedian: t.Distance[i].Median, Excess: t.Excess[i].Mean, ExcessMedian: t.Excess[i].Median,
+				Distance: t.Distance[i].Mean, DistanceMedian: t.Distance[i].Median, Excess: t.Excess[i].Mean,
+				ExcessMedian: t.Excess[i].Median,
 			}
 			if _, share, ok := paper(policy, scenario); ok {
 				s.Paper = share

@@ -52,5 +52,6 @@ func (s *Study) Open(periods int) []Variant {
 // shares reports whether an instance of another study of the same logs is in this
 // part, too.
 func (s *Study) shares(r *Row) bool {
-	return r.Period < s.Periods && r.Mapping < s.Mappings && slices.Contains(s.Loads, r.Load) && slices.Contains(s.Scenarios, r.Scenario)
+	return r.Period < s.Periods && r.Mapping < s.Mappings && slices.Contains(s.Loads, r.Load) &&
+		slices.Contains(s.Scenarios, r.Scenario)
 }

@@ -73,7 +73,8 @@ func (s *Study) playAsTheyAre(ctx context.Context, r *Row, in *sim.Instance) err
 	known := sim.PlayClairvoyant(&in.Case)
 	mixed := sim.PlayAnchored(&in.Case)
 	for w := range r.Yardsticks {
-		r.Yardsticks[w].Waits = append(r.Yardsticks[w].Waits, sim.WaitsBy(&in.Case, known.Start, sim.Weight(w)), sim.WaitsBy(&in.Case, mixed.Start, sim.Weight(w)))
+		r.Yardsticks[w].Waits = append(r.Yardsticks[w].Waits, sim.WaitsBy(&in.Case, known.Start, sim.Weight(w)),
+			sim.WaitsBy(&in.Case, mixed.Start, sim.Weight(w)))
 		best := sim.PlayCeiling(&in.Case, sim.Weight(w), fairs[w])
 		r.Yardsticks[w].Waits = append(r.Yardsticks[w].Waits, sim.WaitsBy(&in.Case, best.Start, sim.Weight(w)))
 	}
@@ -113,7 +114,8 @@ func (s *Study) measured(r *Row) bool {
 	whole := len(r.Yardsticks) == want
 	for i := range r.Yardsticks {
 		y := &r.Yardsticks[i]
-		whole = whole && len(y.Phi) == s.Setup.Sites && y.Total >= 0 && y.Total <= math.MaxInt64/r.Scale && len(y.Waits) == len(s.contestants()) && sim.Sum(y.Phi) == r.Scale*y.Total
+		whole = whole && len(y.Phi) == s.Setup.Sites && y.Total >= 0 && y.Total <= math.MaxInt64/r.Scale &&
+			len(y.Waits) == len(s.contestants()) && sim.Sum(y.Phi) == r.Scale*y.Total
 		for _, waits := range y.Waits {
 			whole = whole && len(waits) == s.Setup.Sites && slices.Min(waits) >= 0
 		}

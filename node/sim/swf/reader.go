@@ -130,7 +130,8 @@ func (r *Reader) wrap(err error) error {
 		return fmt.Errorf("%s:%d: %w: is it in the Standard Workload Format, plain or gzipped?", r.name, r.line, ErrEmpty)
 	case errors.Is(err, io.EOF):
 		return io.EOF
-	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, gzip.ErrChecksum), errors.Is(err, gzip.ErrHeader), errors.As(err, new(flate.CorruptInputError)):
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, gzip.ErrChecksum), errors.Is(err, gzip.ErrHeader),
+		errors.As(err, new(flate.CorruptInputError)):
 		return fmt.Errorf("%s:%d: %w", r.name, r.line+1, ErrTruncated)
 	}
 	return fmt.Errorf("%s:%d: read log: %w", r.name, r.line+1, err)

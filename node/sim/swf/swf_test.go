@@ -254,7 +254,8 @@ func readKnown(t *testing.T, path string) {
 func TestFarTooManyMalformedLines(t *testing.T) {
 	heard := 0
 	r := NewReader(strings.NewReader(strings.Repeat("x\n", MaxProblems+2)), "bomb.swf", func(Problem) { heard++ })
-	if _, err := r.Next(); !errors.Is(err, ErrMalformed) || !strings.HasPrefix(err.Error(), "bomb.swf:1000001: ") || heard != MaxProblems+1 {
+	if _, err := r.Next(); !errors.Is(err, ErrMalformed) || !strings.HasPrefix(err.Error(), "bomb.swf:1000001: ") ||
+		heard != MaxProblems+1 {
 		t.Errorf("%d lines reported, %v", heard, err)
 	}
 }

@@ -176,7 +176,8 @@ func TestSteadyEnds(t *testing.T) {
 
 func TestHashes(t *testing.T) {
 	var h Hashes
-	if seen := slices.Concat(h.See("a", 3, "x"), h.See("b", 3, "x"), h.See("b", 4, "y"), h.See("b", 4, "y")); len(seen) > 0 || h.Compared() != 1 {
+	if seen := slices.Concat(h.See("a", 3, "x"), h.See("b", 3, "x"), h.See("b", 4, "y"), h.See("b", 4, "y")); len(seen) > 0 ||
+		h.Compared() != 1 {
 		t.Errorf("%v", seen)
 	}
 	if got := rules(h.See("c", 4, "z")); got != "same-state" {

@@ -128,7 +128,8 @@ func parseMark(line string) (what string, a Attempt, err error) {
 		}
 		return n
 	}
-	a.Task, a.Attempt, a.PID, a.Last, a.Code = int(number(f[2])), int(number(f[3])), int(number(f[6])), number(f[7]), int(number(f[8]))
+	a.Task, a.Attempt, a.PID, a.Last, a.Code = int(number(f[2])), int(number(f[3])), int(number(f[6])), number(f[7]),
+		int(number(f[8]))
 	token, e := strconv.ParseUint(f[4], 10, 64)
 	if e != nil && err == nil {
 		err = fmt.Errorf("mark %q: %w", line, e)

@@ -131,7 +131,8 @@ func trueEnd(o Ordered, id string, t ShownTask, list []Attempt) (Violation, bool
 			return where("it never fails")
 		case !a.Ended || a.Code != code:
 			return where("that attempt ended %t with %d", a.Ended, a.Code)
-		case last.Attempt > t.Attempt && (o.OnLoss != Immediate || t.State == "failed"): // of what may overlap the first success counts
+		// of what may overlap the first success counts
+		case last.Attempt > t.Attempt && (o.OnLoss != Immediate || t.State == "failed"):
 			return where("%s had started by then", last)
 		}
 	case "cancelled":

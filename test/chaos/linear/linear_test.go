@@ -120,7 +120,8 @@ func TestFindsViolations(t *testing.T) {
 			}
 			hit := false
 			for _, v := range found {
-				hit = hit || v.Rule == check.Linear && strings.HasPrefix(v.Text, tc.object+": ") && strings.Contains(v.Text, tc.wrong)
+				hit = hit || v.Rule == check.Linear && strings.HasPrefix(v.Text, tc.object+": ") &&
+					strings.Contains(v.Text, tc.wrong)
 			}
 			if !hit {
 				t.Errorf("want %q in %q, found %v", tc.wrong, tc.object, found)
@@ -136,16 +137,25 @@ func TestFindsViolations(t *testing.T) {
 // operations at the same time.
 func TestAllowsWhatMayBe(t *testing.T) {
 	for name, history := range map[string][]Op{
-		"a lost submit that never was":          {lost(0, of(Submit, "")), at(10, 20, look("site-1", "", Absent)), at(30, 40, of(Submit, "1"))},
-		"a lost submit that was":                {lost(0, of(Submit, "")), at(10, 20, of(Submit, "1")), at(30, 40, look("site-1", "1", Live))},
-		"a lost submit that comes late":         {lost(0, of(Submit, "")), at(10, 20, sure(look("site-2", "", Absent))), at(30, 40, sure(look("site-2", "1", Live)))},
-		"an old read elsewhere":                 {at(0, 10, of(Submit, "1")), at(20, 30, look("site-2", "", Absent))},
-		"cancel twice":                          {at(0, 10, of(Submit, "1")), at(20, 30, of(Cancel, "1")), at(40, 50, of(Cancel, "1")), at(60, 70, look("site-1", "1", Over))},
-		"a lost cancel that does nothing":       {at(0, 10, of(Submit, "1")), lost(20, of(Cancel, "1")), at(40, 50, look("site-1", "1", Live))},
-		"a lost cancel that comes late":         {at(0, 10, of(Submit, "1")), lost(20, of(Cancel, "1")), at(40, 50, look("site-1", "1", Live)), at(60, 70, look("site-1", "1", Over))},
-		"the key again after the end":           {at(0, 10, of(Submit, "1")), at(20, 30, look("site-1", "1", Over)), at(40, 50, of(Submit, "1"))},
-		"two at once, either first":             {at(0, 50, set(7)), at(10, 40, set(8)), at(60, 70, sure(got("site-2", 7)))},
-		"a read beside a write":                 {at(0, 10, set(7)), at(20, 50, set(8)), at(30, 35, sure(got("site-2", 8))), at(36, 60, sure(got("site-3", 8)))},
+		"a lost submit that never was":  {lost(0, of(Submit, "")), at(10, 20, look("site-1", "", Absent)), at(30, 40, of(Submit, "1"))},
+		"a lost submit that was":        {lost(0, of(Submit, "")), at(10, 20, of(Submit, "1")), at(30, 40, look("site-1", "1", Live))},
+		"a lost submit that comes late": {lost(0, of(Submit, "")), at(10, 20, sure(look("site-2", "", Absent))), at(30, 40, sure(look("site-2", "1", Live)))},
+		"an old read elsewhere":         {at(0, 10, of(Submit, "1")), at(20, 30, look("site-2", "", Absent))},
+		"cancel twice": {
+			at(0, 10, of(Submit, "1")), at(20, 30, of(Cancel, "1")), at(40, 50, of(Cancel, "1")),
+			at(60, 70, look("site-1", "1", Over)),
+		},
+		"a lost cancel that does nothing": {at(0, 10, of(Submit, "1")), lost(20, of(Cancel, "1")), at(40, 50, look("site-1", "1", Live))},
+		"a lost cancel that comes late": {
+			at(0, 10, of(Submit, "1")), lost(20, of(Cancel, "1")), at(40, 50, look("site-1", "1", Live)),
+			at(60, 70, look("site-1", "1", Over)),
+		},
+		"the key again after the end": {at(0, 10, of(Submit, "1")), at(20, 30, look("site-1", "1", Over)), at(40, 50, of(Submit, "1"))},
+		"two at once, either first":   {at(0, 50, set(7)), at(10, 40, set(8)), at(60, 70, sure(got("site-2", 7)))},
+		"a read beside a write": {
+			at(0, 10, set(7)), at(20, 50, set(8)), at(30, 35, sure(got("site-2", 8))),
+			at(36, 60, sure(got("site-3", 8))),
+		},
 		"a lost write that comes late":          {at(0, 10, set(7)), lost(20, set(8)), at(30, 40, sure(got("site-2", 7))), at(50, 60, sure(got("site-2", 8)))},
 		"an old policy at another broker":       {at(0, 10, set(7)), at(20, 30, set(8)), at(40, 50, got("site-2", 7)), at(60, 70, got("site-2", 8))},
 		"an answer that was lost to the client": {at(0, 10, set(7)), lost(20, got("site-2", 0)), lost(30, sure(look("site-2", "", Absent)))},
@@ -185,7 +195,8 @@ func TestManyLostWritesStayFast(t *testing.T) {
 	var history []Op
 	for i := range 500 {
 		now := 10 * i
-		history = append(history, lost(now, set(int64(10_000+i))), at(now, now+5, set(int64(i+1))), at(now+6, now+9, sure(got("site-2", int64(i+1)))))
+		history = append(history, lost(now, set(int64(10_000+i))), at(now, now+5, set(int64(i+1))),
+			at(now+6, now+9, sure(got("site-2", int64(i+1)))))
 	}
 	if found, err := Check(history, time.Minute, t.TempDir()); err != nil || len(found) > 0 {
 		t.Errorf("found %v, %v", found, err)
@@ -200,7 +211,8 @@ func TestHistoryKeepsUnknownOutcomes(t *testing.T) {
 	h.Call(set(8))
 	first.Return(func(o *Op) { o.Value = 9 })
 	all := h.All()
-	if len(all) != 2 || !all[0].Answered || all[0].Value != 9 || all[0].Call != 1 || all[0].Return != 3 || all[1].Answered {
+	if len(all) != 2 || !all[0].Answered || all[0].Value != 9 || all[0].Call != 1 || all[0].Return != 3 ||
+		all[1].Answered {
 		t.Errorf("%+v", all)
 	}
 	if _, err := Check(all, time.Minute, filepath.Join(os.DevNull, "none")); err != nil {
@@ -233,7 +245,8 @@ func TestHomeJobIsItsOwnersAlone(t *testing.T) {
 	submit := of(Submit, "1")
 	submit.Durable = false
 	history := []Op{
-		at(0, 10, submit), at(12, 15, of(Cancel, "1")), at(20, 30, sure(look("site-1", "1", Over))), at(40, 50, sure(look("site-2", "", Absent))),
+		at(0, 10, submit), at(12, 15, of(Cancel, "1")), at(20, 30, sure(look("site-1", "1", Over))),
+		at(40, 50, sure(look("site-2", "", Absent))),
 	}
 	if found, err := Check(history, time.Minute, t.TempDir()); err != nil || len(found) > 0 {
 		t.Errorf("found %v, %v", found, err)

@@ -34,7 +34,8 @@ func (c *Cluster) writeAdmin() error {
 	if err != nil {
 		return err
 	}
-	if err = c.kubeconfig(c.Kubeconfig(), &api.AuthInfo{ClientCertificateData: p.cert, ClientKeyData: p.key}, ""); err != nil {
+	if err = c.kubeconfig(c.Kubeconfig(), &api.AuthInfo{ClientCertificateData: p.cert, ClientKeyData: p.key},
+		""); err != nil {
 		return err
 	}
 	if c.admin, err = clientcmd.BuildConfigFromFlags("", c.Kubeconfig()); err != nil {
@@ -74,16 +75,20 @@ func (c *Cluster) Certificate(user string, valid time.Duration, groups ...string
 // these rights in that namespace, and writes a kubeconfig whose token is in the
 // file of the same name with .token: a test may replace that. The token dies with
 // the account, 10 s later.
-func (c *Cluster) ServiceAccount(ctx context.Context, namespace, name string, rules ...rbacv1.PolicyRule) (string, error) {
+func (c *Cluster) ServiceAccount(ctx context.Context, namespace, name string, rules ...rbacv1.PolicyRule) (string,
+	error,
+) {
 	if err := c.Namespace(ctx, namespace); err != nil {
 		return "", err
 	}
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: name}
-	_, err := c.client.CoreV1().ServiceAccounts(namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: meta}, metav1.CreateOptions{})
+	_, err := c.client.CoreV1().ServiceAccounts(namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: meta},
+		metav1.CreateOptions{})
 	if err != nil {
 		return "", fmt.Errorf("make a service account: %w", err)
 	}
-	if _, err = c.client.RbacV1().Roles(namespace).Create(ctx, &rbacv1.Role{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{}); err != nil {
+	if _, err = c.client.RbacV1().Roles(namespace).Create(ctx, &rbacv1.Role{ObjectMeta: meta, Rules: rules},
+		metav1.CreateOptions{}); err != nil {
 		return "", fmt.Errorf("make its role: %w", err)
 	}
 	_, err = c.client.RbacV1().RoleBindings(namespace).Create(ctx, &rbacv1.RoleBinding{
@@ -99,7 +104,8 @@ func (c *Cluster) ServiceAccount(ctx context.Context, namespace, name string, ru
 // ClusterRights gives a service account rights beyond its namespace, as nodes are.
 func (c *Cluster) ClusterRights(ctx context.Context, namespace, name string, rules ...rbacv1.PolicyRule) error {
 	meta := metav1.ObjectMeta{Name: namespace + "-" + name}
-	if _, err := c.client.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{}); err != nil {
+	if _, err := c.client.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules},
+		metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("make a cluster role: %w", err)
 	}
 	_, err := c.client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
@@ -115,7 +121,8 @@ func (c *Cluster) ClusterRights(ctx context.Context, namespace, name string, rul
 // Account writes a kubeconfig for a service account that is there, as one that a
 // chart has made.
 func (c *Cluster) Account(ctx context.Context, namespace, name string) (string, error) {
-	t, err := c.client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authv1.TokenRequest{}, metav1.CreateOptions{})
+	t, err := c.client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authv1.TokenRequest{},
+		metav1.CreateOptions{})
 	if err != nil {
 		return "", fmt.Errorf("have a token signed: %w", err)
 	}
@@ -128,7 +135,8 @@ func (c *Cluster) Account(ctx context.Context, namespace, name string) (string, 
 
 // Namespace makes a namespace unless it is there.
 func (c *Cluster) Namespace(ctx context.Context, name string) error {
-	_, err := c.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	_, err := c.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("make namespace %s: %w", name, err)
 	}

@@ -81,7 +81,10 @@ func New(ctx context.Context, options ...Option) (*Cluster, error) {
 	if err = os.WriteFile(filepath.Join(dir, "owner"), []byte(strconv.Itoa(os.Getpid())), 0o600); err != nil {
 		return nil, err
 	}
-	c := &Cluster{Dir: dir, name: filepath.Base(dir), flags: map[string][]string{}, ports: map[string]string{}, net: newSubnets()}
+	c := &Cluster{
+		Dir: dir, name: filepath.Base(dir), flags: map[string][]string{}, ports: map[string]string{},
+		net: newSubnets(),
+	}
 	for _, o := range options {
 		o(c)
 	}
@@ -108,7 +111,8 @@ func (c *Cluster) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return testbed.Await(ctx, "the default service account", func() error {
-		_, err := c.client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, metav1.NamespaceDefault, metav1.GetOptions{})
+		_, err := c.client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, metav1.NamespaceDefault,
+			metav1.GetOptions{})
 		return err
 	})
 }

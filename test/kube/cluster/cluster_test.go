@@ -82,7 +82,8 @@ func pods(t *testing.T, client *kubernetes.Clientset, namespace string) error {
 // as they and their credentials last.
 func TestRights(t *testing.T) {
 	c := plane
-	path, err := c.ServiceAccount(t.Context(), "ours", "broker", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}})
+	path, err := c.ServiceAccount(t.Context(), "ours", "broker",
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}})
 	must(t, err)
 	broker := use(t, path)
 	must(t, pods(t, broker, "ours"))
@@ -92,12 +93,16 @@ func TestRights(t *testing.T) {
 	if _, err = broker.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("nodes: %v", err)
 	}
-	must(t, c.ClusterRights(t.Context(), "ours", "broker", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list"}}))
+	must(t, c.ClusterRights(t.Context(), "ours", "broker",
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list"}}))
 	await(t, "the right to list nodes", func() error {
 		_, err := broker.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 		return err
 	})
-	for valid, is := range map[time.Duration]func(error) bool{time.Hour: apierrors.IsForbidden, -time.Second: apierrors.IsUnauthorized} {
+	for valid, is := range map[time.Duration]func(error) bool{
+		time.Hour:    apierrors.IsForbidden,
+		-time.Second: apierrors.IsUnauthorized,
+	} {
 		path, err = c.Certificate("somebody", valid)
 		must(t, err)
 		if err = pods(t, use(t, path), "ours"); !is(err) {

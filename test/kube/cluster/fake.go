@@ -63,7 +63,10 @@ func (c *Cluster) addFakeNode(ctx context.Context, name string, size Size) error
 	if err != nil {
 		return fmt.Errorf("read the memory of a node: %w", err)
 	}
-	has := corev1.ResourceList{corev1.ResourceCPU: cpu, corev1.ResourceMemory: memory, corev1.ResourcePods: resource.MustParse("10000")}
+	has := corev1.ResourceList{
+		corev1.ResourceCPU: cpu, corev1.ResourceMemory: memory,
+		corev1.ResourcePods: resource.MustParse("10000"),
+	}
 	_, err = c.client.CoreV1().Nodes().Create(ctx, &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Annotations: map[string]string{fakeNode: "fake"},

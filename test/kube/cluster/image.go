@@ -64,7 +64,10 @@ func archive(files ...file) ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, f := range files {
-		if err := w.WriteHeader(&tar.Header{Name: f.name, Mode: f.mode, Size: int64(len(f.data)), Typeflag: tar.TypeReg}); err != nil {
+		if err := w.WriteHeader(&tar.Header{
+			Name: f.name, Mode: f.mode, Size: int64(len(f.data)),
+			Typeflag: tar.TypeReg,
+		}); err != nil {
 			return nil, err
 		}
 		if _, err := w.Write(f.data); err != nil {

@@ -71,7 +71,8 @@ func (n *Node) prepare() error {
 		return err
 	}
 	n.c.nodes = append(n.c.nodes, n)
-	return errors.Join(n.c.saveTunables(), os.Mkdir(n.dir, 0o700), n.makeCgroups(), n.configureContainerd(), n.configureKubelet())
+	return errors.Join(n.c.saveTunables(), os.Mkdir(n.dir, 0o700), n.makeCgroups(), n.configureContainerd(),
+		n.configureKubelet())
 }
 
 // importBase puts the busybox there, and what holds a pod.
@@ -164,7 +165,8 @@ func (c *Cluster) RemoveNodes(ctx context.Context, names ...string) error {
 			continue
 		}
 		for _, p := range pods.Items {
-			if err = c.client.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, now); err != nil && !apierrors.IsNotFound(err) {
+			if err = c.client.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, now); err != nil &&
+				!apierrors.IsNotFound(err) {
 				errs = append(errs, fmt.Errorf("remove pod %s: %w", p.Name, err))
 			}
 		}

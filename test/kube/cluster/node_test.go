@@ -143,7 +143,8 @@ func TestPodsRun(t *testing.T) {
 			t.Fatalf("%v: %s", err, out)
 		}
 		must(t, n.ImportProgram(t.Context(), "cloudshare.test/probe:1", program))
-		_, err := plane.ServiceAccount(t.Context(), space, "reader", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}})
+		_, err := plane.ServiceAccount(t.Context(), space, "reader",
+			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}})
 		must(t, err)
 		for path, want := range map[string]string{"pods": "200 OK\n", "secrets": "403 Forbidden\n"} {
 			job(t, n.Name, "asks-"+path, corev1.Container{Image: "cloudshare.test/probe:1", Args: []string{"/api/v1/namespaces/default/" + path}},

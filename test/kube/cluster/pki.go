@@ -36,7 +36,8 @@ func newAuthority() (*authority, error) {
 	}
 	a := &authority{key: key}
 	template := certificate(pkix.Name{CommonName: "cs-kube"}, lasting)
-	template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign|x509.KeyUsageDigitalSignature
+	template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true,
+		x509.KeyUsageCertSign|x509.KeyUsageDigitalSignature
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		return nil, fmt.Errorf("sign the authority's certificate: %w", err)

@@ -72,7 +72,9 @@ func (a *App) Note(format string, args ...any) {
 }
 
 // ShowCommand returns a command without arguments that shows one answer.
-func ShowCommand[T any](a *App, use, short, example string, ask func(cmd *cobra.Command, c *client.Client) (T, error), table func(io.Writer, T)) *cobra.Command {
+func ShowCommand[T any](a *App, use, short, example string, ask func(cmd *cobra.Command, c *client.Client) (T, error),
+	table func(io.Writer, T),
+) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Example: example, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -23,7 +23,8 @@ func Choices(cmd *cobra.Command, to *[]string, name string, known []string, usag
 
 func addChoice(cmd *cobra.Command, c *choice, name, usage string) {
 	cmd.Flags().Var(c, name, usage)
-	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(c.known, cobra.ShellCompDirectiveNoFileComp)) // of a new flag
+	// of a new flag
+	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(c.known, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // NewChoice returns the value of a flag that takes one of a few, with its default.

@@ -66,7 +66,8 @@ func TestAddresses(t *testing.T) {
 				c.Site, c.Insecure = "a", insecure
 				k.set(&c, text)
 				line := judged(c, text)
-				if err := c.Validate(); err != nil && (cli.CodeOf(err) != cli.ExitUsage || strings.ContainsAny(err.Error(), "\n\x00\u202e") || !strings.Contains(err.Error(), k.key)) {
+				if err := c.Validate(); err != nil && (cli.CodeOf(err) != cli.ExitUsage ||
+					strings.ContainsAny(err.Error(), "\n\x00\u202e") || !strings.Contains(err.Error(), k.key)) {
 					t.Errorf("%s %q: exit %d: %q", k.key, text, cli.CodeOf(err), err)
 				}
 				if insecure || k.key == "http" {
@@ -111,7 +112,8 @@ func TestAddressPairs(t *testing.T) {
 		c.Site, c.Insecure = "a", true
 		tc.edit(&c)
 		err := c.Validate()
-		if (err == nil) != (tc.want == "") || err != nil && (cli.CodeOf(err) != cli.ExitUsage || !strings.Contains(err.Error(), tc.want)) {
+		if (err == nil) != (tc.want == "") || err != nil &&
+			(cli.CodeOf(err) != cli.ExitUsage || !strings.Contains(err.Error(), tc.want)) {
 			t.Errorf("%s: %v, want %q", name, err, tc.want)
 		}
 	}

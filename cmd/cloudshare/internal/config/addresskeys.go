@@ -11,7 +11,10 @@ import (
 // checkAddresses goes through all keys with addresses in them. What they mean to
 // others shows only at run time: see join.go, raftlog's dialBack and api/contact.
 func (c Config) checkAddresses() error {
-	for _, check := range []func() error{c.checkListeners, c.checkPProf, c.checkJoin, c.checkGossipJoin, c.checkNames, c.checkAdvertise} {
+	for _, check := range []func() error{
+		c.checkListeners, c.checkPProf, c.checkJoin, c.checkGossipJoin, c.checkNames,
+		c.checkAdvertise,
+	} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -109,7 +112,8 @@ func (c Config) ownKey(text string) string {
 	for _, l := range c.listeners() {
 		own, err := parseAddress(l.text)
 		told, cause := parseAddress(c.Advertised(l.text))
-		if err == nil && (a.equals(own) || own.everywhere() && own.port == a.port && a.loopback()) || cause == nil && a.equals(told) {
+		if err == nil && (a.equals(own) || own.everywhere() && own.port == a.port && a.loopback()) || cause == nil &&
+			a.equals(told) {
 			return l.key
 		}
 	}

@@ -92,8 +92,9 @@ type ArchiveConfig struct {
 // Default returns a broker on loopback that uses the whole machine.
 func Default() Config {
 	return Config{
-		DataDir: "data", HTTP: "127.0.0.1:7700", Peer: "127.0.0.1:7701", Gossip: "127.0.0.1:7702", GossipJoin: []string{}, Join: []string{}, HTTPNames: []string{}, Profile: "lan", Coordination: Raft,
-		Commands: true, Container: defaultContainer(), Kube: defaultKube(),
+		DataDir: "data", HTTP: "127.0.0.1:7700", Peer: "127.0.0.1:7701", Gossip: "127.0.0.1:7702", GossipJoin: []string{}, Join: []string{}, HTTPNames: []string{}, Profile: "lan",
+		Coordination: Raft,
+		Commands:     true, Container: defaultContainer(), Kube: defaultKube(),
 		Labels: []string{}, Handlers: defaultHandlers(),
 		Memory: "0", MinFree: "256Mi", StopWait: 15 * time.Second, LogLevel: "info", LogFormat: "console",
 		TaskLogs: TaskLogsConfig{Keep: 24 * time.Hour, MaxBytes: "10Gi", Each: "64Mi"},
@@ -193,7 +194,8 @@ func sizeOf(text string) int64 {
 func (c Config) ForArchive(federation string) archive.Config {
 	return archive.Config{
 		Dir: filepath.Join(c.DataDir, "archive"), Site: c.Site, Federation: federation,
-		Scope: archive.Scope(c.Archive.Scope), Keep: c.Archive.Keep, MaxBytes: sizeOf(c.Archive.MaxBytes), Now: time.Now,
+		Scope: archive.Scope(c.Archive.Scope), Keep: c.Archive.Keep, MaxBytes: sizeOf(c.Archive.MaxBytes),
+		Now: time.Now,
 	}
 }
 
@@ -213,7 +215,11 @@ func (c Config) Timing() node.Timing {
 		// A dead leader's session must expire, and the next one begin, before leases do.
 		t.Lease = max(t.Lease, 3*c.zkSession())
 	}
-	for _, o := range []struct{ to, from *time.Duration }{{&t.Lease, &c.Lease}, {&t.Margin, &c.Margin}, {&t.Grace, &c.KillGrace}} {
+	for _, o := range []struct{ to, from *time.Duration }{
+		{&t.Lease, &c.Lease},
+		{&t.Margin, &c.Margin},
+		{&t.Grace, &c.KillGrace},
+	} {
 		if *o.from != 0 {
 			*o.to = *o.from
 		}

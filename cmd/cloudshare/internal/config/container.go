@@ -71,7 +71,8 @@ func (c Config) ForContainer(federation string) container.Config {
 		Keeping: c.keeping("container"), Engine: k.Engine, Federation: federation,
 		Cores: k.Cores, MemMiB: mem, Pids: int64(k.Pids),
 		Images:  container.Images{Allow: k.Images, Pull: container.Pull(k.Pull)},
-		Network: k.Network, ReadOnly: k.ReadOnly, User: k.User, CapAdd: k.CapAdd, Mounts: k.Mounts, CgroupParent: k.CgroupParent,
+		Network: k.Network, ReadOnly: k.ReadOnly, User: k.User, CapAdd: k.CapAdd, Mounts: k.Mounts,
+		CgroupParent: k.CgroupParent,
 	}
 	if out.Cores == 0 {
 		out.Cores = len(cpus)

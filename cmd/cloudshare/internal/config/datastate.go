@@ -40,7 +40,10 @@ func readDataState(dir, backend, folder string) (DataState, error) {
 		Follow              []string
 	}
 	_ = json.Unmarshal(text, &m)
-	s := DataState{Backend: backend, Site: m.Site, Node: ParseID(m.Node), Federation: ParseID(m.Federation), Lineage: ParseID(m.Lineage), Epoch: m.Epoch, pending: backend == Raft && len(m.Follow) > 0}
+	s := DataState{
+		Backend: backend, Site: m.Site, Node: ParseID(m.Node), Federation: ParseID(m.Federation),
+		Lineage: ParseID(m.Lineage), Epoch: m.Epoch, pending: backend == Raft && len(m.Follow) > 0,
+	}
 	if m.Lineage == "" {
 		s.Lineage = s.Federation
 	}

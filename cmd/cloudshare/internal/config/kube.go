@@ -47,7 +47,8 @@ type KubeWatchdog struct {
 
 func defaultKube() KubeConfig {
 	return KubeConfig{
-		NodeSelector: []string{}, NodeLabels: []string{}, Tolerations: []string{}, PullSecrets: []string{}, Images: []string{}, Mounts: []string{},
+		NodeSelector: []string{}, NodeLabels: []string{}, Tolerations: []string{}, PullSecrets: []string{},
+		Images: []string{}, Mounts: []string{},
 		Threshold: 30, Scratch: "0", GPU: "nvidia.com/gpu",
 		StartLimit: 5 * time.Minute, ControlLag: time.Minute, NodeLag: 15 * time.Second, JobTTL: 24 * time.Hour,
 	}
@@ -77,11 +78,13 @@ func (c Config) ForKube(federation string) kube.Config {
 	scratch, _ := jobspec.ParseMemory(k.Scratch) // checkKube has seen it
 	out := kube.Config{
 		Keeping: c.keeping("kube"), Cluster: k.Cluster, Context: k.Context, Namespace: k.Namespace, Federation: federation,
-		Threshold: k.Threshold, Dedicated: k.Dedicated, ServiceAccount: k.ServiceAccount, PriorityClass: k.PriorityClass,
-		PullSecrets: k.PullSecrets, Images: k.Images, PullPolicy: k.Pull, User: k.User, ReadOnly: k.ReadOnly,
+		Threshold: k.Threshold, Dedicated: k.Dedicated, ServiceAccount: k.ServiceAccount,
+		PriorityClass: k.PriorityClass,
+		PullSecrets:   k.PullSecrets, Images: k.Images, PullPolicy: k.Pull, User: k.User, ReadOnly: k.ReadOnly,
 		PrivateDir: k.PrivateDir, ScratchMiB: scratch, Mounts: k.Mounts, GPUResource: k.GPU,
 		StartLimit: k.StartLimit, ControlLag: k.ControlLag, NodeLag: k.NodeLag, JobTTL: k.JobTTL,
-		NodeSelector: k.NodeSelector, NodeLabels: k.NodeLabels, Tolerations: k.Tolerations, Watchdog: kube.Watchdog(k.Watchdog),
+		NodeSelector: k.NodeSelector, NodeLabels: k.NodeLabels, Tolerations: k.Tolerations,
+		Watchdog: kube.Watchdog(k.Watchdog),
 	}
 	if k.Threshold == 0 {
 		out.Threshold = -1

@@ -166,20 +166,23 @@ func (l *loader) environment(environ func() []string) koanf.Provider {
 	for _, f := range Fields() {
 		keys[f.Variable()] = f.Key
 	}
-	return env.Provider(".", env.Opt{Prefix: EnvPrefix, EnvironFunc: environ, TransformFunc: func(name, value string) (string, any) {
-		key, ok := keys[name]
-		switch {
-		case !ok:
-			if !slices.Contains(otherVariables, name) {
-				l.s.Strangers = append(l.s.Strangers, name)
+	return env.Provider(".", env.Opt{
+		Prefix: EnvPrefix, EnvironFunc: environ,
+		TransformFunc: func(name, value string) (string, any) {
+			key, ok := keys[name]
+			switch {
+			case !ok:
+				if !slices.Contains(otherVariables, name) {
+					l.s.Strangers = append(l.s.Strangers, name)
+				}
+				return "", nil
+			case key == "site" && insideTask(environ):
+				return "", nil
 			}
-			return "", nil
-		case key == "site" && insideTask(environ):
-			return "", nil
-		}
-		l.s.Sources[key] = "environment"
-		return key, value
-	}})
+			l.s.Sources[key] = "environment"
+			return key, value
+		},
+	})
 }
 
 // otherVariables with our prefix are no keys: the client's and a task's own.

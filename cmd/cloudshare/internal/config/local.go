@@ -15,6 +15,7 @@ func (c Config) ForLocal() local.Config {
 // keeping returns what each handler is told of its attempts; it has a folder of its own.
 func (c Config) keeping(folder string) attempts.Keeping {
 	return attempts.Keeping{
-		Dir: filepath.Join(c.DataDir, folder), Site: c.Site, Grace: c.Timing().Grace, MaxLogBytes: sizeOf(c.TaskLogs.Each),
+		Dir: filepath.Join(c.DataDir, folder), Site: c.Site, Grace: c.Timing().Grace,
+		MaxLogBytes: sizeOf(c.TaskLogs.Each),
 	}
 }

@@ -112,8 +112,10 @@ func (p *brokerParts) start(ctx context.Context, cfg config.Config, log zerolog.
 	exposure := node.DefaultExposure()
 	exposure.ReserveCores = int64(cfg.Reserve)
 	p.broker, err = broker.New(broker.Config{
-		Site: cfg.Site, Node: id, Version: p.version, Exposure: exposure, KillGrace: cfg.Timing().Grace, Disk: cfg.Disk(),
-		Journal: p.journal, Replica: replica, Log: p.log, Handlers: p.handlers, Terms: cfg.Terms(), Outputs: p.outputs.Stats,
+		Site: cfg.Site, Node: id, Version: p.version, Exposure: exposure, KillGrace: cfg.Timing().Grace,
+		Disk:    cfg.Disk(),
+		Journal: p.journal, Replica: replica, Log: p.log, Handlers: p.handlers, Terms: cfg.Terms(),
+		Outputs: p.outputs.Stats,
 		Genesis: genesis(p.log.Federation(), cfg.Timing()), Logger: log,
 		Hints: p.hints, Registered: func(n uint64) {
 			if cause := p.hints.gossip.UpdateIncarnation(n); cause != nil {
@@ -136,7 +138,8 @@ func (p *brokerParts) serve(ctx context.Context, cfg config.Config, log zerolog.
 	contacts := contact.New(newContactConfig(cfg, p.log.Federation(), p.broker, log))
 	reg := newRegistry(p.broker, p.handlers, p.outputs, p.records)
 	server := api.New(api.Config{
-		Listen: cfg.HTTP, Names: append([]string{cfg.Peer, cfg.Advertise}, cfg.HTTPNames...), Version: p.version, Archive: p.records.archive, Recent: p.records.recent,
+		Listen: cfg.HTTP, Names: append([]string{cfg.Peer, cfg.Advertise}, cfg.HTTPNames...), Version: p.version,
+		Archive: p.records.archive, Recent: p.records.recent,
 		Federation: uuid.UUID(p.log.Federation()).String(), Contacts: contacts,
 		Misdialed: relay.Misdialed("the API's port (http) of site " + cfg.Site),
 	}, p.broker, reg, log)
@@ -152,7 +155,8 @@ func (p *brokerParts) serve(ctx context.Context, cfg config.Config, log zerolog.
 	p.records.collector.Start()
 	p.watchContacts(contacts)
 	return p.broker.Start(ctx, broker.Addresses{
-		HTTP: cmp.Or(cfg.Advertised(server.Addr()), reachable(server.Addr(), p.log.Addr())), Peer: p.log.Addr(), Gossip: p.hints.address(cfg),
+		HTTP: cmp.Or(cfg.Advertised(server.Addr()), reachable(server.Addr(), p.log.Addr())), Peer: p.log.Addr(),
+		Gossip: p.hints.address(cfg),
 	})
 }
 
@@ -207,7 +211,9 @@ func (p *brokerParts) stop(ctx context.Context, endTasks bool) error {
 }
 
 // memberConfig is what a member is told on any backend; dir is its folder.
-func memberConfig(cfg config.Config, dir string, id [16]byte, replica *replica.Replica, log zerolog.Logger) facade.Config {
+func memberConfig(cfg config.Config, dir string, id [16]byte, replica *replica.Replica,
+	log zerolog.Logger,
+) facade.Config {
 	c := facade.Config{
 		Site: cfg.Site, Node: id, Dir: filepath.Join(cfg.DataDir, dir),
 		Listen: cfg.Peer, Advertise: cfg.Advertised(cfg.Peer),

@@ -33,7 +33,8 @@ func (p *brokerParts) watchContacts(c *contact.Checker) {
 func newContactConfig(c config.Config, federation [16]byte, b *broker.Broker, log zerolog.Logger) contact.Config {
 	t := c.Timing()
 	return contact.Config{
-		Site: c.Site, Federation: uuid.UUID(federation).String(), Logger: log, Patience: t.Lease + t.Margin + 2*time.Second,
+		Site: c.Site, Federation: uuid.UUID(federation).String(), Logger: log,
+		Patience: t.Lease + t.Margin + 2*time.Second,
 		Sites: func() (list []contact.Site) {
 			for _, s := range b.Sites() {
 				if s.State != fsm.SiteGone && s.State != fsm.Left {

@@ -21,7 +21,9 @@ type orderedLog interface {
 }
 
 // openCoordination opens the backend that the configuration names.
-func openCoordination(ctx context.Context, cfg config.Config, id [16]byte, replica *replica.Replica, seen *whereabouts, log zerolog.Logger) (orderedLog, error) {
+func openCoordination(ctx context.Context, cfg config.Config, id [16]byte, replica *replica.Replica, seen *whereabouts,
+	log zerolog.Logger,
+) (orderedLog, error) {
 	room := &waitingRoom{addr: cfg.HTTP, site: cfg.Site, log: log}
 	defer room.close()
 	if cfg.Bootstrap {
@@ -45,7 +47,8 @@ func openCoordination(ctx context.Context, cfg config.Config, id [16]byte, repli
 		return nil, err
 	}
 	zc := zkMember{zk.Config{
-		Config: memberConfig(cfg, config.ZKDir, id, replica, log), Place: place, Bootstrap: cfg.Bootstrap, Join: len(cfg.Join) > 0,
+		Config: memberConfig(cfg, config.ZKDir, id, replica, log), Place: place, Bootstrap: cfg.Bootstrap,
+		Join: len(cfg.Join) > 0,
 	}}
 	if err = zc.comesFrom(cfg.DataDir); err != nil {
 		return nil, err

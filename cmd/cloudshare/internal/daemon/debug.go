@@ -90,12 +90,15 @@ func bundleParts(a *cli.App, dataDir string) (parts []bundlePart) {
 		{"goroutines.txt", "/debug/pprof/goroutine?debug=2"},
 		{"heap.pprof", "/debug/pprof/heap"},
 	} {
-		parts = append(parts, bundlePart{name: p[0], raw: strings.HasSuffix(p[0], ".pprof"), ask: func(ctx context.Context) (*http.Response, error) {
-			if dataDir == "" {
-				return nil, errNoDataDir
-			}
-			return askSocket(ctx, dataDir, p[1])
-		}})
+		parts = append(parts, bundlePart{
+			name: p[0], raw: strings.HasSuffix(p[0], ".pprof"),
+			ask: func(ctx context.Context) (*http.Response, error) {
+				if dataDir == "" {
+					return nil, errNoDataDir
+				}
+				return askSocket(ctx, dataDir, p[1])
+			},
+		})
 	}
 	return parts
 }

@@ -28,7 +28,8 @@ var _ broker.Hints = (*hints)(nil)
 func openGossip(cfg config.Config, group orderedLog, replica *replica.Replica, log zerolog.Logger) (*hints, error) {
 	seeds := &gossipSeeds{path: filepath.Join(cfg.DataDir, "gossip.json"), log: log}
 	mc := membership.Config{
-		Site: cfg.Site, Federation: group.Lineage(), Listen: cfg.Gossip, Advertise: cfg.Advertised(cfg.Gossip), Logger: log,
+		Site: cfg.Site, Federation: group.Lineage(), Listen: cfg.Gossip, Advertise: cfg.Advertised(cfg.Gossip),
+		Logger: log,
 		Join: func() []string {
 			return append(seeds.addresses(gossipAddresses(replica, cfg.Site)), cfg.GossipJoin...)
 		},

@@ -15,7 +15,9 @@ import (
 )
 
 // openHandlers opens what runs tasks here; on an error nothing stays open.
-func openHandlers(cfg config.Config, federation uuid.UUID, kept *outputs.Store, log zerolog.Logger) (out []executor.Handler, err error) {
+func openHandlers(cfg config.Config, federation uuid.UUID, kept *outputs.Store,
+	log zerolog.Logger,
+) (out []executor.Handler, err error) {
 	for _, kind := range []struct {
 		wanted bool
 		open   func() (executor.Handler, error)

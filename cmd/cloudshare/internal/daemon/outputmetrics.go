@@ -27,7 +27,10 @@ var (
 
 // Describe implements prometheus.Collector.
 func (c outputsCollector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{outputsDesc, outputBytesDesc, outputLimitDesc, outputAgeDesc, outputsRemovedDesc, outputTroubleDesc} {
+	for _, d := range []*prometheus.Desc{
+		outputsDesc, outputBytesDesc, outputLimitDesc, outputAgeDesc,
+		outputsRemovedDesc, outputTroubleDesc,
+	} {
 		out <- d
 	}
 }

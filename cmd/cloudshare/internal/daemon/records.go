@@ -29,7 +29,8 @@ func openRecords(cfg config.Config, federation [16]byte, b *broker.Broker, log z
 		return nil, err
 	}
 	r := &records{archive: a, recent: archive.NewRecent(cfg.Site, time.Now())}
-	if cause := r.recent.KeepCourse(filepath.Join(cfg.DataDir, "course.json"), uuid.UUID(federation).String(), time.Now()); cause != nil {
+	if cause := r.recent.KeepCourse(filepath.Join(cfg.DataDir, "course.json"), uuid.UUID(federation).String(),
+		time.Now()); cause != nil {
 		log.Warn().Err(cause).Msg("saved history of the ledger unreadable; continuing without it")
 	}
 	r.collector = archive.NewCollector(archive.Of(b), a, r.recent, log)

@@ -35,7 +35,10 @@ var (
 
 // Describe implements prometheus.Collector.
 func (c siteCollector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{readyDesc, leadKnownDesc, sitesDesc, votersDesc, queueDesc, siteCoresDesc, quotaUsedDesc, quotaLimitDesc, handlerCoresDesc, comparedDesc, comparedAgeDesc, differsDesc} {
+	for _, d := range []*prometheus.Desc{
+		readyDesc, leadKnownDesc, sitesDesc, votersDesc, queueDesc, siteCoresDesc,
+		quotaUsedDesc, quotaLimitDesc, handlerCoresDesc, comparedDesc, comparedAgeDesc, differsDesc,
+	} {
 		out <- d
 	}
 }

@@ -51,7 +51,10 @@ func (w *waitingRoom) setReason(why string) {
 		return
 	}
 	ln = netutil.LimitListener(ln, waitingConns)
-	w.server = &http.Server{Handler: w, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second, MaxHeaderBytes: 8 << 10}
+	w.server = &http.Server{
+		Handler: w, ReadTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second,
+		MaxHeaderBytes: 8 << 10,
+	}
 	w.server.SetKeepAlivesEnabled(false)
 	w.ended = make(chan struct{})
 	go func(s *http.Server) {

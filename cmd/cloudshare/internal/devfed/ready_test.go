@@ -65,7 +65,8 @@ func TestStartedWithoutQuorum(t *testing.T) {
 	s := unready(t)
 	var errs bytes.Buffer
 	a := &cli.App{Streams: cli.Streams{Err: &errs}}
-	if err := awaitStarted(t.Context(), a, s, 2*readyPoll); err != nil || !strings.Contains(errs.String(), "no leader is known") || !strings.Contains(errs.String(), "goes on trying") {
+	if err := awaitStarted(t.Context(), a, s, 2*readyPoll); err != nil || !strings.Contains(errs.String(), "no leader is known") ||
+		!strings.Contains(errs.String(), "goes on trying") {
 		t.Errorf("%v, said %s", err, &errs)
 	}
 	if down := s.down(); fmt.Sprint(down) != "[site-2]" {

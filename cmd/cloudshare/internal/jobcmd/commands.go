@@ -11,7 +11,10 @@ import (
 
 // Commands returns the commands about jobs.
 func Commands(a *cli.App) []*cobra.Command {
-	commands := []*cobra.Command{submitCommand(a), runCommand(a), logsCommand(a), cancelCommand(a), waitCommand(a), rerunCommand(a)}
+	commands := []*cobra.Command{
+		submitCommand(a), runCommand(a), logsCommand(a), cancelCommand(a), waitCommand(a),
+		rerunCommand(a),
+	}
 	for _, show := range []*cobra.Command{jobsCommand(a), jobCommand(a), tasksCommand(a), whyCommand(a)} {
 		commands = append(commands, a.Watchable(a.Readable(show)))
 	}

@@ -99,7 +99,8 @@ func listJobs(ctx context.Context, a *cli.App, q client.JobQuery) (wire.List[wir
 		return page, err
 	}
 	defer c.Close()
-	for pages := 1; page.Next != "" && len(page.Items) < limit && pages < mostPages && time.Since(begin) < mostLooking; pages++ {
+	for pages := 1; page.Next != "" && len(page.Items) < limit && pages < mostPages &&
+		time.Since(begin) < mostLooking; pages++ {
 		q.Cursor, q.Limit = page.Next, limit-len(page.Items)
 		more, err := c.Jobs(ctx, q)
 		if err != nil {

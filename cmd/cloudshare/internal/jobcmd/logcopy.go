@@ -101,7 +101,8 @@ func (l *logCopy) nameAttempt(ctx context.Context) {
 	if l.query.Attempt > 0 {
 		return
 	}
-	if list, err := l.client.Tasks(ctx, l.id, 1, strconv.FormatUint(uint64(l.query.Task), 10)); err == nil && len(list.Items) == 1 {
+	if list, err := l.client.Tasks(ctx, l.id, 1, strconv.FormatUint(uint64(l.query.Task), 10)); err == nil &&
+		len(list.Items) == 1 {
 		l.query.Attempt = list.Items[0].Attempt
 	}
 }

@@ -115,7 +115,10 @@ func TestBrokenOutputEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := &logCopy{client: c, id: "site-1.1", query: client.LogQuery{Attempt: 1}, to: counter{Writer: io.Discard}, pause: time.Microsecond, begun: true}
+		l := &logCopy{
+			client: c, id: "site-1.1", query: client.LogQuery{Attempt: 1}, to: counter{Writer: io.Discard},
+			pause: time.Microsecond, begun: true,
+		}
 		err = l.run(t.Context())
 		srv.Close()
 		if p := new(client.Problem); !errors.As(err, &p) || asked != most+1 {

@@ -88,7 +88,10 @@ func printLogs(a *cli.App, cmd *cobra.Command, arg string, q logsAsked) error {
 	if !several {
 		return copyTask(cmd.Context(), a, c, id, q, given("stream"))
 	}
-	return copyOutput(cmd.Context(), a, c, id, client.OutputQuery{Tasks: tasks, States: q.states, Stream: q.Stream, Tail: q.Tail, Follow: q.Follow}, q.prefix || q.Follow && !given("prefix"))
+	return copyOutput(cmd.Context(), a, c, id, client.OutputQuery{
+		Tasks: tasks, States: q.states, Stream: q.Stream,
+		Tail: q.Tail, Follow: q.Follow,
+	}, q.prefix || q.Follow && !given("prefix"))
 }
 
 // copyTask prints one stream of one task. Who named no stream and gets nothing hears of

@@ -35,7 +35,8 @@ func TestPrefixOfASingleTask(t *testing.T) {
 		"site-1.1 --task 3 --prefix":      "site-1.1/3: a\nsite-1.1/3: \nsite-1.1/3: b\n",
 		"site-1.1/3 --attempt 1 --prefix": "site-1.1/3: a\nsite-1.1/3: \nsite-1.1/3: b\n",
 	} {
-		if code, out, errs := runCLI(t, "", append([]string{"--addr", addr, "logs"}, strings.Fields(args)...)...); code != 0 || out != want || errs != "" {
+		if code, out, errs := runCLI(t, "", append([]string{"--addr", addr, "logs"}, strings.Fields(args)...)...); code != 0 ||
+			out != want || errs != "" {
 			t.Errorf("%s: exit %d, %q, want %q\n%s", args, code, out, want, errs)
 		}
 	}

@@ -149,7 +149,9 @@ func abandonJob(ctx context.Context, a *cli.App, stop func(), c *client.Client, 
 
 // followTask prints the output of every attempt of a job's one task, and
 // returns the task as it ended. Of the last attempt's output some may be missing.
-func followTask(ctx context.Context, a *cli.App, c *client.Client, id string) (task wire.Task, missing bool, err error) {
+func followTask(ctx context.Context, a *cli.App, c *client.Client, id string) (task wire.Task, missing bool,
+	err error,
+) {
 	w := c.Watching(time.Minute)
 	for printed := uint32(0); ; {
 		task, err = awaitTask(ctx, w, id, printed)
@@ -195,7 +197,9 @@ func awaitTask(ctx context.Context, w *client.Client, id string, printed uint32)
 // copyBoth prints both streams of an attempt until it ends, and reports whether
 // that is all. One that may never have begun (its site declined it, or its image
 // cannot run) need have none: then nobody has output of it.
-func copyBoth(ctx context.Context, a *cli.App, c *client.Client, id string, attempt uint32, mayHaveNone bool) (whole bool) {
+func copyBoth(ctx context.Context, a *cli.App, c *client.Client, id string, attempt uint32,
+	mayHaveNone bool,
+) (whole bool) {
 	var streams sync.WaitGroup
 	var missing atomic.Bool
 	for stream, to := range map[string]io.Writer{"stdout": a.Out, "stderr": a.Err} {

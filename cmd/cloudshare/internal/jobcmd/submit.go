@@ -296,23 +296,24 @@ func submitMany(a *cli.App, cmd *cobra.Command, specs [][]byte, s submission) er
 	var first error
 	var results []any
 	n, repeats := 0, 0
-	err = c.SubmitMany(cmd.Context(), lines(specs), client.SubmitOptions{Key: s.key, Strict: s.strict}, func(r client.Result) error {
-		n++
-		if r.Problem != nil {
-			results = append(results, r.Problem)
-			fmt.Fprintf(a.Err, "job %d of %s: %s\n", n, s.file, cli.Explain(r.Problem)) // an error, also if quiet
-			if first == nil {
-				first = r.Problem
+	err = c.SubmitMany(cmd.Context(), lines(specs), client.SubmitOptions{Key: s.key, Strict: s.strict},
+		func(r client.Result) error {
+			n++
+			if r.Problem != nil {
+				results = append(results, r.Problem)
+				fmt.Fprintf(a.Err, "job %d of %s: %s\n", n, s.file, cli.Explain(r.Problem)) // an error, also if quiet
+				if first == nil {
+					first = r.Problem
+				}
+				return nil
 			}
+			if r.Accepted.Replayed {
+				repeats++
+			}
+			results = append(results, r.Accepted)
+			ids = append(ids, r.Accepted.ID)
 			return nil
-		}
-		if r.Accepted.Replayed {
-			repeats++
-		}
-		results = append(results, r.Accepted)
-		ids = append(ids, r.Accepted.ID)
-		return nil
-	})
+		})
 	if err != nil {
 		return err
 	}

@@ -90,7 +90,8 @@ func listTasks(ctx context.Context, a *cli.App, id string, q client.TaskQuery) (
 		return page, err
 	}
 	defer c.Close()
-	for pages := 1; page.Next != "" && len(page.Items) < limit && pages < mostPages && time.Since(begin) < mostLooking; pages++ {
+	for pages := 1; page.Next != "" && len(page.Items) < limit && pages < mostPages &&
+		time.Since(begin) < mostLooking; pages++ {
 		q.Cursor, q.Limit = page.Next, limit-len(page.Items)
 		more, err := c.FindTasks(ctx, id, q)
 		if err != nil {

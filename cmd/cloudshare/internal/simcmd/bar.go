@@ -34,8 +34,10 @@ func newInstancesBar(a *cli.App, size int, began time.Time) *studyBar {
 	b := &studyBar{app: a, began: began, size: size}
 	if cli.IsTerminal(a.Err) {
 		b.bar = progressbar.NewOptions(b.size, progressbar.OptionSetWriter(a.Err), progressbar.OptionShowCount(),
-			progressbar.OptionSetPredictTime(false), progressbar.OptionSetWidth(30), // its time left would count what an earlier run played
-			progressbar.OptionThrottle(200*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetDescription("instances"))
+			// its time left would count what an earlier run played
+			progressbar.OptionSetPredictTime(false), progressbar.OptionSetWidth(30),
+			progressbar.OptionThrottle(200*time.Millisecond), progressbar.OptionClearOnFinish(),
+			progressbar.OptionSetDescription("instances"))
 	}
 	return b
 }

@@ -109,7 +109,8 @@ type estimateRow struct {
 // estimateRows sums up the runs, and all of each policy and moment.
 func estimateRows(runs []study.EstimateRun) (rows []estimateRow) {
 	slices.SortFunc(runs, func(x, y study.EstimateRun) int {
-		return cmp.Or(cmp.Compare(x.At, y.At), cmp.Compare(x.Policy, y.Policy), cmp.Compare(x.Log, y.Log), cmp.Compare(x.Scenario, y.Scenario),
+		return cmp.Or(cmp.Compare(x.At, y.At), cmp.Compare(x.Policy, y.Policy), cmp.Compare(x.Log, y.Log),
+			cmp.Compare(x.Scenario, y.Scenario),
 			cmp.Compare(x.Load, y.Load), cmp.Compare(x.Seed, y.Seed), cmp.Compare(x.Index, y.Index))
 	})
 	var sums []*sim.Answers
@@ -121,7 +122,10 @@ func estimateRows(runs []study.EstimateRun) (rows []estimateRow) {
 	}
 	for i := range runs {
 		r := &runs[i]
-		row := estimateRow{Log: r.Log, Seed: r.Seed, Scenario: int(r.Scenario), Load: r.Load, Policy: r.Policy, At: r.At.String()}
+		row := estimateRow{
+			Log: r.Log, Seed: r.Seed, Scenario: int(r.Scenario), Load: r.Load, Policy: r.Policy,
+			At: r.At.String(),
+		}
 		if together := (estimateRow{Log: "all", Policy: r.Policy, At: row.At}); all == nil || *all != together {
 			all, total = add(together)
 		}
@@ -156,7 +160,10 @@ func showEstimates(a *cli.App, runs []study.EstimateRun) error {
 			r := &rows[i]
 			held := []any{"-", "-", "-", "-"}
 			if r.Told > 0 {
-				held = []any{fmt.Sprintf("%.2f", r.P50), fmt.Sprintf("%.2f", r.P90), seconds(int64(r.Wait)), seconds(int64(r.Bound))}
+				held = []any{
+					fmt.Sprintf("%.2f", r.P50), fmt.Sprintf("%.2f", r.P90), seconds(int64(r.Wait)),
+					seconds(int64(r.Bound)),
+				}
 			}
 			where := []any{r.At, r.Policy, r.Log, r.Scenario, r.Load, r.Seed}
 			if r.Seed == 0 {

@@ -52,7 +52,8 @@ users are different people.`,
 			if err := r.idle(cmd.Flags().Changed); err != nil {
 				return err
 			}
-			if err := apart(args, outFile{"malformed", r.bad}, outFile{"starts", r.starts}, outFile{"schedule", r.schedule}, outFile{"gantt", r.gantt}); err != nil {
+			if err := apart(args, outFile{"malformed", r.bad}, outFile{"starts", r.starts}, outFile{"schedule", r.schedule},
+				outFile{"gantt", r.gantt}); err != nil {
 				return err
 			}
 			return playPeriod(cmd.Context(), a, args, r)
@@ -295,7 +296,8 @@ func showRun(a *cli.App, in *sim.Instance, out *sim.Outcome) error {
 	return a.Show(sites, func(w io.Writer) {
 		cli.Row(w, "SITE", "CORES", "TASKS", "BACKGROUND", "RAN", "LENT", "WAIT", "MEAN WAIT", "LONGEST")
 		for _, s := range sites {
-			cli.Row(w, s.Site, s.Cores, s.Tasks, s.Background, s.RanForAll, s.Lent, seconds(s.Wait), seconds(int64(s.Mean)), seconds(s.Longest))
+			cli.Row(w, s.Site, s.Cores, s.Tasks, s.Background, s.RanForAll, s.Lent, seconds(s.Wait),
+				seconds(int64(s.Mean)), seconds(s.Longest))
 		}
 	})
 }

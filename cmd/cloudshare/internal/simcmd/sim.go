@@ -31,7 +31,8 @@ https://www.cs.huji.ac.il/labs/parallel/workload/.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(simRunCommand(a), simTableCommand(a), simRangesCommand(a), simIncentivesCommand(a), simEstimatesCommand(a))
+	cmd.AddCommand(simRunCommand(a), simTableCommand(a), simRangesCommand(a), simIncentivesCommand(a),
+		simEstimatesCommand(a))
 	return cmd
 }
 

@@ -83,7 +83,8 @@ func TestSimEstimates(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &rows); code != cli.ExitOK || err != nil || len(rows) != 6 {
 		t.Fatalf("exit %d, %v, %d rows, %s", code, err, len(rows), errs)
 	}
-	if all := rows[0]; all.Log != "all" || all.Asked == 0 || all.Asked != rows[1].Asked+rows[2].Asked || all.Told != rows[1].Told+rows[2].Told {
+	if all := rows[0]; all.Log != "all" || all.Asked == 0 || all.Asked != rows[1].Asked+rows[2].Asked ||
+		all.Told != rows[1].Told+rows[2].Told {
 		t.Errorf("%+v", rows[:3])
 	}
 	for _, bad := range [][]string{{"--seeds", "0"}, {"--policies", "BEST"}, {"--workers", "-1"}, {"--period", "1ms"}} {
@@ -143,7 +144,8 @@ func TestSimListsMalformedLines(t *testing.T) {
 	} {
 		code, _, errs := runCLI(t, "", args...)
 		text, err := os.ReadFile(path)
-		if code != cli.ExitOK || err != nil || strings.Count(string(text), "\n") != 1000 || !strings.HasPrefix(string(text), first) {
+		if code != cli.ExitOK || err != nil || strings.Count(string(text), "\n") != 1000 ||
+			!strings.HasPrefix(string(text), first) {
 			t.Errorf("%v: exit %d, list %.200q, %v", args, code, text, err)
 		}
 		if strings.Count(errs, "not a number") != maxLogNotes || !strings.Contains(errs, "980 more malformed lines\n") || !strings.Contains(errs, path) {
@@ -154,7 +156,8 @@ func TestSimListsMalformedLines(t *testing.T) {
 	if code != cli.ExitError || !strings.Contains(errs, "list malformed lines in "+bad) {
 		t.Errorf("a list that cannot be written: exit %d, %s", code, errs)
 	}
-	if code, _, errs := runCLI(t, "", "sim", "run", "--malformed", filepath.Join(dir, "none"), sampleLog); code != cli.ExitOK || strings.Contains(errs, "listed") {
+	if code, _, errs := runCLI(t, "", "sim", "run", "--malformed", filepath.Join(dir, "none"), sampleLog); code != cli.ExitOK ||
+		strings.Contains(errs, "listed") {
 		t.Errorf("a log without malformed lines: exit %d, %s", code, errs)
 	}
 }

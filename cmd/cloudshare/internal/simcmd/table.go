@@ -178,7 +178,9 @@ func runTable(ctx context.Context, a *cli.App, t *table, command string) error {
 }
 
 // runStudy plays what the results file lacks.
-func runStudy(ctx context.Context, a *cli.App, t *table, s *study.Study, name string, bar *studyBar) ([]*study.Row, error) {
+func runStudy(ctx context.Context, a *cli.App, t *table, s *study.Study, name string, bar *studyBar) ([]*study.Row,
+	error,
+) {
 	results, err := study.OpenResults(filepath.Join(t.out, name), s)
 	if err != nil {
 		return nil, simError(err)
@@ -216,7 +218,8 @@ func showTable(a *cli.App, report *study.Report) error {
 	return a.Show(scores, func(w io.Writer) {
 		cli.Row(w, "SCENARIO", "POLICY", "SCORE", "SHARE", "PAPER", "WINS", "LOSSES", "L1/V", "(L1-FLOOR)/V")
 		for _, s := range scores {
-			cli.Row(w, int(s.Scenario), s.Policy, s.Score, fmt.Sprintf("%.3f", s.Share), fmt.Sprintf("%.3f", s.Paper), s.Score, s.Losses,
+			cli.Row(w, int(s.Scenario), s.Policy, s.Score, fmt.Sprintf("%.3f", s.Share), fmt.Sprintf("%.3f", s.Paper), s.Score,
+				s.Losses,
 				fmt.Sprintf("%.4f", s.Distance), fmt.Sprintf("%.4f", s.Excess))
 		}
 	})

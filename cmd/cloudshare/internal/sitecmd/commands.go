@@ -12,9 +12,13 @@ import (
 // Commands returns the commands about the federation and its sites.
 func Commands(a *cli.App) []*cobra.Command {
 	commands := []*cobra.Command{
-		policyCommand(a), drainCommand(a), resumeCommand(a), leaveCommand(a), eventsCommand(a), reportCommand(a), exportCommand(a),
+		policyCommand(a), drainCommand(a), resumeCommand(a), leaveCommand(a), eventsCommand(a), reportCommand(a),
+		exportCommand(a),
 	}
-	for _, show := range []*cobra.Command{sitesCommand(a), ledgerCommand(a), queueCommand(a), quotaCommand(a), statusCommand(a)} {
+	for _, show := range []*cobra.Command{
+		sitesCommand(a), ledgerCommand(a), queueCommand(a), quotaCommand(a),
+		statusCommand(a),
+	} {
 		commands = append(commands, a.Watchable(a.Readable(show)))
 	}
 	return commands

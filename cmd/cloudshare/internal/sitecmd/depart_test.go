@@ -40,7 +40,10 @@ func member(t *testing.T, lists ...string) *httptest.Server {
 
 // site2 as the list of sites shows it.
 func site2(state string, assigned, home float64) string {
-	text, _ := json.Marshal(wire.Site{ID: "site-2", State: state, Assigned: wire.Resources{CPU: assigned}, Home: wire.Resources{CPU: home}})
+	text, _ := json.Marshal(wire.Site{
+		ID: "site-2", State: state, Assigned: wire.Resources{CPU: assigned},
+		Home: wire.Resources{CPU: home},
+	})
 	return string(text)
 }
 
@@ -81,7 +84,10 @@ func TestLeaveOfBrokerThatEnds(t *testing.T) {
 			}
 			own := member(t, site2("alive", 1, 0)+","+site1(other))
 			var notes bytes.Buffer
-			l := leaving{App: &cli.App{Streams: cli.Streams{Err: &notes}}, site: "site-2", poll: time.Millisecond, gone: 100 * time.Millisecond}
+			l := leaving{
+				App: &cli.App{Streams: cli.Streams{Err: &notes}}, site: "site-2", poll: time.Millisecond,
+				gone: 100 * time.Millisecond,
+			}
 			cl, err := client.New(own.URL)
 			if err != nil {
 				t.Fatal(err)
@@ -91,7 +97,8 @@ func TestLeaveOfBrokerThatEnds(t *testing.T) {
 				t.Fatalf("%+v %v", sites, err)
 			}
 			own.Close()
-			if err = l.wait(t.Context(), cl); c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
+			if err = l.wait(t.Context(), cl); c.err == "" && err != nil || c.err != "" &&
+				(err == nil || !strings.Contains(err.Error(), c.err)) {
 				t.Errorf("error %v, want %q", err, c.err)
 			}
 		})

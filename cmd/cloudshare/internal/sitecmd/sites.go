@@ -27,7 +27,8 @@ func sitesCommand(a *cli.App) *cobra.Command {
 			}
 			cli.Row(w, "SITE", "STATE", "VOTER", "CORES", "LENT", "ASSIGNED", "HOME", "HTTP")
 			for _, s := range l.Items {
-				cli.Row(w, s.ID, siteText(s), cli.YesNo(s.Voter), s.Capacity.CPU, s.Exposed.CPU, s.Assigned.CPU, s.Home.CPU, s.Addresses.HTTP)
+				cli.Row(w, s.ID, siteText(s), cli.YesNo(s.Voter), s.Capacity.CPU, s.Exposed.CPU, s.Assigned.CPU,
+					s.Home.CPU, s.Addresses.HTTP)
 			}
 			for _, s := range l.Items {
 				if s.Contact != nil && !s.Contact.Reached {

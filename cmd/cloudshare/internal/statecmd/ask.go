@@ -70,7 +70,8 @@ func askSites(ctx context.Context, replica *replica.Replica) (out []answer) {
 			defer func() { <-slots }()
 			status, err := askStatus(ctx, s.HTTP)
 			var problem *client.Problem
-			ours := status.Federation == federation || status.Federation == uuid.Nil.String() // without a quorum a broker does not know
+			// without a quorum a broker does not know
+			ours := status.Federation == federation || status.Federation == uuid.Nil.String()
 			if err == nil && ours || errors.As(err, &problem) {
 				mu.Lock()
 				defer mu.Unlock()

@@ -79,7 +79,9 @@ func newMoveLog(a *cli.App) zerolog.Logger {
 }
 
 // writeState completes the header with what the state says, and writes both.
-func writeState(file, version string, h *statefile.Header, replica *replica.Replica, federation, lineage [16]byte) error {
+func writeState(file, version string, h *statefile.Header, replica *replica.Replica, federation,
+	lineage [16]byte,
+) error {
 	frozen, err := replica.Snapshot()
 	if err != nil {
 		return err
@@ -105,14 +107,20 @@ type onRaftData struct {
 func (r onRaftData) String() string { return r.dir }
 
 func (r onRaftData) offline(replica *replica.Replica) raftlog.Offline {
-	return raftlog.Offline{Dir: filepath.Join(r.dir, config.RaftDir), Machine: func() coord.Machine { return replica }, Logger: newMoveLog(r.App)}
+	return raftlog.Offline{
+		Dir: filepath.Join(r.dir, config.RaftDir), Machine: func() coord.Machine { return replica },
+		Logger: newMoveLog(r.App),
+	}
 }
 
 func (r onRaftData) export(ctx context.Context, file string) (*statefile.Header, error) {
 	replica := replica.NewReplica()
 	var h statefile.Header
 	err := raftlog.Export(ctx, r.offline(replica), func(v raftlog.Survey) error {
-		h = statefile.Header{ID: v.Moved, Backend: config.Raft, Site: v.Site, Epoch: v.Epoch, Term: v.LastTerm, LastTerm: v.LastTerm, LastIndex: v.LastIndex}
+		h = statefile.Header{
+			ID: v.Moved, Backend: config.Raft, Site: v.Site, Epoch: v.Epoch, Term: v.LastTerm,
+			LastTerm: v.LastTerm, LastIndex: v.LastIndex,
+		}
 		for _, p := range v.Peers {
 			if p.Voter {
 				h.Voters = append(h.Voters, p.Site)
@@ -136,8 +144,9 @@ func (r onRaftData) reopen(ctx context.Context) error {
 
 func (r onRaftData) found(_ context.Context, replica *replica.Replica, h *statefile.Header, first founder) error {
 	f := raftlog.Founding{
-		Site: first.site, Node: first.node, Federation: config.ParseID(h.Federation), Epoch: h.Epoch, Lineage: config.ParseID(h.Lineage),
-		Term: h.Term, Origin: h.ID, Addr: first.peer, HoldMs: first.holdMs,
+		Site: first.site, Node: first.node, Federation: config.ParseID(h.Federation), Epoch: h.Epoch,
+		Lineage: config.ParseID(h.Lineage),
+		Term:    h.Term, Origin: h.ID, Addr: first.peer, HoldMs: first.holdMs,
 	}
 	if h.Lineage == "" {
 		f.Lineage = f.Federation
@@ -188,7 +197,10 @@ func (t onTree) found(ctx context.Context, replica *replica.Replica, h *statefil
 		return err
 	}
 	defer frozen.Release()
-	s := zk.Seed{Federation: config.ParseID(h.Federation), Epoch: h.Epoch + 1, Term: h.Term, Origin: h.ID, Entry: replica.Index()}
+	s := zk.Seed{
+		Federation: config.ParseID(h.Federation), Epoch: h.Epoch + 1, Term: h.Term, Origin: h.ID,
+		Entry: replica.Index(),
+	}
 	_, _ = rand.Read(s.Lineage[:]) // never fails
 	r, w := io.Pipe()
 	written := make(chan error, 1)

@@ -130,7 +130,8 @@ func (m *importing) run(ctx context.Context, paths []string) error {
 		}
 	}
 	out := imported{
-		File: m.newest.Path + importedSuffix, Federation: uuid.UUID(config.ParseID(m.newest.Federation)).String(), Epoch: m.newest.Epoch + 1,
+		File: m.newest.Path + importedSuffix, Federation: uuid.UUID(config.ParseID(m.newest.Federation)).String(),
+		Epoch: m.newest.Epoch + 1,
 		Entry: index, StateHash: hex.EncodeToString(hash[:]), Backend: m.cfg.Coordination, Site: m.cfg.Site,
 	}
 	if err = m.Show(out, out.show); err != nil {
@@ -179,7 +180,8 @@ func (m *importing) read(paths []string) error {
 	var federation [16]byte
 	m.replica.View(func(s *fsm.State) { federation = s.Federation() })
 	index, hash := m.replica.Hash()
-	if index != m.newest.Entry || command.EpochOf(index) != m.newest.Epoch || hex.EncodeToString(hash[:]) != m.newest.StateHash || federation != config.ParseID(m.newest.Federation) {
+	if index != m.newest.Entry || command.EpochOf(index) != m.newest.Epoch ||
+		hex.EncodeToString(hash[:]) != m.newest.StateHash || federation != config.ParseID(m.newest.Federation) {
 		return fmt.Errorf("%s: %w: header and state do not belong together", m.newest.Path, statefile.ErrDamaged)
 	}
 	return nil

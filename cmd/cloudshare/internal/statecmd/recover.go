@@ -126,7 +126,8 @@ func (r *recovering) run(ctx context.Context) error {
 		return refusal(err)
 	}
 	if r.yes {
-		if err := raftlog.Recover(ctx, r.offline(func() coord.Machine { return replica.NewReplica() }), r.hold.Milliseconds()); err != nil {
+		if err := raftlog.Recover(ctx, r.offline(func() coord.Machine { return replica.NewReplica() }),
+			r.hold.Milliseconds()); err != nil {
 			return refusal(err)
 		}
 	}
@@ -185,8 +186,10 @@ func (r *recovering) inspect(ctx context.Context) (recovery, error) {
 	}
 	_, hash := replica.Hash()
 	out := recovery{
-		Site: v.Site, Federation: uuid.UUID(v.Federation).String(), Epoch: v.Epoch, LastTerm: v.LastTerm, LastIndex: v.LastIndex,
-		Entry: v.Entry, StateHash: hex.EncodeToString(hash[:]), Members: []recoverMember{}, Unfinished: v.Unfinished,
+		Site: v.Site, Federation: uuid.UUID(v.Federation).String(), Epoch: v.Epoch, LastTerm: v.LastTerm,
+		LastIndex: v.LastIndex,
+		Entry:     v.Entry, StateHash: hex.EncodeToString(hash[:]), Members: []recoverMember{},
+		Unfinished: v.Unfinished,
 	}
 	replica.View(func(s *fsm.State) { out.LogTime = (time.Duration(s.Time()) * time.Millisecond).String() })
 	for _, p := range v.Peers {
@@ -233,7 +236,8 @@ func refusal(err error) error {
 	switch {
 	case errors.Is(err, raftlog.ErrNoData):
 		return cli.WithExit(cli.ExitUsage, err)
-	case errors.Is(err, raftlog.ErrLocked), errors.Is(err, raftlog.ErrNoLoss), errors.Is(err, raftlog.ErrEpoch), errors.Is(err, coord.ErrForeign):
+	case errors.Is(err, raftlog.ErrLocked), errors.Is(err, raftlog.ErrNoLoss), errors.Is(err, raftlog.ErrEpoch),
+		errors.Is(err, coord.ErrForeign):
 		return cli.WithExit(cli.ExitRefused, err)
 	}
 	return err

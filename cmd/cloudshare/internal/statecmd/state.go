@@ -64,7 +64,8 @@ type exported struct {
 
 func exportedIn(path string, h *statefile.Header) exported {
 	return exported{
-		File: path, ID: h.ID, Federation: uuid.UUID(config.ParseID(h.Federation)).String(), Epoch: h.Epoch, Entry: h.Entry, StateHash: h.StateHash,
+		File: path, ID: h.ID, Federation: uuid.UUID(config.ParseID(h.Federation)).String(), Epoch: h.Epoch,
+		Entry: h.Entry, StateHash: h.StateHash,
 		Backend: h.Backend, Site: h.Site, LastTerm: h.LastTerm, LastIndex: h.LastIndex, Voters: h.Voters,
 		ExportedAt: h.ExportedAt, Version: h.Version,
 	}

@@ -28,7 +28,10 @@ func newMoved(t *testing.T) *moved {
 	t.Helper()
 	m := &moved{dir: t.TempDir(), replica: replica.NewReplica()}
 	federation := [16]byte{9}
-	commands := []command.Command{{ID: command.ID{Site: "a"}, Body: &command.Genesis{Federation: federation, Params: command.DefaultParams()}}}
+	commands := []command.Command{{
+		ID:   command.ID{Site: "a"},
+		Body: &command.Genesis{Federation: federation, Params: command.DefaultParams()},
+	}}
 	for i, site := range []string{"a", "b"} {
 		commands = append(commands, command.Command{ID: command.ID{Site: site}, Body: &command.Register{
 			Node: [16]byte{byte(i + 1)}, Boot: [16]byte{1}, Known: [][16]byte{{1}}, MaxVersion: fsm.Version,
@@ -114,7 +117,8 @@ func TestImportRefuses(t *testing.T) {
 	}
 	imports(t, "a", m.dir, cli.ExitOK, "a is the only voter", b, a)
 	imports(t, "a", m.dir, cli.ExitRefused, "was imported already", a, b)
-	if s, err := config.LatestState(m.dir); err != nil || s.Backend != config.Raft || s.Epoch != 1 || s.Federation != [16]byte{9} {
+	if s, err := config.LatestState(m.dir); err != nil || s.Backend != config.Raft || s.Epoch != 1 ||
+		s.Federation != [16]byte{9} {
 		t.Errorf("%+v, %v", s, err)
 	}
 }
@@ -183,7 +187,8 @@ func TestDifferingStateIsNotRecovered(t *testing.T) {
 	dir := t.TempDir()
 	folder := filepath.Join(dir, config.DivergedDir)
 	notice := `{"site": "site-2", "message": "at entry 40 it is another one"}`
-	if err := errors.Join(os.Mkdir(folder, 0o700), os.WriteFile(filepath.Join(folder, "diverged.json"), []byte(notice), 0o600)); err != nil {
+	if err := errors.Join(os.Mkdir(folder, 0o700), os.WriteFile(filepath.Join(folder, "diverged.json"), []byte(notice),
+		0o600)); err != nil {
 		t.Fatal(err)
 	}
 	for _, line := range [][]string{{"recover"}, {"state", "export", filepath.Join(dir, "x.state")}} {

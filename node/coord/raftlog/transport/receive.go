@@ -146,7 +146,8 @@ func (t *Transport) passToRaft(rpc raft.RPC) (raft.RPCResponse, bool) {
 // say nothing but who leads.
 func isHeartbeat(command any) bool {
 	c, ok := command.(*raft.AppendEntriesRequest)
-	return ok && c.Term != 0 && c.PrevLogEntry == 0 && c.PrevLogTerm == 0 && len(c.Entries) == 0 && c.LeaderCommitIndex == 0
+	return ok && c.Term != 0 && c.PrevLogEntry == 0 && c.PrevLogTerm == 0 && len(c.Entries) == 0 &&
+		c.LeaderCommitIndex == 0
 }
 
 // checkSender refuses a request in another name than the connection's, which was told

@@ -35,20 +35,31 @@ func encoded(t testing.TB, kind byte, request any) []byte {
 // hostileBytes are requests that no member sends, without end where one is promised.
 func hostileBytes(t testing.TB) map[string][]byte {
 	key := func(name string) []byte { return append([]byte{0, 0x81, 0xa0 | byte(len(name))}, name...) }
-	many := encoded(t, requestAppend, &raft.AppendEntriesRequest{RPCHeader: headerOf("b"), Entries: make([]*raft.Log, MaxEntries+1)})
+	many := encoded(t, requestAppend, &raft.AppendEntriesRequest{
+		RPCHeader: headerOf("b"),
+		Entries:   make([]*raft.Log, MaxEntries+1),
+	})
 	return map[string][]byte{
-		"unknown kind":    {99},
-		"garbage":         append([]byte{0}, bytes.Repeat([]byte{0xde}, 100)...),
-		"huge string":     append(key("Leader"), 0xc6, 0xff, 0xff, 0xff, 0xff),
-		"huge key":        {1, 0xdf, 0xff, 0xff, 0xff, 0xff, 0xdb, 0xff, 0xff, 0xff, 0xff},
-		"huge list":       append(key("Entries"), 0xdd, 0xff, 0xff, 0xff, 0xff),
-		"list of names":   append(key("Entries"), 0x81, 0xa1, 'x', 0x80),
-		"too many":        many,
-		"long vote":       encoded(t, requestVote, &raft.RequestVoteRequest{RPCHeader: headerOf("b"), Candidate: make([]byte, maxPlain)}), //nolint:staticcheck // raft still decodes it
-		"deep":            append(key("x"), bytes.Repeat([]byte{0x91}, 1<<20)...),
-		"short entries":   append(key("Entries"), append([]byte{0xdc, 0x7f, 0xff}, bytes.Repeat([]byte{0x80}, 0x7fff)...)...),
-		"long snapshot":   encoded(t, requestSnapshot, &raft.InstallSnapshotRequest{RPCHeader: headerOf("b"), SnapshotVersion: 1, LastLogIndex: 1, Size: maxSnapshot + 1}),
-		"half a snapshot": encoded(t, requestSnapshot, &raft.InstallSnapshotRequest{RPCHeader: headerOf("b"), Configuration: make([]byte, maxSnapshotHead)}),
+		"unknown kind":  {99},
+		"garbage":       append([]byte{0}, bytes.Repeat([]byte{0xde}, 100)...),
+		"huge string":   append(key("Leader"), 0xc6, 0xff, 0xff, 0xff, 0xff),
+		"huge key":      {1, 0xdf, 0xff, 0xff, 0xff, 0xff, 0xdb, 0xff, 0xff, 0xff, 0xff},
+		"huge list":     append(key("Entries"), 0xdd, 0xff, 0xff, 0xff, 0xff),
+		"list of names": append(key("Entries"), 0x81, 0xa1, 'x', 0x80),
+		"too many":      many,
+		"long vote": encoded(t, requestVote, &raft.RequestVoteRequest{
+			RPCHeader: headerOf("b"), Candidate: make([]byte, maxPlain), //nolint:staticcheck // raft still decodes it
+		}),
+		"deep":          append(key("x"), bytes.Repeat([]byte{0x91}, 1<<20)...),
+		"short entries": append(key("Entries"), append([]byte{0xdc, 0x7f, 0xff}, bytes.Repeat([]byte{0x80}, 0x7fff)...)...),
+		"long snapshot": encoded(t, requestSnapshot, &raft.InstallSnapshotRequest{
+			RPCHeader: headerOf("b"), SnapshotVersion: 1,
+			LastLogIndex: 1, Size: maxSnapshot + 1,
+		}),
+		"half a snapshot": encoded(t, requestSnapshot, &raft.InstallSnapshotRequest{
+			RPCHeader:     headerOf("b"),
+			Configuration: make([]byte, maxSnapshotHead),
+		}),
 	}
 }
 
@@ -195,7 +206,10 @@ func TestVotersKeepTheirShare(t *testing.T) {
 	if !tr.held.reserve(tr.memoryShare("a"), maxEntry) || tr.memoryShare("a") != "a" {
 		t.Error("a voter has no share of its own")
 	}
-	in := &boundedReader{r: bufio.NewReader(bytes.NewReader(make([]byte, 1<<20))), held: &tr.held, holder: func() string { return tr.memoryShare("y") }}
+	in := &boundedReader{
+		r: bufio.NewReader(bytes.NewReader(make([]byte, 1<<20))), held: &tr.held,
+		holder: func() string { return tr.memoryShare("y") },
+	}
 	in.beginRequest(1 << 20)
 	if n, err := io.ReadFull(in, make([]byte, freeRequest)); err != nil {
 		t.Errorf("a small request: %d bytes, %v", n, err)
@@ -236,14 +250,20 @@ func FuzzRaftRequest(f *testing.F) {
 	for _, b := range hostileBytes(f) {
 		f.Add(b[:min(len(b), 4<<10)])
 	}
-	f.Add(encoded(f, requestAppend, &raft.AppendEntriesRequest{RPCHeader: headerOf("b"), Term: 7, Entries: []*raft.Log{{Index: 1, Term: 1, AppendedAt: time.Unix(1, 2)}}}))
+	f.Add(encoded(f, requestAppend, &raft.AppendEntriesRequest{
+		RPCHeader: headerOf("b"), Term: 7,
+		Entries: []*raft.Log{{Index: 1, Term: 1, AppendedAt: time.Unix(1, 2)}},
+	}))
 	f.Add(encoded(f, requestTimeout, &raft.TimeoutNowRequest{RPCHeader: headerOf("b")}))
 	f.Add(encoded(f, requestPreVote, &raft.RequestPreVoteRequest{RPCHeader: headerOf("b"), Term: 7}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) == 0 {
 			return
 		}
-		in := &boundedReader{r: bufio.NewReader(bytes.NewReader(b[1:])), held: &shareBytes{}, holder: func() string { return "" }}
+		in := &boundedReader{
+			r: bufio.NewReader(bytes.NewReader(b[1:])), held: &shareBytes{},
+			holder: func() string { return "" },
+		}
 		command, err := decodeRequest(codec.NewDecoder(in, msgpack()), in, b[0])
 		in.release()
 		if err != nil {

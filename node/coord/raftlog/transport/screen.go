@@ -124,7 +124,8 @@ func (t *Transport) checkPeerTerm(r View, term uint64, id raft.ServerID) error {
 // them, too, but some of them only after it has taken their term.
 func isVoter(r View, id raft.ServerID) error {
 	servers := r.GetConfiguration().Configuration().Servers
-	if len(servers) == 0 || slices.ContainsFunc(servers, func(s raft.Server) bool { return s.ID == id && s.Suffrage == raft.Voter }) {
+	if len(servers) == 0 || slices.ContainsFunc(servers,
+		func(s raft.Server) bool { return s.ID == id && s.Suffrage == raft.Voter }) {
 		return nil
 	}
 	return fmt.Errorf("%w: %.80q asks for a vote and is no voter here", ErrRequest, id)
@@ -188,7 +189,8 @@ func checkEntries(c *raft.AppendEntriesRequest) error {
 }
 
 func checkSnapshot(c *raft.InstallSnapshotRequest) error {
-	if c.SnapshotVersion != raft.SnapshotVersionMax || c.Size < 0 || c.Size > maxSnapshot || c.LastLogTerm > c.Term || c.LastLogIndex == 0 {
+	if c.SnapshotVersion != raft.SnapshotVersionMax || c.Size < 0 || c.Size > maxSnapshot || c.LastLogTerm > c.Term ||
+		c.LastLogIndex == 0 {
 		return fmt.Errorf("%w: snapshot of version %d, %d bytes, index %d, term %d in term %d",
 			ErrRequest, c.SnapshotVersion, c.Size, c.LastLogIndex, c.LastLogTerm, c.Term)
 	}
@@ -219,19 +221,25 @@ func (t *Transport) answer(id raft.ServerID, term uint64, err error) error {
 }
 
 // RequestVote implements raft.Transport.
-func (t *Transport) RequestVote(id raft.ServerID, target raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
+func (t *Transport) RequestVote(id raft.ServerID, target raft.ServerAddress, args *raft.RequestVoteRequest,
+	resp *raft.RequestVoteResponse,
+) error {
 	err := t.NetworkTransport.RequestVote(id, target, args, resp)
 	return t.answer(id, resp.Term, err)
 }
 
 // RequestPreVote implements raft.WithPreVote.
-func (t *Transport) RequestPreVote(id raft.ServerID, target raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
+func (t *Transport) RequestPreVote(id raft.ServerID, target raft.ServerAddress, args *raft.RequestPreVoteRequest,
+	resp *raft.RequestPreVoteResponse,
+) error {
 	err := t.NetworkTransport.RequestPreVote(id, target, args, resp)
 	return t.answer(id, resp.Term, err)
 }
 
 // InstallSnapshot implements raft.Transport.
-func (t *Transport) InstallSnapshot(id raft.ServerID, target raft.ServerAddress, args *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
+func (t *Transport) InstallSnapshot(id raft.ServerID, target raft.ServerAddress, args *raft.InstallSnapshotRequest,
+	resp *raft.InstallSnapshotResponse, data io.Reader,
+) error {
 	err := t.NetworkTransport.InstallSnapshot(id, target, args, resp, data)
 	return t.answer(id, resp.Term, err)
 }

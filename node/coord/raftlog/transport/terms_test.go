@@ -101,7 +101,15 @@ func TestNameOfTheFormerLeaderRefusesNobody(t *testing.T) {
 		id   raft.ServerID
 		term uint64
 		ok   bool
-	}{{"a", term - 1, true}, {"b", term, true}, {"b", term, true}, {"a", term, false}, {"a", term - 1, true}, {"b", term, true}, {"c", term + 1, true}} {
+	}{
+		{"a", term - 1, true},
+		{"b", term, true},
+		{"b", term, true},
+		{"a", term, false},
+		{"a", term - 1, true},
+		{"b", term, true},
+		{"c", term + 1, true},
+	} {
 		err := l.check(follower, c.id, c.term, now)
 		if (err == nil) != c.ok {
 			t.Errorf("%s as the leader of term %d: %v", c.id, c.term, err)

@@ -106,13 +106,17 @@ func (t *Transport) progressOf(id raft.ServerID) *progress {
 }
 
 // AppendEntries implements raft.Transport.
-func (t *Transport) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+func (t *Transport) AppendEntries(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest,
+	resp *raft.AppendEntriesResponse,
+) error {
 	_, err := t.send(id, target, args, resp)
 	return err
 }
 
 // send is AppendEntries; it returns the round in which it began.
-func (t *Transport) send(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (uint64, error) {
+func (t *Transport) send(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest,
+	resp *raft.AppendEntriesResponse,
+) (uint64, error) {
 	t.mu.Lock()
 	round, muted := t.round, t.muted
 	t.mu.Unlock()
@@ -131,7 +135,9 @@ func (t *Transport) send(id raft.ServerID, target raft.ServerAddress, args *raft
 }
 
 // measure notes how long a follower took to answer a request with entries.
-func (t *Transport) measure(id raft.ServerID, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse, begin time.Time) {
+func (t *Transport) measure(id raft.ServerID, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse,
+	begin time.Time,
+) {
 	if len(args.Entries) == 0 || !resp.Success {
 		return
 	}
@@ -152,7 +158,9 @@ func (t *Transport) Syncs(id raft.ServerID, now time.Time) (d time.Duration, ok 
 	return 0, false
 }
 
-func (t *Transport) answered(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse, round uint64) {
+func (t *Transport) answered(id raft.ServerID, target raft.ServerAddress, args *raft.AppendEntriesRequest,
+	resp *raft.AppendEntriesResponse, round uint64,
+) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	defer t.acked.Fire()
@@ -244,7 +252,9 @@ func (t *Transport) Follower(id raft.ServerID) (match uint64, at time.Time) {
 
 // TimeoutNow implements raft.Transport. Raft's transfer of the leadership does not
 // Wait for the goroutine that calls it, so Close's caller does, with wg.
-func (t *Transport) TimeoutNow(id raft.ServerID, target raft.ServerAddress, args *raft.TimeoutNowRequest, resp *raft.TimeoutNowResponse) error {
+func (t *Transport) TimeoutNow(id raft.ServerID, target raft.ServerAddress, args *raft.TimeoutNowRequest,
+	resp *raft.TimeoutNowResponse,
+) error {
 	t.mu.Lock()
 	if t.closed {
 		t.mu.Unlock()

@@ -111,7 +111,8 @@ func New(cfg Config) (*Ensemble, error) {
 	for i := range cfg.Servers {
 		id := i + 1
 		s := &Server{
-			Addr: net.JoinHostPort(cfg.host(), strconv.Itoa(first+3*i)), id: id, dir: filepath.Join(cfg.Dir, strconv.Itoa(id)), cfg: cfg,
+			Addr: net.JoinHostPort(cfg.host(), strconv.Itoa(first+3*i)), id: id,
+			dir: filepath.Join(cfg.Dir, strconv.Itoa(id)), cfg: cfg,
 		}
 		e.servers = append(e.servers, s)
 		if err := s.configure(first); err != nil {
@@ -134,7 +135,10 @@ func (e *Ensemble) load() (bool, error) {
 		}
 		for line := range strings.Lines(string(text)) {
 			if port, ok := strings.CutPrefix(strings.TrimSpace(line), "clientPort="); ok {
-				e.servers = append(e.servers, &Server{Addr: net.JoinHostPort(e.cfg.host(), port), id: id, dir: dir, cfg: e.cfg})
+				e.servers = append(e.servers, &Server{
+					Addr: net.JoinHostPort(e.cfg.host(), port), id: id, dir: dir,
+					cfg: e.cfg,
+				})
 			}
 		}
 	}

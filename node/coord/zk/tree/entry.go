@@ -12,7 +12,8 @@ import (
 
 // A znode of the log holds one entry:
 //
-//	version 1 · uvarint date · uvarint n · n bytes header · uvarint parts · uvarint n · n bytes batch or nothing · crc32c of all that
+//	version 1 · uvarint date · uvarint n · n bytes header · uvarint parts ·
+//	uvarint n · n bytes batch or nothing · crc32c of all that
 //
 // The date is the leader's, in milliseconds, for people; the header names the calls
 // (package relay). The server refuses requests of more than a megabyte, by closing

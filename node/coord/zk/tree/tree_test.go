@@ -69,7 +69,8 @@ func TestCharter(t *testing.T) {
 		`{"a":1}`: ErrTree,
 		`hello`:   ErrTree,
 	} {
-		if _, err := ParseCharter("/x/federation", []byte(text)); !errors.Is(err, want) || err != nil && !strings.Contains(err.Error(), "/x/federation") {
+		if _, err := ParseCharter("/x/federation", []byte(text)); !errors.Is(err, want) || err != nil &&
+			!strings.Contains(err.Error(), "/x/federation") {
 			t.Errorf("%s: %v, not %v", text, err, want)
 		}
 	}

@@ -37,7 +37,9 @@ func ask(path string) error {
 		return err
 	}
 	req.Header.Set("Authorization", "Bearer "+string(token))
-	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
+	client := http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: roots},
+	}}
 	resp, err := client.Do(req)
 	if err != nil {
 		return err

@@ -65,7 +65,7 @@ func (j *Jobs) waitJobs(w http.ResponseWriter, r *http.Request, _ func(string) s
 type jobWait struct {
 	of    *Jobs
 	list  []target
-	items []wire.WaitedJob  // by place in the list
+	items []wire.WaitedJob      // by place in the list
 	open  map[command.JobID]int // jobs that this broker knows and that have not ended
 	away  peers.Others
 }

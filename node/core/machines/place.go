@@ -11,7 +11,7 @@ import (
 // means to read both: that is done once for all that stand together.
 type filter struct {
 	js     *command.JobSpec
-	but    []string   // handlers that are not asked
+	but    []string       // handlers that are not asked
 	labels command.Labels // of the last machine that was asked
 	asked  bool
 	admits bool // if asked: what the job says of labels

@@ -58,10 +58,11 @@ func (h *Handler) handOver(w *work) error {
 		if err = h.sendAttempt(s, w); err == nil {
 			return nil
 		}
+		_, _, verr := s.record(line{Void: &w.Name}) // as long as w is the slot's, its journal is open
 		h.mu.Lock()
 		s.current, s.refs, w.slot = nil, s.refs-1, nil
 		h.mu.Unlock()
-		if _, _, verr := s.record(line{Void: &w.Name}); verr != nil {
+		if verr != nil {
 			return verr
 		}
 		h.retire(s)
@@ -71,23 +72,32 @@ func (h *Handler) handOver(w *work) error {
 
 // slotFor takes a warm supervisor, or starts one.
 func (h *Handler) slotFor(w *work) (*slot, error) {
-	s := h.warmest()
-	if s == nil {
-		var err error
-		if s, err = h.spawn(); err != nil {
-			return nil, err
+	for s := h.warmest(); s != nil; s = h.warmest() {
+		if h.assign(s, w) {
+			return s, nil
 		}
 	}
-	h.mu.Lock()
-	s.assign(w)
-	h.mu.Unlock()
+	s, err := h.spawn()
+	if err != nil {
+		return nil, err
+	}
+	if !h.assign(s, w) {
+		return nil, fmt.Errorf("%w: a new supervisor died at once: see %s", executor.ErrBusy, h.logPath())
+	}
 	return s, nil
 }
 
-// assign makes w the slot's attempt. REQUIRES: Handler.mu held.
-func (s *slot) assign(w *work) {
+// assign makes w the slot's attempt, and reports whether the supervisor lives: a dead
+// one's journal may be closed already. From then on the slot stays open until w is accepted.
+func (h *Handler) assign(s *slot, w *work) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s.dead {
+		return false
+	}
 	s.current, w.slot = w, s
 	s.refs++
+	return true
 }
 
 // sendAttempt records the attempt, then sends it; the record names the supervisor by

@@ -15,7 +15,8 @@ export GORACE ?= suppressions=$(CURDIR)/.ci/races
 # Whole-system tests drive real processes: they run after the others, so that
 # the two do not disturb each other's timing, and always: Go's test cache does
 # not know the binary that they start.
-UNIT    := $$($(GO) list ./... | grep -v /test/)
+# What mostly waits, and longest, begins first.
+UNIT    := ./node/coord/raftlog $$($(GO) list ./... | grep -v /test/)
 SYSTEM  := ./test/...
 FUZZTIME ?= 10s
 # Many tests wait, for elections, disks and processes: more than one a core at a time.

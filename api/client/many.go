@@ -72,9 +72,9 @@ type OutputQuery struct {
 // Output reads the output of several tasks, calls each for every piece and every
 // problem, and returns the cursor of the next tasks, "" when there are no more. It
 // ends at each's first error.
-func (c *Client) Output(ctx context.Context, id string, q OutputQuery, each func(wire.Output) error) (next string,
-	err error,
-) {
+func (c *Client) Output(
+	ctx context.Context, id string, q OutputQuery, each func(wire.Output) error,
+) (next string, err error) {
 	v := values("tasks", q.Tasks, "stream", q.Stream, "cursor", q.Cursor)
 	if len(q.States) > 0 {
 		v["state"] = q.States

@@ -74,9 +74,9 @@ func (p *Pages) tasks(r *http.Request, job *node.Job) (t taskPage, found []node.
 
 // findTasks goes on until it has as many tasks as wanted, none are left, or it
 // has looked long enough.
-func (p *Pages) findTasks(ctx context.Context, id command.JobID, q node.TaskQuery, most int) (all []node.Task,
-	next uint32, err error,
-) {
+func (p *Pages) findTasks(
+	ctx context.Context, id command.JobID, q node.TaskQuery, most int,
+) (all []node.Task, next uint32, err error) {
 	until := time.Now().Add(searchTime)
 	for range maxLooks {
 		q.Limit = most - len(all)

@@ -72,9 +72,9 @@ func (a *Set[W]) output(ctx context.Context, id executor.ID, stream string) (w W
 // Read reads a stream of an attempt from the file that it writes to, which may be
 // moved meanwhile, as far as it may be shown: at most limit bytes as long as it
 // runs. With notices it follows. It takes f over, also on an error.
-func (a *Set[W]) Read(ctx context.Context, w W, stream int, f *os.File, limit int64, follow *Notices) (io.ReadCloser,
-	error,
-) {
+func (a *Set[W]) Read(
+	ctx context.Context, w W, stream int, f *os.File, limit int64, follow *Notices,
+) (io.ReadCloser, error) {
 	r := &reader{
 		ended: func() *End { return a.EndOf(w) }, done: w.Common().Done, quit: a.Quit,
 		stream: stream, f: f, limit: limit, follow: follow != nil, unlist: func() {},

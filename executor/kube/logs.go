@@ -26,9 +26,9 @@ const relook = 500 * time.Millisecond
 
 // keepOutput copies what an ended task has written into its folder, since it goes
 // with its pod. again: the node could not tell it now.
-func (h *Handler) keepOutput(ctx context.Context, w *work, pod *podView, gone bool) (out [2]int64,
-	again time.Duration,
-) {
+func (h *Handler) keepOutput(
+	ctx context.Context, w *work, pod *podView, gone bool,
+) (out [2]int64, again time.Duration) {
 	if gone {
 		h.withoutOutput(w, "its pod was removed before it could be read")
 		return out, 0

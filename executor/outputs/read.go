@@ -15,9 +15,7 @@ import (
 
 // findSegment returns where a segment is, or belongs. REQUIRES: s.mu held.
 func (s *Store) findSegment(number uint32) (int, bool) {
-	return slices.BinarySearchFunc(s.segments, number, func(g *segment,
-		n uint32,
-	) int {
+	return slices.BinarySearchFunc(s.segments, number, func(g *segment, n uint32) int {
 		return cmp.Compare(g.number, n)
 	})
 }

@@ -11,9 +11,9 @@ import (
 
 // runPlan steps through a plan as a supervisor does, on a clock of its own: it
 // wakes when told to, or earlier. It returns when TERM and KILL came.
-func runPlan(p *Plan, until int64, shared func(now int64) int64, stopAt int64, early func() int64) (termed,
-	killed int64,
-) {
+func runPlan(
+	p *Plan, until int64, shared func(now int64) int64, stopAt int64, early func() int64,
+) (termed, killed int64) {
 	termed, killed = Never, Never
 	for now := int64(1); now < until; {
 		act, wake := p.Step(now, shared(now), now >= stopAt)

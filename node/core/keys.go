@@ -13,9 +13,9 @@ import (
 
 // checkKey answers a request whose idempotency key decides it: a repeat gets
 // the original id, another body under the same key an error.
-func (c *Core) checkKey(req node.Request, reply func(node.Answer), s StateReader, fx *Effects) (name keys.Name,
-	done bool,
-) {
+func (c *Core) checkKey(
+	req node.Request, reply func(node.Answer), s StateReader, fx *Effects,
+) (name keys.Name, done bool) {
 	if req.Key == "" {
 		return name, false
 	}

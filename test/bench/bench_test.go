@@ -114,8 +114,8 @@ func TestCountToMakesSoManyCalls(t *testing.T) {
 
 func TestCountInWindowReportsErrors(t *testing.T) {
 	bad := errors.New("refused")
-	if _, err := countInWindow(t.Context(), 2, time.Minute, func(int) (int, error) { return 0, bad }); !errors.Is(err,
-		bad) {
+	_, err := countInWindow(t.Context(), 2, time.Minute, func(int) (int, error) { return 0, bad })
+	if !errors.Is(err, bad) {
 		t.Fatalf("got %v", err)
 	}
 }

@@ -57,9 +57,9 @@ func measureLatency(ctx context.Context, env environment, t *table) (err error) 
 }
 
 // leadAndOthers tells the broker that orders from the others.
-func leadAndOthers(ctx context.Context, fed *testbed.Federation) (lead *testbed.Site, others []*testbed.Site,
-	err error,
-) {
+func leadAndOthers(
+	ctx context.Context, fed *testbed.Federation,
+) (lead *testbed.Site, others []*testbed.Site, err error) {
 	st, err := fed.Sites[0].Status(ctx)
 	if err != nil {
 		return nil, nil, err

@@ -133,9 +133,9 @@ func decodeLines(lines []byte) (n int, err error) {
 }
 
 // submitFor has n clients post the body, of so many jobs, for one window.
-func (s *submissions) submitFor(ctx context.Context, n int, contentType string, body []byte, jobs int) (float64,
-	error,
-) {
+func (s *submissions) submitFor(
+	ctx context.Context, n int, contentType string, body []byte, jobs int,
+) (float64, error) {
 	lanes, err := dialLanes(ctx, s.fed, n, contentType, body)
 	if err != nil {
 		return 0, err

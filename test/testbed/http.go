@@ -41,9 +41,9 @@ const maxAnswer = 256 << 20
 
 // Do sends one request to the site and returns the answer's body. A status of
 // 400 or more is an *HTTPError.
-func (s *Site) Do(ctx context.Context, method, path string, header http.Header, body []byte) ([]byte, http.Header,
-	error,
-) {
+func (s *Site) Do(
+	ctx context.Context, method, path string, header http.Header, body []byte,
+) ([]byte, http.Header, error) {
 	req, err := http.NewRequestWithContext(ctx, method, s.URL.String()+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, nil, fmt.Errorf("build request: %w", err)

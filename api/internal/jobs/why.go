@@ -10,6 +10,7 @@ import (
 	"github.com/cloudshare/cloudshare/api/internal/rest"
 	"github.com/cloudshare/cloudshare/api/wire"
 	"github.com/cloudshare/cloudshare/fsm/command"
+	"github.com/cloudshare/cloudshare/node"
 )
 
 // registerWhy adds GET /v1/jobs/{id}/why.
@@ -46,9 +47,7 @@ func (j *Jobs) why(w http.ResponseWriter, r *http.Request, param func(string) st
 	if err != nil {
 		return err
 	}
-	out := form.Why(&why)
-	out.Freshness = reads.Freshness(r.Context())
-	return rest.WriteJSON(w, http.StatusOK, out)
+	return writeWhy(w, r, &why)
 }
 
 // dryRun answers a submission with dry_run=true: 200 and a wire.Why.
@@ -61,7 +60,12 @@ func (j *Jobs) dryRun(w http.ResponseWriter, r *http.Request, body []byte, stric
 	if err != nil {
 		return err
 	}
-	out := form.Why(&why)
+	return writeWhy(w, r, &why)
+}
+
+// writeWhy answers with why a job waits, and how old the state is that says so.
+func writeWhy(w http.ResponseWriter, r *http.Request, why *node.Why) error {
+	out := form.Why(why)
 	out.Freshness = reads.Freshness(r.Context())
 	return rest.WriteJSON(w, http.StatusOK, out)
 }

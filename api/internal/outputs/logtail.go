@@ -27,9 +27,9 @@ func queryTail(r *http.Request) (int, error) {
 
 // cutToTail returns a log without what stands before its last lines. One that is
 // followed is read twice: up to now, and from there on. It takes body over.
-func (o *Outputs) cutToTail(ctx context.Context, body io.ReadCloser, q node.LogQuery, lines int) (io.ReadCloser,
-	error,
-) {
+func (o *Outputs) cutToTail(
+	ctx context.Context, body io.ReadCloser, q node.LogQuery, lines int,
+) (io.ReadCloser, error) {
 	if !q.Follow {
 		defer body.Close()
 		tail, _, err := tailOf(body, lines)

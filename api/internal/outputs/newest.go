@@ -175,9 +175,9 @@ func (o *Outputs) openNewest(ctx context.Context, e *node.AnywhereError) (body i
 
 // openKept opens an output where a survey has found it; of more than tail lines, if that
 // is not 0, the last ones.
-func (o *Outputs) openKept(ctx context.Context, q node.LogQuery, k *keptAt, tail int) (body io.ReadCloser, index string,
-	err error,
-) {
+func (o *Outputs) openKept(
+	ctx context.Context, q node.LogQuery, k *keptAt, tail int,
+) (body io.ReadCloser, index string, err error) {
 	q.Task, q.Attempt, q.Follow, q.Here = k.Position, k.Attempt, false, true
 	if k.at == nil {
 		body, err = o.broker.Logs(ctx, q)

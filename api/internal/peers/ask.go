@@ -48,9 +48,9 @@ func (c *Client) Ask(ctx context.Context, method string, at *node.ElsewhereError
 
 // AskFor is Ask in the name of a client's request: what is no success is a
 // *problem.Problem.
-func (c *Client) AskFor(ctx context.Context, r *http.Request, at *node.ElsewhereError, u url.URL) (*http.Response,
-	error,
-) {
+func (c *Client) AskFor(
+	ctx context.Context, r *http.Request, at *node.ElsewhereError, u url.URL,
+) (*http.Response, error) {
 	if p := unasked(r, at); p != nil {
 		return nil, p
 	}
@@ -87,9 +87,9 @@ func unasked(r *http.Request, at *node.ElsewhereError) *problem.Problem {
 
 // AskSame is AskFor for the same path with another query, and reads the JSON
 // answer.
-func AskSame[T any](ctx context.Context, c *Client, r *http.Request, at *node.ElsewhereError, query url.Values) (out T,
-	err error,
-) {
+func AskSame[T any](
+	ctx context.Context, c *Client, r *http.Request, at *node.ElsewhereError, query url.Values,
+) (out T, err error) {
 	res, err := c.AskFor(ctx, r, at, url.URL{Path: r.URL.Path, RawQuery: query.Encode()})
 	if err != nil {
 		return out, err

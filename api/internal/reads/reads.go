@@ -49,8 +49,9 @@ type Answer[T any] struct{ Body T }
 
 // Current refuses a read of the replicated state that the broker has not
 // rebuilt since its start: what is not there may well be.
-func Current[I, O any](b interface{ Current() error }, h func(context.Context, *I) (*O, error)) func(context.Context,
-	*I) (*O, error) {
+func Current[I, O any](
+	b interface{ Current() error }, h func(context.Context, *I) (*O, error),
+) func(context.Context, *I) (*O, error) {
 	return func(ctx context.Context, in *I) (*O, error) {
 		if err := b.Current(); err != nil {
 			return nil, err

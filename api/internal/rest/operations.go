@@ -57,8 +57,8 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.router.Serve
 func (a *API) OpenAPI() *huma.OpenAPI { return a.huma.OpenAPI() }
 
 // Page registers what is no operation of the API. One that streams has no HEAD.
-func (a *API) Page(method, path string, streams bool, h func(w http.ResponseWriter, r *http.Request,
-	param func(string) string),
+func (a *API) Page(
+	method, path string, streams bool, h func(w http.ResponseWriter, r *http.Request, param func(string) string),
 ) {
 	a.router.page(method, path, streams, h)
 }

@@ -30,8 +30,9 @@ func Read[I, O any](
 }
 
 // first does something before an operation of huma's, whose error ends it.
-func (a *API) first(do func(huma.Context, http.ResponseWriter, *http.Request) error) func(huma.Context,
-	func(huma.Context)) {
+func (a *API) first(
+	do func(huma.Context, http.ResponseWriter, *http.Request) error,
+) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		w, r := exchange(ctx)
 		if err := do(ctx, w, r); err != nil {

@@ -107,8 +107,8 @@ func methods(method string, streams bool) []string {
 }
 
 // page lets people look, beside the API's operations.
-func (r router) page(method, path string, streams bool, h func(w http.ResponseWriter, r *http.Request,
-	param func(string) string),
+func (r router) page(
+	method, path string, streams bool, h func(w http.ResponseWriter, r *http.Request, param func(string) string),
 ) {
 	path = strings.NewReplacer("{", ":", "}", "").Replace(path)
 	for _, method := range methods(method, streams) {

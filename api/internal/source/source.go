@@ -114,9 +114,9 @@ const maxPages = 100
 
 // FindAll asks on, page by page, until so many tasks are found or there are no
 // more; next is where to go on, 0 = nowhere.
-func FindAll(ctx context.Context, b Tasks, id command.JobID, q node.TaskQuery, most int) (all []node.Task, next uint32,
-	err error,
-) {
+func FindAll(
+	ctx context.Context, b Tasks, id command.JobID, q node.TaskQuery, most int,
+) (all []node.Task, next uint32, err error) {
 	for range maxPages {
 		q.Limit = most - len(all)
 		tasks, next, err := b.FindTasks(ctx, id, q)

@@ -258,9 +258,9 @@ func matches(j *node.Job, q *node.JobQuery) bool {
 }
 
 // FindTasks implements web.Source: half of a running job's tasks have ended.
-func (b *Broker) FindTasks(_ context.Context, id command.JobID, q node.TaskQuery) (out []node.Task, next uint32,
-	err error,
-) {
+func (b *Broker) FindTasks(
+	_ context.Context, id command.JobID, q node.TaskQuery,
+) (out []node.Task, next uint32, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	i, err := b.find(id)

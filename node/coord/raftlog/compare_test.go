@@ -17,9 +17,9 @@ import (
 )
 
 // comparing opens members whose machines can be forked.
-func comparing(t *testing.T, c *cluster, sites ...string) (logs map[string]*Log,
-	machines map[string]*coordtest.Forkable,
-) {
+func comparing(
+	t *testing.T, c *cluster, sites ...string,
+) (logs map[string]*Log, machines map[string]*coordtest.Forkable) {
 	t.Helper()
 	logs, machines = map[string]*Log{}, map[string]*coordtest.Forkable{}
 	c.evidence = true

@@ -215,9 +215,9 @@ func once[T any](ctx context.Context, c *client, call func() (T, error)) (v T, e
 
 // whileAnswered is for a row of calls: the context ends once none of the client's
 // was answered for so long, however long the row takes.
-func (c *client) whileAnswered(ctx context.Context, most time.Duration, cause error) (context.Context,
-	context.CancelFunc,
-) {
+func (c *client) whileAnswered(
+	ctx context.Context, most time.Duration, cause error,
+) (context.Context, context.CancelFunc) {
 	ctx, end := context.WithCancelCause(ctx)
 	begun := sinceStart()
 	c.wg.Go(func() {

@@ -39,9 +39,9 @@ func (g *group) leads() tree.LeadRecord {
 
 // set replaces what was known, and says whether that changed who leads, or
 // anything at all.
-func (g *group) set(lead tree.LeadRecord, term uint64, members, voters, present, unfit, unreached []string) (newLead,
-	other bool,
-) {
+func (g *group) set(
+	lead tree.LeadRecord, term uint64, members, voters, present, unfit, unreached []string,
+) (newLead, other bool) {
 	for _, s := range [][]string{members, voters, present} {
 		slices.Sort(s)
 	}

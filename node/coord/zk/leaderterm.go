@@ -142,9 +142,9 @@ func (l *Log) reconcile(ctx context.Context, w *watches) error {
 
 // reconcileLeadership takes /lead if this member holds /leader, and gives up if another has
 // taken it.
-func (l *Log) reconcileLeadership(ctx context.Context, holder, fence node, now tree.LeadRecord) (tree.LeadRecord,
-	error,
-) {
+func (l *Log) reconcileLeadership(
+	ctx context.Context, holder, fence node, now tree.LeadRecord,
+) (tree.LeadRecord, error) {
 	r := l.leaderTerm.Load()
 	if r != nil && (now.Term != r.term || now.Nonce != l.nonce) {
 		l.stepDown("another member leads")
@@ -164,9 +164,9 @@ func (l *Log) reconcileLeadership(ctx context.Context, holder, fence node, now t
 
 // beginTerm begins a term. From here on no former leader can append: the version of
 // /lead has changed.
-func (l *Log) beginTerm(ctx context.Context, session int64, fence node, before tree.LeadRecord) (tree.LeadRecord,
-	error,
-) {
+func (l *Log) beginTerm(
+	ctx context.Context, session int64, fence node, before tree.LeadRecord,
+) (tree.LeadRecord, error) {
 	mine := tree.LeadRecord{Term: before.Term + 1, Site: l.cfg.Site, Peer: l.Addr(), Nonce: l.nonce}
 	res, err := l.c.writeHere(ctx, l.c.set(tree.LeadPath, tree.Encode(mine), fence.stat.Version))
 	switch {

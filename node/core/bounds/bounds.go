@@ -161,9 +161,7 @@ func (b *Book) Declare(again func(command.AttemptRef)) {
 		for _, p := range batch {
 			cmd.Attempts = append(cmd.Attempts, p.BoundAttempt)
 		}
-		b.out.Add(cmd, func(r command.Result, _ turn.StateReader,
-			_ *turn.Effects,
-		) {
+		b.out.Add(cmd, func(r command.Result, _ turn.StateReader, _ *turn.Effects) {
 			b.handleDeclared(batch, r.Code, again)
 		})
 	}

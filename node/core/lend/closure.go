@@ -34,9 +34,7 @@ func (b *Book) ReportClosure() {
 		return
 	}
 	b.closed.told, b.closed.inflight = why, true
-	b.out.Add(&command.Close{Why: why}, func(command.Result, turn.StateReader,
-		*turn.Effects,
-	) {
+	b.out.Add(&command.Close{Why: why}, func(command.Result, turn.StateReader, *turn.Effects) {
 		b.closed.inflight = false
 	})
 }

@@ -75,9 +75,9 @@ func (c *Cluster) Certificate(user string, valid time.Duration, groups ...string
 // these rights in that namespace, and writes a kubeconfig whose token is in the
 // file of the same name with .token: a test may replace that. The token dies with
 // the account, 10 s later.
-func (c *Cluster) ServiceAccount(ctx context.Context, namespace, name string, rules ...rbacv1.PolicyRule) (string,
-	error,
-) {
+func (c *Cluster) ServiceAccount(
+	ctx context.Context, namespace, name string, rules ...rbacv1.PolicyRule,
+) (string, error) {
 	if err := c.Namespace(ctx, namespace); err != nil {
 		return "", err
 	}

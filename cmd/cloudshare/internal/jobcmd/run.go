@@ -149,9 +149,9 @@ func abandonJob(ctx context.Context, a *cli.App, stop func(), c *client.Client, 
 
 // followTask prints the output of every attempt of a job's one task, and
 // returns the task as it ended. Of the last attempt's output some may be missing.
-func followTask(ctx context.Context, a *cli.App, c *client.Client, id string) (task wire.Task, missing bool,
-	err error,
-) {
+func followTask(
+	ctx context.Context, a *cli.App, c *client.Client, id string,
+) (task wire.Task, missing bool, err error) {
 	w := c.Watching(time.Minute)
 	for printed := uint32(0); ; {
 		task, err = awaitTask(ctx, w, id, printed)

@@ -80,9 +80,9 @@ func waitForMany(ctx context.Context, a *cli.App, ids []string, timeout time.Dur
 }
 
 // awaitMany asks until all jobs have ended; late: the time is over before.
-func awaitMany(ctx context.Context, c *client.Client, ids []string, timeout time.Duration) (last wire.Waited, late bool,
-	err error,
-) {
+func awaitMany(
+	ctx context.Context, c *client.Client, ids []string, timeout time.Duration,
+) (last wire.Waited, late bool, err error) {
 	begin := time.Now()
 	left := func() time.Duration {
 		if timeout == 0 {

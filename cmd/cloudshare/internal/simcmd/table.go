@@ -178,9 +178,9 @@ func runTable(ctx context.Context, a *cli.App, t *table, command string) error {
 }
 
 // runStudy plays what the results file lacks.
-func runStudy(ctx context.Context, a *cli.App, t *table, s *study.Study, name string, bar *studyBar) ([]*study.Row,
-	error,
-) {
+func runStudy(
+	ctx context.Context, a *cli.App, t *table, s *study.Study, name string, bar *studyBar,
+) ([]*study.Row, error) {
 	results, err := study.OpenResults(filepath.Join(t.out, name), s)
 	if err != nil {
 		return nil, simError(err)

@@ -88,9 +88,9 @@ end as lost, for good, and nobody can bring them back.`
 }
 
 // leaveFederation begins the leaving and, if asked, waits for its end.
-func leaveFederation(ctx context.Context, a *cli.App, c *client.Client, how wire.LeaveRequest, wait bool) (departure,
-	error,
-) {
+func leaveFederation(
+	ctx context.Context, a *cli.App, c *client.Client, how wire.LeaveRequest, wait bool,
+) (departure, error) {
 	status, err := c.Status(ctx, false)
 	if err != nil {
 		return departure{}, err

@@ -54,6 +54,8 @@ func (s *State) Apply(b *command.Batch) ([]command.Result, error) {
 // lets it; still: it has none, and is the same moment as the last entry; resumes: that
 // one's match goes on, with nothing done before.
 func (s *State) goOn(still, resumes bool) {
+	s.indexSites()
+	s.countReturned()
 	s.heedParams()
 	s.workOff()
 	s.beginWaits()

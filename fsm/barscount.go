@@ -78,7 +78,7 @@ func (c *barCounts) merge(others []barCount) {
 // negative.
 func (s *matching) countJob(l *lane, bars []bar, n int) {
 	l.jobs += n
-	if l.owner.present() {
+	if l.owner.counted {
 		l.class.jobs += n
 	}
 	var more []barCount
@@ -94,7 +94,7 @@ func (s *matching) countJob(l *lane, bars []bar, n int) {
 func (s *matching) countBarred(l *lane, more []barCount) {
 	s.steps.used += uint64(len(more)) * stepLook
 	l.barredFrom.add(more)
-	if l.owner.present() {
+	if l.owner.counted {
 		l.class.barredFrom.add(more)
 	}
 }

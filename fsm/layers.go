@@ -41,6 +41,7 @@ type fleet struct {
 	order     []*site            // by name; site.pos is the position
 	supply    store.Fenwick      // by site.pos: totals of site.free
 	stock     store.Fenwick      // by site.pos: totals of site.stock
+	unindexed bool               // sites joined since these three were made. Invariant: false between entries
 	classes   map[string]*class
 	payloads  map[string]*payload
 	labelSets map[command.Labels]*labelSet
@@ -106,8 +107,9 @@ type matching struct {
 	pass      uint64   // over the machines: numbers are of this replica
 	missed    int      // sites with missed
 	tried     []*machine
-	triedMost int    // see pruneTried; tried has those tried in this pass, and others
-	sought    uint64 // searches of a lane past jobs that were declined, of this replica; for tests
+	triedMost int     // see pruneTried; tried has those tried in this pass, and others
+	leavers   []*site // that left in this entry, and may be back. Invariant: empty between entries
+	sought    uint64  // searches of a lane past jobs that were declined, of this replica; for tests
 
 	drawing bool // match is under way; no part of the state
 }

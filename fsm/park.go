@@ -23,7 +23,7 @@ func (s *State) siteLost(c *command.SiteLost) command.Result {
 // queue, now or when its bound has passed, its own waiting jobs leave matching. Its tasks that run elsewhere go
 // on; those it runs itself wait for it.
 func (s *State) away(x *site, to SiteState) {
-	x.state, x.lostMs = to, s.time
+	x.state, x.lostMs, s.next = to, s.time, 0
 	s.tellAway(x)
 	s.park(x)
 	s.install(x, &command.Offer{})
@@ -95,7 +95,7 @@ func (s *State) forget(by *site, c *command.Forget) command.Result {
 // finishDeparture ends all that an absent site has waiting: its departure is over. Its
 // account stays.
 func (s *State) finishDeparture(x *site) {
-	x.state, x.gone = Left, true
+	x.state, x.gone, s.next = Left, true, 0
 	s.join(-1)
 	s.tellSite(EventSiteForgotten, x)
 	s.undertake(chore{kind: choreOwn, site: x.id})

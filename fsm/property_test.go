@@ -63,6 +63,58 @@ func TestStateMachineAmongSubmissions(t *testing.T) {
 	})
 }
 
+// TestStateMachineAmongReturns is TestStateMachineAmongDeclines with sites that leave and
+// come back, more than once an entry, and go on beside that.
+func TestStateMachineAmongReturns(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		b := smallBounds()
+		b.boots = 8
+		m := newModel(rt, b)
+		m.enrols = 3
+		for _, x := range modelSites[:3] {
+			m.send(m.w.cmd(x, m.w.offering(x, 2, 2, 1)))
+		}
+		rt.Repeat(map[string]func(*rapid.T){
+			"": m.invariants, "submit": m.submitAlike, "submit2": m.submitAlike, "decline": m.declineAll, "decline2": m.declineAll,
+			"returns": m.returns, "returns2": m.returns, "complete": m.complete, "cancel": m.cancel, "offer": m.seldom(m.offer),
+			"lost": m.seldom(m.lost), "params": m.seldom(m.params), "tick": m.tick, "restore": m.restore,
+		})
+	})
+}
+
+// returns has a site leave and come back in one entry, up to three times; between, it and
+// others submit, decline and cancel.
+func (m *model) returns(t *rapid.T) {
+	m.t = t
+	site := m.site()
+	if !m.w.s.byName[site].present() {
+		m.enrol(site)
+	}
+	m.send()
+	other := m.site()
+	declines := m.w.s.Assignments(other)
+	var cmds []command.Command
+	for range rapid.IntRange(1, 3).Draw(t, "times") {
+		cmds = append(cmds, m.w.returns(site, 1)...)
+		switch rapid.IntRange(0, 4).Draw(t, "beside") {
+		case 0:
+			cmds = append(cmds, m.w.cmd(site, &command.Submit{Jobs: []command.JobSpec{m.w.job(site, 2)}}))
+		case 1:
+			cmds = append(cmds, m.w.cmd(site, m.w.offering(site, 2, 1)))
+		case 2:
+			if other != site && len(declines) > 0 && !declines[0].Started {
+				cmds = append(cmds, m.w.cmd(other, &command.Decline{Attempts: []command.AttemptRef{declines[0].AttemptRef}}))
+				declines = declines[1:]
+			}
+		case 3:
+			if nums := slices.Sorted(maps.Keys(m.w.s.byName[site].nums)); len(nums) > 0 {
+				cmds = append(cmds, m.w.cmd(site, &command.Cancel{Job: command.JobID{Site: site, Num: rapid.SampledFrom(nums).Draw(t, "num")}, Task: -1}))
+			}
+		}
+	}
+	m.send(cmds...)
+}
+
 // submitMany submits small jobs with gaps between their numbers.
 func (m *model) submitMany(t *rapid.T) {
 	m.t = t
@@ -198,12 +250,13 @@ func playModelAt(rt *rapid.T, b bounds) {
 var modelSites = []string{"a", "b", "c", "d"}
 
 type model struct {
-	w     *world
-	twin  *State
-	next  []command.Command // of the entry that is being filled
-	lone  bool              // each command is an entry of its own
-	asked uint32            // version of the last Raise: whoever registers from then on knows it
-	past  []command.Command // executed ones
+	w      *world
+	twin   *State
+	next   []command.Command // of the entry that is being filled
+	lone   bool              // each command is an entry of its own
+	enrols int               // at most so many registrations of a site in an entry
+	asked  uint32            // version of the last Raise: whoever registers from then on knows it
+	past   []command.Command // executed ones
 	// alone: the twin is not played. sent hears of each entry that comes, entries has those before.
 	alone   bool
 	sent    func(*command.Batch) (after func())
@@ -218,7 +271,7 @@ type model struct {
 
 func newModel(t *rapid.T, b bounds) *model {
 	b.version = Version + 1 // as of a later program, which goes by the same rules
-	m := &model{t: t, seen: map[command.ID]command.Result{}, twin: newState(b), dead: map[taskKey]bool{}}
+	m := &model{t: t, enrols: 1, seen: map[command.ID]command.Result{}, twin: newState(b), dead: map[taskKey]bool{}}
 	m.w = &world{
 		t: t, s: newState(b), term: 1,
 		seq: map[string]uint64{}, inc: map[string]uint64{}, offer: map[string]uint64{}, num: map[string]uint64{},
@@ -344,7 +397,7 @@ func (m *model) compareSteps() {
 func (m *model) forgotten(c command.Command) bool {
 	r, ok := c.Body.(*command.Register)
 	x := m.twin.byName[c.ID.Site]
-	return ok && x != nil && !slices.Contains(x.boots[:min(len(x.boots), m.twin.bounds.boots-1)], r.Boot)
+	return ok && x != nil && !slices.Contains(x.boots[:min(len(x.boots), m.twin.bounds.boots-m.enrols)], r.Boot)
 }
 
 func (m *model) enrol(site string) {

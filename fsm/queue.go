@@ -17,7 +17,7 @@ type lane struct {
 	jobs    int                  // that wait
 	// The jobs that are barred from a site, of those that wait.
 	barredFrom barCounts
-	heapAt     int // position in class.lanes, −1 while its owner is away
+	heapAt     int // position in class.lanes, −1 while its owner is not counted
 	// The head: the first task of the highest priority.
 	seq      uint64
 	queuedMs int64
@@ -93,7 +93,7 @@ func (x *site) findLane(c *class) *lane {
 // wakes the machines that rest only because all that they fit was barred from them.
 func (s *matching) enqueue(seq uint64, j *job, n uint32) {
 	var blocked []*site
-	if j.waiting() == n && s.sites[j.owner].present() {
+	if j.waiting() == n && s.sites[j.owner].counted {
 		blocked = s.blocked(j.class, j.tasks.bars())
 	}
 	s.addWaiting(seq, j, n)
@@ -122,7 +122,7 @@ func (s *matching) addWaiting(seq uint64, j *job, n uint32) {
 	x.cpu += int64(n) * j.class.Need.MilliCPU
 	s.waiting += uint64(n)
 	l.refresh(&s.jobTable)
-	if x.present() {
+	if x.counted {
 		s.activateLane(l, uint64(n))
 	}
 }
@@ -160,7 +160,7 @@ func (s *matching) dequeue(seq uint64, j *job, n uint32) {
 		s.countJob(l, j.tasks.bars(), -1)
 	}
 	l.refresh(&s.jobTable)
-	if x.present() {
+	if x.counted {
 		s.deactivateLane(l, uint64(n))
 	}
 	if l.waiting == 0 {
@@ -182,7 +182,7 @@ func (s *matching) deactivateLane(l *lane, n uint64) {
 	c := l.class
 	c.waiting -= n
 	s.present -= n
-	if l.waiting == 0 || !l.owner.present() {
+	if l.waiting == 0 || !l.owner.counted {
 		s.leaveHeap(l)
 	} else if c.heapAt == s.index {
 		s.fixHeap(c, l.heapAt)
@@ -201,17 +201,46 @@ func (s *matching) deactivateLane(l *lane, n uint64) {
 //
 // REQUIRES: x.present() is false already.
 func (s *matching) park(x *site) {
-	for _, l := range x.lanes {
-		s.countLane(l, -1)
-		s.deactivateLane(l, l.waiting)
+	if x.counted {
+		x.counted = false
+		for _, l := range x.lanes {
+			s.countLane(l, -1)
+			s.deactivateLane(l, l.waiting)
+		}
+	}
+	if !x.leftNow {
+		x.leftNow = true
+		s.leavers = append(s.leavers, x)
 	}
 	s.noteAway(x)
 }
 
-// unpark is park's inverse.
+// unpark is park's inverse. What a site has waiting that left in this entry is counted once
+// the entry's commands are done: who leaves and returns 8000 times in one has its lanes
+// counted once, not 8000 times.
 //
 // REQUIRES: x.present() is true already, and was false.
 func (s *matching) unpark(x *site) {
+	s.noteBack(x)
+	if !x.leftNow {
+		s.countSite(x)
+	}
+}
+
+// countReturned counts what the sites have waiting that left in this entry and are back.
+func (s *matching) countReturned() {
+	for _, x := range s.leavers {
+		if x.leftNow = false; x.present() {
+			s.countSite(x)
+		}
+	}
+	s.leavers = nil
+}
+
+// countSite puts all that a site has waiting into matching, and wakes the machines that
+// rest only because all that they fit was barred from them.
+func (s *matching) countSite(x *site) {
+	x.counted = true
 	for _, l := range x.lanes {
 		blocked := s.blocked(l.class, nil)
 		s.countLane(l, 1)
@@ -220,5 +249,4 @@ func (s *matching) unpark(x *site) {
 			s.rouseFor(y, l.class)
 		}
 	}
-	s.noteBack(x)
 }

@@ -64,7 +64,7 @@ func (s *State) register(name string, c *command.Register) command.Result {
 func (s *State) incarnate(x *site, c *command.Register) {
 	x.boot(c.Boot, s.bounds.boots)
 	x.http, x.peer, x.gossip = strings.Clone(c.HTTP), strings.Clone(c.Peer), strings.Clone(c.Gossip)
-	x.maxVersion = c.MaxVersion
+	x.maxVersion, s.next = c.MaxVersion, 0
 	x.incarnation = max(x.incarnation, s.Epoch()<<incarnationShift) + 1
 	x.taken = s.index
 	x.floor, x.window = 0, nil

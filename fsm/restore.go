@@ -80,7 +80,9 @@ func (r *snapReader) sites(s *State) {
 			r.site(s, s.addSite(name), int32(n))
 		}
 	}
+	s.indexSites()
 	for _, x := range s.sites {
+		x.counted = x.present()
 		for _, c := range x.row {
 			x.account.Used.Plus(c.sums)
 			if int(c.executor) < len(s.sites) {

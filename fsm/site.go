@@ -57,6 +57,8 @@ type site struct {
 	open         []opening            // its jobs that have not ended, by requirement; their order means nothing
 	openSeqs     store.Sorted[uint64] // its jobs that have not ended
 	lanes        []*lane              // with waiting tasks
+	counted      bool                 // these are matched. Invariant: present() between entries
+	leftNow      bool                 // it is in State.leavers. Invariant: false between entries
 	waiting      uint64               // tasks
 	cpu          int64                // milli-cores of waiting tasks
 	ended        store.Sorted[uint64] // seqs of its ended jobs by (endedMs, seq)
@@ -159,19 +161,22 @@ func (m *machine) room() command.Resources {
 
 // addSite makes room for a new member.
 func (s *fleet) addSite(name string) *site {
-	x := &site{id: int32(len(s.sites)), name: strings.Clone(name), cancels: CancelledAt(name), nums: map[uint64]uint64{}}
-	s.sites = append(s.sites, x)
-	s.indexSite(x)
-	return x
-}
-
-// indexSite enters a site into the derived orders.
-func (s *fleet) indexSite(x *site) {
-	s.byName[x.name] = x
+	x := &site{id: int32(len(s.sites)), name: strings.Clone(name), counted: true, cancels: CancelledAt(name), nums: map[uint64]uint64{}}
+	s.sites, s.byName[x.name] = append(s.sites, x), x
 	at, _ := slices.BinarySearchFunc(s.order, x.name, func(o *site, n string) int {
 		return strings.Compare(o.name, n)
 	})
-	s.order = slices.Insert(s.order, at, x)
+	s.order, s.unindexed = slices.Insert(s.order, at, x), true
+	return x
+}
+
+// indexSites finds the places of all sites, and their totals, once for all that joined:
+// nothing is drawn between the commands of an entry.
+func (s *fleet) indexSites() {
+	if !s.unindexed {
+		return
+	}
+	s.unindexed = false
 	s.supply.Reset(len(s.order))
 	s.stock.Reset(len(s.order))
 	for i, o := range s.order {
@@ -183,6 +188,9 @@ func (s *fleet) indexSite(x *site) {
 // weighTotals enters a site's totals into the choice of a machine. Only sites that
 // are alive offer anything, and nothing while they are full.
 func (s *fleet) weighTotals(x *site) {
+	if s.unindexed {
+		return // all are weighed soon
+	}
 	if x.state != Alive || s.isFull(x) {
 		s.supply.Set(x.pos, 0)
 		s.stock.Set(x.pos, 0)

@@ -61,6 +61,7 @@ type State struct {
 	chores      []chore // work that is left for the next entries, in the order in which it is done; see long.go
 
 	// Derived.
+	next       uint32              // what NextVersion was since a site last came or went, 0 = not looked for
 	newParams  bool                // parameters were set in this entry. Invariant: false between entries
 	retiring   []*site             // those of which jobs leave in this entry. Invariant: empty between entries
 	left       store.Heap[pending] // what chores[0] has before it of what has been gathered

@@ -32,11 +32,20 @@ func (s *views) NextVersion() uint32 {
 // know it. The entry itself goes on by the old one, so a broker that does not
 // know the new one has this entry right, and stops at the next.
 func (s *State) raise(c *command.Raise) command.Result {
-	if c.Version > max(s.version, s.raised) && c.Version > s.NextVersion() { // who raises again and again has not all sites looked at
+	if c.Version > max(s.version, s.raised) && c.Version > s.nextVersion() {
 		return command.Result{Code: command.VersionTooNew}
 	}
 	s.raised = max(s.raised, c.Version)
 	return command.Result{}
+}
+
+// nextVersion is NextVersion, remembered: who raises again and again has all sites looked
+// at once.
+func (s *State) nextVersion() uint32 {
+	if s.next == 0 {
+		s.next = s.NextVersion()
+	}
+	return s.next
 }
 
 // checkVersion refuses to apply anything by rules that this code does not know.

@@ -26,7 +26,19 @@ func TestStateMachineInParts(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		b := smallBounds()
 		b.steps = rapid.SampledFrom([]uint64{1, 100, 300, 2000}).Draw(rt, "steps")
-		playModelAt(rt, b)
+		playModelAt(newModel(rt, b))
+	})
+}
+
+// TestStateMachineRestoredAtEachEntry is TestStateMachineInParts where one replica is
+// restored before each entry: nothing that a decision rests on may be missing in a snapshot.
+func TestStateMachineRestoredAtEachEntry(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		b := smallBounds()
+		b.steps = rapid.SampledFrom([]uint64{1, 100, 2000, maxSteps}).Draw(rt, "steps")
+		m := newModel(rt, b)
+		m.renewed = true
+		playModelAt(m)
 	})
 }
 
@@ -212,12 +224,11 @@ func smallBounds() bounds {
 
 func playModel(t *testing.T, b bounds) {
 	t.Helper()
-	rapid.Check(t, func(rt *rapid.T) { playModelAt(rt, b) })
+	rapid.Check(t, func(rt *rapid.T) { playModelAt(newModel(rt, b)) })
 }
 
-func playModelAt(rt *rapid.T, b bounds) {
-	m := newModel(rt, b)
-	rt.Repeat(map[string]func(*rapid.T){
+func playModelAt(m *model) {
+	m.t.Repeat(map[string]func(*rapid.T){
 		"":         m.invariants,
 		"submit":   m.submit,
 		"submit2":  m.submit,
@@ -250,13 +261,14 @@ func playModelAt(rt *rapid.T, b bounds) {
 var modelSites = []string{"a", "b", "c", "d"}
 
 type model struct {
-	w      *world
-	twin   *State
-	next   []command.Command // of the entry that is being filled
-	lone   bool              // each command is an entry of its own
-	enrols int               // at most so many registrations of a site in an entry
-	asked  uint32            // version of the last Raise: whoever registers from then on knows it
-	past   []command.Command // executed ones
+	w       *world
+	twin    *State
+	next    []command.Command // of the entry that is being filled
+	lone    bool              // each command is an entry of its own
+	renewed bool              // the twin is restored before each entry
+	enrols  int               // at most so many registrations of a site in an entry
+	asked   uint32            // version of the last Raise: whoever registers from then on knows it
+	past    []command.Command // executed ones
 	// alone: the twin is not played. sent hears of each entry that comes, entries has those before.
 	alone   bool
 	sent    func(*command.Batch) (after func())
@@ -338,6 +350,9 @@ func (m *model) send(given ...command.Command) []command.Result {
 	if err != nil {
 		m.t.Fatal(err)
 	}
+	if m.renewed {
+		m.renew()
+	}
 	again, err := m.twin.Apply(read)
 	if err != nil {
 		m.t.Fatal(err)
@@ -375,6 +390,9 @@ func (m *model) drain() {
 		m.invariants(m.t)
 		if used := m.w.s.Steps(); n > 0 && used.Used > used.Bound+used.Bound/4+1000 { // one unit may go beyond it
 			m.t.Fatalf("entry %d without commands took %d steps of %d", m.w.s.index, used.Used, used.Bound)
+		}
+		if m.renewed {
+			m.renew()
 		}
 		for _, s := range []*State{m.w.s, m.twin} {
 			if _, err := s.Apply(&command.Batch{Term: m.w.term, Elapsed: m.w.base}); err != nil {
@@ -690,9 +708,14 @@ func (m *model) restore(t *rapid.T) {
 		t.Fatal("an entry changed a snapshot taken before it")
 	}
 	f.Release()
+	m.renew()
+}
+
+// renew replaces the twin by what its snapshot gives.
+func (m *model) renew() {
 	r, err := reborn(m.twin)
 	if err != nil {
-		t.Fatal(err)
+		m.t.Fatal(err)
 	}
 	m.twin = r
 }

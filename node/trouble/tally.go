@@ -10,7 +10,8 @@ import (
 )
 
 // DeclineClass is a kind of reason for which a task is handed back before it runs.
-// The set is closed, so that it can be a metric's label.
+// The set is closed, so that it can be a metric's label. To add one: a constant, its name in
+// declineNames, and the core's decline (core/reconcile.go) where the task is judged.
 type DeclineClass uint8
 
 // Classes of reasons.

@@ -19,8 +19,8 @@ import (
 	"github.com/cloudshare/cloudshare/api/wire"
 )
 
-// Problem is what the API answers instead of what was asked for; errors.As
-// finds it in every error of this package that a broker gave.
+// Problem is the API's answer to a request that it refuses or cannot serve. errors.As finds
+// it in every error of this package that came from a broker.
 type Problem = wire.Problem
 
 // Errors of the client itself.

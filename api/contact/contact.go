@@ -162,7 +162,7 @@ const (
 	allWell    = 10 * time.Minute
 )
 
-// learn takes an answer, or why there is none.
+// learn records a site's answer, or err as the reason why there is none.
 func (c *Checker) learn(s Site, you *wire.Contact, err error, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

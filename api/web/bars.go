@@ -26,8 +26,8 @@ const (
 	leastOfPage = 2
 )
 
-// stack lays parts beside each other, whole being the bar's width. What is
-// there at all is seen, and parts that are the whole fill the bar.
+// stack puts parts side by side in a bar whose width stands for whole. A part above 0 is
+// always visible, and parts that add up to whole fill the bar.
 func stack(title string, whole int64, parts ...amount) bar {
 	return stackAtLeast(leastWidth, title, whole, parts)
 }

@@ -45,7 +45,7 @@ const (
 	ganttLeft  = 130
 	laneHeight = 9
 	rowPadding = 5
-	// crowdHeight is the height of what is not drawn one by one: it is no lane.
+	// crowdHeight is the height of the strip for attempts that have no lane of their own.
 	crowdHeight = 4
 	// maxColors is how many sites are told apart; all others share one colour.
 	maxColors = 8

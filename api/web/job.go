@@ -132,7 +132,7 @@ func logURL(path string, task, attempt uint32, stream string) string {
 	return link
 }
 
-// parameter reads a number of the query; what is none, or too large, is 0.
+// parameter reads a number of the query; it returns 0 for anything else and for a number above most.
 func parameter(r *http.Request, name string, most uint64) uint32 {
 	n, err := strconv.ParseUint(r.URL.Query().Get(name), 10, 32)
 	if err != nil || n > most {

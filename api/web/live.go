@@ -96,8 +96,8 @@ func (s *stream) write(text string) error {
 // costPerPage is what a page that asks for itself may take of a core.
 const costPerPage = 5 * time.Millisecond
 
-// pace returns how long a page rests after it was told of a change: the more pages
-// are open, the longer, so that all of them together cost a core at most.
+// pace returns how long a page waits after it got a change. It grows with the number of
+// open pages, so that all of them together take one core at most.
 func (p *Pages) pace() time.Duration {
 	return max(p.cfg.Pace, time.Duration(p.streams.Load())*costPerPage)
 }

@@ -20,9 +20,9 @@ type Config struct {
 	Problem func(error) Problem
 	// Stopping is closed when streams are to end; nil never is.
 	Stopping <-chan struct{}
-	// MaxStreams bounds the pages that are told of changes at a time.
+	// MaxStreams bounds the pages that get changes at the same time.
 	MaxStreams int
-	// Pace is the least time between two changes that one page is told of.
+	// Pace is the least time between two changes sent to one page.
 	Pace time.Duration
 	// Now is the clock for people; nil is time.Now.
 	Now func() time.Time

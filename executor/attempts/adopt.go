@@ -18,7 +18,7 @@ var lacks = []syscall.Errno{
 	syscall.EDQUOT,
 }
 
-// IsPassing reports whether an error is of what the machine lacks at this moment.
+// IsPassing reports whether an error says that the machine lacks something now and may have it later.
 func IsPassing(err error) bool {
 	var number syscall.Errno
 	return errors.As(err, &number) && slices.Contains(lacks, number)

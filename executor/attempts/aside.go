@@ -115,7 +115,7 @@ func (a *Aside) sweep(before time.Time, quit <-chan struct{}) {
 	}
 }
 
-// Folder makes a folder if it is missing. What has its name and is none is put aside.
+// Folder makes a folder if it is missing. It puts a file of that name aside.
 func (a *Aside) Folder(path string) error {
 	err := os.MkdirAll(path, 0o700)
 	if !errors.Is(err, unix.ENOTDIR) {

@@ -16,7 +16,7 @@ import (
 	"github.com/cloudshare/cloudshare/executor/outputs"
 )
 
-// maxFirstLook is how long Adopt waits for the first answer of what runs the tasks.
+// maxFirstLook is how long Adopt waits for the engine's or cluster's first answer.
 const maxFirstLook = 5 * time.Second
 
 // FirstLook is the end of an Adopt that needs what runs the tasks no longer than it

@@ -142,8 +142,8 @@ func (k *keeper) run() {
 	}
 }
 
-// keepAll puts what waits into the store; it returns when to try the rest, 0 = there
-// is none.
+// keepAll puts what waits into the store. It returns how long to wait before it tries the
+// rest; 0 means that nothing is left.
 func (k *keeper) keepAll() (pause time.Duration) {
 	k.keeping.Lock()
 	defer k.keeping.Unlock()

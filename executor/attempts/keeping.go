@@ -12,8 +12,9 @@ import (
 	"github.com/cloudshare/cloudshare/executor/outputs"
 )
 
-// Keeping is what every handler is told of its attempts: whose they are, where it
-// keeps them, and what stays of them. The zero value of a field means its default.
+// Keeping is the part of a handler's configuration that is about its attempts: whose site
+// they run at, where their files are, and how much is kept. The zero value of a field
+// means its default.
 type Keeping struct {
 	Dir  string // absolute or relative, made if missing; one broker at a time
 	Site string

@@ -244,7 +244,7 @@ func (a *Archive) took(t *Attempt) {
 }
 
 // hasRoomForHome reports whether n more runs at home can wait for their entry in the
-// log. The log tells of the others, once: without their attempt and outcome.
+// log. The others are archived from the log alone, without their attempt and outcome.
 func (a *Archive) hasRoomForHome(n int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -301,9 +301,9 @@ func (c *Collector) describe(a *Attempt) {
 	}
 }
 
-// wanted reports whether an end is to be archived: it is in the scope, and not a
-// home run of this site that its own event has told of. Runs of less than a
-// millisecond are told by their own events only.
+// wanted reports whether an end is to be archived: it is in the scope, and no home run of
+// this site whose own event was archived already. Runs of less than a millisecond have
+// only that event of their own.
 func (c *Collector) wanted(e *node.Event, a *Attempt) bool {
 	own := a.Owner() == c.source.Site() || a.Site == c.source.Site()
 	switch c.archive.Scope() {

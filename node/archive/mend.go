@@ -64,10 +64,10 @@ func (a *Archive) headFor(f *os.File, c *content) head {
 	return h
 }
 
-// mend replaces a damaged segment by one of what can be read, and keeps the
-// damaged file. If there is no room for that, the segment is read around its
-// damage. One that ends within a batch is then set aside whole, or cut there: the
-// log tells of that again, and a later start would count it twice.
+// mend writes a new segment with all that can be read of a damaged one, and keeps the
+// damaged file. If there is no room for that, the segment is read around its damage. A
+// segment that ends within a batch is then set aside whole, or cut there: the log repeats
+// that batch, and a later start would count it twice.
 func (a *Archive) mend(s *segment, f *os.File, c *content, h *head) {
 	lost := lostBytes(c.damaged, int64(len(appendFrame(nil, encodeHead(h)))))
 	a.lost += lost

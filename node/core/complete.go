@@ -55,9 +55,9 @@ func (c *Core) handleEnded(id executor.ID, r executor.Result, fx *Effects) {
 	}
 }
 
-// handBackEnded hands back what could not begin: nothing of it ran, so it is no loss.
-// Until the broker is registered the federation hears only of what is held and lost:
-// the attempt is held, and handed back then (handBackHeld).
+// handBackEnded hands back an attempt that could not begin: nothing of it ran, so it is no
+// loss. A broker that is not registered cannot decline; its registration names the attempt
+// as held, and handBackHeld hands it back right after that.
 func (c *Core) handBackEnded(a *attempts.Attempt, r executor.Result, fx *Effects) {
 	if a.Home || c.incarnation != 0 {
 		c.handleRefused(RefusedEvent{a.ID, errors.New(r.Detail)}, fx)

@@ -34,7 +34,7 @@ func (c *Core) Withdrawn() bool { return c.lend.Withdrawn() }
 // Idle reports whether nothing runs here.
 func (c *Core) Idle() bool { return c.attempts.Len() == 0 }
 
-// ProposeDeparture has the last command of a site that leaves ordered, and passes its code on.
+// ProposeDeparture proposes the last command of a site that leaves, and sends its result's code to done.
 func (c *Core) ProposeDeparture(body command.Body, done chan<- command.Code) {
 	c.gone = true // when the state says so, it is no reason to come back
 	c.out.Add(body, func(r command.Result, _ StateReader, _ *Effects) { done <- r.Code })

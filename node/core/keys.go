@@ -36,8 +36,8 @@ func (c *Core) checkKey(
 	return name, true
 }
 
-// replay answers a repeat of a keyed request. Once the site is registered its
-// state is as new as the keys: what it does not know has ended.
+// replay answers a repeat of a keyed request. Once the site is registered its state is as
+// new as the keys, so a job that the state does not know has ended.
 func (c *Core) replay(num uint64, reply func(node.Answer), s StateReader, fx *Effects) {
 	if c.pubs.AddRepeat(num, reply) {
 		return

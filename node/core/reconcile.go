@@ -9,9 +9,9 @@ import (
 )
 
 // reconcile compares the state with what the handlers run, and starts or stops
-// the difference (step 6): what has changed since it last looked, what it wants to
-// look at again, and everything if the state took something away or c.seen is 0.
-// Each is a level: whatever led there, the assignment is as the state has it now.
+// the difference (step 6). It examines the assignments that changed since its last turn,
+// those in c.again, and all of them if the state took something away or c.seen is 0.
+// It acts on levels: only what the state says now counts, not how it came about.
 func (c *Core) reconcile(s StateReader, fx *Effects) {
 	again := c.again
 	c.again = nil
@@ -74,9 +74,10 @@ func (c *Core) giveBack(id executor.ID) {
 	c.bounds.Forget(id)
 }
 
-// acceptAssignment starts an assignment, or declines it if the room is gone: home runs may
-// have taken it while the assignment was on its way.
-// Foreign work needs a lease; without one it is looked at again when it comes.
+// acceptAssignment starts an assignment, or declines it: each reason to decline stands
+// here or in mayBegin. The room may be gone, because a home run took it while the
+// assignment was on its way. Foreign work waits for a lease; the renewal has everything
+// compared again.
 func (c *Core) acceptAssignment(id executor.ID, as fsm.Assignment, s StateReader, fx *Effects) {
 	if c.handingBack {
 		c.decline(as, trouble.DeclinedClosed, "the site leaves the federation")
@@ -103,8 +104,8 @@ func (c *Core) acceptAssignment(id executor.ID, as fsm.Assignment, s StateReader
 	}
 }
 
-// mayBegin reports whether a task can be started here now, and until when it may live; else
-// it was declined, or is looked at again.
+// mayBegin reports whether a task can be started here now, and sets how long it may live.
+// If not, it has declined the task, or will examine it again once its bound is declared.
 func (c *Core) mayBegin(rec *attempts.Record, task *executor.Task, as fsm.Assignment, s StateReader) bool {
 	if why := c.machines.Unfit(as.Machine, task.Image != ""); why != "" {
 		c.decline(as, trouble.DeclinedUnfit, why)
@@ -120,7 +121,8 @@ func (c *Core) mayBegin(rec *attempts.Record, task *executor.Task, as fsm.Assign
 	return start
 }
 
-// decline hands an assignment back that was not begun.
+// decline hands an assignment back that was not begun. The class counts in /metrics, the
+// reason is shown to people.
 func (c *Core) decline(as fsm.Assignment, class trouble.DeclineClass, why string) {
 	c.handBack(as.AttemptRef, c.machines.HandlerOf(as.Machine), class, why)
 }

@@ -15,8 +15,8 @@ import (
 const maxFeed = 1 << 16
 
 // Feed holds a broker's latest events and wakes those who wait for more. It
-// keeps nothing per reader: a reader that falls behind what is held is told of
-// the gap.
+// keeps nothing per reader: a reader that falls behind the oldest event gets
+// ErrEventsLost.
 type Feed struct {
 	mu    sync.RWMutex
 	ring  []node.Event // by ID; grows up to maxFeed
@@ -150,8 +150,8 @@ func (f *Feed) now() node.EventID {
 	return f.last
 }
 
-// Moved returns the newest entry that told of something, and the number of the newest
-// home event.
+// Moved returns the newest entry that caused an event, and the number of the newest home
+// event.
 func (f *Feed) Moved() (entry, home uint64) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()

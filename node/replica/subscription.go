@@ -101,8 +101,8 @@ func (s *Subscription) replayed(ctx context.Context) error {
 	}
 }
 
-// Look copies what the filter selects, labels aside, and moves the place. The
-// channel, nil if more is held already, tells of more.
+// Look copies the events that the filter selects, labels aside, and moves the place. The
+// channel is closed when more events come; it is nil if the feed already holds more.
 func (s *Subscription) Look() ([]node.Event, <-chan struct{}, error) {
 	f := s.replica.feed
 	applied := s.replica.Index()

@@ -25,7 +25,7 @@ const (
 	maxPending = 16 << 20 // bytes of results that wait for the client
 )
 
-// line is one input line: a request, or why it is none.
+// line is one input line: a request, or the error for which it is refused.
 type line struct {
 	req node.Request
 	err error

@@ -38,8 +38,8 @@ func (o *Outputs) kept(w http.ResponseWriter, r *http.Request, param func(string
 	return rest.WriteJSON(w, http.StatusOK, page)
 }
 
-// keptHere returns what another broker says of one task, as this one would have it; false if
-// it says why there is none in words that cannot be passed on.
+// keptHere converts another broker's answer about one task into this broker's form. It
+// returns false if the answer is a problem that must not be passed on.
 func keptHere(k *wire.Kept) (out node.KeptOutput, ok bool) {
 	out = node.KeptOutput{Position: k.Task, Attempt: k.Attempt}
 	if k.Problem == nil {

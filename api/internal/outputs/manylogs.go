@@ -121,8 +121,7 @@ func (m *manyLogs) parse(id string) (q node.TaskQuery, err error) {
 	return q, err
 }
 
-// sendAbsent tells of indices that are named, and that no task of the job has: the
-// first of them.
+// sendAbsent reports the first of the indices in the query that no task of the job has.
 func (m *manyLogs) sendAbsent(q node.TaskQuery, found []node.Task) {
 	for index := range q.Only.All() {
 		for len(found) > 0 && found[0].Index < index {

@@ -143,8 +143,8 @@ func (v *survey) add(k keptAt) {
 	v.best[k.Position] = k
 }
 
-// of returns where a task's newest output is, or why there is none to be had. One of an
-// attempt before last, if that is known, is none.
+// of returns where a task's newest output is, or an error that says why none can be read.
+// If last is known, the output of an earlier attempt does not count.
 func (v *survey) of(position, last uint32, what string) (keptAt, error) {
 	k := v.best[position]
 	switch {

@@ -41,7 +41,7 @@ type foundLog struct {
 	index string // of the broker that answers
 }
 
-// finding is what one broker said: a log, "I have it not", or why not even that.
+// finding is one broker's answer: a log, that it has none, or the error of asking it.
 type finding struct {
 	site string
 	log  *foundLog

@@ -45,8 +45,8 @@ var Table = []struct {
 	{context.Canceled, http.StatusServiceUnavailable, "cancelled", "The request was abandoned", 1},
 }
 
-// Told returns a problem as another broker words it, nil if it is none that an
-// answer can be: what comes from outside chooses no status but an error's.
+// Told returns a problem as another broker words it, or nil if its status or type is not
+// that of an error: another broker must not choose any other status of this one's answer.
 func Told(p *wire.Problem) *Problem {
 	if p.Status < http.StatusBadRequest || p.Status > 599 || !strings.HasPrefix(p.Type, wire.ProblemPrefix) {
 		return nil

@@ -182,8 +182,8 @@ func (w *Tracker) discountOwnPause(now time.Time, t node.Timing) {
 	}
 }
 
-// JudgeSites judges the sites of the state. absent tells of gossip's opinion; it can
-// only make a site suspected.
+// JudgeSites decides which sites of the state are suspected or lost. absent reports whether
+// gossip misses a site: such a site is suspected sooner, but not lost sooner.
 func (w *Tracker) JudgeSites(sites []fsm.SiteView, t node.Timing, absent func(site string) bool) core.Verdicts {
 	w.mu.Lock()
 	defer w.mu.Unlock()

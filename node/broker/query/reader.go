@@ -61,9 +61,9 @@ func New(s Sources) *Reader {
 	}
 }
 
-// Current returns why this broker cannot tell yet what the federation knows, or
-// nil. After a start the state is rebuilt once a leader is found: until then
-// nothing can be said of what is not found in it.
+// Current returns nil once this broker's state is as new as the federation's, else an
+// error that says what it waits for. After a start the state is rebuilt when a leader is
+// found; until then "not found" in it means nothing.
 func (rd *Reader) Current() error {
 	select {
 	case <-rd.current:

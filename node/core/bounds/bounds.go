@@ -103,9 +103,9 @@ func (b *Book) DropUnassigned(wanted map[executor.ID]bool) {
 	}
 }
 
-// Fence sets until when a foreign attempt of a handler may live; until is the lease's end.
-// False: it must not be started now; it is to be declined, if why says so, or is looked at
-// again once its bound is known.
+// Fence sets the moment until which a foreign attempt of a handler may live; until is the
+// lease's end. If it returns false the attempt must not be started now: the caller declines
+// it if why is not empty, else it examines the attempt again once the state has its bound.
 func (b *Book) Fence(handler string, until int64, rec *attempts.Record, task *executor.Task, as *fsm.Assignment,
 	s turn.StateReader,
 ) (start bool, why string) {
@@ -153,8 +153,8 @@ func (b *Book) pledge(id executor.ID, as *fsm.Assignment, bound time.Duration, s
 	return ""
 }
 
-// Declare sends this turn's declarations. The assignments are looked at again when the
-// state has them.
+// Declare sends this turn's declarations, and calls again for each assignment once the
+// state has its declaration.
 func (b *Book) Declare(again func(command.AttemptRef)) {
 	for batch := range slices.Chunk(b.open, turn.MaxReports) {
 		cmd := &command.Bound{}

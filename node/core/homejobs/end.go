@@ -70,7 +70,7 @@ func (b *Book) HandleEnded(a *attempts.Attempt, r executor.Result, fx *turn.Effe
 	b.retire(num, fx)
 }
 
-// report has the ledger told of an ended run. Lost runs credit and debit nobody.
+// report adds an ended run to the rows for the ledger. Lost runs credit and debit nobody.
 func (b *Book) report(num uint64, a *attempts.Attempt, r executor.Result, fx *turn.Effects) {
 	if r.Run <= 0 || attempts.Outcome(r, a.Stopping) == command.Lost {
 		return

@@ -7,8 +7,8 @@ import (
 	"github.com/cloudshare/cloudshare/node/core/turn"
 )
 
-// Home jobs are not in the log, so their events are told by their own broker
-// alone. They leave it after the record of what they tell is synced.
+// Home jobs are not in the log, so only their own broker emits their events, each after
+// the record of what it reports is synced.
 
 // SetEmit has events of home jobs given to those who read, once they are durable.
 func (b *Book) SetEmit(tell func([]node.Event)) { b.emit = tell }

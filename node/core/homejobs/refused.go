@@ -13,9 +13,9 @@ import (
 )
 
 // A handler may refuse a home task for good: its site's policy forbids the image,
-// say. Another handler of the site is asked then. If there is none, the job goes to
-// the federation, as a whole, where other sites may take it; if none of those could
-// either, or some of its tasks run here, the task has failed.
+// for example. The site then asks another handler of its own. If there is none, the whole
+// job goes to the federation, where other sites may take it. If none of those could
+// either, or if some of the job's tasks run here, the task has failed.
 
 // refusal is a handler's word that it will never run a job's tasks.
 type refusal struct{ handler, why string }

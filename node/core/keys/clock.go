@@ -24,8 +24,8 @@ func (k *Book) noteClock(writes *[]record.Write) {
 	}
 }
 
-// recoverClock goes on from the last step that the journal tells of: in its own
-// record, or in that of a key.
+// recoverClock continues from the last step that the journal has: in the clock's own
+// record, or in the record of a key.
 func (k *Book) recoverClock(j record.Reader, up time.Duration) error {
 	v, err := j.Get(record.BucketMeta, keyKeyClock)
 	if err != nil {

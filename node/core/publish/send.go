@@ -34,7 +34,7 @@ func (b *Book) Publish(settledBelow func() uint64) {
 	}
 }
 
-// send has some groups ordered with one command, and each told of its own jobs.
+// send proposes several groups in one command, and gives each group the results of its own jobs.
 func (b *Book) send(groups []*publication, settled uint64) {
 	cmd := submitOf(groups...)
 	cmd.Settled = settled

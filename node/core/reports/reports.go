@@ -75,8 +75,8 @@ func (b *Book) QueueEnded(end command.Ended) { b.ends = append(b.ends, end) }
 // Ends returns how many ends this turn reports.
 func (b *Book) Ends() int { return len(b.ends) }
 
-// SendEnds has the outcomes of this turn ordered; each attempt is kept, here and by its
-// handler, until the state has its outcome. settled is called for each then.
+// SendEnds proposes the outcomes of this turn. The broker and the handler keep each attempt
+// until the state has its outcome; then SendEnds calls settled for it.
 func (b *Book) SendEnds(settled func(executor.ID)) {
 	for len(b.ends) > 0 {
 		n := min(len(b.ends), turn.MaxReports)

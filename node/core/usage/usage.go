@@ -54,7 +54,7 @@ func (u *Book) Add(row Row, fx *turn.Effects) {
 // Unreported returns how many ended runs no batch holds yet.
 func (u *Book) Unreported() int { return len(u.rows) }
 
-// Report binds waiting rows into a batch and has it ordered.
+// Report binds waiting rows into a batch and proposes it.
 func (u *Book) Report(fx *turn.Effects) {
 	if u.open != nil || len(u.rows) == 0 {
 		return

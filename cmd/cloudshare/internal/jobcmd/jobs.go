@@ -67,8 +67,8 @@ func jobsCommand(a *cli.App) *cobra.Command {
 	return cmd
 }
 
-// checkLimit: the client leaves a limit of 0 away, and the API's default would
-// come as a surprise.
+// checkLimit refuses all but 1 to 1000. For 0 the client would send no limit, and the API
+// would use its default.
 func checkLimit(n int) error {
 	if n < 1 || n > 1000 {
 		return cli.Usage("--limit %d: must be 1 to 1000", n)

@@ -14,8 +14,8 @@ import (
 	"github.com/cloudshare/cloudshare/node/sim/swf"
 )
 
-// maxLogNotes bounds what is told of one log's malformed lines on the terminal;
-// the list has all of them.
+// maxLogNotes bounds how many of one log's malformed lines the terminal shows; the list
+// has all of them.
 const maxLogNotes = 20
 
 // openLogs reads logs and tells what was odd about them: all malformed lines in

@@ -153,8 +153,8 @@ func (b *Book) pledge(id executor.ID, as *fsm.Assignment, bound time.Duration, s
 	return ""
 }
 
-// Declare sends this turn's declarations, and calls again for each assignment once the
-// state has its declaration.
+// Declare sends this turn's declarations, and calls again for each assignment once its
+// declaration has a result.
 func (b *Book) Declare(again func(command.AttemptRef)) {
 	for batch := range slices.Chunk(b.open, turn.MaxReports) {
 		cmd := &command.Bound{}

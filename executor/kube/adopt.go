@@ -19,9 +19,9 @@ func (h *Handler) Adopt(ctx context.Context) ([]executor.State, error) {
 	if err := h.folders.Adopt(ctx, h.adoptOne); err != nil {
 		return nil, err
 	}
-	h.mu.Lock()
-	states, err := h.attempts.Adopted()
-	h.mu.Unlock()
+	h.works.mu.Lock()
+	states, err := h.works.attempts.Adopted()
+	h.works.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
@@ -56,10 +56,10 @@ func (h *Handler) adoptOne(name string) error {
 			return err
 		}
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.byJob[w.job] = w
-	h.attempts.Enter(w)
+	h.works.mu.Lock()
+	defer h.works.mu.Unlock()
+	h.works.byJob[w.job] = w
+	h.works.attempts.Enter(w)
 	if !hasEnded {
 		h.held[w.Task.Machine] = plus(h.held[w.Task.Machine], w.Task.Need)
 		return nil
@@ -67,7 +67,7 @@ func (h *Handler) adoptOne(name string) error {
 	w.Ended, w.NoOutput = &e.End, e.NoOutput
 	close(w.Done)
 	if e.Forgotten {
-		h.attempts.Keep(w)
+		h.works.attempts.Keep(w)
 	}
 	return nil
 }

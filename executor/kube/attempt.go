@@ -28,7 +28,7 @@ type work struct {
 	gone    chan struct{} // closed with declined
 	cleaned chan struct{} // see isCleaned
 
-	// The rest is guarded by Handler.mu.
+	// The rest is guarded by workSet.mu.
 
 	since time.Time // of the create, by the wall clock; over restarts
 	// made: the API server has said so. seen: the watch has shown the Job.
@@ -66,7 +66,7 @@ func (h *Handler) newWork(a attempts.Attempt) *work {
 // isCleaned is closed when its Job is gone, or going.
 func (w *work) isCleaned() <-chan struct{} { return w.cleaned }
 
-// close1 closes a channel once. REQUIRES: h.mu held.
+// close1 closes a channel once. REQUIRES: h.works.mu held.
 func close1(ch chan struct{}) {
 	select {
 	case <-ch:
@@ -85,14 +85,14 @@ const (
 // called for one name at a time, whenever something may have changed. again: in
 // how long to look again, 0 = when told.
 func (h *Handler) sync(ctx context.Context, job string) (again time.Duration, err error) {
-	h.mu.Lock()
-	w := h.byJob[job]
-	h.mu.Unlock()
+	h.works.mu.Lock()
+	w := h.works.byJob[job]
+	h.works.mu.Unlock()
 	if !h.isSynced() {
 		return 0, nil // everything is looked at then
 	}
 	v, pod := h.jobs.get(h.api.namespace+"/"+job), h.podOf(job)
-	if w == nil || h.isEnded(w) {
+	if w == nil || h.works.isEnded(w) {
 		return h.cleanUp(ctx, w, v, pod)
 	}
 	return h.reconcileAttempt(ctx, w, v, pod)
@@ -120,8 +120,8 @@ func (h *Handler) cleanUp(ctx context.Context, w *work, v *jobView, pod *podView
 		}
 	}
 	if w != nil {
-		h.mu.Lock()
-		defer h.mu.Unlock()
+		h.works.mu.Lock()
+		defer h.works.mu.Unlock()
 		w.removed = time.Now()
 		close1(w.cleaned)
 	}
@@ -130,8 +130,8 @@ func (h *Handler) cleanUp(ctx context.Context, w *work, v *jobView, pod *podView
 
 // wasAsked: the Job of an ended attempt was asked to go a moment ago.
 func (h *Handler) wasAsked(w *work) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.works.mu.Lock()
+	defer h.works.mu.Unlock()
 	return time.Since(w.removed) < askEach
 }
 
@@ -139,7 +139,7 @@ func (h *Handler) wasAsked(w *work) bool {
 // them, also after a power failure here, so nobody waits for that: workers do it side by
 // side, and a filesystem's journal takes what comes together together.
 func (h *Handler) keepEnd(w *work) error {
-	if w == nil || h.attempts.EndOf(w) == nil {
+	if w == nil || h.works.attempts.EndOf(w) == nil {
 		return nil
 	}
 	if err := h.noteEnd(w); err != nil {
@@ -155,8 +155,8 @@ func (h *Handler) keepEnd(w *work) error {
 
 // noteEnd writes an end that could not be written when it came, as on a full disk.
 func (h *Handler) noteEnd(w *work) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.works.mu.Lock()
+	defer h.works.mu.Unlock()
 	if _, err := os.Stat(filepath.Join(w.dir, endFile)); !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -177,14 +177,14 @@ func ignoreMissing(err error) error {
 // endAttempt ends an attempt, which has written so many bytes. Its result is written
 // before it is told.
 func (h *Handler) endAttempt(w *work, r executor.Result, out [2]int64) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.works.mu.Lock()
+	defer h.works.mu.Unlock()
 	if w.Ended != nil || w.declined {
 		return nil
 	}
 	r, wait := h.certain(w, r)
 	if wait > 0 {
-		h.queue.AddAfter(w.job, wait)
+		h.works.queue.AddAfter(w.job, wait)
 		return nil
 	}
 	nothingRan := w.began.IsZero() && r.Started.IsZero() && r.Cause != executor.Vanished && w.run == ""
@@ -198,21 +198,15 @@ func (h *Handler) endAttempt(w *work, r executor.Result, out [2]int64) error {
 		h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("result not written; it is kept in memory, and its Job until it is")
 	}
 	if w.began.IsZero() && !r.Started.IsZero() {
-		h.attempts.Events.Put(executor.Event{ID: w.Task.ID, Started: true})
+		h.works.attempts.Events.Put(executor.Event{ID: w.Task.ID, Started: true})
 	}
 	h.release(w)
 	w.pod = nil
 	close1(w.placed)
 	close1(w.running)
-	h.attempts.Settle(w, &e)
-	h.queue.Add(w.job) // its Job is to go
+	h.works.attempts.Settle(w, &e)
+	h.works.queue.Add(w.job) // its Job is to go
 	return nil
-}
-
-func (h *Handler) isEnded(w *work) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return w.Ended != nil || w.declined
 }
 
 // Files of an attempt's folder.
@@ -223,7 +217,7 @@ const (
 	endFile   = "end"
 )
 
-// release gives the attempt's room back. REQUIRES: h.mu held.
+// release gives the attempt's room back. REQUIRES: h.works.mu held.
 func (h *Handler) release(w *work) {
 	h.held[w.Task.Machine] = minus(h.held[w.Task.Machine], w.Task.Need)
 	if h.held[w.Task.Machine] == (executor.Resources{}) {
@@ -234,12 +228,12 @@ func (h *Handler) release(w *work) {
 // drop forgets an attempt that was never accepted. A Job of it that comes to be all
 // the same is nobody's then, and is removed.
 func (h *Handler) drop(w *work) {
-	h.mu.Lock()
+	h.works.mu.Lock()
 	h.release(w)
-	delete(h.byJob, w.job)
-	h.mu.Unlock()
+	delete(h.works.byJob, w.job)
+	h.works.mu.Unlock()
 	if err := watchdog.RemoveTree(w.dir); err != nil {
 		h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("the folder of an attempt that did not start cannot be removed")
 	}
-	h.queue.Add(w.job)
+	h.works.queue.Add(w.job)
 }

@@ -26,29 +26,29 @@ func isGated(p *corev1.Pod) bool {
 }
 
 // cannotRun: it is being given up, no watchdog was given leave, which may ask before its
-// pod is seen here, and no pod of it was let go, or none is on a node. REQUIRES: Handler.mu held.
+// pod is seen here, and no pod of it was let go, or none is on a node. REQUIRES: workSet.mu held.
 func (w *work) cannotRun(pod *podView) bool {
 	return w.kill != nil && w.run == "" && (w.let == "" && !w.adopted || w.watched && (pod == nil || pod.node == ""))
 }
 
 // letGo has the scheduler place the attempt's pod.
 func (h *Handler) letGo(ctx context.Context, w *work, pod *podView) error {
-	h.mu.Lock()
+	h.works.mu.Lock()
 	first := w.let == ""
 	if w.kill != nil || !first && w.let != pod.name { // there is another, which may run
-		h.mu.Unlock()
+		h.works.mu.Unlock()
 		return nil
 	}
 	w.let = pod.name
-	h.mu.Unlock()
+	h.works.mu.Unlock()
 	err := writeFile(w.dir, letFile, pod.name)
 	if err == nil {
 		err = h.ungate(ctx, w, pod.name)
 	}
 	refused := errors.Is(err, executor.ErrLate) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) ||
 		apierrors.IsBadRequest(err)
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.works.mu.Lock()
+	defer h.works.mu.Unlock()
 	if refused && first { // else an earlier request may have been heard
 		w.let = ""
 	}
@@ -58,7 +58,7 @@ func (h *Handler) letGo(ctx context.Context, w *work, pod *podView) error {
 	case apierrors.IsNotFound(err): // its watch will say so
 	case refused && w.kill == nil:
 		w.kill = &kill{cause: executor.Stopped, decline: true, why: "its pod was not let go: " + explain(err)}
-		h.queue.Add(w.job)
+		h.works.queue.Add(w.job)
 	default:
 		w.unclear = explain(err)
 		return fmt.Errorf("let pod %s go: %w", pod.name, err)

@@ -164,7 +164,7 @@ func TestReplaced(t *testing.T) {
 	first := &podView{name: "p", node: "node-1", job: w.job, podState: &podState{phase: corev1.PodRunning, running: monday}}
 	h.changedPod(nil, first)
 	h.changedPod(nil, gatedPod(w, "a"))
-	if look(w); h.isEnded(w) {
+	if look(w); h.works.isEnded(w) {
 		t.Fatalf("got %+v while its pod runs", w.Ended)
 	}
 	h.changedPod(first, nil)
@@ -177,7 +177,7 @@ func TestReplaced(t *testing.T) {
 	w.adopted, w.began = true, monday
 	h.changedPod(nil, gatedPod(w, "a"))
 	there = true
-	if again := look(w); again != unseen || h.isEnded(w) {
+	if again := look(w); again != unseen || h.works.isEnded(w) {
 		t.Errorf("its pod is there: got %s, %+v, want another look", again, w.Ended)
 	}
 	there = false

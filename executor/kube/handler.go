@@ -8,10 +8,8 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/util/workqueue"
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/attempts"
@@ -27,23 +25,20 @@ type Handler struct {
 	nodesWith map[string]string
 	tolerate  []corev1.Toleration
 
-	lock     *os.File
-	leases   leases
-	attempts *attempts.Set[*work]
-	queue    workqueue.TypedRateLimitingInterface[string] // Jobs to look at
-	jobs     *mirror[jobView]
-	pods     *mirror[podView]
-	nodes    *mirror[node]
-	dirty    chan struct{}   // capacity 1: the offer may be another
-	merged   atomic.Bool     // the cluster does not tell stdout from stderr
-	asked    atomic.Bool     // its version, on which merged rests
-	looked   chan struct{}   // closed once the cluster was asked for the first time
-	ctx      context.Context //nolint:containedctx // the life of the handler's goroutines
-	cancel   context.CancelFunc
-	life     sync.WaitGroup
+	lock   *os.File
+	leases leases
+	works  *workSet
+	jobs   *mirror[jobView]
+	pods   *mirror[podView]
+	nodes  *mirror[node]
+	dirty  chan struct{} // capacity 1: the offer may be another
+	merged atomic.Bool   // the cluster does not tell stdout from stderr
+	asked  atomic.Bool   // its version, on which merged rests
+	looked chan struct{} // closed once the cluster was asked for the first time
+	life   *life
 
-	mu    sync.Mutex
-	byJob map[string]*work // the attempts by their Jobs' names
+	// The rest is guarded by works.mu.
+
 	// held is what attempts that have not ended need, by machine.
 	held map[string]executor.Resources
 	// onNode are the pods that take something of a node, ofJob those of ours.
@@ -51,6 +46,19 @@ type Handler struct {
 	trouble       map[string]error // of the API, by what does not work
 	probing       bool             // the API is being asked whether it is back
 	machines      []executor.Machine
+}
+
+// life is that of the handler's goroutines: they end with ctx, and Close waits for them.
+type life struct {
+	sync.WaitGroup
+	ctx    context.Context //nolint:containedctx // see above
+	cancel context.CancelFunc
+}
+
+func newLife() *life {
+	l := &life{}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	return l
 }
 
 var (
@@ -83,7 +91,7 @@ func open(cfg Config) (*Handler, error) {
 		return nil, fmt.Errorf("kube: %w", err)
 	}
 	h := &Handler{
-		cfg: cfg, byJob: map[string]*work{}, held: map[string]executor.Resources{},
+		cfg: cfg, held: map[string]executor.Resources{},
 		onNode: map[string]map[*podView]bool{}, ofJob: map[string]map[*podView]bool{}, trouble: map[string]error{},
 		dirty: make(chan struct{}, 1), looked: make(chan struct{}),
 	}
@@ -95,15 +103,13 @@ func open(cfg Config) (*Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open kube handler at %s: %w", cfg.Dir, err)
 	}
-	h.ctx, h.cancel = context.WithCancel(context.Background())
-	h.queue = workqueue.NewTypedRateLimitingQueue(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[string](100*time.Millisecond, 10*time.Second))
+	h.life, h.works = newLife(), newWorkSet()
 	h.jobs = newMirror(readJob, h.changedJob)
 	h.pods = newMirror(h.readPod, h.changedPod)
 	h.nodes = newMirror(h.readNode, h.changedNode)
-	if h.attempts, err = attempts.NewSet[*work](&h.mu, cfg.Keeping, func(attempts.Hold) {},
+	if h.works.attempts, err = attempts.NewSet[*work](&h.works.mu, cfg.Keeping, func(attempts.Hold) {},
 		attempts.Shelf{Output: h.folders.Output, Drop: h.evict}); err != nil {
-		h.cancel()
+		h.life.cancel()
 		return nil, fmt.Errorf("open kube handler at %s: %w", cfg.Dir, errors.Join(err, h.leases.close(), h.lock.Close()))
 	}
 	return h, nil
@@ -134,12 +140,12 @@ func (h *Handler) path(parts ...string) string {
 func (h *Handler) listen() {
 	jobs, pods, nodes := h.sources()
 	for _, f := range []func(){
-		func() { keepCurrent(h.ctx, jobs, h.jobs, h.api.codec, h.heard) },
-		func() { keepCurrent(h.ctx, pods, h.pods, h.api.codec, h.heard) },
-		func() { keepCurrent(h.ctx, nodes, h.nodes, h.api.codec, h.heard) },
+		func() { keepCurrent(h.life.ctx, jobs, h.jobs, h.api.codec, h.heard) },
+		func() { keepCurrent(h.life.ctx, pods, h.pods, h.api.codec, h.heard) },
+		func() { keepCurrent(h.life.ctx, nodes, h.nodes, h.api.codec, h.heard) },
 		h.awaitFirst,
-		func() { h.lapseEach(h.ctx) },
-		func() { h.folders.Run(h.ctx.Done()) },
+		func() { h.lapseEach(h.life.ctx) },
+		func() { h.folders.Run(h.life.ctx.Done()) },
 	} {
 		h.life.Go(f)
 	}
@@ -150,7 +156,7 @@ func (h *Handler) listen() {
 		h.life.Go(h.serve)
 	}
 	h.life.Add(1)
-	go h.offer(h.ctx)
+	go h.offer(h.life.ctx)
 }
 
 // awaitFirst has everything looked at once all of it is known.
@@ -158,22 +164,22 @@ func (h *Handler) awaitFirst() {
 	for _, synced := range []<-chan struct{}{h.jobs.synced, h.pods.synced, h.nodes.synced} {
 		select {
 		case <-synced:
-		case <-h.ctx.Done():
+		case <-h.life.ctx.Done():
 			return
 		}
 	}
-	h.mu.Lock()
-	for job := range h.byJob {
-		h.queue.Add(job)
+	h.works.mu.Lock()
+	for job := range h.works.byJob {
+		h.works.queue.Add(job)
 	}
-	h.mu.Unlock()
+	h.works.mu.Unlock()
 	for _, j := range h.jobs.all() {
-		h.queue.Add(j.name)
+		h.works.queue.Add(j.name)
 	}
 	h.measure()
-	h.mu.Lock()
+	h.works.mu.Lock()
 	close1(h.looked)
-	h.mu.Unlock()
+	h.works.mu.Unlock()
 }
 
 func (h *Handler) isSynced() bool {
@@ -183,22 +189,22 @@ func (h *Handler) isSynced() bool {
 // work looks at Jobs until the handler is closed.
 func (h *Handler) work() {
 	for {
-		job, over := h.queue.Get()
+		job, over := h.works.queue.Get()
 		if over {
 			return
 		}
-		again, err := h.sync(h.ctx, job)
+		again, err := h.sync(h.life.ctx, job)
 		switch {
-		case err != nil && h.ctx.Err() == nil:
+		case err != nil && h.life.ctx.Err() == nil:
 			h.cfg.Logger.Debug().Err(err).Str("job", job).Msg("a Job could not be attended to, will be tried again")
-			h.queue.AddRateLimited(job)
+			h.works.queue.AddRateLimited(job)
 		case again > 0:
-			h.queue.Forget(job)
-			h.queue.AddAfter(job, again)
+			h.works.queue.Forget(job)
+			h.works.queue.AddAfter(job, again)
 		default:
-			h.queue.Forget(job)
+			h.works.queue.Forget(job)
 		}
-		h.queue.Done(job)
+		h.works.queue.Done(job)
 	}
 }
 
@@ -207,8 +213,8 @@ func (h *Handler) Name() string { return "kube" }
 
 // Status implements executor.Handler.
 func (h *Handler) Status() string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.works.mu.Lock()
+	defer h.works.mu.Unlock()
 	if away := h.away(); away != nil {
 		return fmt.Sprintf("nothing in namespace %s of %s: %v", h.api.namespace, h.api.host, away)
 	}
@@ -220,27 +226,27 @@ func (h *Handler) Status() string {
 }
 
 // Events implements executor.Handler. The channel is closed by Close.
-func (h *Handler) Events() <-chan executor.Event { return h.attempts.Events.Out() }
+func (h *Handler) Events() <-chan executor.Event { return h.works.attempts.Events.Out() }
 
 // Close implements executor.Handler. Calls under way are waited for.
 func (h *Handler) Close() error {
-	h.mu.Lock()
-	first := h.attempts.Shut()
-	h.mu.Unlock()
+	h.works.mu.Lock()
+	first := h.works.attempts.Shut()
+	h.works.mu.Unlock()
 	if !first {
 		return nil
 	}
-	h.cancel()
-	h.queue.ShutDown()
+	h.life.cancel()
+	h.works.queue.ShutDown()
 	if h.leases.server != nil {
 		h.leases.server.Close()
 	}
 	h.life.Wait()
-	h.attempts.Close()
+	h.works.attempts.Close()
 	return errors.Join(h.leases.close(), h.lock.Close())
 }
 
 // End implements executor.Handler.
 func (h *Handler) End(ctx context.Context) error {
-	return h.attempts.End(ctx, h, (*work).isCleaned, "its Job goes on ending it")
+	return h.works.attempts.End(ctx, h, (*work).isCleaned, "its Job goes on ending it")
 }

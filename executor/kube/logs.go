@@ -51,15 +51,15 @@ func (h *Handler) keepOutput(
 }
 
 func (h *Handler) withoutOutput(w *work, why string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.works.mu.Lock()
+	defer h.works.mu.Unlock()
 	w.NoOutput = why
 }
 
 // triesAgain reports whether the output is still worth a try.
 func (h *Handler) triesAgain(w *work) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.works.mu.Lock()
+	defer h.works.mu.Unlock()
 	if w.patience.IsZero() {
 		w.patience = time.Now().Add(h.cfg.LogWait)
 	}
@@ -129,7 +129,7 @@ func (eof) Read([]byte) (int, error) { return 0, io.EOF }
 // Logs implements executor.Handler. What runs is read from its node, what has
 // ended from its folder.
 func (h *Handler) Logs(ctx context.Context, id executor.ID, stream string, follow bool) (io.ReadCloser, error) {
-	return h.attempts.Logs(ctx, id, stream, func(w *work, n int) (io.ReadCloser, error) {
+	return h.works.attempts.Logs(ctx, id, stream, func(w *work, n int) (io.ReadCloser, error) {
 		r := &reader{h: h, w: w, stream: n, follow: follow}
 		r.ctx, r.cancel = context.WithCancel(ctx)
 		if err := r.first(); err != nil {
@@ -157,7 +157,7 @@ type reader struct {
 
 // first opens what is there, so that what is not to be had is said at once.
 func (r *reader) first() error {
-	if e := r.h.attempts.EndOf(r.w); e != nil {
+	if e := r.h.works.attempts.EndOf(r.w); e != nil {
 		return r.openKept(e)
 	}
 	return nil
@@ -174,7 +174,7 @@ func (r *reader) openKept(e *attempts.End) error {
 	var f io.ReadSeekCloser
 	f, err := outputs.OpenRegular(filepath.Join(r.w.dir, attempts.Streams[r.stream]), os.O_RDONLY)
 	if errors.Is(err, os.ErrNotExist) { // put into the store just now
-		f, err = r.h.attempts.Kept(r.w.Task.ID, r.stream)
+		f, err = r.h.works.attempts.Kept(r.w.Task.ID, r.stream)
 	}
 	if err != nil {
 		return fmt.Errorf("logs of %s: %w", r.w.Name, err)
@@ -185,8 +185,8 @@ func (r *reader) openKept(e *attempts.End) error {
 }
 
 func (h *Handler) noOutput(w *work) string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.works.mu.Lock()
+	defer h.works.mu.Unlock()
 	return w.NoOutput
 }
 
@@ -252,7 +252,7 @@ func (r *reader) pause() error {
 	case <-again:
 	case <-r.ctx.Done():
 		return r.ctx.Err()
-	case <-r.h.ctx.Done():
+	case <-r.h.life.ctx.Done():
 		return attempts.ErrClosed
 	}
 	return nil
@@ -260,7 +260,7 @@ func (r *reader) pause() error {
 
 // reopen opens the output where it is now.
 func (r *reader) reopen() error {
-	if e := r.h.attempts.EndOf(r.w); e != nil {
+	if e := r.h.works.attempts.EndOf(r.w); e != nil {
 		return r.openKept(e)
 	}
 	if r.follow {
@@ -268,10 +268,10 @@ func (r *reader) reopen() error {
 		case <-r.w.running:
 		case <-r.ctx.Done():
 			return r.ctx.Err()
-		case <-r.h.ctx.Done():
+		case <-r.h.life.ctx.Done():
 			return attempts.ErrClosed
 		}
-		if e := r.h.attempts.EndOf(r.w); e != nil {
+		if e := r.h.works.attempts.EndOf(r.w); e != nil {
 			return r.openKept(e)
 		}
 	}

@@ -15,7 +15,7 @@ const calm = time.Second
 
 // changedPod keeps where pods are, and has their Jobs looked at.
 func (h *Handler) changedPod(was, is *podView) {
-	h.mu.Lock()
+	h.works.mu.Lock()
 	if was != nil {
 		unseat(h.onNode, was.node, was)
 		unseat(h.ofJob, was.job, was)
@@ -26,13 +26,13 @@ func (h *Handler) changedPod(was, is *podView) {
 	if is != nil && is.podState != nil {
 		seat(h.ofJob, is.job, is)
 	}
-	h.mu.Unlock()
+	h.works.mu.Unlock()
 	for _, v := range []*podView{was, is} {
 		if v != nil && v.podState != nil && v.job != "" {
 			if v == was && is == nil { // its last words, for a Job that was not looked at in time
 				h.lastWords(v)
 			}
-			h.queue.Add(v.job)
+			h.works.queue.Add(v.job)
 			break
 		}
 	}
@@ -41,9 +41,9 @@ func (h *Handler) changedPod(was, is *podView) {
 
 // lastWords keeps what is known of a pod that is gone.
 func (h *Handler) lastWords(v *podView) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if w := h.byJob[v.job]; w != nil && w.Ended == nil {
+	h.works.mu.Lock()
+	defer h.works.mu.Unlock()
+	if w := h.works.byJob[v.job]; w != nil && w.Ended == nil {
 		w.seen, w.made = true, true
 		if w.let == "" || v.name == w.let || !v.gated {
 			w.pod = v
@@ -72,10 +72,10 @@ func unseat(at map[string]map[*podView]bool, key string, v *podView) {
 // that was let go, if one was: another one that waits at its gate, made beside it or
 // behind its end, never runs, and says nothing.
 func (h *Handler) podOf(job string) (pod *podView) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.works.mu.Lock()
+	defer h.works.mu.Unlock()
 	let := ""
-	if w := h.byJob[job]; w != nil && w.Ended == nil && !w.declined {
+	if w := h.works.byJob[job]; w != nil && w.Ended == nil && !w.declined {
 		let = w.let
 	}
 	for v := range h.ofJob[job] {
@@ -89,10 +89,10 @@ func (h *Handler) podOf(job string) (pod *podView) {
 }
 
 // others returns what is requested on a node by all but our running attempts, for which
-// their own need counts. REQUIRES: h.mu held.
+// their own need counts. REQUIRES: h.works.mu held.
 func (h *Handler) others(node string) (sum amounts) {
 	for v := range h.onNode[node] {
-		if w := h.byJob[v.job]; v.podState != nil && w != nil && w.Ended == nil {
+		if w := h.works.byJob[v.job]; v.podState != nil && w != nil && w.Ended == nil {
 			continue
 		}
 		sum = sum.plus(v.asks)
@@ -102,13 +102,13 @@ func (h *Handler) others(node string) (sum amounts) {
 
 func (h *Handler) changedNode(_, is *node) {
 	if is != nil && !is.ready { // attempts there may be out of sight
-		h.mu.Lock()
+		h.works.mu.Lock()
 		for v := range h.onNode[is.name] {
 			if v.podState != nil {
-				h.queue.Add(v.job)
+				h.works.queue.Add(v.job)
 			}
 		}
-		h.mu.Unlock()
+		h.works.mu.Unlock()
 	}
 	h.changes()
 }
@@ -116,7 +116,7 @@ func (h *Handler) changedNode(_, is *node) {
 func (h *Handler) changedJob(was, is *jobView) {
 	for _, v := range []*jobView{was, is} {
 		if v != nil {
-			h.queue.Add(v.name)
+			h.works.queue.Add(v.name)
 			return
 		}
 	}
@@ -151,8 +151,8 @@ func (h *Handler) offer(ctx context.Context) {
 // measure computes the machines; a difference is told.
 func (h *Handler) measure() {
 	nodes := h.nodes.all()
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.works.mu.Lock()
+	defer h.works.mu.Unlock()
 	var out []executor.Machine
 	for _, n := range nodes {
 		if n.closed != "" || h.away() != nil {
@@ -176,7 +176,7 @@ func (h *Handler) measure() {
 	}
 	if !slices.Equal(out, h.machines) {
 		h.machines = out
-		h.attempts.Events.Put(executor.Event{Capacity: true})
+		h.works.attempts.Events.Put(executor.Event{Capacity: true})
 	}
 }
 
@@ -185,8 +185,8 @@ const maxMachines = 9000
 
 // Capacity implements executor.Handler: nothing while the API is away.
 func (h *Handler) Capacity() []executor.Machine {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.works.mu.Lock()
+	defer h.works.mu.Unlock()
 	return slices.Clone(h.machines)
 }
 

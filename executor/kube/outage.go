@@ -21,7 +21,7 @@ const calls = "calls"
 // back. Watches come back by themselves.
 const probeEach = time.Second
 
-// away says why nothing can be started, nil = it can. REQUIRES: h.mu held.
+// away says why nothing can be started, nil = it can. REQUIRES: h.works.mu held.
 func (h *Handler) away() error {
 	for _, kind := range []string{calls, "nodes", "pods", "jobs"} {
 		if err := h.trouble[kind]; err != nil {
@@ -36,7 +36,7 @@ func (h *Handler) away() error {
 
 // heard notes how a watch fares.
 func (h *Handler) heard(kind string, err error) {
-	if h.ctx.Err() != nil {
+	if h.life.ctx.Err() != nil {
 		return
 	}
 	switch {
@@ -46,7 +46,7 @@ func (h *Handler) heard(kind string, err error) {
 	case err != nil:
 		err = fmt.Errorf("%s cannot be watched: %s", kind, explain(err))
 	}
-	h.mu.Lock()
+	h.works.mu.Lock()
 	was := h.away()
 	h.trouble[kind] = err
 	if err == nil {
@@ -55,17 +55,17 @@ func (h *Handler) heard(kind string, err error) {
 		close1(h.looked)
 	}
 	h.turned(was)
-	h.mu.Unlock()
+	h.works.mu.Unlock()
 }
 
 // answered notes how a call fared, and returns its error.
 func (h *Handler) answered(err error) error {
 	silent := err != nil && (isSilence(err) || apierrors.IsUnauthorized(err))
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.works.mu.Lock()
+	defer h.works.mu.Unlock()
 	was := h.away()
 	switch {
-	case silent && h.ctx.Err() == nil:
+	case silent && h.life.ctx.Err() == nil:
 		h.trouble[calls] = fmt.Errorf("the API server does not serve us: %s", explain(err))
 		if !h.probing {
 			h.probing = true
@@ -79,7 +79,7 @@ func (h *Handler) answered(err error) error {
 	return err
 }
 
-// turned tells when the API has gone or come. REQUIRES: h.mu held.
+// turned tells when the API has gone or come. REQUIRES: h.works.mu held.
 func (h *Handler) turned(was error) {
 	is := h.away()
 	if (was == nil) == (is == nil) {
@@ -89,14 +89,14 @@ func (h *Handler) turned(was error) {
 		h.cfg.Logger.Warn().Err(is).Msg("the cluster is out of reach: what runs goes on, nothing is started until it is back")
 		if h.machines != nil {
 			h.machines = nil
-			h.attempts.Events.Put(executor.Event{Capacity: true})
+			h.works.attempts.Events.Put(executor.Event{Capacity: true})
 		}
 		return
 	}
 	h.cfg.Logger.Info().Str("cluster", h.api.host).Msg("the cluster is in reach")
-	for job, w := range h.byJob {
+	for job, w := range h.works.byJob {
 		if w.Ended == nil {
-			h.queue.Add(job)
+			h.works.queue.Add(job)
 		}
 	}
 	h.changes()
@@ -107,14 +107,14 @@ func (h *Handler) probe() {
 	defer h.life.Done()
 	for {
 		select {
-		case <-h.ctx.Done():
+		case <-h.life.ctx.Done():
 			return
 		case <-time.After(probeEach):
 		}
-		if err := h.api.alive(h.ctx); err == nil || apierrors.IsForbidden(err) {
-			h.mu.Lock()
+		if err := h.api.alive(h.life.ctx); err == nil || apierrors.IsForbidden(err) {
+			h.works.mu.Lock()
 			h.probing = false
-			h.mu.Unlock()
+			h.works.mu.Unlock()
 			_ = h.answered(nil)
 			return
 		}

@@ -15,7 +15,7 @@ import (
 
 // reconcileAttempt attends to an attempt that has not ended.
 func (h *Handler) reconcileAttempt(ctx context.Context, w *work, v *jobView, pod *podView) (time.Duration, error) {
-	h.mu.Lock()
+	h.works.mu.Lock()
 	if v != nil {
 		w.made, w.seen = true, true
 	}
@@ -28,7 +28,7 @@ func (h *Handler) reconcileAttempt(ctx context.Context, w *work, v *jobView, pod
 		w.let = pod.name
 	}
 	made, seen, k, harmless := w.made, w.seen, w.kill, w.cannotRun(pod)
-	h.mu.Unlock()
+	h.works.mu.Unlock()
 	if harmless {
 		return 0, h.endAttempt(w, k.unstarted(), [2]int64{})
 	}
@@ -71,9 +71,9 @@ func (h *Handler) outOfSight(w *work, pod *podView) string {
 		return ""
 	}
 	bound, bounded := h.Bound(w.Task)
-	h.mu.Lock()
+	h.works.mu.Lock()
 	since := w.since
-	h.mu.Unlock()
+	h.works.mu.Unlock()
 	switch {
 	case bounded && time.Since(since) > bound:
 		return fmt.Sprintf("node %s does not answer, and its time is over", pod.node)
@@ -86,9 +86,9 @@ func (h *Handler) outOfSight(w *work, pod *podView) string {
 // steer ends what must end, and tells what a start waits for.
 func (h *Handler) steer(ctx context.Context, w *work, pod *podView) (time.Duration, error) {
 	again := h.decide(w, pod)
-	h.mu.Lock()
+	h.works.mu.Lock()
 	k, due, harmless := w.kill, time.Since(w.asked) > askEach, w.cannotRun(pod)
-	h.mu.Unlock()
+	h.works.mu.Unlock()
 	var err error
 	switch {
 	case k == nil && pod != nil && pod.gated:
@@ -113,16 +113,16 @@ func (h *Handler) steer(ctx context.Context, w *work, pod *podView) (time.Durati
 	if err = h.answered(ignoreMissing(err)); err != nil {
 		return 0, fmt.Errorf("end %s: %w", w.Name, err)
 	}
-	h.mu.Lock()
+	h.works.mu.Lock()
 	w.asked = time.Now()
-	h.mu.Unlock()
+	h.works.mu.Unlock()
 	return askEach, nil
 }
 
 // decide whether the attempt is to end; again: when to look again if not.
 func (h *Handler) decide(w *work, pod *podView) (again time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.works.mu.Lock()
+	defer h.works.mu.Unlock()
 	if pod != nil && pod.node != "" {
 		close1(w.placed)
 	}
@@ -142,7 +142,7 @@ func (h *Handler) decide(w *work, pod *podView) (again time.Duration) {
 	return again
 }
 
-// waits says what a start waits for. REQUIRES: h.mu held.
+// waits says what a start waits for. REQUIRES: h.works.mu held.
 func (w *work) waits(pod *podView) string {
 	switch {
 	case w.kill != nil:
@@ -161,19 +161,19 @@ func (w *work) waits(pod *podView) string {
 
 // emitDoing says what a start waits for.
 func (h *Handler) emitDoing(w *work, pod *podView) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.works.mu.Lock()
+	defer h.works.mu.Unlock()
 	if doing := w.waits(pod); w.began.IsZero() && doing != w.doing {
 		w.doing = doing
-		h.attempts.Events.Put(executor.Event{ID: w.Task.ID, Doing: doing})
+		h.works.attempts.Events.Put(executor.Event{ID: w.Task.ID, Doing: doing})
 	}
 }
 
 // hasBegun tells it once, over all lives of the broker: its moment, which the
 // timeout counts from, is kept.
 func (h *Handler) hasBegun(w *work) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.works.mu.Lock()
+	defer h.works.mu.Unlock()
 	if !w.began.IsZero() || w.Ended != nil {
 		return
 	}
@@ -186,7 +186,7 @@ func (h *Handler) hasBegun(w *work) {
 	}
 	close1(w.placed)
 	close1(w.running)
-	h.attempts.Events.Put(executor.Event{ID: w.Task.ID, Started: true})
+	h.works.attempts.Events.Put(executor.Event{ID: w.Task.ID, Started: true})
 }
 
 // settlePod ends an attempt whose pod has ended or gone; v is nil if its Job is not
@@ -202,9 +202,9 @@ func (h *Handler) settlePod(ctx context.Context, w *work, v *jobView, pod *podVi
 		why := fmt.Sprintf("its pod on node %s was given up: %s", pod.node, cmp.Or(pod.disrupted, "removed by force"))
 		return 0, h.endAttempt(w, vanished(inLine(why)), [2]int64{})
 	}
-	h.mu.Lock()
+	h.works.mu.Lock()
 	k, began := w.kill, w.began
-	h.mu.Unlock()
+	h.works.mu.Unlock()
 	if k == nil && v != nil && v.overdue && e != nil && !e.StartedAt.IsZero() { // nobody was here to end it in time
 		k = &kill{cause: executor.TimedOut}
 	}
@@ -224,9 +224,9 @@ func (h *Handler) settlePod(ctx context.Context, w *work, v *jobView, pod *podVi
 
 // missing: neither Job nor pod are there, though the Job was made.
 func (h *Handler) missing(ctx context.Context, w *work, seen bool) (time.Duration, error) {
-	h.mu.Lock()
+	h.works.mu.Lock()
 	k, since := w.kill, time.Since(w.since)
-	h.mu.Unlock()
+	h.works.mu.Unlock()
 	if !seen && since < unseen {
 		return unseen - since, nil // the watch is behind
 	}
@@ -253,8 +253,8 @@ func (h *Handler) missing(ctx context.Context, w *work, seen bool) (time.Duratio
 // unmade returns the end of an attempt whose Job is not there. An earlier life of the broker may have
 // let a pod of it go, for all that is known.
 func (h *Handler) unmade(w *work, why string) executor.Result {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.works.mu.Lock()
+	defer h.works.mu.Unlock()
 	if w.adopted {
 		return vanished("not started: " + why)
 	}
@@ -274,17 +274,17 @@ func (h *Handler) hasPod(ctx context.Context, w *work, name string) (bool, error
 // isReplaced: there is a pod of the attempt's Job, but not the one that was let go.
 // REQUIRES: podOf has none to show.
 func (h *Handler) isReplaced(w *work) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.works.mu.Lock()
+	defer h.works.mu.Unlock()
 	return w.let != "" && len(h.ofJob[w.job]) > 0
 }
 
 // settleReplaced ends an attempt whose pod went while nobody here looked, and was made once
 // more: that one is never let go, so nothing more would be heard.
 func (h *Handler) settleReplaced(ctx context.Context, w *work) (time.Duration, error) {
-	h.mu.Lock()
+	h.works.mu.Lock()
 	let := w.let
-	h.mu.Unlock()
+	h.works.mu.Unlock()
 	if there, err := h.hasPod(ctx, w, let); there || err != nil {
 		return unseen, err
 	}
@@ -303,8 +303,8 @@ func (h *Handler) settleWithoutPod(ctx context.Context, w *work, v *jobView) (ti
 // with its node, or as one of too many, while nobody here looked.
 func (h *Handler) succeeded(w *work, v *jobView) executor.Result {
 	h.withoutOutput(w, "its pod was removed before it could be read")
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.works.mu.Lock()
+	defer h.works.mu.Unlock()
 	r := executor.Result{Started: v.begun}
 	if !w.began.IsZero() {
 		r.Started = w.began
@@ -315,9 +315,9 @@ func (h *Handler) succeeded(w *work, v *jobView) executor.Result {
 
 // withoutPod returns how it ended.
 func (h *Handler) withoutPod(ctx context.Context, w *work, v *jobView) executor.Result {
-	h.mu.Lock()
+	h.works.mu.Lock()
 	k, began := w.kill, w.began
-	h.mu.Unlock()
+	h.works.mu.Unlock()
 	switch {
 	case !v.succeeded.IsZero():
 		return h.succeeded(w, v)
@@ -352,9 +352,9 @@ func (h *Handler) complaint(ctx context.Context, w *work) string {
 // makeAgain repeats a create of which it is not known what became. Since the name
 // is the attempt's own, one that was made is found so.
 func (h *Handler) makeAgain(ctx context.Context, w *work) (time.Duration, error) {
-	h.mu.Lock()
+	h.works.mu.Lock()
 	k, adopted, late, unclear := w.kill, w.adopted, time.Since(w.since) > h.cfg.StartLimit, w.unclear
-	h.mu.Unlock()
+	h.works.mu.Unlock()
 	if k != nil || late || adopted {
 		_, err := h.api.job(ctx, w.job)
 		if !apierrors.IsNotFound(err) {
@@ -368,9 +368,9 @@ func (h *Handler) makeAgain(ctx context.Context, w *work) (time.Duration, error)
 	err := h.create(ctx, w)
 	switch refused := (*refusal)(nil); {
 	case err == nil:
-		h.mu.Lock()
+		h.works.mu.Lock()
 		w.made = true
-		h.mu.Unlock()
+		h.works.mu.Unlock()
 		return unseen, nil
 	case errors.As(err, &refused), errors.Is(err, executor.ErrLate):
 		// What was asked for before may come to be all the same, and is removed then.
@@ -383,7 +383,7 @@ func (h *Handler) makeAgain(ctx context.Context, w *work) (time.Duration, error)
 
 // isUnclear notes why it is not known whether a Job was made.
 func (h *Handler) isUnclear(w *work, err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.works.mu.Lock()
+	defer h.works.mu.Unlock()
 	w.unclear = explain(err)
 }

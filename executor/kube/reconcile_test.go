@@ -55,10 +55,10 @@ func (h *Handler) attempt(t *testing.T, n uint32) *work {
 	if err := os.Mkdir(w.dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.byJob[w.job] = w
-	h.attempts.Enter(w)
+	h.works.mu.Lock()
+	defer h.works.mu.Unlock()
+	h.works.byJob[w.job] = w
+	h.works.attempts.Enter(w)
 	return w
 }
 
@@ -125,11 +125,11 @@ func TestPodNotSeen(t *testing.T) {
 		w := h.attempt(t, uint32(n))
 		w.seen, w.kill, w.deciding = true, c.kill, c.kill != nil
 		there = true
-		if again, err := h.reconcileAttempt(t.Context(), w, c.job, nil); again != unseen || err != nil || h.isEnded(w) {
+		if again, err := h.reconcileAttempt(t.Context(), w, c.job, nil); again != unseen || err != nil || h.works.isEnded(w) {
 			t.Errorf("%s, and a pod is there: got %s, %v, ended %v; want another look", c.name, again, err, w.Ended)
 		}
 		there = false
-		if _, err := h.reconcileAttempt(t.Context(), w, c.job, nil); err != nil || !h.isEnded(w) {
+		if _, err := h.reconcileAttempt(t.Context(), w, c.job, nil); err != nil || !h.works.isEnded(w) {
 			t.Fatalf("%s: got %v, and no end", c.name, err)
 		}
 		if c.kill != nil {

@@ -40,7 +40,7 @@ func (h *Handler) Bound(t executor.Task) (time.Duration, bool) {
 // Start implements executor.Handler. It waits a moment for a node to take the
 // pod, so that what Kubernetes refuses is declined with its own reason.
 func (h *Handler) Start(ctx context.Context, t executor.Task) error {
-	return h.attempts.Start(ctx, t, func() (*work, error) { return h.admit(t) }, func(w *work) error {
+	return h.works.attempts.Start(ctx, t, func() (*work, error) { return h.admit(t) }, func(w *work) error {
 		defer h.life.Done()
 		err := h.createJob(ctx, w)
 		if err != nil {
@@ -50,7 +50,7 @@ func (h *Handler) Start(ctx context.Context, t executor.Task) error {
 	})
 }
 
-// admit takes room for a new attempt, which counts in h.life. REQUIRES: h.mu held.
+// admit takes room for a new attempt, which counts in h.life. REQUIRES: h.works.mu held.
 func (h *Handler) admit(t executor.Task) (*work, error) {
 	if away := h.away(); away != nil {
 		return nil, fmt.Errorf("%w: %w", executor.ErrBusy, away)
@@ -81,7 +81,7 @@ func (h *Handler) admit(t executor.Task) (*work, error) {
 	w.image, w.deciding = image.String(), true
 	w.watched, w.fence = watched, t.Fence
 	h.held[t.Machine] = plus(h.held[t.Machine], t.Need)
-	h.byJob[w.job] = w
+	h.works.byJob[w.job] = w
 	h.life.Add(1)
 	return w, nil
 }
@@ -103,15 +103,15 @@ func (h *Handler) createJob(ctx context.Context, w *work) error {
 		h.isUnclear(w, err)
 		h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("the API server does not say whether a Job was made; it is asked again")
 	}
-	h.mu.Lock()
+	h.works.mu.Lock()
 	w.made = w.made || err == nil
-	h.mu.Unlock()
-	h.queue.Add(w.job)
+	h.works.mu.Unlock()
+	h.works.queue.Add(w.job)
 	if err == nil && h.unplaced(ctx, w) {
 		return h.declined(w)
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.works.mu.Lock()
+	defer h.works.mu.Unlock()
 	w.deciding = false
 	if w.declined {
 		return h.declinedBy(w)
@@ -134,7 +134,7 @@ func (h *Handler) unplaced(ctx context.Context, w *work) bool {
 			return true
 		case <-ctx.Done():
 			return false
-		case <-h.ctx.Done():
+		case <-h.life.ctx.Done():
 			return false
 		case <-tick.C:
 		}
@@ -148,8 +148,8 @@ func (h *Handler) unplaced(ctx context.Context, w *work) bool {
 // leaving: a pod of ours on that machine has ended, and Kubernetes counts it still.
 func (h *Handler) leaving(machine string) bool {
 	name, _ := nodeOf(machine)
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.works.mu.Lock()
+	defer h.works.mu.Unlock()
 	for _, pods := range h.ofJob {
 		for v := range pods {
 			if v.node == name && v.over && v.phase != corev1.PodSucceeded && v.phase != corev1.PodFailed {
@@ -172,12 +172,12 @@ func (h *Handler) giveUp(ctx context.Context, w *work) bool {
 	if why == "" {
 		return false // nobody says no: it goes on waiting, up to StartLimit
 	}
-	h.mu.Lock()
+	h.works.mu.Lock()
 	if w.kill == nil {
 		w.kill = &kill{cause: executor.Stopped, decline: true, why: why}
 	}
-	h.mu.Unlock()
-	h.queue.Add(w.job)
+	h.works.mu.Unlock()
+	h.works.queue.Add(w.job)
 	return true
 }
 
@@ -188,11 +188,11 @@ func (h *Handler) declined(w *work) error {
 	select {
 	case <-w.gone:
 	case <-w.Done:
-	case <-h.ctx.Done():
+	case <-h.life.ctx.Done():
 	case <-late.C: // its end will be told as an event
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.works.mu.Lock()
+	defer h.works.mu.Unlock()
 	w.deciding = false
 	if w.declined {
 		return h.declinedBy(w)
@@ -200,7 +200,7 @@ func (h *Handler) declined(w *work) error {
 	return nil
 }
 
-// declinedBy returns Start's answer. REQUIRES: h.mu held.
+// declinedBy returns Start's answer. REQUIRES: h.works.mu held.
 func (h *Handler) declinedBy(w *work) error {
 	return fmt.Errorf("%w: %s", executor.ErrBusy, w.kill.why)
 }

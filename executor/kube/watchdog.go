@@ -141,9 +141,9 @@ func OpenWatched(cfg Config) (Watched, error) {
 // Extend implements executor.Extender. What was not extended in time is over: it
 // is never given leave again.
 func (h Watched) Extend(boottime int64) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.attempts.Closed() {
+	h.works.mu.Lock()
+	defer h.works.mu.Unlock()
+	if h.works.attempts.Closed() {
 		return fmt.Errorf("extend fences: %w", attempts.ErrClosed)
 	}
 	h.lapse()
@@ -157,7 +157,7 @@ type lease struct {
 	// 0 = void since the machine was restarted. Neither changes.
 	watched bool
 	fence   int64
-	// The rest is guarded by Handler.mu.
+	// The rest is guarded by workSet.mu.
 
 	// run is the one life of its container that was given leave to begin, "" = none
 	// was. Invariant: set once, and kept in its folder before the leave is given.
@@ -177,7 +177,7 @@ const margin = 1500 * time.Millisecond
 // knows better how the task ended.
 const silence = 10 * time.Second
 
-// fenceOf returns until when an attempt may live. REQUIRES: h.mu held.
+// fenceOf returns until when an attempt may live. REQUIRES: h.works.mu held.
 func (h *Handler) fenceOf(w *work) int64 { return max(w.fence, h.leases.fence.Load()) }
 
 // fitWatched says why a foreign task cannot be put under a watchdog.
@@ -191,29 +191,29 @@ func fitWatched(t executor.Task) error {
 
 // tooLate: there is not time enough left to begin at all.
 func (h *Handler) tooLate(w *work) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.works.mu.Lock()
+	defer h.works.mu.Unlock()
 	return executor.Boottime()+int64(h.cfg.Grace+margin) >= h.fenceOf(w)
 }
 
 // lapse ends the attempts whose fence has passed: for good, since the federation
-// may have given their tasks to others. REQUIRES: h.mu held.
+// may have given their tasks to others. REQUIRES: h.works.mu held.
 func (h *Handler) lapse() {
 	now := executor.Boottime()
 	if now < h.leases.fence.Load() {
 		return
 	}
-	for w := range h.attempts.Running() {
+	for w := range h.works.attempts.Running() {
 		if w.watched && w.kill == nil && now >= h.fenceOf(w) {
 			h.lapsed(w)
 		}
 	}
 }
 
-// lapsed ends an attempt. REQUIRES: h.mu held.
+// lapsed ends an attempt. REQUIRES: h.works.mu held.
 func (h *Handler) lapsed(w *work) {
 	w.kill = &kill{cause: executor.Fenced, why: "its site's lease ended"}
-	h.queue.Add(w.job)
+	h.works.queue.Add(w.job)
 }
 
 // lapseEach looks for attempts whose fence has passed.
@@ -226,9 +226,9 @@ func (h *Handler) lapseEach(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		h.mu.Lock()
+		h.works.mu.Lock()
 		h.lapse()
-		h.mu.Unlock()
+		h.works.mu.Unlock()
 	}
 }
 
@@ -236,12 +236,12 @@ func (h *Handler) lapseEach(ctx context.Context) {
 // attempt's container only the first to ask ever begins: a kubelet that has lost its
 // memory runs a pod again.
 func (h *Handler) answer(q guard.Question) guard.Answer {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.attempts.Closed() {
+	h.works.mu.Lock()
+	defer h.works.mu.Unlock()
+	if h.works.attempts.Closed() {
 		return guard.Answer{}
 	}
-	w, now := h.attempts.Get(q.Attempt), executor.Boottime()
+	w, now := h.works.attempts.Get(q.Attempt), executor.Boottime()
 	if w == nil || !w.watched || w.Ended != nil || w.declined || w.kill != nil || w.run != "" && w.run != q.Run {
 		return guard.Answer{End: true}
 	}
@@ -259,7 +259,7 @@ func (h *Handler) answer(q guard.Question) guard.Answer {
 			return guard.Answer{}
 		}
 		w.run = q.Run
-		h.queue.Add(w.job)
+		h.works.queue.Add(w.job)
 	}
 	w.granted = max(w.granted, now+int64(left))
 	return guard.Answer{Left: left}
@@ -292,8 +292,8 @@ func (h *Handler) adoptLease(w *work, m memo) error {
 // its watchdog was told.
 func (h *Handler) mustBeDead(w *work, pod *podView) *executor.Result {
 	dark := pod != nil && pod.node != "" && !h.speaks(pod.node)
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.works.mu.Lock()
+	defer h.works.mu.Unlock()
 	switch {
 	case !w.watched, w.kill == nil && !dark, w.kill == nil && w.run == "":
 		return nil
@@ -323,8 +323,8 @@ func (h *Handler) speaks(node string) bool {
 
 // recheck returns when to look again at an attempt that is to be looked at after again.
 func (h *Handler) recheck(w *work, again time.Duration) time.Duration {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.works.mu.Lock()
+	defer h.works.mu.Unlock()
 	if !w.watched || w.kill == nil || w.granted == 0 {
 		return again
 	}
@@ -333,7 +333,7 @@ func (h *Handler) recheck(w *work, again time.Duration) time.Duration {
 
 // certain turns the end of a watched attempt that may still run, for all that
 // Kubernetes says, into one that is certain; wait: not yet. That nothing was seen to run
-// says nothing if leave was given. REQUIRES: h.mu held.
+// says nothing if leave was given. REQUIRES: h.works.mu held.
 func (h *Handler) certain(w *work, r executor.Result) (_ executor.Result, wait time.Duration) {
 	unseen := w.run != "" && r.Cause != executor.Exited && (w.pod == nil || w.pod.node == "")
 	if !w.watched || r.Cause != executor.Vanished && !unseen {
@@ -353,7 +353,7 @@ func (h *Handler) certain(w *work, r executor.Result) (_ executor.Result, wait t
 
 // hasLeave: what runs in its pod is the task, not a watchdog that waits.
 func (h *Handler) hasLeave(w *work) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.works.mu.Lock()
+	defer h.works.mu.Unlock()
 	return !w.watched || w.run != ""
 }

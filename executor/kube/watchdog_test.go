@@ -32,8 +32,8 @@ func guarded(t *testing.T, cfg Config) Watched {
 func (h Watched) leased(t *testing.T, n uint32, fence time.Duration) *work {
 	t.Helper()
 	w := h.attempt(t, n)
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.works.mu.Lock()
+	defer h.works.mu.Unlock()
 	w.watched, w.fence = true, executor.Boottime()+int64(fence)
 	w.Task.Fence = w.fence
 	return w

@@ -73,12 +73,12 @@ func noWatchdog(p *corev1.Pod) string {
 // outcome returns how an attempt ended whose pod has: see there; with what its
 // watchdog says, if it had one.
 func (h *Handler) outcome(w *work, p *podView, k *kill, seen executor.Result) executor.Result {
-	h.mu.Lock()
+	h.works.mu.Lock()
 	watched, begun := w.watched, w.run != ""
 	if watched && !begun && w.kill == nil { // no other life of its container begins now
 		w.kill = &kill{cause: executor.Stopped, why: "its pod has ended"}
 	}
-	h.mu.Unlock()
+	h.works.mu.Unlock()
 	switch {
 	case !watched:
 		return seen

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/attempts"
 )
@@ -21,9 +19,8 @@ type Handler struct {
 	cfg     Config
 	api     *api
 	id      string // of Dir: which Jobs are ours, and not another broker's in the namespace
-	// nodesWith and tolerate are cfg's, as Kubernetes takes them.
-	nodesWith map[string]string
-	tolerate  []corev1.Toleration
+	choice  *nodeChoice
+	decoder *decoder
 
 	lock   *os.File
 	leases leases
@@ -95,8 +92,7 @@ func open(cfg Config) (*Handler, error) {
 		onNode: map[string]map[*podView]bool{}, ofJob: map[string]map[*podView]bool{}, trouble: map[string]error{},
 		dirty: make(chan struct{}, 1), looked: make(chan struct{}),
 	}
-	h.nodesWith, _ = cfg.selector() // Validate has seen both
-	h.tolerate, _ = cfg.tolerations()
+	h.choice = newNodeChoice(cfg)
 	if h.api, err = dial(cfg); err == nil {
 		err = h.takeDir()
 	}
@@ -104,9 +100,10 @@ func open(cfg Config) (*Handler, error) {
 		return nil, fmt.Errorf("open kube handler at %s: %w", cfg.Dir, err)
 	}
 	h.life, h.works = newLife(), newWorkSet()
+	h.decoder = &decoder{cfg: &h.cfg, home: h.id, namespace: h.api.namespace, choice: h.choice}
 	h.jobs = newMirror(readJob, h.changedJob)
-	h.pods = newMirror(h.readPod, h.changedPod)
-	h.nodes = newMirror(h.readNode, h.changedNode)
+	h.pods = newMirror(h.decoder.readPod, h.changedPod)
+	h.nodes = newMirror(h.decoder.readNode, h.changedNode)
 	if h.works.attempts, err = attempts.NewSet[*work](&h.works.mu, cfg.Keeping, func(attempts.Hold) {},
 		attempts.Shelf{Output: h.folders.Output, Drop: h.evict}); err != nil {
 		h.life.cancel()

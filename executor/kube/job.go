@@ -101,7 +101,7 @@ func (h *Handler) podSpec(w *work, node string) (corev1.PodSpec, error) {
 		ShareProcessNamespace: ptr(true),
 		ServiceAccountName:    c.ServiceAccount, PriorityClassName: c.PriorityClass,
 		ImagePullSecrets: secrets(c.PullSecrets), SecurityContext: security,
-		NodeSelector: h.nodesWith, Tolerations: h.tolerate, Affinity: on(node),
+		NodeSelector: h.choice.labels, Tolerations: h.choice.tolerations, Affinity: on(node),
 		SchedulingGates: []corev1.PodSchedulingGate{{Name: gate}},
 		Containers:      []corev1.Container{box}, Volumes: volumes,
 	}

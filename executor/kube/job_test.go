@@ -30,8 +30,8 @@ func bare(t *testing.T, cfg Config) *Handler {
 	}
 	cfg.Keeping = k
 	h := &Handler{cfg: cfg, id: "abcdefghijklmnop", api: &api{namespace: "federation"}}
-	h.nodesWith, _ = cfg.selector()
-	h.tolerate, _ = cfg.tolerations()
+	h.choice = newNodeChoice(cfg)
+	h.decoder = &decoder{cfg: &h.cfg, home: h.id, namespace: h.api.namespace, choice: h.choice}
 	return h
 }
 

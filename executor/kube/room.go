@@ -2,7 +2,6 @@ package kube
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -105,54 +104,6 @@ func show(r executor.Resources) string {
 		s += fmt.Sprintf(" and %d GPUs", r.GPU)
 	}
 	return s
-}
-
-// node reads one as far as it matters here.
-func (h *Handler) node(n *corev1.Node) *node {
-	c := h.cfg
-	out := &node{name: n.Name, has: c.amounts(n.Status.Allocatable)}
-	out.has.pods = n.Status.Allocatable.Pods().Value()
-	for _, cond := range n.Status.Conditions {
-		if cond.Type == corev1.NodeReady {
-			out.ready = cond.Status == corev1.ConditionTrue
-		}
-	}
-	out.closed = h.closed(n, out.ready)
-	out.labels = c.labelsOf(n.Labels)
-	return out
-}
-
-// closed says why the node takes none of ours.
-func (h *Handler) closed(n *corev1.Node, ready bool) string {
-	switch {
-	case !ready:
-		return "is not ready"
-	case n.Spec.Unschedulable:
-		return "is cordoned"
-	case len(machineOf(n.Name)) > maxMachineName:
-		return "has too long a name"
-	}
-	for k, v := range h.nodesWith {
-		if has, ok := n.Labels[k]; !ok || has != v {
-			return fmt.Sprintf("has no label %s=%s", k, v)
-		}
-	}
-	for _, taint := range n.Spec.Taints {
-		if taint.Effect != corev1.TaintEffectPreferNoSchedule && !h.tolerates(taint) {
-			return "is tainted " + taint.ToString()
-		}
-	}
-	return ""
-}
-
-// maxMachineName is the federation's.
-const maxMachineName = 128
-
-func (h *Handler) tolerates(taint corev1.Taint) bool {
-	return slices.ContainsFunc(h.tolerate, func(t corev1.Toleration) bool {
-		return (t.Effect == "" || t.Effect == taint.Effect) && (t.Key == "" && t.Operator == corev1.TolerationOpExists ||
-			t.Key == taint.Key && (t.Operator == corev1.TolerationOpExists || t.Value == taint.Value))
-	})
 }
 
 // amounts reads quantities; what is asked for is rounded up.

@@ -138,14 +138,14 @@ func TestNodes(t *testing.T) {
 	} {
 		n := good.DeepCopy()
 		change(n)
-		if got := h.node(n).closed; got != want {
+		if got := h.decoder.node(n).closed; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 	h.cfg.NodeLabels = []string{"zone", "type", "none"}
 	typed := good.DeepCopy()
 	typed.Labels = map[string]string{"pool": "lent", "zone": "z1", "type": ""}
-	if got := h.node(typed).labels; got != "type=,zone=z1" {
+	if got := h.decoder.node(typed).labels; got != "type=,zone=z1" {
 		t.Errorf("labels %q", got)
 	}
 	for name, task := range map[string]executor.Task{

@@ -71,17 +71,25 @@ type podState struct {
 	ended      *corev1.ContainerStateTerminated
 }
 
+// decoder reads Kubernetes' objects as far as they matter here.
+type decoder struct {
+	cfg       *Config
+	home      string // of our Jobs, see labelHome
+	namespace string
+	choice    *nodeChoice
+}
+
 // readPod reads a pod as far as it matters here.
-func (h *Handler) readPod(o runtime.Object) *podView {
+func (d *decoder) readPod(o runtime.Object) *podView {
 	p, ok := o.(*corev1.Pod)
 	if !ok {
 		return nil
 	}
 	v := &podView{
-		name: p.Name, node: strings.Clone(p.Spec.NodeName), asks: h.cfg.requests(&p.Spec),
+		name: p.Name, node: strings.Clone(p.Spec.NodeName), asks: d.cfg.requests(&p.Spec),
 		over: isOver(p),
 	}
-	if p.Namespace != h.api.namespace || p.Labels[labelHome] != h.id {
+	if p.Namespace != d.namespace || p.Labels[labelHome] != d.home {
 		return v
 	}
 	v.job = p.Labels[labelOfJob]
@@ -136,10 +144,25 @@ func (s *podState) setState(c *corev1.ContainerState) {
 }
 
 // readNode reads a node.
-func (h *Handler) readNode(o runtime.Object) *node {
+func (d *decoder) readNode(o runtime.Object) *node {
 	n, ok := o.(*corev1.Node)
 	if !ok {
 		return nil
 	}
-	return h.node(n)
+	return d.node(n)
+}
+
+// node reads one as far as it matters here.
+func (d *decoder) node(n *corev1.Node) *node {
+	c := d.cfg
+	out := &node{name: n.Name, has: c.amounts(n.Status.Allocatable)}
+	out.has.pods = n.Status.Allocatable.Pods().Value()
+	for _, cond := range n.Status.Conditions {
+		if cond.Type == corev1.NodeReady {
+			out.ready = cond.Status == corev1.ConditionTrue
+		}
+	}
+	out.closed = d.choice.closed(n, out.ready)
+	out.labels = c.labelsOf(n.Labels)
+	return out
 }

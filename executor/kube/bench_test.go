@@ -223,7 +223,7 @@ func (o *benched) bareJob(b *testing.B) *batchv1.Job {
 	node, _ := nodeOf(t.Machine)
 	wk := o.newWork(attempts.NewAttempt(t))
 	wk.image = t.Image
-	j, err := o.job(wk, node)
+	j, err := o.specs.job(wk, node)
 	if err != nil {
 		b.Error(err)
 	}

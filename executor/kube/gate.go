@@ -71,7 +71,7 @@ func (h *Handler) letGo(ctx context.Context, w *work, pod *podView) error {
 // this life of the machine: what an earlier life of the broker left is let go only if it
 // has no fence.
 func (h *Handler) ungate(ctx context.Context, w *work, pod string) error {
-	bound, _ := h.Bound(w.Task)
+	bound, _ := h.specs.bound(w.Task)
 	late := executor.Boottime() + int64(h.cfg.CallTimeout+bound-h.cfg.ControlLag)
 	if w.Task.Fence != 0 && (w.adopted || late > w.Task.Fence) {
 		return executor.ErrLate

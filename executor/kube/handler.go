@@ -21,6 +21,7 @@ type Handler struct {
 	id      string // of Dir: which Jobs are ours, and not another broker's in the namespace
 	choice  *nodeChoice
 	decoder *decoder
+	specs   *jobBuilder
 
 	lock   *os.File
 	leases leases
@@ -101,6 +102,7 @@ func open(cfg Config) (*Handler, error) {
 	}
 	h.life, h.works = newLife(), newWorkSet()
 	h.decoder = &decoder{cfg: &h.cfg, home: h.id, namespace: h.api.namespace, choice: h.choice}
+	h.specs = &jobBuilder{cfg: &h.cfg, home: h.id, namespace: h.api.namespace, choice: h.choice, key: h.leases.key}
 	h.jobs = newMirror(readJob, h.changedJob)
 	h.pods = newMirror(h.decoder.readPod, h.changedPod)
 	h.nodes = newMirror(h.decoder.readNode, h.changedNode)

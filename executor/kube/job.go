@@ -28,38 +28,58 @@ func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.
 
 func ptr[T any](v T) *T { return &v }
 
+// jobBuilder makes the Jobs of attempts: what is asked of Kubernetes, and how long that
+// may live.
+type jobBuilder struct {
+	cfg       *Config
+	home      string // see labelHome
+	namespace string
+	choice    *nodeChoice
+	key       []byte // of the watchdogs' secrets; nil = there are none
+}
+
 // job returns the attempt's Job; node is the name of the node it is tied to.
-func (h *Handler) job(w *work, node string) (*batchv1.Job, error) {
-	pod, err := h.podSpec(w, node)
+func (b *jobBuilder) job(w *work, node string) (*batchv1.Job, error) {
+	pod, err := b.podSpec(w, node)
 	if err != nil {
 		return nil, err
 	}
-	meta := metav1.ObjectMeta{Labels: h.labels(w.Task), Annotations: map[string]string{noteName: w.Name}}
+	meta := metav1.ObjectMeta{Labels: b.labels(w.Task), Annotations: map[string]string{noteName: w.Name}}
 	j := &batchv1.Job{
 		ObjectMeta: *meta.DeepCopy(),
 		Spec: batchv1.JobSpec{
 			Parallelism: ptr[int32](1), Completions: ptr[int32](1), BackoffLimit: ptr[int32](0),
-			TTLSecondsAfterFinished: ptr(int32(seconds(h.cfg.JobTTL))),
+			TTLSecondsAfterFinished: ptr(int32(seconds(b.cfg.JobTTL))),
 			Template:                corev1.PodTemplateSpec{ObjectMeta: meta, Spec: pod},
 		},
 	}
-	j.Name, j.Namespace = w.job, h.api.namespace
+	j.Name, j.Namespace = w.job, b.namespace
 	if w.Task.Timeout > 0 {
 		// Both count the start, too. While the broker lives it ends the task by the
 		// moment that it began: see look.
-		j.Spec.ActiveDeadlineSeconds = ptr(h.deadline(w.Task.Timeout))
-		j.Spec.Template.Spec.ActiveDeadlineSeconds = ptr(h.deadline(w.Task.Timeout))
+		j.Spec.ActiveDeadlineSeconds = ptr(b.deadline(w.Task.Timeout))
+		j.Spec.Template.Spec.ActiveDeadlineSeconds = ptr(b.deadline(w.Task.Timeout))
 	}
 	return j, nil
 }
 
 // deadline of a Job, and of its pod, in seconds.
-func (h *Handler) deadline(timeout time.Duration) int64 {
-	return seconds(h.cfg.StartLimit) + seconds(timeout)
+func (b *jobBuilder) deadline(timeout time.Duration) int64 {
+	return seconds(b.cfg.StartLimit) + seconds(timeout)
 }
 
-func (h *Handler) podSpec(w *work, node string) (corev1.PodSpec, error) {
-	c, t := h.cfg, w.Task
+// bound returns how long a task may live when nobody here helps: see [Handler.Bound].
+func (b *jobBuilder) bound(t executor.Task) (time.Duration, bool) {
+	if t.Timeout <= 0 {
+		return 0, false
+	}
+	d := time.Duration(b.deadline(t.Timeout)) * time.Second
+	grace := time.Duration(seconds(b.cfg.Grace)) * time.Second
+	return b.cfg.ControlLag + 2*d + grace + b.cfg.NodeLag, true
+}
+
+func (b *jobBuilder) podSpec(w *work, node string) (corev1.PodSpec, error) {
+	c, t := b.cfg, w.Task
 	env, err := environ(t)
 	if err != nil {
 		return corev1.PodSpec{}, fmt.Errorf("%w: %w", executor.ErrUnfit, err)
@@ -84,7 +104,7 @@ func (h *Handler) podSpec(w *work, node string) (corev1.PodSpec, error) {
 	}
 	box := corev1.Container{
 		Name: container, Image: w.image, ImagePullPolicy: corev1.PullPolicy(c.PullPolicy),
-		Command: literal(t.Command), Env: env, Resources: h.resources(t.Need), VolumeMounts: mounts,
+		Command: literal(t.Command), Env: env, Resources: b.resources(t.Need), VolumeMounts: mounts,
 		TerminationMessagePolicy: corev1.TerminationMessageReadFile,
 		SecurityContext: &corev1.SecurityContext{
 			AllowPrivilegeEscalation: ptr(false), ReadOnlyRootFilesystem: ptr(c.ReadOnly),
@@ -101,12 +121,12 @@ func (h *Handler) podSpec(w *work, node string) (corev1.PodSpec, error) {
 		ShareProcessNamespace: ptr(true),
 		ServiceAccountName:    c.ServiceAccount, PriorityClassName: c.PriorityClass,
 		ImagePullSecrets: secrets(c.PullSecrets), SecurityContext: security,
-		NodeSelector: h.choice.labels, Tolerations: h.choice.tolerations, Affinity: on(node),
+		NodeSelector: b.choice.labels, Tolerations: b.choice.tolerations, Affinity: on(node),
 		SchedulingGates: []corev1.PodSchedulingGate{{Name: gate}},
 		Containers:      []corev1.Container{box}, Volumes: volumes,
 	}
 	if w.watched {
-		err = h.putUnder(w, &pod)
+		err = b.putUnder(w, &pod)
 	}
 	return pod, err
 }
@@ -153,13 +173,13 @@ func (c Config) user() (*corev1.PodSecurityContext, error) {
 }
 
 // resources returns both requested and the limit.
-func (h *Handler) resources(need executor.Resources) corev1.ResourceRequirements {
+func (b *jobBuilder) resources(need executor.Resources) corev1.ResourceRequirements {
 	list := corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(need.MilliCPU, resource.DecimalSI)}
 	if need.MemMiB > 0 {
 		list[corev1.ResourceMemory] = *resource.NewQuantity(need.MemMiB<<20, resource.BinarySI)
 	}
 	if need.GPU > 0 {
-		list[corev1.ResourceName(h.cfg.GPUResource)] = *resource.NewQuantity(need.GPU, resource.DecimalSI)
+		list[corev1.ResourceName(b.cfg.GPUResource)] = *resource.NewQuantity(need.GPU, resource.DecimalSI)
 	}
 	return corev1.ResourceRequirements{Requests: list, Limits: maps.Clone(list)}
 }

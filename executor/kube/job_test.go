@@ -32,6 +32,7 @@ func bare(t *testing.T, cfg Config) *Handler {
 	h := &Handler{cfg: cfg, id: "abcdefghijklmnop", api: &api{namespace: "federation"}}
 	h.choice = newNodeChoice(cfg)
 	h.decoder = &decoder{cfg: &h.cfg, home: h.id, namespace: h.api.namespace, choice: h.choice}
+	h.specs = &jobBuilder{cfg: &h.cfg, home: h.id, namespace: h.api.namespace, choice: h.choice}
 	return h
 }
 
@@ -61,7 +62,7 @@ func TestJob(t *testing.T) {
 		h := bare(t, c.cfg)
 		w := h.newWork(attempts.NewAttempt(c.task))
 		w.image, w.watched = "docker.io/library/alpine:latest", c.cfg.Watchdog != Watchdog{}
-		j, err := h.job(w, "node-7")
+		j, err := h.specs.job(w, "node-7")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -68,15 +68,15 @@ func labelValue(text string) string {
 }
 
 // labels name an attempt for people and for the next life of its broker.
-func (h *Handler) labels(t executor.Task) map[string]string {
+func (b *jobBuilder) labels(t executor.Task) map[string]string {
 	l := map[string]string{
-		labelHome: h.id, labelSite: t.Site, labelOwner: t.Owner, labelJob: t.Job,
+		labelHome: b.home, labelSite: t.Site, labelOwner: t.Owner, labelJob: t.Job,
 		labelTask:    strconv.FormatUint(uint64(t.ID.Task), 10),
 		labelAttempt: strconv.FormatUint(uint64(t.Attempt), 10),
 		labelToken:   strconv.FormatUint(t.Token, 10),
 	}
-	if h.cfg.Federation != "" {
-		l[labelFed] = h.cfg.Federation
+	if b.cfg.Federation != "" {
+		l[labelFed] = b.cfg.Federation
 	}
 	for k, v := range l {
 		l[k] = labelValue(v)

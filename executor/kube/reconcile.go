@@ -70,7 +70,7 @@ func (h *Handler) outOfSight(w *work, pod *podView) string {
 	if n != nil && n.ready {
 		return ""
 	}
-	bound, bounded := h.Bound(w.Task)
+	bound, bounded := h.specs.bound(w.Task)
 	h.works.mu.Lock()
 	since := w.since
 	h.works.mu.Unlock()

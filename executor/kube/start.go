@@ -28,14 +28,7 @@ import (
 // Both deadlines count since a node may be cut off in between. It holds as long as
 // controllers and kubelets run, or are back within these lags; what if not is in
 // DESIGN.md.
-func (h *Handler) Bound(t executor.Task) (time.Duration, bool) {
-	if t.Timeout <= 0 {
-		return 0, false
-	}
-	d := time.Duration(h.deadline(t.Timeout)) * time.Second
-	grace := time.Duration(seconds(h.cfg.Grace)) * time.Second
-	return h.cfg.ControlLag + 2*d + grace + h.cfg.NodeLag, true
-}
+func (h *Handler) Bound(t executor.Task) (time.Duration, bool) { return h.specs.bound(t) }
 
 // Start implements executor.Handler. It waits a moment for a node to take the
 // pod, so that what Kubernetes refuses is declined with its own reason.
@@ -229,11 +222,11 @@ var errForeign = errors.New("a Job of its name is there that is not its own")
 // say whether it was made.
 func (h *Handler) create(ctx context.Context, w *work) error {
 	name, _ := nodeOf(w.Task.Machine)
-	j, err := h.job(w, name)
+	j, err := h.specs.job(w, name)
 	if err != nil {
 		return &refusal{executor.ErrUnfit, err}
 	}
-	if bound, ok := h.Bound(w.Task); w.Task.Fence != 0 && !w.watched &&
+	if bound, ok := h.specs.bound(w.Task); w.Task.Fence != 0 && !w.watched &&
 		(!ok || executor.Boottime()+int64(bound) > w.Task.Fence) {
 		return executor.ErrLate
 	}

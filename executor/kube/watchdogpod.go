@@ -16,10 +16,10 @@ const installer = "watchdog"
 
 // putUnder puts a pod's task under a watchdog: a container before it copies this
 // program to a volume, and the task's begins with it.
-func (h *Handler) putUnder(w *work, pod *corev1.PodSpec) error {
+func (b *jobBuilder) putUnder(w *work, pod *corev1.PodSpec) error {
 	orders, err := guard.Orders{
-		URL: h.cfg.Watchdog.URL, Attempt: w.Name, Secret: guard.SecretOf(h.leases.key, w.Name),
-		Grace: h.cfg.Grace, Timeout: w.Task.Timeout, Patience: h.cfg.StartLimit,
+		URL: b.cfg.Watchdog.URL, Attempt: w.Name, Secret: guard.SecretOf(b.key, w.Name),
+		Grace: b.cfg.Grace, Timeout: w.Task.Timeout, Patience: b.cfg.StartLimit,
 	}.Encode()
 	if err != nil {
 		return fmt.Errorf("%w: orders of its watchdog: %w", executor.ErrUnfit, err)
@@ -29,8 +29,8 @@ func (h *Handler) putUnder(w *work, pod *corev1.PodSpec) error {
 	need.GPU = 0
 	// It asks for no more than the task, so for nothing that counts.
 	pod.InitContainers = []corev1.Container{{
-		Name: installer, Image: h.cfg.Watchdog.Image, ImagePullPolicy: corev1.PullPolicy(h.cfg.PullPolicy),
-		Args: []string{guard.Verb, guard.Install, guard.Dir}, Resources: h.resources(need),
+		Name: installer, Image: b.cfg.Watchdog.Image, ImagePullPolicy: corev1.PullPolicy(b.cfg.PullPolicy),
+		Args: []string{guard.Verb, guard.Install, guard.Dir}, Resources: b.resources(need),
 		VolumeMounts: []corev1.VolumeMount{mount}, SecurityContext: pod.Containers[0].SecurityContext.DeepCopy(),
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 	}}
@@ -48,7 +48,7 @@ func (h *Handler) putUnder(w *work, pod *corev1.PodSpec) error {
 	// It is deaf to the task's signals only as the first process of a namespace.
 	pod.ShareProcessNamespace = nil
 	// It ends the task itself after the grace, and has something to say then.
-	pod.TerminationGracePeriodSeconds = ptr(seconds(h.cfg.Grace) + 1)
+	pod.TerminationGracePeriodSeconds = ptr(seconds(b.cfg.Grace) + 1)
 	return nil
 }
 

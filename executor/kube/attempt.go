@@ -66,7 +66,7 @@ func (h *Handler) newWork(a attempts.Attempt) *work {
 // isCleaned is closed when its Job is gone, or going.
 func (w *work) isCleaned() <-chan struct{} { return w.cleaned }
 
-// close1 closes a channel once. REQUIRES: h.works.mu held.
+// close1 closes a channel once. REQUIRES: workSet.mu held.
 func close1(ch chan struct{}) {
 	select {
 	case <-ch:
@@ -88,10 +88,10 @@ func (h *Handler) sync(ctx context.Context, job string) (again time.Duration, er
 	h.works.mu.Lock()
 	w := h.works.byJob[job]
 	h.works.mu.Unlock()
-	if !h.isSynced() {
+	if !h.view.isSynced() {
 		return 0, nil // everything is looked at then
 	}
-	v, pod := h.jobs.get(h.api.namespace+"/"+job), h.podOf(job)
+	v, pod := h.view.jobs.get(h.api.namespace+"/"+job), h.view.podOf(job)
 	if w == nil || h.works.isEnded(w) {
 		return h.cleanUp(ctx, w, v, pod)
 	}
@@ -217,7 +217,7 @@ const (
 	endFile   = "end"
 )
 
-// release gives the attempt's room back. REQUIRES: h.works.mu held.
+// release gives the attempt's room back. REQUIRES: workSet.mu held.
 func (h *Handler) release(w *work) {
 	h.held[w.Task.Machine] = minus(h.held[w.Task.Machine], w.Task.Need)
 	if h.held[w.Task.Machine] == (executor.Resources{}) {

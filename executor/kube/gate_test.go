@@ -63,8 +63,8 @@ func TestLetGo(t *testing.T) {
 		if c.fence > 0 {
 			w.Task.Fence = executor.Boottime() + int64(c.fence)
 		}
-		h.changedPod(nil, gatedPod(w, "p"))
-		_, err := h.reconcileAttempt(t.Context(), w, &jobView{}, h.podOf(w.job))
+		h.view.changedPod(nil, gatedPod(w, "p"))
+		_, err := h.reconcileAttempt(t.Context(), w, &jobView{}, h.view.podOf(w.job))
 		if (err != nil) != (c.code == 500) || (w.let == "p") != c.let || len(asked) > 0 != (c.let || c.code == 403) {
 			t.Errorf("%s: %v, let %q after %v", c.name, err, w.let, asked)
 		}
@@ -90,7 +90,7 @@ func TestOnePodOnly(t *testing.T) {
 	})
 	w := h.attempt(t, 1)
 	w.let = ""
-	h.changedPod(nil, gatedPod(w, "a"))
+	h.view.changedPod(nil, gatedPod(w, "a"))
 	for _, name := range []string{"b", "a", "b"} {
 		if _, err := h.reconcileAttempt(t.Context(), w, &jobView{}, gatedPod(w, name)); err != nil {
 			t.Fatal(err)
@@ -105,8 +105,8 @@ func TestOnePodOnly(t *testing.T) {
 	}
 	running := gatedPod(w, "b")
 	running.gated = false
-	h.changedPod(nil, running)
-	if pod := h.podOf(w.job); pod.name != "b" {
+	h.view.changedPod(nil, running)
+	if pod := h.view.podOf(w.job); pod.name != "b" {
 		t.Errorf("looks at %s", pod.name)
 	}
 }
@@ -146,7 +146,7 @@ func TestReplaced(t *testing.T) {
 	})
 	look := func(w *work) time.Duration {
 		t.Helper()
-		again, err := h.reconcileAttempt(t.Context(), w, &jobView{}, h.podOf(w.job))
+		again, err := h.reconcileAttempt(t.Context(), w, &jobView{}, h.view.podOf(w.job))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,20 +162,20 @@ func TestReplaced(t *testing.T) {
 	}
 	w := h.attempt(t, 1)
 	first := &podView{name: "p", node: "node-1", job: w.job, podState: &podState{phase: corev1.PodRunning, running: monday}}
-	h.changedPod(nil, first)
-	h.changedPod(nil, gatedPod(w, "a"))
+	h.view.changedPod(nil, first)
+	h.view.changedPod(nil, gatedPod(w, "a"))
 	if look(w); h.works.isEnded(w) {
 		t.Fatalf("got %+v while its pod runs", w.Ended)
 	}
-	h.changedPod(first, nil)
+	h.view.changedPod(first, nil)
 	vanishes(w, "removed by force")
-	if pod := h.podOf(w.job); pod == nil || pod.name != "a" {
+	if pod := h.view.podOf(w.job); pod == nil || pod.name != "a" {
 		t.Errorf("%+v is to be removed, want a", pod)
 	}
 
 	w = h.attempt(t, 2)
 	w.adopted, w.began = true, monday
-	h.changedPod(nil, gatedPod(w, "a"))
+	h.view.changedPod(nil, gatedPod(w, "a"))
 	there = true
 	if again := look(w); again != unseen || h.works.isEnded(w) {
 		t.Errorf("its pod is there: got %s, %+v, want another look", again, w.Ended)

@@ -22,13 +22,11 @@ type Handler struct {
 	choice  *nodeChoice
 	decoder *decoder
 	specs   *jobBuilder
+	view    *clusterView
 
 	lock   *os.File
 	leases leases
 	works  *workSet
-	jobs   *mirror[jobView]
-	pods   *mirror[podView]
-	nodes  *mirror[node]
 	dirty  chan struct{} // capacity 1: the offer may be another
 	merged atomic.Bool   // the cluster does not tell stdout from stderr
 	asked  atomic.Bool   // its version, on which merged rests
@@ -38,12 +36,10 @@ type Handler struct {
 	// The rest is guarded by works.mu.
 
 	// held is what attempts that have not ended need, by machine.
-	held map[string]executor.Resources
-	// onNode are the pods that take something of a node, ofJob those of ours.
-	onNode, ofJob map[string]map[*podView]bool
-	trouble       map[string]error // of the API, by what does not work
-	probing       bool             // the API is being asked whether it is back
-	machines      []executor.Machine
+	held     map[string]executor.Resources
+	trouble  map[string]error // of the API, by what does not work
+	probing  bool             // the API is being asked whether it is back
+	machines []executor.Machine
 }
 
 // life is that of the handler's goroutines: they end with ctx, and Close waits for them.
@@ -90,8 +86,8 @@ func open(cfg Config) (*Handler, error) {
 	}
 	h := &Handler{
 		cfg: cfg, held: map[string]executor.Resources{},
-		onNode: map[string]map[*podView]bool{}, ofJob: map[string]map[*podView]bool{}, trouble: map[string]error{},
-		dirty: make(chan struct{}, 1), looked: make(chan struct{}),
+		trouble: map[string]error{},
+		dirty:   make(chan struct{}, 1), looked: make(chan struct{}),
 	}
 	h.choice = newNodeChoice(cfg)
 	if h.api, err = dial(cfg); err == nil {
@@ -103,9 +99,7 @@ func open(cfg Config) (*Handler, error) {
 	h.life, h.works = newLife(), newWorkSet()
 	h.decoder = &decoder{cfg: &h.cfg, home: h.id, namespace: h.api.namespace, choice: h.choice}
 	h.specs = &jobBuilder{cfg: &h.cfg, home: h.id, namespace: h.api.namespace, choice: h.choice, key: h.leases.key}
-	h.jobs = newMirror(readJob, h.changedJob)
-	h.pods = newMirror(h.decoder.readPod, h.changedPod)
-	h.nodes = newMirror(h.decoder.readNode, h.changedNode)
+	h.view = newClusterView(h.api, h.decoder, cfg.Dedicated, h.works, h.changes)
 	if h.works.attempts, err = attempts.NewSet[*work](&h.works.mu, cfg.Keeping, func(attempts.Hold) {},
 		attempts.Shelf{Output: h.folders.Output, Drop: h.evict}); err != nil {
 		h.life.cancel()
@@ -137,11 +131,11 @@ func (h *Handler) path(parts ...string) string {
 
 // listen starts to watch the cluster and to look at Jobs.
 func (h *Handler) listen() {
-	jobs, pods, nodes := h.sources()
+	jobs, pods, nodes := h.view.sources()
 	for _, f := range []func(){
-		func() { keepCurrent(h.life.ctx, jobs, h.jobs, h.api.codec, h.heard) },
-		func() { keepCurrent(h.life.ctx, pods, h.pods, h.api.codec, h.heard) },
-		func() { keepCurrent(h.life.ctx, nodes, h.nodes, h.api.codec, h.heard) },
+		func() { keepCurrent(h.life.ctx, jobs, h.view.jobs, h.api.codec, h.heard) },
+		func() { keepCurrent(h.life.ctx, pods, h.view.pods, h.api.codec, h.heard) },
+		func() { keepCurrent(h.life.ctx, nodes, h.view.nodes, h.api.codec, h.heard) },
 		h.awaitFirst,
 		func() { h.lapseEach(h.life.ctx) },
 		func() { h.folders.Run(h.life.ctx.Done()) },
@@ -160,7 +154,7 @@ func (h *Handler) listen() {
 
 // awaitFirst has everything looked at once all of it is known.
 func (h *Handler) awaitFirst() {
-	for _, synced := range []<-chan struct{}{h.jobs.synced, h.pods.synced, h.nodes.synced} {
+	for _, synced := range []<-chan struct{}{h.view.jobs.synced, h.view.pods.synced, h.view.nodes.synced} {
 		select {
 		case <-synced:
 		case <-h.life.ctx.Done():
@@ -172,17 +166,13 @@ func (h *Handler) awaitFirst() {
 		h.works.queue.Add(job)
 	}
 	h.works.mu.Unlock()
-	for _, j := range h.jobs.all() {
+	for _, j := range h.view.jobs.all() {
 		h.works.queue.Add(j.name)
 	}
 	h.measure()
 	h.works.mu.Lock()
 	close1(h.looked)
 	h.works.mu.Unlock()
-}
-
-func (h *Handler) isSynced() bool {
-	return h.jobs.isSynced() && h.pods.isSynced() && h.nodes.isSynced()
 }
 
 // work looks at Jobs until the handler is closed.

@@ -275,7 +275,7 @@ func (r *reader) reopen() error {
 			return r.openKept(e)
 		}
 	}
-	pod := r.h.podOf(r.w.job)
+	pod := r.h.view.podOf(r.w.job)
 	var err error
 	if pod == nil || pod.node == "" {
 		r.in = io.NopCloser(eof{})

@@ -21,14 +21,14 @@ const calls = "calls"
 // back. Watches come back by themselves.
 const probeEach = time.Second
 
-// away says why nothing can be started, nil = it can. REQUIRES: h.works.mu held.
+// away says why nothing can be started, nil = it can. REQUIRES: workSet.mu held.
 func (h *Handler) away() error {
 	for _, kind := range []string{calls, "nodes", "pods", "jobs"} {
 		if err := h.trouble[kind]; err != nil {
 			return err
 		}
 	}
-	if !h.isSynced() {
+	if !h.view.isSynced() {
 		return errors.New("the API server has not answered yet")
 	}
 	return nil
@@ -79,7 +79,7 @@ func (h *Handler) answered(err error) error {
 	return err
 }
 
-// turned tells when the API has gone or come. REQUIRES: h.works.mu held.
+// turned tells when the API has gone or come. REQUIRES: workSet.mu held.
 func (h *Handler) turned(was error) {
 	is := h.away()
 	if (was == nil) == (is == nil) {

@@ -32,7 +32,7 @@ func (h *Handler) reconcileAttempt(ctx context.Context, w *work, v *jobView, pod
 	if harmless {
 		return 0, h.endAttempt(w, k.unstarted(), [2]int64{})
 	}
-	there := h.podOf(w.job) != nil
+	there := h.view.podOf(w.job) != nil
 	switch {
 	case pod != nil && (pod.over || pod.podState.ended != nil || !there || pod.deleting && pod.node == ""):
 		return h.settlePod(ctx, w, v, pod)
@@ -42,7 +42,7 @@ func (h *Handler) reconcileAttempt(ctx context.Context, w *work, v *jobView, pod
 		return h.missing(ctx, w, seen)
 	case pod == nil && v.ended:
 		return h.settleWithoutPod(ctx, w, v)
-	case pod == nil && h.isReplaced(w):
+	case pod == nil && h.view.isReplaced(w):
 		return h.settleReplaced(ctx, w)
 	}
 	if pod != nil && !pod.running.IsZero() && h.hasLeave(w) {
@@ -66,7 +66,7 @@ func (h *Handler) outOfSight(w *work, pod *podView) string {
 	if pod == nil || pod.node == "" {
 		return ""
 	}
-	n := h.nodes.get(pod.node)
+	n := h.view.nodes.get(pod.node)
 	if n != nil && n.ready {
 		return ""
 	}
@@ -142,7 +142,7 @@ func (h *Handler) decide(w *work, pod *podView) (again time.Duration) {
 	return again
 }
 
-// waits says what a start waits for. REQUIRES: h.works.mu held.
+// waits says what a start waits for. REQUIRES: workSet.mu held.
 func (w *work) waits(pod *podView) string {
 	switch {
 	case w.kill != nil:
@@ -193,7 +193,7 @@ func (h *Handler) hasBegun(w *work) {
 // there.
 func (h *Handler) settlePod(ctx context.Context, w *work, v *jobView, pod *podView) (time.Duration, error) {
 	e := pod.podState.ended
-	gone := h.podOf(w.job) == nil
+	gone := h.view.podOf(w.job) == nil
 	if e == nil && v != nil && !v.succeeded.IsZero() {
 		return 0, h.endAttempt(w, h.succeeded(w, v), [2]int64{})
 	}
@@ -269,14 +269,6 @@ func (h *Handler) hasPod(ctx context.Context, w *work, name string) (bool, error
 		return false, fmt.Errorf("look for the pod of Job %s: %w", w.job, err)
 	}
 	return there, nil
-}
-
-// isReplaced: there is a pod of the attempt's Job, but not the one that was let go.
-// REQUIRES: podOf has none to show.
-func (h *Handler) isReplaced(w *work) bool {
-	h.works.mu.Lock()
-	defer h.works.mu.Unlock()
-	return w.let != "" && len(h.ofJob[w.job]) > 0
 }
 
 // settleReplaced ends an attempt whose pod went while nobody here looked, and was made once

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/cloudshare/cloudshare/executor"
@@ -43,14 +42,14 @@ func (h *Handler) Start(ctx context.Context, t executor.Task) error {
 	})
 }
 
-// admit takes room for a new attempt, which counts in h.life. REQUIRES: h.works.mu held.
+// admit takes room for a new attempt, which counts in h.life. REQUIRES: workSet.mu held.
 func (h *Handler) admit(t executor.Task) (*work, error) {
 	if away := h.away(); away != nil {
 		return nil, fmt.Errorf("%w: %w", executor.ErrBusy, away)
 	}
 	var n *node
 	if name, ok := nodeOf(t.Machine); ok {
-		n = h.nodes.get(name)
+		n = h.view.nodes.get(name)
 	}
 	if err := checkFit(t, n); err != nil {
 		return nil, err
@@ -66,7 +65,7 @@ func (h *Handler) admit(t executor.Task) (*work, error) {
 		return nil, err
 	}
 	// Once more, with what others request by now.
-	free := minus(exposed(n.has, h.others(n.name), h.cfg.Threshold), h.held[t.Machine])
+	free := minus(exposed(n.has, h.view.others(n.name), h.cfg.Threshold), h.held[t.Machine])
 	if err = n.room(t.Need, free); err != nil {
 		return nil, err
 	}
@@ -131,31 +130,16 @@ func (h *Handler) unplaced(ctx context.Context, w *work) bool {
 			return false
 		case <-tick.C:
 		}
-		if h.leaving(w.Task.Machine) {
+		if h.view.leaving(w.Task.Machine) {
 			continue // the scheduler hears of an end after us
 		}
 		return h.giveUp(ctx, w)
 	}
 }
 
-// leaving: a pod of ours on that machine has ended, and Kubernetes counts it still.
-func (h *Handler) leaving(machine string) bool {
-	name, _ := nodeOf(machine)
-	h.works.mu.Lock()
-	defer h.works.mu.Unlock()
-	for _, pods := range h.ofJob {
-		for v := range pods {
-			if v.node == name && v.over && v.phase != corev1.PodSucceeded && v.phase != corev1.PodFailed {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // giveUp gives a start up for which Kubernetes has no place, if it says why.
 func (h *Handler) giveUp(ctx context.Context, w *work) bool {
-	pod, why := h.podOf(w.job), ""
+	pod, why := h.view.podOf(w.job), ""
 	switch {
 	case pod == nil:
 		why = h.complaint(ctx, w)
@@ -193,7 +177,7 @@ func (h *Handler) declined(w *work) error {
 	return nil
 }
 
-// declinedBy returns Start's answer. REQUIRES: h.works.mu held.
+// declinedBy returns Start's answer. REQUIRES: workSet.mu held.
 func (h *Handler) declinedBy(w *work) error {
 	return fmt.Errorf("%w: %s", executor.ErrBusy, w.kill.why)
 }

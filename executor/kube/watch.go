@@ -183,22 +183,22 @@ func keepCurrent[V any](ctx context.Context, s source, m *mirror[V], codec runti
 	r.RunWithContext(ctx)
 }
 
-// sources of a handler: Jobs of ours, pods, and nodes.
-func (h *Handler) sources() (jobs, pods, nodes source) {
-	ours := labelHome + "=" + h.id
+// sources of what is shown: Jobs of ours, pods, and nodes.
+func (c *clusterView) sources() (jobs, pods, nodes source) {
+	ours := labelHome + "=" + c.decoder.home
 	jobs = source{
-		kind: "jobs", client: h.api.batch, namespace: h.api.namespace, resource: "jobs", labels: ours,
+		kind: "jobs", client: c.api.batch, namespace: c.api.namespace, resource: "jobs", labels: ours,
 		object: &batchv1.Job{}, list: func() runtime.Object { return &batchv1.JobList{} },
 	}
 	pods = source{
-		kind: "pods", client: h.api.core, resource: "pods", object: &corev1.Pod{},
+		kind: "pods", client: c.api.core, resource: "pods", object: &corev1.Pod{},
 		list: func() runtime.Object { return &corev1.PodList{} },
 	}
-	if h.cfg.Dedicated {
-		pods.namespace, pods.labels = h.api.namespace, ours
+	if c.dedicated {
+		pods.namespace, pods.labels = c.api.namespace, ours
 	}
 	nodes = source{
-		kind: "nodes", client: h.api.core, resource: "nodes", object: &corev1.Node{},
+		kind: "nodes", client: c.api.core, resource: "nodes", object: &corev1.Node{},
 		list: func() runtime.Object { return &corev1.NodeList{} },
 	}
 	return jobs, pods, nodes

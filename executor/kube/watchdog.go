@@ -177,7 +177,7 @@ const margin = 1500 * time.Millisecond
 // knows better how the task ended.
 const silence = 10 * time.Second
 
-// fenceOf returns until when an attempt may live. REQUIRES: h.works.mu held.
+// fenceOf returns until when an attempt may live. REQUIRES: workSet.mu held.
 func (h *Handler) fenceOf(w *work) int64 { return max(w.fence, h.leases.fence.Load()) }
 
 // fitWatched says why a foreign task cannot be put under a watchdog.
@@ -197,7 +197,7 @@ func (h *Handler) tooLate(w *work) bool {
 }
 
 // lapse ends the attempts whose fence has passed: for good, since the federation
-// may have given their tasks to others. REQUIRES: h.works.mu held.
+// may have given their tasks to others. REQUIRES: workSet.mu held.
 func (h *Handler) lapse() {
 	now := executor.Boottime()
 	if now < h.leases.fence.Load() {
@@ -210,7 +210,7 @@ func (h *Handler) lapse() {
 	}
 }
 
-// lapsed ends an attempt. REQUIRES: h.works.mu held.
+// lapsed ends an attempt. REQUIRES: workSet.mu held.
 func (h *Handler) lapsed(w *work) {
 	w.kill = &kill{cause: executor.Fenced, why: "its site's lease ended"}
 	h.works.queue.Add(w.job)
@@ -317,7 +317,7 @@ func (h *Handler) mustBeDead(w *work, pod *podView) *executor.Result {
 
 // speaks reports whether a node's kubelet does.
 func (h *Handler) speaks(node string) bool {
-	n := h.nodes.get(node)
+	n := h.view.nodes.get(node)
 	return n != nil && n.ready
 }
 
@@ -333,7 +333,7 @@ func (h *Handler) recheck(w *work, again time.Duration) time.Duration {
 
 // certain turns the end of a watched attempt that may still run, for all that
 // Kubernetes says, into one that is certain; wait: not yet. That nothing was seen to run
-// says nothing if leave was given. REQUIRES: h.works.mu held.
+// says nothing if leave was given. REQUIRES: workSet.mu held.
 func (h *Handler) certain(w *work, r executor.Result) (_ executor.Result, wait time.Duration) {
 	unseen := w.run != "" && r.Cause != executor.Exited && (w.pod == nil || w.pod.node == "")
 	if !w.watched || r.Cause != executor.Vanished && !unseen {

@@ -26,7 +26,7 @@ func (h *Handler) Adopt(ctx context.Context) ([]executor.State, error) {
 		return nil, err
 	}
 	h.listen()
-	return states, attempts.FirstLook(ctx, h.looked)
+	return states, attempts.FirstLook(ctx, h.reach.looked)
 }
 
 // adoptOne reads an attempt's folder.

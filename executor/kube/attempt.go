@@ -115,7 +115,7 @@ func (h *Handler) cleanUp(ctx context.Context, w *work, v *jobView, pod *podView
 		if err := h.keepEnd(w); err != nil {
 			return 0, err
 		}
-		if err := h.answered(ignoreMissing(remove())); err != nil {
+		if err := h.reach.answered(ignoreMissing(remove())); err != nil {
 			return 0, err
 		}
 	}

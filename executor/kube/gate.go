@@ -76,5 +76,5 @@ func (h *Handler) ungate(ctx context.Context, w *work, pod string) error {
 	if w.Task.Fence != 0 && (w.adopted || late > w.Task.Fence) {
 		return executor.ErrLate
 	}
-	return h.answered(h.api.ungate(ctx, pod))
+	return h.reach.answered(h.api.ungate(ctx, pod))
 }

@@ -23,6 +23,7 @@ type Handler struct {
 	decoder *decoder
 	specs   *jobBuilder
 	view    *clusterView
+	reach   *reach
 
 	lock   *os.File
 	leases leases
@@ -30,15 +31,12 @@ type Handler struct {
 	dirty  chan struct{} // capacity 1: the offer may be another
 	merged atomic.Bool   // the cluster does not tell stdout from stderr
 	asked  atomic.Bool   // its version, on which merged rests
-	looked chan struct{} // closed once the cluster was asked for the first time
 	life   *life
 
 	// The rest is guarded by works.mu.
 
 	// held is what attempts that have not ended need, by machine.
 	held     map[string]executor.Resources
-	trouble  map[string]error // of the API, by what does not work
-	probing  bool             // the API is being asked whether it is back
 	machines []executor.Machine
 }
 
@@ -86,8 +84,8 @@ func open(cfg Config) (*Handler, error) {
 	}
 	h := &Handler{
 		cfg: cfg, held: map[string]executor.Resources{},
-		trouble: map[string]error{},
-		dirty:   make(chan struct{}, 1), looked: make(chan struct{}),
+
+		dirty: make(chan struct{}, 1),
 	}
 	h.choice = newNodeChoice(cfg)
 	if h.api, err = dial(cfg); err == nil {
@@ -100,6 +98,10 @@ func open(cfg Config) (*Handler, error) {
 	h.decoder = &decoder{cfg: &h.cfg, home: h.id, namespace: h.api.namespace, choice: h.choice}
 	h.specs = &jobBuilder{cfg: &h.cfg, home: h.id, namespace: h.api.namespace, choice: h.choice, key: h.leases.key}
 	h.view = newClusterView(h.api, h.decoder, cfg.Dedicated, h.works, h.changes)
+	h.reach = &reach{
+		api: h.api, life: h.life, log: cfg.Logger, works: h.works, isSynced: h.view.isSynced,
+		withdraw: h.withdraw, changed: h.changes, trouble: map[string]error{}, looked: make(chan struct{}),
+	}
 	if h.works.attempts, err = attempts.NewSet[*work](&h.works.mu, cfg.Keeping, func(attempts.Hold) {},
 		attempts.Shelf{Output: h.folders.Output, Drop: h.evict}); err != nil {
 		h.life.cancel()
@@ -133,9 +135,9 @@ func (h *Handler) path(parts ...string) string {
 func (h *Handler) listen() {
 	jobs, pods, nodes := h.view.sources()
 	for _, f := range []func(){
-		func() { keepCurrent(h.life.ctx, jobs, h.view.jobs, h.api.codec, h.heard) },
-		func() { keepCurrent(h.life.ctx, pods, h.view.pods, h.api.codec, h.heard) },
-		func() { keepCurrent(h.life.ctx, nodes, h.view.nodes, h.api.codec, h.heard) },
+		func() { keepCurrent(h.life.ctx, jobs, h.view.jobs, h.api.codec, h.reach.heard) },
+		func() { keepCurrent(h.life.ctx, pods, h.view.pods, h.api.codec, h.reach.heard) },
+		func() { keepCurrent(h.life.ctx, nodes, h.view.nodes, h.api.codec, h.reach.heard) },
 		h.awaitFirst,
 		func() { h.lapseEach(h.life.ctx) },
 		func() { h.folders.Run(h.life.ctx.Done()) },
@@ -171,7 +173,7 @@ func (h *Handler) awaitFirst() {
 	}
 	h.measure()
 	h.works.mu.Lock()
-	close1(h.looked)
+	close1(h.reach.looked)
 	h.works.mu.Unlock()
 }
 
@@ -204,7 +206,7 @@ func (h *Handler) Name() string { return "kube" }
 func (h *Handler) Status() string {
 	h.works.mu.Lock()
 	defer h.works.mu.Unlock()
-	if away := h.away(); away != nil {
+	if away := h.reach.away(); away != nil {
 		return fmt.Sprintf("nothing in namespace %s of %s: %v", h.api.namespace, h.api.host, away)
 	}
 	var sum executor.Resources

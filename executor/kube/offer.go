@@ -46,7 +46,7 @@ func (h *Handler) measure() {
 	defer h.works.mu.Unlock()
 	var out []executor.Machine
 	for _, n := range nodes {
-		if n.closed != "" || h.away() != nil {
+		if n.closed != "" || h.reach.away() != nil {
 			continue
 		}
 		r := exposed(n.has, h.view.others(n.name), h.cfg.Threshold)
@@ -67,6 +67,14 @@ func (h *Handler) measure() {
 	}
 	if !slices.Equal(out, h.machines) {
 		h.machines = out
+		h.works.attempts.Events.Put(executor.Event{Capacity: true})
+	}
+}
+
+// withdraw offers nothing while the API is away. REQUIRES: workSet.mu held.
+func (h *Handler) withdraw() {
+	if h.machines != nil {
+		h.machines = nil
 		h.works.attempts.Events.Put(executor.Event{Capacity: true})
 	}
 }

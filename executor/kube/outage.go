@@ -8,10 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rs/zerolog"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
-
-	"github.com/cloudshare/cloudshare/executor"
 )
 
 // calls is the name of the trouble that single calls have.
@@ -21,22 +20,39 @@ const calls = "calls"
 // back. Watches come back by themselves.
 const probeEach = time.Second
 
+// reach is whether the API server serves us.
+type reach struct {
+	api      *api
+	life     *life
+	log      zerolog.Logger
+	works    *workSet
+	isSynced func() bool // everything was listed once
+	withdraw func()      // the offer is nothing. REQUIRES: workSet.mu held
+	changed  func()      // the offer may be another
+
+	// The rest is guarded by workSet.mu.
+
+	trouble map[string]error // by what does not work
+	probing bool             // the API is being asked whether it is back
+	looked  chan struct{}    // closed once the cluster was asked for the first time
+}
+
 // away says why nothing can be started, nil = it can. REQUIRES: workSet.mu held.
-func (h *Handler) away() error {
+func (r *reach) away() error {
 	for _, kind := range []string{calls, "nodes", "pods", "jobs"} {
-		if err := h.trouble[kind]; err != nil {
+		if err := r.trouble[kind]; err != nil {
 			return err
 		}
 	}
-	if !h.view.isSynced() {
+	if !r.isSynced() {
 		return errors.New("the API server has not answered yet")
 	}
 	return nil
 }
 
 // heard notes how a watch fares.
-func (h *Handler) heard(kind string, err error) {
-	if h.life.ctx.Err() != nil {
+func (r *reach) heard(kind string, err error) {
+	if r.life.ctx.Err() != nil {
 		return
 	}
 	switch {
@@ -46,76 +62,73 @@ func (h *Handler) heard(kind string, err error) {
 	case err != nil:
 		err = fmt.Errorf("%s cannot be watched: %s", kind, explain(err))
 	}
-	h.works.mu.Lock()
-	was := h.away()
-	h.trouble[kind] = err
+	r.works.mu.Lock()
+	was := r.away()
+	r.trouble[kind] = err
 	if err == nil {
-		h.trouble[calls] = nil
+		r.trouble[calls] = nil
 	} else {
-		close1(h.looked)
+		close1(r.looked)
 	}
-	h.turned(was)
-	h.works.mu.Unlock()
+	r.turned(was)
+	r.works.mu.Unlock()
 }
 
 // answered notes how a call fared, and returns its error.
-func (h *Handler) answered(err error) error {
+func (r *reach) answered(err error) error {
 	silent := err != nil && (isSilence(err) || apierrors.IsUnauthorized(err))
-	h.works.mu.Lock()
-	defer h.works.mu.Unlock()
-	was := h.away()
+	r.works.mu.Lock()
+	defer r.works.mu.Unlock()
+	was := r.away()
 	switch {
-	case silent && h.life.ctx.Err() == nil:
-		h.trouble[calls] = fmt.Errorf("the API server does not serve us: %s", explain(err))
-		if !h.probing {
-			h.probing = true
-			h.life.Add(1)
-			go h.probe()
+	case silent && r.life.ctx.Err() == nil:
+		r.trouble[calls] = fmt.Errorf("the API server does not serve us: %s", explain(err))
+		if !r.probing {
+			r.probing = true
+			r.life.Add(1)
+			go r.probe()
 		}
 	case !silent:
-		h.trouble[calls] = nil
+		r.trouble[calls] = nil
 	}
-	h.turned(was)
+	r.turned(was)
 	return err
 }
 
 // turned tells when the API has gone or come. REQUIRES: workSet.mu held.
-func (h *Handler) turned(was error) {
-	is := h.away()
+func (r *reach) turned(was error) {
+	is := r.away()
 	if (was == nil) == (is == nil) {
 		return
 	}
 	if is != nil {
-		h.cfg.Logger.Warn().Err(is).Msg("the cluster is out of reach: what runs goes on, nothing is started until it is back")
-		if h.machines != nil {
-			h.machines = nil
-			h.works.attempts.Events.Put(executor.Event{Capacity: true})
-		}
+		r.log.Warn().Err(is).Msg("the cluster is out of reach: what runs goes on, nothing is started until it is back")
+		r.withdraw()
 		return
 	}
-	h.cfg.Logger.Info().Str("cluster", h.api.host).Msg("the cluster is in reach")
-	for job, w := range h.works.byJob {
+	r.log.Info().Str("cluster", r.api.host).Msg("the cluster is in reach")
+	for job, w := range r.works.byJob {
 		if w.Ended == nil {
-			h.works.queue.Add(job)
+			r.works.queue.Add(job)
 		}
 	}
-	h.changes()
+	r.changed()
 }
 
 // probe asks until the API answers.
-func (h *Handler) probe() {
-	defer h.life.Done()
+func (r *reach) probe() {
+	defer r.life.Done()
 	for {
 		select {
-		case <-h.life.ctx.Done():
+		case <-r.life.ctx.Done():
 			return
 		case <-time.After(probeEach):
 		}
-		if err := h.api.alive(h.life.ctx); err == nil || apierrors.IsForbidden(err) {
-			h.works.mu.Lock()
-			h.probing = false
-			h.works.mu.Unlock()
-			_ = h.answered(nil)
+		if err := r.api.alive(r.life.ctx); err == nil || apierrors.IsForbidden(err) {
+			r.works.mu.Lock()
+			r.probing = false
+			r.works.mu.Unlock()
+			_ = r.answered(nil)
 			return
 		}
 	}

@@ -110,7 +110,7 @@ func (h *Handler) steer(ctx context.Context, w *work, pod *podView) (time.Durati
 	default:
 		err = h.api.removeJob(ctx, w.job)
 	}
-	if err = h.answered(ignoreMissing(err)); err != nil {
+	if err = h.reach.answered(ignoreMissing(err)); err != nil {
 		return 0, fmt.Errorf("end %s: %w", w.Name, err)
 	}
 	h.works.mu.Lock()
@@ -235,7 +235,7 @@ func (h *Handler) missing(ctx context.Context, w *work, seen bool) (time.Duratio
 		return unseen, nil
 	}
 	if !apierrors.IsNotFound(err) {
-		return 0, h.answered(fmt.Errorf("look for Job %s: %w", w.job, err))
+		return 0, h.reach.answered(fmt.Errorf("look for Job %s: %w", w.job, err))
 	}
 	// A Job goes before its pods.
 	if there, err := h.hasPod(ctx, w, ""); there || err != nil {
@@ -265,7 +265,7 @@ func (h *Handler) unmade(w *work, why string) executor.Result {
 // for any pod of the Job, or for the one of that name.
 func (h *Handler) hasPod(ctx context.Context, w *work, name string) (bool, error) {
 	there, err := h.api.hasPod(ctx, w.job, name)
-	if err = h.answered(err); err != nil {
+	if err = h.reach.answered(err); err != nil {
 		return false, fmt.Errorf("look for the pod of Job %s: %w", w.job, err)
 	}
 	return there, nil
@@ -350,7 +350,7 @@ func (h *Handler) makeAgain(ctx context.Context, w *work) (time.Duration, error)
 	if k != nil || late || adopted {
 		_, err := h.api.job(ctx, w.job)
 		if !apierrors.IsNotFound(err) {
-			return unseen, h.answered(err)
+			return unseen, h.reach.answered(err)
 		}
 		if k == nil {
 			k = &kill{why: "the API server does not say whether its Job was made: " + unclear}

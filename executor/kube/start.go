@@ -44,7 +44,7 @@ func (h *Handler) Start(ctx context.Context, t executor.Task) error {
 
 // admit takes room for a new attempt, which counts in h.life. REQUIRES: workSet.mu held.
 func (h *Handler) admit(t executor.Task) (*work, error) {
-	if away := h.away(); away != nil {
+	if away := h.reach.away(); away != nil {
 		return nil, fmt.Errorf("%w: %w", executor.ErrBusy, away)
 	}
 	var n *node
@@ -225,7 +225,7 @@ func (h *Handler) create(ctx context.Context, w *work) error {
 		}
 		return nil
 	}
-	_ = h.answered(err)
+	_ = h.reach.answered(err)
 	if n := j.Size(); n > storable && (apierrors.IsInvalid(err) || apierrors.IsInternalError(err)) {
 		// What the server says then has nothing to do with it.
 		err = fmt.Errorf("command and environment are too large for a cluster: %d bytes as it keeps them, where $ counts twice; put data into a file: %w", n, err)

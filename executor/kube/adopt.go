@@ -61,7 +61,7 @@ func (h *Handler) adoptOne(name string) error {
 	h.works.byJob[w.job] = w
 	h.works.attempts.Enter(w)
 	if !hasEnded {
-		h.held[w.Task.Machine] = plus(h.held[w.Task.Machine], w.Task.Need)
+		h.offer.hold(w.Task)
 		return nil
 	}
 	w.Ended, w.NoOutput = &e.End, e.NoOutput

@@ -200,7 +200,7 @@ func (h *Handler) endAttempt(w *work, r executor.Result, out [2]int64) error {
 	if w.began.IsZero() && !r.Started.IsZero() {
 		h.works.attempts.Events.Put(executor.Event{ID: w.Task.ID, Started: true})
 	}
-	h.release(w)
+	h.offer.release(w)
 	w.pod = nil
 	close1(w.placed)
 	close1(w.running)
@@ -217,19 +217,11 @@ const (
 	endFile   = "end"
 )
 
-// release gives the attempt's room back. REQUIRES: workSet.mu held.
-func (h *Handler) release(w *work) {
-	h.held[w.Task.Machine] = minus(h.held[w.Task.Machine], w.Task.Need)
-	if h.held[w.Task.Machine] == (executor.Resources{}) {
-		delete(h.held, w.Task.Machine)
-	}
-}
-
 // drop forgets an attempt that was never accepted. A Job of it that comes to be all
 // the same is nobody's then, and is removed.
 func (h *Handler) drop(w *work) {
 	h.works.mu.Lock()
-	h.release(w)
+	h.offer.release(w)
 	delete(h.works.byJob, w.job)
 	h.works.mu.Unlock()
 	if err := watchdog.RemoveTree(w.dir); err != nil {

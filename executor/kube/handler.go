@@ -24,20 +24,14 @@ type Handler struct {
 	specs   *jobBuilder
 	view    *clusterView
 	reach   *reach
+	offer   *offer
 
 	lock   *os.File
 	leases leases
 	works  *workSet
-	dirty  chan struct{} // capacity 1: the offer may be another
-	merged atomic.Bool   // the cluster does not tell stdout from stderr
-	asked  atomic.Bool   // its version, on which merged rests
+	merged atomic.Bool // the cluster does not tell stdout from stderr
+	asked  atomic.Bool // its version, on which merged rests
 	life   *life
-
-	// The rest is guarded by works.mu.
-
-	// held is what attempts that have not ended need, by machine.
-	held     map[string]executor.Resources
-	machines []executor.Machine
 }
 
 // life is that of the handler's goroutines: they end with ctx, and Close waits for them.
@@ -82,11 +76,7 @@ func open(cfg Config) (*Handler, error) {
 	if cfg.Keeping, err = cfg.Keeping.WithDefaults(); err != nil {
 		return nil, fmt.Errorf("kube: %w", err)
 	}
-	h := &Handler{
-		cfg: cfg, held: map[string]executor.Resources{},
-
-		dirty: make(chan struct{}, 1),
-	}
+	h := &Handler{cfg: cfg}
 	h.choice = newNodeChoice(cfg)
 	if h.api, err = dial(cfg); err == nil {
 		err = h.takeDir()
@@ -97,11 +87,16 @@ func open(cfg Config) (*Handler, error) {
 	h.life, h.works = newLife(), newWorkSet()
 	h.decoder = &decoder{cfg: &h.cfg, home: h.id, namespace: h.api.namespace, choice: h.choice}
 	h.specs = &jobBuilder{cfg: &h.cfg, home: h.id, namespace: h.api.namespace, choice: h.choice, key: h.leases.key}
-	h.view = newClusterView(h.api, h.decoder, cfg.Dedicated, h.works, h.changes)
+	h.offer = &offer{
+		log: cfg.Logger, threshold: cfg.Threshold, works: h.works,
+		dirty: make(chan struct{}, 1), held: map[string]executor.Resources{},
+	}
+	h.view = newClusterView(h.api, h.decoder, cfg.Dedicated, h.works, h.offer.changed)
 	h.reach = &reach{
 		api: h.api, life: h.life, log: cfg.Logger, works: h.works, isSynced: h.view.isSynced,
-		withdraw: h.withdraw, changed: h.changes, trouble: map[string]error{}, looked: make(chan struct{}),
+		withdraw: h.offer.withdraw, changed: h.offer.changed, trouble: map[string]error{}, looked: make(chan struct{}),
 	}
+	h.offer.view, h.offer.reach = h.view, h.reach
 	if h.works.attempts, err = attempts.NewSet[*work](&h.works.mu, cfg.Keeping, func(attempts.Hold) {},
 		attempts.Shelf{Output: h.folders.Output, Drop: h.evict}); err != nil {
 		h.life.cancel()
@@ -140,6 +135,7 @@ func (h *Handler) listen() {
 		func() { keepCurrent(h.life.ctx, nodes, h.view.nodes, h.api.codec, h.reach.heard) },
 		h.awaitFirst,
 		func() { h.lapseEach(h.life.ctx) },
+		func() { h.offer.run(h.life.ctx) },
 		func() { h.folders.Run(h.life.ctx.Done()) },
 	} {
 		h.life.Go(f)
@@ -150,8 +146,6 @@ func (h *Handler) listen() {
 	if h.leases.listener != nil {
 		h.life.Go(h.serve)
 	}
-	h.life.Add(1)
-	go h.offer(h.life.ctx)
 }
 
 // awaitFirst has everything looked at once all of it is known.
@@ -171,7 +165,7 @@ func (h *Handler) awaitFirst() {
 	for _, j := range h.view.jobs.all() {
 		h.works.queue.Add(j.name)
 	}
-	h.measure()
+	h.offer.measure()
 	h.works.mu.Lock()
 	close1(h.reach.looked)
 	h.works.mu.Unlock()
@@ -209,12 +203,16 @@ func (h *Handler) Status() string {
 	if away := h.reach.away(); away != nil {
 		return fmt.Sprintf("nothing in namespace %s of %s: %v", h.api.namespace, h.api.host, away)
 	}
-	var sum executor.Resources
-	for _, m := range h.machines {
-		sum = plus(sum, m.Resources)
-	}
-	return fmt.Sprintf("%d cores, %d MiB on %d nodes, as Jobs in namespace %s of %s; cores and memory are limited by kubelets", sum.MilliCPU/1000, sum.MemMiB, len(h.machines), h.api.namespace, h.api.host)
+	sum, nodes := h.offer.sum()
+	return fmt.Sprintf("%d cores, %d MiB on %d nodes, as Jobs in namespace %s of %s; cores and memory are limited by kubelets", sum.MilliCPU/1000, sum.MemMiB, nodes, h.api.namespace, h.api.host)
 }
+
+// Capacity implements executor.Handler: nothing while the API is away.
+func (h *Handler) Capacity() []executor.Machine { return h.offer.capacity() }
+
+// Published implements executor.Handler; a cluster is asked for no room before
+// there is a task for it.
+func (h *Handler) Published(executor.Demand) {}
 
 // Events implements executor.Handler. The channel is closed by Close.
 func (h *Handler) Events() <-chan executor.Event { return h.works.attempts.Events.Out() }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/cloudshare/cloudshare/executor"
 )
 
@@ -13,24 +15,39 @@ import (
 // that is told becomes an entry of the federation's log.
 const calm = time.Second
 
-// changes has the offer rebuilt soon.
-func (h *Handler) changes() {
+// offer is what of the cluster the federation may use.
+type offer struct {
+	log       zerolog.Logger
+	threshold int // see Config
+	works     *workSet
+	view      *clusterView
+	reach     *reach
+	dirty     chan struct{} // capacity 1: the offer may be another
+
+	// The rest is guarded by workSet.mu.
+
+	// held is what attempts that have not ended need, by machine.
+	held     map[string]executor.Resources
+	machines []executor.Machine // told last
+}
+
+// changed has the offer rebuilt soon.
+func (o *offer) changed() {
 	select {
-	case h.dirty <- struct{}{}:
+	case o.dirty <- struct{}{}:
 	default:
 	}
 }
 
-// offer tells what the cluster has, whenever that has changed.
-func (h *Handler) offer(ctx context.Context) {
-	defer h.life.Done()
+// run tells what the cluster has, whenever that has changed.
+func (o *offer) run(ctx context.Context) {
 	for {
 		select {
-		case <-h.dirty:
+		case <-o.dirty:
 		case <-ctx.Done():
 			return
 		}
-		h.measure()
+		o.measure()
 		select { // what comes meanwhile is one change
 		case <-time.After(calm):
 		case <-ctx.Done():
@@ -40,16 +57,16 @@ func (h *Handler) offer(ctx context.Context) {
 }
 
 // measure computes the machines; a difference is told.
-func (h *Handler) measure() {
-	nodes := h.view.nodes.all()
-	h.works.mu.Lock()
-	defer h.works.mu.Unlock()
+func (o *offer) measure() {
+	nodes := o.view.nodes.all()
+	o.works.mu.Lock()
+	defer o.works.mu.Unlock()
 	var out []executor.Machine
 	for _, n := range nodes {
-		if n.closed != "" || h.reach.away() != nil {
+		if n.closed != "" || o.reach.away() != nil {
 			continue
 		}
-		r := exposed(n.has, h.view.others(n.name), h.cfg.Threshold)
+		r := exposed(n.has, o.view.others(n.name), o.threshold)
 		if r.MilliCPU > 0 {
 			out = append(out, executor.Machine{
 				Name: machineOf(n.name), Resources: r, Runs: executor.RunsImages,
@@ -59,36 +76,58 @@ func (h *Handler) measure() {
 	}
 	slices.SortFunc(out, func(a, b executor.Machine) int { return strings.Compare(a.Name, b.Name) })
 	if len(out) > maxMachines {
-		h.cfg.Logger.Warn().Int("nodes", len(out)).Int("used", maxMachines).Msg("the cluster has more nodes than a site can offer: choose some by the node selector")
+		o.log.Warn().Int("nodes", len(out)).Int("used", maxMachines).Msg("the cluster has more nodes than a site can offer: choose some by the node selector")
 		out = out[:maxMachines]
 	}
 	if n := withoutLabels(out); n > 0 {
-		h.cfg.Logger.Warn().Int("kinds", n).Int("most", maxKinds).Msg("the nodes' labels tell too many kinds of nodes apart, and are left out: name fewer in node_labels")
+		o.log.Warn().Int("kinds", n).Int("most", maxKinds).Msg("the nodes' labels tell too many kinds of nodes apart, and are left out: name fewer in node_labels")
 	}
-	if !slices.Equal(out, h.machines) {
-		h.machines = out
-		h.works.attempts.Events.Put(executor.Event{Capacity: true})
+	if !slices.Equal(out, o.machines) {
+		o.machines = out
+		o.works.attempts.Events.Put(executor.Event{Capacity: true})
 	}
 }
 
 // withdraw offers nothing while the API is away. REQUIRES: workSet.mu held.
-func (h *Handler) withdraw() {
-	if h.machines != nil {
-		h.machines = nil
-		h.works.attempts.Events.Put(executor.Event{Capacity: true})
+func (o *offer) withdraw() {
+	if o.machines != nil {
+		o.machines = nil
+		o.works.attempts.Events.Put(executor.Event{Capacity: true})
 	}
 }
 
 // maxMachines of a handler: an offer of the federation has ten thousand.
 const maxMachines = 9000
 
-// Capacity implements executor.Handler: nothing while the API is away.
-func (h *Handler) Capacity() []executor.Machine {
-	h.works.mu.Lock()
-	defer h.works.mu.Unlock()
-	return slices.Clone(h.machines)
+// capacity returns what is offered.
+func (o *offer) capacity() []executor.Machine {
+	o.works.mu.Lock()
+	defer o.works.mu.Unlock()
+	return slices.Clone(o.machines)
 }
 
-// Published implements executor.Handler; a cluster is asked for no room before
-// there is a task for it.
-func (h *Handler) Published(executor.Demand) {}
+// sum returns what is offered together, and on how many nodes. REQUIRES: workSet.mu held.
+func (o *offer) sum() (sum executor.Resources, nodes int) {
+	for _, m := range o.machines {
+		sum = plus(sum, m.Resources)
+	}
+	return sum, len(o.machines)
+}
+
+// checkRoom says why a task has no room on a node now, with what others request by now.
+// REQUIRES: workSet.mu held.
+func (o *offer) checkRoom(t executor.Task, n *node) error {
+	free := minus(exposed(n.has, o.view.others(n.name), o.threshold), o.held[t.Machine])
+	return n.room(t.Need, free)
+}
+
+// hold takes a task's room. REQUIRES: workSet.mu held.
+func (o *offer) hold(t executor.Task) { o.held[t.Machine] = plus(o.held[t.Machine], t.Need) }
+
+// release gives the attempt's room back. REQUIRES: workSet.mu held.
+func (o *offer) release(w *work) {
+	o.held[w.Task.Machine] = minus(o.held[w.Task.Machine], w.Task.Need)
+	if o.held[w.Task.Machine] == (executor.Resources{}) {
+		delete(o.held, w.Task.Machine)
+	}
+}

@@ -64,15 +64,13 @@ func (h *Handler) admit(t executor.Task) (*work, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Once more, with what others request by now.
-	free := minus(exposed(n.has, h.view.others(n.name), h.cfg.Threshold), h.held[t.Machine])
-	if err = n.room(t.Need, free); err != nil {
+	if err = h.offer.checkRoom(t, n); err != nil {
 		return nil, err
 	}
 	w := h.newWork(attempts.NewAttempt(t))
 	w.image, w.deciding = image.String(), true
 	w.watched, w.fence = watched, t.Fence
-	h.held[t.Machine] = plus(h.held[t.Machine], t.Need)
+	h.offer.hold(t)
 	h.works.byJob[w.job] = w
 	h.life.Add(1)
 	return w, nil

@@ -42,7 +42,7 @@ func (h *Handler) adoptOne(name string) error {
 	}
 	w := h.newWork(attempts.AdoptedAttempt(m.Task))
 	w.image, w.since, w.adopted, w.made = m.Image, m.Since, true, true
-	if err = h.adoptLease(w, m); err != nil {
+	if err = h.leases.adopt(w, m); err != nil {
 		return err
 	}
 	var e kept

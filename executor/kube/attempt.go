@@ -182,7 +182,7 @@ func (h *Handler) endAttempt(w *work, r executor.Result, out [2]int64) error {
 	if w.Ended != nil || w.declined {
 		return nil
 	}
-	r, wait := h.certain(w, r)
+	r, wait := h.leases.certain(w, r)
 	if wait > 0 {
 		h.works.queue.AddAfter(w.job, wait)
 		return nil

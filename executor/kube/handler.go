@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 
@@ -27,7 +26,7 @@ type Handler struct {
 	offer   *offer
 
 	lock   *os.File
-	leases leases
+	leases *leases
 	works  *workSet
 	merged atomic.Bool // the cluster does not tell stdout from stderr
 	asked  atomic.Bool // its version, on which merged rests
@@ -96,6 +95,7 @@ func open(cfg Config) (*Handler, error) {
 		api: h.api, life: h.life, log: cfg.Logger, works: h.works, isSynced: h.view.isSynced,
 		withdraw: h.offer.withdraw, changed: h.offer.changed, trouble: map[string]error{}, looked: make(chan struct{}),
 	}
+	h.leases.works, h.leases.nodes = h.works, h.view.nodes
 	h.offer.view, h.offer.reach = h.view, h.reach
 	if h.works.attempts, err = attempts.NewSet[*work](&h.works.mu, cfg.Keeping, func(attempts.Hold) {},
 		attempts.Shelf{Output: h.folders.Output, Drop: h.evict}); err != nil {
@@ -113,17 +113,12 @@ func (h *Handler) takeDir() (err error) {
 		return err
 	}
 	if h.id, err = attempts.Identity(h.cfg.Dir); err == nil {
-		err = h.openLeases()
+		h.leases, err = openLeases(h.cfg)
 	}
 	if err != nil {
 		h.lock.Close()
 	}
 	return err
-}
-
-// path returns one below Dir.
-func (h *Handler) path(parts ...string) string {
-	return filepath.Join(append([]string{h.cfg.Dir}, parts...)...)
 }
 
 // listen starts to watch the cluster and to look at Jobs.
@@ -134,7 +129,7 @@ func (h *Handler) listen() {
 		func() { keepCurrent(h.life.ctx, pods, h.view.pods, h.api.codec, h.reach.heard) },
 		func() { keepCurrent(h.life.ctx, nodes, h.view.nodes, h.api.codec, h.reach.heard) },
 		h.awaitFirst,
-		func() { h.lapseEach(h.life.ctx) },
+		func() { h.leases.lapseEach(h.life.ctx) },
 		func() { h.offer.run(h.life.ctx) },
 		func() { h.folders.Run(h.life.ctx.Done()) },
 	} {
@@ -144,7 +139,7 @@ func (h *Handler) listen() {
 		h.life.Go(h.work)
 	}
 	if h.leases.listener != nil {
-		h.life.Go(h.serve)
+		h.life.Go(h.leases.serve)
 	}
 }
 

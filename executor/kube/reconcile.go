@@ -45,17 +45,17 @@ func (h *Handler) reconcileAttempt(ctx context.Context, w *work, v *jobView, pod
 	case pod == nil && h.view.isReplaced(w):
 		return h.settleReplaced(ctx, w)
 	}
-	if pod != nil && !pod.running.IsZero() && h.hasLeave(w) {
+	if pod != nil && !pod.running.IsZero() && h.leases.hasLeave(w) {
 		h.hasBegun(w)
 	}
 	if why := h.outOfSight(w, pod); why != "" {
 		return 0, h.endAttempt(w, vanished(why), [2]int64{})
 	}
-	if r := h.mustBeDead(w, pod); r != nil {
+	if r := h.leases.mustBeDead(w, pod); r != nil {
 		return 0, h.endAttempt(w, *r, [2]int64{})
 	}
 	again, err := h.steer(ctx, w, pod)
-	return h.recheck(w, again), err
+	return h.leases.recheck(w, again), err
 }
 
 // outOfSight says why nothing more will be heard of an attempt whose node is
@@ -219,7 +219,7 @@ func (h *Handler) settlePod(ctx context.Context, w *work, v *jobView, pod *podVi
 			return again, nil
 		}
 	}
-	return 0, h.endAttempt(w, h.outcome(w, pod, k, outcome(w.Task, pod, k, seen)), out)
+	return 0, h.endAttempt(w, h.leases.outcome(w, pod, k, outcome(w.Task, pod, k, seen)), out)
 }
 
 // missing: neither Job nor pod are there, though the Job was made.

@@ -81,7 +81,7 @@ func (h *Handler) createJob(ctx context.Context, w *work) error {
 	if err := h.writeTask(w); err != nil {
 		return fmt.Errorf("make its folder: %w", err)
 	}
-	if w.watched && h.tooLate(w) {
+	if w.watched && h.leases.tooLate(w) {
 		return h.endAttempt(w, watchdog.Late(), [2]int64{})
 	}
 	err := h.create(context.WithoutCancel(ctx), w)

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/attempts"
 	"github.com/cloudshare/cloudshare/executor/kube/guard"
@@ -48,8 +50,13 @@ func (c Watchdog) validate() error {
 	return nil
 }
 
-// leases is what keeps watched attempts to the lease.
+// leases is what keeps watched attempts to the lease. The parts of lease that change are
+// guarded by workSet.mu.
 type leases struct {
+	log   zerolog.Logger
+	grace time.Duration
+	works *workSet
+	nodes *mirror[node]
 	// fence is until when foreign attempts may live, unless their own is later. It
 	// outlives the broker, and is void once its machine was restarted.
 	fence *watchdog.Page
@@ -62,26 +69,25 @@ type leases struct {
 }
 
 // openLeases takes what is in the folder, and the address.
-func (h *Handler) openLeases() (err error) {
-	l := &h.leases
-	l.boot = watchdog.BootID()
-	if l.fence, l.file, err = watchdog.OpenPage(h.path("fence")); err != nil {
-		return err
+func openLeases(cfg Config) (l *leases, err error) {
+	l = &leases{boot: watchdog.BootID(), grace: cfg.Grace, log: cfg.Logger}
+	if l.fence, l.file, err = watchdog.OpenPage(filepath.Join(cfg.Dir, "fence")); err != nil {
+		return nil, err
 	}
-	if h.cfg.Watchdog != (Watchdog{}) {
-		if err = l.listen(h.path("watchdog.key"), h.cfg.Watchdog.Listen, h.answer); err != nil {
-			return errors.Join(err, l.close())
+	if cfg.Watchdog != (Watchdog{}) {
+		if err = l.listen(filepath.Join(cfg.Dir, "watchdog.key"), cfg.Watchdog.Listen); err != nil {
+			return nil, errors.Join(err, l.close())
 		}
 	}
-	return nil
+	return l, nil
 }
 
-func (l *leases) listen(keyFile, addr string, answer func(guard.Question) guard.Answer) (err error) {
+func (l *leases) listen(keyFile, addr string) (err error) {
 	if l.key, err = readKey(keyFile); err != nil {
 		return fmt.Errorf("read the watchdogs' key: %w", err)
 	}
 	l.listener, err = guard.Listen(addr)
-	l.server = guard.NewServer(l.key, answer)
+	l.server = guard.NewServer(l.key, l.answer)
 	return err
 }
 
@@ -100,9 +106,9 @@ func readKey(path string) ([]byte, error) {
 }
 
 // serve answers until the handler is closed.
-func (h *Handler) serve() {
-	if err := h.leases.server.Serve(h.leases.listener); !errors.Is(err, http.ErrServerClosed) {
-		h.cfg.Logger.Error().Err(err).Msg("watchdogs are not answered any more: other sites' tasks end with the lease")
+func (l *leases) serve() {
+	if err := l.server.Serve(l.listener); !errors.Is(err, http.ErrServerClosed) {
+		l.log.Error().Err(err).Msg("watchdogs are not answered any more: other sites' tasks end with the lease")
 	}
 }
 
@@ -140,14 +146,16 @@ func OpenWatched(cfg Config) (Watched, error) {
 
 // Extend implements executor.Extender. What was not extended in time is over: it
 // is never given leave again.
-func (h Watched) Extend(boottime int64) error {
-	h.works.mu.Lock()
-	defer h.works.mu.Unlock()
-	if h.works.attempts.Closed() {
+func (h Watched) Extend(boottime int64) error { return h.leases.extend(boottime) }
+
+func (l *leases) extend(boottime int64) error {
+	l.works.mu.Lock()
+	defer l.works.mu.Unlock()
+	if l.works.attempts.Closed() {
 		return fmt.Errorf("extend fences: %w", attempts.ErrClosed)
 	}
-	h.lapse()
-	h.leases.fence.Extend(boottime)
+	l.lapse()
+	l.fence.Extend(boottime)
 	return nil
 }
 
@@ -178,7 +186,7 @@ const margin = 1500 * time.Millisecond
 const silence = 10 * time.Second
 
 // fenceOf returns until when an attempt may live. REQUIRES: workSet.mu held.
-func (h *Handler) fenceOf(w *work) int64 { return max(w.fence, h.leases.fence.Load()) }
+func (l *leases) fenceOf(w *work) int64 { return max(w.fence, l.fence.Load()) }
 
 // fitWatched says why a foreign task cannot be put under a watchdog.
 func fitWatched(t executor.Task) error {
@@ -190,34 +198,34 @@ func fitWatched(t executor.Task) error {
 }
 
 // tooLate: there is not time enough left to begin at all.
-func (h *Handler) tooLate(w *work) bool {
-	h.works.mu.Lock()
-	defer h.works.mu.Unlock()
-	return executor.Boottime()+int64(h.cfg.Grace+margin) >= h.fenceOf(w)
+func (l *leases) tooLate(w *work) bool {
+	l.works.mu.Lock()
+	defer l.works.mu.Unlock()
+	return executor.Boottime()+int64(l.grace+margin) >= l.fenceOf(w)
 }
 
 // lapse ends the attempts whose fence has passed: for good, since the federation
 // may have given their tasks to others. REQUIRES: workSet.mu held.
-func (h *Handler) lapse() {
+func (l *leases) lapse() {
 	now := executor.Boottime()
-	if now < h.leases.fence.Load() {
+	if now < l.fence.Load() {
 		return
 	}
-	for w := range h.works.attempts.Running() {
-		if w.watched && w.kill == nil && now >= h.fenceOf(w) {
-			h.lapsed(w)
+	for w := range l.works.attempts.Running() {
+		if w.watched && w.kill == nil && now >= l.fenceOf(w) {
+			l.lapsed(w)
 		}
 	}
 }
 
 // lapsed ends an attempt. REQUIRES: workSet.mu held.
-func (h *Handler) lapsed(w *work) {
+func (l *leases) lapsed(w *work) {
 	w.kill = &kill{cause: executor.Fenced, why: "its site's lease ended"}
-	h.works.queue.Add(w.job)
+	l.works.queue.Add(w.job)
 }
 
 // lapseEach looks for attempts whose fence has passed.
-func (h *Handler) lapseEach(ctx context.Context) {
+func (l *leases) lapseEach(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -226,62 +234,62 @@ func (h *Handler) lapseEach(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		h.works.mu.Lock()
-		h.lapse()
-		h.works.mu.Unlock()
+		l.works.mu.Lock()
+		l.lapse()
+		l.works.mu.Unlock()
 	}
 }
 
 // answer tells a watchdog how long its attempt may live. Of the lives of an
 // attempt's container only the first to ask ever begins: a kubelet that has lost its
 // memory runs a pod again.
-func (h *Handler) answer(q guard.Question) guard.Answer {
-	h.works.mu.Lock()
-	defer h.works.mu.Unlock()
-	if h.works.attempts.Closed() {
+func (l *leases) answer(q guard.Question) guard.Answer {
+	l.works.mu.Lock()
+	defer l.works.mu.Unlock()
+	if l.works.attempts.Closed() {
 		return guard.Answer{}
 	}
-	w, now := h.works.attempts.Get(q.Attempt), executor.Boottime()
+	w, now := l.works.attempts.Get(q.Attempt), executor.Boottime()
 	if w == nil || !w.watched || w.Ended != nil || w.declined || w.kill != nil || w.run != "" && w.run != q.Run {
 		return guard.Answer{End: true}
 	}
-	left := min(time.Duration(h.fenceOf(w)-now), guard.MaxLeft)
+	left := min(time.Duration(l.fenceOf(w)-now), guard.MaxLeft)
 	if left <= 0 {
-		h.lapsed(w)
+		l.lapsed(w)
 		return guard.Answer{End: true}
 	}
 	if w.run == "" {
-		if left <= h.cfg.Grace+margin {
+		if left <= l.grace+margin {
 			return guard.Answer{} // it may be extended
 		}
 		if err := writeFile(w.dir, runFile, q.Run); err != nil {
-			h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("start not recorded; waiting")
+			l.log.Warn().Err(err).Str("attempt", w.Name).Msg("start not recorded; waiting")
 			return guard.Answer{}
 		}
 		w.run = q.Run
-		h.works.queue.Add(w.job)
+		l.works.queue.Add(w.job)
 	}
 	w.granted = max(w.granted, now+int64(left))
 	return guard.Answer{Left: left}
 }
 
-// adoptLease reads what is known of an attempt's lease from its folder.
-func (h *Handler) adoptLease(w *work, m memo) error {
+// adopt reads what is known of an attempt's lease from its folder.
+func (l *leases) adopt(w *work, m memo) error {
 	if w.watched = m.Watched; !w.watched {
 		return nil
 	}
 	// What an earlier life of the broker allowed.
 	w.granted = executor.Boottime() + int64(guard.MaxLeft)
-	if m.Boot == h.leases.boot {
+	if m.Boot == l.boot {
 		w.fence = m.Task.Fence
-		w.granted = min(w.granted, h.fenceOf(w))
+		w.granted = min(w.granted, l.fenceOf(w))
 	}
 	if err := readJSON(filepath.Join(w.dir, runFile), &w.run); outputs.MayPass(err) {
 		return err
 	} else if err != nil {
 		w.run = ""
 	}
-	if w.run == "" && m.Boot != h.leases.boot { // a power failure may have swallowed it
+	if w.run == "" && m.Boot != l.boot { // a power failure may have swallowed it
 		w.run = "forgotten"
 	}
 	return nil
@@ -290,10 +298,10 @@ func (h *Handler) adoptLease(w *work, m memo) error {
 // mustBeDead says how a watched attempt ended of which Kubernetes says nothing; nil: it
 // may live, or Kubernetes will say. Nothing of it is alive after the last moment that
 // its watchdog was told.
-func (h *Handler) mustBeDead(w *work, pod *podView) *executor.Result {
-	dark := pod != nil && pod.node != "" && !h.speaks(pod.node)
-	h.works.mu.Lock()
-	defer h.works.mu.Unlock()
+func (l *leases) mustBeDead(w *work, pod *podView) *executor.Result {
+	dark := pod != nil && pod.node != "" && !l.speaks(pod.node)
+	l.works.mu.Lock()
+	defer l.works.mu.Unlock()
 	switch {
 	case !w.watched, w.kill == nil && !dark, w.kill == nil && w.run == "":
 		return nil
@@ -316,15 +324,15 @@ func (h *Handler) mustBeDead(w *work, pod *podView) *executor.Result {
 }
 
 // speaks reports whether a node's kubelet does.
-func (h *Handler) speaks(node string) bool {
-	n := h.view.nodes.get(node)
+func (l *leases) speaks(node string) bool {
+	n := l.nodes.get(node)
 	return n != nil && n.ready
 }
 
 // recheck returns when to look again at an attempt that is to be looked at after again.
-func (h *Handler) recheck(w *work, again time.Duration) time.Duration {
-	h.works.mu.Lock()
-	defer h.works.mu.Unlock()
+func (l *leases) recheck(w *work, again time.Duration) time.Duration {
+	l.works.mu.Lock()
+	defer l.works.mu.Unlock()
 	if !w.watched || w.kill == nil || w.granted == 0 {
 		return again
 	}
@@ -334,7 +342,7 @@ func (h *Handler) recheck(w *work, again time.Duration) time.Duration {
 // certain turns the end of a watched attempt that may still run, for all that
 // Kubernetes says, into one that is certain; wait: not yet. That nothing was seen to run
 // says nothing if leave was given. REQUIRES: workSet.mu held.
-func (h *Handler) certain(w *work, r executor.Result) (_ executor.Result, wait time.Duration) {
+func (l *leases) certain(w *work, r executor.Result) (_ executor.Result, wait time.Duration) {
 	unseen := w.run != "" && r.Cause != executor.Exited && (w.pod == nil || w.pod.node == "")
 	if !w.watched || r.Cause != executor.Vanished && !unseen {
 		return r, 0
@@ -352,8 +360,8 @@ func (h *Handler) certain(w *work, r executor.Result) (_ executor.Result, wait t
 }
 
 // hasLeave: what runs in its pod is the task, not a watchdog that waits.
-func (h *Handler) hasLeave(w *work) bool {
-	h.works.mu.Lock()
-	defer h.works.mu.Unlock()
+func (l *leases) hasLeave(w *work) bool {
+	l.works.mu.Lock()
+	defer l.works.mu.Unlock()
 	return !w.watched || w.run != ""
 }

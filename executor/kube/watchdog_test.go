@@ -40,7 +40,7 @@ func (h Watched) leased(t *testing.T, n uint32, fence time.Duration) *work {
 }
 
 func (h Watched) ask(w *work, run string) guard.Answer {
-	return h.answer(guard.Question{Attempt: w.Name, Run: run, Nonce: "n"})
+	return h.leases.answer(guard.Question{Attempt: w.Name, Run: run, Nonce: "n"})
 }
 
 // TestLeave: how long a task may live is what its fence, or the site's, leaves; one
@@ -68,7 +68,7 @@ func TestLeave(t *testing.T) {
 	if a := h.ask(other, "a"); !a.End {
 		t.Errorf("without a watchdog: got %+v", a)
 	}
-	if a := h.answer(guard.Question{Attempt: "site-1.7-9-9-9", Run: "a", Nonce: "n"}); !a.End {
+	if a := h.leases.answer(guard.Question{Attempt: "site-1.7-9-9-9", Run: "a", Nonce: "n"}); !a.End {
 		t.Errorf("unknown: got %+v", a)
 	}
 }
@@ -151,7 +151,7 @@ func TestLeaseOutlivesTheBroker(t *testing.T) {
 		}
 		again := h.newWork(attempts.AdoptedAttempt(w.Task))
 		m := memo{Task: w.Task, Watched: true, Boot: h.leases.boot + boot}
-		if err := h.adoptLease(again, m); err != nil {
+		if err := h.leases.adopt(again, m); err != nil {
 			t.Fatal(err)
 		}
 		if again.fence != want.fence || again.run != want.run || !again.watched {
@@ -191,14 +191,14 @@ func TestCertain(t *testing.T) {
 	dark := h.leased(t, 3, 10*time.Second)
 	pod := &podView{node: "node-1", podState: &podState{}}
 	h.ask(dark, "a")
-	if r := h.mustBeDead(dark, pod); r != nil {
+	if r := h.leases.mustBeDead(dark, pod); r != nil {
 		t.Errorf("got %+v: it may live", r)
 	}
 	dark.granted = executor.Boottime() - int64(silence)
-	if r := h.mustBeDead(dark, pod); r == nil || r.Cause != executor.Fenced {
+	if r := h.leases.mustBeDead(dark, pod); r == nil || r.Cause != executor.Fenced {
 		t.Errorf("got %+v, want Fenced", r)
 	}
-	if r := h.mustBeDead(dark, &podView{podState: &podState{}}); r != nil {
+	if r := h.leases.mustBeDead(dark, &podView{podState: &podState{}}); r != nil {
 		t.Errorf("got %+v: it has no node yet", r)
 	}
 }
@@ -284,7 +284,7 @@ func TestHeard(t *testing.T) {
 		w := h.newWork(attempts.NewAttempt(task))
 		w.watched, w.run = true, c.run
 		p := &podView{podState: c.pod}
-		r := h.outcome(w, p, c.kill, outcome(task, p, c.kill, 0))
+		r := h.leases.outcome(w, p, c.kill, outcome(task, p, c.kill, 0))
 		r.Started = time.Time{}
 		if r != c.want {
 			t.Errorf("%s: got %+v\nwant %+v", name, r, c.want)

@@ -72,13 +72,13 @@ func noWatchdog(p *corev1.Pod) string {
 
 // outcome returns how an attempt ended whose pod has: see there; with what its
 // watchdog says, if it had one.
-func (h *Handler) outcome(w *work, p *podView, k *kill, seen executor.Result) executor.Result {
-	h.works.mu.Lock()
+func (l *leases) outcome(w *work, p *podView, k *kill, seen executor.Result) executor.Result {
+	l.works.mu.Lock()
 	watched, begun := w.watched, w.run != ""
 	if watched && !begun && w.kill == nil { // no other life of its container begins now
 		w.kill = &kill{cause: executor.Stopped, why: "its pod has ended"}
 	}
-	h.works.mu.Unlock()
+	l.works.mu.Unlock()
 	switch {
 	case !watched:
 		return seen

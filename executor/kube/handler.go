@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"sync"
-	"sync/atomic"
 
 	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/attempts"
@@ -24,12 +24,11 @@ type Handler struct {
 	view    *clusterView
 	reach   *reach
 	offer   *offer
+	output  *taskOutput
 
 	lock   *os.File
 	leases *leases
 	works  *workSet
-	merged atomic.Bool // the cluster does not tell stdout from stderr
-	asked  atomic.Bool // its version, on which merged rests
 	life   *life
 }
 
@@ -94,6 +93,9 @@ func open(cfg Config) (*Handler, error) {
 	h.reach = &reach{
 		api: h.api, life: h.life, log: cfg.Logger, works: h.works, isSynced: h.view.isSynced,
 		withdraw: h.offer.withdraw, changed: h.offer.changed, trouble: map[string]error{}, looked: make(chan struct{}),
+	}
+	h.output = &taskOutput{
+		cfg: &h.cfg, log: cfg.Logger, life: h.life, works: h.works, view: h.view, logs: &podLogs{api: h.api},
 	}
 	h.leases.works, h.leases.nodes = h.works, h.view.nodes
 	h.offer.view, h.offer.reach = h.view, h.reach
@@ -208,6 +210,12 @@ func (h *Handler) Capacity() []executor.Machine { return h.offer.capacity() }
 // Published implements executor.Handler; a cluster is asked for no room before
 // there is a task for it.
 func (h *Handler) Published(executor.Demand) {}
+
+// Logs implements executor.Handler. What runs is read from its node, what has
+// ended from its folder.
+func (h *Handler) Logs(ctx context.Context, id executor.ID, stream string, follow bool) (io.ReadCloser, error) {
+	return h.output.read(ctx, id, stream, follow)
+}
 
 // Events implements executor.Handler. The channel is closed by Close.
 func (h *Handler) Events() <-chan executor.Event { return h.works.attempts.Events.Out() }

@@ -7,10 +7,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
+	"github.com/rs/zerolog"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/cloudshare/cloudshare/executor"
@@ -18,57 +17,65 @@ import (
 	"github.com/cloudshare/cloudshare/executor/outputs"
 )
 
-// named are Kubernetes' names of the streams.
-var named = [...]string{corev1.LogStreamStdout, corev1.LogStreamStderr}
-
 // relook is how soon a kubelet that could not tell an output is asked again.
 const relook = 500 * time.Millisecond
 
-// keepOutput copies what an ended task has written into its folder, since it goes
+// taskOutput is what tasks write: read from their nodes, and kept in their folders.
+type taskOutput struct {
+	cfg   *Config
+	log   zerolog.Logger
+	life  *life
+	works *workSet
+	view  *clusterView
+	logs  *podLogs
+}
+
+// keep copies what an ended task has written into its folder, since it goes
 // with its pod. again: the node could not tell it now.
-func (h *Handler) keepOutput(
+func (o *taskOutput) keep(
 	ctx context.Context, w *work, pod *podView, gone bool,
 ) (out [2]int64, again time.Duration) {
 	if gone {
-		h.withoutOutput(w, "its pod was removed before it could be read")
+		o.markMissing(w, "its pod was removed before it could be read")
 		return out, 0
 	}
-	ctx, cancel := context.WithTimeout(ctx, h.cfg.CallTimeout)
+	ctx, cancel := context.WithTimeout(ctx, o.cfg.CallTimeout)
 	defer cancel()
 	for n := range attempts.Streams {
 		var err error
-		if out[n], err = h.copyOutput(ctx, w, pod.name, n); err == nil {
+		if out[n], err = o.copy(ctx, w, pod.name, n); err == nil {
 			continue
 		}
-		if h.triesAgain(w) && !apierrors.IsNotFound(err) {
+		if o.triesAgain(w) && !apierrors.IsNotFound(err) {
 			return out, relook
 		}
-		h.withoutOutput(w, inLine(err.Error()))
-		h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("the output of a task could not be had from its node")
+		o.markMissing(w, inLine(err.Error()))
+		o.log.Warn().Err(err).Str("attempt", w.Name).Msg("the output of a task could not be had from its node")
 		break
 	}
 	return out, 0
 }
 
-func (h *Handler) withoutOutput(w *work, why string) {
-	h.works.mu.Lock()
-	defer h.works.mu.Unlock()
+// markMissing notes why an output is not to be had.
+func (o *taskOutput) markMissing(w *work, why string) {
+	o.works.mu.Lock()
+	defer o.works.mu.Unlock()
 	w.NoOutput = why
 }
 
 // triesAgain reports whether the output is still worth a try.
-func (h *Handler) triesAgain(w *work) bool {
-	h.works.mu.Lock()
-	defer h.works.mu.Unlock()
+func (o *taskOutput) triesAgain(w *work) bool {
+	o.works.mu.Lock()
+	defer o.works.mu.Unlock()
 	if w.patience.IsZero() {
-		w.patience = time.Now().Add(h.cfg.LogWait)
+		w.patience = time.Now().Add(o.cfg.LogWait)
 	}
 	return time.Now().Before(w.patience)
 }
 
-// copyOutput writes one stream's file.
-func (h *Handler) copyOutput(ctx context.Context, w *work, pod string, stream int) (int64, error) {
-	in, err := h.open(ctx, pod, stream, false)
+// copy writes one stream's file.
+func (o *taskOutput) copy(ctx context.Context, w *work, pod string, stream int) (int64, error) {
+	in, err := o.logs.open(ctx, pod, stream, false)
 	if err != nil {
 		return 0, err
 	}
@@ -77,48 +84,8 @@ func (h *Handler) copyOutput(ctx context.Context, w *work, pod string, stream in
 	if err != nil {
 		return 0, err
 	}
-	n, err := io.Copy(out, io.LimitReader(in, h.cfg.MaxLogBytes))
+	n, err := io.Copy(out, io.LimitReader(in, o.cfg.MaxLogBytes))
 	return n, errors.Join(err, out.Close())
-}
-
-// open reads a stream from the kubelet. Clusters tell the two apart only with the
-// feature PodLogsQuerySplitStreams; elsewhere all is stdout.
-func (h *Handler) open(ctx context.Context, pod string, stream int, follow bool) (io.ReadCloser, error) {
-	if h.splits(ctx) {
-		rc, err := h.api.output(ctx, pod, corev1.PodLogOptions{Follow: follow, Stream: &named[stream]})
-		if !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {
-			return rc, err
-		}
-		if !strings.Contains(err.Error(), "stream") { // nothing is wrong with the question for one
-			return nil, err
-		}
-		h.merged.Store(true)
-	}
-	return h.openAll(ctx, pod, stream, follow)
-}
-
-// splitsSince is the minor version whose servers understand the question for one
-// stream, if only to refuse it; older ones would answer with both.
-const splitsSince = 32
-
-// splits reports whether the cluster may tell the streams apart.
-func (h *Handler) splits(ctx context.Context) bool {
-	if !h.asked.Load() {
-		minor, err := h.api.minor(ctx)
-		if err != nil {
-			return false
-		}
-		h.merged.Store(minor < splitsSince)
-		h.asked.Store(true)
-	}
-	return !h.merged.Load()
-}
-
-func (h *Handler) openAll(ctx context.Context, pod string, stream int, follow bool) (io.ReadCloser, error) {
-	if stream != 0 {
-		return io.NopCloser(eof{}), nil
-	}
-	return h.api.output(ctx, pod, corev1.PodLogOptions{Follow: follow})
 }
 
 type eof struct{}
@@ -126,11 +93,11 @@ type eof struct{}
 // Read implements io.Reader.
 func (eof) Read([]byte) (int, error) { return 0, io.EOF }
 
-// Logs implements executor.Handler. What runs is read from its node, what has
-// ended from its folder.
-func (h *Handler) Logs(ctx context.Context, id executor.ID, stream string, follow bool) (io.ReadCloser, error) {
-	return h.works.attempts.Logs(ctx, id, stream, func(w *work, n int) (io.ReadCloser, error) {
-		r := &reader{h: h, w: w, stream: n, follow: follow}
+// read opens a stream of an attempt: see [executor.Handler]. What runs is read from its node,
+// what has ended from its folder.
+func (o *taskOutput) read(ctx context.Context, id executor.ID, stream string, follow bool) (io.ReadCloser, error) {
+	return o.works.attempts.Logs(ctx, id, stream, func(w *work, n int) (io.ReadCloser, error) {
+		r := &reader{o: o, w: w, stream: n, follow: follow}
 		r.ctx, r.cancel = context.WithCancel(ctx)
 		if err := r.first(); err != nil {
 			r.cancel()
@@ -143,7 +110,7 @@ func (h *Handler) Logs(ctx context.Context, id executor.ID, stream string, follo
 // reader reads an attempt's output: first from its node, then what its folder has
 // beyond that.
 type reader struct {
-	h      *Handler
+	o      *taskOutput
 	w      *work
 	stream int
 	follow bool
@@ -157,14 +124,14 @@ type reader struct {
 
 // first opens what is there, so that what is not to be had is said at once.
 func (r *reader) first() error {
-	if e := r.h.works.attempts.EndOf(r.w); e != nil {
+	if e := r.o.works.attempts.EndOf(r.w); e != nil {
 		return r.openKept(e)
 	}
 	return nil
 }
 
 func (r *reader) openKept(e *attempts.End) error {
-	if why := r.h.noOutput(r.w); why != "" {
+	if why := r.o.whyMissing(r.w); why != "" {
 		return fmt.Errorf("logs of %s: %w: %s", r.w.Name, executor.ErrUnknownAttempt, why)
 	}
 	if e.Out[r.stream] == 0 {
@@ -174,7 +141,7 @@ func (r *reader) openKept(e *attempts.End) error {
 	var f io.ReadSeekCloser
 	f, err := outputs.OpenRegular(filepath.Join(r.w.dir, attempts.Streams[r.stream]), os.O_RDONLY)
 	if errors.Is(err, os.ErrNotExist) { // put into the store just now
-		f, err = r.h.works.attempts.Kept(r.w.Task.ID, r.stream)
+		f, err = r.o.works.attempts.Kept(r.w.Task.ID, r.stream)
 	}
 	if err != nil {
 		return fmt.Errorf("logs of %s: %w", r.w.Name, err)
@@ -184,9 +151,10 @@ func (r *reader) openKept(e *attempts.End) error {
 	return err
 }
 
-func (h *Handler) noOutput(w *work) string {
-	h.works.mu.Lock()
-	defer h.works.mu.Unlock()
+// whyMissing returns why an output is not to be had, "" = it is.
+func (o *taskOutput) whyMissing(w *work) string {
+	o.works.mu.Lock()
+	defer o.works.mu.Unlock()
 	return w.NoOutput
 }
 
@@ -230,7 +198,7 @@ func (r *reader) read(p []byte) (int, error) {
 			return 0, err
 		}
 	}
-	left := r.h.cfg.MaxLogBytes - r.pos
+	left := r.o.cfg.MaxLogBytes - r.pos
 	if left <= 0 {
 		return 0, io.EOF
 	}
@@ -244,7 +212,7 @@ func (r *reader) pause() error {
 	r.in.Close()
 	r.in = nil
 	again := time.After(relook)
-	if r.pos >= r.h.cfg.MaxLogBytes {
+	if r.pos >= r.o.cfg.MaxLogBytes {
 		again = nil // all that may be shown was read
 	}
 	select {
@@ -252,7 +220,7 @@ func (r *reader) pause() error {
 	case <-again:
 	case <-r.ctx.Done():
 		return r.ctx.Err()
-	case <-r.h.life.ctx.Done():
+	case <-r.o.life.ctx.Done():
 		return attempts.ErrClosed
 	}
 	return nil
@@ -260,7 +228,7 @@ func (r *reader) pause() error {
 
 // reopen opens the output where it is now.
 func (r *reader) reopen() error {
-	if e := r.h.works.attempts.EndOf(r.w); e != nil {
+	if e := r.o.works.attempts.EndOf(r.w); e != nil {
 		return r.openKept(e)
 	}
 	if r.follow {
@@ -268,20 +236,20 @@ func (r *reader) reopen() error {
 		case <-r.w.running:
 		case <-r.ctx.Done():
 			return r.ctx.Err()
-		case <-r.h.life.ctx.Done():
+		case <-r.o.life.ctx.Done():
 			return attempts.ErrClosed
 		}
-		if e := r.h.works.attempts.EndOf(r.w); e != nil {
+		if e := r.o.works.attempts.EndOf(r.w); e != nil {
 			return r.openKept(e)
 		}
 	}
-	pod := r.h.view.podOf(r.w.job)
+	pod := r.o.view.podOf(r.w.job)
 	var err error
 	if pod == nil || pod.node == "" {
 		r.in = io.NopCloser(eof{})
 		return nil
 	}
-	if r.in, err = r.h.open(r.ctx, pod.name, r.stream, r.follow); err != nil {
+	if r.in, err = r.o.logs.open(r.ctx, pod.name, r.stream, r.follow); err != nil {
 		r.in = nil
 		if r.follow && r.ctx.Err() == nil { // it may have ended meanwhile
 			r.in = io.NopCloser(eof{})

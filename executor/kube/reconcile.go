@@ -215,7 +215,7 @@ func (h *Handler) settlePod(ctx context.Context, w *work, v *jobView, pod *podVi
 	var out [2]int64
 	if e != nil && !e.StartedAt.IsZero() {
 		var again time.Duration
-		if out, again = h.keepOutput(ctx, w, pod, gone); again > 0 {
+		if out, again = h.output.keep(ctx, w, pod, gone); again > 0 {
 			return again, nil
 		}
 	}
@@ -294,7 +294,7 @@ func (h *Handler) settleWithoutPod(ctx context.Context, w *work, v *jobView) (ti
 // succeeded returns the end of an attempt of which only its Job is left: its pod went
 // with its node, or as one of too many, while nobody here looked.
 func (h *Handler) succeeded(w *work, v *jobView) executor.Result {
-	h.withoutOutput(w, "its pod was removed before it could be read")
+	h.output.markMissing(w, "its pod was removed before it could be read")
 	h.works.mu.Lock()
 	defer h.works.mu.Unlock()
 	r := executor.Result{Started: v.begun}

@@ -40,7 +40,7 @@ func (h *Handler) adoptOne(name string) error {
 	if err != nil || m.Task.ID.String() != name || !attempts.ValidName(name) {
 		return watchdog.RemoveTree(dir) // a crash before it was whole: no Job was made
 	}
-	w := h.newWork(attempts.AdoptedAttempt(m.Task))
+	w := h.works.newWork(attempts.AdoptedAttempt(m.Task))
 	w.image, w.since, w.adopted, w.made = m.Image, m.Since, true, true
 	if err = h.leases.adopt(w, m); err != nil {
 		return err

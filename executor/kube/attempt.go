@@ -2,17 +2,9 @@ package kube
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
-	"github.com/cloudshare/cloudshare/executor"
 	"github.com/cloudshare/cloudshare/executor/attempts"
-	"github.com/cloudshare/cloudshare/executor/watchdog"
 )
 
 // work is an attempt as the handler knows it.
@@ -55,14 +47,6 @@ type kept struct {
 	Forgotten bool   `json:"forgotten,omitempty"`
 }
 
-func (h *Handler) newWork(a attempts.Attempt) *work {
-	return &work{
-		Attempt: a, job: jobName(h.id, a.Task.ID), dir: h.folders.Of(a.Name), since: time.Now(),
-		placed: make(chan struct{}), running: make(chan struct{}), gone: make(chan struct{}),
-		cleaned: make(chan struct{}),
-	}
-}
-
 // isCleaned is closed when its Job is gone, or going.
 func (w *work) isCleaned() <-chan struct{} { return w.cleaned }
 
@@ -93,120 +77,9 @@ func (h *Handler) sync(ctx context.Context, job string) (again time.Duration, er
 	}
 	v, pod := h.view.jobs.get(h.api.namespace+"/"+job), h.view.podOf(job)
 	if w == nil || h.works.isEnded(w) {
-		return h.cleanUp(ctx, w, v, pod)
+		return h.finisher.cleanUp(ctx, w, v, pod)
 	}
 	return h.reconcileAttempt(ctx, w, v, pod)
-}
-
-// cleanUp removes what is left of an attempt that has ended, or, with w nil, that
-// nobody knows.
-func (h *Handler) cleanUp(ctx context.Context, w *work, v *jobView, pod *podView) (time.Duration, error) {
-	var remove func() error
-	switch {
-	case v != nil && !v.deleting:
-		remove = func() error { return h.api.removeJob(ctx, v.name) }
-	case v == nil && pod != nil && !pod.deleting && !pod.over: // Kubernetes would do it, some time
-		remove = func() error { return h.api.removePod(ctx, pod.name) }
-	}
-	if remove != nil && w != nil && h.wasAsked(w) {
-		return askEach, nil // the watch is behind
-	}
-	if remove != nil {
-		if err := h.keepEnd(w); err != nil {
-			return 0, err
-		}
-		if err := h.reach.answered(ignoreMissing(remove())); err != nil {
-			return 0, err
-		}
-	}
-	if w != nil {
-		h.works.mu.Lock()
-		defer h.works.mu.Unlock()
-		w.removed = time.Now()
-		close1(w.cleaned)
-	}
-	return 0, nil
-}
-
-// wasAsked: the Job of an ended attempt was asked to go a moment ago.
-func (h *Handler) wasAsked(w *work) bool {
-	h.works.mu.Lock()
-	defer h.works.mu.Unlock()
-	return time.Since(w.removed) < askEach
-}
-
-// keepEnd has an attempt's end and output on the disk. Until then Kubernetes knows
-// them, also after a power failure here, so nobody waits for that: workers do it side by
-// side, and a filesystem's journal takes what comes together together.
-func (h *Handler) keepEnd(w *work) error {
-	if w == nil || h.works.attempts.EndOf(w) == nil {
-		return nil
-	}
-	if err := h.noteEnd(w); err != nil {
-		return fmt.Errorf("note the end of %s: %w", w.Name, err)
-	}
-	for _, name := range []string{endFile, attempts.Streams[0], attempts.Streams[1], "."} {
-		if err := attempts.Sync(filepath.Join(w.dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("sync the end of %s: %w", w.Name, err)
-		}
-	}
-	return nil
-}
-
-// noteEnd writes an end that could not be written when it came, as on a full disk.
-func (h *Handler) noteEnd(w *work) error {
-	h.works.mu.Lock()
-	defer h.works.mu.Unlock()
-	if _, err := os.Stat(filepath.Join(w.dir, endFile)); !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	err := writeFile(w.dir, endFile, kept{End: *w.Ended, NoOutput: w.NoOutput, Forgotten: w.Forgotten})
-	if errors.Is(err, os.ErrNotExist) {
-		return nil // its folder is gone: nobody keeps it any more
-	}
-	return err
-}
-
-func ignoreMissing(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
-}
-
-// endAttempt ends an attempt, which has written so many bytes. Its result is written
-// before it is told.
-func (h *Handler) endAttempt(w *work, r executor.Result, out [2]int64) error {
-	h.works.mu.Lock()
-	defer h.works.mu.Unlock()
-	if w.Ended != nil || w.declined {
-		return nil
-	}
-	r, wait := h.leases.certain(w, r)
-	if wait > 0 {
-		h.works.queue.AddAfter(w.job, wait)
-		return nil
-	}
-	nothingRan := w.began.IsZero() && r.Started.IsZero() && r.Cause != executor.Vanished && w.run == ""
-	if w.deciding && w.kill != nil && w.kill.decline && nothingRan {
-		w.declined = true // Start says so, and nobody else
-		close(w.gone)
-		return nil
-	}
-	e := attempts.End{Result: r, At: time.Now(), Out: out}
-	if err := writeFile(w.dir, endFile, kept{End: e, NoOutput: w.NoOutput}); err != nil {
-		h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("result not written; it is kept in memory, and its Job until it is")
-	}
-	if w.began.IsZero() && !r.Started.IsZero() {
-		h.works.attempts.Events.Put(executor.Event{ID: w.Task.ID, Started: true})
-	}
-	h.offer.release(w)
-	w.pod = nil
-	close1(w.placed)
-	close1(w.running)
-	h.works.attempts.Settle(w, &e)
-	h.works.queue.Add(w.job) // its Job is to go
-	return nil
 }
 
 // Files of an attempt's folder.
@@ -216,16 +89,3 @@ const (
 	beganFile = "began"
 	endFile   = "end"
 )
-
-// drop forgets an attempt that was never accepted. A Job of it that comes to be all
-// the same is nobody's then, and is removed.
-func (h *Handler) drop(w *work) {
-	h.works.mu.Lock()
-	h.offer.release(w)
-	delete(h.works.byJob, w.job)
-	h.works.mu.Unlock()
-	if err := watchdog.RemoveTree(w.dir); err != nil {
-		h.cfg.Logger.Warn().Err(err).Str("attempt", w.Name).Msg("the folder of an attempt that did not start cannot be removed")
-	}
-	h.works.queue.Add(w.job)
-}

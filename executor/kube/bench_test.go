@@ -221,7 +221,7 @@ func (o *benched) runBare(b *testing.B, client kubernetes.Interface, n int) {
 func (o *benched) bareJob(b *testing.B) *batchv1.Job {
 	t := o.task(nil)
 	node, _ := nodeOf(t.Machine)
-	wk := o.newWork(attempts.NewAttempt(t))
+	wk := o.works.newWork(attempts.NewAttempt(t))
 	wk.image = t.Image
 	j, err := o.specs.job(wk, node)
 	if err != nil {

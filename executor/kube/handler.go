@@ -14,17 +14,18 @@ import (
 
 // Handler runs tasks as Jobs. See the contract, [executor.Handler].
 type Handler struct {
-	folders attempts.Folders
-	cfg     Config
-	api     *api
-	id      string // of Dir: which Jobs are ours, and not another broker's in the namespace
-	choice  *nodeChoice
-	decoder *decoder
-	specs   *jobBuilder
-	view    *clusterView
-	reach   *reach
-	offer   *offer
-	output  *taskOutput
+	folders  attempts.Folders
+	cfg      Config
+	api      *api
+	id       string // of Dir: which Jobs are ours, and not another broker's in the namespace
+	choice   *nodeChoice
+	decoder  *decoder
+	specs    *jobBuilder
+	view     *clusterView
+	reach    *reach
+	offer    *offer
+	output   *taskOutput
+	finisher *finisher
 
 	lock   *os.File
 	leases *leases
@@ -82,7 +83,7 @@ func open(cfg Config) (*Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open kube handler at %s: %w", cfg.Dir, err)
 	}
-	h.life, h.works = newLife(), newWorkSet()
+	h.life, h.works = newLife(), newWorkSet(h.id, h.folders)
 	h.decoder = &decoder{cfg: &h.cfg, home: h.id, namespace: h.api.namespace, choice: h.choice}
 	h.specs = &jobBuilder{cfg: &h.cfg, home: h.id, namespace: h.api.namespace, choice: h.choice, key: h.leases.key}
 	h.offer = &offer{
@@ -96,6 +97,9 @@ func open(cfg Config) (*Handler, error) {
 	}
 	h.output = &taskOutput{
 		cfg: &h.cfg, log: cfg.Logger, life: h.life, works: h.works, view: h.view, logs: &podLogs{api: h.api},
+	}
+	h.finisher = &finisher{
+		api: h.api, log: cfg.Logger, works: h.works, leases: h.leases, offer: h.offer, reach: h.reach,
 	}
 	h.leases.works, h.leases.nodes = h.works, h.view.nodes
 	h.offer.view, h.offer.reach = h.view, h.reach

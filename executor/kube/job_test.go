@@ -32,6 +32,7 @@ func bare(t *testing.T, cfg Config) *Handler {
 	h := &Handler{cfg: cfg, id: "abcdefghijklmnop", api: &api{namespace: "federation"}}
 	h.choice = newNodeChoice(cfg)
 	h.decoder = &decoder{cfg: &h.cfg, home: h.id, namespace: h.api.namespace, choice: h.choice}
+	h.works = &workSet{home: h.id}
 	h.specs = &jobBuilder{cfg: &h.cfg, home: h.id, namespace: h.api.namespace, choice: h.choice}
 	return h
 }
@@ -60,7 +61,7 @@ func TestJob(t *testing.T) {
 		"watched.yaml": {Config{Watchdog: Watchdog{Image: "registry.example.org/cloudshare:1", Listen: "0.0.0.0:7703", URL: "http://broker:7703"}}, task},
 	} {
 		h := bare(t, c.cfg)
-		w := h.newWork(attempts.NewAttempt(c.task))
+		w := h.works.newWork(attempts.NewAttempt(c.task))
 		w.image, w.watched = "docker.io/library/alpine:latest", c.cfg.Watchdog != Watchdog{}
 		j, err := h.specs.job(w, "node-7")
 		if err != nil {

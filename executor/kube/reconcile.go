@@ -30,7 +30,7 @@ func (h *Handler) reconcileAttempt(ctx context.Context, w *work, v *jobView, pod
 	made, seen, k, harmless := w.made, w.seen, w.kill, w.cannotRun(pod)
 	h.works.mu.Unlock()
 	if harmless {
-		return 0, h.endAttempt(w, k.unstarted(), [2]int64{})
+		return 0, h.finisher.endAttempt(w, k.unstarted(), [2]int64{})
 	}
 	there := h.view.podOf(w.job) != nil
 	switch {
@@ -49,10 +49,10 @@ func (h *Handler) reconcileAttempt(ctx context.Context, w *work, v *jobView, pod
 		h.hasBegun(w)
 	}
 	if why := h.outOfSight(w, pod); why != "" {
-		return 0, h.endAttempt(w, vanished(why), [2]int64{})
+		return 0, h.finisher.endAttempt(w, vanished(why), [2]int64{})
 	}
 	if r := h.leases.mustBeDead(w, pod); r != nil {
-		return 0, h.endAttempt(w, *r, [2]int64{})
+		return 0, h.finisher.endAttempt(w, *r, [2]int64{})
 	}
 	again, err := h.steer(ctx, w, pod)
 	return h.leases.recheck(w, again), err
@@ -99,7 +99,7 @@ func (h *Handler) steer(ctx context.Context, w *work, pod *podView) (time.Durati
 		h.emitDoing(w, pod)
 		return again, nil
 	case harmless:
-		return 0, h.endAttempt(w, k.unstarted(), [2]int64{})
+		return 0, h.finisher.endAttempt(w, k.unstarted(), [2]int64{})
 	case !due:
 		return askEach, nil
 	}
@@ -195,12 +195,12 @@ func (h *Handler) settlePod(ctx context.Context, w *work, v *jobView, pod *podVi
 	e := pod.podState.ended
 	gone := h.view.podOf(w.job) == nil
 	if e == nil && v != nil && !v.succeeded.IsZero() {
-		return 0, h.endAttempt(w, h.succeeded(w, v), [2]int64{})
+		return 0, h.finisher.endAttempt(w, h.succeeded(w, v), [2]int64{})
 	}
 	if e == nil && pod.node != "" && (gone || strings.HasPrefix(pod.disrupted, "DeletionByPodGC")) {
 		// Not by its kubelet's word: somebody gave it up.
 		why := fmt.Sprintf("its pod on node %s was given up: %s", pod.node, cmp.Or(pod.disrupted, "removed by force"))
-		return 0, h.endAttempt(w, vanished(inLine(why)), [2]int64{})
+		return 0, h.finisher.endAttempt(w, vanished(inLine(why)), [2]int64{})
 	}
 	h.works.mu.Lock()
 	k, began := w.kill, w.began
@@ -219,7 +219,7 @@ func (h *Handler) settlePod(ctx context.Context, w *work, v *jobView, pod *podVi
 			return again, nil
 		}
 	}
-	return 0, h.endAttempt(w, h.leases.outcome(w, pod, k, outcome(w.Task, pod, k, seen)), out)
+	return 0, h.finisher.endAttempt(w, h.leases.outcome(w, pod, k, outcome(w.Task, pod, k, seen)), out)
 }
 
 // missing: neither Job nor pod are there, though the Job was made.
@@ -243,11 +243,11 @@ func (h *Handler) missing(ctx context.Context, w *work, seen bool) (time.Duratio
 	}
 	switch {
 	case k != nil && seen:
-		return 0, h.endAttempt(w, k.unstarted(), [2]int64{})
+		return 0, h.finisher.endAttempt(w, k.unstarted(), [2]int64{})
 	case seen:
-		return 0, h.endAttempt(w, lost("its Job was deleted from outside"), [2]int64{})
+		return 0, h.finisher.endAttempt(w, lost("its Job was deleted from outside"), [2]int64{})
 	}
-	return 0, h.endAttempt(w, h.unmade(w, "its Job is not there"), [2]int64{})
+	return 0, h.finisher.endAttempt(w, h.unmade(w, "its Job is not there"), [2]int64{})
 }
 
 // unmade returns the end of an attempt whose Job is not there. An earlier life of the broker may have
@@ -280,7 +280,7 @@ func (h *Handler) settleReplaced(ctx context.Context, w *work) (time.Duration, e
 	if there, err := h.hasPod(ctx, w, let); there || err != nil {
 		return unseen, err
 	}
-	return 0, h.endAttempt(w, vanished("its pod is gone, and Kubernetes has made another"), [2]int64{})
+	return 0, h.finisher.endAttempt(w, vanished("its pod is gone, and Kubernetes has made another"), [2]int64{})
 }
 
 // settleWithoutPod ends an attempt whose Job has ended without a pod to show.
@@ -288,7 +288,7 @@ func (h *Handler) settleWithoutPod(ctx context.Context, w *work, v *jobView) (ti
 	if there, err := h.hasPod(ctx, w, ""); there || err != nil {
 		return unseen, err
 	}
-	return 0, h.endAttempt(w, h.withoutPod(ctx, w, v), [2]int64{})
+	return 0, h.finisher.endAttempt(w, h.withoutPod(ctx, w, v), [2]int64{})
 }
 
 // succeeded returns the end of an attempt of which only its Job is left: its pod went
@@ -355,7 +355,7 @@ func (h *Handler) makeAgain(ctx context.Context, w *work) (time.Duration, error)
 		if k == nil {
 			k = &kill{why: "the API server does not say whether its Job was made: " + unclear}
 		}
-		return 0, h.endAttempt(w, h.unmade(w, k.why), [2]int64{})
+		return 0, h.finisher.endAttempt(w, h.unmade(w, k.why), [2]int64{})
 	}
 	err := h.create(ctx, w)
 	switch refused := (*refusal)(nil); {
@@ -366,7 +366,7 @@ func (h *Handler) makeAgain(ctx context.Context, w *work) (time.Duration, error)
 		return unseen, nil
 	case errors.As(err, &refused), errors.Is(err, executor.ErrLate):
 		// What was asked for before may come to be all the same, and is removed then.
-		return 0, h.endAttempt(w, lost(inLine("not started: "+err.Error())), [2]int64{})
+		return 0, h.finisher.endAttempt(w, lost(inLine("not started: "+err.Error())), [2]int64{})
 	}
 	h.isUnclear(w, err)
 	h.emitDoing(w, nil)

@@ -47,7 +47,7 @@ func status(code int, reason metav1.StatusReason) string {
 // attempt is one whose Job was made and whose pod, p, was let go.
 func (h *Handler) attempt(t *testing.T, n uint32) *work {
 	t.Helper()
-	w := h.newWork(attempts.NewAttempt(executor.Task{
+	w := h.works.newWork(attempts.NewAttempt(executor.Task{
 		ID: executor.ID{Job: "site-1.7", Task: n, Attempt: 1, Token: 1}, Machine: "kube/node-1",
 		Image: "a",
 	}))
@@ -171,7 +171,7 @@ func TestRanBeforeItWasDeclined(t *testing.T) {
 	for n, r := range []executor.Result{{Started: monday, Run: time.Second}, vanished("removed by force")} {
 		w := h.attempt(t, uint32(n))
 		w.deciding, w.kill = true, &kill{cause: executor.Stopped, decline: true, why: "Insufficient cpu"}
-		if err := h.endAttempt(w, r, [2]int64{}); err != nil || w.declined || w.Ended == nil || w.Ended.Result != r {
+		if err := h.finisher.endAttempt(w, r, [2]int64{}); err != nil || w.declined || w.Ended == nil || w.Ended.Result != r {
 			t.Errorf("got %v, declined %v, %+v; want %+v", err, w.declined, w.Ended, r)
 		}
 	}
@@ -223,7 +223,7 @@ func TestKeptBeforeItsJobGoes(t *testing.T) {
 		return http.StatusOK, status(http.StatusOK, "")
 	})
 	w := h.attempt(t, 0)
-	if err := h.endAttempt(w, executor.Result{}, [2]int64{}); err != nil {
+	if err := h.finisher.endAttempt(w, executor.Result{}, [2]int64{}); err != nil {
 		t.Fatal(err)
 	}
 	end := filepath.Join(w.dir, endFile)
@@ -236,13 +236,13 @@ func TestKeptBeforeItsJobGoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err = h.cleanUp(t.Context(), w, &jobView{name: w.job}, nil); err == nil || removed > 0 {
+	if _, err = h.finisher.cleanUp(t.Context(), w, &jobView{name: w.job}, nil); err == nil || removed > 0 {
 		t.Errorf("got %v, and its Job was removed %d times", err, removed)
 	}
 	if err = errors.Join(os.Remove(end), os.WriteFile(end, good, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err = h.cleanUp(t.Context(), w, &jobView{name: w.job}, nil); err != nil || removed != 1 {
+	if _, err = h.finisher.cleanUp(t.Context(), w, &jobView{name: w.job}, nil); err != nil || removed != 1 {
 		t.Errorf("got %v, and its Job was removed %d times, want once", err, removed)
 	}
 }
@@ -262,16 +262,16 @@ func TestEndNotWritten(t *testing.T) {
 	if err := os.Mkdir(full, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.endAttempt(w, executor.Result{ExitCode: 7}, [2]int64{}); err != nil || w.Ended == nil {
+	if err := h.finisher.endAttempt(w, executor.Result{ExitCode: 7}, [2]int64{}); err != nil || w.Ended == nil {
 		t.Fatalf("got %v, %+v", err, w.Ended)
 	}
-	if _, err := h.cleanUp(t.Context(), w, &jobView{name: w.job}, nil); err == nil || removed > 0 {
+	if _, err := h.finisher.cleanUp(t.Context(), w, &jobView{name: w.job}, nil); err == nil || removed > 0 {
 		t.Errorf("got %v, and its Job was removed %d times", err, removed)
 	}
 	if err := os.Remove(full); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := h.cleanUp(t.Context(), w, &jobView{name: w.job}, nil); err != nil || removed != 1 {
+	if _, err := h.finisher.cleanUp(t.Context(), w, &jobView{name: w.job}, nil); err != nil || removed != 1 {
 		t.Errorf("got %v, and its Job was removed %d times, want once", err, removed)
 	}
 	var e kept

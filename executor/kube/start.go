@@ -36,7 +36,7 @@ func (h *Handler) Start(ctx context.Context, t executor.Task) error {
 		defer h.life.Done()
 		err := h.createJob(ctx, w)
 		if err != nil {
-			h.drop(w)
+			h.finisher.drop(w)
 		}
 		return err
 	})
@@ -67,7 +67,7 @@ func (h *Handler) admit(t executor.Task) (*work, error) {
 	if err = h.offer.checkRoom(t, n); err != nil {
 		return nil, err
 	}
-	w := h.newWork(attempts.NewAttempt(t))
+	w := h.works.newWork(attempts.NewAttempt(t))
 	w.image, w.deciding = image.String(), true
 	w.watched, w.fence = watched, t.Fence
 	h.offer.hold(t)
@@ -82,7 +82,7 @@ func (h *Handler) createJob(ctx context.Context, w *work) error {
 		return fmt.Errorf("make its folder: %w", err)
 	}
 	if w.watched && h.leases.tooLate(w) {
-		return h.endAttempt(w, watchdog.Late(), [2]int64{})
+		return h.finisher.endAttempt(w, watchdog.Late(), [2]int64{})
 	}
 	err := h.create(context.WithoutCancel(ctx), w)
 	switch refused := (*refusal)(nil); {

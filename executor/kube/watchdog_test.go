@@ -149,7 +149,7 @@ func TestLeaseOutlivesTheBroker(t *testing.T) {
 		if string(h.leases.key) != key || h.leases.fence.Load() != fence {
 			t.Error("key or fence are others")
 		}
-		again := h.newWork(attempts.AdoptedAttempt(w.Task))
+		again := h.works.newWork(attempts.AdoptedAttempt(w.Task))
 		m := memo{Task: w.Task, Watched: true, Boot: h.leases.boot + boot}
 		if err := h.leases.adopt(again, m); err != nil {
 			t.Fatal(err)
@@ -173,19 +173,19 @@ func TestCertain(t *testing.T) {
 	h := guarded(t, good(t))
 	w := h.leased(t, 1, 10*time.Second)
 	h.ask(w, "a")
-	if err := h.endAttempt(w, vanished("gone"), [2]int64{}); err != nil || w.Ended != nil {
+	if err := h.finisher.endAttempt(w, vanished("gone"), [2]int64{}); err != nil || w.Ended != nil {
 		t.Fatalf("got %v, %+v: it may live", err, w.Ended)
 	}
 	if a := h.ask(w, "a"); !a.End {
 		t.Errorf("got %+v: it would live on", a)
 	}
 	w.granted = executor.Boottime() - 1
-	if err := h.endAttempt(w, vanished("gone"), [2]int64{}); err != nil || w.Ended == nil ||
+	if err := h.finisher.endAttempt(w, vanished("gone"), [2]int64{}); err != nil || w.Ended == nil ||
 		w.Ended.Result.Cause != executor.Fenced {
 		t.Errorf("got %v, %+v, want Fenced", err, w.Ended)
 	}
 	waits := h.leased(t, 2, 10*time.Second)
-	if err := h.endAttempt(waits, vanished("gone"), [2]int64{}); err != nil || waits.Ended == nil {
+	if err := h.finisher.endAttempt(waits, vanished("gone"), [2]int64{}); err != nil || waits.Ended == nil {
 		t.Errorf("got %v, %+v: it never began", err, waits.Ended)
 	}
 	dark := h.leased(t, 3, 10*time.Second)
@@ -209,8 +209,10 @@ func TestCertain(t *testing.T) {
 func TestLeaveBeforeItsPodIsSeen(t *testing.T) {
 	h := guarded(t, good(t))
 	for n, end := range []func(w *work) error{
-		func(w *work) error { return h.endAttempt(w, w.kill.unstarted(), [2]int64{}) },
-		func(w *work) error { return h.endAttempt(w, lost("its Job was deleted from outside"), [2]int64{}) },
+		func(w *work) error { return h.finisher.endAttempt(w, w.kill.unstarted(), [2]int64{}) },
+		func(w *work) error {
+			return h.finisher.endAttempt(w, lost("its Job was deleted from outside"), [2]int64{})
+		},
 	} {
 		w := h.leased(t, uint32(n), 10*time.Second)
 		w.let, w.since = "", time.Now().Add(-h.cfg.StartLimit)
@@ -281,7 +283,7 @@ func TestHeard(t *testing.T) {
 		},
 		"killed itself": {"r", ended(137, "Error", "x"), nil, executor.Result{Run: time.Millisecond, ExitCode: 137, Signal: 9, Detail: "killed by signal SIGKILL"}},
 	} {
-		w := h.newWork(attempts.NewAttempt(task))
+		w := h.works.newWork(attempts.NewAttempt(task))
 		w.watched, w.run = true, c.run
 		p := &podView{podState: c.pod}
 		r := h.leases.outcome(w, p, c.kill, outcome(task, p, c.kill, 0))

@@ -11,6 +11,9 @@ import (
 
 // workSet is the attempts of a handler, and the lock of all that is said of them.
 type workSet struct {
+	home    string // see labelHome
+	folders attempts.Folders
+
 	// queue has the names of the Jobs to look at. It has a lock of its own.
 	queue workqueue.TypedRateLimitingInterface[string]
 
@@ -22,8 +25,9 @@ type workSet struct {
 	byJob    map[string]*work // the attempts by their Jobs' names
 }
 
-func newWorkSet() *workSet {
+func newWorkSet(home string, folders attempts.Folders) *workSet {
 	return &workSet{
+		home: home, folders: folders,
 		byJob: map[string]*work{},
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[string](100*time.Millisecond, 10*time.Second)),
@@ -35,4 +39,13 @@ func (s *workSet) isEnded(w *work) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return w.Ended != nil || w.declined
+}
+
+// newWork returns an attempt that is not in the set.
+func (s *workSet) newWork(a attempts.Attempt) *work {
+	return &work{
+		Attempt: a, job: jobName(s.home, a.Task.ID), dir: s.folders.Of(a.Name), since: time.Now(),
+		placed: make(chan struct{}), running: make(chan struct{}), gone: make(chan struct{}),
+		cleaned: make(chan struct{}),
+	}
 }
